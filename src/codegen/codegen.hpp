@@ -1,0 +1,74 @@
+// Regions -> machine code. The only door to LLVM: the generator lives in a library of its own
+// (libopfuse_llvm.so) that is opened on first use, so running an artifact never loads LLVM.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "program/program.hpp"
+#include "target/target.hpp"
+
+namespace opfuse {
+
+/// How one region parameter lies in memory.
+struct ParamLayout {
+  Layout layout;
+  std::vector<Dim> strides;  ///< elements, per physical dimension
+  bool operator==(const ParamLayout&) const = default;
+};
+
+/// Everything a kernel's code depends on; equal specs share one kernel.
+struct KernelSpec {
+  Region region;
+  std::vector<ParamLayout> layouts;  ///< per parameter
+  std::vector<std::string> symbols;  ///< order of the symbol argument
+  Schedule schedule;
+  std::string text() const;          ///< canonical; its hash names the kernel
+};
+
+/// Signature of every kernel:
+///   void kernel(void* const* pointers, const int64_t* symbols, char* scratch, int64_t part, int64_t parts)
+/// pointers: one per region parameter, at the view's origin. A launch runs parts 0..parts-1 in any
+/// order on any workers; `parts` is the spec's own number (a Dim over the symbols), never the workers'.
+/// scratch: at least scratch_bytes, 64-byte aligned, private to the worker while the part runs.
+struct KernelCode {
+  std::string symbol;        ///< "conv_3f1c..." structure + hash
+  Dim parts = 1;
+  int64_t scratch_bytes = 0;
+  size_t offset = 0;         ///< entry point within LinkedCode::bytes
+  size_t size = 0;
+  std::string llvm_ir, assembly;  ///< when asked for
+};
+
+/// Position-independent code without undefined symbols.
+struct LinkedCode {
+  std::vector<uint8_t> bytes;  ///< text and read-only data, page aligned start assumed
+  std::vector<KernelCode> kernels;
+};
+
+struct CodegenOptions {
+  bool emit_llvm = false;
+  bool emit_assembly = false;
+  int threads = 0;  ///< 0: available_threads()
+  std::function<void(size_t done, size_t total)> progress;
+};
+
+/// Layouts that a region's skeleton wants for its parameters on a target, and its schedule; asked by
+/// program/ when layouts are assigned. Pure functions of their arguments (no LLVM).
+struct LayoutWish {
+  std::vector<std::optional<Layout>> params;  ///< nullopt: any layout is fine as given
+};
+
+/// Chooses tile sizes from extents, layouts and the target: the analytic schedule model.
+Schedule choose_schedule(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target);
+
+/// A reason why a region cannot be generated as it stands (stage sequence, dynamic dimension ...), or
+/// nullopt. "A group is legal exactly when lowering it succeeds": planner and cost model call this.
+std::optional<std::string> cannot_generate(const Region& region, const TargetInfo& target);
+
+/// Compiles kernels in parallel. Throws E::codegen_failed with the kernel's name.
+LinkedCode generate(const std::vector<KernelSpec>& kernels, const TargetInfo& target, const CodegenOptions& options);
+
+}  // namespace opfuse

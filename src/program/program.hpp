@@ -1,0 +1,73 @@
+// The program: regions in launch order over buffers with layouts. Plain data; prints and verifies.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "region/region.hpp"
+#include "tensor/layout.hpp"
+
+namespace opfuse {
+
+enum class BufferKind {
+  input,         ///< caller's memory, dense
+  output,        ///< caller's memory, dense
+  constant,      ///< packed when compiling; bytes live in the artifact
+  intermediate,  ///< placed in the arena
+};
+
+/// Memory of a value. A view is a part of a larger buffer (operands of concat, results of split).
+struct Buffer {
+  BufferKind kind = BufferKind::intermediate;
+  std::string name;  ///< source tensor name
+  TensorType type;
+  Layout layout;
+  Tensor constant;   ///< kind constant: logical, dense row-major; pack(constant, layout) goes to the artifact
+  int view_of = -1;                 ///< buffer index, or -1
+  std::vector<Dim> view_offset;     ///< logical coordinates of the view's origin in that buffer
+  Dim arena_offset = 0;             ///< bytes; intermediates that are no views, after planning
+  /// Physical strides in elements (outer axes in layout order, then blocks): the parent's for views.
+  std::vector<Dim> strides;
+};
+
+/// Tile sizes, unrolls, algorithm: a value. Keys are the skeleton's own ("tile_w", "block_o", ...).
+struct Schedule {
+  std::vector<std::pair<std::string, int64_t>> knobs;
+  int64_t get(std::string_view key, int64_t fallback) const;
+  void set(std::string_view key, int64_t value);
+  std::string text() const;  ///< "block_o=32 tile_w=14"
+  bool operator==(const Schedule&) const = default;
+};
+
+struct Launch {
+  Region region;
+  std::vector<int> buffers;            ///< one per region parameter
+  std::string name;                    ///< readable: "FusedConvBNReLU__layer1_0_conv1"
+  std::vector<std::string> sources;    ///< source node names
+  std::string pattern;                 ///< pattern or rule, "" for a single operator
+  Schedule schedule;
+};
+
+struct Program {
+  std::vector<std::string> symbols;  ///< dimension symbols, in kernel argument order
+  std::vector<Buffer> buffers;
+  std::vector<Launch> launches;
+  std::vector<int> inputs, outputs;  ///< buffer indices in model order
+  Dim arena_bytes = 0;               ///< after planning
+  Dim intermediate_bytes = 0;        ///< sum of all intermediates, for the report
+  std::vector<std::string> notes;    ///< splits, refusals, limits that bound: shown by every report
+};
+
+std::string print(const Program& program);
+void verify(const Program& program);
+
+/// Assigns arena offsets (64-byte aligned, best fit over lifetimes) and fills arena_bytes.
+void plan_memory(Program& program);
+/// Fills Buffer::strides from layouts and views.
+void assign_strides(Program& program);
+
+/// Runs the whole program in the region interpreter (doubles): the oracle for code generators.
+std::vector<Tensor> interpret(const Program& program, const std::vector<Tensor>& inputs);
+
+}  // namespace opfuse

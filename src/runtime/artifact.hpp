@@ -1,0 +1,71 @@
+// What an .opf holds: plain data, no graph, no regions, no LLVM.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tensor/tensor.hpp"
+
+namespace opfuse {
+
+inline constexpr int kArtifactFormat = 1;
+inline constexpr int kCodegenVersion = 1;
+
+struct ArtifactTensor {  ///< a model input or output
+  std::string name;
+  TensorType type;       ///< symbolic dimensions allowed
+  int buffer = -1;
+};
+
+enum class Storage { input, output, constant, arena };
+
+struct ArtifactBuffer {
+  Storage storage = Storage::arena;
+  int root = -1;         ///< index into inputs / outputs (storage input/output)
+  Dim offset = 0;        ///< bytes: into the constants blob, the arena, or the caller's array
+  Dim bytes = 0;
+  std::string name;
+};
+
+struct ArtifactLaunch {
+  std::string name;                  ///< readable instance name
+  std::string symbol;                ///< kernel symbol
+  std::string pattern;
+  std::vector<std::string> sources;  ///< source node names
+  size_t code_offset = 0;
+  std::vector<int> buffers;
+  Dim parts = 1;
+  int64_t scratch_bytes = 0;
+  Dim flops = 0, bytes_read = 0, bytes_written = 0;  ///< for profile
+  std::string schedule;              ///< for inspect
+};
+
+/// Complete compiled model. `code` and `constants` may point into a mapped file kept alive by `owner`.
+struct Artifact {
+  int format = kArtifactFormat;
+  int codegen = kCodegenVersion;
+  std::string target;
+  std::vector<std::string> cpu_features;
+  std::string model_name, model_hash, producer;
+  std::vector<std::string> symbols;
+  std::vector<ArtifactTensor> inputs, outputs;
+  std::vector<ArtifactBuffer> buffers;
+  std::vector<ArtifactLaunch> launches;
+  Dim arena_bytes = 0, intermediate_bytes = 0;
+  std::vector<std::string> notes;
+  std::string plan_json;
+  std::vector<std::pair<std::string, std::string>> layouts;  ///< buffer name -> layout text, for inspect
+  std::span<const uint8_t> code;
+  std::span<const uint8_t> constants;
+  std::shared_ptr<const void> owner;
+};
+
+/// Writes atomically (temporary file, rename). E::file_write_failed.
+void save_artifact(const Artifact& artifact, const std::string& path);
+/// Maps the file; checks magic, versions, checksums, CPU features, bounds. E::bad_file, E::unsupported_cpu.
+Artifact load_artifact(const std::string& path);
+
+}  // namespace opfuse

@@ -1,0 +1,19 @@
+// Element types.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+namespace opfuse {
+
+enum class DType { f32, f64, f16, bf16, i8, u8, i16, u16, i32, u32, i64, u64, boolean, string, unknown };
+
+size_t byte_size(DType dtype);  ///< bytes per element; 0 for string and unknown
+std::string_view name_of(DType dtype);  ///< "f32", "bool", ...
+std::optional<DType> parse_dtype(std::string_view name);
+bool is_float(DType dtype);
+bool is_integer(DType dtype);  ///< signed or unsigned, not boolean
+bool is_signed(DType dtype);
+
+}  // namespace opfuse
