@@ -5,9 +5,9 @@
 #include <optional>
 #include <string_view>
 
-namespace opfuse {
+#include "opfuse/dtype.hpp"
 
-enum class DType { f32, f64, f16, bf16, i8, u8, i16, u16, i32, u32, i64, u64, boolean, string, unknown };
+namespace opfuse {
 
 size_t byte_size(DType dtype);  ///< bytes per element; 0 for string and unknown
 std::string_view name_of(DType dtype);  ///< "f32", "bool", ...

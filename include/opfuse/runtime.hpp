@@ -1,0 +1,165 @@
+// Running compiled models: Executable (immutable, shared by any number of threads) and Context (one
+// caller's state). Nothing here needs the compiler.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "opfuse/dtype.hpp"
+#include "opfuse/error.hpp"
+#include "opfuse/export.hpp"
+
+namespace opfuse {
+
+/// A caller's dense row-major array. opfuse reads and writes it in place and never frees it.
+struct ArrayView {
+  DType dtype = DType::unknown;
+  void* data = nullptr;
+  std::vector<int64_t> shape;
+};
+
+namespace detail {
+template <class T>
+constexpr DType dtype_of();
+template <> constexpr DType dtype_of<float>() { return DType::f32; }
+template <> constexpr DType dtype_of<double>() { return DType::f64; }
+template <> constexpr DType dtype_of<int8_t>() { return DType::i8; }
+template <> constexpr DType dtype_of<uint8_t>() { return DType::u8; }
+template <> constexpr DType dtype_of<int16_t>() { return DType::i16; }
+template <> constexpr DType dtype_of<uint16_t>() { return DType::u16; }
+template <> constexpr DType dtype_of<int32_t>() { return DType::i32; }
+template <> constexpr DType dtype_of<uint32_t>() { return DType::u32; }
+template <> constexpr DType dtype_of<int64_t>() { return DType::i64; }
+template <> constexpr DType dtype_of<uint64_t>() { return DType::u64; }
+template <> constexpr DType dtype_of<bool>() { return DType::boolean; }
+}  // namespace detail
+
+template <class T>
+ArrayView view(T* data, std::vector<int64_t> shape) {
+  return {detail::dtype_of<std::remove_const_t<T>>(), const_cast<std::remove_const_t<T>*>(data), std::move(shape)};
+}
+template <class T>
+ArrayView view(std::vector<T>& data, std::vector<int64_t> shape) {
+  return view(data.data(), std::move(shape));
+}
+template <class T>
+ArrayView view(const std::vector<T>& data, std::vector<int64_t> shape) {
+  return view(data.data(), std::move(shape));
+}
+
+/// Calls of one phase: fn(context, part, worker) for every part, worker in [0, workers()).
+using PartFunction = void (*)(void* context, int64_t part, int worker);
+
+/// Where kernels run. opfuse brings a fork-join pool; a host may supply its own. `run` returns when all
+/// parts are done (a barrier); parts of one call are independent and may run in any order.
+class OPFUSE_API Executor {
+ public:
+  virtual ~Executor() = default;
+  virtual int workers() const = 0;
+  virtual void run(int64_t parts, PartFunction fn, void* context) = 0;
+};
+
+/// Memory for the arena, scratch and internally held outputs. Must be callable from any thread.
+class OPFUSE_API Allocator {
+ public:
+  virtual ~Allocator() = default;
+  /// Returns memory of the given alignment, or nullptr (reported as out_of_memory).
+  virtual void* allocate(size_t bytes, size_t alignment) = 0;
+  virtual void deallocate(void* memory, size_t bytes) = 0;
+};
+
+struct ContextOptions {
+  int threads = 0;                  ///< 0: affinity mask and cgroup quota; ignored with an executor
+  Executor* executor = nullptr;     ///< host's; must outlive the context
+  Allocator* allocator = nullptr;   ///< host's; must outlive the context
+  bool profile = false;             ///< record the time of every launch
+  /// Called between launches with (done, total); return false to cancel (E0604 cancelled).
+  std::function<bool(size_t, size_t)> progress;
+};
+
+/// An input or output of a compiled model.
+struct TensorInfo {
+  std::string name;
+  DType dtype = DType::unknown;
+  std::vector<std::string> shape;  ///< numbers, or expressions over symbols ("batch")
+};
+
+/// One kernel launch of the model, for reports.
+struct LaunchInfo {
+  std::string name;                  ///< "FusedConvBNReLU__conv1"
+  std::string kernel;                ///< kernel symbol
+  std::string pattern;
+  std::string schedule;
+  std::vector<std::string> sources;  ///< source node names
+  double flops = 0, bytes_read = 0, bytes_written = 0;
+  int64_t parts = 1;
+};
+
+struct Artifact;
+struct ExecutableState;
+struct ContextState;
+class Context;
+
+/// A compiled model. Copies share one immutable state.
+class OPFUSE_API Executable {
+ public:
+  /// Maps an .opf. An .opf contains machine code: load only what you would run. Throws bad_file,
+  /// unsupported_cpu.
+  static Executable load(const std::string& path);
+  static Executable from_artifact(Artifact artifact);
+  void save(const std::string& path) const;
+
+  const std::vector<TensorInfo>& inputs() const;
+  const std::vector<TensorInfo>& outputs() const;
+  const Artifact& artifact() const;
+  Context create_context(ContextOptions options = {}) const;
+
+ private:
+  std::shared_ptr<const ExecutableState> state_;
+  explicit Executable(std::shared_ptr<const ExecutableState> state) : state_(std::move(state)) {}
+  friend class Context;
+};
+
+/// One caller's state: arena, bindings, threads. Use from one thread at a time; any number of contexts
+/// of one executable may run at once.
+class OPFUSE_API Context {
+ public:
+  Context(Context&&) noexcept;
+  Context& operator=(Context&&) noexcept;
+  ~Context();
+
+  /// Binds an input or output by name, without a copy: the array must stay alive while run() uses it.
+  /// Symbolic dimensions take their values from the bound inputs. Throws bad_binding.
+  void bind(const std::string& name, const ArrayView& array);
+  /// Runs all launches. Unbound outputs are held by the context (see output()). Allocates nothing once
+  /// a shape has run before.
+  void run();
+  /// The array of an output after run(): the bound one, or the context's own.
+  ArrayView output(const std::string& name) const;
+
+  int threads() const;
+  size_t arena_bytes() const;         ///< of the current shapes
+  size_t intermediate_bytes() const;  ///< sum of all intermediates if none shared memory
+  /// Launches with the bound shapes' costs. Throws bad_binding before the inputs are bound.
+  std::vector<LaunchInfo> launches() const;
+  /// Nanoseconds of each launch in the last run (profile option), and of the whole run.
+  const std::vector<int64_t>& launch_nanoseconds() const;
+  int64_t total_nanoseconds() const;
+
+ private:
+  std::unique_ptr<ContextState> state_;
+  explicit Context(std::unique_ptr<ContextState> state);
+  friend class Executable;
+};
+
+/// opfuse's own pool: `threads` workers, the caller of run() is one of them. Waits spin for a bounded
+/// time (`spin_microseconds`), then sleep.
+OPFUSE_API std::unique_ptr<Executor> make_thread_pool(int threads, int spin_microseconds = 200);
+/// Threads this process may use: affinity mask and cgroup CPU quota.
+OPFUSE_API int default_threads();
+
+}  // namespace opfuse

@@ -1,0 +1,81 @@
+// The CPU targets, as a table, and what this machine can run.
+#include "target/target.hpp"
+
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/fail.hpp"
+
+namespace opfuse {
+namespace {
+
+const std::vector<TargetInfo>& table() {
+  static const std::vector<TargetInfo> targets = {
+      {.name = "cpu:avx512", .vector_bytes = 64, .vector_registers = 32, .fma = true, .llvm_cpu = "x86-64-v4",
+       .features = {"avx512f", "avx512vl", "avx512bw", "avx512dq", "avx2", "fma"}},
+      {.name = "cpu:avx2", .vector_bytes = 32, .vector_registers = 16, .fma = true, .llvm_cpu = "x86-64-v3",
+       .features = {"avx2", "fma"}},
+      {.name = "cpu:baseline", .vector_bytes = 16, .vector_registers = 16, .fma = false, .llvm_cpu = "x86-64",
+       .features = {"sse2"}},
+  };
+  return targets;
+}
+
+bool has_feature(const std::string& feature) {
+  __builtin_cpu_init();
+  if (feature == "avx512f") return __builtin_cpu_supports("avx512f");
+  if (feature == "avx512vl") return __builtin_cpu_supports("avx512vl");
+  if (feature == "avx512bw") return __builtin_cpu_supports("avx512bw");
+  if (feature == "avx512dq") return __builtin_cpu_supports("avx512dq");
+  if (feature == "avx2") return __builtin_cpu_supports("avx2");
+  if (feature == "fma") return __builtin_cpu_supports("fma");
+  if (feature == "sse2") return __builtin_cpu_supports("sse2");
+  return false;
+}
+
+/// Cache sizes as the C library reports them; the table's defaults where it reports nothing.
+TargetInfo with_caches(TargetInfo target) {
+  const auto set = [](int64_t& field, int name) {
+    const long bytes = sysconf(name);
+    if (bytes > 0) field = bytes;
+  };
+  set(target.l1_bytes, _SC_LEVEL1_DCACHE_SIZE);
+  set(target.l2_bytes, _SC_LEVEL2_CACHE_SIZE);
+  set(target.l3_bytes, _SC_LEVEL3_CACHE_SIZE);
+  return target;
+}
+
+}  // namespace
+
+std::vector<std::string> known_targets() {
+  std::vector<std::string> names;
+  for (const TargetInfo& target : table()) names.push_back(target.name);
+  return names;
+}
+
+std::vector<std::string> host_features() {
+  std::vector<std::string> features;
+  for (const TargetInfo& target : table())
+    for (const std::string& feature : target.features)
+      if (has_feature(feature) && std::find(features.begin(), features.end(), feature) == features.end())
+        features.push_back(feature);
+  return features;
+}
+
+TargetInfo host_target() {
+  for (const TargetInfo& target : table())
+    if (std::all_of(target.features.begin(), target.features.end(), has_feature)) return with_caches(target);
+  throw fail(E::unsupported_cpu, "this machine runs none of the targets {}", fmt::join(known_targets(), ", "));
+}
+
+TargetInfo parse_target(std::string_view name) {
+  if (name == "cpu" || name == "host" || name.empty()) return host_target();
+  for (const TargetInfo& target : table())
+    if (target.name == name) return with_caches(target);
+  throw fail(E::bad_option, "unknown target '{}'", name)
+      .hint(fmt::format("known targets: host, {}", fmt::join(known_targets(), ", ")));
+}
+
+}  // namespace opfuse
