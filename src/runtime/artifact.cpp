@@ -1,0 +1,284 @@
+// The .opf file:  "OPFUSE\0\1" | u64 header bytes | u64 XXH3 of the header | JSON header | blobs
+// Blobs (code, constants) start on 4096-byte boundaries and carry their own checksums in the header.
+// What does not fit - magic, format, codegen version, checksum, bounds, CPU features - is refused.
+#include "runtime/artifact.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/fail.hpp"
+#include "base/hash.hpp"
+#include "target/target.hpp"
+
+namespace opfuse {
+namespace {
+
+using nlohmann::json;
+
+constexpr char kMagic[8] = {'O', 'P', 'F', 'U', 'S', 'E', 0, 1};
+constexpr size_t kPage = 4096;
+constexpr size_t kPrefix = 24;
+
+size_t page_align(size_t offset) { return (offset + kPage - 1) / kPage * kPage; }
+
+std::string dim_text(const Dim& dim) { return dim.text(); }
+Dim dim_of(const json& value) { return Dim::parse(value.get<std::string>()); }
+
+json tensors_json(const std::vector<ArtifactTensor>& tensors) {
+  json list = json::array();
+  for (const ArtifactTensor& t : tensors) list.push_back({t.name, t.type.text(), t.buffer});
+  return list;
+}
+
+std::vector<ArtifactTensor> tensors_of(const json& list) {
+  std::vector<ArtifactTensor> tensors;
+  for (const json& t : list) tensors.push_back({t.at(0), parse_type(t.at(1).get<std::string>()), t.at(2)});
+  return tensors;
+}
+
+json buffers_json(const std::vector<ArtifactBuffer>& buffers) {
+  json list = json::array();
+  for (const ArtifactBuffer& b : buffers)
+    list.push_back({static_cast<int>(b.storage), b.root, dim_text(b.offset), dim_text(b.bytes), b.name});
+  return list;
+}
+
+std::vector<ArtifactBuffer> buffers_of(const json& list) {
+  std::vector<ArtifactBuffer> buffers;
+  for (const json& b : list) {
+    const int storage = b.at(0);
+    if (storage < 0 || storage > 3) throw fail(E::bad_file, "a buffer has the unknown storage kind {}", storage);
+    buffers.push_back({static_cast<Storage>(storage), b.at(1), dim_of(b.at(2)), dim_of(b.at(3)), b.at(4)});
+  }
+  return buffers;
+}
+
+json launches_json(const std::vector<ArtifactLaunch>& launches) {
+  json list = json::array();
+  for (const ArtifactLaunch& l : launches)
+    list.push_back({{"name", l.name}, {"symbol", l.symbol}, {"pattern", l.pattern}, {"sources", l.sources},
+                    {"code", l.code_offset}, {"buffers", l.buffers}, {"parts", dim_text(l.parts)},
+                    {"scratch", l.scratch_bytes}, {"flops", dim_text(l.flops)}, {"read", dim_text(l.bytes_read)},
+                    {"written", dim_text(l.bytes_written)}, {"schedule", l.schedule}});
+  return list;
+}
+
+std::vector<ArtifactLaunch> launches_of(const json& list) {
+  std::vector<ArtifactLaunch> launches;
+  for (const json& l : list) {
+    ArtifactLaunch launch;
+    launch.name = l.at("name");
+    launch.symbol = l.at("symbol");
+    launch.pattern = l.at("pattern");
+    launch.sources = l.at("sources").get<std::vector<std::string>>();
+    launch.code_offset = l.at("code");
+    launch.buffers = l.at("buffers").get<std::vector<int>>();
+    launch.parts = dim_of(l.at("parts"));
+    launch.scratch_bytes = l.at("scratch");
+    launch.flops = dim_of(l.at("flops"));
+    launch.bytes_read = dim_of(l.at("read"));
+    launch.bytes_written = dim_of(l.at("written"));
+    launch.schedule = l.at("schedule");
+    launches.push_back(std::move(launch));
+  }
+  return launches;
+}
+
+json blob_json(std::span<const uint8_t> blob, size_t offset) {
+  return {{"offset", offset}, {"bytes", blob.size()}, {"xxh3", hash_bytes(blob.data(), blob.size()).hex()}};
+}
+
+/// Blob offsets count from the end of the header, rounded up to a page: they do not depend on its size.
+json header_json(const Artifact& a) {
+  return {{"format", a.format}, {"codegen", a.codegen}, {"target", a.target}, {"cpu_features", a.cpu_features},
+          {"model", a.model_name}, {"model_hash", a.model_hash}, {"producer", a.producer}, {"symbols", a.symbols},
+          {"inputs", tensors_json(a.inputs)}, {"outputs", tensors_json(a.outputs)},
+          {"buffers", buffers_json(a.buffers)}, {"launches", launches_json(a.launches)},
+          {"arena_bytes", dim_text(a.arena_bytes)}, {"intermediate_bytes", dim_text(a.intermediate_bytes)},
+          {"notes", a.notes}, {"plan", a.plan_json}, {"layouts", a.layouts},
+          {"code", blob_json(a.code, 0)}, {"constants", blob_json(a.constants, page_align(a.code.size()))}};
+}
+
+class OutputFile {
+ public:
+  explicit OutputFile(const std::string& path)
+      : path_(path), temporary_(path + ".tmp" + std::to_string(getpid())), file_(std::fopen(temporary_.c_str(), "wb")) {
+    if (!file_) throw fail(E::file_write_failed, "cannot write '{}': {}", path, std::strerror(errno)).file(path);
+  }
+  ~OutputFile() {
+    if (file_) std::fclose(file_);
+    if (!committed_) std::remove(temporary_.c_str());
+  }
+  void write(const void* data, size_t bytes) {
+    if (bytes && std::fwrite(data, 1, bytes, file_) != bytes) refuse();
+    written_ += bytes;
+  }
+  void pad_to_page() {
+    static const char zeros[kPage] = {};
+    write(zeros, page_align(written_) - written_);
+  }
+  void commit() {
+    std::FILE* file = std::exchange(file_, nullptr);
+    if (std::fclose(file) != 0 || std::rename(temporary_.c_str(), path_.c_str()) != 0) refuse();
+    committed_ = true;
+  }
+
+ private:
+  [[noreturn]] void refuse() {
+    throw fail(E::file_write_failed, "'{}' could not be written completely: {}", path_, std::strerror(errno))
+        .file(path_)
+        .hint("check free space and permissions; no partial file is left");
+  }
+  std::string path_, temporary_;
+  std::FILE* file_;
+  size_t written_ = 0;
+  bool committed_ = false;
+};
+
+/// A read-only private mapping of a whole file.
+struct Mapping {
+  const uint8_t* data = nullptr;
+  size_t bytes = 0;
+  ~Mapping() {
+    if (data) munmap(const_cast<uint8_t*>(data), bytes);
+  }
+};
+
+std::shared_ptr<Mapping> map_file(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) throw fail(E::file_not_found, "cannot open '{}': {}", path, std::strerror(errno)).file(path);
+  struct stat info{};
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size < static_cast<off_t>(kPrefix)) {
+    close(fd);
+    throw fail(E::bad_file, "'{}' is no .opf file", path).file(path);
+  }
+  auto mapping = std::make_shared<Mapping>();
+  mapping->bytes = static_cast<size_t>(info.st_size);
+  void* memory = mmap(nullptr, mapping->bytes, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
+  close(fd);
+  if (memory == MAP_FAILED) throw fail(E::out_of_memory, "cannot map '{}': {}", path, std::strerror(errno)).file(path);
+  mapping->data = static_cast<const uint8_t*>(memory);
+  return mapping;
+}
+
+std::span<const uint8_t> blob_of(const Mapping& file, size_t base, const json& blob, const char* what) {
+  const uint64_t offset = blob.at("offset"), bytes = blob.at("bytes");
+  if (base > file.bytes || offset > file.bytes - base || bytes > file.bytes - base - offset)
+    throw fail(E::bad_file, "the {} blob lies outside the file (truncated?)", what);
+  const std::span<const uint8_t> span(file.data + base + offset, bytes);
+  if (hash_bytes(span.data(), span.size()).hex() != blob.at("xxh3").get<std::string>())
+    throw fail(E::bad_file, "the checksum of the {} blob does not match: the file is damaged", what);
+  return span;
+}
+
+void check_versions(const json& header) {
+  const int format = header.at("format"), codegen = header.at("codegen");
+  if (format != kArtifactFormat || codegen != kCodegenVersion)
+    throw fail(E::bad_file, "the file has format {}, codegen {}; this opfuse reads format {}, codegen {}", format,
+               codegen, kArtifactFormat, kCodegenVersion)
+        .hint("compile the model again with this version of opfuse");
+}
+
+void check_features(const Artifact& artifact) {
+  const std::vector<std::string> host = host_features();
+  for (const std::string& feature : artifact.cpu_features)
+    if (std::find(host.begin(), host.end(), feature) == host.end())
+      throw fail(E::unsupported_cpu, "the executable was compiled for {} and needs the CPU feature {}, which this machine lacks",
+                 artifact.target, feature)
+          .hint("compile the model again with --target host, or with --target cpu:baseline for any x86-64");
+}
+
+void check_indices(const Artifact& a) {
+  const auto check = [](bool ok, const char* what) {
+    if (!ok) throw fail(E::bad_file, "the header's {} are inconsistent", what);
+  };
+  const int buffers = static_cast<int>(a.buffers.size());
+  const auto valid = [&](int b) { return b >= 0 && b < buffers; };
+  for (const ArtifactTensor& t : a.inputs) check(valid(t.buffer), "inputs");
+  for (const ArtifactTensor& t : a.outputs) check(valid(t.buffer), "outputs");
+  for (const ArtifactLaunch& l : a.launches) {
+    check(l.code_offset < a.code.size() && l.scratch_bytes >= 0, "launches");
+    for (int b : l.buffers) check(valid(b), "launch buffers");
+  }
+  for (const ArtifactBuffer& b : a.buffers) {
+    if (b.storage == Storage::input) check(b.root >= 0 && b.root < static_cast<int>(a.inputs.size()), "buffers");
+    if (b.storage == Storage::output) check(b.root >= 0 && b.root < static_cast<int>(a.outputs.size()), "buffers");
+    if (b.storage == Storage::constant && b.offset.is_constant() && b.bytes.is_constant())
+      check(b.offset.value() >= 0 && b.bytes.value() >= 0 &&
+                static_cast<uint64_t>(b.offset.value()) <= a.constants.size() &&
+                static_cast<uint64_t>(b.bytes.value()) <= a.constants.size() - static_cast<uint64_t>(b.offset.value()),
+            "constants");
+  }
+}
+
+Artifact parse_artifact(const std::shared_ptr<Mapping>& file) {
+  uint64_t header_bytes = 0, header_hash = 0;
+  if (std::memcmp(file->data, kMagic, sizeof kMagic) != 0) throw fail(E::bad_file, "the file does not start with the .opf magic");
+  std::memcpy(&header_bytes, file->data + 8, 8);
+  std::memcpy(&header_hash, file->data + 16, 8);
+  if (header_bytes > file->bytes - kPrefix) throw fail(E::bad_file, "the header is longer than the file (truncated?)");
+  const char* text = reinterpret_cast<const char*>(file->data + kPrefix);
+  if (hash_bytes(text, header_bytes).low != header_hash) throw fail(E::bad_file, "the header's checksum does not match");
+  const json header = json::parse(text, text + header_bytes);
+  check_versions(header);
+  Artifact a;
+  a.target = header.at("target");
+  a.cpu_features = header.at("cpu_features").get<std::vector<std::string>>();
+  a.model_name = header.at("model");
+  a.model_hash = header.at("model_hash");
+  a.producer = header.at("producer");
+  a.symbols = header.at("symbols").get<std::vector<std::string>>();
+  a.inputs = tensors_of(header.at("inputs"));
+  a.outputs = tensors_of(header.at("outputs"));
+  a.buffers = buffers_of(header.at("buffers"));
+  a.launches = launches_of(header.at("launches"));
+  a.arena_bytes = dim_of(header.at("arena_bytes"));
+  a.intermediate_bytes = dim_of(header.at("intermediate_bytes"));
+  a.notes = header.at("notes").get<std::vector<std::string>>();
+  a.plan_json = header.at("plan");
+  a.layouts = header.at("layouts").get<std::vector<std::pair<std::string, std::string>>>();
+  check_features(a);
+  const size_t base = page_align(kPrefix + header_bytes);
+  a.code = blob_of(*file, base, header.at("code"), "code");
+  a.constants = blob_of(*file, base, header.at("constants"), "constants");
+  a.owner = file;
+  check_indices(a);
+  return a;
+}
+
+}  // namespace
+
+void save_artifact(const Artifact& artifact, const std::string& path) {
+  const std::string header = header_json(artifact).dump();
+  const uint64_t header_bytes = header.size(), header_hash = hash_bytes(header.data(), header.size()).low;
+  OutputFile file(path);
+  file.write(kMagic, sizeof kMagic);
+  file.write(&header_bytes, 8);
+  file.write(&header_hash, 8);
+  file.write(header.data(), header.size());
+  file.pad_to_page();
+  file.write(artifact.code.data(), artifact.code.size());
+  file.pad_to_page();
+  file.write(artifact.constants.data(), artifact.constants.size());
+  file.commit();
+}
+
+Artifact load_artifact(const std::string& path) {
+  const std::shared_ptr<Mapping> file = map_file(path);
+  try {
+    return parse_artifact(file);
+  } catch (const json::exception& e) {
+    throw fail(E::bad_file, "the header is not what an .opf header should be: {}", e.what()).file(path);
+  } catch (Error& e) {
+    throw e.file(path).hint("an .opf is a cache: compile the model again");
+  }
+}
+
+}  // namespace opfuse

@@ -1,0 +1,235 @@
+// Context: binds arrays, resolves symbols, places buffers, runs launches phase by phase. Everything a run
+// needs is resolved in prepare(), which runs only after bindings changed; run() itself allocates nothing.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/fail.hpp"
+#include "runtime/state.hpp"
+
+namespace opfuse {
+namespace {
+
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+std::string names_of(const std::vector<ArtifactTensor>& tensors) {
+  std::vector<std::string> names;
+  for (const ArtifactTensor& t : tensors) names.push_back(fmt::format("{} : {}", t.name, t.type.text()));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+int index_of(const std::vector<ArtifactTensor>& tensors, const std::string& name) {
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (tensors[i].name == name) return static_cast<int>(i);
+  return -1;
+}
+
+void check_array(const ArtifactTensor& tensor, const ArrayView& array) {
+  const Shape& shape = tensor.type.shape;
+  if (array.dtype != tensor.type.dtype)
+    throw fail(E::bad_binding, "'{}' is {}, but the bound array has elements of type {}", tensor.name,
+               tensor.type.text(), name_of(array.dtype));
+  bool fits = array.shape.size() == shape.rank();
+  for (size_t i = 0; fits && i < shape.rank(); ++i)
+    fits = array.shape[i] >= 0 && (!shape[i].is_constant() || shape[i].value() == array.shape[i]);
+  if (!fits)
+    throw fail(E::bad_binding, "'{}' is {}, but the bound array has shape [{}]", tensor.name, tensor.type.text(),
+               fmt::join(array.shape, ","));
+  if (!array.data && std::find(array.shape.begin(), array.shape.end(), 0) == array.shape.end())
+    throw fail(E::bad_binding, "the array bound to '{}' has no data", tensor.name);
+}
+
+struct LaunchCall {
+  const ReadyLaunch* launch;
+  const int64_t* symbols;
+  char* const* scratch;
+};
+
+void run_part(void* context, int64_t part, int worker) {
+  const LaunchCall& call = *static_cast<const LaunchCall*>(context);
+  call.launch->entry(call.launch->pointers, call.symbols, call.scratch[worker], part, call.launch->parts);
+}
+
+size_t bytes_of(const TensorType& type, const SymbolValues& symbols) {
+  size_t bytes = byte_size(type.dtype);
+  for (int64_t size : type.shape.evaluate(symbols)) bytes *= static_cast<size_t>(size);
+  return bytes;
+}
+
+}  // namespace
+
+void ContextState::resolve_symbols() {
+  const Artifact& a = executable->artifact;
+  symbol_values.clear();
+  for (size_t i = 0; i < a.inputs.size(); ++i) {
+    const ArrayView& array = bound_inputs[i];
+    if (array.dtype == DType::unknown)
+      throw fail(E::bad_binding, "input '{}' is not bound", a.inputs[i].name)
+          .hint("inputs: " + names_of(a.inputs));
+    for (size_t d = 0; d < array.shape.size(); ++d) {
+      const Dim& dim = a.inputs[i].type.shape[d];
+      if (dim.op() != DimOp::symbol) continue;
+      const auto [at, fresh] = symbol_values.emplace(dim.symbol_name(), array.shape[d]);
+      if (!fresh && at->second != array.shape[d])
+        throw fail(E::bad_binding, "dimension {} is {} in one input and {} in '{}'", at->first, at->second,
+                   array.shape[d], a.inputs[i].name);
+    }
+  }
+  symbols.clear();
+  for (const std::string& name : a.symbols) symbols.push_back(Dim::symbol(name).evaluate(symbol_values));
+}
+
+void ContextState::resolve_outputs() {
+  const Artifact& a = executable->artifact;
+  for (size_t i = 0; i < a.outputs.size(); ++i) {
+    const std::vector<int64_t> sizes = a.outputs[i].type.shape.evaluate(symbol_values);
+    ArrayView& bound = bound_outputs[i];
+    const bool own = bound.data == nullptr || (own_outputs[i].data() && bound.data == own_outputs[i].data());
+    if (!own) {
+      if (bound.shape != sizes)
+        throw fail(E::bad_binding, "output '{}' has shape [{}], but the bound array has shape [{}]", a.outputs[i].name,
+                   fmt::join(sizes, ","), fmt::join(bound.shape, ","));
+      continue;
+    }
+    const size_t bytes = bytes_of(a.outputs[i].type, symbol_values);
+    if (own_outputs[i].bytes() < bytes || !own_outputs[i].data())
+      own_outputs[i] = Memory(std::max<size_t>(bytes, 1), options.allocator);
+    bound = {a.outputs[i].type.dtype, own_outputs[i].data(), sizes};
+  }
+}
+
+void ContextState::reserve_memory() {
+  const Artifact& a = executable->artifact;
+  arena_bytes = static_cast<size_t>(a.arena_bytes.evaluate(symbol_values));
+  intermediate_bytes = static_cast<size_t>(a.intermediate_bytes.evaluate(symbol_values));
+  if (arena.bytes() < arena_bytes) arena = Memory(arena_bytes, options.allocator);
+  int64_t scratch_bytes = 0;
+  for (const ArtifactLaunch& launch : a.launches) scratch_bytes = std::max(scratch_bytes, launch.scratch_bytes);
+  if (!scratch.empty() || executor->workers() == 0) return;
+  for (int worker = 0; worker < executor->workers(); ++worker) {
+    scratch.emplace_back(static_cast<size_t>(scratch_bytes), options.allocator);
+    scratch_pointers.push_back(scratch.back().data());
+  }
+}
+
+void* ContextState::address_of(const ArtifactBuffer& buffer) const {
+  const int64_t offset = buffer.offset.evaluate(symbol_values);
+  const auto at = [&](const void* base) { return const_cast<char*>(static_cast<const char*>(base)) + offset; };
+  switch (buffer.storage) {
+    case Storage::input: return at(bound_inputs[static_cast<size_t>(buffer.root)].data);
+    case Storage::output: return at(bound_outputs[static_cast<size_t>(buffer.root)].data);
+    case Storage::constant: return at(executable->artifact.constants.data());
+    case Storage::arena: return at(arena.data());
+  }
+  return nullptr;
+}
+
+void ContextState::resolve_launches() {
+  const Artifact& a = executable->artifact;
+  size_t count = 0;
+  for (const ArtifactLaunch& launch : a.launches) count += launch.buffers.size();
+  pointers.clear();
+  pointers.reserve(count);
+  ready.clear();
+  for (const ArtifactLaunch& launch : a.launches) {
+    void* const* first = pointers.data() + pointers.size();
+    for (int b : launch.buffers) pointers.push_back(address_of(a.buffers[static_cast<size_t>(b)]));
+    ready.push_back({executable->entry(launch), first, launch.parts.evaluate(symbol_values)});
+  }
+  launch_ns.assign(a.launches.size(), 0);
+}
+
+void ContextState::prepare() {
+  if (!dirty) return;
+  resolve_symbols();
+  resolve_outputs();
+  reserve_memory();
+  resolve_launches();
+  dirty = false;
+}
+
+Context Executable::create_context(ContextOptions options) const {
+  auto state = std::make_unique<ContextState>();
+  state->executable = state_;
+  if (options.executor) {
+    state->executor = options.executor;
+  } else {
+    if (options.threads < 0) throw fail(E::bad_option, "threads must be positive, got {}", options.threads);
+    state->own_executor = make_thread_pool(options.threads ? options.threads : default_threads());
+    state->executor = state->own_executor.get();
+  }
+  state->options = std::move(options);
+  state->bound_inputs.resize(state_->artifact.inputs.size());
+  state->bound_outputs.resize(state_->artifact.outputs.size());
+  state->own_outputs.resize(state_->artifact.outputs.size());
+  return Context(std::move(state));
+}
+
+Context::Context(std::unique_ptr<ContextState> state) : state_(std::move(state)) {}
+Context::Context(Context&&) noexcept = default;
+Context& Context::operator=(Context&&) noexcept = default;
+Context::~Context() = default;
+
+void Context::bind(const std::string& name, const ArrayView& array) {
+  const Artifact& a = state_->executable->artifact;
+  const int input = index_of(a.inputs, name), output = index_of(a.outputs, name);
+  if (input < 0 && output < 0)
+    throw fail(E::bad_binding, "the model has no input or output '{}'", name)
+        .hint(fmt::format("inputs: {}; outputs: {}", names_of(a.inputs), names_of(a.outputs)));
+  const bool is_input = input >= 0;
+  const size_t at = static_cast<size_t>(is_input ? input : output);
+  check_array(is_input ? a.inputs[at] : a.outputs[at], array);
+  (is_input ? state_->bound_inputs : state_->bound_outputs)[at] = array;
+  state_->dirty = true;
+}
+
+void Context::run() {
+  ContextState& s = *state_;
+  s.prepare();
+  const int64_t start = now_ns();
+  int64_t last = start;
+  for (size_t i = 0; i < s.ready.size(); ++i) {
+    if (s.options.progress && !s.options.progress(i, s.ready.size()))
+      throw fail(E::cancelled, "the run was cancelled before launch {} of {}", i + 1, s.ready.size());
+    LaunchCall call{&s.ready[i], s.symbols.data(), s.scratch_pointers.data()};
+    s.executor->run(s.ready[i].parts, run_part, &call);
+    if (!s.options.profile) continue;
+    const int64_t now = now_ns();
+    s.launch_ns[i] = now - last;
+    last = now;
+  }
+  s.total_ns = now_ns() - start;
+}
+
+ArrayView Context::output(const std::string& name) const {
+  const int at = index_of(state_->executable->artifact.outputs, name);
+  if (at < 0)
+    throw fail(E::bad_binding, "the model has no output '{}'", name)
+        .hint("outputs: " + names_of(state_->executable->artifact.outputs));
+  return state_->bound_outputs[static_cast<size_t>(at)];
+}
+
+int Context::threads() const { return state_->executor->workers(); }
+size_t Context::arena_bytes() const { return state_->arena_bytes; }
+size_t Context::intermediate_bytes() const { return state_->intermediate_bytes; }
+
+std::vector<LaunchInfo> Context::launches() const {
+  ContextState& s = *state_;
+  s.prepare();
+  std::vector<LaunchInfo> infos;
+  for (const ArtifactLaunch& l : s.executable->artifact.launches) {
+    const auto value = [&](const Dim& dim) { return static_cast<double>(dim.evaluate(s.symbol_values)); };
+    infos.push_back({l.name, l.symbol, l.pattern, l.schedule, l.sources, value(l.flops), value(l.bytes_read),
+                     value(l.bytes_written), l.parts.evaluate(s.symbol_values)});
+  }
+  return infos;
+}
+
+const std::vector<int64_t>& Context::launch_nanoseconds() const { return state_->launch_ns; }
+int64_t Context::total_nanoseconds() const { return state_->total_ns; }
+
+}  // namespace opfuse

@@ -1,0 +1,56 @@
+// Executable: immutable state around an artifact. The code is copied once into a mapping of its own
+// (write, then read + execute), so neither the file nor its file system needs to allow execution.
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/fail.hpp"
+#include "runtime/state.hpp"
+
+namespace opfuse {
+namespace {
+
+std::shared_ptr<const uint8_t> map_code(std::span<const uint8_t> code) {
+  if (code.empty()) return nullptr;
+  const size_t bytes = code.size();
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw fail(E::out_of_memory, "{} bytes for machine code could not be mapped", bytes);
+  std::memcpy(memory, code.data(), bytes);
+  if (mprotect(memory, bytes, PROT_READ | PROT_EXEC) != 0) {
+    const int error = errno;
+    munmap(memory, bytes);
+    throw fail(E::unsupported_cpu, "this system does not allow generated code to run: {}", std::strerror(error))
+        .hint("a security policy forbids executable memory for this process");
+  }
+  return {static_cast<const uint8_t*>(memory), [bytes](const uint8_t* p) { munmap(const_cast<uint8_t*>(p), bytes); }};
+}
+
+std::vector<TensorInfo> infos_of(const std::vector<ArtifactTensor>& tensors) {
+  std::vector<TensorInfo> infos;
+  for (const ArtifactTensor& t : tensors) {
+    TensorInfo info{t.name, t.type.dtype, {}};
+    for (const Dim& dim : t.type.shape.dims) info.shape.push_back(dim.text());
+    infos.push_back(std::move(info));
+  }
+  return infos;
+}
+
+}  // namespace
+
+ExecutableState::ExecutableState(Artifact a)
+    : artifact(std::move(a)),
+      inputs(infos_of(artifact.inputs)),
+      outputs(infos_of(artifact.outputs)),
+      code(map_code(artifact.code)) {}
+
+Executable Executable::load(const std::string& path) { return from_artifact(load_artifact(path)); }
+Executable Executable::from_artifact(Artifact artifact) {
+  return Executable(std::make_shared<const ExecutableState>(std::move(artifact)));
+}
+void Executable::save(const std::string& path) const { save_artifact(state_->artifact, path); }
+const std::vector<TensorInfo>& Executable::inputs() const { return state_->inputs; }
+const std::vector<TensorInfo>& Executable::outputs() const { return state_->outputs; }
+const Artifact& Executable::artifact() const { return state_->artifact; }
+
+}  // namespace opfuse

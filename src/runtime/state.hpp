@@ -1,0 +1,83 @@
+// What stands behind Executable and Context.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "opfuse/runtime.hpp"
+#include "runtime/artifact.hpp"
+
+namespace opfuse {
+
+using KernelFunction = void (*)(void* const* pointers, const int64_t* symbols, char* scratch, int64_t part,
+                                int64_t parts);
+
+/// Immutable. Machine code in its own executable mapping; constants stay where the artifact has them.
+struct ExecutableState {
+  Artifact artifact;
+  std::vector<TensorInfo> inputs, outputs;
+  std::shared_ptr<const uint8_t> code;  ///< read + execute
+
+  explicit ExecutableState(Artifact a);
+  KernelFunction entry(const ArtifactLaunch& launch) const {
+    return reinterpret_cast<KernelFunction>(reinterpret_cast<uintptr_t>(code.get()) + launch.code_offset);
+  }
+};
+
+/// Memory from the host's allocator, or anonymous huge-page-advised memory.
+class Memory {
+ public:
+  Memory() = default;
+  Memory(size_t bytes, Allocator* allocator);
+  Memory(Memory&& other) noexcept { *this = std::move(other); }
+  Memory& operator=(Memory&& other) noexcept;
+  ~Memory() { release(); }
+  char* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  void release();
+  char* data_ = nullptr;
+  size_t bytes_ = 0;
+  Allocator* allocator_ = nullptr;
+};
+
+/// One launch with everything resolved for the bound arrays.
+struct ReadyLaunch {
+  KernelFunction entry = nullptr;
+  void* const* pointers = nullptr;
+  int64_t parts = 1;
+};
+
+struct ContextState {
+  std::shared_ptr<const ExecutableState> executable;
+  ContextOptions options;
+  std::unique_ptr<Executor> own_executor;
+  Executor* executor = nullptr;
+
+  std::vector<ArrayView> bound_inputs, bound_outputs;  ///< data null: unbound
+  std::vector<Memory> own_outputs;
+  bool dirty = true;  ///< bindings changed since prepare()
+  SymbolValues symbol_values;
+  std::vector<int64_t> symbols;
+  Memory arena;
+  std::vector<Memory> scratch;  ///< per worker
+  std::vector<char*> scratch_pointers;
+  std::vector<void*> pointers;  ///< of all launches, one after the other
+  std::vector<ReadyLaunch> ready;
+  size_t arena_bytes = 0, intermediate_bytes = 0;
+  std::vector<int64_t> launch_ns;
+  int64_t total_ns = 0;
+
+  void prepare();
+
+ private:
+  void resolve_symbols();
+  void resolve_outputs();
+  void reserve_memory();
+  void resolve_launches();
+  void* address_of(const ArtifactBuffer& buffer) const;
+};
+
+}  // namespace opfuse
