@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Checks the tree against the rules of the house: includes follow the arrows of src/CMakeLists.txt,
+files stay within their length, LLVM and CUDA headers stay behind their doors."""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HEADER_LINES, SOURCE_LINES = 300, 600
+
+
+def tracked(*patterns):
+    out = subprocess.run(["git", "ls-files", *patterns], cwd=ROOT, capture_output=True, text=True, check=True)
+    return [pathlib.PurePosixPath(p) for p in out.stdout.split()]
+
+
+def folder_of(path):
+    """src/codegen/cpu/x.cpp -> codegen/cpu; src/ops/x.hpp -> ops"""
+    parts = path.parts[1:-1]
+    return "codegen/cpu" if parts[:2] == ("codegen", "cpu") else parts[0] if parts else ""
+
+
+def arrows():
+    """Direct dependencies by folder, from the opfuse_folder lines."""
+    graph = {}
+    for name, rest in re.findall(r"^opfuse_folder\((\S+)([^)]*)\)", (ROOT / "src/CMakeLists.txt").read_text(), re.M):
+        graph[name] = rest.split()
+    return graph
+
+
+def reachable(graph, start):
+    seen, todo = set(), [start]
+    while todo:
+        for dep in graph.get(todo.pop(), []):
+            if dep not in seen:
+                seen.add(dep)
+                todo.append(dep)
+    return seen
+
+
+def include_problems():
+    graph = arrows()
+    for path in tracked("src/*.hpp", "src/*.cpp", "src/**/*.hpp", "src/**/*.cpp"):
+        folder = folder_of(path)
+        allowed = reachable(graph, "codegen" if folder == "codegen/cpu" else folder) | {folder}
+        if folder == "codegen/cpu":
+            allowed.add("codegen")
+        for include in re.findall(r'^#include "([^"]+)"', (ROOT / path).read_text(), re.M):
+            target = folder_of(pathlib.PurePosixPath("src") / include)
+            if include.startswith("opfuse/") or target == "":
+                continue
+            if target not in allowed:
+                yield f"{path}: includes {include}, but {folder} does not depend on {target} (src/CMakeLists.txt)"
+
+
+def door_problems():
+    for path in tracked("src/**", "tools/**", "include/**"):
+        if path.suffix not in (".hpp", ".cpp") or folder_of(path) == "codegen/cpu":
+            continue
+        for line in (ROOT / path).read_text().splitlines():
+            if re.match(r'#include [<"]llvm[/-]', line):
+                yield f"{path}: LLVM headers belong in src/codegen/cpu only"
+    for path in tracked("include/**"):
+        if re.search(r"#include <(nlohmann|fmt|protozero|llvm)", (ROOT / path).read_text()):
+            yield f"{path}: a public header exposes a third-party library"
+
+
+def length_problems():
+    for path in tracked("src/**", "tools/**", "include/**", "tests/**", "bench/**"):
+        limit = HEADER_LINES if path.suffix == ".hpp" else SOURCE_LINES if path.suffix in (".cpp", ".py") else None
+        if limit and (count := len((ROOT / path).read_text().splitlines())) > limit:
+            yield f"{path}: {count} lines, the limit is {limit}"
+
+
+def main():
+    problems = [*include_problems(), *door_problems(), *length_problems()]
+    print(*problems, sep="\n")
+    print(f"structure: {len(problems)} problem(s)" if problems else "structure: clean")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
