@@ -25,17 +25,50 @@ struct ArrayView {
 namespace detail {
 template <class T>
 constexpr DType dtype_of();
-template <> constexpr DType dtype_of<float>() { return DType::f32; }
-template <> constexpr DType dtype_of<double>() { return DType::f64; }
-template <> constexpr DType dtype_of<int8_t>() { return DType::i8; }
-template <> constexpr DType dtype_of<uint8_t>() { return DType::u8; }
-template <> constexpr DType dtype_of<int16_t>() { return DType::i16; }
-template <> constexpr DType dtype_of<uint16_t>() { return DType::u16; }
-template <> constexpr DType dtype_of<int32_t>() { return DType::i32; }
-template <> constexpr DType dtype_of<uint32_t>() { return DType::u32; }
-template <> constexpr DType dtype_of<int64_t>() { return DType::i64; }
-template <> constexpr DType dtype_of<uint64_t>() { return DType::u64; }
-template <> constexpr DType dtype_of<bool>() { return DType::boolean; }
+template <>
+constexpr DType dtype_of<float>() {
+  return DType::f32;
+}
+template <>
+constexpr DType dtype_of<double>() {
+  return DType::f64;
+}
+template <>
+constexpr DType dtype_of<int8_t>() {
+  return DType::i8;
+}
+template <>
+constexpr DType dtype_of<uint8_t>() {
+  return DType::u8;
+}
+template <>
+constexpr DType dtype_of<int16_t>() {
+  return DType::i16;
+}
+template <>
+constexpr DType dtype_of<uint16_t>() {
+  return DType::u16;
+}
+template <>
+constexpr DType dtype_of<int32_t>() {
+  return DType::i32;
+}
+template <>
+constexpr DType dtype_of<uint32_t>() {
+  return DType::u32;
+}
+template <>
+constexpr DType dtype_of<int64_t>() {
+  return DType::i64;
+}
+template <>
+constexpr DType dtype_of<uint64_t>() {
+  return DType::u64;
+}
+template <>
+constexpr DType dtype_of<bool>() {
+  return DType::boolean;
+}
 }  // namespace detail
 
 template <class T>
@@ -73,10 +106,10 @@ class OPFUSE_API Allocator {
 };
 
 struct ContextOptions {
-  int threads = 0;                  ///< 0: affinity mask and cgroup quota; ignored with an executor
-  Executor* executor = nullptr;     ///< host's; must outlive the context
-  Allocator* allocator = nullptr;   ///< host's; must outlive the context
-  bool profile = false;             ///< record the time of every launch
+  int threads = 0;                 ///< 0: affinity mask and cgroup quota; ignored with an executor
+  Executor* executor = nullptr;    ///< host's; must outlive the context
+  Allocator* allocator = nullptr;  ///< host's; must outlive the context
+  bool profile = false;            ///< record the time of every launch
   /// Called between launches with (done, total); return false to cancel (E0604 cancelled).
   std::function<bool(size_t, size_t)> progress;
 };
@@ -90,8 +123,8 @@ struct TensorInfo {
 
 /// One kernel launch of the model, for reports.
 struct LaunchInfo {
-  std::string name;                  ///< "FusedConvBNReLU__conv1"
-  std::string kernel;                ///< kernel symbol
+  std::string name;    ///< "FusedConvBNReLU__conv1"
+  std::string kernel;  ///< kernel symbol
   std::string pattern;
   std::string schedule;
   std::vector<std::string> sources;  ///< source node names

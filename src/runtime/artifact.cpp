@@ -63,10 +63,18 @@ std::vector<ArtifactBuffer> buffers_of(const json& list) {
 json launches_json(const std::vector<ArtifactLaunch>& launches) {
   json list = json::array();
   for (const ArtifactLaunch& l : launches)
-    list.push_back({{"name", l.name}, {"symbol", l.symbol}, {"pattern", l.pattern}, {"sources", l.sources},
-                    {"code", l.code_offset}, {"buffers", l.buffers}, {"parts", dim_text(l.parts)},
-                    {"scratch", l.scratch_bytes}, {"flops", dim_text(l.flops)}, {"read", dim_text(l.bytes_read)},
-                    {"written", dim_text(l.bytes_written)}, {"schedule", l.schedule}});
+    list.push_back({{"name", l.name},
+                    {"symbol", l.symbol},
+                    {"pattern", l.pattern},
+                    {"sources", l.sources},
+                    {"code", l.code_offset},
+                    {"buffers", l.buffers},
+                    {"parts", dim_text(l.parts)},
+                    {"scratch", l.scratch_bytes},
+                    {"flops", dim_text(l.flops)},
+                    {"read", dim_text(l.bytes_read)},
+                    {"written", dim_text(l.bytes_written)},
+                    {"schedule", l.schedule}});
   return list;
 }
 
@@ -97,13 +105,25 @@ json blob_json(std::span<const uint8_t> blob, size_t offset) {
 
 /// Blob offsets count from the end of the header, rounded up to a page: they do not depend on its size.
 json header_json(const Artifact& a) {
-  return {{"format", a.format}, {"codegen", a.codegen}, {"target", a.target}, {"cpu_features", a.cpu_features},
-          {"model", a.model_name}, {"model_hash", a.model_hash}, {"producer", a.producer}, {"symbols", a.symbols},
-          {"inputs", tensors_json(a.inputs)}, {"outputs", tensors_json(a.outputs)},
-          {"buffers", buffers_json(a.buffers)}, {"launches", launches_json(a.launches)},
-          {"arena_bytes", dim_text(a.arena_bytes)}, {"intermediate_bytes", dim_text(a.intermediate_bytes)},
-          {"notes", a.notes}, {"plan", a.plan_json}, {"layouts", a.layouts},
-          {"code", blob_json(a.code, 0)}, {"constants", blob_json(a.constants, page_align(a.code.size()))}};
+  return {{"format", a.format},
+          {"codegen", a.codegen},
+          {"target", a.target},
+          {"cpu_features", a.cpu_features},
+          {"model", a.model_name},
+          {"model_hash", a.model_hash},
+          {"producer", a.producer},
+          {"symbols", a.symbols},
+          {"inputs", tensors_json(a.inputs)},
+          {"outputs", tensors_json(a.outputs)},
+          {"buffers", buffers_json(a.buffers)},
+          {"launches", launches_json(a.launches)},
+          {"arena_bytes", dim_text(a.arena_bytes)},
+          {"intermediate_bytes", dim_text(a.intermediate_bytes)},
+          {"notes", a.notes},
+          {"plan", a.plan_json},
+          {"layouts", a.layouts},
+          {"code", blob_json(a.code, 0)},
+          {"constants", blob_json(a.constants, page_align(a.code.size()))}};
 }
 
 class OutputFile {
@@ -154,7 +174,7 @@ struct Mapping {
 std::shared_ptr<Mapping> map_file(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) throw fail(E::file_not_found, "cannot open '{}': {}", path, std::strerror(errno)).file(path);
-  struct stat info{};
+  struct stat info {};
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size < static_cast<off_t>(kPrefix)) {
     close(fd);
     throw fail(E::bad_file, "'{}' is no .opf file", path).file(path);
@@ -190,7 +210,8 @@ void check_features(const Artifact& artifact) {
   const std::vector<std::string> host = host_features();
   for (const std::string& feature : artifact.cpu_features)
     if (std::find(host.begin(), host.end(), feature) == host.end())
-      throw fail(E::unsupported_cpu, "the executable was compiled for {} and needs the CPU feature {}, which this machine lacks",
+      throw fail(E::unsupported_cpu,
+                 "the executable was compiled for {} and needs the CPU feature {}, which this machine lacks",
                  artifact.target, feature)
           .hint("compile the model again with --target host, or with --target cpu:baseline for any x86-64");
 }
@@ -220,12 +241,14 @@ void check_indices(const Artifact& a) {
 
 Artifact parse_artifact(const std::shared_ptr<Mapping>& file) {
   uint64_t header_bytes = 0, header_hash = 0;
-  if (std::memcmp(file->data, kMagic, sizeof kMagic) != 0) throw fail(E::bad_file, "the file does not start with the .opf magic");
+  if (std::memcmp(file->data, kMagic, sizeof kMagic) != 0)
+    throw fail(E::bad_file, "the file does not start with the .opf magic");
   std::memcpy(&header_bytes, file->data + 8, 8);
   std::memcpy(&header_hash, file->data + 16, 8);
   if (header_bytes > file->bytes - kPrefix) throw fail(E::bad_file, "the header is longer than the file (truncated?)");
   const char* text = reinterpret_cast<const char*>(file->data + kPrefix);
-  if (hash_bytes(text, header_bytes).low != header_hash) throw fail(E::bad_file, "the header's checksum does not match");
+  if (hash_bytes(text, header_bytes).low != header_hash)
+    throw fail(E::bad_file, "the header's checksum does not match");
   const json header = json::parse(text, text + header_bytes);
   check_versions(header);
   Artifact a;

@@ -16,7 +16,7 @@ inline constexpr int kCodegenVersion = 1;
 
 struct ArtifactTensor {  ///< a model input or output
   std::string name;
-  TensorType type;       ///< symbolic dimensions allowed
+  TensorType type;  ///< symbolic dimensions allowed
   int buffer = -1;
 };
 
@@ -24,15 +24,15 @@ enum class Storage { input, output, constant, arena };
 
 struct ArtifactBuffer {
   Storage storage = Storage::arena;
-  int root = -1;         ///< index into inputs / outputs (storage input/output)
-  Dim offset = 0;        ///< bytes: into the constants blob, the arena, or the caller's array
+  int root = -1;   ///< index into inputs / outputs (storage input/output)
+  Dim offset = 0;  ///< bytes: into the constants blob, the arena, or the caller's array
   Dim bytes = 0;
   std::string name;
 };
 
 struct ArtifactLaunch {
-  std::string name;                  ///< readable instance name
-  std::string symbol;                ///< kernel symbol
+  std::string name;    ///< readable instance name
+  std::string symbol;  ///< kernel symbol
   std::string pattern;
   std::vector<std::string> sources;  ///< source node names
   size_t code_offset = 0;
@@ -40,7 +40,7 @@ struct ArtifactLaunch {
   Dim parts = 1;
   int64_t scratch_bytes = 0;
   Dim flops = 0, bytes_read = 0, bytes_written = 0;  ///< for profile
-  std::string schedule;              ///< for inspect
+  std::string schedule;                              ///< for inspect
 };
 
 /// Complete compiled model. `code` and `constants` may point into a mapped file kept alive by `owner`.

@@ -68,8 +68,7 @@ void ContextState::resolve_symbols() {
   for (size_t i = 0; i < a.inputs.size(); ++i) {
     const ArrayView& array = bound_inputs[i];
     if (array.dtype == DType::unknown)
-      throw fail(E::bad_binding, "input '{}' is not bound", a.inputs[i].name)
-          .hint("inputs: " + names_of(a.inputs));
+      throw fail(E::bad_binding, "input '{}' is not bound", a.inputs[i].name).hint("inputs: " + names_of(a.inputs));
     for (size_t d = 0; d < array.shape.size(); ++d) {
       const Dim& dim = a.inputs[i].type.shape[d];
       if (dim.op() != DimOp::symbol) continue;
@@ -120,10 +119,14 @@ void* ContextState::address_of(const ArtifactBuffer& buffer) const {
   const int64_t offset = buffer.offset.evaluate(symbol_values);
   const auto at = [&](const void* base) { return const_cast<char*>(static_cast<const char*>(base)) + offset; };
   switch (buffer.storage) {
-    case Storage::input: return at(bound_inputs[static_cast<size_t>(buffer.root)].data);
-    case Storage::output: return at(bound_outputs[static_cast<size_t>(buffer.root)].data);
-    case Storage::constant: return at(executable->artifact.constants.data());
-    case Storage::arena: return at(arena.data());
+    case Storage::input:
+      return at(bound_inputs[static_cast<size_t>(buffer.root)].data);
+    case Storage::output:
+      return at(bound_outputs[static_cast<size_t>(buffer.root)].data);
+    case Storage::constant:
+      return at(executable->artifact.constants.data());
+    case Storage::arena:
+      return at(arena.data());
   }
   return nullptr;
 }

@@ -13,11 +13,23 @@ namespace {
 
 const std::vector<TargetInfo>& table() {
   static const std::vector<TargetInfo> targets = {
-      {.name = "cpu:avx512", .vector_bytes = 64, .vector_registers = 32, .fma = true, .llvm_cpu = "x86-64-v4",
+      {.name = "cpu:avx512",
+       .vector_bytes = 64,
+       .vector_registers = 32,
+       .fma = true,
+       .llvm_cpu = "x86-64-v4",
        .features = {"avx512f", "avx512vl", "avx512bw", "avx512dq", "avx2", "fma"}},
-      {.name = "cpu:avx2", .vector_bytes = 32, .vector_registers = 16, .fma = true, .llvm_cpu = "x86-64-v3",
+      {.name = "cpu:avx2",
+       .vector_bytes = 32,
+       .vector_registers = 16,
+       .fma = true,
+       .llvm_cpu = "x86-64-v3",
        .features = {"avx2", "fma"}},
-      {.name = "cpu:baseline", .vector_bytes = 16, .vector_registers = 16, .fma = false, .llvm_cpu = "x86-64",
+      {.name = "cpu:baseline",
+       .vector_bytes = 16,
+       .vector_registers = 16,
+       .fma = false,
+       .llvm_cpu = "x86-64",
        .features = {"sse2"}},
   };
   return targets;

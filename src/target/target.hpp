@@ -11,9 +11,9 @@ namespace opfuse {
 /// A CPU code generation target. `cpu:baseline` (SSE2), `cpu:avx2` (AVX2+FMA), `cpu:avx512`
 /// (AVX-512 F/VL/BW/DQ), `cpu` or `host`: the best this machine runs.
 struct TargetInfo {
-  std::string name;                   ///< "cpu:avx512"
-  int vector_bytes = 64;              ///< 64, 32, 16
-  int vector_registers = 32;          ///< 32 or 16
+  std::string name;           ///< "cpu:avx512"
+  int vector_bytes = 64;      ///< 64, 32, 16
+  int vector_registers = 32;  ///< 32 or 16
   bool fma = true;
   std::string llvm_cpu;               ///< e.g. "x86-64-v4"
   std::vector<std::string> features;  ///< CPU features the code needs: "avx512f", "fma", ...

@@ -24,7 +24,7 @@ def folder_of(path):
 def arrows():
     """Direct dependencies by folder, from the opfuse_folder lines."""
     graph = {}
-    for name, rest in re.findall(r"^opfuse_folder\((\S+)([^)]*)\)", (ROOT / "src/CMakeLists.txt").read_text(), re.M):
+    for name, rest in re.findall(r"^opfuse_folder\(([^\s)]+)([^)]*)\)", (ROOT / "src/CMakeLists.txt").read_text(), re.M):
         graph[name] = rest.split()
     return graph
 

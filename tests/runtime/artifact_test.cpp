@@ -1,0 +1,145 @@
+#include "runtime/artifact.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "opfuse/runtime.hpp"
+
+namespace opfuse {
+namespace {
+
+/// ret: a kernel that does nothing.
+const std::vector<uint8_t> kReturn = {0xc3};
+const std::vector<uint8_t> kConstants(256, 7);
+
+Artifact small_artifact() {
+  Artifact a;
+  a.target = "cpu:baseline";
+  a.cpu_features = {"sse2"};
+  a.model_name = "tiny";
+  a.symbols = {"n"};
+  a.inputs = {{"x", parse_type("f32[n,4]"), 0}};
+  a.outputs = {{"y", parse_type("f32[n,4]"), 1}};
+  const Dim bytes = Dim::symbol("n") * Dim(16);
+  a.buffers = {
+      {Storage::input, 0, 0, bytes, "x"}, {Storage::output, 0, 0, bytes, "y"}, {Storage::constant, -1, 0, 256, "w"}};
+  ArtifactLaunch launch;
+  launch.name = "relu__r";
+  launch.symbol = "map_0";
+  launch.sources = {"r"};
+  launch.buffers = {0, 1, 2};
+  launch.flops = Dim::symbol("n") * Dim(4);
+  a.launches = {launch};
+  a.code = kReturn;
+  a.constants = kConstants;
+  return a;
+}
+
+class ArtifactFile : public testing::Test {
+ protected:
+  std::string path =
+      (std::filesystem::temp_directory_path() / ("opfuse_artifact_" + std::to_string(getpid()))).string();
+  void TearDown() override { std::remove(path.c_str()); }
+  std::string read() {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  void write(const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+  std::string code_of_load() {
+    try {
+      load_artifact(path);
+    } catch (const Error& e) {
+      return e.diagnostic().name;
+    }
+    return "loaded";
+  }
+};
+
+TEST_F(ArtifactFile, ReadsBackWhatWasWritten) {
+  save_artifact(small_artifact(), path);
+  const Artifact back = load_artifact(path);
+  EXPECT_EQ(back.model_name, "tiny");
+  EXPECT_EQ(back.inputs.at(0).type, parse_type("f32[n,4]"));
+  EXPECT_EQ(back.buffers.at(0).bytes.evaluate({{"n", 3}}), 48);
+  EXPECT_EQ(back.launches.at(0).sources, std::vector<std::string>{"r"});
+  EXPECT_TRUE(std::equal(back.constants.begin(), back.constants.end(), kConstants.begin(), kConstants.end()));
+}
+
+TEST_F(ArtifactFile, RefusesEveryTruncation) {
+  save_artifact(small_artifact(), path);
+  const std::string whole = read();
+  for (size_t size : {size_t{0}, size_t{7}, size_t{23}, size_t{100}, whole.size() / 2, whole.size() - 1}) {
+    write(whole.substr(0, size));
+    EXPECT_EQ(code_of_load(), "bad_file") << size << " bytes";
+  }
+}
+
+TEST_F(ArtifactFile, RefusesAFlippedByteAnywhereThatMatters) {
+  save_artifact(small_artifact(), path);
+  const std::string whole = read();
+  for (size_t at : {size_t{3}, size_t{10}, size_t{18}, size_t{60}, size_t{4096}, whole.size() - 1}) {
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x40);
+    write(damaged);
+    EXPECT_EQ(code_of_load(), "bad_file") << "byte " << at;
+  }
+}
+
+TEST_F(ArtifactFile, RefusesACpuFeatureThisMachineLacks) {
+  Artifact a = small_artifact();
+  a.cpu_features = {"sse2", "quantum"};
+  save_artifact(a, path);
+  EXPECT_EQ(code_of_load(), "unsupported_cpu");
+}
+
+TEST_F(ArtifactFile, NamesAMissingFile) { EXPECT_EQ(code_of_load(), "file_not_found"); }
+
+TEST_F(ArtifactFile, LeavesNoPartialFileBehindWhenItCannotWrite) {
+  EXPECT_THROW(save_artifact(small_artifact(), "/nonexistent-folder/x.opf"), Error);
+}
+
+TEST(Context, RefusesWrongBindingsAndNamesTheInputs) {
+  const Executable exe = Executable::from_artifact(small_artifact());
+  Context ctx = exe.create_context({.threads = 1});
+  std::vector<float> x(8), wrong(6);
+  std::vector<int32_t> ints(8);
+  EXPECT_THROW(ctx.run(), Error);
+  EXPECT_THROW(ctx.bind("z", view(x, {2, 4})), Error);
+  EXPECT_THROW(ctx.bind("x", view(wrong, {2, 3})), Error);
+  EXPECT_THROW(ctx.bind("x", view(ints, {2, 4})), Error);
+  ctx.bind("x", view(x, {2, 4}));
+  ctx.run();
+  EXPECT_EQ(ctx.output("y").shape, (std::vector<int64_t>{2, 4}));
+  EXPECT_EQ(ctx.launches().at(0).flops, 8);
+}
+
+TEST(Context, FollowsANewBatchSize) {
+  const Executable exe = Executable::from_artifact(small_artifact());
+  Context ctx = exe.create_context({.threads = 2});
+  for (int64_t n : {1, 2, 3, 17}) {
+    std::vector<float> x(static_cast<size_t>(n) * 4);
+    ctx.bind("x", view(x, {n, 4}));
+    ctx.run();
+    EXPECT_EQ(ctx.output("y").shape, (std::vector<int64_t>{n, 4}));
+  }
+}
+
+TEST(Context, StopsWhenTheHostCancels) {
+  const Executable exe = Executable::from_artifact(small_artifact());
+  Context ctx = exe.create_context({.threads = 1, .progress = [](size_t, size_t) { return false; }});
+  std::vector<float> x(4);
+  ctx.bind("x", view(x, {1, 4}));
+  try {
+    ctx.run();
+    FAIL() << "was not cancelled";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.diagnostic().name, "cancelled");
+  }
+}
+
+}  // namespace
+}  // namespace opfuse

@@ -1,0 +1,73 @@
+#include "runtime/thread_pool.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <numeric>
+
+namespace opfuse {
+namespace {
+
+struct Counts {
+  std::vector<std::atomic<int>> runs;
+  std::atomic<int> bad_workers{0};
+  int workers;
+  Counts(size_t parts, int w) : runs(parts), workers(w) {}
+};
+
+void count_part(void* context, int64_t part, int worker) {
+  Counts& counts = *static_cast<Counts*>(context);
+  counts.runs[static_cast<size_t>(part)].fetch_add(1);
+  if (worker < 0 || worker >= counts.workers) counts.bad_workers.fetch_add(1);
+}
+
+class EveryPoolSize : public testing::TestWithParam<int> {};
+
+TEST_P(EveryPoolSize, RunsEachPartExactlyOnceOverManyJobs) {
+  ThreadPool pool(GetParam(), 50);
+  ASSERT_EQ(pool.workers(), GetParam());
+  for (int job = 0; job < 2000; ++job) {
+    Counts counts(static_cast<size_t>(1 + job % 37), pool.workers());
+    pool.run(static_cast<int64_t>(counts.runs.size()), count_part, &counts);
+    for (const auto& runs : counts.runs) ASSERT_EQ(runs.load(), 1) << "job " << job;
+    ASSERT_EQ(counts.bad_workers.load(), 0);
+  }
+}
+
+TEST_P(EveryPoolSize, WakesWorkersThatWentToSleep) {
+  ThreadPool pool(GetParam(), 10);
+  for (int job = 0; job < 5; ++job) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    Counts counts(64, pool.workers());
+    pool.run(64, count_part, &counts);
+    for (const auto& runs : counts.runs) ASSERT_EQ(runs.load(), 1);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, EveryPoolSize, testing::Values(1, 2, 3, 8));
+
+TEST(ThreadPool, IsABarrierWritesOfPartsAreVisibleAfterRun) {
+  ThreadPool pool(4, 50);
+  std::vector<int64_t> data(1000, 0);
+  for (int round = 1; round <= 500; ++round) {
+    pool.run(
+        10,
+        [](void* context, int64_t part, int) {
+          auto& values = *static_cast<std::vector<int64_t>*>(context);
+          for (size_t i = static_cast<size_t>(part) * 100; i < static_cast<size_t>(part + 1) * 100; ++i) values[i] += 1;
+        },
+        &data);
+    ASSERT_EQ(std::accumulate(data.begin(), data.end(), int64_t{0}), int64_t{1000} * round);
+  }
+}
+
+TEST(ThreadPool, RunsNothingForZeroParts) {
+  ThreadPool pool(2, 50);
+  pool.run(
+      0, [](void*, int64_t, int) { FAIL() << "a part ran"; }, nullptr);
+}
+
+TEST(ThreadPool, RefusesZeroThreads) { EXPECT_THROW(make_thread_pool(0), Error); }
+
+}  // namespace
+}  // namespace opfuse
