@@ -111,7 +111,7 @@ struct ContextOptions {
   Allocator* allocator = nullptr;  ///< host's; must outlive the context
   bool profile = false;            ///< record the time of every launch
   /// Called between launches with (done, total); return false to cancel (E0604 cancelled).
-  std::function<bool(size_t, size_t)> progress;
+  std::function<bool(size_t, size_t)> progress{};
 };
 
 /// An input or output of a compiled model.
