@@ -1,0 +1,36 @@
+// Transposed convolution: every input element adds its value times the kernel into the output.
+//   y[n,o, p*stride - pad + t*dilation] += x[n,i,p] * w[i, o, t]        weights [C, O/group, kernel...]
+#pragma once
+
+#include "ops/window.hpp"
+
+namespace opfuse {
+
+struct ConvTranspose {
+  struct Attrs {
+    AutoPad auto_pad = AutoPad::notset;
+    std::vector<int64_t> dilations;
+    int64_t group = 1;
+    std::vector<int64_t> kernel_shape;
+    std::vector<int64_t> output_padding;
+    std::vector<int64_t> output_shape;  ///< spatial only; when given the pads follow from it
+    std::vector<int64_t> pads;
+    std::vector<int64_t> strides;
+    static void each(auto& s, auto&& field) {
+      field("auto_pad", s.auto_pad);
+      field("dilations", s.dilations);
+      field("group", s.group);
+      field("kernel_shape", s.kernel_shape);
+      field("output_padding", s.output_padding);
+      field("output_shape", s.output_shape);
+      field("pads", s.pads);
+      field("strides", s.strides);
+    }
+  };
+  static OpSpec spec();
+  static std::vector<TensorType> infer(const Attrs& attrs, const Inference& in);
+  static std::vector<Tensor> reference(const Attrs& attrs, Tensors in, Precision precision);
+  static Cost cost(const Attrs& attrs, std::span<const TensorType> in, std::span<const TensorType> out);
+};
+
+}  // namespace opfuse

@@ -1,0 +1,57 @@
+// Sliding windows: the geometry that convolution and pooling share.
+//
+//   in, padded by pad_begin and pad_end      . . x x x x x . .
+//   window `kernel`, every `dilation`-th          k   k   k
+//   moved by `stride`, `out` times            output o, tap t reads  o * stride - pad_begin + t * dilation
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "ir/op_info.hpp"
+#include "ops/declare.hpp"
+
+namespace opfuse {
+
+enum class AutoPad { notset, same_upper, same_lower, valid };
+template <>
+inline constexpr auto enum_names<AutoPad> = std::array{"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"};
+
+/// One spatial axis with its padding resolved. `in`, `out` and SAME padding may be symbolic.
+struct WindowAxis {
+  Dim in, out;
+  int64_t kernel = 1, stride = 1, dilation = 1;
+  Dim pad_begin = 0, pad_end = 0;
+};
+
+/// Attributes as the operators spell them; an empty list means all ones (strides, dilations) or zeros (pads).
+/// `pads` is ONNX's: all begins, then all ends.
+struct WindowAttrs {
+  AutoPad auto_pad = AutoPad::notset;
+  const std::vector<int64_t>& kernel;
+  const std::vector<int64_t>& strides;
+  const std::vector<int64_t>& pads;
+  const std::vector<int64_t>& dilations;
+  bool ceil_mode = false;
+};
+
+/// The one place where padding and output extents are computed. `x` is [N, C, spatial...]. Checks counts and signs
+/// (E::bad_attribute) and that the window fits (E::shape_mismatch).
+std::vector<WindowAxis> resolve_pads(const WindowAttrs& attrs, const Shape& x);
+
+/// Concrete form for reference kernels.
+struct WindowSizes {
+  int64_t in, out, kernel, stride, dilation, pad_begin, pad_end;
+  /// First tap at or after 0 and one past the last tap below `in`, for output `o`.
+  int64_t first_tap(int64_t o) const;
+  int64_t last_tap(int64_t o) const;
+};
+std::vector<WindowSizes> concrete(const std::vector<WindowAxis>& axes);
+
+/// (output, tap) pairs of one axis whose tap lies inside the input: sum over outputs of useful taps, in closed form.
+/// A tap t reads o * stride + t * dilation - pad_begin; the count of o in [0, out) with that in [0, in) is exact for
+/// symbolic extents too.
+Dim useful_taps(const WindowAxis& axis);
+
+}  // namespace opfuse
