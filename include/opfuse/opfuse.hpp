@@ -1,0 +1,131 @@
+// opfuse: an operator-fusion compiler for neural-network inference.
+//
+//   opfuse::Model model = opfuse::Model::load("resnet.onnx");
+//   opfuse::Target cpu = opfuse::Target::host();
+//   opfuse::Plan plan = opfuse::plan(model, cpu);
+//   opfuse::Fused fused = opfuse::apply(model, plan);
+//   opfuse::Executable exe = opfuse::compile(fused.model, cpu, {.dims = {{"batch", 1}}});
+//   opfuse::Context ctx = exe.create_context();
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "opfuse/runtime.hpp"
+
+namespace opfuse {
+
+class Graph;
+struct FusionPlan;
+struct TargetInfo;
+
+/// A model: a graph read from ONNX. Copies are deep.
+class OPFUSE_API Model {
+ public:
+  /// Reads an ONNX file (weights stay in the mapped file). Throws E01xx errors.
+  static Model load(const std::string& path);
+  /// A built-in model ("resnet50", "mobilenet_v2", ...). Throws unknown_name.
+  static Model zoo(const std::string& name);
+  static Model from_graph(Graph graph);
+
+  /// Writes plain ONNX that every runtime loads; fused groups are written as their original operators.
+  void save(const std::string& path) const;
+  /// The graph as text (.fir).
+  std::string text() const;
+  std::vector<TensorInfo> inputs() const;
+  std::vector<TensorInfo> outputs() const;
+
+  const Graph& graph() const;
+  Graph& graph();
+  Model(const Model& other);
+  Model& operator=(const Model& other);
+  Model(Model&&) noexcept;
+  Model& operator=(Model&&) noexcept;
+  ~Model();
+
+ private:
+  Model();
+  std::unique_ptr<Graph> graph_;
+};
+
+/// What to generate code for: "host", "cpu:avx512", "cpu:avx2", "cpu:baseline".
+class OPFUSE_API Target {
+ public:
+  static Target host();
+  static Target named(const std::string& name);  ///< throws bad_option
+  const std::string& name() const;
+  const TargetInfo& info() const { return *info_; }
+
+ private:
+  std::shared_ptr<const TargetInfo> info_;
+};
+
+/// One candidate group of a plan. `apply` may be edited before opfuse::apply.
+struct PlanEntry {
+  std::string id;      ///< "ConvBNReLU@relu_node": stable
+  std::string rule;    ///< pattern or rule
+  std::string module;  ///< "FusedConvBNReLU"
+  std::string anchor;  ///< the group's output node
+  std::vector<std::string> nodes;
+  bool apply = true;
+  std::string reason;  ///< why not applied; empty when applied
+  double bytes_saved = 0;
+};
+
+/// All candidate groups with verdicts: a value, editable, saved as JSON.
+class OPFUSE_API Plan {
+ public:
+  const std::vector<PlanEntry>& entries() const { return entries_; }
+  /// Candidates that are not applied, with their reasons.
+  std::vector<PlanEntry> missed() const;
+  /// The candidate of that id ("Pattern@node"); throws unknown_name.
+  PlanEntry& at(const std::string& id);
+  /// Applied modules by name: {"FusedConvBNReLU": 32, ...}.
+  std::map<std::string, int> modules() const;
+  std::string json() const;
+  static Plan from_json(const std::string& text, const Model& model);  ///< throws stale_plan
+  const FusionPlan& value() const { return *value_; }
+
+ private:
+  std::vector<PlanEntry> entries_;
+  std::shared_ptr<FusionPlan> value_;
+  friend struct PlanAccess;
+};
+
+struct PlanOptions {
+  std::vector<std::string> only;  ///< patterns, or "Pattern@node"; empty: all
+  std::vector<std::string> skip;
+  bool named_patterns_only = false;  ///< leave out the rule engine
+};
+
+struct Fused {
+  Model model;                    ///< one fused node per applied group
+  std::vector<std::string> notes; ///< what was converted, skipped or split, and why
+};
+
+/// Makes a plan; nothing is applied yet. The model is cleaned, recomposed and converted on a copy.
+OPFUSE_API Plan plan(const Model& model, const Target& target, const PlanOptions& options = {});
+/// Applies the enabled entries. Errors of a single group disable that group and are noted.
+OPFUSE_API Fused apply(const Model& model, const Plan& plan);
+
+struct CompileOptions {
+  std::map<std::string, int64_t> dims;       ///< values of symbolic dimensions; others stay unbound
+  int threads = 0;                           ///< of the compiler; 0: all available
+  bool cache = true;                         ///< disk cache of kernels
+  std::string emit_dir;                      ///< write one readable file per kernel here
+  bool emit_llvm = false, emit_assembly = false;
+  bool fused = true;                         ///< false: one kernel per model node ("unfused")
+  std::function<void(const std::string& step, size_t done, size_t total)> progress;
+};
+
+/// Compiles a model (fused or not) for a target. Throws E03xx, E05xx.
+OPFUSE_API Executable compile(const Model& model, const Target& target, const CompileOptions& options = {});
+
+/// "0.1.0"
+OPFUSE_API std::string version();
+
+}  // namespace opfuse

@@ -1,0 +1,109 @@
+// Console output: units, tables, progress.
+#include "console.hpp"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+
+namespace opfuse::cli {
+namespace {
+
+struct Progress {
+  std::string step;
+  int64_t since_ns = 0;
+  bool shown = false;
+};
+Progress g_progress;  // the one line on the one terminal
+
+std::string scaled(double value, const char* const* units, int count) {
+  int unit = 0;
+  while (unit + 1 < count && std::fabs(value) >= 1000) {
+    value /= 1000;
+    ++unit;
+  }
+  const int decimals = unit == 0 || value >= 100 ? 0 : value >= 10 ? 1 : 2;
+  return fmt::format("{:.{}f} {}", value, decimals, units[unit]);
+}
+
+}  // namespace
+
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+std::string human_bytes(double bytes) {
+  static const char* const units[] = {"B", "kB", "MB", "GB", "TB"};
+  return scaled(bytes, units, 5);
+}
+
+std::string human_flops(double flops) {
+  static const char* const units[] = {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP"};
+  return scaled(flops, units, 5);
+}
+
+std::string milliseconds(double ms) {
+  const int decimals = ms >= 100 ? 1 : ms >= 10 ? 2 : ms >= 1 ? 3 : 4;
+  return fmt::format("{:.{}f}", ms, decimals);
+}
+
+Table::Table(std::vector<std::string> header) : header_(std::move(header)) {}
+void Table::row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+
+std::string Table::text(int indent) const {
+  std::vector<bool> right;
+  std::vector<size_t> width;
+  std::vector<std::string> titles;
+  for (const std::string& title : header_) {
+    right.push_back(!title.empty() && title[0] == '>');
+    titles.push_back(right.back() ? title.substr(1) : title);
+    width.push_back(titles.back().size());
+  }
+  for (const auto& cells : rows_)
+    for (size_t i = 0; i < cells.size() && i < width.size(); ++i) width[i] = std::max(width[i], cells[i].size());
+  std::string out;
+  const auto line = [&](const std::vector<std::string>& cells) {
+    std::string text(static_cast<size_t>(indent), ' ');
+    for (size_t i = 0; i < width.size(); ++i) {
+      const std::string cell = i < cells.size() ? cells[i] : "";
+      text += right[i] ? fmt::format("{:>{}}  ", cell, width[i]) : fmt::format("{:<{}}  ", cell, width[i]);
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    out += text + "\n";
+  };
+  line(titles);
+  for (const auto& cells : rows_) line(cells);
+  return out;
+}
+
+void show_progress(const std::string& step, size_t done, size_t total) {
+  if (!isatty(STDERR_FILENO)) return;
+  if (step != g_progress.step) {
+    finish_progress();
+    g_progress = {step, now_ns(), false};
+  }
+  if (now_ns() - g_progress.since_ns < 1'000'000'000 || total == 0) return;
+  const size_t filled = 24 * done / total;
+  fmt::print(stderr, "\r{} [{}{}] {:3d}% ", step, std::string(filled, '#'), std::string(24 - filled, '-'),
+             static_cast<int>(100 * done / total));
+  std::fflush(stderr);
+  g_progress.shown = true;
+}
+
+void finish_progress() {
+  if (g_progress.shown) fmt::print(stderr, "\r\033[K");
+  g_progress = {};
+}
+
+StepTimer::StepTimer(std::string title) : title_(std::move(title)), start_ns_(now_ns()) {}
+double StepTimer::seconds() const { return static_cast<double>(now_ns() - start_ns_) * 1e-9; }
+StepTimer::~StepTimer() {
+  finish_progress();
+  fmt::print(stderr, "  {:<34} {:6.2f} s\n", title_, seconds());
+}
+
+}  // namespace opfuse::cli

@@ -1,0 +1,136 @@
+// opfuse: the command line. stdout is data, stderr is talk; errors end with the command that repeats them.
+#include <fmt/core.h>
+
+#include <csignal>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/did_you_mean.hpp"
+#include "console.hpp"
+#include "opfuse/opfuse.hpp"
+#include "verb.hpp"
+
+namespace opfuse::cli {
+namespace {
+
+/// Flags of neighbouring tools, accepted so that scripts port over; each use is noted on stderr.
+const std::vector<std::pair<std::string, std::string>>& foreign_flags() {
+  static const std::vector<std::pair<std::string, std::string>> flags = {
+      {"--loadInputs", "--input"},   {"--warmUp", "--warmup"},       {"--dumpProfile", "--verbose"},
+      {"--exportTimes", "--export-times"}, {"--iterations", "--iterations"}, {"--avgRuns", "--iterations"},
+      {"--saveEngine", "-o"},        {"--seed-inputs", "--seed"},
+  };
+  return flags;
+}
+
+std::vector<std::string> port_foreign_flags(int argc, char** argv) {
+  std::vector<std::string> arguments;
+  for (int i = 1; i < argc; ++i) {
+    std::string argument = argv[i];
+    for (const auto& [foreign, ours] : foreign_flags()) {
+      if (foreign == ours || argument.rfind(foreign, 0) != 0) continue;
+      const std::string rest = argument.substr(foreign.size());
+      if (!rest.empty() && rest[0] != '=') continue;
+      fmt::print(stderr, "note: {} is accepted as {}\n", foreign, ours);
+      argument = ours;
+      if (!rest.empty()) {
+        arguments.push_back(argument);
+        argument = rest.substr(1);
+      }
+      break;
+    }
+    arguments.push_back(argument);
+  }
+  return arguments;
+}
+
+int exit_code_of(const Diagnostic& diagnostic) {
+  if (diagnostic.name == "internal") return kInternal;
+  if (diagnostic.name == "cancelled") return kInterrupted;
+  switch (diagnostic.code.size() > 2 ? diagnostic.code[2] : '0') {
+    case '4': return kUsage;
+    case '6': return kRuntime;
+    case '7': return kFiles;
+    default: return kBadModel;
+  }
+}
+
+std::string shell_quoted(const std::string& word) {
+  if (!word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                              "_-+=./:,@%") == std::string::npos)
+    return word;
+  std::string quoted = "'";
+  for (char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+void print_repeat_line(int argc, char** argv) {
+  std::string line = "repeat: opfuse";
+  for (int i = 1; i < argc; ++i) line += " " + shell_quoted(argv[i]);
+  fmt::print(stderr, "{}\n", line);
+}
+
+std::string unknown_verb_hint(const std::vector<std::string>& arguments) {
+  if (arguments.empty() || arguments[0].empty() || arguments[0][0] == '-') return {};
+  std::vector<std::string> names;
+  for (const Verb& verb : verbs()) names.push_back(verb.name);
+  for (const std::string& name : names)
+    if (name == arguments[0]) return {};
+  const std::string near = did_you_mean(arguments[0], names);
+  return fmt::format("unknown verb '{}'{}", arguments[0], near.empty() ? "" : "; did you mean '" + near + "'?");
+}
+
+int run_cli(int argc, char** argv) {
+  std::vector<std::string> arguments = port_foreign_flags(argc, argv);
+  CLI::App app("opfuse: decides which operators of an ONNX model become one kernel, says why, compiles and proves it",
+               "opfuse");
+  app.set_version_flag("--version", version());
+  app.require_subcommand(0, 1);
+  app.get_formatter()->column_width(34);
+  app.footer("opfuse VERB --help lists a verb's options. An .opf contains machine code: load only what you would run.");
+  std::function<int()> chosen;
+  for (const Verb& verb : verbs()) {
+    CLI::App* sub = app.add_subcommand(verb.name, verb.summary);
+    const std::function<int()> run = verb.add(*sub);
+    sub->callback([&chosen, run] { chosen = run; });
+  }
+  if (const std::string hint = unknown_verb_hint(arguments); !hint.empty()) {
+    fmt::print(stderr, "error: {}\nopfuse --help lists the verbs\n", hint);
+    return kUsage;
+  }
+  try {
+    std::reverse(arguments.begin(), arguments.end());
+    app.parse(arguments);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? kOk : kUsage;
+  }
+  if (!chosen) {
+    fmt::print("{}", app.help());
+    return kUsage;
+  }
+  return chosen();
+}
+
+}  // namespace
+}  // namespace opfuse::cli
+
+int main(int argc, char** argv) {
+  using namespace opfuse::cli;
+  std::signal(SIGPIPE, SIG_IGN);
+  try {
+    return run_cli(argc, argv);
+  } catch (const opfuse::Error& e) {
+    finish_progress();
+    fmt::print(stderr, "{}\n", e.diagnostic().text());
+    print_repeat_line(argc, argv);
+    return exit_code_of(e.diagnostic());
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "error[E0603] out_of_memory: memory ran out\n");
+    print_repeat_line(argc, argv);
+    return kRuntime;
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "internal error: {}\nplease report it with the command line below\n", e.what());
+    print_repeat_line(argc, argv);
+    return kInternal;
+  }
+}
