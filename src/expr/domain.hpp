@@ -95,7 +95,13 @@ inline bool is_inf(double x) { return std::isinf(x); }
 inline bool logical_not(bool x) { return !x; }
 inline bool logical_and(bool a, bool b) { return a && b; }
 inline bool logical_or(bool a, bool b) { return a || b; }
+inline bool logical_xor(bool a, bool b) { return a != b; }
 inline double fmod(double a, double b) { return std::fmod(a, b); }
+// The remainder with the divisor's sign.
+inline double mod(double a, double b) {
+  const double r = std::fmod(a, b);
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
 // NaN in either operand gives NaN, as ONNX Min/Max/Relu/Clip do.
 inline double minimum(double a, double b) { return std::isnan(a) ? a : std::isnan(b) ? b : a < b ? a : b; }
 inline double maximum(double a, double b) { return std::isnan(a) ? a : std::isnan(b) ? b : a > b ? a : b; }

@@ -1,0 +1,17 @@
+// y = x
+#pragma once
+
+#include "ops/declare.hpp"
+
+namespace opfuse {
+
+struct Identity {
+  using Attrs = NoAttrs;
+  static OpSpec spec() { return {.name = "identity", .inputs = {{"x"}}, .doc = "The operand itself."}; }
+  template <class S>
+  static S eval(const Attrs&, S x) {
+    return x;
+  }
+};
+
+}  // namespace opfuse
