@@ -5,18 +5,11 @@
 #include <variant>
 #include <vector>
 
+#include "base/decline.hpp"
 #include "ir/graph.hpp"
 #include "region/region.hpp"
 
 namespace opfuse {
-
-/// Why something was not done: an answer, never an error. `code` is stable snake_case
-/// ("multi_consumer", "stage_sequence"), `evidence` names nodes and numbers.
-struct Decline {
-  std::string code;
-  std::string message;
-  std::vector<std::string> evidence;
-};
 
 /// What a region parameter stands for: a value of the graph the node lives in, or a constant made while
 /// lowering (BatchNorm folded into weights, zero bias ...).
