@@ -1,0 +1,19 @@
+// The inside of Expr.
+#pragma once
+
+#include "expr/expr.hpp"
+
+namespace opfuse {
+
+struct ExprNode {
+  ExprOp op = ExprOp::constant;
+  DType dtype = DType::f64;
+  bool weak = false;
+  int index = 0;
+  double real = 0;      ///< constants of a float dtype
+  int64_t integer = 0;  ///< constants of an integer or boolean dtype
+  Dim dim;
+  std::vector<Expr> args;
+};
+
+}  // namespace opfuse
