@@ -133,8 +133,11 @@ const OpInfo* composite_op();
 const OpInfo* opaque_op();
 struct OpaqueAttrs {
   std::string domain, op_type, raw;
+  std::string reason;  ///< why opfuse does not understand it
   template <class Self, class F>
-  static void each(Self& s, F&& field) { field("domain", s.domain); field("op_type", s.op_type); field("raw", s.raw); }
+  static void each(Self& s, F&& field) {
+    field("domain", s.domain), field("op_type", s.op_type), field("raw", s.raw), field("reason", s.reason);
+  }
 };
 
 /// Infers one node's result types with its operands' types and constants; errors carry the node.

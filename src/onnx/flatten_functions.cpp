@@ -1,0 +1,161 @@
+// Inlining of model-local functions, before anything is a Graph:
+//     y = f(x) {k = 3},   f(a) { t = g(a) {n = @k};  b = h(t) }   ->   f/t = g(x) {n = 3};  y = h(f/t)
+// Functions may call functions; the depth and the number of nodes that result are bounded, so that a small file of
+// doubling calls cannot fill the memory.
+#include "onnx/flatten_functions.hpp"
+
+#include <set>
+#include <tuple>
+
+#include "base/fail.hpp"
+
+namespace opfuse::onnx {
+namespace {
+
+constexpr size_t kMaxDepth = 64;           // exporters nest modules a dozen deep
+constexpr size_t kMaxNodes = 1000 * 1000;  // the largest real models have some 100 000
+
+using FunctionKey = std::tuple<std::string, Bytes, Bytes>;
+
+FunctionKey key_of(Bytes domain, Bytes name, Bytes overload) {
+  return {is_default_domain(domain) ? std::string() : std::string(domain), name, overload};
+}
+
+bool holds_graphs(const FunctionProto& function) {
+  for (const NodeProto& node : function.nodes)
+    for (const Attribute& a : node.attributes)
+      if (!a.graph.empty() || !a.graphs.empty()) return true;
+  return false;
+}
+
+class Flattener {
+ public:
+  explicit Flattener(const ModelProto& model) : model_(model) {
+    for (const FunctionProto& function : model.functions)
+      if (!functions_.emplace(key_of(function.domain, function.name, function.overload), &function).second)
+        throw fail(E::duplicate_name, "the model defines function \"{}\" twice", function.name);
+  }
+
+  FlatNodes run() {
+    for (const NodeProto& node : model_.graph.nodes) add(node, model_.opsets, 0);
+    return std::move(result_);
+  }
+
+ private:
+  void add(const NodeProto& node, const std::vector<OperatorSet>& opsets, size_t depth) {
+    const auto found = functions_.find(key_of(node.domain, node.op_type, node.overload));
+    if (found != functions_.end() && !holds_graphs(*found->second)) return inline_call(node, *found->second, depth);
+    result_.calls_left = result_.calls_left || found != functions_.end();
+    if (result_.nodes.size() >= kMaxNodes)
+      throw fail(E::malformed_model, "inlining the model's functions gives more than {} nodes", kMaxNodes);
+    result_.nodes.push_back({node, opset_version(opsets, node.domain)});
+  }
+
+  void inline_call(const NodeProto& call, const FunctionProto& function, size_t depth) {
+    if (++calls_ > kMaxNodes) throw fail(E::malformed_model, "the model's functions call each other without end");
+    if (depth >= kMaxDepth)
+      throw fail(E::malformed_model, "function \"{}\" calls itself, or functions nest deeper than {}", function.name,
+                 kMaxDepth)
+          .node(std::string(call.name));
+    if (call.inputs.size() > function.inputs.size() || call.outputs.size() > function.outputs.size())
+      throw fail(E::arity_mismatch, "function \"{}\" has {} inputs and {} outputs but is called with {} and {}",
+                 function.name, function.inputs.size(), function.outputs.size(), call.inputs.size(),
+                 call.outputs.size())
+          .node(std::string(call.name));
+    const std::string prefix = prefix_of(call);
+    std::map<Bytes, Bytes> names;
+    for (size_t i = 0; i < function.inputs.size(); ++i)
+      names[function.inputs[i]] = i < call.inputs.size() ? call.inputs[i] : Bytes();
+    for (size_t i = 0; i < call.outputs.size(); ++i) bind_output(function, i, call, names);
+    for (const NodeProto& inner : function.nodes) {
+      NodeProto node = renamed(inner, prefix, names);
+      substitute_attributes(node, call, function);
+      add(node, function.opsets, depth + 1);
+    }
+    copy_through(call, function, names);
+  }
+
+  /// A function output that is one of its inputs keeps the input's name; `copy_through` adds an Identity.
+  static void bind_output(const FunctionProto& function, size_t i, const NodeProto& call,
+                          std::map<Bytes, Bytes>& names) {
+    if (!call.outputs[i].empty()) names.emplace(function.outputs[i], call.outputs[i]);
+  }
+  void copy_through(const NodeProto& call, const FunctionProto& function, const std::map<Bytes, Bytes>& names) {
+    for (size_t i = 0; i < call.outputs.size(); ++i) {
+      const auto bound = names.find(function.outputs[i]);
+      if (call.outputs[i].empty() || bound == names.end() || bound->second == call.outputs[i]) continue;
+      NodeProto identity;
+      identity.op_type = "Identity";
+      identity.inputs = {bound->second};
+      identity.outputs = {call.outputs[i]};
+      result_.nodes.push_back({identity, opset_version(model_.opsets, "")});
+    }
+  }
+
+  std::string prefix_of(const NodeProto& call) {
+    std::string prefix(call.name);
+    for (size_t i = 0; prefix.empty() && i < call.outputs.size(); ++i) prefix = call.outputs[i];
+    if (prefix.empty()) prefix = call.op_type;
+    std::string unique = prefix;
+    for (int n = 2; !prefixes_.insert(unique).second; ++n) unique = fmt::format("{}_{}", prefix, n);
+    return unique + "/";
+  }
+
+  Bytes keep(std::string text) { return result_.names.emplace_back(std::move(text)); }
+
+  NodeProto renamed(const NodeProto& inner, const std::string& prefix, std::map<Bytes, Bytes>& names) {
+    const auto rename = [&](Bytes& name) {
+      if (name.empty()) return;
+      auto [entry, added] = names.try_emplace(name);
+      if (added) entry->second = keep(prefix + std::string(name));
+      name = entry->second;
+    };
+    NodeProto node = inner;
+    for (Bytes& name : node.inputs) rename(name);
+    for (Bytes& name : node.outputs) rename(name);
+    if (!node.name.empty()) node.name = keep(prefix + std::string(node.name));
+    return node;
+  }
+
+  void substitute_attributes(NodeProto& node, const NodeProto& call, const FunctionProto& function) {
+    std::vector<Attribute> kept;
+    for (const Attribute& attribute : node.attributes) {
+      if (attribute.reference.empty()) {
+        kept.push_back(attribute);
+        continue;
+      }
+      const Attribute* value = find(call.attributes, attribute.reference);
+      if (!value) value = find(function.attribute_defaults, attribute.reference);
+      if (!value) continue;  // the caller leaves it out: the inner node's own default applies
+      Attribute copy = *value;
+      copy.raw = renamed_attribute(*value, attribute.name, result_.names.emplace_back());
+      copy.name = attribute.name;
+      kept.push_back(copy);
+    }
+    node.attributes = std::move(kept);
+  }
+
+  static const Attribute* find(const std::vector<Attribute>& attributes, Bytes name) {
+    for (const Attribute& a : attributes)
+      if (a.name == name) return &a;
+    return nullptr;
+  }
+
+  const ModelProto& model_;
+  std::map<FunctionKey, const FunctionProto*> functions_;
+  std::set<std::string> prefixes_;
+  size_t calls_ = 0;
+  FlatNodes result_;
+};
+
+}  // namespace
+
+int64_t opset_version(const std::vector<OperatorSet>& opsets, Bytes domain) {
+  for (const OperatorSet& opset : opsets)
+    if (opset.domain == domain || (is_default_domain(opset.domain) && is_default_domain(domain))) return opset.version;
+  return 0;
+}
+
+FlatNodes flatten_functions(const ModelProto& model) { return Flattener(model).run(); }
+
+}  // namespace opfuse::onnx

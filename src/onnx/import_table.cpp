@@ -1,0 +1,309 @@
+// ONNX operators of the default domain. Most are one row: opfuse's operators take ONNX's operands and declare ONNX's
+// attributes under their own names, in the newest opset's form and, where an opset moved an attribute to an operand,
+// in both. A function beside the row bridges what differs: defaults that changed, enumerations, removed attributes.
+#include "onnx/import_table.hpp"
+
+#include <algorithm>
+
+#include "base/fail.hpp"
+#include "ops/registry.hpp"
+
+namespace opfuse::onnx {
+namespace {
+
+using Results = std::vector<Value*>;
+
+Results generic(NodeImport& n, const char* op, AttrMap extra = {}) {
+  AttrMap attrs = n.declared_attributes(*op_named(op));
+  attrs.insert(attrs.end(), extra.begin(), extra.end());
+  return n.emit(op, attrs, n.inputs, std::max<size_t>(1, n.output_count()));
+}
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+Error training() {
+  return fail(E::unsupported_attribute, "training mode is not supported")
+      .hint("export the model for inference (torch.onnx.export with training=EVAL)");
+}
+
+Results batch_norm(NodeImport& n, const char* op) {
+  n.ignore("momentum");
+  n.require_inputs(5, 5);
+  if (n.integer("spatial", 1) == 0)
+    throw fail(E::unsupported_attribute,
+               "BatchNormalization with spatial = 0 (statistics per element) is not supported");
+  if (n.integer("training_mode", 0) != 0 || n.output_count() > 1) throw training();
+  return generic(n, op);
+}
+
+Results dropout(NodeImport& n, const char* op) {
+  n.ignore("seed");
+  n.ignore("ratio");
+  if (const Value* mode = n.input(2)) {
+    if (!mode->is_constant())
+      throw fail(E::unsupported_attribute, "Dropout whose training mode is computed is not supported");
+    if (mode->constant->elements() != 1 || mode->constant->integer(0) != 0) throw training();
+  }
+  n.inputs.resize(1);
+  return generic(n, op);
+}
+
+Results softmax(NodeImport& n, const char* op) {
+  if (n.opset >= 13) return generic(n, op);
+  return generic(n, op,
+                 n.has("axis") ? AttrMap{{"axis", n.integer("axis", 1)}, {"flatten", true}}
+                               : AttrMap{{"axis", int64_t{1}}, {"flatten", true}});
+}
+
+Results cast(NodeImport& n, const char* op) {
+  n.ignore("saturate");    // concerns float8 results only, which are refused
+  n.ignore("round_mode");  // the same
+  return generic(n, op);
+}
+
+Results bit_shift(NodeImport& n, const char* op) {
+  return generic(n, op, {{"direction", lower(n.text("direction", ""))}});
+}
+
+Results gelu(NodeImport& n, const char* op) {
+  const std::string form = n.text("approximate", "none");
+  if (form != "none" && form != "tanh") throw fail(E::bad_attribute, "approximate is \"{}\"", form);
+  return generic(n, op, {{"form", std::string(form == "tanh" ? "tanh" : "exact")}});
+}
+
+Results group_norm(NodeImport& n, const char* op) {
+  if (n.integer("stash_type", 1) != 1) throw fail(E::unsupported_attribute, "stash_type is not 1");
+  if (n.opset >= 21) return generic(n, op);
+  // Opset 18: scale and bias are per group; repeated they are per channel.
+  n.require_inputs(3, 3);
+  const int64_t groups = n.integer("num_groups", 0);
+  const auto channels = n.required(0)->type.shape.rank() > 1 ? n.required(0)->type.shape[1].constant() : std::nullopt;
+  if (groups <= 0 || !channels || *channels % groups != 0)
+    throw fail(E::bad_attribute, "num_groups is {}, which does not divide the channels", groups);
+  for (size_t i : {size_t{1}, size_t{2}}) {
+    const Value* value = n.required(i);
+    if (!value->is_constant()) throw fail(E::unsupported_op, "GroupNormalization with computed scale or bias");
+    std::vector<double> repeated;
+    for (int64_t c = 0; c < *channels; ++c) repeated.push_back(value->constant->real(c / (*channels / groups)));
+    n.inputs[i] = n.constant(Tensor::of(value->type.dtype, {*channels}, repeated));
+  }
+  return n.emit(op, {{"epsilon", n.real("epsilon", 1e-5)}, {"num_groups", groups}}, n.inputs);
+}
+
+Results layer_norm(NodeImport& n, const char* op) {
+  if (n.integer("stash_type", 1) != 1) throw fail(E::unsupported_attribute, "stash_type is not 1");
+  return generic(n, op);
+}
+
+/// A constant operand without elements stands for an absent one (opset 11 wrote "" only from 13 on).
+void drop_empty(NodeImport& n) {
+  for (Value*& value : n.inputs)
+    if (value && value->is_constant() && value->constant->elements() == 0) value = nullptr;
+}
+
+Results resize(NodeImport& n, const char* op) {
+  drop_empty(n);
+  if (n.opset >= 11) return generic(n, op);
+  // Resize 10: x, scales. No coordinate modes yet; nearest rounds down, and up where it shrinks.
+  n.require_inputs(2, 2);
+  const Value* scales = n.required(1);
+  bool shrinks = false;
+  for (int64_t i = 0; scales->is_constant() && i < scales->constant->elements(); ++i)
+    shrinks = shrinks || scales->constant->real(i) < 1;
+  n.inputs = {n.inputs[0], nullptr, n.inputs[1]};
+  return generic(n, op,
+                 {{"coordinate_transformation_mode", std::string("asymmetric")},
+                  {"nearest_mode", std::string(shrinks ? "ceil" : "floor")}});
+}
+
+Results upsample(NodeImport& n, const char* op) {
+  if (n.opset >= 9) n.inputs = {n.required(0), nullptr, n.required(1)};
+  return generic(
+      n, op, {{"coordinate_transformation_mode", std::string("asymmetric")}, {"nearest_mode", std::string("floor")}});
+}
+
+Results constant_of_shape(NodeImport& n, const char* op) {
+  const Tensor value = n.tensor("value").value_or(Tensor::scalar(DType::f32, 0));
+  if (value.elements() != 1) throw fail(E::bad_attribute, "value has {} elements, one is needed", value.elements());
+  const double real = is_float(value.dtype()) ? value.real(0) : static_cast<double>(value.integer(0));
+  return generic(n, op, {{"value", real}, {"dtype", value.dtype()}});
+}
+
+struct Row {
+  const char* onnx;
+  const char* op;
+  Results (*import)(NodeImport&, const char* op) = nullptr;
+};
+
+constexpr Row kRows[] = {
+    {"Abs", "abs"},
+    {"Acos", "acos"},
+    {"Acosh", "acosh"},
+    {"Add", "add"},
+    {"And", "and"},
+    {"ArgMax", "arg_max"},
+    {"ArgMin", "arg_min"},
+    {"Asin", "asin"},
+    {"Asinh", "asinh"},
+    {"Atan", "atan"},
+    {"Atanh", "atanh"},
+    {"AveragePool", "average_pool"},
+    {"BatchNormalization", "batch_norm", batch_norm},
+    {"BitShift", "bit_shift", bit_shift},
+    {"BitwiseAnd", "bitwise_and"},
+    {"BitwiseNot", "bitwise_not"},
+    {"BitwiseOr", "bitwise_or"},
+    {"BitwiseXor", "bitwise_xor"},
+    {"Cast", "cast", cast},
+    {"CastLike", "cast_like", cast},
+    {"Ceil", "ceil"},
+    {"Celu", "celu"},
+    {"Clip", "clip"},
+    {"Concat", "concat"},
+    {"ConstantOfShape", "constant_of_shape", constant_of_shape},
+    {"Conv", "conv"},
+    {"ConvTranspose", "conv_transpose"},
+    {"Cos", "cos"},
+    {"Cosh", "cosh"},
+    {"CumSum", "cum_sum"},
+    {"DepthToSpace", "depth_to_space"},
+    {"DequantizeLinear", "dequantize_linear"},
+    {"Div", "div"},
+    {"Dropout", "dropout", dropout},
+    {"Einsum", "einsum"},
+    {"Elu", "elu"},
+    {"Equal", "equal"},
+    {"Erf", "erf"},
+    {"Exp", "exp"},
+    {"Expand", "expand"},
+    {"Flatten", "flatten"},
+    {"Floor", "floor"},
+    {"Gather", "gather"},
+    {"GatherElements", "gather_elements"},
+    {"GatherND", "gather_nd"},
+    {"Gelu", "gelu", gelu},
+    {"Gemm", "gemm"},
+    {"GlobalAveragePool", "global_average_pool"},
+    {"GlobalLpPool", "global_lp_pool"},
+    {"GlobalMaxPool", "global_max_pool"},
+    {"Greater", "greater"},
+    {"GreaterOrEqual", "greater_or_equal"},
+    {"GroupNormalization", "group_norm", group_norm},
+    {"HardSigmoid", "hard_sigmoid"},
+    {"HardSwish", "hard_swish"},
+    {"Hardmax", "hardmax", softmax},
+    {"Identity", "identity"},
+    {"InstanceNormalization", "instance_norm"},
+    {"IsInf", "is_inf"},
+    {"IsNaN", "is_nan"},
+    {"LRN", "lrn"},
+    {"LayerNormalization", "layer_norm", layer_norm},
+    {"LeakyRelu", "leaky_relu"},
+    {"Less", "less"},
+    {"LessOrEqual", "less_or_equal"},
+    {"Log", "log"},
+    {"LogSoftmax", "log_softmax", softmax},
+    {"LpPool", "lp_pool"},
+    {"MatMul", "matmul"},
+    {"Max", "max"},
+    {"MaxPool", "max_pool"},
+    {"Mean", "mean"},
+    {"Min", "min"},
+    {"Mish", "mish"},
+    {"Mod", "mod"},
+    {"Mul", "mul"},
+    {"Neg", "neg"},
+    {"NonZero", "non_zero"},
+    {"Not", "not"},
+    {"OneHot", "one_hot"},
+    {"Or", "or"},
+    {"PRelu", "prelu"},
+    {"Pad", "pad"},
+    {"Pow", "pow"},
+    {"QuantizeLinear", "quantize_linear"},
+    {"Range", "range"},
+    {"Reciprocal", "reciprocal"},
+    {"ReduceL1", "reduce_l1"},
+    {"ReduceL2", "reduce_l2"},
+    {"ReduceLogSum", "reduce_log_sum"},
+    {"ReduceLogSumExp", "reduce_log_sum_exp"},
+    {"ReduceMax", "reduce_max"},
+    {"ReduceMean", "reduce_mean"},
+    {"ReduceMin", "reduce_min"},
+    {"ReduceProd", "reduce_prod"},
+    {"ReduceSum", "reduce_sum"},
+    {"ReduceSumSquare", "reduce_sum_square"},
+    {"Relu", "relu"},
+    {"Reshape", "reshape"},
+    {"Resize", "resize", resize},
+    {"Round", "round"},
+    {"Scatter", "scatter_elements"},
+    {"ScatterElements", "scatter_elements"},
+    {"ScatterND", "scatter_nd"},
+    {"Selu", "selu"},
+    {"Shape", "shape"},
+    {"Sigmoid", "sigmoid"},
+    {"Sign", "sign"},
+    {"Sin", "sin"},
+    {"Sinh", "sinh"},
+    {"Size", "size"},
+    {"Slice", "slice"},
+    {"Softmax", "softmax", softmax},
+    {"Softplus", "softplus"},
+    {"Softsign", "softsign"},
+    {"SpaceToDepth", "space_to_depth"},
+    {"Split", "split"},
+    {"Sqrt", "sqrt"},
+    {"Squeeze", "squeeze"},
+    {"Sub", "sub"},
+    {"Sum", "sum"},
+    {"Swish", "silu"},
+    {"Tan", "tan"},
+    {"Tanh", "tanh"},
+    {"ThresholdedRelu", "thresholded_relu"},
+    {"Tile", "tile"},
+    {"TopK", "top_k"},
+    {"Transpose", "transpose"},
+    {"Trilu", "trilu"},
+    {"Unsqueeze", "unsqueeze"},
+    {"Upsample", "resize", upsample},
+    {"Where", "where"},
+    {"Xor", "xor"},
+};
+
+static_assert(std::is_sorted(std::begin(kRows), std::end(kRows),
+                             [](const Row& a, const Row& b) { return Bytes(a.onnx) < Bytes(b.onnx); }));
+
+const Row* find_row(Bytes onnx) {
+  const Row* row = std::lower_bound(std::begin(kRows), std::end(kRows), onnx,
+                                    [](const Row& a, Bytes name) { return Bytes(a.onnx) < name; });
+  return row != std::end(kRows) && row->onnx == onnx ? row : nullptr;
+}
+
+}  // namespace
+
+bool is_declared(std::string_view onnx_op) {
+  if (onnx_op == "Constant") return true;
+  const Row* row = find_row(onnx_op);
+  return row && ops().find(row->op);
+}
+
+std::optional<std::vector<Value*>> import_known(NodeImport& node) {
+  const Row* row = find_row(node.proto.op_type);
+  if (!row || !ops().find(row->op)) return std::nullopt;
+  std::vector<Value*> results = row->import ? row->import(node, row->op) : generic(node, row->op);
+  node.check_all_seen();
+  return results;
+}
+
+std::vector<std::pair<std::string, std::string>> operator_names() {
+  std::vector<std::pair<std::string, std::string>> names;
+  for (const Row& row : kRows)
+    if (is_declared(row.onnx)) names.emplace_back(row.onnx, row.op);
+  return names;
+}
+
+}  // namespace opfuse::onnx

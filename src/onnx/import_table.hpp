@@ -1,0 +1,23 @@
+// The table of ONNX operators that have a counterpart.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "onnx/node_import.hpp"
+
+namespace opfuse::onnx {
+
+/// Imports a node of the default domain by the table; its results, or nullopt when the table does not have the
+/// operator (or the registry does not declare it).
+std::optional<std::vector<Value*>> import_known(NodeImport& node);
+
+/// True when the table and the registry have the operator.
+bool is_declared(std::string_view onnx_op);
+
+/// (ONNX name, opfuse name) of every declared operator, sorted by ONNX name.
+std::vector<std::pair<std::string, std::string>> operator_names();
+
+}  // namespace opfuse::onnx

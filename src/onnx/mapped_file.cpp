@@ -1,0 +1,38 @@
+// mmap of a whole regular file. The mapping is private and read-only; whoever shortens the file while it is mapped gets
+// what POSIX says (SIGBUS), so models must be replaced by renaming, as write_onnx does.
+#include "onnx/mapped_file.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/fail.hpp"
+
+namespace opfuse::onnx {
+
+std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) throw fail(E::file_not_found, "cannot open \"{}\": {}", path, std::strerror(errno)).file(path);
+  struct stat info {};
+  if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
+    close(file);
+    throw fail(E::file_not_found, "\"{}\" is not a regular file", path).file(path);
+  }
+  const size_t size = static_cast<size_t>(info.st_size);
+  void* data = nullptr;
+  if (size > 0) data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+  const int error = errno;
+  close(file);
+  if (data == MAP_FAILED) throw fail(E::file_not_found, "cannot map \"{}\": {}", path, std::strerror(error)).file(path);
+  return std::shared_ptr<const MappedFile>(new MappedFile(static_cast<const char*>(data), size));
+}
+
+MappedFile::~MappedFile() {
+  if (size_ > 0) munmap(const_cast<char*>(data_), size_);
+}
+
+}  // namespace opfuse::onnx

@@ -1,0 +1,26 @@
+// A file in memory, mapped read-only. Tensors that point into it keep it alive.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace opfuse::onnx {
+
+class MappedFile {
+ public:
+  /// E::file_not_found when it cannot be opened or is not a regular file.
+  static std::shared_ptr<const MappedFile> open(const std::string& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::string_view bytes() const { return {data_, size_}; }
+
+ private:
+  MappedFile(const char* data, size_t size) : data_(data), size_(size) {}
+  const char* data_;
+  size_t size_;
+};
+
+}  // namespace opfuse::onnx

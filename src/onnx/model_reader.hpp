@@ -1,0 +1,55 @@
+// The reader's state for one model.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "onnx/flatten_functions.hpp"
+#include "onnx/read.hpp"
+#include "onnx/tensor_proto.hpp"
+#include "onnx/wire.hpp"
+
+namespace opfuse::onnx {
+
+class ModelReader {
+ public:
+  /// `owner` keeps `bytes` alive; tensors will share it.
+  ModelReader(Bytes bytes, std::shared_ptr<const void> owner, const std::string& folder, const std::string& path,
+              const ReadOptions& options);
+  Graph read();
+
+ private:
+  void check_versions() const;
+  void read_initializers();
+  void read_inputs();
+  void read_node(const FlatNode& node);
+  void read_constant(const NodeProto& node);
+  void read_outputs();
+  void read_metadata();
+
+  std::vector<size_t> ordered_nodes() const;
+  std::vector<Value*> operands(const NodeProto& node);
+  std::optional<std::vector<Value*>> try_known(const FlatNode& node, const Source& source, std::string& reason);
+  std::vector<Value*> make_opaque(const FlatNode& node, const Source& source, std::string reason);
+  Source source_of(const FlatNode& node) const;
+  TensorType declared_type(const ValueInfo& info);
+  Dim dimension(const Dimension& dim, const std::string& what);
+  void define(Bytes name, Value* value);
+  Value* value_named(Bytes name) const;
+  void keep_value_info(const ValueInfo& info, const TensorType& type);
+
+  ModelProto model_;
+  FlatNodes flat_;
+  const ReadOptions options_;
+  TensorReader tensors_;
+  Graph graph_;
+  std::unordered_map<Bytes, Value*> values_;
+  std::unordered_map<Bytes, const ValueInfo*> infos_;
+  std::set<std::string> symbols_;  ///< names in the file, so that made-up ones differ
+  int unnamed_ = 0;
+};
+
+}  // namespace opfuse::onnx

@@ -1,0 +1,253 @@
+// ONNX -> Graph, in the order of the functions below: versions, functions inlined, initializers, inputs, nodes in
+// topological order, outputs. Inference runs with every node. What opfuse does not know stays as an opaque node, and so
+// does what it knows in another variant only (E03xx): the reason is kept and told when someone wants to compile it.
+#include "onnx/read.hpp"
+
+#include <filesystem>
+
+#include "base/fail.hpp"
+#include "onnx/import_table.hpp"
+#include "onnx/mapped_file.hpp"
+#include "onnx/metadata.hpp"
+#include "onnx/model_reader.hpp"
+#include "onnx/node_order.hpp"
+#include "onnx/opaque.hpp"
+#include "ops/registry.hpp"
+
+namespace opfuse::onnx {
+namespace {
+
+TensorType unknown_type() { return {DType::unknown, Shape::unknown()}; }
+
+bool is_unsupported(const Error& error) { return error.diagnostic().code.starts_with("E03"); }
+
+}  // namespace
+
+ModelReader::ModelReader(Bytes bytes, std::shared_ptr<const void> owner, const std::string& folder,
+                         const std::string& path, const ReadOptions& options)
+    : options_(options), tensors_(std::move(owner), folder, path) {
+  if (bytes.empty()) throw fail(E::malformed_model, "the file is empty");
+  model_ = parse_model(bytes);
+  graph_.model_file = path;
+}
+
+Graph ModelReader::read() {
+  check_versions();
+  flat_ = flatten_functions(model_);
+  graph_.name = std::string(model_.graph.name);
+  const std::vector<size_t> order = node_order(flat_.nodes, model_.graph);
+  for (const ValueInfo& info : model_.graph.values) infos_.emplace(info.name, &info);
+  for (const ValueInfo& info : model_.graph.outputs) infos_.emplace(info.name, &info);
+  for (const auto* list : {&model_.graph.inputs, &model_.graph.outputs, &model_.graph.values})
+    for (const ValueInfo& info : *list)
+      for (const Dimension& dim : info.type.dims) symbols_.emplace(dim.param);
+  read_initializers();
+  read_inputs();
+  for (size_t i : order) read_node(flat_.nodes[i]);
+  read_outputs();
+  read_metadata();
+  return std::move(graph_);
+}
+
+void ModelReader::check_versions() const {
+  if (model_.ir_version < kOldestIr || model_.ir_version > kNewestIr)
+    throw fail(E::bad_opset, "the file has ONNX IR version {}; {} to {} can be read", model_.ir_version, kOldestIr,
+               kNewestIr)
+        .hint("export the model with another version of the onnx package");
+  const int64_t opset = opset_version(model_.opsets, "");
+  if (opset == 0 && !model_.opsets.empty()) return;  // a model of other domains only
+  if (opset < kOldestOpset || opset > kNewestOpset)
+    throw fail(E::bad_opset, "the model uses opset {}; {} to {} can be read", opset, kOldestOpset, kNewestOpset)
+        .hint("export with another opset_version, or use onnx.version_converter");
+}
+
+void ModelReader::define(Bytes name, Value* value) {
+  if (name.empty()) return;
+  values_[name] = value;
+  if (value->name.empty()) value->name = std::string(name);
+}
+
+Value* ModelReader::value_named(Bytes name) const {
+  const auto found = values_.find(name);
+  return found == values_.end() ? nullptr : found->second;
+}
+
+void ModelReader::read_initializers() {
+  if (model_.graph.sparse_initializers > 0)
+    throw fail(E::unsupported_op, "the model has {} sparse initializers", model_.graph.sparse_initializers)
+        .hint("export it with dense weights");
+  for (const TensorProto& proto : model_.graph.initializers)
+    define(proto.name, graph_.add_constant(tensors_.read(proto, fmt::format("initializer \"{}\"", proto.name))));
+}
+
+Dim ModelReader::dimension(const Dimension& dim, const std::string& what) {
+  if (dim.value) {
+    if (*dim.value < 0) throw fail(E::bad_dimension, "{} has a negative dimension ({})", what, *dim.value);
+    return *dim.value;
+  }
+  std::string name(dim.param);
+  while (name.empty() || (dim.param.empty() && !symbols_.insert(name).second))
+    name = fmt::format("unk__{}", unnamed_++);
+  const auto bound = options_.dimensions.find(name);
+  return bound == options_.dimensions.end() ? Dim::symbol(name) : Dim(bound->second);
+}
+
+TensorType ModelReader::declared_type(const ValueInfo& info) {
+  const std::string what = fmt::format("tensor \"{}\"", info.name);
+  TensorType type{dtype_of(info.type.elem_type), Shape::unknown()};
+  if (!info.type.has_shape) return type;
+  std::vector<Dim> dims;
+  for (const Dimension& dim : info.type.dims) dims.push_back(dimension(dim, what));
+  type.shape = Shape(std::move(dims));
+  if (type.shape.is_static()) type.shape.elements();  // E::bad_dimension when the product overflows
+  return type;
+}
+
+void ModelReader::read_inputs() {
+  for (const ValueInfo& info : model_.graph.inputs) {
+    if (value_named(info.name)) continue;  // has an initializer: a constant
+    if (info.type.kind == TypeKind::none) throw fail(E::malformed_model, "graph input \"{}\" has no type", info.name);
+    const TensorType type = info.type.kind == TypeKind::tensor ? declared_type(info) : unknown_type();
+    if (type.dtype == DType::unknown)
+      throw fail(E::unsupported_dtype, "graph input \"{}\" is {}", info.name,
+                 info.type.kind == TypeKind::tensor ? "of type " + onnx_type_name(info.type.elem_type)
+                                                    : "a sequence, map, optional or sparse tensor");
+    define(info.name, graph_.add_input(std::string(info.name), type));
+    keep_value_info(info, type);
+  }
+}
+
+Source ModelReader::source_of(const FlatNode& node) const {
+  return {display_name(node.proto), std::string(node.proto.op_type),
+          is_default_domain(node.proto.domain) ? std::string() : std::string(node.proto.domain), node.opset};
+}
+
+std::vector<Value*> ModelReader::operands(const NodeProto& node) {
+  std::vector<Value*> values;
+  for (Bytes name : node.inputs) values.push_back(name.empty() ? nullptr : value_named(name));
+  return values;
+}
+
+void ModelReader::read_constant(const NodeProto& node) {
+  if (node.outputs.size() != 1 || node.attributes.size() != 1)
+    throw fail(E::bad_attribute, "a Constant has one output and one attribute, here {} and {}", node.outputs.size(),
+               node.attributes.size());
+  const Attribute& a = node.attributes.front();
+  Tensor value;
+  if (a.name == "value" && a.type == AttributeType::tensor)
+    value = tensors_.read(parse_tensor(a.tensor), fmt::format("constant \"{}\"", node.outputs[0]));
+  else if (a.name == "value_float" && a.type == AttributeType::f)
+    value = Tensor::scalar(DType::f32, static_cast<double>(a.f));
+  else if (a.name == "value_int" && a.type == AttributeType::i)
+    value = Tensor::from_i64({a.i}).reshaped({});
+  else if (a.name == "value_floats" && a.type == AttributeType::floats)
+    value = Tensor::of(DType::f32, {static_cast<int64_t>(a.floats.size())}, a.floats);
+  else if (a.name == "value_ints" && a.type == AttributeType::ints)
+    value = Tensor::from_i64(a.ints);
+  else
+    throw fail(E::unsupported_attribute, "a Constant by attribute \"{}\" is not supported", a.name);
+  define(node.outputs[0], graph_.add_constant(std::move(value)));
+}
+
+std::optional<std::vector<Value*>> ModelReader::try_known(const FlatNode& node, const Source& source,
+                                                          std::string& reason) {
+  if (!source.domain.empty()) {
+    reason = fmt::format("operator {} of domain {} is not known", source.op_type, source.domain);
+    return std::nullopt;
+  }
+  if (node.opset == 0) throw fail(E::bad_opset, "the model does not import the operator set of {}", source.op_type);
+  try {
+    NodeImport import(graph_, node.proto, node.opset, operands(node.proto), source, tensors_, options_.fold_shapes);
+    auto results = import_known(import);
+    if (!results) reason = fmt::format("operator {} is not known", source.op_type);
+    return results;
+  } catch (const Error& error) {
+    if (!is_unsupported(error)) throw;
+    reason = error.diagnostic().message;
+    return std::nullopt;
+  }
+}
+
+std::vector<Value*> ModelReader::make_opaque(const FlatNode& node, const Source& source, std::string reason) {
+  const std::vector<Bytes> captured = captured_names(node.proto);
+  std::vector<Value*> inputs = operands(node.proto);
+  for (Bytes name : captured) inputs.push_back(value_named(name));
+  OpaqueAttrs attrs{source.domain, source.op_type, encode_opaque(node.proto, captured), std::move(reason)};
+  std::vector<TensorType> types;
+  for (Bytes name : node.proto.outputs) {
+    const auto info = infos_.find(name);
+    const bool typed = info != infos_.end() && info->second->type.kind == TypeKind::tensor;
+    types.push_back(typed ? declared_type(*info->second) : unknown_type());
+  }
+  const size_t outputs = types.size();
+  return graph_
+      .add_node(opaque_op(), std::make_shared<const OpaqueAttrs>(std::move(attrs)), std::move(inputs), outputs,
+                {source}, nullptr, std::move(types))
+      ->outputs;
+}
+
+void ModelReader::read_node(const FlatNode& node) {
+  const Source source = source_of(node);
+  try {
+    if (source.domain.empty() && source.op_type == "Constant") return read_constant(node.proto);
+    std::string reason;
+    auto results = try_known(node, source, reason);
+    if (!results) results = make_opaque(node, source, std::move(reason));
+    for (size_t i = 0; i < node.proto.outputs.size() && i < results->size(); ++i)
+      define(node.proto.outputs[i], (*results)[i]);
+    if (!node.proto.unknown.empty() && !(*results)[0]->is_constant() && !(*results)[0]->producer->is("opaque"))
+      graph_.metadata.emplace_back(std::string(kNodeFields) + source.name, to_hex(node.proto.unknown));
+  } catch (Error& error) {
+    error.node(source.name).op(fmt::format("{}, opset {}", source.op_type, source.opset)).during("import");
+    throw;
+  }
+}
+
+void ModelReader::read_outputs() {
+  std::vector<Value*> outputs;
+  std::set<Bytes> seen;
+  if (model_.graph.outputs.empty()) throw fail(E::malformed_model, "the graph has no outputs");
+  for (const ValueInfo& info : model_.graph.outputs) {
+    if (!seen.insert(info.name).second) throw fail(E::duplicate_name, "graph output \"{}\" is listed twice", info.name);
+    Value* value = value_named(info.name);
+    if (!value)
+      throw fail(E::missing_tensor, "graph output \"{}\" is not the result of any node", info.name)
+          .hint("the model was cut or edited wrongly; export it again");
+    if (value->name != info.name) {
+      value = graph_.add_node(op_named("identity"), AttrMap{}, {value})->output();
+      value->name = std::string(info.name);
+    }
+    outputs.push_back(value);
+    keep_value_info(info, value->type);
+  }
+  graph_.set_outputs(std::move(outputs));
+}
+
+}  // namespace opfuse::onnx
+
+namespace opfuse {
+namespace {
+
+Graph read_model(std::string_view bytes, std::shared_ptr<const void> owner, const std::string& folder,
+                 const std::string& path, const ReadOptions& options) {
+  try {
+    return onnx::ModelReader(bytes, std::move(owner), folder, path, options).read();
+  } catch (Error& error) {
+    error.file(path);
+    throw;
+  }
+}
+
+}  // namespace
+
+Graph read_onnx(const std::string& path, const ReadOptions& options) {
+  const auto file = onnx::MappedFile::open(path);
+  return read_model(file->bytes(), file, std::filesystem::path(path).parent_path().string(), path, options);
+}
+
+Graph read_onnx_bytes(std::string bytes, const std::string& folder, const ReadOptions& options) {
+  const auto owner = std::make_shared<const std::string>(std::move(bytes));
+  return read_model(*owner, owner, folder, {}, options);
+}
+
+}  // namespace opfuse

@@ -1,0 +1,29 @@
+// ONNX -> Graph.
+#pragma once
+
+#include <string>
+
+#include "ir/graph.hpp"
+
+namespace opfuse {
+
+/// The opsets of the default domain and the IR versions that can be read.
+constexpr int64_t kOldestOpset = 7, kNewestOpset = 28;
+constexpr int64_t kOldestIr = 3, kNewestIr = 14;
+
+struct ReadOptions {
+  /// Nodes whose operands are all constant and whose result is a handful of numbers (shape arithmetic) become
+  /// constants while reading; without it a Reshape by computed shape has no known result.
+  bool fold_shapes = true;
+  /// Values of dimension symbols that are known already: inference can see through more shape arithmetic.
+  SymbolValues dimensions;
+};
+
+/// Reads a model. Weights share the file's mapping where it is aligned. Functions of the model are inlined; operators
+/// that opfuse does not know become opaque nodes. Throws Error (E01xx, E02xx, file_not_found) that names the node.
+Graph read_onnx(const std::string& path, const ReadOptions& options = {});
+
+/// The same from memory; external data is looked for in `folder`.
+Graph read_onnx_bytes(std::string bytes, const std::string& folder = {}, const ReadOptions& options = {});
+
+}  // namespace opfuse
