@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "expr/domain.hpp"
@@ -38,8 +39,11 @@ struct PortSpec {
 /// Operand types (and constants, for shape-giving inputs) during shape inference.
 class Inference {
  public:
-  Inference(std::span<const TensorType> types, std::span<const Tensor* const> constants, size_t outputs)
-      : types_(types), constants_(constants), outputs_(outputs) {}
+  /// Elements of operand `i` as expressions over symbols; see dims().
+  using DimValues = std::function<std::optional<std::vector<Dim>>(size_t i)>;
+  Inference(std::span<const TensorType> types, std::span<const Tensor* const> constants, size_t outputs,
+            DimValues dim_values = {})
+      : types_(types), constants_(constants), outputs_(outputs), dim_values_(std::move(dim_values)) {}
   size_t inputs() const { return types_.size(); }
   size_t outputs() const { return outputs_; }
   bool has(size_t i) const { return i < types_.size() && types_[i].dtype != DType::unknown; }
@@ -51,11 +55,17 @@ class Inference {
   const Tensor* constant(size_t i) const { return i < constants_.size() ? constants_[i] : nullptr; }
   /// Integers of a constant operand; E::unknown_dimension (names the operand) when not constant.
   std::vector<int64_t> integers(size_t i, std::string_view what) const;
+  /// The elements of an integer or boolean operand, row-major, when they are constant or follow from shapes
+  /// (Shape -> Gather -> Mul -> Concat -> Reshape of exported models); nothing otherwise.
+  std::optional<std::vector<Dim>> dims(size_t i) const;
+  /// The same where they must be known: E::unknown_dimension names the operand.
+  std::vector<Dim> require_dims(size_t i, std::string_view what) const;
 
  private:
   std::span<const TensorType> types_;
   std::span<const Tensor* const> constants_;
   size_t outputs_;
+  DimValues dim_values_;
 };
 
 /// Work of one node, as expressions over symbols.
@@ -86,6 +96,9 @@ struct OpInfo {
   /// Elementwise law on expressions; null for others. Absent optional operands are empty Exprs.
   std::function<Expr(const void* attrs, std::span<const Expr> operands)> law;
   std::function<Cost(const void* attrs, std::span<const TensorType> in, std::span<const TensorType> out)> cost;
+  /// Elements of a (small) integer or boolean result as expressions over symbols, when they follow from the
+  /// operands' shapes and dims(). Null for operators that never compute shapes.
+  std::function<std::optional<std::vector<Dim>>(const void* attrs, const Inference&)> dims;
 };
 
 /// Operators by name. Lookup of an unknown name returns null.

@@ -11,6 +11,7 @@
 //   static std::vector<Tensor> reference(const Attrs&, Tensors inputs, Precision);
 // and optionally
 //   static Cost cost(const Attrs&, std::span<const TensorType> in, std::span<const TensorType> out);
+//   static std::optional<std::vector<Dim>> dims(const Attrs&, const Inference&);   shape arithmetic, OpInfo::dims
 //   static constexpr bool kNoRealLaw = true;   the law has no meaning on plain doubles (casts, bit operations)
 //
 // `declare<T>()` checks this by concept. Result dtype of a law: OpSpec::result. An operator may have a law

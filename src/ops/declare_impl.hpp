@@ -47,6 +47,10 @@ concept HasReference = requires(const typename Op::Attrs& a, Tensors inputs, Pre
   { Op::reference(a, inputs, precision) } -> std::same_as<std::vector<Tensor>>;
 };
 template <class Op>
+concept HasDims = requires(const typename Op::Attrs& a, const Inference& in) {
+  { Op::dims(a, in) } -> std::same_as<std::optional<std::vector<Dim>>>;
+};
+template <class Op>
 concept HasCost = requires(const typename Op::Attrs& a, std::span<const TensorType> types) {
   { Op::cost(a, types, types) } -> std::same_as<Cost>;
 };
@@ -156,6 +160,10 @@ OpInfo declare() {
     info.reference = [law = law_of<Op>()](const void* a, Tensors in, Precision p) {
       return run_elementwise(law, a, in, p);
     };
+  if constexpr (HasDims<Op>)
+    info.dims = [](const void* a, const Inference& in) { return Op::dims(*static_cast<const Attrs*>(a), in); };
+  else if constexpr (HasLaw<Op>)
+    info.dims = [law = law_of<Op>()](const void* a, const Inference& in) { return elementwise_dims(law, a, in); };
   if constexpr (HasCost<Op>)
     info.cost = [](const void* a, std::span<const TensorType> in, std::span<const TensorType> out) {
       return Op::cost(*static_cast<const Attrs*>(a), in, out);

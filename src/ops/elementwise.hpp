@@ -27,6 +27,9 @@ std::vector<TensorType> infer_elementwise(const ElementwiseLaw& law, const void*
 /// typed Scalars. The result has the law's dtype, or f64 for floats in exact precision.
 std::vector<Tensor> run_elementwise(const ElementwiseLaw& law, const void* attrs, Tensors inputs, Precision precision);
 
+/// The law on integers that follow from shapes, for small results. Nothing when an operand's are not known.
+std::optional<std::vector<Dim>> elementwise_dims(const ElementwiseLaw& law, const void* attrs, const Inference& in);
+
 /// The operator's default cost: flops_per_element for each result element.
 Cost elementwise_cost(int flops_per_element, std::span<const TensorType> out);
 
