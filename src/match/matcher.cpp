@@ -1,0 +1,356 @@
+// The matcher: backtracking in continuation style. `chain(p, end, v, k)` asks whether elements [0, end) of p end in
+// value v and calls k with the value that feeds the first of them. Every refusal is offered to `fail`, which keeps
+// the one that came after the most matched nodes: the explanation of a near miss.
+#include "match/matcher.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace opfuse {
+
+Node* Match::node(const std::string& binding) const {
+  auto it = bindings.find(binding);
+  return it == bindings.end() ? nullptr : it->second.node;
+}
+Value* Match::value(const std::string& binding) const {
+  auto it = bindings.find(binding);
+  return it == bindings.end() ? nullptr : it->second.value;
+}
+
+Matcher::Matcher(const Graph& graph) : graph_(graph) {
+  size_t index = 0;
+  for (Node* node : graph.nodes()) {
+    size_t depth = 0;
+    for (Value* v : node->inputs)
+      if (v && v->producer) depth = std::max(depth, depth_.at(v->producer) + 1);
+    position_[node] = index++;
+    depth_[node] = depth;
+  }
+}
+
+std::vector<Value*> external_reads(const std::vector<Node*>& nodes) {
+  std::vector<Value*> reads;
+  for (Node* node : nodes)
+    for (Value* v : node->inputs) {
+      if (!v || std::find(nodes.begin(), nodes.end(), v->producer) != nodes.end()) continue;
+      if (std::find(reads.begin(), reads.end(), v) == reads.end()) reads.push_back(v);
+    }
+  return reads;
+}
+
+static bool read_outside(const Graph& graph, const Value* v, const std::vector<Node*>& nodes) {
+  if (graph.is_output(v)) return true;
+  return std::any_of(v->uses.begin(), v->uses.end(), [&](const Use& use) {
+    return std::find(nodes.begin(), nodes.end(), use.node) == nodes.end();
+  });
+}
+
+std::vector<Value*> external_results(const Graph& graph, const std::vector<Node*>& nodes) {
+  std::vector<Value*> results;
+  for (Node* node : nodes)
+    for (Value* v : node->outputs)
+      if (read_outside(graph, v, nodes)) results.push_back(v);
+  return results;
+}
+
+namespace {
+
+using Next = std::function<bool(Value*)>;
+
+struct Attempt {
+  const Matcher& matcher;
+  const Pattern& pattern;
+  Node* anchor;
+  std::span<const MatchPredicate> where;
+
+  struct Taken {
+    Node* node;
+    const Element* element;
+  };
+  std::vector<Taken> nodes;
+  std::vector<std::pair<std::string, Bound>> bindings;
+  std::vector<TraceLine> trace;
+  std::vector<std::string> notes;
+  PartialMatch best;
+  bool failed_once = false;
+  std::optional<Match> found;
+
+  // Undo everything after this point of the search.
+  struct Mark {
+    size_t nodes, bindings, trace, notes;
+  };
+  Mark mark() const { return {nodes.size(), bindings.size(), trace.size(), notes.size()}; }
+  void undo(const Mark& m) {
+    nodes.resize(m.nodes);
+    bindings.resize(m.bindings);
+    trace.resize(m.trace);
+    notes.resize(m.notes);
+  }
+
+  bool fail(const std::string& expected, Node* at, Decline decline, size_t extra = 0) {
+    const size_t matched = nodes.size() + extra;
+    if (failed_once && matched <= best.matched) return false;
+    failed_once = true;
+    best = {matched, pattern.min_nodes(), trace, expected, at, std::move(decline)};
+    return false;
+  }
+
+  bool bind(const Element& e, Node* node, Value* value) {
+    if (e.binding.empty()) return true;
+    for (const auto& [name, bound] : bindings) {
+      if (name != e.binding) continue;
+      if (bound.node == node && bound.value == value) return true;
+      return fail(e.text(), node,
+                  {"binding_mismatch",
+                   fmt::format("\"{}\" must be the same in all places; it is {} and {}", name, describe(bound.value),
+                               describe(value)),
+                   {}});
+    }
+    bindings.emplace_back(e.binding, Bound{node, value});
+    return true;
+  }
+
+  bool chain(const Pattern& p, size_t end, Value* v, const Next& k) {
+    if (end == 0) return k(v);
+    const Element& e = *p.chain()[end - 1];
+    const Mark before = mark();
+    auto rest = [&](Value* in) { return chain(p, end - 1, in, k); };
+    bool ok = false;
+    switch (e.kind) {
+      case ElementKind::op:
+        ok = e.join ? join(p, end, e, v, k) : operation(e, v, rest);
+        break;
+      case ElementKind::any:
+      case ElementKind::tensor:
+      case ElementKind::constant:
+        ok = value(e, v) && rest(v);
+        break;
+      case ElementKind::maybe: {
+        const Pattern& part = e.parts.front();
+        ok = v && chain(part, part.chain().size(), v, rest);
+        if (ok) break;
+        undo(before);
+        trace.push_back({e.text(), "-"});
+        ok = rest(v);
+        break;
+      }
+      case ElementKind::repeat: ok = repeated(e, 0, v, rest); break;
+      case ElementKind::one_of:
+        for (const Pattern& part : e.parts) {
+          ok = chain(part, part.chain().size(), v, rest);
+          if (ok) break;
+          undo(before);
+        }
+        break;
+      case ElementKind::pass_through: ok = rest(v); break;
+      case ElementKind::fork:
+        fail(e.text(), nullptr, {"bad_pattern", "a fork must be followed by a join", {}});
+        break;
+    }
+    if (!ok) undo(before);
+    return ok;
+  }
+
+  bool repeated(const Element& e, int done, Value* v, const Next& k) {
+    const Pattern& part = e.parts.front();
+    const Mark before = mark();
+    if (done < e.hi &&
+        chain(part, part.chain().size(), v, [&](Value* in) { return repeated(e, done + 1, in, k); }))
+      return true;
+    undo(before);
+    return done >= e.lo && k(v);
+  }
+
+  bool value(const Element& e, Value* v) {
+    if (!v) return fail(e.text(), nullptr, {"absent_operand", fmt::format("expected {}, found no operand", e.text()), {}});
+    if (e.kind == ElementKind::tensor && v->is_constant())
+      return fail(e.text(), nullptr, {"constant_operand", "expected a computed value, found " + describe(v), {value_name(*v)}});
+    if (e.kind == ElementKind::constant && !v->is_constant())
+      return fail(e.text(), v->producer, {"not_constant", fmt::format("expected constant {}, found {}", e.text(), describe(v)), {}});
+    if (e.value && !near(e, v)) return false;
+    return bind(e, nullptr, v);
+  }
+
+  bool near(const Element& e, Value* v) {
+    const auto got = scalar_constant(v);
+    const double want = *e.value, slack = kScalarTolerance * std::max(std::fabs(want), 1e-3);
+    if (got && (std::fabs(*got - want) <= slack || *got == want)) return true;
+    const std::string place = v->uses.empty() ? "" : fmt::format(" at {} input {}", v->uses.front().node->name(), v->uses.front().index);
+    return fail(e.text(), nullptr,
+                {"constant_mismatch",
+                 fmt::format("expected constant {:.6g} (+-{:.2g}){}, found {}", want, slack, place, describe(v)),
+                 {fmt::format("expected {:.9g}", want), got ? fmt::format("found {:.9g}", *got) : "found a tensor"}});
+  }
+
+  // Operands of `node` that may be the data operand, the preferred one first: where operands commute, the deeper one
+  // (longest path from the inputs), then the one computed later.
+  std::vector<size_t> data_operands(const Node& node, size_t sides) {
+    std::vector<size_t> order;
+    if (!is_commutative(operator_name(node)) || node.inputs.size() != 2 || sides > 1) return {0};
+    order = {0, 1};
+    auto rank = [&](size_t i) {
+      const Node* p = node.inputs[i] ? node.inputs[i]->producer : nullptr;
+      return p ? std::pair(matcher.depth(p) + 1, matcher.position(p) + 1) : std::pair<size_t, size_t>(0, 0);
+    };
+    if (rank(1) > rank(0)) order = {1, 0};
+    return order;
+  }
+
+  bool accept(const Element& e, Value* v, Node*& node) {
+    node = v ? v->producer : nullptr;
+    const std::string want = e.text();
+    if (!node || std::find(e.ops.begin(), e.ops.end(), operator_name(*node)) == e.ops.end())
+      return fail(want, node, {"op_mismatch", fmt::format("expected {}, found {}", want, describe(v)), {}});
+    Node* const taken = node;
+    for (const Taken& t : nodes)
+      if (t.node == taken) {
+        if (!e.binding.empty() && t.element->binding == e.binding) return true;
+        return fail(want, node, {"already_matched", describe(*node) + " already stands for another element", {}});
+      }
+    for (size_t i = 1; i < node->outputs.size(); ++i)
+      if (matcher.graph().read_count(node->outputs[i]) > 0)
+        return fail(want, node, {"second_result_read", describe(*node) + " has a second result that is read", {}});
+    for (const NodePredicate& p : e.predicates)
+      if (auto decline = p.test(*node)) return fail(want, node, std::move(*decline), 0);
+    if (node != anchor && !e.shared && !interior(want, node)) return false;
+    return true;
+  }
+
+  // Early refusal of values that surely escape: more readers than a join inside the pattern could explain is judged
+  // at the end, but a graph output can be told at once.
+  bool interior(const std::string& want, Node* node) {
+    if (!matcher.graph().is_output(node->output())) return true;
+    return fail(want, node,
+                {"graph_output", fmt::format("the result of {} is a graph output, so it must be stored", describe(*node)),
+                 {value_name(*node->output())}}, 1);
+  }
+
+  bool operation(const Element& e, Value* v, const Next& k) {
+    const Mark before = mark();
+    Node* node = nullptr;
+    if (!accept(e, v, node) || !take(e, node)) return undo(before), false;
+    for (size_t data : data_operands(*node, e.sides.size())) {
+      const Mark inside = mark();
+      if (data == 1) notes.push_back(fmt::format("{} continues through its second operand", describe(*node)));
+      if (sides(e, *node, data, 0, k)) return true;
+      undo(inside);
+    }
+    undo(before);
+    return false;
+  }
+
+  bool take(const Element& e, Node* node) {
+    trace.push_back({e.text(), describe(*node)});
+    if (std::none_of(nodes.begin(), nodes.end(), [&](const Taken& t) { return t.node == node; }))
+      nodes.push_back({node, &e});
+    return bind(e, node, node->output());
+  }
+
+  // Data operand first, so that the explanation follows the main path; then the sides in operand order.
+  bool sides(const Element& e, Node& node, size_t data, size_t done, const Next& k) {
+    if (done == e.sides.size()) return k(node.input(data));
+    const Pattern& side = e.sides[done];
+    size_t operand = done < data ? done : done + 1;
+    Value* v = node.input(operand);
+    return chain(side, side.chain().size(), v, [&](Value*) { return sides(e, node, data, done + 1, k); });
+  }
+
+  bool join(const Pattern& p, size_t end, const Element& e, Value* v, const Next& k) {
+    if (end < 2 || p.chain()[end - 2]->kind != ElementKind::fork)
+      return fail(e.text(), nullptr, {"bad_pattern", "a join must follow a fork", {}});
+    const Element& fork = *p.chain()[end - 2];
+    Node* node = nullptr;
+    if (!accept(e, v, node)) return false;
+    if (node->inputs.size() != fork.parts.size())
+      return fail(e.text(), node, {"operand_count", fmt::format("expected {} operands, found {}", fork.parts.size(), node->inputs.size()), {}});
+    if (!take(e, node)) return false;
+    std::vector<size_t> order(fork.parts.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    do {
+      const Mark inside = mark();
+      if (branches(fork, *node, order, 0, nullptr, [&](Value* start) { return chain(p, end - 2, start, k); })) return true;
+      undo(inside);
+    } while (is_commutative(operator_name(*node)) && std::next_permutation(order.begin(), order.end()));
+    return false;
+  }
+
+  bool branches(const Element& fork, Node& node, const std::vector<size_t>& order, size_t done, Value* start, const Next& k) {
+    if (done == order.size()) return k(start);
+    const Pattern& branch = fork.parts[done];
+    return chain(branch, branch.chain().size(), node.inputs[order[done]], [&](Value* in) {
+      if (done > 0 && in != start)
+        return fail(fork.text(), &node, {"different_sources", fmt::format("branches must start at one value; they start at {} and {}", describe(start), describe(in)), {}});
+      return branches(fork, node, order, done + 1, in, k);
+    });
+  }
+
+  bool finish() {
+    Match m;
+    m.anchor = anchor;
+    for (const Taken& t : nodes) m.nodes.push_back(t.node);
+    std::sort(m.nodes.begin(), m.nodes.end(), [&](Node* a, Node* b) { return matcher.position(a) < matcher.position(b); });
+    m.results.push_back(anchor->output());
+    for (const Taken& t : nodes) {
+      Value* v = t.node->output();
+      if (t.node == anchor || !read_outside(matcher.graph(), v, m.nodes)) continue;
+      if (!t.element->shared) return escape(*t.node, *t.element, m.nodes);
+      m.results.push_back(v);
+    }
+    m.reads = external_reads(m.nodes);
+    for (const auto& [name, bound] : bindings) m.bindings.emplace(name, bound);
+    m.notes = notes;
+    for (const MatchPredicate& p : where)
+      if (auto decline = p.test(m)) return fail(p.name, anchor, std::move(*decline), 1);
+    found = std::move(m);
+    return true;
+  }
+
+  bool escape(const Node& node, const Element& e, const std::vector<Node*>& inside) {
+    std::vector<std::string> readers;
+    for (const Use& use : node.output()->uses) readers.push_back(describe(*use.node));
+    if (matcher.graph().is_output(node.output())) readers.push_back("graph output");
+    std::vector<std::string> outside;
+    for (const Use& use : node.output()->uses)
+      if (std::find(inside.begin(), inside.end(), use.node) == inside.end()) outside.push_back(describe(*use.node));
+    return fail(e.text(), const_cast<Node*>(&node),
+                {"multi_consumer",
+                 fmt::format("{} has {} readers; also read by {}", describe(node), readers.size(), fmt::join(outside, ", ")),
+                 readers},
+                1);
+  }
+};
+
+}  // namespace
+
+MatchResult Matcher::match(const Pattern& pattern, Node* anchor, std::span<const MatchPredicate> where) const {
+  Attempt attempt{.matcher = *this, .pattern = pattern, .anchor = anchor, .where = where};
+  attempt.chain(pattern, pattern.chain().size(), anchor->output(), [&](Value*) { return attempt.finish(); });
+  return {std::move(attempt.found), std::move(attempt.best)};
+}
+
+std::vector<Match> Matcher::match_all(const Pattern& pattern, std::span<const MatchPredicate> where) const {
+  std::vector<Match> all;
+  for (Node* node : graph_.nodes())
+    if (MatchResult r = match(pattern, node, where)) all.push_back(std::move(*r.match));
+  return all;
+}
+
+std::string explain(const Pattern& pattern, const MatchResult& result) {
+  std::string text = pattern.text() + "\n";
+  if (result) {
+    for (const Node* node : result.match->nodes) text += fmt::format("  {:<40} matched\n", describe(*node));
+    for (const std::string& note : result.match->notes) text += "  note: " + note + "\n";
+    return text;
+  }
+  const PartialMatch& p = result.partial;
+  for (const TraceLine& line : p.trace)
+    text += fmt::format("  {:<24} {:<32} {}\n", line.element, line.found, line.found == "-" ? "absent" : "matched");
+  text += fmt::format("  {:<24} {}: {}\n", p.expected, p.decline.code, p.decline.message);
+  for (const std::string& evidence : p.decline.evidence) text += fmt::format("  {:<24}   {}\n", "", evidence);
+  return text + fmt::format("  matched {} of {} nodes\n", std::min(p.matched, p.of), p.of);
+}
+
+}  // namespace opfuse

@@ -1,0 +1,90 @@
+// Finding a pattern in a graph. The anchor is the node that makes the last element's value; matching walks from
+// there towards the inputs and backtracks over options, repetitions and operand orders.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "match/pattern.hpp"
+
+namespace opfuse {
+
+struct Bound {
+  Node* node = nullptr;    ///< bound operator
+  Value* value = nullptr;  ///< bound value, or the node's first result
+};
+
+/// One place where a pattern holds.
+struct Match {
+  Node* anchor = nullptr;
+  std::vector<Node*> nodes;              ///< consumed, in topological order
+  std::vector<Value*> reads;             ///< values from outside (constants too), in order of first reading
+  std::vector<Value*> results;           ///< the anchor's value, then values of shared elements that others read
+  std::map<std::string, Bound> bindings;
+  std::vector<std::string> notes;        ///< choices made, e.g. which operand of an add is the residual
+
+  bool has(const std::string& binding) const { return bindings.contains(binding); }
+  Node* node(const std::string& binding) const;    ///< null when unbound
+  Value* value(const std::string& binding) const;  ///< null when unbound
+};
+
+/// A condition on a whole match.
+struct MatchPredicate {
+  std::string name;
+  std::function<std::optional<Decline>(const Match&)> test;
+};
+
+struct TraceLine {
+  std::string element;  ///< "conv:conv"
+  std::string found;    ///< `conv "/conv1/Conv"`, "-" when an optional element is absent
+};
+
+/// The furthest an attempt got, and why it stopped.
+struct PartialMatch {
+  size_t matched = 0;  ///< nodes that fitted
+  size_t of = 0;       ///< nodes of the smallest whole match
+  std::vector<TraceLine> trace;  ///< from the anchor towards the inputs
+  std::string expected;          ///< the element that did not fit
+  Node* at = nullptr;            ///< the node it met, null when none
+  Decline decline;
+};
+
+struct MatchResult {
+  std::optional<Match> match;
+  PartialMatch partial;  ///< meaningful when there is no match
+  explicit operator bool() const { return match.has_value(); }
+};
+
+class Matcher {
+ public:
+  /// Valid as long as the graph is not changed.
+  explicit Matcher(const Graph& graph);
+
+  MatchResult match(const Pattern& pattern, Node* anchor, std::span<const MatchPredicate> where = {}) const;
+  /// All matches in topological order of their anchors; they may overlap.
+  std::vector<Match> match_all(const Pattern& pattern, std::span<const MatchPredicate> where = {}) const;
+
+  const Graph& graph() const { return graph_; }
+  size_t position(const Node* node) const { return position_.at(node); }
+  /// Longest path from the graph inputs, in nodes.
+  size_t depth(const Node* node) const { return depth_.at(node); }
+
+ private:
+  const Graph& graph_;
+  std::unordered_map<const Node*, size_t> position_, depth_;  // looked up, never iterated
+};
+
+/// What a pattern wanted and met, as indented lines:
+///     act   relu "/relu"                matched
+///     conv  expected conv, found add    op_mismatch: ...
+std::string explain(const Pattern& pattern, const MatchResult& result);
+
+/// Reads and results of a set of nodes (topological order), as Match has them.
+std::vector<Value*> external_reads(const std::vector<Node*>& nodes);
+std::vector<Value*> external_results(const Graph& graph, const std::vector<Node*>& nodes);
+
+}  // namespace opfuse
