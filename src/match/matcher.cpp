@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/outline.hpp"
+
 namespace opfuse {
 
 Node* Match::node(const std::string& binding) const {
@@ -29,31 +31,6 @@ Matcher::Matcher(const Graph& graph) : graph_(graph) {
     position_[node] = index++;
     depth_[node] = depth;
   }
-}
-
-std::vector<Value*> external_reads(const std::vector<Node*>& nodes) {
-  std::vector<Value*> reads;
-  for (Node* node : nodes)
-    for (Value* v : node->inputs) {
-      if (!v || std::find(nodes.begin(), nodes.end(), v->producer) != nodes.end()) continue;
-      if (std::find(reads.begin(), reads.end(), v) == reads.end()) reads.push_back(v);
-    }
-  return reads;
-}
-
-static bool read_outside(const Graph& graph, const Value* v, const std::vector<Node*>& nodes) {
-  if (graph.is_output(v)) return true;
-  return std::any_of(v->uses.begin(), v->uses.end(), [&](const Use& use) {
-    return std::find(nodes.begin(), nodes.end(), use.node) == nodes.end();
-  });
-}
-
-std::vector<Value*> external_results(const Graph& graph, const std::vector<Node*>& nodes) {
-  std::vector<Value*> results;
-  for (Node* node : nodes)
-    for (Value* v : node->outputs)
-      if (read_outside(graph, v, nodes)) results.push_back(v);
-  return results;
 }
 
 namespace {
@@ -137,7 +114,9 @@ struct Attempt {
         ok = rest(v);
         break;
       }
-      case ElementKind::repeat: ok = repeated(e, 0, v, rest); break;
+      case ElementKind::repeat:
+        ok = repeated(e, 0, v, rest);
+        break;
       case ElementKind::one_of:
         for (const Pattern& part : e.parts) {
           ok = chain(part, part.chain().size(), v, rest);
@@ -145,7 +124,9 @@ struct Attempt {
           undo(before);
         }
         break;
-      case ElementKind::pass_through: ok = rest(v); break;
+      case ElementKind::pass_through:
+        ok = rest(v);
+        break;
       case ElementKind::fork:
         fail(e.text(), nullptr, {"bad_pattern", "a fork must be followed by a join", {}});
         break;
@@ -157,19 +138,21 @@ struct Attempt {
   bool repeated(const Element& e, int done, Value* v, const Next& k) {
     const Pattern& part = e.parts.front();
     const Mark before = mark();
-    if (done < e.hi &&
-        chain(part, part.chain().size(), v, [&](Value* in) { return repeated(e, done + 1, in, k); }))
+    if (done < e.hi && chain(part, part.chain().size(), v, [&](Value* in) { return repeated(e, done + 1, in, k); }))
       return true;
     undo(before);
     return done >= e.lo && k(v);
   }
 
   bool value(const Element& e, Value* v) {
-    if (!v) return fail(e.text(), nullptr, {"absent_operand", fmt::format("expected {}, found no operand", e.text()), {}});
+    if (!v)
+      return fail(e.text(), nullptr, {"absent_operand", fmt::format("expected {}, found no operand", e.text()), {}});
     if (e.kind == ElementKind::tensor && v->is_constant())
-      return fail(e.text(), nullptr, {"constant_operand", "expected a computed value, found " + describe(v), {value_name(*v)}});
+      return fail(e.text(), nullptr,
+                  {"constant_operand", "expected a computed value, found " + describe(v), {value_name(*v)}});
     if (e.kind == ElementKind::constant && !v->is_constant())
-      return fail(e.text(), v->producer, {"not_constant", fmt::format("expected constant {}, found {}", e.text(), describe(v)), {}});
+      return fail(e.text(), v->producer,
+                  {"not_constant", fmt::format("expected constant {}, found {}", e.text(), describe(v)), {}});
     if (e.value && !near(e, v)) return false;
     return bind(e, nullptr, v);
   }
@@ -178,7 +161,8 @@ struct Attempt {
     const auto got = scalar_constant(v);
     const double want = *e.value, slack = kScalarTolerance * std::max(std::fabs(want), 1e-3);
     if (got && (std::fabs(*got - want) <= slack || *got == want)) return true;
-    const std::string place = v->uses.empty() ? "" : fmt::format(" at {} input {}", v->uses.front().node->name(), v->uses.front().index);
+    const std::string place =
+        v->uses.empty() ? "" : fmt::format(" at {} input {}", v->uses.front().node->name(), v->uses.front().index);
     return fail(e.text(), nullptr,
                 {"constant_mismatch",
                  fmt::format("expected constant {:.6g} (+-{:.2g}){}, found {}", want, slack, place, describe(v)),
@@ -197,6 +181,11 @@ struct Attempt {
     };
     if (rank(1) > rank(0)) order = {1, 0};
     return order;
+  }
+
+  static bool has_choice(const Node& node) {
+    return is_commutative(operator_name(node)) && node.inputs[0] && node.inputs[1] && node.inputs[0]->producer &&
+           node.inputs[1]->producer;
   }
 
   bool accept(const Element& e, Value* v, Node*& node) {
@@ -224,22 +213,37 @@ struct Attempt {
   bool interior(const std::string& want, Node* node) {
     if (!matcher.graph().is_output(node->output())) return true;
     return fail(want, node,
-                {"graph_output", fmt::format("the result of {} is a graph output, so it must be stored", describe(*node)),
-                 {value_name(*node->output())}}, 1);
+                {"graph_output",
+                 fmt::format("the result of {} is a graph output, so it must be stored", describe(*node)),
+                 {value_name(*node->output())}},
+                1);
   }
 
   bool operation(const Element& e, Value* v, const Next& k) {
     const Mark before = mark();
     Node* node = nullptr;
-    if (!accept(e, v, node) || !take(e, node)) return undo(before), false;
+    if (!accept(e, v, node) || !fits_operands(e, *node) || !take(e, node)) return undo(before), false;
     for (size_t data : data_operands(*node, e.sides.size())) {
       const Mark inside = mark();
-      if (data == 1) notes.push_back(fmt::format("{} continues through its second operand", describe(*node)));
+      if (!e.sides.empty() && node->inputs.size() == 2 && has_choice(*node))
+        notes.push_back(fmt::format("{} continues through {}, the deeper operand is tried first", describe(*node),
+                                    describe(node->inputs[data])));
       if (sides(e, *node, data, 0, k)) return true;
       undo(inside);
     }
     undo(before);
     return false;
+  }
+
+  // With sides given, every operand must be spoken for.
+  bool fits_operands(const Element& e, Node& node) {
+    size_t present = node.inputs.size();
+    while (present > 0 && !node.inputs[present - 1]) --present;
+    if (e.sides.empty() || present <= e.sides.size() + 1) return true;
+    return fail(e.text(), &node,
+                {"operand_count",
+                 fmt::format("expected {} operands, {} has {}", e.sides.size() + 1, describe(node), present),
+                 {}});
   }
 
   bool take(const Element& e, Node* node) {
@@ -265,24 +269,32 @@ struct Attempt {
     Node* node = nullptr;
     if (!accept(e, v, node)) return false;
     if (node->inputs.size() != fork.parts.size())
-      return fail(e.text(), node, {"operand_count", fmt::format("expected {} operands, found {}", fork.parts.size(), node->inputs.size()), {}});
+      return fail(
+          e.text(), node,
+          {"operand_count", fmt::format("expected {} operands, found {}", fork.parts.size(), node->inputs.size()), {}});
     if (!take(e, node)) return false;
     std::vector<size_t> order(fork.parts.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
     do {
       const Mark inside = mark();
-      if (branches(fork, *node, order, 0, nullptr, [&](Value* start) { return chain(p, end - 2, start, k); })) return true;
+      if (branches(fork, *node, order, 0, nullptr, [&](Value* start) { return chain(p, end - 2, start, k); }))
+        return true;
       undo(inside);
     } while (is_commutative(operator_name(*node)) && std::next_permutation(order.begin(), order.end()));
     return false;
   }
 
-  bool branches(const Element& fork, Node& node, const std::vector<size_t>& order, size_t done, Value* start, const Next& k) {
+  bool branches(const Element& fork, Node& node, const std::vector<size_t>& order, size_t done, Value* start,
+                const Next& k) {
     if (done == order.size()) return k(start);
     const Pattern& branch = fork.parts[done];
     return chain(branch, branch.chain().size(), node.inputs[order[done]], [&](Value* in) {
       if (done > 0 && in != start)
-        return fail(fork.text(), &node, {"different_sources", fmt::format("branches must start at one value; they start at {} and {}", describe(start), describe(in)), {}});
+        return fail(
+            fork.text(), &node,
+            {"different_sources",
+             fmt::format("branches must start at one value; they start at {} and {}", describe(start), describe(in)),
+             {}});
       return branches(fork, node, order, done + 1, in, k);
     });
   }
@@ -291,7 +303,8 @@ struct Attempt {
     Match m;
     m.anchor = anchor;
     for (const Taken& t : nodes) m.nodes.push_back(t.node);
-    std::sort(m.nodes.begin(), m.nodes.end(), [&](Node* a, Node* b) { return matcher.position(a) < matcher.position(b); });
+    std::sort(m.nodes.begin(), m.nodes.end(),
+              [&](Node* a, Node* b) { return matcher.position(a) < matcher.position(b); });
     m.results.push_back(anchor->output());
     for (const Taken& t : nodes) {
       Value* v = t.node->output();
@@ -315,11 +328,12 @@ struct Attempt {
     std::vector<std::string> outside;
     for (const Use& use : node.output()->uses)
       if (std::find(inside.begin(), inside.end(), use.node) == inside.end()) outside.push_back(describe(*use.node));
-    return fail(e.text(), const_cast<Node*>(&node),
-                {"multi_consumer",
-                 fmt::format("{} has {} readers; also read by {}", describe(node), readers.size(), fmt::join(outside, ", ")),
-                 readers},
-                1);
+    return fail(
+        e.text(), const_cast<Node*>(&node),
+        {"multi_consumer",
+         fmt::format("{} has {} readers; also read by {}", describe(node), readers.size(), fmt::join(outside, ", ")),
+         readers},
+        1);
   }
 };
 

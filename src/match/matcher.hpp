@@ -21,11 +21,11 @@ struct Bound {
 /// One place where a pattern holds.
 struct Match {
   Node* anchor = nullptr;
-  std::vector<Node*> nodes;              ///< consumed, in topological order
-  std::vector<Value*> reads;             ///< values from outside (constants too), in order of first reading
-  std::vector<Value*> results;           ///< the anchor's value, then values of shared elements that others read
+  std::vector<Node*> nodes;     ///< consumed, in topological order
+  std::vector<Value*> reads;    ///< values from outside (constants too), in order of first reading
+  std::vector<Value*> results;  ///< the anchor's value, then values of shared elements that others read
   std::map<std::string, Bound> bindings;
-  std::vector<std::string> notes;        ///< choices made, e.g. which operand of an add is the residual
+  std::vector<std::string> notes;  ///< choices made, e.g. which operand of an add is the residual
 
   bool has(const std::string& binding) const { return bindings.contains(binding); }
   Node* node(const std::string& binding) const;    ///< null when unbound
@@ -45,8 +45,8 @@ struct TraceLine {
 
 /// The furthest an attempt got, and why it stopped.
 struct PartialMatch {
-  size_t matched = 0;  ///< nodes that fitted
-  size_t of = 0;       ///< nodes of the smallest whole match
+  size_t matched = 0;            ///< nodes that fitted
+  size_t of = 0;                 ///< nodes of the smallest whole match
   std::vector<TraceLine> trace;  ///< from the anchor towards the inputs
   std::string expected;          ///< the element that did not fit
   Node* at = nullptr;            ///< the node it met, null when none
@@ -82,9 +82,5 @@ class Matcher {
 ///     act   relu "/relu"                matched
 ///     conv  expected conv, found add    op_mismatch: ...
 std::string explain(const Pattern& pattern, const MatchResult& result);
-
-/// Reads and results of a set of nodes (topological order), as Match has them.
-std::vector<Value*> external_reads(const std::vector<Node*>& nodes);
-std::vector<Value*> external_results(const Graph& graph, const std::vector<Node*>& nodes);
 
 }  // namespace opfuse

@@ -50,9 +50,7 @@ Pattern op(std::string name, std::string binding) {
 Pattern op(std::vector<std::string> names, std::string binding) {
   return Pattern(Element{.kind = ElementKind::op, .ops = std::move(names), .binding = std::move(binding)});
 }
-Pattern any(std::string binding) {
-  return Pattern(Element{.kind = ElementKind::any, .binding = std::move(binding)});
-}
+Pattern any(std::string binding) { return Pattern(Element{.kind = ElementKind::any, .binding = std::move(binding)}); }
 Pattern tensor(std::string binding) {
   return Pattern(Element{.kind = ElementKind::tensor, .binding = std::move(binding)});
 }
@@ -87,7 +85,8 @@ static std::string joined(const std::vector<Pattern>& parts, const char* separat
 static std::string op_text(const Element& e) {
   std::string text = e.binding.empty() ? "" : e.binding + ":";
   text += e.ops.size() == 1 ? e.ops.front() : fmt::format("{{{}}}", fmt::join(e.ops, "|"));
-  for (const NodePredicate& p : e.predicates) text += "<" + p.name + ">";
+  for (const NodePredicate& p : e.predicates)
+    if (!p.name.empty()) text += "<" + p.name + ">";
   if (!e.sides.empty()) text += "(" + joined(e.sides, ", ") + ")";
   return e.shared ? text + "*" : text;
 }
@@ -95,15 +94,24 @@ static std::string op_text(const Element& e) {
 std::string Element::text() const {
   const std::string prefix = binding.empty() ? "" : binding + ":";
   switch (kind) {
-    case ElementKind::op: return op_text(*this);
-    case ElementKind::any: return prefix + "any";
-    case ElementKind::tensor: return prefix + "tensor";
-    case ElementKind::constant: return value ? fmt::format("{:.6g}", *value) : prefix + "constant";
-    case ElementKind::maybe: return "[" + parts.front().text() + "]";
-    case ElementKind::repeat: return fmt::format("({}){{{},{}}}", parts.front().text(), lo, hi);
-    case ElementKind::one_of: return "{" + joined(parts, " | ") + "}";
-    case ElementKind::fork: return "fork(" + joined(parts, ", ") + ")";
-    case ElementKind::pass_through: return "-";
+    case ElementKind::op:
+      return op_text(*this);
+    case ElementKind::any:
+      return prefix + "any";
+    case ElementKind::tensor:
+      return prefix + "tensor";
+    case ElementKind::constant:
+      return value ? fmt::format("{:.6g}", *value) : prefix + "constant";
+    case ElementKind::maybe:
+      return "[" + parts.front().text() + "]";
+    case ElementKind::repeat:
+      return fmt::format("({}){{{},{}}}", parts.front().text(), lo, hi);
+    case ElementKind::one_of:
+      return "{" + joined(parts, " | ") + "}";
+    case ElementKind::fork:
+      return "fork(" + joined(parts, ", ") + ")";
+    case ElementKind::pass_through:
+      return "-";
   }
   return {};
 }
@@ -136,8 +144,9 @@ std::string_view operator_name(const Node& node) {
 }
 
 bool is_commutative(std::string_view op_name) {
-  static constexpr std::array<std::string_view, 13> kNames{
-      "add", "mul", "max", "min", "sum", "mean", "equal", "and", "or", "xor", "bitwise_and", "bitwise_or", "bitwise_xor"};
+  static constexpr std::array<std::string_view, 13> kNames{"add",         "mul",        "max",        "min", "sum",
+                                                           "mean",        "equal",      "and",        "or",  "xor",
+                                                           "bitwise_and", "bitwise_or", "bitwise_xor"};
   return std::find(kNames.begin(), kNames.end(), op_name) != kNames.end();
 }
 

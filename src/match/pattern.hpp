@@ -30,7 +30,7 @@ namespace opfuse {
 
 /// A named condition: empty result when it holds, else the reason.
 struct NodePredicate {
-  std::string name;  ///< printed in the pattern, e.g. "kernel 7x7"
+  std::string name;  ///< printed in the pattern, e.g. "kernel 7x7"; empty: not printed
   std::function<std::optional<Decline>(const Node&)> test;
 };
 
@@ -64,10 +64,10 @@ struct Element {
   ElementKind kind = ElementKind::any;
   std::vector<std::string> ops;  ///< op: the accepted operators
   std::string binding;
-  std::vector<Pattern> parts;    ///< maybe and repeat: one; one_of and fork: the branches
-  std::vector<Pattern> sides;    ///< op: patterns of the other operands
+  std::vector<Pattern> parts;  ///< maybe and repeat: one; one_of and fork: the branches
+  std::vector<Pattern> sides;  ///< op: patterns of the other operands
   std::vector<NodePredicate> predicates;
-  std::optional<double> value;   ///< constant: what it must be near
+  std::optional<double> value;  ///< constant: what it must be near
   int lo = 0, hi = 0;
   bool shared = false;
   bool join = false;
@@ -91,7 +91,8 @@ Pattern fork(std::vector<Pattern> branches);
 Pattern join(Pattern op);
 Pattern pass_through();
 
-/// How far a scalar constant may be from the one a pattern names, relative to it (half precision of sqrt 2 is 8e-5 off).
+/// How far a scalar constant may be from the one a pattern names, relative to it (half precision of sqrt 2 is 8e-5
+/// off).
 inline constexpr double kScalarTolerance = 1e-4;
 
 /// The operator a node is for a pattern: a composite's label, else the operator's name.

@@ -1,0 +1,173 @@
+// Outlining and its inverse.
+//
+//     a -> n1 -> n2 -> b            a -> [ n1 -> n2 ] -> b          constants w stay operands, scalars move inside
+//          w                         w ->
+#include "ir/outline.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "base/fail.hpp"
+
+namespace opfuse {
+
+std::vector<Value*> external_reads(const std::vector<Node*>& nodes) {
+  std::vector<Value*> reads;
+  for (Node* node : nodes)
+    for (Value* v : node->inputs) {
+      if (!v || std::find(nodes.begin(), nodes.end(), v->producer) != nodes.end()) continue;
+      if (std::find(reads.begin(), reads.end(), v) == reads.end()) reads.push_back(v);
+    }
+  return reads;
+}
+
+bool read_outside(const Graph& graph, const Value* v, const std::vector<Node*>& nodes) {
+  if (graph.is_output(v)) return true;
+  return std::any_of(v->uses.begin(), v->uses.end(),
+                     [&](const Use& use) { return std::find(nodes.begin(), nodes.end(), use.node) == nodes.end(); });
+}
+
+std::vector<Value*> external_results(const Graph& graph, const std::vector<Node*>& nodes) {
+  std::vector<Value*> results;
+  for (Node* node : nodes)
+    for (Value* v : node->outputs)
+      if (read_outside(graph, v, nodes)) results.push_back(v);
+  return results;
+}
+
+std::vector<Source> united_sources(const std::vector<Node*>& nodes) {
+  std::vector<Source> sources;
+  for (const Node* node : nodes)
+    for (const Source& s : node->sources)
+      if (std::find(sources.begin(), sources.end(), s) == sources.end()) sources.push_back(s);
+  return sources;
+}
+
+void take_over(Graph& graph, Value* old, Value* now) {
+  const std::string name = old->name;
+  graph.replace_uses(old, now);
+  old->name.clear();
+  if (now->producer && (now->name.empty() || graph.is_output(now))) now->name = name;
+}
+
+namespace {
+
+using ValueMap = std::map<int, Value*>;  // by id: iteration order is not used
+
+Value* mapped(const ValueMap& map, const Value* v) { return v ? map.at(v->id) : nullptr; }
+
+// Copies one node into `to`, operands through `map`, and enters its results into `map`.
+Node* copy_node(Graph& to, const Node& node, ValueMap& map, Node* before) {
+  std::vector<Value*> inputs;
+  std::vector<TensorType> types;
+  for (const Value* v : node.inputs) inputs.push_back(mapped(map, v));
+  for (const Value* v : node.outputs) types.push_back(v->type);
+  Node* copy = to.add_node(node.op, node.attrs_, std::move(inputs), node.outputs.size(), node.sources, before, types);
+  if (node.body) copy->body = std::make_unique<Graph>(node.body->clone());
+  copy->label = node.label;
+  copy->pattern = node.pattern;
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    map[node.outputs[i]->id] = copy->outputs[i];
+    copy->outputs[i]->name = node.outputs[i]->name;
+  }
+  return copy;
+}
+
+struct Body {
+  std::unique_ptr<Graph> graph = std::make_unique<Graph>();
+  std::vector<Value*> operands;  // of the outer graph
+  std::vector<Value*> results;   // of the outer graph
+};
+
+Body make_body(const Graph& graph, const std::vector<Node*>& nodes) {
+  Body body;
+  ValueMap map;
+  for (Value* v : external_reads(nodes)) {
+    if (v->is_constant() && belongs_in_body(*v)) {
+      map[v->id] = body.graph->add_constant(*v->constant, v->name);
+    } else {
+      map[v->id] = body.graph->add_input(v->name, v->type);
+      body.operands.push_back(v);
+    }
+  }
+  for (const Node* node : nodes) copy_node(*body.graph, *node, map, nullptr);
+  body.results = external_results(graph, nodes);
+  std::vector<Value*> outputs;
+  for (Value* v : body.results) outputs.push_back(map.at(v->id));
+  body.graph->set_outputs(std::move(outputs));
+  return body;
+}
+
+std::vector<TensorType> types_of(const std::vector<Value*>& values) {
+  std::vector<TensorType> types;
+  for (const Value* v : values) types.push_back(v->type);
+  return types;
+}
+
+}  // namespace
+
+bool belongs_in_body(const Value& constant) {
+  const Tensor& t = *constant.constant;
+  return t.elements() <= 1 || !is_float(t.dtype());
+}
+
+Node* outline(Graph& graph, const std::vector<Node*>& nodes, const Outline& how) {
+  OPFUSE_CHECK(!nodes.empty(), "an empty group");
+  Body body = make_body(graph, nodes);
+  Node* node = graph.add_node(how.op, std::shared_ptr<const void>(), body.operands, body.results.size(),
+                              united_sources(nodes), nodes.back(), types_of(body.results));
+  node->body = std::move(body.graph);
+  node->label = how.label;
+  node->pattern = how.pattern;
+  for (size_t i = 0; i < body.results.size(); ++i) take_over(graph, body.results[i], node->outputs[i]);
+  for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) graph.erase(*it);
+  if (body.results.size() > 1) graph.sort_topologically();
+  return node;
+}
+
+OutlinedCopy outline_copy(const Graph& graph, const std::vector<Node*>& nodes, const Outline& how) {
+  Body body = make_body(graph, nodes);
+  OutlinedCopy copy;
+  std::vector<Value*> operands;
+  for (Value* v : body.operands)
+    operands.push_back(v->is_constant() ? copy.graph.add_constant(*v->constant, v->name)
+                                        : copy.graph.add_input(v->name, v->type));
+  copy.node = copy.graph.add_node(how.op, std::shared_ptr<const void>(), operands, body.results.size(),
+                                  united_sources(nodes), nullptr, types_of(body.results));
+  copy.node->body = std::move(body.graph);
+  copy.node->label = how.label;
+  copy.node->pattern = how.pattern;
+  copy.graph.set_outputs(copy.node->outputs);
+  return copy;
+}
+
+std::vector<Value*> inline_body(Graph& graph, const Graph& body, const std::vector<Value*>& inputs, Node* before) {
+  ValueMap map;
+  for (size_t i = 0; i < body.inputs().size(); ++i) map[body.inputs()[i]->id] = inputs[i];
+  for (const Value* c : body.constants()) map[c->id] = graph.add_constant(*c->constant);
+  for (const Node* node : body.nodes()) {
+    Node* copy = copy_node(graph, *node, map, before);
+    for (Value* v : copy->outputs) v->name.clear();  // names belong to the outer graph's values
+  }
+  std::vector<Value*> outputs;
+  for (const Value* v : body.outputs()) outputs.push_back(map.at(v->id));
+  return outputs;
+}
+
+bool expand_bodies(Graph& graph) {
+  bool changed = false;
+  for (bool again = true; again;) {
+    again = false;
+    const std::vector<Node*> nodes = graph.nodes();
+    for (Node* node : nodes) {
+      if (!node->body) continue;
+      std::vector<Value*> results = inline_body(graph, *node->body, node->inputs, node);
+      for (size_t i = 0; i < results.size(); ++i) take_over(graph, node->outputs[i], results[i]);
+      graph.erase(node);
+      changed = again = true;
+    }
+  }
+  return changed;
+}
+
+}  // namespace opfuse
