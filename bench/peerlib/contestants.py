@@ -137,7 +137,8 @@ class OpenVino(InProcess):
             array = np.empty_like(request.get_tensor(port).data)
             request.set_tensor(port, openvino.Tensor(array, shared_memory=True))
             results.update({name: array for name in port.get_names()})  # the ONNX name is among them
-        return (lambda: request.infer(share_outputs=True)), results
+        keep = (request, feeds, results)  # the request does not own the arrays behind its tensors
+        return (lambda: keep[0].infer(share_outputs=True)), results
 
     def stop(self):
         super().stop()

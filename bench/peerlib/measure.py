@@ -68,13 +68,13 @@ def runs_per_turn(contestant, seconds):
     return max(3, math.ceil(seconds / (float(np.median(contestant.run(3))) * 1e-9)))
 
 
-def take_turns(contestants, fma, options, threads):
+def take_turns(contestants, fma, options):
     """{name: [array of milliseconds (or of images per second) per round]}"""
     samples = {c.name: [] for c in contestants}
     counts = {} if options.contexts > 1 else {c.name: runs_per_turn(c, options.seconds) for c in contestants}
     for turn in range(options.rounds):
         if fma and turn % max(1, options.rounds // 4) == 0:
-            fma.measure(threads * options.contexts)
+            fma.measure()
         shift = turn % len(contestants)
         for contestant in contestants[shift:] + contestants[:shift]:
             time.sleep(PAUSE)
@@ -94,11 +94,10 @@ def summarize(rows, samples, contestants, fma, flop, throughput):
         row.update(intervals.summary(samples[contestant.name]))
         if throughput:
             row["best"] = max(float(s.max()) for s in samples[contestant.name])
-        for share, value, pick in (("share", "median", np.median), ("share_best", "best", np.max)):
+        for share, value, rate in (("share", "median", "median_rate"), ("share_best", "best", "best_rate")):
             if fma:
-                rate = fma.rate(contestant.fma, pick)
                 seconds = 1 / row[value] if throughput else row[value] * 1e-3
-                row[share] = flop / seconds / (rate * 1e9)
+                row[share] = flop / seconds / (getattr(fma, rate)(contestant.fma) * 1e9)
     peers = [c.name for c in contestants if c.name != "opfuse"]
     if not peers:
         return None
@@ -111,12 +110,14 @@ def summarize(rows, samples, contestants, fma, flop, throughput):
 
 def run_case(case, contestants, fma, options, threads):
     """`case` has path, feeds, other_feeds, flop, and what else the report wants to keep."""
+    if fma:
+        fma.begin_case()
     rows = start_all(contestants, case["path"], case["feeds"], threads)
     try:
         outputs = check_outputs(contestants, rows, case["other_feeds"], options.tolerance)
         running = [c for c in contestants if rows[c.name]["status"] in ("ok", "mismatch")]
         throughput = options.contexts > 1
-        samples = take_turns(running, fma, options, threads) if running else {}
+        samples = take_turns(running, fma, options) if running else {}
         faster = summarize(rows, samples, running, fma, case["flop"], throughput)
     finally:
         for contestant in contestants:
