@@ -21,6 +21,11 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 ZOO = ("resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "mobilenet_v2")
 
 
+def fail(problem):
+    print(f"peers: {problem}", file=sys.stderr)
+    sys.exit(2)
+
+
 def enter_virtual_environment():
     """Continue in the interpreter that has the peers, unless this one has them."""
     try:
@@ -30,7 +35,7 @@ def enter_virtual_environment():
         python = pathlib.Path(os.environ.get("OPFUSE_PEERS_VENV", ROOT / "build" / "peers-venv")) / "bin" / "python"
         if python.exists() and pathlib.Path(sys.prefix).resolve() != python.parent.parent.resolve():
             os.execv(python, [str(python), *sys.argv])
-        sys.exit(f"peers: {missing}; install the peers first:\n  bench/install_peers.sh")
+        fail(f"{missing}; install the peers first:\n  bench/install_peers.sh")
 
 
 def number_list(text):
@@ -79,7 +84,7 @@ def zoo_models(options, folder):
     """Export the built-in models."""
     program = options.opfuse_build / "tools" / "opfuse" / "opfuse"
     if not program.exists():
-        sys.exit(f"peers: no model given, and {program} is not there to export the built-in ones: build it, or name a model")
+        fail(f"no model given, and {program} is not there to export the built-in ones: build it, or name a model")
     paths = []
     for name in ZOO:
         paths.append(pathlib.Path(folder) / f"{name}.onnx")
@@ -99,7 +104,7 @@ def prepare_case(path, options, folder):
         feeds = inputs.draw(model, shapes, options.seed)
         flop, not_counted = flops.count(fixed or model, feeds)
     except Exception as problem:  # onnx and ONNX Runtime have a zoo of exceptions of their own
-        sys.exit(f"peers: {path}: {problem}")
+        fail(f"{path}: {problem}")
     name = path.stem
     if fixed is not None:
         path = pathlib.Path(folder) / f"{name}.fixed.onnx"
@@ -148,10 +153,10 @@ def main():
     options = parse_arguments()
     from peerlib import measure, report
     with tempfile.TemporaryDirectory(prefix="opfuse-peers-") as folder:
+        prepared = [prepare_case(path, options, folder) for path in options.models or zoo_models(options, folder)]
         meters = fma_meters(options, folder)
         cases = []
-        for path in options.models or zoo_models(options, folder):
-            case = prepare_case(path, options, folder)
+        for case in prepared:
             for threads in options.threads:
                 cases.append(measure.run_case(case, contestants(options), meters(threads * options.contexts),
                                               options, threads))
