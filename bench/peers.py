@@ -11,6 +11,7 @@ agreed, 1 an output differed or a contestant could not run (its row says why), 2
 import argparse
 import functools
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -135,13 +136,22 @@ def contestants(options):
     return chosen
 
 
+def finite(value):
+    """JSON has no NaN and no infinity: null."""
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def write_outputs(cases, options):
     from peerlib import plot, report
     if options.json:
         settings = {"rounds": options.rounds, "seconds": options.seconds, "tolerance": options.tolerance,
                     "seed": options.seed, "target": options.target or "host"}
         document = {"schema": "opfuse-peers-1", "machine": report.machine(), "settings": settings, "cases": cases}
-        options.json.write_text(json.dumps(document, indent=2) + "\n")
+        options.json.write_text(json.dumps(finite(document), indent=2, allow_nan=False) + "\n")
         print(f"wrote {options.json}")
     if options.svg:
         caption = f"fp32, in turns, medians; {report.machine()}"

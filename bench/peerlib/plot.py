@@ -5,7 +5,7 @@ Where no FMA rate was measured the bar is the speed relative to the fastest cont
 from xml.sax.saxutils import escape
 
 COLORS = {"ONNX Runtime": "#7a8ca3", "OpenVINO": "#b7a26a", "opfuse": "#c8443c"}
-LEFT, WIDTH, BAR, GAP, TOP = 230, 460, 18, 22, 64
+LEFT, WIDTH, BAR, GAP, TOP = 330, 460, 18, 22, 64
 
 
 def text(x, y, words, anchor="start", size=12, weight="normal", color="#222"):
