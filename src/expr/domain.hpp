@@ -68,7 +68,7 @@ Scalar cast(const Scalar& x, DType to);
 // The plain double domain: used where every operand is a float (fast reference path).
 inline double neg(double x) { return -x; }
 inline double abs(double x) { return std::fabs(x); }
-inline double sign(double x) { return static_cast<double>((x > 0) - (x < 0)); }
+inline double sign(double x) { return std::isnan(x) ? x : static_cast<double>((x > 0) - (x < 0)); }
 inline double exp(double x) { return std::exp(x); }
 inline double log(double x) { return std::log(x); }
 inline double sqrt(double x) { return std::sqrt(x); }

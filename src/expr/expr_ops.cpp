@@ -52,7 +52,7 @@ double real_unary(ExprOp op, double x) {
     case ExprOp::abs:
       return std::fabs(x);
     case ExprOp::sign:
-      return std::isnan(x) ? x : sign(x);
+      return sign(x);
     case ExprOp::exp:
       return std::exp(x);
     case ExprOp::log:
@@ -134,7 +134,7 @@ double real_binary(ExprOp op, double a, double b) {
     case ExprOp::div:
       return a / b;
     case ExprOp::mod:
-      return a - b * std::floor(a / b);
+      return mod(a, b);
     case ExprOp::fmod:
       return std::fmod(a, b);
     case ExprOp::min:

@@ -142,6 +142,16 @@ ScalarValue element(const Tensor& t, int64_t i) {
   return {t.dtype(), 0, t.integer(i)};
 }
 
+/// A result is already in its dtype; u64 travels as its bits.
+void store(Tensor& out, int64_t i, const ScalarValue& y) {
+  if (is_float(out.dtype()))
+    out.set_real(i, y.as_real());
+  else if (out.dtype() == DType::u64)
+    static_cast<int64_t*>(out.mutable_data())[i] = y.integer;
+  else
+    out.set_integer(i, y.as_integer());
+}
+
 Tensor run_scalars(const ElementwiseLaw& law, const void* attrs, Tensors inputs, const std::vector<int64_t>& sizes,
                    DType result, Precision precision) {
   Tensor out(result, sizes);
@@ -155,11 +165,7 @@ Tensor run_scalars(const ElementwiseLaw& law, const void* attrs, Tensors inputs,
         values[k] = Scalar(element(*inputs[k], offset[k] + i * nest.step[k].back()), precision);
         operands[k] = &values[k];
       }
-      const ScalarValue y = law.one(attrs, operands).v;
-      if (is_float(result))
-        out.set_real(at + i, y.as_real());
-      else
-        out.set_integer(at + i, y.as_integer());
+      store(out, at + i, law.one(attrs, operands).v);
     }
   });
   return out;
