@@ -23,6 +23,7 @@ struct WindowAxis {
   Dim in, out;
   int64_t kernel = 1, stride = 1, dilation = 1;
   Dim pad_begin = 0, pad_end = 0;
+  bool inside = false;  ///< known without the extents: no tap falls into padding
 };
 
 /// Attributes as the operators spell them; an empty list means all ones (strides, dilations) or zeros (pads).
@@ -51,7 +52,7 @@ std::vector<WindowSizes> concrete(const std::vector<WindowAxis>& axes);
 
 /// (output, tap) pairs of one axis whose tap lies inside the input: sum over outputs of useful taps, in closed form.
 /// A tap t reads o * stride + t * dilation - pad_begin; the count of o in [0, out) with that in [0, in) is exact for
-/// symbolic extents too.
+/// symbolic extents too (up to 256 taps; a longer window on a symbolic axis counts all its taps).
 Dim useful_taps(const WindowAxis& axis);
 
 }  // namespace opfuse

@@ -1,0 +1,82 @@
+// Shared checks of the structured operators. Every message names the operand and what was found.
+#include "ops/checks.hpp"
+
+#include "base/fail.hpp"
+
+namespace opfuse {
+
+int64_t normalize_axis(int64_t axis, size_t rank, std::string_view what) {
+  const auto r = static_cast<int64_t>(rank);
+  if (axis < -r || axis >= r)
+    throw fail(E::bad_attribute, "{} {} is outside a tensor of rank {}", what, axis, rank)
+        .hint(fmt::format("allowed: {} to {}", -r, r - 1));
+  return axis < 0 ? axis + r : axis;
+}
+
+bool has_unranked(const Inference& in) {
+  for (size_t i = 0; i < in.inputs(); ++i)
+    if (in.has(i) && !in.shape(i).ranked) return true;
+  return false;
+}
+
+std::vector<TensorType> unranked(const Inference& in, DType dtype) {
+  return std::vector<TensorType>(std::max<size_t>(in.outputs(), 1), TensorType{dtype, Shape::unknown()});
+}
+
+void require_float(const Inference& in, size_t i) {
+  if (!is_float(in.dtype(i)))
+    throw fail(E::unsupported_dtype, "operand {} is {}; a floating-point type is expected", i, name_of(in.dtype(i)));
+}
+
+void require_numeric(const Inference& in, size_t i) {
+  if (!is_float(in.dtype(i)) && !is_integer(in.dtype(i)))
+    throw fail(E::unsupported_dtype, "operand {} is {}; a number type is expected", i, name_of(in.dtype(i)));
+}
+
+void require_integer(const Inference& in, size_t i) {
+  if (!is_integer(in.dtype(i)))
+    throw fail(E::dtype_mismatch, "operand {} is {}; an integer type is expected", i, name_of(in.dtype(i)));
+}
+
+void require_same_dtype(const Inference& in, size_t i, size_t j) {
+  if (in.has(i) && in.has(j) && in.dtype(i) != in.dtype(j))
+    throw fail(E::dtype_mismatch, "operand {} is {} but operand {} is {}", i, name_of(in.dtype(i)), j,
+               name_of(in.dtype(j)));
+}
+
+void require_min_rank(const Inference& in, size_t i, size_t least) {
+  if (in.shape(i).rank() < least)
+    throw fail(E::rank_mismatch, "operand {} has shape {}; at least {} dimensions are expected", i, in.shape(i).text(),
+               least);
+}
+
+void require_vector(const Inference& in, size_t i, const Dim& length, std::string_view what) {
+  in.require_rank(i, 1);
+  if (!may_equal(in.shape(i)[0], length))
+    throw fail(E::shape_mismatch, "{} has {} elements, expected {}", what, in.shape(i)[0].text(), length.text());
+}
+
+bool may_equal(const Dim& a, const Dim& b) { return !a.is_constant() || !b.is_constant() || a == b; }
+
+Dim unify(const Dim& a, const Dim& b, std::string_view what) {
+  if (!may_equal(a, b)) throw fail(E::shape_mismatch, "{} differs between operands: {} and {}", what, a.text(), b.text());
+  return a.is_constant() ? a : b.is_constant() ? b : a;
+}
+
+int64_t product(const std::vector<int64_t>& sizes, size_t from, size_t to) {
+  int64_t n = 1;
+  for (size_t i = from; i < to; ++i) n *= sizes[i];
+  return n;
+}
+
+Dim product(const Shape& shape, size_t from, size_t to) {
+  Dim n = 1;
+  for (size_t i = from; i < to; ++i) n = n * shape[i];
+  return n;
+}
+
+Dim bytes_of(const TensorType& type) {
+  return type.shape.ranked ? type.shape.elements() * Dim(static_cast<int64_t>(byte_size(type.dtype))) : Dim(0);
+}
+
+}  // namespace opfuse

@@ -1,0 +1,229 @@
+// Reductions. A law is start, step and finish over one accumulator: double for floats, 64-bit integer (wrapping) for
+// integers. The walk visits the operand once in memory order and adds each element to its result.
+// log_sum_exp subtracts the largest element first, so it takes a second walk.
+#include "ops/reduce.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/fail.hpp"
+#include "ops/checks.hpp"
+
+namespace opfuse {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// Which result each element belongs to: strides of the result per operand axis, 0 on reduced axes.
+struct Plan {
+  std::vector<int64_t> sizes, strides;  ///< operand sizes, result strides
+  std::vector<int64_t> kept;            ///< result sizes with reduced axes 1
+  int64_t results = 1, per_result = 1;
+};
+
+Plan plan_of(const std::vector<int64_t>& sizes, const std::vector<int64_t>& axes) {
+  Plan p{.sizes = sizes, .strides = std::vector<int64_t>(sizes.size(), 0), .kept = sizes};
+  for (int64_t a : axes) {
+    p.kept[size_t(a)] = 1;
+    p.per_result *= sizes[size_t(a)];
+  }
+  for (size_t i = sizes.size(); i-- > 0;) {
+    if (std::find(axes.begin(), axes.end(), int64_t(i)) == axes.end()) p.strides[i] = p.results;
+    p.results *= p.kept[i];
+  }
+  return p;
+}
+
+/// Calls visit(element, result) in row-major order.
+template <class F>
+void walk(const Plan& p, F&& visit) {
+  const size_t rank = p.sizes.size();
+  const int64_t count = product(p.sizes, 0, rank);
+  const int64_t inner = rank == 0 ? 1 : p.sizes.back(), step = rank == 0 ? 0 : p.strides.back();
+  std::vector<int64_t> at(rank, 0);
+  int64_t result = 0;
+  for (int64_t i = 0; i < count; i += inner) {
+    for (int64_t j = 0; j < inner; ++j) visit(i + j, result + j * step);
+    for (size_t d = rank < 2 ? 0 : rank - 1; d-- > 0;) {
+      result += p.strides[d];
+      if (++at[d] < p.sizes[d]) break;
+      result -= p.strides[d] * p.sizes[d];
+      at[d] = 0;
+    }
+  }
+}
+
+double start(ReduceKind k) {
+  return k == ReduceKind::max ? -kInfinity : k == ReduceKind::min ? kInfinity : k == ReduceKind::prod ? 1 : 0;
+}
+
+template <ReduceKind kKind>
+double step(double acc, double x) {
+  switch (kKind) {
+    case ReduceKind::max: return maximum(acc, x);
+    case ReduceKind::min: return minimum(acc, x);
+    case ReduceKind::prod: return acc * x;
+    case ReduceKind::l1: return acc + std::fabs(x);
+    case ReduceKind::l2:
+    case ReduceKind::sum_square: return acc + x * x;
+    default: return acc + x;
+  }
+}
+
+double finish(ReduceKind k, double acc, int64_t n) {
+  switch (k) {
+    case ReduceKind::mean: return acc / static_cast<double>(n);
+    case ReduceKind::l2: return std::sqrt(acc);
+    case ReduceKind::log_sum: return std::log(acc);
+    default: return acc;
+  }
+}
+
+template <ReduceKind kKind>
+Tensor reduce_reals(const Tensor& t, const Plan& p) {
+  const Reals x(t);
+  Tensor y(DType::f64, p.kept);
+  double* out = reals(y);
+  if constexpr (kKind == ReduceKind::log_sum_exp) {
+    std::vector<double> top(size_t(p.results), -kInfinity);
+    walk(p, [&](int64_t i, int64_t r) { top[size_t(r)] = maximum(top[size_t(r)], x[i]); });
+    // An infinite maximum is the answer itself; subtracting it would give NaN.
+    walk(p, [&](int64_t i, int64_t r) { out[r] += std::isinf(top[size_t(r)]) ? 0 : std::exp(x[i] - top[size_t(r)]); });
+    for (int64_t r = 0; r < p.results; ++r) out[r] = std::isinf(top[size_t(r)]) ? top[size_t(r)] : std::log(out[r]) + top[size_t(r)];
+  } else {
+    std::fill_n(out, p.results, start(kKind));
+    walk(p, [&](int64_t i, int64_t r) { out[r] = step<kKind>(out[r], x[i]); });
+    for (int64_t r = 0; r < p.results; ++r) out[r] = finish(kKind, out[r], p.per_result);
+  }
+  return y;
+}
+
+int64_t integer_start(ReduceKind k) {
+  if (k == ReduceKind::max) return std::numeric_limits<int64_t>::min();
+  if (k == ReduceKind::min) return std::numeric_limits<int64_t>::max();
+  return k == ReduceKind::prod;
+}
+
+template <ReduceKind kKind>
+int64_t integer_step(int64_t acc, int64_t x) {
+  const auto a = static_cast<uint64_t>(acc), b = static_cast<uint64_t>(x);  // wraps
+  switch (kKind) {
+    case ReduceKind::max: return std::max(acc, x);
+    case ReduceKind::min: return std::min(acc, x);
+    case ReduceKind::prod: return static_cast<int64_t>(a * b);
+    case ReduceKind::l1: return static_cast<int64_t>(x < 0 ? a - b : a + b);
+    case ReduceKind::sum_square: return static_cast<int64_t>(a + b * b);
+    default: return static_cast<int64_t>(a + b);
+  }
+}
+
+template <ReduceKind kKind>
+Tensor reduce_integers(const Tensor& x, const Plan& p) {
+  std::vector<int64_t> acc(size_t(p.results), integer_start(kKind));
+  walk(p, [&](int64_t i, int64_t r) { acc[size_t(r)] = integer_step<kKind>(acc[size_t(r)], x.integer(i)); });
+  Tensor y(x.dtype(), p.kept);
+  for (int64_t r = 0; r < p.results; ++r)
+    y.set_integer(r, kKind == ReduceKind::mean && p.per_result > 0 ? acc[size_t(r)] / p.per_result : acc[size_t(r)]);
+  return y;
+}
+
+constexpr bool is_exact_on_integers(ReduceKind k) {
+  return k != ReduceKind::l2 && k != ReduceKind::log_sum && k != ReduceKind::log_sum_exp;
+}
+
+const char* name_of_kind(ReduceKind k) {
+  static constexpr const char* kNames[] = {"reduce_mean", "reduce_sum", "reduce_max", "reduce_min", "reduce_prod",
+                                           "reduce_l1", "reduce_l2", "reduce_log_sum", "reduce_log_sum_exp",
+                                           "reduce_sum_square"};
+  return kNames[static_cast<size_t>(k)];
+}
+
+const char* doc_of_kind(ReduceKind k) {
+  static constexpr const char* kDocs[] = {"Mean over axes.", "Sum over axes.", "Largest element over axes.",
+                                          "Smallest element over axes.", "Product over axes.",
+                                          "Sum of absolute values over axes.", "Euclidean norm over axes.",
+                                          "Logarithm of the sum over axes.", "Logarithm of the sum of exponentials over axes.",
+                                          "Sum of squares over axes."};
+  return kDocs[static_cast<size_t>(k)];
+}
+
+Shape reduced_shape(const Shape& x, const std::vector<int64_t>& axes, bool keepdims) {
+  Shape y;
+  for (size_t i = 0; i < x.rank(); ++i) {
+    const bool reduced = std::find(axes.begin(), axes.end(), int64_t(i)) != axes.end();
+    if (!reduced) y.dims.push_back(x[i]);
+    else if (keepdims) y.dims.push_back(Dim(1));
+  }
+  return y;
+}
+
+}  // namespace
+
+std::vector<int64_t> reduced_axes(const ReduceAttrs& a, const std::vector<int64_t>* operand, size_t rank) {
+  std::vector<int64_t> axes = operand ? *operand : a.axes;
+  if (axes.empty() && !a.noop_with_empty_axes)
+    for (size_t i = 0; i < rank; ++i) axes.push_back(int64_t(i));
+  else
+    for (int64_t& axis : axes) axis = normalize_axis(axis, rank, "reduced axis");
+  std::sort(axes.begin(), axes.end());
+  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end())
+    throw fail(E::bad_attribute, "an axis is reduced twice: {}", text_of(axes));
+  return axes;
+}
+
+template <ReduceKind kKind>
+OpSpec Reduce<kKind>::spec() {
+  return {.name = name_of_kind(kKind),
+          .inputs = {{"x"}, {.name = "axes", .optional = true}},
+          .outputs = {{"y"}},
+          .kind = OpKind::reduction,
+          .doc = doc_of_kind(kKind)};
+}
+
+template <ReduceKind kKind>
+std::vector<TensorType> Reduce<kKind>::infer(const Attrs& a, const Inference& in) {
+  const bool orders = kKind == ReduceKind::max || kKind == ReduceKind::min;
+  if (!(orders && in.dtype(0) == DType::boolean)) require_numeric(in, 0);
+  if (!in.shape(0).ranked) return unranked(in, in.dtype(0));
+  std::vector<int64_t> operand;
+  if (in.has(1)) operand = in.integers(1, "axes");
+  const auto axes = reduced_axes(a, in.has(1) ? &operand : nullptr, in.shape(0).rank());
+  return {{in.dtype(0), reduced_shape(in.shape(0), axes, a.keepdims)}};
+}
+
+template <ReduceKind kKind>
+std::vector<Tensor> Reduce<kKind>::reference(const Attrs& a, Tensors in, Precision) {
+  const Tensor& x = *in[0];
+  std::vector<int64_t> operand;
+  const bool given = in.size() > 1 && in[1];
+  if (given) operand = in[1]->to_i64();
+  const auto axes = reduced_axes(a, given ? &operand : nullptr, x.rank());
+  const Plan plan = plan_of(x.sizes(), axes);
+  const auto sizes = reduced_shape(Shape::of(x.sizes()), axes, a.keepdims).sizes();
+  if (!is_float(x.dtype()) && is_exact_on_integers(kKind)) return {reduce_integers<kKind>(x, plan).reshaped(sizes)};
+  return {rounded(reduce_reals<kKind>(x, plan), x.dtype()).reshaped(sizes)};
+}
+
+template <ReduceKind kKind>
+Cost Reduce<kKind>::cost(const Attrs&, std::span<const TensorType> in, std::span<const TensorType> out) {
+  if (!in[0].shape.ranked || !out[0].shape.ranked) return {};
+  const bool two = kKind == ReduceKind::l1 || kKind == ReduceKind::l2 || kKind == ReduceKind::sum_square;
+  const int64_t per_element = kKind == ReduceKind::log_sum_exp ? 4 : two ? 2 : 1;
+  const bool finishes = kKind == ReduceKind::mean || kKind == ReduceKind::l2 || kKind == ReduceKind::log_sum ||
+                        kKind == ReduceKind::log_sum_exp;
+  return {.flops = in[0].shape.elements() * Dim(per_element) + (finishes ? out[0].shape.elements() : Dim(0))};
+}
+
+template struct Reduce<ReduceKind::mean>;
+template struct Reduce<ReduceKind::sum>;
+template struct Reduce<ReduceKind::max>;
+template struct Reduce<ReduceKind::min>;
+template struct Reduce<ReduceKind::prod>;
+template struct Reduce<ReduceKind::l1>;
+template struct Reduce<ReduceKind::l2>;
+template struct Reduce<ReduceKind::log_sum>;
+template struct Reduce<ReduceKind::log_sum_exp>;
+template struct Reduce<ReduceKind::sum_square>;
+
+}  // namespace opfuse

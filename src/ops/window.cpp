@@ -1,0 +1,111 @@
+// Padding, output extents and useful taps of sliding windows. Output extents:
+//   explicit    floor((in + begin + end - reach) / stride) + 1,  reach = (kernel - 1) * dilation + 1
+//   ceil_mode   the same with ceil, but a window that would start in the end padding is dropped
+//   SAME        ceil(in / stride), the padding follows, the odd one at the end (UPPER) or begin (LOWER)
+#include "ops/window.hpp"
+
+#include <algorithm>
+
+#include "base/fail.hpp"
+#include "ops/checks.hpp"
+
+namespace opfuse {
+namespace {
+
+/// More taps per axis than any real window; keeps absurd files from costing time.
+constexpr int64_t kMaxKernel = int64_t{1} << 20;
+constexpr int64_t kMaxSymbolicTaps = 256;  // one term each in the cost expression
+
+void check_list(const std::vector<int64_t>& list, size_t expected, int64_t least, const char* name) {
+  if (list.empty()) return;
+  if (list.size() != expected)
+    throw fail(E::bad_attribute, "{} has {} values, expected {}", name, list.size(), expected)
+        .hint(fmt::format("the operand has {} spatial axes", std::string_view(name) == "pads" ? expected / 2 : expected));
+  for (int64_t v : list)
+    if (v < least) throw fail(E::bad_attribute, "{} contains {}; at least {} is expected", name, v, least);
+}
+
+void check_auto_pads(const WindowAttrs& a) {
+  if (a.auto_pad == AutoPad::notset) return;
+  if (std::any_of(a.pads.begin(), a.pads.end(), [](int64_t p) { return p != 0; }))
+    throw fail(E::bad_attribute, "both auto_pad = {} and pads are given", enum_names<AutoPad>[size_t(a.auto_pad)])
+        .hint("ONNX allows only one of them");
+}
+
+WindowAxis resolve_axis(const WindowAttrs& a, const Dim& in, size_t i, size_t spatial) {
+  WindowAxis w{.in = in, .out = 0, .kernel = a.kernel[i]};
+  if (!a.strides.empty()) w.stride = a.strides[i];
+  if (!a.dilations.empty()) w.dilation = a.dilations[i];
+  const Dim reach = Dim(w.kernel - 1) * Dim(w.dilation) + Dim(1);
+  if (a.auto_pad == AutoPad::same_upper || a.auto_pad == AutoPad::same_lower) {
+    w.out = ceil_div(in, w.stride);
+    const Dim total = max((w.out - 1) * Dim(w.stride) + reach - in, Dim(0));
+    const Dim small = floor_div(total, 2);
+    w.pad_begin = a.auto_pad == AutoPad::same_upper ? small : total - small;
+    w.pad_end = total - w.pad_begin;
+    return w;
+  }
+  if (a.auto_pad == AutoPad::notset && !a.pads.empty()) {
+    w.pad_begin = a.pads[i];
+    w.pad_end = a.pads[i + spatial];
+  }
+  w.inside = w.pad_begin == Dim(0) && w.pad_end == Dim(0) && !a.ceil_mode;
+  const Dim room = in + w.pad_begin + w.pad_end - reach;
+  if (room.is_constant() && room.value() < 0)
+    throw fail(E::shape_mismatch, "the window does not fit: it reaches over {} elements, the padded axis {} has {}",
+               reach.text(), i, (in + w.pad_begin + w.pad_end).text());
+  w.out = a.ceil_mode ? min(ceil_div(room, w.stride) + 1, ceil_div(in + w.pad_begin, w.stride))
+                      : floor_div(room, w.stride) + 1;
+  return w;
+}
+
+}  // namespace
+
+std::vector<WindowAxis> resolve_pads(const WindowAttrs& a, const Shape& x) {
+  if (x.rank() < 3)
+    throw fail(E::rank_mismatch, "operand 0 has shape {}; [N, C, spatial...] is expected", x.text());
+  const size_t spatial = x.rank() - 2;
+  if (a.kernel.size() != spatial)
+    throw fail(E::bad_attribute, "kernel_shape has {} values, the operand has {} spatial axes", a.kernel.size(), spatial);
+  check_list(a.kernel, spatial, 1, "kernel_shape");
+  check_list(a.strides, spatial, 1, "strides");
+  check_list(a.dilations, spatial, 1, "dilations");
+  check_list(a.pads, 2 * spatial, 0, "pads");
+  for (int64_t k : a.kernel)
+    if (k > kMaxKernel) throw fail(E::bad_attribute, "a kernel of {} elements on one axis is impossible", k);
+  check_auto_pads(a);
+  std::vector<WindowAxis> axes;
+  for (size_t i = 0; i < spatial; ++i) axes.push_back(resolve_axis(a, x[i + 2], i, spatial));
+  return axes;
+}
+
+std::vector<WindowSizes> concrete(const std::vector<WindowAxis>& axes) {
+  std::vector<WindowSizes> sizes;
+  for (const WindowAxis& a : axes)
+    sizes.push_back({a.in.value(), a.out.value(), a.kernel, a.stride, a.dilation, a.pad_begin.value(), a.pad_end.value()});
+  return sizes;
+}
+
+int64_t WindowSizes::first_tap(int64_t o) const {
+  const int64_t begin = o * stride - pad_begin;
+  return begin >= 0 ? 0 : std::min(kernel, (-begin + dilation - 1) / dilation);
+}
+
+int64_t WindowSizes::last_tap(int64_t o) const {
+  const int64_t room = in - (o * stride - pad_begin);  // taps t with t * dilation < room
+  return room <= 0 ? 0 : std::min(kernel, (room + dilation - 1) / dilation);
+}
+
+Dim useful_taps(const WindowAxis& a) {
+  if (a.inside || (!a.in.is_constant() && a.kernel > kMaxSymbolicTaps)) return a.out * Dim(a.kernel);
+  Dim sum = 0;
+  for (int64_t t = 0; t < a.kernel; ++t) {
+    const Dim offset = a.pad_begin - Dim(t) * Dim(a.dilation);
+    const Dim first = max(ceil_div(offset, a.stride), Dim(0));
+    const Dim end = min(ceil_div(a.in + offset, a.stride), a.out);
+    sum = sum + max(end - first, Dim(0));
+  }
+  return sum;
+}
+
+}  // namespace opfuse
