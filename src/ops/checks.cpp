@@ -5,14 +5,6 @@
 
 namespace opfuse {
 
-int64_t normalize_axis(int64_t axis, size_t rank, std::string_view what) {
-  const auto r = static_cast<int64_t>(rank);
-  if (axis < -r || axis >= r)
-    throw fail(E::bad_attribute, "{} {} is outside a tensor of rank {}", what, axis, rank)
-        .hint(fmt::format("allowed: {} to {}", -r, r - 1));
-  return axis < 0 ? axis + r : axis;
-}
-
 bool has_unranked(const Inference& in) {
   for (size_t i = 0; i < in.inputs(); ++i)
     if (in.has(i) && !in.shape(i).ranked) return true;
@@ -59,7 +51,8 @@ void require_vector(const Inference& in, size_t i, const Dim& length, std::strin
 bool may_equal(const Dim& a, const Dim& b) { return !a.is_constant() || !b.is_constant() || a == b; }
 
 Dim unify(const Dim& a, const Dim& b, std::string_view what) {
-  if (!may_equal(a, b)) throw fail(E::shape_mismatch, "{} differs between operands: {} and {}", what, a.text(), b.text());
+  if (!may_equal(a, b))
+    throw fail(E::shape_mismatch, "{} differs between operands: {} and {}", what, a.text(), b.text());
   return a.is_constant() ? a : b.is_constant() ? b : a;
 }
 

@@ -3,12 +3,10 @@
 
 #include <string_view>
 
+#include "ops/axes.hpp"
 #include "ops/declare.hpp"
 
 namespace opfuse {
-
-/// Axis counted from the end when negative; E::bad_attribute when outside [-rank, rank).
-int64_t normalize_axis(int64_t axis, size_t rank, std::string_view what = "axis");
 
 /// True when the rank of a present operand is unknown (results of opaque nodes); then results are unranked too.
 bool has_unranked(const Inference& in);

@@ -13,6 +13,7 @@ struct Concat {
   static OpSpec spec();
   static std::vector<TensorType> infer(const Attrs& attrs, const Inference& in);
   static std::vector<Tensor> reference(const Attrs& attrs, Tensors in, Precision precision);
+  static std::optional<std::vector<Dim>> dims(const Attrs& attrs, const Inference& in);
 };
 
 }  // namespace opfuse

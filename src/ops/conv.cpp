@@ -123,10 +123,12 @@ std::vector<Tensor> Conv::reference(const Attrs& a, Tensors in, Precision) {
 
   const int64_t rows = out / a.group;
   std::vector<PackedRows> weights;
-  for (int64_t g = 0; g < a.group; ++g) weights.emplace_back(rows, depth, MatrixView{w.data() + g * rows * depth, depth, 1});
+  for (int64_t g = 0; g < a.group; ++g)
+    weights.emplace_back(rows, depth, MatrixView{w.data() + g * rows * depth, depth, 1});
   const WindowColumns windows(axes, plane);
   // One task per image, group and chunk of positions; several groups share a task when they are small (depthwise).
-  const int64_t chunk = std::min<int64_t>(192, std::max<int64_t>(kColumnTile, positions / 8 / kColumnTile * kColumnTile));
+  const int64_t chunk =
+      std::min<int64_t>(192, std::max<int64_t>(kColumnTile, positions / 8 / kColumnTile * kColumnTile));
   const int64_t chunks = (positions + chunk - 1) / chunk;
   const auto task = [&](int64_t t) {
     const int64_t c = t % chunks, g = t / chunks % a.group, n = t / chunks / a.group;

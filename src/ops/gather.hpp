@@ -18,6 +18,7 @@ struct Gather {
   static OpSpec spec();
   static std::vector<TensorType> infer(const Attrs& attrs, const Inference& in);
   static std::vector<Tensor> reference(const Attrs& attrs, Tensors in, Precision precision);
+  static std::optional<std::vector<Dim>> dims(const Attrs& attrs, const Inference& in);
 };
 
 struct GatherElements {

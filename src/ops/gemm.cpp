@@ -28,8 +28,7 @@ std::vector<TensorType> Gemm::infer(const Attrs& a, const Inference& in) {
   if (in.has(2)) {
     const Shape& c = in.shape(2);
     bool fits = c.rank() <= 2;
-    for (size_t i = 0; fits && i < c.rank(); ++i)
-      fits = c[i] == Dim(1) || may_equal(c[i], y[2 - c.rank() + i]);
+    for (size_t i = 0; fits && i < c.rank(); ++i) fits = c[i] == Dim(1) || may_equal(c[i], y[2 - c.rank() + i]);
     if (!fits) throw fail(E::shape_mismatch, "c has shape {}, which does not broadcast to {}", c.text(), y.text());
   }
   return {{in.dtype(0), y}};

@@ -19,10 +19,11 @@ namespace {
 
 constexpr int64_t kRows = PackedRows::kRowTile;
 constexpr int64_t kColumns = kColumnTile;
-constexpr int64_t kDepth = 192;                    // an A panel (12 KiB) and a B panel (36 KiB) share L1
-constexpr int64_t kBlockColumns = 8 * kColumns;    // a B block is 288 KiB: in L2
+constexpr int64_t kDepth = 192;                  // an A panel (12 KiB) and a B panel (36 KiB) share L1
+constexpr int64_t kBlockColumns = 8 * kColumns;  // a B block is 288 KiB: in L2
 
-/// Tile of kR rows x kV vectors of kW doubles from row `a`, columns `b` of their panels, into t[row * kColumns + column].
+/// Tile of kR rows x kV vectors of kW doubles from row `a`, columns `b` of their panels, into t[row * kColumns +
+/// column].
 template <int kW, int kR, int kV>
 __attribute__((always_inline)) inline void tile(int64_t depth, const double* a, const double* b, double* t) {
   typedef double Vec __attribute__((vector_size(kW * 8), aligned(8), may_alias));
@@ -44,14 +45,14 @@ __attribute__((always_inline)) inline void tile(int64_t depth, const double* a, 
 using Kernel = void (*)(int64_t depth, int64_t columns, const double* a, const double* b, double* t);
 
 __attribute__((target("avx512f"))) void kernel_avx512(int64_t depth, int64_t columns, const double* a, const double* b,
-                                                       double* t) {
+                                                      double* t) {
   if (columns > 16) return tile<8, 8, 3>(depth, a, b, t);
   if (columns > 8) return tile<8, 8, 2>(depth, a, b, t);
   tile<8, 8, 1>(depth, a, b, t);
 }
 
 __attribute__((target("avx2,fma"))) void kernel_avx2(int64_t depth, int64_t columns, const double* a, const double* b,
-                                                      double* t) {
+                                                     double* t) {
   for (int64_t r = 0; r < kRows; r += 4)
     for (int64_t j = 0; j < columns; j += 12) {
       if (columns - j > 4)
@@ -122,9 +123,9 @@ void gemm_f64(int64_t m, int64_t n, int64_t k, MatrixView a, MatrixView b, doubl
   // Small products are not worth starting threads for.
   if (m * n * k < (int64_t{1} << 18)) threads = 1;
   const int64_t chunk = std::min(kBlockColumns, std::max(kColumns, (n / 8 + kColumns - 1) / kColumns * kColumns));
-  parallel_for((n + chunk - 1) / chunk, [&](int64_t i) {
-    multiply_add(left, 0, m, pack, i * chunk, std::min(n, (i + 1) * chunk), c, ldc);
-  }, threads);
+  parallel_for((n + chunk - 1) / chunk,
+               [&](int64_t i) { multiply_add(left, 0, m, pack, i * chunk, std::min(n, (i + 1) * chunk), c, ldc); },
+               threads);
 }
 
 }  // namespace opfuse

@@ -32,7 +32,8 @@ std::vector<Tensor> reduce_planes(const Tensor& x, F&& reduce) {
   return {rounded(std::move(y), x.dtype())};
 }
 
-Cost global_cost(std::span<const TensorType> in, std::span<const TensorType> out, int64_t per_input, int64_t per_output) {
+Cost global_cost(std::span<const TensorType> in, std::span<const TensorType> out, int64_t per_input,
+                 int64_t per_output) {
   if (!in[0].shape.ranked) return {};
   return {.flops = in[0].shape.elements() * Dim(per_input) + out[0].shape.elements() * Dim(per_output)};
 }

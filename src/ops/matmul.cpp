@@ -17,7 +17,8 @@ struct Promoted {
 
 Promoted promote(Shape a, Shape b) {
   Promoted p{std::move(a), std::move(b)};
-  if (p.a.rank() == 0 || p.b.rank() == 0) throw fail(E::rank_mismatch, "a scalar has no matrix product").hint("use Mul");
+  if (p.a.rank() == 0 || p.b.rank() == 0)
+    throw fail(E::rank_mismatch, "a scalar has no matrix product").hint("use Mul");
   if ((p.row = p.a.rank() == 1)) p.a.dims.insert(p.a.dims.begin(), Dim(1));
   if ((p.column = p.b.rank() == 1)) p.b.dims.push_back(Dim(1));
   return p;
@@ -37,8 +38,8 @@ int64_t matrix_index(int64_t i, const std::vector<int64_t>& batch, const std::ve
   return index;
 }
 
-void integer_product(int64_t m, int64_t n, int64_t k, const Tensor& a, int64_t a0, const Tensor& b, int64_t b0, Tensor& y,
-                     int64_t y0) {
+void integer_product(int64_t m, int64_t n, int64_t k, const Tensor& a, int64_t a0, const Tensor& b, int64_t b0,
+                     Tensor& y, int64_t y0) {
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j) {
       uint64_t sum = 0;  // wraps like the hardware

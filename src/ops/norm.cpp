@@ -60,10 +60,12 @@ OpSpec BatchNorm::spec() {
 
 std::vector<TensorType> BatchNorm::infer(const Attrs& a, const Inference& in) {
   if (a.training_mode)
-    throw fail(E::unsupported_attribute, "training_mode = 1 computes statistics of the batch; opfuse runs inference only")
+    throw fail(E::unsupported_attribute,
+               "training_mode = 1 computes statistics of the batch; opfuse runs inference only")
         .hint("export the model in eval mode");
   if (in.outputs() > 1)
-    throw fail(E::unsupported_attribute, "{} outputs are asked for; running statistics exist only in training", in.outputs())
+    throw fail(E::unsupported_attribute, "{} outputs are asked for; running statistics exist only in training",
+               in.outputs())
         .hint("export the model in eval mode");
   require_float(in, 0);
   if (has_unranked(in)) return unranked(in, in.dtype(0));
@@ -180,10 +182,11 @@ std::vector<TensorType> LayerNorm::infer(const Attrs& a, const Inference& in) {
   require_float(in, 0);
   if (has_unranked(in)) return unranked(in, in.dtype(0));
   const Shape& x = in.shape(0);
-  const auto axis = static_cast<size_t>(normalize_axis(a.axis, x.rank()));
+  const size_t axis = normalize_axis(a.axis, x.rank());
   for (size_t i = 1; i < 3; ++i)
     if (in.has(i) && !(broadcast(x, in.shape(i)) == x))
-      throw fail(E::shape_mismatch, "operand {} has shape {}, which does not broadcast to {}", i, in.shape(i).text(), x.text());
+      throw fail(E::shape_mismatch, "operand {} has shape {}, which does not broadcast to {}", i, in.shape(i).text(),
+                 x.text());
   std::vector<TensorType> types = {{in.dtype(0), x}};
   Shape statistics = x;
   for (size_t i = axis; i < x.rank(); ++i) statistics[i] = 1;
@@ -193,11 +196,12 @@ std::vector<TensorType> LayerNorm::infer(const Attrs& a, const Inference& in) {
 
 std::vector<Tensor> LayerNorm::reference(const Attrs& a, Tensors in, Precision precision) {
   const std::vector<int64_t>& sizes = in[0]->sizes();
-  const auto axis = static_cast<size_t>(normalize_axis(a.axis, sizes.size()));
+  const size_t axis = normalize_axis(a.axis, sizes.size());
   const int64_t rows = product(sizes, 0, axis), n = product(sizes, axis, sizes.size());
   const Reals x(*in[0]);
   // Operands of the normalised shape repeat every n elements; wider ones are spread over the whole tensor.
-  const bool narrow = in[1]->rank() <= sizes.size() - axis && (in.size() < 3 || !in[2] || in[2]->rank() <= sizes.size() - axis);
+  const bool narrow =
+      in[1]->rank() <= sizes.size() - axis && (in.size() < 3 || !in[2] || in[2]->rank() <= sizes.size() - axis);
   const std::vector<int64_t> spread = narrow ? std::vector<int64_t>(sizes.begin() + int64_t(axis), sizes.end()) : sizes;
   const std::vector<double> scale = broadcast_values(*in[1], spread);
   const std::vector<double> bias = in.size() > 2 && in[2] ? broadcast_values(*in[2], spread) : std::vector<double>{};
@@ -249,7 +253,8 @@ std::vector<Tensor> Lrn::reference(const Attrs& a, Tensors in, Precision) {
       in[0]->dim(0) * channels,
       [&](int64_t p) {
         const int64_t c = p % channels, image = p - c;
-        const int64_t first = std::max<int64_t>(0, c - before), last = std::min(channels - 1, c + std::min(after, channels));
+        const int64_t first = std::max<int64_t>(0, c - before),
+                      last = std::min(channels - 1, c + std::min(after, channels));
         for (int64_t i = 0; i < plane; ++i) {
           double sum = 0;
           for (int64_t k = first; k <= last; ++k) {

@@ -61,22 +61,32 @@ double start(ReduceKind k) {
 template <ReduceKind kKind>
 double step(double acc, double x) {
   switch (kKind) {
-    case ReduceKind::max: return maximum(acc, x);
-    case ReduceKind::min: return minimum(acc, x);
-    case ReduceKind::prod: return acc * x;
-    case ReduceKind::l1: return acc + std::fabs(x);
+    case ReduceKind::max:
+      return maximum(acc, x);
+    case ReduceKind::min:
+      return minimum(acc, x);
+    case ReduceKind::prod:
+      return acc * x;
+    case ReduceKind::l1:
+      return acc + std::fabs(x);
     case ReduceKind::l2:
-    case ReduceKind::sum_square: return acc + x * x;
-    default: return acc + x;
+    case ReduceKind::sum_square:
+      return acc + x * x;
+    default:
+      return acc + x;
   }
 }
 
 double finish(ReduceKind k, double acc, int64_t n) {
   switch (k) {
-    case ReduceKind::mean: return acc / static_cast<double>(n);
-    case ReduceKind::l2: return std::sqrt(acc);
-    case ReduceKind::log_sum: return std::log(acc);
-    default: return acc;
+    case ReduceKind::mean:
+      return acc / static_cast<double>(n);
+    case ReduceKind::l2:
+      return std::sqrt(acc);
+    case ReduceKind::log_sum:
+      return std::log(acc);
+    default:
+      return acc;
   }
 }
 
@@ -90,7 +100,8 @@ Tensor reduce_reals(const Tensor& t, const Plan& p) {
     walk(p, [&](int64_t i, int64_t r) { top[size_t(r)] = maximum(top[size_t(r)], x[i]); });
     // An infinite maximum is the answer itself; subtracting it would give NaN.
     walk(p, [&](int64_t i, int64_t r) { out[r] += std::isinf(top[size_t(r)]) ? 0 : std::exp(x[i] - top[size_t(r)]); });
-    for (int64_t r = 0; r < p.results; ++r) out[r] = std::isinf(top[size_t(r)]) ? top[size_t(r)] : std::log(out[r]) + top[size_t(r)];
+    for (int64_t r = 0; r < p.results; ++r)
+      out[r] = std::isinf(top[size_t(r)]) ? top[size_t(r)] : std::log(out[r]) + top[size_t(r)];
   } else {
     std::fill_n(out, p.results, start(kKind));
     walk(p, [&](int64_t i, int64_t r) { out[r] = step<kKind>(out[r], x[i]); });
@@ -109,12 +120,18 @@ template <ReduceKind kKind>
 int64_t integer_step(int64_t acc, int64_t x) {
   const auto a = static_cast<uint64_t>(acc), b = static_cast<uint64_t>(x);  // wraps
   switch (kKind) {
-    case ReduceKind::max: return std::max(acc, x);
-    case ReduceKind::min: return std::min(acc, x);
-    case ReduceKind::prod: return static_cast<int64_t>(a * b);
-    case ReduceKind::l1: return static_cast<int64_t>(x < 0 ? a - b : a + b);
-    case ReduceKind::sum_square: return static_cast<int64_t>(a + b * b);
-    default: return static_cast<int64_t>(a + b);
+    case ReduceKind::max:
+      return std::max(acc, x);
+    case ReduceKind::min:
+      return std::min(acc, x);
+    case ReduceKind::prod:
+      return static_cast<int64_t>(a * b);
+    case ReduceKind::l1:
+      return static_cast<int64_t>(x < 0 ? a - b : a + b);
+    case ReduceKind::sum_square:
+      return static_cast<int64_t>(a + b * b);
+    default:
+      return static_cast<int64_t>(a + b);
   }
 }
 
@@ -133,17 +150,22 @@ constexpr bool is_exact_on_integers(ReduceKind k) {
 }
 
 const char* name_of_kind(ReduceKind k) {
-  static constexpr const char* kNames[] = {"reduce_mean", "reduce_sum", "reduce_max", "reduce_min", "reduce_prod",
-                                           "reduce_l1", "reduce_l2", "reduce_log_sum", "reduce_log_sum_exp",
-                                           "reduce_sum_square"};
+  static constexpr const char* kNames[] = {"reduce_mean",        "reduce_sum",       "reduce_max", "reduce_min",
+                                           "reduce_prod",        "reduce_l1",        "reduce_l2",  "reduce_log_sum",
+                                           "reduce_log_sum_exp", "reduce_sum_square"};
   return kNames[static_cast<size_t>(k)];
 }
 
 const char* doc_of_kind(ReduceKind k) {
-  static constexpr const char* kDocs[] = {"Mean over axes.", "Sum over axes.", "Largest element over axes.",
-                                          "Smallest element over axes.", "Product over axes.",
-                                          "Sum of absolute values over axes.", "Euclidean norm over axes.",
-                                          "Logarithm of the sum over axes.", "Logarithm of the sum of exponentials over axes.",
+  static constexpr const char* kDocs[] = {"Mean over axes.",
+                                          "Sum over axes.",
+                                          "Largest element over axes.",
+                                          "Smallest element over axes.",
+                                          "Product over axes.",
+                                          "Sum of absolute values over axes.",
+                                          "Euclidean norm over axes.",
+                                          "Logarithm of the sum over axes.",
+                                          "Logarithm of the sum of exponentials over axes.",
                                           "Sum of squares over axes."};
   return kDocs[static_cast<size_t>(k)];
 }
@@ -152,8 +174,10 @@ Shape reduced_shape(const Shape& x, const std::vector<int64_t>& axes, bool keepd
   Shape y;
   for (size_t i = 0; i < x.rank(); ++i) {
     const bool reduced = std::find(axes.begin(), axes.end(), int64_t(i)) != axes.end();
-    if (!reduced) y.dims.push_back(x[i]);
-    else if (keepdims) y.dims.push_back(Dim(1));
+    if (!reduced)
+      y.dims.push_back(x[i]);
+    else if (keepdims)
+      y.dims.push_back(Dim(1));
   }
   return y;
 }
@@ -165,7 +189,7 @@ std::vector<int64_t> reduced_axes(const ReduceAttrs& a, const std::vector<int64_
   if (axes.empty() && !a.noop_with_empty_axes)
     for (size_t i = 0; i < rank; ++i) axes.push_back(int64_t(i));
   else
-    for (int64_t& axis : axes) axis = normalize_axis(axis, rank, "reduced axis");
+    for (int64_t& axis : axes) axis = static_cast<int64_t>(normalize_axis(axis, rank, "reduced axis"));
   std::sort(axes.begin(), axes.end());
   if (std::adjacent_find(axes.begin(), axes.end()) != axes.end())
     throw fail(E::bad_attribute, "an axis is reduced twice: {}", text_of(axes));
@@ -203,6 +227,27 @@ std::vector<Tensor> Reduce<kKind>::reference(const Attrs& a, Tensors in, Precisi
   const auto sizes = reduced_shape(Shape::of(x.sizes()), axes, a.keepdims).sizes();
   if (!is_float(x.dtype()) && is_exact_on_integers(kKind)) return {reduce_integers<kKind>(x, plan).reshaped(sizes)};
   return {rounded(reduce_reals<kKind>(x, plan), x.dtype()).reshaped(sizes)};
+}
+
+template <ReduceKind kKind>
+std::optional<std::vector<Dim>> Reduce<kKind>::dims(const Attrs& a, const Inference& in) {
+  if constexpr (kKind != ReduceKind::sum && kKind != ReduceKind::prod && kKind != ReduceKind::max &&
+                kKind != ReduceKind::min)
+    return std::nullopt;
+  const auto values = in.dims(0);
+  if (!values || values->empty() || !in.shape(0).ranked || in.shape(0).rank() != 1) return std::nullopt;
+  std::vector<int64_t> operand;
+  if (in.has(1)) operand = in.integers(1, "axes");
+  if (reduced_axes(a, in.has(1) ? &operand : nullptr, 1).empty()) return values;
+  Dim result = values->front();
+  for (size_t i = 1; i < values->size(); ++i) {
+    const Dim& v = (*values)[i];
+    result = kKind == ReduceKind::sum    ? result + v
+             : kKind == ReduceKind::prod ? result * v
+             : kKind == ReduceKind::max  ? max(result, v)
+                                         : min(result, v);
+  }
+  return std::vector<Dim>{result};
 }
 
 template <ReduceKind kKind>

@@ -28,6 +28,7 @@ struct Reduce {
   static std::vector<TensorType> infer(const Attrs& attrs, const Inference& in);
   static std::vector<Tensor> reference(const Attrs& attrs, Tensors in, Precision precision);
   static Cost cost(const Attrs& attrs, std::span<const TensorType> in, std::span<const TensorType> out);
+  static std::optional<std::vector<Dim>> dims(const Attrs& attrs, const Inference& in);  ///< sum, prod, max, min
 };
 
 using ReduceMean = Reduce<ReduceKind::mean>;

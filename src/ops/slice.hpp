@@ -21,6 +21,7 @@ struct Slice {
   static OpSpec spec();
   static std::vector<TensorType> infer(const Attrs& attrs, const Inference& in);
   static std::vector<Tensor> reference(const Attrs& attrs, Tensors in, Precision precision);
+  static std::optional<std::vector<Dim>> dims(const Attrs& attrs, const Inference& in);
 };
 
 /// A slice of one axis after clamping: `count` elements start, start + step, ...

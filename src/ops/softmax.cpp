@@ -23,7 +23,7 @@ template <class F>
 std::vector<Tensor> for_each_row(const SoftmaxAttrs& a, const Tensor& t, F&& row) {
   const std::vector<int64_t>& sizes = t.sizes();
   const bool past_end = a.flatten && a.axis == static_cast<int64_t>(sizes.size());
-  const auto axis = static_cast<size_t>(past_end ? a.axis : normalize_axis(a.axis, sizes.size()));
+  const size_t axis = past_end ? sizes.size() : normalize_axis(a.axis, sizes.size());
   const int64_t outer = product(sizes, 0, axis);
   const int64_t length = a.flatten ? product(sizes, axis, sizes.size()) : sizes[axis];
   const int64_t inner = a.flatten ? 1 : product(sizes, axis + 1, sizes.size());

@@ -20,7 +20,8 @@ void check_list(const std::vector<int64_t>& list, size_t expected, int64_t least
   if (list.empty()) return;
   if (list.size() != expected)
     throw fail(E::bad_attribute, "{} has {} values, expected {}", name, list.size(), expected)
-        .hint(fmt::format("the operand has {} spatial axes", std::string_view(name) == "pads" ? expected / 2 : expected));
+        .hint(
+            fmt::format("the operand has {} spatial axes", std::string_view(name) == "pads" ? expected / 2 : expected));
   for (int64_t v : list)
     if (v < least) throw fail(E::bad_attribute, "{} contains {}; at least {} is expected", name, v, least);
 }
@@ -62,11 +63,11 @@ WindowAxis resolve_axis(const WindowAttrs& a, const Dim& in, size_t i, size_t sp
 }  // namespace
 
 std::vector<WindowAxis> resolve_pads(const WindowAttrs& a, const Shape& x) {
-  if (x.rank() < 3)
-    throw fail(E::rank_mismatch, "operand 0 has shape {}; [N, C, spatial...] is expected", x.text());
+  if (x.rank() < 3) throw fail(E::rank_mismatch, "operand 0 has shape {}; [N, C, spatial...] is expected", x.text());
   const size_t spatial = x.rank() - 2;
   if (a.kernel.size() != spatial)
-    throw fail(E::bad_attribute, "kernel_shape has {} values, the operand has {} spatial axes", a.kernel.size(), spatial);
+    throw fail(E::bad_attribute, "kernel_shape has {} values, the operand has {} spatial axes", a.kernel.size(),
+               spatial);
   check_list(a.kernel, spatial, 1, "kernel_shape");
   check_list(a.strides, spatial, 1, "strides");
   check_list(a.dilations, spatial, 1, "dilations");
@@ -82,7 +83,8 @@ std::vector<WindowAxis> resolve_pads(const WindowAttrs& a, const Shape& x) {
 std::vector<WindowSizes> concrete(const std::vector<WindowAxis>& axes) {
   std::vector<WindowSizes> sizes;
   for (const WindowAxis& a : axes)
-    sizes.push_back({a.in.value(), a.out.value(), a.kernel, a.stride, a.dilation, a.pad_begin.value(), a.pad_end.value()});
+    sizes.push_back(
+        {a.in.value(), a.out.value(), a.kernel, a.stride, a.dilation, a.pad_begin.value(), a.pad_end.value()});
   return sizes;
 }
 
