@@ -2,6 +2,7 @@
 // handles that never outlive it. The node list is always a topological order.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -101,6 +102,9 @@ class Graph {
   /// All readers of `from` (graph outputs included) read `to` instead. When `from` is a graph output,
   /// `to` takes its name, so the interface never changes.
   void replace_uses(Value* from, Value* to);
+  /// Whether replace_uses(from, to) keeps the interface: false when `from` is a named graph output and
+  /// `to` a graph input or another output, whose name must stay. Then a node must remain between them.
+  bool can_replace(const Value* from, const Value* to) const;
   void erase(Node* node);                 ///< its outputs must be unread
   size_t remove_dead_nodes();             ///< also unread constants; returns how many nodes went
   void sort_topologically();              ///< stable; E::cyclic_graph names a node on the cycle
@@ -143,6 +147,10 @@ struct OpaqueAttrs {
 /// Infers one node's result types with its operands' types and constants; errors carry the node.
 std::vector<TensorType> infer_node(const OpInfo& op, const void* attrs, const std::vector<Value*>& inputs, size_t outputs);
 
+/// Whether two statements about one value's type can both be true: unknown agrees with everything, a
+/// symbolic dimension with any other.
+bool compatible(const TensorType& a, const TensorType& b);
+
 /// Checks every invariant; collects all problems, then throws E::internal once (or the first user error).
 void verify(const Graph& graph);
 
@@ -150,9 +158,19 @@ void verify(const Graph& graph);
 std::string print(const Graph& graph);
 struct PrintOptions { bool types = true; bool sources = true; size_t max_constant_elements = 16; };
 std::string print(const Graph& graph, const PrintOptions& options);
-/// Constants print as splat<0.5>, dense<1,2,3> (<= max_constant_elements), else rand<seed>-style digest
-/// data<"xxh3..."> with payloads kept by `print_with_data`/reproducers in a side file. See ir/print.cpp.
+/// Constants print as splat<0.5>, dense<1,2,3> (<= max_constant_elements), else as data<"hash"> with the
+/// bytes elsewhere: in `ConstantData`, or in the side file of write_fir (ir/fir_file.hpp). rand<seed>
+/// (text only) makes seeded values in [-1, 1). See ir/print.cpp and ir/parse.cpp.
 Graph parse_graph(std::string_view text, const OpRegistry& registry);
+using ConstantData = std::map<std::string, Tensor>;  ///< by content_hash(tensor).hex()
+ConstantData constant_data(const Graph& graph);      ///< of bodies too
+struct ParseOptions {
+  ConstantData data;   ///< for data<"hash">
+  std::string folder;  ///< for file<"name", offset>; empty: such constants are refused
+};
+Graph parse_graph(std::string_view text, const OpRegistry& registry, const ParseOptions& options);
+/// Of dtype, sizes and bytes.
+Hash128 content_hash(const Tensor& tensor);
 
 /// Structural equality: same nodes, attributes, types and wiring up to value names and the order of
 /// independent nodes. `why` receives the first difference.

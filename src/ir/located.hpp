@@ -1,0 +1,18 @@
+// Completing an error with what is known about the node it came from.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/fail.hpp"
+#include "ir/graph.hpp"
+
+namespace opfuse {
+
+/// "Conv, opset 17", or opfuse's own name when the source is unknown.
+std::string op_text(const std::vector<Source>& sources, const OpInfo& op);
+
+/// Adds node, operator and operands, unless the error already names a node.
+Error located(Error error, const OpInfo& op, const std::vector<Value*>& inputs, const std::vector<Source>& sources);
+
+}  // namespace opfuse

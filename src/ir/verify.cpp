@@ -1,0 +1,159 @@
+// Checks every invariant of a graph. All problems are collected; type errors of a model surface as the
+// user error they are, broken bookkeeping as an internal one.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "ir/located.hpp"
+
+namespace opfuse {
+
+namespace {
+
+class Verifier {
+ public:
+  explicit Verifier(const Graph& graph) : graph_(graph) {}
+
+  std::vector<std::string> run() {
+    values();
+    nodes();
+    uses();
+    for (const Value* v : graph_.outputs()) {
+      if (!owned_.contains(v)) problem("an output is not a value of the graph");
+    }
+    if (problems_.empty()) types();
+    return std::move(problems_);
+  }
+
+ private:
+  const Graph& graph_;
+  std::vector<std::string> problems_;
+  std::unordered_set<const Value*> owned_;
+  std::unordered_map<const Node*, size_t> place_;
+
+  template <class... Args>
+  void problem(fmt::format_string<Args...> format, Args&&... args) {
+    problems_.push_back(fmt::format(format, std::forward<Args>(args)...));
+  }
+  static std::string label(const Value* v) {
+    return v->name.empty() ? fmt::format("%{}", v->id) : fmt::format("%{} \"{}\"", v->id, v->name);
+  }
+
+  void values() {
+    std::unordered_set<std::string> names;
+    int last = -1;
+    const auto& inputs = graph_.inputs();
+    for (const Value* v : graph_.values()) {
+      owned_.insert(v);
+      if (v->id <= last) problem("value {} is out of order", label(v));
+      last = v->id;
+      if (!v->name.empty() && !names.insert(v->name).second) problem("two values are called \"{}\"", v->name);
+      const bool input = std::find(inputs.begin(), inputs.end(), v) != inputs.end();
+      if (v->is_constant() + input + (v->producer != nullptr) != 1)
+        problem("value {} is not exactly one of input, constant, result", label(v));
+      if (v->is_constant() && !(v->constant->type() == v->type)) {
+        problem("constant {} holds {} but is declared {}", label(v), v->constant->type().text(), v->type.text());
+      }
+    }
+  }
+
+  void nodes() {
+    for (size_t i = 0; i < graph_.nodes().size(); ++i) {
+      const Node* node = graph_.nodes()[i];
+      place_[node] = i;
+      if (node->op == nullptr) {
+        problem("node #{} has no operator", node->id);
+        continue;
+      }
+      for (size_t k = 0; k < node->outputs.size(); ++k) {
+        const Value* v = node->outputs[k];
+        if (!owned_.contains(v) || v->producer != node || v->result != k)
+          problem("result {} of {} is not its own", k, node->name());
+      }
+      for (const Value* v : node->inputs) {
+        if (v == nullptr) continue;
+        if (!owned_.contains(v)) {
+          problem("{} reads a value of another graph", node->name());
+        } else if (v->producer != nullptr && !place_.contains(v->producer)) {
+          problem("{} is read by {} before it is written", label(v), node->name());
+        }
+      }
+      if (node->op->has_body != (node->body != nullptr))
+        problem("{} ({}) {} a body", node->name(), node->op->name, node->body ? "has" : "lacks");
+      if (node->body) body(*node);
+    }
+  }
+
+  void body(const Node& node) {
+    const Graph& inner = *node.body;
+    if (inner.inputs().size() != node.inputs.size() || inner.outputs().size() != node.outputs.size()) {
+      problem("{} has {} inputs and {} outputs, its body {} and {}", node.name(), node.inputs.size(),
+              node.outputs.size(), inner.inputs().size(), inner.outputs().size());
+      return;
+    }
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] != nullptr && !(node.inputs[i]->type == inner.inputs()[i]->type)) {
+        problem("input {} of {} is {}, its body expects {}", i, node.name(), node.inputs[i]->type.text(),
+                inner.inputs()[i]->type.text());
+      }
+    }
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (!(node.outputs[i]->type == inner.outputs()[i]->type)) {
+        problem("output {} of {} is {}, its body gives {}", i, node.name(), node.outputs[i]->type.text(),
+                inner.outputs()[i]->type.text());
+      }
+    }
+    for (std::string& p : Verifier(inner).run()) problem("in the body of {}: {}", node.name(), p);
+  }
+
+  void uses() {
+    std::unordered_map<const Value*, size_t> readings;
+    for (const Node* node : graph_.nodes()) {
+      for (size_t i = 0; i < node->inputs.size(); ++i) {
+        const Value* v = node->inputs[i];
+        if (v == nullptr || !owned_.contains(v)) continue;
+        ++readings[v];
+        if (std::count(v->uses.begin(), v->uses.end(), Use{const_cast<Node*>(node), i}) != 1) {
+          problem("input {} of {} is not recorded as a use of {}", i, node->name(), label(v));
+        }
+      }
+    }
+    for (const Value* v : graph_.values()) {
+      if (readings[v] != v->uses.size())
+        problem("{} has {} uses but {} readers", label(v), v->uses.size(), readings[v]);
+      if (v->producer != nullptr && !place_.contains(v->producer))
+        problem("{} is the result of a node outside the graph", label(v));
+    }
+  }
+
+  void types() {
+    for (const Node* node : graph_.nodes()) {
+      if (node->body) continue;
+      std::vector<TensorType> inferred;
+      try {
+        inferred = infer_node(*node->op, node->attrs(), node->inputs, node->outputs.size());
+      } catch (Error& error) {
+        if (error.diagnostic().name == "unknown_dimension") continue;  // declared where inference cannot know
+        throw located(std::move(error), *node->op, node->inputs, node->sources);
+      }
+      for (size_t i = 0; i < inferred.size(); ++i) {
+        if (!compatible(inferred[i], node->outputs[i]->type)) {
+          problem("{} is declared {} but {} gives {}", label(node->outputs[i]), node->outputs[i]->type.text(),
+                  node->op->name, inferred[i].text());
+        }
+      }
+    }
+  }
+};
+
+}  // namespace
+
+void verify(const Graph& graph) {
+  const std::vector<std::string> problems = Verifier(graph).run();
+  if (!problems.empty()) throw fail(E::internal, "the graph is invalid: {}", fmt::join(problems, "; "));
+}
+
+}  // namespace opfuse
