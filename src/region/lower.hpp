@@ -1,7 +1,7 @@
 // Graph nodes -> regions. One lower_<family>.cpp per operator family.
 #pragma once
 
-#include <string>
+#include <functional>
 #include <variant>
 #include <vector>
 
@@ -12,10 +12,13 @@
 namespace opfuse {
 
 /// What a region parameter stands for: a value of the graph the node lives in, or a constant made while
-/// lowering (BatchNorm folded into weights, zero bias ...).
+/// lowering (BatchNorm folded into weights, tables of Resize ...). Made constants are computed when asked
+/// for: planners lower many groups and need no bytes.
 struct LoweredOperand {
   const Value* value = nullptr;  ///< input, graph constant or output value; null for a made constant
-  Tensor constant;               ///< the bytes when the parameter's role is constant
+  Tensor constant;               ///< the bytes when the parameter is a constant of the graph
+  std::function<Tensor()> make;  ///< computes the bytes of a made constant
+  Tensor bytes() const { return make ? make() : constant; }
 };
 
 struct LoweredGroup {

@@ -1,0 +1,143 @@
+// What a region costs: FLOP on useful taps and bytes of its parameters.
+//
+// A reduction's taps are domain x reduce points, except those where the read that guards a select
+// (padding) is outside its tensor. Taps inside are counted exactly: the guarded read's dimensions use
+// disjoint axes, so the count is the product over its dimensions of the points inside, times the
+// extents of the axes it does not mention. Domain axes that the reduction does not mention (the
+// elements of a softmax row) share its work.
+#include <algorithm>
+#include <optional>
+
+#include "base/fail.hpp"
+#include "region/region.hpp"
+
+namespace opfuse {
+namespace {
+
+bool is_arithmetic(ExprOp op) {
+  switch (op) {
+    case ExprOp::constant:
+    case ExprOp::read:
+    case ExprOp::in_bounds:
+    case ExprOp::coord:
+    case ExprOp::result:
+    case ExprOp::extent:
+    case ExprOp::select:
+    case ExprOp::cast: return false;
+    default: return true;
+  }
+}
+
+/// Operations on real numbers (comparisons of reals too); index arithmetic is not work.
+double operations(const Expr& expr) {
+  double count = 0;
+  expr.visit([&](const Expr& e) {
+    if (is_arithmetic(e.op()) && !e.args().empty() && is_float(e.args()[0].dtype())) count += 1;
+  });
+  return count;
+}
+
+class StageCost {
+ public:
+  StageCost(const Stage& stage, const Region& region, const SymbolValues& symbols)
+      : stage_(stage), region_(region), symbols_(symbols) {
+    for (const Dim& dim : stage.domain) extents_.push_back(dim.evaluate(symbols));
+    for (const Dim& dim : stage.reduce) extents_.push_back(dim.evaluate(symbols));
+  }
+
+  double flops() {
+    double total = 0;
+    for (const Reduction& reduction : stage_.reductions) total += taps(reduction.value) * (operations(reduction.value) + 1);
+    double points = 1;
+    for (size_t axis = 0; axis < stage_.domain.size(); ++axis) points *= static_cast<double>(extents_[axis]);
+    for (const StageOutput& output : stage_.outputs) total += points * operations(output.value);
+    return total;
+  }
+
+ private:
+  const Stage& stage_;
+  const Region& region_;
+  const SymbolValues& symbols_;
+  std::vector<int64_t> extents_;
+
+  const Shape& shape_of(const Read& read) const {
+    return read.stage < 0 ? region_.params[read.index].type.shape : region_.stages[read.stage].outputs[read.index].shape;
+  }
+
+  double taps(const Expr& value) {
+    std::vector<char> used(extents_.size(), 0);
+    for (size_t axis = stage_.domain.size(); axis < extents_.size(); ++axis) used[axis] = 1;
+    int guard = -1;
+    value.visit([&](const Expr& e) {
+      if (e.op() == ExprOp::coord) used[e.index()] = 1;
+      if (e.op() == ExprOp::in_bounds) guard = e.index();
+      if (e.op() != ExprOp::read && e.op() != ExprOp::in_bounds) return;
+      for (const IndexExpr& dim : stage_.reads[e.index()].map.dims)
+        for (const IndexTerm& term : dim.terms) used[term.axis] = 1;
+    });
+    double count = 1;
+    if (guard >= 0) count = points_inside(stage_.reads[guard], used);
+    for (size_t axis = 0; axis < extents_.size(); ++axis)
+      if (used[axis]) count *= static_cast<double>(extents_[axis]);
+    return count;
+  }
+
+  /// Points inside the tensor over the axes of each dimension; those axes are cleared from `used`.
+  double points_inside(const Read& read, std::vector<char>& used) {
+    double count = 1;
+    const Shape& shape = shape_of(read);
+    std::vector<char> seen(extents_.size(), 0);
+    for (size_t d = 0; d < read.map.dims.size(); ++d) {
+      const IndexExpr& dim = read.map.dims[d];
+      std::vector<int> axes;
+      bool shared = static_cast<bool>(dim.dynamic);
+      for (const IndexTerm& term : dim.terms) {
+        shared |= seen[term.axis] != 0;
+        axes.push_back(term.axis);
+      }
+      if (shared) continue;  // an axis of two dimensions: counted as inside
+      std::sort(axes.begin(), axes.end());
+      axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
+      for (int axis : axes) seen[axis] = 1, used[axis] = 0;
+      count *= count_inside(dim, axes, shape[d].evaluate(symbols_));
+    }
+    return count;
+  }
+
+  double count_inside(const IndexExpr& dim, const std::vector<int>& axes, int64_t extent) {
+    std::vector<int64_t> at(extents_.size(), 0);
+    double points = 1;
+    for (int axis : axes) points *= static_cast<double>(extents_[axis]);
+    if (points == 0 || points > 1e7) return points;
+    double inside = 0;
+    for (int64_t i = 0; i < static_cast<int64_t>(points); ++i) {
+      int64_t rest = i, index = dim.offset.evaluate(symbols_);
+      for (int axis : axes) {
+        at[axis] = rest % extents_[axis];
+        rest /= extents_[axis];
+      }
+      for (const IndexTerm& term : dim.terms) {
+        int64_t c = at[term.axis] / term.div.evaluate(symbols_);
+        if (const int64_t m = term.mod.evaluate(symbols_); m != 0) c %= m;
+        index += term.coef.evaluate(symbols_) * c;
+      }
+      inside += index >= 0 && index < extent ? 1 : 0;
+    }
+    return inside;
+  }
+};
+
+}  // namespace
+
+RegionCost cost_of(const Region& region, const SymbolValues& symbols) {
+  RegionCost cost;
+  for (const Stage& stage : region.stages) cost.flops += StageCost(stage, region, symbols).flops();
+  for (const Param& param : region.params) {
+    double bytes = static_cast<double>(byte_size(param.type.dtype));
+    for (int64_t size : param.type.shape.evaluate(symbols)) bytes *= static_cast<double>(size);
+    (param.role == ParamRole::output ? cost.bytes_written : cost.bytes_read) += bytes;
+  }
+  return cost;
+}
+
+}  // namespace opfuse

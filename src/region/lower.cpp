@@ -1,0 +1,348 @@
+// Group -> region: walks the group's nodes and keeps what each value is (lowering.hpp has the picture).
+// Families add rules; elementwise operators come from their law, fused and composite nodes from their
+// bodies, so nothing here names an operator.
+#include "region/lower.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "base/fail.hpp"
+#include "region/lowering.hpp"
+
+namespace opfuse {
+
+const LowerRule* find_rule(std::string_view op) {
+  static const std::array families = {conv_rules(), gemm_rules(),   pool_rules(),   reduce_rules(),
+                                      move_rules(), resize_rules(), gather_rules(), norm_rules(),
+                                      statistics_rules()};
+  for (std::span<const LowerRule> family : families)
+    for (const LowerRule& rule : family)
+      if (rule.op == op) return &rule;
+  return nullptr;
+}
+
+void decline(std::string code, std::string message, const Node& node, std::vector<std::string> evidence) {
+  evidence.insert(evidence.begin(), fmt::format("{} ({})", node.name(), node.op->name));
+  throw DeclineSignal{Decline{std::move(code), std::move(message), std::move(evidence)}};
+}
+
+Lowering::Lowering(const Node& group) : group_(group) {}
+
+const Value* Lowering::resolve(const Value* value) const {
+  for (auto it = defs_.find(value); it != defs_.end() && it->second.kind == Def::alias; it = defs_.find(value))
+    value = it->second.outer;
+  return value;
+}
+
+/// Values nobody defined yet are operands of the group.
+Lowering::Def& Lowering::def_of(const Value* value) {
+  value = resolve(value);
+  auto [it, fresh] = defs_.try_emplace(value);
+  if (fresh) {
+    it->second.outer = value;
+    it->second.type = value->type;
+    it->second.constant = value->constant ? &*value->constant : nullptr;
+  }
+  return it->second;
+}
+
+void Lowering::bind_alias(const Value* inner, const Value* outer) {
+  if (inner == outer) return;
+  Def def;
+  def.kind = Def::alias;
+  def.outer = outer;
+  defs_[inner] = std::move(def);
+}
+
+const Tensor* Lowering::constant_of(const Value* value) const {
+  if (value == nullptr) return nullptr;
+  value = resolve(value);
+  return value->constant ? &*value->constant : nullptr;
+}
+
+std::vector<int64_t> Lowering::integers_of(const Node& node, size_t input) const {
+  const Tensor* constant = constant_of(node.input(input));
+  if (constant == nullptr)
+    decline("dynamic_operand", fmt::format("operand {} must be constant", input), node);
+  return constant->to_i64();
+}
+
+const Node* Lowering::only_reader(const Value* value) const {
+  if (value->uses.size() != 1) return nullptr;
+  if (std::find(results_.begin(), results_.end(), value) != results_.end()) return nullptr;
+  if (value->producer == &group_) return nullptr;
+  return value->uses[0].node;
+}
+
+void Lowering::open(Anchor anchor, const std::vector<Dim>& domain, std::vector<Dim> reduce) {
+  Stage stage;
+  stage.anchor = anchor;
+  stage.domain = domain;
+  stage.reduce = std::move(reduce);
+  pulled_.clear();
+  region_.stages.push_back(std::move(stage));
+  open_ = true;
+}
+
+std::vector<Dim> Lowering::extents() const {
+  std::vector<Dim> all = region_.stages.back().domain;
+  const std::vector<Dim>& reduce = region_.stages.back().reduce;
+  all.insert(all.end(), reduce.begin(), reduce.end());
+  return all;
+}
+
+Expr Lowering::reduce(ReduceKind kind, Expr value) {
+  const DType dtype = value.dtype();
+  stage().reductions.push_back({kind, std::move(value)});
+  return Expr::result(static_cast<int>(stage().reductions.size()) - 1, dtype);
+}
+
+void Lowering::define(const Value* value, Expr expr) {
+  Def& def = def_of(value);
+  def.kind = Def::forward;
+  def.index = static_cast<int>(region_.stages.size()) - 1;
+  def.expr = std::move(expr);
+  def.map = IndexMap::identity(stage().domain.size());
+  def.type = value->type;
+}
+
+int Lowering::add_param(ParamRole role, const TensorType& type, LoweredOperand operand) {
+  region_.params.push_back({role, type});
+  operands_.push_back(std::move(operand));
+  return static_cast<int>(region_.params.size()) - 1;
+}
+
+/// A constant of the outer graph keeps its value as the operand; a body's own constant has only bytes.
+int Lowering::param_of(Def& def) {
+  if (def.index >= 0) return def.index;
+  LoweredOperand operand;
+  const bool outside =
+      std::find(group_.inputs.begin(), group_.inputs.end(), def.outer) != group_.inputs.end();
+  if (outside) operand.value = def.outer;
+  if (def.constant != nullptr) operand.constant = *def.constant;
+  const ParamRole role = def.constant != nullptr ? ParamRole::constant : ParamRole::input;
+  def.index = add_param(role, def.type, std::move(operand));
+  return def.index;
+}
+
+Expr Lowering::add_read(Read read, DType dtype) {
+  auto& reads = stage().reads;
+  auto it = std::find(reads.begin(), reads.end(), read);
+  const int index = static_cast<int>(it - reads.begin());
+  if (it == reads.end()) reads.push_back(std::move(read));
+  return Expr::read(index, dtype);
+}
+
+Expr Lowering::pull_made(const TensorType& type, std::function<Tensor()> make, const IndexMap& map) {
+  const int param = add_param(ParamRole::constant, type, {nullptr, {}, std::move(make)});
+  return add_read({-1, param, map}, type.dtype);
+}
+
+Expr Lowering::pull(const Value* value, const IndexMap& map) {
+  value = resolve(value);
+  for (const Pulled& p : pulled_)
+    if (p.value == value && p.map == map) return p.expr;
+  Def& def = def_of(value);
+  Expr expr = pull_new(value, def, map);
+  pulled_.push_back({value, map, expr});
+  return expr;
+}
+
+Expr Lowering::pull_new(const Value* value, Def& def, const IndexMap& map) {
+  if (def.kind == Def::forward) return pull_forward(value, def, map);
+  if (def.kind == Def::lazy) {
+    const LowerRule* rule = find_rule(def.node->op->name);
+    if (rule != nullptr && rule->pull != nullptr) return rule->pull(*this, *def.node, def.result, map);
+    return pull_elementwise(*def.node, map, def.type.shape);
+  }
+  if (stage().anchor != Anchor::map && has_dynamic(map))
+    decline("dynamic_index", "a computed index can only be read by a stage without reductions", group_);
+  return add_read({-1, param_of(def), map}, def.type.dtype);
+}
+
+/// Inside its own stage a forward value is its expression; a later stage reads it as a tile-local output.
+Expr Lowering::pull_forward(const Value* value, Def& def, const IndexMap& map) {
+  const int current = static_cast<int>(region_.stages.size()) - 1;
+  if (def.index == current) {
+    if (def.map == map) return def.expr;
+    decline("stage_conflict", fmt::format("'{}' is read at two places of one loop nest", value->name), group_);
+  }
+  Stage& from = region_.stages[def.index];
+  const Shape domain(from.domain);
+  if (!(def.map == IndexMap::identity(domain.rank())) || !(def.type.shape == domain))
+    decline("stage_edge", "a value between stages must be read as its stage made it", group_, {value->name});
+  StageOutput local{-1, def.expr, def.map, domain, def.type.dtype};
+  auto it = std::find(from.outputs.begin(), from.outputs.end(), local);
+  const int index = static_cast<int>(it - from.outputs.begin());
+  if (it == from.outputs.end()) from.outputs.push_back(std::move(local));
+  if (stage().anchor != Anchor::map && has_dynamic(map))
+    decline("dynamic_index", "a computed index can only be read by a stage without reductions", group_);
+  return add_read({def.index, index, map}, def.type.dtype);
+}
+
+namespace {
+
+Expr scalar_value(const Tensor& constant) {
+  const DType dtype = constant.dtype();
+  return is_float(dtype) ? Expr::constant(dtype, constant.real(0)) : Expr::integer(dtype, constant.integer(0));
+}
+
+}  // namespace
+
+Expr Lowering::pull_elementwise(const Node& node, const IndexMap& map, const Shape& shape) {
+  std::vector<Expr> operands;
+  for (const Value* input : node.inputs) {
+    if (input == nullptr) {
+      operands.emplace_back();
+      continue;
+    }
+    if (const Tensor* constant = constant_of(input); constant != nullptr && constant->elements() == 1) {
+      operands.push_back(scalar_value(*constant));
+      continue;
+    }
+    operands.push_back(pull(input, compose(IndexMap::broadcast(input->type.shape, shape), map, extents())));
+  }
+  Expr value = node.op->law(node.attrs(), operands);
+  const DType dtype = node.output()->type.dtype;
+  return value.dtype() == dtype && !value.weak() ? value : Expr::make_cast(value, dtype);
+}
+
+/// True when a read's coordinates are the ones asked for and its tensor has the value's shape: then the
+/// read is inside exactly when the value is.
+Expr Lowering::pull_guarded(const Value* value, const IndexMap& map, const Expr& fill, const Node& reader) {
+  const Expr inside = pull(value, map);
+  int guard = -1;
+  inside.visit([&](const Expr& e) {
+    if (e.op() != ExprOp::read || guard >= 0) return;
+    const Read& read = stage().reads[e.index()];
+    const Shape& shape =
+        read.stage < 0 ? region_.params[read.index].type.shape : region_.stages[read.stage].outputs[read.index].shape;
+    if (read.map == map && shape == value->type.shape) guard = e.index();
+  });
+  if (guard < 0 && inside.is_constant())
+    decline("padded_constant", "a constant cannot be padded inside a kernel", reader);
+  if (guard < 0)
+    decline("padded_prologue", "the padded operand moves elements, so its bounds are not those of a read", reader);
+  return select(Expr::in_bounds(guard), inside, fill);
+}
+
+bool Lowering::reads_open_stage(const Node& node) const {
+  if (!open_) return false;
+  const int current = static_cast<int>(region_.stages.size()) - 1;
+  for (const Value* input : node.inputs) {
+    if (input == nullptr) continue;
+    auto it = defs_.find(resolve(input));
+    if (it != defs_.end() && it->second.kind == Def::forward && it->second.index == current) return true;
+  }
+  return false;
+}
+
+/// Epilogue: applies an elementwise operator to the open stage's result, at the same coordinates.
+bool Lowering::push_elementwise(const Node& node) {
+  if (!reads_open_stage(node)) return false;
+  const int current = static_cast<int>(region_.stages.size()) - 1;
+  const Shape& shape = node.output()->type.shape;
+  for (const Value* input : node.inputs) {
+    if (input == nullptr) continue;
+    const Def def = def_of(input);
+    if (def.kind != Def::forward || def.index != current || !(input->type.shape == shape)) continue;
+    try {
+      const LowerRule* rule = find_rule(node.op->name);
+      Expr value = rule != nullptr && rule->pull != nullptr ? rule->pull(*this, node, 0, def.map)
+                                                            : pull_elementwise(node, def.map, shape);
+      define(node.output(), std::move(value));
+      def_of(node.output()).map = def.map;
+      return true;
+    } catch (const DeclineSignal&) {
+      return false;  // becomes lazy: a later stage reads the tile-local result
+    }
+  }
+  return false;
+}
+
+/// Epilogue that moves elements: the stage stores its result elsewhere.
+bool Lowering::push_movement(const Node& node, const LowerRule& rule) {
+  if (!reads_open_stage(node) || rule.push == nullptr || node.outputs.size() != 1) return false;
+  const Def def = def_of(node.input(0));
+  const int current = static_cast<int>(region_.stages.size()) - 1;
+  if (def.kind != Def::forward || def.index != current) return false;
+  const std::optional<IndexMap> moved = rule.push(*this, node);
+  if (!moved) return false;
+  IndexMap map = compose(*moved, def.map, stage().domain);
+  if (has_dynamic(map)) return false;
+  define(node.output(), def.expr);
+  def_of(node.output()).map = std::move(map);
+  return true;
+}
+
+void Lowering::lower_node(const Node& node) {
+  if (std::find(done_.begin(), done_.end(), &node) != done_.end()) return;
+  if (node.body != nullptr) {
+    const Graph& body = *node.body;
+    for (size_t i = 0; i < body.inputs().size(); ++i) bind_alias(body.inputs()[i], resolve(node.inputs[i]));
+    walk(body);
+    for (size_t i = 0; i < body.outputs().size(); ++i) bind_alias(node.outputs[i], resolve(body.outputs()[i]));
+    return;
+  }
+  const LowerRule* rule = find_rule(node.op->name);
+  if (rule != nullptr && rule->anchor != nullptr) return rule->anchor(*this, node);
+  if (rule == nullptr && !node.op->law)
+    decline("no_lowering", fmt::format("no kernel can be generated for operator '{}'", node.op->name), node);
+  if (rule == nullptr && node.outputs.size() > 1)
+    decline("extra_result", "only the first result can be computed by a kernel", node);
+  if (rule != nullptr && rule->push != nullptr && push_movement(node, *rule)) return;
+  if ((rule == nullptr || rule->pointwise) && push_elementwise(node)) return;
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    Def def;
+    def.kind = Def::lazy;
+    def.node = &node;
+    def.result = i;
+    def.type = node.outputs[i]->type;
+    defs_[node.outputs[i]] = std::move(def);
+  }
+}
+
+void Lowering::walk(const Graph& body) {
+  results_.insert(results_.end(), body.outputs().begin(), body.outputs().end());
+  for (const Node* node : body.nodes()) lower_node(*node);
+}
+
+/// Results that are no stage's own get a map stage; every result gets an output parameter, in order.
+void Lowering::store_results() {
+  for (size_t i = 0; i < group_.outputs.size(); ++i) {
+    const Value* outer = group_.outputs[i];
+    if (outer->uses.empty() && outer->type.dtype == DType::unknown) continue;
+    const Value* value = resolve(group_.body ? group_.body->outputs()[i] : outer);
+    const int param = add_param(ParamRole::output, value->type, {outer, {}, {}});
+    const Shape& shape = value->type.shape;
+    if (!shape.ranked) decline("unknown_shape", "the result's shape is not known", group_);
+    Def* def = &def_of(value);
+    if (def->kind != Def::forward) {
+      const bool joins = open_ && stage().anchor == Anchor::map && Shape(stage().domain) == shape;
+      if (!joins) open(Anchor::map, shape.dims, {});
+      Expr expr = pull(value, IndexMap::identity(shape.rank()));
+      stage().outputs.push_back({param, std::move(expr), IndexMap::identity(shape.rank()), shape, value->type.dtype});
+      continue;
+    }
+    region_.stages[def->index].outputs.push_back({param, def->expr, def->map, shape, value->type.dtype});
+  }
+}
+
+LoweredGroup Lowering::run() {
+  lower_node(group_);
+  store_results();
+  LoweredGroup lowered{std::move(region_), std::move(operands_)};
+  prune(lowered);
+  verify(lowered.region);
+  return lowered;
+}
+
+std::variant<LoweredGroup, Decline> lower_group(const Node& node) {
+  try {
+    return Lowering(node).run();
+  } catch (const DeclineSignal& signal) {
+    return signal.decline;
+  }
+}
+
+}  // namespace opfuse

@@ -1,0 +1,217 @@
+// Movement of elements as index maps: each rule gives the operand's coordinates at the result's, composed
+// with the coordinates the reader asks for. Reshapes and transposes can also move a stage's store.
+#include <algorithm>
+
+#include "expr/domain.hpp"
+#include "ops/concat.hpp"
+#include "ops/pad.hpp"
+#include "ops/slice.hpp"
+#include "ops/space_depth.hpp"
+#include "ops/split.hpp"
+#include "region/lowering.hpp"
+
+namespace opfuse {
+namespace {
+
+const Shape& shape_in(const Node& node) { return node.input(0)->type.shape; }
+const Shape& shape_out(const Node& node, size_t result = 0) { return node.outputs[result]->type.shape; }
+size_t wrapped(int64_t axis, size_t rank) { return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis); }
+
+Expr zero_of(DType dtype) { return is_float(dtype) ? Expr::constant(dtype, 0) : Expr::integer(dtype, 0); }
+
+Expr pull_through(Lowering& lowering, const Node& node, const IndexMap& inner, const IndexMap& map) {
+  return lowering.pull(node.input(0), compose(inner, map, lowering.extents()));
+}
+
+// ---- reshape, flatten, squeeze, unsqueeze, identity: the same elements in the same order
+Expr pull_reshape(Lowering& lowering, const Node& node, size_t result, const IndexMap& map) {
+  if (result != 0) decline("extra_result", "only the first result can be computed by a kernel", node);
+  return pull_through(lowering, node, reshape_map(shape_out(node), shape_in(node)), map);
+}
+std::optional<IndexMap> push_reshape(Lowering&, const Node& node) {
+  return reshape_map(shape_in(node), shape_out(node));
+}
+
+// ---- transpose: result dimension i is operand dimension perm[i]
+std::vector<size_t> permutation(const Node& node) {
+  const std::vector<int64_t> given = AttrView(node).integers("perm");
+  const size_t rank = shape_in(node).rank();
+  std::vector<size_t> perm;
+  for (size_t i = 0; i < rank; ++i) perm.push_back(given.empty() ? rank - 1 - i : wrapped(given[i], rank));
+  return perm;
+}
+Expr pull_transpose(Lowering& lowering, const Node& node, size_t, const IndexMap& map) {
+  IndexMap inner = map;
+  const std::vector<size_t> perm = permutation(node);
+  for (size_t i = 0; i < perm.size(); ++i) inner.dims[perm[i]] = map.dims[i];
+  return lowering.pull(node.input(0), inner);
+}
+std::optional<IndexMap> push_transpose(Lowering&, const Node& node) {
+  IndexMap map;
+  for (size_t axis : permutation(node)) map.dims.push_back(IndexExpr{{{1, static_cast<int>(axis)}}, 0, {}});
+  return map;
+}
+
+Expr pull_expand(Lowering& lowering, const Node& node, size_t, const IndexMap& map) {
+  return pull_through(lowering, node, IndexMap::broadcast(shape_in(node), shape_out(node)), map);
+}
+
+// ---- slice, split: start + step * i
+Dim slice_start(const Node& node, const Dim& size, int64_t start, int64_t end, int64_t step) {
+  if (size.is_constant()) return Dim(slice_axis(start, end, step, size.value()).start);
+  if (step > 0) return start >= 0 ? Dim(start) : max(size + Dim(start), Dim(0));
+  if (start == -1 || start > (int64_t{1} << 30)) return size - Dim(1);
+  decline("symbolic_slice", "a backward slice of a symbolic dimension from a fixed position", node);
+}
+Expr pull_slice(Lowering& lowering, const Node& node, size_t, const IndexMap& map) {
+  const Slice::Attrs& attrs = node.as<Slice>();
+  const bool operands = node.input(1) != nullptr;
+  const auto starts = operands ? lowering.integers_of(node, 1) : attrs.starts;
+  const auto ends = operands ? lowering.integers_of(node, 2) : attrs.ends;
+  const auto axes = node.input(3) != nullptr ? lowering.integers_of(node, 3) : attrs.axes;
+  const auto steps = node.input(4) != nullptr ? lowering.integers_of(node, 4) : std::vector<int64_t>{};
+  const Shape& x = shape_in(node);
+  IndexMap inner = IndexMap::identity(x.rank());
+  for (size_t i = 0; i < starts.size(); ++i) {
+    const size_t axis = axes.empty() ? i : wrapped(axes[i], x.rank());
+    const int64_t step = steps.empty() ? 1 : steps[i];
+    inner.dims[axis].terms[0].coef = step;
+    inner.dims[axis].offset = slice_start(node, x[axis], starts[i], ends[i], step);
+  }
+  return pull_through(lowering, node, inner, map);
+}
+Expr pull_split(Lowering& lowering, const Node& node, size_t result, const IndexMap& map) {
+  const size_t axis = wrapped(node.as<Split>().axis, shape_in(node).rank());
+  IndexMap inner = IndexMap::identity(shape_in(node).rank());
+  for (size_t i = 0; i < result; ++i)
+    inner.dims[axis].offset = inner.dims[axis].offset + node.outputs[i]->type.shape[axis];
+  return pull_through(lowering, node, inner, map);
+}
+
+// ---- concat: the first operand whose coordinates are inside
+Expr pull_concat(Lowering& lowering, const Node& node, size_t, const IndexMap& map) {
+  const size_t axis = wrapped(node.as<Concat>().axis, shape_out(node).rank());
+  Dim offset = 0;
+  std::vector<IndexMap> maps;
+  for (const Value* input : node.inputs) {
+    IndexMap inner = IndexMap::identity(shape_out(node).rank());
+    inner.dims[axis].offset = Dim(0) - offset;
+    maps.push_back(compose(inner, map, lowering.extents()));
+    offset = offset + input->type.shape[axis];
+  }
+  Expr value = zero_of(node.output()->type.dtype);
+  for (size_t i = node.inputs.size(); i-- > 0;)
+    value = node.inputs.size() == 1 ? lowering.pull(node.inputs[i], maps[i])
+                                    : lowering.pull_guarded(node.inputs[i], maps[i], value, node);
+  return value;
+}
+
+// ---- pad
+/// The coordinate moved back inside by the mode's law.
+Expr padded_coordinate(PadMode mode, const Expr& at, const Dim& size) {
+  const Expr zero = dim_value(0), last = dim_value(size - Dim(1)), extent = dim_value(size);
+  if (mode == PadMode::edge) return minimum(maximum(at, zero), last);
+  if (mode == PadMode::wrap) return mod(mod(at, extent) + extent, extent);
+  // Reflection has period 2 (size - 1); folded twice it stays inside for any amount of padding.
+  const Expr period = dim_value(max((size - Dim(1)) * Dim(2), Dim(1)));
+  const Expr phase = mod(mod(at, period) + period, period);
+  return minimum(phase, period - phase);
+}
+Expr pull_pad(Lowering& lowering, const Node& node, size_t, const IndexMap& map) {
+  const Pad::Attrs& attrs = node.as<Pad>();
+  const Shape& x = shape_in(node);
+  const auto pads = node.input(1) != nullptr ? lowering.integers_of(node, 1) : attrs.pads;
+  const auto axes = node.input(3) != nullptr ? lowering.integers_of(node, 3) : std::vector<int64_t>{};
+  const size_t count = axes.empty() ? x.rank() : axes.size();
+  IndexMap inner = IndexMap::identity(x.rank());
+  bool outside = false;
+  for (size_t i = 0; i < count; ++i) {
+    const size_t axis = axes.empty() ? i : wrapped(axes[i], x.rank());
+    inner.dims[axis].offset = Dim(-pads[i]);
+    if (pads[i] <= 0 && pads[i + count] <= 0) continue;
+    outside = true;
+    if (attrs.mode != PadMode::constant)
+      inner.dims[axis].dynamic = padded_coordinate(attrs.mode, index_value(inner.dims[axis]), x[axis]);
+  }
+  const IndexMap at = compose(inner, map, lowering.extents());
+  if (attrs.mode != PadMode::constant || !outside) return lowering.pull(node.input(0), at);
+  const DType dtype = node.output()->type.dtype;
+  Expr fill = is_float(dtype) ? Expr::constant(dtype, attrs.value)
+                              : Expr::integer(dtype, static_cast<int64_t>(attrs.value));
+  if (const Value* value = node.input(2); value != nullptr) {
+    const Tensor* constant = lowering.constant_of(value);
+    if (constant == nullptr) {
+      IndexMap first;
+      first.dims.resize(value->type.shape.rank());
+      fill = lowering.pull(value, first);
+    } else {
+      fill = is_float(dtype) ? Expr::constant(dtype, constant->real(0)) : Expr::integer(dtype, constant->integer(0));
+    }
+  }
+  return lowering.pull_guarded(node.input(0), at, fill, node);
+}
+
+Expr pull_tile(Lowering& lowering, const Node& node, size_t, const IndexMap& map) {
+  const Shape &x = shape_in(node), &y = shape_out(node);
+  IndexMap inner;
+  for (size_t i = 0; i < x.rank(); ++i) {
+    IndexExpr dim;
+    if (!(x[i] == Dim(1))) dim.terms.push_back({1, static_cast<int>(i), 1, x[i] == y[i] ? Dim(0) : x[i]});
+    inner.dims.push_back(std::move(dim));
+  }
+  return pull_through(lowering, node, inner, map);
+}
+
+// ---- depth_to_space, space_to_depth: channel = (block row, block column, c) or (c, block row, block column)
+Expr pull_depth_to_space(Lowering& lowering, const Node& node, size_t, const IndexMap& map) {
+  const DepthToSpace::Attrs& attrs = node.as<DepthToSpace>();
+  const Dim b = attrs.blocksize, channels = shape_out(node)[1];
+  const bool dcr = attrs.mode == DepthToSpaceMode::DCR;
+  IndexMap inner = IndexMap::identity(4);
+  inner.dims[1].terms = {{dcr ? b * channels : b, 2, 1, b}, {dcr ? channels : Dim(1), 3, 1, b}, {dcr ? Dim(1) : b * b, 1}};
+  inner.dims[2].terms = {{1, 2, b}};
+  inner.dims[3].terms = {{1, 3, b}};
+  return pull_through(lowering, node, inner, map);
+}
+Expr pull_space_to_depth(Lowering& lowering, const Node& node, size_t, const IndexMap& map) {
+  const Dim b = node.as<SpaceToDepth>().blocksize, channels = shape_in(node)[1];
+  IndexMap inner = IndexMap::identity(4);
+  inner.dims[1].terms = {{1, 1, 1, channels}};
+  inner.dims[2].terms = {{b, 2}, {1, 1, channels * b}};
+  inner.dims[3].terms = {{b, 3}, {1, 1, channels, b}};
+  return pull_through(lowering, node, inner, map);
+}
+
+// ---- trilu: keeps j - i >= k (upper) or <= k (lower)
+Expr pull_trilu(Lowering& lowering, const Node& node, size_t, const IndexMap& map) {
+  const int64_t k = node.input(1) != nullptr ? lowering.integers_of(node, 1).at(0) : 0;
+  const size_t rank = shape_in(node).rank();
+  const Expr difference = index_value(map.dims[rank - 1]) - index_value(map.dims[rank - 2]);
+  const Expr kept = AttrView(node).flag("upper", true) ? greater_equal(difference, dim_value(Dim(k)))
+                                                       : less_equal(difference, dim_value(Dim(k)));
+  const Expr x = lowering.pull(node.input(0), map);
+  return select(kept, x, zero_of(x.dtype()));
+}
+
+constexpr LowerRule kRules[] = {{.op = "reshape", .pull = pull_reshape, .push = push_reshape},
+                                {.op = "flatten", .pull = pull_reshape, .push = push_reshape},
+                                {.op = "squeeze", .pull = pull_reshape, .push = push_reshape},
+                                {.op = "unsqueeze", .pull = pull_reshape, .push = push_reshape},
+                                {.op = "identity", .pull = pull_reshape, .push = push_reshape},
+                                {.op = "dropout", .pull = pull_reshape, .push = push_reshape},
+                                {.op = "transpose", .pull = pull_transpose, .push = push_transpose},
+                                {.op = "expand", .pull = pull_expand},
+                                {.op = "slice", .pull = pull_slice},
+                                {.op = "split", .pull = pull_split},
+                                {.op = "concat", .pull = pull_concat},
+                                {.op = "pad", .pull = pull_pad},
+                                {.op = "tile", .pull = pull_tile},
+                                {.op = "depth_to_space", .pull = pull_depth_to_space},
+                                {.op = "space_to_depth", .pull = pull_space_to_depth},
+                                {.op = "trilu", .pull = pull_trilu, .pointwise = true}};
+
+}  // namespace
+
+std::span<const LowerRule> move_rules() { return kRules; }
+
+}  // namespace opfuse

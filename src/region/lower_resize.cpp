@@ -1,0 +1,137 @@
+// Resize, nearest and linear. Where an axis's source position is a multiple or a quotient of the result's
+// coordinate (nearest by whole factors) it is an index term; otherwise it is a table made while lowering,
+// read at the coordinate. Linear: two positions and a weight per axis, 2^axes reads.
+#include <algorithm>
+#include <cmath>
+
+#include "expr/domain.hpp"
+#include "ops/resize.hpp"
+#include "region/lowering.hpp"
+
+namespace opfuse {
+namespace {
+
+class ResizeLowering {
+ public:
+  ResizeLowering(Lowering& lowering, const Node& node, const IndexMap& map)
+      : lowering_(lowering), node_(node), attrs_(node.as<Resize>()), map_(map), dtype_(node.output()->type.dtype) {
+    const Shape& x = node.input(0)->type.shape;
+    if (!x.is_static() || !node.output()->type.shape.is_static())
+      decline("symbolic_resize", "the tables of a resize need fixed dimensions", node);
+    if (attrs_.mode == ResizeMode::cubic) decline("cubic_resize", "cubic interpolation has no kernel", node);
+    if (attrs_.antialias) decline("antialias", "antialiased resizing has no kernel", node);
+    for (size_t i = 1; i < node.inputs.size(); ++i)
+      if (node.input(i) != nullptr && lowering.constant_of(node.input(i)) == nullptr)
+        decline("dynamic_operand", "the sizes of a resize must be constant", node);
+    axes_ = resize_axes(attrs_, x.sizes(), lowering.constant_of(node.input(1)), lowering.constant_of(node.input(2)),
+                        lowering.constant_of(node.input(3)));
+  }
+
+  Expr run() {
+    const Expr value = attrs_.mode == ResizeMode::nearest ? nearest() : linear(0, {});
+    if (attrs_.coordinate_transformation_mode != CoordinateMode::tf_crop_and_resize) return value;
+    Expr inside;
+    for (size_t axis = 0; axis < axes_.size(); ++axis) {
+      std::vector<double> table;
+      for (int64_t o = 0; o < axes_[axis].out; ++o) {
+        const double x = coordinate(axis, o);
+        table.push_back(x >= 0 && x <= static_cast<double>(axes_[axis].in - 1) ? 1 : 0);
+      }
+      if (std::all_of(table.begin(), table.end(), [](double t) { return t == 1; })) continue;
+      const Expr here = not_equal(table_read(axis, table, DType::i64), dim_value(0));
+      inside = inside ? logical_and(inside, here) : here;
+    }
+    return inside ? select(inside, value, Expr::constant(dtype_, attrs_.extrapolation_value)) : value;
+  }
+
+ private:
+  Lowering& lowering_;
+  const Node& node_;
+  const Resize::Attrs& attrs_;
+  const IndexMap& map_;
+  DType dtype_;
+  std::vector<ResizeAxis> axes_;
+
+  double coordinate(size_t axis, int64_t o) const {
+    return resize_coordinate(attrs_.coordinate_transformation_mode, axes_[axis], o);
+  }
+  bool unchanged(size_t axis) const {
+    const ResizeAxis& a = axes_[axis];
+    for (int64_t o = 0; o < a.out; ++o)
+      if (a.in != a.out || coordinate(axis, o) != static_cast<double>(o)) return false;
+    return true;
+  }
+
+  Expr table_read(size_t axis, const std::vector<double>& table, DType dtype) {
+    const TensorType type{dtype, Shape{Dim(static_cast<int64_t>(table.size()))}};
+    const auto size = static_cast<int64_t>(table.size());
+    return lowering_.pull_made(type, [table, dtype, size] { return Tensor::of<double>(dtype, {size}, table); },
+                               {{map_.dims[axis]}});
+  }
+
+  IndexExpr positions(size_t axis, const std::vector<double>& table) {
+    const auto size = static_cast<int64_t>(table.size());
+    for (int64_t factor = 1; factor <= 16; ++factor) {
+      bool quotient = true, multiple = true;
+      for (int64_t o = 0; o < size; ++o) {
+        quotient &= table[static_cast<size_t>(o)] == static_cast<double>(o / factor);
+        multiple &= table[static_cast<size_t>(o)] == static_cast<double>(o * factor) + table[0];
+      }
+      IndexExpr inner;
+      inner.terms.push_back({1, static_cast<int>(axis)});
+      if (quotient) inner.terms[0].div = factor;
+      if (multiple && !quotient) inner.terms[0].coef = factor, inner.offset = Dim(static_cast<int64_t>(table[0]));
+      if (quotient || multiple) return compose({{inner}}, map_, lowering_.extents()).dims[0];
+    }
+    IndexExpr result;
+    result.dynamic = table_read(axis, table, DType::i64);
+    return result;
+  }
+
+  Expr nearest() {
+    IndexMap at;
+    for (size_t axis = 0; axis < axes_.size(); ++axis) {
+      std::vector<double> table;
+      for (int64_t o = 0; o < axes_[axis].out; ++o)
+        table.push_back(static_cast<double>(std::clamp<int64_t>(
+            resize_nearest(attrs_.nearest_mode, coordinate(axis, o)), 0, axes_[axis].in - 1)));
+      at.dims.push_back(unchanged(axis) ? map_.dims[axis] : positions(axis, table));
+    }
+    return lowering_.pull(node_.input(0), at);
+  }
+
+  /// (1 - w) * value(low) + w * value(high) along `axis`, recursively over the axes after it.
+  Expr linear(size_t axis, IndexMap at) {
+    if (axis == axes_.size()) return lowering_.pull(node_.input(0), at);
+    if (unchanged(axis)) {
+      at.dims.push_back(map_.dims[axis]);
+      return linear(axis + 1, std::move(at));
+    }
+    std::vector<double> low, high, weight;
+    const auto last = static_cast<double>(axes_[axis].in - 1);
+    for (int64_t o = 0; o < axes_[axis].out; ++o) {
+      const double x = std::clamp(coordinate(axis, o), 0.0, last);
+      low.push_back(std::min(std::floor(x), last));
+      high.push_back(std::min(low.back() + 1, last));
+      weight.push_back(x - low.back());
+    }
+    IndexMap at_low = at, at_high = at;
+    at_low.dims.push_back(positions(axis, low));
+    at_high.dims.push_back(positions(axis, high));
+    const Expr w = table_read(axis, weight, dtype_);
+    const Expr a = linear(axis + 1, std::move(at_low)), b = linear(axis + 1, std::move(at_high));
+    return a * (Expr(1.0) - w) + b * w;
+  }
+};
+
+Expr pull_resize(Lowering& lowering, const Node& node, size_t, const IndexMap& map) {
+  return ResizeLowering(lowering, node, map).run();
+}
+
+constexpr LowerRule kRules[] = {{.op = "resize", .pull = pull_resize}};
+
+}  // namespace
+
+std::span<const LowerRule> resize_rules() { return kRules; }
+
+}  // namespace opfuse

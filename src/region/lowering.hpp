@@ -1,0 +1,146 @@
+// The machinery that the lower_<family>.cpp files share. A group's nodes are walked in order; each value
+// of the group is, while lowering,
+//   param    an operand of the group, read through an index map
+//   lazy     the result of an elementwise operator or of a movement of elements: no code of its own,
+//            its expression is built at whatever coordinates a reader asks for (prologues)
+//   forward  the result of a stage: an expression over that stage's domain, with the map that takes the
+//            domain to the value's coordinates (epilogues extend it in place)
+// A stage that reads another stage's forward value makes it a tile-local output.
+#pragma once
+
+#include <map>
+#include <span>
+
+#include "region/index_map.hpp"
+#include "region/lower.hpp"
+
+namespace opfuse {
+
+class Lowering;
+
+/// How one operator is lowered; a row of a family's table. Elementwise operators need no row.
+struct LowerRule {
+  std::string_view op;
+  /// Opens a stage and defines the node's results in it (anchors).
+  void (*anchor)(Lowering&, const Node&) = nullptr;
+  /// The value of result `result` at coordinates map(axes of the open stage).
+  Expr (*pull)(Lowering&, const Node&, size_t result, const IndexMap& map) = nullptr;
+  /// Coordinates of the result as a function of the coordinates of operand 0, when the movement can be
+  /// applied to the store of a stage's result instead.
+  std::optional<IndexMap> (*push)(Lowering&, const Node&) = nullptr;
+  /// `pull` reads operand 0 at the result's own coordinates, so it may extend a stage's result in place.
+  bool pointwise = false;
+};
+
+std::span<const LowerRule> conv_rules();
+std::span<const LowerRule> gemm_rules();
+std::span<const LowerRule> pool_rules();
+std::span<const LowerRule> reduce_rules();
+std::span<const LowerRule> move_rules();
+std::span<const LowerRule> resize_rules();
+std::span<const LowerRule> gather_rules();
+std::span<const LowerRule> norm_rules();
+std::span<const LowerRule> statistics_rules();
+const LowerRule* find_rule(std::string_view op);
+
+/// Carries a Decline out of the depth of a lowering; lower_group returns it.
+struct DeclineSignal {
+  Decline decline;
+};
+[[noreturn]] void decline(std::string code, std::string message, const Node& node,
+                          std::vector<std::string> evidence = {});
+
+/// Removes reads and parameters that nothing uses (left by attempts that became something else).
+void prune(LoweredGroup& lowered);
+
+/// Attributes by name, absent ones by default.
+class AttrView {
+ public:
+  explicit AttrView(const Node& node) : map_(node.attr_map()) {}
+  int64_t integer(std::string_view name, int64_t fallback) const;
+  double real(std::string_view name, double fallback) const;
+  bool flag(std::string_view name, bool fallback = false) const { return integer(name, fallback) != 0; }
+  std::string text(std::string_view name, std::string fallback = {}) const;
+  std::vector<int64_t> integers(std::string_view name) const;
+  bool has(std::string_view name) const { return find(map_, name) != nullptr; }
+
+ private:
+  AttrMap map_;
+};
+
+class Lowering {
+ public:
+  explicit Lowering(const Node& group);
+  LoweredGroup run();
+
+  /// Starts a new stage; reads and definitions go there.
+  void open(Anchor anchor, const std::vector<Dim>& domain, std::vector<Dim> reduce);
+  bool is_open() const { return open_; }
+  Stage& stage() { return region_.stages.back(); }
+  std::vector<Dim> extents() const;  ///< of the open stage's axes: domain, then reduce
+
+  /// The value at coordinates map(axes), as an expression of the open stage.
+  Expr pull(const Value* value, const IndexMap& map);
+  /// The same where the coordinates are inside the value, `fill` outside.
+  Expr pull_guarded(const Value* value, const IndexMap& map, const Expr& fill, const Node& reader);
+  /// A read of a constant made while lowering; `make` is called when its bytes are wanted.
+  Expr pull_made(const TensorType& type, std::function<Tensor()> make, const IndexMap& map);
+  /// Appends a reduction; its result as an expression.
+  Expr reduce(ReduceKind kind, Expr value);
+  /// The value is `expr` at the open stage's domain.
+  void define(const Value* value, Expr expr);
+  /// The node needs no more lowering (folded into an earlier one).
+  void mark_done(const Node* node) { done_.push_back(node); }
+
+  /// The constant behind a value, or null.
+  const Tensor* constant_of(const Value* value) const;
+  /// All elements of a constant operand; declines when it is not constant.
+  std::vector<int64_t> integers_of(const Node& node, size_t input) const;
+  /// The only reader of a value inside the group when nothing else reads it, else null.
+  const Node* only_reader(const Value* value) const;
+
+ private:
+  struct Def {
+    enum Kind { param, lazy, forward, alias } kind = param;
+    int index = -1;                 ///< param: index of the region parameter (-1: none yet); forward: stage
+    const Value* outer = nullptr;   ///< param: the operand; alias: the value meant
+    const Tensor* constant = nullptr;
+    const Node* node = nullptr;     ///< lazy
+    size_t result = 0;
+    Expr expr;                      ///< forward, over the stage's domain
+    IndexMap map;                   ///< forward: domain -> coordinates of the value
+    TensorType type;
+  };
+  struct Pulled {
+    const Value* value;
+    IndexMap map;
+    Expr expr;
+  };
+
+  const Node& group_;
+  Region region_;
+  std::vector<LoweredOperand> operands_;
+  std::map<const Value*, Def> defs_;  ///< looked up, never iterated
+  std::vector<const Node*> done_;
+  std::vector<const Value*> results_;  ///< of all bodies walked
+  bool open_ = false;
+  std::vector<Pulled> pulled_;  ///< of the open stage
+
+  void walk(const Graph& body);
+  void lower_node(const Node& node);
+  void bind_alias(const Value* inner, const Value* outer);
+  const Value* resolve(const Value* value) const;
+  Def& def_of(const Value* value);
+  bool reads_open_stage(const Node& node) const;
+  bool push_elementwise(const Node& node);
+  bool push_movement(const Node& node, const LowerRule& rule);
+  Expr pull_new(const Value* value, Def& def, const IndexMap& map);
+  Expr pull_elementwise(const Node& node, const IndexMap& map, const Shape& shape);
+  Expr pull_forward(const Value* value, Def& def, const IndexMap& map);
+  Expr add_read(Read read, DType dtype);
+  int param_of(Def& def);
+  int add_param(ParamRole role, const TensorType& type, LoweredOperand operand);
+  void store_results();
+};
+
+}  // namespace opfuse
