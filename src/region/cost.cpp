@@ -23,8 +23,10 @@ bool is_arithmetic(ExprOp op) {
     case ExprOp::result:
     case ExprOp::extent:
     case ExprOp::select:
-    case ExprOp::cast: return false;
-    default: return true;
+    case ExprOp::cast:
+      return false;
+    default:
+      return true;
   }
 }
 
@@ -47,7 +49,8 @@ class StageCost {
 
   double flops() {
     double total = 0;
-    for (const Reduction& reduction : stage_.reductions) total += taps(reduction.value) * (operations(reduction.value) + 1);
+    for (const Reduction& reduction : stage_.reductions)
+      total += taps(reduction.value) * (operations(reduction.value) + 1);
     double points = 1;
     for (size_t axis = 0; axis < stage_.domain.size(); ++axis) points *= static_cast<double>(extents_[axis]);
     for (const StageOutput& output : stage_.outputs) total += points * operations(output.value);
@@ -61,7 +64,8 @@ class StageCost {
   std::vector<int64_t> extents_;
 
   const Shape& shape_of(const Read& read) const {
-    return read.stage < 0 ? region_.params[read.index].type.shape : region_.stages[read.stage].outputs[read.index].shape;
+    return read.stage < 0 ? region_.params[read.index].type.shape
+                          : region_.stages[read.stage].outputs[read.index].shape;
   }
 
   double taps(const Expr& value) {

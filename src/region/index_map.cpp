@@ -132,9 +132,8 @@ void accumulate(Expr& sum, const Expr& value) { sum = sum ? sum + value : value;
 IndexExpr as_dynamic(const IndexExpr& inner, const IndexMap& outer) {
   Expr sum;
   if (inner.dynamic) {
-    sum = inner.dynamic.map_leaves([&](const Expr& leaf) {
-      return leaf.op() == ExprOp::coord ? index_value(outer.dims[leaf.index()]) : leaf;
-    });
+    sum = inner.dynamic.map_leaves(
+        [&](const Expr& leaf) { return leaf.op() == ExprOp::coord ? index_value(outer.dims[leaf.index()]) : leaf; });
   } else {
     for (const IndexTerm& t : inner.terms)
       accumulate(sum, scaled_value(t.coef, quotient_value(index_value(outer.dims[t.axis]), t.div, t.mod)));

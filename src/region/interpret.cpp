@@ -78,20 +78,31 @@ ScalarValue identity_of(ReduceKind kind, DType dtype) {
   ScalarValue value{dtype, 0, 0};
   const double infinity = std::numeric_limits<double>::infinity();
   switch (kind) {
-    case ReduceKind::sum: break;
-    case ReduceKind::product: value.real = 1, value.integer = 1; break;
-    case ReduceKind::max: value.real = -infinity, value.integer = std::numeric_limits<int64_t>::min(); break;
-    case ReduceKind::min: value.real = infinity, value.integer = std::numeric_limits<int64_t>::max(); break;
+    case ReduceKind::sum:
+      break;
+    case ReduceKind::product:
+      value.real = 1, value.integer = 1;
+      break;
+    case ReduceKind::max:
+      value.real = -infinity, value.integer = std::numeric_limits<int64_t>::min();
+      break;
+    case ReduceKind::min:
+      value.real = infinity, value.integer = std::numeric_limits<int64_t>::max();
+      break;
   }
   return value;
 }
 
 ExprOp combiner(ReduceKind kind) {
   switch (kind) {
-    case ReduceKind::sum: return ExprOp::add;
-    case ReduceKind::product: return ExprOp::mul;
-    case ReduceKind::max: return ExprOp::max;
-    case ReduceKind::min: return ExprOp::min;
+    case ReduceKind::sum:
+      return ExprOp::add;
+    case ReduceKind::product:
+      return ExprOp::mul;
+    case ReduceKind::max:
+      return ExprOp::max;
+    case ReduceKind::min:
+      return ExprOp::min;
   }
   return ExprOp::add;
 }

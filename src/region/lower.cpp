@@ -12,9 +12,8 @@
 namespace opfuse {
 
 const LowerRule* find_rule(std::string_view op) {
-  static const std::array families = {conv_rules(), gemm_rules(),   pool_rules(),   reduce_rules(),
-                                      move_rules(), resize_rules(), gather_rules(), norm_rules(),
-                                      statistics_rules()};
+  static const std::array families = {conv_rules(),   gemm_rules(),   pool_rules(), reduce_rules(),    move_rules(),
+                                      resize_rules(), gather_rules(), norm_rules(), statistics_rules()};
   for (std::span<const LowerRule> family : families)
     for (const LowerRule& rule : family)
       if (rule.op == op) return &rule;
@@ -62,8 +61,7 @@ const Tensor* Lowering::constant_of(const Value* value) const {
 
 std::vector<int64_t> Lowering::integers_of(const Node& node, size_t input) const {
   const Tensor* constant = constant_of(node.input(input));
-  if (constant == nullptr)
-    decline("dynamic_operand", fmt::format("operand {} must be constant", input), node);
+  if (constant == nullptr) decline("dynamic_operand", fmt::format("operand {} must be constant", input), node);
   return constant->to_i64();
 }
 
@@ -116,8 +114,7 @@ int Lowering::add_param(ParamRole role, const TensorType& type, LoweredOperand o
 int Lowering::param_of(Def& def) {
   if (def.index >= 0) return def.index;
   LoweredOperand operand;
-  const bool outside =
-      std::find(group_.inputs.begin(), group_.inputs.end(), def.outer) != group_.inputs.end();
+  const bool outside = std::find(group_.inputs.begin(), group_.inputs.end(), def.outer) != group_.inputs.end();
   if (outside) operand.value = def.outer;
   if (def.constant != nullptr) operand.constant = *def.constant;
   const ParamRole role = def.constant != nullptr ? ParamRole::constant : ParamRole::input;

@@ -47,8 +47,7 @@ struct ConvLowering {
     map.dims.push_back(IndexExpr{{{1, 0}}, 0, {}});
     IndexExpr channel;
     if (depthwise) channel.terms.push_back({1, 1});
-    if (!depthwise && attrs.group > 1)
-      channel.terms.push_back({w[1], 1, floor_div(w[0], Dim(attrs.group))});
+    if (!depthwise && attrs.group > 1) channel.terms.push_back({w[1], 1, floor_div(w[0], Dim(attrs.group))});
     if (!depthwise) channel.terms.push_back({1, domain_rank});
     map.dims.push_back(std::move(channel));
     for (size_t s = 0; s < windows.size(); ++s)
@@ -78,8 +77,8 @@ struct ConvLowering {
     const Tensor* before = lowering.constant_of(node.input(2));
     const Tensor given = before != nullptr ? *before : Tensor();
     const DType dtype = node.output()->type.dtype;
-    return lowering.pull_made({dtype, Shape{w[0]}}, [given, affine, dtype] { return folded_bias(given, affine, dtype); },
-                              channel_map());
+    return lowering.pull_made(
+        {dtype, Shape{w[0]}}, [given, affine, dtype] { return folded_bias(given, affine, dtype); }, channel_map());
   }
 };
 

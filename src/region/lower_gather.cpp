@@ -8,7 +8,9 @@
 namespace opfuse {
 namespace {
 
-size_t wrapped(int64_t axis, size_t rank) { return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis); }
+size_t wrapped(int64_t axis, size_t rank) {
+  return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
+}
 
 IndexExpr clamped(const Expr& index, const Dim& size) {
   const Expr at = index.dtype() == DType::i64 ? index : cast(index, DType::i64);
@@ -24,7 +26,9 @@ IndexMap part(const IndexMap& map, size_t first, size_t count) {
   return result;
 }
 
-void append(IndexMap& map, const IndexMap& more) { map.dims.insert(map.dims.end(), more.dims.begin(), more.dims.end()); }
+void append(IndexMap& map, const IndexMap& more) {
+  map.dims.insert(map.dims.end(), more.dims.begin(), more.dims.end());
+}
 
 /// A constant index of one element is a slice.
 Expr pull_gather(Lowering& lowering, const Node& node, size_t, const IndexMap& map) {

@@ -15,7 +15,9 @@ namespace {
 
 const Shape& shape_in(const Node& node) { return node.input(0)->type.shape; }
 const Shape& shape_out(const Node& node, size_t result = 0) { return node.outputs[result]->type.shape; }
-size_t wrapped(int64_t axis, size_t rank) { return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis); }
+size_t wrapped(int64_t axis, size_t rank) {
+  return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
+}
 
 Expr zero_of(DType dtype) { return is_float(dtype) ? Expr::constant(dtype, 0) : Expr::integer(dtype, 0); }
 
@@ -136,8 +138,8 @@ Expr pull_pad(Lowering& lowering, const Node& node, size_t, const IndexMap& map)
   const IndexMap at = compose(inner, map, lowering.extents());
   if (attrs.mode != PadMode::constant || !outside) return lowering.pull(node.input(0), at);
   const DType dtype = node.output()->type.dtype;
-  Expr fill = is_float(dtype) ? Expr::constant(dtype, attrs.value)
-                              : Expr::integer(dtype, static_cast<int64_t>(attrs.value));
+  Expr fill =
+      is_float(dtype) ? Expr::constant(dtype, attrs.value) : Expr::integer(dtype, static_cast<int64_t>(attrs.value));
   if (const Value* value = node.input(2); value != nullptr) {
     const Tensor* constant = lowering.constant_of(value);
     if (constant == nullptr) {
@@ -168,7 +170,8 @@ Expr pull_depth_to_space(Lowering& lowering, const Node& node, size_t, const Ind
   const Dim b = attrs.blocksize, channels = shape_out(node)[1];
   const bool dcr = attrs.mode == DepthToSpaceMode::DCR;
   IndexMap inner = IndexMap::identity(4);
-  inner.dims[1].terms = {{dcr ? b * channels : b, 2, 1, b}, {dcr ? channels : Dim(1), 3, 1, b}, {dcr ? Dim(1) : b * b, 1}};
+  inner.dims[1].terms = {
+      {dcr ? b * channels : b, 2, 1, b}, {dcr ? channels : Dim(1), 3, 1, b}, {dcr ? Dim(1) : b * b, 1}};
   inner.dims[2].terms = {{1, 2, b}};
   inner.dims[3].terms = {{1, 3, b}};
   return pull_through(lowering, node, inner, map);

@@ -35,8 +35,7 @@ int64_t wrapped(int64_t axis, size_t rank) { return axis < 0 ? axis + static_cas
 std::vector<int64_t> axes_of(Lowering& lowering, const Node& node) {
   const AttrView attrs(node);
   const size_t rank = node.input(0)->type.shape.rank();
-  std::vector<int64_t> axes =
-      node.input(1) != nullptr ? lowering.integers_of(node, 1) : attrs.integers("axes");
+  std::vector<int64_t> axes = node.input(1) != nullptr ? lowering.integers_of(node, 1) : attrs.integers("axes");
   if (axes.empty() && !attrs.flag("noop_with_empty_axes"))
     for (size_t i = 0; i < rank; ++i) axes.push_back(static_cast<int64_t>(i));
   for (int64_t& axis : axes) axis = wrapped(axis, rank);
@@ -160,15 +159,22 @@ void lower_cum_sum(Lowering& lowering, const Node& node) {
   lowering.define(node.output(), lowering.reduce(ReduceKind::sum, select(counted, x, zero)));
 }
 
-constexpr LowerRule kRules[] = {
-    {.op = "reduce_sum", .anchor = lower_reduce},         {.op = "reduce_mean", .anchor = lower_reduce},
-    {.op = "reduce_max", .anchor = lower_reduce},         {.op = "reduce_min", .anchor = lower_reduce},
-    {.op = "reduce_prod", .anchor = lower_reduce},        {.op = "reduce_l1", .anchor = lower_reduce},
-    {.op = "reduce_l2", .anchor = lower_reduce},          {.op = "reduce_log_sum", .anchor = lower_reduce},
-    {.op = "reduce_log_sum_exp", .anchor = lower_reduce}, {.op = "reduce_sum_square", .anchor = lower_reduce},
-    {.op = "softmax", .anchor = lower_softmax},           {.op = "log_softmax", .anchor = lower_softmax},
-    {.op = "hardmax", .anchor = lower_hardmax},           {.op = "arg_max", .anchor = lower_arg},
-    {.op = "arg_min", .anchor = lower_arg},               {.op = "cum_sum", .anchor = lower_cum_sum}};
+constexpr LowerRule kRules[] = {{.op = "reduce_sum", .anchor = lower_reduce},
+                                {.op = "reduce_mean", .anchor = lower_reduce},
+                                {.op = "reduce_max", .anchor = lower_reduce},
+                                {.op = "reduce_min", .anchor = lower_reduce},
+                                {.op = "reduce_prod", .anchor = lower_reduce},
+                                {.op = "reduce_l1", .anchor = lower_reduce},
+                                {.op = "reduce_l2", .anchor = lower_reduce},
+                                {.op = "reduce_log_sum", .anchor = lower_reduce},
+                                {.op = "reduce_log_sum_exp", .anchor = lower_reduce},
+                                {.op = "reduce_sum_square", .anchor = lower_reduce},
+                                {.op = "softmax", .anchor = lower_softmax},
+                                {.op = "log_softmax", .anchor = lower_softmax},
+                                {.op = "hardmax", .anchor = lower_hardmax},
+                                {.op = "arg_max", .anchor = lower_arg},
+                                {.op = "arg_min", .anchor = lower_arg},
+                                {.op = "cum_sum", .anchor = lower_cum_sum}};
 
 }  // namespace
 

@@ -93,8 +93,8 @@ class ResizeLowering {
     for (size_t axis = 0; axis < axes_.size(); ++axis) {
       std::vector<double> table;
       for (int64_t o = 0; o < axes_[axis].out; ++o)
-        table.push_back(static_cast<double>(std::clamp<int64_t>(
-            resize_nearest(attrs_.nearest_mode, coordinate(axis, o)), 0, axes_[axis].in - 1)));
+        table.push_back(static_cast<double>(
+            std::clamp<int64_t>(resize_nearest(attrs_.nearest_mode, coordinate(axis, o)), 0, axes_[axis].in - 1)));
       at.dims.push_back(unchanged(axis) ? map_.dims[axis] : positions(axis, table));
     }
     return lowering_.pull(node_.input(0), at);

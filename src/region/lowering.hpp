@@ -102,13 +102,13 @@ class Lowering {
  private:
   struct Def {
     enum Kind { param, lazy, forward, alias } kind = param;
-    int index = -1;                 ///< param: index of the region parameter (-1: none yet); forward: stage
-    const Value* outer = nullptr;   ///< param: the operand; alias: the value meant
+    int index = -1;                ///< param: index of the region parameter (-1: none yet); forward: stage
+    const Value* outer = nullptr;  ///< param: the operand; alias: the value meant
     const Tensor* constant = nullptr;
-    const Node* node = nullptr;     ///< lazy
+    const Node* node = nullptr;  ///< lazy
     size_t result = 0;
-    Expr expr;                      ///< forward, over the stage's domain
-    IndexMap map;                   ///< forward: domain -> coordinates of the value
+    Expr expr;     ///< forward, over the stage's domain
+    IndexMap map;  ///< forward: domain -> coordinates of the value
     TensorType type;
   };
   struct Pulled {

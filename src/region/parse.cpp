@@ -68,8 +68,12 @@ struct Line {
   }
   Dim dim_of(std::string_view text) const {
     text = trim(text);
-    if (text.size() >= 2 && text.front() == '{' && text.back() == '}') text = text.substr(1, text.size() - 2);
-    return Dim::parse(text);
+    if (text.size() >= 2 && text.front() == '{' && text.back() == '}')
+      return Dim::parse(text.substr(1, text.size() - 2));
+    int64_t value = 0;
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size()) throw bad("expected a number or {expression}");
+    return Dim(value);
   }
 
   IndexTerm term_of(std::string_view text) const {

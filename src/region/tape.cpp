@@ -31,8 +31,11 @@ Tape::Tape(const Expr& expr, const SymbolValues& symbols) {
       case ExprOp::read:
       case ExprOp::in_bounds:
       case ExprOp::coord:
-      case ExprOp::result: s.index = e.index(); break;
-      default: break;
+      case ExprOp::result:
+        s.index = e.index();
+        break;
+      default:
+        break;
     }
     slot[e.node()] = static_cast<int>(steps_.size());
     steps_.push_back(std::move(s));
@@ -44,15 +47,32 @@ namespace {
 /// The result when it is one of the common real operations, computed in double.
 bool real_operation(ExprOp op, const ScalarValue* a, const ScalarValue* b, double& r) {
   switch (op) {
-    case ExprOp::add: r = a->real + b->real; return true;
-    case ExprOp::sub: r = a->real - b->real; return true;
-    case ExprOp::mul: r = a->real * b->real; return true;
-    case ExprOp::div: r = a->real / b->real; return true;
-    case ExprOp::neg: r = -a->real; return true;
-    case ExprOp::exp: r = std::exp(a->real); return true;
-    case ExprOp::erf: r = std::erf(a->real); return true;
-    case ExprOp::tanh: r = std::tanh(a->real); return true;
-    default: return false;
+    case ExprOp::add:
+      r = a->real + b->real;
+      return true;
+    case ExprOp::sub:
+      r = a->real - b->real;
+      return true;
+    case ExprOp::mul:
+      r = a->real * b->real;
+      return true;
+    case ExprOp::div:
+      r = a->real / b->real;
+      return true;
+    case ExprOp::neg:
+      r = -a->real;
+      return true;
+    case ExprOp::exp:
+      r = std::exp(a->real);
+      return true;
+    case ExprOp::erf:
+      r = std::erf(a->real);
+      return true;
+    case ExprOp::tanh:
+      r = std::tanh(a->real);
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -64,11 +84,21 @@ void Tape::step(const Step& s, size_t at, TapeLeaves& leaves, TapeSlots& slots, 
   poisoned = 0;
   switch (s.op) {
     case ExprOp::constant:
-    case ExprOp::extent: out = s.constant; return;
-    case ExprOp::read: poisoned = !leaves.load(s.index, out); return;
-    case ExprOp::in_bounds: out = {DType::boolean, 0, leaves.in_bounds(s.index)}; return;
-    case ExprOp::coord: out = {DType::i64, 0, leaves.coord(s.index)}; return;
-    case ExprOp::result: out = leaves.result(s.index); return;
+    case ExprOp::extent:
+      out = s.constant;
+      return;
+    case ExprOp::read:
+      poisoned = !leaves.load(s.index, out);
+      return;
+    case ExprOp::in_bounds:
+      out = {DType::boolean, 0, leaves.in_bounds(s.index)};
+      return;
+    case ExprOp::coord:
+      out = {DType::i64, 0, leaves.coord(s.index)};
+      return;
+    case ExprOp::result:
+      out = leaves.result(s.index);
+      return;
     case ExprOp::select: {
       const int chosen = s.args[slots.values[s.args[0]].as_integer() != 0 ? 1 : 2];
       out = slots.values[chosen];
@@ -77,7 +107,8 @@ void Tape::step(const Step& s, size_t at, TapeLeaves& leaves, TapeSlots& slots, 
       out.dtype = s.dtype;
       return;
     }
-    default: break;
+    default:
+      break;
   }
   for (int i = 0; i < s.count; ++i) poisoned |= slots.poisoned[s.args[i]];
   if (poisoned) {

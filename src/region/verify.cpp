@@ -34,8 +34,7 @@ class Verifier {
 
   template <class... Args>
   void require(bool ok, fmt::format_string<Args...> format, Args&&... args) {
-    if (!ok)
-      found_.push_back(fmt::format("stage {}: {}", stage_, fmt::format(format, std::forward<Args>(args)...)));
+    if (!ok) found_.push_back(fmt::format("stage {}: {}", stage_, fmt::format(format, std::forward<Args>(args)...)));
   }
 
   void check_stage(const Stage& stage) {
@@ -97,14 +96,17 @@ class Verifier {
     expr.visit([&](const Expr& e) {
       switch (e.op()) {
         case ExprOp::read:
-        case ExprOp::in_bounds: check_read_leaf(stage, e); break;
+        case ExprOp::in_bounds:
+          check_read_leaf(stage, e);
+          break;
         case ExprOp::coord:
           require(e.index() >= 0 && e.index() < axes, "coord({}), there are {} axes", e.index(), axes);
           break;
         case ExprOp::result:
           require(e.index() >= 0 && e.index() < static_cast<int>(results), "result({}) before it is known", e.index());
           break;
-        default: break;
+        default:
+          break;
       }
     });
   }
