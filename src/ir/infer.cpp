@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/did_you_mean.hpp"
+#include "ir/dim_values.hpp"
 #include "ir/located.hpp"
 
 namespace opfuse {
@@ -115,7 +116,10 @@ std::vector<TensorType> infer_node(const OpInfo& op, const void* attrs, const st
     all_known = all_known && (v == nullptr || known(v->type));
   }
   if (!all_known || !op.infer) return std::vector<TensorType>(outputs, unknown_type());
-  std::vector<TensorType> results = op.infer(attrs, Inference(types, constants, outputs));
+  std::vector<TensorType> results =
+      op.infer(attrs, Inference(types, constants, outputs, [&](size_t i) {
+                 return i < inputs.size() && inputs[i] != nullptr ? dim_values(*inputs[i]) : std::nullopt;
+               }));
   OPFUSE_CHECK(results.size() >= outputs, "inference of {} gives {} types for {} outputs", op.name, results.size(),
                outputs);
   results.resize(outputs);

@@ -44,14 +44,14 @@ TEST(Reshape, RefusesWhatDoesNotFit) {
 
 TEST(Reshape, KeepsSymbols) {
   const Dim n = Dim::symbol("n"), h = Dim::symbol("h");
-  auto shape = [&](const Shape& x, const Dims& target) {
+  auto text = [&](const Shape& x, const Dims& target) {
     const TensorType shape_type{DType::i64, Shape{static_cast<int64_t>(target.size())}};
-    return infer_types("reshape", {}, {{DType::f32, x}, shape_type}, {{1, target}}).shape;
+    return infer_types("reshape", {}, {{DType::f32, x}, shape_type}, {{1, target}}).shape.text();
   };
-  EXPECT_EQ(shape({n, 64, 7, 7}, {0, -1}), (Shape{n, 3136}));
-  EXPECT_EQ(shape({n, 64, h, 7}, {n, 64, -1}), (Shape{n, h * Dim(7)}));
-  EXPECT_EQ(shape({n, 12}, {-1, 3, 4}), (Shape{n, 3, 4}));
-  EXPECT_EQ(shape({n, h, 8}, {n * h, 8}), (Shape{n * h, 8}));
+  EXPECT_EQ(text({n, 64, 7, 7}, {0, -1}), (Shape{n, 3136}).text());
+  EXPECT_EQ(text({n, 64, h, 7}, {n, 64, -1}), (Shape{n, 64, h * Dim(7)}).text());
+  EXPECT_EQ(text({n, 12}, {-1, 3, 4}), (Shape{n, 3, 4}).text());
+  EXPECT_EQ(text({n, h, 8}, {n * h, 8}), (Shape{n * h, 8}).text());
 }
 
 TEST(Flatten, SplitsAtItsAxis) {
