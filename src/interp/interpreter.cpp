@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "base/fail.hpp"
+#include "ir/located.hpp"
 
 namespace opfuse {
 namespace {
@@ -137,10 +138,7 @@ std::vector<Tensor> interpret_node(const Node& node, std::span<const Tensor* con
     for (size_t i = 0; i < results.size(); ++i) check_result(node, i, results[i], options);
     return results;
   } catch (Error& error) {
-    const Source* source = node.sources.empty() ? nullptr : &node.sources.front();
-    error.node(node.name()).during("interpret");
-    if (source) error.op(fmt::format("{}, opset {}", source->op_type, source->opset));
-    throw;
+    throw located(std::move(error), *node.op, node.inputs, node.sources).node(node.name()).during("interpret");
   }
 }
 
