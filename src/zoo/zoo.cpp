@@ -1,0 +1,43 @@
+// The list of built-in models.
+#include "zoo/zoo.hpp"
+
+#include <string>
+
+#include "base/fail.hpp"
+#include "zoo/models.hpp"
+
+namespace opfuse {
+namespace {
+
+constexpr ZooModel kModels[] = {
+    {"resnet18", "ResNet-18: basic blocks, 11.7 M weights, 224 x 224", build_resnet18},
+    {"resnet34", "ResNet-34: basic blocks, 21.8 M weights, 224 x 224", build_resnet34},
+    {"resnet50", "ResNet-50: bottlenecks, 25.6 M weights, 224 x 224", build_resnet50},
+    {"resnet101", "ResNet-101: bottlenecks, 44.5 M weights, 224 x 224", build_resnet101},
+    {"resnet152", "ResNet-152: bottlenecks, 60.2 M weights, 224 x 224", build_resnet152},
+    {"mobilenet_v2", "MobileNetV2: inverted residuals with ReLU6, 3.5 M weights, 224 x 224", build_mobilenet_v2},
+    {"mobilenet_v3_large", "MobileNetV3-Large: HardSwish and squeeze-excitation, 5.5 M weights, 224 x 224",
+     build_mobilenet_v3_large},
+    {"efficientnet_b0", "EfficientNet-B0: SiLU and squeeze-excitation, 5.3 M weights, 224 x 224",
+     build_efficientnet_b0},
+    {"vgg16", "VGG-16: plain 3x3 convolutions with bias, 138 M weights, 224 x 224", build_vgg16},
+    {"unet", "U-Net for segmentation: skip connections by Concat, 31 M weights, 256 x 256", build_unet},
+};
+
+}  // namespace
+
+std::span<const ZooModel> zoo_models() { return kModels; }
+
+Graph build_zoo(std::string_view name, const ZooOptions& options) {
+  std::string all, close;
+  for (const ZooModel& model : kModels) {
+    if (model.name == name) return model.build(options);
+    all += (all.empty() ? "" : ", ") + std::string(model.name);
+    if (model.name.find(name.substr(0, 4)) != std::string_view::npos)
+      close += (close.empty() ? "" : ", ") + std::string(model.name);
+  }
+  throw fail(E::unknown_name, "there is no built-in model \"{}\"", name)
+      .hint(close.empty() ? "there are " + all : "did you mean " + close + "?");
+}
+
+}  // namespace opfuse
