@@ -17,6 +17,12 @@ std::optional<std::vector<Value*>> import_known(NodeImport& node);
 /// True when the table and the registry have the operator.
 bool is_declared(std::string_view onnx_op);
 
+/// ONNX's name of an opfuse operator in an opset, "" when that has none; `preferred` where several fit.
+std::string onnx_name(std::string_view op, int64_t opset, std::string_view preferred);
+
+/// The oldest opset that an opfuse operator can be written in, 0 when there is none.
+int64_t first_opset(std::string_view op);
+
 /// (ONNX name, opfuse name) of every declared operator, sorted by ONNX name.
 std::vector<std::pair<std::string, std::string>> operator_names();
 

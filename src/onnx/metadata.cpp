@@ -1,6 +1,8 @@
 // Hexadecimal packing of raw protobuf fields: metadata is text, and prints in dumps.
 #include "onnx/metadata.hpp"
 
+#include <charconv>
+
 #include "base/fail.hpp"
 
 namespace opfuse::onnx {
@@ -33,6 +35,16 @@ const std::string* find_metadata(const Graph& graph, std::string_view key) {
   for (const auto& [name, value] : graph.metadata)
     if (name == key) return &value;
   return nullptr;
+}
+
+int64_t metadata_number(const Graph& graph, std::string_view key, int64_t otherwise) {
+  const std::string* text = find_metadata(graph, key);
+  if (!text) return otherwise;
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
+  if (error != std::errc{} || end != text->data() + text->size())
+    throw fail(E::bad_text, "\"{}\" of the model's metadata is \"{}\", not a number", key, *text);
+  return number;
 }
 
 }  // namespace opfuse::onnx

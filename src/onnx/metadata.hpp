@@ -23,4 +23,7 @@ std::string from_hex(std::string_view hex);  ///< E::bad_text
 
 const std::string* find_metadata(const Graph& graph, std::string_view key);
 
+/// The number under `key`, `otherwise` when there is none. E::bad_text when it is not a number.
+int64_t metadata_number(const Graph& graph, std::string_view key, int64_t otherwise);
+
 }  // namespace opfuse::onnx

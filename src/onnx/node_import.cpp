@@ -29,6 +29,7 @@ AttrValue converted(const Attribute& a, const AttrValue& like, const Error& wron
   if (std::holds_alternative<std::vector<std::string>>(like) && a.type == AttributeType::strings)
     return std::vector<std::string>(a.strings.begin(), a.strings.end());
   if (std::holds_alternative<DType>(like) && a.type == AttributeType::i) {
+    if (a.i == 0) return like;  // UNDEFINED: as if it were absent
     const DType dtype = dtype_of(a.i);
     if (dtype == DType::unknown || dtype == DType::string)
       throw fail(E::unsupported_dtype, "attribute {} asks for element type {}", a.name, onnx_type_name(a.i));

@@ -171,7 +171,8 @@ std::vector<NamedTensor> read_npz(const std::string& path) {
   std::vector<NamedTensor> tensors;
   for (const Member& m : archive.members()) {
     std::string name = m.name.ends_with(".npy") ? m.name.substr(0, m.name.size() - 4) : m.name;
-    tensors.emplace_back(std::move(name), parse_npy(archive.contents(m), fmt::format("\"{}\" in \"{}\"", m.name, path)));
+    tensors.emplace_back(std::move(name),
+                         parse_npy(archive.contents(m), fmt::format("\"{}\" in \"{}\"", m.name, path)));
   }
   return tensors;
 }
@@ -182,7 +183,8 @@ void write_npz(const std::string& path, const std::vector<NamedTensor>& tensors)
   for (const auto& [name, tensor] : tensors) {
     const std::string data = encode_npy(tensor);
     Member m{.name = name + ".npy", .size = data.size(), .offset = file.written()};
-    m.crc = static_cast<uint32_t>(crc32_z(crc32_z(0, nullptr, 0), reinterpret_cast<const Bytef*>(data.data()), data.size()));
+    m.crc = static_cast<uint32_t>(
+        crc32_z(crc32_z(0, nullptr, 0), reinterpret_cast<const Bytef*>(data.data()), data.size()));
     if (m.offset + m.size + kLocalSize + m.name.size() >= kUnknown32)
       throw fail(E::file_write_failed, "\"{}\" would exceed 4 GB, more than a plain .npz holds", path)
           .hint("write one .npy file per tensor");

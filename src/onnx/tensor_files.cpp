@@ -21,10 +21,9 @@ struct NpyType {
   DType dtype;
 };
 
-constexpr NpyType kNpyTypes[] = {
-    {"f4", DType::f32}, {"f8", DType::f64}, {"f2", DType::f16}, {"i1", DType::i8},  {"u1", DType::u8},
-    {"i2", DType::i16}, {"u2", DType::u16}, {"i4", DType::i32}, {"u4", DType::u32}, {"i8", DType::i64},
-    {"u8", DType::u64}, {"b1", DType::boolean}};
+constexpr NpyType kNpyTypes[] = {{"f4", DType::f32}, {"f8", DType::f64}, {"f2", DType::f16}, {"i1", DType::i8},
+                                 {"u1", DType::u8},  {"i2", DType::i16}, {"u2", DType::u16}, {"i4", DType::i32},
+                                 {"u4", DType::u32}, {"i8", DType::i64}, {"u8", DType::u64}, {"b1", DType::boolean}};
 
 Error bad(const std::string& what, std::string problem) {
   return fail(E::bad_file, "{} is not a readable .npy array: {}", what, problem);

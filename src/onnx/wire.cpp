@@ -527,9 +527,13 @@ void Encoder::real(uint32_t tag, float value) {
   text_.append(encoded, sizeof value);
 }
 
-void Encoder::bytes(uint32_t tag, Bytes value) {
+void Encoder::length(uint32_t tag, size_t size) {
   varint(uint64_t{tag} << 3 | 2);
-  varint(value.size());
+  varint(size);
+}
+
+void Encoder::bytes(uint32_t tag, Bytes value) {
+  length(tag, value.size());
   text_.append(value);
 }
 

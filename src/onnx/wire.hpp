@@ -145,6 +145,7 @@ class Encoder {
   void real(uint32_t tag, float value);
   void bytes(uint32_t tag, Bytes value);
   void integers(uint32_t tag, const std::vector<int64_t>& values);  ///< unpacked, as onnx.proto declares them
+  void length(uint32_t tag, size_t size);  ///< opens a field whose `size` bytes the caller writes
   void message(uint32_t tag, const Encoder& inner) { bytes(tag, inner.text_); }
   void raw(Bytes encoded) { text_.append(encoded); }  ///< already encoded fields
   const std::string& text() const { return text_; }

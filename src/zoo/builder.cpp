@@ -1,5 +1,5 @@
-// Names follow torch.onnx.export (TorchScript exporter, 1.13 and later): a node's scope is the path of its module, where
-// the n-th child of a Sequential called "layer1" is "layer1.n"; a result is the node's name + "_output_0".
+// Names follow torch.onnx.export (TorchScript exporter, 1.13 and later): a node's scope is the path of its module,
+// where the n-th child of a Sequential called "layer1" is "layer1.n"; a result is the node's name + "_output_0".
 #include "zoo/builder.hpp"
 
 #include <algorithm>
@@ -69,7 +69,8 @@ std::string Builder::scope(const std::string& module) {
 Value* Builder::append(const char* name, const char* onnx, std::vector<Value*> inputs, const std::string& module,
                        const AttrMap& attrs) {
   std::string node_name = scope(module) + "/" + onnx;
-  for (int n = 1; !used_.insert(node_name).second; ++n) node_name = fmt::format("{}/{}_{}", scope_path(module), onnx, n);
+  for (int n = 1; !used_.insert(node_name).second; ++n)
+    node_name = fmt::format("{}/{}_{}", scope_path(module), onnx, n);
   Node* node = graph_.add_node(op_named(name), attrs, std::move(inputs), 1, {{node_name, onnx, "", kOpset}});
   node->output()->name = node_name + "_output_0";
   return node->output();
@@ -138,10 +139,7 @@ Value* Builder::clip(Value* x, const std::string& module, double low, double hig
 
 Value* Builder::max_pool(Value* x, const std::string& module, int64_t kernel, int64_t stride, int64_t pad) {
   return op("max_pool", "MaxPool", {x}, module,
-            {{"ceil_mode", false},
-             {"kernel_shape", both(kernel)},
-             {"pads", around(pad)},
-             {"strides", both(stride)}});
+            {{"ceil_mode", false}, {"kernel_shape", both(kernel)}, {"pads", around(pad)}, {"strides", both(stride)}});
 }
 
 Value* Builder::global_average_pool(Value* x, const std::string& module) {

@@ -36,7 +36,7 @@ Graph build_mobilenet_v2(const ZooOptions& options) {
   struct Stage {
     int64_t expand, channels, count, stride;
   };
-  constexpr Stage kStages[] = {{1, 16, 1, 1},  {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
+  constexpr Stage kStages[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
                                {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
   Builder b("mobilenet_v2", options);
   Value* x = conv_bn_relu6(b, b.input(3, 224), "features.0", {.out = b.channels(32), .kernel = 3, .stride = 2});
