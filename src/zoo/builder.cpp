@@ -50,12 +50,13 @@ Value* Builder::input(int64_t channels, int64_t own_resolution) {
   return graph_.add_input("input", {DType::f32, Shape{options_.batch, channels, size, size}});
 }
 
+int64_t Builder::divisible(double channels) {
+  const int64_t rounded = std::max<int64_t>(8, static_cast<int64_t>(channels + 4) / 8 * 8);
+  return static_cast<double>(rounded) < 0.9 * channels ? rounded + 8 : rounded;
+}
+
 int64_t Builder::channels(int64_t full) const {
-  if (options_.width == 1.0) return full;
-  const double scaled = static_cast<double>(full) * options_.width;
-  int64_t rounded = std::max<int64_t>(8, static_cast<int64_t>(scaled + 4) / 8 * 8);
-  if (static_cast<double>(rounded) < 0.9 * scaled) rounded += 8;
-  return rounded;
+  return options_.width == 1.0 ? full : divisible(static_cast<double>(full) * options_.width);
 }
 
 std::string Builder::scope(const std::string& module) {
@@ -140,6 +141,10 @@ Value* Builder::clip(Value* x, const std::string& module, double low, double hig
 Value* Builder::max_pool(Value* x, const std::string& module, int64_t kernel, int64_t stride, int64_t pad) {
   return op("max_pool", "MaxPool", {x}, module,
             {{"ceil_mode", false}, {"kernel_shape", both(kernel)}, {"pads", around(pad)}, {"strides", both(stride)}});
+}
+
+Value* Builder::average_pool(Value* x, const std::string& module, int64_t kernel) {
+  return op("average_pool", "AveragePool", {x}, module, {{"kernel_shape", both(kernel)}, {"strides", both(kernel)}});
 }
 
 Value* Builder::global_average_pool(Value* x, const std::string& module) {

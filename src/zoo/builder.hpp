@@ -41,11 +41,13 @@ class Builder {
   Value* clip(Value* x, const std::string& module, double low, double high);
   Value* add(Value* a, Value* b, const std::string& module) { return op("add", "Add", {a, b}, module); }
   Value* max_pool(Value* x, const std::string& module, int64_t kernel, int64_t stride, int64_t pad);
+  Value* average_pool(Value* x, const std::string& module, int64_t kernel);  ///< stride = kernel
   Value* global_average_pool(Value* x, const std::string& module);
   Value* flatten(Value* x) { return op("flatten", "Flatten", {x}, "", {{"axis", int64_t{1}}}); }
 
   /// Channels under the width option: a multiple of 8, and not less than 90 % of channels * width.
   int64_t channels(int64_t full) const;
+  static int64_t divisible(double channels);  ///< torchvision's rounding to multiples of 8
   int64_t classes(int64_t own) const { return options_.classes > 0 ? options_.classes : own; }
   static int64_t channels_of(const Value* x) { return x->type.shape[1].value(); }
 
