@@ -41,7 +41,7 @@ OpInfo make_opaque() {
       field = *text;
       ++used;
     });
-    if (used != map.size()) throw fail(E::bad_attribute, "opaque has the attributes domain, op_type and raw");
+    if (used != map.size()) throw fail(E::bad_attribute, "opaque has the attributes domain, op_type, raw and reason");
     return attrs;
   };
   const OpaqueAttrs defaults;

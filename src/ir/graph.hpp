@@ -26,13 +26,13 @@ struct Use {
 };
 
 struct Value {
-  int id = 0;                ///< unique within the graph, in creation order
-  std::string name;          ///< source name (ONNX tensor name), unique when not empty
+  int id = 0;        ///< unique within the graph, in creation order
+  std::string name;  ///< source name (ONNX tensor name), unique when not empty
   TensorType type;
   Node* producer = nullptr;  ///< null for graph inputs and constants
   size_t result = 0;         ///< which output of the producer
   std::optional<Tensor> constant;
-  std::vector<Use> uses;     ///< maintained by Graph, in order of creation
+  std::vector<Use> uses;  ///< maintained by Graph, in order of creation
   bool is_constant() const { return constant.has_value(); }
 };
 
@@ -58,7 +58,9 @@ struct Node {
   bool is(std::string_view op_name) const { return op->name == op_name; }
   const void* attrs() const { return attrs_.get(); }
   template <class Op>
-  const typename Op::Attrs& as() const { return *static_cast<const typename Op::Attrs*>(attrs_.get()); }
+  const typename Op::Attrs& as() const {
+    return *static_cast<const typename Op::Attrs*>(attrs_.get());
+  }
   AttrMap attr_map() const { return op->attrs_to_map ? op->attrs_to_map(attrs_.get()) : AttrMap{}; }
   Value* output() const { return outputs.front(); }
   Value* input(size_t i) const { return i < inputs.size() ? inputs[i] : nullptr; }
@@ -76,8 +78,8 @@ class Graph {
   /// Deep copy (constants share storage). Ids and order are kept.
   Graph clone() const;
 
-  std::string name;        ///< graph name
-  std::string model_file;  ///< for diagnostics
+  std::string name;                                           ///< graph name
+  std::string model_file;                                     ///< for diagnostics
   std::vector<std::pair<std::string, std::string>> metadata;  ///< kept from and to the model file
 
   const std::vector<Value*>& inputs() const { return inputs_; }
@@ -92,9 +94,8 @@ class Graph {
   void set_outputs(std::vector<Value*> outputs);
   /// Appends a node (or inserts it before `before`). Output values are made; their types come from
   /// `types`, or from inference when empty. Errors of inference carry the node's source.
-  Node* add_node(const OpInfo* op, std::shared_ptr<const void> attrs, std::vector<Value*> inputs,
-                 size_t outputs = 1, std::vector<Source> sources = {}, Node* before = nullptr,
-                 std::vector<TensorType> types = {});
+  Node* add_node(const OpInfo* op, std::shared_ptr<const void> attrs, std::vector<Value*> inputs, size_t outputs = 1,
+                 std::vector<Source> sources = {}, Node* before = nullptr, std::vector<TensorType> types = {});
   /// Same, with attributes by name.
   Node* add_node(const OpInfo* op, const AttrMap& attrs, std::vector<Value*> inputs, size_t outputs = 1,
                  std::vector<Source> sources = {}, Node* before = nullptr);
@@ -105,14 +106,14 @@ class Graph {
   /// Whether replace_uses(from, to) keeps the interface: false when `from` is a named graph output and
   /// `to` a graph input or another output, whose name must stay. Then a node must remain between them.
   bool can_replace(const Value* from, const Value* to) const;
-  void erase(Node* node);                 ///< its outputs must be unread
-  size_t remove_dead_nodes();             ///< also unread constants; returns how many nodes went
-  void sort_topologically();              ///< stable; E::cyclic_graph names a node on the cycle
+  void erase(Node* node);      ///< its outputs must be unread
+  size_t remove_dead_nodes();  ///< also unread constants; returns how many nodes went
+  void sort_topologically();   ///< stable; E::cyclic_graph names a node on the cycle
   bool is_output(const Value* value) const;
   size_t read_count(const Value* value) const;  ///< uses plus graph outputs
   Value* find_value(std::string_view name) const;
   Node* find_node(std::string_view source_name) const;
-  size_t position(const Node* node) const;      ///< index in nodes()
+  size_t position(const Node* node) const;  ///< index in nodes()
 
   /// Re-infers all types from the inputs' types (after binding dimensions or editing).
   void infer_types();
@@ -145,7 +146,8 @@ struct OpaqueAttrs {
 };
 
 /// Infers one node's result types with its operands' types and constants; errors carry the node.
-std::vector<TensorType> infer_node(const OpInfo& op, const void* attrs, const std::vector<Value*>& inputs, size_t outputs);
+std::vector<TensorType> infer_node(const OpInfo& op, const void* attrs, const std::vector<Value*>& inputs,
+                                   size_t outputs);
 
 /// Whether two statements about one value's type can both be true: unknown agrees with everything, a
 /// symbolic dimension with any other.
@@ -156,7 +158,11 @@ void verify(const Graph& graph);
 
 // Text form (.fir). parse(print(g)) == g.
 std::string print(const Graph& graph);
-struct PrintOptions { bool types = true; bool sources = true; size_t max_constant_elements = 16; };
+struct PrintOptions {
+  bool types = true;
+  bool sources = true;
+  size_t max_constant_elements = 16;
+};
 std::string print(const Graph& graph, const PrintOptions& options);
 /// Constants print as splat<0.5>, dense<1,2,3> (<= max_constant_elements), else as data<"hash"> with the
 /// bytes elsewhere: in `ConstantData`, or in the side file of write_fir (ir/fir_file.hpp). rand<seed>

@@ -47,7 +47,7 @@ class Inference {
   size_t inputs() const { return types_.size(); }
   size_t outputs() const { return outputs_; }
   bool has(size_t i) const { return i < types_.size() && types_[i].dtype != DType::unknown; }
-  const TensorType& type(size_t i) const;      ///< E::arity_mismatch when absent
+  const TensorType& type(size_t i) const;  ///< E::arity_mismatch when absent
   const Shape& shape(size_t i) const { return type(i).shape; }
   DType dtype(size_t i) const { return type(i).dtype; }
   void require_rank(size_t i, size_t rank) const;  ///< E::rank_mismatch
@@ -70,7 +70,7 @@ class Inference {
 
 /// Work of one node, as expressions over symbols.
 struct Cost {
-  Dim flops = 0;        ///< multiply and add count one each; taps that fall into padding are not counted
+  Dim flops = 0;  ///< multiply and add count one each; taps that fall into padding are not counted
   Dim weight_bytes = 0;
 };
 

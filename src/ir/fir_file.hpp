@@ -1,0 +1,17 @@
+// Graphs as files: NAME.fir, and NAME.bin beside it for constants too large to read.
+#pragma once
+
+#include <string>
+
+#include "ir/graph.hpp"
+
+namespace opfuse {
+
+/// Writes `path` (ends in .fir) and, when there are large constants, the .bin. `header` becomes the comment
+/// lines at the top, e.g. "fir 1 | after 03 fold-constants". E::file_write_failed.
+void write_fir(const Graph& graph, const std::string& path, const std::string& header);
+
+/// E::file_not_found, E::bad_text.
+Graph read_fir(const std::string& path, const OpRegistry& registry);
+
+}  // namespace opfuse
