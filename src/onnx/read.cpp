@@ -106,6 +106,10 @@ TensorType ModelReader::declared_type(const ValueInfo& info) {
 void ModelReader::read_inputs() {
   for (const ValueInfo& info : model_.graph.inputs) {
     if (value_named(info.name)) continue;  // has an initializer: a constant
+    if (const auto fixed = options_.fixed_inputs.find(std::string(info.name)); fixed != options_.fixed_inputs.end()) {
+      define(info.name, graph_.add_constant(fixed->second));
+      continue;
+    }
     if (info.type.kind == TypeKind::none) throw fail(E::malformed_model, "graph input \"{}\" has no type", info.name);
     const TensorType type = info.type.kind == TypeKind::tensor ? declared_type(info) : unknown_type();
     if (type.dtype == DType::unknown)
@@ -157,6 +161,9 @@ std::optional<std::vector<Value*>> ModelReader::try_known(const FlatNode& node, 
   }
   if (node.opset == 0) throw fail(E::bad_opset, "the model does not import the operator set of {}", source.op_type);
   try {
+    for (const Value* operand : operands(node.proto))
+      if (operand && operand->type.dtype == DType::string && is_declared(source.op_type))
+        throw fail(E::unsupported_dtype, "operator {} on strings is not supported", source.op_type);
     NodeImport import(graph_, node.proto, node.opset, operands(node.proto), source, tensors_, options_.fold_shapes);
     auto results = import_known(import);
     if (!results) reason = fmt::format("operator {} is not known", source.op_type);

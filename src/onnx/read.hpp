@@ -1,6 +1,7 @@
 // ONNX -> Graph.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "ir/graph.hpp"
@@ -16,7 +17,9 @@ struct ReadOptions {
   /// constants while reading; without it a Reshape by computed shape has no known result.
   bool fold_shapes = true;
   /// Values of dimension symbols that are known already: inference can see through more shape arithmetic.
-  SymbolValues dimensions;
+  SymbolValues dimensions = {};
+  /// Graph inputs to read as constants, by name (a shape or a number of repetitions that never changes).
+  std::map<std::string, Tensor> fixed_inputs = {};
 };
 
 /// Reads a model. Weights share the file's mapping where it is aligned. Functions of the model are inlined; operators
