@@ -25,8 +25,10 @@ struct KernelSpec {
   std::vector<ParamLayout> layouts;  ///< per parameter
   std::vector<std::string> symbols;  ///< order of the symbol argument
   Schedule schedule;
-  std::string text() const;          ///< canonical; its hash names the kernel
+  std::string text() const;  ///< canonical; its hash names the kernel
 };
+/// The kernel's symbol: structure and hash, "conv_3f1c...".
+std::string kernel_symbol(const KernelSpec& spec);
 
 /// Signature of every kernel:
 ///   void kernel(void* const* pointers, const int64_t* symbols, char* scratch, int64_t part, int64_t parts)
@@ -34,10 +36,10 @@ struct KernelSpec {
 /// order on any workers; `parts` is the spec's own number (a Dim over the symbols), never the workers'.
 /// scratch: at least scratch_bytes, 64-byte aligned, private to the worker while the part runs.
 struct KernelCode {
-  std::string symbol;        ///< "conv_3f1c..." structure + hash
+  std::string symbol;  ///< "conv_3f1c..." structure + hash
   Dim parts = 1;
   int64_t scratch_bytes = 0;
-  size_t offset = 0;         ///< entry point within LinkedCode::bytes
+  size_t offset = 0;  ///< entry point within LinkedCode::bytes
   size_t size = 0;
   std::string llvm_ir, assembly;  ///< when asked for
 };
@@ -60,6 +62,8 @@ struct CodegenOptions {
 struct LayoutWish {
   std::vector<std::optional<Layout>> params;  ///< nullopt: any layout is fine as given
 };
+
+LayoutWish wish_layouts(const Region& region, const TargetInfo& target);
 
 /// Chooses tile sizes from extents, layouts and the target: the analytic schedule model.
 Schedule choose_schedule(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target);

@@ -1,0 +1,279 @@
+// The nest every single stage fits into:
+//
+//   for row axes (split into parts):       domain axes the reductions depend on
+//     for each reduction: for reduce axes  vertical (lanes of a domain axis) or horizontal (of a reduce axis)
+//     for inner axes: outputs              domain axes only the outputs depend on
+//
+// Lanes run along the axis that is contiguous in the output and in most operands. Blocks with padding
+// must have their axis as the lane axis, so that padding lanes can be written.
+#include <algorithm>
+#include <numeric>
+
+#include "base/fail.hpp"
+#include "codegen/cpu/nest.hpp"
+#include "codegen/cpu/skeletons.hpp"
+
+namespace opfuse::cpu {
+namespace {
+
+struct Plan {
+  int width = 1;
+  int lane_axis = -1;  ///< domain axis
+  int64_t lane_block = 1;
+  int reduce_lane = -1;  ///< reduce axis (numbered after the domain axes)
+  int reduce_width = 1;
+  std::vector<int> rows, inner;
+};
+
+class Generic {
+ public:
+  explicit Generic(Kernel& k) : k_(k), s_(k, 0), domain_(static_cast<int>(s_.stage.domain.size())) {}
+  void emit();
+
+ private:
+  Kernel& k_;
+  StageEmitter s_;
+  int domain_;
+  Plan plan_;
+
+  void mark_uses(const Expr& e, std::vector<bool>& used, std::set<int>& reads) const;
+  std::vector<bool> reduction_axes(std::set<int>& reads) const;
+  std::vector<int> memory_order() const;
+  int width_for(int axis, int64_t block) const;
+  int64_t output_block(int axis) const;
+  bool needs_padding(int axis) const;
+  int read_score(const std::set<int>& reads, int axis, int width) const;
+  int output_score(int axis, int width) const;
+  void choose();
+  void choose_lane_axis(const std::vector<bool>& row_axis, const std::set<int>& reduced, const std::set<int>& all);
+  std::vector<Level> levels(const std::vector<int>& axes) const;
+  Dim extent(int axis) const {
+    return axis < domain_ ? s_.stage.domain[static_cast<size_t>(axis)]
+                          : s_.stage.reduce[static_cast<size_t>(axis - domain_)];
+  }
+  Dim work() const;
+  std::vector<Value*> reduce(const Env& env);
+  Value* reduce_one(const Reduction& r, const Env& env, const std::vector<Value*>& results);
+  void reduce_loops(size_t index, const std::vector<int>& axes, Env env, const Env& outside,
+                    const std::function<void(const Env&, Value*)>& body);
+};
+
+void Generic::mark_uses(const Expr& e, std::vector<bool>& used, std::set<int>& reads) const {
+  e.visit([&](const Expr& x) {
+    if (x.op() == ExprOp::coord) used[static_cast<size_t>(x.index())] = true;
+    if (x.op() != ExprOp::read && x.op() != ExprOp::in_bounds) return;
+    if (!reads.insert(x.index()).second) return;
+    for (const IndexExpr& d : s_.stage.reads[static_cast<size_t>(x.index())].map.dims) {
+      if (d.dynamic)
+        mark_uses(d.dynamic, used, reads);
+      else
+        for (const IndexTerm& t : d.terms) used[static_cast<size_t>(t.axis)] = true;
+    }
+  });
+}
+
+std::vector<bool> Generic::reduction_axes(std::set<int>& reads) const {
+  std::vector<bool> used(s_.axis_count(), false);
+  for (const Reduction& r : s_.stage.reductions) mark_uses(r.value, used, reads);
+  return used;
+}
+
+/// Domain axes from the outermost in the first output's memory; axes it does not use come first.
+std::vector<int> Generic::memory_order() const {
+  std::vector<int> order;
+  const auto& map = s_.stage.outputs.at(0).map;
+  for (int dim : s_.outputs[0].layout.order)
+    for (const IndexTerm& t : map.dims[static_cast<size_t>(dim)].terms)
+      if (std::find(order.begin(), order.end(), t.axis) == order.end()) order.push_back(t.axis);
+  for (int axis = domain_; axis-- > 0;)
+    if (std::find(order.begin(), order.end(), axis) == order.end()) order.insert(order.begin(), axis);
+  return order;
+}
+
+int64_t Generic::output_block(int axis) const {
+  int64_t block = 1;
+  for (size_t i = 0; i < s_.outputs.size(); ++i)
+    for (const Block& b : s_.outputs[i].layout.blocks)
+      for (const IndexTerm& t : s_.stage.outputs[i].map.dims[static_cast<size_t>(b.axis)].terms)
+        if (t.axis == axis) block = std::lcm(block, b.factor);
+  return block;
+}
+
+bool Generic::needs_padding(int axis) const {
+  const int64_t block = output_block(axis);
+  const auto e = extent(axis).constant();
+  return block > 1 && (!e || *e % block != 0);
+}
+
+int Generic::width_for(int axis, int64_t block) const {
+  int width = lanes_of(k_.target);
+  const auto e = extent(axis).constant();
+  while (e && width > 2 && width / 2 >= *e && block == 1) width /= 2;
+  while (block > 1 && block % width != 0) width /= 2;
+  return width;
+}
+
+int Generic::read_score(const std::set<int>& reads, int axis, int width) const {
+  int score = 0;
+  for (int i : reads) {
+    const auto shape =
+        lane_shape(s_.reads[static_cast<size_t>(i)], s_.stage.reads[static_cast<size_t>(i)].map, axis, width);
+    score += shape.step == 1 ? 4 : shape.step == 0 ? 1 : -4;
+  }
+  return score;
+}
+
+int Generic::output_score(int axis, int width) const {
+  int score = 0;
+  for (size_t i = 0; i < s_.outputs.size(); ++i) {
+    const auto shape = lane_shape(s_.outputs[i], s_.stage.outputs[i].map, axis, width);
+    if (shape.step == 0) return -1000;
+    score += shape.step == 1 ? 8 : -8;
+  }
+  return score;
+}
+
+void Generic::choose_lane_axis(const std::vector<bool>& row_axis, const std::set<int>& reduced,
+                               const std::set<int>& all) {
+  int best = -1, best_vertical = -1000;
+  const bool reduces = !s_.stage.reductions.empty();
+  for (int axis = 0; axis < domain_; ++axis) {
+    const int64_t block = output_block(axis);
+    const bool forced = needs_padding(axis);
+    if (extent(axis).constant() == 1 && !forced) continue;
+    const int width = width_for(axis, block);
+    if (width < 2) continue;
+    int score = output_score(axis, width) + read_score(all, axis, width) + (forced ? 10000 : 0);
+    if (reduces && row_axis[static_cast<size_t>(axis)])
+      best_vertical = std::max(best_vertical, read_score(reduced, axis, width) + (forced ? 10000 : 0));
+    if (score <= best) continue;
+    best = score;
+    plan_.lane_axis = axis;
+    plan_.lane_block = block;
+    plan_.width = width;
+  }
+  if (!reduces || (plan_.lane_axis >= 0 && needs_padding(plan_.lane_axis))) return;
+  for (size_t i = 0; i < s_.stage.reduce.size(); ++i) {
+    const int axis = domain_ + static_cast<int>(i);
+    if (extent(axis).constant() == 1) continue;
+    const int width = width_for(axis, 1);
+    const int score = read_score(reduced, axis, width);
+    if (score <= std::max(best_vertical, 0)) continue;
+    best_vertical = score;
+    plan_.reduce_lane = axis;
+    plan_.reduce_width = width;
+  }
+  if (plan_.reduce_lane >= 0 && plan_.lane_axis >= 0 && row_axis[static_cast<size_t>(plan_.lane_axis)])
+    plan_.lane_axis = -1, plan_.width = 1, plan_.lane_block = 1;
+}
+
+void Generic::choose() {
+  std::set<int> reduced;
+  const std::vector<bool> row_axis = reduction_axes(reduced);
+  std::set<int> all = reduced;
+  std::vector<bool> ignored(s_.axis_count(), false);
+  for (const StageOutput& o : s_.stage.outputs) mark_uses(o.value, ignored, all);
+  choose_lane_axis(row_axis, reduced, all);
+  for (int axis : memory_order()) {
+    const bool row = s_.stage.reductions.empty() || row_axis[static_cast<size_t>(axis)];
+    (row ? plan_.rows : plan_.inner).push_back(axis);
+  }
+  int padded = 0;
+  for (int axis = 0; axis < domain_; ++axis) padded += needs_padding(axis) && axis != plan_.lane_axis;
+  if (padded) throw fail(E::codegen_failed, "more than one blocked axis has padding lanes to write");
+}
+
+std::vector<Level> Generic::levels(const std::vector<int>& axes) const {
+  std::vector<Level> result;
+  for (int axis : axes) {
+    const bool lanes = axis == plan_.lane_axis;
+    result.push_back({axis, lanes, extent(axis), lanes ? plan_.lane_block : 1});
+  }
+  return result;
+}
+
+Dim Generic::work() const {
+  Dim outer = 1, reduce = 1, inner = 1;
+  for (int axis : plan_.rows) outer = outer * extent(axis);
+  for (int axis : plan_.inner) inner = inner * extent(axis);
+  for (const Dim& d : s_.stage.reduce) reduce = reduce * d;
+  const auto count = static_cast<int64_t>(s_.stage.reductions.size());
+  return outer * (Dim(count) * reduce + inner);
+}
+
+void Generic::reduce_loops(size_t index, const std::vector<int>& axes, Env env, const Env& outside,
+                           const std::function<void(const Env&, Value*)>& body) {
+  if (index == axes.size()) return body(env, nullptr);
+  const int axis = axes[index];
+  auto& at = env.axes[static_cast<size_t>(axis)];
+  if (axis != plan_.reduce_lane) {
+    k_.loop(k_.i64(0), k_.dim(extent(axis)), 1, [&](Value* i) {
+      at = {i, false, 1};
+      reduce_loops(index + 1, axes, env, outside, body);
+    });
+    return;
+  }
+  const int width = plan_.reduce_width;  // the lane axis is the innermost
+  env.width = width;
+  const Dim full = floor_div(extent(axis), width);
+  k_.loop(k_.i64(0), k_.dim(full), 1, [&](Value* i) {
+    at = {k_.mul(i, k_.i64(width)), true, width};
+    body(env, nullptr);
+  });
+  if (auto e = extent(axis).constant(); e && *e % width == 0) return;
+  Value* base = k_.dim(full * Dim(width));
+  Value* left = k_.b.CreateTrunc(k_.sub(k_.dim(extent(axis)), base), k_.b.getInt32Ty());
+  k_.branch(k_.b.CreateICmpSGT(left, k_.b.getInt32(0)), [&] {
+    at = {base, true, width};
+    Value* lane = k_.b.CreateTrunc(k_.iota(width), k_.lanes(k_.b.getInt32Ty(), width));
+    env.mask = k_.b.CreateICmpSLT(lane, k_.splat(left, width));
+    body(env, env.mask);
+  });
+}
+
+Value* Generic::reduce_one(const Reduction& r, const Env& env, const std::vector<Value*>& results) {
+  const bool horizontal = plan_.reduce_lane >= 0;
+  const int width = horizontal ? plan_.reduce_width : env.width;
+  std::vector<int> axes;
+  for (size_t i = 0; i < s_.stage.reduce.size(); ++i)
+    if (const int axis = domain_ + static_cast<int>(i); axis != plan_.reduce_lane) axes.push_back(axis);
+  if (horizontal) axes.push_back(plan_.reduce_lane);
+  Value* start = identity_of(k_, r, width);
+  auto* acc = k_.variable(start->getType());
+  k_.b.CreateStore(start, acc);
+  reduce_loops(0, axes, env, env, [&](const Env& inner, Value* mask) {
+    ExprEmitter point = s_.at(inner, results);
+    Value* before = k_.b.CreateLoad(start->getType(), acc);
+    k_.b.CreateStore(accumulate(k_, r, r.value, before, point, mask), acc);
+  });
+  Value* result = k_.b.CreateLoad(start->getType(), acc);
+  return horizontal ? combine_lanes(k_, r.kind, r.value.dtype(), result) : result;
+}
+
+std::vector<Value*> Generic::reduce(const Env& env) {
+  std::vector<Value*> results;
+  for (const Reduction& r : s_.stage.reductions) results.push_back(reduce_one(r, env, results));
+  return results;
+}
+
+void Generic::emit() {
+  choose();
+  Nest rows(k_, levels(plan_.rows), plan_.width);
+  Nest inner(k_, levels(plan_.inner), plan_.width);
+  const bool vertical = std::find(plan_.rows.begin(), plan_.rows.end(), plan_.lane_axis) != plan_.rows.end();
+  rows.emit_parts(s_.fresh_env(vertical ? plan_.width : 1), work(), [&](const Env& env) {
+    const std::vector<Value*> results = reduce(env);
+    Env start = env;
+    start.width = plan_.width;
+    inner.emit_all(start, [&](const Env& point) { s_.store_outputs(point, results); });
+  });
+}
+
+}  // namespace
+
+void emit_generic(Kernel& k) {
+  OPFUSE_CHECK(k.spec.region.stages.size() == 1, "generic emission of a stage sequence");
+  Generic(k).emit();
+}
+
+}  // namespace opfuse::cpu

@@ -1,0 +1,20 @@
+// The loop-nest shapes. Each emits the whole body of a kernel for its kind of region and sets
+// Kernel::parts; emit_kernel chooses by the schedule.
+#pragma once
+
+#include "codegen/cpu/stage.hpp"
+
+namespace opfuse::cpu {
+
+/// Any single stage: maps, rows, and contractions and windows outside their fast forms.
+void emit_generic(Kernel& k);
+/// Register-tiled direct convolution and GEMM (schedule knob "nv").
+void emit_contraction(Kernel& k);
+/// Register-tiled pooling and depthwise convolution (schedule knob "tile_w" without "nv").
+void emit_window(Kernel& k);
+/// Convolution then pooling, the rows between them in scratch.
+void emit_fused(Kernel& k);
+
+void emit_kernel(Kernel& k);
+
+}  // namespace opfuse::cpu

@@ -1,0 +1,146 @@
+// Leaves, reductions and stores shared by the skeletons.
+#include "codegen/cpu/stage.hpp"
+
+#include <limits>
+
+#include "base/fail.hpp"
+
+namespace opfuse::cpu {
+namespace {
+
+void collect_guards(const Expr& e, std::set<int>& into) {
+  e.visit([&](const Expr& x) {
+    if (x.op() == ExprOp::in_bounds) into.insert(x.index());
+  });
+}
+
+}  // namespace
+
+StageEmitter::StageEmitter(Kernel& kernel, int index, const Locals& locals)
+    : k(kernel), stage(kernel.spec.region.stages.at(static_cast<size_t>(index))) {
+  for (const Read& r : stage.reads) reads.push_back(r.stage < 0 ? k.operand(r.index) : locals.at({r.stage, r.index}));
+  for (size_t i = 0; i < stage.outputs.size(); ++i) {
+    const int param = stage.outputs[i].param;
+    outputs.push_back(param >= 0 ? k.operand(param) : locals.at({index, static_cast<int>(i)}));
+    collect_guards(stage.outputs[i].value, guarded_);
+  }
+  for (const Reduction& r : stage.reductions) collect_guards(r.value, guarded_);
+  for (const Read& r : stage.reads)
+    for (const IndexExpr& e : r.map.dims)
+      if (e.dynamic) collect_guards(e.dynamic, guarded_);
+}
+
+Env StageEmitter::fresh_env(int width) const {
+  Env env;
+  env.width = width;
+  env.extents = stage.domain;
+  env.extents.insert(env.extents.end(), stage.reduce.begin(), stage.reduce.end());
+  env.axes.assign(axis_count(), {k.i64(0), false, 0});
+  return env;
+}
+
+ExprEmitter StageEmitter::at(const Env& env, const std::vector<Value*>& results, const std::map<int, Value*>& given) {
+  const EmitIndex index = [this, env, results](const Expr& e) {
+    ExprEmitter inner = at(env, results);
+    return inner.emit(e, DType::i64);
+  };
+  return {k, [this, env, results, given, index](const Expr& leaf) -> Value* {
+            const int i = leaf.index();
+            switch (leaf.op()) {
+              case ExprOp::result:
+                return results.at(static_cast<size_t>(i));
+              case ExprOp::coord: {
+                const AxisValue& axis = env.axes.at(static_cast<size_t>(i));
+                return axis.lanes ? k.b.CreateAdd(k.splat(axis.base, env.width), k.iota(env.width)) : axis.base;
+              }
+              case ExprOp::in_bounds:
+                return inside(k, reads[i], stage.reads[i].map, env, index);
+              default:
+                break;
+            }
+            OPFUSE_CHECK(leaf.op() == ExprOp::read, "leaf {}", leaf.text());
+            if (auto it = given.find(i); it != given.end()) return it->second;
+            const IndexMap& map = stage.reads.at(static_cast<size_t>(i)).map;
+            Value* guard = guarded_.count(i) ? inside(k, reads[i], map, env, index) : nullptr;
+            return load(k, reads[i], address_of(k, reads[i], map, env, index), env, guard);
+          }};
+}
+
+void StageEmitter::store_outputs(const Env& env, const std::vector<Value*>& results) {
+  ExprEmitter point = at(env, results);
+  // all values before the first store: an output may lie in an operand's buffer
+  std::vector<Value*> values;
+  for (size_t i = 0; i < outputs.size(); ++i) values.push_back(point.emit(stage.outputs[i].value, outputs[i].dtype));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Address a = address_of(k, outputs[i], stage.outputs[i].map, env, nullptr);
+    store(k, outputs[i], a, env, values[i]);
+  }
+}
+
+Value* identity_of(Kernel& k, const Reduction& r, int width) {
+  const DType dtype = r.value.dtype();
+  llvm::Type* type = k.lanes(k.value_type(dtype), width);
+  const bool real = is_float(dtype);
+  const auto extreme = [&](bool lowest) -> Value* {
+    if (real) return llvm::ConstantFP::getInfinity(type, lowest);
+    const unsigned bits = type->getScalarSizeInBits();
+    const bool s = is_signed(dtype) && dtype != DType::boolean;
+    const llvm::APInt v = lowest ? (s ? llvm::APInt::getSignedMinValue(bits) : llvm::APInt::getMinValue(bits))
+                                 : (s ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits));
+    return llvm::ConstantInt::get(type, v);
+  };
+  switch (r.kind) {
+    case ReduceKind::sum:
+      return k.zero(type);
+    case ReduceKind::product:
+      return real ? llvm::ConstantFP::get(type, 1) : llvm::ConstantInt::get(type, 1);
+    case ReduceKind::max:
+      return extreme(true);
+    case ReduceKind::min:
+      return extreme(false);
+  }
+  return nullptr;
+}
+
+Value* combine(Kernel& k, ReduceKind kind, DType dtype, Value* x, Value* y) {
+  auto& b = k.b;
+  unify(k, x, y);
+  const bool real = is_float(dtype);
+  switch (kind) {
+    case ReduceKind::sum:
+      return real ? b.CreateFAdd(x, y) : b.CreateAdd(x, y);
+    case ReduceKind::product:
+      return real ? b.CreateFMul(x, y) : b.CreateMul(x, y);
+    default:
+      break;
+  }
+  const bool max = kind == ReduceKind::max;
+  if (real) return emit_extremum(k, max, x, y, false);
+  const bool s = is_signed(dtype) && dtype != DType::boolean;
+  Value* first =
+      max ? (s ? b.CreateICmpSGT(x, y) : b.CreateICmpUGT(x, y)) : (s ? b.CreateICmpSLT(x, y) : b.CreateICmpULT(x, y));
+  return b.CreateSelect(first, x, y);
+}
+
+Value* accumulate(Kernel& k, const Reduction& r, const Expr& value, Value* acc, ExprEmitter& point, Value* mask) {
+  const DType dtype = r.value.dtype();
+  if (r.kind == ReduceKind::sum && is_float(dtype) && value.op() == ExprOp::mul && !mask) {
+    Value* x = point.emit(value.args()[0], dtype);
+    Value* y = point.emit(value.args()[1], dtype);
+    return k.fma(k.splat(x, width_of(acc)), k.splat(y, width_of(acc)), acc);
+  }
+  Value* v = k.splat(point.emit(value, dtype), width_of(acc));
+  if (mask) v = k.b.CreateSelect(mask, v, identity_of(k, r, width_of(acc)));
+  return combine(k, r.kind, dtype, acc, v);
+}
+
+Value* combine_lanes(Kernel& k, ReduceKind kind, DType dtype, Value* x) {
+  for (int width = width_of(x); width > 1; width /= 2) {
+    std::vector<int> low, high;
+    for (int i = 0; i < width / 2; ++i) low.push_back(i), high.push_back(i + width / 2);
+    x = combine(k, kind, dtype, k.b.CreateShuffleVector(x, low), k.b.CreateShuffleVector(x, high));
+  }
+  return k.b.CreateExtractElement(x, k.i64(0));
+}
+
+}  // namespace opfuse::cpu

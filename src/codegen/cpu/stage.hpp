@@ -1,0 +1,43 @@
+// One stage during emission: its operands, the leaves of its expressions, its reductions' arithmetic
+// and its stores. Skeletons decide loops and lanes; this is what they have in common.
+#pragma once
+
+#include <map>
+#include <set>
+#include <vector>
+
+#include "codegen/cpu/address.hpp"
+#include "codegen/cpu/emit_expr.hpp"
+#include "codegen/cpu/kernel.hpp"
+
+namespace opfuse::cpu {
+
+class StageEmitter {
+ public:
+  /// `locals`: what reads of earlier stages and outputs with param -1 refer to, by stage and output.
+  using Locals = std::map<std::pair<int, int>, Operand>;
+  StageEmitter(Kernel& k, int stage_index, const Locals& locals = {});
+
+  Kernel& k;
+  const Stage& stage;
+  std::vector<Operand> reads, outputs;
+
+  size_t axis_count() const { return stage.domain.size() + stage.reduce.size(); }
+  Env fresh_env(int width) const;  ///< all axes at 0
+  /// An emitter of expressions at a point; `results` of the reductions so far, `given` replaces reads.
+  ExprEmitter at(const Env& env, const std::vector<Value*>& results = {}, const std::map<int, Value*>& given = {});
+  void store_outputs(const Env& env, const std::vector<Value*>& results);
+
+ private:
+  std::set<int> guarded_;  ///< reads whose in_bounds appears somewhere
+};
+
+Value* identity_of(Kernel& k, const Reduction& reduction, int width);
+/// acc combined with the reduction's value at the emitter's point; a sum of products is an fma.
+Value* accumulate(Kernel& k, const Reduction& reduction, const Expr& value, Value* acc, ExprEmitter& point,
+                  Value* mask);
+Value* combine(Kernel& k, ReduceKind kind, DType dtype, Value* x, Value* y);
+/// Combines the lanes of a vector in a fixed binary tree.
+Value* combine_lanes(Kernel& k, ReduceKind kind, DType dtype, Value* x);
+
+}  // namespace opfuse::cpu

@@ -1,0 +1,22 @@
+// Elementary functions on scalars or vectors of float and double, inlined as IR: kernels have no
+// undefined symbols, so there is no libm. float: exp, log, tanh <= 2 ULP, erf <= 4 ULP over the whole
+// range with infinities, NaN and denormals; the rarer functions go through double and round once.
+#pragma once
+
+#include "codegen/cpu/kernel.hpp"
+#include "expr/expr.hpp"
+
+namespace opfuse::cpu {
+
+/// Emits a real unary function (exp ... atanh, floor, ceil, round_even, sqrt, rsqrt, reciprocal).
+Value* emit_function(Kernel& k, ExprOp op, Value* x);
+Value* emit_pow(Kernel& k, Value* x, Value* y);
+Value* emit_fmod(Kernel& k, Value* x, Value* y);
+/// What has no double precision form here (asin in f64 ...): the generator declines it.
+bool has_function(ExprOp op, DType dtype);
+
+/// f16 / bf16 bit patterns (i16) <-> float, rounding to nearest even.
+Value* widen_half(Kernel& k, Value* bits, DType dtype);
+Value* narrow_half(Kernel& k, Value* x, DType dtype);
+
+}  // namespace opfuse::cpu

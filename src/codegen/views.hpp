@@ -1,0 +1,57 @@
+// What the fast skeletons see in a stage: which read is data, which weights, how the window slides.
+// Recognition works on index maps and expressions only; a stage that does not fit says why.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "region/region.hpp"
+
+namespace opfuse {
+
+/// One data dimension that a window slides over: stride * axis + dilation * tap + offset.
+struct SlidingDim {
+  int dim = 0;
+  int axis = -1;  ///< domain axis, -1 when none
+  int tap = -1;   ///< reduce axis (numbered after the domain axes), -1 when none
+  int64_t stride = 1, dilation = 1, offset = 0;
+  Dim extent = 1;  ///< of the tensor
+};
+
+/// A contraction as the register-tiled skeleton sees it:
+///   result(.., vec, .., pixel) = sum over channel, taps of value(data) * weights
+struct ContractionView {
+  int data = -1, weights = -1;      ///< read numbers of the stage
+  Expr value;                       ///< read(data), or a prologue of it; the guard removed
+  bool guarded = false;             ///< taps outside the data contribute nothing
+  int vec = -1;                     ///< domain axis of the output channels
+  int pixel = -1;                   ///< domain axis of the register tile, -1: one pixel
+  std::vector<int> outer;           ///< the other domain axes
+  int channel = -1;                 ///< reduce axis of the channels, -1 when none
+  std::vector<int> taps;            ///< the other reduce axes
+  std::vector<SlidingDim> sliding;  ///< data dimensions indexed by domain axes other than vec, or by taps
+  int data_channel_dim = -1, weights_vec_dim = -1, weights_channel_dim = -1;
+  int64_t group_out = 0;  ///< output channels per group, 0: one group
+};
+std::variant<ContractionView, std::string> view_contraction(const Region& region, int stage);
+
+/// A window (pooling, depthwise): one reduction over taps, lanes along `vec`.
+struct WindowView {
+  int data = -1;         ///< the sliding read
+  Expr value;            ///< of a tap inside the data
+  bool guarded = false;  ///< taps outside contribute the identity, they are skipped
+  int vec = -1, pixel = -1;
+  std::vector<int> outer;
+  std::vector<int> taps;
+  std::vector<SlidingDim> sliding;
+};
+std::variant<WindowView, std::string> view_window(const Region& region, int stage);
+
+/// `e` with in_bounds(read) known: selects on it disappear.
+Expr assume_inside(const Expr& e, int read, bool inside);
+
+/// Extent of an axis: domain axes first, then reduce axes.
+const Dim& axis_extent(const Stage& stage, int axis);
+
+}  // namespace opfuse

@@ -1,0 +1,27 @@
+// Schedule: an ordered list of named integers.
+#include "program/program.hpp"
+
+namespace opfuse {
+
+int64_t Schedule::get(std::string_view key, int64_t fallback) const {
+  for (const auto& [name, value] : knobs)
+    if (name == key) return value;
+  return fallback;
+}
+
+void Schedule::set(std::string_view key, int64_t value) {
+  for (auto& [name, old] : knobs)
+    if (name == key) {
+      old = value;
+      return;
+    }
+  knobs.emplace_back(key, value);
+}
+
+std::string Schedule::text() const {
+  std::string text;
+  for (const auto& [name, value] : knobs) text += (text.empty() ? "" : " ") + name + "=" + std::to_string(value);
+  return text;
+}
+
+}  // namespace opfuse

@@ -1,0 +1,60 @@
+// Compiles a region for a target, runs it between sentinels and compares with the region interpreter.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "codegen/codegen.hpp"
+
+namespace opfuse {
+inline void PrintTo(const TargetInfo& t, std::ostream* out) { *out << t.name; }
+}  // namespace opfuse
+
+namespace opfuse::test {
+
+/// Machine code mapped executable; calls one kernel.
+class LoadedCode {
+ public:
+  explicit LoadedCode(const LinkedCode& code);
+  ~LoadedCode();
+  LoadedCode(const LoadedCode&) = delete;
+  LoadedCode& operator=(const LoadedCode&) = delete;
+  using Function = void (*)(void* const*, const int64_t*, char*, int64_t, int64_t);
+  Function at(size_t offset) const { return reinterpret_cast<Function>(static_cast<char*>(memory_) + offset); }
+
+ private:
+  void* memory_ = nullptr;
+  size_t size_ = 0;
+};
+
+struct Case {
+  std::string name;
+  std::string region;                     ///< text
+  std::vector<std::string> layouts = {};  ///< by parameter; "" or absent: wished, or dense
+  bool wished = false;                    ///< take wish_layouts for every unnamed parameter
+  std::vector<SymbolValues> bindings = {{}};
+  double tolerance = 2e-5;
+  double low = -1, high = 1;          ///< range of random operands
+  std::vector<Tensor> operands = {};  ///< by parameter, empty tensors are drawn
+};
+
+inline void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+KernelSpec spec_of(const Case& c, const TargetInfo& target);
+/// Compiles once, runs under every binding; reports through GoogleTest.
+void check_case(const Case& c, const TargetInfo& target);
+/// Targets this machine runs.
+std::vector<TargetInfo> runnable_targets();
+/// One test of check_case per case and runnable target.
+#define OPFUSE_CASES(Suite, cases)                                                                         \
+  class Suite : public testing::TestWithParam<std::tuple<Case, TargetInfo>> {};                            \
+  TEST_P(Suite, matches_the_interpreter) { check_case(std::get<0>(GetParam()), std::get<1>(GetParam())); } \
+  INSTANTIATE_TEST_SUITE_P(                                                                                \
+      Kernels, Suite, testing::Combine(testing::ValuesIn(cases), testing::ValuesIn(runnable_targets())),   \
+      [](const auto& info) { return case_name(std::get<0>(info.param), std::get<1>(info.param)); })
+std::string case_name(const Case& c, const TargetInfo& target);
+
+}  // namespace opfuse::test
