@@ -15,6 +15,7 @@ struct Einsum {
   static OpSpec spec();
   static std::vector<TensorType> infer(const Attrs& attrs, const Inference& in);
   static std::vector<Tensor> reference(const Attrs& attrs, Tensors in, Precision precision);
+  static Cost cost(const Attrs& attrs, std::span<const TensorType> in, std::span<const TensorType> out);
 };
 
 }  // namespace opfuse

@@ -1,15 +1,32 @@
 // Operators with structure: contractions, windows, reductions, movement of elements.
+#include "ops/arg_reduce.hpp"
 #include "ops/concat.hpp"
 #include "ops/conv.hpp"
+#include "ops/conv_transpose.hpp"
+#include "ops/cum_sum.hpp"
 #include "ops/declare_impl.hpp"
+#include "ops/einsum.hpp"
+#include "ops/gather.hpp"
 #include "ops/gemm.hpp"
 #include "ops/global_pool.hpp"
 #include "ops/lists.hpp"
 #include "ops/matmul.hpp"
+#include "ops/non_zero.hpp"
 #include "ops/norm.hpp"
+#include "ops/one_hot.hpp"
+#include "ops/pad.hpp"
 #include "ops/pool.hpp"
+#include "ops/quantize.hpp"
 #include "ops/reduce.hpp"
+#include "ops/resize.hpp"
+#include "ops/scatter.hpp"
+#include "ops/slice.hpp"
 #include "ops/softmax.hpp"
+#include "ops/space_depth.hpp"
+#include "ops/split.hpp"
+#include "ops/tile.hpp"
+#include "ops/top_k.hpp"
+#include "ops/trilu.hpp"
 
 namespace opfuse {
 namespace {
@@ -22,13 +39,16 @@ void add(OpRegistry& registry) {
 }  // namespace
 
 void register_structured(OpRegistry& registry) {
-  add<Conv, Gemm, MatMul>(registry);
+  add<Conv, ConvTranspose, Gemm, MatMul, Einsum>(registry);
   add<BatchNorm, InstanceNorm, GroupNorm, LayerNorm, Lrn>(registry);
   add<MaxPool, AveragePool, LpPool, GlobalAveragePool, GlobalMaxPool, GlobalLpPool>(registry);
   add<ReduceMean, ReduceSum, ReduceMax, ReduceMin, ReduceProd, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp,
       ReduceSumSquare>(registry);
   add<Softmax, LogSoftmax, Hardmax>(registry);
-  add<Concat>(registry);
+  add<ArgMax, ArgMin, TopK, CumSum>(registry);
+  add<Concat, Split, Slice, Pad, Tile, Trilu, DepthToSpace, SpaceToDepth, Resize>(registry);
+  add<Gather, GatherElements, GatherND, ScatterElements, ScatterND, OneHot, NonZero>(registry);
+  add<QuantizeLinear, DequantizeLinear>(registry);
 }
 
 }  // namespace opfuse

@@ -66,13 +66,16 @@ struct Resize {
 };
 
 /// One axis of a resize: output o reads the input at  x = map(o), for any mode.
-///   half_pixel            (o + 0.5) / scale - 0.5                align_corners   o * (in - 1) / (out - 1)
+///   half_pixel            (o + 0.5) / scale - 0.5                align_corners   o * (in - 1) / (length - 1)
 ///   pytorch_half_pixel    the same, 0 when out == 1              asymmetric      o / scale
 ///   half_pixel_symmetric  half_pixel around the centre           tf_crop_and_resize  inside the roi
 struct ResizeAxis {
   int64_t in = 1, out = 1;
   double scale = 1;
   double roi_begin = 0, roi_end = 1;
+  double length = 1;  ///< unrounded output length: in * scale, or out when sizes were given
+
+  bool is_identity(CoordinateMode mode) const;  ///< every output reads its own position
 };
 double resize_coordinate(CoordinateMode mode, const ResizeAxis& axis, int64_t o);
 int64_t resize_nearest(NearestMode mode, double x);  ///< unclamped
