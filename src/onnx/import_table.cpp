@@ -248,6 +248,7 @@ constexpr Row kRows[] = {
     {.onnx = "ScatterND", .op = "scatter_nd", .since = 11},
     {"Selu", "selu"},
     {"Shape", "shape"},
+    {.onnx = "Shrink", .op = "shrink", .since = 9},
     {"Sigmoid", "sigmoid"},
     {.onnx = "Sign", .op = "sign", .since = 9},
     {"Sin", "sin"},

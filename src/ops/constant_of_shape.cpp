@@ -5,6 +5,7 @@
 
 #include "base/fail.hpp"
 #include "ir/dim_values.hpp"
+#include "ops/checks.hpp"
 
 namespace opfuse {
 namespace {
@@ -20,10 +21,11 @@ void check_fill(const ConstantOfShape::Attrs& attrs) {
 
 std::vector<TensorType> ConstantOfShape::infer(const Attrs& attrs, const Inference& in) {
   check_fill(attrs);
-  const auto target = in.require_dims(0, "the shape of constant_of_shape");
-  for (const Dim& d : target)
+  const auto target = in.dims(0);
+  if (!target) return unranked(in, attrs.dtype);
+  for (const Dim& d : *target)
     if (d.is_constant() && d.value() < 0) throw fail(E::bad_dimension, "dimension {} is negative", d.value());
-  return {{attrs.dtype, Shape(target)}};
+  return {{attrs.dtype, Shape(*target)}};
 }
 
 std::vector<Tensor> ConstantOfShape::reference(const Attrs& attrs, Tensors in, Precision) {

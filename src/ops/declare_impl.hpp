@@ -68,6 +68,20 @@ auto call_law(const typename Op::Attrs& attrs, Operands<S> xs) {
     return Op::template eval<S>(attrs, xs);
 }
 
+/// A variadic law with a number of operands that the compiler knows: they stay in registers.
+template <class Op, size_t kCount>
+void fixed_row(const typename Op::Attrs& attrs, double* out, std::span<const double* const> in,
+               std::span<const int64_t> step, int64_t n) {
+  std::array<double, kCount> x{};
+  std::array<const double*, kCount> at;
+  for (size_t k = 0; k < kCount; ++k) at[k] = in[k] ? &x[k] : nullptr;
+  for (int64_t i = 0; i < n; ++i) {
+    for (size_t k = 0; k < kCount; ++k)
+      if (in[k]) x[k] = in[k][i * step[k]];
+    out[i] = static_cast<double>(Op::template eval<double>(attrs, Operands<double>(at)));
+  }
+}
+
 template <class Op>
 void law_row(const void* erased, double* out, std::span<const double* const> in, std::span<const int64_t> step,
              int64_t n) {
@@ -93,9 +107,12 @@ void law_row(const void* erased, double* out, std::span<const double* const> in,
     for (int64_t i = 0; i < n; ++i)
       out[i] = static_cast<double>(Op::template eval<double>(attrs, x[i * sx], y[i * sy], z[i * sz]));
   } else {
+    if (in.size() == 1) return fixed_row<Op, 1>(attrs, out, in, step, n);
+    if (in.size() == 2) return fixed_row<Op, 2>(attrs, out, in, step, n);
+    if (in.size() == 3) return fixed_row<Op, 3>(attrs, out, in, step, n);
     std::vector<const double*> at(in.begin(), in.end());
     for (int64_t i = 0; i < n; ++i) {
-      out[i] = static_cast<double>(call_law<Op, double>(attrs, at));
+      out[i] = static_cast<double>(Op::template eval<double>(attrs, Operands<double>(at)));
       for (size_t k = 0; k < at.size(); ++k)
         if (at[k]) at[k] += step[k];
     }

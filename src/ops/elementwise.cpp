@@ -19,7 +19,7 @@ constexpr int64_t kScalarChunk = 1 << 12;
 bool accepts(OperandTypes types, DType dtype) {
   switch (types) {
     case OperandTypes::any:
-      return true;
+      return byte_size(dtype) > 0;
     case OperandTypes::numeric:
       return is_float(dtype) || is_integer(dtype);
     case OperandTypes::floats:
@@ -33,7 +33,7 @@ bool accepts(OperandTypes types, DType dtype) {
 }
 
 std::string_view words(OperandTypes types) {
-  static constexpr std::string_view kWords[] = {"anything", "numbers", "floats", "integers", "booleans"};
+  static constexpr std::string_view kWords[] = {"numbers and booleans", "numbers", "floats", "integers", "booleans"};
   return kWords[static_cast<size_t>(types)];
 }
 
@@ -176,6 +176,8 @@ bool is_real(const Tensor* t) { return !t || is_float(t->dtype()) || t->dtype() 
 }  // namespace
 
 std::vector<TensorType> infer_elementwise(const ElementwiseLaw& law, const void* attrs, const Inference& in) {
+  if (law.to && byte_size(law.to(attrs)) == 0)
+    throw fail(E::unsupported_dtype, "{} to {} is not supported", law.spec.name, name_of(law.to(attrs)));
   std::vector<Expr> operands(in.inputs());
   Shape shape;
   bool known = true;

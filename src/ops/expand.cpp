@@ -3,6 +3,7 @@
 
 #include "base/fail.hpp"
 #include "ir/dim_values.hpp"
+#include "ops/checks.hpp"
 #include "ops/strided_copy.hpp"
 
 namespace opfuse {
@@ -17,9 +18,10 @@ void check_target(const std::vector<Dim>& target) {
 }  // namespace
 
 std::vector<TensorType> Expand::infer(const Attrs&, const Inference& in) {
-  const auto target = in.require_dims(1, "the target of expand");
-  check_target(target);
-  return {{in.dtype(0), broadcast(in.shape(0), Shape(target))}};
+  const auto target = in.dims(1);
+  if (!target) return unranked(in, in.dtype(0));
+  check_target(*target);
+  return {{in.dtype(0), broadcast(in.shape(0), Shape(*target))}};
 }
 
 std::vector<Tensor> Expand::reference(const Attrs&, Tensors in, Precision) {

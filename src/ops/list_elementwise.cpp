@@ -56,6 +56,7 @@
 #include "ops/relu.hpp"
 #include "ops/round.hpp"
 #include "ops/selu.hpp"
+#include "ops/shrink.hpp"
 #include "ops/sigmoid.hpp"
 #include "ops/sign.hpp"
 #include "ops/silu.hpp"
@@ -85,7 +86,7 @@ void add_all(OpRegistry& registry) {
 void register_elementwise(OpRegistry& registry) {
   // activations
   add_all<Relu, Clip, LeakyRelu, PRelu, Elu, Selu, Celu, ThresholdedRelu, Gelu, Silu, HardSwish, HardSigmoid, Mish,
-          Sigmoid, Tanh, Softplus, Softsign>(registry);
+          Sigmoid, Tanh, Softplus, Softsign, Shrink>(registry);
   // functions of one operand
   add_all<Erf, Exp, Log, Sqrt, Abs, Neg, Sign, Floor, Ceil, Round, Reciprocal, Sin, Cos, Tan, Asin, Acos, Atan, Sinh,
           Cosh, Asinh, Acosh, Atanh>(registry);

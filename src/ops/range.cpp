@@ -6,6 +6,7 @@
 
 #include "base/fail.hpp"
 #include "ir/dim_values.hpp"
+#include "ops/checks.hpp"
 
 namespace opfuse {
 namespace {
@@ -44,11 +45,11 @@ std::vector<TensorType> Range::infer(const Attrs&, const Inference& in) {
       throw fail(E::dtype_mismatch, "the operands of range are {} and {}", name_of(in.dtype(0)), name_of(in.dtype(i)));
   if (in.constant(0) && in.constant(1) && in.constant(2))
     return {{in.dtype(0), Shape{count_of(*in.constant(0), *in.constant(1), *in.constant(2))}}};
-  const Dim start = in.require_dims(0, "the start of range").at(0);
-  const Dim limit = in.require_dims(1, "the limit of range").at(0);
-  const Dim delta = in.require_dims(2, "the step of range").at(0);
-  if (!delta.is_constant()) throw fail(E::unknown_dimension, "the step of range must be constant");
-  const int64_t step = delta.value();
+  const auto starts = in.dims(0), limits = in.dims(1), deltas = in.dims(2);
+  const bool known = starts && limits && deltas && deltas->size() == 1 && (*deltas)[0].is_constant();
+  if (!known || starts->size() != 1 || limits->size() != 1) return unranked(in, in.dtype(0));
+  const Dim &start = (*starts)[0], &limit = (*limits)[0];
+  const int64_t step = (*deltas)[0].value();
   if (step == 0) throw fail(E::bad_dimension, "the step of range is 0");
   const Dim distance = step > 0 ? limit - start : start - limit;
   const Dim n = ceil_div(distance, Dim(step > 0 ? step : -step));

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
+#include "ops/checks.hpp"
 
 namespace opfuse {
 namespace {
@@ -68,7 +69,9 @@ Shape reshaped(const Shape& x, const std::vector<Dim>& target, bool allowzero) {
 }
 
 std::vector<TensorType> Reshape::infer(const Attrs& attrs, const Inference& in) {
-  return {{in.dtype(0), reshaped(in.shape(0), in.require_dims(1, "the target of reshape"), attrs.allowzero)}};
+  const auto target = in.dims(1);
+  if (!target) return unranked(in, in.dtype(0));
+  return {{in.dtype(0), reshaped(in.shape(0), *target, attrs.allowzero)}};
 }
 
 std::vector<Tensor> Reshape::reference(const Attrs& attrs, Tensors in, Precision) {

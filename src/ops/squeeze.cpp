@@ -5,6 +5,7 @@
 
 #include "base/fail.hpp"
 #include "ops/axes.hpp"
+#include "ops/checks.hpp"
 
 namespace opfuse {
 namespace {
@@ -25,6 +26,7 @@ Shape squeezed(const Shape& x, const std::vector<int64_t>& axes) {
 }  // namespace
 
 std::vector<TensorType> Squeeze::infer(const Attrs& attrs, const Inference& in) {
+  if (in.has(1) && !in.constant(1)) return unranked(in, in.dtype(0));
   return {{in.dtype(0), squeezed(in.shape(0), in.has(1) ? in.integers(1, "axes") : attrs.axes)}};
 }
 
