@@ -1,4 +1,4 @@
-// .fir files. Large constants go to one .bin, each at a multiple of 64 bytes, equal ones once.
+// .fir files and the .bin beside them.
 #include "ir/fir_file.hpp"
 
 #include <fmt/format.h>
@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/fail.hpp"
+#include "ir/constant_file.hpp"
 #include "ir/print_with.hpp"
 
 namespace opfuse {
@@ -18,30 +19,39 @@ constexpr int64_t kAlignment = 64;  // so that a mapped file serves vector loads
 
 }  // namespace
 
-void write_fir(const Graph& graph, const std::string& path, const std::string& header) {
-  namespace fs = std::filesystem;
-  const fs::path bin = fs::path(path).replace_extension(".bin");
-  std::map<std::string, int64_t> offsets;
-  std::ofstream data;
-  int64_t end = 0;
-  const std::string text = print_with(graph, {}, [&](const Tensor& t) {
-    auto [at, fresh] = offsets.emplace(content_hash(t).hex(), end);
-    if (fresh) {
-      if (!data.is_open()) data.open(bin, std::ios::binary);
-      data.write(static_cast<const char*>(t.data()), static_cast<std::streamsize>(t.bytes()));
-      const int64_t padding = (kAlignment - static_cast<int64_t>(t.bytes()) % kAlignment) % kAlignment;
-      data.write(std::string(static_cast<size_t>(padding), '\0').data(), padding);
-      end += static_cast<int64_t>(t.bytes()) + padding;
-    }
-    return fmt::format("file<\"{}\", {}>", bin.filename().string(), at->second);
-  });
+std::string ConstantFile::add(const Tensor& tensor) {
+  auto [at, fresh] = offsets_.emplace(content_hash(tensor).hex(), end_);
+  if (fresh) {
+    if (!out_.is_open()) out_.open(path_, std::ios::binary);
+    const int64_t bytes = static_cast<int64_t>(tensor.bytes());
+    const int64_t padding = (kAlignment - bytes % kAlignment) % kAlignment;
+    out_.write(static_cast<const char*>(tensor.data()), bytes);
+    out_.write(std::string(static_cast<size_t>(padding), '\0').data(), padding);
+    end_ += bytes + padding;
+  }
+  return fmt::format("file<\"{}\", {}>", std::filesystem::path(path_).filename().string(), at->second);
+}
+
+void ConstantFile::close() {
+  if (!out_.is_open()) return;
+  out_.flush();
+  if (out_.fail()) throw fail(E::file_write_failed, "cannot write \"{}\"", path_);
+}
+
+void write_fir(const Graph& graph, const std::string& path, const std::string& header, ConstantFile& constants) {
+  const std::string text = print_with(graph, {}, [&](const Tensor& t) { return constants.add(t); });
   std::ofstream out(path, std::ios::binary);
   std::istringstream lines(header);
   for (std::string line; std::getline(lines, line);) out << "// " << line << '\n';
   out << text;
   out.close();
-  if (data.is_open()) data.close();
-  if (!out || data.fail()) throw fail(E::file_write_failed, "cannot write \"{}\"", path);
+  if (!out) throw fail(E::file_write_failed, "cannot write \"{}\"", path);
+  constants.close();
+}
+
+void write_fir(const Graph& graph, const std::string& path, const std::string& header) {
+  ConstantFile constants(std::filesystem::path(path).replace_extension(".bin").string());
+  write_fir(graph, path, header, constants);
 }
 
 Graph read_fir(const std::string& path, const OpRegistry& registry) {

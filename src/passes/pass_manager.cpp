@@ -1,0 +1,132 @@
+// Running passes. Per pass: hash, run, compare the hash with what the pass said, remove dead nodes, verify,
+// dump. A failing pass leaves a reproducer: `opfuse-repro-XXXX.fir`, the graph as it was before the pass.
+#include "passes/pass_manager.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <optional>
+
+#include "base/fail.hpp"
+#include "ir/constant_file.hpp"
+#include "ir/fir_file.hpp"
+
+namespace opfuse {
+
+namespace {
+
+constexpr int kMaxRounds = 20;  // of a group; real models need two or three
+constexpr std::string_view kReproducerMark = "fir 1 | before pass ";
+
+class Manager {
+ public:
+  Manager(Graph& graph, const PassOptions& options) : graph_(graph), options_(options) {
+    context_.fold_growth_bytes = options.fold_growth_bytes;
+    context_.report = options.report;
+    if (!options.dump_dir.empty()) {
+      std::filesystem::create_directories(options.dump_dir);
+      dump_constants_.emplace((std::filesystem::path(options.dump_dir) / "constants.bin").string());
+      dump("input", "as read");
+    }
+  }
+
+  PassRun run(const std::vector<Pass>& passes) {
+    if (options_.verify) verify(graph_);
+    for (const Pass& pass : passes) run_any(pass);
+    result_.notes = std::move(context_.notes);
+    return std::move(result_);
+  }
+
+ private:
+  Graph& graph_;
+  const PassOptions& options_;
+  PassContext context_;
+  PassRun result_;
+  std::optional<ConstantFile> dump_constants_;
+  int dumps_ = 0;
+
+  bool run_any(const Pass& pass) {
+    if (pass.repeat.empty()) return run_one(pass);
+    bool any = false;
+    for (int round = 0; round < kMaxRounds; ++round) {
+      bool changed = false;
+      for (const Pass& member : pass.repeat) changed |= run_any(member);
+      if (!changed) return any;
+      any = true;
+    }
+    throw fail(E::internal, "the passes of {} still change the graph after {} rounds", pass.name, kMaxRounds);
+  }
+
+  bool run_one(const Pass& pass) {
+    const Graph before = graph_.clone();
+    const auto start = std::chrono::steady_clock::now();
+    PassRecord record{pass.name, false, 0, graph_.nodes().size(), 0};
+    try {
+      const Hash128 hash = structural_hash(graph_, false);
+      record.changed = pass.run(graph_, context_);
+      if (!record.changed && structural_hash(graph_, false) != hash) {
+        throw fail(E::internal, "pass {} changed the graph without saying so", pass.name);
+      }
+      if (record.changed) graph_.remove_dead_nodes();
+      if (record.changed && options_.verify) verify(graph_);
+    } catch (Error& error) {
+      if (error.diagnostic().name != "internal") throw error.during(pass.name);
+      throw error.during(pass.name).hint(reproducer(before, pass.name));
+    } catch (const std::exception& error) {
+      throw fail(E::internal, "pass {} failed: {}", pass.name, error.what()).hint(reproducer(before, pass.name));
+    }
+    record.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    record.nodes_after = graph_.nodes().size();
+    if (record.changed) dump(pass.name, fmt::format("{} -> {} nodes", record.nodes_before, record.nodes_after));
+    result_.records.push_back(record);
+    return record.changed;
+  }
+
+  void dump(const std::string& name, const std::string& what) {
+    if (!dump_constants_) return;
+    const std::string file = fmt::format("{:02}-{}.fir", dumps_, name);
+    const std::string header = fmt::format("fir 1 | after {:02} {} ({})", dumps_, name, what);
+    ++dumps_;
+    write_fir(graph_, (std::filesystem::path(options_.dump_dir) / file).string(), header, *dump_constants_);
+  }
+
+  std::string reproducer(const Graph& before, const std::string& pass) const {
+    const std::string name = fmt::format("opfuse-repro-{}.fir", structural_hash(before, false).hex().substr(0, 8));
+    const std::string path = (std::filesystem::path(options_.reproducer_dir) / name).string();
+    try {
+      write_fir(before, path, std::string(kReproducerMark) + pass);
+    } catch (const std::exception& error) {
+      return fmt::format("no reproducer: {}", error.what());
+    }
+    return fmt::format("reproducer: {} (pass {})", path, pass);
+  }
+};
+
+}  // namespace
+
+void PassContext::note(std::string text) {
+  if (std::find(notes.begin(), notes.end(), text) == notes.end()) notes.push_back(std::move(text));
+}
+
+Pass until_stable(std::string name, std::vector<Pass> passes) {
+  return {std::move(name), "Its passes in turn until none changes the graph.", {}, std::move(passes)};
+}
+
+bool PassRun::changed() const {
+  return std::any_of(records.begin(), records.end(), [](const PassRecord& r) { return r.changed; });
+}
+
+PassRun run_passes(Graph& graph, const std::vector<Pass>& passes, const PassOptions& options) {
+  return Manager(graph, options).run(passes);
+}
+
+std::string pass_of_reproducer(std::string_view text) {
+  std::string_view line = text.substr(0, text.find('\n'));
+  if (!line.starts_with("// ")) return {};
+  line.remove_prefix(3);
+  return line.starts_with(kReproducerMark) ? std::string(line.substr(kReproducerMark.size())) : std::string();
+}
+
+}  // namespace opfuse

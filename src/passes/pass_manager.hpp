@@ -1,0 +1,66 @@
+// Passes, and the one place that runs them. The manager, never a pass, verifies the graph, checks that a
+// pass tells the truth about changing it, removes dead nodes, takes times, writes dumps and, when a pass
+// fails, a reproducer.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ir/graph.hpp"
+
+namespace opfuse {
+
+struct RewriteReport;
+
+/// What a pass may use besides the graph.
+struct PassContext {
+  /// Folding may make the constants of a model larger by at most this much per node.
+  int64_t fold_growth_bytes = int64_t{1} << 24;
+  /// Reasons of rewrites and declines; may be null.
+  RewriteReport* report = nullptr;
+  /// Limits that bound and work left undone: every report shows them.
+  std::vector<std::string> notes;
+  void note(std::string text);  ///< kept once
+};
+
+struct Pass {
+  std::string name;                               ///< dash form of the factory, "fold-constants"
+  std::string summary;                            ///< one sentence
+  std::function<bool(Graph&, PassContext&)> run;  ///< returns whether it changed the graph
+  std::vector<Pass> repeat;                       ///< a group: run these in turn until none changes the graph
+};
+
+/// A group as one entry of a pipeline. Its passes are verified and dumped one by one.
+Pass until_stable(std::string name, std::vector<Pass> passes);
+
+struct PassOptions {
+  std::string dump_dir;  ///< NN-pass.fir after each changing pass; empty: none
+  std::string reproducer_dir = ".";
+  bool verify = true;
+  int64_t fold_growth_bytes = PassContext{}.fold_growth_bytes;
+  RewriteReport* report = nullptr;
+};
+
+/// One run of one pass.
+struct PassRecord {
+  std::string name;
+  bool changed = false;
+  double milliseconds = 0;
+  size_t nodes_before = 0, nodes_after = 0;  ///< after dead nodes went
+};
+
+struct PassRun {
+  std::vector<PassRecord> records;
+  std::vector<std::string> notes;
+  bool changed() const;
+};
+
+/// Runs the passes in order. A user error gets the pass as its context; any other failure is an internal
+/// error that names a reproducer: the graph before the pass, and the pass's name in its first line.
+PassRun run_passes(Graph& graph, const std::vector<Pass>& passes, const PassOptions& options = {});
+
+/// The pass a reproducer's first line names, "" when it names none.
+std::string pass_of_reproducer(std::string_view text);
+
+}  // namespace opfuse

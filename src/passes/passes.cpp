@@ -1,0 +1,34 @@
+// The lists of passes.
+#include "passes/passes.hpp"
+
+#include <algorithm>
+
+#include "base/did_you_mean.hpp"
+#include "base/fail.hpp"
+
+namespace opfuse {
+
+std::vector<Pass> cleaning_passes() {
+  return {until_stable("clean", {remove_identity(),      // first: real neighbours for everything after it
+                                 fold_constants(),       // shape arithmetic becomes constants
+                                 fix_reshape_targets(),  // what of it stays symbolic
+                                 simplify_movement(),    // needs constant reshape targets
+                                 eliminate_common_subexpressions()})};
+}
+
+const std::vector<Pass>& all_passes() {
+  static const std::vector<Pass> passes = {fold_constants(), eliminate_common_subexpressions(), remove_identity(),
+                                           simplify_movement(), fix_reshape_targets()};
+  return passes;
+}
+
+const Pass& pass_named(std::string_view name) {
+  std::vector<std::string> known;
+  for (const Pass& pass : all_passes()) {
+    if (pass.name == name) return pass;
+    known.push_back(pass.name);
+  }
+  throw fail(E::unknown_name, "there is no pass \"{}\"", name).hint(did_you_mean(name, known));
+}
+
+}  // namespace opfuse

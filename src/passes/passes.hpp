@@ -1,0 +1,27 @@
+// The table of contents of graph passes: one line and one sentence each. Append only.
+#pragma once
+
+#include "passes/pass_manager.hpp"
+
+namespace opfuse {
+
+/// Nodes whose operands are constant become constants; so do shapes that are known.
+Pass fold_constants();
+/// Of nodes that compute the same from the same operands one remains.
+Pass eliminate_common_subexpressions();
+/// Identity, and Dropout as inference sees it.
+Pass remove_identity();
+/// Reshapes of reshapes, transposes of transposes, and data movement that moves nothing.
+Pass simplify_movement();
+/// A Reshape whose target is computed from shapes gets it as a constant (0 and -1 for symbolic dimensions).
+Pass fix_reshape_targets();
+
+/// All of the above until nothing changes: what every model goes through first.
+std::vector<Pass> cleaning_passes();
+
+/// Every pass by itself, for `opfuse passes` and for replaying reproducers.
+const std::vector<Pass>& all_passes();
+/// E::unknown_name with a did-you-mean.
+const Pass& pass_named(std::string_view name);
+
+}  // namespace opfuse
