@@ -7,6 +7,9 @@
 
 namespace opfuse {
 
+/// Whole tensors at once; in exact precision reals stay f64 whichever float is asked for.
+Tensor cast_tensor(const Tensor& x, DType to, Precision precision);
+
 struct Cast {
   struct Attrs {
     DType to = DType::f32;
@@ -22,6 +25,7 @@ struct Cast {
             .doc = "Conversion to another element type."};
   }
   static constexpr bool kNoRealLaw = true;
+  static std::vector<Tensor> reference(const Attrs& attrs, Tensors in, Precision precision);
   template <class S>
   static S eval(const Attrs& a, S x) {
     return cast(x, a.to);

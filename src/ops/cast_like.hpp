@@ -15,6 +15,7 @@ struct CastLike {
             .doc = "Conversion to the element type of another value."};
   }
   static constexpr bool kNoRealLaw = true;
+  static std::vector<Tensor> reference(const Attrs& attrs, Tensors in, Precision precision);
   template <class S>
   static S eval(const Attrs&, S x, S like) {
     return cast(x, dtype_of(like));

@@ -1,0 +1,20 @@
+// Casts of whole tensors, where going through the law element by element would be slow.
+#include "ops/cast.hpp"
+
+#include "ops/cast_like.hpp"
+
+namespace opfuse {
+
+Tensor cast_tensor(const Tensor& x, DType to, Precision precision) {
+  return x.cast(precision == Precision::exact && is_float(to) ? DType::f64 : to);
+}
+
+std::vector<Tensor> Cast::reference(const Attrs& attrs, Tensors in, Precision precision) {
+  return {cast_tensor(*in[0], attrs.to, precision)};
+}
+
+std::vector<Tensor> CastLike::reference(const Attrs&, Tensors in, Precision precision) {
+  return {cast_tensor(*in[0], in[1]->dtype(), precision)};
+}
+
+}  // namespace opfuse
