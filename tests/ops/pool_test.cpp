@@ -1,0 +1,110 @@
+// Pooling against hand-computed values and its definition.
+#include "ops/pool.hpp"
+
+#include "ops/sample_tensors.hpp"
+
+namespace opfuse {
+namespace {
+
+constexpr double kNone = -std::numeric_limits<double>::infinity();
+
+TEST(MaxPool, TakesTheLargestOfEachWindow) {
+  const Tensor x = ramp({1, 1, 4, 4}, 1);
+  expect_values(run_checked("max_pool", {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}}, {x}), {1, 1, 2, 2},
+                {6, 8, 14, 16});
+  expect_values(
+      run_checked("max_pool", {{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"ceil_mode", true}}, {x}),
+      {1, 1, 2, 2}, {11, 12, 15, 16});
+  expect_values(run_checked("max_pool", {{"kernel_shape", Ints{2, 2}}, {"dilations", Ints{2, 2}}}, {x}), {1, 1, 2, 2},
+                {11, 12, 15, 16});
+  expect_values(run_checked("max_pool", {{"kernel_shape", Ints{2}}, {"auto_pad", "SAME_LOWER"}}, {ramp({1, 1, 3}, 1)}),
+                {1, 1, 3}, {1, 2, 3});
+}
+
+TEST(MaxPool, IgnoresPadding) {
+  const Tensor x = f64({1, 1, 2}, {-5, -7});
+  expect_values(run_checked("max_pool", {{"kernel_shape", Ints{2}}, {"pads", Ints{1, 1}}}, {x}), {1, 1, 3},
+                {-5, -5, -7});
+  expect_values(run_checked("max_pool", {{"kernel_shape", Ints{1}}, {"pads", Ints{1, 0}}}, {x}), {1, 1, 3},
+                {kNone, -5, -7});
+}
+
+TEST(MaxPool, DropsACeilWindowThatWouldStartInThePadding) {
+  // (5 + 2 - 2) / 3 rounds up to a third window at 6 - 1 = 5: outside.
+  expect_values(
+      run_checked("max_pool",
+                  {{"kernel_shape", Ints{2}}, {"strides", Ints{3}}, {"pads", Ints{1, 1}}, {"ceil_mode", true}},
+                  {ramp({1, 1, 5}, 1)}),
+      {1, 1, 2}, {1, 4});
+}
+
+TEST(MaxPool, GivesFlatIndicesInEitherStorageOrder) {
+  const Tensor x = f64({1, 2, 2, 3}, {1, 9, 2, 3, 4, 5, 8, 1, 1, 1, 1, 1});
+  const AttrMap rows = {{"kernel_shape", Ints{2, 3}}},
+                columns = {{"kernel_shape", Ints{2, 3}}, {"storage_order", int64_t{1}}};
+  expect_values(run_all("max_pool", rows, {x})[1], {1, 2, 1, 1}, {1, 6});
+  expect_values(run_all("max_pool", columns, {x})[1], {1, 2, 1, 1}, {2, 6});
+  EXPECT_EQ(infer_op("max_pool", rows, {x}, 2)[1].text(), "i64[1,2,1,1]");
+}
+
+TEST(MaxPool, KeepsIntegerTypesAndNotANumber) {
+  const Tensor bytes = Tensor::of<int>(DType::u8, {1, 1, 3}, {3, 250, 7});
+  EXPECT_EQ(run_op("max_pool", {{"kernel_shape", Ints{3}}}, {bytes}).dtype(), DType::u8);
+  expect_values(run_op("max_pool", {{"kernel_shape", Ints{2}}}, {f64({1, 1, 3}, {1, NAN, 2})}), {1, 1, 2}, {NAN, NAN});
+}
+
+TEST(AveragePool, CountsPaddingOnlyWhenAsked) {
+  const Tensor x = f64({1, 1, 2}, {2, 4});
+  expect_values(run_checked("average_pool", {{"kernel_shape", Ints{2}}, {"pads", Ints{1, 1}}}, {x}), {1, 1, 3},
+                {2, 3, 4});
+  expect_values(
+      run_checked("average_pool", {{"kernel_shape", Ints{2}}, {"pads", Ints{1, 1}}, {"count_include_pad", true}}, {x}),
+      {1, 1, 3}, {1, 3, 2});
+}
+
+TEST(AveragePool, DividesByWhatACeilWindowCovers) {
+  const Tensor x = ramp({1, 1, 4}, 1);
+  const AttrMap attrs = {{"kernel_shape", Ints{3}}, {"strides", Ints{2}}, {"ceil_mode", true}};
+  expect_values(run_checked("average_pool", attrs, {x}), {1, 1, 2}, {2, 3.5});
+  AttrMap padded = attrs;
+  padded.push_back({"count_include_pad", true});
+  padded.push_back({"pads", Ints{1, 0}});
+  // Windows at -1 and 1, and at 3: one element inside, nothing of it padded at the end.
+  expect_values(run_checked("average_pool", padded, {x}), {1, 1, 2}, {1, 3});
+}
+
+TEST(LpPool, TakesTheNorm) {
+  expect_values(run_checked("lp_pool", {{"kernel_shape", Ints{2}}}, {f64({1, 1, 3}, {3, -4, 0})}), {1, 1, 2}, {5, 4});
+  expect_values(run_checked("lp_pool", {{"kernel_shape", Ints{2}}, {"p", int64_t{1}}}, {f64({1, 1, 3}, {3, -4, 0})}),
+                {1, 1, 2}, {7, 4});
+}
+
+TEST(GlobalPools, ReduceEverySpatialAxis) {
+  const Tensor x = f64({1, 2, 2, 1}, {3, -4, 1, 5});
+  expect_values(run_checked("global_average_pool", {}, {x}), {1, 2, 1, 1}, {-0.5, 3});
+  expect_values(run_checked("global_max_pool", {}, {x}), {1, 2, 1, 1}, {3, 5});
+  expect_values(run_checked("global_lp_pool", {}, {x}), {1, 2, 1, 1}, {5, std::sqrt(26)});
+  EXPECT_EQ(inferred("global_average_pool", {}, {"f32[n,2048,h,w]"}), "f32[n,2048,1,1]");
+  EXPECT_EQ(inference_error("global_average_pool", {}, {"f32[4,3]"}), "rank_mismatch");
+}
+
+TEST(Pools, InferSymbolicShapesAndRefuse) {
+  const AttrMap stem = {{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}};
+  EXPECT_EQ(inferred("max_pool", stem, {"f32[n,64,112,112]"}), "f32[n,64,56,56]");
+  EXPECT_EQ(inference_error("max_pool", {}, {"f32[1,1,4,4]"}), "bad_attribute");
+  EXPECT_EQ(inference_error("max_pool", {{"kernel_shape", Ints{2}}}, {"f32[1,1,4,4]"}), "bad_attribute");
+  EXPECT_EQ(inference_error("max_pool", {{"kernel_shape", Ints{0, 2}}}, {"f32[1,1,4,4]"}), "bad_attribute");
+  EXPECT_EQ(inference_error("average_pool", {{"kernel_shape", Ints{5, 5}}}, {"f32[1,1,4,4]"}), "shape_mismatch");
+  EXPECT_EQ(inference_error("average_pool", {{"kernel_shape", Ints{2, 2}}}, {"i32[1,1,4,4]"}), "unsupported_dtype");
+  EXPECT_EQ(
+      inference_error("max_pool", {{"kernel_shape", Ints{2, 2}}, {"storage_order", int64_t{2}}}, {"f32[1,1,4,4]"}),
+      "bad_attribute");
+  EXPECT_EQ(inference_error("max_pool", {{"kernel_shape", Ints{int64_t{1} << 40, 1}}}, {"f32[1,1,4,4]"}),
+            "bad_attribute");
+  EXPECT_EQ(
+      inference_error("max_pool", {{"kernel_shape", Ints{3, 3}}, {"dilations", Ints{INT64_MAX, 1}}}, {"f32[1,1,4,4]"}),
+      "bad_dimension");
+}
+
+}  // namespace
+}  // namespace opfuse
