@@ -45,9 +45,9 @@ Pattern operator>>(Pattern first, const Pattern& second) {
 }
 
 Pattern op(std::string name, std::string binding) {
-  return op(std::vector<std::string>{std::move(name)}, std::move(binding));
+  return any_op({std::move(name)}, std::move(binding));
 }
-Pattern op(std::vector<std::string> names, std::string binding) {
+Pattern any_op(std::vector<std::string> names, std::string binding) {
   return Pattern(Element{.kind = ElementKind::op, .ops = std::move(names), .binding = std::move(binding)});
 }
 Pattern any(std::string binding) { return Pattern(Element{.kind = ElementKind::any, .binding = std::move(binding)}); }

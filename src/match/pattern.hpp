@@ -2,7 +2,7 @@
 //
 //   a >> b             b consumes a as its data operand, and nobody outside the match does
 //   op("conv", "c")    one operator (op<Conv>("c") by type); a string names the binding
-//   op({"relu", ...})  any of these operators
+//   any_op({"relu", ...})  any of these operators
 //   any("x")           any value, read from outside         tensor("x")  the same, but not a constant
 //   constant("w")      a constant operand                   scalar(6)    a one-element constant near 6
 //   maybe(p)           p or nothing                         repeat(p, lo, hi)  p several times
@@ -75,7 +75,7 @@ struct Element {
 };
 
 Pattern op(std::string name, std::string binding = {});
-Pattern op(std::vector<std::string> names, std::string binding = {});
+Pattern any_op(std::vector<std::string> names, std::string binding = {});
 template <class Op>
 Pattern op(std::string binding = {}) {
   return op(Op::spec().name, std::move(binding));

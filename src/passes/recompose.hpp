@@ -1,0 +1,44 @@
+// Recomposition: exporters' spellings become the operators a person would name. And conversions: equal rewrites that
+// let later stages see more. All return whether they changed the graph; `report` (may be null) receives the reasons.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ir/graph.hpp"
+#include "match/matcher.hpp"
+#include "passes/report.hpp"
+
+namespace opfuse {
+
+/// One way to write an operator.
+struct Spelling {
+  std::string op;    ///< "gelu"
+  std::string form;  ///< "x * 0.5 * (1 + erf(x / sqrt 2))"
+  Pattern pattern;   ///< starts at any("x")
+  std::vector<MatchPredicate> where;
+  /// Attributes when the single operator is bit for bit the same; otherwise the nodes become a composite's body.
+  std::function<AttrMap(const Match&)> exact;
+};
+
+/// The catalogue of spellings, longest first where one contains another.
+const std::vector<Spelling>& activation_spellings();
+const std::vector<Spelling>& norm_spellings();
+
+/// relu, relu6, leaky_relu, elu, gelu, silu, hard_swish, hard_sigmoid.
+bool recompose_activations(Graph& graph, RewriteReport* report = nullptr);
+/// layer_norm from its ReduceMean/Sub/Pow/Sqrt/Div chain.
+bool recompose_norms(Graph& graph, RewriteReport* report = nullptr);
+/// Conv -> Add(per-channel constant) is a bias; Conv -> Mul [-> Add] by per-channel constants is batch_norm.
+bool recompose_conv_affine(Graph& graph, RewriteReport* report = nullptr);
+
+/// average_pool of 1x1 windows, global pooling of a 1x1 map: nothing happens.
+bool remove_identity_pools(Graph& graph, RewriteReport* report = nullptr);
+/// Flatten -> (Dropout|activation)* -> Linear becomes (..)* -> Conv 1x1 -> Flatten, where the map is 1x1.
+bool flatten_linear_to_conv1x1(Graph& graph, RewriteReport* report = nullptr);
+
+/// All of the above to a fixed point, in this order.
+bool recompose_and_convert(Graph& graph, RewriteReport* report = nullptr);
+
+}  // namespace opfuse
