@@ -72,7 +72,7 @@ static std::optional<Decline> plain_silu(const Node& node) {
 
 Pattern activation(std::string binding) {
   return any_op({"relu", "relu6", "clip", "leaky_relu", "elu", "gelu", "silu", "hard_swish", "hard_sigmoid"},
-            std::move(binding))
+                std::move(binding))
       .where({"", clip_between(0, 6).test})
       .where({"", sixth_and_half().test})
       .where({"", plain_silu});

@@ -110,6 +110,7 @@ struct Attempt {
         ok = v && chain(part, part.chain().size(), v, rest);
         if (ok) break;
         undo(before);
+        if (v && is_value(part)) break;  // an operand that is there must fit
         trace.push_back({e.text(), "-"});
         ok = rest(v);
         break;
@@ -133,6 +134,12 @@ struct Attempt {
     }
     if (!ok) undo(before);
     return ok;
+  }
+
+  static bool is_value(const Pattern& p) {
+    const ElementKind kind = p.chain().front()->kind;
+    return p.chain().size() == 1 &&
+           (kind == ElementKind::any || kind == ElementKind::tensor || kind == ElementKind::constant);
   }
 
   bool repeated(const Element& e, int done, Value* v, const Next& k) {

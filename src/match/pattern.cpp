@@ -44,9 +44,7 @@ Pattern operator>>(Pattern first, const Pattern& second) {
   return first;
 }
 
-Pattern op(std::string name, std::string binding) {
-  return any_op({std::move(name)}, std::move(binding));
-}
+Pattern op(std::string name, std::string binding) { return any_op({std::move(name)}, std::move(binding)); }
 Pattern any_op(std::vector<std::string> names, std::string binding) {
   return Pattern(Element{.kind = ElementKind::op, .ops = std::move(names), .binding = std::move(binding)});
 }

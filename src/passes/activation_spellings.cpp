@@ -37,7 +37,8 @@ MatchPredicate keeps_type() {
             const Value *in = m.value("x"), *out = m.anchor->output();
             if (in && !in->is_constant() && in->type == out->type) return std::nullopt;
             return Decline{"type_changes",
-                           fmt::format("the result is {}, x is {}", out->type.text(), in ? in->type.text() : "absent"), {}};
+                           fmt::format("the result is {}, x is {}", out->type.text(), in ? in->type.text() : "absent"),
+                           {}};
           }};
 }
 
@@ -46,9 +47,10 @@ MatchPredicate scalar_alpha(double low, double high) {
             if (!m.has("alpha")) return std::nullopt;
             const auto alpha = scalar_constant(m.value("alpha"));
             if (alpha && *alpha > low && *alpha < high) return std::nullopt;
-            return Decline{"constant_mismatch",
-                           fmt::format("expected one slope between {} and {}, found {}", low, high, describe(m.value("alpha"))),
-                           {}};
+            return Decline{
+                "constant_mismatch",
+                fmt::format("expected one slope between {} and {}, found {}", low, high, describe(m.value("alpha"))),
+                {}};
           }};
 }
 

@@ -58,7 +58,8 @@ std::optional<Decline> read_gemm(Head& head) {
   head.bias = head.product->input(2);
   if (a.transA || a.alpha != 1 || (head.bias && a.beta != 1))
     return Decline{"gemm_attributes",
-                   fmt::format("alpha {:g}, beta {:g}, transA {} do not fit a convolution", a.alpha, a.beta, a.transA), {}};
+                   fmt::format("alpha {:g}, beta {:g}, transA {} do not fit a convolution", a.alpha, a.beta, a.transA),
+                   {}};
   return std::nullopt;
 }
 
@@ -96,7 +97,8 @@ std::optional<Decline> check_bias(const Head& head, int64_t out) {
 
 std::optional<Decline> check(const Graph& graph, Head& head) {
   const Shape& shape = head.flatten->input(0)->type.shape;
-  if (shape.rank() != 4) return Decline{"rank", fmt::format("the flattened value is {}, not four-dimensional", shape.text()), {}};
+  if (shape.rank() != 4)
+    return Decline{"rank", fmt::format("the flattened value is {}, not four-dimensional", shape.text()), {}};
   if (head.product->is("gemm")) {
     if (auto decline = read_gemm(head)) return decline;
   } else {
@@ -107,7 +109,8 @@ std::optional<Decline> check(const Graph& graph, Head& head) {
   const Tensor& w = *head.weight->constant;
   const int64_t in = w.dim(head.transposed ? 1 : 0), out = w.dim(head.transposed ? 0 : 1);
   const bool one = shape[2] == Dim(1) && shape[3] == Dim(1);
-  if (!shape[1].is_constant()) return Decline{"unknown_dimension", "the channels of " + shape.text() + " are not known", {}};
+  if (!shape[1].is_constant())
+    return Decline{"unknown_dimension", "the channels of " + shape.text() + " are not known", {}};
   if (!one && in != shape[1].value())
     return Decline{"spatial_extent",
                    fmt::format("the map at the Flatten is {}x{}, not 1x1: in_features {} is not its {} channels",

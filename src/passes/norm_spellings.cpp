@@ -31,15 +31,17 @@ const std::vector<Spelling>& norm_spellings() {
   static const std::vector<Spelling> kAll = [] {
     const Pattern d = any("x") >> op("sub", "d").with(any("x") >> op("reduce_mean", "mean"));
     const Pattern square = one_of({d >> op("pow").with(scalar(2)), d >> op("mul").with(d)});
-    const Pattern deviation =
-        square >> op("reduce_mean", "variance") >> op("add").with(constant("eps")) >> op("sqrt");
+    const Pattern deviation = square >> op("reduce_mean", "variance") >> op("add").with(constant("eps")) >> op("sqrt");
     const Pattern normal = d >> op("div").with(deviation);
     const Pattern scaled = normal >> op("mul").with(constant("scale"));
     const std::vector<MatchPredicate> where{same_trailing_axes(), small_epsilon()};
-    return std::vector<Spelling>{
-        {"layer_norm", "(x - mean) / sqrt(var + eps) * scale + bias", scaled >> op("add").with(constant("bias")), where, {}},
-        {"layer_norm", "(x - mean) / sqrt(var + eps) * scale", scaled, where, {}},
-        {"layer_norm", "(x - mean) / sqrt(var + eps)", normal, where, {}}};
+    return std::vector<Spelling>{{"layer_norm",
+                                  "(x - mean) / sqrt(var + eps) * scale + bias",
+                                  scaled >> op("add").with(constant("bias")),
+                                  where,
+                                  {}},
+                                 {"layer_norm", "(x - mean) / sqrt(var + eps) * scale", scaled, where, {}},
+                                 {"layer_norm", "(x - mean) / sqrt(var + eps)", normal, where, {}}};
   }();
   return kAll;
 }

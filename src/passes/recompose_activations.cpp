@@ -71,8 +71,9 @@ bool recompose(Graph& graph, const std::vector<Spelling>& spellings, const char*
     const std::string where = (*it)->name();
     Node* made = rewrite(graph, found);
     if (report)
-      report->applied(pass, found.spelling->op + ": " + found.spelling->form, where,
-                      fmt::format("{} of {} nodes", made->body ? "composite" : made->op->name, found.match.nodes.size()));
+      report->applied(
+          pass, found.spelling->op + ": " + found.spelling->form, where,
+          fmt::format("{} of {} nodes", made->body ? "composite" : made->op->name, found.match.nodes.size()));
     matcher.reset();
     changed = true;
   }

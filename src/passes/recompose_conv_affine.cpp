@@ -109,11 +109,11 @@ struct ConvSite {
         shift = *c;
         replaced.push_back(add->node);
       }
-    Node* bn = graph.add_node(op_named("batch_norm"), AttrMap{{"epsilon", 0.0}},
-                              {conv->output(), graph.add_constant(*scale), graph.add_constant(shift),
-                               graph.add_constant(filled(dtype, channels, 0)),
-                               graph.add_constant(filled(dtype, channels, 1))},
-                              1, united_sources(replaced), replaced.back());
+    Node* bn =
+        graph.add_node(op_named("batch_norm"), AttrMap{{"epsilon", 0.0}},
+                       {conv->output(), graph.add_constant(*scale), graph.add_constant(shift),
+                        graph.add_constant(filled(dtype, channels, 0)), graph.add_constant(filled(dtype, channels, 1))},
+                       1, united_sources(replaced), replaced.back());
     finish(replaced, bn, "Conv -> Mul, Add is BatchNorm");
     return true;
   }
@@ -123,7 +123,8 @@ struct ConvSite {
     if (!bias) return false;
     if (Value* old = conv->input(2)) {
       if (!old->is_constant())
-        return refuse("Conv -> Add is a bias", add, {"computed_bias", "the convolution's own bias is computed", {value_name(*old)}});
+        return refuse("Conv -> Add is a bias", add,
+                      {"computed_bias", "the convolution's own bias is computed", {value_name(*old)}});
       bias = sum_of(*old->constant, *bias);
     }
     std::vector<Node*> replaced{conv, add.node};

@@ -54,7 +54,8 @@ bool remove_identity_pools(Graph& graph, RewriteReport* report) {
     Value* x = node->input(0);
     if (graph.is_output(node->output()) && (!x->producer || graph.is_output(x))) {
       if (report)
-        report->declined(kPass, kRule, node->name(), {"graph_output", "it connects the graph's interface directly", {}});
+        report->declined(kPass, kRule, node->name(),
+                         {"graph_output", "it connects the graph's interface directly", {}});
       continue;
     }
     if (report) report->applied(kPass, kRule, node->name(), "removed");

@@ -17,9 +17,8 @@ void RewriteReport::declined(std::string pass, std::string rule, std::string nod
 }
 
 size_t RewriteReport::count(std::string_view rule, bool applied) const {
-  return static_cast<size_t>(std::count_if(notes.begin(), notes.end(), [&](const RewriteNote& n) {
-    return n.rule == rule && n.applied == applied;
-  }));
+  return static_cast<size_t>(std::count_if(
+      notes.begin(), notes.end(), [&](const RewriteNote& n) { return n.rule == rule && n.applied == applied; }));
 }
 
 }  // namespace opfuse

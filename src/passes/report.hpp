@@ -13,7 +13,7 @@ struct RewriteNote {
   std::string rule;  ///< spelling or conversion: "gelu: erf", "FlattenLinearToConv1x1"
   std::string node;  ///< where
   bool applied = false;
-  Decline reason;    ///< of a declined one; for an applied one `message` says what it became
+  Decline reason;  ///< of a declined one; for an applied one `message` says what it became
   bool operator==(const RewriteNote&) const = default;
 };
 

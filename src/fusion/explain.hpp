@@ -1,0 +1,34 @@
+// Why nodes are or are not fused: from the plan, its ledger and the patterns' best partial matches.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fusion/plan.hpp"
+
+namespace opfuse {
+
+/// One remark: kind "passed" (a group), "missed" (a candidate or near match that was not fused), "analysis" (an edge).
+struct Remark {
+  std::string kind, rule, anchor, code, message;
+  std::vector<std::string> nodes, evidence;
+  size_t matched = 0, of = 0;  ///< nodes of the pattern that fitted
+  int64_t bytes_saved = 0;     ///< what fusing saves or would save
+};
+
+/// Groups of the plan.
+std::vector<Remark> passed(const FusionPlan& plan);
+/// Declined candidates, near matches of named patterns, then unfused edges; most bytes first within each kind.
+std::vector<Remark> missed(const Graph& graph, const FusionPlan& plan);
+/// Everything known about one node: its group, all patterns tried there (best partial match first), its edges.
+/// E::unknown_name with a did-you-mean when there is no such node.
+std::vector<Remark> about_node(const Graph& graph, const FusionPlan& plan, const std::string& node);
+
+std::string remarks_text(const std::vector<Remark>& remarks);
+std::string remarks_json(const std::vector<Remark>& remarks);  ///< {"schema": "opfuse.explain/1", "remarks": [...]}
+
+/// Best attempt of each pattern at the node, as the matcher explains it, one block per pattern.
+std::string explain_node(const Graph& graph, const std::string& node);
+
+}  // namespace opfuse

@@ -1,0 +1,47 @@
+// Groups while they are being chosen: which node belongs where, and whether one more group keeps the graph acyclic.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/decline.hpp"
+#include "fusion/names.hpp"
+#include "match/matcher.hpp"
+
+namespace opfuse {
+
+class Grouping {
+ public:
+  explicit Grouping(const Graph& graph);
+
+  const Graph& graph() const { return matcher_.graph(); }
+  const Matcher& matcher() const { return matcher_; }
+  const NodeNames& names() const { return names_; }
+
+  int group_of(const Node* node) const { return group_[matcher_.position(node)]; }  ///< -1: none
+  const std::vector<Node*>& nodes_of(int group) const { return members_[static_cast<size_t>(group)]; }
+
+  /// Adds a group; returns its number. `accept` of nodes that have a group moves them.
+  int accept(const std::vector<Node*>& nodes);
+  void release(int group);
+
+  /// A node that another group owns, or a read of a value interior to another group. Groups in `ignoring` may overlap.
+  std::optional<Decline> overlap(const std::vector<Node*>& nodes, const std::vector<int>& ignoring = {}) const;
+  /// Empty when the graph stays acyclic with all accepted groups and this one contracted.
+  std::optional<Decline> convexity(const std::vector<Node*>& nodes, const std::vector<int>& ignoring = {}) const;
+
+  std::vector<Node*> sorted(std::vector<Node*> nodes) const;  ///< topological, without duplicates
+  /// Stores and loads that grouping saves.
+  int64_t bytes_saved(const std::vector<Node*>& nodes, const SymbolValues& dims) const;
+
+ private:
+  Matcher matcher_;
+  NodeNames names_;
+  std::vector<int> group_;                   // by position
+  std::vector<std::vector<Node*>> members_;  // released ones are empty
+};
+
+/// Bytes of a value with unknown dimensions as 1.
+int64_t value_bytes(const Value& value, const SymbolValues& dims);
+
+}  // namespace opfuse

@@ -1,0 +1,37 @@
+// Fills the ledger after all groups are chosen: each edge is inside a group or has the first rule that failed.
+#include "fusion/ledger.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "fusion/planner.hpp"
+
+namespace opfuse {
+
+static Decline patterns_only(const Value& v, const Node& reader) {
+  return {
+      "rules_off",
+      fmt::format("no named pattern joins {} and {}, and the rule engine did not run", describe(&v), describe(reader)),
+      {}};
+}
+
+void fill_ledger(Planner& planner, const RuleEngine* rules) {
+  const Grouping& g = planner.grouping;
+  for (const Node* node : g.graph().nodes()) {
+    std::vector<const Value*> done;
+    for (const Value* v : node->inputs) {
+      if (!v || !v->producer || std::find(done.begin(), done.end(), v) != done.end()) continue;
+      done.push_back(v);
+      EdgeVerdict edge{value_name(*v), g.names().of(v->producer), g.names().of(node), {}, {}};
+      const int group = g.group_of(node);
+      if (group >= 0 && group == g.group_of(v->producer))
+        edge.group = planner.candidate_of(group);
+      else
+        edge.decline = rules ? rules->reason(*v, *node) : patterns_only(*v, *node);
+      planner.plan.edges.push_back(std::move(edge));
+    }
+  }
+}
+
+}  // namespace opfuse

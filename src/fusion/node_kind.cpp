@@ -1,0 +1,64 @@
+// Kinds. BatchNorm is elementwise here: its statistics are operands.
+#include "fusion/node_kind.hpp"
+
+#include <algorithm>
+
+namespace opfuse {
+
+static int rank(OpKind kind) {
+  switch (kind) {
+    case OpKind::elementwise:
+      return 0;
+    case OpKind::injective:
+      return 1;
+    case OpKind::reduction:
+      return 2;
+    case OpKind::window:
+      return 3;
+    case OpKind::contraction:
+      return 4;
+    case OpKind::shape:
+      return 5;
+    case OpKind::composite:
+      return 6;
+    case OpKind::opaque:
+      return 7;
+  }
+  return 7;
+}
+
+OpKind kind_of(const Node& node) {
+  if (!node.body) return node.is("batch_norm") ? OpKind::elementwise : node.op->kind;
+  OpKind kind = OpKind::elementwise;
+  for (const Node* inner : node.body->nodes())
+    if (rank(kind_of(*inner)) > rank(kind)) kind = kind_of(*inner);
+  return kind;
+}
+
+bool is_anchor(OpKind kind) {
+  return kind == OpKind::contraction || kind == OpKind::window || kind == OpKind::reduction;
+}
+
+std::string_view name_of(OpKind kind) {
+  switch (kind) {
+    case OpKind::elementwise:
+      return "elementwise";
+    case OpKind::injective:
+      return "injective";
+    case OpKind::reduction:
+      return "a reduction";
+    case OpKind::window:
+      return "a window";
+    case OpKind::contraction:
+      return "a contraction";
+    case OpKind::shape:
+      return "a shape computation";
+    case OpKind::composite:
+      return "a composite";
+    case OpKind::opaque:
+      return "opaque";
+  }
+  return "unknown";
+}
+
+}  // namespace opfuse

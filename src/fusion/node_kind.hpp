@@ -1,0 +1,16 @@
+// The fusion vocabulary applied to nodes of a graph, composites included.
+#pragma once
+
+#include <string_view>
+
+#include "ir/graph.hpp"
+
+namespace opfuse {
+
+/// Kind of a node; a composite is the highest of its body: elementwise, else reduction, else what it holds.
+OpKind kind_of(const Node& node);
+/// Contraction, window, reduction: at most one of them per group.
+bool is_anchor(OpKind kind);
+std::string_view name_of(OpKind kind);
+
+}  // namespace opfuse

@@ -1,0 +1,94 @@
+// The fusion plan: every candidate group with its verdict. An editable value, saved as JSON and applied again.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/decline.hpp"
+#include "fusion/ledger.hpp"
+#include "fusion/patterns.hpp"
+#include "ir/graph.hpp"
+
+namespace opfuse {
+
+/// A place for a Q/DQ pair.
+struct QdqPoint {
+  std::string point;  ///< "INPUT", "RESIDUAL_INPUT", "OUTPUT"
+  std::string tensor;
+  bool operator==(const QdqPoint&) const = default;
+};
+
+/// One group that could be made. Nodes and tensors are named, so that a plan outlives the graph it was made for.
+struct Candidate {
+  std::string id;       ///< "ConvBNReLU@/layer1/relu": stable, keyed by the node whose result it produces
+  std::string pattern;  ///< "ConvBNReLU"; groups of the rule engine: "map", "epilogue", "row"
+  std::string module;   ///< "FusedConvBNReLU"; rule engine: "fused_conv_add"
+  std::string label;    ///< module instance, "FusedConvBNReLU__layer1_conv1"
+  bool named = true;    ///< found by a named pattern, not by the rule engine
+  bool apply = false;
+  std::vector<std::string> nodes;     ///< in topological order
+  std::vector<std::string> epilogue;  ///< those of them that the rule engine appended to a named pattern
+  std::vector<std::string> reads;     ///< tensors from outside
+  std::vector<std::string> results;   ///< tensors read outside
+  std::vector<std::pair<std::string, std::string>> bindings;  ///< binding -> node or tensor
+  std::vector<QdqPoint> points;
+  int64_t bytes_saved = 0;         ///< stores and loads of interior tensors, per inference, unknown dimensions as 1
+  std::optional<Decline> decline;  ///< why not, when it was not chosen
+  std::vector<std::string> notes;  ///< choices, e.g. which operand is the residual
+  bool operator==(const Candidate&) const = default;
+};
+
+struct FusionPlan {
+  std::string model;  ///< "xxh3:<32 hex digits>", structural hash of the graph it was made for
+  std::string target;
+  std::vector<Candidate> candidates;  ///< in topological order of their results
+  std::vector<EdgeVerdict> edges;     ///< the ledger: every producer-consumer edge
+  bool operator==(const FusionPlan&) const = default;
+
+  const Candidate* find(std::string_view id) const;
+  /// The candidate of that id; E::unknown_name with a did-you-mean.
+  Candidate& at(std::string_view id);
+  std::vector<const Candidate*> applied() const;
+  /// Not applied for a reason of its own: not those whose nodes a better candidate took, nor disabled ones.
+  std::vector<const Candidate*> missed() const;
+  std::map<std::string, int> module_counts() const;  ///< applied named modules
+};
+
+/// Reason why a group cannot be lowered for the target, from its fused node; empty when it can.
+using Legality = std::function<std::optional<Decline>(const Node&)>;
+
+struct PlanOptions {
+  std::string target;
+  Legality legal;                 ///< empty: everything is legal
+  std::vector<std::string> only;  ///< patterns or NAME@NODE; empty: all
+  std::vector<std::string> skip;
+  bool rules = true;                                     ///< run the rule engine over what is left
+  size_t max_nodes = 64;                                 ///< per group
+  SymbolValues dims;                                     ///< for bytes_saved
+  const std::vector<FusionPattern>* patterns = nullptr;  ///< null: the catalogue
+};
+
+/// Finds all candidates and chooses. Deterministic.
+FusionPlan make_plan(const Graph& graph, const PlanOptions& options = {});
+
+/// The graph with each applied candidate as one fused node. E::stale_plan when the plan belongs to another graph
+/// (unless `allow_stale`) or names nodes that do not exist; E::bad_option when edits made candidates overlap.
+Graph apply(const Graph& graph, const FusionPlan& plan, bool allow_stale = false);
+
+std::string model_hash(const Graph& graph);
+
+std::string to_json(const FusionPlan& plan);       ///< schema opfuse.plan/1
+FusionPlan plan_from_json(std::string_view text);  ///< E::bad_file
+
+struct QdqSummary {
+  size_t declared = 0;               ///< points of applied groups
+  std::vector<std::string> tensors;  ///< distinct, in order of first mention
+};
+QdqSummary qdq_summary(const FusionPlan& plan);
+
+}  // namespace opfuse

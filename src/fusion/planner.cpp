@@ -1,0 +1,184 @@
+// Choosing among matches. Anchors are visited last first, so the longest suffix is seen; at one anchor the match with
+// most nodes wins, then list order. Explicit priorities come before all of that. A match that may not be applied is
+// kept with its reason: overlap (nodes and reads), legality for the target, or a cycle with groups already chosen.
+#include "fusion/planner.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/did_you_mean.hpp"
+#include "base/fail.hpp"
+#include "ir/outline.hpp"
+
+namespace opfuse {
+
+namespace {
+
+const std::vector<FusionPattern>& patterns_of(const PlanOptions& options) {
+  return options.patterns ? *options.patterns : fusion_patterns();
+}
+
+std::string pattern_part(const std::string& selector) { return selector.substr(0, selector.find('@')); }
+
+bool selects(const std::string& selector, const std::string& pattern, const std::string& node) {
+  const size_t at = selector.find('@');
+  return pattern_part(selector) == pattern && (at == std::string::npos || selector.substr(at + 1) == node);
+}
+
+bool any_selects(const std::vector<std::string>& list, const std::string& pattern, const std::string& node) {
+  return std::any_of(list.begin(), list.end(), [&](const std::string& s) { return selects(s, pattern, node); });
+}
+
+struct Choice {
+  const FusionPattern* pattern;
+  Match match;
+};
+
+}  // namespace
+
+Planner::Planner(const Graph& graph, const PlanOptions& opts) : grouping(graph), options(opts) {
+  plan.model = model_hash(graph);
+  plan.target = opts.target;
+}
+
+void Planner::check_selectors() const {
+  std::vector<std::string> known{"map", "epilogue", "row"};
+  for (const FusionPattern& p : patterns_of(options)) known.push_back(p.name);
+  for (const auto* list : {&options.only, &options.skip})
+    for (const std::string& selector : *list) {
+      const std::string name = pattern_part(selector);
+      if (std::find(known.begin(), known.end(), name) == known.end())
+        throw fail(E::unknown_name, "there is no pattern \"{}\"", name).hint(did_you_mean(name, known));
+      const size_t at = selector.find('@');
+      if (at != std::string::npos && !grouping.names().find(selector.substr(at + 1)))
+        throw fail(E::unknown_name, "there is no node \"{}\" for \"{}\"", selector.substr(at + 1), selector)
+            .hint("nodes are named as `opfuse explain` prints them, after recomposition and conversion");
+    }
+}
+
+bool Planner::enabled(const std::string& pattern, const std::string& node) const {
+  if (any_selects(options.skip, pattern, node)) return false;
+  return options.only.empty() || any_selects(options.only, pattern, node);
+}
+
+std::optional<Decline> Planner::refuse(const std::vector<Node*>& nodes, const std::string& label,
+                                       const std::string& pattern, const std::vector<int>& ignoring) const {
+  if (auto decline = grouping.overlap(nodes, ignoring)) return decline;
+  if (nodes.size() > options.max_nodes)
+    return Decline{"too_large",
+                   fmt::format("the group would have {} nodes, the limit is {}", nodes.size(), options.max_nodes),
+                   {}};
+  if (auto decline = grouping.convexity(nodes, ignoring)) return decline;
+  if (!options.legal) return std::nullopt;
+  const OutlinedCopy copy = outline_copy(grouping.graph(), nodes, {fused_op(), label, pattern});
+  return options.legal(*copy.node);
+}
+
+std::string Planner::unique_label(const std::string& module, const Node* root) {
+  const std::string label = module + "__" + identifier(grouping.names().of(root));
+  const int copy = ++labels_[label];
+  return copy == 1 ? label : fmt::format("{}_{}", label, copy);
+}
+
+void Planner::describe_nodes(Candidate& c, const std::vector<Node*>& nodes) const {
+  c.nodes.clear(), c.reads.clear(), c.results.clear();
+  for (const Node* node : nodes) c.nodes.push_back(grouping.names().of(node));
+  for (const Value* v : external_reads(nodes)) c.reads.push_back(value_name(*v));
+  for (const Value* v : external_results(grouping.graph(), nodes)) c.results.push_back(value_name(*v));
+  c.bytes_saved = grouping.bytes_saved(nodes, options.dims);
+}
+
+std::vector<Node*> Planner::nodes_named(const std::vector<std::string>& names) const {
+  std::vector<Node*> nodes;
+  for (const std::string& name : names) nodes.push_back(grouping.names().find(name));
+  return nodes;
+}
+
+// Points resolve to tensors. Only real tensors carry Q/DQ, and a graph's own outputs do not.
+static std::vector<QdqPoint> resolve_points(const Graph& graph, const FusionPattern& pattern, const Match& match) {
+  std::vector<QdqPoint> points;
+  for (const PointRule& rule : pattern.points) {
+    const Value* v = match.anchor->output();
+    if (const Node* node = match.node(rule.binding))
+      v = node->input(0);
+    else if (!rule.binding.empty())
+      v = match.value(rule.binding);
+    if (!v || !is_float(v->type.dtype) || (rule.binding.empty() && graph.is_output(v))) continue;
+    points.push_back({rule.point, value_name(*v)});
+  }
+  return points;
+}
+
+void Planner::enter(const FusionPattern& pattern, const Match& match, std::optional<Decline> decline) {
+  Candidate c;
+  c.id = pattern.name + "@" + grouping.names().of(match.anchor);
+  c.pattern = pattern.name;
+  c.module = pattern.module;
+  describe_nodes(c, match.nodes);
+  for (const auto& [name, bound] : match.bindings)
+    c.bindings.emplace_back(name, bound.node ? grouping.names().of(bound.node) : value_name(*bound.value));
+  c.points = resolve_points(grouping.graph(), pattern, match);
+  c.notes = match.notes;
+  c.apply = !decline;
+  c.decline = std::move(decline);
+  c.label = c.apply ? unique_label(pattern.module, match.node(pattern.root)) : "";
+  if (c.apply) owner[grouping.accept(match.nodes)] = plan.candidates.size();
+  plan.candidates.push_back(std::move(c));
+}
+
+void Planner::try_anchor(Node* anchor, int priority) {
+  std::vector<Choice> choices;
+  for (const FusionPattern& p : patterns_of(options)) {
+    if (p.priority != priority) continue;
+    if (MatchResult r = grouping.matcher().match(p.topology, anchor, p.where))
+      choices.push_back({&p, std::move(*r.match)});
+  }
+  std::stable_sort(choices.begin(), choices.end(),
+                   [](const Choice& a, const Choice& b) { return a.match.nodes.size() > b.match.nodes.size(); });
+  for (const Choice& choice : choices) {
+    const std::string& node = grouping.names().of(anchor);
+    std::optional<Decline> decline;
+    if (!enabled(choice.pattern->name, node))
+      decline = Decline{"disabled", "switched off by --only or --skip", {}};
+    else
+      decline = refuse(choice.match.nodes, choice.pattern->module, choice.pattern->name);
+    if (decline && decline->code == "overlap")
+      for (const Node* n : choice.match.nodes)
+        if (const int g = grouping.group_of(n); g >= 0) {
+          decline->message = fmt::format("{} belongs to {}", describe(*n), candidate_of(g));
+          decline->evidence = {candidate_of(g)};
+          break;
+        }
+    enter(*choice.pattern, choice.match, std::move(decline));
+  }
+}
+
+void Planner::match_named() {
+  std::set<int, std::greater<>> priorities;
+  for (const FusionPattern& p : patterns_of(options)) priorities.insert(p.priority);
+  for (int priority : priorities) {
+    const auto& nodes = grouping.graph().nodes();
+    for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) try_anchor(*it, priority);
+  }
+}
+
+FusionPlan Planner::run() {
+  check_selectors();
+  match_named();
+  RuleEngine rules(*this);
+  if (options.rules) rules.run();
+  fill_ledger(*this, options.rules ? &rules : nullptr);
+  std::erase_if(plan.candidates, [](const Candidate& c) { return c.id.empty(); });  // merged into others
+  auto position = [&](const Candidate& c) {
+    return grouping.matcher().position(grouping.names().find(c.id.substr(c.id.find('@') + 1)));
+  };
+  std::stable_sort(plan.candidates.begin(), plan.candidates.end(),
+                   [&](const Candidate& a, const Candidate& b) { return position(a) < position(b); });
+  return std::move(plan);
+}
+
+FusionPlan make_plan(const Graph& graph, const PlanOptions& options) { return Planner(graph, options).run(); }
+
+}  // namespace opfuse

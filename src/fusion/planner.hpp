@@ -1,0 +1,67 @@
+// The state that the pattern engine and the rule engine share while a plan is made.
+#pragma once
+
+#include <map>
+
+#include "fusion/grouping.hpp"
+#include "fusion/plan.hpp"
+
+namespace opfuse {
+
+class Planner {
+ public:
+  Planner(const Graph& graph, const PlanOptions& options);
+  FusionPlan run();
+
+  Grouping grouping;
+  const PlanOptions& options;
+  FusionPlan plan;
+  std::map<int, size_t> owner;  ///< group number -> index of its candidate
+
+  /// Whether --only/--skip let this pattern act at this node.
+  bool enabled(const std::string& pattern, const std::string& node) const;
+  /// Everything that must hold before nodes become a group; `ignoring` are groups it would absorb.
+  std::optional<Decline> refuse(const std::vector<Node*>& nodes, const std::string& label, const std::string& pattern,
+                                const std::vector<int>& ignoring = {}) const;
+  void describe_nodes(Candidate& c, const std::vector<Node*>& nodes) const;
+  std::string unique_label(const std::string& module, const Node* root);
+  const std::string& candidate_of(int group) const { return plan.candidates[owner.at(group)].id; }
+  std::vector<Node*> nodes_named(const std::vector<std::string>& names) const;
+
+ private:
+  void check_selectors() const;
+  void match_named();
+  void try_anchor(Node* anchor, int priority);
+  void enter(const FusionPattern& pattern, const Match& match, std::optional<Decline> decline);
+  std::map<std::string, int> labels_;
+};
+
+/// Groups what no pattern claims, and grows open groups forward; fills the ledger's reasons (by tensor and reader).
+class RuleEngine {
+ public:
+  explicit RuleEngine(Planner& planner) : planner_(planner) {}
+  void run();
+  /// Why the edge from `value` to `reader` is not inside a group.
+  Decline reason(const Value& value, const Node& reader) const;
+
+ private:
+  struct Growth {
+    std::vector<Node*> nodes;
+    std::vector<int> absorbed;
+    std::optional<Decline> decline;
+  };
+  void grow(Node* seed);
+  bool step(std::vector<Node*>& unit, int& group);
+  Growth next_growth(const std::vector<Node*>& unit, int group, const Value& result) const;
+  std::optional<Decline> admit(const Node& node, const Value& result, bool anchored, bool last) const;
+  std::optional<Decline> prefers_other(const Node& node, const std::vector<Node*>& unit, const Growth& growth) const;
+  bool commit(std::vector<Node*>& unit, int& group, Growth& growth);
+  void merge(const std::vector<Node*>& nodes, const std::vector<int>& old);
+  Planner& planner_;
+  bool prefer_deeper_ = true;
+  std::map<int, Decline> stopped_;  // by value id
+};
+
+void fill_ledger(Planner& planner, const RuleEngine* rules);
+
+}  // namespace opfuse

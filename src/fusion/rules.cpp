@@ -1,0 +1,257 @@
+// The rule engine. A unit (a chosen group or a single node) grows forward to the immediate post-dominator of its
+// result: everything on the way must be elementwise over the same shape, so that it can run while the result is
+// stored. A diamond therefore fuses whole or not at all.
+//
+//     conv -- a --.                       unit {conv}, result read by a and b; post-dominator: the add
+//          \      add -- ...              grows to {conv, a, b, add}
+//           - b --'
+//
+// Elementwise units may also end in a reduction ("row"): the reduction reads them as its prologue. Nothing else takes
+// a prologue: a convolution or pool would compute it once per tap. Where two anchored units meet in one node, the
+// deeper one gets it; a second round lets the other try.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "fusion/node_kind.hpp"
+#include "fusion/planner.hpp"
+#include "ir/outline.hpp"
+
+namespace opfuse {
+
+namespace {
+
+bool is_anchored(const std::vector<Node*>& nodes) {
+  return std::any_of(nodes.begin(), nodes.end(), [](const Node* n) { return is_anchor(kind_of(*n)); });
+}
+
+bool contains(const std::vector<Node*>& nodes, const Node* node) {
+  return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
+}
+
+std::string rule_of(const std::vector<Node*>& nodes) {
+  bool reduction = false;
+  for (const Node* n : nodes) {
+    const OpKind kind = kind_of(*n);
+    if (kind == OpKind::contraction || kind == OpKind::window) return "epilogue";
+    reduction |= kind == OpKind::reduction;
+  }
+  return reduction ? "row" : "map";
+}
+
+std::string module_of(const std::vector<Node*>& nodes) {
+  std::string name = "fused";
+  for (const Node* n : nodes) {
+    const std::string part = "_" + identifier(operator_name(*n));
+    if (name.size() + part.size() > 60) return name + "_etc";
+    name += part;
+  }
+  return name;
+}
+
+// The node that names a rule group: its anchor, else its first node.
+const Node* root_of(const std::vector<Node*>& nodes) {
+  for (const Node* n : nodes)
+    if (is_anchor(kind_of(*n))) return n;
+  return nodes.front();
+}
+
+}  // namespace
+
+void RuleEngine::run() {
+  for (prefer_deeper_ = true;; prefer_deeper_ = false) {
+    for (Node* node : planner_.grouping.graph().nodes()) grow(node);
+    if (!prefer_deeper_) break;
+  }
+  for (auto& [group, index] : planner_.owner) {
+    Candidate& c = planner_.plan.candidates[index];
+    if (!c.named) c.label = planner_.unique_label(c.module, root_of(planner_.grouping.nodes_of(group)));
+  }
+}
+
+// A unit is grown when its last node is visited, so each unit gets its turn once per round.
+void RuleEngine::grow(Node* seed) {
+  int group = planner_.grouping.group_of(seed);
+  std::vector<Node*> unit = group >= 0 ? planner_.grouping.nodes_of(group) : std::vector<Node*>{seed};
+  if (unit.back() != seed) return;
+  while (step(unit, group)) {
+  }
+}
+
+bool RuleEngine::step(std::vector<Node*>& unit, int& group) {
+  const Graph& graph = planner_.grouping.graph();
+  const std::vector<Value*> results = external_results(graph, unit);
+  auto stop = [&](Decline decline) {
+    for (const Value* v : results) stopped_[v->id] = decline;
+    return false;
+  };
+  if (results.size() != 1)
+    return stop({"several_results", fmt::format("{} results of the group are read outside", results.size()), {}});
+  const Value& result = *results.front();
+  if (graph.is_output(&result))
+    return stop(
+        {"graph_output", fmt::format("\"{}\" is a graph output, so it is stored anyway", value_name(result)), {}});
+  if (result.uses.empty()) return false;
+  const OpKind kind = kind_of(*unit.back());
+  if (!is_anchored(unit) && kind != OpKind::elementwise)
+    return stop(
+        {"producer_kind", fmt::format("{} is {}, which takes no epilogue", describe(*unit.back()), name_of(kind)), {}});
+  Growth growth = next_growth(unit, group, result);
+  if (growth.decline) return stop(std::move(*growth.decline));
+  if (commit(unit, group, growth)) return true;
+  return stop(std::move(*growth.decline));
+}
+
+RuleEngine::Growth RuleEngine::next_growth(const std::vector<Node*>& unit, int group, const Value& result) const {
+  const Grouping& g = planner_.grouping;
+  const bool anchored = is_anchored(unit);
+  Growth growth;
+  std::vector<Node*> pending;
+  auto push_readers = [&](const std::vector<Node*>& of) {
+    for (const Value* v : external_results(g.graph(), of))
+      for (const Use& use : v->uses)
+        if (!contains(unit, use.node) && !contains(growth.nodes, use.node) && !contains(pending, use.node))
+          pending.push_back(use.node);
+  };
+  push_readers(unit);
+  while (true) {
+    auto first = std::min_element(pending.begin(), pending.end(), [&](const Node* a, const Node* b) {
+      return g.matcher().position(a) < g.matcher().position(b);
+    });
+    Node* const node = *first;
+    pending.erase(first);
+    const bool last = pending.empty();
+    if ((growth.decline = admit(*node, result, anchored, last))) return growth;
+    if ((growth.decline = prefers_other(*node, unit, growth))) return growth;
+    std::vector<Node*> taken{node};
+    if (const int other = g.group_of(node); other >= 0 && other != group) {
+      taken = g.nodes_of(other);
+      growth.absorbed.push_back(other);
+    }
+    growth.nodes.insert(growth.nodes.end(), taken.begin(), taken.end());
+    std::erase_if(pending, [&](const Node* n) { return contains(growth.nodes, n); });
+    if (last || pending.empty()) return growth;
+    if (growth.nodes.size() > planner_.options.max_nodes) {
+      growth.decline = {"too_large", fmt::format("no common reader within {} nodes", planner_.options.max_nodes), {}};
+      return growth;
+    }
+    for (const Value* v : external_results(g.graph(), taken))
+      if (g.graph().is_output(v)) {
+        growth.decline = {"graph_output", fmt::format("\"{}\" on the way is a graph output", value_name(*v)), {}};
+        return growth;
+      }
+    push_readers(taken);
+  }
+}
+
+std::optional<Decline> RuleEngine::admit(const Node& node, const Value& result, bool anchored, bool last) const {
+  const Grouping& g = planner_.grouping;
+  const OpKind kind = kind_of(node);
+  if (const int other = g.group_of(&node); other >= 0) {
+    const Candidate& c = planner_.plan.candidates[planner_.owner.at(other)];
+    const bool appended = std::find(c.epilogue.begin(), c.epilogue.end(), g.names().of(&node)) != c.epilogue.end();
+    if (c.named && (anchored || !appended))
+      return Decline{"claimed", fmt::format("{} belongs to {}", describe(node), c.id), {c.id}};
+    if (anchored && is_anchored(g.nodes_of(other)))
+      return Decline{
+          "two_anchors", fmt::format("{} belongs to {}, which has an anchor of its own", describe(node), c.id), {c.id}};
+  }
+  const bool row = kind == OpKind::reduction && !anchored && last && node.input(0) == &result;
+  if (kind != OpKind::elementwise && !row) {
+    if (kind == OpKind::contraction || kind == OpKind::window)
+      return anchored ? Decline{"two_anchors", fmt::format("{} is a {} of its own", describe(node), name_of(kind)), {}}
+                      : Decline{"prologue_recompute",
+                                fmt::format("{} reads each element many times; computing it there would repeat it",
+                                            describe(node)),
+                                {}};
+    if (kind == OpKind::injective)
+      return Decline{"moves_elements", fmt::format("{} moves elements (injective)", describe(node)), {}};
+    return Decline{"consumer_kind", fmt::format("{} is {}", describe(node), name_of(kind)), {}};
+  }
+  if (!row && node.output()->type.shape != result.type.shape)
+    return Decline{"shape_changes",
+                   fmt::format("{} computes {} from {}", describe(node), node.output()->type.shape.text(),
+                               result.type.shape.text()),
+                   {}};
+  return std::nullopt;
+}
+
+std::optional<Decline> RuleEngine::prefers_other(const Node& node, const std::vector<Node*>& unit,
+                                                 const Growth& growth) const {
+  if (!prefer_deeper_ || !is_anchored(unit)) return std::nullopt;
+  const Grouping& g = planner_.grouping;
+  auto rank = [&](const Node* n) { return std::pair(g.matcher().depth(n), g.matcher().position(n)); };
+  for (const Value* v : node.inputs) {
+    if (!v || !v->producer || contains(unit, v->producer) || contains(growth.nodes, v->producer)) continue;
+    const int other = g.group_of(v->producer);
+    const std::vector<Node*> nodes = other >= 0 ? g.nodes_of(other) : std::vector<Node*>{v->producer};
+    if (!is_anchored(nodes) || g.graph().read_count(v) != 1 || v->type.shape != node.output()->type.shape) continue;
+    if (rank(v->producer) > rank(unit.back()))
+      return Decline{"other_operand",
+                     fmt::format("{} is fused with its deeper operand {}", describe(node), describe(*v->producer)),
+                     {}};
+  }
+  return std::nullopt;
+}
+
+bool RuleEngine::commit(std::vector<Node*>& unit, int& group, Growth& growth) {
+  Grouping& g = planner_.grouping;
+  std::vector<Node*> nodes = unit;
+  nodes.insert(nodes.end(), growth.nodes.begin(), growth.nodes.end());
+  nodes = g.sorted(std::move(nodes));
+  std::vector<int> ignoring = growth.absorbed;
+  if (group >= 0) ignoring.push_back(group);
+  const std::string rule = rule_of(nodes);
+  const auto no = [&](Decline d) { return growth.decline = std::move(d), false; };
+  if (!planner_.enabled(rule, g.names().of(growth.nodes.back())))
+    return no({"disabled", fmt::format("rule {} is switched off by --only or --skip", rule), {}});
+  if (external_results(g.graph(), nodes).size() != 1)
+    return no({"several_results", "the group would have several results that are read outside", {}});
+  if (g.bytes_saved(nodes, planner_.options.dims) <= g.bytes_saved(unit, planner_.options.dims))
+    return no({"no_gain", "no bytes would be saved", {}});
+  if (auto decline = planner_.refuse(nodes, module_of(nodes), rule, ignoring)) return no(std::move(*decline));
+  merge(nodes, ignoring);
+  group = g.group_of(nodes.front());
+  unit = std::move(nodes);
+  return true;
+}
+
+// One candidate remains for the merged group: a named one keeps its identity, rule groups take the union's.
+void RuleEngine::merge(const std::vector<Node*>& nodes, const std::vector<int>& old) {
+  Grouping& g = planner_.grouping;
+  std::optional<size_t> index;
+  for (int o : old)
+    if (!index || planner_.plan.candidates[planner_.owner.at(o)].named) index = planner_.owner.at(o);
+  for (int o : old) {
+    if (planner_.owner.at(o) != *index)
+      planner_.plan.candidates[planner_.owner.at(o)].id.clear();  // dropped at the end
+    planner_.owner.erase(o);
+    g.release(o);
+  }
+  if (!index) {
+    index = planner_.plan.candidates.size();
+    planner_.plan.candidates.push_back({.named = false, .apply = true});
+  }
+  Candidate& c = planner_.plan.candidates[*index];
+  planner_.owner[g.accept(nodes)] = *index;
+  if (c.named) {
+    std::vector<Node*> core = planner_.nodes_named(c.nodes);
+    for (const Node* n : nodes) {
+      const std::string& name = g.names().of(n);
+      if (!contains(core, n) && std::find(c.epilogue.begin(), c.epilogue.end(), name) == c.epilogue.end())
+        c.epilogue.push_back(name);
+    }
+  } else {
+    c.pattern = rule_of(nodes);
+    c.module = module_of(nodes);
+    c.id = c.pattern + "@" + g.names().of(nodes.back());
+  }
+  planner_.describe_nodes(c, nodes);
+}
+
+Decline RuleEngine::reason(const Value& value, const Node& reader) const {
+  if (auto it = stopped_.find(value.id); it != stopped_.end()) return it->second;
+  return {"not_tried", fmt::format("no rule joins {} and {}", describe(&value), describe(reader)), {}};
+}
+
+}  // namespace opfuse
