@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "ir/outline.hpp"
 
@@ -107,10 +108,13 @@ struct Attempt {
         break;
       case ElementKind::maybe: {
         const Pattern& part = e.parts.front();
+        const std::pair earlier(failed_once, best);
         ok = v && chain(part, part.chain().size(), v, rest);
         if (ok) break;
         undo(before);
         if (v && is_value(part)) break;  // an operand that is there must fit
+        // That an optional element is absent explains nothing; what the rest says does.
+        if (best.matched <= nodes.size()) std::tie(failed_once, best) = earlier;
         trace.push_back({e.text(), "-"});
         ok = rest(v);
         break;

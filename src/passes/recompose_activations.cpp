@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "ir/outline.hpp"
 #include "ops/registry.hpp"
@@ -54,11 +55,10 @@ Found find_spelling(const Matcher& matcher, const std::vector<Spelling>& spellin
 bool recompose(Graph& graph, const std::vector<Spelling>& spellings, const char* pass, RewriteReport* report) {
   bool changed = false;
   const std::vector<Node*> order = graph.nodes();
-  std::vector<bool> gone;  // by node id
-  for (Node* n : order) gone.resize(std::max(gone.size(), static_cast<size_t>(n->id) + 1));
+  std::set<const Node*> gone;  // erased while the loop runs
   std::optional<Matcher> matcher;
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
-    if (gone[static_cast<size_t>((*it)->id)] || (*it)->body) continue;
+    if (gone.contains(*it) || (*it)->body) continue;
     if (!matcher) matcher.emplace(graph);
     std::vector<std::pair<const Spelling*, Decline>> missed;
     Found found = find_spelling(*matcher, spellings, *it, missed);
@@ -67,7 +67,7 @@ bool recompose(Graph& graph, const std::vector<Spelling>& spellings, const char*
         for (auto& [s, decline] : missed) report->declined(pass, s->op + ": " + s->form, (*it)->name(), decline);
       continue;
     }
-    for (const Node* n : found.match.nodes) gone[static_cast<size_t>(n->id)] = true;
+    gone.insert(found.match.nodes.begin(), found.match.nodes.end());
     const std::string where = (*it)->name();
     Node* made = rewrite(graph, found);
     if (report)
@@ -93,9 +93,9 @@ bool recompose_norms(Graph& graph, RewriteReport* report) {
 bool recompose_and_convert(Graph& graph, RewriteReport* report) {
   bool any = false;
   for (bool changed = true; changed; any |= changed) {
-    changed = recompose_conv_affine(graph, report);
-    changed |= recompose_norms(graph, report);
-    changed |= recompose_activations(graph, report);
+    changed = recompose_norms(graph, report);
+    changed |= recompose_activations(graph, report);  // before the next: conv + 3 may begin a hard swish
+    changed |= recompose_conv_affine(graph, report);
     changed |= remove_identity_pools(graph, report);
     changed |= flatten_linear_to_conv1x1(graph, report);
   }
