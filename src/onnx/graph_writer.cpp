@@ -185,8 +185,8 @@ void GraphWriter::encode_node(const std::string& op_type, const std::string& dom
   for (const std::string& output : outputs) node.bytes(2, output);
   node.bytes(3, unique_name);
   node.bytes(4, op_type);
-  if (!domain.empty()) node.bytes(7, domain);
   node.raw(fields);
+  if (!domain.empty()) node.bytes(7, domain);
   nodes.message(1, node);
 }
 

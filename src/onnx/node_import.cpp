@@ -2,6 +2,9 @@
 // handful of numbers is evaluated on the spot, because shapes that depend on it are needed by inference right away.
 #include "onnx/node_import.hpp"
 
+#include <charconv>
+#include <cmath>
+
 #include "base/fail.hpp"
 #include "ops/registry.hpp"
 
@@ -17,15 +20,30 @@ bool is_shape_arithmetic(const TensorType& type) {
   return type.dtype != DType::unknown && byte_size(type.dtype) > 0 && type.shape.elements().value() <= limit;
 }
 
+/// The number the file's author wrote: 1e-5f means 1e-05, not 9.99999974737875e-06. It rounds to the same float.
+double decimal(float value) {
+  if (!std::isfinite(value)) return static_cast<double>(value);
+  char text[32];
+  const char* end = std::to_chars(text, text + sizeof text, value).ptr;
+  double result = 0;
+  std::from_chars(text, end, result);
+  return result;
+}
+
+std::vector<double> decimals(const std::vector<float>& values) {
+  std::vector<double> result;
+  for (float value : values) result.push_back(decimal(value));
+  return result;
+}
+
 AttrValue converted(const Attribute& a, const AttrValue& like, const Error& wrong) {
   if (std::holds_alternative<bool>(like) && a.type == AttributeType::i) return a.i != 0;
   if (std::holds_alternative<int64_t>(like) && a.type == AttributeType::i) return a.i;
-  if (std::holds_alternative<double>(like) && a.type == AttributeType::f) return static_cast<double>(a.f);
+  if (std::holds_alternative<double>(like) && a.type == AttributeType::f) return decimal(a.f);
   if (std::holds_alternative<double>(like) && a.type == AttributeType::i) return static_cast<double>(a.i);
   if (std::holds_alternative<std::string>(like) && a.type == AttributeType::s) return std::string(a.s);
   if (std::holds_alternative<std::vector<int64_t>>(like) && (a.type == AttributeType::ints)) return a.ints;
-  if (std::holds_alternative<std::vector<double>>(like) && a.type == AttributeType::floats)
-    return std::vector<double>(a.floats.begin(), a.floats.end());
+  if (std::holds_alternative<std::vector<double>>(like) && a.type == AttributeType::floats) return decimals(a.floats);
   if (std::holds_alternative<std::vector<std::string>>(like) && a.type == AttributeType::strings)
     return std::vector<std::string>(a.strings.begin(), a.strings.end());
   if (std::holds_alternative<DType>(like) && a.type == AttributeType::i) {
@@ -72,7 +90,7 @@ double NodeImport::real(std::string_view name, double otherwise) {
   const Attribute* a = attribute(name);
   if (!a) return otherwise;
   if (a->type != AttributeType::f) throw bad_attribute(name, "a float");
-  return static_cast<double>(a->f);
+  return decimal(a->f);
 }
 
 std::string NodeImport::text(std::string_view name, std::string otherwise) {
@@ -93,7 +111,7 @@ std::optional<std::vector<double>> NodeImport::reals(std::string_view name) {
   const Attribute* a = attribute(name);
   if (!a) return std::nullopt;
   if (a->type != AttributeType::floats) throw bad_attribute(name, "a list of floats");
-  return std::vector<double>(a->floats.begin(), a->floats.end());
+  return decimals(a->floats);
 }
 
 std::optional<Tensor> NodeImport::tensor(std::string_view name) {

@@ -160,6 +160,7 @@ std::optional<std::vector<Value*>> ModelReader::try_known(const FlatNode& node, 
     return std::nullopt;
   }
   if (node.opset == 0) throw fail(E::bad_opset, "the model does not import the operator set of {}", source.op_type);
+  const size_t before = graph_.nodes().size();
   try {
     for (const Value* operand : operands(node.proto))
       if (operand && operand->type.dtype == DType::string && is_declared(source.op_type))
@@ -170,6 +171,7 @@ std::optional<std::vector<Value*>> ModelReader::try_known(const FlatNode& node, 
     return results;
   } catch (const Error& error) {
     if (!is_unsupported(error)) throw;
+    while (graph_.nodes().size() > before) graph_.erase(graph_.nodes().back());  // begun and given up
     reason = error.diagnostic().message;
     return std::nullopt;
   }

@@ -11,6 +11,7 @@
 #include "conformance/cases.hpp"
 #include "interp/interpreter.hpp"
 #include "onnx/read.hpp"
+#include "onnx/write.hpp"
 #include "opfuse/error.hpp"
 
 namespace opfuse::conformance {
@@ -28,6 +29,10 @@ struct Engine {
 
 const Engine kEngines[] = {
     {"Interpreted", [](const Graph& g, const std::vector<Tensor>& inputs) { return interpret(g, inputs); }},
+    {"WrittenAndReadBack",
+     [](const Graph& g, const std::vector<Tensor>& inputs) {
+       return interpret(read_onnx_bytes(write_onnx_bytes(g)), inputs);
+     }},
 };
 
 bool is_refusal(const Error& error) { return error.diagnostic().code.starts_with("E03"); }

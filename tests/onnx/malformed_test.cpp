@@ -1,0 +1,376 @@
+// Damaged and hostile files: each gives an opfuse::Error of the right code, none crashes, hangs or eats memory.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+#include "onnx/model_bytes.hpp"
+#include "onnx/read.hpp"
+#include "opfuse/error.hpp"
+
+namespace opfuse::test {
+namespace {
+
+using testing::HasSubstr;
+
+/// The diagnostic that reading gives; fails the test when it succeeds.
+Diagnostic refusal(const std::string& bytes) {
+  try {
+    read_onnx_bytes(bytes);
+  } catch (const Error& error) {
+    return error.diagnostic();
+  }
+  ADD_FAILURE() << "the file was read";
+  return {};
+}
+
+TEST(Malformed, EmptyFile) { EXPECT_EQ(refusal("").name, "malformed_model"); }
+
+TEST(Malformed, TextInsteadOfProtobuf) {
+  EXPECT_EQ(refusal("version https://git-lfs.github.com/spec/v1\noid sha256:1234\n").name, "malformed_model");
+}
+
+TEST(Malformed, EveryTruncationIsRefused) {
+  const std::string whole = conv_relu().text();
+  for (size_t size = 0; size < whole.size(); ++size) {
+    const Diagnostic d = refusal(whole.substr(0, size));
+    EXPECT_THAT(d.code, HasSubstr("E01")) << size;
+  }
+}
+
+TEST(Malformed, ALengthOfTwoGigabytesInASmallFile) {
+  Encoder model;
+  model.integer(1, 8);
+  model.length(7, size_t{2} << 30);
+  const Diagnostic d = refusal(model.text() + std::string(900, 'x'));
+  EXPECT_EQ(d.name, "malformed_model");
+  EXPECT_THAT(d.message, HasSubstr("claims 2147483648 bytes but 900 are left"));
+}
+
+TEST(Malformed, ALengthThatIsOnlySmallModuloTwoToThe32) {
+  Encoder model;
+  model.integer(1, 8);
+  model.length(7, (size_t{1} << 32) + 4);
+  EXPECT_EQ(refusal(model.text() + std::string(4, '\0')).name, "malformed_model");
+}
+
+TEST(Malformed, AWrongWireType) {
+  Encoder model;
+  model.bytes(1, "eight");  // ir_version is a number
+  EXPECT_THAT(refusal(model.text()).message, HasSubstr("wire type"));
+}
+
+TEST(Malformed, NoGraph) {
+  Encoder model;
+  model.integer(1, 8);
+  EXPECT_THAT(refusal(model.text()).message, HasSubstr("no graph"));
+}
+
+TEST(Malformed, NoOutputs) {
+  ModelBytes m = conv_relu();
+  m.graph.outputs.clear();
+  EXPECT_EQ(refusal(m.text()).name, "malformed_model");
+}
+
+TEST(Malformed, OpsetsOutsideTheRange) {
+  for (int64_t opset : {-1, 0, 1, 6, 29, 1000000}) {
+    ModelBytes m = conv_relu();
+    m.opset = opset;
+    EXPECT_EQ(refusal(m.text()).name, "bad_opset") << opset;
+  }
+}
+
+TEST(Malformed, AnIrVersionOfTheFuture) {
+  ModelBytes m = conv_relu();
+  m.ir = 99;
+  EXPECT_EQ(refusal(m.text()).name, "bad_opset");
+}
+
+TEST(Malformed, ATensorThatNothingDefinesNamesItsReader) {
+  ModelBytes m = conv_relu();
+  m.graph.initializers.clear();
+  const Diagnostic d = refusal(m.text());
+  EXPECT_EQ(d.name, "missing_tensor");
+  EXPECT_EQ(d.node, "conv");
+  EXPECT_THAT(d.message, HasSubstr("\"w\""));
+}
+
+TEST(Malformed, AnOutputThatNothingDefines) {
+  ModelBytes m = conv_relu();
+  m.graph.outputs = {value_info("z", kFloat, {"1"})};
+  EXPECT_EQ(refusal(m.text()).name, "missing_tensor");
+}
+
+TEST(Malformed, ACycle) {
+  ModelBytes m = conv_relu();
+  m.graph.nodes = {node("Add", {"x", "b"}, {"a"}, {}, "first"), node("Relu", {"a"}, {"b"}, {}, "second"),
+                   node("Relu", {"b"}, {"y"}, {}, "third")};
+  const Diagnostic d = refusal(m.text());
+  EXPECT_EQ(d.name, "cyclic_graph");
+  EXPECT_EQ(d.node, "first");
+}
+
+TEST(Malformed, ANodeThatReadsItself) {
+  ModelBytes m = conv_relu();
+  m.graph.nodes = {node("Relu", {"y"}, {"y"}, {}, "self")};
+  EXPECT_EQ(refusal(m.text()).name, "cyclic_graph");
+}
+
+TEST(Malformed, ATensorDefinedTwice) {
+  ModelBytes m = conv_relu();
+  m.graph.nodes.push_back(node("Relu", {"x"}, {"y"}, {}, "again"));
+  const Diagnostic d = refusal(m.text());
+  EXPECT_EQ(d.name, "duplicate_name");
+  EXPECT_EQ(d.node, "again");
+}
+
+TEST(Malformed, TwoInitializersOfOneName) {
+  ModelBytes m = conv_relu();
+  m.graph.initializers.push_back(m.graph.initializers[0]);
+  EXPECT_EQ(refusal(m.text()).name, "duplicate_name");
+}
+
+TEST(Malformed, AnOutputListedTwice) {
+  ModelBytes m = conv_relu();
+  m.graph.outputs.push_back(m.graph.outputs[0]);
+  EXPECT_EQ(refusal(m.text()).name, "duplicate_name");
+}
+
+TEST(Malformed, WeightsShorterThanTheirShape) {
+  ModelBytes m = conv_relu();
+  m.graph.initializers = {tensor("w", kFloat, {3, 2, 1, 1}, floats({1, 2, 3}))};
+  const Diagnostic d = refusal(m.text());
+  EXPECT_EQ(d.name, "bad_initializer");
+  EXPECT_THAT(d.message, HasSubstr("\"w\" declares f32[3,2,1,1] (24 bytes) but has 12 bytes"));
+}
+
+TEST(Malformed, ATwoGigabyteTensorInASmallFile) {
+  ModelBytes m = conv_relu();
+  m.graph.initializers = {tensor("w", kFloat, {512, 1024, 1024}, floats({1}))};
+  EXPECT_EQ(refusal(m.text()).name, "bad_initializer");
+}
+
+TEST(Malformed, ATypedListShorterThanItsShape) {
+  Encoder t;
+  t.integers(1, {1 << 20, 1 << 10}), t.integer(2, kInt64), t.bytes(8, "w"), t.integer(7, 5);
+  ModelBytes m = conv_relu();
+  m.graph.initializers = {t.text()};
+  EXPECT_EQ(refusal(m.text()).name, "bad_initializer");
+}
+
+TEST(Malformed, ShapesThatOverflow) {
+  const int64_t big = int64_t{1} << 40;
+  for (const std::vector<int64_t>& dims : std::vector<std::vector<int64_t>>{{big, big},
+                                                                            {INT64_MAX},
+                                                                            {INT64_MAX, INT64_MAX, INT64_MAX},
+                                                                            {int64_t{1} << 62, 4},
+                                                                            {1 << 30, 1 << 30, 1 << 4}}) {
+    ModelBytes m = conv_relu();
+    m.graph.initializers = {tensor("w", kFloat, dims, floats({1}))};
+    EXPECT_EQ(refusal(m.text()).name, "bad_dimension");
+  }
+}
+
+TEST(Malformed, AnInputShapeThatOverflows) {
+  ModelBytes m = conv_relu();
+  m.graph.inputs = {value_info("x", kFloat, {"4294967296", "4294967296", "4294967296", "4294967296"})};
+  EXPECT_EQ(refusal(m.text()).name, "bad_dimension");
+}
+
+TEST(Malformed, NegativeDimensions) {
+  ModelBytes m = conv_relu();
+  m.graph.initializers = {tensor("w", kFloat, {3, -2, -1, 1}, floats({1, 2, 3, 4, 5, 6}))};
+  EXPECT_EQ(refusal(m.text()).name, "bad_dimension");
+  m = conv_relu();
+  m.graph.inputs = {value_info("x", kFloat, {"1", "-3", "4", "4"})};
+  EXPECT_EQ(refusal(m.text()).name, "bad_dimension");
+}
+
+TEST(Malformed, ElementTypesThatDoNotExist) {
+  for (int64_t type : {0, 15, 17, 99, -1}) {
+    ModelBytes m = conv_relu();
+    m.graph.inputs = {value_info("x", type, {"1", "2", "4", "4"})};
+    EXPECT_EQ(refusal(m.text()).name, "unsupported_dtype") << type;
+  }
+}
+
+TEST(Malformed, AttributesOfTheWrongType) {
+  ModelBytes m = conv_relu();
+  m.graph.nodes[0] = node("Conv", {"x", "w"}, {"c"}, {text_attribute("group", "two")}, "conv");
+  const Diagnostic d = refusal(m.text());
+  EXPECT_EQ(d.name, "bad_attribute");
+  EXPECT_EQ(d.node, "conv");
+}
+
+TEST(Malformed, NonsenseConvolutionAttributes) {
+  for (const auto& [name, values] :
+       std::vector<std::pair<std::string, std::vector<int64_t>>>{{"strides", {0, 0}},
+                                                                 {"strides", {-1, -1}},
+                                                                 {"strides", {1}},
+                                                                 {"dilations", {0, 1}},
+                                                                 {"pads", {1}},
+                                                                 {"pads", {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX}},
+                                                                 {"kernel_shape", {7, 7}}}) {
+    ModelBytes m = conv_relu();
+    m.graph.nodes[0] = node("Conv", {"x", "w"}, {"c"}, {attribute(name, values)}, "conv");
+    const Diagnostic d = refusal(m.text());
+    EXPECT_EQ(d.node, "conv") << name;
+    EXPECT_NE(d.name, "internal") << name;
+  }
+}
+
+TEST(Malformed, TooManyOrTooFewOperands) {
+  ModelBytes m = conv_relu();
+  m.graph.nodes[1] = node("Relu", {"c", "x", "x"}, {"y"}, {}, "relu");
+  EXPECT_EQ(refusal(m.text()).name, "arity_mismatch");
+  m.graph.nodes[1] = node("Relu", {}, {"y"}, {}, "relu");
+  EXPECT_EQ(refusal(m.text()).name, "arity_mismatch");
+  m.graph.nodes[1] = node("Relu", {""}, {"y"}, {}, "relu");
+  EXPECT_EQ(refusal(m.text()).name, "arity_mismatch");
+}
+
+TEST(Malformed, AConstantWithoutAValue) {
+  ModelBytes m = conv_relu();
+  m.graph.nodes.push_back(node("Constant", {}, {"k"}));
+  EXPECT_EQ(refusal(m.text()).name, "bad_attribute");
+}
+
+TEST(Malformed, ASparseInitializer) {
+  ModelBytes m = conv_relu();
+  Encoder sparse;
+  sparse.bytes(15, "");
+  m.graph.extra = sparse.text();
+  EXPECT_EQ(refusal(m.text()).name, "unsupported_op");
+}
+
+TEST(Malformed, AFunctionThatCallsItself) {
+  ModelBytes m = conv_relu();
+  m.graph.nodes = {node("F", {"x"}, {"y"}, {}, "call", "mine")};
+  m.functions = {function("mine", "F", {"a"}, {"b"}, {}, {node("F", {"a"}, {"b"}, {}, "inner", "mine")}, {"mine"})};
+  EXPECT_EQ(refusal(m.text()).name, "malformed_model");
+}
+
+TEST(Malformed, FunctionsThatDoubleSixtyTimes) {
+  ModelBytes m = conv_relu();
+  m.graph.nodes = {node("F0", {"x"}, {"y"}, {}, "call", "mine")};
+  for (int i = 0; i < 60; ++i) {
+    const std::string next = "F" + std::to_string(i + 1);
+    m.functions.push_back(
+        function("mine", "F" + std::to_string(i), {"a"}, {"b"}, {},
+                 {node(next, {"a"}, {"t"}, {}, "", "mine"), node(next, {"t"}, {"b"}, {}, "", "mine")}));
+  }
+  m.functions.push_back(function("mine", "F60", {"a"}, {"b"}, {}, {}));
+  EXPECT_EQ(refusal(m.text()).name, "malformed_model");
+}
+
+TEST(Malformed, GraphsNestedAThousandDeep) {
+  GraphBytes inner{.nodes = {node("Relu", {"x"}, {"y"})}, .outputs = {value_info("y", kFloat, {"1"})}};
+  std::string graph = inner.text();
+  for (int i = 0; i < 1000; ++i)
+    graph = GraphBytes{.nodes = {node("If", {"c"}, {"y"}, {graph_attribute("then_branch", graph)})}}.text();
+  ModelBytes m = conv_relu();
+  m.graph.nodes.push_back(node("If", {"x"}, {"z"}, {graph_attribute("then_branch", graph)}, "deep"));
+  EXPECT_EQ(refusal(m.text()).name, "malformed_model");
+}
+
+TEST(Malformed, AReshapeToMoreThanEverything) {
+  ModelBytes m = conv_relu();
+  m.graph.initializers.push_back(tensor("s", kInt64, {3}, integers({INT64_MAX, INT64_MAX, 2})));
+  m.graph.nodes[1] = node("Reshape", {"c", "s"}, {"y"}, {}, "reshape");
+  const Diagnostic d = refusal(m.text());
+  EXPECT_EQ(d.node, "reshape");
+  EXPECT_NE(d.name, "internal");
+}
+
+// ---- fuzzing: bounded, seeded
+
+class Generator {
+ public:
+  explicit Generator(uint64_t seed) : state_(seed) {}
+  uint64_t next() {
+    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+    return state_ >> 33;
+  }
+  size_t below(size_t n) { return static_cast<size_t>(next() % n); }
+
+ private:
+  uint64_t state_;
+};
+
+std::vector<std::string> seeds() {
+  ModelBytes functions = conv_relu();
+  functions.graph.nodes = {node("F", {"x"}, {"y"}, {real_attribute("slope", 0.5f)}, "call", "mine")};
+  functions.domains = {"mine"};
+  functions.functions = {function(
+      "mine", "F", {"a"}, {"b"}, {"slope"},
+      {node("LeakyRelu", {"a"}, {"t"}, {reference_attribute("alpha", "slope", 1)}), node("Relu", {"t"}, {"b"})})};
+  ModelBytes shapes = conv_relu();
+  shapes.graph.inputs = {value_info("x", kFloat, {"batch", "2", "4", ""})};
+  shapes.graph.nodes = {node("Shape", {"x"}, {"s"}), node("Reshape", {"x", "s"}, {"r"}),
+                        node("Transpose", {"r"}, {"t"}, {attribute("perm", std::vector<int64_t>{0, 2, 3, 1})}),
+                        node("Unsqueeze", {"t", "axes"}, {"y"})};
+  shapes.graph.initializers = {tensor("axes", kInt64, {2}, integers({0, -1}))};
+  ModelBytes control = conv_relu();
+  const std::string branch =
+      GraphBytes{.nodes = {node("Relu", {"c"}, {"o"})}, .outputs = {value_info("o", kFloat, {"1"})}}.text();
+  control.graph.nodes = {node("Custom", {"x"}, {"c"}, {text_attribute("k", "v")}, "custom", "org.example"),
+                         node("If", {"x"}, {"y"}, {graph_attribute("then_branch", branch)}, "if")};
+  control.domains = {"org.example"};
+  ModelBytes pool = conv_relu();
+  pool.graph.nodes.push_back(node("MaxPool", {"y"}, {"p"},
+                                  {attribute("kernel_shape", std::vector<int64_t>{2, 2}),
+                                   attribute("pads", std::vector<int64_t>{0, 1, 0, 1}), attribute("ceil_mode", 1)}));
+  return {conv_relu().text(), functions.text(), shapes.text(), control.text(), pool.text()};
+}
+
+std::string mutated(std::string bytes, Generator& random) {
+  const size_t edits = 1 + random.below(4);
+  for (size_t i = 0; i < edits && !bytes.empty(); ++i) {
+    const size_t at = random.below(bytes.size());
+    switch (random.below(6)) {
+      case 0:
+        bytes[at] = static_cast<char>(random.next());
+        break;
+      case 1:
+        bytes[at] = static_cast<char>(bytes[at] ^ (1 << random.below(8)));
+        break;
+      case 2:
+        bytes.resize(at);
+        break;
+      case 3:
+        bytes.insert(at, 1 + random.below(8), static_cast<char>(random.next()));
+        break;
+      case 4:
+        bytes.erase(at, 1 + random.below(8));
+        break;
+      default:
+        bytes.replace(at, std::min<size_t>(9, bytes.size() - at), std::string(9, '\xff'));
+        break;
+    }
+  }
+  return bytes;
+}
+
+TEST(Fuzz, MutatedModelsAreReadOrRefusedNeverWorse) {
+  const std::vector<std::string> models = seeds();
+  for (const std::string& model : models) EXPECT_NO_THROW(read_onnx_bytes(model));
+  Generator random(20240601);
+  int refused = 0;
+  constexpr int kRounds = 30000;
+  for (int round = 0; round < kRounds; ++round) {
+    const std::string bytes = mutated(models[random.below(models.size())], random);
+    try {
+      read_onnx_bytes(bytes);
+    } catch (const Error& error) {
+      ++refused;
+      EXPECT_NE(error.diagnostic().name, "internal") << "round " << round << ": " << error.diagnostic().text();
+    } catch (const std::exception& error) {
+      FAIL() << "round " << round << ": " << error.what();
+    }
+  }
+  EXPECT_GT(refused, kRounds / 2);
+  EXPECT_LT(refused, kRounds);
+}
+
+}  // namespace
+}  // namespace opfuse::test
