@@ -66,6 +66,7 @@ class GraphParser {
     std::unordered_map<std::string, Value*> values;
   };
   Scanner in_;
+  size_t statement_ = 0;  ///< where the current one starts
   const OpRegistry& registry_;
   const ParseOptions& options_;
 
@@ -121,6 +122,7 @@ class GraphParser {
   }
 
   void statement(Scope& scope, int depth) {
+    statement_ = in_.position();
     std::vector<std::string> results;
     if (in_.take('(')) {
       in_.need(')');
@@ -171,7 +173,7 @@ class GraphParser {
     const AttrMap attrs = attributes();
     const std::vector<TensorType> declared = types(results.size());
     std::vector<Source> sources = node_sources();
-    in_.located([&] { add(scope, op, attrs, std::move(operands), results, declared, std::move(sources)); });
+    in_.located(statement_, [&] { add(scope, op, attrs, std::move(operands), results, declared, std::move(sources)); });
   }
 
   void add(Scope& scope, const OpInfo& op, const AttrMap& attrs, std::vector<Value*> operands,
@@ -227,7 +229,7 @@ class GraphParser {
     std::vector<TensorType> given;
     for (const Value* v : body->outputs()) given.push_back(v->type);
     std::vector<Source> sources = node_sources();
-    Node* node = in_.located([&] {
+    Node* node = in_.located(statement_, [&] {
       return scope.graph.add_node(&op, std::shared_ptr<const void>(), std::move(operands), results.size(),
                                   std::move(sources), nullptr, given);
     });
@@ -367,7 +369,7 @@ class GraphParser {
     in_.need(':');
     const TensorType t = type();
     if (!t.shape.is_static()) in_.stop("a constant's dimensions are numbers");
-    return in_.located([&] { return made(kind, items, t); });
+    return in_.located(statement_, [&] { return made(kind, items, t); });
   }
 
   Tensor made(const std::string& kind, const std::vector<std::string>& items, const TensorType& t) {
@@ -375,9 +377,11 @@ class GraphParser {
     const size_t element = byte_size(t.dtype);
     if (t.dtype == DType::unknown) in_.stop("a constant has an element type");
     if (kind == "data") return stored(items, t);
-    const int64_t n = t.shape.elements().value();
-    if (n < 0 || std::any_of(sizes.begin(), sizes.end(), [](int64_t s) { return s < 0; }))
-      in_.stop("a constant's dimensions are not negative");
+    int64_t n = 1;
+    for (int64_t size : sizes) {
+      if (size < 0) in_.stop("a constant's dimensions are not negative");
+      if (__builtin_mul_overflow(n, size, &n)) in_.stop("this constant is too large");
+    }
     int64_t bytes = 0;
     if (__builtin_mul_overflow(n, static_cast<int64_t>(element), &bytes)) in_.stop("this constant is too large");
     if (kind == "file") return from_file(items, t, bytes);

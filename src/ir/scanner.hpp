@@ -17,10 +17,9 @@ class Scanner {
   /// Throws E::bad_text with line and column of the next token.
   [[noreturn]] void stop(std::string message);
   [[noreturn]] void expected(std::string_view what);
-  /// Runs f; an E::bad_text or shape error it throws without a place gets that of the token before.
+  /// Runs f; an error it throws is said to come from the line of `here`.
   template <class F>
-  auto located(F&& f) {
-    const size_t here = at_;
+  auto located(size_t here, F&& f) {
     try {
       return f();
     } catch (Error& error) {

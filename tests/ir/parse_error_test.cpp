@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"graph () { %a = const hex<0000000x> : f32[1] }", "hexadecimal"},
         Case{"graph () { %a = const rand<x> : f32[1] }", "rand<> holds one seed"},
         Case{"graph () { %a = const rand<1> : f32[1000000,1000000] }", "at most 1073741824 bytes"},
-        Case{"graph () { %a = const splat<1> : f32[4611686018427387904,2] }", "overflows"},
+        Case{"graph () { %a = const splat<1> : f32[4611686018427387904,2] }", "too large"},
         Case{"graph () { %a = const data<\"00\"> : f32[1] }", "not at hand"},
         Case{"graph () { %a = const file<\"x\", 0> : f32[1] }", "read from a file"},
         Case{"graph () { %a = const file<\"x\"> : f32[1] }", "a quoted name and an offset"},

@@ -90,7 +90,8 @@ class RandomGraph {
     const DType dtype = options_.strange ? *rc::gen::element(DType::f32, DType::f64, DType::f16, DType::bf16, DType::i8,
                                                              DType::u64, DType::boolean)
                                          : DType::f32;
-    Tensor t(dtype, *rc::gen::element(std::vector<int64_t>{}, {0}, {1}, {2, 3}, {5, 5}));
+    static const std::vector<std::vector<int64_t>> kSizes = {{}, {0}, {1}, {2, 3}, {5, 5}};
+    Tensor t(dtype, kSizes[static_cast<size_t>(pick(5))]);
     const double scale = *rc::gen::element(0.0, 1.0, 0.1, 1e30);
     for (int64_t i = 0; i < t.elements(); ++i) t.set_real(i, (i + pick(3)) * scale);
     if (dtype == DType::f32 && t.elements() > 1 && options_.strange && pick(3) == 0)
@@ -126,10 +127,11 @@ class RandomGraph {
       case 0:
         return finish(graph.add_node(op_named(real ? "relu" : "identity"), AttrMap{}, {x}, 1, sources()));
       case 1:
-        return finish(graph.add_node(op_named("add"), AttrMap{}, {x, x}, 1, sources()));
+        return finish(graph.add_node(op_named(twice(x)), AttrMap{}, {x, x}, 1, sources()));
       case 2:
         return finish(graph.add_node(op_named("transpose"), AttrMap{}, {x}, 1, sources()));
       case 3:
+        if (x->type.shape.ranked && x->type.shape.rank() == 0) x = rank_one(graph);
         return finish(graph.add_node(op_named("concat"), AttrMap{{"axis", int64_t{0}}}, with_rank(x), 1, sources()));
       case 4:
         return finish(graph.add_node(op_named("cast"), AttrMap{{"to", DType::f32}}, {x}, 1, sources()));
@@ -140,10 +142,16 @@ class RandomGraph {
       }
       case 6:
         return options_.bodies ? add_fused(graph, x)
-                               : finish(graph.add_node(op_named("neg"), AttrMap{}, {x}, 1, sources()));
+                               : finish(graph.add_node(op_named("identity"), AttrMap{}, {x}, 1, sources()));
       default:
         return add_opaque(graph, x);
     }
+  }
+
+  static const char* twice(const Value* x) { return x->type.dtype == DType::boolean ? "and" : "add"; }
+
+  Value* rank_one(Graph& graph) {
+    return pool_.emplace_back(graph.add_constant(Tensor::from_i64({1, 2}), fresh_name()));
   }
 
   std::vector<Value*> with_rank(Value* x) {
@@ -155,7 +163,7 @@ class RandomGraph {
     auto body = std::make_unique<Graph>();
     Value* inner = body->add_input(pick(2) == 0 ? x->name : "inner", x->type);
     Node* first = body->add_node(op_named("identity"), AttrMap{}, {inner});
-    Node* second = body->add_node(op_named("mul"), AttrMap{}, {first->output(), inner});
+    Node* second = body->add_node(op_named(twice(x)), AttrMap{}, {first->output(), inner});
     std::vector<Value*> outputs = {second->output()};
     if (pick(2) == 0) outputs.push_back(first->output());
     body->set_outputs(outputs);
