@@ -8,6 +8,9 @@
 //       acc_k = identity;  for r in reduce: acc_k = combine(acc_k, reduction.value(d, r))
 //     for output in outputs: store(output, map(d)) = output.value(d, result(...))
 //
+// Domain axes that no reduction mentions (through its reads or coord) share one run of the reductions: a
+// softmax row has domain [rows, n] and reduce [n], its reductions read [row, k], its output reads [row, i].
+//
 // map: no reductions. row: reductions over the same axes of a row. contraction: one sum whose value is
 // A * B (prologues inside A and B). window: one sum or max over a sliding window. Reads that leave
 // their tensor are never performed: expressions guard them with select(in_bounds(k), x, fill), which

@@ -1,0 +1,130 @@
+// Fused groups: prologues, epilogues, folding of BatchNorm, several stages, and what is declined.
+#include "lower_support.hpp"
+
+namespace opfuse {
+namespace {
+
+using namespace testing_region;
+
+AttrMap same3x3() { return {{"pads", Ints{1, 1, 1, 1}}}; }
+
+TEST(LowerGroup, BatchNormFoldsIntoTheConvolution) {
+  Net net;
+  Value* y = net("relu", {net.batch_norm(net.conv(net.input({1, 3, 6, 6}), 5, 3, same3x3()))});
+  const Node* fused = net.fuse({y});
+  const Region region = expect_lowers(net.graph, fused, 1e-6);
+  ASSERT_EQ(region.stages.size(), 1u);
+  EXPECT_EQ(region.params.size(), 4u) << "x, folded weights, folded bias, y\n" << print(region);
+}
+
+TEST(LowerGroup, BatchNormWithoutConstantStatisticsIsAnEpilogue) {
+  Net net;
+  Value* x = net.conv(net.input({1, 3, 4, 4}), 2, 1);
+  Value* variance = net("abs", {net.input({2})});
+  Value* y = net("batch_norm", {x, net.constant({2}), net.constant({2}), net.constant({2}), variance});
+  expect_lowers(net.graph, net.fuse({y}), 1e-6);
+}
+
+TEST(LowerGroup, BatchNormThatIsNotTheOnlyReaderIsNotFolded) {
+  Net net;
+  Value* x = net.conv(net.input({1, 3, 4, 4}), 2, 1);
+  Value* y = net("add", {net.batch_norm(x), x});
+  const Region region = expect_lowers(net.graph, net.fuse({y}), 1e-6);
+  EXPECT_EQ(region.stages.size(), 1u);
+}
+
+TEST(LowerGroup, ResidualAddAndReluAreAnEpilogue) {
+  Net net;
+  Value* x = net.input({1, 4, 5, 5});
+  Value* skip = net.input({1, 4, 5, 5});
+  Value* y = net("relu", {net("add", {net.batch_norm(net.conv(x, 4, 3, same3x3())), skip})});
+  const Region region = expect_lowers(net.graph, net.fuse({y}), 1e-6);
+  ASSERT_EQ(region.stages.size(), 1u);
+  EXPECT_EQ(region.stages[0].anchor, Anchor::contraction);
+}
+
+TEST(LowerGroup, StemIsAContractionAndAWindow) {
+  Net net;
+  Value* conv = net.conv(net.input({1, 3, 17, 17}), 8, 7, {{"pads", Ints{3, 3, 3, 3}}, {"strides", Ints{2, 2}}});
+  Value* y = net("max_pool", {net("relu", {net.batch_norm(conv)})},
+                 {{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}});
+  const Region region = expect_lowers(net.graph, net.fuse({y}), 1e-6);
+  ASSERT_EQ(region.stages.size(), 2u);
+  EXPECT_EQ(region.stages[0].anchor, Anchor::contraction);
+  EXPECT_EQ(region.stages[1].anchor, Anchor::window);
+  EXPECT_EQ(region.stages[0].outputs[0].param, -1);
+}
+
+TEST(LowerGroup, PaddingGuardsTheWholePrologue) {
+  Net net;
+  Value* x = net.input({1, 3, 5, 5});
+  Value* y = net.conv(net("sigmoid", {net("add", {x, net.constant({3, 1, 1})})}), 4, 3, same3x3());
+  const Region region = expect_lowers(net.graph, net.fuse({y}));
+  EXPECT_EQ(region.stages.size(), 1u);
+}
+
+TEST(LowerGroup, ATransposeAfterAProductMovesItsStore) {
+  Net net;
+  Value* y = net("matmul", {net.input({2, 3, 4}), net.constant({4, 6})});
+  y = net("transpose", {net("reshape", {y, net.integers({2, 3, 2, 3})})}, {{"perm", Ints{0, 2, 1, 3}}});
+  const Region region = expect_lowers(net.graph, net.fuse({net("relu", {y})}));
+  EXPECT_EQ(region.stages.size(), 1u) << print(region);
+}
+
+TEST(LowerGroup, LinearWithBatchNormAndActivation) {
+  Net net;
+  Value* y = net("gemm", {net.input({3, 5}), net.constant({4, 5}), net.constant({4})}, {{"transB", true}});
+  const Region region = expect_lowers(net.graph, net.fuse({net("gelu", {net.batch_norm(y)})}), 1e-6);
+  EXPECT_EQ(region.params.size(), 4u);
+}
+
+TEST(LowerGroup, SoftmaxWithScaleAndMaskIsOneRow) {
+  Net net;
+  Value* x = net("mul", {net.input({2, 3, 4}), net.scalar(0.125)});
+  Value* y = net("softmax", {net("add", {x, net.input({2, 1, 4})})});
+  const Region region = expect_lowers(net.graph, net.fuse({net("mul", {y, net.input({2, 3, 4})})}));
+  EXPECT_EQ(region.stages.size(), 1u);
+}
+
+TEST(LowerGroup, ChainsOfMovementAndArithmeticAreOneMap) {
+  Net net;
+  Value* x = net("reshape", {net.input({1, 6, 4, 4}), net.integers({1, 2, 3, 4, 4})});
+  x = net("transpose", {net("relu", {x})}, {{"perm", Ints{0, 2, 1, 3, 4}}});
+  const Region region = expect_lowers(net.graph, net.fuse({net("reshape", {x, net.integers({1, 6, 4, 4})})}));
+  ASSERT_EQ(region.stages.size(), 1u);
+  EXPECT_EQ(print(region).find('`'), std::string::npos) << "channel shuffle needs no dynamic index\n" << print(region);
+}
+
+TEST(LowerGroup, SeveralResultsOfOneGroup) {
+  Net net;
+  Value* x = net.conv(net.input({1, 3, 4, 4}), 4, 1);
+  Value* y = net("relu", {x});
+  expect_lowers(net.graph, net.fuse({x, y}));
+}
+
+TEST(LowerGroup, TwoProductsAreTwoStages) {
+  Net net;
+  Value* x = net("gelu", {net("matmul", {net.input({5, 4}), net.constant({4, 8})})});
+  const Region region = expect_lowers(net.graph, net.fuse({net("matmul", {x, net.constant({8, 4})})}));
+  EXPECT_EQ(region.stages.size(), 2u);
+}
+
+TEST(LowerGroup, DeclinesNameTheNode) {
+  Net net;
+  Node* pool = net.node("max_pool", {net.input({1, 2, 4, 4})}, {{"kernel_shape", Ints{2, 2}}}, 2);
+  const Decline why = expect_declines(pool);
+  EXPECT_EQ(why.code, "pool_indices");
+  ASSERT_FALSE(why.evidence.empty());
+  EXPECT_NE(why.evidence[0].find("max_pool"), std::string::npos);
+}
+
+TEST(LowerGroup, ElementwiseOnBooleansAndIntegers) {
+  Net net;
+  Value* a = net.input({2, 3}, DType::i64);
+  Value* b = net.input({3}, DType::i64);
+  Value* mask = net("and", {net("less", {a, b}), net("equal", {a, a})});
+  expect_lowers(net.graph, net.fuse({net("where", {mask, net("add", {a, b}), b})}));
+}
+
+}  // namespace
+}  // namespace opfuse

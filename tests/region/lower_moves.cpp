@@ -1,0 +1,127 @@
+// Movement of elements: reshapes, slices, concatenation, padding, indexed reads, resizing.
+#include "lower_support.hpp"
+
+namespace opfuse {
+namespace {
+
+using namespace testing_region;
+
+TEST(LowerMove, ReshapesIncludingThoseWithoutACommonRefinement) {
+  for (const auto& [from, to] : std::vector<std::pair<Shape, Ints>>{{{2, 3, 4}, {6, 4}},
+                                                                    {{2, 12}, {2, 3, 4}},
+                                                                    {{4, 6}, {8, 3}},
+                                                                    {{4, 9}, {6, 6}},
+                                                                    {{1, 8, 1, 1}, {1, 8}},
+                                                                    {{5}, {5, 1, 1}}}) {
+    Net net;
+    Value* x = net.input(from);
+    expect_lowers(net, net("reshape", {x, net.integers(to)}));
+  }
+}
+
+TEST(LowerMove, TransposeExpandSqueezeUnsqueezeFlatten) {
+  Net transpose;
+  expect_lowers(transpose, transpose("transpose", {transpose.input({2, 3, 4, 5})}, {{"perm", Ints{0, 3, 1, 2}}}));
+  Net expand;
+  Value* x = expand.input({3, 1});
+  expect_lowers(expand, expand("expand", {x, expand.integers({2, 3, 4})}));
+  Net flatten;
+  expect_lowers(flatten, flatten("flatten", {flatten.input({2, 3, 4})}, {{"axis", int64_t{2}}}));
+}
+
+TEST(LowerMove, SlicesForwardsBackwardsAndClamped) {
+  struct Case {
+    Ints starts, ends, axes, steps;
+  };
+  for (const Case& c : {Case{{1}, {3}, {0}, {1}}, Case{{-3}, {1000}, {1}, {2}}, Case{{4}, {-100}, {1}, {-2}},
+                        Case{{0, 1}, {2, 4}, {0, 1}, {1, 1}}}) {
+    Net net;
+    Value* x = net.input({4, 6});
+    expect_lowers(net, net("slice", {x, net.integers(c.starts), net.integers(c.ends), net.integers(c.axes),
+                                     net.integers(c.steps)}));
+  }
+}
+
+TEST(LowerMove, SplitHasOneStagePerResult) {
+  Net net;
+  Value* x = net.input({2, 7, 3});
+  Node* split = net.node("split", {x, net.integers({2, 4, 1})}, {{"axis", int64_t{1}}}, 3);
+  expect_lowers(net.graph, split);
+}
+
+TEST(LowerMove, ConcatAlongEveryAxis) {
+  for (int64_t axis : {0, 1, -1}) {
+    Net net;
+    std::vector<Value*> parts;
+    for (int64_t size : {2, 1, 3}) {
+      Shape shape{2, 2, 2};
+      shape[axis < 0 ? 2 : static_cast<size_t>(axis)] = size;
+      parts.push_back(net.input(shape));
+    }
+    expect_lowers(net, net("concat", parts, {{"axis", axis}}));
+  }
+}
+
+TEST(LowerMove, PadsInEveryModeAndCuts) {
+  for (const char* mode : {"constant", "reflect", "edge", "wrap"}) {
+    Net net;
+    Value* x = net.input({2, 4, 5});
+    expect_lowers(net, net("pad", {x, net.integers({0, 2, 1, 0, 1, 3})}, {{"mode", std::string(mode)}}));
+  }
+  Net cut;
+  Value* x = cut.input({4, 5});
+  expect_lowers(cut, cut("pad", {x, cut.integers({1, -1, -2, 0}), cut.scalar(2.5)}));
+}
+
+TEST(LowerMove, TileDepthToSpaceAndBack) {
+  Net tile;
+  Value* x = tile.input({2, 3});
+  expect_lowers(tile, tile("tile", {x, tile.integers({2, 3})}));
+  for (const char* mode : {"DCR", "CRD"}) {
+    Net net;
+    expect_lowers(net, net("depth_to_space", {net.input({1, 8, 2, 3})},
+                           {{"blocksize", int64_t{2}}, {"mode", std::string(mode)}}));
+  }
+  Net back;
+  expect_lowers(back, back("space_to_depth", {back.input({1, 3, 4, 6})}, {{"blocksize", int64_t{2}}}));
+}
+
+TEST(LowerGather, RowsElementsAndTuples) {
+  Net rows;
+  Value* table = rows.constant({7, 4});
+  expect_lowers(rows, rows("gather", {table, rows.input({2, 3}, DType::i64)}));
+  Net one;
+  Value* x = one.input({3, 4});
+  expect_lowers(one, one("gather", {x, one.graph.add_constant(Tensor::of<int64_t>(DType::i64, {}, {-1}))},
+                         {{"axis", int64_t{1}}}));
+  Net elements;
+  Value* data = elements.input({3, 4});
+  expect_lowers(elements, elements("gather_elements", {data, elements.input({3, 2}, DType::i64)}, {{"axis", int64_t{1}}}));
+}
+
+TEST(LowerResize, NearestAndLinearInEveryCoordinateMode) {
+  for (const char* coordinates : {"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric",
+                                  "half_pixel_symmetric"})
+    for (const char* mode : {"nearest", "linear"})
+      for (const Ints& size : {Ints{1, 2, 8, 10}, Ints{1, 2, 7, 3}, Ints{1, 2, 1, 5}}) {
+        Net net;
+        Value* x = net.input({1, 2, 4, 5});
+        expect_lowers(net, net("resize", {x, nullptr, nullptr, net.integers(size)},
+                               {{"mode", std::string(mode)},
+                                {"coordinate_transformation_mode", std::string(coordinates)}}));
+      }
+}
+
+TEST(LowerResize, DoublingANearestMapIsAnIndexTermNotATable) {
+  Net net;
+  Value* x = net.input({1, 2, 4, 5});
+  const Region region = expect_lowers(
+      net, net("resize", {x, nullptr, net.graph.add_constant(Tensor::of<double>(DType::f32, {4}, {1, 1, 2, 2}))},
+               {{"mode", std::string("nearest")},
+                {"coordinate_transformation_mode", std::string("asymmetric")},
+                {"nearest_mode", std::string("floor")}}));
+  EXPECT_EQ(region.params.size(), 2u) << print(region);
+}
+
+}  // namespace
+}  // namespace opfuse
