@@ -7,8 +7,8 @@
 //     domain [1,64,28,28]
 //     reduce [3,3]
 //     read param 0 at [a0, a1, 2*a2 + a4 + -1, 2*a3 + a5 + -1]
-//     reduction max select(in_bounds(0), r0, -inf)
-//     output param 1 f32[1,64,28,28] at [a0, a1, a2, a3] = result(0)
+//     reduction max select(in0, r0, -inf)
+//     output param 1 f32[1,64,28,28] at [a0, a1, a2, a3] = s0
 //
 // An index is a sum of coef*aK/div%mod and an offset; symbolic numbers stand in braces, an integer
 // expression (dynamic index) in backquotes.

@@ -96,19 +96,20 @@ TEST(LowerGather, RowsElementsAndTuples) {
                          {{"axis", int64_t{1}}}));
   Net elements;
   Value* data = elements.input({3, 4});
-  expect_lowers(elements, elements("gather_elements", {data, elements.input({3, 2}, DType::i64)}, {{"axis", int64_t{1}}}));
+  expect_lowers(elements,
+                elements("gather_elements", {data, elements.input({3, 2}, DType::i64)}, {{"axis", int64_t{1}}}));
 }
 
 TEST(LowerResize, NearestAndLinearInEveryCoordinateMode) {
-  for (const char* coordinates : {"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric",
-                                  "half_pixel_symmetric"})
+  for (const char* coordinates :
+       {"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric"})
     for (const char* mode : {"nearest", "linear"})
       for (const Ints& size : {Ints{1, 2, 8, 10}, Ints{1, 2, 7, 3}, Ints{1, 2, 1, 5}}) {
         Net net;
         Value* x = net.input({1, 2, 4, 5});
-        expect_lowers(net, net("resize", {x, nullptr, nullptr, net.integers(size)},
-                               {{"mode", std::string(mode)},
-                                {"coordinate_transformation_mode", std::string(coordinates)}}));
+        expect_lowers(net,
+                      net("resize", {x, nullptr, nullptr, net.integers(size)},
+                          {{"mode", std::string(mode)}, {"coordinate_transformation_mode", std::string(coordinates)}}));
       }
 }
 

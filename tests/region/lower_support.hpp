@@ -50,11 +50,13 @@ struct Net {
   /// Groups all nodes into one fused node whose results are `outputs`.
   Node* fuse(std::vector<Value*> outputs) {
     graph.set_outputs(std::move(outputs));
-    return outline(graph, graph.nodes(), {fused_op(), "FusedTest__all", "Test"});
+    const std::vector<Node*> nodes = graph.nodes();
+    return outline(graph, nodes, {fused_op(), "FusedTest__all", "Test"});
   }
 };
 
-inline std::vector<Tensor> region_inputs(const LoweredGroup& group, const Graph& graph, const std::vector<Tensor>& inputs) {
+inline std::vector<Tensor> region_inputs(const LoweredGroup& group, const Graph& graph,
+                                         const std::vector<Tensor>& inputs) {
   std::vector<Tensor> params;
   for (size_t i = 0; i < group.operands.size(); ++i) {
     const LoweredOperand& operand = group.operands[i];
@@ -92,8 +94,8 @@ inline Region expect_lowers(Graph& graph, const Node* node, double tolerance = 1
   EXPECT_EQ(want.size(), got.size());
   for (size_t i = 0; i < std::min(want.size(), got.size()); ++i) {
     EXPECT_EQ(want[i].sizes(), got[i].sizes());
-    if (want[i].sizes() == got[i].sizes())
-      EXPECT_LE(difference(got[i], want[i]).relative(), tolerance) << node->op->name << "\n" << print(group.region);
+    if (want[i].sizes() != got[i].sizes()) continue;
+    EXPECT_LE(difference(got[i], want[i]).relative(), tolerance) << node->op->name << "\n" << print(group.region);
   }
   return group.region;
 }
