@@ -25,7 +25,9 @@ struct Buffer {
   Layout layout;
   Tensor constant;   ///< kind constant: logical, dense row-major; pack(constant, layout) goes to the artifact
   int view_of = -1;                 ///< buffer index, or -1
-  std::vector<Dim> view_offset;     ///< logical coordinates of the view's origin in that buffer
+  /// Logical coordinates of the view's origin in that buffer: a box of equal rank and layout. Empty: the
+  /// same elements in the same memory order under another shape (a reshape of a densely stored buffer).
+  std::vector<Dim> view_offset;
   Dim arena_offset = 0;             ///< bytes; intermediates that are no views, after planning
   /// Physical strides in elements (outer axes in layout order, then blocks): the parent's for views.
   std::vector<Dim> strides;
@@ -47,6 +49,9 @@ struct Launch {
   std::vector<std::string> sources;    ///< source node names
   std::string pattern;                 ///< pattern or rule, "" for a single operator
   Schedule schedule;
+  /// Run by the interpreter (--allow-reference): the region is empty, `buffers` are the operands of the
+  /// node named first in `sources`, then its results; -1 stands for an absent operand.
+  bool reference = false;
 };
 
 struct Program {
@@ -66,6 +71,12 @@ void verify(const Program& program);
 void plan_memory(Program& program);
 /// Fills Buffer::strides from layouts and views.
 void assign_strides(Program& program);
+/// The buffer that owns the memory of a view (itself when it is none).
+int root_of(const Program& program, int buffer);
+/// Where a view starts in its root's memory, in elements.
+Dim origin_in_root(const Program& program, int buffer);
+/// Bytes of a root buffer, padding lanes included.
+Dim bytes_of(const Buffer& buffer);
 
 /// Runs the whole program in the region interpreter (doubles): the oracle for code generators.
 std::vector<Tensor> interpret(const Program& program, const std::vector<Tensor>& inputs);

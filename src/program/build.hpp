@@ -1,0 +1,35 @@
+// Fused graph -> program: one launch per node, layouts, views, memory.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "ir/graph.hpp"
+#include "program/program.hpp"
+#include "target/target.hpp"
+
+namespace opfuse {
+
+/// The code generator's answers, as functions so that building a program needs no code generator. Absent
+/// ones: everything can be generated, weights stay dense, schedules stay empty.
+struct BuildOptions {
+  bool allow_reference = false;  ///< operators without a kernel become reference launches
+  bool blocked_layouts = true;
+  bool views = true;             ///< reshapes, slices and concatenations without a launch where possible
+  /// A result may take the place of an operand that is read for the last time. Off unless the code
+  /// generator's parts read only what they write.
+  bool in_place = false;
+
+  std::function<std::optional<std::string>(const Region&)> cannot_generate;
+  /// One entry per parameter; nullopt: any layout is fine.
+  std::function<std::vector<std::optional<Layout>>(const Region&)> wish_layouts;
+  std::function<Schedule(const Region&, const std::vector<Layout>&, const std::vector<std::vector<Dim>>& strides)>
+      choose_schedule;
+};
+
+/// A fused node that cannot be lowered or generated is split into its body's nodes, with a note. Single
+/// operators without a kernel: E::uncompilable once, listing all of them and the share of FLOP that would
+/// be compiled; with allow_reference they become reference launches and a note each.
+Program build_program(const Graph& fused_graph, const TargetInfo& target, const BuildOptions& options = {});
+
+}  // namespace opfuse

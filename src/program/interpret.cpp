@@ -1,0 +1,135 @@
+// Runs a program in the region interpreter, in doubles. Root buffers hold whole logical tensors; a view is
+// cut out before a launch reads it and put back after a launch wrote it, so views are proven right as well.
+#include <algorithm>
+
+#include "base/fail.hpp"
+#include "program/program.hpp"
+
+namespace opfuse {
+namespace {
+
+/// Calls copy(offset in the whole, offset in the part, elements) for each innermost run of a box.
+template <class Copy>
+void for_box(const std::vector<int64_t>& whole, const std::vector<int64_t>& at, const std::vector<int64_t>& part,
+             const Copy& copy) {
+  const size_t rank = whole.size();
+  int64_t runs = 1;
+  for (size_t i = 0; i + 1 < rank; ++i) runs *= part[i];
+  const int64_t length = rank == 0 ? 1 : part[rank - 1];
+  for (int64_t run = 0; run < runs; ++run) {
+    int64_t rest = run, offset = 0, stride = 1;
+    for (size_t i = rank; i-- > 0;) {
+      int64_t index = at[i];
+      if (i + 1 < rank) {
+        index += rest % part[i];
+        rest /= part[i];
+      }
+      offset += index * stride;
+      stride *= whole[i];
+    }
+    copy(offset, run * length, length);
+  }
+}
+
+void copy_element(const Tensor& from, int64_t source, Tensor& to, int64_t target) {
+  if (is_float(to.dtype()))
+    to.set_real(target, from.real(source));
+  else
+    to.set_integer(target, from.integer(source));
+}
+
+SymbolValues symbols_of(const Program& program, const std::vector<Tensor>& inputs) {
+  SymbolValues values;
+  for (size_t i = 0; i < program.inputs.size(); ++i) {
+    const Shape& shape = program.buffers[static_cast<size_t>(program.inputs[i])].type.shape;
+    for (size_t d = 0; d < shape.rank(); ++d)
+      if (shape[d].op() == DimOp::symbol) values[shape[d].symbol_name()] = inputs[i].dim(d);
+  }
+  return values;
+}
+
+class ProgramRun {
+ public:
+  ProgramRun(const Program& program, const std::vector<Tensor>& inputs)
+      : program_(program), symbols_(symbols_of(program, inputs)), roots_(program.buffers.size()) {
+    for (size_t i = 0; i < inputs.size(); ++i) roots_[static_cast<size_t>(program.inputs[i])] = inputs[i];
+  }
+
+  std::vector<Tensor> run() {
+    for (const Launch& launch : program_.launches) run_launch(launch);
+    std::vector<Tensor> results;
+    for (int output : program_.outputs) results.push_back(load(output));
+    return results;
+  }
+
+ private:
+  const Program& program_;
+  SymbolValues symbols_;
+  std::vector<Tensor> roots_;
+
+  const Buffer& buffer(int index) const { return program_.buffers[static_cast<size_t>(index)]; }
+  std::vector<int64_t> sizes(int index) const { return buffer(index).type.shape.evaluate(symbols_); }
+  std::vector<int64_t> offset(int index) const { return Shape(buffer(index).view_offset).evaluate(symbols_); }
+
+  Tensor& root(int index) {
+    Tensor& tensor = roots_[static_cast<size_t>(index)];
+    if (tensor.dtype() == DType::unknown) {
+      if (buffer(index).kind == BufferKind::constant) {
+        tensor = buffer(index).constant;
+      } else {
+        const DType dtype = buffer(index).type.dtype;
+        tensor = Tensor(is_float(dtype) ? DType::f64 : dtype, sizes(index));
+      }
+    }
+    return tensor;
+  }
+
+  Tensor load(int index) {
+    if (buffer(index).view_of < 0) return root(index);
+    const Tensor whole = load(buffer(index).view_of);
+    if (buffer(index).view_offset.empty()) return whole.reshaped(sizes(index));
+    Tensor part(whole.dtype(), sizes(index));
+    for_box(whole.sizes(), offset(index), part.sizes(), [&](int64_t from, int64_t to, int64_t n) {
+      for (int64_t i = 0; i < n; ++i) copy_element(whole, from + i, part, to + i);
+    });
+    return part;
+  }
+
+  void store(int index, const Tensor& value) {
+    if (buffer(index).view_of < 0) {
+      Tensor& target = root(index);
+      OPFUSE_CHECK(target.sizes() == value.sizes(), "buffer {} is stored with another shape", index);
+      target = value;
+      return;
+    }
+    const int parent = buffer(index).view_of;
+    if (buffer(index).view_offset.empty()) return store(parent, value.reshaped(sizes(parent)));
+    Tensor whole = load(parent).clone();
+    for_box(whole.sizes(), offset(index), value.sizes(), [&](int64_t to, int64_t from, int64_t n) {
+      for (int64_t i = 0; i < n; ++i) copy_element(value, from + i, whole, to + i);
+    });
+    store(parent, whole);
+  }
+
+  void run_launch(const Launch& launch) {
+    if (launch.reference)
+      throw fail(E::uncompilable, "'{}' runs in the graph interpreter, which a program does not contain", launch.name);
+    std::vector<Tensor> params;
+    for (size_t i = 0; i < launch.buffers.size(); ++i)
+      params.push_back(launch.region.params[i].role == ParamRole::output ? Tensor() : load(launch.buffers[i]));
+    std::vector<Tensor> results = interpret(launch.region, params, symbols_, Precision::exact);
+    size_t next = 0;
+    for (size_t i = 0; i < launch.buffers.size(); ++i)
+      if (launch.region.params[i].role == ParamRole::output) store(launch.buffers[i], results[next++]);
+  }
+};
+
+}  // namespace
+
+std::vector<Tensor> interpret(const Program& program, const std::vector<Tensor>& inputs) {
+  if (inputs.size() != program.inputs.size())
+    throw fail(E::bad_binding, "the program has {} inputs, {} were given", program.inputs.size(), inputs.size());
+  return ProgramRun(program, inputs).run();
+}
+
+}  // namespace opfuse

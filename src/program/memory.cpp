@@ -1,0 +1,155 @@
+// The arena plan. A root buffer lives from the first launch that touches it (through any view) to the
+// last. Buffers are placed largest first, each in the smallest gap between already placed buffers that
+// live at the same time (best fit), 64-byte aligned.
+//
+// Symbolic sizes: when every symbolic size is a constant multiple of one symbol (an unbound batch), the
+// multiples are planned like constants and scaled; other symbolic sizes share a place only with equal
+// sizes that live at other times. Constant sizes lie before symbolic ones.
+#include <algorithm>
+#include <optional>
+
+#include "base/fail.hpp"
+#include "program/lifetimes.hpp"
+
+namespace opfuse {
+
+std::vector<Lifetime> lifetimes(const Program& program) {
+  std::vector<Lifetime> lives(program.buffers.size());
+  for (size_t l = 0; l < program.launches.size(); ++l)
+    for (int buffer : program.launches[l].buffers) {
+      if (buffer < 0) continue;
+      Lifetime& life = lives[static_cast<size_t>(root_of(program, buffer))];
+      if (life.first < 0) life.first = static_cast<int>(l);
+      life.last = static_cast<int>(l);
+    }
+  return lives;
+}
+
+namespace {
+
+constexpr int64_t kAlignment = 64;
+
+int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+struct Item {
+  int buffer = 0;
+  int64_t bytes = 0;  ///< in units of the scale
+  Lifetime life;
+  int64_t offset = -1;
+};
+
+bool overlap(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
+
+/// The smallest gap that holds `item` among placed items alive with it; the end when there is none.
+int64_t best_gap(const Item& item, const std::vector<Item>& placed) {
+  std::vector<std::pair<int64_t, int64_t>> taken;
+  for (const Item& other : placed)
+    if (overlap(item.life, other.life)) taken.emplace_back(other.offset, other.offset + other.bytes);
+  std::sort(taken.begin(), taken.end());
+  int64_t end = 0, best = -1, best_size = 0;
+  for (const auto& [from, to] : taken) {
+    const int64_t gap = from - end;
+    if (gap >= item.bytes && (best < 0 || gap < best_size)) best = end, best_size = gap;
+    end = std::max(end, to);
+  }
+  return best >= 0 ? best : end;
+}
+
+/// Places all items; returns the bytes they need.
+int64_t place(std::vector<Item>& items) {
+  std::vector<Item*> order;
+  for (Item& item : items) order.push_back(&item);
+  std::stable_sort(order.begin(), order.end(), [](const Item* a, const Item* b) { return a->bytes > b->bytes; });
+  std::vector<Item> placed;
+  int64_t total = 0;
+  for (Item* item : order) {
+    item->offset = best_gap(*item, placed);
+    total = std::max(total, item->offset + item->bytes);
+    placed.push_back(*item);
+  }
+  return total;
+}
+
+/// size / symbol when that is a constant.
+std::optional<int64_t> multiple_of(const Dim& size, const Dim& symbol) {
+  const Dim quotient = floor_div(size, symbol);
+  if (!quotient.is_constant() || !(quotient * symbol == size)) return std::nullopt;
+  return quotient.value();
+}
+
+class Planner {
+ public:
+  explicit Planner(Program& program) : program_(program), lives_(lifetimes(program)) {}
+
+  void run() {
+    std::vector<int> fixed, symbolic;
+    program_.intermediate_bytes = 0;
+    for (size_t i = 0; i < program_.buffers.size(); ++i) {
+      const Buffer& buffer = program_.buffers[i];
+      if (buffer.kind != BufferKind::intermediate || buffer.view_of >= 0 || lives_[i].first < 0) continue;
+      const Dim bytes = bytes_of(buffer);
+      program_.intermediate_bytes = program_.intermediate_bytes + bytes;
+      (bytes.is_constant() ? fixed : symbolic).push_back(static_cast<int>(i));
+    }
+    program_.arena_bytes = place_scaled(fixed, Dim(1), Dim(0));
+    if (symbolic.empty()) return;
+    std::set<std::string> symbols;
+    for (int buffer : symbolic) bytes_of(program_.buffers[static_cast<size_t>(buffer)]).collect_symbols(symbols);
+    const Dim symbol = Dim::symbol(*symbols.begin());
+    const bool one = symbols.size() == 1 && std::all_of(symbolic.begin(), symbolic.end(), [&](int b) {
+                       return multiple_of(bytes_of(program_.buffers[static_cast<size_t>(b)]), symbol).has_value();
+                     });
+    if (one)
+      program_.arena_bytes = place_scaled(symbolic, symbol, program_.arena_bytes);
+    else
+      place_equal_sizes(symbolic);
+  }
+
+ private:
+  Program& program_;
+  std::vector<Lifetime> lives_;
+
+  Dim place_scaled(const std::vector<int>& buffers, const Dim& scale, const Dim& base) {
+    std::vector<Item> items;
+    for (int buffer : buffers) {
+      const Dim bytes = bytes_of(program_.buffers[static_cast<size_t>(buffer)]);
+      const int64_t units = scale == Dim(1) ? bytes.value() : *multiple_of(bytes, scale);
+      items.push_back({buffer, aligned(std::max<int64_t>(units, 1)), lives_[static_cast<size_t>(buffer)]});
+    }
+    const int64_t total = place(items);
+    for (const Item& item : items)
+      program_.buffers[static_cast<size_t>(item.buffer)].arena_offset = base + scale * Dim(item.offset);
+    return base + scale * Dim(total);
+  }
+
+  /// A place for each size expression and each set of buffers that are alive together.
+  void place_equal_sizes(const std::vector<int>& buffers) {
+    struct Place {
+      Dim bytes, offset;
+      std::vector<Lifetime> taken;
+    };
+    std::vector<Place> places;
+    for (int index : buffers) {
+      Buffer& buffer = program_.buffers[static_cast<size_t>(index)];
+      const Lifetime& life = lives_[static_cast<size_t>(index)];
+      const Dim bytes = bytes_of(buffer);
+      auto free = std::find_if(places.begin(), places.end(), [&](const Place& p) {
+        return p.bytes == bytes &&
+               std::none_of(p.taken.begin(), p.taken.end(), [&](const Lifetime& l) { return overlap(l, life); });
+      });
+      if (free == places.end()) {
+        places.push_back({bytes, program_.arena_bytes, {}});
+        free = places.end() - 1;
+        program_.arena_bytes = program_.arena_bytes + ceil_div(bytes, Dim(kAlignment)) * Dim(kAlignment);
+      }
+      free->taken.push_back(life);
+      buffer.arena_offset = free->offset;
+    }
+  }
+};
+
+}  // namespace
+
+void plan_memory(Program& program) { Planner(program).run(); }
+
+}  // namespace opfuse

@@ -1,0 +1,48 @@
+// Strides of buffers and origins of views. A box has the strides of what it is cut from; a reshaped view
+// has its own dense ones.
+#include "base/fail.hpp"
+#include "program/program.hpp"
+
+namespace opfuse {
+namespace {
+
+std::vector<Dim> strides_of(const Program& program, int index) {
+  const Buffer& buffer = program.buffers[static_cast<size_t>(index)];
+  if (buffer.view_of < 0 || buffer.view_offset.empty()) return dense_strides(buffer.layout, buffer.type.shape);
+  return strides_of(program, buffer.view_of);
+}
+
+}  // namespace
+
+void assign_strides(Program& program) {
+  for (size_t i = 0; i < program.buffers.size(); ++i)
+    program.buffers[i].strides = strides_of(program, static_cast<int>(i));
+}
+
+int root_of(const Program& program, int buffer) {
+  for (size_t guard = 0; program.buffers[static_cast<size_t>(buffer)].view_of >= 0; ++guard) {
+    OPFUSE_CHECK(guard <= program.buffers.size(), "views of buffer {} form a cycle", buffer);
+    buffer = program.buffers[static_cast<size_t>(buffer)].view_of;
+  }
+  return buffer;
+}
+
+Dim origin_in_root(const Program& program, int index) {
+  const Buffer& buffer = program.buffers[static_cast<size_t>(index)];
+  if (buffer.view_of < 0) return 0;
+  Dim origin = origin_in_root(program, buffer.view_of);
+  if (buffer.view_offset.empty()) return origin;
+  const Layout& layout = buffer.layout;
+  const std::vector<Dim> strides = strides_of(program, buffer.view_of);
+  for (size_t i = 0; i < layout.order.size(); ++i) {
+    const int axis = layout.order[i];
+    origin = origin + floor_div(buffer.view_offset[static_cast<size_t>(axis)], Dim(layout.block_of(axis))) * strides[i];
+  }
+  return origin;
+}
+
+Dim bytes_of(const Buffer& buffer) {
+  return buffer.layout.physical_elements(buffer.type.shape) * Dim(static_cast<int64_t>(byte_size(buffer.type.dtype)));
+}
+
+}  // namespace opfuse

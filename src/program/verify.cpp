@@ -1,0 +1,132 @@
+// Invariants of a program: indices exist, types of buffers and region parameters agree, views fit what
+// they are cut from, everything read was written before, live buffers do not share memory.
+#include <fmt/format.h>
+
+#include "base/fail.hpp"
+#include "program/layout_facts.hpp"
+#include "program/lifetimes.hpp"
+
+namespace opfuse {
+namespace {
+
+class Verifier {
+ public:
+  explicit Verifier(const Program& program) : program_(program) {}
+
+  std::vector<std::string> problems() {
+    for (size_t i = 0; i < program_.buffers.size(); ++i) check_buffer(i);
+    if (!found_.empty()) return found_;
+    std::vector<char> written(program_.buffers.size(), 0);
+    for (size_t i = 0; i < program_.buffers.size(); ++i) {
+      const BufferKind kind = program_.buffers[i].kind;
+      written[i] = kind == BufferKind::input || kind == BufferKind::constant;
+    }
+    for (const Launch& launch : program_.launches) check_launch(launch, written);
+    for (int output : program_.outputs)
+      require(written[static_cast<size_t>(root_of(program_, output))], "output buffer {} is never written", output);
+    check_memory();
+    return found_;
+  }
+
+ private:
+  const Program& program_;
+  std::vector<std::string> found_;
+
+  template <class... Args>
+  void require(bool ok, fmt::format_string<Args...> format, Args&&... args) {
+    if (!ok) found_.push_back(fmt::format(format, std::forward<Args>(args)...));
+  }
+  bool exists(int buffer) const { return buffer >= 0 && buffer < static_cast<int>(program_.buffers.size()); }
+
+  void check_buffer(size_t i) {
+    const Buffer& buffer = program_.buffers[i];
+    require(buffer.layout.order.size() == buffer.type.shape.rank(), "buffer {} has layout {} for {}", i,
+            buffer.layout.text(), buffer.type.text());
+    if (buffer.view_of < 0) return;
+    require(exists(buffer.view_of) && buffer.view_of != static_cast<int>(i), "buffer {} is a view of {}", i,
+            buffer.view_of);
+    if (!exists(buffer.view_of)) return;
+    const Buffer& parent = program_.buffers[static_cast<size_t>(buffer.view_of)];
+    require(parent.type.dtype == buffer.type.dtype, "buffer {} is a view of another element type", i);
+    if (buffer.view_offset.empty()) {
+      require(stores_row_major(parent.layout, parent.type.shape) && stores_row_major(buffer.layout, buffer.type.shape),
+              "buffer {} reshapes buffer {}, which is not stored in order", i, buffer.view_of);
+      require(parent.view_of < 0 || parent.view_offset.empty(), "buffer {} reshapes a box", i);
+      return;
+    }
+    const bool box = parent.layout == buffer.layout && buffer.view_offset.size() == parent.type.shape.rank();
+    require(box, "buffer {} is a box of buffer {} with another layout", i, buffer.view_of);
+    if (!box) return;
+    require(box_fits_blocks(buffer.layout, parent.type.shape, buffer.view_offset, buffer.type.shape),
+            "buffer {} cuts blocks of buffer {}", i, buffer.view_of);
+    for (size_t d = 0; d < buffer.view_offset.size(); ++d) {
+      const Dim end = buffer.view_offset[d] + buffer.type.shape[d];
+      if (end.is_constant() && parent.type.shape[d].is_constant())
+        require(end.value() <= parent.type.shape[d].value(), "buffer {} leaves buffer {}", i, buffer.view_of);
+    }
+  }
+
+  void check_launch(const Launch& launch, std::vector<char>& written) {
+    if (launch.reference) {
+      for (int buffer : launch.buffers)
+        if (buffer >= 0) written[static_cast<size_t>(root_of(program_, buffer))] = 1;
+      return;
+    }
+    require(launch.buffers.size() == launch.region.params.size(), "launch {} has {} buffers for {} parameters",
+            launch.name, launch.buffers.size(), launch.region.params.size());
+    if (launch.buffers.size() != launch.region.params.size()) return;
+    for (size_t i = 0; i < launch.buffers.size(); ++i) {
+      require(exists(launch.buffers[i]), "launch {} uses buffer {}", launch.name, launch.buffers[i]);
+      if (!exists(launch.buffers[i])) continue;
+      const Param& param = launch.region.params[i];
+      const TensorType& type = program_.buffers[static_cast<size_t>(launch.buffers[i])].type;
+      require(param.type == type, "launch {}: parameter {} is {}, its buffer {}", launch.name, i, param.type.text(),
+              type.text());
+      const size_t root = static_cast<size_t>(root_of(program_, launch.buffers[i]));
+      if (param.role != ParamRole::output)
+        require(written[root], "launch {} reads buffer {} before it is written", launch.name, launch.buffers[i]);
+    }
+    for (size_t i = 0; i < launch.buffers.size(); ++i)
+      if (launch.region.params[i].role == ParamRole::output)
+        written[static_cast<size_t>(root_of(program_, launch.buffers[i]))] = 1;
+  }
+
+  /// Offsets with constant values: buffers alive at the same time must not overlap.
+  void check_memory() {
+    if (program_.arena_bytes == Dim(0)) return;
+    const std::vector<Lifetime> lives = lifetimes(program_);
+    struct Span {
+      size_t buffer;
+      int64_t from, to;
+    };
+    std::vector<Span> spans;
+    for (size_t i = 0; i < program_.buffers.size(); ++i) {
+      const Buffer& buffer = program_.buffers[i];
+      if (buffer.kind != BufferKind::intermediate || buffer.view_of >= 0 || lives[i].first < 0) continue;
+      const Dim bytes = bytes_of(buffer);
+      if (!bytes.is_constant() || !buffer.arena_offset.is_constant()) continue;
+      spans.push_back({i, buffer.arena_offset.value(), buffer.arena_offset.value() + bytes.value()});
+      require(buffer.arena_offset.value() % 64 == 0, "buffer {} is not aligned", i);
+    }
+    for (size_t a = 0; a < spans.size(); ++a)
+      for (size_t b = a + 1; b < spans.size(); ++b) {
+        const Lifetime &la = lives[spans[a].buffer], &lb = lives[spans[b].buffer];
+        const bool together = la.first <= lb.last && lb.first <= la.last;
+        const bool shared = spans[a].from < spans[b].to && spans[b].from < spans[a].to;
+        require(!together || !shared, "buffers {} and {} share memory while both are alive", spans[a].buffer,
+                spans[b].buffer);
+      }
+  }
+};
+
+}  // namespace
+
+void verify(const Program& program) {
+  const std::vector<std::string> problems = Verifier(program).problems();
+  if (problems.empty()) return;
+  std::string text;
+  for (const std::string& problem : problems) text += "\n  " + problem;
+  throw fail(E::internal, "a program is not well formed:{}", text);
+}
+
+}  // namespace opfuse

@@ -1,0 +1,294 @@
+// Walks the graph backwards from its outputs, so that what only fed shape computations is never lowered,
+// and lowers what is needed. A fused node that cannot be lowered or generated is replaced by the nodes of
+// its body; operators without a kernel are collected and reported together.
+#include "program/work_list.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/fail.hpp"
+#include "ir/outline.hpp"
+#include "ops/concat.hpp"
+#include "ops/slice.hpp"
+#include "ops/split.hpp"
+
+namespace opfuse {
+namespace {
+
+size_t wrapped(int64_t axis, size_t rank) { return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis); }
+
+bool only_first_result_used(const Node& node, const Graph& graph) {
+  for (size_t i = 1; i < node.outputs.size(); ++i)
+    if (graph.read_count(node.outputs[i]) > 0) return false;
+  return true;
+}
+
+/// Offsets of a slice whose steps are 1; nothing when it is another kind of slice.
+std::optional<std::vector<Dim>> slice_offset(const Node& node) {
+  const Slice::Attrs& attrs = node.as<Slice>();
+  auto integers = [&](size_t input, const std::vector<int64_t>& given) -> std::optional<std::vector<int64_t>> {
+    const Value* value = node.input(input);
+    if (value == nullptr) return given;
+    return value->is_constant() ? std::optional(value->constant->to_i64()) : std::nullopt;
+  };
+  const auto starts = integers(1, attrs.starts), ends = integers(2, attrs.ends), axes = integers(3, attrs.axes);
+  const auto steps = integers(4, {});
+  const Shape& x = node.input(0)->type.shape;
+  if (!starts || !ends || !axes || !steps) return std::nullopt;
+  std::vector<Dim> offset(x.rank(), Dim(0));
+  for (size_t i = 0; i < starts->size(); ++i) {
+    const size_t axis = axes->empty() ? i : wrapped((*axes)[i], x.rank());
+    if (!steps->empty() && (*steps)[i] != 1) return std::nullopt;
+    if (x[axis].is_constant())
+      offset[axis] = Dim(slice_axis((*starts)[i], (*ends)[i], 1, x[axis].value()).start);
+    else if ((*starts)[i] >= 0)
+      offset[axis] = Dim((*starts)[i]);
+    else
+      return std::nullopt;
+  }
+  return offset;
+}
+
+std::optional<WorkItem> as_view(const Node& node, const Graph& graph) {
+  WorkItem item;
+  item.node = &node;
+  static const std::set<std::string_view> reshapes = {"reshape", "flatten", "squeeze", "unsqueeze", "identity", "dropout"};
+  if (reshapes.contains(node.op->name)) {
+    if (!only_first_result_used(node, graph)) return std::nullopt;
+    item.kind = WorkKind::reshape;
+    return item;
+  }
+  if (node.is("slice")) {
+    const auto offset = slice_offset(node);
+    if (!offset) return std::nullopt;
+    item.kind = WorkKind::box;
+    item.offsets = {*offset};
+    return item;
+  }
+  if (node.is("split")) {
+    const size_t rank = node.input(0)->type.shape.rank(), axis = wrapped(node.as<Split>().axis, rank);
+    item.kind = WorkKind::box;
+    std::vector<Dim> offset(rank, Dim(0));
+    for (const Value* output : node.outputs) {
+      item.offsets.push_back(offset);
+      offset[axis] = offset[axis] + output->type.shape[axis];
+    }
+    return item;
+  }
+  if (node.is("concat")) {
+    const size_t rank = node.output()->type.shape.rank(), axis = wrapped(node.as<Concat>().axis, rank);
+    item.kind = WorkKind::concat;
+    std::vector<Dim> offset(rank, Dim(0));
+    for (const Value* input : node.inputs) {
+      item.offsets.push_back(offset);
+      offset[axis] = offset[axis] + input->type.shape[axis];
+    }
+    return item;
+  }
+  return std::nullopt;
+}
+
+/// Stages that read no other stage are regions of their own.
+std::vector<LoweredGroup> separated(LoweredGroup group) {
+  const auto& stages = group.region.stages;
+  const bool linked = std::any_of(stages.begin(), stages.end(), [](const Stage& stage) {
+    return std::any_of(stage.reads.begin(), stage.reads.end(), [](const Read& read) { return read.stage >= 0; });
+  });
+  std::vector<LoweredGroup> parts;
+  if (linked || stages.size() == 1) {
+    parts.push_back(std::move(group));
+    return parts;
+  }
+  for (const Stage& stage : stages) {
+    LoweredGroup part;
+    part.region.stages = {stage};
+    std::vector<int> number(group.region.params.size(), -1);
+    auto renumbered = [&](int param) {
+      int& at = number[static_cast<size_t>(param)];
+      if (at < 0) {
+        at = static_cast<int>(part.region.params.size());
+        part.region.params.push_back(group.region.params[static_cast<size_t>(param)]);
+        part.operands.push_back(group.operands[static_cast<size_t>(param)]);
+      }
+      return at;
+    };
+    for (Read& read : part.region.stages[0].reads) read.index = renumbered(read.index);
+    for (StageOutput& output : part.region.stages[0].outputs) output.param = renumbered(output.param);
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+std::variant<std::vector<LoweredGroup>, Decline> try_lower(const Node& node, const BuildOptions& options) {
+  auto result = lower_group(node);
+  if (auto* why = std::get_if<Decline>(&result)) return *why;
+  std::vector<LoweredGroup> groups = separated(std::move(std::get<LoweredGroup>(result)));
+  for (const LoweredGroup& group : groups)
+    if (options.cannot_generate)
+      if (const auto why = options.cannot_generate(group.region)) return Decline{"cannot_generate", *why, {}};
+  return groups;
+}
+
+struct Missing {
+  const Node* node;
+  Decline why;
+};
+
+double flops_of(const Graph& graph);
+
+/// With every symbol 1: only shares are wanted.
+double flops_of(const Node& node) {
+  if (node.body) return flops_of(*node.body);
+  if (!node.op->cost) return 0;
+  std::vector<TensorType> in, out;
+  for (const Value* value : node.inputs) in.push_back(value != nullptr ? value->type : TensorType{});
+  for (const Value* value : node.outputs) out.push_back(value->type);
+  const Dim flops = node.op->cost(node.attrs(), in, out).flops;
+  std::set<std::string> symbols;
+  flops.collect_symbols(symbols);
+  SymbolValues ones;
+  for (const std::string& symbol : symbols) ones[symbol] = 1;
+  return static_cast<double>(flops.evaluate(ones));
+}
+
+double flops_of(const Graph& graph) {
+  double total = 0;
+  for (const Node* node : graph.nodes()) total += flops_of(*node);
+  return total;
+}
+
+[[noreturn]] void report(const Graph& graph, const std::vector<Missing>& missing) {
+  double lost = 0;
+  std::string list;
+  std::set<std::string> operators;
+  for (const Missing& m : missing) {
+    lost += flops_of(*m.node);
+    operators.insert(m.node->op->name);
+    list += fmt::format("\n  {} ({}): {}", m.node->name(), m.node->op->name, m.why.message);
+  }
+  const double all = flops_of(graph);
+  const double share = all > 0 ? 100 * (1 - lost / all) : 0;
+  throw fail(E::uncompilable, "{} operator{} cannot be compiled ({:.1f} % of the model's FLOP can):{}", missing.size(),
+             missing.size() == 1 ? "" : "s", share, list)
+      .hint("--allow-reference runs them in the interpreter, which is slow");
+}
+
+class Worker {
+ public:
+  Worker(const Graph& graph, const BuildOptions& options) : options_(options) {
+    list_.graph = graph.clone();
+    for (Value* output : list_.graph.outputs()) needed_.insert(output);
+  }
+
+  WorkList run() {
+    // Backwards; splitting a node puts its body's nodes where it was, to be visited next.
+    for (size_t at = list_.graph.nodes().size(); at-- > 0;) {
+      Node* node = list_.graph.nodes()[at];
+      if (std::none_of(node->outputs.begin(), node->outputs.end(), [&](Value* v) { return needed_.contains(v); })) continue;
+      const size_t before = list_.graph.nodes().size();
+      if (!visit(node)) at += list_.graph.nodes().size() - before + 1;
+    }
+    if (!missing_.empty() && !options_.allow_reference) report(list_.graph, missing_);
+    std::reverse(list_.items.begin(), list_.items.end());
+    std::reverse(list_.notes.begin(), list_.notes.end());
+    return std::move(list_);
+  }
+
+ private:
+  const BuildOptions& options_;
+  WorkList list_;
+  std::set<const Value*> needed_;  ///< looked up only
+  std::vector<Missing> missing_;
+
+  void need(const Value* value) {
+    if (value != nullptr && !value->is_constant()) needed_.insert(value);
+  }
+
+  /// False when the node was split.
+  bool visit(Node* node) {
+    if (options_.views) {
+      if (auto view = as_view(*node, list_.graph)) {
+        if (view->kind == WorkKind::concat)
+          for (const Value* input : node->inputs) need(input);
+        else
+          need(node->input(0));
+        list_.items.push_back(std::move(*view));
+        return true;
+      }
+    }
+    auto result = try_lower(*node, options_);
+    if (const Decline* why = std::get_if<Decline>(&result)) {
+      if (node->body != nullptr) {
+        split(node, *why);
+        return false;
+      }
+      missing_.push_back({node, *why});
+      list_.items.push_back({WorkKind::reference, node, {}, {}});
+      list_.notes.push_back(fmt::format("reference: {} ({}) runs in the interpreter: {}", node->name(), node->op->name, why->message));
+      for (const Value* input : node->inputs) need(input);
+      return true;
+    }
+    WorkItem item{WorkKind::launch, node, std::move(std::get<std::vector<LoweredGroup>>(result)), {}};
+    std::erase_if(item.groups, [&](const LoweredGroup& group) { return !wanted(group); });
+    for (const LoweredGroup& group : item.groups)
+      for (size_t i = 0; i < group.operands.size(); ++i)
+        if (group.region.params[i].role == ParamRole::input) need(group.operands[i].value);
+    list_.items.push_back(std::move(item));
+    return true;
+  }
+
+  /// Of a node with independent results, only those that someone reads.
+  bool wanted(const LoweredGroup& group) const {
+    for (size_t i = 0; i < group.operands.size(); ++i)
+      if (group.region.params[i].role == ParamRole::output && needed_.contains(group.operands[i].value)) return true;
+    return false;
+  }
+
+  void split(Node* node, const Decline& why) {
+    std::string evidence;
+    for (const std::string& line : why.evidence) evidence += (evidence.empty() ? " [" : ", ") + line;
+    list_.notes.push_back(fmt::format("split: {} because {}{}", node->label.empty() ? node->name() : node->label,
+                                      why.message, evidence.empty() ? "" : evidence + "]"));
+    Graph& graph = list_.graph;
+    const std::vector<Value*> results = inline_body(graph, *node->body, node->inputs, node);
+    for (size_t i = 0; i < node->outputs.size(); ++i) {
+      if (needed_.erase(node->outputs[i]) > 0) needed_.insert(results[i]);
+      graph.replace_uses(node->outputs[i], results[i]);
+    }
+    graph.erase(node);
+  }
+};
+
+}  // namespace
+
+std::vector<LoweredGroup> lowered(const Node& node, const BuildOptions& options) {
+  auto result = try_lower(node, options);
+  if (const Decline* why = std::get_if<Decline>(&result))
+    throw fail(E::uncompilable, "{}", why->message).node(node.name()).op(node.op->name);
+  return std::move(std::get<std::vector<LoweredGroup>>(result));
+}
+
+LoweredGroup copy_group(const Value* from, const Value* to) {
+  const size_t rank = from->type.shape.rank();
+  LoweredGroup group;
+  group.region.params = {{from->is_constant() ? ParamRole::constant : ParamRole::input, from->type},
+                         {ParamRole::output, from->type}};
+  group.operands.resize(2);
+  group.operands[0].value = from;
+  if (from->is_constant()) group.operands[0].constant = *from->constant;
+  group.operands[1].value = to;
+  Stage stage;
+  stage.domain = from->type.shape.dims;
+  stage.reads.push_back({-1, 0, IndexMap::identity(rank)});
+  stage.outputs.push_back({1, Expr::read(0, from->type.dtype), IndexMap::identity(rank), from->type.shape, from->type.dtype});
+  group.region.stages.push_back(std::move(stage));
+  return group;
+}
+
+WorkList make_work_list(const Graph& fused_graph, const BuildOptions& options) {
+  return Worker(fused_graph, options).run();
+}
+
+}  // namespace opfuse

@@ -1,0 +1,39 @@
+// What a graph asks a program to do, in order: regions to launch, and values that may be views.
+#pragma once
+
+#include "program/build.hpp"
+#include "region/lower.hpp"
+
+namespace opfuse {
+
+enum class WorkKind {
+  launch,     ///< `groups` are launched
+  reshape,    ///< the result may be the operand's memory under another shape
+  box,        ///< results may be boxes of the operand (slice with step 1, split)
+  concat,     ///< operands may be boxes of the result
+  reference,  ///< no kernel; allowed by option
+};
+
+struct WorkItem {
+  WorkKind kind = WorkKind::launch;
+  const Node* node = nullptr;
+  std::vector<LoweredGroup> groups;
+  std::vector<std::vector<Dim>> offsets;  ///< box: per result; concat: per operand
+};
+
+struct WorkList {
+  Graph graph;  ///< a copy of the fused graph with declined groups split; items point into it
+  std::vector<WorkItem> items;
+  std::vector<std::string> notes;
+};
+
+/// Only what the graph's outputs need. Throws as build_program does.
+WorkList make_work_list(const Graph& fused_graph, const BuildOptions& options);
+
+/// Regions of a node, several when its stages are independent of each other; declines are errors here.
+std::vector<LoweredGroup> lowered(const Node& node, const BuildOptions& options);
+
+/// A region that copies one value to another place.
+LoweredGroup copy_group(const Value* from, const Value* to);
+
+}  // namespace opfuse
