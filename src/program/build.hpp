@@ -15,7 +15,7 @@ namespace opfuse {
 struct BuildOptions {
   bool allow_reference = false;  ///< operators without a kernel become reference launches
   bool blocked_layouts = true;
-  bool views = true;             ///< reshapes, slices and concatenations without a launch where possible
+  bool views = true;  ///< reshapes, slices and concatenations without a launch where possible
   /// A result may take the place of an operand that is read for the last time. Off unless the code
   /// generator's parts read only what they write.
   bool in_place = false;

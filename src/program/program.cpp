@@ -35,10 +35,14 @@ namespace {
 
 std::string_view name_of(BufferKind kind) {
   switch (kind) {
-    case BufferKind::input: return "input";
-    case BufferKind::output: return "output";
-    case BufferKind::constant: return "constant";
-    case BufferKind::intermediate: return "intermediate";
+    case BufferKind::input:
+      return "input";
+    case BufferKind::output:
+      return "output";
+    case BufferKind::constant:
+      return "constant";
+    case BufferKind::intermediate:
+      return "intermediate";
   }
   return "?";
 }

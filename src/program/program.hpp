@@ -24,11 +24,11 @@ struct Buffer {
   TensorType type;
   Layout layout;
   Tensor constant;   ///< kind constant: logical, dense row-major; pack(constant, layout) goes to the artifact
-  int view_of = -1;                 ///< buffer index, or -1
+  int view_of = -1;  ///< buffer index, or -1
   /// Logical coordinates of the view's origin in that buffer: a box of equal rank and layout. Empty: the
   /// same elements in the same memory order under another shape (a reshape of a densely stored buffer).
   std::vector<Dim> view_offset;
-  Dim arena_offset = 0;             ///< bytes; intermediates that are no views, after planning
+  Dim arena_offset = 0;  ///< bytes; intermediates that are no views, after planning
   /// Physical strides in elements (outer axes in layout order, then blocks): the parent's for views.
   std::vector<Dim> strides;
 };
@@ -44,10 +44,10 @@ struct Schedule {
 
 struct Launch {
   Region region;
-  std::vector<int> buffers;            ///< one per region parameter
-  std::string name;                    ///< readable: "FusedConvBNReLU__layer1_0_conv1"
-  std::vector<std::string> sources;    ///< source node names
-  std::string pattern;                 ///< pattern or rule, "" for a single operator
+  std::vector<int> buffers;          ///< one per region parameter
+  std::string name;                  ///< readable: "FusedConvBNReLU__layer1_0_conv1"
+  std::vector<std::string> sources;  ///< source node names
+  std::string pattern;               ///< pattern or rule, "" for a single operator
   Schedule schedule;
   /// Run by the interpreter (--allow-reference): the region is empty, `buffers` are the operands of the
   /// node named first in `sources`, then its results; -1 stands for an absent operand.

@@ -17,7 +17,9 @@
 namespace opfuse {
 namespace {
 
-size_t wrapped(int64_t axis, size_t rank) { return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis); }
+size_t wrapped(int64_t axis, size_t rank) {
+  return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
+}
 
 bool only_first_result_used(const Node& node, const Graph& graph) {
   for (size_t i = 1; i < node.outputs.size(); ++i)
@@ -54,7 +56,8 @@ std::optional<std::vector<Dim>> slice_offset(const Node& node) {
 std::optional<WorkItem> as_view(const Node& node, const Graph& graph) {
   WorkItem item;
   item.node = &node;
-  static const std::set<std::string_view> reshapes = {"reshape", "flatten", "squeeze", "unsqueeze", "identity", "dropout"};
+  static const std::set<std::string_view> reshapes = {"reshape",   "flatten",  "squeeze",
+                                                      "unsqueeze", "identity", "dropout"};
   if (reshapes.contains(node.op->name)) {
     if (!only_first_result_used(node, graph)) return std::nullopt;
     item.kind = WorkKind::reshape;
@@ -186,7 +189,8 @@ class Worker {
     // Backwards; splitting a node puts its body's nodes where it was, to be visited next.
     for (size_t at = list_.graph.nodes().size(); at-- > 0;) {
       Node* node = list_.graph.nodes()[at];
-      if (std::none_of(node->outputs.begin(), node->outputs.end(), [&](Value* v) { return needed_.contains(v); })) continue;
+      if (std::none_of(node->outputs.begin(), node->outputs.end(), [&](Value* v) { return needed_.contains(v); }))
+        continue;
       const size_t before = list_.graph.nodes().size();
       if (!visit(node)) at += list_.graph.nodes().size() - before + 1;
     }
@@ -226,7 +230,8 @@ class Worker {
       }
       missing_.push_back({node, *why});
       list_.items.push_back({WorkKind::reference, node, {}, {}});
-      list_.notes.push_back(fmt::format("reference: {} ({}) runs in the interpreter: {}", node->name(), node->op->name, why->message));
+      list_.notes.push_back(
+          fmt::format("reference: {} ({}) runs in the interpreter: {}", node->name(), node->op->name, why->message));
       for (const Value* input : node->inputs) need(input);
       return true;
     }
@@ -282,7 +287,8 @@ LoweredGroup copy_group(const Value* from, const Value* to) {
   Stage stage;
   stage.domain = from->type.shape.dims;
   stage.reads.push_back({-1, 0, IndexMap::identity(rank)});
-  stage.outputs.push_back({1, Expr::read(0, from->type.dtype), IndexMap::identity(rank), from->type.shape, from->type.dtype});
+  stage.outputs.push_back(
+      {1, Expr::read(0, from->type.dtype), IndexMap::identity(rank), from->type.shape, from->type.dtype});
   group.region.stages.push_back(std::move(stage));
   return group;
 }

@@ -310,7 +310,6 @@ void Lowering::store_results() {
     const Value* outer = group_.outputs[i];
     if (outer->uses.empty() && outer->type.dtype == DType::unknown) continue;
     const Value* value = resolve(group_.body ? group_.body->outputs()[i] : outer);
-    const int param = add_param(ParamRole::output, value->type, {outer, {}, {}});
     const Shape& shape = value->type.shape;
     if (!shape.ranked) decline("unknown_shape", "the result's shape is not known", group_);
     Def* def = &def_of(value);
@@ -318,9 +317,11 @@ void Lowering::store_results() {
       const bool joins = open_ && stage().anchor == Anchor::map && Shape(stage().domain) == shape;
       if (!joins) open(Anchor::map, shape.dims, {});
       Expr expr = pull(value, IndexMap::identity(shape.rank()));
+      const int param = add_param(ParamRole::output, value->type, {outer, {}, {}});
       stage().outputs.push_back({param, std::move(expr), IndexMap::identity(shape.rank()), shape, value->type.dtype});
       continue;
     }
+    const int param = add_param(ParamRole::output, value->type, {outer, {}, {}});
     region_.stages[def->index].outputs.push_back({param, def->expr, def->map, shape, value->type.dtype});
   }
 }

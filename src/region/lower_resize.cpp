@@ -28,7 +28,7 @@ class ResizeLowering {
   }
 
   Expr run() {
-    const Expr value = attrs_.mode == ResizeMode::nearest ? nearest() : linear(0, {});
+    const Expr value = attrs_.mode == ResizeMode::nearest ? nearest() : linear();
     if (attrs_.coordinate_transformation_mode != CoordinateMode::tf_crop_and_resize) return value;
     Expr inside;
     for (size_t axis = 0; axis < axes_.size(); ++axis) {
@@ -100,13 +100,13 @@ class ResizeLowering {
     return lowering_.pull(node_.input(0), at);
   }
 
-  /// (1 - w) * value(low) + w * value(high) along `axis`, recursively over the axes after it.
-  Expr linear(size_t axis, IndexMap at) {
-    if (axis == axes_.size()) return lowering_.pull(node_.input(0), at);
-    if (unchanged(axis)) {
-      at.dims.push_back(map_.dims[axis]);
-      return linear(axis + 1, std::move(at));
-    }
+  /// Neighbours and weight of one axis of a linear resize; nothing where the axis stays as it is.
+  struct Between {
+    IndexExpr low, high;
+    Expr weight;
+  };
+  std::optional<Between> between(size_t axis) {
+    if (unchanged(axis)) return std::nullopt;
     std::vector<double> low, high, weight;
     const auto last = static_cast<double>(axes_[axis].in - 1);
     for (int64_t o = 0; o < axes_[axis].out; ++o) {
@@ -115,11 +115,25 @@ class ResizeLowering {
       high.push_back(std::min(low.back() + 1, last));
       weight.push_back(x - low.back());
     }
-    IndexMap at_low = at, at_high = at;
-    at_low.dims.push_back(positions(axis, low));
-    at_high.dims.push_back(positions(axis, high));
-    const Expr w = table_read(axis, weight, dtype_);
-    const Expr a = linear(axis + 1, std::move(at_low)), b = linear(axis + 1, std::move(at_high));
+    return Between{positions(axis, low), positions(axis, high), table_read(axis, weight, dtype_)};
+  }
+
+  Expr linear() {
+    std::vector<std::optional<Between>> sides;
+    for (size_t axis = 0; axis < axes_.size(); ++axis) sides.push_back(between(axis));
+    return linear(sides, {});
+  }
+
+  /// (1 - w) * value(low) + w * value(high) along the next axis, recursively over the axes after it.
+  Expr linear(const std::vector<std::optional<Between>>& sides, const IndexMap& at) {
+    const size_t axis = at.dims.size();
+    if (axis == axes_.size()) return lowering_.pull(node_.input(0), at);
+    IndexMap low = at, high = at;
+    low.dims.push_back(sides[axis] ? sides[axis]->low : map_.dims[axis]);
+    if (!sides[axis]) return linear(sides, low);
+    high.dims.push_back(sides[axis]->high);
+    const Expr w = sides[axis]->weight;
+    const Expr a = linear(sides, low), b = linear(sides, high);
     return a * (Expr(1.0) - w) + b * w;
   }
 };

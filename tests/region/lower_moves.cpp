@@ -109,7 +109,8 @@ TEST(LowerResize, NearestAndLinearInEveryCoordinateMode) {
         Value* x = net.input({1, 2, 4, 5});
         expect_lowers(net,
                       net("resize", {x, nullptr, nullptr, net.integers(size)},
-                          {{"mode", std::string(mode)}, {"coordinate_transformation_mode", std::string(coordinates)}}));
+                          {{"mode", std::string(mode)}, {"coordinate_transformation_mode", std::string(coordinates)}}),
+                      1e-6);
       }
 }
 
