@@ -39,6 +39,10 @@ struct ConvCase {
   bool bias = false;
 };
 
+void PrintTo(const ConvCase& c, std::ostream* out) {
+  *out << text_of(c.x) << " * " << text_of(c.w) << " group " << c.group;
+}
+
 class ConvCases : public testing::TestWithParam<ConvCase> {};
 
 TEST_P(ConvCases, EqualTheDefinition) {
