@@ -247,11 +247,26 @@ bool schedule_contraction(const Region& region, const std::vector<ParamLayout>& 
   s.set("nv", vectors);
   s.set("tile_w", width);
   s.set("step", step > 1 ? step : std::min<int64_t>(*depth, 8));
-  const int64_t rows = view->outer.empty() ? (pixels + width - 1) / width
-                                           : axis_extent(stage, view->outer.back()).constant().value_or(1);
-  split_parts(s, wanted_parts(static_cast<double>(work_of(stage)), target), (*channels + block - 1) / block, rows,
-              static_cast<double>(bytes_of(region, stage, view->weights)),
-              static_cast<double>(bytes_of(region, stage, view->data)));
+  const int row_axis = row_axis_of(*view);
+  const bool known = view->pixel < 0 || axis_extent(stage, view->pixel).is_constant();
+  const int64_t items = row_axis >= 0 ? axis_extent(stage, row_axis).constant().value_or(1)
+                        : known       ? (pixels + width - 1) / width
+                                      : 1;
+  const auto weight_bytes = static_cast<double>(bytes_of(region, stage, view->weights));
+  const auto data_bytes = static_cast<double>(bytes_of(region, stage, view->data));
+  split_parts(s, wanted_parts(static_cast<double>(work_of(stage)), target), (*channels + block - 1) / block, items,
+              weight_bytes, data_bytes);
+  // rows outermost while all weights of a part stay in L2, else as many rows as do
+  const auto l2 = static_cast<double>(target.l2_bytes);
+  if (weight_bytes / static_cast<double>(s.get("parts_o", 1)) <= l2 / 2)
+    s.set("chunk", 1);
+  else
+    s.set("chunk", std::max<int64_t>(1, static_cast<int64_t>(l2 / 3 / (data_bytes / static_cast<double>(items)))));
+  int64_t batch = 1;
+  for (int axis : view->outer)
+    if (axis != row_axis) batch *= axis_extent(stage, axis).constant().value_or(1);
+  const int64_t wanted = wanted_parts(static_cast<double>(work_of(stage)) * 4, target);
+  if (s.get("parts_o", 1) * s.get("parts_p", 1) == 1 && batch > wanted) s.set("parts_batch", wanted);
   return true;
 }
 

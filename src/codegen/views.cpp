@@ -237,6 +237,13 @@ class ContractionFinder {
 
 }  // namespace
 
+int row_axis_of(const ContractionView& view) {
+  if (view.outer.empty()) return -1;
+  for (const SlidingDim& d : view.sliding)
+    if (d.axis == view.outer.back() && d.dim > view.data_channel_dim) return d.axis;
+  return -1;
+}
+
 const Dim& axis_extent(const Stage& stage, int axis) {
   const auto a = static_cast<size_t>(axis);
   return a < stage.domain.size() ? stage.domain[a] : stage.reduce[a - stage.domain.size()];

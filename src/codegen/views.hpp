@@ -36,6 +36,9 @@ struct ContractionView {
 };
 std::variant<ContractionView, std::string> view_contraction(const Region& region, int stage);
 
+/// The outer axis of image rows: the last outer axis when it moves a dimension behind the channels.
+int row_axis_of(const ContractionView& view);
+
 /// A window (pooling, depthwise): one reduction over taps, lanes along `vec`.
 struct WindowView {
   int data = -1;         ///< the sliding read

@@ -16,6 +16,7 @@ struct Coordinate {
   int64_t coef = 0;        ///< lane l is at base + l * coef ...
   Value* lanes = nullptr;  ///< ... or at base + lanes[l]
   int64_t multiple = 0;    ///< gcd of what base is a multiple of; 0: base is 0
+  int64_t plus = 0;        ///< added to base
 };
 
 int64_t gcd(int64_t x, int64_t y) { return std::gcd(x, y); }
@@ -75,11 +76,13 @@ void add_lane_term(Kernel& k, Coordinate& c, const IndexTerm& t, const AxisValue
 void add_term(Kernel& k, Coordinate& c, const IndexTerm& t, const Env& env) {
   const AxisValue& axis = env.axes.at(static_cast<size_t>(t.axis));
   if (axis.lanes) return add_lane_term(k, c, t, axis, env.width);
-  Value* x = k.div(axis.base, k.dim(t.div));
-  if (t.mod.constant() != 0) x = k.rem(x, k.dim(t.mod));
-  c.base = k.add(c.base, k.mul(x, k.dim(t.coef)));
   const bool plain = t.div.constant() == 1 && t.mod.constant() == 0;
   const int64_t coef = t.coef.constant().value_or(1);
+  const bool apart = plain && t.coef.is_constant();
+  if (apart) c.plus += coef * axis.plus;
+  Value* x = apart ? axis.base : k.div(k.add(axis.base, k.i64(axis.plus)), k.dim(t.div));
+  if (t.mod.constant() != 0) x = k.rem(x, k.dim(t.mod));
+  c.base = k.add(c.base, k.mul(x, k.dim(t.coef)));
   c.multiple = gcd(c.multiple, plain ? coef * axis.multiple : coef);
 }
 
@@ -154,7 +157,13 @@ void add_step(Kernel& k, Address& a, const Dim& step, int width) {
   add_to_lanes(k, a, k.b.CreateMul(k.iota(width), k.splat(k.dim(step), width)), width);
 }
 
-void add_dimension(Kernel& k, Address& a, const DimStrides& s, const Coordinate& c, int width) {
+void add_dimension(Kernel& k, Address& a, const DimStrides& s, Coordinate c, int width) {
+  if (c.plus && s.blocks.empty() && s.outer.is_constant()) {
+    a.constant += c.plus * *s.outer.constant();
+  } else if (c.plus) {
+    c.base = k.add(c.base, k.i64(c.plus));
+    c.multiple = gcd(c.multiple, c.plus);
+  }
   if (!c.lanes && c.coef == 0) {
     a.scalar = k.add(a.scalar, s.blocks.empty() ? k.mul(c.base, k.dim(s.outer)) : blocked_offset(k, s, c.base));
     return;
@@ -207,9 +216,14 @@ Value* both(Kernel& k, Value* x, Value* y) {
   return k.b.CreateAnd(k.splat(x, width), k.splat(y, width));
 }
 
+Value* place(Kernel& k, const Operand& operand, const Address& a) {
+  Value* base = k.element(operand.base, operand.dtype, a.scalar);
+  return k.element(base, operand.dtype, k.i64(a.constant));
+}
+
 Value* pointers(Kernel& k, const Operand& operand, const Address& a, int width) {
   Value* lanes = a.lanes ? a.lanes : k.b.CreateMul(k.iota(width), k.splat(k.i64(*a.step), width));
-  Value* base = k.element(operand.base, operand.dtype, a.scalar);
+  Value* base = place(k, operand, a);
   return k.b.CreateGEP(k.memory_type(operand.dtype), base, lanes);
 }
 
@@ -234,13 +248,13 @@ void mark_invariant(Kernel& k, const Operand& operand, Value* v) {
 }  // namespace
 
 Address address_of(Kernel& k, const Operand& operand, const IndexMap& map, const Env& env, const EmitIndex& index) {
-  Address a{k.i64(0), 0, nullptr, false};
+  Address a{k.i64(0), 0, nullptr, false, 0};
   for (size_t d = 0; d < map.dims.size(); ++d)
     add_dimension(k, a, strides_of(operand, static_cast<int>(d)), coordinate(k, map.dims[d], env, index), env.width);
   if (env.width == 1) {
     OPFUSE_CHECK(!a.lanes || width_of(a.lanes) == 1);
     if (a.lanes) a.scalar = k.add(a.scalar, a.lanes);
-    return {a.scalar, 0, nullptr, a.padded};
+    return {a.scalar, 0, nullptr, a.padded, a.constant};
   }
   return a;
 }
@@ -250,7 +264,7 @@ Value* inside(Kernel& k, const Operand& operand, const IndexMap& map, const Env&
   for (size_t d = 0; d < map.dims.size(); ++d) {
     if (always_inside(map.dims[d], operand.shape[d], env)) continue;
     const Coordinate c = coordinate(k, map.dims[d], env, index);
-    Value* x = c.base;
+    Value* x = k.add(c.base, k.i64(c.plus));
     if (c.lanes || c.coef) {
       Value* lanes = c.lanes ? c.lanes : k.b.CreateMul(k.iota(env.width), k.splat(k.i64(c.coef), env.width));
       x = k.b.CreateAdd(k.splat(x, env.width), lanes);
@@ -267,10 +281,11 @@ Value* load(Kernel& k, const Operand& operand, const Address& a, const Env& env,
   const auto bytes = static_cast<unsigned>(byte_size(operand.dtype));
   if (auto* c = guard ? llvm::dyn_cast<llvm::ConstantInt>(guard) : nullptr) guard = c->isOne() ? nullptr : guard;
   if (a.step == 0) {
-    Value* offset = a.scalar;
+    Value* offset = k.add(a.scalar, k.i64(guard ? a.constant : 0));
     // an unread element is replaced by one that exists; the guard's select drops the value
     if (guard) offset = b.CreateSelect(guard, offset, operand.safe ? operand.safe : k.i64(0));
-    Value* v = b.CreateAlignedLoad(type, k.element(operand.base, operand.dtype, offset), llvm::Align(bytes));
+    Value* p = guard ? k.element(operand.base, operand.dtype, offset) : place(k, operand, a);
+    Value* v = b.CreateAlignedLoad(type, p, llvm::Align(bytes));
     mark_invariant(k, operand, v);
     return from_memory(k, operand.dtype, v);
   }
@@ -279,7 +294,7 @@ Value* load(Kernel& k, const Operand& operand, const Address& a, const Env& env,
   llvm::Type* vector = k.lanes(type, env.width);
   Value* v = nullptr;
   if (a.step == 1) {
-    Value* p = k.element(operand.base, operand.dtype, a.scalar);
+    Value* p = place(k, operand, a);
     v = mask ? static_cast<Value*>(b.CreateMaskedLoad(vector, p, llvm::Align(bytes), mask, k.zero(vector)))
              : b.CreateAlignedLoad(vector, p, llvm::Align(bytes));
     if (!mask) mark_invariant(k, operand, v);
@@ -294,8 +309,7 @@ void store(Kernel& k, const Operand& operand, const Address& a, const Env& env, 
   auto& b = k.b;
   const auto bytes = static_cast<unsigned>(byte_size(operand.dtype));
   if (env.width == 1) {
-    b.CreateAlignedStore(to_memory(k, operand.dtype, value), k.element(operand.base, operand.dtype, a.scalar),
-                         llvm::Align(bytes));
+    b.CreateAlignedStore(to_memory(k, operand.dtype, value), place(k, operand, a), llvm::Align(bytes));
     return;
   }
   value = to_memory(k, operand.dtype, k.splat(value, env.width));
@@ -305,7 +319,7 @@ void store(Kernel& k, const Operand& operand, const Address& a, const Env& env, 
     mask = nullptr;
   }
   if (a.step == 1) {
-    Value* p = k.element(operand.base, operand.dtype, a.scalar);
+    Value* p = place(k, operand, a);
     if (mask)
       b.CreateMaskedStore(value, p, llvm::Align(bytes), mask);
     else

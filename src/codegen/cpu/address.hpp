@@ -14,6 +14,7 @@ struct AxisValue {
   Value* base = nullptr;
   bool lanes = false;
   int64_t multiple = 1;  ///< base is a multiple of this (0: base is the constant 0)
+  int64_t plus = 0;      ///< added to base; kept apart so that neighbours differ by a constant offset
 };
 
 /// A point (or W points) of a stage's iteration space.
@@ -30,6 +31,7 @@ struct Address {
   std::optional<int64_t> step;  ///< lane l adds l * step; 0: all lanes share one element
   Value* lanes = nullptr;       ///< <W x i64> added to scalar when there is no constant step
   bool padded = false;          ///< lanes lie inside a block: all W exist in memory, in the domain or not
+  int64_t constant = 0;         ///< added to scalar
 };
 
 /// Value of an integer expression over coords and reads, for dynamic indices.

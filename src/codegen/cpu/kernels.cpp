@@ -4,6 +4,10 @@
 
 namespace opfuse::cpu {
 
-void emit_kernel(Kernel& k) { emit_generic(k); }
+void emit_kernel(Kernel& k) {
+  const Schedule& s = k.spec.schedule;
+  if (s.get("nv", 0) > 0) return emit_contraction(k);
+  emit_generic(k);
+}
 
 }  // namespace opfuse::cpu

@@ -51,7 +51,8 @@ ExprEmitter StageEmitter::at(const Env& env, const std::vector<Value*>& results,
                 return results.at(static_cast<size_t>(i));
               case ExprOp::coord: {
                 const AxisValue& axis = env.axes.at(static_cast<size_t>(i));
-                return axis.lanes ? k.b.CreateAdd(k.splat(axis.base, env.width), k.iota(env.width)) : axis.base;
+                Value* base = k.add(axis.base, k.i64(axis.plus));
+                return axis.lanes ? k.b.CreateAdd(k.splat(base, env.width), k.iota(env.width)) : base;
               }
               case ExprOp::in_bounds:
                 return inside(k, reads[i], stage.reads[i].map, env, index);

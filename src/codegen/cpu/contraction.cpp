@@ -1,0 +1,341 @@
+// Direct convolution and GEMM: a register tile of `width` pixels x `vectors` vectors of output channels.
+//
+//   for batch, channel blocks, rows, tiles:         parts cut batch, channel blocks and rows
+//     acc = 0                                       width * vectors registers
+//     for channel steps: for taps:                  taps outside the data are clipped or left out
+//       for lanes of the step:                      unrolled
+//         w[v] = weights vectors; for each pixel: acc[p][v] += broadcast(data[p]) * w[v]
+//     epilogue in registers, one store per vector
+//
+// Weights lie [O/block][taps and channel steps][lanes][block], so a block of them is one stream.
+#include "codegen/cpu/contraction.hpp"
+
+#include <algorithm>
+
+#include "base/fail.hpp"
+#include "codegen/cpu/skeletons.hpp"
+
+namespace opfuse::cpu {
+namespace {
+
+constexpr int64_t kUnrolledLanes = 4;
+
+std::optional<int64_t> constant_of(Value* value) {
+  if (auto* c = llvm::dyn_cast<llvm::ConstantInt>(value)) return c->getSExtValue();
+  return std::nullopt;
+}
+
+uint64_t all_pixels(int64_t width) { return width >= 64 ? ~uint64_t{0} : (uint64_t{1} << width) - 1; }
+
+/// Elements between neighbours along an axis of a map whose dimension is not blocked beyond `within`.
+Value* axis_step(Kernel& k, const Operand& operand, const IndexMap& map, int axis) {
+  Value* step = k.i64(0);
+  for (size_t d = 0; d < map.dims.size(); ++d)
+    for (const IndexTerm& t : map.dims[d].terms) {
+      if (t.axis != axis || !(t.div == Dim(1))) continue;
+      const auto& order = operand.layout.order;
+      const auto at = std::find(order.begin(), order.end(), static_cast<int>(d)) - order.begin();
+      Dim stride = operand.strides[static_cast<size_t>(at)];
+      for (size_t b = 0; b < operand.layout.blocks.size(); ++b)
+        if (operand.layout.blocks[b].axis == static_cast<int>(d)) stride = operand.strides[order.size() + b];
+      step = k.add(step, k.dim(stride * t.coef));
+    }
+  return step;
+}
+
+}  // namespace
+
+ContractionEmitter::ContractionEmitter(Kernel& k, StageEmitter& stage, const ContractionView& view)
+    : k_(k), s_(stage), view_(view) {
+  const Schedule& s = k.spec.schedule;
+  lanes_ = lanes_of(k.target);
+  vectors_ = s.get("nv", 1);
+  block_ = vectors_ * lanes_;
+  width_ = s.get("tile_w", 1);
+  step_ = s.get("step", 1);
+  chunk_ = s.get("chunk", 1 << 30);
+  batch_axes_ = view.outer;
+  row_axis_ = row_axis_of(view);
+  for (const SlidingDim& d : view.sliding)
+    if (d.axis >= 0 && d.axis == view.pixel && may_leave(d)) pixel_dim_ = &d;
+  if (row_axis_ >= 0) batch_axes_.pop_back();
+  const Dim pixels = view.pixel < 0 ? Dim(1) : axis_extent(s_.stage, view.pixel);
+  const int64_t taps = pixel_dim_ && pixel_dim_->tap >= 0 ? tap_count(pixel_dim_->tap) : 1;
+  runs_ = cut_tiles(k, pixels, width_, pixel_dim_, taps);
+  llvm::Type* vector = k.lanes(k.b.getFloatTy(), static_cast<int>(lanes_));
+  for (int64_t i = 0; i < width_ * vectors_; ++i) acc_.push_back(k.variable(vector));
+}
+
+bool ContractionEmitter::may_leave(const SlidingDim& s) const {
+  if (!view_.guarded) return false;
+  const auto axis = s.axis < 0 ? std::optional<int64_t>(1) : axis_extent(s_.stage, s.axis).constant();
+  const int64_t taps = s.tap < 0 ? 1 : tap_count(s.tap);
+  if (s.axis >= 0 && s.tap < 0 && s.stride == 1 && s.offset == 0 && axis_extent(s_.stage, s.axis) == s.extent)
+    return false;
+  if (!axis || !s.extent.is_constant()) return true;
+  return s.offset < 0 || (*axis - 1) * s.stride + (taps - 1) * s.dilation + s.offset >= *s.extent.constant();
+}
+
+const SlidingDim* ContractionEmitter::sliding_of_tap(int tap) const {
+  for (const SlidingDim& d : view_.sliding)
+    if (d.tap == tap) return &d;
+  return nullptr;
+}
+
+int64_t ContractionEmitter::blocks() const { return (axis_extent(s_.stage, view_.vec).value() + block_ - 1) / block_; }
+
+Dim ContractionEmitter::items() const {
+  if (row_axis_ >= 0) return axis_extent(s_.stage, row_axis_);
+  return view_.pixel < 0 || axis_extent(s_.stage, view_.pixel).is_constant() ? Dim(tile_count(runs_)) : Dim(1);
+}
+
+void ContractionEmitter::emit(const Env& env, Value* ob0, Value* ob1, Value* i0, Value* i1) {
+  // chunks of rows small enough to stay in cache while all channel blocks pass over them
+  if (items().is_constant() && chunk_ >= *items().constant())
+    return k_.loop(ob0, ob1, 1, [&](Value* ob) { emit_block(env, ob, i0, i1); });
+  k_.loop(i0, i1, chunk_, [&](Value* begin) {
+    Value* end = chunk_ == 1 ? k_.add(begin, k_.i64(1)) : k_.min(i1, k_.add(begin, k_.i64(chunk_)));
+    k_.loop(ob0, ob1, 1, [&](Value* ob) { emit_block(env, ob, begin, end); });
+  });
+}
+
+void ContractionEmitter::emit_block(Env env, Value* ob, Value* i0, Value* i1) {
+  env.axes[static_cast<size_t>(view_.vec)] = {k_.mul(ob, k_.i64(block_)), false, block_};
+  if (row_axis_ < 0) return emit_runs(env, ob, i0, i1);
+  k_.loop(i0, i1, 1, [&](Value* row) {
+    env.axes[static_cast<size_t>(row_axis_)] = {row, false, 1};
+    emit_runs(env, ob, nullptr, nullptr);
+  });
+}
+
+void ContractionEmitter::emit_runs(const Env& env, Value* ob, Value* t0, Value* t1) {
+  for (const TileRun& run : runs_) {
+    Value* begin = run.begin;
+    Value* end = run.end;
+    if (t0 && run.count && tile_count(runs_) > 1) {  // this part's tiles of the run
+      Value* first = k_.max(t0, k_.i64(run.first));
+      Value* last = k_.min(t1, k_.i64(run.first + run.count));
+      begin = k_.add(run.begin, k_.mul(k_.sub(first, k_.i64(run.first)), k_.i64(run.width)));
+      end = k_.add(run.begin, k_.mul(k_.sub(last, k_.i64(run.first)), k_.i64(run.width)));
+    }
+    k_.loop(begin, end, run.width, [&](Value* q) {
+      Env at = env;
+      if (view_.pixel >= 0) at.axes[static_cast<size_t>(view_.pixel)] = {q, false, 1};
+      emit_tile(at, ob, run);
+    });
+  }
+}
+
+void ContractionEmitter::emit_tile(Env env, Value* ob, const TileRun& run) {
+  for (int64_t i = 0; i < run.width * vectors_; ++i)
+    k_.b.CreateStore(k_.zero(acc_[static_cast<size_t>(i)]->getAllocatedType()), acc_[static_cast<size_t>(i)]);
+  when_inside(env, [&] { emit_channels(env, run); });
+  emit_epilogue(env, ob, run);
+}
+
+/// Padded dimensions without taps (a padded 1x1 convolution): outside, there is nothing to add.
+void ContractionEmitter::when_inside(const Env& env, const std::function<void()>& body) {
+  Value* inside = k_.b.getTrue();
+  for (const SlidingDim& s : view_.sliding) {
+    if (s.tap >= 0 || s.axis == view_.pixel || !may_leave(s)) continue;
+    Value* at = s.axis < 0 ? k_.i64(0) : env.axes[static_cast<size_t>(s.axis)].base;
+    Value* x = k_.add(k_.mul(at, k_.i64(s.stride)), k_.i64(s.offset));
+    inside = k_.b.CreateAnd(inside, k_.b.CreateICmpULT(x, k_.dim(s.extent)));
+  }
+  k_.branch(inside, body);
+}
+
+void ContractionEmitter::emit_channels(const Env& env, const TileRun& run) {
+  const int64_t channels = axis_extent(s_.stage, view_.channel).value();
+  const auto at_channel = [&](Value* channel, int64_t lanes) {
+    Env at = env;
+    at.axes[static_cast<size_t>(view_.channel)] = {channel, false, step_};
+    emit_taps(0, at, run, all_pixels(run.width), lanes);
+  };
+  k_.loop(k_.i64(0), k_.i64(channels / step_), 1, [&](Value* c) { at_channel(k_.mul(c, k_.i64(step_)), step_); });
+  if (channels % step_) at_channel(k_.i64(channels / step_ * step_), channels % step_);
+}
+
+void ContractionEmitter::emit_taps(size_t index, const Env& env, const TileRun& run, uint64_t pixels, int64_t lanes) {
+  if (index == view_.taps.size()) {
+    if (pixel_dim_ && pixel_dim_->tap < 0) {  // padding without taps
+      if (!run.valid.empty()) pixels &= run.valid[0];
+      if (run.clip) {
+        Value* q = env.axes[static_cast<size_t>(view_.pixel)].base;
+        const TapRange r = clip_taps(k_, *pixel_dim_, 1, q);
+        return k_.branch(k_.b.CreateICmpSLT(r.low, r.high), [&] { emit_steps(env, pixels, run.width, lanes); });
+      }
+    }
+    if (pixels) emit_steps(env, pixels, run.width, lanes);
+    return;
+  }
+  const int tap = view_.taps[index];
+  const SlidingDim* s = sliding_of_tap(tap);
+  if (s && s == pixel_dim_ && !run.valid.empty()) return emit_pixel_taps(index, env, run, lanes);
+  Value* low = k_.i64(0);
+  Value* high = k_.i64(tap_count(tap));
+  if (s && may_leave(*s) && (s != pixel_dim_ || run.clip)) {
+    Value* at = s->axis < 0 ? k_.i64(0) : env.axes[static_cast<size_t>(s->axis)].base;
+    const TapRange range = clip_taps(k_, *s, tap_count(tap), at);
+    low = range.low;
+    high = range.high;
+  }
+  k_.loop(low, high, 1, [&](Value* r) {
+    Env at = env;
+    at.axes[static_cast<size_t>(tap)] = {r, false, 1};
+    emit_taps(index + 1, at, run, pixels, lanes);
+  });
+}
+
+/// The taps of an edge tile: neighbours with the same valid pixels share a loop.
+void ContractionEmitter::emit_pixel_taps(size_t index, const Env& env, const TileRun& run, int64_t lanes) {
+  const auto taps = static_cast<int64_t>(run.valid.size());
+  for (int64_t first = 0; first < taps;) {
+    int64_t last = first;
+    const uint64_t pixels = run.valid[static_cast<size_t>(first)];
+    while (last < taps && run.valid[static_cast<size_t>(last)] == pixels) ++last;
+    if (pixels)
+      k_.loop(k_.i64(first), k_.i64(last), 1, [&](Value* tap) {
+        Env at = env;
+        at.axes[static_cast<size_t>(view_.taps[index])] = {tap, false, 1};
+        emit_taps(index + 1, at, run, pixels, lanes);
+      });
+    first = last;
+  }
+}
+
+void ContractionEmitter::emit_steps(const Env& env, uint64_t pixels, int64_t width, int64_t lanes) {
+  const Address d = address_of(k_, data(), s_.stage.reads[static_cast<size_t>(view_.data)].map, env, nullptr);
+  const Address w = address_of(k_, weights(), s_.stage.reads[static_cast<size_t>(view_.weights)].map, env, nullptr);
+  const int64_t unrolled = std::min(lanes, kUnrolledLanes);
+  const int64_t whole = lanes / unrolled * unrolled;
+  if (whole == unrolled)
+    emit_step(env, d, w, k_.i64(0), unrolled, pixels, width);
+  else
+    k_.loop(k_.i64(0), k_.i64(whole), unrolled, [&](Value* l) { emit_step(env, d, w, l, unrolled, pixels, width); });
+  if (lanes > whole) emit_step(env, d, w, k_.i64(whole), lanes - whole, pixels, width);
+}
+
+void ContractionEmitter::emit_step(const Env& env, const Address& d, const Address& w, Value* lane, int64_t unrolled,
+                                   uint64_t pixels, int64_t width) {
+  auto& b = k_.b;
+  const auto& data_map = s_.stage.reads[static_cast<size_t>(view_.data)].map;
+  const auto& weights_map = s_.stage.reads[static_cast<size_t>(view_.weights)].map;
+  Value* data_lane = axis_step(k_, data(), data_map, view_.channel);
+  Value* weights_lane = axis_step(k_, weights(), weights_map, view_.channel);
+  Value* pixel_step = view_.pixel < 0 ? k_.i64(0) : axis_step(k_, data(), data_map, view_.pixel);
+  llvm::Type* vector = acc_[0]->getAllocatedType();
+  const auto offset = [&](const Address& a, Value* step) {
+    return k_.add(k_.add(a.scalar, k_.i64(a.constant)), k_.mul(lane, step));
+  };
+  Value* data_at = k_.element(data().base, DType::f32, offset(d, data_lane));
+  Value* weights_at = k_.element(weights().base, DType::f32, offset(w, weights_lane));
+  std::vector<Value*> acc(acc_.size());
+  for (int64_t i = 0; i < width * vectors_; ++i)
+    acc[static_cast<size_t>(i)] = b.CreateLoad(vector, acc_[static_cast<size_t>(i)]);
+  const bool prologue = view_.value.op() != ExprOp::read;
+  auto* invariant = llvm::MDNode::get(k_.context(), {});
+  for (int64_t u = 0; u < unrolled; ++u) {
+    std::vector<Value*> w_vectors;
+    for (int64_t v = 0; v < vectors_; ++v) {
+      Value* at = k_.add(k_.mul(weights_lane, k_.i64(u)), k_.i64(v * lanes_));
+      auto* load = b.CreateAlignedLoad(vector, k_.element(weights_at, DType::f32, at), llvm::Align(4));
+      if (weights().constant) load->setMetadata(llvm::LLVMContext::MD_invariant_load, invariant);
+      w_vectors.push_back(load);
+    }
+    for (int64_t p = 0; p < width; ++p) {
+      if (!(pixels >> p & 1)) continue;
+      Value* at = k_.add(k_.mul(pixel_step, k_.i64(p)), k_.mul(data_lane, k_.i64(u)));
+      Value* x = b.CreateAlignedLoad(b.getFloatTy(), k_.element(data_at, DType::f32, at), llvm::Align(4));
+      if (prologue) {
+        Env point = env;
+        if (view_.pixel >= 0) point.axes[static_cast<size_t>(view_.pixel)].plus = p;
+        auto& channel = point.axes[static_cast<size_t>(view_.channel)];
+        channel = {k_.add(channel.base, lane), false, 1, u};
+        x = s_.at(point, {}, {{view_.data, x}}).emit(view_.value, DType::f32);
+      }
+      x = k_.splat(x, static_cast<int>(lanes_));
+      for (int64_t v = 0; v < vectors_; ++v) {
+        Value*& a = acc[static_cast<size_t>(p * vectors_ + v)];
+        a = k_.fma(x, w_vectors[static_cast<size_t>(v)], a);
+      }
+    }
+  }
+  for (int64_t i = 0; i < width * vectors_; ++i)
+    b.CreateStore(acc[static_cast<size_t>(i)], acc_[static_cast<size_t>(i)]);
+}
+
+void ContractionEmitter::emit_epilogue(const Env& env, Value* ob, const TileRun& run) {
+  const int64_t channels = axis_extent(s_.stage, view_.vec).value();
+  const int64_t full = channels / block_;
+  Value* base = k_.mul(ob, k_.i64(block_));
+  if (channels % block_ == 0) return store_vectors(env, base, run.width, false);
+  const auto tail = [&] { store_vectors(env, k_.i64(full * block_), run.width, true); };
+  if (full == 0) return tail();
+  k_.branch(
+      k_.b.CreateICmpSLT(ob, k_.i64(full)), [&] { store_vectors(env, base, run.width, false); }, tail);
+}
+
+void ContractionEmitter::store_vectors(const Env& env, Value* base, int64_t width, bool tail) {
+  const int64_t channels = axis_extent(s_.stage, view_.vec).value();
+  int64_t block = 1;  // of the outputs' memory: whole blocks are written
+  for (size_t i = 0; i < s_.outputs.size(); ++i)
+    for (const Block& b : s_.outputs[i].layout.blocks) block = std::max(block, b.factor);
+  const int64_t stored = (channels + block - 1) / block * block;
+  for (int64_t v = 0; v < vectors_; ++v) {
+    Env at = env;
+    at.width = static_cast<int>(lanes_);
+    at.axes[static_cast<size_t>(view_.vec)] = {k_.add(base, k_.i64(v * lanes_)), true, lanes_};
+    if (tail) {
+      const int64_t first = *constant_of(base) + v * lanes_;
+      if (first >= stored) break;
+      std::vector<llvm::Constant*> bits;
+      for (int64_t l = 0; l < lanes_; ++l) bits.push_back(k_.b.getInt1(first + l < channels));
+      if (first + lanes_ > channels) at.mask = llvm::ConstantVector::get(bits);
+    }
+    for (int64_t p = 0; p < width; ++p) {
+      if (view_.pixel >= 0) at.axes[static_cast<size_t>(view_.pixel)].plus = p;
+      auto* acc = acc_[static_cast<size_t>(p * vectors_ + v)];
+      s_.store_outputs(at, {k_.b.CreateLoad(acc->getAllocatedType(), acc)});
+    }
+  }
+}
+
+void emit_contraction(Kernel& k) {
+  StageEmitter stage(k, 0);
+  const auto found = view_contraction(k.spec.region, 0);
+  OPFUSE_CHECK(std::holds_alternative<ContractionView>(found), "{}", std::get<std::string>(found));
+  ContractionEmitter emitter(k, stage, std::get<ContractionView>(found));
+  const Schedule& s = k.spec.schedule;
+  const Dim po = s.get("parts_o", 1), pi = s.get("parts_p", 1);
+  Dim batch = 1;
+  for (int axis : emitter.batch_axes()) batch = batch * axis_extent(stage.stage, axis);
+  const Dim pb = max(Dim(1), min(batch, Dim(s.get("parts_batch", 1 << 20))));
+  k.parts = pb * po * pi;
+  Value* i = k.rem(k.part, k.dim(pi));
+  Value* rest = k.div(k.part, k.dim(pi));
+  Value* o = k.rem(rest, k.dim(po));
+  Value* n = k.div(rest, k.dim(po));
+  const auto cut = [&](const Dim& count, Value* piece, const Dim& of) {
+    if (of == Dim(1)) return std::pair{k.i64(0), k.dim(count)};
+    return std::pair{k.div(k.mul(k.dim(count), piece), k.dim(of)),
+                     k.div(k.mul(k.dim(count), k.add(piece, k.i64(1))), k.dim(of))};
+  };
+  const auto [i0, i1] = cut(emitter.items(), i, pi);
+  const auto [o0, o1] = cut(Dim(emitter.blocks()), o, po);
+  const auto [n0, n1] = cut(batch, n, pb);
+  const Env start = stage.fresh_env(1);
+  const auto body = [&, i0 = i0, i1 = i1, o0 = o0, o1 = o1](Value* flat) {
+    Env env = start;
+    const auto& axes = emitter.batch_axes();
+    for (size_t a = axes.size(); a-- > 0;) {
+      Value* extent = k.dim(axis_extent(stage.stage, axes[a]));
+      env.axes[static_cast<size_t>(axes[a])] = {a == 0 ? flat : k.rem(flat, extent), false, 1};
+      if (a) flat = k.div(flat, extent);
+    }
+    emitter.emit(env, o0, o1, i0, i1);
+  };
+  k.loop(n0, n1, 1, body);
+}
+
+}  // namespace opfuse::cpu

@@ -1,0 +1,52 @@
+// The register-tiled contraction, as an object so that a fused kernel can emit it into a row band.
+#pragma once
+
+#include "codegen/cpu/stage.hpp"
+#include "codegen/cpu/tiles.hpp"
+
+namespace opfuse::cpu {
+
+class ContractionEmitter {
+ public:
+  ContractionEmitter(Kernel& k, StageEmitter& stage, const ContractionView& view);
+
+  /// The outer axis that parts and bands cut (an image row), -1 when tiles themselves are cut.
+  int row_axis() const { return row_axis_; }
+  int64_t blocks() const;  ///< of output channels
+  Dim items() const;       ///< rows, or tiles
+  const std::vector<int>& batch_axes() const { return batch_axes_; }
+  /// All of blocks [ob0, ob1) of items [i0, i1) at the batch coordinates in `env`.
+  void emit(const Env& env, Value* ob0, Value* ob1, Value* i0, Value* i1);
+
+ private:
+  using Tile = std::vector<std::vector<Value*>>;  ///< accumulators by pixel, vector
+  Kernel& k_;
+  StageEmitter& s_;
+  const ContractionView& view_;
+  int64_t lanes_, vectors_, block_, width_, step_, chunk_;
+  int row_axis_ = -1;
+  std::vector<int> batch_axes_;
+  const SlidingDim* pixel_dim_ = nullptr;  ///< when its windows may leave the data
+  std::vector<TileRun> runs_;
+  std::vector<llvm::AllocaInst*> acc_;  ///< by pixel * vectors + vector
+
+  Operand& data() { return s_.reads[static_cast<size_t>(view_.data)]; }
+  Operand& weights() { return s_.reads[static_cast<size_t>(view_.weights)]; }
+  const SlidingDim* sliding_of_tap(int tap) const;
+  int64_t tap_count(int tap) const { return axis_extent(s_.stage, tap).value(); }
+  bool may_leave(const SlidingDim& s) const;
+  void emit_block(Env env, Value* ob, Value* i0, Value* i1);
+  void emit_runs(const Env& env, Value* ob, Value* t0, Value* t1);
+  void emit_tile(Env env, Value* ob, const TileRun& run);
+  void when_inside(const Env& env, const std::function<void()>& body);
+  void emit_channels(const Env& env, const TileRun& run);
+  void emit_taps(size_t index, const Env& env, const TileRun& run, uint64_t pixels, int64_t lanes);
+  void emit_pixel_taps(size_t index, const Env& env, const TileRun& run, int64_t lanes);
+  void emit_steps(const Env& env, uint64_t pixels, int64_t width, int64_t lanes);
+  void emit_step(const Env& env, const Address& d, const Address& w, Value* lane, int64_t unrolled, uint64_t pixels,
+                 int64_t width);
+  void emit_epilogue(const Env& env, Value* ob, const TileRun& run);
+  void store_vectors(const Env& env, Value* base, int64_t width, bool tail);
+};
+
+}  // namespace opfuse::cpu

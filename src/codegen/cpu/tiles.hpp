@@ -1,0 +1,33 @@
+// The pixel axis cut into register tiles. Where a window leaves the data at the left or right edge, the
+// tiles there are variants of their own in which invalid (pixel, tap) pairs do not appear; tiles whose
+// pixels are all valid share one loop.
+#pragma once
+
+#include "codegen/cpu/kernel.hpp"
+#include "codegen/views.hpp"
+
+namespace opfuse::cpu {
+
+/// Equal tiles: pixels [begin, end) in steps of width.
+struct TileRun {
+  Value* begin = nullptr;
+  Value* end = nullptr;
+  int64_t width = 1;
+  std::vector<uint64_t> valid;   ///< by tap: bit t says that pixel t is inside; empty: all are
+  bool clip = false;             ///< taps of the (single) pixel are clipped at run time
+  int64_t first = 0, count = 0;  ///< tile numbers, when the extent is constant
+};
+
+/// Taps [low, high) of a sliding dimension that stay inside at output coordinate `at`.
+struct TapRange {
+  Value* low;
+  Value* high;
+};
+TapRange clip_taps(Kernel& k, const SlidingDim& dim, const Dim& taps, Value* at);
+
+/// `sliding`: the dimension the pixel axis moves along, null when windows cannot leave the data.
+std::vector<TileRun> cut_tiles(Kernel& k, const Dim& pixels, int64_t width, const SlidingDim* sliding, int64_t taps);
+/// Tiles of a constant extent.
+int64_t tile_count(const std::vector<TileRun>& runs);
+
+}  // namespace opfuse::cpu

@@ -1,0 +1,141 @@
+// Register-tiled convolutions and products in the layouts they wish for.
+#include "codegen/regions.hpp"
+#include "codegen/run_kernel.hpp"
+
+namespace opfuse::test {
+namespace {
+
+const std::vector<SymbolValues> kBatches = {{{"n", 1}}, {{"n", 2}}, {{"n", 3}}, {{"n", 17}}};
+
+Case wished(std::string name, std::string region, std::vector<SymbolValues> bindings = {{}}) {
+  Case c;
+  c.name = std::move(name);
+  c.region = std::move(region);
+  c.wished = true;
+  c.bindings = std::move(bindings);
+  return c;
+}
+
+const std::vector<Case> kCases = {
+    wished("conv_3x3", conv_region({.c = 32, .h = 14, .w = 14, .o = 64})),
+    wished("conv_3x3_residual", conv_region({.c = 16, .h = 10, .w = 29, .o = 32, .residual = true})),
+    wished("conv_3x3_small_map", conv_region({.c = 48, .h = 7, .w = 7, .o = 64})),
+    wished("conv_3x3_tiny_map", conv_region({.c = 16, .h = 2, .w = 2, .o = 16})),
+    wished("conv_3x3_one_pixel", conv_region({.c = 16, .h = 1, .w = 1, .o = 16})),
+    wished("conv_3x3_stride_2", conv_region({.c = 16, .h = 15, .w = 17, .o = 24, .stride = 2})),
+    wished("conv_5x5_pad_2", conv_region({.c = 19, .h = 9, .w = 31, .o = 37, .kh = 5, .kw = 5, .pad = 2})),
+    wished("conv_dilated", conv_region({.c = 16, .h = 12, .w = 20, .o = 16, .pad = 2, .dilation = 2})),
+    wished("conv_dilation_beyond_image", conv_region({.c = 16, .h = 4, .w = 3, .o = 16, .pad = 6, .dilation = 6})),
+    wished("conv_no_padding", conv_region({.c = 16, .h = 9, .w = 20, .o = 16, .pad = 0})),
+    wished("conv_1x1", conv_region({.c = 64, .h = 14, .w = 14, .o = 48, .kh = 1, .kw = 1, .pad = 0})),
+    wished("conv_1x1_odd_channels", conv_region({.c = 67, .h = 5, .w = 5, .o = 45, .kh = 1, .kw = 1, .pad = 0})),
+    wished("conv_1x1_stride_2",
+           conv_region({.c = 32, .h = 15, .w = 15, .o = 32, .kh = 1, .kw = 1, .stride = 2, .pad = 0})),
+    wished("conv_1x1_padded", conv_region({.c = 16, .h = 5, .w = 5, .o = 16, .kh = 1, .kw = 1, .pad = 1})),
+    wished("conv_stem", conv_region({.c = 3, .h = 38, .w = 34, .o = 32, .kh = 7, .kw = 7, .stride = 2, .pad = 3})),
+    wished("conv_one_channel_in", conv_region({.c = 1, .h = 12, .w = 12, .o = 16})),
+    wished("conv_one_channel_out", conv_region({.c = 16, .h = 6, .w = 6, .o = 1})),
+    wished("conv_3_channels_out", conv_region({.c = 16, .h = 6, .w = 6, .o = 3, .kh = 1, .kw = 1, .pad = 0})),
+    wished("conv_groups_of_16", conv_region({.c = 32, .h = 8, .w = 8, .o = 64, .group = 2})),
+    wished("conv_groups_of_4", conv_region({.c = 32, .h = 8, .w = 8, .o = 32, .group = 8})),
+    wished("conv_exp_epilogue", conv_region({.c = 16, .h = 6, .w = 6, .o = 21, .activation = "exp({})"})),
+    wished("conv_kernel_1x7", conv_region({.c = 16, .h = 8, .w = 17, .o = 32, .kh = 1, .kw = 7, .pad = 3})),
+    wished("conv_unbound_batch", conv_region({.n = "n", .c = 16, .h = 7, .w = 9, .o = 32}), kBatches),
+    wished("conv_1x1_unbound_batch",
+           conv_region({.n = "n", .c = 32, .h = 7, .w = 7, .o = 32, .kh = 1, .kw = 1, .pad = 0}), kBatches),
+    wished("conv_batch_4", conv_region({.n = "4", .c = 16, .h = 9, .w = 9, .o = 32})),
+    wished("conv_many_parts", conv_region({.c = 16, .h = 40, .w = 40, .o = 32})),
+    wished("gemm_row", gemm_region("1", 1000, 512)),
+    wished("gemm_rows", gemm_region("37", 130, 70)),
+    wished("gemm_untransposed", gemm_region("5", 19, 33, false)),
+    wished("gemm_unbound", gemm_region("n", 100, 64), kBatches),
+    wished("gemm_one_output", gemm_region("3", 1, 40)),
+};
+OPFUSE_CASES(Contraction, kCases);
+
+const std::string kUnbound = R"(region
+param input f32[n,16,h,w]
+param constant f32[32,16,3,3]
+param output f32[n,32,h,w]
+stage contraction
+  domain [n,32,h,w]
+  reduce [16,3,3]
+  read param 0 at [a0, a4, a2 + a5 + -1, a3 + a6 + -1]
+  read param 1 at [a1, a4, a5, a6]
+  reduction sum mul(select(in0, r0, 0), r1)
+  output param 2 f32[n,32,h,w] at [a0, a1, a2, a3] = s0
+)";
+const std::string kPrologue = R"(region
+param input f32[1,20,9,9]
+param constant f32[32,20,3,3]
+param constant f32[20]
+param output f32[1,32,9,9]
+stage contraction
+  domain [1,32,9,9]
+  reduce [20,3,3]
+  read param 0 at [a0, a4, a2 + a5 + -1, a3 + a6 + -1]
+  read param 1 at [a1, a4, a5, a6]
+  read param 2 at [a4]
+  reduction sum mul(select(in0, max(mul(r0, r2), 0), 0), r1)
+  output param 3 f32[1,32,9,9] at [a0, a1, a2, a3] = s0
+)";
+const std::string kConv1d = R"(region
+param input f32[2,16,33]
+param constant f32[32,16,5]
+param output f32[2,32,33]
+stage contraction
+  domain [2,32,33]
+  reduce [16,5]
+  read param 0 at [a0, a3, a2 + a4 + -2]
+  read param 1 at [a1, a3, a4]
+  reduction sum mul(select(in0, r0, 0), r1)
+  output param 2 f32[2,32,33] at [a0, a1, a2] = s0
+)";
+const std::string kConv3d = R"(region
+param input f32[1,16,5,6,7]
+param constant f32[32,16,3,3,3]
+param output f32[1,32,5,6,7]
+stage contraction
+  domain [1,32,5,6,7]
+  reduce [16,3,3,3]
+  read param 0 at [a0, a5, a2 + a6 + -1, a3 + a7 + -1, a4 + a8 + -1]
+  read param 1 at [a1, a5, a6, a7, a8]
+  reduction sum mul(select(in0, r0, 0), r1)
+  output param 2 f32[1,32,5,6,7] at [a0, a1, a2, a3, a4] = s0
+)";
+const std::string kBatched = R"(region
+param input f32[3,21,40]
+param input f32[3,40,33]
+param output f32[3,21,33]
+stage contraction
+  domain [3,21,33]
+  reduce [40]
+  read param 0 at [a0, a1, a3]
+  read param 1 at [a0, a3, a2]
+  reduction sum mul(r0, r1)
+  output param 2 f32[3,21,33] at [a0, a1, a2] = s0
+)";
+
+const std::vector<Case> kShapes = {
+    wished("unbound_image", kUnbound,
+           {{{"n", 1}, {"h", 5}, {"w", 40}},
+            {{"n", 2}, {"h", 1}, {"w", 1}},
+            {{"n", 1}, {"h", 9}, {"w", 15}},
+            {{"n", 3}, {"h", 2}, {"w", 2}}}),
+    wished("prologue", kPrologue),
+    wished("one_dimension", kConv1d),
+    wished("three_dimensions", kConv3d),
+    wished("two_activations", kBatched),
+};
+OPFUSE_CASES(ContractionShapes, kShapes);
+
+TEST(ContractionSchedule, resnet_layers_take_the_register_tile) {
+  for (const TargetInfo& target : runnable_targets()) {
+    const KernelSpec spec = spec_of(wished("", conv_region({.c = 64, .h = 56, .w = 56, .o = 64})), target);
+    const int64_t tile = spec.schedule.get("nv", 0) * spec.schedule.get("tile_w", 0);
+    EXPECT_GE(tile, target.vector_registers / 2) << target.name << " " << spec.schedule.text();
+  }
+}
+
+}  // namespace
+}  // namespace opfuse::test
