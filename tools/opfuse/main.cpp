@@ -1,59 +1,21 @@
 // opfuse: the command line. stdout is data, stderr is talk; errors end with the command that repeats them.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "base/did_you_mean.hpp"
 #include "console.hpp"
+#include "foreign_flags.hpp"
 #include "opfuse/opfuse.hpp"
+#include "report.hpp"
+#include "runtime/artifact.hpp"
 #include "verb.hpp"
 
 namespace opfuse::cli {
 namespace {
-
-/// Flags of neighbouring tools, accepted so that scripts port over; each use is noted on stderr.
-const std::vector<std::pair<std::string, std::string>>& foreign_flags() {
-  static const std::vector<std::pair<std::string, std::string>> flags = {
-      {"--loadInputs", "--input"},   {"--warmUp", "--warmup"},       {"--dumpProfile", "--verbose"},
-      {"--exportTimes", "--export-times"}, {"--iterations", "--iterations"}, {"--avgRuns", "--iterations"},
-      {"--saveEngine", "-o"},        {"--seed-inputs", "--seed"},
-  };
-  return flags;
-}
-
-std::vector<std::string> port_foreign_flags(int argc, char** argv) {
-  std::vector<std::string> arguments;
-  for (int i = 1; i < argc; ++i) {
-    std::string argument = argv[i];
-    for (const auto& [foreign, ours] : foreign_flags()) {
-      if (foreign == ours || argument.rfind(foreign, 0) != 0) continue;
-      const std::string rest = argument.substr(foreign.size());
-      if (!rest.empty() && rest[0] != '=') continue;
-      fmt::print(stderr, "note: {} is accepted as {}\n", foreign, ours);
-      argument = ours;
-      if (!rest.empty()) {
-        arguments.push_back(argument);
-        argument = rest.substr(1);
-      }
-      break;
-    }
-    arguments.push_back(argument);
-  }
-  return arguments;
-}
-
-int exit_code_of(const Diagnostic& diagnostic) {
-  if (diagnostic.name == "internal") return kInternal;
-  if (diagnostic.name == "cancelled") return kInterrupted;
-  switch (diagnostic.code.size() > 2 ? diagnostic.code[2] : '0') {
-    case '4': return kUsage;
-    case '6': return kRuntime;
-    case '7': return kFiles;
-    default: return kBadModel;
-  }
-}
 
 std::string shell_quoted(const std::string& word) {
   if (!word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -76,12 +38,30 @@ std::string unknown_verb_hint(const std::vector<std::string>& arguments) {
   for (const Verb& verb : verbs()) names.push_back(verb.name);
   for (const std::string& name : names)
     if (name == arguments[0]) return {};
-  const std::string near = did_you_mean(arguments[0], names);
+  const std::string near = closest_name(arguments[0], names);
   return fmt::format("unknown verb '{}'{}", arguments[0], near.empty() ? "" : "; did you mean '" + near + "'?");
 }
 
+bool contains(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+int print_version(bool json) {
+  if (!json) {
+    fmt::print("opfuse {} (artifact {}, codegen {})\n", version(), kArtifactFormat, kCodegenVersion);
+    return kOk;
+  }
+  Json out = document("opfuse.version/1");
+  out["artifact_format"] = kArtifactFormat;
+  out["codegen"] = kCodegenVersion;
+  out["plan_schema"] = "opfuse.plan/1";
+  print_json(out);
+  return kOk;
+}
+
 int run_cli(int argc, char** argv) {
-  std::vector<std::string> arguments = port_foreign_flags(argc, argv);
+  std::vector<std::string> arguments = port_foreign_flags({argv + 1, argv + argc});
+  if (!arguments.empty() && arguments[0] == "--version") return print_version(contains(arguments, "--json"));
   CLI::App app("opfuse: decides which operators of an ONNX model become one kernel, says why, compiles and proves it",
                "opfuse");
   app.set_version_flag("--version", version());

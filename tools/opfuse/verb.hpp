@@ -6,11 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "opfuse/error.hpp"
+
 namespace opfuse::cli {
 
 // Exit codes. 0 ok; 1 a check failed; the rest by what went wrong.
 inline constexpr int kOk = 0, kCheckFailed = 1, kUsage = 2, kBadModel = 3, kRuntime = 4, kFiles = 5, kInternal = 70,
                      kInterrupted = 130;
+
+int exit_code_of(const Diagnostic& diagnostic);
 
 /// Adds the verb's options to `app` and returns what runs it (returns the exit code).
 using AddVerb = std::function<int()> (*)(CLI::App& app);
@@ -23,22 +27,22 @@ struct Verb {
 
 const std::vector<Verb>& verbs();
 
-#define OPFUSE_VERBS(X)                                                                                  \
-  X(demo, "the main job on built-in models: fuse, compile, prove equal, measure")                        \
-  X(inspect, "inputs, outputs, operators, weights, FLOP and bytes of a model; kernels of an .opf")       \
-  X(fuse, "plan and apply fusion, write ONNX, report per pattern")                                       \
-  X(explain, "why each node is, or is not, fused")                                                       \
-  X(compile, "compile a model to an .opf")                                                               \
-  X(run, "run a model or an .opf on given or random inputs")                                             \
-  X(compare, "fused and compiled against the interpreter, group by group; or against another model")     \
-  X(bench, "latency, throughput and share of the measured FMA limit")                                    \
-  X(profile, "time, bytes and FLOP per kernel")                                                          \
-  X(zoo, "list or write the built-in models")                                                            \
-  X(ops, "the operators opfuse knows")                                                                   \
-  X(patterns, "the fusion patterns")                                                                     \
-  X(passes, "the graph passes")                                                                          \
-  X(options, "every option of every verb")                                                               \
-  X(errors, "every error code")                                                                          \
+#define OPFUSE_VERBS(X)                                                                              \
+  X(demo, "the main job on built-in models: fuse, compile, prove equal, measure")                    \
+  X(inspect, "inputs, outputs, operators, weights, FLOP and bytes of a model; kernels of an .opf")   \
+  X(fuse, "plan and apply fusion, write ONNX, report per pattern")                                   \
+  X(explain, "why each node is, or is not, fused")                                                   \
+  X(compile, "compile a model to an .opf")                                                           \
+  X(run, "run a model or an .opf on given or random inputs")                                         \
+  X(compare, "fused and compiled against the interpreter, group by group; or against another model") \
+  X(bench, "latency, throughput and share of the measured FMA limit")                                \
+  X(profile, "time, bytes and FLOP per kernel")                                                      \
+  X(zoo, "list or write the built-in models")                                                        \
+  X(ops, "the operators opfuse knows")                                                               \
+  X(patterns, "the fusion patterns")                                                                 \
+  X(passes, "the graph passes")                                                                      \
+  X(options, "every option of every verb")                                                           \
+  X(errors, "every error code")                                                                      \
   X(doctor, "this machine, libraries, caches: for bug reports")
 
 #define OPFUSE_DECLARE_VERB(name, summary) std::function<int()> add_##name(CLI::App& app);

@@ -1,0 +1,75 @@
+// The loops that reach the machine's limits, one function per register width. The instructions are volatile assembly,
+// so that the compiler neither drops nor merges one; each function carries its own target attribute: call it only where
+// the processor has the feature.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+namespace opfuse::limit_loops {
+
+/// Independent multiply-adds per step: more than latency (4-5) times units (2) of every known core.
+inline constexpr int kChains = 12;
+
+#define OPFUSE_CHAINS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
+
+__attribute__((target("avx512f"), noinline)) inline void fma_512(int64_t steps) {
+  const __m512 x = _mm512_setzero_ps();
+  __m512 sum[kChains] = {};
+  for (int64_t i = 0; i < steps; ++i) {
+#define OPFUSE_STEP(k) asm volatile("vfmadd231ps %1, %1, %0" : "+v"(sum[k]) : "v"(x));
+    OPFUSE_CHAINS(OPFUSE_STEP)
+#undef OPFUSE_STEP
+  }
+}
+
+__attribute__((target("avx2,fma"), noinline)) inline void fma_256(int64_t steps) {
+  const __m256 x = _mm256_setzero_ps();
+  __m256 sum[kChains] = {};
+  for (int64_t i = 0; i < steps; ++i) {
+#define OPFUSE_STEP(k) asm volatile("vfmadd231ps %1, %1, %0" : "+x"(sum[k]) : "x"(x));
+    OPFUSE_CHAINS(OPFUSE_STEP)
+#undef OPFUSE_STEP
+  }
+}
+
+/// A multiply and an add per chain: what code for plain SSE2 can do.
+__attribute__((noinline)) inline void multiply_add_128(int64_t steps) {
+  const __m128 x = _mm_setzero_ps();
+  __m128 sum[kChains / 2] = {}, product[kChains / 2] = {};
+  for (int64_t i = 0; i < steps; ++i) {
+#define OPFUSE_STEP(k)                                          \
+  asm volatile("mulps %1, %0" : "+x"(product[k / 2]) : "x"(x)); \
+  asm volatile("addps %1, %0" : "+x"(sum[k / 2]) : "x"(x));
+    OPFUSE_STEP(0) OPFUSE_STEP(2) OPFUSE_STEP(4) OPFUSE_STEP(6) OPFUSE_STEP(8) OPFUSE_STEP(10)
+#undef OPFUSE_STEP
+  }
+}
+
+#undef OPFUSE_CHAINS
+
+/// `floats` must be a multiple of 64.
+__attribute__((target("avx512f"), noinline)) inline void read_512(const float* data, int64_t floats) {
+  for (int64_t i = 0; i < floats; i += 64) {
+    __m512 v[4];
+    for (int j = 0; j < 4; ++j)
+      asm volatile("vmovups %1, %0" : "=v"(v[j]) : "m"(*(const __m512_u*)(data + i + 16 * j)));
+  }
+}
+
+__attribute__((target("avx2"), noinline)) inline void read_256(const float* data, int64_t floats) {
+  for (int64_t i = 0; i < floats; i += 64) {
+    __m256 v[8];
+    for (int j = 0; j < 8; ++j) asm volatile("vmovups %1, %0" : "=x"(v[j]) : "m"(*(const __m256_u*)(data + i + 8 * j)));
+  }
+}
+
+__attribute__((noinline)) inline void read_128(const float* data, int64_t floats) {
+  for (int64_t i = 0; i < floats; i += 16) {
+    __m128 v[4];
+    for (int j = 0; j < 4; ++j) asm volatile("movups %1, %0" : "=x"(v[j]) : "m"(*(const __m128_u*)(data + i + 4 * j)));
+  }
+}
+
+}  // namespace opfuse::limit_loops

@@ -1,0 +1,62 @@
+// Percentiles, spread and the bootstrap interval, on samples whose answers are known.
+#include "profile/statistics.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace opfuse {
+namespace {
+
+TEST(Statistics, PercentilesInterpolateBetweenOrderStatistics) {
+  EXPECT_DOUBLE_EQ(percentile({4, 1, 3, 2}, 50), 2.5);
+  EXPECT_DOUBLE_EQ(percentile({4, 1, 3, 2}, 0), 1);
+  EXPECT_DOUBLE_EQ(percentile({4, 1, 3, 2}, 100), 4);
+  EXPECT_DOUBLE_EQ(percentile({7}, 99), 7);
+  EXPECT_DOUBLE_EQ(percentile({}, 50), 0);
+}
+
+TEST(Statistics, ASummaryHasTheUsualRows) {
+  const Summary s = summarize({2, 4, 4, 4, 5, 5, 7, 9});
+  EXPECT_EQ(s.count, 8u);
+  EXPECT_DOUBLE_EQ(s.min, 2);
+  EXPECT_DOUBLE_EQ(s.max, 9);
+  EXPECT_DOUBLE_EQ(s.mean, 5);
+  EXPECT_DOUBLE_EQ(s.cv, 0.4);
+  EXPECT_DOUBLE_EQ(s.median, 4.5);
+  EXPECT_LE(s.p90, s.p95);
+  EXPECT_LE(s.p95, s.p99);
+}
+
+TEST(Statistics, AnEmptySampleSummarizesToZeros) { EXPECT_EQ(summarize({}).count, 0u); }
+
+std::vector<double> around(double center, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal(center, 0.05 * center);
+  std::vector<double> sample(200);
+  for (double& value : sample) value = normal(random);
+  return sample;
+}
+
+TEST(Statistics, ARealDifferenceIsOutsideTheInterval) {
+  const Interval ratio = ratio_of_medians(around(9, 1), around(10, 2), 0);
+  EXPECT_LT(ratio.high, 1);
+  EXPECT_NEAR(ratio.estimate, 0.9, 0.02);
+  EXPECT_LE(ratio.low, ratio.estimate);
+}
+
+TEST(Statistics, NoDifferenceKeepsOneInsideTheInterval) {
+  const Interval ratio = ratio_of_medians(around(10, 3), around(10, 4), 0);
+  EXPECT_LE(ratio.low, 1);
+  EXPECT_GE(ratio.high, 1);
+}
+
+TEST(Statistics, TheSameSeedGivesTheSameInterval) {
+  const Interval a = ratio_of_medians(around(9, 1), around(10, 2), 5);
+  const Interval b = ratio_of_medians(around(9, 1), around(10, 2), 5);
+  EXPECT_EQ(a.low, b.low);
+  EXPECT_EQ(a.high, b.high);
+}
+
+}  // namespace
+}  // namespace opfuse

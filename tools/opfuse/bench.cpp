@@ -1,0 +1,260 @@
+// opfuse bench: latency, throughput and share of the FMA limit that is measured in the same run. `--vs-unfused` takes
+// turns with the unfused program and decides whether fusion improved latency and peak memory beyond noise.
+#include <fmt/core.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/fail.hpp"
+#include "bench_kernels.hpp"
+#include "compile_model.hpp"
+#include "console.hpp"
+#include "inputs.hpp"
+#include "interrupt.hpp"
+#include "model_arg.hpp"
+#include "profile/machine_limits.hpp"
+#include "profile/statistics.hpp"
+#include "report.hpp"
+#include "runtime/artifact.hpp"
+#include "session.hpp"
+#include "verb.hpp"
+
+namespace opfuse::cli {
+namespace {
+
+struct Flags {
+  std::string model, kernels, warmup = "200ms", duration = "3s", export_times;
+  std::vector<double> percentiles;
+  InputFlags inputs;
+  CompileFlags compile;
+  int iterations = 10, contexts = 1, count = 200;
+  bool vs_unfused = false, json = false;
+
+  MeasureSettings settings() const { return {parse_duration(warmup, 1e-3), parse_duration(duration, 1), iterations}; }
+};
+
+/// One side of the comparison.
+struct Side {
+  Summary latency_ms;
+  std::vector<double> sample;
+  WorkTotal work;
+  size_t arena = 0, intermediates = 0;
+};
+
+struct Result {
+  Side fused;
+  std::optional<Side> unfused;
+  Interval ratio;           ///< fused / unfused latency
+  double output_error = 0;  ///< fused against unfused, of max abs
+  MachineLimits limits;
+  double share = 0;       ///< FLOP / median / FMA limit
+  double per_second = 0;  ///< runs per second of all contexts
+  int threads = 1, contexts = 1;
+  SymbolValues dims;
+  std::string target;
+
+  bool faster() const { return unfused && ratio.high < 1; }
+  bool smaller() const { return unfused && fused.arena < unfused->arena; }
+};
+
+Side side_of(Context& context, std::vector<double> sample) {
+  Side side;
+  side.work = total_work(context);
+  side.arena = context.arena_bytes();
+  side.intermediates = context.intermediate_bytes();
+  side.latency_ms = summarize(sample);
+  side.sample = std::move(sample);
+  return side;
+}
+
+Json json_of(const Side& side) {
+  return {{"latency_ms", cli::json_of(side.latency_ms)},
+          {"kernels", side.work.launches},
+          {"bytes", side.work.bytes},
+          {"flop", side.work.flops},
+          {"arena_bytes", side.arena},
+          {"intermediate_bytes", side.intermediates}};
+}
+
+double largest_error(const std::vector<Tensor>& got, const std::vector<Tensor>& want) {
+  double error = 0;
+  for (size_t i = 0; i < got.size(); ++i) error = std::max(error, difference(got[i], want[i]).relative());
+  return error;
+}
+
+/// Peak throughput of several contexts at once; with one context it follows from the latency.
+double throughput(const Executable& executable, const ModelInputs& inputs, const Flags& flags, const Side& side) {
+  if (flags.contexts <= 1) return side.latency_ms.mean > 0 ? 1e3 / side.latency_ms.mean : 0;
+  std::vector<Session> sessions;
+  for (int i = 0; i < flags.contexts; ++i)
+    sessions.emplace_back(executable, inputs, ContextOptions{flags.compile.threads});
+  return measure_throughput(sessions, flags.settings());
+}
+
+Result measure_model(const Flags& flags) {
+  const GivenModel model = open_model(flags.model);
+  if (flags.vs_unfused && !model.graph)
+    throw fail(E::bad_option, "--vs-unfused needs the model, an .opf holds only the fused program");
+  const ModelInputs inputs = make_inputs(model.interface(), flags.inputs);
+  std::optional<Executable> fused = model.executable, unfused;
+  if (!fused) fused = compile_fused(*model.graph, inputs.symbols, flags.compile).executable;
+  if (flags.vs_unfused) unfused = compile_unfused(*model.graph, inputs.symbols, flags.compile).executable;
+
+  Result result;
+  result.dims = inputs.symbols;
+  result.target = fused->artifact().target;
+  result.contexts = flags.contexts;
+  const int vector_bytes = parse_target(result.target).vector_bytes;
+  Session session(*fused, inputs, {flags.compile.threads});
+  std::optional<Session> other;
+  if (unfused) other.emplace(*unfused, inputs, ContextOptions{flags.compile.threads});
+  result.threads = session.context().threads();
+  result.limits.threads = result.threads;
+  result.limits.vector_bytes = vector_bytes;
+  result.limits.fma_gflops = measure_fma_gflops(result.threads, vector_bytes);
+
+  std::vector<Context*> contexts = {&session.context()};
+  if (other) contexts.push_back(&other->context());
+  std::vector<std::vector<double>> samples = measure(contexts, flags.settings());
+  // The limit is measured on both sides of the runs; the better one counts.
+  result.limits.fma_gflops = std::max(result.limits.fma_gflops, measure_fma_gflops(result.threads, vector_bytes));
+  result.fused = side_of(session.context(), std::move(samples[0]));
+  if (other) {
+    result.unfused = side_of(other->context(), std::move(samples[1]));
+    result.ratio = ratio_of_medians(result.fused.sample, result.unfused->sample, flags.inputs.seed);
+    result.output_error = largest_error(session.outputs(), other->outputs());
+  }
+  const double seconds = result.fused.latency_ms.median * 1e-3;
+  if (seconds > 0) result.share = result.fused.work.flops * 1e-9 / seconds / result.limits.fma_gflops;
+  result.per_second = throughput(*fused, inputs, flags, result.fused);
+  return result;
+}
+
+Json to_json(const Result& r, const Flags& flags) {
+  Json out = document("opfuse.bench/1");
+  const double seconds = r.fused.latency_ms.median * 1e-3;
+  out.update({{"model", flags.model},
+              {"target", r.target},
+              {"threads", r.threads},
+              {"contexts", r.contexts},
+              {"dims", cli::json_of(r.dims)},
+              {"seed", flags.inputs.seed}});
+  out.update(json_of(r.fused));
+  Json extra = Json::object();
+  for (double p : flags.percentiles) extra[fmt::format("p{:g}", p)] = percentile(r.fused.sample, p);
+  out["percentiles_ms"] = std::move(extra);
+  out["throughput_per_s"] = r.per_second;
+  out["gflop_per_s"] = seconds > 0 ? Json(r.fused.work.flops * 1e-9 / seconds) : Json(nullptr);
+  out["fma_limit_gflop_per_s"] = r.limits.fma_gflops;
+  out["share_of_fma_limit"] = r.share;
+  out["interrupted"] = interrupted();
+  if (r.unfused) {
+    out["unfused"] = json_of(*r.unfused);
+    out["fused_over_unfused"] = cli::json_of(r.ratio);
+    out["output_error"] = r.output_error;
+    out["improved"] = {{"latency", r.faster()}, {"memory", r.smaller()}};
+  }
+  return out;
+}
+
+void print_text(const Result& r, const Flags& flags) {
+  fmt::print("{}   {} threads {}   contexts {}   seed {}\n", flags.model, r.target, r.threads, r.contexts,
+             flags.inputs.seed);
+  Table table(
+      {"", ">min", ">median", ">p90", ">p95", ">p99", ">mean", ">cv", ">runs", ">kernels", ">bytes moved", ">arena"});
+  const auto add = [&](const char* title, const Side& s) {
+    const Summary& l = s.latency_ms;
+    table.row({title, milliseconds(l.min), milliseconds(l.median), milliseconds(l.p90), milliseconds(l.p95),
+               milliseconds(l.p99), milliseconds(l.mean), percent(l.cv), std::to_string(l.count),
+               std::to_string(s.work.launches), human_bytes(s.work.bytes), human_bytes(static_cast<double>(s.arena))});
+  };
+  if (r.unfused) add("unfused", *r.unfused);
+  add(r.unfused ? "fused" : "latency, ms", r.fused);
+  fmt::print("{}", table.text());
+  for (double p : flags.percentiles) fmt::print("  p{:g}  {} ms\n", p, milliseconds(percentile(r.fused.sample, p)));
+  fmt::print("  {} in {} ms = {:.1f} GFLOP/s, {} of the measured FMA limit ({:.1f} GFLOP/s, {} bit)\n",
+             human_flops(r.fused.work.flops), milliseconds(r.fused.latency_ms.median),
+             r.fused.work.flops * 1e-6 / r.fused.latency_ms.median, percent(r.share), r.limits.fma_gflops,
+             8 * r.limits.vector_bytes);
+  fmt::print("  throughput {:.1f} per second ({} context{} x {} thread{})\n", r.per_second, r.contexts,
+             r.contexts == 1 ? "" : "s", r.threads, r.threads == 1 ? "" : "s");
+  fmt::print("  arena {} for intermediates of {}\n", human_bytes(static_cast<double>(r.fused.arena)),
+             human_bytes(static_cast<double>(r.fused.intermediates)));
+  if (!r.unfused) return;
+  fmt::print("  fused / unfused  {:.3f}x  [95 % interval {:.3f}, {:.3f}]: speed-up {:.2f}x, {}\n", r.ratio.estimate,
+             r.ratio.low, r.ratio.high, 1 / r.ratio.estimate, r.faster() ? "faster" : "NOT faster beyond noise");
+  fmt::print("  peak memory {} -> {}: {}\n", human_bytes(static_cast<double>(r.unfused->arena)),
+             human_bytes(static_cast<double>(r.fused.arena)), r.smaller() ? "lower" : "NOT lower");
+  fmt::print("  outputs differ by {:.2g} of max abs\n", r.output_error);
+}
+
+void judge(const Result& r) {
+  if (r.fused.latency_ms.cv > 0.05)
+    warn(
+        fmt::format("the runs vary by {}: something else uses this machine, or its clock changes; trust ratios, not "
+                    "single times",
+                    percent(r.fused.latency_ms.cv)));
+  if (r.fused.latency_ms.count < 10)
+    warn(fmt::format("only {} runs: percentiles say little; raise --duration", r.fused.latency_ms.count));
+  if (interrupted()) warn("interrupted: the numbers are those of the runs so far");
+}
+
+int run(const Flags& flags) {
+  catch_interrupts();
+  if (!flags.kernels.empty()) {
+    if (flags.kernels != "random") throw fail(E::bad_option, "--kernels {}: only 'random' is known", flags.kernels);
+    return bench_random_kernels({flags.inputs.seed, flags.count, flags.compile.target, flags.compile.threads,
+                                 flags.compile.no_cache, flags.json});
+  }
+  if (flags.model.empty())
+    throw fail(E::bad_option, "a MODEL is required").hint("opfuse bench MODEL.onnx, or --kernels random");
+  const Result result = measure_model(flags);
+  judge(result);
+  if (!flags.export_times.empty()) {
+    Json times = document("opfuse.times/1");
+    times["latency_ms"] = result.fused.sample;
+    if (result.unfused) times["unfused_latency_ms"] = result.unfused->sample;
+    write_text_file(flags.export_times, times.dump(1) + "\n");
+  }
+  if (flags.json)
+    print_json(to_json(result, flags));
+  else
+    print_text(result, flags);
+  if (interrupted()) return kInterrupted;
+  constexpr double kSameOutputs = 1e-4;  // reordered sums through a whole model
+  if (result.unfused && result.output_error > kSameOutputs) {
+    warn(fmt::format("fused and unfused outputs differ by {:.2g} of max abs: see opfuse compare", result.output_error));
+    return kCheckFailed;
+  }
+  return result.unfused && !(result.faster() && result.smaller()) ? kCheckFailed : kOk;
+}
+
+}  // namespace
+
+std::function<int()> add_bench(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  app.add_option("MODEL", flags->model, kModelOrOpfHelp);
+  app.add_flag("--vs-unfused", flags->vs_unfused,
+               "take turns with the unfused program; exit 1 unless latency and peak memory both improved beyond noise");
+  app.add_option("--contexts", flags->contexts, "contexts that run at the same time, --threads each")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  app.add_option("--warmup", flags->warmup, "time of uncounted runs")->capture_default_str();
+  app.add_option("--duration", flags->duration, "time of counted runs")->capture_default_str();
+  app.add_option("--iterations", flags->iterations, "runs at least")
+      ->check(CLI::Range(1, 1 << 30))
+      ->capture_default_str();
+  app.add_option("--percentile", flags->percentiles, "further percentiles, e.g. 90,99.9")->delimiter(',');
+  app.add_option("--export-times", flags->export_times, "write every run's time as JSON")->type_name("FILE");
+  app.add_option("--kernels", flags->kernels,
+                 "'random': drawn convolutions, products and depthwise layers instead of a model");
+  app.add_option("--count", flags->count, "how many kernels to draw")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  add_input_flags(app, flags->inputs);
+  add_compile_flags(app, flags->compile);
+  app.add_flag("--json", flags->json, "as JSON (docs/json.md)");
+  return [flags] { return run(*flags); };
+}
+
+}  // namespace opfuse::cli

@@ -1,0 +1,20 @@
+// opfuse bench --kernels random: how near to the machine's limit generated kernels come on layers nobody tuned for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace opfuse::cli {
+
+struct KernelBench {
+  uint64_t seed = 0;
+  int count = 200;
+  std::string target = "host";
+  int threads = 0;
+  bool no_cache = false, json = false;
+};
+
+/// Prints the table (or JSON); the exit code.
+int bench_random_kernels(const KernelBench& bench);
+
+}  // namespace opfuse::cli

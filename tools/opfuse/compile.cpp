@@ -1,0 +1,106 @@
+// opfuse compile: a model to an .opf.
+#include <fmt/ranges.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "base/fail.hpp"
+#include "compile_model.hpp"
+#include "console.hpp"
+#include "inputs.hpp"
+#include "model_arg.hpp"
+#include "report.hpp"
+#include "runtime/artifact.hpp"
+#include "verb.hpp"
+
+namespace opfuse::cli {
+namespace {
+
+struct Flags {
+  std::string model, output;
+  DimensionFlags dimensions;
+  CompileFlags compile;
+  std::vector<std::string> emit;
+  bool unfused = false, json = false;
+};
+
+EmitRequest emit_request(const std::vector<std::string>& words) {
+  EmitRequest emit;
+  if (words.empty()) return emit;
+  emit.folder = words[1];
+  std::stringstream kinds(words[0]);
+  for (std::string kind; std::getline(kinds, kind, ',');) {
+    if (kind == "llvm")
+      emit.llvm = true;
+    else if (kind == "asm")
+      emit.assembly = true;
+    else
+      throw fail(E::bad_option, "--emit {}: unknown kind '{}'", words[0], kind).hint("write --emit llvm,asm DIR");
+  }
+  return emit;
+}
+
+int run(const Flags& flags) {
+  const EmitRequest emit = emit_request(flags.emit);
+  if (flags.output.empty() && emit.folder.empty())
+    throw fail(E::bad_option, "nothing to write").hint("add -o NAME.opf, or --emit llvm,asm DIR");
+  const int64_t start = now_ns();
+  const GivenModel model = open_graph(flags.model, "compile");
+  const SymbolValues dims = resolve_dimensions(*model.graph, flags.dimensions);
+  const Compiled compiled = flags.unfused ? compile_unfused(*model.graph, dims, flags.compile)
+                                          : compile_fused(*model.graph, dims, flags.compile, emit);
+  if (!flags.output.empty()) compiled.executable->save(flags.output);
+  const double seconds = static_cast<double>(now_ns() - start) * 1e-9;
+  const Artifact& a = compiled.executable->artifact();
+  std::set<std::string> kernels;
+  for (const ArtifactLaunch& launch : a.launches) kernels.insert(launch.symbol);
+  if (flags.json) {
+    Json out = document("opfuse.compile/1");
+    out.update({{"model", flags.model},
+                {"output", flags.output},
+                {"target", a.target},
+                {"dims", json_of(dims)},
+                {"dynamic_dims", a.symbols},
+                {"launches", a.launches.size()},
+                {"kernels", kernels.size()},
+                {"code_bytes", a.code.size()},
+                {"constant_bytes", a.constants.size()},
+                {"arena_bytes", a.arena_bytes.text()},
+                {"seconds", seconds},
+                {"notes", compiled.notes}});
+    print_json(out);
+  } else {
+    fmt::print("{}   {} launches of {} kernels   target {} (needs {})   {:.2f} s\n", flags.model, a.launches.size(),
+               kernels.size(), a.target, fmt::join(a.cpu_features, ", "), seconds);
+    fmt::print("  code {}, packed constants {}, arena {} bytes{}\n", human_bytes(static_cast<double>(a.code.size())),
+               human_bytes(static_cast<double>(a.constants.size())), a.arena_bytes.text(),
+               a.symbols.empty() ? "" : fmt::format(", open dimensions: {}", fmt::join(a.symbols, ", ")));
+    for (const std::string& text : compiled.notes) fmt::print("  note: {}\n", text);
+  }
+  if (!flags.output.empty())
+    fmt::print(stderr, "wrote {} (contains machine code; next: opfuse run {})\n", flags.output, flags.output);
+  if (!emit.folder.empty()) fmt::print(stderr, "wrote the kernels' text to {}\n", emit.folder);
+  return kOk;
+}
+
+}  // namespace
+
+std::function<int()> add_compile(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  app.add_option("MODEL", flags->model, kModelHelp)->required();
+  app.add_option("-o,--output", flags->output, "the .opf; it contains machine code: load only what you would run")
+      ->type_name("FILE");
+  app.add_option("--emit", flags->emit, "one readable file per kernel: llvm, asm, or both")
+      ->expected(2)
+      ->type_name("KINDS DIR");
+  app.add_flag("--unfused", flags->unfused, "the empty plan: one kernel per node");
+  add_dimension_flags(app, flags->dimensions);
+  app.get_option("--dim")->description("size of a symbolic dimension; 'any' leaves it open in the .opf");
+  add_compile_flags(app, flags->compile);
+  app.add_flag("--json", flags->json, "as JSON");
+  return [flags] { return run(*flags); };
+}
+
+}  // namespace opfuse::cli

@@ -1,0 +1,92 @@
+// The order of the stages is the driver's (driver/pipeline.hpp); this file only connects flags with them.
+#include "compile_model.hpp"
+
+#include "base/fail.hpp"
+#include "console.hpp"
+#include "report.hpp"
+
+namespace opfuse::cli {
+namespace {
+
+ArtifactOptions artifact_options(const CompileFlags& flags, const EmitRequest& emit, const FusionPlan& plan) {
+  ArtifactOptions options;
+  options.cache = !flags.no_cache;
+  options.emit_dir = emit.folder;
+  options.emit_llvm = emit.llvm;
+  options.emit_assembly = emit.assembly;
+  options.model_hash = plan.model;
+  if (!plan.candidates.empty()) options.plan_json = to_json(plan);
+  options.progress = show_progress;
+  return options;
+}
+
+Executable finish(const Program& program, const TargetInfo& target, const ArtifactOptions& options) {
+  Artifact artifact = build_artifact(program, target, options);
+  finish_progress();
+  return Executable::from_artifact(std::move(artifact));
+}
+
+}  // namespace
+
+void add_target_flag(CLI::App& app, std::string& target) {
+  app.add_option("--target", target, "host, cpu:avx512, cpu:avx2 or cpu:baseline")->capture_default_str();
+}
+
+void add_plan_flags(CLI::App& app, PlanFlags& flags) {
+  app.add_option("--only", flags.only, "apply only these patterns (repeatable)")->type_name("NAME[@NODE]");
+  app.add_option("--skip", flags.skip, "leave out these patterns (repeatable)")->type_name("NAME[@NODE]");
+  app.add_option("--plan", flags.plan_file, "apply the verdicts of a saved plan")->type_name("FILE");
+}
+
+void add_compile_flags(CLI::App& app, CompileFlags& flags) {
+  add_target_flag(app, flags.target);
+  app.add_option("--threads", flags.threads, "threads of a run; 0: affinity mask and CPU quota")->capture_default_str();
+  app.add_flag("--no-cache", flags.no_cache, "neither read nor write the kernel cache");
+  add_plan_flags(app, flags.plan);
+}
+
+Planned plan_model(const Graph& model, const SymbolValues& dims, const TargetInfo& target, const PlanFlags& flags) {
+  Planned planned;
+  planned.prepared = model.clone();
+  PrepareOptions options;
+  options.dims = dims;
+  prepare(planned.prepared, options, &planned.notes);
+  if (flags.plan_file.empty()) {
+    planned.plan = plan_graph(planned.prepared, target, {flags.only, flags.skip});
+    return planned;
+  }
+  if (!flags.only.empty() || !flags.skip.empty())
+    throw fail(E::bad_option, "--plan and --only/--skip exclude each other").hint("edit \"apply\" in the plan file");
+  planned.plan = plan_from_json(read_text_file(flags.plan_file));
+  return planned;
+}
+
+Compiled compile_fused(const Graph& model, const SymbolValues& dims, const CompileFlags& flags,
+                       const EmitRequest& emit) {
+  const TargetInfo target = parse_target(flags.target);
+  Planned planned = plan_model(model, dims, target, flags.plan);
+  Compiled compiled;
+  compiled.fused = apply(planned.prepared, planned.plan);
+  compiled.program = lower_to_program(compiled.fused, target);
+  compiled.executable = finish(compiled.program, target, artifact_options(flags, emit, planned.plan));
+  compiled.plan = std::move(planned.plan);
+  compiled.notes = std::move(planned.notes);
+  compiled.notes.insert(compiled.notes.end(), compiled.program.notes.begin(), compiled.program.notes.end());
+  return compiled;
+}
+
+Compiled compile_unfused(const Graph& model, const SymbolValues& dims, const CompileFlags& flags) {
+  const TargetInfo target = parse_target(flags.target);
+  Compiled compiled;
+  compiled.fused = model.clone();
+  PrepareOptions options;
+  options.dims = dims;
+  options.convert = false;
+  prepare(compiled.fused, options, &compiled.notes);
+  compiled.program = lower_to_program(compiled.fused, target);
+  compiled.executable = finish(compiled.program, target, artifact_options(flags, {}, {}));
+  compiled.notes.insert(compiled.notes.end(), compiled.program.notes.begin(), compiled.program.notes.end());
+  return compiled;
+}
+
+}  // namespace opfuse::cli

@@ -1,0 +1,58 @@
+// Model -> plan -> program -> executable, with the flags that all compiling verbs share.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "driver/pipeline.hpp"
+#include "fusion/plan.hpp"
+#include "opfuse/runtime.hpp"
+
+namespace opfuse::cli {
+
+struct PlanFlags {
+  std::vector<std::string> only, skip;  ///< PATTERN or PATTERN@NODE
+  std::string plan_file;
+};
+
+struct CompileFlags {
+  std::string target = "host";
+  int threads = 0;  ///< of the run; compiling always uses what is there
+  bool no_cache = false;
+  PlanFlags plan;
+};
+
+void add_target_flag(CLI::App& app, std::string& target);
+void add_plan_flags(CLI::App& app, PlanFlags& flags);
+void add_compile_flags(CLI::App& app, CompileFlags& flags);  ///< all of them
+
+/// What was made on the way, for reports.
+struct Planned {
+  Graph prepared;
+  FusionPlan plan;
+  std::vector<std::string> notes;
+};
+struct Compiled {
+  Graph fused;      ///< after apply; the prepared graph when `unfused`
+  FusionPlan plan;  ///< empty when `unfused`
+  Program program;
+  std::optional<Executable> executable;
+  std::vector<std::string> notes;
+};
+
+/// Cleans and plans a copy of the model, or applies the verdicts of --plan.
+Planned plan_model(const Graph& model, const SymbolValues& dims, const TargetInfo& target, const PlanFlags& flags);
+
+struct EmitRequest {
+  std::string folder;
+  bool llvm = false, assembly = false;
+};
+
+Compiled compile_fused(const Graph& model, const SymbolValues& dims, const CompileFlags& flags,
+                       const EmitRequest& emit = {});
+/// The same compiler with the empty plan: one kernel per model node.
+Compiled compile_unfused(const Graph& model, const SymbolValues& dims, const CompileFlags& flags);
+
+}  // namespace opfuse::cli

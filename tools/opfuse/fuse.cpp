@@ -1,0 +1,192 @@
+// opfuse fuse: plan, apply, write; a report per pattern of what was applied, what was skipped and why.
+#include <fmt/ranges.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/fail.hpp"
+#include "compile_model.hpp"
+#include "console.hpp"
+#include "facts.hpp"
+#include "inputs.hpp"
+#include "ir/fir_file.hpp"
+#include "model_arg.hpp"
+#include "onnx/write.hpp"
+#include "report.hpp"
+#include "verb.hpp"
+
+namespace opfuse::cli {
+namespace {
+
+struct Flags {
+  std::string model, output, plan_out, target = "host";
+  DimensionFlags dimensions;
+  PlanFlags plan;
+  bool dry_run = false, json = false, verbose = false;
+};
+
+struct PatternRow {
+  int applied = 0, skipped = 0;
+  int64_t bytes_saved = 0;
+  std::map<std::string, int> reasons;  ///< decline code -> how often
+};
+
+/// Named patterns in catalogue order first, then what the rule engine made.
+std::vector<std::pair<std::string, PatternRow>> rows_of(const FusionPlan& plan) {
+  std::vector<std::pair<std::string, PatternRow>> rows;
+  for (const FusionPattern& pattern : fusion_patterns()) rows.push_back({pattern.name, {}});
+  const auto row_of = [&](const std::string& name) -> PatternRow& {
+    for (auto& [known, row] : rows)
+      if (known == name) return row;
+    rows.push_back({name, {}});
+    return rows.back().second;
+  };
+  for (const Candidate& candidate : plan.candidates) {
+    PatternRow& row = row_of(candidate.pattern);
+    if (candidate.apply) {
+      ++row.applied;
+      row.bytes_saved += candidate.bytes_saved;
+      continue;
+    }
+    ++row.skipped;
+    ++row.reasons[candidate.decline ? candidate.decline->code : "disabled"];
+  }
+  return rows;
+}
+
+std::string text_of(const std::map<std::string, int>& reasons) {
+  std::vector<std::string> words;
+  for (const auto& [code, count] : reasons) words.push_back(fmt::format("{} x {}", count, code));
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+struct Report {
+  Planned planned;
+  Graph fused;
+  SymbolValues dims;
+  double bytes_before = 0, bytes_after = 0, seconds = 0;
+};
+
+Report make_report(const Flags& flags) {
+  const int64_t start = now_ns();
+  const GivenModel model = open_graph(flags.model, "fuse");
+  const TargetInfo target = parse_target(flags.target);
+  Report report;
+  report.dims = given_dimensions(*model.graph, flags.dimensions);
+  report.planned = plan_model(*model.graph, report.dims, target, flags.plan);
+  report.fused = apply(report.planned.prepared, report.planned.plan);
+  report.bytes_before = activation_bytes(report.planned.prepared, report.dims);
+  report.bytes_after = activation_bytes(report.fused, report.dims);
+  report.seconds = static_cast<double>(now_ns() - start) * 1e-9;
+  return report;
+}
+
+Json points_of(const FusionPlan& plan) {
+  Json points = Json::array();
+  for (const Candidate* group : plan.applied())
+    for (const QdqPoint& point : group->points)
+      points.push_back({{"group", group->id}, {"point", point.point}, {"tensor", point.tensor}});
+  return points;
+}
+
+Json to_json(const Report& r, const Flags& flags) {
+  const FusionPlan& plan = r.planned.plan;
+  Json out = document("opfuse.fuse/1");
+  out.update({{"model", flags.model},
+              {"model_hash", plan.model},
+              {"target", parse_target(flags.target).name},
+              {"dims", json_of(r.dims)},
+              {"nodes_before", r.planned.prepared.nodes().size()},
+              {"nodes_after", r.fused.nodes().size()},
+              {"groups", plan.applied().size()}});
+  Json modules = Json::object();
+  int total = 0;
+  for (const auto& [module, count] : plan.module_counts()) modules[module] = count, total += count;
+  out["modules"] = std::move(modules);
+  out["module_total"] = total;
+  Json patterns = Json::array();
+  for (const auto& [name, row] : rows_of(plan))
+    patterns.push_back({{"pattern", name},
+                        {"applied", row.applied},
+                        {"skipped", row.skipped},
+                        {"bytes_saved", row.bytes_saved},
+                        {"reasons", Json(row.reasons)}});
+  out["patterns"] = std::move(patterns);
+  const QdqSummary points = qdq_summary(plan);
+  out["qdq"] = {{"declared", points.declared},
+                {"tensor_count", points.tensors.size()},
+                {"tensors", points.tensors},
+                {"points", points_of(plan)}};
+  out["activation_bytes"] = {{"before", r.bytes_before}, {"after", r.bytes_after}};
+  out["notes"] = r.planned.notes;
+  out["seconds"] = r.seconds;
+  out["output"] = flags.dry_run ? "" : flags.output;
+  return out;
+}
+
+void print_text(const Report& r, const Flags& flags) {
+  const FusionPlan& plan = r.planned.plan;
+  const double change = r.bytes_before > 0 ? 1 - r.bytes_after / r.bytes_before : 0;
+  fmt::print("{}   {} nodes -> {} ({} groups)   activations {} -> {} (-{})   {:.2f} s\n", flags.model,
+             r.planned.prepared.nodes().size(), r.fused.nodes().size(), plan.applied().size(),
+             human_bytes(r.bytes_before), human_bytes(r.bytes_after), percent(change, 0), r.seconds);
+  Table table({"pattern", ">applied", ">skipped", ">saved", "why skipped"});
+  for (const auto& [name, row] : rows_of(plan))
+    table.row({name, std::to_string(row.applied), std::to_string(row.skipped),
+               human_bytes(static_cast<double>(row.bytes_saved)), text_of(row.reasons)});
+  fmt::print("{}", table.text());
+  std::vector<std::string> modules;
+  int total = 0;
+  for (const auto& [module, count] : plan.module_counts())
+    modules.push_back(fmt::format("{} {}", count, module)), total += count;
+  fmt::print("  modules       {} ({})\n", total, fmt::join(modules, ", "));
+  const QdqSummary points = qdq_summary(plan);
+  fmt::print("  Q/DQ points   {} declared on {} tensors\n", points.declared, points.tensors.size());
+  for (const std::string& text : r.planned.notes) fmt::print("  {}\n", text);
+  if (flags.verbose)
+    for (const Candidate& c : plan.candidates)
+      if (!c.apply)
+        fmt::print("  skipped {}: {}\n", c.id, c.decline ? c.decline->code + ": " + c.decline->message : "disabled");
+}
+
+int run(const Flags& flags) {
+  const Report report = make_report(flags);
+  if (!flags.plan_out.empty()) write_text_file(flags.plan_out, to_json(report.planned.plan));
+  const bool text = flags.output.size() > 4 && flags.output.substr(flags.output.size() - 4) == ".fir";
+  if (!flags.dry_run && !flags.output.empty()) {
+    if (text)
+      write_fir(report.fused, flags.output, "fir 1 | fused from " + flags.model);
+    else
+      write_onnx(report.fused, flags.output);
+  }
+  if (flags.json)
+    print_json(to_json(report, flags));
+  else
+    print_text(report, flags);
+  if (!flags.plan_out.empty()) fmt::print(stderr, "wrote {}\n", flags.plan_out);
+  if (!flags.dry_run && !flags.output.empty())
+    fmt::print(stderr, "wrote {} ({})\n", flags.output,
+               text ? "fused nodes with their bodies" : "plain operators: runs in any ONNX runtime");
+  if (!flags.json) fmt::print(stderr, "next: opfuse explain {} --missed\n", flags.model);
+  return kOk;
+}
+
+}  // namespace
+
+std::function<int()> add_fuse(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  app.add_option("MODEL", flags->model, kModelHelp)->required();
+  app.add_option("-o,--output", flags->output, "write the fused model: .onnx (plain operators) or .fir")
+      ->type_name("FILE");
+  app.add_option("--plan-out", flags->plan_out, "save the plan as JSON, to edit and apply with --plan")
+      ->type_name("FILE");
+  add_plan_flags(app, flags->plan);
+  add_target_flag(app, flags->target);
+  add_dimension_flags(app, flags->dimensions);
+  app.add_flag("--dry-run", flags->dry_run, "plan and report, write no model");
+  app.add_flag("-v,--verbose", flags->verbose, "list every skipped candidate");
+  app.add_flag("--json", flags->json, "as JSON (docs/json.md)");
+  return [flags] { return run(*flags); };
+}
+
+}  // namespace opfuse::cli

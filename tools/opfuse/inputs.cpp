@@ -1,0 +1,252 @@
+// --dim, --shape, --input, --range -> tensors for every input of a model.
+#include "inputs.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <set>
+
+#include "base/did_you_mean.hpp"
+#include "base/fail.hpp"
+#include "interp/interpreter.hpp"
+#include "interp/random_inputs.hpp"
+#include "onnx/tensor_files.hpp"
+#include "report.hpp"
+
+namespace opfuse::cli {
+namespace {
+
+constexpr const char* kAny = "any";
+
+std::pair<std::string, std::string> split_pair(const std::string& text, char separator, const std::string& flag,
+                                               const std::string& form) {
+  const size_t at = text.find(separator);
+  if (at == std::string::npos || at == 0 || at + 1 == text.size())
+    throw fail(E::bad_option, "{} {} does not have the form {}", flag, text, form);
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+int64_t parse_size(const std::string& text, const std::string& argument) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0)
+    throw fail(E::bad_option, "'{}' in '{}' is no size", text, argument).hint("sizes are whole numbers, e.g. batch=8");
+  return value;
+}
+
+const Value& input_named(const Graph& interface, const std::string& name, const std::string& flag) {
+  for (const Value* input : interface.inputs())
+    if (input->name == name) return *input;
+  const std::vector<std::string> names = names_of(interface.inputs());
+  throw fail(E::unknown_name, "{}: the model has no input '{}'", flag, name)
+      .hint(fmt::format("{}; inputs: {}", did_you_mean(name, names), fmt::join(names, ", ")));
+}
+
+/// "x:1x3x8x8", "x:[1,3,8,8]", "x[1,3,8,8]"; "?" leaves a dimension as it is.
+void read_shape_flag(const Graph& interface, const std::string& argument, SymbolValues& symbols) {
+  const size_t colon = argument.rfind(':');
+  const size_t at = colon != std::string::npos ? colon : argument.find('[');
+  if (at == std::string::npos || at == 0)
+    throw fail(E::bad_option, "--shape {} does not name an input", argument).hint("write --shape x:1x3x224x224");
+  const Value& input = input_named(interface, argument.substr(0, at), "--shape");
+  std::vector<std::string> sizes(1);
+  for (char c : argument.substr(at + 1)) {
+    if (c == 'x' || c == ',')
+      sizes.emplace_back();
+    else if (c != '[' && c != ']' && c != ' ')
+      sizes.back() += c;
+  }
+  const Shape& shape = input.type.shape;
+  if (sizes.size() != shape.rank())
+    throw fail(E::bad_option, "--shape {} has {} sizes, but '{}' is {}", argument, sizes.size(), input.name,
+               input.type.text());
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == "?") continue;
+    const int64_t size = parse_size(sizes[i], argument);
+    if (shape[i].op() == DimOp::symbol) {
+      symbols[shape[i].symbol_name()] = size;
+    } else if (shape[i].is_constant() && shape[i].value() != size) {
+      throw fail(E::bad_option, "--shape {}: dimension {} of '{}' is fixed to {}", argument, i, input.name,
+                 shape[i].value());
+    }
+  }
+}
+
+struct Wanted {
+  SymbolValues values;
+  std::set<std::string> open;  ///< --dim NAME=any
+};
+
+Wanted read_dimension_flags(const Graph& interface, const DimensionFlags& flags) {
+  Wanted wanted;
+  const std::set<std::string> known = interface.symbols();
+  for (const std::string& argument : flags.dims) {
+    const auto [name, size] = split_pair(argument, '=', "--dim", "NAME=VALUE");
+    if (!known.contains(name)) {
+      const std::vector<std::string> names(known.begin(), known.end());
+      throw fail(E::unknown_name, "--dim {}: the model has no dimension '{}'", argument, name)
+          .hint(names.empty() ? "all dimensions of its inputs are fixed"
+                              : fmt::format("dimensions: {}", fmt::join(names, ", ")));
+    }
+    if (size == kAny)
+      wanted.open.insert(name);
+    else
+      wanted.values[name] = parse_size(size, argument);
+  }
+  for (const std::string& argument : flags.shapes) read_shape_flag(interface, argument, wanted.values);
+  return wanted;
+}
+
+/// Bare symbols of the inputs that have arrays; what does not fit is found later, by bind_symbols.
+void take_from_arrays(const Graph& interface, const NamedTensors& given, SymbolValues& symbols) {
+  for (const Value* input : interface.inputs()) {
+    const auto array = given.find(input->name);
+    if (array == given.end()) continue;
+    const Shape& shape = input->type.shape;
+    for (size_t i = 0; i < shape.rank() && i < array->second.rank(); ++i)
+      if (shape[i].op() == DimOp::symbol) symbols.emplace(shape[i].symbol_name(), array->second.dim(i));
+  }
+}
+
+/// Leading dimensions of inputs that nothing fixes become 1.
+void default_batch(const Graph& interface, const std::set<std::string>& open, SymbolValues& symbols) {
+  for (const Value* input : interface.inputs()) {
+    const Shape& shape = input->type.shape;
+    if (shape.rank() == 0 || shape[0].op() != DimOp::symbol) continue;
+    const std::string& name = shape[0].symbol_name();
+    if (open.contains(name) || !symbols.emplace(name, 1).second) continue;
+    warn(fmt::format("dimension '{}' of input '{}' is not given: 1 (--dim {}=N for another)", name, input->name, name));
+  }
+}
+
+[[noreturn]] void refuse_open(const Graph& interface, const std::vector<std::string>& open) {
+  std::vector<std::string> flags;
+  for (const std::string& name : open) flags.push_back("--dim " + name + "=N");
+  Error error = fail(E::missing_dimension, "no value for {}", fmt::join(open, ", "));
+  error.hint(fmt::format("add {}, or give arrays with --input", fmt::join(flags, " ")));
+  for (const Value* input : interface.inputs()) error.operand(fmt::format("{} : {}", input->name, input->type.text()));
+  throw error;
+}
+
+std::map<std::string, std::pair<double, double>> read_ranges(const std::vector<std::string>& arguments) {
+  std::map<std::string, std::pair<double, double>> ranges;
+  for (const std::string& argument : arguments) {
+    const auto [name, range] = split_pair(argument, '=', "--range", "NAME=LO..HI");
+    const size_t dots = range.find("..");
+    try {
+      if (dots == std::string::npos) throw std::invalid_argument("no dots");
+      size_t used_low = 0, used_high = 0;
+      const std::string low = range.substr(0, dots), high = range.substr(dots + 2);
+      ranges[name] = {std::stod(low, &used_low), std::stod(high, &used_high)};
+      if (used_low != low.size() || used_high != high.size()) throw std::invalid_argument("rest");
+    } catch (const std::logic_error&) {
+      throw fail(E::bad_option, "--range {} does not have the form NAME=LO..HI", argument)
+          .hint("e.g. --range ids=0..99");
+    }
+  }
+  return ranges;
+}
+
+}  // namespace
+
+std::vector<std::string> names_of(const std::vector<Value*>& values) {
+  std::vector<std::string> names;
+  for (const Value* value : values) names.push_back(value->name);
+  return names;
+}
+
+void add_dimension_flags(CLI::App& app, DimensionFlags& flags) {
+  app.add_option("--dim", flags.dims, "size of a symbolic dimension")->type_name("NAME=VALUE");
+  app.add_option("--shape", flags.shapes, "sizes of an input: x:1x3x8x8, x:[1,3,8,8] or x[1,3,8,8]; ? keeps one")
+      ->type_name("INPUT:SIZES");
+}
+
+void add_input_flags(CLI::App& app, InputFlags& flags) {
+  add_dimension_flags(app, flags.dimensions);
+  app.add_option("--input", flags.files, "array for an input: .npy, .npz or ONNX .pb")->type_name("NAME=FILE");
+  app.add_option("--range", flags.ranges, "range of a random input")->type_name("NAME=LO..HI");
+  app.add_option("--seed", flags.seed, "of the random inputs")->capture_default_str();
+}
+
+NamedTensors read_arrays(const std::vector<std::string>& arguments, const std::vector<std::string>& names,
+                         const std::string& flag) {
+  NamedTensors arrays;
+  const auto add = [&](const std::string& name, Tensor tensor) {
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      throw fail(E::unknown_name, "{}: the model has no tensor '{}' here", flag, name)
+          .hint(fmt::format("{}; known: {}", did_you_mean(name, names), fmt::join(names, ", ")));
+    if (!arrays.emplace(name, std::move(tensor)).second) throw fail(E::bad_option, "{} gives '{}' twice", flag, name);
+  };
+  for (const std::string& argument : arguments) {
+    std::error_code error;
+    const bool is_path = std::filesystem::exists(argument, error);
+    const size_t equals = is_path ? std::string::npos : argument.find('=');
+    const std::string name = equals == std::string::npos ? "" : argument.substr(0, equals);
+    std::vector<NamedTensor> found =
+        read_tensor_file(equals == std::string::npos ? argument : argument.substr(equals + 1));
+    if (!name.empty()) {
+      const auto same = std::find_if(found.begin(), found.end(), [&](const NamedTensor& t) { return t.first == name; });
+      if (same == found.end() && found.size() != 1)
+        throw fail(E::bad_option, "{} {}: the file holds {} arrays, none of them '{}'", flag, argument, found.size(),
+                   name);
+      add(name, same == found.end() ? found.front().second : same->second);
+      continue;
+    }
+    for (NamedTensor& tensor : found) {
+      const bool only = tensor.first.empty() && names.size() == 1 && found.size() == 1;
+      if (tensor.first.empty() && !only)
+        throw fail(E::bad_option, "{} {} does not say which tensor it is", flag, argument)
+            .hint(fmt::format("write {} NAME={}", flag, argument));
+      add(only ? names.front() : tensor.first, std::move(tensor.second));
+    }
+  }
+  return arrays;
+}
+
+SymbolValues resolve_dimensions(const Graph& interface, const DimensionFlags& flags, const NamedTensors& given) {
+  Wanted wanted = read_dimension_flags(interface, flags);
+  take_from_arrays(interface, given, wanted.values);
+  default_batch(interface, wanted.open, wanted.values);
+  std::vector<std::string> missing;
+  for (const std::string& name : interface.symbols())
+    if (!wanted.values.contains(name) && !wanted.open.contains(name)) missing.push_back(name);
+  if (!missing.empty()) refuse_open(interface, missing);
+  return wanted.values;
+}
+
+SymbolValues given_dimensions(const Graph& interface, const DimensionFlags& flags) {
+  return read_dimension_flags(interface, flags).values;
+}
+
+ModelInputs make_inputs(const Graph& interface, const InputFlags& flags) {
+  const NamedTensors given = read_arrays(flags.files, names_of(interface.inputs()), "--input");
+  ModelInputs inputs;
+  inputs.symbols = resolve_dimensions(interface, flags.dimensions, given);
+  std::map<std::string, std::pair<double, double>> ranges = read_ranges(flags.ranges);
+  if (given.size() < interface.inputs().size()) {
+    inputs.tensors = random_inputs(interface, {flags.seed, inputs.symbols, ranges});
+  } else {
+    inputs.tensors.resize(interface.inputs().size());
+  }
+  for (size_t i = 0; i < inputs.tensors.size(); ++i) {
+    const auto array = given.find(interface.inputs()[i]->name);
+    if (array != given.end()) inputs.tensors[i] = array->second;
+  }
+  inputs.symbols = bind_symbols(interface, inputs.tensors, inputs.symbols);
+  return inputs;
+}
+
+std::optional<ModelInputs> other_inputs(const Graph& interface, InputFlags flags, const ModelInputs& first) {
+  if (read_arrays(flags.files, names_of(interface.inputs()), "--input").size() >= interface.inputs().size())
+    return std::nullopt;
+  flags.seed += 1;
+  flags.dimensions = {};
+  for (const auto& [name, value] : first.symbols)
+    if (interface.symbols().contains(name)) flags.dimensions.dims.push_back(fmt::format("{}={}", name, value));
+  return make_inputs(interface, flags);
+}
+
+}  // namespace opfuse::cli

@@ -1,0 +1,63 @@
+// Arrays and dimensions for a model, from the command line.
+//
+//   --input x=x.npy (.npy, .npz, ONNX .pb)     --dim batch=8     --shape x:1x3x8x8 | x:[1,3,8,8] | x[1,3,8,8]
+//   --seed 0                                    --range ids=0..9  random inputs where no file is given
+//
+// Dimensions come from --dim and --shape, then from the arrays; a leading dimension that is still open is 1, with a
+// warning; any other is an error that lists all of them with the flag to add.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/graph.hpp"
+
+namespace opfuse::cli {
+
+struct DimensionFlags {
+  std::vector<std::string> dims;    ///< NAME=VALUE
+  std::vector<std::string> shapes;  ///< INPUT:1x3x8x8
+};
+
+struct InputFlags {
+  DimensionFlags dimensions;
+  std::vector<std::string> files;   ///< NAME=FILE, or FILE when it holds names
+  std::vector<std::string> ranges;  ///< NAME=LO..HI
+  uint64_t seed = 0;
+};
+
+void add_dimension_flags(CLI::App& app, DimensionFlags& flags);
+void add_input_flags(CLI::App& app, InputFlags& flags);
+
+/// Everything needed to run: one tensor per graph input, and the symbols' values.
+struct ModelInputs {
+  std::vector<Tensor> tensors;
+  SymbolValues symbols;
+};
+
+using NamedTensors = std::map<std::string, Tensor>;
+
+/// "NAME=FILE" (or FILE alone for formats that name their tensors) -> arrays. A lone .npy belongs to the only name in
+/// `names`. E::unknown_name for a name that is not in `names`.
+NamedTensors read_arrays(const std::vector<std::string>& arguments, const std::vector<std::string>& names,
+                         const std::string& flag);
+
+/// Values of all symbols; `given` may be empty. Symbols whose --dim is "any" are left out.
+SymbolValues resolve_dimensions(const Graph& interface, const DimensionFlags& flags, const NamedTensors& given = {});
+
+/// Only what --dim and --shape say.
+SymbolValues given_dimensions(const Graph& interface, const DimensionFlags& flags);
+
+/// Given files, random values for the rest.
+ModelInputs make_inputs(const Graph& interface, const InputFlags& flags);
+
+/// Inputs of the same sizes from another seed (given files are kept); nullopt when files give every input.
+std::optional<ModelInputs> other_inputs(const Graph& interface, InputFlags flags, const ModelInputs& first);
+
+/// Names of a graph's inputs / outputs, in order.
+std::vector<std::string> names_of(const std::vector<Value*>& values);
+
+}  // namespace opfuse::cli

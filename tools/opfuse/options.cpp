@@ -1,0 +1,66 @@
+// opfuse options: every option of every verb, asked from the parser itself, and the environment variables.
+#include <fmt/core.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "console.hpp"
+#include "report.hpp"
+#include "verb.hpp"
+
+namespace opfuse::cli {
+namespace {
+
+struct Variable {
+  const char *name, *meaning;
+};
+constexpr Variable kVariables[] = {
+    {"XDG_CACHE_HOME", "folder of the kernel cache (opfuse/kernels below it; default ~/.cache)"},
+    {"OPFUSE_PEERS_VENV", "virtual environment with onnxruntime, for the demo (default build/peers-venv)"},
+    {"NO_COLOR", "opfuse never prints colours"},
+};
+
+Json json_of(const CLI::Option& option) {
+  return {{"option", option.get_name(false, true)},
+          {"value", option.get_expected_max() > 0 ? option.get_type_name() : ""},
+          {"default", option.get_default_str()},
+          {"meaning", option.get_description()},
+          {"positional", option.get_positional()}};
+}
+
+}  // namespace
+
+std::function<int()> add_options(CLI::App& app) {
+  auto json = std::make_shared<bool>(false);
+  app.add_flag("--json", *json, "as JSON");
+  return [json, top = app.get_parent()] {
+    Json verbs = Json::object();
+    Table table({"verb", "option", "default", "meaning"});
+    for (const CLI::App* verb : top->get_subcommands([](const CLI::App*) { return true; })) {
+      Json rows = Json::array();
+      for (const CLI::Option* option : verb->get_options()) {
+        rows.push_back(json_of(*option));
+        table.row(
+            {verb->get_name(), option->get_name(true, true), option->get_default_str(), option->get_description()});
+      }
+      verbs[verb->get_name()] = std::move(rows);
+    }
+    Json variables = Json::array();
+    for (const Variable& variable : kVariables)
+      variables.push_back({{"name", variable.name}, {"meaning", variable.meaning}});
+    if (*json) {
+      Json out = document("opfuse.options/1");
+      out["verbs"] = std::move(verbs);
+      out["environment"] = std::move(variables);
+      print_json(out);
+      return kOk;
+    }
+    fmt::print("{}\n", table.text());
+    Table environment({"environment", "meaning"});
+    for (const Variable& variable : kVariables) environment.row({variable.name, variable.meaning});
+    fmt::print("{}", environment.text());
+    return kOk;
+  };
+}
+
+}  // namespace opfuse::cli

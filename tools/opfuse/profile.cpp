@@ -1,0 +1,191 @@
+// opfuse profile: where the time goes, kernel by kernel, against what the machine allows.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "compile_model.hpp"
+#include "console.hpp"
+#include "inputs.hpp"
+#include "interrupt.hpp"
+#include "model_arg.hpp"
+#include "profile/roofline.hpp"
+#include "profile/statistics.hpp"
+#include "report.hpp"
+#include "runtime/artifact.hpp"
+#include "session.hpp"
+#include "verb.hpp"
+
+namespace opfuse::cli {
+namespace {
+
+struct Flags {
+  std::string model, warmup = "200ms", duration = "2s", sort = "order";
+  InputFlags inputs;
+  CompileFlags compile;
+  int top = 0;
+  bool json = false;
+};
+
+struct Row {
+  LaunchInfo launch;
+  double ms = 0;  ///< mean over the runs, so that the rows sum to the mean latency
+  Roofline point;
+  double bytes() const { return launch.bytes_read + launch.bytes_written; }
+};
+
+struct Profile {
+  std::vector<Row> rows;
+  double sum_ms = 0;       ///< of the rows
+  double recorded_ms = 0;  ///< mean latency while recording
+  double plain_ms = 0;     ///< mean latency without recording
+  size_t runs = 0;
+  MachineLimits limits;
+  SymbolValues dims;
+  std::string target;
+};
+
+/// Mean milliseconds per launch and of the whole run, over `duration`.
+void record(Context& context, const MeasureSettings& settings, Profile& profile) {
+  const int64_t warm_until = now_ns() + static_cast<int64_t>(settings.warmup_seconds * 1e9);
+  do context.run();
+  while (now_ns() < warm_until && !interrupted());
+  const int64_t until = now_ns() + static_cast<int64_t>(settings.duration_seconds * 1e9);
+  for (const LaunchInfo& launch : context.launches()) profile.rows.push_back({launch, 0, {}});
+  double total = 0;
+  do {
+    context.run();
+    ++profile.runs;
+    const std::vector<int64_t>& times = context.launch_nanoseconds();
+    for (size_t i = 0; i < times.size(); ++i) profile.rows[i].ms += static_cast<double>(times[i]) * 1e-6;
+    total += static_cast<double>(context.total_nanoseconds()) * 1e-6;
+  } while (!interrupted() && (now_ns() < until || profile.runs < static_cast<size_t>(settings.iterations)));
+  profile.recorded_ms = total / static_cast<double>(profile.runs);
+  for (Row& row : profile.rows) {
+    row.ms /= static_cast<double>(profile.runs);
+    row.point = roofline(row.launch.flops, row.bytes(), row.ms * 1e-3, profile.limits);
+    profile.sum_ms += row.ms;
+  }
+}
+
+Profile make_profile(const Flags& flags) {
+  const GivenModel model = open_model(flags.model);
+  const ModelInputs inputs = make_inputs(model.interface(), flags.inputs);
+  std::optional<Executable> executable = model.executable;
+  if (!executable) executable = compile_fused(*model.graph, inputs.symbols, flags.compile).executable;
+  Profile profile;
+  profile.dims = inputs.symbols;
+  profile.target = executable->artifact().target;
+  MeasureSettings settings{parse_duration(flags.warmup, 1e-3), parse_duration(flags.duration, 1), 5};
+  ContextOptions options;
+  options.threads = flags.compile.threads;
+  Session plain(*executable, inputs, options);
+  profile.limits = measure_limits(plain.context().threads(), parse_target(profile.target).vector_bytes);
+  options.profile = true;
+  Session recorded(*executable, inputs, options);
+  record(recorded.context(), settings, profile);
+  settings.duration_seconds /= 2;
+  profile.plain_ms = summarize(measure({&plain.context()}, settings).front()).mean;
+  return profile;
+}
+
+void sort_rows(std::vector<Row>& rows, const Flags& flags) {
+  if (flags.sort == "time")
+    std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.ms > b.ms; });
+  if (flags.sort == "roof")
+    std::stable_sort(rows.begin(), rows.end(),
+                     [](const Row& a, const Row& b) { return a.point.share < b.point.share; });
+  if (flags.top > 0 && rows.size() > static_cast<size_t>(flags.top)) rows.resize(static_cast<size_t>(flags.top));
+}
+
+void print_text(const Profile& p, const std::vector<Row>& rows, const Flags& flags) {
+  fmt::print("{}   {}   threads {}   seed {}   {} runs\n", flags.model, p.target, p.limits.threads, flags.inputs.seed,
+             p.runs);
+  Table table({">time", ">ms", "kernel", ">bytes", ">GB/s", ">GFLOP/s", ">roof", "bound", "nodes"});
+  double flops = 0, bytes = 0, floor = 0;
+  for (const Row& row : p.rows) flops += row.launch.flops, bytes += row.bytes(), floor += row.point.floor_seconds;
+  for (const Row& row : rows)
+    table.row({percent(row.ms / p.sum_ms), milliseconds(row.ms), row.launch.name, human_bytes(row.bytes()),
+               fmt::format("{:.1f}", row.bytes() * 1e-6 / row.ms),
+               fmt::format("{:.1f}", row.launch.flops * 1e-6 / row.ms), percent(row.point.share, 0),
+               row.point.memory_bound ? "memory" : "FMA", listed(row.launch.sources, 3)});
+  table.row({"", milliseconds(p.sum_ms), fmt::format("sum of {} kernels", p.rows.size()), human_bytes(bytes),
+             fmt::format("{:.1f}", bytes * 1e-6 / p.sum_ms), fmt::format("{:.1f}", flops * 1e-6 / p.sum_ms),
+             percent(floor * 1e3 / p.sum_ms, 0)});
+  fmt::print("{}", table.text());
+  fmt::print("  kernels sum to {} ms of {} ms latency while recording ({}), {} ms without\n", milliseconds(p.sum_ms),
+             milliseconds(p.recorded_ms), percent(p.sum_ms / p.recorded_ms), milliseconds(p.plain_ms));
+  std::string reads;
+  for (const ReadRate& level : p.limits.reads)
+    reads += fmt::format("{}{:.0f} GB/s up to {}", reads.empty() ? "" : ", ", level.gb_per_s,
+                         human_bytes(static_cast<double>(level.bytes)));
+  fmt::print("  roof: {:.1f} GFLOP/s; reads {}\n", p.limits.fma_gflops, reads);
+}
+
+Json to_json(const Profile& p, const std::vector<Row>& rows, const Flags& flags) {
+  Json out = document("opfuse.profile/1");
+  out.update({{"model", flags.model},
+              {"target", p.target},
+              {"threads", p.limits.threads},
+              {"seed", flags.inputs.seed},
+              {"dims", cli::json_of(p.dims)},
+              {"runs", p.runs},
+              {"sum_ms", p.sum_ms},
+              {"recorded_ms", p.recorded_ms},
+              {"latency_ms", p.plain_ms},
+              {"fma_limit_gflop_per_s", p.limits.fma_gflops},
+              {"interrupted", interrupted()}});
+  Json levels = Json::array();
+  for (const ReadRate& level : p.limits.reads) levels.push_back({{"bytes", level.bytes}, {"gb_per_s", level.gb_per_s}});
+  out["read_limits"] = std::move(levels);
+  Json list = Json::array();
+  for (const Row& row : rows)
+    list.push_back({{"kernel", row.launch.name},
+                    {"symbol", row.launch.kernel},
+                    {"pattern", row.launch.pattern},
+                    {"ms", row.ms},
+                    {"share", row.ms / p.sum_ms},
+                    {"bytes", row.bytes()},
+                    {"flop", row.launch.flops},
+                    {"gb_per_s", row.bytes() * 1e-6 / row.ms},
+                    {"gflop_per_s", row.launch.flops * 1e-6 / row.ms},
+                    {"share_of_roof", row.point.share},
+                    {"bound", row.point.memory_bound ? "memory" : "fma"},
+                    {"parts", row.launch.parts},
+                    {"schedule", row.launch.schedule},
+                    {"nodes", row.launch.sources}});
+  out["kernels"] = std::move(list);
+  return out;
+}
+
+int run(const Flags& flags) {
+  catch_interrupts();
+  const Profile profile = make_profile(flags);
+  std::vector<Row> rows = profile.rows;
+  sort_rows(rows, flags);
+  if (flags.json)
+    print_json(to_json(profile, rows, flags));
+  else
+    print_text(profile, rows, flags);
+  return exit_code(kOk);
+}
+
+}  // namespace
+
+std::function<int()> add_profile(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  app.add_option("MODEL", flags->model, kModelOrOpfHelp)->required();
+  app.add_option("--sort", flags->sort, "order, time or roof")
+      ->check(CLI::IsMember({"order", "time", "roof"}))
+      ->capture_default_str();
+  app.add_option("--top", flags->top, "show only the first N kernels");
+  app.add_option("--warmup", flags->warmup, "time of uncounted runs")->capture_default_str();
+  app.add_option("--duration", flags->duration, "time of recorded runs")->capture_default_str();
+  add_input_flags(app, flags->inputs);
+  add_compile_flags(app, flags->compile);
+  app.add_flag("--json", flags->json, "as JSON");
+  return [flags] { return run(*flags); };
+}
+
+}  // namespace opfuse::cli

@@ -1,0 +1,81 @@
+// stdout is data, stderr is talk.
+#include "report.hpp"
+
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/fail.hpp"
+#include "opfuse/opfuse.hpp"
+
+namespace opfuse::cli {
+
+void print_json(const Json& document) {
+  fmt::print("{}\n", document.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+Json document(const std::string& schema) { return {{"schema", schema}, {"opfuse", version()}}; }
+
+void warn(const std::string& text) { fmt::print(stderr, "warning: {}\n", text); }
+void note(const std::string& text) { fmt::print(stderr, "note: {}\n", text); }
+
+Json json_of(const Summary& s) {
+  return {{"min", s.min}, {"median", s.median}, {"p90", s.p90}, {"p95", s.p95},
+          {"p99", s.p99}, {"mean", s.mean},     {"cv", s.cv},   {"count", s.count}};
+}
+
+Json json_of(const Interval& i) { return {{"low", i.low}, {"estimate", i.estimate}, {"high", i.high}}; }
+
+Json json_of(const SymbolValues& symbols) {
+  Json object = Json::object();
+  for (const auto& [name, value] : symbols) object[name] = value;
+  return object;
+}
+
+std::string percent(double share, int decimals) { return fmt::format("{:.{}f} %", 100 * share, decimals); }
+
+std::string listed(const std::vector<std::string>& words, size_t most) {
+  if (words.size() <= most) return fmt::format("{}", fmt::join(words, ", "));
+  return fmt::format("{}, ... and {} more",
+                     fmt::join(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(most), ", "),
+                     words.size() - most);
+}
+
+std::string read_text_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  if (!file || !(text << file.rdbuf())) throw fail(E::file_not_found, "cannot read '{}'", path).file(path);
+  return text.str();
+}
+
+void write_text_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  if (!file || !(file << text) || !file.flush())
+    throw fail(E::file_write_failed, "cannot write '{}'", path).file(path).hint("does the folder exist?");
+}
+
+double parse_duration(const std::string& text, double unit) {
+  size_t used = 0;
+  double value = -1;
+  try {
+    value = std::stod(text, &used);
+  } catch (const std::exception&) {
+  }
+  std::string suffix = text.substr(used);
+  suffix.erase(0, suffix.find_first_not_of(' '));
+  const double scale = suffix == "s"    ? 1
+                       : suffix == "ms" ? 1e-3
+                       : suffix == "us" ? 1e-6
+                       : suffix == "m"  ? 60
+                       : suffix.empty() ? unit
+                                        : -1;
+  if (!(value >= 0) || scale < 0 || !std::isfinite(value))
+    throw fail(E::bad_option, "'{}' is no duration", text).hint("write 200ms, 3s or 1.5s");
+  return value * scale;
+}
+
+}  // namespace opfuse::cli

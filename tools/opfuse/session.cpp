@@ -1,0 +1,134 @@
+// Running and timing through the public API alone.
+#include "session.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <exception>
+#include <thread>
+
+#include "console.hpp"
+#include "interrupt.hpp"
+#include "runtime/artifact.hpp"
+
+namespace opfuse::cli {
+
+ArrayView view_of(const Tensor& tensor) { return {tensor.dtype(), const_cast<void*>(tensor.data()), tensor.sizes()}; }
+
+Tensor tensor_of(const ArrayView& view) {
+  Tensor tensor(view.dtype, view.shape);
+  if (tensor.bytes() > 0) std::memcpy(tensor.mutable_data(), view.data, tensor.bytes());
+  return tensor;
+}
+
+Session::Session(const Executable& executable, const ModelInputs& inputs, ContextOptions options)
+    : inputs_(inputs.tensors), context_(executable.create_context(std::move(options))) {
+  const Artifact& artifact = executable.artifact();
+  for (size_t i = 0; i < artifact.inputs.size(); ++i) context_.bind(artifact.inputs[i].name, view_of(inputs_[i]));
+  for (const ArtifactTensor& output : artifact.outputs) {
+    outputs_.emplace_back(output.type.dtype, output.type.shape.evaluate(inputs.symbols));
+    output_names_.push_back(output.name);
+    context_.bind(output.name, view_of(outputs_.back()));
+  }
+}
+
+std::vector<Tensor> Session::outputs() const {
+  std::vector<Tensor> copies;
+  for (const Tensor& output : outputs_) copies.push_back(output.clone());
+  return copies;
+}
+
+namespace {
+
+constexpr double kTurnMs = 40;  ///< with several contexts: how long one runs before the next has its turn
+
+double run_once(Context& context) {
+  const int64_t start = now_ns();
+  context.run();
+  return static_cast<double>(now_ns() - start) * 1e-6;
+}
+
+/// One turn; returns its timed milliseconds. The first run after another context's turn finds the caches taken and
+/// is not counted.
+double take_turn(Context& context, bool alone, std::vector<double>& sample) {
+  if (!alone) context.run();
+  double spent = 0;
+  do {
+    sample.push_back(run_once(context));
+    spent += sample.back();
+  } while (!alone && spent < kTurnMs && !interrupted());
+  return spent;
+}
+
+}  // namespace
+
+std::vector<std::vector<double>> measure(const std::vector<Context*>& contexts, const MeasureSettings& settings) {
+  for (Context* context : contexts) {
+    const int64_t until = now_ns() + static_cast<int64_t>(settings.warmup_seconds * 1e9);
+    do context->run();
+    while (now_ns() < until && !interrupted());
+  }
+  std::vector<std::vector<double>> samples(contexts.size());
+  const double enough = settings.duration_seconds * 1e3;
+  const size_t least = static_cast<size_t>(std::max(1, settings.iterations));
+  double spent = 0;
+  while (!interrupted()) {
+    bool more = spent < enough;
+    for (size_t i = 0; i < contexts.size() && !more; ++i) more = samples[i].size() < least;
+    if (!more) break;
+    double shortest = -1;
+    for (size_t i = 0; i < contexts.size(); ++i) {
+      const double turn = take_turn(*contexts[i], contexts.size() == 1, samples[i]);
+      shortest = shortest < 0 ? turn : std::min(shortest, turn);
+    }
+    spent += shortest;
+  }
+  return samples;
+}
+
+double measure_throughput(std::vector<Session>& sessions, const MeasureSettings& settings) {
+  std::atomic<int64_t> runs{0};
+  std::atomic<int> ready{0};
+  std::atomic<bool> go{false}, stop{false};
+  std::exception_ptr failure;
+  std::atomic_flag failed = ATOMIC_FLAG_INIT;
+  std::vector<std::thread> threads;
+  for (Session& session : sessions)
+    threads.emplace_back([&] {
+      try {
+        session.context().run();
+        ready.fetch_add(1);
+        while (!go.load()) std::this_thread::yield();
+        while (!stop.load()) {
+          session.context().run();
+          runs.fetch_add(1);
+        }
+      } catch (...) {
+        if (!failed.test_and_set()) failure = std::current_exception();
+        ready.fetch_add(1);
+        stop = true;
+      }
+    });
+  while (ready.load() < static_cast<int>(sessions.size())) std::this_thread::yield();
+  const int64_t start = now_ns(), length = static_cast<int64_t>(settings.duration_seconds * 1e9);
+  go = true;
+  while (!stop.load() && !interrupted() && now_ns() - start < length)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  const double seconds = static_cast<double>(now_ns() - start) * 1e-9;
+  if (failure) std::rethrow_exception(failure);
+  return static_cast<double>(runs.load()) / seconds;
+}
+
+WorkTotal total_work(const Context& context) {
+  WorkTotal total;
+  for (const LaunchInfo& launch : context.launches()) {
+    total.flops += launch.flops;
+    total.bytes += launch.bytes_read + launch.bytes_written;
+    ++total.launches;
+  }
+  return total;
+}
+
+}  // namespace opfuse::cli
