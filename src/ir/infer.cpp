@@ -36,7 +36,6 @@ Error located(Error error, const OpInfo& op, const std::vector<Value*>& inputs, 
 
 namespace {
 
-bool known(const TensorType& type) { return type.dtype != DType::unknown && type.shape.ranked; }
 TensorType unknown_type() { return {DType::unknown, Shape::unknown()}; }
 
 std::string range_text(size_t low, size_t high, bool variadic) {
@@ -113,7 +112,7 @@ std::vector<TensorType> infer_node(const OpInfo& op, const void* attrs, const st
   for (const Value* v : inputs) {
     types.push_back(v == nullptr ? TensorType{} : v->type);
     constants.push_back(v != nullptr && v->is_constant() ? &*v->constant : nullptr);
-    all_known = all_known && (v == nullptr || known(v->type));
+    all_known = all_known && (v == nullptr || v->type.dtype != DType::unknown);
   }
   if (!all_known || !op.infer) return std::vector<TensorType>(outputs, unknown_type());
   std::vector<TensorType> results =

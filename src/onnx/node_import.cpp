@@ -182,14 +182,7 @@ std::vector<Value*> NodeImport::emit(std::string_view op, const AttrMap& attrs, 
     known = known && (!operand || (operand->type.dtype != DType::unknown && operand->type.shape.ranked));
   if (known)
     if (auto results = folded(*info, attrs, operands, outputs)) return *results;
-  Node* node;
-  if (known) {
-    node = graph.add_node(info, attrs, std::move(operands), outputs, {source});
-  } else {  // downstream of an opaque node: nothing can be inferred
-    const auto typed_attrs = info->attrs_from_map ? info->attrs_from_map(attrs) : nullptr;
-    node = graph.add_node(info, typed_attrs, std::move(operands), outputs, {source}, nullptr,
-                          std::vector<TensorType>(outputs, TensorType{DType::unknown, Shape::unknown()}));
-  }
+  Node* node = graph.add_node(info, attrs, std::move(operands), outputs, {source});
   return node->outputs;
 }
 

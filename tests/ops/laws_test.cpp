@@ -90,6 +90,27 @@ TEST(EveryOperator, HasADocAndItsAttributesSurviveTheMap) {
   }
 }
 
+TEST(EveryOperator, ToleratesOperandsOfUnknownRank) {
+  for (const OpInfo* op : ops().all()) {
+    if (!op->infer) continue;
+    for (DType dtype : {DType::f32, DType::i64, DType::u8, DType::boolean}) {
+      size_t required = 0;
+      for (size_t i = 0; i < op->inputs.size(); ++i)
+        if (!op->inputs[i].optional) required = i + 1;
+      for (size_t count = required; count <= op->inputs.size() + op->inputs.back().variadic; ++count) {
+        std::vector<TensorType> types(count, {dtype, Shape::unknown()});
+        if (op->name == "where") types[0].dtype = DType::boolean;
+        const auto infer = [&] {
+          const auto attrs = op->attrs_from_map({});
+          for (const TensorType& type : op->infer(attrs.get(), Inference(types, {}, 1)))
+            EXPECT_TRUE(!type.shape.ranked || type.shape.rank() <= 1) << op->name << " " << type.text();
+        };
+        EXPECT_NE(error_of(infer), "internal") << op->name;
+      }
+    }
+  }
+}
+
 TEST(Attributes, AreReadByTypeWithTheLenienceOfTheTextForm) {
   auto alpha = [](const AttrValue& value) {
     const OpInfo* op = op_named("leaky_relu");
