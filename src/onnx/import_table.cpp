@@ -119,6 +119,14 @@ Results resize(NodeImport& n, const char* op) {
                   {"nearest_mode", std::string(shrinks ? "ceil" : "floor")}});
 }
 
+/// Without sizes the parts are equal; before opset 18 their number is that of the results.
+Results split(NodeImport& n, const char* op) {
+  const int64_t parts = static_cast<int64_t>(n.proto.outputs.size());
+  AttrMap attrs = n.declared_attributes(*op_named(op));
+  if (n.opset < 18 && !n.input(1) && !find(attrs, "split")) attrs.emplace_back("num_outputs", parts);
+  return n.emit(op, attrs, n.inputs, static_cast<size_t>(parts));
+}
+
 Results upsample(NodeImport& n, const char* op) {
   if (n.opset >= 9) n.inputs = {n.required(0), nullptr, n.required(1)};
   return generic(
@@ -259,7 +267,7 @@ constexpr Row kRows[] = {
     {"Softplus", "softplus"},
     {"Softsign", "softsign"},
     {"SpaceToDepth", "space_to_depth"},
-    {"Split", "split"},
+    {.onnx = "Split", .op = "split", .import = split},
     {"Sqrt", "sqrt"},
     {"Squeeze", "squeeze"},
     {"Sub", "sub"},
