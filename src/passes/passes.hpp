@@ -19,6 +19,20 @@ Pass fix_reshape_targets();
 /// All of the above until nothing changes: what every model goes through first.
 std::vector<Pass> cleaning_passes();
 
+/// layer_norm from the chain of primitives that exporters write before opset 17.
+Pass recompose_norms();
+/// The eight activations from their spellings: the single operator where equal, else a composite.
+Pass recompose_activations();
+/// Conv -> Add(per-channel constant) is a bias; Conv -> Mul [-> Add] by per-channel constants is batch_norm.
+Pass recompose_conv_affine();
+/// An average over one element is that element.
+Pass remove_identity_pools();
+/// A Linear after the Flatten of a 1x1 map is a 1x1 convolution before it.
+Pass flatten_linear_to_conv1x1();
+
+/// Recomposition and conversions until nothing changes: what comes before fusion.
+std::vector<Pass> recompose_passes();
+
 /// Every pass by itself, for `opfuse passes` and for replaying reproducers.
 const std::vector<Pass>& all_passes();
 /// E::unknown_name with a did-you-mean.

@@ -1,0 +1,47 @@
+// Recomposition and conversion as passes of the manager.
+#include "passes/passes.hpp"
+#include "passes/recompose.hpp"
+
+namespace opfuse {
+
+Pass recompose_norms() {
+  return {"recompose-norms",
+          "Name LayerNorm where exporters wrote primitives.",
+          [](Graph& g, PassContext& c) { return recompose_norms(g, c.report); },
+          {}};
+}
+
+Pass recompose_activations() {
+  return {"recompose-activations",
+          "Name the eight activations in every spelling.",
+          [](Graph& g, PassContext& c) { return recompose_activations(g, c.report); },
+          {}};
+}
+
+Pass recompose_conv_affine() {
+  return {"recompose-conv-affine",
+          "Per-channel constants after a convolution are its bias or a BatchNorm.",
+          [](Graph& g, PassContext& c) { return recompose_conv_affine(g, c.report); },
+          {}};
+}
+
+Pass remove_identity_pools() {
+  return {"remove-identity-pools",
+          "Remove averages over a single element.",
+          [](Graph& g, PassContext& c) { return remove_identity_pools(g, c.report); },
+          {}};
+}
+
+Pass flatten_linear_to_conv1x1() {
+  return {"flatten-linear-to-conv1x1",
+          "A Linear after the Flatten of a 1x1 map becomes a 1x1 convolution.",
+          [](Graph& g, PassContext& c) { return flatten_linear_to_conv1x1(g, c.report); },
+          {}};
+}
+
+std::vector<Pass> recompose_passes() {
+  return {until_stable("recompose", {recompose_norms(), recompose_activations(),  // first: conv + 3 may be a hard swish
+                                     recompose_conv_affine(), remove_identity_pools(), flatten_linear_to_conv1x1()})};
+}
+
+}  // namespace opfuse

@@ -1,0 +1,126 @@
+// Fused modules and Q/DQ points of whole models against the counts made by hand from the architectures.
+#include <gtest/gtest.h>
+
+#include "fusion/prepared.hpp"
+
+namespace opfuse {
+namespace {
+
+using Counts = std::map<std::string, int>;
+
+int total(const Counts& counts) {
+  int sum = 0;
+  for (const auto& [name, count] : counts) sum += count;
+  return sum;
+}
+
+Counts resnet(int add_relu, int relu, int plain) {
+  return {{"FusedConvBNReLUMaxPool", 1},
+          {"FusedConvBNAddReLU", add_relu},
+          {"FusedConvBNReLU", relu},
+          {"FusedConvBN", plain},
+          {"FusedAdaptiveAvgPool2d", 1}};
+}
+
+struct ResNet {
+  const char* name;
+  int add_relu, relu, plain, total;
+};
+
+class ResNetCounts : public testing::TestWithParam<ResNet> {};
+
+TEST_P(ResNetCounts, AreThoseOfTheArchitecture) {
+  const ResNet& r = GetParam();
+  ZooOptions small;
+  small.width = 0.125;
+  const FusionPlan plan = make_plan(prepared(build_zoo(r.name, small)));
+  EXPECT_EQ(plan.module_counts(), resnet(r.add_relu, r.relu, r.plain));
+  EXPECT_EQ(total(plan.module_counts()), r.total);
+  EXPECT_TRUE(plan.missed().empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, ResNetCounts,
+                         testing::Values(ResNet{"resnet18", 8, 8, 4, 22}, ResNet{"resnet34", 16, 16, 4, 38},
+                                         ResNet{"resnet50", 16, 32, 5, 55}, ResNet{"resnet101", 33, 66, 5, 106},
+                                         ResNet{"resnet152", 50, 100, 5, 157}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+class RealResNet50 : public testing::TestWithParam<const char*> {};
+
+TEST_P(RealResNet50, Has55Modules) {
+  OPFUSE_NEED_MODEL(path, GetParam());
+  const FusionPlan plan = make_plan(prepared(read_onnx(path)));
+  EXPECT_EQ(plan.module_counts(), resnet(16, 32, 5));
+  const QdqSummary points = qdq_summary(plan);
+  EXPECT_EQ(points.declared, 72u);
+  EXPECT_EQ(points.tensors.size(), 55u);
+}
+
+TEST_P(RealResNet50, Has70PointsWithoutThePool) {
+  OPFUSE_NEED_MODEL(path, GetParam());
+  PlanOptions options;
+  options.skip = {"AdaptiveAvgPool"};
+  const QdqSummary points = qdq_summary(make_plan(prepared(read_onnx(path)), options));
+  EXPECT_EQ(points.declared, 70u);
+  EXPECT_EQ(points.tensors.size(), 54u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, RealResNet50, testing::Values("resnet50.onnx", "resnet50_bn.onnx"),
+                         [](const auto& info) {
+                           return std::string(info.param).substr(0, std::string(info.param).find('.'));
+                         });
+
+TEST(Counts, ResNet50OfTheZooHas72PointsOn55Tensors) {
+  ZooOptions small;
+  small.width = 0.125;
+  const QdqSummary points = qdq_summary(make_plan(prepared(build_zoo("resnet50", small))));
+  EXPECT_EQ(points.declared, 72u);
+  EXPECT_EQ(points.tensors.size(), 55u);
+}
+
+TEST(Counts, MobileNetV2FusesItsResidualAddsIntoTheProjections) {
+  OPFUSE_NEED_MODEL(path, "mobilenet_v2.onnx");
+  const Graph graph = prepared(read_onnx(path));
+  const FusionPlan plan = make_plan(graph);
+  EXPECT_EQ(plan.module_counts(),
+            (Counts{{"FusedConvBNReLU", 35}, {"FusedConvBN", 18}, {"FusedAdaptiveAvgPool2d", 1}}));
+  int appended = 0;
+  for (const Candidate* c : plan.applied()) appended += static_cast<int>(c->epilogue.size());
+  EXPECT_EQ(appended, 10);
+  EXPECT_EQ(apply(graph, plan).nodes().size(), 55u);  // and the final Flatten
+}
+
+TEST(Counts, VggKeepsItsHeadAndLosesItsIdentityPool) {
+  ZooOptions small;
+  small.width = 0.125;
+  RewriteReport report;
+  const Graph graph = prepared(build_zoo("vgg16", small), &report);
+  EXPECT_EQ(report.count("RemoveIdentityAdaptiveAvgPool", true), 1u);
+  EXPECT_EQ(report.count("FlattenLinearToConv1x1", true), 0u);
+  bool refused = false;
+  for (const RewriteNote& n : report.notes)
+    refused |= n.rule == "FlattenLinearToConv1x1" && n.reason.code == "spatial_extent" &&
+               n.reason.message.find("7x7") != std::string::npos;
+  EXPECT_TRUE(refused);
+  EXPECT_EQ(make_plan(graph).module_counts(),
+            (Counts{{"FusedConvBNReLU", 13}, {"FusedLinearReLU", 2}, {"FusedLinear", 1}}));
+}
+
+TEST(Counts, ConvNeXtTinyHasTheMlpsOfItsBlocks) {
+  OPFUSE_NEED_MODEL(path, "convnext_tiny.onnx");
+  const Counts counts = make_plan(prepared(read_onnx(path))).module_counts();
+  EXPECT_EQ(counts.at("FusedLinearReLU"), 18);
+  EXPECT_EQ(counts.at("FusedLinear"), 18);
+  EXPECT_EQ(counts.at("FusedConvBN"), 23);
+  EXPECT_EQ(counts.at("FusedAdaptiveAvgPool2d"), 1);
+}
+
+TEST(Counts, PlansAreEqualFromRunToRun) {
+  ZooOptions small;
+  small.width = 0.125;
+  const Graph graph = prepared(build_zoo("mobilenet_v2", small));
+  EXPECT_EQ(to_json(make_plan(graph)), to_json(make_plan(graph.clone())));
+}
+
+}  // namespace
+}  // namespace opfuse
