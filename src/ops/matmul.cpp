@@ -73,13 +73,18 @@ std::vector<TensorType> MatMul::infer(const Attrs&, const Inference& in) {
 
 std::vector<Tensor> MatMul::reference(const Attrs&, Tensors in, Precision) {
   const Promoted p = promote(Shape::of(in[0]->sizes()), Shape::of(in[1]->sizes()));
-  const int64_t m = p.a[p.a.rank() - 2].value(), k = p.a.dims.back().value(), n = p.b.dims.back().value();
+  int64_t m = p.a[p.a.rank() - 2].value();
+  const int64_t k = p.a.dims.back().value(), n = p.b.dims.back().value();
   const auto own_a = batch_of(p.a).sizes(), own_b = batch_of(p.b).sizes();
   const auto batch = broadcast(batch_of(p.a), batch_of(p.b)).sizes();
   std::vector<int64_t> sizes = batch;
   if (!p.row) sizes.push_back(m);
   if (!p.column) sizes.push_back(n);
-  const int64_t count = product(batch, 0, batch.size());
+  int64_t count = product(batch, 0, batch.size());
+  if (product(own_b, 0, own_b.size()) == 1 && product(own_a, 0, own_a.size()) == count) {
+    m *= count;  // one right factor for all (a linear layer on a sequence): one product with all rows
+    count = 1;
+  }
 
   const bool integers = !is_float(in[0]->dtype());
   Tensor y(integers ? in[0]->dtype() : DType::f64, sizes);
