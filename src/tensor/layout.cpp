@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 
 #include "base/fail.hpp"
@@ -51,70 +52,131 @@ std::vector<PhysicalDim> physical_dims(const Layout& layout, const std::vector<i
   return dims;
 }
 
-/// Walks the buffer in memory order and calls row(packed offset, dense offset, valid elements) for every
-/// run of the innermost physical dimension that is not all padding.
-template <class Row>
-void for_rows(const std::vector<PhysicalDim>& dims, const std::vector<int64_t>& sizes, const Row& row) {
-  const PhysicalDim inner = dims.back();
-  const size_t outer = dims.size() - 1;
-  int64_t rows = 1;
-  for (size_t i = 0; i < outer; ++i) rows *= dims[i].extent;
-  const int64_t per_chunk = std::max<int64_t>(1, (1 << 16) / std::max<int64_t>(1, inner.extent));
-  parallel_for((rows + per_chunk - 1) / per_chunk, [&](int64_t chunk) {
-    std::vector<int64_t> index(outer), logical(sizes.size(), 0);
-    int64_t at = chunk * per_chunk, dense = 0, rest = at;
-    for (size_t i = outer; i-- > 0;) {
-      index[i] = rest % dims[i].extent;
-      rest /= dims[i].extent;
-      logical[static_cast<size_t>(dims[i].axis)] += index[i] * dims[i].unit;
-      dense += index[i] * dims[i].stride;
+/// The copy as planes: the innermost physical dimension (contiguous in the packed buffer) times the one
+/// that is contiguous, or nearly so, in the dense tensor. Tiles of a plane stay in the first-level cache
+/// whichever side is walked with a stride.
+struct Plan {
+  std::vector<PhysicalDim> outer;
+  std::vector<int64_t> outer_packed;  ///< elements of the packed buffer per step
+  PhysicalDim across{1, 0, 1, -1};    ///< the plane's other dimension; extent 1 when there is none
+  int64_t across_packed = 0;
+  PhysicalDim inner;
+};
+
+Plan make_plan(const std::vector<PhysicalDim>& dims) {
+  Plan plan;
+  plan.inner = dims.back();
+  std::vector<int64_t> packed(dims.size(), 1);
+  for (size_t i = dims.size(); i-- > 1;) packed[i - 1] = packed[i] * dims[i].extent;
+  size_t across = dims.size();
+  for (size_t i = 0; i + 1 < dims.size(); ++i) {
+    if (dims[i].extent == 1 || dims[i].axis == plan.inner.axis) continue;
+    if (across == dims.size() || dims[i].stride <= dims[across].stride) across = i;
+  }
+  for (size_t i = 0; i + 1 < dims.size(); ++i) {
+    if (i == across) {
+      plan.across = dims[i];
+      plan.across_packed = packed[i];
+    } else {
+      plan.outer.push_back(dims[i]);
+      plan.outer_packed.push_back(packed[i]);
     }
-    for (const int64_t end = std::min(rows, at + per_chunk); at < end; ++at) {
+  }
+  return plan;
+}
+
+/// Indices of a physical dimension, starting at logical index `at`, that lie inside an axis of `size`.
+int64_t valid(const PhysicalDim& d, int64_t count, int64_t at, const std::vector<int64_t>& sizes) {
+  if (d.axis < 0) return count;
+  return std::min(count, (sizes[static_cast<size_t>(d.axis)] - at + d.unit - 1) / d.unit);
+}
+
+constexpr int64_t kTile = 64;  // indices of `across` per tile: 64 cache lines of the dense side
+
+/// Calls tile(packed offset, dense offset, across count, inner count) for all parts that are not padding.
+template <class Tile>
+void for_tiles(const Plan& plan, const std::vector<int64_t>& sizes, const Tile& tile) {
+  const int64_t tiles = (plan.across.extent + kTile - 1) / kTile;
+  int64_t units = tiles;
+  for (const PhysicalDim& d : plan.outer) units *= d.extent;
+  const int64_t unit_elements = std::max<int64_t>(1, std::min(kTile, plan.across.extent) * plan.inner.extent);
+  const int64_t per_chunk = std::max<int64_t>(1, (1 << 17) / unit_elements);
+  parallel_for((units + per_chunk - 1) / per_chunk, [&](int64_t chunk) {
+    std::vector<int64_t> logical(sizes.size());
+    for (int64_t unit = chunk * per_chunk; unit < std::min(units, (chunk + 1) * per_chunk); ++unit) {
+      std::fill(logical.begin(), logical.end(), 0);
+      const int64_t first = unit % tiles * kTile;
+      int64_t rest = unit / tiles, packed = first * plan.across_packed, dense = first * plan.across.stride;
+      for (size_t i = plan.outer.size(); i-- > 0;) {
+        const PhysicalDim& d = plan.outer[i];
+        const int64_t index = rest % d.extent;
+        rest /= d.extent;
+        packed += index * plan.outer_packed[i];
+        dense += index * d.stride;
+        logical[static_cast<size_t>(d.axis)] += index * d.unit;
+      }
+      if (plan.across.axis >= 0) logical[static_cast<size_t>(plan.across.axis)] += first * plan.across.unit;
       bool inside = true;
       for (size_t a = 0; a < sizes.size(); ++a) inside = inside && logical[a] < sizes[a];
-      int64_t valid = inside ? inner.extent : 0;
-      if (inside && inner.axis >= 0) {
-        const size_t a = static_cast<size_t>(inner.axis);
-        valid = std::min(valid, (sizes[a] - logical[a] + inner.unit - 1) / inner.unit);
-      }
-      if (valid > 0) row(at * inner.extent, dense, valid);
-      for (size_t i = outer; i-- > 0;) {
-        const PhysicalDim& d = dims[i];
-        logical[static_cast<size_t>(d.axis)] += d.unit;
-        dense += d.stride;
-        if (++index[i] < d.extent) break;
-        logical[static_cast<size_t>(d.axis)] -= d.extent * d.unit;
-        dense -= d.extent * d.stride;
-        index[i] = 0;
-      }
+      if (!inside) continue;
+      auto start = [&](const PhysicalDim& d) { return d.axis < 0 ? 0 : logical[static_cast<size_t>(d.axis)]; };
+      const int64_t across = valid(plan.across, std::min(kTile, plan.across.extent - first), start(plan.across), sizes);
+      const int64_t inner = valid(plan.inner, plan.inner.extent, start(plan.inner), sizes);
+      tile(packed, dense, across, inner);
     }
   });
 }
 
 template <class T>
-void copy_rows(const void* dense, void* packed, const std::vector<PhysicalDim>& dims,
-               const std::vector<int64_t>& sizes) {
+void copy_in(const void* dense, void* packed, const Plan& plan, const std::vector<int64_t>& sizes) {
   const T* from = static_cast<const T*>(dense);
   T* to = static_cast<T*>(packed);
-  const int64_t stride = dims.back().stride;
-  for_rows(dims, sizes, [=](int64_t p, int64_t d, int64_t n) {
-    if (stride == 1) {
-      std::memcpy(to + p, from + d, static_cast<size_t>(n) * sizeof(T));
-    } else {
-      for (int64_t i = 0; i < n; ++i) to[p + i] = from[d + i * stride];
+  const int64_t step = plan.inner.stride, across_from = plan.across.stride, across_to = plan.across_packed;
+  for_tiles(plan, sizes, [=](int64_t p, int64_t d, int64_t across, int64_t inner) {
+    for (int64_t j = 0; j < inner; j += kTile) {
+      const int64_t end = std::min(inner, j + kTile);
+      for (int64_t i = 0; i < across; ++i) {
+        T* row = to + p + i * across_to;
+        const T* source = from + d + i * across_from;
+        if (step == 1)
+          std::memcpy(row + j, source + j, static_cast<size_t>(end - j) * sizeof(T));
+        else
+          for (int64_t k = j; k < end; ++k) row[k] = source[k * step];
+      }
     }
   });
 }
 
 template <class T>
-void copy_back(const void* packed, void* dense, const std::vector<PhysicalDim>& dims,
-               const std::vector<int64_t>& sizes) {
+void copy_out(const void* packed, void* dense, const Plan& plan, const std::vector<int64_t>& sizes) {
   const T* from = static_cast<const T*>(packed);
   T* to = static_cast<T*>(dense);
-  const int64_t stride = dims.back().stride;
-  for_rows(dims, sizes, [=](int64_t p, int64_t d, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) to[d + i * stride] = from[p + i];
+  const int64_t step = plan.inner.stride, across_to = plan.across.stride, across_from = plan.across_packed;
+  for_tiles(plan, sizes, [=](int64_t p, int64_t d, int64_t across, int64_t inner) {
+    for (int64_t j = 0; j < inner; j += kTile) {
+      const int64_t end = std::min(inner, j + kTile);
+      for (int64_t k = j; k < end; ++k) {
+        T* row = to + d + k * step;
+        const T* source = from + p + k;
+        for (int64_t i = 0; i < across; ++i) row[i * across_to] = source[i * across_from];
+      }
+    }
   });
+}
+
+bool has_padding(const Layout& layout, const std::vector<int64_t>& sizes) {
+  for (size_t a = 0; a < sizes.size(); ++a) {
+    if (sizes[a] % layout.block_of(static_cast<int>(a)) != 0) return true;
+  }
+  return false;
+}
+
+/// A tensor whose bytes are all going to be written.
+Tensor uninitialised(DType dtype, std::vector<int64_t> sizes) {
+  const size_t bytes = Tensor::wrap(dtype, sizes, nullptr, nullptr).bytes();
+  std::shared_ptr<void> storage(std::aligned_alloc(64, (bytes + 63) / 64 * 64), [](void* p) { std::free(p); });
+  if (storage == nullptr) throw fail(E::out_of_memory, "cannot allocate {} bytes for a tensor", bytes);
+  return Tensor::wrap(dtype, std::move(sizes), storage.get(), storage);
 }
 
 template <class F>
@@ -228,23 +290,25 @@ std::vector<Dim> dense_strides(const Layout& layout, const Shape& shape) {
 Tensor pack(const Tensor& tensor, const Layout& layout) {
   check(layout, tensor.rank());
   if (layout.is_dense()) return tensor;
-  Tensor out(tensor.dtype(), Shape(layout.physical_extents(tensor.type().shape)).sizes());
-  if (tensor.elements() == 0) return out;
-  const auto dims = physical_dims(layout, tensor.sizes());
+  const std::vector<int64_t> extents = Shape(layout.physical_extents(tensor.type().shape)).sizes();
+  if (tensor.elements() == 0) return Tensor(tensor.dtype(), extents);
+  Tensor out =
+      has_padding(layout, tensor.sizes()) ? Tensor(tensor.dtype(), extents) : uninitialised(tensor.dtype(), extents);
+  const Plan plan = make_plan(physical_dims(layout, tensor.sizes()));
   with_element(byte_size(tensor.dtype()),
-               [&](auto e) { copy_rows<decltype(e)>(tensor.data(), out.mutable_data(), dims, tensor.sizes()); });
+               [&](auto e) { copy_in<decltype(e)>(tensor.data(), out.mutable_data(), plan, tensor.sizes()); });
   return out;
 }
 
 Tensor unpack(const Tensor& packed, const Layout& layout, const std::vector<int64_t>& sizes) {
-  const auto dims = physical_dims(layout, sizes);
+  const Plan plan = make_plan(physical_dims(layout, sizes));
   Tensor out(packed.dtype(), sizes);
   const Dim need = layout.physical_elements(Shape::of(sizes));
   OPFUSE_CHECK(Dim(packed.elements()) == need, "a buffer of {} elements is no {} of {}", packed.elements(),
                layout.text(), out.type().text());
   if (out.elements() == 0) return out;
   with_element(byte_size(packed.dtype()),
-               [&](auto e) { copy_back<decltype(e)>(packed.data(), out.mutable_data(), dims, sizes); });
+               [&](auto e) { copy_out<decltype(e)>(packed.data(), out.mutable_data(), plan, sizes); });
   return out;
 }
 
