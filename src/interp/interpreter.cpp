@@ -109,6 +109,19 @@ std::vector<Tensor> run_body(const Node& node, std::span<const Tensor* const> op
   return Run(*node.body, options, false)(inputs);
 }
 
+/// Inference again, now with concrete operands: what symbolic or unknown shapes let pass is checked before a reference
+/// reads any element.
+void check_operands(const Node& node, std::span<const Tensor* const> operands) {
+  if (!node.op->infer) return;
+  std::vector<TensorType> types(operands.size());
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (!operands[i]) continue;
+    const DType declared = node.inputs[i]->type.dtype;
+    types[i] = {declared == DType::unknown ? operands[i]->dtype() : declared, Shape::of(operands[i]->sizes())};
+  }
+  node.op->infer(node.attrs(), Inference(types, operands, node.outputs.size()));
+}
+
 std::vector<Tensor> run_reference(const Node& node, std::span<const Tensor* const> operands,
                                   const InterpretOptions& options) {
   if (!node.op->reference) {
@@ -117,6 +130,7 @@ std::vector<Tensor> run_reference(const Node& node, std::span<const Tensor* cons
     throw fail(E::unsupported_op, "operator {} cannot be interpreted", op)
         .hint("opfuse keeps operators it does not know, but cannot run them");
   }
+  check_operands(node, operands);
   std::vector<Tensor> results = node.op->reference(node.attrs(), operands, options.precision);
   for (size_t i = 0; i < results.size() && i < node.outputs.size(); ++i) {
     results[i] = in_precision(results[i], options.precision);

@@ -34,7 +34,7 @@ std::vector<Tensor> Tile::reference(const Attrs&, Tensors in, Precision) {
   const Tensor& x = *in[0];
   const std::vector<int64_t> repeats = in[1]->to_i64();
   std::vector<int64_t> sizes = x.sizes();
-  for (size_t d = 0; d < sizes.size(); ++d) sizes[d] *= repeats[d];
+  for (size_t d = 0; d < sizes.size(); ++d) sizes[d] = (Dim(sizes[d]) * Dim(repeats[d])).value();  // refuses overflow
   const Tensor check(DType::boolean, sizes);  // refuses impossible sizes before the tables are made
   std::vector<std::vector<int64_t>> table(x.rank());
   for (size_t d = 0; check.elements() > 0 && d < x.rank(); ++d)
