@@ -139,4 +139,16 @@ std::string_view Scanner::type() {
   stop("this type has no closing ']'");
 }
 
+TensorType Scanner::tensor_type() {
+  skip();
+  const size_t here = at_;
+  const std::string_view text = type();
+  try {
+    return parse_type(text);
+  } catch (const Error& error) {
+    at_ = here;
+    stop(error.diagnostic().message);
+  }
+}
+
 }  // namespace opfuse

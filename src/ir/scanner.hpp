@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/fail.hpp"
+#include "tensor/tensor.hpp"
 
 namespace opfuse {
 
@@ -39,6 +40,7 @@ class Scanner {
   std::string value_ref();    ///< "%name", "%12" or %"name"; the text as printed
   std::string_view number();  ///< the characters of a number
   std::string_view type();    ///< "f32[...]"
+  TensorType tensor_type();
   size_t position() const { return at_; }
   void rewind(size_t position) { at_ = position; }
 
