@@ -257,6 +257,7 @@ constexpr Row kRows[] = {
     {"Selu", "selu"},
     {"Shape", "shape"},
     {.onnx = "Shrink", .op = "shrink", .since = 9},
+    {.onnx = "Shrink", .op = "shrink", .since = 9},
     {"Sigmoid", "sigmoid"},
     {.onnx = "Sign", .op = "sign", .since = 9},
     {"Sin", "sin"},

@@ -45,7 +45,7 @@ Value* block(Builder& b, Value* x, const std::string& path, const Stage& s, int6
   y = conv_bn_silu(b, y, next(), {.out = expanded, .kernel = s.kernel, .stride = stride, .group = expanded});
   y = squeeze_excitation(b, y, next(), std::max<int64_t>(1, in / 4));
   const std::string last = next();
-  y = b.batch_norm(b.conv(y, last + ".0", {.out = out}), last + ".1", residual ? 1.0 : 2.5);
+  y = b.batch_norm(b.conv(y, last + ".0", {.out = out}), last + ".1", residual ? 0.6 : 1.6);
   return residual ? b.add(y, x, path) : y;
 }
 

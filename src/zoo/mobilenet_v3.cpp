@@ -38,7 +38,7 @@ Value* squeeze_excitation(Builder& b, Value* x, const std::string& path) {
   Value* s = b.global_average_pool(x, path + ".avgpool");
   s = b.conv(s, path + ".fc1", {.out = Builder::divisible(static_cast<double>(channels) / 4), .bias = true});
   s = b.conv(b.relu(s, path + ".activation"), path + ".fc2", {.out = channels, .bias = true});
-  s = b.op("hard_sigmoid", "HardSigmoid", {s}, path + ".scale_activation", {{"alpha", 1.0 / 6}});
+  s = b.op("hard_sigmoid", "HardSigmoid", {s}, path + ".scale_activation", {{"alpha", 0.16666667}});
   return b.op("mul", "Mul", {s, x}, path);
 }
 
@@ -53,7 +53,7 @@ Value* block(Builder& b, Value* x, const std::string& path, const Row& row) {
                   row.hard_swish);
   if (row.squeeze) y = squeeze_excitation(b, y, next());
   const std::string last = next();
-  y = b.batch_norm(b.conv(y, last + ".0", {.out = out}), last + ".1", residual ? 0.7 : 1.5, kEpsilon);
+  y = b.batch_norm(b.conv(y, last + ".0", {.out = out}), last + ".1", residual ? 0.5 : 1.2, kEpsilon);
   return residual ? b.add(y, x, path) : y;
 }
 
