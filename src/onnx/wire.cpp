@@ -1,115 +1,16 @@
-// Decoding of onnx.proto's messages with protozero. Fields says what protozero only asserts: a field has the wire type
-// its tag demands, and a length fits its message. A message is decoded one level at a time (graphs inside attributes
-// stay bytes), so nesting in the file never becomes recursion here.
+// Decoding of onnx.proto's messages. A message is decoded one level at a time (graphs inside attributes stay bytes), so
+// nesting in the file never becomes recursion here.
 #include "onnx/wire.hpp"
 
 #include <cstring>
-#include <protozero/pbf_reader.hpp>
 
 #include "base/fail.hpp"
+#include "onnx/fields.hpp"
 
 namespace opfuse::onnx {
 namespace {
 
 using protozero::pbf_wire_type;
-
-Error broken(std::string_view message, std::string_view problem) {
-  return fail(E::malformed_model, "{}: {}", message, problem)
-      .hint("the file is truncated or not an ONNX model; export or download it again");
-}
-
-/// Iterates over the fields of one message.
-class Fields {
- public:
-  Fields(Bytes bytes, const char* message)
-      : reader_(protozero::data_view(bytes.data(), bytes.size())), message_(message) {}
-
-  bool next() {
-    const char* begin = reader_.data().data();
-    try {
-      if (!reader_.next()) return false;
-      value_ = reader_.data().data();
-      check_length();
-      protozero::pbf_reader after = reader_;
-      after.skip();
-      end_ = after.data().data();
-      field_ = Bytes(begin, static_cast<size_t>(end_ - begin));
-    } catch (const protozero::exception& error) {
-      throw broken(message_, error.what());
-    }
-    return true;
-  }
-
-  uint32_t tag() const { return reader_.tag(); }
-  bool is_bytes() const { return reader_.wire_type() == pbf_wire_type::length_delimited; }
-  bool is_integer() const { return reader_.wire_type() == pbf_wire_type::varint; }
-  Bytes field() const { return field_; }  ///< tag and value, as encoded
-
-  int64_t integer() {
-    demand(pbf_wire_type::varint);
-    return guarded([&] { return reader_.get_int64(); });
-  }
-  float real() {
-    demand(pbf_wire_type::fixed32);
-    return guarded([&] { return reader_.get_float(); });
-  }
-  Bytes bytes() {
-    demand(pbf_wire_type::length_delimited);
-    return guarded([&] {
-      const protozero::data_view view = reader_.get_view();
-      return Bytes(view.data(), view.size());
-    });
-  }
-  /// A repeated number: the packed run, or the one value's own bytes.
-  Bytes run(pbf_wire_type single) {
-    if (reader_.wire_type() == pbf_wire_type::length_delimited) return bytes();
-    demand(single);
-    skip();
-    return Bytes(value_, static_cast<size_t>(end_ - value_));
-  }
-  void skip() {
-    guarded([&] {
-      reader_.skip();
-      return 0;
-    });
-  }
-  /// Skips, keeping the encoded field.
-  void keep(std::string& unknown) {
-    skip();
-    unknown.append(field_);
-  }
-  [[noreturn]] void refuse(std::string_view problem) const { throw broken(message_, problem); }
-
- private:
-  template <class F>
-  auto guarded(F&& read) -> decltype(read()) {
-    try {
-      return read();
-    } catch (const protozero::exception& error) {
-      throw broken(message_, error.what());
-    }
-  }
-  void demand(pbf_wire_type type) const {
-    if (reader_.wire_type() != type)
-      throw broken(message_, fmt::format("field {} has wire type {}, expected {}", reader_.tag(),
-                                         static_cast<int>(reader_.wire_type()), static_cast<int>(type)));
-  }
-  /// protozero reads lengths as 32 bits; a longer one must not be taken modulo 2^32.
-  void check_length() const {
-    if (reader_.wire_type() != pbf_wire_type::length_delimited) return;
-    const char* at = value_;
-    const char* end = value_ + reader_.length();
-    const uint64_t length = protozero::decode_varint(&at, end);
-    if (length > static_cast<uint64_t>(end - at))
-      throw broken(message_, fmt::format("field {} claims {} bytes but {} are left", reader_.tag(), length, end - at));
-  }
-
-  protozero::pbf_reader reader_;
-  const char* message_;
-  const char* value_ = nullptr;
-  const char* end_ = nullptr;
-  Bytes field_;
-};
 
 Entry parse_entry(Bytes bytes) {
   Entry entry;
@@ -505,70 +406,6 @@ ModelProto parse_model(Bytes bytes) {
   }
   if (!graph_seen) throw broken("model", "it contains no graph");
   return model;
-}
-
-void Encoder::varint(uint64_t value) {
-  while (value >= 0x80) {
-    text_.push_back(static_cast<char>(value | 0x80));
-    value >>= 7;
-  }
-  text_.push_back(static_cast<char>(value));
-}
-
-void Encoder::integer(uint32_t tag, int64_t value) {
-  varint(uint64_t{tag} << 3);
-  varint(static_cast<uint64_t>(value));
-}
-
-void Encoder::real(uint32_t tag, float value) {
-  varint(uint64_t{tag} << 3 | 5);
-  char encoded[sizeof value];
-  std::memcpy(encoded, &value, sizeof value);
-  text_.append(encoded, sizeof value);
-}
-
-void Encoder::length(uint32_t tag, size_t size) {
-  varint(uint64_t{tag} << 3 | 2);
-  varint(size);
-}
-
-void Encoder::bytes(uint32_t tag, Bytes value) {
-  length(tag, value.size());
-  text_.append(value);
-}
-
-void Encoder::integers(uint32_t tag, const std::vector<int64_t>& values) {
-  for (int64_t value : values) integer(tag, value);
-}
-
-void for_each_field(Bytes message, const std::function<void(uint32_t, Bytes, Bytes, int64_t)>& visit) {
-  for (Fields f(message, "message"); f.next();) {
-    const uint32_t tag = f.tag();
-    const Bytes field = f.field();
-    Bytes value;
-    int64_t number = 0;
-    if (f.is_bytes())
-      value = f.bytes();
-    else if (f.is_integer())
-      number = f.integer();
-    else
-      f.skip();
-    visit(tag, field, value, number);
-  }
-}
-
-Bytes renamed_attribute(const Attribute& attribute, Bytes name, std::string& storage) {
-  Encoder out;
-  out.bytes(1, name);
-  std::string rest;
-  for (Fields f(attribute.raw, "attribute"); f.next();) {
-    if (f.tag() == 1 || f.tag() == 21)
-      f.skip();
-    else
-      f.keep(rest);
-  }
-  storage = out.text() + rest;
-  return storage;
 }
 
 }  // namespace opfuse::onnx
