@@ -147,19 +147,20 @@ RuleEngine::Growth RuleEngine::next_growth(const std::vector<Node*>& unit, int g
 std::optional<Decline> RuleEngine::admit(const Node& node, const Value& result, bool anchored, bool last) const {
   const Grouping& g = planner_.grouping;
   const OpKind kind = kind_of(node);
-  if (const int other = g.group_of(&node); other >= 0) {
+  const int other = g.group_of(&node);
+  if (other >= 0 && kind != OpKind::contraction && kind != OpKind::window) {
     const Candidate& c = planner_.plan.candidates[planner_.owner.at(other)];
-    const bool appended = std::find(c.epilogue.begin(), c.epilogue.end(), g.names().of(&node)) != c.epilogue.end();
-    if (c.named && (anchored || !appended))
-      return Decline{"claimed", fmt::format("{} belongs to {}", describe(node), c.id), {c.id}};
     if (anchored && is_anchored(g.nodes_of(other)))
       return Decline{
           "two_anchors", fmt::format("{} belongs to {}, which has an anchor of its own", describe(node), c.id), {c.id}};
+    const bool appended = std::find(c.epilogue.begin(), c.epilogue.end(), g.names().of(&node)) != c.epilogue.end();
+    if (c.named && (anchored || !appended))
+      return Decline{"claimed", fmt::format("{} belongs to {}", describe(node), c.id), {c.id}};
   }
   const bool row = kind == OpKind::reduction && !anchored && last && node.input(0) == &result;
   if (kind != OpKind::elementwise && !row) {
     if (kind == OpKind::contraction || kind == OpKind::window)
-      return anchored ? Decline{"two_anchors", fmt::format("{} is a {} of its own", describe(node), name_of(kind)), {}}
+      return anchored ? Decline{"two_anchors", fmt::format("{} is {} of its own", describe(node), name_of(kind)), {}}
                       : Decline{"prologue_recompute",
                                 fmt::format("{} reads each element many times; computing it there would repeat it",
                                             describe(node)),

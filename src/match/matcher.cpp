@@ -53,7 +53,7 @@ struct Attempt {
   std::vector<TraceLine> trace;
   std::vector<std::string> notes;
   PartialMatch best;
-  bool failed_once = false;
+  size_t best_score = 0;  // 0: nothing failed yet
   std::optional<Match> found;
 
   // Undo everything after this point of the search.
@@ -68,10 +68,11 @@ struct Attempt {
     notes.resize(m.notes);
   }
 
-  bool fail(const std::string& expected, Node* at, Decline decline, size_t extra = 0) {
-    const size_t matched = nodes.size() + extra;
-    if (failed_once && matched <= best.matched) return false;
-    failed_once = true;
+  // `extra`: nodes that fitted beyond those taken; `half`: the operator fitted, one of its conditions did not.
+  bool fail(const std::string& expected, Node* at, Decline decline, size_t extra = 0, bool half = false) {
+    const size_t matched = nodes.size() + extra, score = 2 * matched + (half ? 2 : 1);
+    if (score <= best_score) return false;
+    best_score = score;
     best = {matched, pattern.min_nodes(), trace, expected, at, std::move(decline)};
     return false;
   }
@@ -108,13 +109,13 @@ struct Attempt {
         break;
       case ElementKind::maybe: {
         const Pattern& part = e.parts.front();
-        const std::pair earlier(failed_once, best);
+        const std::pair earlier(best_score, best);
         ok = v && chain(part, part.chain().size(), v, rest);
         if (ok) break;
         undo(before);
         if (v && is_value(part)) break;  // an operand that is there must fit
         // That an optional element is absent explains nothing; what the rest says does.
-        if (best.matched <= nodes.size()) std::tie(failed_once, best) = earlier;
+        if (best_score <= 2 * nodes.size() + 1) std::tie(best_score, best) = earlier;
         trace.push_back({e.text(), "-"});
         ok = rest(v);
         break;
@@ -214,7 +215,7 @@ struct Attempt {
       if (matcher.graph().read_count(node->outputs[i]) > 0)
         return fail(want, node, {"second_result_read", describe(*node) + " has a second result that is read", {}});
     for (const NodePredicate& p : e.predicates)
-      if (auto decline = p.test(*node)) return fail(want, node, std::move(*decline), 0);
+      if (auto decline = p.test(*node)) return fail(want, node, std::move(*decline), 0, true);
     if (node != anchor && !e.shared && !interior(want, node)) return false;
     return true;
   }

@@ -83,12 +83,12 @@ TEST(Rules, TwoConvolutionsNeverShareAGroup) {
   const Graph g = graph_of(kConv + "%y = conv(%c, %w) {pads=[1,1,1,1]} @\"d\"");
   const FusionPlan plan = make_plan(g);
   EXPECT_EQ(groups(plan), (std::vector<std::string>{"FusedConvBN", "FusedConvBN"}));
-  EXPECT_EQ(verdict(plan, "c", "d"), "claimed");
+  EXPECT_EQ(verdict(plan, "c", "d"), "two_anchors");
 }
 
 TEST(Rules, NoPrologueRunsIntoAConvolutionOrPool) {
   const Graph g = graph_of("%a = tanh(%x) @\"a\"\n %c = conv(%a, %w) {pads=[1,1,1,1]} @\"c\"\n %y = relu(%c)");
-  EXPECT_EQ(verdict(make_plan(g), "a", "c"), "claimed");
+  EXPECT_EQ(verdict(make_plan(g), "a", "c"), "prologue_recompute");
   const Graph pool = graph_of("%a = tanh(%x) @\"a\"\n %y = max_pool(%a) {kernel_shape=[2,2]} @\"p\"");
   EXPECT_EQ(verdict(make_plan(pool), "a", "p"), "prologue_recompute");
 }
