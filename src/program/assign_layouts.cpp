@@ -1,0 +1,181 @@
+// Each intermediate of rank 4 (or one that a kernel wishes so) is dense (label 0) or has its channels in
+// blocks of a vector (label 1). Costs, in bytes that are moved awkwardly:
+//   a kernel's wish not met         once for an operand, twice for a result (strided stores)
+//   padding lanes                   written and read
+//   elementwise maps                where operand and result differ
+//   reshape, slice, concat          a copy where the labels forbid a view
+// All costs are unary or pairwise with equal labels free, so the minimum cut is the exact optimum.
+#include "program/assign_layouts.hpp"
+
+#include "program/layout_facts.hpp"
+#include "program/min_cut.hpp"
+
+namespace opfuse {
+namespace {
+
+/// Stands for a symbolic extent when costs are compared.
+constexpr int64_t kTypicalExtent = 8;
+
+class Assigner {
+ public:
+  Assigner(Program& program, const WorkList& work, const std::map<const Value*, int>& buffers, const TargetInfo& target)
+      : program_(program), work_(work), buffers_(buffers), lanes_(target.lanes_f32()), labels_(count()) {
+    std::set<std::string> names(program.symbols.begin(), program.symbols.end());
+    for (const std::string& name : names) symbols_[name] = kTypicalExtent;
+    free_.resize(program.buffers.size(), 0);
+  }
+
+  void run() {
+    for (size_t i = 0; i < program_.buffers.size(); ++i) {
+      const Buffer& buffer = program_.buffers[i];
+      const bool image = buffer.type.shape.rank() == 4 || (buffer.type.shape.rank() > 2 && wished(static_cast<int>(i)));
+      free_[i] = buffer.kind == BufferKind::intermediate && buffer.type.dtype == DType::f32 && image &&
+                 buffer.type.shape[1].is_constant() && buffer.type.shape[1].value() > 1;
+    }
+    for (size_t i = 0; i < free_.size(); ++i)
+      if (free_[i])
+        labels_.add_cost(static_cast<int>(i), 1, 2 * (bytes(static_cast<int>(i), true) - bytes(static_cast<int>(i))));
+    for (const WorkItem& item : work_.items) add_item(item);
+    const std::vector<char> labels = labels_.solve();
+    for (size_t i = 0; i < free_.size(); ++i)
+      if (free_[i] && labels[i]) program_.buffers[i].layout = blocked(static_cast<int>(i));
+  }
+
+ private:
+  Program& program_;
+  const WorkList& work_;
+  const std::map<const Value*, int>& buffers_;
+  int64_t lanes_;
+  TwoLabels labels_;
+  SymbolValues symbols_;
+  std::vector<char> free_;  ///< may be blocked
+
+  int count() const { return static_cast<int>(program_.buffers.size()); }
+  const Buffer& buffer(int index) const { return program_.buffers[static_cast<size_t>(index)]; }
+  Layout blocked(int index) const { return Layout::channels_blocked(buffer(index).type.shape.rank(), 1, lanes_); }
+  int find(const Value* value) const {
+    const auto it = buffers_.find(value);
+    return it == buffers_.end() ? -1 : it->second;
+  }
+
+  int64_t bytes(int index, bool padded = false) const {
+    const Buffer& b = buffer(index);
+    const Dim elements = padded ? blocked(index).physical_elements(b.type.shape) : b.type.shape.elements();
+    return elements.evaluate(symbols_) * static_cast<int64_t>(byte_size(b.type.dtype));
+  }
+
+  void cost(int index, int label, int64_t amount) {
+    if (index >= 0 && free_[static_cast<size_t>(index)]) labels_.add_cost(index, label, amount);
+  }
+  /// Paid when one is dense and the other blocked; what is not free is dense.
+  void differ(int a, int b, int64_t amount) {
+    if (a < 0 || b < 0) return;
+    if (!free_[static_cast<size_t>(a)]) return cost(b, 1, amount);
+    if (!free_[static_cast<size_t>(b)]) return cost(a, 1, amount);
+    labels_.add_edge(a, b, amount);
+  }
+
+  bool wished(int index) const {
+    const Layout want = blocked(index);
+    for (const WorkItem& item : work_.items)
+      for (size_t g = 0; g < item.wishes.size(); ++g)
+        for (size_t p = 0; p < item.wishes[g].size(); ++p)
+          if (item.wishes[g][p] == want && find(item.groups[g].operands[p].value) == index) return true;
+    return false;
+  }
+
+  void add_item(const WorkItem& item) {
+    switch (item.kind) {
+      case WorkKind::launch:
+        for (size_t g = 0; g < item.groups.size(); ++g) add_group(item.groups[g], item.wishes[g]);
+        break;
+      case WorkKind::reshape:
+        add_reshape(find(item.node->input(0)), find(item.node->output()));
+        break;
+      case WorkKind::box:
+        for (size_t i = 0; i < item.node->outputs.size(); ++i)
+          add_box(find(item.node->input(0)), find(item.node->outputs[i]), item.offsets[i]);
+        break;
+      case WorkKind::concat:
+        for (size_t i = 0; i < item.node->inputs.size(); ++i)
+          add_box(find(item.node->output()), find(item.node->inputs[i]), item.offsets[i]);
+        break;
+      case WorkKind::reference:
+        for (const Value* value : item.node->inputs) cost(find(value), 1, int64_t{1} << 50);
+        for (const Value* value : item.node->outputs) cost(find(value), 1, int64_t{1} << 50);
+        break;
+    }
+  }
+
+  void add_reshape(int from, int to) {
+    if (from < 0 || to < 0) return;
+    if (buffer(from).type.shape == buffer(to).type.shape) return differ(from, to, 2 * bytes(from));
+    for (int index : {from, to})
+      if (free_[static_cast<size_t>(index)] && !stores_row_major(blocked(index), buffer(index).type.shape))
+        cost(index, 1, 2 * bytes(index));
+  }
+
+  void add_box(int whole, int part, const std::vector<Dim>& offset) {
+    if (whole < 0 || part < 0) return;
+    differ(whole, part, 2 * bytes(part));
+    if (!free_[static_cast<size_t>(whole)]) return;
+    if (!box_fits_blocks(blocked(whole), buffer(whole).type.shape, offset, buffer(part).type.shape))
+      cost(whole, 1, 2 * bytes(part));
+  }
+
+  void add_group(const LoweredGroup& group, const std::vector<std::optional<Layout>>& wish) {
+    for (size_t p = 0; p < wish.size(); ++p) {
+      const int index = find(group.operands[p].value);
+      if (!wish[p] || index < 0 || group.region.params[p].role == ParamRole::constant) continue;
+      const int64_t weight = group.region.params[p].role == ParamRole::output ? 2 : 1;
+      cost(index, *wish[p] == blocked(index) ? 0 : 1, weight * bytes(index));
+    }
+    for (const Stage& stage : group.region.stages)
+      if (stage.anchor == Anchor::map || stage.anchor == Anchor::row) add_stage(group, stage, wish);
+  }
+
+  /// The domain axis that a map's channel dimension is, or -1.
+  static int channel_axis(const IndexMap& map, const Stage& stage) {
+    if (map.dims.size() < 3) return -1;
+    const IndexExpr& dim = map.dims[1];
+    if (dim.dynamic || dim.terms.size() != 1 || !(dim.offset == Dim(0))) return -1;
+    const IndexTerm& term = dim.terms[0];
+    const bool plain = term.coef == Dim(1) && term.div == Dim(1) && term.mod == Dim(0);
+    return plain && term.axis < static_cast<int>(stage.domain.size()) ? term.axis : -1;
+  }
+
+  /// Maps and rows: operands and results should agree where both have the channels on one axis; where the
+  /// channels are taken apart, dense is easier.
+  void add_stage(const LoweredGroup& group, const Stage& stage, const std::vector<std::optional<Layout>>& wish) {
+    for (const StageOutput& output : stage.outputs) {
+      if (output.param < 0) continue;
+      const int result = find(group.operands[static_cast<size_t>(output.param)].value);
+      const int axis = channel_axis(output.map, stage);
+      bool related = false;
+      for (const Read& read : stage.reads) {
+        if (read.stage >= 0) continue;
+        const int operand = find(group.operands[static_cast<size_t>(read.index)].value);
+        if (operand < 0) continue;
+        if (axis >= 0 && channel_axis(read.map, stage) == axis) {
+          differ(operand, result, bytes(operand));
+          related = true;
+        } else if (!wish_of(wish, read.index)) {
+          cost(operand, 1, bytes(operand));
+        }
+      }
+      if (!related && result >= 0 && !wish_of(wish, output.param)) cost(result, 1, bytes(result));
+    }
+  }
+  static bool wish_of(const std::vector<std::optional<Layout>>& wish, int param) {
+    return static_cast<size_t>(param) < wish.size() && wish[static_cast<size_t>(param)].has_value();
+  }
+};
+
+}  // namespace
+
+void assign_layouts(Program& program, const WorkList& work, const std::map<const Value*, int>& buffers,
+                    const TargetInfo& target) {
+  Assigner(program, work, buffers, target).run();
+}
+
+}  // namespace opfuse

@@ -1,0 +1,15 @@
+// Layouts of a program's intermediates: dense, or channels in blocks of a vector.
+#pragma once
+
+#include <map>
+
+#include "program/work_list.hpp"
+
+namespace opfuse {
+
+/// Chooses the layout of every intermediate buffer so that the bytes that kernels must convert, and the
+/// copies that views would save, are least over the whole program. `buffers` maps values to buffers.
+void assign_layouts(Program& program, const WorkList& work, const std::map<const Value*, int>& buffers,
+                    const TargetInfo& target);
+
+}  // namespace opfuse

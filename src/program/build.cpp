@@ -1,0 +1,311 @@
+// From work list to program. Values become buffers, layouts are assigned over the whole program, then
+// the items are emitted in order: launches, and views where memory allows them (copies where not). At
+// the end strides, schedules and the memory plan.
+#include "program/build.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/fail.hpp"
+#include "program/assign_layouts.hpp"
+#include "program/in_place.hpp"
+#include "program/layout_facts.hpp"
+
+namespace opfuse {
+namespace {
+
+std::string launch_name(const Node& node) {
+  return node.label.empty() ? fmt::format("{}__{}", node.op->name, node.name()) : node.label;
+}
+
+class Builder {
+ public:
+  Builder(const Graph& graph, const TargetInfo& target, const BuildOptions& options)
+      : target_(target), options_(options), work_(make_work_list(graph, options)) {}
+
+  Program run() {
+    const std::set<std::string> symbols = work_.graph.symbols();
+    program_.symbols.assign(symbols.begin(), symbols.end());
+    program_.notes = work_.notes;
+    make_buffers();
+    for (WorkItem& item : work_.items)
+      for (const LoweredGroup& group : item.groups) item.wishes.push_back(wish(group.region));
+    if (options_.blocked_layouts) assign_layouts(program_, work_, buffers_, target_);
+    for (const WorkItem& item : work_.items) emit(item);
+    for (const auto& [from, to] : copies_) emit_copy(from, to);
+    assign_strides(program_);
+    choose_schedules();
+    if (options_.in_place) share_buffers(program_);
+    assign_strides(program_);
+    plan_memory(program_);
+    verify(program_);
+    return std::move(program_);
+  }
+
+ private:
+  const TargetInfo& target_;
+  const BuildOptions& options_;
+  WorkList work_;
+  Program program_;
+  std::map<const Value*, int> buffers_;               ///< looked up only
+  std::vector<std::pair<const Value*, int>> copies_;  ///< graph outputs that another value's buffer holds
+  std::map<std::pair<const Value*, std::string>, int> constants_;
+
+  Buffer& buffer(int index) { return program_.buffers[static_cast<size_t>(index)]; }
+
+  std::vector<std::optional<Layout>> wish(const Region& region) const {
+    if (options_.wish_layouts) return options_.wish_layouts(region);
+    return std::vector<std::optional<Layout>>(region.params.size());
+  }
+
+  int add_buffer(BufferKind kind, const std::string& name, const TensorType& type) {
+    Buffer added;
+    added.kind = kind;
+    added.name = name;
+    added.type = type;
+    added.layout = Layout::dense(type.shape.rank());
+    program_.buffers.push_back(std::move(added));
+    return static_cast<int>(program_.buffers.size()) - 1;
+  }
+
+  void make_buffers() {
+    for (const Value* input : work_.graph.inputs()) {
+      const int index = add_buffer(BufferKind::input, input->name, input->type);
+      buffers_[input] = index;
+      program_.inputs.push_back(index);
+    }
+    for (const Value* output : work_.graph.outputs()) {
+      const int index = add_buffer(BufferKind::output, output->name, output->type);
+      if (output->producer != nullptr && !buffers_.contains(output))
+        buffers_[output] = index;
+      else
+        copies_.emplace_back(output, index);
+      program_.outputs.push_back(index);
+    }
+    for (const WorkItem& item : work_.items)
+      for (const Value* result : item.node->outputs)
+        if (!buffers_.contains(result) && produced(item, result))
+          buffers_[result] = add_buffer(BufferKind::intermediate, result->name, result->type);
+  }
+
+  /// Unread results of nodes with several have no buffer unless a launch writes them.
+  bool produced(const WorkItem& item, const Value* result) const {
+    if (item.kind == WorkKind::reference) return result->type.dtype != DType::unknown;
+    if (item.kind != WorkKind::launch) return work_.graph.read_count(result) > 0;
+    for (const LoweredGroup& group : item.groups)
+      for (size_t i = 0; i < group.operands.size(); ++i)
+        if (group.region.params[i].role == ParamRole::output && group.operands[i].value == result) return true;
+    return false;
+  }
+
+  int find(const Value* value) const {
+    const auto it = buffers_.find(value);
+    return it == buffers_.end() ? -1 : it->second;
+  }
+
+  int constant_buffer(const LoweredOperand& operand, const Param& param, const std::optional<Layout>& wished,
+                      const std::string& owner) {
+    const Layout layout = wished.value_or(Layout::dense(param.type.shape.rank()));
+    const auto key = std::make_pair(operand.value, layout.text());
+    if (operand.value != nullptr)
+      if (const auto it = constants_.find(key); it != constants_.end()) return it->second;
+    const std::string name = operand.value != nullptr ? operand.value->name : owner + ".made";
+    const int index = add_buffer(BufferKind::constant, name, param.type);
+    buffer(index).layout = layout;
+    buffer(index).constant = operand.bytes();
+    if (operand.value != nullptr) constants_[key] = index;
+    return index;
+  }
+
+  void launch(const Node& node, const LoweredGroup& group, const std::vector<std::optional<Layout>>& wishes,
+              const std::string& name) {
+    Launch added;
+    added.region = group.region;
+    added.name = name;
+    added.pattern = node.pattern;
+    for (const Source& source : node.sources) added.sources.push_back(source.name);
+    for (size_t i = 0; i < group.operands.size(); ++i) {
+      const Param& param = group.region.params[i];
+      const LoweredOperand& operand = group.operands[i];
+      const int index =
+          param.role == ParamRole::constant ? constant_buffer(operand, param, wishes[i], name) : find(operand.value);
+      OPFUSE_CHECK(index >= 0, "launch {} has no buffer for parameter {}", name, i);
+      added.buffers.push_back(index);
+    }
+    program_.launches.push_back(std::move(added));
+  }
+
+  void launch_all(const Node& node, const std::vector<LoweredGroup>& groups) {
+    for (size_t g = 0; g < groups.size(); ++g)
+      launch(node, groups[g], wish(groups[g].region),
+             groups.size() == 1 ? launch_name(node) : fmt::format("{}[{}]", launch_name(node), g));
+  }
+
+  void emit(const WorkItem& item) {
+    switch (item.kind) {
+      case WorkKind::launch:
+        return launch_all(*item.node, item.groups);
+      case WorkKind::reshape:
+        return emit_reshape(*item.node);
+      case WorkKind::box:
+        return emit_box(item);
+      case WorkKind::concat:
+        return emit_concat(item);
+      case WorkKind::reference:
+        return emit_reference(*item.node);
+    }
+  }
+
+  void emit_reference(const Node& node) {
+    Launch added;
+    added.name = launch_name(node);
+    for (const Source& source : node.sources) added.sources.push_back(source.name);
+    if (added.sources.empty()) added.sources.push_back(node.name());
+    for (const Value* value : node.inputs) {
+      if (value != nullptr && value->is_constant())
+        added.buffers.push_back(
+            constant_buffer({value, *value->constant, {}}, {ParamRole::constant, value->type}, {}, ""));
+      else
+        added.buffers.push_back(value == nullptr ? -1 : find(value));
+    }
+    for (const Value* value : node.outputs) added.buffers.push_back(find(value));
+    added.reference = true;
+    program_.launches.push_back(std::move(added));
+  }
+
+  /// The buffer that a chain of reshaped views starts from.
+  int reshape_root(int index) {
+    while (buffer(index).view_of >= 0 && buffer(index).view_offset.empty()) index = buffer(index).view_of;
+    return index;
+  }
+
+  void emit_reshape(const Node& node) {
+    const int from = find(node.input(0)), to = find(node.output());
+    if (from >= 0 && make_reshape(from, to)) return;
+    launch_all(node, lowered(node, options_));
+  }
+
+  bool make_reshape(int from, int to) {
+    const int root = reshape_root(from);
+    if (buffer(root).view_of >= 0) return false;  // part of a larger buffer
+    const bool same = buffer(from).type.shape == buffer(to).type.shape && buffer(from).layout == buffer(to).layout;
+    const bool in_order = stores_row_major(buffer(from).layout, buffer(from).type.shape) &&
+                          stores_row_major(buffer(to).layout, buffer(to).type.shape);
+    if (!same && !in_order) return false;
+    if (buffer(to).kind == BufferKind::intermediate) {
+      buffer(to).view_of = from;
+      if (!in_order) buffer(to).view_offset.assign(buffer(to).type.shape.rank(), Dim(0));
+      return true;
+    }
+    // A graph output: what was to be reshaped is computed in the caller's array instead.
+    if (buffer(root).kind != BufferKind::intermediate || !in_order) return false;
+    if (!stores_row_major(buffer(root).layout, buffer(root).type.shape)) return false;
+    buffer(root).view_of = to;
+    return true;
+  }
+
+  void emit_box(const WorkItem& item) {
+    const Node& node = *item.node;
+    const int whole = find(node.input(0));
+    std::vector<const Value*> left;
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      const int part = find(node.outputs[i]);
+      if (part < 0) continue;
+      const bool view =
+          whole >= 0 && buffer(part).kind == BufferKind::intermediate && buffer(part).layout == buffer(whole).layout &&
+          box_fits_blocks(buffer(whole).layout, buffer(whole).type.shape, item.offsets[i], buffer(part).type.shape);
+      if (!view) {
+        left.push_back(node.outputs[i]);
+        continue;
+      }
+      buffer(part).view_of = whole;
+      buffer(part).view_offset = item.offsets[i];
+    }
+    if (left.empty()) return;
+    std::vector<LoweredGroup> groups = lowered(node, options_);
+    std::erase_if(groups, [&](const LoweredGroup& group) {
+      return std::none_of(group.operands.begin(), group.operands.end(), [&](const LoweredOperand& operand) {
+        return std::find(left.begin(), left.end(), operand.value) != left.end();
+      });
+    });
+    launch_all(node, groups);
+  }
+
+  bool has_reshaped_views(int index) const {
+    return std::any_of(program_.buffers.begin(), program_.buffers.end(),
+                       [&](const Buffer& b) { return b.view_of == index && b.view_offset.empty(); });
+  }
+
+  /// Operands computed by launches become parts of the result; others are copied into their part.
+  void emit_concat(const WorkItem& item) {
+    const Node& node = *item.node;
+    const int whole = find(node.output());
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      if (!box_fits_blocks(buffer(whole).layout, buffer(whole).type.shape, item.offsets[i], node.inputs[i]->type.shape))
+        return launch_all(node, lowered(node, options_));
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const Value* value = node.inputs[i];
+      const int part = find(value);
+      const bool view = part >= 0 && buffer(part).kind == BufferKind::intermediate && buffer(part).view_of < 0 &&
+                        buffer(part).layout == buffer(whole).layout && !has_reshaped_views(part) &&
+                        reshape_root(whole) != part;
+      if (view) {
+        buffer(part).view_of = whole;
+        buffer(part).view_offset = item.offsets[i];
+        continue;
+      }
+      const int box = add_buffer(BufferKind::intermediate, fmt::format("{}[{}]", node.output()->name, i), value->type);
+      buffer(box).layout = buffer(whole).layout;
+      buffer(box).view_of = whole;
+      buffer(box).view_offset = item.offsets[i];
+      launch_copy(value, box, node, fmt::format("{}[{}]", launch_name(node), i));
+    }
+  }
+
+  void launch_copy(const Value* from, int to, const Node& node, const std::string& name) {
+    const LoweredGroup group = copy_group(from, nullptr);
+    Launch added;
+    added.region = group.region;
+    added.name = name;
+    for (const Source& source : node.sources) added.sources.push_back(source.name);
+    const int source =
+        from->is_constant() ? constant_buffer(group.operands[0], group.region.params[0], {}, name) : find(from);
+    added.buffers = {source, to};
+    program_.launches.push_back(std::move(added));
+  }
+
+  /// A graph output that is a graph input, a constant, or another output under a second name.
+  void emit_copy(const Value* from, int to) {
+    const LoweredGroup group = copy_group(from, nullptr);
+    Launch added;
+    added.region = group.region;
+    added.name = fmt::format("copy__{}", from->name);
+    const int source =
+        from->is_constant() ? constant_buffer(group.operands[0], group.region.params[0], {}, added.name) : find(from);
+    added.buffers = {source, to};
+    program_.launches.push_back(std::move(added));
+  }
+
+  void choose_schedules() {
+    if (!options_.choose_schedule) return;
+    for (Launch& launch : program_.launches) {
+      if (launch.reference) continue;
+      std::vector<Layout> layouts;
+      std::vector<std::vector<Dim>> strides;
+      for (int index : launch.buffers) {
+        layouts.push_back(buffer(index).layout);
+        strides.push_back(buffer(index).strides);
+      }
+      launch.schedule = options_.choose_schedule(launch.region, layouts, strides);
+    }
+  }
+};
+
+}  // namespace
+
+Program build_program(const Graph& fused_graph, const TargetInfo& target, const BuildOptions& options) {
+  return Builder(fused_graph, target, options).run();
+}
+
+}  // namespace opfuse

@@ -1,0 +1,75 @@
+// In-place results: decided on lifetimes of roots, after layouts and views are fixed and before the memory
+// plan, which then sees one buffer instead of two.
+#include "program/in_place.hpp"
+
+#include "program/lifetimes.hpp"
+
+namespace opfuse {
+namespace {
+
+/// The parameter is read once in the whole region, where the output stage stores, and by that stage.
+bool read_where_stored(const Region& region, int operand, const Stage& stage, const StageOutput& output) {
+  int reads = 0;
+  bool same = false;
+  for (const Stage& s : region.stages)
+    for (const Read& read : s.reads) {
+      if (read.stage >= 0 || read.index != operand) continue;
+      ++reads;
+      same |= &s == &stage && read.map == output.map;
+    }
+  return reads == 1 && same;
+}
+
+bool has_views(const Program& program, int index) {
+  for (const Buffer& buffer : program.buffers)
+    if (buffer.view_of == index) return true;
+  return false;
+}
+
+bool plain(const Program& program, int index) {
+  const Buffer& buffer = program.buffers[static_cast<size_t>(index)];
+  return buffer.kind == BufferKind::intermediate && buffer.view_of < 0;
+}
+
+/// An expression that uses the operand only in the output (not in a reduction that other parts repeat).
+bool only_in_outputs(const Stage& stage, int operand) {
+  bool reduced = false;
+  for (const Reduction& reduction : stage.reductions)
+    reduction.value.visit([&](const Expr& e) {
+      if (e.op() == ExprOp::read && stage.reads[static_cast<size_t>(e.index())].index == operand &&
+          stage.reads[static_cast<size_t>(e.index())].stage < 0)
+        reduced = true;
+    });
+  return !reduced;
+}
+
+}  // namespace
+
+void share_buffers(Program& program) {
+  for (size_t l = 0; l < program.launches.size(); ++l) {
+    const Launch& launch = program.launches[l];
+    const std::vector<Lifetime> lives = lifetimes(program);
+    for (const Stage& stage : launch.region.stages)
+      for (const StageOutput& output : stage.outputs) {
+        if (output.param < 0) continue;
+        const int result = launch.buffers[static_cast<size_t>(output.param)];
+        if (!plain(program, result) || has_views(program, result)) continue;
+        for (size_t p = 0; p < launch.buffers.size(); ++p) {
+          const int operand = launch.buffers[p];
+          if (launch.region.params[p].role != ParamRole::input || !plain(program, operand)) continue;
+          const Buffer &from = program.buffers[static_cast<size_t>(operand)],
+                       &to = program.buffers[static_cast<size_t>(result)];
+          if (!(from.type == to.type) || !(from.layout == to.layout)) continue;
+          if (lives[static_cast<size_t>(operand)].last != static_cast<int>(l)) continue;
+          if (!read_where_stored(launch.region, static_cast<int>(p), stage, output) ||
+              !only_in_outputs(stage, static_cast<int>(p)))
+            continue;
+          program.buffers[static_cast<size_t>(result)].view_of = operand;
+          program.buffers[static_cast<size_t>(result)].view_offset.assign(to.type.shape.rank(), Dim(0));
+          break;
+        }
+      }
+  }
+}
+
+}  // namespace opfuse
