@@ -1,9 +1,10 @@
 // Programs of small nets: the program interpreter agrees with the graph interpreter, views replace
 // launches, groups that cannot be generated are split with a note.
+#include "program/build.hpp"
+
 #include <gmock/gmock.h>
 
 #include "opfuse/error.hpp"
-#include "program/build.hpp"
 #include "program/layout_facts.hpp"
 #include "region/lower_support.hpp"
 
@@ -81,7 +82,7 @@ TEST(BuildProgram, ConcatOperandsArePartsOfTheResultWhenBlocksFit) {
 TEST(BuildProgram, SplitAndSliceAreBoxesOfTheirOperand) {
   Net net;
   Value* x = net("relu", {net.input({2, 32, 5})});
-  Node* split = net.node("split", {x}, {{"axis", int64_t{1}}}, 2);
+  Node* split = net.node("split", {x}, {{"axis", int64_t{1}}, {"num_outputs", int64_t{2}}}, 2);
   Value* y = net("add", {split->outputs[0], split->outputs[1]});
   Value* cut = net("slice", {y, net.integers({1}), net.integers({9}), net.integers({1})});
   net.graph.set_outputs({net("relu", {cut})});
@@ -92,7 +93,7 @@ TEST(BuildProgram, SplitAndSliceAreBoxesOfTheirOperand) {
 TEST(BuildProgram, ChannelShuffleAndDepthwiseUnits) {
   Net net;
   Value* x = net("relu", {net.conv(net.input({1, 3, 8, 8}), 32, 3, same3x3())});
-  Node* split = net.node("split", {x}, {{"axis", int64_t{1}}}, 2);
+  Node* split = net.node("split", {x}, {{"axis", int64_t{1}}, {"num_outputs", int64_t{2}}}, 2);
   Value* right = net.conv(split->outputs[1], 16, 3, {{"pads", Ints{1, 1, 1, 1}}, {"group", int64_t{16}}});
   Value* y = net("concat", {split->outputs[0], net("relu", {net.conv(right, 16, 1)})}, {{"axis", int64_t{1}}});
   y = net("reshape", {y, net.integers({1, 2, 16, 8, 8})});

@@ -1,6 +1,7 @@
 // The arena plan: buffers that are alive together never share memory, whatever the lifetimes and sizes.
-#include <array>
 #include <gtest/gtest.h>
+
+#include <array>
 
 #include "opfuse/error.hpp"
 #include "program/lifetimes.hpp"
@@ -132,7 +133,8 @@ TEST(TwoLabels, FindsTheCheapestAssignmentOfEveryTinyProblem) {
     std::vector<std::array<int64_t, 3>> edges;
     TwoLabels labels(n);
     for (int v = 0; v < n; ++v)
-      for (int l = 0; l < 2; ++l) labels.add_cost(v, l, unary[static_cast<size_t>(v)][static_cast<size_t>(l)] = dice(20));
+      for (int l = 0; l < 2; ++l)
+        labels.add_cost(v, l, unary[static_cast<size_t>(v)][static_cast<size_t>(l)] = dice(20));
     for (int e = 0; e < 2 * n; ++e) {
       edges.push_back({dice(n), dice(n), dice(15)});
       labels.add_edge(static_cast<int>(edges.back()[0]), static_cast<int>(edges.back()[1]), edges.back()[2]);
