@@ -303,7 +303,8 @@ bool schedule_window(const Region& region, const std::vector<ParamLayout>& layou
     if (cost < least) least = cost, best = w;
   }
   s.set("tile_w", best);
-  const int64_t rows = view->outer.empty() ? 1 : axis_extent(stage, view->outer.back()).constant().value_or(1);
+  const int row_axis = row_axis_of(*view);
+  const int64_t rows = row_axis < 0 ? 1 : axis_extent(stage, row_axis).constant().value_or(1);
   const int64_t blocks = (*axis_extent(stage, view->vec).constant() + lanes - 1) / lanes;
   split_parts(s, wanted_parts(static_cast<double>(work_of(stage)) * 4, target), blocks, rows, 1.0, 1.0);
   return true;
@@ -339,12 +340,15 @@ LayoutWish wish_layouts(const Region& original, const TargetInfo& target) {
 Schedule choose_schedule(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
   Schedule s;
   if (region.stages.size() == 2) {
-    // the pool's rows are cut into parts, every part computes the convolution rows it needs
+    // the pool's rows are cut into bands, every part computes the convolution rows its band needs
     Schedule pool;
     if (!schedule_contraction(region, layouts, 0, target, s) || !schedule_window(region, layouts, 1, target, pool))
       return {};
     s.set("pool_w", pool.get("tile_w", 1));
-    s.set("parts_p", pool.get("parts_p", 1));
+    const int64_t wanted = wanted_parts(static_cast<double>(work_of(region.stages[0])) / 2, target);
+    const int64_t rows = region.stages[1].domain[2].value();
+    const int64_t blocks = ceil_div(region.stages[0].domain[1], s.get("nv", 1) * target.lanes_f32()).value();
+    split_parts(s, wanted, blocks, rows, 1.0, 1.0);
     return s;
   }
   const Collapsed c = collapse(region, layouts);

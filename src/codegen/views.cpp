@@ -244,6 +244,13 @@ int row_axis_of(const ContractionView& view) {
   return -1;
 }
 
+int row_axis_of(const WindowView& view) {
+  if (view.outer.empty()) return -1;
+  for (const SlidingDim& d : view.sliding)
+    if (d.axis == view.outer.back() && d.tap >= 0) return d.axis;
+  return -1;
+}
+
 const Dim& axis_extent(const Stage& stage, int axis) {
   const auto a = static_cast<size_t>(axis);
   return a < stage.domain.size() ? stage.domain[a] : stage.reduce[a - stage.domain.size()];

@@ -51,6 +51,8 @@ struct WindowView {
 };
 std::variant<WindowView, std::string> view_window(const Region& region, int stage);
 
+int row_axis_of(const WindowView& view);
+
 /// `e` with in_bounds(read) known: selects on it disappear.
 Expr assume_inside(const Expr& e, int read, bool inside);
 

@@ -1,6 +1,7 @@
 // Compiles a region for a target, runs it between sentinels and compares with the region interpreter.
 #pragma once
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>

@@ -157,7 +157,8 @@ void add_step(Kernel& k, Address& a, const Dim& step, int width) {
   add_to_lanes(k, a, k.b.CreateMul(k.iota(width), k.splat(k.dim(step), width)), width);
 }
 
-void add_dimension(Kernel& k, Address& a, const DimStrides& s, Coordinate c, int width) {
+void add_dimension(Kernel& k, Address& a, const DimStrides& s, Coordinate c, const Env& env) {
+  const int width = env.width;
   if (c.plus && s.blocks.empty() && s.outer.is_constant()) {
     a.constant += c.plus * *s.outer.constant();
   } else if (c.plus) {
@@ -174,7 +175,7 @@ void add_dimension(Kernel& k, Address& a, const DimStrides& s, Coordinate c, int
   }
   if (!c.lanes && c.coef == 1 && aligned(c.multiple, width) && s.blocks.back().first % width == 0) {
     a.scalar = k.add(a.scalar, blocked_offset(k, s, c.base));
-    a.padded = true;
+    a.padded = s.factor % env.block == 0;
     return add_step(k, a, s.blocks.back().second, width);
   }
   Value* x = c.lanes ? c.lanes : k.b.CreateMul(k.iota(width), k.splat(k.i64(c.coef), width));
@@ -250,7 +251,7 @@ void mark_invariant(Kernel& k, const Operand& operand, Value* v) {
 Address address_of(Kernel& k, const Operand& operand, const IndexMap& map, const Env& env, const EmitIndex& index) {
   Address a{k.i64(0), 0, nullptr, false, 0};
   for (size_t d = 0; d < map.dims.size(); ++d)
-    add_dimension(k, a, strides_of(operand, static_cast<int>(d)), coordinate(k, map.dims[d], env, index), env.width);
+    add_dimension(k, a, strides_of(operand, static_cast<int>(d)), coordinate(k, map.dims[d], env, index), env);
   if (env.width == 1) {
     OPFUSE_CHECK(!a.lanes || width_of(a.lanes) == 1);
     if (a.lanes) a.scalar = k.add(a.scalar, a.lanes);

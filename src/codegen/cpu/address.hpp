@@ -23,6 +23,7 @@ struct Env {
   std::vector<AxisValue> axes;  ///< domain axes, then reduce axes
   std::vector<Dim> extents;     ///< of the same axes
   Value* mask = nullptr;        ///< <W x i1>: lanes inside the domain; null when all are
+  int64_t block = 1;            ///< lanes are visited in whole blocks of this, beyond the domain too
 };
 
 /// Offset in elements from the operand's base.

@@ -13,6 +13,7 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
+#include "codegen/cpu/parts.hpp"
 #include "codegen/cpu/skeletons.hpp"
 
 namespace opfuse::cpu {
@@ -284,6 +285,7 @@ void ContractionEmitter::store_vectors(const Env& env, Value* base, int64_t widt
   const int64_t stored = (channels + block - 1) / block * block;
   for (int64_t v = 0; v < vectors_; ++v) {
     Env at = env;
+    at.block = block;
     at.width = static_cast<int>(lanes_);
     at.axes[static_cast<size_t>(view_.vec)] = {k_.add(base, k_.i64(v * lanes_)), true, lanes_};
     if (tail) {
@@ -306,36 +308,10 @@ void emit_contraction(Kernel& k) {
   const auto found = view_contraction(k.spec.region, 0);
   OPFUSE_CHECK(std::holds_alternative<ContractionView>(found), "{}", std::get<std::string>(found));
   ContractionEmitter emitter(k, stage, std::get<ContractionView>(found));
-  const Schedule& s = k.spec.schedule;
-  const Dim po = s.get("parts_o", 1), pi = s.get("parts_p", 1);
-  Dim batch = 1;
-  for (int axis : emitter.batch_axes()) batch = batch * axis_extent(stage.stage, axis);
-  const Dim pb = max(Dim(1), min(batch, Dim(s.get("parts_batch", 1 << 20))));
-  k.parts = pb * po * pi;
-  Value* i = k.rem(k.part, k.dim(pi));
-  Value* rest = k.div(k.part, k.dim(pi));
-  Value* o = k.rem(rest, k.dim(po));
-  Value* n = k.div(rest, k.dim(po));
-  const auto cut = [&](const Dim& count, Value* piece, const Dim& of) {
-    if (of == Dim(1)) return std::pair{k.i64(0), k.dim(count)};
-    return std::pair{k.div(k.mul(k.dim(count), piece), k.dim(of)),
-                     k.div(k.mul(k.dim(count), k.add(piece, k.i64(1))), k.dim(of))};
-  };
-  const auto [i0, i1] = cut(emitter.items(), i, pi);
-  const auto [o0, o1] = cut(Dim(emitter.blocks()), o, po);
-  const auto [n0, n1] = cut(batch, n, pb);
-  const Env start = stage.fresh_env(1);
-  const auto body = [&, i0 = i0, i1 = i1, o0 = o0, o1 = o1](Value* flat) {
-    Env env = start;
-    const auto& axes = emitter.batch_axes();
-    for (size_t a = axes.size(); a-- > 0;) {
-      Value* extent = k.dim(axis_extent(stage.stage, axes[a]));
-      env.axes[static_cast<size_t>(axes[a])] = {a == 0 ? flat : k.rem(flat, extent), false, 1};
-      if (a) flat = k.div(flat, extent);
-    }
-    emitter.emit(env, o0, o1, i0, i1);
-  };
-  k.loop(n0, n1, 1, body);
+  emit_tiled_parts(k, stage.fresh_env(1), emitter.batch_axes(), Dim(emitter.blocks()), emitter.items(),
+                   [&](const Env& env, PartRange blocks, PartRange rows) {
+                     emitter.emit(env, blocks.begin, blocks.end, rows.begin, rows.end);
+                   });
 }
 
 }  // namespace opfuse::cpu

@@ -180,6 +180,9 @@ void Generic::choose() {
   }
   int padded = 0;
   for (int axis = 0; axis < domain_; ++axis) padded += needs_padding(axis) && axis != plan_.lane_axis;
+  for (size_t i = 1; i < s_.outputs.size(); ++i)
+    if (!(s_.outputs[i].layout.blocks == s_.outputs[0].layout.blocks))
+      throw fail(E::codegen_failed, "outputs of one kernel are stored in different blocks");
   if (padded) throw fail(E::codegen_failed, "more than one blocked axis has padding lanes to write");
 }
 
@@ -261,10 +264,13 @@ void Generic::emit() {
   Nest rows(k_, levels(plan_.rows), plan_.width);
   Nest inner(k_, levels(plan_.inner), plan_.width);
   const bool vertical = std::find(plan_.rows.begin(), plan_.rows.end(), plan_.lane_axis) != plan_.rows.end();
-  rows.emit_parts(s_.fresh_env(vertical ? plan_.width : 1), work(), [&](const Env& env) {
+  Env first = s_.fresh_env(vertical ? plan_.width : 1);
+  if (vertical) first.block = plan_.lane_block;
+  rows.emit_parts(first, work(), [&](const Env& env) {
     const std::vector<Value*> results = reduce(env);
     Env start = env;
     start.width = plan_.width;
+    start.block = plan_.lane_block;
     inner.emit_all(start, [&](const Env& point) { s_.store_outputs(point, results); });
   });
 }

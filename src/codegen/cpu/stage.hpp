@@ -26,6 +26,8 @@ class StageEmitter {
   Env fresh_env(int width) const;  ///< all axes at 0
   /// An emitter of expressions at a point; `results` of the reductions so far, `given` replaces reads.
   ExprEmitter at(const Env& env, const std::vector<Value*>& results = {}, const std::map<int, Value*>& given = {});
+  /// The caller keeps this read inside its tensor: no guard when it is loaded.
+  void unguard(int read) { guarded_.erase(read); }
   void store_outputs(const Env& env, const std::vector<Value*>& results);
 
  private:

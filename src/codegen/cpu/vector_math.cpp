@@ -155,7 +155,8 @@ Real erf(Real x) {
   return choose(is_nan(x), x, y);
 }
 
-/// sin (quadrant 0) or cos (quadrant 1) in double: three-part reduction by pi/2, exact to |x| ~ 2^50.
+/// sin (quadrant 0) or cos (quadrant 1) in double: three-part reduction by pi/2, exact to |x| ~ 1e15; beyond, the sine
+/// of 0.
 Real sine(Real x, int quadrant) {
   auto& b = x.k->b;
   Real bounded = choose(magnitude(x) < x.of(1e15), x, x.of(0));
@@ -209,15 +210,14 @@ Real expm1(Real x) {
 Real rounded(Real x, llvm::Intrinsic::ID id) {
   auto& b = x.k->b;
   if (x.k->target.vector_bytes > 16) return x.with(b.CreateUnaryIntrinsic(id, x.v));
-  Value* big = b.CreateNot(magnitude(x) < x.of(x.is_double() ? 4503599627370496.0 : 8388608.0));
+  const double ones = x.is_double() ? 4503599627370496.0 : 8388608.0;  // from here on all numbers are whole
+  Value* big = b.CreateNot(magnitude(x) < x.of(ones));
   Real a = choose(big, x.of(0), x);
-  Real n = nearest(a);
+  Real m = (magnitude(a) + ones) - ones;  // to nearest even
+  Real n = copy_sign(m, a);
   if (id == llvm::Intrinsic::floor) n = choose(n > a, n - 1.0, n);
   if (id == llvm::Intrinsic::ceil) n = choose(n < a, n + 1.0, n);
-  if (id == llvm::Intrinsic::trunc) {
-    Real m = magnitude(a), down = nearest(m);
-    n = choose(down > m, down - 1.0, down);
-  }
+  if (id == llvm::Intrinsic::trunc) n = choose(m > magnitude(a), m - 1.0, m);
   return choose(big, x, copy_sign(n, x));
 }
 
@@ -251,7 +251,7 @@ Real rare(ExprOp op, Real x) {  // x is double
     case ExprOp::acosh: {
       Real t = x - 1.0;
       Real near = log1p(t + root(t * 2.0 + t * t));
-      return choose(x > x.of(1e9), log(x) + std::numbers::ln2, near);
+      return choose(x < x.of(1), x.of(kNan), choose(x > x.of(1e9), log(x) + std::numbers::ln2, near));
     }
     case ExprOp::atanh:
       return log1p(x * 2.0 / (x.of(1) - x)) * 0.5;

@@ -1,0 +1,157 @@
+// Depthwise convolution and pooling: lanes along channels, a register tile of output pixels.
+//
+//   for batch, channel vectors, rows, tiles:
+//     acc[pixel] = identity
+//     for taps above the pixel's own (clipped to the data):
+//       for taps along the row (unrolled, without those that leave the data):
+//         acc[pixel] = combine(acc[pixel], value)     the weights vector is shared by all pixels
+//     epilogue, store
+#include "codegen/cpu/window.hpp"
+
+#include <algorithm>
+
+#include "base/fail.hpp"
+#include "codegen/cpu/parts.hpp"
+#include "codegen/cpu/skeletons.hpp"
+
+namespace opfuse::cpu {
+namespace {
+
+constexpr int64_t kUnrolledTaps = 7;
+
+uint64_t all_pixels(int64_t width) { return width >= 64 ? ~uint64_t{0} : (uint64_t{1} << width) - 1; }
+
+}  // namespace
+
+WindowEmitter::WindowEmitter(Kernel& k, StageEmitter& stage, const WindowView& view, int64_t width)
+    : k_(k), s_(stage), view_(view), lanes_(lanes_of(k.target)), width_(width) {
+  batch_axes_ = view.outer;
+  row_axis_ = row_axis_of(view);
+  if (row_axis_ >= 0) batch_axes_.pop_back();
+  for (const SlidingDim& d : view.sliding)
+    if (d.axis == view.pixel) pixel_dim_ = &d;
+  pixel_leaves_ = view.guarded && pixel_dim_;
+  const int64_t taps = pixel_dim_ && pixel_dim_->tap >= 0 ? tap_count(pixel_dim_->tap) : 1;
+  runs_ = cut_tiles(k, axis_extent(s_.stage, view.pixel), width, pixel_leaves_ ? pixel_dim_ : nullptr, taps);
+  for (const Operand& o : s_.outputs)
+    for (const Block& b : o.layout.blocks) block_ = std::max(block_, b.factor);
+  llvm::Type* vector = k.lanes(k.b.getFloatTy(), static_cast<int>(lanes_));
+  for (int64_t i = 0; i < width; ++i) acc_.push_back(k.variable(vector));
+}
+
+int64_t WindowEmitter::blocks() const {
+  const int64_t channels = axis_extent(s_.stage, view_.vec).value();
+  const int64_t padded = (channels + block_ - 1) / block_ * block_;
+  return (padded + lanes_ - 1) / lanes_;
+}
+
+void WindowEmitter::emit(const Env& start, Value* b0, Value* b1, Value* r0, Value* r1) {
+  const int64_t channels = axis_extent(s_.stage, view_.vec).value();
+  const int64_t full = channels / lanes_;
+  Env env = start;
+  env.width = static_cast<int>(lanes_);
+  env.block = block_;
+  auto& vec = env.axes[static_cast<size_t>(view_.vec)];
+  const auto at = [&](Value* c) {
+    vec = {k_.mul(c, k_.i64(lanes_)), true, lanes_};
+    emit_rows(env, r0, r1);
+  };
+  k_.loop(b0, blocks() == full ? b1 : k_.min(b1, k_.i64(full)), 1, at);
+  if (blocks() == full) return;
+  k_.loop(k_.max(b0, k_.i64(full)), b1, 1, [&](Value* c) {
+    Value* left = k_.b.CreateTrunc(k_.sub(k_.i64(channels), k_.mul(c, k_.i64(lanes_))), k_.b.getInt32Ty());
+    Value* lane = k_.b.CreateTrunc(k_.iota(env.width), k_.lanes(k_.b.getInt32Ty(), env.width));
+    env.mask = k_.b.CreateICmpSLT(lane, k_.splat(left, env.width));
+    at(c);
+  });
+}
+
+void WindowEmitter::emit_rows(const Env& env, Value* r0, Value* r1) {
+  const auto row_at = [&](Value* row) {
+    Env at = env;
+    if (row_axis_ >= 0) at.axes[static_cast<size_t>(row_axis_)] = {row, false, 1};
+    for (const TileRun& run : runs_)
+      k_.loop(run.begin, run.end, run.width, [&](Value* q) {
+        at.axes[static_cast<size_t>(view_.pixel)] = {q, false, 1};
+        emit_tile(at, run);
+      });
+  };
+  if (row_axis_ >= 0)
+    k_.loop(r0, r1, 1, row_at);
+  else
+    row_at(nullptr);
+}
+
+void WindowEmitter::emit_tile(const Env& env, const TileRun& run) {
+  Value* identity = identity_of(k_, reduction(), static_cast<int>(lanes_));
+  for (int64_t p = 0; p < run.width; ++p) k_.b.CreateStore(identity, acc_[static_cast<size_t>(p)]);
+  emit_taps(0, env, run, all_pixels(run.width));
+  for (int64_t p = 0; p < run.width; ++p) {
+    Env at = env;
+    at.axes[static_cast<size_t>(view_.pixel)].plus = p;
+    s_.store_outputs(at, {k_.b.CreateLoad(identity->getType(), acc_[static_cast<size_t>(p)])});
+  }
+}
+
+void WindowEmitter::emit_taps(size_t index, const Env& env, const TileRun& run, uint64_t pixels) {
+  if (index == view_.taps.size()) {
+    if (pixels) emit_tap(env, pixels, run.width);
+    return;
+  }
+  const int tap = view_.taps[index];
+  if (pixel_dim_ && tap == pixel_dim_->tap && !run.clip) return emit_pixel_taps(index, env, run, pixels);
+  Value* low = k_.i64(0);
+  Value* high = k_.i64(tap_count(tap));
+  for (const SlidingDim& s : view_.sliding) {
+    if (s.tap != tap || !view_.guarded) continue;
+    Value* at = s.axis < 0 ? k_.i64(0) : env.axes[static_cast<size_t>(s.axis)].base;
+    const TapRange range = clip_taps(k_, s, tap_count(tap), at);
+    low = range.low;
+    high = range.high;
+  }
+  k_.loop(low, high, 1, [&](Value* r) {
+    Env at = env;
+    at.axes[static_cast<size_t>(tap)] = {r, false, 1};
+    emit_taps(index + 1, at, run, pixels);
+  });
+}
+
+void WindowEmitter::emit_pixel_taps(size_t index, const Env& env, const TileRun& run, uint64_t pixels) {
+  const int tap = view_.taps[index];
+  const int64_t taps = tap_count(tap);
+  const auto at_tap = [&](Value* s, uint64_t valid) {
+    Env at = env;
+    at.axes[static_cast<size_t>(tap)] = {s, false, 1};
+    emit_taps(index + 1, at, run, valid);
+  };
+  if (run.valid.empty() && taps > kUnrolledTaps)
+    return k_.loop(k_.i64(0), k_.i64(taps), 1, [&](Value* s) { at_tap(s, pixels); });
+  for (int64_t s = 0; s < taps; ++s)
+    at_tap(k_.i64(s), run.valid.empty() ? pixels : pixels & run.valid[static_cast<size_t>(s)]);
+}
+
+void WindowEmitter::emit_tap(const Env& env, uint64_t pixels, int64_t width) {
+  for (int64_t p = 0; p < width; ++p) {
+    if (!(pixels >> p & 1)) continue;
+    Env at = env;
+    at.axes[static_cast<size_t>(view_.pixel)].plus = p;
+    ExprEmitter point = s_.at(at);
+    auto* acc = acc_[static_cast<size_t>(p)];
+    Value* before = k_.b.CreateLoad(acc->getAllocatedType(), acc);
+    k_.b.CreateStore(accumulate(k_, reduction(), view_.value, before, point, nullptr), acc);
+  }
+}
+
+void emit_window(Kernel& k) {
+  StageEmitter stage(k, 0);
+  const auto found = view_window(k.spec.region, 0);
+  OPFUSE_CHECK(std::holds_alternative<WindowView>(found), "{}", std::get<std::string>(found));
+  stage.unguard(std::get<WindowView>(found).data);
+  WindowEmitter emitter(k, stage, std::get<WindowView>(found), k.spec.schedule.get("tile_w", 1));
+  emit_tiled_parts(k, stage.fresh_env(1), emitter.batch_axes(), Dim(emitter.blocks()), emitter.rows(),
+                   [&](const Env& env, PartRange blocks, PartRange rows) {
+                     emitter.emit(env, blocks.begin, blocks.end, rows.begin, rows.end);
+                   });
+}
+
+}  // namespace opfuse::cpu

@@ -1,0 +1,41 @@
+// The register-tiled window, as an object so that a fused kernel can emit it over a row band.
+#pragma once
+
+#include "codegen/cpu/stage.hpp"
+#include "codegen/cpu/tiles.hpp"
+
+namespace opfuse::cpu {
+
+class WindowEmitter {
+ public:
+  /// `width`: pixels per register tile.
+  WindowEmitter(Kernel& k, StageEmitter& stage, const WindowView& view, int64_t width);
+
+  int64_t blocks() const;  ///< vectors of channels, those of padding blocks included
+  Dim rows() const { return row_axis_ < 0 ? Dim(1) : axis_extent(s_.stage, row_axis_); }
+  const std::vector<int>& batch_axes() const { return batch_axes_; }
+  /// All of channel vectors [b0, b1) of rows [r0, r1) at the batch coordinates in `env`.
+  void emit(const Env& env, Value* b0, Value* b1, Value* r0, Value* r1);
+
+ private:
+  Kernel& k_;
+  StageEmitter& s_;
+  const WindowView& view_;
+  int64_t lanes_, width_, block_ = 1;
+  int row_axis_ = -1;
+  std::vector<int> batch_axes_;
+  const SlidingDim* pixel_dim_ = nullptr;
+  bool pixel_leaves_ = false;
+  std::vector<TileRun> runs_;
+  std::vector<llvm::AllocaInst*> acc_;
+
+  const Reduction& reduction() const { return s_.stage.reductions[0]; }
+  int64_t tap_count(int tap) const { return axis_extent(s_.stage, tap).value(); }
+  void emit_rows(const Env& env, Value* r0, Value* r1);
+  void emit_tile(const Env& env, const TileRun& run);
+  void emit_taps(size_t index, const Env& env, const TileRun& run, uint64_t pixels);
+  void emit_pixel_taps(size_t index, const Env& env, const TileRun& run, uint64_t pixels);
+  void emit_tap(const Env& env, uint64_t pixels, int64_t width);
+};
+
+}  // namespace opfuse::cpu
