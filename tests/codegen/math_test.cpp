@@ -34,7 +34,7 @@ std::vector<float> samples(const Function& f) {
   std::vector<float> values;
   for (float x : special)
     if (std::isnan(x) || (x >= f.low && x <= f.high)) values.push_back(x);
-  for (uint64_t bits = 0; bits < (uint64_t{1} << 32); bits += 4099) {
+  for (uint64_t bits = 0; bits < (uint64_t{1} << 32); bits += 16411) {
     const auto pattern = static_cast<uint32_t>(bits);
     float x;
     std::memcpy(&x, &pattern, 4);
