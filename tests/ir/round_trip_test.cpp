@@ -72,7 +72,9 @@ RC_GTEST_PROP(RoundTrip, BrokenTextIsAUserError, ()) {
   }
   RC_LOG() << text;
   try {
-    parse_graph(text, ops());
+    const Graph g = parse_graph(text, ops());
+    verify(g);
+    RC_ASSERT(print(reread(g)) == print(g));
   } catch (const Error& e) {
     RC_ASSERT(e.diagnostic().name != "internal");
   }
