@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "onnx/model_bytes.hpp"
 #include "onnx/read.hpp"
+#include "onnx/write.hpp"
 #include "opfuse/error.hpp"
 
 namespace opfuse::test {
@@ -351,7 +353,7 @@ std::string mutated(std::string bytes, Generator& random) {
   return bytes;
 }
 
-TEST(Fuzz, MutatedModelsAreReadOrRefusedNeverWorse) {
+TEST(Fuzz, MutatedModelsAreReadAndWrittenBackOrRefusedNeverWorse) {
   const std::vector<std::string> models = seeds();
   for (const std::string& model : models) EXPECT_NO_THROW(read_onnx_bytes(model));
   Generator random(20240601);
@@ -360,10 +362,17 @@ TEST(Fuzz, MutatedModelsAreReadOrRefusedNeverWorse) {
   for (int round = 0; round < kRounds; ++round) {
     const std::string bytes = mutated(models[random.below(models.size())], random);
     try {
-      read_onnx_bytes(bytes);
-    } catch (const Error& error) {
-      ++refused;
-      EXPECT_NE(error.diagnostic().name, "internal") << "round " << round << ": " << error.diagnostic().text();
+      std::optional<Graph> graph;
+      try {
+        graph = read_onnx_bytes(bytes);
+      } catch (const Error& error) {
+        ++refused;
+        EXPECT_NE(error.diagnostic().name, "internal") << "round " << round << ": " << error.diagnostic().text();
+        continue;
+      }
+      verify(*graph);
+      std::string why;
+      EXPECT_TRUE(equal(*graph, read_onnx_bytes(write_onnx_bytes(*graph)), &why)) << "round " << round << ": " << why;
     } catch (const std::exception& error) {
       FAIL() << "round " << round << ": " << error.what();
     }
