@@ -204,7 +204,8 @@ void ModelReader::read_node(const FlatNode& node) {
     if (!results) results = make_opaque(node, source, std::move(reason));
     for (size_t i = 0; i < node.proto.outputs.size() && i < results->size(); ++i)
       define(node.proto.outputs[i], (*results)[i]);
-    if (!node.proto.unknown.empty() && !(*results)[0]->is_constant() && !(*results)[0]->producer->is("opaque"))
+    if (!node.proto.unknown.empty() && !results->empty() && !(*results)[0]->is_constant() &&
+        !(*results)[0]->producer->is("opaque"))
       graph_.metadata.emplace_back(std::string(kNodeFields) + source.name, to_hex(node.proto.unknown));
   } catch (Error& error) {
     error.node(source.name).op(fmt::format("{}, opset {}", source.op_type, source.opset)).during("import");
