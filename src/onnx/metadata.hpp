@@ -15,7 +15,8 @@ inline constexpr std::string_view kModelFields = "onnx:model_fields";  ///< enco
 inline constexpr std::string_view kGraphFields = "onnx:graph_fields";
 inline constexpr std::string_view kFunctions = "onnx:functions";      ///< encoded FunctionProtos that calls still need
 inline constexpr std::string_view kNodeFields = "onnx:node_fields:";  ///< + node name
-inline constexpr std::string_view kValueInfo = "onnx:value_info:";    ///< + tensor name -> type text, space, hex
+inline constexpr std::string_view kInputInfo = "onnx:input:";         ///< + tensor name -> type text, space, hex
+inline constexpr std::string_view kOutputInfo = "onnx:output:";       ///< the same
 inline constexpr std::string_view kUserKey = "onnx:user:";            ///< + a model's own key that begins with "onnx:"
 
 std::string to_hex(std::string_view bytes);

@@ -39,7 +39,7 @@ class ModelReader {
   Dim dimension(const Dimension& dim, const std::string& what);
   void define(Bytes name, Value* value);
   Value* value_named(Bytes name) const;
-  void keep_value_info(const ValueInfo& info, const TensorType& type);
+  void keep_value_info(std::string_view key, const ValueInfo& info, const TensorType& type);
 
   ModelProto model_;
   FlatNodes flat_;

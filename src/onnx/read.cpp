@@ -117,7 +117,7 @@ void ModelReader::read_inputs() {
                  info.type.kind == TypeKind::tensor ? "of type " + onnx_type_name(info.type.elem_type)
                                                     : "a sequence, map, optional or sparse tensor");
     define(info.name, graph_.add_input(std::string(info.name), type));
-    keep_value_info(info, type);
+    keep_value_info(kInputInfo, info, type);
   }
 }
 
@@ -228,7 +228,7 @@ void ModelReader::read_outputs() {
       value->name = std::string(info.name);
     }
     outputs.push_back(value);
-    keep_value_info(info, value->type);
+    keep_value_info(kOutputInfo, info, value->type);
   }
   graph_.set_outputs(std::move(outputs));
 }

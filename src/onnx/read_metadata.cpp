@@ -6,9 +6,9 @@
 namespace opfuse::onnx {
 
 /// Kept only where encoding the type again would lose something (unnamed dimensions, denotations, documentation).
-void ModelReader::keep_value_info(const ValueInfo& info, const TensorType& type) {
+void ModelReader::keep_value_info(std::string_view key, const ValueInfo& info, const TensorType& type) {
   if (encode_value_info(info.name, type) == info.raw || !options_.dimensions.empty()) return;
-  graph_.metadata.emplace_back(std::string(kValueInfo) + std::string(info.name), type.text() + " " + to_hex(info.raw));
+  graph_.metadata.emplace_back(std::string(key) + std::string(info.name), type.text() + " " + to_hex(info.raw));
 }
 
 void ModelReader::read_metadata() {

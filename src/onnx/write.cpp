@@ -75,8 +75,8 @@ void add_external(Pieces& graph, const std::string& name, const Tensor& tensor, 
   graph.add(field.text());
 }
 
-std::string value_info(const Graph& graph, const Value* value, const std::string& name) {
-  if (const std::string* kept = onnx::find_metadata(graph, std::string(onnx::kValueInfo) + name)) {
+std::string value_info(const Graph& graph, std::string_view key, const Value* value, const std::string& name) {
+  if (const std::string* kept = onnx::find_metadata(graph, std::string(key) + name)) {
     const size_t space = kept->rfind(' ');
     if (space != std::string::npos && kept->substr(0, space) == value->type.text())
       return onnx::from_hex(std::string_view(*kept).substr(space + 1));
@@ -121,8 +121,10 @@ std::string graph_fields(const Graph& graph, const onnx::GraphWriter& writer) {
   Encoder out;
   out.raw(writer.nodes.text());
   out.bytes(2, graph.name.empty() ? "graph" : graph.name);
-  for (const Value* value : graph.inputs()) out.bytes(11, value_info(graph, value, writer.name_of(value)));
-  for (const Value* value : graph.outputs()) out.bytes(12, value_info(graph, value, writer.name_of(value)));
+  for (const Value* value : graph.inputs())
+    out.bytes(11, value_info(graph, onnx::kInputInfo, value, writer.name_of(value)));
+  for (const Value* value : graph.outputs())
+    out.bytes(12, value_info(graph, onnx::kOutputInfo, value, writer.name_of(value)));
   out.raw(writer.value_types.text());
   if (const std::string* kept = onnx::find_metadata(graph, onnx::kGraphFields)) out.raw(onnx::from_hex(*kept));
   return out.text();

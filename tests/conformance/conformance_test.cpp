@@ -11,6 +11,8 @@
 #include "base/fail.hpp"
 #include "conformance/cases.hpp"
 #include "interp/interpreter.hpp"
+#include "onnx/mapped_file.hpp"
+#include "onnx/mutate.hpp"
 #include "onnx/read.hpp"
 #include "onnx/write.hpp"
 #include "opfuse/error.hpp"
@@ -196,6 +198,27 @@ TEST(ConformanceData, RefusedCasesExist) {
   std::set<std::string> names;
   for (const Case& c : declared_cases()) names.insert(c.name);
   for (const std::string& name : listed_refusals()) EXPECT_TRUE(names.contains(name)) << name;
+}
+
+/// Every operator's importer and inference meets attributes and shapes that no exporter would write.
+TEST(ConformanceFuzz, DamagedCasesAreReadOrRefusedNeverWorse) {
+  constexpr int kRounds = 10;
+  for (const Case& c : all_cases()) {
+    const auto file = onnx::MappedFile::open(c.folder + "/model.onnx");
+    test::Generator random(std::hash<std::string>{}(c.name));
+    for (int round = 0; round < kRounds; ++round) {
+      const std::string bytes = test::mutated(std::string(file->bytes()), random);
+      try {
+        const Graph graph = read_onnx_bytes(bytes);
+        verify(graph);
+        write_onnx_bytes(graph);
+      } catch (const Error& error) {
+        EXPECT_NE(error.diagnostic().name, "internal") << c.name << ": " << error.diagnostic().text();
+      } catch (const std::exception& error) {
+        FAIL() << c.name << " round " << round << ": " << error.what();
+      }
+    }
+  }
 }
 
 }  // namespace

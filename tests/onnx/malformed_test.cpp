@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "onnx/model_bytes.hpp"
+#include "onnx/mutate.hpp"
 #include "onnx/read.hpp"
 #include "onnx/write.hpp"
 #include "opfuse/error.hpp"
@@ -275,6 +276,21 @@ TEST(Malformed, GraphsNestedAThousandDeep) {
   EXPECT_EQ(refusal(m.text()).name, "malformed_model");
 }
 
+TEST(Malformed, ANodeWithoutResultsIsKept) {
+  Encoder n;
+  n.bytes(1, "x"), n.bytes(4, "Relu"), n.bytes(10, "a field we do not know");
+  ModelBytes m = conv_relu();
+  m.graph.nodes.push_back(n.text());
+  EXPECT_NO_THROW(write_onnx_bytes(read_onnx_bytes(m.text())));
+}
+
+TEST(Malformed, AnOutputThatIsAnInputOfAnotherType) {
+  ModelBytes m = conv_relu();
+  m.graph.outputs.push_back(value_info("x", kFloat, {"9", "9"}));
+  const Graph back = read_onnx_bytes(write_onnx_bytes(read_onnx_bytes(m.text())));
+  EXPECT_EQ(back.inputs()[0]->type.text(), "f32[1,2,4,4]");
+}
+
 TEST(Malformed, AReshapeToMoreThanEverything) {
   ModelBytes m = conv_relu();
   m.graph.initializers.push_back(tensor("s", kInt64, {3}, integers({INT64_MAX, INT64_MAX, 2})));
@@ -285,19 +301,6 @@ TEST(Malformed, AReshapeToMoreThanEverything) {
 }
 
 // ---- fuzzing: bounded, seeded
-
-class Generator {
- public:
-  explicit Generator(uint64_t seed) : state_(seed) {}
-  uint64_t next() {
-    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
-    return state_ >> 33;
-  }
-  size_t below(size_t n) { return static_cast<size_t>(next() % n); }
-
- private:
-  uint64_t state_;
-};
 
 std::vector<std::string> seeds() {
   ModelBytes functions = conv_relu();
@@ -325,32 +328,11 @@ std::vector<std::string> seeds() {
   return {conv_relu().text(), functions.text(), shapes.text(), control.text(), pool.text()};
 }
 
-std::string mutated(std::string bytes, Generator& random) {
-  const size_t edits = 1 + random.below(4);
-  for (size_t i = 0; i < edits && !bytes.empty(); ++i) {
-    const size_t at = random.below(bytes.size());
-    switch (random.below(6)) {
-      case 0:
-        bytes[at] = static_cast<char>(random.next());
-        break;
-      case 1:
-        bytes[at] = static_cast<char>(bytes[at] ^ (1 << random.below(8)));
-        break;
-      case 2:
-        bytes.resize(at);
-        break;
-      case 3:
-        bytes.insert(at, 1 + random.below(8), static_cast<char>(random.next()));
-        break;
-      case 4:
-        bytes.erase(at, 1 + random.below(8));
-        break;
-      default:
-        bytes.replace(at, std::min<size_t>(9, bytes.size() - at), std::string(9, '\xff'));
-        break;
-    }
-  }
-  return bytes;
+std::string interface_of(const Graph& g) {
+  std::string text;
+  for (const Value* v : g.inputs()) text += v->name + ": " + v->type.text() + ", ";
+  for (const Value* v : g.outputs()) text += "-> " + v->name + ": " + v->type.text();
+  return text;
 }
 
 TEST(Fuzz, MutatedModelsAreReadAndWrittenBackOrRefusedNeverWorse) {
@@ -372,7 +354,10 @@ TEST(Fuzz, MutatedModelsAreReadAndWrittenBackOrRefusedNeverWorse) {
       }
       verify(*graph);
       std::string why;
-      EXPECT_TRUE(equal(*graph, read_onnx_bytes(write_onnx_bytes(*graph)), &why)) << "round " << round << ": " << why;
+      // The first writing may say an operator in its opset's own form; from then on nothing changes.
+      const Graph back = read_onnx_bytes(write_onnx_bytes(*graph));
+      EXPECT_EQ(interface_of(*graph), interface_of(back)) << "round " << round;
+      EXPECT_TRUE(equal(back, read_onnx_bytes(write_onnx_bytes(back)), &why)) << "round " << round << ": " << why;
     } catch (const std::exception& error) {
       FAIL() << "round " << round << ": " << error.what();
     }
