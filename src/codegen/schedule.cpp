@@ -191,10 +191,11 @@ void split_parts(Schedule& s, int64_t wanted, int64_t blocks, int64_t rows, doub
   s.set("parts_p", best_p);
 }
 
-/// About 50 us of one core per part, at most 64 parts.
-int64_t wanted_parts(double macs, const TargetInfo& target) {
-  const double per_part = 50e-6 * 3e9 * static_cast<double>(target.lanes_f32());
-  return std::clamp<int64_t>(static_cast<int64_t>(macs / per_part), 1, 16);
+/// About 50 us of one core per part, or of its share of the memory bandwidth; at most 16 parts.
+int64_t wanted_parts(double macs, const TargetInfo& target, double bytes = 0) {
+  const double compute = macs / (50e-6 * 3e9 * static_cast<double>(target.lanes_f32()));
+  const double memory = bytes / (50e-6 * 20e9);
+  return std::clamp<int64_t>(static_cast<int64_t>(std::max(compute, memory)), 1, 16);
 }
 
 int64_t bytes_of(const Region& region, const Stage& stage, int read) {
@@ -249,19 +250,33 @@ bool schedule_contraction(const Region& region, const std::vector<ParamLayout>& 
   s.set("step", step > 1 ? step : std::min<int64_t>(*depth, 8));
   const int row_axis = row_axis_of(*view);
   const bool known = view->pixel < 0 || axis_extent(stage, view->pixel).is_constant();
-  const int64_t items = row_axis >= 0 ? axis_extent(stage, row_axis).constant().value_or(1)
-                        : known       ? (pixels + width - 1) / width
-                                      : 1;
+  // a row that is one narrow tile: several rows share each load of weights
+  int64_t height = 1;
+  if (row_axis >= 0 && region.stages.size() == 1 && known && width == pixels &&
+      axis_extent(stage, row_axis).is_constant())
+    while (height < axis_extent(stage, row_axis).value() && fits({vectors, width * (height + 1)}, target)) ++height;
+  for (const SlidingDim& d : view->sliding)  // padding without taps is decided row by row
+    if (d.axis == row_axis && view->guarded && (d.tap < 0 || !d.extent.is_constant())) height = 1;
+  if (height > 1) s.set("tile_h", height);
+  const int64_t rows_tall =
+      row_axis >= 0 ? (axis_extent(stage, row_axis).constant().value_or(1) + height - 1) / height : 1;
+  const int64_t items = row_axis >= 0 ? rows_tall : known ? (pixels + width - 1) / width : 1;
   const auto weight_bytes = static_cast<double>(bytes_of(region, stage, view->weights));
   const auto data_bytes = static_cast<double>(bytes_of(region, stage, view->data));
-  split_parts(s, wanted_parts(static_cast<double>(work_of(stage)), target), (*channels + block - 1) / block, items,
-              weight_bytes, data_bytes);
-  // rows outermost while all weights of a part stay in L2, else as many rows as do
+  split_parts(s, wanted_parts(static_cast<double>(work_of(stage)), target, weight_bytes),
+              (*channels + block - 1) / block, items, weight_bytes, data_bytes);
+  // channel blocks outermost over as many rows as stay in L2 beside two blocks of weights
   const auto l2 = static_cast<double>(target.l2_bytes);
-  if (weight_bytes / static_cast<double>(s.get("parts_o", 1)) <= l2 / 2)
-    s.set("chunk", 1);
-  else
-    s.set("chunk", std::max<int64_t>(1, static_cast<int64_t>(l2 / 3 / (data_bytes / static_cast<double>(items)))));
+  const int64_t blocks = (*channels + block - 1) / block;
+  const double block_bytes = weight_bytes / static_cast<double>(blocks),
+               row_bytes = data_bytes / static_cast<double>(items);
+  const double room = std::max(l2 * 0.8 - 2 * block_bytes, l2 / 8);
+  const int64_t rows_per_part = (items + s.get("parts_p", 1) - 1) / s.get("parts_p", 1);
+  const int64_t chunk = std::clamp<int64_t>(static_cast<int64_t>(room / row_bytes), 1, rows_per_part);
+  s.set("chunk", chunk);
+  // the next block's weights are fetched a share per row
+  const int64_t lines = s.get("step", 1) * vectors * target.vector_bytes / 64;
+  if (chunk > 1 && 2 * block_bytes < l2 * 0.8) s.set("prefetch", (lines + chunk - 1) / chunk);
   int64_t batch = 1;
   for (int axis : view->outer)
     if (axis != row_axis) batch *= axis_extent(stage, axis).constant().value_or(1);

@@ -23,7 +23,6 @@ static std::optional<Decline> plain_gemm(const Node& node) {
 }
 
 static std::optional<Decline> weight_matrix(const Node& node) {
-  if (node.body) return composite_decline(node);
   const Shape& w = node.input(1)->type.shape;
   if (w.ranked && w.rank() == 2) return std::nullopt;
   return Decline{"weight_rank", fmt::format("the weight of {} is {}, not a matrix", describe(node), w.text()), {}};
@@ -33,10 +32,6 @@ Pattern linear_block() {
   return one_of({tensor() >> op("gemm", "linear").with(constant("w"), maybe(constant("b"))).where({"", plain_gemm}),
                  tensor() >> op("matmul", "linear").with(constant("w")).where({"", weight_matrix}) >>
                      maybe(op("add", "bias").with(constant("b")))});
-}
-
-Decline composite_decline(const Node& node) {
-  return {"composite", describe(node) + " is a composite, not the operator itself", {node.name()}};
 }
 
 MatchPredicate one_float_dtype(std::vector<std::string> bindings) {

@@ -41,7 +41,5 @@ Pattern conv_block();    ///< conv:conv [bn:batch_norm]
 Pattern linear_block();  ///< linear:gemm, or linear:matmul [bias:add]
 MatchPredicate one_float_dtype(std::vector<std::string> bindings);
 MatchPredicate bias_along_last_axis();
-/// A composite that bears an operator's name has no attributes to check.
-Decline composite_decline(const Node& node);
 
 }  // namespace opfuse

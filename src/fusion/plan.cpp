@@ -46,20 +46,6 @@ std::map<std::string, int> FusionPlan::module_counts() const {
   return counts;
 }
 
-std::vector<PatternRow> pattern_rows(const FusionPlan& plan) {
-  std::vector<PatternRow> rows;
-  for (const FusionPattern& p : fusion_patterns()) rows.push_back({.pattern = p.name});
-  for (const Candidate& c : plan.candidates) {
-    if (!c.apply && c.decline && c.decline->code == "overlap") continue;
-    auto row = std::find_if(rows.begin(), rows.end(), [&](const PatternRow& r) { return r.pattern == c.pattern; });
-    if (row == rows.end()) row = rows.insert(rows.end(), {.pattern = c.pattern});
-    ++(c.apply ? row->applied : row->skipped);
-    if (c.apply) row->bytes_saved += c.bytes_saved;
-    if (!c.apply) ++row->reasons[c.decline ? c.decline->code : "switched_off"];
-  }
-  return rows;
-}
-
 QdqSummary qdq_summary(const FusionPlan& plan) {
   QdqSummary summary;
   for (const Candidate* c : plan.applied())

@@ -85,17 +85,6 @@ std::string model_hash(const Graph& graph);
 std::string to_json(const FusionPlan& plan);       ///< schema opfuse.plan/1
 FusionPlan plan_from_json(std::string_view text);  ///< E::bad_file
 
-/// One row of the report: how often a pattern was applied, and why not. Candidates whose nodes a better one took do
-/// not count as skipped.
-struct PatternRow {
-  std::string pattern;
-  int applied = 0, skipped = 0;
-  int64_t bytes_saved = 0;             ///< of the applied ones
-  std::map<std::string, int> reasons;  ///< decline code -> how often
-};
-/// Patterns in list order, then the rules that made groups.
-std::vector<PatternRow> pattern_rows(const FusionPlan& plan);
-
 struct QdqSummary {
   size_t declared = 0;               ///< points of applied groups
   std::vector<std::string> tensors;  ///< distinct, in order of first mention

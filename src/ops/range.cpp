@@ -18,7 +18,7 @@ int64_t real_count(double start, double limit, double delta) {
   if (delta == 0 || std::isnan(delta)) throw fail(E::bad_dimension, "the step of range is {}", delta);
   const double n = std::ceil((limit - start) / delta);
   if (!(n <= kMaxElements)) throw fail(E::bad_dimension, "range from {} to {} by {} is endless", start, limit, delta);
-  return static_cast<int64_t>(std::max(n, 0.0));
+  return std::max<int64_t>(0, static_cast<int64_t>(n));
 }
 
 int64_t integer_count(int64_t start, int64_t limit, int64_t delta) {
@@ -63,9 +63,8 @@ std::vector<Tensor> Range::reference(const Attrs&, Tensors in, Precision) {
     const double start = in[0]->real(0), delta = in[2]->real(0);
     for (int64_t i = 0; i < n; ++i) out.set_real(i, start + static_cast<double>(i) * delta);
   } else {
-    const auto start = static_cast<uint64_t>(in[0]->integer(0)), delta = static_cast<uint64_t>(in[2]->integer(0));
-    for (int64_t i = 0; i < n; ++i)  // unsigned: the products of a step over half the range wrap and come back
-      out.set_integer(i, static_cast<int64_t>(start + static_cast<uint64_t>(i) * delta));
+    const int64_t start = in[0]->integer(0), delta = in[2]->integer(0);
+    for (int64_t i = 0; i < n; ++i) out.set_integer(i, start + i * delta);
   }
   return {out};
 }

@@ -45,13 +45,6 @@ INSTANTIATE_TEST_SUITE_P(Zoo, ResNetCounts,
                                          ResNet{"resnet152", 50, 100, 5, 157}),
                          [](const auto& info) { return std::string(info.param.name); });
 
-TEST(Counts, DoNotDependOnAKnownBatch) {
-  ZooOptions options;
-  options.width = 0.125;
-  options.batch = Dim::symbol("n");
-  EXPECT_EQ(make_plan(prepared(build_zoo("resnet50", options))).module_counts(), resnet(16, 32, 5));
-}
-
 class RealResNet50 : public testing::TestWithParam<const char*> {};
 
 TEST_P(RealResNet50, Has55Modules) {

@@ -151,28 +151,6 @@ TEST(Planner, SkipAndOnlyNamePatternsAndNodes) {
   EXPECT_EQ(error_name([&] { make_plan(g, wrong); }), "unknown_name");
 }
 
-TEST(Planner, ReportsEachPatternWithItsReasons) {
-  const Graph g = convs("%c = conv" + kConv + "%y = relu(%c) @\"r\"");
-  PlanOptions options;
-  options.skip = {"ConvBNReLU"};
-  for (const PatternRow& row : pattern_rows(make_plan(g, options))) {
-    if (row.pattern == "ConvBNReLU") {
-      EXPECT_EQ(row.reasons, (std::map<std::string, int>{{"disabled", 1}}));
-    }
-    EXPECT_EQ(row.applied, row.pattern == "ConvBN" ? 1 : 0) << row.pattern;
-  }
-}
-
-TEST(Planner, ACompositeUnderAnOperatorsNameIsJudgedWithoutAttributes) {
-  const Graph g = parse_graph(R"(graph (%x: f32[1,3,8,8]) {
-    %c = composite "conv" (%x) { %r = relu(%x) yield %r }
-    %p = composite "max_pool" (%c) { %s = relu(%c) yield %s }
-    %y = composite "reduce_mean" (%p) { %t = relu(%p) yield %t }
-    return %y })",
-                              ops());
-  EXPECT_NO_THROW(apply(g, make_plan(g)));
-}
-
 TEST(Planner, APriorityClaimsNodesBeforeSize) {
   const Graph g = convs("%c = conv" + kConv + "%y = relu(%c) @\"r\"");
   std::vector<FusionPattern> patterns = fusion_patterns();

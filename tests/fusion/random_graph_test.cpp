@@ -1,6 +1,4 @@
 // Random graphs: whatever the plan groups, the fused graph is valid, acyclic and equal to the original.
-#include "fusion/random_graph.hpp"
-
 #include <gtest/gtest.h>
 
 #include "fusion/prepared.hpp"
@@ -10,6 +8,64 @@
 
 namespace opfuse {
 namespace {
+
+// Values of one shape only, so that any of them can meet; convolutions and pools keep it.
+Graph random_graph(uint64_t seed) {
+  Random rng(seed, "graph");
+  Graph g;
+  std::vector<Value*> values{g.add_input("x", {DType::f32, {1, 4, 6, 6}}),
+                             g.add_input("z", {DType::f32, {1, 4, 6, 6}})};
+  Tensor weight(DType::f32, {4, 4, 3, 3}), channel(DType::f32, {1, 4, 1, 1});
+  for (int64_t i = 0; i < weight.elements(); ++i) weight.set_real(i, 0.2 * rng.normal());
+  for (int64_t i = 0; i < channel.elements(); ++i) channel.set_real(i, rng.normal());
+  Value *w = g.add_constant(weight, "w"), *k = g.add_constant(channel, "k");
+  auto pick = [&] {
+    return values[static_cast<size_t>(rng.between(std::max<int64_t>(0, static_cast<int64_t>(values.size()) - 5),
+                                                  static_cast<int64_t>(values.size()) - 1))];
+  };
+  auto node = [&](const char* op, std::vector<Value*> in, const AttrMap& attrs = {}) {
+    const std::string name = "n" + std::to_string(values.size());
+    Node* n = g.add_node(op_named(op), attrs, std::move(in), 1, {Source{name, op, "", 17}});
+    n->output()->name = "v" + std::to_string(values.size());
+    values.push_back(n->output());
+  };
+  const std::vector<int64_t> ones{1, 1, 1, 1}, three{3, 3};
+  for (int i = 0; i < 24; ++i) switch (rng.between(0, 9)) {
+      case 0:
+      case 1:
+        node("conv", {pick(), w}, {{"pads", ones}});
+        break;
+      case 2:
+        node("max_pool", {pick()}, {{"kernel_shape", three}, {"pads", ones}});
+        break;
+      case 3:
+        node("relu", {pick()});
+        break;
+      case 4:
+        node("tanh", {pick()});
+        break;
+      case 5:
+        node("add", {pick(), pick()});
+        break;
+      case 6:
+        node("mul", {pick(), pick()});
+        break;
+      case 7:
+        node("add", {pick(), k});
+        break;
+      case 8:
+        node("softmax", {pick()});
+        break;
+      case 9:
+        node("sigmoid", {pick()});
+        break;
+    }
+  std::vector<Value*> outputs;
+  for (Value* v : values)
+    if (v->producer && (v->uses.empty() || rng.between(0, 11) == 0)) outputs.push_back(v);
+  g.set_outputs(outputs);
+  return g;
+}
 
 class RandomGraphs : public testing::TestWithParam<int> {};
 

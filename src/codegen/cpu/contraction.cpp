@@ -10,6 +10,8 @@
 // Weights lie [O/block][taps and channel steps][lanes][block], so a block of them is one stream.
 #include "codegen/cpu/contraction.hpp"
 
+#include <llvm/IR/Intrinsics.h>
+
 #include <algorithm>
 
 #include "base/fail.hpp"
@@ -20,13 +22,12 @@ namespace opfuse::cpu {
 namespace {
 
 constexpr int64_t kUnrolledLanes = 4;
+constexpr int64_t kLineFloats = 16;  // a cache line
 
 std::optional<int64_t> constant_of(Value* value) {
   if (auto* c = llvm::dyn_cast<llvm::ConstantInt>(value)) return c->getSExtValue();
   return std::nullopt;
 }
-
-uint64_t all_pixels(int64_t width) { return width >= 64 ? ~uint64_t{0} : (uint64_t{1} << width) - 1; }
 
 /// Elements between neighbours along an axis of a map whose dimension is not blocked beyond `within`.
 Value* axis_step(Kernel& k, const Operand& operand, const IndexMap& map, int axis) {
@@ -53,18 +54,25 @@ ContractionEmitter::ContractionEmitter(Kernel& k, StageEmitter& stage, const Con
   vectors_ = s.get("nv", 1);
   block_ = vectors_ * lanes_;
   width_ = s.get("tile_w", 1);
+  height_ = s.get("tile_h", 1);
   step_ = s.get("step", 1);
   chunk_ = s.get("chunk", 1 << 30);
+  prefetched_ = s.get("prefetch", 0);
   batch_axes_ = view.outer;
   row_axis_ = row_axis_of(view);
-  for (const SlidingDim& d : view.sliding)
+  for (const SlidingDim& d : view.sliding) {
     if (d.axis >= 0 && d.axis == view.pixel && may_leave(d)) pixel_dim_ = &d;
+    if (d.axis >= 0 && d.axis == row_axis_) row_dim_ = &d;
+  }
   if (row_axis_ >= 0) batch_axes_.pop_back();
   const Dim pixels = view.pixel < 0 ? Dim(1) : axis_extent(s_.stage, view.pixel);
   const int64_t taps = pixel_dim_ && pixel_dim_->tap >= 0 ? tap_count(pixel_dim_->tap) : 1;
   runs_ = cut_tiles(k, pixels, width_, pixel_dim_, taps);
+  if (height_ > 1)
+    row_runs_ = cut_tiles(k, axis_extent(s_.stage, row_axis_), height_, may_leave(*row_dim_) ? row_dim_ : nullptr,
+                          row_dim_->tap >= 0 ? tap_count(row_dim_->tap) : 1);
   llvm::Type* vector = k.lanes(k.b.getFloatTy(), static_cast<int>(lanes_));
-  for (int64_t i = 0; i < width_ * vectors_; ++i) acc_.push_back(k.variable(vector));
+  for (int64_t i = 0; i < width_ * height_ * vectors_; ++i) acc_.push_back(k.variable(vector));
 }
 
 bool ContractionEmitter::may_leave(const SlidingDim& s) const {
@@ -86,6 +94,7 @@ const SlidingDim* ContractionEmitter::sliding_of_tap(int tap) const {
 int64_t ContractionEmitter::blocks() const { return (axis_extent(s_.stage, view_.vec).value() + block_ - 1) / block_; }
 
 Dim ContractionEmitter::items() const {
+  if (height_ > 1) return Dim(tile_count(row_runs_));
   if (row_axis_ >= 0) return axis_extent(s_.stage, row_axis_);
   return view_.pixel < 0 || axis_extent(s_.stage, view_.pixel).is_constant() ? Dim(tile_count(runs_)) : Dim(1);
 }
@@ -103,11 +112,45 @@ void ContractionEmitter::emit(const Env& env, Value* ob0, Value* ob1, Value* i0,
 void ContractionEmitter::emit_block(Env env, Value* ob, Value* i0, Value* i1) {
   env.axes[static_cast<size_t>(view_.vec)] = {k_.mul(ob, k_.i64(block_)), false, block_};
   if (row_axis_ < 0) return emit_runs(env, ob, i0, i1);
+  if (height_ > 1) return emit_row_tiles(env, ob, i0, i1);
   k_.loop(i0, i1, 1, [&](Value* row) {
+    item_ = k_.sub(row, i0);
     env.axes[static_cast<size_t>(row_axis_)] = {row, false, 1};
     emit_runs(env, ob, nullptr, nullptr);
   });
 }
+
+void ContractionEmitter::emit_row_tiles(Env env, Value* ob, Value* i0, Value* i1) {
+  for (const TileRun& run : row_runs_) {
+    Value* first = k_.max(i0, k_.i64(run.first));
+    Value* last = k_.min(i1, k_.i64(run.first + run.count));
+    k_.loop(first, last, 1, [&](Value* tile) {
+      item_ = k_.sub(tile, i0);
+      Value* row = k_.add(run.begin, k_.mul(k_.sub(tile, k_.i64(run.first)), k_.i64(run.width)));
+      env.axes[static_cast<size_t>(row_axis_)] = {row, false, 1};
+      row_run_ = &run;
+      tile_rows_ = run.width;
+      emit_runs(env, ob, nullptr, nullptr);
+    });
+  }
+  row_run_ = nullptr;
+  tile_rows_ = 1;
+}
+
+uint64_t ContractionEmitter::rows(const TileRun& run, uint64_t bits) const {
+  uint64_t mask = 0;
+  for (int64_t y = 0; y < tile_rows_; ++y)
+    if (bits >> y & 1) mask |= ((uint64_t{1} << run.width) - 1) << (y * run.width);
+  return mask;
+}
+
+uint64_t ContractionEmitter::columns(const TileRun& run, uint64_t bits) const {
+  uint64_t mask = 0;
+  for (int64_t y = 0; y < tile_rows_; ++y) mask |= bits << (y * run.width);
+  return mask;
+}
+
+uint64_t ContractionEmitter::all_pixels(const TileRun& run) const { return rows(run, ~uint64_t{0}); }
 
 void ContractionEmitter::emit_runs(const Env& env, Value* ob, Value* t0, Value* t1) {
   for (const TileRun& run : runs_) {
@@ -120,6 +163,7 @@ void ContractionEmitter::emit_runs(const Env& env, Value* ob, Value* t0, Value* 
       end = k_.add(run.begin, k_.mul(k_.sub(last, k_.i64(run.first)), k_.i64(run.width)));
     }
     k_.loop(begin, end, run.width, [&](Value* q) {
+      if (t0) item_ = k_.sub(k_.b.CreateUDiv(q, k_.i64(width_)), t0);
       Env at = env;
       if (view_.pixel >= 0) at.axes[static_cast<size_t>(view_.pixel)] = {q, false, 1};
       emit_tile(at, ob, run);
@@ -128,7 +172,7 @@ void ContractionEmitter::emit_runs(const Env& env, Value* ob, Value* t0, Value* 
 }
 
 void ContractionEmitter::emit_tile(Env env, Value* ob, const TileRun& run) {
-  for (int64_t i = 0; i < run.width * vectors_; ++i)
+  for (int64_t i = 0; i < run.width * tile_rows_ * vectors_; ++i)
     k_.b.CreateStore(k_.zero(acc_[static_cast<size_t>(i)]->getAllocatedType()), acc_[static_cast<size_t>(i)]);
   when_inside(env, [&] { emit_channels(env, run); });
   emit_epilogue(env, ob, run);
@@ -151,7 +195,7 @@ void ContractionEmitter::emit_channels(const Env& env, const TileRun& run) {
   const auto at_channel = [&](Value* channel, int64_t lanes) {
     Env at = env;
     at.axes[static_cast<size_t>(view_.channel)] = {channel, false, step_};
-    emit_taps(0, at, run, all_pixels(run.width), lanes);
+    emit_taps(0, at, run, all_pixels(run), lanes);
   };
   k_.loop(k_.i64(0), k_.i64(channels / step_), 1, [&](Value* c) { at_channel(k_.mul(c, k_.i64(step_)), step_); });
   if (channels % step_) at_channel(k_.i64(channels / step_ * step_), channels % step_);
@@ -160,19 +204,31 @@ void ContractionEmitter::emit_channels(const Env& env, const TileRun& run) {
 void ContractionEmitter::emit_taps(size_t index, const Env& env, const TileRun& run, uint64_t pixels, int64_t lanes) {
   if (index == view_.taps.size()) {
     if (pixel_dim_ && pixel_dim_->tap < 0) {  // padding without taps
-      if (!run.valid.empty()) pixels &= run.valid[0];
+      if (!run.valid.empty()) pixels &= columns(run, run.valid[0]);
       if (run.clip) {
         Value* q = env.axes[static_cast<size_t>(view_.pixel)].base;
         const TapRange r = clip_taps(k_, *pixel_dim_, 1, q);
-        return k_.branch(k_.b.CreateICmpSLT(r.low, r.high), [&] { emit_steps(env, pixels, run.width, lanes); });
+        return k_.branch(k_.b.CreateICmpSLT(r.low, r.high), [&] { emit_steps(env, pixels, run, lanes); });
       }
     }
-    if (pixels) emit_steps(env, pixels, run.width, lanes);
+    if (pixels) emit_steps(env, pixels, run, lanes);
     return;
   }
   const int tap = view_.taps[index];
   const SlidingDim* s = sliding_of_tap(tap);
-  if (s && s == pixel_dim_ && !run.valid.empty()) return emit_pixel_taps(index, env, run, lanes);
+  if (s && s == pixel_dim_ && !run.valid.empty()) {
+    std::vector<uint64_t> valid;
+    for (uint64_t bits : run.valid) valid.push_back(columns(run, bits));
+    return emit_masked_taps(index, env, run, valid, pixels, lanes);
+  }
+  if (s && s == row_dim_ && row_run_) {
+    if (!row_run_->valid.empty()) {
+      std::vector<uint64_t> valid;
+      for (uint64_t bits : row_run_->valid) valid.push_back(rows(run, bits));
+      return emit_masked_taps(index, env, run, valid, pixels, lanes);
+    }
+    s = nullptr;  // all taps of all rows are inside
+  }
   Value* low = k_.i64(0);
   Value* high = k_.i64(tap_count(tap));
   if (s && may_leave(*s) && (s != pixel_dim_ || run.clip)) {
@@ -189,42 +245,61 @@ void ContractionEmitter::emit_taps(size_t index, const Env& env, const TileRun& 
 }
 
 /// The taps of an edge tile: neighbours with the same valid pixels share a loop.
-void ContractionEmitter::emit_pixel_taps(size_t index, const Env& env, const TileRun& run, int64_t lanes) {
-  const auto taps = static_cast<int64_t>(run.valid.size());
+void ContractionEmitter::emit_masked_taps(size_t index, const Env& env, const TileRun& run,
+                                          const std::vector<uint64_t>& valid, uint64_t pixels, int64_t lanes) {
+  const auto taps = static_cast<int64_t>(valid.size());
   for (int64_t first = 0; first < taps;) {
     int64_t last = first;
-    const uint64_t pixels = run.valid[static_cast<size_t>(first)];
-    while (last < taps && run.valid[static_cast<size_t>(last)] == pixels) ++last;
-    if (pixels)
+    const uint64_t bits = valid[static_cast<size_t>(first)];
+    while (last < taps && valid[static_cast<size_t>(last)] == bits) ++last;
+    if (pixels & bits)
       k_.loop(k_.i64(first), k_.i64(last), 1, [&](Value* tap) {
         Env at = env;
         at.axes[static_cast<size_t>(view_.taps[index])] = {tap, false, 1};
-        emit_taps(index + 1, at, run, pixels, lanes);
+        emit_taps(index + 1, at, run, pixels & bits, lanes);
       });
     first = last;
   }
 }
 
-void ContractionEmitter::emit_steps(const Env& env, uint64_t pixels, int64_t width, int64_t lanes) {
+void ContractionEmitter::emit_steps(const Env& env, uint64_t pixels, const TileRun& run, int64_t lanes) {
   const Address d = address_of(k_, data(), s_.stage.reads[static_cast<size_t>(view_.data)].map, env, nullptr);
   const Address w = address_of(k_, weights(), s_.stage.reads[static_cast<size_t>(view_.weights)].map, env, nullptr);
+  emit_prefetch(w, lanes);
   const int64_t unrolled = std::min(lanes, kUnrolledLanes);
   const int64_t whole = lanes / unrolled * unrolled;
   if (whole == unrolled)
-    emit_step(env, d, w, k_.i64(0), unrolled, pixels, width);
+    emit_step(env, d, w, k_.i64(0), unrolled, pixels, run);
   else
-    k_.loop(k_.i64(0), k_.i64(whole), unrolled, [&](Value* l) { emit_step(env, d, w, l, unrolled, pixels, width); });
-  if (lanes > whole) emit_step(env, d, w, k_.i64(whole), lanes - whole, pixels, width);
+    k_.loop(k_.i64(0), k_.i64(whole), unrolled, [&](Value* l) { emit_step(env, d, w, l, unrolled, pixels, run); });
+  if (lanes > whole) emit_step(env, d, w, k_.i64(whole), lanes - whole, pixels, run);
+}
+
+/// Every row of a block fetches its share of the next block's weights into L2, so that the first row of
+/// that block need not wait for memory. Blocks are neighbours, so the last one fetches what runs next.
+void ContractionEmitter::emit_prefetch(const Address& w, int64_t lanes) {
+  if (prefetched_ == 0 || !item_) return;
+  const Layout& layout = weights().layout;
+  const auto at = std::find(layout.order.begin(), layout.order.end(), view_.weights_vec_dim) - layout.order.begin();
+  Value* next = k_.add(k_.add(w.scalar, k_.i64(w.constant)), k_.dim(weights().strides[static_cast<size_t>(at)]));
+  const int64_t per_item = std::max<int64_t>(1, prefetched_ * lanes / step_) * kLineFloats;
+  Value* first = k_.element(weights().base, DType::f32, k_.add(next, k_.mul(item_, k_.i64(per_item))));
+  for (int64_t offset = 0; offset < per_item; offset += kLineFloats)
+    k_.b.CreateIntrinsic(
+        llvm::Intrinsic::prefetch, {k_.b.getPtrTy()},
+        {k_.element(first, DType::f32, k_.i64(offset)), k_.b.getInt32(0), k_.b.getInt32(2), k_.b.getInt32(1)});
 }
 
 void ContractionEmitter::emit_step(const Env& env, const Address& d, const Address& w, Value* lane, int64_t unrolled,
-                                   uint64_t pixels, int64_t width) {
+                                   uint64_t pixels, const TileRun& run) {
   auto& b = k_.b;
   const auto& data_map = s_.stage.reads[static_cast<size_t>(view_.data)].map;
   const auto& weights_map = s_.stage.reads[static_cast<size_t>(view_.weights)].map;
   Value* data_lane = axis_step(k_, data(), data_map, view_.channel);
   Value* weights_lane = axis_step(k_, weights(), weights_map, view_.channel);
   Value* pixel_step = view_.pixel < 0 ? k_.i64(0) : axis_step(k_, data(), data_map, view_.pixel);
+  Value* row_step = row_run_ ? axis_step(k_, data(), data_map, row_axis_) : k_.i64(0);
+  const int64_t count = run.width * tile_rows_;
   llvm::Type* vector = acc_[0]->getAllocatedType();
   const auto offset = [&](const Address& a, Value* step) {
     return k_.add(k_.add(a.scalar, k_.i64(a.constant)), k_.mul(lane, step));
@@ -232,7 +307,7 @@ void ContractionEmitter::emit_step(const Env& env, const Address& d, const Addre
   Value* data_at = k_.element(data().base, DType::f32, offset(d, data_lane));
   Value* weights_at = k_.element(weights().base, DType::f32, offset(w, weights_lane));
   std::vector<Value*> acc(acc_.size());
-  for (int64_t i = 0; i < width * vectors_; ++i)
+  for (int64_t i = 0; i < count * vectors_; ++i)
     acc[static_cast<size_t>(i)] = b.CreateLoad(vector, acc_[static_cast<size_t>(i)]);
   const bool prologue = view_.value.op() != ExprOp::read;
   auto* invariant = llvm::MDNode::get(k_.context(), {});
@@ -244,13 +319,14 @@ void ContractionEmitter::emit_step(const Env& env, const Address& d, const Addre
       if (weights().constant) load->setMetadata(llvm::LLVMContext::MD_invariant_load, invariant);
       w_vectors.push_back(load);
     }
-    for (int64_t p = 0; p < width; ++p) {
+    for (int64_t p = 0; p < count; ++p) {
       if (!(pixels >> p & 1)) continue;
-      Value* at = k_.add(k_.mul(pixel_step, k_.i64(p)), k_.mul(data_lane, k_.i64(u)));
+      Value* at = k_.add(k_.mul(pixel_step, k_.i64(p % run.width)), k_.mul(data_lane, k_.i64(u)));
+      at = k_.add(at, k_.mul(row_step, k_.i64(p / run.width)));
       Value* x = b.CreateAlignedLoad(b.getFloatTy(), k_.element(data_at, DType::f32, at), llvm::Align(4));
       if (prologue) {
         Env point = env;
-        if (view_.pixel >= 0) point.axes[static_cast<size_t>(view_.pixel)].plus = p;
+        move_to(point, p, run);
         auto& channel = point.axes[static_cast<size_t>(view_.channel)];
         channel = {k_.add(channel.base, lane), false, 1, u};
         x = s_.at(point, {}, {{view_.data, x}}).emit(view_.value, DType::f32);
@@ -262,7 +338,7 @@ void ContractionEmitter::emit_step(const Env& env, const Address& d, const Addre
       }
     }
   }
-  for (int64_t i = 0; i < width * vectors_; ++i)
+  for (int64_t i = 0; i < count * vectors_; ++i)
     b.CreateStore(acc[static_cast<size_t>(i)], acc_[static_cast<size_t>(i)]);
 }
 
@@ -270,14 +346,20 @@ void ContractionEmitter::emit_epilogue(const Env& env, Value* ob, const TileRun&
   const int64_t channels = axis_extent(s_.stage, view_.vec).value();
   const int64_t full = channels / block_;
   Value* base = k_.mul(ob, k_.i64(block_));
-  if (channels % block_ == 0) return store_vectors(env, base, run.width, false);
-  const auto tail = [&] { store_vectors(env, k_.i64(full * block_), run.width, true); };
+  if (channels % block_ == 0) return store_vectors(env, base, run, false);
+  const auto tail = [&] { store_vectors(env, k_.i64(full * block_), run, true); };
   if (full == 0) return tail();
   k_.branch(
-      k_.b.CreateICmpSLT(ob, k_.i64(full)), [&] { store_vectors(env, base, run.width, false); }, tail);
+      k_.b.CreateICmpSLT(ob, k_.i64(full)), [&] { store_vectors(env, base, run, false); }, tail);
 }
 
-void ContractionEmitter::store_vectors(const Env& env, Value* base, int64_t width, bool tail) {
+/// Pixel `p` of the tile whose first pixel `env` stands at.
+void ContractionEmitter::move_to(Env& env, int64_t p, const TileRun& run) const {
+  if (view_.pixel >= 0) env.axes[static_cast<size_t>(view_.pixel)].plus = p % run.width;
+  if (row_run_) env.axes[static_cast<size_t>(row_axis_)].plus = p / run.width;
+}
+
+void ContractionEmitter::store_vectors(const Env& env, Value* base, const TileRun& run, bool tail) {
   const int64_t channels = axis_extent(s_.stage, view_.vec).value();
   int64_t block = 1;  // of the outputs' memory: whole blocks are written
   for (size_t i = 0; i < s_.outputs.size(); ++i)
@@ -295,8 +377,8 @@ void ContractionEmitter::store_vectors(const Env& env, Value* base, int64_t widt
       for (int64_t l = 0; l < lanes_; ++l) bits.push_back(k_.b.getInt1(first + l < channels));
       if (first + lanes_ > channels) at.mask = llvm::ConstantVector::get(bits);
     }
-    for (int64_t p = 0; p < width; ++p) {
-      if (view_.pixel >= 0) at.axes[static_cast<size_t>(view_.pixel)].plus = p;
+    for (int64_t p = 0; p < run.width * tile_rows_; ++p) {
+      move_to(at, p, run);
       auto* acc = acc_[static_cast<size_t>(p * vectors_ + v)];
       s_.store_outputs(at, {k_.b.CreateLoad(acc->getAllocatedType(), acc)});
     }

@@ -23,11 +23,16 @@ class ContractionEmitter {
   Kernel& k_;
   StageEmitter& s_;
   const ContractionView& view_;
-  int64_t lanes_, vectors_, block_, width_, step_, chunk_;
+  int64_t lanes_, vectors_, block_, width_, height_, step_, chunk_;
   int row_axis_ = -1;
   std::vector<int> batch_axes_;
   const SlidingDim* pixel_dim_ = nullptr;  ///< when its windows may leave the data
-  std::vector<TileRun> runs_;
+  const SlidingDim* row_dim_ = nullptr;    ///< of the row axis
+  std::vector<TileRun> runs_, row_runs_;
+  int64_t tile_rows_ = 1;               ///< of the tile being emitted
+  const TileRun* row_run_ = nullptr;    ///< its rows, null when rows go one by one
+  Value* item_ = nullptr;               ///< number of the row or tile within its pass over a block
+  int64_t prefetched_ = 0;              ///< cache lines of the next block fetched per tap and item
   std::vector<llvm::AllocaInst*> acc_;  ///< by pixel * vectors + vector
 
   Operand& data() { return s_.reads[static_cast<size_t>(view_.data)]; }
@@ -36,17 +41,24 @@ class ContractionEmitter {
   int64_t tap_count(int tap) const { return axis_extent(s_.stage, tap).value(); }
   bool may_leave(const SlidingDim& s) const;
   void emit_block(Env env, Value* ob, Value* i0, Value* i1);
+  void emit_row_tiles(Env env, Value* ob, Value* i0, Value* i1);
   void emit_runs(const Env& env, Value* ob, Value* t0, Value* t1);
   void emit_tile(Env env, Value* ob, const TileRun& run);
   void when_inside(const Env& env, const std::function<void()>& body);
   void emit_channels(const Env& env, const TileRun& run);
   void emit_taps(size_t index, const Env& env, const TileRun& run, uint64_t pixels, int64_t lanes);
-  void emit_pixel_taps(size_t index, const Env& env, const TileRun& run, int64_t lanes);
-  void emit_steps(const Env& env, uint64_t pixels, int64_t width, int64_t lanes);
+  void emit_masked_taps(size_t index, const Env& env, const TileRun& run, const std::vector<uint64_t>& valid,
+                        uint64_t pixels, int64_t lanes);
+  uint64_t all_pixels(const TileRun& run) const;
+  uint64_t columns(const TileRun& run, uint64_t bits) const;  ///< in every row of the tile
+  uint64_t rows(const TileRun& run, uint64_t bits) const;     ///< whole rows of the tile
+  void emit_steps(const Env& env, uint64_t pixels, const TileRun& run, int64_t lanes);
+  void move_to(Env& env, int64_t p, const TileRun& run) const;
   void emit_step(const Env& env, const Address& d, const Address& w, Value* lane, int64_t unrolled, uint64_t pixels,
-                 int64_t width);
+                 const TileRun& run);
+  void emit_prefetch(const Address& w, int64_t lanes);
   void emit_epilogue(const Env& env, Value* ob, const TileRun& run);
-  void store_vectors(const Env& env, Value* base, int64_t width, bool tail);
+  void store_vectors(const Env& env, Value* base, const TileRun& run, bool tail);
 };
 
 }  // namespace opfuse::cpu

@@ -10,7 +10,6 @@
 namespace opfuse {
 
 static std::optional<Decline> spatial_mean(const Node& node) {
-  if (node.body) return composite_decline(node);
   const Shape& x = node.input(0)->type.shape;
   if (!x.ranked || x.rank() < 3) return Decline{"rank", fmt::format("{} has no spatial axes", x.text()), {node.name()}};
   std::vector<int64_t> operand;
@@ -25,7 +24,6 @@ static std::optional<Decline> spatial_mean(const Node& node) {
 }
 
 static std::optional<Decline> whole_window(const Node& node) {
-  if (node.body) return composite_decline(node);
   const AveragePool::Attrs& a = node.as<AveragePool>();
   const Shape& x = node.input(0)->type.shape;
   bool whole = x.ranked && x.rank() == a.kernel_shape.size() + 2;

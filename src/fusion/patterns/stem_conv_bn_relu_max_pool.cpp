@@ -18,7 +18,6 @@ static bool within(const std::vector<int64_t>& values, int64_t low, int64_t high
 }
 
 static std::optional<Decline> is_stem(const Node& node) {
-  if (node.body) return composite_decline(node);
   const Conv::Attrs& a = node.as<Conv>();
   const Shape& w = node.input(1)->type.shape;
   auto no = [&](std::string why) { return Decline{"not_a_stem", std::move(why), {node.name()}}; };
@@ -34,7 +33,6 @@ static std::optional<Decline> is_stem(const Node& node) {
 }
 
 static std::optional<Decline> is_small_pool(const Node& node) {
-  if (node.body) return composite_decline(node);
   const MaxPool::Attrs& a = node.as<MaxPool>();
   if (a.kernel_shape.size() == 2 && within(a.kernel_shape, 1, 3) && within(a.strides, 1, 3) &&
       within(a.dilations, 1, 1))
