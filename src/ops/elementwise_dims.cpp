@@ -35,7 +35,14 @@ std::optional<Dim> compare(ExprOp op, const Dim& a, const Dim& b) {
   }
 }
 
+/// Numbers near the end of the range (the INT64_MAX of open slices) are not dimensions; sums with them may overflow.
+bool is_extreme(const Dim& d) {
+  return d.is_constant() && (d.value() > (int64_t{1} << 48) || d.value() < -(int64_t{1} << 48));
+}
+
 std::optional<Dim> binary(ExprOp op, const Dim& a, const Dim& b) {
+  const bool computes = op == ExprOp::add || op == ExprOp::sub || op == ExprOp::mul;
+  if (computes && (is_extreme(a) || is_extreme(b))) return std::nullopt;
   const bool divides = b.is_constant() ? b.value() > 0 : true;
   switch (op) {
     case ExprOp::add:

@@ -189,6 +189,8 @@ TEST(ShapeArithmetic, FollowsLawsOnSymbols) {
   const TensorType condition{DType::boolean, Shape{2}};
   EXPECT_EQ(dims_of("where", {}, {condition, two, two}, {{0, {0, 1}}, {1, {7, 8}}, {2, {n, h}}}), (Dims{n, 8}));
   EXPECT_EQ(dims_of("mul", {}, {scalar, scalar}, {{0, {n}}}), std::nullopt);
+  EXPECT_EQ(dims_of("add", {}, {scalar, scalar}, {{0, {n}}, {1, {Dim(INT64_MAX)}}}), std::nullopt);
+  EXPECT_EQ(dims_of("min", {}, {scalar, scalar}, {{0, {Dim(3)}}, {1, {Dim(INT64_MAX)}}}), (Dims{3}));
   EXPECT_EQ(dims_of("unsqueeze", axes({0}), {scalar}, {{0, {n}}}), (Dims{n}));
 }
 
