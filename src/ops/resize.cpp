@@ -301,4 +301,13 @@ std::vector<Tensor> Resize::reference(const Attrs& a, Tensors in, Precision) {
   return {a.mode == ResizeMode::nearest ? nearest(a, *in[0], axes) : linear(a, *in[0], axes)};
 }
 
+/// Linear: two products and a sum per result and resized axis. Nearest computes nothing.
+Cost Resize::cost(const Attrs& a, std::span<const TensorType> in, std::span<const TensorType> out) {
+  const Shape &x = in[0].shape, &y = out[0].shape;
+  if (a.mode == ResizeMode::nearest || !x.ranked || !y.ranked) return {};
+  int64_t axes = 0;
+  for (size_t i = 0; i < y.rank(); ++i) axes += !(x[i] == y[i]);
+  return {.flops = y.elements() * Dim(3 * axes)};
+}
+
 }  // namespace opfuse

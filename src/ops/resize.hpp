@@ -63,6 +63,7 @@ struct Resize {
   static OpSpec spec();
   static std::vector<TensorType> infer(const Attrs& attrs, const Inference& in);
   static std::vector<Tensor> reference(const Attrs& attrs, Tensors in, Precision precision);
+  static Cost cost(const Attrs& attrs, std::span<const TensorType> in, std::span<const TensorType> out);
 };
 
 /// One axis of a resize: output o reads the input at  x = map(o), for any mode.

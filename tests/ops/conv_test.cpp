@@ -64,6 +64,29 @@ INSTANTIATE_TEST_SUITE_P(, ConvCases,
                                          ConvCase{{1, 40, 14, 14}, {33, 40, 3, 3}, {1, 1}, {1, 1, 1, 1}},
                                          ConvCase{{1, 2, 1, 1}, {2, 2, 3, 3}, {1, 1}, {2, 2, 2, 2}}));
 
+TEST(Conv, EqualsTheDefinitionOnDrawnGeometries) {
+  std::mt19937 engine(7);
+  const auto draw = [&](int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(engine() % static_cast<unsigned>(high - low + 1));
+  };
+  for (unsigned i = 0; i < 60; ++i) {
+    const int64_t group = draw(1, 3), in = draw(1, 3), out = draw(1, 12);
+    ConvCase c{.x = {draw(1, 2), group * in, draw(1, 20), draw(1, 20)}, .w = {group * out, in, draw(1, 4), draw(1, 4)}};
+    c.strides = {draw(1, 3), draw(1, 3)};
+    c.dilations = {draw(1, 2), draw(1, 2)};
+    for (int64_t& p : c.pads) p = draw(0, 3);
+    c.group = group;
+    bool fits = true;
+    for (size_t d : {size_t{0}, size_t{1}})
+      fits &= c.x[d + 2] + c.pads[d] + c.pads[d + 2] > (c.w[d + 2] - 1) * c.dilations[d];
+    if (!fits) continue;
+    SCOPED_TRACE(testing::PrintToString(c));
+    const Tensor x = random_tensor(c.x, i), w = random_tensor(c.w, i + 100), b = random_tensor({c.w[0]}, i + 200);
+    const AttrMap attrs = {{"strides", c.strides}, {"pads", c.pads}, {"dilations", c.dilations}, {"group", c.group}};
+    expect_close(run_checked("conv", attrs, {x, w, b}), plain_conv2d(x, w, b, c.strides, c.pads, c.dilations, c.group));
+  }
+}
+
 TEST(Conv, WorksOverOneAndThreeSpatialAxes) {
   expect_values(
       run_checked("conv", {{"pads", Ints{1, 1}}}, {f64({1, 1, 4}, {1, 2, 3, 4}), f64({1, 1, 3}, {1, 10, 100})}),

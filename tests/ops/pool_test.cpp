@@ -1,6 +1,8 @@
 // Pooling against hand-computed values and its definition.
 #include "ops/pool.hpp"
 
+#include <random>
+
 #include "ops/sample_tensors.hpp"
 
 namespace opfuse {
@@ -71,6 +73,47 @@ TEST(AveragePool, DividesByWhatACeilWindowCovers) {
   padded.push_back({"pads", Ints{1, 0}});
   // Windows at -1 and 1, and at 3: one element inside, nothing of it padded at the end.
   expect_values(run_checked("average_pool", padded, {x}), {1, 1, 2}, {1, 3});
+}
+
+TEST(Pools, EqualTheirDefinitionOnDrawnGeometries) {
+  std::mt19937 engine(5);
+  const auto draw = [&](int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(engine() % static_cast<unsigned>(high - low + 1));
+  };
+  for (unsigned i = 0; i < 80; ++i) {
+    const int64_t size = draw(6, 15), kernel = draw(1, 3), stride = draw(1, 3), dilation = draw(1, 2);
+    const int64_t begin = draw(0, kernel - 1), end = draw(0, kernel - 1);
+    const bool ceil = draw(0, 1), include = draw(0, 1);
+    SCOPED_TRACE(fmt::format("size {} kernel {} stride {} dilation {} pads {},{} ceil {} include {}", size, kernel,
+                             stride, dilation, begin, end, ceil, include));
+    const int64_t room = size + begin + end - (kernel - 1) * dilation - 1;
+    int64_t out = room / stride + 1;
+    if (ceil && room % stride != 0 && out * stride < size + begin) ++out;
+    const Tensor x = random_tensor({1, 1, size}, i);
+    std::vector<double> largest, mean;
+    for (int64_t o = 0; o < out; ++o) {
+      double best = kNone, sum = 0;
+      int64_t inside = 0, padded = 0;
+      for (int64_t t = 0; t < kernel; ++t) {
+        const int64_t p = o * stride - begin + t * dilation;
+        padded += p < size + end;
+        if (p < 0 || p >= size) continue;
+        best = std::max(best, x.real(p));
+        sum += x.real(p);
+        ++inside;
+      }
+      largest.push_back(best);
+      mean.push_back(sum / static_cast<double>(include ? padded : inside));
+    }
+    AttrMap attrs = {{"kernel_shape", Ints{kernel}},
+                     {"strides", Ints{stride}},
+                     {"dilations", Ints{dilation}},
+                     {"pads", Ints{begin, end}},
+                     {"ceil_mode", ceil}};
+    expect_values(run_checked("max_pool", attrs, {x}), {1, 1, out}, largest);
+    attrs.push_back({"count_include_pad", include});
+    expect_values(run_checked("average_pool", attrs, {x}), {1, 1, out}, mean);
+  }
 }
 
 TEST(LpPool, TakesTheNorm) {
