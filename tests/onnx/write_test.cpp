@@ -89,6 +89,20 @@ TEST(Write, OpaqueNodesComeBackUnchanged) {
   EXPECT_EQ(back.graph.values.at(0).raw, m.graph.values[0]);
 }
 
+TEST(Write, NothingIsLostOnTheWayThroughText) {
+  ModelBytes m = conv_relu();
+  m.graph.nodes[0] = node("Secret", {"x", "", "w"}, {"c"}, {text_attribute("k", std::string("\0\x01\n\"\xff", 5))},
+                          "secret", "org.example");
+  m.domains = {"org.example"};
+  m.graph.inputs = {value_info("x", kFloat, {"batch size", "2", "", "4"})};
+  Encoder extra;
+  extra.bytes(999, std::string("\0\xff", 2));
+  m.extra = extra.text();
+  const Graph g = read_onnx_bytes(m.text());
+  const Graph parsed = parse_graph(print(g, {.max_constant_elements = 100}), ops());
+  EXPECT_EQ(write_onnx_bytes(parsed), write_onnx_bytes(g));
+}
+
 TEST(Write, FunctionsWithSubgraphsStayCalls) {
   ModelBytes m = conv_relu();
   const std::string branch =
