@@ -97,8 +97,8 @@ class OPFUSE_API Plan {
 };
 
 struct PlanOptions {
-  std::vector<std::string> only;  ///< patterns, or "Pattern@node"; empty: all
-  std::vector<std::string> skip;
+  std::vector<std::string> only{};///< patterns, or "Pattern@node"; empty: all
+  std::vector<std::string> skip{};
   bool named_patterns_only = false;  ///< leave out the rule engine
 };
 
@@ -113,13 +113,13 @@ OPFUSE_API Plan plan(const Model& model, const Target& target, const PlanOptions
 OPFUSE_API Fused apply(const Model& model, const Plan& plan);
 
 struct CompileOptions {
-  std::map<std::string, int64_t> dims;       ///< values of symbolic dimensions; others stay unbound
+  std::map<std::string, int64_t> dims{};      ///< values of symbolic dimensions; others stay unbound
   int threads = 0;                           ///< of the compiler; 0: all available
   bool cache = true;                         ///< disk cache of kernels
-  std::string emit_dir;                      ///< write one readable file per kernel here
+  std::string emit_dir{};                    ///< write one readable file per kernel here
   bool emit_llvm = false, emit_assembly = false;
   bool fused = true;                         ///< false: one kernel per model node ("unfused")
-  std::function<void(const std::string& step, size_t done, size_t total)> progress;
+  std::function<void(const std::string& step, size_t done, size_t total)> progress{};
 };
 
 /// Compiles a model (fused or not) for a target. Throws E03xx, E05xx.

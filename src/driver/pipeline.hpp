@@ -1,0 +1,58 @@
+// The table of contents of the compiler: which passes run, in which order.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fusion/plan.hpp"
+#include "ir/graph.hpp"
+#include "program/program.hpp"
+#include "runtime/artifact.hpp"
+#include "target/target.hpp"
+
+namespace opfuse {
+
+/// Called with (step, done, total); total 0 when unknown.
+using StepProgress = std::function<void(const std::string& step, size_t done, size_t total)>;
+
+struct PrepareOptions {
+  SymbolValues dims;      ///< bound before anything else
+  std::string dump_dir;   ///< graph after each changing pass
+  bool convert = true;    ///< the conversions of the catalogue (identity pools, head to 1x1 convolution)
+};
+
+/// Clean, recompose, convert: what planning wants to see. The result equals the model it was made from.
+/// `notes` receives one line per conversion that was applied or declined.
+void prepare(Graph& graph, const PrepareOptions& options, std::vector<std::string>* notes);
+
+struct PlanRequest {
+  std::vector<std::string> only, skip;  ///< "Pattern" or "Pattern@node"; unknown names are E::unknown_name
+  bool rules = true;                    ///< the rule engine for what no pattern claims
+};
+
+/// Plans a prepared graph: named patterns, then rules; legal is what lowers and generates on the target.
+FusionPlan plan_graph(const Graph& prepared, const TargetInfo& target, const PlanRequest& request);
+
+struct LowerOptions {
+  bool fused_layouts = true;
+};
+
+/// Fused (or plain) graph -> program with layouts, schedules and memory planned.
+Program lower_to_program(const Graph& graph, const TargetInfo& target);
+
+struct ArtifactOptions {
+  int threads = 0;
+  bool cache = true;
+  std::string emit_dir;
+  bool emit_llvm = false, emit_assembly = false;
+  std::string model_hash, plan_json;
+  StepProgress progress;
+};
+
+/// Generates the kernels of a program (equal specs once, from the disk cache where it has them), packs the
+/// constants and makes the artifact.
+Artifact build_artifact(const Program& program, const TargetInfo& target, const ArtifactOptions& options);
+
+}  // namespace opfuse
