@@ -1,0 +1,281 @@
+// Program -> artifact: kernels generated once per distinct spec (or taken from the disk cache), constants
+// packed once per distinct recipe, buffers resolved to (storage, byte offset).
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <unordered_map>
+
+#include "base/fail.hpp"
+#include "base/hash.hpp"
+#include "base/parallel.hpp"
+#include "driver/emit_files.hpp"
+#include "driver/kernel_cache.hpp"
+#include "driver/pipeline.hpp"
+
+namespace opfuse {
+namespace {
+
+constexpr size_t kConstantAlignment = 64;
+constexpr size_t kCodeAlignment = 64;
+
+size_t align_up(size_t value, size_t alignment) { return (value + alignment - 1) / alignment * alignment; }
+
+/// Element offset of logical coordinates in a buffer: block factors split a coordinate, strides weigh the parts.
+Dim element_offset(const Buffer& buffer, const std::vector<Dim>& coords) {
+  Dim offset = 0;
+  size_t at = 0;
+  for (int axis : buffer.layout.order)
+    offset = offset + floor_div(coords[static_cast<size_t>(axis)], Dim(buffer.layout.block_of(axis))) * buffer.strides[at++];
+  std::vector<int64_t> remaining(coords.size(), 0);
+  for (size_t axis = 0; axis < coords.size(); ++axis) remaining[axis] = buffer.layout.block_of(static_cast<int>(axis));
+  for (const Block& block : buffer.layout.blocks) {
+    int64_t& extent = remaining[static_cast<size_t>(block.axis)];
+    const Dim within = mod(coords[static_cast<size_t>(block.axis)], Dim(extent));
+    extent /= block.factor;
+    offset = offset + mod(floor_div(within, Dim(extent)), Dim(block.factor)) * buffer.strides[at++];
+  }
+  return offset;
+}
+
+struct Placement {
+  int root = -1;
+  Dim bytes = 0;  ///< offset from the root buffer's start
+};
+
+Placement place(const Program& program, int index) {
+  Placement placement{index, 0};
+  for (const Buffer* b = &program.buffers[static_cast<size_t>(index)]; b->view_of >= 0;
+       b = &program.buffers[static_cast<size_t>(placement.root)]) {
+    const Buffer& parent = program.buffers[static_cast<size_t>(b->view_of)];
+    placement.bytes = placement.bytes + element_offset(parent, b->view_offset) * Dim(static_cast<int64_t>(byte_size(b->type.dtype)));
+    placement.root = b->view_of;
+  }
+  return placement;
+}
+
+Dim bytes_of(const Buffer& buffer) {
+  return buffer.layout.physical_elements(buffer.type.shape) * Dim(static_cast<int64_t>(byte_size(buffer.type.dtype)));
+}
+
+int position(const std::vector<int>& list, int value) {
+  const auto at = std::find(list.begin(), list.end(), value);
+  return at == list.end() ? -1 : static_cast<int>(at - list.begin());
+}
+
+// ---- constants ------------------------------------------------------------------------------------------------
+
+struct PackedConstants {
+  std::vector<size_t> offset;  ///< by buffer index
+  std::shared_ptr<std::vector<uint8_t>> bytes = std::make_shared<std::vector<uint8_t>>();
+};
+
+/// Equal recipes share bytes. Packing runs buffer by buffer, each one parallel inside.
+PackedConstants pack_constants(const Program& program, const StepProgress& progress) {
+  PackedConstants packed;
+  packed.offset.resize(program.buffers.size(), 0);
+  std::map<std::string, size_t> known;
+  std::vector<std::pair<size_t, size_t>> todo;  // buffer, offset
+  size_t end = 0;
+  for (size_t i = 0; i < program.buffers.size(); ++i) {
+    const Buffer& b = program.buffers[i];
+    if (b.kind != BufferKind::constant) continue;
+    const std::string key =
+        hash_bytes(b.constant.data(), b.constant.bytes()).hex() + b.type.text() + "/" + b.layout.text();
+    const auto [at, fresh] = known.emplace(key, end);
+    packed.offset[i] = at->second;
+    if (!fresh) continue;
+    todo.emplace_back(i, end);
+    end = align_up(end + static_cast<size_t>(bytes_of(b).value()), kConstantAlignment);
+  }
+  packed.bytes->resize(end);
+  for (size_t k = 0; k < todo.size(); ++k) {
+    const Buffer& b = program.buffers[todo[k].first];
+    const Tensor tensor = b.layout.is_dense() ? b.constant : pack(b.constant, b.layout);
+    std::memcpy(packed.bytes->data() + todo[k].second, tensor.data(), tensor.bytes());
+    if (progress) progress("pack weights", k + 1, todo.size());
+  }
+  return packed;
+}
+
+// ---- kernels --------------------------------------------------------------------------------------------------
+
+KernelSpec spec_of(const Program& program, const Launch& launch) {
+  KernelSpec spec{launch.region, {}, program.symbols, launch.schedule};
+  for (int b : launch.buffers) {
+    const Buffer& buffer = program.buffers[static_cast<size_t>(b)];
+    spec.layouts.push_back({buffer.layout, buffer.strides});
+  }
+  return spec;
+}
+
+struct Kernels {
+  std::vector<size_t> of_launch;  ///< launch -> kernel
+  std::vector<CachedKernel> kernels;
+};
+
+Kernels make_kernels(const Program& program, const TargetInfo& target, const ArtifactOptions& options) {
+  Kernels result;
+  std::vector<KernelSpec> specs;
+  std::map<std::string, size_t> known;
+  for (const Launch& launch : program.launches) {
+    KernelSpec spec = spec_of(program, launch);
+    const auto [at, fresh] = known.emplace(spec.text(), specs.size());
+    result.of_launch.push_back(at->second);
+    if (fresh) specs.push_back(std::move(spec));
+  }
+  const bool emits = options.emit_llvm || options.emit_assembly;
+  const KernelCache cache(options.cache && !emits ? KernelCache::default_folder() : "", target);
+  result.kernels.resize(specs.size());
+  std::vector<KernelSpec> missing;
+  std::vector<size_t> slots;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    if (auto hit = cache.load(specs[i])) {
+      result.kernels[i] = std::move(*hit);
+    } else {
+      missing.push_back(specs[i]);
+      slots.push_back(i);
+    }
+  }
+  if (missing.empty()) return result;
+  CodegenOptions codegen{options.emit_llvm, options.emit_assembly, options.threads, {}};
+  if (options.progress)
+    codegen.progress = [&](size_t done, size_t total) { options.progress("generate kernels", done, total); };
+  const LinkedCode linked = generate(missing, target, codegen);
+  OPFUSE_CHECK(linked.kernels.size() == missing.size(), "{} kernels for {} specs", linked.kernels.size(), missing.size());
+  for (size_t k = 0; k < missing.size(); ++k) {
+    CachedKernel& kernel = result.kernels[slots[k]];
+    kernel.code = linked.kernels[k];
+    const auto begin = linked.bytes.begin() + static_cast<std::ptrdiff_t>(kernel.code.offset);
+    kernel.bytes.assign(begin, begin + static_cast<std::ptrdiff_t>(kernel.code.size));
+    kernel.code.offset = 0;
+    cache.store(missing[k], kernel);
+  }
+  return result;
+}
+
+// ---- assembly of the parts --------------------------------------------------------------------------------------
+
+std::vector<ArtifactBuffer> artifact_buffers(const Program& program, const PackedConstants& constants) {
+  std::vector<ArtifactBuffer> buffers;
+  for (size_t i = 0; i < program.buffers.size(); ++i) {
+    const Placement placement = place(program, static_cast<int>(i));
+    const Buffer& root = program.buffers[static_cast<size_t>(placement.root)];
+    ArtifactBuffer b{Storage::arena, -1, placement.bytes, bytes_of(program.buffers[i]), program.buffers[i].name};
+    switch (root.kind) {
+      case BufferKind::input: b.storage = Storage::input, b.root = position(program.inputs, placement.root); break;
+      case BufferKind::output: b.storage = Storage::output, b.root = position(program.outputs, placement.root); break;
+      case BufferKind::constant:
+        b.storage = Storage::constant;
+        b.offset = b.offset + Dim(static_cast<int64_t>(constants.offset[static_cast<size_t>(placement.root)]));
+        break;
+      case BufferKind::intermediate: b.offset = b.offset + root.arena_offset; break;
+    }
+    buffers.push_back(std::move(b));
+  }
+  return buffers;
+}
+
+std::vector<ArtifactTensor> artifact_tensors(const Program& program, const std::vector<int>& buffers) {
+  std::vector<ArtifactTensor> tensors;
+  for (int b : buffers) {
+    const Buffer& buffer = program.buffers[static_cast<size_t>(b)];
+    tensors.push_back({buffer.name, buffer.type, b});
+  }
+  return tensors;
+}
+
+struct Owned {
+  std::vector<uint8_t> code;
+  std::shared_ptr<std::vector<uint8_t>> constants;
+};
+
+std::vector<size_t> lay_out_code(const Kernels& kernels, std::vector<uint8_t>& code) {
+  std::vector<size_t> offsets;
+  for (const CachedKernel& kernel : kernels.kernels) {
+    offsets.push_back(code.size() + kernel.code.offset);
+    code.insert(code.end(), kernel.bytes.begin(), kernel.bytes.end());
+    code.resize(align_up(code.size(), kCodeAlignment));
+  }
+  return offsets;
+}
+
+/// A cost as an expression over the symbols. Work is linear in each leading dimension, so the values with every
+/// symbol at 1, and with one of them at 2, determine it (exact for a batch dimension).
+struct LaunchCost {
+  Dim flops, read, written;
+};
+
+LaunchCost cost_of(const Program& program, const Region& region) {
+  SymbolValues ones;
+  for (const std::string& symbol : program.symbols) ones[symbol] = 1;
+  const RegionCost base = cost_of(region, ones);
+  const auto whole = [](double value) { return Dim(static_cast<int64_t>(value)); };
+  LaunchCost cost{whole(base.flops), whole(base.bytes_read), whole(base.bytes_written)};
+  for (const std::string& symbol : program.symbols) {
+    SymbolValues twice = ones;
+    twice[symbol] = 2;
+    const RegionCost more = cost_of(region, twice);
+    const Dim steps = Dim::symbol(symbol) - Dim(1);
+    cost.flops = cost.flops + whole(more.flops - base.flops) * steps;
+    cost.read = cost.read + whole(more.bytes_read - base.bytes_read) * steps;
+    cost.written = cost.written + whole(more.bytes_written - base.bytes_written) * steps;
+  }
+  return cost;
+}
+
+ArtifactLaunch artifact_launch(const Program& program, const Launch& launch, const KernelCode& code, size_t entry) {
+  ArtifactLaunch out;
+  out.name = launch.name;
+  out.symbol = code.symbol;
+  out.pattern = launch.pattern;
+  out.sources = launch.sources;
+  out.code_offset = entry;
+  out.buffers = launch.buffers;
+  out.parts = code.parts;
+  out.scratch_bytes = code.scratch_bytes;
+  out.schedule = launch.schedule.text();
+  const LaunchCost cost = cost_of(program, launch.region);
+  out.flops = cost.flops;
+  out.bytes_read = cost.read;
+  out.bytes_written = cost.written;
+  return out;
+}
+
+}  // namespace
+
+Artifact build_artifact(const Program& program, const TargetInfo& target, const ArtifactOptions& options) {
+  const Kernels kernels = make_kernels(program, target, options);
+  const PackedConstants constants = pack_constants(program, options.progress);
+  auto owned = std::make_shared<Owned>();
+  owned->constants = constants.bytes;
+  const std::vector<size_t> entries = lay_out_code(kernels, owned->code);
+
+  Artifact a;
+  a.target = target.name;
+  a.cpu_features = target.features;
+  a.model_hash = options.model_hash;
+  a.plan_json = options.plan_json;
+  a.symbols = program.symbols;
+  a.inputs = artifact_tensors(program, program.inputs);
+  a.outputs = artifact_tensors(program, program.outputs);
+  a.buffers = artifact_buffers(program, constants);
+  for (size_t i = 0; i < program.launches.size(); ++i) {
+    const size_t kernel = kernels.of_launch[i];
+    a.launches.push_back(artifact_launch(program, program.launches[i], kernels.kernels[kernel].code, entries[kernel]));
+  }
+  a.arena_bytes = program.arena_bytes;
+  a.intermediate_bytes = program.intermediate_bytes;
+  a.notes = program.notes;
+  for (const Buffer& b : program.buffers) a.layouts.emplace_back(b.name, b.layout.text());
+  a.code = owned->code;
+  a.constants = *owned->constants;
+  a.owner = owned;
+  if (!options.emit_dir.empty()) {
+    std::vector<KernelCode> codes;
+    for (const CachedKernel& kernel : kernels.kernels) codes.push_back(kernel.code);
+    emit_kernel_files(program, kernels.of_launch, codes, options.emit_dir);
+  }
+  return a;
+}
+
+}  // namespace opfuse
