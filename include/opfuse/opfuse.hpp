@@ -96,8 +96,12 @@ class OPFUSE_API Plan {
   friend struct PlanAccess;
 };
 
-struct PlanOptions {
-  std::vector<std::string> only{};///< patterns, or "Pattern@node"; empty: all
+struct PlanRequest {
+  std::vector<std::string> only{};  ///< patterns, or "Pattern@node"; empty: all
+  std::vector<std::string> skip{};
+  bool rules = true;                ///< the rule engine for what no named pattern claims
+};
+//< patterns, or "Pattern@node"; empty: all
   std::vector<std::string> skip{};
   bool named_patterns_only = false;  ///< leave out the rule engine
 };
@@ -108,7 +112,7 @@ struct Fused {
 };
 
 /// Makes a plan; nothing is applied yet. The model is cleaned, recomposed and converted on a copy.
-OPFUSE_API Plan plan(const Model& model, const Target& target, const PlanOptions& options = {});
+OPFUSE_API Plan plan(const Model& model, const Target& target, const PlanRequest& request = {});
 /// Applies the enabled entries. Errors of a single group disable that group and are noted.
 OPFUSE_API Fused apply(const Model& model, const Plan& plan);
 

@@ -8,6 +8,7 @@
 
 #include "fusion/plan.hpp"
 #include "ir/graph.hpp"
+#include "opfuse/opfuse.hpp"
 #include "program/program.hpp"
 #include "runtime/artifact.hpp"
 #include "target/target.hpp"
@@ -27,17 +28,11 @@ struct PrepareOptions {
 /// `notes` receives one line per conversion that was applied or declined.
 void prepare(Graph& graph, const PrepareOptions& options, std::vector<std::string>* notes);
 
-struct PlanRequest {
-  std::vector<std::string> only, skip;  ///< "Pattern" or "Pattern@node"; unknown names are E::unknown_name
-  bool rules = true;                    ///< the rule engine for what no pattern claims
-};
+/// Why a node (fused or not) cannot become a region that the target's generator accepts; empty when it can.
+std::optional<Decline> illegal_on(const Node& node, const TargetInfo& target);
 
 /// Plans a prepared graph: named patterns, then rules; legal is what lowers and generates on the target.
 FusionPlan plan_graph(const Graph& prepared, const TargetInfo& target, const PlanRequest& request);
-
-struct LowerOptions {
-  bool fused_layouts = true;
-};
 
 /// Fused (or plain) graph -> program with layouts, schedules and memory planned.
 Program lower_to_program(const Graph& graph, const TargetInfo& target);
