@@ -5,6 +5,8 @@
 //   plan       sees the operators a person would name; legality asks lowering and the generator, nothing else
 #include "driver/pipeline.hpp"
 
+#include <fmt/core.h>
+
 #include "base/fail.hpp"
 #include "codegen/codegen.hpp"
 #include "passes/pass_manager.hpp"
@@ -15,13 +17,30 @@
 
 namespace opfuse {
 
+namespace {
+
+/// Rewrites of the catalogue as passes of the manager.
+Pass recompose_pass() {
+  return {"recompose-and-convert", "Exporters' spellings become named operators; the catalogue's conversions.",
+          [](Graph& graph, PassContext& context) { return recompose_and_convert(graph, context.report); }, {}};
+}
+
+std::vector<Pass> preparation(bool convert) {
+  std::vector<Pass> passes = cleaning_passes();
+  if (!convert) return passes;
+  passes.push_back(recompose_pass());
+  for (Pass& pass : cleaning_passes()) passes.push_back(std::move(pass));
+  return passes;
+}
+
+}  // namespace
+
 void prepare(Graph& graph, const PrepareOptions& options, std::vector<std::string>* notes) {
   if (!options.dims.empty()) graph.bind_dimensions(options.dims);
   RewriteReport report;
-  run_passes(graph, cleaning_passes(), {.dump_dir = options.dump_dir});
-  if (options.convert && recompose_and_convert(graph, &report))
-    run_passes(graph, cleaning_passes(), {.dump_dir = options.dump_dir});
+  const PassRun run = run_passes(graph, preparation(options.convert), {.dump_dir = options.dump_dir, .report = &report});
   if (!notes) return;
+  notes->insert(notes->end(), run.notes.begin(), run.notes.end());
   for (const RewriteNote& note : report.notes)
     notes->push_back(note.applied ? fmt::format("{} at {}: {}", note.rule, note.node, note.reason.message)
                                   : fmt::format("{} at {} declined, {}: {}", note.rule, note.node, note.reason.code,
@@ -44,6 +63,19 @@ FusionPlan plan_graph(const Graph& prepared, const TargetInfo& target, const Pla
   options.skip = request.skip;
   options.rules = request.rules;
   return make_plan(prepared, options);
+}
+
+Program lower_to_program(const Graph& graph, const TargetInfo& target) {
+  BuildOptions options;
+  options.cannot_generate = [&](const Region& region) { return cannot_generate(region, target); };
+  options.wish_layouts = [&](const Region& region) { return wish_layouts(region, target).params; };
+  options.choose_schedule = [&](const Region& region, const std::vector<Layout>& layouts,
+                                const std::vector<std::vector<Dim>>& strides) {
+    std::vector<ParamLayout> params;
+    for (size_t i = 0; i < layouts.size(); ++i) params.push_back({layouts[i], strides[i]});
+    return choose_schedule(region, params, target);
+  };
+  return build_program(graph, target, options);
 }
 
 }  // namespace opfuse

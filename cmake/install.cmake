@@ -1,0 +1,13 @@
+# Installs the CLI, the library, the code generator it opens on first use, the headers and the CMake package.
+include(CMakePackageConfigHelpers)
+install(TARGETS opfuse EXPORT opfuseTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET opfuse_llvm)
+  install(TARGETS opfuse_llvm LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+install(DIRECTORY include/opfuse DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
+install(EXPORT opfuseTargets NAMESPACE opfuse:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/opfuse)
+configure_package_config_file(cmake/opfuseConfig.cmake.in ${PROJECT_BINARY_DIR}/opfuseConfig.cmake
+  INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/opfuse)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/opfuseConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/opfuseConfig.cmake ${PROJECT_BINARY_DIR}/opfuseConfigVersion.cmake
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/opfuse)
