@@ -101,10 +101,6 @@ struct PlanRequest {
   std::vector<std::string> skip{};
   bool rules = true;                ///< the rule engine for what no named pattern claims
 };
-//< patterns, or "Pattern@node"; empty: all
-  std::vector<std::string> skip{};
-  bool named_patterns_only = false;  ///< leave out the rule engine
-};
 
 struct Fused {
   Model model;                    ///< one fused node per applied group
