@@ -53,10 +53,6 @@ Placement place(const Program& program, int index) {
   return placement;
 }
 
-Dim bytes_of(const Buffer& buffer) {
-  return buffer.layout.physical_elements(buffer.type.shape) * Dim(static_cast<int64_t>(byte_size(buffer.type.dtype)));
-}
-
 int position(const std::vector<int>& list, int value) {
   const auto at = std::find(list.begin(), list.end(), value);
   return at == list.end() ? -1 : static_cast<int>(at - list.begin());
