@@ -20,39 +20,6 @@ constexpr size_t kCodeAlignment = 64;
 
 size_t align_up(size_t value, size_t alignment) { return (value + alignment - 1) / alignment * alignment; }
 
-/// Element offset of logical coordinates in a buffer: block factors split a coordinate, strides weigh the parts.
-Dim element_offset(const Buffer& buffer, const std::vector<Dim>& coords) {
-  Dim offset = 0;
-  size_t at = 0;
-  for (int axis : buffer.layout.order)
-    offset = offset + floor_div(coords[static_cast<size_t>(axis)], Dim(buffer.layout.block_of(axis))) * buffer.strides[at++];
-  std::vector<int64_t> remaining(coords.size(), 0);
-  for (size_t axis = 0; axis < coords.size(); ++axis) remaining[axis] = buffer.layout.block_of(static_cast<int>(axis));
-  for (const Block& block : buffer.layout.blocks) {
-    int64_t& extent = remaining[static_cast<size_t>(block.axis)];
-    const Dim within = mod(coords[static_cast<size_t>(block.axis)], Dim(extent));
-    extent /= block.factor;
-    offset = offset + mod(floor_div(within, Dim(extent)), Dim(block.factor)) * buffer.strides[at++];
-  }
-  return offset;
-}
-
-struct Placement {
-  int root = -1;
-  Dim bytes = 0;  ///< offset from the root buffer's start
-};
-
-Placement place(const Program& program, int index) {
-  Placement placement{index, 0};
-  for (const Buffer* b = &program.buffers[static_cast<size_t>(index)]; b->view_of >= 0;
-       b = &program.buffers[static_cast<size_t>(placement.root)]) {
-    const Buffer& parent = program.buffers[static_cast<size_t>(b->view_of)];
-    placement.bytes = placement.bytes + element_offset(parent, b->view_offset) * Dim(static_cast<int64_t>(byte_size(b->type.dtype)));
-    placement.root = b->view_of;
-  }
-  return placement;
-}
-
 int position(const std::vector<int>& list, int value) {
   const auto at = std::find(list.begin(), list.end(), value);
   return at == list.end() ? -1 : static_cast<int>(at - list.begin());
@@ -154,15 +121,16 @@ Kernels make_kernels(const Program& program, const TargetInfo& target, const Art
 std::vector<ArtifactBuffer> artifact_buffers(const Program& program, const PackedConstants& constants) {
   std::vector<ArtifactBuffer> buffers;
   for (size_t i = 0; i < program.buffers.size(); ++i) {
-    const Placement placement = place(program, static_cast<int>(i));
-    const Buffer& root = program.buffers[static_cast<size_t>(placement.root)];
-    ArtifactBuffer b{Storage::arena, -1, placement.bytes, bytes_of(program.buffers[i]), program.buffers[i].name};
+    const int root_index = root_of(program, static_cast<int>(i));
+    const Buffer& root = program.buffers[static_cast<size_t>(root_index)];
+    const Dim offset = origin_in_root(program, static_cast<int>(i)) * Dim(static_cast<int64_t>(byte_size(root.type.dtype)));
+    ArtifactBuffer b{Storage::arena, -1, offset, bytes_of(program.buffers[i]), program.buffers[i].name};
     switch (root.kind) {
-      case BufferKind::input: b.storage = Storage::input, b.root = position(program.inputs, placement.root); break;
-      case BufferKind::output: b.storage = Storage::output, b.root = position(program.outputs, placement.root); break;
+      case BufferKind::input: b.storage = Storage::input, b.root = position(program.inputs, root_index); break;
+      case BufferKind::output: b.storage = Storage::output, b.root = position(program.outputs, root_index); break;
       case BufferKind::constant:
         b.storage = Storage::constant;
-        b.offset = b.offset + Dim(static_cast<int64_t>(constants.offset[static_cast<size_t>(placement.root)]));
+        b.offset = b.offset + Dim(static_cast<int64_t>(constants.offset[static_cast<size_t>(root_index)]));
         break;
       case BufferKind::intermediate: b.offset = b.offset + root.arena_offset; break;
     }

@@ -48,16 +48,17 @@ class LaunchRunner {
  private:
   Root root_of(int buffer) const {
     const ArtifactBuffer& b = state_.artifact.buffers[static_cast<size_t>(buffer)];
-    Root root{buffer, 0};
-    while (program_.buffers[static_cast<size_t>(root.buffer)].view_of >= 0)
-      root.buffer = program_.buffers[static_cast<size_t>(root.buffer)].view_of;
+    Root root{opfuse::root_of(program_, buffer), 0};
     const ArtifactBuffer& r = state_.artifact.buffers[static_cast<size_t>(root.buffer)];
     root.offset = b.offset.evaluate(symbols_) - r.offset.evaluate(symbols_);
     return root;
   }
-  const Tensor& value_of(const Buffer& buffer, const std::map<std::string, Tensor>& values) const {
-    const auto at = values.find(buffer.name);
-    if (at == values.end()) throw fail(E::internal, "buffer '{}' has no value in the graph", buffer.name);
+  /// A part of a concatenation ("y[1]") is no value of the graph: the launch that copies it there has its operand's.
+  const Tensor& value_of(const Buffer& buffer, const Launch& launch, const std::map<std::string, Tensor>& values) const {
+    auto at = values.find(buffer.name);
+    if (at == values.end() && launch.buffers.size() == 2)
+      at = values.find(program_.buffers[static_cast<size_t>(launch.buffers[0])].name);
+    OPFUSE_CHECK(at != values.end(), "buffer '{}' of {} has no value in the graph", buffer.name, launch.name);
     return at->second;
   }
 
@@ -92,7 +93,7 @@ GroupComparison LaunchRunner::run(size_t index, const std::map<std::string, Tens
     IsolatedBuffer& memory = roots.try_emplace(root.buffer, static_cast<size_t>(r.bytes.evaluate(symbols_))).first->second;
     pointers.push_back(memory.data() + root.offset);
     if (launch.region.params[p].role == ParamRole::input)
-      BufferAccess(buffer, symbols_).store(value_of(buffer, values), pointers.back());
+      BufferAccess(buffer, symbols_).store(value_of(buffer, launch, values), pointers.back());
   }
   Memory scratch(static_cast<size_t>(compiled.scratch_bytes) + 64, nullptr);
   const int64_t parts = compiled.parts.evaluate(symbols_);
@@ -101,7 +102,7 @@ GroupComparison LaunchRunner::run(size_t index, const std::map<std::string, Tens
   for (size_t p = 0; p < launch.buffers.size(); ++p) {
     if (launch.region.params[p].role != ParamRole::output) continue;
     const Buffer& buffer = program_.buffers[static_cast<size_t>(launch.buffers[p])];
-    compare_output(BufferAccess(buffer, symbols_), pointers[p], value_of(buffer, values), result);
+    compare_output(BufferAccess(buffer, symbols_), pointers[p], value_of(buffer, launch, values), result);
     result.output = buffer.name;
   }
   const bool intact = std::all_of(roots.begin(), roots.end(), [](const auto& r) { return r.second.intact(); });

@@ -59,6 +59,11 @@ class Builder {
     return std::vector<std::optional<Layout>>(region.params.size());
   }
 
+  /// The source name, or "%id" for values that conversions made.
+  static std::string buffer_name(const Value* value) {
+    return value->name.empty() ? fmt::format("%{}", value->id) : value->name;
+  }
+
   int add_buffer(BufferKind kind, const std::string& name, const TensorType& type) {
     Buffer added;
     added.kind = kind;
@@ -86,7 +91,7 @@ class Builder {
     for (const WorkItem& item : work_.items)
       for (const Value* result : item.node->outputs)
         if (!buffers_.contains(result) && produced(item, result))
-          buffers_[result] = add_buffer(BufferKind::intermediate, result->name, result->type);
+          buffers_[result] = add_buffer(BufferKind::intermediate, buffer_name(result), result->type);
   }
 
   /// Unread results of nodes with several have no buffer unless a launch writes them.
@@ -255,7 +260,7 @@ class Builder {
         buffer(part).view_offset = item.offsets[i];
         continue;
       }
-      const int box = add_buffer(BufferKind::intermediate, fmt::format("{}[{}]", node.output()->name, i), value->type);
+      const int box = add_buffer(BufferKind::intermediate, fmt::format("{}[{}]", buffer_name(node.output()), i), value->type);
       buffer(box).layout = buffer(whole).layout;
       buffer(box).view_of = whole;
       buffer(box).view_offset = item.offsets[i];
