@@ -108,9 +108,10 @@ Kernels make_kernels(const Program& program, const TargetInfo& target, const Art
   for (size_t k = 0; k < missing.size(); ++k) {
     CachedKernel& kernel = result.kernels[slots[k]];
     kernel.code = linked.kernels[k];
-    const auto begin = linked.bytes.begin() + static_cast<std::ptrdiff_t>(kernel.code.offset);
+    const auto begin = linked.bytes.begin() + static_cast<std::ptrdiff_t>(kernel.code.begin);
     kernel.bytes.assign(begin, begin + static_cast<std::ptrdiff_t>(kernel.code.size));
-    kernel.code.offset = 0;
+    kernel.code.offset -= kernel.code.begin;
+    kernel.code.begin = 0;
     cache.store(missing[k], kernel);
   }
   return result;

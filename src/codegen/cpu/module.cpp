@@ -118,7 +118,7 @@ CompiledKernel compile_kernel(const KernelSpec& spec, const TargetInfo& target, 
     result.code.assembly.assign(text.begin(), text.end());
   }
   result.flat = link_object(emit_file(module, *machine, llvm::CodeGenFileType::ObjectFile), result.code.symbol);
-  result.code.size = result.flat.size;
+  result.code.size = result.flat.bytes.size();
   return result;
 }
 
@@ -143,6 +143,7 @@ LinkedCode generate_kernels(const std::vector<KernelSpec>& kernels, const Target
   LinkedCode linked;
   for (CompiledKernel& kernel : compiled) {
     linked.bytes.resize((linked.bytes.size() + kKernelAlignment - 1) / kKernelAlignment * kKernelAlignment, 0xCC);
+    kernel.code.begin = linked.bytes.size();
     kernel.code.offset = linked.bytes.size() + kernel.flat.entry;
     linked.bytes.insert(linked.bytes.end(), kernel.flat.bytes.begin(), kernel.flat.bytes.end());
     linked.kernels.push_back(std::move(kernel.code));
