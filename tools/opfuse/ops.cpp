@@ -57,8 +57,16 @@ Json json_of(const OpInfo& op) {
           {"doc", op.doc}};
 }
 
+const OpInfo& found(const std::string& name) {
+  if (const OpInfo* op = ops().find(name)) return *op;
+  std::vector<std::string> names;
+  for (const OpInfo* op : ops().all()) names.push_back(op->name);
+  const std::string near = did_you_mean(name, names);
+  throw fail(E::unknown_name, "there is no operator '{}'", name).hint(near.empty() ? "opfuse ops lists them" : near);
+}
+
 int show_one(const std::string& name) {
-  const OpInfo& op = *op_named(name);
+  const OpInfo& op = found(name);
   fmt::print("{}{}   {}\n  {}\n", op.name, signature(op), kind_name(op.kind), op.doc);
   for (const auto& [attribute, value] : op.default_attrs) fmt::print("  {} = {}\n", attribute, text_of(value));
   return kOk;
@@ -77,7 +85,7 @@ std::function<int()> add_ops(CLI::App& app) {
       Json rows = Json::array();
       for (const OpInfo* op : ops().all())
         if (name->empty() || op->name == *name) rows.push_back(json_of(*op));
-      if (rows.empty()) op_named(*name);
+      if (rows.empty()) found(*name);
       Json out = document("opfuse.ops/1");
       out["ops"] = std::move(rows);
       print_json(out);

@@ -1,0 +1,175 @@
+"""Inspecting, fusing, explaining; models that cannot be read."""
+import json
+
+from harness import MODELS, CliTest, write_npy
+
+SMALL = MODELS / "small_net.fir"
+
+
+class Inspect(CliTest):
+    def test_a_model_in_json(self):
+        document = self.ok("inspect", SMALL, "--json").json
+        self.assertEqual(document["inputs"], [{"name": "x", "dtype": "f32", "shape": ["batch", 3, 16, 16]}])
+        self.assertEqual(document["outputs"][0]["shape"], ["batch", 10])
+        self.assertEqual(document["dynamic_dims"], ["batch"])
+        self.assertEqual(document["operators"]["Conv"], 2)
+        self.assertGreater(document["weight_bytes"], 4 * 24 * 27)
+
+    def test_flop_are_those_of_the_useful_taps(self):
+        # Stem: 8 x 8 outputs; one row and one column of outputs lose a tap to padding: (8*3-1)^2 useful taps.
+        stem = 2 * 24 * 3 * 23 * 23
+        block = 2 * 24 * 24 * 64
+        flop = self.ok("inspect", SMALL, "--json", "--dim", "batch=1").json["flop"]
+        self.assertGreater(flop, stem + block)
+        self.assertLess(flop, 1.2 * (stem + block))
+
+    def test_layers_and_weights_can_be_shown(self):
+        text = self.ok("inspect", SMALL, "--show", "layers,weights").out
+        self.assertIn("/block/conv", text)
+        self.assertIn("w1", text)
+
+    def test_a_written_model_reads_back_with_the_same_interface(self):
+        self.ok("zoo", "mobilenet_v2", "-o", self.folder / "m.onnx", "--resolution", "64", "--width", "0.25")
+        written = self.ok("inspect", self.folder / "m.onnx", "--json").json
+        self.assertEqual(written["inputs"], [{"name": "input", "dtype": "f32", "shape": [1, 3, 64, 64]}])
+        self.assertIn("Conv", written["operators"])
+        self.assertEqual(written["opaque"], [])
+
+
+class Fuse(CliTest):
+    def test_the_json_document_has_its_documented_fields(self):
+        document = self.ok("fuse", SMALL, "--dry-run", "--json").json
+        self.assertEqual(document["schema"], "opfuse.fuse/1")
+        for key in ("model", "model_hash", "target", "dims", "nodes_before", "nodes_after", "groups", "modules",
+                    "module_total", "patterns", "qdq", "activation_bytes", "notes", "seconds"):
+            self.assertIn(key, document)
+        self.assertEqual(document["module_total"], sum(document["modules"].values()))
+        self.assertLess(document["activation_bytes"]["after"], document["activation_bytes"]["before"])
+        for row in document["patterns"]:
+            self.assertEqual(sorted(row), ["applied", "bytes_saved", "pattern", "reasons", "skipped"])
+
+    def test_modules_and_points_of_the_small_net(self):
+        document = self.ok("fuse", SMALL, "--dry-run", "--json").json
+        self.assertEqual(document["modules"], {"FusedAdaptiveAvgPool2d": 1, "FusedConvBN": 1, "FusedConvBNAddReLU": 1,
+                                               "FusedConvBNReLU": 1})
+        points = document["qdq"]["points"]
+        self.assertEqual(document["qdq"]["declared"], len(points))
+        self.assertIn("RESIDUAL_INPUT", {point["point"] for point in points})
+        self.assertEqual(document["qdq"]["tensor_count"], len(set(document["qdq"]["tensors"])))
+
+    def test_only_and_skip_select_patterns_and_single_places(self):
+        only = self.ok("fuse", SMALL, "--dry-run", "--json", "--only", "ConvBNReLU").json["modules"]
+        self.assertEqual(set(only), {"FusedConvBNReLU"})
+        skipped = self.ok("fuse", SMALL, "--dry-run", "--json", "--skip", "ConvBNReLU@/stem/relu").json["modules"]
+        self.assertNotIn("FusedConvBNReLU", skipped)
+        self.fails(2, "fuse", SMALL, "--dry-run", "--only", "ConvBNRelu", says=["E0402", "ConvBNReLU"])
+
+    def test_a_plan_can_be_edited_and_applied_again(self):
+        plan = self.folder / "plan.json"
+        first = self.ok("fuse", SMALL, "--dry-run", "--json", "--plan-out", plan).json
+        again = self.ok("fuse", SMALL, "--dry-run", "--json", "--plan", plan).json
+        self.assertEqual(again["modules"], first["modules"])
+        edited = json.loads(plan.read_text())
+        rows = [row for row in edited["matches"] if row["id"].startswith("ConvBNReLU@")]
+        self.assertEqual(len(rows), 1)
+        rows[0]["apply"] = False
+        plan.write_text(json.dumps(edited))
+        without = self.ok("fuse", SMALL, "--dry-run", "--json", "--plan", plan).json
+        self.assertNotIn("FusedConvBNReLU", without["modules"])
+
+    def test_a_plan_of_another_model_is_refused(self):
+        plan = self.folder / "plan.json"
+        self.ok("fuse", SMALL, "--dry-run", "--plan-out", plan)
+        self.fails(2, "fuse", MODELS / "open_dims.fir", "--dry-run", "--plan", plan, says=["E0403"])
+        plan.write_text("{")
+        self.fails(5, "fuse", SMALL, "--dry-run", "--plan", plan, says=["E0703"])
+
+    def test_the_written_model_is_plain_onnx(self):
+        out = self.folder / "fused.onnx"
+        self.ok("fuse", SMALL, "-o", out)
+        operators = self.ok("inspect", out, "--json").json["operators"]
+        self.assertGreaterEqual(operators["Conv"], 2)
+
+    def test_explain_names_the_reason_of_every_missed_candidate(self):
+        document = self.ok("explain", SMALL, "--json").json
+        kinds = {remark["kind"] for remark in document["remarks"]}
+        self.assertIn("passed", kinds)
+        for remark in document["remarks"]:
+            if remark["kind"] == "missed":
+                self.assertTrue(remark["code"], remark)
+        lines = self.ok("explain", SMALL, "--jsonl").out.splitlines()
+        self.assertEqual(len(lines), len(document["remarks"]))
+        self.assertIn("/stem/conv", self.ok("explain", SMALL, "--node", "/stem/conv").out)
+        self.fails(2, "explain", SMALL, "--node", "/stem/convv", says=["E0402", "/stem/conv"])
+
+
+class BadModels(CliTest):
+    def test_a_missing_file(self):
+        self.fails(5, "inspect", self.folder / "none.onnx", says=["E0701"])
+
+    def test_a_folder(self):
+        self.fails(5, "inspect", self.folder, says=["E0703"])
+
+    def test_a_truncated_model(self):
+        whole = self.folder / "m.onnx"
+        self.ok("zoo", "mobilenet_v2", "-o", whole, "--resolution", "32", "--width", "0.25")
+        data = whole.read_bytes()
+        for part in (1, len(data) // 3, len(data) - 7):
+            cut = self.folder / "cut.onnx"
+            cut.write_bytes(data[:part])
+            self.fails(3, "inspect", cut, says=["error[E01", "cut.onnx"])
+
+    def test_garbage(self):
+        for content in (b"", b"hello, world", bytes(range(256)) * 16):
+            path = self.folder / "garbage.onnx"
+            path.write_bytes(content)
+            self.fails(3, "inspect", path, says=["error[E01"])
+
+    def test_wrong_channels_name_the_node_and_what_to_do(self):
+        self.fails(3, "inspect", MODELS / "wrong_channels.fir", says=["E0203", "/stem/conv", "hint:"])
+
+    def test_a_damaged_opf(self):
+        path = self.folder / "x.opf"
+        path.write_bytes(b"not an artifact at all")
+        self.fails(5, "run", path, says=["E0703"])
+
+    def test_fusing_an_opf_is_a_usage_error(self):
+        self.fails(2, "fuse", self.folder / "x.opf", says=["E0401"])
+
+
+class Dimensions(CliTest):
+    def test_open_dimensions_are_listed_with_their_flags(self):
+        result = self.fails(2, "run", MODELS / "open_dims.fir", "--reference",
+                            says=["E0404", "--dim height=N", "--dim width=N"])
+        self.assertNotIn("--dim batch=N,", result.err)
+
+    def test_an_open_batch_is_one_with_a_warning(self):
+        result = self.ok("run", MODELS / "open_dims.fir", "--reference", "--dim", "height=4", "--dim", "width=5", "--json")
+        self.assertIn("warning: dimension 'batch'", result.err)
+        self.assertEqual(result.json["outputs"]["y"]["type"], "f32[1,3,4,5]")
+
+    def test_three_ways_to_write_a_shape(self):
+        for shape in ("x:2x3x4x5", "x:[2,3,4,5]", "x[2,3,4,5]"):
+            result = self.ok("run", MODELS / "open_dims.fir", "--reference", "--shape", shape, "--json")
+            self.assertEqual(result.json["outputs"]["y"]["type"], "f32[2,3,4,5]")
+            self.assertNotIn("warning", result.err)
+
+    def test_dimensions_come_from_the_arrays(self):
+        write_npy(self.folder / "x.npy", (2, 3, 1, 2), range(12))
+        result = self.ok("run", MODELS / "open_dims.fir", "--reference", "--json", "--input", f"x={self.folder}/x.npy")
+        self.assertEqual(result.json["outputs"]["y"]["type"], "f32[2,3,1,2]")
+        self.assertNotIn("warning", result.err)
+
+    def test_unknown_dimensions_and_bad_sizes(self):
+        self.fails(2, "run", SMALL, "--dim", "bach=2", says=["E0402", "batch"])
+        self.fails(2, "run", SMALL, "--dim", "batch=two", says=["E0401"])
+        self.fails(2, "run", SMALL, "--dim", "batch", says=["E0401", "NAME=VALUE"])
+        self.fails(2, "run", SMALL, "--shape", "x:1x3x16", says=["E0401"])
+
+    def test_wrong_arrays(self):
+        write_npy(self.folder / "x.npy", (1, 4, 16, 16), [0] * 1024)
+        self.fails(4, "run", SMALL, "--reference", "--input", f"x={self.folder}/x.npy", says=["E0602", "f32[1,4,16,16]"])
+        self.fails(2, "run", SMALL, "--reference", "--input", f"z={self.folder}/x.npy", says=["E0402", "x"])
+        self.fails(5, "run", SMALL, "--reference", "--input", f"x={self.folder}/none.npy", says=["E0701"])
+        (self.folder / "bad.npy").write_bytes(b"\x93NUMPY\x01\x00\xff\xff{")
+        self.fails(5, "run", SMALL, "--reference", "--input", f"x={self.folder}/bad.npy", says=["E0703"])

@@ -1,0 +1,92 @@
+"""The verbs that list what opfuse knows, help, version, and mistyped command lines."""
+import re
+
+from harness import CliTest, opfuse
+
+VERBS = ("demo inspect fuse explain compile run compare bench profile zoo ops patterns passes options errors "
+         "doctor").split()
+
+
+class Registries(CliTest):
+    def test_every_verb_has_help_that_lists_its_options(self):
+        options = self.ok("options", "--json").json["verbs"]
+        self.assertEqual(sorted(options), sorted(VERBS))
+        for verb in VERBS:
+            text = self.ok(verb, "--help").out
+            for row in options[verb]:
+                for name in row["option"].split(","):
+                    self.assertIn(name, text, f"{verb} --help does not mention {name}")
+
+    def test_help_says_that_an_opf_is_code(self):
+        for verb in ("run", "bench", "profile", "inspect", "compile"):
+            self.assertIn("load only what you would run", re.sub(r"\s+", " ", self.ok(verb, "--help").out), verb)
+
+    def test_every_option_has_a_meaning(self):
+        for verb, rows in self.ok("options", "--json").json["verbs"].items():
+            for row in rows:
+                self.assertTrue(row["meaning"], f"{verb} {row['option']}")
+
+    def test_no_arguments_print_the_help_and_fail(self):
+        result = opfuse()
+        self.assertEqual(result.code, 2)
+        self.assertIn("fuse", result.out)
+
+    def test_version(self):
+        self.assertRegex(self.ok("--version").out, r"^opfuse \d+\.\d+\.\d+ ")
+        document = self.ok("--version", "--json").json
+        self.assertEqual(document["schema"], "opfuse.version/1")
+        self.assertIn("artifact_format", document)
+
+    def test_registries_as_json(self):
+        rows = {"zoo": "models", "ops": "ops", "patterns": "patterns", "passes": "passes", "errors": "errors"}
+        for verb, key in rows.items():
+            document = self.ok(verb, "--json").json
+            self.assertEqual(document["schema"], f"opfuse.{verb}/1")
+            self.assertGreater(len(document[key]), 3, verb)
+            self.assertTrue(self.ok(verb).out.strip(), verb)
+
+    def test_the_zoo_has_the_models_of_the_demo(self):
+        names = {row["name"] for row in self.ok("zoo", "--json").json["models"]}
+        self.assertLessEqual({"resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "mobilenet_v2"}, names)
+
+    def test_the_catalogue_has_the_named_patterns(self):
+        names = [row["name"] for row in self.ok("patterns", "--json").json["patterns"]]
+        self.assertEqual(len(names), len(set(names)))
+        self.assertLessEqual({"StemConvBNReLUMaxPool", "ConvBNAddReLU", "ConvBNReLU", "ConvBN", "AdaptiveAvgPool",
+                              "Linear", "LinearReLU"}, set(names))
+
+    def test_error_codes_are_unique_and_have_exit_codes(self):
+        rows = self.ok("errors", "--json").json["errors"]
+        self.assertEqual(len({row["code"] for row in rows}), len(rows))
+        for row in rows:
+            self.assertIn(row["exit_code"], (2, 3, 4, 5, 70, 130), row)
+
+    def test_doctor_knows_the_machine(self):
+        document = self.ok("doctor", "--json").json
+        for key in ("processor", "cpu_features", "target", "threads", "code_generator", "kernel_cache", "warnings"):
+            self.assertIn(key, document)
+        self.assertEqual(document["code_generator"], "ok")
+
+    def test_one_operator_and_one_pattern_in_full(self):
+        self.assertIn("dilations", self.ok("ops", "conv").out)
+        self.assertIn("FusedConvBNReLU", self.ok("patterns", "ConvBNReLU").out)
+
+
+class BadCommandLines(CliTest):
+    def test_an_unknown_verb_suggests_the_nearest(self):
+        self.fails(2, "fues", "x.onnx", says=["unknown verb 'fues'", "did you mean 'fuse'"])
+
+    def test_an_unknown_flag(self):
+        self.fails(2, "zoo", "--nonsense", says=["--nonsense"])
+
+    def test_a_missing_model(self):
+        self.fails(2, "run", says=["MODEL"])
+
+    def test_unknown_names_suggest_the_nearest(self):
+        self.fails(2, "zoo", "resnet51", "-o", "x.onnx", says=["E0402", "resnet50"])
+        self.fails(2, "ops", "relo", says=["E0402", "relu"])
+        self.fails(2, "patterns", "ConvBNRelu", says=["E0402", "ConvBNReLU"])
+
+    def test_an_error_ends_with_the_command_that_repeats_it(self):
+        result = self.fails(5, "run", "no such file.onnx")
+        self.assertTrue(result.err.rstrip().endswith("repeat: opfuse run 'no such file.onnx'"), result.err)

@@ -1,0 +1,171 @@
+"""Compiling, running, comparing, measuring a small net."""
+import os
+import signal
+import subprocess
+import time
+
+from harness import BINARY, MODELS, CliTest, opfuse, ramp, read_npy, write_npy
+
+SMALL = MODELS / "small_net.fir"
+QUICK = ("--duration", "50ms", "--warmup", "5ms")
+
+
+class Run(CliTest):
+    def test_compiled_equals_the_interpreter_on_a_given_array(self):
+        write_npy(self.folder / "x.npy", (3, 3, 16, 16), ramp(3 * 3 * 256))
+        given = ("--input", f"x={self.folder}/x.npy")
+        self.ok("run", SMALL, *given, "--reference", "--output-dir", self.folder / "ref")
+        self.ok("run", SMALL, *given, "--output-dir", self.folder / "got", "--expect", f"y={self.folder}/ref/y.npy")
+        shape, values = read_npy(self.folder / "got" / "y.npy")
+        self.assertEqual(shape, (3, 10))
+        expected = read_npy(self.folder / "ref" / "y.npy")[1]
+        worst = max(abs(a - b) for a, b in zip(values, expected))
+        self.assertLess(worst, 2e-5 * max(map(abs, expected)))
+
+    def test_a_wrong_expectation_fails(self):
+        write_npy(self.folder / "y.npy", (1, 10), [1e3] * 10)
+        result = opfuse("run", SMALL, "--expect", f"y={self.folder}/y.npy")
+        self.assertEqual(result.code, 1, str(result))
+        self.assertIn("FAILED", result.out)
+
+    def test_an_opf_runs_like_its_model(self):
+        opf = self.folder / "small.opf"
+        self.ok("compile", SMALL, "-o", opf)
+        self.ok("run", SMALL, "--seed", "7", "--output-dir", self.folder / "a")
+        self.ok("run", opf, "--seed", "7", "--output-dir", self.folder / "b")
+        self.assertEqual(read_npy(self.folder / "a" / "y.npy"), read_npy(self.folder / "b" / "y.npy"))
+        document = self.ok("inspect", opf, "--json").json
+        self.assertEqual(document["schema"], "opfuse.inspect-opf/1")
+        self.assertGreater(len(document["launches"]), 0)
+        self.assertIn("/stem/conv", [node for launch in document["launches"] for node in launch["nodes"]])
+
+    def test_an_open_batch_runs_at_any_size(self):
+        opf = self.folder / "small.opf"
+        self.ok("compile", SMALL, "-o", opf, "--dim", "batch=any")
+        for batch in (1, 2, 3, 17):
+            write_npy(self.folder / "x.npy", (batch, 3, 16, 16), ramp(batch * 768))
+            self.ok("run", SMALL, "--reference", "--input", f"x={self.folder}/x.npy", "--output-dir", self.folder / "ref")
+            self.ok("run", opf, "--input", f"x={self.folder}/x.npy", "--expect", f"y={self.folder}/ref/y.npy")
+
+    def test_the_seed_decides_the_inputs(self):
+        outputs = [self.ok("run", SMALL, "--seed", seed, "--json").json["outputs"] for seed in (0, 0, 1)]
+        self.assertEqual(outputs[0], outputs[1])
+        self.assertNotEqual(outputs[0], outputs[2])
+
+    def test_kernel_texts_are_named_after_their_nodes(self):
+        self.ok("compile", SMALL, "--emit", "llvm,asm", self.folder / "text")
+        names = os.listdir(self.folder / "text")
+        self.assertTrue(any(name.endswith(".ll") for name in names), names)
+        self.assertTrue(any(name.endswith(".s") for name in names), names)
+        self.assertTrue(any("stem" in name for name in names), names)
+        self.fails(2, "compile", SMALL, "--emit", "cobol", self.folder, says=["E0401"])
+        self.fails(2, "compile", SMALL, says=["E0401", "-o"])
+
+    def test_targets(self):
+        for target in ("cpu:avx2", "cpu:baseline"):
+            self.ok("compile", SMALL, "-o", self.folder / "t.opf", "--target", target)
+            self.assertEqual(self.ok("inspect", self.folder / "t.opf", "--json").json["target"], target)
+        self.fails(2, "compile", SMALL, "-o", self.folder / "t.opf", "--target", "gpu", says=["E0401", "cpu:avx2"])
+
+    def test_foreign_flags_are_accepted_with_a_note(self):
+        write_npy(self.folder / "x.npy", (1, 3, 16, 16), ramp(768))
+        result = self.ok("run", SMALL, f"--loadInputs=x:{self.folder}/x.npy")
+        self.assertIn("note: --loadInputs is accepted as --input", result.err)
+        result = self.ok("bench", SMALL, "--warmUp=5", "--duration", "20ms", "--dumpProfile", "--json")
+        self.assertIn("note: --warmUp is accepted as --warmup", result.err)
+
+
+class Compare(CliTest):
+    def test_every_group_equals_the_interpreter(self):
+        document = self.ok("compare", SMALL, "--dim", "batch=2", "--json").json
+        self.assertTrue(document["ok"])
+        self.assertGreater(len(document["groups"]), 2)
+        for group in document["groups"]:
+            self.assertLessEqual(group["relative"], 2e-5, group)
+        for output in document["outputs"]:
+            self.assertGreater(output["change_by_other_input"], 0.01)
+
+    def test_the_unfused_program_is_equal_too(self):
+        self.ok("compare", SMALL, "--unfused")
+
+    def test_another_model_differs(self):
+        self.ok("compare", SMALL, "--against", SMALL)
+        other = self.folder / "other.fir"
+        other.write_text(SMALL.read_text().replace("rand<5>", "rand<50>"))
+        result = opfuse("compare", SMALL, "--against", other)
+        self.assertEqual(result.code, 1, str(result))
+        self.assertIn("FAILED", result.out)
+
+    def test_an_impossible_tolerance_fails(self):
+        self.assertEqual(opfuse("compare", SMALL, "--group-tolerance", "0", "--output-tolerance", "0").code, 1)
+
+
+class Bench(CliTest):
+    def test_the_json_document_has_its_documented_fields(self):
+        document = self.ok("bench", SMALL, *QUICK, "--threads", "1", "--json", "--percentile", "75").json
+        self.assertEqual(document["schema"], "opfuse.bench/1")
+        latency = document["latency_ms"]
+        self.assertLessEqual(["min", "median", "p90", "p95", "p99"], list(latency))
+        self.assertLessEqual(latency["min"], latency["median"])
+        self.assertLessEqual(latency["median"], latency["p99"])
+        for key in ("model", "target", "threads", "contexts", "dims", "seed", "kernels", "flop", "bytes", "arena_bytes",
+                    "intermediate_bytes", "throughput_per_s", "gflop_per_s", "fma_limit_gflop_per_s",
+                    "share_of_fma_limit", "interrupted"):
+            self.assertIn(key, document)
+        self.assertIn("p75", document["percentiles_ms"])
+        self.assertEqual(document["threads"], 1)
+        self.assertLess(document["share_of_fma_limit"], 1.2)
+
+    def test_against_unfused_judges_latency_and_memory(self):
+        result = opfuse("bench", SMALL, *QUICK, "--vs-unfused", "--json")
+        document = result.json
+        improved = document["improved"]
+        self.assertEqual(result.code, 0 if all(improved.values()) else 1, str(result))
+        ratio = document["fused_over_unfused"]
+        self.assertLessEqual(ratio["low"], ratio["estimate"])
+        self.assertLessEqual(ratio["estimate"], ratio["high"])
+        self.assertLess(document["kernels"], document["unfused"]["kernels"])
+        self.assertLess(document["output_error"], 1e-4)
+
+    def test_contexts_count_images(self):
+        document = self.ok("bench", SMALL, *QUICK, "--contexts", "2", "--threads", "1", "--json").json
+        self.assertEqual(document["contexts"], 2)
+        self.assertGreater(document["throughput_per_s"], 0)
+
+    def test_an_opf_can_be_measured(self):
+        self.ok("compile", SMALL, "-o", self.folder / "s.opf")
+        self.ok("bench", self.folder / "s.opf", *QUICK)
+        self.fails(2, "bench", self.folder / "s.opf", "--vs-unfused", says=["E0401"])
+
+    def test_drawn_kernels(self):
+        document = self.ok("bench", "--kernels", "random", "--count", "3", "--seed", "1", "--json").json
+        self.assertEqual(len(document["kernels"]), 3)
+        self.assertGreater(document["geometric_mean"], 0)
+        self.fails(2, "bench", "--kernels", "made-up", says=["E0401"])
+
+    def test_durations_need_a_known_unit(self):
+        self.fails(2, "bench", SMALL, "--duration", "3 parsecs", says=["E0401"])
+
+    def test_an_interrupt_keeps_what_was_measured(self):
+        process = subprocess.Popen([BINARY, "bench", str(SMALL), "--duration", "60s", "--warmup", "5ms", "--json"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(3)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, err)
+        self.assertIn('"interrupted": true', out)
+
+
+class Profile(CliTest):
+    def test_rows_sum_to_the_latency(self):
+        document = self.ok("profile", SMALL, "--duration", "200ms", "--warmup", "5ms", "--threads", "1", "--json").json
+        self.assertEqual(document["schema"], "opfuse.profile/1")
+        self.assertAlmostEqual(document["sum_ms"], sum(row["ms"] for row in document["kernels"]), places=6)
+        self.assertLess(abs(document["sum_ms"] / document["recorded_ms"] - 1), 0.05)
+        for key in ("kernel", "ms", "share", "bytes", "gb_per_s", "gflop_per_s", "share_of_roof", "bound", "nodes"):
+            self.assertIn(key, document["kernels"][0])
+
+    def test_sorting_and_cutting(self):
+        rows = self.ok("profile", SMALL, "--duration", "20ms", "--sort", "time", "--top", "2", "--json").json["kernels"]
+        self.assertEqual(len(rows), 2)
+        self.assertGreaterEqual(rows[0]["ms"], rows[1]["ms"])
