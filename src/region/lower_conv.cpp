@@ -31,8 +31,9 @@ struct ConvLowering {
     const Tensor* weights = lowering.constant_of(node.input(1));
     const bool bias_known = node.input(2) == nullptr || lowering.constant_of(node.input(2)) != nullptr;
     const bool fold = norm != nullptr && weights != nullptr && bias_known;
-    const Expr product = data() * (fold ? folded(*norm, *weights) : lowering.pull(node.input(1), weight_map()));
-    Expr sum = lowering.reduce(ReduceKind::sum, product);
+    const Expr x_value = data();
+    const Expr w_value = fold ? folded(*norm, *weights) : lowering.pull(node.input(1), weight_map());
+    Expr sum = lowering.reduce(ReduceKind::sum, x_value * w_value);
     if (fold) {
       sum = sum + bias(*norm);
       lowering.mark_done(norm);

@@ -33,13 +33,13 @@ Tensor folded_weights(const Tensor& weights, int64_t axis, const ChannelAffine& 
   for (size_t i = static_cast<size_t>(axis) + 1; i < weights.rank(); ++i) inner *= weights.dim(i);
   const int64_t channels = weights.dim(static_cast<size_t>(axis));
   const int64_t rows = inner == 0 ? 0 : weights.elements() / inner;
-  const bool plain = weights.dtype() == DType::f32;
+  const auto* from = weights.dtype() == DType::f32 ? static_cast<const float*>(weights.data()) : nullptr;
+  auto* to = static_cast<float*>(folded.mutable_data());
   parallel_for(rows, [&](int64_t row) {
     const double factor = affine.multiplier(row % channels);
     for (int64_t i = row * inner; i < (row + 1) * inner; ++i) {
-      if (plain)
-        folded.mutable_view<float>()[static_cast<size_t>(i)] =
-            static_cast<float>(weights.view<float>()[static_cast<size_t>(i)] * factor);
+      if (from != nullptr)
+        to[i] = static_cast<float>(from[i] * factor);
       else
         folded.set_real(i, weights.real(i) * factor);
     }
