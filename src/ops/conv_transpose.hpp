@@ -31,6 +31,9 @@ struct ConvTranspose {
   static std::vector<TensorType> infer(const Attrs& attrs, const Inference& in);
   static std::vector<Tensor> reference(const Attrs& attrs, Tensors in, Precision precision);
   static Cost cost(const Attrs& attrs, std::span<const TensorType> in, std::span<const TensorType> out);
+
+  /// The resolved spatial axes, in -> out; `w` must have constant kernel extents.
+  static std::vector<WindowAxis> window(const Attrs& attrs, const Shape& x, const Shape& w);
 };
 
 }  // namespace opfuse

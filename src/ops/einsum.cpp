@@ -113,6 +113,14 @@ Labels loop_order(const Equation& e, const std::map<int, Dim>& size) {
 
 }  // namespace
 
+EinsumAxes einsum_axes(const Einsum::Attrs& attrs, const std::vector<Shape>& operands) {
+  const Equation e = parse(attrs.equation, ranks_of(operands));
+  EinsumAxes axes{e.operands, e.result, {}, extents(e, operands)};
+  const Labels loop = loop_order(e, axes.extents);
+  axes.summed.assign(loop.begin() + static_cast<std::ptrdiff_t>(e.result.size()), loop.end());
+  return axes;
+}
+
 OpSpec Einsum::spec() {
   return {.name = "einsum",
           .inputs = {variadic_port("x")},

@@ -92,6 +92,8 @@ class Builder {
       for (const Value* result : item.node->outputs)
         if (!buffers_.contains(result) && produced(item, result))
           buffers_[result] = add_buffer(BufferKind::intermediate, buffer_name(result), result->type);
+    for (const auto& value : work_.temporaries)
+      buffers_[value.get()] = add_buffer(BufferKind::intermediate, "", value->type);
   }
 
   /// Unread results of nodes with several have no buffer unless a launch writes them.

@@ -50,8 +50,11 @@ SymbolValues symbols_of(const Program& program, const std::vector<Tensor>& input
 
 class ProgramRun {
  public:
-  ProgramRun(const Program& program, const std::vector<Tensor>& inputs)
-      : program_(program), symbols_(symbols_of(program, inputs)), roots_(program.buffers.size()) {
+  ProgramRun(const Program& program, const std::vector<Tensor>& inputs, Precision precision)
+      : program_(program),
+        precision_(precision),
+        symbols_(symbols_of(program, inputs)),
+        roots_(program.buffers.size()) {
     for (size_t i = 0; i < inputs.size(); ++i) roots_[static_cast<size_t>(program.inputs[i])] = inputs[i];
   }
 
@@ -64,6 +67,7 @@ class ProgramRun {
 
  private:
   const Program& program_;
+  Precision precision_;
   SymbolValues symbols_;
   std::vector<Tensor> roots_;
 
@@ -78,7 +82,8 @@ class ProgramRun {
         tensor = buffer(index).constant;
       } else {
         const DType dtype = buffer(index).type.dtype;
-        tensor = Tensor(is_float(dtype) ? DType::f64 : dtype, sizes(index));
+        const bool exact = precision_ == Precision::exact && is_float(dtype);
+        tensor = Tensor(exact ? DType::f64 : dtype, sizes(index));
       }
     }
     return tensor;
@@ -115,9 +120,12 @@ class ProgramRun {
     if (launch.reference)
       throw fail(E::uncompilable, "'{}' runs in the graph interpreter, which a program does not contain", launch.name);
     std::vector<Tensor> params;
-    for (size_t i = 0; i < launch.buffers.size(); ++i)
-      params.push_back(launch.region.params[i].role == ParamRole::output ? Tensor() : load(launch.buffers[i]));
-    std::vector<Tensor> results = interpret(launch.region, params, symbols_, Precision::exact);
+    for (size_t i = 0; i < launch.buffers.size(); ++i) {
+      const auto root = static_cast<size_t>(root_of(program_, launch.buffers[i]));
+      const bool fresh = launch.region.params[i].role == ParamRole::output && roots_[root].dtype() == DType::unknown;
+      params.push_back(fresh ? Tensor() : load(launch.buffers[i]));
+    }
+    std::vector<Tensor> results = interpret(launch.region, params, symbols_, precision_);
     size_t next = 0;
     for (size_t i = 0; i < launch.buffers.size(); ++i)
       if (launch.region.params[i].role == ParamRole::output) store(launch.buffers[i], results[next++]);
@@ -126,10 +134,10 @@ class ProgramRun {
 
 }  // namespace
 
-std::vector<Tensor> interpret(const Program& program, const std::vector<Tensor>& inputs) {
+std::vector<Tensor> interpret(const Program& program, const std::vector<Tensor>& inputs, Precision precision) {
   if (inputs.size() != program.inputs.size())
     throw fail(E::bad_binding, "the program has {} inputs, {} were given", program.inputs.size(), inputs.size());
-  return ProgramRun(program, inputs).run();
+  return ProgramRun(program, inputs, precision).run();
 }
 
 }  // namespace opfuse

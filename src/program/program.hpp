@@ -79,6 +79,7 @@ Dim origin_in_root(const Program& program, int buffer);
 Dim bytes_of(const Buffer& buffer);
 
 /// Runs the whole program in the region interpreter (doubles): the oracle for code generators.
-std::vector<Tensor> interpret(const Program& program, const std::vector<Tensor>& inputs);
+std::vector<Tensor> interpret(const Program& program, const std::vector<Tensor>& inputs,
+                              Precision precision = Precision::exact);
 
 }  // namespace opfuse

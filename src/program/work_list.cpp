@@ -93,44 +93,34 @@ std::optional<WorkItem> as_view(const Node& node, const Graph& graph) {
   return std::nullopt;
 }
 
-/// Stages that read no other stage are regions of their own.
-std::vector<LoweredGroup> separated(LoweredGroup group) {
-  const auto& stages = group.region.stages;
-  const bool linked = std::any_of(stages.begin(), stages.end(), [](const Stage& stage) {
+bool has_stage_edges(const Region& region) {
+  return std::any_of(region.stages.begin(), region.stages.end(), [](const Stage& stage) {
     return std::any_of(stage.reads.begin(), stage.reads.end(), [](const Read& read) { return read.stage >= 0; });
   });
-  std::vector<LoweredGroup> parts;
-  if (linked || stages.size() == 1) {
-    parts.push_back(std::move(group));
-    return parts;
-  }
-  for (const Stage& stage : stages) {
-    LoweredGroup part;
-    part.region.stages = {stage};
-    std::vector<int> number(group.region.params.size(), -1);
-    auto renumbered = [&](int param) {
-      int& at = number[static_cast<size_t>(param)];
-      if (at < 0) {
-        at = static_cast<int>(part.region.params.size());
-        part.region.params.push_back(group.region.params[static_cast<size_t>(param)]);
-        part.operands.push_back(group.operands[static_cast<size_t>(param)]);
-      }
-      return at;
-    };
-    for (Read& read : part.region.stages[0].reads) read.index = renumbered(read.index);
-    for (StageOutput& output : part.region.stages[0].outputs) output.param = renumbered(output.param);
-    parts.push_back(std::move(part));
-  }
-  return parts;
 }
 
-std::variant<std::vector<LoweredGroup>, Decline> try_lower(const Node& node, const BuildOptions& options) {
+/// Regions of a node. A fused node that cannot be generated as it stands is declined (its body is tried);
+/// a single operator's stages become launches with memory between them.
+std::variant<std::vector<LoweredGroup>, Decline> try_lower(const Node& node, const BuildOptions& options,
+                                                           Temporaries& temporaries) {
   auto result = lower_group(node);
   if (auto* why = std::get_if<Decline>(&result)) return *why;
-  std::vector<LoweredGroup> groups = separated(std::move(std::get<LoweredGroup>(result)));
-  for (const LoweredGroup& group : groups)
-    if (options.cannot_generate)
-      if (const auto why = options.cannot_generate(group.region)) return Decline{"cannot_generate", *why, {}};
+  LoweredGroup group = std::move(std::get<LoweredGroup>(result));
+  auto refused = [&](const Region& region) -> std::optional<std::string> {
+    return options.cannot_generate ? options.cannot_generate(region) : std::nullopt;
+  };
+  const bool edges = has_stage_edges(group.region);
+  std::vector<LoweredGroup> groups;
+  const std::optional<std::string> whole =
+      edges || group.region.stages.size() == 1 ? refused(group.region) : std::nullopt;
+  if (whole && (node.body != nullptr || !edges)) return Decline{"cannot_generate", *whole, {}};
+  if (!whole && (edges || group.region.stages.size() == 1))
+    groups.push_back(std::move(group));
+  else
+    groups = separate_stages(std::move(group), temporaries);
+  if (groups.size() > 1)
+    for (const LoweredGroup& part : groups)
+      if (const auto why = refused(part.region)) return Decline{"cannot_generate", *why, {}};
   return groups;
 }
 
@@ -222,7 +212,7 @@ class Worker {
         return true;
       }
     }
-    auto result = try_lower(*node, options_);
+    auto result = try_lower(*node, options_, list_.temporaries);
     if (const Decline* why = std::get_if<Decline>(&result)) {
       if (node->body != nullptr) {
         split(node, *why);
@@ -246,6 +236,9 @@ class Worker {
 
   /// Of a node with independent results, only those that someone reads.
   bool wanted(const LoweredGroup& group) const {
+    for (const LoweredOperand& operand : group.operands)
+      for (const auto& temporary : list_.temporaries)
+        if (operand.value == temporary.get()) return true;
     for (size_t i = 0; i < group.operands.size(); ++i)
       if (group.region.params[i].role == ParamRole::output && needed_.contains(group.operands[i].value)) return true;
     return false;
@@ -269,7 +262,9 @@ class Worker {
 }  // namespace
 
 std::vector<LoweredGroup> lowered(const Node& node, const BuildOptions& options) {
-  auto result = try_lower(node, options);
+  Temporaries temporaries;
+  auto result = try_lower(node, options, temporaries);
+  OPFUSE_CHECK(temporaries.empty(), "a movement of elements needs memory between its stages");
   if (const Decline* why = std::get_if<Decline>(&result))
     throw fail(E::uncompilable, "{}", why->message).node(node.name()).op(node.op->name);
   return std::move(std::get<std::vector<LoweredGroup>>(result));

@@ -1,6 +1,8 @@
 // What a graph asks a program to do, in order: regions to launch, and values that may be views.
 #pragma once
 
+#include <memory>
+
 #include "program/build.hpp"
 #include "region/lower.hpp"
 
@@ -22,8 +24,12 @@ struct WorkItem {
   std::vector<std::vector<std::optional<Layout>>> wishes = {};  ///< launch: per group and parameter
 };
 
+/// Values that exist only between the launches of one node whose stages had to be separated.
+using Temporaries = std::vector<std::unique_ptr<Value>>;
+
 struct WorkList {
   Graph graph;  ///< a copy of the fused graph with declined groups split; items point into it
+  Temporaries temporaries;
   std::vector<WorkItem> items;
   std::vector<std::string> notes;
 };
@@ -33,6 +39,9 @@ WorkList make_work_list(const Graph& fused_graph, const BuildOptions& options);
 
 /// Regions of a node, several when its stages are independent of each other; declines are errors here.
 std::vector<LoweredGroup> lowered(const Node& node, const BuildOptions& options);
+
+/// Every stage a region of its own. Values between stages become temporaries in memory.
+std::vector<LoweredGroup> separate_stages(LoweredGroup group, Temporaries& temporaries);
 
 /// A region that copies one value to another place.
 LoweredGroup copy_group(const Value* from, const Value* to);

@@ -240,9 +240,12 @@ class RegionRun {
   RegionRun(const Region& region, const std::vector<Tensor>& params, const SymbolValues& symbols, Precision precision)
       : region_(region), symbols_(symbols), precision_(precision), params_(params) {
     params_.resize(region.params.size());
-    for (size_t i = 0; i < params_.size(); ++i)
-      if (region.params[i].role == ParamRole::output)
-        params_[i] = result_tensor(region.params[i].type.dtype, region.params[i].type.shape, symbols, precision);
+    for (size_t i = 0; i < params_.size(); ++i) {
+      if (region.params[i].role != ParamRole::output) continue;
+      const bool given = params_[i].dtype() != DType::unknown;
+      params_[i] = given ? params_[i].clone()
+                         : result_tensor(region.params[i].type.dtype, region.params[i].type.shape, symbols, precision);
+    }
   }
 
   std::vector<Tensor> run() {

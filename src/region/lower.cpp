@@ -12,8 +12,10 @@
 namespace opfuse {
 
 const LowerRule* find_rule(std::string_view op) {
-  static const std::array families = {conv_rules(),   gemm_rules(),   pool_rules(), reduce_rules(),    move_rules(),
-                                      resize_rules(), gather_rules(), norm_rules(), statistics_rules()};
+  static const std::array families = {conv_rules(),   gemm_rules(),       pool_rules(),          reduce_rules(),
+                                      move_rules(),   resize_rules(),     gather_rules(),        norm_rules(),
+                                      einsum_rules(), scatter_rules(),    shape_rules(),         quantize_rules(),
+                                      sort_rules(),   statistics_rules(), conv_transpose_rules()};
   for (std::span<const LowerRule> family : families)
     for (const LowerRule& rule : family)
       if (rule.op == op) return &rule;
@@ -104,6 +106,19 @@ void Lowering::define(const Value* value, Expr expr) {
   def.type = value->type;
 }
 
+void Lowering::define_part(const Value* value, Expr expr, IndexMap map) {
+  Def& def = def_of(value);
+  def.kind = Def::pieces;
+  def.type = value->type;
+  def.parts.push_back({static_cast<int>(region_.stages.size()) - 1, std::move(expr), std::move(map)});
+}
+
+const Value* Lowering::internal(TensorType type) {
+  internals_.push_back(std::make_unique<Value>());
+  internals_.back()->type = std::move(type);
+  return internals_.back().get();
+}
+
 int Lowering::add_param(ParamRole role, const TensorType& type, LoweredOperand operand) {
   region_.params.push_back({role, type});
   operands_.push_back(std::move(operand));
@@ -147,6 +162,8 @@ Expr Lowering::pull(const Value* value, const IndexMap& map) {
 
 Expr Lowering::pull_new(const Value* value, Def& def, const IndexMap& map) {
   if (def.kind == Def::forward) return pull_forward(value, def, map);
+  if (def.kind == Def::pieces)
+    decline("value_in_parts", "a result made in parts by several loop nests cannot be read inside the group", group_);
   if (def.kind == Def::lazy) {
     const LowerRule* rule = find_rule(def.node->op->name);
     if (rule != nullptr && rule->pull != nullptr) return rule->pull(*this, *def.node, def.result, map);
@@ -313,6 +330,12 @@ void Lowering::store_results() {
     const Shape& shape = value->type.shape;
     if (!shape.ranked) decline("unknown_shape", "the result's shape is not known", group_);
     Def* def = &def_of(value);
+    if (def->kind == Def::pieces) {
+      const int param = add_param(ParamRole::output, value->type, {outer, {}, {}});
+      for (const Part& part : def->parts)
+        region_.stages[part.stage].outputs.push_back({param, part.expr, part.map, shape, value->type.dtype});
+      continue;
+    }
     if (def->kind != Def::forward) {
       const bool joins = open_ && stage().anchor == Anchor::map && Shape(stage().domain) == shape;
       if (!joins) open(Anchor::map, shape.dims, {});

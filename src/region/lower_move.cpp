@@ -27,7 +27,7 @@ Expr pull_through(Lowering& lowering, const Node& node, const IndexMap& inner, c
 
 // ---- reshape, flatten, squeeze, unsqueeze, identity: the same elements in the same order
 Expr pull_reshape(Lowering& lowering, const Node& node, size_t result, const IndexMap& map) {
-  if (result != 0) decline("extra_result", "only the first result can be computed by a kernel", node);
+  if (result != 0) return Expr::integer(DType::boolean, 1);  // the mask of a Dropout that drops nothing
   return pull_through(lowering, node, reshape_map(shape_out(node), shape_in(node)), map);
 }
 std::optional<IndexMap> push_reshape(Lowering&, const Node& node) {
@@ -187,11 +187,16 @@ Expr pull_space_to_depth(Lowering& lowering, const Node& node, size_t, const Ind
 
 // ---- trilu: keeps j - i >= k (upper) or <= k (lower)
 Expr pull_trilu(Lowering& lowering, const Node& node, size_t, const IndexMap& map) {
-  const int64_t k = node.input(1) != nullptr ? lowering.integers_of(node, 1).at(0) : 0;
+  Expr k = dim_value(0);
+  if (const Value* operand = node.input(1); operand != nullptr) {
+    IndexMap first;
+    first.dims.resize(operand->type.shape.rank());
+    const Tensor* constant = lowering.constant_of(operand);
+    k = constant != nullptr ? dim_value(Dim(constant->integer(0))) : lowering.pull(operand, first);
+  }
   const size_t rank = shape_in(node).rank();
   const Expr difference = index_value(map.dims[rank - 1]) - index_value(map.dims[rank - 2]);
-  const Expr kept = AttrView(node).flag("upper", true) ? greater_equal(difference, dim_value(Dim(k)))
-                                                       : less_equal(difference, dim_value(Dim(k)));
+  const Expr kept = AttrView(node).flag("upper", true) ? greater_equal(difference, k) : less_equal(difference, k);
   const Expr x = lowering.pull(node.input(0), map);
   return select(kept, x, zero_of(x.dtype()));
 }

@@ -32,9 +32,37 @@ Expr open_window(Lowering& lowering, const Node& node, const std::vector<WindowA
   return lowering.pull_guarded(node.input(0), map, fill, node);
 }
 
+/// Where each maximum was, counted over the whole tensor: of equal ones the first in row-major order.
+void lower_max_indices(Lowering& lowering, const Node& node, const std::vector<WindowAxis>& windows) {
+  const Shape &x = node.input(0)->type.shape, &y = node.output()->type.shape;
+  const Expr value = open_window(lowering, node, windows, lowest(node.output()->type.dtype));
+  lowering.stage().anchor = Anchor::row;
+  const Expr best = lowering.reduce(ReduceKind::max, value);
+  Expr at = dim_value(0);
+  for (size_t s = 0; s < windows.size(); ++s) {
+    const int axis = static_cast<int>(s) + 2;
+    const int tap = static_cast<int>(y.rank() + s);
+    at = at * dim_value(x[s + 2]) + index_value(window_index(windows[s], axis, tap));
+  }
+  const Expr none = Expr::integer(DType::i64, std::numeric_limits<int64_t>::max());
+  const Expr first = lowering.reduce(ReduceKind::min, select(equal(value, best), at, none));
+  Expr plane = dim_value(1), inside = first;
+  for (size_t s = 0; s < windows.size(); ++s) plane = plane * dim_value(x[s + 2]);
+  if (node.as<MaxPool>().storage_order == 1) {  // the same element with the first spatial axis fastest
+    Expr rest = first;
+    inside = dim_value(0);
+    for (size_t s = windows.size(); s-- > 0;) {
+      inside = inside * dim_value(x[s + 2]) + mod(rest, dim_value(x[s + 2]));
+      rest = rest / dim_value(x[s + 2]);
+    }
+  }
+  const Expr image = Expr::coord(0) * dim_value(x[1]) + Expr::coord(1);
+  lowering.define(node.outputs[1], image * plane + inside);
+}
+
 void lower_max_pool(Lowering& lowering, const Node& node) {
-  if (node.outputs.size() > 1) decline("pool_indices", "indices of the maxima cannot be computed by a kernel", node);
   const auto windows = MaxPool::window(node.as<MaxPool>(), node.input(0)->type.shape);
+  if (node.outputs.size() > 1) lower_max_indices(lowering, node, windows);
   const Expr x = open_window(lowering, node, windows, lowest(node.output()->type.dtype));
   lowering.define(node.output(), lowering.reduce(ReduceKind::max, x));
 }

@@ -144,19 +144,42 @@ void lower_hardmax(Lowering& lowering, const Node& node) {
                                         Expr::constant(dtype, 0)));
 }
 
-void lower_cum_sum(Lowering& lowering, const Node& node) {
+/// Sum along `axis` up to the result's own coordinate; `taps` is at least the axis's extent.
+Expr running_sum(Lowering& lowering, const Node& node, size_t axis, bool guarded) {
   const AttrView attrs(node);
   const size_t rank = node.input(0)->type.shape.rank();
-  const std::vector<int64_t> axes = lowering.integers_of(node, 1);
-  const int64_t axis = wrapped(axes.empty() ? 0 : axes[0], rank);
-  Row row = open_row(lowering, node.input(0), {axis});
-  const Expr x = row.along();
+  const DType dtype = node.output()->type.dtype;
+  const Expr zero = is_float(dtype) ? Expr::constant(dtype, 0) : Expr::integer(dtype, 0);
+  IndexMap map = IndexMap::identity(rank);
+  map.dims[axis] = IndexExpr{{{1, static_cast<int>(rank)}}, 0, {}};
+  const Expr x = guarded ? lowering.pull_guarded(node.input(0), map, zero, node) : lowering.pull(node.input(0), map);
   const Expr here = Expr::coord(static_cast<int>(axis)), at = Expr::coord(static_cast<int>(rank));
   const Expr before = attrs.flag("reverse") ? greater(at, here) : less(at, here);
   const Expr counted = attrs.flag("exclusive") ? before : logical_or(before, equal(at, here));
-  const DType dtype = x.dtype();
-  const Expr zero = is_float(dtype) ? Expr::constant(dtype, 0) : Expr::integer(dtype, 0);
-  lowering.define(node.output(), lowering.reduce(ReduceKind::sum, select(counted, x, zero)));
+  return lowering.reduce(ReduceKind::sum, select(counted, x, zero));
+}
+
+/// An axis known only at run time: the sums along all axes, and the one to take.
+void lower_cum_sum(Lowering& lowering, const Node& node) {
+  const Shape& shape = node.input(0)->type.shape;
+  const size_t rank = shape.rank();
+  if (const Tensor* given = lowering.constant_of(node.input(1)); given != nullptr || rank == 1) {
+    const auto axis = static_cast<size_t>(given != nullptr ? wrapped(given->integer(0), rank) : 0);
+    lowering.open(Anchor::row, shape.dims, {shape[axis]});
+    return lowering.define(node.output(), running_sum(lowering, node, axis, false));
+  }
+  Dim longest = 1;
+  for (const Dim& dim : shape.dims) longest = max(longest, dim);
+  lowering.open(Anchor::row, shape.dims, {longest});
+  IndexMap first;
+  first.dims.resize(node.input(1)->type.shape.rank());
+  Expr axis = lowering.pull(node.input(1), first);
+  if (axis.dtype() != DType::i64) axis = cast(axis, DType::i64);
+  axis = select(less(axis, dim_value(0)), axis + dim_value(Dim(static_cast<int64_t>(rank))), axis);
+  Expr value = running_sum(lowering, node, 0, true);
+  for (size_t a = 1; a < rank; ++a)
+    value = select(equal(axis, dim_value(Dim(static_cast<int64_t>(a)))), running_sum(lowering, node, a, true), value);
+  lowering.define(node.output(), value);
 }
 
 constexpr LowerRule kRules[] = {{.op = "reduce_sum", .anchor = lower_reduce},

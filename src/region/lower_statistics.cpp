@@ -17,13 +17,37 @@ Expr normalised(Row& row, double epsilon) {
   return (row.here() - mean) / sqrt(variance + Expr(epsilon));
 }
 
+/// LayerNorm's second and third result: mean, and one over the standard deviation, in stages of their own.
+void lower_layer_statistics(Lowering& lowering, const Node& node, const std::vector<int64_t>& axes) {
+  const Shape& shape = node.input(0)->type.shape;
+  for (size_t result = 1; result < node.outputs.size(); ++result) {
+    std::vector<Dim> reduce;
+    IndexMap map = IndexMap::identity(shape.rank());
+    for (int64_t axis : axes) {
+      map.dims[static_cast<size_t>(axis)] = IndexExpr{{{1, static_cast<int>(shape.rank() + reduce.size())}}, 0, {}};
+      reduce.push_back(shape[static_cast<size_t>(axis)]);
+    }
+    const Dim count = Shape(reduce).elements();
+    lowering.open(Anchor::row, node.outputs[result]->type.shape.dims, std::move(reduce));
+    const Expr x = cast(lowering.pull(node.input(0), map), node.outputs[result]->type.dtype);
+    const Expr elements = cast(dim_value(count), x.dtype());
+    Expr value = lowering.reduce(ReduceKind::sum, x) / elements;
+    if (result == 2) {
+      const Expr distance = x - value;
+      const Expr variance = lowering.reduce(ReduceKind::sum, distance * distance) / elements;
+      value = reciprocal(sqrt(variance + Expr(node.as<LayerNorm>().epsilon)));
+    }
+    lowering.define(node.outputs[result], value);
+  }
+}
+
 void lower_layer_norm(Lowering& lowering, const Node& node) {
-  if (node.outputs.size() > 1) decline("extra_result", "the statistics of LayerNorm are no results of a kernel", node);
   const LayerNorm::Attrs& attrs = node.as<LayerNorm>();
   const Shape& shape = node.input(0)->type.shape;
   const auto rank = static_cast<int64_t>(shape.rank());
   std::vector<int64_t> axes;
   for (int64_t axis = attrs.axis < 0 ? attrs.axis + rank : attrs.axis; axis < rank; ++axis) axes.push_back(axis);
+  lower_layer_statistics(lowering, node, axes);
   Row row = open_row(lowering, node.input(0), axes);
   Expr y = normalised(row, attrs.epsilon);
   for (size_t i = 1; i <= 2; ++i) {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <span>
 
 #include "region/index_map.hpp"
@@ -41,6 +42,12 @@ std::span<const LowerRule> resize_rules();
 std::span<const LowerRule> gather_rules();
 std::span<const LowerRule> norm_rules();
 std::span<const LowerRule> statistics_rules();
+std::span<const LowerRule> conv_transpose_rules();
+std::span<const LowerRule> einsum_rules();
+std::span<const LowerRule> scatter_rules();
+std::span<const LowerRule> shape_rules();
+std::span<const LowerRule> quantize_rules();
+std::span<const LowerRule> sort_rules();
 const LowerRule* find_rule(std::string_view op);
 
 /// Carries a Decline out of the depth of a lowering; lower_group returns it.
@@ -50,7 +57,8 @@ struct DeclineSignal {
 [[noreturn]] void decline(std::string code, std::string message, const Node& node,
                           std::vector<std::string> evidence = {});
 
-/// Removes reads and parameters that nothing uses (left by attempts that became something else).
+/// Removes stages without outputs, reads and parameters that nothing uses (left by attempts that became something
+/// else).
 void prune(LoweredGroup& lowered);
 
 /// Attributes by name, absent ones by default.
@@ -89,6 +97,11 @@ class Lowering {
   Expr reduce(ReduceKind kind, Expr value);
   /// The value is `expr` at the open stage's domain.
   void define(const Value* value, Expr expr);
+  /// The elements map(domain) of the value are `expr`; other stages make the others. Such a value can only
+  /// be a result of the group.
+  void define_part(const Value* value, Expr expr, IndexMap map);
+  /// A value that exists only between stages of this lowering.
+  const Value* internal(TensorType type);
   /// The node needs no more lowering (folded into an earlier one).
   void mark_done(const Node* node) { done_.push_back(node); }
 
@@ -100,15 +113,21 @@ class Lowering {
   const Node* only_reader(const Value* value) const;
 
  private:
+  struct Part {
+    int stage;
+    Expr expr;
+    IndexMap map;
+  };
   struct Def {
-    enum Kind { param, lazy, forward, alias } kind = param;
+    enum Kind { param, lazy, forward, alias, pieces } kind = param;
     int index = -1;                ///< param: index of the region parameter (-1: none yet); forward: stage
     const Value* outer = nullptr;  ///< param: the operand; alias: the value meant
     const Tensor* constant = nullptr;
     const Node* node = nullptr;  ///< lazy
     size_t result = 0;
-    Expr expr;     ///< forward, over the stage's domain
-    IndexMap map;  ///< forward: domain -> coordinates of the value
+    Expr expr;                ///< forward, over the stage's domain
+    IndexMap map;             ///< forward: domain -> coordinates of the value
+    std::vector<Part> parts;  ///< pieces: each made by a stage of its own
     TensorType type;
   };
   struct Pulled {
@@ -123,6 +142,7 @@ class Lowering {
   std::map<const Value*, Def> defs_;  ///< looked up, never iterated
   std::vector<const Node*> done_;
   std::vector<const Value*> results_;  ///< of all bodies walked
+  std::vector<std::unique_ptr<Value>> internals_;
   bool open_ = false;
   std::vector<Pulled> pulled_;  ///< of the open stage
 

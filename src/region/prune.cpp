@@ -1,5 +1,5 @@
-// Removes reads that no expression uses and parameters that no read or output uses, and renumbers what
-// is left. Lowering tries epilogues that may not work out; this keeps their traces out of the region.
+// Removes stages without outputs, reads that no expression uses and parameters that no read or output uses, and
+// renumbers what is left. Lowering tries epilogues that may not work out; this keeps their traces out of the region.
 #include "region/lowering.hpp"
 
 namespace opfuse {
@@ -41,10 +41,23 @@ void prune_reads(Stage& stage) {
   stage.reads = std::move(kept);
 }
 
+/// Nothing reads a stage without outputs, because a read makes one.
+void prune_stages(Region& region) {
+  for (size_t s = region.stages.size(); s-- > 0;) {
+    const int index = static_cast<int>(s);
+    if (!region.stages[s].outputs.empty()) continue;
+    region.stages.erase(region.stages.begin() + index);
+    for (Stage& stage : region.stages)
+      for (Read& read : stage.reads)
+        if (read.stage > index) --read.stage;
+  }
+}
+
 }  // namespace
 
 void prune(LoweredGroup& lowered) {
   Region& region = lowered.region;
+  prune_stages(region);
   std::vector<char> used(region.params.size(), 0);
   for (Stage& stage : region.stages) {
     prune_reads(stage);

@@ -125,7 +125,8 @@ struct RegionCost {
 };
 RegionCost cost_of(const Region& region, const SymbolValues& symbols = {});
 
-/// Runs a region on concrete dense tensors, in doubles (or typed). inputs/constants by parameter index.
+/// Runs a region on concrete dense tensors, in doubles (or typed). Inputs and constants by parameter index; a
+/// tensor given for an output is what it held before (regions may store a part of it). Returns the outputs.
 std::vector<Tensor> interpret(const Region& region, const std::vector<Tensor>& params, const SymbolValues& symbols,
                               Precision precision);
 
