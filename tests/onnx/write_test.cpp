@@ -48,7 +48,8 @@ TEST(Write, KeepsTheInterfaceByteForByte) {
   documented.bytes(3, "the image");
   m.graph.inputs = {documented.text()};
   m.graph.outputs = {value_info("y", kFloat, {"n_out", "3", "", "4"})};
-  const onnx::ModelProto back = onnx::parse_model(*new std::string(write_onnx_bytes(read_onnx_bytes(m.text()))));
+  const std::string bytes = write_onnx_bytes(read_onnx_bytes(m.text()));
+  const onnx::ModelProto back = onnx::parse_model(bytes);
   EXPECT_EQ(back.graph.inputs.at(0).raw, m.graph.inputs[0]);
   EXPECT_EQ(back.graph.outputs.at(0).raw, m.graph.outputs[0]);
 }
@@ -159,7 +160,8 @@ TEST(Write, RaisesTheOpsetWhenAnOperatorIsNewerAndRefusesWhenToldNotTo) {
   Node* gelu = g.add_node(op_named("gelu"), AttrMap{}, {x});
   gelu->output()->name = "y";
   g.set_outputs({gelu->output()});
-  EXPECT_EQ(onnx::parse_model(*new std::string(write_onnx_bytes(g))).opsets.at(0).version, 20);
+  const std::string bytes = write_onnx_bytes(g);
+  EXPECT_EQ(onnx::parse_model(bytes).opsets.at(0).version, 20);
   expect_same(g, written_back(g));
   try {
     write_onnx_bytes(g, {.opset = 17});
