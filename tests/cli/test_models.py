@@ -64,6 +64,9 @@ class Fuse(CliTest):
         self.assertNotIn("FusedConvBNReLU", skipped)
         self.fails(2, "fuse", SMALL, "--dry-run", "--only", "ConvBNRelu", says=["E0402", "ConvBNReLU"])
 
+    def test_a_repeatable_flag_leaves_the_model_alone(self):
+        self.ok("fuse", "--dry-run", "--skip", "Linear", "--skip", "LinearReLU", SMALL)
+
     def test_a_plan_can_be_edited_and_applied_again(self):
         plan = self.folder / "plan.json"
         first = self.ok("fuse", SMALL, "--dry-run", "--json", "--plan-out", plan).json

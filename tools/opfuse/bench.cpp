@@ -97,7 +97,11 @@ Result measure_model(const Flags& flags) {
     throw fail(E::bad_option, "--vs-unfused needs the model, an .opf holds only the fused program");
   const ModelInputs inputs = make_inputs(model.interface(), flags.inputs);
   std::optional<Executable> fused = model.executable, unfused;
-  if (!fused) fused = compile_fused(*model.graph, inputs.symbols, flags.compile).executable;
+  if (!fused) {
+    const Compiled compiled = compile_fused(*model.graph, inputs.symbols, flags.compile);
+    show_limits(compiled);
+    fused = compiled.executable;
+  }
   if (flags.vs_unfused) unfused = compile_unfused(*model.graph, inputs.symbols, flags.compile).executable;
 
   Result result;

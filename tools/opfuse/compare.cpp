@@ -131,6 +131,7 @@ int run(const Flags& flags) {
   const std::optional<ModelInputs> second = other_inputs(*model.graph, flags.inputs, inputs);
   const Compiled compiled = flags.unfused ? compile_unfused(*model.graph, inputs.symbols, flags.compile)
                                           : compile_fused(*model.graph, inputs.symbols, flags.compile);
+  show_limits(compiled);
   CompareOptions options{flags.group_tolerance, flags.output_tolerance, flags.compile.threads, show_progress};
   Comparison comparison;
   if (flags.against.empty()) {

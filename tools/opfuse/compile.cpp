@@ -69,7 +69,8 @@ int run(const Flags& flags) {
                 {"constant_bytes", a.constants.size()},
                 {"arena_bytes", a.arena_bytes.text()},
                 {"seconds", seconds},
-                {"notes", compiled.notes}});
+                {"conversions", compiled.notes},
+                {"notes", compiled.program.notes}});
     print_json(out);
   } else {
     fmt::print("{}   {} launches of {} kernels   target {} (needs {})   {:.2f} s\n", flags.model, a.launches.size(),
@@ -77,7 +78,8 @@ int run(const Flags& flags) {
     fmt::print("  code {}, packed constants {}, arena {} bytes{}\n", human_bytes(static_cast<double>(a.code.size())),
                human_bytes(static_cast<double>(a.constants.size())), a.arena_bytes.text(),
                a.symbols.empty() ? "" : fmt::format(", open dimensions: {}", fmt::join(a.symbols, ", ")));
-    for (const std::string& text : compiled.notes) fmt::print("  note: {}\n", text);
+    for (const std::string& text : grouped_notes(compiled.notes)) fmt::print("  {}\n", text);
+    for (const std::string& text : compiled.program.notes) fmt::print("  note: {}\n", text);
   }
   if (!flags.output.empty())
     fmt::print(stderr, "wrote {} (contains machine code; next: opfuse run {})\n", flags.output, flags.output);

@@ -3,6 +3,7 @@
 
 #include "base/fail.hpp"
 #include "console.hpp"
+#include "opfuse/opfuse.hpp"
 #include "report.hpp"
 
 namespace opfuse::cli {
@@ -20,8 +21,11 @@ ArtifactOptions artifact_options(const CompileFlags& flags, const EmitRequest& e
   return options;
 }
 
-Executable finish(const Program& program, const TargetInfo& target, const ArtifactOptions& options) {
+Executable finish(const Program& program, const std::string& name, const TargetInfo& target,
+                  const ArtifactOptions& options) {
   Artifact artifact = build_artifact(program, target, options);
+  artifact.model_name = name;
+  artifact.producer = "opfuse " + version();
   finish_progress();
   return Executable::from_artifact(std::move(artifact));
 }
@@ -33,8 +37,12 @@ void add_target_flag(CLI::App& app, std::string& target) {
 }
 
 void add_plan_flags(CLI::App& app, PlanFlags& flags) {
-  app.add_option("--only", flags.only, "apply only these patterns (repeatable)")->type_name("NAME[@NODE]");
-  app.add_option("--skip", flags.skip, "leave out these patterns (repeatable)")->type_name("NAME[@NODE]");
+  app.add_option("--only", flags.only, "apply only these patterns (repeatable)")
+      ->type_name("NAME[@NODE]")
+      ->allow_extra_args(false);
+  app.add_option("--skip", flags.skip, "leave out these patterns (repeatable)")
+      ->type_name("NAME[@NODE]")
+      ->allow_extra_args(false);
   app.add_option("--plan", flags.plan_file, "apply the verdicts of a saved plan")->type_name("FILE");
 }
 
@@ -68,10 +76,9 @@ Compiled compile_fused(const Graph& model, const SymbolValues& dims, const Compi
   Compiled compiled;
   compiled.fused = apply(planned.prepared, planned.plan);
   compiled.program = lower_to_program(compiled.fused, target);
-  compiled.executable = finish(compiled.program, target, artifact_options(flags, emit, planned.plan));
+  compiled.executable = finish(compiled.program, model.name, target, artifact_options(flags, emit, planned.plan));
   compiled.plan = std::move(planned.plan);
   compiled.notes = std::move(planned.notes);
-  compiled.notes.insert(compiled.notes.end(), compiled.program.notes.begin(), compiled.program.notes.end());
   return compiled;
 }
 
@@ -84,9 +91,12 @@ Compiled compile_unfused(const Graph& model, const SymbolValues& dims, const Com
   options.convert = false;
   prepare(compiled.fused, options, &compiled.notes);
   compiled.program = lower_to_program(compiled.fused, target);
-  compiled.executable = finish(compiled.program, target, artifact_options(flags, {}, {}));
-  compiled.notes.insert(compiled.notes.end(), compiled.program.notes.begin(), compiled.program.notes.end());
+  compiled.executable = finish(compiled.program, model.name, target, artifact_options(flags, {}, {}));
   return compiled;
+}
+
+void show_limits(const Compiled& compiled) {
+  for (const std::string& text : compiled.program.notes) note(text);
 }
 
 }  // namespace opfuse::cli

@@ -39,8 +39,11 @@ struct Compiled {
   FusionPlan plan;  ///< empty when `unfused`
   Program program;
   std::optional<Executable> executable;
-  std::vector<std::string> notes;
+  std::vector<std::string> notes;  ///< conversions; splits and refusals are the program's own notes
 };
+
+/// Prints the program's notes (splits, limits that bound, reference launches) on stderr: nothing is silent.
+void show_limits(const Compiled& compiled);
 
 /// Cleans and plans a copy of the model, or applies the verdicts of --plan.
 Planned plan_model(const Graph& model, const SymbolValues& dims, const TargetInfo& target, const PlanFlags& flags);

@@ -54,7 +54,7 @@ int run(const Flags& flags) {
   } else if (flags.json) {
     fmt::print("{}\n", Json::parse(remarks_json(remarks)).dump(2));
   } else {
-    for (const std::string& text : planned.notes) fmt::print("CONVERSION {}\n", text);
+    for (const std::string& text : grouped_notes(planned.notes)) fmt::print("CONVERSION {}\n", text);
     fmt::print("{}", remarks_text(remarks));
     if (!flags.node.empty()) fmt::print("\n{}", explain_node(planned.prepared, flags.node));
     if (remarks.empty()) fmt::print("nothing to say: no candidate was missed\n");

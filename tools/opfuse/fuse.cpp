@@ -142,7 +142,7 @@ void print_text(const Report& r, const Flags& flags) {
   fmt::print("  modules       {} ({})\n", total, fmt::join(modules, ", "));
   const QdqSummary points = qdq_summary(plan);
   fmt::print("  Q/DQ points   {} declared on {} tensors\n", points.declared, points.tensors.size());
-  for (const std::string& text : r.planned.notes) fmt::print("  {}\n", text);
+  for (const std::string& text : grouped_notes(r.planned.notes)) fmt::print("  {}\n", text);
   if (flags.verbose)
     for (const Candidate& c : plan.candidates)
       if (!c.apply)

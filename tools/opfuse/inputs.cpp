@@ -159,15 +159,18 @@ std::vector<std::string> names_of(const std::vector<Value*>& values) {
 }
 
 void add_dimension_flags(CLI::App& app, DimensionFlags& flags) {
-  app.add_option("--dim", flags.dims, "size of a symbolic dimension")->type_name("NAME=VALUE");
+  app.add_option("--dim", flags.dims, "size of a symbolic dimension")->type_name("NAME=VALUE")->allow_extra_args(false);
   app.add_option("--shape", flags.shapes, "sizes of an input: x:1x3x8x8, x:[1,3,8,8] or x[1,3,8,8]; ? keeps one")
-      ->type_name("INPUT:SIZES");
+      ->type_name("INPUT:SIZES")
+      ->allow_extra_args(false);
 }
 
 void add_input_flags(CLI::App& app, InputFlags& flags) {
   add_dimension_flags(app, flags.dimensions);
-  app.add_option("--input", flags.files, "array for an input: .npy, .npz or ONNX .pb")->type_name("NAME=FILE");
-  app.add_option("--range", flags.ranges, "range of a random input")->type_name("NAME=LO..HI");
+  app.add_option("--input", flags.files, "array for an input: .npy, .npz or ONNX .pb")
+      ->type_name("NAME=FILE")
+      ->allow_extra_args(false);
+  app.add_option("--range", flags.ranges, "range of a random input")->type_name("NAME=LO..HI")->allow_extra_args(false);
   app.add_option("--seed", flags.seed, "of the random inputs")->capture_default_str();
 }
 

@@ -98,7 +98,9 @@ int main(int argc, char** argv) {
   using namespace opfuse::cli;
   std::signal(SIGPIPE, SIG_IGN);
   try {
-    return run_cli(argc, argv);
+    const int code = run_cli(argc, argv);
+    if (code == kCheckFailed) print_repeat_line(argc, argv);
+    return code;
   } catch (const opfuse::Error& e) {
     finish_progress();
     fmt::print(stderr, "{}\n", e.diagnostic().text());

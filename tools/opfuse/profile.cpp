@@ -73,7 +73,11 @@ Profile make_profile(const Flags& flags) {
   const GivenModel model = open_model(flags.model);
   const ModelInputs inputs = make_inputs(model.interface(), flags.inputs);
   std::optional<Executable> executable = model.executable;
-  if (!executable) executable = compile_fused(*model.graph, inputs.symbols, flags.compile).executable;
+  if (!executable) {
+    const Compiled compiled = compile_fused(*model.graph, inputs.symbols, flags.compile);
+    show_limits(compiled);
+    executable = compiled.executable;
+  }
   Profile profile;
   profile.dims = inputs.symbols;
   profile.target = executable->artifact().target;

@@ -3,6 +3,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
@@ -43,6 +44,30 @@ std::string listed(const std::vector<std::string>& words, size_t most) {
   return fmt::format("{}, ... and {} more",
                      fmt::join(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(most), ", "),
                      words.size() - most);
+}
+
+std::vector<std::string> grouped_notes(const std::vector<std::string>& notes) {
+  struct Group {
+    std::string rule, what;
+    std::vector<std::string> nodes;
+  };
+  std::vector<Group> groups;
+  for (const std::string& text : notes) {
+    const size_t at = text.find(" at ");
+    const size_t end = at == std::string::npos ? at : text.find_first_of(": ", at + 4);
+    Group group{text.substr(0, at), end == std::string::npos ? "" : text.substr(end), {}};
+    const auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& known) {
+      return known.rule == group.rule && known.what == group.what;
+    });
+    Group& into = same == groups.end() ? groups.emplace_back(std::move(group)) : *same;
+    if (at != std::string::npos)
+      into.nodes.push_back(text.substr(at + 4, end == std::string::npos ? end : end - at - 4));
+  }
+  std::vector<std::string> lines;
+  for (const Group& group : groups)
+    lines.push_back(fmt::format("{}{}{}{}{}", group.nodes.size() > 1 ? fmt::format("{} x ", group.nodes.size()) : "",
+                                group.rule, group.nodes.empty() ? "" : " at ", listed(group.nodes, 2), group.what));
+  return lines;
 }
 
 std::string read_text_file(const std::string& path) {

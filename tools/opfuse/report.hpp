@@ -27,6 +27,8 @@ Json json_of(const SymbolValues& symbols);
 std::string percent(double share, int decimals = 1);  ///< 0.934 -> "93.4 %"
 /// Joins with ", "; beyond `most` entries "... and 12 more".
 std::string listed(const std::vector<std::string>& words, size_t most = 4);
+/// "RULE at NODE: WHAT" lines with equal rules and results as one: "12 x gelu at /a, /b, ... and 10 more: WHAT".
+std::vector<std::string> grouped_notes(const std::vector<std::string>& notes);
 std::string read_text_file(const std::string& path);                     ///< E::file_not_found
 void write_text_file(const std::string& path, const std::string& text);  ///< E::file_write_failed
 /// "200ms", "3s", "1.5 s", "250us", or a bare number of `unit` seconds. E::bad_option.

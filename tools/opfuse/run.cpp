@@ -42,7 +42,7 @@ Outputs run_compiled(const GivenModel& model, const ModelInputs& inputs, const F
   std::optional<Executable> executable = model.executable;
   if (!executable) {
     Compiled compiled = compile_fused(*model.graph, inputs.symbols, flags.compile);
-    for (const std::string& text : compiled.notes) note(text);
+    show_limits(compiled);
     executable = compiled.executable;
   }
   ContextOptions options;
@@ -172,7 +172,8 @@ std::function<int()> add_run(CLI::App& app) {
   app.add_option("--output-dir", flags->output_folder, "write each output as NAME.npy")->type_name("DIR");
   app.add_flag("--save-inputs", flags->save_inputs, "write the inputs there too");
   app.add_option("--expect", flags->expect, "array an output must equal; exit 1 when it does not")
-      ->type_name("NAME=FILE");
+      ->type_name("NAME=FILE")
+      ->allow_extra_args(false);
   app.add_option("--atol", flags->atol, "absolute tolerance of --expect")->capture_default_str();
   app.add_option("--rtol", flags->rtol, "relative tolerance of --expect")->capture_default_str();
   app.add_flag("--reference", flags->reference, "run the interpreter (exact, in double precision), compile nothing");
