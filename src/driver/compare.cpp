@@ -56,8 +56,11 @@ class LaunchRunner {
   /// A part of a concatenation ("y[1]") is no value of the graph: the launch that copies it there has its operand's.
   const Tensor& value_of(const Buffer& buffer, const Launch& launch, const std::map<std::string, Tensor>& values) const {
     auto at = values.find(buffer.name);
-    if (at == values.end() && launch.buffers.size() == 2)
-      at = values.find(program_.buffers[static_cast<size_t>(launch.buffers[0])].name);
+    if (at == values.end() && launch.buffers.size() == 2) {
+      const Buffer& source = program_.buffers[static_cast<size_t>(launch.buffers[0])];
+      if (source.kind == BufferKind::constant) return source.constant;
+      at = values.find(source.name);
+    }
     OPFUSE_CHECK(at != values.end(), "buffer '{}' of {} has no value in the graph", buffer.name, launch.name);
     return at->second;
   }
