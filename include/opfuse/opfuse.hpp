@@ -99,12 +99,12 @@ class OPFUSE_API Plan {
 struct PlanRequest {
   std::vector<std::string> only{};  ///< patterns, or "Pattern@node"; empty: all
   std::vector<std::string> skip{};
-  bool rules = true;                ///< the rule engine for what no named pattern claims
+  bool rules = true;  ///< the rule engine for what no named pattern claims
 };
 
 struct Fused {
-  Model model;                    ///< one fused node per applied group
-  std::vector<std::string> notes; ///< what was converted, skipped or split, and why
+  Model model;                     ///< one fused node per applied group
+  std::vector<std::string> notes;  ///< what was converted, skipped or split, and why
 };
 
 /// Makes a plan; nothing is applied yet. The model is cleaned, recomposed and converted on a copy.
@@ -113,12 +113,13 @@ OPFUSE_API Plan plan(const Model& model, const Target& target, const PlanRequest
 OPFUSE_API Fused apply(const Model& model, const Plan& plan);
 
 struct CompileOptions {
-  std::map<std::string, int64_t> dims{};      ///< values of symbolic dimensions; others stay unbound
-  int threads = 0;                           ///< of the compiler; 0: all available
-  bool cache = true;                         ///< disk cache of kernels
-  std::string emit_dir{};                    ///< write one readable file per kernel here
+  std::map<std::string, int64_t> dims{};  ///< values of symbolic dimensions; others stay unbound
+  int threads = 0;                        ///< of the compiler; 0: all available
+  bool cache = true;                      ///< disk cache of kernels
+  std::string emit_dir{};                 ///< write one readable file per kernel here
   bool emit_llvm = false, emit_assembly = false;
-  bool fused = true;                         ///< false: one kernel per model node ("unfused")
+  bool allow_reference = false;  ///< operators without a kernel run in the interpreter, noted in every report
+  bool fused = true;             ///< false: one kernel per model node ("unfused")
   std::function<void(const std::string& step, size_t done, size_t total)> progress{};
 };
 

@@ -131,7 +131,8 @@ Fused apply(const Model& model, const Plan& plan) {
 
 namespace {
 bool has_fused_nodes(const Graph& graph) {
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node* node) { return node->op == fused_op(); });
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                     [](const Node* node) { return node->op == fused_op(); });
 }
 }  // namespace
 
@@ -139,8 +140,9 @@ Executable compile(const Model& model, const Target& target, const CompileOption
   Graph graph = model.graph().clone();
   if (!options.dims.empty()) graph.bind_dimensions(options.dims);
   std::vector<std::string> notes;
-  ArtifactOptions artifact_options{options.threads, options.cache, options.emit_dir, options.emit_llvm,
-                                   options.emit_assembly, {}, {}, options.progress};
+  ArtifactOptions artifact_options{
+      options.threads, options.cache, options.emit_dir, options.emit_llvm, options.emit_assembly, {}, {}, {},
+      options.progress};
   if (!has_fused_nodes(graph)) {
     if (options.progress) options.progress("prepare", 0, 0);
     prepare(graph, {}, &notes);
@@ -152,7 +154,8 @@ Executable compile(const Model& model, const Target& target, const CompileOption
     }
   }
   if (options.progress) options.progress("lower", 0, 0);
-  Program program = lower_to_program(graph, target.info());
+  Program program = lower_to_program(graph, target.info(), options.allow_reference);
+  if (options.allow_reference) artifact_options.reference_graph = std::make_shared<Graph>(graph.clone());
   program.notes.insert(program.notes.begin(), notes.begin(), notes.end());
   Artifact artifact = build_artifact(program, target.info(), artifact_options);
   artifact.model_name = graph.name;

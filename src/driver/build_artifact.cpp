@@ -11,12 +11,14 @@
 #include "driver/emit_files.hpp"
 #include "driver/kernel_cache.hpp"
 #include "driver/pipeline.hpp"
+#include "driver/reference_launch.hpp"
 
 namespace opfuse {
 namespace {
 
 constexpr size_t kConstantAlignment = 64;
 constexpr size_t kCodeAlignment = 64;
+constexpr size_t kNoKernel = static_cast<size_t>(-1);  ///< a reference launch
 
 size_t align_up(size_t value, size_t alignment) { return (value + alignment - 1) / alignment * alignment; }
 
@@ -81,6 +83,10 @@ Kernels make_kernels(const Program& program, const TargetInfo& target, const Art
   std::vector<KernelSpec> specs;
   std::map<std::string, size_t> known;
   for (const Launch& launch : program.launches) {
+    if (launch.reference) {
+      result.of_launch.push_back(kNoKernel);
+      continue;
+    }
     KernelSpec spec = spec_of(program, launch);
     const auto [at, fresh] = known.emplace(spec.text(), specs.size());
     result.of_launch.push_back(at->second);
@@ -104,7 +110,8 @@ Kernels make_kernels(const Program& program, const TargetInfo& target, const Art
   if (options.progress)
     codegen.progress = [&](size_t done, size_t total) { options.progress("generate kernels", done, total); };
   const LinkedCode linked = generate(missing, target, codegen);
-  OPFUSE_CHECK(linked.kernels.size() == missing.size(), "{} kernels for {} specs", linked.kernels.size(), missing.size());
+  OPFUSE_CHECK(linked.kernels.size() == missing.size(), "{} kernels for {} specs", linked.kernels.size(),
+               missing.size());
   for (size_t k = 0; k < missing.size(); ++k) {
     CachedKernel& kernel = result.kernels[slots[k]];
     kernel.code = linked.kernels[k];
@@ -124,16 +131,23 @@ std::vector<ArtifactBuffer> artifact_buffers(const Program& program, const Packe
   for (size_t i = 0; i < program.buffers.size(); ++i) {
     const int root_index = root_of(program, static_cast<int>(i));
     const Buffer& root = program.buffers[static_cast<size_t>(root_index)];
-    const Dim offset = origin_in_root(program, static_cast<int>(i)) * Dim(static_cast<int64_t>(byte_size(root.type.dtype)));
+    const Dim offset =
+        origin_in_root(program, static_cast<int>(i)) * Dim(static_cast<int64_t>(byte_size(root.type.dtype)));
     ArtifactBuffer b{Storage::arena, -1, offset, bytes_of(program.buffers[i]), program.buffers[i].name};
     switch (root.kind) {
-      case BufferKind::input: b.storage = Storage::input, b.root = position(program.inputs, root_index); break;
-      case BufferKind::output: b.storage = Storage::output, b.root = position(program.outputs, root_index); break;
+      case BufferKind::input:
+        b.storage = Storage::input, b.root = position(program.inputs, root_index);
+        break;
+      case BufferKind::output:
+        b.storage = Storage::output, b.root = position(program.outputs, root_index);
+        break;
       case BufferKind::constant:
         b.storage = Storage::constant;
         b.offset = b.offset + Dim(static_cast<int64_t>(constants.offset[static_cast<size_t>(root_index)]));
         break;
-      case BufferKind::intermediate: b.offset = b.offset + root.arena_offset; break;
+      case BufferKind::intermediate:
+        b.offset = b.offset + root.arena_offset;
+        break;
     }
     buffers.push_back(std::move(b));
   }
@@ -206,6 +220,18 @@ ArtifactLaunch artifact_launch(const Program& program, const Launch& launch, con
   return out;
 }
 
+ArtifactLaunch host_launch(const Program& program, const Launch& launch, const ArtifactOptions& options) {
+  ArtifactLaunch out;
+  out.name = launch.name;
+  out.symbol = "interpreter";
+  out.pattern = launch.pattern;
+  out.sources = launch.sources;
+  out.buffers = launch.buffers;
+  out.schedule = "reference";
+  out.host = reference_launch(program, launch, options.reference_graph);
+  return out;
+}
+
 }  // namespace
 
 Artifact build_artifact(const Program& program, const TargetInfo& target, const ArtifactOptions& options) {
@@ -226,6 +252,10 @@ Artifact build_artifact(const Program& program, const TargetInfo& target, const 
   a.buffers = artifact_buffers(program, constants);
   for (size_t i = 0; i < program.launches.size(); ++i) {
     const size_t kernel = kernels.of_launch[i];
+    if (kernel == kNoKernel) {
+      a.launches.push_back(host_launch(program, program.launches[i], options));
+      continue;
+    }
     a.launches.push_back(artifact_launch(program, program.launches[i], kernels.kernels[kernel].code, entries[kernel]));
   }
   a.arena_bytes = program.arena_bytes;

@@ -23,7 +23,8 @@ struct GroupComparison {
 struct OutputComparison {
   std::string name;
   Difference difference;
-  double change = 0;  ///< max |y(x1) - y(x0)| / max |y(x0)|: what another input changes; an error must be small beside it
+  double change =
+      0;  ///< max |y(x1) - y(x0)| / max |y(x0)|: what another input changes; an error must be small beside it
   bool ok = false;
 };
 
@@ -46,12 +47,14 @@ struct Comparison {
 std::vector<GroupComparison> compare_groups(const Graph& graph, const Program& program, const Executable& executable,
                                             const std::vector<Tensor>& inputs, const CompareOptions& options);
 
-/// The whole model through a Context against the interpreter, for `inputs`; `other_inputs` measure OutputComparison::change.
+/// The whole model through a Context against the interpreter, for `inputs`; `other_inputs` measure
+/// OutputComparison::change.
 std::vector<OutputComparison> compare_outputs(const Graph& graph, const Executable& executable,
-                                              const std::vector<Tensor>& inputs, const std::vector<Tensor>& other_inputs,
-                                              const CompareOptions& options);
+                                              const std::vector<Tensor>& inputs,
+                                              const std::vector<Tensor>& other_inputs, const CompareOptions& options);
 
 /// Results of an executable as tensors, in output order.
-std::vector<Tensor> run_executable(const Executable& executable, const std::vector<Tensor>& inputs, ContextOptions options = {});
+std::vector<Tensor> run_executable(const Executable& executable, const std::vector<Tensor>& inputs,
+                                   ContextOptions options = {});
 
 }  // namespace opfuse

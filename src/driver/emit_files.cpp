@@ -16,7 +16,8 @@ namespace {
 /// A file name from a launch name: letters, digits, '_', '-' and '.', at most 120 characters.
 std::string file_stem(const std::string& name) {
   std::string stem;
-  for (char c : name.substr(0, 120)) stem += std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '.' ? c : '_';
+  for (char c : name.substr(0, 120))
+    stem += std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '.' ? c : '_';
   return stem.empty() ? "kernel" : stem;
 }
 
@@ -31,8 +32,8 @@ std::string header(const Program& program, const std::vector<size_t>& launches, 
     text << "param " << p << " : " << first.region.params[p].type.text() << " layout " << b.layout.text() << "\n";
   }
   for (size_t l : launches)
-    text << "launch " << program.launches[l].name << " from " << fmt::format("{}", fmt::join(program.launches[l].sources, ", "))
-         << "\n";
+    text << "launch " << program.launches[l].name << " from "
+         << fmt::format("{}", fmt::join(program.launches[l].sources, ", ")) << "\n";
   text << "region\n" << print(first.region);
   std::istringstream lines(text.str());
   std::string out, line;
@@ -62,8 +63,10 @@ void emit_kernel_files(const Program& program, const std::vector<size_t>& kernel
     std::string stem = file_stem(program.launches[launches.front()].name);
     while (!taken.insert(stem).second) stem += "_";
     const std::string base = folder + "/" + stem;
-    if (!kernels[k].llvm_ir.empty()) write(base + ".ll", header(program, launches, kernels[k], ";") + kernels[k].llvm_ir);
-    if (!kernels[k].assembly.empty()) write(base + ".s", header(program, launches, kernels[k], "#") + kernels[k].assembly);
+    if (!kernels[k].llvm_ir.empty())
+      write(base + ".ll", header(program, launches, kernels[k], ";") + kernels[k].llvm_ir);
+    if (!kernels[k].assembly.empty())
+      write(base + ".s", header(program, launches, kernels[k], "#") + kernels[k].assembly);
   }
 }
 

@@ -76,7 +76,8 @@ std::string KernelCache::default_folder() {
   return {};
 }
 
-KernelCache::KernelCache(std::string folder, const TargetInfo& target) : folder_(std::move(folder)), target_(target.name) {
+KernelCache::KernelCache(std::string folder, const TargetInfo& target)
+    : folder_(std::move(folder)), target_(target.name) {
   if (folder_.empty()) return;
   std::error_code error;
   fs::create_directories(folder_, error);
@@ -88,7 +89,8 @@ KernelCache::KernelCache(std::string folder, const TargetInfo& target) : folder_
 }
 
 std::string KernelCache::path_of(const KernelSpec& spec) const {
-  return folder_ + "/" + hash_text(target_ + "\n" + std::to_string(kCodegenVersion) + "\n" + spec.text()).hex() + ".kernel";
+  return folder_ + "/" + hash_text(target_ + "\n" + std::to_string(kCodegenVersion) + "\n" + spec.text()).hex() +
+         ".kernel";
 }
 
 std::optional<CachedKernel> KernelCache::load(const KernelSpec& spec) const {

@@ -11,7 +11,7 @@ namespace opfuse {
 
 /// A kernel's own machine code: self-contained, so kernels from the cache and fresh ones mix freely.
 struct CachedKernel {
-  KernelCode code;             ///< offset is relative to `bytes`
+  KernelCode code;  ///< offset is relative to `bytes`
   std::vector<uint8_t> bytes;
 };
 
@@ -21,7 +21,7 @@ class KernelCache {
   static std::string default_folder();
   KernelCache(std::string folder, const TargetInfo& target);
   bool enabled() const { return !folder_.empty(); }
-  std::optional<CachedKernel> load(const KernelSpec& spec) const;  ///< damaged or foreign files count as absent
+  std::optional<CachedKernel> load(const KernelSpec& spec) const;        ///< damaged or foreign files count as absent
   void store(const KernelSpec& spec, const CachedKernel& kernel) const;  ///< atomic; failing to write is no error
 
  private:

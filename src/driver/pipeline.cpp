@@ -21,8 +21,10 @@ namespace {
 
 /// Rewrites of the catalogue as passes of the manager.
 Pass recompose_pass() {
-  return {"recompose-and-convert", "Exporters' spellings become named operators; the catalogue's conversions.",
-          [](Graph& graph, PassContext& context) { return recompose_and_convert(graph, context.report); }, {}};
+  return {"recompose-and-convert",
+          "Exporters' spellings become named operators; the catalogue's conversions.",
+          [](Graph& graph, PassContext& context) { return recompose_and_convert(graph, context.report); },
+          {}};
 }
 
 std::vector<Pass> preparation(bool convert) {
@@ -38,7 +40,8 @@ std::vector<Pass> preparation(bool convert) {
 void prepare(Graph& graph, const PrepareOptions& options, std::vector<std::string>* notes) {
   if (!options.dims.empty()) graph.bind_dimensions(options.dims);
   RewriteReport report;
-  const PassRun run = run_passes(graph, preparation(options.convert), {.dump_dir = options.dump_dir, .report = &report});
+  const PassRun run =
+      run_passes(graph, preparation(options.convert), {.dump_dir = options.dump_dir, .report = &report});
   if (!notes) return;
   notes->insert(notes->end(), run.notes.begin(), run.notes.end());
   for (const RewriteNote& note : report.notes)
@@ -65,8 +68,9 @@ FusionPlan plan_graph(const Graph& prepared, const TargetInfo& target, const Pla
   return make_plan(prepared, options);
 }
 
-Program lower_to_program(const Graph& graph, const TargetInfo& target) {
+Program lower_to_program(const Graph& graph, const TargetInfo& target, bool allow_reference) {
   BuildOptions options;
+  options.allow_reference = allow_reference;
   options.cannot_generate = [&](const Region& region) { return cannot_generate(region, target); };
   options.wish_layouts = [&](const Region& region) { return wish_layouts(region, target).params; };
   options.choose_schedule = [&](const Region& region, const std::vector<Layout>& layouts,

@@ -19,9 +19,9 @@ namespace opfuse {
 using StepProgress = std::function<void(const std::string& step, size_t done, size_t total)>;
 
 struct PrepareOptions {
-  SymbolValues dims;      ///< bound before anything else
-  std::string dump_dir;   ///< graph after each changing pass
-  bool convert = true;    ///< the conversions of the catalogue (identity pools, head to 1x1 convolution)
+  SymbolValues dims;     ///< bound before anything else
+  std::string dump_dir;  ///< graph after each changing pass
+  bool convert = true;   ///< the conversions of the catalogue (identity pools, head to 1x1 convolution)
 };
 
 /// Clean, recompose, convert: what planning wants to see. The result equals the model it was made from.
@@ -35,7 +35,8 @@ std::optional<Decline> illegal_on(const Node& node, const TargetInfo& target);
 FusionPlan plan_graph(const Graph& prepared, const TargetInfo& target, const PlanRequest& request);
 
 /// Fused (or plain) graph -> program with layouts, schedules and memory planned.
-Program lower_to_program(const Graph& graph, const TargetInfo& target);
+/// `allow_reference`: operators without a kernel become launches of the interpreter, with a note each.
+Program lower_to_program(const Graph& graph, const TargetInfo& target, bool allow_reference = false);
 
 struct ArtifactOptions {
   int threads = 0;
@@ -43,6 +44,7 @@ struct ArtifactOptions {
   std::string emit_dir;
   bool emit_llvm = false, emit_assembly = false;
   std::string model_hash, plan_json;
+  std::shared_ptr<const Graph> reference_graph;  ///< what the program was lowered from; needed by reference launches
   StepProgress progress;
 };
 

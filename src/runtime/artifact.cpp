@@ -279,6 +279,11 @@ Artifact parse_artifact(const std::shared_ptr<Mapping>& file) {
 }  // namespace
 
 void save_artifact(const Artifact& artifact, const std::string& path) {
+  for (const ArtifactLaunch& launch : artifact.launches)
+    if (launch.host)
+      throw fail(E::uncompilable, "'{}' runs in the interpreter, so there is no code of it to save", launch.name)
+          .file(path)
+          .hint("run the model from its .onnx with --allow-reference");
   const std::string header = header_json(artifact).dump();
   const uint64_t header_bytes = header.size(), header_hash = hash_bytes(header.data(), header.size()).low;
   OutputFile file(path);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -30,6 +31,9 @@ struct ArtifactBuffer {
   std::string name;
 };
 
+/// A launch that the host runs itself on the caller's thread: pointers by the launch's buffers (null: absent).
+using HostFunction = std::function<void(std::span<void* const> pointers, const SymbolValues& symbols)>;
+
 struct ArtifactLaunch {
   std::string name;    ///< readable instance name
   std::string symbol;  ///< kernel symbol
@@ -41,6 +45,7 @@ struct ArtifactLaunch {
   int64_t scratch_bytes = 0;
   Dim flops = 0, bytes_read = 0, bytes_written = 0;  ///< for profile
   std::string schedule;                              ///< for inspect
+  HostFunction host{};  ///< instead of a kernel; an artifact with host launches cannot be saved
 };
 
 /// Complete compiled model. `code` and `constants` may point into a mapped file kept alive by `owner`.

@@ -140,8 +140,12 @@ void ContextState::resolve_launches() {
   ready.clear();
   for (const ArtifactLaunch& launch : a.launches) {
     void* const* first = pointers.data() + pointers.size();
-    for (int b : launch.buffers) pointers.push_back(address_of(a.buffers[static_cast<size_t>(b)]));
-    ready.push_back({executable->entry(launch), first, launch.parts.evaluate(symbol_values)});
+    for (int b : launch.buffers) pointers.push_back(b < 0 ? nullptr : address_of(a.buffers[static_cast<size_t>(b)]));
+    if (launch.host) {
+      ready.push_back({nullptr, first, 1, &launch});
+    } else {
+      ready.push_back({executable->entry(launch), first, launch.parts.evaluate(symbol_values), nullptr});
+    }
   }
   launch_ns.assign(a.launches.size(), 0);
 }
@@ -198,8 +202,12 @@ void Context::run() {
   for (size_t i = 0; i < s.ready.size(); ++i) {
     if (s.options.progress && !s.options.progress(i, s.ready.size()))
       throw fail(E::cancelled, "the run was cancelled before launch {} of {}", i + 1, s.ready.size());
-    LaunchCall call{&s.ready[i], s.symbols.data(), s.scratch_pointers.data()};
-    s.executor->run(s.ready[i].parts, run_part, &call);
+    if (const ArtifactLaunch* host = s.ready[i].host) {
+      host->host({s.ready[i].pointers, host->buffers.size()}, s.symbol_values);
+    } else {
+      LaunchCall call{&s.ready[i], s.symbols.data(), s.scratch_pointers.data()};
+      s.executor->run(s.ready[i].parts, run_part, &call);
+    }
     if (!s.options.profile) continue;
     const int64_t now = now_ns();
     s.launch_ns[i] = now - last;

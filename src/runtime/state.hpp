@@ -48,6 +48,7 @@ struct ReadyLaunch {
   KernelFunction entry = nullptr;
   void* const* pointers = nullptr;
   int64_t parts = 1;
+  const ArtifactLaunch* host = nullptr;  ///< set for launches of the host
 };
 
 struct ContextState {

@@ -1,6 +1,8 @@
 // The order of the stages is the driver's (driver/pipeline.hpp); this file only connects flags with them.
 #include "compile_model.hpp"
 
+#include <algorithm>
+
 #include "base/fail.hpp"
 #include "console.hpp"
 #include "opfuse/opfuse.hpp"
@@ -21,9 +23,11 @@ ArtifactOptions artifact_options(const CompileFlags& flags, const EmitRequest& e
   return options;
 }
 
-Executable finish(const Program& program, const std::string& name, const TargetInfo& target,
-                  const ArtifactOptions& options) {
-  Artifact artifact = build_artifact(program, target, options);
+Executable finish(const Compiled& compiled, const std::string& name, const TargetInfo& target, ArtifactOptions options) {
+  const auto& launches = compiled.program.launches;
+  if (std::any_of(launches.begin(), launches.end(), [](const Launch& launch) { return launch.reference; }))
+    options.reference_graph = std::make_shared<Graph>(compiled.fused.clone());
+  Artifact artifact = build_artifact(compiled.program, target, options);
   artifact.model_name = name;
   artifact.producer = "opfuse " + version();
   finish_progress();
@@ -50,6 +54,7 @@ void add_compile_flags(CLI::App& app, CompileFlags& flags) {
   add_target_flag(app, flags.target);
   app.add_option("--threads", flags.threads, "threads of a run; 0: affinity mask and CPU quota")->capture_default_str();
   app.add_flag("--no-cache", flags.no_cache, "neither read nor write the kernel cache");
+  app.add_flag("--allow-reference", flags.allow_reference, "run operators without a kernel in the interpreter (slow)");
   add_plan_flags(app, flags.plan);
 }
 
@@ -75,8 +80,8 @@ Compiled compile_fused(const Graph& model, const SymbolValues& dims, const Compi
   Planned planned = plan_model(model, dims, target, flags.plan);
   Compiled compiled;
   compiled.fused = apply(planned.prepared, planned.plan);
-  compiled.program = lower_to_program(compiled.fused, target);
-  compiled.executable = finish(compiled.program, model.name, target, artifact_options(flags, emit, planned.plan));
+  compiled.program = lower_to_program(compiled.fused, target, flags.allow_reference);
+  compiled.executable = finish(compiled, model.name, target, artifact_options(flags, emit, planned.plan));
   compiled.plan = std::move(planned.plan);
   compiled.notes = std::move(planned.notes);
   return compiled;
@@ -90,8 +95,8 @@ Compiled compile_unfused(const Graph& model, const SymbolValues& dims, const Com
   options.dims = dims;
   options.convert = false;
   prepare(compiled.fused, options, &compiled.notes);
-  compiled.program = lower_to_program(compiled.fused, target);
-  compiled.executable = finish(compiled.program, model.name, target, artifact_options(flags, {}, {}));
+  compiled.program = lower_to_program(compiled.fused, target, flags.allow_reference);
+  compiled.executable = finish(compiled, model.name, target, artifact_options(flags, {}, {}));
   return compiled;
 }
 

@@ -21,6 +21,7 @@ struct CompileFlags {
   std::string target = "host";
   int threads = 0;  ///< of the run; compiling always uses what is there
   bool no_cache = false;
+  bool allow_reference = false;
   PlanFlags plan;
 };
 
