@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""Checks the recipes of CONTRIBUTING.md: applies their blocks to a copy of src/, compiles only what they touch, links it
+ahead of the libraries of a build folder and runs the recipes' tests.
+
+A block is a fenced code block after a line of one of these two forms:
+    **`path`**, a new file:
+    **`path`**, after the line `anchor`:
+"""
+import argparse
+import concurrent.futures
+import json
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BLOCK = re.compile(r"^\*\*`([^`]+)`\*\*, (?:(a new file)|after the line `([^`]+)`):\n\n```\w+\n(.*?)^```$", re.M | re.S)
+# Tests of the tree that judge what the recipes add.
+STANDING_TESTS = ["tests/onnx/import_table_test.cpp"]
+
+
+def blocks(text):
+    """(path, anchor or None, code) in order; every fenced block of the page must be one."""
+    found = [(m[1], m[3], m[4]) for m in BLOCK.finditer(text)]
+    fences = len(re.findall(r"^```\w+$", text, re.M))
+    if len(found) != fences:
+        sys.exit(f"CONTRIBUTING.md has {fences} code blocks, but only {len(found)} say which file they belong to")
+    return found
+
+
+def insert_after(path, anchor, code):
+    lines = path.read_text().splitlines(keepends=True)
+    at = [i for i, line in enumerate(lines) if line.strip() == anchor]
+    if len(at) != 1:
+        sys.exit(f"CONTRIBUTING.md: the line `{anchor}` occurs {len(at)} times in {path.name}, it must occur once")
+    lines.insert(at[0] + 1, code)
+    path.write_text("".join(lines))
+
+
+def apply(tree, found):
+    """Applies all blocks below `tree`; returns the touched sources, relative."""
+    touched = []
+    for name, anchor, code in found:
+        path = tree / name
+        if anchor is None:
+            if path.exists():
+                sys.exit(f"CONTRIBUTING.md: {name} exists already; choose an example that opfuse lacks")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(code)
+        elif not path.exists():
+            sys.exit(f"CONTRIBUTING.md: {name} does not exist")
+        else:
+            insert_after(path, anchor, code)
+        if path.suffix == ".cpp" and name not in touched:
+            touched.append(name)
+    return touched
+
+
+class Build:
+    def __init__(self, folder, tree):
+        self.folder, self.tree = folder, tree
+        commands = json.loads((folder / "compile_commands.json").read_text())
+        self.commands = {pathlib.Path(c["file"]): c for c in commands}
+
+    def flags(self, name):
+        """Flags of the file itself or of a neighbour, reading the copy's headers."""
+        path = ROOT / name
+        stem = path.parent
+        near = [c for f, c in self.commands.items() if f == path] or [c for f, c in self.commands.items() if f.parent == stem]
+        if not near:
+            sys.exit(f"{self.folder}/compile_commands.json knows no neighbour of {name}")
+        words, out = shlex.split(near[0]["command"]), []
+        skip = False
+        for word in words:
+            if skip or word == "-c" or word == near[0]["file"]:
+                skip = False
+            elif word == "-o":
+                skip = True
+            elif word == f"-I{ROOT}/tests":
+                out += [f"-I{self.tree}/tests", word]
+            else:
+                out.append(word.replace(f"-I{ROOT}/src", f"-I{self.tree}/src"))
+        return out
+
+    def compile(self, name):
+        source = self.tree / name if (self.tree / name).exists() else ROOT / name
+        target = self.tree / (name.replace("/", "_") + ".o")
+        run([*self.flags(name), "-O0", "-c", str(source), "-o", str(target)], f"compile {name}", cwd=self.folder)
+        return str(target)
+
+    def link(self, objects, driver_flags):
+        program = self.tree / "check"
+        libraries = sorted(str(p) for p in (self.folder / "src").glob("lib*.a"))
+        if not libraries:
+            sys.exit(f"{self.folder}/src holds no libraries; build first")
+        run([*driver_flags, *objects, "-Wl,--start-group", *libraries, "-Wl,--end-group", "-lgtest_main", "-lgtest", "-lfmt", "-lz",
+             "-ldl", "-pthread", "-o", str(program)], "link")
+        return program
+
+
+def run(command, what, cwd=None):
+    result = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
+    if result.returncode != 0:
+        sys.exit(f"{what} failed:\n{shlex.join(command)}\n{result.stdout}{result.stderr}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("build", type=pathlib.Path, help="a build folder with compile_commands.json and built libraries")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--keep", type=pathlib.Path, help="work in this new folder and leave it there")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="opfuse-contributing-") as temporary:
+        tree = args.keep or pathlib.Path(temporary)
+        shutil.copytree(ROOT / "src", tree / "src")
+        touched = apply(tree, blocks((ROOT / "CONTRIBUTING.md").read_text()))
+        build = Build(args.build.resolve(), tree.resolve())
+        with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+            objects = list(pool.map(build.compile, touched + STANDING_TESTS))
+        flags = build.flags(touched[0])
+        link_flags = [flags[0], *(f for f in flags if f.startswith("-fsanitize"))]
+        program = build.link(objects, link_flags)
+        result = subprocess.run([str(program), "--gtest_brief=1"])
+        print(f"{len(touched)} touched sources: {', '.join(touched)}")
+        return result.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
