@@ -10,6 +10,7 @@
 
 #include "base/fail.hpp"
 #include "conformance/cases.hpp"
+#include "conformance/engines.hpp"
 #include "interp/interpreter.hpp"
 #include "onnx/mapped_file.hpp"
 #include "onnx/mutate.hpp"
@@ -22,26 +23,6 @@ namespace opfuse::conformance {
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
 namespace {
-
-using Run = std::function<std::vector<Tensor>(const Graph&, const std::vector<Tensor>&)>;
-
-struct Engine {
-  const char* name;
-  Run run;
-};
-
-// The expected outputs were computed in the declared types, and so do we: rounding to integers shows the difference.
-std::vector<Tensor> interpret_typed(const Graph& g, const std::vector<Tensor>& inputs) {
-  return interpret(g, inputs, {.precision = Precision::typed});
-}
-
-const Engine kEngines[] = {
-    {"Interpreted", interpret_typed},
-    {"WrittenAndReadBack",
-     [](const Graph& g, const std::vector<Tensor>& inputs) {
-       return interpret_typed(read_onnx_bytes(write_onnx_bytes(g)), inputs);
-     }},
-};
 
 bool is_refusal(const Error& error) { return error.diagnostic().code.starts_with("E03"); }
 
@@ -143,7 +124,7 @@ TEST_P(Conformance, GivesTheExpectedOutputsOrIsRefusedByName) {
   const auto& [c, engine] = GetParam();
   const bool listed = listed_refusals().contains(c.name);
   try {
-    run_case(c, kEngines[engine]);
+    run_case(c, engines()[engine]);
     EXPECT_FALSE(listed) << c.name << " stands in refused.txt but runs";
   } catch (const Error& error) {
     EXPECT_TRUE(is_refusal(error)) << error.diagnostic().text();
@@ -159,7 +140,7 @@ std::vector<Case> declared_cases() {
 }
 
 std::string test_name(const testing::TestParamInfo<std::tuple<Case, size_t>>& info) {
-  std::string name = std::get<0>(info.param).name + "_" + kEngines[std::get<1>(info.param)].name;
+  std::string name = std::get<0>(info.param).name + "_" + engines()[std::get<1>(info.param)].name;
   for (char& ch : name)
     if (!std::isalnum(static_cast<unsigned char>(ch))) ch = '_';
   return name;
@@ -168,7 +149,7 @@ std::string test_name(const testing::TestParamInfo<std::tuple<Case, size_t>>& in
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Conformance);
 INSTANTIATE_TEST_SUITE_P(Onnx, Conformance,
                          testing::Combine(testing::ValuesIn(declared_cases()),
-                                          testing::Range<size_t>(0, std::size(kEngines))),
+                                          testing::Range<size_t>(0, engines().size())),
                          test_name);
 
 TEST(ConformanceData, IsInstalled) {
