@@ -160,7 +160,23 @@ class Merger {
   }
 };
 
-}  // namespace
+/// The output axis of weights stays even when there is one output channel: it is what vectors run along.
+std::set<int> weight_axes(const Region& region) {
+  std::set<int> keep;
+  const Stage& stage = region.stages[0];
+  if (stage.anchor != Anchor::contraction) return keep;
+  const auto domain = static_cast<int>(stage.domain.size());
+  for (const Read& r : stage.reads) {
+    if (r.stage >= 0 || region.params[static_cast<size_t>(r.index)].role != ParamRole::constant) continue;
+    std::set<int> axes;
+    for (const IndexExpr& e : r.map.dims)
+      for (const IndexTerm& t : e.terms) axes.insert(t.axis);
+    if (axes.empty() || *axes.rbegin() < domain) continue;
+    for (int axis : axes)
+      if (axis < domain) keep.insert(axis);
+  }
+  return keep;
+}
 
 void drop_unit_axes(Stage& stage, const std::set<int>& keep) {
   std::vector<int> to;
@@ -177,11 +193,15 @@ void drop_unit_axes(Stage& stage, const std::set<int>& keep) {
   renumber(stage, to);
 }
 
+}  // namespace
+
+void drop_unit_axes(Region& region) { drop_unit_axes(region.stages.at(0), weight_axes(region)); }
+
 Collapsed collapse(const Region& region, const std::vector<ParamLayout>& layouts) {
   Collapsed c{region, layouts};
   if (region.stages.size() != 1) return c;
   // an axis stored in blocks stays: its padding lanes have to be written
-  std::set<int> keep;
+  std::set<int> keep = weight_axes(c.region);
   for (const StageOutput& o : c.region.stages[0].outputs)
     for (const Block& b : o.param < 0 ? std::vector<Block>{} : layouts[static_cast<size_t>(o.param)].layout.blocks)
       for (const IndexTerm& t : o.map.dims[static_cast<size_t>(b.axis)].terms) keep.insert(t.axis);

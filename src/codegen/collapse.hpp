@@ -13,7 +13,7 @@ struct Collapsed {
 };
 Collapsed collapse(const Region& region, const std::vector<ParamLayout>& layouts);
 
-/// Only the removal of unit axes, which needs no layouts.
-void drop_unit_axes(Stage& stage, const std::set<int>& keep = {});
+/// Only the removal of unit axes from a region of one stage, which needs no layouts.
+void drop_unit_axes(Region& region);
 
 }  // namespace opfuse

@@ -77,7 +77,7 @@ int64_t vectors_in_group(int64_t wanted, const ContractionView& view, int64_t la
 }
 
 bool divides_group(const Stage& stage, const ContractionView& view, int64_t block) {
-  return !view.group_out || axis_extent(stage, view.channel).constant().value_or(0) % block == 0;
+  return !view.group_out || channel_depth(stage, view) % block == 0;
 }
 
 /// Pixels of one tile row once neighbouring axes are merged (a pointwise convolution has one row).
@@ -94,24 +94,31 @@ void wish_contraction(const Region& region, const ContractionView& view, const T
   const Stage& stage = region.stages[0];
   const int64_t lanes = target.lanes_f32();
   const int64_t channels = channels_of(stage, view);
-  const auto depth = axis_extent(stage, view.channel).constant();
+  const int64_t depth = channel_depth(stage, view);
   if (!channels || !depth) return;
   Tile tile = choose_tile(channels, wished_pixels(stage, view), target);
-  tile.vectors = vectors_in_group(tile.vectors, view, lanes);
+  tile.vectors = std::max<int64_t>(1, vectors_in_group(tile.vectors, view, lanes));
   const Read& data = stage.reads[static_cast<size_t>(view.data)];
   const Read& weights = stage.reads[static_cast<size_t>(view.weights)];
-  if (tile.vectors == 0 || weights.stage >= 0) return;
+  if (weights.stage >= 0) return;
   const auto& params = region.params;
   const size_t data_rank = params[static_cast<size_t>(data.index)].type.shape.rank();
   const bool image = data_rank > 2;
-  const bool blocked = image && *depth >= lanes && divides_group(stage, view, lanes);
-  if (blocked)
+  const auto all =
+      params[static_cast<size_t>(data.index)].type.shape[static_cast<size_t>(view.data_channel_dim)].constant();
+  const bool whole = !view.group_out || view.group_out % (tile.vectors * lanes) == 0;
+  const bool blocked = image && whole && depth >= lanes && divides_group(stage, view, lanes);
+  if (blocked || (image && view.group_out && all.value_or(0) >= lanes))
     wish.params[static_cast<size_t>(data.index)] = Layout::channels_blocked(data_rank, view.data_channel_dim, lanes);
   if (params[static_cast<size_t>(weights.index)].role == ParamRole::constant) {
     Layout layout = Layout::dense(params[static_cast<size_t>(weights.index)].type.shape.rank());
     // the vector axis outermost, so that a block of weights is one stream
     std::erase(layout.order, view.weights_vec_dim);
     layout.order.insert(layout.order.begin(), view.weights_vec_dim);
+    if (view.group_out && !blocked && view.channel >= 0) {  // the few channels of a group follow the taps
+      std::erase(layout.order, view.weights_channel_dim);
+      layout.order.push_back(view.weights_channel_dim);
+    }
     if (blocked) layout.blocks.push_back({view.weights_channel_dim, lanes});
     layout.blocks.push_back({view.weights_vec_dim, tile.vectors * lanes});
     wish.params[static_cast<size_t>(weights.index)] = layout;
@@ -206,6 +213,13 @@ int64_t bytes_of(const Region& region, const Stage& stage, int read) {
   return bytes;
 }
 
+/// Channels of the groups in one vector of outputs lie in whole vectors or in an aligned part of one.
+bool permutable(int64_t group_out, int64_t depth, int64_t lanes, int64_t data_block) {
+  if (lanes % group_out != 0 || depth > 16 || data_block != lanes) return false;
+  const int64_t span = lanes / group_out * depth;
+  return lanes % span == 0 || (span % lanes == 0 && span / lanes <= 4);
+}
+
 bool schedule_contraction(const Region& region, const std::vector<ParamLayout>& layouts, int index,
                           const TargetInfo& target, Schedule& s) {
   const auto found = view_contraction(region, index);
@@ -216,7 +230,7 @@ bool schedule_contraction(const Region& region, const std::vector<ParamLayout>& 
   const Read& data = stage.reads[static_cast<size_t>(view->data)];
   const Read& weights = stage.reads[static_cast<size_t>(view->weights)];
   const auto channels = axis_extent(stage, view->vec).constant();
-  const auto depth = axis_extent(stage, view->channel).constant();
+  const int64_t depth = channel_depth(stage, *view);
   if (!channels || !depth || data.stage >= 0 || weights.stage >= 0) return false;
   for (int tap : view->taps)
     if (!axis_extent(stage, tap).is_constant()) return false;
@@ -225,13 +239,18 @@ bool schedule_contraction(const Region& region, const std::vector<ParamLayout>& 
   const int64_t block = inner_block(w, view->weights_vec_dim);
   if (!stored_contiguous(w, view->weights_vec_dim) || w.layout.blocks.back().factor != block || block % lanes != 0)
     return false;
-  if (view->group_out && view->group_out % block != 0) return false;
   const int64_t data_block = inner_block(d, view->data_channel_dim),
-                weight_block = inner_block(w, view->weights_channel_dim);
+                weight_block = view->channel < 0 ? 1 : inner_block(w, view->weights_channel_dim);
   const int64_t step = std::max(data_block, weight_block);
-  if (step % data_block || step % weight_block || (data_block > 1 && weight_block > 1 && data_block != weight_block))
+  const bool whole_groups = !view->group_out || view->group_out % block == 0;
+  int64_t grouped = 0;  // 1: lanes of several groups, permuted; 2: blended, or channels that straddle blocks
+  if (!whole_groups || (view->group_out && step > 1 && !divides_group(stage, *view, step))) {
+    if ((!whole_groups && block != lanes) || weight_block > 1 || view->value.op() != ExprOp::read) return false;
+    grouped = !whole_groups && permutable(view->group_out, depth, lanes, data_block) ? 1 : 2;
+  } else if (step % data_block || step % weight_block ||
+             (data_block > 1 && weight_block > 1 && data_block != weight_block)) {
     return false;
-  if (step > 1 && !divides_group(stage, *view, step)) return false;
+  }
   for (const Block& b : d.layout.blocks)
     if (b.axis != view->data_channel_dim) return false;
   for (const StageOutput& o : stage.outputs) {
@@ -244,10 +263,15 @@ bool schedule_contraction(const Region& region, const std::vector<ParamLayout>& 
   const int64_t vectors = block / lanes;
   if (!fits({vectors, 1}, target)) return false;
   const int64_t pixels = pixel_count(stage, view->pixel);
-  const int64_t width = widest(pixels, vectors, target);
+  // lanes of several groups need registers for the channels they are put together from
+  const int64_t width = std::max<int64_t>(1, widest(pixels, vectors, target) - (grouped ? 4 : 0));
   s.set("nv", vectors);
   s.set("tile_w", width);
-  s.set("step", step > 1 ? step : std::min<int64_t>(*depth, 8));
+  if (grouped) s.set("grouped", grouped);
+  s.set("step", grouped == 1   ? depth
+                : grouped == 2 ? std::min<int64_t>(depth, 4)
+                : step > 1     ? step
+                               : std::min<int64_t>(depth, 8));
   const int row_axis = row_axis_of(*view);
   const bool known = view->pixel < 0 || axis_extent(stage, view->pixel).is_constant();
   // a row that is one narrow tile: several rows share each load of weights
@@ -333,7 +357,7 @@ LayoutWish wish_layouts(const Region& original, const TargetInfo& target) {
   if (original.stages.empty()) return wish;
   Region region = original;
   const bool single = region.stages.size() == 1;
-  if (single) drop_unit_axes(region.stages[0]);
+  if (single) drop_unit_axes(region);
   int vec = -1;
   if (const auto c = view_contraction(region, 0); std::holds_alternative<ContractionView>(c)) {
     wish_contraction(region, std::get<ContractionView>(c), target, wish);

@@ -193,7 +193,12 @@ class ContractionFinder {
           ++others;
       }
       if (others || (reduce < 0 && !group) || !(map.dims[d].offset == Dim(0))) continue;
-      if (reduce < 0) return "a group of one channel";
+      if (reduce < 0) {  // one channel per group: there is no channel axis
+        if (view_.data_channel_dim >= 0) return "two channel dimensions";
+        view_.data_channel_dim = static_cast<int>(d);
+        view_.group_out = group;
+        continue;
+      }
       const bool alone = std::none_of(map.dims.begin(), map.dims.end(), [&](const IndexExpr& e) {
         return &e != &map.dims[d] &&
                std::any_of(e.terms.begin(), e.terms.end(), [&](const IndexTerm& t) { return t.axis == reduce; });
@@ -205,12 +210,15 @@ class ContractionFinder {
           if (t.axis == view_.vec && t.coef.constant() != extent) return "groups that overlap";
       }
       // a sliding tap without stride looks like a channel too: the first such dimension is the channel
-      if (view_.channel >= 0) continue;
+      if (view_.data_channel_dim >= 0) continue;
       view_.channel = reduce;
       view_.data_channel_dim = static_cast<int>(d);
       view_.group_out = group;
     }
-    if (view_.channel < 0) return "no channel axis";
+    for (size_t d = 1; view_.data_channel_dim < 0 && d < map.dims.size(); ++d)  // one channel: its axis is gone
+      if (map.dims[d].terms.empty() && map.dims[d].offset == Dim(0)) view_.data_channel_dim = static_cast<int>(d);
+    if (view_.data_channel_dim < 0) return "no channel axis";
+    if (view_.channel < 0) return "";
     const IndexMap& weights = map_of(view_.weights);
     for (size_t d = 0; d < weights.dims.size(); ++d)
       if (weights.dims[d].terms.size() == 1 && weights.dims[d].terms[0].axis == view_.channel)
@@ -236,6 +244,10 @@ class ContractionFinder {
 };
 
 }  // namespace
+
+int64_t channel_depth(const Stage& stage, const ContractionView& view) {
+  return view.channel < 0 ? 1 : axis_extent(stage, view.channel).constant().value_or(0);
+}
 
 int row_axis_of(const ContractionView& view) {
   if (view.outer.empty()) return -1;

@@ -28,13 +28,16 @@ struct ContractionView {
   int vec = -1;                     ///< domain axis of the output channels
   int pixel = -1;                   ///< domain axis of the register tile, -1: one pixel
   std::vector<int> outer;           ///< the other domain axes
-  int channel = -1;                 ///< reduce axis of the channels, -1 when none
+  int channel = -1;                 ///< reduce axis of the channels, -1: one channel per group
   std::vector<int> taps;            ///< the other reduce axes
   std::vector<SlidingDim> sliding;  ///< data dimensions indexed by domain axes other than vec, or by taps
   int data_channel_dim = -1, weights_vec_dim = -1, weights_channel_dim = -1;
   int64_t group_out = 0;  ///< output channels per group, 0: one group
 };
 std::variant<ContractionView, std::string> view_contraction(const Region& region, int stage);
+
+/// Input channels that one output sums over.
+int64_t channel_depth(const Stage& stage, const ContractionView& view);
 
 /// The outer axis of image rows: the last outer axis when it moves a dimension behind the channels.
 int row_axis_of(const ContractionView& view);

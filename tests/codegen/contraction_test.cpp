@@ -38,6 +38,17 @@ const std::vector<Case> kCases = {
     wished("conv_3_channels_out", conv_region({.c = 16, .h = 6, .w = 6, .o = 3, .kh = 1, .kw = 1, .pad = 0})),
     wished("conv_groups_of_16", conv_region({.c = 32, .h = 8, .w = 8, .o = 64, .group = 2})),
     wished("conv_groups_of_4", conv_region({.c = 32, .h = 8, .w = 8, .o = 32, .group = 8})),
+    wished("conv_groups_of_8_to_4", conv_region({.c = 64, .h = 6, .w = 9, .o = 32, .group = 8})),
+    wished("conv_groups_of_4_to_8", conv_region({.c = 32, .h = 6, .w = 9, .o = 64, .group = 8})),
+    wished("conv_groups_of_16_to_24", conv_region({.c = 32, .h = 6, .w = 9, .o = 48, .group = 2})),
+    wished("conv_groups_of_2", conv_region({.c = 32, .h = 7, .w = 7, .o = 32, .stride = 2, .group = 16})),
+    wished("conv_groups_of_20_to_24", conv_region({.c = 80, .h = 6, .w = 7, .o = 96, .group = 4})),
+    wished("conv_groups_of_20_to_16", conv_region({.c = 80, .h = 6, .w = 7, .o = 64, .group = 4})),
+    wished("conv_groups_of_3_to_5", conv_region({.c = 18, .h = 6, .w = 7, .o = 30, .group = 6})),
+    wished("conv_groups_of_8_odd", conv_region({.c = 24, .h = 6, .w = 7, .o = 24, .group = 3})),
+    wished("conv_groups_few_channels", conv_region({.c = 4, .h = 6, .w = 7, .o = 6, .group = 2})),
+    wished("conv_depth_multiplier_2", conv_region({.c = 32, .h = 7, .w = 9, .o = 64, .group = 32})),
+    wished("conv_depth_multiplier_3", conv_region({.c = 10, .h = 7, .w = 9, .o = 30, .group = 10})),
     wished("conv_exp_epilogue", conv_region({.c = 16, .h = 6, .w = 6, .o = 21, .activation = "exp({})"})),
     wished("conv_kernel_1x7", conv_region({.c = 16, .h = 8, .w = 17, .o = 32, .kh = 1, .kw = 7, .pad = 3})),
     wished("conv_unbound_batch", conv_region({.n = "n", .c = 16, .h = 7, .w = 9, .o = 32}), kBatches),
@@ -135,6 +146,20 @@ TEST(ContractionSchedule, resnet_layers_take_the_register_tile) {
     const int64_t tile = spec.schedule.get("nv", 0) * spec.schedule.get("tile_w", 0);
     EXPECT_GE(tile, target.vector_registers / 2) << target.name << " " << spec.schedule.text();
   }
+}
+
+TEST(ContractionSchedule, convolutions_with_constant_weights_never_fall_back) {
+  const TargetInfo target = parse_target("cpu:avx512");
+  for (int group : {1, 2, 4})
+    for (int in : {1, 3, 4, 8, 16, 20})
+      for (int out : {1, 4, 8, 24, 16, 32})
+        for (int k : {1, 3}) {
+          if (group > 1 && out == 1) continue;  // one output per group reads its channels in lanes: the generic nest
+          const Conv v{
+              .c = in * group, .h = 9, .w = 9, .o = out * group, .kh = k, .kw = k, .pad = k / 2, .group = group};
+          const KernelSpec spec = spec_of(wished("", conv_region(v)), target);
+          EXPECT_EQ(spec.schedule.get("generic", 0), 0) << in << " -> " << out << " x " << group << " k " << k;
+        }
 }
 
 }  // namespace

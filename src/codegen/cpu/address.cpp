@@ -2,6 +2,7 @@
 // divisions and moduli that a whole aligned chunk shares), and a vector of coordinates otherwise.
 #include "codegen/cpu/address.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 #include "base/fail.hpp"
@@ -330,6 +331,21 @@ void store(Kernel& k, const Operand& operand, const Address& a, const Env& env, 
   OPFUSE_CHECK(a.step != 0, "lanes stored to one element");
   Value* all = mask ? mask : k.splat(b.getTrue(), env.width);
   b.CreateMaskedScatter(value, pointers(k, operand, a, env.width), llvm::Align(bytes), all);
+}
+
+Value* axis_step(Kernel& k, const Operand& operand, const IndexMap& map, int axis) {
+  Value* step = k.i64(0);
+  for (size_t d = 0; d < map.dims.size(); ++d)
+    for (const IndexTerm& t : map.dims[d].terms) {
+      if (t.axis != axis || !(t.div == Dim(1))) continue;
+      const auto& order = operand.layout.order;
+      const auto at = std::find(order.begin(), order.end(), static_cast<int>(d)) - order.begin();
+      Dim stride = operand.strides[static_cast<size_t>(at)];
+      for (size_t b = 0; b < operand.layout.blocks.size(); ++b)
+        if (operand.layout.blocks[b].axis == static_cast<int>(d)) stride = operand.strides[order.size() + b];
+      step = k.add(step, k.dim(stride * t.coef));
+    }
+  return step;
 }
 
 LaneShape lane_shape(const Operand& operand, const IndexMap& map, int axis, int width) {

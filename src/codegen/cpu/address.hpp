@@ -48,6 +48,9 @@ Value* load(Kernel& k, const Operand& operand, const Address& address, const Env
 /// Stores lanes inside env.mask; padding lanes of a block are stored as zero.
 void store(Kernel& k, const Operand& operand, const Address& address, const Env& env, Value* value);
 
+/// Elements between neighbours along an axis, within a block where its dimension is blocked.
+Value* axis_step(Kernel& k, const Operand& operand, const IndexMap& map, int axis);
+
 /// How the lanes of `axis` would lie: 0 uniform, 1 contiguous, n strided, nullopt: no constant step.
 /// Assumes chunks that start at multiples of `width`.
 struct LaneShape {

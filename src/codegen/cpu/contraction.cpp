@@ -29,22 +29,6 @@ std::optional<int64_t> constant_of(Value* value) {
   return std::nullopt;
 }
 
-/// Elements between neighbours along an axis of a map whose dimension is not blocked beyond `within`.
-Value* axis_step(Kernel& k, const Operand& operand, const IndexMap& map, int axis) {
-  Value* step = k.i64(0);
-  for (size_t d = 0; d < map.dims.size(); ++d)
-    for (const IndexTerm& t : map.dims[d].terms) {
-      if (t.axis != axis || !(t.div == Dim(1))) continue;
-      const auto& order = operand.layout.order;
-      const auto at = std::find(order.begin(), order.end(), static_cast<int>(d)) - order.begin();
-      Dim stride = operand.strides[static_cast<size_t>(at)];
-      for (size_t b = 0; b < operand.layout.blocks.size(); ++b)
-        if (operand.layout.blocks[b].axis == static_cast<int>(d)) stride = operand.strides[order.size() + b];
-      step = k.add(step, k.dim(stride * t.coef));
-    }
-  return step;
-}
-
 }  // namespace
 
 ContractionEmitter::ContractionEmitter(Kernel& k, StageEmitter& stage, const ContractionView& view)
@@ -58,6 +42,7 @@ ContractionEmitter::ContractionEmitter(Kernel& k, StageEmitter& stage, const Con
   step_ = s.get("step", 1);
   chunk_ = s.get("chunk", 1 << 30);
   prefetched_ = s.get("prefetch", 0);
+  grouped_ = s.get("grouped", 0);
   batch_axes_ = view.outer;
   row_axis_ = row_axis_of(view);
   for (const SlidingDim& d : view.sliding) {
@@ -110,7 +95,9 @@ void ContractionEmitter::emit(const Env& env, Value* ob0, Value* ob1, Value* i0,
 }
 
 void ContractionEmitter::emit_block(Env env, Value* ob, Value* i0, Value* i1) {
-  env.axes[static_cast<size_t>(view_.vec)] = {k_.mul(ob, k_.i64(block_)), false, block_};
+  Value* first = k_.mul(ob, k_.i64(block_));
+  env.axes[static_cast<size_t>(view_.vec)] = {first, false, block_};
+  if (grouped_ == 2) start_groups(first);
   if (row_axis_ < 0) return emit_runs(env, ob, i0, i1);
   if (height_ > 1) return emit_row_tiles(env, ob, i0, i1);
   k_.loop(i0, i1, 1, [&](Value* row) {
@@ -191,10 +178,10 @@ void ContractionEmitter::when_inside(const Env& env, const std::function<void()>
 }
 
 void ContractionEmitter::emit_channels(const Env& env, const TileRun& run) {
-  const int64_t channels = axis_extent(s_.stage, view_.channel).value();
+  const int64_t channels = channel_depth(s_.stage, view_);
   const auto at_channel = [&](Value* channel, int64_t lanes) {
     Env at = env;
-    at.axes[static_cast<size_t>(view_.channel)] = {channel, false, step_};
+    if (view_.channel >= 0) at.axes[static_cast<size_t>(view_.channel)] = {channel, false, step_};
     emit_taps(0, at, run, all_pixels(run), lanes);
   };
   k_.loop(k_.i64(0), k_.i64(channels / step_), 1, [&](Value* c) { at_channel(k_.mul(c, k_.i64(step_)), step_); });
@@ -263,9 +250,10 @@ void ContractionEmitter::emit_masked_taps(size_t index, const Env& env, const Ti
 }
 
 void ContractionEmitter::emit_steps(const Env& env, uint64_t pixels, const TileRun& run, int64_t lanes) {
-  const Address d = address_of(k_, data(), s_.stage.reads[static_cast<size_t>(view_.data)].map, env, nullptr);
   const Address w = address_of(k_, weights(), s_.stage.reads[static_cast<size_t>(view_.weights)].map, env, nullptr);
   emit_prefetch(w, lanes);
+  if (grouped_) return emit_grouped(env, w, pixels, run, lanes);
+  const Address d = address_of(k_, data(), s_.stage.reads[static_cast<size_t>(view_.data)].map, env, nullptr);
   const int64_t unrolled = std::min(lanes, kUnrolledLanes);
   const int64_t whole = lanes / unrolled * unrolled;
   if (whole == unrolled)
@@ -295,30 +283,21 @@ void ContractionEmitter::emit_step(const Env& env, const Address& d, const Addre
   auto& b = k_.b;
   const auto& data_map = s_.stage.reads[static_cast<size_t>(view_.data)].map;
   const auto& weights_map = s_.stage.reads[static_cast<size_t>(view_.weights)].map;
-  Value* data_lane = axis_step(k_, data(), data_map, view_.channel);
-  Value* weights_lane = axis_step(k_, weights(), weights_map, view_.channel);
+  const bool deep = view_.channel >= 0;
+  Value* data_lane = deep ? axis_step(k_, data(), data_map, view_.channel) : k_.i64(0);
+  Value* weights_lane = deep ? axis_step(k_, weights(), weights_map, view_.channel) : k_.i64(0);
   Value* pixel_step = view_.pixel < 0 ? k_.i64(0) : axis_step(k_, data(), data_map, view_.pixel);
   Value* row_step = row_run_ ? axis_step(k_, data(), data_map, row_axis_) : k_.i64(0);
   const int64_t count = run.width * tile_rows_;
-  llvm::Type* vector = acc_[0]->getAllocatedType();
   const auto offset = [&](const Address& a, Value* step) {
     return k_.add(k_.add(a.scalar, k_.i64(a.constant)), k_.mul(lane, step));
   };
   Value* data_at = k_.element(data().base, DType::f32, offset(d, data_lane));
   Value* weights_at = k_.element(weights().base, DType::f32, offset(w, weights_lane));
-  std::vector<Value*> acc(acc_.size());
-  for (int64_t i = 0; i < count * vectors_; ++i)
-    acc[static_cast<size_t>(i)] = b.CreateLoad(vector, acc_[static_cast<size_t>(i)]);
+  std::vector<Value*> acc = load_accumulators(count);
   const bool prologue = view_.value.op() != ExprOp::read;
-  auto* invariant = llvm::MDNode::get(k_.context(), {});
   for (int64_t u = 0; u < unrolled; ++u) {
-    std::vector<Value*> w_vectors;
-    for (int64_t v = 0; v < vectors_; ++v) {
-      Value* at = k_.add(k_.mul(weights_lane, k_.i64(u)), k_.i64(v * lanes_));
-      auto* load = b.CreateAlignedLoad(vector, k_.element(weights_at, DType::f32, at), llvm::Align(4));
-      if (weights().constant) load->setMetadata(llvm::LLVMContext::MD_invariant_load, invariant);
-      w_vectors.push_back(load);
-    }
+    const std::vector<Value*> w_vectors = load_weights(weights_at, weights_lane, u);
     for (int64_t p = 0; p < count; ++p) {
       if (!(pixels >> p & 1)) continue;
       Value* at = k_.add(k_.mul(pixel_step, k_.i64(p % run.width)), k_.mul(data_lane, k_.i64(u)));
@@ -327,19 +306,48 @@ void ContractionEmitter::emit_step(const Env& env, const Address& d, const Addre
       if (prologue) {
         Env point = env;
         move_to(point, p, run);
-        auto& channel = point.axes[static_cast<size_t>(view_.channel)];
-        channel = {k_.add(channel.base, lane), false, 1, u};
+        if (view_.channel >= 0) {
+          auto& channel = point.axes[static_cast<size_t>(view_.channel)];
+          channel = {k_.add(channel.base, lane), false, 1, u};
+        }
         x = s_.at(point, {}, {{view_.data, x}}).emit(view_.value, DType::f32);
       }
-      x = k_.splat(x, static_cast<int>(lanes_));
-      for (int64_t v = 0; v < vectors_; ++v) {
-        Value*& a = acc[static_cast<size_t>(p * vectors_ + v)];
-        a = k_.fma(x, w_vectors[static_cast<size_t>(v)], a);
-      }
+      multiply(acc, k_.splat(x, static_cast<int>(lanes_)), w_vectors, p);
     }
   }
+  store_accumulators(acc, count);
+}
+
+std::vector<Value*> ContractionEmitter::load_accumulators(int64_t count) {
+  std::vector<Value*> acc;
   for (int64_t i = 0; i < count * vectors_; ++i)
-    b.CreateStore(acc[static_cast<size_t>(i)], acc_[static_cast<size_t>(i)]);
+    acc.push_back(k_.b.CreateLoad(acc_[0]->getAllocatedType(), acc_[static_cast<size_t>(i)]));
+  return acc;
+}
+
+void ContractionEmitter::store_accumulators(const std::vector<Value*>& acc, int64_t count) {
+  for (int64_t i = 0; i < count * vectors_; ++i)
+    k_.b.CreateStore(acc[static_cast<size_t>(i)], acc_[static_cast<size_t>(i)]);
+}
+
+std::vector<Value*> ContractionEmitter::load_weights(Value* at, Value* lane_step, int64_t lane) {
+  std::vector<Value*> vectors;
+  for (int64_t v = 0; v < vectors_; ++v) {
+    Value* offset = k_.add(k_.mul(lane_step, k_.i64(lane)), k_.i64(v * lanes_));
+    auto* load =
+        k_.b.CreateAlignedLoad(acc_[0]->getAllocatedType(), k_.element(at, DType::f32, offset), llvm::Align(4));
+    if (weights().constant)
+      load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(k_.context(), {}));
+    vectors.push_back(load);
+  }
+  return vectors;
+}
+
+void ContractionEmitter::multiply(std::vector<Value*>& acc, Value* x, const std::vector<Value*>& w, int64_t pixel) {
+  for (int64_t v = 0; v < vectors_; ++v) {
+    Value*& a = acc[static_cast<size_t>(pixel * vectors_ + v)];
+    a = k_.fma(x, w[static_cast<size_t>(v)], a);
+  }
 }
 
 void ContractionEmitter::emit_epilogue(const Env& env, Value* ob, const TileRun& run) {

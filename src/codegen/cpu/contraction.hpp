@@ -31,6 +31,9 @@ class ContractionEmitter {
   std::vector<TileRun> runs_, row_runs_;
   int64_t tile_rows_ = 1;               ///< of the tile being emitted
   const TileRun* row_run_ = nullptr;    ///< its rows, null when rows go one by one
+  int64_t grouped_ = 0;                 ///< how lanes of several groups get their channels
+  std::vector<Value*> group_masks_;     ///< grouped 2: lanes of the vector's second, third .. group
+  std::vector<Value*> group_starts_;    ///< first output channel of those groups, from the first
   Value* item_ = nullptr;               ///< number of the row or tile within its pass over a block
   int64_t prefetched_ = 0;              ///< cache lines of the next block fetched per tap and item
   std::vector<llvm::AllocaInst*> acc_;  ///< by pixel * vectors + vector
@@ -56,6 +59,13 @@ class ContractionEmitter {
   void move_to(Env& env, int64_t p, const TileRun& run) const;
   void emit_step(const Env& env, const Address& d, const Address& w, Value* lane, int64_t unrolled, uint64_t pixels,
                  const TileRun& run);
+  void start_groups(Value* first);
+  void emit_grouped(const Env& env, const Address& w, uint64_t pixels, const TileRun& run, int64_t lanes);
+  Value* permuted(const Env& env, Value* at, int64_t channel);
+  void multiply(std::vector<Value*>& acc, Value* x, const std::vector<Value*>& w, int64_t pixel);
+  std::vector<Value*> load_accumulators(int64_t count);
+  void store_accumulators(const std::vector<Value*>& acc, int64_t count);
+  std::vector<Value*> load_weights(Value* at, Value* lane_step, int64_t lane);
   void emit_prefetch(const Address& w, int64_t lanes);
   void emit_epilogue(const Env& env, Value* ob, const TileRun& run);
   void store_vectors(const Env& env, Value* base, const TileRun& run, bool tail);
