@@ -198,11 +198,14 @@ void split_parts(Schedule& s, int64_t wanted, int64_t blocks, int64_t rows, doub
   s.set("parts_p", best_p);
 }
 
-/// About 50 us of one core per part, or of its share of the memory bandwidth; at most 16 parts.
+/// About 10 us of one core per part, or of its share of the memory bandwidth; at most 16 parts.
+constexpr double kPartSeconds = 10e-6;  // well above the barrier's microsecond
+
 int64_t wanted_parts(double macs, const TargetInfo& target, double bytes = 0) {
-  const double compute = macs / (50e-6 * 3e9 * static_cast<double>(target.lanes_f32()));
-  const double memory = bytes / (50e-6 * 20e9);
-  return std::clamp<int64_t>(static_cast<int64_t>(std::max(compute, memory)), 1, 16);
+  const double compute = macs / (kPartSeconds * 6e9 * static_cast<double>(target.lanes_f32()));
+  const double memory = bytes / (kPartSeconds * 20e9);
+  const double parts = std::max(compute, memory);
+  return std::clamp<int64_t>(static_cast<int64_t>(parts), parts > 0.3 ? 2 : 1, 16);
 }
 
 int64_t bytes_of(const Region& region, const Stage& stage, int read) {
@@ -345,7 +348,7 @@ bool schedule_window(const Region& region, const std::vector<ParamLayout>& layou
   const int row_axis = row_axis_of(*view);
   const int64_t rows = row_axis < 0 ? 1 : axis_extent(stage, row_axis).constant().value_or(1);
   const int64_t blocks = (*axis_extent(stage, view->vec).constant() + lanes - 1) / lanes;
-  split_parts(s, wanted_parts(static_cast<double>(work_of(stage)) * 4, target), blocks, rows, 1.0, 1.0);
+  split_parts(s, wanted_parts(static_cast<double>(work_of(stage)) * 2, target), blocks, rows, 1.0, 1.0);
   return true;
 }
 
@@ -384,7 +387,8 @@ Schedule choose_schedule(const Region& region, const std::vector<ParamLayout>& l
     if (!schedule_contraction(region, layouts, 0, target, s) || !schedule_window(region, layouts, 1, target, pool))
       return {};
     s.set("pool_w", pool.get("tile_w", 1));
-    const int64_t wanted = wanted_parts(static_cast<double>(work_of(region.stages[0])) / 2, target);
+    // few bands: rows at their borders are computed twice
+    const int64_t wanted = std::min<int64_t>(8, wanted_parts(static_cast<double>(work_of(region.stages[0])), target));
     const int64_t rows = region.stages[1].domain[2].value();
     const int64_t blocks = ceil_div(region.stages[0].domain[1], s.get("nv", 1) * target.lanes_f32()).value();
     split_parts(s, wanted, blocks, rows, 1.0, 1.0);
