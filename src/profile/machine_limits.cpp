@@ -1,5 +1,6 @@
 // Threads start each round together; a rate is the sum over threads, the best round counts, because a disturbance only
-// ever makes a limit look lower. Threads are pinned to the allowed processors in order.
+// ever makes a limit look lower. (The best of each thread by itself would be too high where two threads share a core.)
+// Threads are pinned to the allowed processors in order.
 #include "profile/machine_limits.hpp"
 
 #include <pthread.h>
@@ -17,7 +18,7 @@
 namespace opfuse {
 namespace {
 
-constexpr int kRounds = 5;
+constexpr int kRounds = 40;  // short ones: on a shared machine some of them find all processors free
 
 double now_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
