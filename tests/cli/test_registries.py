@@ -79,6 +79,10 @@ class BadCommandLines(CliTest):
     def test_an_unknown_flag(self):
         self.fails(2, "zoo", "--nonsense", says=["--nonsense"])
 
+    def test_writing_a_model_needs_a_file_and_a_folder_that_exists(self):
+        self.fails(2, "zoo", "resnet18", says=["E0401", "-o resnet18.onnx"])
+        self.fails(5, "zoo", "resnet18", "-o", self.folder / "none" / "x.onnx", says=["E0702"])
+
     def test_a_missing_model(self):
         self.fails(2, "run", says=["MODEL"])
 

@@ -1,8 +1,10 @@
 """Compiling, running, comparing, measuring a small net."""
 import os
 import signal
+import struct
 import subprocess
 import time
+import zipfile
 
 from harness import BINARY, MODELS, CliTest, opfuse, ramp, read_npy, write_npy
 
@@ -22,11 +24,30 @@ class Run(CliTest):
         worst = max(abs(a - b) for a, b in zip(values, expected))
         self.assertLess(worst, 2e-5 * max(map(abs, expected)))
 
+    def test_arrays_from_npz_and_pb_files(self):
+        values = ramp(768)
+        write_npy(self.folder / "x.npy", (1, 3, 16, 16), values)
+        with zipfile.ZipFile(self.folder / "all.npz", "w") as archive:
+            archive.write(self.folder / "x.npy", "x.npy")
+        raw = struct.pack("<768f", *values)
+        proto = b"\x08\x01\x08\x03\x08\x10\x08\x10" + b"\x10\x01" + b"\x42\x01x" + b"\x4a\x80\x18" + raw
+        (self.folder / "x.pb").write_bytes(proto)
+        reference = self.ok("run", SMALL, "--input", f"x={self.folder}/x.npy", "--json").json["outputs"]
+        for given in (f"{self.folder}/all.npz", f"x={self.folder}/all.npz", f"{self.folder}/x.pb", f"{self.folder}/x.npy"):
+            self.assertEqual(self.ok("run", SMALL, "--input", given, "--json").json["outputs"], reference, given)
+
+    def test_ranges_bound_random_inputs(self):
+        self.ok("run", SMALL, "--range", "x=1..1", "--save-inputs", "--output-dir", self.folder)
+        self.assertEqual(set(read_npy(self.folder / "x.npy")[1]), {1.0})
+        self.fails(2, "run", SMALL, "--range", "x=1", says=["E0401", "NAME=LO..HI"])
+        self.fails(2, "run", SMALL, "--range", "z=0..1", says=["E0402"])
+
     def test_a_wrong_expectation_fails(self):
         write_npy(self.folder / "y.npy", (1, 10), [1e3] * 10)
         result = opfuse("run", SMALL, "--expect", f"y={self.folder}/y.npy")
         self.assertEqual(result.code, 1, str(result))
         self.assertIn("FAILED", result.out)
+        self.assertIn("repeat: opfuse run", result.err)
 
     def test_an_opf_runs_like_its_model(self):
         opf = self.folder / "small.opf"
