@@ -40,8 +40,8 @@ struct KernelCode {
   Dim parts = 1;
   int64_t scratch_bytes = 0;
   size_t offset = 0;  ///< entry point within LinkedCode::bytes
-  size_t begin = 0;          ///< start of the kernel's own bytes: code and read-only data, self-contained, `size` long
-  size_t size = 0;           ///< of that whole piece
+  size_t begin = 0;   ///< start of the kernel's own bytes: code and read-only data, self-contained, `size` long
+  size_t size = 0;    ///< of that whole piece
   std::string llvm_ir, assembly;  ///< when asked for
 };
 

@@ -10,6 +10,7 @@
 // Weights lie [O/block][taps and channel steps][lanes][block], so a block of them is one stream.
 #include "codegen/cpu/contraction.hpp"
 
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/Intrinsics.h>
 
 #include <algorithm>
@@ -22,6 +23,7 @@ namespace opfuse::cpu {
 namespace {
 
 constexpr int64_t kUnrolledLanes = 4;
+constexpr size_t kTiedAccumulators = 6;
 constexpr int64_t kLineFloats = 16;  // a cache line
 
 std::optional<int64_t> constant_of(Value* value) {
@@ -314,6 +316,7 @@ void ContractionEmitter::emit_step(const Env& env, const Address& d, const Addre
       }
       multiply(acc, k_.splat(x, static_cast<int>(lanes_)), w_vectors, p);
     }
+    end_step(acc, pixels);
   }
   store_accumulators(acc, count);
 }
@@ -334,13 +337,34 @@ std::vector<Value*> ContractionEmitter::load_weights(Value* at, Value* lane_step
   std::vector<Value*> vectors;
   for (int64_t v = 0; v < vectors_; ++v) {
     Value* offset = k_.add(k_.mul(lane_step, k_.i64(lane)), k_.i64(v * lanes_));
-    auto* load =
-        k_.b.CreateAlignedLoad(acc_[0]->getAllocatedType(), k_.element(at, DType::f32, offset), llvm::Align(4));
-    if (weights().constant)
-      load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(k_.context(), {}));
-    vectors.push_back(load);
+    vectors.push_back(
+        k_.b.CreateAlignedLoad(acc_[0]->getAllocatedType(), k_.element(at, DType::f32, offset), llvm::Align(4)));
   }
   return vectors;
+}
+
+/// An empty instruction that uses and defines the last accumulators and memory: the loads of the next step
+/// stay behind this step's multiplications. Moved up, they would take a register from an accumulator.
+void ContractionEmitter::end_step(std::vector<Value*>& acc, uint64_t pixels) {
+  std::vector<size_t> last;
+  for (int64_t p = 63; p >= 0 && last.size() < kTiedAccumulators; --p)
+    for (int64_t v = 0; v < vectors_ && (pixels >> p & 1); ++v) last.push_back(static_cast<size_t>(p * vectors_ + v));
+  if (last.empty()) return;
+  std::vector<Value*> tied;
+  std::vector<llvm::Type*> types;
+  std::string outputs, inputs;
+  for (size_t i = 0; i < last.size(); ++i) {
+    tied.push_back(acc[last[i]]);
+    types.push_back(tied.back()->getType());
+    outputs += k_.target.vector_bytes == 64 ? "=v," : "=x,";
+    inputs += std::to_string(i) + ",";
+  }
+  llvm::Type* result = last.size() == 1 ? types[0] : llvm::StructType::get(k_.context(), types);
+  auto* nothing =
+      llvm::InlineAsm::get(llvm::FunctionType::get(result, types, false), "", outputs + inputs + "~{memory}", true);
+  Value* values = k_.b.CreateCall(nothing, tied);
+  for (size_t i = 0; i < last.size(); ++i)
+    acc[last[i]] = last.size() == 1 ? values : k_.b.CreateExtractValue(values, static_cast<unsigned>(i));
 }
 
 void ContractionEmitter::multiply(std::vector<Value*>& acc, Value* x, const std::vector<Value*>& w, int64_t pixel) {

@@ -63,6 +63,7 @@ class ContractionEmitter {
   void emit_grouped(const Env& env, const Address& w, uint64_t pixels, const TileRun& run, int64_t lanes);
   Value* permuted(const Env& env, Value* at, int64_t channel);
   void multiply(std::vector<Value*>& acc, Value* x, const std::vector<Value*>& w, int64_t pixel);
+  void end_step(std::vector<Value*>& acc, uint64_t pixels);
   std::vector<Value*> load_accumulators(int64_t count);
   void store_accumulators(const std::vector<Value*>& acc, int64_t count);
   std::vector<Value*> load_weights(Value* at, Value* lane_step, int64_t lane);

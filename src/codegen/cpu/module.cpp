@@ -4,6 +4,9 @@
 #include "codegen/cpu/module.hpp"
 
 #include <llvm/Analysis/TargetTransformInfo.h>
+#include <llvm/CodeGen/MachineModuleInfo.h>
+#include <llvm/CodeGen/Passes.h>
+#include <llvm/CodeGen/TargetPassConfig.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
@@ -31,7 +34,7 @@ namespace {
 constexpr const char* kTriple = "x86_64-unknown-linux-gnu";
 constexpr size_t kKernelAlignment = 64;
 
-std::unique_ptr<llvm::TargetMachine> target_machine(const TargetInfo& target) {
+std::unique_ptr<llvm::LLVMTargetMachine> target_machine(const TargetInfo& target) {
   static std::once_flag once;
   std::call_once(once, [] {
     LLVMInitializeX86TargetInfo();
@@ -46,9 +49,10 @@ std::unique_ptr<llvm::TargetMachine> target_machine(const TargetInfo& target) {
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   options.DataSections = false;
   options.FunctionSections = false;
-  return std::unique_ptr<llvm::TargetMachine>(t->createTargetMachine(kTriple, target.llvm_cpu, "", options,
-                                                                     llvm::Reloc::PIC_, llvm::CodeModel::Small,
-                                                                     llvm::CodeGenOptLevel::Default));
+  // every code-generating target derives from LLVMTargetMachine
+  return std::unique_ptr<llvm::LLVMTargetMachine>(static_cast<llvm::LLVMTargetMachine*>(
+      t->createTargetMachine(kTriple, target.llvm_cpu, "", options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
+                             llvm::CodeGenOptLevel::Default)));
 }
 
 void optimise(llvm::Function& function, llvm::TargetMachine& machine) {
@@ -74,12 +78,23 @@ void optimise(llvm::Function& function, llvm::TargetMachine& machine) {
   passes.run(function, functions);
 }
 
-std::vector<char> emit_file(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type) {
+/// addPassesToEmitFile without the machine scheduler: the emitter's order of instructions is meant (every
+/// register of a tile holds an accumulator), and moving loads up costs spills.
+std::vector<char> emit_file(llvm::Module& module, llvm::LLVMTargetMachine& machine, llvm::CodeGenFileType type) {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream out(bytes);
   llvm::legacy::PassManager passes;
-  if (machine.addPassesToEmitFile(passes, out, nullptr, type))
+  auto* information = new llvm::MachineModuleInfoWrapperPass(&machine);  // owned by the pass manager
+  llvm::TargetPassConfig* config = machine.createPassConfig(passes);
+  config->disablePass(&llvm::MachineSchedulerID);
+  passes.add(config);
+  passes.add(information);
+  if (config->addISelPasses()) throw fail(E::codegen_failed, "LLVM cannot select instructions for this target");
+  config->addMachinePasses();
+  config->setInitialized();
+  if (machine.addAsmPrinter(passes, out, nullptr, type, information->getMMI().getContext()))
     throw fail(E::codegen_failed, "LLVM cannot emit code for this target");
+  passes.add(llvm::createFreeMachineFunctionPass());
   passes.run(module);
   return {bytes.begin(), bytes.end()};
 }
