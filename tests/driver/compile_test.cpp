@@ -3,9 +3,9 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <new>
 #include <thread>
 
+#include "driver/allocation_count.hpp"
 #include "driver/compare.hpp"
 #include "driver/pipeline.hpp"
 #include "fusion/plan.hpp"
@@ -13,19 +13,6 @@
 #include "opfuse/opfuse.hpp"
 #include "ops/registry.hpp"
 #include "zoo/zoo.hpp"
-
-namespace {
-std::atomic<int64_t> g_allocations{0};
-std::atomic<bool> g_count{false};
-}  // namespace
-
-void* operator new(size_t bytes) {
-  if (g_count.load(std::memory_order_relaxed)) g_allocations.fetch_add(1, std::memory_order_relaxed);
-  if (void* memory = std::malloc(bytes ? bytes : 1)) return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace opfuse {
 namespace {
@@ -148,11 +135,9 @@ TEST(Context, AllocatesNothingOnceWarm) {
   Context context = built.executable.create_context({.threads = 2});
   context.bind("input", {DType::f32, inputs[0].mutable_data(), inputs[0].sizes()});
   context.run();
-  g_allocations = 0;
-  g_count = true;
+  const testing_support::AllocationCount count;
   for (int run = 0; run < 3; ++run) context.run();
-  g_count = false;
-  EXPECT_EQ(g_allocations.load(), 0);
+  EXPECT_EQ(count.so_far(), 0);
 }
 
 TEST(Context, ArenaIsSmallerThanAllIntermediatesTogether) {
