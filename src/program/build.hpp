@@ -16,9 +16,10 @@ struct BuildOptions {
   bool allow_reference = false;  ///< operators without a kernel become reference launches
   bool blocked_layouts = true;
   bool views = true;  ///< reshapes, slices and concatenations without a launch where possible
-  /// A result may take the place of an operand that is read for the last time. Off unless the code
-  /// generator's parts read only what they write.
-  bool in_place = false;
+  /// A result may take the place of an operand that is read for the last time at the very coordinates it is
+  /// stored. Needs a code generator whose parts read of such an operand only what they write (no tile is
+  /// computed twice, no load is assumed to alias no store).
+  bool in_place = true;
 
   std::function<std::optional<std::string>(const Region&)> cannot_generate;
   /// One entry per parameter; nullopt: any layout is fine.
