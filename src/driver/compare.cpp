@@ -47,6 +47,9 @@ class LaunchRunner {
   GroupComparison run(size_t index, const std::map<std::string, Tensor>& values, const CompareOptions& options);
 
  private:
+  std::vector<size_t> writers_with(size_t index) const;
+  std::vector<void*> bind(const Launch& launch, const std::map<std::string, Tensor>& values,
+                          std::map<int, IsolatedBuffer>& roots);
   Root root_of(int buffer) const {
     const ArtifactBuffer& b = state_.artifact.buffers[static_cast<size_t>(buffer)];
     Root root{opfuse::root_of(program_, buffer), 0};
@@ -79,16 +82,26 @@ void compare_output(const BufferAccess& access, const void* origin, const Tensor
   result.padding_zero = result.padding_zero && access.padding_is_zero(origin);
 }
 
-GroupComparison LaunchRunner::run(size_t index, const std::map<std::string, Tensor>& values,
-                                  const CompareOptions& options) {
-  const Launch& launch = program_.launches[index];
-  const ArtifactLaunch& compiled = state_.artifact.launches[index];
-  GroupComparison result{launch.name, launch.pattern, {}, launch.sources, {}, true, false};
-  if (launch.reference) {  // the interpreter itself
-    result.ok = true;
-    return result;
-  }
-  std::map<int, IsolatedBuffer> roots;
+/// Launches up to `index` that write what it writes (the phases of a transposed convolution each store a part of
+/// one result): they are compared together, at the last of them.
+std::vector<size_t> LaunchRunner::writers_with(size_t index) const {
+  const auto results = [&](size_t launch) {
+    std::vector<int> buffers;
+    const Launch& l = program_.launches[launch];
+    if (!l.reference)
+      for (size_t p = 0; p < l.buffers.size(); ++p)
+        if (l.region.params[p].role == ParamRole::output) buffers.push_back(l.buffers[p]);
+    return buffers;
+  };
+  const std::vector<int> wanted = results(index);
+  std::vector<size_t> writers;
+  for (size_t l = 0; l < program_.launches.size(); ++l)
+    if (results(l) == wanted) writers.push_back(l);
+  return writers;
+}
+
+std::vector<void*> LaunchRunner::bind(const Launch& launch, const std::map<std::string, Tensor>& values,
+                                      std::map<int, IsolatedBuffer>& roots) {
   std::vector<void*> pointers;
   for (size_t p = 0; p < launch.buffers.size(); ++p) {
     const int index_of_buffer = launch.buffers[p];
@@ -106,10 +119,28 @@ GroupComparison LaunchRunner::run(size_t index, const std::map<std::string, Tens
     if (launch.region.params[p].role == ParamRole::input)
       BufferAccess(buffer, symbols_).store(value_of(buffer, launch, values), pointers.back());
   }
-  Memory scratch(static_cast<size_t>(compiled.scratch_bytes) + 64, nullptr);
-  const int64_t parts = compiled.parts.evaluate(symbols_);
-  for (int64_t part = 0; part < parts; ++part)
-    state_.entry(compiled)(pointers.data(), symbol_list_.data(), scratch.data(), part, parts);
+  return pointers;
+}
+
+GroupComparison LaunchRunner::run(size_t index, const std::map<std::string, Tensor>& values,
+                                  const CompareOptions& options) {
+  const Launch& launch = program_.launches[index];
+  GroupComparison result{launch.name, launch.pattern, {}, launch.sources, {}, true, false};
+  const std::vector<size_t> together = launch.reference ? std::vector<size_t>{} : writers_with(index);
+  if (launch.reference || together.back() != index) {  // the interpreter itself, or compared with the last part
+    result.ok = true;
+    return result;
+  }
+  std::map<int, IsolatedBuffer> roots;
+  std::vector<void*> pointers;
+  for (size_t l : together) {
+    pointers = bind(program_.launches[l], values, roots);
+    const ArtifactLaunch& compiled = state_.artifact.launches[l];
+    Memory scratch(static_cast<size_t>(compiled.scratch_bytes) + 64, nullptr);
+    const int64_t parts = compiled.parts.evaluate(symbols_);
+    for (int64_t part = 0; part < parts; ++part)
+      state_.entry(compiled)(pointers.data(), symbol_list_.data(), scratch.data(), part, parts);
+  }
   for (size_t p = 0; p < launch.buffers.size(); ++p) {
     if (launch.region.params[p].role != ParamRole::output) continue;
     const Buffer& buffer = program_.buffers[static_cast<size_t>(launch.buffers[p])];
