@@ -36,15 +36,13 @@ Error fail(E code, fmt::format_string<Args...> format, Args&&... args) {
   return make_error(code, fmt::format(format, std::forward<Args>(args)...));
 }
 
-[[noreturn]] void internal_error(std::string_view condition, std::string message,
-                                 std::source_location where);
+[[noreturn]] void internal_error(std::string_view condition, std::string message, std::source_location where);
 
 /// An internal invariant; unreachable from user input.
-#define OPFUSE_CHECK(condition, ...)                                              \
-  do {                                                                            \
-    if (!(condition))                                                             \
-      ::opfuse::internal_error(#condition, ::fmt::format("" __VA_ARGS__),         \
-                               ::std::source_location::current());                \
+#define OPFUSE_CHECK(condition, ...)                                                                          \
+  do {                                                                                                        \
+    if (!(condition))                                                                                         \
+      ::opfuse::internal_error(#condition, ::fmt::format("" __VA_ARGS__), ::std::source_location::current()); \
   } while (false)
 
 }  // namespace opfuse

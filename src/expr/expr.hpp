@@ -24,11 +24,58 @@ enum class ExprOp {
   result,     ///< result of reduction number `index` of this stage
   extent,     ///< i64: a Dim, possibly symbolic
   // unary
-  neg, abs, sign, exp, log, sqrt, rsqrt, reciprocal, tanh, erf, sin, cos, tan, asin, acos, atan, sinh,
-  cosh, asinh, acosh, atanh, floor, ceil, round_even, is_nan, is_inf, logical_not, bit_not,
+  neg,
+  abs,
+  sign,
+  exp,
+  log,
+  sqrt,
+  rsqrt,
+  reciprocal,
+  tanh,
+  erf,
+  sin,
+  cos,
+  tan,
+  asin,
+  acos,
+  atan,
+  sinh,
+  cosh,
+  asinh,
+  acosh,
+  atanh,
+  floor,
+  ceil,
+  round_even,
+  is_nan,
+  is_inf,
+  logical_not,
+  bit_not,
   // binary
-  add, sub, mul, div, mod, fmod, min, max, pow, lt, le, gt, ge, eq, ne, logical_and, logical_or,
-  logical_xor, bit_and, bit_or, bit_xor, shift_left, shift_right,
+  add,
+  sub,
+  mul,
+  div,
+  mod,
+  fmod,
+  min,
+  max,
+  pow,
+  lt,
+  le,
+  gt,
+  ge,
+  eq,
+  ne,
+  logical_and,
+  logical_or,
+  logical_xor,
+  bit_and,
+  bit_or,
+  bit_xor,
+  shift_left,
+  shift_right,
   // ternary / typed
   select,  ///< args {condition, a, b}
   cast,    ///< to dtype, ONNX rules
@@ -59,10 +106,10 @@ class Expr {
   DType dtype() const;
   bool weak() const;
   const std::vector<Expr>& args() const;
-  int index() const;            ///< read, in_bounds, coord, result
-  double value() const;         ///< constant
+  int index() const;     ///< read, in_bounds, coord, result
+  double value() const;  ///< constant
   int64_t integer_value() const;
-  const Dim& dim() const;       ///< extent
+  const Dim& dim() const;  ///< extent
   bool is_constant() const { return op() == ExprOp::constant; }
   const ExprNode* node() const { return node_.get(); }  ///< identity, for memo tables only
 

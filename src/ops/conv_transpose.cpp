@@ -99,7 +99,9 @@ OpSpec ConvTranspose::spec() {
           .doc = "Transposed convolution."};
 }
 
-std::vector<WindowAxis> ConvTranspose::window(const Attrs& a, const Shape& x, const Shape& w) { return resolve(a, x, w); }
+std::vector<WindowAxis> ConvTranspose::window(const Attrs& a, const Shape& x, const Shape& w) {
+  return resolve(a, x, w);
+}
 
 std::vector<TensorType> ConvTranspose::infer(const Attrs& a, const Inference& in) {
   require_float(in, 0);

@@ -23,7 +23,7 @@ struct Einsum {
 struct EinsumAxes {
   std::vector<std::vector<int>> operands;  ///< labels of each operand's axes
   std::vector<int> result, summed;
-  std::map<int, Dim> extents;              ///< by label; an operand's axis may be 1 instead
+  std::map<int, Dim> extents;  ///< by label; an operand's axis may be 1 instead
 };
 EinsumAxes einsum_axes(const Einsum::Attrs& attrs, const std::vector<Shape>& operands);
 

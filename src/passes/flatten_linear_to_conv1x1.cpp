@@ -40,7 +40,8 @@ int64_t axis_of(const Node& flatten) {
 // Flatten(axis 1) of a 4-D value, or a Reshape to two dimensions with a constant shape.
 bool is_flatten(const Node& node) {
   if (node.is("flatten")) return axis_of(node) == 1;
-  return node.is("reshape") && node.input(0)->type.shape.rank() == 4 && node.input(1) && node.input(1)->is_constant() && node.output()->type.shape.rank() == 2;
+  return node.is("reshape") && node.input(0)->type.shape.rank() == 4 && node.input(1) && node.input(1)->is_constant() &&
+         node.output()->type.shape.rank() == 2;
 }
 
 bool may_stand_between(const Node& node) {

@@ -262,7 +262,8 @@ class Builder {
         buffer(part).view_offset = item.offsets[i];
         continue;
       }
-      const int box = add_buffer(BufferKind::intermediate, fmt::format("{}[{}]", buffer_name(node.output()), i), value->type);
+      const int box =
+          add_buffer(BufferKind::intermediate, fmt::format("{}[{}]", buffer_name(node.output()), i), value->type);
       buffer(box).layout = buffer(whole).layout;
       buffer(box).view_of = whole;
       buffer(box).view_offset = item.offsets[i];

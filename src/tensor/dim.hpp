@@ -30,9 +30,7 @@ class Dim {
   static Dim symbol(std::string name);
 
   bool is_constant() const { return node_ == nullptr; }
-  std::optional<int64_t> constant() const {
-    return is_constant() ? std::optional<int64_t>(value_) : std::nullopt;
-  }
+  std::optional<int64_t> constant() const { return is_constant() ? std::optional<int64_t>(value_) : std::nullopt; }
   /// The constant value; E::unknown_dimension when symbolic.
   int64_t value() const;
   /// The value under the given symbols; E::missing_dimension names a symbol without a value.

@@ -9,7 +9,7 @@
 
 namespace opfuse {
 
-size_t byte_size(DType dtype);  ///< bytes per element; 0 for string and unknown
+size_t byte_size(DType dtype);          ///< bytes per element; 0 for string and unknown
 std::string_view name_of(DType dtype);  ///< "f32", "bool", ...
 std::optional<DType> parse_dtype(std::string_view name);
 bool is_float(DType dtype);

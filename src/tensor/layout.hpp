@@ -29,9 +29,9 @@ struct Layout {
 
   static Layout dense(size_t rank);
   static Layout channels_blocked(size_t rank, int axis, int64_t factor);
-  bool is_dense() const;  ///< identity order, no blocks
+  bool is_dense() const;             ///< identity order, no blocks
   int64_t block_of(int axis) const;  ///< product of the axis's factors, 1 if none
-  std::string text() const;  ///< "0123", "0123/1:16", "0123/1:16,0:32"
+  std::string text() const;          ///< "0123", "0123/1:16", "0123/1:16,0:32"
   static Layout parse(std::string_view text);
   bool operator==(const Layout&) const = default;
 

@@ -29,8 +29,7 @@ class Tensor {
   /// Zero-initialised. Throws E::bad_dimension for negative or overflowing sizes.
   Tensor(DType dtype, std::vector<int64_t> sizes);
   /// Shares foreign storage kept alive by `owner`. `bytes` must be at least elements * byte_size.
-  static Tensor wrap(DType dtype, std::vector<int64_t> sizes, const void* data,
-                     std::shared_ptr<const void> owner);
+  static Tensor wrap(DType dtype, std::vector<int64_t> sizes, const void* data, std::shared_ptr<const void> owner);
   template <class T>
   static Tensor of(DType dtype, std::vector<int64_t> sizes, const std::vector<T>& values);
   static Tensor scalar(DType dtype, double value);

@@ -23,7 +23,8 @@ ArtifactOptions artifact_options(const CompileFlags& flags, const EmitRequest& e
   return options;
 }
 
-Executable finish(const Compiled& compiled, const std::string& name, const TargetInfo& target, ArtifactOptions options) {
+Executable finish(const Compiled& compiled, const std::string& name, const TargetInfo& target,
+                  ArtifactOptions options) {
   const auto& launches = compiled.program.launches;
   if (std::any_of(launches.begin(), launches.end(), [](const Launch& launch) { return launch.reference; }))
     options.reference_graph = std::make_shared<Graph>(compiled.fused.clone());
