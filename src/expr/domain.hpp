@@ -45,34 +45,63 @@ using Bool = typename BoolOf<S>::type;
   inline Expr name(const Expr& x) { return Expr::make(ExprOp::name, {x}); } \
   inline Scalar name(const Scalar& x) { return apply(ExprOp::name, {x}); }
 OPFUSE_UNARY(neg)
-OPFUSE_UNARY(abs) OPFUSE_UNARY(sign) OPFUSE_UNARY(exp) OPFUSE_UNARY(log) OPFUSE_UNARY(sqrt) OPFUSE_UNARY(rsqrt)
-    OPFUSE_UNARY(reciprocal) OPFUSE_UNARY(tanh) OPFUSE_UNARY(erf) OPFUSE_UNARY(sin) OPFUSE_UNARY(cos) OPFUSE_UNARY(tan)
-        OPFUSE_UNARY(asin) OPFUSE_UNARY(acos) OPFUSE_UNARY(atan) OPFUSE_UNARY(sinh) OPFUSE_UNARY(cosh)
-            OPFUSE_UNARY(asinh) OPFUSE_UNARY(acosh) OPFUSE_UNARY(atanh) OPFUSE_UNARY(floor) OPFUSE_UNARY(ceil)
-                OPFUSE_UNARY(round_even) OPFUSE_UNARY(is_nan) OPFUSE_UNARY(is_inf) OPFUSE_UNARY(logical_not)
-                    OPFUSE_UNARY(bit_not)
+OPFUSE_UNARY(abs)
+OPFUSE_UNARY(sign)
+OPFUSE_UNARY(exp)
+OPFUSE_UNARY(log)
+OPFUSE_UNARY(sqrt)
+OPFUSE_UNARY(rsqrt)
+OPFUSE_UNARY(reciprocal)
+OPFUSE_UNARY(tanh)
+OPFUSE_UNARY(erf)
+OPFUSE_UNARY(sin)
+OPFUSE_UNARY(cos)
+OPFUSE_UNARY(tan)
+OPFUSE_UNARY(asin)
+OPFUSE_UNARY(acos)
+OPFUSE_UNARY(atan)
+OPFUSE_UNARY(sinh)
+OPFUSE_UNARY(cosh)
+OPFUSE_UNARY(asinh)
+OPFUSE_UNARY(acosh)
+OPFUSE_UNARY(atanh)
+OPFUSE_UNARY(floor)
+OPFUSE_UNARY(ceil)
+OPFUSE_UNARY(round_even)
+OPFUSE_UNARY(is_nan)
+OPFUSE_UNARY(is_inf)
+OPFUSE_UNARY(logical_not)
+OPFUSE_UNARY(bit_not)
 #undef OPFUSE_UNARY
 
 #define OPFUSE_BINARY(name, op)                                                             \
   inline Expr name(const Expr& a, const Expr& b) { return Expr::make(ExprOp::op, {a, b}); } \
   inline Scalar name(const Scalar& a, const Scalar& b) { return apply(ExprOp::op, {a, b}); }
-                        OPFUSE_BINARY(operator+, add) OPFUSE_BINARY(operator-, sub) OPFUSE_BINARY(operator*, mul)
-                            OPFUSE_BINARY(operator/, div) OPFUSE_BINARY(mod, mod) OPFUSE_BINARY(fmod, fmod)
-                                OPFUSE_BINARY(minimum, min) OPFUSE_BINARY(maximum, max) OPFUSE_BINARY(pow, pow)
-                                    OPFUSE_BINARY(less, lt) OPFUSE_BINARY(less_equal, le) OPFUSE_BINARY(greater, gt)
-                                        OPFUSE_BINARY(greater_equal, ge) OPFUSE_BINARY(equal, eq)
-                                            OPFUSE_BINARY(not_equal, ne) OPFUSE_BINARY(logical_and, logical_and)
-                                                OPFUSE_BINARY(logical_or, logical_or)
-                                                    OPFUSE_BINARY(logical_xor, logical_xor)
-                                                        OPFUSE_BINARY(bit_and, bit_and) OPFUSE_BINARY(bit_or, bit_or)
-                                                            OPFUSE_BINARY(bit_xor, bit_xor)
-                                                                OPFUSE_BINARY(shift_left, shift_left)
-                                                                    OPFUSE_BINARY(shift_right, shift_right)
+OPFUSE_BINARY(operator+, add)
+OPFUSE_BINARY(operator-, sub)
+OPFUSE_BINARY(operator*, mul)
+OPFUSE_BINARY(operator/, div)
+OPFUSE_BINARY(mod, mod)
+OPFUSE_BINARY(fmod, fmod)
+OPFUSE_BINARY(minimum, min)
+OPFUSE_BINARY(maximum, max)
+OPFUSE_BINARY(pow, pow)
+OPFUSE_BINARY(less, lt)
+OPFUSE_BINARY(less_equal, le)
+OPFUSE_BINARY(greater, gt)
+OPFUSE_BINARY(greater_equal, ge)
+OPFUSE_BINARY(equal, eq)
+OPFUSE_BINARY(not_equal, ne)
+OPFUSE_BINARY(logical_and, logical_and)
+OPFUSE_BINARY(logical_or, logical_or)
+OPFUSE_BINARY(logical_xor, logical_xor)
+OPFUSE_BINARY(bit_and, bit_and)
+OPFUSE_BINARY(bit_or, bit_or)
+OPFUSE_BINARY(bit_xor, bit_xor)
+OPFUSE_BINARY(shift_left, shift_left)
+OPFUSE_BINARY(shift_right, shift_right)
 #undef OPFUSE_BINARY
-                                                                        inline Expr
-                                                                        operator-(const Expr& x) {
-  return neg(x);
-}
+inline Expr operator-(const Expr& x) { return neg(x); }
 inline Scalar operator-(const Scalar& x) { return neg(x); }
 inline Expr select(const Expr& c, const Expr& a, const Expr& b) { return Expr::make(ExprOp::select, {c, a, b}); }
 inline Scalar select(const Scalar& c, const Scalar& a, const Scalar& b) { return apply(ExprOp::select, {c, a, b}); }
