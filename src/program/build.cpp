@@ -215,28 +215,22 @@ class Builder {
   void emit_box(const WorkItem& item) {
     const Node& node = *item.node;
     const int whole = find(node.input(0));
-    std::vector<const Value*> left;
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       const int part = find(node.outputs[i]);
       if (part < 0) continue;
       const bool view =
           whole >= 0 && buffer(part).kind == BufferKind::intermediate && buffer(part).layout == buffer(whole).layout &&
           box_fits_blocks(buffer(whole).layout, buffer(whole).type.shape, item.offsets[i], buffer(part).type.shape);
-      if (!view) {
-        left.push_back(node.outputs[i]);
+      if (view) {
+        buffer(part).view_of = whole;
+        buffer(part).view_offset = item.offsets[i];
         continue;
       }
-      buffer(part).view_of = whole;
-      buffer(part).view_offset = item.offsets[i];
+      const LoweredGroup copy =
+          copy_group(node.input(0), node.outputs[i], node.outputs[i]->type.shape, item.offsets[i]);
+      launch(node, copy, wish(copy.region),
+             node.outputs.size() == 1 ? launch_name(node) : fmt::format("{}[{}]", launch_name(node), i));
     }
-    if (left.empty()) return;
-    std::vector<LoweredGroup> groups = lowered(node, options_);
-    std::erase_if(groups, [&](const LoweredGroup& group) {
-      return std::none_of(group.operands.begin(), group.operands.end(), [&](const LoweredOperand& operand) {
-        return std::find(left.begin(), left.end(), operand.value) != left.end();
-      });
-    });
-    launch_all(node, groups);
   }
 
   bool has_reshaped_views(int index) const {
@@ -272,7 +266,7 @@ class Builder {
   }
 
   void launch_copy(const Value* from, int to, const Node& node, const std::string& name) {
-    const LoweredGroup group = copy_group(from, nullptr);
+    const LoweredGroup group = copy_group(from, nullptr, from->type.shape);
     Launch added;
     added.region = group.region;
     added.name = name;
@@ -285,7 +279,7 @@ class Builder {
 
   /// A graph output that is a graph input, a constant, or another output under a second name.
   void emit_copy(const Value* from, int to) {
-    const LoweredGroup group = copy_group(from, nullptr);
+    const LoweredGroup group = copy_group(from, nullptr, from->type.shape);
     Launch added;
     added.region = group.region;
     added.name = fmt::format("copy__{}", from->name);

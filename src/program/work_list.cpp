@@ -270,20 +270,22 @@ std::vector<LoweredGroup> lowered(const Node& node, const BuildOptions& options)
   return std::move(std::get<std::vector<LoweredGroup>>(result));
 }
 
-LoweredGroup copy_group(const Value* from, const Value* to) {
-  const size_t rank = from->type.shape.rank();
+LoweredGroup copy_group(const Value* from, const Value* to, const Shape& shape, const std::vector<Dim>& offset) {
+  const size_t rank = shape.rank();
+  const TensorType type{from->type.dtype, shape};
   LoweredGroup group;
   group.region.params = {{from->is_constant() ? ParamRole::constant : ParamRole::input, from->type},
-                         {ParamRole::output, from->type}};
+                         {ParamRole::output, type}};
   group.operands.resize(2);
   group.operands[0].value = from;
   if (from->is_constant()) group.operands[0].constant = *from->constant;
   group.operands[1].value = to;
   Stage stage;
-  stage.domain = from->type.shape.dims;
-  stage.reads.push_back({-1, 0, IndexMap::identity(rank)});
-  stage.outputs.push_back(
-      {1, Expr::read(0, from->type.dtype), IndexMap::identity(rank), from->type.shape, from->type.dtype});
+  stage.domain = shape.dims;
+  IndexMap map = IndexMap::identity(rank);
+  for (size_t i = 0; i < offset.size(); ++i) map.dims[i].offset = offset[i];
+  stage.reads.push_back({-1, 0, map});
+  stage.outputs.push_back({1, Expr::read(0, type.dtype), IndexMap::identity(rank), shape, type.dtype});
   group.region.stages.push_back(std::move(stage));
   return group;
 }

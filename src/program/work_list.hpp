@@ -43,7 +43,7 @@ std::vector<LoweredGroup> lowered(const Node& node, const BuildOptions& options)
 /// Every stage a region of its own. Values between stages become temporaries in memory.
 std::vector<LoweredGroup> separate_stages(LoweredGroup group, Temporaries& temporaries);
 
-/// A region that copies one value to another place.
-LoweredGroup copy_group(const Value* from, const Value* to);
+/// A region that copies a box of a value (empty offset: from its origin) to another place.
+LoweredGroup copy_group(const Value* from, const Value* to, const Shape& shape, const std::vector<Dim>& offset = {});
 
 }  // namespace opfuse
