@@ -4,8 +4,10 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include "base/fail.hpp"
+#include "base/hash.hpp"
 #include "codegen/llvm_entry.hpp"
 
 namespace opfuse {
@@ -49,6 +51,16 @@ LlvmEntry open_library() {
 }
 
 }  // namespace
+
+std::string generator_fingerprint() {
+  for (const std::string& path : candidates()) {
+    std::ifstream in(path, std::ios::binary);
+    if (!in) continue;
+    const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+    return hash_text(bytes).hex();
+  }
+  return {};
+}
 
 LinkedCode generate(const std::vector<KernelSpec>& kernels, const TargetInfo& target, const CodegenOptions& options) {
   static const LlvmEntry entry = open_library();

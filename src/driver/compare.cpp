@@ -147,15 +147,24 @@ GroupComparison LaunchRunner::run(size_t index, const std::map<std::string, Tens
     compare_output(BufferAccess(buffer, symbols_), pointers[p], value_of(buffer, launch, values), result);
     result.output = buffer.name;
   }
+  const int stored = program_.launches[index].buffers.back();
+  const double tolerance =
+      tolerance_of(program_.buffers[static_cast<size_t>(stored)].type.dtype, options.group_tolerance);
   const bool intact = std::all_of(roots.begin(), roots.end(), [](const auto& r) { return r.second.intact(); });
   OPFUSE_CHECK(intact, "kernel of {} wrote behind a buffer", launch.name);
-  result.ok = result.difference.relative() <= options.group_tolerance && result.padding_zero;
+  result.ok = result.difference.relative() <= tolerance && result.padding_zero;
   return result;
 }
 
 std::string name_of(const Value* value) { return value->name.empty() ? "%" + std::to_string(value->id) : value->name; }
 
 }  // namespace
+
+double tolerance_of(DType dtype, double stated) {
+  if (dtype == DType::f16) return std::max(stated, 2e-3);
+  if (dtype == DType::bf16) return std::max(stated, 1e-2);
+  return stated;
+}
 
 bool Comparison::ok() const {
   const auto passed = [](const auto& item) { return item.ok; };
@@ -215,7 +224,7 @@ std::vector<OutputComparison> compare_outputs(const Graph& graph, const Executab
   for (size_t i = 0; i < want.size(); ++i) {
     OutputComparison result{executable.outputs()[i].name, difference(got[i], want[i]), 0, false};
     if (other[i].sizes() == got[i].sizes()) result.change = difference(other[i], got[i]).relative();
-    result.ok = result.difference.relative() <= options.output_tolerance;
+    result.ok = result.difference.relative() <= tolerance_of(want[i].dtype(), options.output_tolerance);
     results.push_back(std::move(result));
   }
   return results;

@@ -28,6 +28,9 @@ struct OutputComparison {
   bool ok = false;
 };
 
+/// Tolerances are of fp32 results; half-precision results round coarser: at least 2e-3 (f16), 1e-2 (bf16).
+double tolerance_of(DType dtype, double stated);
+
 struct CompareOptions {
   double group_tolerance = 2e-5;   ///< of the group output's max abs
   double output_tolerance = 1e-4;  ///< of the output's max abs

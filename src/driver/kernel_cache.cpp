@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "base/hash.hpp"
 #include "runtime/artifact.hpp"
@@ -76,9 +77,9 @@ std::string KernelCache::default_folder() {
   return {};
 }
 
-KernelCache::KernelCache(std::string folder, const TargetInfo& target)
-    : folder_(std::move(folder)), target_(target.name) {
+KernelCache::KernelCache(std::string folder, const TargetInfo& target) : folder_(std::move(folder)) {
   if (folder_.empty()) return;
+  target_ = target.name + "\n" + generator_fingerprint();
   std::error_code error;
   fs::create_directories(folder_, error);
   if (error) {
@@ -104,7 +105,9 @@ std::optional<CachedKernel> KernelCache::load(const KernelSpec& spec) const {
 
 void KernelCache::store(const KernelSpec& spec, const CachedKernel& kernel) const {
   if (!enabled()) return;
-  const std::string path = path_of(spec), temporary = path + ".tmp" + std::to_string(getpid());
+  const std::string path = path_of(spec),
+                    temporary = path + ".tmp" + std::to_string(getpid()) + "." +
+                                std::to_string(std::hash<std::thread::id>{}(std::this_thread::get_id()));
   std::error_code error;
   {
     std::ofstream out(temporary, std::ios::binary);

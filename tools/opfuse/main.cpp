@@ -2,7 +2,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -96,7 +95,6 @@ int run_cli(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace opfuse::cli;
-  std::signal(SIGPIPE, SIG_IGN);
   try {
     const int code = run_cli(argc, argv);
     if (code == kCheckFailed) print_repeat_line(argc, argv);
