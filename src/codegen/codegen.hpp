@@ -73,8 +73,8 @@ Schedule choose_schedule(const Region& region, const std::vector<ParamLayout>& l
 /// nullopt. "A group is legal exactly when lowering it succeeds": planner and cost model call this.
 std::optional<std::string> cannot_generate(const Region& region, const TargetInfo& target);
 
-/// Identifies the code generator's library by its bytes (empty when there is none), without opening it: kernels of another
-/// build are never taken from a cache.
+/// Identifies the code generator's library by its bytes (empty when there is none), without opening it: kernels of
+/// another build are never taken from a cache.
 std::string generator_fingerprint();
 
 /// Compiles kernels in parallel. Throws E::codegen_failed with the kernel's name.
