@@ -54,48 +54,48 @@ void walk(const Plan& p, F&& visit) {
   }
 }
 
-double start(ReduceKind k) {
-  return k == ReduceKind::max ? -kInfinity : k == ReduceKind::min ? kInfinity : k == ReduceKind::prod ? 1 : 0;
+double start(ReduceLaw k) {
+  return k == ReduceLaw::max ? -kInfinity : k == ReduceLaw::min ? kInfinity : k == ReduceLaw::prod ? 1 : 0;
 }
 
-template <ReduceKind kKind>
+template <ReduceLaw kKind>
 double step(double acc, double x) {
   switch (kKind) {
-    case ReduceKind::max:
+    case ReduceLaw::max:
       return maximum(acc, x);
-    case ReduceKind::min:
+    case ReduceLaw::min:
       return minimum(acc, x);
-    case ReduceKind::prod:
+    case ReduceLaw::prod:
       return acc * x;
-    case ReduceKind::l1:
+    case ReduceLaw::l1:
       return acc + std::fabs(x);
-    case ReduceKind::l2:
-    case ReduceKind::sum_square:
+    case ReduceLaw::l2:
+    case ReduceLaw::sum_square:
       return acc + x * x;
     default:
       return acc + x;
   }
 }
 
-double finish(ReduceKind k, double acc, int64_t n) {
+double finish(ReduceLaw k, double acc, int64_t n) {
   switch (k) {
-    case ReduceKind::mean:
+    case ReduceLaw::mean:
       return acc / static_cast<double>(n);
-    case ReduceKind::l2:
+    case ReduceLaw::l2:
       return std::sqrt(acc);
-    case ReduceKind::log_sum:
+    case ReduceLaw::log_sum:
       return std::log(acc);
     default:
       return acc;
   }
 }
 
-template <ReduceKind kKind>
+template <ReduceLaw kKind>
 Tensor reduce_reals(const Tensor& t, const Plan& p) {
   const Reals x(t);
   Tensor y(DType::f64, p.kept);
   double* out = reals(y);
-  if constexpr (kKind == ReduceKind::log_sum_exp) {
+  if constexpr (kKind == ReduceLaw::log_sum_exp) {
     std::vector<double> top(size_t(p.results), -kInfinity);
     walk(p, [&](int64_t i, int64_t r) { top[size_t(r)] = maximum(top[size_t(r)], x[i]); });
     // An infinite maximum is the answer itself; subtracting it would give NaN.
@@ -110,53 +110,53 @@ Tensor reduce_reals(const Tensor& t, const Plan& p) {
   return y;
 }
 
-int64_t integer_start(ReduceKind k) {
-  if (k == ReduceKind::max) return std::numeric_limits<int64_t>::min();
-  if (k == ReduceKind::min) return std::numeric_limits<int64_t>::max();
-  return k == ReduceKind::prod;
+int64_t integer_start(ReduceLaw k) {
+  if (k == ReduceLaw::max) return std::numeric_limits<int64_t>::min();
+  if (k == ReduceLaw::min) return std::numeric_limits<int64_t>::max();
+  return k == ReduceLaw::prod;
 }
 
-template <ReduceKind kKind>
+template <ReduceLaw kKind>
 int64_t integer_step(int64_t acc, int64_t x) {
   const auto a = static_cast<uint64_t>(acc), b = static_cast<uint64_t>(x);  // wraps
   switch (kKind) {
-    case ReduceKind::max:
+    case ReduceLaw::max:
       return std::max(acc, x);
-    case ReduceKind::min:
+    case ReduceLaw::min:
       return std::min(acc, x);
-    case ReduceKind::prod:
+    case ReduceLaw::prod:
       return static_cast<int64_t>(a * b);
-    case ReduceKind::l1:
+    case ReduceLaw::l1:
       return static_cast<int64_t>(x < 0 ? a - b : a + b);
-    case ReduceKind::sum_square:
+    case ReduceLaw::sum_square:
       return static_cast<int64_t>(a + b * b);
     default:
       return static_cast<int64_t>(a + b);
   }
 }
 
-template <ReduceKind kKind>
+template <ReduceLaw kKind>
 Tensor reduce_integers(const Tensor& x, const Plan& p) {
   std::vector<int64_t> acc(size_t(p.results), integer_start(kKind));
   walk(p, [&](int64_t i, int64_t r) { acc[size_t(r)] = integer_step<kKind>(acc[size_t(r)], x.integer(i)); });
   Tensor y(x.dtype(), p.kept);
   for (int64_t r = 0; r < p.results; ++r)
-    y.set_integer(r, kKind == ReduceKind::mean && p.per_result > 0 ? acc[size_t(r)] / p.per_result : acc[size_t(r)]);
+    y.set_integer(r, kKind == ReduceLaw::mean && p.per_result > 0 ? acc[size_t(r)] / p.per_result : acc[size_t(r)]);
   return y;
 }
 
-constexpr bool is_exact_on_integers(ReduceKind k) {
-  return k != ReduceKind::l2 && k != ReduceKind::log_sum && k != ReduceKind::log_sum_exp;
+constexpr bool is_exact_on_integers(ReduceLaw k) {
+  return k != ReduceLaw::l2 && k != ReduceLaw::log_sum && k != ReduceLaw::log_sum_exp;
 }
 
-const char* name_of_kind(ReduceKind k) {
+const char* name_of_kind(ReduceLaw k) {
   static constexpr const char* kNames[] = {"reduce_mean",        "reduce_sum",       "reduce_max", "reduce_min",
                                            "reduce_prod",        "reduce_l1",        "reduce_l2",  "reduce_log_sum",
                                            "reduce_log_sum_exp", "reduce_sum_square"};
   return kNames[static_cast<size_t>(k)];
 }
 
-const char* doc_of_kind(ReduceKind k) {
+const char* doc_of_kind(ReduceLaw k) {
   static constexpr const char* kDocs[] = {"Mean over axes.",
                                           "Sum over axes.",
                                           "Largest element over axes.",
@@ -196,7 +196,7 @@ std::vector<int64_t> reduced_axes(const ReduceAttrs& a, const std::vector<int64_
   return axes;
 }
 
-template <ReduceKind kKind>
+template <ReduceLaw kKind>
 OpSpec Reduce<kKind>::spec() {
   return {.name = name_of_kind(kKind),
           .inputs = {{"x"}, {.name = "axes", .optional = true}},
@@ -205,9 +205,9 @@ OpSpec Reduce<kKind>::spec() {
           .doc = doc_of_kind(kKind)};
 }
 
-template <ReduceKind kKind>
+template <ReduceLaw kKind>
 std::vector<TensorType> Reduce<kKind>::infer(const Attrs& a, const Inference& in) {
-  const bool orders = kKind == ReduceKind::max || kKind == ReduceKind::min;
+  const bool orders = kKind == ReduceLaw::max || kKind == ReduceLaw::min;
   if (!(orders && in.dtype(0) == DType::boolean)) require_numeric(in, 0);
   if (!in.shape(0).ranked) return unranked(in, in.dtype(0));
   std::vector<int64_t> operand;
@@ -216,7 +216,7 @@ std::vector<TensorType> Reduce<kKind>::infer(const Attrs& a, const Inference& in
   return {{in.dtype(0), reduced_shape(in.shape(0), axes, a.keepdims)}};
 }
 
-template <ReduceKind kKind>
+template <ReduceLaw kKind>
 std::vector<Tensor> Reduce<kKind>::reference(const Attrs& a, Tensors in, Precision) {
   const Tensor& x = *in[0];
   std::vector<int64_t> operand;
@@ -229,10 +229,10 @@ std::vector<Tensor> Reduce<kKind>::reference(const Attrs& a, Tensors in, Precisi
   return {rounded(reduce_reals<kKind>(x, plan), x.dtype()).reshaped(sizes)};
 }
 
-template <ReduceKind kKind>
+template <ReduceLaw kKind>
 std::optional<std::vector<Dim>> Reduce<kKind>::dims(const Attrs& a, const Inference& in) {
-  if constexpr (kKind != ReduceKind::sum && kKind != ReduceKind::prod && kKind != ReduceKind::max &&
-                kKind != ReduceKind::min)
+  if constexpr (kKind != ReduceLaw::sum && kKind != ReduceLaw::prod && kKind != ReduceLaw::max &&
+                kKind != ReduceLaw::min)
     return std::nullopt;
   const auto values = in.dims(0);
   if (!values || values->empty() || !in.shape(0).ranked || in.shape(0).rank() != 1) return std::nullopt;
@@ -242,33 +242,33 @@ std::optional<std::vector<Dim>> Reduce<kKind>::dims(const Attrs& a, const Infere
   Dim result = values->front();
   for (size_t i = 1; i < values->size(); ++i) {
     const Dim& v = (*values)[i];
-    result = kKind == ReduceKind::sum    ? result + v
-             : kKind == ReduceKind::prod ? result * v
-             : kKind == ReduceKind::max  ? max(result, v)
-                                         : min(result, v);
+    result = kKind == ReduceLaw::sum    ? result + v
+             : kKind == ReduceLaw::prod ? result * v
+             : kKind == ReduceLaw::max  ? max(result, v)
+                                        : min(result, v);
   }
   return std::vector<Dim>{result};
 }
 
-template <ReduceKind kKind>
+template <ReduceLaw kKind>
 Cost Reduce<kKind>::cost(const Attrs&, std::span<const TensorType> in, std::span<const TensorType> out) {
   if (!in[0].shape.ranked || !out[0].shape.ranked) return {};
-  const bool two = kKind == ReduceKind::l1 || kKind == ReduceKind::l2 || kKind == ReduceKind::sum_square;
-  const int64_t per_element = kKind == ReduceKind::log_sum_exp ? 4 : two ? 2 : 1;
-  const bool finishes = kKind == ReduceKind::mean || kKind == ReduceKind::l2 || kKind == ReduceKind::log_sum ||
-                        kKind == ReduceKind::log_sum_exp;
+  const bool two = kKind == ReduceLaw::l1 || kKind == ReduceLaw::l2 || kKind == ReduceLaw::sum_square;
+  const int64_t per_element = kKind == ReduceLaw::log_sum_exp ? 4 : two ? 2 : 1;
+  const bool finishes = kKind == ReduceLaw::mean || kKind == ReduceLaw::l2 || kKind == ReduceLaw::log_sum ||
+                        kKind == ReduceLaw::log_sum_exp;
   return {.flops = in[0].shape.elements() * Dim(per_element) + (finishes ? out[0].shape.elements() : Dim(0))};
 }
 
-template struct Reduce<ReduceKind::mean>;
-template struct Reduce<ReduceKind::sum>;
-template struct Reduce<ReduceKind::max>;
-template struct Reduce<ReduceKind::min>;
-template struct Reduce<ReduceKind::prod>;
-template struct Reduce<ReduceKind::l1>;
-template struct Reduce<ReduceKind::l2>;
-template struct Reduce<ReduceKind::log_sum>;
-template struct Reduce<ReduceKind::log_sum_exp>;
-template struct Reduce<ReduceKind::sum_square>;
+template struct Reduce<ReduceLaw::mean>;
+template struct Reduce<ReduceLaw::sum>;
+template struct Reduce<ReduceLaw::max>;
+template struct Reduce<ReduceLaw::min>;
+template struct Reduce<ReduceLaw::prod>;
+template struct Reduce<ReduceLaw::l1>;
+template struct Reduce<ReduceLaw::l2>;
+template struct Reduce<ReduceLaw::log_sum>;
+template struct Reduce<ReduceLaw::log_sum_exp>;
+template struct Reduce<ReduceLaw::sum_square>;
 
 }  // namespace opfuse

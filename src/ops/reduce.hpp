@@ -5,7 +5,7 @@
 
 namespace opfuse {
 
-enum class ReduceKind { mean, sum, max, min, prod, l1, l2, log_sum, log_sum_exp, sum_square };
+enum class ReduceLaw { mean, sum, max, min, prod, l1, l2, log_sum, log_sum_exp, sum_square };
 
 /// Inputs x, axes (optional i64, opset 13/18); `axes` as attribute is the older form. Both absent: all axes, unless
 /// noop_with_empty_axes.
@@ -20,10 +20,10 @@ struct ReduceAttrs {
   }
 };
 
-template <ReduceKind kKind>
+template <ReduceLaw kKind>
 struct Reduce {
   using Attrs = ReduceAttrs;
-  static constexpr ReduceKind kind = kKind;
+  static constexpr ReduceLaw kind = kKind;
   static OpSpec spec();
   static std::vector<TensorType> infer(const Attrs& attrs, const Inference& in);
   static std::vector<Tensor> reference(const Attrs& attrs, Tensors in, Precision precision);
@@ -31,16 +31,16 @@ struct Reduce {
   static std::optional<std::vector<Dim>> dims(const Attrs& attrs, const Inference& in);  ///< sum, prod, max, min
 };
 
-using ReduceMean = Reduce<ReduceKind::mean>;
-using ReduceSum = Reduce<ReduceKind::sum>;
-using ReduceMax = Reduce<ReduceKind::max>;
-using ReduceMin = Reduce<ReduceKind::min>;
-using ReduceProd = Reduce<ReduceKind::prod>;
-using ReduceL1 = Reduce<ReduceKind::l1>;
-using ReduceL2 = Reduce<ReduceKind::l2>;
-using ReduceLogSum = Reduce<ReduceKind::log_sum>;
-using ReduceLogSumExp = Reduce<ReduceKind::log_sum_exp>;
-using ReduceSumSquare = Reduce<ReduceKind::sum_square>;
+using ReduceMean = Reduce<ReduceLaw::mean>;
+using ReduceSum = Reduce<ReduceLaw::sum>;
+using ReduceMax = Reduce<ReduceLaw::max>;
+using ReduceMin = Reduce<ReduceLaw::min>;
+using ReduceProd = Reduce<ReduceLaw::prod>;
+using ReduceL1 = Reduce<ReduceLaw::l1>;
+using ReduceL2 = Reduce<ReduceLaw::l2>;
+using ReduceLogSum = Reduce<ReduceLaw::log_sum>;
+using ReduceLogSumExp = Reduce<ReduceLaw::log_sum_exp>;
+using ReduceSumSquare = Reduce<ReduceLaw::sum_square>;
 
 /// Axes to reduce, ascending and non-negative; `axes_operand` (or null) wins over the attribute. Empty: nothing is
 /// reduced. E::bad_attribute for out of range or repeated axes.

@@ -10,9 +10,6 @@
 // Weights lie [O/block][taps and channel steps][lanes][block], so a block of them is one stream.
 #include "codegen/cpu/contraction.hpp"
 
-#include <llvm/IR/InlineAsm.h>
-#include <llvm/IR/Intrinsics.h>
-
 #include <algorithm>
 
 #include "base/fail.hpp"
@@ -21,10 +18,6 @@
 
 namespace opfuse::cpu {
 namespace {
-
-constexpr int64_t kUnrolledLanes = 4;
-constexpr size_t kTiedAccumulators = 6;
-constexpr int64_t kLineFloats = 16;  // a cache line
 
 std::optional<int64_t> constant_of(Value* value) {
   if (auto* c = llvm::dyn_cast<llvm::ConstantInt>(value)) return c->getSExtValue();
@@ -248,129 +241,6 @@ void ContractionEmitter::emit_masked_taps(size_t index, const Env& env, const Ti
         emit_taps(index + 1, at, run, pixels & bits, lanes);
       });
     first = last;
-  }
-}
-
-void ContractionEmitter::emit_steps(const Env& env, uint64_t pixels, const TileRun& run, int64_t lanes) {
-  const Address w = address_of(k_, weights(), s_.stage.reads[static_cast<size_t>(view_.weights)].map, env, nullptr);
-  emit_prefetch(w, lanes);
-  if (grouped_) return emit_grouped(env, w, pixels, run, lanes);
-  const Address d = address_of(k_, data(), s_.stage.reads[static_cast<size_t>(view_.data)].map, env, nullptr);
-  const int64_t unrolled = std::min(lanes, kUnrolledLanes);
-  const int64_t whole = lanes / unrolled * unrolled;
-  if (whole == unrolled)
-    emit_step(env, d, w, k_.i64(0), unrolled, pixels, run);
-  else
-    k_.loop(k_.i64(0), k_.i64(whole), unrolled, [&](Value* l) { emit_step(env, d, w, l, unrolled, pixels, run); });
-  if (lanes > whole) emit_step(env, d, w, k_.i64(whole), lanes - whole, pixels, run);
-}
-
-/// Every row of a block fetches its share of the next block's weights into L2, so that the first row of
-/// that block need not wait for memory. Blocks are neighbours, so the last one fetches what runs next.
-void ContractionEmitter::emit_prefetch(const Address& w, int64_t lanes) {
-  if (prefetched_ == 0 || !item_) return;
-  const Layout& layout = weights().layout;
-  const auto at = std::find(layout.order.begin(), layout.order.end(), view_.weights_vec_dim) - layout.order.begin();
-  Value* next = k_.add(k_.add(w.scalar, k_.i64(w.constant)), k_.dim(weights().strides[static_cast<size_t>(at)]));
-  const int64_t per_item = std::max<int64_t>(1, prefetched_ * lanes / step_) * kLineFloats;
-  Value* first = k_.element(weights().base, DType::f32, k_.add(next, k_.mul(item_, k_.i64(per_item))));
-  for (int64_t offset = 0; offset < per_item; offset += kLineFloats)
-    k_.b.CreateIntrinsic(
-        llvm::Intrinsic::prefetch, {k_.b.getPtrTy()},
-        {k_.element(first, DType::f32, k_.i64(offset)), k_.b.getInt32(0), k_.b.getInt32(2), k_.b.getInt32(1)});
-}
-
-void ContractionEmitter::emit_step(const Env& env, const Address& d, const Address& w, Value* lane, int64_t unrolled,
-                                   uint64_t pixels, const TileRun& run) {
-  auto& b = k_.b;
-  const auto& data_map = s_.stage.reads[static_cast<size_t>(view_.data)].map;
-  const auto& weights_map = s_.stage.reads[static_cast<size_t>(view_.weights)].map;
-  const bool deep = view_.channel >= 0;
-  Value* data_lane = deep ? axis_step(k_, data(), data_map, view_.channel) : k_.i64(0);
-  Value* weights_lane = deep ? axis_step(k_, weights(), weights_map, view_.channel) : k_.i64(0);
-  Value* pixel_step = view_.pixel < 0 ? k_.i64(0) : axis_step(k_, data(), data_map, view_.pixel);
-  Value* row_step = row_run_ ? axis_step(k_, data(), data_map, row_axis_) : k_.i64(0);
-  const int64_t count = run.width * tile_rows_;
-  const auto offset = [&](const Address& a, Value* step) {
-    return k_.add(k_.add(a.scalar, k_.i64(a.constant)), k_.mul(lane, step));
-  };
-  Value* data_at = k_.element(data().base, DType::f32, offset(d, data_lane));
-  Value* weights_at = k_.element(weights().base, DType::f32, offset(w, weights_lane));
-  std::vector<Value*> acc = load_accumulators(count);
-  const bool prologue = view_.value.op() != ExprOp::read;
-  for (int64_t u = 0; u < unrolled; ++u) {
-    const std::vector<Value*> w_vectors = load_weights(weights_at, weights_lane, u);
-    for (int64_t p = 0; p < count; ++p) {
-      if (!(pixels >> p & 1)) continue;
-      Value* at = k_.add(k_.mul(pixel_step, k_.i64(p % run.width)), k_.mul(data_lane, k_.i64(u)));
-      at = k_.add(at, k_.mul(row_step, k_.i64(p / run.width)));
-      Value* x = b.CreateAlignedLoad(b.getFloatTy(), k_.element(data_at, DType::f32, at), llvm::Align(4));
-      if (prologue) {
-        Env point = env;
-        move_to(point, p, run);
-        if (view_.channel >= 0) {
-          auto& channel = point.axes[static_cast<size_t>(view_.channel)];
-          channel = {k_.add(channel.base, lane), false, 1, u};
-        }
-        x = s_.at(point, {}, {{view_.data, x}}).emit(view_.value, DType::f32);
-      }
-      multiply(acc, k_.splat(x, static_cast<int>(lanes_)), w_vectors, p);
-    }
-    end_step(acc, pixels);
-  }
-  store_accumulators(acc, count);
-}
-
-std::vector<Value*> ContractionEmitter::load_accumulators(int64_t count) {
-  std::vector<Value*> acc;
-  for (int64_t i = 0; i < count * vectors_; ++i)
-    acc.push_back(k_.b.CreateLoad(acc_[0]->getAllocatedType(), acc_[static_cast<size_t>(i)]));
-  return acc;
-}
-
-void ContractionEmitter::store_accumulators(const std::vector<Value*>& acc, int64_t count) {
-  for (int64_t i = 0; i < count * vectors_; ++i)
-    k_.b.CreateStore(acc[static_cast<size_t>(i)], acc_[static_cast<size_t>(i)]);
-}
-
-std::vector<Value*> ContractionEmitter::load_weights(Value* at, Value* lane_step, int64_t lane) {
-  std::vector<Value*> vectors;
-  for (int64_t v = 0; v < vectors_; ++v) {
-    Value* offset = k_.add(k_.mul(lane_step, k_.i64(lane)), k_.i64(v * lanes_));
-    vectors.push_back(
-        k_.b.CreateAlignedLoad(acc_[0]->getAllocatedType(), k_.element(at, DType::f32, offset), llvm::Align(4)));
-  }
-  return vectors;
-}
-
-/// An empty instruction that uses and defines the last accumulators and memory: the loads of the next step
-/// stay behind this step's multiplications. Moved up, they would take a register from an accumulator.
-void ContractionEmitter::end_step(std::vector<Value*>& acc, uint64_t pixels) {
-  std::vector<size_t> last;
-  for (int64_t p = 63; p >= 0 && last.size() < kTiedAccumulators; --p)
-    for (int64_t v = 0; v < vectors_ && (pixels >> p & 1); ++v) last.push_back(static_cast<size_t>(p * vectors_ + v));
-  if (last.empty()) return;
-  std::vector<Value*> tied;
-  std::vector<llvm::Type*> types;
-  std::string outputs, inputs;
-  for (size_t i = 0; i < last.size(); ++i) {
-    tied.push_back(acc[last[i]]);
-    types.push_back(tied.back()->getType());
-    outputs += k_.target.vector_bytes == 64 ? "=v," : "=x,";
-    inputs += std::to_string(i) + ",";
-  }
-  llvm::Type* result = last.size() == 1 ? types[0] : llvm::StructType::get(k_.context(), types);
-  auto* nothing =
-      llvm::InlineAsm::get(llvm::FunctionType::get(result, types, false), "", outputs + inputs + "~{memory}", true);
-  Value* values = k_.b.CreateCall(nothing, tied);
-  for (size_t i = 0; i < last.size(); ++i)
-    acc[last[i]] = last.size() == 1 ? values : k_.b.CreateExtractValue(values, static_cast<unsigned>(i));
-}
-
-void ContractionEmitter::multiply(std::vector<Value*>& acc, Value* x, const std::vector<Value*>& w, int64_t pixel) {
-  for (int64_t v = 0; v < vectors_; ++v) {
-    Value*& a = acc[static_cast<size_t>(pixel * vectors_ + v)];
-    a = k_.fma(x, w[static_cast<size_t>(v)], a);
   }
 }
 

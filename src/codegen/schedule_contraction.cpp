@@ -1,0 +1,174 @@
+#include <algorithm>
+
+#include "codegen/register_tile.hpp"
+#include "codegen/schedule_parts.hpp"
+#include "codegen/schedules.hpp"
+
+namespace opfuse {
+namespace {
+
+/// Innermost block of a tensor dimension and its stride, 1 and nullopt when there is none.
+int64_t inner_block(const ParamLayout& l, int dim) { return l.layout.block_of(dim); }
+
+bool stored_contiguous(const ParamLayout& l, int dim) {
+  return !l.layout.blocks.empty() && l.layout.blocks.back().axis == dim && l.strides.back() == Dim(1);
+}
+
+int64_t bytes_of(const Region& region, const Stage& stage, int read) {
+  const Read& r = stage.reads[static_cast<size_t>(read)];
+  int64_t bytes = 4;
+  if (r.stage >= 0) return bytes;
+  for (const Dim& d : region.params[static_cast<size_t>(r.index)].type.shape.dims) bytes *= d.constant().value_or(1);
+  return bytes;
+}
+
+/// Channels of the groups in one vector of outputs lie in whole vectors or in an aligned part of one.
+bool permutable(int64_t group_out, int64_t depth, int64_t lanes, int64_t data_block) {
+  if (lanes % group_out != 0 || depth > 16 || data_block != lanes) return false;
+  const int64_t span = lanes / group_out * depth;
+  return lanes % span == 0 || (span % lanes == 0 && span / lanes <= 4);
+}
+
+}  // namespace
+
+bool divides_group(const Stage& stage, const ContractionView& view, int64_t block) {
+  return !view.group_out || channel_depth(stage, view) % block == 0;
+}
+
+namespace {
+
+/// What the layouts of a contraction's operands allow.
+struct OperandFit {
+  int64_t vectors = 1;  ///< of output channels that one block of weights holds
+  int64_t grouped = 0;  ///< 1: lanes of several groups, permuted; 2: blended, or channels that straddle blocks
+  int64_t step = 1;     ///< input channels per pass over the taps
+};
+
+bool outputs_fit(const Stage& stage, const std::vector<ParamLayout>& layouts, int vec, int64_t lanes) {
+  for (const StageOutput& o : stage.outputs) {
+    if (o.param < 0) continue;
+    for (const Block& b : layouts[static_cast<size_t>(o.param)].layout.blocks) {
+      const auto& terms = o.map.dims[static_cast<size_t>(b.axis)].terms;
+      if (terms.size() != 1 || terms[0].axis != vec || b.factor % lanes != 0) return false;
+    }
+  }
+  return true;
+}
+
+std::optional<OperandFit> fit_operands(const Stage& stage, const ContractionView& view,
+                                       const std::vector<ParamLayout>& layouts, int64_t lanes) {
+  const ParamLayout& w = layouts[static_cast<size_t>(stage.reads[static_cast<size_t>(view.weights)].index)];
+  const ParamLayout& d = layouts[static_cast<size_t>(stage.reads[static_cast<size_t>(view.data)].index)];
+  const int64_t depth = channel_depth(stage, view);
+  const int64_t block = inner_block(w, view.weights_vec_dim);
+  if (!stored_contiguous(w, view.weights_vec_dim) || w.layout.blocks.back().factor != block || block % lanes != 0)
+    return std::nullopt;
+  const int64_t data_block = inner_block(d, view.data_channel_dim),
+                weight_block = view.channel < 0 ? 1 : inner_block(w, view.weights_channel_dim);
+  const int64_t step = std::max(data_block, weight_block);
+  const bool whole_groups = !view.group_out || view.group_out % block == 0;
+  OperandFit fit;
+  if (!whole_groups || (view.group_out && step > 1 && !divides_group(stage, view, step))) {
+    if ((!whole_groups && block != lanes) || weight_block > 1 || view.value.op() != ExprOp::read) return std::nullopt;
+    fit.grouped = !whole_groups && permutable(view.group_out, depth, lanes, data_block) ? 1 : 2;
+  } else if (step % data_block || step % weight_block ||
+             (data_block > 1 && weight_block > 1 && data_block != weight_block)) {
+    return std::nullopt;
+  }
+  for (const Block& b : d.layout.blocks)
+    if (b.axis != view.data_channel_dim) return std::nullopt;
+  if (!outputs_fit(stage, layouts, view.vec, lanes)) return std::nullopt;
+  fit.vectors = block / lanes;
+  if (fit.grouped == 1)
+    fit.step = depth;
+  else if (fit.grouped == 2)
+    fit.step = std::min<int64_t>(depth, 4);
+  else
+    fit.step = step > 1 ? step : std::min<int64_t>(depth, 8);
+  return fit;
+}
+
+/// A row that is one narrow tile: several rows share each load of weights.
+int64_t tile_height(const Region& region, const ContractionView& view, const RegisterTile& tile, int64_t pixels,
+                    const TargetInfo& target) {
+  const Stage& stage = region.stages[0];
+  const int row = row_axis_of(view);
+  const bool known = view.pixel < 0 || axis_extent(stage, view.pixel).is_constant();
+  if (row < 0 || region.stages.size() != 1 || !known || tile.width != pixels || !axis_extent(stage, row).is_constant())
+    return 1;
+  for (const SlidingDim& d : view.sliding)  // padding without taps is decided row by row
+    if (d.axis == row && view.guarded && (d.tap < 0 || !d.extent.is_constant())) return 1;
+  int64_t height = 1;
+  while (height < axis_extent(stage, row).value() && fits({tile.vectors, tile.width * (height + 1)}, target)) ++height;
+  return height;
+}
+
+/// Channel blocks outermost over as many rows as stay in L2 beside two blocks of weights (this one and the next,
+/// which is fetched a share per row).
+void block_for_cache(Schedule& s, int64_t blocks, int64_t items, double weight_bytes, double data_bytes,
+                     const TargetInfo& target) {
+  const auto l2 = static_cast<double>(target.l2_bytes);
+  const double block_bytes = weight_bytes / static_cast<double>(blocks);
+  const double row_bytes = data_bytes / static_cast<double>(items);
+  const double room = std::max(l2 * 0.8 - 2 * block_bytes, l2 / 8);
+  const int64_t rows_per_part = (items + s.get("parts_p", 1) - 1) / s.get("parts_p", 1);
+  const int64_t chunk = std::clamp<int64_t>(static_cast<int64_t>(room / row_bytes), 1, rows_per_part);
+  s.set("chunk", chunk);
+  const int64_t lines = s.get("step", 1) * s.get("nv", 1) * target.vector_bytes / 64;
+  if (chunk > 1 && 2 * block_bytes < l2 * 0.8) s.set("prefetch", (lines + chunk - 1) / chunk);
+}
+
+/// Rows or tiles that parts cut.
+int64_t item_count(const Stage& stage, const ContractionView& view, int64_t width, int64_t height) {
+  if (const int row = row_axis_of(view); row >= 0)
+    return (axis_extent(stage, row).constant().value_or(1) + height - 1) / height;
+  const bool known = view.pixel < 0 || axis_extent(stage, view.pixel).is_constant();
+  return known ? (pixel_count(stage, view.pixel) + width - 1) / width : 1;
+}
+
+void cut_parts(Schedule& s, const Region& region, const Stage& stage, const ContractionView& view, int64_t items,
+               const TargetInfo& target) {
+  const int64_t block = s.get("nv", 1) * target.lanes_f32();
+  const int64_t blocks = (axis_extent(stage, view.vec).value() + block - 1) / block;
+  const auto weight_bytes = static_cast<double>(bytes_of(region, stage, view.weights));
+  const auto data_bytes = static_cast<double>(bytes_of(region, stage, view.data));
+  const auto work = static_cast<double>(work_of(stage));
+  split_parts(s, wanted_parts(work, target, weight_bytes), blocks, items, weight_bytes, data_bytes);
+  block_for_cache(s, blocks, items, weight_bytes, data_bytes, target);
+  int64_t batch = 1;
+  for (int axis : view.outer)
+    if (axis != row_axis_of(view)) batch *= axis_extent(stage, axis).constant().value_or(1);
+  const int64_t wanted = wanted_parts(work * 4, target);
+  if (s.get("parts_o", 1) * s.get("parts_p", 1) == 1 && batch > wanted) s.set("parts_batch", wanted);
+}
+
+}  // namespace
+
+bool schedule_contraction(const Region& region, const std::vector<ParamLayout>& layouts, int index,
+                          const TargetInfo& target, Schedule& s) {
+  const auto found = view_contraction(region, index);
+  const auto* view = std::get_if<ContractionView>(&found);
+  if (!view) return false;
+  const Stage& stage = region.stages[static_cast<size_t>(index)];
+  const Read& data = stage.reads[static_cast<size_t>(view->data)];
+  const Read& weights = stage.reads[static_cast<size_t>(view->weights)];
+  if (!axis_extent(stage, view->vec).constant() || !channel_depth(stage, *view)) return false;
+  if (data.stage >= 0 || weights.stage >= 0) return false;
+  for (int tap : view->taps)
+    if (!axis_extent(stage, tap).is_constant()) return false;
+  const auto fit = fit_operands(stage, *view, layouts, target.lanes_f32());
+  if (!fit || !fits({fit->vectors, 1}, target)) return false;
+  const int64_t pixels = pixel_count(stage, view->pixel);
+  // lanes of several groups need registers for the channels they are put together from
+  const int64_t width = std::max<int64_t>(1, widest(pixels, fit->vectors, target) - (fit->grouped ? 4 : 0));
+  s.set("nv", fit->vectors);
+  s.set("tile_w", width);
+  if (fit->grouped) s.set("grouped", fit->grouped);
+  s.set("step", fit->step);
+  const int64_t height = tile_height(region, *view, {fit->vectors, width}, pixels, target);
+  if (height > 1) s.set("tile_h", height);
+  cut_parts(s, region, stage, *view, item_count(stage, *view, width, height), target);
+  return true;
+}
+
+}  // namespace opfuse

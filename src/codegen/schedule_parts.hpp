@@ -1,0 +1,19 @@
+// How the work of a launch is cut into parts: from shapes alone, so that results have the same bits at any number of
+// threads.
+#pragma once
+
+#include "codegen/codegen.hpp"
+
+namespace opfuse {
+
+/// Points of a stage's loop nest; symbolic extents count as 1.
+int64_t work_of(const Stage& stage);
+
+/// About 10 us of one core per part, or of its share of the memory bandwidth; at most 16 parts.
+int64_t wanted_parts(double macs, const TargetInfo& target, double bytes = 0);
+
+/// parts_o x parts_p pieces of `blocks` x `rows`, at least `wanted` where possible: the split with the
+/// largest piece smallest, then the least memory traffic.
+void split_parts(Schedule& s, int64_t wanted, int64_t blocks, int64_t rows, double weight_bytes, double data_bytes);
+
+}  // namespace opfuse

@@ -1,0 +1,50 @@
+#include <algorithm>
+#include <cmath>
+
+#include "codegen/register_tile.hpp"
+#include "codegen/schedule_parts.hpp"
+#include "codegen/schedules.hpp"
+
+namespace opfuse {
+
+bool schedule_window(const Region& region, const std::vector<ParamLayout>& layouts, int index, const TargetInfo& target,
+                     Schedule& s) {
+  const auto found = view_window(region, index);
+  const auto* view = std::get_if<WindowView>(&found);
+  if (!view) return false;
+  const Stage& stage = region.stages[static_cast<size_t>(index)];
+  const int64_t lanes = target.lanes_f32();
+  const auto lanes_along = [&](const ParamLayout& l, const IndexMap& map) {
+    for (size_t d = 0; d < map.dims.size(); ++d)
+      for (const IndexTerm& t : map.dims[d].terms)
+        if (t.axis == view->vec)
+          return !l.layout.blocks.empty() && l.layout.blocks.back().axis == static_cast<int>(d) &&
+                 l.layout.blocks.back().factor % lanes == 0 && l.layout.blocks.size() == 1 &&
+                 map.dims[d].terms.size() == 1;
+    return false;
+  };
+  const Read& data = stage.reads[static_cast<size_t>(view->data)];
+  if (data.stage < 0 && !lanes_along(layouts[static_cast<size_t>(data.index)], data.map)) return false;
+  for (const StageOutput& o : stage.outputs)
+    if (!lanes_along(layouts[static_cast<size_t>(o.param)], o.map)) return false;
+  for (int tap : view->taps)
+    if (!axis_extent(stage, tap).is_constant()) return false;
+  if (!axis_extent(stage, view->vec).is_constant() || view->pixel < 0) return false;
+  const int64_t pixels = pixel_count(stage, view->pixel);
+  // accumulators beside a few operands; as few ragged pixels as possible
+  int64_t best = 1;
+  double least = INFINITY;
+  for (int64_t w = 1; w <= std::min<int64_t>(pixels, target.vector_registers / 2); ++w) {
+    const double cost =
+        std::ceil(static_cast<double>(pixels) / static_cast<double>(w)) * (static_cast<double>(w) + 2.0);
+    if (cost < least) least = cost, best = w;
+  }
+  s.set("tile_w", best);
+  const int row_axis = row_axis_of(*view);
+  const int64_t rows = row_axis < 0 ? 1 : axis_extent(stage, row_axis).constant().value_or(1);
+  const int64_t blocks = (*axis_extent(stage, view->vec).constant() + lanes - 1) / lanes;
+  split_parts(s, wanted_parts(static_cast<double>(work_of(stage)) * 2, target), blocks, rows, 1.0, 1.0);
+  return true;
+}
+
+}  // namespace opfuse
