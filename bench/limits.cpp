@@ -10,13 +10,7 @@
 // Needs no -m flags; rows that the processor lacks are left out. Threads are pinned to the allowed processors and start
 // together; a rate is the sum over threads, best of several rounds, because a disturbance only ever makes a limit look
 // lower.
-#include <immintrin.h>
-#include <pthread.h>
-#include <sched.h>
-
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -25,83 +19,16 @@
 #include <memory>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "limit_loops.hpp"
+#include "profile/limit_loops.hpp"
+#include "profile/passes_per_second.hpp"
+#include "tile_loops.hpp"
 
 namespace {
 
-using namespace limit_loops;
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-// ---- running on several threads
-// -----------------------------------------------------------------------------------------
-
-std::vector<int> allowed_processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> result;
-  if (sched_getaffinity(0, sizeof set, &set) == 0)
-    for (int i = 0; i < CPU_SETSIZE; ++i)
-      if (CPU_ISSET(i, &set)) result.push_back(i);
-  return result;
-}
-
-void pin_to(int processor) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(processor, &set);
-  pthread_setaffinity_np(pthread_self(), sizeof set, &set);
-}
-
-constexpr int kRounds = 5;
-
-using Pass = std::function<void()>;
-
-// Passes per second of all threads together; best of kRounds. make_pass runs on each thread, so buffers are its own.
-double passes_per_second(int threads, double seconds, const std::function<Pass()>& make_pass) {
-  const std::vector<int> processors = allowed_processors();
-  std::atomic<int> waiting{0};
-  std::vector<double> rates(kRounds * threads);
-  auto meet = [&](int target) {
-    waiting.fetch_add(1);
-    while (waiting.load() < target) _mm_pause();
-  };
-  auto work = [&](int thread) {
-    if (!processors.empty()) pin_to(processors[thread % processors.size()]);
-    const Pass pass = make_pass();
-    pass();
-    for (int round = 0; round < kRounds; ++round) {
-      meet(threads * (round + 1));
-      int64_t passes = 0;
-      const Clock::time_point start = Clock::now();
-      double elapsed = 0;
-      do {
-        pass();
-        ++passes;
-        elapsed = seconds_since(start);
-      } while (elapsed < seconds / kRounds);
-      rates[round * threads + thread] = passes / elapsed;
-    }
-  };
-  std::vector<std::thread> pool;
-  for (int thread = 0; thread < threads; ++thread) pool.emplace_back(work, thread);
-  for (std::thread& thread : pool) thread.join();
-  double best = 0;
-  for (int round = 0; round < kRounds; ++round) {
-    double sum = 0;
-    for (int thread = 0; thread < threads; ++thread) sum += rates[round * threads + thread];
-    best = std::max(best, sum);
-  }
-  return best;
-}
-
-// ---- the table
-// ----------------------------------------------------------------------------------------------------------
+using namespace bench;
+using namespace opfuse;
 
 struct Row {
   std::string name, unit;
@@ -112,7 +39,7 @@ struct Row {
 Row compute_row(std::string name, bool supported, void (*loop)(int64_t), double giga_flops_per_step) {
   auto rate = [=](int threads, double seconds) {
     constexpr int64_t kSteps = 1024;
-    auto make_pass = [=]() -> Pass { return [=] { loop(kSteps); }; };
+    const auto make_pass = [=](int) -> RepeatedPass { return [=] { loop(kSteps); }; };
     return passes_per_second(threads, seconds, make_pass) * kSteps * giga_flops_per_step;
   };
   return {std::move(name), "GFLOP/s", supported, rate};
@@ -135,12 +62,12 @@ Row tile_256_row(bool supported) {
 std::vector<Row> compute_rows() {
   const bool has_512 = __builtin_cpu_supports("avx512f"), has_256 = __builtin_cpu_supports("fma");
   return {
-      compute_row("fma_512", has_512, register_512_loop<Op::fma>, 2e-9 * 16 * kAccumulators),
-      compute_row("fma_256", has_256, register_256_loop, 2e-9 * 8 * kAccumulators256),
-      compute_row("bf16_512", __builtin_cpu_supports("avx512bf16"), register_512_loop<Op::bf16>,
-                  2e-9 * 32 * kAccumulators),
-      compute_row("int8_512", __builtin_cpu_supports("avx512vnni"), register_512_loop<Op::int8>,
-                  2e-9 * 64 * kAccumulators),
+      compute_row("fma_512", has_512, limit_loops::fma_512, 2e-9 * 16 * limit_loops::kChains),
+      compute_row("fma_256", has_256, limit_loops::fma_256, 2e-9 * 8 * limit_loops::kChains),
+      compute_row("bf16_512", __builtin_cpu_supports("avx512bf16"), limit_loops::bf16_512,
+                  2e-9 * 32 * limit_loops::kChains),
+      compute_row("int8_512", __builtin_cpu_supports("avx512vnni"), limit_loops::int8_512,
+                  2e-9 * 64 * limit_loops::kChains),
       tile_512_row<28, 1, true>(has_512),
       tile_512_row<14, 2, true>(has_512),
       tile_512_row<14, 2, false>(has_512),
@@ -167,22 +94,25 @@ struct AlignedBuffer {
 
 void move_once(Traffic traffic, bool wide, float* data, int64_t bytes) {
   const int64_t floats = bytes / 4;
-  if (traffic == Traffic::read) return wide ? read_512(data, floats) : read_256(data, floats);
-  if (traffic == Traffic::write) return wide ? write_512(data, floats) : write_256(data, floats);
+  if (traffic == Traffic::read) return wide ? limit_loops::read_512(data, floats) : limit_loops::read_256(data, floats);
+  if (traffic == Traffic::write)
+    return wide ? limit_loops::write_512(data, floats) : limit_loops::write_256(data, floats);
   std::memcpy(data + floats / 2, data, bytes / 2);
 }
+
+constexpr int kMemoryRounds = 5;  // a pass over 1 GiB takes a tenth of a second
 
 Row memory_row(std::string name, Traffic traffic, int64_t bytes) {
   auto rate = [=](int threads, double seconds) {
     const bool wide = __builtin_cpu_supports("avx512f");
     const int64_t repeats = std::max<int64_t>(1, (int64_t{1} << 22) / bytes);
-    auto make_pass = [=]() -> Pass {
+    const auto make_pass = [=](int) -> RepeatedPass {
       auto buffer = std::make_shared<AlignedBuffer>(bytes);
       return [=] {
         for (int64_t i = 0; i < repeats; ++i) move_once(traffic, wide, buffer->data, bytes);
       };
     };
-    return passes_per_second(threads, seconds, make_pass) * repeats * bytes * 1e-9;
+    return passes_per_second(threads, seconds, make_pass, kMemoryRounds) * repeats * bytes * 1e-9;
   };
   return {std::move(name), "GB/s", static_cast<bool>(__builtin_cpu_supports("avx2")), rate};
 }

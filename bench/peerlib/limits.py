@@ -9,7 +9,9 @@ import numpy as np
 def build(source, folder):
     """Compile bench/limits.cpp into `folder` (used when the project has not been built)."""
     program = pathlib.Path(folder) / "limits"
-    subprocess.run(["c++", "-std=c++20", "-O2", str(source), "-o", str(program), "-pthread"], check=True)
+    library = source.parent.parent / "src"
+    subprocess.run(["c++", "-std=c++20", "-O2", "-I", str(library), str(source),
+                    str(library / "profile" / "passes_per_second.cpp"), "-o", str(program), "-pthread"], check=True)
     return program
 
 

@@ -4,10 +4,10 @@
 
 #include <cctype>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <sstream>
 
+#include "base/atomic_file.hpp"
 #include "base/fail.hpp"
 
 namespace opfuse {
@@ -42,9 +42,9 @@ std::string header(const Program& program, const std::vector<size_t>& launches, 
 }
 
 void write(const std::string& path, const std::string& text) {
-  std::ofstream out(path);
-  out << text;
-  if (!out.flush()) throw fail(E::file_write_failed, "'{}' could not be written", path).file(path);
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
 }
 
 }  // namespace

@@ -1,17 +1,17 @@
 // One file per kernel:  "OPFK" | u32 version | u64 XXH3 of the rest | JSON header length | JSON header | code
-// Files are written under a temporary name and renamed, so concurrent compilers never see half of one.
+// Files appear complete or not at all (AtomicFile), so concurrent compilers never see half of one.
 #include "driver/kernel_cache.hpp"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <thread>
 
+#include "base/atomic_file.hpp"
+#include "base/fail.hpp"
 #include "base/hash.hpp"
 #include "runtime/artifact.hpp"
 
@@ -105,21 +105,12 @@ std::optional<CachedKernel> KernelCache::load(const KernelSpec& spec) const {
 
 void KernelCache::store(const KernelSpec& spec, const CachedKernel& kernel) const {
   if (!enabled()) return;
-  const std::string path = path_of(spec),
-                    temporary = path + ".tmp" + std::to_string(getpid()) + "." +
-                                std::to_string(std::hash<std::thread::id>{}(std::this_thread::get_id()));
-  std::error_code error;
-  {
-    std::ofstream out(temporary, std::ios::binary);
-    const std::string file = encode(kernel);
-    out.write(file.data(), static_cast<std::streamsize>(file.size()));
-    if (!out) {
-      fs::remove(temporary, error);
-      return;
-    }
+  try {
+    AtomicFile file(path_of(spec));
+    file.write(encode(kernel));
+    file.commit();
+  } catch (const Error&) {  // a full disk costs the next compilation time, nothing else
   }
-  fs::rename(temporary, path, error);
-  if (error) fs::remove(temporary, error);
 }
 
 }  // namespace opfuse

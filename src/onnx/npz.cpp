@@ -4,9 +4,9 @@
 
 #include <cstring>
 
+#include "base/atomic_file.hpp"
 #include "base/fail.hpp"
-#include "onnx/atomic_file.hpp"
-#include "onnx/mapped_file.hpp"
+#include "base/mapped_file.hpp"
 #include "onnx/tensor_files.hpp"
 
 namespace opfuse {
@@ -166,7 +166,7 @@ std::string common_header(const Member& m) {
 }  // namespace
 
 std::vector<NamedTensor> read_npz(const std::string& path) {
-  const auto file = onnx::MappedFile::open(path);
+  const auto file = MappedFile::open(path);
   const Archive archive(file->bytes(), path);
   std::vector<NamedTensor> tensors;
   for (const Member& m : archive.members()) {
@@ -178,7 +178,7 @@ std::vector<NamedTensor> read_npz(const std::string& path) {
 }
 
 void write_npz(const std::string& path, const std::vector<NamedTensor>& tensors) {
-  onnx::AtomicFile file(path);
+  AtomicFile file(path);
   std::string directory;
   for (const auto& [name, tensor] : tensors) {
     const std::string data = encode_npy(tensor);

@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "base/fail.hpp"
+#include "base/mapped_file.hpp"
 #include "onnx/import_table.hpp"
-#include "onnx/mapped_file.hpp"
 #include "onnx/metadata.hpp"
 #include "onnx/model_reader.hpp"
 #include "onnx/node_order.hpp"
@@ -251,7 +251,7 @@ Graph read_model(std::string_view bytes, std::shared_ptr<const void> owner, cons
 }  // namespace
 
 Graph read_onnx(const std::string& path, const ReadOptions& options) {
-  const auto file = onnx::MappedFile::open(path);
+  const auto file = MappedFile::open(path);
   return read_model(file->bytes(), file, std::filesystem::path(path).parent_path().string(), path, options);
 }
 

@@ -8,9 +8,9 @@
 #include <numeric>
 #include <optional>
 
+#include "base/atomic_file.hpp"
 #include "base/fail.hpp"
-#include "onnx/atomic_file.hpp"
-#include "onnx/mapped_file.hpp"
+#include "base/mapped_file.hpp"
 #include "onnx/tensor_proto.hpp"
 
 namespace opfuse {
@@ -166,17 +166,17 @@ std::string encode_npy(const Tensor& tensor) {
 }
 
 Tensor read_npy(const std::string& path) {
-  return parse_npy(onnx::MappedFile::open(path)->bytes(), fmt::format("\"{}\"", path));
+  return parse_npy(MappedFile::open(path)->bytes(), fmt::format("\"{}\"", path));
 }
 
 void write_npy(const std::string& path, const Tensor& tensor) {
-  onnx::AtomicFile file(path);
+  AtomicFile file(path);
   file.write(encode_npy(tensor));
   file.commit();
 }
 
 NamedTensor read_tensor_pb(const std::string& path) {
-  const auto file = onnx::MappedFile::open(path);
+  const auto file = MappedFile::open(path);
   std::string name;
   Tensor tensor = tensor_of_proto(file->bytes(), path, name);
   return {std::move(name), std::move(tensor)};
@@ -185,7 +185,7 @@ NamedTensor read_tensor_pb(const std::string& path) {
 void write_tensor_pb(const std::string& path, const Tensor& tensor, std::string_view name) {
   onnx::Encoder encoded;
   onnx::encode_tensor(tensor, name, encoded);
-  onnx::AtomicFile file(path);
+  AtomicFile file(path);
   file.write(encoded.text());
   file.commit();
 }

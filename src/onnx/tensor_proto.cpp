@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "base/fail.hpp"
-#include "onnx/mapped_file.hpp"
+#include "base/mapped_file.hpp"
 
 namespace opfuse::onnx {
 namespace {

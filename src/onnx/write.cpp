@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/atomic_file.hpp"
 #include "base/fail.hpp"
-#include "onnx/atomic_file.hpp"
 #include "onnx/graph_writer.hpp"
 #include "onnx/metadata.hpp"
 #include "onnx/tensor_proto.hpp"
@@ -142,7 +142,7 @@ Pieces external_model(const Graph& graph, const onnx::GraphWriter& writer, const
   const std::string data_path = path + ".data", location = std::filesystem::path(data_path).filename().string();
   Pieces content;
   content.add(graph_fields(graph, writer));
-  onnx::AtomicFile data(data_path);
+  AtomicFile data(data_path);
   for (const auto& [name, tensor] : writer.initializers) {
     if (tensor.bytes() <= kSmallTensor) {
       add_inline(content, name, tensor);
@@ -170,7 +170,7 @@ void write_onnx(const Graph& graph, const std::string& path, const WriteOptions&
   writer.run();
   Pieces content = inline_model(graph, writer);
   if (content.size > options.max_file_bytes) content = external_model(graph, writer, path);
-  onnx::AtomicFile file(path);
+  AtomicFile file(path);
   file.write(prefix_of(graph, writer, content));
   for (const auto& [owned, referenced] : content.list) {
     file.write(owned);

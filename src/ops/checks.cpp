@@ -56,6 +56,12 @@ Dim unify(const Dim& a, const Dim& b, std::string_view what) {
   return a.is_constant() ? a : b.is_constant() ? b : a;
 }
 
+int64_t checked_index(int64_t index, int64_t size) {
+  if (index < -size || index >= size)
+    throw fail(E::bad_dimension, "index {} is outside an axis of {} elements", index, size);
+  return index < 0 ? index + size : index;
+}
+
 int64_t product(const std::vector<int64_t>& sizes, size_t from, size_t to) {
   int64_t n = 1;
   for (size_t i = from; i < to; ++i) n *= sizes[i];

@@ -26,6 +26,9 @@ bool may_equal(const Dim& a, const Dim& b);
 /// The constant one of two dimensions that must be equal; E::shape_mismatch naming `what`.
 Dim unify(const Dim& a, const Dim& b, std::string_view what);
 
+/// An index counted from the end when negative; E::bad_dimension when outside the axis.
+int64_t checked_index(int64_t index, int64_t size);
+
 /// Product of sizes[from, to).
 int64_t product(const std::vector<int64_t>& sizes, size_t from, size_t to);
 Dim product(const Shape& shape, size_t from, size_t to);

@@ -87,7 +87,7 @@ std::vector<WindowAxis> Conv::window(const Attrs& a, const Shape& x, const Shape
   const std::vector<int64_t> kernel = kernel_of(w);
   if (!a.kernel_shape.empty() && a.kernel_shape != kernel)
     throw fail(E::bad_attribute, "kernel_shape is {}, the weights have {}", text_of(a.kernel_shape), text_of(kernel));
-  return resolve_pads({a.auto_pad, kernel, a.strides, a.pads, a.dilations}, x);
+  return resolve_pads(a, kernel, x);
 }
 
 std::vector<TensorType> Conv::infer(const Attrs& a, const Inference& in) {

@@ -7,20 +7,11 @@
 namespace opfuse {
 
 struct Conv {
-  struct Attrs {
-    AutoPad auto_pad = AutoPad::notset;
-    std::vector<int64_t> dilations;
+  struct Attrs : WindowAttrs {  // a kernel_shape that is given must agree with the weights
     int64_t group = 1;
-    std::vector<int64_t> kernel_shape;  ///< empty: taken from the weights; otherwise must agree with them
-    std::vector<int64_t> pads;          ///< all begins, then all ends; empty: zeros
-    std::vector<int64_t> strides;
     static void each(auto& s, auto&& field) {
-      field("auto_pad", s.auto_pad);
-      field("dilations", s.dilations);
+      WindowAttrs::each(s, field);
       field("group", s.group);
-      field("kernel_shape", s.kernel_shape);
-      field("pads", s.pads);
-      field("strides", s.strides);
     }
   };
   static OpSpec spec();

@@ -7,24 +7,15 @@
 namespace opfuse {
 
 struct ConvTranspose {
-  struct Attrs {
-    AutoPad auto_pad = AutoPad::notset;
-    std::vector<int64_t> dilations;
+  struct Attrs : WindowAttrs {
     int64_t group = 1;
-    std::vector<int64_t> kernel_shape;
     std::vector<int64_t> output_padding;
     std::vector<int64_t> output_shape;  ///< spatial only; when given the pads follow from it
-    std::vector<int64_t> pads;
-    std::vector<int64_t> strides;
     static void each(auto& s, auto&& field) {
-      field("auto_pad", s.auto_pad);
-      field("dilations", s.dilations);
+      WindowAttrs::each(s, field);
       field("group", s.group);
-      field("kernel_shape", s.kernel_shape);
       field("output_padding", s.output_padding);
       field("output_shape", s.output_shape);
-      field("pads", s.pads);
-      field("strides", s.strides);
     }
   };
   static OpSpec spec();

@@ -10,13 +10,6 @@
 namespace opfuse {
 namespace {
 
-/// An index counted from the end when negative; E::bad_dimension when outside the axis.
-int64_t checked_index(int64_t index, int64_t size) {
-  if (index < -size || index >= size)
-    throw fail(E::bad_dimension, "index {} is outside an axis of {} elements", index, size);
-  return index < 0 ? index + size : index;
-}
-
 void require_movable(const Tensor& x) {
   if (byte_size(x.dtype()) == 0)
     throw fail(E::unsupported_dtype, "elements of type {} cannot be moved", name_of(x.dtype()));

@@ -52,22 +52,18 @@ OpSpec MaxPool::spec() {
           .doc = "Largest element of each window."};
 }
 
-std::vector<WindowAxis> MaxPool::window(const Attrs& a, const Shape& x) {
-  return resolve_pads({a.auto_pad, a.kernel_shape, a.strides, a.pads, a.dilations, a.ceil_mode}, x);
-}
-
 std::vector<TensorType> MaxPool::infer(const Attrs& a, const Inference& in) {
   require_numeric(in, 0);
   if (a.storage_order != 0 && a.storage_order != 1)
     throw fail(E::bad_attribute, "storage_order is {}; 0 or 1 is expected", a.storage_order);
   std::vector<TensorType> types = unranked(in, in.dtype(0));
-  if (!has_unranked(in)) types[0].shape = pooled(in.shape(0), window(a, in.shape(0)));
+  if (!has_unranked(in)) types[0].shape = pooled(in.shape(0), a.window(in.shape(0)));
   if (types.size() > 1) types[1] = {DType::i64, types[0].shape};
   return types;
 }
 
 std::vector<Tensor> MaxPool::reference(const Attrs& a, Tensors in, Precision) {
-  const WindowWalk walk(concrete(window(a, Shape::of(in[0]->sizes()))));
+  const WindowWalk walk(concrete(a.window(Shape::of(in[0]->sizes()))));
   Tensor y(DType::f64, pooled_sizes(*in[0], walk)), indices(DType::i64, y.sizes());
   double* out = reals(y);
   auto* index = static_cast<int64_t*>(indices.mutable_data());
@@ -88,7 +84,7 @@ std::vector<Tensor> MaxPool::reference(const Attrs& a, Tensors in, Precision) {
 
 Cost MaxPool::cost(const Attrs& a, std::span<const TensorType> in, std::span<const TensorType> out) {
   if (!in[0].shape.ranked) return {};
-  return pool_cost(in[0], out[0], window(a, in[0].shape), 1, 0);
+  return pool_cost(in[0], out[0], a.window(in[0].shape), 1, 0);
 }
 
 OpSpec AveragePool::spec() {
@@ -99,18 +95,14 @@ OpSpec AveragePool::spec() {
           .doc = "Mean of each window."};
 }
 
-std::vector<WindowAxis> AveragePool::window(const Attrs& a, const Shape& x) {
-  return resolve_pads({a.auto_pad, a.kernel_shape, a.strides, a.pads, a.dilations, a.ceil_mode}, x);
-}
-
 std::vector<TensorType> AveragePool::infer(const Attrs& a, const Inference& in) {
   require_float(in, 0);
   if (has_unranked(in)) return unranked(in, in.dtype(0));
-  return {{in.dtype(0), pooled(in.shape(0), window(a, in.shape(0)))}};
+  return {{in.dtype(0), pooled(in.shape(0), a.window(in.shape(0)))}};
 }
 
 std::vector<Tensor> AveragePool::reference(const Attrs& a, Tensors in, Precision) {
-  const WindowWalk walk(concrete(window(a, Shape::of(in[0]->sizes()))));
+  const WindowWalk walk(concrete(a.window(Shape::of(in[0]->sizes()))));
   Tensor y(DType::f64, pooled_sizes(*in[0], walk));
   double* out = reals(y);
   for_each_plane(*in[0], walk, [&](int64_t, const double* x, int64_t first) {
@@ -126,7 +118,7 @@ std::vector<Tensor> AveragePool::reference(const Attrs& a, Tensors in, Precision
 
 Cost AveragePool::cost(const Attrs& a, std::span<const TensorType> in, std::span<const TensorType> out) {
   if (!in[0].shape.ranked) return {};
-  return pool_cost(in[0], out[0], window(a, in[0].shape), 1, 1);
+  return pool_cost(in[0], out[0], a.window(in[0].shape), 1, 1);
 }
 
 OpSpec LpPool::spec() {
@@ -137,19 +129,15 @@ OpSpec LpPool::spec() {
           .doc = "p-norm of each window."};
 }
 
-std::vector<WindowAxis> LpPool::window(const Attrs& a, const Shape& x) {
-  return resolve_pads({a.auto_pad, a.kernel_shape, a.strides, a.pads, a.dilations, a.ceil_mode}, x);
-}
-
 std::vector<TensorType> LpPool::infer(const Attrs& a, const Inference& in) {
   require_float(in, 0);
   if (a.p < 1) throw fail(E::bad_attribute, "p is {}; at least 1 is expected", a.p);
   if (has_unranked(in)) return unranked(in, in.dtype(0));
-  return {{in.dtype(0), pooled(in.shape(0), window(a, in.shape(0)))}};
+  return {{in.dtype(0), pooled(in.shape(0), a.window(in.shape(0)))}};
 }
 
 std::vector<Tensor> LpPool::reference(const Attrs& a, Tensors in, Precision) {
-  const WindowWalk walk(concrete(window(a, Shape::of(in[0]->sizes()))));
+  const WindowWalk walk(concrete(a.window(Shape::of(in[0]->sizes()))));
   Tensor y(DType::f64, pooled_sizes(*in[0], walk));
   double* out = reals(y);
   const auto p = static_cast<double>(a.p);
@@ -165,7 +153,7 @@ std::vector<Tensor> LpPool::reference(const Attrs& a, Tensors in, Precision) {
 
 Cost LpPool::cost(const Attrs& a, std::span<const TensorType> in, std::span<const TensorType> out) {
   if (!in[0].shape.ranked) return {};
-  return pool_cost(in[0], out[0], window(a, in[0].shape), 2, 1);
+  return pool_cost(in[0], out[0], a.window(in[0].shape), 2, 1);
 }
 
 }  // namespace opfuse

@@ -12,12 +12,6 @@
 namespace opfuse {
 namespace {
 
-int64_t checked_index(int64_t index, int64_t size) {
-  if (index < -size || index >= size)
-    throw fail(E::bad_dimension, "index {} is outside an axis of {} elements", index, size);
-  return index < 0 ? index + size : index;
-}
-
 template <class T>
 T combine(ScatterReduction reduction, T old, T update) {
   switch (reduction) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/fail.hpp"
 #include "base/parallel.hpp"
 
 namespace opfuse {
@@ -51,25 +50,9 @@ Tensor strided_copy(const Tensor& in, const std::vector<int64_t>& sizes, const s
   }
   const size_t size = byte_size(in.dtype());
   const auto* from = static_cast<const uint8_t*>(in.data()) + offset * static_cast<int64_t>(size);
-  auto run = [&]<class T>(T) {
+  with_element_type(in.dtype(), [&]<class T>(T) {
     copy_rows(static_cast<T*>(out.mutable_data()), reinterpret_cast<const T*>(from), extent, step, total);
-  };
-  switch (size) {
-    case 1:
-      run(uint8_t{});
-      break;
-    case 2:
-      run(uint16_t{});
-      break;
-    case 4:
-      run(uint32_t{});
-      break;
-    case 8:
-      run(uint64_t{});
-      break;
-    default:
-      throw fail(E::unsupported_dtype, "{} elements cannot be moved", name_of(in.dtype()));
-  }
+  });
   return out;
 }
 

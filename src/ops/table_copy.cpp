@@ -4,7 +4,6 @@
 #include <cstring>
 #include <numeric>
 
-#include "base/fail.hpp"
 #include "ops/strided_copy.hpp"
 
 namespace opfuse {
@@ -46,26 +45,10 @@ Tensor table_copy(const Tensor& x, const std::vector<std::vector<int64_t>>& tabl
   Tensor y(x.dtype(), sizes);
   if (y.elements() == 0) return y;
   const std::vector<int64_t> pitch = dense_strides(x.sizes());
-  const auto run = [&]<class T>(T value) {
+  with_element_type(x.dtype(), [&]<class T>(T value) {
     if (fill) std::memcpy(&value, fill->data(), sizeof(T));
     copy_rows(static_cast<T*>(y.mutable_data()), static_cast<const T*>(x.data()), table, pitch, value);
-  };
-  switch (byte_size(x.dtype())) {
-    case 1:
-      run(uint8_t{});
-      break;
-    case 2:
-      run(uint16_t{});
-      break;
-    case 4:
-      run(uint32_t{});
-      break;
-    case 8:
-      run(uint64_t{});
-      break;
-    default:
-      throw fail(E::unsupported_dtype, "elements of type {} cannot be moved", name_of(x.dtype()));
-  }
+  });
   return y;
 }
 

@@ -33,8 +33,8 @@ void check_auto_pads(const WindowAttrs& a) {
         .hint("ONNX allows only one of them");
 }
 
-WindowAxis resolve_axis(const WindowAttrs& a, const Dim& in, size_t i, size_t spatial) {
-  WindowAxis w{.in = in, .out = 0, .kernel = a.kernel[i]};
+WindowAxis resolve_axis(const WindowAttrs& a, int64_t kernel, bool ceil_mode, const Dim& in, size_t i, size_t spatial) {
+  WindowAxis w{.in = in, .out = 0, .kernel = kernel};
   if (!a.strides.empty()) w.stride = a.strides[i];
   if (!a.dilations.empty()) w.dilation = a.dilations[i];
   const Dim reach = Dim(w.kernel - 1) * Dim(w.dilation) + Dim(1);
@@ -50,33 +50,33 @@ WindowAxis resolve_axis(const WindowAttrs& a, const Dim& in, size_t i, size_t sp
     w.pad_begin = a.pads[i];
     w.pad_end = a.pads[i + spatial];
   }
-  w.inside = w.pad_begin == Dim(0) && w.pad_end == Dim(0) && !a.ceil_mode;
+  w.inside = w.pad_begin == Dim(0) && w.pad_end == Dim(0) && !ceil_mode;
   const Dim room = in + w.pad_begin + w.pad_end - reach;
   if (room.is_constant() && room.value() < 0)
     throw fail(E::shape_mismatch, "the window does not fit: it reaches over {} elements, the padded axis {} has {}",
                reach.text(), i, (in + w.pad_begin + w.pad_end).text());
-  w.out = a.ceil_mode ? min(ceil_div(room, w.stride) + 1, ceil_div(in + w.pad_begin, w.stride))
-                      : floor_div(room, w.stride) + 1;
+  w.out = ceil_mode ? min(ceil_div(room, w.stride) + 1, ceil_div(in + w.pad_begin, w.stride))
+                    : floor_div(room, w.stride) + 1;
   return w;
 }
 
 }  // namespace
 
-std::vector<WindowAxis> resolve_pads(const WindowAttrs& a, const Shape& x) {
+std::vector<WindowAxis> resolve_pads(const WindowAttrs& a, const std::vector<int64_t>& kernel, const Shape& x,
+                                     bool ceil_mode) {
   if (x.rank() < 3) throw fail(E::rank_mismatch, "operand 0 has shape {}; [N, C, spatial...] is expected", x.text());
   const size_t spatial = x.rank() - 2;
-  if (a.kernel.size() != spatial)
-    throw fail(E::bad_attribute, "kernel_shape has {} values, the operand has {} spatial axes", a.kernel.size(),
-               spatial);
-  check_list(a.kernel, spatial, 1, "kernel_shape");
+  if (kernel.size() != spatial)
+    throw fail(E::bad_attribute, "kernel_shape has {} values, the operand has {} spatial axes", kernel.size(), spatial);
+  check_list(kernel, spatial, 1, "kernel_shape");
   check_list(a.strides, spatial, 1, "strides");
   check_list(a.dilations, spatial, 1, "dilations");
   check_list(a.pads, 2 * spatial, 0, "pads");
-  for (int64_t k : a.kernel)
+  for (int64_t k : kernel)
     if (k > kMaxKernel) throw fail(E::bad_attribute, "a kernel of {} elements on one axis is impossible", k);
   check_auto_pads(a);
   std::vector<WindowAxis> axes;
-  for (size_t i = 0; i < spatial; ++i) axes.push_back(resolve_axis(a, x[i + 2], i, spatial));
+  for (size_t i = 0; i < spatial; ++i) axes.push_back(resolve_axis(a, kernel[i], ceil_mode, x[i + 2], i, spatial));
   return axes;
 }
 

@@ -26,20 +26,27 @@ struct WindowAxis {
   bool inside = false;  ///< known without the extents: no tap falls into padding
 };
 
-/// Attributes as the operators spell them; an empty list means all ones (strides, dilations) or zeros (pads).
-/// `pads` is ONNX's: all begins, then all ends.
+/// What the attributes of every windowed operator begin with. An empty list means all ones (strides, dilations), zeros
+/// (pads) or the weights' extents (a convolution's kernel_shape).
 struct WindowAttrs {
   AutoPad auto_pad = AutoPad::notset;
-  const std::vector<int64_t>& kernel;
-  const std::vector<int64_t>& strides;
-  const std::vector<int64_t>& pads;
-  const std::vector<int64_t>& dilations;
-  bool ceil_mode = false;
+  std::vector<int64_t> dilations;
+  std::vector<int64_t> kernel_shape;
+  std::vector<int64_t> pads;  ///< ONNX's: all begins, then all ends
+  std::vector<int64_t> strides;
+  static void each(auto& s, auto&& field) {
+    field("auto_pad", s.auto_pad);
+    field("dilations", s.dilations);
+    field("kernel_shape", s.kernel_shape);
+    field("pads", s.pads);
+    field("strides", s.strides);
+  }
 };
 
-/// The one place where padding and output extents are computed. `x` is [N, C, spatial...]. Checks counts and signs
-/// (E::bad_attribute) and that the window fits (E::shape_mismatch).
-std::vector<WindowAxis> resolve_pads(const WindowAttrs& attrs, const Shape& x);
+/// The one place where padding and output extents are computed, for windows of `kernel` over `x` = [N, C, spatial...].
+/// Checks counts and signs (E::bad_attribute) and that the window fits (E::shape_mismatch).
+std::vector<WindowAxis> resolve_pads(const WindowAttrs& attrs, const std::vector<int64_t>& kernel, const Shape& x,
+                                     bool ceil_mode = false);
 
 /// Concrete form for reference kernels.
 struct WindowSizes {

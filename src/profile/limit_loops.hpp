@@ -14,15 +14,25 @@ inline constexpr int kChains = 12;
 
 #define OPFUSE_CHAINS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
 
-__attribute__((target("avx512f"), noinline)) inline void fma_512(int64_t steps) {
-  const __m512 x = _mm512_setzero_ps();
-  __m512 sum[kChains] = {};
-  for (int64_t i = 0; i < steps; ++i) {
-#define OPFUSE_STEP(k) asm volatile("vfmadd231ps %1, %1, %0" : "+v"(sum[k]) : "v"(x));
-    OPFUSE_CHAINS(OPFUSE_STEP)
-#undef OPFUSE_STEP
+/// A loop over 512-bit registers whose step is one OPFUSE_STEP per chain.
+#define OPFUSE_LOOP_512(NAME, FEATURES)                                         \
+  __attribute__((target(FEATURES), noinline)) inline void NAME(int64_t steps) { \
+    const __m512 x = _mm512_setzero_ps();                                       \
+    __m512 sum[kChains] = {};                                                   \
+    for (int64_t i = 0; i < steps; ++i) {                                       \
+      OPFUSE_CHAINS(OPFUSE_STEP)                                                \
+    }                                                                           \
   }
-}
+#define OPFUSE_STEP(k) asm volatile("vfmadd231ps %1, %1, %0" : "+v"(sum[k]) : "v"(x));
+OPFUSE_LOOP_512(fma_512, "avx512f")
+#undef OPFUSE_STEP
+#define OPFUSE_STEP(k) asm volatile("vdpbf16ps %1, %1, %0" : "+v"(sum[k]) : "v"(x));
+OPFUSE_LOOP_512(bf16_512, "avx512f,avx512bf16")
+#undef OPFUSE_STEP
+#define OPFUSE_STEP(k) asm volatile("vpdpbusd %1, %1, %0" : "+v"(sum[k]) : "v"(x));
+OPFUSE_LOOP_512(int8_512, "avx512f,avx512vnni")
+#undef OPFUSE_STEP
+#undef OPFUSE_LOOP_512
 
 __attribute__((target("avx2,fma"), noinline)) inline void fma_256(int64_t steps) {
   const __m256 x = _mm256_setzero_ps();
@@ -70,6 +80,18 @@ __attribute__((noinline)) inline void read_128(const float* data, int64_t floats
     __m128 v[4];
     for (int j = 0; j < 4; ++j) asm volatile("movups %1, %0" : "=x"(v[j]) : "m"(*(const __m128_u*)(data + i + 4 * j)));
   }
+}
+
+__attribute__((target("avx512f"), noinline)) inline void write_512(float* data, int64_t floats) {
+  const __m512 value = _mm512_setzero_ps();
+  for (int64_t i = 0; i < floats; i += 64)
+    for (int j = 0; j < 4; ++j) asm volatile("vmovups %1, %0" : "=m"(*(__m512_u*)(data + i + 16 * j)) : "v"(value));
+}
+
+__attribute__((target("avx2"), noinline)) inline void write_256(float* data, int64_t floats) {
+  const __m256 value = _mm256_setzero_ps();
+  for (int64_t i = 0; i < floats; i += 64)
+    for (int j = 0; j < 8; ++j) asm volatile("vmovups %1, %0" : "=m"(*(__m256_u*)(data + i + 8 * j)) : "x"(value));
 }
 
 }  // namespace opfuse::limit_loops

@@ -1,79 +1,16 @@
-// Threads start each round together; a rate is the sum over threads, the best round counts, because a disturbance only
-// ever makes a limit look lower. (The best of each thread by itself would be too high where two threads share a core.)
-// Threads are pinned to the allowed processors in order.
+// Each limit is the rate of a loop of limit_loops.hpp, or of the loads of a working set.
 #include "profile/machine_limits.hpp"
 
-#include <pthread.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <functional>
-#include <thread>
+#include <memory>
 
 #include "profile/limit_loops.hpp"
+#include "profile/passes_per_second.hpp"
 
 namespace opfuse {
 namespace {
-
-constexpr int kRounds = 40;  // short ones: on a shared machine some of them find all processors free
-
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-std::vector<int> allowed_processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> processors;
-  if (sched_getaffinity(0, sizeof set, &set) == 0)
-    for (int i = 0; i < CPU_SETSIZE; ++i)
-      if (CPU_ISSET(i, &set)) processors.push_back(i);
-  return processors;
-}
-
-void pin_to(int processor) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(processor, &set);
-  pthread_setaffinity_np(pthread_self(), sizeof set, &set);
-}
-
-/// Calls of pass(thread) per second, all threads together.
-double passes_per_second(int threads, double seconds, const std::function<void(int)>& pass) {
-  const std::vector<int> processors = allowed_processors();
-  std::atomic<int> arrived{0};
-  std::vector<double> rates(static_cast<size_t>(kRounds * threads));
-  const auto work = [&](int thread) {
-    if (!processors.empty()) pin_to(processors[static_cast<size_t>(thread) % processors.size()]);
-    pass(thread);
-    for (int round = 0; round < kRounds; ++round) {
-      arrived.fetch_add(1);
-      while (arrived.load() < threads * (round + 1)) std::this_thread::yield();
-      const double start = now_seconds();
-      double elapsed = 0;
-      int64_t passes = 0;
-      do {
-        pass(thread);
-        ++passes;
-        elapsed = now_seconds() - start;
-      } while (elapsed < seconds / kRounds);
-      rates[static_cast<size_t>(round * threads + thread)] = static_cast<double>(passes) / elapsed;
-    }
-  };
-  std::vector<std::thread> pool;
-  for (int thread = 0; thread < threads; ++thread) pool.emplace_back(work, thread);
-  for (std::thread& thread : pool) thread.join();
-  double best = 0;
-  for (int round = 0; round < kRounds; ++round) {
-    double sum = 0;
-    for (int thread = 0; thread < threads; ++thread) sum += rates[static_cast<size_t>(round * threads + thread)];
-    best = std::max(best, sum);
-  }
-  return best;
-}
 
 void fma_steps(int vector_bytes, int64_t steps) {
   if (vector_bytes == 64) return limit_loops::fma_512(steps);
@@ -105,23 +42,23 @@ double measure_fma_gflops(int threads, int vector_bytes, double seconds) {
   constexpr int64_t kSteps = 4096;
   const int chains = vector_bytes == 16 ? limit_loops::kChains / 2 : limit_loops::kChains;
   const double flop_per_pass = 2.0 * kSteps * chains * vector_bytes / 4;
-  return 1e-9 * flop_per_pass *
-         passes_per_second(std::max(1, threads), seconds, [&](int) { fma_steps(vector_bytes, kSteps); });
+  return 1e-9 * flop_per_pass * passes_per_second(std::max(1, threads), seconds, [=](int) -> RepeatedPass {
+           return [=] { fma_steps(vector_bytes, kSteps); };
+         });
 }
 
 double measure_read_gb_per_s(int threads, int64_t bytes, double seconds) {
   threads = std::max(1, threads);
   const int64_t floats = std::max<int64_t>(64, bytes / threads / 4 / 64 * 64);
-  std::vector<std::vector<float>> data(static_cast<size_t>(threads));
+  const int64_t repeats = std::max<int64_t>(1, (int64_t{1} << 18) / floats);
   const int width = widest_vector_bytes();
-  const double rate = passes_per_second(threads, seconds, [&](int thread) {
-    std::vector<float>& mine = data[static_cast<size_t>(thread)];
-    if (mine.empty()) mine.assign(static_cast<size_t>(floats), 1.0f);  // first touch on the thread that reads
-    const int64_t repeats = std::max<int64_t>(1, (int64_t{1} << 18) / floats);
-    for (int64_t i = 0; i < repeats; ++i) read_floats(width, mine.data(), floats);
+  const double rate = passes_per_second(threads, seconds, [=](int) -> RepeatedPass {
+    const auto data = std::make_shared<std::vector<float>>(static_cast<size_t>(floats), 1.0f);
+    return [=] {
+      for (int64_t i = 0; i < repeats; ++i) read_floats(width, data->data(), floats);
+    };
   });
-  const double repeats = static_cast<double>(std::max<int64_t>(1, (int64_t{1} << 18) / floats));
-  return 1e-9 * rate * repeats * static_cast<double>(floats) * 4;
+  return 1e-9 * rate * static_cast<double>(repeats * floats) * 4;
 }
 
 MachineLimits measure_limits(int threads, int vector_bytes, bool memory) {

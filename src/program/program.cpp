@@ -1,4 +1,4 @@
-// Schedules and the program's text: buffers with layouts and places, then launches with their regions.
+// The program's text: buffers with layouts and places, then launches with their regions.
 #include "program/program.hpp"
 
 #include <fmt/format.h>
@@ -7,29 +7,6 @@
 #include <algorithm>
 
 namespace opfuse {
-
-int64_t Schedule::get(std::string_view key, int64_t fallback) const {
-  for (const auto& [name, value] : knobs)
-    if (name == key) return value;
-  return fallback;
-}
-
-void Schedule::set(std::string_view key, int64_t value) {
-  for (auto& [name, old] : knobs)
-    if (name == key) {
-      old = value;
-      return;
-    }
-  knobs.emplace_back(key, value);
-}
-
-std::string Schedule::text() const {
-  auto sorted = knobs;
-  std::sort(sorted.begin(), sorted.end());
-  std::string text;
-  for (const auto& [name, value] : sorted) text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, value);
-  return text;
-}
 
 namespace {
 

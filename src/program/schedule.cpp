@@ -1,4 +1,6 @@
 // Schedule: an ordered list of named integers.
+#include <algorithm>
+
 #include "program/program.hpp"
 
 namespace opfuse {
@@ -19,8 +21,10 @@ void Schedule::set(std::string_view key, int64_t value) {
 }
 
 std::string Schedule::text() const {
+  auto sorted = knobs;
+  std::sort(sorted.begin(), sorted.end());
   std::string text;
-  for (const auto& [name, value] : knobs) text += (text.empty() ? "" : " ") + name + "=" + std::to_string(value);
+  for (const auto& [name, value] : sorted) text += (text.empty() ? "" : " ") + name + "=" + std::to_string(value);
   return text;
 }
 

@@ -61,7 +61,7 @@ void lower_max_indices(Lowering& lowering, const Node& node, const std::vector<W
 }
 
 void lower_max_pool(Lowering& lowering, const Node& node) {
-  const auto windows = MaxPool::window(node.as<MaxPool>(), node.input(0)->type.shape);
+  const auto windows = node.as<MaxPool>().window(node.input(0)->type.shape);
   if (node.outputs.size() > 1) lower_max_indices(lowering, node, windows);
   const Expr x = open_window(lowering, node, windows, lowest(node.output()->type.dtype));
   lowering.define(node.output(), lowering.reduce(ReduceKind::max, x));
@@ -102,7 +102,7 @@ Expr average_divisor(const Node& node, const std::vector<WindowAxis>& windows, b
 
 void lower_average_pool(Lowering& lowering, const Node& node) {
   const AveragePool::Attrs& attrs = node.as<AveragePool>();
-  const auto windows = AveragePool::window(attrs, node.input(0)->type.shape);
+  const auto windows = attrs.window(node.input(0)->type.shape);
   const Expr x = open_window(lowering, node, windows, Expr::constant(node.output()->type.dtype, 0));
   const Expr sum = lowering.reduce(ReduceKind::sum, x);
   lowering.define(node.output(), sum / average_divisor(node, windows, attrs.count_include_pad));
@@ -120,7 +120,7 @@ Expr root(const Expr& sum, int64_t p) {
 
 void lower_lp_pool(Lowering& lowering, const Node& node) {
   const LpPool::Attrs& attrs = node.as<LpPool>();
-  const auto windows = LpPool::window(attrs, node.input(0)->type.shape);
+  const auto windows = attrs.window(node.input(0)->type.shape);
   const Expr x = open_window(lowering, node, windows, Expr::constant(node.output()->type.dtype, 0));
   lowering.define(node.output(), root(lowering.reduce(ReduceKind::sum, power(x, attrs.p)), attrs.p));
 }

@@ -3,18 +3,14 @@
 // What does not fit - magic, format, codegen version, checksum, bounds, CPU features - is refused.
 #include "runtime/artifact.hpp"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/atomic_file.hpp"
 #include "base/fail.hpp"
 #include "base/hash.hpp"
+#include "base/mapped_file.hpp"
 #include "target/target.hpp"
 
 namespace opfuse {
@@ -126,73 +122,21 @@ json header_json(const Artifact& a) {
           {"constants", blob_json(a.constants, page_align(a.code.size()))}};
 }
 
-class OutputFile {
- public:
-  explicit OutputFile(const std::string& path)
-      : path_(path), temporary_(path + ".tmp" + std::to_string(getpid())), file_(std::fopen(temporary_.c_str(), "wb")) {
-    if (!file_) throw fail(E::file_write_failed, "cannot write '{}': {}", path, std::strerror(errno)).file(path);
-  }
-  ~OutputFile() {
-    if (file_) std::fclose(file_);
-    if (!committed_) std::remove(temporary_.c_str());
-  }
-  void write(const void* data, size_t bytes) {
-    if (bytes && std::fwrite(data, 1, bytes, file_) != bytes) refuse();
-    written_ += bytes;
-  }
-  void pad_to_page() {
-    static const char zeros[kPage] = {};
-    write(zeros, page_align(written_) - written_);
-  }
-  void commit() {
-    std::FILE* file = std::exchange(file_, nullptr);
-    if (std::fclose(file) != 0 || std::rename(temporary_.c_str(), path_.c_str()) != 0) refuse();
-    committed_ = true;
-  }
-
- private:
-  [[noreturn]] void refuse() {
-    throw fail(E::file_write_failed, "'{}' could not be written completely: {}", path_, std::strerror(errno))
-        .file(path_)
-        .hint("check free space and permissions; no partial file is left");
-  }
-  std::string path_, temporary_;
-  std::FILE* file_;
-  size_t written_ = 0;
-  bool committed_ = false;
-};
-
-/// A read-only private mapping of a whole file.
-struct Mapping {
-  const uint8_t* data = nullptr;
-  size_t bytes = 0;
-  ~Mapping() {
-    if (data) munmap(const_cast<uint8_t*>(data), bytes);
-  }
-};
-
-std::shared_ptr<Mapping> map_file(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) throw fail(E::file_not_found, "cannot open '{}': {}", path, std::strerror(errno)).file(path);
-  struct stat info {};
-  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size < static_cast<off_t>(kPrefix)) {
-    close(fd);
-    throw fail(E::bad_file, "'{}' is no .opf file", path).file(path);
-  }
-  auto mapping = std::make_shared<Mapping>();
-  mapping->bytes = static_cast<size_t>(info.st_size);
-  void* memory = mmap(nullptr, mapping->bytes, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
-  close(fd);
-  if (memory == MAP_FAILED) throw fail(E::out_of_memory, "cannot map '{}': {}", path, std::strerror(errno)).file(path);
-  mapping->data = static_cast<const uint8_t*>(memory);
-  return mapping;
+void pad_to_page(AtomicFile& file) {
+  static const char zeros[kPage] = {};
+  file.write({zeros, page_align(file.written()) - file.written()});
 }
 
-std::span<const uint8_t> blob_of(const Mapping& file, size_t base, const json& blob, const char* what) {
+template <class T>
+std::string_view bytes_of(const T* data, size_t bytes) {
+  return {reinterpret_cast<const char*>(data), bytes};
+}
+
+std::span<const uint8_t> blob_of(std::string_view file, size_t base, const json& blob, const char* what) {
   const uint64_t offset = blob.at("offset"), bytes = blob.at("bytes");
-  if (base > file.bytes || offset > file.bytes - base || bytes > file.bytes - base - offset)
+  if (base > file.size() || offset > file.size() - base || bytes > file.size() - base - offset)
     throw fail(E::bad_file, "the {} blob lies outside the file (truncated?)", what);
-  const std::span<const uint8_t> span(file.data + base + offset, bytes);
+  const std::span<const uint8_t> span(reinterpret_cast<const uint8_t*>(file.data()) + base + offset, bytes);
   if (hash_bytes(span.data(), span.size()).hex() != blob.at("xxh3").get<std::string>())
     throw fail(E::bad_file, "the checksum of the {} blob does not match: the file is damaged", what);
   return span;
@@ -239,14 +183,15 @@ void check_indices(const Artifact& a) {
   }
 }
 
-Artifact parse_artifact(const std::shared_ptr<Mapping>& file) {
+Artifact parse_artifact(const std::shared_ptr<const MappedFile>& mapping) {
+  const std::string_view file = mapping->bytes();
   uint64_t header_bytes = 0, header_hash = 0;
-  if (std::memcmp(file->data, kMagic, sizeof kMagic) != 0)
+  if (file.size() < kPrefix || std::memcmp(file.data(), kMagic, sizeof kMagic) != 0)
     throw fail(E::bad_file, "the file does not start with the .opf magic");
-  std::memcpy(&header_bytes, file->data + 8, 8);
-  std::memcpy(&header_hash, file->data + 16, 8);
-  if (header_bytes > file->bytes - kPrefix) throw fail(E::bad_file, "the header is longer than the file (truncated?)");
-  const char* text = reinterpret_cast<const char*>(file->data + kPrefix);
+  std::memcpy(&header_bytes, file.data() + 8, 8);
+  std::memcpy(&header_hash, file.data() + 16, 8);
+  if (header_bytes > file.size() - kPrefix) throw fail(E::bad_file, "the header is longer than the file (truncated?)");
+  const char* text = file.data() + kPrefix;
   if (hash_bytes(text, header_bytes).low != header_hash)
     throw fail(E::bad_file, "the header's checksum does not match");
   const json header = json::parse(text, text + header_bytes);
@@ -269,9 +214,9 @@ Artifact parse_artifact(const std::shared_ptr<Mapping>& file) {
   a.layouts = header.at("layouts").get<std::vector<std::pair<std::string, std::string>>>();
   check_features(a);
   const size_t base = page_align(kPrefix + header_bytes);
-  a.code = blob_of(*file, base, header.at("code"), "code");
-  a.constants = blob_of(*file, base, header.at("constants"), "constants");
-  a.owner = file;
+  a.code = blob_of(file, base, header.at("code"), "code");
+  a.constants = blob_of(file, base, header.at("constants"), "constants");
+  a.owner = mapping;
   check_indices(a);
   return a;
 }
@@ -286,20 +231,20 @@ void save_artifact(const Artifact& artifact, const std::string& path) {
           .hint("run the model from its .onnx with --allow-reference");
   const std::string header = header_json(artifact).dump();
   const uint64_t header_bytes = header.size(), header_hash = hash_bytes(header.data(), header.size()).low;
-  OutputFile file(path);
-  file.write(kMagic, sizeof kMagic);
-  file.write(&header_bytes, 8);
-  file.write(&header_hash, 8);
-  file.write(header.data(), header.size());
-  file.pad_to_page();
-  file.write(artifact.code.data(), artifact.code.size());
-  file.pad_to_page();
-  file.write(artifact.constants.data(), artifact.constants.size());
+  AtomicFile file(path);
+  file.write({kMagic, sizeof kMagic});
+  file.write(bytes_of(&header_bytes, 8));
+  file.write(bytes_of(&header_hash, 8));
+  file.write(header);
+  pad_to_page(file);
+  file.write(bytes_of(artifact.code.data(), artifact.code.size()));
+  pad_to_page(file);
+  file.write(bytes_of(artifact.constants.data(), artifact.constants.size()));
   file.commit();
 }
 
 Artifact load_artifact(const std::string& path) {
-  const std::shared_ptr<Mapping> file = map_file(path);
+  const std::shared_ptr<const MappedFile> file = MappedFile::open(path, /*whole=*/true);
   try {
     return parse_artifact(file);
   } catch (const json::exception& e) {

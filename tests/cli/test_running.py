@@ -147,6 +147,28 @@ class Bench(CliTest):
         self.assertLessEqual(ratio["estimate"], ratio["high"])
         self.assertLess(document["kernels"], document["unfused"]["kernels"])
         self.assertLess(document["output_error"], 1e-4)
+        self.check_groups(document)
+
+    def check_groups(self, document):
+        groups = document["groups"]
+        self.assertEqual(sum(len(group["kernels"]) for group in groups), document["kernels"])
+        self.assertEqual(sum(len(group["split"]) for group in groups), document["unfused"]["kernels"])
+        nodes = [node for group in groups for node in group["nodes"]]
+        self.assertEqual(len(nodes), len(set(nodes)), "no node belongs to two groups")
+        stem = next(group for group in groups if "/stem/conv" in group["nodes"])
+        self.assertGreater(len(stem["split"]), 1)
+        self.assertFalse(stem["same_kernels"])
+        for group in groups:
+            if group["kernels"] and group["split"]:
+                self.assertAlmostEqual(group["ratio"]["estimate"], group["ms"] / group["split_ms"], places=6)
+            self.assertEqual(group["slower"], not group["same_kernels"] and group["ratio"]["low"] > 1.03, group)
+        self.assertLess(sum(group["ms"] for group in groups), 3 * document["latency_ms"]["median"])
+
+    def test_the_table_of_groups_goes_with_vs_unfused(self):
+        self.fails(2, "bench", SMALL, *QUICK, "--per-group", says=["E0401", "--vs-unfused"])
+        result = opfuse("bench", SMALL, *QUICK, "--vs-unfused", "--per-group")
+        self.assertIn("groups, ", result.out)
+        self.assertIn("stem", result.out)
 
     def test_contexts_count_images(self):
         document = self.ok("bench", SMALL, *QUICK, "--contexts", "2", "--threads", "1", "--json").json

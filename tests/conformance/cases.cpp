@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/mapped_file.hpp"
 #include "onnx/flatten_functions.hpp"
 #include "onnx/import_table.hpp"
-#include "onnx/mapped_file.hpp"
 #include "onnx/tensor_files.hpp"
 #include "onnx/wire.hpp"
 
@@ -52,7 +52,7 @@ std::vector<Case> all_cases() {
 }
 
 std::vector<std::string> undeclared_operators(const Case& c) {
-  const auto file = onnx::MappedFile::open(c.folder + "/model.onnx");
+  const auto file = MappedFile::open(c.folder + "/model.onnx");
   const onnx::ModelProto model = onnx::parse_model(file->bytes());
   std::set<std::string> names;
   for (const onnx::FlatNode& node : onnx::flatten_functions(model).nodes) {
@@ -65,12 +65,12 @@ std::vector<std::string> undeclared_operators(const Case& c) {
 }
 
 int64_t opset_of(const Case& c) {
-  const auto file = onnx::MappedFile::open(c.folder + "/model.onnx");
+  const auto file = MappedFile::open(c.folder + "/model.onnx");
   return onnx::opset_version(onnx::parse_model(file->bytes()).opsets, "");
 }
 
 std::vector<std::string> input_names(const Case& c) {
-  const auto file = onnx::MappedFile::open(c.folder + "/model.onnx");
+  const auto file = MappedFile::open(c.folder + "/model.onnx");
   std::vector<std::string> names;
   for (const onnx::ValueInfo& input : onnx::parse_model(file->bytes()).graph.inputs) names.emplace_back(input.name);
   return names;

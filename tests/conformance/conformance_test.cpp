@@ -9,10 +9,10 @@
 #include <optional>
 
 #include "base/fail.hpp"
+#include "base/mapped_file.hpp"
 #include "conformance/cases.hpp"
 #include "conformance/engines.hpp"
 #include "interp/interpreter.hpp"
-#include "onnx/mapped_file.hpp"
 #include "onnx/mutate.hpp"
 #include "onnx/read.hpp"
 #include "onnx/write.hpp"
@@ -185,7 +185,7 @@ TEST(ConformanceData, RefusedCasesExist) {
 TEST(ConformanceFuzz, DamagedCasesAreReadOrRefusedNeverWorse) {
   constexpr int kRounds = 10;
   for (const Case& c : all_cases()) {
-    const auto file = onnx::MappedFile::open(c.folder + "/model.onnx");
+    const auto file = MappedFile::open(c.folder + "/model.onnx");
     test::Generator random(std::hash<std::string>{}(c.name));
     for (int round = 0; round < kRounds; ++round) {
       const std::string bytes = test::mutated(std::string(file->bytes()), random);

@@ -9,9 +9,9 @@
 
 #include "interp/interpreter.hpp"
 #include "onnx/model_bytes.hpp"
-#include "onnx/temporary_folder.hpp"
 #include "opfuse/error.hpp"
 #include "ops/registry.hpp"
+#include "testing/temporary_folder.hpp"
 
 namespace opfuse::test {
 namespace {

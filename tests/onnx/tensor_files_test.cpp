@@ -7,8 +7,8 @@
 
 #include <cstring>
 
-#include "onnx/temporary_folder.hpp"
 #include "opfuse/error.hpp"
+#include "testing/temporary_folder.hpp"
 
 namespace opfuse::test {
 namespace {

@@ -10,10 +10,10 @@
 #include "ir/outline.hpp"
 #include "onnx/model_bytes.hpp"
 #include "onnx/read.hpp"
-#include "onnx/temporary_folder.hpp"
 #include "onnx/wire.hpp"
 #include "opfuse/error.hpp"
 #include "ops/registry.hpp"
+#include "testing/temporary_folder.hpp"
 
 namespace opfuse::test {
 namespace {

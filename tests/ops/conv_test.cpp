@@ -158,9 +158,9 @@ TEST(Conv, CountsUsefulTapsExactlyForSymbolicExtents) {
     for (int64_t stride : {1, 2, 3})
       for (int64_t dilation : {1, 2})
         for (bool ceil : {false, true}) {
-          const Ints kernel{3}, strides{stride}, pads{pad, pad}, dilations{dilation};
+          const WindowAttrs attrs{.dilations = {dilation}, .pads = {pad, pad}, .strides = {stride}};
           const Shape x{1, 1, Dim::symbol("h")};
-          const WindowAxis axis = resolve_pads({AutoPad::notset, kernel, strides, pads, dilations, ceil}, x).at(0);
+          const WindowAxis axis = resolve_pads(attrs, {3}, x, ceil).at(0);
           const Dim symbolic = useful_taps(axis);
           for (int64_t h : {5, 6, 7, 12, 13}) {
             const SymbolValues at{{"h", h}};

@@ -17,6 +17,7 @@
 #include "report.hpp"
 #include "runtime/artifact.hpp"
 #include "session.hpp"
+#include "split_forms.hpp"
 #include "verb.hpp"
 
 namespace opfuse::cli {
@@ -28,7 +29,7 @@ struct Flags {
   InputFlags inputs;
   CompileFlags compile;
   int iterations = 10, contexts = 1, count = 200;
-  bool vs_unfused = false, json = false;
+  bool vs_unfused = false, per_group = false, json = false;
 
   MeasureSettings settings() const { return {parse_duration(warmup, 1e-3), parse_duration(duration, 1), iterations}; }
 };
@@ -46,6 +47,7 @@ struct Result {
   std::optional<Side> unfused;
   Interval ratio;           ///< fused / unfused latency
   double output_error = 0;  ///< fused against unfused, of max abs
+  std::vector<SplitForm> groups;
   MachineLimits limits;
   double share = 0;       ///< FLOP / median / FMA limit
   double per_second = 0;  ///< runs per second of all contexts
@@ -91,6 +93,15 @@ double throughput(const Executable& executable, const ModelInputs& inputs, const
   return measure_throughput(sessions, flags.settings());
 }
 
+/// Each group against the kernels it replaces, with the launches recorded.
+std::vector<SplitForm> measure_groups(const Executable& fused, const Executable& unfused, const ModelInputs& inputs,
+                                      const Flags& flags) {
+  ContextOptions options{flags.compile.threads};
+  options.profile = true;
+  Session session(fused, inputs, options), other(unfused, inputs, options);
+  return measure_split_forms(session, other, flags.settings(), flags.inputs.seed);
+}
+
 Result measure_model(const Flags& flags) {
   const GivenModel model = open_model(flags.model);
   if (flags.vs_unfused && !model.graph)
@@ -127,6 +138,7 @@ Result measure_model(const Flags& flags) {
     result.unfused = side_of(other->context(), std::move(samples[1]));
     result.ratio = ratio_of_medians(result.fused.sample, result.unfused->sample, flags.inputs.seed);
     result.output_error = largest_error(session.outputs(), other->outputs());
+    result.groups = measure_groups(*fused, *unfused, inputs, flags);
   }
   const double seconds = result.fused.latency_ms.median * 1e-3;
   if (seconds > 0) result.share = result.fused.work.flops * 1e-9 / seconds / result.limits.fma_gflops;
@@ -157,6 +169,9 @@ Json to_json(const Result& r, const Flags& flags) {
     out["fused_over_unfused"] = cli::json_of(r.ratio);
     out["output_error"] = r.output_error;
     out["improved"] = {{"latency", r.faster()}, {"memory", r.smaller()}};
+    Json groups = Json::array();
+    for (const SplitForm& form : r.groups) groups.push_back(cli::json_of(form));
+    out["groups"] = std::move(groups);
   }
   return out;
 }
@@ -190,6 +205,7 @@ void print_text(const Result& r, const Flags& flags) {
   fmt::print("  peak memory {} -> {}: {}\n", human_bytes(static_cast<double>(r.unfused->arena)),
              human_bytes(static_cast<double>(r.fused.arena)), r.smaller() ? "lower" : "NOT lower");
   fmt::print("  outputs differ by {:.2g} of max abs\n", r.output_error);
+  fmt::print("{}", text_of(r.groups, flags.per_group));
 }
 
 void judge(const Result& r) {
@@ -210,6 +226,7 @@ int run(const Flags& flags) {
     return bench_random_kernels({flags.inputs.seed, flags.count, flags.compile.target, flags.compile.threads,
                                  flags.compile.no_cache, flags.json});
   }
+  if (flags.per_group && !flags.vs_unfused) throw fail(E::bad_option, "--per-group goes with --vs-unfused");
   if (flags.model.empty())
     throw fail(E::bad_option, "a MODEL is required").hint("opfuse bench MODEL.onnx, or --kernels random");
   const Result result = measure_model(flags);
@@ -240,6 +257,8 @@ std::function<int()> add_bench(CLI::App& app) {
   app.add_option("MODEL", flags->model, kModelOrOpfHelp);
   app.add_flag("--vs-unfused", flags->vs_unfused,
                "take turns with the unfused program; exit 1 unless latency and peak memory both improved beyond noise");
+  app.add_flag("--per-group", flags->per_group,
+               "with --vs-unfused: the table of every group's time beside that of the kernels it replaces");
   app.add_option("--contexts", flags->contexts, "contexts that run at the same time, --threads each")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();

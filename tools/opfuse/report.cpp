@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/atomic_file.hpp"
 #include "base/fail.hpp"
 #include "opfuse/opfuse.hpp"
 
@@ -78,9 +79,9 @@ std::string read_text_file(const std::string& path) {
 }
 
 void write_text_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  if (!file || !(file << text) || !file.flush())
-    throw fail(E::file_write_failed, "cannot write '{}'", path).file(path).hint("does the folder exist?");
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
 }
 
 double parse_duration(const std::string& text, double unit) {

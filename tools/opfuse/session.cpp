@@ -50,19 +50,21 @@ double run_once(Context& context) {
 
 /// One turn; returns its timed milliseconds. The first run after another context's turn finds the caches taken and
 /// is not counted.
-double take_turn(Context& context, bool alone, std::vector<double>& sample) {
+double take_turn(Context& context, bool alone, std::vector<double>& sample, const std::function<void()>& after_run) {
   if (!alone) context.run();
   double spent = 0;
   do {
     sample.push_back(run_once(context));
     spent += sample.back();
+    after_run();
   } while (!alone && spent < kTurnMs && !interrupted());
   return spent;
 }
 
 }  // namespace
 
-std::vector<std::vector<double>> measure(const std::vector<Context*>& contexts, const MeasureSettings& settings) {
+std::vector<std::vector<double>> measure(const std::vector<Context*>& contexts, const MeasureSettings& settings,
+                                         const std::function<void(size_t)>& after_run) {
   for (Context* context : contexts) {
     const int64_t until = now_ns() + static_cast<int64_t>(settings.warmup_seconds * 1e9);
     do context->run();
@@ -78,7 +80,9 @@ std::vector<std::vector<double>> measure(const std::vector<Context*>& contexts, 
     if (!more) break;
     double shortest = -1;
     for (size_t i = 0; i < contexts.size(); ++i) {
-      const double turn = take_turn(*contexts[i], contexts.size() == 1, samples[i]);
+      const double turn = take_turn(*contexts[i], contexts.size() == 1, samples[i], [&] {
+        if (after_run) after_run(i);
+      });
       shortest = shortest < 0 ? turn : std::min(shortest, turn);
     }
     spent += shortest;

@@ -1,6 +1,7 @@
 // A compiled model with its inputs bound: what run, bench and profile work with.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,8 +35,10 @@ struct MeasureSettings {
 };
 
 /// Milliseconds per run of each context, in turns (A B A B ...), until the duration is over for every one and each ran
-/// the least number of times; ends early after an interrupt, with what there is.
-std::vector<std::vector<double>> measure(const std::vector<Context*>& contexts, const MeasureSettings& settings);
+/// the least number of times; ends early after an interrupt, with what there is. `after_run(i)` follows every counted
+/// run of contexts[i].
+std::vector<std::vector<double>> measure(const std::vector<Context*>& contexts, const MeasureSettings& settings,
+                                         const std::function<void(size_t)>& after_run = {});
 
 /// Runs per second of all sessions together, each in a thread of its own.
 double measure_throughput(std::vector<Session>& sessions, const MeasureSettings& settings);

@@ -5,12 +5,12 @@
 #include <string>
 #include <string_view>
 
-namespace opfuse::onnx {
+namespace opfuse {
 
 class MappedFile {
  public:
-  /// E::file_not_found when it cannot be opened or is not a regular file.
-  static std::shared_ptr<const MappedFile> open(const std::string& path);
+  /// E::file_not_found when it cannot be opened or is not a regular file. `whole`: all of it will be read soon.
+  static std::shared_ptr<const MappedFile> open(const std::string& path, bool whole = false);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
@@ -23,4 +23,4 @@ class MappedFile {
   size_t size_;
 };
 
-}  // namespace opfuse::onnx
+}  // namespace opfuse

@@ -1,6 +1,6 @@
 // mmap of a whole regular file. The mapping is private and read-only; whoever shortens the file while it is mapped gets
-// what POSIX says (SIGBUS), so models must be replaced by renaming, as write_onnx does.
-#include "onnx/mapped_file.hpp"
+// what POSIX says (SIGBUS), so models must be replaced by renaming, as AtomicFile does.
+#include "base/mapped_file.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -12,9 +12,9 @@
 
 #include "base/fail.hpp"
 
-namespace opfuse::onnx {
+namespace opfuse {
 
-std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
+std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path, bool whole) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) throw fail(E::file_not_found, "cannot open \"{}\": {}", path, std::strerror(errno)).file(path);
   struct stat info {};
@@ -24,7 +24,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   }
   const size_t size = static_cast<size_t>(info.st_size);
   void* data = nullptr;
-  if (size > 0) data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+  if (size > 0) data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE | (whole ? MAP_POPULATE : 0), file, 0);
   const int error = errno;
   close(file);
   if (data == MAP_FAILED) throw fail(E::file_not_found, "cannot map \"{}\": {}", path, std::strerror(error)).file(path);
@@ -35,4 +35,4 @@ MappedFile::~MappedFile() {
   if (size_ > 0) munmap(const_cast<char*>(data_), size_);
 }
 
-}  // namespace opfuse::onnx
+}  // namespace opfuse

@@ -1,5 +1,5 @@
 // mkstemp beside the target, then rename: the two names are on one file system, so the rename is atomic.
-#include "onnx/atomic_file.hpp"
+#include "base/atomic_file.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -12,7 +12,7 @@
 
 #include "base/fail.hpp"
 
-namespace opfuse::onnx {
+namespace opfuse {
 namespace {
 
 mode_t default_mode() {
@@ -26,7 +26,7 @@ mode_t default_mode() {
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   struct stat info {};
   if (stat(path_.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-    if (S_ISDIR(info.st_mode)) throw fail(E::file_write_failed, "\"{}\" is a directory", path_);
+    if (S_ISDIR(info.st_mode)) throw fail(E::file_write_failed, "\"{}\" is a directory", path_).file(path_);
     file_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
   } else {
     temporary_ = path_ + ".XXXXXX";
@@ -45,7 +45,9 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::refuse(const char* what) const {
-  throw fail(E::file_write_failed, "{} \"{}\": {}", what, path_, std::strerror(errno));
+  throw fail(E::file_write_failed, "{} \"{}\": {}", what, path_, std::strerror(errno))
+      .file(path_)
+      .hint("does the folder exist, is there space, may you write there? No partial file is left");
 }
 
 void AtomicFile::write(std::string_view bytes) {
@@ -68,4 +70,4 @@ void AtomicFile::commit() {
   temporary_.clear();
 }
 
-}  // namespace opfuse::onnx
+}  // namespace opfuse

@@ -1,4 +1,4 @@
-// The loops behind limits.cpp: the shortest instruction sequences that reach a limit of the processor.
+// Register tiles of a convolution or a GEMM, without anything else of it: what such a loop can reach at best.
 //
 // The instructions are volatile assembly, so that the compiler neither drops nor merges one. Templates write them out
 // one after another (recursion, not loops), so that every array of vectors here becomes registers at -O2. Each function
@@ -9,46 +9,12 @@
 
 #include <cstdint>
 
-#define TARGET_512 __attribute__((target("avx512f,avx512bf16,avx512vnni"), noinline))
+#define TARGET_512 __attribute__((target("avx512f"), noinline))
 #define TARGET_256 __attribute__((target("avx2,fma"), noinline))
-#define INLINE_512 __attribute__((target("avx512f,avx512bf16,avx512vnni"), always_inline)) inline
+#define INLINE_512 __attribute__((target("avx512f"), always_inline)) inline
 #define INLINE_256 __attribute__((target("avx2,fma"), always_inline)) inline
 
-namespace limit_loops {
-
-constexpr int kAccumulators = 24;     // >= latency x units on every known core (4-5 cycles x 2), and fits 32 registers
-constexpr int kAccumulators256 = 12;  // the same for 16 registers
-
-enum class Op { fma, bf16, int8 };
-
-template <Op op, int N, int I = 0>
-INLINE_512 void multiply_512(__m512* sum, __m512 x, __m512 y) {
-  if constexpr (I < N) {
-    if constexpr (op == Op::fma) asm volatile("vfmadd231ps %1, %2, %0" : "+v"(sum[I]) : "v"(x), "v"(y));
-    if constexpr (op == Op::bf16) asm volatile("vdpbf16ps %1, %2, %0" : "+v"(sum[I]) : "v"(x), "v"(y));
-    if constexpr (op == Op::int8) asm volatile("vpdpbusd %1, %2, %0" : "+v"(sum[I]) : "v"(x), "v"(y));
-    multiply_512<op, N, I + 1>(sum, x, y);
-  }
-}
-
-template <int N, int I = 0>
-INLINE_256 void multiply_256(__m256* sum, __m256 x, __m256 y) {
-  if constexpr (I < N) {
-    asm volatile("vfmadd231ps %1, %2, %0" : "+x"(sum[I]) : "x"(x), "x"(y));
-    multiply_256<N, I + 1>(sum, x, y);
-  }
-}
-
-template <Op op>
-TARGET_512 void register_512_loop(int64_t count) {
-  __m512 zero = _mm512_setzero_ps(), sum[kAccumulators] = {};
-  for (int64_t step = 0; step < count; ++step) multiply_512<op, kAccumulators>(sum, zero, zero);
-}
-
-TARGET_256 inline void register_256_loop(int64_t count) {
-  __m256 zero = _mm256_setzero_ps(), sum[kAccumulators256] = {};
-  for (int64_t step = 0; step < count; ++step) multiply_256<kAccumulators256>(sum, zero, zero);
-}
+namespace bench {
 
 // A register tile of Pixels x Vectors accumulators over a 64-channel slice held in L1. Embedded: every multiply-add
 // reads its broadcast from memory ({1to16}); otherwise one broadcast into a register serves all Vectors.
@@ -132,43 +98,7 @@ TARGET_256 inline void tile_256_loop(int64_t count) {
   }
 }
 
-TARGET_256 inline void read_256(const float* data, int64_t floats) {
-  for (int64_t i = 0; i < floats; i += 64) {
-#pragma GCC unroll 8
-    for (int j = 0; j < 8; ++j) {
-      __m256 value;
-      asm volatile("vmovaps %1, %0" : "=x"(value) : "m"(*(const __m256*)(data + i + j * 8)));
-    }
-  }
-}
-
-TARGET_512 inline void read_512(const float* data, int64_t floats) {
-  for (int64_t i = 0; i < floats; i += 128) {
-#pragma GCC unroll 8
-    for (int j = 0; j < 8; ++j) {
-      __m512 value;
-      asm volatile("vmovaps %1, %0" : "=v"(value) : "m"(*(const __m512*)(data + i + j * 16)));
-    }
-  }
-}
-
-TARGET_256 inline void write_256(float* data, int64_t floats) {
-  __m256 value = _mm256_setzero_ps();
-  for (int64_t i = 0; i < floats; i += 64) {
-#pragma GCC unroll 8
-    for (int j = 0; j < 8; ++j) asm volatile("vmovaps %1, %0" : "=m"(*(__m256*)(data + i + j * 8)) : "x"(value));
-  }
-}
-
-TARGET_512 inline void write_512(float* data, int64_t floats) {
-  __m512 value = _mm512_setzero_ps();
-  for (int64_t i = 0; i < floats; i += 128) {
-#pragma GCC unroll 8
-    for (int j = 0; j < 8; ++j) asm volatile("vmovaps %1, %0" : "=m"(*(__m512*)(data + i + j * 16)) : "v"(value));
-  }
-}
-
-}  // namespace limit_loops
+}  // namespace bench
 
 #undef TARGET_512
 #undef TARGET_256

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace opfuse::onnx {
+namespace opfuse {
 
 /// Writes into a temporary file beside `path`; commit() renames it, so that readers of an older file keep theirs. What
 /// is not committed is removed. A path that is a device or a pipe is written directly. Throws E::file_write_failed.
@@ -26,4 +26,4 @@ class AtomicFile {
   size_t written_ = 0;
 };
 
-}  // namespace opfuse::onnx
+}  // namespace opfuse

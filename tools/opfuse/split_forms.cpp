@@ -1,0 +1,133 @@
+// Launches are connected when they share a source node; a connected set is a row. One without unfused launches (a copy
+// that only the fused program needs) has no ratio.
+#include "split_forms.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "console.hpp"
+
+namespace opfuse::cli {
+namespace {
+
+struct Member {
+  std::vector<size_t> fused, unfused;  ///< launch indices
+};
+
+/// Sets of launches that are connected by source nodes, in order of their first fused launch.
+std::vector<Member> connected(const std::vector<LaunchInfo>& fused, const std::vector<LaunchInfo>& unfused) {
+  std::vector<size_t> parent(fused.size() + unfused.size());
+  for (size_t i = 0; i < parent.size(); ++i) parent[i] = i;
+  const auto root = [&](size_t i) {
+    while (parent[i] != i) i = parent[i] = parent[parent[i]];
+    return i;
+  };
+  std::map<std::string, size_t> first_with;
+  const auto source_of = [&](size_t i) -> const std::vector<std::string>& {
+    return i < fused.size() ? fused[i].sources : unfused[i - fused.size()].sources;
+  };
+  for (size_t i = 0; i < parent.size(); ++i)
+    for (const std::string& node : source_of(i)) {
+      const auto [it, fresh] = first_with.emplace(node, i);
+      if (!fresh) parent[std::max(root(i), root(it->second))] = std::min(root(i), root(it->second));
+    }
+  std::map<size_t, Member> sets;  // keyed by the smallest index: fused launches come first
+  for (size_t i = 0; i < parent.size(); ++i)
+    (i < fused.size() ? sets[root(i)].fused : sets[root(i)].unfused).push_back(i < fused.size() ? i : i - fused.size());
+  std::vector<Member> members;
+  for (auto& [key, member] : sets) members.push_back(std::move(member));
+  return members;
+}
+
+double sum_of(const std::vector<int64_t>& nanoseconds, const std::vector<size_t>& launches) {
+  double sum = 0;
+  for (size_t launch : launches) sum += static_cast<double>(nanoseconds[launch]) * 1e-6;
+  return sum;
+}
+
+std::vector<SplitForm> forms_of(const std::vector<Member>& members, const std::vector<LaunchInfo>& fused,
+                                const std::vector<LaunchInfo>& unfused) {
+  std::vector<SplitForm> forms;
+  for (const Member& member : members) {
+    SplitForm form;
+    std::set<std::string> seen;
+    std::multiset<std::string> symbols, split_symbols;
+    const auto add = [&](const LaunchInfo& launch, std::vector<std::string>& names,
+                         std::multiset<std::string>& kernels) {
+      names.push_back(launch.name);
+      kernels.insert(launch.kernel);
+      for (const std::string& node : launch.sources)
+        if (seen.insert(node).second) form.nodes.push_back(node);
+    };
+    for (size_t i : member.fused) add(fused[i], form.kernels, symbols);
+    for (size_t i : member.unfused) add(unfused[i], form.split, split_symbols);
+    form.same_kernels = symbols == split_symbols;
+    if (!member.fused.empty()) form.pattern = fused[member.fused.front()].pattern;
+    forms.push_back(std::move(form));
+  }
+  return forms;
+}
+
+}  // namespace
+
+std::vector<SplitForm> pair_launches(const std::vector<LaunchInfo>& fused, const std::vector<LaunchInfo>& unfused) {
+  return forms_of(connected(fused, unfused), fused, unfused);
+}
+
+std::vector<SplitForm> measure_split_forms(Session& fused, Session& unfused, const MeasureSettings& settings,
+                                           uint64_t seed) {
+  const std::vector<LaunchInfo> sides[] = {fused.context().launches(), unfused.context().launches()};
+  const std::vector<Member> members = connected(sides[0], sides[1]);
+  Context* contexts[] = {&fused.context(), &unfused.context()};
+  std::vector<std::vector<double>> samples[] = {std::vector<std::vector<double>>(members.size()),
+                                                std::vector<std::vector<double>>(members.size())};
+  measure({contexts[0], contexts[1]}, settings, [&](size_t side) {
+    const std::vector<int64_t>& times = contexts[side]->launch_nanoseconds();
+    for (size_t m = 0; m < members.size(); ++m)
+      samples[side][m].push_back(sum_of(times, side == 0 ? members[m].fused : members[m].unfused));
+  });
+  std::vector<SplitForm> forms = forms_of(members, sides[0], sides[1]);
+  for (size_t m = 0; m < members.size(); ++m) {
+    forms[m].ms = percentile(samples[0][m], 50);
+    forms[m].split_ms = percentile(samples[1][m], 50);
+    if (forms[m].split_ms > 0) forms[m].ratio = ratio_of_medians(samples[0][m], samples[1][m], seed, 300);
+  }
+  return forms;
+}
+
+Json json_of(const SplitForm& form) {
+  return {{"kernels", form.kernels},
+          {"pattern", form.pattern},
+          {"nodes", form.nodes},
+          {"ms", form.ms},
+          {"split", form.split},
+          {"split_ms", form.split_ms},
+          {"ratio", form.split_ms > 0 ? json_of(form.ratio) : Json(nullptr)},
+          {"same_kernels", form.same_kernels},
+          {"slower", form.slower()}};
+}
+
+std::string text_of(const std::vector<SplitForm>& forms, bool all) {
+  Table table({">ms", ">split, ms", ">ratio", ">95 % interval", "", "kernel", ">replaces"});
+  size_t slower = 0;
+  for (const SplitForm& form : forms) {
+    slower += form.slower();
+    if (!all && !form.slower()) continue;
+    const bool paired = form.split_ms > 0;
+    table.row({milliseconds(form.ms), milliseconds(form.split_ms),
+               paired ? fmt::format("{:.3f}", form.ratio.estimate) : "-",
+               paired ? fmt::format("[{:.3f}, {:.3f}]", form.ratio.low, form.ratio.high) : "-",
+               form.slower()       ? "SLOWER"
+               : form.same_kernels ? "same code"
+                                   : "",
+               listed(form.kernels, 2), std::to_string(form.split.size())});
+  }
+  return fmt::format("  {} groups, {} slower than the kernels they replace\n", forms.size(), slower) +
+         (all || slower > 0 ? table.text() : "");
+}
+
+}  // namespace opfuse::cli

@@ -1,0 +1,39 @@
+// A fused program against the unfused one, group by group: what a group's kernels cost, and what the kernels that it
+// replaced cost.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "profile/statistics.hpp"
+#include "report.hpp"
+#include "session.hpp"
+
+namespace opfuse::cli {
+
+/// Launches of both programs that stem from the same model nodes. Usually one fused launch; more where nodes were
+/// cloned or a group was generated in parts.
+struct SplitForm {
+  std::vector<std::string> kernels, split;  ///< launch names, fused and unfused
+  std::string pattern;                      ///< of the first fused launch
+  std::vector<std::string> nodes;
+  bool same_kernels = false;    ///< both programs run the same machine code here: nothing was fused
+  double ms = 0, split_ms = 0;  ///< medians over the runs
+  Interval ratio;               ///< ms / split_ms
+  /// Fused, and the whole interval of the ratio lies above 1 by more than what a group's neighbours do to its time.
+  bool slower() const { return !same_kernels && ratio.low > 1 + kNeighbours; }
+  static constexpr double kNeighbours = 0.03;
+};
+
+/// Pairs the launches of two programs by the nodes they stem from. Times are zero.
+std::vector<SplitForm> pair_launches(const std::vector<LaunchInfo>& fused, const std::vector<LaunchInfo>& unfused);
+
+/// Measures both in turns. The sessions' contexts must record launches (ContextOptions::profile).
+std::vector<SplitForm> measure_split_forms(Session& fused, Session& unfused, const MeasureSettings& settings,
+                                           uint64_t seed);
+
+Json json_of(const SplitForm& form);
+std::string text_of(const std::vector<SplitForm>& forms, bool all);  ///< the table, or only the groups that are slower
+
+}  // namespace opfuse::cli
