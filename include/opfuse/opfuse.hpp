@@ -32,8 +32,9 @@ class OPFUSE_API Model {
   static Model zoo(const std::string& name);
   static Model from_graph(Graph graph);
 
-  /// Writes plain ONNX that every runtime loads; fused groups are written as their original operators.
-  void save(const std::string& path) const;
+  /// Writes standard ONNX. Fused groups become model-local functions of domain dev.opfuse, named after the module, or
+  /// their original operators in place (`flatten`), which runtimes without functions load too.
+  void save(const std::string& path, bool flatten = false) const;
   /// The graph as text (.fir).
   std::string text() const;
   std::vector<TensorInfo> inputs() const;

@@ -31,7 +31,7 @@ Model Model::from_graph(Graph graph) {
 }
 Model Model::load(const std::string& path) { return from_graph(read_onnx(path)); }
 Model Model::zoo(const std::string& name) { return from_graph(build_zoo(name)); }
-void Model::save(const std::string& path) const { write_onnx(*graph_, path); }
+void Model::save(const std::string& path, bool flatten) const { write_onnx(*graph_, path, {.functions = !flatten}); }
 std::string Model::text() const { return print(*graph_); }
 const Graph& Model::graph() const { return *graph_; }
 Graph& Model::graph() { return *graph_; }

@@ -9,6 +9,7 @@
 
 #include "base/fail.hpp"
 #include "codegen/codegen.hpp"
+#include "passes/name_values.hpp"
 #include "passes/pass_manager.hpp"
 #include "passes/passes.hpp"
 #include "passes/recompose.hpp"
@@ -42,6 +43,7 @@ void prepare(Graph& graph, const PrepareOptions& options, std::vector<std::strin
   RewriteReport report;
   const PassRun run =
       run_passes(graph, preparation(options.convert), {.dump_dir = options.dump_dir, .report = &report});
+  name_values(graph);
   if (!notes) return;
   notes->insert(notes->end(), run.notes.begin(), run.notes.end());
   for (const RewriteNote& note : report.notes)

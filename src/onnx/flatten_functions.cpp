@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/fail.hpp"
+#include "onnx/call_record.hpp"
 
 namespace opfuse::onnx {
 namespace {
@@ -34,6 +35,11 @@ class Flattener {
     for (const FunctionProto& function : model.functions)
       if (!functions_.emplace(key_of(function.domain, function.name, function.overload), &function).second)
         throw fail(E::duplicate_name, "the model defines function \"{}\" twice", function.name);
+    const GraphProto& graph = model.graph;
+    for (const auto* list : {&graph.inputs, &graph.outputs})
+      for (const ValueInfo& info : *list) taken_.insert(info.name);
+    for (const TensorProto& tensor : graph.initializers) taken_.insert(tensor.name);
+    for (const NodeProto& node : graph.nodes) taken_.insert(node.outputs.begin(), node.outputs.end());
   }
 
   FlatNodes run() {
@@ -67,12 +73,46 @@ class Flattener {
     for (size_t i = 0; i < function.inputs.size(); ++i)
       names[function.inputs[i]] = i < call.inputs.size() ? call.inputs[i] : Bytes();
     for (size_t i = 0; i < call.outputs.size(); ++i) bind_output(function, i, call, names);
-    for (const NodeProto& inner : function.nodes) {
+    const std::optional<CallRecord> record = record_of(call, function);
+    for (size_t i = 0; i < function.nodes.size(); ++i) {
+      const NodeProto& inner = function.nodes[i];
+      if (record && restore_results(inner, record->values[i], names)) continue;
       NodeProto node = renamed(inner, prefix, names);
+      if (record && !record->nodes[i].empty()) node.name = keep(record->nodes[i]);
+      if (record) node.unknown += record->fields[i];
       substitute_attributes(node, call, function);
       add(node, function.opsets, depth + 1);
     }
     copy_through(call, function, names);
+  }
+
+  /// What the names were before opfuse made the function (call_record.hpp); nothing for functions of others.
+  static std::optional<CallRecord> record_of(const NodeProto& call, const FunctionProto& function) {
+    if (call.domain != kFunctionDomain) return std::nullopt;
+    std::optional<CallRecord> record = decode_record(call.unknown);
+    if (record && record->nodes.size() != function.nodes.size()) return std::nullopt;
+    for (size_t i = 0; record && i < function.nodes.size(); ++i)
+      if (record->values[i].size() != function.nodes[i].outputs.size()) return std::nullopt;
+    return record;
+  }
+
+  /// Results of `inner` get their old names where those are free. True when the node is a Constant that another call
+  /// brought back already under that name.
+  bool restore_results(const NodeProto& inner, const std::vector<std::string>& origins, std::map<Bytes, Bytes>& names) {
+    for (size_t i = 0; i < origins.size(); ++i) {
+      if (origins[i].empty() || names.contains(inner.outputs[i])) continue;
+      const bool constant = inner.op_type == "Constant" && inner.attributes.size() == 1;
+      const auto same = constant ? constants_.find(origins[i]) : constants_.end();
+      if (same != constants_.end() && same->second.second == inner.attributes[0].raw) {
+        names[inner.outputs[i]] = same->second.first;
+        return true;
+      }
+      const Bytes name = keep(origins[i]);
+      if (!taken_.insert(name).second) continue;
+      names[inner.outputs[i]] = name;
+      if (constant) constants_[origins[i]] = {name, inner.attributes[0].raw};
+    }
+    return false;
   }
 
   /// A function output that is one of its inputs keeps the input's name; `copy_through` adds an Identity.
@@ -144,6 +184,8 @@ class Flattener {
   const ModelProto& model_;
   std::map<FunctionKey, const FunctionProto*> functions_;
   std::set<std::string> prefixes_;
+  std::set<Bytes> taken_;                                     // names of the main graph, and of restored tensors
+  std::map<std::string, std::pair<Bytes, Bytes>> constants_;  // restored: name -> name, attribute
   size_t calls_ = 0;
   FlatNodes result_;
 };

@@ -7,6 +7,7 @@
 #include "base/fail.hpp"
 #include "onnx/metadata.hpp"
 #include "onnx/opaque.hpp"
+#include "onnx/tensor_proto.hpp"
 #include "onnx/value_info.hpp"
 
 namespace opfuse::onnx {
@@ -27,7 +28,8 @@ void for_each_node(const Graph& graph, const std::function<void(const Node&)>& v
 
 GraphWriter::GraphWriter(const Graph& graph, const WriteOptions& options) : graph_(graph), options_(options) {
   for (const auto& [key, value] : graph.metadata)
-    if (key.starts_with(kOpset)) opsets[key.substr(kOpset.size())] = metadata_number(graph, key, 0);
+    if (key.starts_with(kOpset) && key.substr(kOpset.size()) != kFunctionDomain)
+      opsets[key.substr(kOpset.size())] = metadata_number(graph, key, 0);
   choose_opset();
 }
 
@@ -55,9 +57,11 @@ void GraphWriter::choose_opset() {
 void GraphWriter::claim_names(const Graph& graph) {
   for (const auto* list : {&graph.inputs(), &graph.outputs()})
     for (const Value* value : *list)
-      if (!value->name.empty()) names_[value] = value->name, used_.insert(value->name);
-  for (const Value* value : graph.values())
-    if (!value->name.empty() && !names_.contains(value)) names_[value] = unique(value->name);
+      if (!value->name.empty()) main_.names[value] = value->name, main_.used.insert(value->name);
+  for (const Value* value : graph.values()) {
+    const bool unread = value->is_constant() && value->uses.empty();  // what remains of constants that moved into bodies
+    if (!value->name.empty() && !unread && !main_.names.contains(value)) main_.names[value] = unique(value->name);
+  }
 }
 
 void GraphWriter::run() {
@@ -69,7 +73,7 @@ void GraphWriter::run() {
 
 std::string GraphWriter::unique(const std::string& wish) {
   std::string name = wish;
-  for (int n = 1; !used_.insert(name).second; ++n) name = fmt::format("{}_{}", wish, n);
+  for (int n = 1; !scope_->used.insert(name).second; ++n) name = fmt::format("{}_{}", wish, n);
   return name;
 }
 
@@ -79,24 +83,53 @@ const Value* GraphWriter::resolve(const Value* value, const Bindings& bindings) 
   return bound == bindings.end() ? value : bound->second;
 }
 
-/// The value's name; a constant is written on first use.
+static std::string wished_name(const Value& value, bool in_function) {
+  if (in_function) return value.producer ? value.producer->op->name : "constant";  // functions are shared: no names
+  if (!value.name.empty()) return value.name;
+  return fmt::format("opfuse_{}_{}", value.is_constant() ? "constant" : "value", value.id);
+}
+
+/// The initializer that an equal constant of the same name in another body became: one scalar of the model is one again.
+const std::string* GraphWriter::shared_constant(const Value& value) {
+  if (scope_->function || !value.is_constant() || value.name.empty()) return nullptr;
+  for (const auto& [name, tensor] : initializers)
+    if (name == value.name && tensor.same_bits(*value.constant) && scope_->written_constants.insert(&value).second)
+      return &name;
+  return nullptr;
+}
+
+/// The value's name in this scope; a constant is written on first use.
 const std::string& GraphWriter::name(const Value* value) {
-  auto found = names_.find(value);
-  if (found == names_.end())
-    found = names_
-                .emplace(value, unique(!value->name.empty()   ? value->name
-                                       : value->is_constant() ? fmt::format("opfuse_constant_{}", value->id)
-                                                              : fmt::format("opfuse_value_{}", value->id)))
-                .first;
-  if (value->is_constant() && written_constants_.insert(value).second)
-    initializers.emplace_back(found->second, *value->constant);
+  auto found = scope_->names.find(value);
+  if (found == scope_->names.end()) {
+    if (const std::string* shared = shared_constant(*value)) return scope_->names[value] = *shared;
+    found = scope_->names.emplace(value, unique(wished_name(*value, scope_->function))).first;
+  }
+  if (value->is_constant() && scope_->written_constants.insert(value).second)
+    write_constant(found->second, *value->constant, value->name);
   return found->second;
 }
 
-std::string GraphWriter::add_initializer(Tensor tensor, const std::string& wish) {
-  std::string name = unique(wish);
-  initializers.emplace_back(name, std::move(tensor));
+std::string GraphWriter::add_constant(Tensor tensor, const std::string& wish) {
+  const std::string name = unique(scope_->function ? "constant" : wish);
+  write_constant(name, tensor, {});
   return name;
+}
+
+/// An initializer; functions have none, there it is a Constant.
+void GraphWriter::write_constant(const std::string& name, const Tensor& tensor, const std::string& origin) {
+  if (!scope_->function) {
+    initializers.emplace_back(name, tensor);
+    return;
+  }
+  Encoder attribute, value, fields;
+  encode_tensor(tensor, "", value);
+  attribute.bytes(1, "value");
+  attribute.message(5, value);
+  attribute.integer(20, static_cast<int64_t>(AttributeType::tensor));
+  fields.message(5, attribute);
+  scope_->record.add({}, {origin}, {});
+  encode_node("Constant", "", "Constant", {}, {name}, fields.text());
 }
 
 void GraphWriter::write_graph(const Graph& graph, Bindings& bindings) {
@@ -104,6 +137,7 @@ void GraphWriter::write_graph(const Graph& graph, Bindings& bindings) {
 }
 
 void GraphWriter::write_node(const Node& node, Bindings& bindings) {
+  if (options_.functions && !scope_->function && node.op == fused_op()) return write_call(node, bindings);
   if (node.body) return write_body(node, bindings);
   if (node.is("opaque")) return write_opaque(node, bindings);
   write_known(node, bindings);
@@ -134,7 +168,7 @@ void GraphWriter::write_known(const Node& node, const Bindings& bindings) {
     n.inputs.emplace_back();
   }
   const std::string node_name = node.sources.empty() ? fmt::format("{}_{}", node.op->name, node.id) : node.name();
-  n.constant = [&](Tensor tensor) { return add_initializer(std::move(tensor), node_name + "_constant"); };
+  n.constant = [&](Tensor tensor) { return add_constant(std::move(tensor), node_name + "_constant"); };
   // A placeholder marks operands that are there; names are asked for at the end, so that constants which
   // become attributes are not written.
   for (size_t i = 0; i < n.inputs.size(); ++i)
@@ -143,9 +177,13 @@ void GraphWriter::write_known(const Node& node, const Bindings& bindings) {
   export_known(n);
   for (std::string& input : n.inputs)
     if (!input.empty() && input[0] == '\0') input = name(n.operands[std::stoul(input.substr(1))]);
-  std::string fields = n.encoded.text();
-  if (const std::string* kept = find_metadata(graph_, std::string(kNodeFields) + node_name)) fields += from_hex(*kept);
-  encode_node(n.op_type, "", node_name, n.inputs, n.outputs, fields);
+  std::string kept;
+  if (const std::string* hex = find_metadata(graph_, std::string(kNodeFields) + node_name)) kept = from_hex(*hex);
+  if (!scope_->function) return encode_node(n.op_type, "", node_name, n.inputs, n.outputs, n.encoded.text() + kept);
+  std::vector<std::string> origins;
+  for (const Value* output : node.outputs) origins.push_back(output->name);
+  scope_->record.add(node_name, origins, kept);
+  encode_node(n.op_type, "", n.op_type, n.inputs, n.outputs, n.encoded.text());
 }
 
 void GraphWriter::write_opaque(const Node& node, const Bindings& bindings) {
@@ -161,7 +199,7 @@ void GraphWriter::write_opaque(const Node& node, const Bindings& bindings) {
     }
     // Read by name inside a subgraph: the name must still be there.
     const std::string& wanted = payload.captured.at(i - payload.listed_inputs);
-    if (from != wanted && used_.insert(wanted).second) write_identity(from, wanted);
+    if (from != wanted && scope_->used.insert(wanted).second) write_identity(from, wanted);
   }
   for (const Value* output : node.outputs) {
     const Value* outer = resolve(output, bindings);
@@ -172,6 +210,7 @@ void GraphWriter::write_opaque(const Node& node, const Bindings& bindings) {
 }
 
 void GraphWriter::write_identity(const std::string& from, const std::string& to) {
+  if (scope_->function) scope_->record.add({}, {std::string()}, {});
   encode_node("Identity", "", to + "_identity", {from}, {to}, {});
 }
 
@@ -179,7 +218,7 @@ void GraphWriter::encode_node(const std::string& op_type, const std::string& dom
                               const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
                               Bytes fields) {
   std::string unique_name = name;
-  for (int n = 1; !node_names_.insert(unique_name).second; ++n) unique_name = fmt::format("{}_{}", name, n);
+  for (int n = 1; !scope_->node_names.insert(unique_name).second; ++n) unique_name = fmt::format("{}_{}", name, n);
   Encoder node;
   for (const std::string& input : inputs) node.bytes(1, input);
   for (const std::string& output : outputs) node.bytes(2, output);
@@ -187,7 +226,7 @@ void GraphWriter::encode_node(const std::string& op_type, const std::string& dom
   node.bytes(4, op_type);
   node.raw(fields);
   if (!domain.empty()) node.bytes(7, domain);
-  nodes.message(1, node);
+  scope_->nodes.message(scope_->function ? 7 : 1, node);  // of FunctionProto, of GraphProto
 }
 
 }  // namespace opfuse::onnx

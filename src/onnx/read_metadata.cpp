@@ -1,4 +1,5 @@
 // What the reader keeps of a file beside the graph; write_onnx puts it back.
+#include "onnx/call_record.hpp"
 #include "onnx/metadata.hpp"
 #include "onnx/model_reader.hpp"
 #include "onnx/value_info.hpp"
@@ -21,7 +22,8 @@ void ModelReader::read_metadata() {
   if (!model_.graph.unknown.empty()) metadata.emplace_back(kGraphFields, to_hex(model_.graph.unknown));
   if (flat_.calls_left) {
     Encoder functions;
-    for (const FunctionProto& function : model_.functions) functions.bytes(25, function.raw);
+    for (const FunctionProto& function : model_.functions)
+      if (function.domain != kFunctionDomain) functions.bytes(25, function.raw);  // made again by the writer
     metadata.emplace_back(kFunctions, to_hex(functions.text()));
   }
   for (const Entry& entry : model_.metadata) {

@@ -91,7 +91,9 @@ int64_t ir_version(const Graph& graph, int64_t opset) {
 
 std::string model_fields(const Graph& graph, const onnx::GraphWriter& writer) {
   Encoder model;
-  model.integer(1, ir_version(graph, writer.opsets.at("")));
+  const int64_t version = ir_version(graph, writer.opsets.at(""));
+  // Functions are known since IR 8, metadata of nodes since IR 10.
+  model.integer(1, writer.functions.text().empty() ? version : std::max<int64_t>(version, 10));
   const std::string* kept = onnx::find_metadata(graph, onnx::kModelFields);
   if (kept)
     model.raw(onnx::from_hex(*kept));
@@ -105,6 +107,7 @@ std::string model_fields(const Graph& graph, const onnx::GraphWriter& writer) {
   }
   if (const std::string* functions = onnx::find_metadata(graph, onnx::kFunctions))
     model.raw(onnx::from_hex(*functions));
+  model.raw(writer.functions.text());
   for (const auto& [key, value] : graph.metadata) {
     const bool escaped = key.starts_with(onnx::kUserKey);
     if (key.starts_with("onnx:") && !escaped) continue;
@@ -119,7 +122,7 @@ std::string model_fields(const Graph& graph, const onnx::GraphWriter& writer) {
 /// GraphProto without initializers.
 std::string graph_fields(const Graph& graph, const onnx::GraphWriter& writer) {
   Encoder out;
-  out.raw(writer.nodes.text());
+  out.raw(writer.nodes().text());
   out.bytes(2, graph.name.empty() ? "graph" : graph.name);
   for (const Value* value : graph.inputs())
     out.bytes(11, value_info(graph, onnx::kInputInfo, value, writer.name_of(value)));

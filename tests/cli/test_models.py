@@ -87,11 +87,13 @@ class Fuse(CliTest):
         plan.write_text("{")
         self.fails(5, "fuse", SMALL, "--dry-run", "--plan", plan, says=["E0703"])
 
-    def test_the_written_model_is_plain_onnx(self):
-        out = self.folder / "fused.onnx"
-        self.ok("fuse", SMALL, "-o", out)
-        operators = self.ok("inspect", out, "--json").json["operators"]
-        self.assertGreaterEqual(operators["Conv"], 2)
+    def test_the_written_model_is_standard_onnx(self):
+        for flags in ((), ("--flatten",)):
+            out = self.folder / "fused.onnx"
+            self.ok("fuse", SMALL, "-o", out, *flags)
+            operators = self.ok("inspect", out, "--json").json["operators"]
+            self.assertGreaterEqual(operators["Conv"], 2)
+            self.assertEqual(b"dev.opfuse" in out.read_bytes(), not flags)
 
     def test_explain_names_the_reason_of_every_missed_candidate(self):
         document = self.ok("explain", SMALL, "--json").json

@@ -22,7 +22,7 @@ struct Flags {
   std::string model, output, plan_out, target = "host";
   DimensionFlags dimensions;
   PlanFlags plan;
-  bool dry_run = false, json = false, verbose = false;
+  bool dry_run = false, json = false, verbose = false, flatten = false;
 };
 
 struct PatternRow {
@@ -157,7 +157,7 @@ int run(const Flags& flags) {
     if (text)
       write_fir(report.fused, flags.output, "fir 1 | fused from " + flags.model);
     else
-      write_onnx(report.fused, flags.output);
+      write_onnx(report.fused, flags.output, {.functions = !flags.flatten});
   }
   if (flags.json)
     print_json(to_json(report, flags));
@@ -166,7 +166,9 @@ int run(const Flags& flags) {
   if (!flags.plan_out.empty()) fmt::print(stderr, "wrote {}\n", flags.plan_out);
   if (!flags.dry_run && !flags.output.empty())
     fmt::print(stderr, "wrote {} ({})\n", flags.output,
-               text ? "fused nodes with their bodies" : "plain operators: runs in any ONNX runtime");
+               text            ? "fused nodes with their bodies"
+               : flags.flatten ? "plain operators: runs in any ONNX runtime"
+                               : "a function per fused module; --flatten writes plain operators");
   if (!flags.json) fmt::print(stderr, "next: opfuse explain {} --missed\n", flags.model);
   return kOk;
 }
@@ -176,13 +178,14 @@ int run(const Flags& flags) {
 std::function<int()> add_fuse(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("MODEL", flags->model, kModelHelp)->required();
-  app.add_option("-o,--output", flags->output, "write the fused model: .onnx (plain operators) or .fir")
+  app.add_option("-o,--output", flags->output, "write the fused model: .onnx (one function per module) or .fir")
       ->type_name("FILE");
   app.add_option("--plan-out", flags->plan_out, "save the plan as JSON, to edit and apply with --plan")
       ->type_name("FILE");
   add_plan_flags(app, flags->plan);
   add_target_flag(app, flags->target);
   add_dimension_flags(app, flags->dimensions);
+  app.add_flag("--flatten", flags->flatten, "-o .onnx: plain operators, for runtimes without functions (OpenVINO)");
   app.add_flag("--dry-run", flags->dry_run, "plan and report, write no model");
   app.add_flag("-v,--verbose", flags->verbose, "list every skipped candidate");
   app.add_flag("--json", flags->json, "as JSON (docs/json.md)");

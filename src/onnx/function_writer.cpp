@@ -1,0 +1,91 @@
+// Fused groups as model-local functions: one FunctionProto per distinct structure, named after the module.
+//
+//     y = dev.opfuse.FusedConvBNReLU(x, w, b)       FusedConvBNReLU (x, w, b) => (y) { conv = Conv(x, w, b); y =
+//     Relu(conv) }
+//
+// Weights are operands, so groups that differ in weights and names only share a function; scalars and shapes are
+// Constants of the body. Two bodies are one structure when their encodings are equal: inside a function names come from
+// operators, never from the model.
+#include <algorithm>
+
+#include "base/fail.hpp"
+#include "onnx/graph_writer.hpp"
+
+namespace opfuse::onnx {
+namespace {
+
+/// "FusedConvBNReLU__layer1_conv1" -> "FusedConvBNReLU"
+std::string module_of(const Node& node) { return node.label.substr(0, node.label.find("__")); }
+
+/// The name of the operand that first reads `value`: "x", "w", "b", ...
+std::string port_name(const Value& value) {
+  if (value.uses.empty()) return "x";
+  const Use& use = value.uses.front();
+  if (use.node->body) return port_name(*use.node->body->inputs().at(use.index));
+  const auto& ports = use.node->op->inputs;
+  return ports.empty() ? "x" : ports[std::min(use.index, ports.size() - 1)].name;
+}
+
+bool holds_opaque(const Graph& body) {
+  return std::any_of(body.nodes().begin(), body.nodes().end(),
+                     [](const Node* n) { return n->is("opaque") || (n->body && holds_opaque(*n->body)); });
+}
+
+}  // namespace
+
+/// Operands and results get their names before the body's own values. An operand is no constant here, whatever it is
+/// outside.
+void GraphWriter::claim_operands(const Node& node, Scope& scope) {
+  for (const Value* result : node.outputs) scope.names[result] = unique("y");
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const Value* operand = node.inputs[i];
+    if (!operand || scope.names.contains(operand)) continue;
+    scope.names[operand] = unique(port_name(*node.body->inputs().at(i)));
+    scope.written_constants.insert(operand);
+  }
+}
+
+void GraphWriter::write_call(const Node& node, Bindings& bindings) {
+  if (holds_opaque(*node.body)) return write_body(node, bindings);  // its subgraphs read the main graph by name
+  Scope scope;
+  scope.function = true;
+  scope_ = &scope;
+  claim_operands(node, scope);
+  write_body(node, bindings);
+  Encoder ports;  // FunctionProto's fields 4 and 5
+  std::vector<std::string> inputs, outputs;
+  std::set<const Value*> listed;
+  for (const Value* operand : node.inputs)
+    if (operand && listed.insert(operand).second) ports.bytes(4, scope.names.at(operand));
+  for (const Value* result : node.outputs) ports.bytes(5, scope.names.at(result));
+  scope_ = &main_;
+  listed.clear();
+  for (const Value* operand : node.inputs)
+    if (operand && listed.insert(operand).second) inputs.push_back(name(operand));
+  for (const Value* result : node.outputs) outputs.push_back(name(result));
+  const std::string function = function_of(node, ports.text() + scope.nodes.text());
+  encode_node(function, std::string(kFunctionDomain), node.label, inputs, outputs,
+              encode_record(scope.record, node.pattern));
+}
+
+/// The name of the function with this body; the second structure of a module is called FusedConvBNReLU_2.
+std::string GraphWriter::function_of(const Node& node, const std::string& encoded) {
+  const std::string module = module_of(node);
+  const auto [found, fresh] = function_names_.try_emplace(module + '\0' + encoded);
+  if (!fresh) return found->second;
+  std::string name = module;
+  for (int n = 2; !used_function_names_.insert(name).second; ++n) name = fmt::format("{}_{}", module, n);
+  found->second = name;
+  Encoder function, opset;
+  function.bytes(1, name);
+  function.raw(encoded);
+  function.bytes(8, "A group that opfuse fuses into one kernel (" + node.pattern + "). Any runtime may inline it.");
+  opset.integer(2, opset_);
+  function.message(9, opset);
+  function.bytes(10, kFunctionDomain);
+  functions.message(25, function);
+  opsets[std::string(kFunctionDomain)] = 1;
+  return name;
+}
+
+}  // namespace opfuse::onnx
