@@ -4,7 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <fstream>
 #include <memory>
+#include <string>
 
 #include "profile/limit_loops.hpp"
 #include "profile/passes_per_second.hpp"
@@ -24,9 +27,22 @@ void read_floats(int vector_bytes, const float* data, int64_t floats) {
   limit_loops::read_128(data, floats);
 }
 
-int64_t cache_bytes(int name, int64_t otherwise) {
-  const long bytes = sysconf(name);
-  return bytes > 0 ? bytes : otherwise;
+/// Data cache of a level: what the kernel says of the first processor, else the C library. (A virtual machine may show
+/// the whole socket's L3 in one place and its own share in the other: the smaller one counts.)
+int64_t cache_bytes(int level, int name, int64_t otherwise) {
+  int64_t least = std::max<int64_t>(sysconf(name), 0);
+  for (int index = 0; index < 8; ++index) {
+    const std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/";
+    std::string type, size;
+    int at = 0;
+    if (!(std::ifstream(folder + "level") >> at) || at != level) continue;
+    if (!(std::ifstream(folder + "type") >> type) || type == "Instruction") continue;
+    if (!(std::ifstream(folder + "size") >> size) || size.empty()) continue;
+    const int64_t unit = size.back() == 'K' ? 1 << 10 : size.back() == 'M' ? 1 << 20 : 1;
+    const int64_t bytes = std::strtoll(size.c_str(), nullptr, 10) * unit;
+    if (bytes > 0 && (least == 0 || bytes < least)) least = bytes;
+  }
+  return least > 0 ? least : otherwise;
 }
 
 }  // namespace
@@ -67,13 +83,14 @@ MachineLimits measure_limits(int threads, int vector_bytes, bool memory) {
   limits.vector_bytes = vector_bytes == 0 ? widest_vector_bytes() : std::min(vector_bytes, widest_vector_bytes());
   limits.fma_gflops = measure_fma_gflops(limits.threads, limits.vector_bytes);
   if (!memory) return limits;
-  const int64_t l1 = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32 << 10), l2 = cache_bytes(_SC_LEVEL2_CACHE_SIZE, 1 << 20);
-  const int64_t l3 = cache_bytes(_SC_LEVEL3_CACHE_SIZE, 32 << 20);
+  const int64_t l1 = cache_bytes(1, _SC_LEVEL1_DCACHE_SIZE, 32 << 10);
+  const int64_t l2 = cache_bytes(2, _SC_LEVEL2_CACHE_SIZE, 1 << 20);
+  const int64_t l3 = std::max(cache_bytes(3, _SC_LEVEL3_CACHE_SIZE, 32 << 20), l2 * limits.threads * 4);
   // (what still counts as this level, the working set it is measured with)
-  const std::pair<int64_t, int64_t> levels[] = {
-      {l1 * limits.threads, l1 * limits.threads / 2},
-      {l2 * limits.threads, l2 * limits.threads / 2},
-      {std::max(l3, l2 * limits.threads * 2), std::max(l3 / 2, l2 * limits.threads)}};
+  const std::pair<int64_t, int64_t> levels[] = {{l1 * limits.threads, l1 * limits.threads / 2},
+                                                {l2 * limits.threads, l2 * limits.threads / 2},
+                                                {l3 / 4, l3 / 8},
+                                                {l3, l3 / 2}};
   for (const auto& [holds, working_set] : levels)
     limits.reads.push_back({holds, measure_read_gb_per_s(limits.threads, working_set)});
   const int64_t outside = std::max<int64_t>(4 * l3, 128 << 20);

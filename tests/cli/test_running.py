@@ -184,6 +184,12 @@ class Bench(CliTest):
         document = self.ok("bench", "--kernels", "random", "--count", "3", "--seed", "1", "--json").json
         self.assertEqual(len(document["kernels"]), 3)
         self.assertGreater(document["geometric_mean"], 0)
+        for kernel in document["kernels"]:
+            self.assertAlmostEqual(kernel["share"], kernel["floor_ms"] / kernel["ms"], places=6)
+            self.assertEqual(kernel["share"] < 0.35, bool(kernel["explanation"]))
+        alone = self.ok("bench", "--kernels", "random", "--count", "3", "--seed", "1", "--alone", "--json").json
+        for kernel, other in zip(document["kernels"], alone["kernels"]):
+            self.assertEqual([kernel[k] for k in ("layer", "flop", "bytes")], [other[k] for k in ("layer", "flop", "bytes")])
         self.fails(2, "bench", "--kernels", "made-up", says=["E0401"])
 
     def test_durations_need_a_known_unit(self):

@@ -44,7 +44,7 @@ TEST(MachineLimits, NarrowerVectorsAreNoFaster) {
 
 TEST(MachineLimits, SmallerWorkingSetsAreNoSlowerToRead) {
   const MachineLimits limits = measure_limits(1);
-  ASSERT_EQ(limits.reads.size(), 4u);
+  ASSERT_EQ(limits.reads.size(), 5u);
   for (size_t i = 1; i < limits.reads.size(); ++i) {
     EXPECT_GE(limits.reads[i - 1].gb_per_s, limits.reads[i].gb_per_s);
     EXPECT_LT(limits.reads[i - 1].bytes, limits.reads[i].bytes);

@@ -29,7 +29,7 @@ struct Flags {
   InputFlags inputs;
   CompileFlags compile;
   int iterations = 10, contexts = 1, count = 200;
-  bool vs_unfused = false, per_group = false, json = false;
+  bool vs_unfused = false, per_group = false, alone = false, json = false;
 
   MeasureSettings settings() const { return {parse_duration(warmup, 1e-3), parse_duration(duration, 1), iterations}; }
 };
@@ -224,7 +224,7 @@ int run(const Flags& flags) {
   if (!flags.kernels.empty()) {
     if (flags.kernels != "random") throw fail(E::bad_option, "--kernels {}: only 'random' is known", flags.kernels);
     return bench_random_kernels({flags.inputs.seed, flags.count, flags.compile.target, flags.compile.threads,
-                                 flags.compile.no_cache, flags.json});
+                                 flags.alone, flags.compile.no_cache, flags.json});
   }
   if (flags.per_group && !flags.vs_unfused) throw fail(E::bad_option, "--per-group goes with --vs-unfused");
   if (flags.model.empty())
@@ -274,6 +274,9 @@ std::function<int()> add_bench(CLI::App& app) {
   app.add_option("--count", flags->count, "how many kernels to draw")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
+  app.add_flag("--alone", flags->alone,
+               "with --kernels: each layer a model of its own, with the caller's dense arrays, instead of the layouts "
+               "it has inside a network");
   add_input_flags(app, flags->inputs);
   add_compile_flags(app, flags->compile);
   app.add_flag("--json", flags->json, "as JSON (docs/json.md)");

@@ -1,6 +1,7 @@
-// Each drawn layer is compiled as a model of its own (dense arrays in and out, as a caller has them) and timed; its
-// floor is max(FLOP / FMA rate, bytes / read rate of the level that holds them). Few runs each: the median over 200
-// layers is the point.
+// Each drawn layer is compiled where it would stand in a network (docs/cli.md, "Drawn kernels") and its launch is timed
+// alone, again and again over the same operands. Its floor is max(FLOP / FMA rate, bytes / read rate of the level that
+// holds them): FLOP on useful taps, bytes of operands that must move. What a launch costs by itself is part of the
+// time.
 #include "bench_kernels.hpp"
 
 #include <fmt/core.h>
@@ -9,12 +10,14 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/fail.hpp"
 #include "compile_model.hpp"
 #include "console.hpp"
 #include "drawn_layer.hpp"
 #include "inputs.hpp"
 #include "interrupt.hpp"
 #include "profile/roofline.hpp"
+#include "repeating_executor.hpp"
 #include "report.hpp"
 #include "session.hpp"
 #include "verb.hpp"
@@ -23,74 +26,59 @@ namespace opfuse::cli {
 namespace {
 
 constexpr double kExplainBelow = 0.35;
+constexpr double kSeconds = 0.03;  // per layer; the geometric mean over many layers is the point
 
 struct Row {
-  std::string kind, title, schedule;
-  double ms = 0, flops = 0, bytes = 0;
-  size_t launches = 0;
+  DrawnLayer layer;  ///< without its graph
+  LaunchInfo launch;
+  double ms = 0;
+  double launch_us = 0;  ///< of a launch of so many parts that does nothing
   Roofline point;
-  std::string explanation;
 };
 
-std::string explain(const Row& row, const std::vector<LaunchInfo>& launches, const std::vector<int64_t>& times,
-                    int threads) {
-  std::string text;
-  double total = 0, heaviest = 0;
-  size_t at = 0;
-  for (size_t i = 0; i < times.size(); ++i) {
-    total += static_cast<double>(times[i]);
-    if (static_cast<double>(times[i]) > heaviest) heaviest = static_cast<double>(times[i]), at = i;
-  }
-  if (row.point.floor_seconds < 1e-5 * static_cast<double>(row.launches))
-    text += fmt::format("the floor is {:.1f} us, {} launch{} with their barriers are a fixed cost; ",
-                        1e6 * row.point.floor_seconds, row.launches, row.launches == 1 ? "" : "es");
-  if (launches.size() > 1)
-    text += fmt::format("{} takes {} of the time, the rest are layout moves; ", launches[at].name,
-                        percent(heaviest / total, 0));
-  if (!launches.empty() && launches[at].parts < threads)
-    text += fmt::format("only {} part for {} threads; ", launches[at].parts, threads);
-  if (!launches.empty()) text += fmt::format("schedule {}", launches[at].schedule);
-  return text;
+/// The launch that the layer itself became.
+size_t launch_of(const Context& context, const std::string& node) {
+  const std::vector<LaunchInfo> launches = context.launches();
+  for (size_t i = 0; i < launches.size(); ++i)
+    if (std::count(launches[i].sources.begin(), launches[i].sources.end(), node)) return i;
+  throw fail(E::internal, "no launch came from node '{}'", node);
 }
 
-/// Limits again and again, each at its best: one measured while something else ran would flatter every kernel.
-void raise_limits(MachineLimits& limits) {
-  limits.fma_gflops = std::max(limits.fma_gflops, measure_fma_gflops(limits.threads, limits.vector_bytes, 0.05));
+/// The whole run instead: with the caller's arrays, and launches that only move layouts.
+void measure_run(Row& row, Session& session) {
+  MeasureSettings settings{kSeconds / 4, kSeconds, 5};
+  row.ms = summarize(measure({&session.context()}, settings).front()).median;
 }
 
-Row measure_layer(const DrawnLayer& layer, const KernelBench& bench, const MachineLimits& limits) {
+Row measure_layer(DrawnLayer layer, const KernelBench& bench, const MachineLimits& limits) {
   CompileFlags flags;
   flags.target = bench.target;
-  flags.threads = bench.threads;
+  flags.threads = limits.threads;
   flags.no_cache = bench.no_cache;
   InputFlags input_flags;
   input_flags.seed = bench.seed;
   const ModelInputs inputs = make_inputs(layer.graph, input_flags);
   const Compiled compiled = compile_fused(layer.graph, {}, flags);
-  Session session(*compiled.executable, inputs, {bench.threads});
-  MeasureSettings settings{0.01, 0.05, 5};
   Row row;
-  row.kind = layer.kind;
-  row.title = layer.title;
-  row.ms = summarize(measure({&session.context()}, settings).front()).median;
-  const WorkTotal work = total_work(session.context());
-  row.flops = work.flops;
-  row.launches = work.launches;
-  // What must move at least: the caller's arrays and the weights once, not what the program happens to move.
-  for (const Tensor& tensor : inputs.tensors) row.bytes += static_cast<double>(tensor.bytes());
-  for (const Tensor& tensor : session.outputs()) row.bytes += static_cast<double>(tensor.bytes());
-  for (const Value* constant : layer.graph.constants()) row.bytes += static_cast<double>(constant->constant->bytes());
-  row.point = roofline(row.flops, row.bytes, row.ms * 1e-3, limits);
-  if (row.point.share < 2 * kExplainBelow) {  // the limits may still rise
-    ContextOptions options;
-    options.threads = bench.threads;
-    options.profile = true;
-    Session profiled(*compiled.executable, inputs, options);
-    profiled.context().run();
-    profiled.context().run();
-    row.explanation =
-        explain(row, profiled.context().launches(), profiled.context().launch_nanoseconds(), limits.threads);
+  size_t index = 0;
+  {
+    Session first(*compiled.executable, inputs, ContextOptions{1});
+    index = launch_of(first.context(), layer.node);
+    row.launch = first.context().launches()[index];
   }
+  RepeatingExecutor executor(limits.threads, index, bench.alone ? 0 : kSeconds);
+  ContextOptions options;
+  options.executor = &executor;
+  Session session(*compiled.executable, inputs, options);
+  session.context().run();
+  row.ms = 1e-3 * summarize(executor.sample()).median;
+  row.launch_us = executor.empty_launch(row.launch.parts);
+  if (bench.alone) {
+    Session whole(*compiled.executable, inputs, ContextOptions{limits.threads});
+    measure_run(row, whole);
+  }
+  row.layer = std::move(layer);
+  row.layer.graph = Graph();
   return row;
 }
 
@@ -98,46 +86,80 @@ double geometric_mean(const std::vector<Row>& rows, const std::string& kind) {
   double sum = 0;
   int count = 0;
   for (const Row& row : rows) {
-    if ((!kind.empty() && row.kind != kind) || row.point.share <= 0) continue;
+    if ((!kind.empty() && row.layer.kind != kind) || row.point.share <= 0) continue;
     sum += std::log(row.point.share);
     ++count;
   }
   return count ? std::exp(sum / count) : 0;
 }
 
+/// Share of the vector lanes that hold outputs, when every group's channels are rounded up to whole vectors.
+double used_lanes(const Row& row, const MachineLimits& limits) {
+  const int64_t lanes = limits.vector_bytes / 4;
+  const bool depthwise = row.layer.kind == "depthwise";
+  const int64_t outputs = depthwise ? row.layer.outputs : row.layer.outputs / row.layer.groups;
+  return static_cast<double>(outputs) / static_cast<double>((outputs + lanes - 1) / lanes * lanes);
+}
+
+std::string explain(const Row& row, const MachineLimits& limits) {
+  std::string text = fmt::format("bound by {}", row.point.memory_bound ? "memory" : "FMA");
+  const double time_us = 1e3 * row.ms;
+  if (row.launch_us > 0.1 * time_us)
+    text += fmt::format("; the launch itself takes {:.1f} of {:.1f} us", row.launch_us, time_us);
+  if (limits.threads > 1 && row.launch.parts < limits.threads)
+    text += fmt::format("; {} part for {} threads", row.launch.parts, limits.threads);
+  if (const double lanes = used_lanes(row, limits); lanes < 0.8)
+    text += fmt::format("; {} outputs in {} group{} fill {} of the lanes", row.layer.outputs, row.layer.groups,
+                        row.layer.groups == 1 ? "" : "s", percent(lanes, 0));
+  return text + "; schedule " + row.launch.schedule;
+}
+
 void print_text(const std::vector<Row>& rows, const MachineLimits& limits) {
-  Table table({"layer", ">ms", ">GFLOP/s", ">share", "limit"});
+  Table table({"layer", ">us", ">GFLOP/s", ">share", "limit", "schedule"});
   for (const Row& row : rows)
-    table.row({row.title, milliseconds(row.ms), fmt::format("{:.1f}", row.flops * 1e-6 / row.ms),
-               percent(row.point.share, 0), row.point.memory_bound ? "memory" : "FMA"});
+    table.row({row.layer.title, fmt::format("{:.1f}", 1e3 * row.ms),
+               fmt::format("{:.1f}", row.layer.flop * 1e-6 / row.ms), percent(row.point.share, 0),
+               row.point.memory_bound ? "memory" : "FMA", row.launch.schedule});
   fmt::print("{}", table.text());
   for (const Row& row : rows)
     if (row.point.share < kExplainBelow)
-      fmt::print("  below {}: {}: {}\n", percent(kExplainBelow, 0), row.title, row.explanation);
+      fmt::print("  below {}: {}: {}\n", percent(kExplainBelow, 0), row.layer.title, explain(row, limits));
   for (const char* kind : {"conv", "depthwise", "gemm"})
     fmt::print("  {:<10} geometric mean {}\n", kind, percent(geometric_mean(rows, kind)));
+  double launch = 0;
+  for (const Row& row : rows) launch = std::max(launch, row.launch_us);
+  fmt::print("  a launch that does nothing takes up to {:.2f} us, which is part of every time above\n", launch);
   fmt::print("  {} layers, {} threads, FMA limit {:.1f} GFLOP/s: geometric mean of the shares {}\n", rows.size(),
              limits.threads, limits.fma_gflops, percent(geometric_mean(rows, "")));
 }
 
 Json to_json(const std::vector<Row>& rows, const MachineLimits& limits, const KernelBench& bench) {
-  Json out = document("opfuse.bench-kernels/1");
+  Json out = document("opfuse.bench-kernels/2");
   out["seed"] = bench.seed;
   out["threads"] = limits.threads;
+  out["alone"] = bench.alone;
   out["fma_limit_gflop_per_s"] = limits.fma_gflops;
+  Json reads = Json::array();
+  for (const ReadRate& level : limits.reads) reads.push_back({{"bytes", level.bytes}, {"gb_per_s", level.gb_per_s}});
+  out["read_limits"] = std::move(reads);
   out["geometric_mean"] = geometric_mean(rows, "");
+  for (const char* kind : {"conv", "depthwise", "gemm"}) out["geometric_means"][kind] = geometric_mean(rows, kind);
   out["interrupted"] = interrupted();
   Json list = Json::array();
   for (const Row& row : rows)
-    list.push_back({{"layer", row.title},
-                    {"kind", row.kind},
+    list.push_back({{"layer", row.layer.title},
+                    {"kind", row.layer.kind},
                     {"ms", row.ms},
-                    {"flop", row.flops},
-                    {"bytes", row.bytes},
-                    {"launches", row.launches},
+                    {"flop", row.layer.flop},
+                    {"bytes", row.layer.bytes},
+                    {"floor_ms", 1e3 * row.point.floor_seconds},
+                    {"launch_us", row.launch_us},
+                    {"parts", row.launch.parts},
+                    {"schedule", row.launch.schedule},
+                    {"lanes_used", used_lanes(row, limits)},
                     {"share", row.point.share},
                     {"limit", row.point.memory_bound ? "memory" : "fma"},
-                    {"explanation", row.point.share < kExplainBelow ? row.explanation : ""}});
+                    {"explanation", row.point.share < kExplainBelow ? explain(row, limits) : ""}});
   out["kernels"] = std::move(list);
   return out;
 }
@@ -148,15 +170,18 @@ int bench_random_kernels(const KernelBench& bench) {
   const TargetInfo target = parse_target(bench.target);
   const int threads = bench.threads > 0 ? bench.threads : default_threads();
   MachineLimits limits = measure_limits(threads, target.vector_bytes);
+  const Surroundings surroundings = bench.alone ? Surroundings::none : Surroundings::network;
   Random random(bench.seed, "kernels");
   std::vector<Row> rows;
   for (int i = 0; i < bench.count && !interrupted(); ++i) {
-    if (i % 10 == 9) raise_limits(limits);
-    rows.push_back(measure_layer(draw_layer(random), bench, limits));
+    // Again and again, the best counts: a limit measured while something else ran would flatter every kernel.
+    if (i % 10 == 9)
+      limits.fma_gflops = std::max(limits.fma_gflops, measure_fma_gflops(threads, limits.vector_bytes, 0.05));
+    rows.push_back(measure_layer(draw_layer(random, surroundings), bench, limits));
     show_progress("measuring drawn kernels", static_cast<size_t>(i + 1), static_cast<size_t>(bench.count));
   }
   finish_progress();
-  for (Row& row : rows) row.point = roofline(row.flops, row.bytes, row.ms * 1e-3, limits);
+  for (Row& row : rows) row.point = roofline(row.layer.flop, row.layer.bytes, row.ms * 1e-3, limits);
   if (bench.json)
     print_json(to_json(rows, limits, bench));
   else

@@ -11,6 +11,7 @@ struct KernelBench {
   int count = 200;
   std::string target = "host";
   int threads = 0;
+  bool alone = false;  ///< each layer a model of its own, with the caller's dense arrays
   bool no_cache = false, json = false;
 };
 
