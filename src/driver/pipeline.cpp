@@ -9,6 +9,7 @@
 
 #include "base/fail.hpp"
 #include "codegen/codegen.hpp"
+#include "ir/outline.hpp"
 #include "passes/name_values.hpp"
 #include "passes/pass_manager.hpp"
 #include "passes/passes.hpp"
@@ -70,10 +71,28 @@ FusionPlan plan_graph(const Graph& prepared, const TargetInfo& target, const Pla
   return make_plan(prepared, options);
 }
 
+/// What one kernel cannot do is planned again as smaller groups; modules that may be divided are not tried again.
+static Graph divided(const Node& fused, const TargetInfo& target) {
+  Graph body = fused.body->clone();
+  expand_bodies(body);
+  static const std::vector<FusionPattern> kWhole = [] {
+    std::vector<FusionPattern> patterns = fusion_patterns();
+    std::erase_if(patterns, [](const FusionPattern& p) { return p.divisible; });
+    return patterns;
+  }();
+  PlanOptions options;
+  options.legal = [&target](const Node& node) { return illegal_on(node, target); };
+  options.patterns = &kWhole;
+  const FusionPlan plan = make_plan(body, options);
+  const bool same = plan.applied().size() == 1 && plan.applied()[0]->nodes.size() == body.nodes().size();
+  return same ? std::move(body) : apply(body, plan);
+}
+
 Program lower_to_program(const Graph& graph, const TargetInfo& target, bool allow_reference) {
   BuildOptions options;
   options.allow_reference = allow_reference;
   options.cannot_generate = [&](const Region& region) { return cannot_generate(region, target); };
+  options.divide = [&](const Node& node) { return divided(node, target); };
   options.wish_layouts = [&](const Region& region) { return wish_layouts(region, target).params; };
   options.choose_schedule = [&](const Region& region, const std::vector<Layout>& layouts,
                                 const std::vector<std::vector<Dim>>& strides) {

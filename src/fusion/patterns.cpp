@@ -9,7 +9,15 @@ namespace opfuse {
 
 const std::vector<FusionPattern>& fusion_patterns() {
   static const std::vector<FusionPattern> kAll{
-      stem_conv_bn_relu_max_pool(), conv_bn_add_relu(), conv_bn_relu(), conv_bn(), linear_relu(), linear(),
+      stem_conv_bn_relu_max_pool(),
+      conv_bn_add_relu(),
+      conv_bn_relu(),
+      conv_bn(),
+      linear_relu(),
+      linear(),
+      layer_norm(),
+      mha_in_projection(),
+      scaled_dot_product_attention(),
       adaptive_avg_pool(),
   };
   return kAll;

@@ -10,8 +10,10 @@ namespace opfuse {
 
 /// Where quantisation puts a Q/DQ pair.
 struct PointRule {
-  std::string point;    ///< "INPUT", "RESIDUAL_INPUT", "OUTPUT"
+  std::string point;    ///< "INPUT", "RESIDUAL_INPUT", "KEY_INPUT", "VALUE_INPUT", "OUTPUT"
   std::string binding;  ///< operand 0 of that node, or that value; empty: the group's result
+  /// Which operand of that node instead of the first; may be empty.
+  std::function<const Value*(const Node&)> operand = {};
 };
 
 struct FusionPattern {
@@ -23,15 +25,20 @@ struct FusionPattern {
   std::string root;  ///< binding of the operator that names an instance
   std::vector<PointRule> points;
   int priority = 0;  ///< higher ones claim nodes first, whatever their size
+  /// A module even where it is more than one kernel: lowering divides it, and the plan says so.
+  bool divisible = false;
 };
 
-FusionPattern stem_conv_bn_relu_max_pool();  ///< Conv 7x7 of 3 channels -> [BN] -> Act -> MaxPool
-FusionPattern conv_bn_add_relu();            ///< Conv -> [BN] -> Add residual -> Act
-FusionPattern conv_bn_relu();                ///< Conv -> [BN] -> Act
-FusionPattern conv_bn();                     ///< Conv -> [BN]
-FusionPattern adaptive_avg_pool();           ///< the mean of every whole plane
-FusionPattern linear_relu();                 ///< Linear -> Act
-FusionPattern linear();                      ///< Gemm or MatMul [-> Add] with constant weights
+FusionPattern stem_conv_bn_relu_max_pool();    ///< Conv 7x7 of 3 channels -> [BN] -> Act -> MaxPool
+FusionPattern conv_bn_add_relu();              ///< Conv -> [BN] -> Add residual -> Act
+FusionPattern conv_bn_relu();                  ///< Conv -> [BN] -> Act
+FusionPattern conv_bn();                       ///< Conv -> [BN]
+FusionPattern layer_norm();                    ///< LayerNorm
+FusionPattern mha_in_projection();             ///< the Linear of q, k and v
+FusionPattern scaled_dot_product_attention();  ///< softmax(q k * s + mask) v
+FusionPattern adaptive_avg_pool();             ///< the mean of every whole plane
+FusionPattern linear_relu();                   ///< Linear -> Act
+FusionPattern linear();                        ///< Gemm or MatMul [-> Add] with constant weights
 
 /// In list order: of two matches with equally many nodes at one anchor the earlier pattern wins.
 const std::vector<FusionPattern>& fusion_patterns();

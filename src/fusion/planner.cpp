@@ -65,12 +65,21 @@ bool Planner::enabled(const std::string& pattern, const std::string& node) const
 
 std::optional<Decline> Planner::refuse(const std::vector<Node*>& nodes, const std::string& label,
                                        const std::string& pattern, const std::vector<int>& ignoring) const {
+  if (auto decline = refuse_place(nodes, ignoring)) return decline;
+  return refuse_lowering(nodes, label, pattern);
+}
+
+std::optional<Decline> Planner::refuse_place(const std::vector<Node*>& nodes, const std::vector<int>& ignoring) const {
   if (auto decline = grouping.overlap(nodes, ignoring)) return decline;
   if (nodes.size() > options.max_nodes)
     return Decline{"too_large",
                    fmt::format("the group would have {} nodes, the limit is {}", nodes.size(), options.max_nodes),
                    {}};
-  if (auto decline = grouping.convexity(nodes, ignoring)) return decline;
+  return grouping.convexity(nodes, ignoring);
+}
+
+std::optional<Decline> Planner::refuse_lowering(const std::vector<Node*>& nodes, const std::string& label,
+                                                const std::string& pattern) const {
   if (!options.legal) return std::nullopt;
   const OutlinedCopy copy = outline_copy(grouping.graph(), nodes, {fused_op(), label, pattern});
   return options.legal(*copy.node);
@@ -102,7 +111,7 @@ static std::vector<QdqPoint> resolve_points(const Graph& graph, const FusionPatt
   for (const PointRule& rule : pattern.points) {
     const Value* v = match.anchor->output();
     if (const Node* node = match.node(rule.binding))
-      v = node->input(0);
+      v = rule.operand ? rule.operand(*node) : node->input(0);
     else if (!rule.binding.empty())
       v = match.value(rule.binding);
     if (!v || !is_float(v->type.dtype) || (rule.binding.empty() && graph.is_output(v))) continue;
@@ -143,7 +152,10 @@ void Planner::try_anchor(Node* anchor, int priority) {
     if (!enabled(choice.pattern->name, node))
       decline = Decline{"disabled", "switched off by --only or --skip", {}};
     else
-      decline = refuse(choice.match.nodes, choice.pattern->module, choice.pattern->name);
+      decline = refuse_place(choice.match.nodes, {});
+    std::optional<Decline> several;  // kernels
+    if (!decline) several = refuse_lowering(choice.match.nodes, choice.pattern->module, choice.pattern->name);
+    if (several && !choice.pattern->divisible) decline = several;
     if (decline && decline->code == "overlap")
       for (const Node* n : choice.match.nodes)
         if (const int g = grouping.group_of(n); g >= 0) {
@@ -151,7 +163,9 @@ void Planner::try_anchor(Node* anchor, int priority) {
           decline->evidence = {candidate_of(g)};
           break;
         }
-    enter(*choice.pattern, choice.match, std::move(decline));
+    Match match = choice.match;
+    if (several && !decline) match.notes.push_back("runs as several kernels: " + several->message);
+    enter(*choice.pattern, match, std::move(decline));
   }
 }
 

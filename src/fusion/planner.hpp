@@ -23,6 +23,10 @@ class Planner {
   /// Everything that must hold before nodes become a group; `ignoring` are groups it would absorb.
   std::optional<Decline> refuse(const std::vector<Node*>& nodes, const std::string& label, const std::string& pattern,
                                 const std::vector<int>& ignoring = {}) const;
+  /// Its two halves: other groups and cycles; whether it is one kernel.
+  std::optional<Decline> refuse_place(const std::vector<Node*>& nodes, const std::vector<int>& ignoring) const;
+  std::optional<Decline> refuse_lowering(const std::vector<Node*>& nodes, const std::string& label,
+                                         const std::string& pattern) const;
   void describe_nodes(Candidate& c, const std::vector<Node*>& nodes) const;
   std::string unique_label(const std::string& module, const Node* root);
   const std::string& candidate_of(int group) const { return plan.candidates[owner.at(group)].id; }

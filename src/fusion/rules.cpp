@@ -154,7 +154,10 @@ std::optional<Decline> RuleEngine::admit(const Node& node, const Value& result, 
       return Decline{
           "two_anchors", fmt::format("{} belongs to {}, which has an anchor of its own", describe(node), c.id), {c.id}};
     const bool appended = std::find(c.epilogue.begin(), c.epilogue.end(), g.names().of(&node)) != c.epilogue.end();
-    if (c.named && (anchored || !appended))
+    // A norm takes elementwise operators in front of it; a group with Q/DQ points keeps the tensor they are on.
+    const bool norm = kind == OpKind::reduction && !anchored && last && c.points.empty() && node.input(0) == &result &&
+                      g.nodes_of(other).front() == &node;
+    if (c.named && !norm && (anchored || !appended))
       return Decline{"claimed", fmt::format("{} belongs to {}", describe(node), c.id), {c.id}};
   }
   const bool row = kind == OpKind::reduction && !anchored && last && node.input(0) == &result;

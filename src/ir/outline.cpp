@@ -145,9 +145,14 @@ std::vector<Value*> inline_body(Graph& graph, const Graph& body, const std::vect
   ValueMap map;
   for (size_t i = 0; i < body.inputs().size(); ++i) map[body.inputs()[i]->id] = inputs[i];
   for (const Value* c : body.constants()) map[c->id] = graph.add_constant(*c->constant);
+  const std::vector<Value*>& results = body.outputs();
   for (const Node* node : body.nodes()) {
     Node* copy = copy_node(graph, *node, map, before);
-    for (Value* v : copy->outputs) v->name.clear();  // names belong to the outer graph's values
+    for (size_t i = 0; i < copy->outputs.size(); ++i) {
+      const std::string name = std::exchange(copy->outputs[i]->name, {});
+      const bool result = std::find(results.begin(), results.end(), node->outputs[i]) != results.end();
+      if (!result && !name.empty() && !graph.find_value(name)) copy->outputs[i]->name = name;
+    }
   }
   std::vector<Value*> outputs;
   for (const Value* v : body.outputs()) outputs.push_back(map.at(v->id));

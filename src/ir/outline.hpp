@@ -43,7 +43,7 @@ bool belongs_in_body(const Value& constant);
 bool expand_bodies(Graph& graph);
 
 /// Appends copies of `body`'s nodes before `before`; `inputs` stand for the body's inputs. Returns what the body's
-/// outputs became.
+/// outputs became: unnamed, while values between keep their names where those are free.
 std::vector<Value*> inline_body(Graph& graph, const Graph& body, const std::vector<Value*>& inputs, Node* before);
 
 }  // namespace opfuse

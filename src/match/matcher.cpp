@@ -211,7 +211,7 @@ struct Attempt {
         if (!e.binding.empty() && t.element->binding == e.binding) return true;
         return fail(want, node, {"already_matched", describe(*node) + " already stands for another element", {}});
       }
-    for (size_t i = 1; i < node->outputs.size(); ++i)
+    for (size_t i = 1; i < node->outputs.size() && !e.shared; ++i)
       if (matcher.graph().read_count(node->outputs[i]) > 0)
         return fail(want, node, {"second_result_read", describe(*node) + " has a second result that is read", {}});
     for (const NodePredicate& p : e.predicates)

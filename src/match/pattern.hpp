@@ -9,7 +9,7 @@
 //   one_of({p, q})     the first that holds
 //   fork({p, q}) >> join(op)   all branches read one value and meet in op; pass_through() is the empty branch
 //   .with(p, q)        the operands beside the data operand, in order; in either order when the operator commutes
-//   .shared()          other readers are allowed; the value is then an extra result of the group
+//   .shared()          other readers and results are allowed; they are then extra results of the group
 //   .where(predicate)  a named condition on the node
 //
 // The same binding name twice means the same node or value. A composite node answers to its label ("gelu").

@@ -23,12 +23,17 @@ std::vector<Pass> cleaning_passes();
 Pass recompose_norms();
 /// The eight activations from their spellings: the single operator where equal, else a composite.
 Pass recompose_activations();
+/// softmax(q k * s + mask) v as one composite.
+Pass recompose_attention();
 /// Conv -> Add(per-channel constant) is a bias; Conv -> Mul [-> Add] by per-channel constants is batch_norm.
 Pass recompose_conv_affine();
 /// An average over one element is that element.
 Pass remove_identity_pools();
 /// A Linear after the Flatten of a 1x1 map is a 1x1 convolution before it.
 Pass flatten_linear_to_conv1x1();
+
+/// The projections behind q, k and v of a self-attention are one module.
+Pass decompose_attention();
 
 /// Recomposition and conversions until nothing changes: what comes before fusion.
 std::vector<Pass> recompose_passes();

@@ -25,11 +25,14 @@ struct Spelling {
 /// The catalogue of spellings, longest first where one contains another.
 const std::vector<Spelling>& activation_spellings();
 const std::vector<Spelling>& norm_spellings();
+const std::vector<Spelling>& attention_spellings();
 
 /// relu, relu6, leaky_relu, elu, gelu, silu, hard_swish, hard_sigmoid.
 bool recompose_activations(Graph& graph, RewriteReport* report = nullptr);
 /// layer_norm from its ReduceMean/Sub/Pow/Sqrt/Div chain.
 bool recompose_norms(Graph& graph, RewriteReport* report = nullptr);
+/// attention: softmax(q k * s + mask) v as one composite (match/attention.hpp).
+bool recompose_attention(Graph& graph, RewriteReport* report = nullptr);
 /// Conv -> Add(per-channel constant) is a bias; Conv -> Mul [-> Add] by per-channel constants is batch_norm.
 bool recompose_conv_affine(Graph& graph, RewriteReport* report = nullptr);
 
@@ -37,6 +40,9 @@ bool recompose_conv_affine(Graph& graph, RewriteReport* report = nullptr);
 bool remove_identity_pools(Graph& graph, RewriteReport* report = nullptr);
 /// Flatten -> (Dropout|activation)* -> Linear becomes (..)* -> Conv 1x1 -> Flatten, where the map is 1x1.
 bool flatten_linear_to_conv1x1(Graph& graph, RewriteReport* report = nullptr);
+
+/// The Linear, or the three, behind q, k and v of a self-attention become one mha_in_projection.
+bool decompose_attention(Graph& graph, RewriteReport* report = nullptr);
 
 /// All of the above to a fixed point, in this order.
 bool recompose_and_convert(Graph& graph, RewriteReport* report = nullptr);

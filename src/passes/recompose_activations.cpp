@@ -90,14 +90,20 @@ bool recompose_norms(Graph& graph, RewriteReport* report) {
   return recompose(graph, norm_spellings(), "recompose-norms", report);
 }
 
+bool recompose_attention(Graph& graph, RewriteReport* report) {
+  return recompose(graph, attention_spellings(), "recompose-attention", report);
+}
+
 bool recompose_and_convert(Graph& graph, RewriteReport* report) {
   bool any = false;
   for (bool changed = true; changed; any |= changed) {
     changed = recompose_norms(graph, report);
     changed |= recompose_activations(graph, report);  // before the next: conv + 3 may begin a hard swish
+    changed |= recompose_attention(graph, report);
     changed |= recompose_conv_affine(graph, report);
     changed |= remove_identity_pools(graph, report);
     changed |= flatten_linear_to_conv1x1(graph, report);
+    changed |= decompose_attention(graph, report);
   }
   return any;
 }

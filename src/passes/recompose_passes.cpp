@@ -18,6 +18,13 @@ Pass recompose_activations() {
           {}};
 }
 
+Pass recompose_attention() {
+  return {"recompose-attention",
+          "Name attention where two products and a softmax spell it.",
+          [](Graph& g, PassContext& c) { return recompose_attention(g, c.report); },
+          {}};
+}
+
 Pass recompose_conv_affine() {
   return {"recompose-conv-affine",
           "Per-channel constants after a convolution are its bias or a BatchNorm.",
@@ -39,9 +46,17 @@ Pass flatten_linear_to_conv1x1() {
           {}};
 }
 
+Pass decompose_attention() {
+  return {"decompose-attention",
+          "The projections of q, k and v of a self-attention become one module.",
+          [](Graph& g, PassContext& c) { return decompose_attention(g, c.report); },
+          {}};
+}
+
 std::vector<Pass> recompose_passes() {
   return {until_stable("recompose", {recompose_norms(), recompose_activations(),  // first: conv + 3 may be a hard swish
-                                     recompose_conv_affine(), remove_identity_pools(), flatten_linear_to_conv1x1()})};
+                                     recompose_attention(), recompose_conv_affine(), remove_identity_pools(),
+                                     flatten_linear_to_conv1x1(), decompose_attention()})};
 }
 
 }  // namespace opfuse

@@ -22,13 +22,16 @@ struct BuildOptions {
   bool in_place = true;
 
   std::function<std::optional<std::string>(const Region&)> cannot_generate;
+  /// The smaller groups that a fused node becomes when it is no single kernel: its body with fused nodes inside.
+  /// Absent: every node of the body by itself.
+  std::function<Graph(const Node& fused)> divide;
   /// One entry per parameter; nullopt: any layout is fine.
   std::function<std::vector<std::optional<Layout>>(const Region&)> wish_layouts;
   std::function<Schedule(const Region&, const std::vector<Layout>&, const std::vector<std::vector<Dim>>& strides)>
       choose_schedule;
 };
 
-/// A fused node that cannot be lowered or generated is split into its body's nodes, with a note. Single
+/// A fused node that cannot be lowered or generated is split (`divide`), with a note. Single
 /// operators without a kernel: E::uncompilable once, listing all of them and the share of FLOP that would
 /// be compiled; with allow_reference they become reference launches and a note each.
 Program build_program(const Graph& fused_graph, const TargetInfo& target, const BuildOptions& options = {});

@@ -250,10 +250,15 @@ class Worker {
     list_.notes.push_back(fmt::format("split: {} because {}{}", node->label.empty() ? node->name() : node->label,
                                       why.message, evidence.empty() ? "" : evidence + "]"));
     Graph& graph = list_.graph;
-    const std::vector<Value*> results = inline_body(graph, *node->body, node->inputs, node);
+    const Graph body = options_.divide && node->op == fused_op() ? options_.divide(*node) : node->body->clone();
+    const std::vector<Value*> results = inline_body(graph, body, node->inputs, node);
     for (size_t i = 0; i < node->outputs.size(); ++i) {
       if (needed_.erase(node->outputs[i]) > 0) needed_.insert(results[i]);
-      graph.replace_uses(node->outputs[i], results[i]);
+      for (WorkItem& item : list_.items)  // readers were visited before
+        for (LoweredGroup& group : item.groups)
+          for (LoweredOperand& operand : group.operands)
+            if (operand.value == node->outputs[i]) operand.value = results[i];
+      take_over(graph, node->outputs[i], results[i]);
     }
     graph.erase(node);
   }

@@ -108,11 +108,43 @@ TEST(Counts, VggKeepsItsHeadAndLosesItsIdentityPool) {
 
 TEST(Counts, ConvNeXtTinyHasTheMlpsOfItsBlocks) {
   OPFUSE_NEED_MODEL(path, "convnext_tiny.onnx");
-  const Counts counts = make_plan(prepared(read_onnx(path))).module_counts();
-  EXPECT_EQ(counts.at("FusedLinearReLU"), 18);
-  EXPECT_EQ(counts.at("FusedLinear"), 18);
-  EXPECT_EQ(counts.at("FusedConvBN"), 23);
-  EXPECT_EQ(counts.at("FusedAdaptiveAvgPool2d"), 1);
+  const FusionPlan plan = make_plan(prepared(read_onnx(path)));
+  EXPECT_EQ(plan.module_counts(), (Counts{{"FusedConvBN", 23},
+                                          {"FusedLinearReLU", 18},
+                                          {"FusedLinear", 18},
+                                          {"FusedLayerNorm", 23},
+                                          {"FusedAdaptiveAvgPool2d", 1}}));
+  const QdqSummary points = qdq_summary(plan);
+  EXPECT_EQ(points.declared, 61u);  // 23 convolutions, 36 Linears, 2 of the pool
+  EXPECT_EQ(points.tensors.size(), 61u);
+}
+
+TEST(Counts, VitB16Has87ModulesAnd86Points) {
+  OPFUSE_NEED_MODEL(path, "vit_b_16.onnx");
+  const FusionPlan plan = make_plan(prepared(read_onnx(path)));
+  EXPECT_EQ(plan.module_counts(), (Counts{{"FusedConvBN", 1},
+                                          {"FusedMHAInProjection", 12},
+                                          {"FusedScaledDotProductAttention", 12},
+                                          {"FusedLinearReLU", 12},
+                                          {"FusedLinear", 25},
+                                          {"FusedLayerNorm", 25}}));
+  EXPECT_EQ(total(plan.module_counts()), 87);
+  const QdqSummary points = qdq_summary(plan);
+  EXPECT_EQ(points.declared, 86u);
+  EXPECT_EQ(points.tensors.size(), 86u);
+}
+
+TEST(Counts, BertBaseHasTheModulesOfItsTwelveLayers) {
+  OPFUSE_NEED_MODEL(path, "bert_base.onnx");
+  const FusionPlan plan = make_plan(prepared(read_onnx(path)));
+  EXPECT_EQ(plan.module_counts(), (Counts{{"FusedMHAInProjection", 12},  // three Linears each
+                                          {"FusedScaledDotProductAttention", 12},
+                                          {"FusedLinearReLU", 12},
+                                          {"FusedLinear", 25},  // out-projections, second Linears, the pooler
+                                          {"FusedLayerNorm", 25}}));
+  const QdqSummary points = qdq_summary(plan);
+  EXPECT_EQ(points.declared, 85u);
+  EXPECT_EQ(points.tensors.size(), 85u);
 }
 
 TEST(Counts, PlansAreEqualFromRunToRun) {

@@ -148,6 +148,29 @@ TEST(BuildProgram, AGroupThatCannotBeGeneratedIsSplitWithANote) {
   EXPECT_THAT(program.notes[0], testing::HasSubstr("split: FusedTest__all because two stages are too many"));
 }
 
+TEST(BuildProgram, ADividedGroupFeedsReadersThatWereLoweredBeforeIt) {
+  Net net;
+  Value* y = net("relu", {net.conv(net.conv(net.input({1, 3, 6, 6}), 16, 3, same3x3()), 8, 1)});
+  net.fuse({y});
+  net.graph.set_outputs({net("sigmoid", {net.graph.outputs()[0]})});
+  BuildOptions options;
+  options.cannot_generate = [](const Region& region) -> std::optional<std::string> {
+    if (region.stages.size() > 1) return "two stages are too many";
+    return std::nullopt;
+  };
+  int asked = 0;
+  options.divide = [&](const Node& fused) {  // {conv}, {conv, relu}
+    ++asked;
+    Graph body = fused.body->clone();
+    outline(body, {body.nodes()[1], body.nodes()[2]}, {fused_op(), "Inner__conv", "Inner"});
+    return body;
+  };
+  const Program program = expect_program(net.graph, options);
+  EXPECT_EQ(asked, 1);
+  ASSERT_EQ(program.launches.size(), 3u);
+  EXPECT_EQ(program.launches[1].name, "Inner__conv");
+}
+
 TEST(BuildProgram, OperatorsWithoutAKernelAreReportedTogether) {
   Net net;
   Value* x = net.input({4, 4});

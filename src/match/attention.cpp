@@ -1,0 +1,63 @@
+// Roles of operands, found by walking the composite's body from its result: second product, softmax, first product.
+#include "match/attention.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace opfuse {
+
+namespace {
+
+bool moves(const Node& node) {
+  static constexpr std::array kNames{"reshape", "transpose", "slice", "split", "squeeze", "unsqueeze", "identity"};
+  if (std::any_of(kNames.begin(), kNames.end(), [&](const char* name) { return node.is(name); })) return true;
+  if (node.is("gather")) return node.input(1)->is_constant();
+  return (node.is("mul") || node.is("div")) && scalar_constant(node.input(1));
+}
+
+/// The body's input behind `value`, through everything that has one data operand.
+const Value* body_input(const Value* value) {
+  while (value && value->producer) {
+    const Node& node = *value->producer;
+    const bool second = is_commutative(operator_name(node)) && node.inputs[0]->is_constant();
+    value = node.input(second ? 1 : 0);
+  }
+  return value;
+}
+
+/// The product that `value` comes from, on any path.
+const Node* first_product(const Value* value) {
+  if (!value || !value->producer) return nullptr;
+  if (value->producer->is("matmul")) return value->producer;
+  for (const Value* input : value->producer->inputs)
+    if (const Node* found = first_product(input)) return found;
+  return nullptr;
+}
+
+Value* operand_of(const Node& node, const Value* inner) {
+  const auto& inputs = node.body->inputs();
+  const auto at = std::find(inputs.begin(), inputs.end(), inner);
+  return at == inputs.end() ? nullptr : node.inputs[static_cast<size_t>(at - inputs.begin())];
+}
+
+}  // namespace
+
+std::optional<AttentionParts> attention_parts(const Node& node) {
+  if (!node.body || operator_name(node) != kAttention) return std::nullopt;
+  const Node* context = node.body->outputs().front()->producer;
+  if (!context || !context->is("matmul")) return std::nullopt;
+  const Node* scores = first_product(context->input(0));
+  if (!scores) return std::nullopt;
+  const AttentionParts parts{operand_of(node, body_input(scores->input(0))),
+                             operand_of(node, body_input(scores->input(1))),
+                             operand_of(node, body_input(context->input(1)))};
+  if (!parts.q || !parts.k || !parts.v) return std::nullopt;
+  return parts;
+}
+
+Value* movement_source(Value* value) {
+  while (value && value->producer && moves(*value->producer)) value = value->producer->input(0);
+  return value;
+}
+
+}  // namespace opfuse

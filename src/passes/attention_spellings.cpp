@@ -1,0 +1,85 @@
+// How exporters write attention: two products with a softmax between them.
+//
+//     q [* s] --.
+//                matmul -- [* s] -- [+ mask | where(mask, ., low) | cast | reshape]* -- softmax -- matmul -- y
+//     k [* s] --'                                                                             v --'
+//
+// The scale may stand on q, on k, on both or behind the product; masks may be added, chosen, several. Weights may be
+// cast, and NaN of rows that are masked everywhere replaced by 0. Keys may arrive transposed in any way: the pattern
+// asks for the product, not for how its operands were arranged.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "match/attention.hpp"
+#include "ops/softmax.hpp"
+#include "passes/recompose.hpp"
+
+namespace opfuse {
+
+namespace {
+
+std::optional<Decline> one_number(const Node& node) {
+  const auto of = [&](size_t i) { return scalar_constant(node.input(i)); };
+  const std::optional<double> scale = of(1) ? of(1) : node.is("mul") ? of(0) : std::nullopt;
+  if (scale && *scale > 0 && std::isfinite(*scale)) return std::nullopt;
+  if (!scale) return Decline{"not_constant", "the scale at " + node.name() + " is no constant number", {node.name()}};
+  return Decline{"constant_mismatch",
+                 fmt::format("expected a positive scale at {}, found {:g}", node.name(), *scale),
+                 {node.name()}};
+}
+
+std::optional<Decline> last_axis(const Node& node) {
+  if (!node.is("softmax")) return std::nullopt;  // a softmax spelled out was checked when it was recomposed
+  const SoftmaxAttrs& attrs = node.as<Softmax>();
+  const Shape& shape = node.output()->type.shape;
+  const bool last = attrs.axis == -1 || (shape.ranked && attrs.axis == static_cast<int64_t>(shape.rank()) - 1);
+  if (last) return std::nullopt;
+  return Decline{"axis", fmt::format("{} runs along axis {}, not the last one", describe(node), attrs.axis), {}};
+}
+
+Pattern scale() { return any_op({"mul", "div"}).with(constant()).where({"scale", one_number}); }
+
+Pattern scaled(const std::string& name) { return one_of({tensor(name) >> scale(), tensor(name)}); }
+
+/// What may stand between the product and the softmax.
+Pattern adjustment() { return one_of({scale(), op("add").with(any()), op("cast"), op("reshape").with(constant())}); }
+
+/// where(mask, scores, low) and where(mask, low, scores): the scores are the second or third operand.
+Pattern masked(const Pattern& scores) {
+  return one_of({any() >> op("where").with(scores, constant()), any() >> op("where").with(constant(), scores)});
+}
+
+/// where(isnan(w), 0, w)
+Pattern nan_guard() { return op("is_nan") >> op("where").with(scalar(0), any("guarded")); }
+
+MatchPredicate guards_the_weights() {
+  return {"the guarded value is the softmax", [](const Match& m) -> std::optional<Decline> {
+            if (!m.has("guarded") || m.value("guarded") == m.value("weights")) return std::nullopt;
+            return Decline{"binding_mismatch", "where chooses between 0 and another value than the softmax", {}};
+          }};
+}
+
+Spelling attention(std::string form, const Pattern& scores) {
+  const Pattern weights = op("softmax", "weights").where({"last axis", last_axis}) >> maybe(nan_guard());
+  return {kAttention,
+          std::move(form),
+          scores >> weights >> maybe(op("cast")) >> op("matmul", "context").with(tensor("v")),
+          {guards_the_weights()},
+          {}};
+}
+
+}  // namespace
+
+const std::vector<Spelling>& attention_spellings() {
+  static const std::vector<Spelling> kAll = [] {
+    const Pattern scores = scaled("q") >> op("matmul", "scores").with(scaled("k"));
+    const Pattern adjusted = scores >> repeat(adjustment(), 0, 6);
+    const Pattern chosen = masked(adjusted) >> repeat(adjustment(), 0, 4);
+    return std::vector<Spelling>{attention("softmax(q k * s + mask) v", adjusted),
+                                 attention("softmax(where(mask, q k * s, low)) v", chosen)};
+  }();
+  return kAll;
+}
+
+}  // namespace opfuse

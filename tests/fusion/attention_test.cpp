@@ -1,0 +1,195 @@
+// Attention in the spellings of exporters: each must be one ScaledDotProductAttention with its in-projection and keep
+// its values on ordinary and on extreme inputs; what is no self-attention is told why.
+#include "match/attention.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "fusion/prepared.hpp"
+#include "interp/interpreter.hpp"
+#include "interp/random_inputs.hpp"
+
+namespace opfuse {
+namespace {
+
+struct Spelled {
+  const char* name;
+  const char* text;
+  int projections = 1;  ///< MHAInProjection modules
+};
+
+// batch 2, 5 tokens, 2 heads of 4
+const Spelled kSpellings[] = {
+    // torch.nn.MultiheadAttention, opset 17: sequence first, one Linear, sliced; scale on q
+    {"pytorch_mha", R"(graph (%x: f32[2,5,8]) {
+      %w = const rand<1> : f32[8,24]  %b = const rand<2> : f32[24]  %root = const splat<2> : f32[]
+      %heads = const dense<5,4,4> : i64[3]
+      %z = const dense<0> : i64[1] %e = const dense<8> : i64[1] %ee = const dense<16> : i64[1] %eee = const dense<24> : i64[1]
+      %last = const dense<-1> : i64[1]
+      %t = transpose(%x) {perm = [1,0,2]}
+      %m = matmul(%t, %w)  %a = add(%b, %m)
+      %q0 = slice(%a, %z, %e, %last) %k0 = slice(%a, %e, %ee, %last) %v0 = slice(%a, %ee, %eee, %last)
+      %q1 = reshape(%q0, %heads) %k1 = reshape(%k0, %heads) %v1 = reshape(%v0, %heads)
+      %q2 = transpose(%q1) {perm = [1,0,2]} %k2 = transpose(%k1) {perm = [1,2,0]} %v2 = transpose(%v1) {perm = [1,0,2]}
+      %q3 = div(%q2, %root)
+      %s = matmul(%q3, %k2) %p = softmax(%s) %y = matmul(%p, %v2)
+      return %y })"},
+    // Hugging Face BERT, opset 13: three Linears, scale behind the product, additive mask
+    {"huggingface_bert", R"(graph (%x: f32[2,5,8], %mask: f32[2,1,1,5]) {
+      %wq = const rand<1> : f32[8,8] %wk = const rand<2> : f32[8,8] %wv = const rand<3> : f32[8,8]
+      %bq = const rand<4> : f32[8] %bk = const rand<5> : f32[8] %bv = const rand<6> : f32[8] %root = const splat<2> : f32[]
+      %heads = const dense<2,5,2,4> : i64[4]
+      %qm = matmul(%x, %wq) %qa = add(%bq, %qm) %qr = reshape(%qa, %heads) %q = transpose(%qr) {perm = [0,2,1,3]}
+      %km = matmul(%x, %wk) %ka = add(%bk, %km) %kr = reshape(%ka, %heads)
+      %vm = matmul(%x, %wv) %va = add(%bv, %vm) %vr = reshape(%va, %heads) %v = transpose(%vr) {perm = [0,2,1,3]}
+      %k = transpose(%kr) {perm = [0,2,3,1]}
+      %s = matmul(%q, %k) %d = div(%s, %root) %e = add(%d, %mask) %p = softmax(%e) %y = matmul(%p, %v)
+      return %y })"},
+    // Hugging Face GPT-2, opset 13: one Gemm on flattened tokens, Split, causal mask by Where
+    {"huggingface_gpt2", R"(graph (%x: f32[10,8], %causal: bool[1,1,5,5]) {
+      %w = const rand<1> : f32[8,24] %b = const rand<2> : f32[24] %root = const splat<2> : f32[] %low = const splat<-3.4e38> : f32[]
+      %three = const dense<2,5,24> : i64[3] %heads = const dense<2,5,2,4> : i64[4]
+      %g = gemm(%x, %w, %b) %r = reshape(%g, %three)
+      %q0, %k0, %v0 = split(%r) {axis = 2, split = [8,8,8]}
+      %q1 = reshape(%q0, %heads) %k1 = reshape(%k0, %heads) %v1 = reshape(%v0, %heads)
+      %q = transpose(%q1) {perm = [0,2,1,3]} %k = transpose(%k1) {perm = [0,2,3,1]} %v = transpose(%v1) {perm = [0,2,1,3]}
+      %s = matmul(%q, %k) %d = div(%s, %root) %c = where(%causal, %d, %low) %p = softmax(%c) %y = matmul(%p, %v)
+      return %y })"},
+    // scaled_dot_product_attention of PyTorch 2, opset 18: the root of the scale on q and on k, NaN guarded
+    {"pytorch_sdpa", R"(graph (%x: f32[2,5,8], %mask: f32[5,5]) {
+      %w = const rand<1> : f32[8,24] %root = const splat<0.70710678> : f32[] %zero = const splat<0> : f32[]
+      %five = const dense<2,5,3,2,4> : i64[5] %i0 = const dense<0> : i64[] %i1 = const dense<1> : i64[] %i2 = const dense<2> : i64[]
+      %m = matmul(%x, %w) %r = reshape(%m, %five) %t = transpose(%r) {perm = [2,0,3,1,4]}
+      %q0 = gather(%t, %i0) {axis = 0} %k0 = gather(%t, %i1) {axis = 0} %v = gather(%t, %i2) {axis = 0}
+      %kt = transpose(%k0) {perm = [0,1,3,2]} %q = mul(%q0, %root) %k = mul(%kt, %root)
+      %s = matmul(%q, %k) %e = add(%s, %mask) %p = softmax(%e) %n = is_nan(%p) %g = where(%n, %zero, %p)
+      %y = matmul(%g, %v)
+      return %y })"},
+    // tf2onnx, opset 13: Dense layers on flattened tokens, scale by Mul in front of the query
+    {"tf2onnx", R"(graph (%x: f32[2,5,8]) {
+      %wq = const rand<1> : f32[8,8] %wk = const rand<2> : f32[8,8] %wv = const rand<3> : f32[8,8] %bq = const rand<4> : f32[8]
+      %half = const splat<0.5> : f32[] %heads = const dense<2,5,2,4> : i64[4] %flat = const dense<10,8> : i64[2]
+      %f = reshape(%x, %flat)
+      %qm = matmul(%f, %wq) %qa = add(%qm, %bq) %qs = mul(%qa, %half) %qr = reshape(%qs, %heads) %q = transpose(%qr) {perm = [0,2,1,3]}
+      %km = matmul(%f, %wk) %kr = reshape(%km, %heads) %k = transpose(%kr) {perm = [0,2,3,1]}
+      %vm = matmul(%f, %wv) %vr = reshape(%vm, %heads) %v = transpose(%vr) {perm = [0,2,1,3]}
+      %s = matmul(%q, %k) %p = softmax(%s) %y = matmul(%p, %v)
+      return %y })"},
+    // Swin: relative position bias, then the windows' mask between two reshapes
+    {"swin_window", R"(graph (%x: f32[4,5,8], %mask: f32[1,2,1,5,5]) {
+      %w = const rand<1> : f32[8,24] %bias = const rand<3> : f32[1,2,5,5] %half = const splat<0.5> : f32[]
+      %five = const dense<4,5,3,2,4> : i64[5] %apart = const dense<2,2,2,5,5> : i64[5] %back = const dense<4,2,5,5> : i64[4]
+      %i0 = const dense<0> : i64[] %i1 = const dense<1> : i64[] %i2 = const dense<2> : i64[]
+      %m = matmul(%x, %w) %r = reshape(%m, %five) %t = transpose(%r) {perm = [2,0,3,1,4]}
+      %q0 = gather(%t, %i0) {axis = 0} %k0 = gather(%t, %i1) {axis = 0} %v = gather(%t, %i2) {axis = 0}
+      %q = mul(%q0, %half) %k = transpose(%k0) {perm = [0,1,3,2]}
+      %s = matmul(%q, %k) %e = add(%s, %bias) %ra = reshape(%e, %apart) %em = add(%ra, %mask) %rb = reshape(%em, %back)
+      %p = softmax(%rb) %y = matmul(%p, %v)
+      return %y })"},
+    // a decoder's cross-attention: keys and values come from the encoder
+    {"cross_attention", R"(graph (%x: f32[2,5,8], %z: f32[2,7,8]) {
+      %wq = const rand<1> : f32[8,8] %wk = const rand<2> : f32[8,8] %wv = const rand<3> : f32[8,8] %root = const splat<2> : f32[]
+      %q = matmul(%x, %wq) %k0 = matmul(%z, %wk) %v = matmul(%z, %wv) %k = transpose(%k0) {perm = [0,2,1]}
+      %s = matmul(%q, %k) %d = div(%s, %root) %p = softmax(%d) %y = matmul(%p, %v)
+      return %y })",
+     0},
+};
+
+void PrintTo(const Spelled& s, std::ostream* out) { *out << s.name; }
+
+/// Random inputs, then the same with huge, tiny, infinite and undefined elements.
+std::vector<std::vector<Tensor>> input_sets(const Graph& graph) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  std::vector<std::vector<Tensor>> sets{random_inputs(graph)};
+  for (const double corner : {1e30, -1e30, 1e-38, 0.0, kInfinity, -kInfinity, std::nan("")}) {
+    sets.push_back(random_inputs(graph));
+    for (Tensor& t : sets.back())
+      if (is_float(t.dtype())) t.set_real(t.elements() / 2, corner);
+  }
+  return sets;
+}
+
+void expect_same(const Tensor& got, const Tensor& want) {
+  ASSERT_EQ(got.elements(), want.elements());
+  for (int64_t i = 0; i < want.elements(); ++i) {
+    const double g = got.real(i), w = want.real(i);
+    if (std::isfinite(w))
+      ASSERT_NEAR(g, w, 1e-6 * std::max(1.0, std::fabs(w))) << i;
+    else
+      ASSERT_TRUE(std::isnan(w) ? std::isnan(g) : g == w) << i << ": " << g << " for " << w;
+  }
+}
+
+class Attention : public testing::TestWithParam<Spelled> {};
+
+TEST_P(Attention, IsOneModuleAndKeepsItsValues) {
+  const Graph original = parse_graph(GetParam().text, ops());
+  const Graph graph = prepared_text(GetParam().text);
+  const FusionPlan plan = make_plan(graph);
+  const auto counts = plan.module_counts();
+  EXPECT_EQ(counts.contains("FusedScaledDotProductAttention"), true) << print(graph);
+  EXPECT_EQ(counts.contains("FusedMHAInProjection") ? 1 : 0, GetParam().projections) << print(graph);
+  const QdqSummary points = qdq_summary(plan);
+  EXPECT_EQ(points.declared, points.tensors.size() + (GetParam().projections ? 0 : 1));  // z feeds two Linears
+  const Graph fused = apply(graph, plan);
+  verify(fused);
+  for (const std::vector<Tensor>& inputs : input_sets(original))
+    expect_same(interpret(fused, inputs)[0], interpret(original, inputs)[0]);
+}
+
+INSTANTIATE_TEST_SUITE_P(Exporters, Attention, testing::ValuesIn(kSpellings),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+std::string reason(const std::string& text) {
+  RewriteReport report;
+  prepared_text(text, &report);
+  for (const RewriteNote& n : report.notes)
+    if (n.rule == "DecomposeMultiheadAttention") return n.applied ? "applied" : n.reason.code;
+  return "";
+}
+
+const std::string kTail =
+    " %k = transpose(%k0) {perm = [0,2,1]} %s = matmul(%q, %k) %p = softmax(%s) %y = matmul(%p, %v) return %y }";
+const std::string kHead =
+    "graph (%x: f32[2,5,8], %z: f32[2,5,8], %u: f32[8,8]) { %w = const rand<1> : f32[8,8] %h = const rand<2> : "
+    "f32[8,8] ";
+
+TEST(DecomposeMultiheadAttention, TellsWhyNot) {
+  EXPECT_EQ(reason(kHead + "%q = matmul(%x, %w) %k0 = matmul(%z, %w) %v = matmul(%x, %h)" + kTail), "cross_attention");
+  EXPECT_EQ(reason(kHead + "%q = matmul(%x, %w) %k0 = matmul(%x, %u) %v = matmul(%x, %h)" + kTail), "computed_weight");
+  EXPECT_EQ(reason(kHead + "%q = matmul(%x, %w) %k0 = relu(%x) %v = matmul(%x, %h)" + kTail), "no_projection");
+  EXPECT_EQ(reason(kHead + "%q = matmul(%x, %w) %k0 = matmul(%x, %h) %v = matmul(%x, %w)" + kTail), "applied");
+}
+
+TEST(Attention, SparesWhatIsNoAttention) {
+  const auto spared = [](const std::string& middle) {
+    return !make_plan(prepared_text(kHead + "%k = transpose(%z) {perm = [0,2,1]} %s = matmul(%x, %k)" + middle +
+                                    " return %y }"))
+                .module_counts()
+                .contains("FusedScaledDotProductAttention");
+  };
+  EXPECT_TRUE(spared("%p = softmax(%s) {axis = 1} %y = matmul(%p, %x)"));  // along the queries
+  EXPECT_TRUE(spared("%p = sigmoid(%s) %y = matmul(%p, %x)"));             // no softmax
+  EXPECT_TRUE(
+      spared("%p = softmax(%s) %c = matmul(%p, %x) %d = matmul(%p, %z) %y = add(%c, %d)"));  // weights read twice
+  EXPECT_TRUE(
+      spared("%m = const splat<-1> : f32[] %n = mul(%s, %m) %p = softmax(%n) %y = matmul(%p, %x)"));  // scale < 0
+  EXPECT_FALSE(spared("%p = softmax(%s) %y = matmul(%p, %x)"));
+}
+
+TEST(Attention, PartsAreFoundWhateverTheOrderOfOperands) {
+  const Graph g = prepared_text(kSpellings[3].text);
+  for (const Node* node : g.nodes())
+    if (const auto parts = attention_parts(*node)) {
+      EXPECT_EQ(parts->q->name, "q0");
+      EXPECT_EQ(parts->k->name, "kt");
+      EXPECT_EQ(parts->v->name, "v");
+      return;
+    }
+  FAIL() << print(g);
+}
+
+}  // namespace
+}  // namespace opfuse
