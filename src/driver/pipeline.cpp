@@ -9,6 +9,7 @@
 
 #include "base/fail.hpp"
 #include "codegen/codegen.hpp"
+#include "fusion/slices.hpp"
 #include "ir/outline.hpp"
 #include "passes/name_values.hpp"
 #include "passes/pass_manager.hpp"
@@ -86,6 +87,11 @@ static Graph divided(const Node& fused, const TargetInfo& target) {
   const FusionPlan plan = make_plan(body, options);
   const bool same = plan.applied().size() == 1 && plan.applied()[0]->nodes.size() == body.nodes().size();
   return same ? std::move(body) : apply(body, plan);
+}
+
+void shape_for_target(Graph& fused, const TargetInfo& target, std::vector<std::string>* notes) {
+  for (std::string& note : run_in_slices(fused, target.lanes_f32()))
+    if (notes) notes->push_back(std::move(note));
 }
 
 Program lower_to_program(const Graph& graph, const TargetInfo& target, bool allow_reference) {

@@ -34,6 +34,10 @@ std::optional<Decline> illegal_on(const Node& node, const TargetInfo& target);
 /// Plans a prepared graph: named patterns, then rules; legal is what lowers and generates on the target.
 FusionPlan plan_graph(const Graph& prepared, const TargetInfo& target, const PlanRequest& request);
 
+/// What a fused graph becomes before it is lowered: pairs of groups that hold most memory run slice by slice
+/// (fusion/slices.hpp). Still equal to the model, still a graph; `notes` receives a line per pair.
+void shape_for_target(Graph& fused, const TargetInfo& target, std::vector<std::string>* notes);
+
 /// Fused (or plain) graph -> program with layouts, schedules and memory planned.
 /// `allow_reference`: operators without a kernel become launches of the interpreter, with a note each.
 Program lower_to_program(const Graph& graph, const TargetInfo& target, bool allow_reference = false);

@@ -2,6 +2,8 @@
 // plan, which then sees one buffer instead of two.
 #include "program/in_place.hpp"
 
+#include <algorithm>
+
 #include "program/lifetimes.hpp"
 
 namespace opfuse {
@@ -31,6 +33,23 @@ bool plain(const Program& program, int index) {
   return buffer.kind == BufferKind::intermediate && buffer.view_of < 0;
 }
 
+/// The whole of an intermediate's memory: itself no view, or the result that took such a buffer's place.
+bool whole(const Program& program, int index) {
+  for (const Buffer* buffer = &program.buffers[static_cast<size_t>(index)]; buffer->view_of >= 0;) {
+    const Buffer& parent = program.buffers[static_cast<size_t>(buffer->view_of)];
+    if (buffer->view_offset.empty() || !(parent.type == buffer->type) || !(parent.layout == buffer->layout))
+      return false;
+    buffer = &parent;
+  }
+  return program.buffers[static_cast<size_t>(root_of(program, index))].kind == BufferKind::intermediate;
+}
+
+/// No other parameter of the launch looks into the same memory.
+bool alone(const Program& program, const Launch& launch, int operand) {
+  const auto same = [&](int b) { return b >= 0 && root_of(program, b) == root_of(program, operand); };
+  return std::count_if(launch.buffers.begin(), launch.buffers.end(), same) == 1;
+}
+
 /// An expression that uses the operand only in the output (not in a reduction that other parts repeat).
 bool only_in_outputs(const Stage& stage, int operand) {
   bool reduced = false;
@@ -56,11 +75,12 @@ void share_buffers(Program& program) {
         if (!plain(program, result) || has_views(program, result)) continue;
         for (size_t p = 0; p < launch.buffers.size(); ++p) {
           const int operand = launch.buffers[p];
-          if (launch.region.params[p].role != ParamRole::input || !plain(program, operand)) continue;
+          if (launch.region.params[p].role != ParamRole::input || !whole(program, operand)) continue;
           const Buffer &from = program.buffers[static_cast<size_t>(operand)],
                        &to = program.buffers[static_cast<size_t>(result)];
           if (!(from.type == to.type) || !(from.layout == to.layout)) continue;
-          if (lives[static_cast<size_t>(operand)].last != static_cast<int>(l)) continue;
+          if (lives[static_cast<size_t>(root_of(program, operand))].last != static_cast<int>(l)) continue;
+          if (!alone(program, launch, operand)) continue;
           if (!read_where_stored(launch.region, static_cast<int>(p), stage, output) ||
               !only_in_outputs(stage, static_cast<int>(p)))
             continue;

@@ -1,6 +1,7 @@
 // The arena plan. A root buffer lives from the first launch that touches it (through any view) to the
-// last. Buffers are placed largest first, each in the smallest gap between already placed buffers that
-// live at the same time (best fit), 64-byte aligned.
+// last. Buffers are placed one after another, each in the smallest gap between already placed buffers that live at
+// the same time (best fit), 64-byte aligned, in several orders, and again with those that reached the highest address
+// moved to the front, until the arena is as small as the launch that needs most, or a number of attempts is spent.
 //
 // Symbolic sizes: when every symbolic size is a constant multiple of one symbol (an unbound batch), the
 // multiples are planned like constants and scaled; other symbolic sizes share a place only with equal
@@ -55,11 +56,20 @@ int64_t best_gap(const Item& item, const std::vector<Item>& placed) {
   return best >= 0 ? best : end;
 }
 
-/// Places all items; returns the bytes they need.
-int64_t place(std::vector<Item>& items) {
-  std::vector<Item*> order;
-  for (Item& item : items) order.push_back(&item);
-  std::stable_sort(order.begin(), order.end(), [](const Item* a, const Item* b) { return a->bytes > b->bytes; });
+/// Bytes alive together at the launch that needs most: no plan is smaller.
+int64_t least_bytes(const std::vector<Item>& items) {
+  int64_t most = 0;
+  for (const Item& at : items) {  // a peak begins where some item does
+    int64_t sum = 0;
+    for (const Item& item : items)
+      if (item.life.first <= at.life.first && at.life.first <= item.life.last) sum += item.bytes;
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
+/// Places the items in that order; returns the bytes they need.
+int64_t place_in_order(const std::vector<Item*>& order) {
   std::vector<Item> placed;
   int64_t total = 0;
   for (Item* item : order) {
@@ -68,6 +78,36 @@ int64_t place(std::vector<Item>& items) {
     placed.push_back(*item);
   }
   return total;
+}
+
+/// What an order of placement sorts by, greatest first.
+using Weight = int64_t (*)(const Item&);
+constexpr Weight kWeights[] = {
+    [](const Item& item) { return item.bytes; },
+    [](const Item& item) { return item.bytes * (item.life.last - item.life.first + 1); },
+    [](const Item& item) { return int64_t{item.life.last} - item.life.first; },
+};
+constexpr int kAttempts = 40;  // per order
+
+/// Places all items; returns the bytes they need.
+int64_t place(std::vector<Item>& items) {
+  const int64_t least = least_bytes(items);
+  int64_t best = -1;
+  std::vector<Item*> best_order, order;
+  for (Item& item : items) order.push_back(&item);
+  for (const Weight weight : kWeights) {
+    std::sort(order.begin(), order.end(), [&](const Item* a, const Item* b) {
+      return weight(*a) != weight(*b) ? weight(*a) > weight(*b) : a->buffer < b->buffer;
+    });
+    for (int attempt = 0; attempt < kAttempts && best != least; ++attempt) {
+      const int64_t total = place_in_order(order);
+      if (best < 0 || total < best) best = total, best_order = order;
+      std::stable_partition(order.begin(), order.end(),
+                            [&](const Item* item) { return item->offset + item->bytes == total; });
+    }
+  }
+  place_in_order(best_order);
+  return std::max<int64_t>(best, 0);
 }
 
 /// size / symbol when that is a constant.

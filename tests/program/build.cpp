@@ -202,6 +202,15 @@ TEST(BuildProgram, ResultsTakeThePlaceOfOperandsOnlyAtTheirLastUse) {
   EXPECT_EQ(shared, 2) << "neg over sigmoid's result, add over either operand\n" << print(program);
 }
 
+TEST(BuildProgram, AChainOfResultsStaysInOnePlace) {
+  Net net;
+  Value* x = net("relu", {net.input({4, 16})});
+  Value* y = net("exp", {net("neg", {net("sigmoid", {x})})});
+  net.graph.set_outputs({net("matmul", {y, net("transpose", {y})})});
+  const Program program = expect_program(net.graph, {});
+  EXPECT_EQ(program.arena_bytes, Dim(2 * 4 * 16 * 4)) << "the chain, and the transposed copy\n" << print(program);
+}
+
 TEST(LayoutFacts, BlockedVectorsOfWholeBlocksLieInOrder) {
   const Layout blocked = Layout::channels_blocked(4, 1, 16);
   EXPECT_TRUE(stores_row_major(blocked, {Dim::symbol("n"), 32, 1, 1}));

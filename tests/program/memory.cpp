@@ -108,6 +108,33 @@ TEST(MemoryPlan, AChainNeedsTwoBuffersNotAll) {
   EXPECT_EQ(program.intermediate_bytes.value(), 10 * 4096);
 }
 
+/// Bytes alive together at the launch that needs most.
+int64_t least_arena(const Program& program) {
+  const std::vector<Lifetime> lives = lifetimes(program);
+  int64_t most = 0;
+  for (int l = 0; l < static_cast<int>(program.launches.size()); ++l) {
+    int64_t sum = 0;
+    for (size_t b = 0; b < lives.size(); ++b)
+      if (lives[b].first <= l && l <= lives[b].last) sum += (bytes_of(program.buffers[b]).value() + 63) / 64 * 64;
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
+TEST(MemoryPlan, NeedsLittleMoreThanTheLaunchThatNeedsMost) {
+  double worst = 1, sum = 0;
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    Program program = random_program(seed, Dim(3));
+    plan_memory(program);
+    const double ratio = static_cast<double>(program.arena_bytes.value()) / static_cast<double>(least_arena(program));
+    EXPECT_GE(ratio, 1);
+    worst = std::max(worst, ratio);
+    sum += ratio;
+  }
+  EXPECT_LT(worst, 1.15);
+  EXPECT_LT(sum / 200, 1.01);
+}
+
 TEST(MemoryPlan, AViewKeepsItsRootAlive) {
   Program program;
   for (int i = 0; i < 4; ++i) program.buffers.push_back(buffer_of({Dim(16), Dim(16)}));

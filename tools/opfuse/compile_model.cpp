@@ -81,6 +81,7 @@ Compiled compile_fused(const Graph& model, const SymbolValues& dims, const Compi
   Planned planned = plan_model(model, dims, target, flags.plan);
   Compiled compiled;
   compiled.fused = apply(planned.prepared, planned.plan);
+  shape_for_target(compiled.fused, target, &planned.notes);
   compiled.program = lower_to_program(compiled.fused, target, flags.allow_reference);
   compiled.executable = finish(compiled, model.name, target, artifact_options(flags, emit, planned.plan));
   compiled.plan = std::move(planned.plan);
