@@ -22,14 +22,20 @@ int64_t vectors_in_group(int64_t wanted, const ContractionView& view, int64_t la
   return 0;
 }
 
-/// Pixels of one tile row once neighbouring axes are merged (a pointwise convolution has one row).
-int64_t wished_pixels(const Stage& stage, const ContractionView& view) {
-  int64_t pixels = pixel_count(stage, view.pixel);
+/// The tile's problem once neighbouring axes are merged (a pointwise convolution has one long row).
+TileProblem tile_problem(const Region& region, const ContractionView& view) {
+  const Stage& stage = region.stages[0];
+  TileProblem problem;
+  problem.channels = channels_of(stage, view);
+  problem.pixels = pixel_count(stage, view.pixel);
+  problem.rows = stackable_rows(region, view);
   const bool pointwise =
       !view.guarded && view.taps.empty() &&
       std::all_of(view.sliding.begin(), view.sliding.end(), [](const SlidingDim& s) { return s.stride == 1; });
-  if (pointwise && !view.outer.empty()) pixels *= axis_extent(stage, view.outer.back()).constant().value_or(1);
-  return pixels;
+  if (!pointwise || view.outer.empty()) return problem;
+  problem.pixels *= axis_extent(stage, view.outer.back()).constant().value_or(1);
+  problem.rows = 1;
+  return problem;
 }
 
 void wish_contraction(const Region& region, const ContractionView& view, const TargetInfo& target, LayoutWish& wish) {
@@ -38,7 +44,7 @@ void wish_contraction(const Region& region, const ContractionView& view, const T
   const int64_t channels = channels_of(stage, view);
   const int64_t depth = channel_depth(stage, view);
   if (!channels || !depth) return;
-  RegisterTile tile = choose_tile(channels, wished_pixels(stage, view), target);
+  RegisterTile tile = choose_tile(tile_problem(region, view), target);
   tile.vectors = std::max<int64_t>(1, vectors_in_group(tile.vectors, view, lanes));
   const Read& data = stage.reads[static_cast<size_t>(view.data)];
   const Read& weights = stage.reads[static_cast<size_t>(view.weights)];

@@ -19,6 +19,16 @@ double row_cycles(int64_t pixels, int64_t width, int64_t vectors, bool fma) {
   return cycles;
 }
 
+/// Cycles of all rows; whole rows that are narrow are stacked into one tile.
+double map_cycles(const TileProblem& problem, int64_t width, int64_t vectors, const TargetInfo& target) {
+  const int64_t rows = problem.rows;
+  const int64_t height = width == problem.pixels ? tallest(rows, {vectors, width}, target) : 1;
+  if (height == 1) return static_cast<double>(rows) * row_cycles(problem.pixels, width, vectors, target.fma);
+  double cycles = static_cast<double>(rows / height) * step_cycles(width * height, vectors, target.fma);
+  if (rows % height) cycles += step_cycles(width * (rows % height), vectors, target.fma);
+  return cycles;
+}
+
 }  // namespace
 
 bool fits(const RegisterTile& t, const TargetInfo& target) {
@@ -37,15 +47,24 @@ int64_t widest(int64_t pixels, int64_t vectors, const TargetInfo& target) {
   return best;
 }
 
-RegisterTile choose_tile(int64_t channels, int64_t pixels, const TargetInfo& target) {
-  const int64_t lanes = target.lanes_f32();
-  const int64_t count = (channels + lanes - 1) / lanes;
+int64_t tallest(int64_t rows, const RegisterTile& tile, const TargetInfo& target) {
+  int64_t height = 1;
+  while (height < rows && fits({tile.vectors, tile.width * (height + 1)}, target)) ++height;
+  return height;
+}
+
+bool two_blocks_fit(int64_t block_bytes, const TargetInfo& target) {
+  return 2 * static_cast<double>(block_bytes) < kWeightShareOfL2 * static_cast<double>(target.l2_bytes);
+}
+
+RegisterTile choose_tile(const TileProblem& problem, const TargetInfo& target) {
+  const int64_t count = (problem.channels + target.lanes_f32() - 1) / target.lanes_f32();
   RegisterTile best;
   double least = INFINITY;
-  for (int64_t v = 1; v <= (pixels == 1 ? 8 : 4); ++v) {
+  for (int64_t v = 1; v <= (problem.pixels == 1 ? 8 : 4); ++v) {
     if (!fits({v, 1}, target)) break;
-    const int64_t w = widest(pixels, v, target);
-    const double cycles = static_cast<double>((count + v - 1) / v) * row_cycles(pixels, w, v, target.fma);
+    const int64_t w = widest(problem.pixels, v, target);
+    const double cycles = static_cast<double>((count + v - 1) / v) * map_cycles(problem, w, v, target);
     if (cycles < least * 0.999) least = cycles, best = {v, w};
   }
   return best;

@@ -24,6 +24,20 @@ int64_t pixel_count(const Stage& stage, int axis);
 /// Width of the fastest tile of `vectors` vectors over a row of `pixels`.
 int64_t widest(int64_t pixels, int64_t vectors, const TargetInfo& target);
 
-RegisterTile choose_tile(int64_t channels, int64_t pixels, const TargetInfo& target);
+/// Rows of the tile's width that one tile can hold, at most `rows`.
+int64_t tallest(int64_t rows, const RegisterTile& tile, const TargetInfo& target);
+
+/// What weights may take of L2; activations need the rest.
+constexpr double kWeightShareOfL2 = 0.8;
+
+/// This block of weights and the next one, fetched meanwhile, stay in L2.
+bool two_blocks_fit(int64_t block_bytes, const TargetInfo& target);
+
+struct TileProblem {
+  int64_t channels = 0;  ///< of the output
+  int64_t pixels = 1;    ///< of a row
+  int64_t rows = 1;      ///< that may share a tile
+};
+RegisterTile choose_tile(const TileProblem& problem, const TargetInfo& target);
 
 }  // namespace opfuse

@@ -31,6 +31,16 @@ bool permutable(int64_t group_out, int64_t depth, int64_t lanes, int64_t data_bl
 
 }  // namespace
 
+int64_t stackable_rows(const Region& region, const ContractionView& view) {
+  const Stage& stage = region.stages[0];
+  const int row = row_axis_of(view);
+  const bool known = view.pixel < 0 || axis_extent(stage, view.pixel).is_constant();
+  if (row < 0 || region.stages.size() != 1 || !known || !axis_extent(stage, row).is_constant()) return 1;
+  for (const SlidingDim& d : view.sliding)  // padding without taps is decided row by row
+    if (d.axis == row && view.guarded && (d.tap < 0 || !d.extent.is_constant())) return 1;
+  return axis_extent(stage, row).value();
+}
+
 bool divides_group(const Stage& stage, const ContractionView& view, int64_t block) {
   return !view.group_out || channel_depth(stage, view) % block == 0;
 }
@@ -88,34 +98,38 @@ std::optional<OperandFit> fit_operands(const Stage& stage, const ContractionView
   return fit;
 }
 
-/// A row that is one narrow tile: several rows share each load of weights.
-int64_t tile_height(const Region& region, const ContractionView& view, const RegisterTile& tile, int64_t pixels,
+/// Channels per pass so that two passes' weights fit L2, 0: all channels in one pass. Accumulators rest in scratch
+/// between passes, so the map must have known extents.
+int64_t depth_block(const Region& region, const ContractionView& view, const Schedule& s, int64_t block_bytes,
                     const TargetInfo& target) {
   const Stage& stage = region.stages[0];
-  const int row = row_axis_of(view);
-  const bool known = view.pixel < 0 || axis_extent(stage, view.pixel).is_constant();
-  if (row < 0 || region.stages.size() != 1 || !known || tile.width != pixels || !axis_extent(stage, row).is_constant())
-    return 1;
-  for (const SlidingDim& d : view.sliding)  // padding without taps is decided row by row
-    if (d.axis == row && view.guarded && (d.tap < 0 || !d.extent.is_constant())) return 1;
-  int64_t height = 1;
-  while (height < axis_extent(stage, row).value() && fits({tile.vectors, tile.width * (height + 1)}, target)) ++height;
-  return height;
+  const int64_t depth = channel_depth(stage, view), step = s.get("step", 1);
+  if (two_blocks_fit(block_bytes, target) || view.group_out || view.channel < 0 || depth % step) return 0;
+  if (region.stages.size() > 1 || (row_axis_of(view) < 0 && view.guarded)) return 0;
+  for (const Dim& d : stage.domain)
+    if (!d.is_constant()) return 0;
+  int64_t passes = 2;
+  while (passes < depth / step && !two_blocks_fit(block_bytes / passes, target)) ++passes;
+  return (depth / step + passes - 1) / passes * step;
 }
 
-/// Channel blocks outermost over as many rows as stay in L2 beside two blocks of weights (this one and the next,
+/// Channel blocks outermost over as many rows as stay in L2 beside two passes of weights (this one and the next,
 /// which is fetched a share per row).
-void block_for_cache(Schedule& s, int64_t blocks, int64_t items, double weight_bytes, double data_bytes,
-                     const TargetInfo& target) {
+void block_for_cache(Schedule& s, const Region& region, const ContractionView& view, int64_t items, double block_bytes,
+                     double data_bytes, const TargetInfo& target) {
+  if (const int64_t k = depth_block(region, view, s, static_cast<int64_t>(block_bytes), target); k && items > 1) {
+    s.set("k_block", k);
+    block_bytes *= static_cast<double>(k) / static_cast<double>(channel_depth(region.stages[0], view));
+  }
   const auto l2 = static_cast<double>(target.l2_bytes);
-  const double block_bytes = weight_bytes / static_cast<double>(blocks);
   const double row_bytes = data_bytes / static_cast<double>(items);
-  const double room = std::max(l2 * 0.8 - 2 * block_bytes, l2 / 8);
+  const double room = std::max(l2 * kWeightShareOfL2 - 2 * block_bytes, l2 / 8);
   const int64_t rows_per_part = (items + s.get("parts_p", 1) - 1) / s.get("parts_p", 1);
   const int64_t chunk = std::clamp<int64_t>(static_cast<int64_t>(room / row_bytes), 1, rows_per_part);
   s.set("chunk", chunk);
   const int64_t lines = s.get("step", 1) * s.get("nv", 1) * target.vector_bytes / 64;
-  if (chunk > 1 && 2 * block_bytes < l2 * 0.8) s.set("prefetch", (lines + chunk - 1) / chunk);
+  if (chunk > 1 && two_blocks_fit(static_cast<int64_t>(block_bytes), target))
+    s.set("prefetch", (lines + chunk - 1) / chunk);
 }
 
 /// Rows or tiles that parts cut.
@@ -134,7 +148,7 @@ void cut_parts(Schedule& s, const Region& region, const Stage& stage, const Cont
   const auto data_bytes = static_cast<double>(bytes_of(region, stage, view.data));
   const auto work = static_cast<double>(work_of(stage));
   split_parts(s, wanted_parts(work, target, weight_bytes), blocks, items, weight_bytes, data_bytes);
-  block_for_cache(s, blocks, items, weight_bytes, data_bytes, target);
+  block_for_cache(s, region, view, items, weight_bytes / static_cast<double>(blocks), data_bytes, target);
   int64_t batch = 1;
   for (int axis : view.outer)
     if (axis != row_axis_of(view)) batch *= axis_extent(stage, axis).constant().value_or(1);
@@ -165,7 +179,8 @@ bool schedule_contraction(const Region& region, const std::vector<ParamLayout>& 
   s.set("tile_w", width);
   if (fit->grouped) s.set("grouped", fit->grouped);
   s.set("step", fit->step);
-  const int64_t height = tile_height(region, *view, {fit->vectors, width}, pixels, target);
+  // a row that is one narrow tile: several rows share each load of weights
+  const int64_t height = width == pixels ? tallest(stackable_rows(region, *view), {fit->vectors, width}, target) : 1;
   if (height > 1) s.set("tile_h", height);
   cut_parts(s, region, stage, *view, item_count(stage, *view, width, height), target);
   return true;

@@ -1,9 +1,13 @@
-// The pool hands out parts through one 64-bit ticket (epoch, next part). Claiming is a compare-exchange,
-// so a worker that wakes late can neither skip a part of a newer job nor run one of an older job twice.
+// Every worker owns a contiguous range of a job's parts and takes them from its front; one that has run out takes
+// from the back of another's. Neighbouring parts so stay on one core: the weights a part fetches ahead are the ones
+// that core needs next, and the rows a layer wrote are read by the core that wrote them. Claiming is a
+// compare-exchange on (epoch, first, end), so a worker that wakes late can neither skip a part of a newer job nor
+// run one of an older job twice.
 // The caller finishes without waiting for workers that never woke: it waits for parts, not for threads.
 // A region lasts 10-100 us, so waits spin first (bounded), then sleep on a futex (std::atomic::wait).
 #include "runtime/thread_pool.hpp"
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/fail.hpp"
@@ -11,6 +15,13 @@
 
 namespace opfuse {
 namespace {
+
+constexpr int kGrainBits = 20;
+constexpr uint64_t kGrainMask = (uint64_t{1} << kGrainBits) - 1, kEpochMask = (uint64_t{1} << 24) - 1;
+
+uint64_t pack(uint64_t epoch, uint64_t first, uint64_t end) {
+  return epoch << 2 * kGrainBits | first << kGrainBits | end;
+}
 
 inline void pause() {
 #if defined(__x86_64__)
@@ -35,7 +46,8 @@ bool spin_until(Done done, int microseconds) {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads, int spin_microseconds) : spin_microseconds_(spin_microseconds) {
+ThreadPool::ThreadPool(int threads, int spin_microseconds)
+    : ranges_(static_cast<size_t>(std::max(threads, 1))), spin_microseconds_(spin_microseconds) {
   OPFUSE_CHECK(threads >= 1, "a pool of {} threads", threads);
   for (int i = 1; i < threads; ++i) threads_.emplace_back([this, i] { worker_loop(i); });
 }
@@ -53,13 +65,19 @@ void ThreadPool::run(int64_t parts, PartFunction fn, void* context) {
     for (int64_t part = 0; part < parts; ++part) fn(context, part, 0);
     return;
   }
-  const uint64_t epoch = (ticket_.load(std::memory_order_relaxed) >> kPartBits) + 1;
+  const uint64_t epoch = (epoch_.load(std::memory_order_relaxed) + 1) & kEpochMask;
   Job& job = jobs_[epoch & 1];
+  const int64_t grain = parts / (int64_t{1} << (kGrainBits - 1)) + 1, grains = (parts + grain - 1) / grain;
   job.fn.store(fn, std::memory_order_relaxed);
   job.context.store(context, std::memory_order_relaxed);
   job.parts.store(parts, std::memory_order_relaxed);
+  job.grain.store(grain, std::memory_order_relaxed);
   done_.store(0, std::memory_order_relaxed);
-  ticket_.store(epoch << kPartBits, std::memory_order_seq_cst);
+  for (int64_t w = 0; w < workers(); ++w)
+    ranges_[static_cast<size_t>(w)].word.store(
+        pack(epoch, static_cast<uint64_t>(grains * w / workers()), static_cast<uint64_t>(grains * (w + 1) / workers())),
+        std::memory_order_release);
+  epoch_.store(epoch, std::memory_order_seq_cst);
   wake_.fetch_add(1, std::memory_order_seq_cst);
   if (sleepers_.load(std::memory_order_seq_cst) > 0) wake_.notify_all();
   work_on(epoch, 0);
@@ -67,28 +85,39 @@ void ThreadPool::run(int64_t parts, PartFunction fn, void* context) {
   while (!spin_until(finished, 1000)) std::this_thread::yield();
 }
 
-bool ThreadPool::work_on(uint64_t epoch, int worker) {
-  Job& job = jobs_[epoch & 1];
-  uint64_t ticket = ticket_.load(std::memory_order_acquire);
-  bool worked = false;
-  while (ticket >> kPartBits == epoch) {
-    const int64_t parts = job.parts.load(std::memory_order_relaxed);
-    const PartFunction fn = job.fn.load(std::memory_order_relaxed);
-    void* const context = job.context.load(std::memory_order_relaxed);
-    const int64_t part = static_cast<int64_t>(ticket & ((uint64_t{1} << kPartBits) - 1));
-    if (part >= parts) break;
-    if (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel)) continue;
-    fn(context, part, worker);
-    done_.fetch_add(1, std::memory_order_release);
-    worked = true;
-    ticket = ticket_.load(std::memory_order_acquire);
+/// A grain of `owner`'s range: the first one, or the last when it is stolen.
+std::optional<int64_t> ThreadPool::claim(uint64_t epoch, int owner, bool steal) {
+  std::atomic<uint64_t>& range = ranges_[static_cast<size_t>(owner)].word;
+  uint64_t word = range.load(std::memory_order_acquire);
+  for (;;) {
+    const uint64_t first = word >> kGrainBits & kGrainMask, end = word & kGrainMask;
+    if (word >> 2 * kGrainBits != epoch || first >= end) return std::nullopt;
+    const uint64_t left = steal ? pack(epoch, first, end - 1) : pack(epoch, first + 1, end);
+    if (range.compare_exchange_weak(word, left, std::memory_order_acq_rel))
+      return static_cast<int64_t>(steal ? end - 1 : first);
   }
-  return worked;
+}
+
+void ThreadPool::work_on(uint64_t epoch, int worker) {
+  for (int i = 0; i < workers(); ++i) {
+    const int owner = (worker + i) % workers();
+    while (const auto claimed = claim(epoch, owner, i > 0)) {
+      // stable from here on: the job cannot end before this grain is counted
+      Job& job = jobs_[epoch & 1];
+      const int64_t grain = job.grain.load(std::memory_order_relaxed);
+      const int64_t begin = *claimed * grain;
+      const int64_t end = std::min(job.parts.load(std::memory_order_relaxed), begin + grain);
+      const PartFunction fn = job.fn.load(std::memory_order_relaxed);
+      void* const context = job.context.load(std::memory_order_relaxed);
+      for (int64_t part = begin; part < end; ++part) fn(context, part, worker);
+      done_.fetch_add(end - begin, std::memory_order_release);
+    }
+  }
 }
 
 uint64_t ThreadPool::wait_for_change(uint64_t seen_epoch) {
   const auto changed = [&] {
-    return ticket_.load(std::memory_order_acquire) >> kPartBits != seen_epoch || stop_.load(std::memory_order_acquire);
+    return epoch_.load(std::memory_order_acquire) != seen_epoch || stop_.load(std::memory_order_acquire);
   };
   while (!spin_until(changed, spin_microseconds_)) {
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
@@ -96,7 +125,7 @@ uint64_t ThreadPool::wait_for_change(uint64_t seen_epoch) {
     if (!changed()) wake_.wait(wake, std::memory_order_seq_cst);
     sleepers_.fetch_sub(1, std::memory_order_seq_cst);
   }
-  return ticket_.load(std::memory_order_acquire) >> kPartBits;
+  return epoch_.load(std::memory_order_acquire);
 }
 
 void ThreadPool::worker_loop(int worker) {

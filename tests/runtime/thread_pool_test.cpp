@@ -46,6 +46,29 @@ TEST_P(EveryPoolSize, WakesWorkersThatWentToSleep) {
 
 INSTANTIATE_TEST_SUITE_P(Threads, EveryPoolSize, testing::Values(1, 2, 3, 8));
 
+TEST(ThreadPool, MorePartsThanATicketCountsRunOnceEach) {
+  ThreadPool pool(3, 50);
+  Counts counts(3 << 20, pool.workers());
+  pool.run(static_cast<int64_t>(counts.runs.size()), count_part, &counts);
+  for (const auto& runs : counts.runs) ASSERT_EQ(runs.load(), 1);
+}
+
+TEST(ThreadPool, PartsOfAWorkerAreNeighbours) {
+  ThreadPool pool(2, 50);
+  std::vector<int> worker_of(64, -1);
+  for (int round = 0; round < 200; ++round) {
+    pool.run(
+        64,
+        [](void* context, int64_t part, int worker) {
+          (*static_cast<std::vector<int>*>(context))[static_cast<size_t>(part)] = worker;
+        },
+        &worker_of);
+    int changes = 0;
+    for (size_t i = 1; i < worker_of.size(); ++i) changes += worker_of[i] != worker_of[i - 1];
+    ASSERT_LE(changes, 2) << "round " << round;  // own front, the other's middle, stolen back
+  }
+}
+
 TEST(ThreadPool, IsABarrierWritesOfPartsAreVisibleAfterRun) {
   ThreadPool pool(4, 50);
   std::vector<int64_t> data(1000, 0);

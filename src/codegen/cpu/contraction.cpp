@@ -38,6 +38,7 @@ ContractionEmitter::ContractionEmitter(Kernel& k, StageEmitter& stage, const Con
   chunk_ = s.get("chunk", 1 << 30);
   prefetched_ = s.get("prefetch", 0);
   grouped_ = s.get("grouped", 0);
+  depth_block_ = s.get("k_block", 0);
   batch_axes_ = view.outer;
   row_axis_ = row_axis_of(view);
   for (const SlidingDim& d : view.sliding) {
@@ -93,6 +94,14 @@ void ContractionEmitter::emit_block(Env env, Value* ob, Value* i0, Value* i1) {
   Value* first = k_.mul(ob, k_.i64(block_));
   env.axes[static_cast<size_t>(view_.vec)] = {first, false, block_};
   if (grouped_ == 2) start_groups(first);
+  if (!depth_block_) return emit_items(env, ob, i0, i1);
+  k_.loop(k_.i64(0), k_.i64(passes()), 1, [&](Value* pass) {
+    pass_ = pass;
+    emit_items(env, ob, i0, i1);
+  });
+}
+
+void ContractionEmitter::emit_items(Env env, Value* ob, Value* i0, Value* i1) {
   if (row_axis_ < 0) return emit_runs(env, ob, i0, i1);
   if (height_ > 1) return emit_row_tiles(env, ob, i0, i1);
   k_.loop(i0, i1, 1, [&](Value* row) {
@@ -154,10 +163,14 @@ void ContractionEmitter::emit_runs(const Env& env, Value* ob, Value* t0, Value* 
 }
 
 void ContractionEmitter::emit_tile(Env env, Value* ob, const TileRun& run) {
-  for (int64_t i = 0; i < run.width * tile_rows_ * vectors_; ++i)
-    k_.b.CreateStore(k_.zero(acc_[static_cast<size_t>(i)]->getAllocatedType()), acc_[static_cast<size_t>(i)]);
+  Value* rest =
+      pass_ ? resting(view_.pixel < 0 ? k_.i64(0) : env.axes[static_cast<size_t>(view_.pixel)].base) : nullptr;
+  start_accumulators(run, rest);
   when_inside(env, [&] { emit_channels(env, run); });
-  emit_epilogue(env, ob, run);
+  if (!rest) return emit_epilogue(env, ob, run);
+  k_.branch(
+      k_.b.CreateICmpEQ(pass_, k_.i64(passes() - 1)), [&] { emit_epilogue(env, ob, run); },
+      [&] { rest_accumulators(run, rest); });
 }
 
 /// Padded dimensions without taps (a padded 1x1 convolution): outside, there is nothing to add.
@@ -179,7 +192,13 @@ void ContractionEmitter::emit_channels(const Env& env, const TileRun& run) {
     if (view_.channel >= 0) at.axes[static_cast<size_t>(view_.channel)] = {channel, false, step_};
     emit_taps(0, at, run, all_pixels(run), lanes);
   };
-  k_.loop(k_.i64(0), k_.i64(channels / step_), 1, [&](Value* c) { at_channel(k_.mul(c, k_.i64(step_)), step_); });
+  Value* first = k_.i64(0);
+  Value* end = k_.i64(channels / step_);
+  if (pass_) {
+    first = k_.mul(pass_, k_.i64(depth_block_ / step_));
+    end = k_.min(end, k_.add(first, k_.i64(depth_block_ / step_)));
+  }
+  k_.loop(first, end, 1, [&](Value* c) { at_channel(k_.mul(c, k_.i64(step_)), step_); });
   if (channels % step_) at_channel(k_.i64(channels / step_ * step_), channels % step_);
 }
 
@@ -219,11 +238,16 @@ void ContractionEmitter::emit_taps(size_t index, const Env& env, const TileRun& 
     low = range.low;
     high = range.high;
   }
-  k_.loop(low, high, 1, [&](Value* r) {
+  const auto at_tap = [&](Value* r) {
     Env at = env;
     at.axes[static_cast<size_t>(tap)] = {r, false, 1};
-    emit_taps(index + 1, at, run, pixels, lanes);
-  });
+    return at;
+  };
+  k_.loop(low, high, 1, [&](Value* r) { emit_taps(index + 1, at_tap(r), run, pixels, lanes); });
+  if (!s || !prefetches()) return;  // left-out taps still fetch their share of the next weights
+  const auto fetch = [&](Value* r) { emit_prefetch_of_taps(index + 1, at_tap(r), lanes); };
+  k_.loop(k_.i64(0), k_.min(low, k_.i64(tap_count(tap))), 1, fetch);
+  k_.loop(k_.max(low, high), k_.i64(tap_count(tap)), 1, fetch);
 }
 
 /// The taps of an edge tile: neighbours with the same valid pixels share a loop.
@@ -234,11 +258,12 @@ void ContractionEmitter::emit_masked_taps(size_t index, const Env& env, const Ti
     int64_t last = first;
     const uint64_t bits = valid[static_cast<size_t>(first)];
     while (last < taps && valid[static_cast<size_t>(last)] == bits) ++last;
-    if (pixels & bits)
+    if ((pixels & bits) || prefetches())
       k_.loop(k_.i64(first), k_.i64(last), 1, [&](Value* tap) {
         Env at = env;
         at.axes[static_cast<size_t>(view_.taps[index])] = {tap, false, 1};
-        emit_taps(index + 1, at, run, pixels & bits, lanes);
+        if (pixels & bits) return emit_taps(index + 1, at, run, pixels & bits, lanes);
+        emit_prefetch_of_taps(index + 1, at, lanes);
       });
     first = last;
   }

@@ -35,7 +35,9 @@ class ContractionEmitter {
   std::vector<Value*> group_masks_;     ///< grouped 2: lanes of the vector's second, third .. group
   std::vector<Value*> group_starts_;    ///< first output channel of those groups, from the first
   Value* item_ = nullptr;               ///< number of the row or tile within its pass over a block
-  int64_t prefetched_ = 0;              ///< cache lines of the next block fetched per tap and item
+  int64_t prefetched_ = 0;              ///< cache lines of the next weights fetched per tap and item
+  int64_t depth_block_ = 0;             ///< channels per pass over the items of a block, 0: all in one pass
+  Value* pass_ = nullptr;               ///< number of that pass
   std::vector<llvm::AllocaInst*> acc_;  ///< by pixel * vectors + vector
 
   Operand& data() { return s_.reads[static_cast<size_t>(view_.data)]; }
@@ -44,6 +46,7 @@ class ContractionEmitter {
   int64_t tap_count(int tap) const { return axis_extent(s_.stage, tap).value(); }
   bool may_leave(const SlidingDim& s) const;
   void emit_block(Env env, Value* ob, Value* i0, Value* i1);
+  void emit_items(Env env, Value* ob, Value* i0, Value* i1);
   void emit_row_tiles(Env env, Value* ob, Value* i0, Value* i1);
   void emit_runs(const Env& env, Value* ob, Value* t0, Value* t1);
   void emit_tile(Env env, Value* ob, const TileRun& run);
@@ -67,6 +70,13 @@ class ContractionEmitter {
   std::vector<Value*> load_accumulators(int64_t count);
   void store_accumulators(const std::vector<Value*>& acc, int64_t count);
   std::vector<Value*> load_weights(Value* at, Value* lane_step, int64_t lane);
+  int64_t passes() const;
+  Value* resting(Value* q);
+  void start_accumulators(const TileRun& run, Value* rest);
+  void rest_accumulators(const TileRun& run, Value* rest);
+  Value* next_weights(const Address& w);
+  bool prefetches() const { return prefetched_ > 0 && item_; }
+  void emit_prefetch_of_taps(size_t index, const Env& env, int64_t lanes);
   void emit_prefetch(const Address& w, int64_t lanes);
   void emit_epilogue(const Env& env, Value* ob, const TileRun& run);
   void store_vectors(const Env& env, Value* base, const TileRun& run, bool tail);

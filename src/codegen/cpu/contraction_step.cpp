@@ -30,19 +30,31 @@ void ContractionEmitter::emit_steps(const Env& env, uint64_t pixels, const TileR
   if (lanes > whole) emit_step(env, d, w, k_.i64(whole), lanes - whole, pixels, run);
 }
 
-/// Every row of a block fetches its share of the next block's weights into L2, so that the first row of
+/// Every item of a block fetches its share of the next weights into L2, so that the first row of
 /// that block need not wait for memory. Blocks are neighbours, so the last one fetches what runs next.
 void ContractionEmitter::emit_prefetch(const Address& w, int64_t lanes) {
-  if (prefetched_ == 0 || !item_) return;
-  const Layout& layout = weights().layout;
-  const auto at = std::find(layout.order.begin(), layout.order.end(), view_.weights_vec_dim) - layout.order.begin();
-  Value* next = k_.add(k_.add(w.scalar, k_.i64(w.constant)), k_.dim(weights().strides[static_cast<size_t>(at)]));
+  if (!prefetches()) return;
+  Value* next = next_weights(w);
   const int64_t per_item = std::max<int64_t>(1, prefetched_ * lanes / step_) * kLineFloats;
   Value* first = k_.element(weights().base, DType::f32, k_.add(next, k_.mul(item_, k_.i64(per_item))));
   for (int64_t offset = 0; offset < per_item; offset += kLineFloats)
     k_.b.CreateIntrinsic(
         llvm::Intrinsic::prefetch, {k_.b.getPtrTy()},
         {k_.element(first, DType::f32, k_.i64(offset)), k_.b.getInt32(0), k_.b.getInt32(2), k_.b.getInt32(1)});
+}
+
+/// The share of taps that this item leaves out because they lie in padding: without it a twelfth of the weights of a
+/// 3x3 convolution on a 7x7 map would come from memory on demand.
+void ContractionEmitter::emit_prefetch_of_taps(size_t index, const Env& env, int64_t lanes) {
+  if (index == view_.taps.size())
+    return emit_prefetch(
+        address_of(k_, weights(), s_.stage.reads[static_cast<size_t>(view_.weights)].map, env, nullptr), lanes);
+  const int tap = view_.taps[index];
+  k_.loop(k_.i64(0), k_.i64(tap_count(tap)), 1, [&](Value* r) {
+    Env at = env;
+    at.axes[static_cast<size_t>(tap)] = {r, false, 1};
+    emit_prefetch_of_taps(index + 1, at, lanes);
+  });
 }
 
 void ContractionEmitter::emit_step(const Env& env, const Address& d, const Address& w, Value* lane, int64_t unrolled,
