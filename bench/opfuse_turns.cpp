@@ -1,7 +1,7 @@
 // opfuse's seat in bench/peers.py: a child process that runs a model when it is told to, through the public API alone,
 // with the caller's arrays bound, and times itself.
 //
-//   opfuse_turns MODEL.onnx|X.opf [--threads N] [--contexts N] [--target T] [--dim NAME=SIZE]
+//   opfuse_turns MODEL.onnx|X.opf [--threads N] [--contexts N] [--target T] [--dim NAME=SIZE] [--unfused]
 //
 // One line per request, one line per answer, fields separated by tabs; the first answer comes unasked:
 //   (start)              ok  VERSION  MILLISECONDS from the file to a runnable model
@@ -40,6 +40,7 @@ struct Arguments {
   std::string model, target;
   int threads = 1, contexts = 1;
   std::map<std::string, int64_t> dims;
+  bool unfused = false;
 };
 
 void parse_dimension(const std::string& text, Arguments& arguments) {
@@ -56,6 +57,10 @@ Arguments parse(int argc, char** argv) {
       arguments.model = word;
       continue;
     }
+    if (word == "--unfused") {
+      arguments.unfused = true;
+      continue;
+    }
     if (i + 1 == argc) throw std::runtime_error(word + " wants a value");
     const std::string value = argv[++i];
     if (word == "--threads")
@@ -70,7 +75,8 @@ Arguments parse(int argc, char** argv) {
       throw std::runtime_error("unknown flag " + word);
   }
   if (arguments.model.empty() || arguments.threads < 1 || arguments.contexts < 1)
-    throw std::runtime_error("usage: opfuse_turns MODEL [--threads N] [--contexts N] [--target T] [--dim NAME=SIZE]");
+    throw std::runtime_error(
+        "usage: opfuse_turns MODEL [--threads N] [--contexts N] [--target T] [--dim NAME=SIZE] [--unfused]");
   return arguments;
 }
 
@@ -79,9 +85,11 @@ opfuse::Executable make_executable(const Arguments& arguments) {
   const opfuse::Model model = opfuse::Model::load(arguments.model);
   const opfuse::Target target =
       arguments.target.empty() ? opfuse::Target::host() : opfuse::Target::named(arguments.target);
-  const opfuse::Fused fused = opfuse::apply(model, opfuse::plan(model, target));
   opfuse::CompileOptions options;
   options.dims = arguments.dims;
+  options.fused = !arguments.unfused;
+  if (arguments.unfused) return opfuse::compile(model, target, options);
+  const opfuse::Fused fused = opfuse::apply(model, opfuse::plan(model, target));
   return opfuse::compile(fused.model, target, options);
 }
 

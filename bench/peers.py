@@ -4,6 +4,7 @@
     bench/install_peers.sh
     bench/peers.py [MODEL.onnx ...] [--threads 1,2] [--batch 1] [--json out.json] [--svg out.svg]
     bench/peers.py MODEL.onnx --contexts 2 --threads 1        images/s of two contexts with one thread each
+    bench/peers.py MODEL.onnx --unfused                       opfuse without fusion beside ONNX Runtime without optimisation
 
 Without a model it measures the built-in ones, exported by `opfuse zoo NAME -o x.onnx`. Exit status: 0 everything ran and
 agreed, 1 an output differed or a contestant could not run (its row says why), 2 the command line or a model is wrong.
@@ -71,6 +72,7 @@ def parse_arguments():
     add("--target", help="opfuse's target, such as cpu:avx2; its share is then of the 256-bit rate")
     add("--opfuse", type=pathlib.Path, metavar="PROGRAM", help="opfuse_turns (default: from --opfuse-build)")
     add("--opfuse-build", type=pathlib.Path, default=ROOT / "build" / "release", metavar="DIR", help="build folder")
+    add("--unfused", action="store_true", help="the baselines: opfuse with the empty plan, ONNX Runtime unoptimised")
     add("--only-peers", action="store_true", help="leave opfuse out on purpose")
     add("--json", type=pathlib.Path, metavar="FILE")
     add("--svg", type=pathlib.Path, metavar="FILE")
@@ -130,9 +132,11 @@ def fma_meters(options, folder):
 
 def contestants(options):
     from peerlib.contestants import OnnxRuntime, OpenVino, Opfuse
-    chosen = [OnnxRuntime(options.contexts), OpenVino(options.contexts)]
+    chosen = [OnnxRuntime(options.contexts, optimized=not options.unfused)]
+    if not options.unfused:
+        chosen.append(OpenVino(options.contexts))
     if not options.only_peers:
-        chosen.append(Opfuse(options.opfuse, options.target, options.contexts))
+        chosen.append(Opfuse(options.opfuse, options.target, options.contexts, fused=not options.unfused))
     return chosen
 
 

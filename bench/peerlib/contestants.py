@@ -80,10 +80,13 @@ class OnnxRuntime(InProcess):
     name = "ONNX Runtime"
     fma = "fma_512"
 
-    def __init__(self, contexts=1):
+    def __init__(self, contexts=1, optimized=True):
         self.contexts = contexts
         self.version = onnxruntime.__version__
-        self.settings = ("graph optimisation all, sequential, spinning threads (default), memory pattern and arena on, "
+        self.level = "ORT_ENABLE_ALL" if optimized else "ORT_DISABLE_ALL"
+        if not optimized:
+            self.name = "ONNX Runtime, no optimisation"
+        self.settings = (f"graph optimisation {self.level}, sequential, spinning threads (default), memory pattern and arena on, "
                          "IO binding with preallocated outputs")
 
     def load(self, path, threads):
@@ -91,7 +94,7 @@ class OnnxRuntime(InProcess):
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
         options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+        options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, self.level)
         options.log_severity_level = 3
         self.session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
@@ -149,8 +152,10 @@ class Opfuse:
     """The child process bench/opfuse_turns.cpp; see there for the protocol."""
     name = "opfuse"
 
-    def __init__(self, program, target=None, contexts=1):
-        self.program, self.target, self.contexts = program, target, contexts
+    def __init__(self, program, target=None, contexts=1, fused=True):
+        self.program, self.target, self.contexts, self.fused = program, target, contexts, fused
+        if not fused:
+            self.name = "opfuse, unfused"
         self.version, self.process = "", None
         self.fma = "fma_256" if target and "avx2" in target else "fma_512"
         self.settings = f"target {target or 'host'}, public API, caller's buffers bound, {contexts} context(s)"
@@ -161,6 +166,7 @@ class Opfuse:
                               "it with --opfuse")
         command = [str(self.program), str(path), "--threads", str(threads), "--contexts", str(self.contexts)]
         command += ["--target", self.target] if self.target else []
+        command += [] if self.fused else ["--unfused"]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
         self.version, milliseconds = self.answer()
         self.folder = tempfile.TemporaryDirectory(prefix="opfuse-peers-")

@@ -98,7 +98,7 @@ def summarize(rows, samples, contestants, fma, flop, throughput):
             if fma:
                 seconds = 1 / row[value] if throughput else row[value] * 1e-3
                 row[share] = flop / seconds / (getattr(fma, rate)(contestant.fma) * 1e9)
-    peers = [c.name for c in contestants if c.name != "opfuse"]
+    peers = [c.name for c in contestants if not c.name.startswith("opfuse")]
     if not peers:
         return None
     faster = (max if throughput else min)(peers, key=lambda name: rows[name]["median"])
