@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "codegen/collapse.hpp"
+#include "codegen/pixel_view.hpp"
 #include "codegen/register_tile.hpp"
 #include "codegen/schedules.hpp"
 
@@ -109,12 +110,25 @@ void wish_like_output(const Region& region, const Stage& stage, int vec, const T
     });
 }
 
+/// Lanes of pixels take any layout; in a network of blocked channels the input is one of them.
+void wish_pixels(const Region& region, const TargetInfo& target, LayoutWish& wish) {
+  const PixelView view = *view_pixels(region);
+  const int data = region.stages[0].reads[static_cast<size_t>(view.data)].index;
+  if (view.channels() >= target.lanes_f32())
+    wish.params[static_cast<size_t>(data)] = Layout::channels_blocked(4, 1, target.lanes_f32());
+}
+
 }  // namespace
 
 LayoutWish wish_layouts(const Region& original, const TargetInfo& target) {
   LayoutWish wish;
   wish.params.resize(original.params.size());
   if (original.stages.empty()) return wish;
+  if (pixels_pay(original, target)) {
+    wish_pixels(original, target, wish);
+    wish_like_output(original, original.stages[0], 1, target, wish);
+    return wish;
+  }
   Region region = original;
   const bool single = region.stages.size() == 1;
   if (single) drop_unit_axes(region);

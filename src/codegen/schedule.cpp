@@ -22,9 +22,11 @@ Schedule choose_schedule(const Region& region, const std::vector<ParamLayout>& l
     split_parts(s, wanted, blocks, rows, 1.0, 1.0);
     return s;
   }
+  if (pixels_pay(region, target) && schedule_pixels(region, layouts, target, s)) return s;
   const Collapsed c = collapse(region, layouts);
   if (schedule_contraction(c.region, c.layouts, 0, target, s)) return s;
   if (schedule_window(c.region, c.layouts, 0, target, s)) return s;
+  if (schedule_pixels(region, layouts, target, s)) return s;
   const Anchor anchor = region.stages.empty() ? Anchor::map : region.stages[0].anchor;
   if (anchor == Anchor::contraction || anchor == Anchor::window) s.set("generic", 1);
   return s;

@@ -14,6 +14,12 @@ bool schedule_window(const Region& region, const std::vector<ParamLayout>& layou
 /// Rows that one register tile may hold, 1 when rows go one by one.
 int64_t stackable_rows(const Region& region, const ContractionView& view);
 
+/// Lanes of pixels: the region is as lowered, no axis dropped or merged.
+bool schedule_pixels(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target,
+                     Schedule& s);
+/// That form is faster than lanes of channels; its weights stay as they are (dense).
+bool pixels_pay(const Region& region, const TargetInfo& target);
+
 /// Blocks of `block` input channels stay inside groups.
 bool divides_group(const Stage& stage, const ContractionView& view, int64_t block);
 

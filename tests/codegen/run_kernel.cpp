@@ -143,8 +143,9 @@ KernelSpec spec_of(const Case& c, const TargetInfo& target) {
   return spec;
 }
 
-void check_case(const Case& c, const TargetInfo& target) {
-  const KernelSpec spec = spec_of(c, target);
+void check_case(const Case& c, const TargetInfo& target) { check_spec(c, spec_of(c, target), target); }
+
+void check_spec(const Case& c, const KernelSpec& spec, const TargetInfo& target) {
   verify(spec.region);
   ASSERT_FALSE(cannot_generate(spec.region, target).has_value()) << *cannot_generate(spec.region, target);
   CodegenOptions options;

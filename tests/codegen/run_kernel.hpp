@@ -47,6 +47,8 @@ inline void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 KernelSpec spec_of(const Case& c, const TargetInfo& target);
 /// Compiles once, runs under every binding; reports through GoogleTest.
 void check_case(const Case& c, const TargetInfo& target);
+/// The same for a specification of the caller's making.
+void check_spec(const Case& c, const KernelSpec& spec, const TargetInfo& target);
 /// Targets this machine runs.
 std::vector<TargetInfo> runnable_targets();
 /// One test of check_case per case and runnable target.

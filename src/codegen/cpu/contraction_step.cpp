@@ -1,11 +1,11 @@
 // The inner loop of the register-tiled contraction: weight vectors, broadcasts, multiply-adds, and the
 // prefetch of the next block's weights.
-#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/Intrinsics.h>
 
 #include <algorithm>
 
 #include "codegen/cpu/contraction.hpp"
+#include "codegen/cpu/fence.hpp"
 
 namespace opfuse::cpu {
 namespace {
@@ -120,28 +120,12 @@ std::vector<Value*> ContractionEmitter::load_weights(Value* at, Value* lane_step
   return vectors;
 }
 
-/// An empty instruction that uses and defines the last accumulators and memory: the loads of the next step
-/// stay behind this step's multiplications. Moved up, they would take a register from an accumulator.
 void ContractionEmitter::end_step(std::vector<Value*>& acc, uint64_t pixels) {
-  std::vector<size_t> last;
+  std::vector<Value**> last;
   for (int64_t p = 63; p >= 0 && last.size() < kTiedAccumulators; --p)
-    for (int64_t v = 0; v < vectors_ && (pixels >> p & 1); ++v) last.push_back(static_cast<size_t>(p * vectors_ + v));
-  if (last.empty()) return;
-  std::vector<Value*> tied;
-  std::vector<llvm::Type*> types;
-  std::string outputs, inputs;
-  for (size_t i = 0; i < last.size(); ++i) {
-    tied.push_back(acc[last[i]]);
-    types.push_back(tied.back()->getType());
-    outputs += k_.target.vector_bytes == 64 ? "=v," : "=x,";
-    inputs += std::to_string(i) + ",";
-  }
-  llvm::Type* result = last.size() == 1 ? types[0] : llvm::StructType::get(k_.context(), types);
-  auto* nothing =
-      llvm::InlineAsm::get(llvm::FunctionType::get(result, types, false), "", outputs + inputs + "~{memory}", true);
-  Value* values = k_.b.CreateCall(nothing, tied);
-  for (size_t i = 0; i < last.size(); ++i)
-    acc[last[i]] = last.size() == 1 ? values : k_.b.CreateExtractValue(values, static_cast<unsigned>(i));
+    for (int64_t v = 0; v < vectors_ && (pixels >> p & 1); ++v)
+      last.push_back(&acc[static_cast<size_t>(p * vectors_ + v)]);
+  hold_back(k_, last);
 }
 
 void ContractionEmitter::multiply(std::vector<Value*>& acc, Value* x, const std::vector<Value*>& w, int64_t pixel) {

@@ -117,9 +117,11 @@ CompiledKernel compile_kernel(const KernelSpec& spec, const TargetInfo& target, 
   module.setTargetTriple(kTriple);
   module.setDataLayout(machine->createDataLayout());
   KernelSpec simple = spec;
-  Collapsed collapsed = collapse(spec.region, spec.layouts);
-  simple.region = std::move(collapsed.region);
-  simple.layouts = std::move(collapsed.layouts);
+  if (spec.schedule.get("pixels", 0) == 0) {  // lanes of pixels need rows and columns apart
+    Collapsed collapsed = collapse(spec.region, spec.layouts);
+    simple.region = std::move(collapsed.region);
+    simple.layouts = std::move(collapsed.layouts);
+  }
   Kernel kernel(module, simple, target, result.code.symbol);
   emit_kernel(kernel);
   kernel.finish();

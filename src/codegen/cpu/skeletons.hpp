@@ -12,6 +12,8 @@ void emit_generic(Kernel& k);
 void emit_contraction(Kernel& k);
 /// Register-tiled pooling and depthwise convolution (schedule knob "tile_w" without "nv").
 void emit_window(Kernel& k);
+/// Convolution with pixels in the lanes (schedule knob "pixels").
+void emit_pixels(Kernel& k);
 /// Convolution then pooling, the rows between them in scratch.
 void emit_fused(Kernel& k);
 

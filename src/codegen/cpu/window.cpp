@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
+#include "codegen/cpu/fence.hpp"
 #include "codegen/cpu/parts.hpp"
 #include "codegen/cpu/skeletons.hpp"
 
@@ -18,6 +19,7 @@ namespace opfuse::cpu {
 namespace {
 
 constexpr int64_t kUnrolledTaps = 7;
+constexpr int64_t kInFlight = 8;  // multiply-adds that must not depend on each other: latency 4 on 2 units
 
 uint64_t all_pixels(int64_t width) { return width >= 64 ? ~uint64_t{0} : (uint64_t{1} << width) - 1; }
 
@@ -36,7 +38,7 @@ WindowEmitter::WindowEmitter(Kernel& k, StageEmitter& stage, const WindowView& v
   for (const Operand& o : s_.outputs)
     for (const Block& b : o.layout.blocks) block_ = std::max(block_, b.factor);
   llvm::Type* vector = k.lanes(k.b.getFloatTy(), static_cast<int>(lanes_));
-  for (int64_t i = 0; i < width; ++i) acc_.push_back(k.variable(vector));
+  for (int64_t i = 0; i < std::max(width, 2 * kInFlight); ++i) acc_.push_back(k.variable(vector));
 }
 
 int64_t WindowEmitter::blocks() const {
@@ -84,13 +86,29 @@ void WindowEmitter::emit_rows(const Env& env, Value* r0, Value* r1) {
 
 void WindowEmitter::emit_tile(const Env& env, const TileRun& run) {
   Value* identity = identity_of(k_, reduction(), static_cast<int>(lanes_));
-  for (int64_t p = 0; p < run.width; ++p) k_.b.CreateStore(identity, acc_[static_cast<size_t>(p)]);
+  sets_ = 1;
+  const int64_t taps = pixel_dim_ && pixel_dim_->tap >= 0 && !run.clip ? tap_count(pixel_dim_->tap) : 1;
+  while (sets_ * run.width < kInFlight && sets_ * 2 <= taps) sets_ *= 2;
+  for (int64_t i = 0; i < sets_ * run.width; ++i) k_.b.CreateStore(identity, acc_[static_cast<size_t>(i)]);
+  set_ = 0;
   emit_taps(0, env, run, all_pixels(run.width));
   for (int64_t p = 0; p < run.width; ++p) {
     Env at = env;
     at.axes[static_cast<size_t>(view_.pixel)].plus = p;
-    s_.store_outputs(at, {k_.b.CreateLoad(identity->getType(), acc_[static_cast<size_t>(p)])});
+    s_.store_outputs(at, {combined(p, run.width)});
   }
+}
+
+Value* WindowEmitter::combined(int64_t pixel, int64_t width) {
+  std::vector<Value*> parts;
+  for (int64_t set = 0; set < sets_; ++set) {
+    auto* acc = acc_[static_cast<size_t>(set * width + pixel)];
+    parts.push_back(k_.b.CreateLoad(acc->getAllocatedType(), acc));
+  }
+  for (; parts.size() > 1; parts.resize(parts.size() / 2))
+    for (size_t i = 0; i < parts.size() / 2; ++i)
+      parts[i] = combine(k_, reduction().kind, reduction().value.dtype(), parts[i], parts[i + parts.size() / 2]);
+  return parts[0];
 }
 
 void WindowEmitter::emit_taps(size_t index, const Env& env, const TileRun& run, uint64_t pixels) {
@@ -126,8 +144,28 @@ void WindowEmitter::emit_pixel_taps(size_t index, const Env& env, const TileRun&
   };
   if (run.valid.empty() && taps > kUnrolledTaps)
     return k_.loop(k_.i64(0), k_.i64(taps), 1, [&](Value* s) { at_tap(s, pixels); });
-  for (int64_t s = 0; s < taps; ++s)
+  const int64_t row = (run.width - 1) * pixel_dim_->stride + (taps - 1) * pixel_dim_->dilation + 1;
+  const bool all_live = sets_ * run.width + row + taps <= k_.target.vector_registers;
+  for (int64_t s = 0; s < taps; ++s) {
+    set_ = s % sets_;
     at_tap(k_.i64(s), run.valid.empty() ? pixels : pixels & run.valid[static_cast<size_t>(s)]);
+    if (!all_live) hold_back_loads(run.width);
+  }
+  set_ = 0;
+}
+
+/// A row of data that does not fit the registers is read again by every tap, as an operand of its multiply-add.
+void WindowEmitter::hold_back_loads(int64_t width) {
+  std::vector<Value*> values;
+  std::vector<llvm::AllocaInst*> from;
+  for (int64_t p = width; p-- > 0 && values.size() < 6;) {
+    from.push_back(acc_[static_cast<size_t>(set_ * width + p)]);
+    values.push_back(k_.b.CreateLoad(from.back()->getAllocatedType(), from.back()));
+  }
+  std::vector<Value**> tied;
+  for (Value*& value : values) tied.push_back(&value);
+  hold_back(k_, tied);
+  for (size_t i = 0; i < values.size(); ++i) k_.b.CreateStore(values[i], from[i]);
 }
 
 void WindowEmitter::emit_tap(const Env& env, uint64_t pixels, int64_t width) {
@@ -136,7 +174,7 @@ void WindowEmitter::emit_tap(const Env& env, uint64_t pixels, int64_t width) {
     Env at = env;
     at.axes[static_cast<size_t>(view_.pixel)].plus = p;
     ExprEmitter point = s_.at(at);
-    auto* acc = acc_[static_cast<size_t>(p)];
+    auto* acc = acc_[static_cast<size_t>(set_ * width + p)];
     Value* before = k_.b.CreateLoad(acc->getAllocatedType(), acc);
     k_.b.CreateStore(accumulate(k_, reduction(), view_.value, before, point, nullptr), acc);
   }

@@ -27,7 +27,9 @@ class WindowEmitter {
   const SlidingDim* pixel_dim_ = nullptr;
   bool pixel_leaves_ = false;
   std::vector<TileRun> runs_;
-  std::vector<llvm::AllocaInst*> acc_;
+  std::vector<llvm::AllocaInst*> acc_;  ///< by set and pixel
+  int64_t sets_ = 1;                    ///< of accumulators in the tile being emitted: taps of a row take turns
+  int64_t set_ = 0;
 
   const Reduction& reduction() const { return s_.stage.reductions[0]; }
   int64_t tap_count(int tap) const { return axis_extent(s_.stage, tap).value(); }
@@ -36,6 +38,8 @@ class WindowEmitter {
   void emit_taps(size_t index, const Env& env, const TileRun& run, uint64_t pixels);
   void emit_pixel_taps(size_t index, const Env& env, const TileRun& run, uint64_t pixels);
   void emit_tap(const Env& env, uint64_t pixels, int64_t width);
+  void hold_back_loads(int64_t width);
+  Value* combined(int64_t pixel, int64_t width);
 };
 
 }  // namespace opfuse::cpu
