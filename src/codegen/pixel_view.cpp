@@ -4,6 +4,7 @@
 #include "codegen/pixel_view.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace opfuse {
 namespace {
@@ -119,6 +120,18 @@ std::optional<PixelView> view_pixels(const Region& region) {
   return view;
 }
 
+std::vector<int64_t> phases(const SlidingDim& dim, int64_t taps) {
+  std::set<int64_t> used;
+  for (int64_t tap = 0; tap < taps; ++tap) used.insert(tap * dim.dilation % dim.stride);
+  return {used.begin(), used.end()};
+}
+
+TapPlace place_of_tap(const SlidingDim& dim, int64_t taps, int64_t tap) {
+  const std::vector<int64_t> used = phases(dim, taps);
+  const int64_t at = tap * dim.dilation;
+  return {std::find(used.begin(), used.end(), at % dim.stride) - used.begin(), at / dim.stride};
+}
+
 PixelPacking pack_pixels(const PixelView& view, int64_t lanes, int64_t bands, bool all_groups) {
   PixelPacking p;
   const SlidingDim &r = view.rows, &c = view.columns;
@@ -133,7 +146,9 @@ PixelPacking pack_pixels(const PixelView& view, int64_t lanes, int64_t bands, bo
   p.pitch = std::max(view.width, ceil_of(needed, c.stride) - shared);
   p.row_vectors = ceil_of(p.pitch + shared, lanes);
   p.plane = p.phase_rows * p.pitch + p.row_vectors * lanes - p.pitch;
-  p.channel = p.plane * r.stride * c.stride;
+  p.row_phases = static_cast<int64_t>(phases(r, view.row_taps).size());
+  p.column_phases = static_cast<int64_t>(phases(c, view.column_taps).size());
+  p.channel = p.plane * p.row_phases * p.column_phases;
   p.packed_channels = (all_groups ? ceil_of(view.channels(), lanes) : ceil_of(view.depth - 1, lanes) + 1) * lanes;
   p.stage_pitch = ((p.band_rows - 1) * p.pitch + view.width + lanes - 1) / lanes * lanes + lanes;
   p.stage_outputs = ceil_of(view.all_outputs(), lanes) * lanes;

@@ -27,6 +27,14 @@ struct PixelView {
 /// Stages with domain [n, o, p, q]; the region is as lowered (no axis dropped or merged).
 std::optional<PixelView> view_pixels(const Region& region);
 
+/// Phases of a stride that some tap reads, ascending: multiples of the step that dilation and stride share.
+std::vector<int64_t> phases(const SlidingDim& dim, int64_t taps);
+/// Where a tap reads: number of its phase among those, and elements further on within it.
+struct TapPlace {
+  int64_t phase, shift;
+};
+TapPlace place_of_tap(const SlidingDim& dim, int64_t taps, int64_t tap);
+
 /// Sizes that follow from the view and the number of bands.
 struct PixelPacking {
   int64_t lanes = 1;
@@ -34,12 +42,13 @@ struct PixelPacking {
   int64_t phase_rows = 1;   ///< packed rows of a phase
   int64_t pitch = 1;        ///< elements from row to row
   int64_t row_vectors = 1;  ///< vectors that write one packed row, its zeros included
-  int64_t plane = 1;        ///< elements of a phase
-  int64_t channel = 1;      ///< elements of a channel
+  int64_t row_phases = 1, column_phases = 1;
+  int64_t plane = 1;    ///< elements of a phase
+  int64_t channel = 1;  ///< elements of a channel
   int64_t packed_channels = 1;
   int64_t stage_pitch = 1;  ///< elements of one output's results
   int64_t stage_outputs = 1;
-  int64_t packed_elements() const { return packed_channels * channel + 64 * lanes; }
+  int64_t packed_elements() const { return (packed_channels * channel / lanes + 65) * lanes; }
   int64_t scratch_bytes() const { return 4 * (packed_elements() + stage_outputs * stage_pitch + 64 * lanes); }
 };
 PixelPacking pack_pixels(const PixelView& view, int64_t lanes, int64_t bands, bool all_groups);

@@ -6,6 +6,8 @@
 namespace opfuse {
 namespace {
 
+constexpr double kRaggedBlocks = 1.02;
+
 /// Cycles of one reduction step of a tile.
 double step_cycles(int64_t width, int64_t vectors, bool fma) {
   const auto w = static_cast<double>(width), v = static_cast<double>(vectors);
@@ -19,10 +21,11 @@ double row_cycles(int64_t pixels, int64_t width, int64_t vectors, bool fma) {
   return cycles;
 }
 
-/// Cycles of all rows; whole rows that are narrow are stacked into one tile.
-double map_cycles(const TileProblem& problem, int64_t width, int64_t vectors, const TargetInfo& target) {
-  const int64_t rows = problem.rows;
-  const int64_t height = width == problem.pixels ? tallest(rows, {vectors, width}, target) : 1;
+/// Cycles of all rows of a block of `vectors` vectors, at most the tile's; whole rows that are narrow are stacked into
+/// one tile.
+double map_cycles(const TileProblem& problem, const RegisterTile& tile, int64_t vectors, const TargetInfo& target) {
+  const int64_t rows = problem.rows, width = tile.width;
+  const int64_t height = width == problem.pixels ? tallest(rows, tile, target) : 1;
   if (height == 1) return static_cast<double>(rows) * row_cycles(problem.pixels, width, vectors, target.fma);
   double cycles = static_cast<double>(rows / height) * step_cycles(width * height, vectors, target.fma);
   if (rows % height) cycles += step_cycles(width * (rows % height), vectors, target.fma);
@@ -64,7 +67,9 @@ RegisterTile choose_tile(const TileProblem& problem, const TargetInfo& target) {
   for (int64_t v = 1; v <= (problem.pixels == 1 ? 8 : 4); ++v) {
     if (!fits({v, 1}, target)) break;
     const int64_t w = widest(problem.pixels, v, target);
-    const double cycles = static_cast<double>((count + v - 1) / v) * map_cycles(problem, w, v, target);
+    double cycles = static_cast<double>(count / v) * map_cycles(problem, {v, w}, v, target);
+    if (count % v)  // the last block has fewer vectors, and code of its own
+      cycles = kRaggedBlocks * (cycles + map_cycles(problem, {v, w}, count % v, target));
     if (cycles < least * 0.999) least = cycles, best = {v, w};
   }
   return best;

@@ -6,6 +6,25 @@
 #include "codegen/schedules.hpp"
 
 namespace opfuse {
+namespace {
+
+constexpr int64_t kUsefulWidth = 6;
+
+/// Pixels whose sums, row of data and one vector of weights fit the registers, so that every datum is read once for all
+/// taps of a row; where those are few, half of the registers hold sums and every tap reads its data again.
+int64_t widest_window(const Stage& stage, const WindowView& view, const TargetInfo& target) {
+  int64_t row = 0;  // data of one more pixel, and of the first
+  int64_t first = 1;
+  for (const SlidingDim& d : view.sliding)
+    if (d.axis == view.pixel) {
+      row = d.stride;
+      first = d.tap < 0 ? 1 : (axis_extent(stage, d.tap).value() - 1) * d.dilation + 1;
+    }
+  const int64_t width = 1 + (target.vector_registers - 2 - first) / (row + 1);
+  return std::max<int64_t>(width, 1) >= kUsefulWidth ? width : target.vector_registers / 2;
+}
+
+}  // namespace
 
 bool schedule_window(const Region& region, const std::vector<ParamLayout>& layouts, int index, const TargetInfo& target,
                      Schedule& s) {
@@ -31,10 +50,10 @@ bool schedule_window(const Region& region, const std::vector<ParamLayout>& layou
     if (!axis_extent(stage, tap).is_constant()) return false;
   if (!axis_extent(stage, view->vec).is_constant() || view->pixel < 0) return false;
   const int64_t pixels = pixel_count(stage, view->pixel);
-  // accumulators beside a few operands; as few ragged pixels as possible
+  // as few ragged pixels as possible
   int64_t best = 1;
   double least = INFINITY;
-  for (int64_t w = 1; w <= std::min<int64_t>(pixels, target.vector_registers / 2); ++w) {
+  for (int64_t w = 1; w <= std::min(pixels, widest_window(stage, *view, target)); ++w) {
     const double cost =
         std::ceil(static_cast<double>(pixels) / static_cast<double>(w)) * (static_cast<double>(w) + 2.0);
     if (cost < least) least = cost, best = w;

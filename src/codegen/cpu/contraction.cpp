@@ -11,6 +11,7 @@
 #include "codegen/cpu/contraction.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/fail.hpp"
 #include "codegen/cpu/parts.hpp"
@@ -37,6 +38,7 @@ ContractionEmitter::ContractionEmitter(Kernel& k, StageEmitter& stage, const Con
   step_ = s.get("step", 1);
   chunk_ = s.get("chunk", 1 << 30);
   prefetched_ = s.get("prefetch", 0);
+  ahead_ = s.get("ahead", 0) != 0;
   grouped_ = s.get("grouped", 0);
   depth_block_ = s.get("k_block", 0);
   batch_axes_ = view.outer;
@@ -82,12 +84,28 @@ Dim ContractionEmitter::items() const {
 
 void ContractionEmitter::emit(const Env& env, Value* ob0, Value* ob1, Value* i0, Value* i1) {
   // chunks of rows small enough to stay in cache while all channel blocks pass over them
-  if (items().is_constant() && chunk_ >= *items().constant())
-    return k_.loop(ob0, ob1, 1, [&](Value* ob) { emit_block(env, ob, i0, i1); });
+  if (items().is_constant() && chunk_ >= *items().constant()) return emit_blocks(env, ob0, ob1, i0, i1);
   k_.loop(i0, i1, chunk_, [&](Value* begin) {
     Value* end = chunk_ == 1 ? k_.add(begin, k_.i64(1)) : k_.min(i1, k_.add(begin, k_.i64(chunk_)));
-    k_.loop(ob0, ob1, 1, [&](Value* ob) { emit_block(env, ob, begin, end); });
+    emit_blocks(env, ob0, ob1, begin, end);
   });
+}
+
+/// The last block computes only the vectors that hold outputs.
+void ContractionEmitter::emit_blocks(const Env& env, Value* ob0, Value* ob1, Value* i0, Value* i1) {
+  const int64_t used = (axis_extent(s_.stage, view_.vec).value() + lanes_ - 1) / lanes_, whole = used / vectors_;
+  const int64_t rest = used % vectors_;
+  const auto at = [&](Value* ob) { emit_block(env, ob, i0, i1); };
+  int64_t stored = 1;  // blocks of the results: their padding lanes are written too
+  for (const Operand& o : s_.outputs)
+    for (const Block& b : o.layout.blocks) stored = std::max(stored, b.factor);
+  if (rest == 0 || stored > lanes_) return k_.loop(ob0, ob1, 1, at);
+  tail_apart_ = true;
+  k_.loop(ob0, k_.min(ob1, k_.i64(whole)), 1, at);
+  const int64_t all = std::exchange(vectors_, rest);
+  k_.loop(k_.max(ob0, k_.i64(whole)), ob1, 1, at);
+  vectors_ = all;
+  tail_apart_ = false;
 }
 
 void ContractionEmitter::emit_block(Env env, Value* ob, Value* i0, Value* i1) {
@@ -273,9 +291,10 @@ void ContractionEmitter::emit_epilogue(const Env& env, Value* ob, const TileRun&
   const int64_t channels = axis_extent(s_.stage, view_.vec).value();
   const int64_t full = channels / block_;
   Value* base = k_.mul(ob, k_.i64(block_));
-  if (channels % block_ == 0) return store_vectors(env, base, run, false);
+  const bool whole = tail_apart_ && vectors_ * lanes_ == block_;
+  if (channels % block_ == 0 || whole) return store_vectors(env, base, run, false);
   const auto tail = [&] { store_vectors(env, k_.i64(full * block_), run, true); };
-  if (full == 0) return tail();
+  if (full == 0 || tail_apart_) return tail();
   k_.branch(
       k_.b.CreateICmpSLT(ob, k_.i64(full)), [&] { store_vectors(env, base, run, false); }, tail);
 }

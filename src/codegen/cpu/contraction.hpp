@@ -38,6 +38,8 @@ class ContractionEmitter {
   int64_t prefetched_ = 0;              ///< cache lines of the next weights fetched per tap and item
   int64_t depth_block_ = 0;             ///< channels per pass over the items of a block, 0: all in one pass
   Value* pass_ = nullptr;               ///< number of that pass
+  bool ahead_ = false;                  ///< the next tile's data are fetched
+  bool tail_apart_ = false;             ///< the last, narrower block of outputs has code of its own
   std::vector<llvm::AllocaInst*> acc_;  ///< by pixel * vectors + vector
 
   Operand& data() { return s_.reads[static_cast<size_t>(view_.data)]; }
@@ -45,6 +47,7 @@ class ContractionEmitter {
   const SlidingDim* sliding_of_tap(int tap) const;
   int64_t tap_count(int tap) const { return axis_extent(s_.stage, tap).value(); }
   bool may_leave(const SlidingDim& s) const;
+  void emit_blocks(const Env& env, Value* ob0, Value* ob1, Value* i0, Value* i1);
   void emit_block(Env env, Value* ob, Value* i0, Value* i1);
   void emit_items(Env env, Value* ob, Value* i0, Value* i1);
   void emit_row_tiles(Env env, Value* ob, Value* i0, Value* i1);
@@ -78,6 +81,7 @@ class ContractionEmitter {
   bool prefetches() const { return prefetched_ > 0 && item_; }
   void emit_prefetch_of_taps(size_t index, const Env& env, int64_t lanes);
   void emit_prefetch(const Address& w, int64_t lanes);
+  void fetch_ahead(const Address& d, const TileRun& run);
   void emit_epilogue(const Env& env, Value* ob, const TileRun& run);
   void store_vectors(const Env& env, Value* base, const TileRun& run, bool tail);
 };

@@ -21,6 +21,7 @@ void ContractionEmitter::emit_steps(const Env& env, uint64_t pixels, const TileR
   emit_prefetch(w, lanes);
   if (grouped_) return emit_grouped(env, w, pixels, run, lanes);
   const Address d = address_of(k_, data(), s_.stage.reads[static_cast<size_t>(view_.data)].map, env, nullptr);
+  if (ahead_) fetch_ahead(d, run);
   const int64_t unrolled = std::min(lanes, kUnrolledLanes);
   const int64_t whole = lanes / unrolled * unrolled;
   if (whole == unrolled)
@@ -55,6 +56,18 @@ void ContractionEmitter::emit_prefetch_of_taps(size_t index, const Env& env, int
     at.axes[static_cast<size_t>(tap)] = {r, false, 1};
     emit_prefetch_of_taps(index + 1, at, lanes);
   });
+}
+
+/// The same channels of the next tile, a cache line per pixel: few outputs leave little time per datum, and the tiles
+/// of a channel block are too short for the hardware to follow.
+void ContractionEmitter::fetch_ahead(const Address& d, const TileRun& run) {
+  Value* step = axis_step(k_, data(), s_.stage.reads[static_cast<size_t>(view_.data)].map, view_.pixel);
+  for (int64_t p = 0; p < run.width; ++p) {
+    Value* offset = k_.add(k_.add(d.scalar, k_.i64(d.constant)), k_.mul(step, k_.i64(run.width + p)));
+    k_.b.CreateIntrinsic(
+        llvm::Intrinsic::prefetch, {k_.b.getPtrTy()},
+        {k_.element(data().base, DType::f32, offset), k_.b.getInt32(0), k_.b.getInt32(2), k_.b.getInt32(1)});
+  }
 }
 
 void ContractionEmitter::emit_step(const Env& env, const Address& d, const Address& w, Value* lane, int64_t unrolled,

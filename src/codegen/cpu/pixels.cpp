@@ -113,15 +113,14 @@ class PixelTiles {
   Value* weight_row(Value* w, Value* r) { return f_.at(w, k_.mul(r, f_.stride(f_.weights(), 2))); }
 
   Value* row_of(Value* x, int64_t r) {
-    const int64_t shift = r * f_.view.rows.dilation, stride = f_.view.rows.stride;
-    return f_.at(
-        x, k_.i64(shift % stride * f_.view.columns.stride * f_.packing.plane + shift / stride * f_.packing.pitch));
+    const TapPlace place = place_of_tap(f_.view.rows, f_.view.row_taps, r);
+    return f_.at(x, k_.i64(place.phase * f_.packing.column_phases * f_.packing.plane + place.shift * f_.packing.pitch));
   }
 
   void emit_row_of_taps(std::vector<Value*>& acc, Value* x, Value* w, int64_t outputs, int64_t vectors) {
     for (int64_t s = 0; s < f_.view.column_taps; ++s) {
-      const int64_t shift = s * f_.view.columns.dilation, stride = f_.view.columns.stride;
-      Value* from = f_.at(x, k_.i64(shift % stride * f_.packing.plane + shift / stride));
+      const TapPlace place = place_of_tap(f_.view.columns, f_.view.column_taps, s);
+      Value* from = f_.at(x, k_.i64(place.phase * f_.packing.plane + place.shift));
       std::vector<Value*> data;
       for (int64_t i = 0; i < vectors; ++i) data.push_back(f_.load(f_.at(from, k_.i64(i * f_.lanes))));
       for (int64_t o = 0; o < outputs; ++o) {

@@ -43,11 +43,13 @@ class Packer {
     const int64_t span = (f_.view.row_taps - 1) * d.dilation + 1;
     Value* rows = k_.add(k_.sub(band_.end, band_.begin), k_.i64((span + d.stride - 1) / d.stride - 1));
     Value* top = k_.add(k_.mul(band_.begin, k_.i64(d.stride)), k_.i64(d.offset));
-    for (int64_t phase = 0; phase < d.stride; ++phase)
+    const std::vector<int64_t> used = phases(d, f_.view.row_taps);
+    for (size_t number = 0; number < used.size(); ++number)
       k_.loop(k_.i64(0), rows, 1, [&](Value* j) {
-        Value* y = k_.add(k_.add(top, k_.mul(j, k_.i64(d.stride))), k_.i64(phase));
-        Value* row = k_.add(
-            to, k_.add(k_.mul(j, k_.i64(f_.packing.pitch)), k_.i64(phase * f_.view.columns.stride * f_.packing.plane)));
+        Value* y = k_.add(k_.add(top, k_.mul(j, k_.i64(d.stride))), k_.i64(used[number]));
+        Value* row =
+            k_.add(to, k_.add(k_.mul(j, k_.i64(f_.packing.pitch)),
+                              k_.i64(static_cast<int64_t>(number) * f_.packing.column_phases * f_.packing.plane)));
         Value* from = k_.add(k_.add(image_, channel), k_.mul(y, f_.stride(f_.data(), 2)));
         k_.branch(
             k_.b.CreateICmpULT(y, k_.dim(d.extent)), [&] { emit_columns(from, row, true); },
@@ -63,8 +65,9 @@ class Packer {
 
   /// The vectors of one row: those wholly inside share a loop.
   void emit_columns(Value* from, Value* row, bool exists) {
-    for (int64_t phase = 0; phase < f_.view.columns.stride; ++phase) {
-      Value* to = k_.add(row, k_.i64(phase * f_.packing.plane));
+    int64_t number = 0;
+    for (const int64_t phase : phases(f_.view.columns, f_.view.column_taps)) {
+      Value* to = k_.add(row, k_.i64(number++ * f_.packing.plane));
       for (int64_t i = 0; i < f_.packing.row_vectors;) {
         int64_t last = i;
         const std::vector<char> valid = exists ? lanes_inside(i, phase) : std::vector<char>(lanes());

@@ -145,7 +145,7 @@ void WindowEmitter::emit_pixel_taps(size_t index, const Env& env, const TileRun&
   if (run.valid.empty() && taps > kUnrolledTaps)
     return k_.loop(k_.i64(0), k_.i64(taps), 1, [&](Value* s) { at_tap(s, pixels); });
   const int64_t row = (run.width - 1) * pixel_dim_->stride + (taps - 1) * pixel_dim_->dilation + 1;
-  const bool all_live = sets_ * run.width + row + taps <= k_.target.vector_registers;
+  const bool all_live = sets_ * run.width + row + 1 <= k_.target.vector_registers;
   for (int64_t s = 0; s < taps; ++s) {
     set_ = s % sets_;
     at_tap(k_.i64(s), run.valid.empty() ? pixels : pixels & run.valid[static_cast<size_t>(s)]);
