@@ -53,7 +53,7 @@ class OPFUSE_API Model {
   std::unique_ptr<Graph> graph_;
 };
 
-/// What to generate code for: "host", "cpu:avx512", "cpu:avx2", "cpu:baseline".
+/// What to generate code for: "host", "cpu:avx512", "cpu:avx2", "cpu:baseline", "cuda:sm_90" and the like.
 class OPFUSE_API Target {
  public:
   static Target host();
@@ -118,7 +118,7 @@ struct CompileOptions {
   int threads = 0;                        ///< of the compiler; 0: all available
   bool cache = true;                      ///< disk cache of kernels
   std::string emit_dir{};                 ///< write one readable file per kernel here
-  bool emit_llvm = false, emit_assembly = false;
+  bool emit_llvm = false, emit_assembly = false, emit_cuda = false;
   bool allow_reference = false;  ///< operators without a kernel run in the interpreter, noted in every report
   bool fused = true;             ///< false: one kernel per model node ("unfused")
   std::function<void(const std::string& step, size_t done, size_t total)> progress{};

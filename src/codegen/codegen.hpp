@@ -1,5 +1,5 @@
-// Regions -> machine code. The only door to LLVM: the generator lives in a library of its own
-// (libopfuse_llvm.so) that is opened on first use, so running an artifact never loads LLVM.
+// Regions -> machine code, and what all code generators share. generate() is the only door to LLVM: the generator lives
+// in a library of its own (libopfuse_llvm.so) that is opened on first use, so running an artifact never loads LLVM.
 #pragma once
 
 #include <functional>
@@ -35,14 +35,23 @@ std::string kernel_symbol(const KernelSpec& spec);
 /// pointers: one per region parameter, at the view's origin. A launch runs parts 0..parts-1 in any
 /// order on any workers; `parts` is the spec's own number (a Dim over the symbols), never the workers'.
 /// scratch: at least scratch_bytes, 64-byte aligned, private to the worker while the part runs.
+/// How a GPU's kernel is launched, and what its compiler reported.
+struct DeviceKernel {
+  Dim grid = 0;   ///< blocks; 0 elements need none
+  int block = 0;  ///< threads of a block; 0: no GPU kernel
+  int registers = 0;
+  int64_t shared_bytes = 0, spill_bytes = 0;
+};
+
 struct KernelCode {
   std::string symbol;  ///< "conv_3f1c..." structure + hash
   Dim parts = 1;
   int64_t scratch_bytes = 0;
-  size_t offset = 0;  ///< entry point within LinkedCode::bytes
-  size_t begin = 0;   ///< start of the kernel's own bytes: code and read-only data, self-contained, `size` long
-  size_t size = 0;    ///< of that whole piece
-  std::string llvm_ir, assembly;  ///< when asked for
+  size_t offset = 0;    ///< entry point within LinkedCode::bytes
+  size_t begin = 0;     ///< start of the kernel's own bytes: code and read-only data, self-contained, `size` long
+  size_t size = 0;      ///< of that whole piece
+  DeviceKernel device;  ///< kernels of a GPU
+  std::string llvm_ir, assembly, cuda;  ///< when asked for
 };
 
 /// Position-independent code without undefined symbols.
@@ -54,7 +63,9 @@ struct LinkedCode {
 struct CodegenOptions {
   bool emit_llvm = false;
   bool emit_assembly = false;
-  int threads = 0;  ///< 0: available_threads()
+  bool emit_cuda = false;
+  bool text_only = false;  ///< CUDA: the kernels' text without compiling it
+  int threads = 0;         ///< 0: available_threads()
   std::function<void(size_t done, size_t total)> progress;
 };
 

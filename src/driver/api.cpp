@@ -140,9 +140,13 @@ Executable compile(const Model& model, const Target& target, const CompileOption
   Graph graph = model.graph().clone();
   if (!options.dims.empty()) graph.bind_dimensions(options.dims);
   std::vector<std::string> notes;
-  ArtifactOptions artifact_options{
-      options.threads, options.cache, options.emit_dir, options.emit_llvm, options.emit_assembly, {}, {}, {},
-      options.progress};
+  ArtifactOptions artifact_options{.threads = options.threads,
+                                   .cache = options.cache,
+                                   .emit_dir = options.emit_dir,
+                                   .emit_llvm = options.emit_llvm,
+                                   .emit_assembly = options.emit_assembly,
+                                   .emit_cuda = options.emit_cuda,
+                                   .progress = options.progress};
   if (!has_fused_nodes(graph)) {
     if (options.progress) options.progress("prepare", 0, 0);
     prepare(graph, {}, &notes);

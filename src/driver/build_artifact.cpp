@@ -9,6 +9,7 @@
 #include "base/hash.hpp"
 #include "base/parallel.hpp"
 #include "driver/emit_files.hpp"
+#include "driver/generators.hpp"
 #include "driver/kernel_cache.hpp"
 #include "driver/pipeline.hpp"
 #include "driver/reference_launch.hpp"
@@ -92,8 +93,9 @@ Kernels make_kernels(const Program& program, const TargetInfo& target, const Art
     result.of_launch.push_back(at->second);
     if (fresh) specs.push_back(std::move(spec));
   }
-  const bool emits = options.emit_llvm || options.emit_assembly;
-  const KernelCache cache(options.cache && !emits ? KernelCache::default_folder() : "", target);
+  const bool emits = options.emit_llvm || options.emit_assembly || options.emit_cuda || options.text_only;
+  // emulated kernels share one library: they are no files of their own
+  const KernelCache cache(options.cache && !emits && !target.emulated ? KernelCache::default_folder() : "", target);
   result.kernels.resize(specs.size());
   std::vector<KernelSpec> missing;
   std::vector<size_t> slots;
@@ -106,10 +108,11 @@ Kernels make_kernels(const Program& program, const TargetInfo& target, const Art
     }
   }
   if (missing.empty()) return result;
-  CodegenOptions codegen{options.emit_llvm, options.emit_assembly, options.threads, {}};
+  CodegenOptions codegen{options.emit_llvm, options.emit_assembly, options.emit_cuda,
+                         options.text_only, options.threads,       {}};
   if (options.progress)
     codegen.progress = [&](size_t done, size_t total) { options.progress("generate kernels", done, total); };
-  const LinkedCode linked = generate(missing, target, codegen);
+  const LinkedCode linked = generator_for(target).generate(missing, target, codegen);
   OPFUSE_CHECK(linked.kernels.size() == missing.size(), "{} kernels for {} specs", linked.kernels.size(),
                missing.size());
   for (size_t k = 0; k < missing.size(); ++k) {
@@ -170,8 +173,15 @@ struct Owned {
 
 std::vector<size_t> lay_out_code(const Kernels& kernels, std::vector<uint8_t>& code) {
   std::vector<size_t> offsets;
+  std::map<std::string, size_t> placed;  // emulated kernels are entries of one image
   for (const CachedKernel& kernel : kernels.kernels) {
-    offsets.push_back(code.size() + kernel.code.offset);
+    if (kernel.code.device.block > 0) {
+      const auto [at, fresh] = placed.emplace(hash_bytes(kernel.bytes.data(), kernel.bytes.size()).hex(), code.size());
+      offsets.push_back(at->second);
+      if (!fresh) continue;
+    } else {
+      offsets.push_back(code.size() + kernel.code.offset);
+    }
     code.insert(code.end(), kernel.bytes.begin(), kernel.bytes.end());
     code.resize(align_up(code.size(), kCodeAlignment));
   }
@@ -212,6 +222,9 @@ ArtifactLaunch artifact_launch(const Program& program, const Launch& launch, con
   out.buffers = launch.buffers;
   out.parts = code.parts;
   out.scratch_bytes = code.scratch_bytes;
+  if (code.device.block > 0)
+    out.device = {code.device.grid,      code.device.block,        code.size,
+                  code.device.registers, code.device.shared_bytes, code.device.spill_bytes};
   out.schedule = launch.schedule.text();
   const LaunchCost cost = cost_of(program, launch.region);
   out.flops = cost.flops;
@@ -253,6 +266,10 @@ Artifact build_artifact(const Program& program, const TargetInfo& target, const 
   for (size_t i = 0; i < program.launches.size(); ++i) {
     const size_t kernel = kernels.of_launch[i];
     if (kernel == kNoKernel) {
+      if (target.is_cuda())
+        throw fail(E::uncompilable, "'{}' would run in the interpreter, which {} cannot call", program.launches[i].name,
+                   target.name)
+            .hint("--allow-reference is for cpu targets");
       a.launches.push_back(host_launch(program, program.launches[i], options));
       continue;
     }

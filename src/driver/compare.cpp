@@ -20,6 +20,7 @@ class IsolatedBuffer {
     std::fill(memory_.begin() + static_cast<std::ptrdiff_t>(bytes), memory_.end(), kMark);
   }
   char* data() { return memory_.data(); }
+  size_t bytes() const { return memory_.size(); }  ///< with the guard
   bool intact() const {
     return std::all_of(memory_.begin() + static_cast<std::ptrdiff_t>(bytes_), memory_.end(),
                        [](char c) { return c == kMark; });
@@ -136,6 +137,12 @@ GroupComparison LaunchRunner::run(size_t index, const std::map<std::string, Tens
   for (size_t l : together) {
     pointers = bind(program_.launches[l], values, roots);
     const ArtifactLaunch& compiled = state_.artifact.launches[l];
+    if (state_.artifact.on_device()) {
+      std::vector<DeviceProgram::Block> blocks;
+      for (auto& [buffer, memory] : roots) blocks.push_back({memory.data(), memory.bytes()});
+      state_.device()->run_alone(l, blocks, pointers, symbols_, symbol_list_);
+      continue;
+    }
     Memory scratch(static_cast<size_t>(compiled.scratch_bytes) + 64, nullptr);
     const int64_t parts = compiled.parts.evaluate(symbols_);
     for (int64_t part = 0; part < parts; ++part)

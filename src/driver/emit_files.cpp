@@ -41,6 +41,18 @@ std::string header(const Program& program, const std::vector<size_t>& launches, 
   return out;
 }
 
+/// Groups and source nodes of a CUDA kernel; the file itself says the rest.
+std::string group_comment(const Program& program, const std::vector<size_t>& launches) {
+  std::string out;
+  for (size_t l : launches) {
+    const Launch& launch = program.launches[l];
+    out += fmt::format("// group     {}{}\n// nodes     {}\n", launch.name,
+                       launch.pattern.empty() ? "" : fmt::format(" ({})", launch.pattern),
+                       fmt::join(launch.sources, ", "));
+  }
+  return out;
+}
+
 void write(const std::string& path, const std::string& text) {
   AtomicFile file(path);
   file.write(text);
@@ -65,6 +77,7 @@ void emit_kernel_files(const Program& program, const std::vector<size_t>& kernel
     const std::string base = folder + "/" + stem;
     if (!kernels[k].llvm_ir.empty())
       write(base + ".ll", header(program, launches, kernels[k], ";") + kernels[k].llvm_ir);
+    if (!kernels[k].cuda.empty()) write(base + ".cu", group_comment(program, launches) + kernels[k].cuda);
     if (!kernels[k].assembly.empty())
       write(base + ".s", header(program, launches, kernels[k], "#") + kernels[k].assembly);
   }

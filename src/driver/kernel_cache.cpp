@@ -13,6 +13,7 @@
 #include "base/atomic_file.hpp"
 #include "base/fail.hpp"
 #include "base/hash.hpp"
+#include "driver/generators.hpp"
 #include "runtime/artifact.hpp"
 
 namespace opfuse {
@@ -47,16 +48,25 @@ std::optional<CachedKernel> decode(const std::string& file) {
   kernel.code.parts = Dim::parse(header.at("parts").get<std::string>());
   kernel.code.scratch_bytes = header.at("scratch");
   kernel.code.offset = header.at("entry");
+  if (const auto device = header.find("device"); device != header.end()) {
+    kernel.code.device.grid = Dim::parse(device->at(0).get<std::string>());
+    kernel.code.device.block = device->at(1);
+    kernel.code.device.registers = device->at(2);
+    kernel.code.device.shared_bytes = device->at(3);
+    kernel.code.device.spill_bytes = device->at(4);
+  }
   kernel.bytes.assign(text + header_bytes, file.data() + file.size());
   kernel.code.size = kernel.bytes.size();
   return kernel;
 }
 
 std::string encode(const CachedKernel& kernel) {
-  const json header = {{"symbol", kernel.code.symbol},
-                       {"parts", kernel.code.parts.text()},
-                       {"scratch", kernel.code.scratch_bytes},
-                       {"entry", kernel.code.offset}};
+  json header = {{"symbol", kernel.code.symbol},
+                 {"parts", kernel.code.parts.text()},
+                 {"scratch", kernel.code.scratch_bytes},
+                 {"entry", kernel.code.offset}};
+  if (const DeviceKernel& d = kernel.code.device; d.block > 0)
+    header["device"] = {d.grid.text(), d.block, d.registers, d.shared_bytes, d.spill_bytes};
   const std::string text = header.dump();
   const uint32_t version = static_cast<uint32_t>(kCodegenVersion), header_bytes = static_cast<uint32_t>(text.size());
   std::string tail(reinterpret_cast<const char*>(&header_bytes), 4);
@@ -79,7 +89,7 @@ std::string KernelCache::default_folder() {
 
 KernelCache::KernelCache(std::string folder, const TargetInfo& target) : folder_(std::move(folder)) {
   if (folder_.empty()) return;
-  target_ = target.name + "\n" + generator_fingerprint();
+  target_ = target.name + "\n" + generator_for(target).fingerprint();
   std::error_code error;
   fs::create_directories(folder_, error);
   if (error) {

@@ -8,7 +8,7 @@
 #include <fmt/core.h>
 
 #include "base/fail.hpp"
-#include "codegen/codegen.hpp"
+#include "driver/generators.hpp"
 #include "fusion/slices.hpp"
 #include "ir/outline.hpp"
 #include "passes/name_values.hpp"
@@ -57,7 +57,7 @@ void prepare(Graph& graph, const PrepareOptions& options, std::vector<std::strin
 std::optional<Decline> illegal_on(const Node& node, const TargetInfo& target) {
   auto lowered = lower_group(node);
   if (auto* decline = std::get_if<Decline>(&lowered)) return *decline;
-  if (auto reason = cannot_generate(std::get<LoweredGroup>(lowered).region, target))
+  if (auto reason = generator_for(target).cannot_generate(std::get<LoweredGroup>(lowered).region, target))
     return Decline{"not_generated", *reason, {node.name()}};
   return std::nullopt;
 }
@@ -90,23 +90,50 @@ static Graph divided(const Node& fused, const TargetInfo& target) {
 }
 
 void shape_for_target(Graph& fused, const TargetInfo& target, std::vector<std::string>* notes) {
+  if (target.is_cuda()) return;  // slices fit work into a CPU's caches
   for (std::string& note : run_in_slices(fused, target.lanes_f32()))
     if (notes) notes->push_back(std::move(note));
 }
 
+namespace {
+
+/// The byte offset of a view in its root's memory is known and a multiple of 16; roots themselves are aligned.
+bool aligned(const Program& program, int buffer) {
+  const Dim origin = origin_in_root(program, buffer);
+  const auto bytes = static_cast<int64_t>(byte_size(program.buffers[static_cast<size_t>(buffer)].type.dtype));
+  return origin.is_constant() && origin.value() * bytes % 16 == 0;
+}
+
+/// Kernels of a GPU that access 16 bytes at a time need operands that start at a multiple of 16.
+void drop_unaligned_vectors(Program& program) {
+  for (Launch& launch : program.launches) {
+    for (const char* knob : {"vector", "copy_a", "copy_b"}) {
+      if (launch.schedule.get(knob, 0) == 0) continue;
+      for (int buffer : launch.buffers)
+        if (!aligned(program, buffer)) launch.schedule.set(knob, knob == std::string_view("vector"));
+    }
+  }
+}
+
+}  // namespace
+
 Program lower_to_program(const Graph& graph, const TargetInfo& target, bool allow_reference) {
+  const Generator& generator = generator_for(target);
   BuildOptions options;
   options.allow_reference = allow_reference;
-  options.cannot_generate = [&](const Region& region) { return cannot_generate(region, target); };
   options.divide = [&](const Node& node) { return divided(node, target); };
-  options.wish_layouts = [&](const Region& region) { return wish_layouts(region, target).params; };
+  options.blocked_layouts = generator.blocked_layouts;
+  options.cannot_generate = [&](const Region& region) { return generator.cannot_generate(region, target); };
+  options.wish_layouts = [&](const Region& region) { return generator.wish_layouts(region, target).params; };
   options.choose_schedule = [&](const Region& region, const std::vector<Layout>& layouts,
                                 const std::vector<std::vector<Dim>>& strides) {
     std::vector<ParamLayout> params;
     for (size_t i = 0; i < layouts.size(); ++i) params.push_back({layouts[i], strides[i]});
-    return choose_schedule(region, params, target);
+    return generator.choose_schedule(region, params, target);
   };
-  return build_program(graph, target, options);
+  Program program = build_program(graph, target, options);
+  if (target.is_cuda()) drop_unaligned_vectors(program);
+  return program;
 }
 
 }  // namespace opfuse

@@ -46,7 +46,8 @@ struct ArtifactOptions {
   int threads = 0;
   bool cache = true;
   std::string emit_dir;
-  bool emit_llvm = false, emit_assembly = false;
+  bool emit_llvm = false, emit_assembly = false, emit_cuda = false;
+  bool text_only = false;  ///< CUDA: write the kernels' text, compile nothing; the artifact then has no code
   std::string model_hash, plan_json;
   std::shared_ptr<const Graph> reference_graph;  ///< what the program was lowered from; needed by reference launches
   StepProgress progress;

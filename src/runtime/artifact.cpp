@@ -58,7 +58,7 @@ std::vector<ArtifactBuffer> buffers_of(const json& list) {
 
 json launches_json(const std::vector<ArtifactLaunch>& launches) {
   json list = json::array();
-  for (const ArtifactLaunch& l : launches)
+  for (const ArtifactLaunch& l : launches) {
     list.push_back({{"name", l.name},
                     {"symbol", l.symbol},
                     {"pattern", l.pattern},
@@ -71,6 +71,9 @@ json launches_json(const std::vector<ArtifactLaunch>& launches) {
                     {"read", dim_text(l.bytes_read)},
                     {"written", dim_text(l.bytes_written)},
                     {"schedule", l.schedule}});
+    if (const DeviceLaunch& d = l.device; d.block > 0)
+      list.back()["device"] = {dim_text(d.grid), d.block, d.code_bytes, d.registers, d.shared_bytes, d.spill_bytes};
+  }
   return list;
 }
 
@@ -90,6 +93,8 @@ std::vector<ArtifactLaunch> launches_of(const json& list) {
     launch.bytes_read = dim_of(l.at("read"));
     launch.bytes_written = dim_of(l.at("written"));
     launch.schedule = l.at("schedule");
+    if (const auto d = l.find("device"); d != l.end())
+      launch.device = {dim_of(d->at(0)), d->at(1), d->at(2), d->at(3), d->at(4), d->at(5)};
     launches.push_back(std::move(launch));
   }
   return launches;
@@ -102,6 +107,7 @@ json blob_json(std::span<const uint8_t> blob, size_t offset) {
 /// Blob offsets count from the end of the header, rounded up to a page: they do not depend on its size.
 json header_json(const Artifact& a) {
   return {{"format", a.format},
+          {"device", a.on_device() ? kDeviceFormat : 0},
           {"codegen", a.codegen},
           {"target", a.target},
           {"cpu_features", a.cpu_features},
@@ -150,6 +156,14 @@ void check_versions(const json& header) {
         .hint("compile the model again with this version of opfuse");
 }
 
+void check_device(const Artifact& artifact, const json& header) {
+  const int device = header.value("device", 0);
+  if (device != (artifact.on_device() ? kDeviceFormat : 0))
+    throw fail(E::bad_file, "the file is for {} with device format {}; this opfuse reads device format {}",
+               artifact.target, device, kDeviceFormat)
+        .hint("compile the model again with this version of opfuse");
+}
+
 void check_features(const Artifact& artifact) {
   const std::vector<std::string> host = host_features();
   for (const std::string& feature : artifact.cpu_features)
@@ -170,6 +184,7 @@ void check_indices(const Artifact& a) {
   for (const ArtifactTensor& t : a.outputs) check(valid(t.buffer), "outputs");
   for (const ArtifactLaunch& l : a.launches) {
     check(l.code_offset < a.code.size() && l.scratch_bytes >= 0, "launches");
+    check((l.device.block > 0) == a.on_device() && l.device.code_bytes <= a.code.size() - l.code_offset, "launches");
     for (int b : l.buffers) check(valid(b), "launch buffers");
   }
   for (const ArtifactBuffer& b : a.buffers) {
@@ -212,6 +227,7 @@ Artifact parse_artifact(const std::shared_ptr<const MappedFile>& mapping) {
   a.notes = header.at("notes").get<std::vector<std::string>>();
   a.plan_json = header.at("plan");
   a.layouts = header.at("layouts").get<std::vector<std::pair<std::string, std::string>>>();
+  check_device(a, header);
   check_features(a);
   const size_t base = page_align(kPrefix + header_bytes);
   a.code = blob_of(file, base, header.at("code"), "code");

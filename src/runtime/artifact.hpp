@@ -14,6 +14,7 @@ namespace opfuse {
 
 inline constexpr int kArtifactFormat = 1;
 inline constexpr int kCodegenVersion = 1;
+inline constexpr int kDeviceFormat = 1;  ///< of the launches' "device" section; files without it are the CPU's
 
 struct ArtifactTensor {  ///< a model input or output
   std::string name;
@@ -34,6 +35,15 @@ struct ArtifactBuffer {
 /// A launch that the host runs itself on the caller's thread: pointers by the launch's buffers (null: absent).
 using HostFunction = std::function<void(std::span<void* const> pointers, const SymbolValues& symbols)>;
 
+/// A launch of a GPU: its kernel is the image (cubin) of `code_bytes` at code_offset.
+struct DeviceLaunch {
+  Dim grid = 0;   ///< blocks
+  int block = 0;  ///< threads of a block; 0: a launch of the CPU
+  size_t code_bytes = 0;
+  int registers = 0;
+  int64_t shared_bytes = 0, spill_bytes = 0;
+};
+
 struct ArtifactLaunch {
   std::string name;    ///< readable instance name
   std::string symbol;  ///< kernel symbol
@@ -45,6 +55,7 @@ struct ArtifactLaunch {
   int64_t scratch_bytes = 0;
   Dim flops = 0, bytes_read = 0, bytes_written = 0;  ///< for profile
   std::string schedule;                              ///< for inspect
+  DeviceLaunch device{};
   HostFunction host{};  ///< instead of a kernel; an artifact with host launches cannot be saved
 };
 
@@ -53,6 +64,7 @@ struct Artifact {
   int format = kArtifactFormat;
   int codegen = kCodegenVersion;
   std::string target;
+  bool on_device() const { return target.starts_with("cuda:"); }
   std::vector<std::string> cpu_features;
   std::string model_name, model_hash, producer;
   std::vector<std::string> symbols;

@@ -105,6 +105,7 @@ void ContextState::reserve_memory() {
   const Artifact& a = executable->artifact;
   arena_bytes = static_cast<size_t>(a.arena_bytes.evaluate(symbol_values));
   intermediate_bytes = static_cast<size_t>(a.intermediate_bytes.evaluate(symbol_values));
+  if (device) return device->prepare(symbol_values, symbols, arena_bytes);
   if (arena.bytes() < arena_bytes) arena = Memory(arena_bytes, options.allocator);
   int64_t scratch_bytes = 0;
   for (const ArtifactLaunch& launch : a.launches) scratch_bytes = std::max(scratch_bytes, launch.scratch_bytes);
@@ -133,6 +134,8 @@ void* ContextState::address_of(const ArtifactBuffer& buffer) const {
 
 void ContextState::resolve_launches() {
   const Artifact& a = executable->artifact;
+  launch_ns.assign(a.launches.size(), 0);
+  if (device) return;
   size_t count = 0;
   for (const ArtifactLaunch& launch : a.launches) count += launch.buffers.size();
   pointers.clear();
@@ -147,7 +150,6 @@ void ContextState::resolve_launches() {
       ready.push_back({executable->entry(launch), first, launch.parts.evaluate(symbol_values), nullptr});
     }
   }
-  launch_ns.assign(a.launches.size(), 0);
 }
 
 void ContextState::prepare() {
@@ -162,6 +164,7 @@ void ContextState::prepare() {
 Context Executable::create_context(ContextOptions options) const {
   auto state = std::make_unique<ContextState>();
   state->executable = state_;
+  if (state_->artifact.on_device()) state->device = std::make_unique<DeviceRun>(state_->device());
   if (options.executor) {
     state->executor = options.executor;
   } else {
@@ -198,6 +201,11 @@ void Context::run() {
   ContextState& s = *state_;
   s.prepare();
   const int64_t start = now_ns();
+  if (s.device) {
+    s.device->run(s.bound_inputs, s.bound_outputs, s.options.profile ? &s.launch_ns : nullptr, s.options.progress);
+    s.total_ns = now_ns() - start;
+    return;
+  }
   int64_t last = start;
   for (size_t i = 0; i < s.ready.size(); ++i) {
     if (s.options.progress && !s.options.progress(i, s.ready.size()))

@@ -42,7 +42,13 @@ ExecutableState::ExecutableState(Artifact a)
     : artifact(std::move(a)),
       inputs(infos_of(artifact.inputs)),
       outputs(infos_of(artifact.outputs)),
-      code(map_code(artifact.code)) {}
+      code(artifact.on_device() ? nullptr : map_code(artifact.code)) {}
+
+std::shared_ptr<const DeviceProgram> ExecutableState::device() const {
+  const std::lock_guard lock(device_mutex_);
+  if (!device_) device_ = std::make_shared<const DeviceProgram>(artifact);
+  return device_;
+}
 
 Executable Executable::load(const std::string& path) { return from_artifact(load_artifact(path)); }
 Executable Executable::from_artifact(Artifact artifact) {

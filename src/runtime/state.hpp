@@ -3,10 +3,12 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "opfuse/runtime.hpp"
 #include "runtime/artifact.hpp"
+#include "runtime/device.hpp"
 
 namespace opfuse {
 
@@ -17,12 +19,18 @@ using KernelFunction = void (*)(void* const* pointers, const int64_t* symbols, c
 struct ExecutableState {
   Artifact artifact;
   std::vector<TensorInfo> inputs, outputs;
-  std::shared_ptr<const uint8_t> code;  ///< read + execute
+  std::shared_ptr<const uint8_t> code;  ///< read + execute; null for a GPU's
 
   explicit ExecutableState(Artifact a);
   KernelFunction entry(const ArtifactLaunch& launch) const {
     return reinterpret_cast<KernelFunction>(reinterpret_cast<uintptr_t>(code.get()) + launch.code_offset);
   }
+  /// Opened on the first call; throws E::no_device.
+  std::shared_ptr<const DeviceProgram> device() const;
+
+ private:
+  mutable std::mutex device_mutex_;
+  mutable std::shared_ptr<const DeviceProgram> device_;
 };
 
 /// Memory from the host's allocator, or anonymous huge-page-advised memory.
@@ -67,6 +75,7 @@ struct ContextState {
   std::vector<char*> scratch_pointers;
   std::vector<void*> pointers;  ///< of all launches, one after the other
   std::vector<ReadyLaunch> ready;
+  std::unique_ptr<DeviceRun> device;  ///< set for executables of a GPU
   size_t arena_bytes = 0, intermediate_bytes = 0;
   std::vector<int64_t> launch_ns;
   int64_t total_ns = 0;

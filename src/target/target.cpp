@@ -35,6 +35,17 @@ const std::vector<TargetInfo>& table() {
   return targets;
 }
 
+constexpr const char* kArchitectures[] = {"sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_120"};
+
+TargetInfo cuda_target(std::string_view name) {
+  TargetInfo target;
+  target.name = name;
+  target.vector_bytes = 16;
+  target.emulated = name == "cuda:emulated";
+  target.cuda_arch = target.emulated ? "emulated" : name.substr(5);
+  return target;
+}
+
 bool has_feature(const std::string& feature) {
   __builtin_cpu_init();
   if (feature == "avx512f") return __builtin_cpu_supports("avx512f");
@@ -67,6 +78,13 @@ std::vector<std::string> known_targets() {
   return names;
 }
 
+std::vector<std::string> cuda_targets() {
+  std::vector<std::string> names;
+  for (const char* arch : kArchitectures) names.push_back(std::string("cuda:") + arch);
+  names.push_back("cuda:emulated");
+  return names;
+}
+
 std::vector<std::string> host_features() {
   std::vector<std::string> features;
   for (const TargetInfo& target : table())
@@ -86,8 +104,11 @@ TargetInfo parse_target(std::string_view name) {
   if (name == "cpu" || name == "host" || name.empty()) return host_target();
   for (const TargetInfo& target : table())
     if (target.name == name) return with_caches(target);
+  for (const std::string& known : cuda_targets())
+    if (known == name) return cuda_target(name);
   throw fail(E::bad_option, "unknown target '{}'", name)
-      .hint(fmt::format("known targets: host, {}", fmt::join(known_targets(), ", ")));
+      .hint(fmt::format("known targets: host, {}, {}", fmt::join(known_targets(), ", "),
+                        fmt::join(cuda_targets(), ", ")));
 }
 
 }  // namespace opfuse

@@ -18,14 +18,14 @@ def tracked(*patterns):
 def folder_of(path):
     """src/codegen/cpu/x.cpp -> codegen/cpu; src/ops/x.hpp -> ops"""
     parts = path.parts[1:-1]
-    return "codegen/cpu" if parts[:2] == ("codegen", "cpu") else parts[0] if parts else ""
+    return "/".join(parts[:2]) if parts[:2] in (("codegen", "cpu"), ("codegen", "cuda")) else parts[0] if parts else ""
 
 
 def arrows():
     """Direct dependencies by folder, from the opfuse_folder lines."""
     graph = {}
     for name, rest in re.findall(r"^opfuse_folder\(([^\s)]+)([^)]*)\)", (ROOT / "src/CMakeLists.txt").read_text(), re.M):
-        graph[name] = rest.split()
+        graph[name] = [word.replace("codegen_cuda", "codegen/cuda") for word in rest.split()]
     return graph
 
 

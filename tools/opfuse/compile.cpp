@@ -13,6 +13,7 @@
 #include "model_arg.hpp"
 #include "report.hpp"
 #include "runtime/artifact.hpp"
+#include "target/target.hpp"
 #include "verb.hpp"
 
 namespace opfuse::cli {
@@ -36,16 +37,24 @@ EmitRequest emit_request(const std::vector<std::string>& words) {
       emit.llvm = true;
     else if (kind == "asm")
       emit.assembly = true;
+    else if (kind == "cuda")
+      emit.cuda = true;
     else
-      throw fail(E::bad_option, "--emit {}: unknown kind '{}'", words[0], kind).hint("write --emit llvm,asm DIR");
+      throw fail(E::bad_option, "--emit {}: unknown kind '{}'", words[0], kind)
+          .hint("write --emit llvm,asm DIR, or --emit cuda DIR for cuda targets");
   }
   return emit;
 }
 
 int run(const Flags& flags) {
-  const EmitRequest emit = emit_request(flags.emit);
+  EmitRequest emit = emit_request(flags.emit);
   if (flags.output.empty() && emit.folder.empty())
     throw fail(E::bad_option, "nothing to write").hint("add -o NAME.opf, or --emit llvm,asm DIR");
+  const bool cuda = parse_target(flags.compile.target).is_cuda();
+  if (!emit.folder.empty() && cuda != emit.cuda)
+    throw fail(E::bad_option, "--emit {} does not go with --target {}", flags.emit[0], flags.compile.target)
+        .hint("llvm and asm are the CPU's, cuda is that of cuda:sm_XX");
+  emit.text_only = cuda && flags.output.empty();
   const int64_t start = now_ns();
   const GivenModel model = open_graph(flags.model, "compile");
   const SymbolValues dims = resolve_dimensions(*model.graph, flags.dimensions);
@@ -73,8 +82,8 @@ int run(const Flags& flags) {
                 {"notes", compiled.program.notes}});
     print_json(out);
   } else {
-    fmt::print("{}   {} launches of {} kernels   target {} (needs {})   {:.2f} s\n", flags.model, a.launches.size(),
-               kernels.size(), a.target, fmt::join(a.cpu_features, ", "), seconds);
+    fmt::print("{}   {} launches of {} kernels   target {}{}   {:.2f} s\n", flags.model, a.launches.size(),
+               kernels.size(), a.target, a.cpu_features.empty() ? "" : fmt::format(" (needs {})", fmt::join(a.cpu_features, ", ")), seconds);
     fmt::print("  code {}, packed constants {}, arena {} bytes{}\n", human_bytes(static_cast<double>(a.code.size())),
                human_bytes(static_cast<double>(a.constants.size())), a.arena_bytes.text(),
                a.symbols.empty() ? "" : fmt::format(", open dimensions: {}", fmt::join(a.symbols, ", ")));
@@ -94,7 +103,7 @@ std::function<int()> add_compile(CLI::App& app) {
   app.add_option("MODEL", flags->model, kModelHelp)->required();
   app.add_option("-o,--output", flags->output, "the .opf; it contains machine code: load only what you would run")
       ->type_name("FILE");
-  app.add_option("--emit", flags->emit, "one readable file per kernel: llvm, asm, or both")
+  app.add_option("--emit", flags->emit, "one readable file per kernel: llvm, asm or both; cuda for cuda targets")
       ->expected(2)
       ->type_name("KINDS DIR");
   app.add_flag("--unfused", flags->unfused, "the empty plan: one kernel per node");

@@ -17,6 +17,8 @@ ArtifactOptions artifact_options(const CompileFlags& flags, const EmitRequest& e
   options.emit_dir = emit.folder;
   options.emit_llvm = emit.llvm;
   options.emit_assembly = emit.assembly;
+  options.emit_cuda = emit.cuda;
+  options.text_only = emit.text_only;
   options.model_hash = plan.model;
   if (!plan.candidates.empty()) options.plan_json = to_json(plan);
   options.progress = show_progress;
@@ -38,7 +40,8 @@ Executable finish(const Compiled& compiled, const std::string& name, const Targe
 }  // namespace
 
 void add_target_flag(CLI::App& app, std::string& target) {
-  app.add_option("--target", target, "host, cpu:avx512, cpu:avx2 or cpu:baseline")->capture_default_str();
+  app.add_option("--target", target, "host, cpu:avx512, cpu:avx2, cpu:baseline, cuda:sm_80 ... or cuda:emulated")
+      ->capture_default_str();
 }
 
 void add_plan_flags(CLI::App& app, PlanFlags& flags) {

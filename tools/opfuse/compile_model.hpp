@@ -51,7 +51,8 @@ Planned plan_model(const Graph& model, const SymbolValues& dims, const TargetInf
 
 struct EmitRequest {
   std::string folder;
-  bool llvm = false, assembly = false;
+  bool llvm = false, assembly = false, cuda = false;
+  bool text_only = false;  ///< nothing but the kernels' text is wanted
 };
 
 Compiled compile_fused(const Graph& model, const SymbolValues& dims, const CompileFlags& flags,

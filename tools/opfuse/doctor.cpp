@@ -10,7 +10,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "codegen/cuda/compilers.hpp"
 #include "console.hpp"
+#include "cuda/driver.hpp"
 #include "driver/kernel_cache.hpp"
 #include "driver/pipeline.hpp"
 #include "ops/registry.hpp"
@@ -108,6 +110,8 @@ Findings examine(bool limits) {
   const std::string generator = generator_state();
   f.facts["code_generator"] = generator;
   if (generator != "ok") f.warnings.push_back("code generator: " + generator + " (running an .opf needs none)");
+  f.facts["cuda_driver"] = cuda::driver_state();
+  f.facts["cuda_compiler"] = cuda::nvrtc_state();
   const std::string cache = cache_state(KernelCache::default_folder());
   f.facts["kernel_cache"] = cache;
   if (cache.find("NOT WRITABLE") != std::string::npos)

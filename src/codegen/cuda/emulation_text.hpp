@@ -1,0 +1,6 @@
+// The text of emulation.h, part of the program (made by CMake).
+#pragma once
+
+namespace opfuse::cuda {
+extern const char* const kEmulationText;
+}

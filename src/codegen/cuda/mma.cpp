@@ -1,0 +1,231 @@
+// Contraction on tensor cores (mma.sync, f16 or bf16 operands, fp32 sums); convolutions as implicit GEMM:
+//
+//   tile_a [kStages][kTileM][kTileK + kPad], tile_b [kStages][kTileN][kTileK + kPad]      k is contiguous in both
+//   a ring of stages: copies for step t + kStages - 1 are under way while step t is multiplied
+//   each warp: 32 x 32 sums as 2 x 4 fragments of 16 x 8, operands by ldmatrix
+//   epilogue once: sums through shared memory, so that neighbouring threads store neighbouring channels, 16 bytes each
+//
+// Where an operand's k lies together in memory (channels last), tiles are filled by asynchronous copies of 16 bytes;
+// elsewhere element by element, with whatever expression the operand is. Outside the problem tiles are zero.
+#include <fmt/format.h>
+
+#include "base/fail.hpp"
+#include "codegen/cuda/mma_operands.hpp"
+#include "codegen/cuda/skeletons.hpp"
+#include "codegen/cuda/vector_body.hpp"
+
+namespace opfuse::cuda {
+namespace {
+
+class Mma {
+ public:
+  explicit Mma(Kernel& k) : k_(k), s_(k), view_(mma_view(k.region, k.layouts())) {
+    const Schedule& s = k.spec.schedule;
+    tile_m_ = s.get("mma_m", 64);
+    tile_n_ = s.get("mma_n", 64);
+    stages_ = s.get("stages", 3);
+    bf16_ = s_.stage.reductions[0].value.dtype() == DType::bf16;
+    m_ = s_.elements(view_.m);
+    n_ = s_.elements(view_.n);
+    kk_ = s_.elements(view_.k);
+  }
+
+  void emit() {
+    declare_constants();
+    StageText::Point point{Env(static_cast<size_t>(s_.axis_count()), Dim(0))};
+    place(point);
+    k_.line("float sum[2][4][4] = {};");
+    const std::string steps = k_.text_of(ceil_div(kk_, Dim(kTileK)));
+    k_.line(fmt::format("const {} steps = {};", k_.index_type(), steps));
+    k_.open("for (int t = 0; t < kStages - 1; ++t)");
+    fill_stage("t", "t", point);
+    k_.close();
+    k_.open(fmt::format("for ({0} t = 0; t < steps; ++t)", k_.index_type()));
+    k_.line("copy_wait<kStages - 2>();");
+    k_.line("__syncthreads();");
+    k_.line(fmt::format("const {} ahead = t + kStages - 1;", k_.index_type()));
+    fill_stage("ahead", "(int)(ahead % kStages)", point);
+    k_.line("const int stage = (int)(t % kStages);");
+    multiply();
+    k_.close();
+    epilogue(point);
+  }
+
+ private:
+  static constexpr int64_t kTileK = 32, kPad = 8, kWarpTile = 32, kStagingPad = 4;
+  Kernel& k_;
+  StageText s_;
+  TileView view_;
+  int64_t tile_m_, tile_n_, stages_;
+  bool bf16_;
+  Dim m_, n_, kk_;
+
+  void declare_constants() {
+    k_.block = static_cast<int>(tile_m_ / kWarpTile * (tile_n_ / kWarpTile) * 32);
+    k_.constant("kTileM", tile_m_);
+    k_.constant("kTileN", tile_n_);
+    k_.constant("kTileK", kTileK);
+    k_.constant("kPad", kPad);
+    k_.constant("kStages", stages_);
+    k_.constant("kWarpTile", kWarpTile);
+    k_.constant("kWarpsN", tile_n_ / kWarpTile);
+    k_.constant("kStagingPad", kStagingPad);
+    k_.constant("kBlock", k_.block);
+    k_.shared("__align__(16) unsigned short", "tile_a", "[kStages][kTileM][kTileK + kPad]");
+    k_.shared("__align__(16) unsigned short", "tile_b", "[kStages][kTileN][kTileK + kPad]");
+    k_.shared("__align__(16) float", "staging", "[kBlock / 32][16][kWarpTile + kStagingPad]");
+    k_.use("copy_16");
+    k_.use("copy_commit");
+    k_.use("copy_wait");
+    k_.use("ldmatrix_x4");
+    k_.use("ldmatrix_x2");
+    k_.use(bf16_ ? "mma_bf16" : "mma_f16");
+    k_.grid = ceil_div(m_, Dim(tile_m_)) * ceil_div(n_, Dim(tile_n_)) * s_.elements(view_.batch);
+  }
+
+  void place(StageText::Point& point) {
+    const std::string type = k_.index_type();
+    Dim rest = k_.declare_index("tile", fmt::format("({})blockIdx.x", type));
+    const auto cut = [&](const char* name, const Dim& count, const char* size) {
+      if (count == Dim(1)) return k_.line(fmt::format("const {} {} = 0;", type, name));
+      const std::string wrapped = count.is_constant() ? k_.text_of(count) : "(" + k_.text_of(count) + ")";
+      k_.line(fmt::format("const {} {} = {} % {} * {};", type, name, k_.text_of(rest), wrapped, size));
+      rest = k_.declare_index("rest", fmt::format("{} / {}", k_.text_of(rest), wrapped));
+    };
+    // neighbouring blocks share rows of A
+    cut("n0", ceil_div(n_, Dim(tile_n_)), "kTileN");
+    cut("m0", ceil_div(m_, Dim(tile_m_)), "kTileM");
+    if (!view_.batch.empty()) s_.decode(rest, view_.batch, point.env);
+    k_.line("const int lane = (int)threadIdx.x % 32;");
+    k_.line("const int warp = (int)threadIdx.x / 32;");
+    k_.line("const int warp_m = warp / kWarpsN * kWarpTile;");
+    k_.line("const int warp_n = warp % kWarpsN * kWarpTile;");
+  }
+
+  /// Copies for step `t` into stage `stage`, and the end of their group; nothing is copied after the last step.
+  void fill_stage(const std::string& t, const std::string& stage, const StageText::Point& point) {
+    k_.open(fmt::format("if ({} < steps)", t));
+    k_.line(fmt::format("const {} k0 = {} * kTileK;", k_.index_type(), t));
+    fill("tile_a", stage, view_.a, view_.m, "m", "kTileM", m_, tile_m_, k_.spec.schedule.get("copy_a", 0) > 0, point);
+    fill("tile_b", stage, view_.b, view_.n, "n", "kTileN", n_, tile_n_, k_.spec.schedule.get("copy_b", 0) > 0, point);
+    k_.close();
+    k_.line("copy_commit();");
+  }
+
+  std::string bounds(const Dim& at, const Dim& extent, int64_t size, const Dim& at_k) {
+    std::string inside;
+    if (!extent.is_constant() || extent.value() % size)
+      inside = fmt::format("{} < {}", k_.text_of(at), k_.text_of(extent));
+    if (!kk_.is_constant() || kk_.value() % kTileK)
+      inside += fmt::format("{}{} < {}", inside.empty() ? "" : " && ", k_.text_of(at_k), k_.text_of(kk_));
+    return inside.empty() ? "true" : inside;
+  }
+
+  void fill(const std::string& tile, const std::string& stage, const Expr& value, const std::vector<int>& axes,
+            const std::string& name, const std::string& size_name, const Dim& extent, int64_t size, bool copies,
+            const StageText::Point& outside) {
+    const int64_t width = copies ? 8 : 1;
+    k_.open(
+        fmt::format("for (int e = (int)threadIdx.x; e < {} * kTileK{}; e += kBlock)", size_name, copies ? " / 8" : ""));
+    k_.line(fmt::format("const int tile_{} = e / (kTileK{});", name, copies ? " / 8" : ""));
+    k_.line(fmt::format("const int tile_k = e % (kTileK{}){};", copies ? " / 8" : "", copies ? " * 8" : ""));
+    StageText::Point point = outside;
+    const Dim at = k_.declare_index(name, fmt::format("{}0 + tile_{}", name, name));
+    const Dim at_k = k_.declare_index("k", "k0 + tile_k");
+    const std::string inside = bounds(at, extent, size, at_k);
+    const std::string element = fmt::format("{}[{}][tile_{}][tile_k]", tile, stage, name);
+    if (width == 8) {
+      copy_eight(value, inside, element, axes, at, at_k, point);
+    } else {
+      k_.line("unsigned short value = 0;");
+      k_.open("if (" + inside + ")");
+      s_.decode(at, axes, point.env);
+      s_.decode(at_k, view_.k, point.env);
+      ExprText text = s_.at(point);
+      k_.line(fmt::format("value = {};", to_memory(k_, value.dtype(), text.emit(value, value.dtype()))));
+      k_.close();
+      k_.line(element + " = value;");
+    }
+    k_.close();
+  }
+
+  /// 16 bytes of a read whose k lies together; zeros where a guard or the problem's edge says so.
+  void copy_eight(const Expr& value, const std::string& inside, const std::string& element,
+                  const std::vector<int>& axes, const Dim& at, const Dim& at_k, StageText::Point& point) {
+    const int read = mma_read(value);
+    const Read& r = s_.stage.reads[static_cast<size_t>(read)];
+    const Operand operand = s_.operand_of(r);
+    s_.decode(at, axes, point.env);
+    s_.decode(at_k, view_.k, point.env);
+    std::string guard = s_.guarded(read) ? s_.inside(operand, r.map, point) : "true";
+    if (guard == "true")
+      guard = inside;
+    else if (inside != "true")
+      guard = inside + " && " + guard;
+    k_.line(fmt::format("const bool inside = {};", guard));
+    k_.line(fmt::format("copy_16(&{}, inside ? {} + {} : {}, inside);", element, operand.name,
+                        k_.text_of(s_.offset(operand, r.map, point)), operand.name));
+  }
+
+  void multiply() {
+    k_.line("#pragma unroll");
+    k_.open("for (int k = 0; k < kTileK; k += 16)");
+    k_.line("unsigned int a[2][4];");
+    k_.line("unsigned int b[4][2];");
+    k_.line("#pragma unroll");
+    k_.line(
+        "for (int i = 0; i < 2; ++i) ldmatrix_x4(a[i], &tile_a[stage][warp_m + i * 16 + lane % 16][k + lane / 16 * "
+        "8]);");
+    k_.line("#pragma unroll");
+    k_.line(
+        "for (int j = 0; j < 4; ++j) ldmatrix_x2(b[j], &tile_b[stage][warp_n + j * 8 + lane % 8][k + lane / 8 % 2 * "
+        "8]);");
+    k_.line("#pragma unroll");
+    k_.open("for (int i = 0; i < 2; ++i)");
+    k_.line("#pragma unroll");
+    k_.line(fmt::format("for (int j = 0; j < 4; ++j) {}(sum[i][j], a[i], b[j]);", bf16_ ? "mma_bf16" : "mma_f16"));
+    k_.close();
+    k_.close();
+  }
+
+  void epilogue(const StageText::Point& outside) {
+    const int64_t vector = k_.spec.schedule.get("vector", 1);
+    k_.constant("kVector", vector);
+    k_.line("#pragma unroll");
+    k_.open("for (int i = 0; i < 2; ++i)");
+    k_.line("#pragma unroll");
+    k_.open("for (int j = 0; j < 4; ++j)");
+    k_.line("float* low = &staging[warp][lane / 4][j * 8 + lane % 4 * 2];");
+    k_.line("float* high = &staging[warp][lane / 4 + 8][j * 8 + lane % 4 * 2];");
+    for (int e = 0; e < 4; ++e) k_.line(fmt::format("{}[{}] = sum[i][j][{}];", e < 2 ? "low" : "high", e % 2, e));
+    k_.close();
+    k_.line("__syncwarp();");
+    k_.open("for (int e = lane; e < 16 * kWarpTile / kVector; e += 32)");
+    k_.line("const int row = e / (kWarpTile / kVector);");
+    k_.line("const int column = e % (kWarpTile / kVector) * kVector;");
+    StageText::Point point = outside;
+    const Dim m = k_.declare_index("m", "m0 + warp_m + i * 16 + row");
+    const Dim n = k_.declare_index("n", "n0 + warp_n + column");
+    k_.open(fmt::format("if ({} < {} && {} < {})", k_.text_of(m), k_.text_of(m_), k_.text_of(n), k_.text_of(n_)));
+    s_.decode(m, view_.m, point.env);
+    s_.decode(n, view_.n, point.env);
+    if (vector > 1) {
+      emit_vector(s_, point, view_.n.back(), vector, [](const std::string& j) {
+        return std::vector<std::string>{"staging[warp][row][column + " + j + "]"};
+      });
+    } else {
+      point.results = {"staging[warp][row][column]"};
+      s_.store_outputs(point);
+    }
+    k_.close();
+    k_.close();
+    k_.line("__syncwarp();");
+    k_.close();
+  }
+};
+
+}  // namespace
+
+void emit_mma(Kernel& k) { Mma(k).emit(); }
+
+}  // namespace opfuse::cuda

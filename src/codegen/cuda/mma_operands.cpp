@@ -1,0 +1,63 @@
+#include "codegen/cuda/mma_operands.hpp"
+
+#include <algorithm>
+
+#include "codegen/cuda/stage.hpp"
+#include "codegen/cuda/vector_body.hpp"
+
+namespace opfuse::cuda {
+
+int mma_read(const Expr& e) {
+  if (e.op() == ExprOp::read) return e.index();
+  if (e.op() != ExprOp::select || e.args()[0].op() != ExprOp::in_bounds || e.args()[1].op() != ExprOp::read) return -1;
+  const int read = e.args()[1].index();
+  const Expr& fill = e.args()[2];
+  return e.args()[0].index() == read && fill.is_constant() && fill.value() == 0 ? read : -1;
+}
+
+TileView mma_view(const Region& region, const std::vector<ParamLayout>& layouts) {
+  TileView view = std::get<TileView>(view_tiles(region));
+  const Stage& stage = region.stages[0];
+  for (const Expr* operand : {&view.a, &view.b}) {
+    const int read = mma_read(*operand);
+    if (read < 0) continue;
+    const Read& r = stage.reads[static_cast<size_t>(read)];
+    for (auto at = view.k.rbegin(); at != view.k.rend(); ++at)
+      if (step_along(r.map, layouts[static_cast<size_t>(r.index)], *at) == 1) {
+        std::rotate(std::next(at).base(), at.base(), view.k.end());
+        return view;
+      }
+  }
+  return view;
+}
+
+bool copies_sixteen_bytes(const Region& region, const std::vector<ParamLayout>& layouts, const TileView& view,
+                          const Expr& operand) {
+  const int read = mma_read(operand);
+  if (read < 0 || view.k.empty()) return false;
+  const Stage& stage = region.stages[0];
+  const Read& r = stage.reads[static_cast<size_t>(read)];
+  const int axis = view.k.back();
+  const int axes = static_cast<int>(stage.domain.size() + stage.reduce.size());
+  const auto extent = stage.reduce[static_cast<size_t>(axis) - stage.domain.size()].constant();
+  // a guard that depends on the position within the vector cannot choose 16 bytes at once
+  for (const IndexExpr& d : r.map.dims)
+    for (const IndexTerm& t : d.terms)
+      if (t.axis == axis && !(d.offset == Dim(0))) return false;
+  return extent && *extent % 8 == 0 && lies_together(r.map, layouts[static_cast<size_t>(r.index)], axes, axis, 8);
+}
+
+std::optional<Layout> layout_along(const IndexMap& map, size_t rank, int axis) {
+  for (size_t d = 0; d < map.dims.size(); ++d)
+    for (const IndexTerm& t : map.dims[d].terms) {
+      if (t.axis != axis || !(t.coef == Dim(1)) || !(t.div == Dim(1))) continue;
+      if (d + 1 == rank) return std::nullopt;
+      Layout layout = Layout::dense(rank);
+      layout.order.erase(layout.order.begin() + static_cast<std::ptrdiff_t>(d));
+      layout.order.push_back(static_cast<int>(d));
+      return layout;
+    }
+  return std::nullopt;
+}
+
+}  // namespace opfuse::cuda

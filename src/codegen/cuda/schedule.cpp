@@ -1,0 +1,197 @@
+// What the CUDA generator accepts, wishes and chooses. Pure functions of region, layouts and target.
+#include <algorithm>
+#include <cmath>
+
+#include "codegen/collapse.hpp"
+#include "codegen/cuda/generator.hpp"
+#include "codegen/cuda/mma_operands.hpp"
+#include "codegen/cuda/row_axes.hpp"
+#include "codegen/cuda/stage.hpp"
+#include "codegen/cuda/vector_body.hpp"
+
+namespace opfuse::cuda {
+namespace {
+
+constexpr int64_t kTypical = 8;  ///< stands for a symbolic extent
+
+int64_t extent_of(const Stage& stage, int axis) {
+  const auto a = static_cast<size_t>(axis);
+  return (a < stage.domain.size() ? stage.domain[a] : stage.reduce[a - stage.domain.size()])
+      .constant()
+      .value_or(kTypical);
+}
+
+int64_t product(const Stage& stage, const std::vector<int>& axes) {
+  int64_t count = 1;
+  for (int axis : axes) count *= extent_of(stage, axis);
+  return count;
+}
+
+int64_t widest_element(const Region& region) {
+  size_t bytes = 1;
+  for (const Param& p : region.params) bytes = std::max(bytes, byte_size(p.type.dtype));
+  return static_cast<int64_t>(bytes);
+}
+
+/// Elements of a map that one thread takes together: 1 when some operand forbids it.
+int64_t vector_of(const Region& region, const std::vector<ParamLayout>& layouts, const RowAxes& axes) {
+  const Stage& stage = region.stages[0];
+  if (axes.rows.empty() || !stage.reductions.empty()) return 1;
+  const int axis = axes.rows.back();
+  const int64_t vector = std::min<int64_t>(8, 16 / widest_element(region));
+  const auto extent = stage.domain[static_cast<size_t>(axis)].constant();
+  if (vector < 2 || !extent || *extent % vector) return 1;
+  const auto fits = [&](int param, const IndexMap& map, bool moves) {
+    const ParamLayout& l = layouts[static_cast<size_t>(param)];
+    const auto step = step_along(map, l, axis);
+    if (step == 0 && !moves) return true;
+    return lies_together(map, l, static_cast<int>(stage.domain.size()), axis, vector) &&
+           byte_size(region.params[static_cast<size_t>(param)].type.dtype) * static_cast<size_t>(vector) >= 4;
+  };
+  std::set<int> guarded;
+  for (const StageOutput& o : stage.outputs) {
+    if (!fits(o.param, o.map, true)) return 1;
+    o.value.visit([&](const Expr& e) {
+      if (e.op() == ExprOp::in_bounds) guarded.insert(e.index());
+    });
+  }
+  if (!guarded.empty()) return 1;
+  for (const Read& r : stage.reads)
+    if (!fits(r.index, r.map, false)) return 1;
+  return vector;
+}
+
+/// Threads of a row's team: one where rows (or windows) lie side by side, more where the reduced elements do.
+void choose_team(const Stage& stage, const std::vector<ParamLayout>& layouts, const RowAxes& axes, Schedule& s) {
+  std::vector<int> reduce;
+  for (size_t i = 0; i < stage.reduce.size(); ++i) reduce.push_back(static_cast<int>(stage.domain.size() + i));
+  const int64_t count = product(stage, reduce), rows = product(stage, axes.rows);
+  if (count < 32) return;
+  int along = 0, across = 0;
+  for (const Reduction& r : stage.reductions)
+    for (int read : reads_used(r.value)) {
+      const Read& x = stage.reads[static_cast<size_t>(read)];
+      const ParamLayout& l = layouts[static_cast<size_t>(x.index)];
+      along += step_along(x.map, l, reduce.back()) == 1;
+      if (!axes.rows.empty()) across += step_along(x.map, l, axes.rows.back()) == 1;
+    }
+  if (along <= across && rows >= 2048) return;
+  if (along == 0 && across > 0 && rows >= 64) return;
+  const int64_t team = count <= 1024 ? 32 : 256;
+  s.set("team", team);
+  bool known = true;
+  for (const Dim& d : stage.reduce) known &= d.is_constant();
+  if (known && count <= 32 * team && along > 0) s.set("per_thread", (count + team - 1) / team);
+}
+
+bool half_type(DType d) { return d == DType::f16 || d == DType::bf16; }
+
+/// Both operands are stored, and multiplied, in 16 bits.
+bool fits_tensor_cores(const Region& region, const TileView& view) {
+  const Stage& stage = region.stages[0];
+  const DType dtype = stage.reductions[0].value.dtype();
+  return half_type(dtype) && view.a.dtype() == dtype && view.b.dtype() == dtype && !view.n.empty() && !view.m.empty();
+}
+
+/// All results lie together along the columns, in whole vectors of eight.
+bool stores_sixteen_bytes(const Stage& stage, const std::vector<ParamLayout>& layouts, int axis) {
+  const auto extent = stage.domain[static_cast<size_t>(axis)].constant();
+  if (!extent || *extent % 8) return false;
+  for (const StageOutput& o : stage.outputs)
+    if (!half_type(o.dtype) ||
+        !lies_together(o.map, layouts[static_cast<size_t>(o.param)], static_cast<int>(stage.domain.size()), axis, 8))
+      return false;
+  return true;
+}
+
+bool choose_mma(const Region& region, const std::vector<ParamLayout>& layouts, Schedule& s) {
+  const auto found = view_tiles(region);
+  if (!std::holds_alternative<TileView>(found) || !fits_tensor_cores(region, std::get<TileView>(found))) return false;
+  const TileView view = mma_view(region, layouts);
+  const Stage& stage = region.stages[0];
+  const int64_t m = product(stage, view.m), n = product(stage, view.n), k = product(stage, view.k);
+  if (std::min(m, n) < 8 || k < 8) return false;
+  const bool large = m >= 128 && n >= 64 && m * n >= int64_t{1} << 19;
+  s.set("mma_m", large ? 128 : 64);
+  s.set("mma_n", 64);
+  s.set("stages", large ? 2 : 3);
+  s.set("copy_a", copies_sixteen_bytes(region, layouts, view, view.a));
+  s.set("copy_b", copies_sixteen_bytes(region, layouts, view, view.b));
+  s.set("vector", stores_sixteen_bytes(stage, layouts, view.n.back()) ? 8 : 1);
+  return true;
+}
+
+bool choose_tiles(const Region& region, Schedule& s) {
+  const auto found = view_tiles(region);
+  const auto* view = std::get_if<TileView>(&found);
+  if (!view) return false;
+  const Stage& stage = region.stages[0];
+  const int64_t m = product(stage, view->m), n = product(stage, view->n), k = product(stage, view->k);
+  if (std::min(m, n) < 4) return false;  // a matrix times a vector: rows
+  const bool large = m >= 128 && n >= 128 && m * n >= int64_t{1} << 20;
+  const int64_t per = large ? 8 : std::min(m, n) <= 16 ? 2 : 4;
+  s.set("tile_m", 16 * per);
+  s.set("tile_n", 16 * per);
+  s.set("tile_k", k <= 8 ? 8 : 16);
+  s.set("per_m", per);
+  s.set("per_n", per);
+  return true;
+}
+
+}  // namespace
+
+std::optional<std::string> cannot_generate(const Region& region, const TargetInfo&) {
+  if (region.stages.empty()) return "no stage";
+  if (region.stages.size() > 1) return "CUDA kernels have one stage";
+  for (const Param& p : region.params)
+    if (byte_size(p.type.dtype) == 0) return "elements of type " + std::string(name_of(p.type.dtype));
+  const Stage& stage = region.stages[0];
+  if (stage.anchor == Anchor::attention) return "attention has no skeleton yet";
+  if (stage.outputs.empty()) return "a stage without outputs";
+  for (const StageOutput& o : stage.outputs)
+    if (o.param < 0) return "a result that stays in the kernel";
+  for (const Read& r : stage.reads)
+    if (r.stage >= 0) return "a read of another stage";
+  return std::nullopt;
+}
+
+LayoutWish wish_layouts(const Region& original, const TargetInfo& target) {
+  LayoutWish wish;
+  wish.params.resize(original.params.size());
+  if (cuda::cannot_generate(original, target)) return wish;
+  Region region = original;
+  split_groups(region);
+  const auto found = view_tiles(region);
+  const auto* view = std::get_if<TileView>(&found);
+  if (!view || !fits_tensor_cores(region, *view)) return wish;
+  const Stage& stage = region.stages[0];
+  // channels last: the first summed axis in operands, the columns' axis in results
+  const auto set = [&](int param, const IndexMap& map, int axis) {
+    auto& wanted = wish.params[static_cast<size_t>(param)];
+    if (!wanted) wanted = layout_along(map, region.params[static_cast<size_t>(param)].type.shape.rank(), axis);
+  };
+  for (const Expr* operand : {&view->a, &view->b})
+    if (const int read = mma_read(*operand); read >= 0 && !view->k.empty())
+      set(stage.reads[static_cast<size_t>(read)].index, stage.reads[static_cast<size_t>(read)].map, view->k.front());
+  for (const StageOutput& o : stage.outputs) {
+    set(o.param, o.map, view->n.back());
+    for (int read : reads_used(o.value))
+      if (const Read& r = stage.reads[static_cast<size_t>(read)]; r.map == o.map) set(r.index, r.map, view->n.back());
+  }
+  return wish;
+}
+
+Schedule choose_schedule(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo&) {
+  Schedule s;
+  Collapsed c = collapse(region, layouts);
+  split_groups(c.region);
+  if (choose_mma(c.region, c.layouts, s) || choose_tiles(c.region, s)) return s;
+  const Stage& stage = c.region.stages[0];
+  const RowAxes axes = row_axes(stage, c.layouts);
+  if (!stage.reductions.empty()) choose_team(stage, c.layouts, axes, s);
+  if (const int64_t vector = vector_of(c.region, c.layouts, axes); vector > 1) s.set("vector", vector);
+  s.set("block", 256);
+  return s;
+}
+
+}  // namespace opfuse::cuda

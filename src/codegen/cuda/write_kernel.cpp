@@ -1,0 +1,70 @@
+// KernelSpec -> text: simplifies the iteration space, runs the skeleton the schedule names, puts the file together.
+#include <fmt/format.h>
+
+#include <sstream>
+
+#include "codegen/collapse.hpp"
+#include "codegen/cuda/generator.hpp"
+#include "codegen/cuda/helpers.hpp"
+#include "codegen/cuda/skeletons.hpp"
+#include "codegen/cuda/tile_view.hpp"
+
+namespace opfuse::cuda {
+
+KernelText write_kernel(const KernelSpec& spec, const TargetInfo&) {
+  Collapsed c = collapse(spec.region, spec.layouts);
+  split_groups(c.region);
+  Kernel k(c.region, c.layouts, spec, kernel_symbol(spec));
+  if (spec.schedule.get("mma_m", 0) > 0)
+    emit_mma(k);
+  else if (spec.schedule.get("tile_m", 0) > 0)
+    emit_tiles(k);
+  else
+    emit_rows(k);
+  k.finish();
+  KernelText text;
+  text.symbol = k.symbol;
+  text.constants = k.constants();
+  for (const Helper& helper : all_helpers())
+    if (k.helpers().count(helper.name)) text.helpers.push_back(helper.name);
+  text.function = k.signature() + " {\n" + k.arrays() + k.body() + "}\n";
+  text.arguments = k.arguments();
+  text.grid = k.grid;
+  text.block = k.block;
+  return text;
+}
+
+std::string describe(const KernelSpec& spec, const KernelText& kernel) {
+  std::ostringstream out;
+  out << "kernel    " << kernel.symbol << "\n";
+  for (size_t p = 0; p < spec.region.params.size(); ++p) {
+    const Param& param = spec.region.params[p];
+    out << fmt::format("{:<9} {} {} layout {}\n", kernel.arguments[p].second,
+                       param.role == ParamRole::input      ? "input"
+                       : param.role == ParamRole::constant ? "constant"
+                                                           : "output",
+                       param.type.text(), spec.layouts[p].layout.text());
+  }
+  bool open = false;
+  for (const Param& param : spec.region.params) open |= !param.type.shape.is_static();
+  if (!open) {
+    const RegionCost cost = cost_of(spec.region);
+    out << fmt::format("bytes     {:.0f} read, {:.0f} written; {:.0f} FLOP\n", cost.bytes_read, cost.bytes_written,
+                       cost.flops);
+  }
+  out << "schedule  " << spec.schedule.text() << "\n";
+  out << "launch    grid " << kernel.grid.text() << ", block " << kernel.block << "\n\n";
+  out << print(spec.region);
+  return out.str();
+}
+
+std::string file_text(const KernelText& kernel, const KernelSpec& spec, const std::string& comment) {
+  std::string out;
+  std::istringstream lines(comment + describe(spec, kernel));
+  for (std::string line; std::getline(lines, line);) out += line.empty() ? "//\n" : "// " + line + "\n";
+  out += "\n" + kernel.constants + "\n";
+  for (const std::string& name : kernel.helpers) out += find_helper(name).text + "\n";
+  return out + kernel.function;
+}
+
+}  // namespace opfuse::cuda

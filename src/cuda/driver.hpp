@@ -1,0 +1,37 @@
+// The CUDA driver as a table of functions: NVIDIA's library, opened at run time with prototypes of our own, or the fake
+// driver, which keeps memory on the host and runs emulated kernels. Everything above uses the table alone.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace opfuse::cuda {
+
+using CuResult = int;
+using CuDevice = int;
+using CuPointer = unsigned long long;
+using CuContext = struct CuContextHandle*;
+using CuModule = struct CuModuleHandle*;
+using CuFunction = struct CuFunctionHandle*;
+using CuStream = struct CuStreamHandle*;
+using CuGraph = struct CuGraphHandle*;
+using CuGraphExec = struct CuGraphExecHandle*;
+using CuEvent = struct CuEventHandle*;
+
+struct Driver {
+#define OPFUSE_CUDA(name, arguments) CuResult(*name) arguments = nullptr;
+#include "cuda/driver_functions.def"
+#undef OPFUSE_CUDA
+  std::string path;  ///< of the library
+  /// Throws E::device_failed with the driver's words when `result` is an error.
+  void check(CuResult result, std::string_view doing) const;
+};
+
+/// NVIDIA's driver, opened once; throws E::no_device: "cuda: no driver found (searched ...)".
+const Driver& real_driver();
+const Driver& fake_driver();
+/// One line for reports: the driver's version and its devices, or why there is none.
+std::string driver_state();
+
+}  // namespace opfuse::cuda

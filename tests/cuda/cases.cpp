@@ -1,0 +1,241 @@
+// The shapes and expressions every skeleton is tested with.
+#include <cctype>
+
+#include "codegen/regions.hpp"
+#include "cuda/emulated.hpp"
+
+namespace opfuse::test {
+namespace {
+
+using Bindings = std::vector<SymbolValues>;
+const Bindings kSizes = {{{"n", 1}}, {{"n", 2}}, {{"n", 7}}, {{"n", 37}}};
+
+/// The expression with every read, result and number of `dtype`.
+std::string typed(const std::string& text, const std::string& dtype) {
+  if (dtype == "f32") return text;
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = at;
+    while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '.')) ++end;
+    const std::string word = text.substr(at, end - at);
+    out += word;
+    const bool leaf =
+        word.size() > 1 && (word[0] == 'r' || word[0] == 's') && std::isdigit(static_cast<unsigned char>(word[1]));
+    if (leaf || (!word.empty() && std::isdigit(static_cast<unsigned char>(word[0])))) out += ":" + dtype;
+    if (end == at) out += text[end++];
+    at = end;
+  }
+  return out;
+}
+
+std::string map_text(const std::string& shape, const std::string& value, const std::string& dtype = "f32") {
+  return fmt::format(
+      "region\nparam input {2}{0}\nparam input {2}{0}\nparam output {2}{0}\nstage map\n  domain {0}\n"
+      "  read param 0 at [a0, a1]\n  read param 1 at [a0, a1]\n  output param 2 {2}{0} at [a0, a1] = {1}\n",
+      shape, typed(value, dtype), dtype);
+}
+
+/// y = f(x, per-channel operand) over [n, c, h, w].
+std::string channel_text(const std::string& n, int c, int h, int w) {
+  return fmt::format(
+      "region\nparam input f32[{0},{1},{2},{3}]\nparam constant f32[{1}]\nparam output f32[{0},{1},{2},{3}]\n"
+      "stage map\n  domain [{0},{1},{2},{3}]\n  read param 0 at [a0, a1, a2, a3]\n  read param 1 at [a1]\n"
+      "  output param 2 f32[{0},{1},{2},{3}] at [a0, a1, a2, a3] = max(add(r0, r1), 0)\n",
+      n, c, h, w);
+}
+
+std::string softmax_text(const std::string& rows, const std::string& n, const std::string& dtype = "f32") {
+  return fmt::format(
+      "region\nparam input {2}[{0},{1}]\nparam output {2}[{0},{1}]\nstage row\n  domain [{0},{1}]\n  reduce [{1}]\n"
+      "  read param 0 at [a0, a2]\n  read param 0 at [a0, a1]\n  reduction max {3}\n"
+      "  reduction sum {4}\n  output param 1 {2}[{0},{1}] at [a0, a1] = {5}\n",
+      rows, n, dtype, typed("r0", dtype), typed("exp(sub(r0, s0))", dtype), typed("div(exp(sub(r1, s0)), s1)", dtype));
+}
+
+std::string reduce_text(const std::string& rows, const std::string& n, const std::string& kind, bool inner,
+                        const std::string& dtype = "f32") {
+  return fmt::format(
+      "region\nparam input {4}[{2},{3}]\nparam output {4}[{0}]\nstage row\n  domain [{0}]\n  reduce [{1}]\n"
+      "  read param 0 at [{5}]\n  reduction {6} {7}\n  output param 1 {4}[{0}] at [a0] = {8}\n",
+      rows, n, inner ? rows : n, inner ? n : rows, dtype, inner ? "a0, a1" : "a1, a0", kind, typed("r0", dtype),
+      typed("s0", dtype));
+}
+
+std::string transposed_text(int m, int n) {
+  return fmt::format(
+      "region\nparam input f32[{0},{1}]\nparam output f32[{1},{0}]\nstage map\n  domain [{1},{0}]\n"
+      "  read param 0 at [a1, a0]\n  output param 1 f32[{1},{0}] at [a0, a1] = mul(r0, 2)\n",
+      m, n);
+}
+
+std::string pad_text() {
+  return "region\nparam input f32[3,5]\nparam output f32[6,9]\nstage map\n  domain [6,9]\n"
+         "  read param 0 at [a0 + -1, a1 + -3]\n  output param 1 f32[6,9] at [a0, a1] = select(in0, r0, 1.5)\n";
+}
+
+std::string gather_text() {
+  return "region\nparam input f32[7,5]\nparam input i64[3]\nparam output f32[3,5]\nstage map\n  domain [3,5]\n"
+         "  read param 1 at [a0]\n  read param 0 at [`mod(r0:i64, 7:i64)`, a1]\n"
+         "  output param 2 f32[3,5] at [a0, a1] = r1\n";
+}
+
+std::string batched_text(const std::string& b, int m, int n, int k) {
+  return fmt::format(
+      "region\nparam input f32[{0},{1},{3}]\nparam input f32[{0},{3},{2}]\nparam output f32[{0},{1},{2}]\n"
+      "stage contraction\n  domain [{0},{1},{2}]\n  reduce [{3}]\n  read param 0 at [a0, a1, a3]\n"
+      "  read param 1 at [a0, a3, a2]\n  reduction sum mul(r0, r1)\n"
+      "  output param 2 f32[{0},{1},{2}] at [a0, a1, a2] = mul(s0, 0.125)\n",
+      b, m, n, k);
+}
+
+CudaCase with(CudaCase c, double low, double high) {
+  c.low = low;
+  c.high = high;
+  return c;
+}
+
+/// The region with every tensor and value of `dtype`.
+std::string retyped(const std::string& text, const std::string& dtype) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size() - 1);
+    std::string line = text.substr(at, end + 1 - at);
+    for (size_t f; (f = line.find("f32")) != std::string::npos;) line.replace(f, 3, dtype);
+    const size_t reduction = line.find("reduction ");
+    const size_t value = reduction != std::string::npos ? line.find(' ', reduction + 10) : line.find(" = ");
+    if (value != std::string::npos) line = line.substr(0, value) + typed(line.substr(value), dtype);
+    out += line;
+    at = end + 1;
+  }
+  return out;
+}
+
+CudaCase half(const std::string& name, const std::string& region, Bindings bindings = {{}}) {
+  return {.name = name, .region = retyped(region, "f16"), .bindings = std::move(bindings), .tolerance = 2e-3};
+}
+
+CudaCase bfloat(const std::string& name, const std::string& region) {
+  return {.name = name, .region = retyped(region, "bf16"), .tolerance = 1e-2};
+}
+
+}  // namespace
+
+const std::vector<CudaCase>& tensor_core_cases() {
+  static const std::vector<CudaCase> cases = {
+      half("gemm_half", gemm_region("64", 64, 64)),
+      half("gemm_half_odd", gemm_region("37", 53, 71)),
+      half("gemm_half_8", gemm_region("100", 72, 40)),
+      half("gemm_half_untransposed", gemm_region("50", 40, 40, false)),
+      half("gemm_half_open", gemm_region("n", 24, 24), kSizes),
+      half("gemm_half_large", gemm_region("200", 130, 96)),
+      half("batched_half", batched_text("3", 17, 24, 16)),
+      half("conv_half", conv_region({.c = 16, .h = 9, .w = 9, .o = 24})),
+      half("conv_half_odd", conv_region({.c = 5, .h = 11, .w = 7, .o = 13, .stride = 2})),
+      half("conv_half_1x1",
+           conv_region({.c = 24, .h = 7, .w = 7, .o = 32, .kh = 1, .kw = 1, .pad = 0, .residual = true})),
+      half("conv_half_stem", conv_region({.c = 3, .h = 15, .w = 15, .o = 8, .kh = 7, .kw = 7, .stride = 2, .pad = 3})),
+      half("conv_half_groups", conv_region({.c = 16, .h = 6, .w = 6, .o = 32, .group = 2})),
+      half("conv_half_dilated", conv_region({.c = 8, .h = 10, .w = 10, .o = 16, .pad = 2, .dilation = 2})),
+      half("conv_half_open", conv_region({.n = "n", .c = 8, .h = 5, .w = 5, .o = 8}), kSizes),
+      bfloat("gemm_bfloat", gemm_region("64", 64, 64)),
+      bfloat("conv_bfloat", conv_region({.c = 16, .h = 9, .w = 9, .o = 24, .residual = true})),
+      {.name = "gemm_half_128",
+       .region = retyped(gemm_region("130", 72, 104), "f16"),
+       .schedule = {{{"mma_m", 128}, {"mma_n", 64}, {"stages", 2}, {"copy_a", 1}, {"copy_b", 1}, {"vector", 8}}},
+       .tolerance = 2e-3},
+  };
+  return cases;
+}
+
+const std::vector<CudaCase>& map_cases() {
+  static const std::vector<CudaCase> cases = {
+      {"add_relu", map_text("[16,64]", "max(add(r0, r1), 0)")},
+      {"odd", map_text("[3,37]", "mul(tanh(r0), exp(r1))")},
+      {"one_element", map_text("[1,1]", "sub(r0, r1)")},
+      {"open", map_text("[n,13]", "select(lt(r0, r1), sqrt(abs(r0)), erf(r1))"), kSizes},
+      {"open_even", map_text("[n,16]", "min(max(r0, -0.5), 0.5)"), kSizes},
+      {"many_functions", map_text("[5,7]", "add(add(sin(r0), cos(r1)), floor(mul(r0, 10)))")},
+      with({"powers", map_text("[4,12]", "pow(r0, r1)")}, 0.1, 2),
+      {"channels", channel_text("2", 6, 5, 7)},
+      {"channels_open", channel_text("n", 3, 4, 4), kSizes},
+      {"transposed", transposed_text(19, 33)},
+      {"padded", pad_text()},
+      {"gathered", gather_text()},
+      {"integers", map_text("[5,9]", "add(mul(r0, r1), div(r0, r1))", "i32")},
+      {"bytes", map_text("[6,16]", "add(r0, r1)", "i8")},
+      {"long", map_text("[3,5]", "mod(r0, r1)", "i64")},
+      {"double", map_text("[3,8]", "exp(mul(r0, r1))", "f64")},
+      {.name = "half", .region = map_text("[8,24]", "add(mul(r0, r1), r0)", "f16"), .tolerance = 2e-3},
+      {.name = "half_odd", .region = map_text("[5,7]", "exp(r0)", "f16"), .tolerance = 2e-3},
+      {.name = "bfloat", .region = map_text("[8,24]", "max(add(r0, r1), 0)", "bf16"), .tolerance = 1e-2},
+  };
+  return cases;
+}
+
+const std::vector<CudaCase>& row_cases() {
+  static const std::vector<CudaCase> cases = {
+      {"softmax", softmax_text("5", "64")},
+      {"softmax_prime", softmax_text("7", "131")},
+      {"softmax_tiny", softmax_text("3", "1")},
+      {"softmax_short", softmax_text("9", "5")},
+      {"softmax_long", softmax_text("2", "2053")},
+      {"softmax_longer", softmax_text("2", "9001")},
+      {"softmax_open", softmax_text("3", "n"), {{{"n", 1}}, {{"n", 33}}, {{"n", 300}}}},
+      {"softmax_open_rows", softmax_text("n", "67"), kSizes},
+      {.name = "softmax_half", .region = softmax_text("5", "96", "f16"), .tolerance = 2e-3},
+      {"sum", reduce_text("13", "200", "sum", true)},
+      {"sum_columns", reduce_text("70", "45", "sum", false)},
+      {"max_columns", reduce_text("3", "45", "max", false)},
+      {"min_long", reduce_text("3", "4100", "min", true)},
+      with({"product", reduce_text("6", "40", "product", true)}, 0.9, 1.1),
+      {"sum_integers", reduce_text("6", "70", "sum", true, "i32")},
+      {"max_bytes", reduce_text("6", "70", "max", true, "i8")},
+      {"max_long", reduce_text("2", "1500", "max", true, "i64")},
+      {"sum_double", reduce_text("4", "1100", "sum", true, "f64")},
+  };
+  return cases;
+}
+
+const std::vector<CudaCase>& window_cases() {
+  static const std::vector<CudaCase> cases = {
+      {"depthwise", conv_region({.c = 32, .h = 14, .w = 14, .o = 32, .group = 32})},
+      {"depthwise_strided", conv_region({.c = 5, .h = 15, .w = 17, .o = 5, .stride = 2, .group = 5})},
+      {"depthwise_5x5", conv_region({.c = 3, .h = 7, .w = 7, .o = 3, .kh = 5, .kw = 5, .pad = 2, .group = 3})},
+      {"depthwise_dilated", conv_region({.c = 4, .h = 9, .w = 11, .o = 4, .pad = 2, .dilation = 2, .group = 4})},
+      {"depthwise_residual",
+       conv_region({.c = 19, .h = 9, .w = 9, .o = 19, .group = 19, .residual = true, .activation = "exp({})"})},
+      {"depthwise_open", conv_region({.n = "n", .c = 7, .h = 9, .w = 9, .o = 7, .group = 7}), kSizes},
+      {"max_pool", pool_region({.c = 8, .h = 15, .w = 13, .stride = 2}, "max")},
+      {"max_pool_2x2", pool_region({.c = 3, .h = 10, .w = 10, .kh = 2, .kw = 2, .stride = 2, .pad = 0}, "max")},
+      {"mean_pool", pool_region({.c = 5, .h = 9, .w = 9}, "sum")},
+      {"min_pool", pool_region({.c = 3, .h = 9, .w = 9, .stride = 2, .pad = 0}, "min")},
+  };
+  return cases;
+}
+
+const std::vector<CudaCase>& contraction_cases() {
+  static const std::vector<CudaCase> cases = {
+      {"gemm", gemm_region("64", 64, 64)},
+      {"gemm_odd", gemm_region("37", 53, 71)},
+      {"gemm_untransposed", gemm_region("50", 33, 40, false)},
+      {"gemm_open", gemm_region("n", 24, 19), kSizes},
+      {"gemm_vector", gemm_region("1", 40, 130)},
+      {"gemm_vector_untransposed", gemm_region("1", 130, 40, false)},
+      {.name = "gemm_large_tiles",
+       .region = gemm_region("150", 140, 40),
+       .schedule = {{{"tile_m", 128}, {"tile_n", 128}, {"tile_k", 16}, {"per_m", 8}, {"per_n", 8}}}},
+      {"batched", batched_text("3", 17, 20, 9)},
+      {"batched_open", batched_text("n", 8, 8, 16), kSizes},
+      {"conv", conv_region({.c = 8, .h = 9, .w = 9, .o = 16})},
+      {"conv_odd", conv_region({.c = 5, .h = 11, .w = 7, .o = 13, .stride = 2})},
+      {"conv_1x1", conv_region({.c = 24, .h = 7, .w = 7, .o = 20, .kh = 1, .kw = 1, .pad = 0, .residual = true})},
+      {"conv_7x7", conv_region({.c = 3, .h = 15, .w = 15, .o = 8, .kh = 7, .kw = 7, .stride = 2, .pad = 3})},
+      {"conv_groups", conv_region({.c = 12, .h = 6, .w = 6, .o = 18, .group = 3})},
+      {"conv_groups_many", conv_region({.c = 16, .h = 5, .w = 5, .o = 32, .group = 8})},
+      {"conv_dilated", conv_region({.c = 6, .h = 10, .w = 10, .o = 7, .pad = 2, .dilation = 2})},
+      {"conv_open", conv_region({.n = "n", .c = 4, .h = 5, .w = 5, .o = 6}), kSizes},
+  };
+  return cases;
+}
+
+}  // namespace opfuse::test

@@ -1,0 +1,182 @@
+#include "cuda/emulated.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+namespace opfuse::test {
+namespace {
+
+constexpr size_t kGuard = 256;
+constexpr unsigned char kSentinel = 0xA5;
+
+/// Bytes between sentinels, 256-byte aligned as device memory is.
+class Guarded {
+ public:
+  explicit Guarded(size_t size) : size_(size), bytes_(size + 4 * kGuard, kSentinel) {
+    const auto address = reinterpret_cast<uintptr_t>(bytes_.data()) + kGuard;
+    data_ = reinterpret_cast<unsigned char*>((address + 255) / 256 * 256);
+  }
+  unsigned char* data() { return data_; }
+  bool intact() const {
+    const auto same = [](unsigned char b) { return b == kSentinel; };
+    return std::all_of(bytes_.data(), static_cast<const unsigned char*>(data_), same) &&
+           std::all_of(static_cast<const unsigned char*>(data_) + size_, bytes_.data() + bytes_.size(), same);
+  }
+
+ private:
+  size_t size_;
+  std::vector<unsigned char> bytes_;
+  unsigned char* data_ = nullptr;
+};
+
+Tensor random_tensor(DType dtype, const std::vector<int64_t>& sizes, const CudaCase& c, uint32_t seed) {
+  Tensor t(dtype, sizes);
+  std::mt19937 draw(seed);
+  std::uniform_real_distribution<double> real(c.low, c.high);
+  for (int64_t i = 0; i < t.elements(); ++i) {
+    if (is_float(dtype))
+      t.set_real(i, real(draw));
+    else if (dtype == DType::boolean)
+      t.set_integer(i, draw() & 1);
+    else
+      t.set_integer(i, static_cast<int64_t>(draw() % 200) - (is_signed(dtype) ? 100 : 0));
+  }
+  return t;
+}
+
+std::string compare(const Tensor& got, const Tensor& want, const CudaCase& c) {
+  if (!is_float(got.dtype())) {
+    for (int64_t i = 0; i < got.elements(); ++i)
+      if (got.integer(i) != want.integer(i))
+        return fmt::format("{} for {} at element {}", got.integer(i), want.integer(i), i);
+    return {};
+  }
+  const Difference d = difference(got, want);
+  if (d.max_abs <= c.tolerance * std::max(d.max_reference, 1e-30)) return {};
+  return fmt::format("error {:.3g} of {:.3g}: {} for {} at element {}", d.max_abs, d.max_reference,
+                     d.at < 0 ? 0 : got.real(d.at), d.at < 0 ? 0 : want.real(d.at), d.at);
+}
+
+struct Operands {
+  std::vector<Tensor> tensors;
+  std::vector<Guarded> buffers;
+  std::vector<void*> pointers;
+};
+
+Operands make_operands(const CudaCase& c, const KernelSpec& spec, const SymbolValues& symbols, uint32_t seed) {
+  Operands o;
+  for (size_t p = 0; p < spec.region.params.size(); ++p) {
+    const Param& param = spec.region.params[p];
+    const auto sizes = param.type.shape.evaluate(symbols);
+    const bool output = param.role == ParamRole::output;
+    o.tensors.push_back(output ? Tensor(param.type.dtype, sizes)
+                               : random_tensor(param.type.dtype, sizes, c, seed + static_cast<uint32_t>(p)));
+    const Tensor packed = pack(o.tensors.back(), spec.layouts[p].layout);
+    o.buffers.emplace_back(packed.bytes());
+    if (output)
+      std::memset(o.buffers.back().data(), 0xFF, packed.bytes());
+    else if (packed.bytes())
+      std::memcpy(o.buffers.back().data(), packed.data(), packed.bytes());
+  }
+  for (Guarded& b : o.buffers) o.pointers.push_back(b.data());
+  return o;
+}
+
+std::string run_binding(const CudaCase& c, const KernelSpec& spec, const cuda::KernelText& kernel,
+                        const cuda::EmulatedModule& module, const SymbolValues& symbols, uint32_t seed,
+                        std::vector<Tensor>& want) {
+  Operands o = make_operands(c, spec, symbols, seed);
+  std::vector<int64_t> sizes;
+  for (const std::string& s : spec.symbols) sizes.push_back(symbols.at(s));
+  std::vector<void*> arguments;
+  for (void*& p : o.pointers) arguments.push_back(&p);
+  for (int64_t& s : sizes) arguments.push_back(&s);
+  const auto entry = module.find(kernel.symbol);
+  if (!entry) return "the kernel is not in the image";
+  try {
+    module.launch(entry, static_cast<unsigned>(kernel.grid.evaluate(symbols)), static_cast<unsigned>(kernel.block),
+                  arguments.data(), seed);
+  } catch (const cuda::EmulationError& e) {
+    return e.message;
+  }
+  if (want.empty()) want = interpret(spec.region, o.tensors, symbols, Precision::exact);
+  size_t next = 0;
+  for (size_t p = 0; p < spec.region.params.size(); ++p) {
+    if (!o.buffers[p].intact()) return fmt::format("parameter {} overrun", p);
+    if (spec.region.params[p].role != ParamRole::output) continue;
+    const Tensor shape = pack(o.tensors[p], spec.layouts[p].layout);
+    const Tensor packed = Tensor::wrap(spec.region.params[p].type.dtype, shape.sizes(), o.buffers[p].data(), nullptr);
+    const Tensor got = unpack(packed, spec.layouts[p].layout, spec.region.params[p].type.shape.evaluate(symbols));
+    if (std::string why = compare(got, want.at(next++), c); !why.empty()) return fmt::format("output {}: {}", p, why);
+  }
+  return {};
+}
+
+}  // namespace
+
+TargetInfo emulated_target() { return parse_target("cuda:emulated"); }
+
+KernelSpec spec_of(const CudaCase& c, const TargetInfo& target) {
+  KernelSpec spec;
+  spec.region = parse_region(c.region);
+  verify(spec.region);
+  const LayoutWish wish = cuda::wish_layouts(spec.region, target);
+  for (size_t p = 0; p < spec.region.params.size(); ++p) {
+    const Shape& shape = spec.region.params[p].type.shape;
+    Layout layout = wish.params[p] ? *wish.params[p] : Layout::dense(shape.rank());
+    if (p < c.layouts.size() && !c.layouts[p].empty()) layout = Layout::parse(c.layouts[p]);
+    spec.layouts.push_back({layout, dense_strides(layout, shape)});
+  }
+  for (const std::string& s : spec.region.symbols()) spec.symbols.push_back(s);
+  spec.schedule = c.schedule.knobs.empty() ? cuda::choose_schedule(spec.region, spec.layouts, target) : c.schedule;
+  return spec;
+}
+
+std::vector<KernelSpec> specs_of(const std::vector<CudaCase>& cases, const TargetInfo& target) {
+  std::vector<KernelSpec> specs;
+  for (const CudaCase& c : cases) specs.push_back(spec_of(c, target));
+  return specs;
+}
+
+std::string run_case(const CudaCase& c, const KernelSpec& spec, const cuda::KernelText& kernel,
+                     const cuda::EmulatedModule& module, int orders) {
+  uint32_t seed = 1;
+  for (const SymbolValues& symbols : c.bindings) {
+    std::string where;
+    for (const auto& [name, value] : symbols) where += fmt::format("{}={} ", name, value);
+    seed += 100;
+    std::vector<Tensor> want;
+    for (int order = 0; order < orders; ++order)
+      if (std::string why = run_binding(c, spec, kernel, module, symbols, seed, want); !why.empty()) return where + why;
+  }
+  return {};
+}
+
+void check_cases(const std::vector<CudaCase>& cases) {
+  const TargetInfo target = emulated_target();
+  const std::vector<KernelSpec> specs = specs_of(cases, target);
+  std::vector<cuda::KernelText> kernels, distinct;
+  std::set<std::string> seen;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    EXPECT_EQ(cuda::cannot_generate(specs[i].region, target).value_or(""), "") << cases[i].name;
+    kernels.push_back(cuda::write_kernel(specs[i], target));
+    if (seen.insert(kernels.back().symbol).second) distinct.push_back(kernels.back());
+  }
+  const std::vector<uint8_t> image = cuda::compile_for_emulation(distinct);
+  const cuda::EmulatedModule module(image);
+  for (size_t i = 0; i < cases.size(); ++i)
+    EXPECT_EQ(run_case(cases[i], specs[i], kernels[i], module), "")
+        << cases[i].name << " schedule " << specs[i].schedule.text();
+}
+
+std::vector<CudaCase> all_cases() {
+  std::vector<CudaCase> all;
+  for (const auto* cases : {&map_cases(), &row_cases(), &window_cases(), &contraction_cases(), &tensor_core_cases()})
+    all.insert(all.end(), cases->begin(), cases->end());
+  return all;
+}
+
+}  // namespace opfuse::test

@@ -1,0 +1,43 @@
+// Runs regions as emulated CUDA kernels between sentinels and compares with the region interpreter.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "codegen/cuda/compilers.hpp"
+#include "codegen/cuda/generator.hpp"
+#include "cuda/emulation.hpp"
+
+namespace opfuse::test {
+
+struct CudaCase {
+  std::string name;
+  std::string region;  ///< text
+  std::vector<SymbolValues> bindings = {{}};
+  Schedule schedule = {};  ///< empty: chosen
+  double tolerance = 2e-5;
+  double low = -1, high = 1;
+  std::vector<std::string> layouts = {};  ///< by parameter; "" or absent: wished, or dense
+};
+
+KernelSpec spec_of(const CudaCase& c, const TargetInfo& target);
+std::vector<KernelSpec> specs_of(const std::vector<CudaCase>& cases, const TargetInfo& target);
+/// What is wrong with a kernel's results under every binding; empty: nothing.
+std::string run_case(const CudaCase& c, const KernelSpec& spec, const cuda::KernelText& kernel,
+                     const cuda::EmulatedModule& module, int orders = 3);
+/// Compiles all cases in one image and checks each.
+void check_cases(const std::vector<CudaCase>& cases);
+TargetInfo emulated_target();
+
+/// Every skeleton at odd, prime and tiny shapes: what the tests of results, of registers and of mutations run over.
+const std::vector<CudaCase>& map_cases();
+const std::vector<CudaCase>& row_cases();
+const std::vector<CudaCase>& window_cases();
+const std::vector<CudaCase>& contraction_cases();
+const std::vector<CudaCase>& tensor_core_cases();
+std::vector<CudaCase> all_cases();
+
+}  // namespace opfuse::test
