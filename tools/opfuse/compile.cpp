@@ -83,7 +83,8 @@ int run(const Flags& flags) {
     print_json(out);
   } else {
     fmt::print("{}   {} launches of {} kernels   target {}{}   {:.2f} s\n", flags.model, a.launches.size(),
-               kernels.size(), a.target, a.cpu_features.empty() ? "" : fmt::format(" (needs {})", fmt::join(a.cpu_features, ", ")), seconds);
+               kernels.size(), a.target,
+               a.cpu_features.empty() ? "" : fmt::format(" (needs {})", fmt::join(a.cpu_features, ", ")), seconds);
     fmt::print("  code {}, packed constants {}, arena {} bytes{}\n", human_bytes(static_cast<double>(a.code.size())),
                human_bytes(static_cast<double>(a.constants.size())), a.arena_bytes.text(),
                a.symbols.empty() ? "" : fmt::format(", open dimensions: {}", fmt::join(a.symbols, ", ")));

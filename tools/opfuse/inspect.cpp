@@ -188,7 +188,8 @@ int inspect_artifact(const GivenModel& model, const Flags& flags) {
     return kOk;
   }
   fmt::print("{}   {}   format {}   codegen {}   target {}{}\n", model.name,
-             human_bytes(static_cast<double>(model.file_bytes)), a.format, a.codegen, a.target, a.cpu_features.empty() ? "" : fmt::format(" (needs {})", fmt::join(a.cpu_features, ", ")));
+             human_bytes(static_cast<double>(model.file_bytes)), a.format, a.codegen, a.target,
+             a.cpu_features.empty() ? "" : fmt::format(" (needs {})", fmt::join(a.cpu_features, ", ")));
   fmt::print("  from    {} {}   by {}\n", a.model_name, a.model_hash, a.producer);
   for (const ArtifactTensor& tensor : a.inputs) fmt::print("  input   {} : {}\n", tensor.name, tensor.type.text());
   for (const ArtifactTensor& tensor : a.outputs) fmt::print("  output  {} : {}\n", tensor.name, tensor.type.text());
