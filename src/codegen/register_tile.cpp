@@ -7,12 +7,13 @@ namespace opfuse {
 namespace {
 
 constexpr double kRaggedBlocks = 1.02;
+constexpr double kLoadSlack = 1.12;  // two loads in every cycle is more than the caches give
 
 /// Cycles of one reduction step of a tile.
 double step_cycles(int64_t width, int64_t vectors, bool fma) {
   const auto w = static_cast<double>(width), v = static_cast<double>(vectors);
   const double arithmetic = w * v / 2 * (fma ? 1 : 2);
-  return std::max({arithmetic, (w + v) / 2, v * 1.6, 4.0}) + 0.5;
+  return std::max({arithmetic, kLoadSlack * (w + v) / 2, v * 1.6, 4.0}) + 0.5;
 }
 
 double row_cycles(int64_t pixels, int64_t width, int64_t vectors, bool fma) {

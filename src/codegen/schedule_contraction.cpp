@@ -140,14 +140,14 @@ int64_t item_count(const Stage& stage, const ContractionView& view, int64_t widt
   return known ? (pixel_count(stage, view.pixel) + width - 1) / width : 1;
 }
 
-/// A pointwise convolution with so few outputs that its data bound it, and so many data that they come from memory.
+/// A pointwise convolution with so few outputs that its data bound it, and so many data that they come from afar.
 bool streams_data(const Region& region, const Stage& stage, const ContractionView& view,
                   const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
   const Read& data = stage.reads[static_cast<size_t>(view.data)];
   const bool pointwise = view.taps.empty() && !view.guarded && view.pixel >= 0;
   return pointwise && inner_block(layouts[static_cast<size_t>(data.index)], view.data_channel_dim) > 1 &&
          axis_extent(stage, view.vec).value() <= target.lanes_f32() &&
-         bytes_of(region, stage, view.data) > target.l3_bytes / 4;
+         bytes_of(region, stage, view.data) > 8 * target.l2_bytes;
 }
 
 void cut_parts(Schedule& s, const Region& region, const Stage& stage, const ContractionView& view, int64_t items,

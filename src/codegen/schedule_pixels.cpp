@@ -13,9 +13,9 @@
 namespace opfuse {
 namespace {
 
-constexpr double kReached = 0.85;      // of the multiply-add rate, by either form
-constexpr double kStraddling = 3.5;    // times as slow: lanes of several groups in one vector
-constexpr double kCyclesToTurn = 0.6;  // per element, to pack it or to store it
+constexpr double kReached = 0.85;       // of the multiply-add rate, by either form
+constexpr double kStraddling = 3.5;     // times as slow: lanes of several groups in one vector
+constexpr double kCyclesToTurn = 0.35;  // per element, to pack it or to store it
 constexpr int64_t kMostTaps = 121, kMostColumns = 15;
 
 int64_t ceil_of(int64_t x, int64_t y) { return (x + y - 1) / y; }
@@ -101,6 +101,17 @@ std::optional<PixelChoice> choose_bands(const PixelView& view, const TargetInfo&
   return best;
 }
 
+/// Share of an axis's taps that lie inside the data: the other form leaves out the rest.
+double inside_share(const SlidingDim& d, int64_t taps, int64_t outputs) {
+  int64_t inside = 0;
+  for (int64_t p = 0; p < outputs; ++p)
+    for (int64_t r = 0; r < taps; ++r) {
+      const int64_t at = p * d.stride + r * d.dilation + d.offset;
+      inside += at >= 0 && at < d.extent.value();
+    }
+  return static_cast<double>(inside) / static_cast<double>(taps * outputs);
+}
+
 /// Cycles per image of the form with channels in lanes.
 double channel_lane_cycles(const PixelView& view, const TargetInfo& target) {
   const int64_t lanes = target.lanes_f32();
@@ -108,7 +119,9 @@ double channel_lane_cycles(const PixelView& view, const TargetInfo& target) {
   const int64_t vectors = whole ? view.groups * ceil_of(view.outputs, lanes) : ceil_of(view.all_outputs(), lanes);
   const auto steps = static_cast<double>(vectors * view.depth * view.row_taps * view.column_taps);
   const double cycles = steps * static_cast<double>(view.height * view.width) / (target.fma ? 2 : 1) / kReached;
-  return whole || view.depth == 1 ? cycles : cycles * kStraddling;
+  const double inside =
+      inside_share(view.rows, view.row_taps, view.height) * inside_share(view.columns, view.column_taps, view.width);
+  return cycles * inside * (whole || view.depth == 1 ? 1 : kStraddling);
 }
 
 /// What pixel lanes need at least: no lane idle, nothing to pack.
@@ -134,7 +147,7 @@ bool pixels_pay(const Region& region, const TargetInfo& target) {
   const auto view = view_pixels(region);
   if (!view || !in_range(*view)) return false;
   if (region.stages[0].anchor == Anchor::window) return false;  // depthwise: nothing to share between outputs
-  const double bar = 0.92 * channel_lane_cycles(*view, target);
+  const double bar = 0.95 * channel_lane_cycles(*view, target);
   if (least_cycles(*view, target) >= bar) return false;
   const auto choice = choose_bands(*view, target, 1, false);
   return choice && choice->cycles < bar;
