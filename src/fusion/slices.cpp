@@ -243,10 +243,11 @@ std::vector<std::string> run_in_slices(Graph& fused, int64_t block) {
     const std::optional<Choice> choice = choose(fused, live, block);
     if (!choice) break;
     const auto& [pair, count] = *choice;
+    const int64_t between = bytes_of(pair.between());
     notes.push_back(fmt::format("{} and {} run in {} slices of {} channels: {:.2f} MB between them instead of {:.2f}",
                                 pair.a->label, pair.b->label, count, pair.channels / count,
-                                static_cast<double>(bytes_of(pair.between()) / count) * 1e-6,
-                                static_cast<double>(bytes_of(pair.between())) * 1e-6));
+                                static_cast<double>(between) * 1e-6 / static_cast<double>(count),
+                                static_cast<double>(between) * 1e-6));
     cut(fused, pair, count);
   }
   return notes;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "onnx/flatten_functions.hpp"
+#include "onnx/problems.hpp"
 #include "onnx/read.hpp"
 #include "onnx/tensor_proto.hpp"
 #include "onnx/wire.hpp"
@@ -26,6 +27,7 @@ class ModelReader {
   void read_initializers();
   void read_inputs();
   void read_node(const FlatNode& node);
+  bool stand_in_for(const FlatNode& node);
   void read_constant(const NodeProto& node);
   void read_outputs();
   void read_metadata();
@@ -50,6 +52,7 @@ class ModelReader {
   std::unordered_map<Bytes, const ValueInfo*> infos_;
   std::set<std::string> symbols_;  ///< names in the file, so that made-up ones differ
   int unnamed_ = 0;
+  Problems problems_;
 };
 
 }  // namespace opfuse::onnx

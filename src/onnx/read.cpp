@@ -1,6 +1,7 @@
 // ONNX -> Graph, in the order of the functions below: versions, functions inlined, initializers, inputs, nodes in
-// topological order, outputs. Inference runs with every node. What opfuse does not know stays as an opaque node, and so
-// does what it knows in another variant only (E03xx): the reason is kept and told when someone wants to compile it.
+// topological order, outputs. Inference runs with every node; problems of initializers and nodes are collected. What
+// opfuse does not know stays as an opaque node, and so does what it knows in another variant only (E03xx): the reason
+// is kept and told when someone wants to compile it.
 #include "onnx/read.hpp"
 
 #include <filesystem>
@@ -43,7 +44,9 @@ Graph ModelReader::read() {
       for (const Dimension& dim : info.type.dims) symbols_.emplace(dim.param);
   read_initializers();
   read_inputs();
-  for (size_t i : order) read_node(flat_.nodes[i]);
+  for (size_t i : order)
+    if (!problems_.attempt([&] { read_node(flat_.nodes[i]); }) && !stand_in_for(flat_.nodes[i])) break;
+  problems_.report();
   read_outputs();
   read_metadata();
   return std::move(graph_);
@@ -76,8 +79,13 @@ void ModelReader::read_initializers() {
   if (model_.graph.sparse_initializers > 0)
     throw fail(E::unsupported_op, "the model has {} sparse initializers", model_.graph.sparse_initializers)
         .hint("export it with dense weights");
-  for (const TensorProto& proto : model_.graph.initializers)
-    define(proto.name, graph_.add_constant(tensors_.read(proto, fmt::format("initializer \"{}\"", proto.name))));
+  for (const TensorProto& proto : model_.graph.initializers) {
+    problems_.attempt([&] {
+      define(proto.name, graph_.add_constant(tensors_.read(proto, fmt::format("initializer \"{}\"", proto.name))));
+    });
+    if (problems_.full()) break;
+  }
+  problems_.report();  // nodes without their weights would only repeat it
 }
 
 Dim ModelReader::dimension(const Dimension& dim, const std::string& what) {
@@ -210,6 +218,19 @@ void ModelReader::read_node(const FlatNode& node) {
   } catch (Error& error) {
     error.node(source.name).op(fmt::format("{}, opset {}", source.op_type, source.opset)).during("import");
     throw;
+  }
+}
+
+/// After a problem: results that the nodes behind it can be checked with. False when reading has to end.
+bool ModelReader::stand_in_for(const FlatNode& node) {
+  if (problems_.full()) return false;
+  try {
+    const std::vector<Value*> results = make_opaque(node, source_of(node), "it could not be read");
+    for (size_t i = 0; i < results.size(); ++i)
+      if (!value_named(node.proto.outputs[i])) define(node.proto.outputs[i], results[i]);
+    return true;
+  } catch (const Error&) {  // too damaged to stand for anything; its problem is recorded
+    return false;
   }
 }
 

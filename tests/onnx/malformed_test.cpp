@@ -15,6 +15,7 @@ namespace opfuse::test {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 /// The diagnostic that reading gives; fails the test when it succeeds.
 Diagnostic refusal(const std::string& bytes) {
@@ -274,6 +275,43 @@ TEST(Malformed, GraphsNestedAThousandDeep) {
   ModelBytes m = conv_relu();
   m.graph.nodes.push_back(node("If", {"x"}, {"z"}, {graph_attribute("then_branch", graph)}, "deep"));
   EXPECT_EQ(refusal(m.text()).name, "malformed_model");
+}
+
+/// `count` nodes with a wrong attribute in a row, each reading the one before.
+ModelBytes wrong_chain(int count) {
+  ModelBytes m = conv_relu();
+  m.graph.nodes.clear();
+  m.graph.initializers.clear();
+  for (int i = 0; i < count; ++i)
+    m.graph.nodes.push_back(node("Softmax", {i == 0 ? "x" : "t" + std::to_string(i - 1)}, {"t" + std::to_string(i)},
+                                 {text_attribute("axis", "last")}, "wrong" + std::to_string(i)));
+  m.graph.nodes.push_back(node("Relu", {"t" + std::to_string(count - 1)}, {"y"}, {}, "right"));
+  return m;
+}
+
+TEST(Malformed, AllWrongNodesAreToldAtOnceAndOnlyThose) {
+  const Diagnostic d = refusal(wrong_chain(3).text());
+  EXPECT_EQ(d.name, "bad_attribute");
+  EXPECT_EQ(d.node, "wrong0");
+  ASSERT_EQ(d.operands.size(), 2u) << d.text();
+  EXPECT_THAT(d.operands[0], HasSubstr("also at node \"wrong1\" (Softmax"));
+  EXPECT_THAT(d.operands[1], HasSubstr("bad_attribute"));
+  EXPECT_THAT(d.text(), Not(HasSubstr("right")));
+}
+
+TEST(Malformed, ReadingStopsAtTwentyProblemsAndSaysSo) {
+  const Diagnostic d = refusal(wrong_chain(50).text());
+  ASSERT_EQ(d.operands.size(), 20u);
+  EXPECT_THAT(d.operands.back(), HasSubstr("reading stopped at 20 problems"));
+}
+
+TEST(Malformed, AllWrongInitializersAreToldAtOnce) {
+  ModelBytes m = conv_relu();
+  m.graph.initializers = {tensor("w", kFloat, {4, 3, 3, 3}, floats({1})), tensor("v", kFloat, {8}, floats({1, 2}))};
+  const Diagnostic d = refusal(m.text());
+  EXPECT_THAT(d.message, HasSubstr("\"w\""));
+  ASSERT_EQ(d.operands.size(), 1u) << d.text();
+  EXPECT_THAT(d.operands[0], HasSubstr("\"v\""));
 }
 
 TEST(Malformed, ANodeWithoutResultsIsKept) {

@@ -1,0 +1,25 @@
+#include "onnx/problems.hpp"
+
+#include <fmt/format.h>
+
+namespace opfuse::onnx {
+
+void Problems::add(const Error& error) {
+  ++count_;
+  if (!first_) {
+    first_ = error;
+    return;
+  }
+  const Diagnostic& d = error.diagnostic();
+  const std::string place = d.node.empty() ? "" : fmt::format(" at node \"{}\" ({})", d.node, d.op);
+  first_->operand(fmt::format("also{}: [{}] {}: {}", place, d.code, d.name, d.message));
+}
+
+void Problems::report() const {
+  if (!first_) return;
+  Error error = *first_;
+  if (full()) error.operand(fmt::format("reading stopped at {} problems; there may be more", kMost));
+  throw error;
+}
+
+}  // namespace opfuse::onnx
