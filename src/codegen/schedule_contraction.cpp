@@ -132,6 +132,21 @@ void block_for_cache(Schedule& s, const Region& region, const ContractionView& v
     s.set("prefetch", (lines + chunk - 1) / chunk);
 }
 
+/// Activations that do not stay in L2 beside the weights are fetched ahead: those of the next channel block (a tile
+/// without taps reads each line once), results, and what the epilogue reads.
+void fetch_ahead(Schedule& s, const Region& region, const ContractionView& view, double data_bytes,
+                 const TargetInfo& target) {
+  const Stage& stage = region.stages[0];
+  const auto far = static_cast<double>(target.l2_bytes) / 2;
+  const Read& data = stage.reads[static_cast<size_t>(view.data)];
+  const bool blocked = s.get("step", 1) == target.lanes_f32() && channel_depth(stage, view) > s.get("step", 1);
+  if (region.stages.size() > 1 || s.get("grouped", 0) || view.pixel < 0 || data.stage >= 0) return;
+  if (view.taps.empty() && view.channel >= 0 && blocked && data_bytes > far) s.set("fetch_data", 1);
+  double out_bytes = 4;
+  for (const Dim& d : stage.domain) out_bytes *= static_cast<double>(d.constant().value_or(1));
+  if (out_bytes > far && !s.get("k_block", 0)) s.set("fetch_outputs", 1);
+}
+
 /// Rows or tiles that parts cut.
 int64_t item_count(const Stage& stage, const ContractionView& view, int64_t width, int64_t height) {
   if (const int row = row_axis_of(view); row >= 0)
@@ -159,6 +174,7 @@ void cut_parts(Schedule& s, const Region& region, const Stage& stage, const Cont
   const auto work = static_cast<double>(work_of(stage));
   split_parts(s, wanted_parts(work, target, weight_bytes), blocks, items, weight_bytes, data_bytes);
   block_for_cache(s, region, view, items, weight_bytes / static_cast<double>(blocks), data_bytes, target);
+  fetch_ahead(s, region, view, data_bytes, target);
   int64_t batch = 1;
   for (int axis : view.outer)
     if (axis != row_axis_of(view)) batch *= axis_extent(stage, axis).constant().value_or(1);

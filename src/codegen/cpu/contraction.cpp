@@ -41,6 +41,8 @@ ContractionEmitter::ContractionEmitter(Kernel& k, StageEmitter& stage, const Con
   ahead_ = s.get("ahead", 0) != 0;
   grouped_ = s.get("grouped", 0);
   depth_block_ = s.get("k_block", 0);
+  fetch_data_ = s.get("fetch_data", 0) != 0;
+  fetch_outputs_ = s.get("fetch_outputs", 0) != 0;
   batch_axes_ = view.outer;
   row_axis_ = row_axis_of(view);
   for (const SlidingDim& d : view.sliding) {
@@ -183,6 +185,7 @@ void ContractionEmitter::emit_runs(const Env& env, Value* ob, Value* t0, Value* 
 void ContractionEmitter::emit_tile(Env env, Value* ob, const TileRun& run) {
   Value* rest =
       pass_ ? resting(view_.pixel < 0 ? k_.i64(0) : env.axes[static_cast<size_t>(view_.pixel)].base) : nullptr;
+  if (fetch_outputs_) prefetch_epilogue(env, ob, run);
   start_accumulators(run, rest);
   when_inside(env, [&] { emit_channels(env, run); });
   if (!rest) return emit_epilogue(env, ob, run);

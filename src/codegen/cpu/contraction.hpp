@@ -36,6 +36,8 @@ class ContractionEmitter {
   std::vector<Value*> group_starts_;    ///< first output channel of those groups, from the first
   Value* item_ = nullptr;               ///< number of the row or tile within its pass over a block
   int64_t prefetched_ = 0;              ///< cache lines of the next weights fetched per tap and item
+  bool fetch_data_ = false;             ///< the next channel block's lines
+  bool fetch_outputs_ = false;          ///< lines of results and of the epilogue's operands
   int64_t depth_block_ = 0;             ///< channels per pass over the items of a block, 0: all in one pass
   Value* pass_ = nullptr;               ///< number of that pass
   bool ahead_ = false;                  ///< the next tile's data are fetched
@@ -80,6 +82,8 @@ class ContractionEmitter {
   Value* next_weights(const Address& w);
   bool prefetches() const { return prefetched_ > 0 && item_; }
   void emit_prefetch_of_taps(size_t index, const Env& env, int64_t lanes);
+  void prefetch_data(const Env& env, const Address& d, const TileRun& run);
+  void prefetch_epilogue(const Env& env, Value* ob, const TileRun& run);
   void emit_prefetch(const Address& w, int64_t lanes);
   void fetch_ahead(const Address& d, const TileRun& run);
   void emit_epilogue(const Env& env, Value* ob, const TileRun& run);

@@ -1,7 +1,4 @@
-// The inner loop of the register-tiled contraction: weight vectors, broadcasts, multiply-adds, and the
-// prefetch of the next block's weights.
-#include <llvm/IR/Intrinsics.h>
-
+// The inner loop of the register-tiled contraction: weight vectors, broadcasts, multiply-adds.
 #include <algorithm>
 
 #include "codegen/cpu/contraction.hpp"
@@ -12,7 +9,6 @@ namespace {
 
 constexpr int64_t kUnrolledLanes = 4;
 constexpr size_t kTiedAccumulators = 6;
-constexpr int64_t kLineFloats = 16;  // a cache line
 
 }  // namespace
 
@@ -22,6 +18,7 @@ void ContractionEmitter::emit_steps(const Env& env, uint64_t pixels, const TileR
   if (grouped_) return emit_grouped(env, w, pixels, run, lanes);
   const Address d = address_of(k_, data(), s_.stage.reads[static_cast<size_t>(view_.data)].map, env, nullptr);
   if (ahead_) fetch_ahead(d, run);
+  if (fetch_data_) prefetch_data(env, d, run);
   const int64_t unrolled = std::min(lanes, kUnrolledLanes);
   const int64_t whole = lanes / unrolled * unrolled;
   if (whole == unrolled)
@@ -29,45 +26,6 @@ void ContractionEmitter::emit_steps(const Env& env, uint64_t pixels, const TileR
   else
     k_.loop(k_.i64(0), k_.i64(whole), unrolled, [&](Value* l) { emit_step(env, d, w, l, unrolled, pixels, run); });
   if (lanes > whole) emit_step(env, d, w, k_.i64(whole), lanes - whole, pixels, run);
-}
-
-/// Every item of a block fetches its share of the next weights into L2, so that the first row of
-/// that block need not wait for memory. Blocks are neighbours, so the last one fetches what runs next.
-void ContractionEmitter::emit_prefetch(const Address& w, int64_t lanes) {
-  if (!prefetches()) return;
-  Value* next = next_weights(w);
-  const int64_t per_item = std::max<int64_t>(1, prefetched_ * lanes / step_) * kLineFloats;
-  Value* first = k_.element(weights().base, DType::f32, k_.add(next, k_.mul(item_, k_.i64(per_item))));
-  for (int64_t offset = 0; offset < per_item; offset += kLineFloats)
-    k_.b.CreateIntrinsic(
-        llvm::Intrinsic::prefetch, {k_.b.getPtrTy()},
-        {k_.element(first, DType::f32, k_.i64(offset)), k_.b.getInt32(0), k_.b.getInt32(2), k_.b.getInt32(1)});
-}
-
-/// The share of taps that this item leaves out because they lie in padding: without it a twelfth of the weights of a
-/// 3x3 convolution on a 7x7 map would come from memory on demand.
-void ContractionEmitter::emit_prefetch_of_taps(size_t index, const Env& env, int64_t lanes) {
-  if (index == view_.taps.size())
-    return emit_prefetch(
-        address_of(k_, weights(), s_.stage.reads[static_cast<size_t>(view_.weights)].map, env, nullptr), lanes);
-  const int tap = view_.taps[index];
-  k_.loop(k_.i64(0), k_.i64(tap_count(tap)), 1, [&](Value* r) {
-    Env at = env;
-    at.axes[static_cast<size_t>(tap)] = {r, false, 1};
-    emit_prefetch_of_taps(index + 1, at, lanes);
-  });
-}
-
-/// The same channels of the next tile, a cache line per pixel: few outputs leave little time per datum, and the tiles
-/// of a channel block are too short for the hardware to follow.
-void ContractionEmitter::fetch_ahead(const Address& d, const TileRun& run) {
-  Value* step = axis_step(k_, data(), s_.stage.reads[static_cast<size_t>(view_.data)].map, view_.pixel);
-  for (int64_t p = 0; p < run.width; ++p) {
-    Value* offset = k_.add(k_.add(d.scalar, k_.i64(d.constant)), k_.mul(step, k_.i64(run.width + p)));
-    k_.b.CreateIntrinsic(
-        llvm::Intrinsic::prefetch, {k_.b.getPtrTy()},
-        {k_.element(data().base, DType::f32, offset), k_.b.getInt32(0), k_.b.getInt32(2), k_.b.getInt32(1)});
-  }
 }
 
 void ContractionEmitter::emit_step(const Env& env, const Address& d, const Address& w, Value* lane, int64_t unrolled,
