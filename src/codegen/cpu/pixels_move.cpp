@@ -107,6 +107,21 @@ class Packer {
 
   Value* columns_stride() { return f_.stride(f_.data(), 3); }
 
+  /// Two vectors of neighbours, of which no more is read than is used.
+  Value* every_second(Value* base, const std::vector<char>& valid) {
+    std::vector<llvm::Constant*> bits;
+    std::vector<int> even;
+    for (int64_t t = 0; t < f_.lanes; ++t) {
+      bits.push_back(k_.b.getInt1(valid[static_cast<size_t>(t)] != 0));
+      bits.push_back(k_.b.getFalse());
+      even.push_back(static_cast<int>(2 * t));
+    }
+    llvm::Type* wide = k_.lanes(k_.b.getFloatTy(), static_cast<int>(2 * f_.lanes));
+    Value* mask = llvm::ConstantVector::get(bits);
+    Value* both = k_.b.CreateMaskedLoad(wide, base, llvm::Align(4), mask, k_.zero(wide));
+    return k_.b.CreateShuffleVector(both, even);
+  }
+
   Value* dense_vector(Value* source, const std::vector<char>& valid) {
     std::vector<llvm::Constant*> bits;
     for (char v : valid) bits.push_back(k_.b.getInt1(v != 0));
@@ -117,6 +132,7 @@ class Packer {
     const int64_t stride = f_.view.columns.stride;
     if (stride == 1 && inside == f_.lanes) return f_.load(base);
     if (stride == 1) return k_.b.CreateMaskedLoad(f_.vector(), base, llvm::Align(4), mask, k_.zero(f_.vector()));
+    if (stride == 2) return every_second(base, valid);
     const int width = static_cast<int>(f_.lanes);
     Value* offsets = k_.b.CreateMul(k_.iota(width), k_.splat(k_.i64(stride), width));
     Value* pointers = k_.b.CreateGEP(k_.b.getFloatTy(), base, offsets);
