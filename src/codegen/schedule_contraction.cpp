@@ -155,16 +155,6 @@ int64_t item_count(const Stage& stage, const ContractionView& view, int64_t widt
   return known ? (pixel_count(stage, view.pixel) + width - 1) / width : 1;
 }
 
-/// A pointwise convolution with so few outputs that its data bound it, and so many data that they come from afar.
-bool streams_data(const Region& region, const Stage& stage, const ContractionView& view,
-                  const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
-  const Read& data = stage.reads[static_cast<size_t>(view.data)];
-  const bool pointwise = view.taps.empty() && !view.guarded && view.pixel >= 0;
-  return pointwise && inner_block(layouts[static_cast<size_t>(data.index)], view.data_channel_dim) > 1 &&
-         axis_extent(stage, view.vec).value() <= target.lanes_f32() &&
-         bytes_of(region, stage, view.data) > 8 * target.l2_bytes;
-}
-
 void cut_parts(Schedule& s, const Region& region, const Stage& stage, const ContractionView& view, int64_t items,
                const TargetInfo& target) {
   const int64_t block = s.get("nv", 1) * target.lanes_f32();
@@ -207,7 +197,6 @@ bool schedule_contraction(const Region& region, const std::vector<ParamLayout>& 
   s.set("step", fit->step);
   // a row that is one narrow tile: several rows share each load of weights
   const int64_t height = width == pixels ? tallest(stackable_rows(region, *view), {fit->vectors, width}, target) : 1;
-  if (streams_data(region, stage, *view, layouts, target)) s.set("ahead", 1);
   if (height > 1) s.set("tile_h", height);
   cut_parts(s, region, stage, *view, item_count(stage, *view, width, height), target);
   return true;

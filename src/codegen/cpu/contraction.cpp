@@ -38,7 +38,6 @@ ContractionEmitter::ContractionEmitter(Kernel& k, StageEmitter& stage, const Con
   step_ = s.get("step", 1);
   chunk_ = s.get("chunk", 1 << 30);
   prefetched_ = s.get("prefetch", 0);
-  ahead_ = s.get("ahead", 0) != 0;
   grouped_ = s.get("grouped", 0);
   depth_block_ = s.get("k_block", 0);
   fetch_data_ = s.get("fetch_data", 0) != 0;

@@ -40,7 +40,6 @@ class ContractionEmitter {
   bool fetch_outputs_ = false;          ///< lines of results and of the epilogue's operands
   int64_t depth_block_ = 0;             ///< channels per pass over the items of a block, 0: all in one pass
   Value* pass_ = nullptr;               ///< number of that pass
-  bool ahead_ = false;                  ///< the next tile's data are fetched
   bool tail_apart_ = false;             ///< the last, narrower block of outputs has code of its own
   std::vector<llvm::AllocaInst*> acc_;  ///< by pixel * vectors + vector
 
@@ -85,7 +84,6 @@ class ContractionEmitter {
   void prefetch_data(const Env& env, const Address& d, const TileRun& run);
   void prefetch_epilogue(const Env& env, Value* ob, const TileRun& run);
   void emit_prefetch(const Address& w, int64_t lanes);
-  void fetch_ahead(const Address& d, const TileRun& run);
   void emit_epilogue(const Env& env, Value* ob, const TileRun& run);
   void store_vectors(const Env& env, Value* base, const TileRun& run, bool tail);
 };

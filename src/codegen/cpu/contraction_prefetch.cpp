@@ -46,16 +46,6 @@ void ContractionEmitter::emit_prefetch_of_taps(size_t index, const Env& env, int
   });
 }
 
-/// The same channels of the next tile, a cache line per pixel: few outputs leave little time per datum, and the tiles
-/// of a channel block are too short for the hardware to follow.
-void ContractionEmitter::fetch_ahead(const Address& d, const TileRun& run) {
-  Value* step = axis_step(k_, data(), s_.stage.reads[static_cast<size_t>(view_.data)].map, view_.pixel);
-  for (int64_t p = 0; p < run.width; ++p) {
-    Value* offset = k_.add(k_.add(d.scalar, k_.i64(d.constant)), k_.mul(step, k_.i64(run.width + p)));
-    prefetch(k_, k_.element(data().base, DType::f32, offset), Ahead::far);
-  }
-}
-
 /// The pixels' lines of the next channel block, while this one is used (the last one fetches itself).
 void ContractionEmitter::prefetch_data(const Env& env, const Address& d, const TileRun& run) {
   const auto& map = s_.stage.reads[static_cast<size_t>(view_.data)].map;

@@ -17,7 +17,6 @@ void ContractionEmitter::emit_steps(const Env& env, uint64_t pixels, const TileR
   emit_prefetch(w, lanes);
   if (grouped_) return emit_grouped(env, w, pixels, run, lanes);
   const Address d = address_of(k_, data(), s_.stage.reads[static_cast<size_t>(view_.data)].map, env, nullptr);
-  if (ahead_) fetch_ahead(d, run);
   if (fetch_data_) prefetch_data(env, d, run);
   const int64_t unrolled = std::min(lanes, kUnrolledLanes);
   const int64_t whole = lanes / unrolled * unrolled;
