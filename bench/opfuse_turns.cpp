@@ -204,7 +204,7 @@ void reply(const std::string& status, const Words& fields) {
       if (letter == '\n' || letter == '\t') letter = ' ';
     std::cout << '\t' << field;
   }
-  std::cout << std::endl;
+  std::cout << '\n' << std::flush;
 }
 
 Words split(const std::string& line) {

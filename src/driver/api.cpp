@@ -124,7 +124,8 @@ Plan plan(const Model& model, const Target& target, const PlanRequest& request) 
 Fused apply(const Model& model, const Plan& plan) {
   std::vector<std::string> notes;
   Graph graph = prepared_copy(model, &notes);
-  return {Model::from_graph(apply(graph, PlanAccess::edited(plan))), std::move(notes)};
+  const FusionPlan edited = PlanAccess::edited(plan);
+  return {Model::from_graph(apply(graph, edited, false, legality_on(parse_target(edited.target)))), std::move(notes)};
 }
 
 // ---- compile ----------------------------------------------------------------------------------------------------

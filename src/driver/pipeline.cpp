@@ -62,10 +62,14 @@ std::optional<Decline> illegal_on(const Node& node, const TargetInfo& target) {
   return std::nullopt;
 }
 
+Legality legality_on(const TargetInfo& target) {
+  return [target](const Node& node) { return illegal_on(node, target); };
+}
+
 FusionPlan plan_graph(const Graph& prepared, const TargetInfo& target, const PlanRequest& request) {
   PlanOptions options;
   options.target = target.name;
-  options.legal = [&target](const Node& node) { return illegal_on(node, target); };
+  options.legal = legality_on(target);
   options.only = request.only;
   options.skip = request.skip;
   options.rules = request.rules;
@@ -82,7 +86,7 @@ static Graph divided(const Node& fused, const TargetInfo& target) {
     return patterns;
   }();
   PlanOptions options;
-  options.legal = [&target](const Node& node) { return illegal_on(node, target); };
+  options.legal = legality_on(target);
   options.patterns = &kWhole;
   const FusionPlan plan = make_plan(body, options);
   const bool same = plan.applied().size() == 1 && plan.applied()[0]->nodes.size() == body.nodes().size();

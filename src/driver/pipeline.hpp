@@ -31,6 +31,9 @@ void prepare(Graph& graph, const PrepareOptions& options, std::vector<std::strin
 /// Why a node (fused or not) cannot become a region that the target's generator accepts; empty when it can.
 std::optional<Decline> illegal_on(const Node& node, const TargetInfo& target);
 
+/// The same as a question that a plan can ask.
+Legality legality_on(const TargetInfo& target);
+
 /// Plans a prepared graph: named patterns, then rules; legal is what lowers and generates on the target.
 FusionPlan plan_graph(const Graph& prepared, const TargetInfo& target, const PlanRequest& request);
 

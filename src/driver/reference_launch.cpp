@@ -20,7 +20,7 @@ const Node* find_node(const Graph& graph, const std::string& name) {
 
 }  // namespace
 
-HostFunction reference_launch(const Program& program, const Launch& launch, std::shared_ptr<const Graph> graph) {
+HostFunction reference_launch(const Program& program, const Launch& launch, const std::shared_ptr<const Graph>& graph) {
   OPFUSE_CHECK(graph, "reference launch {} without a graph", launch.name);
   const Node* node = find_node(*graph, launch.sources.front());
   OPFUSE_CHECK(node, "reference launch {}: no node '{}'", launch.name, launch.sources.front());

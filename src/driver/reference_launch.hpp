@@ -11,6 +11,6 @@ namespace opfuse {
 
 /// The host function of a reference launch: operands are read through their layouts, the node is interpreted with its
 /// declared element types, results are stored. `graph` holds the node (possibly inside a fused body) and is kept alive.
-HostFunction reference_launch(const Program& program, const Launch& launch, std::shared_ptr<const Graph> graph);
+HostFunction reference_launch(const Program& program, const Launch& launch, const std::shared_ptr<const Graph>& graph);
 
 }  // namespace opfuse

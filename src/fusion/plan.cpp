@@ -71,7 +71,21 @@ static std::vector<Node*> members(const Grouping& grouping, const Candidate& c) 
   return grouping.sorted(std::move(nodes));
 }
 
-Graph apply(const Graph& graph, const FusionPlan& plan, bool allow_stale) {
+static bool is_divisible(const std::string& pattern) {
+  const std::vector<FusionPattern>& all = fusion_patterns();
+  return std::any_of(all.begin(), all.end(), [&](const FusionPattern& p) { return p.name == pattern && p.divisible; });
+}
+
+/// A plan is a file that people edit: what they chose is judged like what the planner chooses.
+static void check_legal(const Graph& graph, const Candidate& c, const std::vector<Node*>& nodes,
+                        const Legality& legal) {
+  if (!legal || is_divisible(c.pattern)) return;
+  if (const auto decline = legal(*outline_copy(graph, nodes, {fused_op(), c.module, c.pattern}).node))
+    throw fail(E::bad_option, "{} cannot be one kernel, {}: {}", c.id, decline->code, decline->message)
+        .hint("set apply to false there, or restore its nodes");
+}
+
+Graph apply(const Graph& graph, const FusionPlan& plan, bool allow_stale, const Legality& legal) {
   if (!allow_stale && plan.model != model_hash(graph))
     throw fail(E::stale_plan, "the plan was made for another model ({}, this one is {})", plan.model, model_hash(graph))
         .hint("make the plan again, or pass --allow-stale if only names and shapes that the plan uses matter");
@@ -86,6 +100,7 @@ Graph apply(const Graph& graph, const FusionPlan& plan, bool allow_stale) {
     if (decline)
       throw fail(E::bad_option, "{} cannot be applied with the other chosen groups: {}", c->id, decline->message)
           .hint("set apply to false in one of them");
+    check_legal(fused, *c, nodes, legal);
     grouping.accept(nodes);
     groups.emplace_back(c, std::move(nodes));
   }

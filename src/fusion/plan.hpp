@@ -77,8 +77,9 @@ struct PlanOptions {
 FusionPlan make_plan(const Graph& graph, const PlanOptions& options = {});
 
 /// The graph with each applied candidate as one fused node. E::stale_plan when the plan belongs to another graph
-/// (unless `allow_stale`) or names nodes that do not exist; E::bad_option when edits made candidates overlap.
-Graph apply(const Graph& graph, const FusionPlan& plan, bool allow_stale = false);
+/// (unless `allow_stale`) or names nodes that do not exist; E::bad_option when edits made candidates overlap, or chose
+/// a group that `legal` refuses (empty: not asked; modules that may run as several kernels never are).
+Graph apply(const Graph& graph, const FusionPlan& plan, bool allow_stale = false, const Legality& legal = {});
 
 std::string model_hash(const Graph& graph);
 

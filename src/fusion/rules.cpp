@@ -81,7 +81,7 @@ void RuleEngine::grow(Node* seed) {
 bool RuleEngine::step(std::vector<Node*>& unit, int& group) {
   const Graph& graph = planner_.grouping.graph();
   const std::vector<Value*> results = external_results(graph, unit);
-  auto stop = [&](Decline decline) {
+  auto stop = [&](const Decline& decline) {
     for (const Value* v : results) stopped_[v->id] = decline;
     return false;
   };
@@ -121,8 +121,9 @@ RuleEngine::Growth RuleEngine::next_growth(const std::vector<Node*>& unit, int g
     Node* const node = *first;
     pending.erase(first);
     const bool last = pending.empty();
-    if ((growth.decline = admit(*node, result, anchored, last))) return growth;
-    if ((growth.decline = prefers_other(*node, unit, growth))) return growth;
+    growth.decline = admit(*node, result, anchored, last);
+    if (!growth.decline) growth.decline = prefers_other(*node, unit, growth);
+    if (growth.decline) return growth;
     std::vector<Node*> taken{node};
     if (const int other = g.group_of(node); other >= 0 && other != group) {
       taken = g.nodes_of(other);

@@ -80,6 +80,20 @@ class Fuse(CliTest):
         without = self.ok("fuse", SMALL, "--dry-run", "--json", "--plan", plan).json
         self.assertNotIn("FusedConvBNReLU", without["modules"])
 
+    def test_an_edit_that_cannot_be_one_kernel_is_refused_with_the_reason(self):
+        plan = self.folder / "plan.json"
+        self.ok("fuse", SMALL, "--dry-run", "--plan-out", plan)
+        edited = json.loads(plan.read_text())
+        rows = [row for row in edited["matches"] if row["apply"] and "Conv" in row["id"]]
+        self.assertGreaterEqual(len(rows), 2)
+        for row in edited["matches"]:
+            row["apply"] = row is rows[0]
+        rows[0]["nodes"] = rows[0]["nodes"] + rows[1]["nodes"]
+        plan.write_text(json.dumps(edited))
+        self.fails(2, "fuse", SMALL, "--dry-run", "--plan", plan, says=["E0401", rows[0]["id"], "cannot be"])
+        self.fails(2, "compile", SMALL, "-o", self.folder / "x.opf", "--dim", "batch=any", "--plan", plan,
+                   says=["E0401", rows[0]["id"]])
+
     def test_a_plan_of_another_model_is_refused(self):
         plan = self.folder / "plan.json"
         self.ok("fuse", SMALL, "--dry-run", "--plan-out", plan)

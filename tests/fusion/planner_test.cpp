@@ -203,5 +203,30 @@ TEST(Plan, DamagedFilesAreErrors) {
     EXPECT_EQ(error_name([&] { plan_from_json(text); }), "bad_file") << text;
 }
 
+TEST(Apply, AsksWhetherAnEditedGroupIsLegal) {
+  const Graph graph = prepared_text(R"(graph (%x: f32[1,3,8,8]) {
+    %w = const rand<1> : f32[4,3,3,3]
+    %a = conv(%x, %w)
+    %y = relu(%a)
+    return %y })");
+  const FusionPlan plan = make_plan(graph);
+  ASSERT_EQ(plan.applied().size(), 1u);
+  int asked = 0;
+  const Legality legal = [&](const Node& node) {
+    return ++asked, node.body ? std::nullopt : std::optional<Decline>({});
+  };
+  EXPECT_EQ(apply(graph, plan, false, legal).nodes().size(), 1u);
+  EXPECT_EQ(asked, 1);
+  const Legality never = [](const Node&) { return std::optional(Decline{"too_wide", "eleven lanes", {}}); };
+  try {
+    apply(graph, plan, false, never);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.diagnostic().name, "bad_option");
+    EXPECT_NE(error.diagnostic().message.find("too_wide: eleven lanes"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(apply(graph, plan).nodes().size(), 1u) << "without a question nothing is refused";
+}
+
 }  // namespace
 }  // namespace opfuse

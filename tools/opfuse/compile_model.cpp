@@ -78,12 +78,17 @@ Planned plan_model(const Graph& model, const SymbolValues& dims, const TargetInf
   return planned;
 }
 
+Graph apply_planned(const Planned& planned, const TargetInfo& target, const PlanFlags& flags) {
+  const Legality legal = flags.plan_file.empty() ? Legality() : legality_on(target);  // the planner asked it already
+  return apply(planned.prepared, planned.plan, false, legal);
+}
+
 Compiled compile_fused(const Graph& model, const SymbolValues& dims, const CompileFlags& flags,
                        const EmitRequest& emit) {
   const TargetInfo target = parse_target(flags.target);
   Planned planned = plan_model(model, dims, target, flags.plan);
   Compiled compiled;
-  compiled.fused = apply(planned.prepared, planned.plan);
+  compiled.fused = apply_planned(planned, target, flags.plan);
   shape_for_target(compiled.fused, target, &planned.notes);
   compiled.program = lower_to_program(compiled.fused, target, flags.allow_reference);
   compiled.executable = finish(compiled, model.name, target, artifact_options(flags, emit, planned.plan));

@@ -49,6 +49,9 @@ void show_limits(const Compiled& compiled);
 /// Cleans and plans a copy of the model, or applies the verdicts of --plan.
 Planned plan_model(const Graph& model, const SymbolValues& dims, const TargetInfo& target, const PlanFlags& flags);
 
+/// The planned graph with its groups applied; a plan from a file is checked for the target first.
+Graph apply_planned(const Planned& planned, const TargetInfo& target, const PlanFlags& flags);
+
 struct EmitRequest {
   std::string folder;
   bool llvm = false, assembly = false, cuda = false;

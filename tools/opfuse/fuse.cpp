@@ -74,7 +74,7 @@ Report make_report(const Flags& flags) {
   Report report;
   report.dims = given_dimensions(*model.graph, flags.dimensions);
   report.planned = plan_model(*model.graph, report.dims, target, flags.plan);
-  report.fused = apply(report.planned.prepared, report.planned.plan);
+  report.fused = apply_planned(report.planned, target, flags.plan);
   report.bytes_before = activation_bytes(report.planned.prepared, report.dims);
   report.bytes_after = activation_bytes(report.fused, report.dims);
   report.seconds = static_cast<double>(now_ns() - start) * 1e-9;
