@@ -29,7 +29,9 @@ class Block {
     arguments_ = arguments;
     view_ = &view;
     random_ = seed * 0x9E3779B97F4A7C15u + 1;
+    for (int i = 0; i < 4; ++i) draw();  // neighbouring seeds part
     faulted_ = false;
+    by_warp_ = draw() % 2 != 0;
     states_.assign(size, State::runnable);
     slots_.resize(((size + kWarp - 1) / kWarp) * kWarp * kSlotBytes);
     fibers_.start(
@@ -39,7 +41,7 @@ class Block {
     size_t ended = 0;
     while (ended < size) {
       if (ready_.empty()) release();
-      const size_t pick = draw() % ready_.size();
+      const size_t pick = choose();
       const unsigned thread = ready_[pick];
       ready_[pick] = ready_.back();
       ready_.pop_back();
@@ -75,7 +77,7 @@ class Block {
   EmulatedThread* view_ = nullptr;
   uint64_t random_ = 1;
   unsigned current_ = 0;
-  bool faulted_ = false;
+  bool faulted_ = false, by_warp_ = false;
   std::vector<State> states_;
   std::vector<unsigned> ready_;
   std::vector<char> slots_;
@@ -85,6 +87,16 @@ class Block {
     random_ ^= random_ >> 7;
     random_ ^= random_ << 17;
     return random_;
+  }
+
+  /// Any thread, or (in every other block, by lot) one of the warp that ran last: a warp then runs as far as barriers
+  /// let it before another has begun.
+  size_t choose() {
+    const size_t start = draw() % ready_.size();
+    if (!by_warp_) return start;
+    for (size_t i = 0; i < ready_.size(); ++i)
+      if (const size_t at = (start + i) % ready_.size(); ready_[at] / kWarp == current_ / kWarp) return at;
+    return start;
   }
 
   void try_release_warp(unsigned warp) {

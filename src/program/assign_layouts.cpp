@@ -1,5 +1,5 @@
 // Each intermediate of rank 4 (or one that a kernel wishes so) is dense (label 0) or has its channels in
-// blocks of a vector (label 1). Costs, in bytes that are moved awkwardly:
+// blocks of a vector, on GPUs last (label 1). Costs, in bytes that are moved awkwardly:
 //   a kernel's wish not met         once for an operand, twice for a result (strided stores)
 //   padding lanes                   written and read
 //   elementwise maps                where operand and result differ
@@ -13,13 +13,21 @@
 namespace opfuse {
 namespace {
 
+/// Axis 1 innermost.
+Layout channels_last(size_t rank) {
+  Layout layout = Layout::dense(rank);
+  layout.order.erase(layout.order.begin() + 1);
+  layout.order.push_back(1);
+  return layout;
+}
+
 /// Stands for a symbolic extent when costs are compared.
 constexpr int64_t kTypicalExtent = 8;
 
 class Assigner {
  public:
   Assigner(Program& program, const WorkList& work, const std::map<const Value*, int>& buffers, const TargetInfo& target)
-      : program_(program), work_(work), buffers_(buffers), lanes_(target.lanes_f32()), labels_(count()) {
+      : program_(program), work_(work), buffers_(buffers), target_(target), labels_(count()) {
     std::set<std::string> names(program.symbols.begin(), program.symbols.end());
     for (const std::string& name : names) symbols_[name] = kTypicalExtent;
     free_.resize(program.buffers.size(), 0);
@@ -29,7 +37,7 @@ class Assigner {
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
       const Buffer& buffer = program_.buffers[i];
       const bool image = buffer.type.shape.rank() == 4 || (buffer.type.shape.rank() > 2 && wished(static_cast<int>(i)));
-      free_[i] = buffer.kind == BufferKind::intermediate && buffer.type.dtype == DType::f32 && image &&
+      free_[i] = buffer.kind == BufferKind::intermediate && fast_type(buffer.type.dtype) && image &&
                  buffer.type.shape[1].is_constant() && buffer.type.shape[1].value() > 1;
     }
     for (size_t i = 0; i < free_.size(); ++i)
@@ -45,14 +53,19 @@ class Assigner {
   Program& program_;
   const WorkList& work_;
   const std::map<const Value*, int>& buffers_;
-  int64_t lanes_;
+  const TargetInfo& target_;
   TwoLabels labels_;
   SymbolValues symbols_;
   std::vector<char> free_;  ///< may be blocked
 
   int count() const { return static_cast<int>(program_.buffers.size()); }
   const Buffer& buffer(int index) const { return program_.buffers[static_cast<size_t>(index)]; }
-  Layout blocked(int index) const { return Layout::channels_blocked(buffer(index).type.shape.rank(), 1, lanes_); }
+  /// What the fast kernels compute: f32 on CPUs, 16 bits on tensor cores.
+  bool fast_type(DType d) const { return target_.is_cuda() ? d == DType::f16 || d == DType::bf16 : d == DType::f32; }
+  Layout blocked(int index) const {
+    const size_t rank = buffer(index).type.shape.rank();
+    return target_.is_cuda() ? channels_last(rank) : Layout::channels_blocked(rank, 1, target_.lanes_f32());
+  }
   int find(const Value* value) const {
     const auto it = buffers_.find(value);
     return it == buffers_.end() ? -1 : it->second;

@@ -25,6 +25,7 @@ class Mma {
     tile_n_ = s.get("mma_n", 64);
     stages_ = s.get("stages", 3);
     bf16_ = s_.stage.reductions[0].value.dtype() == DType::bf16;
+    copies_ = s.get("copy_a", 0) > 0 || s.get("copy_b", 0) > 0;
     m_ = s_.elements(view_.m);
     n_ = s_.elements(view_.n);
     kk_ = s_.elements(view_.k);
@@ -41,7 +42,7 @@ class Mma {
     fill_stage("t", "t", point);
     k_.close();
     k_.open(fmt::format("for ({0} t = 0; t < steps; ++t)", k_.index_type()));
-    k_.line("copy_wait<kStages - 2>();");
+    if (copies_) k_.line("copy_wait<kStages - 2>();");
     k_.line("__syncthreads();");
     k_.line(fmt::format("const {} ahead = t + kStages - 1;", k_.index_type()));
     fill_stage("ahead", "(int)(ahead % kStages)", point);
@@ -57,7 +58,7 @@ class Mma {
   StageText s_;
   TileView view_;
   int64_t tile_m_, tile_n_, stages_;
-  bool bf16_;
+  bool bf16_, copies_;
   Dim m_, n_, kk_;
 
   void declare_constants() {
@@ -74,9 +75,8 @@ class Mma {
     k_.shared("__align__(16) unsigned short", "tile_a", "[kStages][kTileM][kTileK + kPad]");
     k_.shared("__align__(16) unsigned short", "tile_b", "[kStages][kTileN][kTileK + kPad]");
     k_.shared("__align__(16) float", "staging", "[kBlock / 32][16][kWarpTile + kStagingPad]");
-    k_.use("copy_16");
-    k_.use("copy_commit");
-    k_.use("copy_wait");
+    if (copies_)
+      for (const char* helper : {"copy_16", "copy_commit", "copy_wait"}) k_.use(helper);
     k_.use("ldmatrix_x4");
     k_.use("ldmatrix_x2");
     k_.use(bf16_ ? "mma_bf16" : "mma_f16");
@@ -109,7 +109,7 @@ class Mma {
     fill("tile_a", stage, view_.a, view_.m, "m", "kTileM", m_, tile_m_, k_.spec.schedule.get("copy_a", 0) > 0, point);
     fill("tile_b", stage, view_.b, view_.n, "n", "kTileN", n_, tile_n_, k_.spec.schedule.get("copy_b", 0) > 0, point);
     k_.close();
-    k_.line("copy_commit();");
+    if (copies_) k_.line("copy_commit();");
   }
 
   std::string bounds(const Dim& at, const Dim& extent, int64_t size, const Dim& at_k) {

@@ -74,17 +74,17 @@ class Rows {
   /// Body for every position of `count` that this thread has; `kept`: positions are those of the registers.
   template <class Body>
   void over(const std::string& variable, const Dim& count, Body body) {
-    const std::string name = k_.fresh(variable);
     const std::string type = k_.index_type();
     if (per_thread_ > 0) {
       k_.line("#pragma unroll");
-      k_.open(fmt::format("for (int j = 0; j < kPerThread; ++j)"));
-      k_.line(fmt::format("const {} {} = {} + j * kTeam;", type, name, lane()));
+      k_.open("for (int j = 0; j < kPerThread; ++j)");
+      const Dim at = k_.declare_index(variable, fmt::format("{} + j * kTeam", lane()));
       const bool ragged = count.value() % (int64_t{per_thread_} * team_) != 0;
-      if (ragged) k_.open(fmt::format("if ({} < {})", name, k_.text_of(count)));
-      body(Kernel::local(name));
+      if (ragged) k_.open(fmt::format("if ({} < {})", k_.text_of(at), k_.text_of(count)));
+      body(at);
       if (ragged) k_.close();
     } else {
+      const std::string name = k_.fresh(variable);
       const std::string step = team_ == 1 ? "++" + name : name + " += kTeam";
       k_.open(fmt::format("for ({} {} = {}; {} < {}; {})", type, name, lane(), name, k_.text_of(count), step));
       body(Kernel::local(name));

@@ -138,6 +138,19 @@ bool choose_tiles(const Region& region, Schedule& s) {
   return true;
 }
 
+/// Windows in half precision: images and filters with their channels last, as tensor cores want their neighbours.
+bool wish_window(const Stage& stage, const Region& region, LayoutWish& wish) {
+  if (stage.anchor != Anchor::window || stage.domain.size() < 3) return false;
+  const auto set = [&](int param, const IndexMap& map) {
+    const TensorType& type = region.params[static_cast<size_t>(param)].type;
+    if (!half_type(type.dtype) || type.shape.rank() < 3) return;
+    wish.params[static_cast<size_t>(param)] = layout_along(map, type.shape.rank(), 1);
+  };
+  for (const Read& r : stage.reads) set(r.index, r.map);
+  for (const StageOutput& o : stage.outputs) set(o.param, o.map);
+  return true;
+}
+
 }  // namespace
 
 std::optional<std::string> cannot_generate(const Region& region, const TargetInfo&) {
@@ -159,6 +172,7 @@ LayoutWish wish_layouts(const Region& original, const TargetInfo& target) {
   LayoutWish wish;
   wish.params.resize(original.params.size());
   if (cuda::cannot_generate(original, target)) return wish;
+  if (wish_window(original.stages[0], original, wish)) return wish;
   Region region = original;
   split_groups(region);
   const auto found = view_tiles(region);

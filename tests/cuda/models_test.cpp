@@ -1,0 +1,167 @@
+// Whole models on the emulated device: compiled, loaded by the fake driver, run through arena, stream and graph.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "codegen/cuda/compilers.hpp"
+#include "cuda/driver.hpp"
+#include "driver/compare.hpp"
+#include "driver/pipeline.hpp"
+#include "interp/random_inputs.hpp"
+#include "ops/registry.hpp"
+#include "zoo/zoo.hpp"
+
+namespace opfuse {
+namespace {
+
+struct Built {
+  Graph fused;
+  Program program;
+  Executable executable;
+};
+
+Built build(Graph graph, const std::string& target_name) {
+  const TargetInfo target = parse_target(target_name);
+  prepare(graph, {}, nullptr);
+  Graph fused = apply(graph, plan_graph(graph, target, {}));
+  Program program = lower_to_program(fused, target);
+  ArtifactOptions options;
+  options.cache = false;
+  Executable executable = Executable::from_artifact(build_artifact(program, target, options));
+  return {std::move(fused), std::move(program), std::move(executable)};
+}
+
+Graph small(const std::string& name, Dim batch = 1) {
+  return build_zoo(name, {.batch = std::move(batch), .resolution = 32, .classes = 10, .width = 0.25});
+}
+
+/// The same graph with every f32 tensor, constants too, in half precision.
+Graph halved(const Graph& graph, DType dtype) {
+  std::string text = print(graph);
+  const std::string name(name_of(dtype));
+  for (size_t at = 0; (at = text.find("f32[", at)) != std::string::npos;) text.replace(at, 3, name);
+  ParseOptions options;
+  for (const auto& [hash, tensor] : constant_data(graph)) {
+    Tensor half(tensor.dtype() == DType::f32 ? dtype : tensor.dtype(), tensor.sizes());
+    for (int64_t i = 0; i < tensor.elements(); ++i)
+      is_float(tensor.dtype()) ? half.set_real(i, tensor.real(i)) : half.set_integer(i, tensor.integer(i));
+    options.data[hash] = half;
+  }
+  return parse_graph(text, ops(), options);
+}
+
+void expect_equal(const Built& built, const std::vector<Tensor>& inputs, double tolerance) {
+  CompareOptions options;
+  options.group_tolerance = tolerance;
+  for (const GroupComparison& g : compare_groups(built.fused, built.program, built.executable, inputs, options))
+    EXPECT_TRUE(g.ok) << g.name << ": " << g.difference.relative();
+}
+
+class EmulatedModel : public testing::TestWithParam<const char*> {};
+
+TEST_P(EmulatedModel, equals_the_interpreter_group_by_group_and_as_a_whole) {
+  const Built built = build(small(GetParam()), "cuda:emulated");
+  const std::vector<Tensor> inputs = random_inputs(built.fused, {.seed = 3});
+  expect_equal(built, inputs, 2e-5);
+  const Difference d = difference(run_executable(built.executable, inputs).at(0), interpret(built.fused, inputs).at(0));
+  EXPECT_LE(d.relative(), 1e-4);
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, EmulatedModel,
+                         testing::Values("resnet18", "resnet50", "mobilenet_v2", "mobilenet_v3_large", "unet"));
+
+class EmulatedHalf : public testing::TestWithParam<std::tuple<const char*, DType>> {};
+
+TEST_P(EmulatedHalf, equals_the_interpreter_group_by_group) {
+  const auto& [model, dtype] = GetParam();
+  const Built built = build(halved(small(model), dtype), "cuda:emulated");
+  // where the image is large enough: on tensor cores, channels last
+  size_t tensor_cores = 0, copied = 0;
+  for (const Launch& launch : built.program.launches) {
+    tensor_cores += launch.schedule.get("mma_m", 0) > 0;
+    copied += launch.schedule.get("copy_a", 0) > 0;
+  }
+  EXPECT_GE(tensor_cores, 10u);
+  EXPECT_GE(copied, 8u);
+  expect_equal(built, random_inputs(built.fused, {.seed = 3}), dtype == DType::f16 ? 2e-3 : 1e-2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, EmulatedHalf,
+                         testing::Combine(testing::Values("resnet18", "mobilenet_v2"),
+                                          testing::Values(DType::f16, DType::bf16)));
+
+TEST(EmulatedDevice, runs_open_batches_through_one_executable) {
+  const Built built = build(small("resnet18", Dim::symbol("batch")), "cuda:emulated");
+  for (int64_t batch : {1, 3}) {
+    const std::vector<Tensor> inputs = random_inputs(built.fused, {.seed = 5, .symbols = {{"batch", batch}}});
+    const Difference d =
+        difference(run_executable(built.executable, inputs).at(0), interpret(built.fused, inputs).at(0));
+    EXPECT_LE(d.relative(), 1e-4) << batch;
+  }
+}
+
+TEST(EmulatedDevice, a_second_run_of_a_context_replays_the_graph_on_new_inputs) {
+  const Built built = build(small("mobilenet_v2"), "cuda:emulated");
+  Context context = built.executable.create_context({});
+  for (uint64_t seed : {1u, 2u}) {
+    const std::vector<Tensor> inputs = random_inputs(built.fused, {.seed = seed});
+    context.bind("input", {inputs[0].dtype(), const_cast<void*>(inputs[0].data()), inputs[0].sizes()});
+    context.run();
+    const ArrayView view = context.output("output");
+    const Tensor got = Tensor::wrap(view.dtype, view.shape, view.data, nullptr);
+    EXPECT_LE(difference(got, interpret(built.fused, inputs).at(0)).relative(), 1e-4);
+  }
+}
+
+TEST(EmulatedDevice, times_every_launch_when_profiling) {
+  const Built built = build(small("resnet18"), "cuda:emulated");
+  ContextOptions options;
+  options.profile = true;
+  Context context = built.executable.create_context(options);
+  const std::vector<Tensor> inputs = random_inputs(built.fused, {.seed = 1});
+  context.bind("input", {inputs[0].dtype(), const_cast<void*>(inputs[0].data()), inputs[0].sizes()});
+  context.run();
+  EXPECT_EQ(context.launch_nanoseconds().size(), built.program.launches.size());
+  for (int64_t ns : context.launch_nanoseconds()) EXPECT_GT(ns, 0);
+}
+
+TEST(EmulatedDevice, an_executable_survives_its_file) {
+  const Built built = build(small("resnet18"), "cuda:emulated");
+  const std::string path = testing::TempDir() + "/emulated.opf";
+  built.executable.save(path);
+  const Executable loaded = Executable::load(path);
+  const std::vector<Tensor> inputs = random_inputs(built.fused, {.seed = 1});
+  EXPECT_TRUE(run_executable(loaded, inputs).at(0).same_bits(run_executable(built.executable, inputs).at(0)));
+  std::filesystem::remove(path);
+}
+
+class CompleteExecutable : public testing::TestWithParam<const char*> {};
+
+TEST_P(CompleteExecutable, is_made_without_a_device_and_says_what_it_needs_to_run) {
+  if (!cuda::have_nvrtc()) GTEST_SKIP() << cuda::nvrtc_state();
+  const Built built = build(small("mobilenet_v2"), GetParam());
+  for (const ArtifactLaunch& launch : built.executable.artifact().launches) {
+    EXPECT_GT(launch.device.registers, 0) << launch.name;
+    EXPECT_EQ(launch.device.spill_bytes, 0) << launch.name;
+  }
+  const std::string path = testing::TempDir() + "/device.opf";
+  built.executable.save(path);
+  const Executable loaded = Executable::load(path);
+  EXPECT_EQ(loaded.artifact().code.size(), built.executable.artifact().code.size());
+  std::filesystem::remove(path);
+  if (cuda::driver_state().find("no driver found") == std::string::npos) GTEST_SKIP() << "this machine has a driver";
+  try {
+    loaded.create_context({});
+    FAIL() << "a context without a driver";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.diagnostic().name, "no_device");
+    EXPECT_THAT(e.diagnostic().message, testing::HasSubstr("searched libcuda.so.1"));
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Architectures, CompleteExecutable, testing::Values("cuda:sm_80", "cuda:sm_90a"),
+                         [](const auto& info) { return std::string(info.param).substr(5); });
+
+}  // namespace
+}  // namespace opfuse
