@@ -93,7 +93,7 @@ std::optional<PixelChoice> choose_bands(const PixelView& view, const TargetInfo&
       if (static_cast<double>(p.scratch_bytes()) > room) continue;
       ++fitting;
       choice.cycles = cycles_of(view, target, choice.bands, choice);
-      const double even = shared ? 1 + 0.3 * (imbalance(choice.bands * batch) - 1) : 1;
+      const double even = shared ? 1 + 0.6 * (imbalance(choice.bands * batch) - 1) : 1;
       if (choice.cycles * even < least) least = choice.cycles * even, best = choice;
     }
   }

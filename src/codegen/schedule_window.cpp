@@ -24,6 +24,14 @@ int64_t widest_window(const Stage& stage, const WindowView& view, const TargetIn
   return std::max<int64_t>(width, 1) >= kUsefulWidth ? width : target.vector_registers / 2;
 }
 
+/// Images are parts already; an odd number of them is cut once more, so that two workers get the same.
+int64_t parts_per_image(int64_t wanted, const Stage& stage, const WindowView& view) {
+  int64_t images = 1;
+  for (int axis : view.outer)
+    if (axis != row_axis_of(view)) images *= axis_extent(stage, axis).constant().value_or(1);
+  return std::max<int64_t>((wanted + images - 1) / images, wanted > 1 && images % 2 ? 2 : 1);
+}
+
 }  // namespace
 
 bool schedule_window(const Region& region, const std::vector<ParamLayout>& layouts, int index, const TargetInfo& target,
@@ -62,7 +70,8 @@ bool schedule_window(const Region& region, const std::vector<ParamLayout>& layou
   const int row_axis = row_axis_of(*view);
   const int64_t rows = row_axis < 0 ? 1 : axis_extent(stage, row_axis).constant().value_or(1);
   const int64_t blocks = (*axis_extent(stage, view->vec).constant() + lanes - 1) / lanes;
-  split_parts(s, wanted_parts(static_cast<double>(work_of(stage)) * 2, target), blocks, rows, 1.0, 1.0);
+  const int64_t wanted = wanted_parts(static_cast<double>(work_of(stage)) * 2, target);
+  split_parts(s, parts_per_image(wanted, stage, *view), blocks, rows, 1.0, 1.0);
   return true;
 }
 

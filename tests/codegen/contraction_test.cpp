@@ -56,6 +56,10 @@ const std::vector<Case> kCases = {
            conv_region({.n = "n", .c = 32, .h = 7, .w = 7, .o = 32, .kh = 1, .kw = 1, .pad = 0}), kBatches),
     wished("conv_batch_4", conv_region({.n = "4", .c = 16, .h = 9, .w = 9, .o = 32})),
     wished("conv_many_parts", conv_region({.c = 16, .h = 40, .w = 40, .o = 32})),
+    wished("conv_5_vectors", conv_region({.c = 16, .h = 9, .w = 28, .o = 80})),
+    wished("conv_5_vectors_ragged", conv_region({.c = 19, .h = 9, .w = 28, .o = 67, .residual = true})),
+    wished("conv_7_vectors_small_map", conv_region({.c = 16, .h = 5, .w = 5, .o = 104})),
+    wished("gemm_5_vectors", gemm_region("286", 75, 64)),
     wished("gemm_row", gemm_region("1", 1000, 512)),
     wished("gemm_rows", gemm_region("37", 130, 70)),
     wished("gemm_untransposed", gemm_region("5", 19, 33, false)),
@@ -148,13 +152,22 @@ TEST(ContractionSchedule, resnet_layers_take_the_register_tile) {
   }
 }
 
+TEST(ContractionSchedule, blocks_leave_a_narrower_last_one_only_where_it_pays) {
+  const TargetInfo target = parse_target("cpu:avx512");
+  const auto vectors = [&](const std::string& region) {
+    return spec_of(wished("", region), target).schedule.get("nv", 0);
+  };
+  EXPECT_NE(5 % vectors(gemm_region("286", 75, 302)), 0);
+  EXPECT_EQ(4 % vectors(conv_region({.c = 64, .h = 56, .w = 56, .o = 64})), 0);
+  EXPECT_EQ(6 % vectors(conv_region({.c = 64, .h = 56, .w = 56, .o = 96})), 0);
+}
+
 TEST(ContractionSchedule, convolutions_with_constant_weights_never_fall_back) {
   const TargetInfo target = parse_target("cpu:avx512");
   for (int group : {1, 2, 4})
     for (int in : {1, 3, 4, 8, 16, 20})
       for (int out : {1, 4, 8, 24, 16, 32})
         for (int k : {1, 3}) {
-          if (group > 1 && out == 1) continue;  // one output per group reads its channels in lanes: the generic nest
           const Conv v{
               .c = in * group, .h = 9, .w = 9, .o = out * group, .kh = k, .kw = k, .pad = k / 2, .group = group};
           const KernelSpec spec = spec_of(wished("", conv_region(v)), target);

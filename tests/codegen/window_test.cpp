@@ -33,6 +33,14 @@ const std::vector<Case> kCases = {
     wished("depthwise_5x5", conv_region({.c = 16, .h = 7, .w = 7, .o = 16, .kh = 5, .kw = 5, .pad = 2, .group = 16})),
     wished("depthwise_9x9", conv_region({.c = 16, .h = 12, .w = 30, .o = 16, .kh = 9, .kw = 9, .pad = 4, .group = 16})),
     wished("depthwise_dilated", conv_region({.c = 16, .h = 9, .w = 21, .o = 16, .pad = 2, .dilation = 2, .group = 16})),
+    wished(
+        "depthwise_9x9_dilated_stride_2",
+        conv_region(
+            {.c = 16, .h = 40, .w = 61, .o = 16, .kh = 9, .kw = 9, .stride = 2, .pad = 8, .dilation = 2, .group = 16})),
+    wished("depthwise_7x7_narrow",
+           conv_region({.c = 20, .h = 9, .w = 3, .o = 20, .kh = 7, .kw = 7, .pad = 3, .group = 20})),
+    wished("depthwise_one_column", conv_region({.c = 16, .h = 9, .w = 1, .o = 16, .group = 16})),
+    wished("max_pool_narrow", pool_region({.c = 16, .h = 9, .w = 3}, "max")),
     wished("depthwise_residual",
            conv_region({.c = 19, .h = 9, .w = 9, .o = 19, .group = 19, .residual = true, .activation = "exp({})"})),
     wished("depthwise_unbound", conv_region({.n = "n", .c = 19, .h = 9, .w = 9, .o = 19, .group = 19}), kBatches),
@@ -46,6 +54,30 @@ const std::vector<Case> kCases = {
            {{{"n", 1}, {"h", 5}, {"w", 40}}, {{"n", 2}, {"h", 1}, {"w", 1}}, {{"n", 1}, {"h", 3}, {"w", 17}}}),
 };
 OPFUSE_CASES(Window, kCases);
+
+TEST(WindowSchedule, a_row_of_data_stays_in_registers_where_it_can) {
+  const TargetInfo target = parse_target("cpu:avx512");
+  const auto width = [&](const Conv& v) {
+    return spec_of(wished("", conv_region(v)), target).schedule.get("tile_w", 0);
+  };
+  const Conv wide{.c = 16, .h = 56, .w = 400, .o = 16, .kh = 7, .kw = 7, .pad = 3, .group = 16};
+  EXPECT_LE(2 * width(wide) + 7, target.vector_registers);
+  Conv spread = wide;  // a row of these would leave three pixels: sums fill half of the registers instead
+  spread.stride = 2, spread.dilation = 3, spread.pad = 9;
+  EXPECT_EQ(width(spread), target.vector_registers / 2);
+}
+
+TEST(WindowSchedule, images_of_a_batch_are_parts) {
+  const TargetInfo target = parse_target("cpu:avx512");
+  const auto parts = [&](const std::string& n) {
+    const Schedule s =
+        spec_of(wished("", conv_region({.n = n, .c = 64, .h = 28, .w = 28, .o = 64, .group = 64})), target).schedule;
+    return s.get("parts_o", 0) * s.get("parts_p", 0);
+  };
+  EXPECT_EQ(parts("4"), 1);
+  EXPECT_EQ(parts("1") % 2, 0);
+  EXPECT_EQ(parts("3") % 2, 0);
+}
 
 std::string stem(const std::string& n, int c, int h, int w, int o, int pool_pad) {
   const int p = (h + 6 - 7) / 2 + 1, q = (w + 6 - 7) / 2 + 1;
