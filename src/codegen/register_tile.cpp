@@ -43,10 +43,10 @@ int64_t pixel_count(const Stage& stage, int axis) {
   return axis < 0 ? 1 : axis_extent(stage, axis).constant().value_or(1 << 10);
 }
 
-int64_t widest(int64_t pixels, int64_t vectors, const TargetInfo& target) {
+int64_t widest(int64_t pixels, int64_t vectors, const TargetInfo& target, int64_t kept) {
   int64_t best = 1;
   double least = INFINITY;
-  for (int64_t w = 1; fits({vectors, w}, target) && w <= pixels; ++w)
+  for (int64_t w = 1; fits({vectors, w + kept}, target) && w <= pixels; ++w)
     if (const double c = row_cycles(pixels, w, vectors, target.fma); c < least) least = c, best = w;
   return best;
 }

@@ -22,7 +22,8 @@ bool fits(const RegisterTile& tile, const TargetInfo& target);
 int64_t pixel_count(const Stage& stage, int axis);
 
 /// Width of the fastest tile of `vectors` vectors over a row of `pixels`.
-int64_t widest(int64_t pixels, int64_t vectors, const TargetInfo& target);
+/// `kept`: pixels whose registers the tile must leave free.
+int64_t widest(int64_t pixels, int64_t vectors, const TargetInfo& target, int64_t kept = 0);
 
 /// Rows of the tile's width that one tile can hold, at most `rows`.
 int64_t tallest(int64_t rows, const RegisterTile& tile, const TargetInfo& target);

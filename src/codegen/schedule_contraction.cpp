@@ -190,7 +190,7 @@ bool schedule_contraction(const Region& region, const std::vector<ParamLayout>& 
   if (!fit || !fits({fit->vectors, 1}, target)) return false;
   const int64_t pixels = pixel_count(stage, view->pixel);
   // lanes of several groups need registers for the channels they are put together from
-  const int64_t width = std::max<int64_t>(1, widest(pixels, fit->vectors, target) - (fit->grouped ? 4 : 0));
+  const int64_t width = widest(pixels, fit->vectors, target, fit->grouped ? 4 : 0);
   s.set("nv", fit->vectors);
   s.set("tile_w", width);
   if (fit->grouped) s.set("grouped", fit->grouped);

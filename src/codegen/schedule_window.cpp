@@ -71,7 +71,9 @@ bool schedule_window(const Region& region, const std::vector<ParamLayout>& layou
   const int64_t rows = row_axis < 0 ? 1 : axis_extent(stage, row_axis).constant().value_or(1);
   const int64_t blocks = (*axis_extent(stage, view->vec).constant() + lanes - 1) / lanes;
   const int64_t wanted = wanted_parts(static_cast<double>(work_of(stage)) * 2, target);
-  split_parts(s, parts_per_image(wanted, stage, *view), blocks, rows, 1.0, 1.0);
+  const int64_t parts = parts_per_image(wanted, stage, *view);
+  // few rows are cut three at a time: a part reads the weights of all its channels
+  split_parts(s, parts, blocks, rows < 3 * parts ? std::max<int64_t>(1, rows / 3) : rows, 1.0, 1.0);
   return true;
 }
 

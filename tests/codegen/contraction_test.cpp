@@ -152,6 +152,13 @@ TEST(ContractionSchedule, resnet_layers_take_the_register_tile) {
   }
 }
 
+TEST(ContractionSchedule, lanes_of_several_groups_do_not_narrow_a_tile_that_fits) {
+  const Conv v{.c = 4, .h = 13, .w = 16, .o = 104, .group = 4};
+  const Schedule s = spec_of(wished("", conv_region(v)), parse_target("cpu:avx512")).schedule;
+  EXPECT_EQ(s.get("grouped", 0), 2);
+  EXPECT_EQ(s.get("tile_w", 0), 16);
+}
+
 TEST(ContractionSchedule, blocks_leave_a_narrower_last_one_only_where_it_pays) {
   const TargetInfo target = parse_target("cpu:avx512");
   const auto vectors = [&](const std::string& region) {

@@ -79,6 +79,12 @@ TEST(WindowSchedule, images_of_a_batch_are_parts) {
   EXPECT_EQ(parts("3") % 2, 0);
 }
 
+TEST(WindowSchedule, few_rows_are_not_cut_one_by_one) {
+  const TargetInfo target = parse_target("cpu:avx512");
+  const Conv v{.c = 879, .h = 6, .w = 10, .o = 879, .kh = 7, .kw = 7, .pad = 3, .group = 879};
+  EXPECT_LE(spec_of(wished("", conv_region(v)), target).schedule.get("parts_p", 0), 2);
+}
+
 std::string stem(const std::string& n, int c, int h, int w, int o, int pool_pad) {
   const int p = (h + 6 - 7) / 2 + 1, q = (w + 6 - 7) / 2 + 1;
   const int pp = (p + 2 * pool_pad - 3) / 2 + 1, pq = (q + 2 * pool_pad - 3) / 2 + 1;
