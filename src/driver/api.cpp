@@ -164,6 +164,7 @@ Executable compile(const Model& model, const Target& target, const CompileOption
   if (options.allow_reference) artifact_options.reference_graph = std::make_shared<Graph>(graph.clone());
   program.notes.insert(program.notes.begin(), notes.begin(), notes.end());
   Artifact artifact = build_artifact(program, target.info(), artifact_options);
+  note_indexed_tables(artifact, graph);
   artifact.model_name = graph.name;
   artifact.producer = "opfuse " + version();
   return Executable::from_artifact(std::move(artifact));

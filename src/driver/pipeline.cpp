@@ -10,6 +10,7 @@
 #include "base/fail.hpp"
 #include "driver/generators.hpp"
 #include "fusion/slices.hpp"
+#include "interp/random_inputs.hpp"
 #include "ir/outline.hpp"
 #include "passes/name_values.hpp"
 #include "passes/pass_manager.hpp"
@@ -120,6 +121,11 @@ void drop_unaligned_vectors(Program& program) {
 }
 
 }  // namespace
+
+void note_indexed_tables(Artifact& artifact, const Graph& graph) {
+  for (ArtifactTensor& input : artifact.inputs)
+    if (const Value* value = graph.find_value(input.name)) input.indexes = indexed_rows(*value, {}).value_or(0);
+}
 
 Program lower_to_program(const Graph& graph, const TargetInfo& target, bool allow_reference) {
   const Generator& generator = generator_for(target);

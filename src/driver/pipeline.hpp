@@ -56,6 +56,9 @@ struct ArtifactOptions {
   StepProgress progress;
 };
 
+/// Notes in the artifact which inputs index tables, so that its file is enough to draw valid random inputs.
+void note_indexed_tables(Artifact& artifact, const Graph& graph);
+
 /// Generates the kernels of a program (equal specs once, from the disk cache where it has them), packs the
 /// constants and makes the artifact.
 Artifact build_artifact(const Program& program, const TargetInfo& target, const ArtifactOptions& options);

@@ -29,13 +29,15 @@ Dim dim_of(const json& value) { return Dim::parse(value.get<std::string>()); }
 
 json tensors_json(const std::vector<ArtifactTensor>& tensors) {
   json list = json::array();
-  for (const ArtifactTensor& t : tensors) list.push_back({t.name, t.type.text(), t.buffer});
+  for (const ArtifactTensor& t : tensors) list.push_back({t.name, t.type.text(), t.buffer, t.indexes});
   return list;
 }
 
 std::vector<ArtifactTensor> tensors_of(const json& list) {
   std::vector<ArtifactTensor> tensors;
-  for (const json& t : list) tensors.push_back({t.at(0), parse_type(t.at(1).get<std::string>()), t.at(2)});
+  for (const json& t : list)
+    tensors.push_back(
+        {t.at(0), parse_type(t.at(1).get<std::string>()), t.at(2), t.size() > 3 ? t[3].get<int64_t>() : 0});
   return tensors;
 }
 

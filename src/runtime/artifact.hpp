@@ -20,6 +20,7 @@ struct ArtifactTensor {  ///< a model input or output
   std::string name;
   TensorType type;  ///< symbolic dimensions allowed
   int buffer = -1;
+  int64_t indexes = 0;  ///< integer inputs: rows of the smallest table they index, 0: none; for random valid inputs
 };
 
 enum class Storage { input, output, constant, arena };

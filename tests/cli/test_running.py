@@ -60,6 +60,15 @@ class Run(CliTest):
         self.assertGreater(len(document["launches"]), 0)
         self.assertIn("/stem/conv", [node for launch in document["launches"] for node in launch["nodes"]])
 
+    def test_an_opf_knows_what_its_inputs_index(self):
+        model = self.folder / "table.fir"
+        model.write_text("graph @table(%ids: i64[64]) { %t = const rand<1> : f32[3,8]\n %y = gather(%t, %ids)\n return %y }")
+        opf = self.folder / "table.opf"
+        self.ok("compile", model, "-o", opf)
+        self.ok("run", opf, "--save-inputs", "--output-dir", self.folder)
+        self.assertEqual(set(read_npy(self.folder / "ids.npy")[1]), {0, 1, 2})
+        self.ok("bench", opf, *QUICK)
+
     def test_an_open_batch_runs_at_any_size(self):
         opf = self.folder / "small.opf"
         self.ok("compile", SMALL, "-o", opf, "--dim", "batch=any")

@@ -31,6 +31,7 @@ Executable finish(const Compiled& compiled, const std::string& name, const Targe
   if (std::any_of(launches.begin(), launches.end(), [](const Launch& launch) { return launch.reference; }))
     options.reference_graph = std::make_shared<Graph>(compiled.fused.clone());
   Artifact artifact = build_artifact(compiled.program, target, options);
+  note_indexed_tables(artifact, compiled.fused);
   artifact.model_name = name;
   artifact.producer = "opfuse " + version();
   finish_progress();
