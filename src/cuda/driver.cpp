@@ -82,6 +82,8 @@ const Driver& real_driver() {
   return o.driver;
 }
 
+const Driver& driver_for(std::string_view target) { return target == "cuda:emulated" ? fake_driver() : real_driver(); }
+
 std::string driver_state() {
   const Opened& o = opened();
   if (!o.problem.empty()) return o.problem;

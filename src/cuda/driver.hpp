@@ -31,6 +31,8 @@ struct Driver {
 /// NVIDIA's driver, opened once; throws E::no_device: "cuda: no driver found (searched ...)".
 const Driver& real_driver();
 const Driver& fake_driver();
+/// The one that a target's executables run on.
+const Driver& driver_for(std::string_view target);
 /// One line for reports: the driver's version and its devices, or why there is none.
 std::string driver_state();
 

@@ -12,10 +12,6 @@ using cuda::CuPointer;
 
 namespace {
 
-const cuda::Driver& driver_of(const Artifact& artifact) {
-  return artifact.target == "cuda:emulated" ? cuda::fake_driver() : cuda::real_driver();
-}
-
 size_t bytes_of(const TensorType& type, const SymbolValues& symbols) {
   size_t bytes = byte_size(type.dtype);
   for (int64_t size : type.shape.evaluate(symbols)) bytes *= static_cast<size_t>(size);
@@ -47,7 +43,8 @@ void DeviceMemory::release() {
 
 // ---- what contexts share ------------------------------------------------------------------------------------------
 
-DeviceProgram::DeviceProgram(const Artifact& artifact) : artifact_(artifact), driver_(driver_of(artifact)) {
+DeviceProgram::DeviceProgram(const Artifact& artifact)
+    : artifact_(artifact), driver_(cuda::driver_for(artifact.target)) {
   cuda::CuDevice device = 0;
   driver_.check(driver_.cuDeviceGet(&device, 0), "opening the first device");
   driver_.check(driver_.cuDevicePrimaryCtxRetain(&context_, device), "making a context");

@@ -37,6 +37,48 @@ Graph small(const std::string& name, Dim batch = 1) {
   return build_zoo(name, {.batch = std::move(batch), .resolution = 32, .classes = 10, .width = 0.25});
 }
 
+/// One encoder block: attention over 17 positions of width 24 in three heads, then the MLP.
+Graph transformer_block() {
+  return parse_graph(R"(graph @block(%x: f32[2,17,24]) {
+    %g = const rand<1> : f32[24]
+    %h = const rand<2> : f32[24]
+    %wq = const rand<3> : f32[24,24]
+    %wk = const rand<4> : f32[24,24]
+    %wv = const rand<5> : f32[24,24]
+    %wo = const rand<6> : f32[24,24]
+    %w1 = const rand<7> : f32[24,40]
+    %w2 = const rand<8> : f32[40,24]
+    %heads = const dense<2,17,3,8> : i64[4]
+    %flat = const dense<2,17,24> : i64[3]
+    %n = layer_norm(%x, %g, %h)
+    %q = matmul(%n, %wq)
+    %k = matmul(%n, %wk)
+    %v = matmul(%n, %wv)
+    %qh = reshape(%q, %heads)
+    %kh = reshape(%k, %heads)
+    %vh = reshape(%v, %heads)
+    %qt = transpose(%qh) {perm = [0,2,1,3]}
+    %kt = transpose(%kh) {perm = [0,2,3,1]}
+    %vt = transpose(%vh) {perm = [0,2,1,3]}
+    %s = matmul(%qt, %kt)
+    %scale = const splat<0.088> : f32[]
+    %ss = mul(%s, %scale)
+    %p = softmax(%ss)
+    %o = matmul(%p, %vt)
+    %ot = transpose(%o) {perm = [0,2,1,3]}
+    %of = reshape(%ot, %flat)
+    %a = matmul(%of, %wo)
+    %r = add(%x, %a)
+    %m = layer_norm(%r, %g, %h)
+    %u = matmul(%m, %w1)
+    %e = gelu(%u)
+    %d = matmul(%e, %w2)
+    %y = add(%r, %d)
+    return %y
+  })",
+                     ops());
+}
+
 /// The same graph with every f32 tensor, constants too, in half precision.
 Graph halved(const Graph& graph, DType dtype) {
   std::string text = print(graph);
@@ -71,6 +113,16 @@ TEST_P(EmulatedModel, equals_the_interpreter_group_by_group_and_as_a_whole) {
 
 INSTANTIATE_TEST_SUITE_P(Zoo, EmulatedModel,
                          testing::Values("resnet18", "resnet50", "mobilenet_v2", "mobilenet_v3_large", "unet"));
+
+TEST(EmulatedDevice, a_transformer_block_equals_the_interpreter) {
+  const Built built = build(transformer_block(), "cuda:emulated");
+  expect_equal(built, random_inputs(built.fused, {.seed = 3}), 2e-5);
+}
+
+TEST(EmulatedDevice, a_transformer_block_in_half_precision_equals_the_interpreter) {
+  const Built built = build(halved(transformer_block(), DType::f16), "cuda:emulated");
+  expect_equal(built, random_inputs(built.fused, {.seed = 3}), 2e-3);
+}
 
 class EmulatedHalf : public testing::TestWithParam<std::tuple<const char*, DType>> {};
 

@@ -126,13 +126,15 @@ Result measure_model(const Flags& flags) {
   result.threads = session.context().threads();
   result.limits.threads = result.threads;
   result.limits.vector_bytes = vector_bytes;
-  result.limits.fma_gflops = measure_fma_gflops(result.threads, vector_bytes);
+  const bool device = fused->artifact().on_device();  // the CPU's limit says nothing of a GPU
+  if (!device) result.limits.fma_gflops = measure_fma_gflops(result.threads, vector_bytes);
 
   std::vector<Context*> contexts = {&session.context()};
   if (other) contexts.push_back(&other->context());
   std::vector<std::vector<double>> samples = measure(contexts, flags.settings());
   // The limit is measured on both sides of the runs; the better one counts.
-  result.limits.fma_gflops = std::max(result.limits.fma_gflops, measure_fma_gflops(result.threads, vector_bytes));
+  if (!device)
+    result.limits.fma_gflops = std::max(result.limits.fma_gflops, measure_fma_gflops(result.threads, vector_bytes));
   result.fused = side_of(session.context(), std::move(samples[0]));
   if (other) {
     result.unfused = side_of(other->context(), std::move(samples[1]));
@@ -141,7 +143,7 @@ Result measure_model(const Flags& flags) {
     result.groups = measure_groups(*fused, *unfused, inputs, flags);
   }
   const double seconds = result.fused.latency_ms.median * 1e-3;
-  if (seconds > 0) result.share = result.fused.work.flops * 1e-9 / seconds / result.limits.fma_gflops;
+  if (seconds > 0 && !device) result.share = result.fused.work.flops * 1e-9 / seconds / result.limits.fma_gflops;
   result.per_second = throughput(*fused, inputs, flags, result.fused);
   return result;
 }
@@ -161,8 +163,9 @@ Json to_json(const Result& r, const Flags& flags) {
   out["percentiles_ms"] = std::move(extra);
   out["throughput_per_s"] = r.per_second;
   out["gflop_per_s"] = seconds > 0 ? Json(r.fused.work.flops * 1e-9 / seconds) : Json(nullptr);
-  out["fma_limit_gflop_per_s"] = r.limits.fma_gflops;
-  out["share_of_fma_limit"] = r.share;
+  const bool limited = r.limits.fma_gflops > 0;
+  out["fma_limit_gflop_per_s"] = limited ? Json(r.limits.fma_gflops) : Json(nullptr);
+  out["share_of_fma_limit"] = limited ? Json(r.share) : Json(nullptr);
   out["interrupted"] = interrupted();
   if (r.unfused) {
     out["unfused"] = json_of(*r.unfused);
@@ -191,10 +194,13 @@ void print_text(const Result& r, const Flags& flags) {
   add(r.unfused ? "fused" : "latency, ms", r.fused);
   fmt::print("{}", table.text());
   for (double p : flags.percentiles) fmt::print("  p{:g}  {} ms\n", p, milliseconds(percentile(r.fused.sample, p)));
-  fmt::print("  {} in {} ms = {:.1f} GFLOP/s, {} of the measured FMA limit ({:.1f} GFLOP/s, {} bit)\n",
-             human_flops(r.fused.work.flops), milliseconds(r.fused.latency_ms.median),
-             r.fused.work.flops * 1e-6 / r.fused.latency_ms.median, percent(r.share), r.limits.fma_gflops,
-             8 * r.limits.vector_bytes);
+  fmt::print("  {} in {} ms = {:.1f} GFLOP/s", human_flops(r.fused.work.flops), milliseconds(r.fused.latency_ms.median),
+             r.fused.work.flops * 1e-6 / r.fused.latency_ms.median);
+  if (r.limits.fma_gflops > 0)
+    fmt::print(", {} of the measured FMA limit ({:.1f} GFLOP/s, {} bit)\n", percent(r.share), r.limits.fma_gflops,
+               8 * r.limits.vector_bytes);
+  else
+    fmt::print(", copies to and from the device included (profile times the kernels alone)\n");
   fmt::print("  throughput {:.1f} per second ({} context{} x {} thread{})\n", r.per_second, r.contexts,
              r.contexts == 1 ? "" : "s", r.threads, r.threads == 1 ? "" : "s");
   fmt::print("  arena {} for intermediates of {}\n", human_bytes(static_cast<double>(r.fused.arena)),
@@ -222,6 +228,9 @@ void judge(const Result& r) {
 int run(const Flags& flags) {
   catch_interrupts();
   if (!flags.kernels.empty()) {
+    if (parse_target(flags.compile.target).is_cuda())
+      throw fail(E::bad_option, "--kernels is timed on cpu targets, not on {}", flags.compile.target)
+          .hint("opfuse profile times each kernel of a model on the device");
     if (flags.kernels != "random") throw fail(E::bad_option, "--kernels {}: only 'random' is known", flags.kernels);
     return bench_random_kernels({flags.inputs.seed, flags.count, flags.compile.target, flags.compile.threads,
                                  flags.alone, flags.compile.no_cache, flags.json});

@@ -230,6 +230,9 @@ std::string own_name() {
 }
 
 int run(const Flags& flags) {
+  if (parse_target(flags.compile.target).is_cuda())
+    throw fail(E::bad_option, "the demo runs on cpu targets, not on {}", flags.compile.target)
+        .hint("opfuse profile MODEL --target cuda:sm_XX times a model on a GPU");
   catch_interrupts();
   const int64_t start = now_ns();
   const std::string python = find_peer_python();

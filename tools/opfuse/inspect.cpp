@@ -139,7 +139,15 @@ int inspect_graph(const GivenModel& model, const Flags& flags) {
 }
 
 Json json_of(const ArtifactLaunch& launch) {
+  Json device = nullptr;
+  if (const DeviceLaunch& d = launch.device; d.block > 0)
+    device = {{"blocks", d.grid.text()},
+              {"threads", d.block},
+              {"registers", d.registers},
+              {"shared_bytes", d.shared_bytes},
+              {"spill_bytes", d.spill_bytes}};
   return {{"kernel", launch.name},
+          {"device", std::move(device)},
           {"symbol", launch.symbol},
           {"pattern", launch.pattern},
           {"schedule", launch.schedule},
@@ -154,6 +162,25 @@ Json json_of(const std::vector<ArtifactTensor>& tensors) {
   Json rows = Json::array();
   for (const ArtifactTensor& tensor : tensors) rows.push_back({{"name", tensor.name}, {"type", tensor.type.text()}});
   return rows;
+}
+
+Table launch_table(const Artifact& a) {
+  const bool device = a.on_device();
+  Table table(device ? std::vector<std::string>{">#", "kernel", "schedule", ">blocks", ">threads", ">registers",
+                                                ">shared", ">spilled", ">flop", "nodes"}
+                     : std::vector<std::string>{">#", "kernel", "schedule", ">parts", ">flop", "nodes"});
+  int index = 0;
+  for (const ArtifactLaunch& launch : a.launches) {
+    const DeviceLaunch& d = launch.device;
+    const std::string number = std::to_string(index++), nodes = listed(launch.sources, 3);
+    if (device)
+      table.row({number, launch.name, launch.schedule, d.grid.text(), std::to_string(d.block),
+                 std::to_string(d.registers), std::to_string(d.shared_bytes), std::to_string(d.spill_bytes),
+                 launch.flops.text(), nodes});
+    else
+      table.row({number, launch.name, launch.schedule, launch.parts.text(), launch.flops.text(), nodes});
+  }
+  return table;
 }
 
 int inspect_artifact(const GivenModel& model, const Flags& flags) {
@@ -196,12 +223,7 @@ int inspect_artifact(const GivenModel& model, const Flags& flags) {
   fmt::print("  {} launches of {} kernels, code {}, constants {}\n", a.launches.size(), distinct.size(),
              human_bytes(static_cast<double>(a.code.size())), human_bytes(static_cast<double>(a.constants.size())));
   fmt::print("  arena {} bytes for intermediates of {} bytes\n", a.arena_bytes.text(), a.intermediate_bytes.text());
-  Table table({">#", "kernel", "schedule", ">parts", ">flop", "nodes"});
-  int index = 0;
-  for (const ArtifactLaunch& launch : a.launches)
-    table.row({std::to_string(index++), launch.name, launch.schedule, launch.parts.text(), launch.flops.text(),
-               listed(launch.sources, 3)});
-  fmt::print("{}", table.text());
+  fmt::print("{}", launch_table(a).text());
   Table layouts({"buffer", "layout"});
   for (const auto& [buffer, layout] : a.layouts) layouts.row({buffer, layout});
   if (flags.shows("layouts")) fmt::print("{}", layouts.text());

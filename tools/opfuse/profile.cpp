@@ -10,6 +10,7 @@
 #include "inputs.hpp"
 #include "interrupt.hpp"
 #include "model_arg.hpp"
+#include "profile/device_limits.hpp"
 #include "profile/roofline.hpp"
 #include "profile/statistics.hpp"
 #include "report.hpp"
@@ -84,14 +85,17 @@ Profile make_profile(const Flags& flags) {
   ContextOptions options;
   options.threads = flags.compile.threads;
   Session plain(*executable, inputs, options);
-  profile.limits = measure_limits(plain.context().threads(), parse_target(profile.target).vector_bytes);
+  const bool device = executable->artifact().on_device();
+  profile.limits = device ? measure_device_limits(profile.target)
+                          : measure_limits(plain.context().threads(), parse_target(profile.target).vector_bytes);
   options.profile = true;
   Session recorded(*executable, inputs, options);
   record(recorded.context(), settings, profile);
   settings.duration_seconds /= 2;
   // Measured on both sides of the runs; the better one counts.
-  profile.limits.fma_gflops =
-      std::max(profile.limits.fma_gflops, measure_fma_gflops(profile.limits.threads, profile.limits.vector_bytes));
+  if (!device)
+    profile.limits.fma_gflops =
+        std::max(profile.limits.fma_gflops, measure_fma_gflops(profile.limits.threads, profile.limits.vector_bytes));
   for (Row& row : profile.rows) row.point = roofline(row.launch.flops, row.bytes(), row.ms * 1e-3, profile.limits);
   profile.plain_ms = summarize(measure({&plain.context()}, settings).front()).mean;
   return profile;
@@ -123,6 +127,11 @@ void print_text(const Profile& p, const std::vector<Row>& rows, const Flags& fla
   fmt::print("{}", table.text());
   fmt::print("  kernels sum to {} ms of {} ms latency while recording ({}), {} ms without\n", milliseconds(p.sum_ms),
              milliseconds(p.recorded_ms), percent(p.sum_ms / p.recorded_ms), milliseconds(p.plain_ms));
+  if (p.limits.fma_gflops == 0) {  // a GPU
+    fmt::print("  roof: copies on the device, {:.0f} GB/s read and written; times are the device's own\n",
+               p.limits.reads.front().gb_per_s);
+    return;
+  }
   std::string reads;
   for (const ReadRate& level : p.limits.reads)
     reads += fmt::format("{}{:.0f} GB/s up to {}", reads.empty() ? "" : ", ", level.gb_per_s,
