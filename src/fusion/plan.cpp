@@ -88,7 +88,7 @@ static void check_legal(const Graph& graph, const Candidate& c, const std::vecto
 Graph apply(const Graph& graph, const FusionPlan& plan, bool allow_stale, const Legality& legal) {
   if (!allow_stale && plan.model != model_hash(graph))
     throw fail(E::stale_plan, "the plan was made for another model ({}, this one is {})", plan.model, model_hash(graph))
-        .hint("make the plan again, or pass --allow-stale if only names and shapes that the plan uses matter");
+        .hint("make the plan again, or pass --allow-stale when only weights or dimensions differ");
   Graph fused = graph.clone();
   std::vector<std::pair<const Candidate*, std::vector<Node*>>> groups;
   Grouping grouping(fused);

@@ -97,7 +97,17 @@ class Fuse(CliTest):
     def test_a_plan_of_another_model_is_refused(self):
         plan = self.folder / "plan.json"
         self.ok("fuse", SMALL, "--dry-run", "--plan-out", plan)
-        self.fails(2, "fuse", MODELS / "open_dims.fir", "--dry-run", "--plan", plan, says=["E0403"])
+        self.fails(2, "fuse", MODELS / "open_dims.fir", "--dry-run", "--plan", plan, says=["E0403", "--allow-stale"])
+        self.fails(2, "fuse", MODELS / "open_dims.fir", "--dry-run", "--plan", plan, "--allow-stale", says=["E0403"])
+
+    def test_a_plan_made_with_open_dimensions_serves_fixed_ones(self):
+        plan = self.folder / "plan.json"
+        self.ok("fuse", SMALL, "--dry-run", "--plan-out", plan)
+        self.fails(2, "compile", SMALL, "-o", self.folder / "x.opf", "--plan", plan, says=["E0403", "--allow-stale"])
+        self.ok("compile", SMALL, "-o", self.folder / "x.opf", "--plan", plan, "--allow-stale")
+
+    def test_a_damaged_plan_is_refused(self):
+        plan = self.folder / "plan.json"
         plan.write_text("{")
         self.fails(5, "fuse", SMALL, "--dry-run", "--plan", plan, says=["E0703"])
 

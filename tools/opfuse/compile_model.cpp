@@ -53,6 +53,8 @@ void add_plan_flags(CLI::App& app, PlanFlags& flags) {
       ->type_name("NAME[@NODE]")
       ->allow_extra_args(false);
   app.add_option("--plan", flags.plan_file, "apply the verdicts of a saved plan")->type_name("FILE");
+  app.add_flag("--allow-stale", flags.allow_stale,
+               "with --plan: also when it was made for other weights or dimensions");
 }
 
 void add_compile_flags(CLI::App& app, CompileFlags& flags) {
@@ -81,7 +83,7 @@ Planned plan_model(const Graph& model, const SymbolValues& dims, const TargetInf
 
 Graph apply_planned(const Planned& planned, const TargetInfo& target, const PlanFlags& flags) {
   const Legality legal = flags.plan_file.empty() ? Legality() : legality_on(target);  // the planner asked it already
-  return apply(planned.prepared, planned.plan, false, legal);
+  return apply(planned.prepared, planned.plan, flags.allow_stale, legal);
 }
 
 Compiled compile_fused(const Graph& model, const SymbolValues& dims, const CompileFlags& flags,

@@ -15,6 +15,7 @@ namespace opfuse::cli {
 struct PlanFlags {
   std::vector<std::string> only, skip;  ///< PATTERN or PATTERN@NODE
   std::string plan_file;
+  bool allow_stale = false;
 };
 
 struct CompileFlags {
