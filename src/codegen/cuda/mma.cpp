@@ -127,8 +127,9 @@ class Mma {
     const int64_t width = copies ? 8 : 1;
     k_.open(
         fmt::format("for (int e = (int)threadIdx.x; e < {} * kTileK{}; e += kBlock)", size_name, copies ? " / 8" : ""));
-    k_.line(fmt::format("const int tile_{} = e / (kTileK{});", name, copies ? " / 8" : ""));
-    k_.line(fmt::format("const int tile_k = e % (kTileK{}){};", copies ? " / 8" : "", copies ? " * 8" : ""));
+    const char* along = copies ? "(kTileK / 8)" : "kTileK";
+    k_.line(fmt::format("const int tile_{} = e / {};", name, along));
+    k_.line(fmt::format("const int tile_k = e % {}{};", along, copies ? " * 8" : ""));
     StageText::Point point = outside;
     const Dim at = k_.declare_index(name, fmt::format("{}0 + tile_{}", name, name));
     const Dim at_k = k_.declare_index("k", "k0 + tile_k");
@@ -141,12 +142,26 @@ class Mma {
       k_.open("if (" + inside + ")");
       s_.decode(at, axes, point.env);
       s_.decode(at_k, view_.k, point.env);
-      ExprText text = s_.at(point);
-      k_.line(fmt::format("value = {};", to_memory(k_, value.dtype(), text.emit(value, value.dtype()))));
+      k_.line(fmt::format("value = {};", bits_of(value, point)));
       k_.close();
       k_.line(element + " = value;");
     }
     k_.close();
+  }
+
+  /// The operand's 16 bits: those in memory when it is a plain read.
+  std::string bits_of(const Expr& value, const StageText::Point& point) {
+    const int read = mma_read(value);
+    if (read < 0) {
+      ExprText text = s_.at(point);
+      return to_memory(k_, value.dtype(), text.emit(value, value.dtype()));
+    }
+    const Read& r = s_.stage.reads[static_cast<size_t>(read)];
+    const Operand operand = s_.operand_of(r);
+    const std::string guard = s_.guarded(read) ? s_.inside(operand, r.map, point) : "true";
+    const std::string element = fmt::format("{}[{}]", operand.name, k_.text_of(s_.offset(operand, r.map, point)));
+    if (guard == "true") return element;
+    return fmt::format("{} ? {} : 0", k_.declare("bool", "inside", guard), element);
   }
 
   /// 16 bytes of a read whose k lies together; zeros where a guard or the problem's edge says so.

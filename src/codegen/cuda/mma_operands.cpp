@@ -16,19 +16,18 @@ int mma_read(const Expr& e) {
 }
 
 TileView mma_view(const Region& region, const std::vector<ParamLayout>& layouts) {
-  TileView view = std::get<TileView>(view_tiles(region));
-  const Stage& stage = region.stages[0];
-  for (const Expr* operand : {&view.a, &view.b}) {
-    const int read = mma_read(*operand);
-    if (read < 0) continue;
-    const Read& r = stage.reads[static_cast<size_t>(read)];
-    for (auto at = view.k.rbegin(); at != view.k.rend(); ++at)
-      if (step_along(r.map, layouts[static_cast<size_t>(r.index)], *at) == 1) {
-        std::rotate(std::next(at).base(), at.base(), view.k.end());
-        return view;
-      }
+  const TileView view = std::get<TileView>(view_tiles(region));
+  TileView best = view;
+  int most = -1;
+  for (size_t last = view.k.size(); last-- > 0;) {
+    TileView candidate = view;
+    std::rotate(candidate.k.begin() + static_cast<std::ptrdiff_t>(last),
+                candidate.k.begin() + static_cast<std::ptrdiff_t>(last) + 1, candidate.k.end());
+    const int copies = copies_sixteen_bytes(region, layouts, candidate, candidate.a) +
+                       copies_sixteen_bytes(region, layouts, candidate, candidate.b);
+    if (copies > most) most = copies, best = candidate;
   }
-  return view;
+  return best;
 }
 
 bool copies_sixteen_bytes(const Region& region, const std::vector<ParamLayout>& layouts, const TileView& view,

@@ -6,7 +6,7 @@
 
 namespace opfuse::cuda {
 
-/// The view with the summed axes ordered so that the one contiguous in B's (or A's) memory comes last.
+/// The view with that summed axis last along which most operands are copied 16 bytes at a time.
 TileView mma_view(const Region& region, const std::vector<ParamLayout>& layouts);
 /// The read that an operand is, possibly guarded by zero; -1: another expression.
 int mma_read(const Expr& operand);
