@@ -97,10 +97,22 @@ class OPFUSE_API Plan {
   friend struct PlanAccess;
 };
 
+/// A fusion pattern of your own. It claims nodes before the catalogue; docs/fusion.md has the two small languages.
+struct PatternSpec {
+  std::string name;                             ///< "ConvSigmoid"
+  std::string topology;                         ///< "conv:conv -> [bn:batch_norm] -> act:sigmoid"
+  std::vector<std::string> where{};             ///< "conv.in_channels % 16 == 0 and conv.group == 1"
+  std::map<std::string, std::string> points{};  ///< Q/DQ points: "INPUT" -> "conv"
+  std::string module{}, doc{}, root{};          ///< defaults: "Fused" + name, "", the first binding
+  int priority = 1;                             ///< the catalogue has 0
+};
+
 struct PlanRequest {
   std::vector<std::string> only{};  ///< patterns, or "Pattern@node"; empty: all
   std::vector<std::string> skip{};
   bool rules = true;  ///< the rule engine for what no named pattern claims
+  std::vector<PatternSpec> patterns{};
+  std::vector<std::string> pattern_files{};  ///< TOML; throws bad_file with line and column
 };
 
 struct Fused {

@@ -9,6 +9,7 @@
 
 #include "base/fail.hpp"
 #include "driver/generators.hpp"
+#include "fusion/pattern_file.hpp"
 #include "fusion/slices.hpp"
 #include "interp/random_inputs.hpp"
 #include "ir/outline.hpp"
@@ -67,6 +68,20 @@ Legality legality_on(const TargetInfo& target) {
   return [target](const Node& node) { return illegal_on(node, target); };
 }
 
+std::vector<FusionPattern> patterns_of(const PlanRequest& request) {
+  std::vector<FusionPattern> all;
+  for (const PatternSpec& spec : request.patterns) {
+    PatternText text{spec.name, spec.module, spec.doc,     spec.root, {spec.topology, {spec.name, 1, 1}},
+                     {},        {},          spec.priority};
+    for (const std::string& condition : spec.where) text.where.push_back({condition, {spec.name, 1, 1}});
+    text.points.assign(spec.points.begin(), spec.points.end());
+    all.push_back(make_pattern(text));
+  }
+  const std::vector<FusionPattern> more = patterns_with(request.pattern_files);
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
 FusionPlan plan_graph(const Graph& prepared, const TargetInfo& target, const PlanRequest& request) {
   PlanOptions options;
   options.target = target.name;
@@ -74,6 +89,8 @@ FusionPlan plan_graph(const Graph& prepared, const TargetInfo& target, const Pla
   options.only = request.only;
   options.skip = request.skip;
   options.rules = request.rules;
+  const std::vector<FusionPattern> patterns = patterns_of(request);
+  options.patterns = &patterns;
   return make_plan(prepared, options);
 }
 
@@ -141,7 +158,9 @@ Program lower_to_program(const Graph& graph, const TargetInfo& target, bool allo
     for (size_t i = 0; i < layouts.size(); ++i) params.push_back({layouts[i], strides[i]});
     return generator.choose_schedule(region, params, target);
   };
-  Program program = build_program(graph, target, options);
+  Graph lowered = graph.clone();
+  fold_dequantized(lowered);
+  Program program = build_program(lowered, target, options);
   if (target.is_cuda()) drop_unaligned_vectors(program);
   return program;
 }

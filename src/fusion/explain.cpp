@@ -66,11 +66,12 @@ bool near_match(const PartialMatch& p) {
          p.decline.code != "absent_operand" && p.decline.code != "constant_operand";
 }
 
-std::vector<Remark> near_matches(const Graph& graph, const FusionPlan& plan) {
+std::vector<Remark> near_matches(const Graph& graph, const FusionPlan& plan,
+                                 const std::vector<FusionPattern>& patterns) {
   const Grouping grouping(graph);
   std::vector<Remark> list;
   for (Node* node : graph.nodes())
-    for (const FusionPattern& p : fusion_patterns()) {
+    for (const FusionPattern& p : patterns) {
       const std::string& anchor = grouping.names().of(node);
       if (plan.find(p.name + "@" + anchor)) continue;
       const MatchResult result = grouping.matcher().match(p.topology, node, p.where);
@@ -117,11 +118,11 @@ std::vector<Remark> passed(const FusionPlan& plan) {
   return list;
 }
 
-std::vector<Remark> missed(const Graph& graph, const FusionPlan& plan) {
+std::vector<Remark> missed(const Graph& graph, const FusionPlan& plan, const std::vector<FusionPattern>& patterns) {
   std::vector<Remark> list;
   for (const Candidate* c : plan.missed()) list.push_back(remark_of(*c));
   by_bytes(list);
-  std::vector<Remark> near = near_matches(graph, plan);
+  std::vector<Remark> near = near_matches(graph, plan, patterns);
   by_bytes(near);
   list.insert(list.end(), near.begin(), near.end());
   for (const EdgeVerdict& e : plan.edges)
@@ -129,7 +130,8 @@ std::vector<Remark> missed(const Graph& graph, const FusionPlan& plan) {
   return list;
 }
 
-std::vector<Remark> about_node(const Graph& graph, const FusionPlan& plan, const std::string& name) {
+std::vector<Remark> about_node(const Graph& graph, const FusionPlan& plan, const std::string& name,
+                               const std::vector<FusionPattern>& patterns) {
   const Grouping grouping(graph);
   Node* node = node_named(grouping, name);
   const std::string& unique = grouping.names().of(node);
@@ -138,7 +140,7 @@ std::vector<Remark> about_node(const Graph& graph, const FusionPlan& plan, const
     if (std::find(c.nodes.begin(), c.nodes.end(), unique) != c.nodes.end()) list.push_back(remark_of(c));
   std::stable_sort(list.begin(), list.end(),
                    [](const Remark& a, const Remark& b) { return a.kind == "passed" && b.kind != "passed"; });
-  for (const FusionPattern& p : fusion_patterns()) {
+  for (const FusionPattern& p : patterns) {
     if (plan.find(p.name + "@" + unique)) continue;
     const MatchResult result = grouping.matcher().match(p.topology, node, p.where);
     if (!result) tried.push_back(remark_of(p, result.partial, unique));
@@ -182,11 +184,11 @@ std::string remarks_json(const std::vector<Remark>& remarks) {
   return j.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-std::string explain_node(const Graph& graph, const std::string& name) {
+std::string explain_node(const Graph& graph, const std::string& name, const std::vector<FusionPattern>& patterns) {
   const Grouping grouping(graph);
   Node* node = node_named(grouping, name);
   std::string text;
-  for (const FusionPattern& p : fusion_patterns()) {
+  for (const FusionPattern& p : patterns) {
     const MatchResult result = grouping.matcher().match(p.topology, node, p.where);
     text += p.name + "  " + explain(p.topology, result) + "\n";
   }

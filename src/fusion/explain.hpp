@@ -20,15 +20,18 @@ struct Remark {
 /// Groups of the plan.
 std::vector<Remark> passed(const FusionPlan& plan);
 /// Declined candidates, near matches of named patterns, then unfused edges; most bytes first within each kind.
-std::vector<Remark> missed(const Graph& graph, const FusionPlan& plan);
+std::vector<Remark> missed(const Graph& graph, const FusionPlan& plan,
+                           const std::vector<FusionPattern>& patterns = fusion_patterns());
 /// Everything known about one node: its group, all patterns tried there (best partial match first), its edges.
 /// E::unknown_name with a did-you-mean when there is no such node.
-std::vector<Remark> about_node(const Graph& graph, const FusionPlan& plan, const std::string& node);
+std::vector<Remark> about_node(const Graph& graph, const FusionPlan& plan, const std::string& node,
+                               const std::vector<FusionPattern>& patterns = fusion_patterns());
 
 std::string remarks_text(const std::vector<Remark>& remarks);
 std::string remarks_json(const std::vector<Remark>& remarks);  ///< {"schema": "opfuse.explain/1", "remarks": [...]}
 
 /// Best attempt of each pattern at the node, as the matcher explains it, one block per pattern.
-std::string explain_node(const Graph& graph, const std::string& node);
+std::string explain_node(const Graph& graph, const std::string& node,
+                         const std::vector<FusionPattern>& patterns = fusion_patterns());
 
 }  // namespace opfuse

@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "ir/outline.hpp"
+#include "match/qdq.hpp"
 
 namespace opfuse {
 
@@ -162,7 +163,7 @@ struct Attempt {
     if (e.kind == ElementKind::tensor && v->is_constant())
       return fail(e.text(), nullptr,
                   {"constant_operand", "expected a computed value, found " + describe(v), {value_name(*v)}});
-    if (e.kind == ElementKind::constant && !v->is_constant())
+    if (e.kind == ElementKind::constant && !(e.value ? v->is_constant() : is_constant_or_dequantized(v)))
       return fail(e.text(), v->producer,
                   {"not_constant", fmt::format("expected constant {}, found {}", e.text(), describe(v)), {}});
     if (e.value && !near(e, v)) return false;
@@ -203,6 +204,8 @@ struct Attempt {
   bool accept(const Element& e, Value* v, Node*& node) {
     node = v ? v->producer : nullptr;
     const std::string want = e.text();
+    if (auto between = unequal_pair(e.ops, node); between && !nodes.empty())
+      return fail(want, node, std::move(*between), 1);
     if (!node || std::find(e.ops.begin(), e.ops.end(), operator_name(*node)) == e.ops.end())
       return fail(want, node, {"op_mismatch", fmt::format("expected {}, found {}", want, describe(v)), {}});
     Node* const taken = node;
@@ -231,7 +234,29 @@ struct Attempt {
                 1);
   }
 
+  /// The element's operator makes `v`, or a Q/DQ pair stands between.
   bool operation(const Element& e, Value* v, const Next& k) {
+    if (direct(e, v, k)) return true;
+    const auto pair = nodes.empty() ? std::nullopt : qdq_pair(v);
+    if (!pair) return false;
+    const Mark before = mark();
+    for (Node* node : {pair->dequantize, pair->quantize}) {
+      trace.push_back({"Q/DQ", describe(*node)});
+      nodes.push_back({node, &pair_element()});
+    }
+    notes.push_back(
+        fmt::format("the Q/DQ pair {}, {} is inside", describe(*pair->quantize), describe(*pair->dequantize)));
+    if (direct(e, pair->quantize->input(0), k)) return true;
+    undo(before);
+    return false;
+  }
+
+  static const Element& pair_element() {
+    static const Element kElement{.kind = ElementKind::op, .ops = {"Q/DQ"}};
+    return kElement;
+  }
+
+  bool direct(const Element& e, Value* v, const Next& k) {
     const Mark before = mark();
     Node* node = nullptr;
     if (!accept(e, v, node) || !fits_operands(e, *node) || !take(e, node)) return undo(before), false;
@@ -321,9 +346,12 @@ struct Attempt {
     for (const Taken& t : nodes) {
       Value* v = t.node->output();
       if (t.node == anchor || !read_outside(matcher.graph(), v, m.nodes)) continue;
+      if (!t.element->shared && t.element == &pair_element()) return pair_escapes(*t.node);
       if (!t.element->shared) return escape(*t.node, *t.element, m.nodes);
       m.results.push_back(v);
     }
+    for (const Taken& t : nodes)
+      if (t.element == &pair_element()) m.pairs.push_back(t.node);
     m.reads = external_reads(m.nodes);
     for (const auto& [name, bound] : bindings) m.bindings.emplace(name, bound);
     m.notes = notes;
@@ -331,6 +359,15 @@ struct Attempt {
       if (auto decline = p.test(m)) return fail(p.name, anchor, std::move(*decline), 1);
     found = std::move(m);
     return true;
+  }
+
+  bool pair_escapes(const Node& node) {
+    return fail("Q/DQ", const_cast<Node*>(&node),
+                {"qdq_pair",
+                 fmt::format("the Q/DQ pair at {} stands between two operators of the group and is read elsewhere too",
+                             describe(node)),
+                 {node.name()}},
+                1);
   }
 
   bool escape(const Node& node, const Element& e, const std::vector<Node*>& inside) {
@@ -362,21 +399,6 @@ std::vector<Match> Matcher::match_all(const Pattern& pattern, std::span<const Ma
   for (Node* node : graph_.nodes())
     if (MatchResult r = match(pattern, node, where)) all.push_back(std::move(*r.match));
   return all;
-}
-
-std::string explain(const Pattern& pattern, const MatchResult& result) {
-  std::string text = pattern.text() + "\n";
-  if (result) {
-    for (const Node* node : result.match->nodes) text += fmt::format("  {:<40} matched\n", describe(*node));
-    for (const std::string& note : result.match->notes) text += "  note: " + note + "\n";
-    return text;
-  }
-  const PartialMatch& p = result.partial;
-  for (const TraceLine& line : p.trace)
-    text += fmt::format("  {:<24} {:<32} {}\n", line.element, line.found, line.found == "-" ? "absent" : "matched");
-  text += fmt::format("  {:<24} {}: {}\n", p.expected, p.decline.code, p.decline.message);
-  for (const std::string& evidence : p.decline.evidence) text += fmt::format("  {:<24}   {}\n", "", evidence);
-  return text + fmt::format("  matched {} of {} nodes\n", std::min(p.matched, p.of), p.of);
 }
 
 }  // namespace opfuse

@@ -1,5 +1,7 @@
-// Finding a pattern in a graph. The anchor is the node that makes the last element's value; matching walks from
-// there towards the inputs and backtracks over options, repetitions and operand orders.
+// Finding a pattern in a graph. Q/DQ pairs between two operators of a match are part of it without being in the
+// pattern, and a constant may be a dequantised one: a quantised model matches what its float form matches. The anchor
+// is the node that makes the last element's value; matching walks from there towards the inputs and backtracks over
+// options, repetitions and operand orders.
 #pragma once
 
 #include <map>
@@ -25,6 +27,7 @@ struct Match {
   std::vector<Value*> reads;    ///< values from outside (constants too), in order of first reading
   std::vector<Value*> results;  ///< the anchor's value, then values of shared elements that others read
   std::map<std::string, Bound> bindings;
+  std::vector<Node*> pairs;        ///< those of `nodes` that are Q/DQ pairs between two elements
   std::vector<std::string> notes;  ///< choices made, e.g. which operand of an add is the residual
 
   bool has(const std::string& binding) const { return bindings.contains(binding); }

@@ -145,6 +145,12 @@ void add_silu(Table& t) {
   t.add("silu", "x * (1 / (1 + exp(-x)))", scalar(1) >> op("div").with(denominator) >> times_x());
 }
 
+void add_others(Table& t) {  // named, but none of the eight
+  const Pattern softplus = one_of({x() >> op("softplus"), x() >> op("exp") >> plus(1) >> op("log")});
+  t.add("mish", "x * tanh(softplus(x))", softplus >> op("tanh") >> times_x());
+  t.add("quick_gelu", "x * sigmoid(1.702 x)", x() >> times(1.702) >> op("sigmoid") >> times_x());
+}
+
 void add_hard(Table& t) {
   const Pattern shifted = x() >> plus(3) >> clipped(0, 6);
   const Pattern unit = one_of({x() >> sixth() >> plus(0.5) >> clipped(0, 1), shifted >> sixth()});
@@ -160,7 +166,7 @@ void add_hard(Table& t) {
 const std::vector<Spelling>& activation_spellings() {
   static const std::vector<Spelling> kAll = [] {
     Table t;
-    add_gelu(t), add_hard(t), add_silu(t), add_elu(t), add_leaky_relu(t), add_relu6(t), add_relu(t);
+    add_gelu(t), add_hard(t), add_silu(t), add_others(t), add_elu(t), add_leaky_relu(t), add_relu6(t), add_relu(t);
     return std::move(t.rows);
   }();
   return kAll;

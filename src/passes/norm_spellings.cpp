@@ -1,7 +1,11 @@
-// How exporters write LayerNorm before opset 17.
-//   mean = ReduceMean(x);  d = x - mean;  y = d / sqrt(ReduceMean(d^2) + eps) [* scale [+ bias]]
+// How exporters write normalisations of rows. x may be cast to a wider type first and the result cast back.
+//   layer_norm   d = x - mean(x);  y = d / sqrt(mean(d^2) + eps) [* scale [+ bias]]
+//   rms_norm     y = x / sqrt(mean(x^2) + eps) [* scale]
+//   l2_norm      y = x / max(|x|, eps)
+//   softmax      e = exp(x - max(x));  y = e / sum(e)
 #include <fmt/format.h>
 
+#include "ops/reduce.hpp"
 #include "passes/recompose.hpp"
 
 namespace opfuse {
@@ -11,37 +15,119 @@ namespace {
 MatchPredicate same_trailing_axes() {
   return {"both means over the same trailing axes", [](const Match& m) -> std::optional<Decline> {
             const Node *mean = m.node("mean"), *variance = m.node("variance");
-            if (mean->attr_map() == variance->attr_map() && m.value("x")->type == m.node("d")->output()->type)
-              return std::nullopt;
+            const Value* x = m.has("up") ? m.value("up") : m.value("x");
+            if (mean->attr_map() == variance->attr_map() && x->type == m.node("d")->output()->type) return std::nullopt;
             return Decline{"axes_differ", "the mean and the variance are taken over different axes", {}};
           }};
 }
 
 MatchPredicate small_epsilon() {
   return {"epsilon", [](const Match& m) -> std::optional<Decline> {
+            if (!m.has("eps")) return std::nullopt;
             const auto eps = scalar_constant(m.value("eps"));
             if (eps && *eps > 0 && *eps < 0.1) return std::nullopt;
             return Decline{"constant_mismatch", "expected a small epsilon, found " + describe(m.value("eps")), {}};
           }};
 }
 
+std::optional<std::vector<int64_t>> axes_of(const Node& reduction) {
+  std::vector<int64_t> operand;
+  if (const Value* axes = reduction.input(1)) {
+    if (!axes->is_constant()) return std::nullopt;
+    operand = axes->constant->to_i64();
+  }
+  return reduced_axes(reduction.as<ReduceMean>(), reduction.input(1) ? &operand : nullptr,
+                      reduction.input(0)->type.shape.rank());
+}
+
+/// The named reductions run over the last axis alone and keep it as 1.
+MatchPredicate over_last_axis(std::vector<std::string> names) {
+  return {"over the last axis", [names = std::move(names)](const Match& m) -> std::optional<Decline> {
+            for (const std::string& name : names) {
+              const Node* node = m.node(name);
+              if (!node) continue;
+              const Shape& x = node->input(0)->type.shape;
+              const auto axes = x.ranked ? axes_of(*node) : std::nullopt;
+              const std::vector<int64_t> last{static_cast<int64_t>(x.rank()) - 1};
+              if (axes && *axes == last && node->output()->type.shape.rank() == x.rank()) continue;
+              return Decline{"axes",
+                             fmt::format("{} does not reduce the last axis of {}", describe(*node), x.text()),
+                             {node->name()}};
+            }
+            return std::nullopt;
+          }};
+}
+
+Pattern square_of(const Pattern& x) {
+  return one_of({x >> op("pow").with(scalar(2)), x >> op("mul").with(x), x >> op("cast") >> op("pow").with(scalar(2))});
+}
+
+Pattern root() { return one_of({op("sqrt"), op("pow").with(scalar(0.5))}); }
+
+/// x / root, x * (1 / root), x * square^-0.5
+std::vector<Pattern> divided(const Pattern& x, const Pattern& squares) {
+  return {x >> op("div").with(squares >> root()), squares >> root() >> op("reciprocal") >> op("mul").with(x),
+          scalar(1) >> op("div").with(squares >> root()) >> op("mul").with(x),
+          squares >> op("pow").with(scalar(-0.5)) >> op("mul").with(x)};
+}
+
+void add_layer_norms(std::vector<Spelling>& rows) {
+  const Pattern x = one_of({any("x") >> op("cast", "up"), any("x")});
+  const Pattern d = x >> op("sub", "d").with(x >> op("reduce_mean", "mean"));
+  const Pattern variance = square_of(d) >> op("reduce_mean", "variance") >> op("add").with(constant("eps"));
+  const Pattern normal = one_of(divided(d, variance)) >> maybe(op("cast"));
+  const Pattern scaled = normal >> op("mul").with(constant("scale"));
+  const std::vector<MatchPredicate> where{same_trailing_axes(), small_epsilon()};
+  rows.push_back({"layer_norm",
+                  "(x - mean) / sqrt(var + eps) * scale + bias",
+                  scaled >> op("add").with(constant("bias")) >> maybe(op("cast")),
+                  where,
+                  {}});
+  rows.push_back({"layer_norm", "(x - mean) / sqrt(var + eps) * scale", scaled, where, {}});
+  rows.push_back({"layer_norm", "(x - mean) / sqrt(var + eps)", normal, where, {}});
+}
+
+void add_rms_norms(std::vector<Spelling>& rows) {
+  const Pattern x = one_of({any("x") >> op("cast", "up"), any("x")});
+  const Pattern squares = square_of(x) >> op("reduce_mean", "mean") >> op("add").with(constant("eps"));
+  const Pattern normal = one_of(divided(x, squares)) >> maybe(op("cast"));
+  const std::vector<MatchPredicate> where{over_last_axis({"mean"}), small_epsilon()};
+  rows.push_back(
+      {"rms_norm", "x / sqrt(mean(x^2) + eps) * scale", normal >> op("mul").with(constant("scale")), where, {}});
+  rows.push_back({"rms_norm", "x / sqrt(mean(x^2) + eps)", normal, where, {}});
+}
+
+void add_l2_norms(std::vector<Spelling>& rows) {
+  const Pattern x = any("x");
+  const Pattern norm = one_of({x >> op("reduce_l2", "norm"), square_of(x) >> op("reduce_sum", "norm") >> root()});
+  const Pattern guarded = norm >> one_of({op("max").with(constant("eps")), op("add").with(constant("eps")),
+                                          op("clip").with(constant("eps"), maybe(any()))});
+  const Pattern divisor = guarded >> maybe(op("expand").with(any()));
+  rows.push_back(
+      {"l2_norm", "x / max(|x|, eps)", x >> op("div").with(divisor), {over_last_axis({"norm"}), small_epsilon()}, {}});
+}
+
+void add_softmaxes(std::vector<Spelling>& rows) {
+  const Pattern x = any("x");
+  const Pattern safe = x >> op("sub", "shifted").with(x >> op("reduce_max", "max")) >> op("exp", "e");
+  for (const auto& [form, e] :
+       {std::pair{"exp(x - max(x)) / sum", safe}, {"exp(x) / sum(exp(x))", x >> op("exp", "e")}}) {
+    const Pattern sum = e >> op("reduce_sum", "sum");
+    rows.push_back({"softmax",
+                    form,
+                    one_of({e >> op("div").with(sum), sum >> op("reciprocal") >> op("mul").with(e)}),
+                    {over_last_axis({"max", "sum"})},
+                    {}});
+  }
+}
+
 }  // namespace
 
 const std::vector<Spelling>& norm_spellings() {
   static const std::vector<Spelling> kAll = [] {
-    const Pattern d = any("x") >> op("sub", "d").with(any("x") >> op("reduce_mean", "mean"));
-    const Pattern square = one_of({d >> op("pow").with(scalar(2)), d >> op("mul").with(d)});
-    const Pattern deviation = square >> op("reduce_mean", "variance") >> op("add").with(constant("eps")) >> op("sqrt");
-    const Pattern normal = d >> op("div").with(deviation);
-    const Pattern scaled = normal >> op("mul").with(constant("scale"));
-    const std::vector<MatchPredicate> where{same_trailing_axes(), small_epsilon()};
-    return std::vector<Spelling>{{"layer_norm",
-                                  "(x - mean) / sqrt(var + eps) * scale + bias",
-                                  scaled >> op("add").with(constant("bias")),
-                                  where,
-                                  {}},
-                                 {"layer_norm", "(x - mean) / sqrt(var + eps) * scale", scaled, where, {}},
-                                 {"layer_norm", "(x - mean) / sqrt(var + eps)", normal, where, {}}};
+    std::vector<Spelling> rows;
+    add_layer_norms(rows), add_rms_norms(rows), add_l2_norms(rows), add_softmaxes(rows);
+    return rows;
   }();
   return kAll;
 }

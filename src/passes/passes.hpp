@@ -19,12 +19,14 @@ Pass fix_reshape_targets();
 /// All of the above until nothing changes: what every model goes through first.
 std::vector<Pass> cleaning_passes();
 
-/// layer_norm from the chain of primitives that exporters write before opset 17.
+/// layer_norm, rms_norm, l2_norm and softmax from the chains of primitives that exporters write.
 Pass recompose_norms();
 /// The eight activations from their spellings: the single operator where equal, else a composite.
 Pass recompose_activations();
 /// softmax(q k * s + mask) v as one composite.
 Pass recompose_attention();
+/// Channel shuffles and windows.
+Pass recompose_movement();
 /// Conv -> Add(per-channel constant) is a bias; Conv -> Mul [-> Add] by per-channel constants is batch_norm.
 Pass recompose_conv_affine();
 /// An average over one element is that element.

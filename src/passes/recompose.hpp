@@ -26,13 +26,16 @@ struct Spelling {
 const std::vector<Spelling>& activation_spellings();
 const std::vector<Spelling>& norm_spellings();
 const std::vector<Spelling>& attention_spellings();
+const std::vector<Spelling>& movement_spellings();
 
-/// relu, relu6, leaky_relu, elu, gelu, silu, hard_swish, hard_sigmoid.
+/// relu, relu6, leaky_relu, elu, gelu, silu, hard_swish, hard_sigmoid; mish and quick_gelu.
 bool recompose_activations(Graph& graph, RewriteReport* report = nullptr);
-/// layer_norm from its ReduceMean/Sub/Pow/Sqrt/Div chain.
+/// layer_norm, rms_norm, l2_norm and softmax from their chains of primitives.
 bool recompose_norms(Graph& graph, RewriteReport* report = nullptr);
 /// attention: softmax(q k * s + mask) v as one composite (match/attention.hpp).
 bool recompose_attention(Graph& graph, RewriteReport* report = nullptr);
+/// channel_shuffle, window_partition, window_reverse from reshape -> transpose -> reshape.
+bool recompose_movement(Graph& graph, RewriteReport* report = nullptr);
 /// Conv -> Add(per-channel constant) is a bias; Conv -> Mul [-> Add] by per-channel constants is batch_norm.
 bool recompose_conv_affine(Graph& graph, RewriteReport* report = nullptr);
 
@@ -44,7 +47,10 @@ bool flatten_linear_to_conv1x1(Graph& graph, RewriteReport* report = nullptr);
 /// The Linear, or the three, behind q, k and v of a self-attention become one mha_in_projection.
 bool decompose_attention(Graph& graph, RewriteReport* report = nullptr);
 
-/// All of the above to a fixed point, in this order.
+/// Weights behind DequantizeLinear become floating-point constants: for lowering, not for the graph that is exported.
+bool fold_dequantized(Graph& graph);
+
+/// Recomposition and conversion to a fixed point, in the order above.
 bool recompose_and_convert(Graph& graph, RewriteReport* report = nullptr);
 
 }  // namespace opfuse

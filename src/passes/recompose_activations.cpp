@@ -25,7 +25,7 @@ bool near_miss(const PartialMatch& p) {
 
 Node* rewrite(Graph& graph, const Found& f) {
   const Match& m = f.match;
-  if (!f.spelling->exact) return outline(graph, m.nodes, {composite_op(), f.spelling->op, {}});
+  if (!f.spelling->exact || !m.pairs.empty()) return outline(graph, m.nodes, {composite_op(), f.spelling->op, {}});
   Node* node = graph.add_node(op_named(f.spelling->op), f.spelling->exact(m), {m.value("x")}, 1,
                               united_sources(m.nodes), m.anchor);
   take_over(graph, m.anchor->output(), node->output());
@@ -94,12 +94,17 @@ bool recompose_attention(Graph& graph, RewriteReport* report) {
   return recompose(graph, attention_spellings(), "recompose-attention", report);
 }
 
+bool recompose_movement(Graph& graph, RewriteReport* report) {
+  return recompose(graph, movement_spellings(), "recompose-movement", report);
+}
+
 bool recompose_and_convert(Graph& graph, RewriteReport* report) {
   bool any = false;
   for (bool changed = true; changed; any |= changed) {
     changed = recompose_norms(graph, report);
     changed |= recompose_activations(graph, report);  // before the next: conv + 3 may begin a hard swish
     changed |= recompose_attention(graph, report);
+    changed |= recompose_movement(graph, report);
     changed |= recompose_conv_affine(graph, report);
     changed |= remove_identity_pools(graph, report);
     changed |= flatten_linear_to_conv1x1(graph, report);

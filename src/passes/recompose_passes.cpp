@@ -6,7 +6,7 @@ namespace opfuse {
 
 Pass recompose_norms() {
   return {"recompose-norms",
-          "Name LayerNorm where exporters wrote primitives.",
+          "Name normalisations and softmax where exporters wrote primitives.",
           [](Graph& g, PassContext& c) { return recompose_norms(g, c.report); },
           {}};
 }
@@ -22,6 +22,13 @@ Pass recompose_attention() {
   return {"recompose-attention",
           "Name attention where two products and a softmax spell it.",
           [](Graph& g, PassContext& c) { return recompose_attention(g, c.report); },
+          {}};
+}
+
+Pass recompose_movement() {
+  return {"recompose-movement",
+          "Name channel shuffles and windows where reshapes and transposes spell them.",
+          [](Graph& g, PassContext& c) { return recompose_movement(g, c.report); },
           {}};
 }
 
@@ -55,8 +62,8 @@ Pass decompose_attention() {
 
 std::vector<Pass> recompose_passes() {
   return {until_stable("recompose", {recompose_norms(), recompose_activations(),  // first: conv + 3 may be a hard swish
-                                     recompose_attention(), recompose_conv_affine(), remove_identity_pools(),
-                                     flatten_linear_to_conv1x1(), decompose_attention()})};
+                                     recompose_attention(), recompose_movement(), recompose_conv_affine(),
+                                     remove_identity_pools(), flatten_linear_to_conv1x1(), decompose_attention()})};
 }
 
 }  // namespace opfuse

@@ -1,7 +1,10 @@
 """The verbs that list what opfuse knows, help, version, and mistyped command lines."""
+import pathlib
 import re
 
-from harness import CliTest, opfuse
+from harness import MODELS, CliTest, opfuse
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 VERBS = ("demo inspect fuse explain compile run compare bench profile zoo ops patterns passes options errors "
          "doctor").split()
@@ -48,6 +51,20 @@ class Registries(CliTest):
     def test_the_zoo_has_the_models_of_the_demo(self):
         names = {row["name"] for row in self.ok("zoo", "--json").json["models"]}
         self.assertLessEqual({"resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "mobilenet_v2"}, names)
+
+    def test_a_pattern_file_is_listed_tested_and_explained(self):
+        gate = ROOT / "examples" / "patterns" / "gate.toml"
+        self.assertIn("conv.group == 1", self.ok("patterns", "list", gate).out)
+        tested = self.ok("patterns", "test", gate, "--model", MODELS / "small_net.fir").out
+        self.assertEqual(tested.count(": ok"), 5)
+        self.assertIn("DepthwiseConv fires at 0 places", tested)
+        self.assertIn("conv.in_channels is", self.ok("patterns", "explain", gate, "--model", MODELS / "small_net.fir").out)
+        self.ok("fuse", MODELS / "small_net.fir", "--dry-run", "--patterns", gate)
+        wrong = self.folder / "wrong.toml"
+        wrong.write_text('[[pattern]]\nname = "A"\ntopology = "c:conv -> relv"\n')
+        self.fails(5, "patterns", "test", wrong, says=["wrong.toml:3:23", "relu"])
+        wrong.write_text(gate.read_text().replace("fires =", "spares_ =", 1).replace("spares =", "fires =", 1).replace("spares_", "spares"))
+        self.assertIn("FAILED", self.fails(1, "patterns", "test", wrong).out)
 
     def test_the_catalogue_has_the_named_patterns(self):
         names = [row["name"] for row in self.ok("patterns", "--json").json["patterns"]]

@@ -55,6 +55,9 @@ void add_plan_flags(CLI::App& app, PlanFlags& flags) {
   app.add_option("--plan", flags.plan_file, "apply the verdicts of a saved plan")->type_name("FILE");
   app.add_flag("--allow-stale", flags.allow_stale,
                "with --plan: also when it was made for other weights or dimensions");
+  app.add_option("--patterns", flags.patterns, "patterns of your own, before the catalogue (repeatable)")
+      ->type_name("FILE.toml")
+      ->allow_extra_args(false);
 }
 
 void add_compile_flags(CLI::App& app, CompileFlags& flags) {
@@ -72,11 +75,13 @@ Planned plan_model(const Graph& model, const SymbolValues& dims, const TargetInf
   options.dims = dims;
   prepare(planned.prepared, options, &planned.notes);
   if (flags.plan_file.empty()) {
-    planned.plan = plan_graph(planned.prepared, target, {flags.only, flags.skip});
+    planned.plan =
+        plan_graph(planned.prepared, target, {.only = flags.only, .skip = flags.skip, .pattern_files = flags.patterns});
     return planned;
   }
-  if (!flags.only.empty() || !flags.skip.empty())
-    throw fail(E::bad_option, "--plan and --only/--skip exclude each other").hint("edit \"apply\" in the plan file");
+  if (!flags.only.empty() || !flags.skip.empty() || !flags.patterns.empty())
+    throw fail(E::bad_option, "--plan and --only/--skip/--patterns exclude each other")
+        .hint("edit \"apply\" in the plan file");
   planned.plan = plan_from_json(read_text_file(flags.plan_file));
   return planned;
 }

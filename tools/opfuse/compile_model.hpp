@@ -16,6 +16,7 @@ struct PlanFlags {
   std::vector<std::string> only, skip;  ///< PATTERN or PATTERN@NODE
   std::string plan_file;
   bool allow_stale = false;
+  std::vector<std::string> patterns;  ///< files
 };
 
 struct CompileFlags {

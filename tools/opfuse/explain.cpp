@@ -8,6 +8,7 @@
 
 #include "base/fail.hpp"
 #include "compile_model.hpp"
+#include "fusion/pattern_file.hpp"
 #include "inputs.hpp"
 #include "model_arg.hpp"
 #include "report.hpp"
@@ -26,12 +27,13 @@ struct Flags {
 
 std::vector<Remark> remarks_of(const Planned& planned, const Flags& flags) {
   std::vector<Remark> remarks;
+  const std::vector<FusionPattern> patterns = patterns_with(flags.plan.patterns);
   if (!flags.node.empty()) {
-    remarks = about_node(planned.prepared, planned.plan, flags.node);
+    remarks = about_node(planned.prepared, planned.plan, flags.node, patterns);
   } else {
     if (!flags.missed) remarks = passed(planned.plan);
     if (!flags.passed) {
-      const std::vector<Remark> more = missed(planned.prepared, planned.plan);
+      const std::vector<Remark> more = missed(planned.prepared, planned.plan, patterns);
       remarks.insert(remarks.end(), more.begin(), more.end());
     }
   }
@@ -56,7 +58,8 @@ int run(const Flags& flags) {
   } else {
     for (const std::string& text : grouped_notes(planned.notes)) fmt::print("CONVERSION {}\n", text);
     fmt::print("{}", remarks_text(remarks));
-    if (!flags.node.empty()) fmt::print("\n{}", explain_node(planned.prepared, flags.node));
+    if (!flags.node.empty())
+      fmt::print("\n{}", explain_node(planned.prepared, flags.node, patterns_with(flags.plan.patterns)));
     if (remarks.empty()) fmt::print("nothing to say: no candidate was missed\n");
   }
   return kOk;

@@ -1,0 +1,50 @@
+// Patterns of a user: records of text, from a TOML file or from code, that become FusionPatterns.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fusion/condition.hpp"
+#include "fusion/patterns.hpp"
+
+namespace opfuse {
+
+struct PatternExample {
+  std::string graph;  ///< .fir text
+  bool fires = true;
+};
+
+struct UserPattern {
+  FusionPattern pattern;
+  std::vector<PatternExample> examples;
+};
+
+/// A pattern in text form, each part with its place for messages.
+struct PatternText {
+  struct Part {
+    std::string text;
+    TextPlace at;
+  };
+  std::string name, module, doc, root;
+  Part topology;
+  std::vector<Part> where;
+  std::vector<std::pair<std::string, std::string>> points;  ///< "INPUT" -> binding
+  int priority = 1;                                         ///< before the catalogue, whose patterns have 0
+};
+
+/// E::bad_file with file, line and column for whatever does not parse or name what exists.
+FusionPattern make_pattern(const PatternText& text);
+
+/// [[pattern]] tables of a TOML file (docs/fusion.md). E::file_not_found, E::bad_file.
+std::vector<UserPattern> read_patterns(const std::string& path);
+std::vector<UserPattern> parse_patterns(std::string_view toml, const std::string& file);
+
+/// User patterns of all files, then the catalogue.
+std::vector<FusionPattern> patterns_with(const std::vector<std::string>& files);
+
+/// Runs one example: prepared, planned with this pattern alone, interpreted before and after. Empty when it is as
+/// stated.
+std::string check_example(const FusionPattern& pattern, const PatternExample& example);
+
+}  // namespace opfuse

@@ -1,0 +1,103 @@
+// Models that are quantised already: the same modules as their float form, pairs and scales kept, and a reason where a
+// pair is in the way.
+#include <gtest/gtest.h>
+
+#include "fusion/explain.hpp"
+#include "fusion/prepared.hpp"
+#include "interp/interpreter.hpp"
+#include "interp/random_inputs.hpp"
+#include "onnx/write.hpp"
+
+namespace opfuse {
+namespace {
+
+/// conv -> relu -> conv -> add -> relu -> linear, `pair(name)` between any two of them.
+std::string net(const std::function<std::string(std::string)>& pair) {
+  const bool quantised = !pair("v").empty();
+  const std::string w =
+      quantised ? "%wq = dequantize_linear(%wi, %ws, %wz) {axis = 0}\n" : "%wq = const rand<3> : f32[4,4,3,3]\n";
+  const std::string l = quantised ? "%lq = dequantize_linear(%li, %s)\n" : "%lq = const rand<4> : f32[8,8]\n";
+  const auto at = [&](const std::string& v) { return quantised ? "%" + v + "_d" : "%" + v; };
+  return "graph (%x: f32[1,4,8,8]) {\n"
+         "%wi = const rand<1> : i8[4,4,3,3]\n%ws = const splat<0.01> : f32[4]\n%wz = const splat<0> : i8[4]\n"
+         "%li = const rand<2> : i8[8,8]\n%s = const splat<0.05> : f32[]\n%z = const splat<0> : i8[]\n" +
+         w + l + pair("x") + "%c = conv(" + at("x") + ", %wq) {pads=[1,1,1,1]}\n%r = relu(%c)\n" + pair("r") +
+         "%e = conv(" + at("r") + ", %wq) {pads=[1,1,1,1]}\n" + pair("e") + "%a = add(" + at("e") + ", " + at("x") +
+         ")\n%u = relu(%a)\n" + pair("u") + "%m = matmul(" + at("u") + ", %lq)\n" + pair("m") + "%y = gelu(" + at("m") +
+         ")\nreturn %y }";
+}
+
+std::string no_pair(const std::string&) { return ""; }
+std::string pair(const std::string& v) {
+  return "%" + v + "_q = quantize_linear(%" + v + ", %s, %z) @\"Q_" + v + "\"\n%" + v + "_d = dequantize_linear(%" + v +
+         "_q, %s, %z) @\"DQ_" + v + "\"\n";
+}
+
+TEST(Qdq, AQuantisedModelHasTheModulesOfItsFloatForm) {
+  const Graph plain = prepared_text(net(no_pair)), quantised = prepared_text(net(pair));
+  const auto counts = make_plan(plain).module_counts();
+  EXPECT_EQ(counts,
+            (std::map<std::string, int>{{"FusedConvBNReLU", 1}, {"FusedConvBNAddReLU", 1}, {"FusedLinearReLU", 1}}));
+  const FusionPlan plan = make_plan(quantised);
+  EXPECT_EQ(plan.module_counts(), counts) << print(quantised);
+  const Graph fused = apply(quantised, plan);
+  const std::vector<Tensor> inputs = random_inputs(quantised);
+  EXPECT_TRUE(interpret(fused, inputs)[0].same_bits(interpret(quantised, inputs)[0]));
+}
+
+TEST(Qdq, APairInsideAGroupIsNotedAndKept) {
+  const Graph graph = prepared_text(net(pair));
+  const FusionPlan plan = make_plan(graph);
+  bool noted = false;
+  for (const Candidate* c : plan.applied())
+    for (const std::string& note : c->notes) noted |= note.find("Q_e") != std::string::npos;
+  EXPECT_TRUE(noted);
+  const Graph back = read_onnx_bytes(write_onnx_bytes(apply(graph, plan), {.functions = true}));
+  int pairs = 0, weights = 0;
+  for (const Node* n : back.nodes()) {
+    pairs += n->is("quantize_linear");
+    weights += n->is("dequantize_linear") && n->input(0)->is_constant();
+  }
+  EXPECT_EQ(pairs, 5);
+  EXPECT_EQ(weights, 2) << "quantised weights stay quantised in the file";
+}
+
+std::string blocked(const std::string& between) {
+  return "graph (%x: f32[1,4,8,8]) {\n%w = const rand<1> : f32[4,4,3,3]\n%s = const splat<0.05> : f32[]\n"
+         "%t = const splat<0.06> : f32[]\n%z = const splat<0> : i8[]\n"
+         "%c = conv(%x, %w) {pads=[1,1,1,1]} @\"conv\"\n%q = quantize_linear(%c, %s, %z) @\"Q\"\n" +
+         between + "return %y }";
+}
+
+std::string why(const std::string& text) {
+  const Graph graph = prepared_text(text);
+  const FusionPlan plan = make_plan(graph);
+  EXPECT_FALSE(plan.module_counts().contains("FusedConvBNReLU"));
+  for (const Remark& r : missed(graph, plan))
+    if (r.code == "qdq_pair") return r.rule + ": " + r.message;
+  return "";
+}
+
+TEST(Qdq, ExplainNamesThePairThatBlocks) {
+  const std::string twice =
+      why(blocked("%d = dequantize_linear(%q, %s, %z) @\"DQ\"\n%r = relu(%d)\n%y = mul(%r, %d)\n"));
+  EXPECT_NE(twice.find("ConvBNReLU"), std::string::npos) << twice;
+  EXPECT_NE(twice.find("\"DQ\""), std::string::npos) << twice;
+  const std::string unequal = why(blocked("%d = dequantize_linear(%q, %t, %z) @\"DQ\"\n%y = relu(%d)\n"));
+  EXPECT_NE(unequal.find("different scales"), std::string::npos) << unequal;
+  EXPECT_NE(unequal.find("\"Q\""), std::string::npos) << unequal;
+}
+
+TEST(Qdq, DequantisedWeightsBecomeConstantsForKernelsOnly) {
+  Graph graph = prepared_text(net(pair));
+  const std::vector<Tensor> inputs = random_inputs(graph);
+  const Tensor want = interpret(graph, inputs, {.precision = Precision::typed})[0];
+  EXPECT_TRUE(fold_dequantized(graph));
+  verify(graph);
+  for (const Node* n : graph.nodes()) EXPECT_FALSE(n->is("dequantize_linear") && n->input(0)->is_constant());
+  EXPECT_TRUE(interpret(graph, inputs, {.precision = Precision::typed})[0].same_bits(want));
+  EXPECT_FALSE(fold_dequantized(graph));
+}
+
+}  // namespace
+}  // namespace opfuse
