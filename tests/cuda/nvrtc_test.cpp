@@ -1,4 +1,9 @@
 // Kernels as NVRTC sees them: everything compiles for real architectures and no register is spilled.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
 #include "cuda/emulated.hpp"
 #include "opfuse/error.hpp"
 
@@ -42,6 +47,30 @@ TEST(NvrtcLoader, a_refused_kernel_is_an_error_with_the_compilers_words) {
     EXPECT_THAT(std::string(e.what()),
                 testing::AllOf(testing::HasSubstr("broken_kernel"), testing::HasSubstr("undeclared")));
   }
+}
+
+TEST(NvrtcLoader, a_kernels_file_builds_alone_with_nvcc_and_without_a_warning) {
+  if (std::system("nvcc --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "no nvcc on the PATH";
+  const TargetInfo target = parse_target("cuda:sm_90");
+  const std::set<std::string> wanted = {"add_relu", "softmax_long", "depthwise", "conv_odd", "conv_half_deep"};
+  size_t built = 0;
+  for (const CudaCase& c : all_cases()) {
+    if (!wanted.count(c.name)) continue;
+    const KernelSpec spec = spec_of(c, target);
+    const cuda::KernelText kernel = cuda::write_kernel(spec, target);
+    const std::string text = cuda::file_text(kernel, spec, "");
+    EXPECT_THAT(text,
+                testing::AllOf(testing::HasSubstr("// schedule  " + spec.schedule.text()),
+                               testing::HasSubstr("// kernel    " + kernel.symbol), testing::HasSubstr("stage ")));
+    const std::string path = testing::TempDir() + "/" + kernel.symbol;
+    std::ofstream(path + ".cu") << text;
+    const std::string command = "nvcc -arch=sm_90 -Werror all-warnings -c " + path + ".cu -o " + path + ".o";
+    EXPECT_EQ(std::system(command.c_str()), 0) << c.name << "\n" << text;
+    std::filesystem::remove(path + ".cu");
+    std::filesystem::remove(path + ".o");
+    ++built;
+  }
+  EXPECT_EQ(built, wanted.size());
 }
 
 }  // namespace
