@@ -88,6 +88,7 @@ opfuse::Executable make_executable(const Arguments& arguments) {
   opfuse::CompileOptions options;
   options.dims = arguments.dims;
   options.fused = !arguments.unfused;
+  options.run_threads = arguments.threads;
   if (arguments.unfused) return opfuse::compile(model, target, options);
   const opfuse::Fused fused = opfuse::apply(model, opfuse::plan(model, target));
   return opfuse::compile(fused.model, target, options);

@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -133,6 +134,10 @@ struct CompileOptions {
   bool emit_llvm = false, emit_assembly = false, emit_cuda = false;
   bool allow_reference = false;  ///< operators without a kernel run in the interpreter, noted in every report
   bool fused = true;             ///< false: one kernel per model node ("unfused")
+  bool exact = false;            ///< no algorithm that rounds otherwise than direct convolution (Winograd)
+  int run_threads = 0;           ///< threads of the runs, for the choice of algorithms; 0: all available
+  std::optional<int64_t> max_weight_growth{};  ///< bytes that transformed weights may add; see docs/accuracy.md
+  std::optional<int64_t> workspace{};          ///< bytes of scratch per thread that an algorithm may need
   std::function<void(const std::string& step, size_t done, size_t total)> progress{};
 };
 

@@ -22,8 +22,9 @@ Schedule choose_schedule(const Region& region, const std::vector<ParamLayout>& l
     split_parts(s, wanted, blocks, rows, 1.0, 1.0);
     return s;
   }
-  if (pixels_pay(region, target) && schedule_pixels(region, layouts, target, s)) return s;
   const Collapsed c = collapse(region, layouts);
+  if (schedule_winograd(c.region, c.layouts, target, s)) return s;
+  if (pixels_pay(region, target) && schedule_pixels(region, layouts, target, s)) return s;
   if (schedule_contraction(c.region, c.layouts, 0, target, s)) return s;
   if (schedule_window(c.region, c.layouts, 0, target, s)) return s;
   if (schedule_pixels(region, layouts, target, s)) return s;

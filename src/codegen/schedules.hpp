@@ -10,6 +10,8 @@ bool schedule_contraction(const Region& region, const std::vector<ParamLayout>& 
                           const TargetInfo& target, Schedule& s);
 bool schedule_window(const Region& region, const std::vector<ParamLayout>& layouts, int index, const TargetInfo& target,
                      Schedule& s);
+bool schedule_winograd(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target,
+                       Schedule& s);
 
 /// Rows that one register tile may hold, 1 when rows go one by one.
 int64_t stackable_rows(const Region& region, const ContractionView& view);

@@ -160,7 +160,10 @@ Executable compile(const Model& model, const Target& target, const CompileOption
   }
   if (has_fused_nodes(graph)) shape_for_target(graph, target.info(), &notes);
   if (options.progress) options.progress("lower", 0, 0);
-  Program program = lower_to_program(graph, target.info(), options.allow_reference);
+  Program program =
+      lower_to_program(graph, target.info(),
+                       {options.allow_reference,
+                        {options.exact, {}, {}, options.max_weight_growth, options.workspace, options.run_threads}});
   if (options.allow_reference) artifact_options.reference_graph = std::make_shared<Graph>(graph.clone());
   program.notes.insert(program.notes.begin(), notes.begin(), notes.end());
   Artifact artifact = build_artifact(program, target.info(), artifact_options);

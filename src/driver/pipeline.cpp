@@ -144,10 +144,10 @@ void note_indexed_tables(Artifact& artifact, const Graph& graph) {
     if (const Value* value = graph.find_value(input.name)) input.indexes = indexed_rows(*value, {}).value_or(0);
 }
 
-Program lower_to_program(const Graph& graph, const TargetInfo& target, bool allow_reference) {
+Program lower_to_program(const Graph& graph, const TargetInfo& target, const LowerOptions& request) {
   const Generator& generator = generator_for(target);
   BuildOptions options;
-  options.allow_reference = allow_reference;
+  options.allow_reference = request.allow_reference;
   options.divide = [&](const Node& node) { return divided(node, target); };
   options.blocked_layouts = generator.blocked_layouts;
   options.cannot_generate = [&](const Region& region) { return generator.cannot_generate(region, target); };
@@ -161,7 +161,10 @@ Program lower_to_program(const Graph& graph, const TargetInfo& target, bool allo
   Graph lowered = graph.clone();
   fold_dequantized(lowered);
   Program program = build_program(lowered, target, options);
-  if (target.is_cuda()) drop_unaligned_vectors(program);
+  if (target.is_cuda())
+    drop_unaligned_vectors(program);
+  else
+    choose_algorithms(program, target, request.algorithms);
   return program;
 }
 

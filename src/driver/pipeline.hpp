@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "driver/choose_algorithms.hpp"
 #include "fusion/plan.hpp"
 #include "ir/graph.hpp"
 #include "opfuse/opfuse.hpp"
@@ -44,9 +45,12 @@ FusionPlan plan_graph(const Graph& prepared, const TargetInfo& target, const Pla
 /// (fusion/slices.hpp). Still equal to the model, still a graph; `notes` receives a line per pair.
 void shape_for_target(Graph& fused, const TargetInfo& target, std::vector<std::string>* notes);
 
-/// Fused (or plain) graph -> program with layouts, schedules and memory planned.
-/// `allow_reference`: operators without a kernel become launches of the interpreter, with a note each.
-Program lower_to_program(const Graph& graph, const TargetInfo& target, bool allow_reference = false);
+struct LowerOptions {
+  bool allow_reference = false;  ///< operators without a kernel become launches of the interpreter, with a note each
+  AlgorithmRequest algorithms{};
+};
+/// Fused (or plain) graph -> program with layouts, schedules, algorithms and memory planned.
+Program lower_to_program(const Graph& graph, const TargetInfo& target, const LowerOptions& options = {});
 
 struct ArtifactOptions {
   int threads = 0;

@@ -54,14 +54,26 @@ struct Launch {
   bool reference = false;
 };
 
+/// How a convolution is computed, and why.
+struct Algorithm {
+  int launch = -1;
+  std::string name;  ///< "direct", "f2", "f4x2", "f4"
+  std::string reason;
+  double error = 0, error_of_sum = 0;  ///< probed with the layer's weights: of the largest result, of sum|w||x|
+  double predicted = 1;                ///< time / time of direct, predicted or measured
+  int64_t weight_growth = 0;           ///< bytes beyond the direct weights
+  bool bounded = false;                ///< a bound on memory kept a faster one out
+};
+
 struct Program {
   std::vector<std::string> symbols;  ///< dimension symbols, in kernel argument order
   std::vector<Buffer> buffers;
   std::vector<Launch> launches;
-  std::vector<int> inputs, outputs;  ///< buffer indices in model order
-  Dim arena_bytes = 0;               ///< after planning
-  Dim intermediate_bytes = 0;        ///< sum of all intermediates, for the report
-  std::vector<std::string> notes;    ///< splits, refusals, limits that bound: shown by every report
+  std::vector<int> inputs, outputs;     ///< buffer indices in model order
+  Dim arena_bytes = 0;                  ///< after planning
+  Dim intermediate_bytes = 0;           ///< sum of all intermediates, for the report
+  std::vector<Algorithm> algorithms{};  ///< of convolutions, by launch
+  std::vector<std::string> notes;       ///< splits, refusals, limits that bound: shown by every report
 };
 
 std::string print(const Program& program);

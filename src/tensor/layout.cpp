@@ -12,6 +12,7 @@
 
 #include "base/fail.hpp"
 #include "base/parallel.hpp"
+#include "tensor/winograd.hpp"
 
 namespace opfuse {
 
@@ -209,7 +210,7 @@ Layout Layout::channels_blocked(size_t rank, int axis, int64_t factor) {
   return layout;
 }
 
-bool Layout::is_dense() const { return blocks.empty() && *this == dense(order.size()); }
+bool Layout::is_dense() const { return blocks.empty() && !is_transformed() && *this == dense(order.size()); }
 
 int64_t Layout::block_of(int axis) const {
   int64_t product = 1;
@@ -218,7 +219,7 @@ int64_t Layout::block_of(int axis) const {
 }
 
 std::string Layout::text() const {
-  std::string out;
+  std::string out = is_transformed() ? fmt::format("f{}x{}:", tile_h, tile_w) : "";
   for (int axis : order) out += axis < 10 ? fmt::format("{}", axis) : fmt::format("({})", axis);
   for (size_t i = 0; i < blocks.size(); ++i) {
     out += fmt::format("{}{}:{}", i == 0 ? "/" : ",", blocks[i].axis, blocks[i].factor);
@@ -237,6 +238,14 @@ Layout Layout::parse(std::string_view text) {
     at = static_cast<size_t>(end - text.data());
     return value;
   };
+  if (text.starts_with('f')) {
+    at = 1;
+    layout.tile_h = number();
+    if (at >= text.size() || text[at++] != 'x') throw bad();
+    layout.tile_w = number();
+    const bool known = (layout.tile_h == 2 || layout.tile_h == 4) && (layout.tile_w == 2 || layout.tile_w == 4);
+    if (!known || at >= text.size() || text[at++] != ':') throw bad();
+  }
   for (; at < text.size() && text[at] != '/';) {
     if (text[at] == '(') {
       ++at;
@@ -268,8 +277,14 @@ Layout Layout::parse(std::string_view text) {
 
 std::vector<Dim> Layout::physical_extents(const Shape& shape) const {
   check(*this, shape.rank());
+  std::vector<Dim> extents = shape.dims;
+  if (is_transformed()) {
+    OPFUSE_CHECK(shape.rank() == 4, "layout {} of {} dimensions", text(), shape.rank());
+    extents[2] = winograd::points(tile_h);
+    extents[3] = winograd::points(tile_w);
+  }
   std::vector<Dim> out;
-  for (int axis : order) out.push_back(ceil_div(shape[static_cast<size_t>(axis)], Dim(block_of(axis))));
+  for (int axis : order) out.push_back(ceil_div(extents[static_cast<size_t>(axis)], Dim(block_of(axis))));
   for (const Block& b : blocks) out.push_back(b.factor);
   return out;
 }
@@ -290,6 +305,11 @@ std::vector<Dim> dense_strides(const Layout& layout, const Shape& shape) {
 Tensor pack(const Tensor& tensor, const Layout& layout) {
   check(layout, tensor.rank());
   if (layout.is_dense()) return tensor;
+  if (layout.is_transformed()) {
+    Layout order = layout;
+    order.tile_h = order.tile_w = 0;
+    return pack(winograd::transform_filters(tensor, layout.tile_h, layout.tile_w), order);
+  }
   const std::vector<int64_t> extents = Shape(layout.physical_extents(tensor.type().shape)).sizes();
   if (tensor.elements() == 0) return Tensor(tensor.dtype(), extents);
   Tensor out =
@@ -301,6 +321,7 @@ Tensor pack(const Tensor& tensor, const Layout& layout) {
 }
 
 Tensor unpack(const Tensor& packed, const Layout& layout, const std::vector<int64_t>& sizes) {
+  OPFUSE_CHECK(!layout.is_transformed(), "transformed filters cannot be unpacked");
   const Plan plan = make_plan(physical_dims(layout, sizes));
   Tensor out(packed.dtype(), sizes);
   const Dim need = layout.physical_elements(Shape::of(sizes));

@@ -115,19 +115,14 @@ Value* Builder::linear(Value* x, const std::string& module, int64_t out, double 
   return append("gemm", "Gemm", std::move(inputs), module, {{"transB", true}});
 }
 
-Value* Builder::conv_transpose(Value* x, const std::string& module, int64_t out, int64_t kernel) {
-  const std::string weight = module + ".weight", bias = module + ".bias";
-  // Stride equals kernel: every output element sums over the input channels only.
-  Tensor values = weights_.filter(weight, {channels_of(x), out, kernel, kernel},
-                                  static_cast<double>(out * kernel * kernel) / static_cast<double>(channels_of(x)));
-  return append("conv_transpose", "ConvTranspose",
-                {x, parameter(weight, std::move(values)), parameter(bias, weights_.uniform(bias, {out}, -0.1, 0.1))},
-                module,
-                {{"dilations", both(1)},
-                 {"group", int64_t{1}},
-                 {"kernel_shape", both(kernel)},
-                 {"pads", around(0)},
-                 {"strides", both(kernel)}});
+Value* Builder::upsample(Value* x, const std::string& module) {
+  const std::string name = scope_path(module) + "/Constant_output_0";
+  Tensor scales(DType::f32, {4});
+  for (int64_t i = 0; i < 4; ++i) scales.set_real(i, i < 2 ? 1 : 2);
+  return op("resize", "Resize", {x, nullptr, parameter(name, std::move(scales))}, module,
+            {{"coordinate_transformation_mode", std::string("asymmetric")},
+             {"mode", std::string("nearest")},
+             {"nearest_mode", std::string("floor")}});
 }
 
 Value* Builder::clip(Value* x, const std::string& module, double low, double high) {

@@ -32,7 +32,7 @@ class Builder {
   /// `gamma`: centre of the scale's distribution; small at the end of a residual branch keeps the sum bounded.
   Value* batch_norm(Value* x, const std::string& module, double gamma = 1.0, double epsilon = 1e-5);
   Value* linear(Value* x, const std::string& module, int64_t out, double gain = 1.0);
-  Value* conv_transpose(Value* x, const std::string& module, int64_t out, int64_t kernel);
+  Value* upsample(Value* x, const std::string& module);  ///< nearest, twice the height and width
   /// An operator without parameters: op("relu", "Relu", {x}, "layer1.0.relu").
   Value* op(const char* name, const char* onnx, std::vector<Value*> inputs, const std::string& module,
             const AttrMap& attrs = {});

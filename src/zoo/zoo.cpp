@@ -21,7 +21,7 @@ constexpr ZooModel kModels[] = {
     {"efficientnet_b0", "EfficientNet-B0: SiLU and squeeze-excitation, 5.3 M weights, 224 x 224",
      build_efficientnet_b0},
     {"vgg16", "VGG-16: plain 3x3 convolutions with bias, 138 M weights, 224 x 224", build_vgg16},
-    {"unet", "U-Net for segmentation: skip connections by Concat, 31 M weights, 256 x 256", build_unet},
+    {"unet", "U-Net for segmentation: Resize and Concat, 2 M weights, 256 x 256", build_unet},
 };
 
 }  // namespace

@@ -112,6 +112,8 @@ Result measure_model(const Flags& flags) {
     const Compiled compiled = compile_fused(*model.graph, inputs.symbols, flags.compile);
     show_limits(compiled);
     fused = compiled.executable;
+  } else {
+    show_limits(*fused);
   }
   if (flags.vs_unfused) unfused = compile_unfused(*model.graph, inputs.symbols, flags.compile).executable;
 

@@ -7,6 +7,7 @@
 #include "console.hpp"
 #include "opfuse/opfuse.hpp"
 #include "report.hpp"
+#include "runtime/artifact.hpp"
 
 namespace opfuse::cli {
 namespace {
@@ -23,6 +24,30 @@ ArtifactOptions artifact_options(const CompileFlags& flags, const EmitRequest& e
   if (!plan.candidates.empty()) options.plan_json = to_json(plan);
   options.progress = show_progress;
   return options;
+}
+
+LowerOptions lower_options(const CompileFlags& flags) {
+  return {flags.allow_reference, algorithm_request(flags.algorithms, flags.threads)};
+}
+
+/// "45MB", "512 KiB", "1000000".
+std::optional<int64_t> parse_bytes(const std::string& option, const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  size_t used = 0;
+  double value = -1;
+  try {
+    value = std::stod(text, &used);
+  } catch (const std::exception&) {
+    value = -1;
+  }
+  std::string unit = text.substr(std::min(used, text.size()));
+  std::erase(unit, ' ');
+  constexpr std::pair<const char*, double> kUnits[] = {{"", 1},         {"B", 1},           {"KB", 1e3},
+                                                       {"kB", 1e3},     {"MB", 1e6},        {"GB", 1e9},
+                                                       {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}};
+  for (const auto& [name, factor] : kUnits)
+    if (unit == name && value >= 0) return static_cast<int64_t>(value * factor);
+  throw fail(E::bad_option, "{} {}: not a number of bytes", option, text).hint("write 45MB, 512KiB or 1000000");
 }
 
 Executable finish(const Compiled& compiled, const std::string& name, const TargetInfo& target,
@@ -60,11 +85,38 @@ void add_plan_flags(CLI::App& app, PlanFlags& flags) {
       ->allow_extra_args(false);
 }
 
+void add_algorithm_flags(CLI::App& app, AlgorithmFlags& flags) {
+  app.add_flag("--exact", flags.exact, "no algorithm that rounds otherwise than direct convolution (Winograd)");
+  app.add_flag("--measure", flags.measure, "choose algorithms by timing the whole model with each of them");
+  app.add_option("--algorithm", flags.only, "compute convolutions with direct, f2, f4x2 or f4 (repeatable)")
+      ->type_name("NAME[@NODE]")
+      ->allow_extra_args(false);
+  app.add_option("--no-algorithm", flags.skip, "never compute convolutions with these (repeatable)")
+      ->type_name("NAME[@NODE]")
+      ->allow_extra_args(false);
+  app.add_option("--max-weight-growth", flags.max_weight_growth,
+                 "what transformed weights may add (default: 45MB, or 40 % of a larger model)")
+      ->type_name("BYTES");
+  app.add_option("--workspace", flags.workspace, "scratch memory per thread that an algorithm may need")
+      ->type_name("BYTES");
+}
+
+AlgorithmRequest algorithm_request(const AlgorithmFlags& flags, int threads) {
+  return {flags.exact,
+          flags.only,
+          flags.skip,
+          parse_bytes("--max-weight-growth", flags.max_weight_growth),
+          parse_bytes("--workspace", flags.workspace),
+          threads,
+          flags.measure};
+}
+
 void add_compile_flags(CLI::App& app, CompileFlags& flags) {
   add_target_flag(app, flags.target);
   app.add_option("--threads", flags.threads, "threads of a run; 0: affinity mask and CPU quota")->capture_default_str();
   app.add_flag("--no-cache", flags.no_cache, "neither read nor write the kernel cache");
   app.add_flag("--allow-reference", flags.allow_reference, "run operators without a kernel in the interpreter (slow)");
+  add_algorithm_flags(app, flags.algorithms);
   add_plan_flags(app, flags.plan);
 }
 
@@ -98,7 +150,7 @@ Compiled compile_fused(const Graph& model, const SymbolValues& dims, const Compi
   Compiled compiled;
   compiled.fused = apply_planned(planned, target, flags.plan);
   shape_for_target(compiled.fused, target, &planned.notes);
-  compiled.program = lower_to_program(compiled.fused, target, flags.allow_reference);
+  compiled.program = lower_to_program(compiled.fused, target, lower_options(flags));
   compiled.executable = finish(compiled, model.name, target, artifact_options(flags, emit, planned.plan));
   compiled.plan = std::move(planned.plan);
   compiled.notes = std::move(planned.notes);
@@ -113,13 +165,17 @@ Compiled compile_unfused(const Graph& model, const SymbolValues& dims, const Com
   options.dims = dims;
   options.convert = false;
   prepare(compiled.fused, options, &compiled.notes);
-  compiled.program = lower_to_program(compiled.fused, target, flags.allow_reference);
+  compiled.program = lower_to_program(compiled.fused, target, lower_options(flags));
   compiled.executable = finish(compiled, model.name, target, artifact_options(flags, {}, {}));
   return compiled;
 }
 
 void show_limits(const Compiled& compiled) {
   for (const std::string& text : compiled.program.notes) note(text);
+}
+
+void show_limits(const Executable& loaded) {
+  for (const std::string& text : loaded.artifact().notes) note(text);
 }
 
 }  // namespace opfuse::cli

@@ -19,16 +19,25 @@ struct PlanFlags {
   std::vector<std::string> patterns;  ///< files
 };
 
+struct AlgorithmFlags {
+  bool exact = false, measure = false;
+  std::vector<std::string> only, skip;       ///< NAME or NAME@NODE
+  std::string max_weight_growth, workspace;  ///< "45MB"; empty: no bound given
+};
+
 struct CompileFlags {
   std::string target = "host";
   int threads = 0;  ///< of the run; compiling always uses what is there
   bool no_cache = false;
   bool allow_reference = false;
+  AlgorithmFlags algorithms;
   PlanFlags plan;
 };
 
 void add_target_flag(CLI::App& app, std::string& target);
 void add_plan_flags(CLI::App& app, PlanFlags& flags);
+void add_algorithm_flags(CLI::App& app, AlgorithmFlags& flags);
+AlgorithmRequest algorithm_request(const AlgorithmFlags& flags, int threads);
 void add_compile_flags(CLI::App& app, CompileFlags& flags);  ///< all of them
 
 /// What was made on the way, for reports.
@@ -47,6 +56,7 @@ struct Compiled {
 
 /// Prints the program's notes (splits, limits that bound, reference launches) on stderr: nothing is silent.
 void show_limits(const Compiled& compiled);
+void show_limits(const Executable& loaded);  ///< the same notes, from an .opf
 
 /// Cleans and plans a copy of the model, or applies the verdicts of --plan.
 Planned plan_model(const Graph& model, const SymbolValues& dims, const TargetInfo& target, const PlanFlags& flags);

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -21,7 +22,9 @@ struct Flags {
   std::string model, node, target = "host";
   DimensionFlags dimensions;
   PlanFlags plan;
+  AlgorithmFlags algorithms;
   size_t top = 0;
+  int threads = 0;
   bool missed = false, passed = false, json = false, jsonl = false;
 };
 
@@ -44,20 +47,61 @@ std::vector<Remark> remarks_of(const Planned& planned, const Flags& flags) {
   return remarks;
 }
 
+/// Convolutions that are not direct, and those that a bound on memory kept so.
+struct AlgorithmLine {
+  std::string name, node, reason;
+  const Algorithm* algorithm;
+};
+
+std::vector<AlgorithmLine> algorithm_lines(const Program& program, const std::string& node) {
+  std::vector<AlgorithmLine> lines;
+  for (const Algorithm& a : program.algorithms) {
+    const Launch& launch = program.launches[static_cast<size_t>(a.launch)];
+    const bool asked = std::find(launch.sources.begin(), launch.sources.end(), node) != launch.sources.end();
+    if (!asked && (!node.empty() || (a.name == "direct" && !a.bounded))) continue;
+    lines.push_back({a.name, launch.sources.empty() ? launch.name : launch.sources[0], a.reason, &a});
+  }
+  return lines;
+}
+
+Json json_of(const std::vector<AlgorithmLine>& lines) {
+  Json all = Json::array();
+  for (const AlgorithmLine& line : lines)
+    all.push_back({{"algorithm", line.name},
+                   {"node", line.node},
+                   {"reason", line.reason},
+                   {"bounded", line.algorithm->bounded},
+                   {"predicted_of_direct", line.algorithm->predicted},
+                   {"error_of_max", line.algorithm->error},
+                   {"error_of_sum", line.algorithm->error_of_sum},
+                   {"weight_growth", line.algorithm->weight_growth}});
+  return all;
+}
+
 int run(const Flags& flags) {
   if (flags.missed && flags.passed) throw fail(E::bad_option, "--missed and --passed exclude each other");
   const GivenModel model = open_graph(flags.model, "explain");
-  const Planned planned = plan_model(*model.graph, given_dimensions(*model.graph, flags.dimensions),
-                                     parse_target(flags.target), flags.plan);
+  const TargetInfo target = parse_target(flags.target);
+  const Planned planned =
+      plan_model(*model.graph, given_dimensions(*model.graph, flags.dimensions), target, flags.plan);
   const std::vector<Remark> remarks = remarks_of(planned, flags);
+  Graph fused = apply(planned.prepared, planned.plan);
+  shape_for_target(fused, target, nullptr);
+  const Program program = lower_to_program(fused, target, {true, algorithm_request(flags.algorithms, flags.threads)});
+  const std::vector<AlgorithmLine> algorithms = algorithm_lines(program, flags.node);
   if (flags.jsonl) {
     const Json all = Json::parse(remarks_json(remarks));
     for (const Json& remark : all.at("remarks")) fmt::print("{}\n", remark.dump());
   } else if (flags.json) {
-    fmt::print("{}\n", Json::parse(remarks_json(remarks)).dump(2));
+    Json out = Json::parse(remarks_json(remarks));
+    out["algorithms"] = json_of(algorithms);
+    fmt::print("{}\n", out.dump(2));
   } else {
     for (const std::string& text : grouped_notes(planned.notes)) fmt::print("CONVERSION {}\n", text);
     fmt::print("{}", remarks_text(remarks));
+    for (const AlgorithmLine& line : algorithms)
+      fmt::print("ALGORITHM {} at {}{}: {}\n", line.name, line.node, line.algorithm->bounded ? ", bounded" : "",
+                 line.reason);
     if (!flags.node.empty())
       fmt::print("\n{}", explain_node(planned.prepared, flags.node, patterns_with(flags.plan.patterns)));
     if (remarks.empty()) fmt::print("nothing to say: no candidate was missed\n");
@@ -76,6 +120,8 @@ std::function<int()> add_explain(CLI::App& app) {
       ->type_name("NAME");
   app.add_option("--top", flags->top, "at most so many remarks");
   add_plan_flags(app, flags->plan);
+  add_algorithm_flags(app, flags->algorithms);
+  app.add_option("--threads", flags->threads, "threads of a run, for the choice of algorithms; 0: all available");
   add_target_flag(app, flags->target);
   add_dimension_flags(app, flags->dimensions);
   app.add_flag("--json", flags->json, "one JSON document");

@@ -77,6 +77,8 @@ Profile make_profile(const Flags& flags) {
     const Compiled compiled = compile_fused(*model.graph, inputs.symbols, flags.compile);
     show_limits(compiled);
     executable = compiled.executable;
+  } else {
+    show_limits(*executable);
   }
   Profile profile;
   profile.dims = inputs.symbols;

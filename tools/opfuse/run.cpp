@@ -44,6 +44,8 @@ Outputs run_compiled(const GivenModel& model, const ModelInputs& inputs, const F
     Compiled compiled = compile_fused(*model.graph, inputs.symbols, flags.compile);
     show_limits(compiled);
     executable = compiled.executable;
+  } else {
+    show_limits(*executable);
   }
   ContextOptions options;
   options.threads = flags.compile.threads;

@@ -10,6 +10,8 @@ namespace opfuse::cpu {
 void emit_generic(Kernel& k);
 /// Register-tiled direct convolution and GEMM (schedule knob "nv").
 void emit_contraction(Kernel& k);
+/// Winograd F(h x w, 3x3) (schedule knob "winograd_h").
+void emit_winograd(Kernel& k);
 /// Register-tiled pooling and depthwise convolution (schedule knob "tile_w" without "nv").
 void emit_window(Kernel& k);
 /// Convolution with pixels in the lanes (schedule knob "pixels").

@@ -1,0 +1,121 @@
+#include "codegen/algorithms.hpp"
+
+#include <algorithm>
+
+#include "codegen/collapse.hpp"
+
+namespace opfuse {
+namespace {
+
+int64_t ceil_of(int64_t x, int64_t y) { return (x + y - 1) / y; }
+
+SymbolValues ones(const Region& region) {
+  SymbolValues values;
+  for (const std::string& symbol : region.symbols()) values[symbol] = 1;
+  return values;
+}
+
+int64_t stored_bytes(const ParamLayout& l, const Shape& shape) {
+  return l.layout.physical_elements(shape).constant().value_or(0) * 4;
+}
+
+/// Multiply-adds of useful taps in whole blocks of output channels; weights that are not fetched ahead are waited for.
+double direct_cycles(const Region& region, const Stage& stage, const ContractionView& view, const Schedule& s,
+                     int64_t weight_bytes, const TargetInfo& target, int64_t threads) {
+  const int64_t channels = axis_extent(stage, view.vec).value();
+  const int64_t block = s.get("nv", 1) * target.lanes_f32();
+  const double waste = static_cast<double>(ceil_of(channels, block) * block) / static_cast<double>(channels);
+  const int64_t parts = s.get("parts_o", 1) * s.get("parts_p", 1);
+  const double rounds = static_cast<double>(ceil_of(parts, threads)) / static_cast<double>(parts);
+  const double rate = 4.0 * static_cast<double>(target.lanes_f32()) * (target.fma ? 0.97 : 0.5);
+  const double slow = s.get("generic", 0) ? 20 : 1;
+  const double compute = cost_of(region, ones(region)).flops * waste * slow / rate * rounds;
+  const auto bytes = static_cast<double>(weight_bytes);
+  const double memory = std::max(bytes * rounds / kL3BytesPerCycle, bytes / kMemoryBytesPerCycle);
+  const double share = s.get("prefetch", 0) ? 0.1 : 0.8;
+  return std::max(compute, memory) + share * std::min(compute, memory);
+}
+
+constexpr std::pair<const char*, WinogradTile> kTiles[] = {{"f2", {2, 2}}, {"f4x2", {4, 2}}, {"f4", {4, 4}}};
+
+AlgorithmOption winograd_option(const char* name, const WinogradTile& tile, const Region& region, int weights,
+                                const std::vector<ParamLayout>& layouts, const WinogradView& view,
+                                const TargetInfo& target, int64_t threads) {
+  AlgorithmOption option{name, std::nullopt, {}, 0, 0, 0};
+  const Stage& stage = region.stages[0];
+  const int64_t vectors = winograd_vectors(stage, view, tile, target);
+  if (vectors == 0) return option;
+  std::vector<ParamLayout> changed = layouts;
+  ParamLayout& w = changed[static_cast<size_t>(weights)];
+  const Shape& shape = region.params[static_cast<size_t>(weights)].type.shape;
+  w.layout = winograd_weights(tile, vectors, target);
+  w.strides = dense_strides(w.layout, shape);
+  option.schedule = choose_schedule(region, changed, target);
+  if (option.schedule.get("winograd_h", 0) == 0) return option;
+  option.weights = w.layout;
+  const WinogradWork work = winograd_work(stage, view, tile, vectors, target);
+  const WinogradChoice choice = choose_winograd_parts(work, target);
+  option.cycles = winograd_cycles(work, choice, threads) + 3000;
+  option.scratch_bytes = choice.scratch_bytes;
+  option.weight_bytes = stored_bytes(w, shape);
+  return option;
+}
+
+}  // namespace
+
+std::vector<std::string> algorithm_names() {
+  std::vector<std::string> names = {"direct"};
+  for (const auto& [name, tile] : kTiles) names.emplace_back(name);
+  return names;
+}
+
+std::optional<WinogradTile> winograd_tile(const std::string& algorithm) {
+  for (const auto& [name, tile] : kTiles)
+    if (algorithm == name) return tile;
+  return std::nullopt;
+}
+
+AlgorithmOptions algorithm_options(const Region& region, const std::vector<ParamLayout>& layouts,
+                                   const Schedule& direct, const TargetInfo& target, int64_t threads) {
+  AlgorithmOptions found;
+  if (region.stages.size() != 1) {
+    found.refused = "several stages in one kernel";
+    return found;
+  }
+  const Collapsed c = collapse(region, layouts);
+  const auto view = view_winograd(c.region, 0);
+  if (const auto* why = std::get_if<std::string>(&view)) {
+    found.refused = *why;
+    return found;
+  }
+  const auto& winograd = std::get<WinogradView>(view);
+  const Stage& stage = c.region.stages[0];
+  found.weights = stage.reads[static_cast<size_t>(winograd.contraction.weights)].index;
+  const auto w = static_cast<size_t>(found.weights);
+  AlgorithmOption plain{"direct", std::nullopt, direct, 0, 0, 0};
+  plain.weight_bytes = stored_bytes(layouts[w], region.params[w].type.shape);
+  plain.cycles = direct_cycles(region, stage, winograd.contraction, direct, plain.weight_bytes, target, threads);
+  found.options.push_back(std::move(plain));
+  for (const auto& [name, tile] : kTiles) {
+    AlgorithmOption option = winograd_option(name, tile, c.region, found.weights, c.layouts, winograd, target, threads);
+    if (option.weights) found.options.push_back(std::move(option));
+  }
+  if (found.options.size() == 1) found.refused = "its channels or operands are not stored in whole vectors";
+  return found;
+}
+
+double roof_cycles(const Region& region, const TargetInfo& target, int64_t threads) {
+  const RegionCost cost = cost_of(region, ones(region));
+  const double rate = 4.0 * static_cast<double>(target.lanes_f32()) * static_cast<double>(threads);
+  return std::max(cost.flops / rate, (cost.bytes_read + cost.bytes_written) / kMemoryBytesPerCycle);
+}
+
+bool is_convolution(const Region& region) {
+  if (region.stages.empty() || region.stages[0].anchor != Anchor::contraction) return false;
+  const auto view = view_contraction(region, 0);
+  if (!std::holds_alternative<ContractionView>(view)) return false;
+  const Read& data = region.stages[0].reads[static_cast<size_t>(std::get<ContractionView>(view).data)];
+  return data.map.dims.size() > 2;
+}
+
+}  // namespace opfuse

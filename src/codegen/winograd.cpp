@@ -1,0 +1,147 @@
+#include "codegen/winograd.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "codegen/register_tile.hpp"
+#include "tensor/winograd.hpp"
+
+namespace opfuse {
+namespace {
+
+/// The axis that dimension `dim` of a map is, -1 when it is not exactly one.
+int axis_at(const IndexMap& map, size_t dim) {
+  const IndexExpr& e = map.dims[dim];
+  return e.terms.size() == 1 ? e.terms[0].axis : -1;
+}
+
+const SlidingDim* sliding_of(const ContractionView& view, int tap) {
+  for (const SlidingDim& d : view.sliding)
+    if (d.tap == tap) return &d;
+  return nullptr;
+}
+
+std::string unfit(const Stage& stage, const SlidingDim* d) {
+  if (!d || d->axis < 0) return "the window slides along one axis only";
+  if (d->stride != 1 || d->dilation != 1) return "stride or dilation";
+  if (!axis_extent(stage, d->axis).is_constant() || !d->extent.is_constant()) return "symbolic image extents";
+  return "";
+}
+
+bool is_weight_constant(const Region& region, const Read& read) {
+  return read.stage < 0 && region.params[static_cast<size_t>(read.index)].role == ParamRole::constant;
+}
+
+}  // namespace
+
+std::variant<WinogradView, std::string> view_winograd(const Region& region, int index) {
+  auto found = view_contraction(region, index);
+  if (auto* why = std::get_if<std::string>(&found)) return std::move(*why);
+  WinogradView view;
+  view.contraction = std::get<ContractionView>(std::move(found));
+  const ContractionView& c = view.contraction;
+  const Stage& stage = region.stages[static_cast<size_t>(index)];
+  const Read& weights = stage.reads[static_cast<size_t>(c.weights)];
+  if (stage.reads[static_cast<size_t>(c.data)].stage >= 0) return "the data is no tensor in memory";
+  if (!is_weight_constant(region, weights)) return "the weights are not constant";
+  if (c.taps.size() != 2 || weights.map.dims.size() != 4) return "not two-dimensional";
+  if (c.channel < 0 || c.weights_vec_dim != 0 || c.weights_channel_dim != 1) return "the weights are not [O,C,3,3]";
+  const int row_tap = axis_at(weights.map, 2), column_tap = axis_at(weights.map, 3);
+  for (int tap : {row_tap, column_tap})
+    if (tap < 0 || !(axis_extent(stage, tap) == Dim(3))) return "the filter is not 3x3";
+  const SlidingDim *row = sliding_of(c, row_tap), *column = sliding_of(c, column_tap);
+  for (const SlidingDim* d : {row, column})
+    if (std::string why = unfit(stage, d); !why.empty()) return why;
+  if (!axis_extent(stage, c.vec).is_constant() || channel_depth(stage, c) == 0) return "symbolic channels";
+  for (const SlidingDim& d : c.sliding)
+    if (d.tap < 0 && (d.stride != 1 || d.offset != 0)) return "padded or strided without a filter";
+  view.row = *row;
+  view.column = *column;
+  for (int a = 0; a < static_cast<int>(stage.domain.size()); ++a)
+    if (a != c.vec && a != row->axis && a != column->axis) view.batch.push_back(a);
+  return view;
+}
+
+Layout winograd_weights(const WinogradTile& tile, int64_t vectors, const TargetInfo& target) {
+  Layout layout;
+  layout.order = {0, 2, 3, 1};
+  layout.blocks = {{0, vectors * target.lanes_f32()}};
+  layout.tile_h = tile.h;
+  layout.tile_w = tile.w;
+  return layout;
+}
+
+namespace {
+
+int64_t ceil_of(int64_t x, int64_t y) { return (x + y - 1) / y; }
+
+int64_t tile_count(const Stage& stage, const WinogradView& view, const WinogradTile& tile) {
+  int64_t tiles = ceil_of(axis_extent(stage, view.row.axis).value(), tile.h) *
+                  ceil_of(axis_extent(stage, view.column.axis).value(), tile.w);
+  for (int axis : view.batch) tiles *= axis_extent(stage, axis).constant().value_or(1);
+  return tiles;
+}
+
+/// Of one tile and vector: multiply-adds of both passes on two units, and stores, one per cycle.
+double transform_cycles(const WinogradTile& t, bool input) {
+  const auto h = static_cast<double>(winograd::points(t.h)), w = static_cast<double>(winograd::points(t.w));
+  const auto line = [](int64_t tile) { return tile == 4 ? 12.0 : 4.0; };
+  const double rows = input ? h : static_cast<double>(t.w);
+  const double stores = input ? h * w : static_cast<double>(t.h * t.w);
+  return (rows * line(t.w) + w * line(t.h)) / 2 + stores + 20;
+}
+
+}  // namespace
+
+int64_t winograd_vectors(const Stage& stage, const WinogradView& view, const WinogradTile& tile,
+                         const TargetInfo& target) {
+  const ContractionView& c = view.contraction;
+  const int64_t lanes = target.lanes_f32();
+  const int64_t channels = c.group_out ? c.group_out : axis_extent(stage, c.vec).value();
+  if (c.group_out && (channels % lanes || channel_depth(stage, c) % lanes)) return 0;
+  const int64_t tiles = std::min<int64_t>(tile_count(stage, view, tile), 64), count = ceil_of(channels, lanes);
+  int64_t best = 1;
+  double least = INFINITY;
+  for (int64_t v = 1; v <= 4 && fits({v, 1}, target); ++v) {
+    if (c.group_out && count % v) continue;
+    const int64_t width = winograd_width(tiles, v, target);
+    const double cycles =
+        static_cast<double>(ceil_of(count, v) * ceil_of(tiles, width)) * winograd_step_cycles(width, v);
+    if (cycles < least * 0.999) least = cycles, best = v;
+  }
+  return best;
+}
+
+/// As register_tile.hpp has it, but every vector of weights comes from L2 or beyond.
+double winograd_step_cycles(int64_t width, int64_t vectors) {
+  const auto w = static_cast<double>(width), v = static_cast<double>(vectors);
+  return std::max({w * v / 2, (w + v) / 2, v * 2.5, 4.0}) + 0.5;
+}
+
+int64_t winograd_width(int64_t tiles, int64_t vectors, const TargetInfo& target) {
+  int64_t best = 1;
+  double least = INFINITY;
+  for (int64_t w = 1; fits({vectors, w}, target) && w <= tiles; ++w) {
+    const double cycles = static_cast<double>(ceil_of(tiles, w)) * winograd_step_cycles(w, vectors);
+    if (cycles < least) least = cycles, best = w;
+  }
+  return best;
+}
+
+WinogradWork winograd_work(const Stage& stage, const WinogradView& view, const WinogradTile& tile, int64_t vectors,
+                           const TargetInfo& target) {
+  const ContractionView& c = view.contraction;
+  WinogradWork work;
+  work.lanes = target.lanes_f32();
+  work.points = winograd::points(tile.h) * winograd::points(tile.w);
+  work.channels = channel_depth(stage, c);
+  work.channel_vectors = ceil_of(work.channels, work.lanes);
+  work.vectors = vectors;
+  work.blocks = ceil_of(axis_extent(stage, c.vec).value(), vectors * work.lanes);
+  work.tiles = tile_count(stage, view, tile);
+  work.input_cycles = transform_cycles(tile, true);
+  work.output_cycles = transform_cycles(tile, false);
+  return work;
+}
+
+}  // namespace opfuse

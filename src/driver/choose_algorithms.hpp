@@ -1,0 +1,34 @@
+// Which algorithm computes each convolution: direct, or Winograd F(2x2), F(4x2), F(4x4).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "program/program.hpp"
+#include "target/target.hpp"
+
+namespace opfuse {
+
+struct AlgorithmRequest {
+  bool exact = false;                          ///< direct everywhere
+  std::vector<std::string> only{}, skip{};     ///< NAME[@NODE]: forced, forbidden; "f4", "direct@/layer1/conv1"
+  std::optional<int64_t> max_weight_growth{};  ///< bytes of transformed weights beyond the direct ones
+  std::optional<int64_t> workspace{};          ///< bytes of scratch per thread
+  int threads = 0;                             ///< of the runs; 0: available
+  bool measure = false;                        ///< times in network order instead of predictions
+};
+
+/// Changes schedules and weight layouts of a program that was scheduled direct, fills Program::algorithms and adds one
+/// note that says what was chosen. Within the bounds on memory the predicted time is least; a layer whose probed error
+/// is too large takes the next better algorithm. Throws E::bad_option and E::unknown_name for what the request names.
+void choose_algorithms(Program& program, const TargetInfo& target, const AlgorithmRequest& request);
+
+/// "Winograd F(4x4) in 11 of 53 convolutions ...": what a program computes and its largest probed error.
+std::string algorithm_summary(const Program& program);
+
+/// Bound on the growth of weights when none is given: 45 MB, or two fifths of a larger model's constants.
+int64_t default_weight_growth(const Program& program);
+
+}  // namespace opfuse

@@ -1,0 +1,178 @@
+// The choice among direct convolution and Winograd: by cost, within bounds, by request, and never where it is not exact
+// enough.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/fail.hpp"
+#include "codegen/winograd_error.hpp"
+#include "driver/compare.hpp"
+#include "driver/pipeline.hpp"
+#include "interp/random_inputs.hpp"
+#include "ops/registry.hpp"
+#include "zoo/zoo.hpp"
+
+namespace opfuse {
+namespace {
+
+Graph prepared(const std::string& model, ZooOptions options = {}) {
+  Graph graph = build_zoo(model, options);
+  prepare(graph, {}, nullptr);
+  return apply(graph, plan_graph(graph, parse_target("cpu:avx512"), {}));
+}
+
+Program lower(const Graph& graph, AlgorithmRequest request = {}) {
+  request.threads = request.threads ? request.threads : 2;
+  return lower_to_program(graph, parse_target("cpu:avx512"), {false, std::move(request)});
+}
+
+int64_t count(const Program& program, const std::string& name) {
+  return std::count_if(program.algorithms.begin(), program.algorithms.end(),
+                       [&](const Algorithm& a) { return a.name == name; });
+}
+
+int64_t growth(const Program& program) {
+  int64_t bytes = 0;
+  for (const Algorithm& a : program.algorithms) bytes += a.weight_growth;
+  return bytes;
+}
+
+const Algorithm& at(const Program& program, const std::string& node) {
+  for (const Algorithm& a : program.algorithms) {
+    const auto& sources = program.launches[static_cast<size_t>(a.launch)].sources;
+    if (std::find(sources.begin(), sources.end(), node) != sources.end()) return a;
+  }
+  throw std::runtime_error("no convolution " + node);
+}
+
+bool mentions(const std::vector<std::string>& notes, const std::string& text) {
+  return std::any_of(notes.begin(), notes.end(),
+                     [&](const std::string& note) { return note.find(text) != std::string::npos; });
+}
+
+class Resnet50 : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { graph_ = new Graph(prepared("resnet50")); }
+  static void TearDownTestSuite() { delete graph_; }
+  static Graph* graph_;
+};
+Graph* Resnet50::graph_ = nullptr;
+
+TEST_F(Resnet50, UsesWinogradWithinFortyFiveMegabytes) {
+  const Program program = lower(*graph_);
+  EXPECT_GE(program.algorithms.size(), 52U);
+  EXPECT_GE(program.algorithms.size() - static_cast<size_t>(count(program, "direct")), 11U);
+  EXPECT_LE(growth(program), 45'000'000);
+  EXPECT_EQ(at(program, "/layer1/layer1.1/conv2/Conv").name, "f4");
+  EXPECT_TRUE(mentions(program.notes, "F(4x4) in 6"));
+  EXPECT_TRUE(mentions(program.notes, "--exact: +"));
+  for (const Algorithm& a : program.algorithms) EXPECT_LE(a.error, 2e-5);
+}
+
+TEST_F(Resnet50, TakesDirectOrF2OnTheSmallestMaps) {
+  AlgorithmRequest request;
+  request.max_weight_growth = int64_t{1} << 40;
+  const std::string name = at(lower(*graph_, request), "/layer4/layer4.1/conv2/Conv").name;
+  EXPECT_TRUE(name == "direct" || name == "f2") << name;
+}
+
+TEST_F(Resnet50, ExactMeansDirect) {
+  AlgorithmRequest request;
+  request.exact = true;
+  const Program program = lower(*graph_, request);
+  EXPECT_EQ(count(program, "direct"), static_cast<int64_t>(program.algorithms.size()));
+  EXPECT_FALSE(mentions(program.notes, "Winograd"));
+}
+
+TEST_F(Resnet50, NamesTheLayersThatABoundChanged) {
+  AlgorithmRequest request;
+  request.max_weight_growth = 10'000'000;
+  const Program program = lower(*graph_, request);
+  EXPECT_LE(growth(program), 10'000'000);
+  EXPECT_GT(growth(program), 5'000'000);
+  const bool named = std::any_of(program.algorithms.begin(), program.algorithms.end(), [](const Algorithm& a) {
+    return a.bounded && a.reason.find("--max-weight-growth 10000000") != std::string::npos;
+  });
+  EXPECT_TRUE(named);
+  request = {};
+  request.workspace = 1000;
+  const Program small = lower(*graph_, request);
+  EXPECT_EQ(count(small, "direct"), static_cast<int64_t>(small.algorithms.size()));
+  EXPECT_TRUE(at(small, "/layer1/layer1.1/conv2/Conv").bounded);
+}
+
+TEST_F(Resnet50, FollowsRequestsPerNodeAndGlobally) {
+  const std::string node = "/layer2/layer2.1/conv2/Conv";
+  EXPECT_EQ(at(lower(*graph_, {.only = {"f2@" + node}}), node).name, "f2");
+  EXPECT_EQ(at(lower(*graph_, {.only = {"direct@" + node}}), node).name, "direct");
+  EXPECT_NE(at(lower(*graph_, {.skip = {"f4@" + node}}), node).name, "f4");
+  EXPECT_EQ(count(lower(*graph_, {.skip = {"f4"}}), "f4"), 0);
+  EXPECT_EQ(count(lower(*graph_, {.only = {"f2"}}), "f4"), 0);
+  EXPECT_THROW(lower(*graph_, {.only = {"f6"}}), Error);
+  EXPECT_THROW(lower(*graph_, {.only = {"f2@/nowhere"}}), Error);
+  EXPECT_THROW(lower(*graph_, {.only = {"f4@/layer1/layer1.0/conv1/Conv"}}), Error) << "a 1x1 convolution";
+}
+
+TEST(Algorithms, ABatchMakesTheLargestTilesWorthTheirWeightsOnSmallMaps) {
+  const Graph graph = prepared("resnet50", {.batch = 8});
+  AlgorithmRequest request;
+  request.max_weight_growth = int64_t{1} << 40;
+  const std::string name = at(lower(graph, request), "/layer4/layer4.1/conv2/Conv").name;
+  EXPECT_TRUE(name == "f4" || name == "f4x2") << name;
+}
+
+Graph three_convolutions(const std::string& type, bool constant) {
+  const std::string w = "%w: " + type + "[32,32,3,3]";
+  const std::string text = "graph (%x: " + type + "[1,32,16,16]" + (constant ? "" : ", " + w) + ") {\n" +
+                           (constant ? " %w = const rand<1> : " + type + "[32,32,3,3]\n" : "") +
+                           " %a = conv(%x, %w) {pads = [1,1,1,1], kernel_shape = [3,3]}\n" +
+                           " %b = conv(%a, %w) {pads = [1,1,1,1], kernel_shape = [3,3]}\n" +
+                           " %y = conv(%b, %w) {pads = [1,1,1,1], kernel_shape = [3,3]}\n return %y\n}\n";
+  return parse_graph(text, ops());
+}
+
+TEST(Algorithms, NeverWithoutConstantWeightsOrInHalfPrecision) {
+  const auto winograd = [](const char* type, bool constant) {
+    Graph graph = three_convolutions(type, constant);
+    prepare(graph, {}, nullptr);
+    const Program program = lower(graph, {.only = {"f4"}});
+    return count(program, "f4");
+  };
+  EXPECT_GE(winograd("f32", true), 1);  // the first reads, the last may write, the caller's dense array
+  EXPECT_EQ(winograd("f32", false), 0);
+  EXPECT_EQ(winograd("f16", true), 0);
+}
+
+TEST(Algorithms, TheErrorOfALayerIsProbedWithItsWeights) {
+  Tensor mild(DType::f32, {32, 64, 3, 3}), harsh(DType::f32, {32, 1, 3, 3});
+  for (int64_t i = 0; i < mild.elements(); ++i) mild.set_real(i, std::sin(static_cast<double>(i)));
+  // one tap: a result is one number, its error that of all the numbers around
+  for (int64_t o = 0; o < 32; ++o) harsh.set_real(o * 9, 1);
+  const WinogradError four = probe_winograd_error(mild, {4, 4}), two = probe_winograd_error(mild, {2, 2});
+  EXPECT_LT(four.of_max, 1e-5);
+  EXPECT_LT(two.of_max, four.of_max);
+  EXPECT_GT(two.of_max, 0);
+  EXPECT_LT(four.of_sum, kWinogradErrorBound);
+  EXPECT_GT(probe_winograd_error(harsh, {4, 4}).of_sum, four.of_sum);
+}
+
+TEST(Algorithms, WinogradEqualsTheInterpreterGroupByGroup) {
+  for (const char* model : {"resnet18", "unet", "vgg16"}) {
+    Graph graph = build_zoo(model, {.resolution = 64, .classes = 10, .width = 0.5});
+    prepare(graph, {}, nullptr);
+    const TargetInfo target = host_target();
+    const Graph fused = apply(graph, plan_graph(graph, target, {}));
+    const Program program = lower_to_program(fused, target, {false, {.only = {"f4"}, .threads = 2}});
+    EXPECT_GT(count(program, "f4"), 5) << model;
+    ArtifactOptions options;
+    options.cache = false;
+    const Executable executable = Executable::from_artifact(build_artifact(program, target, options));
+    for (const GroupComparison& group :
+         compare_groups(fused, program, executable, random_inputs(fused, {.seed = 1}), {}))
+      EXPECT_TRUE(group.ok) << model << " " << group.name << ": " << group.difference.relative();
+  }
+}
+
+}  // namespace
+}  // namespace opfuse
