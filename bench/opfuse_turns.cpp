@@ -1,7 +1,7 @@
 // opfuse's seat in bench/peers.py: a child process that runs a model when it is told to, through the public API alone,
 // with the caller's arrays bound, and times itself.
 //
-//   opfuse_turns MODEL.onnx|X.opf [--threads N] [--contexts N] [--target T] [--dim NAME=SIZE] [--unfused]
+//   opfuse_turns MODEL.onnx|X.opf [--threads N] [--contexts N] [--target T] [--dim NAME=SIZE] [--unfused] [--exact]
 //
 // One line per request, one line per answer, fields separated by tabs; the first answer comes unasked:
 //   (start)              ok  VERSION  MILLISECONDS from the file to a runnable model
@@ -40,7 +40,7 @@ struct Arguments {
   std::string model, target;
   int threads = 1, contexts = 1;
   std::map<std::string, int64_t> dims;
-  bool unfused = false;
+  bool unfused = false, exact = false;
 };
 
 void parse_dimension(const std::string& text, Arguments& arguments) {
@@ -61,6 +61,10 @@ Arguments parse(int argc, char** argv) {
       arguments.unfused = true;
       continue;
     }
+    if (word == "--exact") {
+      arguments.exact = true;
+      continue;
+    }
     if (i + 1 == argc) throw std::runtime_error(word + " wants a value");
     const std::string value = argv[++i];
     if (word == "--threads")
@@ -76,7 +80,7 @@ Arguments parse(int argc, char** argv) {
   }
   if (arguments.model.empty() || arguments.threads < 1 || arguments.contexts < 1)
     throw std::runtime_error(
-        "usage: opfuse_turns MODEL [--threads N] [--contexts N] [--target T] [--dim NAME=SIZE] [--unfused]");
+        "usage: opfuse_turns MODEL [--threads N] [--contexts N] [--target T] [--dim NAME=SIZE] [--unfused] [--exact]");
   return arguments;
 }
 
@@ -88,6 +92,7 @@ opfuse::Executable make_executable(const Arguments& arguments) {
   opfuse::CompileOptions options;
   options.dims = arguments.dims;
   options.fused = !arguments.unfused;
+  options.exact = arguments.exact;
   options.run_threads = arguments.threads;
   if (arguments.unfused) return opfuse::compile(model, target, options);
   const opfuse::Fused fused = opfuse::apply(model, opfuse::plan(model, target));

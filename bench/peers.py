@@ -73,6 +73,7 @@ def parse_arguments():
     add("--opfuse", type=pathlib.Path, metavar="PROGRAM", help="opfuse_turns (default: from --opfuse-build)")
     add("--opfuse-build", type=pathlib.Path, default=ROOT / "build" / "release", metavar="DIR", help="build folder")
     add("--unfused", action="store_true", help="the baselines: opfuse with the empty plan, ONNX Runtime unoptimised")
+    add("--exact", action="store_true", help="opfuse with --exact (no Winograd) as one more contestant")
     add("--only-peers", action="store_true", help="leave opfuse out on purpose")
     add("--json", type=pathlib.Path, metavar="FILE")
     add("--svg", type=pathlib.Path, metavar="FILE")
@@ -137,6 +138,8 @@ def contestants(options):
         chosen.append(OpenVino(options.contexts))
     if not options.only_peers:
         chosen.append(Opfuse(options.opfuse, options.target, options.contexts, fused=not options.unfused))
+        if options.exact:
+            chosen.append(Opfuse(options.opfuse, options.target, options.contexts, exact=True))
     return chosen
 
 

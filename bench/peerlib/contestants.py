@@ -152,10 +152,11 @@ class Opfuse:
     """The child process bench/opfuse_turns.cpp; see there for the protocol."""
     name = "opfuse"
 
-    def __init__(self, program, target=None, contexts=1, fused=True):
-        self.program, self.target, self.contexts, self.fused = program, target, contexts, fused
-        if not fused:
-            self.name = "opfuse, unfused"
+    def __init__(self, program, target=None, contexts=1, fused=True, exact=False):
+        self.program, self.target, self.contexts = program, target, contexts
+        self.flags = ([] if fused else ["--unfused"]) + (["--exact"] if exact else [])
+        if self.flags:
+            self.name = "opfuse, " + ", ".join(flag[2:] for flag in self.flags)
         self.version, self.process = "", None
         self.fma = "fma_256" if target and "avx2" in target else "fma_512"
         self.settings = f"target {target or 'host'}, public API, caller's buffers bound, {contexts} context(s)"
@@ -166,7 +167,7 @@ class Opfuse:
                               "it with --opfuse")
         command = [str(self.program), str(path), "--threads", str(threads), "--contexts", str(self.contexts)]
         command += ["--target", self.target] if self.target else []
-        command += [] if self.fused else ["--unfused"]
+        command += self.flags
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
         self.version, milliseconds = self.answer()
         self.folder = tempfile.TemporaryDirectory(prefix="opfuse-peers-")

@@ -59,7 +59,8 @@ void GraphWriter::claim_names(const Graph& graph) {
     for (const Value* value : *list)
       if (!value->name.empty()) main_.names[value] = value->name, main_.used.insert(value->name);
   for (const Value* value : graph.values()) {
-    const bool unread = value->is_constant() && value->uses.empty();  // what remains of constants that moved into bodies
+    const bool unread =
+        value->is_constant() && value->uses.empty();  // what remains of constants that moved into bodies
     if (!value->name.empty() && !unread && !main_.names.contains(value)) main_.names[value] = unique(value->name);
   }
 }
@@ -89,7 +90,8 @@ static std::string wished_name(const Value& value, bool in_function) {
   return fmt::format("opfuse_{}_{}", value.is_constant() ? "constant" : "value", value.id);
 }
 
-/// The initializer that an equal constant of the same name in another body became: one scalar of the model is one again.
+/// The initializer that an equal constant of the same name in another body became: one scalar of the model is one
+/// again.
 const std::string* GraphWriter::shared_constant(const Value& value) {
   if (scope_->function || !value.is_constant() || value.name.empty()) return nullptr;
   for (const auto& [name, tensor] : initializers)

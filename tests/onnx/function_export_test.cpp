@@ -77,7 +77,8 @@ TEST(FunctionExport, TheCallKeepsTheOriginalNames) {
   const auto record = onnx::decode_record(model.graph.nodes.at(0).unknown);
   ASSERT_TRUE(record);
   EXPECT_THAT(record->nodes, ElementsAre("conv1", "relu1", "", "mul1"));
-  EXPECT_THAT(record->values, ElementsAre(ElementsAre("c1"), ElementsAre("r1"), ElementsAre("half"), ElementsAre("m1")));
+  EXPECT_THAT(record->values,
+              ElementsAre(ElementsAre("c1"), ElementsAre("r1"), ElementsAre("half"), ElementsAre("m1")));
 }
 
 TEST(FunctionExport, ReadsBackToTheSameGraphWithTheSameNames) {
