@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <unordered_map>
 
 #include "fusion/names.hpp"
 #include "ir/outline.hpp"
@@ -223,11 +224,13 @@ std::optional<Choice> choose(const Graph& graph, const std::vector<int64_t>& liv
 std::vector<int64_t> live_bytes(const Graph& graph) {
   std::map<int, Span> spans;
   std::vector<int64_t> live(graph.nodes().size(), 0);
+  std::unordered_map<const Node*, size_t> position;  // looked up, never iterated
+  for (const Node* node : graph.nodes()) position.emplace(node, position.size());
   for (size_t at = 0; at < graph.nodes().size(); ++at)
     for (const Value* v : graph.nodes()[at]->outputs) {
       if (graph.is_output(v)) continue;
       Span span{at, at};
-      for (const Use& use : v->uses) span.last = std::max(span.last, graph.position(use.node));
+      for (const Use& use : v->uses) span.last = std::max(span.last, position.at(use.node));
       const int64_t bytes = bytes_of(v);
       if (bytes < 0) return {};
       spans[v->id] = span;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_set>
 
 #include "base/fail.hpp"
 
@@ -104,6 +105,18 @@ std::vector<TensorType> types_of(const std::vector<Value*>& values) {
   return types;
 }
 
+/// Names of all values; looked up, never iterated.
+std::unordered_set<std::string> names_of(const Graph& graph) {
+  std::unordered_set<std::string> names;
+  const auto add = [&](const std::vector<Value*>& values) {
+    for (const Value* v : values) names.insert(v->name);
+  };
+  add(graph.inputs());
+  add(graph.constants());
+  for (const Node* node : graph.nodes()) add(node->outputs);
+  return names;
+}
+
 }  // namespace
 
 bool belongs_in_body(const Value& constant) {
@@ -146,12 +159,13 @@ std::vector<Value*> inline_body(Graph& graph, const Graph& body, const std::vect
   for (size_t i = 0; i < body.inputs().size(); ++i) map[body.inputs()[i]->id] = inputs[i];
   for (const Value* c : body.constants()) map[c->id] = graph.add_constant(*c->constant);
   const std::vector<Value*>& results = body.outputs();
+  std::unordered_set<std::string> taken = names_of(graph);
   for (const Node* node : body.nodes()) {
     Node* copy = copy_node(graph, *node, map, before);
     for (size_t i = 0; i < copy->outputs.size(); ++i) {
       const std::string name = std::exchange(copy->outputs[i]->name, {});
       const bool result = std::find(results.begin(), results.end(), node->outputs[i]) != results.end();
-      if (!result && !name.empty() && !graph.find_value(name)) copy->outputs[i]->name = name;
+      if (!result && !name.empty() && taken.insert(name).second) copy->outputs[i]->name = name;
     }
   }
   std::vector<Value*> outputs;

@@ -8,11 +8,13 @@ namespace opfuse {
 
 namespace {
 
-bool moves(const Node& node) {
+/// What `node` rearranges or scales; null when it does something else.
+Value* moved(const Node& node) {
   static constexpr std::array kNames{"reshape", "transpose", "slice", "split", "squeeze", "unsqueeze", "identity"};
-  if (std::any_of(kNames.begin(), kNames.end(), [&](const char* name) { return node.is(name); })) return true;
-  if (node.is("gather")) return node.input(1)->is_constant();
-  return (node.is("mul") || node.is("div")) && scalar_constant(node.input(1));
+  if (std::any_of(kNames.begin(), kNames.end(), [&](const char* name) { return node.is(name); })) return node.input(0);
+  if (node.is("gather")) return node.input(1)->is_constant() ? node.input(0) : nullptr;
+  if ((node.is("mul") || node.is("div")) && scalar_constant(node.input(1))) return node.input(0);
+  return node.is("mul") && scalar_constant(node.input(0)) ? node.input(1) : nullptr;
 }
 
 /// The body's input behind `value`, through everything that has one data operand.
@@ -56,7 +58,11 @@ std::optional<AttentionParts> attention_parts(const Node& node) {
 }
 
 Value* movement_source(Value* value) {
-  while (value && value->producer && moves(*value->producer)) value = value->producer->input(0);
+  while (value && value->producer) {
+    Value* source = moved(*value->producer);
+    if (!source) break;
+    value = source;
+  }
   return value;
 }
 

@@ -251,11 +251,6 @@ struct Attempt {
     return false;
   }
 
-  static const Element& pair_element() {
-    static const Element kElement{.kind = ElementKind::op, .ops = {"Q/DQ"}};
-    return kElement;
-  }
-
   bool direct(const Element& e, Value* v, const Next& k) {
     const Mark before = mark();
     Node* node = nullptr;
@@ -346,7 +341,7 @@ struct Attempt {
     for (const Taken& t : nodes) {
       Value* v = t.node->output();
       if (t.node == anchor || !read_outside(matcher.graph(), v, m.nodes)) continue;
-      if (!t.element->shared && t.element == &pair_element()) return pair_escapes(*t.node);
+      if (!t.element->shared && t.element == &pair_element()) return fail("Q/DQ", t.node, escaping_pair(*t.node), 1);
       if (!t.element->shared) return escape(*t.node, *t.element, m.nodes);
       m.results.push_back(v);
     }
@@ -359,15 +354,6 @@ struct Attempt {
       if (auto decline = p.test(m)) return fail(p.name, anchor, std::move(*decline), 1);
     found = std::move(m);
     return true;
-  }
-
-  bool pair_escapes(const Node& node) {
-    return fail("Q/DQ", const_cast<Node*>(&node),
-                {"qdq_pair",
-                 fmt::format("the Q/DQ pair at {} stands between two operators of the group and is read elsewhere too",
-                             describe(node)),
-                 {node.name()}},
-                1);
   }
 
   bool escape(const Node& node, const Element& e, const std::vector<Node*>& inside) {

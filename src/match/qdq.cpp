@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "match/pattern.hpp"
-
 namespace opfuse {
 
 static bool same_parameter(const Value* a, const Value* b) {
@@ -43,12 +41,25 @@ std::optional<Decline> unequal_pair(const std::vector<std::string>& ops, const N
                  {q->name(), node->name()}};
 }
 
+const Element& pair_element() {
+  static const Element kElement{.kind = ElementKind::op, .ops = {"Q/DQ"}};
+  return kElement;
+}
+
+Decline escaping_pair(const Node& node) {
+  return {"qdq_pair",
+          fmt::format("the Q/DQ pair at {} stands between two operators of the group and is read elsewhere too",
+                      describe(node)),
+          {node.name()}};
+}
+
 bool is_constant_or_dequantized(const Value* value) {
   if (!value) return false;
   if (value->is_constant()) return true;
   const Node* node = value->producer;
   if (!node || (!node->is("dequantize_linear") && !node->is("quantize_linear"))) return false;
-  return is_constant_or_dequantized(node->input(0)) && is_constant_or_dequantized(node->input(1));
+  return std::all_of(node->inputs.begin(), node->inputs.end(),
+                     [](const Value* input) { return !input || is_constant_or_dequantized(input); });
 }
 
 }  // namespace opfuse

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/decline.hpp"
-#include "ir/graph.hpp"
+#include "match/pattern.hpp"
 
 namespace opfuse {
 
@@ -22,6 +22,12 @@ std::optional<QdqPair> qdq_pair(const Value* value);
 /// Why one of `ops` behind a quantise and a dequantise that do not undo each other is not reached from `dequantize`;
 /// nothing when that is not what stands there.
 std::optional<Decline> unequal_pair(const std::vector<std::string>& ops, const Node* dequantize);
+
+/// What the nodes of a pair between two elements of a match stand for.
+const Element& pair_element();
+
+/// Why such a pair keeps the match from holding: `node` of it is read outside.
+Decline escaping_pair(const Node& node);
 
 /// A constant, or what DequantizeLinear makes of one (also of QuantizeLinear of a constant): weights of quantised
 /// models.

@@ -79,7 +79,7 @@ std::string GraphWriter::function_of(const Node& node, const std::string& encode
   Encoder function, opset;
   function.bytes(1, name);
   function.raw(encoded);
-  function.bytes(8, "A group that opfuse fuses into one kernel (" + node.pattern + "). Any runtime may inline it.");
+  function.bytes(8, "A group that opfuse fuses (" + node.pattern + "). Any runtime may inline it.");
   opset.integer(2, opset_);
   function.message(9, opset);
   function.bytes(10, kFunctionDomain);

@@ -23,7 +23,6 @@ MatchPredicate same_trailing_axes() {
 
 MatchPredicate small_epsilon() {
   return {"epsilon", [](const Match& m) -> std::optional<Decline> {
-            if (!m.has("eps")) return std::nullopt;
             const auto eps = scalar_constant(m.value("eps"));
             if (eps && *eps > 0 && *eps < 0.1) return std::nullopt;
             return Decline{"constant_mismatch", "expected a small epsilon, found " + describe(m.value("eps")), {}};

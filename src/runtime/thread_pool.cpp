@@ -17,7 +17,8 @@ namespace opfuse {
 namespace {
 
 constexpr int kGrainBits = 20;
-constexpr uint64_t kGrainMask = (uint64_t{1} << kGrainBits) - 1, kEpochMask = (uint64_t{1} << 24) - 1;
+constexpr uint64_t kGrainMask = (uint64_t{1} << kGrainBits) - 1;
+constexpr uint64_t kEpochMask = (uint64_t{1} << (64 - 2 * kGrainBits)) - 1;
 
 uint64_t pack(uint64_t epoch, uint64_t first, uint64_t end) {
   return epoch << 2 * kGrainBits | first << kGrainBits | end;
@@ -67,7 +68,7 @@ void ThreadPool::run(int64_t parts, PartFunction fn, void* context) {
   }
   const uint64_t epoch = (epoch_.load(std::memory_order_relaxed) + 1) & kEpochMask;
   Job& job = jobs_[epoch & 1];
-  const int64_t grain = parts / (int64_t{1} << (kGrainBits - 1)) + 1, grains = (parts + grain - 1) / grain;
+  const int64_t grain = (parts - 1) / static_cast<int64_t>(kGrainMask) + 1, grains = (parts + grain - 1) / grain;
   job.fn.store(fn, std::memory_order_relaxed);
   job.context.store(context, std::memory_order_relaxed);
   job.parts.store(parts, std::memory_order_relaxed);

@@ -77,6 +77,16 @@ const Spelled kSpellings[] = {
       %vm = matmul(%f, %wv) %vr = reshape(%vm, %heads) %v = transpose(%vr) {perm = [0,2,1,3]}
       %s = matmul(%q, %k) %p = softmax(%s) %y = matmul(%p, %v)
       return %y })"},
+    // the same with the scale as the first operand
+    {"tf2onnx_scale_first", R"(graph (%x: f32[2,5,8]) {
+      %wq = const rand<1> : f32[8,8] %wk = const rand<2> : f32[8,8] %wv = const rand<3> : f32[8,8] %bq = const rand<4> : f32[8]
+      %half = const splat<0.5> : f32[] %heads = const dense<2,5,2,4> : i64[4] %flat = const dense<10,8> : i64[2]
+      %f = reshape(%x, %flat)
+      %qm = matmul(%f, %wq) %qa = add(%qm, %bq) %qs = mul(%half, %qa) %qr = reshape(%qs, %heads) %q = transpose(%qr) {perm = [0,2,1,3]}
+      %km = matmul(%f, %wk) %kr = reshape(%km, %heads) %k = transpose(%kr) {perm = [0,2,3,1]}
+      %vm = matmul(%f, %wv) %vr = reshape(%vm, %heads) %v = transpose(%vr) {perm = [0,2,1,3]}
+      %s = matmul(%q, %k) %p = softmax(%s) %y = matmul(%p, %v)
+      return %y })"},
     // Swin: relative position bias, then the windows' mask between two reshapes
     {"swin_window", R"(graph (%x: f32[4,5,8], %mask: f32[1,2,1,5,5]) {
       %w = const rand<1> : f32[8,24] %bias = const rand<3> : f32[1,2,5,5] %half = const splat<0.5> : f32[]
@@ -189,6 +199,18 @@ TEST(Attention, PartsAreFoundWhateverTheOrderOfOperands) {
       return;
     }
   FAIL() << print(g);
+}
+
+TEST(Attention, ACompositeThatIsOnlyCalledAttentionIsDeclined) {
+  const Graph graph = prepared_text(
+      "graph (%x: f32[2,8]) { %y = composite \"attention\" (%x) { %r = relu(%x) yield %r } : f32[2,8] return %y }");
+  ASSERT_EQ(operator_name(*graph.nodes().back()), kAttention);
+  const FusionPlan plan = make_plan(graph);
+  EXPECT_FALSE(plan.module_counts().contains("FusedScaledDotProductAttention"));
+  const FusionPattern pattern = *std::find_if(fusion_patterns().begin(), fusion_patterns().end(),
+                                              [](const auto& p) { return p.name == "ScaledDotProductAttention"; });
+  const MatchResult result = Matcher(graph).match(pattern.topology, graph.nodes().back(), pattern.where);
+  EXPECT_EQ(result.partial.decline.code, "no_parts");
 }
 
 }  // namespace

@@ -99,5 +99,17 @@ TEST(Qdq, DequantisedWeightsBecomeConstantsForKernelsOnly) {
   EXPECT_FALSE(fold_dequantized(graph));
 }
 
+TEST(Qdq, AZeroPointThatTheUserGivesKeepsTheWeightComputed) {
+  const std::string text = R"(graph (%x: f32[2,8], %z: i8[]) {
+    %wi = const rand<1> : i8[8,4] %s = const splat<0.05> : f32[] %w = dequantize_linear(%wi, %s, %z)
+    %y = matmul(%x, %w) return %y })";
+  Graph graph = prepared_text(text);
+  EXPECT_FALSE(fold_dequantized(graph));
+  EXPECT_FALSE(make_plan(graph).module_counts().contains("FusedLinear")) << "the weight is not constant";
+  const std::vector<Tensor> inputs = random_inputs(graph);
+  EXPECT_TRUE(
+      interpret(apply(graph, make_plan(graph)), inputs)[0].same_bits(interpret(parse_graph(text, ops()), inputs)[0]));
+}
+
 }  // namespace
 }  // namespace opfuse
