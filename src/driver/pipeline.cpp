@@ -69,17 +69,15 @@ Legality legality_on(const TargetInfo& target) {
 }
 
 std::vector<FusionPattern> patterns_of(const PlanRequest& request) {
-  std::vector<FusionPattern> all;
+  std::vector<PatternText> own;
   for (const PatternSpec& spec : request.patterns) {
     PatternText text{spec.name, spec.module, spec.doc,     spec.root, {spec.topology, {spec.name, 1, 1}},
                      {},        {},          spec.priority};
     for (const std::string& condition : spec.where) text.where.push_back({condition, {spec.name, 1, 1}});
     text.points.assign(spec.points.begin(), spec.points.end());
-    all.push_back(make_pattern(text));
+    own.push_back(std::move(text));
   }
-  const std::vector<FusionPattern> more = patterns_with(request.pattern_files);
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
+  return patterns_with(request.pattern_files, own);
 }
 
 FusionPlan plan_graph(const Graph& prepared, const TargetInfo& target, const PlanRequest& request) {

@@ -5,23 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <map>
 
 #include "base/did_you_mean.hpp"
 #include "fusion/condition_value.hpp"
 #include "fusion/text_cursor.hpp"
 
 namespace opfuse {
-
-bool TextCursor::number(double& value) {
-  if (!std::isdigit(static_cast<unsigned char>(peek())) && peek() != '.') return false;
-  const std::string rest(text_.substr(pos_));
-  char* end = nullptr;
-  value = std::strtod(rest.c_str(), &end);
-  pos_ += static_cast<size_t>(end - rest.c_str());
-  return end != rest.c_str();
-}
 
 namespace {
 
@@ -34,22 +23,19 @@ struct Evaluation {
 };
 using Term = std::function<V(Evaluation&)>;
 
-void collect(const Pattern& pattern, std::map<std::string, const Element*>& bindings) {
-  for (const auto& e : pattern.chain()) {
-    if (!e->binding.empty()) bindings.emplace(e->binding, e.get());
-    for (const Pattern& side : e->sides) collect(side, bindings);
-    for (const Pattern& part : e->parts) collect(part, bindings);
-  }
-}
-
 V truth(const V& v) { return v.kind == Kind::boolean ? v : V{}; }
 
 V compare(const std::string& op, const V& a, const V& b) {
   if (a.kind == Kind::unknown || b.kind == Kind::unknown || a.kind != b.kind) return {};
   if (a.kind == Kind::list) {
+    if (op != "==" && op != "!=") return {};
     bool same = a.list.size() == b.list.size();
-    for (size_t i = 0; same && i < a.list.size(); ++i) same = compare("==", a.list[i], b.list[i]).number != 0;
-    return op == "==" ? V::of(same) : op == "!=" ? V::of(!same) : V{};
+    for (size_t i = 0; i < std::min(a.list.size(), b.list.size()); ++i) {
+      const V equal = compare("==", a.list[i], b.list[i]);
+      if (equal.kind == Kind::unknown) return {};
+      same = same && equal.number != 0;
+    }
+    return V::of(same == (op == "=="));
   }
   const int order = a.kind == Kind::text   ? a.text.compare(b.text)
                     : a.number == b.number ? 0
@@ -81,9 +67,8 @@ V arithmetic(char op, const V& a, const V& b) {
 
 class Parser {
  public:
-  Parser(std::string_view text, const Pattern& topology, const TextPlace& at) : in_(text, at) {
-    collect(topology, bindings_);
-  }
+  Parser(std::string_view text, const Pattern& topology, const TextPlace& at)
+      : in_(text, at), bindings_(bindings_of(topology)) {}
   Term run() {
     Term term = either();
     in_.skip_spaces();
@@ -93,7 +78,7 @@ class Parser {
 
  private:
   TextCursor in_;
-  std::map<std::string, const Element*> bindings_;
+  std::vector<const Element*> bindings_;
 
   bool word(std::string_view w) {
     in_.skip_spaces();
@@ -183,9 +168,11 @@ class Parser {
   }
 
   const Element& binding(const std::string& name, size_t at) {
-    if (const auto found = bindings_.find(name); found != bindings_.end()) return *found->second;
     std::vector<std::string> known;
-    for (const auto& [known_name, element] : bindings_) known.push_back(known_name);
+    for (const Element* element : bindings_) {
+      if (element->binding == name) return *element;
+      known.push_back(element->binding);
+    }
     throw in_.error(at, "the topology has no binding \"{}\"", name).hint(did_you_mean(name, known));
   }
 

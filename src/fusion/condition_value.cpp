@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "ops/gemm.hpp"
 #include "ops/registry.hpp"
 
 namespace opfuse {
@@ -49,10 +52,13 @@ Value_ of_weights(const Node& node, const std::string& property) {
   if (!node.input(1) || !node.input(1)->type.shape.ranked) return {};
   const Shape &x = node.input(0)->type.shape, &w = node.input(1)->type.shape;
   if (property == "in_channels") return x.ranked && x.rank() > 1 ? of_dim(x[1]) : Value_{};
+  const Shape& y = node.output()->type.shape;
+  if (property == "out_channels" && node.is("conv_transpose"))  // its weights are [in, out / group, ...]
+    return y.ranked && y.rank() > 1 ? of_dim(y[1]) : Value_{};
   if (property == "out_channels") return w.rank() > 0 ? of_dim(w[0]) : Value_{};
   if (property == "kernel") return of_dims(w.dims, 2);
-  if (property == "in_features") return x.ranked && x.rank() > 0 ? of_dim(x[x.rank() - 1]) : Value_{};
-  const Shape& y = node.output()->type.shape;
+  const size_t from_last = node.is("gemm") && node.as<Gemm>().transA ? 2 : 1;
+  if (property == "in_features") return x.ranked && x.rank() >= from_last ? of_dim(x[x.rank() - from_last]) : Value_{};
   if (property == "out_features") return y.ranked && y.rank() > 0 ? of_dim(y[y.rank() - 1]) : Value_{};
   return {};
 }
@@ -88,6 +94,21 @@ ConditionValue property_of(const Match& match, const std::string& binding, const
   if (const AttrValue* attr = find(attrs, property)) return of_attr(*attr);
   const ConditionValue of_w = of_weights(*node, property);
   return of_w.kind != ConditionValue::Kind::unknown ? of_w : of_tensor(*value, property);
+}
+
+static void collect(const Pattern& pattern, std::vector<const Element*>& found) {
+  for (const auto& e : pattern.chain()) {
+    const auto known = [&](const Element* other) { return other->binding == e->binding; };
+    if (!e->binding.empty() && std::none_of(found.begin(), found.end(), known)) found.push_back(e.get());
+    for (const Pattern& side : e->sides) collect(side, found);
+    for (const Pattern& part : e->parts) collect(part, found);
+  }
+}
+
+std::vector<const Element*> bindings_of(const Pattern& topology) {
+  std::vector<const Element*> found;
+  collect(topology, found);
+  return found;
 }
 
 std::vector<std::string> properties_of(const Element& element) {

@@ -24,6 +24,9 @@ struct ConditionValue {
 /// The property of what is bound; unknown when the binding is absent or the value is not known.
 ConditionValue property_of(const Match& match, const std::string& binding, const std::string& property);
 
+/// Elements with a binding, of sides and alternatives too: the first of each name, in the order of the text.
+std::vector<const Element*> bindings_of(const Pattern& topology);
+
 /// Properties that a binding can have: attributes of its operators and the general ones.
 std::vector<std::string> properties_of(const Element& element);
 

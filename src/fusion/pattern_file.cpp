@@ -5,12 +5,12 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
+#include <map>
 
 #include "base/did_you_mean.hpp"
 #include "base/fail.hpp"
+#include "base/mapped_file.hpp"
+#include "fusion/condition_value.hpp"
 #include "fusion/pattern_text.hpp"
 #include "fusion/plan.hpp"
 #include "interp/interpreter.hpp"
@@ -55,6 +55,11 @@ void read_points(const toml::node& node, const std::string& file, PatternText& t
     text.points.emplace_back(std::string(key.str()), text_of(value, file, key.str()));
 }
 
+int checked_priority(int64_t priority, const TextPlace& at) {
+  if (priority >= -kMostPriority && priority <= kMostPriority) return static_cast<int>(priority);
+  throw wrong(at, fmt::format("priority {} is outside [-{}, {}]", priority, kMostPriority, kMostPriority));
+}
+
 void read_key(std::string_view key, const toml::node& value, const std::string& file, PatternText& text,
               std::vector<PatternExample>& examples) {
   static const std::vector<std::string> kKeys{"name", "module", "doc",      "topology", "where",
@@ -71,7 +76,7 @@ void read_key(std::string_view key, const toml::node& value, const std::string& 
   else if (key == "points")
     read_points(value, file, text);
   else if (key == "priority" && value.is_integer())
-    text.priority = static_cast<int>(std::clamp<int64_t>(*value.value<int64_t>(), -1000, 1000));
+    text.priority = checked_priority(*value.value<int64_t>(), place_of(value, file));
   else if (key == "fires" || key == "spares")
     for (const toml::node& graph : list_of(value, file, key))
       examples.push_back({text_of(graph, file, key), key == "fires"});
@@ -90,12 +95,11 @@ UserPattern read_pattern(const toml::table& table, const std::string& file) {
   return user;
 }
 
-void bindings_of(const Pattern& pattern, std::vector<std::string>& names) {
-  for (const auto& e : pattern.chain()) {
-    if (!e->binding.empty()) names.push_back(e->binding);
-    for (const Pattern& side : e->sides) bindings_of(side, names);
-    for (const Pattern& part : e->parts) bindings_of(part, names);
-  }
+/// What stands before the first "__" of an instance's label is its module.
+void check_module(const std::string& module, const TextPlace& at) {
+  if (module.find("__") == std::string::npos && module.back() != '_') return;
+  throw wrong(at, fmt::format("the module \"{}\" has \"__\" or ends in \"_\"", module))
+      .hint("\"__\" separates the module from the instance in labels such as FusedConvBN__conv1");
 }
 
 }  // namespace
@@ -104,11 +108,12 @@ FusionPattern make_pattern(const PatternText& text) {
   FusionPattern pattern;
   pattern.name = text.name;
   pattern.module = text.module.empty() ? "Fused" + text.name : text.module;
+  check_module(pattern.module, text.topology.at);
   pattern.doc = text.doc;
-  pattern.priority = text.priority;
+  pattern.priority = checked_priority(text.priority, text.topology.at);
   pattern.topology = parse_topology(text.topology.text, text.topology.at);
   std::vector<std::string> names;
-  bindings_of(pattern.topology, names);
+  for (const Element* element : bindings_of(pattern.topology)) names.push_back(element->binding);
   const auto known = [&](const std::string& binding) {
     if (std::find(names.begin(), names.end(), binding) == names.end())
       throw wrong(text.topology.at, fmt::format("the topology of {} has no binding \"{}\"", text.name, binding))
@@ -148,23 +153,29 @@ std::vector<UserPattern> parse_patterns(std::string_view toml_text, const std::s
 }
 
 std::vector<UserPattern> read_patterns(const std::string& path) {
-  std::ifstream in(path);
-  if (!in) throw fail(E::file_not_found, "cannot open \"{}\"", path);
-  std::stringstream text;
-  text << in.rdbuf();
-  return parse_patterns(text.str(), path);
+  try {
+    return parse_patterns(MappedFile::open(path, true)->bytes(), path);
+  } catch (Error& error) {
+    throw error.file(path);
+  }
 }
 
-std::vector<FusionPattern> patterns_with(const std::vector<std::string>& files) {
+std::vector<FusionPattern> patterns_with(const std::vector<std::string>& files, const std::vector<PatternText>& own) {
   std::vector<FusionPattern> all;
-  const auto add = [&](const FusionPattern& pattern) {
-    for (const FusionPattern& other : all)
-      if (other.name == pattern.name) throw fail(E::bad_option, "there are two patterns \"{}\"", pattern.name);
-    all.push_back(pattern);
+  std::map<std::string, std::string> origins;  // by name: where the pattern comes from, for the refusal
+  for (const FusionPattern& pattern : fusion_patterns()) origins[pattern.name] = "the catalogue";
+  const auto add = [&](FusionPattern pattern, const std::string& file) {
+    const auto [at, fresh] = origins.emplace(pattern.name, file.empty() ? "PlanRequest::patterns" : file);
+    if (!fresh)
+      throw fail(E::bad_option, "there are two patterns \"{}\"; the other one is from {}", pattern.name, at->second)
+          .file(file)
+          .hint("give this one another name: --only, --skip and plans choose patterns by name");
+    all.push_back(std::move(pattern));
   };
+  for (const PatternText& text : own) add(make_pattern(text), "");
   for (const std::string& file : files)
-    for (const UserPattern& user : read_patterns(file)) add(user.pattern);
-  for (const FusionPattern& pattern : fusion_patterns()) add(pattern);
+    for (const UserPattern& user : read_patterns(file)) add(user.pattern, file);
+  all.insert(all.end(), fusion_patterns().begin(), fusion_patterns().end());
   return all;
 }
 

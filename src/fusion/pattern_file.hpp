@@ -30,18 +30,23 @@ struct PatternText {
   Part topology;
   std::vector<Part> where;
   std::vector<std::pair<std::string, std::string>> points;  ///< "INPUT" -> binding
-  int priority = 1;                                         ///< before the catalogue, whose patterns have 0
+  int64_t priority = 1;                                     ///< before the catalogue, whose patterns have 0
 };
 
-/// E::bad_file with file, line and column for whatever does not parse or name what exists.
+inline constexpr int kMostPriority = 1000;  ///< priorities lie in [-1000, 1000]
+
+/// E::bad_file with file, line and column for whatever does not parse or name what exists, a priority out of range and
+/// a module with "__".
 FusionPattern make_pattern(const PatternText& text);
 
-/// [[pattern]] tables of a TOML file (docs/fusion.md). E::file_not_found, E::bad_file.
+/// [[pattern]] tables of a TOML file (docs/fusion.md). E::file_not_found, E::bad_file, with the file.
 std::vector<UserPattern> read_patterns(const std::string& path);
 std::vector<UserPattern> parse_patterns(std::string_view toml, const std::string& file);
 
-/// User patterns of all files, then the catalogue.
-std::vector<FusionPattern> patterns_with(const std::vector<std::string>& files);
+/// `own` patterns, those of all files, then the catalogue. The errors of make_pattern and read_patterns; E::bad_option
+/// with the file when two patterns have one name.
+std::vector<FusionPattern> patterns_with(const std::vector<std::string>& files,
+                                         const std::vector<PatternText>& own = {});
 
 /// Runs one example: prepared, planned with this pattern alone, interpreted before and after. Empty when it is as
 /// stated.

@@ -2,6 +2,8 @@
 #include "fusion/pattern_text.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 #include "base/did_you_mean.hpp"
 #include "fusion/patterns.hpp"
@@ -13,6 +15,8 @@
 namespace opfuse {
 
 namespace {
+
+constexpr int kMostTimes = 64;  // of a repetition: the matcher recurses once per time
 
 /// Operators, and the names that recompositions give.
 const std::vector<std::string>& known_operators() {
@@ -89,12 +93,26 @@ class Parser {
     Pattern part = chain();
     expect(")");
     expect("{");
-    double lo = 0, hi = 0;
-    in_.skip_spaces();
     const size_t at = in_.position();
-    const bool ok = in_.number(lo) && in_.take(",") && in_.number(hi) && in_.take("}");
-    if (!ok || lo < 0 || hi < lo || hi > 64) throw in_.error(at, "expected how often, as in {{0,3}} (at most 64)");
-    return repeat(part, static_cast<int>(lo), static_cast<int>(hi));
+    const std::optional<int> lo = times(","), hi = lo ? times("}") : std::nullopt;
+    if (!hi || *hi < *lo) throw in_.error(at, "expected how often, as in {{0,3}} (at most {})", kMostTimes);
+    return repeat(part, *lo, *hi);
+  }
+
+  /// A whole number up to kMostTimes and what ends it.
+  std::optional<int> times(std::string_view end) {
+    double n = 0;
+    in_.skip_spaces();
+    if (!in_.number(n) || n > kMostTimes || n != std::floor(n)) return std::nullopt;
+    in_.skip_spaces();
+    return in_.take(end) ? std::optional(static_cast<int>(n)) : std::nullopt;
+  }
+
+  /// Operator names and nothing more.
+  static bool is_plain(const Pattern& p) {
+    const Element& e = *p.chain().front();
+    return p.chain().size() == 1 && e.kind == ElementKind::op && e.binding.empty() && e.sides.empty() &&
+           e.predicates.empty() && !e.shared && !e.join;
   }
 
   /// {relu|clip}: one operator of several, which may be bound; {p | q}: alternatives of any shape, which may not.
@@ -105,14 +123,14 @@ class Parser {
     do parts.push_back(chain());
     while (in_.take("|"));
     expect("}");
-    std::vector<std::string> names;
-    for (const Pattern& p : parts) {
-      const Element& e = *p.chain().front();
-      if (p.chain().size() == 1 && e.kind == ElementKind::op && e.binding.empty() && e.sides.empty() &&
-          e.predicates.empty())
-        names.insert(names.end(), e.ops.begin(), e.ops.end());
+    if (std::all_of(parts.begin(), parts.end(), is_plain)) {
+      std::vector<std::string> names;
+      for (const Pattern& p : parts) {
+        const std::vector<std::string>& ops = p.chain().front()->ops;
+        names.insert(names.end(), ops.begin(), ops.end());
+      }
+      return with_sides(any_op(names, bound));
     }
-    if (names.size() == parts.size()) return with_sides(any_op(names, bound));
     if (!bound.empty()) throw in_.error(at, "only a choice of operators can be bound to \"{}\"", bound);
     return one_of(std::move(parts));
   }

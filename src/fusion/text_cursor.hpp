@@ -32,7 +32,7 @@ class TextCursor {
     while (in_name(peek())) ++pos_;
     return std::string(text_.substr(begin, pos_ - begin));
   }
-  /// A number when one is next, by the rules of strtod; nothing is taken otherwise.
+  /// A decimal number without sign (3, .5, 1e-3) when one is next that a double can hold; nothing is taken otherwise.
   bool number(double& value);
 
   template <class... Args>
