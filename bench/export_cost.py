@@ -10,26 +10,15 @@ Exit status: 0 all is well, 1 a file was refused, values differ beyond 1e-5 of m
 above that of "again". OpenVINO (2026.4) does not load functions of the model's own; it reads the flat form.
 """
 import argparse
-import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 
+from peerlib import environment
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIMIT, TOLERANCE = 1.03, 1e-5
-
-
-def enter_virtual_environment():
-    try:
-        import numpy, onnx, onnxruntime, openvino  # noqa: E401, F401
-        return
-    except ImportError as missing:
-        python = pathlib.Path(os.environ.get("OPFUSE_PEERS_VENV", ROOT / "build" / "peers-venv")) / "bin" / "python"
-        if python.exists() and pathlib.Path(sys.prefix).resolve() != python.parent.parent.resolve():
-            os.execv(python, [str(python), *sys.argv])
-        print(f"export_cost: {missing}; install the peers first:\n  bench/install_peers.sh", file=sys.stderr)
-        sys.exit(2)
 
 
 def arguments():
@@ -123,5 +112,5 @@ def main():
 
 
 if __name__ == "__main__":
-    enter_virtual_environment()
+    environment.enter_virtual_environment("export_cost")
     sys.exit(main())

@@ -13,11 +13,12 @@ import argparse
 import functools
 import json
 import math
-import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+
+from peerlib import environment
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ZOO = ("resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "mobilenet_v2")
@@ -26,18 +27,6 @@ ZOO = ("resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "mobilenet_
 def fail(problem):
     print(f"peers: {problem}", file=sys.stderr)
     sys.exit(2)
-
-
-def enter_virtual_environment():
-    """Continue in the interpreter that has the peers, unless this one has them."""
-    try:
-        import numpy, onnx, onnxruntime, openvino  # noqa: E401, F401
-        return
-    except ImportError as missing:
-        python = pathlib.Path(os.environ.get("OPFUSE_PEERS_VENV", ROOT / "build" / "peers-venv")) / "bin" / "python"
-        if python.exists() and pathlib.Path(sys.prefix).resolve() != python.parent.parent.resolve():
-            os.execv(python, [str(python), *sys.argv])
-        fail(f"{missing}; install the peers first:\n  bench/install_peers.sh")
 
 
 def number_list(text):
@@ -184,5 +173,5 @@ def main():
 
 
 if __name__ == "__main__":
-    enter_virtual_environment()
+    environment.enter_virtual_environment("peers")
     sys.exit(main())

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
+#include "base/integers.hpp"
 #include "codegen/collapse.hpp"
 
 namespace opfuse {
 namespace {
-
-int64_t ceil_of(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
 SymbolValues ones(const Region& region) {
   SymbolValues values;
@@ -114,8 +113,12 @@ bool is_convolution(const Region& region) {
   if (region.stages.empty() || region.stages[0].anchor != Anchor::contraction) return false;
   const auto view = view_contraction(region, 0);
   if (!std::holds_alternative<ContractionView>(view)) return false;
-  const Read& data = region.stages[0].reads[static_cast<size_t>(std::get<ContractionView>(view).data)];
-  return data.map.dims.size() > 2;
+  // an image and filters: a product of matrices, batched or not, has neither
+  const auto& c = std::get<ContractionView>(view);
+  const Read& data = region.stages[0].reads[static_cast<size_t>(c.data)];
+  const Read& weights = region.stages[0].reads[static_cast<size_t>(c.weights)];
+  return data.map.dims.size() > 2 && weights.map.dims.size() > 2 && weights.stage < 0 &&
+         region.params[static_cast<size_t>(weights.index)].role == ParamRole::constant;
 }
 
 }  // namespace opfuse

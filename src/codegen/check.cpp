@@ -2,34 +2,17 @@
 #include <fmt/format.h>
 
 #include "codegen/codegen.hpp"
+#include "codegen/functions.hpp"
 #include "codegen/views.hpp"
 
 namespace opfuse {
 namespace {
 
-bool double_function(ExprOp op) {
-  switch (op) {
-    case ExprOp::erf:
-    case ExprOp::tan:
-    case ExprOp::asin:
-    case ExprOp::acos:
-    case ExprOp::atan:
-    case ExprOp::sinh:
-    case ExprOp::cosh:
-    case ExprOp::asinh:
-    case ExprOp::acosh:
-    case ExprOp::atanh:
-      return true;
-    default:
-      return false;
-  }
-}
-
 std::optional<std::string> bad_expression(const Expr& e) {
   std::optional<std::string> why;
   e.visit([&](const Expr& x) {
     if (x.args().empty() || why) return;
-    if (double_function(x.op()) && x.dtype() == DType::f64) why = fmt::format("{} has no f64 form", name_of(x.op()));
+    if (!has_function(x.op(), x.dtype())) why = fmt::format("{} has no f64 form", name_of(x.op()));
   });
   return why;
 }

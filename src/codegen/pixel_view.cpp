@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <set>
 
+#include "base/integers.hpp"
+
 namespace opfuse {
 namespace {
 
@@ -93,8 +95,6 @@ bool weights_match(const IndexMap& map, const PixelView& view) {
     if (axes[d] < 0 ? !constant_zero(map.dims[d]) : !plain_axis(map.dims[d], axes[d])) return false;
   return true;
 }
-
-int64_t ceil_of(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/integers.hpp"
 #include "codegen/pixel_view.hpp"
 #include "codegen/schedule_parts.hpp"
 #include "codegen/schedules.hpp"
@@ -17,8 +18,6 @@ constexpr double kReached = 0.85;       // of the multiply-add rate, by either f
 constexpr double kStraddling = 3.5;     // times as slow: lanes of several groups in one vector
 constexpr double kCyclesToTurn = 0.35;  // per element, to pack it or to store it
 constexpr int64_t kMostTaps = 121, kMostColumns = 15;
-
-int64_t ceil_of(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
 struct PixelTile {
   int64_t outputs = 1, vectors = 1;

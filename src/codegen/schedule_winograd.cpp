@@ -6,13 +6,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/integers.hpp"
 #include "codegen/schedules.hpp"
 #include "codegen/winograd.hpp"
 
 namespace opfuse {
 namespace {
-
-int64_t ceil_of(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
 /// A part of parts_o x parts_p that cuts its tiles into `chunks`.
 WinogradChoice cost_part(const WinogradWork& work, int64_t parts_o, int64_t parts_p, int64_t chunks,
@@ -30,7 +29,7 @@ WinogradChoice cost_part(const WinogradWork& work, int64_t parts_o, int64_t part
   c.streamed = passes * static_cast<double>(blocks * work.block_bytes());
   const int64_t held = work.points * work.channel_vectors * c.chunk * target.vector_bytes;
   if (held > target.l2_bytes * 6 / 10) c.cycles *= 1.04;  // read from L3 now and then
-  c.scratch_bytes = held + work.points * work.vectors * c.chunk * target.vector_bytes;
+  c.scratch_bytes = winograd_scratch(work.tile, work.channels, work.vectors * work.lanes, work.lanes, c.chunk).bytes;
   return c;
 }
 
@@ -46,7 +45,7 @@ double winograd_cycles(const WinogradWork& work, const WinogradChoice& c, int64_
   return std::max(compute, memory) + 0.1 * std::min(compute, memory);
 }
 
-WinogradChoice choose_winograd_parts(const WinogradWork& work, const TargetInfo& target, int64_t scratch_limit) {
+WinogradChoice choose_winograd_parts(const WinogradWork& work, const TargetInfo& target) {
   WinogradChoice best;
   double least = INFINITY;
   for (int64_t o = 1; o <= std::min<int64_t>(work.blocks, 16); ++o)
@@ -55,7 +54,7 @@ WinogradChoice choose_winograd_parts(const WinogradWork& work, const TargetInfo&
       for (int64_t chunks = 1; chunks <= tiles; chunks += 1 + chunks / 8) {
         const WinogradChoice c = cost_part(work, o, p, chunks, target);
         const int64_t held = work.points * work.channel_vectors * c.chunk * target.vector_bytes;
-        if ((held > target.l2_bytes || c.scratch_bytes > scratch_limit) && c.chunk > 1) continue;
+        if (held > target.l2_bytes && c.chunk > 1) continue;
         double cycles = static_cast<double>(o * p) * 1000;
         cycles += winograd_cycles(work, c, 1) + 2 * winograd_cycles(work, c, 2) + winograd_cycles(work, c, 4);
         if (cycles < least) least = cycles, best = c;

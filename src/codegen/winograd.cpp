@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/integers.hpp"
 #include "codegen/register_tile.hpp"
 #include "tensor/winograd.hpp"
 
@@ -73,8 +74,6 @@ Layout winograd_weights(const WinogradTile& tile, int64_t vectors, const TargetI
 
 namespace {
 
-int64_t ceil_of(int64_t x, int64_t y) { return (x + y - 1) / y; }
-
 int64_t tile_count(const Stage& stage, const WinogradView& view, const WinogradTile& tile) {
   int64_t tiles = ceil_of(axis_extent(stage, view.row.axis).value(), tile.h) *
                   ceil_of(axis_extent(stage, view.column.axis).value(), tile.w);
@@ -128,10 +127,24 @@ int64_t winograd_width(int64_t tiles, int64_t vectors, const TargetInfo& target)
   return best;
 }
 
+WinogradScratch winograd_scratch(const WinogradTile& tile, int64_t channels, int64_t block, int64_t lanes,
+                                 int64_t capacity) {
+  constexpr int64_t kLine = 16;  // floats of a cache line
+  const int64_t points = winograd::points(tile.h) * winograd::points(tile.w);
+  WinogradScratch s;
+  // a cache line more than needed: neighbouring points do not fall into one set of L1
+  s.data_point = ceil_of(channels, lanes) * lanes * capacity + kLine;
+  s.sum_point = capacity * block + kLine;
+  for (const int64_t floats : {lanes, points * s.data_point, points * s.sum_point, tile.h * tile.w * lanes})
+    s.bytes += ceil_of(floats, kLine) * kLine * 4;
+  return s;
+}
+
 WinogradWork winograd_work(const Stage& stage, const WinogradView& view, const WinogradTile& tile, int64_t vectors,
                            const TargetInfo& target) {
   const ContractionView& c = view.contraction;
   WinogradWork work;
+  work.tile = tile;
   work.lanes = target.lanes_f32();
   work.points = winograd::points(tile.h) * winograd::points(tile.w);
   work.channels = channel_depth(stage, c);

@@ -36,6 +36,7 @@ int64_t winograd_vectors(const Stage& stage, const WinogradView& view, const Win
 
 /// What the cost model knows of a convolution; a symbolic batch counts as 1.
 struct WinogradWork {
+  WinogradTile tile;
   int64_t points = 36, channels = 1, channel_vectors = 1, blocks = 1, vectors = 1, tiles = 1, lanes = 16;
   double input_cycles = 0, output_cycles = 0;                                      ///< per tile and vector of channels
   int64_t block_bytes() const { return points * channels * vectors * lanes * 4; }  ///< of weights
@@ -46,6 +47,14 @@ WinogradWork winograd_work(const Stage& stage, const WinogradView& view, const W
 /// Cycles of one step over the channels of a register tile, and the width of the fastest one for a chunk.
 double winograd_step_cycles(int64_t width, int64_t vectors);
 int64_t winograd_width(int64_t tiles, int64_t vectors, const TargetInfo& target);
+
+/// Floats of a part's scratch for `capacity` tiles; the emitter places them by the same numbers.
+struct WinogradScratch {
+  int64_t data_point = 0, sum_point = 0;  ///< between points of transformed data, of products
+  int64_t bytes = 0;
+};
+WinogradScratch winograd_scratch(const WinogradTile& tile, int64_t channels, int64_t block, int64_t lanes,
+                                 int64_t capacity);
 
 /// How a launch is cut, and what a part costs.
 struct WinogradChoice {
@@ -58,8 +67,7 @@ struct WinogradChoice {
 };
 inline constexpr double kL3BytesPerCycle = 9.5, kMemoryBytesPerCycle = 12;  ///< of one core; of all cores together
 
-WinogradChoice choose_winograd_parts(const WinogradWork& work, const TargetInfo& target,
-                                     int64_t scratch_limit = int64_t{1} << 40);
+WinogradChoice choose_winograd_parts(const WinogradWork& work, const TargetInfo& target);
 double winograd_cycles(const WinogradWork& work, const WinogradChoice& choice, int64_t threads);
 
 }  // namespace opfuse

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "base/did_you_mean.hpp"
@@ -18,6 +19,7 @@ namespace opfuse {
 namespace {
 
 constexpr double kWorthwhile = 0.97;  ///< of the time of a cheaper option
+constexpr int64_t kNoBound = INT64_MAX / 2;
 
 /// NAME[@NODE] as written by --algorithm and --no-algorithm.
 struct Wish {
@@ -37,8 +39,8 @@ Wish parse_wish(const std::string& text) {
 struct Layer {
   size_t launch = 0;
   AlgorithmOptions options;
-  std::vector<WinogradError> errors;  ///< by option
-  std::vector<std::string> refused;   ///< by option: why it may not be taken
+  std::vector<std::optional<WinogradError>> errors;  ///< by option, once probed
+  std::vector<std::string> refused;                  ///< by option: why it may not be taken
   size_t chosen = 0, unbounded = 0;
   bool forced = false;
   std::string reason;
@@ -59,16 +61,24 @@ class Chooser {
     threads_ = request.threads > 0 ? request.threads : available_threads();
     for (const std::string& text : request.only) only_.push_back(parse_wish(text));
     for (const std::string& text : request.skip) skip_.push_back(parse_wish(text));
+    for (const Wish& wish : only_)
+      if (request.exact && wish.name != "direct")
+        throw fail(E::bad_option, "--exact and --algorithm {} exclude each other", wish.name);
   }
 
   void run() {
     for (size_t l = 0; l < program_.launches.size(); ++l) add_layer(l);
     check_wishes();
-    if (request_.measure) measure();
-    for (Layer& layer : layers_) layer.unbounded = fastest(layer);
+    if (request_.measure && has_choice()) measure();
+    spend(kNoBound);
+    for (Layer& layer : layers_) {
+      layer.unbounded = layer.chosen;
+      if (!layer.forced) layer.chosen = 0;
+    }
     const int64_t bound = request_.max_weight_growth.value_or(default_weight_growth(program_));
     spend(bound);
     for (Layer& layer : layers_) record(layer, bound);
+    note_remaining_direct();
     for (const Layer& layer : layers_)
       if (layer.chosen > 0) apply(program_, layer, layer.chosen);
     const std::string summary = algorithm_summary(program_);
@@ -134,10 +144,20 @@ class Chooser {
       const auto at = std::find_if(options.begin(), options.end(), [&](const auto& o) { return o.name == wish.name; });
       if (at == options.end()) {
         if (!wish.node.empty() && wish.name != "direct")
-          throw fail(E::bad_option, "--algorithm {}@{}: {}", wish.name, wish.node, layer.options.refused);
+          throw fail(E::bad_option, "--algorithm {}@{}: {}", wish.name, wish.node,
+                     layer.options.refused.empty() ? "its extents do not fit that tile" : layer.options.refused)
+              .node(launch.name)
+              .hint("opfuse explain MODEL --node NAME says what may be chosen");
         continue;
       }
-      layer.chosen = static_cast<size_t>(at - options.begin());
+      const auto wanted = static_cast<size_t>(at - options.begin());
+      if (!layer.refused[wanted].empty()) {
+        if (wish.node.empty()) continue;  // everywhere it may
+        throw fail(E::bad_option, "--algorithm {}@{} against {}", wish.name, wish.node, layer.refused[wanted])
+            .node(launch.name)
+            .hint("leave out one of the two");
+      }
+      layer.chosen = wanted;
       layer.forced = true;
       layer.reason = "--algorithm";
     }
@@ -169,9 +189,9 @@ class Chooser {
   /// Whether the weights allow option i; probed when it is first asked.
   bool accurate(Layer& layer, size_t i) {
     if (i == 0) return true;
-    WinogradError& error = layer.errors[i];
-    if (error.of_max == 0)
-      error = probe_winograd_error(weights_of(layer).constant, *winograd_tile(layer.option(i).name));
+    if (!layer.errors[i])
+      layer.errors[i] = probe_winograd_error(weights_of(layer).constant, *winograd_tile(layer.option(i).name));
+    const WinogradError& error = *layer.errors[i];
     if (error.of_sum <= kWinogradErrorBound) return true;
     layer.refused[i] =
         fmt::format("{} has an error of {:.1e} of sum|w||x| on {}", layer.option(i).name, error.of_sum, error.worst);
@@ -180,17 +200,10 @@ class Chooser {
 
   bool allowed(Layer& layer, size_t i) { return layer.refused[i].empty() && accurate(layer, i); }
 
-  size_t fastest(Layer& layer) {
-    if (layer.forced) {
-      accurate(layer, layer.chosen);
-      return layer.chosen;
-    }
-    size_t best = 0;
-    for (size_t i = 1; i < layer.options.options.size(); ++i) {
-      const bool none = !layer.refused[best].empty();
-      if ((none || layer.option(i).cycles < layer.option(best).cycles * kWorthwhile) && allowed(layer, i)) best = i;
-    }
-    return best;
+  bool has_choice() const {
+    return std::any_of(layers_.begin(), layers_.end(), [](const Layer& layer) {
+      return std::count(layer.refused.begin(), layer.refused.end(), std::string()) > 1;
+    });
   }
 
   struct Step {
@@ -202,12 +215,15 @@ class Chooser {
   std::optional<Step> next_step(Layer& layer, int64_t room) {
     std::optional<Step> best;
     if (layer.forced) return best;
+    if (layer.options.options.empty()) return best;
     const AlgorithmOption& now = layer.option(layer.chosen);
+    const bool leave = !layer.refused[layer.chosen].empty();  // direct, and forbidden
     for (size_t i = 1; i < layer.options.options.size(); ++i) {
       const AlgorithmOption& to = layer.option(i);
       const int64_t bytes = to.weight_bytes - now.weight_bytes;
-      if (to.cycles >= now.cycles * kWorthwhile || bytes > room || !allowed(layer, i)) continue;
-      const double rate = (now.cycles - to.cycles) / static_cast<double>(std::max<int64_t>(bytes, 1));
+      if ((!leave && to.cycles >= now.cycles * kWorthwhile) || bytes > room || !allowed(layer, i)) continue;
+      const double rate =
+          leave ? INFINITY : (now.cycles - to.cycles) / static_cast<double>(std::max<int64_t>(bytes, 1));
       if (!best || rate > best->saved_per_byte) best = Step{&layer, i, rate};
     }
     return best;
@@ -215,7 +231,10 @@ class Chooser {
 
   void spend(int64_t room) {
     for (Layer& layer : layers_)
-      if (layer.forced && !layer.options.options.empty()) room -= layer.growth(layer.chosen);
+      if (layer.forced) {
+        accurate(layer, layer.chosen);  // its error is reported
+        room -= layer.growth(layer.chosen);
+      }
     for (;;) {
       std::optional<Step> best;
       for (Layer& layer : layers_)
@@ -235,13 +254,36 @@ class Chooser {
     if (layer.options.options.empty()) {
       a.reason = layer.options.refused;
     } else {
-      a.error = layer.errors[layer.chosen].of_max;
-      a.error_of_sum = layer.errors[layer.chosen].of_sum;
+      if (const auto& error = layer.errors[layer.chosen]) a.error = error->of_max, a.error_of_sum = error->of_sum;
       a.predicted = layer.option(layer.chosen).cycles / layer.option(0).cycles;
       a.weight_growth = layer.growth(layer.chosen);
       explain(layer, a, bound);
     }
+    const std::string& name = program_.launches[layer.launch].name;
+    if (layer.forced && a.error_of_sum > kWinogradErrorBound)
+      program_.notes.push_back(fmt::format("--algorithm at {}: {}", name, layer.refused[layer.chosen]));
+    if (a.name == "direct" && forbidden_direct(layer))
+      program_.notes.push_back(
+          fmt::format("--no-algorithm direct at {}: nothing else may be used: {}", name, a.reason));
     program_.algorithms.push_back(std::move(a));
+  }
+
+  /// What `--no-algorithm direct` without a node could not do.
+  void note_remaining_direct() {
+    const auto everywhere = [](const Wish& wish) { return wish.name == "direct" && wish.node.empty(); };
+    if (std::none_of(skip_.begin(), skip_.end(), everywhere)) return;
+    const auto left = std::count_if(program_.algorithms.begin(), program_.algorithms.end(),
+                                    [](const Algorithm& a) { return a.name == "direct"; });
+    if (left)
+      program_.notes.push_back(fmt::format("--no-algorithm direct: {} of {} convolutions allow nothing else", left,
+                                           program_.algorithms.size()));
+  }
+
+  bool forbidden_direct(const Layer& layer) {
+    const Launch& launch = program_.launches[layer.launch];
+    return std::any_of(skip_.begin(), skip_.end(), [&](Wish& wish) {
+      return wish.name == "direct" && !wish.node.empty() && concerns(wish, launch);
+    });
   }
 
   void explain(const Layer& layer, Algorithm& a, int64_t bound) const {
@@ -256,6 +298,7 @@ class Chooser {
       if (layer.option(i).cycles < layer.option(least).cycles) least = i;
     if (least != layer.chosen && !layer.refused[least].empty()) {
       a.bounded = layer.refused[least].starts_with("--workspace");
+      a.inexact = layer.errors[least] && layer.errors[least]->of_sum > kWinogradErrorBound;
       a.reason = layer.refused[least];
     } else {
       a.reason = layer.chosen == 0 ? fmt::format("{} fastest", known())

@@ -58,10 +58,16 @@ struct Contestant {
 
 std::vector<std::vector<double>> time_launches(const std::vector<Program>& programs, const TargetInfo& target,
                                                int threads) {
-  for (const Program& program : programs)
+  for (const Program& program : programs) {
     if (!program.symbols.empty())
       throw fail(E::bad_option, "--measure with open dimensions: {}", fmt::join(program.symbols, ", "))
           .hint("give them with --dim NAME=SIZE");
+    for (const Launch& launch : program.launches)
+      if (launch.reference)
+        throw fail(E::bad_option, "--measure: an operator without a kernel cannot be timed")
+            .node(launch.name)
+            .hint("leave out --measure");
+  }
   std::vector<std::unique_ptr<Contestant>> contestants;
   for (const Program& program : programs) contestants.push_back(std::make_unique<Contestant>(program, target, threads));
   for (int round = 0; round < kRounds; ++round)

@@ -142,6 +142,16 @@ void note_indexed_tables(Artifact& artifact, const Graph& graph) {
     if (const Value* value = graph.find_value(input.name)) input.indexes = indexed_rows(*value, {}).value_or(0);
 }
 
+namespace {
+
+void refuse_algorithms(const AlgorithmRequest& r, const TargetInfo& target) {
+  if (r.only.empty() && r.skip.empty() && !r.measure && !r.workspace && !r.max_weight_growth) return;
+  throw fail(E::bad_option, "algorithms are chosen on cpu targets, not on {}", target.name)
+      .hint("leave out --algorithm, --no-algorithm, --measure, --workspace and --max-weight-growth");
+}
+
+}  // namespace
+
 Program lower_to_program(const Graph& graph, const TargetInfo& target, const LowerOptions& request) {
   const Generator& generator = generator_for(target);
   BuildOptions options;
@@ -156,6 +166,7 @@ Program lower_to_program(const Graph& graph, const TargetInfo& target, const Low
     for (size_t i = 0; i < layouts.size(); ++i) params.push_back({layouts[i], strides[i]});
     return generator.choose_schedule(region, params, target);
   };
+  if (target.is_cuda()) refuse_algorithms(request.algorithms, target);
   Graph lowered = graph.clone();
   fold_dequantized(lowered);
   Program program = build_program(lowered, target, options);

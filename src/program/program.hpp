@@ -63,6 +63,7 @@ struct Algorithm {
   double predicted = 1;                ///< time / time of direct, predicted or measured
   int64_t weight_growth = 0;           ///< bytes beyond the direct weights
   bool bounded = false;                ///< a bound on memory kept a faster one out
+  bool inexact = false;                ///< the probed error of a faster one kept it out
 };
 
 struct Program {

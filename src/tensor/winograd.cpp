@@ -69,6 +69,16 @@ Matrix result_matrix(int64_t tile) {
   return m;
 }
 
+void transform_filter(const Matrix& height, const Matrix& width, const float* g, float* u) {
+  for (const auto& row : height)
+    for (const auto& column : width) {
+      double sum = 0;
+      for (size_t a = 0; a < 3; ++a)
+        for (size_t b = 0; b < 3; ++b) sum += row[a] * column[b] * static_cast<double>(g[a * 3 + b]);
+      *u++ = static_cast<float>(sum);
+    }
+}
+
 Tensor transform_filters(const Tensor& filters, int64_t tile_h, int64_t tile_w) {
   const std::vector<int64_t>& sizes = filters.sizes();
   OPFUSE_CHECK(filters.dtype() == DType::f32 && sizes.size() == 4 && sizes[2] == 3 && sizes[3] == 3,
@@ -80,15 +90,8 @@ Tensor transform_filters(const Tensor& filters, int64_t tile_h, int64_t tile_w) 
   const size_t area = gh.size() * gw.size();
   parallel_for(sizes[0], [&](int64_t o) {
     for (int64_t c = 0; c < sizes[1]; ++c) {
-      const float* g = from + (o * sizes[1] + c) * 9;
-      float* u = to + static_cast<size_t>(o * sizes[1] + c) * area;
-      for (const auto& row : gh)
-        for (const auto& column : gw) {
-          double sum = 0;
-          for (size_t a = 0; a < 3; ++a)
-            for (size_t b = 0; b < 3; ++b) sum += row[a] * column[b] * static_cast<double>(g[a * 3 + b]);
-          *u++ = static_cast<float>(sum);
-        }
+      const auto filter = static_cast<size_t>(o * sizes[1] + c);
+      transform_filter(gh, gw, from + filter * 9, to + filter * area);
     }
   });
   return out;

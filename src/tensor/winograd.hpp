@@ -23,6 +23,9 @@ Matrix filter_matrix(int64_t tile);  ///< points x 3
 Matrix data_matrix(int64_t tile);    ///< points x points
 Matrix result_matrix(int64_t tile);  ///< tile x points
 
+/// One 3x3 filter `g` into points x points numbers `u`, computed in double, rounded once.
+void transform_filter(const Matrix& height, const Matrix& width, const float* g, float* u);
+
 /// [O,C,3,3] -> [O,C,tile_h+2,tile_w+2], computed in double, rounded once.
 Tensor transform_filters(const Tensor& filters, int64_t tile_h, int64_t tile_w);
 

@@ -7,15 +7,6 @@ namespace {
 
 const std::vector<SymbolValues> kBatches = {{{"n", 1}}, {{"n", 2}}, {{"n", 3}}, {{"n", 17}}};
 
-Case wished(std::string name, std::string region, std::vector<SymbolValues> bindings = {{}}) {
-  Case c;
-  c.name = std::move(name);
-  c.region = std::move(region);
-  c.wished = true;
-  c.bindings = std::move(bindings);
-  return c;
-}
-
 const std::vector<Case> kCases = {
     wished("conv_3x3", conv_region({.c = 32, .h = 14, .w = 14, .o = 64})),
     wished("conv_3x3_residual", conv_region({.c = 16, .h = 10, .w = 29, .o = 32, .residual = true})),
@@ -181,6 +172,52 @@ TEST(ContractionSchedule, convolutions_with_constant_weights_never_fall_back) {
           EXPECT_EQ(spec.schedule.get("generic", 0), 0) << in << " -> " << out << " x " << group << " k " << k;
         }
 }
+
+/// Caches so small that small layers behave as large ones do.
+class SmallCaches : public testing::TestWithParam<TargetInfo> {
+ protected:
+  static TargetInfo target(int64_t l2_bytes) {
+    TargetInfo t = GetParam();
+    t.l2_bytes = l2_bytes;
+    return t;
+  }
+  static Schedule check(const Conv& v, const TargetInfo& target) {
+    const Case c = wished("small", conv_region(v));
+    const KernelSpec spec = spec_of(c, target);
+    check_spec(c, spec, target);
+    return spec.schedule;
+  }
+};
+
+TEST_P(SmallCaches, WeightsOfABlockComeInPasses) {
+  for (const int channels : {64, 80, 112})
+    for (const int extent : {5, 7, 14}) {
+      const Conv v{.n = "2", .c = channels, .h = extent, .w = extent, .o = 67, .residual = true};
+      const Schedule s = check(v, target(16 << 10));
+      EXPECT_GT(s.get("k_block", 0), 0) << s.text();
+      EXPECT_LT(s.get("k_block", 0), channels) << s.text();
+      EXPECT_EQ(spec_of(wished("", conv_region(v)), target(64 << 20)).schedule.get("k_block", 0), 0);
+    }
+}
+
+TEST_P(SmallCaches, AnUnboundBatchHasNoPasses) {
+  Case c = wished("unbound", conv_region({.n = "n", .c = 64, .h = 7, .w = 7, .o = 32}), {{{"n", 1}}, {{"n", 3}}});
+  const KernelSpec spec = spec_of(c, target(16 << 10));
+  EXPECT_EQ(spec.schedule.get("k_block", 0), 0);
+  check_spec(c, spec, target(16 << 10));
+}
+
+TEST_P(SmallCaches, ActivationsBeyondL2AreFetchedAhead) {
+  const Conv v{.c = 64, .h = 9, .w = 13, .o = 67, .kh = 1, .kw = 1, .pad = 0, .residual = true};
+  const Schedule s = check(v, target(48 << 10));
+  EXPECT_EQ(s.get("fetch_data", 0), 1) << s.text();
+  EXPECT_EQ(s.get("fetch_outputs", 0), 1) << s.text();
+  const Schedule near = spec_of(wished("", conv_region(v)), target(64 << 20)).schedule;
+  EXPECT_EQ(near.get("fetch_data", 0) + near.get("fetch_outputs", 0), 0) << near.text();
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, SmallCaches, testing::ValuesIn(runnable_targets()),
+                         [](const auto& info) { return case_name({}, info.param); });
 
 }  // namespace
 }  // namespace opfuse::test

@@ -4,51 +4,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <random>
 
 #include "base/fail.hpp"
+#include "testing/kernel_operands.hpp"
 
 namespace opfuse::test {
 namespace {
-
-constexpr size_t kGuard = 256;
-constexpr unsigned char kSentinel = 0xA5;
-
-/// Bytes between sentinels, 64-byte aligned.
-class Guarded {
- public:
-  explicit Guarded(size_t size) : size_(size), bytes_(size + 3 * kGuard, kSentinel) {
-    const auto address = reinterpret_cast<uintptr_t>(bytes_.data()) + kGuard;
-    data_ = reinterpret_cast<unsigned char*>((address + 63) / 64 * 64);
-  }
-  unsigned char* data() { return data_; }
-  bool intact() const {
-    return std::all_of(bytes_.data(), static_cast<const unsigned char*>(data_),
-                       [](auto b) { return b == kSentinel; }) &&
-           std::all_of(static_cast<const unsigned char*>(data_) + size_, bytes_.data() + bytes_.size(),
-                       [](auto b) { return b == kSentinel; });
-  }
-
- private:
-  size_t size_;
-  std::vector<unsigned char> bytes_;
-  unsigned char* data_ = nullptr;
-};
-
-Tensor random_tensor(DType dtype, const std::vector<int64_t>& sizes, const Case& c, uint32_t seed) {
-  Tensor t(dtype, sizes);
-  std::mt19937 draw(seed);
-  std::uniform_real_distribution<double> real(c.low, c.high);
-  for (int64_t i = 0; i < t.elements(); ++i) {
-    if (is_float(dtype))
-      t.set_real(i, real(draw));
-    else if (dtype == DType::boolean)
-      t.set_integer(i, draw() & 1);
-    else
-      t.set_integer(i, static_cast<int64_t>(draw() % 200) - (is_signed(dtype) ? 100 : 0));
-  }
-  return t;
-}
 
 std::vector<int64_t> symbol_arguments(const KernelSpec& spec, const SymbolValues& values) {
   std::vector<int64_t> arguments;
@@ -80,7 +41,7 @@ void run_binding(const Case& c, const KernelSpec& spec, const LinkedCode& code, 
     const auto sizes = param.type.shape.evaluate(symbols);
     Tensor t = p < c.operands.size() && !c.operands[p].empty()
                    ? c.operands[p]
-                   : random_tensor(param.type.dtype, sizes, c, seed + static_cast<uint32_t>(p));
+                   : random_operand(param.type.dtype, sizes, c.low, c.high, seed + static_cast<uint32_t>(p));
     if (param.role == ParamRole::output) t = Tensor(param.type.dtype, sizes);
     operands.push_back(t);
     const Tensor packed = pack(t, spec.layouts[p].layout);

@@ -44,6 +44,16 @@ struct Case {
 
 inline void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
+/// A case in the layouts that the region's skeleton wishes for.
+inline Case wished(std::string name, std::string region, std::vector<SymbolValues> bindings = {{}}) {
+  Case c;
+  c.name = std::move(name);
+  c.region = std::move(region);
+  c.wished = true;
+  c.bindings = std::move(bindings);
+  return c;
+}
+
 KernelSpec spec_of(const Case& c, const TargetInfo& target);
 /// Compiles once, runs under every binding; reports through GoogleTest.
 void check_case(const Case& c, const TargetInfo& target);

@@ -7,15 +7,6 @@ namespace {
 
 const std::vector<SymbolValues> kBatches = {{{"n", 1}}, {{"n", 2}}, {{"n", 3}}, {{"n", 17}}};
 
-Case wished(std::string name, std::string region, std::vector<SymbolValues> bindings = {{}}) {
-  Case c;
-  c.name = std::move(name);
-  c.region = std::move(region);
-  c.wished = true;
-  c.bindings = std::move(bindings);
-  return c;
-}
-
 std::string unbound_pool() {
   std::string text = pool_region({.n = "n", .c = 20, .h = 11, .w = 11, .stride = 2}, "max");
   const auto put = [&](const std::string& from, const std::string& to) {

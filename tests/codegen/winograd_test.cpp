@@ -7,15 +7,6 @@
 namespace opfuse::test {
 namespace {
 
-Case wished(std::string name, std::string region, std::vector<SymbolValues> bindings = {{}}) {
-  Case c;
-  c.name = std::move(name);
-  c.region = std::move(region);
-  c.wished = true;
-  c.bindings = std::move(bindings);
-  return c;
-}
-
 const std::string kPrologue = R"(region
 param input f32[1,20,9,9]
 param constant f32[32,20,3,3]

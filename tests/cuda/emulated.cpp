@@ -4,48 +4,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <random>
+
+#include "testing/kernel_operands.hpp"
 
 namespace opfuse::test {
 namespace {
 
-constexpr size_t kGuard = 256;
-constexpr unsigned char kSentinel = 0xA5;
-
-/// Bytes between sentinels, 256-byte aligned as device memory is.
-class Guarded {
- public:
-  explicit Guarded(size_t size) : size_(size), bytes_(size + 4 * kGuard, kSentinel) {
-    const auto address = reinterpret_cast<uintptr_t>(bytes_.data()) + kGuard;
-    data_ = reinterpret_cast<unsigned char*>((address + 255) / 256 * 256);
-  }
-  unsigned char* data() { return data_; }
-  bool intact() const {
-    const auto same = [](unsigned char b) { return b == kSentinel; };
-    return std::all_of(bytes_.data(), static_cast<const unsigned char*>(data_), same) &&
-           std::all_of(static_cast<const unsigned char*>(data_) + size_, bytes_.data() + bytes_.size(), same);
-  }
-
- private:
-  size_t size_;
-  std::vector<unsigned char> bytes_;
-  unsigned char* data_ = nullptr;
-};
-
-Tensor random_tensor(DType dtype, const std::vector<int64_t>& sizes, const CudaCase& c, uint32_t seed) {
-  Tensor t(dtype, sizes);
-  std::mt19937 draw(seed);
-  std::uniform_real_distribution<double> real(c.low, c.high);
-  for (int64_t i = 0; i < t.elements(); ++i) {
-    if (is_float(dtype))
-      t.set_real(i, real(draw));
-    else if (dtype == DType::boolean)
-      t.set_integer(i, draw() & 1);
-    else
-      t.set_integer(i, static_cast<int64_t>(draw() % 200) - (is_signed(dtype) ? 100 : 0));
-  }
-  return t;
-}
+constexpr size_t kDeviceAlignment = 256;
 
 std::string compare(const Tensor& got, const Tensor& want, const CudaCase& c) {
   if (!is_float(got.dtype())) {
@@ -72,10 +37,11 @@ Operands make_operands(const CudaCase& c, const KernelSpec& spec, const SymbolVa
     const Param& param = spec.region.params[p];
     const auto sizes = param.type.shape.evaluate(symbols);
     const bool output = param.role == ParamRole::output;
-    o.tensors.push_back(output ? Tensor(param.type.dtype, sizes)
-                               : random_tensor(param.type.dtype, sizes, c, seed + static_cast<uint32_t>(p)));
+    o.tensors.push_back(output
+                            ? Tensor(param.type.dtype, sizes)
+                            : random_operand(param.type.dtype, sizes, c.low, c.high, seed + static_cast<uint32_t>(p)));
     const Tensor packed = pack(o.tensors.back(), spec.layouts[p].layout);
-    o.buffers.emplace_back(packed.bytes());
+    o.buffers.emplace_back(packed.bytes(), kDeviceAlignment);
     if (output)
       std::memset(o.buffers.back().data(), 0xFF, packed.bytes());
     else if (packed.bytes())

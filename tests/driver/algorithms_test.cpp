@@ -114,6 +114,61 @@ TEST_F(Resnet50, FollowsRequestsPerNodeAndGlobally) {
   EXPECT_THROW(lower(*graph_, {.only = {"f4@/layer1/layer1.0/conv1/Conv"}}), Error) << "a 1x1 convolution";
 }
 
+TEST_F(Resnet50, RefusesRequestsThatContradictEachOther) {
+  const std::string node = "/layer2/layer2.1/conv2/Conv";
+  EXPECT_THROW(lower(*graph_, {.exact = true, .only = {"f4"}}), Error);
+  EXPECT_THROW(lower(*graph_, {.only = {"f4@" + node}, .workspace = 1000}), Error);
+  EXPECT_THROW(lower(*graph_, {.only = {"f4@" + node}, .skip = {"f4"}}), Error);
+  const Program both = lower(*graph_, {.only = {"f4"}, .skip = {"f4@" + node}});
+  EXPECT_NE(at(both, node).name, "f4");
+  EXPECT_GE(count(both, "f4"), 5);
+}
+
+TEST_F(Resnet50, LeavesForbiddenDirectConvolutionWhereItCan) {
+  const std::string pointwise = "/layer1/layer1.0/conv1/Conv";
+  const Program program = lower(*graph_, {.skip = {"direct"}, .max_weight_growth = int64_t{1} << 40});
+  EXPECT_NE(at(program, "/layer4/layer4.1/conv2/Conv").name, "direct");
+  EXPECT_EQ(at(program, pointwise).name, "direct");
+  EXPECT_TRUE(mentions(program.notes, "convolutions allow nothing else"));
+  for (const Algorithm& a : program.algorithms) EXPECT_FALSE(a.bounded) << a.reason;
+  EXPECT_TRUE(mentions(lower(*graph_, {.skip = {"direct@" + pointwise}}).notes, "nothing else may be used"));
+}
+
+TEST(Algorithms, MeasuringRefusesWhatHasNoKernel) {
+  Graph graph = parse_graph(R"(graph (%x: f32[1,32,16,16]) {
+ %w = const rand<1> : f32[32,32,3,3]
+ %a = conv(%x, %w) {pads = [1,1,1,1], kernel_shape = [3,3]}
+ %b = conv(%a, %w) {pads = [1,1,1,1], kernel_shape = [3,3]}
+ %i = non_zero(%b)
+ return %b, %i
+}
+)",
+                            ops());
+  prepare(graph, {}, nullptr);
+  AlgorithmRequest request{.threads = 1, .measure = true};
+  EXPECT_THROW(lower_to_program(graph, host_target(), {true, request}), Error);
+  request.exact = true;  // nothing to choose, nothing to measure
+  EXPECT_NO_THROW(lower_to_program(graph, host_target(), {true, request}));
+}
+
+TEST(Algorithms, AProductOfMatricesIsNoConvolution) {
+  Graph graph = parse_graph(R"(graph (%x: f32[2,49,64]) {
+ %w = const rand<1> : f32[64,96]
+ %y = matmul(%x, %w)
+ return %y
+}
+)",
+                            ops());
+  prepare(graph, {}, nullptr);
+  EXPECT_TRUE(lower(graph).algorithms.empty());
+}
+
+TEST(Algorithms, WeightsThatOverflowHaveNoBoundedError) {
+  Tensor w(DType::f32, {16, 16, 3, 3});
+  for (int64_t i = 0; i < w.elements(); ++i) w.set_real(i, i == 100 ? INFINITY : 1);
+  EXPECT_GT(probe_winograd_error(w, {4, 4}).of_sum, kWinogradErrorBound);
+}
+
 TEST(Algorithms, ABatchMakesTheLargestTilesWorthTheirWeightsOnSmallMaps) {
   const Graph graph = prepared("resnet50", {.batch = 8});
   AlgorithmRequest request;

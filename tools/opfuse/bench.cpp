@@ -234,8 +234,7 @@ int run(const Flags& flags) {
       throw fail(E::bad_option, "--kernels is timed on cpu targets, not on {}", flags.compile.target)
           .hint("opfuse profile times each kernel of a model on the device");
     if (flags.kernels != "random") throw fail(E::bad_option, "--kernels {}: only 'random' is known", flags.kernels);
-    return bench_random_kernels({flags.inputs.seed, flags.count, flags.compile.target, flags.compile.threads,
-                                 flags.alone, flags.compile.no_cache, flags.json});
+    return bench_random_kernels({flags.inputs.seed, flags.count, flags.compile, flags.alone, flags.json});
   }
   if (flags.per_group && !flags.vs_unfused) throw fail(E::bad_option, "--per-group goes with --vs-unfused");
   if (flags.model.empty())

@@ -52,10 +52,8 @@ void measure_run(Row& row, Session& session) {
 }
 
 Row measure_layer(DrawnLayer layer, const KernelBench& bench, const MachineLimits& limits) {
-  CompileFlags flags;
-  flags.target = bench.target;
+  CompileFlags flags = bench.compile;
   flags.threads = limits.threads;
-  flags.no_cache = bench.no_cache;
   InputFlags input_flags;
   input_flags.seed = bench.seed;
   const ModelInputs inputs = make_inputs(layer.graph, input_flags);
@@ -115,6 +113,8 @@ std::string explain(const Row& row, const MachineLimits& limits) {
   return text + "; schedule " + row.launch.schedule;
 }
 
+bool is_winograd(const Row& row) { return row.launch.schedule.find("winograd_h=") != std::string::npos; }
+
 void print_text(const std::vector<Row>& rows, const MachineLimits& limits) {
   Table table({"layer", ">us", ">GFLOP/s", ">share", "limit", "schedule"});
   for (const Row& row : rows)
@@ -130,6 +130,8 @@ void print_text(const std::vector<Row>& rows, const MachineLimits& limits) {
   double launch = 0;
   for (const Row& row : rows) launch = std::max(launch, row.launch_us);
   fmt::print("  a launch that does nothing takes up to {:.2f} us, which is part of every time above\n", launch);
+  if (const auto count = std::count_if(rows.begin(), rows.end(), is_winograd))
+    fmt::print("  {} layers by Winograd, whose share counts direct convolution's FLOP; --exact leaves it out\n", count);
   fmt::print("  {} layers, {} threads, FMA limit {:.1f} GFLOP/s: geometric mean of the shares {}\n", rows.size(),
              limits.threads, limits.fma_gflops, percent(geometric_mean(rows, "")));
 }
@@ -139,6 +141,7 @@ Json to_json(const std::vector<Row>& rows, const MachineLimits& limits, const Ke
   out["seed"] = bench.seed;
   out["threads"] = limits.threads;
   out["alone"] = bench.alone;
+  out["exact"] = bench.compile.algorithms.exact;
   out["fma_limit_gflop_per_s"] = limits.fma_gflops;
   Json reads = Json::array();
   for (const ReadRate& level : limits.reads) reads.push_back({{"bytes", level.bytes}, {"gb_per_s", level.gb_per_s}});
@@ -168,8 +171,8 @@ Json to_json(const std::vector<Row>& rows, const MachineLimits& limits, const Ke
 }  // namespace
 
 int bench_random_kernels(const KernelBench& bench) {
-  const TargetInfo target = parse_target(bench.target);
-  const int threads = bench.threads > 0 ? bench.threads : default_threads();
+  const TargetInfo target = parse_target(bench.compile.target);
+  const int threads = bench.compile.threads > 0 ? bench.compile.threads : default_threads();
   MachineLimits limits = measure_limits(threads, target.vector_bytes);
   const Surroundings surroundings = bench.alone ? Surroundings::none : Surroundings::network;
   std::vector<Row> rows;

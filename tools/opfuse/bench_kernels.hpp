@@ -2,17 +2,17 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+
+#include "compile_model.hpp"
 
 namespace opfuse::cli {
 
 struct KernelBench {
   uint64_t seed = 0;
   int count = 200;
-  std::string target = "host";
-  int threads = 0;
+  CompileFlags compile;
   bool alone = false;  ///< each layer a model of its own, with the caller's dense arrays
-  bool no_cache = false, json = false;
+  bool json = false;
 };
 
 /// Prints the table (or JSON); the exit code.

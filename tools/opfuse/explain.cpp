@@ -47,7 +47,7 @@ std::vector<Remark> remarks_of(const Planned& planned, const Flags& flags) {
   return remarks;
 }
 
-/// Convolutions that are not direct, and those that a bound on memory kept so.
+/// Convolutions that are not direct, and those that a bound on memory or on the error kept so.
 struct AlgorithmLine {
   std::string name, node, reason;
   const Algorithm* algorithm;
@@ -58,7 +58,7 @@ std::vector<AlgorithmLine> algorithm_lines(const Program& program, const std::st
   for (const Algorithm& a : program.algorithms) {
     const Launch& launch = program.launches[static_cast<size_t>(a.launch)];
     const bool asked = std::find(launch.sources.begin(), launch.sources.end(), node) != launch.sources.end();
-    if (!asked && (!node.empty() || (a.name == "direct" && !a.bounded))) continue;
+    if (!asked && (!node.empty() || (a.name == "direct" && !a.bounded && !a.inexact))) continue;
     lines.push_back({a.name, launch.sources.empty() ? launch.name : launch.sources[0], a.reason, &a});
   }
   return lines;
@@ -71,6 +71,7 @@ Json json_of(const std::vector<AlgorithmLine>& lines) {
                    {"node", line.node},
                    {"reason", line.reason},
                    {"bounded", line.algorithm->bounded},
+                   {"inexact", line.algorithm->inexact},
                    {"predicted_of_direct", line.algorithm->predicted},
                    {"error_of_max", line.algorithm->error},
                    {"error_of_sum", line.algorithm->error_of_sum},
@@ -85,13 +86,14 @@ int run(const Flags& flags) {
   const Planned planned =
       plan_model(*model.graph, given_dimensions(*model.graph, flags.dimensions), target, flags.plan);
   const std::vector<Remark> remarks = remarks_of(planned, flags);
-  Graph fused = apply(planned.prepared, planned.plan);
+  Graph fused = apply_planned(planned, target, flags.plan);
   shape_for_target(fused, target, nullptr);
   const Program program = lower_to_program(fused, target, {true, algorithm_request(flags.algorithms, flags.threads)});
   const std::vector<AlgorithmLine> algorithms = algorithm_lines(program, flags.node);
   if (flags.jsonl) {
     const Json all = Json::parse(remarks_json(remarks));
     for (const Json& remark : all.at("remarks")) fmt::print("{}\n", remark.dump());
+    for (const Json& line : json_of(algorithms)) fmt::print("{}\n", line.dump());
   } else if (flags.json) {
     Json out = Json::parse(remarks_json(remarks));
     out["algorithms"] = json_of(algorithms);

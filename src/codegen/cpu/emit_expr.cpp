@@ -8,6 +8,7 @@
 
 #include "base/fail.hpp"
 #include "codegen/cpu/vector_math.hpp"
+#include "codegen/functions.hpp"
 
 namespace opfuse::cpu {
 

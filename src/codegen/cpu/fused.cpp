@@ -3,6 +3,7 @@
 //
 //   scratch [channel vectors of the part][rows of the band][Q][lanes]
 #include "base/fail.hpp"
+#include "base/integers.hpp"
 #include "codegen/cpu/contraction.hpp"
 #include "codegen/cpu/parts.hpp"
 #include "codegen/cpu/skeletons.hpp"
@@ -15,8 +16,6 @@ struct Band {
   int64_t rows = 0;     ///< convolution rows a part holds at most
   int64_t vectors = 0;  ///< channel vectors a part holds at most
 };
-
-int64_t ceil_of(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
 class Fused {
  public:

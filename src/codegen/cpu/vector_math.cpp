@@ -262,25 +262,6 @@ Real rare(ExprOp op, Real x) {  // x is double
 
 }  // namespace
 
-bool has_function(ExprOp op, DType dtype) {
-  if (dtype != DType::f64) return true;
-  switch (op) {
-    case ExprOp::erf:
-    case ExprOp::tan:
-    case ExprOp::asin:
-    case ExprOp::acos:
-    case ExprOp::atan:
-    case ExprOp::sinh:
-    case ExprOp::cosh:
-    case ExprOp::asinh:
-    case ExprOp::acosh:
-    case ExprOp::atanh:
-      return false;
-    default:
-      return true;
-  }
-}
-
 Value* emit_function(Kernel& k, ExprOp op, Value* value) {
   Real x{&k, value};
   switch (op) {

@@ -12,8 +12,6 @@ namespace opfuse::cpu {
 Value* emit_function(Kernel& k, ExprOp op, Value* x);
 Value* emit_pow(Kernel& k, Value* x, Value* y);
 Value* emit_fmod(Kernel& k, Value* x, Value* y);
-/// What has no double precision form here (asin in f64 ...): the generator declines it.
-bool has_function(ExprOp op, DType dtype);
 
 /// f16 / bf16 bit patterns (i16) <-> float, rounding to nearest even.
 Value* widen_half(Kernel& k, Value* bits, DType dtype);

@@ -7,17 +7,12 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
+#include "base/integers.hpp"
 #include "codegen/cpu/parts.hpp"
 #include "codegen/cpu/skeletons.hpp"
 #include "tensor/winograd.hpp"
 
 namespace opfuse::cpu {
-namespace {
-
-int64_t ceil_of(int64_t x, int64_t y) { return (x + y - 1) / y; }
-
-}  // namespace
-
 WinogradEmitter::WinogradEmitter(Kernel& k, StageEmitter& stage, const WinogradView& view)
     : k_(k), s_(stage), view_(view) {
   const Schedule& s = k.spec.schedule;
@@ -33,9 +28,9 @@ WinogradEmitter::WinogradEmitter(Kernel& k, StageEmitter& stage, const WinogradV
   points_ = winograd::points(tile_.h) * winograd::points(tile_.w);
   rows_ = ceil_of(extent(view.row.axis), tile_.h);
   columns_ = ceil_of(extent(view.column.axis), tile_.w);
-  // a cache line more than needed: neighbouring points do not fall into one set of L1
-  data_point_ = ceil_of(channels_, lanes_) * lanes_ * capacity_ + 16;
-  sum_point_ = capacity_ * block_ + 16;
+  const WinogradScratch scratch = winograd_scratch(tile_, channels_, block_, lanes_, capacity_);
+  data_point_ = scratch.data_point;
+  sum_point_ = scratch.sum_point;
   int64_t at = 0;
   const auto place = [&](int64_t count) {
     Value* here = floats(k.scratch, k.i64(at));
@@ -47,6 +42,7 @@ WinogradEmitter::WinogradEmitter(Kernel& k, StageEmitter& stage, const WinogradV
   sums_ = place(points_ * sum_point_);
   results_ = place(tile_.h * tile_.w * lanes_);
   k.scratch_bytes = at * 4;
+  OPFUSE_CHECK(k.scratch_bytes == scratch.bytes, "{} bytes of scratch, {} foretold", k.scratch_bytes, scratch.bytes);
   store_vector(zeros_, k.zero(vector_type()));
   for (int64_t i = 0; i < width_ * vectors_; ++i) acc_.push_back(k.variable(vector_type()));
 }

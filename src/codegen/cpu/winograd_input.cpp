@@ -1,6 +1,7 @@
 // Input transform: lanes are channels, so a tile of one vector of channels is points_h x points_w loads, the transform
 // of rows, then of columns, and as many stores. Tiles that leave the image are a variant of their own, which reads
 // zeros where there is no image.
+#include "base/integers.hpp"
 #include "codegen/cpu/winograd.hpp"
 #include "codegen/cpu/winograd_transform.hpp"
 #include "tensor/winograd.hpp"
@@ -9,7 +10,7 @@ namespace opfuse::cpu {
 
 void WinogradEmitter::emit_input(const Env& env, Value* t0, Value* count) {
   const int channel = view_.contraction.channel;
-  Value* vectors = k_.i64((channels_ + lanes_ - 1) / lanes_);
+  Value* vectors = k_.i64(ceil_of(channels_, lanes_));
   k_.loop(k_.i64(0), vectors, 1, [&](Value* vector) {
     Env at = env;
     at.width = static_cast<int>(lanes_);

@@ -1,5 +1,6 @@
 // Output transform and epilogue: columns, then rows; the results of a tile are stored where they belong, or, at the
 // right and bottom edge, those that exist.
+#include "base/integers.hpp"
 #include "codegen/cpu/winograd.hpp"
 #include "codegen/cpu/winograd_transform.hpp"
 #include "tensor/winograd.hpp"
@@ -22,7 +23,7 @@ void WinogradEmitter::emit_output(const Env& env, Value* ob, Value* t0, Value* c
   int64_t block = lanes_;  // of the outputs' memory: whole blocks are written
   for (const Operand& o : s_.outputs)
     for (const Block& b : o.layout.blocks) block = std::max(block, b.factor);
-  const int64_t stored = (outputs + block - 1) / block * block;
+  const int64_t stored = ceil_of(outputs, block) * block;
   Value* base = k_.mul(ob, k_.i64(block_));
   Value* end = outputs % block_ ? k_.min(k_.i64(block_), k_.sub(k_.i64(stored), base)) : k_.i64(block_);
   k_.loop(k_.i64(0), count, 1, [&](Value* t) {

@@ -164,8 +164,8 @@ static inline void emulated_mma(float (&d)[4], const unsigned (&a)[4], const uns
       memcpy(&x, emulated_thread->slot(row % 8 * 4 + k % 8 / 2), sizeof x);
       memcpy(&y, emulated_thread->slot(column * 4 + k % 8 / 2), sizeof y);
       const unsigned shift = k % 2 * 16;
-      sum += element((unsigned short)(x.a[row / 8 + k / 8 * 2] >> shift)) *
-             element((unsigned short)(y.b[k / 8] >> shift));
+      sum +=
+          element((unsigned short)(x.a[row / 8 + k / 8 * 2] >> shift)) * element((unsigned short)(y.b[k / 8] >> shift));
     }
     d[e] += sum;
   }

@@ -4,6 +4,23 @@
 #include "base/fail.hpp"
 
 namespace opfuse::cuda {
+namespace {
+
+/// The tensor cores' product of a 16-bit type.
+Helper mma(const std::string& type) {
+  std::string text = R"(// d += a * b for 16 x 8 sums over 16 products.
+__device__ __forceinline__ void mma_TYPE(float (&d)[4], const unsigned int (&a)[4], const unsigned int (&b)[2]) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.TYPE.TYPE.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+)";
+  for (size_t at = text.find("TYPE"); at != std::string::npos; at = text.find("TYPE")) text.replace(at, 4, type);
+  return {"mma_" + type, text, {}, true};
+}
+
+}  // namespace
 
 const std::vector<Helper>& all_helpers() {
   static const std::vector<Helper> helpers = {
@@ -189,28 +206,8 @@ __device__ __forceinline__ void ldmatrix_x2(unsigned int (&r)[2], const void* ro
 )",
        {},
        true},
-      {"mma_f16",
-       R"(// d += a * b for 16 x 8 sums over 16 products.
-__device__ __forceinline__ void mma_f16(float (&d)[4], const unsigned int (&a)[4], const unsigned int (&b)[2]) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-)",
-       {},
-       true},
-      {"mma_bf16",
-       R"(// d += a * b for 16 x 8 sums over 16 products.
-__device__ __forceinline__ void mma_bf16(float (&d)[4], const unsigned int (&a)[4], const unsigned int (&b)[2]) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-)",
-       {},
-       true},
+      mma("f16"),
+      mma("bf16"),
   };
   return helpers;
 }

@@ -1,0 +1,24 @@
+#include "codegen/functions.hpp"
+
+namespace opfuse {
+
+bool has_function(ExprOp op, DType dtype) {
+  if (dtype != DType::f64) return true;
+  switch (op) {
+    case ExprOp::erf:
+    case ExprOp::tan:
+    case ExprOp::asin:
+    case ExprOp::acos:
+    case ExprOp::atan:
+    case ExprOp::sinh:
+    case ExprOp::cosh:
+    case ExprOp::asinh:
+    case ExprOp::acosh:
+    case ExprOp::atanh:
+      return false;
+    default:
+      return true;
+  }
+}
+
+}  // namespace opfuse
