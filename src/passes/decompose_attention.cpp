@@ -12,7 +12,7 @@
 
 #include "ir/outline.hpp"
 #include "match/attention.hpp"
-#include "ops/gemm.hpp"
+#include "passes/linear_product.hpp"
 #include "passes/recompose.hpp"
 
 namespace opfuse {
@@ -22,12 +22,10 @@ namespace {
 constexpr const char* kPass = "decompose-attention";
 constexpr const char* kRule = "DecomposeMultiheadAttention";
 
-/// y = x w [+ b] with constant weights.
 struct Linear {
   Node* product = nullptr;
-  Node* add = nullptr;
-  Value *x = nullptr, *weight = nullptr, *bias = nullptr;
-  int64_t out = 0;
+  Node* add = nullptr;  // bias of a matmul
+  LinearProduct operands;
 };
 
 Decline no(std::string code, std::string message) { return {std::move(code), std::move(message), {}}; }
@@ -36,21 +34,13 @@ std::optional<Decline> read_product(Linear& l, const char* role) {
   if (!l.product || (!l.product->is("matmul") && !l.product->is("gemm")))
     return no("no_projection", fmt::format("{} comes from {}, which is no Linear", role,
                                            l.product ? describe(*l.product) : "a graph input"));
-  l.x = l.product->input(0);
-  l.weight = l.product->input(1);
-  if (!l.weight->is_constant() || l.weight->constant->rank() != 2)
-    return no("computed_weight", fmt::format("the weight of {} is not a constant matrix", describe(*l.product)));
-  size_t out_axis = 1;
-  if (l.product->is("gemm")) {
-    const Gemm::Attrs& a = l.product->as<Gemm>();
-    if (a.transA || a.alpha != 1 || (l.product->input(2) && a.beta != 1))
-      return no("gemm_attributes", describe(*l.product) + " scales or transposes its operands");
-    l.bias = l.product->input(2);
-    out_axis = a.transB ? 0 : 1;
-  }
-  l.out = l.weight->constant->dim(out_axis);
-  if (l.bias && !(l.bias->is_constant() && l.bias->constant->elements() == l.out))
-    return no("bias_shape", fmt::format("the bias of {} is not a constant of {} numbers", describe(*l.product), l.out));
+  auto read = linear_product(*l.product);
+  if (auto* decline = std::get_if<Decline>(&read)) return std::move(*decline);
+  l.operands = std::get<LinearProduct>(read);
+  const Value* bias = l.operands.bias;
+  if (bias && !(bias->is_constant() && bias->constant->elements() == l.operands.out))
+    return no("bias_shape",
+              fmt::format("the bias of {} is not a constant of {} numbers", describe(*l.product), l.operands.out));
   return std::nullopt;
 }
 
@@ -63,10 +53,9 @@ std::optional<Decline> read_linear(const Graph& graph, Value* value, const char*
     if (bias->is_constant() && product && graph.read_count(product->output()) == 1) {
       l.product = product;
       if (auto decline = read_product(l, role)) return decline;
-      if (l.bias || bias->constant->elements() != l.out)
+      if (l.operands.bias || bias->constant->elements() != l.operands.out)
         return no("bias_shape", fmt::format("{} adds {} to {}", describe(*node), describe(bias), describe(*product)));
       l.add = node;
-      l.bias = bias;
       return std::nullopt;
     }
   }
@@ -84,9 +73,10 @@ std::optional<Decline> find_projection(const Graph& graph, const AttentionParts&
     seen.push_back(source);
     Linear linear;
     if (auto decline = read_linear(graph, source, role, linear)) return decline;
-    if (!linears.empty() && linear.x != linears.front().x)
-      return no("cross_attention", fmt::format("q is projected from {}, {} from {}", describe(linears.front().x), role,
-                                               describe(linear.x)));
+    if (!linears.empty() && linear.operands.x != linears.front().operands.x)
+      return no("cross_attention",
+                fmt::format("q is projected from {}, {} from {}", describe(linears.front().operands.x), role,
+                            describe(linear.operands.x)));
     linears.push_back(linear);
   }
   return std::nullopt;

@@ -9,8 +9,8 @@
 
 #include "ir/outline.hpp"
 #include "match/activation.hpp"
-#include "ops/gemm.hpp"
 #include "ops/registry.hpp"
+#include "passes/linear_product.hpp"
 #include "passes/recompose.hpp"
 
 namespace opfuse {
@@ -52,20 +52,7 @@ Node* only_reader(const Graph& graph, const Value* v) {
   return graph.read_count(v) == 1 && v->uses.size() == 1 && v->uses.front().index == 0 ? v->uses.front().node : nullptr;
 }
 
-std::optional<Decline> read_gemm(Head& head) {
-  const Gemm::Attrs& a = head.product->as<Gemm>();
-  head.weight = head.product->input(1);
-  head.transposed = a.transB;
-  head.bias = head.product->input(2);
-  if (a.transA || a.alpha != 1 || (head.bias && a.beta != 1))
-    return Decline{"gemm_attributes",
-                   fmt::format("alpha {:g}, beta {:g}, transA {} do not fit a convolution", a.alpha, a.beta, a.transA),
-                   {}};
-  return std::nullopt;
-}
-
-void read_matmul(const Graph& graph, Head& head) {
-  head.weight = head.product->input(1);
+void read_bias_of_matmul(const Graph& graph, Head& head) {
   const Value* y = head.product->output();
   if (graph.read_count(y) != 1 || y->uses.empty() || !y->uses.front().node->is("add")) return;
   Node* add = y->uses.front().node;
@@ -100,15 +87,13 @@ std::optional<Decline> check(const Graph& graph, Head& head) {
   const Shape& shape = head.flatten->input(0)->type.shape;
   if (shape.rank() != 4)
     return Decline{"rank", fmt::format("the flattened value is {}, not four-dimensional", shape.text()), {}};
-  if (head.product->is("gemm")) {
-    if (auto decline = read_gemm(head)) return decline;
-  } else {
-    read_matmul(graph, head);
-  }
-  if (!head.weight || !head.weight->is_constant() || head.weight->constant->rank() != 2)
-    return Decline{"computed_weight", "the weight is not a constant matrix", {head.product->name()}};
-  const Tensor& w = *head.weight->constant;
-  const int64_t in = w.dim(head.transposed ? 1 : 0), out = w.dim(head.transposed ? 0 : 1);
+  auto read = linear_product(*head.product);
+  if (auto* decline = std::get_if<Decline>(&read)) return std::move(*decline);
+  const auto& [x, weight, bias, transposed, in, out] = std::get<LinearProduct>(read);
+  head.weight = weight;
+  head.transposed = transposed;
+  head.bias = bias;
+  if (head.product->is("matmul")) read_bias_of_matmul(graph, head);
   const bool one = shape[2] == Dim(1) && shape[3] == Dim(1);
   if (!shape[1].is_constant())
     return Decline{"unknown_dimension", "the channels of " + shape.text() + " are not known", {}};

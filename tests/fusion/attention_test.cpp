@@ -171,6 +171,12 @@ TEST(DecomposeMultiheadAttention, TellsWhyNot) {
   EXPECT_EQ(reason(kHead + "%q = matmul(%x, %w) %k0 = matmul(%x, %u) %v = matmul(%x, %h)" + kTail), "computed_weight");
   EXPECT_EQ(reason(kHead + "%q = matmul(%x, %w) %k0 = relu(%x) %v = matmul(%x, %h)" + kTail), "no_projection");
   EXPECT_EQ(reason(kHead + "%q = matmul(%x, %w) %k0 = matmul(%x, %h) %v = matmul(%x, %w)" + kTail), "applied");
+  EXPECT_EQ(
+      reason(kHead +
+             "%rows = const dense<10,8> : i64[2] %cube = const dense<2,5,8> : i64[3] %f = reshape(%x, %rows) %g = "
+             "gemm(%f, %w) {alpha = 0.5} %q = reshape(%g, %cube) %k0 = matmul(%x, %h) %v = matmul(%x, %w)" +
+             kTail),
+      "gemm_attributes");
 }
 
 TEST(Attention, SparesWhatIsNoAttention) {

@@ -1,0 +1,33 @@
+// One rule for both rewrites that read Linears: what scales or transposes its operand is none.
+#include "passes/linear_product.hpp"
+
+#include <fmt/format.h>
+
+#include "match/pattern.hpp"
+#include "ops/gemm.hpp"
+
+namespace opfuse {
+
+std::variant<LinearProduct, Decline> linear_product(const Node& product) {
+  LinearProduct linear{.x = product.input(0), .weight = product.input(1)};
+  if (product.is("gemm")) {
+    const Gemm::Attrs& a = product.as<Gemm>();
+    linear.transposed = a.transB;
+    linear.bias = product.input(2);
+    if (a.transA || a.alpha != 1 || (linear.bias && a.beta != 1))
+      return Decline{"gemm_attributes",
+                     fmt::format("{} has alpha {:g}, beta {:g}, transA {}; a Linear has 1, 1, false", describe(product),
+                                 a.alpha, a.beta, a.transA),
+                     {}};
+  }
+  if (!linear.weight->is_constant() || linear.weight->constant->rank() != 2)
+    return Decline{"computed_weight",
+                   fmt::format("the weight of {} is not a constant matrix", describe(product)),
+                   {product.name()}};
+  const Tensor& w = *linear.weight->constant;
+  linear.in = w.dim(linear.transposed ? 1 : 0);
+  linear.out = w.dim(linear.transposed ? 0 : 1);
+  return linear;
+}
+
+}  // namespace opfuse

@@ -1,0 +1,24 @@
+// The product of a Linear as rewrites read it.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+
+#include "base/decline.hpp"
+#include "ir/graph.hpp"
+
+namespace opfuse {
+
+/// y = x w [+ b] with a constant matrix w.
+struct LinearProduct {
+  Value *x = nullptr, *weight = nullptr;
+  Value* bias = nullptr;    ///< of a Gemm
+  bool transposed = false;  ///< weight is [out, in]
+  int64_t in = 0, out = 0;
+};
+
+/// What a Gemm or MatMul computes. Declined: "gemm_attributes" when it scales or transposes x, "computed_weight" when
+/// its second operand is no constant matrix.
+std::variant<LinearProduct, Decline> linear_product(const Node& product);
+
+}  // namespace opfuse
