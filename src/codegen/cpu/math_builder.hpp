@@ -44,6 +44,11 @@ inline Real root(Real a) { return a.with(a.k->b.CreateUnaryIntrinsic(llvm::Intri
 inline Real copy_sign(Real a, Real s) {
   return a.with(a.k->b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, a.v, s.v));
 }
+/// ((start x + c[0]) x + c[1]) ...
+inline Real horner(Real x, Real start, std::initializer_list<double> c) {
+  for (double term : c) start = fma(start, x, term);
+  return start;
+}
 /// c[0] x^n + c[1] x^(n-1) + ... + c[n]
 inline Real horner(Real x, std::initializer_list<double> c) {
   auto it = c.begin();

@@ -2,7 +2,7 @@
 // log: x = 2^e m, m in [sqrt(1/2), sqrt 2), log m by a polynomial in m - 1 (float, Cephes) or the
 //      atanh series (double, fdlibm).
 // tanh: odd polynomial below 0.625, 1 - 2 / (exp 2x + 1) above (Cephes).
-// erf: two minimax polynomials, the outer one inside 1 - exp(-p(x)).
+// erf: two minimax polynomials, the outer one inside 1 - 2^p(|x|) with 2^f itself a minimax polynomial on [-1/2, 1/2].
 // Everything else on float is computed in double and rounded once, which leaves half an ULP.
 #include "codegen/cpu/vector_math.hpp"
 
@@ -22,11 +22,14 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 Real widen(Real x) { return x.with(x.k->b.CreateFPExt(x.v, x.k->lanes(x.k->b.getDoubleTy(), width_of(x.v)))); }
 Real narrow(Real x) { return x.with(x.k->b.CreateFPTrunc(x.v, x.k->lanes(x.k->b.getFloatTy(), width_of(x.v)))); }
 
-/// Nearest integer of |x| < 2^22 (float) or 2^51 (double): the magic number's lowest bit is 1.
-Real nearest(Real x) {
-  const double magic = x.is_double() ? 6755399441055744.0 : 12582912.0;
-  return (x + magic) - magic;
-}
+/// Adding it rounds |x| < 2^22 (float) or 2^51 (double) to the nearest integer, which the sum's lowest bits hold.
+double magic_of(Real x) { return x.is_double() ? 6755399441055744.0 : 12582912.0; }
+
+Real nearest(Real x) { return (x + magic_of(x)) - magic_of(x); }
+
+/// The integer in the lowest bits of `sum`, to which the magic number was added. Any bits when the sum is NaN: a
+/// conversion would be undefined there.
+Value* integer_in(Real sum) { return sum.k->b.CreateSub(sum.bits(), sum.of(magic_of(sum)).bits()); }
 
 Value* to_integer(Real x) { return x.k->b.CreateFPToSI(x.v, x.integer_type()); }
 
@@ -48,9 +51,12 @@ Real clamp(Real x, double low, double high) {
   return choose(x > x.of(high), x.of(high), x);
 }
 
-Real exp_reduced(Real x) {  // without the range ends
+/// The clamped ends overflow to infinity and round to zero; comparisons leave NaN as it is.
+Real exp(Real x) {
   const bool d = x.is_double();
-  Real n = nearest(x * std::numbers::log2e);
+  x = clamp(x, d ? -746.0 : -104.0, d ? 710.0 : 89.0);
+  Real sum = fma(x, x.of(std::numbers::log2e), magic_of(x));
+  Real n = sum - magic_of(x);
   Real r = fma(n, x.of(d ? -6.93145751953125e-1 : -0.693359375), x);
   r = fma(n, x.of(d ? -1.42860682030941723212e-6 : 2.12194440e-4), r);
   Real p = d ? horner(r, {1.6059043836821613e-10, 2.08767569878681e-9, 2.505210838544172e-8, 2.755731922398589e-7,
@@ -58,14 +64,17 @@ Real exp_reduced(Real x) {  // without the range ends
                           8.333333333333333e-3, 4.1666666666666664e-2, 1.6666666666666666e-1, 0.5})
              : horner(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1,
                           5.0000001201e-1});
-  Real e = fma(p * r, r, r) + 1.0;
-  return scale_by_power(e, to_integer(n));
+  return scale_by_power(fma(p * r, r, r) + 1.0, integer_in(sum));
 }
 
-Real exp(Real x) {
-  const double low = x.is_double() ? -746.0 : -104.0, high = x.is_double() ? 710.0 : 89.0;
-  Real y = exp_reduced(clamp(choose(is_nan(x), x.of(0), x), low, high));
-  return choose(is_nan(x), x, y);  // the clamped ends overflow to infinity and round to zero
+/// 2^x for -100 < x <= 0, relative error 1e-7: a polynomial (Lawson's iteration) on [-1/2, 1/2], and the integer part
+/// added to the exponent.
+Real exp2_of_negative(Real x) {
+  auto& b = x.k->b;
+  Real sum = x + magic_of(x);
+  Real p = horner(x - (sum - magic_of(x)),
+                  {1.327647035e-3, 9.675541321e-3, 5.550713279e-2, 2.402211972e-1, 6.931469671e-1, 1.000000072});
+  return x.from_bits(b.CreateAdd(p.bits(), b.CreateShl(integer_in(sum), x.integer(23))));
 }
 
 /// Splits positive normal or denormal x = 2^e m with m in [sqrt(1/2), sqrt 2); returns e as a real.
@@ -139,20 +148,18 @@ Real tanh(Real x) {
 }
 
 Real erf(Real x) {
+  if (x.is_double()) return widen(erf(narrow(x)));
   Real t = magnitude(x);
   Real s = x * x;
-  Real r = fma(x.of(-1.72853470e-5), t, 3.83197126e-4);
-  Real u = fma(x.of(-3.88396438e-3), t, 2.42546219e-2);
-  r = fma(r, s, u);
-  r = fma(r, t, -1.06777877e-1);
-  r = fma(r, t, -6.34846687e-1);
-  r = fma(r, t, -1.28717512e-1);
-  r = fma(r, t, -t);
-  // beyond 4 the result is 1; the polynomial leaves its range there
-  Real outer = choose(t > x.of(4.0), x.of(1), x.of(1) - exp(r));
-  Real inner = horner(s, {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1});
-  Real y = choose(t > x.of(0.927734375), copy_sign(outer, x), fma(inner, x, x));
-  return choose(is_nan(x), x, y);
+  Real near = horner(s, {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1});
+  Value* far = t > x.of(0.927734375);
+  t = choose(t > x.of(4), x.of(4), t);  // from there on the result is 1
+  s = t * t;
+  constexpr double unit = std::numbers::log2e;
+  Real r = fma(x.of(-1.72853470e-5 * unit), t, 3.83197126e-4 * unit);
+  Real u = fma(x.of(-3.88396438e-3 * unit), t, 2.42546219e-2 * unit);
+  r = horner(t, fma(r, s, u), {-1.06777877e-1 * unit, -6.34846687e-1 * unit, -1.12871751 * unit}) * t;
+  return choose(far, copy_sign(x.of(1) - exp2_of_negative(r), x), fma(near, x, x));
 }
 
 /// sin (quadrant 0) or cos (quadrant 1) in double: three-part reduction by pi/2, exact to |x| ~ 1e15; beyond, the sine
