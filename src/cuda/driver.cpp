@@ -64,12 +64,15 @@ const Opened& opened() {
 
 }  // namespace
 
-void Driver::check(CuResult result, std::string_view doing) const {
-  if (result == 0) return;
+std::string Driver::words(CuResult result) const {
   const char *name = nullptr, *text = nullptr;
   cuGetErrorName(result, &name);
   cuGetErrorString(result, &text);
-  throw fail(E::device_failed, "cuda: {} failed: {} ({})", doing, text ? text : "unknown error", name ? name : "?");
+  return fmt::format("{} ({})", text ? text : "unknown error", name ? name : "?");
+}
+
+void Driver::check(CuResult result, std::string_view doing) const {
+  if (result != 0) throw fail(E::device_failed, "cuda: {} failed: {}", doing, words(result));
 }
 
 const Driver& real_driver() {

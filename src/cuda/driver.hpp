@@ -24,6 +24,8 @@ struct Driver {
 #include "cuda/driver_functions.def"
 #undef OPFUSE_CUDA
   std::string path;  ///< of the library
+  /// "out of memory (CUDA_ERROR_OUT_OF_MEMORY)"
+  std::string words(CuResult result) const;
   /// Throws E::device_failed with the driver's words when `result` is an error.
   void check(CuResult result, std::string_view doing) const;
 };
@@ -31,6 +33,8 @@ struct Driver {
 /// NVIDIA's driver, opened once; throws E::no_device: "cuda: no driver found (searched ...)".
 const Driver& real_driver();
 const Driver& fake_driver();
+/// What was taken from the fake driver and not given back: handles, allocations, holds on its context.
+size_t fake_driver_live();
 /// The one that a target's executables run on.
 const Driver& driver_for(std::string_view target);
 /// One line for reports: the driver's version and its devices, or why there is none.

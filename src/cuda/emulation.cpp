@@ -48,7 +48,7 @@ class Block {
       current_ = thread;
       view_->thread = thread;
       const bool ended_now = fibers_.resume(thread);
-      if (faulted_) throw EmulationError{"a misaligned access to 16 bytes, or too many copies under way"};
+      if (faulted_) throw EmulationError{"a misaligned vector access, or too many copies under way"};
       if (ended_now) {
         states_[thread] = State::ended;
         ++ended;
@@ -132,27 +132,37 @@ Block& block_of_this_thread() {
 }  // namespace
 
 EmulatedModule::EmulatedModule(std::span<const uint8_t> image) {
-  const int fd = memfd_create("opfuse-emulated-kernels", MFD_CLOEXEC);
-  if (fd < 0) throw EmulationError{"no memory file for emulated kernels"};
+  try {
+    load(image);
+  } catch (const EmulationError&) {
+    unload();
+    throw;
+  }
+}
+
+EmulatedModule::~EmulatedModule() { unload(); }
+
+void EmulatedModule::unload() {
+  if (library_) dlclose(library_);
+  if (fd_ >= 0) close(fd_);
+}
+
+void EmulatedModule::load(std::span<const uint8_t> image) {
+  fd_ = memfd_create("opfuse-emulated-kernels", MFD_CLOEXEC);
+  if (fd_ < 0) throw EmulationError{"no memory file for emulated kernels"};
   size_t written = 0;
   while (written < image.size()) {
-    const ssize_t n = write(fd, image.data() + written, image.size() - written);
+    const ssize_t n = write(fd_, image.data() + written, image.size() - written);
     if (n <= 0) break;
     written += static_cast<size_t>(n);
   }
-  const std::string path = "/proc/self/fd/" + std::to_string(fd);
-  library_ = written == image.size() ? dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
-  const char* problem = library_ ? nullptr : dlerror();
-  close(fd);
-  if (!library_) throw EmulationError{std::string("emulated kernels could not be loaded: ") + (problem ? problem : "")};
+  if (written < image.size()) throw EmulationError{"the memory file for emulated kernels could not be written"};
+  library_ = dlopen(("/proc/self/fd/" + std::to_string(fd_)).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library_) throw EmulationError{std::string("emulated kernels could not be loaded: ") + dlerror()};
   using Bind = void (*)(EmulatedThread*, char**, char**);
   const auto bind = reinterpret_cast<Bind>(dlsym(library_, "opfuse_emulation_bind"));
   if (!bind) throw EmulationError{"the image holds no emulated kernels"};
   bind(nullptr, &shared_begin_, &shared_end_);
-}
-
-EmulatedModule::~EmulatedModule() {
-  if (library_) dlclose(library_);
 }
 
 EmulatedModule::Kernel EmulatedModule::find(const std::string& name) const {
@@ -166,6 +176,7 @@ size_t EmulatedModule::arguments(const std::string& name) const {
 }
 
 void EmulatedModule::launch(Kernel kernel, unsigned grid, unsigned block, void** arguments, uint64_t seed) const {
+  const std::lock_guard lock(running_);
   EmulatedThread view;
   view.block_size = block;
   view.grid_size = grid;

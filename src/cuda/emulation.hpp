@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 
@@ -36,11 +37,16 @@ class EmulatedModule {
   using Kernel = void (*)(void** arguments);
   Kernel find(const std::string& name) const;       ///< null when absent
   size_t arguments(const std::string& name) const;  ///< how many it takes, 8 bytes each
-  /// Runs all blocks; throws EmulationError when threads wait for each other in vain.
+  /// Runs all blocks; throws EmulationError when threads wait for each other in vain. Host threads take turns: shared
+  /// memory and the threads' view are statics of the library.
   void launch(Kernel kernel, unsigned grid, unsigned block, void** arguments, uint64_t seed) const;
 
  private:
+  void load(std::span<const uint8_t> image);
+  void unload();
+  int fd_ = -1;  ///< open as long as the library: the linker knows it by the descriptor's path
   void* library_ = nullptr;
+  mutable std::mutex running_;
   char* shared_begin_ = nullptr;
   char* shared_end_ = nullptr;
 };

@@ -2,6 +2,7 @@
 // record it while they are captured; kernels run emulated. Handles are checked, so misuse is an error as on a device.
 #include <elf.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -53,13 +54,17 @@ enum Result : CuResult {
   kCaptureUnsupported = 900
 };
 
-/// Live handles and memory of the fake device, and the words of its last failure.
+constexpr size_t kDeviceBytes = size_t{1} << 40;
+
+thread_local std::string failure;  ///< the words of the calling thread's last one
+
+/// Live handles and memory of the fake device.
 struct Device {
   std::mutex mutex;
   std::map<CuPointer, size_t> memory;
   std::set<const void*> handles;
-  std::string failure;
-  uint64_t launches = 0;
+  std::atomic<uint64_t> launches = 0;
+  size_t retained = 0;  ///< times that the context was
 
   template <class T>
   T* add(std::unique_ptr<T> handle) {
@@ -87,16 +92,31 @@ struct Device {
     --it;
     return at - it->first + bytes <= it->second;
   }
-  CuResult fail(std::string why) {
+  CuResult retain() {
     const std::lock_guard lock(mutex);
-    failure = std::move(why);
-    return kLaunchFailed;
+    ++retained;
+    return kSuccess;
+  }
+  CuResult release() {
+    const std::lock_guard lock(mutex);
+    if (retained == 0) return kInvalidValue;
+    --retained;
+    return kSuccess;
+  }
+  size_t live() {
+    const std::lock_guard lock(mutex);
+    return memory.size() + handles.size() + retained;
   }
 };
 
 Device& device() {
   static Device instance;
   return instance;
+}
+
+CuResult launch_failed(std::string why) {
+  failure = std::move(why);
+  return kLaunchFailed;
 }
 
 void* host(CuPointer p) { return reinterpret_cast<void*>(static_cast<uintptr_t>(p)); }
@@ -111,6 +131,7 @@ CuResult submit(CuStream stream, std::function<CuResult()> step) {
 CuResult allocate(CuPointer* memory, size_t bytes) {
   if (bytes == 0) return kInvalidValue;
   void* block = nullptr;
+  if (bytes > kDeviceBytes) return kOutOfMemory;
   if (posix_memalign(&block, 256, bytes) != 0) return kOutOfMemory;
   std::memset(block, 0xFF, bytes);
   *memory = static_cast<CuPointer>(reinterpret_cast<uintptr_t>(block));
@@ -145,7 +166,7 @@ CuResult load_module(CuModule* module, const void* image) {
     *module = device().add(std::move(loaded));
     return kSuccess;
   } catch (const EmulationError& e) {
-    device().fail(e.message);
+    failure = e.message;
     return kInvalidImage;
   }
 }
@@ -172,7 +193,7 @@ CuResult launch(CuFunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx
       f->module->launch(f->kernel, gx, bx, pointers.data(), ++device().launches);
       return static_cast<CuResult>(kSuccess);
     } catch (const EmulationError& e) {
-      return device().fail(e.message);
+      return launch_failed(e.message);
     }
   });
 }
@@ -196,7 +217,7 @@ Driver make_driver() {
     return kSuccess;
   };
   d.cuGetErrorString = [](CuResult r, const char** text) -> CuResult {
-    *text = r == kLaunchFailed || r == kInvalidImage ? device().failure.c_str() : "refused by the emulated device";
+    *text = r == kLaunchFailed || r == kInvalidImage ? failure.c_str() : "refused by the emulated device";
     return kSuccess;
   };
   d.cuDeviceGetCount = [](int* n) -> CuResult { return *n = 1, kSuccess; };
@@ -211,8 +232,8 @@ Driver make_driver() {
     *value = attribute == 75 ? 8 : attribute == 76 ? 0 : 1;
     return kSuccess;
   };
-  d.cuDevicePrimaryCtxRetain = [](CuContext* c, CuDevice) -> CuResult { return *c = nullptr, kSuccess; };
-  d.cuDevicePrimaryCtxRelease_v2 = [](CuDevice) -> CuResult { return kSuccess; };
+  d.cuDevicePrimaryCtxRetain = [](CuContext* c, CuDevice) -> CuResult { return *c = nullptr, device().retain(); };
+  d.cuDevicePrimaryCtxRelease_v2 = [](CuDevice) -> CuResult { return device().release(); };
   d.cuCtxSetCurrent = [](CuContext) -> CuResult { return kSuccess; };
   d.cuMemAlloc_v2 = allocate;
   d.cuMemFree_v2 = release;
@@ -289,5 +310,7 @@ const Driver& fake_driver() {
   static const Driver driver = make_driver();
   return driver;
 }
+
+size_t fake_driver_live() { return device().live(); }
 
 }  // namespace opfuse::cuda

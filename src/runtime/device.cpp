@@ -12,6 +12,8 @@ using cuda::CuPointer;
 
 namespace {
 
+constexpr cuda::CuResult kOutOfMemory = 2;
+
 size_t bytes_of(const TensorType& type, const SymbolValues& symbols) {
   size_t bytes = byte_size(type.dtype);
   for (int64_t size : type.shape.evaluate(symbols)) bytes *= static_cast<size_t>(size);
@@ -24,7 +26,10 @@ size_t bytes_of(const TensorType& type, const SymbolValues& symbols) {
 
 DeviceMemory::DeviceMemory(const cuda::Driver& driver, size_t bytes) : driver_(&driver), bytes_(bytes) {
   const cuda::CuResult result = driver.cuMemAlloc_v2(&address_, std::max<size_t>(bytes, 1));
-  if (result != 0) throw fail(E::out_of_memory, "{} bytes of device memory could not be had", bytes);
+  if (result == kOutOfMemory)
+    throw fail(E::out_of_memory, "{} bytes of device memory could not be had: {}", bytes, driver.words(result))
+        .hint("end other programs that use the GPU (nvidia-smi lists them), or run smaller batches and fewer contexts");
+  driver.check(result, fmt::format("allocating {} bytes", bytes));
 }
 
 DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
@@ -43,19 +48,22 @@ void DeviceMemory::release() {
 
 // ---- what contexts share ------------------------------------------------------------------------------------------
 
+DeviceContext::DeviceContext(const cuda::Driver& driver) : driver_(driver) {
+  driver_.check(driver_.cuDeviceGet(&device_, 0), "opening the first device");
+  driver_.check(driver_.cuDevicePrimaryCtxRetain(&context_, device_), "making a context");
+}
+
 DeviceProgram::DeviceProgram(const Artifact& artifact)
-    : artifact_(artifact), driver_(cuda::driver_for(artifact.target)) {
-  cuda::CuDevice device = 0;
-  driver_.check(driver_.cuDeviceGet(&device, 0), "opening the first device");
-  driver_.check(driver_.cuDevicePrimaryCtxRetain(&context_, device), "making a context");
+    : artifact_(artifact), driver_(cuda::driver_for(artifact.target)), context_(driver_) {
   make_current();
   std::map<size_t, cuda::CuModule> loaded;
   for (const ArtifactLaunch& launch : artifact.launches) {
     auto [at, fresh] = loaded.try_emplace(launch.code_offset, nullptr);
     if (fresh) {
-      driver_.check(driver_.cuModuleLoadData(&at->second, artifact.code.data() + launch.code_offset),
+      modules_.emplace_back(driver_);
+      driver_.check(driver_.cuModuleLoadData(modules_.back().slot(), artifact.code.data() + launch.code_offset),
                     "loading kernel " + launch.symbol + " (compiled for " + artifact.target + ")");
-      modules_.push_back(at->second);
+      at->second = modules_.back().get();
     }
     cuda::CuFunction function = nullptr;
     driver_.check(driver_.cuModuleGetFunction(&function, at->second, launch.symbol.c_str()),
@@ -64,21 +72,15 @@ DeviceProgram::DeviceProgram(const Artifact& artifact)
   }
   constants_ = DeviceMemory(driver_, artifact.constants.size());
   if (artifact.constants.empty()) return;
-  cuda::CuStream stream = nullptr;
-  driver_.check(driver_.cuStreamCreate(&stream, 0), "making a stream");
-  driver_.check(
-      driver_.cuMemcpyHtoDAsync_v2(constants_.address(), artifact.constants.data(), artifact.constants.size(), stream),
-      "copying the weights");
-  driver_.check(driver_.cuStreamSynchronize(stream), "copying the weights");
-  driver_.cuStreamDestroy_v2(stream);
+  DeviceStream stream(driver_);
+  driver_.check(driver_.cuStreamCreate(stream.slot(), 0), "making a stream");
+  driver_.check(driver_.cuMemcpyHtoDAsync_v2(constants_.address(), artifact.constants.data(), artifact.constants.size(),
+                                             stream.get()),
+                "copying the weights");
+  driver_.check(driver_.cuStreamSynchronize(stream.get()), "copying the weights");
 }
 
-DeviceProgram::~DeviceProgram() {
-  driver_.cuCtxSetCurrent(context_);
-  for (cuda::CuModule module : modules_) driver_.cuModuleUnload(module);
-}
-
-void DeviceProgram::make_current() const { driver_.check(driver_.cuCtxSetCurrent(context_), "choosing the context"); }
+DeviceProgram::~DeviceProgram() { context_.enter(); }
 
 void DeviceProgram::launch(size_t index, std::span<const CuPointer> pointers, const SymbolValues& symbols,
                            std::span<const int64_t> symbol_list, cuda::CuStream stream) const {
@@ -96,52 +98,45 @@ void DeviceProgram::launch(size_t index, std::span<const CuPointer> pointers, co
       "launching " + l.name);
 }
 
+CuPointer DeviceProgram::address_of(const char* p, std::span<const Block> blocks,
+                                    std::span<const DeviceMemory> copies) const {
+  for (size_t i = 0; i < blocks.size(); ++i)
+    if (p == blocks[i].data || (p > blocks[i].data && p < blocks[i].data + blocks[i].bytes))
+      return copies[i].address() + static_cast<CuPointer>(p - blocks[i].data);
+  const auto* first = reinterpret_cast<const char*>(artifact_.constants.data());
+  OPFUSE_CHECK(p >= first && p <= first + artifact_.constants.size(), "an operand outside blocks and constants");
+  return constants() + static_cast<CuPointer>(p - first);
+}
+
 void DeviceProgram::run_alone(size_t index, std::span<const Block> blocks, std::span<void* const> pointers,
                               const SymbolValues& symbols, std::span<const int64_t> symbol_list) const {
   make_current();
-  cuda::CuStream stream = nullptr;
-  driver_.check(driver_.cuStreamCreate(&stream, 0), "making a stream");
   std::vector<DeviceMemory> copies;
+  DeviceStream stream(driver_);
+  driver_.check(driver_.cuStreamCreate(stream.slot(), 0), "making a stream");
   for (const Block& b : blocks) {
     copies.emplace_back(driver_, b.bytes);
-    driver_.check(driver_.cuMemcpyHtoDAsync_v2(copies.back().address(), b.data, b.bytes, stream), "copying an operand");
+    driver_.check(driver_.cuMemcpyHtoDAsync_v2(copies.back().address(), b.data, b.bytes, stream.get()),
+                  "copying an operand");
   }
   std::vector<CuPointer> addresses;
-  for (void* pointer : pointers) {
-    const auto* p = static_cast<const char*>(pointer);
-    CuPointer address =
-        constants() + static_cast<CuPointer>(p - reinterpret_cast<const char*>(artifact_.constants.data()));
-    for (size_t i = 0; i < blocks.size(); ++i)
-      if (p >= blocks[i].data && p <= blocks[i].data + blocks[i].bytes)
-        address = copies[i].address() + static_cast<CuPointer>(p - blocks[i].data);
-    addresses.push_back(address);
-  }
-  launch(index, addresses, symbols, symbol_list, stream);
+  for (void* pointer : pointers) addresses.push_back(address_of(static_cast<const char*>(pointer), blocks, copies));
+  launch(index, addresses, symbols, symbol_list, stream.get());
   for (size_t i = 0; i < blocks.size(); ++i)
-    driver_.check(driver_.cuMemcpyDtoHAsync_v2(blocks[i].data, copies[i].address(), blocks[i].bytes, stream),
+    driver_.check(driver_.cuMemcpyDtoHAsync_v2(blocks[i].data, copies[i].address(), blocks[i].bytes, stream.get()),
                   "copying a result");
-  driver_.check(driver_.cuStreamSynchronize(stream), "running " + artifact_.launches[index].name);
-  driver_.cuStreamDestroy_v2(stream);
+  driver_.check(driver_.cuStreamSynchronize(stream.get()), "running " + artifact_.launches[index].name);
 }
 
 // ---- one context --------------------------------------------------------------------------------------------------
 
-DeviceRun::DeviceRun(std::shared_ptr<const DeviceProgram> program) : program_(std::move(program)) {
+DeviceRun::DeviceRun(std::shared_ptr<const DeviceProgram> program)
+    : program_(std::move(program)), stream_(program_->driver()), graph_(program_->driver()) {
   program_->make_current();
-  program_->driver().check(program_->driver().cuStreamCreate(&stream_, 1), "making a stream");  // 1: non-blocking
+  program_->driver().check(program_->driver().cuStreamCreate(stream_.slot(), 1), "making a stream");  // non-blocking
 }
 
-DeviceRun::~DeviceRun() {
-  const cuda::Driver& d = program_->driver();
-  drop_graph();
-  for (cuda::CuEvent event : events_) d.cuEventDestroy_v2(event);
-  if (stream_) d.cuStreamDestroy_v2(stream_);
-}
-
-void DeviceRun::drop_graph() {
-  if (graph_) program_->driver().cuGraphExecDestroy(graph_);
-  graph_ = nullptr;
-}
+DeviceRun::~DeviceRun() { program_->enter(); }
 
 CuPointer DeviceRun::address_of(const ArtifactBuffer& buffer) const {
   const auto offset = static_cast<CuPointer>(buffer.offset.evaluate(symbols_));
@@ -160,7 +155,7 @@ CuPointer DeviceRun::address_of(const ArtifactBuffer& buffer) const {
 
 void DeviceRun::prepare(const SymbolValues& symbols, const std::vector<int64_t>& symbol_list, size_t arena_bytes) {
   program_->make_current();
-  drop_graph();
+  graph_.reset();
   symbols_ = symbols;
   symbol_list_ = symbol_list;
   const Artifact& a = program_->artifact();
@@ -189,37 +184,42 @@ void DeviceRun::prepare(const SymbolValues& symbols, const std::vector<int64_t>&
 
 void DeviceRun::capture() {
   const cuda::Driver& d = program_->driver();
-  d.check(d.cuStreamBeginCapture_v2(stream_, 1), "capturing the launches");  // 1: this thread's calls only
-  for (size_t i = 0; i < pointers_.size(); ++i) program_->launch(i, pointers_[i], symbols_, symbol_list_, stream_);
-  cuda::CuGraph graph = nullptr;
-  d.check(d.cuStreamEndCapture(stream_, &graph), "capturing the launches");
-  const cuda::CuResult made = d.cuGraphInstantiateWithFlags(&graph_, graph, 0);
-  d.cuGraphDestroy(graph);
-  d.check(made, "making the graph of the launches");
+  d.check(d.cuStreamBeginCapture_v2(stream_.get(), 1), "capturing the launches");  // 1: this thread's calls only
+  DeviceGraph graph(d);
+  try {
+    for (size_t i = 0; i < pointers_.size(); ++i)
+      program_->launch(i, pointers_[i], symbols_, symbol_list_, stream_.get());
+  } catch (...) {
+    d.cuStreamEndCapture(stream_.get(), graph.slot());  // or the stream takes nothing more
+    throw;
+  }
+  d.check(d.cuStreamEndCapture(stream_.get(), graph.slot()), "capturing the launches");
+  d.check(d.cuGraphInstantiateWithFlags(graph_.slot(), graph.get(), 0), "making the graph of the launches");
 }
 
 void DeviceRun::run_each(std::vector<int64_t>* launch_ns, const std::function<bool(size_t, size_t)>& progress) {
   const cuda::Driver& d = program_->driver();
   const size_t count = pointers_.size();
   while (launch_ns && events_.size() < count + 1) {
-    events_.push_back(nullptr);
-    d.check(d.cuEventCreate(&events_.back(), 0), "making an event");
+    events_.emplace_back(d);
+    d.check(d.cuEventCreate(events_.back().slot(), 0), "making an event");
   }
   const auto record = [&](size_t i) {
-    if (launch_ns) d.check(d.cuEventRecord(events_[i], stream_), "recording an event");
+    if (launch_ns) d.check(d.cuEventRecord(events_[i].get(), stream_.get()), "recording an event");
   };
   record(0);
   for (size_t i = 0; i < count; ++i) {
     if (progress && !progress(i, count))
       throw fail(E::cancelled, "the run was cancelled before launch {} of {}", i + 1, count);
-    program_->launch(i, pointers_[i], symbols_, symbol_list_, stream_);
+    program_->launch(i, pointers_[i], symbols_, symbol_list_, stream_.get());
     record(i + 1);
-    if (progress) d.check(d.cuStreamSynchronize(stream_), "running " + program_->artifact().launches[i].name);
+    if (progress) d.check(d.cuStreamSynchronize(stream_.get()), "running " + program_->artifact().launches[i].name);
   }
-  d.check(d.cuStreamSynchronize(stream_), "running the model");
+  d.check(d.cuStreamSynchronize(stream_.get()), "running the model");
   for (size_t i = 0; launch_ns && i < count; ++i) {
     float milliseconds = 0;
-    d.check(d.cuEventElapsedTime(&milliseconds, events_[i], events_[i + 1]), "reading the time of a launch");
+    d.check(d.cuEventElapsedTime(&milliseconds, events_[i].get(), events_[i + 1].get()),
+            "reading the time of a launch");
     (*launch_ns)[i] = static_cast<int64_t>(static_cast<double>(milliseconds) * 1e6);
   }
 }
@@ -230,19 +230,19 @@ void DeviceRun::run(const std::vector<ArrayView>& inputs, const std::vector<Arra
   program_->make_current();
   for (size_t i = 0; i < inputs.size(); ++i)
     if (input_bytes_[i])
-      d.check(d.cuMemcpyHtoDAsync_v2(inputs_[i].address(), inputs[i].data, input_bytes_[i], stream_),
+      d.check(d.cuMemcpyHtoDAsync_v2(inputs_[i].address(), inputs[i].data, input_bytes_[i], stream_.get()),
               "copying an input");
   if (launch_ns || progress) {
     run_each(launch_ns, progress);
   } else if (!pointers_.empty()) {
-    if (!graph_) capture();
-    d.check(d.cuGraphLaunch(graph_, stream_), "running the model");
+    if (!graph_.get()) capture();
+    d.check(d.cuGraphLaunch(graph_.get(), stream_.get()), "running the model");
   }
   for (size_t i = 0; i < outputs.size(); ++i)
     if (output_bytes_[i])
-      d.check(d.cuMemcpyDtoHAsync_v2(outputs[i].data, outputs_[i].address(), output_bytes_[i], stream_),
+      d.check(d.cuMemcpyDtoHAsync_v2(outputs[i].data, outputs_[i].address(), output_bytes_[i], stream_.get()),
               "copying an output");
-  d.check(d.cuStreamSynchronize(stream_), "running the model");
+  d.check(d.cuStreamSynchronize(stream_.get()), "running the model");
 }
 
 }  // namespace opfuse

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "cuda/driver.hpp"
@@ -12,6 +13,47 @@
 #include "runtime/artifact.hpp"
 
 namespace opfuse {
+
+/// What the driver made; given back by `destroy` at the end of its owner. The owner chooses the context before.
+template <class T, cuda::CuResult (*cuda::Driver::*destroy)(T)>
+class DeviceHandle {
+ public:
+  explicit DeviceHandle(const cuda::Driver& driver) : driver_(&driver) {}
+  DeviceHandle(DeviceHandle&& other) noexcept
+      : driver_(other.driver_), handle_(std::exchange(other.handle_, nullptr)) {}
+  DeviceHandle& operator=(DeviceHandle&&) = delete;
+  ~DeviceHandle() { reset(); }
+  void reset() {
+    if (handle_) (driver_->*destroy)(std::exchange(handle_, nullptr));
+  }
+  T get() const { return handle_; }
+  T* slot() { return &handle_; }  ///< where the driver writes a new one
+
+ private:
+  const cuda::Driver* driver_;
+  T handle_ = nullptr;
+};
+using DeviceModule = DeviceHandle<cuda::CuModule, &cuda::Driver::cuModuleUnload>;
+using DeviceStream = DeviceHandle<cuda::CuStream, &cuda::Driver::cuStreamDestroy_v2>;
+using DeviceEvent = DeviceHandle<cuda::CuEvent, &cuda::Driver::cuEventDestroy_v2>;
+using DeviceGraph = DeviceHandle<cuda::CuGraph, &cuda::Driver::cuGraphDestroy>;
+using DeviceGraphExec = DeviceHandle<cuda::CuGraphExec, &cuda::Driver::cuGraphExecDestroy>;
+
+/// A hold on the first device's primary context.
+class DeviceContext {
+ public:
+  explicit DeviceContext(const cuda::Driver& driver);
+  DeviceContext(const DeviceContext&) = delete;
+  DeviceContext& operator=(const DeviceContext&) = delete;
+  ~DeviceContext() { driver_.cuDevicePrimaryCtxRelease_v2(device_); }
+  void enter() const { driver_.cuCtxSetCurrent(context_); }  ///< for destructors, which cannot fail
+  void make_current() const { driver_.check(driver_.cuCtxSetCurrent(context_), "choosing the context"); }
+
+ private:
+  const cuda::Driver& driver_;
+  cuda::CuDevice device_ = 0;
+  cuda::CuContext context_ = nullptr;
+};
 
 class DeviceMemory {
  public:
@@ -40,12 +82,14 @@ class DeviceProgram {
   const cuda::Driver& driver() const { return driver_; }
   const Artifact& artifact() const { return artifact_; }
   cuda::CuPointer constants() const { return constants_.address(); }
-  void make_current() const;
+  void make_current() const { context_.make_current(); }
+  void enter() const { context_.enter(); }
   /// Gives launch `index` to the stream. `pointers` by its buffers; a launch without elements is none.
   void launch(size_t index, std::span<const cuda::CuPointer> pointers, const SymbolValues& symbols,
               std::span<const int64_t> symbol_list, cuda::CuStream stream) const;
 
-  /// One launch on copies of host memory: pointers inside a block, or inside the artifact's constants.
+  /// One launch on copies of host memory: pointers into a block (or where an empty one starts), or into the artifact's
+  /// constants.
   struct Block {
     char* data;
     size_t bytes;
@@ -56,10 +100,12 @@ class DeviceProgram {
  private:
   const Artifact& artifact_;
   const cuda::Driver& driver_;
-  cuda::CuContext context_ = nullptr;
-  std::vector<cuda::CuModule> modules_;
+  DeviceContext context_;  ///< first: released after everything that lives in it
+  std::vector<DeviceModule> modules_;
   std::vector<cuda::CuFunction> functions_;  ///< by launch
   DeviceMemory constants_;
+
+  cuda::CuPointer address_of(const char* p, std::span<const Block> blocks, std::span<const DeviceMemory> copies) const;
 };
 
 /// What one context keeps on the device.
@@ -78,17 +124,16 @@ class DeviceRun {
 
  private:
   std::shared_ptr<const DeviceProgram> program_;
-  cuda::CuStream stream_ = nullptr;
-  cuda::CuGraphExec graph_ = nullptr;
-  std::vector<cuda::CuEvent> events_;
   DeviceMemory arena_;
   std::vector<DeviceMemory> inputs_, outputs_;
   std::vector<size_t> input_bytes_, output_bytes_;
   std::vector<std::vector<cuda::CuPointer>> pointers_;  ///< by launch
   SymbolValues symbols_;
   std::vector<int64_t> symbol_list_;
+  DeviceStream stream_;
+  std::vector<DeviceEvent> events_;
+  DeviceGraphExec graph_;
 
-  void drop_graph();
   void capture();
   void run_each(std::vector<int64_t>* launch_ns, const std::function<bool(size_t, size_t)>& progress);
   cuda::CuPointer address_of(const ArtifactBuffer& buffer) const;

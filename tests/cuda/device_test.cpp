@@ -102,6 +102,7 @@ TEST(DeviceKernels, equal_the_interpreter) {
   }
   for (auto& [offset, module] : modules) d.cuModuleUnload(module);
   d.cuStreamDestroy_v2(stream);
+  d.cuDevicePrimaryCtxRelease_v2(device);
 }
 
 TEST(FakeDriver, refuses_what_a_device_refuses) {

@@ -39,12 +39,19 @@ struct EmulatedIndex {
 #define blockDim (EmulatedIndex{emulated_thread->block_size})
 #define gridDim (EmulatedIndex{emulated_thread->grid_size})
 
-struct uint2 {
-  unsigned x, y;
-} __attribute__((may_alias, aligned(8)));
-struct uint4 {
-  unsigned x, y, z, w;
-} __attribute__((may_alias, aligned(16)));
+// Vectors are moved whole, between addresses that are multiples of their size, as a device wants it.
+template <int kWords>
+struct EmulatedVector {
+  unsigned words[kWords];
+  EmulatedVector& operator=(const EmulatedVector& from) {
+    if (((size_t)this | (size_t)&from) & (sizeof words - 1)) emulated_thread->fault();
+    memmove(this, &from, sizeof words);
+    return *this;
+  }
+} __attribute__((packed));
+using uint1 = EmulatedVector<1>;
+using uint2 = EmulatedVector<2>;
+using uint4 = EmulatedVector<4>;
 
 static inline void __syncthreads() { emulated_thread->barrier(); }
 static inline void __syncwarp(unsigned = 0xffffffffu) { emulated_thread->warp_barrier(); }

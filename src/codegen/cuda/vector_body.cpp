@@ -14,7 +14,7 @@ Dim stride_of(const ParamLayout& l, size_t dim) {
 
 std::string vector_type(DType dtype, int64_t vector) {
   const auto bytes = static_cast<int64_t>(byte_size(dtype)) * vector;
-  return bytes == 16 ? "uint4" : bytes == 8 ? "uint2" : "unsigned int";
+  return bytes == 16 ? "uint4" : bytes == 8 ? "uint2" : "uint1";
 }
 
 bool fits_vector(DType dtype, int64_t vector) {
