@@ -179,7 +179,10 @@ def main():
         kernels(args, report, folder)
         models_timed(args, report, models)
         peers(args, report, folder)
-    report.add("copy", "device memory, read and written", f"{report.facts.get('copy_gb_per_s', 0):.0f} GB/s")
+    if "copy_gb_per_s" in report.facts:
+        report.add("copy", "device memory, read and written", f"{report.facts['copy_gb_per_s']:.0f} GB/s")
+    else:
+        report.add("copy", "device memory, read and written", "not measured", "(no kernel step passed)")
     if args.json:
         args.json.write_text(json.dumps({"target": args.target, "dry_run": args.dry_run, "rows": report.rows, "failed": report.failed}, indent=1))
     report.print()

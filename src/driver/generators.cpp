@@ -5,9 +5,9 @@
 namespace opfuse {
 
 const Generator& generator_for(const TargetInfo& target) {
-  static const Generator cpu = {cannot_generate, wish_layouts, choose_schedule, generate, generator_fingerprint, true};
-  static const Generator cuda = {cuda::cannot_generate, cuda::wish_layouts,      cuda::choose_schedule,
-                                 cuda::generate,        cuda::generator_version, true};
+  static const Generator cpu = {cannot_generate, wish_layouts, choose_schedule, generate, generator_fingerprint};
+  static const Generator cuda = {cuda::cannot_generate, cuda::wish_layouts, cuda::choose_schedule, cuda::generate,
+                                 cuda::generator_version};
   return target.is_cuda() ? cuda : cpu;
 }
 

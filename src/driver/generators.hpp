@@ -1,4 +1,4 @@
-// The code generators: each answers the same four questions about regions. A third one is a row here.
+// The code generators: each answers the same questions about regions. A third one is a row here.
 #pragma once
 
 #include "codegen/codegen.hpp"
@@ -12,7 +12,6 @@ struct Generator {
   LinkedCode (*generate)(const std::vector<KernelSpec>&, const TargetInfo&, const CodegenOptions&);
   /// Identifies the generator's build, so that cached kernels of another one are not taken.
   std::string (*fingerprint)();
-  bool blocked_layouts;  ///< activations with their channels in blocks of a vector
 };
 
 const Generator& generator_for(const TargetInfo& target);

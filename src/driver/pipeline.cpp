@@ -157,7 +157,6 @@ Program lower_to_program(const Graph& graph, const TargetInfo& target, const Low
   BuildOptions options;
   options.allow_reference = request.allow_reference;
   options.divide = [&](const Node& node) { return divided(node, target); };
-  options.blocked_layouts = generator.blocked_layouts;
   options.cannot_generate = [&](const Region& region) { return generator.cannot_generate(region, target); };
   options.wish_layouts = [&](const Region& region) { return generator.wish_layouts(region, target).params; };
   options.choose_schedule = [&](const Region& region, const std::vector<Layout>& layouts,

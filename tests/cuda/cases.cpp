@@ -21,7 +21,8 @@ std::string typed(const std::string& text, const std::string& dtype) {
     out += word;
     const bool leaf =
         word.size() > 1 && (word[0] == 'r' || word[0] == 's') && std::isdigit(static_cast<unsigned char>(word[1]));
-    if (leaf || (!word.empty() && std::isdigit(static_cast<unsigned char>(word[0])))) out += ":" + dtype;
+    if (leaf || word == "inf" || (!word.empty() && std::isdigit(static_cast<unsigned char>(word[0]))))
+      out += ":" + dtype;
     if (end == at) out += text[end++];
     at = end;
   }
@@ -88,6 +89,13 @@ std::string batched_text(const std::string& b, int m, int n, int k) {
       b, m, n, k);
 }
 
+/// k runs over 16, of which the left operand has 12, guarded; behind those lie the next row's.
+std::string guarded_text() {
+  return "region\nparam input f32[40,2,12]\nparam input f32[24,16]\nparam output f32[40,24]\nstage contraction\n"
+         "  domain [40,24]\n  reduce [16]\n  read param 0 at [a0, 0, a2]\n  read param 1 at [a1, a2]\n"
+         "  reduction sum mul(select(in0, r0, 0), r1)\n  output param 2 f32[40,24] at [a0, a1] = s0\n";
+}
+
 CudaCase with(CudaCase c, double low, double high) {
   c.low = low;
   c.high = high;
@@ -118,6 +126,33 @@ CudaCase bfloat(const std::string& name, const std::string& region) {
   return {.name = name, .region = retyped(region, "bf16"), .tolerance = 1e-2};
 }
 
+/// The tile sizes and ways of copying that one shape does not choose, all on one convolution.
+void add_tensor_core_schedules(std::vector<CudaCase>& cases) {
+  for (int tile : {64, 128})
+    for (int copies = 0; copies < 4; ++copies)
+      for (int vector : {1, 8})
+        cases.push_back({.name = fmt::format("conv_half_{}_{}{}_{}", tile, copies / 2, copies % 2, vector),
+                         .region = retyped(conv_region({.c = 24, .h = 5, .w = 5, .o = 24}), "f16"),
+                         .schedule = {{{"mma_m", tile},
+                                       {"mma_n", 64},
+                                       {"stages", tile == 64 ? 3 : 2},
+                                       {"copy_a", copies / 2},
+                                       {"copy_b", copies % 2},
+                                       {"vector", vector}}},
+                         .tolerance = 2e-3});
+}
+
+/// Every tile of the skeleton without tensor cores.
+void add_tile_schedules(std::vector<CudaCase>& cases) {
+  for (int per : {2, 4, 8})
+    for (int depth : {8, 16})
+      cases.push_back(
+          {.name = fmt::format("gemm_{}_{}", per, depth),
+           .region = gemm_region("37", 29, 21),
+           .schedule = {
+               {{"tile_m", 16 * per}, {"tile_n", 16 * per}, {"tile_k", depth}, {"per_m", per}, {"per_n", per}}}});
+}
+
 }  // namespace
 
 const std::vector<CudaCase>& tensor_core_cases() {
@@ -131,6 +166,7 @@ const std::vector<CudaCase>& tensor_core_cases() {
       half("gemm_half_untransposed", gemm_region("50", 40, 40, false)),
       half("gemm_half_open", gemm_region("n", 24, 24), kSizes),
       half("gemm_half_large", gemm_region("200", 130, 96)),
+      half("gemm_half_guarded", guarded_text()),
       half("batched_half", batched_text("3", 17, 24, 16)),
       half("conv_half", conv_region({.c = 16, .h = 9, .w = 9, .o = 24})),
       half("conv_half_odd", conv_region({.c = 5, .h = 11, .w = 7, .o = 13, .stride = 2})),
@@ -142,12 +178,23 @@ const std::vector<CudaCase>& tensor_core_cases() {
       half("conv_half_open", conv_region({.n = "n", .c = 8, .h = 5, .w = 5, .o = 8}), kSizes),
       bfloat("gemm_bfloat", gemm_region("64", 64, 64)),
       bfloat("conv_bfloat", conv_region({.c = 16, .h = 9, .w = 9, .o = 24, .residual = true})),
+      half("gemm_half_least", gemm_region("8", 8, 8)),
+      half("gemm_half_prime", gemm_region("11", 13, 17)),
+      half("conv_half_least", conv_region({.c = 8, .h = 3, .w = 3, .o = 8})),
+      half("conv_half_prime", conv_region({.c = 7, .h = 13, .w = 11, .o = 17, .kh = 5, .kw = 3})),
+      bfloat("gemm_bfloat_prime", gemm_region("67", 29, 31)),
+      bfloat("conv_bfloat_odd", conv_region({.c = 5, .h = 11, .w = 7, .o = 13, .stride = 2})),
       {.name = "gemm_half_128",
        .region = retyped(gemm_region("130", 72, 168), "f16"),
        .schedule = {{{"mma_m", 128}, {"mma_n", 64}, {"stages", 2}, {"copy_a", 1}, {"copy_b", 1}, {"vector", 8}}},
        .tolerance = 2e-3},
   };
-  return cases;
+  static const std::vector<CudaCase> all = [] {
+    std::vector<CudaCase> list = cases;
+    add_tensor_core_schedules(list);
+    return list;
+  }();
+  return all;
 }
 
 const std::vector<CudaCase>& map_cases() {
@@ -168,6 +215,10 @@ const std::vector<CudaCase>& map_cases() {
       {"bytes", map_text("[6,16]", "add(r0, r1)", "i8")},
       {"long", map_text("[3,5]", "mod(r0, r1)", "i64")},
       {"double", map_text("[3,8]", "exp(mul(r0, r1))", "f64")},
+      {"one_long", map_text("[1,1]", "add(r0, r1)", "i64")},
+      {.name = "half_one", .region = map_text("[1,1]", "add(r0, r1)", "f16"), .tolerance = 2e-3},
+      {.name = "bfloat_prime", .region = map_text("[7,13]", "sub(mul(r0, r1), r1)", "bf16"), .tolerance = 1e-2},
+      {"double_vector", map_text("[4,6]", "mul(r0, r1)", "f64")},
       {.name = "half", .region = map_text("[8,24]", "add(mul(r0, r1), r0)", "f16"), .tolerance = 2e-3},
       {.name = "half_odd", .region = map_text("[5,7]", "exp(r0)", "f16"), .tolerance = 2e-3},
       {.name = "bfloat", .region = map_text("[8,24]", "max(add(r0, r1), 0)", "bf16"), .tolerance = 1e-2},
@@ -185,6 +236,14 @@ const std::vector<CudaCase>& row_cases() {
       {"softmax_longer", softmax_text("2", "9001")},
       {"softmax_open", softmax_text("3", "n"), {{{"n", 1}}, {{"n", 33}}, {{"n", 300}}}},
       {"softmax_open_rows", softmax_text("n", "67"), kSizes},
+      {"softmax_registers", softmax_text("3", "1024")},
+      {"softmax_most_registers", softmax_text("2", "8192")},
+      {"softmax_one", softmax_text("1", "1")},
+      {.name = "softmax_half_prime", .region = softmax_text("7", "131", "f16"), .tolerance = 2e-3},
+      {.name = "softmax_bfloat", .region = softmax_text("5", "37", "bf16"), .tolerance = 1e-2},
+      {.name = "sum_half", .region = reduce_text("11", "97", "sum", true, "f16"), .tolerance = 2e-3},
+      {.name = "max_bfloat", .region = reduce_text("5", "300", "max", true, "bf16"), .tolerance = 1e-2},
+      {"sum_one", reduce_text("1", "1", "sum", true)},
       {.name = "softmax_half", .region = softmax_text("5", "96", "f16"), .tolerance = 2e-3},
       {"sum", reduce_text("13", "200", "sum", true)},
       {"sum_columns", reduce_text("70", "45", "sum", false)},
@@ -209,6 +268,14 @@ const std::vector<CudaCase>& window_cases() {
       {"depthwise_residual",
        conv_region({.c = 19, .h = 9, .w = 9, .o = 19, .group = 19, .residual = true, .activation = "exp({})"})},
       {"depthwise_open", conv_region({.n = "n", .c = 7, .h = 9, .w = 9, .o = 7, .group = 7}), kSizes},
+      {"depthwise_one", conv_region({.c = 2, .h = 1, .w = 1, .o = 2, .group = 2})},
+      half("depthwise_half", conv_region({.c = 16, .h = 9, .w = 9, .o = 16, .group = 16})),
+      half("depthwise_half_prime", conv_region({.c = 13, .h = 7, .w = 5, .o = 13, .stride = 2, .group = 13})),
+      bfloat("depthwise_bfloat",
+             conv_region({.c = 24, .h = 5, .w = 7, .o = 24, .kh = 5, .kw = 5, .pad = 2, .group = 24})),
+      {"max_pool_one", pool_region({.c = 1, .h = 1, .w = 1}, "max")},
+      half("max_pool_half", pool_region({.c = 7, .h = 13, .w = 11, .stride = 2}, "max")),
+      half("mean_pool_half", pool_region({.c = 8, .h = 7, .w = 7, .kh = 7, .kw = 7, .pad = 0}, "sum")),
       {"max_pool", pool_region({.c = 8, .h = 15, .w = 13, .stride = 2}, "max")},
       {"max_pool_2x2", pool_region({.c = 3, .h = 10, .w = 10, .kh = 2, .kw = 2, .stride = 2, .pad = 0}, "max")},
       {"mean_pool", pool_region({.c = 5, .h = 9, .w = 9}, "sum")},
@@ -221,6 +288,14 @@ const std::vector<CudaCase>& contraction_cases() {
   static const std::vector<CudaCase> cases = {
       {"gemm", gemm_region("64", 64, 64)},
       {"gemm_odd", gemm_region("37", 53, 71)},
+      {"gemm_least", gemm_region("4", 4, 1)},
+      {"gemm_prime", gemm_region("13", 17, 19)},
+      {"gemm_one", gemm_region("1", 1, 1)},
+      half("gemm_half_tiles", gemm_region("5", 7, 3)),
+      half("gemm_half_vector", gemm_region("1", 37, 130)),
+      bfloat("gemm_bfloat_tiles", gemm_region("7", 11, 13)),
+      {"conv_one", conv_region({.c = 1, .h = 1, .w = 1, .o = 1})},
+      {"conv_prime", conv_region({.c = 3, .h = 13, .w = 11, .o = 17, .kh = 5, .kw = 3})},
       {"gemm_untransposed", gemm_region("50", 33, 40, false)},
       {"gemm_open", gemm_region("n", 24, 19), kSizes},
       {"gemm_vector", gemm_region("1", 40, 130)},
@@ -240,7 +315,12 @@ const std::vector<CudaCase>& contraction_cases() {
       {"conv_dilated", conv_region({.c = 6, .h = 10, .w = 10, .o = 7, .pad = 2, .dilation = 2})},
       {"conv_open", conv_region({.n = "n", .c = 4, .h = 5, .w = 5, .o = 6}), kSizes},
   };
-  return cases;
+  static const std::vector<CudaCase> all = [] {
+    std::vector<CudaCase> list = cases;
+    add_tile_schedules(list);
+    return list;
+  }();
+  return all;
 }
 
 }  // namespace opfuse::test

@@ -92,8 +92,7 @@ KernelSpec spec_of(const CudaCase& c, const TargetInfo& target) {
   const LayoutWish wish = cuda::wish_layouts(spec.region, target);
   for (size_t p = 0; p < spec.region.params.size(); ++p) {
     const Shape& shape = spec.region.params[p].type.shape;
-    Layout layout = wish.params[p] ? *wish.params[p] : Layout::dense(shape.rank());
-    if (p < c.layouts.size() && !c.layouts[p].empty()) layout = Layout::parse(c.layouts[p]);
+    const Layout layout = wish.params[p] ? *wish.params[p] : Layout::dense(shape.rank());
     spec.layouts.push_back({layout, dense_strides(layout, shape)});
   }
   for (const std::string& s : spec.region.symbols()) spec.symbols.push_back(s);

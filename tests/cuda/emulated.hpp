@@ -20,7 +20,6 @@ struct CudaCase {
   Schedule schedule = {};  ///< empty: chosen
   double tolerance = 2e-5;
   double low = -1, high = 1;
-  std::vector<std::string> layouts = {};  ///< by parameter; "" or absent: wished, or dense
 };
 
 KernelSpec spec_of(const CudaCase& c, const TargetInfo& target);

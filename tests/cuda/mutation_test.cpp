@@ -125,6 +125,10 @@ TEST(MutatedKernels, nearly_all_are_caught) {
   }
   fmt::print("{} mutants, {} caught; of {} barriers and waits {}; survivors:{}\n", mutants.size(), caught,
              synchronizations, caught_synchronizations, survivors);
+  EXPECT_EQ(cases.size(), 20u) << "a wanted case is gone";
+  EXPECT_GE(mutants.size(), 450u);
+  EXPECT_GE(synchronizations, 38u);
+  EXPECT_EQ(caught_synchronizations, synchronizations) << survivors;
   EXPECT_GE(static_cast<double>(caught), 0.95 * static_cast<double>(mutants.size())) << survivors;
 }
 

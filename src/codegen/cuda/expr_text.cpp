@@ -349,6 +349,10 @@ std::string ExprText::real_binary(ExprOp op, DType dtype, const std::string& x, 
   throw fail(E::codegen_failed, "{} of real numbers is not generated", name_of(op));
 }
 
+std::string wrapping_text(DType dtype, const std::string& x, std::string_view op, const std::string& y) {
+  return fmt::format("({})({}{} {} {}{})", value_type(dtype), unsigned_of(dtype), x, op, unsigned_of(dtype), y);
+}
+
 std::string ExprText::integer_binary(ExprOp op, DType dtype, const std::string& x, const std::string& y) {
   const std::string type = value_type(dtype);
   const auto call = [&](const char* helper) {
@@ -359,7 +363,7 @@ std::string ExprText::integer_binary(ExprOp op, DType dtype, const std::string& 
     case ExprOp::add:
     case ExprOp::sub:
     case ExprOp::mul:
-      return fmt::format("({})({}{} {} {}{})", type, unsigned_of(dtype), x, operator_of(op), unsigned_of(dtype), y);
+      return wrapping_text(dtype, x, operator_of(op), y);
     case ExprOp::logical_and:
     case ExprOp::logical_or:
     case ExprOp::logical_xor:

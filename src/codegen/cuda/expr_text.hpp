@@ -41,6 +41,8 @@ class ExprText {
 };
 
 std::string literal(DType dtype, double real, int64_t integer);
+/// "+", "-" or "*" of integers, which wrap: signed overflow has no meaning in C++.
+std::string wrapping_text(DType dtype, const std::string& x, std::string_view op, const std::string& y);
 /// ONNX cast between value types.
 std::string cast_text(Kernel& k, const std::string& x, DType from, DType to);
 /// min / max where a NaN on either side gives NaN.

@@ -2,6 +2,7 @@
 // one library with all of them.
 #include <atomic>
 
+#include "base/fail.hpp"
 #include "base/parallel.hpp"
 #include "codegen/cuda/compilers.hpp"
 #include "codegen/cuda/generator.hpp"
@@ -22,7 +23,13 @@ std::string generator_version() { return std::string("cuda ") + OPFUSE_CUDA_SOUR
 
 LinkedCode generate(const std::vector<KernelSpec>& specs, const TargetInfo& target, const CodegenOptions& options) {
   std::vector<KernelText> texts;
-  for (const KernelSpec& spec : specs) texts.push_back(write_kernel(spec, target));
+  for (const KernelSpec& spec : specs) {
+    try {
+      texts.push_back(write_kernel(spec, target));
+    } catch (Error& error) {
+      throw error.during("generate " + kernel_symbol(spec));
+    }
+  }
   LinkedCode code;
   for (size_t i = 0; i < specs.size(); ++i) {
     KernelCode kernel;

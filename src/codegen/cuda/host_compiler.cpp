@@ -52,6 +52,13 @@ std::string read_all(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+/// The first ones by name; the compiler's words name the one that is wrong.
+std::string names_of(const std::vector<KernelText>& kernels) {
+  std::string names;
+  for (size_t i = 0; i < kernels.size() && i < 4; ++i) names += (i ? ", " : "") + kernels[i].symbol;
+  return kernels.size() > 4 ? fmt::format("{} and {} more", names, kernels.size() - 4) : names;
+}
+
 std::string entry_text(const KernelText& k) {
   std::string out = fmt::format(
       "extern \"C\" __attribute__((visibility(\"default\"))) void {}_emulated(void** a) {{\n  {}(", k.symbol, k.symbol);
@@ -87,14 +94,16 @@ std::vector<uint8_t> compile_for_emulation(const std::vector<KernelText>& kernel
   const char* sanitize = "";
 #endif
   const char* fma = __builtin_cpu_supports("fma") ? "-mfma" : "";
+  const std::string with = compiler();
   const std::string command = fmt::format(
       "{} -std=c++17 -O1 -w -fPIC -shared -ffp-contract=off -fvisibility=hidden -fno-exceptions {} {} -o '{}' '{}' "
       "2>'{}'",
-      compiler(), sanitize, fma, object, source, log);
+      with, sanitize, fma, object, source, log);
   const int status = std::system(command.c_str());
   const std::string image = read_all(object);
   if (status != 0 || image.empty())
-    throw fail(E::codegen_failed, "the host compiler refused the emulated kernels:\n{}", read_all(log).substr(0, 4000));
+    throw fail(E::codegen_failed, "the host compiler {} refused the emulated kernels {}:\n{}", with, names_of(kernels),
+               read_all(log).substr(0, 4000));
   return {image.begin(), image.end()};
 }
 

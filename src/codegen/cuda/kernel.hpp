@@ -34,8 +34,7 @@ class Kernel {
   void line(std::string_view text);
   void open(std::string_view head);  ///< "head {"
   void close();
-  void finish();  ///< ends the body
-  void note(std::string_view comment) { line("// " + std::string(comment)); }
+  void finish();                                        ///< ends the body
   void constant(std::string_view name, int64_t value);  ///< "constexpr int kTileM = 64;" before the kernel
   /// A __shared__ array "TYPE NAME[...]"; the name is the whole kernel's.
   std::string shared(const std::string& type, const std::string& prefix, const std::string& extents);

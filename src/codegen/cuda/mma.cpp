@@ -24,6 +24,7 @@ class Mma {
     tile_m_ = s.get("mma_m", 64);
     tile_n_ = s.get("mma_n", 64);
     stages_ = s.get("stages", 3);
+    OPFUSE_CHECK(stages_ >= 2, "{} stages: one is filled while another is multiplied", stages_);
     bf16_ = s_.stage.reductions[0].value.dtype() == DType::bf16;
     copies_ = s.get("copy_a", 0) > 0 || s.get("copy_b", 0) > 0;
     m_ = s_.elements(view_.m);

@@ -39,10 +39,15 @@ bool copies_sixteen_bytes(const Region& region, const std::vector<ParamLayout>& 
   const int axis = view.k.back();
   const int axes = static_cast<int>(stage.domain.size() + stage.reduce.size());
   const auto extent = stage.reduce[static_cast<size_t>(axis) - stage.domain.size()].constant();
+  const Shape& shape = region.params[static_cast<size_t>(r.index)].type.shape;
+  const auto whole_eights = [&](const IndexExpr& d) {
+    const auto size = shape[static_cast<size_t>(&d - r.map.dims.data())].constant();
+    return operand.op() == ExprOp::read || (size && *size % 8 == 0);
+  };
   // a guard that depends on the position within the vector cannot choose 16 bytes at once
   for (const IndexExpr& d : r.map.dims)
     for (const IndexTerm& t : d.terms)
-      if (t.axis == axis && !(d.offset == Dim(0))) return false;
+      if (t.axis == axis && (!(d.offset == Dim(0)) || !whole_eights(d))) return false;
   return extent && *extent % 8 == 0 && lies_together(r.map, layouts[static_cast<size_t>(r.index)], axes, axis, 8);
 }
 

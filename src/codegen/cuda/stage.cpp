@@ -230,8 +230,7 @@ std::string combine_text(Kernel& k, ReduceKind kind, DType dtype, const std::str
     case ReduceKind::sum:
     case ReduceKind::product: {
       const char* op = kind == ReduceKind::sum ? (boolean ? "||" : "+") : (boolean ? "&&" : "*");
-      return real || boolean ? fmt::format("{} {} {}", x, op, y)
-                             : fmt::format("({})({} {} {})", value_type(dtype), x, op, y);
+      return real || boolean ? fmt::format("{} {} {}", x, op, y) : wrapping_text(dtype, x, op, y);
     }
     default:
       return extremum_text(k, kind == ReduceKind::max, x, y, dtype, false);

@@ -1,0 +1,40 @@
+// What is written, and what is said where it cannot be.
+#include "base/fail.hpp"
+#include "cuda/emulated.hpp"
+
+namespace opfuse::test {
+namespace {
+
+TEST(KernelText, names_the_kernel_that_cannot_be_written_or_compiled) {
+  KernelSpec spec = spec_of(row_cases().at(0), emulated_target());
+  const cuda::KernelText kernel = cuda::write_kernel(spec, emulated_target());
+  const char* named = std::getenv("CXX");
+  const std::string kept = named ? named : "";
+  setenv("CXX", "false", 1);
+  try {
+    cuda::compile_for_emulation({kernel});
+    ADD_FAILURE() << "compiled by 'false'";
+  } catch (const Error& e) {
+    EXPECT_THAT(e.diagnostic().message, testing::HasSubstr("compiler false"));
+    EXPECT_THAT(e.diagnostic().message, testing::HasSubstr(kernel.symbol));
+  }
+  named ? setenv("CXX", kept.c_str(), 1) : unsetenv("CXX");
+  spec.schedule.set("team", 48);
+  try {
+    cuda::generate({spec}, emulated_target(), {});
+    ADD_FAILURE() << "a team of 48";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.diagnostic().during, "generate " + kernel_symbol(spec));
+  }
+}
+
+TEST(KernelText, integers_wrap_in_reductions_as_in_maps) {
+  const auto sum =
+      std::find_if(row_cases().begin(), row_cases().end(), [](const CudaCase& c) { return c.name == "sum_integers"; });
+  ASSERT_NE(sum, row_cases().end());
+  EXPECT_THAT(cuda::write_kernel(spec_of(*sum, emulated_target()), emulated_target()).function,
+              testing::HasSubstr("s0 = (int)((unsigned int)s0 + (unsigned int)"));
+}
+
+}  // namespace
+}  // namespace opfuse::test
