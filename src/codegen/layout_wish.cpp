@@ -110,6 +110,20 @@ void wish_like_output(const Region& region, const Stage& stage, int vec, const T
     });
 }
 
+bool constant_weights(const Region& region) {
+  const auto c = view_contraction(region, 0);
+  const auto* view = std::get_if<ContractionView>(&c);
+  if (!view) return true;
+  const Read& weights = region.stages[0].reads[static_cast<size_t>(view->weights)];
+  return weights.stage < 0 && region.params[static_cast<size_t>(weights.index)].role == ParamRole::constant;
+}
+
+/// Products of two activations (attention) read rows of both: no blocks along rows.
+void drop_last_axis(LayoutWish& wish) {
+  for (auto& layout : wish.params)
+    if (layout && layout->blocks.size() == 1 && layout->blocks[0].axis > 1) layout.reset();
+}
+
 /// Lanes of pixels take any layout; in a network of blocked channels the input is one of them.
 void wish_pixels(const Region& region, const TargetInfo& target, LayoutWish& wish) {
   const PixelView view = *view_pixels(region);
@@ -142,6 +156,7 @@ LayoutWish wish_layouts(const Region& original, const TargetInfo& target) {
   }
   if (vec < 0) return wish;
   wish_like_output(region, region.stages[0], vec, target, wish);
+  if (!constant_weights(region)) drop_last_axis(wish);
   if (!single)
     if (const auto w = view_window(region, 1); std::holds_alternative<WindowView>(w)) {
       wish_window(region, 1, std::get<WindowView>(w), target, wish);

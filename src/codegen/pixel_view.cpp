@@ -111,6 +111,8 @@ std::optional<PixelView> view_pixels(const Region& region) {
   if (!find_sliding(stage, data.map.dims[2], 2, shape[2], view.rows, view.row_taps)) return std::nullopt;
   if (!find_sliding(stage, data.map.dims[3], 3, shape[3], view.columns, view.column_taps)) return std::nullopt;
   if (!weights_match(weights.map, view)) return std::nullopt;
+  for (const StageOutput& o : stage.outputs)
+    if (!(o.map == IndexMap::identity(4))) return std::nullopt;
   const size_t known = (view.channel >= 0) + (view.rows.tap >= 0) + (view.columns.tap >= 0);
   if (known != stage.reduce.size()) return std::nullopt;
   const auto height = stage.domain[2].constant(), width = stage.domain[3].constant();

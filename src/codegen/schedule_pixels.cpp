@@ -167,8 +167,7 @@ bool schedule_pixels(const Region& region, const std::vector<ParamLayout>& layou
     return false;
   if (!fits_layout(layout_of(view->data), lanes, 3)) return false;
   for (const StageOutput& o : stage.outputs)
-    if (o.param < 0 || !(o.map == IndexMap::identity(4)) ||
-        !fits_layout(layouts[static_cast<size_t>(o.param)], lanes, 3) ||
+    if (o.param < 0 || !fits_layout(layouts[static_cast<size_t>(o.param)], lanes, 3) ||
         layouts[static_cast<size_t>(o.param)].layout != layouts[static_cast<size_t>(stage.outputs[0].param)].layout)
       return false;
   const int64_t batch = stage.domain[0].constant().value_or(1);

@@ -24,6 +24,13 @@ int64_t widest_window(const Stage& stage, const WindowView& view, const TargetIn
   return std::max<int64_t>(width, 1) >= kUsefulWidth ? width : target.vector_registers / 2;
 }
 
+/// Neighbours along a dimension lie side by side: whole vectors of it in a block, or all of it innermost.
+bool holds_vectors(const ParamLayout& l, int dim, int64_t lanes) {
+  const auto& blocks = l.layout.blocks;
+  if (blocks.empty()) return l.layout.order.back() == dim && l.strides.back() == Dim(1);
+  return blocks.size() == 1 && blocks[0].axis == dim && blocks[0].factor % lanes == 0;
+}
+
 /// Images are parts already; an odd number of them is cut once more, so that two workers get the same.
 int64_t parts_per_image(int64_t wanted, const Stage& stage, const WindowView& view) {
   int64_t images = 1;
@@ -44,10 +51,7 @@ bool schedule_window(const Region& region, const std::vector<ParamLayout>& layou
   const auto lanes_along = [&](const ParamLayout& l, const IndexMap& map) {
     for (size_t d = 0; d < map.dims.size(); ++d)
       for (const IndexTerm& t : map.dims[d].terms)
-        if (t.axis == view->vec)
-          return !l.layout.blocks.empty() && l.layout.blocks.back().axis == static_cast<int>(d) &&
-                 l.layout.blocks.back().factor % lanes == 0 && l.layout.blocks.size() == 1 &&
-                 map.dims[d].terms.size() == 1;
+        if (t.axis == view->vec) return map.dims[d].terms.size() == 1 && holds_vectors(l, static_cast<int>(d), lanes);
     return false;
   };
   const Read& data = stage.reads[static_cast<size_t>(view->data)];

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "ops/transpose.hpp"
+
 namespace opfuse {
 
 static int rank(OpKind kind) {
@@ -37,6 +39,12 @@ OpKind kind_of(const Node& node) {
 
 bool is_anchor(OpKind kind) {
   return kind == OpKind::contraction || kind == OpKind::window || kind == OpKind::reduction;
+}
+
+bool turns_channels(const Node& node) {
+  if (!node.is("transpose") || node.output()->type.shape.rank() != 4) return false;
+  const std::vector<size_t> perm = Transpose::permutation(node.as<Transpose>(), 4);
+  return perm == std::vector<size_t>{0, 2, 3, 1} || perm == std::vector<size_t>{0, 3, 1, 2};
 }
 
 std::string_view name_of(OpKind kind) {

@@ -12,5 +12,7 @@ OpKind kind_of(const Node& node);
 /// Contraction, window, reduction: at most one of them per group.
 bool is_anchor(OpKind kind);
 std::string_view name_of(OpKind kind);
+/// A transpose of four dimensions, [n,c,h,w] to [n,h,w,c] or back: only the place of the channels changes.
+bool turns_channels(const Node& node);
 
 }  // namespace opfuse

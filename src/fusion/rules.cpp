@@ -6,6 +6,9 @@
 //          \      add -- ...              grows to {conv, a, b, add}
 //           - b --'
 //
+// A transpose that makes images channels-last, or back, joins the unit it alone reads: the store goes elsewhere, and
+// what follows sees the other shape.
+//
 // Elementwise units may also end in a reduction ("row"): the reduction reads them as its prologue. Nothing else takes
 // a prologue: a convolution or pool would compute it once per tap. Where two anchored units meet in one node, the
 // deeper one gets it; a second round lets the other try.
@@ -161,6 +164,7 @@ std::optional<Decline> RuleEngine::admit(const Node& node, const Value& result, 
     if (c.named && !norm && (anchored || !appended))
       return Decline{"claimed", fmt::format("{} belongs to {}", describe(node), c.id), {c.id}};
   }
+  if (anchored && last && turns_channels(node)) return std::nullopt;
   const bool row = kind == OpKind::reduction && !anchored && last && node.input(0) == &result;
   if (kind != OpKind::elementwise && !row) {
     if (kind == OpKind::contraction || kind == OpKind::window)

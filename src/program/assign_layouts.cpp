@@ -1,5 +1,7 @@
 // Each intermediate of rank 4 (or one that a kernel wishes so) is dense (label 0) or has its channels in
-// blocks of a vector, on GPUs last (label 1). Costs, in bytes that are moved awkwardly:
+// blocks of a vector, on GPUs last (label 1). The channels are axis 1, or the last axis where a kernel wishes so
+// (images whose channels are last, before or after a transpose inside a kernel). Costs, in bytes that are moved
+// awkwardly:
 //   a kernel's wish not met         once for an operand, twice for a result (strided stores)
 //   padding lanes                   written and read
 //   elementwise maps                where operand and result differ
@@ -31,14 +33,16 @@ class Assigner {
     std::set<std::string> names(program.symbols.begin(), program.symbols.end());
     for (const std::string& name : names) symbols_[name] = kTypicalExtent;
     free_.resize(program.buffers.size(), 0);
+    channel_.resize(program.buffers.size(), 1);
   }
 
   void run() {
+    if (!target_.is_cuda()) find_channels();
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
       const Buffer& buffer = program_.buffers[i];
       const bool image = buffer.type.shape.rank() == 4 || (buffer.type.shape.rank() > 2 && wished(static_cast<int>(i)));
       free_[i] = buffer.kind == BufferKind::intermediate && fast_type(buffer.type.dtype) && image &&
-                 buffer.type.shape[1].is_constant() && buffer.type.shape[1].value() > 1;
+                 channels(i).is_constant() && channels(i).value() > 1;
     }
     for (size_t i = 0; i < free_.size(); ++i)
       if (free_[i])
@@ -56,7 +60,8 @@ class Assigner {
   const TargetInfo& target_;
   TwoLabels labels_;
   SymbolValues symbols_;
-  std::vector<char> free_;  ///< may be blocked
+  std::vector<char> free_;    ///< may be blocked
+  std::vector<int> channel_;  ///< axis of the channels
 
   int count() const { return static_cast<int>(program_.buffers.size()); }
   const Buffer& buffer(int index) const { return program_.buffers[static_cast<size_t>(index)]; }
@@ -64,7 +69,28 @@ class Assigner {
   bool fast_type(DType d) const { return target_.is_cuda() ? d == DType::f16 || d == DType::bf16 : d == DType::f32; }
   Layout blocked(int index) const {
     const size_t rank = buffer(index).type.shape.rank();
-    return target_.is_cuda() ? channels_last(rank) : Layout::channels_blocked(rank, 1, target_.lanes_f32());
+    return target_.is_cuda() ? channels_last(rank)
+                             : Layout::channels_blocked(rank, channel_axis(index), target_.lanes_f32());
+  }
+  int channel_axis(int index) const { return channel_[static_cast<size_t>(index)]; }
+  const Dim& channels(size_t index) const {
+    return program_.buffers[index].type.shape[static_cast<size_t>(channel_[index])];
+  }
+  /// Images whose last axis some kernel wants in blocks, and none axis 1.
+  void find_channels() {
+    std::vector<char> last(channel_.size(), 0), second(channel_.size(), 0);
+    for (const WorkItem& item : work_.items)
+      for (size_t g = 0; g < item.wishes.size(); ++g)
+        for (size_t p = 0; p < item.wishes[g].size(); ++p) {
+          const int index = find(item.groups[g].operands[p].value);
+          if (index < 0 || !item.wishes[g][p] || buffer(index).type.shape.rank() != 4) continue;
+          const std::vector<Block>& blocks = item.wishes[g][p]->blocks;
+          if (blocks.size() != 1) continue;
+          if (blocks[0].axis == 3) last[static_cast<size_t>(index)] = 1;
+          if (blocks[0].axis == 1) second[static_cast<size_t>(index)] = 1;
+        }
+    for (size_t i = 0; i < channel_.size(); ++i)
+      if (last[i] && !second[i]) channel_[i] = 3;
   }
   int find(const Value* value) const {
     const auto it = buffers_.find(value);
@@ -147,10 +173,10 @@ class Assigner {
       if (stage.anchor == Anchor::map || stage.anchor == Anchor::row) add_stage(group, stage, wish);
   }
 
-  /// The domain axis that a map's channel dimension is, or -1.
-  static int channel_axis(const IndexMap& map, const Stage& stage) {
-    if (map.dims.size() < 3) return -1;
-    const IndexExpr& dim = map.dims[1];
+  /// The domain axis that the channel dimension of a buffer is in a map, or -1.
+  int domain_channel(int index, const IndexMap& map, const Stage& stage) const {
+    if (map.dims.size() < 3 || index < 0) return -1;
+    const IndexExpr& dim = map.dims[static_cast<size_t>(channel_axis(index))];
     if (dim.dynamic || dim.terms.size() != 1 || !(dim.offset == Dim(0))) return -1;
     const IndexTerm& term = dim.terms[0];
     const bool plain = term.coef == Dim(1) && term.div == Dim(1) && term.mod == Dim(0);
@@ -163,13 +189,13 @@ class Assigner {
     for (const StageOutput& output : stage.outputs) {
       if (output.param < 0) continue;
       const int result = find(group.operands[static_cast<size_t>(output.param)].value);
-      const int axis = channel_axis(output.map, stage);
+      const int axis = domain_channel(result, output.map, stage);
       bool related = false;
       for (const Read& read : stage.reads) {
         if (read.stage >= 0) continue;
         const int operand = find(group.operands[static_cast<size_t>(read.index)].value);
         if (operand < 0) continue;
-        if (axis >= 0 && channel_axis(read.map, stage) == axis) {
+        if (axis >= 0 && domain_channel(operand, read.map, stage) == axis) {
           differ(operand, result, bytes(operand));
           related = true;
         } else if (!wish_of(wish, read.index)) {

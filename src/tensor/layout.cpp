@@ -206,6 +206,10 @@ Layout Layout::dense(size_t rank) {
 
 Layout Layout::channels_blocked(size_t rank, int axis, int64_t factor) {
   Layout layout = dense(rank);
+  if (axis > 1) {  // channels that come last lie as those that come second: outside the rows, [N][C/L][H][W][L]
+    layout.order.erase(layout.order.begin() + axis);
+    layout.order.insert(layout.order.begin() + 1, axis);
+  }
   layout.blocks.push_back({axis, factor});
   return layout;
 }

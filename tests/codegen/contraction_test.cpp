@@ -7,7 +7,21 @@ namespace {
 
 const std::vector<SymbolValues> kBatches = {{{"n", 1}}, {{"n", 2}}, {{"n", 3}}, {{"n", 17}}};
 
+/// A product over the last axis of an image whose result is stored with the channels first, beside a residual.
+std::string turned_product(const std::string& n, int h, int w, int k, int o) {
+  const std::string y = fmt::format("[{},{},{},{}]", n, o, h, w);
+  return fmt::format(
+      "region\nparam input f32[{0},{1},{2},{3}]\nparam constant f32[{3},{4}]\nparam input f32{5}\nparam output f32{5}\n"
+      "stage contraction\n  domain [{0},{1},{2},{4}]\n  reduce [{3}]\n  read param 0 at [a0, a1, a2, a4]\n"
+      "  read param 1 at [a4, a3]\n  read param 2 at [a0, a3, a1, a2]\n  reduction sum mul(r0, r1)\n"
+      "  output param 3 f32{5} at [a0, a3, a1, a2] = add(s0, r2)\n",
+      n, h, w, k, o, y);
+}
+
 const std::vector<Case> kCases = {
+    wished("product_turned", turned_product("1", 7, 9, 64, 48)),
+    wished("product_turned_odd", turned_product("2", 5, 3, 37, 45)),
+    wished("product_turned_unbound", turned_product("n", 4, 5, 20, 19), kBatches),
     wished("conv_3x3", conv_region({.c = 32, .h = 14, .w = 14, .o = 64})),
     wished("conv_3x3_residual", conv_region({.c = 16, .h = 10, .w = 29, .o = 32, .residual = true})),
     wished("conv_3x3_small_map", conv_region({.c = 48, .h = 7, .w = 7, .o = 64})),

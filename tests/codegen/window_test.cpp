@@ -17,7 +17,37 @@ std::string unbound_pool() {
   return text;
 }
 
+/// The result with its channels last.
+std::string channels_last(const Conv& v) {
+  std::string text = conv_region(v);
+  const int p = conv_extent(v.h, v.kh, v), q = conv_extent(v.w, v.kw, v);
+  const auto put = [&](const std::string& from, const std::string& to) {
+    text.replace(text.rfind(from), from.size(), to);
+  };
+  const std::string first = fmt::format("[{},{},{},{}]", v.n, v.o, p, q),
+                    last = fmt::format("[{},{},{},{}]", v.n, p, q, v.o);
+  put("[a0, a1, a2, a3] =", "[a0, a2, a3, a1] =");
+  put("f32" + first, "f32" + last);
+  text.replace(text.find("param output f32" + first), 16 + first.size(), "param output f32" + last);
+  return text;
+}
+
+/// The same in dense memory.
+Case dense_result(std::string name, const Conv& v) {
+  Case c = wished(std::move(name), channels_last(v));
+  c.layouts.resize(3);
+  c.layouts.push_back("0123");
+  return c;
+}
+
+const Conv kSevens{.c = 37, .h = 9, .w = 11, .o = 37, .kh = 7, .kw = 7, .pad = 3, .group = 37, .activation = "{}"};
+
 const std::vector<Case> kCases = {
+    wished("depthwise_channels_last", channels_last(kSevens)),
+    dense_result("depthwise_channels_last_dense", kSevens),
+    dense_result("depthwise_channels_last_dense_whole", {.c = 32, .h = 6, .w = 9, .o = 32, .group = 32}),
+    wished("depthwise_channels_last_unbound", channels_last({.n = "n", .c = 19, .h = 9, .w = 9, .o = 19, .group = 19}),
+           kBatches),
     wished("depthwise_3x3", conv_region({.c = 32, .h = 14, .w = 14, .o = 32, .group = 32})),
     wished("depthwise_odd_channels", conv_region({.c = 37, .h = 9, .w = 31, .o = 37, .group = 37})),
     wished("depthwise_stride_2", conv_region({.c = 24, .h = 15, .w = 17, .o = 24, .stride = 2, .group = 24})),
@@ -56,6 +86,14 @@ TEST(WindowSchedule, a_row_of_data_stays_in_registers_where_it_can) {
   Conv spread = wide;  // a row of these would leave three pixels: sums fill half of the registers instead
   spread.stride = 2, spread.dilation = 3, spread.pad = 9;
   EXPECT_EQ(width(spread), target.vector_registers / 2);
+}
+
+TEST(WindowSchedule, stores_vectors_of_channels_into_dense_images_whose_channels_are_last) {
+  const TargetInfo target = parse_target("cpu:avx512");
+  EXPECT_GT(spec_of(dense_result("", kSevens), target).schedule.get("tile_w", 0), 0);
+  Case first = wished("", conv_region(kSevens));  // channels a map apart
+  first.layouts = {"", "", "", "0123"};
+  EXPECT_EQ(spec_of(first, target).schedule.get("tile_w", 0), 0);
 }
 
 TEST(WindowSchedule, images_of_a_batch_are_parts) {

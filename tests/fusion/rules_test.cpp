@@ -102,11 +102,52 @@ TEST(Rules, ReductionsTakeAnElementwisePrologueAndTail) {
   expect_same_values(g, plan);
 }
 
-TEST(Rules, AMovementOfElementsEndsAGroup) {
-  const Graph g = graph_of(kConv + "%a = tanh(%c) @\"a\"\n %y = transpose(%a) {perm=[0,2,3,1]} @\"t\"");
+TEST(Rules, ATransposeOfTheChannelsIsAnotherPlaceToStore) {
+  const Graph g = graph_of(kConv + "%a = tanh(%c) @\"a\"\n %t = transpose(%a) {perm=[0,2,3,1]} @\"t\"\n" +
+                           "%e = exp(%t) @\"e\"\n %y = transpose(%e) {perm=[0,3,1,2]} @\"u\"");
   const FusionPlan plan = make_plan(g);
-  EXPECT_EQ(verdict(plan, "c", "a"), "fused");
-  EXPECT_EQ(verdict(plan, "a", "t"), "moves_elements");
+  ASSERT_EQ(groups(plan), (std::vector<std::string>{"FusedConvBN"}));
+  EXPECT_EQ(plan.applied()[0]->epilogue, (std::vector<std::string>{"a", "t", "e", "u"}));
+  expect_same_values(g, plan);
+}
+
+TEST(Rules, TheTailOfAnMlpBlockJoinsItsProductAndTheNormStoresChannelsFirst) {
+  const Graph g = parse_graph(R"(graph (%x: f32[2,6,5,3]) {
+    %w = const rand<1> : f32[6,6]
+    %b = const rand<2> : f32[6]
+    %s = const rand<3> : f32[6,1,1]
+    %t = transpose(%x) {perm=[0,2,3,1]} @"t"
+    %n = layer_norm(%t, %b, %b) {axis=-1} @"n"
+    %m = matmul(%n, %w) @"m"
+    %a = add(%m, %b) @"a"
+    %u = transpose(%a) {perm=[0,3,1,2]} @"u"
+    %l = mul(%u, %s) @"l"
+    %r = add(%l, %x) @"r"
+    %v = transpose(%r) {perm=[0,2,3,1]} @"v"
+    %k = layer_norm(%v, %b, %b) {axis=-1} @"k"
+    %y = transpose(%k) {perm=[0,3,1,2]} @"y"
+    return %y })",
+                              ops());
+  const FusionPlan plan = make_plan(g);
+  EXPECT_EQ(groups(plan), (std::vector<std::string>{"FusedLayerNorm", "FusedLinear", "FusedLayerNorm"}));
+  EXPECT_EQ(plan.find("Linear@a")->epilogue, (std::vector<std::string>{"u", "l", "r", "v"}));
+  EXPECT_EQ(plan.find("LayerNorm@k")->epilogue, (std::vector<std::string>{"y"}));
+  EXPECT_EQ(verdict(plan, "t", "n"), "producer_kind");
+  expect_same_values(g, plan);
+}
+
+TEST(Rules, OtherMovementsOfElementsEndAGroup) {
+  for (const char* other : {"[0,1,3,2]", "[0,2,1,3]", "[3,0,1,2]"}) {
+    const Graph g = graph_of(kConv + "%a = tanh(%c) @\"a\"\n %y = transpose(%a) {perm=" + other + "} @\"t\"");
+    const FusionPlan plan = make_plan(g);
+    EXPECT_EQ(verdict(plan, "c", "a"), "fused");
+    EXPECT_EQ(verdict(plan, "a", "t"), "moves_elements") << other;
+  }
+  const std::string channels = "%t = transpose(%c) {perm=[0,2,3,1]} @\"t\"\n";
+  const Graph shared = graph_of(kConv + channels + "%y = neg(%t)\n %q = exp(%c)", "%y, %q");  // c is stored anyway
+  EXPECT_EQ(verdict(make_plan(shared), "c", "t"), "moves_elements");
+  const Graph alone = graph_of("%c = exp(%x) @\"c\"\n" + channels + "%y = neg(%t)");  // no store of its own
+  EXPECT_EQ(verdict(make_plan(alone), "c", "t"), "moves_elements");
 }
 
 TEST(Rules, AGraphOutputOnTheWayIsStored) {

@@ -33,6 +33,16 @@ TEST(Layout, ChannelBlocksLieInnermostWithZeroPadding) {
   EXPECT_TRUE(std::equal(want.begin(), want.end(), p.view<float>().begin()));
 }
 
+TEST(Layout, BlocksOfTheLastAxisLieAsThoseOfTheSecond) {
+  const Tensor t = counting(DType::f32, {1, 1, 2, 3});  // [N][H][W][C]
+  const Layout last = Layout::channels_blocked(4, 3, 2);
+  EXPECT_EQ(last.text(), "0312/3:2");
+  const Tensor p = pack(t, last);
+  EXPECT_EQ(p.sizes(), (std::vector<int64_t>{1, 2, 1, 2, 2}));
+  const std::vector<float> want = {1, 2, 4, 5, 3, 0, 6, 0};
+  EXPECT_TRUE(std::equal(want.begin(), want.end(), p.view<float>().begin()));
+}
+
 TEST(Layout, TwoBlocksNestInListOrder) {
   // OIHW -> [O/2][I/2][H][W][2i][2o]
   const Tensor t = counting(DType::f32, {2, 2, 1, 1});
