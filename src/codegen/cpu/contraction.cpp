@@ -83,12 +83,32 @@ Dim ContractionEmitter::items() const {
   return view_.pixel < 0 || axis_extent(s_.stage, view_.pixel).is_constant() ? Dim(tile_count(runs_)) : Dim(1);
 }
 
+int64_t ContractionEmitter::blocks_per_part() const {
+  const int64_t parts = k_.spec.schedule.get("parts_o", 1);
+  return (blocks() + parts - 1) / parts;
+}
+
+int64_t ContractionEmitter::items_per_part() const {
+  const int64_t parts = k_.spec.schedule.get("parts_p", 1);
+  return (items().value() + parts - 1) / parts;
+}
+
 void ContractionEmitter::emit(const Env& env, Value* ob0, Value* ob1, Value* i0, Value* i1) {
   // chunks of rows small enough to stay in cache while all channel blocks pass over them
-  if (items().is_constant() && chunk_ >= *items().constant()) return emit_blocks(env, ob0, ob1, i0, i1);
+  first_block_ = ob0;
+  last_block_ = k_.sub(ob1, k_.i64(1));
+  if (items().is_constant() && chunk_ >= *items().constant()) return emit_passes(env, ob0, ob1, i0, i1);
   k_.loop(i0, i1, chunk_, [&](Value* begin) {
     Value* end = chunk_ == 1 ? k_.add(begin, k_.i64(1)) : k_.min(i1, k_.add(begin, k_.i64(chunk_)));
-    emit_blocks(env, ob0, ob1, begin, end);
+    emit_passes(env, ob0, ob1, begin, end);
+  });
+}
+
+void ContractionEmitter::emit_passes(const Env& env, Value* ob0, Value* ob1, Value* i0, Value* i1) {
+  if (!depth_block_) return emit_blocks(env, ob0, ob1, i0, i1);
+  k_.loop(k_.i64(0), k_.i64(passes()), 1, [&](Value* pass) {
+    pass_ = pass;
+    emit_blocks(env, ob0, ob1, i0, i1);
   });
 }
 
@@ -113,11 +133,8 @@ void ContractionEmitter::emit_block(Env env, Value* ob, Value* i0, Value* i1) {
   Value* first = k_.mul(ob, k_.i64(block_));
   env.axes[static_cast<size_t>(view_.vec)] = {first, false, block_};
   if (grouped_ == 2) start_groups(first);
-  if (!depth_block_) return emit_items(env, ob, i0, i1);
-  k_.loop(k_.i64(0), k_.i64(passes()), 1, [&](Value* pass) {
-    pass_ = pass;
-    emit_items(env, ob, i0, i1);
-  });
+  block_at_ = ob;
+  emit_items(env, ob, i0, i1);
 }
 
 void ContractionEmitter::emit_items(Env env, Value* ob, Value* i0, Value* i1) {
@@ -183,7 +200,7 @@ void ContractionEmitter::emit_runs(const Env& env, Value* ob, Value* t0, Value* 
 
 void ContractionEmitter::emit_tile(Env env, Value* ob, const TileRun& run) {
   Value* rest =
-      pass_ ? resting(view_.pixel < 0 ? k_.i64(0) : env.axes[static_cast<size_t>(view_.pixel)].base) : nullptr;
+      pass_ ? resting(ob, view_.pixel < 0 ? k_.i64(0) : env.axes[static_cast<size_t>(view_.pixel)].base) : nullptr;
   if (fetch_outputs_) prefetch_epilogue(env, ob, run);
   start_accumulators(run, rest);
   when_inside(env, [&] { emit_channels(env, run); });

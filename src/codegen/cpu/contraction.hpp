@@ -29,16 +29,19 @@ class ContractionEmitter {
   const SlidingDim* pixel_dim_ = nullptr;  ///< when its windows may leave the data
   const SlidingDim* row_dim_ = nullptr;    ///< of the row axis
   std::vector<TileRun> runs_, row_runs_;
-  int64_t tile_rows_ = 1;               ///< of the tile being emitted
-  const TileRun* row_run_ = nullptr;    ///< its rows, null when rows go one by one
-  int64_t grouped_ = 0;                 ///< how lanes of several groups get their channels
-  std::vector<Value*> group_masks_;     ///< grouped 2: lanes of the vector's second, third .. group
-  std::vector<Value*> group_starts_;    ///< first output channel of those groups, from the first
-  Value* item_ = nullptr;               ///< number of the row or tile within its pass over a block
-  int64_t prefetched_ = 0;              ///< cache lines of the next weights fetched per tap and item
-  bool fetch_data_ = false;             ///< the next channel block's lines
-  bool fetch_outputs_ = false;          ///< lines of results and of the epilogue's operands
-  int64_t depth_block_ = 0;             ///< channels per pass over the items of a block, 0: all in one pass
+  int64_t tile_rows_ = 1;             ///< of the tile being emitted
+  const TileRun* row_run_ = nullptr;  ///< its rows, null when rows go one by one
+  int64_t grouped_ = 0;               ///< how lanes of several groups get their channels
+  std::vector<Value*> group_masks_;   ///< grouped 2: lanes of the vector's second, third .. group
+  std::vector<Value*> group_starts_;  ///< first output channel of those groups, from the first
+  Value* item_ = nullptr;             ///< number of the row or tile within its pass over a block
+  int64_t prefetched_ = 0;            ///< cache lines of the next weights fetched per tap and item
+  bool fetch_data_ = false;           ///< the next channel block's lines
+  bool fetch_outputs_ = false;        ///< lines of results and of the epilogue's operands
+  int64_t depth_block_ = 0;           ///< channels per pass over a part's blocks, 0: all in one pass
+  Value* first_block_ = nullptr;      ///< of the part
+  Value* last_block_ = nullptr;
+  Value* block_at_ = nullptr;           ///< the one being emitted
   Value* pass_ = nullptr;               ///< number of that pass
   bool tail_apart_ = false;             ///< the last, narrower block of outputs has code of its own
   std::vector<llvm::AllocaInst*> acc_;  ///< by pixel * vectors + vector
@@ -48,6 +51,7 @@ class ContractionEmitter {
   const SlidingDim* sliding_of_tap(int tap) const;
   int64_t tap_count(int tap) const { return axis_extent(s_.stage, tap).value(); }
   bool may_leave(const SlidingDim& s) const;
+  void emit_passes(const Env& env, Value* ob0, Value* ob1, Value* i0, Value* i1);
   void emit_blocks(const Env& env, Value* ob0, Value* ob1, Value* i0, Value* i1);
   void emit_block(Env env, Value* ob, Value* i0, Value* i1);
   void emit_items(Env env, Value* ob, Value* i0, Value* i1);
@@ -75,10 +79,12 @@ class ContractionEmitter {
   void store_accumulators(const std::vector<Value*>& acc, int64_t count);
   std::vector<Value*> load_weights(Value* at, Value* lane_step, int64_t lane);
   int64_t passes() const;
-  Value* resting(Value* q);
+  Value* resting(Value* ob, Value* q);
+  int64_t blocks_per_part() const;
+  int64_t items_per_part() const;
   void start_accumulators(const TileRun& run, Value* rest);
   void rest_accumulators(const TileRun& run, Value* rest);
-  Value* next_weights(const Address& w);
+  Value* next_weights(const Address& w, Value* ob);
   bool prefetches() const { return prefetched_ > 0 && item_; }
   void emit_prefetch_of_taps(size_t index, const Env& env, int64_t lanes);
   void prefetch_data(const Env& env, const Address& d, const TileRun& run);

@@ -25,7 +25,7 @@ void prefetch(Kernel& k, Value* address, Ahead ahead) {
 /// that block need not wait for memory. Blocks are neighbours, so the last one fetches what runs next.
 void ContractionEmitter::emit_prefetch(const Address& w, int64_t lanes) {
   if (!prefetches()) return;
-  Value* next = next_weights(w);
+  Value* next = next_weights(w, block_at_);
   const int64_t per_item = std::max<int64_t>(1, prefetched_ * lanes / step_) * kLineFloats;
   Value* first = k_.element(weights().base, DType::f32, k_.add(next, k_.mul(item_, k_.i64(per_item))));
   for (int64_t offset = 0; offset < per_item; offset += kLineFloats)
