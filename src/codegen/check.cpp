@@ -1,6 +1,7 @@
 // What the generator accepts. Everything else is an answer with a reason, never an attempt.
 #include <fmt/format.h>
 
+#include "codegen/attention_view.hpp"
 #include "codegen/codegen.hpp"
 #include "codegen/functions.hpp"
 #include "codegen/views.hpp"
@@ -18,7 +19,13 @@ std::optional<std::string> bad_expression(const Expr& e) {
 }
 
 std::optional<std::string> bad_sequence(const Region& region) {
-  if (region.stages.size() > 2) return fmt::format("{} stages, at most 2 are generated", region.stages.size());
+  if (resembles_attention(region)) {
+    const auto found = view_attention(region);
+    const auto* why = std::get_if<std::string>(&found);
+    return why ? std::optional("attention: " + *why) : std::nullopt;
+  }
+  if (region.stages.size() > 2)
+    return fmt::format("{} stages, at most 2 or those of attention are generated", region.stages.size());
   const Stage& first = region.stages[0];
   const Stage& second = region.stages[1];
   if (first.anchor != Anchor::contraction || second.anchor != Anchor::window)

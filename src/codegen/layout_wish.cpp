@@ -132,12 +132,20 @@ void wish_pixels(const Region& region, const TargetInfo& target, LayoutWish& wis
     wish.params[static_cast<size_t>(data)] = Layout::channels_blocked(4, 1, target.lanes_f32());
 }
 
+/// Attention packs what it reads itself, and its results have no padding.
+LayoutWish wish_dense(const Region& region, LayoutWish wish) {
+  for (size_t p = 0; p < region.params.size(); ++p)
+    if (const size_t rank = region.params[p].type.shape.rank(); rank > 2) wish.params[p] = Layout::dense(rank);
+  return wish;
+}
+
 }  // namespace
 
 LayoutWish wish_layouts(const Region& original, const TargetInfo& target) {
   LayoutWish wish;
   wish.params.resize(original.params.size());
   if (original.stages.empty()) return wish;
+  if (original.stages.size() > 2) return wish_dense(original, std::move(wish));
   if (pixels_pay(original, target)) {
     wish_pixels(original, target, wish);
     wish_like_output(original, original.stages[0], 1, target, wish);

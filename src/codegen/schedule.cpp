@@ -9,6 +9,10 @@ namespace opfuse {
 
 Schedule choose_schedule(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
   Schedule s;
+  if (region.stages.size() == 3) {
+    schedule_attention(region, target, s);
+    return s;
+  }
   if (region.stages.size() == 2) {
     // the pool's rows are cut into bands, every part computes the convolution rows its band needs
     Schedule pool;

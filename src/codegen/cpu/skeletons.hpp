@@ -18,6 +18,8 @@ void emit_window(Kernel& k);
 void emit_pixels(Kernel& k);
 /// Convolution then pooling, the rows between them in scratch.
 void emit_fused(Kernel& k);
+/// Scores, softmax, product with the values; the scores of a few rows in scratch.
+void emit_attention(Kernel& k);
 
 void emit_kernel(Kernel& k);
 

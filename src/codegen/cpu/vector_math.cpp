@@ -297,6 +297,23 @@ Value* emit_function(Kernel& k, ExprOp op, Value* value) {
   }
 }
 
+// n = round(x / ln 2) stands in the low bits of x / ln 2 + 1.5 * 2^23; -88 and less give n = -127 and with it the
+// exponent of zero.
+Value* emit_exp_below_zero(Kernel& k, Value* value) {
+  auto& b = k.b;
+  Real x{&k, value};
+  x = choose(x < x.of(-88.0), x.of(-88.0), x);
+  constexpr double kMagic = 12582912.0;
+  Real shifted = fma(x, x.of(std::numbers::log2e), kMagic);
+  Real n = shifted - kMagic;
+  Real r = fma(n, x.of(-0.693359375), x);
+  r = fma(n, x.of(2.12194440e-4), r);
+  Real p = horner(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1,
+                      5.0000001201e-1, 1.0, 1.0});
+  Value* power = b.CreateAdd(b.CreateShl(shifted.bits(), x.integer(23)), x.integer(127 << 23));
+  return (p * x.from_bits(power)).v;
+}
+
 // |x|^y = exp(y log |x|) in double; the sign and the ends as C's pow.
 Value* emit_pow(Kernel& k, Value* base, Value* exponent) {
   Real x{&k, base}, y{&k, exponent};

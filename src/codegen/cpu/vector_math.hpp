@@ -10,6 +10,8 @@ namespace opfuse::cpu {
 
 /// Emits a real unary function (exp ... atanh, floor, ceil, round_even, sqrt, rsqrt, reciprocal).
 Value* emit_function(Kernel& k, ExprOp op, Value* x);
+/// exp of float x <= 0, within 2 ULP down to the smallest normal number and 0 below about 1e-38; NaN stays.
+Value* emit_exp_below_zero(Kernel& k, Value* x);
 Value* emit_pow(Kernel& k, Value* x, Value* y);
 Value* emit_fmod(Kernel& k, Value* x, Value* y);
 

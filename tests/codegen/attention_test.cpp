@@ -1,0 +1,232 @@
+// Attention in one kernel against the region interpreter: lengths, head sizes, masks, layouts of the operands, several
+// blocks of keys, open dimensions.
+#include <cmath>
+#include <limits>
+
+#include "codegen/attention_view.hpp"
+#include "codegen/regions.hpp"
+#include "codegen/run_kernel.hpp"
+
+namespace opfuse::test {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// softmax(q k^T * scale + mask) v for [batch, rows, depth], [batch, keys, depth], [batch, keys, columns].
+struct Sizes {
+  std::string batch = "2", rows = "5", keys = "7";
+  int depth = 4, columns = 4;
+  std::string mask = "";                 ///< type and shape of an operand of the scores: "f32[5,7]"
+  std::string mask_at = "a1, a2";        ///< its index map
+  std::string score = "mul(s0, 0.5)";    ///< of s0 and r2
+  std::string query = "r0", key = "r1";  ///< of the reads
+  std::string weights = "div(exp(sub(r1, s0)), s1)";
+  std::string result = "s0";
+  bool keys_transposed = false;  ///< keys are [batch, depth, keys]
+  bool heads_inside = false;     ///< operands and result are [rows, batch, size], the result as [rows, batch * size]
+};
+
+std::string attention_region(const Sizes& s) {
+  const auto operand = [&](const std::string& rows, int size) {
+    return s.heads_inside ? fmt::format("f32[{},{},{}]", rows, s.batch, size)
+                          : fmt::format("f32[{},{},{}]", s.batch, rows, size);
+  };
+  const auto at = [&](int row, int column) {
+    return s.heads_inside ? fmt::format("[a{}, a0, a{}]", row, column) : fmt::format("[a0, a{}, a{}]", row, column);
+  };
+  const std::string scores = fmt::format("[{},{},{}]", s.batch, s.rows, s.keys);
+  std::string text = "region\nparam input " + operand(s.rows, s.depth) + "\n";
+  text += "param input " +
+          (s.keys_transposed ? fmt::format("f32[{},{},{}]", s.batch, s.depth, s.keys) : operand(s.keys, s.depth)) +
+          "\n";
+  text += "param input " + operand(s.keys, s.columns) + "\n";
+  const std::string result = s.heads_inside ? fmt::format("f32[{},{}]", s.rows, std::stoi(s.batch) * s.columns)
+                                            : fmt::format("f32[{},{},{}]", s.batch, s.rows, s.columns);
+  text += "param output " + result + "\n";
+  if (!s.mask.empty()) text += "param input " + s.mask + "\n";
+  text += "stage contraction\n  domain " + scores + fmt::format("\n  reduce [{}]\n", s.depth);
+  text += "  read param 0 at " + at(1, 3) + "\n  read param 1 at " +
+          (s.keys_transposed ? std::string("[a0, a3, a2]") : at(2, 3)) + "\n";
+  if (!s.mask.empty()) text += "  read param 4 at [" + s.mask_at + "]\n";
+  text += "  reduction sum mul(" + s.query + ", " + s.key + ")\n  output local f32" + scores +
+          " at [a0, a1, a2] = " + s.score + "\n";
+  text += "stage row\n  domain " + scores + fmt::format("\n  reduce [{}]\n", s.keys) +
+          "  read stage 0.0 at [a0, a1, a3]\n  read stage 0.0 at [a0, a1, a2]\n  reduction max r0\n"
+          "  reduction sum exp(sub(r0, s0))\n  output local f32" +
+          scores + " at [a0, a1, a2] = " + s.weights + "\n";
+  text += fmt::format("stage contraction\n  domain [{},{},{}]\n  reduce [{}]\n", s.batch, s.rows, s.columns, s.keys);
+  text += "  read stage 1.0 at [a0, a1, a3]\n  read param 2 at " + at(3, 2) + "\n  reduction sum mul(r0, r1)\n";
+  text += "  output param 3 " + result + " at " +
+          (s.heads_inside ? fmt::format("[a1, {}*a0 + a2]", s.columns) : std::string("[a0, a1, a2]")) + " = " +
+          s.result + "\n";
+  return text;
+}
+
+Case attention(const std::string& name, const Sizes& sizes, std::vector<SymbolValues> bindings = {{}}) {
+  Case c;
+  c.name = name;
+  c.region = attention_region(sizes);
+  c.bindings = std::move(bindings);
+  return c;
+}
+
+Sizes sized(int rows, int keys, int depth, int columns = 0, const std::string& batch = "2") {
+  Sizes s;
+  s.batch = batch;
+  s.rows = std::to_string(rows);
+  s.keys = std::to_string(keys);
+  s.depth = depth;
+  s.columns = columns ? columns : depth;
+  return s;
+}
+
+Sizes masked(Sizes s, const std::string& type, const std::string& at, const std::string& score) {
+  s.mask = type;
+  s.mask_at = at;
+  s.score = score;
+  return s;
+}
+
+Sizes with_heads_inside(Sizes s) {
+  s.heads_inside = true;
+  return s;
+}
+
+Sizes with_keys_transposed(Sizes s) {
+  s.keys_transposed = true;
+  return s;
+}
+
+Sizes with_prologues(Sizes s) {
+  s.query = "div(r0, 1.5)";
+  s.key = "mul(r1, 0.25)";
+  s.result = "max(s0, 0)";
+  return s;
+}
+
+Sizes guarded(Sizes s) {
+  s.weights = "t0 = div(exp(sub(r1, s0)), s1); select(is_nan(t0), 0, t0)";
+  return s;
+}
+
+/// A mask of rows x keys whose row 1 and last row are `value` everywhere; elsewhere every third key.
+Tensor holes(int rows, int keys, double value, double otherwise) {
+  Tensor mask(DType::f32, {rows, keys});
+  for (int r = 0; r < rows; ++r)
+    for (int k = 0; k < keys; ++k)
+      mask.set_real(r * keys + k, (r == 1 || r == rows - 1 || (r + k) % 3 == 0) ? value : otherwise);
+  return mask;
+}
+
+Case with_mask(Case c, Tensor mask) {
+  c.operands.resize(5);
+  c.operands[4] = std::move(mask);
+  return c;
+}
+
+const std::vector<SymbolValues> kLengths = {{{"b", 1}, {"n", 1}},   {{"b", 2}, {"n", 7}},   {{"b", 3}, {"n", 49}},
+                                            {{"b", 1}, {"n", 197}}, {{"b", 1}, {"n", 641}}, {{"b", 2}, {"n", 0}},
+                                            {{"b", 0}, {"n", 5}}};
+
+Sizes open(int depth) {
+  Sizes s;
+  s.batch = "b";
+  s.rows = s.keys = "n";
+  s.depth = s.columns = depth;
+  return s;
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (int depth : {1, 3, 16, 64, 80, 128})
+    for (int length : {1, 17, 49})
+      all.push_back(attention(fmt::format("depth{}_length{}", depth, length), sized(length, length, depth)));
+  all.push_back(attention("vit", sized(197, 197, 64, 64, "3")));
+  all.push_back(attention("one_query", sized(1, 333, 64)));
+  all.push_back(attention("one_key", sized(50, 1, 16)));
+  all.push_back(attention("cross", sized(13, 31, 20, 36)));
+  all.push_back(attention("many_matrices", sized(9, 9, 8, 8, "40")));
+  all.push_back(attention("heads_inside", with_heads_inside(sized(37, 37, 24, 24, "3"))));
+  all.push_back(attention("heads_inside_odd", with_heads_inside(sized(6, 11, 5, 7, "3"))));
+  all.push_back(attention("keys_transposed", with_keys_transposed(sized(20, 45, 17))));
+  all.push_back(attention("prologues", with_prologues(sized(19, 23, 20, 12))));
+  all.push_back(attention("bias", masked(sized(21, 33, 16), "f32[2,21,33]", "a0, a1, a2", "add(mul(s0, 0.5), r2)")));
+  all.push_back(attention("bias_per_key", masked(sized(21, 33, 16), "f32[33]", "a2", "add(s0, r2)")));
+  all.push_back(attention("bias_per_row", masked(sized(21, 33, 16), "f32[21,1]", "a1, 0", "add(s0, r2)")));
+  all.push_back(
+      attention("where", masked(sized(21, 33, 16), "bool[21,33]", "a1, a2", "select(r2:bool, s0, -3.4028234e38)")));
+  all.push_back(
+      attention("causal_by_coordinates", masked(sized(29, 29, 16), "", "", "select(le(i2, i1), s0, -3.4028234e38)")));
+  all.push_back(attention("long_rows", sized(40, 2100, 64, 64, "1")));
+  all.push_back(
+      attention("long_rows_bias", masked(sized(11, 1500, 80), "f32[11,1500]", "a1, a2", "add(mul(s0, 0.125), r2)")));
+  all.push_back(attention("open_lengths", open(32), kLengths));
+  all.push_back(attention("open_lengths_masked", masked(open(16), "f32[n,n]", "a1, a2", "add(s0, r2)"), kLengths));
+  const Sizes lowest = masked(sized(10, 37, 16), "f32[10,37]", "a1, a2", "add(s0, r2)");
+  all.push_back(with_mask(attention("rows_without_keys_lowest", lowest), holes(10, 37, -3.4028234e38, 0)));
+  all.push_back(with_mask(attention("rows_without_keys_undefined", lowest), holes(10, 37, -kInfinity, 0)));
+  all.push_back(with_mask(attention("rows_without_keys_zeroed", guarded(lowest)), holes(10, 37, -kInfinity, 0)));
+  Case wide = attention("wide_scores", sized(12, 70, 16));
+  wide.low = -12, wide.high = 12;
+  all.push_back(wide);
+  return all;
+}
+
+OPFUSE_CASES(Attention, cases());
+
+/// What is no attention has no kernel of three stages, and the reason says which part is different.
+struct Refused {
+  const char* name;
+  Sizes sizes;
+  const char* reason;
+};
+
+void PrintTo(const Refused& r, std::ostream* out) { *out << r.name; }
+
+Sizes other_weights(const std::string& weights) {
+  Sizes s = sized(5, 7, 4);
+  s.weights = weights;
+  return s;
+}
+
+Sizes mixed_query() {
+  Sizes s = sized(5, 7, 4);
+  s.query = "mul(r0, r1)";
+  return s;
+}
+
+const Refused kRefused[] = {
+    {"weights_doubled", other_weights("mul(div(exp(sub(r1, s0)), s1), 2)"),
+     "the weights are changed behind the softmax"},
+    {"weights_not_divided", other_weights("exp(sub(r1, s0))"), "the weights are changed behind the softmax"},
+    {"log_softmax", other_weights("sub(sub(r1, s0), log(s1))"), "the weights are changed behind the softmax"},
+    {"nan_becomes_one", other_weights("t0 = div(exp(sub(r1, s0)), s1); select(is_nan(t0), 1, t0)"),
+     "NaN weights become no zeros"},
+    {"factor_of_row_and_key", mixed_query(), "a factor of the scores depends on both row and key"},
+};
+
+class NoAttention : public testing::TestWithParam<Refused> {};
+
+TEST_P(NoAttention, IsRefusedWithAReason) {
+  const Region region = parse_region(attention_region(GetParam().sizes));
+  for (const TargetInfo& target : runnable_targets()) {
+    const auto why = cannot_generate(region, target);
+    ASSERT_TRUE(why.has_value());
+    EXPECT_EQ(*why, std::string("attention: ") + GetParam().reason);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Regions, NoAttention, testing::ValuesIn(kRefused),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(AttentionSchedule, LongAndOpenRowsComeInBlocks) {
+  const TargetInfo target = parse_target("cpu:avx512");
+  const auto schedule = [&](const Sizes& sizes) { return spec_of(attention("", sizes), target).schedule; };
+  EXPECT_EQ(schedule(sized(197, 197, 64)).get("group", 0), 0);
+  EXPECT_EQ(schedule(sized(197, 197, 64)).get("keys", 0), 197);
+  EXPECT_GT(schedule(sized(64, 4096, 64)).get("group", 0), 0);
+  EXPECT_LT(schedule(sized(64, 4096, 64)).get("keys", 0), 4096);
+  EXPECT_GT(schedule(open(64)).get("group", 0), 0);
+}
+
+}  // namespace
+}  // namespace opfuse::test
