@@ -225,7 +225,8 @@ TEST_P(SmallCaches, WeightsComeInPasses) {
   EXPECT_GE(found, 2);
 }
 
-/// Several blocks of weights and several chunks of tiles in a part: the accumulators of each rest in a place of their own.
+/// Several blocks of weights and several chunks of tiles in a part: the accumulators of each rest in a place of their
+/// own.
 TEST_P(SmallCaches, PassesOverSeveralBlocks) {
   for (const int64_t chunk : {1, 2, 100}) {
     const Conv v{.n = "1", .c = 160, .h = 1, .w = 61, .o = 131, .kh = 1, .kw = 1, .pad = 0, .residual = true};
