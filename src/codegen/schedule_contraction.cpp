@@ -178,14 +178,16 @@ void block_for_cache(Schedule& s, const Region& region, const ContractionView& v
 
 /// Activations that do not stay in L2 beside the weights are fetched ahead: those of the next channel block (a tile
 /// without taps reads each line once), results, and what the epilogue reads.
-void fetch_ahead(Schedule& s, const Region& region, const ContractionView& view, double data_bytes,
-                 const TargetInfo& target) {
+void fetch_ahead(Schedule& s, const Region& region, const std::vector<ParamLayout>& layouts,
+                 const ContractionView& view, double data_bytes, const TargetInfo& target) {
   const Stage& stage = region.stages[0];
   const auto far = static_cast<double>(target.l2_bytes) / 2;
   const Read& data = stage.reads[static_cast<size_t>(view.data)];
   const bool blocked = s.get("step", 1) == target.lanes_f32() && channel_depth(stage, view) > s.get("step", 1);
   if (region.stages.size() > 1 || s.get("grouped", 0) || view.pixel < 0 || data.stage >= 0) return;
-  if (view.taps.empty() && view.channel >= 0 && blocked && data_bytes > far) s.set("fetch_data", 1);
+  // a tile's lines of one block lie together and the next block's elsewhere, where no hardware prefetcher looks
+  const bool jumps = inner_block(layouts[static_cast<size_t>(data.index)], view.data_channel_dim) > 1;
+  if (view.taps.empty() && view.channel >= 0 && blocked && (jumps || data_bytes > far)) s.set("fetch_data", 1);
   const double out_bytes = 4 * outputs_of(stage);
   if (out_bytes > far && !s.get("k_block", 0)) s.set("fetch_outputs", 1);
 }
@@ -198,8 +200,9 @@ int64_t item_count(const Stage& stage, const ContractionView& view, int64_t widt
   return known ? (pixel_count(stage, view.pixel) + width - 1) / width : 1;
 }
 
-void cut_parts(Schedule& s, const Region& region, const Stage& stage, const ContractionView& view, int64_t items,
-               const TargetInfo& target) {
+void cut_parts(Schedule& s, const Region& region, const std::vector<ParamLayout>& layouts, const ContractionView& view,
+               int64_t items, const TargetInfo& target) {
+  const Stage& stage = region.stages[0];
   const int64_t block = s.get("nv", 1) * target.lanes_f32();
   const int64_t blocks = (axis_extent(stage, view.vec).value() + block - 1) / block;
   const auto weight_bytes = static_cast<double>(bytes_of(region, stage, view.weights));
@@ -214,7 +217,7 @@ void cut_parts(Schedule& s, const Region& region, const Stage& stage, const Cont
   streams.resting = 4 * outputs_of(stage) / static_cast<double>(items * s.get("parts_o", 1));
   streams.slices = most_passes(region, view, s);
   block_for_cache(s, region, view, streams, target);
-  fetch_ahead(s, region, view, data_bytes, target);
+  fetch_ahead(s, region, layouts, view, data_bytes, target);
   int64_t batch = 1;
   for (int axis : view.outer)
     if (axis != row_axis_of(view)) batch *= axis_extent(stage, axis).constant().value_or(1);
@@ -248,7 +251,7 @@ bool schedule_contraction(const Region& region, const std::vector<ParamLayout>& 
   // a row that is one narrow tile: several rows share each load of weights
   const int64_t height = width == pixels ? tallest(stackable_rows(region, *view), {fit->vectors, width}, target) : 1;
   if (height > 1) s.set("tile_h", height);
-  cut_parts(s, region, stage, *view, item_count(stage, *view, width, height), target);
+  cut_parts(s, region, layouts, *view, item_count(stage, *view, width, height), target);
   return true;
 }
 

@@ -76,21 +76,22 @@ class Assigner {
   const Dim& channels(size_t index) const {
     return program_.buffers[index].type.shape[static_cast<size_t>(channel_[index])];
   }
-  /// Images whose last axis some kernel wants in blocks, and none axis 1.
+  /// Images, and rows of features, whose last axis some kernel wants in blocks, and none axis 1.
   void find_channels() {
     std::vector<char> last(channel_.size(), 0), second(channel_.size(), 0);
     for (const WorkItem& item : work_.items)
       for (size_t g = 0; g < item.wishes.size(); ++g)
         for (size_t p = 0; p < item.wishes[g].size(); ++p) {
           const int index = find(item.groups[g].operands[p].value);
-          if (index < 0 || !item.wishes[g][p] || buffer(index).type.shape.rank() != 4) continue;
+          if (index < 0 || !item.wishes[g][p] || buffer(index).type.shape.rank() < 3) continue;
           const std::vector<Block>& blocks = item.wishes[g][p]->blocks;
           if (blocks.size() != 1) continue;
-          if (blocks[0].axis == 3) last[static_cast<size_t>(index)] = 1;
+          if (blocks[0].axis + 1 == static_cast<int>(buffer(index).type.shape.rank()))
+            last[static_cast<size_t>(index)] = 1;
           if (blocks[0].axis == 1) second[static_cast<size_t>(index)] = 1;
         }
     for (size_t i = 0; i < channel_.size(); ++i)
-      if (last[i] && !second[i]) channel_[i] = 3;
+      if (last[i] && !second[i]) channel_[i] = static_cast<int>(program_.buffers[i].type.shape.rank()) - 1;
   }
   int find(const Value* value) const {
     const auto it = buffers_.find(value);

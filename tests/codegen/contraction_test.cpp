@@ -254,7 +254,8 @@ TEST_P(SmallCaches, ActivationsBeyondL2AreFetchedAhead) {
   EXPECT_EQ(s.get("fetch_data", 0), 1) << s.text();
   EXPECT_EQ(s.get("fetch_outputs", 0), 1) << s.text();
   const Schedule near = spec_of(wished("", conv_region(v)), target(64 << 20)).schedule;
-  EXPECT_EQ(near.get("fetch_data", 0) + near.get("fetch_outputs", 0), 0) << near.text();
+  EXPECT_EQ(near.get("fetch_data", 0), 1) << "blocks of channels lie apart: " << near.text();
+  EXPECT_EQ(near.get("fetch_outputs", 0), 0) << near.text();
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, SmallCaches, testing::ValuesIn(runnable_targets()),

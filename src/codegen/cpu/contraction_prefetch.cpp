@@ -52,8 +52,10 @@ void ContractionEmitter::prefetch_data(const Env& env, const Address& d, const T
   const Layout& layout = data().layout;
   const auto at = std::find(layout.order.begin(), layout.order.end(), view_.data_channel_dim) - layout.order.begin();
   Value* channel = env.axes[static_cast<size_t>(view_.channel)].base;
+  const int64_t units = step_ / layout.block_of(view_.data_channel_dim);  // blocks, or elements, of the step
   Value* more = k_.b.CreateICmpSLT(k_.add(channel, k_.i64(step_)), k_.i64(channel_depth(s_.stage, view_)));
-  Value* ahead = k_.b.CreateSelect(more, k_.dim(data().strides[static_cast<size_t>(at)]), k_.i64(0));
+  Value* distance = k_.mul(k_.dim(data().strides[static_cast<size_t>(at)]), k_.i64(units));
+  Value* ahead = k_.b.CreateSelect(more, distance, k_.i64(0));
   Value* first = k_.element(data().base, DType::f32, k_.add(k_.add(d.scalar, k_.i64(d.constant)), ahead));
   Value* pixel_step = axis_step(k_, data(), map, view_.pixel);
   Value* row_step = row_run_ ? axis_step(k_, data(), map, row_axis_) : k_.i64(0);
