@@ -2,7 +2,8 @@
 // log: x = 2^e m, m in [sqrt(1/2), sqrt 2), log m by a polynomial in m - 1 (float, Cephes) or the
 //      atanh series (double, fdlibm).
 // tanh: odd polynomial below 0.625, 1 - 2 / (exp 2x + 1) above (Cephes).
-// erf: two minimax polynomials, the outer one inside 1 - 2^p(|x|) with 2^f itself a minimax polynomial on [-1/2, 1/2].
+// erf: two minimax polynomials, the outer one inside 1 - 2^p(|x|) with 2^f itself a minimax polynomial on [-1/2, 1/2];
+//      16 lanes: erf_table.cpp.
 // Everything else on float is computed in double and rounded once, which leaves half an ULP.
 #include "codegen/cpu/vector_math.hpp"
 
@@ -11,6 +12,7 @@
 #include <numbers>
 
 #include "base/fail.hpp"
+#include "codegen/cpu/erf_table.hpp"
 #include "codegen/cpu/math_builder.hpp"
 
 namespace opfuse::cpu {
@@ -149,6 +151,7 @@ Real tanh(Real x) {
 
 Real erf(Real x) {
   if (x.is_double()) return widen(erf(narrow(x)));
+  if (has_erf_table(x)) return erf_by_table(x);
   Real t = magnitude(x);
   Real s = x * x;
   Real near = horner(s, {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1});
