@@ -55,11 +55,11 @@ void cut_parts(Schedule& s, const Region& region, const AttentionView& view, con
   const double work = static_cast<double>(work_of(region.stages[0]) + work_of(region.stages[2]));
   const int64_t wanted = wanted_parts(work, target);
   const int64_t tiles = ceil_of(domain[static_cast<size_t>(view.row)].constant().value_or(1), s.get("rows", 1));
-  if (*batch < wanted) {
+  if (2 * *batch < wanted) {  // tiles of one matrix in several parts pack its K and V in each
     s.set("parts_p", std::clamp<int64_t>(tiles / kTilesPerPart, 1, ceil_of(wanted, std::max<int64_t>(*batch, 1))));
     return;
   }
-  int64_t parts = wanted;
+  int64_t parts = std::min(wanted, *batch);
   for (int64_t p = wanted; p <= 2 * wanted; ++p)
     if (*batch % p == 0 && p % 2 == 0) parts = p;
   s.set("parts_batch", parts);

@@ -9,6 +9,7 @@
 
 #include "base/fail.hpp"
 #include "driver/generators.hpp"
+#include "fusion/absorb.hpp"
 #include "fusion/pattern_file.hpp"
 #include "fusion/slices.hpp"
 #include "interp/random_inputs.hpp"
@@ -111,8 +112,8 @@ static Graph divided(const Node& fused, const TargetInfo& target) {
 
 void shape_for_target(Graph& fused, const TargetInfo& target, std::vector<std::string>* notes) {
   if (target.is_cuda()) return;  // slices fit work into a CPU's caches
-  for (std::string& note : run_in_slices(fused, target.lanes_f32()))
-    if (notes) notes->push_back(std::move(note));
+  for (auto& lines : {absorb_movements(fused, legality_on(target)), run_in_slices(fused, target.lanes_f32())})
+    if (notes) notes->insert(notes->end(), lines.begin(), lines.end());
 }
 
 namespace {

@@ -41,8 +41,9 @@ std::vector<FusionPattern> patterns_of(const PlanRequest& request);
 /// Plans a prepared graph: named patterns, then rules; legal is what lowers and generates on the target.
 FusionPlan plan_graph(const Graph& prepared, const TargetInfo& target, const PlanRequest& request);
 
-/// What a fused graph becomes before it is lowered: pairs of groups that hold most memory run slice by slice
-/// (fusion/slices.hpp). Still equal to the model, still a graph; `notes` receives a line per pair.
+/// What a fused graph becomes before it is lowered: attention takes over the movements of elements around it
+/// (fusion/absorb.hpp), pairs of groups that hold most memory run slice by slice (fusion/slices.hpp). Still equal to
+/// the model, still a graph; `notes` receives a line per pair.
 void shape_for_target(Graph& fused, const TargetInfo& target, std::vector<std::string>* notes);
 
 struct LowerOptions {

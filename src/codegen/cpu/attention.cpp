@@ -19,6 +19,7 @@ namespace opfuse::cpu {
 namespace {
 
 constexpr int64_t kLineFloats = 16;
+constexpr int64_t kUnrolledVectors = 8;
 
 }  // namespace
 
@@ -57,6 +58,7 @@ void AttentionEmitter::place_scratch() {
   packed_values_ = place(column_panels * nc_ * lanes_ * key_capacity_);
   queries_ = place(rows_ * depth_capacity_);
   scores_ = place(rows_ * score_stride_);
+  row_tops_ = place(rows_);
   factors_ = place(rows_);
   if (blocks_) {
     tops_ = place(group_);
@@ -93,15 +95,32 @@ Value* AttentionEmitter::lanes_below(Value* first, Value* end) {
 
 void AttentionEmitter::vectors(Value* count, const std::function<void(Value*, Value*)>& body) {
   const auto constant = llvm::dyn_cast<llvm::ConstantInt>(count);
+  if (constant && constant->getSExtValue() <= kUnrolledVectors * lanes_) {
+    const int64_t all = constant->getSExtValue();
+    for (int64_t at = 0; at < all; at += lanes_)
+      body(k_.i64(at), at + lanes_ <= all ? nullptr : lanes_below(k_.i64(at), count));
+    return;
+  }
   Value* whole = k_.mul(k_.b.CreateUDiv(count, k_.i64(lanes_)), k_.i64(lanes_));
   k_.loop(k_.i64(0), whole, lanes_, [&](Value* at) { body(at, nullptr); });
   if (constant && constant->getSExtValue() % lanes_ == 0) return;
   k_.branch(k_.b.CreateICmpSLT(whole, count), [&] { body(whole, lanes_below(whole, count)); });
 }
 
-/// Rows behind the last one repeat it: they compute and store the same.
+bool AttentionEmitter::whole_tiles() const {
+  const auto extent = rows().constant();
+  return extent && *extent % rows_ == 0;
+}
+
+/// Row r of the tile is one of the matrix, not a repetition of the last one.
+Value* AttentionEmitter::exists(const RowTile& tile, int64_t r) {
+  if (whole_tiles() || r == 0) return k_.b.getTrue();
+  return k_.b.CreateICmpSLT(k_.add(tile.row, k_.i64(r)), k_.dim(rows()));
+}
+
+/// Rows behind the last one repeat it; they are computed, not stored.
 AxisValue AttentionEmitter::row_at(const RowTile& tile, int64_t r) {
-  if (const auto extent = rows().constant(); extent && *extent % rows_ == 0) return {tile.row, false, rows_, r};
+  if (whole_tiles()) return {tile.row, false, rows_, r};
   Value* last = k_.sub(k_.dim(rows()), k_.i64(1));
   return {k_.min(k_.add(tile.row, k_.i64(r)), last), false, 1};
 }

@@ -5,6 +5,7 @@
 //           [panels of columns][keys][nc vectors]   V
 //           [rows][d]                               queries of the tile
 //           [rows][keys]                            its scores, then its weights before they are divided by their sum
+//           [rows]                                  maxima of its rows
 //           [rows]                                  factors of rows: 1 / sum, or what a new block scales earlier ones
 //           by
 //   and where the keys come in several blocks, for every row of a group
@@ -49,7 +50,7 @@ class AttentionEmitter {
   int64_t lanes_, rows_, nv_, nc_, depth_, columns_, keys_, group_;
   int64_t depth_capacity_, key_capacity_, score_stride_, result_stride_;
   bool blocks_;  ///< of keys: several
-  Value *packed_keys_, *packed_values_, *queries_, *scores_, *factors_;
+  Value *packed_keys_, *packed_values_, *queries_, *scores_, *row_tops_, *factors_;
   Value *tops_ = nullptr, *sums_ = nullptr, *results_ = nullptr;
   std::vector<llvm::AllocaInst*> acc_;
 
@@ -62,6 +63,8 @@ class AttentionEmitter {
   Value* load(Value* at, int64_t width);
   void store(Value* at, Value* value);
   Value* lanes_below(Value* first, Value* end);  ///< mask of lanes l with first + l < end
+  bool whole_tiles() const;
+  Value* exists(const RowTile& tile, int64_t r);
   AxisValue row_at(const RowTile& tile, int64_t r);
   Env context_env(const Env& scores) const;
   /// body(first lane, mask or null) for the vectors of [0, count).
@@ -95,6 +98,9 @@ class AttentionEmitter {
 
   // attention_softmax.cpp
   void emit_softmax(const RowTile& tile, const KeyBlock& block);
+  void sweep(Value* count, const std::function<void(Value*, int64_t)>& body);
+  template <typename Combine>
+  Value* fold(Value* x, int64_t width, const Combine& combine);
   Value* largest(Value* row, Value* count);
   Value* exponentials(Value* row, Value* count, Value* top);
   Value* divisor(Value* sum);

@@ -47,15 +47,15 @@ Value* AttentionEmitter::panel_vector(const Packing& p, Value* lane, Value* to) 
 
 void AttentionEmitter::pack_straight(const Packing& p, const Env& env, const KeyBlock& across, const KeyBlock& along,
                                      Value* to) {
-  vectors(across.count, [&](Value* lane, Value* mask) {
-    Value* column = panel_vector(p, lane, to);
+  k_.loop(k_.i64(0), along.count, 1, [&](Value* step) {
     Env point = env;
-    point.mask = mask;
-    point.axes[static_cast<size_t>(p.across)] = {k_.add(across.first, lane), true, lanes_};
-    k_.loop(k_.i64(0), along.count, 1, [&](Value* step) {
-      point.axes[static_cast<size_t>(p.along)] = {k_.add(along.first, step), false, 1};
+    point.axes[static_cast<size_t>(p.along)] = {k_.add(along.first, step), false, 1};
+    Value* row = floats(to, k_.mul(step, k_.i64(p.vectors * lanes_)));
+    vectors(across.count, [&](Value* lane, Value* mask) {
+      point.mask = mask;
+      point.axes[static_cast<size_t>(p.across)] = {k_.add(across.first, lane), true, lanes_};
       Value* value = p.stage.at(point).emit(p.value, DType::f32);
-      store(floats(column, k_.mul(step, k_.i64(p.vectors * lanes_))), k_.splat(value, static_cast<int>(lanes_)));
+      store(panel_vector(p, lane, row), k_.splat(value, static_cast<int>(lanes_)));
     });
   });
 }

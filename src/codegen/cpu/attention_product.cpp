@@ -119,17 +119,21 @@ void AttentionEmitter::emit_context_panel(const Env& env, const RowTile& tile, V
     }
   multiply(scores_, score_stride_, floats(packed_values_, k_.mul(at, k_.i64(key_capacity_))), nc_ * lanes_, vectors,
            count);
-  for (int64_t r = 0; r < rows_; ++r)
-    for (int64_t v = 0; v < vectors; ++v) {
-      Value* sum = k_.b.CreateLoad(vector_type(), acc_[static_cast<size_t>(r * vectors + v)]);
-      if (blocks_) {
-        store(result(r, v), sum);
-        continue;
-      }
-      Env point = env;
-      point.axes[static_cast<size_t>(view_.row)] = row_at(tile, r);
-      store_row(point, k_.add(at, k_.i64(v * lanes_)), sum, factor(r), ragged && v == vectors - 1);
+  for (int64_t r = 0; r < rows_; ++r) {
+    const auto sum = [&](int64_t v) {
+      return k_.b.CreateLoad(vector_type(), acc_[static_cast<size_t>(r * vectors + v)]);
+    };
+    if (blocks_) {
+      for (int64_t v = 0; v < vectors; ++v) store(result(r, v), sum(v));
+      continue;
     }
+    Env point = env;
+    point.axes[static_cast<size_t>(view_.row)] = row_at(tile, r);
+    k_.branch(exists(tile, r), [&] {
+      for (int64_t v = 0; v < vectors; ++v)
+        store_row(point, k_.add(at, k_.i64(v * lanes_)), sum(v), factor(r), ragged && v == vectors - 1);
+    });
+  }
 }
 
 void AttentionEmitter::store_row(Env env, Value* column, Value* value, Value* factor, bool ragged) {

@@ -10,50 +10,76 @@
 #include "codegen/cpu/vector_math.hpp"
 
 namespace opfuse::cpu {
+namespace {
+
+constexpr int64_t kChains = 4;  ///< vectors at once: an exponential is one long chain of dependent operations
+
+}  // namespace
 
 void AttentionEmitter::emit_softmax(const RowTile& tile, const KeyBlock& block) {
+  const auto row_of = [&](Value* r) { return floats(scores_, k_.mul(r, k_.i64(score_stride_))); };
   k_.loop(k_.i64(0), k_.i64(rows_), 1, [&](Value* r) {
-    Value* row = floats(scores_, k_.mul(r, k_.i64(score_stride_)));
-    Value* top = largest(row, block.count);
-    Value* slot = k_.add(tile.slot, r);
-    if (!blocks_) {
-      store(floats(factors_, r), divisor(exponentials(row, block.count, top)));
-      return;
+    Value* top = largest(row_of(r), block.count);
+    if (blocks_) {
+      Value* total = floats(tops_, k_.add(tile.slot, r));
+      Value* before = load(total, 1);
+      top = k_.b.CreateSelect(k_.b.CreateFCmpOGT(top, before), top, before);
+      store(floats(factors_, r), emit_exp_below_zero(k_, k_.b.CreateFSub(before, top)));
+      store(total, top);
     }
-    Value* before = load(floats(tops_, slot), 1);
-    top = k_.b.CreateSelect(k_.b.CreateFCmpOGT(top, before), top, before);
-    Value* scale = emit_exp_below_zero(k_, k_.b.CreateFSub(before, top));
-    Value* sum = exponentials(row, block.count, top);
-    store(floats(tops_, slot), top);
-    store(floats(sums_, slot), k_.fma(load(floats(sums_, slot), 1), scale, sum));
-    store(floats(factors_, r), scale);
+    store(floats(row_tops_, r), top);
   });
+  k_.loop(k_.i64(0), k_.i64(rows_), 1, [&](Value* r) {
+    Value* sum = exponentials(row_of(r), block.count, load(floats(row_tops_, r), 1));
+    if (!blocks_) return store(floats(factors_, r), divisor(sum));
+    Value* total = floats(sums_, k_.add(tile.slot, r));
+    store(total, k_.fma(load(total, 1), load(floats(factors_, r), 1), sum));
+  });
+}
+
+/// body(offset, width) for all vectors of a row, several at once where there are enough. Lanes behind the count are
+/// in the row's memory.
+void AttentionEmitter::sweep(Value* count, const std::function<void(Value*, int64_t)>& body) {
+  const int64_t wide = kChains * lanes_;
+  Value* whole = k_.mul(k_.div(count, k_.i64(wide)), k_.i64(wide));
+  k_.loop(k_.i64(0), whole, wide, [&](Value* at) { body(at, wide); });
+  k_.loop(whole, count, lanes_, [&](Value* at) { body(at, lanes_); });
+}
+
+/// The halves of a vector combined until one lane is left.
+template <typename Combine>
+Value* AttentionEmitter::fold(Value* x, int64_t width, const Combine& combine) {
+  for (int64_t w = width_of(x); w > width; w /= 2) {
+    std::vector<int> low, high;
+    for (int64_t i = 0; i < w / 2; ++i) low.push_back(static_cast<int>(i)), high.push_back(static_cast<int>(i + w / 2));
+    x = combine(k_.b.CreateShuffleVector(x, low), k_.b.CreateShuffleVector(x, high));
+  }
+  return width == 1 ? k_.b.CreateExtractElement(x, k_.i64(0)) : x;
 }
 
 /// NaN counts as nothing here: it reappears in the exponentials.
 Value* AttentionEmitter::largest(Value* row, Value* count) {
-  Value* start = real(std::numeric_limits<float>::lowest(), lanes_);
+  const auto larger = [&](Value* x, Value* y) { return k_.b.CreateSelect(k_.b.CreateFCmpOGT(x, y), x, y); };
   auto* best = k_.variable(vector_type());
-  k_.b.CreateStore(start, best);
-  k_.loop(k_.i64(0), count, lanes_, [&](Value* at) {
-    Value* x = load(floats(row, at), lanes_);
-    Value* y = k_.b.CreateLoad(vector_type(), best);
-    k_.b.CreateStore(k_.b.CreateSelect(k_.b.CreateFCmpOGT(x, y), x, y), best);
+  k_.b.CreateStore(real(std::numeric_limits<float>::lowest(), lanes_), best);
+  sweep(count, [&](Value* at, int64_t width) {
+    Value* x = fold(load(floats(row, at), width), lanes_, larger);
+    k_.b.CreateStore(larger(x, k_.b.CreateLoad(vector_type(), best)), best);
   });
-  return combine_lanes(k_, ReduceKind::max, DType::f32, k_.b.CreateLoad(vector_type(), best));
+  return fold(k_.b.CreateLoad(vector_type(), best), 1, larger);
 }
 
 Value* AttentionEmitter::exponentials(Value* row, Value* count, Value* top) {
+  const auto plus = [&](Value* x, Value* y) { return k_.b.CreateFAdd(x, y); };
   auto* sum = k_.variable(vector_type());
   k_.b.CreateStore(real(0, lanes_), sum);
-  top = k_.splat(top, static_cast<int>(lanes_));
-  k_.loop(k_.i64(0), count, lanes_, [&](Value* at) {
-    Value* x = load(floats(row, at), lanes_);
-    Value* e = emit_exp_below_zero(k_, k_.b.CreateFSub(x, top));
+  sweep(count, [&](Value* at, int64_t width) {
+    Value* x = k_.b.CreateFSub(load(floats(row, at), width), k_.splat(top, static_cast<int>(width)));
+    Value* e = emit_exp_below_zero(k_, x);
     store(floats(row, at), e);
-    k_.b.CreateStore(k_.b.CreateFAdd(k_.b.CreateLoad(vector_type(), sum), e), sum);
+    k_.b.CreateStore(plus(k_.b.CreateLoad(vector_type(), sum), fold(e, lanes_, plus)), sum);
   });
-  return combine_lanes(k_, ReduceKind::sum, DType::f32, k_.b.CreateLoad(vector_type(), sum));
+  return fold(k_.b.CreateLoad(vector_type(), sum), 1, plus);
 }
 
 /// 1 / sum; where undefined rows become zeros, 0 for them.

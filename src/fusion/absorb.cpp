@@ -1,0 +1,108 @@
+// One movement at a time, nearest first: the group with it must still be one kernel.
+#include "fusion/absorb.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "ir/outline.hpp"
+#include "match/attention.hpp"
+
+namespace opfuse {
+namespace {
+
+/// Results are elements of operand 0, at places that constants say.
+bool moves_elements(const Node& node) {
+  static constexpr std::array kNames{"reshape",   "flatten", "squeeze", "unsqueeze", "identity",
+                                     "transpose", "slice",   "split",   "gather",    "expand"};
+  if (node.body || std::none_of(kNames.begin(), kNames.end(), [&](const char* name) { return node.is(name); }))
+    return false;
+  for (size_t i = 1; i < node.inputs.size(); ++i)
+    if (node.inputs[i] && !node.inputs[i]->is_constant()) return false;
+  return !node.is("gather") || node.input(1)->constant->elements() == 1;
+}
+
+bool is_attention(const Node& node) {
+  return node.op == fused_op() && std::any_of(node.body->nodes().begin(), node.body->nodes().end(),
+                                              [](const Node* n) { return operator_name(*n) == kAttention; });
+}
+
+/// Replaces groups inside a body by their nodes.
+void flatten(Graph& body) {
+  const std::vector<Node*> nodes = body.nodes();
+  for (Node* node : nodes) {
+    if (node->op != fused_op()) continue;
+    const std::vector<Value*> results = inline_body(body, *node->body, node->inputs, node);
+    for (size_t i = 0; i < results.size(); ++i) take_over(body, node->outputs[i], results[i]);
+    body.erase(node);
+  }
+}
+
+/// The group grown by a node, or null (and nothing changed) where that is no kernel.
+Node* join(Graph& graph, const std::vector<Node*>& nodes, const Node& group, const Legality& legal) {
+  const Outline how{fused_op(), group.label, group.pattern};
+  const OutlinedCopy trial = outline_copy(graph, nodes, how);
+  if (trial.node->outputs.size() != group.outputs.size() || legal(*trial.node)) return nullptr;
+  Node* joined = outline(graph, nodes, how);
+  flatten(*joined->body);
+  return joined;
+}
+
+/// A movement in front of operand `index`: the group gets a copy of it.
+Node* absorb_operand(Graph& graph, Node* group, size_t index, const Legality& legal) {
+  Value* operand = group->inputs[index];
+  if (!operand || !operand->producer || !moves_elements(*operand->producer)) return nullptr;
+  const Node& movement = *operand->producer;
+  Node* copy =
+      graph.add_node(movement.op, movement.attrs_, movement.inputs, movement.outputs.size(), movement.sources, group);
+  for (size_t i = 0; i < group->inputs.size(); ++i)
+    if (group->inputs[i] == operand) graph.set_input(group, i, copy->outputs[operand->result]);
+  if (Node* joined = join(graph, {copy, group}, *group, legal)) return joined;
+  for (size_t i = 0; i < group->inputs.size(); ++i)
+    if (group->inputs[i] == copy->outputs[operand->result]) graph.set_input(group, i, operand);
+  graph.erase(copy);
+  return nullptr;
+}
+
+/// The movement that alone reads the result.
+Node* absorb_result(Graph& graph, Node* group, const Legality& legal) {
+  const Value* result = group->output();
+  if (group->outputs.size() != 1 || graph.read_count(result) != 1 || result->uses.size() != 1) return nullptr;
+  Node* movement = result->uses[0].node;
+  const bool moves = moves_elements(*movement) && movement->outputs.size() == 1 && result->uses[0].index == 0;
+  return moves ? join(graph, {group, movement}, *group, legal) : nullptr;
+}
+
+size_t absorb_around(Graph& graph, Node* group, const Legality& legal) {
+  size_t count = 0;
+  for (bool grown = true; grown;) {
+    grown = false;
+    Node* next = absorb_result(graph, group, legal);
+    for (size_t i = 0; i < group->inputs.size() && !next; ++i) next = absorb_operand(graph, group, i, legal);
+    if (!next) continue;
+    group = next;
+    grown = true;
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+std::vector<std::string> absorb_movements(Graph& fused, const Legality& legal) {
+  size_t groups = 0, movements = 0;
+  const std::vector<Node*> nodes = fused.nodes();
+  for (Node* node : nodes) {
+    if (!is_attention(*node) || legal(*node)) continue;
+    const size_t count = absorb_around(fused, node, legal);
+    groups += count > 0;
+    movements += count;
+  }
+  if (movements == 0) return {};
+  fused.remove_dead_nodes();
+  return {fmt::format("{} attention group{} read and store through {} movements of elements", groups,
+                      groups == 1 ? "" : "s", movements)};
+}
+
+}  // namespace opfuse

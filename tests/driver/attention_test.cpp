@@ -1,0 +1,139 @@
+// Self-attention from projections to merged heads, through the whole compiler: one kernel for everything between the
+// projections and the output, fixed and open lengths, values of the interpreter at any number of threads.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "driver/compare.hpp"
+#include "driver/pipeline.hpp"
+#include "fusion/plan.hpp"
+#include "interp/random_inputs.hpp"
+#include "ops/registry.hpp"
+
+namespace opfuse {
+namespace {
+
+struct Attention {
+  std::string batch = "2", tokens = "17";
+  int heads = 4, size = 16;
+  std::string scores = "%s4 = add(%s3, %mask)";  ///< %s4 of %s3 and %mask, an f32 of [batch, 1, 1, tokens]
+  std::string weights = "%p = softmax(%s4)";     ///< %p of %s4
+};
+
+Graph attention(const Attention& a) {
+  const int width = a.heads * a.size;
+  std::string text = fmt::format(
+      "graph (%x: f32[{0},{1},{2}], %mask: f32[{0},1,1,{1}]) {{\n %heads = const dense<0,0,{3},{4}> : i64[4]\n"
+      " %flat = const dense<0,0,{2}> : i64[3]\n %root = const splat<{5}> : f32[]\n %low = const splat<-3.4e38> : "
+      "f32[]\n"
+      " %zero = const splat<0> : f32[]\n %wo = const rand<9> : f32[{2},{2}]\n",
+      a.batch, a.tokens, width, a.heads, a.size, std::sqrt(a.size));
+  for (const char* c : {"q", "k", "v"})
+    text += fmt::format(
+        " %w{0} = const rand<{1}> : f32[{2},{2}]\n %b{0} = const rand<{3}> : f32[{2}]\n %m{0} = matmul(%x, %w{0})\n"
+        " %a{0} = add(%m{0}, %b{0})\n %r{0} = reshape(%a{0}, %heads)\n %{0} = transpose(%r{0}) {{perm=[{4}]}}\n",
+        c, int(c[0]), width, int(c[0]) + 1, c[0] == 'k' ? "0,2,3,1" : "0,2,1,3");
+  text += " %s2 = matmul(%q, %k)\n %s3 = div(%s2, %root)\n " + a.scores + "\n " + a.weights +
+          "\n %y = matmul(%p, %v)\n %t = transpose(%y) {perm=[0,2,1,3]}\n %m = reshape(%t, %flat)\n"
+          " %o = matmul(%m, %wo)\n return %o\n}";
+  return parse_graph(text, ops());
+}
+
+struct Built {
+  Graph fused;
+  Program program;
+  Executable executable;
+};
+
+Built build(Graph graph, const TargetInfo& target) {
+  prepare(graph, {}, nullptr);
+  Graph fused = apply(graph, plan_graph(graph, target, {}));
+  shape_for_target(fused, target, nullptr);
+  Program program = lower_to_program(fused, target);
+  ArtifactOptions options;
+  options.cache = false;
+  Executable executable = Executable::from_artifact(build_artifact(program, target, options));
+  return {std::move(fused), std::move(program), std::move(executable)};
+}
+
+std::vector<TargetInfo> runnable() {
+  const std::vector<std::string> host = host_features();
+  std::vector<TargetInfo> all;
+  for (const std::string& name : known_targets()) {
+    const TargetInfo target = parse_target(name);
+    if (std::all_of(target.features.begin(), target.features.end(),
+                    [&](const std::string& f) { return std::find(host.begin(), host.end(), f) != host.end(); }))
+      all.push_back(target);
+  }
+  return all;
+}
+
+const Launch* attention_launch(const Program& program) {
+  const Launch* found = nullptr;
+  for (const Launch& launch : program.launches)
+    if (launch.region.stages.size() == 3) found = &launch;
+  return found;
+}
+
+void expect_equal(const Built& built, const SymbolValues& symbols) {
+  const std::vector<Tensor> inputs = random_inputs(built.fused, {.seed = 1, .symbols = symbols});
+  for (const GroupComparison& group : compare_groups(built.fused, built.program, built.executable, inputs, {}))
+    EXPECT_TRUE(group.ok) << group.name << ": " << group.difference.relative();
+}
+
+TEST(AttentionModel, FourProductsAndOneAttentionAreAllKernels) {
+  for (const TargetInfo& target : runnable()) {
+    const Built built = build(attention({}), target);
+    EXPECT_EQ(built.program.launches.size(), 5u) << print(built.program);
+    ASSERT_NE(attention_launch(built.program), nullptr);
+    EXPECT_TRUE(built.program.notes.empty()) << built.program.notes.front();
+    expect_equal(built, {});
+  }
+}
+
+TEST(AttentionModel, ChosenScoresAndGuardedWeights) {
+  Attention a;
+  a.scores = "%c = greater(%mask, %zero)\n %s4 = where(%c, %s3, %low)";
+  a.weights = "%p0 = softmax(%s4)\n %n = is_nan(%p0)\n %p = where(%n, %zero, %p0)";
+  for (const TargetInfo& target : runnable()) {
+    const Built built = build(attention(a), target);
+    ASSERT_NE(attention_launch(built.program), nullptr) << print(built.program);
+    expect_equal(built, {});
+  }
+}
+
+TEST(AttentionModel, OpenBatchAndLength) {
+  Attention a;
+  a.batch = "b", a.tokens = "n";
+  for (const TargetInfo& target : runnable()) {
+    const Built built = build(attention(a), target);
+    ASSERT_NE(attention_launch(built.program), nullptr) << print(built.program);
+    for (const auto& [batch, tokens] : {std::pair{1, 1}, {2, 5}, {3, 64}, {1, 300}})
+      expect_equal(built, {{"b", batch}, {"n", tokens}});
+  }
+}
+
+TEST(AttentionModel, ThreadsGiveTheSameBits) {
+  const Built built = build(attention({"3", "70", 5, 24}), host_target());
+  const std::vector<Tensor> inputs = random_inputs(built.fused, {.seed = 3});
+  const Tensor one = run_executable(built.executable, inputs, {.threads = 1})[0];
+  for (int threads : {2, 3, 5})
+    EXPECT_TRUE(run_executable(built.executable, inputs, {.threads = threads})[0].same_bits(one)) << threads;
+}
+
+TEST(AttentionModel, DoublesRunAsSeveralKernelsWithTheReason) {
+  Graph graph = parse_graph(
+      "graph (%q: f64[2,5,4], %k: f64[2,4,5], %v: f64[2,5,4]) {\n %s = matmul(%q, %k)\n %p = softmax(%s)\n"
+      " %y = matmul(%p, %v)\n return %y\n}",
+      ops());
+  const Built built = build(std::move(graph), host_target());
+  EXPECT_EQ(attention_launch(built.program), nullptr);
+  ASSERT_EQ(built.program.notes.size(), 1u);
+  EXPECT_NE(built.program.notes[0].find("attention: the scores are no sum of f32 products"), std::string::npos)
+      << built.program.notes[0];
+  expect_equal(built, {});
+}
+
+}  // namespace
+}  // namespace opfuse
