@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "opfuse/remark.hpp"
 #include "opfuse/runtime.hpp"
 
 namespace opfuse {
@@ -40,6 +41,8 @@ class OPFUSE_API Model {
   std::string text() const;
   std::vector<TensorInfo> inputs() const;
   std::vector<TensorInfo> outputs() const;
+  /// Fused groups of named patterns by module: {"FusedConvBNReLU": 32, ...}; empty before opfuse::apply.
+  std::map<std::string, int> modules() const;
 
   const Graph& graph() const;
   Graph& graph();
@@ -125,6 +128,21 @@ struct Fused {
 OPFUSE_API Plan plan(const Model& model, const Target& target, const PlanRequest& request = {});
 /// Applies the enabled entries. Errors of a single group disable that group and are noted.
 OPFUSE_API Fused apply(const Model& model, const Plan& plan);
+
+struct ExplainRequest {
+  std::string node{};  ///< everything about this node: its group, all patterns tried there, its edges; empty: all nodes
+  bool passed = true;  ///< with the groups that were made
+  bool missed = true;  ///< with what was not fused, most bytes first
+  std::vector<PatternSpec> patterns{};  ///< beside the catalogue, as in the plan's request
+  std::vector<std::string> pattern_files{};
+};
+
+/// Why the plan fuses what it fuses, and why not the rest. Throws unknown_name for a node that does not exist,
+/// stale_plan when the plan belongs to another model.
+OPFUSE_API std::vector<Remark> explain(const Model& model, const Plan& plan, const ExplainRequest& request = {});
+/// Names of the patterns of these TOML files, then of the catalogue, in the order that decides between matches of equal
+/// size.
+OPFUSE_API std::vector<std::string> pattern_names(const std::vector<std::string>& files = {});
 
 struct CompileOptions {
   std::map<std::string, int64_t> dims{};  ///< values of symbolic dimensions; others stay unbound

@@ -173,6 +173,8 @@ class OPFUSE_API Context {
   void run();
   /// The array of an output after run(): the bound one, or the context's own.
   ArrayView output(const std::string& name) const;
+  /// The shape an output has for the bound inputs, before or after run(). Throws bad_binding.
+  std::vector<int64_t> output_shape(const std::string& name) const;
 
   int threads() const;
   size_t arena_bytes() const;         ///< of the current shapes

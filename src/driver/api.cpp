@@ -5,6 +5,7 @@
 
 #include "base/fail.hpp"
 #include "driver/pipeline.hpp"
+#include "fusion/explain.hpp"
 #include "onnx/read.hpp"
 #include "onnx/write.hpp"
 #include "opfuse/opfuse.hpp"
@@ -50,6 +51,15 @@ std::vector<TensorInfo> infos_of(const std::vector<Value*>& values) {
 
 std::vector<TensorInfo> Model::inputs() const { return infos_of(graph_->inputs()); }
 std::vector<TensorInfo> Model::outputs() const { return infos_of(graph_->outputs()); }
+
+std::map<std::string, int> Model::modules() const {
+  const std::vector<std::string>& rules = rule_names();
+  std::map<std::string, int> counts;
+  for (const Node* node : graph_->nodes())
+    if (node->op == fused_op() && std::find(rules.begin(), rules.end(), node->pattern) == rules.end())
+      ++counts[node->label.substr(0, node->label.find("__"))];
+  return counts;
+}
 
 // ---- Target -----------------------------------------------------------------------------------------------------
 
@@ -107,12 +117,18 @@ Graph prepared_copy(const Model& model, std::vector<std::string>* notes) {
 }
 }  // namespace
 
+namespace {
+void check_made_for(const FusionPlan& plan, const Graph& prepared) {
+  const std::string hash = model_hash(prepared);
+  if (plan.model != hash)
+    throw fail(E::stale_plan, "the plan was made for another model ({}, this one is {})", plan.model, hash)
+        .hint("make a new plan: opfuse fuse MODEL --plan-out plan.json");
+}
+}  // namespace
+
 Plan Plan::from_json(const std::string& text, const Model& model) {
   FusionPlan value = plan_from_json(text);
-  const std::string hash = model_hash(prepared_copy(model, nullptr));
-  if (value.model != hash)
-    throw fail(E::stale_plan, "the plan was made for another model ({}, this one is {})", value.model, hash)
-        .hint("make a new plan: opfuse fuse MODEL --plan-out plan.json");
+  check_made_for(value, prepared_copy(model, nullptr));
   return PlanAccess::make(std::move(value));
 }
 
@@ -126,6 +142,26 @@ Fused apply(const Model& model, const Plan& plan) {
   Graph graph = prepared_copy(model, &notes);
   const FusionPlan edited = PlanAccess::edited(plan);
   return {Model::from_graph(apply(graph, edited, false, legality_on(parse_target(edited.target)))), std::move(notes)};
+}
+
+std::vector<Remark> explain(const Model& model, const Plan& plan, const ExplainRequest& request) {
+  const Graph graph = prepared_copy(model, nullptr);
+  const FusionPlan edited = PlanAccess::edited(plan);
+  check_made_for(edited, graph);
+  const std::vector<FusionPattern> patterns =
+      patterns_of({.patterns = request.patterns, .pattern_files = request.pattern_files});
+  if (!request.node.empty()) return about_node(graph, edited, request.node, patterns);
+  std::vector<Remark> remarks;
+  if (request.passed) remarks = passed(edited);
+  if (request.missed)
+    for (Remark& remark : missed(graph, edited, patterns)) remarks.push_back(std::move(remark));
+  return remarks;
+}
+
+std::vector<std::string> pattern_names(const std::vector<std::string>& files) {
+  std::vector<std::string> names;
+  for (const FusionPattern& pattern : patterns_of({.pattern_files = files})) names.push_back(pattern.name);
+  return names;
 }
 
 // ---- compile ----------------------------------------------------------------------------------------------------

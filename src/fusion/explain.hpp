@@ -6,16 +6,9 @@
 #include <vector>
 
 #include "fusion/plan.hpp"
+#include "opfuse/remark.hpp"
 
 namespace opfuse {
-
-/// One remark: kind "passed" (a group), "missed" (a candidate or near match that was not fused), "analysis" (an edge).
-struct Remark {
-  std::string kind, rule, anchor, code, message;
-  std::vector<std::string> nodes, evidence;
-  size_t matched = 0, of = 0;  ///< nodes of the pattern that fitted
-  int64_t bytes_saved = 0;     ///< what fusing saves or would save
-};
 
 /// Groups of the plan.
 std::vector<Remark> passed(const FusionPlan& plan);
@@ -27,7 +20,6 @@ std::vector<Remark> missed(const Graph& graph, const FusionPlan& plan,
 std::vector<Remark> about_node(const Graph& graph, const FusionPlan& plan, const std::string& node,
                                const std::vector<FusionPattern>& patterns = fusion_patterns());
 
-std::string remarks_text(const std::vector<Remark>& remarks);
 std::string remarks_json(const std::vector<Remark>& remarks);  ///< {"schema": "opfuse.explain/1", "remarks": [...]}
 
 /// Best attempt of each pattern at the node, as the matcher explains it, one block per pattern.

@@ -39,6 +39,11 @@ std::vector<const Candidate*> FusionPlan::missed() const {
   return list;
 }
 
+const std::vector<std::string>& rule_names() {
+  static const std::vector<std::string> names{"map", "epilogue", "row"};
+  return names;
+}
+
 std::map<std::string, int> FusionPlan::module_counts() const {
   std::map<std::string, int> counts;
   for (const Candidate& c : candidates)

@@ -83,6 +83,9 @@ Graph apply(const Graph& graph, const FusionPlan& plan, bool allow_stale = false
 
 std::string model_hash(const Graph& graph);
 
+/// What makes groups that no named pattern made: "map", "epilogue", "row".
+const std::vector<std::string>& rule_names();
+
 std::string to_json(const FusionPlan& plan);       ///< schema opfuse.plan/1
 FusionPlan plan_from_json(std::string_view text);  ///< E::bad_file
 

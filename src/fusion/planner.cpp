@@ -44,7 +44,7 @@ Planner::Planner(const Graph& graph, const PlanOptions& opts) : grouping(graph),
 }
 
 void Planner::check_selectors() const {
-  std::vector<std::string> known{"map", "epilogue", "row"};
+  std::vector<std::string> known = rule_names();
   for (const FusionPattern& p : patterns_of(options)) known.push_back(p.name);
   for (const auto* list : {&options.only, &options.skip})
     for (const std::string& selector : *list) {

@@ -232,6 +232,15 @@ ArrayView Context::output(const std::string& name) const {
   return state_->bound_outputs[static_cast<size_t>(at)];
 }
 
+std::vector<int64_t> Context::output_shape(const std::string& name) const {
+  ContextState& s = *state_;
+  const std::vector<ArtifactTensor>& outputs = s.executable->artifact.outputs;
+  const int at = index_of(outputs, name);
+  if (at < 0) throw fail(E::bad_binding, "the model has no output '{}'", name).hint("outputs: " + names_of(outputs));
+  if (s.dirty) s.resolve_symbols();
+  return outputs[static_cast<size_t>(at)].type.shape.evaluate(s.symbol_values);
+}
+
 int Context::threads() const { return state_->executor->workers(); }
 size_t Context::arena_bytes() const { return state_->arena_bytes; }
 size_t Context::intermediate_bytes() const { return state_->intermediate_bytes; }

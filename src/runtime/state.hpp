@@ -81,9 +81,9 @@ struct ContextState {
   int64_t total_ns = 0;
 
   void prepare();
+  void resolve_symbols();  ///< values of the dimension symbols, from the bound inputs
 
  private:
-  void resolve_symbols();
   void resolve_outputs();
   void reserve_memory();
   void resolve_launches();

@@ -1,13 +1,29 @@
 #!/usr/bin/env bash
-# Installs opfuse into a scratch prefix, builds the example against it with find_package, and runs it.
+# Installs opfuse into a scratch prefix, builds the examples against it with find_package, and runs them.
 set -euo pipefail
 build=$1 source=$2
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cmake --install "$build" --prefix "$scratch/prefix" >"$scratch/install.log"
-cmake -S "$source/examples/run_model" -B "$scratch/build" -DCMAKE_PREFIX_PATH="$scratch/prefix" >"$scratch/configure.log"
-cmake --build "$scratch/build" >"$scratch/build.log"
-output=$("$scratch/build/run_model")
-printf '%s\n' "$output"
+
+example() {  # example NAME ARGUMENTS...: builds it, runs it, and shows what it printed, also in $output
+  local name=$1; shift
+  cmake -S "$source/examples/$name" -B "$scratch/$name" -DCMAKE_PREFIX_PATH="$scratch/prefix" >"$scratch/configure.log"
+  cmake --build "$scratch/$name" >"$scratch/build.log" || { cat "$scratch/build.log"; exit 1; }
+  output=$(cd "$scratch" && "$scratch/$name/$name" "$@")
+  printf -- '--- %s\n%s\n' "$name" "$output"
+}
+
+example run_model
 grep -q '8 FusedConvBNAddReLU' <<<"$output"
 grep -q '^ran [1-9][0-9]* kernels' <<<"$output"
+
+example add_pattern "$source/examples/patterns/gate.toml"
+grep -q '^ *16 FusedSqueezeGate$' <<<"$output"
+grep -q '^ *4 FusedConvGate$' <<<"$output"
+grep -q '^ *16 FusedDepthwiseConv$' <<<"$output"
+grep -aq 'FusedConvGate' "$scratch/fused.onnx"
+
+example edit_plan
+grep -q '^switched off: StemConvBNReLUMaxPool@' <<<"$output"
+grep -q '^StemConvBNReLUMaxPool: apply is false in the plan$' <<<"$output"

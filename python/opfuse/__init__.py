@@ -1,0 +1,144 @@
+"""opfuse: an operator-fusion compiler for neural-network inference.
+
+    model = opfuse.load("resnet50.onnx")
+    fused = opfuse.fuse(model)                 # plan and apply; opfuse.plan + opfuse.apply to edit in between
+    exe = opfuse.compile(fused)
+    scores = exe.run({"input": image})["output"]
+
+The names are those of the C++ API; docs/python.md has the differences.
+"""
+from __future__ import annotations
+
+import dataclasses
+import os
+import typing
+from collections.abc import Iterable, Mapping, Sequence
+
+from . import _core
+from ._core import (Context, Executable, LaunchInfo, Model, PatternSpec, Plan, PlanEntry, Remark, Target, TensorInfo,
+                    default_threads, pattern_names, remarks_text)
+from ._error import Error
+
+__all__ = ["Context", "Error", "Executable", "Explanation", "Fused", "LaunchInfo", "Model", "PatternSpec", "Plan", "PlanEntry",
+           "Remark", "TENSORRT_FUSION_PATTERNS", "Target", "TensorInfo", "apply", "compile", "default_threads", "explain",
+           "fuse", "load", "pattern_names", "plan", "remarks_text"]
+
+__version__: str = _core.version()
+
+#: The fusions of the TensorRT catalogue, longest first. Leave one out, or put a PatternSpec of your own in front.
+TENSORRT_FUSION_PATTERNS: list[str] = [
+    "StemConvBNReLUMaxPool", "ConvBNAddReLU", "ConvBNReLU", "ConvBN", "LinearReLU", "Linear", "LayerNorm", "MHAInProjection",
+    "ScaledDotProductAttention", "AdaptiveAvgPool"]
+
+Path = typing.Union[str, "os.PathLike[str]"]
+#: A name of the catalogue, a pattern of your own, or the path of a TOML file of patterns.
+Pattern = typing.Union[str, PatternSpec, "os.PathLike[str]"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Fused:
+    """A model with one node per applied group."""
+
+    model: Model
+    plan: Plan  #: the plan that was applied
+    notes: list[str]  #: what was converted, skipped or split, and why
+
+    def modules(self) -> dict[str, int]:
+        """Fused modules by name, {"FusedConvBNReLU": 32, ...}; groups of the rule engine are not counted."""
+        return self.model.modules()
+
+    def save(self, path: Path, flatten: bool = False) -> None:
+        """Writes ONNX: a function per fused module, or plain operators (flatten)."""
+        self.model.save(path, flatten)
+
+
+class Explanation(list[Remark]):
+    """Remarks; printed, they read as `opfuse explain` does."""
+
+    def __str__(self) -> str:
+        return remarks_text(self)
+
+
+def load(path: Path) -> Model:
+    """Reads an ONNX file. It must not change while the model lives: weights stay in it."""
+    return Model.load(path)
+
+
+def plan(model: Model, target: Target | str = "host", *, only: Sequence[str] = (), skip: Sequence[str] = (),
+         rules: bool = True, patterns: Sequence[PatternSpec] = (), pattern_files: Sequence[Path] = ()) -> Plan:
+    """Makes a plan; nothing is applied yet.
+
+    only, skip: patterns ("ConvBN"), rules, or one place ("ConvBN@node"). rules: the rule engine for what no named pattern claims.
+    patterns, pattern_files: beside the catalogue.
+    """
+    return _core.plan(model, _target(target), only, skip, rules, patterns, _texts(pattern_files))
+
+
+def apply(model: Model, plan: Plan) -> Fused:
+    """Applies the enabled entries of the plan."""
+    fused, notes = _core.apply(model, plan)
+    return Fused(fused, plan, notes)
+
+
+def fuse(model: Model, patterns: Iterable[Pattern] | None = None, *, target: Target | str = "host",
+         rules: bool | None = None) -> Fused:
+    """Plans and applies. With patterns, these and no others, and no rules unless asked for; without, everything opfuse has."""
+    if patterns is None:
+        return apply(model, plan(model, target, rules=rules is not False))
+    names, own, files = _sorted_out(patterns)
+    catalogue = pattern_names()
+    names += [spec.name for spec in own]
+    names += [name for name in pattern_names(_texts(files)) if name not in catalogue]
+    names += ["map", "epilogue", "row"] if rules else []
+    if not names:
+        return apply(model, plan(model, target, skip=catalogue, rules=False))
+    return apply(model, plan(model, target, only=names, rules=bool(rules), patterns=own, pattern_files=files))
+
+
+def explain(model: Model, plan: Plan | None = None, *, node: str = "", passed: bool = True, missed: bool = True,
+            target: Target | str = "host", patterns: Sequence[PatternSpec] = (),
+            pattern_files: Sequence[Path] = ()) -> Explanation:
+    """Why the plan fuses what it fuses, and why not the rest; of one node, everything that was tried there.
+
+    Without a plan, of the plan that opfuse makes. patterns, pattern_files: those the plan was made with.
+    """
+    if plan is None:
+        plan = _core.plan(model, _target(target), patterns=patterns, pattern_files=_texts(pattern_files))
+    return Explanation(_core.explain(model, plan, node, passed, missed, patterns, _texts(pattern_files)))
+
+
+def compile(model: Model | Fused, target: Target | str = "host", *, dims: Mapping[str, int] | None = None, threads: int = 0,
+            cache: bool = True, allow_reference: bool = False, fused: bool = True, exact: bool = False, run_threads: int = 0,
+            max_weight_growth: int | None = None, workspace: int | None = None, emit_dir: Path = "", emit_llvm: bool = False,
+            emit_assembly: bool = False, emit_cuda: bool = False) -> Executable:
+    """Compiles a model; one that is not fused yet is planned and fused first, unless fused is False.
+
+    dims: values of symbolic dimensions, others stay open. threads: of the compiler. cache: kernels on disk. allow_reference:
+    operators without a kernel run in the interpreter. exact: no algorithm that rounds otherwise than direct convolution.
+    run_threads: threads of the runs, for the choice of algorithms. max_weight_growth, workspace: bytes, docs/accuracy.md.
+    """
+    model = model.model if isinstance(model, Fused) else model
+    return _core.compile(model, _target(target), dict(dims or {}), threads, cache, allow_reference, fused, exact, run_threads,
+                         max_weight_growth, workspace, os.fspath(emit_dir), emit_llvm, emit_assembly, emit_cuda)
+
+
+def _target(target: Target | str) -> Target:
+    return Target.named(target) if isinstance(target, str) else target
+
+
+def _texts(paths: Iterable[Path]) -> list[str]:
+    return [os.fspath(path) for path in paths]
+
+
+def _sorted_out(patterns: Iterable[Pattern]) -> tuple[list[str], list[PatternSpec], list[Path]]:
+    names: list[str] = []
+    own: list[PatternSpec] = []
+    files: list[Path] = []
+    for pattern in patterns:
+        if isinstance(pattern, PatternSpec):
+            own.append(pattern)
+        elif isinstance(pattern, str) and not pattern.endswith(".toml"):
+            names.append(pattern)
+        else:
+            files.append(pattern)
+    return names, own, files

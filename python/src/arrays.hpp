@@ -1,0 +1,30 @@
+// Arrays between Python and opfuse, without copies: anything with DLPack or the buffer protocol goes in, numpy comes
+// out.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <opfuse/runtime.hpp>
+#include <string>
+
+namespace opfuse::python {
+
+/// An array of Python's that opfuse reads or writes in place, and what keeps it alive.
+struct HeldArray {
+  ArrayView view;
+  nanobind::ndarray<> array;  ///< keeps the memory
+  nanobind::object object;    ///< what the caller gave
+};
+
+/// The array that `object` holds, for the input or output `name`. Throws bad_binding where it cannot be used in place:
+/// no array, not in the CPU's memory, not dense and row-major, or (`writable`) read-only.
+HeldArray array_in_place(const std::string& name, nanobind::handle object, bool writable);
+
+/// A new numpy array, not initialised, aligned to cache lines. Throws unsupported_dtype for what numpy does not have.
+HeldArray new_array(const std::string& name, DType dtype, const std::vector<int64_t>& shape);
+
+/// numpy's name of an element type ("float32"); "bfloat16" and "string" are not numpy's own.
+const char* numpy_name(DType dtype);
+
+}  // namespace opfuse::python

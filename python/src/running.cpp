@@ -1,0 +1,238 @@
+// Compiling and running. Arrays are read and written where they are. A context belongs to one thread at a time; another
+// thread that uses it meanwhile gets an error. What is not the context's is guarded by the interpreter's lock.
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <map>
+#include <opfuse/opfuse.hpp>
+
+#include "arrays.hpp"
+#include "errors.hpp"
+#include "module.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace opfuse::python {
+namespace {
+
+using Arrays = std::map<std::string, nb::object>;
+using Results = nb::typed<nb::dict, nb::str, nb::object>;
+
+std::string names_of(const std::vector<TensorInfo>& tensors) {
+  std::string names;
+  for (const TensorInfo& tensor : tensors) names += (names.empty() ? "" : ", ") + tensor.name;
+  return names;
+}
+
+/// A context and the arrays that are bound to it.
+class BoundContext {
+ public:
+  BoundContext(Executable exe, ContextOptions options)
+      : exe_(std::move(exe)), context_(exe_.create_context(std::move(options))) {}
+
+  /// `use` alone with the context, without the interpreter's lock.
+  template <class Use>
+  auto with_context(Use use) -> decltype(use(std::declval<Context&>())) {
+    if (busy_) throw bad_binding("the context is used by another thread", "one context per thread, or Executable.run");
+    const Busy mark(busy_);
+    nb::gil_scoped_release release;
+    return use(context_);
+  }
+
+  void bind(const std::string& name, nb::handle object) {
+    const HeldArray array = array_in_place(name, object, is_output(name));
+    with_context([&](Context& context) { context.bind(name, array.view); });
+    bound_.insert_or_assign(name, array);
+    own_.erase(name);
+  }
+
+  void run() {
+    for (const TensorInfo& output : exe_.outputs()) give_memory(output);
+    with_context([](Context& context) { context.run(); });
+  }
+
+  nb::object output(const std::string& name) const {
+    const auto at = bound_.find(name);
+    if (is_output(name) && at != bound_.end()) return at->second.object;
+    throw bad_binding(
+        is_output(name) ? "output '" + name + "' has no array before run()" : "the model has no output '" + name + "'",
+        "outputs: " + names_of(exe_.outputs()));
+  }
+
+  /// Forgets all arrays, which callers of `run` on an executable own.
+  void release() { bound_.clear(), own_.clear(); }
+
+ private:
+  struct Busy {
+    bool& flag;
+    explicit Busy(bool& busy) : flag(busy) { flag = true; }
+    ~Busy() { flag = false; }
+  };
+
+  bool is_output(const std::string& name) const {
+    for (const TensorInfo& output : exe_.outputs())
+      if (output.name == name) return true;
+    return false;
+  }
+
+  /// An array for an output that the caller did not bind: the last run's, unless the shape is another now.
+  void give_memory(const TensorInfo& output) {
+    const auto at = bound_.find(output.name);
+    if (at != bound_.end() && !own_.contains(output.name)) return;
+    const std::vector<int64_t> shape =
+        with_context([&](Context& context) { return context.output_shape(output.name); });
+    if (at != bound_.end() && at->second.view.shape == shape) return;
+    const HeldArray array = new_array(output.name, output.dtype, shape);
+    with_context([&](Context& context) { context.bind(output.name, array.view); });
+    bound_.insert_or_assign(output.name, array);
+    own_[output.name] = true;
+  }
+
+  Executable exe_;
+  Context context_;
+  bool busy_ = false;
+  std::map<std::string, HeldArray> bound_;
+  std::map<std::string, bool> own_;  ///< outputs whose array was made here
+};
+
+/// A compiled model, and contexts that no run uses at the moment.
+struct SharedExecutable {
+  Executable exe;
+  std::vector<std::unique_ptr<BoundContext>> idle;
+
+  explicit SharedExecutable(Executable executable) : exe(std::move(executable)) {}
+  SharedExecutable(SharedExecutable&&) = default;
+};
+
+void check_names(const SharedExecutable& self, const Arrays& inputs, const Arrays& out) {
+  for (const TensorInfo& input : self.exe.inputs())
+    if (!inputs.contains(input.name))
+      throw bad_binding("input '" + input.name + "' is missing", "inputs: " + names_of(self.exe.inputs()));
+  const std::vector<TensorInfo>& outputs = self.exe.outputs();
+  for (const auto& [name, array] : out)
+    if (std::none_of(outputs.begin(), outputs.end(), [&name = name](const TensorInfo& o) { return o.name == name; }))
+      throw bad_binding("the model has no output '" + name + "'", "outputs: " + names_of(outputs));
+}
+
+Results run(SharedExecutable& self, const Arrays& inputs, const Arrays& out) {
+  check_names(self, inputs, out);
+  std::unique_ptr<BoundContext> context;
+  if (self.idle.empty()) {
+    context = std::make_unique<BoundContext>(self.exe, ContextOptions{});
+  } else {
+    context = std::move(self.idle.back());
+    self.idle.pop_back();
+  }
+  for (const Arrays* arrays : {&inputs, &out})
+    for (const auto& [name, array] : *arrays) context->bind(name, array);
+  context->run();
+  nb::dict results;
+  for (const TensorInfo& output : self.exe.outputs())
+    results[nb::str(output.name.c_str())] = context->output(output.name);
+  context->release();
+  self.idle.push_back(std::move(context));  // not after an error: the context may be half bound
+  return Results(results);
+}
+
+SharedExecutable compile_model(const Model& model, const Target& target, std::map<std::string, int64_t> dims,
+                               int threads, bool cache, bool allow_reference, bool fused, bool exact, int run_threads,
+                               std::optional<int64_t> max_weight_growth, std::optional<int64_t> workspace,
+                               const std::string& emit_dir, bool emit_llvm, bool emit_assembly, bool emit_cuda) {
+  CompileOptions options;
+  options.dims = std::move(dims);
+  options.threads = threads, options.cache = cache, options.allow_reference = allow_reference;
+  options.fused = fused, options.exact = exact, options.run_threads = run_threads;
+  options.max_weight_growth = max_weight_growth, options.workspace = workspace;
+  options.emit_dir = emit_dir;
+  options.emit_llvm = emit_llvm, options.emit_assembly = emit_assembly, options.emit_cuda = emit_cuda;
+  nb::gil_scoped_release release;
+  return SharedExecutable(compile(model, target, options));
+}
+
+void bind_launch(nb::module_& m) {
+  nb::class_<LaunchInfo>(m, "LaunchInfo", "One kernel launch of a compiled model.")
+      .def_ro("name", &LaunchInfo::name)
+      .def_ro("kernel", &LaunchInfo::kernel)
+      .def_ro("pattern", &LaunchInfo::pattern)
+      .def_ro("schedule", &LaunchInfo::schedule)
+      .def_ro("sources", &LaunchInfo::sources)
+      .def_ro("flops", &LaunchInfo::flops)
+      .def_ro("bytes_read", &LaunchInfo::bytes_read)
+      .def_ro("bytes_written", &LaunchInfo::bytes_written)
+      .def_ro("parts", &LaunchInfo::parts)
+      .def("__repr__", [](const LaunchInfo& l) { return "<opfuse.LaunchInfo " + l.name + ">"; });
+}
+
+void bind_context(nb::module_& m) {
+  using C = BoundContext;
+  nb::class_<C>(m, "Context",
+                "One caller's state: arena, bound arrays, threads. Calls of several threads wait for each other.")
+      .def("bind", &C::bind, "name"_a, "array"_a,
+           "Binds an array to an input or output, in place: it is read or written by run(), and kept alive until then.")
+      .def("run", &C::run)
+      .def("output", &C::output, "name"_a,
+           "The array of an output: the bound one, or one of the context's own, which the next run() writes again.")
+      .def_prop_ro("threads", [](C& c) { return c.with_context([](Context& context) { return context.threads(); }); })
+      .def_prop_ro("arena_bytes", [](C& c) { return c.with_context([](Context& x) { return x.arena_bytes(); }); })
+      .def_prop_ro("intermediate_bytes",
+                   [](C& c) { return c.with_context([](Context& x) { return x.intermediate_bytes(); }); })
+      .def("launches", [](C& c) { return c.with_context([](Context& x) { return x.launches(); }); })
+      .def(
+          "launch_nanoseconds", [](C& c) { return c.with_context([](Context& x) { return x.launch_nanoseconds(); }); },
+          "Of each launch in the last run; needs create_context(profile=True).")
+      .def_prop_ro("total_nanoseconds",
+                   [](C& c) { return c.with_context([](Context& x) { return x.total_nanoseconds(); }); });
+}
+
+}  // namespace
+
+void bind_running(nb::module_& m) {
+  bind_launch(m);
+  bind_context(m);
+  using E = SharedExecutable;
+  nb::class_<E>(m, "Executable", "A compiled model. Any number of threads may run it at once.")
+      .def_static(
+          "load",
+          [](const std::filesystem::path& path) {
+            nb::gil_scoped_release release;
+            return E(Executable::load(path.string()));
+          },
+          "path"_a, nb::sig("def load(path: str | os.PathLike[str]) -> Executable"),
+          "Maps an .opf. It contains machine code: load only what you would run.")
+      .def(
+          "save",
+          [](const E& self, const std::filesystem::path& path) {
+            nb::gil_scoped_release release;
+            self.exe.save(path.string());
+          },
+          "path"_a, nb::sig("def save(self, path: str | os.PathLike[str]) -> None"))
+      .def("inputs", [](const E& self) { return self.exe.inputs(); })
+      .def("outputs", [](const E& self) { return self.exe.outputs(); })
+      .def("run", &run, "inputs"_a, "out"_a = Arrays{},
+           "Runs the model on arrays by input name and returns arrays by output name: those of `out`, written in "
+           "place, and new "
+           "ones for the rest. Nothing is copied.")
+      .def(
+          "create_context",
+          [](const E& self, int threads, bool profile) {
+            ContextOptions options;
+            options.threads = threads, options.profile = profile;
+            return std::make_unique<BoundContext>(self.exe, std::move(options));
+          },
+          "threads"_a = 0, "profile"_a = false, "threads: 0 takes the affinity mask and the CPU quota.")
+      .def("__repr__", [](const E& self) {
+        return "<opfuse.Executable " + names_of(self.exe.inputs()) + " -> " + names_of(self.exe.outputs()) + ">";
+      });
+  m.def("compile", &compile_model, "model"_a, "target"_a, "dims"_a = std::map<std::string, int64_t>{}, "threads"_a = 0,
+        "cache"_a = true, "allow_reference"_a = false, "fused"_a = true, "exact"_a = false, "run_threads"_a = 0,
+        "max_weight_growth"_a = nb::none(), "workspace"_a = nb::none(), "emit_dir"_a = "", "emit_llvm"_a = false,
+        "emit_assembly"_a = false, "emit_cuda"_a = false);
+}
+
+}  // namespace opfuse::python

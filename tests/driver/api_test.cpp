@@ -1,0 +1,61 @@
+// The public API: what is not already seen through the command line.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "opfuse/opfuse.hpp"
+
+namespace opfuse {
+namespace {
+
+TEST(PublicApi, CountsModulesOfAFusedModel) {
+  const Model model = Model::zoo("resnet18");
+  EXPECT_TRUE(model.modules().empty());
+  Plan plan = opfuse::plan(model, Target::host());
+  EXPECT_EQ(apply(model, plan).model.modules(), plan.modules());
+  for (const PlanEntry& entry : plan.entries())
+    if (entry.rule == "ConvBNReLU") plan.at(entry.id).apply = false;
+  const auto fewer = apply(model, plan).model.modules();
+  EXPECT_EQ(fewer, plan.modules());
+  EXPECT_FALSE(fewer.contains("FusedConvBNReLU"));
+}
+
+TEST(PublicApi, ExplainsThePlanItIsGiven) {
+  const Model model = Model::zoo("resnet18");
+  const Plan plan = opfuse::plan(model, Target::host());
+  const std::vector<Remark> all = explain(model, plan);
+  const auto kind = [](const char* name) { return [name](const Remark& r) { return r.kind == name; }; };
+  EXPECT_TRUE(std::any_of(all.begin(), all.end(), kind("passed")));
+  EXPECT_TRUE(std::any_of(all.begin(), all.end(), kind("analysis")));
+  const std::vector<Remark> groups = explain(model, plan, {.missed = false});
+  EXPECT_TRUE(std::all_of(groups.begin(), groups.end(), kind("passed")));
+  const std::vector<Remark> node = explain(model, plan, {.node = "/layer1/layer1.0/relu/Relu"});
+  ASSERT_FALSE(node.empty());
+  EXPECT_EQ(node[0].rule, "ConvBNReLU");
+  EXPECT_NE(remarks_text(node).find("PASSED   ConvBNReLU at /layer1/layer1.0/relu/Relu"), std::string::npos);
+  EXPECT_THROW(explain(model, plan, {.node = "nowhere"}), Error);
+  EXPECT_THROW(explain(Model::zoo("mobilenet_v2"), plan), Error);
+}
+
+TEST(PublicApi, NamesPatternsInTheirOrder) {
+  const std::vector<std::string> names = pattern_names();
+  ASSERT_FALSE(names.empty());
+  EXPECT_EQ(names[0], "StemConvBNReLUMaxPool");
+  const std::string file = std::string(OPFUSE_SOURCE_DIR) + "/examples/patterns/gate.toml";
+  const std::vector<std::string> more = pattern_names({file});
+  ASSERT_EQ(more.size(), names.size() + 2);
+  EXPECT_EQ(more[0], "ConvGate");
+}
+
+TEST(PublicApi, KnowsTheShapeOfAnOutputBeforeTheRun) {
+  const Executable exe = compile(Model::zoo("resnet18"), Target::host());
+  Context context = exe.create_context();
+  EXPECT_THROW(context.output_shape("output"), Error);  // no input is bound
+  std::vector<float> image(3 * 224 * 224);
+  context.bind("input", view(image, {1, 3, 224, 224}));
+  EXPECT_EQ(context.output_shape("output"), (std::vector<int64_t>{1, 1000}));
+  EXPECT_THROW(context.output_shape("scores"), Error);
+}
+
+}  // namespace
+}  // namespace opfuse
