@@ -39,6 +39,10 @@ TileProblem tile_problem(const Region& region, const ContractionView& view) {
   return problem;
 }
 
+/// Dense rows of this many floats all start in one set of a first-level cache of 64 sets (4 KiB between them), which
+/// has fewer ways than a tile has rows.
+bool share_a_set(int64_t floats) { return floats * 4 % 4096 == 0; }
+
 void wish_contraction(const Region& region, const ContractionView& view, const TargetInfo& target, LayoutWish& wish) {
   const Stage& stage = region.stages[0];
   const int64_t lanes = target.lanes_f32();
@@ -57,7 +61,8 @@ void wish_contraction(const Region& region, const ContractionView& view, const T
       params[static_cast<size_t>(data.index)].type.shape[static_cast<size_t>(view.data_channel_dim)].constant();
   const bool whole = !view.group_out || view.group_out % (tile.vectors * lanes) == 0;
   const bool blocked = image && whole && depth >= lanes && divides_group(stage, view, lanes);
-  if (blocked || (image && view.group_out && all.value_or(0) >= lanes))
+  const bool features = data_rank == 3 && view.data_channel_dim == 2;
+  if ((blocked && (!features || share_a_set(depth))) || (image && view.group_out && all.value_or(0) >= lanes))
     wish.params[static_cast<size_t>(data.index)] = Layout::channels_blocked(data_rank, view.data_channel_dim, lanes);
   if (params[static_cast<size_t>(weights.index)].role == ParamRole::constant) {
     Layout layout = Layout::dense(params[static_cast<size_t>(weights.index)].type.shape.rank());
@@ -90,13 +95,14 @@ void wish_window(const Region& region, int index, const WindowView& view, const 
   }
 }
 
-/// Outputs and epilogue operands that have the output's shape follow it: channels in blocks of a vector.
+/// Outputs and epilogue operands that have the output's shape follow it: channels in blocks of a vector. Rows of
+/// features are as good dense.
 void wish_like_output(const Region& region, const Stage& stage, int vec, const TargetInfo& target, LayoutWish& wish) {
   const auto block = [&](int param, const IndexMap& map) {
     const size_t rank = region.params[static_cast<size_t>(param)].type.shape.rank();
     if (rank < 3 || wish.params[static_cast<size_t>(param)]) return;
     for (size_t d = 0; d < map.dims.size(); ++d)
-      if (map.dims[d].terms.size() == 1 && map.dims[d].terms[0].axis == vec)
+      if (map.dims[d].terms.size() == 1 && map.dims[d].terms[0].axis == vec && !(rank == 3 && d == 2))
         wish.params[static_cast<size_t>(param)] =
             Layout::channels_blocked(rank, static_cast<int>(d), target.lanes_f32());
   };

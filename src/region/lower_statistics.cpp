@@ -7,14 +7,15 @@
 namespace opfuse {
 namespace {
 
-/// (x - mean) / sqrt(variance + epsilon) with the statistics of the row.
+/// (x - mean) * (1 / sqrt(variance + epsilon)) with the statistics of the row: one division per row, as in ONNX's own
+/// definition of LayerNormalization.
 Expr normalised(Row& row, double epsilon) {
   const Expr x = row.along();
   const Expr count = row.count(x.dtype());
   const Expr mean = row.lowering.reduce(ReduceKind::sum, x) / count;
   const Expr distance = x - mean;
   const Expr variance = row.lowering.reduce(ReduceKind::sum, distance * distance) / count;
-  return (row.here() - mean) / sqrt(variance + Expr(epsilon));
+  return (row.here() - mean) * reciprocal(sqrt(variance + Expr(epsilon)));
 }
 
 /// LayerNorm's second and third result: mean, and one over the standard deviation, in stages of their own.

@@ -54,9 +54,14 @@ class Generic {
   Dim work() const;
   std::vector<Value*> reduce(const Env& env);
   Value* reduce_one(const Reduction& r, const Env& env, const std::vector<Value*>& results);
-  void reduce_loops(size_t index, const std::vector<int>& axes, Env env, const Env& outside,
-                    const std::function<void(const Env&, Value*)>& body);
+  /// At a point of the reduction, under a mask or null; neighbouring points have different chains.
+  using ReduceBody = std::function<void(const Env&, Value*, int64_t chain)>;
+  void reduce_loops(size_t index, const std::vector<int>& axes, Env env, const ReduceBody& body);
+  void reduce_chains(Value* count, const std::function<void(Value*, int64_t)>& body);
 };
+
+/// Sums that do not wait for each other: an addition takes 3 or 4 cycles, two start in each.
+constexpr int64_t kChains = 4;
 
 void Generic::mark_uses(const Expr& e, std::vector<bool>& used, std::set<int>& reads) const {
   e.visit([&](const Expr& x) {
@@ -204,24 +209,36 @@ Dim Generic::work() const {
   return outer * (Dim(count) * reduce + inner);
 }
 
-void Generic::reduce_loops(size_t index, const std::vector<int>& axes, Env env, const Env& outside,
-                           const std::function<void(const Env&, Value*)>& body) {
-  if (index == axes.size()) return body(env, nullptr);
+/// The innermost loop, dealt to the chains.
+void Generic::reduce_chains(Value* count, const std::function<void(Value*, int64_t)>& body) {
+  Value* whole = k_.mul(k_.div(count, k_.i64(kChains)), k_.i64(kChains));
+  k_.loop(k_.i64(0), whole, kChains, [&](Value* i) {
+    for (int64_t chain = 0; chain < kChains; ++chain) body(k_.add(i, k_.i64(chain)), chain);
+  });
+  k_.loop(whole, count, 1, [&](Value* i) { body(i, 0); });
+}
+
+void Generic::reduce_loops(size_t index, const std::vector<int>& axes, Env env, const ReduceBody& body) {
+  if (index == axes.size()) return body(env, nullptr, 0);
   const int axis = axes[index];
   auto& at = env.axes[static_cast<size_t>(axis)];
   if (axis != plan_.reduce_lane) {
-    k_.loop(k_.i64(0), k_.dim(extent(axis)), 1, [&](Value* i) {
+    if (index + 1 == axes.size())
+      return reduce_chains(k_.dim(extent(axis)), [&](Value* i, int64_t chain) {
+        at = {i, false, 1};
+        body(env, nullptr, chain);
+      });
+    return k_.loop(k_.i64(0), k_.dim(extent(axis)), 1, [&](Value* i) {
       at = {i, false, 1};
-      reduce_loops(index + 1, axes, env, outside, body);
+      reduce_loops(index + 1, axes, env, body);
     });
-    return;
   }
   const int width = plan_.reduce_width;  // the lane axis is the innermost
   env.width = width;
   const Dim full = floor_div(extent(axis), width);
-  k_.loop(k_.i64(0), k_.dim(full), 1, [&](Value* i) {
+  reduce_chains(k_.dim(full), [&](Value* i, int64_t chain) {
     at = {k_.mul(i, k_.i64(width)), true, width};
-    body(env, nullptr);
+    body(env, nullptr, chain);
   });
   if (auto e = extent(axis).constant(); e && *e % width == 0) return;
   Value* base = k_.dim(full * Dim(width));
@@ -230,7 +247,7 @@ void Generic::reduce_loops(size_t index, const std::vector<int>& axes, Env env, 
     at = {base, true, width};
     Value* lane = k_.b.CreateTrunc(k_.iota(width), k_.lanes(k_.b.getInt32Ty(), width));
     env.mask = k_.b.CreateICmpSLT(lane, k_.splat(left, width));
-    body(env, env.mask);
+    body(env, env.mask, 0);
   });
 }
 
@@ -242,15 +259,22 @@ Value* Generic::reduce_one(const Reduction& r, const Env& env, const std::vector
     if (const int axis = domain_ + static_cast<int>(i); axis != plan_.reduce_lane) axes.push_back(axis);
   if (horizontal) axes.push_back(plan_.reduce_lane);
   Value* start = identity_of(k_, r, width);
-  auto* acc = k_.variable(start->getType());
-  k_.b.CreateStore(start, acc);
-  reduce_loops(0, axes, env, env, [&](const Env& inner, Value* mask) {
+  std::vector<llvm::AllocaInst*> sums;
+  for (int64_t chain = 0; chain < kChains; ++chain) {
+    sums.push_back(k_.variable(start->getType()));
+    k_.b.CreateStore(start, sums.back());
+  }
+  reduce_loops(0, axes, env, [&](const Env& inner, Value* mask, int64_t chain) {
     ExprEmitter point = s_.at(inner, results);
+    auto* acc = sums[static_cast<size_t>(chain)];
     Value* before = k_.b.CreateLoad(start->getType(), acc);
     k_.b.CreateStore(accumulate(k_, r, r.value, before, point, mask), acc);
   });
-  Value* result = k_.b.CreateLoad(start->getType(), acc);
-  return horizontal ? combine_lanes(k_, r.kind, r.value.dtype(), result) : result;
+  const auto sum = [&](size_t i) { return k_.b.CreateLoad(start->getType(), sums[i]); };
+  const DType dtype = r.value.dtype();
+  Value* result = combine(k_, r.kind, dtype, combine(k_, r.kind, dtype, sum(0), sum(1)),
+                          combine(k_, r.kind, dtype, sum(2), sum(3)));
+  return horizontal ? combine_lanes(k_, r.kind, dtype, result) : result;
 }
 
 std::vector<Value*> Generic::reduce(const Env& env) {
