@@ -36,7 +36,7 @@ class Builder {
     for (const auto& [from, to] : copies_) emit_copy(from, to);
     assign_strides(program_);
     choose_schedules();
-    if (options_.in_place) share_buffers(program_);
+    if (options_.in_place) share_buffers(program_, !target_.is_cuda());
     assign_strides(program_);
     plan_memory(program_);
     verify(program_);

@@ -3,6 +3,7 @@
 #include "program/in_place.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "program/lifetimes.hpp"
 
@@ -20,6 +21,54 @@ bool read_where_stored(const Region& region, int operand, const Stage& stage, co
       same |= &s == &stage && read.map == output.map;
     }
   return reads == 1 && same;
+}
+
+void add_axes(const IndexMap& map, std::set<int>& axes) {
+  for (const IndexExpr& dim : map.dims)
+    for (const IndexTerm& term : dim.terms) axes.insert(term.axis);
+}
+
+bool has_dynamic(const Stage& stage) {
+  return std::any_of(stage.reads.begin(), stage.reads.end(), [](const Read& read) {
+    return std::any_of(read.map.dims.begin(), read.map.dims.end(),
+                       [](const IndexExpr& dim) { return static_cast<bool>(dim.dynamic); });
+  });
+}
+
+/// Axes that some reduction depends on: together they number the rows.
+std::set<int> row_axes(const Stage& stage) {
+  std::set<int> axes;
+  for (const Reduction& reduction : stage.reductions)
+    reduction.value.visit([&](const Expr& e) {
+      if (e.op() == ExprOp::coord) axes.insert(e.index());
+      if (e.op() == ExprOp::read || e.op() == ExprOp::in_bounds)
+        add_axes(stage.reads[static_cast<size_t>(e.index())].map, axes);
+    });
+  return axes;
+}
+
+/// The dimension is a single axis, counted as it is.
+bool is_axis(const IndexExpr& dim) {
+  return dim.terms.size() == 1 && dim.offset == Dim(0) && dim.terms[0].coef == Dim(1) && dim.terms[0].div == Dim(1) &&
+         dim.terms[0].mod == Dim(0);
+}
+
+/// Whatever a row reads of the operand is stored by the same row: dimensions agree, or run along the row on both sides.
+bool read_within_rows(const Region& region, int operand, const Stage& stage, const StageOutput& output) {
+  if (region.stages.size() != 1 || stage.anchor != Anchor::row || has_dynamic(stage)) return false;
+  const std::set<int> rows = row_axes(stage);
+  const auto along_row = [&](const IndexExpr& read, const IndexExpr& stored) {
+    return is_axis(read) && is_axis(stored) && read.terms[0].axis >= static_cast<int>(stage.domain.size()) &&
+           !rows.contains(stored.terms[0].axis);
+  };
+  bool here = false;
+  for (const Read& read : stage.reads) {
+    if (read.index != operand) continue;
+    here |= read.map == output.map;
+    for (size_t d = 0; d < read.map.dims.size(); ++d)
+      if (!(read.map.dims[d] == output.map.dims[d]) && !along_row(read.map.dims[d], output.map.dims[d])) return false;
+  }
+  return here;
 }
 
 bool has_views(const Program& program, int index) {
@@ -64,7 +113,7 @@ bool only_in_outputs(const Stage& stage, int operand) {
 
 }  // namespace
 
-void share_buffers(Program& program) {
+void share_buffers(Program& program, bool rows) {
   for (size_t l = 0; l < program.launches.size(); ++l) {
     const Launch& launch = program.launches[l];
     const std::vector<Lifetime> lives = lifetimes(program);
@@ -81,9 +130,9 @@ void share_buffers(Program& program) {
           if (!(from.type == to.type) || !(from.layout == to.layout)) continue;
           if (lives[static_cast<size_t>(root_of(program, operand))].last != static_cast<int>(l)) continue;
           if (!alone(program, launch, operand)) continue;
-          if (!read_where_stored(launch.region, static_cast<int>(p), stage, output) ||
-              !only_in_outputs(stage, static_cast<int>(p)))
-            continue;
+          const bool pointwise = read_where_stored(launch.region, static_cast<int>(p), stage, output) &&
+                                 only_in_outputs(stage, static_cast<int>(p));
+          if (!pointwise && !(rows && read_within_rows(launch.region, static_cast<int>(p), stage, output))) continue;
           program.buffers[static_cast<size_t>(result)].view_of = operand;
           program.buffers[static_cast<size_t>(result)].view_offset.assign(to.type.shape.rank(), Dim(0));
           break;

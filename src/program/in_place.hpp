@@ -6,7 +6,8 @@
 namespace opfuse {
 
 /// Makes a launch's result a view of an operand's buffer where: that launch is the operand's last use, type
-/// and layout are equal, and the operand is read once, at exactly the coordinates that are stored.
-void share_buffers(Program& program);
+/// and layout are equal, and the operand is read once, at exactly the coordinates that are stored. With `rows`, a row
+/// stage's reductions may read it too, each row what is stored of that row: kernels reduce a row before they store it.
+void share_buffers(Program& program, bool rows);
 
 }  // namespace opfuse

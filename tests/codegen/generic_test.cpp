@@ -15,6 +15,26 @@ std::string softmax(const std::string& n, int c) {
          " at [a0, a1] = div(exp(sub(r1, s0)), s1)\n";
 }
 
+/// Rows along the last axis of an image, stored there or (`turned`) with that axis second.
+std::string layer_norm(const std::string& n, int h, int w, int c, bool turned = false) {
+  const std::string x = fmt::format("[{},{},{},{}]", n, h, w, c);
+  const std::string y = turned ? fmt::format("[{},{},{},{}]", n, c, h, w) : x;
+  return fmt::format(
+      "region\nparam input f32{0}\nparam constant f32[{2}]\nparam output f32{1}\nstage row\n  domain {0}\n"
+      "  reduce [{2}]\n  read param 0 at [a0, a1, a2, a4]\n  read param 0 at [a0, a1, a2, a3]\n  read param 1 at [a3]\n"
+      "  reduction sum r0\n  reduction sum mul(sub(r0, div(s0, {2})), sub(r0, div(s0, {2})))\n"
+      "  output param 2 f32{1} at [{3}] = mul(mul(sub(r1, div(s0, {2})), reciprocal(sqrt(add(s1, 0.01)))), r2)\n",
+      x, y, c, turned ? "a0, a3, a1, a2" : "a0, a1, a2, a3");
+}
+
+Case in_blocks(std::string name, const std::string& region, const TargetInfo& target) {
+  const std::string last = Layout::channels_blocked(4, 3, target.lanes_f32()).text();
+  const std::string second = Layout::channels_blocked(4, 1, target.lanes_f32()).text();
+  const bool turned = region.find("a0, a3, a1, a2") != std::string::npos;
+  return {
+      .name = std::move(name), .region = region, .layouts = {last, "", turned ? second : last}, .bindings = kBatches};
+}
+
 std::string global_average(const std::string& n, int c, int h, int w) {
   return fmt::format(
       "region\nparam input f32[{0},{1},{2},{3}]\nparam output f32[{0},{1},1,1]\nstage row\n  domain [{0},{1},1,1]\n"
@@ -110,6 +130,12 @@ const std::vector<Case> kCases = {
     {.name = "gemm", .region = gemm_region("5", 19, 33)},
     {.name = "gemm_untransposed", .region = gemm_region("5", 19, 33, false)},
     {.name = "gemm_unbound_rows", .region = gemm_region("n", 10, 12), .bindings = kBatches},
+    {.name = "layer_norm_rows_7", .region = layer_norm("1", 1, 7, 33)},
+    {.name = "layer_norm_rows_8", .region = layer_norm("1", 2, 4, 96)},
+    {.name = "layer_norm_rows_19", .region = layer_norm("1", 1, 19, 100)},
+    {.name = "layer_norm_wide", .region = layer_norm("1", 1, 5, 3001)},
+    {.name = "layer_norm_turned", .region = layer_norm("2", 5, 3, 48, true)},
+    {.name = "layer_norm_unbound", .region = layer_norm("n", 3, 5, 40), .bindings = kBatches},
     {.name = "softmax", .region = softmax("3", 37)},
     {.name = "softmax_unbound", .region = softmax("n", 10), .bindings = kBatches},
     {.name = "softmax_large", .region = softmax("1", 1000)},
@@ -129,6 +155,14 @@ const std::vector<Case> kCases = {
     {.name = "coordinates", .region = kCoordinates},
 };
 OPFUSE_CASES(Generic, kCases);
+
+TEST(Rows, of_images_in_blocks_match_the_interpreter) {
+  for (const TargetInfo& target : runnable_targets())
+    for (int c : {5, 16, 20, 48})
+      for (bool turned : {false, true})
+        check_case(in_blocks(fmt::format("layer_norm_{}_{}", c, turned), layer_norm("n", 3, 7, c, turned), target),
+                   target);
+}
 
 }  // namespace
 }  // namespace opfuse::test

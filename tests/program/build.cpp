@@ -202,6 +202,36 @@ TEST(BuildProgram, ResultsTakeThePlaceOfOperandsOnlyAtTheirLastUse) {
   EXPECT_EQ(shared, 2) << "neg over sigmoid's result, add over either operand\n" << print(program);
 }
 
+int shared_buffers(const Program& program) {
+  return static_cast<int>(std::count_if(program.buffers.begin(), program.buffers.end(),
+                                        [](const Buffer& buffer) { return buffer.view_of >= 0; }));
+}
+
+TEST(BuildProgram, RowsAreNormalisedInPlaceAtTheirLastUse) {
+  const auto norm = [](bool read_again) {
+    Net net;
+    Value* x = net("relu", {net.input({4, 9})});
+    Value* y = net("layer_norm", {x, net.constant({9}), net.constant({9})});
+    y = net("softmax", {y});
+    net.graph.set_outputs({net("matmul", {y, net("transpose", {read_again ? x : y})})});
+    return std::move(net.graph);
+  };
+  const Program program = expect_program(norm(false), {});
+  EXPECT_EQ(shared_buffers(program), 2) << print(program);
+  EXPECT_EQ(shared_buffers(expect_program(norm(true), {})), 1) << "the softmax only";
+  EXPECT_EQ(shared_buffers(build_program(norm(false), parse_target("cuda:sm_80"), {})), 0);
+}
+
+TEST(BuildProgram, SumsThatReadOtherElementsThanTheirRowStoresHaveAPlaceOfTheirOwn) {
+  Net net;
+  Value* x = net("relu", {net.input({4, 9})});
+  Value* y = net("cum_sum", {x, net.integers({1})});  // element i reads elements up to i
+  Value* z = net("lrn", {net("relu", {net.input({1, 6, 3, 3})})}, {{"size", int64_t{3}}});
+  net.graph.set_outputs({net("matmul", {y, net("transpose", {y})}), net("global_average_pool", {z})});
+  const Program program = expect_program(net.graph, {});
+  EXPECT_EQ(shared_buffers(program), 0) << print(program);
+}
+
 TEST(BuildProgram, AChainOfResultsStaysInOnePlace) {
   Net net;
   Value* x = net("relu", {net.input({4, 16})});

@@ -4,6 +4,9 @@
 //     for each reduction: for reduce axes  vertical (lanes of a domain axis) or horizontal (of a reduce axis)
 //     for inner axes: outputs              domain axes only the outputs depend on
 //
+// Horizontal reductions take several neighbouring rows at once: their chains overlap and their lanes are combined
+// together.
+//
 // Lanes run along the axis that is contiguous in the output and in most operands. Blocks with padding
 // must have their axis as the lane axis, so that padding lanes can be written.
 #include <algorithm>
@@ -16,6 +19,12 @@
 namespace opfuse::cpu {
 namespace {
 
+/// Sums that do not wait for each other: an addition takes 3 or 4 cycles, two start in each.
+constexpr int64_t kChains = 4;
+constexpr int64_t kRowsAtOnce = 4;        // of half as many chains each
+constexpr int64_t kTileBytes = 24 << 10;  // rows at once stay in L1 from one reduction to the next
+constexpr size_t kCheapReduction = 12;    // nodes: beyond, a row has enough work of its own
+
 struct Plan {
   int width = 1;
   int lane_axis = -1;  ///< domain axis
@@ -23,6 +32,8 @@ struct Plan {
   int reduce_lane = -1;  ///< reduce axis (numbered after the domain axes)
   int reduce_width = 1;
   std::vector<int> rows, inner;
+  int64_t tile = 1;          ///< rows at once, along the last of `rows`
+  int64_t chains = kChains;  ///< partial sums of a row, the same whether it is in a tile or alone
 };
 
 class Generic {
@@ -52,16 +63,16 @@ class Generic {
                           : s_.stage.reduce[static_cast<size_t>(axis - domain_)];
   }
   Dim work() const;
-  std::vector<Value*> reduce(const Env& env);
-  Value* reduce_one(const Reduction& r, const Env& env, const std::vector<Value*>& results);
+  int64_t rows_at_once() const;
+  using Results = std::vector<std::vector<Value*>>;  ///< of the reductions, by row of the tile
+  Results reduce(const Env& env);
+  void reduce_one(const Reduction& r, const Env& env, Results& results);
+  Env row_of(const Env& env, size_t row) const;
   /// At a point of the reduction, under a mask or null; neighbouring points have different chains.
-  using ReduceBody = std::function<void(const Env&, Value*, int64_t chain)>;
+  using ReduceBody = std::function<void(const Env&, Value*, size_t chain)>;
   void reduce_loops(size_t index, const std::vector<int>& axes, Env env, const ReduceBody& body);
-  void reduce_chains(Value* count, const std::function<void(Value*, int64_t)>& body);
+  void reduce_chains(Value* count, const std::function<void(Value*, size_t)>& body);
 };
-
-/// Sums that do not wait for each other: an addition takes 3 or 4 cycles, two start in each.
-constexpr int64_t kChains = 4;
 
 void Generic::mark_uses(const Expr& e, std::vector<bool>& used, std::set<int>& reads) const {
   e.visit([&](const Expr& x) {
@@ -189,6 +200,29 @@ void Generic::choose() {
     if (!(s_.outputs[i].layout.blocks == s_.outputs[0].layout.blocks))
       throw fail(E::codegen_failed, "outputs of one kernel are stored in different blocks");
   if (padded) throw fail(E::codegen_failed, "more than one blocked axis has padding lanes to write");
+  plan_.tile = rows_at_once();
+  if (plan_.tile > 1) plan_.chains = kChains / 2;
+}
+
+int64_t Generic::rows_at_once() const {
+  if (plan_.reduce_lane < 0 || plan_.rows.empty() || plan_.rows.back() == plan_.lane_axis) return 1;
+  size_t nodes = 0;
+  for (const Reduction& r : s_.stage.reductions) r.value.visit([&](const Expr&) { ++nodes; });
+  if (nodes > kCheapReduction * s_.stage.reductions.size()) return 1;
+  int64_t row_bytes = 4;
+  for (const Dim& d : s_.stage.reduce) row_bytes *= d.constant().value_or(1);
+  const int64_t most = extent(plan_.rows.back()).constant().value_or(kRowsAtOnce);
+  int64_t rows = 1;
+  while (rows < kRowsAtOnce && 2 * rows <= std::min<int64_t>(most, plan_.reduce_width) &&
+         2 * rows * row_bytes <= kTileBytes)
+    rows *= 2;
+  return rows;
+}
+
+Env Generic::row_of(const Env& env, size_t row) const {
+  Env at = env;
+  if (row) at.axes[static_cast<size_t>(plan_.rows.back())].plus = static_cast<int64_t>(row);
+  return at;
 }
 
 std::vector<Level> Generic::levels(const std::vector<int>& axes) const {
@@ -210,10 +244,10 @@ Dim Generic::work() const {
 }
 
 /// The innermost loop, dealt to the chains.
-void Generic::reduce_chains(Value* count, const std::function<void(Value*, int64_t)>& body) {
-  Value* whole = k_.mul(k_.div(count, k_.i64(kChains)), k_.i64(kChains));
-  k_.loop(k_.i64(0), whole, kChains, [&](Value* i) {
-    for (int64_t chain = 0; chain < kChains; ++chain) body(k_.add(i, k_.i64(chain)), chain);
+void Generic::reduce_chains(Value* count, const std::function<void(Value*, size_t)>& body) {
+  Value* whole = k_.mul(k_.div(count, k_.i64(plan_.chains)), k_.i64(plan_.chains));
+  k_.loop(k_.i64(0), whole, plan_.chains, [&](Value* i) {
+    for (int64_t chain = 0; chain < plan_.chains; ++chain) body(k_.add(i, k_.i64(chain)), static_cast<size_t>(chain));
   });
   k_.loop(whole, count, 1, [&](Value* i) { body(i, 0); });
 }
@@ -224,7 +258,7 @@ void Generic::reduce_loops(size_t index, const std::vector<int>& axes, Env env, 
   auto& at = env.axes[static_cast<size_t>(axis)];
   if (axis != plan_.reduce_lane) {
     if (index + 1 == axes.size())
-      return reduce_chains(k_.dim(extent(axis)), [&](Value* i, int64_t chain) {
+      return reduce_chains(k_.dim(extent(axis)), [&](Value* i, size_t chain) {
         at = {i, false, 1};
         body(env, nullptr, chain);
       });
@@ -236,7 +270,7 @@ void Generic::reduce_loops(size_t index, const std::vector<int>& axes, Env env, 
   const int width = plan_.reduce_width;  // the lane axis is the innermost
   env.width = width;
   const Dim full = floor_div(extent(axis), width);
-  reduce_chains(k_.dim(full), [&](Value* i, int64_t chain) {
+  reduce_chains(k_.dim(full), [&](Value* i, size_t chain) {
     at = {k_.mul(i, k_.i64(width)), true, width};
     body(env, nullptr, chain);
   });
@@ -251,7 +285,7 @@ void Generic::reduce_loops(size_t index, const std::vector<int>& axes, Env env, 
   });
 }
 
-Value* Generic::reduce_one(const Reduction& r, const Env& env, const std::vector<Value*>& results) {
+void Generic::reduce_one(const Reduction& r, const Env& env, Results& results) {
   const bool horizontal = plan_.reduce_lane >= 0;
   const int width = horizontal ? plan_.reduce_width : env.width;
   std::vector<int> axes;
@@ -259,43 +293,56 @@ Value* Generic::reduce_one(const Reduction& r, const Env& env, const std::vector
     if (const int axis = domain_ + static_cast<int>(i); axis != plan_.reduce_lane) axes.push_back(axis);
   if (horizontal) axes.push_back(plan_.reduce_lane);
   Value* start = identity_of(k_, r, width);
-  std::vector<llvm::AllocaInst*> sums;
-  for (int64_t chain = 0; chain < kChains; ++chain) {
-    sums.push_back(k_.variable(start->getType()));
-    k_.b.CreateStore(start, sums.back());
-  }
-  reduce_loops(0, axes, env, [&](const Env& inner, Value* mask, int64_t chain) {
-    ExprEmitter point = s_.at(inner, results);
-    auto* acc = sums[static_cast<size_t>(chain)];
-    Value* before = k_.b.CreateLoad(start->getType(), acc);
-    k_.b.CreateStore(accumulate(k_, r, r.value, before, point, mask), acc);
+  std::vector<std::vector<llvm::AllocaInst*>> sums(results.size());  // by row and chain
+  for (auto& chains : sums)
+    for (int64_t chain = 0; chain < plan_.chains; ++chain) {
+      chains.push_back(k_.variable(start->getType()));
+      k_.b.CreateStore(start, chains.back());
+    }
+  reduce_loops(0, axes, env, [&](const Env& inner, Value* mask, size_t chain) {
+    for (size_t row = 0; row < sums.size(); ++row) {
+      ExprEmitter point = s_.at(row_of(inner, row), results[row]);
+      auto* acc = sums[row][chain];
+      Value* before = k_.b.CreateLoad(start->getType(), acc);
+      k_.b.CreateStore(accumulate(k_, r, r.value, before, point, mask), acc);
+    }
   });
-  const auto sum = [&](size_t i) { return k_.b.CreateLoad(start->getType(), sums[i]); };
   const DType dtype = r.value.dtype();
-  Value* result = combine(k_, r.kind, dtype, combine(k_, r.kind, dtype, sum(0), sum(1)),
-                          combine(k_, r.kind, dtype, sum(2), sum(3)));
-  return horizontal ? combine_lanes(k_, r.kind, dtype, result) : result;
+  std::vector<Value*> totals;
+  for (const auto& chains : sums) {
+    std::vector<Value*> left;
+    for (llvm::AllocaInst* acc : chains) left.push_back(k_.b.CreateLoad(start->getType(), acc));
+    for (; left.size() > 1; left.resize(left.size() / 2))
+      for (size_t i = 0; i < left.size() / 2; ++i) left[i] = combine(k_, r.kind, dtype, left[2 * i], left[2 * i + 1]);
+    totals.push_back(left[0]);
+  }
+  if (horizontal) totals = combine_lanes(k_, r.kind, dtype, std::move(totals));
+  for (size_t row = 0; row < totals.size(); ++row) results[row].push_back(totals[row]);
 }
 
-std::vector<Value*> Generic::reduce(const Env& env) {
-  std::vector<Value*> results;
-  for (const Reduction& r : s_.stage.reductions) results.push_back(reduce_one(r, env, results));
+Generic::Results Generic::reduce(const Env& env) {
+  Results results(static_cast<size_t>(env.tile));
+  for (const Reduction& r : s_.stage.reductions) reduce_one(r, env, results);
   return results;
 }
 
 void Generic::emit() {
   choose();
-  Nest rows(k_, levels(plan_.rows), plan_.width);
+  std::vector<Level> outer = levels(plan_.rows);
+  if (plan_.tile > 1) outer.back().tile = plan_.tile;
+  Nest rows(k_, std::move(outer), plan_.width);
   Nest inner(k_, levels(plan_.inner), plan_.width);
   const bool vertical = std::find(plan_.rows.begin(), plan_.rows.end(), plan_.lane_axis) != plan_.rows.end();
   Env first = s_.fresh_env(vertical ? plan_.width : 1);
   if (vertical) first.block = plan_.lane_block;
   rows.emit_parts(first, work(), [&](const Env& env) {
-    const std::vector<Value*> results = reduce(env);
+    const Results results = reduce(env);
     Env start = env;
     start.width = plan_.width;
     start.block = plan_.lane_block;
-    inner.emit_all(start, [&](const Env& point) { s_.store_outputs(point, results); });
+    inner.emit_all(start, [&](const Env& point) {
+      for (size_t row = 0; row < results.size(); ++row) s_.store_outputs(row_of(point, row), results[row]);
+    });
   });
 }
 

@@ -36,8 +36,25 @@ void Nest::at_trip(const Level& level, Value* trip, const Env& env, const Body& 
   k_.branch(k_.b.CreateICmpSLT(trip, full_trips(level)), whole, tail);
 }
 
+/// Whole tiles, then the rest one by one.
+void Nest::run_tiles(const Level& level, Value* begin, Value* end, const Env& env, const Body& body) {
+  Value* tiles = k_.div(k_.sub(end, begin), k_.i64(level.tile));
+  Value* middle = k_.add(begin, k_.mul(tiles, k_.i64(level.tile)));
+  const auto from = [&](Value* first, Value* last, int64_t tile) {
+    k_.loop(first, last, tile, [&](Value* i) {
+      Env inner = env;
+      inner.axes.at(static_cast<size_t>(level.axis)) = {i, false, 1};
+      inner.tile = tile;
+      body(inner);
+    });
+  };
+  from(begin, middle, level.tile);
+  from(middle, end, 1);
+}
+
 void Nest::run(size_t index, Value* begin, Value* end, const Env& env, const Body& body) {
   const Level& level = levels_[index];
+  if (level.tile > 1) return run_tiles(level, begin, end, env, body);
   const auto next = [&](const Env& inner) { run_from(index + 1, inner, body); };
   const bool constant = level.extent.is_constant();
   if (!level.lanes || (constant && *level.extent.constant() % width_ == 0 && level.block <= width_)) {
@@ -76,7 +93,7 @@ void Nest::emit_parts(const Env& start, const Dim& work, const Body& body) {
   Dim flat = 1;
   for (size_t i = 0; i < split; ++i) flat = flat * trips(levels_[i]);
   const Dim range = trips(levels_[split]);
-  const Dim want = max(Dim(1), min(Dim(kMostParts), floor_div(work, kPartGrain)));
+  const Dim want = max(Dim(1), min(Dim(kMostParts), floor_div(work, 2 * kPartGrain) * Dim(2)));  // two cores: even
   const Dim pu = max(Dim(1), min(flat, want));
   const Dim pr = max(Dim(1), min(range, floor_div(want, pu)));
   k_.parts = pu * pr;

@@ -12,6 +12,7 @@ struct Level {
   bool lanes = false;
   Dim extent = 1;     ///< of the axis
   int64_t block = 1;  ///< lanes are stored in blocks of this: trips cover whole blocks
+  int64_t tile = 1;   ///< of the last level: iterations that one call of the body makes (Env::tile)
 };
 
 class Nest {
@@ -33,6 +34,7 @@ class Nest {
   Value* full_trips(const Level& level);
   void at_trip(const Level& level, Value* trip, const Env& env, const Body& body);
   void run(size_t index, Value* begin, Value* end, const Env& env, const Body& body);
+  void run_tiles(const Level& level, Value* begin, Value* end, const Env& env, const Body& body);
   void run_from(size_t index, const Env& env, const Body& body);
 };
 

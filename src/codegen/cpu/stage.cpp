@@ -135,13 +135,27 @@ Value* accumulate(Kernel& k, const Reduction& r, const Expr& value, Value* acc, 
   return combine(k, r.kind, dtype, acc, v);
 }
 
-Value* combine_lanes(Kernel& k, ReduceKind kind, DType dtype, Value* x) {
-  for (int width = width_of(x); width > 1; width /= 2) {
+std::vector<Value*> combine_lanes(Kernel& k, ReduceKind kind, DType dtype, std::vector<Value*> rows) {
+  const auto count = static_cast<int>(rows.size());
+  int width = width_of(rows[0]), segment = width;  // lanes of one row within a vector
+  for (; segment > 1; segment /= 2) {
+    // halves of every segment side by side: of two vectors while there are two, then of one that shrinks
+    const bool pairs = rows.size() > 1;
     std::vector<int> low, high;
-    for (int i = 0; i < width / 2; ++i) low.push_back(i), high.push_back(i + width / 2);
-    x = combine(k, kind, dtype, k.b.CreateShuffleVector(x, low), k.b.CreateShuffleVector(x, high));
+    for (int from = 0; from < (pairs ? 2 * width : width); from += segment)
+      for (int i = 0; i < segment / 2; ++i) low.push_back(from + i), high.push_back(from + segment / 2 + i);
+    std::vector<Value*> next;
+    for (size_t i = 0; i < rows.size(); i += 2) {
+      Value* other = pairs ? rows[i + 1] : rows[i];
+      next.push_back(combine(k, kind, dtype, k.b.CreateShuffleVector(rows[i], other, low),
+                             k.b.CreateShuffleVector(rows[i], other, high)));
+    }
+    if (!pairs) width /= 2;
+    rows = std::move(next);
   }
-  return k.b.CreateExtractElement(x, k.i64(0));
+  std::vector<Value*> results;
+  for (int i = 0; i < count; ++i) results.push_back(k.b.CreateExtractElement(rows[0], k.i64(i)));
+  return results;
 }
 
 }  // namespace opfuse::cpu

@@ -39,7 +39,11 @@ Value* identity_of(Kernel& k, const Reduction& reduction, int width);
 Value* accumulate(Kernel& k, const Reduction& reduction, const Expr& value, Value* acc, ExprEmitter& point,
                   Value* mask);
 Value* combine(Kernel& k, ReduceKind kind, DType dtype, Value* x, Value* y);
-/// Combines the lanes of a vector in a fixed binary tree.
-Value* combine_lanes(Kernel& k, ReduceKind kind, DType dtype, Value* x);
+/// Combines the lanes of every vector in a fixed binary tree, the same for any number of vectors (a power of two, at
+/// most their width): a scalar each.
+std::vector<Value*> combine_lanes(Kernel& k, ReduceKind kind, DType dtype, std::vector<Value*> rows);
+inline Value* combine_lanes(Kernel& k, ReduceKind kind, DType dtype, Value* row) {
+  return combine_lanes(k, kind, dtype, std::vector<Value*>{row})[0];
+}
 
 }  // namespace opfuse::cpu
