@@ -19,9 +19,9 @@
 namespace opfuse::cpu {
 namespace {
 
-/// Sums that do not wait for each other: an addition takes 3 or 4 cycles, two start in each.
-constexpr int64_t kChains = 4;
-constexpr int64_t kRowsAtOnce = 4;        // of half as many chains each
+/// Sums that do not wait for each other, of one row or several: an addition takes 3 or 4 cycles, two start in each.
+constexpr int64_t kInFlight = 8;
+constexpr int64_t kMostChains = 4;        // of one row
 constexpr int64_t kTileBytes = 24 << 10;  // rows at once stay in L1 from one reduction to the next
 constexpr size_t kCheapReduction = 12;    // nodes: beyond, a row has enough work of its own
 
@@ -32,8 +32,8 @@ struct Plan {
   int reduce_lane = -1;  ///< reduce axis (numbered after the domain axes)
   int reduce_width = 1;
   std::vector<int> rows, inner;
-  int64_t tile = 1;          ///< rows at once, along the last of `rows`
-  int64_t chains = kChains;  ///< partial sums of a row, the same whether it is in a tile or alone
+  int64_t tile = 1;              ///< rows at once, along the last of `rows`
+  int64_t chains = kMostChains;  ///< partial sums of a row, the same whether it is in a tile or alone
 };
 
 class Generic {
@@ -201,7 +201,7 @@ void Generic::choose() {
       throw fail(E::codegen_failed, "outputs of one kernel are stored in different blocks");
   if (padded) throw fail(E::codegen_failed, "more than one blocked axis has padding lanes to write");
   plan_.tile = rows_at_once();
-  if (plan_.tile > 1) plan_.chains = kChains / 2;
+  plan_.chains = std::min(kMostChains, kInFlight / plan_.tile);
 }
 
 int64_t Generic::rows_at_once() const {
@@ -211,11 +211,11 @@ int64_t Generic::rows_at_once() const {
   if (nodes > kCheapReduction * s_.stage.reductions.size()) return 1;
   int64_t row_bytes = 4;
   for (const Dim& d : s_.stage.reduce) row_bytes *= d.constant().value_or(1);
-  const int64_t most = extent(plan_.rows.back()).constant().value_or(kRowsAtOnce);
+  const int64_t most = extent(plan_.rows.back()).constant().value_or(kInFlight);
   int64_t rows = 1;
-  while (rows < kRowsAtOnce && 2 * rows <= std::min<int64_t>(most, plan_.reduce_width) &&
-         2 * rows * row_bytes <= kTileBytes)
-    rows *= 2;
+  const int64_t limit =
+      std::min({kInFlight, k_.target.vector_registers / int64_t{4}, most, int64_t{plan_.reduce_width}});
+  while (2 * rows <= limit && 2 * rows * row_bytes <= kTileBytes) rows *= 2;
   return rows;
 }
 

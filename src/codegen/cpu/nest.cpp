@@ -36,20 +36,19 @@ void Nest::at_trip(const Level& level, Value* trip, const Env& env, const Body& 
   k_.branch(k_.b.CreateICmpSLT(trip, full_trips(level)), whole, tail);
 }
 
-/// Whole tiles, then the rest one by one.
+/// Whole tiles, then the rest in halves of tiles.
 void Nest::run_tiles(const Level& level, Value* begin, Value* end, const Env& env, const Body& body) {
-  Value* tiles = k_.div(k_.sub(end, begin), k_.i64(level.tile));
-  Value* middle = k_.add(begin, k_.mul(tiles, k_.i64(level.tile)));
-  const auto from = [&](Value* first, Value* last, int64_t tile) {
-    k_.loop(first, last, tile, [&](Value* i) {
+  for (int64_t tile = level.tile; tile > 0; tile /= 2) {
+    Value* tiles = k_.div(k_.sub(end, begin), k_.i64(tile));
+    Value* middle = tile == 1 ? end : k_.add(begin, k_.mul(tiles, k_.i64(tile)));
+    k_.loop(begin, middle, tile, [&](Value* i) {
       Env inner = env;
       inner.axes.at(static_cast<size_t>(level.axis)) = {i, false, 1};
       inner.tile = tile;
       body(inner);
     });
-  };
-  from(begin, middle, level.tile);
-  from(middle, end, 1);
+    begin = middle;
+  }
 }
 
 void Nest::run(size_t index, Value* begin, Value* end, const Env& env, const Body& body) {
