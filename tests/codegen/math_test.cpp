@@ -13,6 +13,7 @@ struct Function {
   long double (*exact)(long double);
   double ulp;
   float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
+  std::string text = {};  ///< the expression, empty: the name of r0
 };
 
 void PrintTo(const Function& f, std::ostream* out) { *out << f.name; }
@@ -66,8 +67,8 @@ TEST_P(Math, stays_within_its_ulps) {
   const std::string shape = "[" + std::to_string(n) + "]";
   const Case c{.name = f.name,
                .region = "region\nparam input f32" + shape + "\nparam output f32" + shape + "\nstage map\n  domain " +
-                         shape + "\n  read param 0 at [a0]\n  output param 1 f32" + shape + " at [a0] = " + f.name +
-                         "(r0)\n"};
+                         shape + "\n  read param 0 at [a0]\n  output param 1 f32" + shape +
+                         " at [a0] = " + (f.text.empty() ? f.name + "(r0)" : f.text) + "\n"};
   const KernelSpec spec = spec_of(c, target);
   const LinkedCode code = generate({spec}, target, {});
   const LoadedCode loaded(code);
@@ -102,6 +103,8 @@ const std::vector<Function> kFunctions = {
     {"asinh", [](long double x) { return std::asinh(x); }, 1},
     {"acosh", [](long double x) { return std::acosh(x); }, 1},
     {"atanh", [](long double x) { return std::atanh(x); }, 1},
+    {"sigmoid", [](long double x) { return 1 / (1 + std::exp(-x)); }, 3, -87, std::numeric_limits<float>::infinity(),
+     "div(1, add(1, exp(neg(r0))))"},
     {"floor", [](long double x) { return std::floor(x); }, 0},
     {"ceil", [](long double x) { return std::ceil(x); }, 0},
     {"round_even", [](long double x) { return std::nearbyint(x); }, 0},

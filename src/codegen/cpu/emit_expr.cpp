@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/fail.hpp"
+#include "codegen/cpu/logistic.hpp"
 #include "codegen/cpu/vector_math.hpp"
 #include "codegen/functions.hpp"
 
@@ -212,6 +213,9 @@ Value* ExprEmitter::binary(const Expr& e, DType dtype) {
     if (right.value() == 1) return x;
     if (right.value() == -1) return emit_function(k_, ExprOp::reciprocal, x);
   }
+  if (op == ExprOp::div && type == DType::f32)
+    if (const auto exponent = exponent_of_logistic(right))
+      if (Value* z = emit(*exponent, type); has_logistic(k_, z)) return emit_logistic(k_, x, z);
   Value* y = emit(right, type);
   if (comparison) return compare(op, type, x, y);
   if (op == ExprOp::min || op == ExprOp::max) {

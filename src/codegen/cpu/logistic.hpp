@@ -1,0 +1,17 @@
+// a / (1 + exp(z)) of 16 floats: sigmoid, SiLU and their spellings (AVX-512).
+#pragma once
+
+#include <optional>
+
+#include "codegen/cpu/math_builder.hpp"
+#include "expr/expr.hpp"
+
+namespace opfuse::cpu {
+
+/// z, when `e` is 1 + exp(z) in f32.
+std::optional<Expr> exponent_of_logistic(const Expr& e);
+bool has_logistic(Kernel& k, Value* z);
+/// Within 3 ULP; 0 * a where 1 + exp(z) > 2^126, so that its reciprocal would not be a normal number.
+Value* emit_logistic(Kernel& k, Value* a, Value* z);
+
+}  // namespace opfuse::cpu
