@@ -17,7 +17,8 @@ if ! "$python" -m pip install --quiet --disable-pip-version-check "scikit-build-
 fi
 cmake --install "$build" --prefix "$scratch/prefix" >"$scratch/install.log"
 "$python" -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps "$source" -w "$scratch/dist" \
-  -C build-dir="$scratch/build" -C cmake.define.OPFUSE_INSTALLED=ON -C cmake.define.CMAKE_PREFIX_PATH="$scratch/prefix"
+  --config-settings=build-dir="$scratch/build" --config-settings=cmake.define.OPFUSE_INSTALLED=ON \
+  --config-settings=cmake.define.CMAKE_PREFIX_PATH="$scratch/prefix"
 "$python" -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall "$scratch"/dist/opfuse-*.whl
 rm -rf "$scratch/prefix"  # the wheel is complete
 cd "$scratch"
