@@ -12,8 +12,6 @@
 namespace opfuse {
 namespace {
 
-constexpr int64_t kOpset = 17;
-
 std::vector<int64_t> both(int64_t n) { return {n, n}; }
 std::vector<int64_t> around(int64_t n) { return {n, n, n, n}; }
 
@@ -42,6 +40,8 @@ std::string scope_path(const std::string& module) {
 Builder::Builder(std::string_view model, const ZooOptions& options) : options_(options), weights_(options.seed) {
   if (!(options.width > 0 && options.width <= 8))
     throw fail(E::bad_option, "width {} is not between 0 and 8", options.width);
+  if (options.opset != 13 && options.opset != 17)
+    throw fail(E::bad_option, "opset {} is not one of those that models are spelled in: 13 and 17", options.opset);
   graph_.name = std::string(model);
 }
 
@@ -69,10 +69,14 @@ std::string Builder::scope(const std::string& module) {
 
 Value* Builder::append(const char* name, const char* onnx, std::vector<Value*> inputs, const std::string& module,
                        const AttrMap& attrs) {
-  std::string node_name = scope(module) + "/" + onnx;
-  for (int n = 1; !used_.insert(node_name).second; ++n)
-    node_name = fmt::format("{}/{}_{}", scope_path(module), onnx, n);
-  Node* node = graph_.add_node(op_named(name), attrs, std::move(inputs), 1, {{node_name, onnx, "", kOpset}});
+  return at(scope(module), name, onnx, std::move(inputs), attrs);
+}
+
+Value* Builder::at(const std::string& path, const char* name, const char* onnx, std::vector<Value*> inputs,
+                   const AttrMap& attrs) {
+  std::string node_name = path + "/" + onnx;
+  for (int n = 1; !used_.insert(node_name).second; ++n) node_name = fmt::format("{}/{}_{}", path, onnx, n);
+  Node* node = graph_.add_node(op_named(name), attrs, std::move(inputs), 1, {{node_name, onnx, "", options_.opset}});
   node->output()->name = node_name + "_output_0";
   return node->output();
 }
@@ -108,11 +112,15 @@ Value* Builder::batch_norm(Value* x, const std::string& module, double gamma, do
 }
 
 Value* Builder::linear(Value* x, const std::string& module, int64_t out, double gain) {
+  return linear_at(scope(module), x, module, out, gain);
+}
+
+Value* Builder::linear_at(const std::string& path, Value* x, const std::string& module, int64_t out, double gain) {
   const int64_t in = x->type.shape[1].value();
   const std::string weight = module + ".weight", bias = module + ".bias";
   std::vector<Value*> inputs = {x, parameter(weight, weights_.filter(weight, {out, in}, gain)),
                                 parameter(bias, weights_.uniform(bias, {out}, -0.05, 0.05))};
-  return append("gemm", "Gemm", std::move(inputs), module, {{"transB", true}});
+  return at(path, "gemm", "Gemm", std::move(inputs), {{"transB", true}});
 }
 
 Value* Builder::upsample(Value* x, const std::string& module) {
@@ -146,9 +154,15 @@ Value* Builder::global_average_pool(Value* x, const std::string& module) {
   return op("global_average_pool", "GlobalAveragePool", {x}, module);
 }
 
-Graph Builder::finish(Value* output) {
-  output->name = "output";
-  graph_.set_outputs({output});
+Graph Builder::finish(Value* output) { return finish({{"output", output}}); }
+
+Graph Builder::finish(const std::vector<std::pair<std::string, Value*>>& outputs) {
+  std::vector<Value*> values;
+  for (const auto& [name, value] : outputs) {
+    value->name = name;
+    values.push_back(value);
+  }
+  graph_.set_outputs(values);
   return std::move(graph_);
 }
 

@@ -45,14 +45,41 @@ class Builder {
   Value* global_average_pool(Value* x, const std::string& module);
   Value* flatten(Value* x) { return op("flatten", "Flatten", {x}, "", {{"axis", int64_t{1}}}); }
 
+  // Layers of models that work on tokens [batch, token, channel] (token_layers.cpp), spelled as `options.opset` needs.
+  Value* layer_norm(Value* x, const std::string& module, double epsilon);  ///< over the last axis
+  Value* layer_norm_at(const std::string& path, Value* x, const std::string& module, double epsilon);
+  Value* gelu(Value* x, const std::string& module);  ///< x (1 + erf(x / sqrt 2)) / 2
+  /// MatMul [-> Add] over the last axis.
+  Value* token_linear(Value* x, const std::string& module, int64_t out, double gain = 1.0, bool bias = true);
+  Value* token_linear_at(const std::string& path, Value* x, const std::string& module, int64_t out, double gain = 1.0,
+                         bool bias = true);
+  Value* linear_at(const std::string& path, Value* x, const std::string& module, int64_t out, double gain = 1.0);
+
+  // Several operators of one module: at(enter(module), ...) names them "/module/Op", "/module/Op_1", ...
+  std::string enter(const std::string& module) { return scope(module); }
+  Value* at(const std::string& path, const char* name, const char* onnx, std::vector<Value*> inputs,
+            const AttrMap& attrs = {});
+  Value* reshape(const std::string& path, Value* x, const std::vector<int64_t>& sizes);
+  Value* transpose(const std::string& path, Value* x, const std::vector<int64_t>& perm);
+  Value* slice(const std::string& path, Value* x, int64_t axis, int64_t from, int64_t to, int64_t step = 1);
+  Value* number(const std::string& path, double value);
+  Value* integers(const std::string& path, const std::vector<int64_t>& values);
+  Value* parameter(const std::string& name, Tensor tensor) { return graph_.add_constant(std::move(tensor), name); }
+  Value* uniform(const std::string& name, const std::vector<int64_t>& sizes, double low, double high) {
+    return parameter(name, weights_.uniform(name, sizes, low, high));
+  }
+  Value* token_input(const std::string& name, int64_t length);  ///< i64[batch, length]
+  /// Several results with their names.
+  Graph finish(const std::vector<std::pair<std::string, Value*>>& outputs);
+
   /// Channels under the width option: a multiple of 8, and not less than 90 % of channels * width.
   int64_t channels(int64_t full) const;
   static int64_t divisible(double channels);  ///< torchvision's rounding to multiples of 8
   int64_t classes(int64_t own) const { return options_.classes > 0 ? options_.classes : own; }
+  const ZooOptions& options() const { return options_; }
   static int64_t channels_of(const Value* x) { return x->type.shape[1].value(); }
 
  private:
-  Value* parameter(const std::string& name, Tensor tensor) { return graph_.add_constant(std::move(tensor), name); }
   Value* append(const char* name, const char* onnx, std::vector<Value*> inputs, const std::string& module,
                 const AttrMap& attrs);
   std::string scope(const std::string& module);

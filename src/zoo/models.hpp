@@ -14,6 +14,13 @@ Graph build_mobilenet_v2(const ZooOptions& options);        // mobilenet_v2.cpp
 Graph build_mobilenet_v3_large(const ZooOptions& options);  // mobilenet_v3.cpp
 Graph build_efficientnet_b0(const ZooOptions& options);     // efficientnet.cpp
 Graph build_vgg16(const ZooOptions& options);               // vgg.cpp
-Graph build_unet(const ZooOptions& options);                // unet.cpp
+Graph build_convnext_tiny(const ZooOptions& options);       // convnext.cpp
+Graph build_convnext_small(const ZooOptions& options);
+Graph build_convnext_base(const ZooOptions& options);
+Graph build_convnext_large(const ZooOptions& options);
+Graph build_vit_b_16(const ZooOptions& options);   // vit.cpp
+Graph build_swin_t(const ZooOptions& options);     // swin.cpp
+Graph build_bert_base(const ZooOptions& options);  // bert.cpp
+Graph build_unet(const ZooOptions& options);       // unet.cpp
 
 }  // namespace opfuse

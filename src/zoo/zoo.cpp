@@ -21,6 +21,14 @@ constexpr ZooModel kModels[] = {
     {"efficientnet_b0", "EfficientNet-B0: SiLU and squeeze-excitation, 5.3 M weights, 224 x 224",
      build_efficientnet_b0},
     {"vgg16", "VGG-16: plain 3x3 convolutions with bias, 138 M weights, 224 x 224", build_vgg16},
+    {"convnext_tiny", "ConvNeXt-T: depthwise 7x7, LayerNorm and MLPs, 28.6 M weights, 224 x 224", build_convnext_tiny},
+    {"convnext_small", "ConvNeXt-S: 50.2 M weights, 224 x 224", build_convnext_small},
+    {"convnext_base", "ConvNeXt-B: 88.6 M weights, 224 x 224", build_convnext_base},
+    {"convnext_large", "ConvNeXt-L: 197.8 M weights, 224 x 224", build_convnext_large},
+    {"vit_b_16", "ViT-B/16: 12 encoder layers of width 768, 86.6 M weights, 224 x 224", build_vit_b_16},
+    {"swin_t", "Swin-T: attention in shifted windows, 28.3 M weights, 224 x 224", build_swin_t},
+    {"bert_base", "BERT-base without a head: 12 encoder layers of width 768, 109.5 M weights, 128 tokens",
+     build_bert_base},
     {"unet", "U-Net for segmentation: Resize and Concat, 2 M weights, 256 x 256", build_unet},
 };
 

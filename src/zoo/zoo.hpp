@@ -11,10 +11,11 @@ namespace opfuse {
 
 struct ZooOptions {
   Dim batch = 1;           ///< may be a symbol
-  int64_t resolution = 0;  ///< height and width of the input; 0: the model's own
+  int64_t resolution = 0;  ///< height and width of the input, tokens of a text; 0: the model's own
   int64_t classes = 0;     ///< 0: the model's own
   double width = 1.0;      ///< scales the channel counts (rounded to multiples of 8); small variants for tests
   uint64_t seed = 0;
+  int64_t opset = 17;  ///< 13 or 17: how the exporter spells LayerNorm
 };
 
 struct ZooModel {
@@ -27,8 +28,8 @@ struct ZooModel {
 std::span<const ZooModel> zoo_models();
 
 /// E::unknown_name with a did-you-mean; E::bad_option for a resolution or width the model cannot have. Input "input",
-/// output "output". Weights are drawn so that activations keep their scale through the net, two different inputs
-/// give clearly different outputs and hardly any channel is dead (tests/zoo asserts it).
+/// output Weights are drawn so that activations keep their scale through the net, two different inputs give clearly
+/// different outputs and hardly any channel is dead (tests/zoo asserts it).
 Graph build_zoo(std::string_view name, const ZooOptions& options = {});
 
 }  // namespace opfuse

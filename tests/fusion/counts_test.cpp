@@ -1,7 +1,10 @@
 // Fused modules and Q/DQ points of whole models against the counts made by hand from the architectures.
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "fusion/prepared.hpp"
+#include "interp/interpreter.hpp"
+#include "interp/random_inputs.hpp"
 
 namespace opfuse {
 namespace {
@@ -146,6 +149,77 @@ TEST(Counts, BertBaseHasTheModulesOfItsTwelveLayers) {
   EXPECT_EQ(points.declared, 85u);
   EXPECT_EQ(points.tensors.size(), 85u);
 }
+
+/// Models of the zoo, small, in both spellings: opset 13 has no LayerNormalization.
+struct ZooCounts {
+  const char* name;
+  Counts counts;
+  size_t points, tensors;
+};
+
+void PrintTo(const ZooCounts& c, std::ostream* out) { *out << c.name; }
+
+Counts convnext(int blocks) {
+  return {{"FusedConvBN", blocks + 5},
+          {"FusedLinearReLU", blocks},
+          {"FusedLinear", blocks},
+          {"FusedLayerNorm", blocks + 5},
+          {"FusedAdaptiveAvgPool2d", 1}};
+}
+
+Counts encoder(Counts more) {
+  Counts counts{{"FusedMHAInProjection", 12},
+                {"FusedScaledDotProductAttention", 12},
+                {"FusedLinearReLU", 12},
+                {"FusedLinear", 25},
+                {"FusedLayerNorm", 25}};
+  counts.merge(more);
+  return counts;
+}
+
+const ZooCounts kZoo[] = {{"convnext_tiny", convnext(18), 61, 61},
+                          {"convnext_small", convnext(36), 115, 115},
+                          {"convnext_base", convnext(36), 115, 115},
+                          {"convnext_large", convnext(36), 115, 115},
+                          {"vit_b_16", encoder({{"FusedConvBN", 1}}), 86, 86},
+                          {"bert_base", encoder({}), 85, 85},
+                          // 12 blocks, the stem, 3 mergers; the head behind a Flatten is a 1x1 convolution
+                          {"swin_t",
+                           {{"FusedConvBN", 2},
+                            {"FusedMHAInProjection", 12},
+                            {"FusedScaledDotProductAttention", 12},
+                            {"FusedLinearReLU", 12},
+                            {"FusedLinear", 27},
+                            {"FusedLayerNorm", 29},
+                            {"FusedAdaptiveAvgPool2d", 1}},
+                           91,
+                           90}};  // what the pool gives, the head reads
+
+class ZooTransformers : public testing::TestWithParam<std::tuple<ZooCounts, int64_t>> {};
+
+TEST_P(ZooTransformers, HaveTheModulesOfTheirArchitectureInEverySpelling) {
+  const auto& [expected, opset] = GetParam();
+  const bool text = std::string(expected.name) == "bert_base";
+  const Graph original =
+      build_zoo(expected.name, {.resolution = text ? 8 : 64, .classes = 10, .width = 0.125, .opset = opset});
+  const bool spelled = std::none_of(original.nodes().begin(), original.nodes().end(),
+                                    [](const Node* node) { return node->is("layer_norm"); });
+  EXPECT_EQ(spelled, opset < 17);
+  const Graph graph = prepared(original.clone());
+  const FusionPlan plan = make_plan(graph);
+  EXPECT_EQ(plan.module_counts(), expected.counts);
+  const QdqSummary points = qdq_summary(plan);
+  EXPECT_EQ(points.declared, expected.points);
+  EXPECT_EQ(points.tensors.size(), expected.tensors);
+  const std::vector<Tensor> inputs = random_inputs(original);
+  const Tensor want = interpret(original, inputs).back(), got = interpret(apply(graph, plan), inputs).back();
+  EXPECT_LE(difference(got, want).relative(), 1e-6);
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, ZooTransformers, testing::Combine(testing::ValuesIn(kZoo), testing::Values(13, 17)),
+                         [](const auto& info) {
+                           return fmt::format("{}_opset{}", std::get<0>(info.param).name, std::get<1>(info.param));
+                         });
 
 TEST(Counts, PlansAreEqualFromRunToRun) {
   ZooOptions small;

@@ -91,6 +91,47 @@ TEST(Zoo, NamesAndNodesAreThoseOfTheRealExport) {
   }
 }
 
+TEST(Zoo, ConvNeXtIsTheRealExport) {
+  const char* models = std::getenv("OPFUSE_TEST_MODELS");
+  if (!models) GTEST_SKIP() << "OPFUSE_TEST_MODELS is not set";
+  const Graph real = read_onnx(std::string(models) + "/convnext_tiny.onnx"), ours = build_zoo("convnext_tiny");
+  std::vector<const Node*> theirs;  // without the Identities of shared parameters
+  for (const Node* node : real.nodes())
+    if (!node->is("identity")) theirs.push_back(node);
+  ASSERT_EQ(theirs.size(), ours.nodes().size());
+  for (size_t i = 0; i < theirs.size(); ++i) {
+    EXPECT_EQ(theirs[i]->sources, ours.nodes()[i]->sources);
+    EXPECT_EQ(theirs[i]->output()->name, ours.nodes()[i]->output()->name);
+    EXPECT_EQ(theirs[i]->output()->type, ours.nodes()[i]->output()->type);
+  }
+}
+
+TEST(Zoo, TransformersHaveTheWeightsOfTheirPapers) {
+  for (const auto& [name, millions] : {std::pair{"convnext_tiny", 28.58},
+                                       {"convnext_small", 50.2},
+                                       {"vit_b_16", 86.42},
+                                       {"swin_t", 28.27},
+                                       {"bert_base", 109.48}}) {
+    const Graph g = build_zoo(name);
+    verify(g);
+    EXPECT_NEAR(static_cast<double>(weights(g)) / 1e6, millions, 0.05) << name;
+  }
+}
+
+TEST(Zoo, Opset13HasTheSameValuesAsOpset17) {
+  for (const char* name : {"convnext_tiny", "vit_b_16", "swin_t", "bert_base"}) {
+    ZooOptions options{.resolution = 32, .classes = 10, .width = 0.125};
+    const Graph newer = build_zoo(name, options);
+    options.opset = 13;
+    const Graph older = build_zoo(name, options);
+    EXPECT_EQ(counts(older)["layer_norm"], 0);
+    EXPECT_EQ(counts(older)["sqrt"], counts(newer)["layer_norm"]);
+    const std::vector<Tensor> inputs = random_inputs(newer);
+    EXPECT_LE(difference(interpret(older, inputs)[0], interpret(newer, inputs)[0]).relative(), 1e-9) << name;
+  }
+  EXPECT_THROW(build_zoo("vit_b_16", {.opset = 14}), Error);
+}
+
 TEST(Zoo, BatchMayBeASymbol) {
   ZooOptions options = small();
   options.batch = Dim::symbol("n");
@@ -177,7 +218,7 @@ TEST_P(ZooValues, TwoInputsDifferAndHardlyAnyChannelIsDead) {
 
 INSTANTIATE_TEST_SUITE_P(Zoo, ZooValues,
                          testing::Values("resnet18", "resnet50", "resnet152", "mobilenet_v2", "mobilenet_v3_large",
-                                         "efficientnet_b0", "vgg16", "unet"),
+                                         "efficientnet_b0", "vgg16", "unet", "convnext_tiny", "vit_b_16", "swin_t"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

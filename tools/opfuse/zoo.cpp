@@ -65,10 +65,12 @@ std::function<int()> add_zoo(CLI::App& app) {
   app.add_option("-o,--output", flags->output, ".onnx or .fir to write")->type_name("FILE");
   app.add_option("--batch", flags->batch, "size of the batch dimension, or a name for a symbolic one")
       ->capture_default_str();
-  app.add_option("--resolution", flags->options.resolution, "height and width of the input; 0: the model's own")
+  app.add_option("--resolution", flags->options.resolution,
+                 "height and width of the input, tokens of a text; 0: the model's own")
       ->capture_default_str();
   app.add_option("--classes", flags->options.classes, "0: the model's own")->capture_default_str();
   app.add_option("--width", flags->options.width, "scales the channel counts")->capture_default_str();
+  app.add_option("--opset", flags->options.opset, "13 or 17: how LayerNorm is spelled")->capture_default_str();
   app.add_option("--seed", flags->options.seed, "of the weights")->capture_default_str();
   app.add_flag("--json", flags->json, "the list as JSON");
   return [flags] { return flags->name.empty() ? list_models(*flags) : write_model(*flags); };
