@@ -126,8 +126,9 @@ std::vector<Tensor> run_reference(const Node& node, std::span<const Tensor* cons
                                   const InterpretOptions& options) {
   if (!node.op->reference) {
     const bool opaque = node.op->kind == OpKind::opaque && node.attrs();
-    const std::string op = opaque ? static_cast<const OpaqueAttrs*>(node.attrs())->op_type : node.op->name;
-    throw fail(E::unsupported_op, "operator {} cannot be interpreted", op)
+    const auto* attrs = opaque ? static_cast<const OpaqueAttrs*>(node.attrs()) : nullptr;
+    throw fail(E::unsupported_op, "operator {} cannot be interpreted{}", attrs ? attrs->op_type : node.op->name,
+               attrs && !attrs->reason.empty() ? ": " + attrs->reason : "")
         .hint("opfuse keeps operators it does not know, but cannot run them");
   }
   check_operands(node, operands);

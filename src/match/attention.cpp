@@ -10,7 +10,8 @@ namespace {
 
 /// What `node` rearranges or scales; null when it does something else.
 Value* moved(const Node& node) {
-  static constexpr std::array kNames{"reshape", "transpose", "slice", "split", "squeeze", "unsqueeze", "identity"};
+  static constexpr std::array kNames{"reshape", "transpose", "slice",    "split",
+                                     "squeeze", "unsqueeze", "identity", "expand"};
   if (std::any_of(kNames.begin(), kNames.end(), [&](const char* name) { return node.is(name); })) return node.input(0);
   if (node.is("gather")) return node.input(1)->is_constant() ? node.input(0) : nullptr;
   if ((node.is("mul") || node.is("div")) && scalar_constant(node.input(1))) return node.input(0);

@@ -172,7 +172,8 @@ struct Attempt {
 
   bool near(const Element& e, Value* v) {
     const auto got = scalar_constant(v);
-    const double want = *e.value, slack = kScalarTolerance * std::max(std::fabs(want), 1e-3);
+    const double want = *e.value;
+    const double slack = std::isfinite(want) ? kScalarTolerance * std::max(std::fabs(want), 1e-3) : 0;
     if (got && (std::fabs(*got - want) <= slack || *got == want)) return true;
     const std::string place =
         v->uses.empty() ? "" : fmt::format(" at {} input {}", v->uses.front().node->name(), v->uses.front().index);

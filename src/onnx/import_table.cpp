@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
+#include "onnx/import_spelled.hpp"
 #include "ops/registry.hpp"
 
 namespace opfuse::onnx {
@@ -299,16 +300,16 @@ const Row* find_row(Bytes onnx) {
 }  // namespace
 
 bool is_declared(std::string_view onnx_op) {
-  if (onnx_op == "Constant") return true;
+  if (onnx_op == "Constant" || is_spelled(onnx_op)) return true;
   const Row* row = find_row(onnx_op);
   return row && ops().find(row->op);
 }
 
 std::optional<std::vector<Value*>> import_known(NodeImport& node) {
-  const Row* row = find_row(node.proto.op_type);
-  if (!row || !ops().find(row->op)) return std::nullopt;
-  std::vector<Value*> results = row->import ? row->import(node, row->op) : generic(node, row->op);
-  node.check_all_seen();
+  std::optional<Results> results = import_spelled(node);
+  const Row* row = results ? nullptr : find_row(node.proto.op_type);
+  if (row && ops().find(row->op)) results = row->import ? row->import(node, row->op) : generic(node, row->op);
+  if (results) node.check_all_seen();
   return results;
 }
 

@@ -2,7 +2,10 @@
 // is off is refused by value. Composites keep the nodes they were found in, so nothing is lost by naming them.
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "match/activation.hpp"
+#include "ops/clip.hpp"
 #include "passes/recompose.hpp"
 
 namespace opfuse {
@@ -64,9 +67,17 @@ struct Table {
 
 AttrMap no_attrs(const Match&) { return {}; }
 
+std::optional<Decline> no_upper_limit(const Node& clip) {
+  const double limit = clip.input(2) ? scalar_constant(clip.input(2)).value_or(0) : clip.as<Clip>().max;
+  if (std::isinf(limit)) return std::nullopt;
+  return Decline{"limit", fmt::format("the upper limit {:g} is finite", limit), {}};
+}
+
 void add_relu(Table& t) {
   t.add("relu", "max(x, 0)", x() >> at_least(0), no_attrs);
-  t.add("relu", "clip(x, 0, inf)", x() >> op("clip").where(clip_between(0, INFINITY)), no_attrs);
+  const Pattern clipped_below = x() >> op("clip").where(clip_between(0, INFINITY));
+  t.add("relu", "clip(x, 0, inf)", clipped_below.where({"no limit", no_upper_limit}), no_attrs);
+  t.add("relu", "clip(x, 0, largest float)", clipped_below);  // an infinite x becomes the largest float
   t.add("relu", "where(x > 0, x, 0)", x() >> positive() >> op("where").with(x(), scalar(0)));
   t.add("relu", "where(x < 0, 0, x)", x() >> negative() >> op("where").with(scalar(0), x()));
   t.add("relu", "x * cast(x > 0)", x() >> positive() >> op("cast") >> times_x());

@@ -6,7 +6,7 @@
 //
 // The scale may stand on q, on k, on both or behind the product; masks may be added, chosen, several. Weights may be
 // cast, and NaN of rows that are masked everywhere replaced by 0. Keys may arrive transposed in any way: the pattern
-// asks for the product, not for how its operands were arranged.
+// asks for the product, not for how its operands were arranged. Scores may be capped: tanh(x / c) * c.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -43,7 +43,10 @@ Pattern scale() { return any_op({"mul", "div"}).with(constant()).where({"scale",
 Pattern scaled(const std::string& name) { return one_of({tensor(name) >> scale(), tensor(name)}); }
 
 /// What may stand between the product and the softmax.
-Pattern adjustment() { return one_of({scale(), op("add").with(any()), op("cast"), op("reshape").with(constant())}); }
+Pattern adjustment() {
+  const Pattern cap = op("div").with(constant("cap")) >> op("tanh") >> op("mul").with(constant("cap"));
+  return one_of({scale(), op("add").with(any()), op("cast"), op("reshape").with(constant()), cap});
+}
 
 /// where(mask, scores, low) and where(mask, low, scores): the scores are the second or third operand.
 Pattern masked(const Pattern& scores) {
@@ -60,12 +63,32 @@ MatchPredicate guards_the_weights() {
           }};
 }
 
+/// where(max of the row == -inf, 0, w): ONNX's own, which lets NaN of the scores through
+MatchPredicate guards_the_row() {
+  return {"the guarded value is the softmax of the row", [](const Match& m) -> std::optional<Decline> {
+            if (m.node("top")->input(0) == m.value("scored")) return std::nullopt;
+            return Decline{"binding_mismatch", "the rows without a key are those of other scores", {}};
+          }};
+}
+
+Pattern softmax() { return op("softmax", "weights").where({"last axis", last_axis}); }
+
 Spelling attention(std::string form, const Pattern& scores) {
-  const Pattern weights = op("softmax", "weights").where({"last axis", last_axis}) >> maybe(nan_guard());
   return {kAttention,
           std::move(form),
-          scores >> weights >> maybe(op("cast")) >> op("matmul", "context").with(tensor("v")),
+          scores >> softmax() >> maybe(nan_guard()) >> maybe(op("cast")) >> op("matmul", "context").with(tensor("v")),
           {guards_the_weights()},
+          {}};
+}
+
+/// Rows whose keys are all masked give 0.
+Spelling guarded_attention(std::string form, const Pattern& scores) {
+  const Pattern weights = any("scored") >> maybe(op("cast")) >> softmax() >> maybe(op("cast"));
+  return {kAttention,
+          std::move(form),
+          scores >> op("reduce_max", "top").with(maybe(constant())) >> op("equal").with(scalar(-INFINITY)) >>
+              op("where").with(scalar(0), weights) >> op("matmul", "context").with(tensor("v")),
+          {guards_the_row(), over_last_axis({"top"})},
           {}};
 }
 
@@ -77,7 +100,8 @@ const std::vector<Spelling>& attention_spellings() {
     const Pattern adjusted = scores >> repeat(adjustment(), 0, 6);
     const Pattern chosen = masked(adjusted) >> repeat(adjustment(), 0, 4);
     return std::vector<Spelling>{attention("softmax(q k * s + mask) v", adjusted),
-                                 attention("softmax(where(mask, q k * s, low)) v", chosen)};
+                                 attention("softmax(where(mask, q k * s, low)) v", chosen),
+                                 guarded_attention("softmax(q k * s + mask) v, 0 without keys", adjusted)};
   }();
   return kAll;
 }

@@ -2,8 +2,12 @@
 //   channel_shuffle    [N, g*c, H, W] -> [N, g, c, H, W] -> [N, c, g, H, W] -> [N, g*c, H, W]
 //   window_partition   [N, H, W, C] -> [N, H/w, w, W/w, w, C] -> [N, H/w, W/w, w, w, C] -> [windows, ...]
 //   window_reverse     the way back: [..] -> [N, H/w, W/w, w, w, C] -> [N, H/w, w, W/w, w, C] -> [N, H, W, C]
+// and a roll along one axis, written as two slices and a concatenation: [x[k:], x[:k]].
 #include <fmt/format.h>
 
+#include "ops/axes.hpp"
+#include "ops/concat.hpp"
+#include "ops/slice.hpp"
 #include "ops/transpose.hpp"
 #include "passes/recompose.hpp"
 
@@ -52,10 +56,48 @@ bool is_reverse(const Match& m, const Sides& s) {
          s.apart[3] == s.apart[4] && s.apart[5] == s.y[3] && s.apart[0] == s.y[0] && s.apart[1] * s.apart[3] == s.y[1];
 }
 
+MatchPredicate rolls() {
+  return {"the slices change places", [](const Match& m) -> std::optional<Decline> {
+            const Node &tail = *m.node("tail"), &head = *m.node("head"), &whole = *m.node("whole");
+            const auto back = slice_of_one_axis(tail), front = slice_of_one_axis(head);
+            const Shape& x = m.value("x")->type.shape;
+            if (!back || !front || !x.ranked)
+              return Decline{"unknown_dimension", describe(tail) + " has no constant bounds on one axis", {}};
+            const size_t axis = normalize_axis(whole.as<Concat>().axis, x.rank());
+            const bool same = back->axis == axis && front->axis == axis && x == whole.output()->type.shape;
+            if (same && front->start == 0 && front->count == back->start && back->start + back->count == back->size)
+              return std::nullopt;
+            return Decline{"no_roll",
+                           fmt::format("{} and {} are not the two parts of one axis", describe(tail), describe(head)),
+                           {}};
+          }};
+}
+
+Pattern rolled() {
+  return any("x") >> op("slice", "tail") >> op("concat", "whole").with(any("x") >> op("slice", "head"));
+}
+
 }  // namespace
+
+std::optional<AxisSlice> slice_of_one_axis(const Node& slice) {
+  const auto numbers = [&](size_t i) -> std::optional<std::vector<int64_t>> {
+    const Value* v = slice.input(i);
+    return v && v->is_constant() ? std::optional(v->constant->to_i64()) : std::nullopt;
+  };
+  const Shape& x = slice.input(0)->type.shape;
+  const auto starts = numbers(1), ends = numbers(2), axes = numbers(3);
+  const auto steps = slice.input(4) ? numbers(4) : std::vector<int64_t>{1};
+  if (!starts || !ends || !axes || !steps || axes->size() != 1 || (*steps)[0] != 1 || !x.ranked) return std::nullopt;
+  const size_t axis = normalize_axis((*axes)[0], x.rank());
+  if (!x[axis].is_constant()) return std::nullopt;
+  const int64_t size = x[axis].value();
+  const SliceAxis cut = slice_axis((*starts)[0], (*ends)[0], 1, size);
+  return AxisSlice{axis, cut.start, cut.count, size};
+}
 
 const std::vector<Spelling>& movement_spellings() {
   static const std::vector<Spelling> kAll{
+      {"roll", "concat(x[k:], x[:k])", rolled(), {rolls()}, {}},
       {"channel_shuffle", "reshape, swap groups, reshape", rearranged(), {named("channel shuffle", is_shuffle)}, {}},
       {"window_partition", "reshape, swap, reshape", rearranged(), {named("window partition", is_partition)}, {}},
       {"window_reverse", "reshape, swap, reshape", rearranged(), {named("window reversal", is_reverse)}, {}},

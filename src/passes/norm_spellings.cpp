@@ -39,7 +39,8 @@ std::optional<std::vector<int64_t>> axes_of(const Node& reduction) {
                       reduction.input(0)->type.shape.rank());
 }
 
-/// The named reductions run over the last axis alone and keep it as 1.
+}  // namespace
+
 MatchPredicate over_last_axis(std::vector<std::string> names) {
   return {"over the last axis", [names = std::move(names)](const Match& m) -> std::optional<Decline> {
             for (const std::string& name : names) {
@@ -56,6 +57,8 @@ MatchPredicate over_last_axis(std::vector<std::string> names) {
             return std::nullopt;
           }};
 }
+
+namespace {
 
 Pattern square_of(const Pattern& x) {
   return one_of({x >> op("pow").with(scalar(2)), x >> op("mul").with(x), x >> op("cast") >> op("pow").with(scalar(2))});

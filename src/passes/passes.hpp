@@ -23,6 +23,8 @@ std::vector<Pass> cleaning_passes();
 Pass recompose_norms();
 /// The eight activations from their spellings: the single operator where equal, else a composite.
 Pass recompose_activations();
+/// Einsum of two operands with a sum over both is a MatMul.
+Pass convert_einsum();
 /// softmax(q k * s + mask) v as one composite.
 Pass recompose_attention();
 /// Channel shuffles and windows.
@@ -36,6 +38,9 @@ Pass flatten_linear_to_conv1x1();
 
 /// The projections behind q, k and v of a self-attention are one module.
 Pass decompose_attention();
+
+/// Shifted windows: rolls join the partition and the reversal they belong to.
+Pass convert_shifted_windows();
 
 /// Recomposition and conversions until nothing changes: what comes before fusion.
 std::vector<Pass> recompose_passes();

@@ -28,13 +28,23 @@ const std::vector<Spelling>& norm_spellings();
 const std::vector<Spelling>& attention_spellings();
 const std::vector<Spelling>& movement_spellings();
 
+/// x[start : start + count] along one axis of known size, by constant bounds and steps of 1; else nothing.
+struct AxisSlice {
+  size_t axis = 0;
+  int64_t start = 0, count = 0, size = 0;
+};
+std::optional<AxisSlice> slice_of_one_axis(const Node& slice);
+
+/// The reductions with these bindings run over the last axis alone and keep it as 1.
+MatchPredicate over_last_axis(std::vector<std::string> names);
+
 /// relu, relu6, leaky_relu, elu, gelu, silu, hard_swish, hard_sigmoid; mish and quick_gelu.
 bool recompose_activations(Graph& graph, RewriteReport* report = nullptr);
 /// layer_norm, rms_norm, l2_norm and softmax from their chains of primitives.
 bool recompose_norms(Graph& graph, RewriteReport* report = nullptr);
 /// attention: softmax(q k * s + mask) v as one composite (match/attention.hpp).
 bool recompose_attention(Graph& graph, RewriteReport* report = nullptr);
-/// channel_shuffle, window_partition, window_reverse from reshape -> transpose -> reshape.
+/// channel_shuffle, window_partition, window_reverse from reshape -> transpose -> reshape; roll from two slices.
 bool recompose_movement(Graph& graph, RewriteReport* report = nullptr);
 /// Conv -> Add(per-channel constant) is a bias; Conv -> Mul [-> Add] by per-channel constants is batch_norm.
 bool recompose_conv_affine(Graph& graph, RewriteReport* report = nullptr);
@@ -44,8 +54,13 @@ bool remove_identity_pools(Graph& graph, RewriteReport* report = nullptr);
 /// Flatten -> (Dropout|activation)* -> Linear becomes (..)* -> Conv 1x1 -> Flatten, where the map is 1x1.
 bool flatten_linear_to_conv1x1(Graph& graph, RewriteReport* report = nullptr);
 
+/// Einsum of two operands with a sum over both is a MatMul between transposes and reshapes.
+bool convert_einsum(Graph& graph, RewriteReport* report = nullptr);
 /// The Linear, or the three, behind q, k and v of a self-attention become one mha_in_projection.
 bool decompose_attention(Graph& graph, RewriteReport* report = nullptr);
+
+/// Rolls around the windows of an attention become one swin_window_partition and one swin_window_reverse.
+bool convert_shifted_windows(Graph& graph, RewriteReport* report = nullptr);
 
 /// Weights behind DequantizeLinear become floating-point constants: for lowering, not for the graph that is exported.
 bool fold_dequantized(Graph& graph);

@@ -103,12 +103,14 @@ bool recompose_and_convert(Graph& graph, RewriteReport* report) {
   for (bool changed = true; changed; any |= changed) {
     changed = recompose_norms(graph, report);
     changed |= recompose_activations(graph, report);  // before the next: conv + 3 may begin a hard swish
+    changed |= convert_einsum(graph, report);
     changed |= recompose_attention(graph, report);
     changed |= recompose_movement(graph, report);
     changed |= recompose_conv_affine(graph, report);
     changed |= remove_identity_pools(graph, report);
     changed |= flatten_linear_to_conv1x1(graph, report);
     changed |= decompose_attention(graph, report);
+    changed |= convert_shifted_windows(graph, report);  // looks for attention behind its projection
   }
   return any;
 }

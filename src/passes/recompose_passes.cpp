@@ -18,6 +18,13 @@ Pass recompose_activations() {
           {}};
 }
 
+Pass convert_einsum() {
+  return {"convert-einsum",
+          "An Einsum of two operands becomes a matrix product.",
+          [](Graph& g, PassContext& c) { return convert_einsum(g, c.report); },
+          {}};
+}
+
 Pass recompose_attention() {
   return {"recompose-attention",
           "Name attention where two products and a softmax spell it.",
@@ -60,10 +67,18 @@ Pass decompose_attention() {
           {}};
 }
 
+Pass convert_shifted_windows() {
+  return {"convert-shifted-windows",
+          "Rolls before and after the windows of an attention join their partition and reversal.",
+          [](Graph& g, PassContext& c) { return convert_shifted_windows(g, c.report); },
+          {}};
+}
+
 std::vector<Pass> recompose_passes() {
   return {until_stable("recompose", {recompose_norms(), recompose_activations(),  // first: conv + 3 may be a hard swish
-                                     recompose_attention(), recompose_movement(), recompose_conv_affine(),
-                                     remove_identity_pools(), flatten_linear_to_conv1x1(), decompose_attention()})};
+                                     convert_einsum(), recompose_attention(), recompose_movement(),
+                                     recompose_conv_affine(), remove_identity_pools(), flatten_linear_to_conv1x1(),
+                                     decompose_attention(), convert_shifted_windows()})};
 }
 
 }  // namespace opfuse

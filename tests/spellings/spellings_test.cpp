@@ -9,11 +9,10 @@
 #include <sstream>
 
 #include "fusion/plan.hpp"
-#include "interp/interpreter.hpp"
-#include "interp/random_inputs.hpp"
 #include "match/activation.hpp"
 #include "ops/registry.hpp"
 #include "passes/recompose.hpp"
+#include "testing/corners.hpp"
 
 namespace opfuse {
 namespace {
@@ -39,14 +38,7 @@ std::string name_of(const fs::path& file) {
   return file.parent_path().filename().string() + "_" + file.stem().string();
 }
 
-void expect_same_values(const Graph& a, const Graph& b) {
-  const std::vector<Tensor> inputs = random_inputs(a);
-  const auto want = interpret(a, inputs), got = interpret(b, inputs);
-  ASSERT_EQ(want.size(), got.size());
-  for (size_t i = 0; i < want.size(); ++i) EXPECT_LE(difference(got[i], want[i]).relative(), 1e-6);
-}
-
-class Spelling : public testing::TestWithParam<fs::path> {};
+class Spelling : public ::testing::TestWithParam<fs::path> {};
 
 TEST_P(Spelling, FusesAsConvBNReLUAndKeepsItsValues) {
   const Graph original = parse_graph(read_text(GetParam()), ops());
@@ -68,10 +60,10 @@ TEST_P(Spelling, FusesAsConvBNReLUAndKeepsItsValues) {
   const Graph fused = apply(graph, plan);
   verify(fused);
   EXPECT_EQ(fused.nodes().size(), 1u);
-  expect_same_values(original, fused);
+  testing::expect_same_on_corners(original, fused);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Spelling, testing::ValuesIn(spelling_files()),
+INSTANTIATE_TEST_SUITE_P(All, Spelling, ::testing::ValuesIn(spelling_files()),
                          [](const auto& info) { return name_of(info.param); });
 
 TEST(Spellings, AreAtLeastFourForEachOfTheEightActivations) {

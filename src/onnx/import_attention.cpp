@@ -1,0 +1,179 @@
+// Attention (opsets 23 and 24) as its function body:
+//
+//     q * sqrt(scale) --.
+//                        matmul -- [softcap] -- [+ mask] -- softmax -- [rows without a key: 0] -- matmul -- y
+//     k * sqrt(scale) --'                                                              v (repeated) --'
+//
+// Operands of three dimensions are cut into heads first; with fewer heads of keys than of queries (grouped-query
+// attention) keys and values are repeated. A cache (past_key, past_value) goes in front of keys and values.
+// `nonpad_kv_seqlen` is refused.
+#include <cmath>
+#include <limits>
+
+#include "base/fail.hpp"
+#include "onnx/import_spelled.hpp"
+
+namespace opfuse::onnx {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+struct Attributes {
+  bool causal = false;
+  int64_t q_heads = 0, kv_heads = 0, output_mode = 0;
+  double scale = 0, softcap = 0;
+  bool has_scale = false;
+  DType softmax_dtype = DType::unknown;
+};
+
+Attributes read_attributes(NodeImport& n) {
+  Attributes a;
+  a.causal = n.integer("is_causal", 0) != 0;
+  a.q_heads = n.integer("q_num_heads", 0);
+  a.kv_heads = n.integer("kv_num_heads", 0);
+  a.output_mode = n.integer("qk_matmul_output_mode", 0);
+  a.softcap = n.real("softcap", 0);
+  a.has_scale = n.has("scale");
+  a.scale = n.real("scale", 0);
+  if (a.output_mode < 0 || a.output_mode > 3)
+    throw fail(E::bad_attribute, "qk_matmul_output_mode is {}", a.output_mode);
+  if (a.has_scale && !(a.scale >= 0 && std::isfinite(a.scale)))
+    throw fail(E::unsupported_attribute, "scale is {}; its square root is taken", a.scale);
+  for (const char* side : {"left_window_size", "right_window_size"})  // opset 25
+    if (n.integer(side, -1) != -1) throw fail(E::unsupported_attribute, "Attention with {} is not supported", side);
+  if (a.softcap < 0) throw fail(E::bad_attribute, "softcap is {}", a.softcap);
+  if (const int64_t code = n.integer("softmax_precision", 0)) {
+    a.softmax_dtype = dtype_of(code);
+    if (!is_float(a.softmax_dtype))
+      throw fail(E::unsupported_dtype, "softmax_precision asks for element type {}", onnx_type_name(code));
+  }
+  return a;
+}
+
+/// [batch, heads, sequence, size], cut from [batch, sequence, heads * size] where need be.
+Value* heads_of(Speller& s, Value* x, int64_t heads, const char* attribute) {
+  const Shape& shape = x->type.shape;
+  if (!shape.ranked) throw fail(E::unsupported_op, "the rank of an operand is not known");
+  if (shape.rank() == 4) return x;
+  if (shape.rank() != 3)
+    throw fail(E::shape_mismatch, "an operand is {}; three or four dimensions are expected", shape.text());
+  if (heads <= 0) throw fail(E::bad_attribute, "{} is {}; operands of three dimensions need it", attribute, heads);
+  const auto hidden = shape[2].constant();
+  if (!hidden) throw fail(E::unsupported_op, "the last dimension of {} is not known", shape.text());
+  if (*hidden % heads != 0)
+    throw fail(E::bad_attribute, "{} is {}, which does not divide {}", attribute, heads, *hidden);
+  return s.transpose(s.reshape(x, {0, 0, heads, *hidden / heads}), {0, 2, 1, 3});
+}
+
+int64_t known(const Value* x, size_t axis, const char* what) {
+  const auto size = x->type.shape[axis].constant();
+  if (!size) throw fail(E::unsupported_op, "the {} of {} is not known", what, x->type.shape.text());
+  return *size;
+}
+
+/// Every head `times` times: [b, h, s, d] -> [b, h, 1, s, d] -> [b, h, times, s, d] -> [b, h * times, s, d]
+Value* repeated_heads(Speller& s, Value* x, int64_t times) {
+  if (times == 1) return x;
+  const int64_t heads = known(x, 1, "number of heads"), size = known(x, 3, "size of a head");
+  Value* wide = s.op("expand", {s.unsqueeze(x, 2), s.integers({1, 1, times, 1, 1})});
+  return s.reshape(wide, {0, heads * times, -1, size});
+}
+
+/// 0 where query i may see key j, that is j <= i + past, else -inf.
+Value* causal_bias(Speller& s, Value* q, Value* k, Value* past, DType dtype) {
+  Value* sizes = s.concat({s.size_of(q, 2), s.size_of(k, 2)}, 0);
+  Value* all = s.op("constant_of_shape", {sizes}, {{"value", 1.0}, {"dtype", DType::boolean}});
+  std::vector<Value*> operands{all};
+  if (past) operands.push_back(s.reshape(s.size_of(past, 2), {}));
+  Value* seen = s.op("trilu", std::move(operands), {{"upper", false}});
+  return s.op("where", {seen, s.number(0, dtype), s.number(-kInfinity, dtype)});
+}
+
+/// The mask as an addend for all keys: a short one masks the keys it does not speak of.
+Value* mask_bias(Speller& s, Value* mask, const Value* k, DType dtype) {
+  const Shape& shape = mask->type.shape;
+  if (!shape.ranked || shape.rank() == 0) throw fail(E::unsupported_op, "attn_mask is {}", shape.text());
+  const bool boolean = mask->type.dtype == DType::boolean;
+  if (!boolean && mask->type.dtype != dtype)
+    throw fail(E::dtype_mismatch, "attn_mask is {}, the scores are {}", name_of(mask->type.dtype), name_of(dtype));
+  if (boolean) mask = s.op("where", {mask, s.number(0, dtype), s.number(-kInfinity, dtype)});
+  const auto have = shape[shape.rank() - 1].constant(), need = k->type.shape[2].constant();
+  if (!have || !need || *have >= *need) return mask;
+  std::vector<int64_t> pads(2 * shape.rank(), 0);
+  pads.back() = *need - *have;
+  return s.op("pad", {mask, s.integers(pads), s.number(-kInfinity, dtype)});
+}
+
+/// A row whose keys are all masked has no softmax; ONNX gives it zeros. Only a mask can make one.
+Value* guarded(Speller& s, Value* weights, Value* scores) {
+  const DType dtype = scores->type.dtype;
+  Value* top = s.op("reduce_max", {scores, s.integers({3})});
+  Value* none = s.op("equal", {top, s.number(-kInfinity, dtype)});
+  return s.op("where", {none, s.number(0, dtype), weights});
+}
+
+struct Operands {
+  Value *q, *k, *v, *past;  ///< k and v with the cache, before heads are repeated
+};
+
+Operands read_operands(NodeImport& n, Speller& s, const Attributes& a) {
+  n.require_inputs(3, 7);
+  if (n.input(6)) throw fail(E::unsupported_attribute, "Attention with nonpad_kv_seqlen is not supported");
+  Operands o{heads_of(s, n.required(0), a.q_heads, "q_num_heads"),
+             heads_of(s, n.required(1), a.kv_heads, "kv_num_heads"),
+             heads_of(s, n.required(2), a.kv_heads, "kv_num_heads"), n.input(4)};
+  if (!n.input(4) != !n.input(5)) throw fail(E::arity_mismatch, "past_key and past_value come together");
+  if (o.past) {
+    o.k = s.concat({n.input(4), o.k}, 2);
+    o.v = s.concat({n.input(5), o.v}, 2);
+  }
+  return o;
+}
+
+int64_t heads_per_key(const Operands& o) {
+  const int64_t q = known(o.q, 1, "number of heads"), k = known(o.k, 1, "number of heads");
+  if (k <= 0 || q % k != 0) throw fail(E::bad_attribute, "{} heads of keys do not divide {} of queries", k, q);
+  return q / k;
+}
+
+Value* scaled(Speller& s, Value* x, double root) { return s.op("mul", {x, s.number(root, x->type.dtype)}); }
+
+Value* capped(Speller& s, Value* scores, double cap) {
+  if (cap == 0) return scores;
+  Value* limit = s.number(cap, scores->type.dtype);
+  return s.op("mul", {s.op("tanh", {s.op("div", {scores, limit})}), limit});
+}
+
+}  // namespace
+
+std::vector<Value*> import_attention(NodeImport& n) {
+  const Attributes a = read_attributes(n);
+  Speller s(n);
+  const Operands o = read_operands(n, s, a);
+  const int64_t times = heads_per_key(o);
+  const DType dtype = o.q->type.dtype;
+  const double scale = a.has_scale ? a.scale : 1 / std::sqrt(static_cast<double>(known(o.q, 3, "size of a head")));
+  Value* keys = s.transpose(repeated_heads(s, o.k, times), {0, 1, 3, 2});
+  Value* raw = s.op("matmul", {scaled(s, o.q, std::sqrt(scale)), scaled(s, keys, std::sqrt(scale))});
+  Value* soft = capped(s, raw, a.softcap);
+  Value* bias = n.input(3) ? mask_bias(s, n.input(3), o.k, dtype) : nullptr;
+  if (a.causal) {
+    Value* causal = causal_bias(s, o.q, o.k, o.past, dtype);
+    bias = bias ? s.op("add", {bias, causal}) : causal;
+  }
+  Value* scores = bias ? s.op("add", {soft, bias}) : soft;
+  Value* wide = a.softmax_dtype == DType::unknown ? scores : s.cast(scores, a.softmax_dtype);
+  Value* weights = s.cast(s.op("softmax", {wide}, {{"axis", int64_t{-1}}}), dtype);
+  if (n.input(3)) weights = guarded(s, weights, scores);
+  Value* y = s.op("matmul", {weights, repeated_heads(s, o.v, times)});
+  if (n.required(0)->type.shape.rank() == 3)
+    y = s.reshape(s.transpose(y, {0, 2, 1, 3}),
+                  {0, 0, known(o.q, 1, "number of heads") * known(o.v, 3, "size of a head")});
+  Value* const stages[] = {raw, soft, scores, weights};
+  std::vector<Value*> results{y, o.k, o.v, stages[a.output_mode]};
+  results.resize(std::max<size_t>(1, n.output_count()));
+  for (size_t i = 1; i < results.size(); ++i) results[i] = s.op("identity", {results[i]});
+  return results;
+}
+
+}  // namespace opfuse::onnx
