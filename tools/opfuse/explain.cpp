@@ -9,6 +9,7 @@
 
 #include "base/fail.hpp"
 #include "compile_model.hpp"
+#include "fusion/compounds.hpp"
 #include "fusion/pattern_file.hpp"
 #include "inputs.hpp"
 #include "model_arg.hpp"
@@ -35,6 +36,10 @@ std::vector<Remark> remarks_of(const Planned& planned, const Flags& flags) {
     remarks = about_node(planned.prepared, planned.plan, flags.node, patterns);
   } else {
     if (!flags.missed) remarks = passed(planned.plan);
+    if (!flags.missed && !flags.passed) {
+      const std::vector<Remark> more = compound_remarks(planned.prepared, planned.plan);
+      remarks.insert(remarks.end(), more.begin(), more.end());
+    }
     if (!flags.passed) {
       const std::vector<Remark> more = missed(planned.prepared, planned.plan, patterns);
       remarks.insert(remarks.end(), more.begin(), more.end());

@@ -12,6 +12,7 @@
 #include "base/fail.hpp"
 #include "console.hpp"
 #include "driver/pipeline.hpp"
+#include "fusion/compounds.hpp"
 #include "fusion/pattern_file.hpp"
 #include "model_arg.hpp"
 #include "report.hpp"
@@ -33,6 +34,22 @@ Json json_of(const FusionPattern& pattern) {
           {"doc", pattern.doc}};
 }
 
+/// What is recognised beyond the catalogue; it makes no modules.
+Json compounds_json() {
+  Json rows = Json::array();
+  for (const CompoundPattern& c : compound_patterns())
+    rows.push_back({{"name", c.name}, {"topology", c.topology.text()}, {"doc", c.doc}});
+  rows.push_back({{"name", kSiblingLinears}, {"topology", ""}, {"doc", kSiblingLinearsDoc}});
+  return rows;
+}
+
+void print_compounds() {
+  fmt::print("\nbeyond the catalogue (no modules; `opfuse explain` tells which groups they lie in):\n");
+  for (const CompoundPattern& c : compound_patterns())
+    fmt::print("{}\n  {}\n  topology    {}\n", c.name, c.doc, c.topology.text());
+  fmt::print("{}\n  {}\n", kSiblingLinears, kSiblingLinearsDoc);
+}
+
 struct Flags {
   std::vector<std::string> words;
   std::string model;
@@ -50,12 +67,13 @@ std::vector<FusionPattern> chosen(const std::vector<FusionPattern>& all, const s
   return list;
 }
 
-int list(const std::vector<FusionPattern>& patterns, bool json) {
+int list(const std::vector<FusionPattern>& patterns, bool compounds, bool json) {
   if (json) {
     Json rows = Json::array();
     for (const FusionPattern& pattern : patterns) rows.push_back(json_of(pattern));
     Json out = document("opfuse.patterns/1");
     out["patterns"] = std::move(rows);
+    if (compounds) out["compounds"] = compounds_json();
     print_json(out);
     return kOk;
   }
@@ -70,6 +88,7 @@ int list(const std::vector<FusionPattern>& patterns, bool json) {
       words.push_back(fmt::format("{} at {}", rule.point, rule.binding.empty() ? "the result" : rule.binding));
     fmt::print("  Q/DQ        {}\n", words.empty() ? "none" : fmt::format("{}", fmt::join(words, ", ")));
   }
+  if (compounds) print_compounds();
   return kOk;
 }
 
@@ -121,7 +140,8 @@ int run(const Flags& flags) {
   if (flags.words.size() > (verb ? 2u : 1u))
     throw fail(E::bad_option, "one file or pattern, not {}", flags.words.size());
   if (!verb || first == "list")
-    return list(chosen(file.empty() ? fusion_patterns() : patterns_with({file}), verb ? "" : first), flags.json);
+    return list(chosen(file.empty() ? fusion_patterns() : patterns_with({file}), verb ? "" : first),
+                verb || first.empty(), flags.json);
   if (file.empty()) throw fail(E::bad_option, "patterns {} needs a file: opfuse patterns {} my.toml", first, first);
   const std::vector<UserPattern> users = read_patterns(file);
   const std::optional<Graph> model = prepared_model(flags.model);

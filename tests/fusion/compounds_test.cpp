@@ -1,0 +1,119 @@
+// Each compound where it stands and where it does not; the plan of the same graph keeps its values.
+#include "fusion/compounds.hpp"
+
+#include <gtest/gtest.h>
+
+#include "fusion/prepared.hpp"
+#include "interp/interpreter.hpp"
+#include "interp/random_inputs.hpp"
+
+namespace opfuse {
+namespace {
+
+struct Example {
+  const char* name;
+  const char* text;
+  size_t groups;     ///< of the first compound of that name; 0: there is none
+  const char* code;  ///< why they are several
+};
+
+void PrintTo(const Example& e, std::ostream* out) { *out << e.name << ", " << e.groups << " groups"; }
+
+const Example kExamples[] = {
+    {"LinearAdd", R"(graph (%x: f32[4,8], %r: f32[4,6]) { %w = const rand<1> : f32[8,6] %b = const rand<2> : f32[6]
+      %m = matmul(%x, %w) %l = add(%m, %b) %y = add(%l, %r) return %y })",
+     1, ""},
+    {"LinearAdd", R"(graph (%x: f32[2,4,8], %r: f32[4,2,6]) { %w = const rand<1> : f32[8,6]
+      %m = matmul(%x, %w) %t = transpose(%m) {perm = [1,0,2]} %y = add(%t, %r) return %y })",
+     3, "moves_elements"},
+    {"LinearAdd", R"(graph (%x: f32[4,8], %r: f32[4,6]) { %w = const rand<1> : f32[8,6]
+      %m = matmul(%x, %w) %s = add(%m, %r) %y = mul(%s, %m) return %y })",
+     0, ""},  // the product has another reader
+    {"AddLayerNorm", R"(graph (%x: f32[4,8], %r: f32[4,8]) { %w = const rand<1> : f32[8] %b = const rand<2> : f32[8]
+      %s = add(%x, %r) %y = layer_norm(%s, %w, %b) return %y })",
+     1, ""},
+    {"AddLayerNorm", R"(graph (%x: f32[4,8], %r: f32[4,8]) { %w = const rand<1> : f32[8] %b = const rand<2> : f32[8]
+      %s = add(%x, %r) %n = layer_norm(%s, %w, %b) %y = sub(%s, %n) return %y })",
+     2, ""},
+    {"AddLayerNorm", R"(graph (%x: f32[4,8]) { %w = const rand<1> : f32[8] %c = const rand<2> : f32[8]
+      %s = add(%x, %c) %y = layer_norm(%s, %w) return %y })",
+     0, ""},  // a constant is no residual
+    {"LayerScaleAdd", R"(graph (%x: f32[2,8,4,4], %r: f32[2,8,4,4]) { %g = const rand<1> : f32[8,1,1]
+      %s = mul(%x, %g) %y = add(%s, %r) return %y })",
+     1, ""},
+    {"LayerScaleAdd", R"(graph (%x: f32[2,8,4,4], %r: f32[2,8,4,4]) { %g = const splat<0.5> : f32[]
+      %s = mul(%x, %g) %y = add(%s, %r) return %y })",
+     0, ""},  // one number is no layer scale
+    {"SqueezeExcite", R"(graph (%x: f32[2,8,4,4]) { %a = const rand<1> : f32[4,8,1,1] %c = const rand<2> : f32[8,4,1,1]
+      %p = global_average_pool(%x) %d = conv(%p, %a) %e = relu(%d) %f = conv(%e, %c) %g = sigmoid(%f) %y = mul(%g, %x)
+      return %y })",
+     4, "two_anchors"},
+    {"SqueezeExcite", R"(graph (%x: f32[2,8,4,4], %z: f32[2,8,4,4]) { %a = const rand<1> : f32[4,8,1,1]
+      %c = const rand<2> : f32[8,4,1,1] %p = global_average_pool(%x) %d = conv(%p, %a) %e = relu(%d) %f = conv(%e, %c)
+      %g = sigmoid(%f) %y = mul(%g, %z) return %y })",
+     0, ""},  // the gate weighs another value
+    {"NormLinear", R"(graph (%x: f32[4,8]) { %s = const rand<1> : f32[8] %b = const rand<2> : f32[8]
+      %w = const rand<3> : f32[8,6] %n = layer_norm(%x, %s, %b) %y = matmul(%n, %w) return %y })",
+     2, ""},
+    {"NormLinear", R"(graph (%x: f32[4,8], %w: f32[8,6]) { %s = const rand<1> : f32[8]
+      %n = layer_norm(%x, %s) %y = matmul(%n, %w) return %y })",
+     0, ""},  // computed weights are no Linear
+    {"GatedMLP", R"(graph (%x: f32[4,8]) { %a = const rand<1> : f32[8,6] %b = const rand<2> : f32[8,6]
+      %g = matmul(%x, %a) %s = sigmoid(%g) %h = mul(%g, %s) %u = matmul(%x, %b) %y = mul(%h, %u) return %y })",
+     2, ""},
+    {"GatedMLP", R"(graph (%x: f32[4,8], %z: f32[4,8]) { %a = const rand<1> : f32[8,6] %b = const rand<2> : f32[8,6]
+      %g = matmul(%x, %a) %h = gelu(%g) %u = matmul(%z, %b) %y = mul(%h, %u) return %y })",
+     0, ""},  // two sources
+    {"SiblingLinears", R"(graph (%x: f32[4,8]) { %a = const rand<1> : f32[8,6] %b = const rand<2> : f32[8,6]
+      %c = const rand<3> : f32[6] %g = matmul(%x, %a) %h = add(%g, %c) %u = matmul(%x, %b) return %h, %u })",
+     2, "no_edge"},
+    {"SiblingLinears", R"(graph (%x: f32[4,8]) { %a = const rand<1> : f32[8,8] %b = const rand<2> : f32[8,6]
+      %g = matmul(%x, %a) %y = matmul(%g, %b) return %y })",
+     0, ""},  // one after the other
+    {"ConvElementwise", R"(graph (%x: f32[1,4,8,8], %r: f32[1,4,8,8]) { %w = const rand<1> : f32[4,4,3,3]
+      %c = conv(%x, %w) {pads = [1,1,1,1]} %t = tanh(%c) %m = mul(%t, %r) %e = exp(%m) %y = sub(%e, %r) return %y })",
+     1, ""},
+    {"ConvElementwise", R"(graph (%x: f32[1,4,8,8]) { %w = const rand<1> : f32[4,4,3,3]
+      %c = conv(%x, %w) {pads = [1,1,1,1]} %y = softmax(%c) return %y })",
+     0, ""},
+};
+
+class Compounds : public testing::TestWithParam<Example> {};
+
+TEST_P(Compounds, AreFoundWhereTheyStandAndOnlyThere) {
+  const Example& e = GetParam();
+  const Graph original = parse_graph(e.text, ops());
+  const Graph graph = prepared(original.clone());
+  const FusionPlan plan = make_plan(graph);
+  size_t groups = 0;
+  for (const Compound& c : compounds(graph, plan)) {
+    if (c.name != e.name) continue;
+    groups = c.groups.size();
+    EXPECT_EQ(c.reason.has_value(), groups > 1);
+    if (c.reason && *e.code) {
+      EXPECT_EQ(c.reason->code, e.code) << c.reason->message;
+    }
+  }
+  EXPECT_EQ(groups, e.groups) << print(graph);
+  const std::vector<Tensor> inputs = random_inputs(original);
+  const std::vector<Tensor> want = interpret(original, inputs), got = interpret(apply(graph, plan), inputs);
+  for (size_t i = 0; i < want.size(); ++i) EXPECT_LE(difference(got[i], want[i]).relative(), 1e-9);
+}
+
+INSTANTIATE_TEST_SUITE_P(Examples, Compounds, testing::ValuesIn(kExamples), [](const auto& info) {
+  return std::string(info.param.name) + "_" + std::to_string(info.index);
+});
+
+TEST(CompoundsOfModels, LeaveTheCountsOfModulesAlone) {
+  const Graph graph = prepared(build_zoo("vit_b_16", {.resolution = 32, .classes = 10, .width = 0.125}));
+  const FusionPlan plan = make_plan(graph);
+  std::map<std::string, int> counts;
+  for (const Compound& c : compounds(graph, plan)) ++counts[c.name];
+  EXPECT_EQ(counts["LinearAdd"], 24);     // the out-projections and the second Linears
+  EXPECT_EQ(counts["AddLayerNorm"], 24);  // every sum; positions are constant
+  EXPECT_EQ(counts["NormLinear"], 12);    // first Linears; in-projections are modules of their own
+  EXPECT_EQ(plan.module_counts().at("FusedLinear"), 25);
+}
+
+}  // namespace
+}  // namespace opfuse
