@@ -11,12 +11,13 @@
 
 namespace opfuse {
 
-/// One launch, fed the interpreter's tensors.
+/// One launch alone.
 struct GroupComparison {
   std::string name, pattern, output;
   std::vector<std::string> sources;
   Difference difference;
   bool padding_zero = true;  ///< padding lanes of blocked outputs
+  int64_t ties = 0;          ///< elements one rounding step off, their value before rounding on a tie (compare_chain)
   bool ok = false;
 };
 
@@ -26,6 +27,7 @@ struct OutputComparison {
   double change =
       0;  ///< max |y(x1) - y(x0)| / max |y(x0)|: what another input changes; an error must be small beside it
   bool ok = false;
+  double from_interpreter = 0;  ///< compare_chain: relative difference that roundings to steps may explain
 };
 
 /// Tolerances are of fp32 results; half-precision results round coarser: at least 2e-3 (f16), 1e-2 (bf16).
@@ -41,6 +43,7 @@ struct CompareOptions {
 struct Comparison {
   std::vector<GroupComparison> groups;
   std::vector<OutputComparison> outputs;
+  bool chained = false;  ///< by compare_chain
   bool ok() const;
   const GroupComparison* worst() const;  ///< largest relative error, null without groups
 };

@@ -84,6 +84,22 @@ INSTANTIATE_TEST_SUITE_P(Models, EveryTarget, testing::ValuesIn(cases()), [](con
   return name;
 });
 
+class HostModels : public testing::TestWithParam<const char*> {};
+
+TEST_P(HostModels, EqualTheInterpreterGroupByGroup) {
+  const bool text = std::string(GetParam()) == "bert_base";
+  const Built built =
+      build(build_zoo(GetParam(), {.resolution = text ? 16 : 64, .classes = 10, .width = 0.125}), "host");
+  const std::vector<Tensor> inputs = random_inputs(built.fused, {.seed = 1});
+  for (const GroupComparison& group : compare_groups(built.fused, built.program, built.executable, inputs, {}))
+    EXPECT_TRUE(group.ok) << group.name << ": " << group.difference.relative() << " of max";
+  for (const OutputComparison& output : compare_outputs(built.fused, built.executable, inputs, inputs, {}))
+    EXPECT_TRUE(output.ok) << output.name << ": " << output.difference.relative();
+}
+
+INSTANTIATE_TEST_SUITE_P(Tokens, HostModels, testing::Values("convnext_tiny", "vit_b_16", "swin_t", "bert_base"),
+                         [](const auto& info) { return std::string(info.param); });
+
 TEST(Compile, UnfusedModelEqualsToo) {
   const Built built = build(small("mobilenet_v2"), "host", false);
   const std::vector<Tensor> inputs = random_inputs(built.fused, {.seed = 3});

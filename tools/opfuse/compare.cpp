@@ -1,8 +1,6 @@
 // opfuse compare: the proof of equality. Every compiled group alone, fed the interpreter's tensors; then the whole
 // model, with the change that another input causes beside each error, so that a small error can be told from a dead
 // output.
-#include "driver/compare.hpp"
-
 #include <fmt/core.h>
 
 #include <memory>
@@ -11,6 +9,7 @@
 #include "base/fail.hpp"
 #include "compile_model.hpp"
 #include "console.hpp"
+#include "driver/compare_chain.hpp"
 #include "inputs.hpp"
 #include "interrupt.hpp"
 #include "model_arg.hpp"
@@ -32,6 +31,16 @@ double share(const OutputComparison& output) {
   return output.change > 0 ? output.difference.relative() / output.change : 0;
 }
 
+void print_ties(const Comparison& c) {
+  int64_t ties = 0;
+  size_t groups = 0;
+  for (const GroupComparison& g : c.groups) ties += g.ties, groups += g.ties > 0;
+  fmt::print(
+      "rounding {} elements of {} groups are one step off, their values before rounding on ties\n"
+      "         each group read what the groups before it stored; outputs must be the last groups' bit for bit\n",
+      ties, groups);
+}
+
 void print_text(const Comparison& c, const Flags& flags) {
   Table table({"group", "output", ">max|d|", ">of max", ">mean|d|", "", "nodes"});
   size_t failed = 0;
@@ -51,10 +60,12 @@ void print_text(const Comparison& c, const Flags& flags) {
     fmt::print("groups   {} compared, {} outside {:g} of their max; worst {:.2g} at {}\n", c.groups.size(), failed,
                flags.group_tolerance, worst->difference.relative(), worst->name);
   }
+  if (c.chained) print_ties(c);
   for (const OutputComparison& o : c.outputs) {
     fmt::print("output   {}: max|d| {:.2g}, {:.2g} of max", o.name, o.difference.max_abs, o.difference.relative());
     if (o.change > 0)
       fmt::print("; another input changes it by {} of max, the error is {:.1e} of that", percent(o.change), share(o));
+    if (c.chained) fmt::print("; {:.2g} of max from the interpreter, whose roundings differ", o.from_interpreter);
     fmt::print("   {}\n", o.ok ? "ok" : "FAILED");
   }
   fmt::print("{}\n", c.ok() ? "PASSED" : "FAILED");
@@ -66,6 +77,7 @@ Json to_json(const Comparison& c, const Flags& flags) {
               {"against", flags.against},
               {"seed", flags.inputs.seed},
               {"ok", c.ok()},
+              {"chained", c.chained},
               {"group_tolerance", flags.group_tolerance},
               {"output_tolerance", flags.output_tolerance}});
   Json groups = Json::array(), outputs = Json::array();
@@ -77,6 +89,7 @@ Json to_json(const Comparison& c, const Flags& flags) {
                       {"relative", g.difference.relative()},
                       {"mean_abs", g.difference.mean_abs},
                       {"padding_zero", g.padding_zero},
+                      {"ties", g.ties},
                       {"ok", g.ok},
                       {"nodes", g.sources}});
   for (const OutputComparison& o : c.outputs)
@@ -85,6 +98,7 @@ Json to_json(const Comparison& c, const Flags& flags) {
                        {"relative", o.difference.relative()},
                        {"change_by_other_input", o.change},
                        {"share_of_change", share(o)},
+                       {"from_interpreter", o.from_interpreter},
                        {"ok", o.ok}});
   out["groups"] = std::move(groups);
   out["outputs"] = std::move(outputs);
@@ -125,6 +139,15 @@ std::vector<OutputComparison> compare_with(const Graph& other, const Graph& grap
   return outputs;
 }
 
+int report(const Comparison& comparison, const Flags& flags) {
+  finish_progress();
+  if (flags.json)
+    print_json(to_json(comparison, flags));
+  else
+    print_text(comparison, flags);
+  return comparison.ok() ? kOk : kCheckFailed;
+}
+
 int run(const Flags& flags) {
   const GivenModel model = open_graph(flags.model, "compare");
   const ModelInputs inputs = make_inputs(*model.graph, flags.inputs);
@@ -135,6 +158,11 @@ int run(const Flags& flags) {
   CompareOptions options{flags.group_tolerance, flags.output_tolerance, flags.compile.threads, show_progress};
   Comparison comparison;
   if (flags.against.empty()) {
+    if (quantises(compiled.fused)) {
+      comparison = compare_chain(compiled.fused, compiled.program, *compiled.executable, inputs.tensors,
+                                 second ? second->tensors : std::vector<Tensor>{}, options);
+      return report(comparison, flags);
+    }
     if (!flags.outputs_only)
       comparison.groups =
           compare_groups(compiled.fused, compiled.program, *compiled.executable, inputs.tensors, options);
@@ -144,12 +172,7 @@ int run(const Flags& flags) {
     comparison.outputs = compare_with(*open_graph(flags.against, "compare").graph, *model.graph, *compiled.executable,
                                       inputs, second, options);
   }
-  finish_progress();
-  if (flags.json)
-    print_json(to_json(comparison, flags));
-  else
-    print_text(comparison, flags);
-  return comparison.ok() ? kOk : kCheckFailed;
+  return report(comparison, flags);
 }
 
 }  // namespace
