@@ -21,6 +21,7 @@ Graph build_convnext_large(const ZooOptions& options);
 Graph build_vit_b_16(const ZooOptions& options);   // vit.cpp
 Graph build_swin_t(const ZooOptions& options);     // swin.cpp
 Graph build_bert_base(const ZooOptions& options);  // bert.cpp
+Graph build_alexnet(const ZooOptions& options);    // alexnet.cpp
 Graph build_unet(const ZooOptions& options);       // unet.cpp
 
 }  // namespace opfuse

@@ -21,6 +21,7 @@ constexpr ZooModel kModels[] = {
     {"efficientnet_b0", "EfficientNet-B0: SiLU and squeeze-excitation, 5.3 M weights, 224 x 224",
      build_efficientnet_b0},
     {"vgg16", "VGG-16: plain 3x3 convolutions with bias, 138 M weights, 224 x 224", build_vgg16},
+    {"alexnet", "AlexNet: five convolutions with bias, 61.1 M weights, 224 x 224", build_alexnet},
     {"convnext_tiny", "ConvNeXt-T: depthwise 7x7, LayerNorm and MLPs, 28.6 M weights, 224 x 224", build_convnext_tiny},
     {"convnext_small", "ConvNeXt-S: 50.2 M weights, 224 x 224", build_convnext_small},
     {"convnext_base", "ConvNeXt-B: 88.6 M weights, 224 x 224", build_convnext_base},

@@ -109,6 +109,21 @@ TEST(Counts, VggKeepsItsHeadAndLosesItsIdentityPool) {
             (Counts{{"FusedConvBNReLU", 13}, {"FusedLinearReLU", 2}, {"FusedLinear", 1}}));
 }
 
+TEST(Counts, AlexNetKeepsItsHeadAndLosesItsIdentityPool) {
+  RewriteReport report;
+  const Graph graph = prepared(build_zoo("alexnet", {.width = 0.125}), &report);
+  EXPECT_EQ(report.count("RemoveIdentityAdaptiveAvgPool", true), 1u);
+  EXPECT_EQ(report.count("FlattenLinearToConv1x1", true), 0u);
+  EXPECT_EQ(std::count_if(report.notes.begin(), report.notes.end(),
+                          [](const RewriteNote& n) {
+                            return n.rule == "FlattenLinearToConv1x1" && n.reason.code == "spatial_extent" &&
+                                   n.reason.message.find("6x6") != std::string::npos;
+                          }),
+            1);
+  EXPECT_EQ(make_plan(graph).module_counts(),
+            (Counts{{"FusedConvBNReLU", 5}, {"FusedLinearReLU", 2}, {"FusedLinear", 1}}));
+}
+
 TEST(Counts, ConvNeXtTinyHasTheMlpsOfItsBlocks) {
   OPFUSE_NEED_MODEL(path, "convnext_tiny.onnx");
   const FusionPlan plan = make_plan(prepared(read_onnx(path)));

@@ -110,6 +110,7 @@ TEST(Zoo, TransformersHaveTheWeightsOfTheirPapers) {
   for (const auto& [name, millions] : {std::pair{"convnext_tiny", 28.58},
                                        {"convnext_small", 50.2},
                                        {"vit_b_16", 86.42},
+                                       {"alexnet", 61.10},
                                        {"swin_t", 28.27},
                                        {"bert_base", 109.48}}) {
     const Graph g = build_zoo(name);
