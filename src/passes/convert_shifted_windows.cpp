@@ -121,9 +121,10 @@ std::optional<Decline> check(const Pair& pair, const Node& reverse, const Rolls&
 
 bool convert_shifted_windows(Graph& graph, RewriteReport* report) {
   bool changed = false;
-  const std::vector<Node*> order = graph.nodes();
-  for (Node* reverse : order) {
-    if (!is(reverse, "window_reverse")) continue;
+  std::vector<Node*> reversals;  // each is erased in its own turn at most, unlike the rolls
+  for (Node* node : graph.nodes())
+    if (is(node, "window_reverse")) reversals.push_back(node);
+  for (Node* reverse : reversals) {
     const Rolls after = rolls_after(graph, reverse->output());
     const Pair pair = behind(reverse->input(0));
     const Rolls before = pair.partition ? rolls_before(graph, pair.partition->input(0)) : Rolls{};
