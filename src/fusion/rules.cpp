@@ -7,7 +7,7 @@
 //           - b --'
 //
 // A transpose that makes images channels-last, or back, joins the unit it alone reads: the store goes elsewhere, and
-// what follows sees the other shape.
+// what follows sees the other shape. Only between two of them a norm takes both, and can then run in place.
 //
 // Elementwise units may also end in a reduction ("row"): the reduction reads them as its prologue. Nothing else takes
 // a prologue: a convolution or pool would compute it once per tap. Where two anchored units meet in one node, the
@@ -96,7 +96,8 @@ bool RuleEngine::step(std::vector<Node*>& unit, int& group) {
         {"graph_output", fmt::format("\"{}\" is a graph output, so it is stored anyway", value_name(result)), {}});
   if (result.uses.empty()) return false;
   const OpKind kind = kind_of(*unit.back());
-  if (!is_anchored(unit) && kind != OpKind::elementwise)
+  const bool turned = unit.size() == 1 && turns_around_norm(graph, *unit.back());
+  if (!is_anchored(unit) && kind != OpKind::elementwise && !turned)
     return stop(
         {"producer_kind", fmt::format("{} is {}, which takes no epilogue", describe(*unit.back()), name_of(kind)), {}});
   Growth growth = next_growth(unit, group, result);
@@ -164,6 +165,8 @@ std::optional<Decline> RuleEngine::admit(const Node& node, const Value& result, 
     if (c.named && !norm && (anchored || !appended))
       return Decline{"claimed", fmt::format("{} belongs to {}", describe(node), c.id), {c.id}};
   }
+  if (prefer_deeper_ && anchored && turns_around_norm(g.graph(), node))
+    return Decline{"joins_norm", fmt::format("{} is turned back after the norm that reads it", describe(node)), {}};
   if (anchored && last && turns_channels(node)) return std::nullopt;
   const bool row = kind == OpKind::reduction && !anchored && last && node.input(0) == &result;
   if (kind != OpKind::elementwise && !row) {

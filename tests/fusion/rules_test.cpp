@@ -130,10 +130,27 @@ TEST(Rules, TheTailOfAnMlpBlockJoinsItsProductAndTheNormStoresChannelsFirst) {
                               ops());
   const FusionPlan plan = make_plan(g);
   EXPECT_EQ(groups(plan), (std::vector<std::string>{"FusedLayerNorm", "FusedLinear", "FusedLayerNorm"}));
-  EXPECT_EQ(plan.find("Linear@a")->epilogue, (std::vector<std::string>{"u", "l", "r", "v"}));
-  EXPECT_EQ(plan.find("LayerNorm@k")->epilogue, (std::vector<std::string>{"y"}));
+  EXPECT_EQ(plan.find("Linear@a")->epilogue, (std::vector<std::string>{"u", "l", "r"}));
+  EXPECT_EQ(plan.find("LayerNorm@k")->epilogue, (std::vector<std::string>{"v", "y"}));
+  EXPECT_EQ(verdict(plan, "r", "v"), "two_anchors");
   EXPECT_EQ(verdict(plan, "t", "n"), "producer_kind");
   expect_same_values(g, plan);
+}
+
+TEST(Rules, ATransposeJoinsANormOnlyBetweenTwoThatCancel) {
+  const std::string norm = kConv + "%s = const rand<2> : f32[4]\n %t = transpose(%c) {perm=[0,2,3,1]} @\"t\"\n" +
+                           " %n = layer_norm(%t, %s, %s) {axis=-1} @\"n\"\n";
+  const Graph pair = graph_of(norm + " %y = transpose(%n) {perm=[0,3,1,2]} @\"u\"");
+  const FusionPlan plan = make_plan(pair);
+  EXPECT_TRUE(plan.find("ConvBN@c")->epilogue.empty());
+  EXPECT_EQ(plan.find("LayerNorm@n")->epilogue, (std::vector<std::string>{"t", "u"}));
+  expect_same_values(pair, plan);
+  for (const char* tail : {" %y = exp(%n)", " %y = transpose(%n) {perm=[0,2,3,1]}"}) {
+    const Graph alone = graph_of(norm + tail);
+    EXPECT_EQ(make_plan(alone).find("ConvBN@c")->epilogue, (std::vector<std::string>{"t"})) << tail;
+  }
+  const Graph shared = graph_of(norm + " %y = transpose(%n) {perm=[0,3,1,2]}\n %z2 = exp(%n)", "%y, %z2");
+  EXPECT_EQ(make_plan(shared).find("ConvBN@c")->epilogue, (std::vector<std::string>{"t"}));
 }
 
 TEST(Rules, OtherMovementsOfElementsEndAGroup) {
