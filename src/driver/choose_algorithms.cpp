@@ -257,6 +257,8 @@ class Chooser {
       if (const auto& error = layer.errors[layer.chosen]) a.error = error->of_max, a.error_of_sum = error->of_sum;
       a.predicted = layer.option(layer.chosen).cycles / layer.option(0).cycles;
       a.weight_growth = layer.growth(layer.chosen);
+      for (size_t i = 0; i < layer.options.options.size(); ++i)
+        a.costs.push_back({layer.option(i).name, layer.option(i).cycles, layer.growth(i)});
       explain(layer, a, bound);
     }
     const std::string& name = program_.launches[layer.launch].name;

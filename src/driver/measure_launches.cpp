@@ -3,24 +3,19 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <random>
+#include <chrono>
 
 #include "base/fail.hpp"
+#include "driver/interface.hpp"
 #include "driver/pipeline.hpp"
+#include "interp/random_inputs.hpp"
 #include "opfuse/opfuse.hpp"
 
 namespace opfuse {
 namespace {
 
-constexpr int kRounds = 15;
-
-Tensor drawn(const ArtifactTensor& input) {
-  Tensor tensor(input.type.dtype, input.type.shape.evaluate({}));
-  std::mt19937 random(1);
-  std::uniform_real_distribution<double> real(-1, 1);
-  for (int64_t i = 0; is_float(tensor.dtype()) && i < tensor.elements(); ++i) tensor.set_real(i, real(random));
-  return tensor;  // integers stay 0: indices into any table
-}
+constexpr int kFewestRounds = 3, kMostRounds = 15;
+constexpr double kSeconds = 15;  ///< no more rounds begin after so long
 
 struct Contestant {
   Executable executable;
@@ -31,11 +26,10 @@ struct Contestant {
   Contestant(const Program& program, const TargetInfo& target, int threads)
       : executable(Executable::from_artifact(build_artifact(program, target, {}))),
         context(executable.create_context(options(threads))) {
-    for (const ArtifactTensor& input : executable.artifact().inputs) {
-      inputs.push_back(drawn(input));
-      Tensor& tensor = inputs.back();
-      context.bind(input.name, {tensor.dtype(), tensor.mutable_data(), tensor.sizes()});
-    }
+    const Artifact& artifact = executable.artifact();
+    inputs = random_inputs(interface_of(artifact), {.seed = 1});
+    for (size_t i = 0; i < inputs.size(); ++i)
+      context.bind(artifact.inputs[i].name, {inputs[i].dtype(), inputs[i].mutable_data(), inputs[i].sizes()});
     samples.resize(program.launches.size());
   }
 
@@ -70,14 +64,17 @@ std::vector<std::vector<double>> time_launches(const std::vector<Program>& progr
   }
   std::vector<std::unique_ptr<Contestant>> contestants;
   for (const Program& program : programs) contestants.push_back(std::make_unique<Contestant>(program, target, threads));
-  for (int round = 0; round < kRounds; ++round)
+  const auto start = std::chrono::steady_clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  for (int round = 0; round < kMostRounds && (round < kFewestRounds || seconds() < kSeconds); ++round)
     for (const auto& contestant : contestants) contestant->take_turn();
   std::vector<std::vector<double>> medians;
   for (const auto& contestant : contestants) {
     medians.emplace_back();
     for (std::vector<double>& sample : contestant->samples) {
-      std::nth_element(sample.begin(), sample.begin() + kRounds / 2, sample.end());
-      medians.back().push_back(sample[kRounds / 2]);
+      const auto middle = sample.begin() + static_cast<std::ptrdiff_t>(sample.size() / 2);
+      std::nth_element(sample.begin(), middle, sample.end());
+      medians.back().push_back(*middle);
     }
   }
   return medians;

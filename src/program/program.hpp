@@ -54,6 +54,12 @@ struct Launch {
   bool reference = false;
 };
 
+struct AlgorithmCost {
+  std::string name;
+  double cost = 0;            ///< predicted cycles, or measured nanoseconds
+  int64_t weight_growth = 0;  ///< bytes beyond the direct weights
+};
+
 /// How a convolution is computed, and why.
 struct Algorithm {
   int launch = -1;
@@ -64,6 +70,7 @@ struct Algorithm {
   int64_t weight_growth = 0;           ///< bytes beyond the direct weights
   bool bounded = false;                ///< a bound on memory kept a faster one out
   bool inexact = false;                ///< the probed error of a faster one kept it out
+  std::vector<AlgorithmCost> costs{};  ///< of all that fit the layer, direct first
 };
 
 struct Program {

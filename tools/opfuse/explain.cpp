@@ -52,18 +52,20 @@ std::vector<Remark> remarks_of(const Planned& planned, const Flags& flags) {
   return remarks;
 }
 
-/// Convolutions that are not direct, and those that a bound on memory or on the error kept so.
+/// Convolutions that are not direct, and those that a bound on memory or on the error kept so; all of them in JSON.
 struct AlgorithmLine {
   std::string name, node, reason;
   const Algorithm* algorithm;
 };
 
-std::vector<AlgorithmLine> algorithm_lines(const Program& program, const std::string& node) {
+std::vector<AlgorithmLine> algorithm_lines(const Program& program, const Flags& flags) {
+  const std::string& node = flags.node;
   std::vector<AlgorithmLine> lines;
   for (const Algorithm& a : program.algorithms) {
     const Launch& launch = program.launches[static_cast<size_t>(a.launch)];
     const bool asked = std::find(launch.sources.begin(), launch.sources.end(), node) != launch.sources.end();
-    if (!asked && (!node.empty() || (a.name == "direct" && !a.bounded && !a.inexact))) continue;
+    const bool notable = flags.json || flags.jsonl || a.name != "direct" || a.bounded || a.inexact;
+    if (!asked && (!node.empty() || !notable)) continue;
     lines.push_back({a.name, launch.sources.empty() ? launch.name : launch.sources[0], a.reason, &a});
   }
   return lines;
@@ -71,7 +73,10 @@ std::vector<AlgorithmLine> algorithm_lines(const Program& program, const std::st
 
 Json json_of(const std::vector<AlgorithmLine>& lines) {
   Json all = Json::array();
-  for (const AlgorithmLine& line : lines)
+  for (const AlgorithmLine& line : lines) {
+    Json costs = Json::array();
+    for (const AlgorithmCost& c : line.algorithm->costs)
+      costs.push_back({{"algorithm", c.name}, {"cost", c.cost}, {"weight_growth", c.weight_growth}});
     all.push_back({{"algorithm", line.name},
                    {"node", line.node},
                    {"reason", line.reason},
@@ -80,7 +85,9 @@ Json json_of(const std::vector<AlgorithmLine>& lines) {
                    {"predicted_of_direct", line.algorithm->predicted},
                    {"error_of_max", line.algorithm->error},
                    {"error_of_sum", line.algorithm->error_of_sum},
-                   {"weight_growth", line.algorithm->weight_growth}});
+                   {"weight_growth", line.algorithm->weight_growth},
+                   {"costs", std::move(costs)}});
+  }
   return all;
 }
 
@@ -94,7 +101,7 @@ int run(const Flags& flags) {
   Graph fused = apply_planned(planned, target, flags.plan);
   shape_for_target(fused, target, nullptr);
   const Program program = lower_to_program(fused, target, {true, algorithm_request(flags.algorithms, flags.threads)});
-  const std::vector<AlgorithmLine> algorithms = algorithm_lines(program, flags.node);
+  const std::vector<AlgorithmLine> algorithms = algorithm_lines(program, flags);
   if (flags.jsonl) {
     const Json all = Json::parse(remarks_json(remarks));
     for (const Json& remark : all.at("remarks")) fmt::print("{}\n", remark.dump());

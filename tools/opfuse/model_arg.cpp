@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/fail.hpp"
+#include "driver/interface.hpp"
 #include "ir/fir_file.hpp"
 #include "onnx/read.hpp"
 #include "ops/registry.hpp"
@@ -20,17 +21,6 @@ namespace {
 
 bool ends_with(const std::string& text, std::string_view end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
-/// The inputs; a gather stands for what the model does with indices, so that random ones stay in their table.
-Graph interface_of(const Artifact& artifact) {
-  Graph graph;
-  for (const ArtifactTensor& input : artifact.inputs) {
-    Value* value = graph.add_input(input.name, input.type);
-    if (input.indexes > 0)
-      graph.add_node(ops().find("gather"), AttrMap{}, {graph.add_constant(Tensor(DType::u8, {input.indexes})), value});
-  }
-  return graph;
 }
 
 }  // namespace
