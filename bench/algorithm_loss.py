@@ -109,12 +109,12 @@ def main():
     add("--batch", default="1,8")
     add("--runs", type=int, default=3)
     add("--growth", type=float, default=45e6, help="the default bound on the growth of weights, bytes")
-    add("--clock", type=float, default=4.1, help="GHz, to show predicted cycles as times")
+    add("--clock", type=float, default=3.8, help="GHz, to show predicted cycles as times")
     add("--limit", type=float, default=0.05)
     add("--verbose", action="store_true", help="every layer: measured ms (predicted)")
     add("--record", metavar="FILE", help="add the times to this file, in place of older ones of the same case")
     add("--recorded", metavar="FILE", help="take the times from this file")
-    add("--machine", default="", help="for the first line of a new file")
+    add("--machine", default="a machine", help="for the first line of the file")
     options = parser.parse_args()
     worst = 0
     old = options.recorded or options.record
@@ -128,7 +128,7 @@ def main():
                     if not options.recorded:
                         cases[key] = measure(options, path, batch, threads)
                         if options.record:
-                            write_times(options.record, [options.machine, "model batch threads node " + " ".join(ALGORITHMS)],
+                            write_times(options.record, [f"milliseconds of a convolution by algorithm, in network order; {options.machine}", "model batch threads node " + " ".join(ALGORITHMS)],
                                         cases)
                     if key in cases:
                         worst = max(worst, compare(options, path, batch, threads, cases[key]))

@@ -4,6 +4,9 @@
 
 #include "base/integers.hpp"
 #include "codegen/collapse.hpp"
+#include "codegen/direct_cost.hpp"
+#include "codegen/memory_rates.hpp"
+#include "codegen/schedule_winograd.hpp"
 
 namespace opfuse {
 namespace {
@@ -18,22 +21,8 @@ int64_t stored_bytes(const ParamLayout& l, const Shape& shape) {
   return l.layout.physical_elements(shape).constant().value_or(0) * 4;
 }
 
-/// Multiply-adds of useful taps in whole blocks of output channels; weights that are not fetched ahead are waited for.
-double direct_cycles(const Region& region, const Stage& stage, const ContractionView& view, const Schedule& s,
-                     int64_t weight_bytes, const TargetInfo& target, int64_t threads) {
-  const int64_t channels = axis_extent(stage, view.vec).value();
-  const int64_t block = s.get("nv", 1) * target.lanes_f32();
-  const double waste = static_cast<double>(ceil_of(channels, block) * block) / static_cast<double>(channels);
-  const int64_t parts = s.get("parts_o", 1) * s.get("parts_p", 1);
-  const double rounds = static_cast<double>(ceil_of(parts, threads)) / static_cast<double>(parts);
-  const double rate = 4.0 * static_cast<double>(target.lanes_f32()) * (target.fma ? 0.97 : 0.5);
-  const double slow = s.get("generic", 0) ? 20 : 1;
-  const double compute = cost_of(region, ones(region)).flops * waste * slow / rate * rounds;
-  const auto bytes = static_cast<double>(weight_bytes);
-  const double memory = std::max(bytes * rounds / kL3BytesPerCycle, bytes / kMemoryBytesPerCycle);
-  const double share = s.get("prefetch", 0) ? 0.1 : 0.8;
-  return std::max(compute, memory) + share * std::min(compute, memory);
-}
+// Of a launch: its barrier and its first transforms, in which no weights arrive (bench/winograd_parts).
+constexpr double kWinogradLaunch = 3000;
 
 constexpr std::pair<const char*, WinogradTile> kTiles[] = {{"f2", {2, 2}}, {"f4x2", {4, 2}}, {"f4", {4, 4}}};
 
@@ -49,13 +38,12 @@ AlgorithmOption winograd_option(const char* name, const WinogradTile& tile, cons
   const Shape& shape = region.params[static_cast<size_t>(weights)].type.shape;
   w.layout = winograd_weights(tile, vectors, target);
   w.strides = dense_strides(w.layout, shape);
-  option.schedule = choose_schedule(region, changed, target);
-  if (option.schedule.get("winograd_h", 0) == 0) return option;
+  const auto plan = plan_winograd(region, changed, target, threads);
+  if (!plan) return option;
+  option.schedule = plan->schedule;
   option.weights = w.layout;
-  const WinogradWork work = winograd_work(stage, view, tile, vectors, target);
-  const WinogradChoice choice = choose_winograd_parts(work, target);
-  option.cycles = winograd_cycles(work, choice, threads) + 3000;
-  option.scratch_bytes = choice.scratch_bytes;
+  option.cycles = winograd_cycles(plan->work, plan->choice, target, threads) + kWinogradLaunch;
+  option.scratch_bytes = plan->choice.scratch_bytes;
   option.weight_bytes = stored_bytes(w, shape);
   return option;
 }
@@ -93,20 +81,25 @@ AlgorithmOptions algorithm_options(const Region& region, const std::vector<Param
   const auto w = static_cast<size_t>(found.weights);
   AlgorithmOption plain{"direct", std::nullopt, direct, 0, 0, 0};
   plain.weight_bytes = stored_bytes(layouts[w], region.params[w].type.shape);
-  plain.cycles = direct_cycles(region, stage, winograd.contraction, direct, plain.weight_bytes, target, threads);
+  plain.cycles = direct_cycles(region, direct, plain.weight_bytes, target, threads);
   found.options.push_back(std::move(plain));
   for (const auto& [name, tile] : kTiles) {
     AlgorithmOption option = winograd_option(name, tile, c.region, found.weights, c.layouts, winograd, target, threads);
     if (option.weights) found.options.push_back(std::move(option));
   }
-  if (found.options.size() == 1) found.refused = "its channels or operands are not stored in whole vectors";
+  const int64_t group = winograd.contraction.group_out;
+  if (found.options.size() == 1)
+    found.refused = group && winograd_vectors(stage, winograd, WinogradTile{}, target) == 0
+                        ? "its groups do not fill whole vectors of channels"
+                        : "its channels or operands are not stored in whole vectors";
   return found;
 }
 
 double roof_cycles(const Region& region, const TargetInfo& target, int64_t threads) {
   const RegionCost cost = cost_of(region, ones(region));
-  const double rate = 4.0 * static_cast<double>(target.lanes_f32()) * static_cast<double>(threads);
-  return std::max(cost.flops / rate, (cost.bytes_read + cost.bytes_written) / kMemoryBytesPerCycle);
+  constexpr double kFlopsPerLane = 4;  // two units, multiply and add
+  const double rate = kFlopsPerLane * static_cast<double>(target.lanes_f32() * threads);
+  return std::max(cost.flops / rate, (cost.bytes_read + cost.bytes_written) / memory_bytes_per_cycle(threads));
 }
 
 bool is_convolution(const Region& region) {

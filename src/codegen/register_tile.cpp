@@ -61,16 +61,20 @@ bool two_blocks_fit(int64_t block_bytes, const TargetInfo& target) {
   return 2 * static_cast<double>(block_bytes) < kWeightShareOfL2 * static_cast<double>(target.l2_bytes);
 }
 
+double tile_cycles(const TileProblem& problem, const RegisterTile& tile, const TargetInfo& target) {
+  const int64_t count = (problem.channels + target.lanes_f32() - 1) / target.lanes_f32(), v = tile.vectors;
+  const double whole = static_cast<double>(count / v) * map_cycles(problem, tile, v, target);
+  if (count % v == 0) return whole;
+  return kRaggedBlocks * (whole + map_cycles(problem, tile, count % v, target));  // the last block has code of its own
+}
+
 RegisterTile choose_tile(const TileProblem& problem, const TargetInfo& target) {
-  const int64_t count = (problem.channels + target.lanes_f32() - 1) / target.lanes_f32();
   RegisterTile best;
   double least = INFINITY;
   for (int64_t v = 1; v <= (problem.pixels == 1 ? 8 : 4); ++v) {
     if (!fits({v, 1}, target)) break;
     const int64_t w = widest(problem.pixels, v, target);
-    double cycles = static_cast<double>(count / v) * map_cycles(problem, {v, w}, v, target);
-    if (count % v)  // the last block has fewer vectors, and code of its own
-      cycles = kRaggedBlocks * (cycles + map_cycles(problem, {v, w}, count % v, target));
+    const double cycles = tile_cycles(problem, {v, w}, target);
     if (cycles < least * 0.999) least = cycles, best = {v, w};
   }
   return best;

@@ -39,6 +39,8 @@ struct TileProblem {
   int64_t pixels = 1;    ///< of a row
   int64_t rows = 1;      ///< that may share a tile
 };
+/// Cycles of one step of the reduction over all pixels and channels.
+double tile_cycles(const TileProblem& problem, const RegisterTile& tile, const TargetInfo& target);
 RegisterTile choose_tile(const TileProblem& problem, const TargetInfo& target);
 
 }  // namespace opfuse

@@ -3,6 +3,7 @@
 
 #include "codegen/collapse.hpp"
 #include "codegen/schedule_parts.hpp"
+#include "codegen/schedule_winograd.hpp"
 #include "codegen/schedules.hpp"
 
 namespace opfuse {
@@ -27,7 +28,7 @@ Schedule choose_schedule(const Region& region, const std::vector<ParamLayout>& l
     return s;
   }
   const Collapsed c = collapse(region, layouts);
-  if (schedule_winograd(c.region, c.layouts, target, s)) return s;
+  if (const auto winograd = plan_winograd(c.region, c.layouts, target, 0)) return winograd->schedule;
   if (pixels_pay(region, target) && schedule_pixels(region, layouts, target, s)) return s;
   if (schedule_contraction(c.region, c.layouts, 0, target, s)) return s;
   if (schedule_window(c.region, c.layouts, 0, target, s)) return s;

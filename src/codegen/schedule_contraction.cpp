@@ -200,29 +200,66 @@ int64_t item_count(const Stage& stage, const ContractionView& view, int64_t widt
   return known ? (pixel_count(stage, view.pixel) + width - 1) / width : 1;
 }
 
+/// Outer axes but the rows: a symbolic one counts as 1.
+int64_t images_of(const Stage& stage, const ContractionView& view) {
+  int64_t images = 1;
+  for (int axis : view.outer)
+    if (axis != row_axis_of(view)) images *= axis_extent(stage, axis).constant().value_or(1);
+  return images;
+}
+
+bool is_indexed_by(const Read& read, int axis) {
+  for (const IndexExpr& e : read.map.dims)
+    for (const auto& term : e.terms)
+      if (term.axis == axis) return true;
+  return false;
+}
+
+/// Bytes of what one image reads of an operand.
+double image_bytes_of(const Region& region, const Stage& stage, const ContractionView& view, int read) {
+  auto bytes = static_cast<double>(bytes_of(region, stage, read));
+  for (int axis : view.outer)
+    if (axis != row_axis_of(view) && is_indexed_by(stage.reads[static_cast<size_t>(read)], axis))
+      bytes /= static_cast<double>(axis_extent(stage, axis).constant().value_or(1));
+  return bytes;
+}
+
+/// A part takes all images where its weights stay in L2 from one to the next while all weights do not, unless that
+/// moves more data than weights.
+bool keeps_weights(const Streams& w, double weight_bytes, double image_bytes, int64_t parts_o,
+                   const TargetInfo& target) {
+  const double room = static_cast<double>(target.l2_bytes) * kWeightShareOfL2;
+  return weight_bytes > room && w.part + w.row <= room && image_bytes * static_cast<double>(parts_o) < weight_bytes;
+}
+
 void cut_parts(Schedule& s, const Region& region, const std::vector<ParamLayout>& layouts, const ContractionView& view,
                int64_t items, const TargetInfo& target) {
   const Stage& stage = region.stages[0];
   const int64_t block = s.get("nv", 1) * target.lanes_f32();
   const int64_t blocks = (axis_extent(stage, view.vec).value() + block - 1) / block;
-  const auto weight_bytes = static_cast<double>(bytes_of(region, stage, view.weights));
+  const double weight_bytes = image_bytes_of(region, stage, view, view.weights);
+  const bool shared = weight_bytes == static_cast<double>(bytes_of(region, stage, view.weights));
+  const int64_t images = images_of(stage, view);
   const auto data_bytes = static_cast<double>(bytes_of(region, stage, view.data));
+  const double image_bytes = image_bytes_of(region, stage, view, view.data);
   const auto work = static_cast<double>(work_of(stage));
-  split_parts(s, wanted_parts(work, target, weight_bytes), blocks, items, weight_bytes, data_bytes);
+  const double image_work = work / static_cast<double>(images);  // every image is cut like the only one
+  split_parts(s, wanted_parts(image_work, target, weight_bytes), blocks, items, weight_bytes, image_bytes);
   Streams streams;
   streams.rows = (items + s.get("parts_p", 1) - 1) / s.get("parts_p", 1);
   streams.block = weight_bytes / static_cast<double>(blocks);
   streams.part = streams.block * static_cast<double>((blocks + s.get("parts_o", 1) - 1) / s.get("parts_o", 1));
-  streams.row = data_bytes / static_cast<double>(items);
-  streams.resting = 4 * outputs_of(stage) / static_cast<double>(items * s.get("parts_o", 1));
+  streams.row = image_bytes / static_cast<double>(items);
+  streams.resting = 4 * outputs_of(stage) / static_cast<double>(images * items * s.get("parts_o", 1));
   streams.slices = most_passes(region, view, s);
   block_for_cache(s, region, view, streams, target);
   fetch_ahead(s, region, layouts, view, data_bytes, target);
-  int64_t batch = 1;
-  for (int axis : view.outer)
-    if (axis != row_axis_of(view)) batch *= axis_extent(stage, axis).constant().value_or(1);
-  const int64_t wanted = wanted_parts(work * 4, target);
-  if (s.get("parts_o", 1) * s.get("parts_p", 1) == 1 && batch > wanted) s.set("parts_batch", wanted);
+  const int64_t wanted = wanted_parts(work * 4, target), parts = s.get("parts_o", 1) * s.get("parts_p", 1);
+  if (parts == 1 && images > wanted)
+    s.set("parts_batch", wanted);
+  else if (shared && parts > 1 && images > 1 &&
+           keeps_weights(streams, weight_bytes, image_bytes, s.get("parts_o", 1), target))
+    s.set("parts_batch", 1);
 }
 
 }  // namespace

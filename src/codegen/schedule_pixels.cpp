@@ -100,17 +100,6 @@ std::optional<PixelChoice> choose_bands(const PixelView& view, const TargetInfo&
   return best;
 }
 
-/// Share of an axis's taps that lie inside the data: the other form leaves out the rest.
-double inside_share(const SlidingDim& d, int64_t taps, int64_t outputs) {
-  int64_t inside = 0;
-  for (int64_t p = 0; p < outputs; ++p)
-    for (int64_t r = 0; r < taps; ++r) {
-      const int64_t at = p * d.stride + r * d.dilation + d.offset;
-      inside += at >= 0 && at < d.extent.value();
-    }
-  return static_cast<double>(inside) / static_cast<double>(taps * outputs);
-}
-
 /// Cycles per image of the form with channels in lanes.
 double channel_lane_cycles(const PixelView& view, const TargetInfo& target) {
   const int64_t lanes = target.lanes_f32();
@@ -150,6 +139,13 @@ bool pixels_pay(const Region& region, const TargetInfo& target) {
   if (least_cycles(*view, target) >= bar) return false;
   const auto choice = choose_bands(*view, target, 1, false);
   return choice && choice->cycles < bar;
+}
+
+double pixel_lane_cycles(const Region& region, const TargetInfo& target) {
+  const auto view = view_pixels(region);
+  if (!view || !in_range(*view)) return INFINITY;
+  const auto choice = choose_bands(*view, target, 1, false);
+  return choice ? choice->cycles : INFINITY;
 }
 
 bool schedule_pixels(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target,

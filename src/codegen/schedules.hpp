@@ -10,8 +10,6 @@ bool schedule_contraction(const Region& region, const std::vector<ParamLayout>& 
                           const TargetInfo& target, Schedule& s);
 bool schedule_window(const Region& region, const std::vector<ParamLayout>& layouts, int index, const TargetInfo& target,
                      Schedule& s);
-bool schedule_winograd(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target,
-                       Schedule& s);
 
 /// Scores, softmax and the product with the values in one kernel; any layouts.
 bool schedule_attention(const Region& region, const TargetInfo& target, Schedule& s);
@@ -24,6 +22,9 @@ bool schedule_pixels(const Region& region, const std::vector<ParamLayout>& layou
                      Schedule& s);
 /// That form is faster than lanes of channels; its weights stay as they are (dense).
 bool pixels_pay(const Region& region, const TargetInfo& target);
+
+/// Cycles of that form per image; infinite where it does not fit.
+double pixel_lane_cycles(const Region& region, const TargetInfo& target);
 
 /// Blocks of `block` input channels stay inside groups.
 bool divides_group(const Stage& stage, const ContractionView& view, int64_t block);

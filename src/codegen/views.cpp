@@ -338,4 +338,14 @@ std::variant<WindowView, std::string> view_window(const Region& region, int inde
   return view;
 }
 
+double inside_share(const SlidingDim& d, int64_t taps, int64_t outputs) {
+  int64_t inside = 0;
+  for (int64_t p = 0; p < outputs; ++p)
+    for (int64_t r = 0; r < taps; ++r) {
+      const int64_t at = p * d.stride + r * d.dilation + d.offset;
+      inside += at >= 0 && at < d.extent.value();
+    }
+  return static_cast<double>(inside) / static_cast<double>(taps * outputs);
+}
+
 }  // namespace opfuse

@@ -59,6 +59,9 @@ int row_axis_of(const WindowView& view);
 /// `e` with in_bounds(read) known: selects on it disappear.
 Expr assume_inside(const Expr& e, int read, bool inside);
 
+/// Share of an axis's taps that lie inside the data, whose extent is known; the others need no product.
+double inside_share(const SlidingDim& d, int64_t taps, int64_t outputs);
+
 /// Extent of an axis: domain axes first, then reduce axes.
 const Dim& axis_extent(const Stage& stage, int axis);
 

@@ -1,10 +1,6 @@
 #include "codegen/winograd.hpp"
 
-#include <algorithm>
-#include <cmath>
-
 #include "base/integers.hpp"
-#include "codegen/register_tile.hpp"
 #include "tensor/winograd.hpp"
 
 namespace opfuse {
@@ -72,89 +68,16 @@ Layout winograd_weights(const WinogradTile& tile, int64_t vectors, const TargetI
   return layout;
 }
 
-namespace {
-
-int64_t tile_count(const Stage& stage, const WinogradView& view, const WinogradTile& tile) {
-  int64_t tiles = ceil_of(axis_extent(stage, view.row.axis).value(), tile.h) *
-                  ceil_of(axis_extent(stage, view.column.axis).value(), tile.w);
-  for (int axis : view.batch) tiles *= axis_extent(stage, axis).constant().value_or(1);
-  return tiles;
-}
-
-/// Of one tile and vector: multiply-adds of both passes on two units, and stores, one per cycle.
-double transform_cycles(const WinogradTile& t, bool input) {
-  const auto h = static_cast<double>(winograd::points(t.h)), w = static_cast<double>(winograd::points(t.w));
-  const auto line = [](int64_t tile) { return tile == 4 ? 12.0 : 4.0; };
-  const double rows = input ? h : static_cast<double>(t.w);
-  const double stores = input ? h * w : static_cast<double>(t.h * t.w);
-  return (rows * line(t.w) + w * line(t.h)) / 2 + stores + 20;
-}
-
-}  // namespace
-
-int64_t winograd_vectors(const Stage& stage, const WinogradView& view, const WinogradTile& tile,
-                         const TargetInfo& target) {
-  const ContractionView& c = view.contraction;
-  const int64_t lanes = target.lanes_f32();
-  const int64_t channels = c.group_out ? c.group_out : axis_extent(stage, c.vec).value();
-  if (c.group_out && (channels % lanes || channel_depth(stage, c) % lanes)) return 0;
-  const int64_t tiles = std::min<int64_t>(tile_count(stage, view, tile), 64), count = ceil_of(channels, lanes);
-  int64_t best = 1;
-  double least = INFINITY;
-  for (int64_t v = 1; v <= 4 && fits({v, 1}, target); ++v) {
-    if (c.group_out && count % v) continue;
-    const int64_t width = winograd_width(tiles, v, target);
-    const double cycles =
-        static_cast<double>(ceil_of(count, v) * ceil_of(tiles, width)) * winograd_step_cycles(width, v);
-    if (cycles < least * 0.999) least = cycles, best = v;
-  }
-  return best;
-}
-
-/// As register_tile.hpp has it, but every vector of weights comes from L2 or beyond.
-double winograd_step_cycles(int64_t width, int64_t vectors) {
-  const auto w = static_cast<double>(width), v = static_cast<double>(vectors);
-  return std::max({w * v / 2, (w + v) / 2, v * 2.5, 4.0}) + 0.5;
-}
-
-int64_t winograd_width(int64_t tiles, int64_t vectors, const TargetInfo& target) {
-  int64_t best = 1;
-  double least = INFINITY;
-  for (int64_t w = 1; fits({vectors, w}, target) && w <= tiles; ++w) {
-    const double cycles = static_cast<double>(ceil_of(tiles, w)) * winograd_step_cycles(w, vectors);
-    if (cycles < least) least = cycles, best = w;
-  }
-  return best;
-}
-
 WinogradScratch winograd_scratch(const WinogradTile& tile, int64_t channels, int64_t block, int64_t lanes,
                                  int64_t capacity) {
-  constexpr int64_t kLine = 16;  // floats of a cache line
   const int64_t points = winograd::points(tile.h) * winograd::points(tile.w);
   WinogradScratch s;
   // a cache line more than needed: neighbouring points do not fall into one set of L1
-  s.data_point = ceil_of(channels, lanes) * lanes * capacity + kLine;
-  s.sum_point = capacity * block + kLine;
+  s.data_point = ceil_of(channels, lanes) * lanes * capacity + kLineFloats;
+  s.sum_point = capacity * block + kLineFloats;
   for (const int64_t floats : {lanes, points * s.data_point, points * s.sum_point, tile.h * tile.w * lanes})
-    s.bytes += ceil_of(floats, kLine) * kLine * 4;
+    s.bytes += ceil_of(floats, kLineFloats) * kLineFloats * 4;
   return s;
-}
-
-WinogradWork winograd_work(const Stage& stage, const WinogradView& view, const WinogradTile& tile, int64_t vectors,
-                           const TargetInfo& target) {
-  const ContractionView& c = view.contraction;
-  WinogradWork work;
-  work.tile = tile;
-  work.lanes = target.lanes_f32();
-  work.points = winograd::points(tile.h) * winograd::points(tile.w);
-  work.channels = channel_depth(stage, c);
-  work.channel_vectors = ceil_of(work.channels, work.lanes);
-  work.vectors = vectors;
-  work.blocks = ceil_of(axis_extent(stage, c.vec).value(), vectors * work.lanes);
-  work.tiles = tile_count(stage, view, tile);
-  work.input_cycles = transform_cycles(tile, true);
-  work.output_cycles = transform_cycles(tile, false);
-  return work;
 }
 
 }  // namespace opfuse

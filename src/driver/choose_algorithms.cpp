@@ -1,5 +1,5 @@
-// Each layer's options form a curve of predicted time over bytes of weights. All layers start at direct; steps along
-// the lower convex hulls are taken in the order of time saved per byte while the bound on growth allows them.
+// Each layer's options form a curve of predicted time over bytes of weights; together they are chosen with the least
+// time within the bound on growth.
 #include "driver/choose_algorithms.hpp"
 
 #include <fmt/ranges.h>
@@ -13,12 +13,14 @@
 #include "base/parallel.hpp"
 #include "codegen/algorithms.hpp"
 #include "codegen/winograd_error.hpp"
+#include "driver/choose_within.hpp"
 #include "driver/measure_launches.hpp"
 
 namespace opfuse {
 namespace {
 
-constexpr double kWorthwhile = 0.97;  ///< of the time of a cheaper option
+constexpr double kWorthwhile = 0.97;  ///< of the time of an option with fewer bytes
+constexpr double kForbidden = 1e15;   ///< cycles of what is only taken when nothing else may be
 constexpr int64_t kNoBound = INT64_MAX / 2;
 
 /// NAME[@NODE] as written by --algorithm and --no-algorithm.
@@ -71,10 +73,7 @@ class Chooser {
     check_wishes();
     if (request_.measure && has_choice()) measure();
     spend(kNoBound);
-    for (Layer& layer : layers_) {
-      layer.unbounded = layer.chosen;
-      if (!layer.forced) layer.chosen = 0;
-    }
+    for (Layer& layer : layers_) layer.unbounded = layer.chosen;
     const int64_t bound = request_.max_weight_growth.value_or(default_weight_growth(program_));
     spend(bound);
     for (Layer& layer : layers_) record(layer, bound);
@@ -206,44 +205,37 @@ class Chooser {
     });
   }
 
-  struct Step {
-    Layer* layer;
-    size_t to;
-    double saved_per_byte;
-  };
-
-  std::optional<Step> next_step(Layer& layer, int64_t room) {
-    std::optional<Step> best;
-    if (layer.forced) return best;
-    if (layer.options.options.empty()) return best;
-    const AlgorithmOption& now = layer.option(layer.chosen);
-    const bool leave = !layer.refused[layer.chosen].empty();  // direct, and forbidden
-    for (size_t i = 1; i < layer.options.options.size(); ++i) {
-      const AlgorithmOption& to = layer.option(i);
-      const int64_t bytes = to.weight_bytes - now.weight_bytes;
-      if ((!leave && to.cycles >= now.cycles * kWorthwhile) || bytes > room || !allowed(layer, i)) continue;
-      const double rate =
-          leave ? INFINITY : (now.cycles - to.cycles) / static_cast<double>(std::max<int64_t>(bytes, 1));
-      if (!best || rate > best->saved_per_byte) best = Step{&layer, i, rate};
-    }
-    return best;
+  /// Direct and what is worth its bytes, fewest bytes first; direct costs more than anything where it is forbidden.
+  std::vector<SizedOption> worthwhile(Layer& layer) {
+    std::vector<SizedOption> found, all;
+    const bool leave = !layer.refused[0].empty();
+    found.push_back({0, leave ? kForbidden : layer.option(0).cycles, 0});
+    for (size_t i = 1; i < layer.options.options.size(); ++i)
+      all.push_back({i, layer.option(i).cycles, layer.growth(i)});
+    std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
+    for (const SizedOption& o : all)
+      if (o.cost < found.back().cost * kWorthwhile && allowed(layer, o.number)) found.push_back(o);
+    return found;
   }
 
   void spend(int64_t room) {
-    for (Layer& layer : layers_)
+    std::vector<std::vector<SizedOption>> options;
+    for (Layer& layer : layers_) {
       if (layer.forced) {
         accurate(layer, layer.chosen);  // its error is reported
-        room -= layer.growth(layer.chosen);
+        options.push_back({{layer.chosen, 0, layer.growth(layer.chosen)}});
+      } else if (layer.options.options.empty()) {
+        options.push_back({{0, 0, 0}});
+      } else {
+        options.push_back(worthwhile(layer));
       }
-    for (;;) {
-      std::optional<Step> best;
-      for (Layer& layer : layers_)
-        if (const auto step = next_step(layer, room); step && (!best || step->saved_per_byte > best->saved_per_byte))
-          best = step;
-      if (!best) return;
-      room -= best->layer->growth(best->to) - best->layer->growth(best->layer->chosen);
-      best->layer->chosen = best->to;
     }
+    for (const auto& layer : options)
+      if (layer.size() == 1) room -= layer[0].bytes;
+    for (auto& layer : options)
+      if (layer.size() == 1) layer[0].bytes = 0;
+    const std::vector<size_t> chosen = choose_within(options, room);
+    for (size_t l = 0; l < layers_.size(); ++l) layers_[l].chosen = chosen[l];
   }
 
   void record(Layer& layer, int64_t bound) {
@@ -259,7 +251,10 @@ class Chooser {
       a.weight_growth = layer.growth(layer.chosen);
       for (size_t i = 0; i < layer.options.options.size(); ++i)
         a.costs.push_back({layer.option(i).name, layer.option(i).cycles, layer.growth(i)});
-      explain(layer, a, bound);
+      if (layer.options.options.size() == 1)
+        a.reason = layer.options.refused;
+      else
+        explain(layer, a, bound);
     }
     const std::string& name = program_.launches[layer.launch].name;
     if (layer.forced && a.error_of_sum > kWinogradErrorBound)

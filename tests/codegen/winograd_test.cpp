@@ -1,5 +1,5 @@
 // Winograd convolutions against the region interpreter: tiles, edges, channels, groups, batches, expressions.
-#include "codegen/winograd.hpp"
+#include "codegen/winograd_cost.hpp"
 
 #include "codegen/regions.hpp"
 #include "codegen/run_kernel.hpp"

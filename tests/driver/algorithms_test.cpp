@@ -73,8 +73,12 @@ TEST_F(Resnet50, UsesWinogradWithinFortyFiveMegabytes) {
 TEST_F(Resnet50, TakesDirectOrF2OnTheSmallestMaps) {
   AlgorithmRequest request;
   request.max_weight_growth = int64_t{1} << 40;
+  request.threads = 2;
   const std::string name = at(lower(*graph_, request), "/layer4/layer4.1/conv2/Conv").name;
   EXPECT_TRUE(name == "direct" || name == "f2") << name;
+  request.max_weight_growth.reset();
+  const std::string bounded = at(lower(*graph_, request), "/layer4/layer4.1/conv2/Conv").name;
+  EXPECT_TRUE(bounded == "direct" || bounded == "f2") << bounded;
 }
 
 TEST_F(Resnet50, ExactMeansDirect) {
@@ -161,6 +165,35 @@ TEST(Algorithms, AProductOfMatricesIsNoConvolution) {
                             ops());
   prepare(graph, {}, nullptr);
   EXPECT_TRUE(lower(graph).algorithms.empty());
+}
+
+/// Three in a row: the middle one reads and writes blocks of channels.
+Graph convolutions(const std::string& weights, const std::string& shape, int group) {
+  std::string text = "graph (%x0: f32[1,64,28,28]) {\n %w = const " + weights + " : f32" + shape + "\n";
+  for (int i = 0; i < 3; ++i)
+    text += " %x" + std::to_string(i + 1) + " = conv(%x" + std::to_string(i) +
+            ", %w) {pads = [1,1,1,1], kernel_shape = [3,3], group = " + std::to_string(group) + "}\n";
+  Graph graph = parse_graph(text + " return %x3\n}\n", ops());
+  prepare(graph, {}, nullptr);
+  return graph;
+}
+
+TEST(Algorithms, GroupsNarrowerThanAVectorStayDirectAndSayWhy) {
+  const Program narrow = lower(convolutions("rand<1>", "[64,8,3,3]", 8));
+  ASSERT_EQ(narrow.algorithms.size(), 3U);
+  EXPECT_EQ(narrow.algorithms[1].name, "direct");
+  EXPECT_NE(narrow.algorithms[1].reason.find("groups"), std::string::npos) << narrow.algorithms[1].reason;
+  const Program wide = lower(convolutions("rand<1>", "[64,32,3,3]", 2));
+  ASSERT_EQ(wide.algorithms.size(), 3U);
+  EXPECT_NE(wide.algorithms[1].name, "direct") << wide.algorithms[1].reason;
+}
+
+TEST(Algorithms, ALayerWhoseErrorIsTooLargeStaysDirectAndSaysWhy) {
+  const Program program = lower(convolutions("splat<3e38>", "[64,64,3,3]", 1));
+  ASSERT_EQ(program.algorithms.size(), 3U);
+  EXPECT_EQ(program.algorithms[1].name, "direct");
+  EXPECT_TRUE(program.algorithms[1].inexact);
+  EXPECT_NE(program.algorithms[1].reason.find("sum|w||x|"), std::string::npos) << program.algorithms[1].reason;
 }
 
 TEST(Algorithms, WeightsThatOverflowHaveNoBoundedError) {

@@ -34,7 +34,7 @@ WinogradEmitter::WinogradEmitter(Kernel& k, StageEmitter& stage, const WinogradV
   int64_t at = 0;
   const auto place = [&](int64_t count) {
     Value* here = floats(k.scratch, k.i64(at));
-    at += ceil_of(count, 16) * 16;
+    at += ceil_of(count, kLineFloats) * kLineFloats;
     return here;
   };
   zeros_ = place(lanes_);

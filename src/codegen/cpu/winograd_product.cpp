@@ -11,9 +11,7 @@
 namespace opfuse::cpu {
 namespace {
 
-constexpr int64_t kUnrolledLanes = 4;
 constexpr size_t kTiedAccumulators = 6;
-constexpr int64_t kLineFloats = 16;  // a cache line
 
 }  // namespace
 
@@ -21,7 +19,7 @@ void WinogradEmitter::emit_products(Value* ob, Value* count) {
   const std::vector<Dim>& strides = weights().strides;  // [O/block][points_h][points_w][C][block]
   Value* first = floats(weights().base, k_.mul(ob, k_.dim(strides[0])));
   Value* last = k_.max(k_.i64(0), k_.sub(count, k_.i64(width_)));
-  const int64_t fetched = (channels_ + kUnrolledLanes - 1) / kUnrolledLanes * prefetched_ * kLineFloats;
+  const int64_t fetched = (channels_ + kWinogradUnrolled - 1) / kWinogradUnrolled * prefetched_ * kLineFloats;
   k_.loop(k_.i64(0), k_.i64(points_), 1, [&](Value* point) {
     Value* w = floats(first, k_.mul(point, k_.dim(strides[2])));
     Value* data = floats(data_, k_.mul(point, k_.i64(data_point_)));
@@ -42,17 +40,17 @@ void WinogradEmitter::emit_register_tile(Value* data, Value* w, Value* sums, Val
     Value* d = floats(data, k_.mul(vector, k_.i64(capacity_ * lanes_)));
     Value* first = k_.mul(vector, k_.i64(lanes_));
     Value* at = floats(w, k_.mul(first, k_.i64(block_)));
-    Value* far = floats(ahead, k_.mul(first, k_.i64(prefetched_ * kLineFloats / kUnrolledLanes)));
+    Value* far = floats(ahead, k_.mul(first, k_.i64(prefetched_ * kLineFloats / kWinogradUnrolled)));
     const auto group = [&](Value* lane, int64_t count) {
-      Value* fetch = floats(far, k_.mul(lane, k_.i64(prefetched_ * kLineFloats / kUnrolledLanes)));
+      Value* fetch = floats(far, k_.mul(lane, k_.i64(prefetched_ * kLineFloats / kWinogradUnrolled)));
       for (int64_t line = 0; line < prefetched_; ++line)
         k_.b.CreateIntrinsic(
             llvm::Intrinsic::prefetch, {k_.b.getPtrTy()},
             {floats(fetch, k_.i64(line * kLineFloats)), k_.b.getInt32(0), k_.b.getInt32(2), k_.b.getInt32(1)});
       emit_steps(d, at, lane, count);
     };
-    const int64_t whole = lanes / kUnrolledLanes * kUnrolledLanes;
-    k_.loop(k_.i64(0), k_.i64(whole), kUnrolledLanes, [&](Value* lane) { group(lane, kUnrolledLanes); });
+    const int64_t whole = lanes / kWinogradUnrolled * kWinogradUnrolled;
+    k_.loop(k_.i64(0), k_.i64(whole), kWinogradUnrolled, [&](Value* lane) { group(lane, kWinogradUnrolled); });
     if (lanes > whole) group(k_.i64(whole), lanes - whole);
   };
   k_.loop(k_.i64(0), k_.i64(channels_ / lanes_), 1, [&](Value* vector) { steps(vector, lanes_); });
