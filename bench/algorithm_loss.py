@@ -128,8 +128,9 @@ def main():
                     if not options.recorded:
                         cases[key] = measure(options, path, batch, threads)
                         if options.record:
-                            write_times(options.record, [f"milliseconds of a convolution by algorithm, in network order; {options.machine}", "model batch threads node " + " ".join(ALGORITHMS)],
-                                        cases)
+                            header = (f"milliseconds of a convolution by algorithm, in network order; {options.machine}",
+                                      "model batch threads node " + " ".join(ALGORITHMS))
+                            write_times(options.record, header, cases)
                     if key in cases:
                         worst = max(worst, compare(options, path, batch, threads, cases[key]))
     sys.exit(1 if worst > options.limit else 0)
