@@ -1,8 +1,7 @@
 // Winograd convolutions against the region interpreter: tiles, edges, channels, groups, batches, expressions.
-#include "codegen/winograd_cost.hpp"
-
 #include "codegen/regions.hpp"
 #include "codegen/run_kernel.hpp"
+#include "codegen/winograd_cost.hpp"
 
 namespace opfuse::test {
 namespace {
