@@ -66,6 +66,39 @@ bool is_read(const Region& region, const Stage& stage, const Expr& e, int from, 
   return true;
 }
 
+constexpr double kMasked = -1e30;
+
+bool uses_result(const Expr& e) {
+  bool uses = false;
+  e.visit([&](const Expr& x) { uses |= x.op() == ExprOp::result; });
+  return uses;
+}
+
+Expr both(const Expr& x, const Expr& y) { return x && y ? Expr::make(ExprOp::logical_and, {x, y}) : x ? x : y; }
+
+/// See AttentionView::needed. Masks are chosen by select or added, the last thing that happens to a score.
+Expr needed_scores(const Expr& e) {
+  const auto& args = e.args();
+  const auto masks = [](const Expr& x) { return x.is_constant() && x.value() <= kMasked; };
+  switch (e.op()) {
+    case ExprOp::select:
+      if (uses_result(args[0])) return {};
+      if (masks(args[2])) return both(args[0], needed_scores(args[1]));
+      if (masks(args[1])) return both(Expr::make(ExprOp::logical_not, {args[0]}), needed_scores(args[2]));
+      return {};
+    case ExprOp::add: {
+      const bool first = uses_result(args[0]);
+      if (first == uses_result(args[1])) return {};
+      const Expr& mask = args[first ? 1 : 0];
+      const Expr rest = needed_scores(args[first ? 0 : 1]);
+      if (mask.is_constant() || mask.dtype() != DType::f32) return rest;
+      return both(Expr::make(ExprOp::gt, {mask, Expr::constant(DType::f32, kMasked)}), rest);
+    }
+    default:
+      return {};
+  }
+}
+
 class AttentionFinder {
  public:
   explicit AttentionFinder(const Region& region) : region_(region) {}
@@ -104,6 +137,7 @@ class AttentionFinder {
       place = factor;
     }
     if (!view_.query || !view_.key) return "the scores are no product of queries and keys";
+    view_.needed = needed_scores(s.outputs[0].value);
     return "";
   }
 

@@ -21,6 +21,9 @@ struct AttentionView {
   int column = 0;        ///< c in stage 2: its last domain axis
   int summed = 0;        ///< n in stage 2: its reduce axis
   bool guarded = false;  ///< rows without a defined softmax have weights 0
+  /// Where the score is more than a mask's number (of stage 0, boolean): elsewhere it is -1e30 or less whatever the
+  /// product is. Empty: everywhere.
+  Expr needed;
 
   int64_t head_size(const Region& region) const;  ///< extent of d
   int64_t columns(const Region& region) const;    ///< extent of c

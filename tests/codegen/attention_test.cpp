@@ -109,6 +109,21 @@ Sizes guarded(Sizes s) {
   return s;
 }
 
+/// Row r sees keys up to r + shift.
+Tensor causal(int rows, int keys, int shift) {
+  Tensor mask(DType::boolean, {rows, keys});
+  for (int r = 0; r < rows; ++r)
+    for (int k = 0; k < keys; ++k) mask.set_integer(r * keys + k, k <= r + shift);
+  return mask;
+}
+
+/// All rows see the keys [first, last).
+Tensor padding(int keys, int first, int last) {
+  Tensor mask(DType::f32, {1, keys});
+  for (int k = 0; k < keys; ++k) mask.set_real(k, k >= first && k < last ? 0 : -3.4028234e38);
+  return mask;
+}
+
 /// A mask of rows x keys whose row 1 and last row are `value` everywhere; elsewhere every third key.
 Tensor holes(int rows, int keys, double value, double otherwise) {
   Tensor mask(DType::f32, {rows, keys});
@@ -124,14 +139,16 @@ Case with_mask(Case c, Tensor mask) {
   return c;
 }
 
-const std::vector<SymbolValues> kLengths = {{{"b", 1}, {"n", 1}},   {{"b", 2}, {"n", 7}},   {{"b", 3}, {"n", 49}},
-                                            {{"b", 1}, {"n", 197}}, {{"b", 1}, {"n", 641}}, {{"b", 2}, {"n", 0}},
-                                            {{"b", 0}, {"n", 5}}};
+const std::vector<SymbolValues> kLengths = {{{"b", 1}, {"m", 1}, {"n", 1}},    {{"b", 2}, {"m", 7}, {"n", 7}},
+                                            {{"b", 3}, {"m", 49}, {"n", 49}},  {{"b", 1}, {"m", 30}, {"n", 197}},
+                                            {{"b", 1}, {"m", 5}, {"n", 1900}}, {{"b", 2}, {"m", 3}, {"n", 0}},
+                                            {{"b", 0}, {"m", 5}, {"n", 5}},    {{"b", 1}, {"m", 300}, {"n", 3}}};
 
 Sizes open(int depth) {
   Sizes s;
   s.batch = "b";
-  s.rows = s.keys = "n";
+  s.rows = "m";
+  s.keys = "n";
   s.depth = s.columns = depth;
   return s;
 }
@@ -161,7 +178,20 @@ std::vector<Case> cases() {
   all.push_back(
       attention("long_rows_bias", masked(sized(11, 1500, 80), "f32[11,1500]", "a1, a2", "add(mul(s0, 0.125), r2)")));
   all.push_back(attention("open_lengths", open(32), kLengths));
-  all.push_back(attention("open_lengths_masked", masked(open(16), "f32[n,n]", "a1, a2", "add(s0, r2)"), kLengths));
+  all.push_back(attention("open_lengths_masked", masked(open(16), "f32[m,n]", "a1, a2", "add(s0, r2)"), kLengths));
+  const auto choose = [](Sizes s) {
+    return masked(s, fmt::format("bool[{},{}]", s.rows, s.keys), "a1, a2", "select(r2:bool, s0, -3.4028234e38)");
+  };
+  const auto add = [](Sizes s) { return masked(s, fmt::format("f32[1,{}]", s.keys), "0, a2", "add(s0, r2)"); };
+  for (const auto& [rows, keys] : {std::pair{50, 50}, {11, 900}}) {
+    const std::string name = fmt::format("{}x{}", rows, keys);
+    const Sizes plain = sized(rows, keys, 150, 16, "1");
+    all.push_back(with_mask(attention("causal_" + name, choose(plain)), causal(rows, keys, keys - rows)));
+    all.push_back(with_mask(attention("causal_without_first_" + name, choose(plain)), causal(rows, keys, -3)));
+    all.push_back(with_mask(attention("padded_behind_" + name, add(plain)), padding(keys, 0, keys / 3)));
+    all.push_back(with_mask(attention("padded_before_" + name, add(plain)), padding(keys, keys / 2, keys)));
+    all.push_back(with_mask(attention("all_padded_" + name, add(plain)), padding(keys, 0, 0)));
+  }
   const Sizes lowest = masked(sized(10, 37, 16), "f32[10,37]", "a1, a2", "add(s0, r2)");
   all.push_back(with_mask(attention("rows_without_keys_lowest", lowest), holes(10, 37, -3.4028234e38, 0)));
   all.push_back(with_mask(attention("rows_without_keys_undefined", lowest), holes(10, 37, -kInfinity, 0)));
@@ -217,6 +247,22 @@ TEST_P(NoAttention, IsRefusedWithAReason) {
 }
 INSTANTIATE_TEST_SUITE_P(Regions, NoAttention, testing::ValuesIn(kRefused),
                          [](const auto& info) { return std::string(info.param.name); });
+
+/// Masks are seen where they are the last thing that happens to a score.
+TEST(AttentionView, KnowsWhichScoresMasksLeave) {
+  const auto needed = [](const std::string& type, const std::string& score) {
+    const Region region = parse_region(attention_region(masked(sized(5, 7, 4), type, "a1, a2", score)));
+    const auto view = std::get<AttentionView>(view_attention(region));
+    return view.needed ? view.needed.text() : std::string();
+  };
+  EXPECT_EQ(needed("bool[5,7]", "select(r2:bool, s0, -3.4e38)"), "r2:bool");
+  EXPECT_EQ(needed("bool[5,7]", "select(r2:bool, -inf, s0)"), "logical_not(r2:bool)");
+  EXPECT_EQ(needed("f32[5,7]", "add(mul(s0, 0.125), r2)"), "gt(r2, -1e+30)");
+  EXPECT_EQ(needed("f32[5,7]", "mul(s0, 0.125)"), "");
+  EXPECT_EQ(needed("bool[5,7]", "select(r2:bool, s0, -10000)"), "") << "a row may have no larger score";
+  EXPECT_EQ(needed("bool[5,7]", "mul(select(r2:bool, s0, -3.4e38), 0.125)"), "");
+  EXPECT_EQ(needed("f32[5,7]", "mul(add(s0, r2), 0.125)"), "");
+}
 
 TEST(AttentionSchedule, LongAndOpenRowsComeInBlocks) {
   const TargetInfo target = parse_target("cpu:avx512");

@@ -159,6 +159,14 @@ void AttentionEmitter::emit_groups(const Env& env, Value* t0, Value* t1) {
 }
 
 void AttentionEmitter::emit_tile(const Env& env, const RowTile& tile, const KeyBlock& block) {
+  if (!view_.needed) return emit_keys(env, tile, block);
+  const KeyBlock some{block.first, needed_keys(env, tile, block)};
+  k_.branch(
+      k_.b.CreateICmpEQ(some.count, block.count), [&] { emit_keys(env, tile, block); },
+      [&] { k_.branch(k_.b.CreateICmpSGT(some.count, k_.i64(0)), [&] { emit_keys(env, tile, some); }); });
+}
+
+void AttentionEmitter::emit_keys(const Env& env, const RowTile& tile, const KeyBlock& block) {
   pack_queries(env, tile);
   emit_scores(env, tile, block);
   emit_softmax(tile, block);

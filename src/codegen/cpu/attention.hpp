@@ -72,9 +72,15 @@ class AttentionEmitter {
 
   // attention.cpp
   void emit_tile(const Env& env, const RowTile& tile, const KeyBlock& block);
+  void emit_keys(const Env& env, const RowTile& tile, const KeyBlock& block);
   void emit_groups(const Env& env, Value* t0, Value* t1);
   void start_group();
   void finish_group(const Env& env, Value* row, Value* count);
+
+  // attention_mask.cpp
+  bool mask_depends_on_row() const;
+  Value* needed_keys(const Env& env, const RowTile& tile, const KeyBlock& block);
+  Value* every_row_has_keys(const RowTile& tile, int64_t rows, Value* seen);
 
   // attention_pack.cpp
   void pack_block(const Env& env, const KeyBlock& block);

@@ -58,7 +58,7 @@ void AttentionEmitter::multiply_steps(Value* left, int64_t left_stride, Value* r
 
 void AttentionEmitter::emit_scores(const Env& env, const RowTile& tile, const KeyBlock& block) {
   const int64_t panel = nv_ * lanes_;
-  if (!blocks_) {
+  if (llvm::isa<llvm::ConstantInt>(block.count)) {
     const int64_t whole = keys_ / panel * panel;
     k_.loop(k_.i64(0), k_.i64(whole), panel, [&](Value* at) { emit_score_panel(env, tile, block, at, nv_, false); });
     if (keys_ > whole)
