@@ -47,10 +47,11 @@ struct KernelCode {
   std::string symbol;  ///< "conv_3f1c..." structure + hash
   Dim parts = 1;
   int64_t scratch_bytes = 0;
-  size_t offset = 0;    ///< entry point within LinkedCode::bytes
-  size_t begin = 0;     ///< start of the kernel's own bytes: code and read-only data, self-contained, `size` long
-  size_t size = 0;      ///< of that whole piece
-  DeviceKernel device;  ///< kernels of a GPU
+  size_t offset = 0;      ///< entry point within LinkedCode::bytes
+  size_t begin = 0;       ///< start of the kernel's own bytes: code and read-only data, self-contained, `size` long
+  size_t size = 0;        ///< of that whole piece
+  DeviceKernel device;    ///< kernels of a GPU
+  double compile_ms = 0;  ///< on one core; emulated kernels: their share of one library
   std::string llvm_ir, assembly, cuda;  ///< when asked for
 };
 

@@ -7,7 +7,7 @@
 
 namespace opfuse {
 
-inline constexpr int kLlvmEntryVersion = 1;
+inline constexpr int kLlvmEntryVersion = 2;
 inline constexpr const char* kLlvmEntryName = "opfuse_llvm_generate";
 inline constexpr const char* kLlvmLibraryName = "libopfuse_llvm.so";
 

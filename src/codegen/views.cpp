@@ -6,6 +6,8 @@
 #include <cmath>
 #include <set>
 
+#include "codegen/reads.hpp"
+
 namespace opfuse {
 namespace {
 
@@ -20,14 +22,6 @@ std::set<int> axes_of(const IndexMap& map) {
 
 bool has_dynamic(const IndexMap& map) {
   return std::any_of(map.dims.begin(), map.dims.end(), [](const IndexExpr& e) { return static_cast<bool>(e.dynamic); });
-}
-
-std::set<int> reads_of(const Expr& e) {
-  std::set<int> reads;
-  e.visit([&](const Expr& x) {
-    if (x.op() == ExprOp::read || x.op() == ExprOp::in_bounds) reads.insert(x.index());
-  });
-  return reads;
 }
 
 bool mentions(const Expr& e, ExprOp op) {
@@ -129,7 +123,7 @@ class ContractionFinder {
     if (has_dynamic(map)) return "weights are indexed dynamically";
     const Expr& e = stage_.reductions[0].value;
     std::set<int> elsewhere;
-    for (int r : reads_of(e)) {
+    for (int r : reads_used(e)) {
       if (r == view_.weights) continue;
       for (const IndexExpr& d : map_of(r).dims)
         for (const IndexTerm& t : d.terms)
@@ -160,13 +154,13 @@ class ContractionFinder {
       inner = assume_inside(data.args()[1], view_.data, true);
     }
     if (mentions(inner, ExprOp::in_bounds)) return "the data has more than one guard";
-    for (int r : reads_of(inner)) {
+    for (int r : reads_used(inner)) {
       if (view_.guarded && r == view_.data) continue;
       const auto axes = axes_of(map_of(r));
       const bool moves = std::any_of(axes.begin(), axes.end(), [&](int a) {
         return a != view_.vec && a < static_cast<int>(stage_.domain.size());
       });
-      if (!moves && reads_of(inner).size() > 1) continue;  // a per-channel operand of the prologue
+      if (!moves && reads_used(inner).size() > 1) continue;  // a per-channel operand of the prologue
       if (view_.data >= 0) return "two reads of the data move with the output";
       view_.data = r;
     }
@@ -293,7 +287,7 @@ std::variant<WindowView, std::string> view_window(const Region& region, int inde
   if (mentions(r.value, ExprOp::coord)) return "the taps depend on coordinates";
   WindowView view;
   const auto domain = static_cast<int>(stage.domain.size());
-  for (int i : reads_of(r.value)) {
+  for (int i : reads_used(r.value)) {
     const auto axes = axes_of(stage.reads[static_cast<size_t>(i)].map);
     const bool taps = std::any_of(axes.begin(), axes.end(), [&](int a) { return a >= domain; });
     const bool outer = std::count_if(axes.begin(), axes.end(), [&](int a) { return a < domain; }) > 1;

@@ -77,6 +77,7 @@ KernelSpec spec_of(const Program& program, const Launch& launch) {
 struct Kernels {
   std::vector<size_t> of_launch;  ///< launch -> kernel
   std::vector<CachedKernel> kernels;
+  std::vector<bool> cached;  ///< by kernel: it came from the disk
 };
 
 Kernels make_kernels(const Program& program, const TargetInfo& target, const ArtifactOptions& options) {
@@ -97,12 +98,14 @@ Kernels make_kernels(const Program& program, const TargetInfo& target, const Art
   // emulated kernels share one library: they are no files of their own
   const KernelCache cache(options.cache && !emits && !target.emulated ? KernelCache::default_folder() : "", target);
   result.kernels.resize(specs.size());
+  result.cached.assign(specs.size(), true);
   std::vector<KernelSpec> missing;
   std::vector<size_t> slots;
   for (size_t i = 0; i < specs.size(); ++i) {
     if (auto hit = cache.load(specs[i])) {
       result.kernels[i] = std::move(*hit);
     } else {
+      result.cached[i] = false;
       missing.push_back(specs[i]);
       slots.push_back(i);
     }
@@ -125,6 +128,15 @@ Kernels make_kernels(const Program& program, const TargetInfo& target, const Art
     cache.store(missing[k], kernel);
   }
   return result;
+}
+
+std::vector<KernelTime> kernel_times(const Program& program, const Kernels& kernels) {
+  std::vector<KernelTime> times(kernels.kernels.size());
+  for (size_t i = program.launches.size(); i-- > 0;)
+    if (const size_t k = kernels.of_launch[i]; k != kNoKernel)
+      times[k] = {program.launches[i].name, kernels.kernels[k].code.symbol, kernels.kernels[k].code.compile_ms,
+                  kernels.cached[k]};
+  return times;
 }
 
 // ---- assembly of the parts --------------------------------------------------------------------------------------
@@ -282,6 +294,7 @@ Artifact build_artifact(const Program& program, const TargetInfo& target, const 
   a.code = owned->code;
   a.constants = *owned->constants;
   a.owner = owned;
+  if (options.kernel_times) *options.kernel_times = kernel_times(program, kernels);
   if (!options.emit_dir.empty()) {
     std::vector<KernelCode> codes;
     for (const CachedKernel& kernel : kernels.kernels) codes.push_back(kernel.code);

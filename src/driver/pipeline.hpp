@@ -53,6 +53,14 @@ struct LowerOptions {
 /// Fused (or plain) graph -> program with layouts, schedules, algorithms and memory planned.
 Program lower_to_program(const Graph& graph, const TargetInfo& target, const LowerOptions& options = {});
 
+/// How long a kernel took to compile; those from the cache took nothing.
+struct KernelTime {
+  std::string name;  ///< of the first launch that uses it
+  std::string symbol;
+  double ms = 0;
+  bool cached = false;
+};
+
 struct ArtifactOptions {
   int threads = 0;
   bool cache = true;
@@ -62,6 +70,7 @@ struct ArtifactOptions {
   std::string model_hash, plan_json;
   std::shared_ptr<const Graph> reference_graph;  ///< what the program was lowered from; needed by reference launches
   StepProgress progress;
+  std::vector<KernelTime>* kernel_times = nullptr;  ///< filled where wanted
 };
 
 /// Notes in the artifact which inputs index tables, so that its file is enough to draw valid random inputs.

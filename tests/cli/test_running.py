@@ -91,18 +91,6 @@ class Run(CliTest):
         self.fails(2, "compile", SMALL, "--emit", "cobol", self.folder, says=["E0401"])
         self.fails(2, "compile", SMALL, says=["E0401", "-o"])
 
-    def test_cuda_kernels_are_written_as_text_without_a_gpu(self):
-        self.ok("compile", SMALL, "--target", "cuda:sm_90", "--emit", "cuda", self.folder / "cuda")
-        files = list((self.folder / "cuda").glob("*.cu"))
-        self.assertTrue(files)
-        for file in files:
-            text = file.read_text()
-            for word in ["// group ", "// nodes ", "// schedule ", "// launch ", "__global__", "constexpr int kBlock"]:
-                self.assertIn(word, text)
-        self.fails(2, "compile", SMALL, "--emit", "cuda", self.folder, says=["E0401", "--target"])
-        self.fails(2, "compile", SMALL, "--target", "cuda:sm_90", "--emit", "asm", self.folder, says=["E0401"])
-        self.assertIn("cuda_driver", self.ok("doctor", "--json").json)
-
     def test_targets(self):
         for target in ("cpu:avx2", "cpu:baseline"):
             self.ok("compile", SMALL, "-o", self.folder / "t.opf", "--target", target)

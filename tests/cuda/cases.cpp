@@ -62,6 +62,21 @@ std::string reduce_text(const std::string& rows, const std::string& n, const std
       typed("s0", dtype));
 }
 
+/// The sum of the products of `reads` operands, row by row, taken from each of them: rows that registers keep.
+std::string rows_text(int rows, int n, int reads) {
+  std::string text = "region\n", value = "r0", result = fmt::format("sub(r{}, s0)", reads);
+  for (int i = 0; i < reads; ++i) text += fmt::format("param input f32[{},{}]\n", rows, n);
+  text += fmt::format("param output f32[{0},{1}]\nstage row\n  domain [{0},{1}]\n  reduce [{1}]\n", rows, n);
+  for (int i = 0; i < reads; ++i) text += fmt::format("  read param {} at [a0, a2]\n", i);
+  for (int i = 0; i < reads; ++i) text += fmt::format("  read param {} at [a0, a1]\n", i);
+  for (int i = 1; i < reads; ++i) {
+    value = fmt::format("mul({}, r{})", value, i);
+    result = fmt::format("sub(r{}, {})", reads + i, result);
+  }
+  return text + fmt::format("  reduction sum {}\n  output param {} f32[{},{}] at [a0, a1] = {}\n", value, reads, rows,
+                            n, result);
+}
+
 std::string transposed_text(int m, int n) {
   return fmt::format(
       "region\nparam input f32[{0},{1}]\nparam output f32[{1},{0}]\nstage map\n  domain [{1},{0}]\n"
@@ -239,6 +254,10 @@ const std::vector<CudaCase>& row_cases() {
       {"softmax_registers", softmax_text("3", "1024")},
       {"softmax_most_registers", softmax_text("2", "8192")},
       {"softmax_one", softmax_text("1", "1")},
+      {"rows_of_three", rows_text(2, 8192, 3)},
+      {"rows_of_three_short", rows_text(3, 1024, 3)},
+      {"rows_of_four", rows_text(2, 8192, 4)},
+      {"rows_of_four_half_as_long", rows_text(2, 4099, 4)},
       {.name = "softmax_half_prime", .region = softmax_text("7", "131", "f16"), .tolerance = 2e-3},
       {.name = "softmax_bfloat", .region = softmax_text("5", "37", "bf16"), .tolerance = 1e-2},
       {.name = "sum_half", .region = reduce_text("11", "97", "sum", true, "f16"), .tolerance = 2e-3},

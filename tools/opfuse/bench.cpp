@@ -115,6 +115,7 @@ Result measure_model(const Flags& flags) {
   } else {
     show_limits(*fused);
   }
+  warn_emulated(*fused);
   if (flags.vs_unfused) unfused = compile_unfused(*model.graph, inputs.symbols, flags.compile).executable;
 
   Result result;

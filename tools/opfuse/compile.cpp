@@ -1,6 +1,7 @@
 // opfuse compile: a model to an .opf.
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -24,7 +25,7 @@ struct Flags {
   DimensionFlags dimensions;
   CompileFlags compile;
   std::vector<std::string> emit;
-  bool unfused = false, json = false;
+  bool unfused = false, kernel_times = false, json = false;
 };
 
 EmitRequest emit_request(const std::vector<std::string>& words) {
@@ -44,6 +45,33 @@ EmitRequest emit_request(const std::vector<std::string>& words) {
           .hint("write --emit llvm,asm DIR, or --emit cuda DIR for cuda targets");
   }
   return emit;
+}
+
+Json rows_of(const std::vector<KernelTime>& times) {
+  Json rows = Json::array();
+  for (const KernelTime& t : times)
+    rows.push_back({{"name", t.name}, {"kernel", t.symbol}, {"ms", t.ms}, {"cached", t.cached}});
+  return rows;
+}
+
+/// How many kernels were compiled and how long that would take one thread; with `each`, a row per kernel.
+void print_kernel_times(std::vector<KernelTime> times, bool each) {
+  if (times.empty()) return;
+  std::stable_sort(times.begin(), times.end(), [](const KernelTime& a, const KernelTime& b) { return a.ms > b.ms; });
+  double total = 0;
+  for (const KernelTime& t : times) total += t.ms;
+  const auto cached = std::count_if(times.begin(), times.end(), [](const KernelTime& t) { return t.cached; });
+  const auto fresh = static_cast<std::ptrdiff_t>(times.size()) - cached;
+  std::string text = fmt::format("  {} kernels compiled", fresh);
+  if (fresh > 0)
+    text += fmt::format(" in {:.2f} s of one thread, {} ms each, slowest {} in {} ms", total * 1e-3,
+                        milliseconds(total / static_cast<double>(fresh)), times[0].name, milliseconds(times[0].ms));
+  if (cached > 0) text += fmt::format("{} {} from the cache", fresh > 0 ? ";" : ",", cached);
+  fmt::print("{}\n", text);
+  if (!each) return;
+  Table table({">ms", "symbol", "first launch"});
+  for (const KernelTime& t : times) table.row({t.cached ? "cached" : milliseconds(t.ms), t.symbol, t.name});
+  fmt::print("{}", table.text());
 }
 
 int run(const Flags& flags) {
@@ -78,6 +106,7 @@ int run(const Flags& flags) {
                 {"constant_bytes", a.constants.size()},
                 {"arena_bytes", a.arena_bytes.text()},
                 {"seconds", seconds},
+                {"kernel_times", rows_of(compiled.kernel_times)},
                 {"conversions", compiled.notes},
                 {"notes", compiled.program.notes}});
     print_json(out);
@@ -88,6 +117,7 @@ int run(const Flags& flags) {
     fmt::print("  code {}, packed constants {}, arena {} bytes{}\n", human_bytes(static_cast<double>(a.code.size())),
                human_bytes(static_cast<double>(a.constants.size())), a.arena_bytes.text(),
                a.symbols.empty() ? "" : fmt::format(", open dimensions: {}", fmt::join(a.symbols, ", ")));
+    if (!emit.text_only) print_kernel_times(compiled.kernel_times, flags.kernel_times);
     for (const std::string& text : grouped_notes(compiled.notes)) fmt::print("  {}\n", text);
     for (const std::string& text : compiled.program.notes) fmt::print("  note: {}\n", text);
   }
@@ -111,6 +141,7 @@ std::function<int()> add_compile(CLI::App& app) {
   add_dimension_flags(app, flags->dimensions);
   app.get_option("--dim")->description("size of a symbolic dimension; 'any' leaves it open in the .opf");
   add_compile_flags(app, flags->compile);
+  app.add_flag("--kernel-times", flags->kernel_times, "a row per kernel: how long it took to compile");
   app.add_flag("--json", flags->json, "as JSON");
   return [flags] { return run(*flags); };
 }

@@ -50,8 +50,8 @@ std::optional<int64_t> parse_bytes(const std::string& option, const std::string&
   throw fail(E::bad_option, "{} {}: not a number of bytes", option, text).hint("write 45MB, 512KiB or 1000000");
 }
 
-Executable finish(const Compiled& compiled, const std::string& name, const TargetInfo& target,
-                  ArtifactOptions options) {
+Executable finish(Compiled& compiled, const std::string& name, const TargetInfo& target, ArtifactOptions options) {
+  options.kernel_times = &compiled.kernel_times;
   const auto& launches = compiled.program.launches;
   if (std::any_of(launches.begin(), launches.end(), [](const Launch& launch) { return launch.reference; }))
     options.reference_graph = std::make_shared<Graph>(compiled.fused.clone());
@@ -176,6 +176,11 @@ void show_limits(const Compiled& compiled) {
 
 void show_limits(const Executable& loaded) {
   for (const std::string& text : loaded.artifact().notes) note(text);
+}
+
+void warn_emulated(const Executable& executable) {
+  if (executable.artifact().target == "cuda:emulated")
+    warn("cuda:emulated runs the kernels on this CPU: these times say nothing about a GPU");
 }
 
 }  // namespace opfuse::cli

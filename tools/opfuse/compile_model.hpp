@@ -51,12 +51,15 @@ struct Compiled {
   FusionPlan plan;  ///< empty when `unfused`
   Program program;
   std::optional<Executable> executable;
+  std::vector<KernelTime> kernel_times;
   std::vector<std::string> notes;  ///< conversions; splits and refusals are the program's own notes
 };
 
 /// Prints the program's notes (splits, limits that bound, reference launches) on stderr: nothing is silent.
 void show_limits(const Compiled& compiled);
 void show_limits(const Executable& loaded);  ///< the same notes, from an .opf
+/// Says on stderr that times are the host's where the device is emulated.
+void warn_emulated(const Executable& executable);
 
 /// Cleans and plans a copy of the model, or applies the verdicts of --plan.
 Planned plan_model(const Graph& model, const SymbolValues& dims, const TargetInfo& target, const PlanFlags& flags);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/fail.hpp"
+#include "base/temporary_folder.hpp"
 #include "compile_model.hpp"
 #include "console.hpp"
 #include "driver/compare.hpp"

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/fail.hpp"
+#include "base/temporary_folder.hpp"
 #include "onnx/tensor_files.hpp"
 #include "report.hpp"
 
@@ -76,17 +77,6 @@ std::string last_line(const std::string& path) {
 }
 
 }  // namespace
-
-TemporaryFolder::TemporaryFolder() {
-  std::string form = (std::filesystem::temp_directory_path() / "opfuse-XXXXXX").string();
-  if (!mkdtemp(form.data())) throw fail(E::file_write_failed, "cannot make a temporary folder '{}'", form);
-  folder_ = form;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
-}
 
 std::string find_peer_python() {
   std::vector<std::string> candidates;

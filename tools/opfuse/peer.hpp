@@ -22,19 +22,6 @@ std::string find_peer_python();
 std::optional<PeerRun> run_onnxruntime(const std::string& python, const std::string& model, const Tensor& input,
                                        int threads, double seconds, std::string& problem);
 
-/// A folder of its own below the system's temporary one, removed with everything in it.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  std::string path(const std::string& name) const { return folder_ + "/" + name; }
-
- private:
-  std::string folder_;
-};
-
 extern const char* const kInstallPeer;  ///< the line that installs it
 
 }  // namespace opfuse::cli

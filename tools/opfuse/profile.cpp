@@ -80,6 +80,7 @@ Profile make_profile(const Flags& flags) {
   } else {
     show_limits(*executable);
   }
+  warn_emulated(*executable);
   Profile profile;
   profile.dims = inputs.symbols;
   profile.target = executable->artifact().target;

@@ -7,6 +7,7 @@
 
 #include "base/fail.hpp"
 #include "codegen/cpu/vector_math.hpp"
+#include "codegen/reads.hpp"
 
 namespace opfuse::cpu {
 namespace {
@@ -184,21 +185,6 @@ void add_dimension(Kernel& k, Address& a, const DimStrides& s, Coordinate c, con
   add_to_lanes(k, a, blocked_offset(k, s, x), width);
 }
 
-/// Smallest and largest value of a coordinate, when the extents say so.
-std::optional<std::pair<int64_t, int64_t>> range_of(const IndexExpr& e, const Env& env) {
-  if (e.dynamic || !e.offset.is_constant()) return std::nullopt;
-  int64_t low = *e.offset.constant(), high = low;
-  for (const IndexTerm& t : e.terms) {
-    const auto extent = env.extents.at(static_cast<size_t>(t.axis)).constant();
-    const auto coef = t.coef.constant(), div = t.div.constant(), mod = t.mod.constant();
-    if (!extent || !coef || !div || !mod) return std::nullopt;
-    int64_t most = std::max<int64_t>(*extent - 1, 0) / *div;
-    if (*mod) most = std::min(most, *mod - 1);
-    (*coef < 0 ? low : high) += *coef * most;
-  }
-  return std::pair{low, high};
-}
-
 bool always_inside(const IndexExpr& e, const Dim& size, const Env& env) {
   if (e.dynamic) return false;
   if (e.offset.constant() == 0 && e.terms.size() == 1) {
@@ -207,8 +193,8 @@ bool always_inside(const IndexExpr& e, const Dim& size, const Env& env) {
         env.extents.at(static_cast<size_t>(t.axis)) == size)
       return true;
   }
-  const auto range = range_of(e, env);
-  return range && size.is_constant() && range->first >= 0 && range->second < *size.constant();
+  const CoordinateRange range = coordinate_range(e, env.extents);
+  return range.low && range.high && size.is_constant() && *range.low >= 0 && *range.high < *size.constant();
 }
 
 Value* both(Kernel& k, Value* x, Value* y) {

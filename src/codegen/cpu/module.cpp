@@ -25,6 +25,7 @@
 
 #include "base/fail.hpp"
 #include "base/parallel.hpp"
+#include "base/stopwatch.hpp"
 #include "codegen/collapse.hpp"
 #include "codegen/cpu/skeletons.hpp"
 
@@ -109,6 +110,7 @@ std::string text_of(const llvm::Module& module) {
 }  // namespace
 
 CompiledKernel compile_kernel(const KernelSpec& spec, const TargetInfo& target, const CodegenOptions& options) {
+  const Stopwatch time;
   CompiledKernel result;
   result.code.symbol = kernel_symbol(spec);
   llvm::LLVMContext context;
@@ -136,6 +138,7 @@ CompiledKernel compile_kernel(const KernelSpec& spec, const TargetInfo& target, 
   }
   result.flat = link_object(emit_file(module, *machine, llvm::CodeGenFileType::ObjectFile), result.code.symbol);
   result.code.size = result.flat.bytes.size();
+  result.code.compile_ms = time.milliseconds();
   return result;
 }
 

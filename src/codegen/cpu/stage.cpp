@@ -4,17 +4,9 @@
 #include <limits>
 
 #include "base/fail.hpp"
+#include "codegen/reads.hpp"
 
 namespace opfuse::cpu {
-namespace {
-
-void collect_guards(const Expr& e, std::set<int>& into) {
-  e.visit([&](const Expr& x) {
-    if (x.op() == ExprOp::in_bounds) into.insert(x.index());
-  });
-}
-
-}  // namespace
 
 StageEmitter::StageEmitter(Kernel& kernel, int index, const Locals& locals)
     : k(kernel), stage(kernel.spec.region.stages.at(static_cast<size_t>(index))) {
@@ -22,19 +14,14 @@ StageEmitter::StageEmitter(Kernel& kernel, int index, const Locals& locals)
   for (size_t i = 0; i < stage.outputs.size(); ++i) {
     const int param = stage.outputs[i].param;
     outputs.push_back(param >= 0 ? k.operand(param) : locals.at({index, static_cast<int>(i)}));
-    collect_guards(stage.outputs[i].value, guarded_);
   }
-  for (const Reduction& r : stage.reductions) collect_guards(r.value, guarded_);
-  for (const Read& r : stage.reads)
-    for (const IndexExpr& e : r.map.dims)
-      if (e.dynamic) collect_guards(e.dynamic, guarded_);
+  guarded_ = guarded_reads(stage);
 }
 
 Env StageEmitter::fresh_env(int width) const {
   Env env;
   env.width = width;
-  env.extents = stage.domain;
-  env.extents.insert(env.extents.end(), stage.reduce.begin(), stage.reduce.end());
+  env.extents = axis_extents(stage);
   env.axes.assign(axis_count(), {k.i64(0), false, 0});
   return env;
 }

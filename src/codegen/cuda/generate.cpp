@@ -4,6 +4,7 @@
 
 #include "base/fail.hpp"
 #include "base/parallel.hpp"
+#include "base/stopwatch.hpp"
 #include "codegen/cuda/compilers.hpp"
 #include "codegen/cuda/generator.hpp"
 
@@ -41,9 +42,12 @@ LinkedCode generate(const std::vector<KernelSpec>& specs, const TargetInfo& targ
   }
   if (options.text_only) return code;
   if (target.emulated) {
+    const Stopwatch time;
     const std::vector<uint8_t> image = compile_for_emulation(texts);
+    const double share = time.milliseconds() / static_cast<double>(texts.size());
     append(code, code.kernels.at(0), image);
     for (KernelCode& kernel : code.kernels) {
+      kernel.compile_ms = share;
       kernel.offset = kernel.begin = code.kernels[0].begin;
       kernel.size = image.size();
     }
@@ -55,7 +59,9 @@ LinkedCode generate(const std::vector<KernelSpec>& specs, const TargetInfo& targ
       static_cast<int64_t>(specs.size()),
       [&](int64_t index) {
         const auto i = static_cast<size_t>(index);
+        const Stopwatch time;
         compiled[i] = compile_for_device(file_text(texts[i], specs[i], ""), texts[i].symbol, target.cuda_arch);
+        code.kernels[i].compile_ms = time.milliseconds();
         if (options.progress) options.progress(++done, specs.size());
       },
       options.threads);

@@ -4,19 +4,17 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <set>
 
 #include "base/fail.hpp"
+#include "base/temporary_folder.hpp"
 #include "codegen/cuda/compilers.hpp"
 #include "codegen/cuda/emulation_text.hpp"
 #include "codegen/cuda/helpers.hpp"
 
 namespace opfuse::cuda {
 namespace {
-
-namespace fs = std::filesystem;
 
 std::string compiler() {
   if (const char* named = std::getenv("CXX"); named && *named) return named;
@@ -32,20 +30,6 @@ std::string compiler() {
   throw fail(E::missing_compiler, "the emulated device needs a C++ compiler, and none is installed")
       .hint("set CXX, or install g++; cuda:sm_XX targets need NVRTC instead");
 }
-
-/// A private folder that goes away.
-struct Folder {
-  std::string path;
-  Folder() {
-    std::string pattern = (fs::temp_directory_path() / "opfuse-emulation-XXXXXX").string();
-    if (!mkdtemp(pattern.data())) throw fail(E::file_write_failed, "no temporary folder '{}'", pattern);
-    path = pattern;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-};
 
 std::string read_all(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -84,9 +68,8 @@ std::string emulation_source(const std::vector<KernelText>& kernels) {
 }
 
 std::vector<uint8_t> compile_for_emulation(const std::vector<KernelText>& kernels) {
-  const Folder folder;
-  const std::string source = folder.path + "/kernels.cpp", object = folder.path + "/kernels.so",
-                    log = folder.path + "/log";
+  const TemporaryFolder folder;
+  const std::string source = folder.path("kernels.cpp"), object = folder.path("kernels.so"), log = folder.path("log");
   std::ofstream(source) << emulation_source(kernels);
 #if defined(__SANITIZE_ADDRESS__)
   const char* sanitize = "-fsanitize=address";

@@ -12,6 +12,7 @@
 #include "base/fail.hpp"
 #include "codegen/cuda/mma_operands.hpp"
 #include "codegen/cuda/skeletons.hpp"
+#include "codegen/cuda/tile_frame.hpp"
 #include "codegen/cuda/vector_body.hpp"
 
 namespace opfuse::cuda {
@@ -21,15 +22,13 @@ class Mma {
  public:
   explicit Mma(Kernel& k) : k_(k), s_(k), view_(mma_view(k.region, k.layouts())) {
     const Schedule& s = k.spec.schedule;
-    tile_m_ = s.get("mma_m", 64);
-    tile_n_ = s.get("mma_n", 64);
+    frame_.tile_m = s.get("mma_m", 64);
+    frame_.tile_n = s.get("mma_n", 64);
+    frame_.tile_k = kTileK;
     stages_ = s.get("stages", 3);
     OPFUSE_CHECK(stages_ >= 2, "{} stages: one is filled while another is multiplied", stages_);
     bf16_ = s_.stage.reductions[0].value.dtype() == DType::bf16;
     copies_ = s.get("copy_a", 0) > 0 || s.get("copy_b", 0) > 0;
-    m_ = s_.elements(view_.m);
-    n_ = s_.elements(view_.n);
-    kk_ = s_.elements(view_.k);
   }
 
   void emit() {
@@ -37,7 +36,7 @@ class Mma {
     StageText::Point point{Env(static_cast<size_t>(s_.axis_count()), Dim(0))};
     place(point);
     k_.line("float sum[2][4][4] = {};");
-    const std::string steps = k_.text_of(ceil_div(kk_, Dim(kTileK)));
+    const std::string steps = k_.text_of(ceil_div(frame_.k, Dim(kTileK)));
     k_.line(fmt::format("const {} steps = {};", k_.index_type(), steps));
     k_.open("for (int t = 0; t < kStages - 1; ++t)");
     fill_stage("t", "t", point);
@@ -58,19 +57,19 @@ class Mma {
   Kernel& k_;
   StageText s_;
   TileView view_;
-  int64_t tile_m_, tile_n_, stages_;
+  TileFrame frame_{s_, view_};
+  int64_t stages_;
   bool bf16_, copies_;
-  Dim m_, n_, kk_;
 
   void declare_constants() {
-    k_.block = static_cast<int>(tile_m_ / kWarpTile * (tile_n_ / kWarpTile) * 32);
-    k_.constant("kTileM", tile_m_);
-    k_.constant("kTileN", tile_n_);
+    k_.block = static_cast<int>(frame_.tile_m / kWarpTile * (frame_.tile_n / kWarpTile) * 32);
+    k_.constant("kTileM", frame_.tile_m);
+    k_.constant("kTileN", frame_.tile_n);
     k_.constant("kTileK", kTileK);
     k_.constant("kPad", kPad);
     k_.constant("kStages", stages_);
     k_.constant("kWarpTile", kWarpTile);
-    k_.constant("kWarpsN", tile_n_ / kWarpTile);
+    k_.constant("kWarpsN", frame_.tile_n / kWarpTile);
     k_.constant("kStagingPad", kStagingPad);
     k_.constant("kBlock", k_.block);
     k_.shared("__align__(16) unsigned short", "tile_a", "[kStages][kTileM][kTileK + kPad]");
@@ -81,22 +80,11 @@ class Mma {
     k_.use("ldmatrix_x4");
     k_.use("ldmatrix_x2");
     k_.use(bf16_ ? "mma_bf16" : "mma_f16");
-    k_.grid = ceil_div(m_, Dim(tile_m_)) * ceil_div(n_, Dim(tile_n_)) * s_.elements(view_.batch);
+    k_.grid = frame_.blocks();
   }
 
   void place(StageText::Point& point) {
-    const std::string type = k_.index_type();
-    Dim rest = k_.declare_index("tile", fmt::format("({})blockIdx.x", type));
-    const auto cut = [&](const char* name, const Dim& count, const char* size) {
-      if (count == Dim(1)) return k_.line(fmt::format("const {} {} = 0;", type, name));
-      const std::string wrapped = count.is_constant() ? k_.text_of(count) : "(" + k_.text_of(count) + ")";
-      k_.line(fmt::format("const {} {} = {} % {} * {};", type, name, k_.text_of(rest), wrapped, size));
-      rest = k_.declare_index("rest", fmt::format("{} / {}", k_.text_of(rest), wrapped));
-    };
-    // neighbouring blocks share rows of A
-    cut("n0", ceil_div(n_, Dim(tile_n_)), "kTileN");
-    cut("m0", ceil_div(m_, Dim(tile_m_)), "kTileM");
-    if (!view_.batch.empty()) s_.decode(rest, view_.batch, point.env);
+    frame_.place(TileFrame::First::columns, point);  // neighbouring blocks share rows of A
     k_.line("const int lane = (int)threadIdx.x % 32;");
     k_.line("const int warp = (int)threadIdx.x / 32;");
     k_.line("const int warp_m = warp / kWarpsN * kWarpTile;");
@@ -107,19 +95,12 @@ class Mma {
   void fill_stage(const std::string& t, const std::string& stage, const StageText::Point& point) {
     k_.open(fmt::format("if ({} < steps)", t));
     k_.line(fmt::format("const {} k0 = {} * kTileK;", k_.index_type(), t));
-    fill("tile_a", stage, view_.a, view_.m, "m", "kTileM", m_, tile_m_, k_.spec.schedule.get("copy_a", 0) > 0, point);
-    fill("tile_b", stage, view_.b, view_.n, "n", "kTileN", n_, tile_n_, k_.spec.schedule.get("copy_b", 0) > 0, point);
+    fill("tile_a", stage, view_.a, view_.m, "m", "kTileM", frame_.m, frame_.tile_m,
+         k_.spec.schedule.get("copy_a", 0) > 0, point);
+    fill("tile_b", stage, view_.b, view_.n, "n", "kTileN", frame_.n, frame_.tile_n,
+         k_.spec.schedule.get("copy_b", 0) > 0, point);
     k_.close();
     if (copies_) k_.line("copy_commit();");
-  }
-
-  std::string bounds(const Dim& at, const Dim& extent, int64_t size, const Dim& at_k) {
-    std::string inside;
-    if (!extent.is_constant() || extent.value() % size)
-      inside = fmt::format("{} < {}", k_.text_of(at), k_.text_of(extent));
-    if (!kk_.is_constant() || kk_.value() % kTileK)
-      inside += fmt::format("{}{} < {}", inside.empty() ? "" : " && ", k_.text_of(at_k), k_.text_of(kk_));
-    return inside.empty() ? "true" : inside;
   }
 
   void fill(const std::string& tile, const std::string& stage, const Expr& value, const std::vector<int>& axes,
@@ -134,7 +115,7 @@ class Mma {
     StageText::Point point = outside;
     const Dim at = k_.declare_index(name, fmt::format("{}0 + tile_{}", name, name));
     const Dim at_k = k_.declare_index("k", "k0 + tile_k");
-    const std::string inside = bounds(at, extent, size, at_k);
+    const std::string edge = frame_.inside(at, extent, size, at_k), inside = edge.empty() ? "true" : edge;
     const std::string element = fmt::format("{}[{}][tile_{}][tile_k]", tile, stage, name);
     if (width == 8) {
       copy_eight(value, inside, element, axes, at, at_k, point);
@@ -222,7 +203,8 @@ class Mma {
     StageText::Point point = outside;
     const Dim m = k_.declare_index("m", "m0 + warp_m + i * 16 + row");
     const Dim n = k_.declare_index("n", "n0 + warp_n + column");
-    k_.open(fmt::format("if ({} < {} && {} < {})", k_.text_of(m), k_.text_of(m_), k_.text_of(n), k_.text_of(n_)));
+    k_.open(fmt::format("if ({} < {} && {} < {})", k_.text_of(m), k_.text_of(frame_.m), k_.text_of(n),
+                        k_.text_of(frame_.n)));
     s_.decode(m, view_.m, point.env);
     s_.decode(n, view_.n, point.env);
     if (vector > 1) {

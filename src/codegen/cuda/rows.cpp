@@ -32,9 +32,8 @@ class Rows {
   void emit() {
     k_.block = static_cast<int>(k_.spec.schedule.get("block", 256));
     k_.constant("kBlock", k_.block);
-    const bool in_warp = team_ > 0 && 32 % std::max(team_, 1) == 0;
-    OPFUSE_CHECK(in_warp || (team_ == k_.block && team_ % 32 == 0), "a team of {} threads in a block of {}", team_,
-                 k_.block);
+    const bool whole_warps = team_ == 32 || (team_ == k_.block && team_ % 32 == 0);
+    OPFUSE_CHECK(team_ == 1 || whole_warps, "a team of {} threads in a block of {}", team_, k_.block);
     if (vector_ > 1) return emit_vectors();
     StageText::Point point{Env(static_cast<size_t>(s_.axis_count()), Dim(0))};
     begin_row(point.env);

@@ -8,18 +8,15 @@
 #include "codegen/cuda/row_axes.hpp"
 #include "codegen/cuda/stage.hpp"
 #include "codegen/cuda/vector_body.hpp"
+#include "codegen/views.hpp"
 
 namespace opfuse::cuda {
 namespace {
 
-constexpr int64_t kTypical = 8;  ///< stands for a symbolic extent
+constexpr int64_t kTypical = 8;        ///< stands for a symbolic extent
+constexpr int64_t kKeptElements = 96;  ///< of a row in one thread's registers, of all its operands
 
-int64_t extent_of(const Stage& stage, int axis) {
-  const auto a = static_cast<size_t>(axis);
-  return (a < stage.domain.size() ? stage.domain[a] : stage.reduce[a - stage.domain.size()])
-      .constant()
-      .value_or(kTypical);
-}
+int64_t extent_of(const Stage& stage, int axis) { return axis_extent(stage, axis).constant().value_or(kTypical); }
 
 int64_t product(const Stage& stage, const std::vector<int>& axes) {
   int64_t count = 1;
@@ -48,14 +45,9 @@ int64_t vector_of(const Region& region, const std::vector<ParamLayout>& layouts,
     return lies_together(map, l, static_cast<int>(stage.domain.size()), axis, vector) &&
            byte_size(region.params[static_cast<size_t>(param)].type.dtype) * static_cast<size_t>(vector) >= 4;
   };
-  std::set<int> guarded;
-  for (const StageOutput& o : stage.outputs) {
+  for (const StageOutput& o : stage.outputs)
     if (!fits(o.param, o.map, true)) return 1;
-    o.value.visit([&](const Expr& e) {
-      if (e.op() == ExprOp::in_bounds) guarded.insert(e.index());
-    });
-  }
-  if (!guarded.empty()) return 1;
+  if (!guarded_reads(stage).empty()) return 1;
   for (const Read& r : stage.reads)
     if (!fits(r.index, r.map, false)) return 1;
   return vector;
@@ -81,7 +73,11 @@ void choose_team(const Stage& stage, const std::vector<ParamLayout>& layouts, co
   s.set("team", team);
   bool known = true;
   for (const Dim& d : stage.reduce) known &= d.is_constant();
-  if (known && count <= 32 * team && along > 0) s.set("per_thread", (count + team - 1) / team);
+  std::set<int> read;
+  for (const Reduction& r : stage.reductions) read.merge(reads_used(r.value));
+  const int64_t each = (count + team - 1) / team;
+  if (known && along > 0 && each <= 32 && each * static_cast<int64_t>(read.size()) <= kKeptElements)
+    s.set("per_thread", each);
 }
 
 bool half_type(DType d) { return d == DType::f16 || d == DType::bf16; }

@@ -10,30 +10,6 @@
 namespace opfuse::cuda {
 namespace {
 
-struct Bounds {
-  std::optional<int64_t> low, high;  ///< inclusive
-};
-
-/// What a coordinate can be over the whole iteration space.
-Bounds bounds_of(const IndexExpr& index, const StageText& s) {
-  if (index.dynamic || !index.offset.is_constant()) return {};
-  int64_t low = index.offset.value();
-  std::optional<int64_t> high = low;
-  for (const IndexTerm& t : index.terms) {
-    const auto coef = t.coef.constant(), div = t.div.constant(), mod = t.mod.constant(),
-               extent = s.extent(t.axis).constant();
-    if (!coef || *coef < 0) return {};
-    if (!div || !mod || !extent || *div < 1) {
-      high.reset();
-      continue;
-    }
-    int64_t last = (std::max<int64_t>(*extent, 1) - 1) / *div;
-    if (*mod > 0) last = std::min(last, *mod - 1);
-    if (high) *high += *coef * last;
-  }
-  return {low, high};
-}
-
 bool real_sum(const Reduction& r) { return r.kind == ReduceKind::sum && is_float(r.value.dtype()); }
 
 void collect_axes(const Stage& stage, const Expr& e, std::set<int>& axes, std::set<int>& reads) {
@@ -56,31 +32,8 @@ std::set<int> axes_used(const Stage& stage, const Expr& e) {
   return axes;
 }
 
-std::set<int> reads_used(const Expr& e) {
-  std::set<int> reads;
-  e.visit([&](const Expr& x) {
-    if (x.op() == ExprOp::read || x.op() == ExprOp::in_bounds) reads.insert(x.index());
-  });
-  return reads;
-}
-
-StageText::StageText(Kernel& kernel) : k(kernel), stage(kernel.region.stages.at(0)) {
-  const auto collect = [&](const Expr& e) {
-    if (e)
-      e.visit([&](const Expr& x) {
-        if (x.op() == ExprOp::in_bounds) guarded_.insert(x.index());
-      });
-  };
-  for (const Reduction& r : stage.reductions) collect(r.value);
-  for (const StageOutput& o : stage.outputs) collect(o.value);
-  for (const Read& r : stage.reads)
-    for (const IndexExpr& e : r.map.dims) collect(e.dynamic);
-}
-
-const Dim& StageText::extent(int axis) const {
-  const auto a = static_cast<size_t>(axis);
-  return a < stage.domain.size() ? stage.domain[a] : stage.reduce[a - stage.domain.size()];
-}
+StageText::StageText(Kernel& kernel)
+    : k(kernel), stage(kernel.region.stages.at(0)), guarded_(guarded_reads(stage)), extents_(axis_extents(stage)) {}
 
 Dim StageText::elements(const std::vector<int>& axes) const {
   Dim count = 1;
@@ -142,7 +95,7 @@ std::string StageText::inside(const Operand& operand, const IndexMap& map, const
   std::string all;
   const auto both = [&](const std::string& condition) { all += (all.empty() ? "" : " && ") + condition; };
   for (size_t d = 0; d < map.dims.size(); ++d) {
-    const Bounds bounds = bounds_of(map.dims[d], *this);
+    const CoordinateRange bounds = coordinate_range(map.dims[d], extents_);
     const auto size = operand.shape[d].constant();
     const bool low = bounds.low && *bounds.low >= 0, high = bounds.high && size && *bounds.high < *size;
     if (low && high) continue;

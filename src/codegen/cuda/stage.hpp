@@ -10,6 +10,7 @@
 
 #include "codegen/cuda/expr_text.hpp"
 #include "codegen/cuda/kernel.hpp"
+#include "codegen/reads.hpp"
 
 namespace opfuse::cuda {
 
@@ -25,7 +26,7 @@ class StageText {
 
   int domain() const { return static_cast<int>(stage.domain.size()); }
   int axis_count() const { return domain() + static_cast<int>(stage.reduce.size()); }
-  const Dim& extent(int axis) const;
+  const Dim& extent(int axis) const { return extents_[static_cast<size_t>(axis)]; }
   Dim elements(const std::vector<int>& axes) const;
 
   /// Declares the coordinates of `axes` (outermost first) of flat position `flat`.
@@ -51,6 +52,7 @@ class StageText {
 
  private:
   std::set<int> guarded_;  ///< reads whose in_bounds appears somewhere
+  std::vector<Dim> extents_;
   Dim coordinate(const IndexExpr& index, const Point& point);
 };
 
@@ -60,6 +62,5 @@ void accumulate(Kernel& k, const Reduction& reduction, const std::string& acc, E
 std::string combine_text(Kernel& k, ReduceKind kind, DType dtype, const std::string& x, const std::string& y);
 /// Axes that an expression of the stage depends on (through coordinates, reads and guards).
 std::set<int> axes_used(const Stage& stage, const Expr& e);
-std::set<int> reads_used(const Expr& e);
 
 }  // namespace opfuse::cuda

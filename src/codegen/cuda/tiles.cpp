@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "codegen/cuda/skeletons.hpp"
-#include "codegen/cuda/tile_view.hpp"
+#include "codegen/cuda/tile_frame.hpp"
 
 namespace opfuse::cuda {
 namespace {
@@ -20,14 +20,11 @@ class Tiles {
  public:
   explicit Tiles(Kernel& k) : k_(k), s_(k), view_(std::get<TileView>(view_tiles(k.region))) {
     const Schedule& s = k.spec.schedule;
-    tile_m_ = s.get("tile_m", 64);
-    tile_n_ = s.get("tile_n", 64);
-    tile_k_ = s.get("tile_k", 16);
+    frame_.tile_m = s.get("tile_m", 64);
+    frame_.tile_n = s.get("tile_n", 64);
+    frame_.tile_k = s.get("tile_k", 16);
     per_m_ = s.get("per_m", 4);
     per_n_ = s.get("per_n", 4);
-    m_ = s_.elements(view_.m);
-    n_ = s_.elements(view_.n);
-    kk_ = s_.elements(view_.k);
   }
 
   void emit() {
@@ -35,9 +32,9 @@ class Tiles {
     StageText::Point point{Env(static_cast<size_t>(s_.axis_count()), Dim(0))};
     place(point);
     k_.line("float sum[kPerM][kPerN] = {};");
-    k_.open(fmt::format("for ({0} k0 = 0; k0 < {1}; k0 += kTileK)", k_.index_type(), k_.text_of(kk_)));
-    fill("tile_a", view_.a, view_.m, "m", tile_m_, m_, point);
-    fill("tile_b", view_.b, view_.n, "n", tile_n_, n_, point);
+    k_.open(fmt::format("for ({0} k0 = 0; k0 < {1}; k0 += kTileK)", k_.index_type(), k_.text_of(frame_.k)));
+    fill("tile_a", view_.a, view_.m, "m", frame_.tile_m, frame_.m, point);
+    fill("tile_b", view_.b, view_.n, "n", frame_.tile_n, frame_.n, point);
     k_.line("__syncthreads();");
     multiply();
     k_.line("__syncthreads();");
@@ -49,37 +46,26 @@ class Tiles {
   Kernel& k_;
   StageText s_;
   TileView view_;
-  int64_t tile_m_, tile_n_, tile_k_, per_m_, per_n_;
-  Dim m_, n_, kk_;
+  TileFrame frame_{s_, view_};
+  int64_t per_m_, per_n_;
 
   void declare_constants() {
-    k_.block = static_cast<int>(tile_m_ / per_m_ * (tile_n_ / per_n_));
-    k_.constant("kTileM", tile_m_);
-    k_.constant("kTileN", tile_n_);
-    k_.constant("kTileK", tile_k_);
+    k_.block = static_cast<int>(frame_.tile_m / per_m_ * (frame_.tile_n / per_n_));
+    k_.constant("kTileM", frame_.tile_m);
+    k_.constant("kTileN", frame_.tile_n);
+    k_.constant("kTileK", frame_.tile_k);
     k_.constant("kPerM", per_m_);
     k_.constant("kPerN", per_n_);
-    k_.constant("kThreadsM", tile_m_ / per_m_);
-    k_.constant("kThreadsN", tile_n_ / per_n_);
+    k_.constant("kThreadsM", frame_.tile_m / per_m_);
+    k_.constant("kThreadsN", frame_.tile_n / per_n_);
     k_.constant("kBlock", k_.block);
     k_.shared("float", "tile_a", "[kTileK][kTileM + 1]");
     k_.shared("float", "tile_b", "[kTileK][kTileN + 1]");
-    k_.grid = ceil_div(m_, Dim(tile_m_)) * ceil_div(n_, Dim(tile_n_)) * s_.elements(view_.batch);
+    k_.grid = frame_.blocks();
   }
 
   void place(StageText::Point& point) {
-    const Dim tiles_n = ceil_div(n_, Dim(tile_n_)), tiles_m = ceil_div(m_, Dim(tile_m_));
-    const std::string type = k_.index_type();
-    Dim rest = k_.declare_index("tile", fmt::format("({})blockIdx.x", type));
-    const auto cut = [&](const char* name, const Dim& count, const char* size) {
-      if (count == Dim(1)) return k_.line(fmt::format("const {} {} = 0;", type, name));
-      const std::string wrapped = count.is_constant() ? k_.text_of(count) : "(" + k_.text_of(count) + ")";
-      k_.line(fmt::format("const {} {} = {} % {} * {};", type, name, k_.text_of(rest), wrapped, size));
-      rest = k_.declare_index("rest", fmt::format("{} / {}", k_.text_of(rest), wrapped));
-    };
-    cut("m0", tiles_m, "kTileM");
-    cut("n0", tiles_n, "kTileN");
-    if (!view_.batch.empty()) s_.decode(rest, view_.batch, point.env);
+    frame_.place(TileFrame::First::rows, point);
     // the axis that is contiguous in the result runs along neighbouring threads
     if (stored_along_n()) {
       k_.line("const int thread_n = (int)threadIdx.x % kThreadsN;");
@@ -126,11 +112,7 @@ class Tiles {
     StageText::Point point = outside;
     const Dim at = k_.declare_index(name, fmt::format("{}0 + tile_{}", name, name));
     const Dim at_k = k_.declare_index("k", "k0 + tile_k");
-    std::string inside;
-    if (!extent.is_constant() || extent.value() % size)
-      inside = fmt::format("{} < {}", k_.text_of(at), k_.text_of(extent));
-    if (!kk_.is_constant() || kk_.value() % tile_k_)
-      inside += fmt::format("{}{} < {}", inside.empty() ? "" : " && ", k_.text_of(at_k), k_.text_of(kk_));
+    const std::string inside = frame_.inside(at, extent, size, at_k);
     const std::string element = fmt::format("{}[tile_k][tile_{}]", tile, name);
     if (!inside.empty()) {
       k_.line("float value = 0.0f;");
@@ -169,14 +151,14 @@ class Tiles {
     k_.line("#pragma unroll");
     k_.open("for (int i = 0; i < kPerM; ++i)");
     const Dim m = k_.declare_index("m", "m0 + thread_m + i * kThreadsM");
-    if (!m_.is_constant() || m_.value() % tile_m_)
-      k_.line(fmt::format("if ({} >= {}) break;", k_.text_of(m), k_.text_of(m_)));
+    if (!frame_.m.is_constant() || frame_.m.value() % frame_.tile_m)
+      k_.line(fmt::format("if ({} >= {}) break;", k_.text_of(m), k_.text_of(frame_.m)));
     s_.decode(m, view_.m, point.env);
     k_.line("#pragma unroll");
     k_.open("for (int j = 0; j < kPerN; ++j)");
     const Dim n = k_.declare_index("n", "n0 + thread_n + j * kThreadsN");
-    if (!n_.is_constant() || n_.value() % tile_n_)
-      k_.line(fmt::format("if ({} >= {}) break;", k_.text_of(n), k_.text_of(n_)));
+    if (!frame_.n.is_constant() || frame_.n.value() % frame_.tile_n)
+      k_.line(fmt::format("if ({} >= {}) break;", k_.text_of(n), k_.text_of(frame_.n)));
     s_.decode(n, view_.n, point.env);
     point.results = {"sum[i][j]"};
     s_.store_outputs(point);

@@ -1,0 +1,28 @@
+// What every code generator asks about the reads of a stage.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "region/region.hpp"
+
+namespace opfuse {
+
+/// Reads that an expression mentions, as values or in guards.
+std::set<int> reads_used(const Expr& e);
+
+/// Reads whose in_bounds appears anywhere in the stage.
+std::set<int> guarded_reads(const Stage& stage);
+
+/// The smallest and the largest value of a coordinate over all positions, as far as they are known.
+struct CoordinateRange {
+  std::optional<int64_t> low, high;
+};
+/// `extents` by axis: domain axes first, then reduce axes.
+CoordinateRange coordinate_range(const IndexExpr& index, const std::vector<Dim>& extents);
+
+/// Domain axes, then reduce axes.
+std::vector<Dim> axis_extents(const Stage& stage);
+
+}  // namespace opfuse

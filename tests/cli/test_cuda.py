@@ -1,0 +1,61 @@
+"""What every verb says of CUDA targets, on machines without a GPU."""
+import unittest
+
+from harness import MODELS, CliTest
+
+SMALL = MODELS / "small_net.fir"
+QUICK = ("--duration", "50ms", "--warmup", "5ms")
+EMULATED = ("--target", "cuda:emulated")
+
+
+class Cuda(CliTest):
+    def test_kernels_are_written_as_text_without_a_gpu(self):
+        self.ok("compile", SMALL, "--target", "cuda:sm_90", "--emit", "cuda", self.folder / "cuda")
+        files = list((self.folder / "cuda").glob("*.cu"))
+        self.assertTrue(files)
+        for file in files:
+            text = file.read_text()
+            for word in ["// group ", "// nodes ", "// schedule ", "// launch ", "__global__", "constexpr int kBlock"]:
+                self.assertIn(word, text)
+        self.fails(2, "compile", SMALL, "--emit", "cuda", self.folder, says=["E0401", "--target"])
+        self.fails(2, "compile", SMALL, "--target", "cuda:sm_90", "--emit", "asm", self.folder, says=["E0401"])
+
+    def test_an_executable_is_complete_without_a_gpu_and_says_what_it_needs(self):
+        found = self.ok("doctor", "--json").json
+        opf = self.folder / "small.opf"
+        compiling = ("compile", SMALL, "--target", "cuda:sm_90a", "-o", opf, "--no-cache", "--kernel-times", "--json")
+        if "not found" in found["cuda_compiler"]:
+            self.fails(3, *compiling, says=["E0503", "nvidia-cuda-nvrtc"])
+            return
+        document = self.ok(*compiling).json
+        self.assertEqual(len(document["kernel_times"]), document["kernels"])
+        self.assertTrue(all(k["ms"] > 0 and not k["cached"] for k in document["kernel_times"]))
+        for launch in self.ok("inspect", opf, "--json").json["launches"]:
+            self.assertGreater(launch["device"]["registers"], 0)
+            self.assertEqual(launch["device"]["spill_bytes"], 0)
+        if "no driver found" in found["cuda_driver"]:
+            for verb in ("run", "profile", "bench"):
+                self.fails(4, verb, opf, says=["E0605", "searched libcuda.so.1", "cuda:emulated"])
+
+    def test_explain_plans_for_a_gpu_as_for_the_cpu(self):
+        remarks = [self.ok("explain", SMALL, "--target", t, "--json").json["remarks"] for t in ("host", "cuda:sm_90")]
+        fused = [{(r["rule"], r["anchor"]) for r in each if r["kind"] == "passed"} for each in remarks]
+        self.assertEqual(fused[0], fused[1])
+        self.assertIn(("ConvBNReLU", "/stem/relu"), fused[0])
+
+    def test_the_emulated_device_runs_compares_profiles_and_measures(self):
+        opf = self.folder / "small.opf"
+        self.assertIn("kernels compiled in", self.ok("compile", SMALL, *EMULATED, "-o", opf).out)
+        self.assertTrue(all(launch["device"]["threads"] > 0 for launch in self.ok("inspect", opf, "--json").json["launches"]))
+        self.ok("run", SMALL, "--reference", "--output-dir", self.folder / "ref")
+        self.ok("run", opf, "--expect", f"y={self.folder}/ref/y.npy")
+        self.assertTrue(self.ok("compare", SMALL, *EMULATED, "--json").json["ok"])
+        for verb in ("profile", "bench"):
+            result = self.ok(verb, opf, *QUICK, "--json")
+            self.assertEqual(result.json["target"], "cuda:emulated")
+            self.assertIn("these times say nothing about a GPU", result.err)
+        self.assertNotIn("say nothing", self.ok("bench", SMALL, *QUICK, "--json").err)
+
+
+if __name__ == "__main__":
+    unittest.main()
