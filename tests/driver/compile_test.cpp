@@ -100,6 +100,18 @@ TEST_P(HostModels, EqualTheInterpreterGroupByGroup) {
 INSTANTIATE_TEST_SUITE_P(Tokens, HostModels, testing::Values("convnext_tiny", "vit_b_16", "swin_t", "bert_base"),
                          [](const auto& info) { return std::string(info.param); });
 
+TEST(Compile, LayerNormIsAModuleInEverySpelling) {
+  for (const int64_t opset : {13, 17}) {
+    Graph graph = build_zoo("vit_b_16", {.resolution = 32, .classes = 10, .width = 0.125, .opset = opset});
+    prepare(graph, {}, nullptr);
+    EXPECT_EQ(plan_graph(graph, parse_target("host"), {}).module_counts().at("FusedLayerNorm"), 25) << opset;
+  }
+  const Built built = build(build_zoo("bert_base", {.resolution = 16, .width = 0.125, .opset = 13}), "host");
+  const std::vector<Tensor> inputs = random_inputs(built.fused, {.seed = 1});
+  for (const OutputComparison& output : compare_outputs(built.fused, built.executable, inputs, inputs, {}))
+    EXPECT_TRUE(output.ok) << output.name << ": " << output.difference.relative();
+}
+
 TEST(Compile, UnfusedModelEqualsToo) {
   const Built built = build(small("mobilenet_v2"), "host", false);
   const std::vector<Tensor> inputs = random_inputs(built.fused, {.seed = 3});

@@ -1,6 +1,7 @@
 //     x -- LayerNorm -- y
 //
-// The operator, or the chain of primitives that was recomposed. No Q/DQ points: statistics stay in floating point.
+// The operator, which is one kernel, or the chain of primitives that was recomposed, which may be several. No Q/DQ
+// points: statistics stay in floating point.
 #include "fusion/patterns.hpp"
 
 namespace opfuse {
@@ -12,7 +13,8 @@ FusionPattern layer_norm() {
           .topology = op("layer_norm", "norm"),
           .where = {one_float_dtype({"norm"})},
           .root = "norm",
-          .points = {}};
+          .points = {},
+          .divisible = true};
 }
 
 }  // namespace opfuse
