@@ -30,6 +30,7 @@ const std::vector<Pass>& all_passes() {
                                            recompose_movement(),
                                            remove_identity_pools(),
                                            flatten_linear_to_conv1x1(),
+                                           unflatten_linear(),
                                            decompose_attention(),
                                            convert_shifted_windows()};
   return passes;

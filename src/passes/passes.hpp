@@ -33,6 +33,8 @@ Pass recompose_movement();
 Pass recompose_conv_affine();
 /// An average over one element is that element.
 Pass remove_identity_pools();
+/// A Linear whose rows were flattened works on the rank around it.
+Pass unflatten_linear();
 /// A Linear after the Flatten of a 1x1 map is a 1x1 convolution before it.
 Pass flatten_linear_to_conv1x1();
 

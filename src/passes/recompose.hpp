@@ -51,6 +51,8 @@ bool recompose_conv_affine(Graph& graph, RewriteReport* report = nullptr);
 
 /// average_pool of 1x1 windows, global pooling of a 1x1 map: nothing happens.
 bool remove_identity_pools(Graph& graph, RewriteReport* report = nullptr);
+/// Gemm -> Reshape that splits its rows: the reshape comes first, and the Linear is MatMul and Add.
+bool unflatten_linear(Graph& graph, RewriteReport* report = nullptr);
 /// Flatten -> (Dropout|activation)* -> Linear becomes (..)* -> Conv 1x1 -> Flatten, where the map is 1x1.
 bool flatten_linear_to_conv1x1(Graph& graph, RewriteReport* report = nullptr);
 

@@ -53,6 +53,13 @@ Pass remove_identity_pools() {
           {}};
 }
 
+Pass unflatten_linear() {
+  return {"unflatten-linear",
+          "A Linear whose rows were flattened works on the rank around it.",
+          [](Graph& g, PassContext& c) { return unflatten_linear(g, c.report); },
+          {}};
+}
+
 Pass flatten_linear_to_conv1x1() {
   return {"flatten-linear-to-conv1x1",
           "A Linear after the Flatten of a 1x1 map becomes a 1x1 convolution.",
@@ -77,8 +84,8 @@ Pass convert_shifted_windows() {
 std::vector<Pass> recompose_passes() {
   return {until_stable("recompose", {recompose_norms(), recompose_activations(),  // first: conv + 3 may be a hard swish
                                      convert_einsum(), recompose_attention(), recompose_movement(),
-                                     recompose_conv_affine(), remove_identity_pools(), flatten_linear_to_conv1x1(),
-                                     decompose_attention(), convert_shifted_windows()})};
+                                     recompose_conv_affine(), remove_identity_pools(), unflatten_linear(),
+                                     flatten_linear_to_conv1x1(), decompose_attention(), convert_shifted_windows()})};
 }
 
 }  // namespace opfuse
