@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+"""Writes the same models as different exporters write them, at their real size with random weights.
+
+    python3 -m venv venv && venv/bin/pip install torch torchvision transformers timm onnx onnxscript optimum-onnx
+    venv/bin/python bench/exporters/export.py --into FOLDER [NAME ...]
+    python3 -m venv venv-tf && venv-tf/bin/pip install tensorflow-cpu tf2onnx
+    venv-tf/bin/python bench/exporters/export.py --into FOLDER [NAME ...]
+    bench/exporters/table.py FOLDER
+
+Each export is FOLDER/<model>.<exporter>.onnx. What cannot be made is <model>.<exporter>.txt with the reason, so that the table has
+a row for it; what is there is not made again. NAME selects models or exporters by a part of "model.exporter".
+"""
+import argparse
+import importlib.metadata
+import importlib.util
+import os
+import pathlib
+import sys
+import traceback
+import warnings
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+
+def have(*packages):
+    return all(importlib.util.find_spec(package) for package in packages)
+
+
+# ---- models: a function that makes (module, example inputs by name) ------------------------------------------------
+
+def torchvision_model(name, **options):
+    def make():
+        import torch
+        import torchvision
+        return getattr(torchvision.models, name)(weights=None, **options), {"input": torch.randn(1, 3, 224, 224)}
+    return make
+
+
+def timm_model(name):
+    def make():
+        import timm
+        import torch
+        return timm.create_model(name, pretrained=False), {"input": torch.randn(1, 3, 224, 224)}
+    return make
+
+
+def hugging_face_model(kind, attention, **sizes):
+    """A transformer at its default (base) configuration; only the last hidden state is exported."""
+    def make():
+        import torch
+        import transformers
+        config = getattr(transformers, kind + "Config")(return_dict=False, **sizes)
+        config._attn_implementation = attention
+        if hasattr(config, "use_cache"):
+            config.use_cache = False
+        model = getattr(transformers, kind + "Model")(config)
+        if kind == "ViT":
+            return model, {"pixel_values": torch.randn(1, 3, 224, 224)}
+        inputs = {"input_ids": torch.randint(0, 1000, (1, 128))}
+        if kind != "GPT2":
+            inputs["attention_mask"] = torch.ones(1, 128, dtype=torch.int64)
+        return model, inputs
+    return make
+
+
+def torch_attention():
+    """nn.MultiheadAttention in a pre-norm block, with batch first."""
+    import torch
+
+    class Block(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attention = torch.nn.MultiheadAttention(256, 8, batch_first=True)
+            self.norm = torch.nn.LayerNorm(256)
+
+        def forward(self, x):
+            y = self.norm(x)
+            return x + self.attention(y, y, y, need_weights=False)[0]
+
+    return Block(), {"input": torch.randn(1, 50, 256)}
+
+
+TORCH_MODELS = {
+    "resnet50": torchvision_model("resnet50"),
+    "mobilenet_v2": torchvision_model("mobilenet_v2"),
+    "efficientnet_b0": torchvision_model("efficientnet_b0"),
+    "convnext_tiny": torchvision_model("convnext_tiny"),
+    "vit_b_16": torchvision_model("vit_b_16"),
+    "swin_t": torchvision_model("swin_t"),
+    "multihead_attention": torch_attention,
+    "timm_vit_b_16": timm_model("vit_base_patch16_224"),
+    "timm_convnext_tiny": timm_model("convnext_tiny"),
+    "timm_swin_t": timm_model("swin_tiny_patch4_window7_224"),
+    "bert_base_eager": hugging_face_model("Bert", "eager"),
+    "bert_base_sdpa": hugging_face_model("Bert", "sdpa"),
+    "distilbert_eager": hugging_face_model("DistilBert", "eager"),
+    "distilbert_sdpa": hugging_face_model("DistilBert", "sdpa"),
+    "gpt2_eager": hugging_face_model("GPT2", "eager"),
+    "gpt2_sdpa": hugging_face_model("GPT2", "sdpa"),
+    "hf_vit_b_16": hugging_face_model("ViT", "sdpa"),
+}
+
+
+def keras_application(name):
+    def make():
+        import keras
+        return getattr(keras.applications, name)(weights=None)
+    return make
+
+
+def keras_attention():
+    """keras.layers.MultiHeadAttention and a feed-forward block."""
+    import keras
+    x = keras.Input((50, 256), batch_size=1, name="input")
+    y = keras.layers.LayerNormalization(epsilon=1e-6)(x)
+    y = keras.layers.Add()([x, keras.layers.MultiHeadAttention(8, 32)(y, y)])
+    z = keras.layers.LayerNormalization(epsilon=1e-6)(y)
+    z = keras.layers.Dense(256)(keras.layers.Dense(1024, activation="relu")(z))
+    return keras.Model(x, keras.layers.Add()([y, z]))
+
+
+KERAS_MODELS = {
+    "keras_resnet50": keras_application("ResNet50"),
+    "keras_mobilenet_v2": keras_application("MobileNetV2"),
+    "keras_convnext_tiny": keras_application("ConvNeXtTiny"),
+    "keras_attention": keras_attention,
+}
+OPTIMUM_MODELS = {"bert_base": "Bert", "distilbert": "DistilBert", "gpt2": "GPT2", "hf_vit_b_16": "ViT"}
+
+# ---- exporters: write a file ------------------------------------------------------------------------------------------
+
+
+def torch_script(make, path):
+    import torch
+    model, inputs = make()
+    torch.onnx.export(model.eval(), tuple(inputs.values()), str(path), input_names=list(inputs), opset_version=17,
+                      dynamo=False)
+
+
+def torch_dynamo(make, path):
+    import torch
+    model, inputs = make()
+    torch.onnx.export(model.eval(), tuple(inputs.values()), str(path), input_names=list(inputs), dynamo=True)
+
+
+def optimum(kind, path):
+    import tempfile
+
+    import transformers
+    from optimum.exporters.onnx import main_export
+    with tempfile.TemporaryDirectory() as folder:
+        config = getattr(transformers, kind + "Config")()
+        getattr(transformers, kind + "Model")(config).save_pretrained(folder)
+        main_export(folder, output=path.parent / path.stem, task="feature-extraction", no_post_process=True,
+                    do_validation=False)
+    os.replace(path.parent / path.stem / "model.onnx", path)
+
+
+def tf2onnx(make, path):
+    import tf2onnx as converter
+    import tensorflow as tf
+    model = make()
+    signature = [tf.TensorSpec((1, *model.inputs[0].shape[1:]), tf.float32, name="input")]
+    function = tf.function(lambda x: model(x, training=False), input_signature=signature)
+    converter.convert.from_function(function, input_signature=signature, opset=17, output_path=str(path))
+
+
+def keras_export(make, path):
+    import numpy
+    model = make()
+    model(numpy.zeros((1, *model.inputs[0].shape[1:]), "float32"))  # Keras exports models that were called
+    model.export(str(path), format="onnx", verbose=False)
+
+
+def combinations():
+    """(model, exporter, packages, function)"""
+    for name, make in TORCH_MODELS.items():
+        packages = ["torch", "torchvision"]
+        packages += ["timm"] if name.startswith("timm") else []
+        packages += ["transformers"] if name.split("_")[0] in ("bert", "distilbert", "gpt2", "hf") else []
+        yield name, "torchscript", packages, lambda path, make=make: torch_script(make, path)
+        yield name, "dynamo", [*packages, "onnxscript"], lambda path, make=make: torch_dynamo(make, path)
+    for name, kind in OPTIMUM_MODELS.items():
+        yield name, "optimum", ["optimum", "transformers"], lambda path, kind=kind: optimum(kind, path)
+    for name, make in KERAS_MODELS.items():
+        yield name, "tf2onnx", ["tensorflow", "tf2onnx"], lambda path, make=make: tf2onnx(make, path)
+        yield name, "keras", ["tensorflow", "tf2onnx"], lambda path, make=make: keras_export(make, path)
+
+
+def versions(packages):
+    found = []
+    for package in packages:
+        for name in (package, package + "-cpu"):
+            try:
+                found.append(f"{package} {importlib.metadata.version(name)}")
+                break
+            except importlib.metadata.PackageNotFoundError:
+                pass
+    return ", ".join(found)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--into", type=pathlib.Path, required=True, metavar="FOLDER")
+    options = parser.parse_args()
+    options.into.mkdir(parents=True, exist_ok=True)
+    warnings.simplefilter("ignore")
+    for model, exporter, packages, export in combinations():
+        label = f"{model}.{exporter}"
+        path, excuse = options.into / f"{label}.onnx", options.into / f"{label}.txt"
+        if options.names and not any(name in label for name in options.names):
+            continue
+        if path.exists() or not have(*packages):
+            continue
+        print(f"{label} ...", flush=True)
+        try:
+            export(path)
+            excuse.unlink(missing_ok=True)
+            (options.into / f"{label}.with").write_text(versions(packages) + "\n")
+        except Exception as error:  # noqa: BLE001: an exporter's failure of any kind is a row of the table
+            traceback.print_exc(limit=-3)
+            path.unlink(missing_ok=True)
+            excuse.write_text(f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
