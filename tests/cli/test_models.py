@@ -127,7 +127,7 @@ class Fuse(CliTest):
             if remark["kind"] == "missed":
                 self.assertTrue(remark["code"], remark)
         lines = self.ok("explain", SMALL, "--jsonl").out.splitlines()
-        self.assertEqual(len(lines), len(document["remarks"]))
+        self.assertEqual(len(lines), len(document["remarks"]) + len(document["algorithms"]))
         self.assertIn("/stem/conv", self.ok("explain", SMALL, "--node", "/stem/conv").out)
         self.fails(2, "explain", SMALL, "--node", "/stem/convv", says=["E0402", "/stem/conv"])
 
