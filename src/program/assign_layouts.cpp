@@ -167,7 +167,12 @@ class Assigner {
     for (size_t p = 0; p < wish.size(); ++p) {
       const int index = find(group.operands[p].value);
       if (!wish[p] || index < 0 || group.region.params[p].role == ParamRole::constant) continue;
-      const int64_t weight = group.region.params[p].role == ParamRole::output ? 2 : 1;
+      const bool result = group.region.params[p].role == ParamRole::output;
+      if (result && group.region.stages.size() > 2) {  // attention writes no padding lanes
+        cost(index, 1, int64_t{1} << 50);
+        continue;
+      }
+      const int64_t weight = result ? 2 : 1;
       cost(index, *wish[p] == blocked(index) ? 0 : 1, weight * bytes(index));
     }
     for (const Stage& stage : group.region.stages)

@@ -114,6 +114,25 @@ TEST(AttentionModel, OpenBatchAndLength) {
   }
 }
 
+/// Many convolutions want the result in blocks of channels; attention writes no padding lanes, so it stays dense.
+TEST(AttentionModel, ItsResultStaysDenseBeforeConvolutions) {
+  std::string text =
+      "graph (%q: f32[1,21,7,5], %k: f32[1,21,5,7], %v: f32[1,21,7,5]) {\n %s = matmul(%q, %k)\n %p = softmax(%s)\n"
+      " %y = matmul(%p, %v)\n";
+  for (int i = 0; i < 6; ++i)
+    text += fmt::format(
+        " %w{0} = const rand<{0}> : f32[32,21,3,3]\n %c{0} = conv(%y, %w{0}) {{pads=[1,1,1,1], kernel_shape=[3,3]}}\n",
+        i);
+  for (const TargetInfo& target : runnable()) {
+    const Built built = build(parse_graph(text + " return %c0, %c1, %c2, %c3, %c4, %c5\n}", ops()), target);
+    const Launch* launch = attention_launch(built.program);
+    ASSERT_NE(launch, nullptr) << print(built.program);
+    EXPECT_TRUE(built.program.buffers[static_cast<size_t>(launch->buffers.back())].layout.blocks.empty())
+        << print(built.program);
+    expect_equal(built, {});
+  }
+}
+
 TEST(AttentionModel, ThreadsGiveTheSameBits) {
   const Built built = build(attention({"3", "70", 5, 24}), host_target());
   const std::vector<Tensor> inputs = random_inputs(built.fused, {.seed = 3});
