@@ -8,8 +8,11 @@
 namespace opfuse {
 
 TemporaryFolder::TemporaryFolder() {
-  std::string form = (std::filesystem::temp_directory_path() / "opfuse-XXXXXX").string();
-  if (!mkdtemp(form.data())) throw fail(E::file_write_failed, "cannot make a temporary folder '{}'", form);
+  std::error_code missing;
+  std::string form = (std::filesystem::temp_directory_path(missing) / "opfuse-XXXXXX").string();
+  if (missing || !mkdtemp(form.data()))
+    throw fail(E::file_write_failed, "cannot make a temporary folder '{}'", form)
+        .hint("TMPDIR names the folder to make it in; does it exist, may you write there?");
   folder_ = form;
 }
 

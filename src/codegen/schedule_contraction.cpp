@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "codegen/cache_line.hpp"
 #include "codegen/register_tile.hpp"
 #include "codegen/schedule_parts.hpp"
 #include "codegen/schedules.hpp"
@@ -7,7 +8,7 @@
 namespace opfuse {
 namespace {
 
-/// Innermost block of a tensor dimension and its stride, 1 and nullopt when there is none.
+/// Innermost block of a tensor dimension, 1 when there is none.
 int64_t inner_block(const ParamLayout& l, int dim) { return l.layout.block_of(dim); }
 
 bool stored_contiguous(const ParamLayout& l, int dim) {
@@ -171,13 +172,13 @@ void block_for_cache(Schedule& s, const Region& region, const ContractionView& v
   const int64_t step = s.get("step", 1), steps = channel_depth(region.stages[0], view) / step;
   s.set("chunk", c.rows);
   if (c.passes > 1) s.set("k_block", (steps + c.passes - 1) / c.passes * step);
-  const int64_t lines = step * s.get("nv", 1) * target.vector_bytes / 64;
+  const int64_t lines = step * s.get("nv", 1) * target.lanes_f32() / kLineFloats;
   if (c.rows > 1 && (c.passes > 1 || two_blocks_fit(static_cast<int64_t>(streams.block), target)))
     s.set("prefetch", (lines + c.rows - 1) / c.rows);
 }
 
-/// Activations that do not stay in L2 beside the weights are fetched ahead: those of the next channel block (a tile
-/// without taps reads each line once), results, and what the epilogue reads.
+/// Activations that do not stay in L2 beside the weights, or whose blocks lie apart, are fetched ahead: those of the
+/// next channel block (a tile without taps reads each line once), results, and what the epilogue reads.
 void fetch_ahead(Schedule& s, const Region& region, const std::vector<ParamLayout>& layouts,
                  const ContractionView& view, double data_bytes, const TargetInfo& target) {
   const Stage& stage = region.stages[0];

@@ -6,6 +6,7 @@
 #include <string>
 #include <variant>
 
+#include "codegen/cache_line.hpp"
 #include "codegen/views.hpp"
 #include "target/target.hpp"
 #include "tensor/layout.hpp"
@@ -32,7 +33,6 @@ Layout winograd_weights(const WinogradTile& tile, int64_t vectors, const TargetI
 
 /// Channels of one unrolled step of the products, which also fetches a share of the next weights.
 inline constexpr int64_t kWinogradUnrolled = 4;
-inline constexpr int64_t kLineFloats = 16;  ///< of a cache line
 
 /// Floats of a part's scratch for `capacity` tiles; the emitter places them by the same numbers.
 struct WinogradScratch {

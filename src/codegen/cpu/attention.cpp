@@ -12,13 +12,13 @@
 
 #include "base/fail.hpp"
 #include "base/integers.hpp"
+#include "codegen/cache_line.hpp"
 #include "codegen/cpu/parts.hpp"
 #include "codegen/cpu/skeletons.hpp"
 
 namespace opfuse::cpu {
 namespace {
 
-constexpr int64_t kLineFloats = 16;
 constexpr int64_t kUnrolledVectors = 8;
 
 }  // namespace

@@ -4,12 +4,11 @@
 
 #include <algorithm>
 
+#include "codegen/cache_line.hpp"
 #include "codegen/cpu/contraction.hpp"
 
 namespace opfuse::cpu {
 namespace {
-
-constexpr int64_t kLineFloats = 16;  // a cache line
 
 enum class Ahead { near, far, write };  ///< to L1, to L2, to L1 for a store
 

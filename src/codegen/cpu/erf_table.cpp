@@ -7,12 +7,13 @@
 
 #include <array>
 
+#include "codegen/cpu/exp_parts.hpp"
+
 namespace opfuse::cpu {
 namespace {
 
 constexpr double kWidth = 65.0 / 256;  // h
 constexpr double kEnd = 3.88;          // p_15 (kEnd - 15 h) kEnd rounds to 1; erf does from 3.92 on
-constexpr double kMagic = 12582912.0;  // adding it leaves the nearest integer in the lowest bits
 
 using Row = std::array<float, 16>;
 constexpr std::array<Row, 5> kCoefficients = {{
@@ -44,12 +45,11 @@ Real look_up(const Row& row, Real like, Value* index) {
 bool has_erf_table(Real x) { return !x.is_double() && width_of(x.v) == 16 && x.k->target.vector_bytes == 64; }
 
 Real erf_by_table(Real x) {
-  x = choose(x < x.of(-kEnd), x.of(-kEnd), x);  // comparisons leave NaN as it is
-  x = choose(x > x.of(kEnd), x.of(kEnd), x);
+  x = clamp(x, -kEnd, kEnd);
   Real t = magnitude(x);
-  Real sum = fma(t, x.of(1 / kWidth), kMagic);
+  Real sum = fma(t, x.of(1 / kWidth), magic_of(x));
   Value* n = sum.bits();  // a lookup reads its lowest 4 bits
-  Real f = fma(sum - kMagic, x.of(-kWidth), t);
+  Real f = fma(sum - magic_of(x), x.of(-kWidth), t);
   Real p = look_up(kCoefficients[0], x, n);
   for (size_t i = 1; i < kCoefficients.size(); ++i) p = fma(p, f, look_up(kCoefficients[i], x, n));
   return x * p;

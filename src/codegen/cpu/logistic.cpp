@@ -1,29 +1,15 @@
-// d = 1 + 2^n e^r as in vector_math's exp, but n stays within the exponents of normal numbers and is added to the bits;
+// d = 1 + 2^n m (exp_parts.hpp), where n stays within the exponents of normal numbers and is added to the bits;
 // 1/d = (2 - d s) s with s = 1/d to 14 bits, which one instruction gives, instead of a division of 16 cycles and more.
 #include "codegen/cpu/logistic.hpp"
 
 #include <llvm/IR/IntrinsicsX86.h>
 
-#include <numbers>
+#include "codegen/cpu/exp_parts.hpp"
 
 namespace opfuse::cpu {
 namespace {
 
-constexpr double kFar = 87.33;         // e^kFar < 2^126
-constexpr double kMagic = 12582912.0;  // adding it leaves the nearest integer in the lowest bits
-
-Real exp_of_near(Real x) {
-  auto& b = x.k->b;
-  Real sum = fma(x, x.of(std::numbers::log2e), kMagic);
-  Real n = sum - kMagic;
-  Real r = fma(n, x.of(-0.693359375), x);
-  r = fma(n, x.of(2.12194440e-4), r);
-  Real p =
-      horner(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
-  Real e = fma(p * r, r, r) + 1.0;
-  // the magic number's own bits leave on the left
-  return e.from_bits(b.CreateAdd(e.bits(), b.CreateShl(sum.bits(), e.integer(23))));
-}
+constexpr double kFar = 87.33;  // e^kFar < 2^126
 
 Real reciprocal_of_normal(Real d) {
   auto& b = d.k->b;
@@ -50,9 +36,8 @@ bool has_logistic(Kernel& k, Value* z) { return width_of(z) == 16 && k.target.ve
 Value* emit_logistic(Kernel& k, Value* a, Value* z) {
   Real x{&k, z};
   Value* far = x > x.of(kFar);
-  x = choose(far, x.of(kFar), x);  // comparisons leave NaN as it is
-  x = choose(x < x.of(-kFar), x.of(-kFar), x);
-  Real r = reciprocal_of_normal(exp_of_near(x) + 1.0);
+  const ExpParts parts = split_exp(clamp(x, -kFar, kFar));
+  Real r = reciprocal_of_normal(add_exponent(parts.m, parts.n) + 1.0);
   r = choose(far, x.of(0), r);
   if (auto* c = llvm::dyn_cast<llvm::ConstantFP>(a); c && c->isExactlyValue(1.0)) return r.v;
   return k.b.CreateFMul(k.splat(a, 16), r.v);

@@ -39,6 +39,11 @@ inline Value* is_nan(Real a) { return a.k->b.CreateFCmpUNO(a.v, a.v); }
 inline Real choose(Value* c, Real a, Real b) { return a.with(a.k->b.CreateSelect(c, a.v, b.v)); }
 inline Real fma(Real a, Real b, Real c) { return a.with(a.k->fma(a.v, b.v, c.v)); }
 inline Real fma(Real a, Real b, double c) { return fma(a, b, a.of(c)); }
+/// Comparisons leave NaN as it is.
+inline Real clamp(Real x, double low, double high) {
+  x = choose(x < x.of(low), x.of(low), x);
+  return choose(x > x.of(high), x.of(high), x);
+}
 inline Real magnitude(Real a) { return a.with(a.k->b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, a.v)); }
 inline Real root(Real a) { return a.with(a.k->b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, a.v)); }
 inline Real copy_sign(Real a, Real s) {

@@ -1,4 +1,4 @@
-// exp: x = n ln2 + r, 2^n (1 + r + r^2 P(r)); 2^n in two factors so that denormal results round once.
+// exp: 2^n m (exp_parts.hpp); 2^n in two factors so that denormal results round once.
 // log: x = 2^e m, m in [sqrt(1/2), sqrt 2), log m by a polynomial in m - 1 (float, Cephes) or the
 //      atanh series (double, fdlibm).
 // tanh: odd polynomial below 0.625, 1 - 2 / (exp 2x + 1) above (Cephes).
@@ -13,7 +13,7 @@
 
 #include "base/fail.hpp"
 #include "codegen/cpu/erf_table.hpp"
-#include "codegen/cpu/math_builder.hpp"
+#include "codegen/cpu/exp_parts.hpp"
 
 namespace opfuse::cpu {
 namespace {
@@ -24,23 +24,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 Real widen(Real x) { return x.with(x.k->b.CreateFPExt(x.v, x.k->lanes(x.k->b.getDoubleTy(), width_of(x.v)))); }
 Real narrow(Real x) { return x.with(x.k->b.CreateFPTrunc(x.v, x.k->lanes(x.k->b.getFloatTy(), width_of(x.v)))); }
 
-/// Adding it rounds |x| < 2^22 (float) or 2^51 (double) to the nearest integer, which the sum's lowest bits hold.
-double magic_of(Real x) { return x.is_double() ? 6755399441055744.0 : 12582912.0; }
-
-Real nearest(Real x) { return (x + magic_of(x)) - magic_of(x); }
-
-/// The integer in the lowest bits of `sum`, to which the magic number was added. Any bits when the sum is NaN: a
-/// conversion would be undefined there.
-Value* integer_in(Real sum) { return sum.k->b.CreateSub(sum.bits(), sum.of(magic_of(sum)).bits()); }
-
 Value* to_integer(Real x) { return x.k->b.CreateFPToSI(x.v, x.integer_type()); }
-
-/// 2^n for n within the normal exponents.
-Real power_of_two(Real like, Value* n) {
-  auto& b = like.k->b;
-  const int bias = like.is_double() ? 1023 : 127, shift = like.is_double() ? 52 : 23;
-  return like.from_bits(b.CreateShl(b.CreateAdd(n, like.integer(bias)), like.integer(shift)));
-}
 
 Real scale_by_power(Real x, Value* n) {
   auto& b = x.k->b;
@@ -48,35 +32,19 @@ Real scale_by_power(Real x, Value* n) {
   return x * power_of_two(x, half) * power_of_two(x, b.CreateSub(n, half));
 }
 
-Real clamp(Real x, double low, double high) {
-  x = choose(x < x.of(low), x.of(low), x);
-  return choose(x > x.of(high), x.of(high), x);
-}
-
 /// The clamped ends overflow to infinity and round to zero; comparisons leave NaN as it is.
 Real exp(Real x) {
   const bool d = x.is_double();
-  x = clamp(x, d ? -746.0 : -104.0, d ? 710.0 : 89.0);
-  Real sum = fma(x, x.of(std::numbers::log2e), magic_of(x));
-  Real n = sum - magic_of(x);
-  Real r = fma(n, x.of(d ? -6.93145751953125e-1 : -0.693359375), x);
-  r = fma(n, x.of(d ? -1.42860682030941723212e-6 : 2.12194440e-4), r);
-  Real p = d ? horner(r, {1.6059043836821613e-10, 2.08767569878681e-9, 2.505210838544172e-8, 2.755731922398589e-7,
-                          2.7557319223985893e-6, 2.48015873015873e-5, 1.984126984126984e-4, 1.3888888888888889e-3,
-                          8.333333333333333e-3, 4.1666666666666664e-2, 1.6666666666666666e-1, 0.5})
-             : horner(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1,
-                          5.0000001201e-1});
-  return scale_by_power(fma(p * r, r, r) + 1.0, integer_in(sum));
+  const ExpParts parts = split_exp(clamp(x, d ? -746.0 : -104.0, d ? 710.0 : 89.0));
+  return scale_by_power(parts.m, parts.n);
 }
 
-/// 2^x for -100 < x <= 0, relative error 1e-7: a polynomial (Lawson's iteration) on [-1/2, 1/2], and the integer part
-/// added to the exponent.
+/// 2^x for -100 < x <= 0, relative error 1e-7: a polynomial (Lawson's iteration) on [-1/2, 1/2].
 Real exp2_of_negative(Real x) {
-  auto& b = x.k->b;
   Real sum = x + magic_of(x);
   Real p = horner(x - (sum - magic_of(x)),
                   {1.327647035e-3, 9.675541321e-3, 5.550713279e-2, 2.402211972e-1, 6.931469671e-1, 1.000000072});
-  return x.from_bits(b.CreateAdd(p.bits(), b.CreateShl(integer_in(sum), x.integer(23))));
+  return add_exponent(p, integer_in(sum));
 }
 
 /// Splits positive normal or denormal x = 2^e m with m in [sqrt(1/2), sqrt 2); returns e as a real.
@@ -300,21 +268,11 @@ Value* emit_function(Kernel& k, ExprOp op, Value* value) {
   }
 }
 
-// n = round(x / ln 2) stands in the low bits of x / ln 2 + 1.5 * 2^23; -88 and less give n = -127 and with it the
-// exponent of zero.
+// -88 and less give n = -127, the exponent of zero.
 Value* emit_exp_below_zero(Kernel& k, Value* value) {
-  auto& b = k.b;
   Real x{&k, value};
-  x = choose(x < x.of(-88.0), x.of(-88.0), x);
-  constexpr double kMagic = 12582912.0;
-  Real shifted = fma(x, x.of(std::numbers::log2e), kMagic);
-  Real n = shifted - kMagic;
-  Real r = fma(n, x.of(-0.693359375), x);
-  r = fma(n, x.of(2.12194440e-4), r);
-  Real p = horner(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1,
-                      5.0000001201e-1, 1.0, 1.0});
-  Value* power = b.CreateAdd(b.CreateShl(shifted.bits(), x.integer(23)), x.integer(127 << 23));
-  return (p * x.from_bits(power)).v;
+  const ExpParts parts = split_exp(choose(x < x.of(-88.0), x.of(-88.0), x));
+  return (parts.m * power_of_two(x, parts.n)).v;
 }
 
 // |x|^y = exp(y log |x|) in double; the sign and the ends as C's pow.
