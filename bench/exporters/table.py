@@ -51,15 +51,6 @@ EXPECTED = {
 }
 
 
-#: Reasons that no candidate shows, by the beginning of the file's name.
-KNOWN = {
-    "keras_resnet50": "Keras pads before its max-pool: a Pad stands between activation and pool",
-    "keras_attention": "LayerNorm is spelled with GlobalAveragePool and as x * (g r) + (b - m (g r)), the products of attention with "
-                       "operands of five dimensions",
-    "keras_convnext_tiny": "the exporter left operators that ONNX does not have: 18 StatefulPartitionedCall, 18 Erfc",
-}
-
-
 def expected_of(model, exporter):
     if f"{model}.{exporter}" in EXPECTED:
         return EXPECTED[f"{model}.{exporter}"]
@@ -79,22 +70,34 @@ def without_places(text):
     return re.sub(r'"[^"]*"|/[\w./]+', "...", text).strip()
 
 
+#: Pattern of a module where the names differ.
+PATTERNS = {"FusedConvBNReLUMaxPool": "StemConvBNReLUMaxPool", "FusedAdaptiveAvgPool2d": "AdaptiveAvgPool"}
+
+
 def reasons(program, path, fused, missing):
-    """The most frequent reasons for what is missing: declined conversions, then near matches of these patterns."""
-    counts = collections.Counter()
-    inspected, _ = call(program, "inspect", path)
-    for node in (inspected or {}).get("opaque", []):
+    """The most frequent reasons for what is missing: operators that are not known, declined conversions, near matches of the
+    missing patterns, else what keeps edges apart."""
+    counts, edges = collections.Counter(), collections.Counter()
+    inspected, error = call(program, "inspect", path)
+    if not inspected:
+        return f"inspect: {error}"
+    for node in inspected.get("opaque", []):
         counts[f"operator {node['operator']} is not known"] += 1
     for note in fused["notes"]:
         match = re.match(r"(.+) at \S+ declined, (.*)", note)
         if match and ("IdentityAdaptive" not in match[1] or "pool" in missing) and "FlattenLinear" not in match[1]:
             counts[f"{match[1]}: {without_places(match[2])}"] += 1
-    explained, _ = call(program, "explain", path, "--missed")
-    rules = {MODULES[name].replace("Fused", "").replace("AvgPool2d", "AvgPool") for name in missing}
-    for remark in (explained or {}).get("remarks", []):
+    explained, error = call(program, "explain", path, "--missed")
+    if not explained:
+        return f"explain: {error}"
+    rules = {PATTERNS.get(MODULES[name], MODULES[name].replace("Fused", "")) for name in missing}
+    for remark in explained["remarks"]:
         if remark["kind"] == "missed" and remark["rule"] in rules and remark["code"] != "overlap":
             counts[f"{remark['rule']}: {remark['code']}: {without_places(remark['message'])}"] += 1
-    return "; ".join(f"{count} x {text}" for text, count in counts.most_common(3)) or "no pattern came near"
+        elif remark["kind"] == "analysis":
+            edges[f"edge {remark['code']}: {without_places(remark['message'])}"] += 1
+    text = "; ".join(f"{count} x {text}" for text, count in (counts or edges).most_common(3))
+    return text or "no pattern came near"
 
 
 def row(program, path, model, exporter):
@@ -112,7 +115,7 @@ def row(program, path, model, exporter):
     missing = [name for name, have, need in zip(MODULES, found, wanted) if have < need]
     differs = ", ".join(f"{module} {have} of {need}" for module, have, need in zip(MODULES.values(), found, wanted)
                         if have != need)
-    return [text, f"{differs}. {KNOWN.get(model) or reasons(program, path, fused, missing)}"], False
+    return [text, f"{differs}. {reasons(program, path, fused, missing)}"], False
 
 
 def table(options):

@@ -91,7 +91,7 @@ void bind_plan(nb::module_& m) {
 
 void bind_remarks(nb::module_& m) {
   nb::class_<Remark>(m, "Remark", "Why something is, or is not, fused.")
-      .def_ro("kind", &Remark::kind, "\"passed\", \"missed\" or \"analysis\".")
+      .def_ro("kind", &Remark::kind, "\"passed\", \"missed\", \"analysis\" or \"compound\".")
       .def_ro("rule", &Remark::rule)
       .def_ro("anchor", &Remark::anchor)
       .def_ro("code", &Remark::code)

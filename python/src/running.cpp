@@ -172,7 +172,7 @@ void bind_launch(nb::module_& m) {
 void bind_context(nb::module_& m) {
   using C = BoundContext;
   nb::class_<C>(m, "Context",
-                "One caller's state: arena, bound arrays, threads. Calls of several threads wait for each other.")
+                "One caller's state: arena, bound arrays, threads. A call while another thread uses it raises E0602.")
       .def("bind", &C::bind, "name"_a, "array"_a,
            "Binds an array to an input or output, in place: it is read or written by run(), and kept alive until then.")
       .def("run", &C::run)

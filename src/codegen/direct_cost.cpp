@@ -17,14 +17,6 @@ constexpr double kGenericSlowdown = 20;  ///< of the nest without register tiles
 
 int64_t known(const Dim& d) { return d.constant().value_or(1); }
 
-/// Everything but channels, pixels and rows of the tile.
-int64_t images_of(const Stage& stage, const ContractionView& view) {
-  int64_t images = 1;
-  for (int axis : view.outer)
-    if (axis != row_axis_of(view)) images *= known(axis_extent(stage, axis));
-  return images;
-}
-
 double useful_share(const Stage& stage, const ContractionView& view) {
   double share = 1;
   for (const SlidingDim& d : view.sliding)

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/integers.hpp"
 #include "codegen/cache_line.hpp"
 #include "codegen/register_tile.hpp"
 #include "codegen/schedule_parts.hpp"
@@ -7,9 +8,6 @@
 
 namespace opfuse {
 namespace {
-
-/// Innermost block of a tensor dimension, 1 when there is none.
-int64_t inner_block(const ParamLayout& l, int dim) { return l.layout.block_of(dim); }
 
 bool stored_contiguous(const ParamLayout& l, int dim) {
   return !l.layout.blocks.empty() && l.layout.blocks.back().axis == dim && l.strides.back() == Dim(1);
@@ -81,11 +79,11 @@ std::optional<OperandFit> fit_operands(const Stage& stage, const ContractionView
   const ParamLayout& w = layouts[static_cast<size_t>(stage.reads[static_cast<size_t>(view.weights)].index)];
   const ParamLayout& d = layouts[static_cast<size_t>(stage.reads[static_cast<size_t>(view.data)].index)];
   const int64_t depth = channel_depth(stage, view);
-  const int64_t block = inner_block(w, view.weights_vec_dim);
+  const int64_t block = w.layout.block_of(view.weights_vec_dim);
   if (!stored_contiguous(w, view.weights_vec_dim) || w.layout.blocks.back().factor != block || block % lanes != 0)
     return std::nullopt;
-  const int64_t data_block = inner_block(d, view.data_channel_dim),
-                weight_block = view.channel < 0 ? 1 : inner_block(w, view.weights_channel_dim);
+  const int64_t data_block = d.layout.block_of(view.data_channel_dim),
+                weight_block = view.channel < 0 ? 1 : w.layout.block_of(view.weights_channel_dim);
   const int64_t step = std::max(data_block, weight_block);
   const bool whole_groups = !view.group_out || view.group_out % block == 0;
   OperandFit fit;
@@ -118,7 +116,7 @@ struct Streams {
   int64_t rows = 1;    ///< of a part
   int64_t slices = 1;  ///< the most passes that channels can be cut into
 
-  int64_t rows_of(int64_t chunks) const { return (rows + chunks - 1) / chunks; }
+  int64_t rows_of(int64_t chunks) const { return ceil_of(rows, chunks); }
 };
 
 /// Rows over which the blocks of weights pass, and passes over channels in which they do.
@@ -156,7 +154,7 @@ Chunking chunk_for_cache(const Streams& w, const TargetInfo& target) {
   const double room = l2 * kWeightShareOfL2;
   Chunking whole;
   whole.rows = std::clamp<int64_t>(static_cast<int64_t>(std::max(room - 2 * w.block, l2 / 8) / w.row), 1, w.rows);
-  const int64_t chunks = (w.rows + whole.rows - 1) / whole.rows;
+  const int64_t chunks = ceil_of(w.rows, whole.rows);
   const bool stay = w.part + static_cast<double>(whole.rows) * w.row <= room;
   const bool fits = two_blocks_fit(static_cast<int64_t>(w.block), target);
   if (fits && (chunks == 1 || stay)) return whole;
@@ -171,10 +169,10 @@ void block_for_cache(Schedule& s, const Region& region, const ContractionView& v
   const Chunking c = chunk_for_cache(streams, target);
   const int64_t step = s.get("step", 1), steps = channel_depth(region.stages[0], view) / step;
   s.set("chunk", c.rows);
-  if (c.passes > 1) s.set("k_block", (steps + c.passes - 1) / c.passes * step);
+  if (c.passes > 1) s.set("k_block", ceil_of(steps, c.passes) * step);
   const int64_t lines = step * s.get("nv", 1) * target.lanes_f32() / kLineFloats;
   if (c.rows > 1 && (c.passes > 1 || two_blocks_fit(static_cast<int64_t>(streams.block), target)))
-    s.set("prefetch", (lines + c.rows - 1) / c.rows);
+    s.set("prefetch", ceil_of(lines, c.rows));
 }
 
 /// Activations that do not stay in L2 beside the weights, or whose blocks lie apart, are fetched ahead: those of the
@@ -187,7 +185,7 @@ void fetch_ahead(Schedule& s, const Region& region, const std::vector<ParamLayou
   const bool blocked = s.get("step", 1) == target.lanes_f32() && channel_depth(stage, view) > s.get("step", 1);
   if (region.stages.size() > 1 || s.get("grouped", 0) || view.pixel < 0 || data.stage >= 0) return;
   // a tile's lines of one block lie together and the next block's elsewhere, where no hardware prefetcher looks
-  const bool jumps = inner_block(layouts[static_cast<size_t>(data.index)], view.data_channel_dim) > 1;
+  const bool jumps = layouts[static_cast<size_t>(data.index)].layout.block_of(view.data_channel_dim) > 1;
   if (view.taps.empty() && view.channel >= 0 && blocked && (jumps || data_bytes > far)) s.set("fetch_data", 1);
   const double out_bytes = 4 * outputs_of(stage);
   if (out_bytes > far && !s.get("k_block", 0)) s.set("fetch_outputs", 1);
@@ -196,17 +194,9 @@ void fetch_ahead(Schedule& s, const Region& region, const std::vector<ParamLayou
 /// Rows or tiles that parts cut.
 int64_t item_count(const Stage& stage, const ContractionView& view, int64_t width, int64_t height) {
   if (const int row = row_axis_of(view); row >= 0)
-    return (axis_extent(stage, row).constant().value_or(1) + height - 1) / height;
+    return ceil_of(axis_extent(stage, row).constant().value_or(1), height);
   const bool known = view.pixel < 0 || axis_extent(stage, view.pixel).is_constant();
-  return known ? (pixel_count(stage, view.pixel) + width - 1) / width : 1;
-}
-
-/// Outer axes but the rows: a symbolic one counts as 1.
-int64_t images_of(const Stage& stage, const ContractionView& view) {
-  int64_t images = 1;
-  for (int axis : view.outer)
-    if (axis != row_axis_of(view)) images *= axis_extent(stage, axis).constant().value_or(1);
-  return images;
+  return known ? ceil_of(pixel_count(stage, view.pixel), width) : 1;
 }
 
 bool is_indexed_by(const Read& read, int axis) {
@@ -237,7 +227,7 @@ void cut_parts(Schedule& s, const Region& region, const std::vector<ParamLayout>
                int64_t items, const TargetInfo& target) {
   const Stage& stage = region.stages[0];
   const int64_t block = s.get("nv", 1) * target.lanes_f32();
-  const int64_t blocks = (axis_extent(stage, view.vec).value() + block - 1) / block;
+  const int64_t blocks = ceil_of(axis_extent(stage, view.vec).value(), block);
   const double weight_bytes = image_bytes_of(region, stage, view, view.weights);
   const bool shared = weight_bytes == static_cast<double>(bytes_of(region, stage, view.weights));
   const int64_t images = images_of(stage, view);
@@ -247,9 +237,9 @@ void cut_parts(Schedule& s, const Region& region, const std::vector<ParamLayout>
   const double image_work = work / static_cast<double>(images);  // every image is cut like the only one
   split_parts(s, wanted_parts(image_work, target, weight_bytes), blocks, items, weight_bytes, image_bytes);
   Streams streams;
-  streams.rows = (items + s.get("parts_p", 1) - 1) / s.get("parts_p", 1);
+  streams.rows = ceil_of(items, s.get("parts_p", 1));
   streams.block = weight_bytes / static_cast<double>(blocks);
-  streams.part = streams.block * static_cast<double>((blocks + s.get("parts_o", 1) - 1) / s.get("parts_o", 1));
+  streams.part = streams.block * static_cast<double>(ceil_of(blocks, s.get("parts_o", 1)));
   streams.row = image_bytes / static_cast<double>(items);
   streams.resting = 4 * outputs_of(stage) / static_cast<double>(images * items * s.get("parts_o", 1));
   streams.slices = most_passes(region, view, s);

@@ -250,6 +250,13 @@ int row_axis_of(const ContractionView& view) {
   return -1;
 }
 
+int64_t images_of(const Stage& stage, const ContractionView& view) {
+  int64_t images = 1;
+  for (int axis : view.outer)
+    if (axis != row_axis_of(view)) images *= axis_extent(stage, axis).constant().value_or(1);
+  return images;
+}
+
 int row_axis_of(const WindowView& view) {
   if (view.outer.empty()) return -1;
   for (const SlidingDim& d : view.sliding)

@@ -41,6 +41,8 @@ int64_t channel_depth(const Stage& stage, const ContractionView& view);
 
 /// The outer axis of image rows: the last outer axis when it moves a dimension behind the channels.
 int row_axis_of(const ContractionView& view);
+/// Product of the outer axes but the rows: a symbolic one counts as 1.
+int64_t images_of(const Stage& stage, const ContractionView& view);
 
 /// A window (pooling, depthwise): one reduction over taps, lanes along `vec`.
 struct WindowView {

@@ -5,6 +5,7 @@
 
 #include "base/fail.hpp"
 #include "driver/pipeline.hpp"
+#include "fusion/compounds.hpp"
 #include "fusion/explain.hpp"
 #include "onnx/read.hpp"
 #include "onnx/write.hpp"
@@ -153,6 +154,8 @@ std::vector<Remark> explain(const Model& model, const Plan& plan, const ExplainR
   if (!request.node.empty()) return about_node(graph, edited, request.node, patterns);
   std::vector<Remark> remarks;
   if (request.passed) remarks = passed(edited);
+  if (request.passed && request.missed)
+    for (Remark& remark : compound_remarks(graph, edited)) remarks.push_back(std::move(remark));
   if (request.missed)
     for (Remark& remark : missed(graph, edited, patterns)) remarks.push_back(std::move(remark));
   return remarks;

@@ -56,7 +56,7 @@ const Tensor& LaunchRunner::value_of(const Buffer& buffer, const Launch& launch,
   return *at;
 }
 
-/// Launches up to `index` that write what it writes (the phases of a transposed convolution each store a part of
+/// All launches that write what `index` writes (the phases of a transposed convolution each store a part of
 /// one result): they are compared together, at the last of them.
 std::vector<size_t> LaunchRunner::writers_with(size_t index) const {
   const auto results = [&](size_t launch) {

@@ -9,6 +9,7 @@
 
 #include "base/fail.hpp"
 #include "ir/outline.hpp"
+#include "ir/value_name.hpp"
 #include "ops/axes.hpp"
 #include "ops/quantize.hpp"
 
@@ -20,8 +21,6 @@ constexpr size_t kMostRoundings = 4;
 constexpr double kDivision = 0x1p-22;  // relative error of one fp32 division and of its operands' rounding
 
 bool by_element(const Node& node) { return node.op->kind == OpKind::elementwise || node.op->kind == OpKind::injective; }
-
-std::string name_of(const Value& value) { return value.name.empty() ? "%" + std::to_string(value.id) : value.name; }
 
 double largest(const Tensor& t) {
   double most = 0;
@@ -84,6 +83,8 @@ struct RoundingTies::Evaluation {
   const Tensor& operator()(const Value& v) {
     if (const auto at = done.find(&v); at != done.end()) return at->second;
     if (is_leaf(v)) {
+      OPFUSE_CHECK(v.constant || known.contains(name_of(v)), "value '{}' was not computed before it is read",
+                   name_of(v));
       const Tensor& given = v.constant ? *v.constant : known.at(name_of(v));
       const bool real = is_float(given.dtype()) && given.dtype() != DType::f64;
       return done[&v] = real ? given.cast(DType::f64) : given;

@@ -46,8 +46,11 @@ std::vector<std::string> elementwise_names() {
 MatchPredicate per_channel() {
   return {"one factor per channel", [](const Match& m) -> std::optional<Decline> {
             const Tensor& gamma = *m.value("gamma")->constant;
-            if (gamma.elements() > 1) return std::nullopt;
-            return Decline{"constant_mismatch", "the factor is a single number", {}};
+            const auto wide =
+                std::count_if(gamma.sizes().begin(), gamma.sizes().end(), [](int64_t d) { return d > 1; });
+            if (wide == 1) return std::nullopt;
+            return Decline{
+                "constant_mismatch", "the factor is no vector", {fmt::format("{} axes are longer than 1", wide)}};
           }};
 }
 

@@ -21,7 +21,9 @@ namespace {
 constexpr int64_t kLeastSlice = 512 << 10;  // bytes: a launch costs microseconds, so should the work in it be more
 constexpr double kWorth = 0.85;             // of the peak; what saves less is not worth the launches
 
+/// -1: not known.
 int64_t bytes_of(const Value* value) {
+  if (!value->type.shape.ranked) return -1;
   const Dim elements = value->type.shape.elements();
   return elements.is_constant() ? elements.value() * static_cast<int64_t>(byte_size(value->type.dtype)) : -1;
 }

@@ -66,7 +66,8 @@ Value* heads_of(Speller& s, Value* x, int64_t heads, const char* attribute) {
 }
 
 int64_t known(const Value* x, size_t axis, const char* what) {
-  const auto size = x->type.shape[axis].constant();
+  const Shape& shape = x->type.shape;
+  const auto size = shape.ranked && axis < shape.rank() ? shape[axis].constant() : std::nullopt;
   if (!size) throw fail(E::unsupported_op, "the {} of {} is not known", what, x->type.shape.text());
   return *size;
 }
@@ -89,7 +90,8 @@ Value* causal_bias(Speller& s, Value* q, Value* k, Value* past, DType dtype) {
   return s.op("where", {seen, s.number(0, dtype), s.number(-kInfinity, dtype)});
 }
 
-/// The mask as an addend for all keys: a short one masks the keys it does not speak of.
+/// The mask as an addend for all keys: a short one masks the keys it does not speak of. One of unknown length is taken
+/// to speak of all; where it does not, adding it fails.
 Value* mask_bias(Speller& s, Value* mask, const Value* k, DType dtype) {
   const Shape& shape = mask->type.shape;
   if (!shape.ranked || shape.rank() == 0) throw fail(E::unsupported_op, "attn_mask is {}", shape.text());
@@ -98,7 +100,11 @@ Value* mask_bias(Speller& s, Value* mask, const Value* k, DType dtype) {
     throw fail(E::dtype_mismatch, "attn_mask is {}, the scores are {}", name_of(mask->type.dtype), name_of(dtype));
   if (boolean) mask = s.op("where", {mask, s.number(0, dtype), s.number(-kInfinity, dtype)});
   const auto have = shape[shape.rank() - 1].constant(), need = k->type.shape[2].constant();
-  if (!have || !need || *have >= *need) return mask;
+  if (have && !need)
+    throw fail(E::unsupported_op, "attn_mask has {} columns and the number of keys, {}, is not known", *have,
+               k->type.shape[2].text())
+        .hint("fix the number of keys with --dim, or leave the mask's last dimension open too");
+  if (!have || *have >= *need) return mask;
   std::vector<int64_t> pads(2 * shape.rank(), 0);
   pads.back() = *need - *have;
   return s.op("pad", {mask, s.integers(pads), s.number(-kInfinity, dtype)});
@@ -116,6 +122,14 @@ struct Operands {
   Value *q, *k, *v, *past;  ///< k and v with the cache, before heads are repeated
 };
 
+Value* cache(Value* x) {
+  const Shape& shape = x->type.shape;
+  if (!shape.ranked) throw fail(E::unsupported_op, "the rank of past_key or past_value is not known");
+  if (shape.rank() != 4)
+    throw fail(E::shape_mismatch, "past_key or past_value is {}; four dimensions are expected", shape.text());
+  return x;
+}
+
 Operands read_operands(NodeImport& n, Speller& s, const Attributes& a) {
   n.require_inputs(3, 7);
   if (n.input(6)) throw fail(E::unsupported_attribute, "Attention with nonpad_kv_seqlen is not supported");
@@ -124,8 +138,8 @@ Operands read_operands(NodeImport& n, Speller& s, const Attributes& a) {
              heads_of(s, n.required(2), a.kv_heads, "kv_num_heads"), n.input(4)};
   if (!n.input(4) != !n.input(5)) throw fail(E::arity_mismatch, "past_key and past_value come together");
   if (o.past) {
-    o.k = s.concat({n.input(4), o.k}, 2);
-    o.v = s.concat({n.input(5), o.v}, 2);
+    o.k = s.concat({cache(n.input(4)), o.k}, 2);
+    o.v = s.concat({cache(n.input(5)), o.v}, 2);
   }
   return o;
 }

@@ -63,6 +63,8 @@ std::optional<Decline> read(const Node& node, Contraction& c) {
   c.a = axes.operands[0], c.b = axes.operands[1], c.result = axes.result, c.extents = axes.extents;
   for (size_t i = 0; i < 2; ++i)
     if (auto decline = check_operand(node, i, axes.operands[i], c.extents)) return decline;
+  for (const auto& [label, extent] : c.extents)  // merging would leave reshape a 0, which stands for "as it is"
+    if (extent == Dim(0)) return no("empty", "an axis has no elements");
   for (int label : c.result) {
     Labels& kind = !has(c.b, label) ? c.rows : !has(c.a, label) ? c.columns : c.batch;
     kind.push_back(label);

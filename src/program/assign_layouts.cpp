@@ -23,6 +23,9 @@ Layout channels_last(size_t rank) {
   return layout;
 }
 
+/// Bytes that no other cost outweighs.
+constexpr int64_t kNever = int64_t{1} << 50;
+
 /// Stands for a symbolic extent when costs are compared.
 constexpr int64_t kTypicalExtent = 8;
 
@@ -141,8 +144,8 @@ class Assigner {
           add_box(find(item.node->output()), find(item.node->inputs[i]), item.offsets[i]);
         break;
       case WorkKind::reference:
-        for (const Value* value : item.node->inputs) cost(find(value), 1, int64_t{1} << 50);
-        for (const Value* value : item.node->outputs) cost(find(value), 1, int64_t{1} << 50);
+        for (const Value* value : item.node->inputs) cost(find(value), 1, kNever);
+        for (const Value* value : item.node->outputs) cost(find(value), 1, kNever);
         break;
     }
   }
@@ -169,7 +172,7 @@ class Assigner {
       if (!wish[p] || index < 0 || group.region.params[p].role == ParamRole::constant) continue;
       const bool result = group.region.params[p].role == ParamRole::output;
       if (result && group.region.stages.size() > 2) {  // attention writes no padding lanes
-        cost(index, 1, int64_t{1} << 50);
+        cost(index, 1, kNever);
         continue;
       }
       const int64_t weight = result ? 2 : 1;

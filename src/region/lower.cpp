@@ -7,6 +7,7 @@
 #include <array>
 
 #include "base/fail.hpp"
+#include "ir/value_name.hpp"
 #include "region/lowering.hpp"
 
 namespace opfuse {
@@ -289,6 +290,15 @@ bool Lowering::push_movement(const Node& node, const LowerRule& rule) {
   return true;
 }
 
+/// What an operator that opfuse does not know computes has no rank, nor what follows from it.
+static const Value* unranked(const Node& node) {
+  for (const Value* value : node.inputs)
+    if (value && !value->type.shape.ranked) return value;
+  for (const Value* value : node.outputs)
+    if (!value->type.shape.ranked && !value->uses.empty()) return value;
+  return nullptr;
+}
+
 void Lowering::lower_node(const Node& node) {
   if (std::find(done_.begin(), done_.end(), &node) != done_.end()) return;
   if (node.body != nullptr) {
@@ -299,9 +309,11 @@ void Lowering::lower_node(const Node& node) {
     return;
   }
   const LowerRule* rule = find_rule(node.op->name);
-  if (rule != nullptr && rule->anchor != nullptr) return rule->anchor(*this, node);
   if (rule == nullptr && !node.op->law)
     decline("no_lowering", fmt::format("no kernel can be generated for operator '{}'", node.op->name), node);
+  if (const Value* value = unranked(node))
+    decline("unknown_shape", fmt::format("the rank of '{}' is not known", name_of(*value)), node);
+  if (rule != nullptr && rule->anchor != nullptr) return rule->anchor(*this, node);
   if (rule == nullptr && node.outputs.size() > 1)
     decline("extra_result", "only the first result can be computed by a kernel", node);
   if (rule != nullptr && rule->push != nullptr && push_movement(node, *rule)) return;

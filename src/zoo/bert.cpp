@@ -30,7 +30,7 @@ Value* embeddings(Builder& b, Value* ids, Value* types, int64_t tokens, int64_t 
   std::vector<int64_t> positions;
   for (int64_t i = 0; i < tokens; ++i) positions.push_back(i);
   const std::string path = b.enter("embeddings");
-  const int64_t words = static_cast<int64_t>(30522 * std::min(1.0, b.options().width));
+  const int64_t words = std::max<int64_t>(1, static_cast<int64_t>(30522 * std::min(1.0, b.options().width)));
   Value* x = add(b, path, looked_up("word_embeddings", words, ids), looked_up("token_type_embeddings", 2, types));
   Value* at = b.parameter("embeddings.position_ids", Tensor::from_i64(positions).reshaped({1, tokens}));
   x = add(b, path, x, looked_up("position_embeddings", std::max(kPositions, tokens), at));

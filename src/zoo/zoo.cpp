@@ -1,8 +1,12 @@
 // The list of built-in models.
 #include "zoo/zoo.hpp"
 
-#include <string>
+#include <fmt/ranges.h>
 
+#include <string>
+#include <vector>
+
+#include "base/did_you_mean.hpp"
 #include "base/fail.hpp"
 #include "zoo/models.hpp"
 
@@ -38,15 +42,15 @@ constexpr ZooModel kModels[] = {
 std::span<const ZooModel> zoo_models() { return kModels; }
 
 Graph build_zoo(std::string_view name, const ZooOptions& options) {
-  std::string all, close;
+  if (options.resolution < 0) throw fail(E::bad_option, "a resolution of {}", options.resolution);
+  std::vector<std::string> names;
   for (const ZooModel& model : kModels) {
     if (model.name == name) return model.build(options);
-    all += (all.empty() ? "" : ", ") + std::string(model.name);
-    if (model.name.find(name.substr(0, 4)) != std::string_view::npos)
-      close += (close.empty() ? "" : ", ") + std::string(model.name);
+    names.emplace_back(model.name);
   }
+  const std::string close = closest_name(name, names);
   throw fail(E::unknown_name, "there is no built-in model \"{}\"", name)
-      .hint(close.empty() ? "there are " + all : "did you mean " + close + "?");
+      .hint(close.empty() ? fmt::format("there are {}", fmt::join(names, ", ")) : "did you mean " + close + "?");
 }
 
 }  // namespace opfuse

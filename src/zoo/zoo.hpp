@@ -27,9 +27,10 @@ struct ZooModel {
 /// All models, in the order of `opfuse zoo`.
 std::span<const ZooModel> zoo_models();
 
-/// E::unknown_name with a did-you-mean; E::bad_option for a resolution or width the model cannot have. Input "input",
-/// output Weights are drawn so that activations keep their scale through the net, two different inputs give clearly
-/// different outputs and hardly any channel is dead (tests/zoo asserts it).
+/// E::unknown_name with a did-you-mean; E::bad_option for a resolution or width the model cannot have. Images are
+/// "input" -> "output", texts input_ids, attention_mask, token_type_ids -> last_hidden_state, pooler_output (the names
+/// are those of the exporters). Weights are drawn so that activations keep their scale through the net, two different
+/// inputs give clearly different outputs and hardly any channel is dead (tests/zoo asserts it).
 Graph build_zoo(std::string_view name, const ZooOptions& options = {});
 
 }  // namespace opfuse

@@ -113,9 +113,11 @@ TEST(AlgorithmLoss, TheModelsChoicesLoseAtMostFivePercent) {
   }
 }
 
-TEST(AlgorithmLoss, AModelBlindToTheMachineWouldLoseMore) {
+TEST(AlgorithmLoss, TheRecordedTimesTellChoicesApart) {
+  int compared = 0;
   for (const Recorded& recorded : read_recorded()) {
     if (recorded.model != "resnet50" || recorded.batch != 1) continue;
+    ++compared;
     double always = 0, best = 0;
     for (const auto& [node, times] : recorded.layers) {
       always += times.at("f4");
@@ -125,6 +127,7 @@ TEST(AlgorithmLoss, AModelBlindToTheMachineWouldLoseMore) {
     }
     EXPECT_GT(always, best * (1 + kMostLoss)) << "the fewest multiplications are not the least time";
   }
+  EXPECT_GT(compared, 0) << "no record of resnet50 at batch 1";
 }
 
 }  // namespace

@@ -185,12 +185,13 @@ TEST_P(AttentionOperator, HasTheValuesOfLoopsAndIsOneModule) {
 INSTANTIATE_TEST_SUITE_P(Opset23, AttentionOperator, testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
-/// Why the reader refuses, or leaves an operator opaque.
-std::string refusal(const ModelBytes& model) {
+/// Why the reader refuses, or leaves an operator (the one named so) opaque.
+std::string refusal(const ModelBytes& model, const std::string& name = "") {
   try {
     const Graph graph = read_onnx_bytes(model.text());
     for (const Node* n : graph.nodes())
-      if (n->is("opaque")) return static_cast<const OpaqueAttrs*>(n->attrs())->reason;
+      if (n->is("opaque") && (name.empty() || n->name() == name))
+        return static_cast<const OpaqueAttrs*>(n->attrs())->reason;
   } catch (const Error& error) {
     return error.diagnostic().message;
   }
@@ -216,6 +217,13 @@ TEST(AttentionOperatorReader, SaysWhatItDoesNotRead) {
   EXPECT_THAT(refusal(attention({attribute("left_window_size", int64_t{3})})), HasSubstr("left_window_size"));
   EXPECT_THAT(refusal(attention({attribute("qk_matmul_output_mode", int64_t{7})})), HasSubstr("7"));
   EXPECT_THAT(refusal(attention({attribute("softmax_precision", int64_t{7})})), HasSubstr("INT64"));
+  ModelBytes cached = attention({}, {"", "pk", "pv"});
+  for (const char* name : {"pk", "pv"}) cached.graph.inputs.push_back(value_info(name, kFloat, {"2", "3", "8"}));
+  EXPECT_THAT(refusal(cached), HasSubstr("four dimensions"));
+  ModelBytes unranked = attention({}, {"", "pk", "pv"});
+  for (const char* name : {"pk", "pv"})
+    unranked.graph.nodes.insert(unranked.graph.nodes.begin(), node("SomethingUnknown", {"q"}, {name}, {}, name));
+  EXPECT_THAT(refusal(unranked, "attn"), HasSubstr("rank of past_key"));
   ModelBytes m = attention({});
   m.graph.nodes = {node("Attention", {"q", "k", "v"}, {"y"}, {}, "attn")};
   EXPECT_THAT(refusal(m), HasSubstr("q_num_heads"));

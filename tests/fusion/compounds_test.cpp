@@ -44,6 +44,9 @@ const Example kExamples[] = {
     {"LayerScaleAdd", R"(graph (%x: f32[2,8,4,4], %r: f32[2,8,4,4]) { %g = const splat<0.5> : f32[]
       %s = mul(%x, %g) %y = add(%s, %r) return %y })",
      0, ""},  // one number is no layer scale
+    {"LayerScaleAdd", R"(graph (%x: f32[2,8,4,4], %r: f32[2,8,4,4]) { %g = const rand<1> : f32[2,8,4,4]
+      %s = mul(%x, %g) %y = add(%s, %r) return %y })",
+     0, ""},  // nor is a whole tensor
     {"SqueezeExcite", R"(graph (%x: f32[2,8,4,4]) { %a = const rand<1> : f32[4,8,1,1] %c = const rand<2> : f32[8,4,1,1]
       %p = global_average_pool(%x) %d = conv(%p, %a) %e = relu(%d) %f = conv(%e, %c) %g = sigmoid(%f) %y = mul(%g, %x)
       return %y })",

@@ -65,6 +65,7 @@ TEST(ConvertEinsumDeclines, WhatIsNoMatrixProduct) {
   EXPECT_EQ(of("i,j->ij", "2", "3"), "no_contraction");
   EXPECT_EQ(of("i,i->", "3", "3"), "no_matrix");
   EXPECT_EQ(of("bsd,bdhk->bshk", "2,3,4", "2,4,n,m"), "unknown_dimension");
+  EXPECT_EQ(of("bikj,bjl->bikl", "2,0,3,4", "2,4,5"), "empty");
   EXPECT_EQ(reason("graph (%a: f32[2,3]) { %y = einsum(%a) {equation = \"ij->ji\"} return %y }"), "operand_count");
 }
 

@@ -91,6 +91,19 @@ Json json_of(const std::vector<AlgorithmLine>& lines) {
   return all;
 }
 
+/// Algorithms are chosen when kernels are made; a plan has its reasons without them.
+std::optional<Program> program_of(const Planned& planned, const TargetInfo& target, const Flags& flags) {
+  Graph fused = apply_planned(planned, target, flags.plan);
+  shape_for_target(fused, target, nullptr);
+  try {
+    return lower_to_program(fused, target, {true, algorithm_request(flags.algorithms, flags.threads)});
+  } catch (const Error& error) {
+    if (error.diagnostic().name != "uncompilable") throw;
+    note(fmt::format("no algorithms are listed, since the model does not compile: {}", error.diagnostic().message));
+    return std::nullopt;
+  }
+}
+
 int run(const Flags& flags) {
   if (flags.missed && flags.passed) throw fail(E::bad_option, "--missed and --passed exclude each other");
   const GivenModel model = open_graph(flags.model, "explain");
@@ -98,10 +111,9 @@ int run(const Flags& flags) {
   const Planned planned =
       plan_model(*model.graph, given_dimensions(*model.graph, flags.dimensions), target, flags.plan);
   const std::vector<Remark> remarks = remarks_of(planned, flags);
-  Graph fused = apply_planned(planned, target, flags.plan);
-  shape_for_target(fused, target, nullptr);
-  const Program program = lower_to_program(fused, target, {true, algorithm_request(flags.algorithms, flags.threads)});
-  const std::vector<AlgorithmLine> algorithms = algorithm_lines(program, flags);
+  const std::optional<Program> program = program_of(planned, target, flags);
+  const std::vector<AlgorithmLine> algorithms =
+      program ? algorithm_lines(*program, flags) : std::vector<AlgorithmLine>{};
   if (flags.jsonl) {
     const Json all = Json::parse(remarks_json(remarks));
     for (const Json& remark : all.at("remarks")) fmt::print("{}\n", remark.dump());

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/fail.hpp"
+#include "base/integers.hpp"
 #include "codegen/cpu/parts.hpp"
 #include "codegen/cpu/skeletons.hpp"
 
@@ -75,7 +76,7 @@ const SlidingDim* ContractionEmitter::sliding_of_tap(int tap) const {
   return nullptr;
 }
 
-int64_t ContractionEmitter::blocks() const { return (axis_extent(s_.stage, view_.vec).value() + block_ - 1) / block_; }
+int64_t ContractionEmitter::blocks() const { return ceil_of(axis_extent(s_.stage, view_.vec).value(), block_); }
 
 Dim ContractionEmitter::items() const {
   if (height_ > 1) return Dim(tile_count(row_runs_));
@@ -85,12 +86,12 @@ Dim ContractionEmitter::items() const {
 
 int64_t ContractionEmitter::blocks_per_part() const {
   const int64_t parts = k_.spec.schedule.get("parts_o", 1);
-  return (blocks() + parts - 1) / parts;
+  return ceil_of(blocks(), parts);
 }
 
 int64_t ContractionEmitter::items_per_part() const {
   const int64_t parts = k_.spec.schedule.get("parts_p", 1);
-  return (items().value() + parts - 1) / parts;
+  return ceil_of(items().value(), parts);
 }
 
 void ContractionEmitter::emit(const Env& env, Value* ob0, Value* ob1, Value* i0, Value* i1) {
@@ -114,7 +115,7 @@ void ContractionEmitter::emit_passes(const Env& env, Value* ob0, Value* ob1, Val
 
 /// The last block computes only the vectors that hold outputs.
 void ContractionEmitter::emit_blocks(const Env& env, Value* ob0, Value* ob1, Value* i0, Value* i1) {
-  const int64_t used = (axis_extent(s_.stage, view_.vec).value() + lanes_ - 1) / lanes_, whole = used / vectors_;
+  const int64_t used = ceil_of(axis_extent(s_.stage, view_.vec).value(), lanes_), whole = used / vectors_;
   const int64_t rest = used % vectors_;
   const auto at = [&](Value* ob) { emit_block(env, ob, i0, i1); };
   int64_t stored = 1;  // blocks of the results: their padding lanes are written too

@@ -6,13 +6,12 @@
 // L2 once.
 #include <algorithm>
 
+#include "base/integers.hpp"
 #include "codegen/cpu/contraction.hpp"
 
 namespace opfuse::cpu {
 
-int64_t ContractionEmitter::passes() const {
-  return (channel_depth(s_.stage, view_) + depth_block_ - 1) / depth_block_;
-}
+int64_t ContractionEmitter::passes() const { return ceil_of(channel_depth(s_.stage, view_), depth_block_); }
 
 /// Where the accumulators of block `ob` and the tile at pixel `q` rest between passes.
 Value* ContractionEmitter::resting(Value* ob, Value* q) {

@@ -215,7 +215,8 @@ Value* ExprEmitter::binary(const Expr& e, DType dtype) {
   }
   if (op == ExprOp::div && type == DType::f32)
     if (const auto exponent = exponent_of_logistic(right))
-      if (Value* z = emit(*exponent, type); has_logistic(k_, z)) return emit_logistic(k_, x, z);
+      if (Value* z = emit(*exponent, type); has_logistic(k_, z) && is_logistic_numerator(x, z))
+        return emit_logistic(k_, x, z);
   Value* y = emit(right, type);
   if (comparison) return compare(op, type, x, y);
   if (op == ExprOp::min || op == ExprOp::max) {

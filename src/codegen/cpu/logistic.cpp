@@ -3,6 +3,7 @@
 #include "codegen/cpu/logistic.hpp"
 
 #include <llvm/IR/IntrinsicsX86.h>
+#include <llvm/IR/PatternMatch.h>
 
 #include "codegen/cpu/exp_parts.hpp"
 
@@ -32,6 +33,12 @@ std::optional<Expr> exponent_of_logistic(const Expr& e) {
 }
 
 bool has_logistic(Kernel& k, Value* z) { return width_of(z) == 16 && k.target.vector_bytes == 64; }
+
+bool is_logistic_numerator(Value* a, Value* z) {
+  auto* c = llvm::dyn_cast<llvm::ConstantFP>(a);
+  return (c && c->isExactlyValue(1.0)) ||
+         llvm::PatternMatch::match(z, llvm::PatternMatch::m_FNeg(llvm::PatternMatch::m_Specific(a)));
+}
 
 Value* emit_logistic(Kernel& k, Value* a, Value* z) {
   Real x{&k, z};
