@@ -59,28 +59,29 @@ __attribute__((noinline)) inline void multiply_add_128(int64_t steps) {
 
 #undef OPFUSE_CHAINS
 
+// Loads are written out: an array of vectors that the compiler does not unroll would be stored to the stack.
+#define OPFUSE_READ_4(instruction, reg, type, at)                                                                    \
+  {                                                                                                                  \
+    type a, b, c, d;                                                                                                 \
+    const auto* from = reinterpret_cast<const type##_u*>(at);                                                        \
+    asm volatile(instruction " %4, %0\n\t" instruction " %5, %1\n\t" instruction " %6, %2\n\t" instruction " %7, %3" \
+                 : "=" reg(a), "=" reg(b), "=" reg(c), "=" reg(d)                                                    \
+                 : "m"(from[0]), "m"(from[1]), "m"(from[2]), "m"(from[3]));                                          \
+  }
+
 /// `floats` must be a multiple of 64.
 __attribute__((target("avx512f"), noinline)) inline void read_512(const float* data, int64_t floats) {
-  for (int64_t i = 0; i < floats; i += 64) {
-    __m512 v[4];
-    for (int j = 0; j < 4; ++j)
-      asm volatile("vmovups %1, %0" : "=v"(v[j]) : "m"(*(const __m512_u*)(data + i + 16 * j)));
-  }
+  for (int64_t i = 0; i < floats; i += 64) OPFUSE_READ_4("vmovups", "v", __m512, data + i)
 }
 
 __attribute__((target("avx2"), noinline)) inline void read_256(const float* data, int64_t floats) {
-  for (int64_t i = 0; i < floats; i += 64) {
-    __m256 v[8];
-    for (int j = 0; j < 8; ++j) asm volatile("vmovups %1, %0" : "=x"(v[j]) : "m"(*(const __m256_u*)(data + i + 8 * j)));
-  }
+  for (int64_t i = 0; i < floats; i += 32) OPFUSE_READ_4("vmovups", "x", __m256, data + i)
 }
 
 __attribute__((noinline)) inline void read_128(const float* data, int64_t floats) {
-  for (int64_t i = 0; i < floats; i += 16) {
-    __m128 v[4];
-    for (int j = 0; j < 4; ++j) asm volatile("movups %1, %0" : "=x"(v[j]) : "m"(*(const __m128_u*)(data + i + 4 * j)));
-  }
+  for (int64_t i = 0; i < floats; i += 16) OPFUSE_READ_4("movups", "x", __m128, data + i)
 }
+#undef OPFUSE_READ_4
 
 __attribute__((target("avx512f"), noinline)) inline void write_512(float* data, int64_t floats) {
   const __m512 value = _mm512_setzero_ps();
