@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/fail.hpp"
+#include "codegen/cpu/division.hpp"
 #include "codegen/cpu/logistic.hpp"
 #include "codegen/cpu/vector_math.hpp"
 #include "codegen/functions.hpp"
@@ -242,7 +243,7 @@ Value* ExprEmitter::real_binary(ExprOp op, Value* x, Value* y) {
     case ExprOp::mul:
       return b.CreateFMul(x, y);
     case ExprOp::div:
-      return b.CreateFDiv(x, y);
+      return emit_quotient(k_, x, y);
     case ExprOp::pow:
       return emit_pow(k_, x, y);
     case ExprOp::fmod:
