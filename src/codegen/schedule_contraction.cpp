@@ -2,6 +2,7 @@
 
 #include "base/integers.hpp"
 #include "codegen/cache_line.hpp"
+#include "codegen/packed_weights.hpp"
 #include "codegen/register_tile.hpp"
 #include "codegen/schedule_parts.hpp"
 #include "codegen/schedules.hpp"
@@ -22,7 +23,9 @@ int64_t bytes_of(const Region& region, const Stage& stage, int read) {
 }
 
 constexpr double kPassShareOfL2 = 0.4;  // measured: 0.8 leaves too little for what else passes through
+constexpr double kChunkPixels = 64;     // from here on a chunk's weights come slowly enough to be fetched ahead from L3
 constexpr int64_t kShortestPass = 128;  // products: below, resting accumulators cost more than the weights' way
+constexpr int64_t kPackedRows = 64;     // a part's, so that packing is a few percent of its products
 
 /// Elements of the result, unknown extents as 1.
 double outputs_of(const Stage& stage) {
@@ -114,6 +117,7 @@ struct Streams {
   double row = 0;      ///< the data of one row or tile
   double resting = 0;  ///< accumulators of one row or tile over all blocks of a part
   int64_t rows = 1;    ///< of a part
+  double pixels = 1;   ///< of one row or tile
   int64_t slices = 1;  ///< the most passes that channels can be cut into
 
   int64_t rows_of(int64_t chunks) const { return ceil_of(rows, chunks); }
@@ -147,8 +151,14 @@ int64_t passes_that_fit(const Streams& w, int64_t rows, double room) {
   return 0;
 }
 
+/// Chunks of equal length that stay in L2 beside two blocks of weights and are long enough.
+bool even_chunks_do(const Streams& w, int64_t chunks, double room) {
+  const auto rows = static_cast<double>(w.rows_of(chunks));
+  return 2 * w.block + rows * w.row <= room && rows * w.pixels >= kChunkPixels;
+}
+
 /// All blocks of a part pass over as many rows as stay in L2 beside two of them. Where that means that weights come
-/// from beyond L2 once per chunk of rows, passes over channels let more rows stay.
+/// from beyond L2 once per short chunk of rows, passes over channels let more rows stay.
 Chunking chunk_for_cache(const Streams& w, const TargetInfo& target) {
   const auto l2 = static_cast<double>(target.l2_bytes);
   const double room = l2 * kWeightShareOfL2;
@@ -158,6 +168,7 @@ Chunking chunk_for_cache(const Streams& w, const TargetInfo& target) {
   const bool stay = w.part + static_cast<double>(whole.rows) * w.row <= room;
   const bool fits = two_blocks_fit(static_cast<int64_t>(w.block), target);
   if (fits && (chunks == 1 || stay)) return whole;
+  if (fits && even_chunks_do(w, chunks, room)) return {w.rows_of(chunks), 1};
   for (int64_t c = 1; c < chunks || (c == 1 && !fits); ++c)
     if (const int64_t passes = passes_that_fit(w, w.rows_of(c), l2 * kPassShareOfL2); passes && w.rows_of(c) > 1)
       return {w.rows_of(c), passes};
@@ -242,6 +253,8 @@ void cut_parts(Schedule& s, const Region& region, const std::vector<ParamLayout>
   streams.part = streams.block * static_cast<double>(ceil_of(blocks, s.get("parts_o", 1)));
   streams.row = image_bytes / static_cast<double>(items);
   streams.resting = 4 * outputs_of(stage) / static_cast<double>(images * items * s.get("parts_o", 1));
+  const double outputs = static_cast<double>(axis_extent(stage, view.vec).value());
+  streams.pixels = outputs_of(stage) / (outputs * static_cast<double>(images * items));
   streams.slices = most_passes(region, view, s);
   block_for_cache(s, region, view, streams, target);
   fetch_ahead(s, region, layouts, view, data_bytes, target);
@@ -251,6 +264,28 @@ void cut_parts(Schedule& s, const Region& region, const std::vector<ParamLayout>
   else if (shared && parts > 1 && images > 1 &&
            keeps_weights(streams, weight_bytes, image_bytes, s.get("parts_o", 1), target))
     s.set("parts_batch", 1);
+}
+
+/// As fit_operands; weights that no layout makes fit may be packed by the kernel.
+std::optional<OperandFit> fit_packed(const Region& region, const ContractionView& view,
+                                     std::vector<ParamLayout> layouts, const TargetInfo& target) {
+  const Stage& stage = region.stages[0];
+  if (!packs_weights(region, view)) return fit_operands(stage, view, layouts, target.lanes_f32());
+  const int64_t block = packed_vectors(stage, view, stackable_rows(region, view), target) * target.lanes_f32();
+  const auto weights = static_cast<size_t>(stage.reads[static_cast<size_t>(view.weights)].index);
+  layouts[weights] = packed_weights(region, view, block);
+  return fit_operands(stage, view, layouts, target.lanes_f32());
+}
+
+/// Every part packs the blocks it uses, so rows are cut only where many remain for each.
+void cut_packed(Schedule& s, const Stage& stage, const ContractionView& view, int64_t items, const TargetInfo& target) {
+  const int64_t block = s.get("nv", 1) * target.lanes_f32(), images = images_of(stage, view);
+  const int64_t blocks = ceil_of(axis_extent(stage, view.vec).value(), block);
+  const int64_t rows = items * s.get("tile_w", 1) * s.get("tile_h", 1);
+  const auto work = static_cast<double>(work_of(stage));
+  const int64_t wanted = wanted_parts(work, target);
+  if (images >= wanted) return s.set("parts_batch", std::min(images, ceil_of(wanted, 2) * 2));
+  split_parts(s, ceil_of(wanted, images), blocks, std::clamp<int64_t>(rows / kPackedRows, 1, items), 1, 1);
 }
 
 }  // namespace
@@ -267,7 +302,7 @@ bool schedule_contraction(const Region& region, const std::vector<ParamLayout>& 
   if (data.stage >= 0 || weights.stage >= 0) return false;
   for (int tap : view->taps)
     if (!axis_extent(stage, tap).is_constant()) return false;
-  const auto fit = fit_operands(stage, *view, layouts, target.lanes_f32());
+  const auto fit = fit_packed(region, *view, layouts, target);
   if (!fit || !fits({fit->vectors, 1}, target)) return false;
   const int64_t pixels = pixel_count(stage, view->pixel);
   // lanes of several groups need registers for the channels they are put together from
@@ -279,7 +314,13 @@ bool schedule_contraction(const Region& region, const std::vector<ParamLayout>& 
   // a row that is one narrow tile: several rows share each load of weights
   const int64_t height = width == pixels ? tallest(stackable_rows(region, *view), {fit->vectors, width}, target) : 1;
   if (height > 1) s.set("tile_h", height);
-  cut_parts(s, region, layouts, *view, item_count(stage, *view, width, height), target);
+  const int64_t items = item_count(stage, *view, width, height);
+  if (!packs_weights(region, *view)) {
+    cut_parts(s, region, layouts, *view, items, target);
+  } else {
+    s.set("pack", 1);
+    cut_packed(s, stage, *view, items, target);
+  }
   return true;
 }
 

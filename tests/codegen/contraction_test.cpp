@@ -123,18 +123,65 @@ stage contraction
   reduction sum mul(select(in0, r0, 0), r1)
   output param 2 f32[1,32,5,6,7] at [a0, a1, a2, a3, a4] = s0
 )";
-const std::string kBatched = R"(region
-param input f32[3,21,40]
-param input f32[3,40,33]
-param output f32[3,21,33]
+
+/// A product of two activations beside a residual: `right` indexes the second one by batch a0, output a2 and channel
+/// a3.
+std::string activations(const std::string& batch, const std::string& m, int n, int k, const std::string& right_shape,
+                        const std::string& right) {
+  const std::string y = fmt::format("[{},{},{}]", batch, m, n);
+  return fmt::format(
+      "region\nparam input f32[{0},{1},{2}]\nparam input f32{3}\nparam input f32{4}\nparam output f32{4}\n"
+      "stage contraction\n  domain {4}\n  reduce [{2}]\n  read param 0 at [a0, a1, a3]\n  read param 1 at [{5}]\n"
+      "  read param 2 at [a0, a1, a2]\n  reduction sum mul(r0, r1)\n"
+      "  output param 3 f32{4} at [a0, a1, a2] = add(s0, r2)\n",
+      batch, m, k, right_shape, y, right);
+}
+
+std::string straight(const std::string& batch, const std::string& m, int n, int k) {
+  return activations(batch, m, n, k, fmt::format("[{},{},{}]", batch, k, n), "a0, a3, a2");
+}
+
+std::string across(const std::string& batch, const std::string& m, int n, int k) {
+  return activations(batch, m, n, k, fmt::format("[{},{},{}]", batch, n, k), "a0, a2, a3");
+}
+
+std::string shared(const std::string& batch, const std::string& m, int n, int k) {
+  return activations(batch, m, n, k, fmt::format("[{},{}]", k, n), "a3, a2");
+}
+
+/// Heads lie between rows and channels, and the sum runs over two axes.
+const std::string kTwoSums = R"(region
+param input f32[11,3,5,20]
+param input f32[5,3,20,37]
+param output f32[3,11,37]
 stage contraction
-  domain [3,21,33]
-  reduce [40]
-  read param 0 at [a0, a1, a3]
-  read param 1 at [a0, a3, a2]
+  domain [3,11,37]
+  reduce [5,20]
+  read param 0 at [a1, a0, a3, a4]
+  read param 1 at [a3, a0, a4, a2]
   reduction sum mul(r0, r1)
-  output param 2 f32[3,21,33] at [a0, a1, a2] = s0
+  output param 2 f32[3,11,37] at [a0, a1, a2] = s0
 )";
+
+const std::vector<Case> kActivations = {
+    wished("straight", straight("3", "21", 33, 40)),
+    wished("across", across("3", "21", 33, 40)),
+    wished("shared", shared("3", "21", 33, 40)),
+    wished("whole_blocks", straight("2", "28", 96, 64)),
+    wished("odd", straight("2", "61", 77, 131)),
+    wished("odd_across", across("2", "61", 77, 131)),
+    wished("many_batches", across("40", "7", 5, 9)),
+    wished("one_matrix", straight("1", "300", 130, 96)),
+    wished("one_matrix_across", across("1", "300", 130, 96)),
+    wished("few_rows", across("2", "4", 50, 35)),
+    wished("one_row", straight("5", "1", 50, 35)),
+    wished("one_output", straight("2", "9", 1, 35)),
+    wished("one_channel", straight("2", "9", 20, 1)),
+    wished("two_sums", kTwoSums),
+    wished("unbound_rows", straight("2", "m", 50, 35), {{{"m", 1}}, {{"m", 3}}, {{"m", 14}}, {{"m", 41}}}),
+    wished("unbound_batch", across("n", "9", 50, 35), kBatches),
+};
+OPFUSE_CASES(Activations, kActivations);
 
 const std::vector<Case> kShapes = {
     wished("unbound_image", kUnbound,
@@ -145,7 +192,6 @@ const std::vector<Case> kShapes = {
     wished("prologue", kPrologue),
     wished("one_dimension", kConv1d),
     wished("three_dimensions", kConv3d),
-    wished("two_activations", kBatched),
 };
 OPFUSE_CASES(ContractionShapes, kShapes);
 
@@ -185,6 +231,31 @@ TEST(ContractionSchedule, convolutions_with_constant_weights_never_fall_back) {
           const KernelSpec spec = spec_of(wished("", conv_region(v)), target);
           EXPECT_EQ(spec.schedule.get("generic", 0), 0) << in << " -> " << out << " x " << group << " k " << k;
         }
+}
+
+TEST(ContractionSchedule, activations_are_packed_where_rows_share_them) {
+  const auto packs = [](const std::string& region, const char* target) {
+    return spec_of(wished("", region), parse_target(target)).schedule.get("pack", 0) != 0;
+  };
+  for (const char* target : {"cpu:avx512", "cpu:avx2", "cpu:baseline"}) {
+    for (const std::string& region : {straight("3", "21", 33, 40), across("3", "21", 33, 40), shared("3", "21", 33, 40),
+                                      straight("1", "4", 77, 131), straight("2", "m", 50, 35), kTwoSums})
+      EXPECT_TRUE(packs(region, target)) << region;
+    EXPECT_FALSE(packs(straight("5", "1", 50, 35), target));
+    EXPECT_FALSE(packs(gemm_region("37", 130, 70), target));
+    EXPECT_FALSE(packs(conv_region({.c = 32, .h = 14, .w = 14, .o = 64}), target));
+  }
+}
+
+/// Half of the rows of a Transformer's Linear stay in L2 beside two blocks of weights: no passes over channels.
+TEST(ContractionSchedule, long_chunks_of_rows_go_before_passes) {
+  TargetInfo target = parse_target("cpu:avx512");
+  target.l2_bytes = 1 << 20;
+  const Schedule linear = spec_of(wished("", gemm_region("197", 3072, 768)), target).schedule;
+  EXPECT_EQ(linear.get("k_block", 0), 0) << linear.text();
+  EXPECT_EQ(linear.get("chunk", 0), 11) << linear.text();
+  const Schedule deep = spec_of(wished("", gemm_region("197", 768, 3072)), target).schedule;
+  EXPECT_GT(deep.get("k_block", 0), 0) << deep.text();
 }
 
 /// Caches so small that small layers behave as large ones do.

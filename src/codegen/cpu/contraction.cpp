@@ -358,6 +358,8 @@ void emit_contraction(Kernel& k) {
   ContractionEmitter emitter(k, stage, std::get<ContractionView>(found));
   emit_tiled_parts(k, stage.fresh_env(1), emitter.batch_axes(), Dim(emitter.blocks()), emitter.items(),
                    [&](const Env& env, PartRange blocks, PartRange rows) {
+                     if (k.spec.schedule.get("pack", 0))
+                       return emitter.emit_packed(env, blocks.begin, blocks.end, rows.begin, rows.end);
                      emitter.emit(env, blocks.begin, blocks.end, rows.begin, rows.end);
                    });
 }

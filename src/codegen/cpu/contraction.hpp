@@ -17,6 +17,8 @@ class ContractionEmitter {
   const std::vector<int>& batch_axes() const { return batch_axes_; }
   /// All of blocks [ob0, ob1) of items [i0, i1) at the batch coordinates in `env`.
   void emit(const Env& env, Value* ob0, Value* ob1, Value* i0, Value* i1);
+  /// The same for weights that each block packs into scratch (schedule knob "pack").
+  void emit_packed(const Env& env, Value* ob0, Value* ob1, Value* i0, Value* i1);
 
  private:
   using Tile = std::vector<std::vector<Value*>>;  ///< accumulators by pixel, vector
@@ -81,6 +83,11 @@ class ContractionEmitter {
   int64_t passes() const;
   Value* resting(Value* ob, Value* q);
   int64_t blocks_per_part() const;
+  Value* lanes_below(Value* first, int64_t end);
+  void pack_block(const Env& env, const Operand& from, Value* ob);
+  void pack_taps(size_t index, const Env& env, const Operand& from, Value* to, Value* first);
+  void pack_straight(const Env& env, const Operand& from, Value* to, Value* first);
+  void pack_transposed(const Env& env, const Operand& from, Value* to, Value* first);
   int64_t items_per_part() const;
   void start_accumulators(const TileRun& run, Value* rest);
   void rest_accumulators(const TileRun& run, Value* rest);
