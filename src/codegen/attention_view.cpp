@@ -4,19 +4,10 @@
 
 #include <set>
 
+#include "region/dependence.hpp"
+
 namespace opfuse {
 namespace {
-
-std::set<int> axes_of(const Stage& stage, const Expr& e) {
-  std::set<int> axes;
-  e.visit([&](const Expr& x) {
-    if (x.op() == ExprOp::coord) axes.insert(x.index());
-    if (x.op() != ExprOp::read && x.op() != ExprOp::in_bounds) return;
-    for (const IndexExpr& d : stage.reads[static_cast<size_t>(x.index())].map.dims)
-      for (const IndexTerm& t : d.terms) axes.insert(t.axis);
-  });
-  return axes;
-}
 
 bool reads_stage(const Stage& stage, const Expr& e) {
   bool found = false;
@@ -90,7 +81,7 @@ Expr needed_scores(const Expr& e) {
       const bool first = uses_result(args[0]);
       if (first == uses_result(args[1])) return {};
       const Expr& mask = args[first ? 1 : 0];
-      const Expr rest = needed_scores(args[first ? 0 : 1]);
+      Expr rest = needed_scores(args[first ? 0 : 1]);
       if (mask.is_constant() || mask.dtype() != DType::f32) return rest;
       return both(Expr::make(ExprOp::gt, {mask, Expr::constant(DType::f32, kMasked)}), rest);
     }

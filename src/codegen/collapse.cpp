@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "region/dependence.hpp"
+
 namespace opfuse {
 namespace {
 
@@ -168,9 +170,7 @@ std::set<int> weight_axes(const Region& region) {
   const auto domain = static_cast<int>(stage.domain.size());
   for (const Read& r : stage.reads) {
     if (r.stage >= 0 || region.params[static_cast<size_t>(r.index)].role != ParamRole::constant) continue;
-    std::set<int> axes;
-    for (const IndexExpr& e : r.map.dims)
-      for (const IndexTerm& t : e.terms) axes.insert(t.axis);
+    const std::set<int> axes = axes_of(r.map);
     if (axes.empty() || *axes.rbegin() < domain) continue;
     for (int axis : axes)
       if (axis < domain) keep.insert(axis);

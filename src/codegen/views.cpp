@@ -7,18 +7,12 @@
 #include <set>
 
 #include "codegen/reads.hpp"
+#include "region/dependence.hpp"
 
 namespace opfuse {
 namespace {
 
 bool plain(const IndexTerm& t) { return t.div == Dim(1) && t.mod == Dim(0) && t.coef.is_constant(); }
-
-std::set<int> axes_of(const IndexMap& map) {
-  std::set<int> axes;
-  for (const IndexExpr& e : map.dims)
-    for (const IndexTerm& t : e.terms) axes.insert(t.axis);
-  return axes;
-}
 
 bool has_dynamic(const IndexMap& map) {
   return std::any_of(map.dims.begin(), map.dims.end(), [](const IndexExpr& e) { return static_cast<bool>(e.dynamic); });

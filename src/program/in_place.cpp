@@ -6,6 +6,7 @@
 #include <set>
 
 #include "program/lifetimes.hpp"
+#include "region/dependence.hpp"
 
 namespace opfuse {
 namespace {
@@ -23,11 +24,6 @@ bool read_where_stored(const Region& region, int operand, const Stage& stage, co
   return reads == 1 && same;
 }
 
-void add_axes(const IndexMap& map, std::set<int>& axes) {
-  for (const IndexExpr& dim : map.dims)
-    for (const IndexTerm& term : dim.terms) axes.insert(term.axis);
-}
-
 bool has_dynamic(const Stage& stage) {
   return std::any_of(stage.reads.begin(), stage.reads.end(), [](const Read& read) {
     return std::any_of(read.map.dims.begin(), read.map.dims.end(),
@@ -38,12 +34,7 @@ bool has_dynamic(const Stage& stage) {
 /// Axes that some reduction depends on: together they number the rows.
 std::set<int> row_axes(const Stage& stage) {
   std::set<int> axes;
-  for (const Reduction& reduction : stage.reductions)
-    reduction.value.visit([&](const Expr& e) {
-      if (e.op() == ExprOp::coord) axes.insert(e.index());
-      if (e.op() == ExprOp::read || e.op() == ExprOp::in_bounds)
-        add_axes(stage.reads[static_cast<size_t>(e.index())].map, axes);
-    });
+  for (const Reduction& reduction : stage.reductions) axes.merge(axes_of(stage, reduction.value));
   return axes;
 }
 

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/fail.hpp"
+#include "region/dependence.hpp"
 #include "region/region.hpp"
 
 namespace opfuse {
@@ -72,12 +73,9 @@ class StageCost {
     std::vector<char> used(extents_.size(), 0);
     for (size_t axis = stage_.domain.size(); axis < extents_.size(); ++axis) used[axis] = 1;
     int guard = -1;
+    for (int axis : axes_of(stage_, value)) used[axis] = 1;
     value.visit([&](const Expr& e) {
-      if (e.op() == ExprOp::coord) used[e.index()] = 1;
       if (e.op() == ExprOp::in_bounds) guard = e.index();
-      if (e.op() != ExprOp::read && e.op() != ExprOp::in_bounds) return;
-      for (const IndexExpr& dim : stage_.reads[e.index()].map.dims)
-        for (const IndexTerm& term : dim.terms) used[term.axis] = 1;
     });
     double count = 1;
     if (guard >= 0) count = points_inside(stage_.reads[guard], used);

@@ -6,6 +6,7 @@
 
 #include "base/fail.hpp"
 #include "base/parallel.hpp"
+#include "region/dependence.hpp"
 #include "region/tape.hpp"
 
 namespace opfuse {
@@ -217,19 +218,6 @@ class Walker final : public TapeLeaves {
   }
 };
 
-/// Domain axes that an expression depends on, directly or through its reads.
-void axes_of(const Expr& expr, const Stage& stage, std::set<int>& axes) {
-  if (!expr) return;
-  expr.visit([&](const Expr& e) {
-    if (e.op() == ExprOp::coord) axes.insert(e.index());
-    if (e.op() != ExprOp::read && e.op() != ExprOp::in_bounds) return;
-    for (const IndexExpr& dim : stage.reads[e.index()].map.dims) {
-      for (const IndexTerm& term : dim.terms) axes.insert(term.axis);
-      axes_of(dim.dynamic, stage, axes);
-    }
-  });
-}
-
 Tensor result_tensor(DType dtype, const Shape& shape, const SymbolValues& symbols, Precision precision) {
   if (precision == Precision::exact && is_float(dtype)) dtype = DType::f64;
   return Tensor(dtype, shape.evaluate(symbols));
@@ -287,7 +275,7 @@ class RegionRun {
     }
     std::set<int> used;
     for (const Reduction& reduction : stage.reductions) {
-      axes_of(reduction.value, stage, used);
+      used.merge(axes_of(stage, reduction.value));
       bound.reductions.emplace_back(reduction.kind, Tape(reduction.value, symbols_));
       bound.reduction_types.push_back(reduction.value.dtype());
     }

@@ -4,19 +4,11 @@
 // A masked score is -1e30 or less, and so has the weight 0 beside any other; a row whose scores are all masked gives
 // them equal weights, so its tile keeps all keys.
 #include "codegen/cpu/attention.hpp"
+#include "region/dependence.hpp"
 
 namespace opfuse::cpu {
 
-bool AttentionEmitter::mask_depends_on_row() const {
-  bool depends = false;
-  view_.needed.visit([&](const Expr& e) {
-    if (e.op() == ExprOp::coord) depends |= e.index() == view_.row;
-    if (e.op() != ExprOp::read && e.op() != ExprOp::in_bounds) return;
-    for (const IndexExpr& d : s_.stage.reads[static_cast<size_t>(e.index())].map.dims)
-      for (const IndexTerm& t : d.terms) depends |= t.axis == view_.row;
-  });
-  return depends;
-}
+bool AttentionEmitter::mask_depends_on_row() const { return axes_of(s_.stage, view_.needed).contains(view_.row); }
 
 /// How many keys of the block the tile needs.
 Value* AttentionEmitter::needed_keys(const Env& env, const RowTile& tile, const KeyBlock& block) {

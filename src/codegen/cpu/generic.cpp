@@ -15,6 +15,7 @@
 #include "base/fail.hpp"
 #include "codegen/cpu/nest.hpp"
 #include "codegen/cpu/skeletons.hpp"
+#include "region/dependence.hpp"
 
 namespace opfuse::cpu {
 namespace {
@@ -47,8 +48,6 @@ class Generic {
   int domain_;
   Plan plan_;
 
-  void mark_uses(const Expr& e, std::vector<bool>& used, std::set<int>& reads) const;
-  std::vector<bool> reduction_axes(std::set<int>& reads) const;
   std::vector<int> memory_order() const;
   int width_for(int axis, int64_t block) const;
   int64_t output_block(int axis) const;
@@ -73,26 +72,6 @@ class Generic {
   void reduce_loops(size_t index, const std::vector<int>& axes, Env env, const ReduceBody& body);
   void reduce_chains(Value* count, const std::function<void(Value*, size_t)>& body);
 };
-
-void Generic::mark_uses(const Expr& e, std::vector<bool>& used, std::set<int>& reads) const {
-  e.visit([&](const Expr& x) {
-    if (x.op() == ExprOp::coord) used[static_cast<size_t>(x.index())] = true;
-    if (x.op() != ExprOp::read && x.op() != ExprOp::in_bounds) return;
-    if (!reads.insert(x.index()).second) return;
-    for (const IndexExpr& d : s_.stage.reads[static_cast<size_t>(x.index())].map.dims) {
-      if (d.dynamic)
-        mark_uses(d.dynamic, used, reads);
-      else
-        for (const IndexTerm& t : d.terms) used[static_cast<size_t>(t.axis)] = true;
-    }
-  });
-}
-
-std::vector<bool> Generic::reduction_axes(std::set<int>& reads) const {
-  std::vector<bool> used(s_.axis_count(), false);
-  for (const Reduction& r : s_.stage.reductions) mark_uses(r.value, used, reads);
-  return used;
-}
 
 /// Domain axes from the outermost in the first output's memory; axes it does not use come first.
 std::vector<int> Generic::memory_order() const {
@@ -184,12 +163,13 @@ void Generic::choose_lane_axis(const std::vector<bool>& row_axis, const std::set
 }
 
 void Generic::choose() {
-  std::set<int> reduced;
-  const std::vector<bool> row_axis = reduction_axes(reduced);
-  std::set<int> all = reduced;
-  std::vector<bool> ignored(s_.axis_count(), false);
-  for (const StageOutput& o : s_.stage.outputs) mark_uses(o.value, ignored, all);
-  choose_lane_axis(row_axis, reduced, all);
+  Dependence rows;
+  for (const Reduction& r : s_.stage.reductions) add_dependence(s_.stage, r.value, rows);
+  Dependence all = rows;
+  for (const StageOutput& o : s_.stage.outputs) add_dependence(s_.stage, o.value, all);
+  std::vector<bool> row_axis(s_.axis_count(), false);
+  for (int axis : rows.axes) row_axis[static_cast<size_t>(axis)] = true;
+  choose_lane_axis(row_axis, rows.reads, all.reads);
   for (int axis : memory_order()) {
     const bool row = s_.stage.reductions.empty() || row_axis[static_cast<size_t>(axis)];
     (row ? plan_.rows : plan_.inner).push_back(axis);

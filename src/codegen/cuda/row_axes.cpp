@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/cuda/stage.hpp"
+#include "region/dependence.hpp"
 
 namespace opfuse::cuda {
 
@@ -15,7 +16,7 @@ RowAxes row_axes(const Stage& stage, const std::vector<ParamLayout>& layouts) {
   for (int axis = static_cast<int>(stage.domain.size()); axis-- > 0;)
     if (std::find(order.begin(), order.end(), axis) == order.end()) order.insert(order.begin(), axis);
   std::set<int> used;
-  for (const Reduction& r : stage.reductions) used.merge(axes_used(stage, r.value));
+  for (const Reduction& r : stage.reductions) used.merge(axes_of(stage, r.value));
   RowAxes axes;
   for (int axis : order) (stage.reductions.empty() || used.count(axis) ? axes.rows : axes.inner).push_back(axis);
   return axes;

@@ -6,31 +6,14 @@
 #include <limits>
 
 #include "base/fail.hpp"
+#include "region/dependence.hpp"
 
 namespace opfuse::cuda {
 namespace {
 
 bool real_sum(const Reduction& r) { return r.kind == ReduceKind::sum && is_float(r.value.dtype()); }
 
-void collect_axes(const Stage& stage, const Expr& e, std::set<int>& axes, std::set<int>& reads) {
-  if (!e) return;
-  e.visit([&](const Expr& x) {
-    if (x.op() == ExprOp::coord) axes.insert(x.index());
-    if ((x.op() != ExprOp::read && x.op() != ExprOp::in_bounds) || !reads.insert(x.index()).second) return;
-    for (const IndexExpr& d : stage.reads[static_cast<size_t>(x.index())].map.dims) {
-      collect_axes(stage, d.dynamic, axes, reads);
-      for (const IndexTerm& t : d.terms) axes.insert(t.axis);
-    }
-  });
-}
-
 }  // namespace
-
-std::set<int> axes_used(const Stage& stage, const Expr& e) {
-  std::set<int> axes, reads;
-  collect_axes(stage, e, axes, reads);
-  return axes;
-}
 
 StageText::StageText(Kernel& kernel)
     : k(kernel), stage(kernel.region.stages.at(0)), guarded_(guarded_reads(stage)), extents_(axis_extents(stage)) {}

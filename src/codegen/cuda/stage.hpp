@@ -60,7 +60,5 @@ std::string identity_text(const Reduction& reduction);
 /// "acc = ..." that combines a value into an accumulator; a sum of products is a fused multiply-add.
 void accumulate(Kernel& k, const Reduction& reduction, const std::string& acc, ExprText& point);
 std::string combine_text(Kernel& k, ReduceKind kind, DType dtype, const std::string& x, const std::string& y);
-/// Axes that an expression of the stage depends on (through coordinates, reads and guards).
-std::set<int> axes_used(const Stage& stage, const Expr& e);
 
 }  // namespace opfuse::cuda

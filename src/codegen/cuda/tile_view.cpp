@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/cuda/stage.hpp"
+#include "region/dependence.hpp"
 
 namespace opfuse::cuda {
 namespace {
@@ -90,7 +91,7 @@ std::variant<TileView, std::string> view_tiles(const Region& region) {
   TileView view;
   view.a = product.args()[0];
   view.b = product.args()[1];
-  const std::set<int> in_a = axes_used(stage, view.a), in_b = axes_used(stage, view.b);
+  const std::set<int> in_a = axes_of(stage, view.a), in_b = axes_of(stage, view.b);
   const int domain = static_cast<int>(stage.domain.size());
   for (int axis = 0; axis < domain; ++axis) {
     const bool a = in_a.count(axis) > 0, b = in_b.count(axis) > 0;
