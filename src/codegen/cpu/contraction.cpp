@@ -331,6 +331,7 @@ void ContractionEmitter::store_vectors(const Env& env, Value* base, const TileRu
   for (size_t i = 0; i < s_.outputs.size(); ++i)
     for (const Block& b : s_.outputs[i].layout.blocks) block = std::max(block, b.factor);
   const int64_t stored = (channels + block - 1) / block * block;
+  std::vector<StageEmitter::Point> points;
   for (int64_t v = 0; v < vectors_; ++v) {
     Env at = env;
     at.block = block;
@@ -346,9 +347,10 @@ void ContractionEmitter::store_vectors(const Env& env, Value* base, const TileRu
     for (int64_t p = 0; p < run.width * tile_rows_; ++p) {
       move_to(at, p, run);
       auto* acc = acc_[static_cast<size_t>(p * vectors_ + v)];
-      s_.store_outputs(at, {k_.b.CreateLoad(acc->getAllocatedType(), acc)});
+      points.push_back({at, {k_.b.CreateLoad(acc->getAllocatedType(), acc)}});
     }
   }
+  s_.store_outputs(points);
 }
 
 void emit_contraction(Kernel& k) {

@@ -3,11 +3,8 @@
 // table. Fitted to erf(t) / t with Lawson's iteration, relative error 1e-7; the result is within 3.3 ULP and at most 1.
 #include "codegen/cpu/erf_table.hpp"
 
-#include <llvm/IR/IntrinsicsX86.h>
-
-#include <array>
-
 #include "codegen/cpu/exp_parts.hpp"
+#include "codegen/cpu/table.hpp"
 
 namespace opfuse::cpu {
 namespace {
@@ -15,8 +12,7 @@ namespace {
 constexpr double kWidth = 65.0 / 256;  // h
 constexpr double kEnd = 3.88;          // p_15 (kEnd - 15 h) kEnd rounds to 1; erf does from 3.92 on
 
-using Row = std::array<float, 16>;
-constexpr std::array<Row, 5> kCoefficients = {{
+constexpr std::array<Table, 5> kCoefficients = {{
     {0.111034267f, 0.0877719522f, 0.0302944332f, -0.0267653093f, -0.0571831055f, -0.0567790419f, -0.0384130888f,
      -0.0177010074f, -0.00339365168f, 0.00334944576f, 0.00507212197f, 0.00454886351f, 0.00345736626f, 0.00247357367f,
      0.00174787885f, 0.00124664267f},
@@ -32,13 +28,6 @@ constexpr std::array<Row, 5> kCoefficients = {{
     {1.12837923f, 1.1045928f, 1.03845119f, 0.943424106f, 0.836023152f, 0.730512261f, 0.635927856f, 0.555912435f,
      0.490303606f, 0.437068343f, 0.393716305f, 0.358013958f, 0.328199744f, 0.302957654f, 0.281318545f, 0.262564093f},
 }};
-
-Real look_up(const Row& row, Real like, Value* index) {
-  std::vector<llvm::Constant*> values;
-  for (float v : row) values.push_back(llvm::ConstantFP::get(like.k->b.getFloatTy(), v));
-  return like.with(like.k->b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_permvar_sf_512, {},
-                                             {llvm::ConstantVector::get(values), index}));
-}
 
 }  // namespace
 

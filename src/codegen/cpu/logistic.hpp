@@ -13,7 +13,7 @@ std::optional<Expr> exponent_of_logistic(const Expr& e);
 bool has_logistic(Kernel& k, Value* z);
 /// The numerators whose product with a reciprocal that is 0 instead of denormal stays close: 1, and -z (SiLU).
 bool is_logistic_numerator(Value* a, Value* z);
-/// Within 3 ULP; 0 * a where 1 + exp(z) > 2^126, so that its reciprocal would not be a normal number.
+/// Within 3 ULP where the reciprocal is a normal number; 0 * a where exp(z) is infinite.
 Value* emit_logistic(Kernel& k, Value* a, Value* z);
 
 }  // namespace opfuse::cpu

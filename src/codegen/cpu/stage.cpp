@@ -4,9 +4,33 @@
 #include <limits>
 
 #include "base/fail.hpp"
+#include "codegen/cpu/take_turns.hpp"
 #include "codegen/reads.hpp"
 
 namespace opfuse::cpu {
+namespace {
+
+/// Functions are long chains of dependent operations. Not erf, whose lookups keep their units busy as they are.
+bool calls_functions(const Stage& stage) {
+  bool found = false;
+  for (const StageOutput& o : stage.outputs)
+    o.value.visit(
+        [&](const Expr& e) { found |= e.op() >= ExprOp::exp && e.op() <= ExprOp::atanh && e.op() != ExprOp::erf; });
+  return found;
+}
+
+/// The results' places in memory, which the optimiser must not bring back: the functions need the registers.
+std::vector<StageEmitter::Point> at_rest(Kernel& k, std::vector<StageEmitter::Point> points) {
+  for (StageEmitter::Point& point : points)
+    for (Value*& result : point.results) {
+      Value* place = k.variable(result->getType());
+      k.b.CreateStore(result, place, true);
+      result = place;
+    }
+  return points;
+}
+
+}  // namespace
 
 StageEmitter::StageEmitter(Kernel& kernel, int index, const Locals& locals)
     : k(kernel), stage(kernel.spec.region.stages.at(static_cast<size_t>(index))) {
@@ -54,15 +78,31 @@ ExprEmitter StageEmitter::at(const Env& env, const std::vector<Value*>& results,
           }};
 }
 
-void StageEmitter::store_outputs(const Env& env, const std::vector<Value*>& results) {
-  ExprEmitter point = at(env, results);
-  // all values before the first store: an output may lie in an operand's buffer
+/// All values before the first store: an output may lie in an operand's buffer.
+std::vector<Value*> StageEmitter::values_at(const Point& p) {
+  ExprEmitter point = at(p.env, p.results);
   std::vector<Value*> values;
   for (size_t i = 0; i < outputs.size(); ++i) values.push_back(point.emit(stage.outputs[i].value, outputs[i].dtype));
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const Address a = address_of(k, outputs[i], stage.outputs[i].map, env, nullptr);
-    store(k, outputs[i], a, env, values[i]);
+  return values;
+}
+
+void StageEmitter::store_outputs(const std::vector<Point>& points) {
+  const auto finish = [&](const Point& point) {
+    const std::vector<Value*> values = values_at(point);
+    for (size_t i = 0; i < outputs.size(); ++i)
+      store(k, outputs[i], address_of(k, outputs[i], stage.outputs[i].map, point.env, nullptr), point.env, values[i]);
+  };
+  if (!calls_functions(stage) || points.size() == 1) {
+    for (const Point& point : points) finish(point);
+    return;
   }
+  const std::vector<Point> resting = at_rest(k, points);
+  take_turns(k, points.size(), [&](size_t i) {
+    Point point = resting[i];
+    for (size_t r = 0; r < point.results.size(); ++r)
+      point.results[r] = k.b.CreateLoad(points[i].results[r]->getType(), point.results[r], true);
+    finish(point);
+  });
 }
 
 Value* identity_of(Kernel& k, const Reduction& r, int width) {

@@ -28,9 +28,18 @@ class StageEmitter {
   ExprEmitter at(const Env& env, const std::vector<Value*>& results = {}, const std::map<int, Value*>& given = {});
   /// The caller keeps this read inside its tensor: no guard when it is loaded.
   void unguard(int read) { guarded_.erase(read); }
-  void store_outputs(const Env& env, const std::vector<Value*>& results);
+  struct Point {
+    Env env;
+    std::vector<Value*> results;
+  };
+  void store_outputs(const Env& env, const std::vector<Value*>& results) {
+    store_outputs(std::vector<Point>{{env, results}});
+  }
+  /// Neighbours whose values do not depend on each other: their chains of operations take turns.
+  void store_outputs(const std::vector<Point>& points);
 
  private:
+  std::vector<Value*> values_at(const Point& point);
   std::set<int> guarded_;  ///< reads whose in_bounds appears somewhere
 };
 

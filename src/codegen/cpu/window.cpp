@@ -92,11 +92,13 @@ void WindowEmitter::emit_tile(const Env& env, const TileRun& run) {
   for (int64_t i = 0; i < sets_ * run.width; ++i) k_.b.CreateStore(identity, acc_[static_cast<size_t>(i)]);
   set_ = 0;
   emit_taps(0, env, run, all_pixels(run.width));
+  std::vector<StageEmitter::Point> points;
   for (int64_t p = 0; p < run.width; ++p) {
     Env at = env;
     at.axes[static_cast<size_t>(view_.pixel)].plus = p;
-    s_.store_outputs(at, {combined(p, run.width)});
+    points.push_back({at, {combined(p, run.width)}});
   }
+  s_.store_outputs(points);
 }
 
 Value* WindowEmitter::combined(int64_t pixel, int64_t width) {
