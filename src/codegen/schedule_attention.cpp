@@ -22,6 +22,8 @@ constexpr double kShareOfL2Blocks = 0.2;  ///< where there are several
 constexpr int64_t kGroupRows = 256;
 constexpr int64_t kTilesPerPart = 4;  ///< what a part packs is used at least as often
 constexpr int64_t kMostVectors = 8;
+constexpr double kRowCycles = 1.5;   ///< of a step, per row: three vectors on two units
+constexpr double kStepCycles = 1.0;  ///< of a step, for any number of rows: loads of the vectors, the loop
 
 /// Vectors of `extent` columns side by side, in equal shares, with `rows` rows in registers.
 int64_t vectors_of(int64_t extent, int64_t rows, const TargetInfo& target) {
@@ -37,7 +39,7 @@ int64_t rows_of(std::optional<int64_t> extent, const TargetInfo& target) {
   int64_t best = 1;
   double least = INFINITY;
   for (int64_t r = 1; r <= rows && fits({target.vector_registers > 16 ? 3 : 2, r}, target); ++r) {
-    const double step = static_cast<double>(r) * 1.5 + 1.0;  // loads and the loop
+    const double step = static_cast<double>(r) * kRowCycles + kStepCycles;
     const double cost = static_cast<double>(ceil_of(rows, r)) * step;
     if (cost < least) least = cost, best = r;
   }

@@ -25,7 +25,8 @@ int64_t bytes_of(const Region& region, const Stage& stage, int read) {
 constexpr double kPassShareOfL2 = 0.4;  // measured: 0.8 leaves too little for what else passes through
 constexpr double kChunkPixels = 64;     // from here on a chunk's weights come slowly enough to be fetched ahead from L3
 constexpr int64_t kShortestPass = 128;  // products: below, resting accumulators cost more than the weights' way
-constexpr int64_t kPackedRows = 64;     // a part's, so that packing is a few percent of its products
+constexpr int64_t kTilesOfOpenRows = 8;  // tiles among which the fetching of weights is shared: about 100 rows
+constexpr int64_t kPackedRows = 64;      // a part's, so that packing is a few percent of its products
 
 /// Elements of the result, unknown extents as 1.
 double outputs_of(const Stage& stage) {
@@ -182,8 +183,10 @@ void block_for_cache(Schedule& s, const Region& region, const ContractionView& v
   s.set("chunk", c.rows);
   if (c.passes > 1) s.set("k_block", ceil_of(steps, c.passes) * step);
   const int64_t lines = step * s.get("nv", 1) * target.lanes_f32() / kLineFloats;
-  if (c.rows > 1 && (c.passes > 1 || two_blocks_fit(static_cast<int64_t>(streams.block), target)))
-    s.set("prefetch", ceil_of(lines, c.rows));
+  const bool open = view.pixel >= 0 && !axis_extent(region.stages[0], view.pixel).is_constant();
+  const int64_t sharing = open ? kTilesOfOpenRows : c.rows;
+  if (sharing > 1 && (c.passes > 1 || two_blocks_fit(static_cast<int64_t>(streams.block), target)))
+    s.set("prefetch", ceil_of(lines, sharing));
 }
 
 /// Activations that do not stay in L2 beside the weights, or whose blocks lie apart, are fetched ahead: those of the

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "base/fail.hpp"
+#include "ir/dim_values.hpp"
 #include "ir/value_name.hpp"
 #include "region/lowering.hpp"
 
@@ -66,6 +67,12 @@ std::vector<int64_t> Lowering::integers_of(const Node& node, size_t input) const
   const Tensor* constant = constant_of(node.input(input));
   if (constant == nullptr) decline("dynamic_operand", fmt::format("operand {} must be constant", input), node);
   return constant->to_i64();
+}
+
+std::vector<Dim> Lowering::positions_of(const Node& node, size_t input) const {
+  const auto values = dim_values(*resolve(node.input(input)));
+  if (!values) decline("dynamic_operand", fmt::format("operand {} is computed from data", input), node);
+  return *values;
 }
 
 const Node* Lowering::only_reader(const Value* value) const {

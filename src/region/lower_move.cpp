@@ -59,17 +59,21 @@ Expr pull_expand(Lowering& lowering, const Node& node, size_t, const IndexMap& m
 }
 
 // ---- slice, split: start + step * i
-Dim slice_start(const Node& node, const Dim& size, int64_t start, int64_t end, int64_t step) {
-  if (size.is_constant()) return Dim(slice_axis(start, end, step, size.value()).start);
-  if (step > 0) return start >= 0 ? Dim(start) : max(size + Dim(start), Dim(0));
-  if (start == -1 || start > (int64_t{1} << 30)) return size - Dim(1);
+Dim slice_start(const Node& node, const Dim& size, const Dim& start, const Dim& end, int64_t step) {
+  if (size.is_constant() && start.is_constant() && end.is_constant())
+    return Dim(slice_axis(start.value(), end.value(), step, size.value()).start);
+  const auto at = start.constant();
+  if (step > 0 && !at) return min(max(start, Dim(0)), size);  // symbolic positions count from the start
+  if (step > 0) return *at < 0 ? max(size + start, Dim(0)) : size.is_constant() ? min(start, size) : start;
+  if (at == -1 || (at && *at > (int64_t{1} << 30))) return size - Dim(1);
   decline("symbolic_slice", "a backward slice of a symbolic dimension from a fixed position", node);
 }
 Expr pull_slice(Lowering& lowering, const Node& node, size_t, const IndexMap& map) {
   const Slice::Attrs& attrs = node.as<Slice>();
   const bool operands = node.input(1) != nullptr;
-  const auto starts = operands ? lowering.integers_of(node, 1) : attrs.starts;
-  const auto ends = operands ? lowering.integers_of(node, 2) : attrs.ends;
+  const auto starts =
+      operands ? lowering.positions_of(node, 1) : std::vector<Dim>(attrs.starts.begin(), attrs.starts.end());
+  const auto ends = operands ? lowering.positions_of(node, 2) : std::vector<Dim>(attrs.ends.begin(), attrs.ends.end());
   const auto axes = node.input(3) != nullptr ? lowering.integers_of(node, 3) : attrs.axes;
   const auto steps = node.input(4) != nullptr ? lowering.integers_of(node, 4) : std::vector<int64_t>{};
   const Shape& x = shape_in(node);

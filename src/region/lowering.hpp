@@ -109,6 +109,8 @@ class Lowering {
   const Tensor* constant_of(const Value* value) const;
   /// All elements of a constant operand; declines when it is not constant.
   std::vector<int64_t> integers_of(const Node& node, size_t input) const;
+  /// The same for positions that may follow from shapes.
+  std::vector<Dim> positions_of(const Node& node, size_t input) const;
   /// The only reader of a value inside the group when nothing else reads it, else null.
   const Node* only_reader(const Value* value) const;
 

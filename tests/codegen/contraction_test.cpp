@@ -178,7 +178,9 @@ const std::vector<Case> kActivations = {
     wished("one_output", straight("2", "9", 1, 35)),
     wished("one_channel", straight("2", "9", 20, 1)),
     wished("two_sums", kTwoSums),
-    wished("unbound_rows", straight("2", "m", 50, 35), {{{"m", 1}}, {{"m", 3}}, {{"m", 14}}, {{"m", 41}}}),
+    wished("unbound_rows", straight("2", "m", 50, 35), {{{"m", 1}}, {{"m", 3}}, {{"m", 14}}, {{"m", 41}}, {{"m", 55}}}),
+    wished("unbound_linear", gemm_region("n", 100, 64),
+           {{{"n", 7}}, {{"n", 14}}, {{"n", 16}}, {{"n", 21}}, {{"n", 27}}, {{"n", 128}}}),
     wished("unbound_batch", across("n", "9", 50, 35), kBatches),
 };
 OPFUSE_CASES(Activations, kActivations);

@@ -42,6 +42,24 @@ TEST(LowerMove, SlicesForwardsBackwardsAndClamped) {
   }
 }
 
+/// BERT's position ids: as many as there are tokens.
+TEST(LowerMove, SlicesToAPositionThatFollowsFromShapes) {
+  for (const int64_t tokens : {1, 5, 9, 12}) {
+    Net net;
+    Value* x = net.input({2, Dim::symbol("tokens")});
+    Value* table = net.input({1, 9});
+    Value* count = net("gather", {net("shape", {x}), net.integers({1})});
+    Value* ids = net("slice", {table, net.integers({0}), count, net.integers({1})});
+    expect_lowers(net.graph, ids->producer, 1e-9, {{"tokens", tokens}});
+    Net rest;
+    x = rest.input({2, Dim::symbol("tokens")});
+    table = rest.input({1, 9});
+    count = rest("gather", {rest("shape", {x}), rest.integers({1})});
+    ids = rest("slice", {table, count, rest.integers({1000}), rest.integers({1})});
+    expect_lowers(rest.graph, ids->producer, 1e-9, {{"tokens", tokens}});
+  }
+}
+
 TEST(LowerMove, SplitHasOneStagePerResult) {
   Net net;
   Value* x = net.input({2, 7, 3});

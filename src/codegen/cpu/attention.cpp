@@ -144,7 +144,7 @@ void AttentionEmitter::emit_groups(const Env& env, Value* t0, Value* t1) {
   k_.loop(t0, t1, tiles, [&](Value* t) {
     Value* count = k_.min(k_.i64(tiles), k_.sub(t1, t));
     Value* row = k_.mul(t, k_.i64(rows_));
-    start_group();
+    start_group(k_.mul(count, k_.i64(rows_)));
     k_.loop(k_.i64(0), blocks, 1, [&](Value* b) {
       Value* first = k_.mul(b, k_.i64(keys_));
       const KeyBlock block{first, k_.min(k_.i64(keys_), k_.sub(k_.dim(keys()), first))};
@@ -174,14 +174,14 @@ void AttentionEmitter::emit_keys(const Env& env, const RowTile& tile, const KeyB
 }
 
 /// Without keys the sum of products is 0, not 0 / 0.
-void AttentionEmitter::start_group() {
+void AttentionEmitter::start_group(Value* slots) {
   Value* none = k_.b.CreateICmpEQ(k_.dim(keys()), k_.i64(0));
   Value* sum = k_.b.CreateSelect(none, real(1, 1), real(0, 1));
-  k_.loop(k_.i64(0), k_.i64(group_), 1, [&](Value* slot) {
+  k_.loop(k_.i64(0), slots, 1, [&](Value* slot) {
     store(floats(tops_, slot), real(std::numeric_limits<float>::lowest(), 1));
     store(floats(sums_, slot), sum);
   });
-  k_.loop(k_.i64(0), k_.i64(group_ * result_stride_), lanes_,
+  k_.loop(k_.i64(0), k_.mul(slots, k_.i64(result_stride_)), lanes_,
           [&](Value* at) { store(floats(results_, at), real(0, lanes_)); });
 }
 

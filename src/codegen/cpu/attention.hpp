@@ -74,7 +74,7 @@ class AttentionEmitter {
   void emit_tile(const Env& env, const RowTile& tile, const KeyBlock& block);
   void emit_keys(const Env& env, const RowTile& tile, const KeyBlock& block);
   void emit_groups(const Env& env, Value* t0, Value* t1);
-  void start_group();
+  void start_group(Value* slots);  ///< the first so many rows of the group
   void finish_group(const Env& env, Value* row, Value* count);
 
   // attention_mask.cpp

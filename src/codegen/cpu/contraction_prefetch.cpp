@@ -26,7 +26,10 @@ void ContractionEmitter::emit_prefetch(const Address& w, int64_t lanes) {
   if (!prefetches()) return;
   Value* next = next_weights(w, block_at_);
   const int64_t per_item = std::max<int64_t>(1, prefetched_ * lanes / step_) * kLineFloats;
-  Value* first = k_.element(weights().base, DType::f32, k_.add(next, k_.mul(item_, k_.i64(per_item))));
+  Value* share = k_.mul(item_, k_.i64(per_item));
+  if (view_.pixel >= 0 && !axis_extent(s_.stage, view_.pixel).is_constant())  // any number of items
+    share = k_.min(share, k_.i64(std::max<int64_t>(0, lanes * block_ - per_item)));
+  Value* first = k_.element(weights().base, DType::f32, k_.add(next, share));
   for (int64_t offset = 0; offset < per_item; offset += kLineFloats)
     prefetch(k_, k_.element(first, DType::f32, k_.i64(offset)), Ahead::far);
 }
