@@ -168,6 +168,7 @@ Chunking chunk_for_cache(const Streams& w, const TargetInfo& target) {
   const int64_t chunks = ceil_of(w.rows, whole.rows);
   const bool stay = w.part + static_cast<double>(whole.rows) * w.row <= room;
   const bool fits = two_blocks_fit(static_cast<int64_t>(w.block), target);
+  if (fits && w.part <= w.block) return {w.rows, 1};  // one block for all rows: they fetch the next part's together
   if (fits && (chunks == 1 || stay)) return whole;
   if (fits && even_chunks_do(w, chunks, room)) return {w.rows_of(chunks), 1};
   for (int64_t c = 1; c < chunks || (c == 1 && !fits); ++c)

@@ -260,6 +260,22 @@ TEST(ContractionSchedule, long_chunks_of_rows_go_before_passes) {
   EXPECT_GT(deep.get("k_block", 0), 0) << deep.text();
 }
 
+/// A part with one block of weights has no chunks: all its rows share the fetching of the next part's block.
+TEST(ContractionSchedule, one_block_is_fetched_ahead_by_all_rows) {
+  TargetInfo target = parse_target("cpu:avx512");
+  target.l2_bytes = 1 << 20;
+  int found = 0;
+  for (const int rows : {84, 132, 196, 204, 256})
+    for (const int outputs : {256, 512, 768}) {
+      const Schedule s = spec_of(wished("", gemm_region(std::to_string(rows), outputs, 3072)), target).schedule;
+      if (s.get("parts_o", 0) * s.get("nv", 0) * 16 < outputs || s.get("nv", 0) > 2) continue;  // two do not fit
+      EXPECT_GT(s.get("chunk", 0), 1) << s.text();
+      EXPECT_GT(s.get("prefetch", 0), 0) << s.text();
+      ++found;
+    }
+  EXPECT_GT(found, 0);
+}
+
 /// Caches so small that small layers behave as large ones do.
 class SmallCaches : public testing::TestWithParam<TargetInfo> {
  protected:
