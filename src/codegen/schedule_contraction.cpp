@@ -261,6 +261,7 @@ void cut_parts(Schedule& s, const Region& region, const std::vector<ParamLayout>
   streams.pixels = outputs_of(stage) / (outputs * static_cast<double>(images * items));
   streams.slices = most_passes(region, view, s);
   block_for_cache(s, region, view, streams, target);
+  if (weight_bytes <= kPassShareOfL2 * static_cast<double>(target.l2_bytes)) rows_first(s);
   fetch_ahead(s, region, layouts, view, data_bytes, target);
   const int64_t wanted = wanted_parts(work * 4, target), parts = s.get("parts_o", 1) * s.get("parts_p", 1);
   if (parts == 1 && images > wanted)

@@ -38,6 +38,10 @@ void split_parts(Schedule& s, int64_t wanted, int64_t blocks, int64_t rows, doub
   s.set("parts_p", best_p);
 }
 
+void rows_first(Schedule& s) {
+  if (s.get("parts_o", 1) > 1 && s.get("parts_p", 1) > 1) s.set("rows_first", 1);
+}
+
 int64_t wanted_parts(double macs, const TargetInfo& target, double bytes) {
   const double compute = macs / (kPartSeconds * 6e9 * static_cast<double>(target.lanes_f32()));
   const double memory = bytes / (kPartSeconds * 20e9);

@@ -78,6 +78,7 @@ bool schedule_window(const Region& region, const std::vector<ParamLayout>& layou
   const int64_t parts = parts_per_image(wanted, stage, *view);
   // few rows are cut three at a time: a part reads the weights of all its channels
   split_parts(s, parts, blocks, rows < 3 * parts ? std::max<int64_t>(1, rows / 3) : rows, 1.0, 1.0);
+  rows_first(s);
   return true;
 }
 

@@ -55,6 +55,9 @@ const std::vector<Case> kCases = {
     wished("conv_depth_multiplier_2", conv_region({.c = 32, .h = 7, .w = 9, .o = 64, .group = 32})),
     wished("conv_depth_multiplier_3", conv_region({.c = 10, .h = 7, .w = 9, .o = 30, .group = 10})),
     wished("conv_exp_epilogue", conv_region({.c = 16, .h = 6, .w = 6, .o = 21, .activation = "exp({})"})),
+    wished("conv_silu_epilogue",
+           conv_region(
+               {.c = 16, .h = 6, .w = 19, .o = 37, .residual = true, .activation = "div({0}, add(1, exp(neg({0}))))"})),
     wished("conv_kernel_1x7", conv_region({.c = 16, .h = 8, .w = 17, .o = 32, .kh = 1, .kw = 7, .pad = 3})),
     wished("conv_unbound_batch", conv_region({.n = "n", .c = 16, .h = 7, .w = 9, .o = 32}), kBatches),
     wished("conv_1x1_unbound_batch",
@@ -328,6 +331,28 @@ TEST_P(SmallCaches, PassesOverSeveralBlocks) {
     spec.schedule.set("prefetch", 2);
     check_spec(c, spec, GetParam());
   }
+}
+
+/// Both orders of parts; the pieces of rows are outside where the weights are read by every worker cheaply.
+TEST_P(SmallCaches, PartsOfRowsComeFirstWhereWeightsAreSmall) {
+  const Conv v{.n = "2", .c = 48, .h = 14, .w = 14, .o = 131, .kh = 1, .kw = 1, .pad = 0};
+  const Case c = wished("parts", conv_region(v));
+  for (const bool rows_first : {false, true}) {
+    KernelSpec spec = spec_of(c, GetParam());
+    spec.schedule.set("parts_o", 2);
+    spec.schedule.set("parts_p", 3);
+    if (rows_first) spec.schedule.set("rows_first", 1);
+    check_spec(c, spec, GetParam());
+  }
+  const auto order = [&](int channels, int outputs) {
+    return spec_of(wished("", conv_region({.c = channels, .h = 14, .w = 14, .o = outputs, .kh = 1, .kw = 1, .pad = 0})),
+                   parse_target("cpu:avx512"))
+        .schedule;
+  };
+  EXPECT_EQ(order(64, 384).get("rows_first", 0), 1) << order(64, 384).text();
+  EXPECT_EQ(order(672, 384).get("rows_first", 0), 0) << order(672, 384).text();
+  EXPECT_GT(order(672, 384).get("parts_o", 0), 1);
+  EXPECT_GT(order(672, 384).get("parts_p", 0), 1);
 }
 
 TEST_P(SmallCaches, AnUnboundBatchHasNoPasses) {

@@ -48,6 +48,9 @@ const std::vector<Case> kCases = {
     dense_result("depthwise_channels_last_dense_whole", {.c = 32, .h = 6, .w = 9, .o = 32, .group = 32}),
     wished("depthwise_channels_last_unbound", channels_last({.n = "n", .c = 19, .h = 9, .w = 9, .o = 19, .group = 19}),
            kBatches),
+    wished(
+        "depthwise_silu",
+        conv_region({.c = 37, .h = 9, .w = 15, .o = 37, .group = 37, .activation = "div({0}, add(1, exp(neg({0}))))"})),
     wished("depthwise_3x3", conv_region({.c = 32, .h = 14, .w = 14, .o = 32, .group = 32})),
     wished("depthwise_odd_channels", conv_region({.c = 37, .h = 9, .w = 31, .o = 37, .group = 37})),
     wished("depthwise_stride_2", conv_region({.c = 24, .h = 15, .w = 17, .o = 24, .stride = 2, .group = 24})),

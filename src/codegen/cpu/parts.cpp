@@ -1,4 +1,5 @@
-// part = (batch piece * parts_o + channel piece) * parts_p + row piece
+// part = (batch piece * parts_o + channel piece) * parts_p + row piece, or, with rows_first,
+//        (batch piece * parts_p + row piece) * parts_o + channel piece
 #include "codegen/cpu/parts.hpp"
 
 namespace opfuse::cpu {
@@ -17,10 +18,14 @@ void emit_tiled_parts(Kernel& k, const Env& start, const std::vector<int>& batch
   for (int axis : batch_axes) batch = batch * start.extents[static_cast<size_t>(axis)];
   const Dim pb = max(Dim(1), min(batch, Dim(s.get("parts_batch", 1 << 20))));
   k.parts = pb * po * pr;
-  Value* rest = k.div(k.part, k.dim(pr));
-  const PartRange row = cut_range(k, rows, k.rem(k.part, k.dim(pr)), pr);
-  const PartRange block = cut_range(k, blocks, k.rem(rest, k.dim(po)), po);
-  const PartRange piece = cut_range(k, batch, k.div(rest, k.dim(po)), pb);
+  const bool rows_first = s.get("rows_first", 0) != 0;
+  const Dim inner = rows_first ? po : pr, outer = rows_first ? pr : po;
+  Value* rest = k.div(k.part, k.dim(inner));
+  Value* near = k.rem(k.part, k.dim(inner));
+  Value* far = k.rem(rest, k.dim(outer));
+  const PartRange row = cut_range(k, rows, rows_first ? far : near, pr);
+  const PartRange block = cut_range(k, blocks, rows_first ? near : far, po);
+  const PartRange piece = cut_range(k, batch, k.div(rest, k.dim(outer)), pb);
   k.loop(piece.begin, piece.end, 1, [&](Value* flat) {
     Env env = start;
     for (size_t a = batch_axes.size(); a-- > 0;) {
