@@ -155,7 +155,8 @@ std::vector<Remark> explain(const Model& model, const Plan& plan, const ExplainR
   std::vector<Remark> remarks;
   if (request.passed) remarks = passed(edited);
   if (request.passed && request.missed)
-    for (Remark& remark : compound_remarks(graph, edited)) remarks.push_back(std::move(remark));
+    for (Remark& remark : compounds_on(graph, edited, parse_target(edited.target)))
+      remarks.push_back(std::move(remark));
   if (request.missed)
     for (Remark& remark : missed(graph, edited, patterns)) remarks.push_back(std::move(remark));
   return remarks;

@@ -10,7 +10,9 @@
 #include "base/fail.hpp"
 #include "driver/generators.hpp"
 #include "fusion/absorb.hpp"
+#include "fusion/compounds.hpp"
 #include "fusion/pattern_file.hpp"
+#include "fusion/siblings.hpp"
 #include "fusion/slices.hpp"
 #include "interp/random_inputs.hpp"
 #include "ir/outline.hpp"
@@ -112,8 +114,16 @@ static Graph divided(const Node& fused, const TargetInfo& target) {
 
 void shape_for_target(Graph& fused, const TargetInfo& target, std::vector<std::string>* notes) {
   if (target.is_cuda()) return;  // slices fit work into a CPU's caches
-  for (auto& lines : {absorb_movements(fused, legality_on(target)), run_in_slices(fused, target.lanes_f32())})
+  const std::vector<std::string> merged = lines_of(merge_siblings(fused, legality_on(target)));
+  for (auto& lines : {merged, absorb_movements(fused, legality_on(target)), run_in_slices(fused, target.lanes_f32())})
     if (notes) notes->insert(notes->end(), lines.begin(), lines.end());
+}
+
+std::vector<Remark> compounds_on(const Graph& prepared, const FusionPlan& plan, const TargetInfo& target) {
+  if (target.is_cuda()) return compound_remarks(prepared, plan);
+  Graph fused = apply(prepared, plan, true);
+  const std::vector<SiblingLinears> siblings = merge_siblings(fused, legality_on(target));
+  return compound_remarks(prepared, plan, &siblings);
 }
 
 namespace {

@@ -41,10 +41,13 @@ std::vector<FusionPattern> patterns_of(const PlanRequest& request);
 /// Plans a prepared graph: named patterns, then rules; legal is what lowers and generates on the target.
 FusionPlan plan_graph(const Graph& prepared, const TargetInfo& target, const PlanRequest& request);
 
-/// What a fused graph becomes before it is lowered: attention takes over the movements of elements around it
-/// (fusion/absorb.hpp), pairs of groups that hold most memory run slice by slice (fusion/slices.hpp). Still equal to
-/// the model, still a graph; `notes` receives a line per pair.
+/// What a fused graph becomes before it is lowered: Linears of one value run as one product (fusion/siblings.hpp),
+/// attention takes over the movements of elements around it (fusion/absorb.hpp), pairs of groups that hold most memory
+/// run slice by slice (fusion/slices.hpp). Still equal to the model, still a graph; `notes` receives what was done.
 void shape_for_target(Graph& fused, const TargetInfo& target, std::vector<std::string>* notes);
+
+/// Structures beyond the catalogue (fusion/compounds.hpp), with what the target makes of Linears of one value.
+std::vector<Remark> compounds_on(const Graph& prepared, const FusionPlan& plan, const TargetInfo& target);
 
 struct LowerOptions {
   bool allow_reference = false;  ///< operators without a kernel become launches of the interpreter, with a note each

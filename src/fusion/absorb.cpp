@@ -10,9 +10,7 @@
 #include "match/attention.hpp"
 
 namespace opfuse {
-namespace {
 
-/// Results are elements of operand 0, at places that constants say.
 bool moves_elements(const Node& node) {
   static constexpr std::array kNames{"reshape",   "flatten", "squeeze", "unsqueeze", "identity",
                                      "transpose", "slice",   "split",   "gather",    "expand"};
@@ -27,6 +25,8 @@ bool is_attention(const Node& node) {
   return node.op == fused_op() && std::any_of(node.body->nodes().begin(), node.body->nodes().end(),
                                               [](const Node* n) { return operator_name(*n) == kAttention; });
 }
+
+namespace {
 
 /// Replaces groups inside a body by their nodes.
 void flatten(Graph& body) {

@@ -18,6 +18,11 @@
 
 namespace opfuse {
 
+/// Results are elements of operand 0, at places that constants say.
+bool moves_elements(const Node& node);
+/// A group that holds an attention.
+bool is_attention(const Node& node);
+
 /// Works on the attention groups of a fused graph that `legal` accepts; they stay legal. Returns a line that says how
 /// many movements went where, nothing when there were none.
 std::vector<std::string> absorb_movements(Graph& fused, const Legality& legal);

@@ -11,11 +11,15 @@
 #include <algorithm>
 #include <map>
 
+#include "fusion/grouping.hpp"
 #include "fusion/names.hpp"
 #include "fusion/node_kind.hpp"
 #include "ir/outline.hpp"
 #include "match/activation.hpp"
+#include "match/attention.hpp"
+#include "ops/reduce.hpp"
 #include "ops/registry.hpp"
+#include "passes/linear_product.hpp"
 
 namespace opfuse {
 
@@ -43,6 +47,20 @@ std::vector<std::string> elementwise_names() {
   return names;
 }
 
+/// The axes a mean is taken over: those behind the channels, of images with the channels second or last.
+std::optional<Decline> over_pixels(const Node& mean) {
+  const Shape& x = mean.input(0)->type.shape;
+  if (!x.ranked || x.rank() < 3 || (mean.input(1) && !mean.input(1)->is_constant()))
+    return Decline{"axes", "no constant axes of images", {mean.name()}};
+  std::vector<int64_t> operand;
+  if (mean.input(1)) operand = mean.input(1)->constant->to_i64();
+  const std::vector<int64_t> axes = reduced_axes(mean.as<ReduceMean>(), mean.input(1) ? &operand : nullptr, x.rank());
+  bool pixels = axes.size() == x.rank() - 2 && (axes.front() == 1 || axes.front() == 2);
+  for (size_t i = 0; pixels && i < axes.size(); ++i) pixels = axes[i] == axes.front() + static_cast<int64_t>(i);
+  if (pixels) return std::nullopt;
+  return Decline{"axes", fmt::format("it reduces axes {} of {}", text_of(AttrValue(axes)), x.text()), {mean.name()}};
+}
+
 MatchPredicate per_channel() {
   return {"one factor per channel", [](const Match& m) -> std::optional<Decline> {
             const Tensor& gamma = *m.value("gamma")->constant;
@@ -60,6 +78,7 @@ const std::vector<CompoundPattern>& compound_patterns() {
   static const std::vector<CompoundPattern> kAll = [] {
     const Pattern x = any("x");
     const Pattern gate = any_op({"sigmoid", "hard_sigmoid"});
+    const Pattern mean = one_of({op("global_average_pool"), op("reduce_mean").where({"over pixels", over_pixels})});
     return std::vector<CompoundPattern>{
         {"LinearAdd", "A Linear and the residual added to it.",
          linear_of(tensor()) >> moved() >> op("add", "sum").with(tensor("residual"))},
@@ -70,8 +89,7 @@ const std::vector<CompoundPattern>& compound_patterns() {
          tensor() >> op("mul", "scale").with(constant("gamma")) >> op("add", "sum").with(tensor("residual")),
          {per_channel()}},
         {"SqueezeExcite", "Channels weighted by a gate computed from their means.",
-         squeezed(squeezed(x >> any_op({"global_average_pool", "reduce_mean"}) >> moved()) >> activation()) >> gate >>
-             moved() >> op("mul", "weighted").with(x)},
+         squeezed(squeezed(x >> mean >> moved()) >> activation()) >> gate >> moved() >> op("mul", "weighted").with(x)},
         {"NormLinear", "A norm and the Linear that reads it; others may read the norm.",
          linear_of(tensor() >> any_op({"layer_norm", "rms_norm"}, "norm").shared())},
         {"GatedMLP", "Two Linears of one value, one through an activation, multiplied (SwiGLU, GEGLU).",
@@ -86,29 +104,44 @@ namespace {
 
 using Nodes = std::vector<Node*>;
 
-bool is_linear(const Node& node) {
-  const Value* weight = node.is("gemm") || node.is("matmul") ? node.input(1) : nullptr;
-  return weight && weight->is_constant() && weight->constant->rank() == 2;
+/// The addition of a constant to each row of a product, if that alone reads it.
+Node* bias_of(const Graph& graph, const Node& product, int64_t out) {
+  const Value* y = product.output();
+  Node* add = graph.read_count(y) == 1 && !y->uses.empty() ? y->uses.front().node : nullptr;
+  if (!add || !add->is("add") || add->output()->type != y->type) return nullptr;
+  const Value* bias = add->inputs[1 - y->uses.front().index];
+  const bool row = bias->is_constant() && bias->constant->elements() == out && bias->constant->rank() > 0 &&
+                   bias->constant->sizes().back() == out;
+  return row ? add : nullptr;
 }
+
+/// The Linears of q, k and v in one module.
+bool several_projections(const Node& node) { return operator_name(node) == kInProjection && node.outputs.size() > 1; }
 
 /// Two or more Linears that read one value, each with its bias.
 std::vector<Nodes> sibling_linears(const Graph& graph) {
-  std::vector<Nodes> found;
   std::map<int, size_t> by_source;  // value id -> index
+  std::vector<Nodes> found, products;
   for (Node* node : graph.nodes()) {
-    if (!is_linear(*node)) continue;
-    const auto [at, fresh] = by_source.emplace(node->input(0)->id, found.size());
-    if (fresh) found.emplace_back();
+    if (several_projections(*node)) products.push_back({node}), found.push_back({node});
+    if (!node->is("gemm") && !node->is("matmul")) continue;
+    const auto read = linear_product(*node);
+    const auto* linear = std::get_if<LinearProduct>(&read);
+    if (!linear || linear->x->is_constant()) continue;
+    const auto [at, fresh] = by_source.emplace(linear->x->id, found.size());
+    if (fresh) products.emplace_back(), found.emplace_back();
+    products[at->second].push_back(node);
     found[at->second].push_back(node);
-    const Value* y = node->output();
-    Node* reader = graph.read_count(y) == 1 && !y->uses.empty() ? y->uses.front().node : nullptr;
-    if (reader && reader->is("add") && reader->inputs[1 - y->uses.front().index]->is_constant())
-      found[at->second].push_back(reader);
+    if (Node* bias = linear->bias ? nullptr : bias_of(graph, *node, linear->out)) found[at->second].push_back(bias);
   }
-  std::erase_if(found, [](const Nodes& nodes) {
-    return std::count_if(nodes.begin(), nodes.end(), [](const Node* n) { return is_linear(*n); }) < 2;
-  });
-  return found;
+  std::vector<Nodes> siblings;
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (products[i].size() < 2 && !several_projections(*products[i].front())) continue;
+    std::sort(found[i].begin(), found[i].end(),
+              [&](const Node* a, const Node* b) { return graph.position(a) < graph.position(b); });
+    siblings.push_back(std::move(found[i]));
+  }
+  return siblings;
 }
 
 /// Those that are not part of another one.
@@ -186,15 +219,59 @@ std::vector<Compound> compounds(const Graph& graph, const FusionPlan& plan) {
   return result;
 }
 
-std::vector<Remark> compound_remarks(const Graph& graph, const FusionPlan& plan) {
+namespace {
+
+/// What became of the Linears whose results these nodes have: merged, or the reasons why not.
+void tell_siblings(Remark& remark, const std::vector<Node*>& nodes, const std::vector<SiblingLinears>& siblings) {
+  const auto among = [&](const std::string& result) {
+    return std::any_of(nodes.begin(), nodes.end(), [&](const Node* node) {
+      return std::any_of(node->outputs.begin(), node->outputs.end(),
+                         [&](const Value* v) { return value_name(*v) == result; });
+    });
+  };
+  std::vector<std::string> parts;
+  for (const SiblingLinears& s : siblings) {
+    if (!std::all_of(s.results.begin(), s.results.end(), among)) continue;
+    if (parts.empty() || !s.decline) remark.code = s.decline ? s.decline->code : "one_product";
+    parts.push_back(
+        s.decline ? fmt::format("{} apart, {}: {}", fmt::join(s.results, ", "), s.decline->code, s.decline->message)
+                  : fmt::format("{} Linears run as one product", s.results.size()));
+  }
+  if (!parts.empty()) remark.message = fmt::format("{}", fmt::join(parts, "; "));
+}
+
+/// What one kernel of both would save and repeat.
+std::string prologue_cost(const std::vector<Node*>& nodes) {
+  const auto product =
+      std::find_if(nodes.begin(), nodes.end(), [](const Node* n) { return n->is("gemm") || n->is("matmul"); });
+  const auto read =
+      product == nodes.end() ? std::variant<LinearProduct, Decline>(Decline{}) : linear_product(**product);
+  if (!std::holds_alternative<LinearProduct>(read)) return {};
+  const LinearProduct& linear = std::get<LinearProduct>(read);
+  const auto bytes = static_cast<double>(value_bytes(*linear.x, {}));
+  return fmt::format(
+      "; one kernel would spare {:.2f} MB of stores and loads and normalise rows of {} again for each tile of the {} "
+      "columns",
+      2e-6 * bytes, linear.in, linear.out);
+}
+
+}  // namespace
+
+std::vector<Remark> compound_remarks(const Graph& graph, const FusionPlan& plan,
+                                     const std::vector<SiblingLinears>* siblings) {
+  const NodeNames names(graph);
   std::vector<Remark> remarks;
   for (const Compound& c : compounds(graph, plan)) {
+    std::vector<Node*> nodes;
+    for (const std::string& name : c.nodes) nodes.push_back(names.find(name));
     Remark r;
     r.kind = "compound";
     r.rule = c.name;
     r.anchor = c.nodes.back();
     r.code = c.reason ? c.reason->code : "one_group";
     r.message = c.reason ? fmt::format("{} groups: {}", c.groups.size(), c.reason->message) : "one group";
+    if (c.name == "NormLinear" && c.reason) r.message += prologue_cost(nodes);
+    if (c.name == kSiblingLinears && siblings) tell_siblings(r, nodes, *siblings);
     r.nodes = c.nodes;
     r.evidence = c.groups;
     remarks.push_back(std::move(r));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "fusion/explain.hpp"
+#include "fusion/siblings.hpp"
 
 namespace opfuse {
 
@@ -32,7 +33,9 @@ struct Compound {
 /// one of the same name is left out.
 std::vector<Compound> compounds(const Graph& graph, const FusionPlan& plan);
 
-/// Kind "compound", code "one_group" or that of the reason, evidence: the groups.
-std::vector<Remark> compound_remarks(const Graph& graph, const FusionPlan& plan);
+/// Kind "compound", code "one_group" or that of the reason, evidence: the groups. Of SiblingLinears what compiling
+/// makes of them: `siblings` of the plan's fused graph, null where the target does not merge.
+std::vector<Remark> compound_remarks(const Graph& graph, const FusionPlan& plan,
+                                     const std::vector<SiblingLinears>* siblings = nullptr);
 
 }  // namespace opfuse

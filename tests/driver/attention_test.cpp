@@ -82,10 +82,10 @@ void expect_equal(const Built& built, const SymbolValues& symbols) {
     EXPECT_TRUE(group.ok) << group.name << ": " << group.difference.relative();
 }
 
-TEST(AttentionModel, FourProductsAndOneAttentionAreAllKernels) {
+TEST(AttentionModel, OneProductForThreeProjectionsOneAttentionAndTheOutputAreAllKernels) {
   for (const TargetInfo& target : runnable()) {
     const Built built = build(attention({}), target);
-    EXPECT_EQ(built.program.launches.size(), 5u) << print(built.program);
+    EXPECT_EQ(built.program.launches.size(), 3u) << print(built.program);
     ASSERT_NE(attention_launch(built.program), nullptr);
     EXPECT_TRUE(built.program.notes.empty()) << built.program.notes.front();
     expect_equal(built, {});

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "fusion/names.hpp"
 #include "fusion/prepared.hpp"
 #include "interp/interpreter.hpp"
 #include "interp/random_inputs.hpp"
@@ -15,6 +16,7 @@ struct Example {
   const char* text;
   size_t groups;     ///< of the first compound of that name; 0: there is none
   const char* code;  ///< why they are several
+  size_t nodes = 0;  ///< of it, where that is the question
 };
 
 void PrintTo(const Example& e, std::ostream* out) { *out << e.name << ", " << e.groups << " groups"; }
@@ -55,6 +57,18 @@ const Example kExamples[] = {
       %c = const rand<2> : f32[8,4,1,1] %p = global_average_pool(%x) %d = conv(%p, %a) %e = relu(%d) %f = conv(%e, %c)
       %g = sigmoid(%f) %y = mul(%g, %z) return %y })",
      0, ""},  // the gate weighs another value
+    {"SqueezeExcite", R"(graph (%x: f32[2,8,4,4]) { %a = const rand<1> : f32[4,8,1,1] %c = const rand<2> : f32[8,4,1,1]
+      %p = reduce_mean(%x) {axes = [2,3]} %d = conv(%p, %a) %e = relu(%d) %f = conv(%e, %c) %g = sigmoid(%f)
+      %y = mul(%g, %x) return %y })",
+     4, "two_anchors"},
+    {"SqueezeExcite", R"(graph (%x: f32[2,4,4,8]) { %a = const rand<1> : f32[8,4] %c = const rand<2> : f32[4,8]
+      %p = reduce_mean(%x) {axes = [1,2]} %d = matmul(%p, %a) %e = relu(%d) %f = matmul(%e, %c) %g = sigmoid(%f)
+      %y = mul(%g, %x) return %y })",
+     4, "two_anchors"},  // channels last
+    {"SqueezeExcite", R"(graph (%x: f32[2,8,8,8]) { %a = const rand<1> : f32[4,8,1,1] %c = const rand<2> : f32[8,4,1,1]
+      %p = reduce_mean(%x) {axes = [1,3]} %t = transpose(%p) {perm = [0,2,1,3]} %d = conv(%t, %a) %e = relu(%d)
+      %f = conv(%e, %c) %g = sigmoid(%f) %y = mul(%g, %x) return %y })",
+     0, ""},  // means of rows, not of channels
     {"NormLinear", R"(graph (%x: f32[4,8]) { %s = const rand<1> : f32[8] %b = const rand<2> : f32[8]
       %w = const rand<3> : f32[8,6] %n = layer_norm(%x, %s, %b) %y = matmul(%n, %w) return %y })",
      2, ""},
@@ -69,10 +83,19 @@ const Example kExamples[] = {
      0, ""},  // two sources
     {"SiblingLinears", R"(graph (%x: f32[4,8]) { %a = const rand<1> : f32[8,6] %b = const rand<2> : f32[8,6]
       %c = const rand<3> : f32[6] %g = matmul(%x, %a) %h = add(%g, %c) %u = matmul(%x, %b) return %h, %u })",
-     2, "no_edge"},
+     2, "no_edge", 3},
     {"SiblingLinears", R"(graph (%x: f32[4,8]) { %a = const rand<1> : f32[8,8] %b = const rand<2> : f32[8,6]
       %g = matmul(%x, %a) %y = matmul(%g, %b) return %y })",
      0, ""},  // one after the other
+    {"SiblingLinears", R"(graph (%x: f32[6,8]) { %a = const rand<1> : f32[8,6] %b = const rand<2> : f32[8,6]
+      %c = const rand<3> : f32[6,1] %g = matmul(%x, %a) %h = add(%g, %c) %u = matmul(%x, %b) return %h, %u })",
+     2, "no_edge", 2},  // a number per row is no bias
+    {"SiblingLinears", R"(graph (%x: f32[4,8]) { %a = const rand<1> : f32[8,6] %b = const rand<2> : f32[8,6]
+      %g = gemm(%x, %a) {alpha = 2.0} %u = gemm(%x, %b) return %g, %u })",
+     0, ""},  // a scaled product is no Linear
+    {"SiblingLinears", R"(graph (%x: f32[4,8], %a: f32[8,6]) { %b = const rand<2> : f32[8,6]
+      %g = matmul(%x, %a) %u = matmul(%x, %b) return %g, %u })",
+     0, ""},  // computed weights
     {"ConvElementwise", R"(graph (%x: f32[1,4,8,8], %r: f32[1,4,8,8]) { %w = const rand<1> : f32[4,4,3,3]
       %c = conv(%x, %w) {pads = [1,1,1,1]} %t = tanh(%c) %m = mul(%t, %r) %e = exp(%m) %y = sub(%e, %r) return %y })",
      1, ""},
@@ -92,6 +115,12 @@ TEST_P(Compounds, AreFoundWhereTheyStandAndOnlyThere) {
   for (const Compound& c : compounds(graph, plan)) {
     if (c.name != e.name) continue;
     groups = c.groups.size();
+    if (e.nodes > 0) {
+      EXPECT_EQ(c.nodes.size(), e.nodes);
+    }
+    const NodeNames names(graph);
+    for (size_t i = 1; i < c.nodes.size(); ++i)
+      EXPECT_LT(graph.position(names.find(c.nodes[i - 1])), graph.position(names.find(c.nodes[i]))) << c.nodes[i];
     EXPECT_EQ(c.reason.has_value(), groups > 1);
     if (c.reason && *e.code) {
       EXPECT_EQ(c.reason->code, e.code) << c.reason->message;
@@ -106,6 +135,36 @@ TEST_P(Compounds, AreFoundWhereTheyStandAndOnlyThere) {
 INSTANTIATE_TEST_SUITE_P(Examples, Compounds, testing::ValuesIn(kExamples), [](const auto& info) {
   return std::string(info.param.name) + "_" + std::to_string(info.index);
 });
+
+Remark remark_of(const char* rule, const std::vector<SiblingLinears>* siblings, const char* text) {
+  const Graph graph = prepared_text(text);
+  for (Remark& r : compound_remarks(graph, make_plan(graph), siblings))
+    if (r.rule == rule) return std::move(r);
+  ADD_FAILURE() << "no " << rule;
+  return {};
+}
+
+constexpr const char* kTwo = R"(graph (%x: f32[4,8]) { %a = const rand<1> : f32[8,6] %b = const rand<2> : f32[8,6]
+  %g = matmul(%x, %a) %u = matmul(%x, %b) %s = softmax(%g) %t = softmax(%u) return %s, %t })";
+
+TEST(CompoundRemarks, SayWhatCompilingMakesOfSiblings) {
+  const std::vector<SiblingLinears> merged{{"x", {"g", "u"}, std::nullopt}}, other{{"x", {"p", "q"}, std::nullopt}},
+      apart{{"x", {"g"}, Decline{"epilogue", "more follows", {}}}};
+  EXPECT_EQ(remark_of(kSiblingLinears, &merged, kTwo).code, "one_product");
+  EXPECT_EQ(remark_of(kSiblingLinears, &merged, kTwo).message, "2 Linears run as one product");
+  EXPECT_EQ(remark_of(kSiblingLinears, &apart, kTwo).code, "epilogue");
+  EXPECT_EQ(remark_of(kSiblingLinears, &apart, kTwo).message, "g apart, epilogue: more follows");
+  EXPECT_EQ(remark_of(kSiblingLinears, &other, kTwo).code, "no_edge");
+  EXPECT_EQ(remark_of(kSiblingLinears, nullptr, kTwo).code, "no_edge");
+}
+
+TEST(CompoundRemarks, SayWhatAPrologueWouldCost) {
+  const Remark r = remark_of("NormLinear", nullptr, R"(graph (%x: f32[4,8]) { %s = const rand<1> : f32[8]
+    %w = const rand<3> : f32[8,6] %n = layer_norm(%x, %s) %y = matmul(%n, %w) return %y })");
+  EXPECT_NE(r.message.find("spare 0.00 MB of stores and loads and normalise rows of 8 again for each tile of the 6"),
+            std::string::npos)
+      << r.message;
+}
 
 TEST(CompoundsOfModels, LeaveTheCountsOfModulesAlone) {
   const Graph graph = prepared(build_zoo("vit_b_16", {.resolution = 32, .classes = 10, .width = 0.125}));

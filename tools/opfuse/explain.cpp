@@ -29,7 +29,7 @@ struct Flags {
   bool missed = false, passed = false, json = false, jsonl = false;
 };
 
-std::vector<Remark> remarks_of(const Planned& planned, const Flags& flags) {
+std::vector<Remark> remarks_of(const Planned& planned, const TargetInfo& target, const Flags& flags) {
   std::vector<Remark> remarks;
   const std::vector<FusionPattern> patterns = patterns_with(flags.plan.patterns);
   if (!flags.node.empty()) {
@@ -37,7 +37,7 @@ std::vector<Remark> remarks_of(const Planned& planned, const Flags& flags) {
   } else {
     if (!flags.missed) remarks = passed(planned.plan);
     if (!flags.missed && !flags.passed) {
-      const std::vector<Remark> more = compound_remarks(planned.prepared, planned.plan);
+      const std::vector<Remark> more = compounds_on(planned.prepared, planned.plan, target);
       remarks.insert(remarks.end(), more.begin(), more.end());
     }
     if (!flags.passed) {
@@ -110,7 +110,7 @@ int run(const Flags& flags) {
   const TargetInfo target = parse_target(flags.target);
   const Planned planned =
       plan_model(*model.graph, given_dimensions(*model.graph, flags.dimensions), target, flags.plan);
-  const std::vector<Remark> remarks = remarks_of(planned, flags);
+  const std::vector<Remark> remarks = remarks_of(planned, target, flags);
   const std::optional<Program> program = program_of(planned, target, flags);
   const std::vector<AlgorithmLine> algorithms =
       program ? algorithm_lines(*program, flags) : std::vector<AlgorithmLine>{};
