@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """What opfuse recognises of the same model from different exporters: a Markdown table, from the files of export.py.
 
-    bench/exporters/table.py FOLDER [--reference FOLDER] [--opfuse PROGRAM] [--write docs/exporters.md]
+    bench/exporters/table.py FOLDER [--reference FOLDER] [--opfuse PROGRAM] [--write docs/exporters.md] [--check docs/exporters.md]
 
 Modules are counted in the order of the header. A row that differs from what a person counts in the architecture (EXPECTED) has the
 modules that are missing and the reasons that `opfuse explain` gives. --reference adds files whose names are those of EXPECTED;
---write replaces the table between the marks of a page.
-Exit status: 0 all rows are as expected, 1 some are not.
+--write replaces the table between the marks of a page, --check compares with it: rows of files that are not in the folders do not count.
+Exit status: 0 all rows are as expected (with --check: as on the page), 1 some are not.
 """
 import argparse
 import collections
@@ -136,14 +136,32 @@ def table(options):
     return [*lines, "", "Packages: " + ", ".join(sorted(versions)) + "."], good
 
 
+def check(page, lines):
+    """Rows that the page has otherwise, as lines to print."""
+    text = page.read_text()
+    shown = text[text.index("<!-- table:begin -->"):text.index("<!-- table:end -->")].splitlines()
+
+    def rows(of):
+        return {tuple(line.split(" | ")[:2]): line for line in of if line.startswith("| ")}
+
+    there, now = rows(shown), rows(lines)
+    return [line for key, found in now.items() if found != there.get(key)
+            for line in (f"page: {there.get(key, 'no such row')}", f"now:  {found}")]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--reference", type=pathlib.Path, metavar="FOLDER")
     parser.add_argument("--write", type=pathlib.Path, metavar="PAGE")
+    parser.add_argument("--check", type=pathlib.Path, metavar="PAGE")
     parser.add_argument("--opfuse", default=str(ROOT / "build/release/tools/opfuse/opfuse"), metavar="PROGRAM")
     options = parser.parse_args()
     lines, good = table(options)
+    if options.check:
+        differences = check(options.check, lines)
+        print(*(differences or [f"{options.check}: as measured"]), sep="\n")
+        return 1 if differences else 0
     print(*lines, sep="\n")
     if options.write:
         page = options.write.read_text()

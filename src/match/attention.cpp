@@ -8,11 +8,25 @@ namespace opfuse {
 
 namespace {
 
-/// What `node` rearranges or scales; null when it does something else.
+Value* operand_of(const Node& node, const Value* inner) {
+  const auto& inputs = node.body->inputs();
+  const auto at = std::find(inputs.begin(), inputs.end(), inner);
+  return at == inputs.end() ? nullptr : node.inputs[static_cast<size_t>(at - inputs.begin())];
+}
+
+/// What a rotary embedding turns: of its operands the one that it slices.
+Value* turned(const Node& node) {
+  for (const Node* inner : node.body->nodes())
+    if (inner->is("slice")) return operand_of(node, inner->input(0));
+  return nullptr;
+}
+
+/// What `node` rearranges, scales or rotates; null when it does something else.
 Value* moved(const Node& node) {
   static constexpr std::array kNames{"reshape", "transpose", "slice",    "split",
                                      "squeeze", "unsqueeze", "identity", "expand"};
   if (std::any_of(kNames.begin(), kNames.end(), [&](const char* name) { return node.is(name); })) return node.input(0);
+  if (node.body && operator_name(node) == kRotaryEmbedding) return turned(node);
   if (node.is("gather")) return node.input(1)->is_constant() ? node.input(0) : nullptr;
   if ((node.is("mul") || node.is("div")) && scalar_constant(node.input(1))) return node.input(0);
   return node.is("mul") && scalar_constant(node.input(0)) ? node.input(1) : nullptr;
@@ -35,12 +49,6 @@ const Node* first_product(const Value* value) {
   for (const Value* input : value->producer->inputs)
     if (const Node* found = first_product(input)) return found;
   return nullptr;
-}
-
-Value* operand_of(const Node& node, const Value* inner) {
-  const auto& inputs = node.body->inputs();
-  const auto at = std::find(inputs.begin(), inputs.end(), inner);
-  return at == inputs.end() ? nullptr : node.inputs[static_cast<size_t>(at - inputs.begin())];
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 namespace opfuse {
 
 inline constexpr const char* kAttention = "attention";
+inline constexpr const char* kRotaryEmbedding = "rotary_embedding";
 inline constexpr const char* kInProjection = "mha_in_projection";
 
 /// Operands of an attention composite by their role. `k` is what the first product reads: the keys may be transposed.
@@ -20,8 +21,8 @@ struct AttentionParts {
 /// Nothing when the node is no attention composite.
 std::optional<AttentionParts> attention_parts(const Node& node);
 
-/// The value that `value` is a rearranged part or a scaled copy of: through reshape, transpose, slice, split, gather by
-/// constants, and products with scalars.
+/// The value that `value` is a rearranged part, a scaled or a rotated copy of: through reshape, transpose, slice,
+/// split, gather by constants, products with scalars, and rotary embeddings.
 Value* movement_source(Value* value);
 
 }  // namespace opfuse

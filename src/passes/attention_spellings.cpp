@@ -5,8 +5,8 @@
 //     k [* s] --'                                                                             v --'
 //
 // The scale may stand on q, on k, on both or behind the product; masks may be added, chosen, several. Weights may be
-// cast, and NaN of rows that are masked everywhere replaced by 0. Keys may arrive transposed in any way: the pattern
-// asks for the product, not for how its operands were arranged. Scores may be capped: tanh(x / c) * c.
+// cast or reshaped, and NaN of rows that are masked everywhere replaced by 0. Keys may arrive transposed in any way:
+// the pattern asks for the product, not for how its operands were arranged. Scores may be capped: tanh(x / c) * c.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -76,7 +76,8 @@ Pattern softmax() { return op("softmax", "weights").where({"last axis", last_axi
 Spelling attention(std::string form, const Pattern& scores) {
   return {kAttention,
           std::move(form),
-          scores >> softmax() >> maybe(nan_guard()) >> maybe(op("cast")) >> op("matmul", "context").with(tensor("v")),
+          scores >> softmax() >> maybe(nan_guard()) >> maybe(op("cast")) >> maybe(op("reshape").with(constant())) >>
+              op("matmul", "context").with(tensor("v")),
           {guards_the_weights()},
           {}};
 }

@@ -2,9 +2,11 @@
 //   channel_shuffle    [N, g*c, H, W] -> [N, g, c, H, W] -> [N, c, g, H, W] -> [N, g*c, H, W]
 //   window_partition   [N, H, W, C] -> [N, H/w, w, W/w, w, C] -> [N, H/w, W/w, w, w, C] -> [windows, ...]
 //   window_reverse     the way back: [..] -> [N, H/w, W/w, w, w, C] -> [N, H/w, w, W/w, w, C] -> [N, H, W, C]
-// and a roll along one axis, written as two slices and a concatenation: [x[k:], x[:k]].
+// a roll along one axis, written as two slices and a concatenation: [x[k:], x[:k]]; and a rotary embedding, which turns
+// pairs of elements half a head apart: x cos + [-x[h:], x[:h]] sin.
 #include <fmt/format.h>
 
+#include "match/attention.hpp"
 #include "ops/axes.hpp"
 #include "ops/concat.hpp"
 #include "ops/slice.hpp"
@@ -77,6 +79,34 @@ Pattern rolled() {
   return any("x") >> op("slice", "tail") >> op("concat", "whole").with(any("x") >> op("slice", "head"));
 }
 
+/// The two halves of the last axis, the second one first.
+MatchPredicate halves() {
+  return {"halves of the last axis", [](const Match& m) -> std::optional<Decline> {
+            const Node &tail = *m.node("tail"), &head = *m.node("head"), &whole = *m.node("whole");
+            const auto back = slice_of_one_axis(tail), front = slice_of_one_axis(head);
+            const Shape& x = m.value("x")->type.shape;
+            if (!back || !front || !x.ranked || x.rank() == 0)
+              return Decline{"unknown_dimension", describe(tail) + " has no constant bounds on one axis", {}};
+            const size_t last = x.rank() - 1;
+            const bool halved = back->axis == last && front->axis == last && front->start == 0 &&
+                                front->count == back->start && back->start + back->count == back->size &&
+                                front->count == back->count;
+            if (halved && normalize_axis(whole.as<Concat>().axis, x.rank()) == last &&
+                m.node("turned")->output()->type == m.value("x")->type)
+              return std::nullopt;
+            return Decline{"no_halves",
+                           fmt::format("{} and {} are not the halves of the last axis", describe(tail), describe(head)),
+                           {}};
+          }};
+}
+
+/// x cos + concat(-x[h:], x[:h]) sin
+Pattern rotated() {
+  const Pattern x = any("x");
+  const Pattern half = x >> op("slice", "tail") >> op("neg") >> op("concat", "whole").with(x >> op("slice", "head"));
+  return x >> op("mul").with(any("cos")) >> op("add", "turned").with(half >> op("mul").with(any("sin")));
+}
+
 }  // namespace
 
 std::optional<AxisSlice> slice_of_one_axis(const Node& slice) {
@@ -97,6 +127,7 @@ std::optional<AxisSlice> slice_of_one_axis(const Node& slice) {
 
 const std::vector<Spelling>& movement_spellings() {
   static const std::vector<Spelling> kAll{
+      {kRotaryEmbedding, "x cos + concat(-x[h:], x[:h]) sin", rotated(), {halves()}, {}},
       {"roll", "concat(x[k:], x[:k])", rolled(), {rolls()}, {}},
       {"channel_shuffle", "reshape, swap groups, reshape", rearranged(), {named("channel shuffle", is_shuffle)}, {}},
       {"window_partition", "reshape, swap, reshape", rearranged(), {named("window partition", is_partition)}, {}},

@@ -1,5 +1,6 @@
 // How exporters write normalisations of rows. x may be cast to a wider type first and the result cast back.
 //   layer_norm   d = x - mean(x);  y = d / sqrt(mean(d^2) + eps) [* scale [+ bias]]
+//                g = scale / sqrt(mean(d^2) + eps);  y = x * g + (bias - mean(x) * g)
 //   rms_norm     y = x / sqrt(mean(x^2) + eps) [* scale]
 //   l2_norm      y = x / max(|x|, eps)
 //   softmax      e = exp(x - max(x));  y = e / sum(e)
@@ -16,7 +17,9 @@ MatchPredicate same_trailing_axes() {
   return {"both means over the same trailing axes", [](const Match& m) -> std::optional<Decline> {
             const Node *mean = m.node("mean"), *variance = m.node("variance");
             const Value* x = m.has("up") ? m.value("up") : m.value("x");
-            if (mean->attr_map() == variance->attr_map() && x->type == m.node("d")->output()->type) return std::nullopt;
+            if (mean->op == variance->op && mean->attr_map() == variance->attr_map() &&
+                x->type == m.node("d")->output()->type)
+              return std::nullopt;
             return Decline{"axes_differ", "the mean and the variance are taken over different axes", {}};
           }};
 }
@@ -73,10 +76,36 @@ std::vector<Pattern> divided(const Pattern& x, const Pattern& squares) {
           squares >> op("pow").with(scalar(-0.5)) >> op("mul").with(x)};
 }
 
+/// A global pool of [n, l, c] averages rows.
+std::optional<Decline> of_rows(const Node& pool) {
+  const Shape& x = pool.input(0)->type.shape;
+  if (x.ranked && x.rank() == 3) return std::nullopt;
+  return Decline{"rank", fmt::format("{} pools {}, not rows", describe(pool), x.text()), {pool.name()}};
+}
+
+Pattern mean_of(const Pattern& x, const std::string& name) {
+  return one_of({x >> op("reduce_mean", name), x >> op("global_average_pool", name).where({"rows", of_rows})});
+}
+
+/// x g + (bias - mean g), g = scale / sqrt(var + eps): TensorFlow's batch_normalization, which Keras writes norms with.
+/// g is read twice, so everything it comes from has a name.
+Pattern affine_norm(const Pattern& x, const Pattern& d) {
+  const Pattern square = one_of({d >> op("mul", "square").with(d), d >> op("pow", "square").with(scalar(2))});
+  const Pattern root_of = mean_of(square, "variance") >> op("add", "guarded").with(constant("eps")) >>
+                          one_of({op("sqrt", "root"), op("pow", "root").with(scalar(0.5))});
+  const Pattern inverse =
+      one_of({root_of >> op("reciprocal", "inverse"), scalar(1) >> op("div", "inverse").with(root_of)});
+  const Pattern gain = inverse >> op("mul", "gain").with(constant("scale"));
+  const Pattern mean = mean_of(x, "mean");
+  const Pattern shift = one_of({gain >> op("mul").with(mean >> op("neg")) >> op("add").with(constant("bias")),
+                                constant("bias") >> op("sub").with(gain >> op("mul").with(mean))});
+  return gain >> op("mul").with(x) >> op("add").with(shift);
+}
+
 void add_layer_norms(std::vector<Spelling>& rows) {
   const Pattern x = one_of({any("x") >> op("cast", "up"), any("x")});
-  const Pattern d = x >> op("sub", "d").with(x >> op("reduce_mean", "mean"));
-  const Pattern variance = square_of(d) >> op("reduce_mean", "variance") >> op("add").with(constant("eps"));
+  const Pattern d = x >> op("sub", "d").with(mean_of(x, "mean"));
+  const Pattern variance = mean_of(square_of(d), "variance") >> op("add").with(constant("eps"));
   const Pattern normal = one_of(divided(d, variance)) >> maybe(op("cast"));
   const Pattern scaled = normal >> op("mul").with(constant("scale"));
   const std::vector<MatchPredicate> where{same_trailing_axes(), small_epsilon()};
@@ -85,6 +114,7 @@ void add_layer_norms(std::vector<Spelling>& rows) {
                   scaled >> op("add").with(constant("bias")) >> maybe(op("cast")),
                   where,
                   {}});
+  rows.push_back({"layer_norm", "x g + (bias - mean g), g = scale / sqrt(var + eps)", affine_norm(x, d), where, {}});
   rows.push_back({"layer_norm", "(x - mean) / sqrt(var + eps) * scale", scaled, where, {}});
   rows.push_back({"layer_norm", "(x - mean) / sqrt(var + eps)", normal, where, {}});
 }

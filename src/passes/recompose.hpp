@@ -51,7 +51,9 @@ bool recompose_conv_affine(Graph& graph, RewriteReport* report = nullptr);
 
 /// average_pool of 1x1 windows, global pooling of a 1x1 map: nothing happens.
 bool remove_identity_pools(Graph& graph, RewriteReport* report = nullptr);
-/// Gemm -> Reshape that splits its rows: the reshape comes first, and the Linear is MatMul and Add.
+/// A border of zeros around what is never negative, in front of a max pool: the pool pads.
+bool pad_into_max_pool(Graph& graph, RewriteReport* report = nullptr);
+/// A product -> Reshape that splits its rows: the reshape comes first, and the Linear is MatMul and Add.
 bool unflatten_linear(Graph& graph, RewriteReport* report = nullptr);
 /// Flatten -> (Dropout|activation)* -> Linear becomes (..)* -> Conv 1x1 -> Flatten, where the map is 1x1.
 bool flatten_linear_to_conv1x1(Graph& graph, RewriteReport* report = nullptr);

@@ -53,6 +53,13 @@ Pass remove_identity_pools() {
           {}};
 }
 
+Pass pad_into_max_pool() {
+  return {"pad-into-max-pool",
+          "A border of zeros around what is never negative is the max pool's own padding.",
+          [](Graph& g, PassContext& c) { return pad_into_max_pool(g, c.report); },
+          {}};
+}
+
 Pass unflatten_linear() {
   return {"unflatten-linear",
           "A Linear whose rows were flattened works on the rank around it.",
@@ -82,10 +89,11 @@ Pass convert_shifted_windows() {
 }
 
 std::vector<Pass> recompose_passes() {
-  return {until_stable("recompose", {recompose_norms(), recompose_activations(),  // first: conv + 3 may be a hard swish
-                                     convert_einsum(), recompose_attention(), recompose_movement(),
-                                     recompose_conv_affine(), remove_identity_pools(), unflatten_linear(),
-                                     flatten_linear_to_conv1x1(), decompose_attention(), convert_shifted_windows()})};
+  return {
+      until_stable("recompose", {recompose_norms(), recompose_activations(),  // first: conv + 3 may be a hard swish
+                                 convert_einsum(), recompose_attention(), recompose_movement(), recompose_conv_affine(),
+                                 remove_identity_pools(), pad_into_max_pool(), unflatten_linear(),
+                                 flatten_linear_to_conv1x1(), decompose_attention(), convert_shifted_windows()})};
 }
 
 }  // namespace opfuse

@@ -1,6 +1,7 @@
 // Data movement that moves nothing, or could move at once:
 //   view(x) = x                              where the result has the type of x (reshape, flatten, squeeze, ...)
 //   reshape(view(x), c) = reshape(x, c')     c' without the 0 entries that refer to the view
+//   view(reshape(x)) = reshape(x, c)         c: the result's dimensions, where at most one is open
 //   transpose(x, identity) = x               transpose(transpose(x, p), q) = transpose(x, p o q)
 //   pad(x, 0) = x    slice(x, everything) = x    expand(x, shape of x) = x    cast(x, dtype of x) = x
 //   concat(x) = x    sum(x) = max(x) = min(x) = mean(x) = x, of a single operand
@@ -87,6 +88,30 @@ bool merge_views(Graph& graph, Node& node) {
   return true;
 }
 
+/// squeeze, unsqueeze and flatten of what a reshape made: that reshape, to other dimensions.
+bool merge_into_reshape(Graph& graph, Node& node) {
+  const Node* inner = node.input(0) == nullptr ? nullptr : node.input(0)->producer;
+  const Shape& y = node.output()->type.shape;
+  if (!is_view(node) || node.is("reshape") || inner == nullptr || !inner->is("reshape") || !y.ranked) return false;
+  if (node.input(1) && !node.input(1)->is_constant()) return false;
+  std::vector<int64_t> target;
+  for (const Dim& d : y.dims) target.push_back(d.is_constant() ? d.value() : -1);
+  const auto count = [&](int64_t v) { return std::count(target.begin(), target.end(), v); };
+  if (count(-1) > 1 || count(0) > 0) return false;
+  std::vector<Source> sources = inner->sources;
+  sources.insert(sources.end(), node.sources.begin(), node.sources.end());
+  Value* dims = graph.add_constant(Tensor::from_i64(target));
+  Node* made = graph.add_node(inner->op, AttrMap{}, {inner->input(0), dims}, 1, std::move(sources), &node);
+  if (!(made->output()->type == node.output()->type)) {  // another way to write an open dimension
+    graph.erase(made);
+    return false;
+  }
+  if (!graph.is_output(node.output())) made->output()->name = std::exchange(node.output()->name, {});
+  graph.replace_uses(node.output(), made->output());
+  graph.erase(&node);
+  return true;
+}
+
 /// transpose(transpose(x, p), q)[d] = x[p[q[d]]]
 bool merge_transposes(Graph& graph, Node& node) {
   const Node* inner = node.input(0) == nullptr ? nullptr : node.input(0)->producer;
@@ -115,7 +140,7 @@ bool run(Graph& graph, PassContext&) {
       graph.erase(node);
       changed = true;
     } else {
-      changed |= merge_views(graph, *node) || merge_transposes(graph, *node);
+      changed |= merge_views(graph, *node) || merge_into_reshape(graph, *node) || merge_transposes(graph, *node);
     }
   }
   return changed;

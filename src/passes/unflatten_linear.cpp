@@ -1,8 +1,8 @@
 // UnflattenLinear.
 //     x[M, K] -- Linear[K -> N] -- Reshape[d.., N]  =  x -- Reshape[d.., K] -- Linear[K -> N]
 // Exporters flatten the rows of a Linear (addmm) and unflatten its result, which parts it from its activation and
-// residual. A product does not mix rows, so the reshape may come first, where it meets the one that flattened. The Gemm
-// becomes MatMul and Add, which take any rank.
+// residual. A product does not mix rows, so the reshape may come first, where it meets the one that flattened. A Gemm
+// becomes MatMul and Add, which take any rank; Keras writes a MatMul at once.
 #include <fmt/format.h>
 
 #include "ir/outline.hpp"
@@ -17,9 +17,9 @@ namespace {
 constexpr const char* kPass = "unflatten-linear";
 constexpr const char* kRule = "UnflattenLinear";
 
-/// The reshape that alone reads a Gemm's result and only splits its rows: [M, N] -> [d.., N].
-Node* splitting_reshape(const Graph& graph, const Node& gemm) {
-  const Value* y = gemm.output();
+/// The reshape that alone reads the product's result and only splits its rows: [M, N] -> [d.., N].
+Node* splitting_reshape(const Graph& graph, const Node& product) {
+  const Value* y = product.output();
   if (graph.read_count(y) != 1 || y->uses.size() != 1 || y->uses.front().index != 0) return nullptr;
   Node* reshape = y->uses.front().node;
   const Shape& from = y->type.shape;
@@ -98,7 +98,7 @@ bool unflatten_linear(Graph& graph, RewriteReport* report) {
   const std::vector<Node*> order = graph.nodes();
   std::vector<Node*> products;
   for (Node* node : order)
-    if (node->is("gemm")) products.push_back(node);
+    if (node->is("gemm") || node->is("matmul")) products.push_back(node);
   for (Node* gemm : products) {
     Node* reshape = splitting_reshape(graph, *gemm);
     if (!reshape) continue;

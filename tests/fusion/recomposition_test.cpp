@@ -41,6 +41,25 @@ const Case kCases[] = {
     {"layer_norm_cube", "",
      "%m = reduce_mean(%x) {axes=[2]} %d = sub(%x, %m) %q = pow(%d, %three) %v = reduce_mean(%q) {axes=[2]} %e = "
      "add(%v, %eps) %r = sqrt(%e) %y = div(%d, %r)"},
+    {"layer_norm_keras", "layer_norm",
+     "%m = global_average_pool(%x) %d = sub(%x, %m) %q = mul(%d, %d) %v = global_average_pool(%q) %e = add(%v, %eps) "
+     "%r "
+     "= sqrt(%e) %i = reciprocal(%r) %g = mul(%i, %scale) %n = neg(%m) %h = mul(%n, %g) %s = add(%h, %bias) %z = "
+     "mul(%x, %g) %y = add(%z, %s)"},
+    {"layer_norm_tensorflow", "layer_norm",
+     "%m = reduce_mean(%x) {axes=[2]} %d = sub(%x, %m) %q = mul(%d, %d) %v = reduce_mean(%q) {axes=[2]} %e = add(%v, "
+     "%eps) %r = sqrt(%e) %i = reciprocal(%r) %g = mul(%scale, %i) %h = mul(%m, %g) %s = sub(%bias, %h) %z = mul(%x, "
+     "%g) %y = add(%z, %s)"},
+    {"layer_norm_two_gains", "",
+     "%m = reduce_mean(%x) {axes=[2]} %d = sub(%x, %m) %q = mul(%d, %d) %v = reduce_mean(%q) {axes=[2]} %e = add(%v, "
+     "%eps) %r = sqrt(%e) %i = reciprocal(%r) %g = mul(%scale, %i) %k = mul(%bias, %i) %h = mul(%m, %k) %s = "
+     "sub(%bias, "
+     "%h) %z = mul(%x, %g) %y = add(%z, %s)"},
+    {"layer_norm_of_images", "",
+     "%m = global_average_pool(%x) %d = sub(%x, %m) %q = mul(%d, %d) %v = global_average_pool(%q) %e = add(%v, %eps) "
+     "%r "
+     "= sqrt(%e) %y = div(%d, %r)",
+     "f32[2,3,4,8]"},
     {"rms_norm_div", "rms_norm",
      "%q = pow(%x, %two) %v = reduce_mean(%q) {axes=[-1]} %e = add(%v, %eps) %r = sqrt(%e) %n = div(%x, %r) %y = "
      "mul(%n, %scale)"},
@@ -67,6 +86,20 @@ const Case kCases[] = {
     {"mish_log", "mish", "%e = exp(%x) %a = add(%e, %one) %p = log(%a) %t = tanh(%p) %y = mul(%t, %x)"},
     {"mish_two", "", "%e = exp(%x) %a = add(%e, %two) %p = log(%a) %t = tanh(%p) %y = mul(%t, %x)"},
     {"quick_gelu", "quick_gelu", "%k = const splat<1.702> : f32[] %m = mul(%x, %k) %s = sigmoid(%m) %y = mul(%x, %s)"},
+    {"rotary_embedding", "rotary_embedding",
+     "%k = const rand<1> : f32[3,8] %l = const rand<2> : f32[3,8] %o = const dense<0> : i64[1] %h = const dense<4> : "
+     "i64[1] %z = const dense<9223372036854775807> : i64[1] %i = const dense<-1> : i64[1] %a = slice(%x, %o, %h, %i) "
+     "%b "
+     "= slice(%x, %h, %z, %i) %n = neg(%b) %r = concat(%n, %a) {axis = -1} %c = mul(%x, %k) %s = mul(%r, %l) %y = "
+     "add(%c, %s)"},
+    {"not_rotary_the_other_half_is_negative", "",
+     "%k = const rand<1> : f32[3,8] %l = const rand<2> : f32[3,8] %o = const dense<0> : i64[1] %h = const dense<4> : "
+     "i64[1] %z = const dense<8> : i64[1] %i = const dense<2> : i64[1] %a = slice(%x, %o, %h, %i) %b = slice(%x, %h, "
+     "%z, %i) %n = neg(%a) %r = concat(%b, %n) {axis = -1} %c = mul(%x, %k) %s = mul(%r, %l) %y = add(%c, %s)"},
+    {"not_rotary_a_third", "",
+     "%k = const rand<1> : f32[3,8] %l = const rand<2> : f32[3,8] %o = const dense<0> : i64[1] %h = const dense<3> : "
+     "i64[1] %z = const dense<8> : i64[1] %i = const dense<2> : i64[1] %a = slice(%x, %o, %h, %i) %b = slice(%x, %h, "
+     "%z, %i) %n = neg(%b) %r = concat(%n, %a) {axis = -1} %c = mul(%x, %k) %s = mul(%r, %l) %y = add(%c, %s)"},
     {"channel_shuffle", "channel_shuffle",
      "%a = const dense<1,2,3,4,5> : i64[5] %b = const dense<1,6,4,5> : i64[4] %r = reshape(%x, %a) %t = transpose(%r) "
      "{perm=[0,2,1,3,4]} %y = reshape(%t, %b)",

@@ -84,6 +84,22 @@ TEST(SimplifyMovement, MergesReshapes) {
                  R"(graph (%x: f32[2,3,4]) { %t = const dense<6,2,2> : i64[3] %y = reshape(%x, %t) return %y })");
 }
 
+TEST(SimplifyMovement, MergesASqueezeIntoItsReshape) {
+  expect_rewrite(only(simplify_movement()),
+                 R"(graph (%x: f32[n,6]) { %a = const dense<-1,2,3,1> : i64[4] %k = const dense<3> : i64[1]
+                             %r = reshape(%x, %a) %y = squeeze(%r, %k) return %y })",
+                 R"(graph (%x: f32[n,6]) { %a = const dense<-1,2,3> : i64[3] %y = reshape(%x, %a) return %y })");
+}
+
+TEST(SimplifyMovement, SparesASqueezeWithTwoOpenDimensions) {
+  const std::string text = R"(graph (%x: f32[n,m,6]) { %a = const dense<0,0,6,1> : i64[4] %k = const dense<3> : i64[1]
+                              %r = reshape(%x, %a) %e = exp(%r) %y = squeeze(%e, %k) return %y })";
+  expect_unchanged(only(simplify_movement()), text);
+  const std::string open = R"(graph (%x: f32[n,m,6]) { %a = const dense<0,0,2,3,1> : i64[5] %k = const dense<4> : i64[1]
+                              %r = reshape(%x, %a) %y = squeeze(%r, %k) return %y })";
+  expect_unchanged(only(simplify_movement()), open);
+}
+
 TEST(SimplifyMovement, MergesTransposes) {
   expect_rewrite(
       only(simplify_movement()),

@@ -34,6 +34,12 @@ TEST(UnflattenLinear, WorksOnTheRankAroundIt) {
  %m = matmul(%x, %w)  %y = add(%m, %b)  return %y })");
 }
 
+TEST(UnflattenLinear, TakesAMatMulToo) {
+  testing::expect_rewrite(kUnflatten, flattened("%g = matmul(%f, %w) %y = reshape(%g, %back)"),
+                          R"(graph (%x: f32[2,3,4]) { %w = const rand<1> : f32[4,5]
+ %y = matmul(%x, %w)  return %y })");
+}
+
 TEST(UnflattenLinear, TransposesItsWeight) {
   Graph graph = parse_graph(flattened("%g = gemm(%f, %v) {transB = true} %y = reshape(%g, %back)", "2,-1,5"), ops());
   const Graph before = graph.clone();
