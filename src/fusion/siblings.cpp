@@ -29,7 +29,7 @@ struct Linear {
   Tensor weight, bias;  ///< bias: empty when there is none
   bool transposed = false;
   int64_t in = 0, out = 0;
-  std::string weight_name;
+  std::string weight_name, inner_name;  ///< inner: of its result where the group goes on
   Value* x() const { return group->inputs[operand]; }
   Value* y() const { return group->outputs[result]; }
 };
@@ -97,6 +97,7 @@ GroupOfLinears linears_of(Node* group) {
     const auto at = std::find(flat.outputs().begin(), flat.outputs().end(), y);
     if (at == flat.outputs().end() || !y->uses.empty())
       found.decline = Decline{"epilogue", fmt::format("{} goes on behind its Linear", group->label), {group->label}};
+    if (at == flat.outputs().end()) linear.inner_name = y->name;
     if (at != flat.outputs().end()) linear.result = static_cast<size_t>(at - flat.outputs().begin());
     found.linears.push_back(std::move(linear));
   }
@@ -289,7 +290,7 @@ struct Set {
 
 SiblingLinears told(const std::vector<Linear>& linears, std::optional<Decline> why) {
   SiblingLinears told{value_name(*linears.front().x()), {}, std::move(why)};
-  for (const Linear& l : linears) told.results.push_back(value_name(*l.y()));
+  for (const Linear& l : linears) told.results.push_back(l.inner_name.empty() ? value_name(*l.y()) : l.inner_name);
   return told;
 }
 

@@ -122,6 +122,7 @@ TEST(Siblings, StayApartWhereMoreFollowsInTheGroup) {
   const Merged m = merged(R"(graph (%x: f32[4,8]) { %a = const rand<1> : f32[8,6] %b = const rand<2> : f32[8,6]
     %g = matmul(%x, %a) %h = relu(%g) %u = matmul(%x, %b) %t = softmax(%u) %s = softmax(%h) return %s, %t })");
   EXPECT_THAT(codes(m), testing::ElementsAre("epilogue", "no_sibling"));
+  EXPECT_THAT(m.told[0].results, testing::ElementsAre("g"));
 }
 
 TEST(Siblings, StayApartWithComputedWeightsOrOtherSources) {
