@@ -56,8 +56,11 @@ bool schedule_window(const Region& region, const std::vector<ParamLayout>& layou
   };
   const Read& data = stage.reads[static_cast<size_t>(view->data)];
   if (data.stage < 0 && !lanes_along(layouts[static_cast<size_t>(data.index)], data.map)) return false;
-  for (const StageOutput& o : stage.outputs)
-    if (!lanes_along(layouts[static_cast<size_t>(o.param)], o.map)) return false;
+  const bool local = data.stage >= 0;  // behind another stage: dense results are scattered
+  for (const StageOutput& o : stage.outputs) {
+    const ParamLayout& l = layouts[static_cast<size_t>(o.param)];
+    if (!lanes_along(l, o.map) && !(local && l.layout.blocks.empty())) return false;
+  }
   for (int tap : view->taps)
     if (!axis_extent(stage, tap).is_constant()) return false;
   if (!axis_extent(stage, view->vec).is_constant() || view->pixel < 0) return false;

@@ -14,6 +14,10 @@ bool schedule_window(const Region& region, const std::vector<ParamLayout>& layou
 /// Scores, softmax and the product with the values in one kernel; any layouts.
 bool schedule_attention(const Region& region, const TargetInfo& target, Schedule& s);
 
+/// A convolution and a window in one kernel.
+bool schedule_chain(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target,
+                    Schedule& s);
+
 /// Rows that one register tile may hold, 1 when rows go one by one.
 int64_t stackable_rows(const Region& region, const ContractionView& view);
 

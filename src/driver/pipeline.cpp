@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "base/fail.hpp"
+#include "codegen/chain_cost.hpp"
 #include "driver/generators.hpp"
 #include "fusion/absorb.hpp"
 #include "fusion/compounds.hpp"
@@ -112,11 +113,28 @@ static Graph divided(const Node& fused, const TargetInfo& target) {
   return same ? std::move(body) : apply(body, plan);
 }
 
-void shape_for_target(Graph& fused, const TargetInfo& target, std::vector<std::string>* notes) {
-  if (target.is_cuda()) return;  // slices fit work into a CPU's caches
+/// One kernel that is generated and faster than two.
+static ChainAdvice chain_advice(const TargetInfo& target, bool wanted) {
+  return [&target, wanted](const Node& joined) -> std::optional<Decline> {
+    if (!wanted) return Decline{"disabled", "chains are switched off", {}};
+    if (auto illegal = illegal_on(joined, target)) return illegal;
+    const auto lowered = lower_group(joined);
+    const std::optional<std::string> why = chain_loses(std::get<LoweredGroup>(lowered).region, target);
+    return why ? std::optional(Decline{"no_gain", *why, {}}) : std::nullopt;
+  };
+}
+
+std::vector<ChainVerdict> shape_for_target(Graph& fused, const TargetInfo& target, std::vector<std::string>* notes,
+                                           bool chains) {
+  if (target.is_cuda()) return {};  // what follows fits work into a CPU's caches
   const std::vector<std::string> merged = lines_of(merge_siblings(fused, legality_on(target)));
-  for (auto& lines : {merged, absorb_movements(fused, legality_on(target)), run_in_slices(fused, target.lanes_f32())})
-    if (notes) notes->insert(notes->end(), lines.begin(), lines.end());
+  const std::vector<std::string> movements = absorb_movements(fused, legality_on(target));
+  std::vector<ChainVerdict> verdicts = join_chains(fused, chain_advice(target, chains));
+  const std::vector<std::string> slices = run_in_slices(fused, target.lanes_f32());
+  if (notes)
+    for (const auto& lines : {merged, movements, chain_notes(verdicts), slices})
+      notes->insert(notes->end(), lines.begin(), lines.end());
+  return verdicts;
 }
 
 std::vector<Remark> compounds_on(const Graph& prepared, const FusionPlan& plan, const TargetInfo& target) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "driver/choose_algorithms.hpp"
+#include "fusion/chains.hpp"
 #include "fusion/plan.hpp"
 #include "ir/graph.hpp"
 #include "opfuse/opfuse.hpp"
@@ -42,9 +43,12 @@ std::vector<FusionPattern> patterns_of(const PlanRequest& request);
 FusionPlan plan_graph(const Graph& prepared, const TargetInfo& target, const PlanRequest& request);
 
 /// What a fused graph becomes before it is lowered: Linears of one value run as one product (fusion/siblings.hpp),
-/// attention takes over the movements of elements around it (fusion/absorb.hpp), pairs of groups that hold most memory
-/// run slice by slice (fusion/slices.hpp). Still equal to the model, still a graph; `notes` receives what was done.
-void shape_for_target(Graph& fused, const TargetInfo& target, std::vector<std::string>* notes);
+/// attention takes over the movements of elements around it (fusion/absorb.hpp), convolutions and the depthwise ones
+/// behind them become one launch where that is faster (fusion/chains.hpp), pairs of groups that hold most memory run
+/// slice by slice (fusion/slices.hpp). Still equal to the model, still a graph; `notes` receives what was done. Returns
+/// the pairs that were looked at for chains.
+std::vector<ChainVerdict> shape_for_target(Graph& fused, const TargetInfo& target, std::vector<std::string>* notes,
+                                           bool chains = true);
 
 /// Structures beyond the catalogue (fusion/compounds.hpp), with what the target makes of Linears of one value.
 std::vector<Remark> compounds_on(const Graph& prepared, const FusionPlan& plan, const TargetInfo& target);

@@ -28,24 +28,13 @@ bool is_attention(const Node& node) {
 
 namespace {
 
-/// Replaces groups inside a body by their nodes.
-void flatten(Graph& body) {
-  const std::vector<Node*> nodes = body.nodes();
-  for (Node* node : nodes) {
-    if (node->op != fused_op()) continue;
-    const std::vector<Value*> results = inline_body(body, *node->body, node->inputs, node);
-    for (size_t i = 0; i < results.size(); ++i) take_over(body, node->outputs[i], results[i]);
-    body.erase(node);
-  }
-}
-
 /// The group grown by a node, or null (and nothing changed) where that is no kernel.
 Node* join(Graph& graph, const std::vector<Node*>& nodes, const Node& group, const Legality& legal) {
   const Outline how{fused_op(), group.label, group.pattern};
   const OutlinedCopy trial = outline_copy(graph, nodes, how);
   if (trial.node->outputs.size() != group.outputs.size() || legal(*trial.node)) return nullptr;
   Node* joined = outline(graph, nodes, how);
-  flatten(*joined->body);
+  expand_groups(*joined->body);
   return joined;
 }
 

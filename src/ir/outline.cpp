@@ -173,6 +173,16 @@ std::vector<Value*> inline_body(Graph& graph, const Graph& body, const std::vect
   return outputs;
 }
 
+void expand_groups(Graph& graph) {
+  const std::vector<Node*> nodes = graph.nodes();
+  for (Node* node : nodes) {
+    if (node->op != fused_op()) continue;
+    const std::vector<Value*> results = inline_body(graph, *node->body, node->inputs, node);
+    for (size_t i = 0; i < results.size(); ++i) take_over(graph, node->outputs[i], results[i]);
+    graph.erase(node);
+  }
+}
+
 bool expand_bodies(Graph& graph) {
   bool changed = false;
   for (bool again = true; again;) {

@@ -39,6 +39,9 @@ OutlinedCopy outline_copy(const Graph& graph, const std::vector<Node*>& nodes, c
 /// True for constants that live inside a body (they parametrise an operator; weights are operands).
 bool belongs_in_body(const Value& constant);
 
+/// Replaces fused nodes of this graph by their bodies; composites stay.
+void expand_groups(Graph& graph);
+
 /// Replaces fused and composite nodes by their bodies, at every depth. Returns whether there were any.
 bool expand_bodies(Graph& graph);
 

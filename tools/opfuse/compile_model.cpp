@@ -85,6 +85,10 @@ void add_plan_flags(CLI::App& app, PlanFlags& flags) {
       ->allow_extra_args(false);
 }
 
+void add_chain_flag(CLI::App& app, bool& no_chains) {
+  app.add_flag("--no-chains", no_chains, "a launch each for a convolution and the depthwise one behind it");
+}
+
 void add_algorithm_flags(CLI::App& app, AlgorithmFlags& flags) {
   app.add_flag("--exact", flags.exact, "no algorithm that rounds otherwise than direct convolution (Winograd)");
   app.add_flag("--measure", flags.measure, "choose algorithms by timing the whole model with each of them");
@@ -116,6 +120,7 @@ void add_compile_flags(CLI::App& app, CompileFlags& flags) {
   app.add_option("--threads", flags.threads, "threads of a run; 0: affinity mask and CPU quota")->capture_default_str();
   app.add_flag("--no-cache", flags.no_cache, "neither read nor write the kernel cache");
   app.add_flag("--allow-reference", flags.allow_reference, "run operators without a kernel in the interpreter (slow)");
+  add_chain_flag(app, flags.no_chains);
   add_algorithm_flags(app, flags.algorithms);
   add_plan_flags(app, flags.plan);
 }
@@ -149,7 +154,7 @@ Compiled compile_fused(const Graph& model, const SymbolValues& dims, const Compi
   Planned planned = plan_model(model, dims, target, flags.plan);
   Compiled compiled;
   compiled.fused = apply_planned(planned, target, flags.plan);
-  shape_for_target(compiled.fused, target, &planned.notes);
+  shape_for_target(compiled.fused, target, &planned.notes, !flags.no_chains);
   compiled.program = lower_to_program(compiled.fused, target, lower_options(flags));
   compiled.executable = finish(compiled, model.name, target, artifact_options(flags, emit, planned.plan));
   compiled.plan = std::move(planned.plan);

@@ -30,12 +30,14 @@ struct CompileFlags {
   int threads = 0;  ///< of the run; compiling always uses what is there
   bool no_cache = false;
   bool allow_reference = false;
+  bool no_chains = false;
   AlgorithmFlags algorithms;
   PlanFlags plan;
 };
 
 void add_target_flag(CLI::App& app, std::string& target);
 void add_plan_flags(CLI::App& app, PlanFlags& flags);
+void add_chain_flag(CLI::App& app, bool& no_chains);
 void add_algorithm_flags(CLI::App& app, AlgorithmFlags& flags);
 AlgorithmRequest algorithm_request(const AlgorithmFlags& flags, int threads);
 void add_compile_flags(CLI::App& app, CompileFlags& flags);  ///< all of them

@@ -24,6 +24,7 @@ struct Flags {
   DimensionFlags dimensions;
   PlanFlags plan;
   AlgorithmFlags algorithms;
+  bool no_chains = false;
   size_t top = 0;
   int threads = 0;
   bool missed = false, passed = false, json = false, jsonl = false;
@@ -91,10 +92,33 @@ Json json_of(const std::vector<AlgorithmLine>& lines) {
   return all;
 }
 
+/// Pairs with the asked node, or all; what was not asked for (--missed, --passed) is left out.
+std::vector<ChainVerdict> chains_at(std::vector<ChainVerdict> chains, const Flags& flags) {
+  std::erase_if(chains, [&](const ChainVerdict& chain) {
+    const auto& sources = chain.sources;
+    const bool asked = flags.node.empty() || std::find(sources.begin(), sources.end(), flags.node) != sources.end();
+    return !asked || (chain.refused ? flags.passed : flags.missed);
+  });
+  return chains;
+}
+
+std::string sentence_of(const ChainVerdict& chain) {
+  if (chain.refused) return fmt::format("two launches, {}: {}", chain.refused->code, chain.refused->message);
+  return fmt::format("one launch, {:.2f} MB between them stay in caches", static_cast<double>(chain.bytes) * 1e-6);
+}
+
+Json json_of(const std::vector<ChainVerdict>& chains) {
+  Json all = Json::array();
+  for (const ChainVerdict& chain : chains) {
+    Json line{{"chain", {chain.first, chain.second}}, {"joined", !chain.refused}, {"bytes", chain.bytes}};
+    if (chain.refused) line["reason"] = {{"code", chain.refused->code}, {"message", chain.refused->message}};
+    all.push_back(std::move(line));
+  }
+  return all;
+}
+
 /// Algorithms are chosen when kernels are made; a plan has its reasons without them.
-std::optional<Program> program_of(const Planned& planned, const TargetInfo& target, const Flags& flags) {
-  Graph fused = apply_planned(planned, target, flags.plan);
-  shape_for_target(fused, target, nullptr);
+std::optional<Program> program_of(const Graph& fused, const TargetInfo& target, const Flags& flags) {
   try {
     return lower_to_program(fused, target, {true, algorithm_request(flags.algorithms, flags.threads)});
   } catch (const Error& error) {
@@ -111,20 +135,26 @@ int run(const Flags& flags) {
   const Planned planned =
       plan_model(*model.graph, given_dimensions(*model.graph, flags.dimensions), target, flags.plan);
   const std::vector<Remark> remarks = remarks_of(planned, target, flags);
-  const std::optional<Program> program = program_of(planned, target, flags);
+  Graph fused = apply_planned(planned, target, flags.plan);
+  const std::vector<ChainVerdict> chains = chains_at(shape_for_target(fused, target, nullptr, !flags.no_chains), flags);
+  const std::optional<Program> program = program_of(fused, target, flags);
   const std::vector<AlgorithmLine> algorithms =
       program ? algorithm_lines(*program, flags) : std::vector<AlgorithmLine>{};
   if (flags.jsonl) {
     const Json all = Json::parse(remarks_json(remarks));
     for (const Json& remark : all.at("remarks")) fmt::print("{}\n", remark.dump());
+    for (const Json& line : json_of(chains)) fmt::print("{}\n", line.dump());
     for (const Json& line : json_of(algorithms)) fmt::print("{}\n", line.dump());
   } else if (flags.json) {
     Json out = Json::parse(remarks_json(remarks));
+    out["chains"] = json_of(chains);
     out["algorithms"] = json_of(algorithms);
     fmt::print("{}\n", out.dump(2));
   } else {
     for (const std::string& text : grouped_notes(planned.notes)) fmt::print("CONVERSION {}\n", text);
     fmt::print("{}", remarks_text(remarks));
+    for (const ChainVerdict& chain : chains)
+      fmt::print("CHAIN {} -> {}: {}\n", chain.first, chain.second, sentence_of(chain));
     for (const AlgorithmLine& line : algorithms)
       fmt::print("ALGORITHM {} at {}{}: {}\n", line.name, line.node, line.algorithm->bounded ? ", bounded" : "",
                  line.reason);
@@ -146,6 +176,7 @@ std::function<int()> add_explain(CLI::App& app) {
       ->type_name("NAME");
   app.add_option("--top", flags->top, "at most so many remarks");
   add_plan_flags(app, flags->plan);
+  add_chain_flag(app, flags->no_chains);
   add_algorithm_flags(app, flags->algorithms);
   app.add_option("--threads", flags->threads, "threads of a run, for the choice of algorithms; 0: all available");
   add_target_flag(app, flags->target);

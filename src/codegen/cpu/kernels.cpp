@@ -7,7 +7,7 @@ namespace opfuse::cpu {
 void emit_kernel(Kernel& k) {
   const Schedule& s = k.spec.schedule;
   if (k.spec.region.stages.size() > 2) return emit_attention(k);
-  if (k.spec.region.stages.size() > 1) return emit_fused(k);
+  if (k.spec.region.stages.size() > 1) return emit_chain(k);
   if (s.get("winograd_h", 0) > 0) return emit_winograd(k);
   if (s.get("pixels", 0) > 0) return emit_pixels(k);
   if (s.get("nv", 0) > 0) return emit_contraction(k);

@@ -16,8 +16,8 @@ void emit_winograd(Kernel& k);
 void emit_window(Kernel& k);
 /// Convolution with pixels in the lanes (schedule knob "pixels").
 void emit_pixels(Kernel& k);
-/// Convolution then pooling, the rows between them in scratch.
-void emit_fused(Kernel& k);
+/// A convolution and a window behind it, the rows between them in scratch.
+void emit_chain(Kernel& k);
 /// Scores, softmax, product with the values; the scores of a few rows in scratch.
 void emit_attention(Kernel& k);
 

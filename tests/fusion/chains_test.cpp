@@ -1,0 +1,114 @@
+#include "fusion/chains.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fusion/prepared.hpp"
+#include "testing/rewrite.hpp"
+
+namespace opfuse {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// 8 -> 24 channels, depthwise with stride 2; `more` follows.
+std::string net(const std::string& more = "", const std::string& result = "%y") {
+  return R"(graph (%x: f32[1,8,9,9]) {
+    %w1 = const rand<1> : f32[24,8,1,1]
+    %b1 = const rand<2> : f32[24]
+    %w2 = const rand<3> : f32[24,1,3,3]
+    %g = const rand<4> : f32[24]
+    %v = const splat<0.7> : f32[24]
+    %a = conv(%x, %w1, %b1)
+    %r = relu(%a)
+    %d = conv(%r, %w2) {group = 24, pads = [1,1,1,1], strides = [2,2]}
+    %n = batch_norm(%d, %g, %b1, %g, %v)
+    %y = silu(%n)
+    )" + more +
+         " return " + result + " }";
+}
+
+Graph fused(const std::string& text) {
+  const Graph graph = prepared_text(text);
+  return apply(graph, make_plan(graph));
+}
+
+const ChainAdvice kAll = [](const Node&) { return std::nullopt; };
+
+TEST(Chains, AConvolutionAndTheDepthwiseOneThatReadsItBecomeOneNode) {
+  Graph graph = fused(net());
+  const Graph before = graph.clone();
+  ASSERT_EQ(graph.nodes().size(), 2u) << print(graph);
+  std::vector<Source> sources = graph.nodes()[0]->sources;
+  for (const Source& s : graph.nodes()[1]->sources) sources.push_back(s);
+  const std::vector<std::string> labels = {graph.nodes()[0]->label, graph.nodes()[1]->label};
+  const std::vector<ChainVerdict> verdicts = join_chains(graph, kAll);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_FALSE(verdicts[0].refused);
+  EXPECT_EQ(verdicts[0].bytes, 24 * 9 * 9 * 4);
+  ASSERT_NO_THROW(verify(graph));
+  ASSERT_EQ(graph.nodes().size(), 1u) << print(graph);
+  const Node& chain = *graph.nodes()[0];
+  EXPECT_EQ(chain.label, labels[0] + "+" + labels[1]);
+  EXPECT_EQ(chain.pattern, "ConvBNReLU+ConvBNReLU");
+  EXPECT_EQ(chain.sources.size(), sources.size());
+  for (const Node* node : chain.body->nodes()) EXPECT_FALSE(node->is("fused"));
+  testing::expect_same_values(before, graph, {.tolerance = 0});
+}
+
+TEST(Chains, AllOfANetworkAreJoined) {
+  Graph graph = fused(net(R"(%w3 = const rand<5> : f32[24,24,1,1] %e = conv(%y, %w3) %f = relu(%e)
+    %h = conv(%f, %w2) {group = 24, pads = [1,1,1,1]})",
+                          "%h"));
+  const Graph before = graph.clone();
+  const std::vector<ChainVerdict> verdicts = join_chains(graph, kAll);
+  EXPECT_EQ(verdicts.size(), 2u);
+  EXPECT_EQ(graph.nodes().size(), 2u) << print(graph);
+  EXPECT_THAT(chain_notes(verdicts).at(0), HasSubstr("2 of 2 pairs"));
+  testing::expect_same_values(before, graph, {.tolerance = 0});
+}
+
+std::vector<ChainVerdict> expect_spared(Graph graph, const ChainAdvice& advice = kAll) {
+  const Graph before = graph.clone();
+  std::vector<ChainVerdict> verdicts = join_chains(graph, advice);
+  EXPECT_TRUE(equal(before, graph));
+  EXPECT_EQ(chain_notes(verdicts), std::vector<std::string>{});
+  return verdicts;
+}
+
+TEST(Chains, SpareWhatIsReadElsewhere) {
+  const auto verdicts =
+      expect_spared(fused(net("%s = global_average_pool(%r) %t = global_average_pool(%y) %z = add(%s, %t)", "%z")));
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].refused->code, "multi_consumer");
+}
+
+TEST(Chains, SpareWhatIsAnOutput) {
+  const auto verdicts = expect_spared(fused(net("", "%y, %r")));
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].refused->code, "graph_output");
+}
+
+TEST(Chains, SpareWhatTheAdviceRefuses) {
+  const auto verdicts = expect_spared(fused(net()), [](const Node&) { return Decline{"no_gain", "it is slower", {}}; });
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].refused->message, "it is slower");
+  EXPECT_NE(verdicts[0].first, verdicts[0].second);
+}
+
+TEST(Chains, SpareAConvolutionThatMixesChannels) {
+  std::string text = net();
+  text.replace(text.find("f32[24,1,3,3]"), 13, "f32[24,2,3,3]");
+  text.replace(text.find("group = 24"), 10, "group = 12");
+  EXPECT_TRUE(expect_spared(fused(text)).empty());
+}
+
+TEST(Chains, SpareTwoDepthwiseConvolutions) {
+  std::string text = net("%h = conv(%y, %w2) {group = 24, pads = [1,1,1,1]}", "%h");
+  Graph graph = fused(text);
+  EXPECT_EQ(join_chains(graph, kAll).size(), 1u);
+  EXPECT_EQ(graph.nodes().size(), 2u);
+}
+
+}  // namespace
+}  // namespace opfuse
