@@ -29,6 +29,7 @@ SOFTMAX = """graph @rows(%x: {t}) {{
   return %y
 }}
 """
+REDUCED = {"resnet18": 32, "mobilenet_v2": 32, "vit_b_16": 32, "bert_base": 8}  # resolution (tokens) in a dry run
 WANTED = {"elementwise chain": 90, "softmax": 85}  # percent of the copy bandwidth, at 256 MB
 
 
@@ -100,9 +101,15 @@ def golden(args, report):
 
 
 def zoo_models(args, folder):
-    """(name, file): the built-in models, reduced in a dry run."""
-    extra = ["--resolution", 32, "--width", 0.25, "--classes", 10] if args.dry_run else []
-    for name in ["resnet18", "mobilenet_v2"] if args.dry_run else ["resnet18", "resnet50", "mobilenet_v2", "efficientnet_b0", "unet"]:
+    """(name, file): the built-in models; in a dry run one of each kind, reduced."""
+    code, out, err = run([args.opfuse, "zoo", "--json"])
+    if code:
+        sys.exit(err)
+    names = [m["name"] for m in json.loads(out)["models"]]
+    if args.dry_run:
+        names = [n for n in names if n in REDUCED]
+    for name in names:
+        extra = ["--resolution", REDUCED[name], "--width", 0.125, "--classes", 10] if args.dry_run else []
         path = folder / f"{name}.onnx"
         code, out, err = run([args.opfuse, "zoo", name, "-o", path, *extra])
         if code:

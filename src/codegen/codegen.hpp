@@ -27,6 +27,8 @@ struct KernelSpec {
   Schedule schedule;
   std::string text() const;  ///< canonical; its hash names the kernel
 };
+/// What a launch asks of a code generator.
+KernelSpec kernel_spec(const Program& program, const Launch& launch);
 /// The kernel's symbol: structure and hash, "conv_3f1c...".
 std::string kernel_symbol(const KernelSpec& spec);
 
@@ -41,6 +43,8 @@ struct DeviceKernel {
   int block = 0;  ///< threads of a block; 0: no GPU kernel
   int registers = 0;
   int64_t shared_bytes = 0, spill_bytes = 0;
+  Dim launch_shared = 0;           ///< bytes of shared memory that the launch gives besides
+  int64_t launch_shared_most = 0;  ///< the most it may be
 };
 
 struct KernelCode {

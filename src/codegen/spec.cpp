@@ -31,6 +31,15 @@ std::string structure(const Region& region) {
 
 }  // namespace
 
+KernelSpec kernel_spec(const Program& program, const Launch& launch) {
+  KernelSpec spec{launch.region, {}, program.symbols, launch.schedule};
+  for (int b : launch.buffers) {
+    const Buffer& buffer = program.buffers[static_cast<size_t>(b)];
+    spec.layouts.push_back({buffer.layout, buffer.strides});
+  }
+  return spec;
+}
+
 std::string KernelSpec::text() const {
   std::string text = print(region);
   for (const ParamLayout& l : layouts) {

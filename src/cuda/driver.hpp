@@ -19,6 +19,11 @@ using CuGraph = struct CuGraphHandle*;
 using CuGraphExec = struct CuGraphExecHandle*;
 using CuEvent = struct CuEventHandle*;
 
+/// Attribute of a function: the most shared memory that a launch may give it. Launches that give more than
+/// kPlainShared need it set.
+inline constexpr int kMostLaunchShared = 8;
+inline constexpr size_t kPlainShared = 48 << 10;
+
 struct Driver {
 #define OPFUSE_CUDA(name, arguments) CuResult(*name) arguments = nullptr;
 #include "cuda/driver_functions.def"

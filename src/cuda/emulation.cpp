@@ -124,6 +124,29 @@ class Block {
   }
 };
 
+/// Shared memory that a launch gives, with a guard behind it.
+class LaunchShared {
+ public:
+  explicit LaunchShared(size_t size) : size_(size), memory_((size + kGuard + 15) / 16) {
+    std::memset(bytes() + size_, kGuardByte, kGuard);
+  }
+  unsigned char* bytes() { return reinterpret_cast<unsigned char*>(memory_.data()); }
+  void poison() { std::memset(bytes(), kPoison, size_); }
+  void check() {
+    for (size_t i = 0; i < kGuard; ++i)
+      if (bytes()[size_ + i] != kGuardByte) throw EmulationError{"a write behind the shared memory of the launch"};
+  }
+
+ private:
+  static constexpr size_t kGuard = 256;
+  static constexpr unsigned char kGuardByte = 0xA5;
+  struct alignas(16) Line {
+    unsigned char bytes[16];
+  };
+  size_t size_;
+  std::vector<Line> memory_;
+};
+
 Block& block_of_this_thread() {
   thread_local Block block;
   return block;
@@ -175,11 +198,14 @@ size_t EmulatedModule::arguments(const std::string& name) const {
   return *count;
 }
 
-void EmulatedModule::launch(Kernel kernel, unsigned grid, unsigned block, void** arguments, uint64_t seed) const {
+void EmulatedModule::launch(Kernel kernel, unsigned grid, unsigned block, size_t shared, void** arguments,
+                            uint64_t seed) const {
   const std::lock_guard lock(running_);
+  LaunchShared given(shared);
   EmulatedThread view;
   view.block_size = block;
   view.grid_size = grid;
+  view.launch_shared = given.bytes();
   view.barrier = [] { block_of_this_thread().wait(State::at_barrier); };
   view.warp_barrier = [] { block_of_this_thread().wait(State::at_warp_barrier); };
   view.fault = [] { block_of_this_thread().fault(); };
@@ -189,10 +215,12 @@ void EmulatedModule::launch(Kernel kernel, unsigned grid, unsigned block, void**
                                                                                                         &end);
   for (unsigned b = 0; b < grid; ++b) {
     std::memset(shared_begin_, kPoison, static_cast<size_t>(shared_end_ - shared_begin_));
+    given.poison();
     view.block = b;
     static std::atomic<unsigned long long> epochs{0};
     view.epoch = ++epochs;
     block_of_this_thread().run(kernel, view, block, arguments, seed + b);
+    given.check();
   }
 }
 

@@ -16,7 +16,8 @@ namespace opfuse::cuda {
 /// What a kernel's code sees of its thread and asks of its block. Layout shared with codegen/cuda/emulation.h.
 struct EmulatedThread {
   unsigned thread = 0, block = 0, block_size = 0, grid_size = 0;
-  unsigned long long epoch = 0;       ///< another one for every block that runs
+  unsigned long long epoch = 0;  ///< another one for every block that runs
+  unsigned char* launch_shared = nullptr;
   void (*barrier)() = nullptr;        ///< all threads of the block
   void (*warp_barrier)() = nullptr;   ///< the 32 threads of a warp
   char* (*slot)(int lane) = nullptr;  ///< 1 KiB per lane of the caller's warp, for exchanges
@@ -37,9 +38,10 @@ class EmulatedModule {
   using Kernel = void (*)(void** arguments);
   Kernel find(const std::string& name) const;       ///< null when absent
   size_t arguments(const std::string& name) const;  ///< how many it takes, 8 bytes each
-  /// Runs all blocks; throws EmulationError when threads wait for each other in vain. Host threads take turns: shared
-  /// memory and the threads' view are statics of the library.
-  void launch(Kernel kernel, unsigned grid, unsigned block, void** arguments, uint64_t seed) const;
+  /// `shared`: bytes of shared memory beside the kernel's own arrays. Runs all blocks; throws EmulationError when
+  /// threads wait for each other in vain. Host threads take turns: shared memory and the threads' view are statics of
+  /// the library.
+  void launch(Kernel kernel, unsigned grid, unsigned block, size_t shared, void** arguments, uint64_t seed) const;
 
  private:
   void load(std::span<const uint8_t> image);

@@ -26,6 +26,7 @@ struct CuFunctionHandle {
   const EmulatedModule* module;
   EmulatedModule::Kernel kernel;
   size_t arguments;
+  size_t most_shared = kPlainShared;  ///< that a launch may give
 };
 struct CuGraphHandle {
   std::vector<std::function<CuResult()>> steps;
@@ -55,6 +56,7 @@ enum Result : CuResult {
 };
 
 constexpr size_t kDeviceBytes = size_t{1} << 40;
+constexpr int kBlockShared = 99 << 10;  ///< the least of all architectures
 
 thread_local std::string failure;  ///< the words of the calling thread's last one
 
@@ -181,16 +183,17 @@ CuResult find_function(CuFunction* function, CuModule module, const char* name) 
   return kSuccess;
 }
 
-CuResult launch(CuFunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned,
-                CuStream stream, void** arguments, void**) {
+CuResult launch(CuFunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                unsigned shared, CuStream stream, void** arguments, void**) {
   if (gx == 0 || gy != 1 || gz != 1 || bx == 0 || bx > 1024 || by != 1 || bz != 1) return kInvalidValue;
+  if (shared > f->most_shared) return kInvalidValue;
   std::vector<uint64_t> values(f->arguments);  // the driver copies arguments when a launch is given
   for (size_t i = 0; i < values.size(); ++i) std::memcpy(&values[i], arguments[i], sizeof values[i]);
   return submit(stream, [=]() mutable {
     std::vector<void*> pointers;
     for (uint64_t& value : values) pointers.push_back(&value);
     try {
-      f->module->launch(f->kernel, gx, bx, pointers.data(), ++device().launches);
+      f->module->launch(f->kernel, gx, bx, shared, pointers.data(), ++device().launches);
       return static_cast<CuResult>(kSuccess);
     } catch (const EmulationError& e) {
       return launch_failed(e.message);
@@ -280,6 +283,10 @@ Driver make_driver() {
   d.cuModuleLoadData = load_module;
   d.cuModuleUnload = [](CuModule m) { return device().remove(m); };
   d.cuModuleGetFunction = find_function;
+  d.cuFuncSetAttribute = [](CuFunction f, int attribute, int value) -> CuResult {
+    if (attribute != kMostLaunchShared || value < 0 || value > kBlockShared) return kInvalidValue;
+    return f->most_shared = static_cast<size_t>(value), kSuccess;
+  };
   d.cuLaunchKernel = launch;
   d.cuEventCreate = [](CuEvent* e, unsigned) -> CuResult {
     return *e = device().add(std::make_unique<CuEventHandle>()), kSuccess;

@@ -65,15 +65,6 @@ PackedConstants pack_constants(const Program& program, const StepProgress& progr
 
 // ---- kernels --------------------------------------------------------------------------------------------------
 
-KernelSpec spec_of(const Program& program, const Launch& launch) {
-  KernelSpec spec{launch.region, {}, program.symbols, launch.schedule};
-  for (int b : launch.buffers) {
-    const Buffer& buffer = program.buffers[static_cast<size_t>(b)];
-    spec.layouts.push_back({buffer.layout, buffer.strides});
-  }
-  return spec;
-}
-
 struct Kernels {
   std::vector<size_t> of_launch;  ///< launch -> kernel
   std::vector<CachedKernel> kernels;
@@ -89,7 +80,7 @@ Kernels make_kernels(const Program& program, const TargetInfo& target, const Art
       result.of_launch.push_back(kNoKernel);
       continue;
     }
-    KernelSpec spec = spec_of(program, launch);
+    KernelSpec spec = kernel_spec(program, launch);
     const auto [at, fresh] = known.emplace(spec.text(), specs.size());
     result.of_launch.push_back(at->second);
     if (fresh) specs.push_back(std::move(spec));
@@ -234,9 +225,9 @@ ArtifactLaunch artifact_launch(const Program& program, const Launch& launch, con
   out.buffers = launch.buffers;
   out.parts = code.parts;
   out.scratch_bytes = code.scratch_bytes;
-  if (code.device.block > 0)
-    out.device = {code.device.grid,      code.device.block,        code.size,
-                  code.device.registers, code.device.shared_bytes, code.device.spill_bytes};
+  if (const DeviceKernel& d = code.device; d.block > 0)
+    out.device = {d.grid,         d.block,       code.size,       d.registers,
+                  d.shared_bytes, d.spill_bytes, d.launch_shared, d.launch_shared_most};
   out.schedule = launch.schedule.text();
   const LaunchCost cost = cost_of(program, launch.region);
   out.flops = cost.flops;

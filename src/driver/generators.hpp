@@ -9,6 +9,8 @@ struct Generator {
   std::optional<std::string> (*cannot_generate)(const Region&, const TargetInfo&);
   LayoutWish (*wish_layouts)(const Region&, const TargetInfo&);
   Schedule (*choose_schedule)(const Region&, const std::vector<ParamLayout>&, const TargetInfo&);
+  /// What a kernel's schedule could not avoid, for reports ("each row is read twice: ..."); empty: nothing.
+  std::string (*limit_of)(const KernelSpec&, const TargetInfo&);
   LinkedCode (*generate)(const std::vector<KernelSpec>&, const TargetInfo&, const CodegenOptions&);
   /// Identifies the generator's build, so that cached kernels of another one are not taken.
   std::string (*fingerprint)();

@@ -54,6 +54,8 @@ std::optional<CachedKernel> decode(const std::string& file) {
     kernel.code.device.registers = device->at(2);
     kernel.code.device.shared_bytes = device->at(3);
     kernel.code.device.spill_bytes = device->at(4);
+    kernel.code.device.launch_shared = Dim::parse(device->at(5).get<std::string>());
+    kernel.code.device.launch_shared_most = device->at(6);
   }
   kernel.bytes.assign(text + header_bytes, file.data() + file.size());
   kernel.code.size = kernel.bytes.size();
@@ -66,7 +68,9 @@ std::string encode(const CachedKernel& kernel) {
                  {"scratch", kernel.code.scratch_bytes},
                  {"entry", kernel.code.offset}};
   if (const DeviceKernel& d = kernel.code.device; d.block > 0)
-    header["device"] = {d.grid.text(), d.block, d.registers, d.shared_bytes, d.spill_bytes};
+    header["device"] = {d.grid.text(),       d.block,       d.registers,
+                        d.shared_bytes,      d.spill_bytes, d.launch_shared.text(),
+                        d.launch_shared_most};
   const std::string text = header.dump();
   const uint32_t version = static_cast<uint32_t>(kCodegenVersion), header_bytes = static_cast<uint32_t>(text.size());
   std::string tail(reinterpret_cast<const char*>(&header_bytes), 4);

@@ -164,6 +164,19 @@ void drop_unaligned_vectors(Program& program) {
   }
 }
 
+/// One note for each limit that kernels met, with the first of them by name.
+void note_limits(Program& program, const Generator& generator, const TargetInfo& target) {
+  std::map<std::string, std::vector<std::string>> met;
+  for (const Launch& launch : program.launches) {
+    if (launch.reference) continue;
+    const std::string limit = generator.limit_of(kernel_spec(program, launch), target);
+    if (!limit.empty()) met[limit].push_back(launch.name);
+  }
+  for (const auto& [limit, names] : met)
+    program.notes.push_back(fmt::format("{}{}: {}", names[0],
+                                        names.size() > 1 ? fmt::format(" and {} more", names.size() - 1) : "", limit));
+}
+
 }  // namespace
 
 void note_indexed_tables(Artifact& artifact, const Graph& graph) {
@@ -202,6 +215,7 @@ Program lower_to_program(const Graph& graph, const TargetInfo& target, const Low
     drop_unaligned_vectors(program);
   else
     choose_algorithms(program, target, request.algorithms);
+  note_limits(program, generator, target);
   return program;
 }
 

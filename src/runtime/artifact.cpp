@@ -74,7 +74,14 @@ json launches_json(const std::vector<ArtifactLaunch>& launches) {
                     {"written", dim_text(l.bytes_written)},
                     {"schedule", l.schedule}});
     if (const DeviceLaunch& d = l.device; d.block > 0)
-      list.back()["device"] = {dim_text(d.grid), d.block, d.code_bytes, d.registers, d.shared_bytes, d.spill_bytes};
+      list.back()["device"] = {dim_text(d.grid),
+                               d.block,
+                               d.code_bytes,
+                               d.registers,
+                               d.shared_bytes,
+                               d.spill_bytes,
+                               dim_text(d.launch_shared),
+                               d.launch_shared_most};
   }
   return list;
 }
@@ -96,7 +103,7 @@ std::vector<ArtifactLaunch> launches_of(const json& list) {
     launch.bytes_written = dim_of(l.at("written"));
     launch.schedule = l.at("schedule");
     if (const auto d = l.find("device"); d != l.end())
-      launch.device = {dim_of(d->at(0)), d->at(1), d->at(2), d->at(3), d->at(4), d->at(5)};
+      launch.device = {dim_of(d->at(0)), d->at(1), d->at(2), d->at(3), d->at(4), d->at(5), dim_of(d->at(6)), d->at(7)};
     launches.push_back(std::move(launch));
   }
   return launches;

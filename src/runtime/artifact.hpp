@@ -14,7 +14,7 @@ namespace opfuse {
 
 inline constexpr int kArtifactFormat = 1;
 inline constexpr int kCodegenVersion = 1;
-inline constexpr int kDeviceFormat = 1;  ///< of the launches' "device" section; files without it are the CPU's
+inline constexpr int kDeviceFormat = 2;  ///< of the launches' "device" section; files without it are the CPU's
 
 struct ArtifactTensor {  ///< a model input or output
   std::string name;
@@ -43,6 +43,8 @@ struct DeviceLaunch {
   size_t code_bytes = 0;
   int registers = 0;
   int64_t shared_bytes = 0, spill_bytes = 0;
+  Dim launch_shared = 0;           ///< bytes of shared memory that the launch gives besides
+  int64_t launch_shared_most = 0;  ///< the most it may be
 };
 
 struct ArtifactLaunch {

@@ -68,6 +68,10 @@ DeviceProgram::DeviceProgram(const Artifact& artifact)
     cuda::CuFunction function = nullptr;
     driver_.check(driver_.cuModuleGetFunction(&function, at->second, launch.symbol.c_str()),
                   "finding kernel " + launch.symbol);
+    if (launch.device.launch_shared_most > 0)
+      driver_.check(driver_.cuFuncSetAttribute(function, cuda::kMostLaunchShared,
+                                               static_cast<int>(launch.device.launch_shared_most)),
+                    "giving shared memory to " + launch.symbol);
     functions_.push_back(function);
   }
   constants_ = DeviceMemory(driver_, artifact.constants.size());
@@ -89,12 +93,13 @@ void DeviceProgram::launch(size_t index, std::span<const CuPointer> pointers, co
   if (grid <= 0) return;
   if (grid > int64_t{0x7fffffff})
     throw fail(E::device_failed, "{} needs {} blocks, more than a launch can have", l.name, grid);
+  const auto shared = static_cast<unsigned>(l.device.launch_shared.evaluate(symbols));
   std::vector<void*> arguments;
   for (const CuPointer& p : pointers) arguments.push_back(const_cast<CuPointer*>(&p));
   for (const int64_t& s : symbol_list) arguments.push_back(const_cast<int64_t*>(&s));
   driver_.check(
       driver_.cuLaunchKernel(functions_[index], static_cast<unsigned>(grid), 1, 1,
-                             static_cast<unsigned>(l.device.block), 1, 1, 0, stream, arguments.data(), nullptr),
+                             static_cast<unsigned>(l.device.block), 1, 1, shared, stream, arguments.data(), nullptr),
       "launching " + l.name);
 }
 

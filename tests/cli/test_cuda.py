@@ -43,6 +43,29 @@ class Cuda(CliTest):
         self.assertEqual(fused[0], fused[1])
         self.assertIn(("ConvBNReLU", "/stem/relu"), fused[0])
 
+    def test_rows_that_are_read_more_than_once_are_said_with_the_reason(self):
+        def kernels(length):
+            model = self.folder / f"rows_{length}.fir"
+            model.write_text(f"graph @rows(%x: f32[2,{length}]) {{\n  %y = softmax(%x) {{axis = 1}}\n  return %y\n}}\n")
+            target, folder = ("--target", "cuda:sm_80"), self.folder / f"rows_{length}"
+            said = self.ok("explain", model, *target).out
+            self.assertEqual(self.ok("explain", model, *target, "--json").json["notes"] != [], "NOTE" in said)
+            self.assertEqual("read 3 times" in self.ok("compile", model, *target, "--emit", "cuda", folder).out, "NOTE" in said)
+            return said, next(folder.glob("*.cu")).read_text()
+        said, text = kernels(41472)
+        self.assertNotIn("NOTE", said)
+        self.assertIn("// rows      each row is read once and held in 165888 bytes of shared memory", text)
+        said, text = kernels(41476)
+        self.assertIn("each row is read 3 times: 41476 elements of 4 bytes are more than the 165888 bytes", said)
+        self.assertIn("// rows      each row is read 3 times: 41476 elements", text)
+
+    def test_attention_says_that_it_is_several_kernels(self):
+        for model in ("zoo:vit_b_16", "zoo:bert_base"):
+            small = self.folder / "small.onnx"
+            self.ok("zoo", model[4:], "-o", small, "--width", "0.125", "--resolution", "16")
+            self.assertIn("runs as several kernels: attention is no kernel of its own on GPUs",
+                          self.ok("explain", small, "--target", "cuda:sm_90").out)
+
     def test_the_emulated_device_runs_compares_profiles_and_measures(self):
         opf = self.folder / "small.opf"
         self.assertIn("kernels compiled in", self.ok("compile", SMALL, *EMULATED, "-o", opf).out)

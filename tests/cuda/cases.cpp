@@ -9,6 +9,8 @@ namespace {
 
 using Bindings = std::vector<SymbolValues>;
 const Bindings kSizes = {{{"n", 1}}, {{"n", 2}}, {{"n", 7}}, {{"n", 37}}};
+/// Of rows: short, odd, longer than a block has threads, than registers hold, than shared memory holds.
+const Bindings kLengths = {{{"n", 1}}, {{"n", 33}}, {{"n", 300}}, {{"n", 9001}}, {{"n", 25089}}};
 
 /// The expression with every read, result and number of `dtype`.
 std::string typed(const std::string& text, const std::string& dtype) {
@@ -75,6 +77,38 @@ std::string rows_text(int rows, int n, int reads) {
   }
   return text + fmt::format("  reduction sum {}\n  output param {} f32[{},{}] at [a0, a1] = {}\n", value, reads, rows,
                             n, result);
+}
+
+/// (x - mean) / sqrt(variance + epsilon) * weight + bias over rows of n.
+std::string layer_norm_text(const std::string& rows, const std::string& n) {
+  return fmt::format(
+      "region\nparam input f32[{0},{1}]\nparam input f32[{1}]\nparam input f32[{1}]\nparam output f32[{0},{1}]\n"
+      "stage row\n  domain [{0},{1}]\n  reduce [{1}]\n  read param 0 at [a0, a2]\n  read param 0 at [a0, a1]\n"
+      "  read param 1 at [a1]\n  read param 2 at [a1]\n  reduction sum r0\n"
+      "  reduction sum mul(sub(r0, mul(s0, 0.001)), sub(r0, mul(s0, 0.001)))\n"
+      "  output param 3 f32[{0},{1}] at [a0, a1] = "
+      "add(mul(div(sub(r1, mul(s0, 0.001)), sqrt(add(s1, 0.00001))), r2), r3)\n",
+      rows, n);
+}
+
+/// Softmax of the sum of two operands of different width.
+std::string masked_text(const std::string& rows, const std::string& n) {
+  return fmt::format(
+      "region\nparam input f16[{0},{1}]\nparam input f32[{0},{1}]\nparam output f32[{0},{1}]\nstage row\n"
+      "  domain [{0},{1}]\n  reduce [{1}]\n  read param 0 at [a0, a2]\n  read param 1 at [a0, a2]\n"
+      "  read param 0 at [a0, a1]\n  read param 1 at [a0, a1]\n  reduction max add(cast<f32>(r0:f16), r1)\n"
+      "  reduction sum exp(sub(add(cast<f32>(r0:f16), r1), s0))\n"
+      "  output param 2 f32[{0},{1}] at [a0, a1] = div(exp(sub(add(cast<f32>(r2:f16), r3), s0)), s1)\n",
+      rows, n);
+}
+
+/// The sum of |x - reversed x|: rows whose second operand no position of the row has.
+std::string centred_text(int rows, int n) {
+  return fmt::format(
+      "region\nparam input f32[{0},{1}]\nparam output f32[{0},{1}]\nstage row\n  domain [{0},{1}]\n  reduce [{1}]\n"
+      "  read param 0 at [a0, a2]\n  read param 0 at [a0, -1*a1 + {2}]\n  reduction sum r0\n"
+      "  reduction max abs(sub(r0, s0))\n  output param 1 f32[{0},{1}] at [a0, a1] = div(r1, s1)\n",
+      rows, n, n - 1);
 }
 
 std::string transposed_text(int m, int n) {
@@ -249,7 +283,43 @@ const std::vector<CudaCase>& row_cases() {
       {"softmax_short", softmax_text("9", "5")},
       {"softmax_long", softmax_text("2", "2053")},
       {"softmax_longer", softmax_text("2", "9001")},
-      {"softmax_open", softmax_text("3", "n"), {{{"n", 1}}, {{"n", 33}}, {{"n", 300}}}},
+      {"softmax_held", softmax_text("2", "12289")},
+      {"softmax_held_prime", softmax_text("3", "10007")},
+      {"softmax_held_most", softmax_text("1", "25088")},
+      {"softmax_too_long", softmax_text("1", "25089")},
+      {.name = "softmax_held_half", .region = softmax_text("2", "20011", "f16"), .tolerance = 2e-3},
+      {"softmax_held_two", softmax_text("1", "10006")},
+      {"softmax_held_wide", softmax_text("1", "17001")},
+      {"softmax_held_wide_two", softmax_text("1", "17002")},
+      half("softmax_registers_half", softmax_text("3", "512")),
+      half("softmax_block_half", softmax_text("2", "4096")),
+      half("softmax_held_half_eight", softmax_text("1", "20008")),
+      half("softmax_held_half_wide", softmax_text("1", "40008")),
+      {"mean_two", reduce_text("2", "16386", "sum", true)},
+      {"mean_four", reduce_text("2", "16388", "sum", true)},
+      half("mean_eight", reduce_text("2", "16392", "max", true)),
+      {"layer_norm", layer_norm_text("5", "96")},
+      {"layer_norm_four", layer_norm_text("5", "260")},
+      {"layer_norm_held", layer_norm_text("2", "8209")},
+      {"layer_norm_too_long", layer_norm_text("1", "30011")},
+      {"layer_norm_open", layer_norm_text("2", "n"), kLengths},
+      {"masked_held", masked_text("2", "16001")},
+      {.name = "masked_short",
+       .region = masked_text("3", "300"),
+       .schedule = {{{"team", 512}, {"held", 300}, {"block", 512}}}},
+      {.name = "masked_short_four",
+       .region = masked_text("3", "1100"),
+       .schedule = {{{"team", 512}, {"held", 1100}, {"vector", 4}, {"block", 512}}}},
+      {"masked_open", masked_text("2", "n"), kLengths},
+      {"centred_held", centred_text(2, 9001)},
+      {"sum_open", reduce_text("3", "n", "sum", true), kLengths},
+      {"max_longest", reduce_text("2", "40009", "max", true)},
+      {"softmax_open", softmax_text("3", "n"), kLengths},
+      {.name = "softmax_open_short",
+       .region = softmax_text("3", "n"),
+       .bindings = {{{"n", 5}}, {{"n", 40}}, {{"n", 41}}, {{"n", 300}}},
+       .schedule = {{{"team", 256}, {"held", 40}, {"block", 256}}}},
+      {"softmax_open_columns", softmax_text("n", "m"), {{{"n", 3}, {"m", 257}}, {{"n", 1}, {"m", 26003}}}},
       {"softmax_open_rows", softmax_text("n", "67"), kSizes},
       {"softmax_registers", softmax_text("3", "1024")},
       {"softmax_most_registers", softmax_text("2", "8192")},
@@ -257,6 +327,7 @@ const std::vector<CudaCase>& row_cases() {
       {"rows_of_three", rows_text(2, 8192, 3)},
       {"rows_of_three_short", rows_text(3, 1024, 3)},
       {"rows_of_four", rows_text(2, 8192, 4)},
+      {"rows_of_four_short", rows_text(3, 1009, 4)},
       {"rows_of_four_half_as_long", rows_text(2, 4099, 4)},
       {.name = "softmax_half_prime", .region = softmax_text("7", "131", "f16"), .tolerance = 2e-3},
       {.name = "softmax_bfloat", .region = softmax_text("5", "37", "bf16"), .tolerance = 1e-2},

@@ -52,8 +52,9 @@ class OnDevice {
     for (cuda::CuPointer& a : addresses) arguments.push_back(&a);
     for (int64_t& s : sizes) arguments.push_back(&s);
     const auto grid = static_cast<unsigned>(shape.grid.evaluate(symbols));
-    d_.check(d_.cuLaunchKernel(function_, grid, 1, 1, static_cast<unsigned>(shape.block), 1, 1, 0, stream_,
-                               arguments.data(), nullptr),
+    d_.check(d_.cuLaunchKernel(function_, grid, 1, 1, static_cast<unsigned>(shape.block), 1, 1,
+                               static_cast<unsigned>(shape.launch_shared.evaluate(symbols)), stream_, arguments.data(),
+                               nullptr),
              "launch");
     const std::vector<Tensor> want = interpret(spec.region, logical, symbols, Precision::exact);
     size_t next = 0;
@@ -97,6 +98,8 @@ TEST(DeviceKernels, equal_the_interpreter) {
     if (!module) d.check(d.cuModuleLoadData(&module, code.bytes.data() + kernel.offset), "module");
     cuda::CuFunction function = nullptr;
     d.check(d.cuModuleGetFunction(&function, module, kernel.symbol.c_str()), "function");
+    if (const auto most = static_cast<int>(kernel.device.launch_shared_most); most > 0)
+      d.check(d.cuFuncSetAttribute(function, cuda::kMostLaunchShared, most), "shared memory");
     for (const SymbolValues& symbols : cases[i].bindings)
       OnDevice(d, function, stream).check(cases[i], specs[i], kernel.device, symbols);
   }

@@ -107,7 +107,8 @@ TEST_P(EmulatedModel, equals_the_interpreter_group_by_group_and_as_a_whole) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, EmulatedModel,
-                         testing::Values("resnet18", "resnet50", "mobilenet_v2", "mobilenet_v3_large", "unet"));
+                         testing::Values("resnet18", "resnet50", "mobilenet_v2", "mobilenet_v3_large", "unet",
+                                         "vit_b_16", "bert_base"));
 
 TEST(EmulatedDevice, a_transformer_block_equals_the_interpreter) {
   const Built built = build(transformer_block());

@@ -52,7 +52,9 @@ TEST(NvrtcLoader, a_refused_kernel_is_an_error_with_the_compilers_words) {
 TEST(NvrtcLoader, a_kernels_file_builds_alone_with_nvcc_and_without_a_warning) {
   if (std::system("nvcc --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "no nvcc on the PATH";
   const TargetInfo target = parse_target("cuda:sm_90");
-  const std::set<std::string> wanted = {"add_relu", "softmax_long", "depthwise", "conv_odd", "conv_half_deep"};
+  const std::set<std::string> wanted = {"add_relu",        "softmax_long",   "softmax_open",  "masked_short_four",
+                                        "layer_norm_four", "depthwise",      "max_pool_half", "gemm_odd",
+                                        "conv_odd",        "conv_half_deep", "gemm_bfloat"};
   size_t built = 0;
   for (const CudaCase& c : all_cases()) {
     if (!wanted.count(c.name)) continue;

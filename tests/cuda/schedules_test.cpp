@@ -14,7 +14,9 @@ std::string skeleton_and_knobs(const Schedule& s) {
                        s.get("stages", 0), s.get("copy_a", 0), s.get("copy_b", 0), s.get("vector", 1));
   if (s.get("tile_m", 0) > 0) return fmt::format("tiles {} deep {}", s.get("tile_m", 0), s.get("tile_k", 0));
   return fmt::format("rows team {} vector {}{}", s.get("team", 1), s.get("vector", 1),
-                     s.get("per_thread", 0) > 0 ? " kept" : "");
+                     s.get("per_thread", 0) > 0 ? " kept"
+                     : s.get("held", 0) > 0     ? " held"
+                                                : "");
 }
 
 TEST(Schedules, each_that_can_be_chosen_is_among_the_cases) {
@@ -27,23 +29,80 @@ TEST(Schedules, each_that_can_be_chosen_is_among_the_cases) {
   for (int tile : {32, 64, 128})
     for (int depth : {8, 16}) all.insert(fmt::format("tiles {} deep {}", tile, depth));
   for (int vector : {1, 2, 4, 8}) all.insert(fmt::format("rows team 1 vector {}", vector));
-  for (int team : {32, 256})
-    for (const char* kept : {"", " kept"}) all.insert(fmt::format("rows team {} vector 1{}", team, kept));
+  all.insert("rows team 32 vector 1");        // rows side by side, too few for a thread each
+  all.insert("rows team 256 vector 1 held");  // open length
+  for (int vector : {1, 2, 4, 8})
+    for (const char* row : {"32 kept", "256 kept", "256", "512 held", "1024 held"}) {
+      const std::string text = row;
+      const size_t space = std::min(text.find(' '), text.size());
+      all.insert(fmt::format("rows team {} vector {}{}", text.substr(0, space), vector, text.substr(space)));
+    }
   EXPECT_EQ(tested, all);
+}
+
+const CudaCase& row_case(const std::string& name) {
+  for (const CudaCase& c : row_cases())
+    if (c.name == name) return c;
+  throw std::runtime_error("no case " + name);
 }
 
 TEST(Schedules, rows_stay_in_registers_as_long_as_all_their_operands_fit) {
   const auto kept = [](const std::string& name) {
-    for (const CudaCase& c : row_cases())
-      if (c.name == name) return spec_of(c, emulated_target()).schedule.get("per_thread", 0);
-    ADD_FAILURE() << name;
-    return int64_t{-1};
+    return spec_of(row_case(name), emulated_target()).schedule.get("per_thread", 0);
   };
   EXPECT_EQ(kept("softmax_most_registers"), 32);
   EXPECT_EQ(kept("softmax_longer"), 0);
   EXPECT_EQ(kept("rows_of_three"), 32);
   EXPECT_EQ(kept("rows_of_four"), 0);
   EXPECT_EQ(kept("rows_of_four_half_as_long"), 17);
+  EXPECT_EQ(kept("rows_of_four_short"), 4) << "as many more threads as it takes";
+}
+
+TEST(Schedules, longer_rows_are_held_in_the_shared_memory_of_the_architecture) {
+  const auto held = [](const std::string& name, const char* target) {
+    return spec_of(row_case(name), parse_target(target)).schedule.get("held", 0);
+  };
+  EXPECT_EQ(held("softmax_most_registers", "cuda:emulated"), 0);
+  EXPECT_EQ(held("softmax_longer", "cuda:emulated"), 9001);
+  EXPECT_EQ(held("softmax_held_most", "cuda:emulated"), 25088);
+  EXPECT_EQ(held("softmax_too_long", "cuda:emulated"), 0);
+  EXPECT_EQ(held("softmax_too_long", "cuda:sm_86"), 0);
+  EXPECT_EQ(held("softmax_too_long", "cuda:sm_80"), 25089);
+  EXPECT_EQ(held("softmax_open", "cuda:sm_86"), 25088);
+  EXPECT_EQ(held("softmax_open", "cuda:sm_80"), 41472);
+  EXPECT_EQ(held("softmax_open", "cuda:sm_90a"), 57856);
+  EXPECT_EQ(held("masked_open", "cuda:sm_90a"), 38570) << "six bytes an element";
+  EXPECT_EQ(held("max_longest", "cuda:sm_90a"), 0) << "one pass reads it";
+  EXPECT_EQ(held("sum_open", "cuda:sm_90a"), 0) << "one pass reads it";
+}
+
+TEST(Schedules, how_often_rows_are_read_is_said) {
+  const auto reading = [](const std::string& name) {
+    return cuda::write_kernel(spec_of(row_case(name), emulated_target()), emulated_target()).reading;
+  };
+  EXPECT_EQ(reading("sum_long"), "each row is read once");
+  EXPECT_EQ(reading("softmax_registers"), "each row is read once and kept in registers, 32 elements a thread");
+  EXPECT_EQ(reading("softmax_longer"), "each row is read once and held in 36004 bytes of shared memory");
+  EXPECT_EQ(
+      reading("softmax_too_long"),
+      "each row is read 3 times: 25089 elements of 4 bytes are more than the 100352 bytes of shared memory that a "
+      "block has on cuda:emulated");
+  EXPECT_EQ(reading("softmax_open"),
+            "rows of up to 25088 elements are read once and held in shared memory; longer ones are read 3 times, since "
+            "a block has 100352 bytes of it on cuda:emulated");
+  EXPECT_EQ(reading("softmax_short"),
+            "each row is read 3 times: one thread goes along it, beside those of the "
+            "neighbouring rows");
+  EXPECT_EQ(reading("centred_held"), "each row is read once and held in 36004 bytes of shared memory");
+}
+
+TEST(Schedules, a_limit_is_what_reads_rows_more_than_once) {
+  const auto limit = [](const std::string& name) {
+    return cuda::limit_of(spec_of(row_case(name), emulated_target()), emulated_target());
+  };
+  EXPECT_EQ(limit("softmax_longer"), "");
+  EXPECT_THAT(limit("softmax_too_long"), testing::StartsWith("each row is read 3 times"));
+  EXPECT_THAT(limit("layer_norm_open"), testing::StartsWith("rows of up to 25088"));
 }
 
 }  // namespace

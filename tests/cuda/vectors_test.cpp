@@ -22,7 +22,7 @@ TEST(VectorAccess, off_its_alignment_is_an_error_on_the_emulated_device) {
     void* arguments[3] = {&pointers[0], &pointers[1], &pointers[2]};
     const auto launch = [&] {
       module.launch(module.find(kernel.symbol), static_cast<unsigned>(kernel.grid.constant().value()),
-                    static_cast<unsigned>(kernel.block), arguments, 1);
+                    static_cast<unsigned>(kernel.block), 0, arguments, 1);
     };
     if (shifted < 3)
       EXPECT_THROW(launch(), cuda::EmulationError) << shifted;
@@ -46,6 +46,25 @@ TEST(VectorAccess, is_not_taken_where_a_part_of_a_result_starts_off_sixteen_byte
   const Executable executable = Executable::from_artifact(model.artifact);
   const std::vector<Tensor> inputs = random_inputs(model.fused, {.seed = 1});
   EXPECT_TRUE(run_executable(executable, inputs).at(0).same_bits(interpret(model.fused, inputs).at(0)));
+}
+
+TEST(VectorAccess, of_rows_follows_where_they_start) {
+  for (const auto& [first, vector] : {std::pair(75, 1), std::pair(76, 4)}) {  // elements of four bytes
+    const Compiled model = compiled(fmt::format(R"(graph @rows(%x: f32[{}], %z: f32[1024]) {{
+      %a = relu(%x)
+      %b = softmax(%z) {{axis = 0}}
+      %y = concat(%a, %b) {{axis = 0}}
+      return %y
+    }})",
+                                                first));
+    ASSERT_EQ(model.program.launches.size(), 2u) << "parts are written in place";
+    const Schedule& softmax = model.program.launches.at(1).schedule;
+    EXPECT_GT(softmax.get("per_thread", 0), 0);
+    EXPECT_EQ(softmax.get("vector", 1), vector);
+    const std::vector<Tensor> inputs = random_inputs(model.fused, {.seed = 1});
+    const Tensor got = run_executable(Executable::from_artifact(model.artifact), inputs).at(0);
+    EXPECT_LE(difference(got, interpret(model.fused, inputs).at(0)).relative(), 2e-5);
+  }
 }
 
 TEST(VectorAccess, is_taken_where_a_part_starts_at_a_multiple) {

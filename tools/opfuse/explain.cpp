@@ -149,6 +149,7 @@ int run(const Flags& flags) {
     Json out = Json::parse(remarks_json(remarks));
     out["chains"] = json_of(chains);
     out["algorithms"] = json_of(algorithms);
+    out["notes"] = program ? program->notes : std::vector<std::string>{};
     fmt::print("{}\n", out.dump(2));
   } else {
     for (const std::string& text : grouped_notes(planned.notes)) fmt::print("CONVERSION {}\n", text);
@@ -158,6 +159,8 @@ int run(const Flags& flags) {
     for (const AlgorithmLine& line : algorithms)
       fmt::print("ALGORITHM {} at {}{}: {}\n", line.name, line.node, line.algorithm->bounded ? ", bounded" : "",
                  line.reason);
+    if (program && flags.node.empty())
+      for (const std::string& text : program->notes) fmt::print("NOTE {}\n", text);
     if (!flags.node.empty())
       fmt::print("\n{}", explain_node(planned.prepared, flags.node, patterns_with(flags.plan.patterns)));
     if (remarks.empty()) fmt::print("nothing to say: no candidate was missed\n");

@@ -145,6 +145,7 @@ Json json_of(const ArtifactLaunch& launch) {
               {"threads", d.block},
               {"registers", d.registers},
               {"shared_bytes", d.shared_bytes},
+              {"launch_shared_bytes", d.launch_shared.text()},
               {"spill_bytes", d.spill_bytes}};
   return {{"kernel", launch.name},
           {"device", std::move(device)},
@@ -175,8 +176,8 @@ Table launch_table(const Artifact& a) {
     const std::string number = std::to_string(index++), nodes = listed(launch.sources, 3);
     if (device)
       table.row({number, launch.name, launch.schedule, d.grid.text(), std::to_string(d.block),
-                 std::to_string(d.registers), std::to_string(d.shared_bytes), std::to_string(d.spill_bytes),
-                 launch.flops.text(), nodes});
+                 std::to_string(d.registers), (Dim(d.shared_bytes) + d.launch_shared).text(),
+                 std::to_string(d.spill_bytes), launch.flops.text(), nodes});
     else
       table.row({number, launch.name, launch.schedule, launch.parts.text(), launch.flops.text(), nodes});
   }

@@ -15,6 +15,7 @@
 struct EmulatedThread {  // layout of opfuse::cuda::EmulatedThread
   unsigned thread, block, block_size, grid_size;
   unsigned long long epoch;
+  unsigned char* launch_shared;
   void (*barrier)();
   void (*warp_barrier)();
   char* (*slot)(int lane);
@@ -53,6 +54,7 @@ using uint1 = EmulatedVector<1>;
 using uint2 = EmulatedVector<2>;
 using uint4 = EmulatedVector<4>;
 
+static inline unsigned char* launch_shared() { return emulated_thread->launch_shared; }
 static inline void __syncthreads() { emulated_thread->barrier(); }
 static inline void __syncwarp(unsigned = 0xffffffffu) { emulated_thread->warp_barrier(); }
 

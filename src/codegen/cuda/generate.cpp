@@ -37,6 +37,8 @@ LinkedCode generate(const std::vector<KernelSpec>& specs, const TargetInfo& targ
     kernel.symbol = texts[i].symbol;
     kernel.device.grid = texts[i].grid;
     kernel.device.block = texts[i].block;
+    kernel.device.launch_shared = texts[i].launch_shared;
+    kernel.device.launch_shared_most = texts[i].launch_shared_most;
     if (options.emit_cuda) kernel.cuda = file_text(texts[i], specs[i], "");
     code.kernels.push_back(std::move(kernel));
   }

@@ -11,6 +11,9 @@ std::optional<std::string> cannot_generate(const Region& region, const TargetInf
 LayoutWish wish_layouts(const Region& region, const TargetInfo& target);
 Schedule choose_schedule(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target);
 
+/// What a schedule could not avoid, for reports: rows that are read more than once, and why. Empty: nothing.
+std::string limit_of(const KernelSpec& kernel, const TargetInfo& target);
+
 /// Writes and compiles kernels. Throws E::codegen_failed with the kernel's name, E::missing_compiler.
 LinkedCode generate(const std::vector<KernelSpec>& kernels, const TargetInfo& target, const CodegenOptions& options);
 
@@ -26,6 +29,9 @@ struct KernelText {
   std::vector<std::pair<std::string, std::string>> arguments;  ///< type and name
   Dim grid = 1;
   int block = 256;
+  Dim launch_shared = 0;           ///< bytes of shared memory that the launch gives
+  int64_t launch_shared_most = 0;  ///< the most it may be
+  std::string reading;             ///< how often rows are read; empty where there are none
 };
 KernelText write_kernel(const KernelSpec& spec, const TargetInfo& target);
 

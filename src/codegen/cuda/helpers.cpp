@@ -155,6 +155,15 @@ __device__ __forceinline__ unsigned short float_to_half(float x) {
 )",
        {},
        true},
+      {"launch_shared",
+       R"(// The shared memory that the launch gives.
+__device__ __forceinline__ unsigned char* launch_shared() {
+  extern __shared__ __align__(16) unsigned char launch_bytes[];
+  return launch_bytes;
+}
+)",
+       {},
+       true},
       {"copy_16",
        R"(// 16 bytes from global to shared memory, under way until copy_wait; zeros where not `inside`.
 __device__ __forceinline__ void copy_16(void* to, const void* from, bool inside) {

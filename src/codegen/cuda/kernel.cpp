@@ -173,6 +173,11 @@ std::string Kernel::shared(const std::string& type, const std::string& prefix, c
   return name;
 }
 
+void Kernel::hold(const Dim& bytes, int64_t most) {
+  launch_shared = bytes.is_constant() ? bytes : bytes * max(0, min(1, Dim(most + 1) - bytes));
+  launch_shared_most = most;
+}
+
 void Kernel::use(std::string_view helper) {
   if (!helpers_.insert(std::string(helper)).second) return;
   for (const std::string& needed : find_helper(helper).needs) use(needed);

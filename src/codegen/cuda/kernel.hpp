@@ -29,6 +29,8 @@ class Kernel {
   std::string symbol;
   Dim grid = 1;
   int block = 256;
+  Dim launch_shared = 0;           ///< bytes of shared memory that the launch gives
+  int64_t launch_shared_most = 0;  ///< the most it may be
 
   // Statements.
   void line(std::string_view text);
@@ -38,6 +40,8 @@ class Kernel {
   void constant(std::string_view name, int64_t value);  ///< "constexpr int kTileM = 64;" before the kernel
   /// A __shared__ array "TYPE NAME[...]"; the name is the whole kernel's.
   std::string shared(const std::string& type, const std::string& prefix, const std::string& extents);
+  /// Arrays of `bytes` in the shared memory that the launch gives, unless those are more than `most`: none then.
+  void hold(const Dim& bytes, int64_t most);
   void use(std::string_view helper);  ///< the helper's text stands before the kernel
 
   // Names and values.

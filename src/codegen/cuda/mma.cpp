@@ -208,8 +208,8 @@ class Mma {
     s_.decode(m, view_.m, point.env);
     s_.decode(n, view_.n, point.env);
     if (vector > 1) {
-      emit_vector(s_, point, view_.n.back(), vector, [](const std::string& j) {
-        return std::vector<std::string>{"staging[warp][row][column + " + j + "]"};
+      emit_vector(s_, point, view_.n.back(), vector, {}, [](StageText::Point& element, const std::string& j) {
+        element.results = {"staging[warp][row][column + " + j + "]"};
       });
     } else {
       point.results = {"staging[warp][row][column]"};

@@ -5,12 +5,14 @@
 //     partial results are combined            by warp shuffles, then through shared memory, in a fixed order
 //   for inner axes: outputs                   threads of the team stride over what only the outputs depend on
 //
-// A team of one thread makes maps and windows (several elements per thread where they lie together), a warp or a block
-// makes rows. A row that fits stays in registers: it is read once.
+// A team of one thread makes maps and windows, a warp or a block makes rows. Where elements lie together, a thread
+// takes several neighbours at once, 16 bytes where it can. A row that fits stays in registers, a longer one in shared
+// memory: it is read once. A thread only takes elements that it has put there itself, so that needs no barrier. Rows of
+// open length are held when they turn out to fit.
 #include <fmt/format.h>
 
 #include "base/fail.hpp"
-#include "codegen/cuda/row_axes.hpp"
+#include "codegen/cuda/row_reads.hpp"
 #include "codegen/cuda/skeletons.hpp"
 #include "codegen/cuda/vector_body.hpp"
 
@@ -23,9 +25,11 @@ class Rows {
       : k_(k),
         s_(k),
         axes_(row_axes(s_.stage, layouts)),
+        reads_(row_reads(s_.stage, k.region, axes_)),
         team_(static_cast<int>(k.spec.schedule.get("team", 1))),
         vector_(static_cast<int>(k.spec.schedule.get("vector", 1))),
-        per_thread_(static_cast<int>(k.spec.schedule.get("per_thread", 0))) {
+        per_thread_(static_cast<int>(k.spec.schedule.get("per_thread", 0))),
+        held_(k.spec.schedule.get("held", 0)) {
     for (int i = 0; i < static_cast<int>(s_.stage.reduce.size()); ++i) reduce_.push_back(s_.domain() + i);
   }
 
@@ -34,10 +38,12 @@ class Rows {
     k_.constant("kBlock", k_.block);
     const bool whole_warps = team_ == 32 || (team_ == k_.block && team_ % 32 == 0);
     OPFUSE_CHECK(team_ == 1 || whole_warps, "a team of {} threads in a block of {}", team_, k_.block);
-    if (vector_ > 1) return emit_vectors();
+    if (vector_ > 1) k_.constant("kVector", vector_);
+    if (vector_ > 1 && s_.stage.reductions.empty()) return emit_vectors();
     StageText::Point point{Env(static_cast<size_t>(s_.axis_count()), Dim(0))};
     begin_row(point.env);
     if (per_thread_ > 0) keep_row(point);
+    if (held_ > 0) hold_row(point);
     for (const Reduction& r : s_.stage.reductions) point.results.push_back(reduce(r, point));
     store(point);
   }
@@ -46,10 +52,14 @@ class Rows {
   Kernel& k_;
   StageText s_;
   RowAxes axes_;
+  RowReads reads_;
   int team_, vector_, per_thread_;
+  int64_t held_;  ///< elements of a row, at most, that shared memory holds
   std::vector<int> reduce_;
-  std::map<int, std::string> kept_;  ///< reads whose row lies in registers, by the array's name
+  std::map<int, std::string> kept_;  ///< reads whose row lies in registers or shared memory, by the array's name
+  std::string fits_;                 ///< rows of open length: whether they are held
 
+  int last_reduced() const { return reduce_.empty() ? -1 : reduce_.back(); }  ///< none where they all have one element
   std::string lane() const { return team_ == 1 ? "0" : "lane"; }
 
   void begin_row(Env& env) {
@@ -73,54 +83,132 @@ class Rows {
     s_.decode(at, axes_.rows, env);
   }
 
-  /// Body for every position of `count` that this thread has; `kept`: positions are those of the registers.
+  /// Body for every position of `count` that this thread has, the first of `vector_` neighbours; where rows are kept in
+  /// registers, positions are those of the registers.
   template <class Body>
   void over(const std::string& variable, const Dim& count, Body body) {
-    const std::string type = k_.index_type();
+    const std::string type = k_.index_type(), wide = vector_ > 1 ? " * kVector" : "";
     if (per_thread_ > 0) {
       k_.line("#pragma unroll");
-      k_.open("for (int j = 0; j < kPerThread; ++j)");
-      const Dim at = k_.declare_index(variable, fmt::format("{} + j * kTeam", lane()));
+      k_.open(fmt::format("for (int part = 0; part < kPerThread{}; ++part)", vector_ > 1 ? " / kVector" : ""));
+      const std::string thread = lane() + " + part * kTeam";
+      const Dim at = k_.declare_index(variable, vector_ > 1 ? fmt::format("({}){}", thread, wide) : thread);
       const bool ragged = count.value() % (int64_t{per_thread_} * team_) != 0;
       if (ragged) k_.open(fmt::format("if ({} < {})", k_.text_of(at), k_.text_of(count)));
       body(at);
       if (ragged) k_.close();
     } else {
       const std::string name = k_.fresh(variable);
-      const std::string step = team_ == 1 ? "++" + name : name + " += kTeam";
-      k_.open(fmt::format("for ({} {} = {}; {} < {}; {})", type, name, lane(), name, k_.text_of(count), step));
+      const std::string step = team_ == 1 ? "++" + name : fmt::format("{} += kTeam{}", name, wide);
+      k_.open(fmt::format("for ({} {} = {}{}; {} < {}; {})", type, name, lane(), wide, name, k_.text_of(count), step));
       body(Kernel::local(name));
     }
     k_.close();
   }
 
+  /// Body for the vector_ neighbours from `point` on along `axis`: j of them.
+  template <class Body>
+  void each(StageText::Point point, int axis, Body body) {
+    if (vector_ == 1) return body(point);
+    k_.line("#pragma unroll");
+    k_.open("for (int j = 0; j < kVector; ++j)");
+    Dim& at = point.env[static_cast<size_t>(axis)];
+    at = at + Kernel::local("j");
+    body(point);
+    k_.close();
+  }
+
+  std::string in_register(const std::string& name) const {
+    return name + (vector_ > 1 ? "[part * kVector + j]" : "[part]");
+  }
+
   /// Reads of the reductions that the whole row needs: loaded once into registers.
-  void keep_row(StageText::Point& point) {
+  void keep_row(const StageText::Point& point) {
     k_.constant("kPerThread", per_thread_);
-    std::set<int> reads;
-    for (const Reduction& r : s_.stage.reductions) reads.merge(reads_used(r.value));
-    for (int r : reads) {
-      if (!keepable(r)) continue;
-      const Operand operand = s_.operand_of(s_.stage.reads[static_cast<size_t>(r)]);
+    for (int r : reads_.kept) {
       kept_[r] = k_.fresh("kept");
-      k_.line(fmt::format("{} {}[kPerThread];", value_type(operand.dtype), kept_[r]));
+      k_.line(fmt::format("{} {}[kPerThread];", value_type(dtype_of(r)), kept_[r]));
     }
     if (kept_.empty()) return;
     over("k", s_.elements(reduce_), [&](const Dim& at) {
       StageText::Point inner = point;
       s_.decode(at, reduce_, inner.env);
-      for (const auto& [r, name] : kept_) k_.line(fmt::format("{}[j] = {};", name, s_.load(r, inner)));
+      const std::map<int, std::string> loaded = loaded_vectors(inner, {reads_.kept.begin(), reads_.kept.end()});
+      each(inner, last_reduced(), [&](const StageText::Point& element) {
+        for (const auto& [r, name] : kept_) {
+          const auto vector = loaded.find(r);
+          k_.line(fmt::format("{} = {};", in_register(name),
+                              vector == loaded.end() ? s_.load(r, element) : vector->second));
+        }
+      });
     });
   }
 
-  bool keepable(int read) const {
-    if (s_.guarded(read)) return false;
-    bool along = false;
-    for (const IndexExpr& d : s_.stage.reads[static_cast<size_t>(read)].map.dims) {
-      if (d.dynamic) return false;
-      for (const IndexTerm& t : d.terms) along |= t.axis >= s_.domain();
+  /// What several passes read: copied once into the shared memory that the launch gives. Wide elements come first, so
+  /// that every array is aligned.
+  void hold_row(const StageText::Point& point) {
+    const Dim count = s_.elements(reduce_);
+    std::vector<int> reads = reads_.again;
+    const auto bytes = [&](int r) { return static_cast<int64_t>(byte_size(dtype_of(r))); };
+    std::stable_sort(reads.begin(), reads.end(), [&](int x, int y) { return bytes(x) > bytes(y); });
+    k_.use("launch_shared");
+    Dim offset = 0;
+    for (int r : reads) {
+      kept_[r] = k_.fresh("held");
+      const std::string type = memory_type(dtype_of(r)) + "*";
+      const std::string from = offset == Dim(0) ? "" : " + " + k_.text_of(offset);
+      k_.line(fmt::format("{} const {} = reinterpret_cast<{}>(launch_shared(){});", type, kept_[r], type, from));
+      offset = offset + count * Dim(bytes(r));
     }
-    return along;
+    k_.hold(offset, held_ * reads_.bytes);
+    if (!count.is_constant()) {
+      k_.constant("kHeld", held_);
+      fits_ = k_.declare("bool", "fits", fmt::format("{} <= kHeld", k_.text_of(count)));
+      k_.open(fmt::format("if ({})", fits_));
+    }
+    over("k", count, [&](const Dim& at) {
+      StageText::Point inner = point;
+      s_.decode(at, reduce_, inner.env);
+      for (const auto& [r, name] : kept_) {
+        const std::string to = k_.text_of(at), from = s_.element(r, inner);
+        k_.line(vector_ == 1 ? fmt::format("{}[{}] = {};", name, to, from)
+                             : copy_text(dtype_of(r), vector_, fmt::format("{} + {}", name, to), "&" + from));
+      }
+    });
+    if (!fits_.empty()) k_.close();
+  }
+
+  DType dtype_of(int read) const { return s_.operand_of(s_.stage.reads[static_cast<size_t>(read)]).dtype; }
+
+  std::map<int, std::string> loaded_vectors(const StageText::Point& point, const std::set<int>& reads) {
+    if (vector_ == 1) return {};
+    return load_vectors(s_, point, last_reduced(), vector_, reads);
+  }
+
+  /// Texts of what was kept of the row, by read of `wanted`: element j from position `at` on.
+  std::map<int, std::string> kept_elements(const Dim& at, const std::set<int>& wanted) {
+    std::map<int, std::string> elements;
+    for (const auto& [r, name] : kept_) {
+      if (!wanted.count(r)) continue;
+      if (per_thread_ > 0) {
+        elements[r] = in_register(name);
+        continue;
+      }
+      std::string element = fmt::format("{}[{}]", name, k_.text_of(at));
+      if (vector_ > 1) {
+        const std::string here = k_.fresh("here");
+        k_.line(fmt::format("alignas(16) {} {}[kVector];", memory_type(dtype_of(r)), here));
+        k_.line(copy_text(dtype_of(r), vector_, here, fmt::format("{} + {}", name, k_.text_of(at))));
+        element = here + "[j]";
+      }
+      elements[r] = from_memory(k_, dtype_of(r), element);
+    }
+    return elements;
+  }
+
+  /// What `here`, standing at `point`, takes instead of loading: of open rows, only where they fit.
+  std::string instead(const std::string& kept, int here, const StageText::Point& point) {
+    return fits_.empty() ? kept : fmt::format("({} ? {} : {})", fits_, kept, s_.load(here, point));
   }
 
   std::string reduce(const Reduction& r, const StageText::Point& point) {
@@ -137,9 +225,15 @@ class Rows {
       over("k", s_.elements(reduce_), [&](const Dim& at) {
         StageText::Point inner = point;
         s_.decode(at, reduce_, inner.env);
-        for (const auto& [read, name] : kept_) inner.given[read] = name + "[j]";
-        ExprText value = s_.at(inner);
-        accumulate(k_, r, acc, value);
+        const std::set<int> used = reads_used(r.value);
+        std::set<int> loaded = used;
+        for (const auto& [read, name] : kept_) loaded.erase(read);
+        inner.given = loaded_vectors(inner, loaded);
+        for (const auto& [read, text] : kept_elements(at, used)) inner.given[read] = instead(text, read, inner);
+        each(inner, last_reduced(), [&](const StageText::Point& element) {
+          ExprText value = s_.at(element);
+          accumulate(k_, r, acc, value);
+        });
       });
     }
     if (team_ > 1) combine_team(r, acc);
@@ -187,22 +281,6 @@ class Rows {
     k_.close();
   }
 
-  /// The read at the output's own position equals a kept one when the inner axes stand where the reduce axes stood.
-  bool same_position(const IndexMap& here, const IndexMap& along) const {
-    IndexMap moved = along;
-    for (IndexExpr& d : moved.dims)
-      for (IndexTerm& t : d.terms)
-        if (t.axis >= s_.domain()) t.axis = axes_.inner[static_cast<size_t>(t.axis - s_.domain())];
-    return moved == here;
-  }
-
-  bool inner_is_reduce() const {
-    if (axes_.inner.size() != reduce_.size()) return false;
-    for (size_t i = 0; i < reduce_.size(); ++i)
-      if (!(s_.extent(axes_.inner[i]) == s_.extent(reduce_[i]))) return false;
-    return true;
-  }
-
   void store(StageText::Point& point) {
     const Dim count = s_.elements(axes_.inner);
     if (axes_.inner.empty() || (team_ == 1 && count == Dim(1))) {
@@ -212,22 +290,33 @@ class Rows {
       if (team_ > 1) k_.close();
       return;
     }
-    const bool again = per_thread_ > 0 && inner_is_reduce();
+    const bool again = !kept_.empty() && reads_.results_run_along;
     const int saved = per_thread_;
     if (!again) per_thread_ = 0;
     over("i", count, [&](const Dim& at) {
       StageText::Point inner = point;
       s_.decode(at, axes_.inner, inner.env);
-      if (again)
-        for (size_t r = 0; r < s_.stage.reads.size(); ++r)
-          for (const auto& [kept, name] : kept_) {
-            const Read &here = s_.stage.reads[r], &along = s_.stage.reads[static_cast<size_t>(kept)];
-            if (here.index == along.index && !s_.guarded(static_cast<int>(r)) && same_position(here.map, along.map))
-              inner.given[static_cast<int>(r)] = name + "[j]";
-          }
-      s_.store_outputs(inner);
+      if (again) give_kept(at, inner);
+      if (vector_ == 1) return s_.store_outputs(inner);
+      std::set<int> known;
+      for (const auto& [read, text] : inner.given) known.insert(read);
+      emit_vector(s_, inner, axes_.inner.back(), vector_, known, [&](StageText::Point& element, const std::string&) {
+        for (const auto& [read, text] : inner.given) element.given[read] = text;
+      });
     });
     per_thread_ = saved;
+  }
+
+  /// Reads of results that take what was kept of the row.
+  void give_kept(const Dim& at, StageText::Point& point) {
+    std::map<int, int> takes;  // read of results -> kept read
+    std::set<int> wanted;
+    for (size_t r = 0; r < s_.stage.reads.size(); ++r)
+      for (const auto& [kept, name] : kept_)
+        if (same_element(s_.stage, axes_, static_cast<int>(r), kept)) takes[static_cast<int>(r)] = kept;
+    for (const auto& [here, kept] : takes) wanted.insert(kept);
+    const std::map<int, std::string> elements = kept_elements(at, wanted);
+    for (const auto& [here, kept] : takes) point.given[here] = instead(elements.at(kept), here, point);
   }
 
   // ---- maps, several neighbouring elements per thread ------------------------------------------------------------
@@ -237,7 +326,6 @@ class Rows {
 
 void Rows::emit_vectors() {
   const Dim elements = s_.elements(axes_.rows);
-  k_.constant("kVector", vector_);
   k_.grid = ceil_div(elements, Dim(int64_t{k_.block} * vector_));
   const std::string type = k_.wide() ? "(long long)" : "(int)";
   const Dim first =
@@ -247,7 +335,7 @@ void Rows::emit_vectors() {
     k_.line(fmt::format("if ({} >= {}) return;", k_.text_of(first), k_.text_of(elements)));
   StageText::Point point{Env(static_cast<size_t>(s_.axis_count()), Dim(0))};
   s_.decode(first, axes_.rows, point.env);
-  emit_vector(s_, point, axes_.rows.back(), vector_, [](const std::string&) { return std::vector<std::string>{}; });
+  emit_vector(s_, point, axes_.rows.back(), vector_, {}, [](StageText::Point&, const std::string&) {});
 }
 
 }  // namespace

@@ -2,83 +2,17 @@
 #include <algorithm>
 #include <cmath>
 
+#include "codegen/attention_view.hpp"
 #include "codegen/collapse.hpp"
 #include "codegen/cuda/generator.hpp"
 #include "codegen/cuda/mma_operands.hpp"
-#include "codegen/cuda/row_axes.hpp"
+#include "codegen/cuda/row_schedule.hpp"
 #include "codegen/cuda/stage.hpp"
 #include "codegen/cuda/vector_body.hpp"
 #include "codegen/views.hpp"
 
 namespace opfuse::cuda {
 namespace {
-
-constexpr int64_t kTypical = 8;        ///< stands for a symbolic extent
-constexpr int64_t kKeptElements = 96;  ///< of a row in one thread's registers, of all its operands
-
-int64_t extent_of(const Stage& stage, int axis) { return axis_extent(stage, axis).constant().value_or(kTypical); }
-
-int64_t product(const Stage& stage, const std::vector<int>& axes) {
-  int64_t count = 1;
-  for (int axis : axes) count *= extent_of(stage, axis);
-  return count;
-}
-
-int64_t widest_element(const Region& region) {
-  size_t bytes = 1;
-  for (const Param& p : region.params) bytes = std::max(bytes, byte_size(p.type.dtype));
-  return static_cast<int64_t>(bytes);
-}
-
-/// Elements of a map that one thread takes together: 1 when some operand forbids it.
-int64_t vector_of(const Region& region, const std::vector<ParamLayout>& layouts, const RowAxes& axes) {
-  const Stage& stage = region.stages[0];
-  if (axes.rows.empty() || !stage.reductions.empty()) return 1;
-  const int axis = axes.rows.back();
-  const int64_t vector = std::min<int64_t>(8, 16 / widest_element(region));
-  const auto extent = stage.domain[static_cast<size_t>(axis)].constant();
-  if (vector < 2 || !extent || *extent % vector) return 1;
-  const auto fits = [&](int param, const IndexMap& map, bool moves) {
-    const ParamLayout& l = layouts[static_cast<size_t>(param)];
-    const auto step = step_along(map, l, axis);
-    if (step == 0 && !moves) return true;
-    return lies_together(map, l, static_cast<int>(stage.domain.size()), axis, vector) &&
-           byte_size(region.params[static_cast<size_t>(param)].type.dtype) * static_cast<size_t>(vector) >= 4;
-  };
-  for (const StageOutput& o : stage.outputs)
-    if (!fits(o.param, o.map, true)) return 1;
-  if (!guarded_reads(stage).empty()) return 1;
-  for (const Read& r : stage.reads)
-    if (!fits(r.index, r.map, false)) return 1;
-  return vector;
-}
-
-/// Threads of a row's team: one where rows (or windows) lie side by side, more where the reduced elements do.
-void choose_team(const Stage& stage, const std::vector<ParamLayout>& layouts, const RowAxes& axes, Schedule& s) {
-  std::vector<int> reduce;
-  for (size_t i = 0; i < stage.reduce.size(); ++i) reduce.push_back(static_cast<int>(stage.domain.size() + i));
-  const int64_t count = product(stage, reduce), rows = product(stage, axes.rows);
-  if (count < 32) return;
-  int along = 0, across = 0;
-  for (const Reduction& r : stage.reductions)
-    for (int read : reads_used(r.value)) {
-      const Read& x = stage.reads[static_cast<size_t>(read)];
-      const ParamLayout& l = layouts[static_cast<size_t>(x.index)];
-      along += step_along(x.map, l, reduce.back()) == 1;
-      if (!axes.rows.empty()) across += step_along(x.map, l, axes.rows.back()) == 1;
-    }
-  if (along <= across && rows >= 2048) return;
-  if (along == 0 && across > 0 && rows >= 64) return;
-  const int64_t team = count <= 1024 ? 32 : 256;
-  s.set("team", team);
-  bool known = true;
-  for (const Dim& d : stage.reduce) known &= d.is_constant();
-  std::set<int> read;
-  for (const Reduction& r : stage.reductions) read.merge(reads_used(r.value));
-  const int64_t each = (count + team - 1) / team;
-  if (known && along > 0 && each <= 32 && each * static_cast<int64_t>(read.size()) <= kKeptElements)
-    s.set("per_thread", each);
-}
 
 bool half_type(DType d) { return d == DType::f16 || d == DType::bf16; }
 
@@ -105,7 +39,8 @@ bool choose_mma(const Region& region, const std::vector<ParamLayout>& layouts, S
   if (!std::holds_alternative<TileView>(found) || !fits_tensor_cores(region, std::get<TileView>(found))) return false;
   const TileView view = mma_view(region, layouts);
   const Stage& stage = region.stages[0];
-  const int64_t m = product(stage, view.m), n = product(stage, view.n), k = product(stage, view.k);
+  const int64_t m = typical_product(stage, view.m), n = typical_product(stage, view.n),
+                k = typical_product(stage, view.k);
   if (std::min(m, n) < 8 || k < 8) return false;
   const bool large = m >= 128 && n >= 64 && m * n >= int64_t{1} << 19;
   s.set("mma_m", large ? 128 : 64);
@@ -122,7 +57,8 @@ bool choose_tiles(const Region& region, Schedule& s) {
   const auto* view = std::get_if<TileView>(&found);
   if (!view) return false;
   const Stage& stage = region.stages[0];
-  const int64_t m = product(stage, view->m), n = product(stage, view->n), k = product(stage, view->k);
+  const int64_t m = typical_product(stage, view->m), n = typical_product(stage, view->n),
+                k = typical_product(stage, view->k);
   if (std::min(m, n) < 4) return false;  // a matrix times a vector: rows
   const bool large = m >= 128 && n >= 128 && m * n >= int64_t{1} << 20;
   const int64_t per = large ? 8 : std::min(m, n) <= 16 ? 2 : 4;
@@ -151,11 +87,12 @@ bool wish_window(const Stage& stage, const Region& region, LayoutWish& wish) {
 
 std::optional<std::string> cannot_generate(const Region& region, const TargetInfo&) {
   if (region.stages.empty()) return "no stage";
-  if (region.stages.size() > 1) return "CUDA kernels have one stage";
+  if (region.stages.size() > 1)
+    return resembles_attention(region) ? "attention is no kernel of its own on GPUs, its products and softmax are"
+                                       : "CUDA kernels have one stage";
   for (const Param& p : region.params)
     if (byte_size(p.type.dtype) == 0) return "elements of type " + std::string(name_of(p.type.dtype));
   const Stage& stage = region.stages[0];
-  if (stage.anchor == Anchor::attention) return "attention has no skeleton yet";
   if (stage.outputs.empty()) return "a stage without outputs";
   for (const StageOutput& o : stage.outputs)
     if (o.param < 0) return "a result that stays in the kernel";
@@ -191,16 +128,12 @@ LayoutWish wish_layouts(const Region& original, const TargetInfo& target) {
   return wish;
 }
 
-Schedule choose_schedule(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo&) {
+Schedule choose_schedule(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
   Schedule s;
   Collapsed c = collapse(region, layouts);
   split_groups(c.region);
   if (choose_mma(c.region, c.layouts, s) || choose_tiles(c.region, s)) return s;
-  const Stage& stage = c.region.stages[0];
-  const RowAxes axes = row_axes(stage, c.layouts);
-  if (!stage.reductions.empty()) choose_team(stage, c.layouts, axes, s);
-  if (const int64_t vector = vector_of(c.region, c.layouts, axes); vector > 1) s.set("vector", vector);
-  s.set("block", 256);
+  choose_rows(c.region, c.layouts, target, s);
   return s;
 }
 

@@ -89,13 +89,16 @@ std::string StageText::inside(const Operand& operand, const IndexMap& map, const
   return all.empty() ? "true" : "(" + all + ")";
 }
 
-std::string StageText::load(int read, const Point& point, const std::string& guard) {
+std::string StageText::element(int read, const Point& point) {
   const Read& r = stage.reads.at(static_cast<size_t>(read));
   const Operand operand = operand_of(r);
-  const std::string element = fmt::format("{}[{}]", operand.name, k.text_of(offset(operand, r.map, point)));
-  const std::string value = from_memory(k, operand.dtype, element);
-  return guard.empty() || guard == "true" ? value
-                                          : fmt::format("({} ? {} : {})", guard, value, literal(operand.dtype, 0, 0));
+  return fmt::format("{}[{}]", operand.name, k.text_of(offset(operand, r.map, point)));
+}
+
+std::string StageText::load(int read, const Point& point, const std::string& guard) {
+  const DType dtype = operand_of(stage.reads.at(static_cast<size_t>(read))).dtype;
+  const std::string value = from_memory(k, dtype, element(read, point));
+  return guard.empty() || guard == "true" ? value : fmt::format("({} ? {} : {})", guard, value, literal(dtype, 0, 0));
 }
 
 ExprText StageText::at(const Point& point) {

@@ -42,6 +42,7 @@ class StageText {
   /// Offset of a read's or an output's element, in elements.
   Dim offset(const Operand& operand, const IndexMap& map, const Point& point);
   std::string inside(const Operand& operand, const IndexMap& map, const Point& point);
+  std::string element(int read, const Point& point);  ///< as it lies in memory
   /// `guard`: when the element may be loaded; "" or "true": always.
   std::string load(int read, const Point& point, const std::string& guard = "");
   /// Values of all outputs at the point, then their stores.

@@ -22,74 +22,67 @@ bool fits_vector(DType dtype, int64_t vector) {
   return bytes == 16 || bytes == 8 || bytes == 4;
 }
 
-class VectorBody {
- public:
-  VectorBody(StageText& s, const StageText::Point& point, int axis, int64_t vector)
-      : s_(s), k_(s.k), point_(point), axis_(axis), vector_(vector) {}
-
-  void load_operands() {
-    std::set<int> used;
-    for (const StageOutput& o : s_.stage.outputs) used.merge(reads_used(o.value));
-    for (int r : used) {
-      const Read& read = s_.stage.reads[static_cast<size_t>(r)];
-      const Operand operand = s_.operand_of(read);
-      const ParamLayout& layout = k_.layouts()[static_cast<size_t>(read.index)];
-      if (s_.guarded(r)) continue;
-      if (step_along(read.map, layout, axis_) == 0) {
-        given_[r] = k_.declare(value_type(operand.dtype), fmt::format("r{}", r), s_.load(r, point_));
-        continue;
-      }
-      if (!fits_vector(operand.dtype, vector_) || !lies_together(read.map, layout, s_.domain(), axis_, vector_))
-        continue;
-      const std::string name = k_.fresh(fmt::format("r{}", r)), type = vector_type(operand.dtype, vector_);
-      k_.line(fmt::format("alignas(16) {} {}[kVector];", memory_type(operand.dtype), name));
-      k_.line(fmt::format("*reinterpret_cast<{}*>({}) = *reinterpret_cast<const {}*>({} + {});", type, name, type,
-                          operand.name, k_.text_of(s_.offset(operand, read.map, point_))));
-      given_[r] = from_memory(k_, operand.dtype, name + "[j]");
-    }
-  }
-
-  void compute(const std::function<std::vector<std::string>(const std::string&)>& results) {
-    for (const StageOutput& o : s_.stage.outputs) {
-      outputs_.push_back(k_.fresh("out"));
-      k_.line(fmt::format("alignas(16) {} {}[kVector];", memory_type(o.dtype), outputs_.back()));
-    }
-    k_.line("#pragma unroll");
-    k_.open("for (int j = 0; j < kVector; ++j)");
-    StageText::Point element = point_;
-    element.given = given_;
-    element.results = results("j");
-    auto& at = element.env[static_cast<size_t>(axis_)];
-    at = at + Kernel::local("j");
-    ExprText value = s_.at(element);
-    for (size_t i = 0; i < outputs_.size(); ++i) {
-      const StageOutput& o = s_.stage.outputs[i];
-      k_.line(fmt::format("{}[j] = {};", outputs_[i], to_memory(k_, o.dtype, value.emit(o.value, o.dtype))));
-    }
-    k_.close();
-  }
-
-  void store() {
-    for (size_t i = 0; i < outputs_.size(); ++i) {
-      const StageOutput& o = s_.stage.outputs[i];
-      const Operand operand = k_.operand(o.param);
-      const std::string type = vector_type(o.dtype, vector_);
-      k_.line(fmt::format("*reinterpret_cast<{}*>({} + {}) = *reinterpret_cast<const {}*>({});", type, operand.name,
-                          k_.text_of(s_.offset(operand, o.map, point_)), type, outputs_[i]));
-    }
-  }
-
- private:
-  StageText& s_;
-  Kernel& k_;
-  const StageText::Point& point_;
-  int axis_;
-  int64_t vector_;
-  std::map<int, std::string> given_;
-  std::vector<std::string> outputs_;
-};
-
 }  // namespace
+
+std::string copy_text(DType dtype, int64_t vector, const std::string& to, const std::string& from) {
+  const std::string type = vector_type(dtype, vector);
+  return fmt::format("*reinterpret_cast<{}*>({}) = *reinterpret_cast<const {}*>({});", type, to, type, from);
+}
+
+std::map<int, std::string> load_vectors(StageText& s, const StageText::Point& point, int axis, int64_t vector,
+                                        const std::set<int>& reads) {
+  std::map<int, std::string> given;
+  Kernel& k = s.k;
+  for (int r : reads) {
+    const Read& read = s.stage.reads[static_cast<size_t>(r)];
+    const Operand operand = s.operand_of(read);
+    const ParamLayout& layout = k.layouts()[static_cast<size_t>(read.index)];
+    if (s.guarded(r)) continue;
+    if (step_along(read.map, layout, axis) == 0) {
+      given[r] = k.declare(value_type(operand.dtype), fmt::format("r{}", r), s.load(r, point));
+      continue;
+    }
+    if (!fits_vector(operand.dtype, vector) || !lies_together(read.map, layout, s.axis_count(), axis, vector)) continue;
+    const std::string name = k.fresh(fmt::format("r{}", r));
+    k.line(fmt::format("alignas(16) {} {}[kVector];", memory_type(operand.dtype), name));
+    const std::string from = fmt::format("{} + {}", operand.name, k.text_of(s.offset(operand, read.map, point)));
+    k.line(copy_text(operand.dtype, vector, name, from));
+    given[r] = from_memory(k, operand.dtype, name + "[j]");
+  }
+  return given;
+}
+
+void emit_vector(StageText& s, const StageText::Point& point, int axis, int64_t vector, const std::set<int>& known,
+                 const CompletePoint& complete) {
+  Kernel& k = s.k;
+  std::set<int> used;
+  for (const StageOutput& o : s.stage.outputs) used.merge(reads_used(o.value));
+  for (int r : known) used.erase(r);
+  StageText::Point element = point;
+  element.given = load_vectors(s, point, axis, vector, used);
+  std::vector<std::string> outputs;
+  for (const StageOutput& o : s.stage.outputs) {
+    outputs.push_back(k.fresh("out"));
+    k.line(fmt::format("alignas(16) {} {}[kVector];", memory_type(o.dtype), outputs.back()));
+  }
+  k.line("#pragma unroll");
+  k.open("for (int j = 0; j < kVector; ++j)");
+  complete(element, "j");
+  auto& at = element.env[static_cast<size_t>(axis)];
+  at = at + Kernel::local("j");
+  ExprText value = s.at(element);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const StageOutput& o = s.stage.outputs[i];
+    k.line(fmt::format("{}[j] = {};", outputs[i], to_memory(k, o.dtype, value.emit(o.value, o.dtype))));
+  }
+  k.close();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const StageOutput& o = s.stage.outputs[i];
+    const Operand operand = k.operand(o.param);
+    const std::string to = fmt::format("{} + {}", operand.name, k.text_of(s.offset(operand, o.map, point)));
+    k.line(copy_text(o.dtype, vector, to, outputs[i]));
+  }
+}
 
 std::optional<int64_t> step_along(const IndexMap& map, const ParamLayout& l, int axis) {
   int64_t step = 0;
@@ -124,14 +117,6 @@ bool lies_together(const IndexMap& map, const ParamLayout& l, int axes, int axis
       if (!(t.div == Dim(1)) || !(t.mod == Dim(0))) return false;
   }
   return true;
-}
-
-void emit_vector(StageText& s, const StageText::Point& point, int axis, int64_t vector,
-                 const std::function<std::vector<std::string>(const std::string&)>& results) {
-  VectorBody body(s, point, axis, vector);
-  body.load_operands();
-  body.compute(results);
-  body.store();
 }
 
 }  // namespace opfuse::cuda

@@ -6,14 +6,30 @@
 #include "codegen/collapse.hpp"
 #include "codegen/cuda/generator.hpp"
 #include "codegen/cuda/helpers.hpp"
+#include "codegen/cuda/row_reads.hpp"
 #include "codegen/cuda/skeletons.hpp"
 #include "codegen/cuda/tile_view.hpp"
 
 namespace opfuse::cuda {
 
-KernelText write_kernel(const KernelSpec& spec, const TargetInfo&) {
+namespace {
+
+Collapsed simplified(const KernelSpec& spec) {
   Collapsed c = collapse(spec.region, spec.layouts);
   split_groups(c.region);
+  return c;
+}
+
+}  // namespace
+
+std::string limit_of(const KernelSpec& spec, const TargetInfo& target) {
+  const Collapsed c = simplified(spec);
+  const RowReading reading = row_reading(c.region, c.layouts, spec.schedule, target);
+  return reading.more_than_once ? reading.text : "";
+}
+
+KernelText write_kernel(const KernelSpec& spec, const TargetInfo& target) {
+  const Collapsed c = simplified(spec);
   Kernel k(c.region, c.layouts, spec, kernel_symbol(spec));
   if (spec.schedule.get("mma_m", 0) > 0)
     emit_mma(k);
@@ -31,6 +47,9 @@ KernelText write_kernel(const KernelSpec& spec, const TargetInfo&) {
   text.arguments = k.arguments();
   text.grid = k.grid;
   text.block = k.block;
+  text.launch_shared = k.launch_shared;
+  text.launch_shared_most = k.launch_shared_most;
+  text.reading = row_reading(c.region, c.layouts, spec.schedule, target).text;
   return text;
 }
 
@@ -53,7 +72,10 @@ std::string describe(const KernelSpec& spec, const KernelText& kernel) {
                        cost.flops);
   }
   out << "schedule  " << spec.schedule.text() << "\n";
-  out << "launch    grid " << kernel.grid.text() << ", block " << kernel.block << "\n\n";
+  if (!kernel.reading.empty()) out << "rows      " << kernel.reading << "\n";
+  out << "launch    grid " << kernel.grid.text() << ", block " << kernel.block;
+  if (kernel.launch_shared_most > 0) out << ", " << kernel.launch_shared.text() << " bytes of shared memory";
+  out << "\n\n";
   out << print(spec.region);
   return out.str();
 }
