@@ -111,7 +111,7 @@ GroupOfLinears linears_of(Node* group) {
 /// Peaks of the graph's intermediates, with some values held in one piece of memory. Movements need none.
 class Memory {
  public:
-  explicit Memory(const Graph& graph) : graph_(graph), steps_(graph.nodes().size() + 1) {
+  explicit Memory(const Graph& graph) : steps_(graph.nodes().size() + 1) {
     for (size_t at = 0; at < graph.nodes().size(); ++at) {
       const Node& node = *graph.nodes()[at];
       for (const Value* v : node.inputs)
@@ -152,7 +152,6 @@ class Memory {
     while (v->producer && moves_elements(*v->producer)) v = v->producer->input(0);
     return v;
   }
-  const Graph& graph_;
   size_t steps_;
   std::map<const Value*, Span> spans_;
   double peak_ = 0;

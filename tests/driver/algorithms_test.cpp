@@ -16,7 +16,7 @@
 namespace opfuse {
 namespace {
 
-Graph prepared(const std::string& model, ZooOptions options = {}) {
+Graph prepared(const std::string& model, const ZooOptions& options = {}) {
   Graph graph = build_zoo(model, options);
   prepare(graph, {}, nullptr);
   return apply(graph, plan_graph(graph, parse_target("cpu:avx512"), {}));

@@ -169,7 +169,7 @@ TEST(EvaluateOp, CastsSaturateFromRealsAndWrapFromIntegers) {
 }
 
 TEST(Domains, AgreeOnALaw) {
-  auto law = []<class S>(S v) { return select(less(v, S(0)), S(0.1) * v, tanh(v) + erf(v)); };
+  auto law = []<class S>(const S& v) { return select(less(v, S(0)), S(0.1) * v, tanh(v) + erf(v)); };
   for (double at : {-3.0, -0.0, 0.5, 2.0}) {
     const double plain = law(at);
     EXPECT_EQ(law(Scalar(real(at))).v.real, plain);
