@@ -17,7 +17,8 @@ std::vector<Pass> cleaning_passes() {
 }
 
 const std::vector<Pass>& all_passes() {
-  static const std::vector<Pass> passes = {fold_constants(),         eliminate_common_subexpressions(),
+  static const std::vector<Pass> passes = {// cleaning, recomposition, conversions
+                                           fold_constants(),         eliminate_common_subexpressions(),
                                            remove_identity(),        simplify_movement(),
                                            fix_reshape_targets(),    recompose_norms(),
                                            recompose_activations(),  recompose_conv_affine(),
