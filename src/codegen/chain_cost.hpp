@@ -21,8 +21,8 @@ struct ChainCost {
 /// `region`: two stages that are generated (codegen/chain_view.hpp).
 ChainCost chain_cost(const Region& region, const TargetInfo& target);
 
-/// Why it does not pay, as a sentence; empty where it does, and where another algorithm may compute the convolution:
-/// that has its own reason.
+/// Why it does not pay, as a sentence: cycles lost, or another algorithm that may compute the convolution. Empty where
+/// it pays. `region` as above.
 std::optional<std::string> chain_loses(const Region& region, const TargetInfo& target);
 
 }  // namespace opfuse

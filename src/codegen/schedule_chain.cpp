@@ -20,6 +20,7 @@ namespace {
 constexpr double kBandShareOfL2 = 0.25;
 constexpr double kPartOverhead = 0.004;  ///< of the launch, per part
 constexpr double kOddParts = 0.1;        ///< of the launch: one of two workers has one part more
+constexpr double kLateWorker = 0.25;     ///< of a part: what a worker that wakes late leaves to the other
 constexpr int64_t kMostParts = 32;
 
 /// How evenly two workers share the parts: the longer one's work over the half. Each owns a half of them, in order, and
@@ -71,7 +72,7 @@ ChainCut cut_chain(const Region& region, const ChainView& view, int64_t nv, cons
       const ChainCut cut = cut_into(region, view, vectors, nv, o, p);
       const auto parts = static_cast<double>(o * p);
       // one worker does all of it, two share it; of many parts a late worker loses less
-      const double late = 0.25 / parts;
+      const double late = kLateWorker / parts;
       const double odd = (o * p) % 2 ? kOddParts : 0;
       const double cost = cut.recompute * (1 + cut.imbalance + late + odd) + kPartOverhead * parts;
       if (cost < least) least = cost, best = cut;

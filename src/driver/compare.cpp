@@ -32,9 +32,9 @@ const GroupComparison* Comparison::worst() const {
 std::vector<GroupComparison> compare_groups(const Graph& graph, const Program& program, const Executable& executable,
                                             const std::vector<Tensor>& inputs, const CompareOptions& options) {
   std::map<std::string, Tensor> values;
-  for (size_t i = 0; i < inputs.size(); ++i) values[name_of(*graph.inputs()[i])] = inputs[i];
+  for (size_t i = 0; i < inputs.size(); ++i) values[value_name(*graph.inputs()[i])] = inputs[i];
   InterpretOptions interpret_options;
-  interpret_options.observe = [&](const Value* value, const Tensor& tensor) { values[name_of(*value)] = tensor; };
+  interpret_options.observe = [&](const Value* value, const Tensor& tensor) { values[value_name(*value)] = tensor; };
   interpret_options.observe_bodies = true;
   if (options.progress) options.progress("interpret", 0, 0);
   interpret(graph, inputs, interpret_options);

@@ -51,7 +51,7 @@ Comparison compare_chain(const Graph& graph, const Program& program, const Execu
                          const CompareOptions& options) {
   const SymbolValues symbols = bind_symbols(graph, inputs);
   Chain chain{{}, RoundingTies(graph, symbols, options.group_tolerance)};
-  for (size_t i = 0; i < inputs.size(); ++i) chain.values[name_of(*graph.inputs()[i])] = inputs[i];
+  for (size_t i = 0; i < inputs.size(); ++i) chain.values[value_name(*graph.inputs()[i])] = inputs[i];
   const LaunchOracle oracle{
       [&](const std::string& name) { return chain.value(name); },
       [&](const std::string& name, const std::vector<std::string>& read) { return chain.results(name, read); },

@@ -62,10 +62,10 @@ void decide_otherwise(Tensor& q, const Quantised& from, double absolute, double 
 RoundingTies::RoundingTies(const Graph& fused, SymbolValues symbols, double tolerance)
     : graph_(fused.clone()), symbols_(std::move(symbols)), tolerance_(tolerance) {
   expand_bodies(graph_);
-  for (const Value* v : graph_.inputs()) by_name_[name_of(*v)] = v;
-  for (const Value* v : graph_.constants()) by_name_[name_of(*v)] = v;
+  for (const Value* v : graph_.inputs()) by_name_[value_name(*v)] = v;
+  for (const Value* v : graph_.constants()) by_name_[value_name(*v)] = v;
   for (const Node* node : graph_.nodes())
-    for (const Value* v : node->outputs) by_name_[name_of(*v)] = v;
+    for (const Value* v : node->outputs) by_name_[value_name(*v)] = v;
 }
 
 /// One computation: roundings of `flipped` are decided the other way.
@@ -77,15 +77,15 @@ struct RoundingTies::Evaluation {
   std::map<const Value*, Tensor> done = {};
 
   bool is_leaf(const Value& v) const {
-    return !v.producer || (known.contains(name_of(v)) && (!leaves || leaves->contains(name_of(v))));
+    return !v.producer || (known.contains(value_name(v)) && (!leaves || leaves->contains(value_name(v))));
   }
 
   const Tensor& operator()(const Value& v) {
     if (const auto at = done.find(&v); at != done.end()) return at->second;
     if (is_leaf(v)) {
-      OPFUSE_CHECK(v.constant || known.contains(name_of(v)), "value '{}' was not computed before it is read",
-                   name_of(v));
-      const Tensor& given = v.constant ? *v.constant : known.at(name_of(v));
+      OPFUSE_CHECK(v.constant || known.contains(value_name(v)), "value '{}' was not computed before it is read",
+                   value_name(v));
+      const Tensor& given = v.constant ? *v.constant : known.at(value_name(v));
       const bool real = is_float(given.dtype()) && given.dtype() != DType::f64;
       return done[&v] = real ? given.cast(DType::f64) : given;
     }

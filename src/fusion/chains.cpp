@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "fusion/grouping.hpp"
 #include "ir/outline.hpp"
 #include "ops/conv.hpp"
 
@@ -43,14 +44,9 @@ std::optional<Decline> read_elsewhere(const Graph& graph, const Node& a) {
   return std::nullopt;
 }
 
-int64_t bytes_of(const Value& value) {
-  int64_t bytes = static_cast<int64_t>(byte_size(value.type.dtype));
-  for (const Dim& d : value.type.shape.dims) bytes *= d.constant().value_or(1);
-  return bytes;
-}
-
 ChainVerdict try_pair(Graph& graph, Node* a, Node* b, const ChainAdvice& advice) {
-  ChainVerdict verdict{name_of_group(*a), name_of_group(*b), {}, bytes_of(*a->output()), read_elsewhere(graph, *a)};
+  ChainVerdict verdict{
+      name_of_group(*a), name_of_group(*b), {}, value_bytes(*a->output(), {}), read_elsewhere(graph, *a)};
   for (const Node* node : {a, b})
     for (const Source& source : node->sources) verdict.sources.push_back(source.name);
   if (verdict.refused) return verdict;

@@ -108,11 +108,7 @@ using Nodes = std::vector<Node*>;
 Node* bias_of(const Graph& graph, const Node& product, int64_t out) {
   const Value* y = product.output();
   Node* add = graph.read_count(y) == 1 && !y->uses.empty() ? y->uses.front().node : nullptr;
-  if (!add || !add->is("add") || add->output()->type != y->type) return nullptr;
-  const Value* bias = add->inputs[1 - y->uses.front().index];
-  const bool row = bias->is_constant() && bias->constant->elements() == out && bias->constant->rank() > 0 &&
-                   bias->constant->sizes().back() == out;
-  return row ? add : nullptr;
+  return add && row_bias(*add, y, out) ? add : nullptr;
 }
 
 /// The Linears of q, k and v in one module.

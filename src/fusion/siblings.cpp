@@ -51,15 +51,6 @@ Graph flattened(const Node& group, std::map<const Value*, size_t>& operand_of) {
   return flat;
 }
 
-/// The constant that `add` adds to each row of `product`, or null.
-const Value* row_bias(const Node& add, const Value* product, int64_t out) {
-  if (!add.is("add") || add.output()->type != product->type) return nullptr;
-  const Value* bias = add.input(0) == product ? add.input(1) : add.input(0);
-  const bool row = bias && bias->is_constant() && bias->constant->elements() == out && bias->constant->rank() > 0 &&
-                   bias->constant->sizes().back() == out;
-  return row ? bias : nullptr;
-}
-
 struct GroupOfLinears {
   std::vector<Linear> linears;
   std::optional<Decline> decline;  ///< it does something else too

@@ -6,8 +6,8 @@
 
 namespace opfuse {
 
-/// The name of a value, "%id" of one that has none.
-inline std::string name_of(const Value& value) {
+/// Name of a value in reports: its source name, else "%id".
+inline std::string value_name(const Value& value) {
   return value.name.empty() ? "%" + std::to_string(value.id) : value.name;
 }
 

@@ -155,8 +155,6 @@ std::optional<double> scalar_constant(const Value* value) {
   return value->constant->real(0);
 }
 
-std::string value_name(const Value& value) { return value.name.empty() ? fmt::format("%{}", value.id) : value.name; }
-
 std::string describe(const Node& node) { return fmt::format("{} \"{}\"", operator_name(node), node.name()); }
 
 std::string describe(const Value* value) {

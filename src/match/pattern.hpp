@@ -25,6 +25,7 @@
 
 #include "base/decline.hpp"
 #include "ir/graph.hpp"
+#include "ir/value_name.hpp"
 
 namespace opfuse {
 
@@ -104,7 +105,5 @@ std::optional<double> scalar_constant(const Value* value);
 /// `relu "/layer1/relu"`, `graph input "x"`, `constant "w"`: how explanations name things.
 std::string describe(const Node& node);
 std::string describe(const Value* value);
-/// Name of a value in reports: its source name, else "%id".
-std::string value_name(const Value& value);
 
 }  // namespace opfuse

@@ -30,4 +30,12 @@ std::variant<LinearProduct, Decline> linear_product(const Node& product) {
   return linear;
 }
 
+const Value* row_bias(const Node& add, const Value* product, int64_t out) {
+  if (!add.is("add") || add.output()->type != product->type) return nullptr;
+  const Value* bias = add.input(0) == product ? add.input(1) : add.input(0);
+  const bool row = bias && bias->is_constant() && bias->constant->elements() == out && bias->constant->rank() > 0 &&
+                   bias->constant->sizes().back() == out;
+  return row ? bias : nullptr;
+}
+
 }  // namespace opfuse

@@ -21,4 +21,7 @@ struct LinearProduct {
 /// its second operand is no constant matrix.
 std::variant<LinearProduct, Decline> linear_product(const Node& product);
 
+/// The constant of `out` elements that `add` adds to each row of `product`; null when it does something else.
+const Value* row_bias(const Node& add, const Value* product, int64_t out);
+
 }  // namespace opfuse

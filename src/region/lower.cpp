@@ -319,7 +319,7 @@ void Lowering::lower_node(const Node& node) {
   if (rule == nullptr && !node.op->law)
     decline("no_lowering", fmt::format("no kernel can be generated for operator '{}'", node.op->name), node);
   if (const Value* value = unranked(node))
-    decline("unknown_shape", fmt::format("the rank of '{}' is not known", name_of(*value)), node);
+    decline("unknown_shape", fmt::format("the rank of '{}' is not known", value_name(*value)), node);
   if (rule != nullptr && rule->anchor != nullptr) return rule->anchor(*this, node);
   if (rule == nullptr && node.outputs.size() > 1)
     decline("extra_result", "only the first result can be computed by a kernel", node);

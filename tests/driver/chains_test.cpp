@@ -71,34 +71,29 @@ TEST(ChainsOfTheCompiler, ASmallMapStaysInItsCacheAnyway) {
   EXPECT_EQ(s.program.launches.size(), 3u);
 }
 
-TEST(ChainsOfTheCompiler, WhatTheKernelDoesNotTakeIsRefusedByItsReason) {
-  const Shaped s = shape(parse_graph(R"(graph (%x: f32[1,32,h,w]) {
-    %w1 = const rand<1> : f32[64,32,1,1]
+/// Why a convolution with `taps` x `taps` weights and the depthwise one behind it stay apart.
+std::string refusal(const std::string& image, int taps) {
+  const Shaped s =
+      shape(parse_graph(fmt::format(R"(graph (%x: f32[1,32,{image}]) {{
+    %w1 = const rand<1> : f32[64,32,{taps},{taps}]
     %w2 = const rand<2> : f32[64,1,3,3]
-    %a = conv(%x, %w1)
+    %a = conv(%x, %w1) {{pads=[{pad},{pad},{pad},{pad}]}}
     %r = relu(%a)
-    %y = conv(%r, %w2) {group=64, pads=[1,1,1,1]}
+    %y = conv(%r, %w2) {{group=64, pads=[1,1,1,1]}}
     return %y
-  })",
-                                     ops()),
-                         kTarget);
-  ASSERT_EQ(s.chains.size(), 1u);
-  EXPECT_THAT(s.chains[0].refused->message, HasSubstr("symbolic image extents"));
+  }})",
+                                    fmt::arg("image", image), fmt::arg("taps", taps), fmt::arg("pad", taps / 2)),
+                        ops()),
+            kTarget);
+  return s.chains.size() == 1 && s.chains[0].refused ? s.chains[0].refused->message : "";
+}
+
+TEST(ChainsOfTheCompiler, WhatTheKernelDoesNotTakeIsRefusedByItsReason) {
+  EXPECT_THAT(refusal("h,w", 1), HasSubstr("symbolic image extents"));
 }
 
 TEST(ChainsOfTheCompiler, AConvolutionThatWinogradMayComputeIsLeftAlone) {
-  const Shaped s = shape(parse_graph(R"(graph (%x: f32[1,32,112,112]) {
-    %w1 = const rand<1> : f32[64,32,3,3]
-    %w2 = const rand<2> : f32[64,1,3,3]
-    %a = conv(%x, %w1) {pads=[1,1,1,1]}
-    %r = relu(%a)
-    %y = conv(%r, %w2) {group=64, pads=[1,1,1,1]}
-    return %y
-  })",
-                                     ops()),
-                         kTarget);
-  ASSERT_EQ(s.chains.size(), 1u);
-  EXPECT_THAT(s.chains[0].refused->message, HasSubstr("other algorithms"));
+  EXPECT_THAT(refusal("112,112", 3), HasSubstr("other algorithms"));
 }
 
 struct Values {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "codegen/cuda/stage.hpp"
+#include "region/dependence.hpp"
 
 namespace opfuse::cuda {
 namespace {
@@ -20,10 +21,8 @@ int64_t bytes_along(const Region& region, const std::vector<int>& reads) {
 }
 
 bool runs_along(const Stage& stage, const Read& read) {
-  for (const IndexExpr& d : read.map.dims)
-    for (const IndexTerm& t : d.terms)
-      if (t.axis >= static_cast<int>(stage.domain.size())) return true;
-  return false;
+  const std::set<int> axes = axes_of(read.map);
+  return !axes.empty() && *axes.rbegin() >= static_cast<int>(stage.domain.size());
 }
 
 bool plain(const Stage& stage, int read) {
