@@ -247,7 +247,7 @@ class Worker {
   void split(Node* node, const Decline& why) {
     std::string evidence;
     for (const std::string& line : why.evidence) evidence += (evidence.empty() ? " [" : ", ") + line;
-    list_.notes.push_back(fmt::format("split: {} because {}{}", node->label.empty() ? node->name() : node->label,
+    list_.notes.push_back(fmt::format("split at {}: {}{}", node->label.empty() ? node->name() : node->label,
                                       why.message, evidence.empty() ? "" : evidence + "]"));
     Graph& graph = list_.graph;
     const Graph body = options_.divide && node->op == fused_op() ? options_.divide(*node) : node->body->clone();

@@ -145,7 +145,7 @@ TEST(BuildProgram, AGroupThatCannotBeGeneratedIsSplitWithANote) {
   const Program program = expect_program(net.graph, options);
   EXPECT_EQ(program.launches.size(), 3u);
   ASSERT_EQ(program.notes.size(), 1u);
-  EXPECT_THAT(program.notes[0], testing::HasSubstr("split: FusedTest__all because two stages are too many"));
+  EXPECT_THAT(program.notes[0], testing::HasSubstr("split at FusedTest__all: two stages are too many"));
 }
 
 TEST(BuildProgram, ADividedGroupFeedsReadersThatWereLoweredBeforeIt) {

@@ -119,7 +119,7 @@ int run(const Flags& flags) {
                a.symbols.empty() ? "" : fmt::format(", open dimensions: {}", fmt::join(a.symbols, ", ")));
     if (!emit.text_only) print_kernel_times(compiled.kernel_times, flags.kernel_times);
     for (const std::string& text : grouped_notes(compiled.notes)) fmt::print("  {}\n", text);
-    for (const std::string& text : compiled.program.notes) fmt::print("  note: {}\n", text);
+    for (const std::string& text : grouped_notes(compiled.program.notes)) fmt::print("  note: {}\n", text);
   }
   if (!flags.output.empty())
     fmt::print(stderr, "wrote {} (contains machine code; next: opfuse run {})\n", flags.output, flags.output);

@@ -176,11 +176,11 @@ Compiled compile_unfused(const Graph& model, const SymbolValues& dims, const Com
 }
 
 void show_limits(const Compiled& compiled) {
-  for (const std::string& text : compiled.program.notes) note(text);
+  for (const std::string& text : grouped_notes(compiled.program.notes)) note(text);
 }
 
 void show_limits(const Executable& loaded) {
-  for (const std::string& text : loaded.artifact().notes) note(text);
+  for (const std::string& text : grouped_notes(loaded.artifact().notes)) note(text);
 }
 
 void warn_emulated(const Executable& executable) {

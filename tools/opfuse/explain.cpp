@@ -160,7 +160,7 @@ int run(const Flags& flags) {
       fmt::print("ALGORITHM {} at {}{}: {}\n", line.name, line.node, line.algorithm->bounded ? ", bounded" : "",
                  line.reason);
     if (program && flags.node.empty())
-      for (const std::string& text : program->notes) fmt::print("NOTE {}\n", text);
+      for (const std::string& text : grouped_notes(program->notes)) fmt::print("NOTE {}\n", text);
     if (!flags.node.empty())
       fmt::print("\n{}", explain_node(planned.prepared, flags.node, patterns_with(flags.plan.patterns)));
     if (remarks.empty()) fmt::print("nothing to say: no candidate was missed\n");

@@ -228,7 +228,7 @@ int inspect_artifact(const GivenModel& model, const Flags& flags) {
   Table layouts({"buffer", "layout"});
   for (const auto& [buffer, layout] : a.layouts) layouts.row({buffer, layout});
   if (flags.shows("layouts")) fmt::print("{}", layouts.text());
-  for (const std::string& text : a.notes) fmt::print("  note: {}\n", text);
+  for (const std::string& text : grouped_notes(a.notes)) fmt::print("  note: {}\n", text);
   return kOk;
 }
 
