@@ -11,9 +11,10 @@ std::vector<Value*> transpose(Kernel& k, std::vector<Value*> vectors) {
       low.push_back(lane & h ? n + lane - h : lane);
       high.push_back(lane & h ? n + lane : lane + h);
     }
-    for (int i = 0; i < n; ++i) {
-      if (i & h) continue;
-      auto &first = vectors[static_cast<size_t>(i)], &second = vectors[static_cast<size_t>(i + h)];
+    const auto distance = static_cast<size_t>(h);
+    for (size_t i = 0; i < vectors.size(); ++i) {
+      if (i & distance) continue;
+      auto &first = vectors[i], &second = vectors[i + distance];
       Value* upper = k.b.CreateShuffleVector(first, second, low);
       second = k.b.CreateShuffleVector(first, second, high);
       first = upper;

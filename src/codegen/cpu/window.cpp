@@ -26,7 +26,7 @@ uint64_t all_pixels(int64_t width) { return width >= 64 ? ~uint64_t{0} : (uint64
 }  // namespace
 
 WindowEmitter::WindowEmitter(Kernel& k, StageEmitter& stage, const WindowView& view, int64_t width)
-    : k_(k), s_(stage), view_(view), lanes_(lanes_of(k.target)), width_(width) {
+    : k_(k), s_(stage), view_(view), lanes_(lanes_of(k.target)) {
   batch_axes_ = view.outer;
   row_axis_ = row_axis_of(view);
   if (row_axis_ >= 0) batch_axes_.pop_back();

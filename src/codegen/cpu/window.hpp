@@ -21,7 +21,7 @@ class WindowEmitter {
   Kernel& k_;
   StageEmitter& s_;
   const WindowView& view_;
-  int64_t lanes_, width_, block_ = 1;
+  int64_t lanes_, block_ = 1;
   int row_axis_ = -1;
   std::vector<int> batch_axes_;
   const SlidingDim* pixel_dim_ = nullptr;

@@ -141,7 +141,7 @@ class Mma {
     const Read& r = s_.stage.reads[static_cast<size_t>(read)];
     const Operand operand = s_.operand_of(r);
     const std::string guard = s_.guarded(read) ? s_.inside(operand, r.map, point) : "true";
-    const std::string element = fmt::format("{}[{}]", operand.name, k_.text_of(s_.offset(operand, r.map, point)));
+    std::string element = fmt::format("{}[{}]", operand.name, k_.text_of(s_.offset(operand, r.map, point)));
     if (guard == "true") return element;
     return fmt::format("{} ? {} : 0", k_.declare("bool", "inside", guard), element);
   }
