@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the same models as different exporters write them, at their real size with random weights.
 
-    python3 -m venv venv && venv/bin/pip install torch torchvision transformers timm onnx onnxscript optimum-onnx
+    python3 -m venv venv && venv/bin/pip install torch torchvision transformers timm onnx onnxscript optimum-onnx keras ultralytics
     venv/bin/python bench/exporters/export.py --into FOLDER [NAME ...]
     python3 -m venv venv-tf && venv-tf/bin/pip install tensorflow-cpu tf2onnx
     venv-tf/bin/python bench/exporters/export.py --into FOLDER [NAME ...]
@@ -20,6 +20,7 @@ import traceback
 import warnings
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("KERAS_BACKEND", "tensorflow" if importlib.util.find_spec("tensorflow") else "torch")
 
 
 def have(*packages):
@@ -63,6 +64,94 @@ def hugging_face_model(kind, attention, **sizes):
     return make
 
 
+def decoder_model(kind, attention="sdpa", **sizes):
+    """Four blocks of a decoder with rotary embeddings, grouped queries and a gated MLP; only the last hidden state is exported."""
+    def make():
+        import torch
+        import transformers
+        model = getattr(transformers, kind + "Model")(decoder_config(kind, attention, **sizes))
+
+        class LastHiddenState(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.model = model
+
+            def forward(self, input_ids, attention_mask):
+                return self.model(input_ids=input_ids, attention_mask=attention_mask, use_cache=False)[0]
+
+        inputs = {"input_ids": torch.randint(0, 1000, (1, 64)), "attention_mask": torch.ones(1, 64, dtype=torch.int64)}
+        return LastHiddenState(), inputs
+    return make
+
+
+def decoder_config(kind, attention="sdpa", **sizes):
+    import transformers
+    config = getattr(transformers, kind + "Config")(
+        vocab_size=1024, hidden_size=512, intermediate_size=1408, num_hidden_layers=4, num_attention_heads=8, num_key_value_heads=4,
+        head_dim=64, max_position_embeddings=512, pad_token_id=0, **sizes)
+    config._attn_implementation = attention
+    return config
+
+
+def split_decoder():
+    """A Llama block by hand: RMSNorm, rotate-half by chunk (a Split), grouped queries by repeat_interleave, SwiGLU."""
+    import torch
+    from torch.nn import functional
+
+    class Norm(torch.nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.rand(width) + 0.5)
+
+        def forward(self, x):
+            return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5) * self.weight
+
+    class Block(torch.nn.Module):
+        def __init__(self, width=512, heads=8, groups=4, hidden=1408):
+            super().__init__()
+            self.heads, self.groups, self.size = heads, groups, width // heads
+            linear = lambda n, m: torch.nn.Linear(n, m, bias=False)  # noqa: E731
+            self.q, self.k, self.v = linear(width, width), linear(width, groups * self.size), linear(width, groups * self.size)
+            self.o, self.gate, self.up, self.down = (linear(width, width), linear(width, hidden), linear(width, hidden),
+                                                     linear(hidden, width))
+            self.first, self.second = Norm(width), Norm(width)
+
+        def turned(self, x):
+            position = torch.arange(x.shape[2]).unsqueeze(1)
+            angle = position * 10000 ** (-torch.arange(0, self.size, 2) / self.size)
+            cos, sin = (torch.cat([f(angle)] * 2, -1) for f in (torch.cos, torch.sin))
+            a, b = x.chunk(2, -1)
+            return x * cos + torch.cat([-b, a], -1) * sin
+
+        def attention(self, x):
+            batch, length, width = x.shape
+            q, k, v = (f(x).view(batch, length, -1, self.size).transpose(1, 2) for f in (self.q, self.k, self.v))
+            q, k = self.turned(q), self.turned(k)
+            k, v = (t.repeat_interleave(self.heads // self.groups, 1) for t in (k, v))
+            y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            return self.o(y.transpose(1, 2).reshape(batch, length, width))
+
+        def forward(self, x):
+            x = x + self.attention(self.first(x))
+            y = self.second(x)
+            return x + self.down(functional.silu(self.gate(y)) * self.up(y))
+
+    return torch.nn.Sequential(Block(), Block()), {"input": torch.randn(1, 64, 512)}
+
+
+def yolo(name):
+    """ultralytics' detector, as its exporter prepares it."""
+    def make():
+        import torch
+        from ultralytics.nn.tasks import DetectionModel
+        model = DetectionModel(f"{name}.yaml", verbose=False).eval()
+        for module in model.modules():
+            if hasattr(module, "export"):
+                module.export, module.format = True, "onnx"
+        return model, {"images": torch.randn(1, 3, 640, 640)}
+    return make
+
+
 def torch_attention():
     """nn.MultiheadAttention in a pre-norm block, with batch first."""
     import torch
@@ -98,7 +187,21 @@ TORCH_MODELS = {
     "gpt2_eager": hugging_face_model("GPT2", "eager"),
     "gpt2_sdpa": hugging_face_model("GPT2", "sdpa"),
     "hf_vit_b_16": hugging_face_model("ViT", "sdpa"),
+    "llama_eager": decoder_model("Llama", "eager"),
+    "llama_sdpa": decoder_model("Llama"),
+    "llama_by_hand": split_decoder,
+    "qwen3": decoder_model("Qwen3"),
+    "phi3": decoder_model("Phi3"),
+    "yolov8n": yolo("yolov8n"),
+    "yolo11n": yolo("yolo11n"),
 }
+#: Those that are exported at opset 23 too, which has Attention and RMSNormalization, and with open batch and sequence.
+AT_OPSET_23 = ("vit_b_16", "multihead_attention", "timm_vit_b_16", "bert_base_sdpa", "gpt2_sdpa", "llama_sdpa", "llama_by_hand", "qwen3")
+OPEN = ("bert_base_sdpa", "gpt2_sdpa", "llama_sdpa", "llama_by_hand", "qwen3", "phi3")
+#: What a model needs beside torch and torchvision, by the beginning of its name.
+PACKAGES = {"timm": ["timm"], "bert": ["transformers"], "distilbert": ["transformers"], "gpt2": ["transformers"],
+            "hf": ["transformers"], "llama": ["transformers"], "qwen3": ["transformers"], "phi3": ["transformers"],
+            "yolov8n": ["ultralytics"], "yolo11n": ["ultralytics"]}
 
 
 def keras_application(name):
@@ -125,34 +228,53 @@ KERAS_MODELS = {
     "keras_convnext_tiny": keras_application("ConvNeXtTiny"),
     "keras_attention": keras_attention,
 }
-OPTIMUM_MODELS = {"bert_base": "Bert", "distilbert": "DistilBert", "gpt2": "GPT2", "hf_vit_b_16": "ViT"}
+OPTIMUM_MODELS = {"bert_base": "Bert", "distilbert": "DistilBert", "gpt2": "GPT2", "hf_vit_b_16": "ViT", "hf_swin_t": "Swin",
+                  "hf_convnext_tiny": "ConvNext", "llama": "Llama", "qwen3": "Qwen3", "phi3": "Phi3"}
+DECODERS = ("Llama", "Qwen3", "Phi3")
 
 # ---- exporters: write a file ------------------------------------------------------------------------------------------
 
 
+def without_vmap():
+    """transformers makes masks with vmap, which TorchScript cannot trace; Optimum has the same masks without."""
+    try:
+        from optimum.exporters.onnx.model_patcher import eager_mask_without_vmap, sdpa_mask_without_vmap
+        from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS as masks
+    except ImportError:
+        return
+    masks.register("sdpa", sdpa_mask_without_vmap)
+    masks.register("eager", eager_mask_without_vmap)
+
+
 def torch_script(make, path):
     import torch
+    without_vmap()
     model, inputs = make()
     torch.onnx.export(model.eval(), tuple(inputs.values()), str(path), input_names=list(inputs), opset_version=17,
                       dynamo=False)
 
 
-def torch_dynamo(make, path):
+def torch_dynamo(make, path, opset=None, is_open=False):
     import torch
     model, inputs = make()
-    torch.onnx.export(model.eval(), tuple(inputs.values()), str(path), input_names=list(inputs), dynamo=True)
+    shapes = None
+    if is_open:
+        batch, sequence = torch.export.Dim("batch", min=1, max=64), torch.export.Dim("sequence", min=2, max=512)
+        shapes = tuple({0: batch, 1: sequence} for _ in inputs)
+        inputs = {name: torch.cat([array, array]) for name, array in inputs.items()}  # a batch of 1 would stay 1
+    torch.onnx.export(model.eval(), tuple(inputs.values()), str(path), input_names=list(inputs), dynamo=True, opset_version=opset,
+                      dynamic_shapes=shapes)
 
 
-def optimum(kind, path):
+def optimum(kind, path, task="feature-extraction"):
     import tempfile
 
     import transformers
     from optimum.exporters.onnx import main_export
     with tempfile.TemporaryDirectory() as folder:
-        config = getattr(transformers, kind + "Config")()
-        getattr(transformers, kind + "Model")(config).save_pretrained(folder)
-        main_export(folder, output=path.parent / path.stem, task="feature-extraction", no_post_process=True,
-                    do_validation=False)
+        config = decoder_config(kind) if kind in DECODERS else getattr(transformers, kind + "Config")()
+        getattr(transformers, kind + ("Model" if task == "feature-extraction" else "ForCausalLM"))(config).save_pretrained(folder)
+        main_export(folder, output=path.parent / path.stem, task=task, no_post_process=True, do_validation=False)
     os.replace(path.parent / path.stem / "model.onnx", path)
 
 
@@ -166,6 +288,7 @@ def tf2onnx(make, path):
 
 
 def keras_export(make, path):
+    """With TensorFlow or PyTorch under it, by KERAS_BACKEND."""
     import numpy
     model = make()
     model(numpy.zeros((1, *model.inputs[0].shape[1:]), "float32"))  # Keras exports models that were called
@@ -175,16 +298,23 @@ def keras_export(make, path):
 def combinations():
     """(model, exporter, packages, function)"""
     for name, make in TORCH_MODELS.items():
-        packages = ["torch", "torchvision"]
-        packages += ["timm"] if name.startswith("timm") else []
-        packages += ["transformers"] if name.split("_")[0] in ("bert", "distilbert", "gpt2", "hf") else []
+        packages = ["torch", "torchvision", *PACKAGES.get(name.split("_")[0], [])]
         yield name, "torchscript", packages, lambda path, make=make: torch_script(make, path)
-        yield name, "dynamo", [*packages, "onnxscript"], lambda path, make=make: torch_dynamo(make, path)
+        packages.append("onnxscript")
+        yield name, "dynamo", packages, lambda path, make=make: torch_dynamo(make, path)
+        if name in AT_OPSET_23:
+            yield name, "dynamo_23", packages, lambda path, make=make: torch_dynamo(make, path, opset=23)
+        if name in OPEN:
+            yield name, "dynamo_open", packages, lambda path, make=make: torch_dynamo(make, path, is_open=True)
     for name, kind in OPTIMUM_MODELS.items():
         yield name, "optimum", ["optimum", "transformers"], lambda path, kind=kind: optimum(kind, path)
+        if kind in DECODERS:
+            yield name, "optimum_cache", ["optimum", "transformers"], lambda path, kind=kind: optimum(
+                kind, path, "text-generation-with-past")
     for name, make in KERAS_MODELS.items():
         yield name, "tf2onnx", ["tensorflow", "tf2onnx"], lambda path, make=make: tf2onnx(make, path)
         yield name, "keras", ["tensorflow", "tf2onnx"], lambda path, make=make: keras_export(make, path)
+        yield name, "keras_torch", ["torch", "keras"], lambda path, make=make: keras_export(make, path)
 
 
 def versions(packages):

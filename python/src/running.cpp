@@ -141,13 +141,14 @@ Results run(SharedExecutable& self, const Arrays& inputs, const Arrays& out) {
 }
 
 SharedExecutable compile_model(const Model& model, const Target& target, std::map<std::string, int64_t> dims,
-                               int threads, bool cache, bool allow_reference, bool fused, bool exact, int run_threads,
-                               std::optional<int64_t> max_weight_growth, std::optional<int64_t> workspace,
-                               const std::string& emit_dir, bool emit_llvm, bool emit_assembly, bool emit_cuda) {
+                               int threads, bool cache, bool allow_reference, bool fused, bool exact, bool chains,
+                               int run_threads, std::optional<int64_t> max_weight_growth,
+                               std::optional<int64_t> workspace, const std::string& emit_dir, bool emit_llvm,
+                               bool emit_assembly, bool emit_cuda) {
   CompileOptions options;
   options.dims = std::move(dims);
   options.threads = threads, options.cache = cache, options.allow_reference = allow_reference;
-  options.fused = fused, options.exact = exact, options.run_threads = run_threads;
+  options.fused = fused, options.exact = exact, options.chains = chains, options.run_threads = run_threads;
   options.max_weight_growth = max_weight_growth, options.workspace = workspace;
   options.emit_dir = emit_dir;
   options.emit_llvm = emit_llvm, options.emit_assembly = emit_assembly, options.emit_cuda = emit_cuda;
@@ -230,9 +231,9 @@ void bind_running(nb::module_& m) {
         return "<opfuse.Executable " + names_of(self.exe.inputs()) + " -> " + names_of(self.exe.outputs()) + ">";
       });
   m.def("compile", &compile_model, "model"_a, "target"_a, "dims"_a = std::map<std::string, int64_t>{}, "threads"_a = 0,
-        "cache"_a = true, "allow_reference"_a = false, "fused"_a = true, "exact"_a = false, "run_threads"_a = 0,
-        "max_weight_growth"_a = nb::none(), "workspace"_a = nb::none(), "emit_dir"_a = "", "emit_llvm"_a = false,
-        "emit_assembly"_a = false, "emit_cuda"_a = false);
+        "cache"_a = true, "allow_reference"_a = false, "fused"_a = true, "exact"_a = false, "chains"_a = true,
+        "run_threads"_a = 0, "max_weight_growth"_a = nb::none(), "workspace"_a = nb::none(), "emit_dir"_a = "",
+        "emit_llvm"_a = false, "emit_assembly"_a = false, "emit_cuda"_a = false);
 }
 
 }  // namespace opfuse::python

@@ -198,7 +198,7 @@ Executable compile(const Model& model, const Target& target, const CompileOption
       graph = apply(graph, plan);
     }
   }
-  if (has_fused_nodes(graph)) shape_for_target(graph, target.info(), &notes);
+  if (has_fused_nodes(graph)) shape_for_target(graph, target.info(), &notes, options.chains);
   if (options.progress) options.progress("lower", 0, 0);
   Program program =
       lower_to_program(graph, target.info(),

@@ -42,7 +42,7 @@ std::vector<GroupComparison> compare_groups(const Graph& graph, const Program& p
                               const auto at = values.find(name);
                               return at == values.end() ? nullptr : &at->second;
                             },
-                            [](const std::string&, const std::vector<std::string>&) { return std::vector<Tensor>(); },
+                            [](const std::string&, const std::vector<std::string>&, const LaunchOracle::Take&) {},
                             {}};
   LaunchRunner runner(program, executable, bind_symbols(graph, inputs));
   std::vector<GroupComparison> results;

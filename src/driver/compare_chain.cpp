@@ -31,10 +31,10 @@ struct Chain {
     Tensor computed = ties.value(name, values);
     return &(values[name] = std::move(computed));
   }
-  std::vector<Tensor> results(const std::string& name, const std::vector<std::string>& inputs) {
-    if (!ties.has(name)) return {};
+  void results(const std::string& name, const std::vector<std::string>& inputs, const LaunchOracle::Take& take) {
+    if (!ties.has(name)) return;
     for (const std::string& input : inputs) value(input);
-    return ties.values(name, values, {inputs.begin(), inputs.end()});
+    ties.values(name, values, {inputs.begin(), inputs.end()}, take);
   }
 };
 
@@ -52,10 +52,10 @@ Comparison compare_chain(const Graph& graph, const Program& program, const Execu
   const SymbolValues symbols = bind_symbols(graph, inputs);
   Chain chain{{}, RoundingTies(graph, symbols, options.group_tolerance)};
   for (size_t i = 0; i < inputs.size(); ++i) chain.values[value_name(*graph.inputs()[i])] = inputs[i];
-  const LaunchOracle oracle{
-      [&](const std::string& name) { return chain.value(name); },
-      [&](const std::string& name, const std::vector<std::string>& read) { return chain.results(name, read); },
-      [&](const std::string& name, Tensor stored) { chain.values[name] = std::move(stored); }};
+  const LaunchOracle oracle{[&](const std::string& name) { return chain.value(name); },
+                            [&](const std::string& name, const std::vector<std::string>& read,
+                                const LaunchOracle::Take& take) { chain.results(name, read, take); },
+                            [&](const std::string& name, Tensor stored) { chain.values[name] = std::move(stored); }};
   LaunchRunner runner(program, executable, symbols);
   Comparison comparison;
   comparison.chained = true;

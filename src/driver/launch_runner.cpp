@@ -98,24 +98,45 @@ std::vector<void*> LaunchRunner::bind(const Launch& launch, const LaunchOracle& 
 
 namespace {
 
-/// Each element against the nearest of what it may be.
-Difference nearest_difference(const Tensor& got, const std::vector<Tensor>& wants, int64_t& elsewhere,
-                              double tolerance) {
-  Difference d = difference(got, wants[0]);
-  if (wants.size() == 1 || d.relative() <= tolerance) return d;
-  Tensor merged = wants[0].clone();
-  for (int64_t i = 0; i < got.elements(); ++i) {
-    const double slack = tolerance * d.max_reference;
-    if (std::fabs(got.real(i) - merged.real(i)) <= slack) continue;
-    for (size_t k = 1; k < wants.size(); ++k)
-      if (std::fabs(got.real(i) - wants[k].real(i)) <= slack) {
-        merged.set_real(i, wants[k].real(i));
-        ++elsewhere;
-        break;
-      }
+/// Each element against what it may be: the first tensor that is taken, or a later one where that does not fit.
+class Nearest {
+ public:
+  Nearest(const Tensor& got, double tolerance) : got_(got), tolerance_(tolerance) {}
+
+  /// False when nothing is left to explain.
+  bool take(const Tensor& want) {
+    if (want_.empty()) {
+      want_ = want;
+      difference_ = difference(got_, want);
+      if (difference_.relative() <= tolerance_) return false;
+      want_ = want.clone();
+      for (int64_t i = 0; i < got_.elements(); ++i)
+        if (!fits(i, want_)) open_.push_back(i);
+      return true;
+    }
+    std::erase_if(open_, [&](int64_t i) {
+      if (!fits(i, want)) return false;
+      want_.set_real(i, want.real(i));
+      ++elsewhere_;
+      return true;
+    });
+    return !open_.empty();
   }
-  return difference(got, merged);
-}
+
+  Difference difference_of_nearest() const { return elsewhere_ > 0 ? difference(got_, want_) : difference_; }
+  int64_t elsewhere() const { return elsewhere_; }
+
+ private:
+  bool fits(int64_t i, const Tensor& want) const {
+    return std::fabs(got_.real(i) - want.real(i)) <= tolerance_ * difference_.max_reference;
+  }
+  const Tensor& got_;
+  double tolerance_;
+  Tensor want_;
+  Difference difference_;
+  std::vector<int64_t> open_;  ///< elements that fit none so far
+  int64_t elsewhere_ = 0;      ///< those that fit a later one
+};
 
 }  // namespace
 
@@ -129,10 +150,13 @@ void LaunchRunner::check(const Launch& launch, const std::vector<void*>& pointer
     if (launch.region.params[p].role != ParamRole::output) continue;
     const Buffer& buffer = program_.buffers[static_cast<size_t>(launch.buffers[p])];
     const BufferAccess access(buffer, symbols_);
-    std::vector<Tensor> wants = oracle.results(buffer.name, inputs);
-    if (wants.empty()) wants.push_back(value_of(buffer, launch, oracle));
     Tensor got = access.load(pointers[p]);
-    const Difference d = nearest_difference(got, wants, result.ties, tolerance);
+    Nearest nearest(got, tolerance);
+    bool taken = false;
+    oracle.results(buffer.name, inputs, [&](const Tensor& want) { return taken = true, nearest.take(want); });
+    if (!taken) nearest.take(value_of(buffer, launch, oracle));
+    const Difference d = nearest.difference_of_nearest();
+    result.ties += nearest.elsewhere();
     if (result.output.empty() || d.relative() > result.difference.relative()) result.difference = d;
     result.padding_zero = result.padding_zero && access.padding_is_zero(pointers[p]);
     result.output = buffer.name;

@@ -16,8 +16,9 @@ struct LaunchOracle {
   /// A value of the graph by name; null: there is none.
   std::function<const Tensor*(const std::string& name)> value;
   /// What a result may be, the likeliest first: each element must be that of one of them. `inputs`: names of what the
-  /// launch reads.
-  std::function<std::vector<Tensor>(const std::string& name, const std::vector<std::string>& inputs)> results;
+  /// launch reads. `take` is called with each until it returns false; never: the result is `value(name)`.
+  using Take = std::function<bool(const Tensor&)>;
+  std::function<void(const std::string& name, const std::vector<std::string>& inputs, const Take& take)> results;
   /// What the launch stored; may be empty.
   std::function<void(const std::string& name, Tensor stored)> stored;
 };

@@ -5,6 +5,7 @@
 #include "driver/rounding_ties.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "base/fail.hpp"
@@ -17,7 +18,7 @@ namespace opfuse {
 
 namespace {
 
-constexpr size_t kMostRoundings = 4;
+constexpr size_t kMostRoundings = 8;
 constexpr double kDivision = 0x1p-22;  // relative error of one fp32 division and of its operands' rounding
 
 bool by_element(const Node& node) { return node.op->kind == OpKind::elementwise || node.op->kind == OpKind::injective; }
@@ -107,35 +108,44 @@ struct RoundingTies::Evaluation {
     decide_otherwise(q, {*operands[0], *operands[1], zero, node.as<QuantizeLinear>().axis}, absolute, kDivision);
   }
 
-  /// Roundings between the leaves and `v` on paths of single elements.
-  void collect(const Value& v, std::vector<const Node*>& found) const {
-    if (is_leaf(v) || !by_element(*v.producer)) return;
-    if (v.producer->is("quantize_linear") && std::find(found.begin(), found.end(), v.producer) == found.end())
-      found.push_back(v.producer);
+  /// Roundings between the leaves and `v` on paths of single elements, and the values on these paths.
+  void collect(const Value& v, std::vector<const Node*>& found, std::set<const Value*>& path) const {
+    if (is_leaf(v) || !by_element(*v.producer) || !path.insert(&v).second) return;
+    if (v.producer->is("quantize_linear")) found.push_back(v.producer);
     for (const Value* input : v.producer->inputs)
-      if (input) collect(*input, found);
+      if (input) collect(*input, found, path);
   }
 };
+
+/// Subsets of `n` things as bits, the small ones first; without the empty one.
+static std::vector<size_t> subsets(size_t n) {
+  std::vector<size_t> all;
+  for (size_t subset = 1; subset < size_t{1} << n; ++subset) all.push_back(subset);
+  std::stable_sort(all.begin(), all.end(), [](size_t a, size_t b) { return std::popcount(a) < std::popcount(b); });
+  return all;
+}
 
 Tensor RoundingTies::value(const std::string& name, const std::map<std::string, Tensor>& known) {
   Evaluation evaluate{*this, known, nullptr};
   return evaluate(*by_name_.at(name));
 }
 
-std::vector<Tensor> RoundingTies::values(const std::string& name, const std::map<std::string, Tensor>& known,
-                                         const std::set<std::string>& leaves) {
+void RoundingTies::values(const std::string& name, const std::map<std::string, Tensor>& known,
+                          const std::set<std::string>& leaves, const std::function<bool(const Tensor&)>& take) {
   const Value& wanted = *by_name_.at(name);
+  Evaluation base{*this, known, &leaves};
+  if (!take(base(wanted))) return;
   std::vector<const Node*> roundings;
-  Evaluation{*this, known, &leaves}.collect(wanted, roundings);
+  std::set<const Value*> path;
+  base.collect(wanted, roundings, path);
   roundings.resize(std::min(roundings.size(), kMostRoundings));
-  std::vector<Tensor> results;
-  for (size_t subset = 0; subset < size_t{1} << roundings.size(); ++subset) {
-    Evaluation evaluate{*this, known, &leaves};
+  for (const Value* v : path) base.done.erase(v);  // what is left does not depend on these roundings
+  for (const size_t subset : subsets(roundings.size())) {
+    Evaluation evaluate = base;
     for (size_t i = 0; i < roundings.size(); ++i)
       if (subset >> i & 1) evaluate.flipped.insert(roundings[i]);
-    results.push_back(evaluate(wanted));
+    if (!take(evaluate(wanted))) return;
   }
-  return results;
 }
 
 }  // namespace opfuse

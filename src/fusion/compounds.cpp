@@ -121,7 +121,7 @@ std::vector<Nodes> sibling_linears(const Graph& graph) {
   for (Node* node : graph.nodes()) {
     if (several_projections(*node)) products.push_back({node}), found.push_back({node});
     if (!node->is("gemm") && !node->is("matmul")) continue;
-    const auto read = linear_product(*node);
+    const auto read = linear_product(*node, Weights::constant_or_dequantized);
     const auto* linear = std::get_if<LinearProduct>(&read);
     if (!linear || linear->x->is_constant()) continue;
     const auto [at, fresh] = by_source.emplace(linear->x->id, found.size());
@@ -268,6 +268,10 @@ std::vector<Remark> compound_remarks(const Graph& graph, const FusionPlan& plan,
     r.message = c.reason ? fmt::format("{} groups: {}", c.groups.size(), c.reason->message) : "one group";
     if (c.name == "NormLinear" && c.reason) r.message += prologue_cost(nodes);
     if (c.name == kSiblingLinears && siblings) tell_siblings(r, nodes, *siblings);
+    if (c.name == kSiblingLinears && !siblings) {
+      r.code = "cpu_only";
+      r.message = "each runs by itself; Linears of one value become one product on CPUs only";
+    }
     r.nodes = c.nodes;
     r.evidence = c.groups;
     remarks.push_back(std::move(r));

@@ -55,6 +55,11 @@ void read_points(const toml::node& node, const std::string& file, PatternText& t
     text.points.emplace_back(std::string(key.str()), text_of(value, file, key.str()));
 }
 
+int64_t number_of(const toml::node& node, const std::string& file, std::string_view key) {
+  if (const auto number = node.value<int64_t>(); number && node.is_integer()) return *number;
+  throw wrong(place_of(node, file), fmt::format("{} must be a whole number", key));
+}
+
 int checked_priority(int64_t priority, const TextPlace& at) {
   if (priority >= -kMostPriority && priority <= kMostPriority) return static_cast<int>(priority);
   throw wrong(at, fmt::format("priority {} is outside [-{}, {}]", priority, kMostPriority, kMostPriority));
@@ -75,13 +80,13 @@ void read_key(std::string_view key, const toml::node& value, const std::string& 
     for (const toml::node& condition : list_of(value, file, key)) text.where.push_back(part_of(condition, file, key));
   else if (key == "points")
     read_points(value, file, text);
-  else if (key == "priority" && value.is_integer())
-    text.priority = checked_priority(*value.value<int64_t>(), place_of(value, file));
+  else if (key == "priority")
+    text.priority = checked_priority(number_of(value, file, key), place_of(value, file));
   else if (key == "fires" || key == "spares")
     for (const toml::node& graph : list_of(value, file, key))
       examples.push_back({text_of(graph, file, key), key == "fires"});
   else
-    throw wrong(place_of(value, file), fmt::format("\"{}\" is no key of a pattern, or of another type", key))
+    throw wrong(place_of(value, file), fmt::format("\"{}\" is no key of a pattern", key))
         .hint(did_you_mean(std::string(key), kKeys));
 }
 

@@ -12,6 +12,7 @@
 #include "fusion/absorb.hpp"
 #include "fusion/grouping.hpp"
 #include "ir/outline.hpp"
+#include "match/qdq.hpp"
 #include "ops/registry.hpp"
 #include "ops/slice.hpp"
 #include "passes/linear_product.hpp"
@@ -62,6 +63,15 @@ Node* only_reader(const Graph& graph, const Node& node) {
   return graph.read_count(y) == 1 && y->uses.size() == 1 ? y->uses.front().node : nullptr;
 }
 
+/// A product of weights behind DequantizeLinear, which stand outside of the group.
+bool is_dequantized(const Node& group, const std::map<const Value*, size_t>& operand_of, const Node& product) {
+  const auto of = [&](size_t i) {
+    const auto at = operand_of.find(product.input(i));
+    return at == operand_of.end() ? nullptr : group.inputs[at->second];
+  };
+  return of(0) && of(1) && !of(1)->is_constant() && is_constant_or_dequantized(of(1));
+}
+
 GroupOfLinears linears_of(Node* group) {
   GroupOfLinears found;
   std::map<const Value*, size_t> operand_of;
@@ -70,6 +80,12 @@ GroupOfLinears linears_of(Node* group) {
   for (const Node* node : flat.nodes()) {
     if (!node->is("matmul") && !node->is("gemm")) continue;
     const auto read = linear_product(*node);
+    if (is_dequantized(*group, operand_of, *node)) {
+      found.linears.push_back(
+          {.group = group, .operand = operand_of.at(node->input(0)), .inner_name = node->output()->name});
+      found.decline = Decline{
+          "dequantized", fmt::format("{} keeps its own quantised weights and scales", group->label), {group->label}};
+    }
     if (!std::holds_alternative<LinearProduct>(read)) continue;
     const LinearProduct& p = std::get<LinearProduct>(read);
     if (!operand_of.contains(p.x) || p.x->is_constant()) continue;
@@ -92,7 +108,7 @@ GroupOfLinears linears_of(Node* group) {
     if (at != flat.outputs().end()) linear.result = static_cast<size_t>(at - flat.outputs().begin());
     found.linears.push_back(std::move(linear));
   }
-  if (nodes != flat.nodes().size() && !found.linears.empty())
+  if (nodes != flat.nodes().size() && !found.linears.empty() && !found.decline)
     found.decline = Decline{"epilogue", fmt::format("{} is more than its Linear", group->label), {group->label}};
   return found;
 }

@@ -14,10 +14,10 @@ Value* operand_of(const Node& node, const Value* inner) {
   return at == inputs.end() ? nullptr : node.inputs[static_cast<size_t>(at - inputs.begin())];
 }
 
-/// What a rotary embedding turns: of its operands the one that it slices.
+/// What a rotary embedding turns: of its operands the one that it cuts into halves.
 Value* turned(const Node& node) {
   for (const Node* inner : node.body->nodes())
-    if (inner->is("slice")) return operand_of(node, inner->input(0));
+    if (inner->is("slice") || inner->is("split")) return operand_of(node, inner->input(0));
   return nullptr;
 }
 

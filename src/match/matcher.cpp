@@ -209,13 +209,15 @@ struct Attempt {
       return fail(want, node, std::move(*between), 1);
     if (!node || std::find(e.ops.begin(), e.ops.end(), operator_name(*node)) == e.ops.end())
       return fail(want, node, {"op_mismatch", fmt::format("expected {}, found {}", want, describe(v)), {}});
+    if (e.result && (*e.result >= node->outputs.size() || node->outputs[*e.result] != v))
+      return fail(want, node, {"op_mismatch", fmt::format("expected result {} of {}", *e.result, describe(*node)), {}});
     Node* const taken = node;
     for (const Taken& t : nodes)
       if (t.node == taken) {
         if (!e.binding.empty() && t.element->binding == e.binding) return true;
         return fail(want, node, {"already_matched", describe(*node) + " already stands for another element", {}});
       }
-    for (size_t i = 1; i < node->outputs.size() && !e.shared; ++i)
+    for (size_t i = 1; i < node->outputs.size() && !e.shared && !e.result; ++i)
       if (matcher.graph().read_count(node->outputs[i]) > 0)
         return fail(want, node, {"second_result_read", describe(*node) + " has a second result that is read", {}});
     for (const NodePredicate& p : e.predicates)
@@ -227,12 +229,14 @@ struct Attempt {
   // Early refusal of values that surely escape: more readers than a join inside the pattern could explain is judged
   // at the end, but a graph output can be told at once.
   bool interior(const std::string& want, Node* node) {
-    if (!matcher.graph().is_output(node->output())) return true;
-    return fail(want, node,
-                {"graph_output",
-                 fmt::format("the result of {} is a graph output, so it must be stored", describe(*node)),
-                 {value_name(*node->output())}},
-                1);
+    for (const Value* v : node->outputs)
+      if (matcher.graph().is_output(v))
+        return fail(want, node,
+                    {"graph_output",
+                     fmt::format("the result of {} is a graph output, so it must be stored", describe(*node)),
+                     {value_name(*v)}},
+                    1);
+    return true;
   }
 
   /// The element's operator makes `v`, or a Q/DQ pair stands between.
@@ -339,13 +343,13 @@ struct Attempt {
     std::sort(m.nodes.begin(), m.nodes.end(),
               [&](Node* a, Node* b) { return matcher.position(a) < matcher.position(b); });
     m.results.push_back(anchor->output());
-    for (const Taken& t : nodes) {
-      Value* v = t.node->output();
-      if (t.node == anchor || !read_outside(matcher.graph(), v, m.nodes)) continue;
-      if (!t.element->shared && t.element == &pair_element()) return fail("Q/DQ", t.node, escaping_pair(*t.node), 1);
-      if (!t.element->shared) return escape(*t.node, *t.element, m.nodes);
-      m.results.push_back(v);
-    }
+    for (const Taken& t : nodes)
+      for (Value* v : t.node->outputs) {
+        if (t.node == anchor || !read_outside(matcher.graph(), v, m.nodes)) continue;
+        if (!t.element->shared && t.element == &pair_element()) return fail("Q/DQ", t.node, escaping_pair(*t.node), 1);
+        if (!t.element->shared) return escape(*v, *t.element, m.nodes);
+        m.results.push_back(v);
+      }
     for (const Taken& t : nodes)
       if (t.element == &pair_element()) m.pairs.push_back(t.node);
     m.reads = external_reads(m.nodes);
@@ -357,12 +361,13 @@ struct Attempt {
     return true;
   }
 
-  bool escape(const Node& node, const Element& e, const std::vector<Node*>& inside) {
+  bool escape(const Value& value, const Element& e, const std::vector<Node*>& inside) {
+    const Node& node = *value.producer;
     std::vector<std::string> readers;
-    for (const Use& use : node.output()->uses) readers.push_back(describe(*use.node));
-    if (matcher.graph().is_output(node.output())) readers.push_back("graph output");
+    for (const Use& use : value.uses) readers.push_back(describe(*use.node));
+    if (matcher.graph().is_output(&value)) readers.push_back("graph output");
     std::vector<std::string> outside;
-    for (const Use& use : node.output()->uses)
+    for (const Use& use : value.uses)
       if (std::find(inside.begin(), inside.end(), use.node) == inside.end()) outside.push_back(describe(*use.node));
     return fail(
         e.text(), const_cast<Node*>(&node),

@@ -35,6 +35,9 @@ Pattern Pattern::with(Pattern first, Pattern second, Pattern third) const {
 Pattern Pattern::shared() const {
   return edit_last([](Element& e) { e.shared = true; });
 }
+Pattern Pattern::result(size_t index) const {
+  return edit_last([&](Element& e) { e.result = index; });
+}
 Pattern Pattern::where(NodePredicate predicate) const {
   return edit_last([&](Element& e) { e.predicates.push_back(std::move(predicate)); });
 }
@@ -86,6 +89,7 @@ static std::string op_text(const Element& e) {
   for (const NodePredicate& p : e.predicates)
     if (!p.name.empty()) text += "<" + p.name + ">";
   if (!e.sides.empty()) text += "(" + joined(e.sides, ", ") + ")";
+  if (e.result) text += fmt::format(".{}", *e.result);
   return e.shared ? text + "*" : text;
 }
 

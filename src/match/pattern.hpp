@@ -9,6 +9,7 @@
 //   one_of({p, q})     the first that holds
 //   fork({p, q}) >> join(op)   all branches read one value and meet in op; pass_through() is the empty branch
 //   .with(p, q)        the operands beside the data operand, in order; in either order when the operator commutes
+//   .result(1)         the operator's second result; elements of one name may take its other ones
 //   .shared()          other readers and results are allowed; they are then extra results of the group
 //   .where(predicate)  a named condition on the node
 //
@@ -48,6 +49,7 @@ class Pattern {
   Pattern with(Pattern first, Pattern second) const;
   Pattern with(Pattern first, Pattern second, Pattern third) const;
   Pattern shared() const;
+  Pattern result(size_t index) const;
   Pattern where(NodePredicate predicate) const;
 
   const std::vector<std::shared_ptr<const Element>>& chain() const { return chain_; }
@@ -68,7 +70,8 @@ struct Element {
   std::vector<Pattern> parts;  ///< maybe and repeat: one; one_of and fork: the branches
   std::vector<Pattern> sides;  ///< op: patterns of the other operands
   std::vector<NodePredicate> predicates;
-  std::optional<double> value;  ///< constant: what it must be near
+  std::optional<double> value;   ///< constant: what it must be near
+  std::optional<size_t> result;  ///< op: which of several; without it only the first may be read
   int lo = 0, hi = 0;
   bool shared = false;
   bool join = false;

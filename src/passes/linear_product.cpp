@@ -4,11 +4,12 @@
 #include <fmt/format.h>
 
 #include "match/pattern.hpp"
+#include "match/qdq.hpp"
 #include "ops/gemm.hpp"
 
 namespace opfuse {
 
-std::variant<LinearProduct, Decline> linear_product(const Node& product) {
+std::variant<LinearProduct, Decline> linear_product(const Node& product, Weights weights) {
   LinearProduct linear{.x = product.input(0), .weight = product.input(1)};
   if (product.is("gemm")) {
     const Gemm::Attrs& a = product.as<Gemm>();
@@ -20,13 +21,15 @@ std::variant<LinearProduct, Decline> linear_product(const Node& product) {
                                  a.alpha, a.beta, a.transA),
                      {}};
   }
-  if (!linear.weight->is_constant() || linear.weight->constant->rank() != 2)
+  const Shape& w = linear.weight->type.shape;
+  const bool known =
+      weights == Weights::constant ? linear.weight->is_constant() : is_constant_or_dequantized(linear.weight);
+  if (!known || !w.ranked || w.rank() != 2 || !w[0].is_constant() || !w[1].is_constant())
     return Decline{"computed_weight",
                    fmt::format("the weight of {} is not a constant matrix", describe(product)),
                    {product.name()}};
-  const Tensor& w = *linear.weight->constant;
-  linear.in = w.dim(linear.transposed ? 1 : 0);
-  linear.out = w.dim(linear.transposed ? 0 : 1);
+  linear.in = w[linear.transposed ? 1 : 0].value();
+  linear.out = w[linear.transposed ? 0 : 1].value();
   return linear;
 }
 

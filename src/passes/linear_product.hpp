@@ -17,9 +17,12 @@ struct LinearProduct {
   int64_t in = 0, out = 0;
 };
 
+/// Weights of quantised models are constants behind DequantizeLinear.
+enum class Weights { constant, constant_or_dequantized };
+
 /// What a Gemm or MatMul computes. Declined: "gemm_attributes" when it scales or transposes x, "computed_weight" when
-/// its second operand is no constant matrix.
-std::variant<LinearProduct, Decline> linear_product(const Node& product);
+/// its second operand is no such matrix.
+std::variant<LinearProduct, Decline> linear_product(const Node& product, Weights weights = Weights::constant);
 
 /// The constant of `out` elements that `add` adds to each row of `product`; null when it does something else.
 const Value* row_bias(const Node& add, const Value* product, int64_t out);

@@ -3,13 +3,17 @@
 //   window_partition   [N, H, W, C] -> [N, H/w, w, W/w, w, C] -> [N, H/w, W/w, w, w, C] -> [windows, ...]
 //   window_reverse     the way back: [..] -> [N, H/w, W/w, w, w, C] -> [N, H/w, w, W/w, w, C] -> [N, H, W, C]
 // a roll along one axis, written as two slices and a concatenation: [x[k:], x[:k]]; and a rotary embedding, which turns
-// pairs of elements half a head apart: x cos + [-x[h:], x[:h]] sin.
+// pairs of elements half a head apart, [a, b] = x:
+//   x cos + [-b, a] sin            Hugging Face; cos and sin as wide as x
+//   [a cos - b sin, a sin + b cos] ONNX's RotaryEmbedding; cos and sin half as wide
+// where a and b are two slices, or the results of one Split.
 #include <fmt/format.h>
 
 #include "match/attention.hpp"
 #include "ops/axes.hpp"
 #include "ops/concat.hpp"
 #include "ops/slice.hpp"
+#include "ops/split.hpp"
 #include "ops/transpose.hpp"
 #include "passes/recompose.hpp"
 
@@ -79,32 +83,54 @@ Pattern rolled() {
   return any("x") >> op("slice", "tail") >> op("concat", "whole").with(any("x") >> op("slice", "head"));
 }
 
-/// The two halves of the last axis, the second one first.
+/// [first, count) of the last axis, of the two halves of x.
+bool halve_by_slices(const Match& m, size_t last) {
+  const auto back = slice_of_one_axis(*m.node("tail")), front = slice_of_one_axis(*m.node("head"));
+  return back && front && back->axis == last && front->axis == last && front->start == 0 &&
+         front->count == back->start && back->start + back->count == back->size && front->count == back->count;
+}
+
+bool halve_by_split(const Node& split, size_t last) {
+  const Shape& first = split.outputs[0]->type.shape;
+  return split.outputs.size() == 2 && normalize_axis(split.as<Split>().axis, last + 1) == last &&
+         split.outputs[1]->type.shape == first && first[last].is_constant();
+}
+
+/// The pattern's two halves are those of the last axis, and so is what is put together.
 MatchPredicate halves() {
   return {"halves of the last axis", [](const Match& m) -> std::optional<Decline> {
-            const Node &tail = *m.node("tail"), &head = *m.node("head"), &whole = *m.node("whole");
-            const auto back = slice_of_one_axis(tail), front = slice_of_one_axis(head);
+            const Node* split = m.node("halves");
             const Shape& x = m.value("x")->type.shape;
-            if (!back || !front || !x.ranked || x.rank() == 0)
-              return Decline{"unknown_dimension", describe(tail) + " has no constant bounds on one axis", {}};
+            if (!x.ranked || x.rank() == 0) return Decline{"unknown_dimension", "the rank of x is not known", {}};
             const size_t last = x.rank() - 1;
-            const bool halved = back->axis == last && front->axis == last && front->start == 0 &&
-                                front->count == back->start && back->start + back->count == back->size &&
-                                front->count == back->count;
-            if (halved && normalize_axis(whole.as<Concat>().axis, x.rank()) == last &&
-                m.node("turned")->output()->type == m.value("x")->type)
+            const bool halved = split ? halve_by_split(*split, last) : halve_by_slices(m, last);
+            if (halved && normalize_axis(m.node("whole")->as<Concat>().axis, x.rank()) == last &&
+                m.anchor->output()->type == m.value("x")->type)
               return std::nullopt;
-            return Decline{"no_halves",
-                           fmt::format("{} and {} are not the halves of the last axis", describe(tail), describe(head)),
-                           {}};
+            const std::string what = split
+                                         ? describe(*split) + " does not make"
+                                         : describe(*m.node("tail")) + " and " + describe(*m.node("head")) + " are not";
+            return Decline{"no_halves", what + " the halves of the last axis", {}};
           }};
 }
 
-/// x cos + concat(-x[h:], x[:h]) sin
-Pattern rotated() {
-  const Pattern x = any("x");
-  const Pattern half = x >> op("slice", "tail") >> op("neg") >> op("concat", "whole").with(x >> op("slice", "head"));
-  return x >> op("mul").with(any("cos")) >> op("add", "turned").with(half >> op("mul").with(any("sin")));
+struct Halves {
+  Pattern first, second;
+};
+Halves sliced() { return {any("x") >> op("slice", "head"), any("x") >> op("slice", "tail")}; }
+Halves split() { return {any("x") >> op("split", "halves").result(0), any("x") >> op("split", "halves").result(1)}; }
+
+/// x cos + concat(-b, a) sin
+Pattern rotated(const Halves& of) {
+  const Pattern half = of.second >> op("neg") >> op("concat", "whole").with(of.first);
+  return any("x") >> op("mul").with(any("cos")) >> op("add").with(half >> op("mul").with(any("sin")));
+}
+
+/// concat(a cos - b sin, a sin + b cos)
+Pattern rotated_halves(const Halves& of) {
+  const auto times = [](const Pattern& half, const char* by) { return half >> op("mul").with(any(by)); };
+  const Pattern imaginary = times(of.first, "sin") >> op("add").with(times(of.second, "cos"));
+  return times(of.first, "cos") >> op("sub").with(times(of.second, "sin")) >> op("concat", "whole").with(imaginary);
 }
 
 }  // namespace
@@ -127,7 +153,10 @@ std::optional<AxisSlice> slice_of_one_axis(const Node& slice) {
 
 const std::vector<Spelling>& movement_spellings() {
   static const std::vector<Spelling> kAll{
-      {kRotaryEmbedding, "x cos + concat(-x[h:], x[:h]) sin", rotated(), {halves()}, {}},
+      {kRotaryEmbedding, "x cos + concat(-x[h:], x[:h]) sin", rotated(sliced()), {halves()}, {}},
+      {kRotaryEmbedding, "x cos + concat(-b, a) sin of a split", rotated(split()), {halves()}, {}},
+      {kRotaryEmbedding, "concat(a cos - b sin, a sin + b cos)", rotated_halves(sliced()), {halves()}, {}},
+      {kRotaryEmbedding, "concat(a cos - b sin, a sin + b cos) of a split", rotated_halves(split()), {halves()}, {}},
       {"roll", "concat(x[k:], x[:k])", rolled(), {rolls()}, {}},
       {"channel_shuffle", "reshape, swap groups, reshape", rearranged(), {named("channel shuffle", is_shuffle)}, {}},
       {"window_partition", "reshape, swap, reshape", rearranged(), {named("window partition", is_partition)}, {}},

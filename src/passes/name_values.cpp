@@ -1,4 +1,4 @@
-// Names after nodes, made unique by a count.
+// Names after nodes, made unique by a count, in bodies too: what splits a node reports its parts by their names.
 #include "passes/name_values.hpp"
 
 #include <fmt/format.h>
@@ -20,18 +20,36 @@ std::string wished_name(const Value& value) {
   return fmt::format("{}.{}", value.uses.front().node->name(), port_of(value.uses.front()));
 }
 
-}  // namespace
+using Names = std::set<std::string>;
 
-void name_values(Graph& graph) {
-  std::set<std::string> used;
+void collect(const Graph& graph, Names& used) {
   for (const Value* value : graph.values()) used.insert(value->name);
+  for (const Node* node : graph.nodes())
+    if (node->body) collect(*node->body, used);
+}
+
+/// `label`: of the node this graph is the body of; empty at the top, where nodes without names leave values unnamed.
+void name_in(Graph& graph, const std::string& label, Names& used) {
   for (Value* value : graph.values()) {
-    if (!value->name.empty() || (!value->producer && value->uses.empty())) continue;
-    const std::string wish = wished_name(*value);
-    if (wish.starts_with('#') || wish.empty()) continue;  // the node has no name either
+    if (!value->name.empty() || (!value->producer && (!label.empty() || value->uses.empty()))) continue;
+    std::string wish = wished_name(*value);
+    if (wish.starts_with('#') || wish.empty()) {
+      if (label.empty()) continue;
+      wish = fmt::format("{}/{}", label, value->producer->op->name);
+    }
     value->name = wish;
     for (int n = 2; !used.insert(value->name).second; ++n) value->name = fmt::format("{}_{}", wish, n);
   }
+  for (Node* node : graph.nodes())
+    if (node->body) name_in(*node->body, node->label, used);
+}
+
+}  // namespace
+
+void name_values(Graph& graph) {
+  Names used;
+  collect(graph, used);
+  name_in(graph, {}, used);
 }
 
 }  // namespace opfuse

@@ -10,6 +10,7 @@
 
 #include "base/fail.hpp"
 #include "ir/outline.hpp"
+#include "ir/value_name.hpp"
 #include "ops/concat.hpp"
 #include "ops/slice.hpp"
 #include "ops/split.hpp"
@@ -258,7 +259,9 @@ class Worker {
         for (LoweredGroup& group : item.groups)
           for (LoweredOperand& operand : group.operands)
             if (operand.value == node->outputs[i]) operand.value = results[i];
+      const std::string name = value_name(*node->outputs[i]);
       take_over(graph, node->outputs[i], results[i]);
+      if (results[i]->name.empty()) results[i]->name = name;  // "%id": reports and proofs know it by that
     }
     graph.erase(node);
   }

@@ -65,6 +65,8 @@ class Registries(CliTest):
         self.fails(5, "patterns", "test", wrong, says=["wrong.toml:3:23", "relu"])
         wrong.write_text(gate.read_text().replace("fires =", "spares_ =", 1).replace("spares =", "fires =", 1).replace("spares_", "spares"))
         self.assertIn("FAILED", self.fails(1, "patterns", "test", wrong).out)
+        wrong.write_text('[[pattern]]\nname = "ConvBN"\ntopology = "c:conv"\n')
+        self.fails(2, "patterns", "test", wrong, says=['two patterns "ConvBN"', "the catalogue"])
 
     def test_the_catalogue_has_the_named_patterns(self):
         names = [row["name"] for row in self.ok("patterns", "--json").json["patterns"]]

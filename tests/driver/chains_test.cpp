@@ -56,6 +56,18 @@ TEST(ChainsOfTheCompiler, ALargeMapBetweenTheTwoNeverExists) {
     EXPECT_NE(b.type.shape, Shape({Dim(1), Dim(96), Dim(112), Dim(112)})) << b.name;
 }
 
+TEST(ChainsOfTheCompiler, TheApiSwitchesThemOff) {
+  const Model model = Model::from_graph(block("1", 16, 112, 96, 3, 2));
+  const auto chained = [&](bool chains) {
+    const auto exe = compile(model, Target::named("cpu:avx512"), {.cache = false, .chains = chains});
+    const auto& all = exe.artifact().launches;
+    return std::count_if(all.begin(), all.end(),
+                         [](const auto& l) { return l.name.find("+Fused") != std::string::npos; });
+  };
+  EXPECT_EQ(chained(true), 1);
+  EXPECT_EQ(chained(false), 0);
+}
+
 TEST(ChainsOfTheCompiler, TheyCanBeSwitchedOff) {
   const Shaped s = shape(block("1", 16, 112, 96, 3, 2), kTarget, false);
   ASSERT_EQ(s.chains.size(), 1u);

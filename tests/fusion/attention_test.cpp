@@ -106,6 +106,39 @@ const Spelled kSpellings[] = {
       %vu = unsqueeze(%vt, %two) %ve = expand(%vu, %wide) %v = reshape(%ve, %all)
       %s = matmul(%q, %k) %d = div(%s, %root) %p = softmax(%d) %y = matmul(%p, %v)
       return %y })"},
+    // Qwen 3: heads of q and k normalised and turned, rotate-half by Split, behind a cache of keys and values
+    {"normalised_heads_and_a_cache", R"(graph (%x: f32[2,5,8], %pk: f32[2,2,3,4], %pv: f32[2,2,3,4]) {
+      %wq = const rand<1> : f32[8,8] %wk = const rand<2> : f32[8,8] %wv = const rand<3> : f32[8,8] %root = const splat<2> : f32[]
+      %heads = const dense<2,5,2,4> : i64[4] %two = const splat<2> : f32[] %eps = const splat<1e-5> : f32[]
+      %gq = const rand<4> : f32[4] %gk = const rand<5> : f32[4] %cos = const rand<6> : f32[5,4] %sin = const rand<7> : f32[5,4]
+      %qm = matmul(%x, %wq) %qr = reshape(%qm, %heads) %q2 = pow(%qr, %two) %qn = reduce_mean(%q2) {axes=[-1]}
+      %qe = add(%qn, %eps) %qs = sqrt(%qe) %qd = div(%qr, %qs) %qg = mul(%qd, %gq) %qt = transpose(%qg) {perm = [0,2,1,3]}
+      %km = matmul(%x, %wk) %kr = reshape(%km, %heads) %k2 = pow(%kr, %two) %kn = reduce_mean(%k2) {axes=[-1]}
+      %ke = add(%kn, %eps) %ks = sqrt(%ke) %kd = div(%kr, %ks) %kg = mul(%kd, %gk) %kt = transpose(%kg) {perm = [0,2,1,3]}
+      %vm = matmul(%x, %wv) %vr = reshape(%vm, %heads) %vt = transpose(%vr) {perm = [0,2,1,3]}
+      %qa, %qb = split(%qt) {axis = -1, num_outputs = 2} %qi = neg(%qb) %qj = concat(%qi, %qa) {axis = -1}
+      %qc = mul(%qt, %cos) %ql = mul(%qj, %sin) %q = add(%qc, %ql)
+      %ka, %kb = split(%kt) {axis = -1, num_outputs = 2} %ki = neg(%kb) %kj = concat(%ki, %ka) {axis = -1}
+      %kc = mul(%kt, %cos) %kl = mul(%kj, %sin) %k0 = add(%kc, %kl)
+      %k = concat(%pk, %k0) {axis = 2} %v = concat(%pv, %vt) {axis = 2} %kk = transpose(%k) {perm = [0,1,3,2]}
+      %s = matmul(%q, %kk) %d = div(%s, %root) %p = softmax(%d) %y = matmul(%p, %v)
+      return %y, %k, %v })"},
+    // Phi: one Linear for q, k and v, of which the first half of a head turns
+    {"partly_turned", R"(graph (%x: f32[2,5,8]) {
+      %w = const rand<1> : f32[8,24] %root = const splat<2> : f32[] %heads = const dense<2,5,2,4> : i64[4]
+      %o = const dense<0> : i64[1] %h = const dense<2> : i64[1] %e = const dense<4> : i64[1] %l = const dense<3> : i64[1]
+      %cos = const rand<6> : f32[5,2] %sin = const rand<7> : f32[5,2]
+      %m = matmul(%x, %w) %q0, %k0, %v0 = split(%m) {axis = 2, split = [8,8,8]}
+      %q1 = reshape(%q0, %heads) %k1 = reshape(%k0, %heads) %v1 = reshape(%v0, %heads)
+      %q2 = transpose(%q1) {perm = [0,2,1,3]} %k2 = transpose(%k1) {perm = [0,2,1,3]} %v = transpose(%v1) {perm = [0,2,1,3]}
+      %qt = slice(%q2, %o, %h, %l) %qp = slice(%q2, %h, %e, %l) %kt = slice(%k2, %o, %h, %l) %kp = slice(%k2, %h, %e, %l)
+      %qa, %qb = split(%qt) {axis = -1, num_outputs = 2} %qi = neg(%qb) %qj = concat(%qi, %qa) {axis = -1}
+      %qc = mul(%qt, %cos) %ql = mul(%qj, %sin) %qr = add(%qc, %ql) %q = concat(%qr, %qp) {axis = -1}
+      %ka, %kb = split(%kt) {axis = -1, num_outputs = 2} %ki = neg(%kb) %kj = concat(%ki, %ka) {axis = -1}
+      %kc = mul(%kt, %cos) %kl = mul(%kj, %sin) %kr = add(%kc, %kl) %k = concat(%kr, %kp) {axis = -1}
+      %kk = transpose(%k) {perm = [0,1,3,2]}
+      %s = matmul(%q, %kk) %d = div(%s, %root) %p = softmax(%d) %y = matmul(%p, %v)
+      return %y })"},
     // Einsum throughout, as Flax writes it: projections into heads, two products, capped scores
     {"einsum", R"(graph (%x: f32[2,5,8]) {
       %wq = const rand<1> : f32[8,2,4] %wk = const rand<2> : f32[8,2,4] %wv = const rand<3> : f32[8,2,4]

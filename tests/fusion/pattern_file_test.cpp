@@ -189,6 +189,7 @@ TEST(PatternFile, APriorityOutOfRangeIsRefused) {
       parse_patterns("[[pattern]]\nname = \"A\"\ntopology = \"c:conv\"\npriority = " + priority + "\n", "p.toml");
     });
   };
+  EXPECT_THAT(error("true"), HasSubstr("p.toml:4:12: priority must be a whole number"));
   EXPECT_THAT(error("1001"), HasSubstr("p.toml:4:12: priority 1001 is outside [-1000, 1000]"));
   EXPECT_THAT(error("-9223372036854775807"), HasSubstr("outside"));
   EXPECT_EQ(error("-1000"), "no error");

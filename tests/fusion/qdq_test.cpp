@@ -11,6 +11,8 @@
 namespace opfuse {
 namespace {
 
+using namespace std::string_literals;
+
 /// conv -> relu -> conv -> add -> relu -> linear, `pair(name)` between any two of them.
 std::string net(const std::function<std::string(std::string)>& pair) {
   const bool quantised = !pair("v").empty();
@@ -76,6 +78,44 @@ std::string why(const std::string& text) {
   for (const Remark& r : missed(graph, plan))
     if (r.code == "qdq_pair") return r.rule + ": " + r.message;
   return "";
+}
+
+/// Self-attention as ONNX Runtime's quantiser leaves it: a pair behind every operator, constants behind
+/// DequantizeLinear. `z`: the zero point with which the queries are dequantised.
+std::string attention(const std::string& z) {
+  std::string text =
+      "graph (%x: f32[2,5,8]) {\n%s = const splat<0.05> : f32[]\n%z = const splat<0> : i8[]\n%one = const splat<1> : "
+      "i8[]\n%heads = const dense<2,5,2,4> : i64[4]\n%rest = const dense<2,5,8> : i64[3]\n%root = const splat<2> : "
+      "f32[]\n" +
+      pair("x");
+  for (const std::string r : {"q", "k", "v"})
+    text += "%w" + r + "i = const rand<" + std::to_string(1 + "qkv"s.find(r)) + "> : i8[8,8]\n%b" + r +
+            "i = const rand<4> : i8[8]\n%w" + r + " = dequantize_linear(%w" + r + "i, %s)\n%b" + r +
+            " = dequantize_linear(%b" + r + "i, %s)\n%" + r + "m = matmul(%x_d, %w" + r + ")\n" + pair(r + "m") + "%" +
+            r + "a = add(%" + r + "m_d, %b" + r + ")\n" + pair(r + "a") + "%" + r + "r = reshape(%" + r +
+            "a_d, %heads)\n" + pair(r + "r") + "%" + r + "t = transpose(%" + r + "r_d) {perm = [0,2," +
+            (r == "k" ? "3,1" : "1,3") + "]}\n%" + r + "t_q = quantize_linear(%" + r + "t, %s, %z)\n%" + r +
+            "t_d = dequantize_linear(%" + r + "t_q, %s, %" + (r == "q" ? z : "z") + ")\n";
+  return text + "%d = matmul(%qt_d, %kt_d)\n" + pair("d") + "%e = div(%d_d, %root)\n" + pair("e") +
+         "%p = softmax(%e_d)\n" + pair("p") + "%c = matmul(%p_d, %vt_d)\n" + pair("c") +
+         "%o = transpose(%c_d) {perm = [0,2,1,3]}\n" + pair("o") + "%y = reshape(%o_d, %rest)\nreturn %y }";
+}
+
+TEST(Qdq, AnAttentionHasItsInProjectionBehindPairs) {
+  const Graph original = parse_graph(attention("z"), ops()), graph = prepared_text(attention("z"));
+  const FusionPlan plan = make_plan(graph);
+  EXPECT_EQ(plan.module_counts(),
+            (std::map<std::string, int>{{"FusedMHAInProjection", 1}, {"FusedScaledDotProductAttention", 1}}))
+      << print(graph);
+  EXPECT_EQ(qdq_summary(plan).declared, 4u);
+  const std::vector<Tensor> inputs = random_inputs(original);
+  EXPECT_TRUE(interpret(apply(graph, plan), inputs)[0].same_bits(interpret(original, inputs)[0]));
+}
+
+TEST(Qdq, AnAttentionBehindAPairThatChangesValuesHasNone) {
+  const FusionPlan plan = make_plan(prepared_text(attention("one")));
+  EXPECT_EQ(plan.module_counts(),
+            (std::map<std::string, int>{{"FusedLinear", 3}, {"FusedScaledDotProductAttention", 1}}));
 }
 
 TEST(Qdq, ExplainNamesThePairThatBlocks) {

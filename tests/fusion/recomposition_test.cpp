@@ -92,6 +92,36 @@ const Case kCases[] = {
      "%b "
      "= slice(%x, %h, %z, %i) %n = neg(%b) %r = concat(%n, %a) {axis = -1} %c = mul(%x, %k) %s = mul(%r, %l) %y = "
      "add(%c, %s)"},
+    {"rotary_embedding_split", "rotary_embedding",
+     "%k = const rand<1> : f32[3,8] %l = const rand<2> : f32[3,8] %a, %b = split(%x) {axis = -1, num_outputs = 2} %n = "
+     "neg(%b) %r = "
+     "concat(%n, %a) {axis = 2} %c = mul(%x, %k) %s = mul(%r, %l) %y = add(%c, %s)"},
+    {"rotary_embedding_of_two_halves", "rotary_embedding",
+     "%k = const rand<1> : f32[3,4] %l = const rand<2> : f32[3,4] %a, %b = split(%x) {axis = -1, num_outputs = 2} %c = "
+     "mul(%k, %a) %d = "
+     "mul(%l, %b) %e = mul(%l, %a) %f = mul(%k, %b) %u = sub(%c, %d) %v = add(%e, %f) %y = concat(%u, %v) {axis = -1}"},
+    {"rotary_embedding_of_two_slices", "rotary_embedding",
+     "%k = const rand<1> : f32[3,4] %l = const rand<2> : f32[3,4] %o = const dense<0> : i64[1] %h = const dense<4> : "
+     "i64[1] %z = const dense<8> : i64[1] %i = const dense<2> : i64[1] %a = slice(%x, %o, %h, %i) %b = slice(%x, %h, "
+     "%z, %i) %c = mul(%a, %k) %d = mul(%b, %l) %e = mul(%b, %k) %f = mul(%a, %l) %u = sub(%c, %d) %v = add(%e, %f) "
+     "%y = concat(%u, %v) {axis = 2}"},
+    {"not_rotary_unequal_parts", "",
+     "%k = const rand<1> : f32[3,8] %l = const rand<2> : f32[3,8] %a, %b = split(%x) {axis = -1, split = [3,5]} %n = "
+     "neg(%b) %r = concat(%n, %a) {axis = 2} %c = mul(%x, %k) %s = mul(%r, %l) %y = add(%c, %s)"},
+    {"not_rotary_the_halves_stay_where_they_are", "",
+     "%k = const rand<1> : f32[3,8] %l = const rand<2> : f32[3,8] %a, %b = split(%x) {axis = -1, num_outputs = 2} %n = "
+     "neg(%a) %r = "
+     "concat(%n, %b) {axis = 2} %c = mul(%x, %k) %s = mul(%r, %l) %y = add(%c, %s)"},
+    {"not_rotary_a_half_is_read_elsewhere", "",
+     "%k = const rand<1> : f32[3,8] %l = const rand<2> : f32[3,8] %a, %b = split(%x) {axis = -1, num_outputs = 2} %n = "
+     "neg(%b) %r = "
+     "concat(%n, %a) {axis = 2} %c = mul(%x, %k) %s = mul(%r, %l) %t = add(%c, %s) %d = concat(%b, %b) {axis = 2} %y = "
+     "sub(%t, %d)"},
+    {"not_rotary_an_angle_is_another", "",
+     "%k = const rand<1> : f32[3,4] %l = const rand<2> : f32[3,4] %m = const rand<3> : f32[3,4] %a, %b = split(%x) "
+     "{axis = -1, num_outputs = 2} %c = mul(%k, %a) %d = mul(%l, %b) %e = mul(%m, %a) %f = mul(%k, %b) %u = sub(%c, "
+     "%d) %v = add(%e, "
+     "%f) %y = concat(%u, %v) {axis = -1}"},
     {"not_rotary_the_other_half_is_negative", "",
      "%k = const rand<1> : f32[3,8] %l = const rand<2> : f32[3,8] %o = const dense<0> : i64[1] %h = const dense<4> : "
      "i64[1] %z = const dense<8> : i64[1] %i = const dense<2> : i64[1] %a = slice(%x, %o, %h, %i) %b = slice(%x, %h, "

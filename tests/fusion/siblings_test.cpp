@@ -111,6 +111,16 @@ TEST(Siblings, StayApartWhereAReaderNeedsWholeRows) {
   EXPECT_EQ(m.products(), 2u);
 }
 
+TEST(Siblings, StayApartBehindDequantizeLinear) {
+  const Merged m = merged(R"(graph (%x: f32[4,8]) {
+    %a = const rand<1> : i8[8,6] %b = const rand<2> : i8[8,6] %k = const splat<0.01> : f32[] %l = const splat<0.02> : f32[]
+    %c = dequantize_linear(%a, %k) %d = dequantize_linear(%b, %l)
+    %g = matmul(%x, %c) %u = matmul(%x, %d) %s = softmax(%g) %t = softmax(%u) return %s, %t })");
+  EXPECT_THAT(codes(m), testing::ElementsAre("dequantized", "dequantized"));
+  EXPECT_THAT(m.told[0].results, testing::ElementsAre("g"));
+  EXPECT_EQ(m.products(), 2u);
+}
+
 TEST(Siblings, StayApartWhereAResultIsAnOutputOfTheGraph) {
   const Merged m = merged(R"(graph (%x: f32[4,8]) { %a = const rand<1> : f32[8,6] %b = const rand<2> : f32[8,6]
     %g = matmul(%x, %a) %u = matmul(%x, %b) return %g, %u })");

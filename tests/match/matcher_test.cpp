@@ -99,6 +99,21 @@ TEST(Matcher, ForkAndJoinMatchADiamondWithAnEmptyBranch) {
   EXPECT_EQ(r.partial.decline.code, "different_sources");
 }
 
+TEST(Matcher, TakesResultsOfOneNodeByTheirNumber) {
+  const std::string head = "graph (%x: f32[2,8]) { %a, %b = split(%x) {axis = 1, num_outputs = 2} ";
+  const Pattern pattern = any("x") >> op("split", "cut").result(1) >> op("neg") >>
+                          op("concat", "y").with(any("x") >> op("split", "cut").result(0));
+  const auto found = [&](const std::string& rest) {
+    const Graph graph = parse_graph(head + rest, ops());
+    return Matcher(graph).match_all(pattern).size();
+  };
+  EXPECT_EQ(found("%n = neg(%b) %y = concat(%n, %a) {axis = 1} return %y }"), 1u);
+  EXPECT_EQ(found("%n = neg(%a) %y = concat(%n, %b) {axis = 1} return %y }"), 0u);      // the other way round
+  EXPECT_EQ(found("%n = neg(%b) %y = concat(%n, %a) {axis = 1} return %y, %a }"), 0u);  // a half must be stored
+  EXPECT_EQ(found("%n = neg(%b) %y = concat(%n, %a) {axis = 1} %z = relu(%a) return %y, %z }"), 0u);  // read outside
+  EXPECT_EQ(pattern.text(), "x:any cut:split.1 neg y:concat(x:any cut:split.0)");
+}
+
 TEST(Matcher, RepeatsAreGreedyAndBacktrack) {
   const Graph g = graph_of("%a = relu(%x)\n %b = relu(%a)\n %y = relu(%b)");
   const MatchResult r = Matcher(g).match(op("relu", "first") >> repeat(op("relu"), 0, 8), g.nodes().back());

@@ -168,7 +168,7 @@ int run(const Flags& flags) {
     fmt::print(stderr, "wrote {} ({})\n", flags.output,
                text            ? "fused nodes with their bodies"
                : flags.flatten ? "plain operators: runs in any ONNX runtime"
-                               : "a function per fused module; --flatten writes plain operators");
+                               : "a function per fused module, as ONNX Runtime takes them; for OpenVINO add --flatten");
   if (!flags.json) fmt::print(stderr, "next: opfuse explain {} --missed\n", flags.model);
   return kOk;
 }

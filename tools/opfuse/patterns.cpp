@@ -143,6 +143,7 @@ int run(const Flags& flags) {
     return list(chosen(file.empty() ? fusion_patterns() : patterns_with({file}), verb ? "" : first),
                 verb || first.empty(), flags.json);
   if (file.empty()) throw fail(E::bad_option, "patterns {} needs a file: opfuse patterns {} my.toml", first, first);
+  patterns_with({file});  // refuses names of the catalogue
   const std::vector<UserPattern> users = read_patterns(file);
   const std::optional<Graph> model = prepared_model(flags.model);
   if (first == "test") return test(users, model);
