@@ -31,11 +31,13 @@ double step_cycles(int64_t outputs, int64_t vectors, const TargetInfo& target) {
 
 double tiles_cycles(int64_t outputs, int64_t vectors, const PixelTile& tile, const TargetInfo& target) {
   const auto row = [&](int64_t o) {
-    double cycles = static_cast<double>(vectors / tile.vectors) * step_cycles(o, tile.vectors, target);
+    const int64_t whole = vectors / tile.vectors;
+    double cycles = static_cast<double>(whole) * step_cycles(o, tile.vectors, target);
     if (vectors % tile.vectors) cycles += step_cycles(o, vectors % tile.vectors, target);
     return cycles;
   };
-  double cycles = static_cast<double>(outputs / tile.outputs) * row(tile.outputs);
+  const int64_t whole = outputs / tile.outputs;
+  double cycles = static_cast<double>(whole) * row(tile.outputs);
   if (outputs % tile.outputs) cycles += row(outputs % tile.outputs);
   return cycles;
 }

@@ -81,7 +81,7 @@ void Fibers::start(size_t count, Entry entry, void* context) {
     *--top = reinterpret_cast<void*>(&Fibers::begin);  // rbp
     *--top = this;                                     // rbx
     for (int r = 0; r < 4; ++r) *--top = nullptr;
-    s.pointer = top;
+    s.pointer = static_cast<void*>(top);
     s.fake_stack = nullptr;
     s.ended = false;
   }

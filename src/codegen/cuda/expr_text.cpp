@@ -102,8 +102,7 @@ std::string unsigned_of(DType dtype) { return byte_size(dtype) == 8 ? "(unsigned
 
 template <class T>
 std::string limits_text() {
-  const auto low = static_cast<int64_t>(std::numeric_limits<T>::min());
-  const auto high = std::numeric_limits<T>::max();
+  const auto low = +std::numeric_limits<T>::min(), high = +std::numeric_limits<T>::max();  // bytes as numbers
   if constexpr (sizeof(T) == 8 && std::is_signed_v<T>) return "-0x7fffffffffffffffLL - 1, 0x7fffffffffffffffLL";
   if constexpr (sizeof(T) == 8) return "0ull, 0xffffffffffffffffull";
   return fmt::format("{}LL, {}LL", low, high);

@@ -243,7 +243,7 @@ std::string Kernel::text_of(const Dim& d) {
       const char* op = d.op() == DimOp::mod ? "%" : "/";
       if (plain) return fmt::format("{} {} {}", factor(d.args()[0]), op, factor(d.args()[1]));
       use("floor_div");
-      const std::string quotient = fmt::format("floor_div({}, {})", text_of(d.args()[0]), text_of(d.args()[1]));
+      std::string quotient = fmt::format("floor_div({}, {})", text_of(d.args()[0]), text_of(d.args()[1]));
       if (d.op() == DimOp::floor_div) return quotient;
       return fmt::format("{} - {} * {}", factor(d.args()[0]), quotient, factor(d.args()[1]));
     }
