@@ -57,30 +57,36 @@ def hugging_face_model(kind, attention, **sizes):
         model = getattr(transformers, kind + "Model")(config)
         if kind == "ViT":
             return model, {"pixel_values": torch.randn(1, 3, 224, 224)}
-        inputs = {"input_ids": torch.randint(0, 1000, (1, 128))}
-        if kind != "GPT2":
-            inputs["attention_mask"] = torch.ones(1, 128, dtype=torch.int64)
-        return model, inputs
+        return by_keywords(model), token_inputs(128)
     return make
+
+
+def token_inputs(length):
+    import torch
+    return {"input_ids": torch.randint(0, 1000, (1, length)), "attention_mask": torch.ones(1, length, dtype=torch.int64)}
+
+
+def by_keywords(model):
+    """The model with its inputs in the order of token_inputs."""
+    import torch
+
+    class ByKeywords(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+
+        def forward(self, input_ids, attention_mask):
+            return self.model(input_ids=input_ids, attention_mask=attention_mask)
+
+    return ByKeywords()
 
 
 def decoder_model(kind, attention="sdpa", **sizes):
     """Four blocks of a decoder with rotary embeddings, grouped queries and a gated MLP; only the last hidden state is exported."""
     def make():
-        import torch
         import transformers
-        model = getattr(transformers, kind + "Model")(decoder_config(kind, attention, **sizes))
-
-        class LastHiddenState(torch.nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.model = model
-
-            def forward(self, input_ids, attention_mask):
-                return self.model(input_ids=input_ids, attention_mask=attention_mask, use_cache=False)[0]
-
-        inputs = {"input_ids": torch.randint(0, 1000, (1, 64)), "attention_mask": torch.ones(1, 64, dtype=torch.int64)}
-        return LastHiddenState(), inputs
+        config = decoder_config(kind, attention, use_cache=False, return_dict=False, **sizes)
+        return by_keywords(getattr(transformers, kind + "Model")(config)), token_inputs(64)
     return make
 
 

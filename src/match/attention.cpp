@@ -23,8 +23,8 @@ Value* turned(const Node& node) {
 
 /// What `node` rearranges, scales or rotates; null when it does something else.
 Value* moved(const Node& node) {
-  static constexpr std::array kNames{"reshape", "transpose", "slice",    "split",
-                                     "squeeze", "unsqueeze", "identity", "expand"};
+  static constexpr std::array kNames{"reshape",   "transpose", "slice",  "split", "squeeze",
+                                     "unsqueeze", "identity",  "expand", "tile"};
   if (std::any_of(kNames.begin(), kNames.end(), [&](const char* name) { return node.is(name); })) return node.input(0);
   if (node.body && operator_name(node) == kRotaryEmbedding) return turned(node);
   if (node.is("gather")) return node.input(1)->is_constant() ? node.input(0) : nullptr;

@@ -21,8 +21,8 @@ struct AttentionParts {
 /// Nothing when the node is no attention composite.
 std::optional<AttentionParts> attention_parts(const Node& node);
 
-/// The value that `value` is a rearranged part, a scaled or a rotated copy of: through reshape, transpose, slice,
-/// split, gather by constants, products with scalars, and rotary embeddings.
+/// The value that `value` is a rearranged part, a repeated, scaled or rotated copy of: through reshape, transpose,
+/// slice, split, expand, tile, gather by constants, products with scalars, and rotary embeddings.
 Value* movement_source(Value* value);
 
 }  // namespace opfuse

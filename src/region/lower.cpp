@@ -373,6 +373,7 @@ LoweredGroup Lowering::run() {
   store_results();
   LoweredGroup lowered{std::move(region_), std::move(operands_)};
   prune(lowered);
+  merge_rows(lowered.region);
   verify(lowered.region);
   return lowered;
 }

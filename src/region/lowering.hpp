@@ -57,6 +57,9 @@ struct DeclineSignal {
 [[noreturn]] void decline(std::string code, std::string message, const Node& node,
                           std::vector<std::string> evidence = {});
 
+/// Row stages that read each other's results of the same row become one stage.
+void merge_rows(Region& region);
+
 /// Removes stages without outputs, reads and parameters that nothing uses (left by attempts that became something
 /// else).
 void prune(LoweredGroup& lowered);

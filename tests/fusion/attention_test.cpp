@@ -106,6 +106,18 @@ const Spelled kSpellings[] = {
       %vu = unsqueeze(%vt, %two) %ve = expand(%vu, %wide) %v = reshape(%ve, %all)
       %s = matmul(%q, %k) %d = div(%s, %root) %p = softmax(%d) %y = matmul(%p, %v)
       return %y })"},
+    // repeat_interleave through TorchScript: Tile repeats
+    {"grouped_query_by_tile", R"(graph (%x: f32[2,5,8]) {
+      %wq = const rand<1> : f32[8,16] %wk = const rand<2> : f32[8,8] %wv = const rand<3> : f32[8,8] %root = const splat<2> : f32[]
+      %qh = const dense<2,5,4,4> : i64[4] %kh = const dense<2,5,2,4> : i64[4] %all = const dense<2,4,5,4> : i64[4]
+      %two = const dense<2> : i64[1] %wide = const dense<1,1,2,1,1> : i64[5]
+      %qm = matmul(%x, %wq) %qr = reshape(%qm, %qh) %q = transpose(%qr) {perm = [0,2,1,3]}
+      %km = matmul(%x, %wk) %kr = reshape(%km, %kh) %kt = transpose(%kr) {perm = [0,2,1,3]}
+      %vm = matmul(%x, %wv) %vr = reshape(%vm, %kh) %vt = transpose(%vr) {perm = [0,2,1,3]}
+      %ku = unsqueeze(%kt, %two) %ke = tile(%ku, %wide) %kk = reshape(%ke, %all) %k = transpose(%kk) {perm = [0,1,3,2]}
+      %vu = unsqueeze(%vt, %two) %ve = tile(%vu, %wide) %v = reshape(%ve, %all)
+      %s = matmul(%q, %k) %d = div(%s, %root) %p = softmax(%d) %y = matmul(%p, %v)
+      return %y })"},
     // Qwen 3: heads of q and k normalised and turned, rotate-half by Split, behind a cache of keys and values
     {"normalised_heads_and_a_cache", R"(graph (%x: f32[2,5,8], %pk: f32[2,2,3,4], %pv: f32[2,2,3,4]) {
       %wq = const rand<1> : f32[8,8] %wk = const rand<2> : f32[8,8] %wv = const rand<3> : f32[8,8] %root = const splat<2> : f32[]

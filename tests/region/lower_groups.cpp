@@ -86,6 +86,44 @@ TEST(LowerGroup, SoftmaxWithScaleAndMaskIsOneRow) {
   EXPECT_EQ(region.stages.size(), 1u);
 }
 
+/// (x - mean) / sqrt(mean((x - mean)^2) + eps) * scale + shift, the mean over `axis` kept as 1.
+struct SpelledNorm {
+  Net net;
+  Value *mean, *y;
+  explicit SpelledNorm(const Shape& shape, int64_t axis, int64_t second_axis) {
+    Value* x = net.input(shape);
+    mean = net("reduce_mean", {x, net.integers({axis})});
+    Value* distance = net("sub", {x, mean});
+    Value* variance = net("reduce_mean", {net("pow", {distance, net.scalar(2)}), net.integers({second_axis})});
+    Value* normal = net("div", {distance, net("sqrt", {net("add", {variance, net.scalar(1e-5)})})});
+    y = net("add", {net("mul", {normal, net.constant({4})}), net.constant({4})});
+  }
+};
+
+TEST(LowerGroup, ANormInPrimitivesIsOneRow) {
+  for (const int64_t axis : {-1, 1}) {
+    SpelledNorm norm({2, 3, 4}, axis, axis);
+    const Region region = expect_lowers(norm.net.graph, norm.net.fuse({norm.y}));
+    ASSERT_EQ(region.stages.size(), 1u) << print(region);
+    EXPECT_EQ(region.stages[0].reductions.size(), 2u);
+    EXPECT_EQ(region.stages[0].reads.size(), 4u) << print(region);  // x along the row and here, scale, shift
+  }
+  SpelledNorm open({Dim::symbol("n"), 3, 4}, -1, -1);
+  EXPECT_EQ(expect_lowers(open.net.graph, open.net.fuse({open.y}), 1e-9, {{"n", 5}}).stages.size(), 1u);
+}
+
+TEST(LowerGroup, ANormOfOneElementReadsTheDistanceAlongItsRow) {
+  SpelledNorm norm({3, 1, 4}, 1, 1);
+  EXPECT_EQ(expect_lowers(norm.net.graph, norm.net.fuse({norm.y})).stages.size(), 2u);
+}
+
+TEST(LowerGroup, RowsStayApartOverDifferentAxesAndWhereAStatisticIsStored) {
+  SpelledNorm norm({2, 3, 4}, -1, 1);
+  EXPECT_GT(expect_lowers(norm.net.graph, norm.net.fuse({norm.y})).stages.size(), 1u);
+  SpelledNorm stored({2, 3, 4}, -1, -1);
+  EXPECT_GT(expect_lowers(stored.net.graph, stored.net.fuse({stored.mean, stored.y})).stages.size(), 1u);
+}
+
 TEST(LowerGroup, ChainsOfMovementAndArithmeticAreOneMap) {
   Net net;
   Value* x = net("reshape", {net.input({1, 6, 4, 4}), net.integers({1, 2, 3, 4, 4})});
