@@ -146,9 +146,12 @@ OPFUSE_API std::vector<std::string> pattern_names(const std::vector<std::string>
 
 struct CompileOptions {
   std::map<std::string, int64_t> dims{};  ///< values of symbolic dimensions; others stay unbound
-  int threads = 0;                        ///< of the compiler; 0: all available
-  bool cache = true;                      ///< disk cache of kernels
-  std::string emit_dir{};                 ///< write one readable file per kernel here
+  /// Sizes of dimensions that stay open for which the model is compiled once more: each entry is a variant, which runs
+  /// where the bound inputs have all of its sizes (the first that fits); other sizes run the kernels for all sizes.
+  std::vector<std::map<std::string, int64_t>> specialize{};
+  int threads = 0;         ///< of the compiler; 0: all available
+  bool cache = true;       ///< disk cache of kernels
+  std::string emit_dir{};  ///< write one readable file per kernel here
   bool emit_llvm = false, emit_assembly = false, emit_cuda = false;
   bool allow_reference = false;  ///< operators without a kernel run in the interpreter, noted in every report
   bool fused = true;             ///< false: one kernel per model node ("unfused")

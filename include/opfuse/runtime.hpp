@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -148,6 +149,8 @@ class OPFUSE_API Executable {
 
   const std::vector<TensorInfo>& inputs() const;
   const std::vector<TensorInfo>& outputs() const;
+  /// Sizes of open dimensions that variants were compiled for, in the order in which they are tried.
+  std::vector<std::map<std::string, int64_t>> variants() const;
   const Artifact& artifact() const;
   Context create_context(ContextOptions options = {}) const;
 
@@ -175,6 +178,9 @@ class OPFUSE_API Context {
   ArrayView output(const std::string& name) const;
   /// The shape an output has for the bound inputs, before or after run(). Throws bad_binding.
   std::vector<int64_t> output_shape(const std::string& name) const;
+
+  /// The sizes of the variant that runs for the bound inputs; empty: the kernels for all sizes run. Throws bad_binding.
+  std::map<std::string, int64_t> variant() const;
 
   int threads() const;
   size_t arena_bytes() const;         ///< of the current shapes

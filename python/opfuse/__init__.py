@@ -107,20 +107,23 @@ def explain(model: Model, plan: Plan | None = None, *, node: str = "", passed: b
     return Explanation(_core.explain(model, plan, node, passed, missed, patterns, _texts(pattern_files)))
 
 
-def compile(model: Model | Fused, target: Target | str = "host", *, dims: Mapping[str, int] | None = None, threads: int = 0,
-            cache: bool = True, allow_reference: bool = False, fused: bool = True, exact: bool = False, chains: bool = True,
-            run_threads: int = 0, max_weight_growth: int | None = None, workspace: int | None = None, emit_dir: Path = "",
-            emit_llvm: bool = False, emit_assembly: bool = False, emit_cuda: bool = False) -> Executable:
+def compile(model: Model | Fused, target: Target | str = "host", *, dims: Mapping[str, int] | None = None,
+            specialize: Sequence[Mapping[str, int]] = (), threads: int = 0, cache: bool = True, allow_reference: bool = False,
+            fused: bool = True, exact: bool = False, chains: bool = True, run_threads: int = 0,
+            max_weight_growth: int | None = None, workspace: int | None = None, emit_dir: Path = "", emit_llvm: bool = False,
+            emit_assembly: bool = False, emit_cuda: bool = False) -> Executable:
     """Compiles a model; one that is not fused yet is planned and fused first, unless fused is False.
 
-    dims: values of symbolic dimensions, others stay open. threads: of the compiler. cache: kernels on disk. allow_reference:
+    dims: values of symbolic dimensions, others stay open. specialize: sizes of open dimensions to compile once more for; a run
+    takes the first of these variants that fits its inputs. threads: of the compiler. cache: kernels on disk. allow_reference:
     operators without a kernel run in the interpreter. exact: no algorithm that rounds otherwise than direct convolution.
     chains: a convolution and the depthwise one behind it as one launch where that is faster. run_threads: threads of the runs, for
     the choice of algorithms. max_weight_growth, workspace: bytes, docs/accuracy.md.
     """
     model = model.model if isinstance(model, Fused) else model
-    return _core.compile(model, _target(target), dict(dims or {}), threads, cache, allow_reference, fused, exact, chains,
-                         run_threads, max_weight_growth, workspace, os.fspath(emit_dir), emit_llvm, emit_assembly, emit_cuda)
+    return _core.compile(model, _target(target), dict(dims or {}), [dict(sizes) for sizes in specialize], threads, cache,
+                         allow_reference, fused, exact, chains, run_threads, max_weight_growth, workspace, os.fspath(emit_dir),
+                         emit_llvm, emit_assembly, emit_cuda)
 
 
 def _target(target: Target | str) -> Target:

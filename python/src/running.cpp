@@ -141,12 +141,12 @@ Results run(SharedExecutable& self, const Arrays& inputs, const Arrays& out) {
 }
 
 SharedExecutable compile_model(const Model& model, const Target& target, std::map<std::string, int64_t> dims,
-                               int threads, bool cache, bool allow_reference, bool fused, bool exact, bool chains,
-                               int run_threads, std::optional<int64_t> max_weight_growth,
-                               std::optional<int64_t> workspace, const std::string& emit_dir, bool emit_llvm,
-                               bool emit_assembly, bool emit_cuda) {
+                               std::vector<std::map<std::string, int64_t>> specialize, int threads, bool cache,
+                               bool allow_reference, bool fused, bool exact, bool chains, int run_threads,
+                               std::optional<int64_t> max_weight_growth, std::optional<int64_t> workspace,
+                               const std::string& emit_dir, bool emit_llvm, bool emit_assembly, bool emit_cuda) {
   CompileOptions options;
-  options.dims = std::move(dims);
+  options.dims = std::move(dims), options.specialize = std::move(specialize);
   options.threads = threads, options.cache = cache, options.allow_reference = allow_reference;
   options.fused = fused, options.exact = exact, options.chains = chains, options.run_threads = run_threads;
   options.max_weight_growth = max_weight_growth, options.workspace = workspace;
@@ -179,6 +179,9 @@ void bind_context(nb::module_& m) {
       .def("run", &C::run)
       .def("output", &C::output, "name"_a,
            "The array of an output: the bound one, or one of the context's own, which the next run() writes again.")
+      .def(
+          "variant", [](C& c) { return c.with_context([](Context& context) { return context.variant(); }); },
+          "The sizes of the variant that runs for the bound inputs; empty: the kernels for all sizes run.")
       .def_prop_ro("threads", [](C& c) { return c.with_context([](Context& context) { return context.threads(); }); })
       .def_prop_ro("arena_bytes", [](C& c) { return c.with_context([](Context& x) { return x.arena_bytes(); }); })
       .def_prop_ro("intermediate_bytes",
@@ -215,6 +218,9 @@ void bind_running(nb::module_& m) {
           "path"_a, nb::sig("def save(self, path: str | os.PathLike[str]) -> None"))
       .def("inputs", [](const E& self) { return self.exe.inputs(); })
       .def("outputs", [](const E& self) { return self.exe.outputs(); })
+      .def(
+          "variants", [](const E& self) { return self.exe.variants(); },
+          "Sizes of open dimensions that variants were compiled for, in the order in which they are tried.")
       .def("run", &run, "inputs"_a, "out"_a = Arrays{},
            "Runs the model on arrays by input name and returns arrays by output name: those of `out`, written in "
            "place, and new "
@@ -230,10 +236,11 @@ void bind_running(nb::module_& m) {
       .def("__repr__", [](const E& self) {
         return "<opfuse.Executable " + names_of(self.exe.inputs()) + " -> " + names_of(self.exe.outputs()) + ">";
       });
-  m.def("compile", &compile_model, "model"_a, "target"_a, "dims"_a = std::map<std::string, int64_t>{}, "threads"_a = 0,
-        "cache"_a = true, "allow_reference"_a = false, "fused"_a = true, "exact"_a = false, "chains"_a = true,
-        "run_threads"_a = 0, "max_weight_growth"_a = nb::none(), "workspace"_a = nb::none(), "emit_dir"_a = "",
-        "emit_llvm"_a = false, "emit_assembly"_a = false, "emit_cuda"_a = false);
+  m.def("compile", &compile_model, "model"_a, "target"_a, "dims"_a = std::map<std::string, int64_t>{},
+        "specialize"_a = std::vector<std::map<std::string, int64_t>>{}, "threads"_a = 0, "cache"_a = true,
+        "allow_reference"_a = false, "fused"_a = true, "exact"_a = false, "chains"_a = true, "run_threads"_a = 0,
+        "max_weight_growth"_a = nb::none(), "workspace"_a = nb::none(), "emit_dir"_a = "", "emit_llvm"_a = false,
+        "emit_assembly"_a = false, "emit_cuda"_a = false);
 }
 
 }  // namespace opfuse::python

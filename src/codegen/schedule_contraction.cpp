@@ -129,14 +129,23 @@ struct Chunking {
   int64_t rows = 1, passes = 1;
 };
 
-/// Accumulators rest in scratch between passes, so the map must have known extents.
+bool counts_images(const ContractionView& view, int axis) {
+  return axis != row_axis_of(view) && std::find(view.outer.begin(), view.outer.end(), axis) != view.outer.end();
+}
+
+bool open_images(const Stage& stage, const ContractionView& view) {
+  return std::any_of(view.outer.begin(), view.outer.end(),
+                     [&](int axis) { return counts_images(view, axis) && !axis_extent(stage, axis).is_constant(); });
+}
+
+/// Accumulators rest in scratch between passes, so the map of an image must have known extents.
 int64_t most_passes(const Region& region, const ContractionView& view, const Schedule& s) {
   const Stage& stage = region.stages[0];
   const int64_t depth = channel_depth(stage, view), step = s.get("step", 1);
   if (view.group_out || view.channel < 0 || depth % step || region.stages.size() > 1) return 1;
   if (row_axis_of(view) < 0 && view.guarded) return 1;
-  for (const Dim& d : stage.domain)
-    if (!d.is_constant()) return 1;
+  for (size_t axis = 0; axis < stage.domain.size(); ++axis)
+    if (!stage.domain[axis].is_constant() && !counts_images(view, static_cast<int>(axis))) return 1;
   int64_t taps = 1;
   for (int tap : view.taps) taps *= axis_extent(stage, tap).value();
   return depth / std::min(depth, std::max(step, kShortestPass / taps));
@@ -266,7 +275,7 @@ void cut_parts(Schedule& s, const Region& region, const std::vector<ParamLayout>
   const int64_t wanted = wanted_parts(work * 4, target), parts = s.get("parts_o", 1) * s.get("parts_p", 1);
   if (parts == 1 && images > wanted)
     s.set("parts_batch", wanted);
-  else if (shared && parts > 1 && images > 1 &&
+  else if (shared && parts > 1 && (images > 1 || open_images(stage, view)) &&
            keeps_weights(streams, weight_bytes, image_bytes, s.get("parts_o", 1), target))
     s.set("parts_batch", 1);
 }

@@ -5,6 +5,7 @@
 
 #include "base/fail.hpp"
 #include "driver/pipeline.hpp"
+#include "driver/variants.hpp"
 #include "fusion/compounds.hpp"
 #include "fusion/explain.hpp"
 #include "onnx/read.hpp"
@@ -198,15 +199,18 @@ Executable compile(const Model& model, const Target& target, const CompileOption
       graph = apply(graph, plan);
     }
   }
-  if (has_fused_nodes(graph)) shape_for_target(graph, target.info(), &notes, options.chains);
+  const LowerOptions lowering = {
+      options.allow_reference,
+      {options.exact, {}, {}, options.max_weight_growth, options.workspace, options.run_threads}};
+  const bool groups = has_fused_nodes(graph);
   if (options.progress) options.progress("lower", 0, 0);
-  Program program =
-      lower_to_program(graph, target.info(),
-                       {options.allow_reference,
-                        {options.exact, {}, {}, options.max_weight_growth, options.workspace, options.run_threads}});
+  const std::vector<Variant> variants =
+      make_variants(graph, target.info(), {options.specialize, groups, options.chains, lowering});
+  if (groups) shape_for_target(graph, target.info(), &notes, options.chains);
+  Program program = lower_to_program(graph, target.info(), lowering);
   if (options.allow_reference) artifact_options.reference_graph = std::make_shared<Graph>(graph.clone());
   program.notes.insert(program.notes.begin(), notes.begin(), notes.end());
-  Artifact artifact = build_artifact(program, target.info(), artifact_options);
+  Artifact artifact = build_artifact(program, variants, target.info(), artifact_options);
   note_indexed_tables(artifact, graph);
   artifact.model_name = graph.name;
   artifact.producer = "opfuse " + version();

@@ -13,6 +13,7 @@
 #include "driver/kernel_cache.hpp"
 #include "driver/pipeline.hpp"
 #include "driver/reference_launch.hpp"
+#include "driver/variants.hpp"
 
 namespace opfuse {
 namespace {
@@ -28,34 +29,41 @@ int position(const std::vector<int>& list, int value) {
   return at == list.end() ? -1 : static_cast<int>(at - list.begin());
 }
 
+/// The program for all sizes, then those of the variants.
+using Programs = std::vector<const Program*>;
+
 // ---- constants ------------------------------------------------------------------------------------------------
 
 struct PackedConstants {
-  std::vector<size_t> offset;  ///< by buffer index
+  std::vector<std::vector<size_t>> offset;  ///< by program and buffer index
+  std::vector<size_t> end;                  ///< by program: bytes of its constants and those before
   std::shared_ptr<std::vector<uint8_t>> bytes = std::make_shared<std::vector<uint8_t>>();
 };
 
 /// Equal recipes share bytes. Packing runs buffer by buffer, each one parallel inside.
-PackedConstants pack_constants(const Program& program, const StepProgress& progress) {
+PackedConstants pack_constants(const Programs& programs, const StepProgress& progress) {
   PackedConstants packed;
-  packed.offset.resize(program.buffers.size(), 0);
   std::map<std::string, size_t> known;
-  std::vector<std::pair<size_t, size_t>> todo;  // buffer, offset
+  std::vector<std::pair<const Buffer*, size_t>> todo;  // with the offset
   size_t end = 0;
-  for (size_t i = 0; i < program.buffers.size(); ++i) {
-    const Buffer& b = program.buffers[i];
-    if (b.kind != BufferKind::constant) continue;
-    const std::string key =
-        hash_bytes(b.constant.data(), b.constant.bytes()).hex() + b.type.text() + "/" + b.layout.text();
-    const auto [at, fresh] = known.emplace(key, end);
-    packed.offset[i] = at->second;
-    if (!fresh) continue;
-    todo.emplace_back(i, end);
-    end = align_up(end + static_cast<size_t>(bytes_of(b).value()), kConstantAlignment);
+  for (const Program* program : programs) {
+    std::vector<size_t>& offsets = packed.offset.emplace_back(program->buffers.size(), 0);
+    for (size_t i = 0; i < program->buffers.size(); ++i) {
+      const Buffer& b = program->buffers[i];
+      if (b.kind != BufferKind::constant) continue;
+      const std::string key =
+          hash_bytes(b.constant.data(), b.constant.bytes()).hex() + b.type.text() + "/" + b.layout.text();
+      const auto [at, fresh] = known.emplace(key, end);
+      offsets[i] = at->second;
+      if (!fresh) continue;
+      todo.emplace_back(&b, end);
+      end = align_up(end + static_cast<size_t>(bytes_of(b).value()), kConstantAlignment);
+    }
+    packed.end.push_back(end);
   }
   packed.bytes->resize(end);
   for (size_t k = 0; k < todo.size(); ++k) {
-    const Buffer& b = program.buffers[todo[k].first];
+    const Buffer& b = *todo[k].first;
     const Tensor tensor = b.layout.is_dense() ? b.constant : pack(b.constant, b.layout);
     std::memcpy(packed.bytes->data() + todo[k].second, tensor.data(), tensor.bytes());
     if (progress) progress("pack weights", k + 1, todo.size());
@@ -66,24 +74,27 @@ PackedConstants pack_constants(const Program& program, const StepProgress& progr
 // ---- kernels --------------------------------------------------------------------------------------------------
 
 struct Kernels {
-  std::vector<size_t> of_launch;  ///< launch -> kernel
+  std::vector<std::vector<size_t>> of_launch;  ///< by program: launch -> kernel
   std::vector<CachedKernel> kernels;
   std::vector<bool> cached;  ///< by kernel: it came from the disk
 };
 
-Kernels make_kernels(const Program& program, const TargetInfo& target, const ArtifactOptions& options) {
+Kernels make_kernels(const Programs& programs, const TargetInfo& target, const ArtifactOptions& options) {
   Kernels result;
   std::vector<KernelSpec> specs;
   std::map<std::string, size_t> known;
-  for (const Launch& launch : program.launches) {
-    if (launch.reference) {
-      result.of_launch.push_back(kNoKernel);
-      continue;
+  for (const Program* program : programs) {
+    std::vector<size_t>& of_launch = result.of_launch.emplace_back();
+    for (const Launch& launch : program->launches) {
+      if (launch.reference) {
+        of_launch.push_back(kNoKernel);
+        continue;
+      }
+      KernelSpec spec = kernel_spec(*program, launch);
+      const auto [at, fresh] = known.emplace(spec.text(), specs.size());
+      of_launch.push_back(at->second);
+      if (fresh) specs.push_back(std::move(spec));
     }
-    KernelSpec spec = kernel_spec(program, launch);
-    const auto [at, fresh] = known.emplace(spec.text(), specs.size());
-    result.of_launch.push_back(at->second);
-    if (fresh) specs.push_back(std::move(spec));
   }
   const bool emits = options.emit_llvm || options.emit_assembly || options.emit_cuda || options.text_only;
   // emulated kernels share one library: they are no files of their own
@@ -121,18 +132,20 @@ Kernels make_kernels(const Program& program, const TargetInfo& target, const Art
   return result;
 }
 
-std::vector<KernelTime> kernel_times(const Program& program, const Kernels& kernels) {
+std::vector<KernelTime> kernel_times(const Programs& programs, const std::vector<Variant>& variants,
+                                     const Kernels& kernels) {
   std::vector<KernelTime> times(kernels.kernels.size());
-  for (size_t i = program.launches.size(); i-- > 0;)
-    if (const size_t k = kernels.of_launch[i]; k != kNoKernel)
-      times[k] = {program.launches[i].name, kernels.kernels[k].code.symbol, kernels.kernels[k].code.compile_ms,
-                  kernels.cached[k]};
+  for (size_t p = programs.size(); p-- > 0;)
+    for (size_t i = programs[p]->launches.size(); i-- > 0;)
+      if (const size_t k = kernels.of_launch[p][i]; k != kNoKernel)
+        times[k] = {programs[p]->launches[i].name, kernels.kernels[k].code.symbol, kernels.kernels[k].code.compile_ms,
+                    kernels.cached[k], p == 0 ? "" : text_of(variants[p - 1].when)};
   return times;
 }
 
 // ---- assembly of the parts --------------------------------------------------------------------------------------
 
-std::vector<ArtifactBuffer> artifact_buffers(const Program& program, const PackedConstants& constants) {
+std::vector<ArtifactBuffer> artifact_buffers(const Program& program, const std::vector<size_t>& constants) {
   std::vector<ArtifactBuffer> buffers;
   for (size_t i = 0; i < program.buffers.size(); ++i) {
     const int root_index = root_of(program, static_cast<int>(i));
@@ -149,7 +162,7 @@ std::vector<ArtifactBuffer> artifact_buffers(const Program& program, const Packe
         break;
       case BufferKind::constant:
         b.storage = Storage::constant;
-        b.offset = b.offset + Dim(static_cast<int64_t>(constants.offset[static_cast<size_t>(root_index)]));
+        b.offset = b.offset + Dim(static_cast<int64_t>(constants[static_cast<size_t>(root_index)]));
         break;
       case BufferKind::intermediate:
         b.offset = b.offset + root.arena_offset;
@@ -236,7 +249,7 @@ ArtifactLaunch artifact_launch(const Program& program, const Launch& launch, con
   return out;
 }
 
-ArtifactLaunch host_launch(const Program& program, const Launch& launch, const ArtifactOptions& options) {
+ArtifactLaunch host_launch(const Program& program, const Launch& launch, const std::shared_ptr<const Graph>& graph) {
   ArtifactLaunch out;
   out.name = launch.name;
   out.symbol = "interpreter";
@@ -244,53 +257,105 @@ ArtifactLaunch host_launch(const Program& program, const Launch& launch, const A
   out.sources = launch.sources;
   out.buffers = launch.buffers;
   out.schedule = "reference";
-  out.host = reference_launch(program, launch, options.reference_graph);
+  out.host = reference_launch(program, launch, graph);
   return out;
+}
+
+struct Assembly {
+  const Kernels& kernels;
+  const std::vector<size_t>& entries;  ///< of kernels, in the code
+  const PackedConstants& constants;
+  const TargetInfo& target;
+};
+
+/// One of the programs, with its own buffers, on the code and constants that all share.
+ArtifactProgram assemble(const Program& program, size_t index, const Assembly& all,
+                         const std::shared_ptr<const Graph>& reference_graph) {
+  ArtifactProgram a;
+  a.symbols = program.symbols;
+  a.buffers = artifact_buffers(program, all.constants.offset[index]);
+  for (size_t i = 0; i < program.launches.size(); ++i) {
+    const Launch& launch = program.launches[i];
+    const size_t kernel = all.kernels.of_launch[index][i];
+    if (kernel != kNoKernel) {
+      a.launches.push_back(artifact_launch(program, launch, all.kernels.kernels[kernel].code, all.entries[kernel]));
+      continue;
+    }
+    if (all.target.is_cuda())
+      throw fail(E::uncompilable, "'{}' would run in the interpreter, which {} cannot call", launch.name,
+                 all.target.name)
+          .hint("--allow-reference is for cpu targets");
+    a.launches.push_back(host_launch(program, launch, reference_graph));
+  }
+  a.arena_bytes = program.arena_bytes;
+  a.intermediate_bytes = program.intermediate_bytes;
+  for (const Buffer& b : program.buffers) a.layouts.emplace_back(b.name, b.layout.text());
+  return a;
+}
+
+/// Bytes of the code up to the last kernel that a program is the first to use.
+std::vector<size_t> code_ends(const Kernels& kernels, const std::vector<size_t>& entries, size_t bytes) {
+  std::vector<size_t> ends;
+  size_t used = 0;
+  for (const std::vector<size_t>& of_launch : kernels.of_launch) {
+    for (size_t k : of_launch)
+      if (k != kNoKernel) used = std::max(used, k + 1);
+    ends.push_back(used < entries.size() ? entries[used] - kernels.kernels[used].code.offset : bytes);
+  }
+  return ends;
+}
+
+void add_variants(Artifact& a, const std::vector<Variant>& variants, const Assembly& all) {
+  const std::vector<size_t> code = code_ends(all.kernels, all.entries, a.code.size());
+  for (size_t i = 0; i < variants.size(); ++i) {
+    const Variant& variant = variants[i];
+    a.variants.push_back({assemble(variant.program, i + 1, all, variant.graph), variant.when, code[i + 1] - code[i],
+                          all.constants.end[i + 1] - all.constants.end[i]});
+    for (const std::string& note : variant.program.notes) a.notes.push_back(text_of(variant.when) + ": " + note);
+  }
+}
+
+void emit_files(const Programs& programs, const std::vector<Variant>& variants, const Kernels& kernels,
+                const std::string& folder) {
+  std::vector<KernelCode> codes;
+  for (const CachedKernel& kernel : kernels.kernels) codes.push_back(kernel.code);
+  for (size_t p = 0; p < programs.size(); ++p)
+    emit_kernel_files(*programs[p], kernels.of_launch[p], codes,
+                      p == 0 ? folder : folder + "/" + text_of(variants[p - 1].when));
 }
 
 }  // namespace
 
 Artifact build_artifact(const Program& program, const TargetInfo& target, const ArtifactOptions& options) {
-  const Kernels kernels = make_kernels(program, target, options);
-  const PackedConstants constants = pack_constants(program, options.progress);
+  return build_artifact(program, {}, target, options);
+}
+
+Artifact build_artifact(const Program& program, const std::vector<Variant>& variants, const TargetInfo& target,
+                        const ArtifactOptions& options) {
+  Programs programs = {&program};
+  for (const Variant& variant : variants) programs.push_back(&variant.program);
+  const Kernels kernels = make_kernels(programs, target, options);
+  const PackedConstants constants = pack_constants(programs, options.progress);
   auto owned = std::make_shared<Owned>();
   owned->constants = constants.bytes;
   const std::vector<size_t> entries = lay_out_code(kernels, owned->code);
+  const Assembly all{kernels, entries, constants, target};
 
   Artifact a;
+  static_cast<ArtifactProgram&>(a) = assemble(program, 0, all, options.reference_graph);
   a.target = target.name;
   a.cpu_features = target.features;
   a.model_hash = options.model_hash;
   a.plan_json = options.plan_json;
-  a.symbols = program.symbols;
   a.inputs = artifact_tensors(program, program.inputs);
   a.outputs = artifact_tensors(program, program.outputs);
-  a.buffers = artifact_buffers(program, constants);
-  for (size_t i = 0; i < program.launches.size(); ++i) {
-    const size_t kernel = kernels.of_launch[i];
-    if (kernel == kNoKernel) {
-      if (target.is_cuda())
-        throw fail(E::uncompilable, "'{}' would run in the interpreter, which {} cannot call", program.launches[i].name,
-                   target.name)
-            .hint("--allow-reference is for cpu targets");
-      a.launches.push_back(host_launch(program, program.launches[i], options));
-      continue;
-    }
-    a.launches.push_back(artifact_launch(program, program.launches[i], kernels.kernels[kernel].code, entries[kernel]));
-  }
-  a.arena_bytes = program.arena_bytes;
-  a.intermediate_bytes = program.intermediate_bytes;
   a.notes = program.notes;
-  for (const Buffer& b : program.buffers) a.layouts.emplace_back(b.name, b.layout.text());
   a.code = owned->code;
   a.constants = *owned->constants;
   a.owner = owned;
-  if (options.kernel_times) *options.kernel_times = kernel_times(program, kernels);
-  if (!options.emit_dir.empty()) {
-    std::vector<KernelCode> codes;
-    for (const CachedKernel& kernel : kernels.kernels) codes.push_back(kernel.code);
-    emit_kernel_files(program, kernels.of_launch, codes, options.emit_dir);
-  }
+  add_variants(a, variants, all);
+  if (options.kernel_times) *options.kernel_times = kernel_times(programs, variants, kernels);
+  if (!options.emit_dir.empty()) emit_files(programs, variants, kernels, options.emit_dir);
   return a;
 }
 

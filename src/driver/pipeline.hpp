@@ -66,6 +66,7 @@ struct KernelTime {
   std::string symbol;
   double ms = 0;
   bool cached = false;
+  std::string variant{};  ///< sizes of the first variant that uses it; "": the program for all sizes does
 };
 
 struct ArtifactOptions {
@@ -83,8 +84,12 @@ struct ArtifactOptions {
 /// Notes in the artifact which inputs index tables, so that its file is enough to draw valid random inputs.
 void note_indexed_tables(Artifact& artifact, const Graph& graph);
 
+struct Variant;  // driver/variants.hpp
+
 /// Generates the kernels of a program (equal specs once, from the disk cache where it has them), packs the
-/// constants and makes the artifact.
+/// constants and makes the artifact. Variants share equal kernels and equal constants with it.
 Artifact build_artifact(const Program& program, const TargetInfo& target, const ArtifactOptions& options);
+Artifact build_artifact(const Program& program, const std::vector<Variant>& variants, const TargetInfo& target,
+                        const ArtifactOptions& options);
 
 }  // namespace opfuse

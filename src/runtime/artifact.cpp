@@ -109,32 +109,68 @@ std::vector<ArtifactLaunch> launches_of(const json& list) {
   return launches;
 }
 
+json program_json(const ArtifactProgram& p) {
+  return {{"symbols", p.symbols},
+          {"buffers", buffers_json(p.buffers)},
+          {"launches", launches_json(p.launches)},
+          {"arena_bytes", dim_text(p.arena_bytes)},
+          {"intermediate_bytes", dim_text(p.intermediate_bytes)},
+          {"layouts", p.layouts}};
+}
+
+void read_program(const json& header, ArtifactProgram& program) {
+  program.symbols = header.at("symbols").get<std::vector<std::string>>();
+  program.buffers = buffers_of(header.at("buffers"));
+  program.launches = launches_of(header.at("launches"));
+  program.arena_bytes = dim_of(header.at("arena_bytes"));
+  program.intermediate_bytes = dim_of(header.at("intermediate_bytes"));
+  program.layouts = header.at("layouts").get<std::vector<std::pair<std::string, std::string>>>();
+}
+
+json variants_json(const std::vector<ArtifactVariant>& variants) {
+  json list = json::array();
+  for (const ArtifactVariant& variant : variants) {
+    list.push_back(program_json(variant));
+    list.back()["when"] = variant.when;
+    list.back()["adds"] = {variant.code_bytes, variant.constant_bytes};
+  }
+  return list;
+}
+
+std::vector<ArtifactVariant> variants_of(const json& list) {
+  std::vector<ArtifactVariant> variants(list.size());
+  for (size_t i = 0; i < list.size(); ++i) {
+    read_program(list[i], variants[i]);
+    variants[i].when = list[i].at("when").get<SymbolValues>();
+    variants[i].code_bytes = list[i].at("adds").at(0);
+    variants[i].constant_bytes = list[i].at("adds").at(1);
+  }
+  return variants;
+}
+
 json blob_json(std::span<const uint8_t> blob, size_t offset) {
   return {{"offset", offset}, {"bytes", blob.size()}, {"xxh3", hash_bytes(blob.data(), blob.size()).hex()}};
 }
 
 /// Blob offsets count from the end of the header, rounded up to a page: they do not depend on its size.
 json header_json(const Artifact& a) {
-  return {{"format", a.format},
-          {"device", a.on_device() ? kDeviceFormat : 0},
-          {"codegen", a.codegen},
-          {"target", a.target},
-          {"cpu_features", a.cpu_features},
-          {"model", a.model_name},
-          {"model_hash", a.model_hash},
-          {"producer", a.producer},
-          {"symbols", a.symbols},
-          {"inputs", tensors_json(a.inputs)},
-          {"outputs", tensors_json(a.outputs)},
-          {"buffers", buffers_json(a.buffers)},
-          {"launches", launches_json(a.launches)},
-          {"arena_bytes", dim_text(a.arena_bytes)},
-          {"intermediate_bytes", dim_text(a.intermediate_bytes)},
-          {"notes", a.notes},
-          {"plan", a.plan_json},
-          {"layouts", a.layouts},
-          {"code", blob_json(a.code, 0)},
-          {"constants", blob_json(a.constants, page_align(a.code.size()))}};
+  json header = program_json(a);
+  header.update({{"format", a.format},
+                 {"device", a.on_device() ? kDeviceFormat : 0},
+                 {"codegen", a.codegen},
+                 {"target", a.target},
+                 {"cpu_features", a.cpu_features},
+                 {"model", a.model_name},
+                 {"model_hash", a.model_hash},
+                 {"producer", a.producer},
+                 {"inputs", tensors_json(a.inputs)},
+                 {"outputs", tensors_json(a.outputs)},
+                 {"variants", variants_json(a.variants)},
+                 {"notes", a.notes},
+                 {"plan", a.plan_json},
+                 {"code", blob_json(a.code, 0)},
+                 {"constants", blob_json(a.constants, page_align(a.code.size()))}});
+  return header;
 }
 
 void pad_to_page(AtomicFile& file) {
@@ -183,28 +219,48 @@ void check_features(const Artifact& artifact) {
           .hint("compile the model again with --target host, or with --target cpu:baseline for any x86-64");
 }
 
-void check_indices(const Artifact& a) {
-  const auto check = [](bool ok, const char* what) {
-    if (!ok) throw fail(E::bad_file, "the header's {} are inconsistent", what);
+void consistent(bool ok, const char* what) {
+  if (!ok) throw fail(E::bad_file, "the header's {} are inconsistent", what);
+}
+
+void check_buffer(const Artifact& a, const ArtifactBuffer& b) {
+  if (b.storage == Storage::input) consistent(b.root >= 0 && b.root < static_cast<int>(a.inputs.size()), "buffers");
+  if (b.storage == Storage::output) consistent(b.root >= 0 && b.root < static_cast<int>(a.outputs.size()), "buffers");
+  if (b.storage != Storage::constant || !b.offset.is_constant() || !b.bytes.is_constant()) return;
+  const int64_t offset = b.offset.value(), bytes = b.bytes.value(), size = static_cast<int64_t>(a.constants.size());
+  consistent(offset >= 0 && bytes >= 0 && offset <= size && bytes <= size - offset, "constants");
+}
+
+void check_program(const Artifact& a, const ArtifactProgram& program) {
+  const int buffers = static_cast<int>(program.buffers.size());
+  for (const ArtifactLaunch& l : program.launches) {
+    consistent(l.code_offset < a.code.size() && l.scratch_bytes >= 0, "launches");
+    consistent((l.device.block > 0) == a.on_device() && l.device.code_bytes <= a.code.size() - l.code_offset,
+               "launches");
+    for (int b : l.buffers) consistent(b >= 0 && b < buffers, "launch buffers");
+  }
+  for (const ArtifactBuffer& b : program.buffers) check_buffer(a, b);
+}
+
+/// A variant fixes symbols of the program for all sizes and leaves the others open.
+void check_variant(const Artifact& a, const ArtifactVariant& variant) {
+  const auto known = [&](const std::string& symbol) {
+    return std::find(a.symbols.begin(), a.symbols.end(), symbol) != a.symbols.end();
   };
+  consistent(!variant.when.empty() && !a.on_device(), "variants");
+  for (const auto& [symbol, size] : variant.when) consistent(known(symbol) && size >= 0, "variants");
+  for (const std::string& symbol : variant.symbols)
+    consistent(known(symbol) && !variant.when.contains(symbol), "variants");
+  check_program(a, variant);
+}
+
+void check_indices(const Artifact& a) {
   const int buffers = static_cast<int>(a.buffers.size());
-  const auto valid = [&](int b) { return b >= 0 && b < buffers; };
-  for (const ArtifactTensor& t : a.inputs) check(valid(t.buffer), "inputs");
-  for (const ArtifactTensor& t : a.outputs) check(valid(t.buffer), "outputs");
-  for (const ArtifactLaunch& l : a.launches) {
-    check(l.code_offset < a.code.size() && l.scratch_bytes >= 0, "launches");
-    check((l.device.block > 0) == a.on_device() && l.device.code_bytes <= a.code.size() - l.code_offset, "launches");
-    for (int b : l.buffers) check(valid(b), "launch buffers");
-  }
-  for (const ArtifactBuffer& b : a.buffers) {
-    if (b.storage == Storage::input) check(b.root >= 0 && b.root < static_cast<int>(a.inputs.size()), "buffers");
-    if (b.storage == Storage::output) check(b.root >= 0 && b.root < static_cast<int>(a.outputs.size()), "buffers");
-    if (b.storage == Storage::constant && b.offset.is_constant() && b.bytes.is_constant())
-      check(b.offset.value() >= 0 && b.bytes.value() >= 0 &&
-                static_cast<uint64_t>(b.offset.value()) <= a.constants.size() &&
-                static_cast<uint64_t>(b.bytes.value()) <= a.constants.size() - static_cast<uint64_t>(b.offset.value()),
-            "constants");
-  }
+  for (const auto* tensors : {&a.inputs, &a.outputs})
+    for (const ArtifactTensor& t : *tensors)
+      consistent(t.buffer >= 0 && t.buffer < buffers, tensors == &a.inputs ? "inputs" : "outputs");
+  check_program(a, a);
+  for (const ArtifactVariant& variant : a.variants) check_variant(a, variant);
 }
 
 Artifact parse_artifact(const std::shared_ptr<const MappedFile>& mapping) {
@@ -226,16 +282,12 @@ Artifact parse_artifact(const std::shared_ptr<const MappedFile>& mapping) {
   a.model_name = header.at("model");
   a.model_hash = header.at("model_hash");
   a.producer = header.at("producer");
-  a.symbols = header.at("symbols").get<std::vector<std::string>>();
+  read_program(header, a);
   a.inputs = tensors_of(header.at("inputs"));
   a.outputs = tensors_of(header.at("outputs"));
-  a.buffers = buffers_of(header.at("buffers"));
-  a.launches = launches_of(header.at("launches"));
-  a.arena_bytes = dim_of(header.at("arena_bytes"));
-  a.intermediate_bytes = dim_of(header.at("intermediate_bytes"));
+  a.variants = variants_of(header.at("variants"));
   a.notes = header.at("notes").get<std::vector<std::string>>();
   a.plan_json = header.at("plan");
-  a.layouts = header.at("layouts").get<std::vector<std::pair<std::string, std::string>>>();
   check_device(a, header);
   check_features(a);
   const size_t base = page_align(kPrefix + header_bytes);
@@ -246,14 +298,35 @@ Artifact parse_artifact(const std::shared_ptr<const MappedFile>& mapping) {
   return a;
 }
 
-}  // namespace
-
-void save_artifact(const Artifact& artifact, const std::string& path) {
-  for (const ArtifactLaunch& launch : artifact.launches)
+void refuse_host_launches(const ArtifactProgram& program, const std::string& path) {
+  for (const ArtifactLaunch& launch : program.launches)
     if (launch.host)
       throw fail(E::uncompilable, "'{}' runs in the interpreter, so there is no code of it to save", launch.name)
           .file(path)
           .hint("run the model from its .onnx with --allow-reference");
+}
+
+}  // namespace
+
+const ArtifactProgram& Artifact::program_for(const SymbolValues& sizes) const {
+  const auto meets = [&](const auto& item) {
+    const auto at = sizes.find(item.first);
+    return at != sizes.end() && at->second == item.second;
+  };
+  for (const ArtifactVariant& variant : variants)
+    if (std::all_of(variant.when.begin(), variant.when.end(), meets)) return variant;
+  return *this;
+}
+
+std::string text_of(const SymbolValues& sizes) {
+  std::string text;
+  for (const auto& [symbol, size] : sizes) text += (text.empty() ? "" : " ") + symbol + "=" + std::to_string(size);
+  return text;
+}
+
+void save_artifact(const Artifact& artifact, const std::string& path) {
+  refuse_host_launches(artifact, path);
+  for (const ArtifactVariant& variant : artifact.variants) refuse_host_launches(variant, path);
   const std::string header = header_json(artifact).dump();
   const uint64_t header_bytes = header.size(), header_hash = hash_bytes(header.data(), header.size()).low;
   AtomicFile file(path);

@@ -12,7 +12,7 @@
 
 namespace opfuse {
 
-inline constexpr int kArtifactFormat = 1;
+inline constexpr int kArtifactFormat = 2;
 inline constexpr int kCodegenVersion = 1;
 inline constexpr int kDeviceFormat = 2;  ///< of the launches' "device" section; files without it are the CPU's
 
@@ -62,26 +62,44 @@ struct ArtifactLaunch {
   HostFunction host{};  ///< instead of a kernel; an artifact with host launches cannot be saved
 };
 
-/// Complete compiled model. `code` and `constants` may point into a mapped file kept alive by `owner`.
-struct Artifact {
+/// What a run does: launches in order, over buffers.
+struct ArtifactProgram {
+  std::vector<std::string> symbols;  ///< open dimensions, in kernel argument order
+  std::vector<ArtifactBuffer> buffers;
+  std::vector<ArtifactLaunch> launches;
+  Dim arena_bytes = 0, intermediate_bytes = 0;
+  std::vector<std::pair<std::string, std::string>> layouts;  ///< buffer name -> layout text, for inspect
+};
+
+/// The same model compiled once more, for given sizes of open dimensions.
+struct ArtifactVariant : ArtifactProgram {
+  SymbolValues when;                          ///< the guard: runs where the bound inputs have all of these sizes
+  size_t code_bytes = 0, constant_bytes = 0;  ///< what it adds to those of the program and the variants before it
+};
+
+/// Complete compiled model: the program for all sizes, and variants of it that share its code and constants.
+/// `code` and `constants` may point into a mapped file kept alive by `owner`.
+struct Artifact : ArtifactProgram {
   int format = kArtifactFormat;
   int codegen = kCodegenVersion;
   std::string target;
   bool on_device() const { return target.starts_with("cuda:"); }
   std::vector<std::string> cpu_features;
   std::string model_name, model_hash, producer;
-  std::vector<std::string> symbols;
   std::vector<ArtifactTensor> inputs, outputs;
-  std::vector<ArtifactBuffer> buffers;
-  std::vector<ArtifactLaunch> launches;
-  Dim arena_bytes = 0, intermediate_bytes = 0;
+  std::vector<ArtifactVariant> variants{};
   std::vector<std::string> notes;
   std::string plan_json;
-  std::vector<std::pair<std::string, std::string>> layouts;  ///< buffer name -> layout text, for inspect
   std::span<const uint8_t> code;
   std::span<const uint8_t> constants;
   std::shared_ptr<const void> owner;
+
+  /// What runs at these sizes: the first variant that they meet, else the program for all sizes.
+  const ArtifactProgram& program_for(const SymbolValues& sizes) const;
 };
+
+/// "batch=1 sequence=128"; how reports name a variant.
+std::string text_of(const SymbolValues& sizes);
 
 /// Writes atomically (temporary file, rename). E::file_write_failed.
 void save_artifact(const Artifact& artifact, const std::string& path);

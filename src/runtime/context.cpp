@@ -54,6 +54,12 @@ void run_part(void* context, int64_t part, int worker) {
   call.launch->entry(call.launch->pointers, call.symbols, call.scratch[worker], part, call.launch->parts);
 }
 
+int64_t most_scratch(const ArtifactProgram& program) {
+  int64_t bytes = 0;
+  for (const ArtifactLaunch& launch : program.launches) bytes = std::max(bytes, launch.scratch_bytes);
+  return bytes;
+}
+
 size_t bytes_of(const TensorType& type, const SymbolValues& symbols) {
   size_t bytes = byte_size(type.dtype);
   for (int64_t size : type.shape.evaluate(symbols)) bytes *= static_cast<size_t>(size);
@@ -78,8 +84,9 @@ void ContextState::resolve_symbols() {
                    array.shape[d], a.inputs[i].name);
     }
   }
+  program = &a.program_for(symbol_values);
   symbols.clear();
-  for (const std::string& name : a.symbols) symbols.push_back(Dim::symbol(name).evaluate(symbol_values));
+  for (const std::string& name : program->symbols) symbols.push_back(Dim::symbol(name).evaluate(symbol_values));
 }
 
 void ContextState::resolve_outputs() {
@@ -103,13 +110,13 @@ void ContextState::resolve_outputs() {
 
 void ContextState::reserve_memory() {
   const Artifact& a = executable->artifact;
-  arena_bytes = static_cast<size_t>(a.arena_bytes.evaluate(symbol_values));
-  intermediate_bytes = static_cast<size_t>(a.intermediate_bytes.evaluate(symbol_values));
+  arena_bytes = static_cast<size_t>(program->arena_bytes.evaluate(symbol_values));
+  intermediate_bytes = static_cast<size_t>(program->intermediate_bytes.evaluate(symbol_values));
   if (device) return device->prepare(symbol_values, symbols, arena_bytes);
   if (arena.bytes() < arena_bytes) arena = Memory(arena_bytes, options.allocator);
-  int64_t scratch_bytes = 0;
-  for (const ArtifactLaunch& launch : a.launches) scratch_bytes = std::max(scratch_bytes, launch.scratch_bytes);
   if (!scratch.empty() || executor->workers() == 0) return;
+  int64_t scratch_bytes = most_scratch(a);
+  for (const ArtifactVariant& variant : a.variants) scratch_bytes = std::max(scratch_bytes, most_scratch(variant));
   for (int worker = 0; worker < executor->workers(); ++worker) {
     scratch.emplace_back(static_cast<size_t>(scratch_bytes), options.allocator);
     scratch_pointers.push_back(scratch.back().data());
@@ -133,7 +140,7 @@ void* ContextState::address_of(const ArtifactBuffer& buffer) const {
 }
 
 void ContextState::resolve_launches() {
-  const Artifact& a = executable->artifact;
+  const ArtifactProgram& a = *program;
   launch_ns.assign(a.launches.size(), 0);
   if (device) return;
   size_t count = 0;
@@ -249,12 +256,20 @@ std::vector<LaunchInfo> Context::launches() const {
   ContextState& s = *state_;
   s.prepare();
   std::vector<LaunchInfo> infos;
-  for (const ArtifactLaunch& l : s.executable->artifact.launches) {
+  for (const ArtifactLaunch& l : s.program->launches) {
     const auto value = [&](const Dim& dim) { return static_cast<double>(dim.evaluate(s.symbol_values)); };
     infos.push_back({l.name, l.symbol, l.pattern, l.schedule, l.sources, value(l.flops), value(l.bytes_read),
                      value(l.bytes_written), l.parts.evaluate(s.symbol_values)});
   }
   return infos;
+}
+
+std::map<std::string, int64_t> Context::variant() const {
+  ContextState& s = *state_;
+  if (s.dirty) s.resolve_symbols();
+  for (const ArtifactVariant& variant : s.executable->artifact.variants)
+    if (&variant == s.program) return variant.when;
+  return {};
 }
 
 const std::vector<int64_t>& Context::launch_nanoseconds() const { return state_->launch_ns; }

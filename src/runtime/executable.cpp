@@ -58,5 +58,10 @@ void Executable::save(const std::string& path) const { save_artifact(state_->art
 const std::vector<TensorInfo>& Executable::inputs() const { return state_->inputs; }
 const std::vector<TensorInfo>& Executable::outputs() const { return state_->outputs; }
 const Artifact& Executable::artifact() const { return state_->artifact; }
+std::vector<std::map<std::string, int64_t>> Executable::variants() const {
+  std::vector<std::map<std::string, int64_t>> sizes;
+  for (const ArtifactVariant& variant : state_->artifact.variants) sizes.push_back(variant.when);
+  return sizes;
+}
 
 }  // namespace opfuse

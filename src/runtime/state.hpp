@@ -69,6 +69,7 @@ struct ContextState {
   std::vector<Memory> own_outputs;
   bool dirty = true;  ///< bindings changed since prepare()
   SymbolValues symbol_values;
+  const ArtifactProgram* program = nullptr;  ///< the executable's, for the bound sizes
   std::vector<int64_t> symbols;
   Memory arena;
   std::vector<Memory> scratch;  ///< per worker
@@ -81,7 +82,7 @@ struct ContextState {
   int64_t total_ns = 0;
 
   void prepare();
-  void resolve_symbols();  ///< values of the dimension symbols, from the bound inputs
+  void resolve_symbols();  ///< values of the dimension symbols, from the bound inputs; what runs at these sizes
 
  private:
   void resolve_outputs();

@@ -77,6 +77,40 @@ class Run(CliTest):
             self.ok("run", SMALL, "--reference", "--input", f"x={self.folder}/x.npy", "--output-dir", self.folder / "ref")
             self.ok("run", opf, "--input", f"x={self.folder}/x.npy", "--expect", f"y={self.folder}/ref/y.npy")
 
+    def test_variants_run_where_their_sizes_fit(self):
+        opf = self.folder / "small.opf"
+        document = self.ok("compile", SMALL, "-o", opf, "--specialize", "batch=1", "--specialize", "batch=2", "--json").json
+        self.assertEqual(document["dynamic_dims"], ["batch"])
+        self.assertEqual([v["when"] for v in document["variants"]], [{"batch": 1}, {"batch": 2}])
+        for variant in document["variants"]:
+            self.assertGreater(variant["own_kernels"], 0)
+            self.assertGreaterEqual(variant["kernel_ms"], 0)
+        listed = self.ok("inspect", opf, "--json").json["variants"]
+        self.assertEqual([v["code_bytes"] for v in listed], [v["code_bytes"] for v in document["variants"]])
+        self.assertIn("variant batch=2:", self.ok("inspect", opf).out)
+        parts = [[launch["flop"] for launch in self.ok("inspect", opf, "--json", "--dim", f"batch={n}").json["launches"]]
+                 for n in (2, 3)]
+        self.assertTrue(all(flop.isdigit() for flop in parts[0]), parts[0])
+        self.assertTrue(any("batch" in flop for flop in parts[1]), parts[1])
+        for batch in (1, 2, 3, 17):
+            write_npy(self.folder / "x.npy", (batch, 3, 16, 16), ramp(batch * 768))
+            self.ok("run", SMALL, "--reference", "--input", f"x={self.folder}/x.npy", "--output-dir", self.folder / "ref")
+            result = self.ok("run", opf, "--input", f"x={self.folder}/x.npy", "--expect", f"y={self.folder}/ref/y.npy")
+            self.assertIn(f"variant batch={batch}" if batch <= 2 else "the kernels for all sizes", result.err)
+        profiles = [self.ok("profile", opf, "--dim", f"batch={n}", "--json", *QUICK).json for n in (2, 3)]
+        self.assertEqual([p["variant"] for p in profiles], [{"batch": 2}, {}])
+
+    def test_sizes_of_variants_that_make_no_sense_are_refused(self):
+        opf = self.folder / "x.opf"
+        for flag, says in (("batch", "NAME=SIZE"), ("batch=", "no size"), ("batch=-1", "no size"), ("batch=any", "no size"),
+                           ("batch=1,batch=2", "given twice")):
+            self.fails(2, "compile", SMALL, "-o", opf, "--specialize", flag, says=["E0401", says])
+        self.fails(2, "compile", SMALL, "-o", opf, "--specialize", "bach=1", says=["batch"])
+        self.fails(2, "compile", SMALL, "-o", opf, "--specialize", "batch=1", "--dim", "batch=4", says=["E0401", "batch=4"])
+        self.fails(2, "compile", SMALL, "-o", opf, "--specialize", "batch=1", "--specialize", "batch=1", says=["given twice"])
+        self.fails(2, "compile", SMALL, "-o", opf, "--specialize", "batch=1", "--target", "cuda:sm_80", says=["E0401", "cpu"])
+        self.assertFalse(opf.exists())
+
     def test_the_seed_decides_the_inputs(self):
         outputs = [self.ok("run", SMALL, "--seed", seed, "--json").json["outputs"] for seed in (0, 0, 1)]
         self.assertEqual(outputs[0], outputs[1])

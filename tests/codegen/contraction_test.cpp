@@ -7,6 +7,13 @@ namespace {
 
 const std::vector<SymbolValues> kBatches = {{{"n", 1}}, {{"n", 2}}, {{"n", 3}}, {{"n", 17}}};
 
+/// Every cut of an open number of rows.
+std::vector<SymbolValues> every_number_of_rows() {
+  std::vector<SymbolValues> bindings;
+  for (int64_t n = 1; n <= 61; ++n) bindings.push_back({{"n", n}});
+  return bindings;
+}
+
 /// A product over the last axis of an image whose result is stored with the channels first, beside a residual.
 std::string turned_product(const std::string& n, int h, int w, int k, int o) {
   const std::string y = fmt::format("[{},{},{},{}]", n, o, h, w);
@@ -73,6 +80,9 @@ const std::vector<Case> kCases = {
     wished("gemm_untransposed", gemm_region("5", 19, 33, false)),
     wished("gemm_unbound", gemm_region("n", 100, 64), kBatches),
     wished("gemm_one_output", gemm_region("3", 1, 40)),
+    wished("gemm_open_rows_1_vector", gemm_region("n", 16, 40), every_number_of_rows()),
+    wished("gemm_open_rows_2_vectors", gemm_region("n", 32, 40), every_number_of_rows()),
+    wished("gemm_open_rows_3_vectors", gemm_region("n", 45, 40), every_number_of_rows()),
 };
 OPFUSE_CASES(Contraction, kCases);
 
@@ -355,11 +365,40 @@ TEST_P(SmallCaches, PartsOfRowsComeFirstWhereWeightsAreSmall) {
   EXPECT_GT(order(672, 384).get("parts_p", 0), 1);
 }
 
-TEST_P(SmallCaches, AnUnboundBatchHasNoPasses) {
-  Case c = wished("unbound", conv_region({.n = "n", .c = 64, .h = 7, .w = 7, .o = 32}), {{{"n", 1}}, {{"n", 3}}});
+/// Passes are an image's, so they are the same when the number of images is open.
+TEST_P(SmallCaches, AnOpenBatchHasThePassesOfOneImage) {
+  int found = 0;
+  for (const int channels : {64, 112})
+    for (const int extent : {5, 7}) {
+      Conv v{.c = channels, .h = extent, .w = extent, .o = 67, .residual = true};
+      const int64_t l2 = cache_with_passes(v, target);
+      if (l2 == 0) continue;  // a part has one tile only
+      const int64_t one = spec_of(wished("one", conv_region(v)), target(l2)).schedule.get("k_block", 0);
+      v.n = "n";
+      const Case open = wished("open", conv_region(v), {{{"n", 1}}, {{"n", 3}}});
+      const KernelSpec spec = spec_of(open, target(l2));
+      EXPECT_EQ(spec.schedule.get("k_block", 0), one) << spec.schedule.text();
+      if (++found == 1) check_spec(open, spec, target(l2));
+    }
+  EXPECT_GT(found, 0);
+}
+
+TEST_P(SmallCaches, OpenRowsHaveNoPasses) {
+  Case c = wished("unbound", gemm_region("n", 96, 512), kBatches);
   const KernelSpec spec = spec_of(c, target(16 << 10));
-  EXPECT_EQ(spec.schedule.get("k_block", 0), 0);
+  EXPECT_EQ(spec.schedule.get("k_block", 0), 0) << "how much scratch accumulators need is not known";
   check_spec(c, spec, target(16 << 10));
+}
+
+/// A part takes all images where its weights stay in L2, be their number known or not.
+TEST_P(SmallCaches, PartsKeepTheirWeightsForAnOpenNumberOfImages) {
+  for (const char* n : {"n", "3"}) {
+    Case c = wished("images", conv_region({.n = n, .c = 64, .h = 7, .w = 7, .o = 256}));
+    if (n[0] == 'n') c.bindings = {{{"n", 1}}, {{"n", 3}}};
+    const KernelSpec spec = spec_of(c, target(96 << 10));
+    EXPECT_EQ(spec.schedule.get("parts_batch", 0), 1) << n << ": " << spec.schedule.text();
+    check_spec(c, spec, target(96 << 10));
+  }
 }
 
 TEST_P(SmallCaches, ActivationsBeyondL2AreFetchedAhead) {

@@ -73,6 +73,23 @@ def test_open_dimensions_take_their_value_from_each_run(conv_file):
     refused(fixed.run, {"x": np.ones((3, 16, 6, 6), np.float32)})
 
 
+def test_variants_run_where_their_sizes_fit(conv_file):
+    model = opfuse.load(conv_file)
+    exe = opfuse.compile(model, specialize=[{"n": 1}, {"n": 2}])
+    assert exe.variants() == [{"n": 1}, {"n": 2}]
+    general = opfuse.compile(model)
+    assert general.variants() == []
+    for batch in (1, 2, 3, 17):
+        x = np.random.default_rng(batch).standard_normal((batch, 16, 6, 6), np.float32)
+        context = exe.create_context(threads=1)
+        context.bind("x", x)
+        assert context.variant() == ({"n": batch} if batch <= 2 else {})
+        np.testing.assert_allclose(exe.run({"x": x})["y"], general.run({"x": x})["y"], rtol=1e-5, atol=1e-5)
+    with pytest.raises(opfuse.Error) as caught:
+        opfuse.compile(model, specialize=[{"m": 1}])
+    assert caught.value.name == "unknown_name"
+
+
 def test_results_belong_to_the_caller(resnet_exe, image):
     first = resnet_exe.run({"input": image})["output"]
     kept = first.copy()

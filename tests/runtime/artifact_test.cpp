@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "opfuse/runtime.hpp"
 
@@ -89,6 +90,45 @@ TEST_F(ArtifactFile, RefusesAFlippedByteAnywhereThatMatters) {
   }
 }
 
+/// The small artifact with a variant for n = 2.
+Artifact artifact_with_variant() {
+  Artifact a = small_artifact();
+  ArtifactVariant variant{a, {{"n", 2}}, 1, 0};
+  variant.symbols.clear();
+  variant.launches[0].name = "relu__r at 2";
+  a.variants = {variant};
+  return a;
+}
+
+TEST_F(ArtifactFile, KeepsVariants) {
+  save_artifact(artifact_with_variant(), path);
+  const Artifact back = load_artifact(path);
+  ASSERT_EQ(back.variants.size(), 1U);
+  EXPECT_EQ(back.variants[0].when, (SymbolValues{{"n", 2}}));
+  EXPECT_EQ(back.variants[0].code_bytes, 1U);
+  EXPECT_EQ(&back.program_for({{"n", 2}}), &back.variants[0]);
+  for (const int64_t n : {1, 3, 17}) EXPECT_EQ(&back.program_for({{"n", n}}), &back) << n;
+}
+
+TEST_F(ArtifactFile, RefusesVariantsThatTheModelCannotHave) {
+  const auto name_after = [&](const std::function<void(ArtifactVariant&)>& damage) {
+    Artifact a = artifact_with_variant();
+    damage(a.variants[0]);
+    save_artifact(a, path);
+    return code_of_load();
+  };
+  EXPECT_EQ(name_after([](ArtifactVariant&) {}), "loaded");
+  EXPECT_EQ(name_after([](ArtifactVariant& v) { v.when = {{"m", 2}}; }), "bad_file") << "an unknown dimension";
+  EXPECT_EQ(name_after([](ArtifactVariant& v) { v.when.clear(); }), "bad_file") << "a guard that always holds";
+  EXPECT_EQ(name_after([](ArtifactVariant& v) { v.when["n"] = -1; }), "bad_file");
+  EXPECT_EQ(name_after([](ArtifactVariant& v) { v.symbols = {"n"}; }), "bad_file") << "both fixed and open";
+  EXPECT_EQ(name_after([](ArtifactVariant& v) { v.symbols = {"m"}; }), "bad_file");
+  EXPECT_EQ(name_after([](ArtifactVariant& v) { v.launches[0].code_offset = 1; }), "bad_file") << "code elsewhere";
+  EXPECT_EQ(name_after([](ArtifactVariant& v) { v.launches[0].buffers[1] = 9; }), "bad_file");
+  EXPECT_EQ(name_after([](ArtifactVariant& v) { v.buffers[2].offset = 1; }), "bad_file") << "constants beyond the end";
+  EXPECT_EQ(name_after([](ArtifactVariant& v) { v.buffers[0].root = 4; }), "bad_file");
+}
+
 TEST_F(ArtifactFile, RefusesACpuFeatureThisMachineLacks) {
   Artifact a = small_artifact();
   a.cpu_features = {"sse2", "quantum"};
@@ -124,6 +164,21 @@ TEST(Context, FollowsANewBatchSize) {
     std::vector<float> x(static_cast<size_t>(n) * 4);
     ctx.bind("x", view(x, {n, 4}));
     ctx.run();
+    EXPECT_EQ(ctx.output("y").shape, (std::vector<int64_t>{n, 4}));
+  }
+}
+
+TEST(Context, RunsTheVariantThatTheBoundSizesMeet) {
+  const Executable exe = Executable::from_artifact(artifact_with_variant());
+  EXPECT_EQ(exe.variants(), (std::vector<SymbolValues>{{{"n", 2}}}));
+  Context ctx = exe.create_context({.threads = 1});
+  EXPECT_THROW(ctx.variant(), Error);
+  for (int64_t n : {2, 1, 17, 2, 3}) {
+    std::vector<float> x(static_cast<size_t>(n) * 4);
+    ctx.bind("x", view(x, {n, 4}));
+    EXPECT_EQ(ctx.variant(), n == 2 ? (SymbolValues{{"n", 2}}) : SymbolValues{}) << n;
+    ctx.run();
+    EXPECT_EQ(ctx.launches().at(0).name, n == 2 ? "relu__r at 2" : "relu__r") << n;
     EXPECT_EQ(ctx.output("y").shape, (std::vector<int64_t>{n, 4}));
   }
 }

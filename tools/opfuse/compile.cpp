@@ -15,6 +15,7 @@
 #include "report.hpp"
 #include "runtime/artifact.hpp"
 #include "target/target.hpp"
+#include "variant_flags.hpp"
 #include "verb.hpp"
 
 namespace opfuse::cli {
@@ -24,7 +25,7 @@ struct Flags {
   std::string model, output;
   DimensionFlags dimensions;
   CompileFlags compile;
-  std::vector<std::string> emit;
+  std::vector<std::string> emit, specialize;
   bool unfused = false, kernel_times = false, json = false;
 };
 
@@ -50,7 +51,8 @@ EmitRequest emit_request(const std::vector<std::string>& words) {
 Json rows_of(const std::vector<KernelTime>& times) {
   Json rows = Json::array();
   for (const KernelTime& t : times)
-    rows.push_back({{"name", t.name}, {"kernel", t.symbol}, {"ms", t.ms}, {"cached", t.cached}});
+    rows.push_back(
+        {{"name", t.name}, {"kernel", t.symbol}, {"ms", t.ms}, {"cached", t.cached}, {"variant", t.variant}});
   return rows;
 }
 
@@ -85,9 +87,10 @@ int run(const Flags& flags) {
   emit.text_only = cuda && flags.output.empty();
   const int64_t start = now_ns();
   const GivenModel model = open_graph(flags.model, "compile");
-  const SymbolValues dims = resolve_dimensions(*model.graph, flags.dimensions);
-  const Compiled compiled = flags.unfused ? compile_unfused(*model.graph, dims, flags.compile)
-                                          : compile_fused(*model.graph, dims, flags.compile, emit);
+  const std::vector<SymbolValues> variants = read_variants(flags.specialize);
+  const SymbolValues dims = resolve_dimensions(*model.graph, leave_open(flags.dimensions, variants));
+  const Compiled compiled = flags.unfused ? compile_unfused(*model.graph, dims, flags.compile, variants)
+                                          : compile_fused(*model.graph, dims, flags.compile, emit, variants);
   if (!flags.output.empty()) compiled.executable->save(flags.output);
   const double seconds = static_cast<double>(now_ns() - start) * 1e-9;
   const Artifact& a = compiled.executable->artifact();
@@ -105,10 +108,11 @@ int run(const Flags& flags) {
                 {"code_bytes", a.code.size()},
                 {"constant_bytes", a.constants.size()},
                 {"arena_bytes", a.arena_bytes.text()},
+                {"variants", variants_json(a, compiled.kernel_times)},
                 {"seconds", seconds},
                 {"kernel_times", rows_of(compiled.kernel_times)},
                 {"conversions", compiled.notes},
-                {"notes", compiled.program.notes}});
+                {"notes", a.notes}});
     print_json(out);
   } else {
     fmt::print("{}   {} launches of {} kernels   target {}{}   {:.2f} s\n", flags.model, a.launches.size(),
@@ -117,9 +121,10 @@ int run(const Flags& flags) {
     fmt::print("  code {}, packed constants {}, arena {} bytes{}\n", human_bytes(static_cast<double>(a.code.size())),
                human_bytes(static_cast<double>(a.constants.size())), a.arena_bytes.text(),
                a.symbols.empty() ? "" : fmt::format(", open dimensions: {}", fmt::join(a.symbols, ", ")));
+    print_variants(a);
     if (!emit.text_only) print_kernel_times(compiled.kernel_times, flags.kernel_times);
     for (const std::string& text : grouped_notes(compiled.notes)) fmt::print("  {}\n", text);
-    for (const std::string& text : grouped_notes(compiled.program.notes)) fmt::print("  note: {}\n", text);
+    for (const std::string& text : grouped_notes(a.notes)) fmt::print("  note: {}\n", text);
   }
   if (!flags.output.empty())
     fmt::print(stderr, "wrote {} (contains machine code; next: opfuse run {})\n", flags.output, flags.output);
@@ -139,6 +144,7 @@ std::function<int()> add_compile(CLI::App& app) {
       ->type_name("KINDS DIR");
   app.add_flag("--unfused", flags->unfused, "the empty plan: one kernel per node");
   add_dimension_flags(app, flags->dimensions);
+  add_variant_flag(app, flags->specialize);
   app.get_option("--dim")->description("size of a symbolic dimension; 'any' leaves it open in the .opf");
   add_compile_flags(app, flags->compile);
   app.add_flag("--kernel-times", flags->kernel_times, "a row per kernel: how long it took to compile");

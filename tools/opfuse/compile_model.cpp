@@ -55,7 +55,7 @@ Executable finish(Compiled& compiled, const std::string& name, const TargetInfo&
   const auto& launches = compiled.program.launches;
   if (std::any_of(launches.begin(), launches.end(), [](const Launch& launch) { return launch.reference; }))
     options.reference_graph = std::make_shared<Graph>(compiled.fused.clone());
-  Artifact artifact = build_artifact(compiled.program, target, options);
+  Artifact artifact = build_artifact(compiled.program, compiled.variants, target, options);
   note_indexed_tables(artifact, compiled.fused);
   artifact.model_name = name;
   artifact.producer = "opfuse " + version();
@@ -148,12 +148,13 @@ Graph apply_planned(const Planned& planned, const TargetInfo& target, const Plan
   return apply(planned.prepared, planned.plan, flags.allow_stale, legal);
 }
 
-Compiled compile_fused(const Graph& model, const SymbolValues& dims, const CompileFlags& flags,
-                       const EmitRequest& emit) {
+Compiled compile_fused(const Graph& model, const SymbolValues& dims, const CompileFlags& flags, const EmitRequest& emit,
+                       const std::vector<SymbolValues>& specialize) {
   const TargetInfo target = parse_target(flags.target);
   Planned planned = plan_model(model, dims, target, flags.plan);
   Compiled compiled;
   compiled.fused = apply_planned(planned, target, flags.plan);
+  compiled.variants = make_variants(compiled.fused, target, {specialize, true, !flags.no_chains, lower_options(flags)});
   shape_for_target(compiled.fused, target, &planned.notes, !flags.no_chains);
   compiled.program = lower_to_program(compiled.fused, target, lower_options(flags));
   compiled.executable = finish(compiled, model.name, target, artifact_options(flags, emit, planned.plan));
@@ -162,7 +163,8 @@ Compiled compile_fused(const Graph& model, const SymbolValues& dims, const Compi
   return compiled;
 }
 
-Compiled compile_unfused(const Graph& model, const SymbolValues& dims, const CompileFlags& flags) {
+Compiled compile_unfused(const Graph& model, const SymbolValues& dims, const CompileFlags& flags,
+                         const std::vector<SymbolValues>& specialize) {
   const TargetInfo target = parse_target(flags.target);
   Compiled compiled;
   compiled.fused = model.clone();
@@ -170,6 +172,7 @@ Compiled compile_unfused(const Graph& model, const SymbolValues& dims, const Com
   options.dims = dims;
   options.convert = false;
   prepare(compiled.fused, options, &compiled.notes);
+  compiled.variants = make_variants(compiled.fused, target, {specialize, false, false, lower_options(flags)});
   compiled.program = lower_to_program(compiled.fused, target, lower_options(flags));
   compiled.executable = finish(compiled, model.name, target, artifact_options(flags, {}, {}));
   return compiled;

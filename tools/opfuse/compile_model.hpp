@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "driver/pipeline.hpp"
+#include "driver/variants.hpp"
 #include "fusion/plan.hpp"
 #include "opfuse/runtime.hpp"
 
@@ -52,6 +53,7 @@ struct Compiled {
   Graph fused;      ///< after apply; the prepared graph when `unfused`
   FusionPlan plan;  ///< empty when `unfused`
   Program program;
+  std::vector<Variant> variants;
   std::optional<Executable> executable;
   std::vector<KernelTime> kernel_times;
   std::vector<std::string> notes;  ///< conversions; splits and refusals are the program's own notes
@@ -75,9 +77,11 @@ struct EmitRequest {
   bool text_only = false;  ///< nothing but the kernels' text is wanted
 };
 
+/// `specialize`: sizes of open dimensions to compile once more for.
 Compiled compile_fused(const Graph& model, const SymbolValues& dims, const CompileFlags& flags,
-                       const EmitRequest& emit = {});
+                       const EmitRequest& emit = {}, const std::vector<SymbolValues>& specialize = {});
 /// The same compiler with the empty plan: one kernel per model node.
-Compiled compile_unfused(const Graph& model, const SymbolValues& dims, const CompileFlags& flags);
+Compiled compile_unfused(const Graph& model, const SymbolValues& dims, const CompileFlags& flags,
+                         const std::vector<SymbolValues>& specialize = {});
 
 }  // namespace opfuse::cli

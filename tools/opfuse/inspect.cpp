@@ -11,6 +11,7 @@
 #include "model_arg.hpp"
 #include "report.hpp"
 #include "runtime/artifact.hpp"
+#include "variant_flags.hpp"
 #include "verb.hpp"
 
 namespace opfuse::cli {
@@ -165,8 +166,7 @@ Json json_of(const std::vector<ArtifactTensor>& tensors) {
   return rows;
 }
 
-Table launch_table(const Artifact& a) {
-  const bool device = a.on_device();
+Table launch_table(const ArtifactProgram& a, bool device) {
   Table table(device ? std::vector<std::string>{">#", "kernel", "schedule", ">blocks", ">threads", ">registers",
                                                 ">shared", ">spilled", ">flop", "nodes"}
                      : std::vector<std::string>{">#", "kernel", "schedule", ">parts", ">flop", "nodes"});
@@ -186,6 +186,7 @@ Table launch_table(const Artifact& a) {
 
 int inspect_artifact(const GivenModel& model, const Flags& flags) {
   const Artifact& a = model.executable->artifact();
+  const ArtifactProgram& runs = a.program_for(given_dimensions(model.interface(), flags.dimensions));
   std::set<std::string> distinct;
   for (const ArtifactLaunch& launch : a.launches) distinct.insert(launch.symbol);
   if (flags.json) {
@@ -206,10 +207,11 @@ int inspect_artifact(const GivenModel& model, const Flags& flags) {
                 {"arena_bytes", a.arena_bytes.text()},
                 {"intermediate_bytes", a.intermediate_bytes.text()},
                 {"distinct_kernels", distinct.size()},
+                {"variants", variants_json(a)},
                 {"notes", a.notes}});
     Json launches = Json::array(), layouts = Json::object();
-    for (const ArtifactLaunch& launch : a.launches) launches.push_back(json_of(launch));
-    for (const auto& [buffer, layout] : a.layouts) layouts[buffer] = layout;
+    for (const ArtifactLaunch& launch : runs.launches) launches.push_back(json_of(launch));
+    for (const auto& [buffer, layout] : runs.layouts) layouts[buffer] = layout;
     out["launches"] = std::move(launches);
     out["layouts"] = std::move(layouts);
     print_json(out);
@@ -224,9 +226,10 @@ int inspect_artifact(const GivenModel& model, const Flags& flags) {
   fmt::print("  {} launches of {} kernels, code {}, constants {}\n", a.launches.size(), distinct.size(),
              human_bytes(static_cast<double>(a.code.size())), human_bytes(static_cast<double>(a.constants.size())));
   fmt::print("  arena {} bytes for intermediates of {} bytes\n", a.arena_bytes.text(), a.intermediate_bytes.text());
-  fmt::print("{}", launch_table(a).text());
+  print_variants(a);
+  fmt::print("{}", launch_table(runs, a.on_device()).text());
   Table layouts({"buffer", "layout"});
-  for (const auto& [buffer, layout] : a.layouts) layouts.row({buffer, layout});
+  for (const auto& [buffer, layout] : runs.layouts) layouts.row({buffer, layout});
   if (flags.shows("layouts")) fmt::print("{}", layouts.text());
   for (const std::string& text : grouped_notes(a.notes)) fmt::print("  note: {}\n", text);
   return kOk;

@@ -16,6 +16,7 @@
 #include "report.hpp"
 #include "runtime/artifact.hpp"
 #include "session.hpp"
+#include "variant_flags.hpp"
 #include "verb.hpp"
 
 namespace opfuse::cli {
@@ -44,6 +45,7 @@ struct Profile {
   size_t runs = 0;
   MachineLimits limits;
   SymbolValues dims;
+  SymbolValues variant;  ///< that runs; empty: the kernels for all sizes
   std::string target;
 };
 
@@ -88,6 +90,8 @@ Profile make_profile(const Flags& flags) {
   ContextOptions options;
   options.threads = flags.compile.threads;
   Session plain(*executable, inputs, options);
+  note_variant(*executable, plain.context());
+  profile.variant = plain.context().variant();
   const bool device = executable->artifact().on_device();
   profile.limits = device ? measure_device_limits(profile.target)
                           : measure_limits(plain.context().threads(), parse_target(profile.target).vector_bytes);
@@ -149,6 +153,7 @@ Json to_json(const Profile& p, const std::vector<Row>& rows, const Flags& flags)
               {"threads", p.limits.threads},
               {"seed", flags.inputs.seed},
               {"dims", cli::json_of(p.dims)},
+              {"variant", cli::json_of(p.variant)},
               {"runs", p.runs},
               {"sum_ms", p.sum_ms},
               {"recorded_ms", p.recorded_ms},

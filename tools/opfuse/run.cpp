@@ -15,6 +15,7 @@
 #include "onnx/tensor_files.hpp"
 #include "report.hpp"
 #include "session.hpp"
+#include "variant_flags.hpp"
 #include "verb.hpp"
 
 namespace opfuse::cli {
@@ -51,6 +52,7 @@ Outputs run_compiled(const GivenModel& model, const ModelInputs& inputs, const F
   options.threads = flags.compile.threads;
   options.progress = [](size_t, size_t) { return !interrupted(); };
   Session session(*executable, inputs, std::move(options));
+  note_variant(*executable, session.context());
   session.context().run();
   Outputs outputs;
   const std::vector<Tensor> tensors = session.outputs();

@@ -52,7 +52,8 @@ ContractionEmitter::ContractionEmitter(Kernel& k, StageEmitter& stage, const Con
   if (row_axis_ >= 0) batch_axes_.pop_back();
   const Dim pixels = view.pixel < 0 ? Dim(1) : axis_extent(s_.stage, view.pixel);
   const int64_t taps = pixel_dim_ && pixel_dim_->tap >= 0 ? tap_count(pixel_dim_->tap) : 1;
-  runs_ = cut_tiles(k, pixels, width_, pixel_dim_, taps);
+  runs_ = cut_tiles(k, pixels, width_, pixel_dim_, taps, vectors_);
+  if (runs_.front().before) open_items_ = row_axis_ < 0 ? open_tile_count(k, runs_) : k.dim(rows_of_part());
   if (height_ > 1)
     row_runs_ = cut_tiles(k, axis_extent(s_.stage, row_axis_), height_, may_leave(*row_dim_) ? row_dim_ : nullptr,
                           row_dim_->tap >= 0 ? tap_count(row_dim_->tap) : 1);
@@ -82,6 +83,12 @@ Dim ContractionEmitter::items() const {
   if (height_ > 1) return Dim(tile_count(row_runs_));
   if (row_axis_ >= 0) return axis_extent(s_.stage, row_axis_);
   return view_.pixel < 0 || axis_extent(s_.stage, view_.pixel).is_constant() ? Dim(tile_count(runs_)) : Dim(1);
+}
+
+/// Rows of a chunk of a part, roughly where their number is open.
+Dim ContractionEmitter::rows_of_part() const {
+  const Dim rows = axis_extent(s_.stage, row_axis_), parts = k_.spec.schedule.get("parts_p", 1);
+  return min(Dim(chunk_), ceil_div(rows, parts));
 }
 
 int64_t ContractionEmitter::blocks_per_part() const {
@@ -191,7 +198,8 @@ void ContractionEmitter::emit_runs(const Env& env, Value* ob, Value* t0, Value* 
       end = k_.add(run.begin, k_.mul(k_.sub(last, k_.i64(run.first)), k_.i64(run.width)));
     }
     k_.loop(begin, end, run.width, [&](Value* q) {
-      if (t0) item_ = k_.sub(k_.b.CreateUDiv(q, k_.i64(width_)), t0);
+      if (t0 && run.before) item_ = k_.add(run.before, k_.div(k_.sub(q, run.begin), k_.i64(run.width)));
+      if (t0 && !run.before) item_ = k_.sub(k_.div(q, k_.i64(width_)), t0);
       Env at = env;
       if (view_.pixel >= 0) at.axes[static_cast<size_t>(view_.pixel)] = {q, false, 1};
       emit_tile(at, ob, run);

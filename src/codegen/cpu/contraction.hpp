@@ -38,6 +38,7 @@ class ContractionEmitter {
   std::vector<Value*> group_starts_;  ///< first output channel of those groups, from the first
   Value* item_ = nullptr;             ///< number of the row or tile within its pass over a block
   int64_t prefetched_ = 0;            ///< cache lines of the next weights fetched per tap and item
+  Value* open_items_ = nullptr;       ///< that share them, where their number is open
   bool fetch_data_ = false;           ///< the next channel block's lines
   bool fetch_outputs_ = false;        ///< lines of results and of the epilogue's operands
   int64_t depth_block_ = 0;           ///< channels per pass over a part's blocks, 0: all in one pass
@@ -82,6 +83,7 @@ class ContractionEmitter {
   std::vector<Value*> load_weights(Value* at, Value* lane_step, int64_t lane);
   int64_t passes() const;
   Value* resting(Value* ob, Value* q);
+  Dim rows_of_part() const;
   int64_t blocks_per_part() const;
   Value* lanes_below(Value* first, int64_t end);
   void pack_block(const Env& env, const Operand& from, Value* ob);
@@ -97,6 +99,7 @@ class ContractionEmitter {
   void prefetch_data(const Env& env, const Address& d, const TileRun& run);
   void prefetch_epilogue(const Env& env, Value* ob, const TileRun& run);
   void emit_prefetch(const Address& w, int64_t lanes);
+  void emit_open_prefetch(Value* next, int64_t least, int64_t all);
   void emit_epilogue(const Env& env, Value* ob, const TileRun& run);
   void store_vectors(const Env& env, Value* base, const TileRun& run, bool tail);
 };

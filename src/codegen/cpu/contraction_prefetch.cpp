@@ -3,6 +3,7 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "codegen/cache_line.hpp"
 #include "codegen/cpu/contraction.hpp"
@@ -25,13 +26,28 @@ void prefetch(Kernel& k, Value* address, Ahead ahead) {
 void ContractionEmitter::emit_prefetch(const Address& w, int64_t lanes) {
   if (!prefetches()) return;
   Value* next = next_weights(w, block_at_);
-  const int64_t per_item = std::max<int64_t>(1, prefetched_ * lanes / step_) * kLineFloats;
-  Value* share = k_.mul(item_, k_.i64(per_item));
-  if (view_.pixel >= 0 && !axis_extent(s_.stage, view_.pixel).is_constant())  // any number of items
-    share = k_.min(share, k_.i64(std::max<int64_t>(0, lanes * block_ - per_item)));
-  Value* first = k_.element(weights().base, DType::f32, k_.add(next, share));
-  for (int64_t offset = 0; offset < per_item; offset += kLineFloats)
-    prefetch(k_, k_.element(first, DType::f32, k_.i64(offset)), Ahead::far);
+  const int64_t lines = std::max<int64_t>(1, prefetched_ * lanes / step_);
+  if (open_items_) return emit_open_prefetch(next, lines, std::max(lines, lanes * block_ / kLineFloats));
+  Value* first = k_.element(weights().base, DType::f32, k_.add(next, k_.mul(item_, k_.i64(lines * kLineFloats))));
+  for (int64_t line = 0; line < lines; ++line)
+    prefetch(k_, k_.element(first, DType::f32, k_.i64(line * kLineFloats)), Ahead::far);
+}
+
+/// So many lines per item that all of them are fetched: the least where there are many items, twice as many where half
+/// as many.
+void ContractionEmitter::emit_open_prefetch(Value* next, int64_t least, int64_t all) {
+  const auto few = [&](int64_t lines) { return k_.b.CreateICmpSLT(k_.mul(open_items_, k_.i64(lines)), k_.i64(all)); };
+  Value* share = k_.i64(least);
+  for (int64_t lines = 2 * least; lines <= all; lines *= 2)
+    share = k_.b.CreateSelect(few(lines / 2), k_.i64(lines), share);
+  Value* begin = k_.min(k_.mul(item_, share), k_.sub(k_.i64(all), share));
+  Value* first = k_.element(weights().base, DType::f32, k_.add(next, k_.mul(begin, k_.i64(kLineFloats))));
+  const std::function<void(int64_t, int64_t)> fetch = [&](int64_t from, int64_t to) {
+    for (int64_t line = from; line < to; ++line)
+      prefetch(k_, k_.element(first, DType::f32, k_.i64(line * kLineFloats)), Ahead::far);
+    if (2 * to <= all) k_.branch(k_.b.CreateICmpSGT(share, k_.i64(to)), [&] { fetch(to, 2 * to); });
+  };
+  fetch(0, least);
 }
 
 /// The share of taps that this item leaves out because they lie in padding: without it a twelfth of the weights of a

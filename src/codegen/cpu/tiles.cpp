@@ -1,8 +1,10 @@
 // Constant extents are cut when generating. With a symbolic extent the pixels whose windows lie inside
 // form the middle, found at run time; those before it go one by one, and so does the ragged rest where windows may
-// leave the data. Elsewhere the rest goes in tiles of 8, 4, 2 and 1: one by one, two rows behind nine tiles of 14 would
-// take a fifteenth of the time.
+// leave the data. Elsewhere the rest goes in tiles by a table (open_rows.hpp).
 #include "codegen/cpu/tiles.hpp"
+
+#include "base/fail.hpp"
+#include "codegen/open_rows.hpp"
 
 namespace opfuse::cpu {
 namespace {
@@ -24,13 +26,6 @@ std::vector<uint64_t> validity(const SlidingDim& s, int64_t first, int64_t width
   return all ? std::vector<uint64_t>{} : valid;
 }
 
-/// The largest power of two below the tile's width, at least 1.
-int64_t widest_below(int64_t width) {
-  int64_t w = 1;
-  while (2 * w < width) w *= 2;
-  return w;
-}
-
 std::vector<TileRun> cut_constant(Kernel& k, int64_t pixels, int64_t width, const SlidingDim* s, int64_t taps) {
   std::vector<TileRun> runs;
   int64_t number = 0;
@@ -47,6 +42,45 @@ std::vector<TileRun> cut_constant(Kernel& k, int64_t pixels, int64_t width, cons
   return runs;
 }
 
+void append_run(Kernel& k, std::vector<TileRun>& runs, Value* begin, Value* end, int64_t width, bool clip = false) {
+  Value* before = runs.empty() ? k.i64(0) : open_tile_count(k, runs);
+  runs.push_back({begin, end, width, {}, clip, 0, 0, before});
+}
+
+/// How many of up to `span` rows go in tiles of the i-th width: two bits for each number of rows.
+uint64_t counts_of(size_t i, int64_t span, int64_t width, int64_t vectors) {
+  uint64_t counts = 0;
+  for (int64_t rows = 0; rows < span; ++rows) {
+    const int64_t count = cut_rows(rows, width, vectors)[i].count;
+    OPFUSE_CHECK(count <= 3, "{} tiles for {} rows", count, rows);
+    counts |= static_cast<uint64_t>(count) << (2 * rows);
+  }
+  return counts;
+}
+
+/// The last rows, up to two of the widest tiles' where the table holds as many, are cut by the table.
+std::vector<TileRun> cut_open(Kernel& k, Value* total, int64_t width, int64_t vectors) {
+  const bool two = 4 * width <= 64;
+  const int64_t span = (two ? 2 : 1) * width;
+  OPFUSE_CHECK(2 * span <= 64, "tiles of {} rows", width);
+  Value* full = k.div(total, k.i64(width));
+  if (two) full = k.max(k.i64(0), k.sub(full, k.i64(1)));
+  Value* rest = k.sub(total, k.mul(full, k.i64(width)));
+  Value* shift = k.mul(rest, k.i64(2));
+  std::vector<TileRun> runs;
+  const std::vector<int64_t> widths = row_widths(width);
+  Value* at = k.i64(0);
+  for (size_t i = 0; i < widths.size(); ++i) {
+    const auto table = static_cast<int64_t>(counts_of(i, span, width, vectors));
+    Value* count = k.b.CreateAnd(k.b.CreateLShr(k.i64(table), shift), k.i64(3));
+    if (i == 0) count = k.add(count, full);
+    Value* end = k.add(at, k.mul(count, k.i64(widths[i])));
+    append_run(k, runs, at, end, widths[i]);
+    at = end;
+  }
+  return runs;
+}
+
 }  // namespace
 
 TapRange clip_taps(Kernel& k, const SlidingDim& s, const Dim& taps, Value* at) {
@@ -57,29 +91,27 @@ TapRange clip_taps(Kernel& k, const SlidingDim& s, const Dim& taps, Value* at) {
   return {k.max(k.i64(0), below), k.min(k.dim(taps), above)};
 }
 
-std::vector<TileRun> cut_tiles(Kernel& k, const Dim& pixels, int64_t width, const SlidingDim* s, int64_t taps) {
+std::vector<TileRun> cut_tiles(Kernel& k, const Dim& pixels, int64_t width, const SlidingDim* s, int64_t taps,
+                               int64_t vectors) {
   const auto count = pixels.constant();
   if (count && (!s || s->extent.is_constant())) return cut_constant(k, *count, width, s, taps);
   Value* total = k.dim(pixels);
-  Value* begin = k.i64(0);
-  Value* end = total;
-  if (s) {
-    begin = k.min(total, k.i64(s->offset < 0 ? (-s->offset + s->stride - 1) / s->stride : 0));
-    // last pixel whose last tap is inside
-    Value* room = k.sub(k.dim(s->extent), k.i64(s->offset + (taps - 1) * s->dilation + 1));
-    end = k.max(begin, k.min(total, k.add(k.floor_div(room, s->stride), k.i64(1))));
-  }
-  Value* tiles = k.b.CreateSDiv(k.sub(end, begin), k.i64(width));
-  Value* middle = k.add(begin, k.mul(tiles, k.i64(width)));
+  if (!s) return cut_open(k, total, width, vectors);
+  Value* begin = k.min(total, k.i64(s->offset < 0 ? (-s->offset + s->stride - 1) / s->stride : 0));
+  // last pixel whose last tap is inside
+  Value* room = k.sub(k.dim(s->extent), k.i64(s->offset + (taps - 1) * s->dilation + 1));
+  Value* end = k.max(begin, k.min(total, k.add(k.floor_div(room, s->stride), k.i64(1))));
+  Value* middle = k.add(begin, k.mul(k.b.CreateSDiv(k.sub(end, begin), k.i64(width)), k.i64(width)));
   std::vector<TileRun> runs;
-  if (s) runs.push_back({k.i64(0), begin, 1, {}, true, 0, 0});
-  runs.push_back({begin, middle, width, {}, false, 0, 0});
-  for (int64_t w = s ? 1 : widest_below(width); w >= 1; w /= 2) {
-    Value* rest = w == 1 ? total : k.add(middle, k.mul(k.div(k.sub(total, middle), k.i64(w)), k.i64(w)));
-    runs.push_back({middle, rest, w, {}, s != nullptr, 0, 0});
-    middle = rest;
-  }
+  append_run(k, runs, k.i64(0), begin, 1, true);
+  append_run(k, runs, begin, middle, width);
+  append_run(k, runs, middle, total, 1, true);
   return runs;
+}
+
+Value* open_tile_count(Kernel& k, const std::vector<TileRun>& runs) {
+  const TileRun& last = runs.back();
+  return k.add(last.before, k.div(k.sub(last.end, last.begin), k.i64(last.width)));
 }
 
 int64_t tile_count(const std::vector<TileRun>& runs) {

@@ -16,6 +16,7 @@ struct TileRun {
   std::vector<uint64_t> valid;   ///< by tap: bit t says that pixel t is inside; empty: all are
   bool clip = false;             ///< taps of the (single) pixel are clipped at run time
   int64_t first = 0, count = 0;  ///< tile numbers, when the extent is constant
+  Value* before = nullptr;       ///< tiles of the runs before it, when the extent is open
 };
 
 /// Taps [low, high) of a sliding dimension that stay inside at output coordinate `at`.
@@ -25,9 +26,13 @@ struct TapRange {
 };
 TapRange clip_taps(Kernel& k, const SlidingDim& dim, const Dim& taps, Value* at);
 
-/// `sliding`: the dimension the pixel axis moves along, null when windows cannot leave the data.
-std::vector<TileRun> cut_tiles(Kernel& k, const Dim& pixels, int64_t width, const SlidingDim* sliding, int64_t taps);
+/// `sliding`: the dimension the pixel axis moves along, null when windows cannot leave the data. `vectors` of outputs
+/// in a tile decide how an open extent is cut.
+std::vector<TileRun> cut_tiles(Kernel& k, const Dim& pixels, int64_t width, const SlidingDim* sliding, int64_t taps,
+                               int64_t vectors = 1);
 /// Tiles of a constant extent.
 int64_t tile_count(const std::vector<TileRun>& runs);
+/// Tiles of an open one.
+Value* open_tile_count(Kernel& k, const std::vector<TileRun>& runs);
 
 }  // namespace opfuse::cpu

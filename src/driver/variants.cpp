@@ -1,0 +1,63 @@
+#include "driver/variants.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/did_you_mean.hpp"
+#include "base/fail.hpp"
+#include "passes/pass_manager.hpp"
+#include "passes/passes.hpp"
+
+namespace opfuse {
+namespace {
+
+void check_open(const Graph& graph, const SymbolValues& sizes) {
+  const std::set<std::string> open = graph.symbols();
+  for (const auto& [symbol, size] : sizes) {
+    if (size < 0) throw fail(E::bad_dimension, "specialize {}: a size cannot be negative", text_of(sizes));
+    if (open.contains(symbol)) continue;
+    const std::vector<std::string> names(open.begin(), open.end());
+    throw fail(E::unknown_name, "specialize {}: the model has no open dimension '{}'", text_of(sizes), symbol)
+        .hint(names.empty()
+                  ? "all of its dimensions are fixed: there is nothing to specialize"
+                  : fmt::format("{}; open dimensions: {}", did_you_mean(symbol, names), fmt::join(names, ", ")));
+  }
+}
+
+void check(const Graph& graph, const TargetInfo& target, const std::vector<SymbolValues>& all) {
+  if (target.is_cuda())
+    throw fail(E::bad_option, "specialize: variants for given sizes are made on cpu targets, not on {}", target.name);
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i].empty()) throw fail(E::bad_option, "specialize: a variant without sizes").hint("name one, e.g. batch=1");
+    check_open(graph, all[i]);
+    if (std::find(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(i), all[i]) !=
+        all.begin() + static_cast<std::ptrdiff_t>(i))
+      throw fail(E::bad_option, "specialize {}: given twice", text_of(all[i]));
+  }
+}
+
+/// Shapes that were computed are constants now; the groups stay as they are.
+Graph bound(const Graph& graph, const SymbolValues& sizes) {
+  Graph copy = graph.clone();
+  copy.bind_dimensions(sizes);
+  run_passes(copy, cleaning_passes());
+  return copy;
+}
+
+}  // namespace
+
+std::vector<Variant> make_variants(const Graph& graph, const TargetInfo& target, const VariantRequest& request) {
+  std::vector<Variant> variants;
+  if (request.sizes.empty()) return variants;
+  check(graph, target, request.sizes);
+  for (const SymbolValues& sizes : request.sizes) {
+    Graph copy = bound(graph, sizes);
+    if (request.fused) shape_for_target(copy, target, nullptr, request.chains);
+    Program program = lower_to_program(copy, target, request.lower);
+    variants.push_back({sizes, std::make_shared<const Graph>(std::move(copy)), std::move(program)});
+  }
+  return variants;
+}
+
+}  // namespace opfuse

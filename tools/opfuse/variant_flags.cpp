@@ -1,0 +1,120 @@
+#include "variant_flags.hpp"
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "base/fail.hpp"
+#include "console.hpp"
+
+namespace opfuse::cli {
+namespace {
+
+[[noreturn]] void refuse(const std::string& flag, const std::string& why) {
+  throw fail(E::bad_option, "--specialize {}: {}", flag, why)
+      .hint("write --specialize batch=1, or --specialize batch=1,sequence=128 for one variant with both sizes");
+}
+
+std::pair<std::string, int64_t> read_size(const std::string& item, const std::string& flag) {
+  const size_t equals = item.find('=');
+  if (equals == std::string::npos || equals == 0) refuse(flag, "'" + item + "' does not have the form NAME=SIZE");
+  int64_t size = 0;
+  const char *begin = item.data() + equals + 1, *end = item.data() + item.size();
+  const auto [stop, error] = std::from_chars(begin, end, size);
+  if (error != std::errc() || stop != end || begin == end || size < 0)
+    refuse(flag, "'" + item.substr(equals + 1) + "' is no size");
+  return {item.substr(0, equals), size};
+}
+
+/// Kernels that no program before the variant runs.
+size_t own_kernels(const Artifact& artifact, size_t index) {
+  std::set<size_t> shared, own;
+  for (const ArtifactLaunch& launch : artifact.launches) shared.insert(launch.code_offset);
+  for (size_t i = 0; i < index; ++i)
+    for (const ArtifactLaunch& launch : artifact.variants[i].launches) shared.insert(launch.code_offset);
+  for (const ArtifactLaunch& launch : artifact.variants[index].launches)
+    if (!shared.contains(launch.code_offset)) own.insert(launch.code_offset);
+  return own.size();
+}
+
+}  // namespace
+
+void add_variant_flag(CLI::App& app, std::vector<std::string>& specialize) {
+  app.add_option("--specialize", specialize,
+                 "also compile for these sizes of open dimensions; runs of other sizes take the kernels for all sizes "
+                 "(repeatable)")
+      ->type_name("NAME=SIZE[,NAME=SIZE]")
+      ->allow_extra_args(false);
+}
+
+std::vector<SymbolValues> read_variants(const std::vector<std::string>& specialize) {
+  std::vector<SymbolValues> variants;
+  for (const std::string& flag : specialize) {
+    SymbolValues& sizes = variants.emplace_back();
+    std::stringstream items(flag);
+    for (std::string item; std::getline(items, item, ',');)
+      if (!sizes.insert(read_size(item, flag)).second) refuse(flag, "a dimension is given twice");
+  }
+  return variants;
+}
+
+DimensionFlags leave_open(DimensionFlags flags, const std::vector<SymbolValues>& variants) {
+  std::set<std::string> names;
+  for (const SymbolValues& sizes : variants)
+    for (const auto& [name, size] : sizes) names.insert(name);
+  for (const std::string& name : names) {
+    for (const std::string& dim : flags.dims)
+      if (dim.starts_with(name + "=") && dim != name + "=any")
+        throw fail(E::bad_option, "--dim {} fixes a dimension that --specialize needs open", dim)
+            .hint("leave one of the two out; --specialize leaves '" + name + "' open by itself");
+    flags.dims.push_back(name + "=any");
+  }
+  return flags;
+}
+
+Json variants_json(const Artifact& artifact) {
+  Json rows = Json::array();
+  for (size_t i = 0; i < artifact.variants.size(); ++i) {
+    const ArtifactVariant& variant = artifact.variants[i];
+    rows.push_back({{"when", json_of(variant.when)},
+                    {"launches", variant.launches.size()},
+                    {"own_kernels", own_kernels(artifact, i)},
+                    {"code_bytes", variant.code_bytes},
+                    {"constant_bytes", variant.constant_bytes},
+                    {"arena_bytes", variant.arena_bytes.text()}});
+  }
+  return rows;
+}
+
+Json variants_json(const Artifact& artifact, const std::vector<KernelTime>& times) {
+  Json rows = variants_json(artifact);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    double ms = 0;
+    for (const KernelTime& time : times)
+      if (time.variant == text_of(artifact.variants[i].when)) ms += time.ms;
+    rows[i]["kernel_ms"] = ms;
+  }
+  return rows;
+}
+
+void print_variants(const Artifact& artifact) {
+  for (size_t i = 0; i < artifact.variants.size(); ++i) {
+    const ArtifactVariant& variant = artifact.variants[i];
+    fmt::print("  variant {}: {} launches, {} kernels of its own, adds code {}, constants {}; arena {} bytes\n",
+               text_of(variant.when), variant.launches.size(), own_kernels(artifact, i),
+               human_bytes(static_cast<double>(variant.code_bytes)),
+               human_bytes(static_cast<double>(variant.constant_bytes)), variant.arena_bytes.text());
+  }
+}
+
+void note_variant(const Executable& executable, const Context& context) {
+  const Artifact& artifact = executable.artifact();
+  if (artifact.variants.empty()) return;
+  if (const SymbolValues sizes = context.variant(); !sizes.empty()) return note("runs the variant " + text_of(sizes));
+  std::string all;
+  for (const ArtifactVariant& variant : artifact.variants) all += (all.empty() ? "" : "; ") + text_of(variant.when);
+  note("runs the kernels for all sizes; variants are for " + all);
+}
+
+}  // namespace opfuse::cli
