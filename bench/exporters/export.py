@@ -15,6 +15,7 @@ import importlib.metadata
 import importlib.util
 import os
 import pathlib
+import re
 import sys
 import traceback
 import warnings
@@ -199,7 +200,6 @@ TORCH_MODELS = {
     "qwen3": decoder_model("Qwen3"),
     "phi3": decoder_model("Phi3"),
     "yolov8n": yolo("yolov8n"),
-    "yolo11n": yolo("yolo11n"),
 }
 #: Those that are exported at opset 23 too, which has Attention and RMSNormalization, and with open batch and sequence.
 AT_OPSET_23 = ("vit_b_16", "multihead_attention", "timm_vit_b_16", "bert_base_sdpa", "gpt2_sdpa", "llama_sdpa", "llama_by_hand", "qwen3")
@@ -207,7 +207,7 @@ OPEN = ("bert_base_sdpa", "gpt2_sdpa", "llama_sdpa", "llama_by_hand", "qwen3", "
 #: What a model needs beside torch and torchvision, by the beginning of its name.
 PACKAGES = {"timm": ["timm"], "bert": ["transformers"], "distilbert": ["transformers"], "gpt2": ["transformers"],
             "hf": ["transformers"], "llama": ["transformers"], "qwen3": ["transformers"], "phi3": ["transformers"],
-            "yolov8n": ["ultralytics"], "yolo11n": ["ultralytics"]}
+            "yolov8n": ["ultralytics"]}
 
 
 def keras_application(name):
@@ -357,7 +357,8 @@ def main():
         except Exception as error:  # noqa: BLE001: an exporter's failure of any kind is a row of the table
             traceback.print_exc(limit=-3)
             path.unlink(missing_ok=True)
-            excuse.write_text(f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}\n")
+            reason = str(error).strip().splitlines()[0] if str(error) else ""
+            excuse.write_text(f"{type(error).__name__}: {re.sub(r' *# /.*', '', reason)}\n")  # without paths of this machine
     return 0
 
 

@@ -48,12 +48,13 @@ EXPECTED = {
     "bert_base.optimum": {"linrelu": 12, "linear": 24, "norm": 25, "inproj": 12, "sdpa": 12},  # exported without the pooler
     "hf_vit_b_16.optimum": vit(12, 0),
     "hf_swin_t": {"conv": 1, "linrelu": 12, "linear": 27, "norm": 29, "inproj": 12, "sdpa": 12},  # no head
-    "hf_convnext_tiny": {"conv": 22, "linrelu": 18, "linear": 18, "norm": 23},
+    "hf_convnext_tiny": {"conv": 22, "linrelu": 18, "linear": 18, "norm": 22},  # the last norm is the pooler's
     **{name: {"linrelu": 4, "linear": 12, "inproj": 4, "sdpa": 4} for name in ("llama", "qwen3")},
     "phi3": {"linear": 12, "inproj": 4, "sdpa": 4},  # the activation is behind a Split
     **{f"{name}.optimum_cache": {"linrelu": 4, "linear": 13, "inproj": 4, "sdpa": 4} for name in ("llama", "qwen3")},  # with a head
     "phi3.optimum_cache": {"linear": 13, "inproj": 4, "sdpa": 4},
     "llama_by_hand": {"linrelu": 2, "linear": 6, "inproj": 2, "sdpa": 2},
+    "yolov8n": {"convrelu": 57, "conv": 7},
     "keras_convnext_tiny": {"conv": 22, "linrelu": 18, "linear": 19, "norm": 23, "pool": 1},
 }
 
