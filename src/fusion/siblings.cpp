@@ -81,8 +81,12 @@ GroupOfLinears linears_of(Node* group) {
     if (!node->is("matmul") && !node->is("gemm")) continue;
     const auto read = linear_product(*node);
     if (is_dequantized(*group, operand_of, *node)) {
-      found.linears.push_back(
-          {.group = group, .operand = operand_of.at(node->input(0)), .inner_name = node->output()->name});
+      Linear linear{.group = group, .operand = operand_of.at(node->input(0))};
+      if (group->outputs.size() > found.linears.size() && group->outputs.size() > 1)
+        linear.result = found.linears.size();  // a module of several has one result for each
+      else
+        linear.inner_name = node->output()->name;
+      found.linears.push_back(std::move(linear));
       found.decline = Decline{
           "dequantized", fmt::format("{} keeps its own quantised weights and scales", group->label), {group->label}};
     }

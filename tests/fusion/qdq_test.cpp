@@ -2,6 +2,7 @@
 // pair is in the way.
 #include <gtest/gtest.h>
 
+#include "fusion/compounds.hpp"
 #include "fusion/explain.hpp"
 #include "fusion/prepared.hpp"
 #include "interp/interpreter.hpp"
@@ -110,6 +111,20 @@ TEST(Qdq, AnAttentionHasItsInProjectionBehindPairs) {
   EXPECT_EQ(qdq_summary(plan).declared, 4u);
   const std::vector<Tensor> inputs = random_inputs(original);
   EXPECT_TRUE(interpret(apply(graph, plan), inputs)[0].same_bits(interpret(original, inputs)[0]));
+}
+
+TEST(Qdq, ExplainSaysWhyTheLinearsOfAnInProjectionStayApart) {
+  const Graph graph = prepared_text(attention("z"));
+  const FusionPlan plan = make_plan(graph);
+  Graph fused = apply(graph, plan);
+  const auto siblings = merge_siblings(fused, [](const Node&) { return std::optional<Decline>(); });
+  size_t told = 0;
+  for (const Remark& remark : compound_remarks(graph, plan, &siblings))
+    if (remark.rule == kSiblingLinears) {
+      ++told;
+      EXPECT_EQ(remark.code, "dequantized") << remark.message;
+    }
+  EXPECT_EQ(told, 1u);
 }
 
 TEST(Qdq, AnAttentionBehindAPairThatChangesValuesHasNone) {
