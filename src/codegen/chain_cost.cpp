@@ -7,6 +7,7 @@
 #include "base/fail.hpp"
 #include "base/integers.hpp"
 #include "codegen/chain_cut.hpp"
+#include "codegen/gate_cost.hpp"
 #include "codegen/memory_rates.hpp"
 #include "codegen/register_tile.hpp"
 #include "codegen/schedule_parts.hpp"
@@ -94,6 +95,7 @@ ChainCost chain_cost(const Region& region, const TargetInfo& target) {
 }
 
 std::optional<std::string> chain_loses(const Region& region, const TargetInfo& target) {
+  if (region.stages.size() == 1) return gate_loses(region, target);
   const auto found = view_chain(region);
   const auto& view = std::get<ChainView>(found);
   if (has_algorithms(region.stages[0], view.first, target))

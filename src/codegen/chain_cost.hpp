@@ -22,7 +22,7 @@ struct ChainCost {
 ChainCost chain_cost(const Region& region, const TargetInfo& target);
 
 /// Why it does not pay, as a sentence: cycles lost, or another algorithm that may compute the convolution. Empty where
-/// it pays. `region` as above.
+/// it pays. `region` as above, or one stage of several sums (codegen/gate_cost.hpp).
 std::optional<std::string> chain_loses(const Region& region, const TargetInfo& target);
 
 }  // namespace opfuse

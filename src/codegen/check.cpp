@@ -18,6 +18,19 @@ std::optional<std::string> bad_expression(const Expr& e) {
   return why;
 }
 
+/// Several sums share one register tile.
+std::optional<std::string> bad_sums(const Region& region, const Stage& stage) {
+  if (stage.anchor != Anchor::contraction || stage.reductions.size() == 1) return std::nullopt;
+  if (region.stages.size() > 1) return "several sums before or behind another stage";
+  const auto found = view_products(region, 0);
+  if (const auto* why = std::get_if<std::string>(&found)) return "several sums: " + *why;
+  const auto& view = std::get<ContractionView>(found);
+  if (!axis_extent(stage, view.vec).is_constant() || !channel_depth(stage, view))
+    return "several sums over symbolic features";
+  if (!view.taps.empty() || view.group_out || view.guarded) return "several sums over windows";
+  return std::nullopt;
+}
+
 std::optional<std::string> bad_sequence(const Region& region) {
   if (resembles_attention(region)) {
     const auto found = view_attention(region);
@@ -42,6 +55,7 @@ std::optional<std::string> cannot_generate(const Region& region, const TargetInf
     if (stage.outputs.empty()) return "a stage without outputs";
     for (const Reduction& r : stage.reductions)
       if (auto why = bad_expression(r.value)) return why;
+    if (auto why = bad_sums(region, stage)) return why;
     for (const StageOutput& o : stage.outputs)
       if (auto why = bad_expression(o.value)) return why;
   }

@@ -28,6 +28,7 @@ TileProblem tile_problem(const Region& region, const ContractionView& view) {
   const Stage& stage = region.stages[0];
   TileProblem problem;
   problem.channels = channels_of(stage, view);
+  problem.sums = view.sums();
   problem.pixels = pixel_count(stage, view.pixel);
   problem.rows = stackable_rows(region, view);
   const bool pointwise =
@@ -49,8 +50,8 @@ void wish_contraction(const Region& region, const ContractionView& view, const T
   const int64_t channels = channels_of(stage, view);
   const int64_t depth = channel_depth(stage, view);
   if (!channels || !depth) return;
-  RegisterTile tile = choose_tile(tile_problem(region, view), target);
-  tile.vectors = std::max<int64_t>(1, vectors_in_group(tile.vectors, view, lanes));
+  const RegisterTile tile = choose_tile(tile_problem(region, view), target);
+  const int64_t columns = std::max<int64_t>(1, vectors_in_group(tile.vectors / view.sums(), view, lanes)) * lanes;
   const Read& data = stage.reads[static_cast<size_t>(view.data)];
   const Read& weights = stage.reads[static_cast<size_t>(view.weights)];
   if (weights.stage >= 0) return;
@@ -59,7 +60,7 @@ void wish_contraction(const Region& region, const ContractionView& view, const T
   const bool image = data_rank > 2;
   const auto all =
       params[static_cast<size_t>(data.index)].type.shape[static_cast<size_t>(view.data_channel_dim)].constant();
-  const bool whole = !view.group_out || view.group_out % (tile.vectors * lanes) == 0;
+  const bool whole = !view.group_out || view.group_out % columns == 0;
   const bool blocked = image && whole && depth >= lanes && divides_group(stage, view, lanes);
   const bool features = data_rank == 3 && view.data_channel_dim == 2;
   if ((blocked && (!features || share_a_set(depth))) || (image && view.group_out && all.value_or(0) >= lanes))
@@ -74,8 +75,9 @@ void wish_contraction(const Region& region, const ContractionView& view, const T
       layout.order.push_back(view.weights_channel_dim);
     }
     if (blocked) layout.blocks.push_back({view.weights_channel_dim, lanes});
-    layout.blocks.push_back({view.weights_vec_dim, tile.vectors * lanes});
+    layout.blocks.push_back({view.weights_vec_dim, columns});
     wish.params[static_cast<size_t>(weights.index)] = layout;
+    for (int gate : view.gates) wish.params[static_cast<size_t>(stage.reads[static_cast<size_t>(gate)].index)] = layout;
   }
 }
 
@@ -161,7 +163,7 @@ LayoutWish wish_layouts(const Region& original, const TargetInfo& target) {
   const bool single = region.stages.size() == 1;
   if (single) drop_unit_axes(region);
   int vec = -1;
-  if (const auto c = view_contraction(region, 0); std::holds_alternative<ContractionView>(c)) {
+  if (const auto c = view_products(region, 0); std::holds_alternative<ContractionView>(c)) {
     wish_contraction(region, std::get<ContractionView>(c), target, wish);
     vec = std::get<ContractionView>(c).vec;
   } else if (const auto w = view_window(region, 0); std::holds_alternative<WindowView>(w)) {

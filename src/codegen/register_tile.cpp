@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/integers.hpp"
+
 namespace opfuse {
 namespace {
 
@@ -62,7 +64,7 @@ bool two_blocks_fit(int64_t block_bytes, const TargetInfo& target) {
 }
 
 double tile_cycles(const TileProblem& problem, const RegisterTile& tile, const TargetInfo& target) {
-  const int64_t count = (problem.channels + target.lanes_f32() - 1) / target.lanes_f32(), v = tile.vectors;
+  const int64_t count = ceil_of(problem.channels, target.lanes_f32()) * problem.sums, v = tile.vectors;
   const double whole = static_cast<double>(count / v) * map_cycles(problem, tile, v, target);
   if (count % v == 0) return whole;
   return kRaggedBlocks * (whole + map_cycles(problem, tile, count % v, target));  // the last block has code of its own
@@ -71,7 +73,7 @@ double tile_cycles(const TileProblem& problem, const RegisterTile& tile, const T
 RegisterTile choose_tile(const TileProblem& problem, const TargetInfo& target) {
   RegisterTile best;
   double least = INFINITY;
-  for (int64_t v = 1; v <= (problem.pixels == 1 ? 8 : 4); ++v) {
+  for (int64_t v = problem.sums; v <= (problem.pixels == 1 ? 8 : 4); v += problem.sums) {
     if (!fits({v, 1}, target)) break;
     const int64_t w = widest(problem.pixels, v, target);
     const double cycles = tile_cycles(problem, {v, w}, target);

@@ -13,7 +13,7 @@
 namespace opfuse {
 
 struct RegisterTile {
-  int64_t vectors = 1, width = 1;
+  int64_t vectors = 1, width = 1;  ///< vectors: of weights, of all sums together
 };
 
 bool fits(const RegisterTile& tile, const TargetInfo& target);
@@ -38,6 +38,7 @@ struct TileProblem {
   int64_t channels = 0;  ///< of the output
   int64_t pixels = 1;    ///< of a row
   int64_t rows = 1;      ///< that may share a tile
+  int64_t sums = 1;      ///< of the same data, each with its weights
 };
 /// Cycles of one step of the reduction over all pixels and channels.
 double tile_cycles(const TileProblem& problem, const RegisterTile& tile, const TargetInfo& target);

@@ -80,7 +80,12 @@ bool outputs_fit(const Stage& stage, const std::vector<ParamLayout>& layouts, in
 
 std::optional<OperandFit> fit_operands(const Stage& stage, const ContractionView& view,
                                        const std::vector<ParamLayout>& layouts, int64_t lanes) {
-  const ParamLayout& w = layouts[static_cast<size_t>(stage.reads[static_cast<size_t>(view.weights)].index)];
+  const auto layout_of = [&](int read) -> const ParamLayout& {
+    return layouts[static_cast<size_t>(stage.reads[static_cast<size_t>(read)].index)];
+  };
+  const ParamLayout& w = layout_of(view.weights);
+  if (!std::all_of(view.gates.begin(), view.gates.end(), [&](int gate) { return layout_of(gate) == w; }))
+    return std::nullopt;
   const ParamLayout& d = layouts[static_cast<size_t>(stage.reads[static_cast<size_t>(view.data)].index)];
   const int64_t depth = channel_depth(stage, view);
   const int64_t block = w.layout.block_of(view.weights_vec_dim);
@@ -252,12 +257,13 @@ void cut_parts(Schedule& s, const Region& region, const std::vector<ParamLayout>
   const Stage& stage = region.stages[0];
   const int64_t block = s.get("nv", 1) * target.lanes_f32();
   const int64_t blocks = ceil_of(axis_extent(stage, view.vec).value(), block);
-  const double weight_bytes = image_bytes_of(region, stage, view, view.weights);
-  const bool shared = weight_bytes == static_cast<double>(bytes_of(region, stage, view.weights));
+  const auto sums = static_cast<double>(view.sums());
+  const double weight_bytes = sums * image_bytes_of(region, stage, view, view.weights);
+  const bool shared = weight_bytes == sums * static_cast<double>(bytes_of(region, stage, view.weights));
   const int64_t images = images_of(stage, view);
   const auto data_bytes = static_cast<double>(bytes_of(region, stage, view.data));
   const double image_bytes = image_bytes_of(region, stage, view, view.data);
-  const auto work = static_cast<double>(work_of(stage));
+  const double work = sums * static_cast<double>(work_of(stage));
   const double image_work = work / static_cast<double>(images);  // every image is cut like the only one
   split_parts(s, wanted_parts(image_work, target, weight_bytes), blocks, items, weight_bytes, image_bytes);
   Streams streams;
@@ -265,7 +271,7 @@ void cut_parts(Schedule& s, const Region& region, const std::vector<ParamLayout>
   streams.block = weight_bytes / static_cast<double>(blocks);
   streams.part = streams.block * static_cast<double>(ceil_of(blocks, s.get("parts_o", 1)));
   streams.row = image_bytes / static_cast<double>(items);
-  streams.resting = 4 * outputs_of(stage) / static_cast<double>(images * items * s.get("parts_o", 1));
+  streams.resting = 4 * sums * outputs_of(stage) / static_cast<double>(images * items * s.get("parts_o", 1));
   const double outputs = static_cast<double>(axis_extent(stage, view.vec).value());
   streams.pixels = outputs_of(stage) / (outputs * static_cast<double>(images * items));
   streams.slices = most_passes(region, view, s);
@@ -306,7 +312,7 @@ void cut_packed(Schedule& s, const Stage& stage, const ContractionView& view, in
 
 bool schedule_contraction(const Region& region, const std::vector<ParamLayout>& layouts, int index,
                           const TargetInfo& target, Schedule& s) {
-  const auto found = view_contraction(region, index);
+  const auto found = view_products(region, index);
   const auto* view = std::get_if<ContractionView>(&found);
   if (!view) return false;
   const Stage& stage = region.stages[static_cast<size_t>(index)];
@@ -317,16 +323,17 @@ bool schedule_contraction(const Region& region, const std::vector<ParamLayout>& 
   for (int tap : view->taps)
     if (!axis_extent(stage, tap).is_constant()) return false;
   const auto fit = fit_packed(region, *view, layouts, target);
-  if (!fit || !fits({fit->vectors, 1}, target)) return false;
+  const int64_t vectors = fit ? fit->vectors * view->sums() : 0;  // of one register tile's weights
+  if (!fit || !fits({vectors, 1}, target)) return false;
   const int64_t pixels = pixel_count(stage, view->pixel);
   // lanes of several groups need registers for the channels they are put together from
-  const int64_t width = widest(pixels, fit->vectors, target, fit->grouped ? 4 : 0);
+  const int64_t width = widest(pixels, vectors, target, fit->grouped ? 4 : 0);
   s.set("nv", fit->vectors);
   s.set("tile_w", width);
   if (fit->grouped) s.set("grouped", fit->grouped);
   s.set("step", fit->step);
   // a row that is one narrow tile: several rows share each load of weights
-  const int64_t height = width == pixels ? tallest(stackable_rows(region, *view), {fit->vectors, width}, target) : 1;
+  const int64_t height = width == pixels ? tallest(stackable_rows(region, *view), {vectors, width}, target) : 1;
   if (height > 1) s.set("tile_h", height);
   const int64_t items = item_count(stage, *view, width, height);
   if (!packs_weights(region, *view)) {

@@ -74,7 +74,7 @@ class ContractionFinder {
   ContractionFinder(const Region& region, const Stage& stage) : region_(region), stage_(stage) {}
 
   std::variant<ContractionView, std::string> find() {
-    if (stage_.reductions.size() != 1 || stage_.reductions[0].kind != ReduceKind::sum) return "not one sum";
+    if (stage_.reductions.empty() || stage_.reductions[0].kind != ReduceKind::sum) return "not one sum";
     const Expr& e = stage_.reductions[0].value;
     if (e.op() != ExprOp::mul || e.dtype() != DType::f32) return "not a sum of f32 products";
     if (mentions(e, ExprOp::coord)) return "the product depends on coordinates";
@@ -85,6 +85,7 @@ class ContractionFinder {
       if (w.op() != ExprOp::read) continue;
       view_.weights = w.index();
       why = fill(e.args()[static_cast<size_t>(1 - side)]);
+      if (why.empty()) why = find_gates(e.args()[static_cast<size_t>(1 - side)]);
       if (why.empty()) return view_;
     }
     return why;
@@ -108,6 +109,26 @@ class ContractionFinder {
     if (!sliding || !each_axis_once(*sliding)) return "the data's index map is no sliding window";
     view_.sliding = *sliding;
     assign_axes();
+    return "";
+  }
+
+  /// The other sums: each multiplies the same data with constants that lie as the first one's weights.
+  std::string find_gates(const Expr& data) {
+    const auto type_of = [&](int read) {
+      return region_.params[static_cast<size_t>(stage_.reads[static_cast<size_t>(read)].index)];
+    };
+    for (size_t i = 1; i < stage_.reductions.size(); ++i) {
+      const Expr& e = stage_.reductions[i].value;
+      if (stage_.reductions[i].kind != ReduceKind::sum || e.op() != ExprOp::mul) return "a sum of something else";
+      const bool left = e.args()[0] == data;
+      const Expr& w = e.args()[left ? 1 : 0];
+      if (!(e.args()[left ? 0 : 1] == data) || w.op() != ExprOp::read) return "sums of different data";
+      const Read& read = stage_.reads[static_cast<size_t>(w.index())];
+      if (read.stage >= 0 || !(read.map == map_of(view_.weights)) || !(type_of(w.index()) == type_of(view_.weights)) ||
+          type_of(w.index()).role != ParamRole::constant)
+        return "sums with different weights";
+      view_.gates.push_back(w.index());
+    }
     return "";
   }
 
@@ -276,6 +297,11 @@ Expr assume_inside(const Expr& e, int read, bool inside) {
 }
 
 std::variant<ContractionView, std::string> view_contraction(const Region& region, int stage) {
+  if (region.stages[static_cast<size_t>(stage)].reductions.size() != 1) return "not one sum";
+  return view_products(region, stage);
+}
+
+std::variant<ContractionView, std::string> view_products(const Region& region, int stage) {
   return ContractionFinder(region, region.stages[static_cast<size_t>(stage)]).find();
 }
 

@@ -32,9 +32,14 @@ struct ContractionView {
   std::vector<int> taps;            ///< the other reduce axes
   std::vector<SlidingDim> sliding;  ///< data dimensions indexed by domain axes other than vec, or by taps
   int data_channel_dim = -1, weights_vec_dim = -1, weights_channel_dim = -1;
-  int64_t group_out = 0;  ///< output channels per group, 0: one group
+  int64_t group_out = 0;   ///< output channels per group, 0: one group
+  std::vector<int> gates;  ///< reads of the weights of the other sums, which multiply the same data
+
+  int64_t sums() const { return 1 + static_cast<int64_t>(gates.size()); }
 };
 std::variant<ContractionView, std::string> view_contraction(const Region& region, int stage);
+/// The same for a stage of one or more sums; of several, weights are constants alike in shape and place.
+std::variant<ContractionView, std::string> view_products(const Region& region, int stage);
 
 /// Input channels that one output sums over.
 int64_t channel_depth(const Stage& stage, const ContractionView& view);

@@ -137,11 +137,12 @@ std::vector<ChainVerdict> shape_for_target(Graph& fused, const TargetInfo& targe
   return verdicts;
 }
 
-std::vector<Remark> compounds_on(const Graph& prepared, const FusionPlan& plan, const TargetInfo& target) {
+std::vector<Remark> compounds_on(const Graph& prepared, const FusionPlan& plan, const TargetInfo& target, bool chains) {
   if (target.is_cuda()) return compound_remarks(prepared, plan);
   Graph fused = apply(prepared, plan, true);
   const std::vector<SiblingLinears> siblings = merge_siblings(fused, legality_on(target));
-  return compound_remarks(prepared, plan, &siblings);
+  const std::vector<ChainVerdict> joined = join_chains(fused, chain_advice(target, chains));
+  return compound_remarks(prepared, plan, &siblings, &joined);
 }
 
 namespace {

@@ -51,7 +51,8 @@ std::vector<ChainVerdict> shape_for_target(Graph& fused, const TargetInfo& targe
                                            bool chains = true);
 
 /// Structures beyond the catalogue (fusion/compounds.hpp), with what the target makes of Linears of one value.
-std::vector<Remark> compounds_on(const Graph& prepared, const FusionPlan& plan, const TargetInfo& target);
+std::vector<Remark> compounds_on(const Graph& prepared, const FusionPlan& plan, const TargetInfo& target,
+                                 bool chains = true);
 
 struct LowerOptions {
   bool allow_reference = false;  ///< operators without a kernel become launches of the interpreter, with a note each

@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
+#include "fusion/gates.hpp"
 #include "fusion/grouping.hpp"
 #include "ir/outline.hpp"
+#include "ir/value_name.hpp"
 #include "ops/conv.hpp"
 
 namespace opfuse {
@@ -44,9 +48,28 @@ std::optional<Decline> read_elsewhere(const Graph& graph, const Node& a) {
   return std::nullopt;
 }
 
-ChainVerdict try_pair(Graph& graph, Node* a, Node* b, const ChainAdvice& advice) {
+struct Pair {
+  Node *first, *second;
+  bool gate;
+};
+
+/// No node is in two of them.
+std::vector<Pair> pairs_of(const Graph& graph) {
+  std::vector<Pair> pairs;
+  std::set<const Node*> taken;
+  for (Node* a : graph.nodes()) {
+    Node* depthwise = depthwise_reader(*a);
+    Node* b = depthwise ? depthwise : gated_reader(*a);
+    if (b && !taken.contains(a) && taken.insert(b).second) pairs.push_back({a, b, !depthwise});
+  }
+  return pairs;
+}
+
+ChainVerdict try_pair(Graph& graph, const Pair& pair, const ChainAdvice& advice) {
+  const auto& [a, b, gate] = pair;
   ChainVerdict verdict{
-      name_of_group(*a), name_of_group(*b), {}, value_bytes(*a->output(), {}), read_elsewhere(graph, *a)};
+      name_of_group(*a),        name_of_group(*b), {}, value_bytes(*a->output(), {}), value_name(*a->output()), gate,
+      read_elsewhere(graph, *a)};
   for (const Node* node : {a, b})
     for (const Source& source : node->sources) verdict.sources.push_back(source.name);
   if (verdict.refused) return verdict;
@@ -59,23 +82,30 @@ ChainVerdict try_pair(Graph& graph, Node* a, Node* b, const ChainAdvice& advice)
 }  // namespace
 
 std::vector<ChainVerdict> join_chains(Graph& fused, const ChainAdvice& advice) {
-  std::vector<std::pair<Node*, Node*>> pairs;  // no node is in two of them
-  for (Node* a : fused.nodes())
-    if (Node* b = depthwise_reader(*a)) pairs.emplace_back(a, b);
   std::vector<ChainVerdict> verdicts;
-  for (const auto& [a, b] : pairs) verdicts.push_back(try_pair(fused, a, b, advice));
+  for (const Pair& pair : pairs_of(fused)) verdicts.push_back(try_pair(fused, pair, advice));
   return verdicts;
 }
 
 std::vector<std::string> chain_notes(const std::vector<ChainVerdict>& verdicts) {
-  int64_t bytes = 0, joined = 0;
-  for (const ChainVerdict& v : verdicts)
-    if (!v.refused) bytes += v.bytes, ++joined;
-  if (joined == 0) return {};
-  return {
-      fmt::format("{} of {} pairs of a convolution and a depthwise one run as chains: {:.2f} MB between them stay in "
-                  "caches",
-                  joined, verdicts.size(), static_cast<double>(bytes) * 1e-6)};
+  std::vector<std::string> notes;
+  for (const bool gate : {false, true}) {
+    int64_t bytes = 0, joined = 0, pairs = 0;
+    for (const ChainVerdict& v : verdicts) {
+      if (v.gate != gate) continue;
+      ++pairs;
+      if (!v.refused) bytes += v.bytes, ++joined;
+    }
+    if (joined == 0) continue;
+    const double megabytes = static_cast<double>(bytes) * 1e-6;
+    notes.push_back(
+        gate ? fmt::format("{} of {} gated MLPs run their two products as one: {:.2f} MB between them are never stored",
+                           joined, pairs, megabytes)
+             : fmt::format("{} of {} pairs of a convolution and a depthwise one run as chains: {:.2f} MB between them "
+                           "stay in caches",
+                           joined, pairs, megabytes));
+  }
+  return notes;
 }
 
 }  // namespace opfuse

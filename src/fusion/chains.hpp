@@ -3,8 +3,9 @@
 //     x -- A: convolution -- t -- B: depthwise -- y        B alone reads t
 //     x -- [A, B] -- y
 //
-// The kernel computes some channels of t, a few rows at a time, and B's rows from them (codegen/chain_view.hpp). The
-// plan, its groups and their counts do not change; the launch is named after both.
+// The kernel computes some channels of t, a few rows at a time, and B's rows from them (codegen/chain_view.hpp). Gated
+// MLPs (fusion/gates.hpp) join as well: one product of two sums, whose epilogue combines them. The plan, its groups and
+// their counts do not change; the launch is named after both.
 #pragma once
 
 #include <functional>
@@ -21,6 +22,8 @@ struct ChainVerdict {
   std::string first, second;         ///< names of the groups
   std::vector<std::string> sources;  ///< of both
   int64_t bytes = 0;                 ///< of the map between them, open dimensions as 1
+  std::string between;               ///< its name
+  bool gate = false;                 ///< a gated MLP, not two convolutions
   std::optional<Decline> refused;    ///< why they stay apart
 };
 
@@ -30,7 +33,7 @@ using ChainAdvice = std::function<std::optional<Decline>(const Node& joined)>;
 /// Joins the pairs of a fused graph that `advice` has nothing against.
 std::vector<ChainVerdict> join_chains(Graph& fused, const ChainAdvice& advice);
 
-/// One line: how many chains there are and what they save; nothing when no pair was joined.
+/// A line per kind: how many chains there are and what they save; nothing where no pair was joined.
 std::vector<std::string> chain_notes(const std::vector<ChainVerdict>& verdicts);
 
 }  // namespace opfuse

@@ -236,6 +236,23 @@ void tell_siblings(Remark& remark, const std::vector<Node*>& nodes, const std::v
   if (!parts.empty()) remark.message = fmt::format("{}", fmt::join(parts, "; "));
 }
 
+/// Two groups of a gated MLP that become one launch, or why not.
+void tell_gate(Remark& remark, const std::vector<Node*>& nodes, const std::vector<ChainVerdict>& chains) {
+  for (const ChainVerdict& chain : chains) {
+    const bool here = chain.gate && std::any_of(nodes.begin(), nodes.end(), [&](const Node* node) {
+                        return value_name(*node->output()) == chain.between;
+                      });
+    if (!here) continue;
+    remark.code = chain.refused ? chain.refused->code : "one_launch";
+    remark.message = chain.refused ? fmt::format("2 groups, two launches: {}", chain.refused->message)
+                                   : "2 groups run as one launch: a product of two sums";
+  }
+}
+
+// bench/NOTES.md: what a core stores or loads in a cycle, and its multiply-adds with vectors of 16
+constexpr double kBytesPerCycle = 30;
+constexpr double kProductsPerCycle = 32;
+
 /// What one kernel of both would save and repeat.
 std::string prologue_cost(const std::vector<Node*>& nodes) {
   const auto product =
@@ -245,16 +262,19 @@ std::string prologue_cost(const std::vector<Node*>& nodes) {
   if (!std::holds_alternative<LinearProduct>(read)) return {};
   const LinearProduct& linear = std::get<LinearProduct>(read);
   const auto bytes = static_cast<double>(value_bytes(*linear.x, {}));
+  const double share = 2 * sizeof(float) / kBytesPerCycle / (static_cast<double>(linear.out) / kProductsPerCycle);
   return fmt::format(
-      "; one kernel would spare {:.2f} MB of stores and loads and normalise rows of {} again for each tile of the {} "
-      "columns",
-      2e-6 * bytes, linear.in, linear.out);
+      "; one kernel would spare {:.2f} MB of stores and loads, at most {:.1f} % of the product's time, and normalise "
+      "rows "
+      "of {} again for each tile of the {} columns",
+      2e-6 * bytes, 100 * share, linear.in, linear.out);
 }
 
 }  // namespace
 
 std::vector<Remark> compound_remarks(const Graph& graph, const FusionPlan& plan,
-                                     const std::vector<SiblingLinears>* siblings) {
+                                     const std::vector<SiblingLinears>* siblings,
+                                     const std::vector<ChainVerdict>* chains) {
   const NodeNames names(graph);
   std::vector<Remark> remarks;
   for (const Compound& c : compounds(graph, plan)) {
@@ -271,6 +291,11 @@ std::vector<Remark> compound_remarks(const Graph& graph, const FusionPlan& plan,
     if (c.name == kSiblingLinears && !siblings) {
       r.code = "cpu_only";
       r.message = "each runs by itself; Linears of one value become one product on CPUs only";
+    }
+    if (c.name == "GatedMLP" && chains) tell_gate(r, nodes, *chains);
+    if (c.name == "GatedMLP" && !chains && c.reason) {
+      r.code = "cpu_only";
+      r.message = "2 groups, a kernel each; the two products become one launch on CPUs only";
     }
     r.nodes = c.nodes;
     r.evidence = c.groups;

@@ -3,6 +3,7 @@
 // a compound tells it: one group, or several and the reason on the edge between them.
 #pragma once
 
+#include "fusion/chains.hpp"
 #include "fusion/explain.hpp"
 #include "fusion/siblings.hpp"
 
@@ -34,8 +35,10 @@ struct Compound {
 std::vector<Compound> compounds(const Graph& graph, const FusionPlan& plan);
 
 /// Kind "compound", code "one_group" or that of the reason, evidence: the groups. Of SiblingLinears what compiling
-/// makes of them: `siblings` of the plan's fused graph, null where the target does not merge.
+/// makes of them: `siblings` of the plan's fused graph, null where the target does not merge; the same of a GatedMLP
+/// with `chains`.
 std::vector<Remark> compound_remarks(const Graph& graph, const FusionPlan& plan,
-                                     const std::vector<SiblingLinears>* siblings = nullptr);
+                                     const std::vector<SiblingLinears>* siblings = nullptr,
+                                     const std::vector<ChainVerdict>* chains = nullptr);
 
 }  // namespace opfuse

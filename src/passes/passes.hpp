@@ -45,7 +45,10 @@ Pass decompose_attention();
 /// Shifted windows: rolls join the partition and the reversal they belong to.
 Pass convert_shifted_windows();
 
-/// Recomposition and conversions until nothing changes: what comes before fusion.
+/// A transpose that moves nothing in memory, of one sequence for example, is a reshape.
+Pass transpose_of_unit_axes();
+
+/// Recomposition and conversions until nothing changes, and what they must not see: what comes before fusion.
 std::vector<Pass> recompose_passes();
 
 /// Every pass by itself, for `opfuse passes` and for replaying reproducers.

@@ -65,11 +65,13 @@ bool decompose_attention(Graph& graph, RewriteReport* report = nullptr);
 
 /// Rolls around the windows of an attention become one swin_window_partition and one swin_window_reverse.
 bool convert_shifted_windows(Graph& graph, RewriteReport* report = nullptr);
+/// Transposes that only move axes of extent 1 become reshapes, but for those of images' channels.
+bool transpose_of_unit_axes(Graph& graph, RewriteReport* report = nullptr);
 
 /// Weights behind DequantizeLinear become floating-point constants: for lowering, not for the graph that is exported.
 bool fold_dequantized(Graph& graph);
 
-/// Recomposition and conversion to a fixed point, in the order above.
+/// Recomposition and conversion to a fixed point, in the order above; the transposes last and once.
 bool recompose_and_convert(Graph& graph, RewriteReport* report = nullptr);
 
 }  // namespace opfuse

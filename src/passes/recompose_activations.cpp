@@ -114,7 +114,7 @@ bool recompose_and_convert(Graph& graph, RewriteReport* report) {
     changed |= decompose_attention(graph, report);
     changed |= convert_shifted_windows(graph, report);  // looks for attention behind its projection
   }
-  return any;
+  return transpose_of_unit_axes(graph, report) || any;
 }
 
 }  // namespace opfuse

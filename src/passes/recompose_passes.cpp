@@ -88,12 +88,20 @@ Pass convert_shifted_windows() {
           {}};
 }
 
+Pass transpose_of_unit_axes() {
+  return {"transpose-of-unit-axes",
+          "A Transpose that only moves axes of extent 1 becomes a Reshape.",
+          [](Graph& g, PassContext& c) { return transpose_of_unit_axes(g, c.report); },
+          {}};
+}
+
 std::vector<Pass> recompose_passes() {
   return {
       until_stable("recompose", {recompose_norms(), recompose_activations(),  // first: conv + 3 may be a hard swish
                                  convert_einsum(), recompose_attention(), recompose_movement(), recompose_conv_affine(),
                                  remove_identity_pools(), pad_into_max_pool(), unflatten_linear(),
-                                 flatten_linear_to_conv1x1(), decompose_attention(), convert_shifted_windows()})};
+                                 flatten_linear_to_conv1x1(), decompose_attention(), convert_shifted_windows()}),
+      transpose_of_unit_axes()};  // last: what is above looks for transposes
 }
 
 }  // namespace opfuse

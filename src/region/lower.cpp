@@ -372,6 +372,7 @@ LoweredGroup Lowering::run() {
   lower_node(group_);
   store_results();
   LoweredGroup lowered{std::move(region_), std::move(operands_)};
+  join_sums(lowered.region);
   prune(lowered);
   merge_rows(lowered.region);
   verify(lowered.region);

@@ -50,6 +50,10 @@ std::span<const LowerRule> quantize_rules();
 std::span<const LowerRule> sort_rules();
 const LowerRule* find_rule(std::string_view op);
 
+/// A contraction whose result only the epilogue of another one reads, over the same axes and with the same data, is
+/// another sum of that one: act(x A) * (x B) is one loop nest.
+void join_sums(Region& region);
+
 /// Carries a Decline out of the depth of a lowering; lower_group returns it.
 struct DeclineSignal {
   Decline decline;

@@ -12,9 +12,9 @@
 // softmax row has domain [rows, n] and reduce [n], its reductions read [row, k], its output reads [row, i].
 //
 // map: no reductions. row: reductions over the same axes of a row. contraction: one sum whose value is
-// A * B (prologues inside A and B). window: one sum or max over a sliding window. Reads that leave
-// their tensor are never performed: expressions guard them with select(in_bounds(k), x, fill), which
-// also expresses padding, Pad and Concat. Without such a guard a read must always be in bounds.
+// A * B (prologues inside A and B), or several with one A (a gated MLP: act(x A) * (x B)). window: one sum or max over
+// a sliding window. Reads that leave their tensor are never performed: expressions guard them with select(in_bounds(k),
+// x, fill), which also expresses padding, Pad and Concat. Without such a guard a read must always be in bounds.
 #pragma once
 
 #include <set>

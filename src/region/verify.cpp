@@ -42,8 +42,8 @@ class Verifier {
     require(stage.reductions.empty() == (stage.anchor == Anchor::map), "anchor {} with {} reductions",
             name_of(stage.anchor), stage.reductions.size());
     if (stage.anchor == Anchor::contraction)
-      require(stage.reductions.size() == 1 && stage.reductions[0].kind == ReduceKind::sum,
-              "a contraction has one reduction, a sum");
+      for (const Reduction& r : stage.reductions)
+        require(r.kind == ReduceKind::sum, "a contraction reduces by sums alone");
     for (size_t i = 0; i < stage.reads.size(); ++i) check_read(stage, i);
     for (size_t k = 0; k < stage.reductions.size(); ++k) check_expr(stage, stage.reductions[k].value, k, true);
     for (const StageOutput& output : stage.outputs) check_output(stage, output);

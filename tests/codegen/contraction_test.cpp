@@ -25,7 +25,26 @@ std::string turned_product(const std::string& n, int h, int w, int k, int o) {
       n, h, w, k, o, y);
 }
 
+/// Two products of one operand, combined behind them: silu(x A) * (x B + b), and what comes behind it.
+std::string gated_product(const std::string& m, int n, int k, const std::string& value = "{}") {
+  const std::string gate = "mul(div(s1, add(1, exp(neg(s1)))), add(s0, r3))";
+  return fmt::format(
+      "region\nparam input f32[{0},{2}]\nparam constant f32[{2},{1}]\nparam constant f32[{2},{1}]\n"
+      "param constant f32[{1}]\nparam output f32[{0},{1}]\nstage contraction\n  domain [{0},{1}]\n  reduce [{2}]\n"
+      "  read param 0 at [a0, a2]\n  read param 1 at [a2, a1]\n  read param 2 at [a2, a1]\n  read param 3 at [a1]\n"
+      "  reduction sum mul(r0, r1)\n  reduction sum mul(r0, r2)\n  output param 4 f32[{0},{1}] at [a0, a1] = {3}\n",
+      m, n, k, fmt::format(fmt::runtime(value), gate));
+}
+
 const std::vector<Case> kCases = {
+    wished("gated", gated_product("40", 96, 64)),
+    wished("gated_row", gated_product("1", 520, 70)),
+    wished("gated_two_rows", gated_product("2", 75, 33)),
+    wished("gated_three_rows", gated_product("3", 19, 130)),
+    wished("gated_one_column", gated_product("17", 1, 40)),
+    wished("gated_unbound", gated_product("n", 75, 67), kBatches),
+    wished("gated_passes", gated_product("30", 48, 6000)),
+    wished("gated_epilogue", gated_product("29", 45, 31, "tanh({})")),
     wished("product_turned", turned_product("1", 7, 9, 64, 48)),
     wished("product_turned_odd", turned_product("2", 5, 3, 37, 45)),
     wished("product_turned_unbound", turned_product("n", 4, 5, 20, 19), kBatches),

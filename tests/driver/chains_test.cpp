@@ -124,34 +124,88 @@ Shaped joined(Graph graph, const TargetInfo& target) {
   return s;
 }
 
+void expect_joined_values(const Graph& graph, const TargetInfo& target, const std::vector<SymbolValues>& bindings) {
+  const Shaped s = joined(graph.clone(), target);
+  ASSERT_EQ(s.chains.size(), 1u);
+  ASSERT_FALSE(s.chains[0].refused) << target.name << ": " << s.chains[0].refused->message;
+  ArtifactOptions options;
+  options.cache = false;
+  const Executable executable = Executable::from_artifact(build_artifact(s.program, target, options));
+  for (const SymbolValues& symbols : bindings) {
+    const std::vector<Tensor> inputs = random_inputs(s.fused, {.seed = 1, .symbols = symbols});
+    for (const GroupComparison& group : compare_groups(s.fused, s.program, executable, inputs, {}))
+      EXPECT_TRUE(group.ok) << target.name << " " << group.name << ": " << group.difference.relative();
+  }
+}
+
+std::vector<TargetInfo> cpus_of_this_host() {
+  std::vector<TargetInfo> targets;
+  const std::vector<std::string> host = host_features();
+  for (const std::string& name : known_targets()) {
+    const TargetInfo target = parse_target(name);
+    if (!target.is_cuda() && std::all_of(target.features.begin(), target.features.end(), [&](const std::string& f) {
+          return std::find(host.begin(), host.end(), f) != host.end();
+        }))
+      targets.push_back(target);
+  }
+  return targets;
+}
+
 class ChainValues : public testing::TestWithParam<Values> {};
 
 TEST_P(ChainValues, EqualTheInterpreter) {
   const Values& v = GetParam();
-  for (const std::string& name : known_targets()) {
-    const TargetInfo target = parse_target(name);
-    const std::vector<std::string> host = host_features();
-    if (target.is_cuda() || !std::all_of(target.features.begin(), target.features.end(), [&](const std::string& f) {
-          return std::find(host.begin(), host.end(), f) != host.end();
-        }))
-      continue;
-    const Shaped s = joined(block(v.n, v.c, v.size, v.expanded, v.kernel, v.stride, v.activation), target);
-    ASSERT_EQ(s.chains.size(), 1u);
-    EXPECT_FALSE(s.chains[0].refused) << name << ": " << s.chains[0].refused->message;
-    ArtifactOptions options;
-    options.cache = false;
-    const Executable executable = Executable::from_artifact(build_artifact(s.program, target, options));
-    for (int64_t batch : v.n == "n" ? std::vector<int64_t>{1, 3} : std::vector<int64_t>{1}) {
-      const std::vector<Tensor> inputs = random_inputs(s.fused, {.seed = 1, .symbols = {{"n", batch}}});
-      for (const GroupComparison& group : compare_groups(s.fused, s.program, executable, inputs, {}))
-        EXPECT_TRUE(group.ok) << name << " " << group.name << ": " << group.difference.relative();
-    }
-  }
+  const Graph graph = block(v.n, v.c, v.size, v.expanded, v.kernel, v.stride, v.activation);
+  const std::vector<SymbolValues> batches =
+      v.n == "n" ? std::vector<SymbolValues>{{{"n", 1}}, {{"n", 3}}} : std::vector<SymbolValues>{{}};
+  for (const TargetInfo& target : cpus_of_this_host()) expect_joined_values(graph, target, batches);
 }
 
 INSTANTIATE_TEST_SUITE_P(Blocks, ChainValues,
                          testing::Values(Values{"1", 16, 112, 96, 3, 2, "relu"}, Values{"1", 24, 57, 140, 3, 1, "silu"},
                                          Values{"n", 24, 56, 72, 5, 2, "hard_swish"}));
+
+/// act(x A) * (x B + b) -> C, as in Llama (silu) and T5 (gelu).
+Graph gated(const std::string& rows, int in, int hidden, const std::string& activation = "silu") {
+  return parse_graph(
+      fmt::format("graph (%x: f32[{rows},{k}]) {{\n %a = const rand<1> : f32[{k},{n}]\n"
+                  " %b = const rand<2> : f32[{k},{n}]\n %c = const rand<3> : f32[{n}]\n"
+                  " %d = const rand<4> : f32[{n},{k}]\n %g = matmul(%x, %a)\n %s = {act}(%g)\n"
+                  " %u = matmul(%x, %b)\n %v = add(%u, %c)\n %h = mul(%s, %v)\n"
+                  " %y = matmul(%h, %d)\n return %y\n}}",
+                  fmt::arg("rows", rows), fmt::arg("k", in), fmt::arg("n", hidden), fmt::arg("act", activation)),
+      ops());
+}
+
+TEST(GatesOfTheCompiler, TheFirstProductIsNeverStored) {
+  const Shaped s = shape(gated("1,128", 768, 2048), kTarget);
+  ASSERT_EQ(s.chains.size(), 1u);
+  EXPECT_FALSE(s.chains[0].refused) << s.chains[0].refused->message;
+  ASSERT_EQ(s.program.launches.size(), 2u) << print(s.program);
+  EXPECT_THAT(s.program.launches[0].name, HasSubstr(s.chains[0].first + "+" + s.chains[0].second));
+  EXPECT_THAT(s.notes, testing::Contains(HasSubstr("1 of 1 gated MLPs")));
+}
+
+TEST(GatesOfTheCompiler, TheyCanBeSwitchedOff) {
+  const Shaped s = shape(gated("1,128", 768, 2048), kTarget, false);
+  ASSERT_EQ(s.chains.size(), 1u);
+  EXPECT_EQ(s.chains[0].refused->code, "disabled");
+  EXPECT_EQ(s.program.launches.size(), 3u);
+}
+
+TEST(GatesOfTheCompiler, GpusKeepTwoKernels) {
+  const Shaped s = shape(gated("128", 64, 96), parse_target("cuda:sm_90"));
+  EXPECT_TRUE(s.chains.empty());
+  EXPECT_EQ(s.program.launches.size(), 3u) << print(s.program);
+}
+
+TEST(GatesOfTheCompiler, EqualTheInterpreter) {
+  for (const TargetInfo& target : cpus_of_this_host()) {
+    for (const char* rows : {"1", "2", "3", "17", "2,29"}) expect_joined_values(gated(rows, 37, 75), target, {{}});
+    expect_joined_values(gated("n", 67, 130, "gelu"), target, {{{"n", 1}}, {{"n", 2}}, {{"n", 3}}, {{"n", 17}}});
+    expect_joined_values(gated("1,n", 64, 96, "sigmoid"), target, {{{"n", 1}}, {{"n", 40}}});
+  }
+}
 
 }  // namespace
 }  // namespace opfuse

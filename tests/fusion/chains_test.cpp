@@ -110,5 +110,75 @@ TEST(Chains, SpareTwoDepthwiseConvolutions) {
   EXPECT_EQ(graph.nodes().size(), 2u);
 }
 
+/// silu(x A) * (x B) and what follows.
+std::string gated(const std::string& more = "", const std::string& result = "%y", const std::string& of = "%x") {
+  return R"(graph (%x: f32[2,5,8], %z: f32[2,5,8]) {
+    %a = const rand<1> : f32[8,12]
+    %b = const rand<2> : f32[8,12]
+    %c = const rand<3> : f32[12]
+    %g = matmul(%x, %a)
+    %s = silu(%g)
+    %u = matmul()" +
+         of + R"(, %b)
+    %v = add(%u, %c)
+    %y = mul(%s, %v)
+    )" + more +
+         " return " + result + " }";
+}
+
+TEST(Gates, TheTwoProductsOfAGatedMlpBecomeOneNode) {
+  Graph graph = fused(gated());
+  const Graph before = graph.clone();
+  ASSERT_EQ(graph.nodes().size(), 2u) << print(graph);
+  const std::vector<ChainVerdict> verdicts = join_chains(graph, kAll);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_FALSE(verdicts[0].refused);
+  EXPECT_TRUE(verdicts[0].gate);
+  EXPECT_EQ(verdicts[0].between, "s");
+  EXPECT_EQ(verdicts[0].bytes, 2 * 5 * 12 * 4);
+  ASSERT_NO_THROW(verify(graph));
+  ASSERT_EQ(graph.nodes().size(), 1u) << print(graph);
+  EXPECT_EQ(graph.nodes()[0]->pattern, "LinearReLU+Linear");
+  EXPECT_THAT(chain_notes(verdicts).at(0), HasSubstr("1 of 1 gated MLPs"));
+  testing::expect_same_values(before, graph, {.tolerance = 0});
+}
+
+TEST(Gates, WhatFollowsThemStaysInTheirEpilogue) {
+  Graph graph = fused(gated("%t = tanh(%y)", "%t"));
+  const Graph before = graph.clone();
+  EXPECT_EQ(join_chains(graph, kAll).size(), 1u);
+  EXPECT_EQ(graph.nodes().size(), 1u) << print(graph);
+  testing::expect_same_values(before, graph, {.tolerance = 0});
+}
+
+TEST(Gates, ThreeProductsAreOnePairAndOneLinear) {
+  Graph graph = fused(gated("%d = const rand<4> : f32[8,12] %m = matmul(%x, %d) %w = mul(%m, %y)", "%w"));
+  const Graph before = graph.clone();
+  EXPECT_EQ(join_chains(graph, kAll).size(), 1u);
+  EXPECT_EQ(graph.nodes().size(), 2u) << print(graph);
+  testing::expect_same_values(before, graph, {.tolerance = 0});
+}
+
+TEST(Gates, SpareLinearsOfDifferentValues) { EXPECT_TRUE(expect_spared(fused(gated("", "%y", "%z"))).empty()); }
+
+TEST(Gates, SpareAGateThatIsReadElsewhere) {
+  const auto verdicts = expect_spared(fused(gated("%e = exp(%s)", "%y, %e")));
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].refused->code, "multi_consumer");
+}
+
+TEST(Gates, SpareLinearsThatAreNotCombined) {
+  EXPECT_TRUE(
+      expect_spared(fused(R"(graph (%x: f32[5,8]) { %a = const rand<1> : f32[8,12] %b = const rand<2> : f32[8,12]
+    %g = matmul(%x, %a) %s = silu(%g) %u = matmul(%x, %b) %t = tanh(%u) return %s, %t })"))
+          .empty());
+}
+
+TEST(Gates, SpareComputedWeights) {
+  EXPECT_TRUE(expect_spared(fused(R"(graph (%x: f32[5,8], %a: f32[8,12]) { %b = const rand<2> : f32[8,12]
+    %g = matmul(%x, %a) %s = silu(%g) %u = matmul(%x, %b) %y = mul(%s, %u) return %y })"))
+                  .empty());
+}
+
 }  // namespace
 }  // namespace opfuse

@@ -158,11 +158,38 @@ TEST(CompoundRemarks, SayWhatCompilingMakesOfSiblings) {
   EXPECT_EQ(remark_of(kSiblingLinears, nullptr, kTwo).code, "cpu_only");  // of a target that merges none
 }
 
+TEST(CompoundRemarks, SayWhatCompilingMakesOfAGate) {
+  const char* text = R"(graph (%x: f32[4,8]) { %a = const rand<1> : f32[8,6] %b = const rand<2> : f32[8,6]
+    %g = matmul(%x, %a) %s = silu(%g) %u = matmul(%x, %b) %y = mul(%s, %u) return %y })";
+  const Graph graph = prepared_text(text);
+  ChainVerdict verdict;
+  verdict.gate = true;
+  verdict.between = "s";
+  const auto remark = [&] {
+    const std::vector<ChainVerdict> chains{verdict};
+    for (Remark& r : compound_remarks(graph, make_plan(graph), nullptr, &chains))
+      if (r.rule == "GatedMLP") return std::move(r);
+    return Remark{};
+  };
+  EXPECT_EQ(remark().code, "one_launch");
+  verdict.refused = Decline{"no_gain", "it is slower", {}};
+  EXPECT_EQ(remark().code, "no_gain");
+  EXPECT_EQ(remark().message, "2 groups, two launches: it is slower");
+  verdict.between = "another";
+  EXPECT_EQ(remark().code, "two_anchors");
+  for (const Remark& r : compound_remarks(graph, make_plan(graph)))  // of a target that joins none
+    if (r.rule == "GatedMLP") {
+      EXPECT_EQ(r.code, "cpu_only");
+    }
+}
+
 TEST(CompoundRemarks, SayWhatAPrologueWouldCost) {
   const Remark r = remark_of("NormLinear", nullptr, R"(graph (%x: f32[4,8]) { %s = const rand<1> : f32[8]
-    %w = const rand<3> : f32[8,6] %n = layer_norm(%x, %s) %y = matmul(%n, %w) return %y })");
-  EXPECT_NE(r.message.find("spare 0.00 MB of stores and loads and normalise rows of 8 again for each tile of the 6"),
-            std::string::npos)
+    %w = const rand<3> : f32[8,768] %n = layer_norm(%x, %s) %y = matmul(%n, %w) return %y })");
+  EXPECT_NE(
+      r.message.find("spare 0.00 MB of stores and loads, at most 1.1 % of the product's time, and normalise rows of "
+                     "8 again for each tile of the 768"),
+      std::string::npos)
       << r.message;
 }
 

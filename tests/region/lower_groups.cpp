@@ -55,6 +55,69 @@ TEST(LowerGroup, StemIsAContractionAndAWindow) {
   EXPECT_EQ(region.stages[0].outputs[0].param, -1);
 }
 
+/// act(x A) * (x B): `act` reads the first product, `gated` is the product of both.
+struct Gated {
+  Net net;
+  Value *x = net.input({2, 5, 7}), *first = net("matmul", {x, net.constant({7, 9})}), *second = nullptr;
+  Value* times(Value* act, Value* data, int64_t in = 7) {
+    second = net("matmul", {data, net.constant({in, 9})});
+    return net("mul", {act, net("add", {second, net.constant({9})})});
+  }
+};
+
+TEST(LowerGroup, AGatedProductIsOneStageOfTwoSums) {
+  Gated g;
+  Value* y = g.times(g.net("silu", {g.first}), g.x);
+  const Region region = expect_lowers(g.net.graph, g.net.fuse({y}));
+  ASSERT_EQ(region.stages.size(), 1u) << print(region);
+  EXPECT_EQ(region.stages[0].reductions.size(), 2u);
+  EXPECT_EQ(region.params.size(), 5u) << "x, two weights, a bias, y\n" << print(region);
+}
+
+TEST(LowerGroup, AGateIsOneStageWhereItsActivationComesLast) {  // in the order of the nodes
+  Gated g;
+  Value* b = g.net("matmul", {g.x, g.net.constant({7, 9})});
+  Value* y = g.net("mul", {b, g.net("sigmoid", {g.first})});
+  EXPECT_EQ(expect_lowers(g.net.graph, g.net.fuse({y})).stages.size(), 1u);
+}
+
+TEST(LowerGroup, TwoGatesAreOneStageOfThreeSums) {
+  Gated g;
+  Value* y = g.times(g.net("tanh", {g.times(g.net("silu", {g.first}), g.x)}), g.x);
+  const Region region = expect_lowers(g.net.graph, g.net.fuse({y}));
+  ASSERT_EQ(region.stages.size(), 1u) << print(region);
+  EXPECT_EQ(region.stages[0].reductions.size(), 3u);
+}
+
+TEST(LowerGroup, ProductsOfDifferentDataStayTwoStages) {
+  Gated g;
+  Value* y = g.times(g.net("silu", {g.first}), g.net.input({2, 5, 7}));
+  EXPECT_EQ(expect_lowers(g.net.graph, g.net.fuse({y})).stages.size(), 2u);
+}
+
+TEST(LowerGroup, AProductThatIsStoredTooIsAStageOfItsOwn) {
+  Gated g;
+  Value* act = g.net("silu", {g.first});
+  Value* y = g.times(act, g.x);
+  EXPECT_EQ(expect_lowers(g.net.graph, g.net.fuse({act, y})).stages.size(), 2u);
+}
+
+TEST(LowerGroup, AProductThatIsReadElsewhereThanInPlaceIsAStageOfItsOwn) {
+  Gated g;
+  Value* turned = g.net("transpose", {g.net("silu", {g.first})}, {{"perm", Ints{1, 0, 2}}});
+  Value* back = g.net("reshape", {turned, g.net.integers({2, 5, 9})});
+  const auto lowered = lower_group(*g.net.fuse({g.times(back, g.x)}));
+  const auto* group = std::get_if<LoweredGroup>(&lowered);
+  EXPECT_TRUE(!group || group->region.stages.size() >= 2) << print(group->region);
+}
+
+TEST(LowerGroup, AProductOfTheFirstOnesResultIsTwoStages) {
+  Gated g;
+  Value* act = g.net("silu", {g.first});
+  Value* y = g.times(act, act, 9);
+  EXPECT_EQ(expect_lowers(g.net.graph, g.net.fuse({y})).stages.size(), 2u);
+}
+
 TEST(LowerGroup, PaddingGuardsTheWholePrologue) {
   Net net;
   Value* x = net.input({1, 3, 5, 5});

@@ -38,7 +38,7 @@ std::vector<Remark> remarks_of(const Planned& planned, const TargetInfo& target,
   } else {
     if (!flags.missed) remarks = passed(planned.plan);
     if (!flags.missed && !flags.passed) {
-      const std::vector<Remark> more = compounds_on(planned.prepared, planned.plan, target);
+      const std::vector<Remark> more = compounds_on(planned.prepared, planned.plan, target, !flags.no_chains);
       remarks.insert(remarks.end(), more.begin(), more.end());
     }
     if (!flags.passed) {
@@ -104,13 +104,17 @@ std::vector<ChainVerdict> chains_at(std::vector<ChainVerdict> chains, const Flag
 
 std::string sentence_of(const ChainVerdict& chain) {
   if (chain.refused) return fmt::format("two launches, {}: {}", chain.refused->code, chain.refused->message);
-  return fmt::format("one launch, {:.2f} MB between them stay in caches", static_cast<double>(chain.bytes) * 1e-6);
+  return fmt::format("one launch, {:.2f} MB between them {}", static_cast<double>(chain.bytes) * 1e-6,
+                     chain.gate ? "are never stored" : "stay in caches");
 }
 
 Json json_of(const std::vector<ChainVerdict>& chains) {
   Json all = Json::array();
   for (const ChainVerdict& chain : chains) {
-    Json line{{"chain", {chain.first, chain.second}}, {"joined", !chain.refused}, {"bytes", chain.bytes}};
+    Json line{{"chain", {chain.first, chain.second}},
+              {"gate", chain.gate},
+              {"joined", !chain.refused},
+              {"bytes", chain.bytes}};
     if (chain.refused) line["reason"] = {{"code", chain.refused->code}, {"message", chain.refused->message}};
     all.push_back(std::move(line));
   }

@@ -7,6 +7,8 @@
 //         w[v] = weights vectors; for each pixel: acc[p][v] += broadcast(data[p]) * w[v]
 //     epilogue in registers, one store per vector
 //
+// Several sums of the same data (a gated MLP) have `width * vectors` accumulators each; the epilogue combines them.
+//
 // Weights lie [O/block][taps and channel steps][lanes][block], so a block of them is one stream.
 #include "codegen/cpu/contraction.hpp"
 
@@ -33,6 +35,7 @@ ContractionEmitter::ContractionEmitter(Kernel& k, StageEmitter& stage, const Con
   const Schedule& s = k.spec.schedule;
   lanes_ = lanes_of(k.target);
   vectors_ = s.get("nv", 1);
+  sums_ = view.sums();
   block_ = vectors_ * lanes_;
   width_ = s.get("tile_w", 1);
   height_ = s.get("tile_h", 1);
@@ -52,13 +55,13 @@ ContractionEmitter::ContractionEmitter(Kernel& k, StageEmitter& stage, const Con
   if (row_axis_ >= 0) batch_axes_.pop_back();
   const Dim pixels = view.pixel < 0 ? Dim(1) : axis_extent(s_.stage, view.pixel);
   const int64_t taps = pixel_dim_ && pixel_dim_->tap >= 0 ? tap_count(pixel_dim_->tap) : 1;
-  runs_ = cut_tiles(k, pixels, width_, pixel_dim_, taps, vectors_);
+  runs_ = cut_tiles(k, pixels, width_, pixel_dim_, taps, vectors_of_weights());
   if (runs_.front().before) open_items_ = row_axis_ < 0 ? open_tile_count(k, runs_) : k.dim(rows_of_part());
   if (height_ > 1)
     row_runs_ = cut_tiles(k, axis_extent(s_.stage, row_axis_), height_, may_leave(*row_dim_) ? row_dim_ : nullptr,
                           row_dim_->tap >= 0 ? tap_count(row_dim_->tap) : 1);
   llvm::Type* vector = k.lanes(k.b.getFloatTy(), static_cast<int>(lanes_));
-  for (int64_t i = 0; i < width_ * height_ * vectors_; ++i) acc_.push_back(k.variable(vector));
+  for (int64_t i = 0; i < width_ * height_ * vectors_of_weights(); ++i) acc_.push_back(k.variable(vector));
 }
 
 bool ContractionEmitter::may_leave(const SlidingDim& s) const {
@@ -354,8 +357,12 @@ void ContractionEmitter::store_vectors(const Env& env, Value* base, const TileRu
     }
     for (int64_t p = 0; p < run.width * tile_rows_; ++p) {
       move_to(at, p, run);
-      auto* acc = acc_[static_cast<size_t>(p * vectors_ + v)];
-      points.push_back({at, {k_.b.CreateLoad(acc->getAllocatedType(), acc)}});
+      std::vector<Value*> results;
+      for (int64_t sum = 0; sum < sums_; ++sum) {
+        auto* acc = acc_[static_cast<size_t>((p * sums_ + sum) * vectors_ + v)];
+        results.push_back(k_.b.CreateLoad(acc->getAllocatedType(), acc));
+      }
+      points.push_back({at, std::move(results)});
     }
   }
   s_.store_outputs(points);
@@ -363,7 +370,7 @@ void ContractionEmitter::store_vectors(const Env& env, Value* base, const TileRu
 
 void emit_contraction(Kernel& k) {
   StageEmitter stage(k, 0);
-  const auto found = view_contraction(k.spec.region, 0);
+  const auto found = view_products(k.spec.region, 0);
   OPFUSE_CHECK(std::holds_alternative<ContractionView>(found), "{}", std::get<std::string>(found));
   ContractionEmitter emitter(k, stage, std::get<ContractionView>(found));
   emit_tiled_parts(k, stage.fresh_env(1), emitter.batch_axes(), Dim(emitter.blocks()), emitter.items(),

@@ -21,11 +21,11 @@ class ContractionEmitter {
   void emit_packed(const Env& env, Value* ob0, Value* ob1, Value* i0, Value* i1);
 
  private:
-  using Tile = std::vector<std::vector<Value*>>;  ///< accumulators by pixel, vector
   Kernel& k_;
   StageEmitter& s_;
   const ContractionView& view_;
   int64_t lanes_, vectors_, block_, width_, height_, step_, chunk_;
+  int64_t sums_ = 1;
   int row_axis_ = -1;
   std::vector<int> batch_axes_;
   const SlidingDim* pixel_dim_ = nullptr;  ///< when its windows may leave the data
@@ -47,10 +47,12 @@ class ContractionEmitter {
   Value* block_at_ = nullptr;           ///< the one being emitted
   Value* pass_ = nullptr;               ///< number of that pass
   bool tail_apart_ = false;             ///< the last, narrower block of outputs has code of its own
-  std::vector<llvm::AllocaInst*> acc_;  ///< by pixel * vectors + vector
+  std::vector<llvm::AllocaInst*> acc_;  ///< by (pixel * sums + sum) * vectors + vector
 
   Operand& data() { return s_.reads[static_cast<size_t>(view_.data)]; }
   Operand& weights() { return s_.reads[static_cast<size_t>(view_.weights)]; }
+  int64_t vectors_of_weights() const { return sums_ * vectors_; }  ///< of one step
+  int read_of_weights(int64_t sum) const { return sum ? view_.gates[static_cast<size_t>(sum - 1)] : view_.weights; }
   const SlidingDim* sliding_of_tap(int tap) const;
   int64_t tap_count(int tap) const { return axis_extent(s_.stage, tap).value(); }
   bool may_leave(const SlidingDim& s) const;
@@ -71,8 +73,9 @@ class ContractionEmitter {
   uint64_t rows(const TileRun& run, uint64_t bits) const;     ///< whole rows of the tile
   void emit_steps(const Env& env, uint64_t pixels, const TileRun& run, int64_t lanes);
   void move_to(Env& env, int64_t p, const TileRun& run) const;
-  void emit_step(const Env& env, const Address& d, const Address& w, Value* lane, int64_t unrolled, uint64_t pixels,
-                 const TileRun& run);
+  void emit_step(const Env& env, const Address& d, const std::vector<Address>& w, Value* lane, int64_t unrolled,
+                 uint64_t pixels, const TileRun& run);
+  std::vector<Address> weights_at(const Env& env);  ///< of every sum
   void start_groups(Value* first);
   void emit_grouped(const Env& env, const Address& w, uint64_t pixels, const TileRun& run, int64_t lanes);
   Value* permuted(const Env& env, Value* at, int64_t channel);
@@ -80,7 +83,7 @@ class ContractionEmitter {
   void end_step(std::vector<Value*>& acc, uint64_t pixels);
   std::vector<Value*> load_accumulators(int64_t count);
   void store_accumulators(const std::vector<Value*>& acc, int64_t count);
-  std::vector<Value*> load_weights(Value* at, Value* lane_step, int64_t lane);
+  std::vector<Value*> load_weights(const std::vector<Value*>& at, Value* lane_step, int64_t lane);
   int64_t passes() const;
   Value* resting(Value* ob, Value* q);
   Dim rows_of_part() const;
@@ -98,8 +101,8 @@ class ContractionEmitter {
   void emit_prefetch_of_taps(size_t index, const Env& env, int64_t lanes);
   void prefetch_data(const Env& env, const Address& d, const TileRun& run);
   void prefetch_epilogue(const Env& env, Value* ob, const TileRun& run);
-  void emit_prefetch(const Address& w, int64_t lanes);
-  void emit_open_prefetch(Value* next, int64_t least, int64_t all);
+  void emit_prefetch(const std::vector<Address>& w, int64_t lanes);
+  void emit_open_prefetch(Value* weights, Value* next, int64_t least, int64_t all);
   void emit_epilogue(const Env& env, Value* ob, const TileRun& run);
   void store_vectors(const Env& env, Value* base, const TileRun& run, bool tail);
 };

@@ -17,19 +17,19 @@ int64_t ContractionEmitter::passes() const { return ceil_of(channel_depth(s_.sta
 Value* ContractionEmitter::resting(Value* ob, Value* q) {
   const bool row_wise = row_axis_ >= 0;
   const int64_t pixels = view_.pixel < 0 ? 1 : axis_extent(s_.stage, view_.pixel).value();
-  const int64_t item = (row_wise ? pixels * height_ : width_) * block_;
+  const int64_t item = (row_wise ? pixels * height_ : width_) * block_ * sums_;
   const int64_t items = std::min(chunk_, items_per_part());
   k_.scratch_bytes = std::max(k_.scratch_bytes, blocks_per_part() * items * item * 4);
   Value* at = k_.add(k_.mul(k_.sub(ob, first_block_), k_.i64(items)), item_);
   Value* offset = k_.mul(at, k_.i64(item));
-  if (row_wise) offset = k_.add(offset, k_.mul(q, k_.i64(height_ * block_)));
+  if (row_wise) offset = k_.add(offset, k_.mul(q, k_.i64(height_ * block_ * sums_)));
   return k_.element(k_.scratch, DType::f32, offset);
 }
 
 void ContractionEmitter::start_accumulators(const TileRun& run, Value* rest) {
   auto& b = k_.b;
   llvm::Type* type = acc_[0]->getAllocatedType();
-  for (int64_t i = 0; i < run.width * tile_rows_ * vectors_; ++i) {
+  for (int64_t i = 0; i < run.width * tile_rows_ * vectors_of_weights(); ++i) {
     Value* start = k_.zero(type);
     if (rest) {
       Value* before = b.CreateAlignedLoad(type, k_.element(rest, DType::f32, k_.i64(i * lanes_)), llvm::Align(4));
@@ -41,7 +41,7 @@ void ContractionEmitter::start_accumulators(const TileRun& run, Value* rest) {
 
 void ContractionEmitter::rest_accumulators(const TileRun& run, Value* rest) {
   auto& b = k_.b;
-  for (int64_t i = 0; i < run.width * tile_rows_ * vectors_; ++i)
+  for (int64_t i = 0; i < run.width * tile_rows_ * vectors_of_weights(); ++i)
     b.CreateAlignedStore(b.CreateLoad(acc_[0]->getAllocatedType(), acc_[static_cast<size_t>(i)]),
                          k_.element(rest, DType::f32, k_.i64(i * lanes_)), llvm::Align(4));
 }

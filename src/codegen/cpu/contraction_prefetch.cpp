@@ -23,25 +23,31 @@ void prefetch(Kernel& k, Value* address, Ahead ahead) {
 
 /// Every item of a block fetches its share of the next weights into L2, so that the first row of
 /// that block need not wait for memory. Blocks are neighbours, so the last one fetches what runs next.
-void ContractionEmitter::emit_prefetch(const Address& w, int64_t lanes) {
+void ContractionEmitter::emit_prefetch(const std::vector<Address>& w, int64_t lanes) {
   if (!prefetches()) return;
-  Value* next = next_weights(w, block_at_);
   const int64_t lines = std::max<int64_t>(1, prefetched_ * lanes / step_);
-  if (open_items_) return emit_open_prefetch(next, lines, std::max(lines, lanes * block_ / kLineFloats));
-  Value* first = k_.element(weights().base, DType::f32, k_.add(next, k_.mul(item_, k_.i64(lines * kLineFloats))));
-  for (int64_t line = 0; line < lines; ++line)
-    prefetch(k_, k_.element(first, DType::f32, k_.i64(line * kLineFloats)), Ahead::far);
+  for (int64_t sum = 0; sum < sums_; ++sum) {
+    Value* base = s_.reads[static_cast<size_t>(read_of_weights(sum))].base;
+    Value* next = next_weights(w[static_cast<size_t>(sum)], block_at_);
+    if (open_items_) {
+      emit_open_prefetch(base, next, lines, std::max(lines, lanes * block_ / kLineFloats));
+      continue;
+    }
+    Value* first = k_.element(base, DType::f32, k_.add(next, k_.mul(item_, k_.i64(lines * kLineFloats))));
+    for (int64_t line = 0; line < lines; ++line)
+      prefetch(k_, k_.element(first, DType::f32, k_.i64(line * kLineFloats)), Ahead::far);
+  }
 }
 
 /// So many lines per item that all of them are fetched: the least where there are many items, twice as many where half
 /// as many.
-void ContractionEmitter::emit_open_prefetch(Value* next, int64_t least, int64_t all) {
+void ContractionEmitter::emit_open_prefetch(Value* weights, Value* next, int64_t least, int64_t all) {
   const auto few = [&](int64_t lines) { return k_.b.CreateICmpSLT(k_.mul(open_items_, k_.i64(lines)), k_.i64(all)); };
   Value* share = k_.i64(least);
   for (int64_t lines = 2 * least; lines <= all; lines *= 2)
     share = k_.b.CreateSelect(few(lines / 2), k_.i64(lines), share);
   Value* begin = k_.min(k_.mul(item_, share), k_.sub(k_.i64(all), share));
-  Value* first = k_.element(weights().base, DType::f32, k_.add(next, k_.mul(begin, k_.i64(kLineFloats))));
+  Value* first = k_.element(weights, DType::f32, k_.add(next, k_.mul(begin, k_.i64(kLineFloats))));
   const std::function<void(int64_t, int64_t)> fetch = [&](int64_t from, int64_t to) {
     for (int64_t line = from; line < to; ++line)
       prefetch(k_, k_.element(first, DType::f32, k_.i64(line * kLineFloats)), Ahead::far);
@@ -53,9 +59,7 @@ void ContractionEmitter::emit_open_prefetch(Value* next, int64_t least, int64_t 
 /// The share of taps that this item leaves out because they lie in padding: without it a twelfth of the weights of a
 /// 3x3 convolution on a 7x7 map would come from memory on demand.
 void ContractionEmitter::emit_prefetch_of_taps(size_t index, const Env& env, int64_t lanes) {
-  if (index == view_.taps.size())
-    return emit_prefetch(
-        address_of(k_, weights(), s_.stage.reads[static_cast<size_t>(view_.weights)].map, env, nullptr), lanes);
+  if (index == view_.taps.size()) return emit_prefetch(weights_at(env), lanes);
   const int tap = view_.taps[index];
   k_.loop(k_.i64(0), k_.i64(tap_count(tap)), 1, [&](Value* r) {
     Env at = env;

@@ -13,9 +13,9 @@ constexpr size_t kTiedAccumulators = 6;
 }  // namespace
 
 void ContractionEmitter::emit_steps(const Env& env, uint64_t pixels, const TileRun& run, int64_t lanes) {
-  const Address w = address_of(k_, weights(), s_.stage.reads[static_cast<size_t>(view_.weights)].map, env, nullptr);
+  const std::vector<Address> w = weights_at(env);
   emit_prefetch(w, lanes);
-  if (grouped_) return emit_grouped(env, w, pixels, run, lanes);
+  if (grouped_) return emit_grouped(env, w[0], pixels, run, lanes);
   const Address d = address_of(k_, data(), s_.stage.reads[static_cast<size_t>(view_.data)].map, env, nullptr);
   if (fetch_data_) prefetch_data(env, d, run);
   const int64_t unrolled = std::min(lanes, kUnrolledLanes);
@@ -27,8 +27,16 @@ void ContractionEmitter::emit_steps(const Env& env, uint64_t pixels, const TileR
   if (lanes > whole) emit_step(env, d, w, k_.i64(whole), lanes - whole, pixels, run);
 }
 
-void ContractionEmitter::emit_step(const Env& env, const Address& d, const Address& w, Value* lane, int64_t unrolled,
-                                   uint64_t pixels, const TileRun& run) {
+std::vector<Address> ContractionEmitter::weights_at(const Env& env) {
+  const IndexMap& map = s_.stage.reads[static_cast<size_t>(view_.weights)].map;
+  std::vector<Address> all;
+  for (int64_t sum = 0; sum < sums_; ++sum)
+    all.push_back(address_of(k_, s_.reads[static_cast<size_t>(read_of_weights(sum))], map, env, nullptr));
+  return all;
+}
+
+void ContractionEmitter::emit_step(const Env& env, const Address& d, const std::vector<Address>& w, Value* lane,
+                                   int64_t unrolled, uint64_t pixels, const TileRun& run) {
   auto& b = k_.b;
   const auto& data_map = s_.stage.reads[static_cast<size_t>(view_.data)].map;
   const auto& weights_map = s_.stage.reads[static_cast<size_t>(view_.weights)].map;
@@ -42,7 +50,10 @@ void ContractionEmitter::emit_step(const Env& env, const Address& d, const Addre
     return k_.add(k_.add(a.scalar, k_.i64(a.constant)), k_.mul(lane, step));
   };
   Value* data_at = k_.element(data().base, DType::f32, offset(d, data_lane));
-  Value* weights_at = k_.element(weights().base, DType::f32, offset(w, weights_lane));
+  std::vector<Value*> weights_at;
+  for (int64_t sum = 0; sum < sums_; ++sum)
+    weights_at.push_back(k_.element(s_.reads[static_cast<size_t>(read_of_weights(sum))].base, DType::f32,
+                                    offset(w[static_cast<size_t>(sum)], weights_lane)));
   std::vector<Value*> acc = load_accumulators(count);
   const bool prologue = view_.value.op() != ExprOp::read;
   for (int64_t u = 0; u < unrolled; ++u) {
@@ -70,37 +81,38 @@ void ContractionEmitter::emit_step(const Env& env, const Address& d, const Addre
 
 std::vector<Value*> ContractionEmitter::load_accumulators(int64_t count) {
   std::vector<Value*> acc;
-  for (int64_t i = 0; i < count * vectors_; ++i)
+  for (int64_t i = 0; i < count * vectors_of_weights(); ++i)
     acc.push_back(k_.b.CreateLoad(acc_[0]->getAllocatedType(), acc_[static_cast<size_t>(i)]));
   return acc;
 }
 
 void ContractionEmitter::store_accumulators(const std::vector<Value*>& acc, int64_t count) {
-  for (int64_t i = 0; i < count * vectors_; ++i)
+  for (int64_t i = 0; i < count * vectors_of_weights(); ++i)
     k_.b.CreateStore(acc[static_cast<size_t>(i)], acc_[static_cast<size_t>(i)]);
 }
 
-std::vector<Value*> ContractionEmitter::load_weights(Value* at, Value* lane_step, int64_t lane) {
+std::vector<Value*> ContractionEmitter::load_weights(const std::vector<Value*>& at, Value* lane_step, int64_t lane) {
   std::vector<Value*> vectors;
-  for (int64_t v = 0; v < vectors_; ++v) {
-    Value* offset = k_.add(k_.mul(lane_step, k_.i64(lane)), k_.i64(v * lanes_));
-    vectors.push_back(
-        k_.b.CreateAlignedLoad(acc_[0]->getAllocatedType(), k_.element(at, DType::f32, offset), llvm::Align(4)));
-  }
+  for (Value* weights : at)
+    for (int64_t v = 0; v < vectors_; ++v) {
+      Value* offset = k_.add(k_.mul(lane_step, k_.i64(lane)), k_.i64(v * lanes_));
+      vectors.push_back(
+          k_.b.CreateAlignedLoad(acc_[0]->getAllocatedType(), k_.element(weights, DType::f32, offset), llvm::Align(4)));
+    }
   return vectors;
 }
 
 void ContractionEmitter::end_step(std::vector<Value*>& acc, uint64_t pixels) {
   std::vector<Value**> last;
   for (int64_t p = 63; p >= 0 && last.size() < kTiedAccumulators; --p)
-    for (int64_t v = 0; v < vectors_ && (pixels >> p & 1); ++v)
-      last.push_back(&acc[static_cast<size_t>(p * vectors_ + v)]);
+    for (int64_t v = 0; v < vectors_of_weights() && (pixels >> p & 1); ++v)
+      last.push_back(&acc[static_cast<size_t>(p * vectors_of_weights() + v)]);
   hold_back(k_, last);
 }
 
 void ContractionEmitter::multiply(std::vector<Value*>& acc, Value* x, const std::vector<Value*>& w, int64_t pixel) {
-  for (int64_t v = 0; v < vectors_; ++v) {
-    Value*& a = acc[static_cast<size_t>(pixel * vectors_ + v)];
+  for (int64_t v = 0; v < vectors_of_weights(); ++v) {
+    Value*& a = acc[static_cast<size_t>(pixel * vectors_of_weights() + v)];
     a = k_.fma(x, w[static_cast<size_t>(v)], a);
   }
 }

@@ -89,7 +89,7 @@ void ContractionEmitter::emit_grouped(const Env& env, const Address& w, uint64_t
       if (view_.channel >= 0) at.axes[static_cast<size_t>(view_.channel)].plus = i;
       starts.push_back(start_of(at));
     }
-    const std::vector<Value*> w_vectors = load_weights(weights_at, weights_step, i);
+    const std::vector<Value*> w_vectors = load_weights({weights_at}, weights_step, i);
     for (int64_t p = 0; p < count; ++p) {
       if (!(pixels >> p & 1)) continue;
       Value* offset = k_.add(k_.mul(pixel_step, k_.i64(p % run.width)), k_.mul(row_step, k_.i64(p / run.width)));

@@ -94,6 +94,7 @@ std::optional<std::string> cannot_generate(const Region& region, const TargetInf
     if (byte_size(p.type.dtype) == 0) return "elements of type " + std::string(name_of(p.type.dtype));
   const Stage& stage = region.stages[0];
   if (stage.outputs.empty()) return "a stage without outputs";
+  if (stage.anchor == Anchor::contraction && stage.reductions.size() > 1) return "CUDA kernels have one product";
   for (const StageOutput& o : stage.outputs)
     if (o.param < 0) return "a result that stays in the kernel";
   for (const Read& r : stage.reads)
