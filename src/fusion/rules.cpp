@@ -101,9 +101,9 @@ bool RuleEngine::step(std::vector<Node*>& unit, int& group) {
     return stop(
         {"producer_kind", fmt::format("{} is {}, which takes no epilogue", describe(*unit.back()), name_of(kind)), {}});
   Growth growth = next_growth(unit, group, result);
-  if (growth.decline) return stop(std::move(*growth.decline));
+  if (growth.decline) return stop(*growth.decline);
   if (commit(unit, group, growth)) return true;
-  return stop(std::move(*growth.decline));
+  return stop(*growth.decline);
 }
 
 RuleEngine::Growth RuleEngine::next_growth(const std::vector<Node*>& unit, int group, const Value& result) const {

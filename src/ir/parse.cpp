@@ -160,13 +160,13 @@ class GraphParser {
     in_.need(')');
     const AttrMap attrs = attributes();
     const std::vector<TensorType> declared = types(results.size());
-    std::vector<Source> sources = node_sources();
-    in_.located(statement_, [&] { add(scope, op, attrs, std::move(operands), results, declared, std::move(sources)); });
+    const std::vector<Source> sources = node_sources();
+    in_.located(statement_, [&] { add(scope, op, attrs, operands, results, declared, sources); });
   }
 
-  void add(Scope& scope, const OpInfo& op, const AttrMap& attrs, std::vector<Value*> operands,
+  void add(Scope& scope, const OpInfo& op, const AttrMap& attrs, const std::vector<Value*>& operands,
            const std::vector<std::string>& results, const std::vector<TensorType>& declared,
-           std::vector<Source> sources) {
+           const std::vector<Source>& sources) {
     std::shared_ptr<const void> typed;
     if (op.attrs_from_map)
       typed = op.attrs_from_map(attrs);

@@ -69,7 +69,7 @@ Pattern one_of(std::vector<Pattern> parts) {
 Pattern fork(std::vector<Pattern> branches) {
   return Pattern(Element{.kind = ElementKind::fork, .parts = std::move(branches)});
 }
-Pattern join(Pattern op) {
+Pattern join(const Pattern& op) {
   OPFUSE_CHECK(op.chain().size() == 1 && op.chain().front()->kind == ElementKind::op, "join takes one operator");
   Element copy = *op.chain().front();
   copy.join = true;

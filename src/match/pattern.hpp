@@ -92,7 +92,7 @@ Pattern maybe(Pattern part);
 Pattern repeat(Pattern part, int lo, int hi);
 Pattern one_of(std::vector<Pattern> parts);
 Pattern fork(std::vector<Pattern> branches);
-Pattern join(Pattern op);
+Pattern join(const Pattern& op);
 Pattern pass_through();
 
 /// How far a scalar constant may be from the one a pattern names, relative to it (half precision of sqrt 2 is 8e-5

@@ -112,7 +112,7 @@ const std::string& GraphWriter::name(const Value* value) {
   return found->second;
 }
 
-std::string GraphWriter::add_constant(Tensor tensor, const std::string& wish) {
+std::string GraphWriter::add_constant(const Tensor& tensor, const std::string& wish) {
   const std::string name = unique(scope_->function ? "constant" : wish);
   write_constant(name, tensor, {});
   return name;
@@ -170,7 +170,7 @@ void GraphWriter::write_known(const Node& node, const Bindings& bindings) {
     n.inputs.emplace_back();
   }
   const std::string node_name = node.sources.empty() ? fmt::format("{}_{}", node.op->name, node.id) : node.name();
-  n.constant = [&](Tensor tensor) { return add_constant(std::move(tensor), node_name + "_constant"); };
+  n.constant = [&](const Tensor& tensor) { return add_constant(tensor, node_name + "_constant"); };
   // A placeholder marks operands that are there; names are asked for at the end, so that constants which
   // become attributes are not written.
   for (size_t i = 0; i < n.inputs.size(); ++i)

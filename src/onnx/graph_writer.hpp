@@ -57,7 +57,7 @@ class GraphWriter {
   const std::string* shared_constant(const Value& value);
   void name_results(const Node& node);
   std::string unique(const std::string& wish);
-  std::string add_constant(Tensor tensor, const std::string& wish);
+  std::string add_constant(const Tensor& tensor, const std::string& wish);
   void write_constant(const std::string& name, const Tensor& tensor, const std::string& origin);
 
   const Graph& graph_;
