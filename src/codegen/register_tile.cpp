@@ -19,7 +19,8 @@ double step_cycles(int64_t width, int64_t vectors, bool fma) {
 }
 
 double row_cycles(int64_t pixels, int64_t width, int64_t vectors, bool fma) {
-  double cycles = static_cast<double>(pixels / width) * step_cycles(width, vectors, fma);
+  const int64_t whole = pixels / width;
+  double cycles = static_cast<double>(whole) * step_cycles(width, vectors, fma);
   if (pixels % width) cycles += step_cycles(pixels % width, vectors, fma);
   return cycles;
 }
@@ -30,7 +31,8 @@ double map_cycles(const TileProblem& problem, const RegisterTile& tile, int64_t 
   const int64_t rows = problem.rows, width = tile.width;
   const int64_t height = width == problem.pixels ? tallest(rows, tile, target) : 1;
   if (height == 1) return static_cast<double>(rows) * row_cycles(problem.pixels, width, vectors, target.fma);
-  double cycles = static_cast<double>(rows / height) * step_cycles(width * height, vectors, target.fma);
+  const int64_t whole = rows / height;
+  double cycles = static_cast<double>(whole) * step_cycles(width * height, vectors, target.fma);
   if (rows % height) cycles += step_cycles(width * (rows % height), vectors, target.fma);
   return cycles;
 }
@@ -65,7 +67,8 @@ bool two_blocks_fit(int64_t block_bytes, const TargetInfo& target) {
 
 double tile_cycles(const TileProblem& problem, const RegisterTile& tile, const TargetInfo& target) {
   const int64_t count = ceil_of(problem.channels, target.lanes_f32()) * problem.sums, v = tile.vectors;
-  const double whole = static_cast<double>(count / v) * map_cycles(problem, tile, v, target);
+  const int64_t blocks = count / v;
+  const double whole = static_cast<double>(blocks) * map_cycles(problem, tile, v, target);
   if (count % v == 0) return whole;
   return kRaggedBlocks * (whole + map_cycles(problem, tile, count % v, target));  // the last block has code of its own
 }
