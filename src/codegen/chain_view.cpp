@@ -1,5 +1,7 @@
 #include "codegen/chain_view.hpp"
 
+#include "codegen/mean_view.hpp"
+
 namespace opfuse {
 namespace {
 
@@ -23,7 +25,7 @@ std::string mismatch(const Region& region, const ChainView& view) {
 }  // namespace
 
 std::variant<ChainView, std::string> view_chain(const Region& region) {
-  if (region.stages.size() != 2) return "not two stages";
+  if (stages_without_means(region) != 2) return "not two stages";
   if (region.stages[0].anchor != Anchor::contraction || region.stages[1].anchor != Anchor::window)
     return "two stages are generated only for a convolution and a window behind it";
   const auto first = view_contraction(region, 0);

@@ -1,5 +1,6 @@
 // Two stages as one kernel: a convolution, and a window (pooling, depthwise convolution) that alone reads it. The rows
-// between them exist only in scratch, as many as the window needs at a time.
+// between them exist only in scratch, as many as the window needs at a time. Means of the result may follow
+// (codegen/mean_view.hpp).
 #pragma once
 
 #include <string>

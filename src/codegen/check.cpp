@@ -5,6 +5,7 @@
 #include "codegen/chain_view.hpp"
 #include "codegen/codegen.hpp"
 #include "codegen/functions.hpp"
+#include "codegen/mean_view.hpp"
 
 namespace opfuse {
 namespace {
@@ -37,8 +38,14 @@ std::optional<std::string> bad_sequence(const Region& region) {
     const auto* why = std::get_if<std::string>(&found);
     return why ? std::optional("attention: " + *why) : std::nullopt;
   }
-  if (region.stages.size() > 2)
-    return fmt::format("{} stages, at most 2 or those of attention are generated", region.stages.size());
+  const size_t stages = stages_without_means(region);
+  if (stages == 1) {
+    if (region.stages[0].anchor != Anchor::window) return "means are summed by depthwise convolutions and pooling";
+    const auto window = view_window(region, 0);
+    const auto* why = std::get_if<std::string>(&window);
+    return why ? std::optional("a map whose means are wanted: " + *why) : std::nullopt;
+  }
+  if (stages > 2) return fmt::format("{} stages, at most 2 or those of attention are generated", region.stages.size());
   const auto chain = view_chain(region);
   const auto* why = std::get_if<std::string>(&chain);
   return why ? std::optional(*why) : std::nullopt;

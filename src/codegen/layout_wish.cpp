@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "codegen/collapse.hpp"
+#include "codegen/mean_view.hpp"
 #include "codegen/pixel_view.hpp"
 #include "codegen/register_tile.hpp"
 #include "codegen/schedules.hpp"
@@ -153,15 +154,14 @@ LayoutWish wish_layouts(const Region& original, const TargetInfo& target) {
   LayoutWish wish;
   wish.params.resize(original.params.size());
   if (original.stages.empty()) return wish;
-  if (original.stages.size() > 2) return wish_dense(original, std::move(wish));
+  if (stages_without_means(original) > 2) return wish_dense(original, std::move(wish));
   if (pixels_pay(original, target)) {
     wish_pixels(original, target, wish);
     wish_like_output(original, original.stages[0], 1, target, wish);
     return wish;
   }
   Region region = original;
-  const bool single = region.stages.size() == 1;
-  if (single) drop_unit_axes(region);
+  if (region.stages.size() == 1) drop_unit_axes(region);
   int vec = -1;
   if (const auto c = view_products(region, 0); std::holds_alternative<ContractionView>(c)) {
     wish_contraction(region, std::get<ContractionView>(c), target, wish);
@@ -173,10 +173,10 @@ LayoutWish wish_layouts(const Region& original, const TargetInfo& target) {
   if (vec < 0) return wish;
   wish_like_output(region, region.stages[0], vec, target, wish);
   if (!constant_weights(region)) drop_last_axis(wish);
-  if (!single)
-    if (const auto w = view_window(region, 1); std::holds_alternative<WindowView>(w)) {
-      wish_window(region, 1, std::get<WindowView>(w), target, wish);
-      wish_like_output(region, region.stages[1], std::get<WindowView>(w).vec, target, wish);
+  for (size_t s = 1; s < region.stages.size(); ++s)
+    if (const auto w = view_window(region, static_cast<int>(s)); std::holds_alternative<WindowView>(w)) {
+      wish_window(region, static_cast<int>(s), std::get<WindowView>(w), target, wish);
+      wish_like_output(region, region.stages[s], std::get<WindowView>(w).vec, target, wish);
     }
   return wish;
 }

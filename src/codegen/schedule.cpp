@@ -1,5 +1,6 @@
 // The analytic schedule model: which skeleton, and its tile, layouts and parts.
 #include "codegen/collapse.hpp"
+#include "codegen/mean_view.hpp"
 #include "codegen/schedule_winograd.hpp"
 #include "codegen/schedules.hpp"
 
@@ -7,12 +8,17 @@ namespace opfuse {
 
 Schedule choose_schedule(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
   Schedule s;
-  if (region.stages.size() == 3) {
+  const size_t stages = stages_without_means(region);
+  if (stages == 3) {
     schedule_attention(region, target, s);
     return s;
   }
-  if (region.stages.size() == 2) {
+  if (stages == 2) {
     if (!schedule_chain(region, layouts, target, s)) return {};
+    return s;
+  }
+  if (region.stages.size() == 2) {
+    schedule_window(region, layouts, 0, target, s);
     return s;
   }
   const Collapsed c = collapse(region, layouts);

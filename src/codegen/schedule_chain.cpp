@@ -11,6 +11,7 @@
 #include "base/integers.hpp"
 #include "codegen/cache_line.hpp"
 #include "codegen/chain_cut.hpp"
+#include "codegen/mean_view.hpp"
 #include "codegen/schedule_parts.hpp"
 #include "codegen/schedules.hpp"
 
@@ -65,10 +66,12 @@ ChainCut cut_chain(const Region& region, const ChainView& view, int64_t nv, cons
   const int64_t images = region.stages[0].domain[0].constant().value_or(1);
   const int64_t work = work_of(region.stages[0]) / std::max<int64_t>(images, 1);
   const int64_t wanted = wanted_parts(static_cast<double>(work), target);
+  const auto means = view_means(region);  // rows are cut where bands end
   ChainCut best;
   double least = INFINITY;
   for (int64_t o = 1; o <= blocks; ++o)
-    for (int64_t p = 1; p <= rows && o * p <= std::min(2 * wanted, kMostParts); ++p) {
+    for (int64_t p = means ? means->count : 1; p <= (means ? means->count : rows); ++p) {
+      if (o * p > std::max(std::min(2 * wanted, kMostParts), p)) break;
       const ChainCut cut = cut_into(region, view, vectors, nv, o, p);
       const auto parts = static_cast<double>(o * p);
       // one worker does all of it, two share it; of many parts a late worker loses less

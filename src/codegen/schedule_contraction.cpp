@@ -26,7 +26,6 @@ constexpr double kPassShareOfL2 = 0.4;  // measured: 0.8 leaves too little for w
 constexpr double kChunkPixels = 64;     // from here on a chunk's weights come slowly enough to be fetched ahead from L3
 constexpr int64_t kShortestPass = 128;  // products: below, resting accumulators cost more than the weights' way
 constexpr int64_t kTilesOfOpenRows = 8;  // tiles among which the fetching of weights is shared: about 100 rows
-constexpr int64_t kPackedRows = 64;      // a part's, so that packing is a few percent of its products
 
 /// Elements of the result, unknown extents as 1.
 double outputs_of(const Stage& stage) {
@@ -341,6 +340,10 @@ bool schedule_contraction(const Region& region, const std::vector<ParamLayout>& 
   } else {
     s.set("pack", 1);
     cut_packed(s, stage, *view, items, target);
+    if (view->factor >= 0) {
+      rows_first(s);
+      fetch_ahead(s, region, layouts, *view, static_cast<double>(bytes_of(region, stage, view->data)), target);
+    }
   }
   return true;
 }

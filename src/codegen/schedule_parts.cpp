@@ -38,6 +38,20 @@ void split_parts(Schedule& s, int64_t wanted, int64_t blocks, int64_t rows, doub
   s.set("parts_p", best_p);
 }
 
+void split_blocks(Schedule& s, int64_t wanted, int64_t blocks, int64_t rows) {
+  int64_t best = 1;
+  double least = INFINITY;
+  for (int64_t o = 1; o <= blocks && o * rows <= std::max(2 * wanted, rows); ++o) {
+    const double even = static_cast<double>(blocks) / static_cast<double>(o);
+    double cost = std::ceil(even) / even;
+    if (o * rows < wanted) cost += 2.0 * static_cast<double>(wanted - o * rows) / static_cast<double>(wanted);
+    if (o * rows % 2 && o * rows > 1) cost += 0.2;
+    if (cost < least) least = cost, best = o;
+  }
+  s.set("parts_o", best);
+  s.set("parts_p", rows);
+}
+
 void rows_first(Schedule& s) {
   if (s.get("parts_o", 1) > 1 && s.get("parts_p", 1) > 1) s.set("rows_first", 1);
 }

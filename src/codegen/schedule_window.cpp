@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "codegen/mean_view.hpp"
 #include "codegen/register_tile.hpp"
 #include "codegen/schedule_parts.hpp"
 #include "codegen/schedules.hpp"
@@ -55,11 +56,13 @@ bool schedule_window(const Region& region, const std::vector<ParamLayout>& layou
     return false;
   };
   const Read& data = stage.reads[static_cast<size_t>(view->data)];
-  if (data.stage < 0 && !lanes_along(layouts[static_cast<size_t>(data.index)], data.map)) return false;
+  const auto means = view_means(region);  // has no other skeleton: lanes may be gathered and scattered
+  if (data.stage < 0 && !means && !lanes_along(layouts[static_cast<size_t>(data.index)], data.map)) return false;
   const bool local = data.stage >= 0;  // behind another stage: dense results are scattered
   for (const StageOutput& o : stage.outputs) {
+    if (o.param < 0) continue;
     const ParamLayout& l = layouts[static_cast<size_t>(o.param)];
-    if (!lanes_along(l, o.map) && !(local && l.layout.blocks.empty())) return false;
+    if (!lanes_along(l, o.map) && !((local || means) && l.layout.blocks.empty())) return false;
   }
   for (int tap : view->taps)
     if (!axis_extent(stage, tap).is_constant()) return false;
@@ -79,6 +82,11 @@ bool schedule_window(const Region& region, const std::vector<ParamLayout>& layou
   const int64_t blocks = (*axis_extent(stage, view->vec).constant() + lanes - 1) / lanes;
   const int64_t wanted = wanted_parts(static_cast<double>(work_of(stage)) * 2, target);
   const int64_t parts = parts_per_image(wanted, stage, *view);
+  if (means) {
+    split_blocks(s, parts, blocks, means->count);
+    rows_first(s);
+    return true;
+  }
   // few rows are cut three at a time: a part reads the weights of all its channels
   split_parts(s, parts, blocks, rows < 3 * parts ? std::max<int64_t>(1, rows / 3) : rows, 1.0, 1.0);
   rows_first(s);

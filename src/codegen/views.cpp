@@ -109,6 +109,7 @@ class ContractionFinder {
     if (!sliding || !each_axis_once(*sliding)) return "the data's index map is no sliding window";
     view_.sliding = *sliding;
     assign_axes();
+    view_.factor = find_factor();
     return "";
   }
 
@@ -159,6 +160,17 @@ class ContractionFinder {
     return view_.vec < 0 ? "weights have no output axis" : "";
   }
 
+  /// Domain axes, but the output channels', that a read is indexed by.
+  std::set<int> moving_axes(int read) const {
+    std::set<int> axes = axes_of(map_of(read));
+    std::erase_if(axes, [&](int a) { return a == view_.vec || a >= static_cast<int>(stage_.domain.size()); });
+    return axes;
+  }
+
+  static bool within(const std::set<int>& few, const std::set<int>& many) {
+    return few.size() < many.size() && std::includes(many.begin(), many.end(), few.begin(), few.end());
+  }
+
   std::string find_data(const Expr& data) {
     Expr inner = data;
     if (data.op() == ExprOp::select && data.args()[0].op() == ExprOp::in_bounds) {
@@ -171,12 +183,11 @@ class ContractionFinder {
     if (mentions(inner, ExprOp::in_bounds)) return "the data has more than one guard";
     for (int r : reads_used(inner)) {
       if (view_.guarded && r == view_.data) continue;
-      const auto axes = axes_of(map_of(r));
-      const bool moves = std::any_of(axes.begin(), axes.end(), [&](int a) {
-        return a != view_.vec && a < static_cast<int>(stage_.domain.size());
-      });
-      if (!moves && reads_used(inner).size() > 1) continue;  // a per-channel operand of the prologue
-      if (view_.data >= 0) return "two reads of the data move with the output";
+      const auto axes = moving_axes(r);
+      if (axes.empty() && reads_used(inner).size() > 1) continue;              // a per-channel operand of the prologue
+      if (view_.data >= 0 && within(axes, moving_axes(view_.data))) continue;  // a gate: of channel and image
+      if (view_.data >= 0 && (view_.guarded || !within(moving_axes(view_.data), axes)))
+        return "two reads of the data move with the output";
       view_.data = r;
     }
     if (view_.data < 0 || has_dynamic(map_of(view_.data))) return "no data operand";
@@ -233,6 +244,23 @@ class ContractionFinder {
       if (weights.dims[d].terms.size() == 1 && weights.dims[d].terms[0].axis == view_.channel)
         view_.weights_channel_dim = static_cast<int>(d);
     return view_.weights_channel_dim < 0 ? "the weights lack the channel axis" : "";
+  }
+
+  /// -1: the prologue is no product of the data and a factor of its channel and image.
+  int find_factor() const {
+    if (view_.guarded || view_.group_out || view_.channel < 0 || view_.value.op() != ExprOp::mul) return -1;
+    for (size_t side : {0u, 1u}) {
+      const Expr &x = view_.value.args()[side], &factor = view_.value.args()[1 - side];
+      if (x.op() != ExprOp::read || x.index() != view_.data || factor.op() != ExprOp::read) continue;
+      if (factor.index() == view_.data || factor.index() == view_.weights || factor.dtype() != DType::f32) continue;
+      const std::set<int> axes = axes_of(map_of(factor.index()));
+      const bool images = std::all_of(axes.begin(), axes.end(), [&](int axis) {
+        const bool outer = std::find(view_.outer.begin(), view_.outer.end(), axis) != view_.outer.end();
+        return axis == view_.channel || (outer && axis != row_axis_of(view_));
+      });
+      if (images && axes.count(view_.channel) && !has_dynamic(map_of(factor.index()))) return factor.index();
+    }
+    return -1;
   }
 
   void assign_axes() {

@@ -35,6 +35,8 @@ struct ContractionView {
   int64_t group_out = 0;   ///< output channels per group, 0: one group
   std::vector<int> gates;  ///< reads of the weights of the other sums, which multiply the same data
 
+  int factor = -1;  ///< value is data * this read, one per input channel (and image), which weights may have instead
+
   int64_t sums() const { return 1 + static_cast<int64_t>(gates.size()); }
 };
 std::variant<ContractionView, std::string> view_contraction(const Region& region, int stage);

@@ -9,9 +9,13 @@
 
 #include "base/fail.hpp"
 #include "codegen/chain_cost.hpp"
+#include "codegen/channel_gate_cost.hpp"
+#include "codegen/mean_bands.hpp"
 #include "driver/generators.hpp"
 #include "fusion/absorb.hpp"
+#include "fusion/channel_gates.hpp"
 #include "fusion/compounds.hpp"
+#include "fusion/means.hpp"
 #include "fusion/pattern_file.hpp"
 #include "fusion/siblings.hpp"
 #include "fusion/slices.hpp"
@@ -113,15 +117,29 @@ static Graph divided(const Node& fused, const TargetInfo& target) {
   return same ? std::move(body) : apply(body, plan);
 }
 
-/// One kernel that is generated and faster than two.
-static ChainAdvice chain_advice(const TargetInfo& target, bool wanted) {
-  return [&target, wanted](const Node& joined) -> std::optional<Decline> {
+/// One kernel that is generated and faster than two: `loses` says why not.
+static ChainAdvice advice_of(const TargetInfo& target, bool wanted,
+                             std::optional<std::string> (*loses)(const Region&, const TargetInfo&)) {
+  return [&target, wanted, loses](const Node& joined) -> std::optional<Decline> {
     if (!wanted) return Decline{"disabled", "chains are switched off", {}};
     if (auto illegal = illegal_on(joined, target)) return illegal;
     const auto lowered = lower_group(joined);
-    const std::optional<std::string> why = chain_loses(std::get<LoweredGroup>(lowered).region, target);
+    const std::optional<std::string> why = loses(std::get<LoweredGroup>(lowered).region, target);
     return why ? std::optional(Decline{"no_gain", *why, {}}) : std::nullopt;
   };
+}
+
+static MeanAdvice mean_advice(const TargetInfo& target, bool wanted) {
+  const auto bands = [&target](const Node& map) {
+    const auto lowered = lower_group(map);
+    const auto* group = std::get_if<LoweredGroup>(&lowered);
+    return group ? mean_bands(group->region, target) : 1;
+  };
+  const auto joined = [&target, wanted](const Node& node) -> std::optional<Decline> {
+    if (!wanted) return Decline{"disabled", "chains are switched off", {}};
+    return illegal_on(node, target);
+  };
+  return {bands, joined};
 }
 
 std::vector<ChainVerdict> shape_for_target(Graph& fused, const TargetInfo& target, std::vector<std::string>* notes,
@@ -129,7 +147,10 @@ std::vector<ChainVerdict> shape_for_target(Graph& fused, const TargetInfo& targe
   if (target.is_cuda()) return {};  // what follows fits work into a CPU's caches
   const std::vector<std::string> merged = lines_of(merge_siblings(fused, legality_on(target)));
   const std::vector<std::string> movements = absorb_movements(fused, legality_on(target));
-  std::vector<ChainVerdict> verdicts = join_chains(fused, chain_advice(target, chains));
+  std::vector<ChainVerdict> verdicts = join_chains(fused, advice_of(target, chains, chain_loses));
+  for (const auto& joined : {join_means(fused, mean_advice(target, chains)),
+                             join_channel_gates(fused, advice_of(target, chains, channel_gate_loses))})
+    verdicts.insert(verdicts.end(), joined.begin(), joined.end());
   const std::vector<std::string> slices = run_in_slices(fused, target.lanes_f32());
   if (notes)
     for (const auto& lines : {merged, movements, chain_notes(verdicts), slices})
@@ -141,7 +162,7 @@ std::vector<Remark> compounds_on(const Graph& prepared, const FusionPlan& plan, 
   if (target.is_cuda()) return compound_remarks(prepared, plan);
   Graph fused = apply(prepared, plan, true);
   const std::vector<SiblingLinears> siblings = merge_siblings(fused, legality_on(target));
-  const std::vector<ChainVerdict> joined = join_chains(fused, chain_advice(target, chains));
+  const std::vector<ChainVerdict> joined = join_chains(fused, advice_of(target, chains, chain_loses));
   return compound_remarks(prepared, plan, &siblings, &joined);
 }
 

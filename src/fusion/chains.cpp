@@ -92,7 +92,7 @@ std::vector<std::string> chain_notes(const std::vector<ChainVerdict>& verdicts) 
   for (const bool gate : {false, true}) {
     int64_t bytes = 0, joined = 0, pairs = 0;
     for (const ChainVerdict& v : verdicts) {
-      if (v.gate != gate) continue;
+      if (v.gate != gate || v.kind != "chain") continue;
       ++pairs;
       if (!v.refused) bytes += v.bytes, ++joined;
     }

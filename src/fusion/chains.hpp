@@ -17,7 +17,7 @@
 
 namespace opfuse {
 
-/// A pair that was looked at.
+/// A pair that was looked at: a chain, or one of means.hpp and channel_gates.hpp.
 struct ChainVerdict {
   std::string first, second;         ///< names of the groups
   std::vector<std::string> sources;  ///< of both
@@ -25,6 +25,7 @@ struct ChainVerdict {
   std::string between;               ///< its name
   bool gate = false;                 ///< a gated MLP, not two convolutions
   std::optional<Decline> refused;    ///< why they stay apart
+  std::string kind = "chain";        ///< or "means", "factor"
 };
 
 /// Why the joined node should not be one kernel; empty: it should.

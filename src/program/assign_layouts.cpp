@@ -171,7 +171,8 @@ class Assigner {
       const int index = find(group.operands[p].value);
       if (!wish[p] || index < 0 || group.region.params[p].role == ParamRole::constant) continue;
       const bool result = group.region.params[p].role == ParamRole::output;
-      if (result && group.region.stages.size() > 2) {  // attention writes no padding lanes
+      const bool attention = group.region.stages.size() > 2 && group.region.stages.back().anchor == Anchor::contraction;
+      if (result && attention) {  // writes no padding lanes
         cost(index, 1, kNever);
         continue;
       }

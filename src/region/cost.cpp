@@ -31,12 +31,12 @@ bool is_arithmetic(ExprOp op) {
   }
 }
 
-/// Operations on real numbers (comparisons of reals too); index arithmetic is not work.
+/// An operation on real numbers (a comparison of reals too); index arithmetic is not work.
+bool is_operation(const Expr& e) { return is_arithmetic(e.op()) && !e.args().empty() && is_float(e.args()[0].dtype()); }
+
 double operations(const Expr& expr) {
   double count = 0;
-  expr.visit([&](const Expr& e) {
-    if (is_arithmetic(e.op()) && !e.args().empty() && is_float(e.args()[0].dtype())) count += 1;
-  });
+  expr.visit([&](const Expr& e) { count += is_operation(e); });
   return count;
 }
 
@@ -50,11 +50,11 @@ class StageCost {
 
   double flops() {
     double total = 0;
-    for (const Reduction& reduction : stage_.reductions)
-      total += taps(reduction.value) * (operations(reduction.value) + 1);
+    for (const Reduction& reduction : stage_.reductions) total += taps(reduction.value) + prologue(reduction.value);
     double points = 1;
     for (size_t axis = 0; axis < stage_.domain.size(); ++axis) points *= static_cast<double>(extents_[axis]);
-    for (const StageOutput& output : stage_.outputs) total += points * operations(output.value);
+    for (size_t i = 0; i < stage_.outputs.size(); ++i)
+      if (!computed_before(i)) total += points * operations(stage_.outputs[i].value);
     return total;
   }
 
@@ -67,6 +67,30 @@ class StageCost {
   const Shape& shape_of(const Read& read) const {
     return read.stage < 0 ? region_.params[read.index].type.shape
                           : region_.stages[read.stage].outputs[read.index].shape;
+  }
+
+  /// A value that is stored and kept for a later stage.
+  bool computed_before(size_t output) const {
+    for (size_t i = 0; i < output; ++i)
+      if (stage_.outputs[i].value == stage_.outputs[output].value) return true;
+    return false;
+  }
+
+  /// Operations of a reduction's value: once per element where they depend on fewer axes than it does (a gate of the
+  /// data in a contraction).
+  double prologue(const Expr& value) {
+    const std::set<int> all = axes_of(stage_, value);
+    const double each = taps(value);
+    double total = 0;
+    value.visit([&](const Expr& e) {
+      if (!is_operation(e)) return;
+      const std::set<int> axes = axes_of(stage_, e);
+      double count = axes == all ? each : 1;
+      if (!(axes == all))
+        for (int axis : axes) count *= static_cast<double>(extents_[static_cast<size_t>(axis)]);
+      total += count;
+    });
+    return total;
   }
 
   double taps(const Expr& value) {

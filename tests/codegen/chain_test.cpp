@@ -1,47 +1,11 @@
 // A convolution and a depthwise one behind it in one kernel: bands, borders, channel tails; what is refused.
 #include "codegen/chain_cut.hpp"
-#include "codegen/regions.hpp"
+#include "codegen/chain_regions.hpp"
 #include "codegen/run_kernel.hpp"
 #include "region/region.hpp"
 
 namespace opfuse::test {
 namespace {
-
-struct Pair {
-  Conv first{.c = 16, .h = 9, .w = 9, .o = 32, .kh = 1, .kw = 1, .pad = 0};
-  Conv second{};  ///< its channels and image follow
-};
-
-/// The text of the second stage reads the first one's local result instead of a parameter.
-std::string chain_region(Pair p) {
-  p.second.n = p.first.n;
-  p.second.c = p.second.o = p.second.group = p.first.o;
-  p.second.h = conv_extent(p.first.h, p.first.kh, p.first);
-  p.second.w = conv_extent(p.first.w, p.first.kw, p.first);
-  std::string a = conv_region(p.first), b = conv_region(p.second);
-  const auto replace = [](std::string& text, const std::string& from, const std::string& to) {
-    const size_t at = text.find(from);
-    ASSERT_NE(at, std::string::npos) << from << " in\n" << text;
-    text.replace(at, from.size(), to);
-  };
-  // parameters 0, 1, 2 of the first; 3, 4, 5 are weights, bias and result of the second
-  const std::string y = a.substr(a.find("param output"), a.find("stage") - a.find("param output"));
-  replace(a, y, b.substr(b.find("param constant"), b.find("stage") - b.find("param constant")));
-  replace(a, "output param 3", "output local");
-  std::string stage = b.substr(b.find("stage"));
-  replace(stage, "output param 3", "output param 5");
-  replace(stage, "read param 2", "read param 4");
-  replace(stage, "read param 1", "read param 3");
-  replace(stage, "read param 0", "read stage 0.0");
-  return a + stage;
-}
-
-Pair sized(int c, int h, int w, int o, Conv second = {}) {
-  Pair p;
-  p.first.c = c, p.first.h = h, p.first.w = w, p.first.o = o;
-  p.second = second;
-  return p;
-}
 
 Pair batched(const std::string& n, Pair p) {
   p.first.n = n;

@@ -131,6 +131,26 @@ TEST(RegionCostModel, CountsOnlyTapsInsideTheInput) {
   EXPECT_EQ(cost.bytes_written, 2 * 9 * 4);
 }
 
+TEST(RegionCostModel, CountsAPrologueOncePerElementAndAValueStoredTwiceOnce) {
+  const RegionCost cost = cost_of(parse_region(R"(region
+param input f32[2,8,6]
+param input f32[2,8,1]
+param constant f32[4,8]
+param output f32[2,4,6]
+param output f32[2,4,6]
+stage contraction
+  domain [2,4,6]
+  reduce [8]
+  read param 0 at [a0, a3, a2]
+  read param 1 at [a0, a3, 0]
+  read param 2 at [a1, a3]
+  reduction sum mul(mul(r0, r1), r2)
+  output param 3 f32[2,4,6] at [a0, a1, a2] = max(s0, 0)
+  output param 4 f32[2,4,6] at [a0, a1, a2] = max(s0, 0)
+)"));
+  EXPECT_EQ(cost.flops, 2 * (2 * 4 * 6 * 8) + 2 * 8 * 6 + 2 * 4 * 6);
+}
+
 TEST(IndexMaps, ReshapesSplitAndMergeThroughTerms) {
   const IndexMap split = reshape_map(Shape{2, 12}, Shape{2, 3, 4});
   EXPECT_FALSE(has_dynamic(split));

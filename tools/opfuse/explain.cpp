@@ -102,16 +102,26 @@ std::vector<ChainVerdict> chains_at(std::vector<ChainVerdict> chains, const Flag
   return chains;
 }
 
+std::string upper(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return text;
+}
+
 std::string sentence_of(const ChainVerdict& chain) {
   if (chain.refused) return fmt::format("two launches, {}: {}", chain.refused->code, chain.refused->message);
-  return fmt::format("one launch, {:.2f} MB between them {}", static_cast<double>(chain.bytes) * 1e-6,
+  const double megabytes = static_cast<double>(chain.bytes) * 1e-6;
+  if (chain.kind == "means")
+    return fmt::format("summed while the map is made, {:.2f} MB are not read again", megabytes);
+  if (chain.kind == "factor")
+    return fmt::format("a factor of the weights, {:.2f} MB are neither stored nor read again", megabytes);
+  return fmt::format("one launch, {:.2f} MB between them {}", megabytes,
                      chain.gate ? "are never stored" : "stay in caches");
 }
 
 Json json_of(const std::vector<ChainVerdict>& chains) {
   Json all = Json::array();
   for (const ChainVerdict& chain : chains) {
-    Json line{{"chain", {chain.first, chain.second}},
+    Json line{{chain.kind, {chain.first, chain.second}},
               {"gate", chain.gate},
               {"joined", !chain.refused},
               {"bytes", chain.bytes}};
@@ -159,7 +169,7 @@ int run(const Flags& flags) {
     for (const std::string& text : grouped_notes(planned.notes)) fmt::print("CONVERSION {}\n", text);
     fmt::print("{}", remarks_text(remarks));
     for (const ChainVerdict& chain : chains)
-      fmt::print("CHAIN {} -> {}: {}\n", chain.first, chain.second, sentence_of(chain));
+      fmt::print("{} {} -> {}: {}\n", upper(chain.kind), chain.first, chain.second, sentence_of(chain));
     for (const AlgorithmLine& line : algorithms)
       fmt::print("ALGORITHM {} at {}{}: {}\n", line.name, line.node, line.algorithm->bounded ? ", bounded" : "",
                  line.reason);

@@ -7,9 +7,12 @@
 //       convolution of the other rows into scratch      rows at the first border of a part: both neighbours compute
 //       them window over the band
 //
-//   scratch [channel vectors of a block][rows a band needs][Q][lanes]
+//     means of the result, if they are wanted: its rows are summed while they are there
+//
+//   scratch [channel vectors of a block][rows a band needs][Q][lanes] [sums of those channel vectors]
 #include "base/fail.hpp"
 #include "codegen/chain_view.hpp"
+#include "codegen/cpu/band_means.hpp"
 #include "codegen/cpu/contraction.hpp"
 #include "codegen/cpu/parts.hpp"
 #include "codegen/cpu/skeletons.hpp"
@@ -29,9 +32,8 @@ class Chain {
         band_(k.spec.schedule.get("band", 1)),
         lanes_(lanes_of(k.target)),
         row_(first_.domain[3].value() * lanes_),
-        held_(std::min(first_.domain[2].value(), view.rows_for(band_))) {
-    k_.scratch_bytes = vectors_ * held_ * row_ * 4;
-  }
+        held_(std::min(first_.domain[2].value(), view.rows_for(band_))),
+        means_(with_scratch(k, vectors_ * held_ * row_ * 4), view_means(k.spec.region), vectors_) {}
 
   void emit() {
     Env start;
@@ -41,18 +43,26 @@ class Chain {
     const Dim blocks = ceil_div(first_.domain[1], Dim(vectors_ * lanes_));
     emit_tiled_parts(k_, start, {0}, blocks, second_.domain[2], [&](const Env& env, PartRange ob, PartRange rows) {
       k_.loop(ob.begin, ob.end, 1, [&](Value* block) {
+        means_.clear();
         k_.loop(rows.begin, rows.end, band_, [&](Value* row) { emit_band(env, block, rows, row); });
+        store_means(env, block, rows.begin);
       });
     });
   }
 
  private:
+  static Kernel& with_scratch(Kernel& k, int64_t bytes) {
+    k.scratch_bytes = bytes;
+    return k;
+  }
+
   Kernel& k_;
   const ChainView& view_;
   const Stage &first_, &second_;
   int64_t vectors_, band_, lanes_;
   int64_t row_;   ///< floats of a row of one vector
   int64_t held_;  ///< rows in scratch
+  BandMeans means_;
 
   /// The first row of the convolution that row `y` of the window needs.
   Value* first_row(Value* y) {
@@ -98,7 +108,7 @@ class Chain {
     Value* vector = k_.mul(block, k_.i64(vectors_));
     Value* next = k_.add(block, k_.i64(1));
     const Operand middle = local(vector, low);
-    StageEmitter first(k_, 0, {{{0, 0}, middle}}), second(k_, 1, {{{0, 0}, middle}});
+    StageEmitter first(k_, 0, {{{0, 0}, middle}}), second(k_, 1, locals_of_second(k_, middle));
     ContractionEmitter convolution(k_, first, view_.first);
     Env at = first.fresh_env(1);
     at.axes[0] = env.axes[0];
@@ -107,7 +117,25 @@ class Chain {
     WindowEmitter window(k_, second, view_.second, k_.spec.schedule.get("window_w", 1));
     Env over = second.fresh_env(1);
     over.axes[0] = env.axes[0];
-    window.emit(over, vector, k_.min(k_.mul(next, k_.i64(vectors_)), k_.i64(window.blocks())), y0, y1);
+    means_.attach(window, vector);
+    window.emit(over, vector, end_of(block, window), y0, y1);
+  }
+
+  /// One past the last channel vector of a block.
+  Value* end_of(Value* block, const WindowEmitter& window) {
+    return k_.min(k_.mul(k_.add(block, k_.i64(1)), k_.i64(vectors_)), k_.i64(window.blocks()));
+  }
+
+  static StageEmitter::Locals locals_of_second(const Kernel& k, const Operand& middle) {
+    StageEmitter::Locals locals = not_stored(view_means(k.spec.region));
+    locals[{0, 0}] = middle;
+    return locals;
+  }
+
+  void store_means(const Env& env, Value* block, Value* row) {
+    StageEmitter second(k_, 1, locals_of_second(k_, Operand{}));
+    const WindowEmitter window(k_, second, view_.second, 1);
+    means_.store(window, env, k_.mul(block, k_.i64(vectors_)), end_of(block, window), row);
   }
 };
 

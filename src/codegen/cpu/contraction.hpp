@@ -46,6 +46,7 @@ class ContractionEmitter {
   Value* last_block_ = nullptr;
   Value* block_at_ = nullptr;           ///< the one being emitted
   Value* pass_ = nullptr;               ///< number of that pass
+  bool gated_ = false;                  ///< packed weights have the data's gate (ContractionView::factor) as a factor
   bool tail_apart_ = false;             ///< the last, narrower block of outputs has code of its own
   std::vector<llvm::AllocaInst*> acc_;  ///< by (pixel * sums + sum) * vectors + vector
 
@@ -90,6 +91,7 @@ class ContractionEmitter {
   int64_t blocks_per_part() const;
   Value* lanes_below(Value* first, int64_t end);
   void pack_block(const Env& env, const Operand& from, Value* ob);
+  Value* packed_value(const Env& at, const Operand& from);
   void pack_taps(size_t index, const Env& env, const Operand& from, Value* to, Value* first);
   void pack_straight(const Env& env, const Operand& from, Value* to, Value* first);
   void pack_transposed(const Env& env, const Operand& from, Value* to, Value* first);

@@ -1,5 +1,6 @@
 // Products of two activations: a block of what is taken for weights is packed into scratch, then all rows of the part
 // use it. Where vectors would have to be gathered, squares are loaded the other way and transposed in registers.
+// Weights of gated data are packed too, times the gate: sum x g w = sum x (g w), and they are fewer than the data.
 #include <algorithm>
 
 #include "codegen/cpu/contraction.hpp"
@@ -27,6 +28,17 @@ void ContractionEmitter::pack_block(const Env& env, const Operand& from, Value* 
   pack_taps(0, at, from, k_.scratch, k_.mul(ob, k_.i64(block_)));
 }
 
+/// Weights at `at`, lanes along outputs or along channels.
+Value* ContractionEmitter::packed_value(const Env& at, const Operand& from) {
+  const auto width = static_cast<int>(lanes_);
+  const auto read = [&](const Operand& operand, int index) {
+    const IndexMap& map = s_.stage.reads[static_cast<size_t>(index)].map;
+    return k_.splat(load(k_, operand, address_of(k_, operand, map, at, nullptr), at, nullptr), width);
+  };
+  Value* w = read(from, view_.weights);
+  return gated_ ? k_.b.CreateFMul(w, read(s_.reads[static_cast<size_t>(view_.factor)], view_.factor)) : w;
+}
+
 void ContractionEmitter::pack_taps(size_t index, const Env& env, const Operand& from, Value* to, Value* first) {
   const IndexMap& map = s_.stage.reads[static_cast<size_t>(view_.weights)].map;
   if (index == view_.taps.size()) {
@@ -45,7 +57,6 @@ void ContractionEmitter::pack_taps(size_t index, const Env& env, const Operand& 
 
 /// Output channels behind the last one are zeros.
 void ContractionEmitter::pack_straight(const Env& env, const Operand& from, Value* to, Value* first) {
-  const IndexMap& map = s_.stage.reads[static_cast<size_t>(view_.weights)].map;
   const int64_t outputs = axis_extent(s_.stage, view_.vec).value();
   const auto pack = [&](bool masked) {
     k_.loop(k_.i64(0), k_.i64(channel_depth(s_.stage, view_)), 1, [&](Value* c) {
@@ -55,10 +66,8 @@ void ContractionEmitter::pack_straight(const Env& env, const Operand& from, Valu
         Value* lane = k_.add(first, k_.i64(v * lanes_));
         at.axes[static_cast<size_t>(view_.vec)] = {lane, true, lanes_};
         at.mask = masked ? lanes_below(lane, outputs) : nullptr;
-        Value* x = load(k_, from, address_of(k_, from, map, at, nullptr), at, nullptr);
         Value* offset = k_.add(k_.mul(c, k_.i64(block_)), k_.i64(v * lanes_));
-        k_.b.CreateAlignedStore(k_.splat(x, static_cast<int>(lanes_)), k_.element(to, DType::f32, offset),
-                                llvm::Align(4));
+        k_.b.CreateAlignedStore(packed_value(at, from), k_.element(to, DType::f32, offset), llvm::Align(4));
       }
     });
   };
@@ -70,7 +79,6 @@ void ContractionEmitter::pack_straight(const Env& env, const Operand& from, Valu
 
 /// Behind the last output channel the last one is repeated.
 void ContractionEmitter::pack_transposed(const Env& env, const Operand& from, Value* to, Value* first) {
-  const IndexMap& map = s_.stage.reads[static_cast<size_t>(view_.weights)].map;
   const int64_t depth = channel_depth(s_.stage, view_);
   Value* last = k_.i64(axis_extent(s_.stage, view_.vec).value() - 1);
   const auto square = [&](Value* c, int64_t channels) {
@@ -82,8 +90,7 @@ void ContractionEmitter::pack_transposed(const Env& env, const Operand& from, Va
       for (int64_t l = 0; l < lanes_; ++l) {
         Value* output = k_.min(k_.add(first, k_.i64(v * lanes_ + l)), last);
         at.axes[static_cast<size_t>(view_.vec)] = {output, false, 1};
-        Value* x = load(k_, from, address_of(k_, from, map, at, nullptr), at, nullptr);
-        rows.push_back(k_.splat(x, static_cast<int>(lanes_)));
+        rows.push_back(packed_value(at, from));
       }
       rows = transpose(k_, std::move(rows));
       for (int64_t l = 0; l < channels; ++l) {

@@ -82,7 +82,8 @@ ExprEmitter StageEmitter::at(const Env& env, const std::vector<Value*>& results,
 std::vector<Value*> StageEmitter::values_at(const Point& p) {
   ExprEmitter point = at(p.env, p.results);
   std::vector<Value*> values;
-  for (size_t i = 0; i < outputs.size(); ++i) values.push_back(point.emit(stage.outputs[i].value, outputs[i].dtype));
+  for (size_t i = 0; i < outputs.size(); ++i)
+    values.push_back(outputs[i].base ? point.emit(stage.outputs[i].value, outputs[i].dtype) : nullptr);
   return values;
 }
 
@@ -90,7 +91,8 @@ void StageEmitter::store_outputs(const std::vector<Point>& points) {
   const auto finish = [&](const Point& point) {
     const std::vector<Value*> values = values_at(point);
     for (size_t i = 0; i < outputs.size(); ++i)
-      store(k, outputs[i], address_of(k, outputs[i], stage.outputs[i].map, point.env, nullptr), point.env, values[i]);
+      if (outputs[i].base)
+        store(k, outputs[i], address_of(k, outputs[i], stage.outputs[i].map, point.env, nullptr), point.env, values[i]);
   };
   if (!calls_functions(stage) || points.size() == 1) {
     for (const Point& point : points) finish(point);

@@ -14,7 +14,8 @@ namespace opfuse::cpu {
 
 class StageEmitter {
  public:
-  /// `locals`: what reads of earlier stages and outputs with param -1 refer to, by stage and output.
+  /// `locals`: what reads of earlier stages and outputs with param -1 refer to, by stage and output; an output whose
+  /// operand has no base is not stored.
   using Locals = std::map<std::pair<int, int>, Operand>;
   StageEmitter(Kernel& k, int stage_index, const Locals& locals = {});
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
+#include "codegen/cpu/band_means.hpp"
 #include "codegen/cpu/fence.hpp"
 #include "codegen/cpu/parts.hpp"
 #include "codegen/cpu/skeletons.hpp"
@@ -48,6 +49,11 @@ int64_t WindowEmitter::blocks() const {
 }
 
 void WindowEmitter::emit(const Env& start, Value* b0, Value* b1, Value* r0, Value* r1) {
+  each_vector(start, b0, b1, [&](const Env& env, Value*) { emit_rows(env, r0, r1); });
+}
+
+void WindowEmitter::each_vector(const Env& start, Value* b0, Value* b1,
+                                const std::function<void(const Env&, Value*)>& body) const {
   const int64_t channels = axis_extent(s_.stage, view_.vec).value();
   const int64_t full = channels / lanes_;
   Env env = start;
@@ -56,7 +62,7 @@ void WindowEmitter::emit(const Env& start, Value* b0, Value* b1, Value* r0, Valu
   auto& vec = env.axes[static_cast<size_t>(view_.vec)];
   const auto at = [&](Value* c) {
     vec = {k_.mul(c, k_.i64(lanes_)), true, lanes_};
-    emit_rows(env, r0, r1);
+    body(env, c);
   };
   k_.loop(b0, blocks() == full ? b1 : k_.min(b1, k_.i64(full)), 1, at);
   if (blocks() == full) return;
@@ -99,6 +105,29 @@ void WindowEmitter::emit_tile(const Env& env, const TileRun& run) {
     points.push_back({at, {combined(p, run.width)}});
   }
   s_.store_outputs(points);
+  if (sums_) add_stored(points);
+}
+
+/// Read back from where they were just stored, and the sum from scratch: the chains of the epilogue and the taps leave
+/// no registers, so the optimiser must not bring either back.
+void WindowEmitter::add_stored(const std::vector<StageEmitter::Point>& points) {
+  const Operand& map = s_.outputs[static_cast<size_t>(summed_)];
+  const auto rest = [](Value* value) {
+    if (auto* read = llvm::dyn_cast<llvm::LoadInst>(value)) read->setVolatile(true);
+    return value;
+  };
+  std::vector<Value*> values;
+  for (const StageEmitter::Point& point : points) {
+    const Address a = address_of(k_, map, s_.stage.outputs[static_cast<size_t>(summed_)].map, point.env, nullptr);
+    values.push_back(rest(load(k_, map, a, point.env, nullptr)));
+  }
+  for (; values.size() > 1; values.resize((values.size() + 1) / 2))
+    for (size_t i = 0; i < values.size() / 2; ++i)
+      values[i] = k_.b.CreateFAdd(values[i], values[values.size() - 1 - i]);
+  Value* lane = points[0].env.axes[static_cast<size_t>(view_.vec)].base;
+  Value* at = k_.element(sums_, DType::f32, k_.sub(lane, k_.mul(first_sum_, k_.i64(lanes_))));
+  Value* before = rest(k_.b.CreateAlignedLoad(values[0]->getType(), at, llvm::Align(4)));
+  k_.b.CreateAlignedStore(k_.b.CreateFAdd(before, values[0]), at, llvm::Align(4));
 }
 
 Value* WindowEmitter::combined(int64_t pixel, int64_t width) {
@@ -183,14 +212,23 @@ void WindowEmitter::emit_tap(const Env& env, uint64_t pixels, int64_t width) {
 }
 
 void emit_window(Kernel& k) {
-  StageEmitter stage(k, 0);
+  const auto means = view_means(k.spec.region);
+  StageEmitter stage(k, 0, not_stored(means));
   const auto found = view_window(k.spec.region, 0);
   OPFUSE_CHECK(std::holds_alternative<WindowView>(found), "{}", std::get<std::string>(found));
   stage.unguard(std::get<WindowView>(found).data);
   WindowEmitter emitter(k, stage, std::get<WindowView>(found), k.spec.schedule.get("tile_w", 1));
+  BandMeans bands(k, means, 1);
   emit_tiled_parts(k, stage.fresh_env(1), emitter.batch_axes(), Dim(emitter.blocks()), emitter.rows(),
                    [&](const Env& env, PartRange blocks, PartRange rows) {
-                     emitter.emit(env, blocks.begin, blocks.end, rows.begin, rows.end);
+                     if (!means) return emitter.emit(env, blocks.begin, blocks.end, rows.begin, rows.end);
+                     k.loop(blocks.begin, blocks.end, 1, [&](Value* block) {
+                       Value* next = k.add(block, k.i64(1));
+                       bands.clear();
+                       bands.attach(emitter, block);
+                       emitter.emit(env, block, next, rows.begin, rows.end);
+                       bands.store(emitter, env, block, next, rows.begin);
+                     });
                    });
 }
 

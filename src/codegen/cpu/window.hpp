@@ -16,6 +16,11 @@ class WindowEmitter {
   const std::vector<int>& batch_axes() const { return batch_axes_; }
   /// All of channel vectors [b0, b1) of rows [r0, r1) at the batch coordinates in `env`.
   void emit(const Env& env, Value* b0, Value* b1, Value* r0, Value* r1);
+  /// Calls `body` with `env` at each of channel vectors [b0, b1), lanes behind the last channel masked.
+  void each_vector(const Env& env, Value* b0, Value* b1,
+                   const std::function<void(const Env&, Value* block)>& body) const;
+  /// What emit() stores as `output` is added to one vector per channel vector, from `first` on at `sums`.
+  void sum_into(Value* sums, Value* first, int output) { sums_ = sums, first_sum_ = first, summed_ = output; }
 
  private:
   Kernel& k_;
@@ -30,10 +35,13 @@ class WindowEmitter {
   std::vector<llvm::AllocaInst*> acc_;  ///< by set and pixel
   int64_t sets_ = 1;                    ///< of accumulators in the tile being emitted: taps of a row take turns
   int64_t set_ = 0;
+  Value *sums_ = nullptr, *first_sum_ = nullptr;
+  int summed_ = -1;  ///< output whose values are summed
 
   const Reduction& reduction() const { return s_.stage.reductions[0]; }
   int64_t tap_count(int tap) const { return axis_extent(s_.stage, tap).value(); }
   void emit_rows(const Env& env, Value* r0, Value* r1);
+  void add_stored(const std::vector<StageEmitter::Point>& points);
   void emit_tile(const Env& env, const TileRun& run);
   void emit_taps(size_t index, const Env& env, const TileRun& run, uint64_t pixels);
   void emit_pixel_taps(size_t index, const Env& env, const TileRun& run, uint64_t pixels);
