@@ -56,7 +56,9 @@ OPFUSE_CASES(Gate, kGates);
 
 const TargetInfo kTarget = parse_target("cpu:avx512");
 
-int gate_of(const std::string& text) { return std::get<ContractionView>(view_contraction(parse_region(text), 0)).factor; }
+int gate_of(const std::string& text) {
+  return std::get<ContractionView>(view_contraction(parse_region(text), 0)).factor;
+}
 
 TEST(GateView, sees_a_factor_per_channel_and_image_only) {
   EXPECT_EQ(gate_of(gated({})), 3);
