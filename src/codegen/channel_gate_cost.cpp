@@ -25,7 +25,7 @@ ChannelGateCost channel_gate_cost(const Region& region, const ContractionView& v
   for (const Dim& d : stage.domain) pixels *= d.constant().value_or(1);
   pixels /= std::max<int64_t>(images * outputs, 1);
   ChannelGateCost cost;
-  const int64_t wanted = wanted_parts(static_cast<double>(work_of(stage) / images), target);
+  const int64_t work = work_of(stage) / images, wanted = wanted_parts(static_cast<double>(work), target);
   cost.parts = std::clamp<int64_t>(pixels / kPackedRows, 1, wanted);
   cost.saved = 8.0 * static_cast<double>(depth * pixels) / kMapBytesPerCycle;
   const auto vectors = static_cast<double>(depth * ceil_of(outputs, target.lanes_f32()));

@@ -33,6 +33,7 @@ std::optional<std::string> bad_sums(const Region& region, const Stage& stage) {
 }
 
 std::optional<std::string> bad_sequence(const Region& region) {
+  if (is_empty(region)) return "a stage without elements";
   if (resembles_attention(region)) {
     const auto found = view_attention(region);
     const auto* why = std::get_if<std::string>(&found);

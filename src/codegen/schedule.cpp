@@ -5,9 +5,20 @@
 #include "codegen/schedules.hpp"
 
 namespace opfuse {
+namespace {
+
+Schedule plain_nest(const Region& region) {
+  Schedule s;
+  const Anchor anchor = region.stages.empty() ? Anchor::map : region.stages[0].anchor;
+  if (anchor == Anchor::contraction || anchor == Anchor::window) s.set("generic", 1);
+  return s;
+}
+
+}  // namespace
 
 Schedule choose_schedule(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
   Schedule s;
+  if (is_empty(region)) return plain_nest(region);
   const size_t stages = stages_without_means(region);
   if (stages == 3) {
     schedule_attention(region, target, s);
@@ -27,9 +38,7 @@ Schedule choose_schedule(const Region& region, const std::vector<ParamLayout>& l
   if (schedule_contraction(c.region, c.layouts, 0, target, s)) return s;
   if (schedule_window(c.region, c.layouts, 0, target, s)) return s;
   if (schedule_pixels(region, layouts, target, s)) return s;
-  const Anchor anchor = region.stages.empty() ? Anchor::map : region.stages[0].anchor;
-  if (anchor == Anchor::contraction || anchor == Anchor::window) s.set("generic", 1);
-  return s;
+  return plain_nest(region);
 }
 
 }  // namespace opfuse

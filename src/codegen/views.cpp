@@ -293,6 +293,14 @@ int row_axis_of(const ContractionView& view) {
   return -1;
 }
 
+bool is_empty(const Region& region) {
+  const auto none = [](const Dim& extent) { return extent == Dim(0); };
+  return std::any_of(region.stages.begin(), region.stages.end(), [&](const Stage& stage) {
+    return std::any_of(stage.domain.begin(), stage.domain.end(), none) ||
+           std::any_of(stage.reduce.begin(), stage.reduce.end(), none);
+  });
+}
+
 int64_t images_of(const Stage& stage, const ContractionView& view) {
   int64_t images = 1;
   for (int axis : view.outer)

@@ -48,6 +48,8 @@ int64_t channel_depth(const Stage& stage, const ContractionView& view);
 
 /// The outer axis of image rows: the last outer axis when it moves a dimension behind the channels.
 int row_axis_of(const ContractionView& view);
+/// Some stage has an extent of none (a batch of 0, say): nothing to cut into tiles, nothing to divide work by.
+bool is_empty(const Region& region);
 /// Product of the outer axes but the rows: a symbolic one counts as 1.
 int64_t images_of(const Stage& stage, const ContractionView& view);
 
