@@ -63,7 +63,8 @@ std::optional<Decline> read_linear(const Graph& graph, Value* value, const char*
     const size_t at = is_constant_or_dequantized(node->inputs[0]) ? 0 : 1;
     Value* bias = node->inputs[at];
     Value* result = node->inputs[1 - at];
-    if ((l.pair = qdq_pair(result))) result = l.pair->quantize->input(0);
+    l.pair = qdq_pair(result);
+    if (l.pair) result = l.pair->quantize->input(0);
     const bool alone = graph.read_count(result) == 1 && (!l.pair || read_once(graph, *l.pair));
     if (is_constant_or_dequantized(bias) && result->producer && alone) {
       l.product = result->producer;

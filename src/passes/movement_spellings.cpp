@@ -37,7 +37,7 @@ Sides sides_of(const Match& m) {
   return {m.value("x")->type.shape, m.value("apart")->type.shape, m.value("together")->type.shape};
 }
 
-MatchPredicate named(std::string what, std::function<bool(const Match&, const Sides&)> holds) {
+MatchPredicate named(const std::string& what, const std::function<bool(const Match&, const Sides&)>& holds) {
   return {what, [what, holds](const Match& m) -> std::optional<Decline> {
             const Sides s = sides_of(m);
             if (s.x.ranked && s.apart.ranked && s.y.ranked && holds(m, s)) return std::nullopt;
