@@ -16,10 +16,9 @@ namespace opfuse {
 namespace {
 
 // bench/NOTES.md, Chains: measured pair by pair on MobileNetV2, MobileNetV3-L and EfficientNet-B0
-constexpr double kMapBytesPerCycle = 30;  ///< stored or loaded, from L2 and L3 alike
-constexpr double kSwitching = 0.06;       ///< of the multiply-adds
-constexpr double kPlainCycles = 0.5;      ///< an operation of the epilogue, per vector: two units
-constexpr double kFunctionCycles = 6;     ///< exp, tanh, erf ... per vector
+constexpr double kSwitching = 0.06;    ///< of the multiply-adds
+constexpr double kPlainCycles = 0.5;   ///< an operation of the epilogue, per vector: two units
+constexpr double kFunctionCycles = 6;  ///< exp, tanh, erf ... per vector
 
 double constant_of(const Dim& d) { return static_cast<double>(d.constant().value_or(1)); }
 

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include "base/fail.hpp"
+#include "codegen/memory_rates.hpp"
 #include "codegen/register_tile.hpp"
 
 namespace opfuse {
 namespace {
 
-constexpr double kMapBytesPerCycle = 30;  // stored or loaded, from L2 and L3 alike (bench/NOTES.md, Chains)
-constexpr double kLaunchCycles = 4000;    // two workers meet once less
+constexpr double kLaunchCycles = 4000;  // two workers meet once less
 
 /// Rows of the products; all outer axes together, since rows lie behind each other.
 int64_t rows_of(const Stage& stage, const ContractionView& view) {
@@ -44,8 +44,7 @@ std::optional<std::string> gate_loses(const Region& region, const TargetInfo& ta
   if (cost.pays()) return std::nullopt;
   return fmt::format(
       "what the first product stores would save {:.0f} kilocycles, against {:.0f} lost: register tiles that hold "
-      "columns "
-      "of both",
+      "columns of both",
       cost.saved / 1e3, cost.tile / 1e3);
 }
 

@@ -16,6 +16,8 @@ inline constexpr double kMemoryGainPerDoubling = 1.2;
 inline constexpr double kL3WeightBytesPerCycle = 7;
 /// One core, transformed data from L3: shorter rows, which the hardware fetches ahead.
 inline constexpr double kL3DataBytesPerCycle = 24;
+/// One core, a map between two kernels, stored or loaded, wherever it lies in L2 or L3 (bench/NOTES.md, Chains).
+inline constexpr double kMapBytesPerCycle = 30;
 /// What weights that are to be read again may take of L3; activations pass through the rest.
 inline constexpr double kWeightShareOfL3 = 0.75;
 /// Of two things that overlap, the shorter still costs this share: neither is busy all the time.

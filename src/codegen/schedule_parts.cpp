@@ -17,6 +17,20 @@ int64_t work_of(const Stage& stage) {
   return work;
 }
 
+namespace {
+
+constexpr double kMissingParts = 2.0;  // of the time, when there is but one part of many that are wanted
+constexpr double kOddParts = 0.2;      // two workers: one has a part more
+
+/// Time over that of `parts` equal ones, and what too few or an odd number of them cost.
+double parts_cost(double largest, double even, int64_t parts, int64_t wanted) {
+  double cost = largest / even;
+  if (parts < wanted) cost += kMissingParts * static_cast<double>(wanted - parts) / static_cast<double>(wanted);
+  return parts % 2 && parts > 1 ? cost + kOddParts : cost;
+}
+
+}  // namespace
+
 void split_parts(Schedule& s, int64_t wanted, int64_t blocks, int64_t rows, double weight_bytes, double data_bytes) {
   int64_t best_o = 1, best_p = 1;
   double least = INFINITY;
@@ -26,10 +40,7 @@ void split_parts(Schedule& s, int64_t wanted, int64_t blocks, int64_t rows, doub
       if (parts > 2 * wanted) break;
       const double piece = std::ceil(static_cast<double>(blocks) / static_cast<double>(o)) *
                            std::ceil(static_cast<double>(rows) / static_cast<double>(p));
-      const double even = static_cast<double>(blocks * rows) / static_cast<double>(parts);
-      double cost = piece / even;  // imbalance
-      if (parts < wanted) cost += 2.0 * static_cast<double>(wanted - parts) / static_cast<double>(wanted);
-      if (parts % 2 && parts > 1) cost += 0.2;
+      double cost = parts_cost(piece, static_cast<double>(blocks * rows) / static_cast<double>(parts), parts, wanted);
       cost += 0.1 * (weight_bytes * static_cast<double>(p) + data_bytes * static_cast<double>(o)) /
               (weight_bytes + data_bytes) / 8;
       if (cost < least) least = cost, best_o = o, best_p = p;
@@ -43,9 +54,7 @@ void split_blocks(Schedule& s, int64_t wanted, int64_t blocks, int64_t rows) {
   double least = INFINITY;
   for (int64_t o = 1; o <= blocks && o * rows <= std::max(2 * wanted, rows); ++o) {
     const double even = static_cast<double>(blocks) / static_cast<double>(o);
-    double cost = std::ceil(even) / even;
-    if (o * rows < wanted) cost += 2.0 * static_cast<double>(wanted - o * rows) / static_cast<double>(wanted);
-    if (o * rows % 2 && o * rows > 1) cost += 0.2;
+    const double cost = parts_cost(std::ceil(even), even, o * rows, wanted);
     if (cost < least) least = cost, best = o;
   }
   s.set("parts_o", best);

@@ -115,7 +115,7 @@ class ContractionFinder {
 
   /// The other sums: each multiplies the same data with constants that lie as the first one's weights.
   std::string find_gates(const Expr& data) {
-    const auto type_of = [&](int read) {
+    const auto type_of = [&](int read) -> const Param& {
       return region_.params[static_cast<size_t>(stage_.reads[static_cast<size_t>(read)].index)];
     };
     for (size_t i = 1; i < stage_.reductions.size(); ++i) {

@@ -153,7 +153,10 @@ void LaunchRunner::check(const Launch& launch, const std::vector<void*>& pointer
     Tensor got = access.load(pointers[p]);
     Nearest nearest(got, tolerance);
     bool taken = false;
-    oracle.results(buffer.name, inputs, [&](const Tensor& want) { return taken = true, nearest.take(want); });
+    oracle.results(buffer.name, inputs, [&](const Tensor& want) {
+      taken = true;
+      return nearest.take(want);
+    });
     if (!taken) nearest.take(value_of(buffer, launch, oracle));
     const Difference d = nearest.difference_of_nearest();
     result.ties += nearest.elsewhere();

@@ -9,11 +9,11 @@
 
 #include "base/fail.hpp"
 #include "codegen/chain_cost.hpp"
-#include "codegen/channel_gate_cost.hpp"
+#include "codegen/channel_factor_cost.hpp"
 #include "codegen/mean_bands.hpp"
 #include "driver/generators.hpp"
 #include "fusion/absorb.hpp"
-#include "fusion/channel_gates.hpp"
+#include "fusion/channel_factors.hpp"
 #include "fusion/compounds.hpp"
 #include "fusion/means.hpp"
 #include "fusion/pattern_file.hpp"
@@ -117,29 +117,29 @@ static Graph divided(const Node& fused, const TargetInfo& target) {
   return same ? std::move(body) : apply(body, plan);
 }
 
-/// One kernel that is generated and faster than two: `loses` says why not.
-static ChainAdvice advice_of(const TargetInfo& target, bool wanted,
-                             std::optional<std::string> (*loses)(const Region&, const TargetInfo&)) {
+/// Why a joined kernel is slower than two; nothing where it is not.
+using Loses = std::optional<std::string> (*)(const Region&, const TargetInfo&);
+
+/// One kernel that is generated, and faster than two if that is a question.
+static ChainAdvice advice_of(const TargetInfo& target, bool wanted, Loses loses) {
   return [&target, wanted, loses](const Node& joined) -> std::optional<Decline> {
     if (!wanted) return Decline{"disabled", "chains are switched off", {}};
     if (auto illegal = illegal_on(joined, target)) return illegal;
+    if (!loses) return std::nullopt;
     const auto lowered = lower_group(joined);
     const std::optional<std::string> why = loses(std::get<LoweredGroup>(lowered).region, target);
     return why ? std::optional(Decline{"no_gain", *why, {}}) : std::nullopt;
   };
 }
 
+/// Sums on the way cost nothing that reading the map again would not.
 static MeanAdvice mean_advice(const TargetInfo& target, bool wanted) {
   const auto bands = [&target](const Node& map) {
     const auto lowered = lower_group(map);
     const auto* group = std::get_if<LoweredGroup>(&lowered);
     return group ? mean_bands(group->region, target) : 1;
   };
-  const auto joined = [&target, wanted](const Node& node) -> std::optional<Decline> {
-    if (!wanted) return Decline{"disabled", "chains are switched off", {}};
-    return illegal_on(node, target);
-  };
-  return {bands, joined};
+  return {bands, advice_of(target, wanted, nullptr)};
 }
 
 std::vector<ChainVerdict> shape_for_target(Graph& fused, const TargetInfo& target, std::vector<std::string>* notes,
@@ -149,7 +149,7 @@ std::vector<ChainVerdict> shape_for_target(Graph& fused, const TargetInfo& targe
   const std::vector<std::string> movements = absorb_movements(fused, legality_on(target));
   std::vector<ChainVerdict> verdicts = join_chains(fused, advice_of(target, chains, chain_loses));
   for (const auto& joined : {join_means(fused, mean_advice(target, chains)),
-                             join_channel_gates(fused, advice_of(target, chains, channel_gate_loses))})
+                             join_channel_factors(fused, advice_of(target, chains, channel_factor_loses))})
     verdicts.insert(verdicts.end(), joined.begin(), joined.end());
   const std::vector<std::string> slices = run_in_slices(fused, target.lanes_f32());
   if (notes)

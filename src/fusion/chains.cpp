@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "base/fail.hpp"
 #include "fusion/gates.hpp"
 #include "fusion/grouping.hpp"
 #include "ir/outline.hpp"
@@ -39,18 +40,9 @@ Node* depthwise_reader(const Node& a) {
   return nullptr;
 }
 
-std::optional<Decline> read_elsewhere(const Graph& graph, const Node& a) {
-  const Value* between = a.output();
-  if (graph.is_output(between))
-    return Decline{"graph_output", "the map between them is an output of the graph", {between->name}};
-  if (between->uses.size() != 1 || graph.read_count(between) != 1)
-    return Decline{"multi_consumer", "the map between them is read elsewhere too", {between->name}};
-  return std::nullopt;
-}
-
 struct Pair {
+  const char* kind;
   Node *first, *second;
-  bool gate;
 };
 
 /// No node is in two of them.
@@ -60,24 +52,33 @@ std::vector<Pair> pairs_of(const Graph& graph) {
   for (Node* a : graph.nodes()) {
     Node* depthwise = depthwise_reader(*a);
     Node* b = depthwise ? depthwise : gated_reader(*a);
-    if (b && !taken.contains(a) && taken.insert(b).second) pairs.push_back({a, b, !depthwise});
+    if (b && !taken.contains(a) && taken.insert(b).second) pairs.push_back({depthwise ? "chain" : "gate", a, b});
   }
   return pairs;
 }
 
 ChainVerdict try_pair(Graph& graph, const Pair& pair, const ChainAdvice& advice) {
-  const auto& [a, b, gate] = pair;
-  ChainVerdict verdict{
-      name_of_group(*a),        name_of_group(*b), {}, value_bytes(*a->output(), {}), value_name(*a->output()), gate,
-      read_elsewhere(graph, *a)};
-  for (const Node* node : {a, b})
-    for (const Source& source : node->sources) verdict.sources.push_back(source.name);
+  const auto& [kind, a, b] = pair;
+  ChainVerdict verdict = verdict_of(kind, *a, *b);
+  verdict.refused = read_elsewhere(graph, *a->output());
   if (verdict.refused) return verdict;
   const Outline how{fused_op(), verdict.first + "+" + verdict.second, a->pattern + "+" + b->pattern};
   verdict.refused = advice(*outline_copy(graph, {a, b}, how).node);
   if (!verdict.refused) expand_groups(*outline(graph, {a, b}, how)->body);
   return verdict;
 }
+
+/// How reports say it: of one pair, of several, and what is spared.
+struct Wording {
+  const char *kind, *one, *several, *spared;
+};
+constexpr Wording kWordings[] = {
+    {"chain", "one launch", "pairs of a convolution and a depthwise one run as chains", "between them stay in caches"},
+    {"gate", "one launch", "gated MLPs run their two products as one", "between them are never stored"},
+    {"means", "summed while the map is made", "means of planes are summed while their map is made",
+     "are not read again"},
+    {"factor", "a factor of the weights", "factors of channels are factors of the next convolution's weights",
+     "are neither stored nor read again"}};
 
 }  // namespace
 
@@ -87,23 +88,46 @@ std::vector<ChainVerdict> join_chains(Graph& fused, const ChainAdvice& advice) {
   return verdicts;
 }
 
+ChainVerdict verdict_of(std::string kind, const Node& first, const Node& second) {
+  const Value& between = *first.output();
+  ChainVerdict verdict{.kind = std::move(kind),
+                       .first = name_of_group(first),
+                       .second = name_of_group(second),
+                       .bytes = value_bytes(between, {}),
+                       .between = value_name(between)};
+  for (const Node* node : {&first, &second})
+    for (const Source& source : node->sources) verdict.sources.push_back(source.name);
+  return verdict;
+}
+
+std::optional<Decline> read_elsewhere(const Graph& graph, const Value& between) {
+  if (graph.is_output(&between))
+    return Decline{"graph_output", "the map between them is an output of the graph", {between.name}};
+  if (between.uses.size() != 1 || graph.read_count(&between) != 1)
+    return Decline{"multi_consumer", "the map between them is read elsewhere too", {between.name}};
+  return std::nullopt;
+}
+
+std::string sentence_of(const ChainVerdict& verdict) {
+  if (verdict.refused) return fmt::format("two launches, {}: {}", verdict.refused->code, verdict.refused->message);
+  for (const Wording& words : kWordings)
+    if (verdict.kind == words.kind)
+      return fmt::format("{}, {:.2f} MB {}", words.one, static_cast<double>(verdict.bytes) * 1e-6, words.spared);
+  throw fail(E::internal, "a pair of kind '{}'", verdict.kind);
+}
+
 std::vector<std::string> chain_notes(const std::vector<ChainVerdict>& verdicts) {
   std::vector<std::string> notes;
-  for (const bool gate : {false, true}) {
+  for (const Wording& words : kWordings) {
     int64_t bytes = 0, joined = 0, pairs = 0;
     for (const ChainVerdict& v : verdicts) {
-      if (v.gate != gate || v.kind != "chain") continue;
+      if (v.kind != words.kind) continue;
       ++pairs;
       if (!v.refused) bytes += v.bytes, ++joined;
     }
-    if (joined == 0) continue;
-    const double megabytes = static_cast<double>(bytes) * 1e-6;
-    notes.push_back(
-        gate ? fmt::format("{} of {} gated MLPs run their two products as one: {:.2f} MB between them are never stored",
-                           joined, pairs, megabytes)
-             : fmt::format("{} of {} pairs of a convolution and a depthwise one run as chains: {:.2f} MB between them "
-                           "stay in caches",
-                           joined, pairs, megabytes));
+    if (joined > 0)
+      notes.push_back(fmt::format("{} of {} {}: {:.2f} MB {}", joined, pairs, words.several,
+                                  static_cast<double>(bytes) * 1e-6, words.spared));
   }
   return notes;
 }

@@ -10,8 +10,6 @@
 namespace opfuse {
 namespace {
 
-std::string name_of_group(const Node& node) { return node.label.empty() ? node.name() : node.label; }
-
 /// The group of the catalogue's module for means of planes.
 bool is_mean(const Node& node) { return node.op == fused_op() && node.pattern == "AdaptiveAvgPool"; }
 
@@ -36,12 +34,12 @@ std::optional<Decline> unfit(const Node& mean) {
 }
 
 /// Means of `count` bands of the map's rows.
-Node* band_means(Graph& graph, const Node& mean, int64_t count) {
-  Value* map = mean.input(0);
+Node* band_means(Graph& graph, Node* mean, int64_t count) {
+  Value* map = mean->input(0);
   const std::vector<int64_t> band{map->type.shape[2].value() / count, map->type.shape[3].value()};
   Node* node = graph.add_node(ops().find("average_pool"), AttrMap{{"kernel_shape", band}, {"strides", band}}, {map}, 1,
-                              mean.sources, const_cast<Node*>(&mean));
-  node->output()->name = mean.output()->name + ".bands";
+                              mean->sources, mean);
+  node->output()->name = mean->output()->name + ".bands";
   return node;
 }
 
@@ -58,18 +56,12 @@ void read_bands(Graph& graph, Node* mean, Node* bands, int64_t count) {
 }
 
 ChainVerdict try_mean(Graph& graph, Node* mean, Node* map, const MeanAdvice& advice) {
-  ChainVerdict verdict;
-  verdict.first = name_of_group(*map);
-  verdict.second = name_of_group(*mean);
-  verdict.bytes = value_bytes(*map->output(), {});
+  ChainVerdict verdict = verdict_of("means", *map, *mean);
   verdict.refused = unfit(*mean);
-  verdict.kind = "means";
-  for (const Node* node : {map, mean})
-    for (const Source& source : node->sources) verdict.sources.push_back(source.name);
   if (verdict.refused) return verdict;
   const int64_t count = advice.bands(*map);
   const Outline how{fused_op(), verdict.first + "+" + verdict.second, map->pattern + "+" + mean->pattern};
-  Node* bands = band_means(graph, *mean, count);
+  Node* bands = band_means(graph, mean, count);
   verdict.refused = advice.joined(*outline_copy(graph, {map, bands}, how).node);
   if (verdict.refused) {
     graph.erase(bands);

@@ -102,10 +102,10 @@ class Run(CliTest):
 
     def test_sizes_of_variants_that_make_no_sense_are_refused(self):
         opf = self.folder / "x.opf"
-        for flag, says in (("batch", "NAME=SIZE"), ("batch=", "no size"), ("batch=-1", "no size"), ("batch=any", "no size"),
+        for flag, says in (("batch", "NAME=SIZE"), ("batch=", "NAME=SIZE"), ("batch=-1", "no size"), ("batch=any", "no size"),
                            ("batch=1,batch=2", "given twice")):
             self.fails(2, "compile", SMALL, "-o", opf, "--specialize", flag, says=["E0401", says])
-        self.fails(2, "compile", SMALL, "-o", opf, "--specialize", "bach=1", says=["batch"])
+        self.fails(2, "compile", SMALL, "-o", opf, "--specialize", "bach=1", says=["--specialize bach=1", "dimensions: batch"])
         self.fails(2, "compile", SMALL, "-o", opf, "--specialize", "batch=1", "--dim", "batch=4", says=["E0401", "batch=4"])
         self.fails(2, "compile", SMALL, "-o", opf, "--specialize", "batch=1", "--specialize", "batch=1", says=["given twice"])
         self.fails(2, "compile", SMALL, "-o", opf, "--specialize", "batch=1", "--target", "cuda:sm_80", says=["E0401", "cpu"])

@@ -133,7 +133,7 @@ TEST(Gates, TheTwoProductsOfAGatedMlpBecomeOneNode) {
   const std::vector<ChainVerdict> verdicts = join_chains(graph, kAll);
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_FALSE(verdicts[0].refused);
-  EXPECT_TRUE(verdicts[0].gate);
+  EXPECT_EQ(verdicts[0].kind, "gate");
   EXPECT_EQ(verdicts[0].between, "s");
   EXPECT_EQ(verdicts[0].bytes, 2 * 5 * 12 * 4);
   ASSERT_NO_THROW(verify(graph));

@@ -163,7 +163,7 @@ TEST(CompoundRemarks, SayWhatCompilingMakesOfAGate) {
     %g = matmul(%x, %a) %s = silu(%g) %u = matmul(%x, %b) %y = mul(%s, %u) return %y })";
   const Graph graph = prepared_text(text);
   ChainVerdict verdict;
-  verdict.gate = true;
+  verdict.kind = "gate";
   verdict.between = "s";
   const auto remark = [&] {
     const std::vector<ChainVerdict> chains{verdict};

@@ -87,7 +87,7 @@ int run(const Flags& flags) {
   emit.text_only = cuda && flags.output.empty();
   const int64_t start = now_ns();
   const GivenModel model = open_graph(flags.model, "compile");
-  const std::vector<SymbolValues> variants = read_variants(flags.specialize);
+  const std::vector<SymbolValues> variants = read_variants(*model.graph, flags.specialize);
   const SymbolValues dims = resolve_dimensions(*model.graph, leave_open(flags.dimensions, variants));
   const Compiled compiled = flags.unfused ? compile_unfused(*model.graph, dims, flags.compile, variants)
                                           : compile_fused(*model.graph, dims, flags.compile, emit, variants);

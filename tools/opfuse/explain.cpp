@@ -107,22 +107,11 @@ std::string upper(std::string text) {
   return text;
 }
 
-std::string sentence_of(const ChainVerdict& chain) {
-  if (chain.refused) return fmt::format("two launches, {}: {}", chain.refused->code, chain.refused->message);
-  const double megabytes = static_cast<double>(chain.bytes) * 1e-6;
-  if (chain.kind == "means")
-    return fmt::format("summed while the map is made, {:.2f} MB are not read again", megabytes);
-  if (chain.kind == "factor")
-    return fmt::format("a factor of the weights, {:.2f} MB are neither stored nor read again", megabytes);
-  return fmt::format("one launch, {:.2f} MB between them {}", megabytes,
-                     chain.gate ? "are never stored" : "stay in caches");
-}
-
 Json json_of(const std::vector<ChainVerdict>& chains) {
   Json all = Json::array();
   for (const ChainVerdict& chain : chains) {
-    Json line{{chain.kind, {chain.first, chain.second}},
-              {"gate", chain.gate},
+    Json line{{"kind", chain.kind},
+              {"chain", {chain.first, chain.second}},
               {"joined", !chain.refused},
               {"bytes", chain.bytes}};
     if (chain.refused) line["reason"] = {{"code", chain.refused->code}, {"message", chain.refused->message}};

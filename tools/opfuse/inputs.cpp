@@ -17,10 +17,6 @@
 #include "report.hpp"
 
 namespace opfuse::cli {
-namespace {
-
-constexpr const char* kAny = "any";
-
 std::pair<std::string, std::string> split_pair(const std::string& text, char separator, const std::string& flag,
                                                const std::string& form) {
   const size_t at = text.find(separator);
@@ -36,6 +32,10 @@ int64_t parse_size(const std::string& text, const std::string& argument) {
     throw fail(E::bad_option, "'{}' in '{}' is no size", text, argument).hint("sizes are whole numbers, e.g. batch=8");
   return value;
 }
+
+namespace {
+
+constexpr const char* kAny = "any";
 
 const Value& input_named(const Graph& interface, const std::string& name, const std::string& flag) {
   for (const Value* input : interface.inputs())

@@ -29,6 +29,12 @@ struct InputFlags {
   uint64_t seed = 0;
 };
 
+/// "NAME=SIZE" in two. E::bad_option that names the flag and the form it should have.
+std::pair<std::string, std::string> split_pair(const std::string& text, char separator, const std::string& flag,
+                                               const std::string& form);
+/// A whole number that is not negative. E::bad_option that names the argument it stands in.
+int64_t parse_size(const std::string& text, const std::string& argument);
+
 void add_dimension_flags(CLI::App& app, DimensionFlags& flags);
 void add_input_flags(CLI::App& app, InputFlags& flags);
 

@@ -1,6 +1,7 @@
 #include "variant_flags.hpp"
 
-#include <charconv>
+#include <fmt/ranges.h>
+
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -10,22 +11,6 @@
 
 namespace opfuse::cli {
 namespace {
-
-[[noreturn]] void refuse(const std::string& flag, const std::string& why) {
-  throw fail(E::bad_option, "--specialize {}: {}", flag, why)
-      .hint("write --specialize batch=1, or --specialize batch=1,sequence=128 for one variant with both sizes");
-}
-
-std::pair<std::string, int64_t> read_size(const std::string& item, const std::string& flag) {
-  const size_t equals = item.find('=');
-  if (equals == std::string::npos || equals == 0) refuse(flag, "'" + item + "' does not have the form NAME=SIZE");
-  int64_t size = 0;
-  const char *begin = item.data() + equals + 1, *end = item.data() + item.size();
-  const auto [stop, error] = std::from_chars(begin, end, size);
-  if (error != std::errc() || stop != end || begin == end || size < 0)
-    refuse(flag, "'" + item.substr(equals + 1) + "' is no size");
-  return {item.substr(0, equals), size};
-}
 
 /// Kernels that no program before the variant runs.
 size_t own_kernels(const Artifact& artifact, size_t index) {
@@ -48,13 +33,22 @@ void add_variant_flag(CLI::App& app, std::vector<std::string>& specialize) {
       ->allow_extra_args(false);
 }
 
-std::vector<SymbolValues> read_variants(const std::vector<std::string>& specialize) {
+std::vector<SymbolValues> read_variants(const Graph& interface, const std::vector<std::string>& specialize) {
+  const std::set<std::string> known = interface.symbols();
   std::vector<SymbolValues> variants;
   for (const std::string& flag : specialize) {
     SymbolValues& sizes = variants.emplace_back();
     std::stringstream items(flag);
-    for (std::string item; std::getline(items, item, ',');)
-      if (!sizes.insert(read_size(item, flag)).second) refuse(flag, "a dimension is given twice");
+    for (std::string item; std::getline(items, item, ',');) {
+      const auto [name, size] = split_pair(item, '=', "--specialize", "NAME=SIZE");
+      if (!known.contains(name))
+        throw fail(E::unknown_name, "--specialize {}: the model has no dimension '{}'", flag, name)
+            .hint(known.empty() ? "all dimensions of its inputs are fixed: there is nothing to specialize"
+                                : fmt::format("dimensions: {}", fmt::join(known, ", ")));
+      if (!sizes.emplace(name, parse_size(size, flag)).second)
+        throw fail(E::bad_option, "--specialize {}: a dimension is given twice", flag)
+            .hint("--specialize batch=1,sequence=128 is one variant with both sizes");
+    }
   }
   return variants;
 }

@@ -14,8 +14,8 @@ namespace opfuse::cli {
 
 void add_variant_flag(CLI::App& app, std::vector<std::string>& specialize);
 
-/// A variant per flag. E::bad_option for what has another form.
-std::vector<SymbolValues> read_variants(const std::vector<std::string>& specialize);
+/// A variant per flag. E::bad_option for what has another form, E::unknown_name for a name that is no dimension.
+std::vector<SymbolValues> read_variants(const Graph& interface, const std::vector<std::string>& specialize);
 
 /// What --specialize names stays open as if --dim NAME=any were there. E::bad_option when --dim gives it a size.
 DimensionFlags leave_open(DimensionFlags flags, const std::vector<SymbolValues>& variants);

@@ -46,7 +46,7 @@ ContractionEmitter::ContractionEmitter(Kernel& k, StageEmitter& stage, const Con
   depth_block_ = s.get("k_block", 0);
   fetch_data_ = s.get("fetch_data", 0) != 0;
   fetch_outputs_ = s.get("fetch_outputs", 0) != 0;
-  gated_ = view.factor >= 0 && s.get("pack", 0) != 0;
+  scaled_ = view.factor >= 0 && s.get("pack", 0) != 0;
   batch_axes_ = view.outer;
   row_axis_ = row_axis_of(view);
   for (const SlidingDim& d : view.sliding) {

@@ -46,7 +46,7 @@ class ContractionEmitter {
   Value* last_block_ = nullptr;
   Value* block_at_ = nullptr;           ///< the one being emitted
   Value* pass_ = nullptr;               ///< number of that pass
-  bool gated_ = false;                  ///< packed weights have the data's gate (ContractionView::factor) as a factor
+  bool scaled_ = false;                 ///< packed weights have the data's gate (ContractionView::factor) as a factor
   bool tail_apart_ = false;             ///< the last, narrower block of outputs has code of its own
   std::vector<llvm::AllocaInst*> acc_;  ///< by (pixel * sums + sum) * vectors + vector
 

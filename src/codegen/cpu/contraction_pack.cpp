@@ -36,7 +36,7 @@ Value* ContractionEmitter::packed_value(const Env& at, const Operand& from) {
     return k_.splat(load(k_, operand, address_of(k_, operand, map, at, nullptr), at, nullptr), width);
   };
   Value* w = read(from, view_.weights);
-  return gated_ ? k_.b.CreateFMul(w, read(s_.reads[static_cast<size_t>(view_.factor)], view_.factor)) : w;
+  return scaled_ ? k_.b.CreateFMul(w, read(s_.reads[static_cast<size_t>(view_.factor)], view_.factor)) : w;
 }
 
 void ContractionEmitter::pack_taps(size_t index, const Env& env, const Operand& from, Value* to, Value* first) {

@@ -55,7 +55,7 @@ void ContractionEmitter::emit_step(const Env& env, const Address& d, const std::
     weights_at.push_back(k_.element(s_.reads[static_cast<size_t>(read_of_weights(sum))].base, DType::f32,
                                     offset(w[static_cast<size_t>(sum)], weights_lane)));
   std::vector<Value*> acc = load_accumulators(count);
-  const bool prologue = view_.value.op() != ExprOp::read && !gated_;
+  const bool prologue = view_.value.op() != ExprOp::read && !scaled_;
   for (int64_t u = 0; u < unrolled; ++u) {
     const std::vector<Value*> w_vectors = load_weights(weights_at, weights_lane, u);
     for (int64_t p = 0; p < count; ++p) {

@@ -11,6 +11,6 @@
 
 namespace opfuse {
 
-std::vector<ChainVerdict> join_channel_gates(Graph& fused, const ChainAdvice& advice);
+std::vector<ChainVerdict> join_channel_factors(Graph& fused, const ChainAdvice& advice);
 
 }  // namespace opfuse

@@ -1,5 +1,5 @@
 // Pointwise convolutions of a map times a gate per channel: weights take the gate where that is less work.
-#include "codegen/channel_gate_cost.hpp"
+#include "codegen/channel_factor_cost.hpp"
 #include "codegen/regions.hpp"
 #include "codegen/run_kernel.hpp"
 #include "codegen/views.hpp"
@@ -72,8 +72,8 @@ TEST(GateSchedule, scales_weights_once_per_part) {
   EXPECT_EQ(spec_of(wished("", gated({.h = 1, .w = 1})), kTarget).schedule.get("pack", 0), 0);
 }
 
-TEST(ChannelGateCost, weighs_the_map_against_the_weights) {
-  const auto loses = [](const Gated& g) { return channel_gate_loses(parse_region(gated(g)), kTarget).value_or(""); };
+TEST(ChannelFactorCost, weighs_the_map_against_the_weights) {
+  const auto loses = [](const Gated& g) { return channel_factor_loses(parse_region(gated(g)), kTarget).value_or(""); };
   EXPECT_EQ(loses({.c = 144, .h = 56, .w = 56, .o = 24}), "");
   EXPECT_THAT(loses({.c = 1152, .h = 7, .w = 7, .o = 192}), testing::HasSubstr("kilocycles"));
   EXPECT_THAT(loses({.h = 1, .w = 1}), testing::HasSubstr("kilocycles"));

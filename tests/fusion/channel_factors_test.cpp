@@ -1,4 +1,4 @@
-#include "fusion/channel_gates.hpp"
+#include "fusion/channel_factors.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -36,11 +36,11 @@ Graph fused(const std::string& text) {
 
 const ChainAdvice kAll = [](const Node&) { return std::nullopt; };
 
-TEST(Gates, JoinTheProjectionThatAloneReadsTheProduct) {
+TEST(ChannelFactors, JoinTheProjectionThatAloneReadsTheProduct) {
   for (const char* product : {"mul(%t, %g)", "mul(%g, %t)"}) {
     Graph graph = fused(net(product));
     const Graph before = graph.clone();
-    const std::vector<ChainVerdict> verdicts = join_channel_gates(graph, kAll);
+    const std::vector<ChainVerdict> verdicts = join_channel_factors(graph, kAll);
     ASSERT_EQ(verdicts.size(), 1u);
     EXPECT_FALSE(verdicts[0].refused);
     EXPECT_EQ(verdicts[0].kind, "factor");
@@ -55,36 +55,36 @@ TEST(Gates, JoinTheProjectionThatAloneReadsTheProduct) {
 
 std::vector<ChainVerdict> expect_spared(Graph graph, const ChainAdvice& advice = kAll) {
   const Graph before = graph.clone();
-  std::vector<ChainVerdict> verdicts = join_channel_gates(graph, advice);
+  std::vector<ChainVerdict> verdicts = join_channel_factors(graph, advice);
   EXPECT_TRUE(equal(before, graph));
   return verdicts;
 }
 
-TEST(Gates, SpareWhatIsReadElsewhere) {
+TEST(ChannelFactors, SpareWhatIsReadElsewhere) {
   const auto verdicts = expect_spared(fused(net("mul(%t, %g)", "conv(%q, %w2) %u = global_max_pool(%q)", "%y, %u")));
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].refused->code, "multi_consumer");
 }
 
-TEST(Gates, SpareWhatIsAnOutput) {
+TEST(ChannelFactors, SpareWhatIsAnOutput) {
   const auto verdicts = expect_spared(fused(net("mul(%t, %g)", "conv(%q, %w2)", "%y, %q")));
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].refused->code, "graph_output");
 }
 
-TEST(Gates, SpareWhatTheAdviceRefuses) {
+TEST(ChannelFactors, SpareWhatTheAdviceRefuses) {
   const auto verdicts = expect_spared(fused(net()), [](const Node&) { return Decline{"no_gain", "it is slower", {}}; });
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].refused->message, "it is slower");
 }
 
-TEST(Gates, SpareAConvolutionWithTaps) {
+TEST(ChannelFactors, SpareAConvolutionWithTaps) {
   EXPECT_TRUE(expect_spared(fused(net("mul(%t, %g)", "conv(%q, %w3) {pads = [1,1,1,1]}"))).empty());
 }
 
-TEST(Gates, SpareAProductOfTwoMaps) { EXPECT_TRUE(expect_spared(fused(net("mul(%t, %t)"))).empty()); }
+TEST(ChannelFactors, SpareAProductOfTwoMaps) { EXPECT_TRUE(expect_spared(fused(net("mul(%t, %t)"))).empty()); }
 
-TEST(Gates, SpareASum) { EXPECT_TRUE(expect_spared(fused(net("add(%t, %g)"))).empty()); }
+TEST(ChannelFactors, SpareASum) { EXPECT_TRUE(expect_spared(fused(net("add(%t, %g)"))).empty()); }
 
 }  // namespace
 }  // namespace opfuse

@@ -1,4 +1,4 @@
-#include "fusion/channel_gates.hpp"
+#include "fusion/channel_factors.hpp"
 
 #include "fusion/grouping.hpp"
 #include "ir/outline.hpp"
@@ -6,8 +6,6 @@
 
 namespace opfuse {
 namespace {
-
-std::string name_of_group(const Node& node) { return node.label.empty() ? node.name() : node.label; }
 
 /// The convolution a group starts with.
 const Node* convolution_of(const Node& node) {
@@ -47,22 +45,9 @@ bool is_pointwise(const Node& conv) {
   return conv.as<Conv>().group == 1 && w.rank() == 4 && w[2] == Dim(1) && w[3] == Dim(1);
 }
 
-std::optional<Decline> read_elsewhere(const Graph& graph, const Value& gated) {
-  if (graph.is_output(&gated)) return Decline{"graph_output", "the gated map is an output of the graph", {gated.name}};
-  if (graph.read_count(&gated) != 1)
-    return Decline{"multi_consumer", "the gated map is read elsewhere too", {gated.name}};
-  return std::nullopt;
-}
-
-ChainVerdict try_gate(Graph& graph, Node* product, Node* reader, const ChainAdvice& advice) {
-  ChainVerdict verdict;
-  verdict.first = name_of_group(*product);
-  verdict.second = name_of_group(*reader);
-  verdict.bytes = value_bytes(*product->output(), {});
+ChainVerdict try_factor(Graph& graph, Node* product, Node* reader, const ChainAdvice& advice) {
+  ChainVerdict verdict = verdict_of("factor", *product, *reader);
   verdict.refused = read_elsewhere(graph, *product->output());
-  verdict.kind = "factor";
-  for (const Node* node : {product, reader})
-    for (const Source& source : node->sources) verdict.sources.push_back(source.name);
   if (verdict.refused) return verdict;
   const Outline how{fused_op(), "mul+" + verdict.second, "mul+" + reader->pattern};
   verdict.refused = advice(*outline_copy(graph, {product, reader}, how).node);
@@ -72,7 +57,7 @@ ChainVerdict try_gate(Graph& graph, Node* product, Node* reader, const ChainAdvi
 
 }  // namespace
 
-std::vector<ChainVerdict> join_channel_gates(Graph& fused, const ChainAdvice& advice) {
+std::vector<ChainVerdict> join_channel_factors(Graph& fused, const ChainAdvice& advice) {
   std::vector<std::pair<Node*, Node*>> pairs;  // no node is in two of them
   for (Node* reader : fused.nodes()) {
     const Node* conv = convolution_of(*reader);
@@ -82,7 +67,7 @@ std::vector<ChainVerdict> join_channel_gates(Graph& fused, const ChainAdvice& ad
     if (product && is_product(*product) && is_gated(*product)) pairs.emplace_back(product, reader);
   }
   std::vector<ChainVerdict> verdicts;
-  for (const auto& [product, reader] : pairs) verdicts.push_back(try_gate(fused, product, reader, advice));
+  for (const auto& [product, reader] : pairs) verdicts.push_back(try_factor(fused, product, reader, advice));
   return verdicts;
 }
 
