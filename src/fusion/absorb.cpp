@@ -81,9 +81,11 @@ size_t absorb_around(Graph& graph, Node* group, const Legality& legal) {
 
 std::vector<std::string> absorb_movements(Graph& fused, const Legality& legal) {
   size_t groups = 0, movements = 0;
-  const std::vector<Node*> nodes = fused.nodes();
-  for (Node* node : nodes) {
-    if (!is_attention(*node) || legal(*node)) continue;
+  std::vector<Node*> attentions;  // the nodes around them go while they grow
+  for (Node* node : fused.nodes())
+    if (is_attention(*node)) attentions.push_back(node);
+  for (Node* node : attentions) {
+    if (legal(*node)) continue;
     const size_t count = absorb_around(fused, node, legal);
     groups += count > 0;
     movements += count;

@@ -5,6 +5,7 @@
 
 #include "base/fail.hpp"
 #include "ops/checks.hpp"
+#include "ops/moved_dims.hpp"
 #include "ops/strided_copy.hpp"
 
 namespace opfuse {
@@ -135,18 +136,6 @@ std::vector<Tensor> Slice::reference(const Attrs& a, Tensors in, Precision) {
   return {strided_copy(x, sizes, pitch, offset)};
 }
 
-std::optional<std::vector<Dim>> Slice::dims(const Attrs& a, const Inference& in) {
-  const auto values = in.dims(0);
-  if (!values || !in.shape(0).ranked || in.shape(0).rank() != 1) return std::nullopt;
-  for (size_t i = 1; i < in.inputs(); ++i)
-    if (in.has(i) && !in.constant(i)) return std::nullopt;
-  const Ranges r = ranges_of(a, in);
-  if (r.axes.empty()) return values;
-  const SliceAxis s =
-      slice_axis(r.starts[0].value(), r.ends[0].value(), r.steps[0], static_cast<int64_t>(values->size()));
-  std::vector<Dim> taken;
-  for (int64_t i = 0; i < s.count; ++i) taken.push_back((*values)[static_cast<size_t>(s.start + i * s.step)]);
-  return taken;
-}
+std::optional<std::vector<Dim>> Slice::dims(const Attrs& a, const Inference& in) { return moved_dims<Slice>(a, in); }
 
 }  // namespace opfuse

@@ -5,6 +5,7 @@
 
 #include "base/fail.hpp"
 #include "ops/axes.hpp"
+#include "ops/moved_dims.hpp"
 #include "ops/strided_copy.hpp"
 
 namespace opfuse {
@@ -38,6 +39,10 @@ std::vector<Tensor> Transpose::reference(const Attrs& attrs, Tensors in, Precisi
     strides.push_back(dense[d]);
   }
   return {strided_copy(*in[0], sizes, strides)};
+}
+
+std::optional<std::vector<Dim>> Transpose::dims(const Attrs& a, const Inference& in) {
+  return moved_dims<Transpose>(a, in);
 }
 
 }  // namespace opfuse

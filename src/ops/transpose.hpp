@@ -19,6 +19,7 @@ struct Transpose {
   }
   static std::vector<TensorType> infer(const Attrs& attrs, const Inference& in);
   static std::vector<Tensor> reference(const Attrs& attrs, Tensors in, Precision precision);
+  static std::optional<std::vector<Dim>> dims(const Attrs& attrs, const Inference& in);
 
   /// The permutation, checked and never empty (for rank > 0). E::bad_attribute.
   static std::vector<size_t> permutation(const Attrs& attrs, size_t rank);

@@ -33,7 +33,11 @@ int64_t mul_checked(int64_t a, int64_t b) {
   return r;
 }
 int64_t div_floor(int64_t a, int64_t b) {
-  if (b == 0) throw fail(E::bad_dimension, "a dimension is divided by zero");
+  if (b == 0)
+    throw fail(E::bad_dimension, "a dimension is divided by zero")
+        .hint(
+            "the model has no shape at these sizes (an open dimension counts as 1): give larger ones, --dim "
+            "NAME=VALUE");
   if (b == -1) return mul_checked(a, -1);
   return a / b - ((a % b != 0) && ((a < 0) != (b < 0)));
 }
