@@ -9,6 +9,7 @@
 #include "codegen/chain_cut.hpp"
 #include "codegen/gate_cost.hpp"
 #include "codegen/memory_rates.hpp"
+#include "codegen/overlap.hpp"
 #include "codegen/register_tile.hpp"
 #include "codegen/schedule_parts.hpp"
 
@@ -72,11 +73,11 @@ ChainCost chain_cost(const Region& region, const TargetInfo& target) {
   const Stage& first = region.stages[0];
   const int64_t channels = first.domain[1].value(), h = first.domain[2].value(), w = first.domain[3].value();
   const TileProblem row{channels, w, 1}, image{channels, h * w, 1};
-  const RegisterTile tile = choose_tile(row, target);
+  const RegisterTile tile = choose_tile(row, first, view.first, target);
   const double chained = stage_cycles(first, static_cast<double>(h) * tile_cycles(row, tile, target), target);
   double separate = chained;
   if (pointwise(first, view.first))
-    separate = stage_cycles(first, tile_cycles(image, choose_tile(image, target), target), target);
+    separate = stage_cycles(first, tile_cycles(image, choose_tile(image, first, view.first, target), target), target);
   const ChainCut cut = cut_chain(region, view, tile.vectors, target);
   const double images = constant_of(first.domain[0]);
   ChainCost cost;

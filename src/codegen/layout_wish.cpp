@@ -3,6 +3,7 @@
 
 #include "codegen/collapse.hpp"
 #include "codegen/mean_view.hpp"
+#include "codegen/overlap.hpp"
 #include "codegen/pixel_view.hpp"
 #include "codegen/register_tile.hpp"
 #include "codegen/schedules.hpp"
@@ -51,7 +52,7 @@ void wish_contraction(const Region& region, const ContractionView& view, const T
   const int64_t channels = channels_of(stage, view);
   const int64_t depth = channel_depth(stage, view);
   if (!channels || !depth) return;
-  const RegisterTile tile = choose_tile(tile_problem(region, view), target);
+  const RegisterTile tile = choose_tile(tile_problem(region, view), stage, view, target);
   const int64_t columns = std::max<int64_t>(1, vectors_in_group(tile.vectors / view.sums(), view, lanes)) * lanes;
   const Read& data = stage.reads[static_cast<size_t>(view.data)];
   const Read& weights = stage.reads[static_cast<size_t>(view.weights)];

@@ -1,6 +1,7 @@
 #include "codegen/mean_bands.hpp"
 
 #include "codegen/chain_cut.hpp"
+#include "codegen/overlap.hpp"
 #include "codegen/register_tile.hpp"
 
 namespace opfuse {
@@ -12,8 +13,10 @@ int64_t parts_of_rows(const Region& region, int64_t rows, const TargetInfo& targ
   const auto chain = view_chain(region);
   if (!std::holds_alternative<ChainView>(chain)) return rows < kFewRows ? 1 : 2;
   const std::vector<Dim>& first = region.stages[0].domain;
-  const RegisterTile tile = choose_tile({first[1].value(), first[3].value(), 1}, target);
-  return cut_chain(region, std::get<ChainView>(chain), tile.vectors, target).parts_p;
+  const auto& view = std::get<ChainView>(chain);
+  const TileProblem row{first[1].value(), first[3].value(), 1};
+  const RegisterTile tile = choose_tile(row, region.stages[0], view.first, target);
+  return cut_chain(region, view, tile.vectors, target).parts_p;
 }
 
 }  // namespace

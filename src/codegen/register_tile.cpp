@@ -39,8 +39,8 @@ double map_cycles(const TileProblem& problem, const RegisterTile& tile, int64_t 
 
 }  // namespace
 
-bool fits(const RegisterTile& t, const TargetInfo& target) {
-  return t.width * t.vectors + t.vectors + 1 <= target.vector_registers;
+bool fits(const RegisterTile& t, const TargetInfo& target, int64_t kept) {
+  return t.width * t.vectors + t.vectors + 1 + kept <= target.vector_registers;
 }
 
 int64_t pixel_count(const Stage& stage, int axis) {
@@ -50,7 +50,7 @@ int64_t pixel_count(const Stage& stage, int axis) {
 int64_t widest(int64_t pixels, int64_t vectors, const TargetInfo& target, int64_t kept) {
   int64_t best = 1;
   double least = INFINITY;
-  for (int64_t w = 1; fits({vectors, w + kept}, target) && w <= pixels; ++w)
+  for (int64_t w = 1; fits({vectors, w}, target, kept) && w <= pixels; ++w)
     if (const double c = row_cycles(pixels, w, vectors, target.fma); c < least) least = c, best = w;
   return best;
 }

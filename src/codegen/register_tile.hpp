@@ -16,13 +16,14 @@ struct RegisterTile {
   int64_t vectors = 1, width = 1;  ///< vectors: of weights, of all sums together
 };
 
-bool fits(const RegisterTile& tile, const TargetInfo& target);
+/// `kept`: registers that the tile must leave free.
+bool fits(const RegisterTile& tile, const TargetInfo& target, int64_t kept = 0);
 
 /// Pixels a tile may take; a symbolic extent is taken for a long one, no axis (-1) for one pixel.
 int64_t pixel_count(const Stage& stage, int axis);
 
 /// Width of the fastest tile of `vectors` vectors over a row of `pixels`.
-/// `kept`: pixels whose registers the tile must leave free.
+/// `kept`: registers that the tile must leave free.
 int64_t widest(int64_t pixels, int64_t vectors, const TargetInfo& target, int64_t kept = 0);
 
 /// Rows of the tile's width that one tile can hold, at most `rows`.

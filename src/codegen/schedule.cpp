@@ -16,7 +16,7 @@ Schedule plain_nest(const Region& region) {
 
 }  // namespace
 
-Schedule choose_schedule(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
+Schedule choose_skeleton(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
   Schedule s;
   if (is_empty(region)) return plain_nest(region);
   const size_t stages = stages_without_means(region);
@@ -39,6 +39,12 @@ Schedule choose_schedule(const Region& region, const std::vector<ParamLayout>& l
   if (schedule_window(c.region, c.layouts, 0, target, s)) return s;
   if (schedule_pixels(region, layouts, target, s)) return s;
   return plain_nest(region);
+}
+
+Schedule choose_schedule(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
+  Schedule s = choose_skeleton(region, layouts, target);
+  s.set("silu_table", 1);
+  return s;
 }
 
 }  // namespace opfuse

@@ -2,6 +2,7 @@
 
 #include "base/integers.hpp"
 #include "codegen/cache_line.hpp"
+#include "codegen/overlap.hpp"
 #include "codegen/packed_weights.hpp"
 #include "codegen/register_tile.hpp"
 #include "codegen/schedule_parts.hpp"
@@ -326,13 +327,20 @@ bool schedule_contraction(const Region& region, const std::vector<ParamLayout>& 
   if (!fit || !fits({vectors, 1}, target)) return false;
   const int64_t pixels = pixel_count(stage, view->pixel);
   // lanes of several groups need registers for the channels they are put together from
-  const int64_t width = widest(pixels, vectors, target, fit->grouped ? 4 : 0);
+  const int64_t channels = *axis_extent(stage, view->vec).constant();
+  const auto overlapped = may_overlap(stage, *view, target) && !packs_weights(region, *view)
+                              ? overlapped_tile({channels, pixels}, channel_depth(stage, *view), vectors, target)
+                              : std::nullopt;
+  const int64_t width =
+      overlapped ? overlapped->width : widest(pixels, vectors, target, fit->grouped ? 4 * vectors : 0);
   s.set("nv", fit->vectors);
   s.set("tile_w", width);
   if (fit->grouped) s.set("grouped", fit->grouped);
   s.set("step", fit->step);
+  if (overlapped) s.set("overlap", 1);
   // a row that is one narrow tile: several rows share each load of weights
-  const int64_t height = width == pixels ? tallest(stackable_rows(region, *view), {vectors, width}, target) : 1;
+  const int64_t height =
+      width == pixels && !overlapped ? tallest(stackable_rows(region, *view), {vectors, width}, target) : 1;
   if (height > 1) s.set("tile_h", height);
   const int64_t items = item_count(stage, *view, width, height);
   if (!packs_weights(region, *view)) {

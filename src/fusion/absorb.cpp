@@ -68,7 +68,7 @@ size_t absorb_around(Graph& graph, Node* group, const Legality& legal) {
   for (bool grown = true; grown;) {
     grown = false;
     Node* next = absorb_result(graph, group, legal);
-    for (size_t i = 0; i < group->inputs.size() && !next; ++i) next = absorb_operand(graph, group, i, legal);
+    for (size_t i = 0; !next && i < group->inputs.size(); ++i) next = absorb_operand(graph, group, i, legal);
     if (!next) continue;
     group = next;
     grown = true;

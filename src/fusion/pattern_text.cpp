@@ -61,11 +61,11 @@ class Parser {
     bool after_fork = false;
     while (!at_end()) {
       Pattern next = element();
-      const Element& first = *next.chain().front();
-      if (after_fork && (next.chain().size() != 1 || first.kind != ElementKind::op))
+      const ElementKind first = next.chain().front()->kind;
+      if (after_fork && (next.chain().size() != 1 || first != ElementKind::op))
         throw in_.error(in_.position(), "a fork is followed by the operator its branches meet in");
       if (after_fork) next = join(next);
-      after_fork = first.kind == ElementKind::fork;
+      after_fork = first == ElementKind::fork;
       all = all >> next;
     }
     if (after_fork) throw in_.error(in_.position(), "a fork is followed by the operator its branches meet in");

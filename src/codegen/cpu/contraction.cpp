@@ -19,6 +19,7 @@
 #include "base/integers.hpp"
 #include "codegen/cpu/parts.hpp"
 #include "codegen/cpu/skeletons.hpp"
+#include "codegen/overlap.hpp"
 
 namespace opfuse::cpu {
 namespace {
@@ -43,6 +44,9 @@ ContractionEmitter::ContractionEmitter(Kernel& k, StageEmitter& stage, const Con
   chunk_ = s.get("chunk", 1 << 30);
   prefetched_ = s.get("prefetch", 0);
   grouped_ = s.get("grouped", 0);
+  overlapped_ = s.get("overlap", 0) != 0;
+  if (overlapped_ && (addend_ = first_addend(stage.stage, view)) >= 0)
+    for (Expr& value : stage.values) value = without_addend(value, addend_);
   depth_block_ = s.get("k_block", 0);
   fetch_data_ = s.get("fetch_data", 0) != 0;
   fetch_outputs_ = s.get("fetch_outputs", 0) != 0;
@@ -106,6 +110,16 @@ int64_t ContractionEmitter::items_per_part() const {
 }
 
 void ContractionEmitter::emit(const Env& env, Value* ob0, Value* ob1, Value* i0, Value* i1) {
+  if (!overlapped_) return emit_chunks(env, ob0, ob1, i0, i1);
+  Value* any = k_.b.CreateAnd(k_.b.CreateICmpSLT(ob0, ob1), k_.b.CreateICmpSLT(i0, i1));
+  k_.branch(any, [&] {
+    start_rest(ob0, i0);
+    emit_chunks(env, ob0, ob1, i0, i1);
+    finish_rest(env);
+  });
+}
+
+void ContractionEmitter::emit_chunks(const Env& env, Value* ob0, Value* ob1, Value* i0, Value* i1) {
   // chunks of rows small enough to stay in cache while all channel blocks pass over them
   first_block_ = ob0;
   last_block_ = k_.sub(ob1, k_.i64(1));
@@ -206,6 +220,7 @@ void ContractionEmitter::emit_runs(const Env& env, Value* ob, Value* t0, Value* 
       if (t0 && !run.before) item_ = k_.sub(k_.div(q, k_.i64(width_)), t0);
       Env at = env;
       if (view_.pixel >= 0) at.axes[static_cast<size_t>(view_.pixel)] = {q, false, 1};
+      if (overlapped_) return emit_overlapped_tile(at, ob, run);
       emit_tile(at, ob, run);
     });
   }
@@ -235,14 +250,14 @@ void ContractionEmitter::when_inside(const Env& env, const std::function<void()>
   k_.branch(inside, body);
 }
 
-void ContractionEmitter::emit_channels(const Env& env, const TileRun& run) {
+void ContractionEmitter::emit_channels(const Env& env, const TileRun& run, int64_t first_step) {
   const int64_t channels = channel_depth(s_.stage, view_);
   const auto at_channel = [&](Value* channel, int64_t lanes) {
     Env at = env;
     if (view_.channel >= 0) at.axes[static_cast<size_t>(view_.channel)] = {channel, false, step_};
     emit_taps(0, at, run, all_pixels(run), lanes);
   };
-  Value* first = k_.i64(0);
+  Value* first = k_.i64(first_step);
   Value* end = k_.i64(channels / step_);
   if (pass_) {
     first = k_.mul(pass_, k_.i64(depth_block_ / step_));
@@ -320,15 +335,18 @@ void ContractionEmitter::emit_masked_taps(size_t index, const Env& env, const Ti
 }
 
 void ContractionEmitter::emit_epilogue(const Env& env, Value* ob, const TileRun& run) {
+  const auto store = [&](bool tail) {
+    std::vector<StageEmitter::Point> points = points_of(env, ob, run, tail);
+    for (StageEmitter::Point& point : points)
+      for (Value*& result : point.results) result = k_.b.CreateLoad(acc_[0]->getAllocatedType(), result);
+    s_.store_outputs(points);
+  };
   const int64_t channels = axis_extent(s_.stage, view_.vec).value();
   const int64_t full = channels / block_;
-  Value* base = k_.mul(ob, k_.i64(block_));
-  const bool whole = tail_apart_ && vectors_ * lanes_ == block_;
-  if (channels % block_ == 0 || whole) return store_vectors(env, base, run, false);
-  const auto tail = [&] { store_vectors(env, k_.i64(full * block_), run, true); };
-  if (full == 0 || tail_apart_) return tail();
+  if (channels % block_ == 0 || (tail_apart_ && vectors_ * lanes_ == block_)) return store(false);
+  if (full == 0 || tail_apart_) return store(true);
   k_.branch(
-      k_.b.CreateICmpSLT(ob, k_.i64(full)), [&] { store_vectors(env, base, run, false); }, tail);
+      k_.b.CreateICmpSLT(ob, k_.i64(full)), [&] { store(false); }, [&] { store(true); });
 }
 
 /// Pixel `p` of the tile whose first pixel `env` stands at.
@@ -337,13 +355,16 @@ void ContractionEmitter::move_to(Env& env, int64_t p, const TileRun& run) const 
   if (row_run_) env.axes[static_cast<size_t>(row_axis_)].plus = p / run.width;
 }
 
-void ContractionEmitter::store_vectors(const Env& env, Value* base, const TileRun& run, bool tail) {
+/// The tile's pixels and vectors of block `ob`; their results are the accumulators' places. The tail is the last block.
+std::vector<StageEmitter::Point> ContractionEmitter::points_of(const Env& env, Value* ob, const TileRun& run,
+                                                               bool tail) {
   const int64_t channels = axis_extent(s_.stage, view_.vec).value();
   int64_t block = 1;  // of the outputs' memory: whole blocks are written
   for (size_t i = 0; i < s_.outputs.size(); ++i)
     for (const Block& b : s_.outputs[i].layout.blocks) block = std::max(block, b.factor);
   const int64_t stored = (channels + block - 1) / block * block;
   std::vector<StageEmitter::Point> points;
+  Value* base = tail ? k_.i64(channels / block_ * block_) : k_.mul(ob, k_.i64(block_));
   for (int64_t v = 0; v < vectors_; ++v) {
     Env at = env;
     at.block = block;
@@ -359,14 +380,12 @@ void ContractionEmitter::store_vectors(const Env& env, Value* base, const TileRu
     for (int64_t p = 0; p < run.width * tile_rows_; ++p) {
       move_to(at, p, run);
       std::vector<Value*> results;
-      for (int64_t sum = 0; sum < sums_; ++sum) {
-        auto* acc = acc_[static_cast<size_t>((p * sums_ + sum) * vectors_ + v)];
-        results.push_back(k_.b.CreateLoad(acc->getAllocatedType(), acc));
-      }
+      for (int64_t sum = 0; sum < sums_; ++sum)
+        results.push_back(acc_[static_cast<size_t>((p * sums_ + sum) * vectors_ + v)]);
       points.push_back({at, std::move(results)});
     }
   }
-  s_.store_outputs(points);
+  return points;
 }
 
 void emit_contraction(Kernel& k) {

@@ -39,14 +39,18 @@ class ContractionEmitter {
   Value* item_ = nullptr;             ///< number of the row or tile within its pass over a block
   int64_t prefetched_ = 0;            ///< cache lines of the next weights fetched per tap and item
   Value* open_items_ = nullptr;       ///< that share them, where their number is open
+  bool overlapped_ = false;           ///< knob "overlap"
+  int addend_ = -1;                   ///< of overlapped tiles: the read that their sums start with
   bool fetch_data_ = false;           ///< the next channel block's lines
   bool fetch_outputs_ = false;        ///< lines of results and of the epilogue's operands
   int64_t depth_block_ = 0;           ///< channels per pass over a part's blocks, 0: all in one pass
   Value* first_block_ = nullptr;      ///< of the part
   Value* last_block_ = nullptr;
-  Value* block_at_ = nullptr;           ///< the one being emitted
-  Value* pass_ = nullptr;               ///< number of that pass
-  bool scaled_ = false;                 ///< packed weights have the data's gate (ContractionView::factor) as a factor
+  Value* block_at_ = nullptr;            ///< the one being emitted
+  Value* pass_ = nullptr;                ///< number of that pass
+  bool scaled_ = false;                  ///< packed weights have the data's gate (ContractionView::factor) as a factor
+  std::vector<llvm::AllocaInst*> rest_;  ///< sums of the tile before, whose epilogue the next tile computes
+  llvm::AllocaInst *rest_block_ = nullptr, *rest_row_ = nullptr, *rest_pixel_ = nullptr;  ///< where that tile lies
   bool tail_apart_ = false;             ///< the last, narrower block of outputs has code of its own
   std::vector<llvm::AllocaInst*> acc_;  ///< by (pixel * sums + sum) * vectors + vector
 
@@ -64,8 +68,14 @@ class ContractionEmitter {
   void emit_row_tiles(Env env, Value* ob, Value* i0, Value* i1);
   void emit_runs(const Env& env, Value* ob, Value* t0, Value* t1);
   void emit_tile(Env env, Value* ob, const TileRun& run);
+  void emit_chunks(const Env& env, Value* ob0, Value* ob1, Value* i0, Value* i1);
+  void emit_overlapped_tile(const Env& env, Value* ob, const TileRun& run);
+  void start_with_addend(const Env& env, const TileRun& run);
+  void start_rest(Value* ob, Value* item);
+  void finish_rest(const Env& env);
+  std::vector<StageEmitter::Point> points_of_rest(const Env& env, const TileRun& run);
   void when_inside(const Env& env, const std::function<void()>& body);
-  void emit_channels(const Env& env, const TileRun& run);
+  void emit_channels(const Env& env, const TileRun& run, int64_t first_step = 0);
   void emit_taps(size_t index, const Env& env, const TileRun& run, uint64_t pixels, int64_t lanes);
   void emit_masked_taps(size_t index, const Env& env, const TileRun& run, const std::vector<uint64_t>& valid,
                         uint64_t pixels, int64_t lanes);
@@ -106,7 +116,7 @@ class ContractionEmitter {
   void emit_prefetch(const std::vector<Address>& w, int64_t lanes);
   void emit_open_prefetch(Value* weights, Value* next, int64_t least, int64_t all);
   void emit_epilogue(const Env& env, Value* ob, const TileRun& run);
-  void store_vectors(const Env& env, Value* base, const TileRun& run, bool tail);
+  std::vector<StageEmitter::Point> points_of(const Env& env, Value* ob, const TileRun& run, bool tail);
 };
 
 }  // namespace opfuse::cpu

@@ -9,8 +9,10 @@
 #include "base/fail.hpp"
 #include "codegen/cpu/division.hpp"
 #include "codegen/cpu/logistic.hpp"
+#include "codegen/cpu/silu_table.hpp"
 #include "codegen/cpu/vector_math.hpp"
 #include "codegen/functions.hpp"
+#include "codegen/logistic_form.hpp"
 
 namespace opfuse::cpu {
 
@@ -201,6 +203,9 @@ Value* ExprEmitter::compare(ExprOp op, DType dtype, Value* x, Value* y) {
 }
 
 Value* ExprEmitter::binary(const Expr& e, DType dtype) {
+  if (k_.spec.schedule.get("silu_table", 0))
+    if (const auto argument = argument_of_silu(e))
+      if (Value* x = emit(*argument, DType::f32); has_logistic(k_, x)) return silu_by_table({&k_, x}).v;
   const Expr& left = e.args()[0];
   const Expr& right = e.args()[1];
   const ExprOp op = e.op();

@@ -222,6 +222,14 @@ llvm::AllocaInst* Kernel::variable(Type* type) {
   return b.CreateAlloca(type);
 }
 
+llvm::AllocaInst* Kernel::zeroed_variable(Type* type) {
+  llvm::AllocaInst* place = variable(type);
+  llvm::IRBuilderBase::InsertPointGuard guard(b);
+  b.SetInsertPoint(entry_->getTerminator());
+  b.CreateStore(zero(type), place, true);
+  return place;
+}
+
 Type* Kernel::memory_type(DType dtype) {
   switch (byte_size(dtype)) {
     case 1:

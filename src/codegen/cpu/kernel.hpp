@@ -62,6 +62,7 @@ class Kernel {
   void loop(Value* begin, Value* end, int64_t step, const std::function<void(Value*)>& body);
   void branch(Value* condition, const std::function<void()>& then, const std::function<void()>& otherwise = {});
   llvm::AllocaInst* variable(llvm::Type* type);
+  llvm::AllocaInst* zeroed_variable(llvm::Type* type);  ///< on entry; for volatile accesses
 
   // Types.
   llvm::Type* memory_type(DType dtype);

@@ -39,18 +39,7 @@ Real one_plus_exp(Real x, double sign) {
   return fma(x.from_bits(power), q, 1.0);
 }
 
-bool is_one(const Expr& e) { return e.is_constant() && e.value() == 1; }
-
 }  // namespace
-
-std::optional<Expr> exponent_of_logistic(const Expr& e) {
-  if (e.op() != ExprOp::add || e.weak() || e.dtype() != DType::f32) return std::nullopt;
-  const Expr& x = e.args()[0];
-  const Expr& y = e.args()[1];
-  const Expr& power = is_one(x) ? y : x;
-  if (!(is_one(x) || is_one(y)) || power.op() != ExprOp::exp || power.weak()) return std::nullopt;
-  return power.args()[0];
-}
 
 bool has_logistic(Kernel& k, Value* z) { return width_of(z) == 16 && k.target.vector_bytes == 64; }
 

@@ -1,15 +1,10 @@
 // a / (1 + exp(z)) of 16 floats: sigmoid, SiLU and their spellings (AVX-512).
 #pragma once
 
-#include <optional>
-
 #include "codegen/cpu/math_builder.hpp"
-#include "expr/expr.hpp"
 
 namespace opfuse::cpu {
 
-/// z, when `e` is 1 + exp(z) in f32.
-std::optional<Expr> exponent_of_logistic(const Expr& e);
 bool has_logistic(Kernel& k, Value* z);
 /// The numerators whose product with a reciprocal that is 0 instead of denormal stays close: 1, and -z (SiLU).
 bool is_logistic_numerator(Value* a, Value* z);

@@ -38,6 +38,7 @@ StageEmitter::StageEmitter(Kernel& kernel, int index, const Locals& locals)
   for (size_t i = 0; i < stage.outputs.size(); ++i) {
     const int param = stage.outputs[i].param;
     outputs.push_back(param >= 0 ? k.operand(param) : locals.at({index, static_cast<int>(i)}));
+    values.push_back(stage.outputs[i].value);
   }
   guarded_ = guarded_reads(stage);
 }
@@ -81,21 +82,22 @@ ExprEmitter StageEmitter::at(const Env& env, const std::vector<Value*>& results,
 /// All values before the first store: an output may lie in an operand's buffer.
 std::vector<Value*> StageEmitter::values_at(const Point& p) {
   ExprEmitter point = at(p.env, p.results);
-  std::vector<Value*> values;
+  std::vector<Value*> emitted;
   for (size_t i = 0; i < outputs.size(); ++i)
-    values.push_back(outputs[i].base ? point.emit(stage.outputs[i].value, outputs[i].dtype) : nullptr);
-  return values;
+    emitted.push_back(outputs[i].base ? point.emit(values[i], outputs[i].dtype) : nullptr);
+  return emitted;
+}
+
+void StageEmitter::store_outputs_of(const Point& point) {
+  const std::vector<Value*> emitted = values_at(point);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (outputs[i].base)
+      store(k, outputs[i], address_of(k, outputs[i], stage.outputs[i].map, point.env, nullptr), point.env, emitted[i]);
 }
 
 void StageEmitter::store_outputs(const std::vector<Point>& points) {
-  const auto finish = [&](const Point& point) {
-    const std::vector<Value*> values = values_at(point);
-    for (size_t i = 0; i < outputs.size(); ++i)
-      if (outputs[i].base)
-        store(k, outputs[i], address_of(k, outputs[i], stage.outputs[i].map, point.env, nullptr), point.env, values[i]);
-  };
   if (!calls_functions(stage) || points.size() == 1) {
-    for (const Point& point : points) finish(point);
+    for (const Point& point : points) store_outputs_of(point);
     return;
   }
   const std::vector<Point> resting = at_rest(k, points);
@@ -103,7 +105,7 @@ void StageEmitter::store_outputs(const std::vector<Point>& points) {
     Point point = resting[i];
     for (size_t r = 0; r < point.results.size(); ++r)
       point.results[r] = k.b.CreateLoad(points[i].results[r]->getType(), point.results[r], true);
-    finish(point);
+    store_outputs_of(point);
   });
 }
 

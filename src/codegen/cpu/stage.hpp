@@ -22,6 +22,7 @@ class StageEmitter {
   Kernel& k;
   const Stage& stage;
   std::vector<Operand> reads, outputs;
+  std::vector<Expr> values;  ///< of the outputs
 
   size_t axis_count() const { return stage.domain.size() + stage.reduce.size(); }
   Env fresh_env(int width) const;  ///< all axes at 0
@@ -38,6 +39,7 @@ class StageEmitter {
   }
   /// Neighbours whose values do not depend on each other: their chains of operations take turns.
   void store_outputs(const std::vector<Point>& points);
+  void store_outputs_of(const Point& point);  ///< of one point, in the order of its operations
 
  private:
   std::vector<Value*> values_at(const Point& point);

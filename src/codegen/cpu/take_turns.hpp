@@ -13,4 +13,8 @@ namespace opfuse::cpu {
 /// one stores no other loads; those that leave their basic block stay one after the other.
 void take_turns(Kernel& k, size_t count, const std::function<void(size_t)>& emit);
 
+/// The same chains spread evenly between the instructions that follow `first` in the block, fewer at a time: those use
+/// nothing of the chains and need most of the registers.
+void take_turns_behind(Kernel& k, llvm::Instruction* first, size_t count, const std::function<void(size_t)>& emit);
+
 }  // namespace opfuse::cpu

@@ -1,0 +1,121 @@
+#include "codegen/overlap.hpp"
+
+#include <algorithm>
+
+#include "base/integers.hpp"
+
+namespace opfuse {
+namespace {
+
+constexpr int64_t kFewRegisters = 5, kManyRegisters = 9;     ///< left to the chains
+constexpr double kSavedWithFew = 2.5, kSavedWithMany = 3.2;  ///< cycles per vector of results (bench/NOTES.md)
+
+bool is_function(const Expr& e) { return e.op() >= ExprOp::exp && e.op() <= ExprOp::atanh; }
+
+bool calls_functions(const Stage& stage) {
+  bool found = false;
+  for (const StageOutput& o : stage.outputs) o.value.visit([&](const Expr& e) { found |= is_function(e); });
+  return found;
+}
+
+/// The first tile stores what it has not computed yet, and once more what it has: nothing may be read from there.
+bool reads_pixels(const Stage& stage, const ContractionView& view) {
+  bool found = false;
+  for (const StageOutput& o : stage.outputs)
+    o.value.visit([&](const Expr& e) {
+      if (e.op() != ExprOp::read) return;
+      for (const IndexExpr& index : stage.reads[static_cast<size_t>(e.index())].map.dims) {
+        found |= static_cast<bool>(index.dynamic);
+        for (const IndexTerm& term : index.terms) found |= term.axis != view.vec;
+      }
+    });
+  return found;
+}
+
+bool has_taps(const Stage& stage, const ContractionView& view) {
+  return std::any_of(view.taps.begin(), view.taps.end(),
+                     [&](int tap) { return axis_extent(stage, tap).constant() != std::optional<int64_t>(1); });
+}
+
+bool has_fixed_pixels(const Stage& stage, const ContractionView& view) {
+  const int row = row_axis_of(view);
+  return view.pixel >= 0 && axis_extent(stage, view.pixel).is_constant() &&
+         (row < 0 || axis_extent(stage, row).is_constant());
+}
+
+/// The read that is added to the sum in `e`, -1.
+int addend_of(const Expr& e) {
+  if (e.op() != ExprOp::add || e.weak() || e.dtype() != DType::f32) return -1;
+  const Expr& x = e.args()[0];
+  const Expr& y = e.args()[1];
+  if (x.op() == ExprOp::result && y.op() == ExprOp::read) return y.index();
+  return y.op() == ExprOp::result && x.op() == ExprOp::read ? x.index() : -1;
+}
+
+/// Nothing else reads the sum: it would find the addend in it.
+bool alone_reads_sum(const Expr& value, int read) {
+  bool alone = value.op() != ExprOp::result;
+  value.visit([&](const Expr& e) {
+    for (const Expr& arg : e.args()) alone &= arg.op() != ExprOp::result || addend_of(e) == read;
+  });
+  return alone;
+}
+
+}  // namespace
+
+Expr without_addend(const Expr& value, int read) {
+  if (addend_of(value) == read) return value.args()[value.args()[0].op() == ExprOp::result ? 0 : 1];
+  if (value.args().empty()) return value;
+  std::vector<Expr> args;
+  for (const Expr& e : value.args()) args.push_back(without_addend(e, read));
+  return value.op() == ExprOp::cast ? Expr::make_cast(args[0], value.dtype()) : Expr::make(value.op(), args);
+}
+
+int first_addend(const Stage& stage, const ContractionView& view) {
+  int read = -1;
+  for (const StageOutput& o : stage.outputs) o.value.visit([&](const Expr& e) { read = std::max(read, addend_of(e)); });
+  if (read < 0 || read == view.data || read == view.weights || stage.reductions.size() != 1) return -1;
+  const Read& addend = stage.reads[static_cast<size_t>(read)];
+  for (const IndexExpr& index : addend.map.dims)
+    if (index.dynamic || std::any_of(index.terms.begin(), index.terms.end(),
+                                     [&](const IndexTerm& term) { return term.axis != view.vec; }))
+      return -1;
+  const bool alone = std::all_of(stage.outputs.begin(), stage.outputs.end(),
+                                 [&](const StageOutput& o) { return alone_reads_sum(o.value, read); });
+  return alone ? read : -1;
+}
+
+bool may_overlap(const Stage& stage, const ContractionView& view, const TargetInfo& target) {
+  const bool plain = !has_taps(stage, view) && !view.guarded && !view.group_out && view.gates.empty() &&
+                     view.factor < 0 && view.channel >= 0;
+  if (target.vector_registers < 32 || !plain || !has_fixed_pixels(stage, view)) return false;
+  return channel_depth(stage, view) >= target.lanes_f32() && calls_functions(stage) && !reads_pixels(stage, view);
+}
+
+std::optional<RegisterTile> overlapped_tile(const TileProblem& problem, int64_t depth, int64_t vectors,
+                                            const TargetInfo& target) {
+  std::optional<RegisterTile> best;
+  const auto steps = static_cast<double>(depth);
+  const auto results =
+      static_cast<double>(ceil_of(problem.channels, target.lanes_f32()) * problem.pixels * problem.rows);
+  double least = steps * tile_cycles(problem, choose_tile(problem, target), target);
+  for (int64_t v = vectors ? vectors : 1; v <= (vectors ? vectors : 4); ++v) {
+    if (problem.channels % (v * target.lanes_f32())) continue;
+    for (int64_t w = 1; w <= problem.pixels && fits({v, w}, target, kFewRegisters); ++w) {
+      if (problem.pixels % w) continue;
+      const double saved = fits({v, w}, target, kManyRegisters) ? kSavedWithMany : kSavedWithFew;
+      const double cycles = steps * tile_cycles(problem, {v, w}, target) - saved * results;
+      if (cycles < least) least = cycles, best = {v, w};
+    }
+  }
+  return best;
+}
+
+RegisterTile choose_tile(const TileProblem& problem, const Stage& stage, const ContractionView& view,
+                         const TargetInfo& target) {
+  const auto tile =
+      may_overlap(stage, view, target) ? overlapped_tile(problem, channel_depth(stage, view), 0, target) : std::nullopt;
+  return tile ? *tile : choose_tile(problem, target);
+}
+
+}  // namespace opfuse
