@@ -15,6 +15,7 @@
 #include "fusion/absorb.hpp"
 #include "fusion/channel_factors.hpp"
 #include "fusion/compounds.hpp"
+#include "fusion/images.hpp"
 #include "fusion/means.hpp"
 #include "fusion/pattern_file.hpp"
 #include "fusion/siblings.hpp"
@@ -147,13 +148,15 @@ std::vector<ChainVerdict> shape_for_target(Graph& fused, const TargetInfo& targe
   if (target.is_cuda()) return {};  // what follows fits work into a CPU's caches
   const std::vector<std::string> merged = lines_of(merge_siblings(fused, legality_on(target)));
   const std::vector<std::string> movements = absorb_movements(fused, legality_on(target));
+  const std::vector<std::string> images =
+      chains ? run_by_images(fused, {target.l2_bytes / 2, target.l3_bytes / 4}) : std::vector<std::string>{};
   std::vector<ChainVerdict> verdicts = join_chains(fused, advice_of(target, chains, chain_loses));
   for (const auto& joined : {join_means(fused, mean_advice(target, chains)),
                              join_channel_factors(fused, advice_of(target, chains, channel_factor_loses))})
     verdicts.insert(verdicts.end(), joined.begin(), joined.end());
   const std::vector<std::string> slices = run_in_slices(fused, target.lanes_f32());
   if (notes)
-    for (const auto& lines : {merged, movements, chain_notes(verdicts), slices})
+    for (const auto& lines : {merged, movements, images, chain_notes(verdicts), slices})
       notes->insert(notes->end(), lines.begin(), lines.end());
   return verdicts;
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "base/fail.hpp"
 
@@ -58,6 +59,14 @@ bool has_feature(const std::string& feature) {
   return false;
 }
 
+/// The third level that one core reaches, 0: not known. The C library adds up those of a socket.
+int64_t own_l3_bytes() {
+  std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index3/size");  // "32768K"
+  int64_t kib = 0;
+  char unit = 0;
+  return file >> kib >> unit && unit == 'K' && kib > 0 ? kib << 10 : 0;
+}
+
 /// Cache sizes as the C library reports them; the table's defaults where it reports nothing.
 TargetInfo with_caches(TargetInfo target) {
   const auto set = [](int64_t& field, int name) {
@@ -67,6 +76,7 @@ TargetInfo with_caches(TargetInfo target) {
   set(target.l1_bytes, _SC_LEVEL1_DCACHE_SIZE);
   set(target.l2_bytes, _SC_LEVEL2_CACHE_SIZE);
   set(target.l3_bytes, _SC_LEVEL3_CACHE_SIZE);
+  if (const int64_t own = own_l3_bytes()) target.l3_bytes = own;
   return target;
 }
 

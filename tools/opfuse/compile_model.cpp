@@ -88,7 +88,8 @@ void add_plan_flags(CLI::App& app, PlanFlags& flags) {
 void add_chain_flag(CLI::App& app, bool& no_chains) {
   app.add_flag("--no-chains", no_chains,
                "a launch each for a convolution and the depthwise one behind it, for means of its map, for factors "
-               "of channels in front of 1x1 convolutions, and for the two products of a gated MLP");
+               "of channels in front of 1x1 convolutions, and for the two products of a gated MLP; the first groups of "
+               "a batch for all its images together");
 }
 
 void add_algorithm_flags(CLI::App& app, AlgorithmFlags& flags) {
