@@ -43,47 +43,7 @@ bool has_fixed_pixels(const Stage& stage, const ContractionView& view) {
          (row < 0 || axis_extent(stage, row).is_constant());
 }
 
-/// The read that is added to the sum in `e`, -1.
-int addend_of(const Expr& e) {
-  if (e.op() != ExprOp::add || e.weak() || e.dtype() != DType::f32) return -1;
-  const Expr& x = e.args()[0];
-  const Expr& y = e.args()[1];
-  if (x.op() == ExprOp::result && y.op() == ExprOp::read) return y.index();
-  return y.op() == ExprOp::result && x.op() == ExprOp::read ? x.index() : -1;
-}
-
-/// Nothing else reads the sum: it would find the addend in it.
-bool alone_reads_sum(const Expr& value, int read) {
-  bool alone = value.op() != ExprOp::result;
-  value.visit([&](const Expr& e) {
-    for (const Expr& arg : e.args()) alone &= arg.op() != ExprOp::result || addend_of(e) == read;
-  });
-  return alone;
-}
-
 }  // namespace
-
-Expr without_addend(const Expr& value, int read) {
-  if (addend_of(value) == read) return value.args()[value.args()[0].op() == ExprOp::result ? 0 : 1];
-  if (value.args().empty()) return value;
-  std::vector<Expr> args;
-  for (const Expr& e : value.args()) args.push_back(without_addend(e, read));
-  return value.op() == ExprOp::cast ? Expr::make_cast(args[0], value.dtype()) : Expr::make(value.op(), args);
-}
-
-int first_addend(const Stage& stage, const ContractionView& view) {
-  int read = -1;
-  for (const StageOutput& o : stage.outputs) o.value.visit([&](const Expr& e) { read = std::max(read, addend_of(e)); });
-  if (read < 0 || read == view.data || read == view.weights || stage.reductions.size() != 1) return -1;
-  const Read& addend = stage.reads[static_cast<size_t>(read)];
-  for (const IndexExpr& index : addend.map.dims)
-    if (index.dynamic || std::any_of(index.terms.begin(), index.terms.end(),
-                                     [&](const IndexTerm& term) { return term.axis != view.vec; }))
-      return -1;
-  const bool alone = std::all_of(stage.outputs.begin(), stage.outputs.end(),
-                                 [&](const StageOutput& o) { return alone_reads_sum(o.value, read); });
-  return alone ? read : -1;
-}
 
 bool may_overlap(const Stage& stage, const ContractionView& view, const TargetInfo& target) {
   const bool plain = !has_taps(stage, view) && !view.guarded && !view.group_out && view.gates.empty() &&

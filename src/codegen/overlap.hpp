@@ -16,11 +16,6 @@ bool may_overlap(const Stage& stage, const ContractionView& view, const TargetIn
 std::optional<RegisterTile> overlapped_tile(const TileProblem& problem, int64_t depth, int64_t vectors,
                                             const TargetInfo& target);
 
-/// A read per output channel that every output adds to the sum first (a bias), -1: none. The sum may start with it.
-int first_addend(const Stage& stage, const ContractionView& view);
-/// `value` of a sum that has started with that read.
-Expr without_addend(const Expr& value, int read);
-
 /// The tile of weights whose layout is still open.
 RegisterTile choose_tile(const TileProblem& problem, const Stage& stage, const ContractionView& view,
                          const TargetInfo& target);

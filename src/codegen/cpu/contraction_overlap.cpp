@@ -42,26 +42,10 @@ std::vector<StageEmitter::Point> ContractionEmitter::points_of_rest(const Env& e
   return points;
 }
 
-void ContractionEmitter::start_with_addend(const Env& env, const TileRun& run) {
-  Env at = env;
-  at.width = static_cast<int>(lanes_);
-  AxisValue& channels = at.axes[static_cast<size_t>(view_.vec)];
-  const AxisValue first = channels;
-  for (int64_t v = 0; v < vectors_; ++v) {
-    channels = {k_.add(first.base, k_.i64(v * lanes_)), true, lanes_};
-    Value* start = s_.at(at).emit(Expr::read(addend_, DType::f32), DType::f32);
-    for (int64_t p = 0; p < run.width; ++p)
-      k_.b.CreateStore(k_.splat(start, at.width), acc_[static_cast<size_t>(p * vectors_ + v)]);
-  }
-}
-
 void ContractionEmitter::emit_overlapped_tile(const Env& env, Value* ob, const TileRun& run) {
   llvm::Type* type = acc_[0]->getAllocatedType();
   if (fetch_outputs_) prefetch_epilogue(env, ob, run);
-  if (addend_ < 0)
-    start_accumulators(run, nullptr);
-  else
-    start_with_addend(env, run);
+  start_accumulators(env, run, nullptr);
   Env at = env;
   at.axes[static_cast<size_t>(view_.channel)] = {k_.i64(0), false, step_};
   const std::vector<Address> w = weights_at(at);

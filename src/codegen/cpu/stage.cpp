@@ -5,6 +5,7 @@
 
 #include "base/fail.hpp"
 #include "codegen/cpu/take_turns.hpp"
+#include "codegen/first_addend.hpp"
 #include "codegen/reads.hpp"
 
 namespace opfuse::cpu {
@@ -41,6 +42,13 @@ StageEmitter::StageEmitter(Kernel& kernel, int index, const Locals& locals)
     values.push_back(stage.outputs[i].value);
   }
   guarded_ = guarded_reads(stage);
+}
+
+int StageEmitter::take_addend(int vec) {
+  const int addend = first_addend(stage, vec);
+  if (addend >= 0)
+    for (Expr& value : values) value = without_addend(value, addend);
+  return addend;
 }
 
 Env StageEmitter::fresh_env(int width) const {

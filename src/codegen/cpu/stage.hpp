@@ -28,6 +28,8 @@ class StageEmitter {
   Env fresh_env(int width) const;  ///< all axes at 0
   /// An emitter of expressions at a point; `results` of the reductions so far, `given` replaces reads.
   ExprEmitter at(const Env& env, const std::vector<Value*>& results = {}, const std::map<int, Value*>& given = {});
+  /// The read that sums may start with (first_addend.hpp), -1: none. The outputs' values then expect that they do.
+  int take_addend(int vec);
   /// The caller keeps this read inside its tensor: no guard when it is loaded.
   void unguard(int read) { guarded_.erase(read); }
   struct Point {
