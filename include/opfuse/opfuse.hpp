@@ -155,7 +155,7 @@ struct CompileOptions {
   bool emit_llvm = false, emit_assembly = false, emit_cuda = false;
   bool allow_reference = false;  ///< operators without a kernel run in the interpreter, noted in every report
   bool fused = true;             ///< false: one kernel per model node ("unfused")
-  bool exact = false;            ///< no algorithm that rounds otherwise than direct convolution (Winograd)
+  bool exact = false;            ///< no Winograd, no activations by tables (docs/accuracy.md)
   bool chains = true;            ///< pairs of groups as one launch where that is faster (docs/fusion.md, Chains)
   int run_threads = 0;           ///< threads of the runs, for the choice of algorithms; 0: all available
   std::optional<int64_t> max_weight_growth{};  ///< bytes that transformed weights may add; see docs/accuracy.md

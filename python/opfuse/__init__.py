@@ -116,7 +116,8 @@ def compile(model: Model | Fused, target: Target | str = "host", *, dims: Mappin
 
     dims: values of symbolic dimensions, others stay open. specialize: sizes of open dimensions to compile once more for; a run
     takes the first of these variants that fits its inputs. threads: of the compiler. cache: kernels on disk. allow_reference:
-    operators without a kernel run in the interpreter. exact: no algorithm that rounds otherwise than direct convolution.
+    operators without a kernel run in the interpreter. exact: no algorithm that rounds otherwise than direct convolution,
+    and no activations by tables.
     chains: pairs of groups as one launch where that is faster (docs/fusion.md, Chains). run_threads: threads of the runs, for
     the choice of algorithms. max_weight_growth, workspace: bytes, docs/accuracy.md.
     """

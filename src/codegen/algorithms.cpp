@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/integers.hpp"
+#include "codegen/activation_form.hpp"
 #include "codegen/collapse.hpp"
 #include "codegen/direct_cost.hpp"
 #include "codegen/memory_rates.hpp"
@@ -85,7 +86,9 @@ AlgorithmOptions algorithm_options(const Region& region, const std::vector<Param
   found.options.push_back(std::move(plain));
   for (const auto& [name, tile] : kTiles) {
     AlgorithmOption option = winograd_option(name, tile, c.region, found.weights, c.layouts, winograd, target, threads);
-    if (option.weights) found.options.push_back(std::move(option));
+    if (!option.weights) continue;
+    if (direct.get(kActivationTables, 0)) option.schedule.set(kActivationTables, 1);
+    found.options.push_back(std::move(option));
   }
   const int64_t group = winograd.contraction.group_out;
   if (found.options.size() == 1)

@@ -1,4 +1,5 @@
 // The analytic schedule model: which skeleton, and its tile, layouts and parts.
+#include "codegen/activation_form.hpp"
 #include "codegen/collapse.hpp"
 #include "codegen/mean_view.hpp"
 #include "codegen/schedule_winograd.hpp"
@@ -13,8 +14,6 @@ Schedule plain_nest(const Region& region) {
   if (anchor == Anchor::contraction || anchor == Anchor::window) s.set("generic", 1);
   return s;
 }
-
-}  // namespace
 
 Schedule choose_skeleton(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
   Schedule s;
@@ -41,9 +40,11 @@ Schedule choose_skeleton(const Region& region, const std::vector<ParamLayout>& l
   return plain_nest(region);
 }
 
+}  // namespace
+
 Schedule choose_schedule(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
   Schedule s = choose_skeleton(region, layouts, target);
-  s.set("silu_table", 1);
+  if (!tabled_activations(region, target).empty()) s.set(kActivationTables, 1);
   return s;
 }
 

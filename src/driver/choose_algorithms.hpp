@@ -12,7 +12,7 @@
 namespace opfuse {
 
 struct AlgorithmRequest {
-  bool exact = false;                          ///< direct everywhere
+  bool exact = false;                          ///< direct everywhere, and no activations by tables
   std::vector<std::string> only{}, skip{};     ///< NAME[@NODE]: forced, forbidden; "f4", "direct@/layer1/conv1"
   std::optional<int64_t> max_weight_growth{};  ///< bytes of transformed weights beyond the direct ones
   std::optional<int64_t> workspace{};          ///< bytes of scratch per thread

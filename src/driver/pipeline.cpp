@@ -11,6 +11,7 @@
 #include "codegen/chain_cost.hpp"
 #include "codegen/channel_factor_cost.hpp"
 #include "codegen/mean_bands.hpp"
+#include "driver/activation_tables.hpp"
 #include "driver/generators.hpp"
 #include "fusion/absorb.hpp"
 #include "fusion/channel_factors.hpp"
@@ -236,10 +237,12 @@ Program lower_to_program(const Graph& graph, const TargetInfo& target, const Low
   Graph lowered = graph.clone();
   fold_dequantized(lowered);
   Program program = build_program(lowered, target, options);
+  if (request.algorithms.exact) forbid_activation_tables(program);
   if (target.is_cuda())
     drop_unaligned_vectors(program);
   else
     choose_algorithms(program, target, request.algorithms);
+  note_activation_tables(program, target);
   note_limits(program, generator, target);
   return program;
 }

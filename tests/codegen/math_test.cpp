@@ -1,9 +1,5 @@
 // Accuracy of the inlined elementary functions against long double, in units in the last place of float.
-#include <cmath>
-#include <cstring>
-#include <limits>
-
-#include "codegen/run_kernel.hpp"
+#include "codegen/elementary.hpp"
 
 namespace opfuse::test {
 namespace {
@@ -18,64 +14,14 @@ struct Function {
 
 void PrintTo(const Function& f, std::ostream* out) { *out << f.name; }
 
-/// Every 2^k-th float pattern of the range, and the special ones.
-std::vector<float> samples(const Function& f) {
-  const std::vector<float> special = {0.0f,
-                                      -0.0f,
-                                      1.0f,
-                                      -1.0f,
-                                      std::numeric_limits<float>::infinity(),
-                                      -std::numeric_limits<float>::infinity(),
-                                      std::numeric_limits<float>::quiet_NaN(),
-                                      std::numeric_limits<float>::denorm_min(),
-                                      -std::numeric_limits<float>::denorm_min(),
-                                      std::numeric_limits<float>::max(),
-                                      std::numeric_limits<float>::lowest(),
-                                      std::numeric_limits<float>::min()};
-  std::vector<float> values;
-  for (float x : special)
-    if (std::isnan(x) || (x >= f.low && x <= f.high)) values.push_back(x);
-  for (uint64_t bits = 0; bits < (uint64_t{1} << 32); bits += 16411) {
-    const auto pattern = static_cast<uint32_t>(bits);
-    float x;
-    std::memcpy(&x, &pattern, 4);
-    if (x >= f.low && x <= f.high) values.push_back(x);
-  }
-  return values;
-}
-
-double ulp_distance(float got, long double want) {
-  const auto rounded = static_cast<float>(want);
-  if (std::isnan(got) || std::isnan(rounded)) return std::isnan(got) == std::isnan(rounded) ? 0 : 1e30;
-  if (std::isinf(got) || std::isinf(rounded)) {
-    if (got == rounded) return 0;
-    const float large = std::isinf(got) ? rounded : got;  // one step from the largest number to infinity
-    return std::fabs(large) >= std::numeric_limits<float>::max() ? 1 : 1e30;
-  }
-  int exponent = 0;
-  std::frexp(rounded, &exponent);
-  const long double unit = std::ldexp(1.0L, std::max(exponent - 24, -149));
-  return static_cast<double>(std::fabs(static_cast<long double>(got) - want) / unit);
-}
-
 class Math : public testing::TestWithParam<std::tuple<Function, TargetInfo>> {};
 
 TEST_P(Math, stays_within_its_ulps) {
   const auto& [f, target] = GetParam();
-  const std::vector<float> x = samples(f);
-  const auto n = static_cast<int64_t>(x.size());
-  const std::string shape = "[" + std::to_string(n) + "]";
-  const Case c{.name = f.name,
-               .region = "region\nparam input f32" + shape + "\nparam output f32" + shape + "\nstage map\n  domain " +
-                         shape + "\n  read param 0 at [a0]\n  output param 1 f32" + shape +
-                         " at [a0] = " + (f.text.empty() ? f.name + "(r0)" : f.text) + "\n"};
-  const KernelSpec spec = spec_of(c, target);
-  const LinkedCode code = generate({spec}, target, {});
-  const LoadedCode loaded(code);
-  std::vector<float> y(x.size());
-  void* pointers[] = {const_cast<float*>(x.data()), y.data()};
-  const int64_t parts = code.kernels[0].parts.value();
-  for (int64_t p = 0; p < parts; ++p) loaded.at(code.kernels[0].offset)(pointers, nullptr, nullptr, p, parts);
+  const std::vector<float> x = float_samples(f.low, f.high);
+  KernelSpec spec = spec_of(elementwise(f.name, f.text.empty() ? f.name + "(r0)" : f.text, x.size()), target);
+  without_tables(spec);  // those: activation_tables_test.cpp
+  const std::vector<float> y = run_elementwise(spec, target, x);
   double worst = 0;
   size_t at = 0;
   for (size_t i = 0; i < x.size(); ++i)

@@ -93,7 +93,8 @@ void add_chain_flag(CLI::App& app, bool& no_chains) {
 }
 
 void add_algorithm_flags(CLI::App& app, AlgorithmFlags& flags) {
-  app.add_flag("--exact", flags.exact, "no algorithm that rounds otherwise than direct convolution (Winograd)");
+  app.add_flag("--exact", flags.exact,
+               "no algorithm that rounds otherwise than direct convolution (Winograd), no activations by tables");
   app.add_flag("--measure", flags.measure, "choose algorithms by timing the whole model with each of them");
   app.add_option("--algorithm", flags.only, "compute convolutions with direct, f2, f4x2 or f4 (repeatable)")
       ->type_name("NAME[@NODE]")

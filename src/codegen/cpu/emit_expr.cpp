@@ -7,12 +7,12 @@
 #include <cmath>
 
 #include "base/fail.hpp"
+#include "codegen/activation_form.hpp"
+#include "codegen/cpu/activation_tables.hpp"
 #include "codegen/cpu/division.hpp"
 #include "codegen/cpu/logistic.hpp"
-#include "codegen/cpu/silu_table.hpp"
 #include "codegen/cpu/vector_math.hpp"
 #include "codegen/functions.hpp"
-#include "codegen/logistic_form.hpp"
 
 namespace opfuse::cpu {
 
@@ -202,10 +202,17 @@ Value* ExprEmitter::compare(ExprOp op, DType dtype, Value* x, Value* y) {
   }
 }
 
+/// Nothing where the launch has no tables for it.
+Value* ExprEmitter::activation_by_table(const Expr& e) {
+  if (!k_.spec.schedule.get(kActivationTables, 0)) return nullptr;
+  const auto form = activation_form(e);
+  if (!form) return nullptr;
+  Real x{&k_, emit(form->x, DType::f32)};
+  return has_activation_tables(x) ? emit_by_table(form->activation, x).v : nullptr;
+}
+
 Value* ExprEmitter::binary(const Expr& e, DType dtype) {
-  if (k_.spec.schedule.get("silu_table", 0))
-    if (const auto argument = argument_of_silu(e))
-      if (Value* x = emit(*argument, DType::f32); has_logistic(k_, x)) return silu_by_table({&k_, x}).v;
+  if (Value* activation = activation_by_table(e)) return activation;
   const Expr& left = e.args()[0];
   const Expr& right = e.args()[1];
   const ExprOp op = e.op();

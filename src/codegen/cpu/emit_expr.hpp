@@ -31,6 +31,7 @@ class ExprEmitter {
   Value* integer_binary(ExprOp op, DType dtype, Value* x, Value* y);
   Value* integer_pow(bool is_unsigned, Value* x, Value* y);
   Value* binary(const Expr& e, DType dtype);
+  Value* activation_by_table(const Expr& e);
   Value* compare(ExprOp op, DType dtype, Value* x, Value* y);
 };
 

@@ -3,11 +3,12 @@
 // 17 operations, of which 5 are multiply-adds, instead of 22 with 10, and half of their latency.
 //
 // Coefficients by Lawson's iteration, highest power first; each is rounded before those below it are fitted. g is met
-// within 7e-8, in the first interval (a < 1/4) within 1e-7 of its value.
-#include "codegen/cpu/silu_table.hpp"
+// within 7e-8, in the first interval (a < 1/4) within 1e-7 of its value; the arithmetic adds up to 3e-7.
+#include "codegen/cpu/activation_tables.hpp"
 
 #include <llvm/IR/IntrinsicsX86.h>
 
+#include "base/fail.hpp"
 #include "codegen/cpu/table.hpp"
 
 namespace opfuse::cpu {
@@ -48,9 +49,7 @@ Real bounded_magnitude(Real x) {
                                    x.k->zero(x.v->getType()), b.getInt16(-1), b.getInt32(kCurrentRounding)}));
 }
 
-}  // namespace
-
-Real silu_by_table(Real x) {
+Real silu(Real x) {
   Real a = bounded_magnitude(x);
   Value* interval = x.k->b.CreateLShr((a + kStart).bits(), x.integer(kIntervalBits));
   Real positive = choose(x.of(0) > x, x.of(0), x);  // NaN stays
@@ -58,6 +57,20 @@ Real silu_by_table(Real x) {
   Real p = look_up(kCoefficients[0], x, interval);
   for (size_t i = 1; i + 1 < kCoefficients.size(); ++i) p = fma(p, a, look_up(kCoefficients[i], x, interval));
   return fma(p, a, last);
+}
+
+}  // namespace
+
+bool has_activation_tables(Real x) {
+  return x.v->getType()->getScalarType()->isFloatTy() && width_of(x.v) == 16 && x.k->target.vector_bytes == 64;
+}
+
+Real emit_by_table(TabledActivation activation, Real x) {
+  switch (activation) {
+    case TabledActivation::silu:
+      return silu(x);
+  }
+  throw fail(E::internal, "no tables for activation {}", static_cast<int>(activation));
 }
 
 }  // namespace opfuse::cpu
