@@ -1,7 +1,11 @@
 #include "codegen/activation_form.hpp"
 
+#include <cmath>
+
 namespace opfuse {
 namespace {
+
+constexpr int kDeepestFactor = 2;  ///< of a product of three
 
 bool is_one(const Expr& e) { return e.is_constant() && e.value() == 1; }
 
@@ -32,6 +36,64 @@ std::optional<Expr> argument_of_silu(const Expr& e) {
   return std::nullopt;
 }
 
+bool is_f32(const Expr& e) { return !e.weak() && e.dtype() == DType::f32; }
+
+/// c, when `e` is x * c or x / (1 / c).
+std::optional<std::pair<Expr, double>> scaled(const Expr& e) {
+  if (!is_f32(e) || (e.op() != ExprOp::mul && e.op() != ExprOp::div)) return std::nullopt;
+  const Expr& a = e.args()[0];
+  const Expr& b = e.args()[1];
+  if (b.is_constant()) return std::pair{a, e.op() == ExprOp::mul ? b.value() : 1 / b.value()};
+  if (a.is_constant() && e.op() == ExprOp::mul) return std::pair{b, a.value()};
+  return std::nullopt;
+}
+
+/// x, when `e` is 1 + erf(x sqrt(1/2)).
+std::optional<Expr> argument_of_normal(const Expr& e) {
+  constexpr double kTolerance = 1e-6;
+  if (e.op() != ExprOp::add || !is_f32(e)) return std::nullopt;
+  const Expr& erf = is_one(e.args()[0]) ? e.args()[1] : e.args()[0];
+  if (!(is_one(e.args()[0]) || is_one(e.args()[1])) || erf.op() != ExprOp::erf) return std::nullopt;
+  const auto inner = scaled(erf.args()[0]);
+  if (!inner || std::fabs(inner->second / std::sqrt(0.5) - 1) > kTolerance) return std::nullopt;
+  return inner->first;
+}
+
+/// x, when 1 + erf(x sqrt(1/2)) is a factor of `e`.
+std::optional<Expr> argument_of_factor(const Expr& e, int depth = kDeepestFactor) {
+  if (const auto x = argument_of_normal(e)) return x;
+  if (depth == 0) return std::nullopt;
+  if (const auto part = scaled(e)) return argument_of_factor(part->first, depth - 1);
+  if (e.op() != ExprOp::mul || !is_f32(e)) return std::nullopt;
+  const auto left = argument_of_factor(e.args()[0], depth - 1);
+  return left ? left : argument_of_factor(e.args()[1], depth - 1);
+}
+
+/// How often each is a factor of a product; x itself may be one.
+struct Factors {
+  const Expr& x;
+  int xs = 0, normals = 0;
+  double scale = 1;
+
+  /// False where `e` has others.
+  bool take(const Expr& e, int depth = kDeepestFactor) {
+    if (e == x) return ++xs, true;
+    if (const auto of = argument_of_normal(e)) return ++normals, *of == x;
+    if (depth == 0) return false;
+    if (const auto part = scaled(e)) return scale *= part->second, take(part->first, depth - 1);
+    return e.op() == ExprOp::mul && is_f32(e) && take(e.args()[0], depth - 1) && take(e.args()[1], depth - 1);
+  }
+};
+
+std::optional<Expr> argument_of_gelu(const Expr& e) {
+  if (e.op() != ExprOp::mul && e.op() != ExprOp::div) return std::nullopt;
+  const auto x = argument_of_factor(e);
+  if (!x || x->weak() || x->dtype() != DType::f32) return std::nullopt;
+  Factors factors{*x};
+  if (!factors.take(e) || factors.xs != 1 || factors.normals != 1 || factors.scale != 0.5) return std::nullopt;
+  return x;
+}
+
 }  // namespace
 
 std::optional<Expr> exponent_of_logistic(const Expr& e) {
@@ -45,6 +107,7 @@ std::optional<Expr> exponent_of_logistic(const Expr& e) {
 
 std::optional<ActivationForm> activation_form(const Expr& e) {
   if (const auto x = argument_of_silu(e)) return ActivationForm{TabledActivation::silu, *x};
+  if (const auto x = argument_of_gelu(e)) return ActivationForm{TabledActivation::gelu, *x};
   return std::nullopt;
 }
 

@@ -76,6 +76,17 @@ TEST_P(Tables, serve_every_spelling) {
   }
 }
 
+/// The argument may be a product itself, of the same factors in any order.
+TEST(GeluOfProducts, IsFound) {
+  for (const char* text : {"mul(mul(mul(r0, r1), 0.5), add(1, erf(mul(mul(r0, r1), 0.70710678))))",
+                           "mul(mul(r0, r1), mul(0.5, add(1, erf(div(mul(r0, r1), 1.41421354)))))"}) {
+    const auto form = activation_form(Expr::parse(text));
+    ASSERT_TRUE(form) << text;
+    EXPECT_EQ(form->activation, TabledActivation::gelu);
+    EXPECT_EQ(form->x.text(), "mul(r0, r1)");
+  }
+}
+
 const std::vector<Activation> kActivations = {
     {"silu",
      TabledActivation::silu,
@@ -85,6 +96,15 @@ const std::vector<Activation> kActivations = {
      {"div(r0, add(1, exp(neg(r0))))", "div(r0, add(~1, exp(neg(r0))))", "div(r0, add(exp(neg(r0)), 1))",
       "mul(r0, div(1, add(1, exp(neg(r0)))))", "mul(div(1, add(1, exp(neg(r0)))), r0)",
       "mul(r0, reciprocal(add(1, exp(neg(r0)))))"}},
+    {"gelu",
+     TabledActivation::gelu,
+     [](long double x) { return x * std::erfc(-x * std::sqrt(0.5L)) / 2; },
+     3.1,
+     3e-7,
+     {"mul(mul(~0.5, r0), add(~1, erf(mul(r0, ~0.7071067811865476))))",
+      "mul(mul(r0, 0.5), add(1, erf(mul(r0, 0.70710678))))", "mul(mul(r0, add(1, erf(div(r0, 1.41421354)))), 0.5)",
+      "mul(r0, mul(add(erf(div(r0, 1.41421354)), 1), 0.5))", "div(mul(add(1, erf(mul(0.70710678, r0))), r0), 2)",
+      "mul(add(1, erf(div(r0, 1.41421354))), div(r0, 2))"}},
 };
 INSTANTIATE_TEST_SUITE_P(Activations, Tables,
                          testing::Combine(testing::ValuesIn(kActivations), testing::ValuesIn(runnable_targets())),
@@ -108,6 +128,7 @@ TEST_P(NoTables, for_what_is_another_function) {
   const auto& [name, text, dtype] = GetParam();
   Case c = elementwise(name, text, 64, dtype);
   c.low = -4, c.high = 4;
+  if (dtype == "f16") c.tolerance = 2e-3;
   KernelSpec spec = spec_of(c, target);
   EXPECT_EQ(spec.schedule.get(kActivationTables, 0), 0);
   EXPECT_TRUE(tabled_activations(spec.region, target).empty());
@@ -117,15 +138,23 @@ TEST_P(NoTables, for_what_is_another_function) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Expressions, NoTables,
-                         testing::Values(Other{"alpha", "div(r0, add(1, exp(neg(mul(r0, 1.702)))))"},
-                                         Other{"positive", "div(r0, add(1, exp(r0)))"},
-                                         Other{"other_numerator", "div(mul(r0, 2), add(1, exp(neg(r0))))"},
-                                         Other{"other_factor", "mul(mul(r0, r0), div(1, add(1, exp(neg(r0)))))"},
-                                         Other{"sigmoid", "div(1, add(1, exp(neg(r0))))"},
-                                         Other{"other_one", "div(r0, add(2, exp(neg(r0))))"},
-                                         Other{"double", "div(r0:f64, add(~1, exp(neg(r0:f64))))", "f64"}),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Expressions, NoTables,
+    testing::Values(Other{"alpha", "div(r0, add(1, exp(neg(mul(r0, 1.702)))))"},
+                    Other{"positive", "div(r0, add(1, exp(r0)))"},
+                    Other{"other_numerator", "div(mul(r0, 2), add(1, exp(neg(r0))))"},
+                    Other{"other_factor", "mul(mul(r0, r0), div(1, add(1, exp(neg(r0)))))"},
+                    Other{"sigmoid", "div(1, add(1, exp(neg(r0))))"},
+                    Other{"other_one", "div(r0, add(2, exp(neg(r0))))"},
+                    Other{"no_half", "mul(r0, add(1, erf(mul(r0, 0.70710678))))"},
+                    Other{"other_scale", "mul(mul(r0, 0.5), add(1, erf(mul(r0, 0.7072))))"},
+                    Other{"other_half", "mul(mul(r0, 0.5001), add(1, erf(mul(r0, 0.70710678))))"},
+                    Other{"erfc", "mul(mul(r0, 0.5), sub(1, erf(mul(r0, 0.70710678))))"},
+                    Other{"square", "mul(mul(mul(r0, r0), 0.5), add(1, erf(mul(r0, 0.70710678))))"},
+                    Other{"other_x", "mul(mul(abs(r0), 0.5), add(1, erf(mul(r0, 0.70710678))))"},
+                    Other{"half_gelu", "mul(mul(r0:f16, ~0.5), add(~1, erf(mul(r0:f16, ~0.7071067811865476))))", "f16"},
+                    Other{"double", "div(r0:f64, add(~1, exp(neg(r0:f64))))", "f64"}),
+    [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace opfuse::test
