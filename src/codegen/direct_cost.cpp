@@ -30,6 +30,7 @@ double tiled_cycles(const Stage& stage, const ContractionView& view, const Sched
   const int64_t group = view.group_out ? view.group_out : channels;
   TileProblem problem;
   problem.channels = group;
+  problem.grouped = view.group_out != 0;
   problem.pixels = view.pixel < 0 ? 1 : known(axis_extent(stage, view.pixel));
   problem.rows = row < 0 ? 1 : known(axis_extent(stage, row));
   double steps = static_cast<double>(channel_depth(stage, view) * ceil_of(channels, group));

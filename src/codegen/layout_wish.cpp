@@ -31,6 +31,7 @@ TileProblem tile_problem(const Region& region, const ContractionView& view) {
   TileProblem problem;
   problem.channels = channels_of(stage, view);
   problem.sums = view.sums();
+  problem.grouped = view.group_out != 0;
   problem.pixels = pixel_count(stage, view.pixel);
   problem.rows = stackable_rows(region, view);
   const bool pointwise =

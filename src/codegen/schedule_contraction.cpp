@@ -308,6 +308,18 @@ void cut_packed(Schedule& s, const Stage& stage, const ContractionView& view, in
   split_parts(s, ceil_of(wanted, images), blocks, std::clamp<int64_t>(rows / kPackedRows, 1, items), 1, 1);
 }
 
+/// Two pixels may share the last of the last block's vectors. Padding is stored up to the end of that vector only.
+bool shares_last_vector(const Stage& stage, const ContractionView& view, const std::vector<ParamLayout>& layouts,
+                        int64_t vectors, const TargetInfo& target) {
+  const int64_t channels = axis_extent(stage, view.vec).value(), lanes = target.lanes_f32();
+  for (const StageOutput& o : stage.outputs)
+    if (o.param >= 0)
+      for (const Block& b : layouts[static_cast<size_t>(o.param)].layout.blocks)
+        if (b.factor > lanes) return false;
+  const bool alone = ceil_of(channels, lanes) % vectors == 1;  // loads take as long as the products of a vector
+  return vectors > 1 && !alone && !view.group_out && view.sums() == 1 && ends_in_half(channels, target);
+}
+
 }  // namespace
 
 bool schedule_contraction(const Region& region, const std::vector<ParamLayout>& layouts, int index,
@@ -331,17 +343,21 @@ bool schedule_contraction(const Region& region, const std::vector<ParamLayout>& 
   const auto overlapped = may_overlap(stage, *view, target) && !packs_weights(region, *view)
                               ? overlapped_tile({channels, pixels}, channel_depth(stage, *view), vectors, target)
                               : std::nullopt;
-  const int64_t width =
-      overlapped ? overlapped->width : widest(pixels, vectors, target, fit->grouped ? 4 * vectors : 0);
+  const bool half = !overlapped && shares_last_vector(stage, *view, layouts, vectors, target);
+  const bool one_block = channels <= vectors * target.lanes_f32();
+  const int64_t width = overlapped ? overlapped->width
+                                   : widest(pixels, vectors, target, fit->grouped ? 4 * vectors : 0, half && one_block);
   s.set("nv", fit->vectors);
   s.set("tile_w", width);
   if (fit->grouped) s.set("grouped", fit->grouped);
   s.set("step", fit->step);
   if (overlapped) s.set("overlap", 1);
   // a row that is one narrow tile: several rows share each load of weights
-  const int64_t height =
-      width == pixels && !overlapped ? tallest(stackable_rows(region, *view), {vectors, width}, target) : 1;
+  const int64_t height = width == pixels && !overlapped
+                             ? tallest(stackable_rows(region, *view), {vectors, width, half && one_block}, target)
+                             : 1;
   if (height > 1) s.set("tile_h", height);
+  if (half && width * height > 1) s.set("half", 1);
   const int64_t items = item_count(stage, *view, width, height);
   if (!packs_weights(region, *view)) {
     cut_parts(s, region, layouts, *view, items, target);

@@ -13,7 +13,6 @@
 #include "codegen/cpu/contraction.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/fail.hpp"
 #include "base/integers.hpp"
@@ -134,23 +133,6 @@ void ContractionEmitter::emit_passes(const Env& env, Value* ob0, Value* ob1, Val
     pass_ = pass;
     emit_blocks(env, ob0, ob1, i0, i1);
   });
-}
-
-/// The last block computes only the vectors that hold outputs.
-void ContractionEmitter::emit_blocks(const Env& env, Value* ob0, Value* ob1, Value* i0, Value* i1) {
-  const int64_t used = ceil_of(axis_extent(s_.stage, view_.vec).value(), lanes_), whole = used / vectors_;
-  const int64_t rest = used % vectors_;
-  const auto at = [&](Value* ob) { emit_block(env, ob, i0, i1); };
-  int64_t stored = 1;  // blocks of the results: their padding lanes are written too
-  for (const Operand& o : s_.outputs)
-    for (const Block& b : o.layout.blocks) stored = std::max(stored, b.factor);
-  if (rest == 0 || stored > lanes_) return k_.loop(ob0, ob1, 1, at);
-  tail_apart_ = true;
-  k_.loop(ob0, k_.min(ob1, k_.i64(whole)), 1, at);
-  const int64_t all = std::exchange(vectors_, rest);
-  k_.loop(k_.max(ob0, k_.i64(whole)), ob1, 1, at);
-  vectors_ = all;
-  tail_apart_ = false;
 }
 
 void ContractionEmitter::emit_block(Env env, Value* ob, Value* i0, Value* i1) {
@@ -341,7 +323,8 @@ void ContractionEmitter::emit_epilogue(const Env& env, Value* ob, const TileRun&
   };
   const int64_t channels = axis_extent(s_.stage, view_.vec).value();
   const int64_t full = channels / block_;
-  if (channels % block_ == 0 || (tail_apart_ && vectors_ * lanes_ == block_)) return store(false);
+  if (half_) split_pairs(run);
+  if (channels % block_ == 0 || (tail_apart_ && !in_tail_)) return store(false);
   if (full == 0 || tail_apart_) return store(true);
   k_.branch(
       k_.b.CreateICmpSLT(ob, k_.i64(full)), [&] { store(false); }, [&] { store(true); });

@@ -52,6 +52,8 @@ class ContractionEmitter {
   std::vector<llvm::AllocaInst*> rest_;  ///< sums of the tile before, whose epilogue the next tile computes
   llvm::AllocaInst *rest_block_ = nullptr, *rest_row_ = nullptr, *rest_pixel_ = nullptr;  ///< where that tile lies
   bool tail_apart_ = false;             ///< the last, narrower block of outputs has code of its own
+  bool in_tail_ = false;                ///< which is being emitted
+  bool half_ = false;                   ///< there two pixels share an accumulator of the last vector (knob "half")
   std::vector<llvm::AllocaInst*> acc_;  ///< by (pixel * sums + sum) * vectors + vector
 
   Operand& data() { return s_.reads[static_cast<size_t>(view_.data)]; }
@@ -90,6 +92,11 @@ class ContractionEmitter {
   void emit_grouped(const Env& env, const Address& w, uint64_t pixels, const TileRun& run, int64_t lanes);
   Value* permuted(const Env& env, Value* at, int64_t channel);
   void multiply(std::vector<Value*>& acc, Value* x, const std::vector<Value*>& w, int64_t pixel);
+  size_t place_of(int64_t pixel, int64_t vector) const;  ///< in acc_
+  bool unused(int64_t place) const;
+  Value* half_weights(Value* at);
+  void multiply_half(std::vector<Value*>& acc, Value* x, Value*& first, Value* w, int64_t pixel, uint64_t pixels);
+  void split_pairs(const TileRun& run);
   void end_step(std::vector<Value*>& acc, uint64_t pixels);
   std::vector<Value*> load_accumulators(int64_t count);
   void store_accumulators(const std::vector<Value*>& acc, int64_t count);

@@ -48,7 +48,7 @@ void ContractionEmitter::start_accumulators(const Env& env, const TileRun& run, 
   const std::vector<Value*> first = starts(env);
   for (int64_t i = 0; i < run.width * tile_rows_ * vectors_of_weights(); ++i) {
     Value* start = first[static_cast<size_t>(i % vectors_of_weights())];
-    if (rest) {
+    if (rest && !unused(i)) {
       Value* before = b.CreateAlignedLoad(type, k_.element(rest, DType::f32, k_.i64(i * lanes_)), llvm::Align(4));
       start = b.CreateSelect(b.CreateICmpEQ(pass_, k_.i64(0)), start, before);
     }
@@ -59,8 +59,9 @@ void ContractionEmitter::start_accumulators(const Env& env, const TileRun& run, 
 void ContractionEmitter::rest_accumulators(const TileRun& run, Value* rest) {
   auto& b = k_.b;
   for (int64_t i = 0; i < run.width * tile_rows_ * vectors_of_weights(); ++i)
-    b.CreateAlignedStore(b.CreateLoad(acc_[0]->getAllocatedType(), acc_[static_cast<size_t>(i)]),
-                         k_.element(rest, DType::f32, k_.i64(i * lanes_)), llvm::Align(4));
+    if (!unused(i))
+      b.CreateAlignedStore(b.CreateLoad(acc_[0]->getAllocatedType(), acc_[static_cast<size_t>(i)]),
+                           k_.element(rest, DType::f32, k_.i64(i * lanes_)), llvm::Align(4));
 }
 
 /// The weights behind those at `w`: the next block's of this pass, or the first block's of the next. Behind the last

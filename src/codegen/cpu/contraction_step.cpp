@@ -56,6 +56,7 @@ void ContractionEmitter::emit_step(const Env& env, const Address& d, const std::
                                     offset(w[static_cast<size_t>(sum)], weights_lane)));
   std::vector<Value*> acc = load_accumulators(count);
   const bool prologue = view_.value.op() != ExprOp::read && !scaled_;
+  Value* first = nullptr;  // pixel of a pair
   for (int64_t u = 0; u < unrolled; ++u) {
     const std::vector<Value*> w_vectors = load_weights(weights_at, weights_lane, u);
     for (int64_t p = 0; p < count; ++p) {
@@ -72,7 +73,9 @@ void ContractionEmitter::emit_step(const Env& env, const Address& d, const std::
         }
         x = s_.at(point, {}, {{view_.data, x}}).emit(view_.value, DType::f32);
       }
-      multiply(acc, k_.splat(x, static_cast<int>(lanes_)), w_vectors, p);
+      x = k_.splat(x, static_cast<int>(lanes_));
+      multiply(acc, x, w_vectors, p);
+      if (half_) multiply_half(acc, x, first, w_vectors.back(), p, pixels);
     }
     end_step(acc, pixels);
   }
@@ -96,8 +99,10 @@ std::vector<Value*> ContractionEmitter::load_weights(const std::vector<Value*>& 
   for (Value* weights : at)
     for (int64_t v = 0; v < vectors_; ++v) {
       Value* offset = k_.add(k_.mul(lane_step, k_.i64(lane)), k_.i64(v * lanes_));
-      vectors.push_back(
-          k_.b.CreateAlignedLoad(acc_[0]->getAllocatedType(), k_.element(weights, DType::f32, offset), llvm::Align(4)));
+      Value* from = k_.element(weights, DType::f32, offset);
+      const bool half = half_ && v + 1 == vectors_;
+      vectors.push_back(half ? half_weights(from)
+                             : k_.b.CreateAlignedLoad(acc_[0]->getAllocatedType(), from, llvm::Align(4)));
     }
   return vectors;
 }
@@ -106,13 +111,13 @@ void ContractionEmitter::end_step(std::vector<Value*>& acc, uint64_t pixels) {
   std::vector<Value**> last;
   for (int64_t p = 63; p >= 0 && last.size() < kTiedAccumulators; --p)
     for (int64_t v = 0; v < vectors_of_weights() && (pixels >> p & 1); ++v)
-      last.push_back(&acc[static_cast<size_t>(p * vectors_of_weights() + v)]);
+      if (Value** a = &acc[place_of(p, v)]; std::find(last.begin(), last.end(), a) == last.end()) last.push_back(a);
   hold_back(k_, last);
 }
 
 void ContractionEmitter::multiply(std::vector<Value*>& acc, Value* x, const std::vector<Value*>& w, int64_t pixel) {
-  for (int64_t v = 0; v < vectors_of_weights(); ++v) {
-    Value*& a = acc[static_cast<size_t>(pixel * vectors_of_weights() + v)];
+  for (int64_t v = 0; v < vectors_of_weights() - half_; ++v) {
+    Value*& a = acc[place_of(pixel, v)];
     a = k_.fma(x, w[static_cast<size_t>(v)], a);
   }
 }

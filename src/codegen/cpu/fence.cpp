@@ -24,4 +24,21 @@ void hold_back(Kernel& k, const std::vector<Value**>& accumulators) {
     *accumulators[i] = types.size() == 1 ? values : k.b.CreateExtractValue(values, static_cast<unsigned>(i));
 }
 
+Value* keep_until(Kernel& k, Value* value, Value* later) {
+  llvm::Type* type = later->getType();
+  auto* nothing = llvm::InlineAsm::get(llvm::FunctionType::get(type, {type, value->getType()}, false), "",
+                                       k.target.vector_bytes == 64 ? "=v,0,v" : "=x,0,x", false);
+  return k.b.CreateCall(nothing, {later, value});
+}
+
+Value* opaque(Kernel& k, Value* integer) {
+  llvm::Type* type = integer->getType();
+  auto* nothing = llvm::InlineAsm::get(llvm::FunctionType::get(type, {type}, false), "", "=r,0", false);
+  llvm::CallInst* same = k.b.CreateCall(nothing, {integer});  // one for all of its uses, in front of their loops
+  same->setDoesNotAccessMemory();
+  same->setDoesNotThrow();
+  same->addFnAttr(llvm::Attribute::WillReturn);
+  return same;
+}
+
 }  // namespace opfuse::cpu
