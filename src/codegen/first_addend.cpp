@@ -1,6 +1,7 @@
 #include "codegen/first_addend.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace opfuse {
 namespace {
@@ -26,11 +27,20 @@ bool alone_reads_sum(const Expr& value, int read) {
 }  // namespace
 
 Expr without_addend(const Expr& value, int read) {
-  if (addend_of(value) == read) return value.args()[value.args()[0].op() == ExprOp::result ? 0 : 1];
-  if (value.args().empty()) return value;
-  std::vector<Expr> args;
-  for (const Expr& e : value.args()) args.push_back(without_addend(e, read));
-  return value.op() == ExprOp::cast ? Expr::make_cast(args[0], value.dtype()) : Expr::make(value.op(), args);
+  std::unordered_map<const ExprNode*, Expr> rebuilt;  // each shared node once; looked up, never iterated
+  value.visit([&](const Expr& e) {
+    if (addend_of(e) == read) {
+      rebuilt[e.node()] = e.args()[e.args()[0].op() == ExprOp::result ? 0 : 1];
+      return;
+    }
+    std::vector<Expr> args;
+    for (const Expr& arg : e.args()) args.push_back(rebuilt.at(arg.node()));
+    if (args.empty())
+      rebuilt[e.node()] = e;
+    else
+      rebuilt[e.node()] = e.op() == ExprOp::cast ? Expr::make_cast(args[0], e.dtype()) : Expr::make(e.op(), args);
+  });
+  return rebuilt.at(value.node());
 }
 
 int first_addend(const Stage& stage, int vec) {

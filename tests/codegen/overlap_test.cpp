@@ -123,6 +123,9 @@ TEST(FirstAddend, IsWhatEveryReaderOfTheSumAddsFirst) {
 TEST(FirstAddend, LeavesTheRestOfTheValue) {
   EXPECT_EQ(without("max(add(s0, r2), 0)", 2).text(), "max(s0, 0)");
   EXPECT_EQ(without("add(tanh(add(r2, s0)), r2)", 2).text(), "add(tanh(s0), r2)");
+  Expr shared = Expr::parse("add(s0, r2)");
+  for (int i = 0; i < 40; ++i) shared = Expr::make(ExprOp::mul, {shared, shared});  // 2^40 paths
+  EXPECT_FALSE(without_addend(shared, 2) == shared);
 }
 
 }  // namespace
