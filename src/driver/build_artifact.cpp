@@ -5,6 +5,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "base/aligned_bytes.hpp"
 #include "base/fail.hpp"
 #include "base/hash.hpp"
 #include "base/parallel.hpp"
@@ -37,7 +38,7 @@ using Programs = std::vector<const Program*>;
 struct PackedConstants {
   std::vector<std::vector<size_t>> offset;  ///< by program and buffer index
   std::vector<size_t> end;                  ///< by program: bytes of its constants and those before
-  std::shared_ptr<std::vector<uint8_t>> bytes = std::make_shared<std::vector<uint8_t>>();
+  std::shared_ptr<AlignedBytes> bytes;
 };
 
 /// Equal recipes share bytes. Packing runs buffer by buffer, each one parallel inside.
@@ -61,7 +62,7 @@ PackedConstants pack_constants(const Programs& programs, const StepProgress& pro
     }
     packed.end.push_back(end);
   }
-  packed.bytes->resize(end);
+  packed.bytes = std::make_shared<AlignedBytes>(end);
   for (size_t k = 0; k < todo.size(); ++k) {
     const Buffer& b = *todo[k].first;
     const Tensor tensor = b.layout.is_dense() ? b.constant : pack(b.constant, b.layout);
@@ -184,7 +185,7 @@ std::vector<ArtifactTensor> artifact_tensors(const Program& program, const std::
 
 struct Owned {
   std::vector<uint8_t> code;
-  std::shared_ptr<std::vector<uint8_t>> constants;
+  std::shared_ptr<AlignedBytes> constants;
 };
 
 std::vector<size_t> lay_out_code(const Kernels& kernels, std::vector<uint8_t>& code) {
@@ -351,7 +352,7 @@ Artifact build_artifact(const Program& program, const std::vector<Variant>& vari
   a.outputs = artifact_tensors(program, program.outputs);
   a.notes = program.notes;
   a.code = owned->code;
-  a.constants = *owned->constants;
+  a.constants = owned->constants->span();
   a.owner = owned;
   add_variants(a, variants, all);
   if (options.kernel_times) *options.kernel_times = kernel_times(programs, variants, kernels);

@@ -1,5 +1,5 @@
-// Arena, scratch and output memory. Own memory is anonymous, 2 MiB aligned from that size on and advised
-// to use huge pages: activations are swept linearly, so TLB misses are the first thing to save.
+// Arena, scratch and output memory. Own memory starts at a line, from 4 KiB on at a page; from 2 MiB on it is aligned
+// to that and advised to use huge pages: activations are swept linearly, so TLB misses are the first thing to save.
 #include <sys/mman.h>
 
 #include <cstdlib>
@@ -11,12 +11,13 @@
 namespace opfuse {
 namespace {
 constexpr size_t kCacheLine = 64;
+constexpr size_t kPage = 4096;
 constexpr size_t kHugePage = size_t{2} << 20;
 }  // namespace
 
 Memory::Memory(size_t bytes, Allocator* allocator) : bytes_(bytes), allocator_(allocator) {
   if (bytes == 0) return;
-  const size_t alignment = bytes >= kHugePage ? kHugePage : kCacheLine;
+  const size_t alignment = bytes >= kHugePage ? kHugePage : bytes >= kPage ? kPage : kCacheLine;
   if (allocator) {
     data_ = static_cast<char*>(allocator->allocate(bytes, kCacheLine));
   } else {

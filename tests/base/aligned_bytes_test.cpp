@@ -1,0 +1,37 @@
+#include "base/aligned_bytes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace opfuse {
+namespace {
+
+TEST(AlignedBytes, StartAtAPageAndHoldZeros) {
+  for (const size_t size : {size_t{1}, size_t{4096}, size_t{100'000}, (size_t{2} << 20) + 1}) {
+    AlignedBytes bytes(size);
+    ASSERT_EQ(bytes.size(), size);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(bytes.data()) % 4096, 0u) << size;
+    const auto view = bytes.span();
+    EXPECT_TRUE(std::all_of(view.begin(), view.end(), [](uint8_t b) { return b == 0; })) << size;
+    bytes.data()[size - 1] = 7;
+    EXPECT_EQ(bytes.span().back(), 7);
+  }
+}
+
+TEST(AlignedBytes, MoveWithTheirOwner) {
+  AlignedBytes a(10);
+  a.data()[3] = 1;
+  const uint8_t* place = a.data();
+  AlignedBytes b = std::move(a);
+  EXPECT_EQ(b.data(), place);
+  AlignedBytes c;
+  EXPECT_TRUE(c.span().empty());
+  c = std::move(b);
+  EXPECT_EQ(c.data(), place);
+  EXPECT_EQ(c.span()[3], 1);
+}
+
+}  // namespace
+}  // namespace opfuse
