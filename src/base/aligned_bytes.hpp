@@ -1,5 +1,5 @@
-// Zeroed memory that vectors of a cache line are read from: aligned to pages, to huge pages from 2 MiB on. What malloc
-// returns lies 16 bytes behind a line, so that every vector of 64 bytes would touch two.
+// Zeroed memory of its own pages, huge ones from 2 MiB on: weights, arena and scratch. Vectors of a cache line are read
+// from it, so it must not start within one, and it is swept linearly, so TLB misses are the first thing to save.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,4 @@
-// Arena, scratch and output memory. Own memory starts at a line, from 4 KiB on at a page; from 2 MiB on it is aligned
-// to that and advised to use huge pages: activations are swept linearly, so TLB misses are the first thing to save.
-#include <sys/mman.h>
-
-#include <cstdlib>
+// Arena, scratch and output memory: pages of its own, or what the caller's allocator gives.
 #include <utility>
 
 #include "base/fail.hpp"
@@ -11,19 +7,15 @@
 namespace opfuse {
 namespace {
 constexpr size_t kCacheLine = 64;
-constexpr size_t kPage = 4096;
-constexpr size_t kHugePage = size_t{2} << 20;
 }  // namespace
 
 Memory::Memory(size_t bytes, Allocator* allocator) : bytes_(bytes), allocator_(allocator) {
   if (bytes == 0) return;
-  const size_t alignment = bytes >= kHugePage ? kHugePage : bytes >= kPage ? kPage : kCacheLine;
-  if (allocator) {
-    data_ = static_cast<char*>(allocator->allocate(bytes, kCacheLine));
-  } else {
-    data_ = static_cast<char*>(std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment));
-    if (data_ && alignment == kHugePage) madvise(data_, bytes, MADV_HUGEPAGE);  // advice only: failure is harmless
+  try {
+    if (!allocator) own_ = AlignedBytes(bytes);
+  } catch (const Error&) {  // said below, with what it is for
   }
+  data_ = allocator ? static_cast<char*>(allocator->allocate(bytes, kCacheLine)) : reinterpret_cast<char*>(own_.data());
   if (!data_)
     throw fail(E::out_of_memory, "{} bytes for the arena could not be had", bytes)
         .hint("bind a smaller batch, or free memory");
@@ -35,16 +27,13 @@ Memory& Memory::operator=(Memory&& other) noexcept {
   data_ = std::exchange(other.data_, nullptr);
   bytes_ = std::exchange(other.bytes_, 0);
   allocator_ = other.allocator_;
+  own_ = std::move(other.own_);
   return *this;
 }
 
 void Memory::release() {
-  if (!data_) return;
-  if (allocator_) {
-    allocator_->deallocate(data_, bytes_);
-  } else {
-    std::free(data_);
-  }
+  if (data_ && allocator_) allocator_->deallocate(data_, bytes_);
+  own_ = AlignedBytes();
   data_ = nullptr;
 }
 

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/aligned_bytes.hpp"
 #include "opfuse/runtime.hpp"
 #include "runtime/artifact.hpp"
 #include "runtime/device.hpp"
@@ -49,6 +50,7 @@ class Memory {
   char* data_ = nullptr;
   size_t bytes_ = 0;
   Allocator* allocator_ = nullptr;
+  AlignedBytes own_;  ///< without allocator
 };
 
 /// One launch with everything resolved for the bound arrays.
