@@ -87,7 +87,7 @@ struct Factors {
 
 std::optional<Expr> argument_of_gelu(const Expr& e) {
   if (e.op() != ExprOp::mul && e.op() != ExprOp::div) return std::nullopt;
-  const auto x = argument_of_factor(e);
+  auto x = argument_of_factor(e);
   if (!x || x->weak() || x->dtype() != DType::f32) return std::nullopt;
   Factors factors{*x};
   if (!factors.take(e) || factors.xs != 1 || factors.normals != 1 || factors.scale != 0.5) return std::nullopt;

@@ -351,7 +351,6 @@ bool schedule_contraction(const Region& region, const std::vector<ParamLayout>& 
   s.set("tile_w", width);
   if (fit->grouped) s.set("grouped", fit->grouped);
   s.set("step", fit->step);
-  if (overlapped) s.set("overlap", 1);
   // a row that is one narrow tile: several rows share each load of weights
   const int64_t height = width == pixels && !overlapped
                              ? tallest(stackable_rows(region, *view), {vectors, width, half && one_block}, target)
@@ -369,6 +368,7 @@ bool schedule_contraction(const Region& region, const std::vector<ParamLayout>& 
       fetch_ahead(s, region, layouts, *view, static_cast<double>(bytes_of(region, stage, view->data)), target);
     }
   }
+  if (overlapped && !s.get("k_block", 0)) s.set("overlap", 1);  // sums that rest between passes are not done
   return true;
 }
 

@@ -83,6 +83,21 @@ TEST(OverlapSchedule, others_follow_their_tile) {
   alone("open rows", gemm_region("n", 96, 32));
 }
 
+/// Sums rest between passes over channels: only the last pass has an epilogue.
+TEST(OverlapSchedule, not_beside_passes) {
+  bool passes = false;
+  for (const int depth : {1152, 2304, 4608})
+    for (const int pixels : {7, 14}) {
+      const Case c = wished("passes", conv_region(pointwise(depth, 7, pixels, 384)));
+      KernelSpec spec = spec_of(c, kTarget);
+      const bool here = spec.schedule.get("k_block", 0) != 0;
+      passes |= here;
+      EXPECT_FALSE(here && spec.schedule.get("overlap", 0)) << spec.schedule.text();
+      if (here) check_spec(c, spec, kTarget);
+    }
+  EXPECT_TRUE(passes);
+}
+
 /// Every number of tiles per part, and parts without any.
 TEST(OverlapSchedule, parts_of_any_size) {
   for (const TargetInfo& target : runnable_targets())
