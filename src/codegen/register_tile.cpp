@@ -37,7 +37,8 @@ double map_cycles(const TileProblem& problem, const RegisterTile& tile, Register
   const auto cycles = [&](int64_t stacked) {
     return step_cycles({part.vectors, width * stacked, part.half}, target.fma);
   };
-  return static_cast<double>(rows / height) * cycles(height) + (rows % height ? cycles(rows % height) : 0);
+  const int64_t whole = rows / height, rest = rows % height;
+  return static_cast<double>(whole) * cycles(height) + (rest ? cycles(rest) : 0);
 }
 
 }  // namespace
