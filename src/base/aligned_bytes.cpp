@@ -37,12 +37,14 @@ uint8_t* map_huge(size_t bytes) {
 
 }  // namespace
 
-AlignedBytes::AlignedBytes(size_t bytes) : size_(bytes) {
+AlignedBytes::AlignedBytes(size_t bytes, const char* purpose) : size_(bytes) {
   if (bytes == 0) return;
   data_ = bytes > SIZE_MAX - 2 * kHugePage ? nullptr
           : bytes >= kHugePage             ? map_huge(mapped_size(bytes))
                                            : map(mapped_size(bytes));
-  if (!data_) throw fail(E::out_of_memory, "{} bytes could not be had", bytes);
+  if (!data_)
+    throw fail(E::out_of_memory, "{} bytes for {} could not be had", bytes, purpose)
+        .hint("bind a smaller batch, or free memory");
 }
 
 AlignedBytes::~AlignedBytes() {

@@ -11,7 +11,8 @@ namespace opfuse {
 class AlignedBytes {
  public:
   AlignedBytes() = default;
-  explicit AlignedBytes(size_t bytes);  ///< E::out_of_memory
+  /// E::out_of_memory that says what it was for: "the arena".
+  AlignedBytes(size_t bytes, const char* purpose);
   ~AlignedBytes();
   AlignedBytes(AlignedBytes&& other) noexcept;
   AlignedBytes& operator=(AlignedBytes&& other) noexcept;

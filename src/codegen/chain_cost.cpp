@@ -7,6 +7,7 @@
 #include "base/fail.hpp"
 #include "base/integers.hpp"
 #include "codegen/chain_cut.hpp"
+#include "codegen/functions.hpp"
 #include "codegen/gate_cost.hpp"
 #include "codegen/memory_rates.hpp"
 #include "codegen/overlap.hpp"
@@ -28,7 +29,7 @@ double epilogue_cycles(const Stage& stage) {
   for (const StageOutput& o : stage.outputs)
     o.value.visit([&](const Expr& e) {
       if (e.args().empty()) return;
-      cycles += e.op() >= ExprOp::exp && e.op() <= ExprOp::atanh ? kFunctionCycles : kPlainCycles;
+      cycles += is_function(e.op()) ? kFunctionCycles : kPlainCycles;
     });
   return cycles;
 }
@@ -46,11 +47,6 @@ double window_cycles(const Stage& stage, const TargetInfo& target) {
   double vectors = constant_of(stage.domain[1]) / static_cast<double>(target.lanes_f32());
   for (size_t d = 2; d < stage.domain.size(); ++d) vectors *= constant_of(stage.domain[d]);
   return stage_cycles(stage, vectors / 2, target);
-}
-
-bool has_taps(const Stage& stage, const ContractionView& view) {
-  return std::any_of(view.taps.begin(), view.taps.end(),
-                     [&](int tap) { return axis_extent(stage, tap).constant() != std::optional<int64_t>(1); });
 }
 
 /// Pixels of all rows may share register tiles.

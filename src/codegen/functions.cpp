@@ -21,4 +21,6 @@ bool has_function(ExprOp op, DType dtype) {
   }
 }
 
+bool is_function(ExprOp op) { return op >= ExprOp::exp && op <= ExprOp::atanh; }
+
 }  // namespace opfuse

@@ -1,8 +1,7 @@
 #include "codegen/overlap.hpp"
 
-#include <algorithm>
-
 #include "base/integers.hpp"
+#include "codegen/functions.hpp"
 
 namespace opfuse {
 namespace {
@@ -10,11 +9,9 @@ namespace {
 constexpr int64_t kFewRegisters = 5, kManyRegisters = 9;     ///< left to the chains
 constexpr double kSavedWithFew = 2.5, kSavedWithMany = 3.2;  ///< cycles per vector of results (bench/NOTES.md)
 
-bool is_function(const Expr& e) { return e.op() >= ExprOp::exp && e.op() <= ExprOp::atanh; }
-
 bool calls_functions(const Stage& stage) {
   bool found = false;
-  for (const StageOutput& o : stage.outputs) o.value.visit([&](const Expr& e) { found |= is_function(e); });
+  for (const StageOutput& o : stage.outputs) o.value.visit([&](const Expr& e) { found |= is_function(e.op()); });
   return found;
 }
 
@@ -30,11 +27,6 @@ bool reads_pixels(const Stage& stage, const ContractionView& view) {
       }
     });
   return found;
-}
-
-bool has_taps(const Stage& stage, const ContractionView& view) {
-  return std::any_of(view.taps.begin(), view.taps.end(),
-                     [&](int tap) { return axis_extent(stage, tap).constant() != std::optional<int64_t>(1); });
 }
 
 bool has_fixed_pixels(const Stage& stage, const ContractionView& view) {

@@ -293,6 +293,11 @@ int row_axis_of(const ContractionView& view) {
   return -1;
 }
 
+bool has_taps(const Stage& stage, const ContractionView& view) {
+  return std::any_of(view.taps.begin(), view.taps.end(),
+                     [&](int tap) { return axis_extent(stage, tap).constant() != std::optional<int64_t>(1); });
+}
+
 bool is_empty(const Region& region) {
   const auto none = [](const Dim& extent) { return extent == Dim(0); };
   return std::any_of(region.stages.begin(), region.stages.end(), [&](const Stage& stage) {

@@ -43,6 +43,9 @@ std::variant<ContractionView, std::string> view_contraction(const Region& region
 /// The same for a stage of one or more sums; of several, weights are constants alike in shape and place.
 std::variant<ContractionView, std::string> view_products(const Region& region, int stage);
 
+/// Taps of more than one extent.
+bool has_taps(const Stage& stage, const ContractionView& view);
+
 /// Input channels that one output sums over.
 int64_t channel_depth(const Stage& stage, const ContractionView& view);
 

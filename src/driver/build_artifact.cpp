@@ -62,7 +62,7 @@ PackedConstants pack_constants(const Programs& programs, const StepProgress& pro
     }
     packed.end.push_back(end);
   }
-  packed.bytes = std::make_shared<AlignedBytes>(end);
+  packed.bytes = std::make_shared<AlignedBytes>(end, "packed constants");
   for (size_t k = 0; k < todo.size(); ++k) {
     const Buffer& b = *todo[k].first;
     const Tensor tensor = b.layout.is_dense() ? b.constant : pack(b.constant, b.layout);

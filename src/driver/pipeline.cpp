@@ -144,13 +144,19 @@ static MeanAdvice mean_advice(const TargetInfo& target, bool wanted) {
   return {bands, advice_of(target, wanted, nullptr)};
 }
 
+/// Half of L2 for weights: maps pass through it too. A quarter of L3, which neighbours share: maps of 12 MB and more
+/// lost at 32 MB of it, those of 5.6 did not (bench/NOTES.md).
+static ImageCaches caches_of(const TargetInfo& target) {
+  constexpr int64_t kWeightsOfL2 = 2, kMapsOfL3 = 4;
+  return {target.l2_bytes / kWeightsOfL2, target.l3_bytes / kMapsOfL3};
+}
+
 std::vector<ChainVerdict> shape_for_target(Graph& fused, const TargetInfo& target, std::vector<std::string>* notes,
                                            bool chains) {
   if (target.is_cuda()) return {};  // what follows fits work into a CPU's caches
   const std::vector<std::string> merged = lines_of(merge_siblings(fused, legality_on(target)));
   const std::vector<std::string> movements = absorb_movements(fused, legality_on(target));
-  const std::vector<std::string> images =
-      chains ? run_by_images(fused, {target.l2_bytes / 2, target.l3_bytes / 4}) : std::vector<std::string>{};
+  const std::vector<std::string> images = chains ? run_by_images(fused, caches_of(target)) : std::vector<std::string>{};
   std::vector<ChainVerdict> verdicts = join_chains(fused, advice_of(target, chains, chain_loses));
   for (const auto& joined : {join_means(fused, mean_advice(target, chains)),
                              join_channel_factors(fused, advice_of(target, chains, channel_factor_loses))})

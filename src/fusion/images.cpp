@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "fusion/grouping.hpp"
 #include "ir/outline.hpp"
 #include "ops/concat.hpp"
 #include "ops/registry.hpp"
@@ -29,10 +30,6 @@ int64_t images_of(const Value& value) {
   const Shape& shape = value.type.shape;
   if (!shape.ranked || shape.rank() < 3 || !shape.elements().is_constant()) return 0;
   return shape[0].value();
-}
-
-int64_t bytes_of(const Value& value) {
-  return value.type.shape.elements().value() * static_cast<int64_t>(byte_size(value.type.dtype));
 }
 
 /// Every reader is a convolution that multiplies by it.
@@ -79,10 +76,10 @@ Leading leading_groups(const Graph& graph, const ImageCaches& caches) {
     if (all.images < 2 || !takes_maps_of(*node, all.images)) break;
     bool far = false;
     for (const Value* v : node->inputs) {
-      if (v && v->is_constant()) weights += bytes_of(*v);
-      if (v && !v->is_constant()) far |= bytes_of(*v) > caches.maps;
+      if (v && v->is_constant()) weights += value_bytes(*v, {});
+      if (v && !v->is_constant()) far |= value_bytes(*v, {}) > caches.maps;
     }
-    for (const Value* v : node->outputs) far |= bytes_of(*v) > caches.maps;
+    for (const Value* v : node->outputs) far |= value_bytes(*v, {}) > caches.maps;
     if (weights > caches.weights) break;
     all.nodes.push_back(node);
     if (far) last = all.nodes.size();
@@ -132,7 +129,7 @@ Node* copy_of(Graph& graph, const Node& node, const std::vector<Value*>& operand
 }
 
 /// The maps of an operand, one per image.
-std::vector<Value*> images_of(Graph& graph, Value* map, int64_t images, Node* before) {
+std::vector<Value*> split_images(Graph& graph, Value* map, int64_t images, Node* before) {
   auto attrs = std::make_shared<Split::Attrs>();
   attrs->split.assign(static_cast<size_t>(images), 1);
   const Node* split = graph.add_node(ops().find("split"), attrs, {map}, static_cast<size_t>(images), {}, before);
@@ -159,7 +156,7 @@ void rewrite(Graph& graph, const Leading& leading) {
   std::vector<Copies> copies(static_cast<size_t>(leading.images));
   for (Value* operand : external_reads(leading.nodes)) {
     if (operand->is_constant()) continue;
-    const std::vector<Value*> maps = images_of(graph, operand, leading.images, first);
+    const std::vector<Value*> maps = split_images(graph, operand, leading.images, first);
     for (size_t i = 0; i < maps.size(); ++i) copies[i][operand->id] = maps[i];
   }
   for (int64_t i = 0; i < leading.images; ++i) copy_image(graph, leading, i, copies[static_cast<size_t>(i)], first);
@@ -181,7 +178,7 @@ std::vector<std::string> run_by_images(Graph& fused, const ImageCaches& caches) 
   if (leading.nodes.size() < 2) return {};
   int64_t largest = 0;
   for (const Node* node : leading.nodes)
-    for (const Value* v : node->outputs) largest = std::max(largest, bytes_of(*v));
+    for (const Value* v : node->outputs) largest = std::max(largest, value_bytes(*v, {}));
   rewrite(fused, leading);
   return {fmt::format("{} groups run image by image: maps of at most {:.2f} MB between them instead of {:.2f}",
                       leading.nodes.size(), 1e-6 * static_cast<double>(largest) / static_cast<double>(leading.images),

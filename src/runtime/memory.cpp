@@ -11,10 +11,7 @@ constexpr size_t kCacheLine = 64;
 
 Memory::Memory(size_t bytes, Allocator* allocator) : bytes_(bytes), allocator_(allocator) {
   if (bytes == 0) return;
-  try {
-    if (!allocator) own_ = AlignedBytes(bytes);
-  } catch (const Error&) {  // said below, with what it is for
-  }
+  if (!allocator) own_ = AlignedBytes(bytes, "the arena");
   data_ = allocator ? static_cast<char*>(allocator->allocate(bytes, kCacheLine)) : reinterpret_cast<char*>(own_.data());
   if (!data_)
     throw fail(E::out_of_memory, "{} bytes for the arena could not be had", bytes)

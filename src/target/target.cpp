@@ -67,7 +67,8 @@ int64_t own_l3_bytes() {
   return file >> kib >> unit && unit == 'K' && kib > 0 ? kib << 10 : 0;
 }
 
-/// Cache sizes as the C library reports them; the table's defaults where it reports nothing.
+/// Cache sizes as the C library and, for the third level, the kernel report them; the table's defaults where neither
+/// does.
 TargetInfo with_caches(TargetInfo target) {
   const auto set = [](int64_t& field, int name) {
     const long bytes = sysconf(name);

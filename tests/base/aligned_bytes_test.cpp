@@ -3,14 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
+
+#include "base/fail.hpp"
 
 namespace opfuse {
 namespace {
 
 TEST(AlignedBytes, StartAtAPageAndHoldZeros) {
   for (const size_t size : {size_t{1}, size_t{4096}, size_t{100'000}, (size_t{2} << 20) + 1}) {
-    AlignedBytes bytes(size);
+    AlignedBytes bytes(size, "a test");
     ASSERT_EQ(bytes.size(), size);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(bytes.data()) % 4096, 0u) << size;
     const auto view = bytes.span();
@@ -21,7 +24,7 @@ TEST(AlignedBytes, StartAtAPageAndHoldZeros) {
 }
 
 TEST(AlignedBytes, MoveWithTheirOwner) {
-  AlignedBytes a(10);
+  AlignedBytes a(10, "a test");
   a.data()[3] = 1;
   const uint8_t* place = a.data();
   AlignedBytes b = std::move(a);
@@ -31,6 +34,16 @@ TEST(AlignedBytes, MoveWithTheirOwner) {
   c = std::move(b);
   EXPECT_EQ(c.data(), place);
   EXPECT_EQ(c.span()[3], 1);
+}
+
+TEST(AlignedBytes, ThatCannotBeHadSayWhatTheyWereFor) {
+  for (const size_t size : {SIZE_MAX, SIZE_MAX / 2}) try {
+      AlignedBytes bytes(size, "a test");
+      ADD_FAILURE() << size;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.diagnostic().name, "out_of_memory");
+      EXPECT_NE(std::string(e.what()).find("bytes for a test could not be had"), std::string::npos) << e.what();
+    }
 }
 
 }  // namespace

@@ -73,10 +73,17 @@ TEST(Images, ImagesShareTheirWeightsAndKeepTheirSources) {
   }
 }
 
-TEST(Images, SmallMapsBehindTheLargeOnesStayABatch) {
-  Graph graph = fused(
+/// Two images; `more` follows %b.
+Graph fused_pair(const std::string& more) {
+  return fused(
       "graph (%x: f32[2,8,16,16]) { %w = const rand<1> : f32[8,8,4,4] %v = const rand<2> : f32[8,8,1,1] "
-      "%a = conv(%x, %v) %b = relu(%a) %c = conv(%b, %w) {strides = [4,4]} %d = relu(%c) "
+      "%a = conv(%x, %v) %b = relu(%a) " +
+      more);
+}
+
+TEST(Images, SmallMapsBehindTheLargeOnesStayABatch) {
+  Graph graph = fused_pair(
+      "%c = conv(%b, %w) {strides = [4,4]} %d = relu(%c) "
       "%e = conv(%d, %v) %f = relu(%e) %g = conv(%f, %v) return %g }");
   const Graph before = graph.clone();
   ASSERT_EQ(run_by_images(graph, {1 << 20, kMap}).size(), 1u);
@@ -86,9 +93,8 @@ TEST(Images, SmallMapsBehindTheLargeOnesStayABatch) {
 }
 
 TEST(Images, AMapThatIsReadBehindThemIsPutTogetherToo) {
-  Graph graph = fused(
-      "graph (%x: f32[2,8,16,16]) { %w = const rand<1> : f32[8,8,4,4] %v = const rand<2> : f32[8,8,1,1] "
-      "%a = conv(%x, %v) %b = relu(%a) %c = conv(%b, %v) %d = relu(%c) "
+  Graph graph = fused_pair(
+      "%c = conv(%b, %v) %d = relu(%c) "
       "%e = conv(%d, %w) {strides = [4,4]} return %e, %b }");
   const Graph before = graph.clone();
   ASSERT_EQ(run_by_images(graph, {1 << 20, kMap}).size(), 1u);

@@ -21,6 +21,7 @@ class ContractionEmitter {
   void emit_packed(const Env& env, Value* ob0, Value* ob1, Value* i0, Value* i1);
 
  private:
+  static constexpr int64_t kUnrolledLanes = 4;
   Kernel& k_;
   StageEmitter& s_;
   const ContractionView& view_;
@@ -74,6 +75,7 @@ class ContractionEmitter {
   void emit_overlapped_tile(const Env& env, Value* ob, const TileRun& run);
   void start_rest(Value* ob, Value* item);
   void finish_rest(const Env& env);
+  void finish_point(StageEmitter::Point point);
   std::vector<StageEmitter::Point> points_of_rest(const Env& env, const TileRun& run);
   void when_inside(const Env& env, const std::function<void()>& body);
   void emit_channels(const Env& env, const TileRun& run, int64_t first_step = 0);
@@ -83,7 +85,9 @@ class ContractionEmitter {
   uint64_t all_pixels(const TileRun& run) const;
   uint64_t columns(const TileRun& run, uint64_t bits) const;  ///< in every row of the tile
   uint64_t rows(const TileRun& run, uint64_t bits) const;     ///< whole rows of the tile
-  void emit_steps(const Env& env, uint64_t pixels, const TileRun& run, int64_t lanes);
+  /// `unrolled`: lanes without a loop.
+  void emit_steps(const Env& env, uint64_t pixels, const TileRun& run, int64_t lanes,
+                  int64_t unrolled = kUnrolledLanes);
   void move_to(Env& env, int64_t p, const TileRun& run) const;
   void emit_step(const Env& env, const Address& d, const std::vector<Address>& w, Value* lane, int64_t unrolled,
                  uint64_t pixels, const TileRun& run);

@@ -42,36 +42,31 @@ std::vector<StageEmitter::Point> ContractionEmitter::points_of_rest(const Env& e
   return points;
 }
 
+void ContractionEmitter::finish_point(StageEmitter::Point point) {
+  point.results[0] = k_.b.CreateLoad(acc_[0]->getAllocatedType(), point.results[0], true);
+  s_.store_outputs_of(point);
+}
+
 void ContractionEmitter::emit_overlapped_tile(const Env& env, Value* ob, const TileRun& run) {
-  llvm::Type* type = acc_[0]->getAllocatedType();
   if (fetch_outputs_) prefetch_epilogue(env, ob, run);
   start_accumulators(env, run, nullptr);
-  Env at = env;
-  at.axes[static_cast<size_t>(view_.channel)] = {k_.i64(0), false, step_};
-  const std::vector<Address> w = weights_at(at);
-  emit_prefetch(w, step_);
-  const Address d = address_of(k_, data(), s_.stage.reads[static_cast<size_t>(view_.data)].map, at, nullptr);
-  if (fetch_data_) prefetch_data(at, d, run);
   const std::vector<StageEmitter::Point> points = points_of_rest(env, run);
   llvm::Instruction* first = &k_.b.GetInsertBlock()->back();
-  emit_step(at, d, w, k_.i64(0), step_, all_pixels(run), run);
-  take_turns_behind(k_, first, points.size(), [&](size_t i) {
-    StageEmitter::Point point = points[i];
-    point.results[0] = k_.b.CreateLoad(type, point.results[0], true);
-    s_.store_outputs_of(point);
-  });
+  Env at = env;
+  at.axes[static_cast<size_t>(view_.channel)] = {k_.i64(0), false, step_};
+  emit_steps(at, all_pixels(run), run, step_, step_);
+  take_turns_behind(k_, first, points.size(), [&](size_t i) { finish_point(points[i]); });
   emit_channels(env, run, 1);
-  for (size_t i = 0; i < points.size(); ++i) k_.b.CreateStore(k_.b.CreateLoad(type, acc_[i]), rest_[i], true);
+  for (size_t i = 0; i < points.size(); ++i)
+    k_.b.CreateStore(k_.b.CreateLoad(acc_[i]->getAllocatedType(), acc_[i]), rest_[i], true);
   k_.b.CreateStore(ob, rest_block_);
   if (row_axis_ >= 0) k_.b.CreateStore(env.axes[static_cast<size_t>(row_axis_)].base, rest_row_);
   k_.b.CreateStore(env.axes[static_cast<size_t>(view_.pixel)].base, rest_pixel_);
 }
 
 void ContractionEmitter::finish_rest(const Env& env) {
-  std::vector<StageEmitter::Point> points = points_of_rest(env, runs_.front());
-  for (StageEmitter::Point& point : points)
-    point.results[0] = k_.b.CreateLoad(acc_[0]->getAllocatedType(), point.results[0], true);
-  s_.store_outputs(points);
+  const std::vector<StageEmitter::Point> points = points_of_rest(env, runs_.front());
+  take_turns(k_, points.size(), [&](size_t i) { finish_point(points[i]); });
 }
 
 }  // namespace opfuse::cpu

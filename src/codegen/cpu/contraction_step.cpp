@@ -7,18 +7,18 @@
 namespace opfuse::cpu {
 namespace {
 
-constexpr int64_t kUnrolledLanes = 4;
 constexpr size_t kTiedAccumulators = 6;
 
 }  // namespace
 
-void ContractionEmitter::emit_steps(const Env& env, uint64_t pixels, const TileRun& run, int64_t lanes) {
+void ContractionEmitter::emit_steps(const Env& env, uint64_t pixels, const TileRun& run, int64_t lanes,
+                                    int64_t unrolled) {
   const std::vector<Address> w = weights_at(env);
   emit_prefetch(w, lanes);
   if (grouped_) return emit_grouped(env, w[0], pixels, run, lanes);
   const Address d = address_of(k_, data(), s_.stage.reads[static_cast<size_t>(view_.data)].map, env, nullptr);
   if (fetch_data_) prefetch_data(env, d, run);
-  const int64_t unrolled = std::min(lanes, kUnrolledLanes);
+  unrolled = std::min(lanes, unrolled);
   const int64_t whole = lanes / unrolled * unrolled;
   if (whole == unrolled)
     emit_step(env, d, w, k_.i64(0), unrolled, pixels, run);

@@ -6,6 +6,7 @@
 #include "base/fail.hpp"
 #include "codegen/cpu/take_turns.hpp"
 #include "codegen/first_addend.hpp"
+#include "codegen/functions.hpp"
 #include "codegen/reads.hpp"
 
 namespace opfuse::cpu {
@@ -15,8 +16,7 @@ namespace {
 bool calls_functions(const Stage& stage) {
   bool found = false;
   for (const StageOutput& o : stage.outputs)
-    o.value.visit(
-        [&](const Expr& e) { found |= e.op() >= ExprOp::exp && e.op() <= ExprOp::atanh && e.op() != ExprOp::erf; });
+    o.value.visit([&](const Expr& e) { found |= is_function(e.op()) && e.op() != ExprOp::erf; });
   return found;
 }
 
