@@ -85,11 +85,10 @@ Real bounded_magnitude(Real x, float end) {
 
 /// max(x, 0) + p(a)
 Real add_polynomial(const Polynomials& p, Real x, Real a, Value* interval) {
-  Real positive = choose(x.of(0) > x, x.of(0), x);  // NaN stays
-  Real last = positive + look_up(p.back(), x, interval);
   Real sum = look_up(p[0], x, interval);
   for (size_t i = 1; i + 1 < p.size(); ++i) sum = fma(sum, a, look_up(p[i], x, interval));
-  return fma(sum, a, last);
+  Real positive = choose(x.of(0) > x, x.of(0), x);  // NaN stays
+  return fma(sum, a, positive + look_up(p.back(), x, interval));
 }
 
 Real silu(Real x) {

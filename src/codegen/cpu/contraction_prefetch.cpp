@@ -1,26 +1,13 @@
 // What the register-tiled contraction fetches before it needs it. Hardware prefetchers follow one stream well; a tile
 // reads many short ones (a line per pixel and channel block), and weights are used once per pass.
-#include <llvm/IR/Intrinsics.h>
-
 #include <algorithm>
 #include <functional>
 
 #include "codegen/cache_line.hpp"
 #include "codegen/cpu/contraction.hpp"
+#include "codegen/cpu/prefetch.hpp"
 
 namespace opfuse::cpu {
-namespace {
-
-enum class Ahead { near, far, write };  ///< to L1, to L2, to L1 for a store
-
-void prefetch(Kernel& k, Value* address, Ahead ahead) {
-  k.b.CreateIntrinsic(
-      llvm::Intrinsic::prefetch, {k.b.getPtrTy()},
-      {address, k.b.getInt32(ahead == Ahead::write), k.b.getInt32(ahead == Ahead::far ? 2 : 3), k.b.getInt32(1)});
-}
-
-}  // namespace
-
 /// Every item of a block fetches its share of the next weights into L2, so that the first row of
 /// that block need not wait for memory. Blocks are neighbours, so the last one fetches what runs next.
 void ContractionEmitter::emit_prefetch(const std::vector<Address>& w, int64_t lanes) {

@@ -12,14 +12,6 @@
 namespace opfuse::cpu {
 namespace {
 
-/// Functions are long chains of dependent operations. Not erf, whose lookups keep their units busy as they are.
-bool calls_functions(const Stage& stage) {
-  bool found = false;
-  for (const StageOutput& o : stage.outputs)
-    o.value.visit([&](const Expr& e) { found |= is_function(e.op()) && e.op() != ExprOp::erf; });
-  return found;
-}
-
 /// The results' places in memory, which the optimiser must not bring back: the functions need the registers.
 std::vector<StageEmitter::Point> at_rest(Kernel& k, std::vector<StageEmitter::Point> points) {
   for (StageEmitter::Point& point : points)
@@ -32,6 +24,13 @@ std::vector<StageEmitter::Point> at_rest(Kernel& k, std::vector<StageEmitter::Po
 }
 
 }  // namespace
+
+bool calls_functions(const Stage& stage) {
+  bool found = false;
+  for (const StageOutput& o : stage.outputs)
+    o.value.visit([&](const Expr& e) { found |= is_function(e.op()) && e.op() != ExprOp::erf; });
+  return found;
+}
 
 StageEmitter::StageEmitter(Kernel& kernel, int index, const Locals& locals)
     : k(kernel), stage(kernel.spec.region.stages.at(static_cast<size_t>(index))) {

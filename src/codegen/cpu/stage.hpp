@@ -48,6 +48,9 @@ class StageEmitter {
   std::set<int> guarded_;  ///< reads whose in_bounds appears somewhere
 };
 
+/// Whether outputs are long chains of dependent operations. Not by erf, whose lookups keep their units busy as they are.
+bool calls_functions(const Stage& stage);
+
 Value* identity_of(Kernel& k, const Reduction& reduction, int width);
 /// acc combined with the reduction's value at the emitter's point; a sum of products is an fma.
 Value* accumulate(Kernel& k, const Reduction& reduction, const Expr& value, Value* acc, ExprEmitter& point,

@@ -41,6 +41,7 @@ WindowEmitter::WindowEmitter(Kernel& k, StageEmitter& stage, const WindowView& v
     for (const Block& b : o.layout.blocks) block_ = std::max(block_, b.factor);
   llvm::Type* vector = k.lanes(k.b.getFloatTy(), static_cast<int>(lanes_));
   for (int64_t i = 0; i < std::max(width, 2 * kInFlight); ++i) acc_.push_back(k.variable(vector));
+  find_rest(width);
 }
 
 int64_t WindowEmitter::blocks() const {
@@ -76,21 +77,29 @@ void WindowEmitter::each_vector(const Env& start, Value* b0, Value* b1,
 }
 
 void WindowEmitter::emit_rows(const Env& env, Value* r0, Value* r1) {
-  const auto row_at = [&](Value* row) {
+  if (rest_) return emit_resting_rows(env, r0, r1);
+  if (row_axis_ < 0) return emit_row(env, nullptr);
+  k_.loop(r0, r1, 1, [&](Value* row) {
     Env at = env;
-    if (row_axis_ >= 0) at.axes[static_cast<size_t>(row_axis_)] = {row, false, 1};
-    for (const TileRun& run : runs_)
-      k_.loop(run.begin, run.end, run.width, [&](Value* q) {
-        at.axes[static_cast<size_t>(view_.pixel)] = {q, false, 1};
-        emit_tile(at, run);
-      });
-  };
-  if (row_axis_ >= 0)
-    k_.loop(r0, r1, 1, row_at);
-  else
-    row_at(nullptr);
+    at.axes[static_cast<size_t>(row_axis_)] = {row, false, 1};
+    emit_row(at, nullptr);
+  });
 }
 
+void WindowEmitter::emit_row(const Env& env, Value* rest) {
+  Env at = env;
+  for (const TileRun& run : runs_)
+    k_.loop(run.begin, run.end, run.width, [&](Value* q) {
+      at.axes[static_cast<size_t>(view_.pixel)] = {q, false, 1};
+      emit_tile(at, run);
+      if (rest)
+        rest_tile(run.width, rest_at(rest, q));
+      else
+        finish_tile(at, run.width);
+    });
+}
+
+/// Leaves its sums in the accumulators.
 void WindowEmitter::emit_tile(const Env& env, const TileRun& run) {
   Value* identity = identity_of(k_, reduction(), static_cast<int>(lanes_));
   Value* start = identity;
@@ -103,14 +112,18 @@ void WindowEmitter::emit_tile(const Env& env, const TileRun& run) {
     k_.b.CreateStore(i < run.width ? start : identity, acc_[static_cast<size_t>(i)]);
   set_ = 0;
   emit_taps(0, env, run, all_pixels(run.width));
+}
+
+void WindowEmitter::finish_tile(const Env& env, int64_t width) {
   std::vector<StageEmitter::Point> points;
-  for (int64_t p = 0; p < run.width; ++p) {
-    Env at = env;
-    at.axes[static_cast<size_t>(view_.pixel)].plus = p;
-    points.push_back({at, {combined(p, run.width)}});
-  }
+  for (int64_t p = 0; p < width; ++p) points.push_back({pixel_at(env, p), {combined(p, width)}});
   s_.store_outputs(points);
   if (sums_) add_stored(points);
+}
+
+Env WindowEmitter::pixel_at(Env env, int64_t plus) const {
+  env.axes[static_cast<size_t>(view_.pixel)].plus = plus;
+  return env;
 }
 
 /// Read back from where they were just stored, and the sum from scratch: the chains of the epilogue and the taps leave
@@ -207,9 +220,7 @@ void WindowEmitter::hold_back_loads(int64_t width) {
 void WindowEmitter::emit_tap(const Env& env, uint64_t pixels, int64_t width) {
   for (int64_t p = 0; p < width; ++p) {
     if (!(pixels >> p & 1)) continue;
-    Env at = env;
-    at.axes[static_cast<size_t>(view_.pixel)].plus = p;
-    ExprEmitter point = s_.at(at);
+    ExprEmitter point = s_.at(pixel_at(env, p));
     auto* acc = acc_[static_cast<size_t>(set_ * width + p)];
     Value* before = k_.b.CreateLoad(acc->getAllocatedType(), acc);
     k_.b.CreateStore(accumulate(k_, reduction(), view_.value, before, point, nullptr), acc);
