@@ -201,7 +201,8 @@ Executable compile(const Model& model, const Target& target, const CompileOption
   }
   const LowerOptions lowering = {
       options.allow_reference,
-      {options.exact, {}, {}, options.max_weight_growth, options.workspace, options.run_threads}};
+      {options.exact, {}, {}, options.max_weight_growth, options.workspace, options.run_threads},
+      options.chains && has_fused_nodes(graph)};
   const bool groups = has_fused_nodes(graph);
   if (options.progress) options.progress("lower", 0, 0);
   const std::vector<Variant> variants =

@@ -15,6 +15,7 @@
 #include "driver/pipeline.hpp"
 #include "driver/reference_launch.hpp"
 #include "driver/variants.hpp"
+#include "program/image_loop.hpp"
 
 namespace opfuse {
 namespace {
@@ -290,6 +291,8 @@ ArtifactProgram assemble(const Program& program, size_t index, const Assembly& a
   }
   a.arena_bytes = program.arena_bytes;
   a.intermediate_bytes = program.intermediate_bytes;
+  if (const ImageLoop& loop = program.image_loop; loop.launches > 0)
+    a.image_loop = {loop.symbol, loop.launches, loop.from, image_steps(program)};
   for (const Buffer& b : program.buffers) a.layouts.emplace_back(b.name, b.layout.text());
   return a;
 }

@@ -28,6 +28,7 @@
 #include "passes/passes.hpp"
 #include "passes/recompose.hpp"
 #include "program/build.hpp"
+#include "program/image_loop.hpp"
 #include "region/lower.hpp"
 
 namespace opfuse {
@@ -248,6 +249,8 @@ Program lower_to_program(const Graph& graph, const TargetInfo& target, const Low
     drop_unaligned_vectors(program);
   else
     choose_algorithms(program, target, request.algorithms);
+  if (request.image_loop && !target.is_cuda())
+    loop_over_images(program, {caches_of(target).weights, caches_of(target).maps});
   note_activation_tables(program, target);
   note_limits(program, generator, target);
   return program;

@@ -57,6 +57,7 @@ std::vector<Remark> compounds_on(const Graph& prepared, const FusionPlan& plan, 
 struct LowerOptions {
   bool allow_reference = false;  ///< operators without a kernel become launches of the interpreter, with a note each
   AlgorithmRequest algorithms{};
+  bool image_loop = true;  ///< an open batch may run image by image where its maps leave the caches
 };
 /// Fused (or plain) graph -> program with layouts, schedules, algorithms and memory planned.
 Program lower_to_program(const Graph& graph, const TargetInfo& target, const LowerOptions& options = {});

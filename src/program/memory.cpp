@@ -23,6 +23,10 @@ std::vector<Lifetime> lifetimes(const Program& program) {
       if (life.first < 0) life.first = static_cast<int>(l);
       life.last = static_cast<int>(l);
     }
+  // what a loop over images leaves behind is there from its first image on
+  for (Lifetime& life : lives)
+    if (life.first >= 0 && life.first < program.image_loop.launches && life.last >= program.image_loop.launches)
+      life.first = 0;
   return lives;
 }
 

@@ -73,6 +73,13 @@ struct Algorithm {
   std::vector<AlgorithmCost> costs{};  ///< of all that fit the layer, direct first
 };
 
+/// The first launches of a run, for one image of an open batch after the other (program/image_loop.hpp).
+struct ImageLoop {
+  std::string symbol;  ///< the batch
+  int launches = 0;    ///< so many of them; 0: none
+  int64_t from = 0;    ///< images of the smallest batch that runs so
+};
+
 struct Program {
   std::vector<std::string> symbols;  ///< dimension symbols, in kernel argument order
   std::vector<Buffer> buffers;
@@ -81,6 +88,7 @@ struct Program {
   Dim arena_bytes = 0;                  ///< after planning
   Dim intermediate_bytes = 0;           ///< sum of all intermediates, for the report
   std::vector<Algorithm> algorithms{};  ///< of convolutions, by launch
+  ImageLoop image_loop{};
   std::vector<std::string> notes;       ///< splits, refusals, limits that bound: shown by every report
 };
 

@@ -110,12 +110,15 @@ std::vector<ArtifactLaunch> launches_of(const json& list) {
 }
 
 json program_json(const ArtifactProgram& p) {
-  return {{"symbols", p.symbols},
-          {"buffers", buffers_json(p.buffers)},
-          {"launches", launches_json(p.launches)},
-          {"arena_bytes", dim_text(p.arena_bytes)},
-          {"intermediate_bytes", dim_text(p.intermediate_bytes)},
-          {"layouts", p.layouts}};
+  json program = {{"symbols", p.symbols},
+                  {"buffers", buffers_json(p.buffers)},
+                  {"launches", launches_json(p.launches)},
+                  {"arena_bytes", dim_text(p.arena_bytes)},
+                  {"intermediate_bytes", dim_text(p.intermediate_bytes)},
+                  {"layouts", p.layouts}};
+  if (const ArtifactImageLoop& loop = p.image_loop; loop.launches > 0)
+    program["image_loop"] = {loop.symbol, loop.launches, loop.from, loop.steps};
+  return program;
 }
 
 void read_program(const json& header, ArtifactProgram& program) {
@@ -125,6 +128,8 @@ void read_program(const json& header, ArtifactProgram& program) {
   program.arena_bytes = dim_of(header.at("arena_bytes"));
   program.intermediate_bytes = dim_of(header.at("intermediate_bytes"));
   program.layouts = header.at("layouts").get<std::vector<std::pair<std::string, std::string>>>();
+  if (const auto loop = header.find("image_loop"); loop != header.end())
+    program.image_loop = {loop->at(0), loop->at(1), loop->at(2), loop->at(3).get<std::vector<int64_t>>()};
 }
 
 json variants_json(const std::vector<ArtifactVariant>& variants) {
@@ -231,6 +236,17 @@ void check_buffer(const Artifact& a, const ArtifactBuffer& b) {
   consistent(offset >= 0 && bytes >= 0 && offset <= size && bytes <= size - offset, "constants");
 }
 
+void check_image_loop(const Artifact& a, const ArtifactProgram& program) {
+  const ArtifactImageLoop& loop = program.image_loop;
+  if (loop.launches == 0) return;
+  const auto& symbols = program.symbols;
+  consistent(!a.on_device() && loop.launches > 0 && loop.launches <= static_cast<int64_t>(program.launches.size()) &&
+                 loop.from > 0 && loop.steps.size() == program.buffers.size() &&
+                 std::find(symbols.begin(), symbols.end(), loop.symbol) != symbols.end() &&
+                 std::all_of(loop.steps.begin(), loop.steps.end(), [](int64_t step) { return step >= 0; }),
+             "image loop");
+}
+
 void check_program(const Artifact& a, const ArtifactProgram& program) {
   const int buffers = static_cast<int>(program.buffers.size());
   for (const ArtifactLaunch& l : program.launches) {
@@ -240,6 +256,7 @@ void check_program(const Artifact& a, const ArtifactProgram& program) {
     for (int b : l.buffers) consistent(b >= 0 && b < buffers, "launch buffers");
   }
   for (const ArtifactBuffer& b : program.buffers) check_buffer(a, b);
+  check_image_loop(a, program);
 }
 
 /// A variant fixes symbols of the program for all sizes and leaves the others open.

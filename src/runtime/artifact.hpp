@@ -62,12 +62,20 @@ struct ArtifactLaunch {
   HostFunction host{};  ///< instead of a kernel; an artifact with host launches cannot be saved
 };
 
+/// The first launches for one image of a batch after the other, where the batch is `from` images or more.
+struct ArtifactImageLoop {
+  std::string symbol;  ///< the batch; those launches get 1 for it
+  int64_t launches = 0, from = 0;
+  std::vector<int64_t> steps;  ///< by buffer: bytes from one image to the next
+};
+
 /// What a run does: launches in order, over buffers.
 struct ArtifactProgram {
   std::vector<std::string> symbols;  ///< open dimensions, in kernel argument order
   std::vector<ArtifactBuffer> buffers;
   std::vector<ArtifactLaunch> launches;
   Dim arena_bytes = 0, intermediate_bytes = 0;
+  ArtifactImageLoop image_loop{};
   std::vector<std::pair<std::string, std::string>> layouts;  ///< buffer name -> layout text, for inspect
 };
 

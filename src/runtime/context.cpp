@@ -45,13 +45,12 @@ void check_array(const ArtifactTensor& tensor, const ArrayView& array) {
 
 struct LaunchCall {
   const ReadyLaunch* launch;
-  const int64_t* symbols;
   char* const* scratch;
 };
 
 void run_part(void* context, int64_t part, int worker) {
   const LaunchCall& call = *static_cast<const LaunchCall*>(context);
-  call.launch->entry(call.launch->pointers, call.symbols, call.scratch[worker], part, call.launch->parts);
+  call.launch->entry(call.launch->pointers, call.launch->symbols, call.scratch[worker], part, call.launch->parts);
 }
 
 int64_t most_scratch(const ArtifactProgram& program) {
@@ -139,24 +138,49 @@ void* ContextState::address_of(const ArtifactBuffer& buffer) const {
   return nullptr;
 }
 
+/// How many images go one by one through the first launches; 0: all together.
+int64_t ContextState::looped_images() const {
+  const ArtifactImageLoop& loop = program->image_loop;
+  if (loop.launches == 0) return 0;
+  const int64_t images = symbol_values.at(loop.symbol);
+  return images >= std::max<int64_t>(loop.from, 2) ? images : 0;
+}
+
+void ContextState::resolve_launch(size_t number, int64_t image, const SymbolValues& values,
+                                  const std::vector<int64_t>& arguments) {
+  const ArtifactLaunch& launch = program->launches[number];
+  void* const* first = pointers.data() + pointers.size();
+  for (int b : launch.buffers) {
+    const auto buffer = static_cast<size_t>(b);
+    char* at = b < 0 ? nullptr : static_cast<char*>(address_of(program->buffers[buffer]));
+    pointers.push_back(image > 0 ? at + image * program->image_loop.steps[buffer] : at);
+  }
+  if (launch.host)
+    ready.push_back({number, nullptr, first, nullptr, 1, &launch});
+  else
+    ready.push_back(
+        {number, executable->entry(launch), first, arguments.data(), launch.parts.evaluate(values), nullptr});
+}
+
 void ContextState::resolve_launches() {
   const ArtifactProgram& a = *program;
   launch_ns.assign(a.launches.size(), 0);
   if (device) return;
+  const int64_t images = looped_images();
+  const auto looped = static_cast<size_t>(images ? a.image_loop.launches : 0);
+  SymbolValues one = symbol_values;
+  if (images) one[a.image_loop.symbol] = 1;
+  image_symbols.clear();
+  for (const std::string& name : a.symbols) image_symbols.push_back(one.at(name));
   size_t count = 0;
-  for (const ArtifactLaunch& launch : a.launches) count += launch.buffers.size();
+  for (size_t i = 0; i < a.launches.size(); ++i)
+    count += a.launches[i].buffers.size() * (i < looped ? static_cast<size_t>(images) : 1);
   pointers.clear();
   pointers.reserve(count);
   ready.clear();
-  for (const ArtifactLaunch& launch : a.launches) {
-    void* const* first = pointers.data() + pointers.size();
-    for (int b : launch.buffers) pointers.push_back(b < 0 ? nullptr : address_of(a.buffers[static_cast<size_t>(b)]));
-    if (launch.host) {
-      ready.push_back({nullptr, first, 1, &launch});
-    } else {
-      ready.push_back({executable->entry(launch), first, launch.parts.evaluate(symbol_values), nullptr});
-    }
-  }
+  for (int64_t image = 0; image < images; ++image)
+    for (size_t i = 0; i < looped; ++i) resolve_launch(i, image, one, image_symbols);
+  for (size_t i = looped; i < a.launches.size(); ++i) resolve_launch(i, 0, symbol_values, symbols);
 }
 
 void ContextState::prepare() {
@@ -207,6 +231,7 @@ void Context::bind(const std::string& name, const ArrayView& array) {
 void Context::run() {
   ContextState& s = *state_;
   s.prepare();
+  std::fill(s.launch_ns.begin(), s.launch_ns.end(), 0);
   const int64_t start = now_ns();
   if (s.device) {
     s.device->run(s.bound_inputs, s.bound_outputs, s.options.profile ? &s.launch_ns : nullptr, s.options.progress);
@@ -220,12 +245,12 @@ void Context::run() {
     if (const ArtifactLaunch* host = s.ready[i].host) {
       host->host({s.ready[i].pointers, host->buffers.size()}, s.symbol_values);
     } else {
-      LaunchCall call{&s.ready[i], s.symbols.data(), s.scratch_pointers.data()};
+      LaunchCall call{&s.ready[i], s.scratch_pointers.data()};
       s.executor->run(s.ready[i].parts, run_part, &call);
     }
     if (!s.options.profile) continue;
     const int64_t now = now_ns();
-    s.launch_ns[i] = now - last;
+    s.launch_ns[s.ready[i].launch] += now - last;
     last = now;
   }
   s.total_ns = now_ns() - start;

@@ -55,8 +55,10 @@ class Memory {
 
 /// One launch with everything resolved for the bound arrays.
 struct ReadyLaunch {
+  size_t launch = 0;  ///< number in the program
   KernelFunction entry = nullptr;
   void* const* pointers = nullptr;
+  const int64_t* symbols = nullptr;
   int64_t parts = 1;
   const ArtifactLaunch* host = nullptr;  ///< set for launches of the host
 };
@@ -72,7 +74,7 @@ struct ContextState {
   bool dirty = true;  ///< bindings changed since prepare()
   SymbolValues symbol_values;
   const ArtifactProgram* program = nullptr;  ///< the executable's, for the bound sizes
-  std::vector<int64_t> symbols;
+  std::vector<int64_t> symbols, image_symbols;  ///< in kernel argument order; of all images, of one
   Memory arena;
   std::vector<Memory> scratch;  ///< per worker
   std::vector<char*> scratch_pointers;
@@ -90,6 +92,8 @@ struct ContextState {
   void resolve_outputs();
   void reserve_memory();
   void resolve_launches();
+  void resolve_launch(size_t launch, int64_t image, const SymbolValues& values, const std::vector<int64_t>& arguments);
+  int64_t looped_images() const;
   void* address_of(const ArtifactBuffer& buffer) const;
 };
 

@@ -27,7 +27,7 @@ ArtifactOptions artifact_options(const CompileFlags& flags, const EmitRequest& e
 }
 
 LowerOptions lower_options(const CompileFlags& flags) {
-  return {flags.allow_reference, algorithm_request(flags.algorithms, flags.threads)};
+  return {flags.allow_reference, algorithm_request(flags.algorithms, flags.threads), !flags.no_chains};
 }
 
 /// "45MB", "512 KiB", "1000000".
@@ -176,8 +176,10 @@ Compiled compile_unfused(const Graph& model, const SymbolValues& dims, const Com
   options.dims = dims;
   options.convert = false;
   prepare(compiled.fused, options, &compiled.notes);
-  compiled.variants = make_variants(compiled.fused, target, {specialize, false, false, lower_options(flags)});
-  compiled.program = lower_to_program(compiled.fused, target, lower_options(flags));
+  LowerOptions lowering = lower_options(flags);
+  lowering.image_loop = false;
+  compiled.variants = make_variants(compiled.fused, target, {specialize, false, false, lowering});
+  compiled.program = lower_to_program(compiled.fused, target, lowering);
   compiled.executable = finish(compiled, model.name, target, artifact_options(flags, {}, {}));
   return compiled;
 }
