@@ -110,6 +110,32 @@ TEST_F(ArtifactFile, KeepsVariants) {
   for (const int64_t n : {1, 3, 17}) EXPECT_EQ(&back.program_for({{"n", n}}), &back) << n;
 }
 
+TEST_F(ArtifactFile, KeepsTheLoopOverImages) {
+  Artifact a = small_artifact();
+  a.image_loop = {"n", 1, 4, {16, 16, 0}};
+  save_artifact(a, path);
+  const ArtifactImageLoop back = load_artifact(path).image_loop;
+  EXPECT_EQ(back.symbol, "n");
+  EXPECT_EQ(back.launches, 1);
+  EXPECT_EQ(back.from, 4);
+  EXPECT_EQ(back.steps, (std::vector<int64_t>{16, 16, 0}));
+}
+
+TEST_F(ArtifactFile, RefusesLoopsOverImagesThatItsLaunchesCannotRun) {
+  const auto name_with = [&](const ArtifactImageLoop& loop) {
+    Artifact a = small_artifact();
+    a.image_loop = loop;
+    save_artifact(a, path);
+    return code_of_load();
+  };
+  EXPECT_EQ(name_with({"n", 1, 4, {16, 16, 0}}), "loaded");
+  EXPECT_EQ(name_with({"m", 1, 4, {16, 16, 0}}), "bad_file") << "an unknown dimension";
+  EXPECT_EQ(name_with({"n", 2, 4, {16, 16, 0}}), "bad_file") << "more launches than there are";
+  EXPECT_EQ(name_with({"n", 1, 4, {16, 16}}), "bad_file") << "a buffer without a step";
+  EXPECT_EQ(name_with({"n", 1, 4, {16, -16, 0}}), "bad_file");
+  EXPECT_EQ(name_with({"n", 1, 0, {16, 16, 0}}), "bad_file");
+}
+
 TEST_F(ArtifactFile, RefusesVariantsThatTheModelCannotHave) {
   const auto name_after = [&](const std::function<void(ArtifactVariant&)>& damage) {
     Artifact a = artifact_with_variant();

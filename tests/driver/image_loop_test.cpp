@@ -1,0 +1,178 @@
+// An open batch image by image: the first launches run once per image, and no bit of a result changes.
+#include "program/image_loop.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "driver/compare.hpp"
+#include "driver/pipeline.hpp"
+#include "fusion/plan.hpp"
+#include "interp/random_inputs.hpp"
+#include "ops/registry.hpp"
+#include "program/lifetimes.hpp"
+
+namespace opfuse {
+namespace {
+
+constexpr int64_t kMap = 16 * 12 * 12 * 4;  ///< bytes of an image's largest map
+constexpr ImageLoopRoom kRoom = {1 << 20, 3 * kMap};
+constexpr int64_t kFrom = 4;  ///< the first batch whose largest map exceeds that room
+
+/// Five launches; the first three touch maps of 16 x 12 x 12. %r is read again by the fourth.
+std::string net(const std::string& last = "%y = relu(%d)\n return %y") {
+  return R"(graph (%x: f32[n,8,12,12]) {
+    %w1 = const rand<1> : f32[16,8,1,1]
+    %w2 = const rand<2> : f32[16,1,3,3]
+    %w3 = const rand<3> : f32[8,16,4,4]
+    %w4 = const rand<4> : f32[8,8,3,3]
+    %a = conv(%x, %w1)
+    %r = relu(%a)
+    %b = conv(%r, %w2) {group = 16, pads = [1,1,1,1]}
+    %s = sigmoid(%b)
+    %m = mul(%b, %s)
+    %c = conv(%m, %w3) {strides = [4,4]}
+    %d = conv(%c, %w4) {pads = [1,1,1,1]}
+    )" + last +
+         "\n }";
+}
+
+struct Lowered {
+  Graph graph;
+  Program program;
+};
+
+/// The same program without and with the loop.
+Lowered lowered(const std::string& text, const ImageLoopRoom* room = nullptr) {
+  const TargetInfo target = host_target();
+  Graph graph = parse_graph(text, ops());
+  prepare(graph, {}, nullptr);
+  graph = apply(graph, plan_graph(graph, target, {}));
+  LowerOptions options;
+  options.image_loop = false;
+  Program program = lower_to_program(graph, target, options);
+  if (room) loop_over_images(program, *room);
+  return {std::move(graph), std::move(program)};
+}
+
+Executable executable_of(const Program& program) {
+  ArtifactOptions options;
+  options.cache = false;
+  return Executable::from_artifact(build_artifact(program, host_target(), options));
+}
+
+/// Runs parts on the caller's thread and counts launches.
+struct Counting : Executor {
+  int64_t launches = 0;
+  int workers() const override { return 1; }
+  void run(int64_t parts, PartFunction fn, void* context) override {
+    ++launches;
+    for (int64_t part = 0; part < parts; ++part) fn(context, part, 0);
+  }
+};
+
+std::vector<Tensor> run_counted(const Executable& executable, const std::vector<Tensor>& inputs, int64_t& launches) {
+  Counting counting;
+  ContextOptions options;
+  options.executor = &counting;
+  std::vector<Tensor> results = run_executable(executable, inputs, std::move(options));
+  launches = counting.launches;
+  return results;
+}
+
+void expect_same_bits(const Tensor& a, const Tensor& b, int64_t batch) {
+  ASSERT_EQ(a.sizes(), b.sizes());
+  EXPECT_EQ(std::memcmp(a.data(), b.data(), a.bytes()), 0) << "batch " << batch;
+}
+
+/// At all batches: the bits of the program without the loop, and so many launches.
+void expect_unchanged(const std::string& text, int looped) {
+  const Lowered plain = lowered(text), loop = lowered(text, &kRoom);
+  ASSERT_EQ(loop.program.image_loop.launches, looped) << print(loop.program);
+  ASSERT_EQ(loop.program.image_loop.from, kFrom);
+  const Executable a = executable_of(plain.program), b = executable_of(loop.program);
+  const auto all = static_cast<int64_t>(plain.program.launches.size());
+  for (const int64_t batch : {1, 2, 3, 4, 5, 9}) {
+    const std::vector<Tensor> inputs = random_inputs(plain.graph, {.seed = 5, .symbols = {{"n", batch}}});
+    int64_t together = 0, by_image = 0;
+    const std::vector<Tensor> want = run_counted(a, inputs, together), got = run_counted(b, inputs, by_image);
+    EXPECT_EQ(together, all);
+    EXPECT_EQ(by_image, batch < kFrom ? all : looped * batch + all - looped) << batch;
+    ASSERT_EQ(want.size(), got.size());
+    for (size_t i = 0; i < want.size(); ++i) expect_same_bits(want[i], got[i], batch);
+  }
+  for (const OutputComparison& o :
+       compare_outputs(loop.graph, b, random_inputs(loop.graph, {.seed = 6, .symbols = {{"n", 6}}}),
+                       random_inputs(loop.graph, {.seed = 7, .symbols = {{"n", 6}}}), {}))
+    EXPECT_TRUE(o.ok) << o.name << " " << o.difference.relative();
+}
+
+TEST(ImageLoop, LaunchesOnMapsBeyondTheRoomRunOncePerImage) { expect_unchanged(net(), 3); }
+
+TEST(ImageLoop, WhatLaterLaunchesReadIsKeptForAllImages) {
+  expect_unchanged(net("%p = average_pool(%r) {kernel_shape = [4,4], strides = [4,4]}\n %q = conv(%p, %w5)\n"
+                       " %y = add(%d, %q)\n return %y")
+                       .insert(net().find("%a ="), "%w5 = const rand<5> : f32[8,16,1,1]\n    "),
+                   4);
+}
+
+TEST(ImageLoop, ResultsOfTheModelMayComeFromTheLoop) { expect_unchanged(net("return %r, %d"), 3); }
+
+TEST(ImageLoop, MapsOfTheLoopAloneStayInOnePlaceAndOthersDoNot) {
+  const Program program = lowered(net(), &kRoom).program;
+  const std::vector<int64_t> steps = image_steps(program);
+  const std::vector<Lifetime> lives = lifetimes(program);
+  int inside = 0, outside = 0;
+  for (size_t i = 0; i < program.buffers.size(); ++i) {
+    const Buffer& b = program.buffers[i];
+    const Lifetime life = lives[i];
+    if (b.kind == BufferKind::constant || b.kind == BufferKind::input) {
+      EXPECT_EQ(steps[i], b.kind == BufferKind::input ? 8 * 12 * 12 * 4 : 0) << b.name;
+      continue;
+    }
+    if (b.kind == BufferKind::output || b.view_of >= 0 || life.first >= program.image_loop.launches) continue;
+    const bool within = life.last < program.image_loop.launches;
+    ++(within ? inside : outside);
+    EXPECT_EQ(steps[i] == 0, within) << b.name;
+    EXPECT_EQ(life.first, within ? life.first : 0) << b.name;
+  }
+  EXPECT_EQ(inside, 2);
+  EXPECT_EQ(outside, 1);
+}
+
+TEST(ImageLoop, IsSaidAndEndsWithTheLastLargeMap) {
+  EXPECT_THAT(lowered(net(), &kRoom).program.notes,
+              ::testing::Contains(::testing::HasSubstr("3 launches run image by image from n = 4 on")));
+}
+
+void expect_none(const std::string& text, const ImageLoopRoom& room) {
+  const Program program = lowered(text, &room).program;
+  EXPECT_EQ(program.image_loop.launches, 0) << print(program);
+  for (const std::string& note : program.notes)
+    EXPECT_THAT(note, ::testing::Not(::testing::HasSubstr("image by image")));
+}
+
+TEST(ImageLoop, LeavesSmallMapsManyWeightsAndConstantBatchesAlone) {
+  expect_none(net(), {1 << 20, 8 * kMap});
+  expect_none(net(), {16, 3 * kMap});
+  std::string constant = net();
+  constant.replace(constant.find("[n,"), 3, "[9,");
+  expect_none(constant, kRoom);
+}
+
+TEST(ImageLoop, EndsWhereImagesMeet) {
+  // a mean over the batch, a sum along it, and a transpose that moves it
+  for (const char* meet :
+       {"%e = reduce_mean(%x) {axes = [0], keepdims = 1}\n    %z = sub(%x, %e)", "%z = softmax(%x) {axis = 0}",
+        "%t = transpose(%x) {perm = [1,0,2,3]}\n    %u = softmax(%t) {axis = 1}\n"
+        "    %z = transpose(%u) {perm = [1,0,2,3]}"}) {
+    std::string text = net();
+    text.insert(text.find("%a ="), std::string(meet) + "\n    ");
+    text.replace(text.find("conv(%x, %w1)"), 13, "conv(%z, %w1)");
+    expect_none(text, kRoom);
+  }
+}
+
+}  // namespace
+}  // namespace opfuse
