@@ -89,7 +89,7 @@ struct Program {
   Dim intermediate_bytes = 0;           ///< sum of all intermediates, for the report
   std::vector<Algorithm> algorithms{};  ///< of convolutions, by launch
   ImageLoop image_loop{};
-  std::vector<std::string> notes;       ///< splits, refusals, limits that bound: shown by every report
+  std::vector<std::string> notes;  ///< splits, refusals, limits that bound: shown by every report
 };
 
 std::string print(const Program& program);

@@ -73,7 +73,7 @@ struct ContextState {
   std::vector<Memory> own_outputs;
   bool dirty = true;  ///< bindings changed since prepare()
   SymbolValues symbol_values;
-  const ArtifactProgram* program = nullptr;  ///< the executable's, for the bound sizes
+  const ArtifactProgram* program = nullptr;     ///< the executable's, for the bound sizes
   std::vector<int64_t> symbols, image_symbols;  ///< in kernel argument order; of all images, of one
   Memory arena;
   std::vector<Memory> scratch;  ///< per worker
