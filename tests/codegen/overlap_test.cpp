@@ -1,9 +1,7 @@
-// Contractions that compute the epilogue of a tile between the multiply-adds of the next, and sums that start with
-// what is added to them.
+// Contractions that compute the epilogue of a tile between the multiply-adds of the next.
 #include "codegen/overlap.hpp"
 
 #include "codegen/chain_regions.hpp"
-#include "codegen/first_addend.hpp"
 #include "codegen/run_kernel.hpp"
 
 namespace opfuse::test {
@@ -111,36 +109,6 @@ TEST(OverlapSchedule, parts_of_any_size) {
           spec.schedule.set("chunk", chunk);
           check_spec(c, spec, target);
         }
-}
-
-Expr without(const std::string& value, int read) { return without_addend(Expr::parse(value), read); }
-
-int addend_of(const std::string& output, const std::string& bias = "[a1]") {
-  const std::string text =
-      "region\nparam input f32[4,8]\nparam constant f32[8,16]\nparam constant f32[16]\nparam output f32[4,16]\n"
-      "stage contraction\n  domain [4,16]\n  reduce [8]\n  read param 0 at [a0, a2]\n  read param 1 at [a2, a1]\n"
-      "  read param 2 at " +
-      bias + "\n  reduction sum mul(r0, r1)\n  output param 3 f32[4,16] at [a0, a1] = " + output + "\n";
-  return first_addend(parse_region(text).stages[0], 1);
-}
-
-TEST(FirstAddend, IsWhatEveryReaderOfTheSumAddsFirst) {
-  EXPECT_EQ(addend_of("add(s0, r2)"), 2);
-  EXPECT_EQ(addend_of("max(add(r2, s0), 0)"), 2);
-  EXPECT_EQ(addend_of("mul(add(s0, r2), tanh(add(s0, r2)))"), 2);
-  EXPECT_EQ(addend_of("s0"), -1);
-  EXPECT_EQ(addend_of("add(s0, 1)"), -1);
-  EXPECT_EQ(addend_of("add(mul(s0, 2), r2)"), -1) << "the sum is doubled first";
-  EXPECT_EQ(addend_of("mul(add(s0, r2), s0)"), -1) << "the sum is read without it";
-  EXPECT_EQ(addend_of("add(s0, r2)", "[a0]"), -1) << "a value per row";
-}
-
-TEST(FirstAddend, LeavesTheRestOfTheValue) {
-  EXPECT_EQ(without("max(add(s0, r2), 0)", 2).text(), "max(s0, 0)");
-  EXPECT_EQ(without("add(tanh(add(r2, s0)), r2)", 2).text(), "add(tanh(s0), r2)");
-  Expr shared = Expr::parse("add(s0, r2)");
-  for (int i = 0; i < 40; ++i) shared = Expr::make(ExprOp::mul, {shared, shared});  // 2^40 paths
-  EXPECT_FALSE(without_addend(shared, 2) == shared);
 }
 
 }  // namespace

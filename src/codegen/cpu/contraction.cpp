@@ -43,7 +43,6 @@ ContractionEmitter::ContractionEmitter(Kernel& k, StageEmitter& stage, const Con
   prefetched_ = s.get("prefetch", 0);
   grouped_ = s.get("grouped", 0);
   overlapped_ = s.get("overlap", 0) != 0;
-  if (sums_ == 1 && axis_extent(stage.stage, view.vec).value() % block_ == 0) addend_ = stage.take_addend(view.vec);
   depth_block_ = s.get("k_block", 0);
   fetch_data_ = s.get("fetch_data", 0) != 0;
   fetch_outputs_ = s.get("fetch_outputs", 0) != 0;
@@ -210,7 +209,7 @@ void ContractionEmitter::emit_tile(Env env, Value* ob, const TileRun& run) {
   Value* rest =
       pass_ ? resting(ob, view_.pixel < 0 ? k_.i64(0) : env.axes[static_cast<size_t>(view_.pixel)].base) : nullptr;
   if (fetch_outputs_) prefetch_epilogue(env, ob, run);
-  start_accumulators(env, run, rest);
+  start_accumulators(run, rest);
   when_inside(env, [&] { emit_channels(env, run); });
   if (!rest) return emit_epilogue(env, ob, run);
   k_.branch(

@@ -41,7 +41,6 @@ class ContractionEmitter {
   int64_t prefetched_ = 0;            ///< cache lines of the next weights fetched per tap and item
   Value* open_items_ = nullptr;       ///< that share them, where their number is open
   bool overlapped_ = false;           ///< knob "overlap"
-  int addend_ = -1;                   ///< the read that sums start with
   bool fetch_data_ = false;           ///< the next channel block's lines
   bool fetch_outputs_ = false;        ///< lines of results and of the epilogue's operands
   int64_t depth_block_ = 0;           ///< channels per pass over a part's blocks, 0: all in one pass
@@ -116,8 +115,7 @@ class ContractionEmitter {
   void pack_straight(const Env& env, const Operand& from, Value* to, Value* first);
   void pack_transposed(const Env& env, const Operand& from, Value* to, Value* first);
   int64_t items_per_part() const;
-  void start_accumulators(const Env& env, const TileRun& run, Value* rest);
-  std::vector<Value*> starts(const Env& env);
+  void start_accumulators(const TileRun& run, Value* rest);
   void rest_accumulators(const TileRun& run, Value* rest);
   Value* next_weights(const Address& w, Value* ob);
   bool prefetches() const { return prefetched_ > 0 && item_; }

@@ -49,7 +49,7 @@ void ContractionEmitter::finish_point(StageEmitter::Point point) {
 
 void ContractionEmitter::emit_overlapped_tile(const Env& env, Value* ob, const TileRun& run) {
   if (fetch_outputs_) prefetch_epilogue(env, ob, run);
-  start_accumulators(env, run, nullptr);
+  start_accumulators(run, nullptr);
   const std::vector<StageEmitter::Point> points = points_of_rest(env, run);
   llvm::Instruction* first = &k_.b.GetInsertBlock()->back();
   Env at = env;

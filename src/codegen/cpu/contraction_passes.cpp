@@ -26,28 +26,11 @@ Value* ContractionEmitter::resting(Value* ob, Value* q) {
   return k_.element(k_.scratch, DType::f32, offset);
 }
 
-/// What the sums of one pixel start with.
-std::vector<Value*> ContractionEmitter::starts(const Env& env) {
-  if (addend_ < 0)
-    return std::vector<Value*>(static_cast<size_t>(vectors_of_weights()), k_.zero(acc_[0]->getAllocatedType()));
-  Env at = env;
-  at.width = static_cast<int>(lanes_);
-  AxisValue& channels = at.axes[static_cast<size_t>(view_.vec)];
-  Value* first = channels.base;
-  std::vector<Value*> vectors;
-  for (int64_t v = 0; v < vectors_; ++v) {
-    channels = {k_.add(first, k_.i64(v * lanes_)), true, lanes_};
-    vectors.push_back(k_.splat(s_.at(at).emit(Expr::read(addend_, DType::f32), DType::f32), at.width));
-  }
-  return vectors;
-}
-
-void ContractionEmitter::start_accumulators(const Env& env, const TileRun& run, Value* rest) {
+void ContractionEmitter::start_accumulators(const TileRun& run, Value* rest) {
   auto& b = k_.b;
   llvm::Type* type = acc_[0]->getAllocatedType();
-  const std::vector<Value*> first = starts(env);
   for (int64_t i = 0; i < run.width * tile_rows_ * vectors_of_weights(); ++i) {
-    Value* start = first[static_cast<size_t>(i % vectors_of_weights())];
+    Value* start = k_.zero(type);
     if (rest && !unused(i)) {
       Value* before = b.CreateAlignedLoad(type, k_.element(rest, DType::f32, k_.i64(i * lanes_)), llvm::Align(4));
       start = b.CreateSelect(b.CreateICmpEQ(pass_, k_.i64(0)), start, before);

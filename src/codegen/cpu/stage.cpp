@@ -5,7 +5,6 @@
 
 #include "base/fail.hpp"
 #include "codegen/cpu/take_turns.hpp"
-#include "codegen/first_addend.hpp"
 #include "codegen/functions.hpp"
 #include "codegen/reads.hpp"
 
@@ -38,16 +37,8 @@ StageEmitter::StageEmitter(Kernel& kernel, int index, const Locals& locals)
   for (size_t i = 0; i < stage.outputs.size(); ++i) {
     const int param = stage.outputs[i].param;
     outputs.push_back(param >= 0 ? k.operand(param) : locals.at({index, static_cast<int>(i)}));
-    values.push_back(stage.outputs[i].value);
   }
   guarded_ = guarded_reads(stage);
-}
-
-int StageEmitter::take_addend(int vec) {
-  const int addend = first_addend(stage, vec);
-  if (addend >= 0)
-    for (Expr& value : values) value = without_addend(value, addend);
-  return addend;
 }
 
 Env StageEmitter::fresh_env(int width) const {
@@ -91,7 +82,7 @@ std::vector<Value*> StageEmitter::values_at(const Point& p) {
   ExprEmitter point = at(p.env, p.results);
   std::vector<Value*> emitted;
   for (size_t i = 0; i < outputs.size(); ++i)
-    emitted.push_back(outputs[i].base ? point.emit(values[i], outputs[i].dtype) : nullptr);
+    emitted.push_back(outputs[i].base ? point.emit(stage.outputs[i].value, outputs[i].dtype) : nullptr);
   return emitted;
 }
 

@@ -22,14 +22,11 @@ class StageEmitter {
   Kernel& k;
   const Stage& stage;
   std::vector<Operand> reads, outputs;
-  std::vector<Expr> values;  ///< of the outputs
 
   size_t axis_count() const { return stage.domain.size() + stage.reduce.size(); }
   Env fresh_env(int width) const;  ///< all axes at 0
   /// An emitter of expressions at a point; `results` of the reductions so far, `given` replaces reads.
   ExprEmitter at(const Env& env, const std::vector<Value*>& results = {}, const std::map<int, Value*>& given = {});
-  /// The read that sums may start with (first_addend.hpp), -1: none. The outputs' values then expect that they do.
-  int take_addend(int vec);
   /// The caller keeps this read inside its tensor: no guard when it is loaded.
   void unguard(int read) { guarded_.erase(read); }
   struct Point {
@@ -48,7 +45,8 @@ class StageEmitter {
   std::set<int> guarded_;  ///< reads whose in_bounds appears somewhere
 };
 
-/// Whether outputs are long chains of dependent operations. Not by erf, whose lookups keep their units busy as they are.
+/// Whether outputs are long chains of dependent operations. Not by erf, whose lookups keep their units busy as they
+/// are.
 bool calls_functions(const Stage& stage);
 
 Value* identity_of(Kernel& k, const Reduction& reduction, int width);

@@ -33,7 +33,6 @@ WindowEmitter::WindowEmitter(Kernel& k, StageEmitter& stage, const WindowView& v
   if (row_axis_ >= 0) batch_axes_.pop_back();
   for (const SlidingDim& d : view.sliding)
     if (d.axis == view.pixel) pixel_dim_ = &d;
-  addend_ = stage.take_addend(view.vec);
   pixel_leaves_ = view.guarded && pixel_dim_;
   const int64_t taps = pixel_dim_ && pixel_dim_->tap >= 0 ? tap_count(pixel_dim_->tap) : 1;
   runs_ = cut_tiles(k, axis_extent(s_.stage, view.pixel), width, pixel_leaves_ ? pixel_dim_ : nullptr, taps);
@@ -102,14 +101,10 @@ void WindowEmitter::emit_row(const Env& env, Value* rest) {
 /// Leaves its sums in the accumulators.
 void WindowEmitter::emit_tile(const Env& env, const TileRun& run) {
   Value* identity = identity_of(k_, reduction(), static_cast<int>(lanes_));
-  Value* start = identity;
-  if (addend_ >= 0)
-    start = k_.splat(s_.at(env).emit(Expr::read(addend_, DType::f32), DType::f32), static_cast<int>(lanes_));
   sets_ = 1;
   const int64_t taps = pixel_dim_ && pixel_dim_->tap >= 0 && !run.clip ? tap_count(pixel_dim_->tap) : 1;
   while (sets_ * run.width < kInFlight && sets_ * 2 <= taps) sets_ *= 2;
-  for (int64_t i = 0; i < sets_ * run.width; ++i)
-    k_.b.CreateStore(i < run.width ? start : identity, acc_[static_cast<size_t>(i)]);
+  for (int64_t i = 0; i < sets_ * run.width; ++i) k_.b.CreateStore(identity, acc_[static_cast<size_t>(i)]);
   set_ = 0;
   emit_taps(0, env, run, all_pixels(run.width));
 }

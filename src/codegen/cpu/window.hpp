@@ -30,7 +30,6 @@ class WindowEmitter {
   int row_axis_ = -1;
   std::vector<int> batch_axes_;
   const SlidingDim* pixel_dim_ = nullptr;
-  int addend_ = -1;  ///< the read that sums start with
   bool pixel_leaves_ = false;
   std::vector<TileRun> runs_;
   std::vector<llvm::AllocaInst*> acc_;  ///< by set and pixel
