@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/fail.hpp"
+#include "codegen/fenced.hpp"
 #include "testing/kernel_operands.hpp"
 
 namespace opfuse::test {
@@ -34,7 +35,7 @@ void run_binding(const Case& c, const KernelSpec& spec, const LinkedCode& code, 
                  const SymbolValues& symbols, uint32_t seed) {
   const Region& region = spec.region;
   std::vector<Tensor> operands;
-  std::vector<Guarded> buffers;
+  std::vector<Fenced> buffers;
   std::vector<void*> pointers;
   for (size_t p = 0; p < region.params.size(); ++p) {
     const Param& param = region.params[p];
@@ -51,9 +52,9 @@ void run_binding(const Case& c, const KernelSpec& spec, const LinkedCode& code, 
     else
       std::memset(buffers.back().data(), 0x7F, packed.bytes());
   }
-  for (Guarded& b : buffers) pointers.push_back(b.data());
+  for (const Fenced& b : buffers) pointers.push_back(b.data());
   const KernelCode& kernel = code.kernels.at(0);
-  Guarded scratch(static_cast<size_t>(kernel.scratch_bytes));
+  Fenced scratch(static_cast<size_t>(kernel.scratch_bytes));
   const auto arguments = symbol_arguments(spec, symbols);
   const int64_t parts = kernel.parts.evaluate(symbols);
   ASSERT_GE(parts, 1);
