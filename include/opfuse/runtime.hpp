@@ -187,7 +187,7 @@ class OPFUSE_API Context {
   size_t intermediate_bytes() const;  ///< sum of all intermediates if none shared memory
   /// Launches with the bound shapes' costs. Throws bad_binding before the inputs are bound.
   std::vector<LaunchInfo> launches() const;
-  /// Nanoseconds of each launch in the last run (profile option), and of the whole run.
+  /// Nanoseconds of each launch in the last run, of all its calls (profile option), and of the whole run.
   const std::vector<int64_t>& launch_nanoseconds() const;
   int64_t total_nanoseconds() const;
 

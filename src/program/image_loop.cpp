@@ -27,6 +27,11 @@ class Images {
     return std::all_of(stages.begin(), stages.end(), [&](const Stage& s) { return separate(launch.region, s); });
   }
 
+  /// A constant.
+  bool shared(int buffer) const {
+    return program_.buffers[static_cast<size_t>(root_of(program_, buffer))].kind == BufferKind::constant;
+  }
+
   /// Bytes of an image in the root of a map.
   int64_t bytes(int buffer) const {
     const Buffer& root = program_.buffers[static_cast<size_t>(root_of(program_, buffer))];
@@ -48,12 +53,11 @@ class Images {
                        [](const Dim& d) { return d.is_constant(); });
   }
   bool of_images(const std::vector<Dim>& dims) const { return !dims.empty() && dims[0] == batch_ && constant(dims, 1); }
-  bool shared(int buffer) const { return constant(program_.buffers[static_cast<size_t>(buffer)].type.shape.dims, 0); }
 
   /// Images lie one after the other, in the buffer and in what it is a part of.
   bool map(int buffer) const {
     const Buffer& b = program_.buffers[static_cast<size_t>(buffer)];
-    if (b.kind == BufferKind::constant || !of_images(b.type.shape.dims)) return false;
+    if (shared(buffer) || !of_images(b.type.shape.dims)) return false;
     if (b.layout.order.empty() || b.layout.order[0] != 0 || b.layout.block_of(0) != 1) return false;
     if (b.view_of < 0) return true;
     if (!b.view_offset.empty() && !(constant(b.view_offset, 0) && b.view_offset[0] == Dim(0))) return false;
@@ -73,9 +77,12 @@ class Images {
       if (!(images && d == 0 ? is_image(map.dims[d]) : is_free(map.dims[d]))) return false;
     return !images || !map.dims.empty();
   }
-  static bool names_image(const Expr& value) {
+  /// Which image it is, or how many there are.
+  bool names_image(const Expr& value) const {
     bool found = false;
-    value.visit([&](const Expr& e) { found |= e.op() == ExprOp::coord && e.index() == 0; });
+    value.visit([&](const Expr& e) {
+      found |= (e.op() == ExprOp::coord && e.index() == 0) || (e.op() == ExprOp::extent && open(e.dim()));
+    });
     return found;
   }
 
@@ -122,7 +129,7 @@ void loop_over_images(Program& program, const ImageLoopRoom& room) {
   int count = 0;
   for (int l = 0; l < most; ++l)
     for (int b : program.launches[static_cast<size_t>(l)].buffers) {
-      if (program.buffers[static_cast<size_t>(b)].kind == BufferKind::constant) continue;
+      if (images.shared(b)) continue;
       if (images.bytes(b) * kUsualBatch > room.maps) count = l + 1;
       largest = std::max(largest, images.bytes(b));
     }
@@ -142,11 +149,10 @@ std::vector<int64_t> image_steps(const Program& program) {
   const std::vector<Lifetime> lives = lifetimes(program);
   for (int l = 0; l < loop.launches; ++l)
     for (int b : program.launches[static_cast<size_t>(l)].buffers) {
-      const int root = root_of(program, b);
-      const BufferKind kind = program.buffers[static_cast<size_t>(root)].kind;
-      if (kind == BufferKind::constant) continue;
-      const bool inside = kind == BufferKind::intermediate && lives[static_cast<size_t>(root)].last < loop.launches;
-      steps[static_cast<size_t>(b)] = inside ? 0 : images.bytes(b);
+      const auto root = static_cast<size_t>(root_of(program, b));
+      const BufferKind kind = program.buffers[root].kind;
+      const bool inside = kind == BufferKind::intermediate && lives[root].last < loop.launches;
+      if (kind != BufferKind::constant && !inside) steps[static_cast<size_t>(b)] = images.bytes(b);
     }
   return steps;
 }

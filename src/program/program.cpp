@@ -61,6 +61,8 @@ std::string print(const Program& program) {
     out += launch.reference ? " reference\n" : "\n" + indented(print(launch.region));
   }
   out += fmt::format("inputs [{}] outputs [{}]\n", fmt::join(program.inputs, ", "), fmt::join(program.outputs, ", "));
+  if (const ImageLoop& loop = program.image_loop; loop.launches > 0)
+    out += fmt::format("image loop {}: {} launches from {} on\n", loop.symbol, loop.launches, loop.from);
   out += fmt::format("arena {} bytes, intermediates {} bytes\n", program.arena_bytes.text(),
                      program.intermediate_bytes.text());
   for (const std::string& note : program.notes) out += fmt::format("note {}\n", note);

@@ -161,6 +161,20 @@ TEST(ImageLoop, LeavesSmallMapsManyWeightsAndConstantBatchesAlone) {
   expect_none(constant, kRoom);
 }
 
+TEST(ImageLoop, EndsWhereTheNumberOfAnImageOrOfAllIsAValue) {
+  const auto looped_with = [](const Expr& factor) {
+    Program program = lowered(net()).program;
+    Expr& value = program.launches[0].region.stages[0].outputs[0].value;
+    value = Expr::make(ExprOp::mul, {value, Expr::make_cast(factor, DType::f32)});
+    loop_over_images(program, kRoom);
+    return program.image_loop.launches;
+  };
+  EXPECT_EQ(looped_with(Expr::coord(1)), 3);
+  EXPECT_EQ(looped_with(Expr::coord(0)), 0);
+  EXPECT_EQ(looped_with(Expr::extent(16)), 3);
+  EXPECT_EQ(looped_with(Expr::extent(Dim::symbol("n"))), 0);
+}
+
 TEST(ImageLoop, EndsWhereImagesMeet) {
   // a mean over the batch, a sum along it, and a transpose that moves it
   for (const char* meet :
