@@ -61,7 +61,7 @@ class WindowEmitter {
   void emit_resting_rows(const Env& env, Value* r0, Value* r1);
   Value* rest_at(Value* row, Value* pixel);
   void rest_tile(int64_t width, Value* to);
-  void finish_group(const Env& env, Value* from);
+  void finish_group(const Env& env, Value* from, int64_t count);
   void fetch_rows(const Env& env);
 };
 

@@ -8,6 +8,7 @@
 // hide their latency, and no core looks far enough ahead to start the next tile's taps beside them. A row has enough.
 #include <algorithm>
 
+#include "base/integers.hpp"
 #include "codegen/cpu/prefetch.hpp"
 #include "codegen/cpu/take_turns.hpp"
 #include "codegen/cpu/window.hpp"
@@ -29,8 +30,7 @@ void WindowEmitter::find_rest(int64_t width) {
   const int64_t pixels = extent.constant().value_or(kMostResting + 1);
   const bool one_tile = rows() == Dim(1) && pixels <= width;
   if (pixels > kMostResting || one_tile) return;
-  for (int64_t n = 1; n <= std::min(pixels, kMostInTurns); ++n)
-    if (pixels % n == 0) rest_group_ = n;
+  rest_group_ = ceil_of(pixels, ceil_of(pixels, kMostInTurns));
   rest_rows_ = std::clamp<int64_t>(kResting / pixels, 1, rows().constant().value_or(kResting));
   rest_ = k_.variable(llvm::ArrayType::get(acc_[0]->getAllocatedType(), static_cast<uint64_t>(rest_rows_ * pixels)));
   fetch_rows_ = row_axis_ >= 0 && pixel_dim_ && pixel_dim_->tap >= 0 && data_pass_l1();
@@ -69,18 +69,21 @@ void WindowEmitter::emit_resting_rows(const Env& env, Value* r0, Value* r1) {
     Value* end = row_axis_ < 0 ? nullptr : k_.min(k_.add(first, k_.i64(rest_rows_)), r1);
     each(first, end, [&](const Env& at, Value* row) { emit_row(at, row); });
     each(first, end, [&](const Env& at, Value* row) {
-      k_.loop(k_.i64(0), k_.i64(pixels), rest_group_, [&](Value* q) {
-        Env group = at;
-        group.axes[static_cast<size_t>(view_.pixel)] = {q, false, 1};
-        finish_group(group, rest_at(row, q));
-      });
+      const auto group = [&](Value* q, int64_t count) {
+        Env from = at;
+        from.axes[static_cast<size_t>(view_.pixel)] = {q, false, 1};
+        finish_group(from, rest_at(row, q), count);
+      };
+      const int64_t whole = pixels / rest_group_ * rest_group_;
+      k_.loop(k_.i64(0), k_.i64(whole), rest_group_, [&](Value* q) { group(q, rest_group_); });
+      if (whole < pixels) group(k_.i64(whole), pixels - whole);
     });
   });
 }
 
-void WindowEmitter::finish_group(const Env& env, Value* from) {
+void WindowEmitter::finish_group(const Env& env, Value* from, int64_t count) {
   std::vector<StageEmitter::Point> points;
-  for (int64_t p = 0; p < rest_group_; ++p) points.push_back({pixel_at(env, p), {}});
+  for (int64_t p = 0; p < count; ++p) points.push_back({pixel_at(env, p), {}});
   take_turns(k_, points.size(), [&](size_t i) {
     if (fetch_rows_) fetch_rows(points[i].env);
     Value* at = k_.element(from, DType::f32, k_.i64(static_cast<int64_t>(i) * lanes_));
