@@ -8,6 +8,10 @@
 
 #include "base/fail.hpp"
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace opfuse {
 namespace {
 
@@ -35,6 +39,19 @@ uint8_t* map_huge(size_t bytes) {
   return memory + before;
 }
 
+/// AddressSanitizer sees no ends of mappings by itself.
+void fence([[maybe_unused]] const uint8_t* end, [[maybe_unused]] size_t rest) {
+#if defined(__SANITIZE_ADDRESS__)
+  ASAN_POISON_MEMORY_REGION(end, rest);
+#endif
+}
+
+void unfence([[maybe_unused]] const uint8_t* end, [[maybe_unused]] size_t rest) {
+#if defined(__SANITIZE_ADDRESS__)
+  ASAN_UNPOISON_MEMORY_REGION(end, rest);
+#endif
+}
+
 }  // namespace
 
 AlignedBytes::AlignedBytes(size_t bytes, const char* purpose) : size_(bytes) {
@@ -45,10 +62,13 @@ AlignedBytes::AlignedBytes(size_t bytes, const char* purpose) : size_(bytes) {
   if (!data_)
     throw fail(E::out_of_memory, "{} bytes for {} could not be had", bytes, purpose)
         .hint("bind a smaller batch, or free memory");
+  fence(data_ + size_, mapped_size(size_) - size_);
 }
 
 AlignedBytes::~AlignedBytes() {
-  if (data_) munmap(data_, mapped_size(size_));
+  if (!data_) return;
+  unfence(data_ + size_, mapped_size(size_) - size_);
+  munmap(data_, mapped_size(size_));
 }
 
 AlignedBytes::AlignedBytes(AlignedBytes&& other) noexcept

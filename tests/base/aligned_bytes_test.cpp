@@ -46,5 +46,14 @@ TEST(AlignedBytes, ThatCannotBeHadSayWhatTheyWereFor) {
     }
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+TEST(AlignedBytesDeathTest, TheSanitizerKnowsWhereTheyEnd) {
+  AlignedBytes bytes(100, "a test");
+  const volatile uint8_t* data = bytes.data();
+  EXPECT_EQ(data[99], 0);
+  EXPECT_DEATH(static_cast<void>(data[100]), "use-after-poison");
+}
+#endif
+
 }  // namespace
 }  // namespace opfuse
