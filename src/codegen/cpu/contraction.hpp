@@ -74,7 +74,6 @@ class ContractionEmitter {
   void emit_overlapped_tile(const Env& env, Value* ob, const TileRun& run);
   void start_rest(Value* ob, Value* item);
   void finish_rest(const Env& env);
-  void finish_point(StageEmitter::Point point);
   std::vector<StageEmitter::Point> points_of_rest(const Env& env, const TileRun& run);
   void when_inside(const Env& env, const std::function<void()>& body);
   void emit_channels(const Env& env, const TileRun& run, int64_t first_step = 0);

@@ -42,11 +42,6 @@ std::vector<StageEmitter::Point> ContractionEmitter::points_of_rest(const Env& e
   return points;
 }
 
-void ContractionEmitter::finish_point(StageEmitter::Point point) {
-  point.results[0] = k_.b.CreateLoad(acc_[0]->getAllocatedType(), point.results[0], true);
-  s_.store_outputs_of(point);
-}
-
 void ContractionEmitter::emit_overlapped_tile(const Env& env, Value* ob, const TileRun& run) {
   if (fetch_outputs_) prefetch_epilogue(env, ob, run);
   start_accumulators(run, nullptr);
@@ -55,7 +50,8 @@ void ContractionEmitter::emit_overlapped_tile(const Env& env, Value* ob, const T
   Env at = env;
   at.axes[static_cast<size_t>(view_.channel)] = {k_.i64(0), false, step_};
   emit_steps(at, all_pixels(run), run, step_, step_);
-  take_turns_behind(k_, first, points.size(), [&](size_t i) { finish_point(points[i]); });
+  take_turns_behind(k_, first, points.size(),
+                    [&](size_t i) { s_.store_resting(points[i], acc_[0]->getAllocatedType()); });
   emit_channels(env, run, 1);
   for (size_t i = 0; i < points.size(); ++i)
     k_.b.CreateStore(k_.b.CreateLoad(acc_[i]->getAllocatedType(), acc_[i]), rest_[i], true);
@@ -66,7 +62,7 @@ void ContractionEmitter::emit_overlapped_tile(const Env& env, Value* ob, const T
 
 void ContractionEmitter::finish_rest(const Env& env) {
   const std::vector<StageEmitter::Point> points = points_of_rest(env, runs_.front());
-  take_turns(k_, points.size(), [&](size_t i) { finish_point(points[i]); });
+  take_turns(k_, points.size(), [&](size_t i) { s_.store_resting(points[i], acc_[0]->getAllocatedType()); });
 }
 
 }  // namespace opfuse::cpu

@@ -24,7 +24,7 @@ std::vector<StageEmitter::Point> at_rest(Kernel& k, std::vector<StageEmitter::Po
 
 }  // namespace
 
-bool calls_functions(const Stage& stage) {
+bool has_long_epilogue(const Stage& stage) {
   bool found = false;
   for (const StageOutput& o : stage.outputs)
     o.value.visit([&](const Expr& e) { found |= is_function(e.op()) && e.op() != ExprOp::erf; });
@@ -94,7 +94,7 @@ void StageEmitter::store_outputs_of(const Point& point) {
 }
 
 void StageEmitter::store_outputs(const std::vector<Point>& points) {
-  if (!calls_functions(stage) || points.size() == 1) {
+  if (!has_long_epilogue(stage) || points.size() == 1) {
     for (const Point& point : points) store_outputs_of(point);
     return;
   }
@@ -105,6 +105,11 @@ void StageEmitter::store_outputs(const std::vector<Point>& points) {
       point.results[r] = k.b.CreateLoad(points[i].results[r]->getType(), point.results[r], true);
     store_outputs_of(point);
   });
+}
+
+void StageEmitter::store_resting(Point point, llvm::Type* type) {
+  for (Value*& result : point.results) result = k.b.CreateLoad(type, result, true);
+  store_outputs_of(point);
 }
 
 Value* identity_of(Kernel& k, const Reduction& r, int width) {

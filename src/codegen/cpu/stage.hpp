@@ -39,6 +39,9 @@ class StageEmitter {
   /// Neighbours whose values do not depend on each other: their chains of operations take turns.
   void store_outputs(const std::vector<Point>& points);
   void store_outputs_of(const Point& point);  ///< of one point, in the order of its operations
+  /// The same of a point whose results are places in memory that hold values of `type`: they are read there, not kept
+  /// in registers from before.
+  void store_resting(Point point, llvm::Type* type);
 
  private:
   std::vector<Value*> values_at(const Point& point);
@@ -47,7 +50,7 @@ class StageEmitter {
 
 /// Whether outputs are long chains of dependent operations. Not by erf, whose lookups keep their units busy as they
 /// are.
-bool calls_functions(const Stage& stage);
+bool has_long_epilogue(const Stage& stage);
 
 Value* identity_of(Kernel& k, const Reduction& reduction, int width);
 /// acc combined with the reduction's value at the emitter's point; a sum of products is an fma.

@@ -25,7 +25,7 @@ constexpr int64_t kMostInTurns = 16;
 }  // namespace
 
 void WindowEmitter::find_rest(int64_t width) {
-  if (!calls_functions(s_.stage)) return;
+  if (!has_long_epilogue(s_.stage)) return;
   const Dim extent = axis_extent(s_.stage, view_.pixel);
   const int64_t pixels = extent.constant().value_or(kMostResting + 1);
   const bool one_tile = rows() == Dim(1) && pixels <= width;
@@ -83,14 +83,11 @@ void WindowEmitter::emit_resting_rows(const Env& env, Value* r0, Value* r1) {
 
 void WindowEmitter::finish_group(const Env& env, Value* from, int64_t count) {
   std::vector<StageEmitter::Point> points;
-  for (int64_t p = 0; p < count; ++p) points.push_back({pixel_at(env, p), {}});
+  for (int64_t p = 0; p < count; ++p)
+    points.push_back({pixel_at(env, p), {k_.element(from, DType::f32, k_.i64(p * lanes_))}});
   take_turns(k_, points.size(), [&](size_t i) {
     if (fetch_rows_) fetch_rows(points[i].env);
-    Value* at = k_.element(from, DType::f32, k_.i64(static_cast<int64_t>(i) * lanes_));
-    // volatile: the optimiser would keep the sums of a tile in the registers that the functions need
-    StageEmitter::Point point = points[i];
-    point.results = {k_.b.CreateLoad(acc_[0]->getAllocatedType(), at, true)};
-    s_.store_outputs_of(point);
+    s_.store_resting(points[i], acc_[0]->getAllocatedType());
   });
   if (sums_) add_stored(points);
 }
