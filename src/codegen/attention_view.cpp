@@ -2,6 +2,7 @@
 // another library, whose nodes are its own: they are compared by structure.
 #include "codegen/attention_view.hpp"
 
+#include <cmath>
 #include <set>
 
 #include "region/dependence.hpp"
@@ -90,6 +91,26 @@ Expr needed_scores(const Expr& e) {
   }
 }
 
+struct Weights {
+  Expr defined;  ///< of rows with a softmax
+  EmptyRows empty = EmptyRows::undefined;
+  std::string why = {};  ///< not, if so
+};
+
+/// select(is_nan(w), 0, w), select(max == -inf, 0, w) or w; result 0 is the maximum.
+Weights unguarded(const Expr& weights) {
+  if (weights.op() != ExprOp::select) return {weights};
+  const auto& args = weights.args();
+  const auto& tested = args[0].args();
+  if (!args[1].is_constant() || args[1].value() != 0) return {weights, {}, "rows without keys become no zeros"};
+  if (args[0].op() == ExprOp::is_nan && tested[0].text() == args[2].text()) return {args[2], EmptyRows::no_nan};
+  const auto is_none = [](const Expr& e) { return e.is_constant() && e.value() == -INFINITY; };
+  const bool none = args[0].op() == ExprOp::eq && ((is_result(tested[0], 0) && is_none(tested[1])) ||
+                                                   (is_result(tested[1], 0) && is_none(tested[0])));
+  if (none) return {args[2], EmptyRows::zero};
+  return {weights, {}, "the weights are changed behind the softmax"};
+}
+
 class AttentionFinder {
  public:
   explicit AttentionFinder(const Region& region) : region_(region) {}
@@ -143,14 +164,9 @@ class AttentionFinder {
                        s.reductions[1].kind == ReduceKind::sum && along(s.reductions[0].value);
     if (!shape) return "the softmax does not read the scores";
     if (!is_exponential(s.reductions[1].value, along)) return "another exponential than softmax's";
-    Expr weights = s.outputs[0].value;
-    if (weights.op() == ExprOp::select && weights.args()[0].op() == ExprOp::is_nan) {
-      const Expr tested = weights.args()[0].args()[0], zero = weights.args()[1];
-      if (!zero.is_constant() || zero.value() != 0) return "NaN weights become no zeros";
-      weights = weights.args()[2];
-      if (tested.text() != weights.text()) return "the weights are changed behind the softmax";
-      view_.guarded = true;
-    }
+    const auto [weights, empty, why] = unguarded(s.outputs[0].value);
+    if (!why.empty()) return why;
+    view_.empty = empty;
     const bool quotient =
         weights.op() == ExprOp::div && is_result(weights.args()[1], 1) && is_exponential(weights.args()[0], here);
     return quotient ? "" : "the weights are changed behind the softmax";

@@ -110,12 +110,10 @@ Value* mask_bias(Speller& s, Value* mask, const Value* k, DType dtype) {
   return s.op("pad", {mask, s.integers(pads), s.number(-kInfinity, dtype)});
 }
 
-/// A row whose keys are all masked has no softmax; ONNX gives it zeros. Only a mask can make one.
-Value* guarded(Speller& s, Value* weights, Value* scores) {
-  const DType dtype = scores->type.dtype;
+/// A row whose keys are all masked has no softmax; ONNX gives it zeros.
+Value* rows_without_keys(Speller& s, Value* scores) {
   Value* top = s.op("reduce_max", {scores, s.integers({3})});
-  Value* none = s.op("equal", {top, s.number(-kInfinity, dtype)});
-  return s.op("where", {none, s.number(0, dtype), weights});
+  return s.op("equal", {top, s.number(-kInfinity, scores->type.dtype)});
 }
 
 struct Operands {
@@ -177,8 +175,10 @@ std::vector<Value*> import_attention(NodeImport& n) {
   }
   Value* scores = bias ? s.op("add", {soft, bias}) : soft;
   Value* wide = a.softmax_dtype == DType::unknown ? scores : s.cast(scores, a.softmax_dtype);
+  // Only a mask can make one. In front of the softmax, so that a kernel that has its maximum may use it.
+  Value* none = n.input(3) ? rows_without_keys(s, scores) : nullptr;
   Value* weights = s.cast(s.op("softmax", {wide}, {{"axis", int64_t{-1}}}), dtype);
-  if (n.input(3)) weights = guarded(s, weights, scores);
+  if (none) weights = s.op("where", {none, s.number(0, dtype), weights});
   Value* y = s.op("matmul", {weights, repeated_heads(s, o.v, times)});
   if (n.required(0)->type.shape.rank() == 3)
     y = s.reshape(s.transpose(y, {0, 2, 1, 3}),

@@ -3,11 +3,17 @@
 //   row [n,1]: mean of x^2 over c                      row [n,c] over c: result 0 = sum of x^2
 //   map [n,c]: x / sqrt(stage 0 + eps) * scale   ->      x / sqrt(result 0 / c + eps) * scale
 //
-// Each statistic reads only the row itself and statistics before it, so they are reductions of one loop nest.
+// Each statistic reads only the row itself and statistics before it, so they are reductions of one loop nest. Between
+// other stages the same holds for rows that follow each other: attention whose rows without keys become 0 asks for the
+// largest score, which its softmax has anyway.
+#include <span>
+
 #include "region/lowering.hpp"
 
 namespace opfuse {
 namespace {
+
+using Stages = std::span<const Stage>;
 
 bool is_zero(const IndexExpr& index) { return index.terms.empty() && index.offset == Dim(0) && !index.dynamic; }
 bool is_axis(const IndexExpr& index, size_t axis) {
@@ -16,7 +22,7 @@ bool is_axis(const IndexExpr& index, size_t axis) {
 
 /// Row stages without stored results in front of the last stage, all over the same reduce axes; along each axis they
 /// have the last one's extent, or 1.
-bool are_rows(const std::vector<Stage>& stages) {
+bool are_rows(Stages stages) {
   const Stage &first = stages.front(), &last = stages.back();
   for (const Stage& stage : stages) {
     const bool statistic = &stage != &last;
@@ -33,7 +39,8 @@ bool are_rows(const std::vector<Stage>& stages) {
 
 class Merge {
  public:
-  explicit Merge(const std::vector<Stage>& stages) : stages_(stages) {}
+  /// `stages` of a region, the first of them its stage `first`.
+  Merge(Stages stages, int first) : stages_(stages), first_(first) {}
 
   /// Nothing where a stage reads another one elsewhere than at its own row.
   std::optional<Stage> run() {
@@ -42,11 +49,11 @@ class Merge {
     merged_.reduce = stages_.front().reduce;
     for (const Stage& stage : stages_) {
       if (!take_reads(stage)) return std::nullopt;
-      const int before = static_cast<int>(merged_.reductions.size());
-      for (const Reduction& r : stage.reductions) merged_.reductions.push_back({r.kind, moved(stage, r.value, before)});
+      results_.clear();
+      for (const Reduction& r : stage.reductions) results_.push_back(result_of({r.kind, moved(stage, r.value)}));
       values_.emplace_back();
       for (const StageOutput& output : stage.outputs) {
-        const Expr value = moved(stage, output.value, before);
+        const Expr value = moved(stage, output.value);
         values_.back().push_back(value.dtype() == output.dtype ? value : Expr::make_cast(value, output.dtype));
         if (&stage == &stages_.back())
           merged_.outputs.push_back({output.param, value, output.map, output.shape, output.dtype});
@@ -56,17 +63,30 @@ class Merge {
   }
 
  private:
-  const std::vector<Stage>& stages_;
+  Stages stages_;
+  int first_;
   Stage merged_;
   std::vector<std::vector<Expr>> values_;  ///< by stage and output
   std::vector<Expr> reads_;                ///< what stands for the reads of the stage at hand
+  std::vector<int> results_;               ///< the merged number of its reductions
+
+  /// Two stages may ask for the same.
+  int result_of(Reduction reduction) {
+    std::vector<Reduction>& all = merged_.reductions;
+    const auto at = std::find(all.begin(), all.end(), reduction);
+    const auto number = static_cast<int>(at - all.begin());
+    if (at == all.end()) all.push_back(std::move(reduction));
+    return number;
+  }
+
+  size_t number_of(const Read& read) const { return static_cast<size_t>(read.stage - first_); }
 
   bool take_reads(const Stage& stage) {
     reads_.clear();
     for (const Read& read : stage.reads) {
-      if (read.stage >= 0) {
+      if (read.stage >= first_) {
         if (!at_own_row(stage, read)) return false;
-        reads_.push_back(values_[static_cast<size_t>(read.stage)][static_cast<size_t>(read.index)]);
+        reads_.push_back(values_[number_of(read)][static_cast<size_t>(read.index)]);
         continue;
       }
       Read wider = read;
@@ -88,7 +108,7 @@ class Merge {
   }
 
   bool at_own_row(const Stage& stage, const Read& read) const {
-    const Stage& from = stages_[static_cast<size_t>(read.stage)];
+    const Stage& from = stages_[number_of(read)];
     for (size_t i = 0; i < read.map.dims.size(); ++i) {
       const bool single = from.domain[i] == Dim(1);
       if (!(single && is_zero(read.map.dims[i])) &&
@@ -98,7 +118,7 @@ class Merge {
     return true;
   }
 
-  Expr moved(const Stage& stage, const Expr& expr, int results_before) const {
+  Expr moved(const Stage& stage, const Expr& expr) const {
     return expr.map_leaves([&](const Expr& leaf) {
       switch (leaf.op()) {
         case ExprOp::read: {
@@ -108,7 +128,7 @@ class Merge {
         case ExprOp::in_bounds:  // a statistic is always there
           return is_local(stage, leaf) ? Expr::integer(DType::boolean, 1) : reads_[static_cast<size_t>(leaf.index())];
         case ExprOp::result:
-          return Expr::result(results_before + leaf.index(), leaf.dtype());
+          return Expr::result(results_[static_cast<size_t>(leaf.index())], leaf.dtype());
         case ExprOp::coord:
           return is_single(stage, leaf.index()) ? Expr::integer(DType::i64, 0) : leaf;
         default:
@@ -116,16 +136,39 @@ class Merge {
       }
     });
   }
-  static bool is_local(const Stage& stage, const Expr& leaf) {
-    return stage.reads[static_cast<size_t>(leaf.index())].stage >= 0;
+  bool is_local(const Stage& stage, const Expr& leaf) const {
+    return stage.reads[static_cast<size_t>(leaf.index())].stage >= first_;
   }
 };
+
+/// Stages first .. last, whose results only stages up to `last` read.
+bool are_read_inside(const Region& region, size_t first, size_t last) {
+  for (size_t s = last + 1; s < region.stages.size(); ++s)
+    for (const Read& read : region.stages[s].reads)
+      if (read.stage >= static_cast<int>(first) && read.stage < static_cast<int>(last)) return false;
+  return true;
+}
+
+bool merge_between(Region& region, size_t first, size_t last) {
+  const Stages stages = Stages(region.stages).subspan(first, last - first + 1);
+  if (!are_rows(stages) || !are_read_inside(region, first, last)) return false;
+  std::optional<Stage> merged = Merge(stages, static_cast<int>(first)).run();
+  if (!merged) return false;
+  region.stages[first] = std::move(*merged);
+  region.stages.erase(region.stages.begin() + static_cast<int64_t>(first) + 1,
+                      region.stages.begin() + static_cast<int64_t>(last) + 1);
+  for (size_t s = first + 1; s < region.stages.size(); ++s)
+    for (Read& read : region.stages[s].reads)
+      if (read.stage >= static_cast<int>(last)) read.stage -= static_cast<int>(last - first);
+  return true;
+}
 
 }  // namespace
 
 void merge_rows(Region& region) {
-  if (region.stages.size() < 2 || !are_rows(region.stages)) return;
-  if (std::optional<Stage> merged = Merge(region.stages).run()) region.stages = {std::move(*merged)};
+  if (region.stages.size() < 2 || merge_between(region, 0, region.stages.size() - 1)) return;
+  for (size_t s = 1; s < region.stages.size(); ++s)
+    if (region.stages[s].anchor == Anchor::row && merge_between(region, s - 1, s)) --s;
 }
 
 }  // namespace opfuse

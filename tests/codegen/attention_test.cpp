@@ -109,6 +109,12 @@ Sizes guarded(Sizes s) {
   return s;
 }
 
+/// As ONNX has it: NaN of the scores passes.
+Sizes zero_without_keys(Sizes s) {
+  s.weights = "select(eq(s0, -inf), 0, div(exp(sub(r1, s0)), s1))";
+  return s;
+}
+
 /// Row r sees keys up to r + shift.
 Tensor causal(int rows, int keys, int shift) {
   Tensor mask(DType::boolean, {rows, keys});
@@ -196,6 +202,15 @@ std::vector<Case> cases() {
   all.push_back(with_mask(attention("rows_without_keys_lowest", lowest), holes(10, 37, -3.4028234e38, 0)));
   all.push_back(with_mask(attention("rows_without_keys_undefined", lowest), holes(10, 37, -kInfinity, 0)));
   all.push_back(with_mask(attention("rows_without_keys_zeroed", guarded(lowest)), holes(10, 37, -kInfinity, 0)));
+  all.push_back(
+      with_mask(attention("rows_without_keys_zero", zero_without_keys(lowest)), holes(10, 37, -kInfinity, 0)));
+  Tensor undefined = holes(10, 37, -kInfinity, 0);
+  undefined.set_real(3 * 37 + 5, std::nan(""));
+  all.push_back(with_mask(attention("nan_beside_rows_without_keys", zero_without_keys(lowest)), undefined));
+  const Sizes long_rows = masked(sized(11, 1500, 80), "f32[11,1500]", "a1, a2", "add(mul(s0, 0.125), r2)");
+  all.push_back(with_mask(attention("long_rows_without_keys_zero", zero_without_keys(long_rows)),
+                          holes(11, 1500, -kInfinity, 0)));
+  all.push_back(attention("open_lengths_zero", zero_without_keys(open(16)), kLengths));
   Case wide = attention("wide_scores", sized(12, 70, 16));
   wide.low = -12, wide.high = 12;
   all.push_back(wide);
@@ -231,7 +246,13 @@ const Refused kRefused[] = {
     {"weights_not_divided", other_weights("exp(sub(r1, s0))"), "the weights are changed behind the softmax"},
     {"log_softmax", other_weights("sub(sub(r1, s0), log(s1))"), "the weights are changed behind the softmax"},
     {"nan_becomes_one", other_weights("t0 = div(exp(sub(r1, s0)), s1); select(is_nan(t0), 1, t0)"),
-     "NaN weights become no zeros"},
+     "rows without keys become no zeros"},
+    {"empty_becomes_one", other_weights("select(eq(s0, -inf), 1, div(exp(sub(r1, s0)), s1))"),
+     "rows without keys become no zeros"},
+    {"zero_where_the_sum_is_one", other_weights("select(eq(s1, 1), 0, div(exp(sub(r1, s0)), s1))"),
+     "the weights are changed behind the softmax"},
+    {"zero_above_a_limit", other_weights("select(eq(s0, 8), 0, div(exp(sub(r1, s0)), s1))"),
+     "the weights are changed behind the softmax"},
     {"factor_of_row_and_key", mixed_query(), "a factor of the scores depends on both row and key"},
 };
 

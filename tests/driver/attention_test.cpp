@@ -27,7 +27,8 @@ Graph attention(const Attention& a) {
       "graph (%x: f32[{0},{1},{2}], %mask: f32[{0},1,1,{1}]) {{\n %heads = const dense<0,0,{3},{4}> : i64[4]\n"
       " %flat = const dense<0,0,{2}> : i64[3]\n %root = const splat<{5}> : f32[]\n %low = const splat<-3.4e38> : "
       "f32[]\n"
-      " %zero = const splat<0> : f32[]\n %wo = const rand<9> : f32[{2},{2}]\n",
+      " %zero = const splat<0> : f32[]\n %none = const splat<-inf> : f32[]\n %keys = const dense<3> : i64[1]\n %wo = "
+      "const rand<9> : f32[{2},{2}]\n",
       a.batch, a.tokens, width, a.heads, a.size, std::sqrt(a.size));
   for (const char* c : {"q", "k", "v"})
     text += fmt::format(
@@ -101,6 +102,29 @@ TEST(AttentionModel, ChosenScoresAndGuardedWeights) {
     ASSERT_NE(attention_launch(built.program), nullptr) << print(built.program);
     expect_equal(built, {});
   }
+}
+
+/// ONNX's Attention: a row whose scores are all -inf gives 0. Its maximum is the softmax's own.
+TEST(AttentionModel, RowsWithoutKeysAreZeros) {
+  Attention a;
+  a.scores = "%c = greater(%mask, %zero)\n %bias = where(%c, %zero, %none)\n %s4 = add(%s3, %bias)";
+  a.weights =
+      "%top = reduce_max(%s4, %keys)\n %empty = equal(%top, %none)\n %p0 = softmax(%s4)\n %p = where(%empty, %zero, "
+      "%p0)";
+  for (const char* tokens : {"17", "n"})
+    for (const TargetInfo& target : runnable()) {
+      a.tokens = tokens;
+      const Built built = build(attention(a), target);
+      ASSERT_NE(attention_launch(built.program), nullptr) << print(built.program);
+      EXPECT_TRUE(built.program.notes.empty()) << built.program.notes.front();
+      expect_equal(built, {{"n", 17}});
+      std::vector<Tensor> inputs = random_inputs(built.fused, {.seed = 1, .symbols = {{"n", 17}}});
+      for (int64_t i = 0; i < inputs[1].elements(); ++i) inputs[1].set_real(i, i < 17 ? -1 : 1);  // image 0: no keys
+      const Tensor result = run_executable(built.executable, inputs, {})[0];
+      const int64_t half = result.elements() / 2;
+      for (int64_t i = 0; i < half; ++i) ASSERT_EQ(result.real(i), 0) << i;
+      EXPECT_NE(result.real(half), 0);
+    }
 }
 
 TEST(AttentionModel, OpenBatchAndLength) {

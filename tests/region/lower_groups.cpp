@@ -1,4 +1,6 @@
 // Fused groups: prologues, epilogues, folding of BatchNorm, several stages, and what is declined.
+#include <cmath>
+
 #include "lower_support.hpp"
 
 namespace opfuse {
@@ -53,6 +55,36 @@ TEST(LowerGroup, StemIsAContractionAndAWindow) {
   EXPECT_EQ(region.stages[0].anchor, Anchor::contraction);
   EXPECT_EQ(region.stages[1].anchor, Anchor::window);
   EXPECT_EQ(region.stages[0].outputs[0].param, -1);
+}
+
+/// Products, softmax along the last axis, 0 where a row's maximum is -inf, products again; `top` is that maximum.
+struct EmptyRows {
+  Net net;
+  Value *top, *result;
+
+  EmptyRows() {
+    Value* scores = net("matmul", {net.input({2, 5, 4}), net.input({2, 4, 7})});
+    top = net("reduce_max", {scores, net.integers({2})});
+    Value* none = net("equal", {top, net.scalar(-INFINITY)});
+    Value* weights = net("where", {none, net.scalar(0), net("softmax", {scores})});
+    result = net("matmul", {weights, net.input({2, 7, 3})});
+  }
+};
+
+TEST(LowerGroup, RowsBetweenProductsThatAskForTheSameMaximumAreOne) {
+  EmptyRows rows;
+  const Region region = expect_lowers(rows.net.graph, rows.net.fuse({rows.result}), 1e-6);
+  ASSERT_EQ(region.stages.size(), 3u) << print(region);
+  EXPECT_EQ(region.stages[1].anchor, Anchor::row);
+  EXPECT_EQ(region.stages[1].reductions.size(), 2u) << "one maximum, one sum\n" << print(region);
+}
+
+TEST(LowerGroup, ARowThatIsReadBehindTheNextRowStays) {
+  EmptyRows rows;
+  Value* scaled = rows.net("mul", {rows.result, rows.top});
+  EXPECT_EQ(expect_lowers(rows.net.graph, rows.net.fuse({scaled}), 1e-6).stages.size(), 4u);
+  EmptyRows stored;
+  EXPECT_EQ(expect_lowers(stored.net.graph, stored.net.fuse({stored.top, stored.result}), 1e-6).stages.size(), 4u);
 }
 
 /// act(x A) * (x B): `act` reads the first product, `gated` is the product of both.

@@ -140,7 +140,8 @@ void AttentionEmitter::store_row(Env env, Value* column, Value* value, Value* fa
   const auto width = static_cast<int>(lanes_);
   factor = k_.splat(factor, width);
   value = k_.b.CreateFMul(value, factor);
-  if (view_.guarded) value = k_.b.CreateSelect(k_.b.CreateFCmpOGT(factor, real(0, lanes_)), value, real(0, lanes_));
+  if (view_.empty == EmptyRows::no_nan)
+    value = k_.b.CreateSelect(k_.b.CreateFCmpOGT(factor, real(0, lanes_)), value, real(0, lanes_));
   env.axes[static_cast<size_t>(view_.column)] = {column, true, lanes_};
   if (ragged) env.mask = lanes_below(column, k_.i64(columns_));
   c_.store_outputs(env, {value});

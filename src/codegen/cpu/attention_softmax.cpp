@@ -6,6 +6,7 @@
 // 0 / 0 does, and so does a row with NaN or +inf in it.
 #include <limits>
 
+#include "base/fail.hpp"
 #include "codegen/cpu/attention.hpp"
 #include "codegen/cpu/vector_math.hpp"
 
@@ -82,11 +83,18 @@ Value* AttentionEmitter::exponentials(Value* row, Value* count, Value* top) {
   return fold(k_.b.CreateLoad(vector_type(), sum), 1, plus);
 }
 
-/// 1 / sum; where undefined rows become zeros, 0 for them.
+/// 1 / sum; see EmptyRows. A row with NaN has the sum NaN, one without keys the sum 0.
 Value* AttentionEmitter::divisor(Value* sum) {
   Value* inverse = k_.b.CreateFDiv(real(1, 1), sum);
-  if (!view_.guarded) return inverse;
-  return k_.b.CreateSelect(k_.b.CreateFCmpOGT(sum, real(0, 1)), inverse, real(0, 1));
+  switch (view_.empty) {
+    case EmptyRows::undefined:
+      return inverse;
+    case EmptyRows::zero:
+      return k_.b.CreateSelect(k_.b.CreateFCmpOEQ(sum, real(0, 1)), real(0, 1), inverse);
+    case EmptyRows::no_nan:
+      return k_.b.CreateSelect(k_.b.CreateFCmpOGT(sum, real(0, 1)), inverse, real(0, 1));
+  }
+  throw fail(E::internal, "no way to treat empty rows: {}", static_cast<int>(view_.empty));
 }
 
 }  // namespace opfuse::cpu
