@@ -21,4 +21,6 @@ cmake --install "$build" --prefix "$scratch/prefix" >"$scratch/install.log"
 "$python" -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall "$scratch"/dist/opfuse-*.whl
 rm -rf "$scratch/prefix"  # the wheel is complete
 cd "$scratch"
-OPFUSE_SOURCE=$source "$python" -B -m pytest -q -p no:cacheprovider --rootdir "$source/tests/python" "$source/tests/python"
+# Models of 100 MB go into files: beside the build, kept only where a test failed.
+OPFUSE_SOURCE=$source "$python" -B -m pytest -q -p no:cacheprovider --basetemp "$scratch/files" -o tmp_path_retention_policy=failed \
+  --rootdir "$source/tests/python" "$source/tests/python"
