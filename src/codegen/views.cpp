@@ -191,6 +191,7 @@ class ContractionFinder {
       view_.data = r;
     }
     if (view_.data < 0 || has_dynamic(map_of(view_.data))) return "no data operand";
+    if (view_.data == view_.weights) return "the product is a square";  // a norm's row
     if (dtype_of(region_, stage_.reads[static_cast<size_t>(view_.data)]) != DType::f32) return "the data is not f32";
     view_.value = inner;
     return "";

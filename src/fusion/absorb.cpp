@@ -12,8 +12,8 @@
 namespace opfuse {
 
 bool moves_elements(const Node& node) {
-  static constexpr std::array kNames{"reshape",   "flatten", "squeeze", "unsqueeze", "identity",
-                                     "transpose", "slice",   "split",   "gather",    "expand"};
+  static constexpr std::array kNames{"reshape", "flatten", "squeeze", "unsqueeze", "identity", "transpose",
+                                     "slice",   "split",   "gather",  "expand",    "tile"};
   if (node.body || std::none_of(kNames.begin(), kNames.end(), [&](const char* name) { return node.is(name); }))
     return false;
   for (size_t i = 1; i < node.inputs.size(); ++i)
@@ -26,11 +26,20 @@ bool is_attention(const Node& node) {
                                               [](const Node* n) { return operator_name(*n) == kAttention; });
 }
 
+static bool is_rotary(const Node& node) {
+  if (node.body && operator_name(node) == kRotaryEmbedding) return true;
+  return node.op == fused_op() && std::all_of(node.body->nodes().begin(), node.body->nodes().end(), [](const Node* n) {
+           return moves_elements(*n) || operator_name(*n) == kRotaryEmbedding;
+         });
+}
+
+bool takes_movements(const Node& node) { return is_attention(node) || is_rotary(node); }
+
 namespace {
 
 /// The group grown by a node, or null (and nothing changed) where that is no kernel.
 Node* join(Graph& graph, const std::vector<Node*>& nodes, const Node& group, const Legality& legal) {
-  const Outline how{fused_op(), group.label, group.pattern};
+  const Outline how{fused_op(), group.label.empty() ? std::string(operator_name(group)) : group.label, group.pattern};
   const OutlinedCopy trial = outline_copy(graph, nodes, how);
   if (trial.node->outputs.size() != group.outputs.size() || legal(*trial.node)) return nullptr;
   Node* joined = outline(graph, nodes, how);
@@ -63,11 +72,12 @@ Node* absorb_result(Graph& graph, Node* group, const Legality& legal) {
   return moves ? join(graph, {group, movement}, *group, legal) : nullptr;
 }
 
+/// A rotary embedding's results go to attention, which takes what is behind them.
 size_t absorb_around(Graph& graph, Node* group, const Legality& legal) {
   size_t count = 0;
   for (bool grown = true; grown;) {
     grown = false;
-    Node* next = absorb_result(graph, group, legal);
+    Node* next = is_attention(*group) ? absorb_result(graph, group, legal) : nullptr;
     for (size_t i = 0; !next && i < group->inputs.size(); ++i) next = absorb_operand(graph, group, i, legal);
     if (!next) continue;
     group = next;
@@ -80,20 +90,28 @@ size_t absorb_around(Graph& graph, Node* group, const Legality& legal) {
 }  // namespace
 
 std::vector<std::string> absorb_movements(Graph& fused, const Legality& legal) {
-  size_t groups = 0, movements = 0;
-  std::vector<Node*> attentions;  // the nodes around them go while they grow
+  std::vector<Node*> takers;  // the nodes around them go while they grow
   for (Node* node : fused.nodes())
-    if (is_attention(*node)) attentions.push_back(node);
-  for (Node* node : attentions) {
+    if (takes_movements(*node)) takers.push_back(node);
+  struct Count {
+    size_t groups = 0, movements = 0;
+  } attentions, rotary;
+  for (Node* node : takers) {
     if (legal(*node)) continue;
+    Count& kind = is_attention(*node) ? attentions : rotary;
     const size_t count = absorb_around(fused, node, legal);
-    groups += count > 0;
-    movements += count;
+    kind.groups += count > 0;
+    kind.movements += count;
   }
-  if (movements == 0) return {};
   fused.remove_dead_nodes();
-  return {fmt::format("{} attention group{} read and store through {} movements of elements", groups,
-                      groups == 1 ? "" : "s", movements)};
+  std::vector<std::string> lines;
+  if (attentions.movements > 0)
+    lines.push_back(fmt::format("{} attention group{} read and store through {} movements of elements",
+                                attentions.groups, attentions.groups == 1 ? "" : "s", attentions.movements));
+  if (rotary.movements > 0)
+    lines.push_back(fmt::format("{} rotary embedding{} read through {} movements of elements", rotary.groups,
+                                rotary.groups == 1 ? "" : "s", rotary.movements));
+  return lines;
 }
 
 }  // namespace opfuse

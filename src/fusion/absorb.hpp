@@ -1,4 +1,5 @@
-// Movements of elements around attention become part of its loads and stores.
+// Movements of elements around attention become part of its loads and stores, those in front of a rotary embedding part
+// of its loads.
 //
 //     qkv -- slice -- reshape -- transpose -- q --.
 //     qkv -- slice -- reshape -- transpose -- k -- attention -- transpose -- reshape -- y
@@ -22,9 +23,11 @@ namespace opfuse {
 bool moves_elements(const Node& node);
 /// A group that holds an attention.
 bool is_attention(const Node& node);
+/// An attention, or a rotary embedding alone or behind movements.
+bool takes_movements(const Node& node);
 
-/// Works on the attention groups of a fused graph that `legal` accepts; they stay legal. Returns a line that says how
-/// many movements went where, nothing when there were none.
+/// Works on the attention groups and rotary embeddings of a fused graph that `legal` accepts; they stay legal. Returns
+/// lines that say how many movements went where, nothing when there were none.
 std::vector<std::string> absorb_movements(Graph& fused, const Legality& legal);
 
 }  // namespace opfuse

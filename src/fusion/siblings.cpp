@@ -173,12 +173,12 @@ const Node* gathering_reader(const Value* value, const Legality& legal) {
   for (const Use& use : value->uses) {
     const Node& node = *use.node;
     if (node.is("concat")) return &node;
-    if (is_attention(node) && !legal(node)) continue;
+    if (takes_movements(node) && !legal(node)) continue;
     if (!moves_elements(node)) continue;
     for (const Value* moved : node.outputs)
       for (const Use& next : moved->uses)
-        if (const bool attention = is_attention(*next.node) && !legal(*next.node);
-            !attention && (!moves_elements(*next.node) || gathering_reader(moved, legal)))
+        if (const bool taken = takes_movements(*next.node) && !legal(*next.node);
+            !taken && (!moves_elements(*next.node) || gathering_reader(moved, legal)))
           return &node;
   }
   return nullptr;
@@ -351,12 +351,26 @@ std::vector<SiblingLinears> merge_siblings(Graph& fused, const Legality& legal) 
   std::vector<SiblingLinears> all;
   for (const Set& set : sets_of(fused, legal)) {
     all.insert(all.end(), set.others.begin(), set.others.end());
-    if (set.linears.size() < 2) {
-      const Decline alone{"no_sibling", "the other Linears of its operand stay apart", {}};
-      if (!set.linears.empty()) all.push_back(told(set.linears, alone));
+    const auto& linears = set.linears;
+    const auto all_stay = [&](const char* code, const char* why) {
+      all.push_back(told(linears, Decline{code, why, {}}));
+    };
+    // a module of several Linears is one node: it goes as a whole or stays
+    const bool module = linears.size() > 1 && linears[0].group == linears[1].group;
+    if (linears.size() < 2) {
+      if (!linears.empty()) all_stay("no_sibling", "the other Linears of its operand stay apart");
       continue;
     }
-    for (const std::vector<Linear>& part : cut_by_memory(fused, set.linears)) {
+    if (module && !set.others.empty()) {
+      all_stay("module", "another Linear of its module stays apart");
+      continue;
+    }
+    const std::vector<std::vector<Linear>> parts = cut_by_memory(fused, linears);
+    if (module && parts.size() > 1) {
+      all_stay("memory", "results would wait for readers far behind those of their siblings");
+      continue;
+    }
+    for (const std::vector<Linear>& part : parts) {
       SiblingLinears result = told(part, std::nullopt);
       if (part.size() < 2)
         result.decline = Decline{"memory", "its result would wait for readers far behind those of its siblings", {}};
@@ -367,25 +381,6 @@ std::vector<SiblingLinears> merge_siblings(Graph& fused, const Legality& legal) 
   }
   fused.remove_dead_nodes();
   return all;
-}
-
-std::vector<std::string> lines_of(const std::vector<SiblingLinears>& all) {
-  std::vector<std::string> lines;
-  size_t products = 0, linears = 0;
-  for (const SiblingLinears& s : all) {
-    if (s.decline) {
-      lines.push_back(fmt::format("Linear{} {} of \"{}\" not merged with siblings, {}: {}",
-                                  s.results.size() == 1 ? "" : "s", fmt::join(s.results, ", "), s.source,
-                                  s.decline->code, s.decline->message));
-      continue;
-    }
-    ++products;
-    linears += s.results.size();
-  }
-  if (products > 0)
-    lines.insert(lines.begin(), fmt::format("{} Linears of common operands run as {} product{}", linears, products,
-                                            products == 1 ? "" : "s"));
-  return lines;
 }
 
 }  // namespace opfuse

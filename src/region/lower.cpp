@@ -229,25 +229,6 @@ Expr Lowering::pull_elementwise(const Node& node, const IndexMap& map, const Sha
   return value.dtype() == dtype && !value.weak() ? value : Expr::make_cast(value, dtype);
 }
 
-/// True when a read's coordinates are the ones asked for and its tensor has the value's shape: then the
-/// read is inside exactly when the value is.
-Expr Lowering::pull_guarded(const Value* value, const IndexMap& map, const Expr& fill, const Node& reader) {
-  const Expr inside = pull(value, map);
-  int guard = -1;
-  inside.visit([&](const Expr& e) {
-    if (e.op() != ExprOp::read || guard >= 0) return;
-    const Read& read = stage().reads[e.index()];
-    const Shape& shape =
-        read.stage < 0 ? region_.params[read.index].type.shape : region_.stages[read.stage].outputs[read.index].shape;
-    if (read.map == map && shape == value->type.shape) guard = e.index();
-  });
-  if (guard < 0 && inside.is_constant())
-    decline("padded_constant", "a constant cannot be padded inside a kernel", reader);
-  if (guard < 0)
-    decline("padded_prologue", "the padded operand moves elements, so its bounds are not those of a read", reader);
-  return select(Expr::in_bounds(guard), inside, fill);
-}
-
 bool Lowering::reads_open_stage(const Node& node) const {
   if (!open_) return false;
   const int current = static_cast<int>(region_.stages.size()) - 1;

@@ -94,7 +94,8 @@ Expr pull_split(Lowering& lowering, const Node& node, size_t result, const Index
   return pull_through(lowering, node, inner, map);
 }
 
-// ---- concat: the first operand whose coordinates are inside
+// ---- concat: the first operand whose coordinates are inside; where an operand moves elements itself (the halves that a
+// rotary embedding exchanges), what its reads are inside of is another tensor, and the coordinate along the axis tells
 Expr pull_concat(Lowering& lowering, const Node& node, size_t, const IndexMap& map) {
   const size_t axis = wrapped(node.as<Concat>().axis, shape_out(node).rank());
   Dim offset = 0;
@@ -105,10 +106,12 @@ Expr pull_concat(Lowering& lowering, const Node& node, size_t, const IndexMap& m
     maps.push_back(compose(inner, map, lowering.extents()));
     offset = offset + input->type.shape[axis];
   }
+  if (node.inputs.size() == 1) return lowering.pull(node.inputs[0], maps[0]);
   Expr value = zero_of(node.output()->type.dtype);
-  for (size_t i = node.inputs.size(); i-- > 0;)
-    value = node.inputs.size() == 1 ? lowering.pull(node.inputs[i], maps[i])
-                                    : lowering.pull_guarded(node.inputs[i], maps[i], value, node);
+  for (size_t i = node.inputs.size(); i-- > 0;) {
+    const Expr before_end = less(index_value(maps[i].dims[axis]), dim_value(node.inputs[i]->type.shape[axis]));
+    value = lowering.pull_where(node.inputs[i], maps[i], before_end, value, node);
+  }
   return value;
 }
 

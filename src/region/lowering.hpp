@@ -98,6 +98,8 @@ class Lowering {
   Expr pull(const Value* value, const IndexMap& map);
   /// The same where the coordinates are inside the value, `fill` outside.
   Expr pull_guarded(const Value* value, const IndexMap& map, const Expr& fill, const Node& reader);
+  /// The same where the operand may move elements: its coordinates are those `inside` says, or are passed over anyway.
+  Expr pull_where(const Value* value, const IndexMap& map, const Expr& inside, const Expr& fill, const Node& reader);
   /// A read of a constant made while lowering; `make` is called when its bytes are wanted.
   Expr pull_made(const TensorType& type, std::function<Tensor()> make, const IndexMap& map);
   /// Appends a reduction; its result as an expression.
@@ -166,6 +168,7 @@ class Lowering {
   Expr pull_new(const Value* value, Def& def, const IndexMap& map);
   Expr pull_elementwise(const Node& node, const IndexMap& map, const Shape& shape);
   Expr pull_forward(const Value* value, Def& def, const IndexMap& map);
+  std::optional<int> guard_of(const Expr& value, const TensorType& type, const IndexMap& map);
   Expr add_read(Read read, DType dtype);
   int param_of(Def& def);
   int add_param(ParamRole role, const TensorType& type, LoweredOperand operand);

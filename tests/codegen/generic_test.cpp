@@ -156,6 +156,25 @@ const std::vector<Case> kCases = {
 };
 OPFUSE_CASES(Generic, kCases);
 
+/// RMSNorm as opset 23 has it: the square of an operand is no product of two.
+std::string rms_norm(int rows, int c) {
+  return fmt::format(
+      "region\nparam input f32[1,{0},{1}]\nparam constant f32[{1}]\nparam output f32[1,{0},{1}]\nstage row\n"
+      "  domain [1,{0},{1}]\n  reduce [{1}]\n  read param 0 at [0, a1, a3]\n  read param 0 at [0, a1, a2]\n"
+      "  read param 1 at [a2]\n  reduction sum mul(r0, r0)\n"
+      "  output param 2 f32[1,{0},{1}] at [a0, a1, a2] = mul(div(r1, sqrt(add(div(s0, {1}), 0.01))), r2)\n",
+      rows, c);
+}
+
+TEST(Rows, of_squares_are_no_contractions) {
+  for (const TargetInfo& target : runnable_targets()) {
+    const Case c = wished("rms_norm", rms_norm(64, 512));
+    EXPECT_EQ(wish_layouts(parse_region(c.region), target).params[0].value_or(Layout::dense(3)), Layout::dense(3));
+    EXPECT_EQ(spec_of(c, target).schedule.get("grouped", 0), 0) << spec_of(c, target).schedule.text();
+    check_case(c, target);
+  }
+}
+
 TEST(Rows, of_images_in_blocks_match_the_interpreter) {
   for (const TargetInfo& target : runnable_targets())
     for (int c : {5, 16, 20, 48})

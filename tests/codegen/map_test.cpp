@@ -1,4 +1,6 @@
 // Elementwise and injective kernels: layouts, broadcasting, padding, concat, gather, element types.
+#include <fmt/format.h>
+
 #include "codegen/run_kernel.hpp"
 
 namespace opfuse::test {
@@ -9,6 +11,29 @@ std::string unary(const std::string& dtype, const std::string& shape, const std:
          "\n  read param 0 at [a0, a1, a2, a3]\n  output param 1 " + dtype + shape + " at [a0, a1, a2, a3] = " + value +
          "\n";
 }
+
+/// A rotary embedding of [2, rows, size]: x cos + [-x[half:], x[:half]] sin.
+std::string rotated(const std::string& rows, int size) {
+  const std::string shape = fmt::format("f32[2,{},{}]", rows, size), table = fmt::format("f32[{},{}]", rows, size);
+  const int half = size / 2;
+  return fmt::format(
+      "region\nparam input {0}\nparam input {1}\nparam input {1}\nparam output {0}\nstage map\n  domain [2,{2},{3}]\n"
+      "  read param 0 at [a0, a1, a2]\n  read param 1 at [a1, a2]\n  read param 0 at [a0, a1, a2 + -{4}]\n"
+      "  read param 0 at [a0, a1, a2 + {4}]\n  read param 2 at [a1, a2]\n"
+      "  output param 3 {0} at [a0, a1, a2] = add(mul(r0, r1), mul(select(logical_and(lt(i2, {4}:i64), in3), neg(r3), "
+      "select(in2, r2, 0)), r4))\n",
+      shape, table, rows, size, half);
+}
+
+const std::vector<Case> kRotated = {
+    {.name = "half_is_a_vector", .region = rotated("5", 32)},
+    {.name = "half_is_two_vectors", .region = rotated("5", 64)},
+    {.name = "half_inside_a_vector", .region = rotated("5", 40)},
+    {.name = "half_below_a_vector", .region = rotated("5", 6)},
+    {.name = "too_many_vectors_to_unroll", .region = rotated("3", 320)},
+    {.name = "open_rows", .region = rotated("n", 80), .bindings = {{{"n", 1}}, {{"n", 7}}, {{"n", 0}}}},
+};
+OPFUSE_CASES(Rotated, kRotated);
 
 const std::vector<Case> kCases = {
     {.name = "relu_dense", .region = unary("f32", "[2,3,7,5]", "max(r0, 0)")},

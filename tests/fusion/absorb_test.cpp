@@ -118,5 +118,33 @@ TEST(Absorb, IndicesKnownOnlyAtRunTimeStayOutside) {
       std::any_of(a.fused.nodes().begin(), a.fused.nodes().end(), [](const Node* n) { return n->is("gather"); }));
 }
 
+/// A rotary embedding of the heads of %x; what reads it, %y, is no attention.
+const std::string kTurned = R"(graph (%x: f32[2,5,8], %cos: f32[5,4], %sin: f32[5,4]) {
+    %heads = const dense<2,5,2,4> : i64[4] %r = reshape(%x, %heads) %t = transpose(%r) {perm = [0,2,1,3]}
+    %a, %b = split(%t) {axis = -1, num_outputs = 2} %c = neg(%b) %d = concat(%c, %a) {axis = -1}
+    %e = mul(%t, %cos) %f = mul(%d, %sin) %y = add(%e, %f) )";
+
+TEST(Absorb, ARotaryEmbeddingReadsHeadsWhereTheyAre) {
+  const Absorbed a = absorb(kTurned + "%s = softmax(%y) return %s }", kEverything);
+  EXPECT_EQ(a.outside, 0u) << print(a.fused);
+  ASSERT_EQ(a.notes.size(), 1u);
+  EXPECT_EQ(a.notes[0], "1 rotary embedding read through 2 movements of elements");
+  expect_same_values(a);
+}
+
+TEST(Absorb, WhatIsBehindARotaryEmbeddingStays) {
+  const Absorbed a = absorb(kTurned + "%z = transpose(%y) {perm = [0,1,3,2]} return %z }", kEverything);
+  EXPECT_EQ(a.outside, 1u) << print(a.fused);
+  expect_same_values(a);
+}
+
+TEST(Absorb, ARotaryEmbeddingThatIsNoKernelStaysAsItIs) {
+  const Absorbed a = absorb(kTurned + "return %y }", [](const Node&) {
+    return std::optional(Decline{"no", "not here", {}});
+  });
+  EXPECT_EQ(a.outside, 2u);
+  EXPECT_TRUE(a.notes.empty());
+}
+
 }  // namespace
 }  // namespace opfuse

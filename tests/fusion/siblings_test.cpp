@@ -103,6 +103,35 @@ TEST(Siblings, OfAnAttentionAreItsInProjection) {
   EXPECT_EQ(m.after.nodes().front()->label.rfind("FusedMHAInProjection__", 0), 0u);
 }
 
+/// Two heads of 4 with rotary embeddings, then attention; `more` stands at its end. %n has the peak of memory.
+std::string turned(const std::string& more) {
+  std::string text = R"(graph (%z: f32[99,8], %x: f32[2,5,8]) { %m = softmax(%z) %n = softmax(%m)
+    %a = const rand<1> : f32[8,8] %b = const rand<2> : f32[8,8] %c = const rand<3> : f32[8,8] %cos = const rand<4> : f32[5,4] %sin = const rand<5> : f32[5,4]
+    %l = const dense<2,5,2,4> : i64[4] %i = const splat<0.5> : f32[]
+    %q0 = matmul(%x, %a) %q1 = reshape(%q0, %l) %qr = transpose(%q1) {perm = [0,2,1,3]}
+    %k0 = matmul(%x, %b) %k1 = reshape(%k0, %l) %kr = transpose(%k1) {perm = [0,2,1,3]}
+    %v0 = matmul(%x, %c) %v1 = reshape(%v0, %l) %v = transpose(%v1) {perm = [0,2,1,3]})";
+  for (const std::string n : {"q", "k"})
+    text += " %" + n + "a, %" + n + "b = split(%" + n + "r) {axis = -1, num_outputs = 2} %" + n + "c = neg(%" + n +
+            "b) %" + n + "d = concat(%" + n + "c, %" + n + "a) {axis = -1} %" + n + "e = mul(%" + n + "r, %cos) %" + n +
+            "f = mul(%" + n + "d, %sin) %" + n + " = add(%" + n + "e, %" + n + "f)";
+  return text + R"( %kt = transpose(%k) {perm = [0,1,3,2]} %s = matmul(%q, %kt) %t = mul(%s, %i) %w = softmax(%t)
+    %r = matmul(%w, %v))" +
+         more + " }";
+}
+
+TEST(Siblings, BehindWhichRotaryEmbeddingsStandAreStillColumns) {
+  const Merged m = merged(turned(" return %n, %r"));
+  ASSERT_THAT(codes(m), testing::ElementsAre("merged"));
+  EXPECT_EQ(m.told[0].results.size(), 3u);
+}
+
+TEST(Siblings, OfAModuleGoTogetherOrNotAtAll) {
+  const Merged m = merged(turned(" return %n, %r, %v0"));
+  EXPECT_THAT(codes(m), testing::UnorderedElementsAre("graph_output", "module"));
+  EXPECT_EQ(m.products(), 5u);
+}
+
 TEST(Siblings, StayApartWhereAReaderNeedsWholeRows) {
   const Merged m = merged(R"(graph (%x: f32[4,8]) {
     %a = const rand<1> : f32[8,6] %b = const rand<2> : f32[8,6] %l = const dense<8,3> : i64[2]

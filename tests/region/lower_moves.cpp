@@ -80,6 +80,27 @@ TEST(LowerMove, ConcatAlongEveryAxis) {
   }
 }
 
+/// Operands that move elements themselves: the coordinate says which it is, their reads may be inside anywhere.
+TEST(LowerMove, ConcatOfPiecesOfOneValueIsOneStage) {
+  Net net;
+  Value* x = net.input({2, 9});
+  const auto piece = [&](int64_t from, int64_t to) {
+    return net("slice", {x}, {{"axes", Ints{1}}, {"starts", Ints{from}}, {"ends", Ints{to}}});
+  };
+  Value* y = net("concat", {net("neg", {piece(5, 8)}), piece(1, 4), net.constant({2, 2}), piece(0, 9)},
+                 {{"axis", int64_t{1}}});
+  const Region region = expect_lowers(net.graph, net.fuse({y}));
+  ASSERT_EQ(region.stages.size(), 1u);
+  EXPECT_EQ(region.stages[0].anchor, Anchor::map);
+}
+
+TEST(LowerMove, ConcatOfAPieceReadAtAComputedPlaceIsDeclined) {
+  Net net;
+  Value* row = net("gather", {net.input({7, 4}), net.input({3}, DType::i64)});
+  const Decline why = expect_declines(net.fuse({net("concat", {row, net.input({2, 4})}, {{"axis", int64_t{0}}})}));
+  EXPECT_EQ(why.code, "padded_prologue");
+}
+
 TEST(LowerMove, PadsInEveryModeAndCuts) {
   for (const char* mode : {"constant", "reflect", "edge", "wrap"}) {
     Net net;

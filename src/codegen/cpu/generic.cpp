@@ -15,6 +15,7 @@
 #include "base/fail.hpp"
 #include "codegen/cpu/nest.hpp"
 #include "codegen/cpu/skeletons.hpp"
+#include "codegen/reads.hpp"
 #include "region/dependence.hpp"
 
 namespace opfuse::cpu {
@@ -25,6 +26,7 @@ constexpr int64_t kInFlight = 8;
 constexpr int64_t kMostChains = 4;        // of one row
 constexpr int64_t kTileBytes = 24 << 10;  // rows at once stay in L1 from one reduction to the next
 constexpr size_t kCheapReduction = 12;    // nodes: beyond, a row has enough work of its own
+constexpr int64_t kUnrolledTrips = 8;     // of the lane axis, where elements differ by their place
 
 struct Plan {
   int width = 1;
@@ -56,6 +58,7 @@ class Generic {
   int output_score(int axis, int width) const;
   void choose();
   void choose_lane_axis(const std::vector<bool>& row_axis, const std::set<int>& reduced, const std::set<int>& all);
+  bool unrolls(int axis) const;
   std::vector<Level> levels(const std::vector<int>& axes) const;
   Dim extent(int axis) const {
     return axis < domain_ ? s_.stage.domain[static_cast<size_t>(axis)]
@@ -205,11 +208,25 @@ Env Generic::row_of(const Env& env, size_t row) const {
   return at;
 }
 
+/// Elements differ by their place along the lane axis (halves of a rotary embedding, borders), in few vectors: each of
+/// them knows its own.
+bool Generic::unrolls(int axis) const {
+  const auto size = extent(axis).constant();
+  if (axis != plan_.lane_axis || !s_.stage.reductions.empty() || !size || *size > kUnrolledTrips * plan_.width)
+    return false;
+  bool differs = false;
+  for (const int read : guarded_reads(s_.stage))
+    differs |= axes_of(s_.stage.reads[static_cast<size_t>(read)].map).contains(axis);
+  for (const StageOutput& o : s_.stage.outputs)
+    o.value.visit([&](const Expr& e) { differs |= e.op() == ExprOp::coord && e.index() == axis; });
+  return differs;
+}
+
 std::vector<Level> Generic::levels(const std::vector<int>& axes) const {
   std::vector<Level> result;
   for (int axis : axes) {
     const bool lanes = axis == plan_.lane_axis;
-    result.push_back({axis, lanes, extent(axis), lanes ? plan_.lane_block : 1});
+    result.push_back({axis, lanes, extent(axis), lanes ? plan_.lane_block : 1, 1, unrolls(axis)});
   }
   return result;
 }

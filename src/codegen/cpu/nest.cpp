@@ -55,6 +55,12 @@ void Nest::run(size_t index, Value* begin, Value* end, const Env& env, const Bod
   const Level& level = levels_[index];
   if (level.tile > 1) return run_tiles(level, begin, end, env, body);
   const auto next = [&](const Env& inner) { run_from(index + 1, inner, body); };
+  const auto* first = llvm::dyn_cast<llvm::ConstantInt>(begin);
+  const auto* last = llvm::dyn_cast<llvm::ConstantInt>(end);
+  if (level.unrolled && first && last) {
+    for (int64_t i = first->getSExtValue(); i < last->getSExtValue(); ++i) at_trip(level, k_.i64(i), env, next);
+    return;
+  }
   const bool constant = level.extent.is_constant();
   if (!level.lanes || (constant && *level.extent.constant() % width_ == 0 && level.block <= width_)) {
     k_.loop(begin, end, 1, [&](Value* i) { at_trip(level, i, env, next); });

@@ -13,6 +13,8 @@ struct Level {
   Dim extent = 1;     ///< of the axis
   int64_t block = 1;  ///< lanes are stored in blocks of this: trips cover whole blocks
   int64_t tile = 1;   ///< of the last level: iterations that one call of the body makes (Env::tile)
+  /// A few trips one by one, so that what a body asks of its place is known in each.
+  bool unrolled = false;
 };
 
 class Nest {
