@@ -9,8 +9,8 @@
 #include "ir/outline.hpp"
 #include "match/activation.hpp"
 #include "match/pattern.hpp"
-#include "ops/pad.hpp"
 #include "ops/pool.hpp"
+#include "passes/border.hpp"
 #include "passes/recompose.hpp"
 
 namespace opfuse {
@@ -33,29 +33,8 @@ bool never_negative(const Value& x) {
   return low && *low >= 0;
 }
 
-/// Begins, then ends, of the spatial axes; the reason when another axis is padded or something is computed.
-std::variant<std::vector<int64_t>, Decline> spatial_pads(const Node& pad) {
-  const Pad::Attrs& a = pad.as<Pad>();
-  const size_t rank = pad.input(0)->type.shape.rank();
-  if (a.mode != PadMode::constant) return no("mode", "the border is no constant");
-  if (pad.input(3)) return no("axes", "the axes are an operand");
-  if (pad.input(1) && !pad.input(1)->is_constant()) return no("not_constant", "the amounts are computed");
-  const std::vector<int64_t> all = pad.input(1) ? pad.input(1)->constant->to_i64() : a.pads;
-  if (all.size() != 2 * rank || rank < 3) return no("rank", "the amounts are not those of a map");
-  std::vector<int64_t> spatial;
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (all[i] < 0) return no("cuts", "an amount is negative");
-    if (i % rank >= 2)
-      spatial.push_back(all[i]);
-    else if (all[i] != 0)
-      return no("axes", "images or channels are padded");
-  }
-  return spatial;
-}
-
 std::optional<Decline> check_value(const Node& pad) {
-  const Value* given = pad.input(2);
-  const auto value = given ? scalar_constant(given) : std::optional(pad.as<Pad>().value);
+  const auto value = border_value(pad);
   if (!value) return no("not_constant", "the border's value is computed");
   if (std::isinf(*value) && *value < 0) return std::nullopt;
   if (*value != 0) return no("constant_mismatch", fmt::format("expected a border of 0, found {:g}", *value));
@@ -83,7 +62,7 @@ std::optional<Decline> convert(Graph& graph, Node* pad, Node* pool) {
   for (size_t i = 1; i < pool->outputs.size(); ++i)
     if (graph.read_count(pool->outputs[i]) > 0) return no("indices", "positions of the maxima are read");
   if (auto decline = check_value(*pad)) return decline;
-  auto border = spatial_pads(*pad);
+  auto border = spatial_border(*pad);
   if (auto* decline = std::get_if<Decline>(&border)) return *decline;
   auto pads = united_pads(*pool, std::get<0>(std::move(border)));
   if (auto* decline = std::get_if<Decline>(&pads)) return *decline;

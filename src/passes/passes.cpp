@@ -18,15 +18,25 @@ std::vector<Pass> cleaning_passes() {
 
 const std::vector<Pass>& all_passes() {
   static const std::vector<Pass> passes = {// cleaning, recomposition, conversions
-                                           fold_constants(),          eliminate_common_subexpressions(),
-                                           remove_identity(),         simplify_movement(),
-                                           fix_reshape_targets(),     recompose_norms(),
-                                           recompose_activations(),   recompose_conv_affine(),
-                                           convert_einsum(),          recompose_attention(),
-                                           recompose_movement(),      remove_identity_pools(),
-                                           pad_into_max_pool(),       flatten_linear_to_conv1x1(),
-                                           unflatten_linear(),        decompose_attention(),
-                                           convert_shifted_windows(), transpose_of_unit_axes()};
+                                           fold_constants(),
+                                           eliminate_common_subexpressions(),
+                                           remove_identity(),
+                                           simplify_movement(),
+                                           fix_reshape_targets(),
+                                           recompose_norms(),
+                                           recompose_activations(),
+                                           recompose_conv_affine(),
+                                           convert_einsum(),
+                                           recompose_attention(),
+                                           recompose_movement(),
+                                           remove_identity_pools(),
+                                           pad_into_max_pool(),
+                                           flatten_linear_to_conv1x1(),
+                                           unflatten_linear(),
+                                           decompose_attention(),
+                                           convert_shifted_windows(),
+                                           transpose_of_unit_axes(),
+                                           pad_into_conv()};
   return passes;
 }
 

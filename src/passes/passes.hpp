@@ -34,6 +34,7 @@ Pass recompose_conv_affine();
 /// An average over one element is that element.
 Pass remove_identity_pools();
 Pass pad_into_max_pool();
+Pass pad_into_conv();
 /// A Linear whose rows were flattened works on the rank around it.
 Pass unflatten_linear();
 /// A Linear after the Flatten of a 1x1 map is a 1x1 convolution before it.

@@ -53,6 +53,8 @@ bool recompose_conv_affine(Graph& graph, RewriteReport* report = nullptr);
 bool remove_identity_pools(Graph& graph, RewriteReport* report = nullptr);
 /// A border of zeros around what is never negative, in front of a max pool: the pool pads.
 bool pad_into_max_pool(Graph& graph, RewriteReport* report = nullptr);
+/// A border of zeros in front of a convolution: the convolution pads.
+bool pad_into_conv(Graph& graph, RewriteReport* report = nullptr);
 /// A product -> Reshape that splits its rows: the reshape comes first, and the Linear is MatMul and Add.
 bool unflatten_linear(Graph& graph, RewriteReport* report = nullptr);
 /// Flatten -> (Dropout|activation)* -> Linear becomes (..)* -> Conv 1x1 -> Flatten, where the map is 1x1.

@@ -109,6 +109,7 @@ bool recompose_and_convert(Graph& graph, RewriteReport* report) {
     changed |= recompose_conv_affine(graph, report);
     changed |= remove_identity_pools(graph, report);
     changed |= pad_into_max_pool(graph, report);
+    changed |= pad_into_conv(graph, report);
     changed |= unflatten_linear(graph, report);
     changed |= flatten_linear_to_conv1x1(graph, report);
     changed |= decompose_attention(graph, report);

@@ -60,6 +60,13 @@ Pass pad_into_max_pool() {
           {}};
 }
 
+Pass pad_into_conv() {
+  return {"pad-into-conv",
+          "A border of zeros in front of a convolution is the convolution's own padding.",
+          [](Graph& g, PassContext& c) { return pad_into_conv(g, c.report); },
+          {}};
+}
+
 Pass unflatten_linear() {
   return {"unflatten-linear",
           "A Linear whose rows were flattened works on the rank around it.",
@@ -99,7 +106,7 @@ std::vector<Pass> recompose_passes() {
   return {
       until_stable("recompose", {recompose_norms(), recompose_activations(),  // first: conv + 3 may be a hard swish
                                  convert_einsum(), recompose_attention(), recompose_movement(), recompose_conv_affine(),
-                                 remove_identity_pools(), pad_into_max_pool(), unflatten_linear(),
+                                 remove_identity_pools(), pad_into_max_pool(), pad_into_conv(), unflatten_linear(),
                                  flatten_linear_to_conv1x1(), decompose_attention(), convert_shifted_windows()}),
       transpose_of_unit_axes()};  // last: what is above looks for transposes
 }

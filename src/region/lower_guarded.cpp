@@ -28,21 +28,23 @@ Expr Lowering::pull_guarded(const Value* value, const IndexMap& map, const Expr&
   return select(Expr::in_bounds(*guard), inside, fill);
 }
 
-/// All reads are guarded, since outside their coordinates may be anywhere.
+/// Its reads are inside where the value is; elsewhere they may be anywhere, so each of them is guarded. Those that are
+/// already (a concatenation of concatenations) may be outside here too.
 Expr Lowering::pull_where(const Value* value, const IndexMap& map, const Expr& inside, const Expr& fill,
                           const Node& reader) {
   const Expr pulled = pull(value, map);
   if (const std::optional<int> guard = guard_of(pulled, value->type, map))
     return select(Expr::in_bounds(*guard), pulled, fill);
-  std::set<int> reads;
+  std::set<int> reads, guarded;
   pulled.visit([&](const Expr& e) {
     if (e.op() == ExprOp::read) reads.insert(e.index());
+    if (e.op() == ExprOp::in_bounds) guarded.insert(e.index());
   });
   Expr here = inside;
   for (const int read : reads) {
     if (has_dynamic(stage().reads[static_cast<size_t>(read)].map))
       decline("padded_prologue", "an operand is read at a computed index", reader);
-    here = logical_and(here, Expr::in_bounds(read));
+    if (!guarded.contains(read)) here = logical_and(here, Expr::in_bounds(read));
   }
   return select(here, pulled, fill);
 }

@@ -98,7 +98,7 @@ class Lowering {
   Expr pull(const Value* value, const IndexMap& map);
   /// The same where the coordinates are inside the value, `fill` outside.
   Expr pull_guarded(const Value* value, const IndexMap& map, const Expr& fill, const Node& reader);
-  /// The same where the operand may move elements: its coordinates are those `inside` says, or are passed over anyway.
+  /// The same where the operand may move elements: whether a coordinate is inside is what `inside` says.
   Expr pull_where(const Value* value, const IndexMap& map, const Expr& inside, const Expr& fill, const Node& reader);
   /// A read of a constant made while lowering; `make` is called when its bytes are wanted.
   Expr pull_made(const TensorType& type, std::function<Tensor()> make, const IndexMap& map);

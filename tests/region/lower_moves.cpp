@@ -94,6 +94,21 @@ TEST(LowerMove, ConcatOfPiecesOfOneValueIsOneStage) {
   EXPECT_EQ(region.stages[0].anchor, Anchor::map);
 }
 
+/// A roll along two axes, as shifted windows have it: of four pieces each element is in one.
+TEST(LowerMove, ConcatOfConcatsOfPiecesIsOneStage) {
+  Net net;
+  const auto rolled = [&](Value* x, int64_t axis, int64_t shift) {
+    const auto piece = [&](int64_t from, int64_t to) {
+      return net("slice", {x}, {{"axes", Ints{axis}}, {"starts", Ints{from}}, {"ends", Ints{to}}});
+    };
+    return net("concat", {piece(shift, 100), piece(0, shift)}, {{"axis", axis}});
+  };
+  Value* y = rolled(rolled(net.input({6, 9, 2}), 0, 2), 1, 3);
+  const Region region = expect_lowers(net.graph, net.fuse({net("reshape", {y, net.integers({2, 27, 2})})}));
+  ASSERT_EQ(region.stages.size(), 1u);
+  EXPECT_EQ(region.stages[0].anchor, Anchor::map);
+}
+
 TEST(LowerMove, ConcatOfAPieceReadAtAComputedPlaceIsDeclined) {
   Net net;
   Value* row = net("gather", {net.input({7, 4}), net.input({3}, DType::i64)});
