@@ -1,11 +1,13 @@
 #include "codegen/activation_form.hpp"
 
 #include <cmath>
+#include <numbers>
 
 namespace opfuse {
 namespace {
 
 constexpr int kDeepestFactor = 2;  ///< of a product of three
+constexpr int kDeepestPower = 4;   ///< of c x x x
 
 bool is_one(const Expr& e) { return e.is_constant() && e.value() == 1; }
 
@@ -48,25 +50,57 @@ std::optional<std::pair<Expr, double>> scaled(const Expr& e) {
   return std::nullopt;
 }
 
-/// x, when `e` is 1 + erf(x sqrt(1/2)).
-std::optional<Expr> argument_of_normal(const Expr& e) {
-  constexpr double kTolerance = 1e-6;
+bool is_near(double value, double wanted) { return std::fabs(value / wanted - 1) < 1e-6; }
+
+/// c x^n, as a product in any order.
+struct Power {
+  const Expr& x;
+  int exponent = 0;
+  double scale = 1;
+
+  /// False where `e` has other factors.
+  bool take(const Expr& e, int depth = kDeepestPower) {
+    if (e == x) return ++exponent, true;
+    if (e.op() == ExprOp::pow && e.args()[0] == x && e.args()[1].is_constant() && e.args()[1].value() == 3)
+      return exponent += 3, true;
+    if (depth == 0) return false;
+    if (const auto part = scaled(e)) return scale *= part->second, take(part->first, depth - 1);
+    return e.op() == ExprOp::mul && is_f32(e) && take(e.args()[0], depth - 1) && take(e.args()[1], depth - 1);
+  }
+};
+
+/// x, when `e` is x + 0.044715 x^3.
+std::optional<Expr> argument_of_cubic(const Expr& e) {
   if (e.op() != ExprOp::add || !is_f32(e)) return std::nullopt;
-  const Expr& erf = is_one(e.args()[0]) ? e.args()[1] : e.args()[0];
-  if (!(is_one(e.args()[0]) || is_one(e.args()[1])) || erf.op() != ExprOp::erf) return std::nullopt;
-  const auto inner = scaled(erf.args()[0]);
-  if (!inner || std::fabs(inner->second / std::sqrt(0.5) - 1) > kTolerance) return std::nullopt;
-  return inner->first;
+  for (const size_t side : {0u, 1u}) {
+    Power power{e.args()[side]};
+    if (power.take(e.args()[1 - side]) && power.exponent == 3 && is_near(power.scale, 0.044715)) return power.x;
+  }
+  return std::nullopt;
 }
 
-/// x, when 1 + erf(x sqrt(1/2)) is a factor of `e`.
-std::optional<Expr> argument_of_factor(const Expr& e, int depth = kDeepestFactor) {
-  if (const auto x = argument_of_normal(e)) return x;
+/// 1 + erf(x sqrt(1/2)), or 1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)).
+std::optional<ActivationForm> normal_form(const Expr& e) {
+  if (e.op() != ExprOp::add || !is_f32(e)) return std::nullopt;
+  const Expr& function = is_one(e.args()[0]) ? e.args()[1] : e.args()[0];
+  if (!(is_one(e.args()[0]) || is_one(e.args()[1])) || function.args().empty()) return std::nullopt;
+  const auto inner = scaled(function.args()[0]);
+  if (!inner) return std::nullopt;
+  if (function.op() == ExprOp::erf && is_near(inner->second, std::sqrt(0.5)))
+    return ActivationForm{TabledActivation::gelu, inner->first};
+  if (function.op() != ExprOp::tanh || !is_near(inner->second, std::sqrt(2 / std::numbers::pi))) return std::nullopt;
+  const auto x = argument_of_cubic(inner->first);
+  return x ? std::optional(ActivationForm{TabledActivation::gelu_tanh, *x}) : std::nullopt;
+}
+
+/// The normal form that is a factor of `e`.
+std::optional<ActivationForm> normal_factor(const Expr& e, int depth = kDeepestFactor) {
+  if (const auto form = normal_form(e)) return form;
   if (depth == 0) return std::nullopt;
-  if (const auto part = scaled(e)) return argument_of_factor(part->first, depth - 1);
+  if (const auto part = scaled(e)) return normal_factor(part->first, depth - 1);
   if (e.op() != ExprOp::mul || !is_f32(e)) return std::nullopt;
-  const auto left = argument_of_factor(e.args()[0], depth - 1);
-  return left ? left : argument_of_factor(e.args()[1], depth - 1);
+  const auto left = normal_factor(e.args()[0], depth - 1);
+  return left ? left : normal_factor(e.args()[1], depth - 1);
 }
 
 /// How often each is a factor of a product; x itself may be one.
@@ -78,20 +112,20 @@ struct Factors {
   /// False where `e` has others.
   bool take(const Expr& e, int depth = kDeepestFactor) {
     if (e == x) return ++xs, true;
-    if (const auto of = argument_of_normal(e)) return ++normals, *of == x;
+    if (const auto form = normal_form(e)) return ++normals, form->x == x;
     if (depth == 0) return false;
     if (const auto part = scaled(e)) return scale *= part->second, take(part->first, depth - 1);
     return e.op() == ExprOp::mul && is_f32(e) && take(e.args()[0], depth - 1) && take(e.args()[1], depth - 1);
   }
 };
 
-std::optional<Expr> argument_of_gelu(const Expr& e) {
+std::optional<ActivationForm> gelu_form(const Expr& e) {
   if (e.op() != ExprOp::mul && e.op() != ExprOp::div) return std::nullopt;
-  auto x = argument_of_factor(e);
-  if (!x || x->weak() || x->dtype() != DType::f32) return std::nullopt;
-  Factors factors{*x};
+  auto form = normal_factor(e);
+  if (!form || !is_f32(form->x)) return std::nullopt;
+  Factors factors{form->x};
   if (!factors.take(e) || factors.xs != 1 || factors.normals != 1 || factors.scale != 0.5) return std::nullopt;
-  return x;
+  return form;
 }
 
 }  // namespace
@@ -107,8 +141,7 @@ std::optional<Expr> exponent_of_logistic(const Expr& e) {
 
 std::optional<ActivationForm> activation_form(const Expr& e) {
   if (const auto x = argument_of_silu(e)) return ActivationForm{TabledActivation::silu, *x};
-  if (const auto x = argument_of_gelu(e)) return ActivationForm{TabledActivation::gelu, *x};
-  return std::nullopt;
+  return gelu_form(e);
 }
 
 std::set<TabledActivation> tabled_activations(const Region& region, const TargetInfo& target) {

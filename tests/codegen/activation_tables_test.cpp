@@ -1,4 +1,6 @@
 // Activations by tables: how close they are, which expressions have them and which must not.
+#include <numbers>
+
 #include "codegen/elementary.hpp"
 
 namespace opfuse::test {
@@ -105,6 +107,16 @@ const std::vector<Activation> kActivations = {
       "mul(mul(r0, 0.5), add(1, erf(mul(r0, 0.70710678))))", "mul(mul(r0, add(1, erf(div(r0, 1.41421354)))), 0.5)",
       "mul(r0, mul(add(erf(div(r0, 1.41421354)), 1), 0.5))", "div(mul(add(1, erf(mul(0.70710678, r0))), r0), 2)",
       "mul(add(1, erf(div(r0, 1.41421354))), div(r0, 2))"}},
+    {"gelu_tanh",
+     TabledActivation::gelu_tanh,
+     [](long double x) {
+       return x / (1 + std::exp(-2 * std::sqrt(2 / std::numbers::pi_v<long double>) * (x + 0.044715L * x * x * x)));
+     },
+     3,
+     3e-7,
+     {"mul(mul(~0.5, r0), add(~1, tanh(mul(~0.7978845608028654, add(r0, mul(mul(mul(~0.044715, r0), r0), r0))))))",
+      "mul(mul(r0, 0.5), add(tanh(mul(add(r0, mul(pow(r0, 3), 0.044715)), 0.79788458)), 1))",
+      "mul(r0, mul(add(1, tanh(mul(0.79788458, add(mul(0.044715, mul(r0, mul(r0, r0))), r0)))), 0.5))"}},
 };
 INSTANTIATE_TEST_SUITE_P(Activations, Tables,
                          testing::Combine(testing::ValuesIn(kActivations), testing::ValuesIn(runnable_targets())),
@@ -140,20 +152,22 @@ TEST_P(NoTables, for_what_is_another_function) {
 
 INSTANTIATE_TEST_SUITE_P(
     Expressions, NoTables,
-    testing::Values(Other{"alpha", "div(r0, add(1, exp(neg(mul(r0, 1.702)))))"},
-                    Other{"positive", "div(r0, add(1, exp(r0)))"},
-                    Other{"other_numerator", "div(mul(r0, 2), add(1, exp(neg(r0))))"},
-                    Other{"other_factor", "mul(mul(r0, r0), div(1, add(1, exp(neg(r0)))))"},
-                    Other{"sigmoid", "div(1, add(1, exp(neg(r0))))"},
-                    Other{"other_one", "div(r0, add(2, exp(neg(r0))))"},
-                    Other{"no_half", "mul(r0, add(1, erf(mul(r0, 0.70710678))))"},
-                    Other{"other_scale", "mul(mul(r0, 0.5), add(1, erf(mul(r0, 0.7072))))"},
-                    Other{"other_half", "mul(mul(r0, 0.5001), add(1, erf(mul(r0, 0.70710678))))"},
-                    Other{"erfc", "mul(mul(r0, 0.5), sub(1, erf(mul(r0, 0.70710678))))"},
-                    Other{"square", "mul(mul(mul(r0, r0), 0.5), add(1, erf(mul(r0, 0.70710678))))"},
-                    Other{"other_x", "mul(mul(abs(r0), 0.5), add(1, erf(mul(r0, 0.70710678))))"},
-                    Other{"half_gelu", "mul(mul(r0:f16, ~0.5), add(~1, erf(mul(r0:f16, ~0.7071067811865476))))", "f16"},
-                    Other{"double", "div(r0:f64, add(~1, exp(neg(r0:f64))))", "f64"}),
+    testing::Values(
+        Other{"alpha", "div(r0, add(1, exp(neg(mul(r0, 1.702)))))"}, Other{"positive", "div(r0, add(1, exp(r0)))"},
+        Other{"other_numerator", "div(mul(r0, 2), add(1, exp(neg(r0))))"},
+        Other{"other_factor", "mul(mul(r0, r0), div(1, add(1, exp(neg(r0)))))"},
+        Other{"sigmoid", "div(1, add(1, exp(neg(r0))))"}, Other{"other_one", "div(r0, add(2, exp(neg(r0))))"},
+        Other{"no_half", "mul(r0, add(1, erf(mul(r0, 0.70710678))))"},
+        Other{"other_scale", "mul(mul(r0, 0.5), add(1, erf(mul(r0, 0.7072))))"},
+        Other{"other_half", "mul(mul(r0, 0.5001), add(1, erf(mul(r0, 0.70710678))))"},
+        Other{"erfc", "mul(mul(r0, 0.5), sub(1, erf(mul(r0, 0.70710678))))"},
+        Other{"square", "mul(mul(mul(r0, r0), 0.5), add(1, erf(mul(r0, 0.70710678))))"},
+        Other{"other_x", "mul(mul(abs(r0), 0.5), add(1, erf(mul(r0, 0.70710678))))"},
+        Other{"half_gelu", "mul(mul(r0:f16, ~0.5), add(~1, erf(mul(r0:f16, ~0.7071067811865476))))", "f16"},
+        Other{"other_cubic", "mul(mul(r0, 0.5), add(1, tanh(mul(add(r0, mul(pow(r0, 3), 0.0447)), 0.79788458))))"},
+        Other{"other_power", "mul(mul(r0, 0.5), add(1, tanh(mul(add(r0, mul(mul(r0, r0), 0.044715)), 0.79788458))))"},
+        Other{"other_tanh_scale", "mul(mul(r0, 0.5), add(1, tanh(mul(add(r0, mul(pow(r0, 3), 0.044715)), 0.8))))"},
+        Other{"double", "div(r0:f64, add(~1, exp(neg(r0:f64))))", "f64"}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace
