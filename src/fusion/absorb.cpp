@@ -27,10 +27,11 @@ bool is_attention(const Node& node) {
 }
 
 static bool is_rotary(const Node& node) {
-  if (node.body && operator_name(node) == kRotaryEmbedding) return true;
-  return node.op == fused_op() && std::all_of(node.body->nodes().begin(), node.body->nodes().end(), [](const Node* n) {
-           return moves_elements(*n) || operator_name(*n) == kRotaryEmbedding;
-         });
+  const auto turns = [](const Node* n) { return n->body && operator_name(*n) == kRotaryEmbedding; };
+  if (node.op != fused_op()) return turns(&node);
+  const auto& nodes = node.body->nodes();
+  return std::any_of(nodes.begin(), nodes.end(), turns) &&
+         std::all_of(nodes.begin(), nodes.end(), [&](const Node* n) { return turns(n) || moves_elements(*n); });
 }
 
 bool takes_movements(const Node& node) { return is_attention(node) || is_rotary(node); }
