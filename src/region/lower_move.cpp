@@ -94,8 +94,9 @@ Expr pull_split(Lowering& lowering, const Node& node, size_t result, const Index
   return pull_through(lowering, node, inner, map);
 }
 
-// ---- concat: the first operand whose coordinates are inside; where an operand moves elements itself (the halves that a
-// rotary embedding exchanges), what its reads are inside of is another tensor, and the coordinate along the axis tells
+// ---- concat: the first operand whose coordinates are inside; where an operand moves elements itself (the halves that
+// a rotary embedding exchanges), what its reads are inside of is another tensor, and the coordinate along the axis
+// tells
 Expr pull_concat(Lowering& lowering, const Node& node, size_t, const IndexMap& map) {
   const size_t axis = wrapped(node.as<Concat>().axis, shape_out(node).rank());
   Dim offset = 0;
