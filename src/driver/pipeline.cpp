@@ -249,8 +249,7 @@ Program lower_to_program(const Graph& graph, const TargetInfo& target, const Low
     drop_unaligned_vectors(program);
   else
     choose_algorithms(program, target, request.algorithms);
-  if (request.image_loop && !target.is_cuda())
-    loop_over_images(program, {caches_of(target).weights, caches_of(target).maps});
+  if (request.image_loop && !target.is_cuda()) loop_over_images(program, caches_of(target));
   note_activation_tables(program, target);
   note_limits(program, generator, target);
   return program;

@@ -9,19 +9,13 @@
 // parts of one buffer.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "ir/graph.hpp"
+#include "program/image_loop.hpp"
 
 namespace opfuse {
-
-/// What decides: caches in bytes.
-struct ImageCaches {
-  int64_t weights = 0;  ///< room for the weights that every image reads again
-  int64_t maps = 0;     ///< room for the maps between two groups
-};
 
 /// Rewrites a fused graph whose leading groups take maps of one constant batch. Leaves graphs alone where no map
 /// exceeds the room or fewer than two groups would run by images. Returns one line where it did.

@@ -118,23 +118,23 @@ int leading(const Program& program, const Images& images, int64_t room) {
 
 }  // namespace
 
-void loop_over_images(Program& program, const ImageLoopRoom& room) {
+void loop_over_images(Program& program, const ImageCaches& caches) {
   if (program.launches.empty() || program.launches[0].reference) return;
   const Region& first = program.launches[0].region;
   if (first.stages.empty() || first.stages[0].domain.empty() || first.stages[0].domain[0].op() != DimOp::symbol) return;
   const std::string symbol = first.stages[0].domain[0].symbol_name();
   const Images images(program, symbol);
-  const int most = leading(program, images, room.weights);
+  const int most = leading(program, images, caches.weights);
   int64_t largest = 0;
   int count = 0;
   for (int l = 0; l < most; ++l)
     for (int b : program.launches[static_cast<size_t>(l)].buffers) {
       if (images.shared(b)) continue;
-      if (images.bytes(b) * kUsualBatch > room.maps) count = l + 1;
+      if (images.bytes(b) * kUsualBatch > caches.maps) count = l + 1;
       largest = std::max(largest, images.bytes(b));
     }
   if (count < 2) return;
-  program.image_loop = {symbol, count, room.maps / largest + 1};
+  program.image_loop = {symbol, count, caches.maps / largest + 1};
   program.notes.push_back(
       fmt::format("{} launches run image by image from {} = {} on: maps of at most {:.2f} MB between them", count,
                   symbol, program.image_loop.from, 1e-6 * static_cast<double>(largest)));

@@ -9,16 +9,16 @@
 
 namespace opfuse {
 
-/// What decides, in bytes.
-struct ImageLoopRoom {
+/// What decides, here and in fusion/images.hpp: caches in bytes.
+struct ImageCaches {
   int64_t weights = 0;  ///< room for the weights that every image reads again
-  int64_t maps = 0;     ///< room for the maps between two launches
+  int64_t maps = 0;     ///< room for the maps between two groups or launches
 };
 
 /// The leading launches whose every result for an image follows from that image alone, up to the last one that touches
-/// a map which exceeds the room at a batch of 8. Sets program.image_loop where those are two or more, and plans memory
-/// again; says so in a note.
-void loop_over_images(Program& program, const ImageLoopRoom& room);
+/// a map which exceeds the caches at a batch of 8. Sets program.image_loop where those are two or more, and plans
+/// memory again; says so in a note.
+void loop_over_images(Program& program, const ImageCaches& caches);
 
 /// By buffer: bytes from one image to the next for launches of the loop; 0 for constants and for maps that only the
 /// loop touches.

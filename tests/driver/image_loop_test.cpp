@@ -17,7 +17,7 @@ namespace opfuse {
 namespace {
 
 constexpr int64_t kMap = 16 * 12 * 12 * 4;  ///< bytes of an image's largest map
-constexpr ImageLoopRoom kRoom = {1 << 20, 3 * kMap};
+constexpr ImageCaches kRoom = {1 << 20, 3 * kMap};
 constexpr int64_t kFrom = 4;  ///< the first batch whose largest map exceeds that room
 
 /// Five launches; the first three touch maps of 16 x 12 x 12. %r is read again by the fourth.
@@ -44,7 +44,7 @@ struct Lowered {
 };
 
 /// The same program without and with the loop.
-Lowered lowered(const std::string& text, const ImageLoopRoom* room = nullptr) {
+Lowered lowered(const std::string& text, const ImageCaches* room = nullptr) {
   const TargetInfo target = host_target();
   Graph graph = parse_graph(text, ops());
   prepare(graph, {}, nullptr);
@@ -146,7 +146,7 @@ TEST(ImageLoop, IsSaidAndEndsWithTheLastLargeMap) {
               ::testing::Contains(::testing::HasSubstr("3 launches run image by image from n = 4 on")));
 }
 
-void expect_none(const std::string& text, const ImageLoopRoom& room) {
+void expect_none(const std::string& text, const ImageCaches& room) {
   const Program program = lowered(text, &room).program;
   EXPECT_EQ(program.image_loop.launches, 0) << print(program);
   for (const std::string& note : program.notes)
