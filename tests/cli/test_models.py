@@ -172,6 +172,13 @@ class Dimensions(CliTest):
                             says=["E0404", "--dim height=N", "--dim width=N"])
         self.assertNotIn("--dim batch=N,", result.err)
 
+    def test_flags_of_names_that_are_no_words_are_quoted(self):
+        path = self.folder / "sum.fir"
+        path.write_text('graph (%x: f32[1,"past + new"]) { %y = relu(%x) return %y }')
+        self.fails(2, "run", path, "--reference", says=["E0404", '--dim "past + new=N"'])
+        self.assertEqual(self.ok("run", path, "--reference", "--dim", "past + new=3", "--json").json["outputs"]["y"]["type"],
+                         "f32[1,3]")
+
     def test_an_open_batch_is_one_with_a_warning(self):
         result = self.ok("run", MODELS / "open_dims.fir", "--reference", "--dim", "height=4", "--dim", "width=5", "--json")
         self.assertIn("warning: dimension 'batch'", result.err)

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
@@ -118,13 +119,14 @@ void default_batch(const Graph& interface, const std::set<std::string>& open, Sy
     if (shape.rank() == 0 || shape[0].op() != DimOp::symbol) continue;
     const std::string& name = shape[0].symbol_name();
     if (open.contains(name) || !symbols.emplace(name, 1).second) continue;
-    warn(fmt::format("dimension '{}' of input '{}' is not given: 1 (--dim {}=N for another)", name, input->name, name));
+    warn(fmt::format("dimension '{}' of input '{}' is not given: 1 ({} for another)", name, input->name,
+                     dim_flag(name)));
   }
 }
 
 [[noreturn]] void refuse_open(const Graph& interface, const std::vector<std::string>& open) {
   std::vector<std::string> flags;
-  for (const std::string& name : open) flags.push_back("--dim " + name + "=N");
+  for (const std::string& name : open) flags.push_back(dim_flag(name));
   Error error = fail(E::missing_dimension, "no value for {}", fmt::join(open, ", "));
   error.hint(fmt::format("add {}, or give arrays with --input", fmt::join(flags, " ")));
   for (const Value* input : interface.inputs()) error.operand(fmt::format("{} : {}", input->name, input->type.text()));
@@ -156,6 +158,12 @@ std::vector<std::string> names_of(const std::vector<Value*>& values) {
   std::vector<std::string> names;
   for (const Value* value : values) names.push_back(value->name);
   return names;
+}
+
+std::string dim_flag(const std::string& name) {
+  const bool plain = std::all_of(name.begin(), name.end(),
+                                 [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.' || c == '-'; });
+  return plain ? fmt::format("--dim {}=N", name) : fmt::format("--dim \"{}=N\"", name);
 }
 
 void add_dimension_flags(CLI::App& app, DimensionFlags& flags) {

@@ -130,7 +130,7 @@ int inspect_graph(const GivenModel& model, const Flags& flags) {
   if (symbols.empty())
     fmt::print("  dynamic dims  none\n");
   else
-    fmt::print("  dynamic dims  {} (fix with --dim {}=N)\n", fmt::join(symbols, ", "), symbols[0]);
+    fmt::print("  dynamic dims  {} (fix with {})\n", fmt::join(symbols, ", "), dim_flag(symbols[0]));
   for (const Node* node : opaque)
     fmt::print("  not understood  {} \"{}\": {}\n", source_operator(*node), node->name(), reason_of(*node));
   if (flags.shows("layers")) print_layers(graph, dims);
