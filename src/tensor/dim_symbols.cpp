@@ -3,6 +3,7 @@
 
 #include "base/fail.hpp"
 #include "tensor/dim.hpp"
+#include "tensor/dim_flag.hpp"
 
 namespace opfuse {
 
@@ -45,8 +46,7 @@ int64_t Dim::evaluate(const SymbolValues& symbols) const {
   collect_symbols(names);
   for (const std::string& name : names) {
     if (!symbols.contains(name)) {
-      throw fail(E::missing_dimension, "dimension {} has no value", name)
-          .hint(fmt::format("pass --dim {}=VALUE", name));
+      throw fail(E::missing_dimension, "dimension {} has no value", name).hint("pass " + dim_flag(name));
     }
   }
   return substitute(symbols).value();

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
@@ -16,6 +15,7 @@
 #include "interp/random_inputs.hpp"
 #include "onnx/tensor_files.hpp"
 #include "report.hpp"
+#include "tensor/dim_flag.hpp"
 
 namespace opfuse::cli {
 std::pair<std::string, std::string> split_pair(const std::string& text, char separator, const std::string& flag,
@@ -158,12 +158,6 @@ std::vector<std::string> names_of(const std::vector<Value*>& values) {
   std::vector<std::string> names;
   for (const Value* value : values) names.push_back(value->name);
   return names;
-}
-
-std::string dim_flag(const std::string& name) {
-  const bool plain = std::all_of(name.begin(), name.end(),
-                                 [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.' || c == '-'; });
-  return plain ? fmt::format("--dim {}=N", name) : fmt::format("--dim \"{}=N\"", name);
 }
 
 void add_dimension_flags(CLI::App& app, DimensionFlags& flags) {

@@ -35,9 +35,6 @@ std::pair<std::string, std::string> split_pair(const std::string& text, char sep
 /// A whole number that is not negative. E::bad_option that names the argument it stands in.
 int64_t parse_size(const std::string& text, const std::string& argument);
 
-/// The flag that fixes a dimension, in quotes where a shell needs them: exporters write names such as "past + new".
-std::string dim_flag(const std::string& name);
-
 void add_dimension_flags(CLI::App& app, DimensionFlags& flags);
 void add_input_flags(CLI::App& app, InputFlags& flags);
 

@@ -11,6 +11,7 @@
 #include "model_arg.hpp"
 #include "report.hpp"
 #include "runtime/artifact.hpp"
+#include "tensor/dim_flag.hpp"
 #include "variant_flags.hpp"
 #include "verb.hpp"
 
