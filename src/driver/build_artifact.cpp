@@ -245,9 +245,12 @@ ArtifactLaunch artifact_launch(const Program& program, const Launch& launch, con
                   d.shared_bytes, d.spill_bytes, d.launch_shared, d.launch_shared_most};
   out.schedule = launch.schedule.text();
   const LaunchCost cost = cost_of(program, launch.region);
-  out.flops = cost.flops;
-  out.bytes_read = cost.read;
-  out.bytes_written = cost.written;
+  const ImageLoop& loop = program.image_loop;
+  const bool per_image = loop.symbol.empty() && &launch < program.launches.data() + loop.launches;
+  const Dim images(per_image ? loop.from : 1);
+  out.flops = cost.flops * images;
+  out.bytes_read = cost.read * images;
+  out.bytes_written = cost.written * images;
   return out;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/fail.hpp"
 #include "driver/launch_runner.hpp"
+#include "fusion/images.hpp"
 #include "ir/value_name.hpp"
 
 namespace opfuse {
@@ -37,7 +38,7 @@ std::vector<GroupComparison> compare_groups(const Graph& graph, const Program& p
   interpret_options.observe = [&](const Value* value, const Tensor& tensor) { values[value_name(*value)] = tensor; };
   interpret_options.observe_bodies = true;
   if (options.progress) options.progress("interpret", 0, 0);
-  interpret(graph, inputs, interpret_options);
+  interpret(unroll_images(graph), inputs, interpret_options);
   const LaunchOracle oracle{[&](const std::string& name) {
                               const auto at = values.find(name);
                               return at == values.end() ? nullptr : &at->second;
@@ -45,12 +46,7 @@ std::vector<GroupComparison> compare_groups(const Graph& graph, const Program& p
                             [](const std::string&, const std::vector<std::string>&, const LaunchOracle::Take&) {},
                             {}};
   LaunchRunner runner(program, executable, bind_symbols(graph, inputs));
-  std::vector<GroupComparison> results;
-  for (size_t i = 0; i < program.launches.size(); ++i) {
-    if (options.progress) options.progress("compare groups", i, program.launches.size());
-    results.push_back(runner.run(i, oracle, options));
-  }
-  return results;
+  return runner.run_all(oracle, options);
 }
 
 std::vector<Tensor> run_executable(const Executable& executable, const std::vector<Tensor>& inputs,
@@ -74,7 +70,7 @@ std::vector<OutputComparison> compare_outputs(const Graph& graph, const Executab
                                               const std::vector<Tensor>& inputs,
                                               const std::vector<Tensor>& other_inputs, const CompareOptions& options) {
   if (options.progress) options.progress("compare outputs", 0, 0);
-  const std::vector<Tensor> want = interpret(graph, inputs);
+  const std::vector<Tensor> want = interpret(unroll_images(graph), inputs);
   const std::vector<Tensor> got = run_executable(executable, inputs, {.threads = options.threads});
   const std::vector<Tensor> other = run_executable(executable, other_inputs, {.threads = options.threads});
   std::vector<OutputComparison> results;

@@ -7,6 +7,7 @@
 #include "base/fail.hpp"
 #include "driver/launch_runner.hpp"
 #include "driver/rounding_ties.hpp"
+#include "fusion/images.hpp"
 #include "ir/value_name.hpp"
 
 namespace opfuse {
@@ -50,7 +51,7 @@ Comparison compare_chain(const Graph& graph, const Program& program, const Execu
                          const std::vector<Tensor>& inputs, const std::vector<Tensor>& other_inputs,
                          const CompareOptions& options) {
   const SymbolValues symbols = bind_symbols(graph, inputs);
-  Chain chain{{}, RoundingTies(graph, symbols, options.group_tolerance)};
+  Chain chain{{}, RoundingTies(unroll_images(graph), symbols, options.group_tolerance)};
   for (size_t i = 0; i < inputs.size(); ++i) chain.values[value_name(*graph.inputs()[i])] = inputs[i];
   const LaunchOracle oracle{[&](const std::string& name) { return chain.value(name); },
                             [&](const std::string& name, const std::vector<std::string>& read,
@@ -59,10 +60,7 @@ Comparison compare_chain(const Graph& graph, const Program& program, const Execu
   LaunchRunner runner(program, executable, symbols);
   Comparison comparison;
   comparison.chained = true;
-  for (size_t i = 0; i < program.launches.size(); ++i) {
-    if (options.progress) options.progress("compare groups", i, program.launches.size());
-    comparison.groups.push_back(runner.run(i, oracle, options));
-  }
+  comparison.groups = runner.run_all(oracle, options);
   comparison.outputs = compare_outputs(graph, executable, inputs, other_inputs, options);
   const std::vector<Tensor> got = run_executable(executable, inputs, {.threads = options.threads});
   for (size_t i = 0; i < got.size(); ++i) {

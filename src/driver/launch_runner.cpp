@@ -8,6 +8,7 @@
 
 #include "base/fail.hpp"
 #include "driver/buffer_access.hpp"
+#include "fusion/images.hpp"
 
 namespace opfuse {
 
@@ -199,6 +200,63 @@ GroupComparison LaunchRunner::run(size_t index, const LaunchOracle& oracle, cons
   OPFUSE_CHECK(intact, "kernel of {} wrote behind a buffer", launch.name);
   result.ok = result.difference.relative() <= tolerance && result.padding_zero;
   return result;
+}
+
+namespace {
+
+/// Values of one image where there are some; others are the same for all.
+LaunchOracle for_image(const LaunchOracle& all, int64_t image) {
+  const auto named = [&all, image](const std::string& name) {
+    const std::string own = name_for_image(name, image);
+    return all.value(own) ? own : name;
+  };
+  LaunchOracle one;
+  one.value = [&all, named](const std::string& name) { return all.value(named(name)); };
+  one.results = [&all, named](const std::string& name, const std::vector<std::string>& inputs,
+                              const LaunchOracle::Take& take) {
+    std::vector<std::string> own;
+    for (const std::string& input : inputs) own.push_back(named(input));
+    all.results(named(name), own, take);
+  };
+  if (all.stored)
+    one.stored = [&all, image](const std::string& name, Tensor stored) {
+      all.stored(name_for_image(name, image), std::move(stored));
+    };
+  return one;
+}
+
+void keep_worst(GroupComparison& worst, GroupComparison other) {
+  const bool ok = worst.ok && other.ok, padding = worst.padding_zero && other.padding_zero;
+  const int64_t ties = worst.ties + other.ties;
+  if (other.difference.relative() > worst.difference.relative()) worst = std::move(other);
+  worst.ok = ok, worst.padding_zero = padding, worst.ties = ties;
+}
+
+}  // namespace
+
+std::vector<GroupComparison> LaunchRunner::run_all(const LaunchOracle& oracle, const CompareOptions& options) {
+  const ImageLoop& loop = program_.image_loop;
+  const auto looped = static_cast<size_t>(loop.symbol.empty() ? loop.launches : 0);
+  const auto images = static_cast<size_t>(looped > 0 ? loop.from : 0);
+  const size_t all = looped * images + program_.launches.size() - looped;
+  std::vector<GroupComparison> results;
+  size_t done = 0;
+  const auto next = [&](size_t index, const LaunchOracle& values) {
+    if (options.progress) options.progress("compare groups", done++, all);
+    return run(index, values, options);
+  };
+  for (size_t image = 0; image < images; ++image) {
+    const LaunchOracle values = for_image(oracle, static_cast<int64_t>(image));
+    for (size_t i = 0; i < looped; ++i) {
+      GroupComparison compared = next(i, values);
+      if (image == 0)
+        results.push_back(std::move(compared));
+      else
+        keep_worst(results[i], std::move(compared));
+    }
+  }
+  for (size_t i = looped; i < program_.launches.size(); ++i) results.push_back(next(i, oracle));
+  return results;
 }
 
 }  // namespace opfuse

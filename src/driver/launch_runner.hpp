@@ -13,7 +13,7 @@ namespace opfuse {
 
 /// Where operands come from and what results must be.
 struct LaunchOracle {
-  /// A value of the graph by name; null: there is none.
+  /// A value of the unrolled graph by name; null: there is none.
   std::function<const Tensor*(const std::string& name)> value;
   /// What a result may be, the likeliest first: each element must be that of one of them. `inputs`: names of what the
   /// launch reads. `take` is called with each until it returns false; never: the result is `value(name)`.
@@ -26,6 +26,9 @@ struct LaunchOracle {
 class LaunchRunner {
  public:
   LaunchRunner(const Program& program, const Executable& executable, const SymbolValues& symbols);
+  /// Every launch, in the order of a run. Those that run image by image are compared for each image, under the names of
+  /// unroll_images; the worst image is reported.
+  std::vector<GroupComparison> run_all(const LaunchOracle& oracle, const CompareOptions& options);
   GroupComparison run(size_t index, const LaunchOracle& oracle, const CompareOptions& options);
 
  private:

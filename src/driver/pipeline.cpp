@@ -145,11 +145,11 @@ static MeanAdvice mean_advice(const TargetInfo& target, bool wanted) {
   return {bands, advice_of(target, wanted, nullptr)};
 }
 
-/// Half of L2 for weights: maps pass through it too. A quarter of L3, which neighbours share: maps of 12 MB and more
-/// lost at 32 MB of it, those of 5.6 did not (bench/NOTES.md).
+/// A quarter of L3, which neighbours share: maps of 12 MB and more lost at 32 MB of it, those of 5.6 did not
+/// (bench/NOTES.md).
 static ImageCaches caches_of(const TargetInfo& target) {
-  constexpr int64_t kWeightsOfL2 = 2, kMapsOfL3 = 4;
-  return {target.l2_bytes / kWeightsOfL2, target.l3_bytes / kMapsOfL3};
+  constexpr int64_t kOfL3 = 4;
+  return {target.l2_bytes, target.l3_bytes / kOfL3};
 }
 
 std::vector<ChainVerdict> shape_for_target(Graph& fused, const TargetInfo& target, std::vector<std::string>* notes,

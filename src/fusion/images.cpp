@@ -7,29 +7,47 @@
 #include <set>
 
 #include "fusion/grouping.hpp"
+#include "ir/copy_node.hpp"
 #include "ir/outline.hpp"
-#include "ops/concat.hpp"
+#include "ops/all_images.hpp"
+#include "ops/axes.hpp"
+#include "ops/norm.hpp"
+#include "ops/reduce.hpp"
 #include "ops/registry.hpp"
 #include "ops/split.hpp"
+#include "ops/transpose.hpp"
 
 namespace opfuse {
 namespace {
 
+/// The axes of a mean are known and leave the first.
+bool mean_of_image(const Node& node) {
+  const Value* operand = node.input(1);
+  if (operand && !operand->is_constant()) return false;
+  const std::vector<int64_t> given = operand ? operand->constant->to_i64() : std::vector<int64_t>{};
+  const std::vector<int64_t> axes =
+      reduced_axes(node.as<ReduceMean>(), operand ? &given : nullptr, node.input(0)->type.shape.rank());
+  return axes.empty() || axes[0] > 0;
+}
+
 /// Operators whose result for an image follows from that image alone and whose attributes name no extent.
 bool works_by_image(const Node& node) {
-  static const std::set<std::string_view> kWindows = {"conv",         "batch_norm",          "max_pool",
-                                                      "average_pool", "global_average_pool", "global_max_pool"};
+  static const std::set<std::string_view> kAny = {
+      "conv", "batch_norm", "max_pool", "average_pool", "global_average_pool", "global_max_pool", "matmul"};
   if (node.body)
     return std::all_of(node.body->nodes().begin(), node.body->nodes().end(),
                        [](const Node* inner) { return works_by_image(*inner); });
-  return node.op->kind == OpKind::elementwise || kWindows.contains(node.op->name);
+  const auto rank = [&] { return node.input(0)->type.shape.rank(); };
+  if (node.is("layer_norm")) return normalize_axis(node.as<LayerNorm>().axis, rank()) > 0;
+  if (node.is("transpose")) return Transpose::permutation(node.as<Transpose>(), rank())[0] == 0;
+  if (node.is("reduce_mean")) return mean_of_image(node);
+  return node.op->kind == OpKind::elementwise || kAny.contains(node.op->name);
 }
 
-/// The images of a map, 0: no map of constant size.
-int64_t images_of(const Value& value) {
+/// A map of constant size.
+bool is_map(const Value& value) {
   const Shape& shape = value.type.shape;
-  if (!shape.ranked || shape.rank() < 3 || !shape.elements().is_constant()) return 0;
-  return shape[0].value();
+  return shape.ranked && shape.rank() >= 3 && shape.elements().is_constant();
 }
 
 /// Every reader is a convolution that multiplies by it.
@@ -52,120 +70,82 @@ bool is_shared(const Node& node, size_t operand, size_t rank, int64_t images) {
 struct Leading {
   std::vector<Node*> nodes;
   int64_t images = 0;
+  size_t rank = 0;  ///< of all maps: those of another broadcast along other axes
+
+  bool of_images(const Value& v) const {
+    return is_map(v) && v.type.shape.rank() == rank && v.type.shape[0].value() == images;
+  }
 };
 
-/// All operands and results are maps of `images` images; constants are weights or the same for all of them.
-bool takes_maps_of(const Node& node, int64_t images) {
-  const auto is_map = [&](const Value* v) { return images_of(*v) == images; };
-  if (!works_by_image(node) || !std::all_of(node.outputs.begin(), node.outputs.end(), is_map)) return false;
+/// All operands and results are maps of the same images; constants are weights or the same for all of them.
+bool takes_maps_of(const Node& node, const Leading& leading) {
+  if (!works_by_image(node)) return false;
+  for (const Value* v : node.outputs)
+    if (!leading.of_images(*v)) return false;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const Value* v = node.inputs[i];
-    if (v && !(v->is_constant() ? is_shared(node, i, node.output()->type.shape.rank(), images) : is_map(v)))
+    if (v && !(v->is_constant() ? is_shared(node, i, leading.rank, leading.images) : leading.of_images(*v)))
       return false;
   }
   return true;
 }
 
-/// Groups in order up to the last one that reads or makes a map beyond the caches.
+/// Groups in order, as many as save most.
 Leading leading_groups(const Graph& graph, const ImageCaches& caches) {
   Leading all;
-  size_t last = 0;
-  int64_t weights = 0;
+  std::vector<ImageTraffic> groups;
+  std::set<const Value*> weights;
   for (Node* node : graph.nodes()) {
-    if (all.images == 0 && !node->outputs.empty()) all.images = images_of(*node->output());
-    if (all.images < 2 || !takes_maps_of(*node, all.images)) break;
-    bool far = false;
-    for (const Value* v : node->inputs) {
-      if (v && v->is_constant()) weights += value_bytes(*v, {});
-      if (v && !v->is_constant()) far |= value_bytes(*v, {}) > caches.maps;
+    if (all.images == 0 && !node->outputs.empty() && is_map(*node->output())) {
+      const Shape& shape = node->output()->type.shape;
+      all.images = shape[0].value(), all.rank = shape.rank();
     }
-    for (const Value* v : node->outputs) far |= value_bytes(*v, {}) > caches.maps;
-    if (weights > caches.weights) break;
+    if (all.images < 2 || !takes_maps_of(*node, all)) break;
+    ImageTraffic& traffic = groups.emplace_back();
+    const auto touches = [&](const Value* v) {
+      if (!v->is_constant())
+        traffic.maps.push_back(value_bytes(*v, {}) / all.images);
+      else if (weights.insert(v).second)
+        traffic.weights += value_bytes(*v, {});
+    };
+    for (const Value* v : node->inputs)
+      if (v) touches(v);
+    for (const Value* v : node->outputs) touches(v);
     all.nodes.push_back(node);
-    if (far) last = all.nodes.size();
   }
-  all.nodes.resize(last);
+  all.nodes.resize(groups_by_image(groups, all.images, caches));
   return all;
 }
 
 // ---- rewriting
 
-using Copies = std::map<int, Value*>;  ///< by id of the original
-
-Node* copy_of(Graph& graph, const Node& node, const std::vector<Value*>& operands, Node* before);
-
-std::unique_ptr<Graph> body_of(const Node& node, const std::vector<Value*>& operands) {
-  auto body = std::make_unique<Graph>();
-  const Graph& from = *node.body;
-  Copies copies;
-  for (size_t i = 0; i < from.inputs().size(); ++i)
-    copies[from.inputs()[i]->id] = body->add_input(from.inputs()[i]->name, operands[i]->type);
-  for (const Value* c : from.constants()) copies[c->id] = body->add_constant(*c->constant, c->name);
-  for (const Node* inner : from.nodes()) {
-    std::vector<Value*> inputs;
-    for (const Value* v : inner->inputs) inputs.push_back(v ? copies.at(v->id) : nullptr);
-    const Node* copy = copy_of(*body, *inner, inputs, nullptr);
-    for (size_t i = 0; i < copy->outputs.size(); ++i) {
-      copy->outputs[i]->name = inner->outputs[i]->name;
-      copies[inner->outputs[i]->id] = copy->outputs[i];
-    }
-  }
-  std::vector<Value*> outputs;
-  for (const Value* v : from.outputs()) outputs.push_back(copies.at(v->id));
-  body->set_outputs(outputs);
-  return body;
-}
-
-Node* copy_of(Graph& graph, const Node& node, const std::vector<Value*>& operands, Node* before) {
-  std::unique_ptr<Graph> body = node.body ? body_of(node, operands) : nullptr;
-  std::vector<TensorType> types;
-  if (body)
-    for (const Value* v : body->outputs()) types.push_back(v->type);
-  Node* copy = graph.add_node(node.op, node.attrs_, operands, node.outputs.size(), node.sources, before, types);
-  copy->body = std::move(body);
-  copy->pattern = node.pattern;
-  copy->label = node.label;
-  return copy;
-}
-
-/// The maps of an operand, one per image.
-std::vector<Value*> split_images(Graph& graph, Value* map, int64_t images, Node* before) {
+/// The image that stands for each of a map.
+Value* image_of(Graph& graph, Value* map, int64_t images, Node* before) {
   auto attrs = std::make_shared<Split::Attrs>();
-  attrs->split.assign(static_cast<size_t>(images), 1);
-  const Node* split = graph.add_node(ops().find("split"), attrs, {map}, static_cast<size_t>(images), {}, before);
-  return split->outputs;
-}
-
-void copy_image(Graph& graph, const Leading& leading, int64_t image, Copies& copies, Node* before) {
-  const std::string suffix = fmt::format("[image {}]", image);
-  for (const Node* node : leading.nodes) {
-    std::vector<Value*> operands;
-    for (Value* v : node->inputs) operands.push_back(!v || v->is_constant() ? v : copies.at(v->id));
-    Node* copy = copy_of(graph, *node, operands, before);
-    if (!node->label.empty()) copy->label = node->label + suffix;
-    for (size_t i = 0; i < copy->outputs.size(); ++i) {
-      if (!node->outputs[i]->name.empty()) copy->outputs[i]->name = node->outputs[i]->name + suffix;
-      copies[node->outputs[i]->id] = copy->outputs[i];
-    }
-  }
+  attrs->split = {1, images - 1};
+  return graph.add_node(ops().find("split"), attrs, {map}, 2, {}, before)->output();
 }
 
 void rewrite(Graph& graph, const Leading& leading) {
   Node* first = leading.nodes.front();
   const std::vector<Value*> results = external_results(graph, leading.nodes);
-  std::vector<Copies> copies(static_cast<size_t>(leading.images));
-  for (Value* operand : external_reads(leading.nodes)) {
-    if (operand->is_constant()) continue;
-    const std::vector<Value*> maps = split_images(graph, operand, leading.images, first);
-    for (size_t i = 0; i < maps.size(); ++i) copies[i][operand->id] = maps[i];
+  std::map<int, Value*> copies;  // by id of the original
+  for (Value* operand : external_reads(leading.nodes))
+    copies[operand->id] = operand->is_constant() ? operand : image_of(graph, operand, leading.images, first);
+  for (const Node* node : leading.nodes) {
+    std::vector<Value*> operands;
+    for (const Value* v : node->inputs) operands.push_back(v ? copies.at(v->id) : nullptr);
+    const Node* copy = copy_node(graph, *node, operands, first);
+    for (size_t i = 0; i < copy->outputs.size(); ++i) {
+      if (!node->outputs[i]->name.empty()) copy->outputs[i]->name = node->outputs[i]->name + std::string(kOfImage);
+      copies[node->outputs[i]->id] = copy->outputs[i];
+    }
   }
-  for (int64_t i = 0; i < leading.images; ++i) copy_image(graph, leading, i, copies[static_cast<size_t>(i)], first);
   for (Value* result : results) {
-    std::vector<Value*> maps;
-    for (const Copies& of_image : copies) maps.push_back(of_image.at(result->id));
-    auto attrs = std::make_shared<Concat::Attrs>();
-    attrs->axis = 0;
-    const Node* whole = graph.add_node(ops().find("concat"), attrs, maps, 1, result->producer->sources, first);
+    auto attrs = std::make_shared<AllImages::Attrs>();
+    attrs->images = leading.images;
+    const Node* whole =
+        graph.add_node(all_images_op(), attrs, {copies.at(result->id)}, 1, result->producer->sources, first);
     take_over(graph, result, whole->output());
   }
   for (size_t i = leading.nodes.size(); i-- > 0;) graph.erase(leading.nodes[i]);

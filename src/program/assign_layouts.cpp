@@ -93,8 +93,24 @@ class Assigner {
             last[static_cast<size_t>(index)] = 1;
           if (blocks[0].axis == 1) second[static_cast<size_t>(index)] = 1;
         }
+    share_wishes(last, second);
     for (size_t i = 0; i < channel_.size(); ++i)
       if (last[i] && !second[i]) channel_[i] = static_cast<int>(program_.buffers[i].type.shape.rank()) - 1;
+  }
+  /// A part that no kernel has a wish for is stored as its whole, and the other way around.
+  void share_wishes(std::vector<char>& last, std::vector<char>& second) const {
+    const auto share = [&](const Value* a, const Value* b) {
+      const int i = find(a), j = find(b);
+      if (i < 0 || j < 0) return;
+      const auto from = static_cast<size_t>(i), to = static_cast<size_t>(j);
+      if (!last[to] && !second[to]) last[to] = last[from], second[to] = second[from];
+    };
+    for (const WorkItem& item : work_.items) {
+      const bool concat = item.kind == WorkKind::concat;
+      if (!concat && item.kind != WorkKind::box) continue;
+      const Value* whole = concat ? item.node->output() : item.node->input(0);
+      for (const Value* part : concat ? item.node->inputs : item.node->outputs) share(whole, part), share(part, whole);
+    }
   }
   int find(const Value* value) const {
     const auto it = buffers_.find(value);

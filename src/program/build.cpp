@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
+#include "ops/all_images.hpp"
 #include "program/assign_layouts.hpp"
 #include "program/in_place.hpp"
 #include "program/layout_facts.hpp"
@@ -32,7 +33,10 @@ class Builder {
     for (WorkItem& item : work_.items)
       for (const LoweredGroup& group : item.groups) item.wishes.push_back(wish(group.region));
     if (options_.blocked_layouts) assign_layouts(program_, work_, buffers_, target_);
-    for (const WorkItem& item : work_.items) emit(item);
+    for (const WorkItem& item : work_.items) {
+      emit(item);
+      if (item.node->op == all_images_op()) loop_up_to_here(item.node->as<AllImages>().images);
+    }
     for (const auto& [from, to] : copies_) emit_copy(from, to);
     assign_strides(program_);
     choose_schedules();
@@ -263,6 +267,11 @@ class Builder {
       buffer(box).view_offset = item.offsets[i];
       launch_copy(value, box, node, fmt::format("{}[{}]", launch_name(node), i));
     }
+  }
+
+  /// fusion/images.hpp puts the groups of an image in front of all others.
+  void loop_up_to_here(int64_t images) {
+    program_.image_loop = {"", static_cast<int>(program_.launches.size()), images};
   }
 
   void launch_copy(const Value* from, int to, const Node& node, const std::string& name) {

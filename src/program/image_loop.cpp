@@ -99,45 +99,41 @@ class Images {
   }
 };
 
-/// Leading launches of separate images whose weights fit.
-int leading(const Program& program, const Images& images, int64_t room) {
+/// Of leading launches of separate images.
+std::vector<ImageTraffic> leading(const Program& program, const Images& images) {
+  std::vector<ImageTraffic> all;
   std::set<int> weights;
-  int64_t bytes = 0;
-  int count = 0;
   for (const Launch& launch : program.launches) {
     if (!images.separate(launch)) break;
-    for (int b : launch.buffers)
-      if (const Buffer& buffer = program.buffers[static_cast<size_t>(b)];
-          buffer.kind == BufferKind::constant && weights.insert(b).second)
-        bytes += bytes_of(buffer).value();
-    if (bytes > room) break;
-    ++count;
+    ImageTraffic& traffic = all.emplace_back();
+    for (int b : launch.buffers) {
+      if (!images.shared(b))
+        traffic.maps.push_back(images.bytes(b));
+      else if (const int root = root_of(program, b); weights.insert(root).second)
+        traffic.weights += bytes_of(program.buffers[static_cast<size_t>(root)]).value();
+    }
   }
-  return count;
+  return all;
 }
 
 }  // namespace
 
 void loop_over_images(Program& program, const ImageCaches& caches) {
-  if (program.launches.empty() || program.launches[0].reference) return;
+  if (program.launches.empty() || program.launches[0].reference || program.image_loop.launches > 0) return;
   const Region& first = program.launches[0].region;
   if (first.stages.empty() || first.stages[0].domain.empty() || first.stages[0].domain[0].op() != DimOp::symbol) return;
   const std::string symbol = first.stages[0].domain[0].symbol_name();
-  const Images images(program, symbol);
-  const int most = leading(program, images, caches.weights);
-  int64_t largest = 0;
-  int count = 0;
-  for (int l = 0; l < most; ++l)
-    for (int b : program.launches[static_cast<size_t>(l)].buffers) {
-      if (images.shared(b)) continue;
-      if (images.bytes(b) * kUsualBatch > caches.maps) count = l + 1;
-      largest = std::max(largest, images.bytes(b));
-    }
+  const std::vector<ImageTraffic> launches = leading(program, Images(program, symbol));
+  const size_t count = groups_by_image(launches, kUsualBatch, caches);
   if (count < 2) return;
-  program.image_loop = {symbol, count, caches.maps / largest + 1};
+  int64_t from = 2, largest = 0;
+  while (from < kUsualBatch && saved_by_image(launches, count, from, caches) <= 0) ++from;
+  for (size_t l = 0; l < count; ++l)
+    for (int64_t map : launches[l].maps) largest = std::max(largest, map);
+  program.image_loop = {symbol, static_cast<int>(count), from};
   program.notes.push_back(
       fmt::format("{} launches run image by image from {} = {} on: maps of at most {:.2f} MB between them", count,
-                  symbol, program.image_loop.from, 1e-6 * static_cast<double>(largest)));
+                  symbol, from, 1e-6 * static_cast<double>(largest)));
   plan_memory(program);
   verify(program);
 }
@@ -145,14 +141,16 @@ void loop_over_images(Program& program, const ImageCaches& caches) {
 std::vector<int64_t> image_steps(const Program& program) {
   std::vector<int64_t> steps(program.buffers.size(), 0);
   const ImageLoop& loop = program.image_loop;
-  const Images images(program, loop.symbol);
   const std::vector<Lifetime> lives = lifetimes(program);
   for (int l = 0; l < loop.launches; ++l)
     for (int b : program.launches[static_cast<size_t>(l)].buffers) {
       const auto root = static_cast<size_t>(root_of(program, b));
       const BufferKind kind = program.buffers[root].kind;
       const bool inside = kind == BufferKind::intermediate && lives[root].last < loop.launches;
-      if (kind != BufferKind::constant && !inside) steps[static_cast<size_t>(b)] = images.bytes(b);
+      if (kind == BufferKind::constant || inside) continue;
+      const Dim bytes = bytes_of(program.buffers[root]);
+      steps[static_cast<size_t>(b)] =
+          loop.symbol.empty() ? bytes.value() / loop.from : bytes.evaluate({{loop.symbol, 1}});
     }
   return steps;
 }

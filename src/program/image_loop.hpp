@@ -1,23 +1,21 @@
-// An open batch image by image: what fusion/images.hpp does with a constant one, when the batch is known.
+// A batch image by image.
 //
-//     for image in batch:                 its kernels get 1 as the batch and pointers to that image
+//     for image in batch:                 kernels of one image, with pointers to that image
 //       launch 0 .. launches - 1          maps that only they touch lie where those of the first image would
 //     the other launches, for all images
+//
+// A constant batch is cut in the fused graph (fusion/images.hpp), whose groups are then chosen for one image. The
+// kernels of an open batch get 1 for it where that saves something, as a run decides.
 #pragma once
 
+#include "program/image_traffic.hpp"
 #include "program/program.hpp"
 
 namespace opfuse {
 
-/// What decides, here and in fusion/images.hpp: caches in bytes.
-struct ImageCaches {
-  int64_t weights = 0;  ///< room for the weights that every image reads again
-  int64_t maps = 0;     ///< room for the maps between two groups or launches
-};
-
-/// The leading launches whose every result for an image follows from that image alone, up to the last one that touches
-/// a map which exceeds the caches at a batch of 8. Sets program.image_loop where those are two or more, and plans
-/// memory again; says so in a note.
+/// Of an open batch, the leading launches whose every result for an image follows from that image alone, as many as
+/// save most at a batch of 8. Sets program.image_loop where those are two or more, and plans memory again; says so in a
+/// note.
 void loop_over_images(Program& program, const ImageCaches& caches);
 
 /// By buffer: bytes from one image to the next for launches of the loop; 0 for constants and for maps that only the

@@ -59,7 +59,12 @@ class ProgramRun {
   }
 
   std::vector<Tensor> run() {
-    for (const Launch& launch : program_.launches) run_launch(launch);
+    const ImageLoop& loop = program_.image_loop;
+    const auto looped = static_cast<size_t>(loop.symbol.empty() ? loop.launches : 0);
+    for (image_ = 0; looped > 0 && image_ < loop.from; ++image_)
+      for (size_t l = 0; l < looped; ++l) run_launch(program_.launches[l]);
+    image_ = 0;
+    for (size_t l = looped; l < program_.launches.size(); ++l) run_launch(program_.launches[l]);
     std::vector<Tensor> results;
     for (int output : program_.outputs) results.push_back(load(output));
     return results;
@@ -70,10 +75,15 @@ class ProgramRun {
   Precision precision_;
   SymbolValues symbols_;
   std::vector<Tensor> roots_;
+  int64_t image_ = 0;  ///< of the loop
 
   const Buffer& buffer(int index) const { return program_.buffers[static_cast<size_t>(index)]; }
   std::vector<int64_t> sizes(int index) const { return buffer(index).type.shape.evaluate(symbols_); }
-  std::vector<int64_t> offset(int index) const { return Shape(buffer(index).view_offset).evaluate(symbols_); }
+  std::vector<int64_t> offset(int index) const {
+    std::vector<int64_t> at = Shape(buffer(index).view_offset).evaluate(symbols_);
+    if (image_ > 0 && buffer(buffer(index).view_of).type.shape[0] == Dim(program_.image_loop.from)) at[0] += image_;
+    return at;
+  }
 
   Tensor& root(int index) {
     Tensor& tensor = roots_[static_cast<size_t>(index)];

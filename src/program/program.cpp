@@ -62,7 +62,9 @@ std::string print(const Program& program) {
   }
   out += fmt::format("inputs [{}] outputs [{}]\n", fmt::join(program.inputs, ", "), fmt::join(program.outputs, ", "));
   if (const ImageLoop& loop = program.image_loop; loop.launches > 0)
-    out += fmt::format("image loop {}: {} launches from {} on\n", loop.symbol, loop.launches, loop.from);
+    out += loop.symbol.empty()
+               ? fmt::format("image loop: {} launches for each of {} images\n", loop.launches, loop.from)
+               : fmt::format("image loop {}: {} launches from {} on\n", loop.symbol, loop.launches, loop.from);
   out += fmt::format("arena {} bytes, intermediates {} bytes\n", program.arena_bytes.text(),
                      program.intermediate_bytes.text());
   for (const std::string& note : program.notes) out += fmt::format("note {}\n", note);

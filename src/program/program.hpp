@@ -73,11 +73,11 @@ struct Algorithm {
   std::vector<AlgorithmCost> costs{};  ///< of all that fit the layer, direct first
 };
 
-/// The first launches of a run, for one image of an open batch after the other (program/image_loop.hpp).
+/// The first launches of a run, for one image of a batch after the other (program/image_loop.hpp).
 struct ImageLoop {
-  std::string symbol;  ///< the batch
+  std::string symbol;  ///< the batch; empty: it is constant
   int launches = 0;    ///< so many of them; 0: none
-  int64_t from = 0;    ///< images of the smallest batch that runs so
+  int64_t from = 0;    ///< images of the smallest batch that runs so, or of the constant one
 };
 
 struct Program {

@@ -11,6 +11,7 @@
 #include "base/fail.hpp"
 #include "ir/outline.hpp"
 #include "ir/value_name.hpp"
+#include "ops/all_images.hpp"
 #include "ops/concat.hpp"
 #include "ops/slice.hpp"
 #include "ops/split.hpp"
@@ -89,6 +90,11 @@ std::optional<WorkItem> as_view(const Node& node, const Graph& graph) {
       item.offsets.push_back(offset);
       offset[axis] = offset[axis] + input->type.shape[axis];
     }
+    return item;
+  }
+  if (node.op == all_images_op()) {  // image 0; the loop moves on
+    item.kind = WorkKind::concat;
+    item.offsets.emplace_back(node.output()->type.shape.rank(), Dim(0));
     return item;
   }
   return std::nullopt;

@@ -242,7 +242,7 @@ void check_image_loop(const Artifact& a, const ArtifactProgram& program) {
   const auto& symbols = program.symbols;
   consistent(!a.on_device() && loop.launches > 0 && loop.launches <= static_cast<int64_t>(program.launches.size()) &&
                  loop.from > 0 && loop.steps.size() == program.buffers.size() &&
-                 std::find(symbols.begin(), symbols.end(), loop.symbol) != symbols.end() &&
+                 (loop.symbol.empty() || std::find(symbols.begin(), symbols.end(), loop.symbol) != symbols.end()) &&
                  std::all_of(loop.steps.begin(), loop.steps.end(), [](int64_t step) { return step >= 0; }),
              "image loop");
 }

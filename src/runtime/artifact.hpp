@@ -64,7 +64,7 @@ struct ArtifactLaunch {
 
 /// The first launches for one image of a batch after the other, where the batch is `from` images or more.
 struct ArtifactImageLoop {
-  std::string symbol;  ///< the batch; those launches get 1 for it
+  std::string symbol;  ///< the batch, for which those launches get 1; empty: it has always `from` images
   int64_t launches = 0, from = 0;
   std::vector<int64_t> steps;  ///< by buffer: bytes from one image to the next
 };

@@ -142,7 +142,7 @@ void* ContextState::address_of(const ArtifactBuffer& buffer) const {
 int64_t ContextState::looped_images() const {
   const ArtifactImageLoop& loop = program->image_loop;
   if (loop.launches == 0) return 0;
-  const int64_t images = symbol_values.at(loop.symbol);
+  const int64_t images = loop.symbol.empty() ? loop.from : symbol_values.at(loop.symbol);
   return images >= std::max<int64_t>(loop.from, 2) ? images : 0;
 }
 
@@ -169,7 +169,7 @@ void ContextState::resolve_launches() {
   const int64_t images = looped_images();
   const auto looped = static_cast<size_t>(images ? a.image_loop.launches : 0);
   SymbolValues one = symbol_values;
-  if (images) one[a.image_loop.symbol] = 1;
+  if (images && !a.image_loop.symbol.empty()) one[a.image_loop.symbol] = 1;
   image_symbols.clear();
   for (const std::string& name : a.symbols) image_symbols.push_back(one.at(name));
   size_t count = 0;

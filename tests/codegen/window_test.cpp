@@ -111,6 +111,21 @@ TEST(WindowSchedule, images_of_a_batch_are_parts) {
   EXPECT_EQ(parts("3") % 2, 0);
 }
 
+TEST(WindowSchedule, images_of_a_batch_keep_their_rows_together) {
+  const TargetInfo target = parse_target("cpu:avx512");
+  const auto schedule = [&](const std::string& n) {
+    return spec_of(
+               wished("",
+                      conv_region(
+                          {.n = n, .c = 384, .h = 14, .w = 14, .o = 384, .kh = 7, .kw = 7, .pad = 3, .group = 384})),
+               target)
+        .schedule;
+  };
+  for (const char* n : {"2", "3", "8"}) EXPECT_EQ(schedule(n).get("parts_p", 0), 1) << schedule(n).text();
+  EXPECT_EQ(schedule("8").get("parts_o", 0), 2) << schedule("8").text();
+  EXPECT_GT(schedule("1").get("parts_p", 0), 1);
+}
+
 TEST(WindowSchedule, few_rows_are_not_cut_one_by_one) {
   const TargetInfo target = parse_target("cpu:avx512");
   const Conv v{.c = 879, .h = 6, .w = 10, .o = 879, .kh = 7, .kw = 7, .pad = 3, .group = 879};

@@ -8,6 +8,7 @@
 
 #include "driver/compare.hpp"
 #include "driver/pipeline.hpp"
+#include "fusion/images.hpp"
 #include "fusion/plan.hpp"
 #include "interp/random_inputs.hpp"
 #include "ops/registry.hpp"
@@ -17,8 +18,8 @@ namespace opfuse {
 namespace {
 
 constexpr int64_t kMap = 16 * 12 * 12 * 4;  ///< bytes of an image's largest map
-constexpr ImageCaches kRoom = {1 << 20, 3 * kMap};
-constexpr int64_t kFrom = 4;  ///< the first batch whose largest map exceeds that room
+constexpr ImageCaches kRoom = {3 * kMap, 1 << 20};
+constexpr int64_t kFrom = 4;  ///< the first batch whose largest map exceeds a core's own
 
 /// Five launches; the first three touch maps of 16 x 12 x 12. %r is read again by the fourth.
 std::string net(const std::string& last = "%y = relu(%d)\n return %y") {
@@ -153,9 +154,8 @@ void expect_none(const std::string& text, const ImageCaches& room) {
     EXPECT_THAT(note, ::testing::Not(::testing::HasSubstr("image by image")));
 }
 
-TEST(ImageLoop, LeavesSmallMapsManyWeightsAndConstantBatchesAlone) {
-  expect_none(net(), {1 << 20, 8 * kMap});
-  expect_none(net(), {16, 3 * kMap});
+TEST(ImageLoop, LeavesSmallMapsAndConstantBatchesAlone) {
+  expect_none(net(), {8 * kMap, 1 << 20});
   std::string constant = net();
   constant.replace(constant.find("[n,"), 3, "[9,");
   expect_none(constant, kRoom);
@@ -186,6 +186,72 @@ TEST(ImageLoop, EndsWhereImagesMeet) {
     text.replace(text.find("conv(%x, %w1)"), 13, "conv(%z, %w1)");
     expect_none(text, kRoom);
   }
+}
+
+// ---- a constant batch, which fusion/images.hpp cuts
+
+/// Five images, the groups of the first three maps for each.
+struct ConstantBatch {
+  Graph graph, fused;
+  Program program;
+};
+
+ConstantBatch constant_batch(const ImageCaches& caches) {
+  std::string text = net("return %r, %d");
+  text.replace(text.find("[n,"), 3, "[5,");
+  ConstantBatch made;
+  made.graph = parse_graph(text, ops());
+  prepare(made.graph, {}, nullptr);
+  made.fused = apply(made.graph, plan_graph(made.graph, host_target(), {}));
+  run_by_images(made.fused, caches);
+  made.program = lower_to_program(made.fused, host_target(), {});
+  return made;
+}
+
+TEST(ImageLoop, AConstantBatchRunsTheGroupsOfAnImageForEach) {
+  const ConstantBatch whole = constant_batch({8 * kMap, 1 << 20}), loop = constant_batch(kRoom);
+  EXPECT_EQ(whole.program.image_loop.launches, 0);
+  ASSERT_EQ(loop.program.image_loop.launches, 4) << print(loop.program);  // r is stored in blocks, its result is not
+  EXPECT_EQ(loop.program.image_loop.symbol, "");
+  EXPECT_EQ(loop.program.image_loop.from, 5);
+  EXPECT_THAT(print(loop.program), ::testing::HasSubstr("image loop: 4 launches for each of 5 images"));
+  const std::vector<Tensor> inputs = random_inputs(whole.graph, {.seed = 3});
+  const std::vector<Tensor> want = interpret(whole.program, inputs), exact = interpret(loop.program, inputs);
+  int64_t launches = 0;
+  const Executable executable = executable_of(loop.program);
+  const std::vector<Tensor> got = run_counted(executable, inputs, launches);
+  EXPECT_EQ(launches, 5 * 4 + 1);
+  for (size_t i = 0; i < want.size(); ++i) {
+    EXPECT_EQ(difference(exact[i], want[i]).max_abs, 0) << i;
+    EXPECT_LE(difference(got[i], want[i]).relative(), 1e-5) << i;
+  }
+}
+
+TEST(ImageLoop, EveryImageOfAConstantBatchIsProved) {
+  ConstantBatch loop = constant_batch(kRoom);
+  const std::vector<Tensor> inputs = random_inputs(loop.graph, {.seed = 3}), others = random_inputs(loop.graph, {});
+  const auto compared = [&](const Program& program) {
+    return compare_groups(loop.fused, program, executable_of(program), inputs, {});
+  };
+  const std::vector<GroupComparison> groups = compared(loop.program);
+  ASSERT_EQ(groups.size(), loop.program.launches.size());
+  for (const GroupComparison& group : groups) EXPECT_TRUE(group.ok) << group.name;
+  for (const OutputComparison& output : compare_outputs(loop.fused, executable_of(loop.program), inputs, others, {}))
+    EXPECT_TRUE(output.ok) << output.name;
+  Expr& value = loop.program.launches[1].region.stages[0].outputs[0].value;
+  value = Expr::make(ExprOp::mul, {value, Expr::constant(DType::f32, 1.01)});
+  EXPECT_FALSE(compared(loop.program)[1].ok);
+}
+
+TEST(ImageLoop, WorkIsThatOfAllImages) {
+  const auto flops = [](const Program& program) {
+    double sum = 0;
+    const Executable executable = executable_of(program);
+    for (const ArtifactLaunch& launch : executable.artifact().launches)
+      sum += static_cast<double>(launch.flops.value());
+    return sum;
+  };
+  EXPECT_EQ(flops(constant_batch(kRoom).program), flops(constant_batch({8 * kMap, 1 << 20}).program));
 }
 
 }  // namespace

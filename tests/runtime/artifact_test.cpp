@@ -119,6 +119,10 @@ TEST_F(ArtifactFile, KeepsTheLoopOverImages) {
   EXPECT_EQ(back.launches, 1);
   EXPECT_EQ(back.from, 4);
   EXPECT_EQ(back.steps, (std::vector<int64_t>{16, 16, 0}));
+  a.image_loop = {"", 1, 8, {16, 16, 0}};  // of a constant batch
+  save_artifact(a, path);
+  EXPECT_EQ(load_artifact(path).image_loop.symbol, "");
+  EXPECT_EQ(load_artifact(path).image_loop.from, 8);
 }
 
 TEST_F(ArtifactFile, RefusesLoopsOverImagesThatItsLaunchesCannotRun) {
