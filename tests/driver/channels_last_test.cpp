@@ -107,15 +107,21 @@ TEST(ChannelsLast, PartsOfAnImageAreStoredAsTheWhole) {
   const TargetInfo target = parse_target("cpu:avx512");
   Graph graph = parse_graph(R"(graph (%x: f32[1,32,14,14], %z: f32[1,32,14,14]) {
     %dw = const rand<1> : f32[32,1,3,3] %s = const rand<2> : f32[32] %w = const rand<3> : f32[32,64] %v = const rand<4> : f32[64,32]
-    %a = conv(%x, %dw, %s) {pads=[1,1,1,1], group=32} %b = transpose(%a) {perm=[0,2,3,1]} %c = layer_norm(%b, %s, %s) {axis=-1}
-    %d = conv(%z, %dw, %s) {pads=[1,1,1,1], group=32} %e = transpose(%d) {perm=[0,2,3,1]} %f = layer_norm(%e, %s, %s) {axis=-1}
+    %p = const rand<5> : f32[32,32,1,1] %k = conv(%x, %p) %l = relu(%k) %m = conv(%z, %p) %n = relu(%m)
+    %a = conv(%l, %dw, %s) {pads=[1,1,1,1], group=32} %b = transpose(%a) {perm=[0,2,3,1]} %c = layer_norm(%b, %s, %s) {axis=-1}
+    %d = conv(%n, %dw, %s) {pads=[1,1,1,1], group=32} %e = transpose(%d) {perm=[0,2,3,1]} %f = layer_norm(%e, %s, %s) {axis=-1}
     %g = concat(%c, %f) {axis = 0} %h = matmul(%g, %w) %i = gelu(%h) %j = matmul(%i, %v) %y = transpose(%j) {perm=[0,3,1,2]}
     return %y })",
                             ops());
   prepare(graph, {}, nullptr);
   const Program program = lower_to_program(apply(graph, plan_graph(graph, target, {})), target);
-  EXPECT_EQ(program.launches.size(), 2 * 2u + 2u) << print(program);
+  EXPECT_EQ(program.launches.size(), 2 * 3u + 2u) << print(program);
   for (const Launch& launch : program.launches) EXPECT_NE(launch.region.stages[0].anchor, Anchor::map) << launch.name;
+  int blocked = 0;
+  for (const Buffer& buffer : program.buffers)
+    if (buffer.name == "c" || buffer.name == "f" || buffer.name == "g")
+      blocked += buffer.layout == Layout::channels_blocked(4, 3, 16);
+  EXPECT_EQ(blocked, 3) << print(program);
 }
 
 TEST(ChannelsLast, ProductsOfTwoActivationsKeepTheirRowsDense) {
