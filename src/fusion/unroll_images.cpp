@@ -40,9 +40,7 @@ struct Unrolling {
     copies[image][original.id] = copy;
   }
   void copy(const Node& node, size_t image) {
-    const auto renamed = [&](const Value& v) {
-      return name_for_image(value_name(v), static_cast<int64_t>(image));
-    };
+    const auto renamed = [&](const Value& v) { return name_for_image(value_name(v), static_cast<int64_t>(image)); };
     std::vector<Value*> operands;
     for (Value* v : node.inputs)
       operands.push_back(!v || v->is_constant() || !copies[image].contains(v->id) ? v : copies[image].at(v->id));

@@ -37,6 +37,9 @@ class Builder {
       emit(item);
       if (item.node->op == all_images_op()) loop_up_to_here(item.node->as<AllImages>().images);
     }
+    if (const ImageLoop& loop = program_.image_loop; loop.launches > 0)
+      program_.notes.push_back(fmt::format("{} launches run image by image: their work and times are of all {} images",
+                                           loop.launches, loop.from));
     for (const auto& [from, to] : copies_) emit_copy(from, to);
     assign_strides(program_);
     choose_schedules();

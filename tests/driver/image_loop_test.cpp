@@ -215,6 +215,8 @@ TEST(ImageLoop, AConstantBatchRunsTheGroupsOfAnImageForEach) {
   EXPECT_EQ(loop.program.image_loop.symbol, "");
   EXPECT_EQ(loop.program.image_loop.from, 5);
   EXPECT_THAT(print(loop.program), ::testing::HasSubstr("image loop: 4 launches for each of 5 images"));
+  EXPECT_THAT(loop.program.notes, ::testing::Contains(::testing::HasSubstr(
+                                      "4 launches run image by image: their work and times are of all 5 images")));
   const std::vector<Tensor> inputs = random_inputs(whole.graph, {.seed = 3});
   const std::vector<Tensor> want = interpret(whole.program, inputs), exact = interpret(loop.program, inputs);
   int64_t launches = 0;

@@ -10,11 +10,11 @@ constexpr ImageCaches kCaches = {100, 1000};
 
 TEST(ImageTraffic, CountsTheWayThatMapsAreSpared) {
   const auto saved = [](int64_t map, int64_t batch) { return saved_by_image({{{map}, 0}}, 1, batch, kCaches); };
-  EXPECT_EQ(saved(10, 10), 0);     // all of them fit a core's own cache
-  EXPECT_EQ(saved(60, 2), 60);     // from the shared cache
-  EXPECT_EQ(saved(60, 20), 120);   // from memory
-  EXPECT_EQ(saved(600, 2), 600);   // from memory instead of the shared cache
-  EXPECT_EQ(saved(6000, 2), 0);    // one image is too large already
+  EXPECT_EQ(saved(10, 10), 0);    // all of them fit a core's own cache
+  EXPECT_EQ(saved(60, 2), 60);    // from the shared cache
+  EXPECT_EQ(saved(60, 20), 120);  // from memory
+  EXPECT_EQ(saved(600, 2), 600);  // from memory instead of the shared cache
+  EXPECT_EQ(saved(6000, 2), 0);   // one image is too large already
 }
 
 TEST(ImageTraffic, WeightsThatFitCostNothing) {
