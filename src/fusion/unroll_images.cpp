@@ -60,7 +60,7 @@ struct Unrolling {
 /// Cuts the images of a batch; others cut an image.
 bool cuts_batch(const Node& node, int64_t images) {
   return node.is("split") && node.as<Split>().split == std::vector<int64_t>{1, images - 1} &&
-         node.input(0)->type.shape[0] == Dim(images) && !node.input(0)->producer;
+         node.input(0)->type.shape[0] == Dim(images) && !node.input(0)->producer && !node.input(0)->is_constant();
 }
 
 }  // namespace
