@@ -41,6 +41,7 @@ bool works_by_image(const Node& node) {
   if (node.is("layer_norm")) return normalize_axis(node.as<LayerNorm>().axis, rank()) > 0;
   if (node.is("transpose")) return Transpose::permutation(node.as<Transpose>(), rank())[0] == 0;
   if (node.is("reduce_mean")) return mean_of_image(node);
+  if (node.is("conv") && node.input(1)->producer) return false;  // weights that follow from images
   return node.op->kind == OpKind::elementwise || kAny.contains(node.op->name);
 }
 
@@ -50,19 +51,23 @@ bool is_map(const Value& value) {
   return shape.ranked && shape.rank() >= 3 && shape.elements().is_constant();
 }
 
-/// Every reader is a convolution that multiplies by it.
-bool read_as_weights(const Node& node, size_t operand) {
-  if (!node.body) return node.is("conv") && operand > 0;
-  const Value* inner = node.body->inputs()[operand];
-  return std::all_of(inner->uses.begin(), inner->uses.end(),
-                     [](const Use& use) { return read_as_weights(*use.node, use.index); });
+/// Readers, in bodies too, are convolutions that multiply by it.
+enum class AsWeights { none, some, all };
+AsWeights read_as_weights(const Node& node, size_t operand) {
+  if (!node.body) return node.is("conv") && operand > 0 ? AsWeights::all : AsWeights::none;
+  bool some = false, all = true;
+  for (const Use& use : node.body->inputs()[operand]->uses) {
+    const AsWeights read = read_as_weights(*use.node, use.index);
+    some |= read != AsWeights::none, all &= read == AsWeights::all;
+  }
+  return all ? AsWeights::all : some ? AsWeights::some : AsWeights::none;
 }
 
 /// A constant has nothing for a single image: weights, scalars, one value per channel.
 bool is_shared(const Node& node, size_t operand, size_t rank, int64_t images) {
   const Shape& shape = node.inputs[operand]->type.shape;
   if (shape.rank() < rank || shape[0] != Dim(images)) return true;
-  return read_as_weights(node, operand);
+  return read_as_weights(node, operand) == AsWeights::all;
 }
 
 // ---- which groups
@@ -84,8 +89,9 @@ bool takes_maps_of(const Node& node, const Leading& leading) {
     if (!leading.of_images(*v)) return false;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const Value* v = node.inputs[i];
-    if (v && !(v->is_constant() ? is_shared(node, i, leading.rank, leading.images) : leading.of_images(*v)))
-      return false;
+    if (!v) continue;
+    if (v->is_constant() && !is_shared(node, i, leading.rank, leading.images)) return false;
+    if (!v->is_constant() && !(leading.of_images(*v) && read_as_weights(node, i) == AsWeights::none)) return false;
   }
   return true;
 }

@@ -152,10 +152,12 @@ TEST(Images, AloneWhereNothingIsGained) {
 
 TEST(Images, AloneWhereImagesMeet) {
   const auto text = [](const std::string& meet) {
-    return "graph (%x: f32[8,8,16,16], %c: f32[8,16,16]) { %v = const rand<2> : f32[8,8,1,1] " + meet +
-           " %a = conv(%m, %v) %b = relu(%a) %e = conv(%b, %v) return %e }";
+    return "graph (%x: f32[8,8,16,16], %c: f32[8,16,16], %w: f32[8,8,3,3]) { %v = const rand<2> : f32[8,8,1,1] " +
+           meet + " %a = conv(%m, %v) %b = relu(%a) %e = conv(%b, %v) return %e }";
   };
   expect_unchanged(text("%m = add(%x, %c)"));  // a map of fewer dimensions is the same for all images
+  expect_unchanged(text("%m = conv(%x, %w) {pads = [1,1,1,1]}"));  // computed weights, as many as images
+  expect_unchanged(text("%s = relu(%w) %m = conv(%x, %s) {pads = [1,1,1,1]}"));
   expect_unchanged(text("%m = transpose(%x) {perm = [1,0,2,3]}"));
   expect_unchanged(text("%z = reduce_mean(%x) {axes = [0], keepdims = 1} %m = sub(%x, %z)"));
   expect_unchanged(text("%s = const rand<1> : f32[8,8,16,16] %m = layer_norm(%x, %s) {axis = 0}"));
