@@ -204,12 +204,9 @@ GroupComparison LaunchRunner::run(size_t index, const LaunchOracle& oracle, cons
 
 namespace {
 
-/// Values of one image where there are some; others are the same for all.
+/// Everything that launches of the loop read and store, but for constants, is a value of one image.
 LaunchOracle for_image(const LaunchOracle& all, int64_t image) {
-  const auto named = [&all, image](const std::string& name) {
-    const std::string own = name_for_image(name, image);
-    return all.value(own) ? own : name;
-  };
+  const auto named = [image](const std::string& name) { return name_for_image(name, image); };
   LaunchOracle one;
   one.value = [&all, named](const std::string& name) { return all.value(named(name)); };
   one.results = [&all, named](const std::string& name, const std::vector<std::string>& inputs,
@@ -219,9 +216,7 @@ LaunchOracle for_image(const LaunchOracle& all, int64_t image) {
     all.results(named(name), own, take);
   };
   if (all.stored)
-    one.stored = [&all, image](const std::string& name, Tensor stored) {
-      all.stored(name_for_image(name, image), std::move(stored));
-    };
+    one.stored = [&all, named](const std::string& name, Tensor stored) { all.stored(named(name), std::move(stored)); };
   return one;
 }
 

@@ -41,7 +41,8 @@ bool works_by_image(const Node& node) {
   if (node.is("layer_norm")) return normalize_axis(node.as<LayerNorm>().axis, rank()) > 0;
   if (node.is("transpose")) return Transpose::permutation(node.as<Transpose>(), rank())[0] == 0;
   if (node.is("reduce_mean")) return mean_of_image(node);
-  if (node.is("conv") && node.input(1)->producer) return false;  // weights that follow from images
+  if (node.is("max_pool") && node.outputs.size() > 1) return false;  // its indices count from the first image on
+  if (node.is("conv") && node.input(1)->producer) return false;      // weights that follow from images
   return node.op->kind == OpKind::elementwise || kAny.contains(node.op->name);
 }
 

@@ -57,10 +57,9 @@ struct Unrolling {
   }
 };
 
-/// Cuts the images of a batch; others cut an image.
-bool cuts_batch(const Node& node, int64_t images) {
-  return node.is("split") && node.as<Split>().split == std::vector<int64_t>{1, images - 1} &&
-         node.input(0)->type.shape[0] == Dim(images) && !node.input(0)->producer && !node.input(0)->is_constant();
+/// Cuts the images of an input of the graph; others cut an image, or weights.
+bool cuts_batch(const Node& node) {
+  return node.is("split") && !node.input(0)->producer && !node.input(0)->is_constant();
 }
 
 }  // namespace
@@ -82,10 +81,10 @@ Graph unroll_images(const Graph& fused) {
   all.before = all.nodes.front();
   all.copies.resize(static_cast<size_t>(all.images));
   for (const Node* node : all.nodes)
-    if (cuts_batch(*node, all.images)) all.split(*node);
+    if (cuts_batch(*node)) all.split(*node);
   for (size_t image = 0; image < all.copies.size(); ++image)
     for (const Node* node : all.nodes)
-      if (node->op != all_images_op() && !cuts_batch(*node, all.images)) all.copy(*node, image);
+      if (node->op != all_images_op() && !cuts_batch(*node)) all.copy(*node, image);
   for (const Node* node : all.nodes)
     if (node->op == all_images_op()) all.concat(*node);
   for (size_t i = all.nodes.size(); i-- > 0;) graph.erase(all.nodes[i]);

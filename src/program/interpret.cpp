@@ -81,7 +81,9 @@ class ProgramRun {
   std::vector<int64_t> sizes(int index) const { return buffer(index).type.shape.evaluate(symbols_); }
   std::vector<int64_t> offset(int index) const {
     std::vector<int64_t> at = Shape(buffer(index).view_offset).evaluate(symbols_);
-    if (image_ > 0 && buffer(buffer(index).view_of).type.shape[0] == Dim(program_.image_loop.from)) at[0] += image_;
+    if (image_ == 0 || buffer(root_of(program_, index)).kind == BufferKind::constant) return at;
+    const Dim &own = buffer(index).type.shape[0], &whole = buffer(buffer(index).view_of).type.shape[0];
+    if (own == Dim(1) && whole == Dim(program_.image_loop.from)) at[0] += image_;
     return at;
   }
 

@@ -236,6 +236,17 @@ void check_buffer(const Artifact& a, const ArtifactBuffer& b) {
   consistent(offset >= 0 && bytes >= 0 && offset <= size && bytes <= size - offset, "constants");
 }
 
+/// Of a constant batch the file itself says how many images there are: no more than their maps hold.
+bool holds_images(const ArtifactProgram& program) {
+  const ArtifactImageLoop& loop = program.image_loop;
+  if (!loop.symbol.empty()) return true;
+  const int64_t step = *std::max_element(loop.steps.begin(), loop.steps.end());
+  int64_t largest = 0;
+  for (const ArtifactBuffer& b : program.buffers)
+    if (b.bytes.is_constant()) largest = std::max(largest, b.bytes.value());
+  return loop.from > 1 && step > 0 && loop.from <= largest / step;
+}
+
 void check_image_loop(const Artifact& a, const ArtifactProgram& program) {
   const ArtifactImageLoop& loop = program.image_loop;
   if (loop.launches == 0) return;
@@ -245,6 +256,7 @@ void check_image_loop(const Artifact& a, const ArtifactProgram& program) {
                  (loop.symbol.empty() || std::find(symbols.begin(), symbols.end(), loop.symbol) != symbols.end()) &&
                  std::all_of(loop.steps.begin(), loop.steps.end(), [](int64_t step) { return step >= 0; }),
              "image loop");
+  consistent(holds_images(program), "image loop");
 }
 
 void check_program(const Artifact& a, const ArtifactProgram& program) {

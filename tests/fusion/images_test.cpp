@@ -158,6 +158,7 @@ TEST(Images, AloneWhereImagesMeet) {
   expect_unchanged(text("%m = add(%x, %c)"));  // a map of fewer dimensions is the same for all images
   expect_unchanged(text("%m = conv(%x, %w) {pads = [1,1,1,1]}"));  // computed weights, as many as images
   expect_unchanged(text("%s = relu(%w) %m = conv(%x, %s) {pads = [1,1,1,1]}"));
+  expect_unchanged(text("%m, %i = max_pool(%x) {kernel_shape = [3,3], pads = [1,1,1,1]}"));  // indices of the batch
   expect_unchanged(text("%m = transpose(%x) {perm = [1,0,2,3]}"));
   expect_unchanged(text("%z = reduce_mean(%x) {axes = [0], keepdims = 1} %m = sub(%x, %z)"));
   expect_unchanged(text("%s = const rand<1> : f32[8,8,16,16] %m = layer_norm(%x, %s) {axis = 0}"));

@@ -120,6 +120,7 @@ TEST_F(ArtifactFile, KeepsTheLoopOverImages) {
   EXPECT_EQ(back.from, 4);
   EXPECT_EQ(back.steps, (std::vector<int64_t>{16, 16, 0}));
   a.image_loop = {"", 1, 8, {16, 16, 0}};  // of a constant batch
+  for (size_t b : {0, 1}) a.buffers[b].bytes = 8 * 16;
   save_artifact(a, path);
   EXPECT_EQ(load_artifact(path).image_loop.symbol, "");
   EXPECT_EQ(load_artifact(path).image_loop.from, 8);
@@ -138,6 +139,21 @@ TEST_F(ArtifactFile, RefusesLoopsOverImagesThatItsLaunchesCannotRun) {
   EXPECT_EQ(name_with({"n", 1, 4, {16, 16}}), "bad_file") << "a buffer without a step";
   EXPECT_EQ(name_with({"n", 1, 4, {16, -16, 0}}), "bad_file");
   EXPECT_EQ(name_with({"n", 1, 0, {16, 16, 0}}), "bad_file");
+}
+
+TEST_F(ArtifactFile, RefusesMoreImagesThanTheMapsHold) {
+  const auto name_with = [&](int64_t images, int64_t step) {
+    Artifact a = small_artifact();
+    for (size_t b : {0, 1}) a.buffers[b].bytes = 32 * 16;
+    a.image_loop = {"", 1, images, {step, step, 0}};
+    save_artifact(a, path);
+    return code_of_load();
+  };
+  EXPECT_EQ(name_with(32, 16), "loaded");
+  EXPECT_EQ(name_with(33, 16), "bad_file");
+  EXPECT_EQ(name_with(int64_t{1} << 60, 16), "bad_file");
+  EXPECT_EQ(name_with(1, 16), "bad_file") << "no loop";
+  EXPECT_EQ(name_with(8, 0), "bad_file") << "images in one place";
 }
 
 TEST_F(ArtifactFile, RefusesVariantsThatTheModelCannotHave) {
