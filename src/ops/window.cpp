@@ -44,13 +44,14 @@ WindowAxis resolve_axis(const WindowAttrs& a, int64_t kernel, bool ceil_mode, co
     const Dim small = floor_div(total, 2);
     w.pad_begin = a.auto_pad == AutoPad::same_upper ? small : total - small;
     w.pad_end = total - w.pad_begin;
+    w.fits = true;  // padded by what it needs
     return w;
   }
   if (a.auto_pad == AutoPad::notset && !a.pads.empty()) {
     w.pad_begin = a.pads[i];
     w.pad_end = a.pads[i + spatial];
   }
-  w.inside = w.pad_begin == Dim(0) && w.pad_end == Dim(0) && !ceil_mode;
+  w.fits = !ceil_mode || w.stride == 1;  // rounded down
   const Dim room = in + w.pad_begin + w.pad_end - reach;
   if (room.is_constant() && room.value() < 0)
     throw fail(E::shape_mismatch, "the window does not fit: it reaches over {} elements, the padded axis {} has {}",
@@ -99,7 +100,7 @@ int64_t WindowSizes::last_tap(int64_t o) const {
 }
 
 Dim useful_taps(const WindowAxis& a) {
-  if (a.inside || (!a.in.is_constant() && a.kernel > kMaxSymbolicTaps)) return a.out * Dim(a.kernel);
+  if (a.inside() || (!a.in.is_constant() && a.kernel > kMaxSymbolicTaps)) return a.out * Dim(a.kernel);
   Dim sum = 0;
   for (int64_t t = 0; t < a.kernel; ++t) {
     const Dim offset = a.pad_begin - Dim(t) * Dim(a.dilation);

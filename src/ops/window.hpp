@@ -23,7 +23,9 @@ struct WindowAxis {
   Dim in, out;
   int64_t kernel = 1, stride = 1, dilation = 1;
   Dim pad_begin = 0, pad_end = 0;
-  bool inside = false;  ///< known without the extents: no tap falls into padding
+  bool fits = false;  ///< known without the extents: every window lies inside the padded input
+  /// No tap falls into padding, whatever the extents.
+  bool inside() const { return fits && pad_begin == Dim(0) && pad_end == Dim(0); }
 };
 
 /// What the attributes of every windowed operator begin with. An empty list means all ones (strides, dilations), zeros

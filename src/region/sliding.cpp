@@ -1,6 +1,8 @@
 // Where a window's taps read: output * stride + tap * dilation - pad.
 #include "region/sliding.hpp"
 
+#include <algorithm>
+
 namespace opfuse {
 
 IndexExpr window_index(const WindowAxis& window, int axis, int tap) {
@@ -12,13 +14,12 @@ IndexExpr window_index(const WindowAxis& window, int axis, int tap) {
 }
 
 bool leaves_input(const std::vector<WindowAxis>& windows) {
-  for (const WindowAxis& w : windows) {
+  return std::any_of(windows.begin(), windows.end(), [](const WindowAxis& w) {
     if (!(w.pad_begin == Dim(0))) return true;
     const Dim last = (w.out - Dim(1)) * Dim(w.stride) + Dim((w.kernel - 1) * w.dilation);
-    if (w.pad_end == Dim(0) && !last.is_constant()) continue;  // rounded down: the window always fits
-    if (!last.is_constant() || !w.in.is_constant() || last.value() >= w.in.value()) return true;
-  }
-  return false;
+    if (last.is_constant() && w.in.is_constant()) return last.value() >= w.in.value();
+    return !w.inside();
+  });
 }
 
 }  // namespace opfuse
