@@ -46,6 +46,18 @@ CoordinateRange coordinate_range(const IndexExpr& index, const std::vector<Dim>&
   return range;
 }
 
+bool always_inside(const IndexExpr& e, const Dim& size, const std::vector<Dim>& extents) {
+  if (e.dynamic) return false;
+  if (e.offset.constant() == 0 && e.terms.size() == 1) {
+    const IndexTerm& t = e.terms[0];
+    if (t.coef.constant() == 1 && t.div.constant() == 1 && t.mod.constant() == 0 &&
+        extents.at(static_cast<size_t>(t.axis)) == size)
+      return true;
+  }
+  const CoordinateRange range = coordinate_range(e, extents);
+  return range.low && range.high && size.is_constant() && *range.low >= 0 && *range.high < *size.constant();
+}
+
 std::vector<Dim> axis_extents(const Stage& stage) {
   std::vector<Dim> extents = stage.domain;
   extents.insert(extents.end(), stage.reduce.begin(), stage.reduce.end());

@@ -21,6 +21,8 @@ struct CoordinateRange {
 };
 /// `extents` by axis: domain axes first, then reduce axes.
 CoordinateRange coordinate_range(const IndexExpr& index, const std::vector<Dim>& extents);
+/// All coordinates are known to lie in [0, size).
+bool always_inside(const IndexExpr& index, const Dim& size, const std::vector<Dim>& extents);
 
 /// Domain axes, then reduce axes.
 std::vector<Dim> axis_extents(const Stage& stage);

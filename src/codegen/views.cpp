@@ -69,6 +69,12 @@ DType dtype_of(const Region& region, const Read& read) {
   return region.stages[static_cast<size_t>(read.stage)].outputs[static_cast<size_t>(read.index)].dtype;
 }
 
+/// Channels are read without a guard, whatever the guard of the other dimensions says.
+bool stays_inside(const Region& region, const Stage& stage, int read, size_t dim) {
+  const Read& r = stage.reads[static_cast<size_t>(read)];
+  return always_inside(r.map.dims[dim], shape_of(region, r)[dim], axis_extents(stage));
+}
+
 class ContractionFinder {
  public:
   ContractionFinder(const Region& region, const Stage& stage) : region_(region), stage_(stage) {}
@@ -197,8 +203,8 @@ class ContractionFinder {
     return "";
   }
 
-  /// The reduce axis that stands alone (but for a group) in a data dimension and in a weights dimension,
-  /// the one of largest extent when there are several.
+  /// The reduce axis that stands alone (but for a group) in a data dimension that it never leaves, and in a weights
+  /// dimension. The taps of a single output stand alone too, so the first such dimension is the channel.
   std::string find_channel() {
     const IndexMap& map = map_of(view_.data);
     const auto domain = static_cast<int>(stage_.domain.size());
@@ -214,6 +220,7 @@ class ContractionFinder {
           ++others;
       }
       if (others || (reduce < 0 && !group) || !(map.dims[d].offset == Dim(0))) continue;
+      if (view_.guarded && !stays_inside(region_, stage_, view_.data, d)) continue;  // taps that reach into padding
       if (reduce < 0) {  // one channel per group: there is no channel axis
         if (view_.data_channel_dim >= 0) return "two channel dimensions";
         view_.data_channel_dim = static_cast<int>(d);
@@ -230,7 +237,6 @@ class ContractionFinder {
         for (const IndexTerm& t : map.dims[d].terms)
           if (t.axis == view_.vec && t.coef.constant() != extent) return "groups that overlap";
       }
-      // a sliding tap without stride looks like a channel too: the first such dimension is the channel
       if (view_.data_channel_dim >= 0) continue;
       view_.channel = reduce;
       view_.data_channel_dim = static_cast<int>(d);
@@ -371,7 +377,7 @@ std::variant<WindowView, std::string> view_window(const Region& region, int inde
   for (size_t d = 0; d < read.map.dims.size() && d < 2; ++d) {
     const IndexExpr& e = read.map.dims[d];
     if (e.terms.size() == 1 && e.terms[0].axis < domain && plain(e.terms[0]) && e.terms[0].coef == Dim(1) &&
-        e.offset == Dim(0)) {
+        e.offset == Dim(0) && stays_inside(region, stage, view.data, d)) {
       vec_dim = static_cast<int>(d);
       view.vec = e.terms[0].axis;
     }

@@ -36,7 +36,31 @@ std::string gated_product(const std::string& m, int n, int k, const std::string&
       m, n, k, fmt::format(fmt::runtime(value), gate));
 }
 
+/// One output of `taps` taps of which the last lie behind the data, a row of `extent`; one channel.
+std::string overhanging(int extent, int taps) {
+  return fmt::format(
+      "region\nparam input f32[1,1,{0}]\nparam constant f32[1,1,{1}]\nparam output f32[1,1,1]\n"
+      "stage contraction\n  domain [1,1,1]\n  reduce [1,{1}]\n  read param 0 at [a0, a3, a2 + a4]\n"
+      "  read param 1 at [a1, a3, a4]\n  reduction sum mul(select(in0, r0, 0), r1)\n"
+      "  output param 2 f32[1,1,1] at [a0, a1, a2] = s0\n",
+      extent, taps);
+}
+
+/// One output pixel of one tap, which lies in the padding: the only products are with zero.
+std::string beside_the_data(int before, int behind) {
+  return fmt::format(
+      "region\nparam input f32[1,3,{1}]\nparam constant f32[20,3,1]\nparam output f32[1,20,1]\n"
+      "stage contraction\n  domain [1,20,1]\n  reduce [3,1]\n  read param 0 at [a0, a3, a2 + a4 + {0}]\n"
+      "  read param 1 at [a1, a3, a4]\n  reduction sum mul(select(in0, r0, 0), r1)\n"
+      "  output param 2 f32[1,20,1] at [a0, a1, a2] = add(s0, 1)\n",
+      before, behind);
+}
+
 const std::vector<Case> kCases = {
+    wished("overhanging", overhanging(2, 3)),
+    wished("overhanging_far", overhanging(1, 61)),
+    wished("beside_the_data_before", beside_the_data(-1, 1)),
+    wished("beside_the_data_behind", beside_the_data(2, 1)),
     wished("gated", gated_product("40", 96, 64)),
     wished("gated_row", gated_product("1", 520, 70)),
     wished("gated_two_rows", gated_product("2", 75, 33)),

@@ -185,18 +185,6 @@ void add_dimension(Kernel& k, Address& a, const DimStrides& s, Coordinate c, con
   add_to_lanes(k, a, blocked_offset(k, s, x), width);
 }
 
-bool always_inside(const IndexExpr& e, const Dim& size, const Env& env) {
-  if (e.dynamic) return false;
-  if (e.offset.constant() == 0 && e.terms.size() == 1) {
-    const IndexTerm& t = e.terms[0];
-    if (t.coef.constant() == 1 && t.div.constant() == 1 && t.mod.constant() == 0 &&
-        env.extents.at(static_cast<size_t>(t.axis)) == size)
-      return true;
-  }
-  const CoordinateRange range = coordinate_range(e, env.extents);
-  return range.low && range.high && size.is_constant() && *range.low >= 0 && *range.high < *size.constant();
-}
-
 Value* both(Kernel& k, Value* x, Value* y) {
   if (!x) return y;
   if (!y) return x;
@@ -250,7 +238,7 @@ Address address_of(Kernel& k, const Operand& operand, const IndexMap& map, const
 Value* inside(Kernel& k, const Operand& operand, const IndexMap& map, const Env& env, const EmitIndex& index) {
   Value* all = nullptr;
   for (size_t d = 0; d < map.dims.size(); ++d) {
-    if (always_inside(map.dims[d], operand.shape[d], env)) continue;
+    if (always_inside(map.dims[d], operand.shape[d], env.extents)) continue;
     const Coordinate c = coordinate(k, map.dims[d], env, index);
     Value* x = k.add(c.base, k.i64(c.plus));
     if (c.lanes || c.coef) {
