@@ -1,5 +1,5 @@
 // Memory of a kernel under test: it ends where pages begin that nobody may touch, so that reading behind it is seen
-// too; sentinels fill the rest of its own pages.
+// too; sentinels, which are no numbers, fill the rest of its own pages.
 #pragma once
 
 #include <sys/mman.h>
@@ -29,7 +29,7 @@ class Fenced {
 
  private:
   static constexpr size_t kPage = 4096, kLine = 64;
-  static constexpr unsigned char kSentinel = 0xA5;
+  static constexpr unsigned char kSentinel = 0xFF;
   static size_t up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
   unsigned char* begin() const { return memory_.get() + kPage; }
   unsigned char* end() const { return begin() + pages_; }

@@ -51,6 +51,11 @@ const std::vector<Case> kCases = {
     wished(
         "depthwise_silu",
         conv_region({.c = 37, .h = 9, .w = 15, .o = 37, .group = 37, .activation = "div({0}, add(1, exp(neg({0}))))"})),
+    wished("depthwise_one_row_padded",
+           conv_region({.h = 20, .w = 17, .kh = 1, .kw = 4, .stride = 3, .pad = 2, .group = 16})),
+    wished("depthwise_one_column_padded",
+           conv_region({.h = 20, .w = 17, .kh = 4, .kw = 1, .stride = 3, .pad = 2, .group = 16})),
+    wished("max_pool_one_tap_padded", pool_region({.c = 16, .h = 9, .w = 9, .kh = 1, .kw = 1, .stride = 2}, "max")),
     wished("depthwise_3x3", conv_region({.c = 32, .h = 14, .w = 14, .o = 32, .group = 32})),
     wished("depthwise_odd_channels", conv_region({.c = 37, .h = 9, .w = 31, .o = 37, .group = 37})),
     wished("depthwise_stride_2", conv_region({.c = 24, .h = 15, .w = 17, .o = 24, .stride = 2, .group = 24})),

@@ -65,15 +65,7 @@ ContractionEmitter::ContractionEmitter(Kernel& k, StageEmitter& stage, const Con
   for (int64_t i = 0; i < width_ * height_ * vectors_of_weights(); ++i) acc_.push_back(k.variable(vector));
 }
 
-bool ContractionEmitter::may_leave(const SlidingDim& s) const {
-  if (!view_.guarded) return false;
-  const auto axis = s.axis < 0 ? std::optional<int64_t>(1) : axis_extent(s_.stage, s.axis).constant();
-  const int64_t taps = s.tap < 0 ? 1 : tap_count(s.tap);
-  if (s.axis >= 0 && s.tap < 0 && s.stride == 1 && s.offset == 0 && axis_extent(s_.stage, s.axis) == s.extent)
-    return false;
-  if (!axis || !s.extent.is_constant()) return true;
-  return s.offset < 0 || (*axis - 1) * s.stride + (taps - 1) * s.dilation + s.offset >= *s.extent.constant();
-}
+bool ContractionEmitter::may_leave(const SlidingDim& s) const { return view_.guarded && cpu::may_leave(s_.stage, s); }
 
 const SlidingDim* ContractionEmitter::sliding_of_tap(int tap) const {
   for (const SlidingDim& d : view_.sliding)
@@ -219,14 +211,8 @@ void ContractionEmitter::emit_tile(Env env, Value* ob, const TileRun& run) {
 
 /// Padded dimensions without taps (a padded 1x1 convolution): outside, there is nothing to add.
 void ContractionEmitter::when_inside(const Env& env, const std::function<void()>& body) {
-  Value* inside = k_.b.getTrue();
-  for (const SlidingDim& s : view_.sliding) {
-    if (s.tap >= 0 || s.axis == view_.pixel || !may_leave(s)) continue;
-    Value* at = s.axis < 0 ? k_.i64(0) : env.axes[static_cast<size_t>(s.axis)].base;
-    Value* x = k_.add(k_.mul(at, k_.i64(s.stride)), k_.i64(s.offset));
-    inside = k_.b.CreateAnd(inside, k_.b.CreateICmpULT(x, k_.dim(s.extent)));
-  }
-  k_.branch(inside, body);
+  if (!view_.guarded) return body();
+  k_.branch(inside_without_taps(k_, s_.stage, view_.sliding, env, view_.pixel), body);
 }
 
 void ContractionEmitter::emit_channels(const Env& env, const TileRun& run, int64_t first_step) {

@@ -91,6 +91,31 @@ TapRange clip_taps(Kernel& k, const SlidingDim& s, const Dim& taps, Value* at) {
   return {k.max(k.i64(0), below), k.min(k.dim(taps), above)};
 }
 
+bool may_leave(const Stage& stage, const SlidingDim& s) {
+  const Dim outputs = s.axis < 0 ? Dim(1) : axis_extent(stage, s.axis);
+  const Dim taps = s.tap < 0 ? Dim(1) : axis_extent(stage, s.tap);
+  if (s.axis >= 0 && s.tap < 0 && s.stride == 1 && s.offset == 0 && outputs == s.extent) return false;
+  if (!outputs.is_constant() || !taps.is_constant() || !s.extent.is_constant()) return true;
+  return s.offset < 0 ||
+         (outputs.value() - 1) * s.stride + (taps.value() - 1) * s.dilation + s.offset >= s.extent.value();
+}
+
+Value* inside_without_taps(Kernel& k, const Stage& stage, const std::vector<SlidingDim>& sliding, const Env& env,
+                           int pixel) {
+  Value* inside = k.b.getTrue();
+  for (const SlidingDim& s : sliding) {
+    if (s.tap >= 0 || (s.axis >= 0 && s.axis == pixel) || !may_leave(stage, s)) continue;
+    Value* at = k.i64(0);
+    if (s.axis >= 0) {
+      const AxisValue& axis = env.axes[static_cast<size_t>(s.axis)];
+      at = k.add(axis.base, k.i64(axis.plus));
+    }
+    Value* x = k.add(k.mul(at, k.i64(s.stride)), k.i64(s.offset));
+    inside = k.b.CreateAnd(inside, k.b.CreateICmpULT(x, k.dim(s.extent)));
+  }
+  return inside;
+}
+
 std::vector<TileRun> cut_tiles(Kernel& k, const Dim& pixels, int64_t width, const SlidingDim* s, int64_t taps,
                                int64_t vectors) {
   const auto count = pixels.constant();

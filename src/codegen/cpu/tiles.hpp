@@ -3,7 +3,7 @@
 // pixels are all valid share one loop.
 #pragma once
 
-#include "codegen/cpu/kernel.hpp"
+#include "codegen/cpu/address.hpp"
 #include "codegen/views.hpp"
 
 namespace opfuse::cpu {
@@ -25,6 +25,13 @@ struct TapRange {
   Value* high;
 };
 TapRange clip_taps(Kernel& k, const SlidingDim& dim, const Dim& taps, Value* at);
+
+/// Some position of the dimension may lie outside the data.
+bool may_leave(const Stage& stage, const SlidingDim& dim);
+/// i1: the coordinates of all dimensions without taps (windows of one row, padded) lie inside the data, but for that of
+/// axis `pixel`, whose tiles know.
+Value* inside_without_taps(Kernel& k, const Stage& stage, const std::vector<SlidingDim>& sliding, const Env& env,
+                           int pixel);
 
 /// `sliding`: the dimension the pixel axis moves along, null when windows cannot leave the data. `vectors` of outputs
 /// in a tile decide how an open extent is cut.

@@ -106,7 +106,19 @@ void WindowEmitter::emit_tile(const Env& env, const TileRun& run) {
   while (sets_ * run.width < kInFlight && sets_ * 2 <= taps) sets_ *= 2;
   for (int64_t i = 0; i < sets_ * run.width; ++i) k_.b.CreateStore(identity, acc_[static_cast<size_t>(i)]);
   set_ = 0;
-  emit_taps(0, env, run, all_pixels(run.width));
+  const auto taps_of_tile = [&] { emit_taps(0, env, run, all_pixels(run.width)); };
+  if (!view_.guarded) return taps_of_tile();
+  k_.branch(inside_without_taps(k_, s_.stage, view_.sliding, env, view_.pixel), taps_of_tile);
+}
+
+/// All taps are chosen. Along a row whose windows are one pixel wide, padding is left to decide.
+void WindowEmitter::emit_inside(const Env& env, const TileRun& run, uint64_t pixels) {
+  const bool untapped = pixel_leaves_ && pixel_dim_->tap < 0;
+  if (untapped && !run.valid.empty()) pixels &= run.valid[0];
+  if (!pixels) return;
+  if (!untapped || !run.clip) return emit_tap(env, pixels, run.width);
+  const TapRange range = clip_taps(k_, *pixel_dim_, 1, env.axes[static_cast<size_t>(view_.pixel)].base);
+  k_.branch(k_.b.CreateICmpSLT(range.low, range.high), [&] { emit_tap(env, pixels, run.width); });
 }
 
 void WindowEmitter::finish_tile(const Env& env, int64_t width) {
@@ -156,10 +168,7 @@ Value* WindowEmitter::combined(int64_t pixel, int64_t width) {
 }
 
 void WindowEmitter::emit_taps(size_t index, const Env& env, const TileRun& run, uint64_t pixels) {
-  if (index == view_.taps.size()) {
-    if (pixels) emit_tap(env, pixels, run.width);
-    return;
-  }
+  if (index == view_.taps.size()) return emit_inside(env, run, pixels);
   const int tap = view_.taps[index];
   if (pixel_dim_ && tap == pixel_dim_->tap && !run.clip) return emit_pixel_taps(index, env, run, pixels);
   Value* low = k_.i64(0);

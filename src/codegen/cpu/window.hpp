@@ -51,6 +51,7 @@ class WindowEmitter {
   Env pixel_at(Env env, int64_t plus) const;
   void emit_taps(size_t index, const Env& env, const TileRun& run, uint64_t pixels);
   void emit_pixel_taps(size_t index, const Env& env, const TileRun& run, uint64_t pixels);
+  void emit_inside(const Env& env, const TileRun& run, uint64_t pixels);
   void emit_tap(const Env& env, uint64_t pixels, int64_t width);
   void hold_back_loads(int64_t width);
   Value* combined(int64_t pixel, int64_t width);
