@@ -93,7 +93,7 @@ opfuse::Executable make_executable(const Arguments& arguments) {
   options.dims = arguments.dims;
   options.fused = !arguments.unfused;
   options.exact = arguments.exact;
-  options.run_threads = arguments.threads;
+  options.threads = arguments.threads;
   if (arguments.unfused) return opfuse::compile(model, target, options);
   const opfuse::Fused fused = opfuse::apply(model, opfuse::plan(model, target));
   return opfuse::compile(fused.model, target, options);

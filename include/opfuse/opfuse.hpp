@@ -149,17 +149,21 @@ struct CompileOptions {
   /// Sizes of dimensions that stay open for which the model is compiled once more: each entry is a variant, which runs
   /// where the bound inputs have all of its sizes (the first that fits); other sizes run the kernels for all sizes.
   std::vector<std::map<std::string, int64_t>> specialize{};
-  int threads = 0;         ///< of the compiler; 0: all available
-  bool cache = true;       ///< disk cache of kernels
-  std::string emit_dir{};  ///< write one readable file per kernel here
+  int compile_threads = 0;  ///< of the compiler; 0: all available
+  bool cache = true;        ///< disk cache of kernels
+  std::string emit_dir{};   ///< write one readable file per kernel here
   bool emit_llvm = false, emit_assembly = false, emit_cuda = false;
   bool allow_reference = false;  ///< operators without a kernel run in the interpreter, noted in every report
-  bool fused = true;             ///< false: one kernel per model node ("unfused")
+  bool fused = true;             ///< false: one launch per operator of the model as it was read ("unfused")
+  PlanRequest plan{};            ///< what to plan with, for a model that has no groups yet
   bool exact = false;            ///< no Winograd, no activations by tables (docs/accuracy.md)
   bool chains = true;            ///< pairs of groups as one launch where that is faster (docs/fusion.md, Chains)
-  int run_threads = 0;           ///< threads of the runs, for the choice of algorithms; 0: all available
+  int threads = 0;               ///< of the runs, for the choice of algorithms; 0: all available
+  bool measure = false;          ///< algorithms by timing the whole model with each of them
+  std::vector<std::string> algorithm{}, no_algorithm{};  ///< NAME[@NODE]: forced, forbidden
   std::optional<int64_t> max_weight_growth{};  ///< bytes that transformed weights may add; see docs/accuracy.md
   std::optional<int64_t> workspace{};          ///< bytes of scratch per thread that an algorithm may need
+  std::string dump_dir{};                      ///< write the graph after each pass that changes it here
   std::function<void(const std::string& step, size_t done, size_t total)> progress{};
 };
 

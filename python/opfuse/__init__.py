@@ -108,23 +108,32 @@ def explain(model: Model, plan: Plan | None = None, *, node: str = "", passed: b
 
 
 def compile(model: Model | Fused, target: Target | str = "host", *, dims: Mapping[str, int] | None = None,
-            specialize: Sequence[Mapping[str, int]] = (), threads: int = 0, cache: bool = True, allow_reference: bool = False,
-            fused: bool = True, exact: bool = False, chains: bool = True, run_threads: int = 0,
-            max_weight_growth: int | None = None, workspace: int | None = None, emit_dir: Path = "", emit_llvm: bool = False,
-            emit_assembly: bool = False, emit_cuda: bool = False) -> Executable:
+            specialize: Sequence[Mapping[str, int]] = (), compile_threads: int = 0, cache: bool = True,
+            allow_reference: bool = False, fused: bool = True, only: Sequence[str] = (), skip: Sequence[str] = (),
+            rules: bool = True, patterns: Sequence[PatternSpec] = (), pattern_files: Sequence[Path] = (),
+            exact: bool = False, chains: bool = True, threads: int = 0, measure: bool = False,
+            algorithm: Sequence[str] = (), no_algorithm: Sequence[str] = (), max_weight_growth: int | None = None,
+            workspace: int | None = None, emit_dir: Path = "", emit_llvm: bool = False, emit_assembly: bool = False,
+            emit_cuda: bool = False, dump_dir: Path = "") -> Executable:
     """Compiles a model; one that is not fused yet is planned and fused first, unless fused is False.
 
     dims: values of symbolic dimensions, others stay open. specialize: sizes of open dimensions to compile once more for; a run
-    takes the first of these variants that fits its inputs. threads: of the compiler. cache: kernels on disk. allow_reference:
-    operators without a kernel run in the interpreter. exact: no algorithm that rounds otherwise than direct convolution,
-    and no activations by tables.
-    chains: pairs of groups as one launch where that is faster (docs/fusion.md, Chains). run_threads: threads of the runs, for
-    the choice of algorithms. max_weight_growth, workspace: bytes, docs/accuracy.md.
+    takes the first of these variants that fits its inputs. compile_threads: of the compiler. cache: kernels on disk.
+    allow_reference: operators without a kernel run in the interpreter. only, skip, rules, patterns, pattern_files: as for plan.
+    exact: no algorithm that rounds otherwise than direct convolution, and no activations by tables. chains: pairs of groups
+    as one launch where that is faster (docs/fusion.md, Chains). threads: of the runs, for the choice of algorithms. measure:
+    algorithms by timing the whole model with each. algorithm, no_algorithm: "f4", "direct@NODE": forced, forbidden.
+    max_weight_growth, workspace: bytes, docs/accuracy.md. dump_dir: the graph after each pass that changes it.
     """
-    model = model.model if isinstance(model, Fused) else model
-    return _core.compile(model, _target(target), dict(dims or {}), [dict(sizes) for sizes in specialize], threads, cache,
-                         allow_reference, fused, exact, chains, run_threads, max_weight_growth, workspace, os.fspath(emit_dir),
-                         emit_llvm, emit_assembly, emit_cuda)
+    given = dict(locals())
+    options = _core.CompileOptions()
+    for name in given.keys() - {"model", "target", "dims", "specialize", "pattern_files", "emit_dir", "dump_dir"}:
+        setattr(options, name, given[name])
+    options.dims = dict(dims or {})
+    options.specialize = [dict(sizes) for sizes in specialize]
+    options.pattern_files = _texts(pattern_files)
+    options.emit_dir, options.dump_dir = os.fspath(emit_dir), os.fspath(dump_dir)
+    return _core.compile(model.model if isinstance(model, Fused) else model, _target(target), options)
 
 
 def _target(target: Target | str) -> Target:

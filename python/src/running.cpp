@@ -140,20 +140,50 @@ Results run(SharedExecutable& self, const Arrays& inputs, const Arrays& out) {
   return Results(results);
 }
 
-SharedExecutable compile_model(const Model& model, const Target& target, std::map<std::string, int64_t> dims,
-                               std::vector<std::map<std::string, int64_t>> specialize, int threads, bool cache,
-                               bool allow_reference, bool fused, bool exact, bool chains, int run_threads,
-                               std::optional<int64_t> max_weight_growth, std::optional<int64_t> workspace,
-                               const std::string& emit_dir, bool emit_llvm, bool emit_assembly, bool emit_cuda) {
-  CompileOptions options;
-  options.dims = std::move(dims), options.specialize = std::move(specialize);
-  options.threads = threads, options.cache = cache, options.allow_reference = allow_reference;
-  options.fused = fused, options.exact = exact, options.chains = chains, options.run_threads = run_threads;
-  options.max_weight_growth = max_weight_growth, options.workspace = workspace;
-  options.emit_dir = emit_dir;
-  options.emit_llvm = emit_llvm, options.emit_assembly = emit_assembly, options.emit_cuda = emit_cuda;
+using Names = std::vector<std::string>;
+
+SharedExecutable compile_model(const Model& model, const Target& target, const CompileOptions& options) {
   nb::gil_scoped_release release;
   return SharedExecutable(compile(model, target, options));
+}
+
+/// Fields have the names of the keyword arguments of opfuse.compile, which fills them.
+void bind_compile(nb::module_& m) {
+  using O = CompileOptions;
+  nb::class_<O>(m, "CompileOptions")
+      .def(nb::init<>())
+      .def_rw("dims", &O::dims)
+      .def_rw("specialize", &O::specialize)
+      .def_rw("compile_threads", &O::compile_threads)
+      .def_rw("cache", &O::cache)
+      .def_rw("emit_dir", &O::emit_dir)
+      .def_rw("emit_llvm", &O::emit_llvm)
+      .def_rw("emit_assembly", &O::emit_assembly)
+      .def_rw("emit_cuda", &O::emit_cuda)
+      .def_rw("allow_reference", &O::allow_reference)
+      .def_rw("fused", &O::fused)
+      .def_prop_rw(
+          "only", [](O& o) { return o.plan.only; }, [](O& o, Names v) { o.plan.only = std::move(v); })
+      .def_prop_rw(
+          "skip", [](O& o) { return o.plan.skip; }, [](O& o, Names v) { o.plan.skip = std::move(v); })
+      .def_prop_rw(
+          "rules", [](O& o) { return o.plan.rules; }, [](O& o, bool v) { o.plan.rules = v; })
+      .def_prop_rw(
+          "patterns", [](O& o) { return o.plan.patterns; },
+          [](O& o, std::vector<PatternSpec> v) { o.plan.patterns = std::move(v); })
+      .def_prop_rw(
+          "pattern_files", [](O& o) { return o.plan.pattern_files; },
+          [](O& o, Names v) { o.plan.pattern_files = std::move(v); })
+      .def_rw("exact", &O::exact)
+      .def_rw("chains", &O::chains)
+      .def_rw("threads", &O::threads)
+      .def_rw("measure", &O::measure)
+      .def_rw("algorithm", &O::algorithm)
+      .def_rw("no_algorithm", &O::no_algorithm)
+      .def_rw("max_weight_growth", &O::max_weight_growth)
+      .def_rw("workspace", &O::workspace)
+      .def_rw("dump_dir", &O::dump_dir);
+  m.def("compile", &compile_model, "model"_a, "target"_a, "options"_a);
 }
 
 void bind_launch(nb::module_& m) {
@@ -236,11 +266,7 @@ void bind_running(nb::module_& m) {
       .def("__repr__", [](const E& self) {
         return "<opfuse.Executable " + names_of(self.exe.inputs()) + " -> " + names_of(self.exe.outputs()) + ">";
       });
-  m.def("compile", &compile_model, "model"_a, "target"_a, "dims"_a = std::map<std::string, int64_t>{},
-        "specialize"_a = std::vector<std::map<std::string, int64_t>>{}, "threads"_a = 0, "cache"_a = true,
-        "allow_reference"_a = false, "fused"_a = true, "exact"_a = false, "chains"_a = true, "run_threads"_a = 0,
-        "max_weight_growth"_a = nb::none(), "workspace"_a = nb::none(), "emit_dir"_a = "", "emit_llvm"_a = false,
-        "emit_assembly"_a = false, "emit_cuda"_a = false);
+  bind_compile(m);
 }
 
 }  // namespace opfuse::python

@@ -4,10 +4,8 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
-#include "driver/pipeline.hpp"
-#include "driver/variants.hpp"
-#include "fusion/compounds.hpp"
-#include "fusion/explain.hpp"
+#include "driver/compilation.hpp"
+#include "driver/remarks.hpp"
 #include "onnx/read.hpp"
 #include "onnx/write.hpp"
 #include "opfuse/opfuse.hpp"
@@ -112,55 +110,45 @@ std::map<std::string, int> Plan::modules() const { return PlanAccess::edited(*th
 std::string Plan::json() const { return to_json(PlanAccess::edited(*this)); }
 
 namespace {
-Graph prepared_copy(const Model& model, std::vector<std::string>* notes) {
-  Graph graph = model.graph().clone();
-  prepare(graph, {}, notes);
-  return graph;
+Compilation compiled_to(Milestone last, const Model& model, const TargetInfo& target, CompilationOptions options = {}) {
+  Compilation compilation(model.graph(), target, std::move(options));
+  compilation.run_to(last);
+  return compilation;
 }
-}  // namespace
 
-namespace {
-void check_made_for(const FusionPlan& plan, const Graph& prepared) {
-  const std::string hash = model_hash(prepared);
-  if (plan.model != hash)
-    throw fail(E::stale_plan, "the plan was made for another model ({}, this one is {})", plan.model, hash)
-        .hint("make a new plan: opfuse fuse MODEL --plan-out plan.json");
+/// A plan as an option: it is applied instead of a new one.
+CompilationOptions with_plan(const Plan& plan) {
+  CompilationOptions options;
+  options.given_plan = std::make_shared<const FusionPlan>(PlanAccess::edited(plan));
+  return options;
 }
 }  // namespace
 
 Plan Plan::from_json(const std::string& text, const Model& model) {
   FusionPlan value = plan_from_json(text);
-  check_made_for(value, prepared_copy(model, nullptr));
+  const std::string hash = model_hash(compiled_to(Milestone::prepared, model, Target::host().info()).prepared);
+  if (value.model != hash)
+    throw fail(E::stale_plan, "the plan was made for another model ({}, this one is {})", value.model, hash)
+        .hint("make a new plan: opfuse fuse MODEL --plan-out plan.json");
   return PlanAccess::make(std::move(value));
 }
 
 Plan plan(const Model& model, const Target& target, const PlanRequest& request) {
-  const Graph graph = prepared_copy(model, nullptr);
-  return PlanAccess::make(plan_graph(graph, target.info(), request));
+  CompilationOptions options;
+  options.plan = request;
+  return PlanAccess::make(compiled_to(Milestone::planned, model, target.info(), std::move(options)).plan);
 }
 
 Fused apply(const Model& model, const Plan& plan) {
-  std::vector<std::string> notes;
-  Graph graph = prepared_copy(model, &notes);
-  const FusionPlan edited = PlanAccess::edited(plan);
-  return {Model::from_graph(apply(graph, edited, false, legality_on(parse_target(edited.target)))), std::move(notes)};
+  Compilation compilation = compiled_to(Milestone::fused, model, parse_target(plan.value().target), with_plan(plan));
+  return {Model::from_graph(std::move(compilation.fused)), std::move(compilation.conversions)};
 }
 
 std::vector<Remark> explain(const Model& model, const Plan& plan, const ExplainRequest& request) {
-  const Graph graph = prepared_copy(model, nullptr);
-  const FusionPlan edited = PlanAccess::edited(plan);
-  check_made_for(edited, graph);
-  const std::vector<FusionPattern> patterns =
-      patterns_of({.patterns = request.patterns, .pattern_files = request.pattern_files});
-  if (!request.node.empty()) return about_node(graph, edited, request.node, patterns);
-  std::vector<Remark> remarks;
-  if (request.passed) remarks = passed(edited);
-  if (request.passed && request.missed)
-    for (Remark& remark : compounds_on(graph, edited, parse_target(edited.target)))
-      remarks.push_back(std::move(remark));
-  if (request.missed)
-    for (Remark& remark : missed(graph, edited, patterns)) remarks.push_back(std::move(remark));
-  return remarks;
+  const bool whole = request.node.empty();
+  const Compilation compilation = compiled_to(whole ? Milestone::shaped : Milestone::fused, model,
+                                              parse_target(plan.value().target), with_plan(plan));
+  return remarks_on(compilation, request);
 }
 
 std::vector<std::string> pattern_names(const std::vector<std::string>& files) {
@@ -171,51 +159,30 @@ std::vector<std::string> pattern_names(const std::vector<std::string>& files) {
 
 // ---- compile ----------------------------------------------------------------------------------------------------
 
-namespace {
-bool has_fused_nodes(const Graph& graph) {
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
-                     [](const Node* node) { return node->op == fused_op(); });
+static CompilationOptions compilation_options(const CompileOptions& options) {
+  CompilationOptions with;
+  with.dims = options.dims;
+  with.fused = options.fused;
+  with.plan = options.plan;
+  with.dump_dir = options.dump_dir;
+  with.chains = options.chains;
+  with.specialize = options.specialize;
+  with.allow_reference = options.allow_reference;
+  with.algorithms = {options.exact,     options.algorithm, options.no_algorithm, options.max_weight_growth,
+                     options.workspace, options.threads,   options.measure};
+  with.artifact = {.threads = options.compile_threads,
+                   .cache = options.cache,
+                   .emit_dir = options.emit_dir,
+                   .emit_llvm = options.emit_llvm,
+                   .emit_assembly = options.emit_assembly,
+                   .emit_cuda = options.emit_cuda,
+                   .progress = options.progress};
+  return with;
 }
-}  // namespace
 
 Executable compile(const Model& model, const Target& target, const CompileOptions& options) {
-  Graph graph = model.graph().clone();
-  if (!options.dims.empty()) graph.bind_dimensions(options.dims);
-  std::vector<std::string> notes;
-  ArtifactOptions artifact_options{.threads = options.threads,
-                                   .cache = options.cache,
-                                   .emit_dir = options.emit_dir,
-                                   .emit_llvm = options.emit_llvm,
-                                   .emit_assembly = options.emit_assembly,
-                                   .emit_cuda = options.emit_cuda,
-                                   .progress = options.progress};
-  if (!has_fused_nodes(graph)) {
-    if (options.progress) options.progress("prepare", 0, 0);
-    prepare(graph, {}, &notes);
-    if (options.fused) {
-      if (options.progress) options.progress("plan", 0, 0);
-      const FusionPlan plan = plan_graph(graph, target.info(), {});
-      artifact_options.plan_json = to_json(plan);
-      graph = apply(graph, plan);
-    }
-  }
-  const LowerOptions lowering = {
-      options.allow_reference,
-      {options.exact, {}, {}, options.max_weight_growth, options.workspace, options.run_threads},
-      options.chains && has_fused_nodes(graph)};
-  const bool groups = has_fused_nodes(graph);
-  if (options.progress) options.progress("lower", 0, 0);
-  const std::vector<Variant> variants =
-      make_variants(graph, target.info(), {options.specialize, groups, options.chains, lowering});
-  if (groups) shape_for_target(graph, target.info(), &notes, options.chains);
-  Program program = lower_to_program(graph, target.info(), lowering);
-  if (options.allow_reference) artifact_options.reference_graph = std::make_shared<Graph>(graph.clone());
-  program.notes.insert(program.notes.begin(), notes.begin(), notes.end());
-  Artifact artifact = build_artifact(program, variants, target.info(), artifact_options);
-  note_indexed_tables(artifact, graph);
-  artifact.model_name = graph.name;
-  artifact.producer = "opfuse " + version();
-  return Executable::from_artifact(std::move(artifact));
+  Compilation compilation = compile_graph(model.graph(), target.info(), compilation_options(options));
+  return Executable::from_artifact(std::move(compilation.artifact));
 }
 
 std::string version() { return OPFUSE_VERSION; }

@@ -15,11 +15,9 @@
 #include "driver/generators.hpp"
 #include "fusion/absorb.hpp"
 #include "fusion/channel_factors.hpp"
-#include "fusion/compounds.hpp"
 #include "fusion/images.hpp"
 #include "fusion/means.hpp"
 #include "fusion/pattern_file.hpp"
-#include "fusion/siblings.hpp"
 #include "fusion/slices.hpp"
 #include "interp/random_inputs.hpp"
 #include "ir/outline.hpp"
@@ -152,29 +150,23 @@ static ImageCaches caches_of(const TargetInfo& target) {
   return {target.l2_bytes, target.l3_bytes / kOfL3};
 }
 
-std::vector<ChainVerdict> shape_for_target(Graph& fused, const TargetInfo& target, std::vector<std::string>* notes,
-                                           bool chains) {
-  if (target.is_cuda()) return {};  // what follows fits work into a CPU's caches
-  const std::vector<std::string> merged = lines_of(merge_siblings(fused, legality_on(target)));
-  const std::vector<std::string> movements = absorb_movements(fused, legality_on(target));
-  const std::vector<std::string> images = chains ? run_by_images(fused, caches_of(target)) : std::vector<std::string>{};
-  std::vector<ChainVerdict> verdicts = join_chains(fused, advice_of(target, chains, chain_loses));
+Shaping shape_for_target(Graph& fused, const TargetInfo& target, bool chains) {
+  Shaping shaping;
+  if (target.is_cuda()) return shaping;  // what follows fits work into a CPU's caches
+  const auto say = [&](const std::vector<std::string>& lines) {
+    shaping.notes.insert(shaping.notes.end(), lines.begin(), lines.end());
+  };
+  shaping.siblings = merge_siblings(fused, legality_on(target));
+  say(lines_of(shaping.siblings));
+  say(absorb_movements(fused, legality_on(target)));
+  if (chains) say(run_by_images(fused, caches_of(target)));
+  shaping.verdicts = join_chains(fused, advice_of(target, chains, chain_loses));
   for (const auto& joined : {join_means(fused, mean_advice(target, chains)),
                              join_channel_factors(fused, advice_of(target, chains, channel_factor_loses))})
-    verdicts.insert(verdicts.end(), joined.begin(), joined.end());
-  const std::vector<std::string> slices = run_in_slices(fused, target.lanes_f32());
-  if (notes)
-    for (const auto& lines : {merged, movements, images, chain_notes(verdicts), slices})
-      notes->insert(notes->end(), lines.begin(), lines.end());
-  return verdicts;
-}
-
-std::vector<Remark> compounds_on(const Graph& prepared, const FusionPlan& plan, const TargetInfo& target, bool chains) {
-  if (target.is_cuda()) return compound_remarks(prepared, plan);
-  Graph fused = apply(prepared, plan, true);
-  const std::vector<SiblingLinears> siblings = merge_siblings(fused, legality_on(target));
-  const std::vector<ChainVerdict> joined = join_chains(fused, advice_of(target, chains, chain_loses));
-  return compound_remarks(prepared, plan, &siblings, &joined);
+    shaping.verdicts.insert(shaping.verdicts.end(), joined.begin(), joined.end());
+  say(chain_notes(shaping.verdicts));
+  say(run_in_slices(fused, target.lanes_f32()));
+  return shaping;
 }
 
 namespace {

@@ -9,6 +9,7 @@
 #include "driver/choose_algorithms.hpp"
 #include "fusion/chains.hpp"
 #include "fusion/plan.hpp"
+#include "fusion/siblings.hpp"
 #include "ir/graph.hpp"
 #include "opfuse/opfuse.hpp"
 #include "program/program.hpp"
@@ -42,17 +43,18 @@ std::vector<FusionPattern> patterns_of(const PlanRequest& request);
 /// Plans a prepared graph: named patterns, then rules; legal is what lowers and generates on the target.
 FusionPlan plan_graph(const Graph& prepared, const TargetInfo& target, const PlanRequest& request);
 
+/// What shaping did to a fused graph.
+struct Shaping {
+  std::vector<SiblingLinears> siblings;  ///< Linears of one value that were looked at for one product
+  std::vector<ChainVerdict> verdicts;    ///< pairs that were looked at for one launch
+  std::vector<std::string> notes;        ///< a line for each kind of thing that was done
+};
+
 /// What a fused graph becomes before it is lowered: Linears of one value run as one product (fusion/siblings.hpp),
 /// attention takes over the movements of elements around it (fusion/absorb.hpp), convolutions and the depthwise ones
 /// behind them become one launch where that is faster (fusion/chains.hpp), pairs of groups that hold most memory run
-/// slice by slice (fusion/slices.hpp). Still equal to the model, still a graph; `notes` receives what was done. Returns
-/// the pairs that were looked at for chains.
-std::vector<ChainVerdict> shape_for_target(Graph& fused, const TargetInfo& target, std::vector<std::string>* notes,
-                                           bool chains = true);
-
-/// Structures beyond the catalogue (fusion/compounds.hpp), with what the target makes of Linears of one value.
-std::vector<Remark> compounds_on(const Graph& prepared, const FusionPlan& plan, const TargetInfo& target,
-                                 bool chains = true);
+/// slice by slice (fusion/slices.hpp). Still equal to the model, still a graph.
+Shaping shape_for_target(Graph& fused, const TargetInfo& target, bool chains = true);
 
 struct LowerOptions {
   bool allow_reference = false;  ///< operators without a kernel become launches of the interpreter, with a note each

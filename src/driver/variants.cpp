@@ -8,6 +8,7 @@
 #include "base/fail.hpp"
 #include "passes/pass_manager.hpp"
 #include "passes/passes.hpp"
+#include "runtime/artifact.hpp"
 
 namespace opfuse {
 namespace {
@@ -47,16 +48,12 @@ Graph bound(const Graph& graph, const SymbolValues& sizes) {
 
 }  // namespace
 
-std::vector<Variant> make_variants(const Graph& graph, const TargetInfo& target, const VariantRequest& request) {
+std::vector<Variant> make_variants(const Graph& fused, const TargetInfo& target,
+                                   const std::vector<SymbolValues>& sizes) {
   std::vector<Variant> variants;
-  if (request.sizes.empty()) return variants;
-  check(graph, target, request.sizes);
-  for (const SymbolValues& sizes : request.sizes) {
-    Graph copy = bound(graph, sizes);
-    if (request.fused) shape_for_target(copy, target, nullptr, request.chains);
-    Program program = lower_to_program(copy, target, request.lower);
-    variants.push_back({sizes, std::make_shared<const Graph>(std::move(copy)), std::move(program)});
-  }
+  if (sizes.empty()) return variants;
+  check(fused, target, sizes);
+  for (const SymbolValues& when : sizes) variants.push_back({when, std::make_shared<Graph>(bound(fused, when)), {}});
   return variants;
 }
 

@@ -4,7 +4,9 @@
 #include <memory>
 #include <vector>
 
-#include "driver/pipeline.hpp"
+#include "ir/graph.hpp"
+#include "program/program.hpp"
+#include "target/target.hpp"
 
 namespace opfuse {
 
@@ -12,19 +14,15 @@ namespace opfuse {
 /// those that the sizes alone would get.
 struct Variant {
   SymbolValues when;
-  std::shared_ptr<const Graph> graph;  ///< what the program was lowered from
+  std::shared_ptr<Graph> graph;  ///< what the program is lowered from
   Program program;
 };
 
-struct VariantRequest {
-  std::vector<SymbolValues> sizes;  ///< a variant each, in the order in which a run tries them
-  bool fused = true;                ///< false: the graph has no groups to shape for the target
-  bool chains = true;
-  LowerOptions lower{};
-};
-
-/// `graph` is the model after fusion, before shape_for_target. E::bad_option for sizes that are empty, given twice or
-/// of a target without variants, E::unknown_name for a dimension that is not open.
-std::vector<Variant> make_variants(const Graph& graph, const TargetInfo& target, const VariantRequest& request);
+/// A variant for each of `sizes`, in the order in which a run tries them, with its graph: that of the model after
+/// fusion
+/// (`fused`, before shaping) with the sizes filled in. E::bad_option for sizes that are empty, given twice or of a
+/// target without variants, E::unknown_name for a dimension that is not open.
+std::vector<Variant> make_variants(const Graph& fused, const TargetInfo& target,
+                                   const std::vector<SymbolValues>& sizes);
 
 }  // namespace opfuse

@@ -24,6 +24,24 @@ class Registries(CliTest):
         for verb in ("run", "bench", "profile", "inspect", "compile"):
             self.assertIn("load only what you would run", re.sub(r"\s+", " ", self.ok(verb, "--help").out), verb)
 
+    def test_options_of_compiling_have_one_name_in_cli_cpp_and_python(self):
+        table = (ROOT / "docs/api.md").read_text().split("| command line | `CompileOptions` | |")[1].split("\n\n")[0]
+        header = (ROOT / "include/opfuse/opfuse.hpp").read_text()
+        struct = header.split("struct CompileOptions {")[1].split("\n};")[0] + header.split("struct PlanRequest {")[1].split("\n};")[0]
+        python = (ROOT / "python/opfuse/__init__.py").read_text().split("def compile(")[1].split(") -> Executable")[0]
+        flags = {name for row in self.ok("options", "--json").json["verbs"]["compile"] for name in row["option"].split(",")}
+        fields = set()
+        for row in table.splitlines()[2:]:
+            left, right = row.split("|")[1:3]
+            for flag in re.findall(r"--[a-z-]+", left):
+                self.assertIn(flag, flags, row)
+            for field in re.findall(r"`(?:plan\.)?([a-z_]+)", right.split(";")[0]):
+                self.assertRegex(struct, rf"\b{field}\b", row)
+                self.assertRegex(python, rf"\b{field}:", row)
+                fields.add(field)
+        named = set(re.findall(r"([a-z_]+)(?: = [^,;]*|\{\})?[,;]", re.sub(r"///.*|std::function.*|<.*>", "", struct)))
+        self.assertEqual(named - fields - {"plan", "patterns", "progress"}, set(), "not in the table of docs/api.md")
+
     def test_every_option_has_a_meaning(self):
         for verb, rows in self.ok("options", "--json").json["verbs"].items():
             for row in rows:

@@ -76,7 +76,7 @@ TEST(ActivationTables, FollowExactInVariantsAndInTheApi) {
   const Graph graph = layers("n");
   for (const bool exact : {false, true}) {
     const Executable exe = compile(Model::from_graph(graph.clone()), Target::host(),
-                                   {.specialize = {{{"n", 2}}}, .cache = false, .exact = exact, .run_threads = 1});
+                                   {.specialize = {{{"n", 2}}}, .cache = false, .exact = exact, .threads = 1});
     const Artifact& a = exe.artifact();
     ASSERT_EQ(a.variants.size(), 1U);
     const std::string knob = std::string(kActivationTables) + "=1";

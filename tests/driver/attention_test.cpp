@@ -50,7 +50,7 @@ struct Built {
 Built build(Graph graph, const TargetInfo& target) {
   prepare(graph, {}, nullptr);
   Graph fused = apply(graph, plan_graph(graph, target, {}));
-  shape_for_target(fused, target, nullptr);
+  shape_for_target(fused, target);
   Program program = lower_to_program(fused, target);
   ArtifactOptions options;
   options.cache = false;

@@ -38,7 +38,9 @@ Shaped shape(Graph graph, const TargetInfo& target, bool chains = true) {
   prepare(graph, {}, nullptr);
   Shaped s;
   s.fused = apply(graph, plan_graph(graph, target, {}));
-  s.chains = shape_for_target(s.fused, target, &s.notes, chains);
+  Shaping shaping = shape_for_target(s.fused, target, chains);
+  s.chains = std::move(shaping.verdicts);
+  s.notes = std::move(shaping.notes);
   s.program = lower_to_program(s.fused, target);
   return s;
 }

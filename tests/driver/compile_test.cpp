@@ -39,7 +39,7 @@ Built build(Graph graph, const std::string& target_name, bool fuse = true) {
   const TargetInfo target = parse_target(target_name);
   prepare(graph, {}, nullptr);
   Graph fused = fuse ? apply(graph, plan_graph(graph, target, {})) : std::move(graph);
-  if (fuse) shape_for_target(fused, target, nullptr);
+  if (fuse) shape_for_target(fused, target);
   Program program = lower_to_program(fused, target);
   ArtifactOptions options;
   options.cache = false;

@@ -70,8 +70,7 @@ TEST_P(Decoder, IsRecognisedAndRight) {
                                                               {"FusedMHAInProjection", 1},
                                                               {"FusedScaledDotProductAttention", 1}}));
   Graph fused = apply(graph, plan);
-  std::vector<std::string> notes;
-  shape_for_target(fused, target, &notes);
+  const std::vector<std::string> notes = shape_for_target(fused, target).notes;
   const Program program = lower_to_program(fused, target);
   for (const std::string& note : program.notes)
     EXPECT_THAT(note, testing::Not(testing::AnyOf(testing::HasSubstr("rms_norm"), testing::HasSubstr("rotary"))))

@@ -22,7 +22,7 @@ TEST_P(EmptyBatch, CompilesAndRuns) {
   graph.bind_dimensions({{"n", 0}});
   prepare(graph, {}, nullptr);
   Graph fused = apply(graph, plan_graph(graph, target, {}));
-  shape_for_target(fused, target, nullptr, true);
+  shape_for_target(fused, target);
   ArtifactOptions options;
   options.cache = false;
   const Executable executable =

@@ -52,7 +52,7 @@ Shaped shape(Graph graph, const TargetInfo& target, bool wanted = true) {
   prepare(graph, {}, nullptr);
   Shaped s;
   s.fused = apply(graph, plan_graph(graph, target, {}));
-  s.pairs = shape_for_target(s.fused, target, nullptr, wanted);
+  s.pairs = shape_for_target(s.fused, target, wanted).verdicts;
   s.program = lower_to_program(s.fused, target);
   return s;
 }

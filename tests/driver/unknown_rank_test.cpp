@@ -35,7 +35,7 @@ TEST(UnknownRank, CompilingNamesTheNodes) {
   const TargetInfo target = host_target();
   prepare(graph, {}, nullptr);
   Graph fused = apply(graph, plan_graph(graph, target, {}));
-  shape_for_target(fused, target, nullptr);
+  shape_for_target(fused, target);
   try {
     lower_to_program(fused, target);
     FAIL() << "compiled";

@@ -42,7 +42,7 @@ Graph two_open() {
 Executable compiled(const Graph& graph, std::vector<Sizes> specialize, Sizes dims = {}, bool exact = true) {
   return compile(
       Model::from_graph(graph.clone()), Target::host(),
-      {.dims = std::move(dims), .specialize = std::move(specialize), .cache = false, .exact = exact, .run_threads = 1});
+      {.dims = std::move(dims), .specialize = std::move(specialize), .cache = false, .exact = exact, .threads = 1});
 }
 
 std::vector<Tensor> inputs_of(const Graph& graph, const Sizes& sizes) {

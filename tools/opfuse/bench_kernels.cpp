@@ -61,19 +61,19 @@ Row measure_layer(DrawnLayer layer, const KernelBench& bench, const MachineLimit
   Row row;
   size_t index = 0;
   {
-    Session first(*compiled.executable, inputs, ContextOptions{1});
+    Session first(compiled.executable, inputs, ContextOptions{1});
     index = launch_of(first.context(), layer.node);
     row.launch = first.context().launches()[index];
   }
   RepeatingExecutor executor(limits.threads, index, bench.alone ? 0 : kSeconds);
   ContextOptions options;
   options.executor = &executor;
-  Session session(*compiled.executable, inputs, options);
+  Session session(compiled.executable, inputs, options);
   session.context().run();
   row.ms = 1e-3 * summarize(executor.sample()).median;
   row.launch_us = executor.empty_launch(row.launch.parts);
   if (bench.alone) {
-    Session whole(*compiled.executable, inputs, ContextOptions{limits.threads});
+    Session whole(compiled.executable, inputs, ContextOptions{limits.threads});
     measure_run(row, whole);
   }
   row.layer = std::move(layer);

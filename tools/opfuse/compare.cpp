@@ -159,17 +159,17 @@ int run(const Flags& flags) {
   Comparison comparison;
   if (flags.against.empty()) {
     if (quantises(compiled.fused)) {
-      comparison = compare_chain(compiled.fused, compiled.program, *compiled.executable, inputs.tensors,
+      comparison = compare_chain(compiled.fused, compiled.program, compiled.executable, inputs.tensors,
                                  second ? second->tensors : std::vector<Tensor>{}, options);
       return report(comparison, flags);
     }
     if (!flags.outputs_only)
       comparison.groups =
-          compare_groups(compiled.fused, compiled.program, *compiled.executable, inputs.tensors, options);
-    comparison.outputs = compare_outputs(*model.graph, *compiled.executable, inputs.tensors,
+          compare_groups(compiled.fused, compiled.program, compiled.executable, inputs.tensors, options);
+    comparison.outputs = compare_outputs(*model.graph, compiled.executable, inputs.tensors,
                                          second ? second->tensors : std::vector<Tensor>{}, options);
   } else {
-    comparison.outputs = compare_with(*open_graph(flags.against, "compare").graph, *model.graph, *compiled.executable,
+    comparison.outputs = compare_with(*open_graph(flags.against, "compare").graph, *model.graph, compiled.executable,
                                       inputs, second, options);
   }
   return report(comparison, flags);

@@ -89,11 +89,11 @@ int run(const Flags& flags) {
   const GivenModel model = open_graph(flags.model, "compile");
   const std::vector<SymbolValues> variants = read_variants(*model.graph, flags.specialize);
   const SymbolValues dims = resolve_dimensions(*model.graph, leave_open(flags.dimensions, variants));
-  const Compiled compiled = flags.unfused ? compile_unfused(*model.graph, dims, flags.compile, variants)
+  const Compiled compiled = flags.unfused ? compile_unfused(*model.graph, dims, flags.compile, emit, variants)
                                           : compile_fused(*model.graph, dims, flags.compile, emit, variants);
-  if (!flags.output.empty()) compiled.executable->save(flags.output);
+  if (!flags.output.empty()) compiled.executable.save(flags.output);
   const double seconds = static_cast<double>(now_ns() - start) * 1e-9;
-  const Artifact& a = compiled.executable->artifact();
+  const Artifact& a = compiled.executable.artifact();
   std::set<std::string> kernels;
   for (const ArtifactLaunch& launch : a.launches) kernels.insert(launch.symbol);
   if (flags.json) {
@@ -111,7 +111,7 @@ int run(const Flags& flags) {
                 {"variants", variants_json(a, compiled.kernel_times)},
                 {"seconds", seconds},
                 {"kernel_times", rows_of(compiled.kernel_times)},
-                {"conversions", compiled.notes},
+                {"conversions", compiled.notes()},
                 {"notes", a.notes}});
     print_json(out);
   } else {
@@ -123,7 +123,7 @@ int run(const Flags& flags) {
                a.symbols.empty() ? "" : fmt::format(", open dimensions: {}", fmt::join(a.symbols, ", ")));
     print_variants(a);
     if (!emit.text_only) print_kernel_times(compiled.kernel_times, flags.kernel_times);
-    for (const std::string& text : grouped_notes(compiled.notes)) fmt::print("  {}\n", text);
+    for (const std::string& text : grouped_notes(compiled.notes())) fmt::print("  {}\n", text);
     for (const std::string& text : grouped_notes(a.notes)) fmt::print("  note: {}\n", text);
   }
   if (!flags.output.empty())

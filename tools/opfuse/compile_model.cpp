@@ -12,24 +12,6 @@
 namespace opfuse::cli {
 namespace {
 
-ArtifactOptions artifact_options(const CompileFlags& flags, const EmitRequest& emit, const FusionPlan& plan) {
-  ArtifactOptions options;
-  options.cache = !flags.no_cache;
-  options.emit_dir = emit.folder;
-  options.emit_llvm = emit.llvm;
-  options.emit_assembly = emit.assembly;
-  options.emit_cuda = emit.cuda;
-  options.text_only = emit.text_only;
-  options.model_hash = plan.model;
-  if (!plan.candidates.empty()) options.plan_json = to_json(plan);
-  options.progress = show_progress;
-  return options;
-}
-
-LowerOptions lower_options(const CompileFlags& flags) {
-  return {flags.allow_reference, algorithm_request(flags.algorithms, flags.threads), !flags.no_chains};
-}
-
 /// "45MB", "512 KiB", "1000000".
 std::optional<int64_t> parse_bytes(const std::string& option, const std::string& text) {
   if (text.empty()) return std::nullopt;
@@ -50,17 +32,17 @@ std::optional<int64_t> parse_bytes(const std::string& option, const std::string&
   throw fail(E::bad_option, "{} {}: not a number of bytes", option, text).hint("write 45MB, 512KiB or 1000000");
 }
 
-Executable finish(Compiled& compiled, const std::string& name, const TargetInfo& target, ArtifactOptions options) {
-  options.kernel_times = &compiled.kernel_times;
-  const auto& launches = compiled.program.launches;
-  if (std::any_of(launches.begin(), launches.end(), [](const Launch& launch) { return launch.reference; }))
-    options.reference_graph = std::make_shared<Graph>(compiled.fused.clone());
-  Artifact artifact = build_artifact(compiled.program, compiled.variants, target, options);
-  note_indexed_tables(artifact, compiled.fused);
-  artifact.model_name = name;
-  artifact.producer = "opfuse " + version();
+Compiled compile_to_end(const Graph& model, const CompileFlags& flags, CompilationOptions options,
+                        const EmitRequest& emit, const std::vector<SymbolValues>& specialize) {
+  options.specialize = specialize;
+  options.artifact.emit_dir = emit.folder;
+  options.artifact.emit_llvm = emit.llvm;
+  options.artifact.emit_assembly = emit.assembly;
+  options.artifact.emit_cuda = emit.cuda;
+  options.artifact.text_only = emit.text_only;
+  Compiled compiled(compile_graph(model, parse_target(flags.target), options));
   finish_progress();
-  return Executable::from_artifact(std::move(artifact));
+  return compiled;
 }
 
 }  // namespace
@@ -77,6 +59,7 @@ void add_plan_flags(CLI::App& app, PlanFlags& flags) {
   app.add_option("--skip", flags.skip, "leave out these patterns (repeatable)")
       ->type_name("NAME[@NODE]")
       ->allow_extra_args(false);
+  app.add_flag("--no-rules", flags.no_rules, "named patterns only: what they leave stays unfused");
   app.add_option("--plan", flags.plan_file, "apply the verdicts of a saved plan")->type_name("FILE");
   app.add_flag("--allow-stale", flags.allow_stale,
                "with --plan: also when it was made for other weights or dimensions");
@@ -122,6 +105,10 @@ AlgorithmRequest algorithm_request(const AlgorithmFlags& flags, int threads) {
 void add_compile_flags(CLI::App& app, CompileFlags& flags) {
   add_target_flag(app, flags.target);
   app.add_option("--threads", flags.threads, "threads of a run; 0: affinity mask and CPU quota")->capture_default_str();
+  app.add_option("--compile-threads", flags.compile_threads, "threads of the compiler; 0: all available")
+      ->capture_default_str();
+  app.add_option("--dump-dir", flags.dump_dir, "write the graph after each pass that changes it here")
+      ->type_name("DIR");
   app.add_flag("--no-cache", flags.no_cache, "neither read nor write the kernel cache");
   app.add_flag("--allow-reference", flags.allow_reference, "run operators without a kernel in the interpreter (slow)");
   add_chain_flag(app, flags.no_chains);
@@ -129,63 +116,50 @@ void add_compile_flags(CLI::App& app, CompileFlags& flags) {
   add_plan_flags(app, flags.plan);
 }
 
-Planned plan_model(const Graph& model, const SymbolValues& dims, const TargetInfo& target, const PlanFlags& flags) {
-  Planned planned;
-  planned.prepared = model.clone();
-  PrepareOptions options;
+CompilationOptions compilation_options(const SymbolValues& dims, const PlanFlags& flags) {
+  CompilationOptions options;
   options.dims = dims;
-  prepare(planned.prepared, options, &planned.notes);
+  options.allow_stale = flags.allow_stale;
   if (flags.plan_file.empty()) {
-    planned.plan =
-        plan_graph(planned.prepared, target, {.only = flags.only, .skip = flags.skip, .pattern_files = flags.patterns});
-    return planned;
+    options.plan = {.only = flags.only, .skip = flags.skip, .rules = !flags.no_rules, .pattern_files = flags.patterns};
+    return options;
   }
-  if (!flags.only.empty() || !flags.skip.empty() || !flags.patterns.empty())
-    throw fail(E::bad_option, "--plan and --only/--skip/--patterns exclude each other")
+  if (!flags.only.empty() || !flags.skip.empty() || !flags.patterns.empty() || flags.no_rules)
+    throw fail(E::bad_option, "--plan and --only/--skip/--patterns/--no-rules exclude each other")
         .hint("edit \"apply\" in the plan file");
-  planned.plan = plan_from_json(read_text_file(flags.plan_file));
-  return planned;
+  options.given_plan = std::make_shared<const FusionPlan>(plan_from_json(read_text_file(flags.plan_file)));
+  return options;
 }
 
-Graph apply_planned(const Planned& planned, const TargetInfo& target, const PlanFlags& flags) {
-  const Legality legal = flags.plan_file.empty() ? Legality() : legality_on(target);  // the planner asked it already
-  return apply(planned.prepared, planned.plan, flags.allow_stale, legal);
+CompilationOptions compilation_options(const SymbolValues& dims, const CompileFlags& flags) {
+  CompilationOptions options = compilation_options(dims, flags.plan);
+  options.chains = !flags.no_chains;
+  options.allow_reference = flags.allow_reference;
+  options.algorithms = algorithm_request(flags.algorithms, flags.threads);
+  options.dump_dir = flags.dump_dir;
+  options.artifact.threads = flags.compile_threads;
+  options.artifact.cache = !flags.no_cache;
+  options.artifact.progress = show_progress;
+  return options;
 }
+
+Compiled::Compiled(Compilation compilation)
+    : Compilation(std::move(compilation)), executable(Executable::from_artifact(artifact)) {}
 
 Compiled compile_fused(const Graph& model, const SymbolValues& dims, const CompileFlags& flags, const EmitRequest& emit,
                        const std::vector<SymbolValues>& specialize) {
-  const TargetInfo target = parse_target(flags.target);
-  Planned planned = plan_model(model, dims, target, flags.plan);
-  Compiled compiled;
-  compiled.fused = apply_planned(planned, target, flags.plan);
-  compiled.variants = make_variants(compiled.fused, target, {specialize, true, !flags.no_chains, lower_options(flags)});
-  shape_for_target(compiled.fused, target, &planned.notes, !flags.no_chains);
-  compiled.program = lower_to_program(compiled.fused, target, lower_options(flags));
-  compiled.executable = finish(compiled, model.name, target, artifact_options(flags, emit, planned.plan));
-  compiled.plan = std::move(planned.plan);
-  compiled.notes = std::move(planned.notes);
-  return compiled;
+  return compile_to_end(model, flags, compilation_options(dims, flags), emit, specialize);
 }
 
 Compiled compile_unfused(const Graph& model, const SymbolValues& dims, const CompileFlags& flags,
-                         const std::vector<SymbolValues>& specialize) {
-  const TargetInfo target = parse_target(flags.target);
-  Compiled compiled;
-  compiled.fused = model.clone();
-  PrepareOptions options;
-  options.dims = dims;
-  options.convert = false;
-  prepare(compiled.fused, options, &compiled.notes);
-  LowerOptions lowering = lower_options(flags);
-  lowering.image_loop = false;
-  compiled.variants = make_variants(compiled.fused, target, {specialize, false, false, lowering});
-  compiled.program = lower_to_program(compiled.fused, target, lowering);
-  compiled.executable = finish(compiled, model.name, target, artifact_options(flags, {}, {}));
-  return compiled;
+                         const EmitRequest& emit, const std::vector<SymbolValues>& specialize) {
+  CompilationOptions options = compilation_options(dims, flags);
+  options.fused = false;
+  return compile_to_end(model, flags, std::move(options), emit, specialize);
 }
 
-void show_limits(const Compiled& compiled) {
-  for (const std::string& text : grouped_notes(compiled.program.notes)) note(text);
+void show_limits(const Compilation& compilation) {
+  for (const std::string& text : grouped_notes(compilation.program.notes)) note(text);
 }
 
 void show_limits(const Executable& loaded) {

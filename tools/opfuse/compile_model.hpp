@@ -6,9 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "driver/pipeline.hpp"
-#include "driver/variants.hpp"
-#include "fusion/plan.hpp"
+#include "driver/compilation.hpp"
 #include "opfuse/runtime.hpp"
 
 namespace opfuse::cli {
@@ -17,6 +15,7 @@ struct PlanFlags {
   std::vector<std::string> only, skip;  ///< PATTERN or PATTERN@NODE
   std::string plan_file;
   bool allow_stale = false;
+  bool no_rules = false;
   std::vector<std::string> patterns;  ///< files
 };
 
@@ -28,7 +27,9 @@ struct AlgorithmFlags {
 
 struct CompileFlags {
   std::string target = "host";
-  int threads = 0;  ///< of the run; compiling always uses what is there
+  int threads = 0;          ///< of the run
+  int compile_threads = 0;  ///< of the compiler; 0: all available
+  std::string dump_dir;
   bool no_cache = false;
   bool allow_reference = false;
   bool no_chains = false;
@@ -43,33 +44,11 @@ void add_algorithm_flags(CLI::App& app, AlgorithmFlags& flags);
 AlgorithmRequest algorithm_request(const AlgorithmFlags& flags, int threads);
 void add_compile_flags(CLI::App& app, CompileFlags& flags);  ///< all of them
 
-/// What was made on the way, for reports.
-struct Planned {
-  Graph prepared;
-  FusionPlan plan;
-  std::vector<std::string> notes;
-};
-struct Compiled {
-  Graph fused;      ///< after apply; the prepared graph when `unfused`
-  FusionPlan plan;  ///< empty when `unfused`
-  Program program;
-  std::vector<Variant> variants;
-  std::optional<Executable> executable;
-  std::vector<KernelTime> kernel_times;
-  std::vector<std::string> notes;  ///< conversions; splits and refusals are the program's own notes
-};
-
 /// Prints the program's notes (splits, limits that bound, reference launches) on stderr: nothing is silent.
-void show_limits(const Compiled& compiled);
+void show_limits(const Compilation& compilation);
 void show_limits(const Executable& loaded);  ///< the same notes, from an .opf
 /// Says on stderr that times are the host's where the device is emulated.
 void warn_emulated(const Executable& executable);
-
-/// Cleans and plans a copy of the model, or applies the verdicts of --plan.
-Planned plan_model(const Graph& model, const SymbolValues& dims, const TargetInfo& target, const PlanFlags& flags);
-
-/// The planned graph with its groups applied; a plan from a file is checked for the target first.
-Graph apply_planned(const Planned& planned, const TargetInfo& target, const PlanFlags& flags);
 
 struct EmitRequest {
   std::string folder;
@@ -77,11 +56,21 @@ struct EmitRequest {
   bool text_only = false;  ///< nothing but the kernels' text is wanted
 };
 
+/// The flags as options of a compilation.
+CompilationOptions compilation_options(const SymbolValues& dims, const PlanFlags& flags);
+CompilationOptions compilation_options(const SymbolValues& dims, const CompileFlags& flags);
+
+/// A compilation that was run to its end, and what runs it.
+struct Compiled : Compilation {
+  explicit Compiled(Compilation compilation);
+  Executable executable;
+};
+
 /// `specialize`: sizes of open dimensions to compile once more for.
 Compiled compile_fused(const Graph& model, const SymbolValues& dims, const CompileFlags& flags,
                        const EmitRequest& emit = {}, const std::vector<SymbolValues>& specialize = {});
-/// The same compiler with the empty plan: one kernel per model node.
+/// The same compiler without fusion: one launch per operator of the model as it was read.
 Compiled compile_unfused(const Graph& model, const SymbolValues& dims, const CompileFlags& flags,
-                         const std::vector<SymbolValues>& specialize = {});
+                         const EmitRequest& emit = {}, const std::vector<SymbolValues>& specialize = {});
 
 }  // namespace opfuse::cli

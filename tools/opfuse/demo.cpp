@@ -72,8 +72,7 @@ DemoSide side_of(Context& context, std::vector<double> sample, const Graph& grap
 
 void measure_both(const Compiled& fused, const Compiled& unfused, const ModelInputs& inputs, const Flags& flags,
                   DemoResult& result) {
-  Session a(*fused.executable, inputs, {flags.compile.threads}),
-      b(*unfused.executable, inputs, {flags.compile.threads});
+  Session a(fused.executable, inputs, {flags.compile.threads}), b(unfused.executable, inputs, {flags.compile.threads});
   result.threads = a.context().threads();
   const int vector_bytes = parse_target(flags.compile.target).vector_bytes;
   result.fma_gflops = measure_fma_gflops(result.threads, vector_bytes);
@@ -91,7 +90,7 @@ void run_peer(const Graph& graph, const Compiled& compiled, const ModelInputs& i
   result.peer = run_onnxruntime(python, folder.path("model.onnx"), inputs.tensors.front(), result.threads,
                                 flags.seconds, result.peer_problem);
   if (!result.peer) return;
-  const Tensor mine = run_executable(*compiled.executable, inputs.tensors, {flags.compile.threads}).front();
+  const Tensor mine = run_executable(compiled.executable, inputs.tensors, {flags.compile.threads}).front();
   result.peer_error = difference(result.peer->output, mine).relative();
 }
 
@@ -108,12 +107,12 @@ DemoResult run_model(const std::string& name, const std::string& python, const F
   input_flags.seed = flags.seed;
   const ModelInputs inputs = make_inputs(*model.graph, input_flags);
   const std::optional<ModelInputs> second = other_inputs(*model.graph, input_flags, inputs);
-  Compiled fused, unfused;
+  std::optional<Compiled> fused, unfused;
   {
     StepTimer timer("plan, fuse and compile");
     fused = compile_fused(*model.graph, inputs.symbols, flags.compile);
-    show_limits(fused);
-    result.modules = fused.plan.module_counts();
+    show_limits(*fused);
+    result.modules = fused->plan.module_counts();
   }
   {
     StepTimer timer("compile unfused, to compare");
@@ -124,16 +123,16 @@ DemoResult run_model(const std::string& name, const std::string& python, const F
     CompareOptions options;
     options.threads = flags.compile.threads;
     options.progress = show_progress;
-    result.proof.groups = compare_groups(fused.fused, fused.program, *fused.executable, inputs.tensors, options);
-    result.proof.outputs = compare_outputs(*model.graph, *fused.executable, inputs.tensors, second->tensors, options);
+    result.proof.groups = compare_groups(fused->fused, fused->program, fused->executable, inputs.tensors, options);
+    result.proof.outputs = compare_outputs(*model.graph, fused->executable, inputs.tensors, second->tensors, options);
   }
   {
     StepTimer timer("measure, in turns");
-    measure_both(fused, unfused, inputs, flags, result);
+    measure_both(*fused, *unfused, inputs, flags, result);
   }
   if (!python.empty()) {
     StepTimer timer("the same file in ONNX Runtime");
-    run_peer(*model.graph, fused, inputs, python, flags, result);
+    run_peer(*model.graph, *fused, inputs, python, flags, result);
   }
   return result;
 }

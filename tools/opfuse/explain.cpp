@@ -9,7 +9,7 @@
 
 #include "base/fail.hpp"
 #include "compile_model.hpp"
-#include "fusion/compounds.hpp"
+#include "driver/remarks.hpp"
 #include "fusion/pattern_file.hpp"
 #include "inputs.hpp"
 #include "model_arg.hpp"
@@ -30,22 +30,10 @@ struct Flags {
   bool missed = false, passed = false, json = false, jsonl = false;
 };
 
-std::vector<Remark> remarks_of(const Planned& planned, const TargetInfo& target, const Flags& flags) {
-  std::vector<Remark> remarks;
-  const std::vector<FusionPattern> patterns = patterns_with(flags.plan.patterns);
-  if (!flags.node.empty()) {
-    remarks = about_node(planned.prepared, planned.plan, flags.node, patterns);
-  } else {
-    if (!flags.missed) remarks = passed(planned.plan);
-    if (!flags.missed && !flags.passed) {
-      const std::vector<Remark> more = compounds_on(planned.prepared, planned.plan, target, !flags.no_chains);
-      remarks.insert(remarks.end(), more.begin(), more.end());
-    }
-    if (!flags.passed) {
-      const std::vector<Remark> more = missed(planned.prepared, planned.plan, patterns);
-      remarks.insert(remarks.end(), more.begin(), more.end());
-    }
-  }
+std::vector<Remark> remarks_of(const Compilation& compilation, const Flags& flags) {
+  std::vector<Remark> remarks = remarks_on(
+      compilation,
+      {.node = flags.node, .passed = !flags.missed, .missed = !flags.passed, .pattern_files = flags.plan.patterns});
   if (flags.top > 0 && remarks.size() > flags.top) {
     note(fmt::format("{} of {} remarks shown (--top)", flags.top, remarks.size()));
     remarks.resize(flags.top);
@@ -121,26 +109,33 @@ Json json_of(const std::vector<ChainVerdict>& chains) {
 }
 
 /// Algorithms are chosen when kernels are made; a plan has its reasons without them.
-std::optional<Program> program_of(const Graph& fused, const TargetInfo& target, const Flags& flags) {
+const Program* program_of(Compilation& compilation) {
   try {
-    return lower_to_program(fused, target, {true, algorithm_request(flags.algorithms, flags.threads)});
+    compilation.run_to(Milestone::lowered);
+    return &compilation.program;
   } catch (const Error& error) {
     if (error.diagnostic().name != "uncompilable") throw;
     note(fmt::format("no algorithms are listed, since the model does not compile: {}", error.diagnostic().message));
-    return std::nullopt;
+    return nullptr;
   }
+}
+
+CompilationOptions options_of(const Graph& model, const Flags& flags) {
+  CompilationOptions options = compilation_options(given_dimensions(model, flags.dimensions), flags.plan);
+  options.chains = !flags.no_chains;
+  options.allow_reference = true;  // a reason for every node, also where one does not compile
+  options.algorithms = algorithm_request(flags.algorithms, flags.threads);
+  return options;
 }
 
 int run(const Flags& flags) {
   if (flags.missed && flags.passed) throw fail(E::bad_option, "--missed and --passed exclude each other");
   const GivenModel model = open_graph(flags.model, "explain");
-  const TargetInfo target = parse_target(flags.target);
-  const Planned planned =
-      plan_model(*model.graph, given_dimensions(*model.graph, flags.dimensions), target, flags.plan);
-  const std::vector<Remark> remarks = remarks_of(planned, target, flags);
-  Graph fused = apply_planned(planned, target, flags.plan);
-  const std::vector<ChainVerdict> chains = chains_at(shape_for_target(fused, target, nullptr, !flags.no_chains), flags);
-  const std::optional<Program> program = program_of(fused, target, flags);
+  Compilation compilation(*model.graph, parse_target(flags.target), options_of(*model.graph, flags));
+  compilation.run_to(Milestone::shaped);
+  const std::vector<Remark> remarks = remarks_of(compilation, flags);
+  const std::vector<ChainVerdict> chains = chains_at(compilation.verdicts, flags);
+  const Program* program = program_of(compilation);
   const std::vector<AlgorithmLine> algorithms =
       program ? algorithm_lines(*program, flags) : std::vector<AlgorithmLine>{};
   if (flags.jsonl) {
@@ -155,7 +150,7 @@ int run(const Flags& flags) {
     out["notes"] = program ? program->notes : std::vector<std::string>{};
     fmt::print("{}\n", out.dump(2));
   } else {
-    for (const std::string& text : grouped_notes(planned.notes)) fmt::print("CONVERSION {}\n", text);
+    for (const std::string& text : grouped_notes(compilation.conversions)) fmt::print("CONVERSION {}\n", text);
     fmt::print("{}", remarks_text(remarks));
     for (const ChainVerdict& chain : chains)
       fmt::print("{} {} -> {}: {}\n", upper(chain.kind), chain.first, chain.second, sentence_of(chain));
@@ -165,7 +160,7 @@ int run(const Flags& flags) {
     if (program && flags.node.empty())
       for (const std::string& text : grouped_notes(program->notes)) fmt::print("NOTE {}\n", text);
     if (!flags.node.empty())
-      fmt::print("\n{}", explain_node(planned.prepared, flags.node, patterns_with(flags.plan.patterns)));
+      fmt::print("\n{}", explain_node(compilation.prepared, flags.node, patterns_with(flags.plan.patterns)));
     if (remarks.empty()) fmt::print("nothing to say: no candidate was missed\n");
   }
   return kOk;

@@ -61,8 +61,8 @@ std::string text_of(const std::map<std::string, int>& reasons) {
 }
 
 struct Report {
-  Planned planned;
-  Graph fused;
+  explicit Report(Compilation compilation) : compiled(std::move(compilation)) {}
+  Compilation compiled;
   SymbolValues dims;
   double bytes_before = 0, bytes_after = 0, seconds = 0;
 };
@@ -70,13 +70,12 @@ struct Report {
 Report make_report(const Flags& flags) {
   const int64_t start = now_ns();
   const GivenModel model = open_graph(flags.model, "fuse");
-  const TargetInfo target = parse_target(flags.target);
-  Report report;
-  report.dims = given_dimensions(*model.graph, flags.dimensions);
-  report.planned = plan_model(*model.graph, report.dims, target, flags.plan);
-  report.fused = apply_planned(report.planned, target, flags.plan);
-  report.bytes_before = activation_bytes(report.planned.prepared, report.dims);
-  report.bytes_after = activation_bytes(report.fused, report.dims);
+  const SymbolValues dims = given_dimensions(*model.graph, flags.dimensions);
+  Report report({*model.graph, parse_target(flags.target), compilation_options(dims, flags.plan)});
+  report.compiled.run_to(Milestone::fused);
+  report.dims = dims;
+  report.bytes_before = activation_bytes(report.compiled.prepared, report.dims);
+  report.bytes_after = activation_bytes(report.compiled.fused, report.dims);
   report.seconds = static_cast<double>(now_ns() - start) * 1e-9;
   return report;
 }
@@ -90,14 +89,14 @@ Json points_of(const FusionPlan& plan) {
 }
 
 Json to_json(const Report& r, const Flags& flags) {
-  const FusionPlan& plan = r.planned.plan;
+  const FusionPlan& plan = r.compiled.plan;
   Json out = document("opfuse.fuse/1");
   out.update({{"model", flags.model},
               {"model_hash", plan.model},
               {"target", parse_target(flags.target).name},
               {"dims", json_of(r.dims)},
-              {"nodes_before", r.planned.prepared.nodes().size()},
-              {"nodes_after", r.fused.nodes().size()},
+              {"nodes_before", r.compiled.prepared.nodes().size()},
+              {"nodes_after", r.compiled.fused.nodes().size()},
               {"groups", plan.applied().size()}});
   Json modules = Json::object();
   int total = 0;
@@ -118,17 +117,17 @@ Json to_json(const Report& r, const Flags& flags) {
                 {"tensors", points.tensors},
                 {"points", points_of(plan)}};
   out["activation_bytes"] = {{"before", r.bytes_before}, {"after", r.bytes_after}};
-  out["notes"] = r.planned.notes;
+  out["notes"] = r.compiled.notes();
   out["seconds"] = r.seconds;
   out["output"] = flags.dry_run ? "" : flags.output;
   return out;
 }
 
 void print_text(const Report& r, const Flags& flags) {
-  const FusionPlan& plan = r.planned.plan;
+  const FusionPlan& plan = r.compiled.plan;
   const double change = r.bytes_before > 0 ? 1 - r.bytes_after / r.bytes_before : 0;
   fmt::print("{}   {} nodes -> {} ({} groups)   activations {} -> {} (-{})   {:.2f} s\n", flags.model,
-             r.planned.prepared.nodes().size(), r.fused.nodes().size(), plan.applied().size(),
+             r.compiled.prepared.nodes().size(), r.compiled.fused.nodes().size(), plan.applied().size(),
              human_bytes(r.bytes_before), human_bytes(r.bytes_after), percent(change, 0), r.seconds);
   Table table({"pattern", ">applied", ">skipped", ">saved", "why skipped"});
   for (const auto& [name, row] : rows_of(plan))
@@ -142,7 +141,7 @@ void print_text(const Report& r, const Flags& flags) {
   fmt::print("  modules       {} ({})\n", total, fmt::join(modules, ", "));
   const QdqSummary points = qdq_summary(plan);
   fmt::print("  Q/DQ points   {} declared on {} tensors\n", points.declared, points.tensors.size());
-  for (const std::string& text : grouped_notes(r.planned.notes)) fmt::print("  {}\n", text);
+  for (const std::string& text : grouped_notes(r.compiled.notes())) fmt::print("  {}\n", text);
   if (flags.verbose)
     for (const Candidate& c : plan.candidates)
       if (!c.apply)
@@ -151,13 +150,13 @@ void print_text(const Report& r, const Flags& flags) {
 
 int run(const Flags& flags) {
   const Report report = make_report(flags);
-  if (!flags.plan_out.empty()) write_text_file(flags.plan_out, to_json(report.planned.plan));
+  if (!flags.plan_out.empty()) write_text_file(flags.plan_out, to_json(report.compiled.plan));
   const bool text = flags.output.size() > 4 && flags.output.substr(flags.output.size() - 4) == ".fir";
   if (!flags.dry_run && !flags.output.empty()) {
     if (text)
-      write_fir(report.fused, flags.output, "fir 1 | fused from " + flags.model);
+      write_fir(report.compiled.fused, flags.output, "fir 1 | fused from " + flags.model);
     else
-      write_onnx(report.fused, flags.output, {.functions = !flags.flatten});
+      write_onnx(report.compiled.fused, flags.output, {.functions = !flags.flatten});
   }
   if (flags.json)
     print_json(to_json(report, flags));

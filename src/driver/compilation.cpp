@@ -1,0 +1,123 @@
+// read -> prepared -> planned -> fused -> shaped -> lowered -> built. Each stage is a few calls of driver/pipeline.hpp;
+// what decides between them (a model that came fused, no fusion at all, a plan that was given) is decided here alone.
+#include "driver/compilation.hpp"
+
+#include <algorithm>
+
+#include "ir/outline.hpp"
+#include "opfuse/opfuse.hpp"
+
+namespace opfuse {
+namespace {
+
+bool is_group(const Node* node) { return node->op == fused_op(); }
+
+bool has_groups(const Graph& graph) { return std::any_of(graph.nodes().begin(), graph.nodes().end(), is_group); }
+
+}  // namespace
+
+Compilation::Compilation(const Graph& model, TargetInfo to, CompilationOptions with)
+    : target(std::move(to)), options(std::move(with)), prepared(model.clone()), has_groups_(has_groups(model)) {}
+
+void Compilation::run_to(Milestone last) {
+  struct Step {
+    Milestone stage;
+    const char* progress;  ///< empty: over in no time, or reports for itself
+    void (Compilation::*run)();
+  };
+  static constexpr Step kSteps[] = {{Milestone::prepared, "prepare", &Compilation::prepare_model},
+                                    {Milestone::planned, "plan", &Compilation::make_plan},
+                                    {Milestone::fused, "", &Compilation::apply_plan},
+                                    {Milestone::shaped, "", &Compilation::shape},
+                                    {Milestone::lowered, "lower", &Compilation::lower},
+                                    {Milestone::built, "", &Compilation::build}};
+  for (const Step& step : kSteps) {
+    if (step.stage <= reached || step.stage > last) continue;
+    if (*step.progress && options.artifact.progress) options.artifact.progress(step.progress, 0, 0);
+    (this->*step.run)();
+    reached = step.stage;
+  }
+}
+
+void Compilation::prepare_model() {
+  if (has_groups_)  // it was cleaned before it was planned
+    prepared.bind_dimensions(options.dims);
+  else
+    prepare(prepared, {options.dims, options.dump_dir, options.fused}, &conversions);
+}
+
+/// The hash of the model that a plan is for; one that came fused has its own nodes again.
+static std::string source_hash(const Graph& prepared) {
+  if (!has_groups(prepared)) return model_hash(prepared);
+  Graph flat = prepared.clone();
+  const std::vector<Node*> nodes = flat.nodes();
+  for (Node* node : nodes) {
+    if (!is_group(node)) continue;
+    const std::vector<Value*> results = inline_body(flat, *node->body, node->inputs, node);
+    for (size_t i = 0; i < results.size(); ++i) flat.replace_uses(node->outputs[i], results[i]);
+    flat.erase(node);
+  }
+  return model_hash(flat);
+}
+
+void Compilation::make_plan() {
+  plan.model = source_hash(prepared);
+  plan.target = target.name;
+  if (has_groups_ || !options.fused) return;
+  plan = options.given_plan ? *options.given_plan : plan_graph(prepared, target, options.plan);
+}
+
+void Compilation::apply_plan() {
+  if (has_groups_ || !options.fused) {
+    fused = prepared.clone();
+    return;
+  }
+  const Legality legal = options.given_plan ? legality_on(target) : Legality();  // the planner asked it already
+  fused = apply(prepared, plan, options.allow_stale, legal);
+}
+
+/// Variants have the groups of the plan, and what shaping makes of them at their sizes.
+void Compilation::shape() {
+  variants = make_variants(fused, target, options.specialize);
+  if (!options.fused || !has_groups(fused)) return;
+  for (Variant& variant : variants) shape_for_target(*variant.graph, target, options.chains);
+  Shaping shaping = shape_for_target(fused, target, options.chains);
+  siblings = std::move(shaping.siblings);
+  verdicts = std::move(shaping.verdicts);
+  shapings = std::move(shaping.notes);
+}
+
+void Compilation::lower() {
+  const bool loop = options.fused && options.chains && has_groups(fused);
+  const LowerOptions request{options.allow_reference, options.algorithms, loop};
+  for (Variant& variant : variants) variant.program = lower_to_program(*variant.graph, target, request);
+  program = lower_to_program(fused, target, request);
+}
+
+void Compilation::build() {
+  ArtifactOptions with = options.artifact;
+  with.model_hash = plan.model;
+  if (!plan.candidates.empty()) with.plan_json = to_json(plan);
+  with.kernel_times = &kernel_times;
+  const auto in_interpreter = [](const Launch& launch) { return launch.reference; };
+  if (std::any_of(program.launches.begin(), program.launches.end(), in_interpreter))
+    with.reference_graph = std::make_shared<const Graph>(fused.clone());
+  artifact = build_artifact(program, variants, target, with);
+  note_indexed_tables(artifact, fused);
+  artifact.model_name = prepared.name;
+  artifact.producer = "opfuse " + version();
+}
+
+std::vector<std::string> Compilation::notes() const {
+  std::vector<std::string> all = conversions;
+  all.insert(all.end(), shapings.begin(), shapings.end());
+  return all;
+}
+
+Compilation compile_graph(const Graph& model, const TargetInfo& target, const CompilationOptions& options) {
+  Compilation compilation(model, target, options);
+  compilation.run_to(Milestone::built);
+  return compilation;
+}
+
+}  // namespace opfuse

@@ -1,0 +1,25 @@
+// Remarks in the order of a report: groups, compounds, what was missed.
+#include "driver/remarks.hpp"
+
+#include "fusion/compounds.hpp"
+#include "fusion/explain.hpp"
+
+namespace opfuse {
+
+std::vector<Remark> remarks_on(const Compilation& c, const ExplainRequest& request) {
+  const std::vector<FusionPattern> patterns =
+      patterns_of({.patterns = request.patterns, .pattern_files = request.pattern_files});
+  if (!request.node.empty()) return about_node(c.prepared, c.plan, request.node, patterns);
+  std::vector<Remark> remarks;
+  const auto add = [&](std::vector<Remark> more) {
+    remarks.insert(remarks.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  };
+  if (request.passed) add(passed(c.plan));
+  if (request.passed && request.missed)
+    add(c.target.is_cuda() ? compound_remarks(c.prepared, c.plan)
+                           : compound_remarks(c.prepared, c.plan, &c.siblings, &c.verdicts));
+  if (request.missed) add(missed(c.prepared, c.plan, patterns));
+  return remarks;
+}
+
+}  // namespace opfuse
