@@ -188,8 +188,7 @@ void Tensor::set_real(int64_t i, double value) {
 void Tensor::set_integer(int64_t i, int64_t value) {
   if (is_float(dtype_)) return set_real(i, static_cast<double>(value));
   if (dtype_ == DType::boolean) value = value != 0;
-  value = std::max(value, integer_min(dtype_));
-  value = std::min(value, integer_max(dtype_));
+  if (dtype_ != DType::u64) value = std::clamp(value, integer_min(dtype_), integer_max(dtype_));  // u64: bits
   with_storage(dtype_, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     static_cast<T*>(mutable_data())[i] = static_cast<T>(value);

@@ -10,6 +10,7 @@
 #include "codegen/activation_form.hpp"
 #include "codegen/cpu/activation_tables.hpp"
 #include "codegen/cpu/division.hpp"
+#include "codegen/cpu/float_to_int.hpp"
 #include "codegen/cpu/logistic.hpp"
 #include "codegen/cpu/vector_math.hpp"
 #include "codegen/functions.hpp"
@@ -59,8 +60,7 @@ Value* emit_cast(Kernel& k, Value* x, DType from, DType to) {
     if (to == DType::f16 || to == DType::bf16)
       return widen_half(k, narrow_half(k, from == DType::f64 ? b.CreateFPTrunc(x, type) : x, to), to);
     if (is_float(to)) return to == DType::f64 ? b.CreateFPExt(x, type) : b.CreateFPTrunc(x, type);
-    const auto id = is_signed(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
-    return b.CreateIntrinsic(id, {type, x->getType()}, {x});
+    return emit_float_to_int(k, x, to);
   }
   if (is_float(to)) return unsigned_type(from) ? b.CreateUIToFP(x, type) : b.CreateSIToFP(x, type);
   return unsigned_type(from) ? b.CreateZExtOrTrunc(x, type) : b.CreateSExtOrTrunc(x, type);
