@@ -1,0 +1,57 @@
+// Seeds walk through target x form in turns; exactness and threads change slower, so that all pairs meet.
+#include "fuzz/configuration.hpp"
+
+#include <fmt/core.h>
+
+#include <iterator>
+#include <sstream>
+
+#include "base/fail.hpp"
+
+namespace opfuse::fuzz {
+
+std::string Configuration::name() const {
+  return fmt::format("{} {}{}", target, kForms[static_cast<size_t>(form)], exact ? " exact" : "");
+}
+
+std::string Configuration::flags() const {
+  if (form == Form::named || form == Form::unfused || threads == 0) return {};
+  return fmt::format("--target {}{}{} --threads {} --no-cache", target, form == Form::no_chains ? " --no-chains" : "",
+                     exact ? " --exact" : "", threads);
+}
+
+std::vector<std::string> all_configurations() {
+  std::vector<std::string> names;
+  for (const char* target : kTargets)
+    for (size_t form = 0; form < std::size(kForms); ++form)
+      for (const bool exact : {false, true})
+        names.push_back(Configuration{target, static_cast<Form>(form), exact}.name());
+  return names;
+}
+
+Configuration configuration_of(uint64_t seed, const DrawOptions& options) {
+  Configuration c;
+  c.target = kTargets[seed % std::size(kTargets)];
+  c.form = static_cast<Form>(seed / std::size(kTargets) % std::size(kForms));
+  Random random(seed, "configuration");
+  c.exact = options.exact || random.uniform() < 0.4;
+  c.threads = static_cast<int>(random.between(0, 3));
+  return c;
+}
+
+Configuration parse_configuration(const std::string& text) {
+  Configuration c;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    bool known = false;
+    for (size_t form = 0; form < std::size(kForms); ++form)
+      if (word == kForms[form]) c.form = static_cast<Form>(form), known = true;
+    if (word == "exact") c.exact = known = true;
+    if (word.rfind("cpu:", 0) == 0) c.target = word, known = true;
+    if (word.rfind("threads=", 0) == 0) c.threads = std::stoi(word.substr(8)), known = true;
+    if (!known) throw fail(E::bad_option, "'{}' is no part of a configuration", word);
+  }
+  return c;
+}
+
+}  // namespace opfuse::fuzz

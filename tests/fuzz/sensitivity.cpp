@@ -1,0 +1,132 @@
+// noise: every computed real value x and every input becomes x (1 + e r), r uniform in [-1, 1], e some rounding steps u
+// of its type:
+//
+//   f32  16 u = 2^-20      f16  2 u = 2^-10      bf16  2 u = 2^-7
+//
+// Noise on operands of a sum of n terms moves it by e sqrt(n) rms(term), as roundings do. The tolerance of element i is
+//
+//   8 d_i + 4 rms(d) + 2 e |y_i| + 10^-35,     d_i = largest change of y_i over the samples
+#include "fuzz/sensitivity.hpp"
+
+#include <fmt/core.h>
+
+#include <cmath>
+#include <limits>
+#include <unordered_map>
+
+#include "fuzz/exactness.hpp"
+#include "interp/interpreter.hpp"
+#include "interp/random_inputs.hpp"
+
+namespace opfuse::fuzz {
+namespace {
+
+double step_of(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+      return 0x1p-10;
+    case DType::bf16:
+      return 0x1p-7;
+    case DType::f64:
+      return 0x1p-40;
+    default:
+      return 0x1p-20;
+  }
+}
+
+void shake(Tensor& tensor, DType declared, double scale, Random& random) {
+  if (tensor.dtype() != DType::f64) return;
+  tensor = tensor.clone();
+  const double step = step_of(declared) * scale;
+  for (double& x : tensor.mutable_view<double>()) x *= 1 + step * (2 * random.uniform() - 1);
+}
+
+/// The graph in double; `random` null: as it is.
+std::vector<Tensor> run(const Graph& graph, const std::vector<Tensor>& inputs, const SymbolValues& symbols,
+                        double scale, Random* random) {
+  std::unordered_map<const Value*, Tensor> values;
+  const auto keep = [&](const Value* value, Tensor tensor) {
+    if (is_float(tensor.dtype()) && tensor.dtype() != DType::f64) tensor = tensor.cast(DType::f64);
+    if (exact && is_float(value->type.dtype)) *exact = *exact && bits_needed(tensor) <= exact_bits(value->type.dtype);
+    if (random && !value->is_constant()) shake(tensor, value->type.dtype, scale, *random);
+    values[value] = std::move(tensor);
+  };
+  for (size_t i = 0; i < inputs.size(); ++i) keep(graph.inputs()[i], inputs[i]);
+  for (const Value* constant : graph.constants()) keep(constant, *constant->constant);
+  for (const Node* node : graph.nodes()) {
+    std::vector<const Tensor*> operands;
+    for (const Value* value : node->inputs) operands.push_back(value ? &values.at(value) : nullptr);
+    std::vector<Tensor> results = interpret_node(*node, operands, {.symbols = symbols, .keep_exact = true});
+    for (size_t i = 0; i < node->outputs.size(); ++i) keep(node->outputs[i], std::move(results[i]));
+  }
+  std::vector<Tensor> outputs;
+  for (const Value* value : graph.outputs()) outputs.push_back(values.at(value));
+  return outputs;
+}
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+Tensor tolerance_of(const Tensor& base, const std::vector<Tensor>& samples, DType declared) {
+  Tensor tolerance(DType::f64, base.sizes());
+  const auto t = tolerance.mutable_view<double>();
+  double squares = 0;
+  for (int64_t i = 0; i < base.elements(); ++i) {
+    const double y = base.real(i);
+    double& d = t[static_cast<size_t>(i)];
+    for (const Tensor& sample : samples) {
+      const double other = sample.sizes() == base.sizes() ? sample.real(i) : kInfinity;
+      d = std::isfinite(y) && std::isfinite(other) ? std::max(d, std::abs(other - y)) : kInfinity;
+    }
+    if (!is_float(base.dtype())) d = d > 0 ? kInfinity : 0;
+    if (std::isfinite(d)) squares += d * d;
+  }
+  if (!is_float(base.dtype())) return tolerance;
+  const double rms = std::sqrt(squares / std::max<double>(1, static_cast<double>(base.elements())));
+  for (int64_t i = 0; i < base.elements(); ++i) {
+    double& d = t[static_cast<size_t>(i)];
+    d = 8 * d + 4 * rms + 2 * step_of(declared) * std::abs(base.real(i)) + 1e-35;
+    if (std::isnan(d)) d = kInfinity;
+  }
+  return tolerance;
+}
+
+}  // namespace
+
+Expected expected_of(const Graph& graph, const std::vector<Tensor>& inputs, const SymbolValues& symbols,
+                     const SensitivityOptions& options) {
+  Expected expected{run(graph, inputs, symbols, 0, nullptr), {}};
+  std::vector<std::vector<Tensor>> samples(expected.outputs.size());
+  Random random(options.seed, "noise");
+  for (int s = 0; s < options.samples; ++s) {
+    const std::vector<Tensor> sample = run(graph, inputs, symbols, options.scale, &random);
+    for (size_t i = 0; i < sample.size(); ++i) samples[i].push_back(sample[i]);
+  }
+  for (size_t i = 0; i < samples.size(); ++i)
+    expected.tolerances.push_back(tolerance_of(expected.outputs[i], samples[i], graph.outputs()[i]->type.dtype));
+  return expected;
+}
+
+std::optional<Expected> exactly(const Graph& graph, const std::vector<Tensor>& inputs, const SymbolValues& symbols) {
+  bool exact = true;
+  Expected expected{run(graph, inputs, symbols, 0, nullptr, &exact), {}};
+  if (!exact) return std::nullopt;
+  for (const Tensor& output : expected.outputs) expected.tolerances.emplace_back(DType::f64, output.sizes());
+  return expected;
+}
+
+std::string judge(const Expected& expected, const std::vector<Tensor>& got, const Graph& graph) {
+  for (size_t i = 0; i < got.size(); ++i) {
+    const Tensor &want = expected.outputs[i], &tolerance = expected.tolerances[i];
+    const std::string& name = graph.outputs()[i]->name;
+    if (got[i].sizes() != want.sizes())
+      return fmt::format("{} is {}, expected {}", name, got[i].type().text(), want.type().text());
+    for (int64_t k = 0; k < want.elements(); ++k) {
+      const double g = got[i].real(k), w = want.real(k), t = tolerance.real(k);
+      if (t == kInfinity || std::abs(g - w) <= t || g == w) continue;
+      return fmt::format("{}[{}] of {} is {:.9g}, expected {:.9g} +- {:.2g}", name, k, got[i].type().text(), g, w, t);
+    }
+  }
+  return {};
+}
+
+}  // namespace opfuse::fuzz
