@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kDebianFolder = "/usr/share/libonnx-testdata/data";
-constexpr const char* kGroups[] = {"node", "pytorch-converted", "pytorch-operator", "simple"};
+constexpr const char* kGroups[] = {"node", "pytorch-converted", "pytorch-operator", "simple", "light"};
 
 std::vector<Tensor> numbered(const std::string& folder, const char* stem) {
   std::vector<Tensor> tensors;
@@ -27,6 +27,13 @@ std::vector<Tensor> numbered(const std::string& folder, const char* stem) {
     if (!fs::exists(path)) return tensors;
     tensors.push_back(read_tensor_pb(path).second);
   }
+}
+
+Case with_tolerance(Case c) {
+  std::ifstream file(c.folder + "/tolerance");
+  double rtol = 0, atol = 0;
+  if (file >> rtol >> atol) c.rtol = rtol, c.atol = atol;
+  return c;
 }
 
 }  // namespace
@@ -45,7 +52,8 @@ std::vector<Case> all_cases() {
     if (root.empty() || !fs::is_directory(folder)) continue;
     for (const auto& entry : fs::directory_iterator(folder))
       if (fs::exists(entry.path() / "model.onnx"))
-        cases.push_back({std::string(group) + "/" + entry.path().filename().string(), entry.path().string()});
+        cases.push_back(
+            with_tolerance({std::string(group) + "/" + entry.path().filename().string(), entry.path().string()}));
   }
   std::sort(cases.begin(), cases.end(), [](const Case& a, const Case& b) { return a.name < b.name; });
   return cases;

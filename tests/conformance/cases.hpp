@@ -1,4 +1,4 @@
-// The cases of ONNX's backend test suite as Debian packages it (libonnx-testdata).
+// The cases of ONNX's backend test suite as Debian packages it (libonnx-testdata), or as mint_cases.py writes them.
 #pragma once
 
 #include <set>
@@ -10,8 +10,9 @@
 namespace opfuse::conformance {
 
 struct Case {
-  std::string name;    ///< "node/test_relu"
-  std::string folder;  ///< holds model.onnx and test_data_set_*
+  std::string name;                 ///< "node/test_relu"
+  std::string folder;               ///< holds model.onnx and test_data_set_*
+  double rtol = 1e-3, atol = 1e-7;  ///< file `tolerance`, else the defaults of onnx/backend/test/runner
 };
 
 struct DataSet {

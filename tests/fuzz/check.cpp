@@ -59,11 +59,11 @@ Executable compiled(const Graph& graph, const Configuration& c) {
   const Model model = Model::from_graph(graph.clone());
   CompileOptions options;
   options.cache = false;
-  options.threads = 1;
+  options.compile_threads = 1;
+  options.threads = std::max(1, c.threads);
   options.exact = c.exact;
   options.chains = c.form != Form::no_chains;
   options.fused = c.form != Form::unfused;
-  options.run_threads = std::max(1, c.threads);
   if (c.form == Form::unfused) return compile(model, target, options);
   return compile(apply(model, plan(model, target, {.rules = c.form != Form::named})).model, target, options);
 }

@@ -15,8 +15,9 @@ std::string Configuration::name() const {
 }
 
 std::string Configuration::flags() const {
-  if (form == Form::named || form == Form::unfused || threads == 0) return {};
-  return fmt::format("--target {}{}{} --threads {} --no-cache", target, form == Form::no_chains ? " --no-chains" : "",
+  if (form == Form::unfused || threads == 0) return {};
+  static constexpr const char* kFlags[] = {"", " --no-chains", " --no-rules", ""};
+  return fmt::format("--target {}{}{} --threads {} --no-cache", target, kFlags[static_cast<size_t>(form)],
                      exact ? " --exact" : "", threads);
 }
 

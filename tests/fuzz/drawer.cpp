@@ -69,6 +69,7 @@ void Drawer::add_inputs() {
   if (chance(0.15)) add_input({leading(), inner()}, chance(0.5) ? DType::i64 : DType::i32);
   if (chance(0.1)) add_input({leading(), inner()}, chance(0.5) ? DType::boolean : DType::u8);
   if (chance(0.08)) add_input({inner(), Dim(extent()), Dim(2), inner(), Dim(3)}, options_.type);
+  if (graph_.inputs().empty()) add_input({Dim(2), Dim(8)}, options_.type);  // all were too large
 }
 
 Known Drawer::measure(Value* value, Tensor data) const {

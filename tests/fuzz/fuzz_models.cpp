@@ -134,7 +134,7 @@ std::set<uint64_t> known_failures(const std::string& path) {
 /// Loads the code generator once, so that every child has it.
 void warm_up() {
   Graph graph = parse_graph("graph (%x: f32[4]) { %y = relu(%x) return %y }", ops());
-  compile(Model::from_graph(std::move(graph)), Target::host(), {.threads = 1, .cache = false});
+  compile(Model::from_graph(std::move(graph)), Target::host(), {.compile_threads = 1, .cache = false});
 }
 
 int run(const Flags& flags) {

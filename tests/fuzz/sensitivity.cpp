@@ -41,9 +41,9 @@ void shake(Tensor& tensor, DType declared, double scale, Random& random) {
   for (double& x : tensor.mutable_view<double>()) x *= 1 + step * (2 * random.uniform() - 1);
 }
 
-/// The graph in double; `random` null: as it is.
+/// The graph in double; `random` null: as it is. `exact` becomes false when a value needs too many bits.
 std::vector<Tensor> run(const Graph& graph, const std::vector<Tensor>& inputs, const SymbolValues& symbols,
-                        double scale, Random* random) {
+                        double scale, Random* random, bool* exact = nullptr) {
   std::unordered_map<const Value*, Tensor> values;
   const auto keep = [&](const Value* value, Tensor tensor) {
     if (is_float(tensor.dtype()) && tensor.dtype() != DType::f64) tensor = tensor.cast(DType::f64);
