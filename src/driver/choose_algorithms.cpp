@@ -14,7 +14,6 @@
 #include "codegen/algorithms.hpp"
 #include "codegen/winograd_error.hpp"
 #include "driver/choose_within.hpp"
-#include "driver/measure_launches.hpp"
 
 namespace opfuse {
 namespace {
@@ -58,8 +57,8 @@ struct Layer {
 
 class Chooser {
  public:
-  Chooser(Program& program, const TargetInfo& target, const AlgorithmRequest& request)
-      : program_(program), target_(target), request_(request) {
+  Chooser(Program& program, const TargetInfo& target, const AlgorithmRequest& request, const LaunchTimer& timer)
+      : program_(program), target_(target), request_(request), timer_(timer) {
     threads_ = request.threads > 0 ? request.threads : available_threads();
     for (const std::string& text : request.only) only_.push_back(parse_wish(text));
     for (const std::string& text : request.skip) skip_.push_back(parse_wish(text));
@@ -88,6 +87,7 @@ class Chooser {
   Program& program_;
   const TargetInfo& target_;
   const AlgorithmRequest& request_;
+  const LaunchTimer& timer_;
   int64_t threads_ = 1;
   std::vector<Wish> only_, skip_;
   std::vector<Layer> layers_;
@@ -170,7 +170,7 @@ class Chooser {
       for (Layer& layer : layers_)
         if (const size_t i = layer.find(name); i > 0) apply(variants.back(), layer, i);
     }
-    const auto times = time_launches(variants, target_, static_cast<int>(threads_));
+    const auto times = timer_(variants, static_cast<int>(threads_));
     exact_times_ = times[0];
     for (Layer& layer : layers_)
       for (size_t v = 0; v < times.size(); ++v)
@@ -343,8 +343,9 @@ class Chooser {
 
 }  // namespace
 
-void choose_algorithms(Program& program, const TargetInfo& target, const AlgorithmRequest& request) {
-  Chooser(program, target, request).run();
+void choose_algorithms(Program& program, const TargetInfo& target, const AlgorithmRequest& request,
+                       const LaunchTimer& timer) {
+  Chooser(program, target, request, timer).run();
 }
 
 std::string algorithm_summary(const Program& program) {

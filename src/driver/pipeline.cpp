@@ -1,7 +1,5 @@
 // prepare -> plan -> apply -> lower: the order of the compiler, and why.
-//   clean      first: folded shape arithmetic and removed identities let everything later see real neighbours
-//   recompose  before conversions: conversions look for named operators
-//   clean      again: conversions leave dead constants and foldable reshapes
+//   prepare    the passes of preparing_passes(): clean, recompose and convert, clean
 //   plan       sees the operators a person would name; legality asks lowering and the generator, nothing else
 #include "driver/pipeline.hpp"
 
@@ -13,6 +11,7 @@
 #include "codegen/mean_bands.hpp"
 #include "driver/activation_tables.hpp"
 #include "driver/generators.hpp"
+#include "driver/measure_launches.hpp"
 #include "fusion/absorb.hpp"
 #include "fusion/channel_factors.hpp"
 #include "fusion/images.hpp"
@@ -21,41 +20,21 @@
 #include "fusion/slices.hpp"
 #include "interp/random_inputs.hpp"
 #include "ir/outline.hpp"
+#include "passes/fold_dequantized.hpp"
 #include "passes/name_values.hpp"
 #include "passes/pass_manager.hpp"
 #include "passes/passes.hpp"
-#include "passes/recompose.hpp"
 #include "program/build.hpp"
 #include "program/image_loop.hpp"
 #include "region/lower.hpp"
 
 namespace opfuse {
 
-namespace {
-
-/// Rewrites of the catalogue as passes of the manager.
-Pass recompose_pass() {
-  return {"recompose-and-convert",
-          "Exporters' spellings become named operators; the catalogue's conversions.",
-          [](Graph& graph, PassContext& context) { return recompose_and_convert(graph, context.report); },
-          {}};
-}
-
-std::vector<Pass> preparation(bool convert) {
-  std::vector<Pass> passes = cleaning_passes();
-  if (!convert) return passes;
-  passes.push_back(recompose_pass());
-  for (Pass& pass : cleaning_passes()) passes.push_back(std::move(pass));
-  return passes;
-}
-
-}  // namespace
-
 void prepare(Graph& graph, const PrepareOptions& options, std::vector<std::string>* notes) {
   if (!options.dims.empty()) graph.bind_dimensions(options.dims);
   RewriteReport report;
-  const PassRun run =
-      run_passes(graph, preparation(options.convert), {.dump_dir = options.dump_dir, .report = &report});
+  const PassRun run = run_passes(graph, options.convert ? preparing_passes() : cleaning_passes(),
+                                 {.dump_dir = options.dump_dir, .report = &report});
   name_values(graph);
   if (!notes) return;
   notes->insert(notes->end(), run.notes.begin(), run.notes.end());
@@ -240,7 +219,9 @@ Program lower_to_program(const Graph& graph, const TargetInfo& target, const Low
   if (target.is_cuda())
     drop_unaligned_vectors(program);
   else
-    choose_algorithms(program, target, request.algorithms);
+    choose_algorithms(program, target, request.algorithms, [&](const std::vector<Program>& programs, int threads) {
+      return time_launches(programs, target, threads);
+    });
   if (request.image_loop && !target.is_cuda()) loop_over_images(program, caches_of(target));
   note_activation_tables(program, target);
   note_limits(program, generator, target);

@@ -186,8 +186,7 @@ std::vector<FusionPattern> patterns_with(const std::vector<std::string>& files, 
 
 std::string check_example(const FusionPattern& pattern, const PatternExample& example) {
   Graph graph = parse_graph(example.graph, ops());
-  run_passes(graph, cleaning_passes());
-  run_passes(graph, recompose_passes());
+  run_passes(graph, preparing_passes());
   const std::vector<FusionPattern> alone{pattern};
   PlanOptions options;
   options.patterns = &alone;

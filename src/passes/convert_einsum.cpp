@@ -15,6 +15,7 @@
 #include "ir/outline.hpp"
 #include "ops/einsum.hpp"
 #include "ops/registry.hpp"
+#include "passes/passes.hpp"
 #include "passes/recompose.hpp"
 
 namespace opfuse {
@@ -169,7 +170,8 @@ std::optional<Decline> convert(Graph& graph, Node* node) {
 
 }  // namespace
 
-bool convert_einsum(Graph& graph, RewriteReport* report) {
+static bool run(Graph& graph, PassContext& context) {
+  RewriteReport* const report = context.report;
   bool changed = false;
   const std::vector<Node*> order = graph.nodes();
   for (Node* node : order) {
@@ -184,5 +186,7 @@ bool convert_einsum(Graph& graph, RewriteReport* report) {
   }
   return changed;
 }
+
+Pass convert_einsum() { return {"convert-einsum", "An Einsum of two operands becomes a matrix product.", run, {}}; }
 
 }  // namespace opfuse

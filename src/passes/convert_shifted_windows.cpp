@@ -14,6 +14,7 @@
 
 #include "ir/outline.hpp"
 #include "match/attention.hpp"
+#include "passes/passes.hpp"
 #include "passes/recompose.hpp"
 
 namespace opfuse {
@@ -119,7 +120,8 @@ std::optional<Decline> check(const Pair& pair, const Node& reverse, const Rolls&
 
 }  // namespace
 
-bool convert_shifted_windows(Graph& graph, RewriteReport* report) {
+static bool run(Graph& graph, PassContext& context) {
+  RewriteReport* const report = context.report;
   bool changed = false;
   std::vector<Node*> reversals;  // each is erased in its own turn at most, unlike the rolls
   for (Node* node : graph.nodes())
@@ -145,6 +147,13 @@ bool convert_shifted_windows(Graph& graph, RewriteReport* report) {
     changed = true;
   }
   return changed;
+}
+
+Pass convert_shifted_windows() {
+  return {"convert-shifted-windows",
+          "Rolls before and after the windows of an attention join their partition and reversal.",
+          run,
+          {}};
 }
 
 }  // namespace opfuse

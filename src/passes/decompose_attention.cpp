@@ -16,6 +16,7 @@
 #include "match/attention.hpp"
 #include "match/qdq.hpp"
 #include "passes/linear_product.hpp"
+#include "passes/passes.hpp"
 #include "passes/recompose.hpp"
 
 namespace opfuse {
@@ -151,7 +152,8 @@ bool has_projection(const AttentionParts& parts) {
 
 }  // namespace
 
-bool decompose_attention(Graph& graph, RewriteReport* report) {
+static bool run(Graph& graph, PassContext& context) {
+  RewriteReport* const report = context.report;
   bool changed = false;
   const std::vector<Node*> nodes = graph.nodes();
   std::vector<Node*> attentions;
@@ -170,6 +172,10 @@ bool decompose_attention(Graph& graph, RewriteReport* report) {
     changed = true;
   }
   return changed;
+}
+
+Pass decompose_attention() {
+  return {"decompose-attention", "The projections of q, k and v of a self-attention become one module.", run, {}};
 }
 
 }  // namespace opfuse

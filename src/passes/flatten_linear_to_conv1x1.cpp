@@ -11,6 +11,7 @@
 #include "match/activation.hpp"
 #include "ops/registry.hpp"
 #include "passes/linear_product.hpp"
+#include "passes/passes.hpp"
 #include "passes/recompose.hpp"
 
 namespace opfuse {
@@ -156,7 +157,8 @@ void convert(Graph& graph, const Head& head) {
 
 }  // namespace
 
-bool flatten_linear_to_conv1x1(Graph& graph, RewriteReport* report) {
+static bool run(Graph& graph, PassContext& context) {
+  RewriteReport* const report = context.report;
   bool changed = false;
   const std::vector<Node*> order = graph.nodes();
   std::vector<Node*> flattens;
@@ -175,6 +177,10 @@ bool flatten_linear_to_conv1x1(Graph& graph, RewriteReport* report) {
     changed = true;
   }
   return changed;
+}
+
+Pass flatten_linear_to_conv1x1() {
+  return {"flatten-linear-to-conv1x1", "A Linear after the Flatten of a 1x1 map becomes a 1x1 convolution.", run, {}};
 }
 
 }  // namespace opfuse

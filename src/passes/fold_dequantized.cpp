@@ -1,8 +1,9 @@
 // dequantize(constant) = constant, for kernels that compute in floating point. Done when a program is made, never
 // before: the graph that is fused, explained and exported keeps its quantised weights.
+#include "passes/fold_dequantized.hpp"
+
 #include "interp/interpreter.hpp"
 #include "match/qdq.hpp"
-#include "passes/recompose.hpp"
 
 namespace opfuse {
 

@@ -9,6 +9,7 @@
 #include "ops/conv.hpp"
 #include "ops/transpose.hpp"
 #include "passes/border.hpp"
+#include "passes/passes.hpp"
 #include "passes/recompose.hpp"
 
 namespace opfuse {
@@ -69,7 +70,8 @@ std::optional<Decline> convert(Graph& graph, const Bordered& b, Node* conv) {
 
 }  // namespace
 
-bool pad_into_conv(Graph& graph, RewriteReport* report) {
+static bool run(Graph& graph, PassContext& context) {
+  RewriteReport* const report = context.report;
   bool changed = false;
   const std::vector<Node*> order = graph.nodes();
   for (Node* node : order) {
@@ -84,6 +86,10 @@ bool pad_into_conv(Graph& graph, RewriteReport* report) {
     changed = true;
   }
   return changed;
+}
+
+Pass pad_into_conv() {
+  return {"pad-into-conv", "A border of zeros in front of a convolution is the convolution's own padding.", run, {}};
 }
 
 }  // namespace opfuse

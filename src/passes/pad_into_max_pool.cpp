@@ -11,6 +11,7 @@
 #include "match/pattern.hpp"
 #include "ops/pool.hpp"
 #include "passes/border.hpp"
+#include "passes/passes.hpp"
 #include "passes/recompose.hpp"
 
 namespace opfuse {
@@ -78,7 +79,8 @@ std::optional<Decline> convert(Graph& graph, Node* pad, Node* pool) {
 
 }  // namespace
 
-bool pad_into_max_pool(Graph& graph, RewriteReport* report) {
+static bool run(Graph& graph, PassContext& context) {
+  RewriteReport* const report = context.report;
   bool changed = false;
   const std::vector<Node*> order = graph.nodes();
   std::vector<Node*> pools;
@@ -98,6 +100,11 @@ bool pad_into_max_pool(Graph& graph, RewriteReport* report) {
     changed = true;
   }
   return changed;
+}
+
+Pass pad_into_max_pool() {
+  return {
+      "pad-into-max-pool", "A border of zeros around what is never negative is the max pool's own padding.", run, {}};
 }
 
 }  // namespace opfuse

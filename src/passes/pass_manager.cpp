@@ -110,6 +110,12 @@ void PassContext::note(std::string text) {
   if (std::find(notes.begin(), notes.end(), text) == notes.end()) notes.push_back(std::move(text));
 }
 
+bool Pass::operator()(Graph& graph, RewriteReport* report) const {
+  PassContext context;
+  context.report = report;
+  return run(graph, context);
+}
+
 Pass until_stable(std::string name, std::vector<Pass> passes) {
   return {std::move(name), "Its passes in turn until none changes the graph.", {}, std::move(passes)};
 }

@@ -8,10 +8,9 @@
 #include <vector>
 
 #include "ir/graph.hpp"
+#include "passes/report.hpp"
 
 namespace opfuse {
-
-struct RewriteReport;
 
 /// What a pass may use besides the graph.
 struct PassContext {
@@ -29,6 +28,8 @@ struct Pass {
   std::string summary;                            ///< one sentence
   std::function<bool(Graph&, PassContext&)> run;  ///< returns whether it changed the graph
   std::vector<Pass> repeat;                       ///< a group: run these in turn until none changes the graph
+  /// The pass alone, without the manager's checks: for tests of one rewrite.
+  bool operator()(Graph& graph, RewriteReport* report = nullptr) const;
 };
 
 /// A group as one entry of a pipeline. Its passes are verified and dumped one by one.

@@ -2,6 +2,7 @@
 #include "passes/passes.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/did_you_mean.hpp"
 #include "base/fail.hpp"
@@ -14,6 +15,23 @@ std::vector<Pass> cleaning_passes() {
                                  fix_reshape_targets(),  // what of it stays symbolic
                                  simplify_movement(),    // needs constant reshape targets
                                  eliminate_common_subexpressions()})};
+}
+
+std::vector<Pass> recompose_passes() {
+  return {
+      until_stable("recompose", {recompose_norms(), recompose_activations(),  // first: conv + 3 may be a hard swish
+                                 convert_einsum(), recompose_attention(), recompose_movement(), recompose_conv_affine(),
+                                 remove_identity_pools(), pad_into_max_pool(), pad_into_conv(), unflatten_linear(),
+                                 flatten_linear_to_conv1x1(), decompose_attention(),
+                                 convert_shifted_windows()}),  // looks for attention behind its projection
+      transpose_of_unit_axes()};                               // last: what is above looks for transposes
+}
+
+std::vector<Pass> preparing_passes() {
+  std::vector<Pass> passes = cleaning_passes();
+  for (std::vector<Pass> more : {recompose_passes(), cleaning_passes()})
+    std::move(more.begin(), more.end(), std::back_inserter(passes));
+  return passes;
 }
 
 const std::vector<Pass>& all_passes() {

@@ -33,7 +33,9 @@ Pass recompose_movement();
 Pass recompose_conv_affine();
 /// An average over one element is that element.
 Pass remove_identity_pools();
+/// A border of zeros around what is never negative, in front of a max pool: the pool pads.
 Pass pad_into_max_pool();
+/// A border of zeros in front of a convolution: the convolution pads.
 Pass pad_into_conv();
 /// A Linear whose rows were flattened works on the rank around it.
 Pass unflatten_linear();
@@ -51,6 +53,10 @@ Pass transpose_of_unit_axes();
 
 /// Recomposition and conversions until nothing changes, and what they must not see: what comes before fusion.
 std::vector<Pass> recompose_passes();
+
+/// What planning wants to see: cleaned; recomposed and converted; cleaned again, since conversions leave dead constants
+/// and foldable reshapes.
+std::vector<Pass> preparing_passes();
 
 /// Every pass by itself, for `opfuse passes` and for replaying reproducers.
 const std::vector<Pass>& all_passes();

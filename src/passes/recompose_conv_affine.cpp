@@ -7,6 +7,7 @@
 
 #include "ir/outline.hpp"
 #include "ops/registry.hpp"
+#include "passes/passes.hpp"
 #include "passes/recompose.hpp"
 
 namespace opfuse {
@@ -145,7 +146,8 @@ struct ConvSite {
 
 }  // namespace
 
-bool recompose_conv_affine(Graph& graph, RewriteReport* report) {
+static bool run(Graph& graph, PassContext& context) {
+  RewriteReport* const report = context.report;
   bool changed = false;
   std::vector<Node*> convs;  // the loop erases a convolution only when it is its turn, and readers of other kinds
   for (Node* node : graph.nodes())
@@ -162,6 +164,10 @@ bool recompose_conv_affine(Graph& graph, RewriteReport* report) {
     if (auto mul = sole_reader(graph, site.conv->output(), {"mul"})) changed |= site.to_batch_norm(*mul);
   }
   return changed;
+}
+
+Pass recompose_conv_affine() {
+  return {"recompose-conv-affine", "Per-channel constants after a convolution are its bias or a BatchNorm.", run, {}};
 }
 
 }  // namespace opfuse

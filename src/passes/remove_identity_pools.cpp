@@ -8,6 +8,7 @@
 #include "ir/outline.hpp"
 #include "ops/global_pool.hpp"
 #include "ops/pool.hpp"
+#include "passes/passes.hpp"
 #include "passes/recompose.hpp"
 
 namespace opfuse {
@@ -42,7 +43,8 @@ std::optional<Decline> why_not_identity(const Node& node) {
 
 }  // namespace
 
-bool remove_identity_pools(Graph& graph, RewriteReport* report) {
+static bool run(Graph& graph, PassContext& context) {
+  RewriteReport* const report = context.report;
   bool changed = false;
   const std::vector<Node*> order = graph.nodes();
   for (Node* node : order) {
@@ -65,5 +67,7 @@ bool remove_identity_pools(Graph& graph, RewriteReport* report) {
   }
   return changed;
 }
+
+Pass remove_identity_pools() { return {"remove-identity-pools", "Remove averages over a single element.", run, {}}; }
 
 }  // namespace opfuse

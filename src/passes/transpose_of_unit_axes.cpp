@@ -7,6 +7,7 @@
 #include "ops/registry.hpp"
 #include "ops/transpose.hpp"
 #include "passes/linear_product.hpp"
+#include "passes/passes.hpp"
 #include "passes/recompose.hpp"
 
 namespace opfuse {
@@ -99,7 +100,8 @@ void convert(Graph& graph, Node* transpose, const Permutation& p, const Tensor& 
 
 }  // namespace
 
-bool transpose_of_unit_axes(Graph& graph, RewriteReport* report) {
+static bool run(Graph& graph, PassContext& context) {
+  RewriteReport* const report = context.report;
   bool changed = false;
   const std::vector<Node*> nodes = graph.nodes();
   for (Node* node : nodes) {
@@ -116,6 +118,10 @@ bool transpose_of_unit_axes(Graph& graph, RewriteReport* report) {
     changed = true;
   }
   return changed;
+}
+
+Pass transpose_of_unit_axes() {
+  return {"transpose-of-unit-axes", "A Transpose that only moves axes of extent 1 becomes a Reshape.", run, {}};
 }
 
 }  // namespace opfuse

@@ -8,6 +8,7 @@
 #include "ir/outline.hpp"
 #include "ops/registry.hpp"
 #include "passes/linear_product.hpp"
+#include "passes/passes.hpp"
 #include "passes/recompose.hpp"
 
 namespace opfuse {
@@ -93,7 +94,8 @@ void convert(Graph& graph, Node* gemm, Node* reshape, const LinearProduct& linea
 
 }  // namespace
 
-bool unflatten_linear(Graph& graph, RewriteReport* report) {
+static bool run(Graph& graph, PassContext& context) {
+  RewriteReport* const report = context.report;
   bool changed = false;
   const std::vector<Node*> order = graph.nodes();
   std::vector<Node*> products;
@@ -118,6 +120,10 @@ bool unflatten_linear(Graph& graph, RewriteReport* report) {
     changed = true;
   }
   return changed;
+}
+
+Pass unflatten_linear() {
+  return {"unflatten-linear", "A Linear whose rows were flattened works on the rank around it.", run, {}};
 }
 
 }  // namespace opfuse

@@ -9,16 +9,12 @@
 #include "onnx/read.hpp"
 #include "ops/registry.hpp"
 #include "passes/passes.hpp"
-#include "passes/recompose.hpp"
 #include "zoo/zoo.hpp"
 
 namespace opfuse {
 
 inline Graph prepared(Graph graph, RewriteReport* report = nullptr) {
-  PassOptions options;
-  options.report = report;
-  run_passes(graph, cleaning_passes(), options);
-  run_passes(graph, recompose_passes(), options);
+  run_passes(graph, preparing_passes(), {.report = report});
   return graph;
 }
 

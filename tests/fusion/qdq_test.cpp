@@ -8,6 +8,7 @@
 #include "interp/interpreter.hpp"
 #include "interp/random_inputs.hpp"
 #include "onnx/write.hpp"
+#include "passes/fold_dequantized.hpp"
 
 namespace opfuse {
 namespace {

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "passes/recompose.hpp"
+#include "passes/passes.hpp"
 #include "testing/corners.hpp"
 #include "testing/rewrite.hpp"
 
@@ -24,7 +24,7 @@ class ConvertEinsum : public ::testing::TestWithParam<Equation> {};
 TEST_P(ConvertEinsum, AContractionIsAMatrixProductOfTheSameValues) {
   const Graph original = parse_graph(graph_of(GetParam()), ops());
   Graph graph = original.clone();
-  ASSERT_TRUE(convert_einsum(graph));
+  ASSERT_TRUE(convert_einsum()(graph));
   verify(graph);
   int products = 0;
   for (const Node* node : graph.nodes()) products += node->is("matmul");
@@ -53,7 +53,7 @@ TEST(ConvertEinsumDeclines, WhatIsNoMatrixProduct) {
   const auto reason = [](const std::string& text) {
     RewriteReport report;
     Graph graph = parse_graph(text, ops());
-    EXPECT_FALSE(convert_einsum(graph, &report)) << text;
+    EXPECT_FALSE(convert_einsum()(graph, &report)) << text;
     return report.notes.empty() ? "" : report.notes[0].reason.code;
   };
   const auto of = [&](const char* equation, const char* a, const char* b) {

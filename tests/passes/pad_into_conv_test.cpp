@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include "passes/passes.hpp"
-#include "passes/recompose.hpp"
 #include "testing/corners.hpp"
 #include "testing/rewrite.hpp"
 
@@ -23,7 +22,7 @@ std::string code_of(const std::string& text) {
   const Graph before = parse_graph(text, ops());
   Graph graph = before.clone();
   RewriteReport report;
-  if (!pad_into_conv(graph, &report)) return report.notes.empty() ? "nothing" : report.notes.at(0).reason.code;
+  if (!pad_into_conv()(graph, &report)) return report.notes.empty() ? "nothing" : report.notes.at(0).reason.code;
   verify(graph);
   EXPECT_EQ(graph.outputs()[0]->name, before.outputs()[0]->name);
   EXPECT_EQ(graph.outputs()[0]->type, before.outputs()[0]->type);
@@ -37,7 +36,7 @@ constexpr const char* kOne = "0,0,1,1,0,0,1,1";
 TEST(PadIntoConv, TakesABorderOfZeros) {
   testing::expect_rewrite(
       [](Graph& graph) {
-        EXPECT_TRUE(pad_into_conv(graph));
+        EXPECT_TRUE(pad_into_conv()(graph));
         graph.remove_dead_nodes();
       },
       bordered("0,0,0,1,0,0,2,1", ", strides = [2,2]"),

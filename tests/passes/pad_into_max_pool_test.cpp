@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include "passes/passes.hpp"
-#include "passes/recompose.hpp"
 #include "testing/corners.hpp"
 #include "testing/rewrite.hpp"
 
@@ -20,7 +19,7 @@ std::string code_of(const std::string& text) {
   const Graph before = parse_graph(text, ops());
   Graph graph = before.clone();
   RewriteReport report;
-  if (!pad_into_max_pool(graph, &report)) return report.notes.empty() ? "nothing" : report.notes.at(0).reason.code;
+  if (!pad_into_max_pool()(graph, &report)) return report.notes.empty() ? "nothing" : report.notes.at(0).reason.code;
   verify(graph);
   EXPECT_EQ(graph.outputs()[0]->name, before.outputs()[0]->name);
   EXPECT_EQ(graph.outputs()[0]->type, before.outputs()[0]->type);
@@ -35,7 +34,7 @@ constexpr const char* kPool = "kernel_shape = [3,3], strides = [2,2]";
 TEST(PadIntoMaxPool, TakesABorderOfZerosAroundAnActivation) {
   testing::expect_rewrite(
       [](Graph& graph) {
-        EXPECT_TRUE(pad_into_max_pool(graph));
+        EXPECT_TRUE(pad_into_max_pool()(graph));
         graph.remove_dead_nodes();
       },
       bordered(kRelu, kOne, kPool),

@@ -1,16 +1,21 @@
 // Recomposition and conversions: what they rewrite, what they decline and why, and that values stay equal.
-#include "passes/recompose.hpp"
-
 #include <gtest/gtest.h>
 
 #include "interp/interpreter.hpp"
 #include "interp/random_inputs.hpp"
+#include "match/pattern.hpp"
 #include "ops/registry.hpp"
+#include "passes/passes.hpp"
 
 namespace opfuse {
 namespace {
 
-using Rewrite = bool (*)(Graph&, RewriteReport*);
+using Rewrite = std::function<bool(Graph&, RewriteReport*)>;
+
+/// All of them, as the compiler runs them.
+const Rewrite kRecompose = [](Graph& graph, RewriteReport* report) {
+  return run_passes(graph, recompose_passes(), {.report = report}).changed();
+};
 
 struct Outcome {
   Graph graph;
@@ -50,56 +55,57 @@ std::string conv(const std::string& rest) {
 }
 
 TEST(RecomposeConvAffine, AnAddedConstantPerChannelIsTheBias) {
-  const Outcome o = run(recompose_conv_affine, conv("%k = const rand<2> : f32[1,4,1,1]\n %y = add(%k, %c) @\"add\""));
+  const Outcome o = run(recompose_conv_affine(), conv("%k = const rand<2> : f32[1,4,1,1]\n %y = add(%k, %c) @\"add\""));
   EXPECT_EQ(o.operators, (Names{"conv"}));
   ASSERT_EQ(o.graph.nodes()[0]->sources.size(), 2u);
   EXPECT_EQ(o.graph.nodes()[0]->inputs[2]->constant->sizes(), (std::vector<int64_t>{4}));
 }
 
 TEST(RecomposeConvAffine, ASubtractedConstantIsANegativeBiasOnTopOfTheOldOne) {
-  const Outcome o = run(recompose_conv_affine,
+  const Outcome o = run(recompose_conv_affine(),
                         "graph (%x: f32[1,3,8,8]) {\n %w = const rand<1> : f32[4,3,3,3]\n %b = const rand<2> : f32[4]\n"
                         "%k = const rand<3> : f32[4,1,1]\n %c = conv(%x, %w, %b)\n %y = sub(%c, %k)\n return %y\n}");
   EXPECT_EQ(o.operators, (Names{"conv"}));
 }
 
 TEST(RecomposeConvAffine, AFullTensorIsNoBias) {
-  const Outcome o = run(recompose_conv_affine, conv("%k = const rand<2> : f32[1,4,6,6]\n %y = add(%c, %k)"));
+  const Outcome o = run(recompose_conv_affine(), conv("%k = const rand<2> : f32[1,4,6,6]\n %y = add(%c, %k)"));
   EXPECT_FALSE(o.changed);
   EXPECT_EQ(o.code("Conv -> Add is a bias"), "not_per_channel");
 }
 
 TEST(RecomposeConvAffine, AConstantAlongTheWidthIsNoBias) {
-  EXPECT_FALSE(run(recompose_conv_affine, conv("%k = const rand<2> : f32[6]\n %y = add(%c, %k)")).changed);
+  EXPECT_FALSE(run(recompose_conv_affine(), conv("%k = const rand<2> : f32[6]\n %y = add(%c, %k)")).changed);
 }
 
 TEST(RecomposeConvAffine, AConvolutionSubtractedFromAConstantStays) {
-  EXPECT_FALSE(run(recompose_conv_affine, conv("%k = const rand<2> : f32[4,1,1]\n %y = sub(%k, %c)")).changed);
+  EXPECT_FALSE(run(recompose_conv_affine(), conv("%k = const rand<2> : f32[4,1,1]\n %y = sub(%k, %c)")).changed);
 }
 
 TEST(RecomposeConvAffine, AResidualStays) {
-  EXPECT_FALSE(run(recompose_conv_affine, conv("%y = add(%c, %z)")).changed);
+  EXPECT_FALSE(run(recompose_conv_affine(), conv("%y = add(%c, %z)")).changed);
 }
 
 TEST(RecomposeConvAffine, AConvolutionReadTwiceStays) {
-  EXPECT_FALSE(run(recompose_conv_affine, conv("%k = const rand<2> : f32[4,1,1]\n %a = add(%c, %k)\n %y = mul(%a, %c)"))
-                   .changed);
+  EXPECT_FALSE(
+      run(recompose_conv_affine(), conv("%k = const rand<2> : f32[4,1,1]\n %a = add(%c, %k)\n %y = mul(%a, %c)"))
+          .changed);
 }
 
 TEST(RecomposeConvAffine, AFrozenBatchNormIsABatchNorm) {
-  const Outcome o = run(recompose_conv_affine, conv("%k = const rand<2> : f32[1,4,1,1]\n %l = const rand<3> : "
-                                                    "f32[1,4,1,1]\n %m = mul(%c, %k)\n %y = add(%m, %l)"));
+  const Outcome o = run(recompose_conv_affine(), conv("%k = const rand<2> : f32[1,4,1,1]\n %l = const rand<3> : "
+                                                      "f32[1,4,1,1]\n %m = mul(%c, %k)\n %y = add(%m, %l)"));
   EXPECT_EQ(o.operators, (Names{"conv", "batch_norm"}));
 }
 
 TEST(RecomposeConvAffine, AScaleAloneIsABatchNormToo) {
   const Outcome o =
-      run(recompose_conv_affine, conv("%k = const splat<0.25> : f32[]\n %m = mul(%k, %c)\n %y = relu(%m)"));
+      run(recompose_conv_affine(), conv("%k = const splat<0.25> : f32[]\n %m = mul(%k, %c)\n %y = relu(%m)"));
   EXPECT_EQ(o.operators, (Names{"conv", "batch_norm", "relu"}));
 }
 
 TEST(RecomposeActivations, AWrongConstantIsRefusedByValue) {
-  const Outcome o = run(recompose_activations, R"(graph (%x: f32[4]) {
+  const Outcome o = run(recompose_activations(), R"(graph (%x: f32[4]) {
       %r = const splat<1.4> : f32[]
       %one = const splat<1> : f32[]
       %half = const splat<0.5> : f32[]
@@ -118,31 +124,31 @@ TEST(RecomposeActivations, AWrongConstantIsRefusedByValue) {
 }
 
 TEST(RecomposeActivations, AnInteriorValueReadElsewhereKeepsItsNodes) {
-  EXPECT_FALSE(run(recompose_activations,
+  EXPECT_FALSE(run(recompose_activations(),
                    "graph (%x: f32[4]) {\n %s = sigmoid(%x)\n %y = mul(%x, %s)\n %z = exp(%s)\n return %y, %z\n}")
                    .changed);
 }
 
 TEST(RecomposeActivations, ASigmoidOfAnotherValueIsNoSilu) {
-  EXPECT_FALSE(run(recompose_activations,
+  EXPECT_FALSE(run(recompose_activations(),
                    "graph (%x: f32[4], %z: f32[4]) {\n %s = sigmoid(%z)\n %y = mul(%x, %s)\n return %y\n}")
                    .changed);
 }
 
 TEST(RecomposeActivations, ALimitThatBroadcastsIsNoRelu) {
-  EXPECT_FALSE(run(recompose_activations,
+  EXPECT_FALSE(run(recompose_activations(),
                    "graph (%x: f32[4]) {\n %k = const splat<0> : f32[1,1]\n %y = max(%x, %k)\n return %y\n}")
                    .changed);
 }
 
 TEST(RecomposeActivations, TheDefaultHardSigmoidTimesXIsNoHardSwish) {
-  const Outcome o = run(recompose_activations,
+  const Outcome o = run(recompose_activations(),
                         "graph (%x: f32[4]) {\n %s = hard_sigmoid(%x)\n %y = mul(%x, %s) @\"m\"\n return %y\n}");
   EXPECT_FALSE(o.changed);
 }
 
 TEST(RecomposeActivations, ACompositeHoldsTheNodesItWasFoundIn) {
-  const Outcome o = run(recompose_activations,
+  const Outcome o = run(recompose_activations(),
                         "graph (%x: f32[4]) {\n %s = sigmoid(%x) @\"s\"\n %y = mul(%x, %s) @\"m\"\n return %y\n}");
   ASSERT_EQ(o.operators, (Names{"silu"}));
   EXPECT_EQ(o.graph.nodes()[0]->body->nodes().size(), 2u);
@@ -162,20 +168,20 @@ std::string layer_norm(const std::string& variance_axes, const std::string& squa
 
 TEST(RecomposeNorms, TheNineNodesOfALayerNormAreOne) {
   for (const char* square : {"%q = pow(%d, %two)", "%q = mul(%d, %d)"})
-    EXPECT_EQ(run(recompose_norms, layer_norm("[-1]", square)).operators, (Names{"layer_norm"})) << square;
+    EXPECT_EQ(run(recompose_norms(), layer_norm("[-1]", square)).operators, (Names{"layer_norm"})) << square;
 }
 
 TEST(RecomposeNorms, AVarianceOverOtherAxesIsNoLayerNorm) {
-  EXPECT_FALSE(run(recompose_norms, layer_norm("[1]", "%q = mul(%d, %d)")).changed);
+  EXPECT_FALSE(run(recompose_norms(), layer_norm("[1]", "%q = mul(%d, %d)")).changed);
 }
 
 TEST(RemoveIdentityPools, RemovesAOneByOneAverage) {
-  EXPECT_EQ(run(remove_identity_pools,
+  EXPECT_EQ(run(remove_identity_pools(),
                 "graph (%x: f32[1,4,7,7]) {\n %p = average_pool(%x) {kernel_shape=[1,1], strides=[1,1]}\n %y = "
                 "relu(%p)\n return %y\n}")
                 .operators,
             (Names{"relu"}));
-  EXPECT_EQ(run(remove_identity_pools,
+  EXPECT_EQ(run(remove_identity_pools(),
                 "graph (%x: f32[1,4,1,1]) {\n %r = relu(%x)\n %y = global_average_pool(%r)\n return %y\n}")
                 .operators,
             (Names{"relu"}));
@@ -183,12 +189,12 @@ TEST(RemoveIdentityPools, RemovesAOneByOneAverage) {
 
 TEST(RemoveIdentityPools, SparesRealPoolsAndUnknownMaps) {
   const Outcome real =
-      run(remove_identity_pools, "graph (%x: f32[1,4,7,7]) {\n %y = global_average_pool(%x)\n return %y\n}");
+      run(remove_identity_pools(), "graph (%x: f32[1,4,7,7]) {\n %y = global_average_pool(%x)\n return %y\n}");
   EXPECT_FALSE(real.changed);
   EXPECT_EQ(real.code("RemoveIdentityAdaptiveAvgPool"), "not_identity");
   Graph g = parse_graph("graph (%x: f32[1,4,h,w]) {\n %y = global_average_pool(%x)\n return %y\n}", ops());
   RewriteReport report;
-  EXPECT_FALSE(remove_identity_pools(g, &report));
+  EXPECT_FALSE(remove_identity_pools()(g, &report));
   ASSERT_EQ(report.notes.size(), 1u);
   EXPECT_EQ(report.notes[0].reason.code, "unknown_dimension");
 }
@@ -205,32 +211,33 @@ TEST(FlattenLinearToConv1x1, ConvertsGemmAndMatMulAfterFlattenOrReshape) {
   for (const std::string& between : {flatten, reshape})
     for (const char* product : {"%y = gemm(%f, %w, %b) {transB=true}", "%y = gemm(%f, %t, %b)", "%y = gemm(%f, %t)",
                                 "%m = matmul(%f, %t)\n %y = add(%m, %b)", "%y = matmul(%f, %t)"})
-      EXPECT_EQ(run(flatten_linear_to_conv1x1, head("1,1", between, product)).operators, (Names{"conv", "flatten"}))
+      EXPECT_EQ(run(flatten_linear_to_conv1x1(), head("1,1", between, product)).operators, (Names{"conv", "flatten"}))
           << product;
 }
 
 TEST(FlattenLinearToConv1x1, KeepsWhatStandsBetween) {
-  const Outcome o = run(flatten_linear_to_conv1x1, head("1,1", "%f = flatten(%x)\n %r = relu(%f)\n %d = dropout(%r)",
-                                                        "%y = gemm(%d, %w, %b) {transB=true}"));
+  const Outcome o = run(flatten_linear_to_conv1x1(), head("1,1", "%f = flatten(%x)\n %r = relu(%f)\n %d = dropout(%r)",
+                                                          "%y = gemm(%d, %w, %b) {transB=true}"));
   EXPECT_EQ(o.operators, (Names{"relu", "dropout", "conv", "flatten"}));
 }
 
 TEST(FlattenLinearToConv1x1, KeepsACompositeBetween) {
-  const Outcome o = run(recompose_and_convert, head("1,1", "%f = flatten(%x)\n %s = sigmoid(%f)\n %m = mul(%f, %s)",
-                                                    "%y = gemm(%m, %w, %b) {transB=true}"));
+  const Outcome o = run(kRecompose, head("1,1", "%f = flatten(%x)\n %s = sigmoid(%f)\n %m = mul(%f, %s)",
+                                         "%y = gemm(%m, %w, %b) {transB=true}"));
   EXPECT_EQ(o.operators, (Names{"silu", "conv", "flatten"}));
 }
 
 TEST(FlattenLinearToConv1x1, ConvertsAWholeMlpToAFixedPoint) {
-  const Outcome o = run(recompose_and_convert,
-                        head("1,1", "%f = flatten(%x)",
-                             "%g = gemm(%f, %w, %b) {transB=true}\n %r = relu(%g)\n %v = const rand<9> : f32[3,10]\n"
-                             "%y = gemm(%r, %v) {transB=true}"));
+  const Outcome o =
+      run(kRecompose, head("1,1", "%f = flatten(%x)",
+                           "%g = gemm(%f, %w, %b) {transB=true}\n %r = relu(%g)\n %v = const rand<9> : f32[3,10]\n"
+                           "%y = gemm(%r, %v) {transB=true}"));
   EXPECT_EQ(o.operators, (Names{"conv", "relu", "conv", "flatten"}));
 }
 
 TEST(FlattenLinearToConv1x1, RefusesAMapLargerThanOneByOneWithBothNumbers) {
-  const Outcome o = run(flatten_linear_to_conv1x1, head("3,3", "%f = flatten(%x)", "%y = gemm(%f, %u) {transB=true}"));
+  const Outcome o =
+      run(flatten_linear_to_conv1x1(), head("3,3", "%f = flatten(%x)", "%y = gemm(%f, %u) {transB=true}"));
   EXPECT_FALSE(o.changed);
   EXPECT_EQ(o.code("FlattenLinearToConv1x1"), "spatial_extent");
   EXPECT_NE(o.report.notes[0].reason.message.find("3x3"), std::string::npos);
@@ -239,10 +246,10 @@ TEST(FlattenLinearToConv1x1, RefusesAMapLargerThanOneByOneWithBothNumbers) {
 
 TEST(FlattenLinearToConv1x1, RefusesAScaledGemmAndAComputedWeight) {
   EXPECT_EQ(
-      run(flatten_linear_to_conv1x1, head("1,1", "%f = flatten(%x)", "%y = gemm(%f, %w) {alpha=0.5, transB=true}"))
+      run(flatten_linear_to_conv1x1(), head("1,1", "%f = flatten(%x)", "%y = gemm(%f, %w) {alpha=0.5, transB=true}"))
           .code("FlattenLinearToConv1x1"),
       "gemm_attributes");
-  EXPECT_EQ(run(flatten_linear_to_conv1x1,
+  EXPECT_EQ(run(flatten_linear_to_conv1x1(),
                 "graph (%x: f32[2,4,1,1], %w: f32[4,3]) {\n %f = flatten(%x)\n %y = gemm(%f, %w)\n return %y\n}")
                 .code("FlattenLinearToConv1x1"),
             "computed_weight");

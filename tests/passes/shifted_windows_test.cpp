@@ -2,7 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "passes/recompose.hpp"
+#include "match/pattern.hpp"
+#include "passes/passes.hpp"
 #include "testing/corners.hpp"
 #include "testing/rewrite.hpp"
 
@@ -49,7 +50,7 @@ Result convert(const Windows& w) {
   const Graph original = parse_graph(text(w), ops());
   Graph graph = original.clone();
   RewriteReport report;
-  recompose_and_convert(graph, &report);
+  run_passes(graph, recompose_passes(), {.report = &report});
   verify(graph);
   testing::expect_same_on_corners(original, graph);
   Result result;
@@ -85,7 +86,7 @@ TEST(ShiftedWindows, SlicesThatDoNotChangePlacesAreNoRoll) {
                     "%b = slice(%x, {}) %y = concat(%a, %b) {{axis = {}}} return %y }}",
                     first, second, axis),
         ops());
-    recompose_movement(graph);
+    recompose_movement()(graph);
     return operator_name(*graph.outputs()[0]->producer) == "roll";
   };
   EXPECT_TRUE(rolls("%i, %n, %one", "%z, %i, %one", 1));

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include "passes/passes.hpp"
-#include "passes/recompose.hpp"
 #include "testing/rewrite.hpp"
 
 namespace opfuse {
@@ -31,7 +30,7 @@ TEST(TransposeOfUnitAxes, SeveralUnitAxesAroundThoseThatKeepTheirOrder) {
 TEST(TransposeOfUnitAxes, AnOpenLengthIsTheRestOfTheElements) {
   Graph graph = parse_graph(transposed("1,t,5", "1,0,2"), ops());
   const Graph before = graph.clone();
-  EXPECT_TRUE(transpose_of_unit_axes(graph));
+  EXPECT_TRUE(transpose_of_unit_axes()(graph));
   verify(graph);
   EXPECT_TRUE(graph.nodes().at(0)->is("reshape"));
   testing::expect_same_values(before, graph, {.tolerance = 0, .symbols = {{"t", 6}}});
@@ -78,7 +77,7 @@ TEST(TransposeOfUnitAxes, StaysBehindALinearWhoseFeaturesItMoves) {
 }
 
 void expect_spared(const std::string& text) {
-  testing::expect_unchanged([](Graph& g) { transpose_of_unit_axes(g); }, text);
+  testing::expect_unchanged([](Graph& g) { transpose_of_unit_axes()(g); }, text);
 }
 
 TEST(TransposeOfUnitAxes, SparesWhatMoves) {
@@ -99,9 +98,9 @@ TEST(TransposeOfUnitAxes, SparesTheChannelsOfImages) {  // the kernel that store
 TEST(TransposeOfUnitAxes, IsReported) {
   Graph graph = parse_graph(transposed("1,7,5", "1,0,2"), ops());
   RewriteReport report;
-  EXPECT_TRUE(transpose_of_unit_axes(graph, &report));
+  EXPECT_TRUE(transpose_of_unit_axes()(graph, &report));
   EXPECT_EQ(report.count("TransposeOfUnitAxes", true), 1u);
-  EXPECT_FALSE(transpose_of_unit_axes(graph, &report));
+  EXPECT_FALSE(transpose_of_unit_axes()(graph, &report));
 }
 
 }  // namespace

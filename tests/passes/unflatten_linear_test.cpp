@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include "passes/passes.hpp"
-#include "passes/recompose.hpp"
 #include "testing/rewrite.hpp"
 
 namespace opfuse {
@@ -24,7 +23,7 @@ std::string flattened(const std::string& linear, const std::string& target = "2,
 std::string code_of(const std::string& text) {
   Graph graph = parse_graph(text, ops());
   RewriteReport report;
-  EXPECT_FALSE(unflatten_linear(graph, &report));
+  EXPECT_FALSE(unflatten_linear()(graph, &report));
   return report.notes.empty() ? "" : report.notes[0].reason.code;
 }
 
@@ -54,7 +53,7 @@ TEST(UnflattenLinear, KeepsAnOpenBatch) {
  %w = const rand<1> : f32[4,5] %g = gemm(%x, %w) %y = reshape(%g, %back) return %y })";
   Graph graph = parse_graph(text, ops());
   const Graph before = graph.clone();
-  EXPECT_TRUE(unflatten_linear(graph));
+  EXPECT_TRUE(unflatten_linear()(graph));
   verify(graph);
   testing::expect_same_values(before, graph, {.symbols = {{"n", 6}}});
 }
@@ -69,12 +68,12 @@ TEST(UnflattenLinear, NeedsNoTargetWhereTheReshapesCancel) {
 }
 
 TEST(UnflattenLinear, SparesAReshapeThatSplitsFeatures) {
-  testing::expect_unchanged([](Graph& g) { unflatten_linear(g); },
+  testing::expect_unchanged([](Graph& g) { unflatten_linear()(g); },
                             flattened("%g = gemm(%f, %w, %b) %y = reshape(%g, %back)", "2,5,3"));
 }
 
 TEST(UnflattenLinear, SparesAResultThatOthersRead) {
-  testing::expect_unchanged([](Graph& g) { unflatten_linear(g); },
+  testing::expect_unchanged([](Graph& g) { unflatten_linear()(g); },
                             flattened("%g = gemm(%f, %w, %b) %r = reshape(%g, %back) %h = relu(%g) "
                                       "%s = reshape(%h, %back) %y = add(%r, %s)"));
 }

@@ -11,6 +11,7 @@
 #include "fusion/plan.hpp"
 #include "match/activation.hpp"
 #include "ops/registry.hpp"
+#include "passes/passes.hpp"
 #include "passes/recompose.hpp"
 #include "testing/corners.hpp"
 
@@ -44,7 +45,7 @@ TEST_P(Spelling, FusesAsConvBNReLUAndKeepsItsValues) {
   const Graph original = parse_graph(read_text(GetParam()), ops());
   Graph graph = original.clone();
   RewriteReport report;
-  recompose_and_convert(graph, &report);
+  run_passes(graph, recompose_passes(), {.report = &report});
   verify(graph);
   const FusionPlan plan = make_plan(graph);
   const auto applied = plan.applied();

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/fail.hpp"
+#include "base/hash.hpp"
 #include "console.hpp"
 #include "facts.hpp"
 #include "inputs.hpp"
@@ -204,7 +205,9 @@ int inspect_artifact(const GivenModel& model, const Flags& flags) {
                 {"outputs", json_of(a.outputs)},
                 {"dynamic_dims", a.symbols},
                 {"code_bytes", a.code.size()},
+                {"code_hash", hash_bytes(a.code.data(), a.code.size()).hex()},
                 {"constant_bytes", a.constants.size()},
+                {"constant_hash", hash_bytes(a.constants.data(), a.constants.size()).hex()},
                 {"arena_bytes", a.arena_bytes.text()},
                 {"intermediate_bytes", a.intermediate_bytes.text()},
                 {"distinct_kernels", distinct.size()},

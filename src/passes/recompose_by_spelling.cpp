@@ -7,6 +7,7 @@
 
 #include "ir/outline.hpp"
 #include "ops/registry.hpp"
+#include "passes/passes.hpp"
 #include "passes/recompose.hpp"
 
 namespace opfuse {
@@ -80,42 +81,30 @@ bool recompose(Graph& graph, const std::vector<Spelling>& spellings, const char*
   return changed;
 }
 
+/// A pass over a catalogue of spellings.
+Pass spelled(const char* name, const char* summary, const std::vector<Spelling>& (*spellings)()) {
+  const auto run = [name, spellings](Graph& graph, PassContext& context) {
+    return recompose(graph, spellings(), name, context.report);
+  };
+  return {name, summary, run, {}};
+}
+
 }  // namespace
 
-bool recompose_activations(Graph& graph, RewriteReport* report) {
-  return recompose(graph, activation_spellings(), "recompose-activations", report);
+Pass recompose_norms() {
+  return spelled("recompose-norms", "Name normalisations and softmax where exporters wrote primitives.",
+                 norm_spellings);
 }
-
-bool recompose_norms(Graph& graph, RewriteReport* report) {
-  return recompose(graph, norm_spellings(), "recompose-norms", report);
+Pass recompose_activations() {
+  return spelled("recompose-activations", "Name the eight activations in every spelling.", activation_spellings);
 }
-
-bool recompose_attention(Graph& graph, RewriteReport* report) {
-  return recompose(graph, attention_spellings(), "recompose-attention", report);
+Pass recompose_attention() {
+  return spelled("recompose-attention", "Name attention where two products and a softmax spell it.",
+                 attention_spellings);
 }
-
-bool recompose_movement(Graph& graph, RewriteReport* report) {
-  return recompose(graph, movement_spellings(), "recompose-movement", report);
-}
-
-bool recompose_and_convert(Graph& graph, RewriteReport* report) {
-  bool any = false;
-  for (bool changed = true; changed; any |= changed) {
-    changed = recompose_norms(graph, report);
-    changed |= recompose_activations(graph, report);  // before the next: conv + 3 may begin a hard swish
-    changed |= convert_einsum(graph, report);
-    changed |= recompose_attention(graph, report);
-    changed |= recompose_movement(graph, report);
-    changed |= recompose_conv_affine(graph, report);
-    changed |= remove_identity_pools(graph, report);
-    changed |= pad_into_max_pool(graph, report);
-    changed |= pad_into_conv(graph, report);
-    changed |= unflatten_linear(graph, report);
-    changed |= flatten_linear_to_conv1x1(graph, report);
-    changed |= decompose_attention(graph, report);
-    changed |= convert_shifted_windows(graph, report);  // looks for attention behind its projection
-  }
-  return transpose_of_unit_axes(graph, report) || any;
+Pass recompose_movement() {
+  return spelled("recompose-movement", "Name channel shuffles and windows where reshapes and transposes spell them.",
+                 movement_spellings);
 }
 
 }  // namespace opfuse

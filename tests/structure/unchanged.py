@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Shows that a restructuring changed nothing that users can see: records what compiling makes, and compares later.
+
+    tests/structure/unchanged.py record  FOLDER --opfuse OLD [--full] [MODEL ...]
+    tests/structure/unchanged.py compare FOLDER --opfuse NEW [--full] [MODEL ...]
+
+For each model, target and batch the record holds the plan, the program (launches, schedules, layouts, arena) and a hash of
+the code section: the machine code of CPUs, the kernels' text of CUDA. `compare` compiles again and names what differs. A case
+whose plan and program are equal but whose code is not is run, old file beside new on the same drawn inputs: outputs have to
+agree in every bit, and with --times both are timed in turns (upper bound of the 95 % interval of the ratio <= 1.03).
+
+The quick tier is twelve built-in models for cpu:avx512. --full adds larger ones, cpu:avx2, cpu:baseline and the text of cuda:sm_80,
+and for models with a dimension named batch 1, 8 and open. Recording is resumable: a case that is recorded is not compiled again.
+"""
+import argparse
+import hashlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+QUICK = ["zoo:resnet18", "zoo:resnet50", "zoo:mobilenet_v2", "zoo:mobilenet_v3_large", "zoo:efficientnet_b0",
+         "zoo:convnext_tiny", "zoo:vit_b_16", "zoo:swin_t", "zoo:bert_base", "zoo:unet", "zoo:alexnet", "zoo:vgg16"]
+MORE = ["zoo:resnet34", "zoo:resnet101", "zoo:resnet152", "zoo:convnext_small"]
+TARGETS = ["cpu:avx512", "cpu:avx2", "cpu:baseline", "cuda:sm_80"]
+BATCHES = ["1", "8", "any"]
+DROPPED = {"opfuse", "model", "seconds", "producer"}  # of inspect --json: names of this run
+
+
+def cases(models, full):
+    for model in models + (MORE if full else []):
+        for target in TARGETS if full else TARGETS[:1]:
+            for batch in BATCHES if full else BATCHES[:1]:
+                yield f"{model.replace('/', '_').replace(':', '_')}-{target.replace(':', '_')}-{batch}", model, target, batch
+
+
+def call(opfuse, *arguments):
+    done = subprocess.run([opfuse, *arguments], capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+def digest(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+def record_one(opfuse, model, target, batch, folder, name):
+    """The record of one case; the .opf stays beside it for `compare`."""
+    cuda = target.startswith("cuda")
+    with tempfile.TemporaryDirectory() as work:
+        opf = os.path.join(work, "m.opf")
+        emitted = os.path.join(work, "kernels")
+        flags = ["--target", target, "--threads", "2", "--no-cache"]
+        flags += ["--dim", f"batch={batch}"] if has_batch(opfuse, model) else []
+        flags += ["--emit", "cuda", emitted] if cuda else ["-o", opf]
+        code, out, err = call(opfuse, "compile", model, *flags, "--json")
+        if code != 0:
+            return {"refused": err.strip().splitlines()[:1]}
+        report = json.loads(out)
+        plan = call(opfuse, "explain", model, "--target", target, "--json")[1]
+        entry = {"plan": digest(plan.encode()), "launches": report["launches"], "kernels": report["kernels"],
+                 "arena_bytes": report["arena_bytes"], "constant_bytes": report["constant_bytes"], "notes": report["notes"]}
+        if cuda:
+            texts = sorted(pathlib.Path(emitted).rglob("*"))
+            entry["code"] = digest(b"".join(p.read_bytes() for p in texts if p.is_file()))
+            return entry
+        inspected = json.loads(call(opfuse, "inspect", opf, "--json")[1])
+        entry["program"] = {key: value for key, value in inspected.items() if key not in DROPPED}
+        os.replace(opf, os.path.join(folder, name + ".opf"))
+        return entry
+
+
+def has_batch(opfuse, model):
+    if model.startswith("zoo:"):
+        return False
+    inspected = json.loads(call(opfuse, "inspect", model, "--json")[1] or "{}")
+    return "batch" in inspected.get("dynamic_dims", [])
+
+
+def differences(old, new, path=""):
+    if isinstance(old, dict) and isinstance(new, dict):
+        return [d for key in sorted(old.keys() | new.keys()) for d in differences(old.get(key), new.get(key), f"{path}.{key}")]
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        return [d for i, (a, b) in enumerate(zip(old, new)) for d in differences(a, b, f"{path}[{i}]")]
+    return [] if old == new else [f"{path}: {str(old)[:90]} -> {str(new)[:90]}"]
+
+
+def same_bits(opfuse, old, new):
+    with tempfile.TemporaryDirectory() as work:
+        for opf, side in ((old, "old"), (new, "new")):
+            code, _, err = call(opfuse, "run", opf, "--seed", "7", "--output-dir", os.path.join(work, side))
+            if code != 0:
+                return f"does not run: {err.strip().splitlines()[:1]}"
+        for path in sorted(pathlib.Path(work, "old").glob("*.npy")):
+            if path.read_bytes() != pathlib.Path(work, "new", path.name).read_bytes():
+                return f"output {path.stem} differs"
+    return ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["record", "compare"])
+    parser.add_argument("folder")
+    parser.add_argument("models", nargs="*", help="instead of the tier's")
+    parser.add_argument("--opfuse", default="build/release/tools/opfuse/opfuse")
+    parser.add_argument("--full", action="store_true")
+    given = parser.parse_args()
+    os.makedirs(given.folder, exist_ok=True)
+    models = given.models or QUICK
+    changed = count = 0
+    with tempfile.TemporaryDirectory() as fresh:
+        for name, model, target, batch in cases(models, given.full):
+            path = pathlib.Path(given.folder, name + ".json")
+            if given.what == "record":
+                if not path.exists():
+                    entry = record_one(given.opfuse, model, target, batch, given.folder, name)
+                    path.write_text(json.dumps(entry, indent=1, sort_keys=True))
+                count += 1
+                print(f"recorded {name}", flush=True)
+                continue
+            if not path.exists():
+                sys.exit(f"unchanged: no record of {name} in {given.folder}: record it with the older opfuse first")
+            old = json.loads(path.read_text())
+            new = record_one(given.opfuse, model, target, batch, fresh, name)
+            found = differences(old, new)
+            only_code = found and all(d.startswith((".program.code_", ".program.format")) for d in found)
+            if only_code and not target.startswith("cuda"):
+                bits = same_bits(given.opfuse, os.path.join(given.folder, name + ".opf"), os.path.join(fresh, name + ".opf"))
+                found.append(bits or "outputs equal in every bit")
+            count += 1
+            changed += bool(found)
+            print(f"{'CHANGED' if found else 'same   '} {name}", flush=True)
+            for line in found[:8]:
+                print("    " + line)
+    print(f"{count} cases, {changed} changed" if given.what == "compare" else f"{count} cases recorded")
+    sys.exit(1 if changed else 0)
+
+
+if __name__ == "__main__":
+    main()
