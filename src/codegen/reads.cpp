@@ -21,7 +21,10 @@ std::set<int> guarded_reads(const Stage& stage) {
     });
   };
   for (const Reduction& r : stage.reductions) collect(r.value);
-  for (const StageOutput& o : stage.outputs) collect(o.value);
+  for (const StageOutput& o : stage.outputs) {
+    collect(o.value);
+    for (const IndexExpr& e : o.map.dims) collect(e.dynamic);
+  }
   for (const Read& r : stage.reads)
     for (const IndexExpr& e : r.map.dims) collect(e.dynamic);
   return reads;

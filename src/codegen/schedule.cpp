@@ -17,7 +17,7 @@ Schedule plain_nest(const Region& region) {
 
 Schedule choose_skeleton(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
   Schedule s;
-  if (is_empty(region)) return plain_nest(region);
+  if (is_empty(region) || region.stages[0].anchor == Anchor::scatter) return plain_nest(region);
   const size_t stages = stages_without_means(region);
   if (stages == 3) {
     schedule_attention(region, target, s);

@@ -24,6 +24,9 @@ std::string structure(const Region& region) {
       case Anchor::attention:
         name += "attention";
         break;
+      case Anchor::scatter:
+        name += "scatter";
+        break;
     }
   }
   return name;

@@ -1,5 +1,5 @@
-// Indexed writes. Without a reduction elements are copied; with one they are combined in double (floats) or 64-bit
-// integers, in the order of the updates.
+// Indexed writes. Without a reduction elements are copied; with one they are combined in double (floats) or as
+// integers, which wrap, in the order of the updates.
 #include "ops/scatter.hpp"
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include "base/fail.hpp"
 #include "ops/checks.hpp"
 #include "ops/strided_copy.hpp"
+#include "tensor/number.hpp"
 
 namespace opfuse {
 namespace {
@@ -46,7 +47,7 @@ class Target {
     else if (reals_)
       y_.set_real(to, combine(reduction_, y_.real(to), updates_.real(from)));
     else
-      y_.set_integer(to, combine(reduction_, y_.integer(to), updates_.integer(from)));
+      y_.set_integer(to, wrap_to(dtype_, combine(reduction_, y_.integer(to), updates_.integer(from))));
   }
   Tensor result() { return rounded(std::move(y_), dtype_); }
 

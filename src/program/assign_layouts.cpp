@@ -196,7 +196,11 @@ class Assigner {
       cost(index, *wish[p] == blocked(index) ? 0 : 1, weight * bytes(index));
     }
     for (const Stage& stage : group.region.stages)
-      if (stage.anchor == Anchor::map || stage.anchor == Anchor::row) add_stage(group, stage, wish);
+      if (stage.anchor == Anchor::scatter)
+        for (const StageOutput& output : stage.outputs)
+          cost(find(group.operands[static_cast<size_t>(output.param)].value), 1, kNever);
+      else if (stage.anchor == Anchor::map || stage.anchor == Anchor::row)
+        add_stage(group, stage, wish);
   }
 
   /// The domain axis that the channel dimension of a buffer is in a map, or -1.

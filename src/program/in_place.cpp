@@ -110,7 +110,7 @@ void share_buffers(Program& program, bool rows) {
     const std::vector<Lifetime> lives = lifetimes(program);
     for (const Stage& stage : launch.region.stages)
       for (const StageOutput& output : stage.outputs) {
-        if (output.param < 0) continue;
+        if (output.param < 0 || stage.anchor == Anchor::scatter) continue;  // it writes into what an earlier one made
         const int result = launch.buffers[static_cast<size_t>(output.param)];
         if (!plain(program, result) || has_views(program, result)) continue;
         for (size_t p = 0; p < launch.buffers.size(); ++p) {

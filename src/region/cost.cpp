@@ -153,12 +153,28 @@ class StageCost {
   }
 };
 
+/// Of a scatter, the elements it stores; the result is not stored as a whole then.
+double scattered_bytes(const Stage& stage, const SymbolValues& symbols, std::vector<char>& whole) {
+  if (stage.anchor != Anchor::scatter) return 0;
+  double points = 1, bytes = 0;
+  for (const Dim& dim : stage.domain) points *= static_cast<double>(dim.evaluate(symbols));
+  for (const StageOutput& output : stage.outputs) {
+    bytes += points * static_cast<double>(byte_size(output.dtype)) * (output.combine ? 2 : 1);
+    whole[static_cast<size_t>(output.param)] = 0;
+  }
+  return bytes;
+}
+
 }  // namespace
 
 RegionCost cost_of(const Region& region, const SymbolValues& symbols) {
   RegionCost cost;
   for (const Stage& stage : region.stages) cost.flops += StageCost(stage, region, symbols).flops();
-  for (const Param& param : region.params) {
+  std::vector<char> whole(region.params.size(), 1);
+  for (const Stage& stage : region.stages) cost.bytes_written += scattered_bytes(stage, symbols, whole);
+  for (size_t i = 0; i < region.params.size(); ++i) {
+    const Param& param = region.params[i];
+    if (!whole[i]) continue;
     double bytes = static_cast<double>(byte_size(param.type.dtype));
     for (int64_t size : param.type.shape.evaluate(symbols)) bytes *= static_cast<double>(size);
     (param.role == ParamRole::output ? cost.bytes_written : cost.bytes_read) += bytes;

@@ -56,9 +56,13 @@ struct BoundOutput {
   Tensor* tensor = nullptr;
   Tape value;
   MapIndex index;
+  DType dtype = DType::f32;  ///< declared
+  std::optional<ReduceKind> combine;
+  bool clipped = false;
 };
 
 struct BoundStage {
+  bool scatter = false;
   std::vector<int64_t> extents;  ///< domain then reduce
   size_t domain_rank = 0;
   int64_t reduce_points = 1;
@@ -209,8 +213,12 @@ class Walker final : public TapeLeaves {
 
   void store(const BoundOutput& output) {
     int64_t offset = 0;
-    OPFUSE_CHECK(locate(output.index, offset), "a stage stores outside its result");
-    const ScalarValue value = run(output.value);
+    if (!locate(output.index, offset)) {
+      OPFUSE_CHECK(output.clipped, "a stage stores outside its result");
+      return;
+    }
+    ScalarValue value = run(output.value);
+    if (output.combine) value = combine(*output.combine, element(*output.tensor, output.dtype, offset), value);
     if (is_float(output.tensor->dtype()))
       output.tensor->set_real(offset, value.as_real());
     else
@@ -267,6 +275,7 @@ class RegionRun {
 
   BoundStage bind_stage(const Stage& stage, std::vector<Tensor>& locals) {
     BoundStage bound;
+    bound.scatter = stage.anchor == Anchor::scatter;
     bound.domain_rank = stage.domain.size();
     for (const Dim& dim : stage.domain) bound.extents.push_back(dim.evaluate(symbols_));
     for (const Dim& dim : stage.reduce) {
@@ -288,7 +297,8 @@ class RegionRun {
     for (size_t i = 0; i < stage.outputs.size(); ++i) {
       const StageOutput& output = stage.outputs[i];
       Tensor* tensor = output.param >= 0 ? &params_[output.param] : &locals[i];
-      bound.outputs.push_back({tensor, Tape(output.value, symbols_), bind(output.map, tensor->sizes(), symbols_)});
+      bound.outputs.push_back({tensor, Tape(output.value, symbols_), bind(output.map, tensor->sizes(), symbols_),
+                               output.dtype, output.combine, output.clipped || bound.scatter});
     }
     return bound;
   }
@@ -299,7 +309,8 @@ class RegionRun {
       if (stage.outputs[i].param < 0)
         locals[i] = result_tensor(stage.outputs[i].dtype, stage.outputs[i].shape, symbols_, precision_);
     const BoundStage bound = bind_stage(stage, locals);
-    const int64_t chunk = std::max<int64_t>(1, bound.outer_points / 256);
+    // a scatter's points are taken in order
+    const int64_t chunk = std::max<int64_t>(1, bound.scatter ? bound.outer_points : bound.outer_points / 256);
     parallel_for((bound.outer_points + chunk - 1) / chunk, [&](int64_t c) {
       Walker walker(bound, precision_);
       const int64_t end = std::min(bound.outer_points, (c + 1) * chunk);

@@ -111,14 +111,22 @@ void Lowering::define(const Value* value, Expr expr) {
   def.index = static_cast<int>(region_.stages.size()) - 1;
   def.expr = std::move(expr);
   def.map = IndexMap::identity(stage().domain.size());
+  def.clipped = false;
   def.type = value->type;
 }
 
-void Lowering::define_part(const Value* value, Expr expr, IndexMap map) {
+void Lowering::define_at(const Value* value, Expr expr, IndexMap map, bool clipped) {
+  define(value, std::move(expr));
+  Def& def = def_of(value);
+  def.map = std::move(map);
+  def.clipped = clipped;
+}
+
+void Lowering::define_part(const Value* value, Expr expr, IndexMap map, std::optional<ReduceKind> combine) {
   Def& def = def_of(value);
   def.kind = Def::pieces;
   def.type = value->type;
-  def.parts.push_back({static_cast<int>(region_.stages.size()) - 1, std::move(expr), std::move(map)});
+  def.parts.push_back({static_cast<int>(region_.stages.size()) - 1, std::move(expr), std::move(map), combine});
 }
 
 const Value* Lowering::internal(TensorType type) {
@@ -177,7 +185,7 @@ Expr Lowering::pull_new(const Value* value, Def& def, const IndexMap& map) {
     if (rule != nullptr && rule->pull != nullptr) return rule->pull(*this, *def.node, def.result, map);
     return pull_elementwise(*def.node, map, def.type.shape);
   }
-  if (stage().anchor != Anchor::map && has_dynamic(map))
+  if (!computes_indices(stage().anchor) && has_dynamic(map))
     decline("dynamic_index", "a computed index can only be read by a stage without reductions", group_);
   return add_read({-1, param_of(def), map}, def.type.dtype);
 }
@@ -197,7 +205,7 @@ Expr Lowering::pull_forward(const Value* value, Def& def, const IndexMap& map) {
   auto it = std::find(from.outputs.begin(), from.outputs.end(), local);
   const int index = static_cast<int>(it - from.outputs.begin());
   if (it == from.outputs.end()) from.outputs.push_back(std::move(local));
-  if (stage().anchor != Anchor::map && has_dynamic(map))
+  if (!computes_indices(stage().anchor) && has_dynamic(map))
     decline("dynamic_index", "a computed index can only be read by a stage without reductions", group_);
   return add_read({def.index, index, map}, def.type.dtype);
 }
@@ -253,8 +261,7 @@ bool Lowering::push_elementwise(const Node& node) {
       const LowerRule* rule = find_rule(node.op->name);
       Expr value = rule != nullptr && rule->pull != nullptr ? rule->pull(*this, node, 0, def.map)
                                                             : pull_elementwise(node, def.map, shape);
-      define(node.output(), std::move(value));
-      def_of(node.output()).map = def.map;
+      define_at(node.output(), std::move(value), def.map, def.clipped);
       return true;
     } catch (const DeclineSignal&) {
       return false;  // becomes lazy: a later stage reads the tile-local result
@@ -268,7 +275,7 @@ bool Lowering::push_movement(const Node& node, const LowerRule& rule) {
   if (!reads_open_stage(node) || rule.push == nullptr || node.outputs.size() != 1) return false;
   const Def def = def_of(node.input(0));
   const int current = static_cast<int>(region_.stages.size()) - 1;
-  if (def.kind != Def::forward || def.index != current) return false;
+  if (def.kind != Def::forward || def.index != current || def.clipped) return false;
   const std::optional<IndexMap> moved = rule.push(*this, node);
   if (!moved) return false;
   IndexMap map = compose(*moved, def.map, stage().domain);
@@ -301,7 +308,8 @@ void Lowering::lower_node(const Node& node) {
     decline("no_lowering", fmt::format("no kernel can be generated for operator '{}'", node.op->name), node);
   if (const Value* value = unranked(node))
     decline("unknown_shape", fmt::format("the rank of '{}' is not known", value_name(*value)), node);
-  if (rule != nullptr && rule->anchor != nullptr) return rule->anchor(*this, node);
+  const bool moves = rule != nullptr && rule->moves != nullptr && rule->moves(*this, node);
+  if (rule != nullptr && rule->anchor != nullptr && !moves) return rule->anchor(*this, node);
   if (rule == nullptr && node.outputs.size() > 1)
     decline("extra_result", "only the first result can be computed by a kernel", node);
   if (rule != nullptr && rule->push != nullptr && push_movement(node, *rule)) return;
@@ -333,7 +341,8 @@ void Lowering::store_results() {
     if (def->kind == Def::pieces) {
       const int param = add_param(ParamRole::output, value->type, {outer, {}, {}});
       for (const Part& part : def->parts)
-        region_.stages[part.stage].outputs.push_back({param, part.expr, part.map, shape, value->type.dtype});
+        region_.stages[part.stage].outputs.push_back(
+            {param, part.expr, part.map, shape, value->type.dtype, part.combine});
       continue;
     }
     if (def->kind != Def::forward) {
@@ -345,7 +354,8 @@ void Lowering::store_results() {
       continue;
     }
     const int param = add_param(ParamRole::output, value->type, {outer, {}, {}});
-    region_.stages[def->index].outputs.push_back({param, def->expr, def->map, shape, value->type.dtype});
+    region_.stages[def->index].outputs.push_back(
+        {param, def->expr, def->map, shape, value->type.dtype, {}, def->clipped});
   }
 }
 

@@ -30,11 +30,10 @@ Expr Lowering::pull_guarded(const Value* value, const IndexMap& map, const Expr&
 
 /// Its reads are inside where the value is; elsewhere they may be anywhere, so each of them is guarded. Those that are
 /// already (a concatenation of concatenations) may be outside here too.
-Expr Lowering::pull_where(const Value* value, const IndexMap& map, const Expr& inside, const Expr& fill,
-                          const Node& reader) {
+std::pair<Expr, Expr> Lowering::pull_inside(const Value* value, const IndexMap& map, const Expr& inside,
+                                            const Node& reader) {
   const Expr pulled = pull(value, map);
-  if (const std::optional<int> guard = guard_of(pulled, value->type, map))
-    return select(Expr::in_bounds(*guard), pulled, fill);
+  if (const std::optional<int> guard = guard_of(pulled, value->type, map)) return {Expr::in_bounds(*guard), pulled};
   std::set<int> reads, guarded;
   pulled.visit([&](const Expr& e) {
     if (e.op() == ExprOp::read) reads.insert(e.index());
@@ -46,6 +45,12 @@ Expr Lowering::pull_where(const Value* value, const IndexMap& map, const Expr& i
       decline("padded_prologue", "an operand is read at a computed index", reader);
     if (!guarded.contains(read)) here = logical_and(here, Expr::in_bounds(read));
   }
+  return {here, pulled};
+}
+
+Expr Lowering::pull_where(const Value* value, const IndexMap& map, const Expr& inside, const Expr& fill,
+                          const Node& reader) {
+  const auto [here, pulled] = pull_inside(value, map, inside, reader);
   return select(here, pulled, fill);
 }
 

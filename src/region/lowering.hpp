@@ -31,6 +31,8 @@ struct LowerRule {
   std::optional<IndexMap> (*push)(Lowering&, const Node&) = nullptr;
   /// `pull` reads operand 0 at the result's own coordinates, so it may extend a stage's result in place.
   bool pointwise = false;
+  /// Says that this node moves elements (`pull`) although the rule has an anchor for others.
+  bool (*moves)(const Lowering&, const Node&) = nullptr;
 };
 
 std::span<const LowerRule> conv_rules();
@@ -100,15 +102,19 @@ class Lowering {
   Expr pull_guarded(const Value* value, const IndexMap& map, const Expr& fill, const Node& reader);
   /// The same where the operand may move elements: whether a coordinate is inside is what `inside` says.
   Expr pull_where(const Value* value, const IndexMap& map, const Expr& inside, const Expr& fill, const Node& reader);
+  /// The two parts of that: where it is inside, and what it is there.
+  std::pair<Expr, Expr> pull_inside(const Value* value, const IndexMap& map, const Expr& inside, const Node& reader);
   /// A read of a constant made while lowering; `make` is called when its bytes are wanted.
   Expr pull_made(const TensorType& type, std::function<Tensor()> make, const IndexMap& map);
   /// Appends a reduction; its result as an expression.
   Expr reduce(ReduceKind kind, Expr value);
   /// The value is `expr` at the open stage's domain.
   void define(const Value* value, Expr expr);
-  /// The elements map(domain) of the value are `expr`; other stages make the others. Such a value can only
-  /// be a result of the group.
-  void define_part(const Value* value, Expr expr, IndexMap map);
+  /// The same where the stage stores the value at map(domain); `clipped`: some of these may be outside of it.
+  void define_at(const Value* value, Expr expr, IndexMap map, bool clipped);
+  /// The elements map(domain) of the value are `expr`; other stages make the others, or a scatter stage combines them
+  /// with what earlier ones made. Such a value can only be a result of the group.
+  void define_part(const Value* value, Expr expr, IndexMap map, std::optional<ReduceKind> combine = {});
   /// A value that exists only between stages of this lowering.
   const Value* internal(TensorType type);
   /// The node needs no more lowering (folded into an earlier one).
@@ -128,6 +134,7 @@ class Lowering {
     int stage;
     Expr expr;
     IndexMap map;
+    std::optional<ReduceKind> combine;
   };
   struct Def {
     enum Kind { param, lazy, forward, alias, pieces } kind = param;
@@ -138,6 +145,7 @@ class Lowering {
     size_t result = 0;
     Expr expr;                ///< forward, over the stage's domain
     IndexMap map;             ///< forward: domain -> coordinates of the value
+    bool clipped = false;     ///< forward: some of these are outside of it
     std::vector<Part> parts;  ///< pieces: each made by a stage of its own
     TensorType type;
   };

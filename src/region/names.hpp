@@ -8,7 +8,8 @@
 
 namespace opfuse {
 
-inline constexpr std::array<std::string_view, 5> kAnchorNames = {"map", "row", "contraction", "window", "attention"};
+inline constexpr std::array<std::string_view, 6> kAnchorNames = {"map",    "row",       "contraction",
+                                                                 "window", "attention", "scatter"};
 inline constexpr std::array<std::string_view, 4> kReduceNames = {"sum", "product", "max", "min"};
 inline constexpr std::array<std::string_view, 3> kRoleNames = {"input", "constant", "output"};
 

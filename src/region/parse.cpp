@@ -171,6 +171,9 @@ void parse_output(Line& line, Stage& stage) {
   output.shape = type.shape;
   line.expect("at");
   output.map = line.map();
+  output.clipped = line.rest.starts_with("clipped");
+  if (output.clipped) line.word();
+  if (!line.rest.starts_with("=")) output.combine = line.name_in<ReduceKind>(kReduceNames);
   line.expect("=");
   output.value = Expr::parse(line.rest);
   stage.outputs.push_back(std::move(output));

@@ -11,7 +11,8 @@
 //     output param 1 f32[1,64,28,28] at [a0, a1, a2, a3] = s0
 //
 // An index is a sum of coef*aK/div%mod and an offset; symbolic numbers stand in braces, an integer
-// expression (dynamic index) in backquotes.
+// expression (dynamic index) in backquotes. An output of a scatter that combines says how: "at [`r0`] sum = r1", one
+// that some points miss that they do: "at [a0 + -1] clipped = s0".
 #include <fmt/format.h>
 
 #include "region/names.hpp"
@@ -44,8 +45,10 @@ void print_stage(const Stage& stage, std::string& out) {
     out += fmt::format("  reduction {} {}\n", name_of(reduction.kind), reduction.value.text());
   for (const StageOutput& output : stage.outputs) {
     const std::string where = output.param < 0 ? "local" : fmt::format("param {}", output.param);
-    out += fmt::format("  output {} {}{} at {} = {}\n", where, name_of(output.dtype), output.shape.text(),
-                       text_of(output.map), output.value.text());
+    std::string law = output.clipped ? "clipped " : "";
+    if (output.combine) law += fmt::format("{} ", name_of(*output.combine));
+    out += fmt::format("  output {} {}{} at {} {}= {}\n", where, name_of(output.dtype), output.shape.text(),
+                       text_of(output.map), law, output.value.text());
   }
 }
 

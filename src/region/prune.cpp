@@ -17,7 +17,10 @@ void mark_reads(const Expr& expr, const Stage& stage, std::vector<char>& used) {
 void prune_reads(Stage& stage) {
   std::vector<char> used(stage.reads.size(), 0);
   for (const Reduction& r : stage.reductions) mark_reads(r.value, stage, used);
-  for (const StageOutput& o : stage.outputs) mark_reads(o.value, stage, used);
+  for (const StageOutput& o : stage.outputs) {
+    mark_reads(o.value, stage, used);
+    for (const IndexExpr& dim : o.map.dims) mark_reads(dim.dynamic, stage, used);
+  }
   std::vector<int> number(used.size(), -1);
   std::vector<Read> kept;
   for (size_t i = 0; i < used.size(); ++i) {
@@ -34,10 +37,15 @@ void prune_reads(Stage& stage) {
     });
   };
   for (Reduction& r : stage.reductions) r.value = rename(r.value);
-  for (StageOutput& o : stage.outputs) o.value = rename(o.value);
-  for (Read& read : kept)
-    for (IndexExpr& dim : read.map.dims)
+  const auto rename_map = [&](IndexMap& map) {
+    for (IndexExpr& dim : map.dims)
       if (dim.dynamic) dim.dynamic = rename(dim.dynamic);
+  };
+  for (StageOutput& o : stage.outputs) {
+    o.value = rename(o.value);
+    rename_map(o.map);
+  }
+  for (Read& read : kept) rename_map(read.map);
   stage.reads = std::move(kept);
 }
 

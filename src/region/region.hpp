@@ -13,10 +13,13 @@
 //
 // map: no reductions. row: reductions over the same axes of a row. contraction: one sum whose value is
 // A * B (prologues inside A and B), or several with one A (a gated MLP: act(x A) * (x B)). window: one sum or max over
-// a sliding window. Reads that leave their tensor are never performed: expressions guard them with select(in_bounds(k),
-// x, fill), which also expresses padding, Pad and Concat. Without such a guard a read must always be in bounds.
+// a sliding window. scatter: no reductions; the points are taken in order (the last axis fastest), each stores where a
+// computed index says, into what the result holds already, and one outside the result stores nothing. Reads that leave
+// their tensor are never performed: expressions guard them with select(in_bounds(k), x, fill), which also expresses
+// padding, Pad and Concat. Without such a guard a read must always be in bounds.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -36,7 +39,7 @@ struct IndexTerm {
   bool operator==(const IndexTerm&) const = default;
 };
 
-/// Coordinate along one tensor dimension: a sum of terms plus an offset, or (map stages only) any
+/// Coordinate along one tensor dimension: a sum of terms plus an offset, or (map and scatter stages only) any
 /// integer expression over coords and other reads, in bounds by its own construction (clamped).
 struct IndexExpr {
   std::vector<IndexTerm> terms;
@@ -55,7 +58,7 @@ struct IndexMap {
   static IndexMap broadcast(const Shape& shape, const Shape& domain);
 };
 
-enum class Anchor { map, row, contraction, window, attention };
+enum class Anchor { map, row, contraction, window, attention, scatter };
 enum class ReduceKind { sum, product, max, min };
 
 /// A read of a region parameter (stage < 0) or of output `index` of an earlier stage, whose value then
@@ -81,8 +84,13 @@ struct StageOutput {
   IndexMap map;
   Shape shape;  ///< of the result; for param -1 equals the domain
   DType dtype = DType::f32;
+  std::optional<ReduceKind> combine{};  ///< scatter: with what the element holds; none: takes its place
+  bool clipped = false;  ///< points outside the result store nothing, and read nothing for what they would have stored
   bool operator==(const StageOutput&) const = default;
 };
+
+/// Whether coordinates may be expressions over other reads.
+inline bool computes_indices(Anchor anchor) { return anchor == Anchor::map || anchor == Anchor::scatter; }
 
 struct Stage {
   Anchor anchor = Anchor::map;

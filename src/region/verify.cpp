@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/fail.hpp"
+#include "region/index_map.hpp"
 #include "region/names.hpp"
 
 namespace opfuse {
@@ -39,8 +40,9 @@ class Verifier {
 
   void check_stage(const Stage& stage) {
     require(!stage.outputs.empty(), "no outputs");
-    require(stage.reductions.empty() == (stage.anchor == Anchor::map), "anchor {} with {} reductions",
-            name_of(stage.anchor), stage.reductions.size());
+    const bool plain = stage.anchor == Anchor::map || stage.anchor == Anchor::scatter;
+    require(stage.reductions.empty() == plain, "anchor {} with {} reductions", name_of(stage.anchor),
+            stage.reductions.size());
     if (stage.anchor == Anchor::contraction)
       for (const Reduction& r : stage.reductions)
         require(r.kind == ReduceKind::sum, "a contraction reduces by sums alone");
@@ -83,7 +85,7 @@ class Verifier {
         require(!(term.div == Dim(0)), "division by zero in an index");
       }
       if (!dim.dynamic) continue;
-      require(stage.anchor == Anchor::map, "a dynamic index in a {} stage", name_of(stage.anchor));
+      require(computes_indices(stage.anchor), "a dynamic index in a {} stage", name_of(stage.anchor));
       require(is_integer(dim.dynamic.dtype()), "a dynamic index of type {}", name_of(dim.dynamic.dtype()));
       check_expr(stage, dim.dynamic, 0, reduce_axes);
     }
@@ -125,6 +127,9 @@ class Verifier {
   void check_output(const Stage& stage, const StageOutput& output) {
     check_expr(stage, output.value, stage.reductions.size(), false);
     check_map(stage, output.map, false);
+    if (stage.anchor != Anchor::scatter)
+      require(!output.combine && !has_dynamic(output.map), "an output of a {} stage is scattered",
+              name_of(stage.anchor));
     require(output.map.dims.size() == output.shape.rank(), "an output of shape {} with {} indices", output.shape.text(),
             output.map.dims.size());
     if (output.value)

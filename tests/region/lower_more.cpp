@@ -19,6 +19,9 @@ TEST(LowerConvTranspose, PhasesOfEveryStrideAndDilation) {
       {{1, 2, 5}, {2, 3, 2}, {{"strides", Ints{3}}}},
       {{1, 2, 4, 4}, {2, 3, 3, 3}, {{"dilations", Ints{2, 2}}, {"strides", Ints{2, 1}}}},
       {{1, 2, 4, 4}, {2, 3, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}}},
+      {{1, 2, 4, 4}, {2, 1, 4, 3}, {{"strides", Ints{2, 3}}, {"pads", Ints{1, 0, 1, 1}}}},
+      {{1, 2, 4, 4}, {2, 1, 3, 3}, {{"group", int64_t{2}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}}},
+      {{1, 2, 3}, {2, 3, 2}, {{"strides", Ints{3}}, {"pads", Ints{1, 1}}}},
   };
   for (const Case& c : cases) {
     Net net;
@@ -55,6 +58,31 @@ TEST(LowerScatter, TheLastUpdateWinsOrAllAreCombined) {
     Value* tuples = nd.graph.add_constant(Tensor::of<int64_t>(DType::i64, {3, 2}, {0, 1, 3, -1, 0, 1}));
     expect_lowers(nd, nd("scatter_nd", {data, tuples, nd.input({3, 2})}, {{"reduction", std::string(law)}}));
   }
+}
+
+TEST(LowerScatter, BoxesOfConstantIndicesMoveElements) {
+  Net net;
+  Value* x = net.input({9, 5});
+  Value* indices =
+      net.graph.add_constant(Tensor::of<int64_t>(DType::i64, {1, 3, 2, 2}, {1, 1, 1, -1, 4, 1, 4, 4, 7, 1, 7, 4}));
+  const Region box = expect_lowers(net, net("scatter_nd", {x, indices, net.input({1, 3, 2})}));
+  ASSERT_EQ(box.stages.size(), 1u);
+  EXPECT_EQ(box.stages[0].anchor, Anchor::map);
+  Net crossed;  // both coordinates follow one axis
+  Value* diagonal = crossed.graph.add_constant(Tensor::of<int64_t>(DType::i64, {3, 2}, {0, 0, 1, 1, 2, 2}));
+  const Region scattered =
+      expect_lowers(crossed, crossed("scatter_nd", {crossed.input({4, 5}), diagonal, crossed.input({3})}));
+  EXPECT_EQ(scattered.stages.back().anchor, Anchor::scatter);
+  Net none;
+  Value* no_indices = none.graph.add_constant(Tensor(DType::i64, {0, 1}));
+  expect_lowers(none, none("scatter_nd", {none.input({4, 5}), no_indices, none.input({0, 5})}));
+}
+
+TEST(LowerScatter, AConstantIndexOutsideDeclines) {
+  Net net;
+  Value* indices = net.graph.add_constant(Tensor::of<int64_t>(DType::i64, {2, 1}, {1, -5}));
+  net("scatter_nd", {net.input({4, 5}), indices, net.input({2, 5})});
+  EXPECT_EQ(expect_declines(net.graph.nodes().back()).code, "index_outside");
 }
 
 TEST(LowerQuantize, PerTensorAndPerChannel) {

@@ -8,6 +8,7 @@ namespace opfuse::cpu {
 void emit_kernel(Kernel& k) {
   const Schedule& s = k.spec.schedule;
   const size_t stages = stages_without_means(k.spec.region);
+  if (k.spec.region.stages[0].anchor == Anchor::scatter) return emit_scatter(k);
   if (stages > 2) return emit_attention(k);
   if (stages > 1) return emit_chain(k);
   if (k.spec.region.stages.size() > 1) return emit_window(k);

@@ -8,6 +8,8 @@ namespace opfuse::cpu {
 
 /// Any single stage: maps, rows, and contractions and windows outside their fast forms.
 void emit_generic(Kernel& k);
+/// Updates stored at computed indices.
+void emit_scatter(Kernel& k);
 /// Register-tiled direct convolution and GEMM (schedule knob "nv").
 void emit_contraction(Kernel& k);
 /// Winograd F(h x w, 3x3) (schedule knob "winograd_h").

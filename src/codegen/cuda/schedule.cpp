@@ -28,7 +28,7 @@ bool stores_sixteen_bytes(const Stage& stage, const std::vector<ParamLayout>& la
   const auto extent = stage.domain[static_cast<size_t>(axis)].constant();
   if (!extent || *extent % 8) return false;
   for (const StageOutput& o : stage.outputs)
-    if (!half_type(o.dtype) ||
+    if (!half_type(o.dtype) || o.clipped ||
         !lies_together(o.map, layouts[static_cast<size_t>(o.param)], static_cast<int>(stage.domain.size()), axis, 8))
       return false;
   return true;
@@ -131,6 +131,7 @@ LayoutWish wish_layouts(const Region& original, const TargetInfo& target) {
 
 Schedule choose_schedule(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
   Schedule s;
+  if (region.stages[0].anchor == Anchor::scatter) return s;
   Collapsed c = collapse(region, layouts);
   split_groups(c.region);
   if (choose_mma(c.region, c.layouts, s) || choose_tiles(c.region, s)) return s;

@@ -31,7 +31,9 @@ std::string limit_of(const KernelSpec& spec, const TargetInfo& target) {
 KernelText write_kernel(const KernelSpec& spec, const TargetInfo& target) {
   const Collapsed c = simplified(spec);
   Kernel k(c.region, c.layouts, spec, kernel_symbol(spec));
-  if (spec.schedule.get("mma_m", 0) > 0)
+  if (c.region.stages[0].anchor == Anchor::scatter)
+    emit_scatter(k);
+  else if (spec.schedule.get("mma_m", 0) > 0)
     emit_mma(k);
   else if (spec.schedule.get("tile_m", 0) > 0)
     emit_tiles(k);

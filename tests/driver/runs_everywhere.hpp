@@ -1,0 +1,61 @@
+// A graph through the whole compiler on every CPU target this machine runs, against the interpreter; the same bits on
+// one thread and on two.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "driver/compare.hpp"
+#include "driver/pipeline.hpp"
+#include "interp/interpreter.hpp"
+#include "interp/random_inputs.hpp"
+#include "ops/registry.hpp"
+
+namespace opfuse::test {
+
+inline std::vector<TargetInfo> cpu_targets() {
+  const std::vector<std::string> host = host_features();
+  std::vector<TargetInfo> targets;
+  for (const char* name : {"cpu:avx512", "cpu:avx2", "cpu:baseline"}) {
+    TargetInfo target = parse_target(name);
+    if (std::all_of(target.features.begin(), target.features.end(),
+                    [&](const std::string& f) { return std::find(host.begin(), host.end(), f) != host.end(); }))
+      targets.push_back(std::move(target));
+  }
+  return targets;
+}
+
+/// The program of `text` for the best target; `inputs` replaces drawn ones by name.
+inline Program expect_runs(const std::string& text, const std::map<std::string, Tensor>& inputs = {},
+                           const SymbolValues& symbols = {}, double tolerance = 1e-5) {
+  std::optional<Program> best;
+  for (const TargetInfo& target : cpu_targets()) {
+    Graph graph = parse_graph(text, ops());
+    const Graph before = graph.clone();
+    prepare(graph, {}, nullptr);
+    Graph fused = apply(graph, plan_graph(graph, target, {}));
+    shape_for_target(fused, target);
+    Program program = lower_to_program(fused, target);
+    ArtifactOptions options;
+    options.cache = false;
+    options.threads = 2;
+    const Executable executable = Executable::from_artifact(build_artifact(program, target, options));
+    std::vector<Tensor> values = random_inputs(before, {.seed = 1, .symbols = symbols});
+    for (size_t i = 0; i < values.size(); ++i)
+      if (const auto given = inputs.find(before.inputs()[i]->name); given != inputs.end()) values[i] = given->second;
+    const std::vector<Tensor> want = interpret(before, values);
+    const std::vector<Tensor> got = run_executable(executable, values, {.threads = 2});
+    const std::vector<Tensor> alone = run_executable(executable, values, {.threads = 1});
+    for (size_t i = 0; i < want.size(); ++i) {
+      EXPECT_EQ(got[i].sizes(), want[i].sizes()) << target.name;
+      EXPECT_LE(difference(got[i], want[i]).relative(), tolerance) << target.name << "\n" << print(program);
+      EXPECT_TRUE(got[i].same_bits(alone[i])) << target.name;
+    }
+    if (!best) best = std::move(program);
+  }
+  return std::move(*best);
+}
+
+}  // namespace opfuse::test
