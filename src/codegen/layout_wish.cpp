@@ -107,7 +107,7 @@ void wish_like_output(const Region& region, const Stage& stage, int vec, const T
     const size_t rank = region.params[static_cast<size_t>(param)].type.shape.rank();
     if (rank < 3 || wish.params[static_cast<size_t>(param)]) return;
     for (size_t d = 0; d < map.dims.size(); ++d)
-      if (map.dims[d].terms.size() == 1 && map.dims[d].terms[0].axis == vec && !(rank == 3 && d == 2))
+      if (map.dims[d].terms.size() == 1 && map.dims[d].terms[0] == IndexTerm{1, vec, 1, 0} && !(rank == 3 && d == 2))
         wish.params[static_cast<size_t>(param)] =
             Layout::channels_blocked(rank, static_cast<int>(d), target.lanes_f32());
   };

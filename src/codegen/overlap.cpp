@@ -1,5 +1,7 @@
 #include "codegen/overlap.hpp"
 
+#include <algorithm>
+
 #include "base/integers.hpp"
 #include "codegen/functions.hpp"
 
@@ -38,8 +40,10 @@ bool has_fixed_pixels(const Stage& stage, const ContractionView& view) {
 }  // namespace
 
 bool may_overlap(const Stage& stage, const ContractionView& view, const TargetInfo& target) {
-  const bool plain = !has_taps(stage, view) && !view.guarded && !view.group_out && view.gates.empty() &&
-                     view.factor < 0 && view.channel >= 0;
+  const bool clipped =
+      std::any_of(stage.outputs.begin(), stage.outputs.end(), [](const StageOutput& o) { return o.clipped; });
+  const bool plain = !clipped && view.phases.empty() && !has_taps(stage, view) && !view.guarded && !view.group_out &&
+                     view.gates.empty() && view.factor < 0 && view.channel >= 0;
   if (target.vector_registers < 32 || !plain || !has_fixed_pixels(stage, view)) return false;
   return channel_depth(stage, view) >= target.lanes_f32() && calls_functions(stage) && !reads_pixels(stage, view);
 }

@@ -72,7 +72,7 @@ bool outputs_fit(const Stage& stage, const std::vector<ParamLayout>& layouts, in
     if (o.param < 0) continue;
     for (const Block& b : layouts[static_cast<size_t>(o.param)].layout.blocks) {
       const auto& terms = o.map.dims[static_cast<size_t>(b.axis)].terms;
-      if (terms.size() != 1 || terms[0].axis != vec || b.factor % lanes != 0) return false;
+      if (terms.size() != 1 || !(terms[0] == IndexTerm{1, vec, 1, 0}) || b.factor % lanes != 0) return false;
     }
   }
   return true;

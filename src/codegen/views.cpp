@@ -75,6 +75,10 @@ bool stays_inside(const Region& region, const Stage& stage, int read, size_t dim
   return always_inside(r.map.dims[dim], shape_of(region, r)[dim], axis_extents(stage));
 }
 
+bool is_constant(const Region& region, const Read& read) {
+  return read.stage < 0 && region.params[static_cast<size_t>(read.index)].role == ParamRole::constant;
+}
+
 class ContractionFinder {
  public:
   ContractionFinder(const Region& region, const Stage& stage) : region_(region), stage_(stage) {}
@@ -87,7 +91,11 @@ class ContractionFinder {
     std::string why = "no operand is a plain read of weights";
     for (int side : {1, 0}) {
       view_ = {};
-      const Expr& w = e.args()[static_cast<size_t>(side)];
+      Expr w = e.args()[static_cast<size_t>(side)];
+      weights_guarded_ = w.op() == ExprOp::select && w.args()[0].op() == ExprOp::in_bounds &&
+                         w.args()[1].op() == ExprOp::read && w.args()[1].index() == w.args()[0].index() &&
+                         w.args()[2].is_constant() && w.args()[2].value() == 0;
+      if (weights_guarded_) w = w.args()[1];
       if (w.op() != ExprOp::read) continue;
       view_.weights = w.index();
       why = fill(e.args()[static_cast<size_t>(1 - side)]);
@@ -101,6 +109,7 @@ class ContractionFinder {
   const Region& region_;
   const Stage& stage_;
   ContractionView view_;
+  bool weights_guarded_ = false;
 
   const IndexMap& map_of(int read) const { return stage_.reads[static_cast<size_t>(read)].map; }
 
@@ -152,18 +161,73 @@ class ContractionFinder {
           if (plain(t)) elsewhere.insert(t.axis);
     }
     const auto domain = static_cast<int>(stage_.domain.size());
+    struct Candidate {
+      int axis;
+      size_t dim;
+    };
+    std::vector<Candidate> candidates;
     for (size_t d = 0; d < map.dims.size(); ++d) {
       const IndexExpr& x = map.dims[d];
-      if (x.terms.size() > 1 || !(x.offset == Dim(0))) return "weights are indexed by sums";
+      if (x.terms.size() > 1 || !(x.offset == Dim(0))) {
+        const auto phase = phase_dim(x, extent_of_weights(d), elsewhere);
+        if (!phase) return "weights are indexed by sums";
+        view_.phases.push_back(*phase);
+        continue;
+      }
       if (x.terms.empty()) continue;
       if (!plain(x.terms[0]) || !(x.terms[0].coef == Dim(1))) return "weights are indexed with a stride";
       const int axis = x.terms[0].axis;
-      if (axis >= domain || elsewhere.count(axis)) continue;
-      if (view_.vec >= 0) return "weights have two output axes";
-      view_.vec = axis;
-      view_.weights_vec_dim = static_cast<int>(d);
+      if (axis < domain && !elsewhere.count(axis)) candidates.push_back({axis, d});
     }
+    for (const Candidate& c : candidates) {
+      const auto phase = candidates.size() > 1 ? phase_dim(map.dims[c.dim], extent_of_weights(c.dim), elsewhere)
+                                               : std::optional<PhaseDim>();
+      if (phase) {
+        view_.phases.push_back(*phase);
+        continue;
+      }
+      if (view_.vec >= 0) return "weights have two output axes";
+      view_.vec = c.axis;
+      view_.weights_vec_dim = static_cast<int>(c.dim);
+    }
+    const bool missing =
+        std::any_of(view_.phases.begin(), view_.phases.end(), [](const PhaseDim& p) { return p.missing > 0; });
+    if (weights_guarded_ && !missing) return "weights have a guard";
     return view_.vec < 0 ? "weights have no output axis" : "";
+  }
+
+  const Dim& extent_of_weights(size_t dim) const {
+    return shape_of(region_, stage_.reads[static_cast<size_t>(view_.weights)])[dim];
+  }
+
+  /// stride * tap + phase - missing, all of a phase's weights but those that are missing. A phase shares a dimension of
+  /// the result with other axes: that tells it from an output axis.
+  std::optional<PhaseDim> phase_dim(const IndexExpr& x, const Dim& extent, const std::set<int>& elsewhere) const {
+    const auto domain = static_cast<int>(stage_.domain.size());
+    PhaseDim phase;
+    int64_t stride = 0;
+    for (const IndexTerm& t : x.terms) {
+      const bool known = plain(t) && (t.axis >= domain || (t.coef == Dim(1) && !elsewhere.count(t.axis)));
+      int& axis = t.axis < domain ? phase.axis : phase.tap;
+      if (!known || axis >= 0) return std::nullopt;
+      axis = t.axis;
+      if (t.axis >= domain) stride = *t.coef.constant();
+    }
+    if (phase.axis < 0 || !x.offset.is_constant() || !shares_result(phase.axis)) return std::nullopt;
+    const auto phases = axis_extent(stage_, phase.axis).constant(), all = extent.constant();
+    const auto taps = phase.tap < 0 ? std::optional<int64_t>(1) : axis_extent(stage_, phase.tap).constant();
+    phase.missing = -*x.offset.constant();
+    if (!phases || !all || !taps || (phase.tap >= 0 && stride != *phases)) return std::nullopt;
+    if (phase.missing < 0 || phase.missing >= *phases || (phase.missing > 0 && !weights_guarded_)) return std::nullopt;
+    return *taps * *phases - phase.missing == *all ? std::optional(phase) : std::nullopt;
+  }
+
+  bool shares_result(int axis) const {
+    for (const StageOutput& o : stage_.outputs)
+      for (const IndexExpr& d : o.map.dims)
+        for (const IndexTerm& t : d.terms)
+          if (t.axis == axis && d.terms.size() < 2) return false;
+    return true;
   }
 
   /// Domain axes, but the output channels', that a read is indexed by.
@@ -366,7 +430,7 @@ std::variant<WindowView, std::string> view_window(const Region& region, int inde
     const auto axes = axes_of(stage.reads[static_cast<size_t>(i)].map);
     const bool taps = std::any_of(axes.begin(), axes.end(), [&](int a) { return a >= domain; });
     const bool outer = std::count_if(axes.begin(), axes.end(), [&](int a) { return a < domain; }) > 1;
-    if (!taps || !outer) continue;
+    if (!taps || !outer || is_constant(region, stage.reads[static_cast<size_t>(i)])) continue;
     if (view.data >= 0) return "two reads slide";
     view.data = i;
   }

@@ -19,6 +19,14 @@ struct SlidingDim {
   Dim extent = 1;  ///< of the tensor
 };
 
+/// Weights of a phase of a transposed convolution: those of tap j lie at stride * j + phase - missing along a
+/// dimension, so that in the first `missing` phases tap 0 has none. `tap` -1: there is no other tap.
+struct PhaseDim {
+  int axis = -1;  ///< domain axis of the phase
+  int tap = -1;   ///< reduce axis
+  int64_t missing = 0;
+};
+
 /// A contraction as the register-tiled skeleton sees it:
 ///   result(.., vec, .., pixel) = sum over channel, taps of value(data) * weights
 struct ContractionView {
@@ -32,8 +40,9 @@ struct ContractionView {
   std::vector<int> taps;            ///< the other reduce axes
   std::vector<SlidingDim> sliding;  ///< data dimensions indexed by domain axes other than vec, or by taps
   int data_channel_dim = -1, weights_vec_dim = -1, weights_channel_dim = -1;
-  int64_t group_out = 0;   ///< output channels per group, 0: one group
-  std::vector<int> gates;  ///< reads of the weights of the other sums, which multiply the same data
+  std::vector<PhaseDim> phases;  ///< of the weights
+  int64_t group_out = 0;         ///< output channels per group, 0: one group
+  std::vector<int> gates;        ///< reads of the weights of the other sums, which multiply the same data
 
   int factor = -1;  ///< value is data * this read, one per input channel (and image), which weights may have instead
 

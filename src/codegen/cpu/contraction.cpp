@@ -209,10 +209,14 @@ void ContractionEmitter::emit_tile(Env env, Value* ob, const TileRun& run) {
       [&] { rest_accumulators(run, rest); });
 }
 
-/// Padded dimensions without taps (a padded 1x1 convolution): outside, there is nothing to add.
+/// Padded dimensions without taps (a padded 1x1 convolution), phases without weights: there is nothing to add.
 void ContractionEmitter::when_inside(const Env& env, const std::function<void()>& body) {
-  if (!view_.guarded) return body();
-  k_.branch(inside_without_taps(k_, s_.stage, view_.sliding, env, view_.pixel), body);
+  Value* inside = view_.guarded ? inside_without_taps(k_, s_.stage, view_.sliding, env, view_.pixel) : k_.b.getTrue();
+  for (const PhaseDim& phase : view_.phases)
+    if (phase.tap < 0 && phase.missing > 0)
+      inside = k_.b.CreateAnd(
+          inside, k_.b.CreateICmpSGE(env.axes[static_cast<size_t>(phase.axis)].base, k_.i64(phase.missing)));
+  k_.branch(inside, body);
 }
 
 void ContractionEmitter::emit_channels(const Env& env, const TileRun& run, int64_t first_step) {
@@ -247,6 +251,7 @@ void ContractionEmitter::emit_taps(size_t index, const Env& env, const TileRun& 
   }
   const int tap = view_.taps[index];
   const SlidingDim* s = sliding_of_tap(tap);
+  Value* missing = missing_taps(tap, env);
   if (s && s == pixel_dim_ && !run.valid.empty()) {
     std::vector<uint64_t> valid;
     for (uint64_t bits : run.valid) valid.push_back(columns(run, bits));
@@ -260,12 +265,12 @@ void ContractionEmitter::emit_taps(size_t index, const Env& env, const TileRun& 
     }
     s = nullptr;  // all taps of all rows are inside
   }
-  Value* low = k_.i64(0);
+  Value* low = missing;
   Value* high = k_.i64(tap_count(tap));
   if (s && may_leave(*s) && (s != pixel_dim_ || run.clip)) {
     Value* at = s->axis < 0 ? k_.i64(0) : env.axes[static_cast<size_t>(s->axis)].base;
     const TapRange range = clip_taps(k_, *s, tap_count(tap), at);
-    low = range.low;
+    low = k_.max(range.low, missing);
     high = range.high;
   }
   const auto at_tap = [&](Value* r) {
@@ -280,6 +285,16 @@ void ContractionEmitter::emit_taps(size_t index, const Env& env, const TileRun& 
   k_.loop(k_.max(low, high), k_.i64(tap_count(tap)), 1, fetch);
 }
 
+/// How many of the first taps have no weights in the phase that `env` stands at: none or one.
+Value* ContractionEmitter::missing_taps(int tap, const Env& env) const {
+  for (const PhaseDim& phase : view_.phases)
+    if (phase.tap == tap && phase.missing > 0) {
+      Value* without = k_.b.CreateICmpSLT(env.axes[static_cast<size_t>(phase.axis)].base, k_.i64(phase.missing));
+      return k_.b.CreateZExt(without, k_.b.getInt64Ty());
+    }
+  return k_.i64(0);
+}
+
 /// The taps of an edge tile: neighbours with the same valid pixels share a loop.
 void ContractionEmitter::emit_masked_taps(size_t index, const Env& env, const TileRun& run,
                                           const std::vector<uint64_t>& valid, uint64_t pixels, int64_t lanes) {
@@ -288,8 +303,9 @@ void ContractionEmitter::emit_masked_taps(size_t index, const Env& env, const Ti
     int64_t last = first;
     const uint64_t bits = valid[static_cast<size_t>(first)];
     while (last < taps && valid[static_cast<size_t>(last)] == bits) ++last;
+    Value* begin = first == 0 ? missing_taps(view_.taps[index], env) : k_.i64(first);
     if ((pixels & bits) || prefetches())
-      k_.loop(k_.i64(first), k_.i64(last), 1, [&](Value* tap) {
+      k_.loop(begin, k_.i64(last), 1, [&](Value* tap) {
         Env at = env;
         at.axes[static_cast<size_t>(view_.taps[index])] = {tap, false, 1};
         if (pixels & bits) return emit_taps(index + 1, at, run, pixels & bits, lanes);

@@ -80,6 +80,7 @@ class ContractionEmitter {
   void emit_taps(size_t index, const Env& env, const TileRun& run, uint64_t pixels, int64_t lanes);
   void emit_masked_taps(size_t index, const Env& env, const TileRun& run, const std::vector<uint64_t>& valid,
                         uint64_t pixels, int64_t lanes);
+  Value* missing_taps(int tap, const Env& env) const;
   uint64_t all_pixels(const TileRun& run) const;
   uint64_t columns(const TileRun& run, uint64_t bits) const;  ///< in every row of the tile
   uint64_t rows(const TileRun& run, uint64_t bits) const;     ///< whole rows of the tile

@@ -1,6 +1,7 @@
 // Leaves, reductions and stores shared by the skeletons.
 #include "codegen/cpu/stage.hpp"
 
+#include <algorithm>
 #include <limits>
 
 #include "base/fail.hpp"
@@ -87,6 +88,26 @@ std::vector<Value*> StageEmitter::values_at(const Point& p) {
 }
 
 void StageEmitter::store_outputs_of(const Point& point) {
+  Value* inside = clips() ? inside_outputs(point.env) : nullptr;
+  if (!inside) return store_inside(point);
+  if (width_of(inside) == 1) return k.branch(inside, [&] { store_inside(point); });
+  Point some = point;
+  some.env.mask = some.env.mask ? k.b.CreateAnd(some.env.mask, inside) : inside;
+  store_inside(some);
+}
+
+bool StageEmitter::clips() const {
+  return std::any_of(stage.outputs.begin(), stage.outputs.end(), [](const StageOutput& o) { return o.clipped; });
+}
+
+/// Results of one stage lie alike, so a point is inside all of them or none.
+Value* StageEmitter::inside_outputs(const Env& env) {
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (stage.outputs[i].clipped && outputs[i].base) return inside(k, outputs[i], stage.outputs[i].map, env, nullptr);
+  return nullptr;
+}
+
+void StageEmitter::store_inside(const Point& point) {
   const std::vector<Value*> emitted = values_at(point);
   for (size_t i = 0; i < outputs.size(); ++i)
     if (outputs[i].base)
@@ -94,7 +115,7 @@ void StageEmitter::store_outputs_of(const Point& point) {
 }
 
 void StageEmitter::store_outputs(const std::vector<Point>& points) {
-  if (!has_long_epilogue(stage) || points.size() == 1) {
+  if (!has_long_epilogue(stage) || points.size() == 1 || clips()) {
     for (const Point& point : points) store_outputs_of(point);
     return;
   }

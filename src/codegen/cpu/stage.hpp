@@ -36,6 +36,7 @@ class StageEmitter {
   void store_outputs(const Env& env, const std::vector<Value*>& results) {
     store_outputs(std::vector<Point>{{env, results}});
   }
+  bool clips() const;  ///< some points are outside the results
   /// Neighbours whose values do not depend on each other: their chains of operations take turns.
   void store_outputs(const std::vector<Point>& points);
   void store_outputs_of(const Point& point);  ///< of one point, in the order of its operations
@@ -45,6 +46,8 @@ class StageEmitter {
 
  private:
   std::vector<Value*> values_at(const Point& point);
+  Value* inside_outputs(const Env& env);
+  void store_inside(const Point& point);
   std::set<int> guarded_;  ///< reads whose in_bounds appears somewhere
 };
 

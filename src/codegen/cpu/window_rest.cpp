@@ -25,7 +25,7 @@ constexpr int64_t kMostInTurns = 16;
 }  // namespace
 
 void WindowEmitter::find_rest(int64_t width) {
-  if (!has_long_epilogue(s_.stage)) return;
+  if (!has_long_epilogue(s_.stage) || s_.clips()) return;
   const Dim extent = axis_extent(s_.stage, view_.pixel);
   const int64_t pixels = extent.constant().value_or(kMostResting + 1);
   const bool one_tile = rows() == Dim(1) && pixels <= width;

@@ -38,7 +38,7 @@ int64_t vector_of(const Region& region, const std::vector<ParamLayout>& layouts,
            byte_size(region.params[static_cast<size_t>(param)].type.dtype) * static_cast<size_t>(vector) >= 4;
   };
   for (const StageOutput& o : stage.outputs)
-    if (!fits(o.param, o.map, true)) return 1;
+    if (o.clipped || !fits(o.param, o.map, true)) return 1;
   if (!guarded_reads(stage).empty()) return 1;
   for (const Read& r : stage.reads)
     if (!fits(r.index, r.map, false)) return 1;
@@ -90,7 +90,7 @@ int64_t vector_along(const Region& region, const std::vector<ParamLayout>& layou
     if (!reads_fit(reduced, last)) return false;
     if (axes.inner.empty()) return true;
     for (const StageOutput& o : stage.outputs)
-      if (!fits(o.param, o.map, axes.inner.back(), vector)) return false;
+      if (o.clipped || !fits(o.param, o.map, axes.inner.back(), vector)) return false;
     return reads_fit(stored, axes.inner.back());
   };
   int64_t vector = std::min<int64_t>(8, 16 / widest_element(region));

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "base/fail.hpp"
@@ -127,6 +128,15 @@ ExprText StageText::at(const Point& point) {
 }
 
 void StageText::store_outputs(const Point& point) {
+  const auto clipped =
+      std::find_if(stage.outputs.begin(), stage.outputs.end(), [](const StageOutput& o) { return o.clipped; });
+  if (clipped == stage.outputs.end()) return store_inside(point);
+  k.open("if (" + inside(k.operand(clipped->param), clipped->map, point) + ")");
+  store_inside(point);
+  k.close();
+}
+
+void StageText::store_inside(const Point& point) {
   ExprText values = at(point);
   // all values before the first store: an output may lie in an operand's buffer
   std::vector<std::string> stores;

@@ -45,7 +45,7 @@ class StageText {
   std::string element(int read, const Point& point);  ///< as it lies in memory
   /// `guard`: when the element may be loaded; "" or "true": always.
   std::string load(int read, const Point& point, const std::string& guard = "");
-  /// Values of all outputs at the point, then their stores.
+  /// Values of all outputs at the point, then their stores; nothing where the point is outside of clipped ones.
   void store_outputs(const Point& point);
 
   Operand operand_of(const Read& read) const { return k.operand(read.index); }
@@ -55,6 +55,7 @@ class StageText {
   std::set<int> guarded_;  ///< reads whose in_bounds appears somewhere
   std::vector<Dim> extents_;
   Dim coordinate(const IndexExpr& index, const Point& point);
+  void store_inside(const Point& point);
 };
 
 std::string identity_text(const Reduction& reduction);
