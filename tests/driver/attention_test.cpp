@@ -157,6 +157,23 @@ TEST(AttentionModel, ItsResultStaysDenseBeforeConvolutions) {
   }
 }
 
+/// The map of the result leaves out the axis that lanes run along.
+TEST(AttentionModel, HeadsOfOneFeature) {
+  for (const TargetInfo& target : runnable())
+    for (const char* batch : {"2", "n"}) {
+      const Built built =
+          build(parse_graph(fmt::format(R"(graph (%q: f32[{0},1,23,1], %k: f32[{0},1,1,5], %v: f32[{0},1,5,1]) {{
+        %s = matmul(%q, %k) %p = softmax(%s) %c = matmul(%p, %v) %y = transpose(%c) {{perm=[0,2,1,3]}} return %y
+      }})",
+                                        batch),
+                            ops()),
+                target);
+      ASSERT_NE(attention_launch(built.program), nullptr);
+      for (const int64_t n : {2, 3})
+        if (n == 2 || *batch == 'n') expect_equal(built, *batch == 'n' ? SymbolValues{{"n", n}} : SymbolValues{});
+    }
+}
+
 TEST(AttentionModel, ThreadsGiveTheSameBits) {
   const Built built = build(attention({"3", "70", 5, 24}), host_target());
   const std::vector<Tensor> inputs = random_inputs(built.fused, {.seed = 3});

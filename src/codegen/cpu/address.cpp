@@ -197,6 +197,12 @@ Value* place(Kernel& k, const Operand& operand, const Address& a) {
   return k.element(base, operand.dtype, k.i64(a.constant));
 }
 
+bool lanes_run_along_one(const Env& env) {
+  for (size_t a = 0; a < env.axes.size(); ++a)
+    if (env.axes[a].lanes && !(env.extents[a] == Dim(1))) return false;
+  return true;
+}
+
 Value* pointers(Kernel& k, const Operand& operand, const Address& a, int width) {
   Value* lanes = a.lanes ? a.lanes : k.b.CreateMul(k.iota(width), k.splat(k.i64(*a.step), width));
   Value* base = place(k, operand, a);
@@ -302,8 +308,11 @@ void store(Kernel& k, const Operand& operand, const Address& a, const Env& env, 
       b.CreateAlignedStore(value, p, llvm::Align(bytes));
     return;
   }
-  OPFUSE_CHECK(a.step != 0, "lanes stored to one element");
   Value* all = mask ? mask : k.splat(b.getTrue(), env.width);
+  if (a.step == 0) {  // the map leaves out an axis of extent 1: only the first lane exists
+    OPFUSE_CHECK(lanes_run_along_one(env), "lanes stored to one element");
+    all = b.CreateAnd(all, b.CreateICmpEQ(k.iota(env.width), k.splat(k.i64(0), env.width)));
+  }
   b.CreateMaskedScatter(value, pointers(k, operand, a, env.width), llvm::Align(bytes), all);
 }
 
