@@ -37,6 +37,11 @@ Matcher::Matcher(const Graph& graph) : graph_(graph) {
 
 namespace {
 
+/// kScalarTolerance, or what rounding a constant to its type may do to it where that is more.
+double tolerance_of(DType dtype) {
+  return dtype == DType::f16 ? 0x1p-11 : dtype == DType::bf16 ? 0x1p-8 : kScalarTolerance;
+}
+
 using Next = std::function<bool(Value*)>;
 
 struct Attempt {
@@ -173,7 +178,7 @@ struct Attempt {
   bool near(const Element& e, Value* v) {
     const auto got = scalar_constant(v);
     const double want = *e.value;
-    const double slack = std::isfinite(want) ? kScalarTolerance * std::max(std::fabs(want), 1e-3) : 0;
+    const double slack = std::isfinite(want) ? tolerance_of(v->type.dtype) * std::max(std::fabs(want), 1e-3) : 0;
     if (got && (std::fabs(*got - want) <= slack || *got == want)) return true;
     const std::string place =
         v->uses.empty() ? "" : fmt::format(" at {} input {}", v->uses.front().node->name(), v->uses.front().index);

@@ -6,9 +6,12 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <sstream>
 
 #include "fusion/plan.hpp"
+#include "interp/interpreter.hpp"
+#include "interp/random_inputs.hpp"
 #include "match/activation.hpp"
 #include "ops/registry.hpp"
 #include "passes/passes.hpp"
@@ -72,6 +75,24 @@ TEST(Spellings, AreAtLeastFourForEachOfTheEightActivations) {
   for (const fs::path& f : spelling_files()) ++count[f.parent_path().filename().string()];
   for (const char* name : {"relu", "relu6", "leaky_relu", "elu", "gelu", "silu", "hard_swish", "hard_sigmoid"})
     EXPECT_GE(count[name], 4) << name;
+}
+
+/// Exporters round the constants to the type of the values: 1.4142 is 1.41406 in f16, 1.41406 in bf16 as well.
+TEST(Spellings, AreReadInHalfPrecisionToo) {
+  for (const fs::path& file : spelling_files())
+    for (const auto& [type, tolerance] : {std::pair{"f16", 2e-3}, std::pair{"bf16", 1.6e-2}}) {
+      const std::string folder = file.parent_path().filename().string();
+      if (folder == "conv_affine") continue;
+      const std::string text = std::regex_replace(read_text(file), std::regex("f32"), type);
+      SCOPED_TRACE(name_of(file) + " in " + type);
+      const Graph original = parse_graph(text, ops());
+      Graph graph = original.clone();
+      run_passes(graph, recompose_passes());
+      EXPECT_EQ(activation_name(*graph.nodes().back()), folder) << print(graph);
+      const std::vector<Tensor> inputs = random_inputs(original);
+      const auto want = interpret(original, inputs), got = interpret(graph, inputs);
+      EXPECT_LE(difference(got[0], want[0]).relative(), tolerance);
+    }
 }
 
 TEST(Spellings, NameTheirExporterAndOpset) {
