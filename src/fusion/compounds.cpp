@@ -166,6 +166,7 @@ class Places {
   Places(const Graph& graph, const FusionPlan& plan) : names_(graph), plan_(plan) {
     for (const Candidate* c : plan.applied())
       for (const std::string& node : c->nodes) group_[node] = c->id;
+    for (size_t i = 0; i < plan.edges.size(); ++i) edges_from_.emplace(plan.edges[i].producer, i);
   }
 
   Compound compound(std::string name, const Nodes& nodes) const {
@@ -188,14 +189,21 @@ class Places {
     const auto inside = [&](const std::string& node) {
       return std::find(c.nodes.begin(), c.nodes.end(), node) != c.nodes.end();
     };
-    for (const EdgeVerdict& edge : plan_.edges)
-      if (inside(edge.producer) && inside(edge.consumer) && group_of(edge.producer) != group_of(edge.consumer))
-        return edge.decline;
+    size_t first = plan_.edges.size();
+    for (const std::string& node : c.nodes) {
+      const auto [from, to] = edges_from_.equal_range(node);
+      for (auto it = from; it != to; ++it)
+        if (const EdgeVerdict& edge = plan_.edges[it->second];
+            inside(edge.consumer) && group_of(node) != group_of(edge.consumer))
+          first = std::min(first, it->second);
+    }
+    if (first < plan_.edges.size()) return plan_.edges[first].decline;
     return {"no_edge", "no value goes from one to the other", {}};
   }
   NodeNames names_;
   const FusionPlan& plan_;
   std::map<std::string, std::string> group_;
+  std::multimap<std::string, size_t> edges_from_;  // producer -> numbers of the plan's edges
 };
 
 }  // namespace

@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <unordered_set>
 
 #include "base/did_you_mean.hpp"
 #include "base/fail.hpp"
 #include "fusion/grouping.hpp"
+#include "match/anchor_ops.hpp"
 
 namespace opfuse {
 
@@ -69,11 +71,16 @@ bool near_match(const PartialMatch& p) {
 std::vector<Remark> near_matches(const Graph& graph, const FusionPlan& plan,
                                  const std::vector<FusionPattern>& patterns) {
   const Grouping grouping(graph);
+  std::unordered_set<std::string> planned;
+  for (const Candidate& c : plan.candidates) planned.insert(c.id);
+  std::vector<AnchorOps> anchors;
+  for (const FusionPattern& p : patterns) anchors.push_back(anchor_ops(p.topology));
   std::vector<Remark> list;
   for (Node* node : graph.nodes())
-    for (const FusionPattern& p : patterns) {
+    for (size_t i = 0; i < patterns.size(); ++i) {
+      const FusionPattern& p = patterns[i];
       const std::string& anchor = grouping.names().of(node);
-      if (plan.find(p.name + "@" + anchor)) continue;
+      if (!may_end_at(anchors[i], *node) || planned.contains(p.name + "@" + anchor)) continue;
       const MatchResult result = grouping.matcher().match(p.topology, node, p.where);
       if (result || !near_match(result.partial)) continue;
       list.push_back(remark_of(p, result.partial, anchor));

@@ -11,9 +11,18 @@
 
 namespace opfuse {
 
-Grouping::Grouping(const Graph& graph) : matcher_(graph), names_(graph), group_(graph.nodes().size(), -1) {}
+Grouping::Grouping(const Graph& graph)
+    : matcher_(graph), names_(graph), group_(graph.nodes().size(), -1), order_(matcher_) {}
+
+const std::vector<Node*>& Grouping::unit_of(const Node* node) const {
+  static const std::vector<Node*> kItself;
+  const int group = group_of(node);
+  return group < 0 ? kItself : nodes_of(group);
+}
 
 int Grouping::accept(const std::vector<Node*>& nodes) {
+  order_.merge(
+      nodes, [&](const Node* n) -> auto& { return unit_of(n); });
   const int id = static_cast<int>(members_.size());
   members_.push_back(sorted(nodes));
   for (const Node* node : nodes) group_[matcher_.position(node)] = id;
@@ -57,37 +66,13 @@ std::optional<Decline> Grouping::overlap(const std::vector<Node*>& nodes, const 
   return std::nullopt;
 }
 
-std::optional<Decline> Grouping::convexity(const std::vector<Node*>& nodes, const std::vector<int>& ignoring) const {
-  auto inside = [&](const Node* n) { return std::find(nodes.begin(), nodes.end(), n) != nodes.end(); };
-  std::vector<bool> seen(group_.size());
-  std::vector<const Node*> work;
-  auto push_readers = [&](const Node* n) {
-    for (const Value* v : n->outputs)
-      for (const Use& use : v->uses)
-        if (!inside(use.node) && !seen[matcher_.position(use.node)]) {
-          seen[matcher_.position(use.node)] = true;
-          work.push_back(use.node);
-        }
-  };
-  for (const Node* node : nodes) push_readers(node);
-  while (!work.empty()) {
-    const Node* node = work.back();
-    work.pop_back();
-    std::vector<const Node*> together{node};
-    const int g = group_of(node);
-    if (g >= 0 && !contains(ignoring, g)) together.assign(nodes_of(g).begin(), nodes_of(g).end());
-    for (const Node* n : together) {
-      seen[matcher_.position(n)] = true;
-      for (const Value* v : n->outputs)
-        for (const Use& use : v->uses)
-          if (inside(use.node))
-            return Decline{"not_convex",
-                           fmt::format("{} lies between two nodes of the group", describe(*n)),
-                           {names_.of(n), names_.of(use.node)}};
-      push_readers(n);
-    }
-  }
-  return std::nullopt;
+std::optional<Decline> Grouping::convexity(const std::vector<Node*>& nodes) const {
+  const auto [node, reader] = order_.between(
+      nodes, [&](const Node* n) -> auto& { return unit_of(n); });
+  if (!node) return std::nullopt;
+  return Decline{"not_convex",
+                 fmt::format("{} lies between two nodes of the group", describe(*node)),
+                 {names_.of(node), names_.of(reader)}};
 }
 
 int64_t value_bytes(const Value& value, const SymbolValues& dims) {

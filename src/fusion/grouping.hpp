@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/decline.hpp"
+#include "fusion/contracted_order.hpp"
 #include "fusion/names.hpp"
 #include "match/matcher.hpp"
 
@@ -18,17 +19,20 @@ class Grouping {
   const Matcher& matcher() const { return matcher_; }
   const NodeNames& names() const { return names_; }
 
+  size_t visited() const { return order_.visited(); }  ///< by questions of convexity
+
   int group_of(const Node* node) const { return group_[matcher_.position(node)]; }  ///< -1: none
   const std::vector<Node*>& nodes_of(int group) const { return members_[static_cast<size_t>(group)]; }
 
-  /// Adds a group; returns its number. `accept` of nodes that have a group moves them.
+  /// Adds a convex group; returns its number. Groups that it absorbs are released before.
   int accept(const std::vector<Node*>& nodes);
   void release(int group);
 
   /// A node that another group owns, or a read of a value interior to another group. Groups in `ignoring` may overlap.
   std::optional<Decline> overlap(const std::vector<Node*>& nodes, const std::vector<int>& ignoring = {}) const;
-  /// Empty when the graph stays acyclic with all accepted groups and this one contracted.
-  std::optional<Decline> convexity(const std::vector<Node*>& nodes, const std::vector<int>& ignoring = {}) const;
+  /// Empty when the graph stays acyclic with all accepted groups and this one contracted. Groups that it absorbs lie
+  /// in `nodes` as a whole.
+  std::optional<Decline> convexity(const std::vector<Node*>& nodes) const;
 
   std::vector<Node*> sorted(std::vector<Node*> nodes) const;  ///< topological, without duplicates
   /// Stores and loads that grouping saves.
@@ -39,6 +43,9 @@ class Grouping {
   NodeNames names_;
   std::vector<int> group_;                   // by position
   std::vector<std::vector<Node*>> members_;  // released ones are empty
+  ContractedOrder order_;
+
+  const std::vector<Node*>& unit_of(const Node* node) const;
 };
 
 /// Bytes of a value with unknown dimensions as 1.

@@ -8,9 +8,14 @@
 namespace opfuse {
 
 NodeNames::NodeNames(const Graph& graph) {
+  std::unordered_map<std::string, int> copies;  // the last number tried for a name
   for (Node* node : graph.nodes()) {
     std::string name = node->name();
-    for (int copy = 2; !nodes_.emplace(name, node).second; ++copy) name = fmt::format("{}#{}", node->name(), copy);
+    if (!nodes_.emplace(name, node).second) {
+      int& copy = copies.try_emplace(name, 1).first->second;
+      do name = fmt::format("{}#{}", node->name(), ++copy);
+      while (!nodes_.emplace(name, node).second);
+    }
     names_[node] = name;
   }
 }

@@ -75,7 +75,7 @@ std::optional<Decline> Planner::refuse_place(const std::vector<Node*>& nodes, co
     return Decline{"too_large",
                    fmt::format("the group would have {} nodes, the limit is {}", nodes.size(), options.max_nodes),
                    {}};
-  return grouping.convexity(nodes, ignoring);
+  return grouping.convexity(nodes);
 }
 
 std::optional<Decline> Planner::refuse_lowering(const std::vector<Node*>& nodes, const std::string& label,
@@ -139,8 +139,10 @@ void Planner::enter(const FusionPattern& pattern, const Match& match, std::optio
 
 void Planner::try_anchor(Node* anchor, int priority) {
   std::vector<Choice> choices;
-  for (const FusionPattern& p : patterns_of(options)) {
-    if (p.priority != priority) continue;
+  const std::vector<FusionPattern>& patterns = patterns_of(options);
+  for (size_t i = 0; i < patterns.size(); ++i) {
+    const FusionPattern& p = patterns[i];
+    if (p.priority != priority || !may_end_at(anchors_[i], *anchor)) continue;
     if (MatchResult r = grouping.matcher().match(p.topology, anchor, p.where))
       choices.push_back({&p, std::move(*r.match)});
   }
@@ -171,7 +173,10 @@ void Planner::try_anchor(Node* anchor, int priority) {
 
 void Planner::match_named() {
   std::set<int, std::greater<>> priorities;
-  for (const FusionPattern& p : patterns_of(options)) priorities.insert(p.priority);
+  for (const FusionPattern& p : patterns_of(options)) {
+    priorities.insert(p.priority);
+    anchors_.push_back(anchor_ops(p.topology));
+  }
   for (int priority : priorities) {
     const auto& nodes = grouping.graph().nodes();
     for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) try_anchor(*it, priority);

@@ -5,6 +5,7 @@
 
 #include "fusion/grouping.hpp"
 #include "fusion/plan.hpp"
+#include "match/anchor_ops.hpp"
 
 namespace opfuse {
 
@@ -38,6 +39,7 @@ class Planner {
   void try_anchor(Node* anchor, int priority);
   void enter(const FusionPattern& pattern, const Match& match, std::optional<Decline> decline);
   std::map<std::string, int> labels_;
+  std::vector<AnchorOps> anchors_;  // by pattern
 };
 
 /// Groups what no pattern claims, and grows open groups forward; fills the ledger's reasons (by tensor and reader).

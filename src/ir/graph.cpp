@@ -9,6 +9,7 @@
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "base/fail.hpp"
 #include "ir/located.hpp"
@@ -21,6 +22,34 @@ void remove_use(Value* value, Use use) {
   auto at = std::find(value->uses.begin(), value->uses.end(), use);
   OPFUSE_CHECK(at != value->uses.end(), "a use of value #{} is not recorded", value->id);
   value->uses.erase(at);
+}
+
+/// Removes what has these ids; `owned` is in the order of ids.
+template <class T>
+void erase_ids(std::vector<std::unique_ptr<T>>& owned, std::vector<int> ids) {
+  if (ids.empty()) return;
+  std::sort(ids.begin(), ids.end());
+  const auto first =
+      std::lower_bound(owned.begin(), owned.end(), ids.front(), [](const auto& item, int id) { return item->id < id; });
+  auto next = ids.begin();
+  owned.erase(std::remove_if(first, owned.end(),
+                             [&](const auto& item) {
+                               while (next != ids.end() && *next < item->id) ++next;
+                               return next != ids.end() && *next == item->id;
+                             }),
+              owned.end());
+}
+
+/// Removes nodes from the order: neighbours are, as a rule, erased together.
+void erase_nodes(std::vector<Node*>& order, const std::vector<Node*>& nodes) {
+  if (nodes.size() == 1) {
+    const auto at = std::find(order.begin(), order.end(), nodes.front());
+    OPFUSE_CHECK(at != order.end(), "node {} is not in the graph", nodes.front()->name());
+    order.erase(at);
+    return;
+  }
+  const std::unordered_set<const Node*> gone(nodes.begin(), nodes.end());
+  std::erase_if(order, [&](const Node* n) { return gone.contains(n); });
 }
 
 }  // namespace
@@ -54,7 +83,9 @@ Value* Graph::add_constant(Tensor tensor, std::string name) {
 
 void Graph::set_outputs(std::vector<Value*> outputs) {
   for (Value* v : outputs) OPFUSE_CHECK(v != nullptr, "a graph output is null");
+  for (Value* v : outputs_) v->as_output = 0;
   outputs_ = std::move(outputs);
+  for (Value* v : outputs_) ++v->as_output;
 }
 
 std::vector<Value*> Graph::values() const {
@@ -79,13 +110,9 @@ std::set<std::string> Graph::symbols() const {
   return names;
 }
 
-bool Graph::is_output(const Value* value) const {
-  return std::find(outputs_.begin(), outputs_.end(), value) != outputs_.end();
-}
+bool Graph::is_output(const Value* value) const { return value->as_output > 0; }
 
-size_t Graph::read_count(const Value* value) const {
-  return value->uses.size() + static_cast<size_t>(std::count(outputs_.begin(), outputs_.end(), value));
-}
+size_t Graph::read_count(const Value* value) const { return value->uses.size() + value->as_output; }
 
 Value* Graph::find_value(std::string_view value_name) const {
   for (const auto& v : values_) {
@@ -175,21 +202,33 @@ void Graph::replace_uses(Value* from, Value* to) {
   if (from == to) return;
   OPFUSE_CHECK(can_replace(from, to), "output \"{}\" cannot be replaced by \"{}\", which has a name of its own",
                from->name, to->name);
-  const std::vector<Use> uses = from->uses;
-  for (const Use& use : uses) set_input(use.node, use.index, to);
+  for (const Use& use : std::exchange(from->uses, {})) {
+    use.node->inputs[use.index] = to;
+    to->uses.push_back(use);
+  }
   if (!is_output(from)) return;
   std::replace(outputs_.begin(), outputs_.end(), from, to);
+  to->as_output += std::exchange(from->as_output, 0);
   if (!from->name.empty()) to->name = std::exchange(from->name, {});
 }
 
-void Graph::erase(Node* node) {
-  for (const Value* v : node->outputs) {
-    OPFUSE_CHECK(read_count(v) == 0, "{} is erased but its result is read", node->name());
+void Graph::erase(Node* node) { erase(std::vector<Node*>{node}); }
+
+void Graph::erase(const std::vector<Node*>& nodes) {
+  for (Node* node : nodes) {
+    for (size_t i = 0; i < node->inputs.size(); ++i) set_input(node, i, nullptr);
   }
-  for (size_t i = 0; i < node->inputs.size(); ++i) set_input(node, i, nullptr);
-  order_.erase(order_.begin() + static_cast<std::ptrdiff_t>(position(node)));
-  std::erase_if(values_, [&](const auto& v) { return v->producer == node; });
-  std::erase_if(nodes_, [&](const auto& n) { return n.get() == node; });
+  std::vector<int> value_ids, node_ids;
+  for (const Node* node : nodes) {
+    node_ids.push_back(node->id);
+    for (const Value* v : node->outputs) {
+      OPFUSE_CHECK(read_count(v) == 0, "{} is erased but its result is read", node->name());
+      value_ids.push_back(v->id);
+    }
+  }
+  erase_nodes(order_, nodes);
+  erase_ids(values_, std::move(value_ids));
+  erase_ids(nodes_, std::move(node_ids));
 }
 
 size_t Graph::remove_dead_nodes() {

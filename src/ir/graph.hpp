@@ -33,6 +33,7 @@ struct Value {
   size_t result = 0;         ///< which output of the producer
   std::optional<Tensor> constant;
   std::vector<Use> uses;  ///< maintained by Graph, in order of creation
+  size_t as_output = 0;   ///< how often the graph returns it; maintained by Graph
   bool is_constant() const { return constant.has_value(); }
 };
 
@@ -106,9 +107,10 @@ class Graph {
   /// Whether replace_uses(from, to) keeps the interface: false when `from` is a named graph output and
   /// `to` a graph input or another output, whose name must stay. Then a node must remain between them.
   bool can_replace(const Value* from, const Value* to) const;
-  void erase(Node* node);      ///< its outputs must be unread
-  size_t remove_dead_nodes();  ///< also unread constants; returns how many nodes went
-  void sort_topologically();   ///< stable; E::cyclic_graph names a node on the cycle
+  void erase(Node* node);                       ///< its outputs must be unread
+  void erase(const std::vector<Node*>& nodes);  ///< only each other may read their outputs; one walk for all
+  size_t remove_dead_nodes();                   ///< also unread constants; returns how many nodes went
+  void sort_topologically();                    ///< stable; E::cyclic_graph names a node on the cycle
   bool is_output(const Value* value) const;
   size_t read_count(const Value* value) const;  ///< uses plus graph outputs
   Value* find_value(std::string_view name) const;

@@ -133,7 +133,7 @@ Node* outline(Graph& graph, const std::vector<Node*>& nodes, const Outline& how)
   node->label = how.label;
   node->pattern = how.pattern;
   for (size_t i = 0; i < body.results.size(); ++i) take_over(graph, body.results[i], node->outputs[i]);
-  for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) graph.erase(*it);
+  graph.erase(nodes);
   if (body.results.size() > 1) graph.sort_topologically();
   return node;
 }

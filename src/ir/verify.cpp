@@ -45,13 +45,13 @@ class Verifier {
   void values() {
     std::unordered_set<std::string> names;
     int last = -1;
-    const auto& inputs = graph_.inputs();
+    const std::unordered_set<const Value*> inputs(graph_.inputs().begin(), graph_.inputs().end());
     for (const Value* v : graph_.values()) {
       owned_.insert(v);
       if (v->id <= last) problem("value {} is out of order", label(v));
       last = v->id;
       if (!v->name.empty() && !names.insert(v->name).second) problem("two values are called \"{}\"", v->name);
-      const bool input = std::find(inputs.begin(), inputs.end(), v) != inputs.end();
+      const bool input = inputs.contains(v);
       if (v->is_constant() + input + (v->producer != nullptr) != 1)
         problem("value {} is not exactly one of input, constant, result", label(v));
       if (v->is_constant() && !(v->constant->type() == v->type)) {
@@ -110,22 +110,30 @@ class Verifier {
   }
 
   void uses() {
-    std::unordered_map<const Value*, size_t> readings;
+    std::unordered_map<const Value*, size_t> returned;
+    for (const Value* v : graph_.outputs()) ++returned[v];
+    std::unordered_map<const Value*, std::vector<std::pair<const Node*, size_t>>> readings;  // as `uses` must be
     for (const Node* node : graph_.nodes()) {
       for (size_t i = 0; i < node->inputs.size(); ++i) {
-        const Value* v = node->inputs[i];
-        if (v == nullptr || !owned_.contains(v)) continue;
-        ++readings[v];
-        if (std::count(v->uses.begin(), v->uses.end(), Use{const_cast<Node*>(node), i}) != 1) {
-          problem("input {} of {} is not recorded as a use of {}", i, node->name(), label(v));
-        }
+        if (owned_.contains(node->inputs[i])) readings[node->inputs[i]].emplace_back(node, i);
       }
     }
     for (const Value* v : graph_.values()) {
-      if (readings[v] != v->uses.size())
-        problem("{} has {} uses but {} readers", label(v), v->uses.size(), readings[v]);
+      auto& read = readings[v];
+      std::vector<std::pair<const Node*, size_t>> recorded;
+      for (const Use& use : v->uses) recorded.emplace_back(use.node, use.index);
+      std::sort(read.begin(), read.end());  // addresses decide nothing: the sets are compared, not walked
+      std::sort(recorded.begin(), recorded.end());
+      for (const auto& [node, i] : read) {
+        const auto [from, to] = std::equal_range(recorded.begin(), recorded.end(), std::pair(node, i));
+        if (to - from != 1) problem("input {} of {} is not recorded as a use of {}", i, node->name(), label(v));
+      }
+      if (read.size() != recorded.size())
+        problem("{} has {} uses but {} readers", label(v), recorded.size(), read.size());
       if (v->producer != nullptr && !place_.contains(v->producer))
         problem("{} is the result of a node outside the graph", label(v));
+      if (const size_t times = returned[v]; times != v->as_output)
+        problem("{} is an output {} times, recorded are {}", label(v), times, v->as_output);
     }
   }
 

@@ -25,13 +25,17 @@ Value* Match::value(const std::string& binding) const {
 }
 
 Matcher::Matcher(const Graph& graph) : graph_(graph) {
+  int last = -1;
+  for (const Node* node : graph.nodes()) last = std::max(last, node->id);
+  position_.resize(static_cast<size_t>(last + 1));
+  depth_.resize(static_cast<size_t>(last + 1));
   size_t index = 0;
-  for (Node* node : graph.nodes()) {
-    size_t depth = 0;
-    for (Value* v : node->inputs)
-      if (v && v->producer) depth = std::max(depth, depth_.at(v->producer) + 1);
-    position_[node] = index++;
-    depth_[node] = depth;
+  for (const Node* node : graph.nodes()) {
+    size_t deep = 0;
+    for (const Value* v : node->inputs)
+      if (v && v->producer) deep = std::max(deep, depth(v->producer) + 1);
+    position_[static_cast<size_t>(node->id)] = index++;
+    depth_[static_cast<size_t>(node->id)] = deep;
   }
 }
 

@@ -8,7 +8,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "match/pattern.hpp"
@@ -72,13 +71,13 @@ class Matcher {
   std::vector<Match> match_all(const Pattern& pattern, std::span<const MatchPredicate> where = {}) const;
 
   const Graph& graph() const { return graph_; }
-  size_t position(const Node* node) const { return position_.at(node); }
+  size_t position(const Node* node) const { return position_.at(static_cast<size_t>(node->id)); }
   /// Longest path from the graph inputs, in nodes.
-  size_t depth(const Node* node) const { return depth_.at(node); }
+  size_t depth(const Node* node) const { return depth_.at(static_cast<size_t>(node->id)); }
 
  private:
   const Graph& graph_;
-  std::unordered_map<const Node*, size_t> position_, depth_;  // looked up, never iterated
+  std::vector<size_t> position_, depth_;  // by the node's id
 };
 
 /// What a pattern wanted and met, as indented lines:

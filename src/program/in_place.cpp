@@ -62,33 +62,59 @@ bool read_within_rows(const Region& region, int operand, const Stage& stage, con
   return here;
 }
 
-bool has_views(const Program& program, int index) {
-  for (const Buffer& buffer : program.buffers)
-    if (buffer.view_of == index) return true;
-  return false;
-}
-
-bool plain(const Program& program, int index) {
-  const Buffer& buffer = program.buffers[static_cast<size_t>(index)];
-  return buffer.kind == BufferKind::intermediate && buffer.view_of < 0;
-}
-
-/// The whole of an intermediate's memory: itself no view, or the result that took such a buffer's place.
-bool whole(const Program& program, int index) {
-  for (const Buffer* buffer = &program.buffers[static_cast<size_t>(index)]; buffer->view_of >= 0;) {
-    const Buffer& parent = program.buffers[static_cast<size_t>(buffer->view_of)];
-    if (buffer->view_offset.empty() || !(parent.type == buffer->type) || !(parent.layout == buffer->layout))
-      return false;
-    buffer = &parent;
+/// What is known of each buffer while results take their operands' places: kept as views are made, not found again.
+class Sharing {
+ public:
+  explicit Sharing(const Program& program) : program_(program), roots_(roots_of(program)) {
+    const std::vector<Lifetime> lives = lifetimes(program);
+    for (const Lifetime& life : lives) last_.push_back(life.last);
+    viewed_.resize(roots_.size());
+    for (const Buffer& buffer : program.buffers)
+      if (buffer.view_of >= 0) viewed_[static_cast<size_t>(buffer.view_of)] = true;
   }
-  return program.buffers[static_cast<size_t>(root_of(program, index))].kind == BufferKind::intermediate;
-}
 
-/// No other parameter of the launch looks into the same memory.
-bool alone(const Program& program, const Launch& launch, int operand) {
-  const auto same = [&](int b) { return b >= 0 && root_of(program, b) == root_of(program, operand); };
-  return std::count_if(launch.buffers.begin(), launch.buffers.end(), same) == 1;
-}
+  int root(int buffer) const { return roots_[static_cast<size_t>(buffer)]; }
+  int last_use(int buffer) const { return last_[static_cast<size_t>(root(buffer))]; }
+
+  /// An intermediate that owns its memory, which nobody else looks into.
+  bool plain(int index) const {
+    const Buffer& buffer = program_.buffers[static_cast<size_t>(index)];
+    return buffer.kind == BufferKind::intermediate && buffer.view_of < 0 && !viewed_[static_cast<size_t>(index)];
+  }
+
+  /// The whole of an intermediate's memory: itself no view, or the result that took such a buffer's place.
+  bool whole(int index) const {
+    for (const Buffer* buffer = &program_.buffers[static_cast<size_t>(index)];
+         buffer->view_of >= 0 && !taken_.contains(index);
+         index = buffer->view_of, buffer = &program_.buffers[static_cast<size_t>(index)]) {
+      const Buffer& parent = program_.buffers[static_cast<size_t>(buffer->view_of)];
+      if (buffer->view_offset.empty() || !(parent.type == buffer->type) || !(parent.layout == buffer->layout))
+        return false;
+    }
+    return program_.buffers[static_cast<size_t>(root(index))].kind == BufferKind::intermediate;
+  }
+
+  /// No other parameter of the launch looks into the same memory.
+  bool alone(const Launch& launch, int operand) const {
+    const auto same = [&](int b) { return b >= 0 && root(b) == root(operand); };
+    return std::count_if(launch.buffers.begin(), launch.buffers.end(), same) == 1;
+  }
+
+  /// `result`, a plain one, became a view of the whole of `operand`.
+  void share(int result, int operand) {
+    int& last = last_[static_cast<size_t>(root(operand))];
+    last = std::max(last, last_[static_cast<size_t>(result)]);
+    roots_[static_cast<size_t>(result)] = root(operand);
+    viewed_[static_cast<size_t>(operand)] = true;
+    taken_.insert(result);
+  }
+
+ private:
+  const Program& program_;
+  std::vector<int> roots_, last_;
+  std::vector<bool> viewed_;
+  std::set<int> taken_;  // views that are the whole of their root
+};
 
 /// An expression that uses the operand only in the output (not in a reduction that other parts repeat).
 bool only_in_outputs(const Stage& stage, int operand) {
@@ -105,27 +131,27 @@ bool only_in_outputs(const Stage& stage, int operand) {
 }  // namespace
 
 void share_buffers(Program& program, bool rows) {
+  Sharing sharing(program);
   for (size_t l = 0; l < program.launches.size(); ++l) {
     const Launch& launch = program.launches[l];
-    const std::vector<Lifetime> lives = lifetimes(program);
     for (const Stage& stage : launch.region.stages)
       for (const StageOutput& output : stage.outputs) {
         if (output.param < 0 || stage.anchor == Anchor::scatter) continue;  // it writes into what an earlier one made
         const int result = launch.buffers[static_cast<size_t>(output.param)];
-        if (!plain(program, result) || has_views(program, result)) continue;
+        if (!sharing.plain(result)) continue;
         for (size_t p = 0; p < launch.buffers.size(); ++p) {
           const int operand = launch.buffers[p];
-          if (launch.region.params[p].role != ParamRole::input || !whole(program, operand)) continue;
-          const Buffer &from = program.buffers[static_cast<size_t>(operand)],
-                       &to = program.buffers[static_cast<size_t>(result)];
+          if (launch.region.params[p].role != ParamRole::input || !sharing.whole(operand)) continue;
+          const Buffer& from = program.buffers[static_cast<size_t>(operand)];
+          Buffer& to = program.buffers[static_cast<size_t>(result)];
           if (!(from.type == to.type) || !(from.layout == to.layout)) continue;
-          if (lives[static_cast<size_t>(root_of(program, operand))].last != static_cast<int>(l)) continue;
-          if (!alone(program, launch, operand)) continue;
+          if (sharing.last_use(operand) != static_cast<int>(l) || !sharing.alone(launch, operand)) continue;
           const bool pointwise = read_where_stored(launch.region, static_cast<int>(p), stage, output) &&
                                  only_in_outputs(stage, static_cast<int>(p));
           if (!pointwise && !(rows && read_within_rows(launch.region, static_cast<int>(p), stage, output))) continue;
-          program.buffers[static_cast<size_t>(result)].view_of = operand;
-          program.buffers[static_cast<size_t>(result)].view_offset.assign(to.type.shape.rank(), Dim(0));
+          to.view_of = operand;
+          to.view_offset.assign(to.type.shape.rank(), Dim(0));
+          sharing.share(result, operand);
           break;
         }
       }

@@ -16,10 +16,11 @@ namespace opfuse {
 
 std::vector<Lifetime> lifetimes(const Program& program) {
   std::vector<Lifetime> lives(program.buffers.size());
+  const std::vector<int> roots = roots_of(program);
   for (size_t l = 0; l < program.launches.size(); ++l)
     for (int buffer : program.launches[l].buffers) {
       if (buffer < 0) continue;
-      Lifetime& life = lives[static_cast<size_t>(root_of(program, buffer))];
+      Lifetime& life = lives[static_cast<size_t>(roots[static_cast<size_t>(buffer)])];
       if (life.first < 0) life.first = static_cast<int>(l);
       life.last = static_cast<int>(l);
     }
@@ -62,13 +63,14 @@ int64_t best_gap(const Item& item, const std::vector<Item>& placed) {
 
 /// Bytes alive together at the launch that needs most: no plan is smaller.
 int64_t least_bytes(const std::vector<Item>& items) {
-  int64_t most = 0;
-  for (const Item& at : items) {  // a peak begins where some item does
-    int64_t sum = 0;
-    for (const Item& item : items)
-      if (item.life.first <= at.life.first && at.life.first <= item.life.last) sum += item.bytes;
-    most = std::max(most, sum);
+  std::vector<std::pair<int, int64_t>> changes;  // what a launch begins with, more or less than the one before
+  for (const Item& item : items) {
+    changes.emplace_back(item.life.first, item.bytes);
+    changes.emplace_back(item.life.last + 1, -item.bytes);
   }
+  std::sort(changes.begin(), changes.end());  // what ends comes first
+  int64_t alive = 0, most = 0;
+  for (const auto& [launch, bytes] : changes) most = std::max(most, alive += bytes);
   return most;
 }
 
@@ -91,11 +93,19 @@ constexpr Weight kWeights[] = {
     [](const Item& item) { return item.bytes * (item.life.last - item.life.first + 1); },
     [](const Item& item) { return int64_t{item.life.last} - item.life.first; },
 };
-constexpr int kAttempts = 40;  // per order
+constexpr size_t kAttempts = 40;              // per order
+constexpr size_t kComparisons = 500'000'000;  // of all attempts: a thousand buffers still get all of theirs
+
+/// Attempts per order for so many buffers, each of which is compared with those placed before.
+size_t attempts_for(size_t buffers) {
+  const size_t comparisons = std::max<size_t>(buffers * buffers / 2 * std::size(kWeights), 1);
+  return std::clamp<size_t>(kComparisons / comparisons, 1, kAttempts);
+}
 
 /// Places all items; returns the bytes they need.
 int64_t place(std::vector<Item>& items) {
   const int64_t least = least_bytes(items);
+  const size_t attempts = attempts_for(items.size());
   int64_t best = -1;
   std::vector<Item*> best_order, order;
   for (Item& item : items) order.push_back(&item);
@@ -103,7 +113,7 @@ int64_t place(std::vector<Item>& items) {
     std::sort(order.begin(), order.end(), [&](const Item* a, const Item* b) {
       return weight(*a) != weight(*b) ? weight(*a) > weight(*b) : a->buffer < b->buffer;
     });
-    for (int attempt = 0; attempt < kAttempts && best != least; ++attempt) {
+    for (size_t attempt = 0; attempt < attempts && best != least; ++attempt) {
       const int64_t total = place_in_order(order);
       if (best < 0 || total < best) best = total, best_order = order;
       std::stable_partition(order.begin(), order.end(),

@@ -101,6 +101,7 @@ void plan_memory(Program& program);
 void assign_strides(Program& program);
 /// The buffer that owns the memory of a view (itself when it is none).
 int root_of(const Program& program, int buffer);
+std::vector<int> roots_of(const Program& program);  ///< of all buffers, in one walk
 /// Where a view starts in its root's memory, in elements.
 Dim origin_in_root(const Program& program, int buffer);
 /// Bytes of a root buffer, padding lanes included.

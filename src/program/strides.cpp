@@ -7,9 +7,10 @@ namespace opfuse {
 namespace {
 
 std::vector<Dim> strides_of(const Program& program, int index) {
-  const Buffer& buffer = program.buffers[static_cast<size_t>(index)];
-  if (buffer.view_of < 0 || buffer.view_offset.empty()) return dense_strides(buffer.layout, buffer.type.shape);
-  return strides_of(program, buffer.view_of);
+  const Buffer* buffer = &program.buffers[static_cast<size_t>(index)];
+  while (buffer->view_of >= 0 && !buffer->view_offset.empty())
+    buffer = &program.buffers[static_cast<size_t>(buffer->view_of)];
+  return dense_strides(buffer->layout, buffer->type.shape);
 }
 
 }  // namespace
@@ -27,16 +28,36 @@ int root_of(const Program& program, int buffer) {
   return buffer;
 }
 
+std::vector<int> roots_of(const Program& program) {
+  std::vector<int> roots(program.buffers.size(), -1), views;
+  for (size_t i = 0; i < roots.size(); ++i) {
+    int at = static_cast<int>(i);
+    while (roots[static_cast<size_t>(at)] < 0 && program.buffers[static_cast<size_t>(at)].view_of >= 0) {
+      OPFUSE_CHECK(views.size() < roots.size(), "views of buffer {} form a cycle", i);
+      views.push_back(at);
+      at = program.buffers[static_cast<size_t>(at)].view_of;
+    }
+    const int known = roots[static_cast<size_t>(at)], root = known < 0 ? at : known;
+    roots[static_cast<size_t>(at)] = root;
+    for (int view : views) roots[static_cast<size_t>(view)] = root;
+    views.clear();
+  }
+  return roots;
+}
+
 Dim origin_in_root(const Program& program, int index) {
-  const Buffer& buffer = program.buffers[static_cast<size_t>(index)];
-  if (buffer.view_of < 0) return 0;
-  Dim origin = origin_in_root(program, buffer.view_of);
-  if (buffer.view_offset.empty()) return origin;
-  const Layout& layout = buffer.layout;
-  const std::vector<Dim> strides = strides_of(program, buffer.view_of);
-  for (size_t i = 0; i < layout.order.size(); ++i) {
-    const int axis = layout.order[i];
-    origin = origin + floor_div(buffer.view_offset[static_cast<size_t>(axis)], Dim(layout.block_of(axis))) * strides[i];
+  Dim origin = 0;
+  for (const Buffer* buffer = &program.buffers[static_cast<size_t>(index)]; buffer->view_of >= 0;
+       buffer = &program.buffers[static_cast<size_t>(buffer->view_of)]) {
+    if (buffer->view_offset.empty()) continue;
+    const Layout& layout = buffer->layout;
+    const std::vector<Dim> strides = strides_of(program, buffer->view_of);
+    for (size_t i = 0; i < layout.order.size(); ++i) {
+      const int axis = layout.order[i];
+      const Dim& offset = buffer->view_offset[static_cast<size_t>(axis)];
+      if (offset == Dim(0)) continue;
+      origin = origin + floor_div(offset, Dim(layout.block_of(axis))) * strides[i];
+    }
   }
   return origin;
 }

@@ -16,14 +16,14 @@ class Verifier {
   std::vector<std::string> problems() {
     for (size_t i = 0; i < program_.buffers.size(); ++i) check_buffer(i);
     if (!found_.empty()) return found_;
+    roots_ = roots_of(program_);
     std::vector<char> written(program_.buffers.size(), 0);
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
       const BufferKind kind = program_.buffers[i].kind;
       written[i] = kind == BufferKind::input || kind == BufferKind::constant;
     }
     for (const Launch& launch : program_.launches) check_launch(launch, written);
-    for (int output : program_.outputs)
-      require(written[static_cast<size_t>(root_of(program_, output))], "output buffer {} is never written", output);
+    for (int output : program_.outputs) require(written[root(output)], "output buffer {} is never written", output);
     check_memory();
     return found_;
   }
@@ -31,6 +31,9 @@ class Verifier {
  private:
   const Program& program_;
   std::vector<std::string> found_;
+  std::vector<int> roots_;
+
+  size_t root(int buffer) const { return static_cast<size_t>(roots_[static_cast<size_t>(buffer)]); }
 
   template <class... Args>
   void require(bool ok, fmt::format_string<Args...> format, Args&&... args) {
@@ -69,7 +72,7 @@ class Verifier {
   void check_launch(const Launch& launch, std::vector<char>& written) {
     if (launch.reference) {
       for (int buffer : launch.buffers)
-        if (buffer >= 0) written[static_cast<size_t>(root_of(program_, buffer))] = 1;
+        if (buffer >= 0) written[root(buffer)] = 1;
       return;
     }
     require(launch.buffers.size() == launch.region.params.size(), "launch {} has {} buffers for {} parameters",
@@ -82,13 +85,12 @@ class Verifier {
       const TensorType& type = program_.buffers[static_cast<size_t>(launch.buffers[i])].type;
       require(param.type == type, "launch {}: parameter {} is {}, its buffer {}", launch.name, i, param.type.text(),
               type.text());
-      const size_t root = static_cast<size_t>(root_of(program_, launch.buffers[i]));
       if (param.role != ParamRole::output)
-        require(written[root], "launch {} reads buffer {} before it is written", launch.name, launch.buffers[i]);
+        require(written[root(launch.buffers[i])], "launch {} reads buffer {} before it is written", launch.name,
+                launch.buffers[i]);
     }
     for (size_t i = 0; i < launch.buffers.size(); ++i)
-      if (launch.region.params[i].role == ParamRole::output)
-        written[static_cast<size_t>(root_of(program_, launch.buffers[i]))] = 1;
+      if (launch.region.params[i].role == ParamRole::output) written[root(launch.buffers[i])] = 1;
   }
 
   /// Offsets with constant values: buffers alive at the same time must not overlap.
