@@ -1,10 +1,14 @@
 // Inlining of model-local functions, before anything is a Graph:
 //     y = f(x) {k = 3},   f(a) { t = g(a) {n = @k};  b = h(t) }   ->   f/t = g(x) {n = 3};  y = h(f/t)
-// Functions may call functions; the depth and the number of nodes that result are bounded, so that a small file of
-// doubling calls cannot fill the memory.
+// Functions may call functions. What a call expands to is added up before anything is inlined, each function once, so
+// that a small file of doubling calls is refused at once.
 #include "onnx/flatten_functions.hpp"
 
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
 #include <set>
+#include <string_view>
 #include <tuple>
 
 #include "base/fail.hpp"
@@ -13,8 +17,20 @@
 namespace opfuse::onnx {
 namespace {
 
-constexpr size_t kMaxDepth = 64;           // exporters nest modules a dozen deep
-constexpr size_t kMaxNodes = 1000 * 1000;  // the largest real models have some 100 000
+constexpr size_t kMaxDepth = 64;                  // exporters nest modules a dozen deep
+constexpr size_t kMaxInlinedNodes = 1000 * 1000;  // the largest real models have some 100 000
+constexpr const char* kMaxInlinedNodesVariable = "OPFUSE_MAX_INLINED_NODES";
+
+size_t max_inlined_nodes() {
+  const char* text = std::getenv(kMaxInlinedNodesVariable);
+  if (!text || !*text) return kMaxInlinedNodes;
+  const std::string_view word(text);
+  size_t limit = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), limit);
+  if (error != std::errc() || end != word.data() + word.size() || limit == 0)
+    throw fail(E::bad_option, "{}={}: not a number of nodes", kMaxInlinedNodesVariable, word);
+  return limit;
+}
 
 using FunctionKey = std::tuple<std::string, Bytes, Bytes>;
 
@@ -43,26 +59,63 @@ class Flattener {
   }
 
   FlatNodes run() {
-    for (const NodeProto& node : model_.graph.nodes) add(node, model_.opsets, 0);
+    check_size();
+    for (const NodeProto& node : model_.graph.nodes) add(node, model_.opsets);
     return std::move(result_);
   }
 
  private:
-  void add(const NodeProto& node, const std::vector<OperatorSet>& opsets, size_t depth) {
+  /// What a call is inlined as; null for other nodes, and for functions that keep their calls.
+  const FunctionProto* function_of(const NodeProto& node) const {
     const auto found = functions_.find(key_of(node.domain, node.op_type, node.overload));
-    if (found != functions_.end() && !holds_graphs(*found->second)) return inline_call(node, *found->second, depth);
-    result_.calls_left = result_.calls_left || found != functions_.end();
-    if (result_.nodes.size() >= kMaxNodes)
-      throw fail(E::malformed_model, "inlining the model's functions gives more than {} nodes", kMaxNodes);
-    result_.nodes.push_back({node, opset_version(opsets, node.domain)});
+    return found == functions_.end() || holds_graphs(*found->second) ? nullptr : found->second;
   }
 
-  void inline_call(const NodeProto& call, const FunctionProto& function, size_t depth) {
-    if (++calls_ > kMaxNodes) throw fail(E::malformed_model, "the model's functions call each other without end");
-    if (depth >= kMaxDepth)
+  void check_size() {
+    const size_t limit = max_inlined_nodes();
+    size_t inlined = 0;
+    for (const NodeProto& node : model_.graph.nodes) {
+      if (const FunctionProto* function = function_of(node)) inlined += extent_of(*function, node, 0, limit).nodes;
+      if (inlined <= limit) continue;
+      throw fail(E::malformed_model, "inlining the calls of the model's functions gives more than {} nodes", limit)
+          .node(std::string(node.name))
+          .hint(fmt::format("the limit is {}: set it higher where this is meant", kMaxInlinedNodesVariable));
+    }
+  }
+
+  /// What a call of a function expands to; beyond the limits it is not counted on.
+  struct Extent {
+    size_t nodes = 0;   ///< and calls, the call itself included; 0: being counted
+    size_t height = 0;  ///< of nested calls
+  };
+
+  Extent extent_of(const FunctionProto& function, const NodeProto& call, size_t depth, size_t limit) {
+    const auto [entry, fresh] = extents_.try_emplace(&function);
+    Extent extent = entry->second;
+    const auto refuse_depth = [&] {
       throw fail(E::malformed_model, "function \"{}\" calls itself, or functions nest deeper than {}", function.name,
                  kMaxDepth)
           .node(std::string(call.name));
+    };
+    if (depth + extent.height >= kMaxDepth || (!fresh && extent.nodes == 0)) refuse_depth();
+    if (!fresh) return extent;
+    extent = {1, 1};
+    for (const NodeProto& node : function.nodes) {
+      const FunctionProto* inner = function_of(node);
+      const Extent part = inner ? extent_of(*inner, node, depth + 1, limit) : Extent{1, 0};
+      extent = {extent.nodes + part.nodes, std::max(extent.height, part.height + 1)};
+      if (extent.nodes > limit) break;
+    }
+    return extents_[&function] = extent;
+  }
+
+  void add(const NodeProto& node, const std::vector<OperatorSet>& opsets) {
+    if (const FunctionProto* function = function_of(node)) return inline_call(node, *function);
+    result_.calls_left = result_.calls_left || functions_.contains(key_of(node.domain, node.op_type, node.overload));
+    result_.nodes.push_back({node, opset_version(opsets, node.domain)});
+  }
+
+  void inline_call(const NodeProto& call, const FunctionProto& function) {
     if (call.inputs.size() > function.inputs.size() || call.outputs.size() > function.outputs.size())
       throw fail(E::arity_mismatch, "function \"{}\" has {} inputs and {} outputs but is called with {} and {}",
                  function.name, function.inputs.size(), function.outputs.size(), call.inputs.size(),
@@ -81,7 +134,7 @@ class Flattener {
       if (record && !record->nodes[i].empty()) node.name = keep(record->nodes[i]);
       if (record) node.unknown += record->fields[i];
       substitute_attributes(node, call, function);
-      add(node, function.opsets, depth + 1);
+      add(node, function.opsets);
     }
     copy_through(call, function, names);
   }
@@ -186,7 +239,7 @@ class Flattener {
   std::set<std::string> prefixes_;
   std::set<Bytes> taken_;                                     // names of the main graph, and of restored tensors
   std::map<std::string, std::pair<Bytes, Bytes>> constants_;  // restored: name -> name, attribute
-  size_t calls_ = 0;
+  std::map<const FunctionProto*, Extent> extents_;            // looked up, never iterated
   FlatNodes result_;
 };
 

@@ -262,6 +262,41 @@ TEST(Malformed, FunctionsThatDoubleSixtyTimes) {
                  {node(next, {"a"}, {"t"}, {}, "", "mine"), node(next, {"t"}, {"b"}, {}, "", "mine")}));
   }
   m.functions.push_back(function("mine", "F60", {"a"}, {"b"}, {}, {}));
+  const Diagnostic d = refusal(m.text());
+  EXPECT_EQ(d.name, "malformed_model");
+  EXPECT_EQ(d.node, "call") << "the call that expands, not one that was inlined on the way";
+  EXPECT_NE(d.hint.find("OPFUSE_MAX_INLINED_NODES"), std::string::npos) << d.hint;
+}
+
+/// Calls F0 -> F1 -> ... -> F(count): one node at the end.
+ModelBytes nested_functions(int count) {
+  ModelBytes m = conv_relu();
+  m.domains = {"mine"};
+  for (int i = 0; i < count; ++i)
+    m.functions.push_back(function("mine", "F" + std::to_string(i), {"a"}, {"b"}, {},
+                                   {node("F" + std::to_string(i + 1), {"a"}, {"b"}, {}, "", "mine")}, {"mine"}));
+  m.functions.push_back(function("mine", "F" + std::to_string(count), {"a"}, {"b"}, {}, {node("Relu", {"a"}, {"b"})}));
+  m.graph.nodes = {node("F0", {"x"}, {"y"}, {}, "call", "mine")};
+  return m;
+}
+
+TEST(Malformed, TheLimitOfInlinedNodesCanBeSet) {
+  const std::string model = nested_functions(5).text();  // six calls and a node
+  ::setenv("OPFUSE_MAX_INLINED_NODES", "6", 1);
+  EXPECT_EQ(refusal(model).name, "malformed_model");
+  ::setenv("OPFUSE_MAX_INLINED_NODES", "7", 1);
+  EXPECT_EQ(read_onnx_bytes(model).nodes().size(), 1u);
+  ::setenv("OPFUSE_MAX_INLINED_NODES", "many", 1);
+  EXPECT_EQ(refusal(model).name, "bad_option");
+  ::unsetenv("OPFUSE_MAX_INLINED_NODES");
+}
+
+TEST(Malformed, FunctionsThatNestTooDeepAreFoundWhereverTheyAreCalledFirst) {
+  ModelBytes m = nested_functions(5000);
+  EXPECT_EQ(refusal(m.text()).name, "malformed_model");
+  m.graph.nodes.clear();
+  for (int i = 5000; i >= 0; i -= 40)  // each call alone is shallow where the one before was counted
+    m.graph.nodes.push_back(node("F" + std::to_string(i), {"x"}, {"y" + std::to_string(i)}, {}, "", "mine"));
   EXPECT_EQ(refusal(m.text()).name, "malformed_model");
 }
 
