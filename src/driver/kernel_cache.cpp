@@ -1,4 +1,5 @@
 // One file per kernel:  "OPFK" | u32 version | u64 XXH3 of the rest | JSON header length | JSON header | code
+// The header holds the key that the file's name is made of: a file under another name is none of that kernel.
 // Files appear complete or not at all (AtomicFile), so concurrent compilers never see half of one.
 #include "driver/kernel_cache.hpp"
 
@@ -31,7 +32,7 @@ std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-std::optional<CachedKernel> decode(const std::string& file) {
+std::optional<CachedKernel> decode(const std::string& file, const std::string& key) {
   uint32_t version = 0, header_bytes = 0;
   uint64_t hash = 0;
   if (file.size() < kPrefix || std::memcmp(file.data(), kMagic, 4) != 0) return std::nullopt;
@@ -42,7 +43,7 @@ std::optional<CachedKernel> decode(const std::string& file) {
   if (hash_bytes(file.data() + 16, file.size() - 16).low != hash) return std::nullopt;
   const char* text = file.data() + kPrefix;
   const json header = json::parse(text, text + header_bytes, nullptr, /*allow_exceptions=*/false);
-  if (header.is_discarded()) return std::nullopt;
+  if (header.is_discarded() || header.at("key") != key) return std::nullopt;
   CachedKernel kernel;
   kernel.code.symbol = header.at("symbol");
   kernel.code.parts = Dim::parse(header.at("parts").get<std::string>());
@@ -59,11 +60,13 @@ std::optional<CachedKernel> decode(const std::string& file) {
   }
   kernel.bytes.assign(text + header_bytes, file.data() + file.size());
   kernel.code.size = kernel.bytes.size();
+  if (kernel.code.offset > kernel.code.size || kernel.code.scratch_bytes < 0) return std::nullopt;
   return kernel;
 }
 
-std::string encode(const CachedKernel& kernel) {
-  json header = {{"symbol", kernel.code.symbol},
+std::string encode(const CachedKernel& kernel, const std::string& key) {
+  json header = {{"key", key},
+                 {"symbol", kernel.code.symbol},
                  {"parts", kernel.code.parts.text()},
                  {"scratch", kernel.code.scratch_bytes},
                  {"entry", kernel.code.offset}};
@@ -103,15 +106,16 @@ KernelCache::KernelCache(std::string folder, const TargetInfo& target) : folder_
   ::chmod(folder_.c_str(), 0700);
 }
 
-std::string KernelCache::path_of(const KernelSpec& spec) const {
-  return folder_ + "/" + hash_text(target_ + "\n" + std::to_string(kCodegenVersion) + "\n" + spec.text()).hex() +
-         ".kernel";
+std::string KernelCache::key_of(const KernelSpec& spec) const {
+  return hash_text(target_ + "\n" + std::to_string(kCodegenVersion) + "\n" + spec.text()).hex();
 }
+
+std::string KernelCache::path_of(const KernelSpec& spec) const { return folder_ + "/" + key_of(spec) + ".kernel"; }
 
 std::optional<CachedKernel> KernelCache::load(const KernelSpec& spec) const {
   if (!enabled()) return std::nullopt;
   try {
-    return decode(read_file(path_of(spec)));
+    return decode(read_file(path_of(spec)), key_of(spec));
   } catch (const std::exception&) {  // a damaged file is an absent one; it will be written again
     return std::nullopt;
   }
@@ -121,7 +125,7 @@ void KernelCache::store(const KernelSpec& spec, const CachedKernel& kernel) cons
   if (!enabled()) return;
   try {
     AtomicFile file(path_of(spec));
-    file.write(encode(kernel));
+    file.write(encode(kernel, key_of(spec)));
     file.commit();
   } catch (const Error&) {  // a full disk costs the next compilation time, nothing else
   }

@@ -25,6 +25,7 @@ class KernelCache {
   void store(const KernelSpec& spec, const CachedKernel& kernel) const;  ///< atomic; failing to write is no error
 
  private:
+  std::string key_of(const KernelSpec& spec) const;  ///< hash of everything the code depends on
   std::string path_of(const KernelSpec& spec) const;
   std::string folder_, target_;
 };
