@@ -1,16 +1,19 @@
 // The .opf file:  "OPFUSE\0\1" | u64 header bytes | u64 XXH3 of the header | JSON header | blobs
-// Blobs (code, constants) start on 4096-byte boundaries and carry their own checksums in the header.
-// What does not fit - magic, format, codegen version, checksum, bounds, CPU features - is refused.
+// Blobs (code, constants) start on 4096-byte boundaries and carry their own checksums in the header. Behind the code
+// lies the hash of the contract its kernels were generated for (artifact_check.hpp). What does not fit - magic, format,
+// codegen version, checksum, bounds, CPU features - is refused.
 #include "runtime/artifact.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/atomic_file.hpp"
 #include "base/fail.hpp"
 #include "base/hash.hpp"
 #include "base/mapped_file.hpp"
+#include "runtime/artifact_check.hpp"
 #include "target/target.hpp"
 
 namespace opfuse {
@@ -27,6 +30,33 @@ size_t page_align(size_t offset) { return (offset + kPage - 1) / kPage * kPage; 
 std::string dim_text(const Dim& dim) { return dim.text(); }
 Dim dim_of(const json& value) { return Dim::parse(value.get<std::string>()); }
 
+/// A whole number that `T` holds; the library would convert fractions and drop bits.
+template <class T>
+T whole(const json& value) {
+  if (!value.is_number_integer()) throw fail(E::bad_file, "{} in the header is not a whole number", value.dump());
+  if (value.is_number_unsigned()) {
+    const uint64_t number = value.get<uint64_t>();
+    if (std::in_range<T>(number)) return static_cast<T>(number);
+  } else if (const int64_t number = value.get<int64_t>(); std::in_range<T>(number)) {
+    return static_cast<T>(number);
+  }
+  throw fail(E::bad_file, "{} in the header is out of range", value.dump());
+}
+
+/// The list itself; E::bad_file when it is none, or has not `size` entries (0: any).
+const json& listed(const json& list, size_t size = 0) {
+  if (!list.is_array() || (size > 0 && list.size() != size))
+    throw fail(E::bad_file, "a list in the header does not have the entries it should have");
+  return list;
+}
+
+template <class T>
+std::vector<T> wholes(const json& list) {
+  std::vector<T> numbers;
+  for (const json& value : listed(list)) numbers.push_back(whole<T>(value));
+  return numbers;
+}
+
 json tensors_json(const std::vector<ArtifactTensor>& tensors) {
   json list = json::array();
   for (const ArtifactTensor& t : tensors) list.push_back({t.name, t.type.text(), t.buffer, t.indexes});
@@ -35,9 +65,9 @@ json tensors_json(const std::vector<ArtifactTensor>& tensors) {
 
 std::vector<ArtifactTensor> tensors_of(const json& list) {
   std::vector<ArtifactTensor> tensors;
-  for (const json& t : list)
+  for (const json& t : listed(list))
     tensors.push_back(
-        {t.at(0), parse_type(t.at(1).get<std::string>()), t.at(2), t.size() > 3 ? t[3].get<int64_t>() : 0});
+        {listed(t, 4).at(0), parse_type(t.at(1).get<std::string>()), whole<int>(t.at(2)), whole<int64_t>(t.at(3))});
   return tensors;
 }
 
@@ -50,10 +80,11 @@ json buffers_json(const std::vector<ArtifactBuffer>& buffers) {
 
 std::vector<ArtifactBuffer> buffers_of(const json& list) {
   std::vector<ArtifactBuffer> buffers;
-  for (const json& b : list) {
-    const int storage = b.at(0);
+  for (const json& b : listed(list)) {
+    listed(b, 5);
+    const int storage = whole<int>(b.at(0));
     if (storage < 0 || storage > 3) throw fail(E::bad_file, "a buffer has the unknown storage kind {}", storage);
-    buffers.push_back({static_cast<Storage>(storage), b.at(1), dim_of(b.at(2)), dim_of(b.at(3)), b.at(4)});
+    buffers.push_back({static_cast<Storage>(storage), whole<int>(b.at(1)), dim_of(b.at(2)), dim_of(b.at(3)), b.at(4)});
   }
   return buffers;
 }
@@ -88,22 +119,24 @@ json launches_json(const std::vector<ArtifactLaunch>& launches) {
 
 std::vector<ArtifactLaunch> launches_of(const json& list) {
   std::vector<ArtifactLaunch> launches;
-  for (const json& l : list) {
+  for (const json& l : listed(list)) {
     ArtifactLaunch launch;
     launch.name = l.at("name");
     launch.symbol = l.at("symbol");
     launch.pattern = l.at("pattern");
     launch.sources = l.at("sources").get<std::vector<std::string>>();
-    launch.code_offset = l.at("code");
-    launch.buffers = l.at("buffers").get<std::vector<int>>();
+    launch.code_offset = whole<size_t>(l.at("code"));
+    launch.buffers = wholes<int>(l.at("buffers"));
     launch.parts = dim_of(l.at("parts"));
-    launch.scratch_bytes = l.at("scratch");
+    launch.scratch_bytes = whole<int64_t>(l.at("scratch"));
     launch.flops = dim_of(l.at("flops"));
     launch.bytes_read = dim_of(l.at("read"));
     launch.bytes_written = dim_of(l.at("written"));
     launch.schedule = l.at("schedule");
     if (const auto d = l.find("device"); d != l.end())
-      launch.device = {dim_of(d->at(0)), d->at(1), d->at(2), d->at(3), d->at(4), d->at(5), dim_of(d->at(6)), d->at(7)};
+      launch.device = {
+          dim_of(listed(*d, 8).at(0)), whole<int>(d->at(1)),     whole<size_t>(d->at(2)), whole<int>(d->at(3)),
+          whole<int64_t>(d->at(4)),    whole<int64_t>(d->at(5)), dim_of(d->at(6)),        whole<int64_t>(d->at(7))};
     launches.push_back(std::move(launch));
   }
   return launches;
@@ -129,7 +162,8 @@ void read_program(const json& header, ArtifactProgram& program) {
   program.intermediate_bytes = dim_of(header.at("intermediate_bytes"));
   program.layouts = header.at("layouts").get<std::vector<std::pair<std::string, std::string>>>();
   if (const auto loop = header.find("image_loop"); loop != header.end())
-    program.image_loop = {loop->at(0), loop->at(1), loop->at(2), loop->at(3).get<std::vector<int64_t>>()};
+    program.image_loop = {listed(*loop, 4).at(0), whole<int64_t>(loop->at(1)), whole<int64_t>(loop->at(2)),
+                          wholes<int64_t>(loop->at(3))};
 }
 
 json variants_json(const std::vector<ArtifactVariant>& variants) {
@@ -143,22 +177,43 @@ json variants_json(const std::vector<ArtifactVariant>& variants) {
 }
 
 std::vector<ArtifactVariant> variants_of(const json& list) {
-  std::vector<ArtifactVariant> variants(list.size());
+  std::vector<ArtifactVariant> variants(listed(list).size());
   for (size_t i = 0; i < list.size(); ++i) {
     read_program(list[i], variants[i]);
-    variants[i].when = list[i].at("when").get<SymbolValues>();
-    variants[i].code_bytes = list[i].at("adds").at(0);
-    variants[i].constant_bytes = list[i].at("adds").at(1);
+    for (const auto& [symbol, size] : list[i].at("when").items()) variants[i].when[symbol] = whole<int64_t>(size);
+    variants[i].code_bytes = whole<size_t>(listed(list[i].at("adds"), 2).at(0));
+    variants[i].constant_bytes = whole<size_t>(list[i].at("adds").at(1));
   }
   return variants;
 }
 
-json blob_json(std::span<const uint8_t> blob, size_t offset) {
-  return {{"offset", offset}, {"bytes", blob.size()}, {"xxh3", hash_bytes(blob.data(), blob.size()).hex()}};
+std::string hash_of(std::span<const uint8_t> blob) { return hash_bytes(blob.data(), blob.size()).hex(); }
+
+json blob_json(std::span<const uint8_t> blob, size_t offset, const std::string& hash) {
+  return {{"offset", offset}, {"bytes", blob.size()}, {"xxh3", hash}};
+}
+
+/// The code as the file has it: the contract's hash behind it.
+std::vector<uint8_t> sealed_code(const Artifact& a, const std::string& constants_hash) {
+  std::vector<uint8_t> blob(a.code.begin(), a.code.end());
+  const std::string contract = contract_of(a, constants_hash).hex();
+  blob.insert(blob.end(), contract.begin(), contract.end());
+  return blob;
+}
+
+/// The code without it. E::bad_file when the header is not what its kernels were generated for.
+void open_code(Artifact& a, std::span<const uint8_t> blob, const std::string& constants_hash) {
+  const size_t seal = Hash128{}.hex().size();
+  if (blob.size() < seal) throw fail(E::bad_file, "the code blob lacks its contract");
+  a.code = blob.first(blob.size() - seal);
+  const std::string contract(reinterpret_cast<const char*>(blob.data()) + a.code.size(), seal);
+  if (contract != contract_of(a, constants_hash).hex())
+    throw fail(E::bad_file,
+               "the header was altered: its machine code was generated for other launches, buffers or types");
 }
 
 /// Blob offsets count from the end of the header, rounded up to a page: they do not depend on its size.
-json header_json(const Artifact& a) {
+json header_json(const Artifact& a, std::span<const uint8_t> code, const std::string& constants_hash) {
   json header = program_json(a);
   header.update({{"format", a.format},
                  {"device", a.on_device() ? kDeviceFormat : 0},
@@ -173,8 +228,8 @@ json header_json(const Artifact& a) {
                  {"variants", variants_json(a.variants)},
                  {"notes", a.notes},
                  {"plan", a.plan_json},
-                 {"code", blob_json(a.code, 0)},
-                 {"constants", blob_json(a.constants, page_align(a.code.size()))}});
+                 {"code", blob_json(code, 0, hash_of(code))},
+                 {"constants", blob_json(a.constants, page_align(code.size()), constants_hash)}});
   return header;
 }
 
@@ -189,17 +244,17 @@ std::string_view bytes_of(const T* data, size_t bytes) {
 }
 
 std::span<const uint8_t> blob_of(std::string_view file, size_t base, const json& blob, const char* what) {
-  const uint64_t offset = blob.at("offset"), bytes = blob.at("bytes");
-  if (base > file.size() || offset > file.size() - base || bytes > file.size() - base - offset)
+  const auto offset = whole<size_t>(blob.at("offset")), bytes = whole<size_t>(blob.at("bytes"));
+  if (base > file.size() || offset > file.size() - base || bytes > file.size() - base - offset || offset % kPage != 0)
     throw fail(E::bad_file, "the {} blob lies outside the file (truncated?)", what);
   const std::span<const uint8_t> span(reinterpret_cast<const uint8_t*>(file.data()) + base + offset, bytes);
-  if (hash_bytes(span.data(), span.size()).hex() != blob.at("xxh3").get<std::string>())
+  if (hash_of(span) != blob.at("xxh3").get<std::string>())
     throw fail(E::bad_file, "the checksum of the {} blob does not match: the file is damaged", what);
   return span;
 }
 
 void check_versions(const json& header) {
-  const int format = header.at("format"), codegen = header.at("codegen");
+  const int format = whole<int>(header.at("format")), codegen = whole<int>(header.at("codegen"));
   if (format != kArtifactFormat || codegen != kCodegenVersion)
     throw fail(E::bad_file, "the file has format {}, codegen {}; this opfuse reads format {}, codegen {}", format,
                codegen, kArtifactFormat, kCodegenVersion)
@@ -207,7 +262,7 @@ void check_versions(const json& header) {
 }
 
 void check_device(const Artifact& artifact, const json& header) {
-  const int device = header.value("device", 0);
+  const int device = whole<int>(header.at("device"));
   if (device != (artifact.on_device() ? kDeviceFormat : 0))
     throw fail(E::bad_file, "the file is for {} with device format {}; this opfuse reads device format {}",
                artifact.target, device, kDeviceFormat)
@@ -222,74 +277,6 @@ void check_features(const Artifact& artifact) {
                  "the executable was compiled for {} and needs the CPU feature {}, which this machine lacks",
                  artifact.target, feature)
           .hint("compile the model again with --target host, or with --target cpu:baseline for any x86-64");
-}
-
-void consistent(bool ok, const char* what) {
-  if (!ok) throw fail(E::bad_file, "the header's {} are inconsistent", what);
-}
-
-void check_buffer(const Artifact& a, const ArtifactBuffer& b) {
-  if (b.storage == Storage::input) consistent(b.root >= 0 && b.root < static_cast<int>(a.inputs.size()), "buffers");
-  if (b.storage == Storage::output) consistent(b.root >= 0 && b.root < static_cast<int>(a.outputs.size()), "buffers");
-  if (b.storage != Storage::constant || !b.offset.is_constant() || !b.bytes.is_constant()) return;
-  const int64_t offset = b.offset.value(), bytes = b.bytes.value(), size = static_cast<int64_t>(a.constants.size());
-  consistent(offset >= 0 && bytes >= 0 && offset <= size && bytes <= size - offset, "constants");
-}
-
-/// Of a constant batch the file itself says how many images there are: no more than their maps hold.
-bool holds_images(const ArtifactProgram& program) {
-  const ArtifactImageLoop& loop = program.image_loop;
-  if (!loop.symbol.empty()) return true;
-  const int64_t step = *std::max_element(loop.steps.begin(), loop.steps.end());
-  int64_t largest = 0;
-  for (const ArtifactBuffer& b : program.buffers)
-    if (b.bytes.is_constant()) largest = std::max(largest, b.bytes.value());
-  return loop.from > 1 && step > 0 && loop.from <= largest / step;
-}
-
-void check_image_loop(const Artifact& a, const ArtifactProgram& program) {
-  const ArtifactImageLoop& loop = program.image_loop;
-  if (loop.launches == 0) return;
-  const auto& symbols = program.symbols;
-  consistent(!a.on_device() && loop.launches > 0 && loop.launches <= static_cast<int64_t>(program.launches.size()) &&
-                 loop.from > 0 && loop.steps.size() == program.buffers.size() &&
-                 (loop.symbol.empty() || std::find(symbols.begin(), symbols.end(), loop.symbol) != symbols.end()) &&
-                 std::all_of(loop.steps.begin(), loop.steps.end(), [](int64_t step) { return step >= 0; }),
-             "image loop");
-  consistent(holds_images(program), "image loop");
-}
-
-void check_program(const Artifact& a, const ArtifactProgram& program) {
-  const int buffers = static_cast<int>(program.buffers.size());
-  for (const ArtifactLaunch& l : program.launches) {
-    consistent(l.code_offset < a.code.size() && l.scratch_bytes >= 0, "launches");
-    consistent((l.device.block > 0) == a.on_device() && l.device.code_bytes <= a.code.size() - l.code_offset,
-               "launches");
-    for (int b : l.buffers) consistent(b >= 0 && b < buffers, "launch buffers");
-  }
-  for (const ArtifactBuffer& b : program.buffers) check_buffer(a, b);
-  check_image_loop(a, program);
-}
-
-/// A variant fixes symbols of the program for all sizes and leaves the others open.
-void check_variant(const Artifact& a, const ArtifactVariant& variant) {
-  const auto known = [&](const std::string& symbol) {
-    return std::find(a.symbols.begin(), a.symbols.end(), symbol) != a.symbols.end();
-  };
-  consistent(!variant.when.empty() && !a.on_device(), "variants");
-  for (const auto& [symbol, size] : variant.when) consistent(known(symbol) && size >= 0, "variants");
-  for (const std::string& symbol : variant.symbols)
-    consistent(known(symbol) && !variant.when.contains(symbol), "variants");
-  check_program(a, variant);
-}
-
-void check_indices(const Artifact& a) {
-  const int buffers = static_cast<int>(a.buffers.size());
-  for (const auto* tensors : {&a.inputs, &a.outputs})
-    for (const ArtifactTensor& t : *tensors)
-      consistent(t.buffer >= 0 && t.buffer < buffers, tensors == &a.inputs ? "inputs" : "outputs");
-  check_program(a, a);
-  for (const ArtifactVariant& variant : a.variants) check_variant(a, variant);
 }
 
 Artifact parse_artifact(const std::shared_ptr<const MappedFile>& mapping) {
@@ -320,10 +307,10 @@ Artifact parse_artifact(const std::shared_ptr<const MappedFile>& mapping) {
   check_device(a, header);
   check_features(a);
   const size_t base = page_align(kPrefix + header_bytes);
-  a.code = blob_of(file, base, header.at("code"), "code");
   a.constants = blob_of(file, base, header.at("constants"), "constants");
+  open_code(a, blob_of(file, base, header.at("code"), "code"), header.at("constants").at("xxh3"));
   a.owner = mapping;
-  check_indices(a);
+  check_artifact(a);
   return a;
 }
 
@@ -356,7 +343,9 @@ std::string text_of(const SymbolValues& sizes) {
 void save_artifact(const Artifact& artifact, const std::string& path) {
   refuse_host_launches(artifact, path);
   for (const ArtifactVariant& variant : artifact.variants) refuse_host_launches(variant, path);
-  const std::string header = header_json(artifact).dump();
+  const std::string constants_hash = hash_of(artifact.constants);
+  const std::vector<uint8_t> code = sealed_code(artifact, constants_hash);
+  const std::string header = header_json(artifact, code, constants_hash).dump();
   const uint64_t header_bytes = header.size(), header_hash = hash_bytes(header.data(), header.size()).low;
   AtomicFile file(path);
   file.write({kMagic, sizeof kMagic});
@@ -364,7 +353,7 @@ void save_artifact(const Artifact& artifact, const std::string& path) {
   file.write(bytes_of(&header_hash, 8));
   file.write(header);
   pad_to_page(file);
-  file.write(bytes_of(artifact.code.data(), artifact.code.size()));
+  file.write(bytes_of(code.data(), code.size()));
   pad_to_page(file);
   file.write(bytes_of(artifact.constants.data(), artifact.constants.size()));
   file.commit();

@@ -12,7 +12,7 @@
 
 namespace opfuse {
 
-inline constexpr int kArtifactFormat = 2;
+inline constexpr int kArtifactFormat = 3;
 inline constexpr int kCodegenVersion = 1;
 inline constexpr int kDeviceFormat = 2;  ///< of the launches' "device" section; files without it are the CPU's
 

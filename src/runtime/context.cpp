@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "base/fail.hpp"
+#include "runtime/artifact_check.hpp"
 #include "runtime/state.hpp"
 
 namespace opfuse {
@@ -61,7 +62,9 @@ int64_t most_scratch(const ArtifactProgram& program) {
 
 size_t bytes_of(const TensorType& type, const SymbolValues& symbols) {
   size_t bytes = byte_size(type.dtype);
-  for (int64_t size : type.shape.evaluate(symbols)) bytes *= static_cast<size_t>(size);
+  for (int64_t size : type.shape.evaluate(symbols))
+    if (size < 0 || __builtin_mul_overflow(bytes, static_cast<size_t>(size), &bytes))
+      throw fail(E::bad_binding, "{} is impossible with the bound sizes", type.text());
   return bytes;
 }
 
@@ -120,6 +123,19 @@ void ContextState::reserve_memory() {
     scratch.emplace_back(static_cast<size_t>(scratch_bytes), options.allocator);
     scratch_pointers.push_back(scratch.back().data());
   }
+}
+
+/// Once for each set of sizes: rebinding arrays of the same shapes asks nothing again.
+void ContextState::check_memory() {
+  if (checked_sizes && *checked_sizes == symbol_values) return;
+  const Artifact& a = executable->artifact;
+  RunMemory memory{static_cast<int64_t>(arena_bytes), static_cast<int64_t>(a.constants.size()), {}, {}};
+  for (const ArtifactTensor& t : a.inputs)
+    memory.inputs.push_back(static_cast<int64_t>(bytes_of(t.type, symbol_values)));
+  for (const ArtifactTensor& t : a.outputs)
+    memory.outputs.push_back(static_cast<int64_t>(bytes_of(t.type, symbol_values)));
+  check_ranges(*program, symbol_values, memory);
+  checked_sizes = symbol_values;
 }
 
 void* ContextState::address_of(const ArtifactBuffer& buffer) const {
@@ -188,6 +204,7 @@ void ContextState::prepare() {
   resolve_symbols();
   resolve_outputs();
   reserve_memory();
+  check_memory();
   resolve_launches();
   dirty = false;
 }

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "base/aligned_bytes.hpp"
@@ -73,6 +74,7 @@ struct ContextState {
   std::vector<Memory> own_outputs;
   bool dirty = true;  ///< bindings changed since prepare()
   SymbolValues symbol_values;
+  std::optional<SymbolValues> checked_sizes;    ///< for which buffers were found within their memory
   const ArtifactProgram* program = nullptr;     ///< the executable's, for the bound sizes
   std::vector<int64_t> symbols, image_symbols;  ///< in kernel argument order; of all images, of one
   Memory arena;
@@ -91,6 +93,7 @@ struct ContextState {
  private:
   void resolve_outputs();
   void reserve_memory();
+  void check_memory();
   void resolve_launches();
   void resolve_launch(size_t launch, int64_t image, const SymbolValues& values, const std::vector<int64_t>& arguments);
   int64_t looped_images() const;
