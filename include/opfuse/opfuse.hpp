@@ -117,6 +117,7 @@ struct PlanRequest {
   bool rules = true;  ///< the rule engine for what no named pattern claims
   std::vector<PatternSpec> patterns{};
   std::vector<std::string> pattern_files{};  ///< TOML; throws bad_file with line and column
+  size_t max_group_nodes = 64;               ///< rules end a group there; edges then say too_large
 };
 
 struct Fused {

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "base/fail.hpp"
+#include "base/read_files.hpp"
 
 namespace opfuse {
 namespace {
@@ -24,6 +25,10 @@ mode_t default_mode() {
 }  // namespace
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+  if (const std::string input = read_as(path_); !input.empty())
+    throw fail(E::bad_option, "writing \"{}\" would replace the input \"{}\"", path_, input)
+        .file(path_)
+        .hint("name another file to write");
   struct stat info {};
   if (stat(path_.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
     if (S_ISDIR(info.st_mode)) throw fail(E::file_write_failed, "\"{}\" is a directory", path_).file(path_);

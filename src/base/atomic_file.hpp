@@ -7,7 +7,8 @@
 namespace opfuse {
 
 /// Writes into a temporary file beside `path`; commit() renames it, so that readers of an older file keep theirs. What
-/// is not committed is removed. A path that is a device or a pipe is written directly. Throws E::file_write_failed.
+/// is not committed is removed. A path that is a device or a pipe is written directly. Throws E::file_write_failed, and
+/// E::bad_option for a file that was read (base/read_files.hpp).
 class AtomicFile {
  public:
   explicit AtomicFile(std::string path);

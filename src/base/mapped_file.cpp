@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "base/fail.hpp"
+#include "base/read_files.hpp"
 
 namespace opfuse {
 
@@ -22,6 +23,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path, bool
     close(file);
     throw fail(E::file_not_found, "\"{}\" is not a regular file", path).file(path);
   }
+  remember_read_file(path);
   const size_t size = static_cast<size_t>(info.st_size);
   void* data = nullptr;
   if (size > 0) data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE | (whole ? MAP_POPULATE : 0), file, 0);

@@ -2,6 +2,8 @@
 // what decides between them (a model that came fused, no fusion at all, a plan that was given) is decided here alone.
 #include "driver/compilation.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "ir/outline.hpp"
@@ -60,11 +62,23 @@ static std::string source_hash(const Graph& prepared) {
   return model_hash(flat);
 }
 
+/// Nothing is silent: where the limit of a group's size ended groups, a note says so.
+static std::optional<std::string> group_limit_note(const FusionPlan& plan, size_t limit) {
+  const auto bound = std::count_if(plan.edges.begin(), plan.edges.end(),
+                                   [](const EdgeVerdict& edge) { return edge.decline.code == "too_large"; });
+  if (bound == 0) return std::nullopt;
+  return fmt::format(
+      "groups of rules end with {} nodes: so on {} edge{}, too_large in explain; --max-group-nodes sets it", limit,
+      bound, bound == 1 ? "" : "s");
+}
+
 void Compilation::make_plan() {
   plan.model = source_hash(prepared);
   plan.target = target.name;
   if (has_groups_ || !options.fused) return;
   plan = options.given_plan ? *options.given_plan : plan_graph(prepared, target, options.plan);
+  if (options.given_plan) return;
+  if (auto note = group_limit_note(plan, options.plan.max_group_nodes)) conversions.push_back(*note);
 }
 
 void Compilation::apply_plan() {

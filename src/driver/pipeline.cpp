@@ -75,6 +75,7 @@ FusionPlan plan_graph(const Graph& prepared, const TargetInfo& target, const Pla
   options.only = request.only;
   options.skip = request.skip;
   options.rules = request.rules;
+  options.max_nodes = request.max_group_nodes;
   const std::vector<FusionPattern> patterns = patterns_of(request);
   options.patterns = &patterns;
   return make_plan(prepared, options);

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/read_files.hpp"
 #include "ir/constant_text.hpp"
 
 namespace opfuse {
@@ -125,6 +126,7 @@ class ConstantParser {
     if (name.filename() != name) in_.stop("file<> names a file beside the graph");
     const std::filesystem::path path = std::filesystem::path(options_.folder) / name;
     std::ifstream file(path, std::ios::binary | std::ios::ate);
+    remember_read_file(path.string());
     if (!file) throw fail(E::file_not_found, "cannot open \"{}\"", path.string());
     const int64_t size = static_cast<int64_t>(file.tellg());
     if (offset > size || bytes > size - offset)

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "base/fail.hpp"
+#include "base/user_folders.hpp"
 #include "ir/constant_file.hpp"
 #include "ir/fir_file.hpp"
 
@@ -35,6 +36,7 @@ class Manager {
   PassRun run(const std::vector<Pass>& passes) {
     if (options_.verify) verify(graph_);
     for (const Pass& pass : passes) run_any(pass);
+    if (dump_constants_) dump_constants_->commit();
     result_.notes = std::move(context_.notes);
     return std::move(result_);
   }
@@ -72,6 +74,7 @@ class Manager {
       if (record.changed) graph_.remove_dead_nodes();
       if (record.changed && options_.verify) verify(graph_);
     } catch (Error& error) {
+      if (dump_constants_) dump_constants_->commit();
       if (error.diagnostic().name != "internal") throw error.during(pass.name);
       throw error.during(pass.name).hint(reproducer(before, pass.name));
     } catch (const std::exception& error) {
@@ -94,8 +97,11 @@ class Manager {
 
   std::string reproducer(const Graph& before, const std::string& pass) const {
     const std::string name = fmt::format("opfuse-repro-{}.fir", structural_hash(before, false).hex().substr(0, 8));
-    const std::string path = (std::filesystem::path(options_.reproducer_dir) / name).string();
+    const std::filesystem::path folder =
+        options_.reproducer_dir.empty() ? reproducer_folder() : options_.reproducer_dir;
+    const std::string path = (folder / name).string();
     try {
+      std::filesystem::create_directories(folder);
       write_fir(before, path, std::string(kReproducerMark) + pass);
     } catch (const std::exception& error) {
       return fmt::format("no reproducer: {}", error.what());
@@ -104,7 +110,12 @@ class Manager {
   }
 };
 
+std::string g_reproducer_folder;  // set once, before passes run
+
 }  // namespace
+
+void set_reproducer_folder(std::string folder) { g_reproducer_folder = std::move(folder); }
+std::string reproducer_folder() { return g_reproducer_folder.empty() ? state_folder() : g_reproducer_folder; }
 
 void PassContext::note(std::string text) {
   if (std::find(notes.begin(), notes.end(), text) == notes.end()) notes.push_back(std::move(text));

@@ -36,8 +36,8 @@ struct Pass {
 Pass until_stable(std::string name, std::vector<Pass> passes);
 
 struct PassOptions {
-  std::string dump_dir;  ///< NN-pass.fir after each changing pass; empty: none
-  std::string reproducer_dir = ".";
+  std::string dump_dir;        ///< NN-pass.fir after each changing pass; empty: none
+  std::string reproducer_dir;  ///< empty: reproducer_folder()
   bool verify = true;
   int64_t fold_growth_bytes = PassContext{}.fold_growth_bytes;
   RewriteReport* report = nullptr;
@@ -60,6 +60,11 @@ struct PassRun {
 /// Runs the passes in order. A user error gets the pass as its context; any other failure is an internal
 /// error that names a reproducer: the graph before the pass, and the pass's name in its first line.
 PassRun run_passes(Graph& graph, const std::vector<Pass>& passes, const PassOptions& options = {});
+
+/// Where reproducers go when PassOptions names no folder: the user's state folder, or what a program chose at its
+/// start.
+void set_reproducer_folder(std::string folder);
+std::string reproducer_folder();
 
 /// The pass a reproducer's first line names, "" when it names none.
 std::string pass_of_reproducer(std::string_view text);

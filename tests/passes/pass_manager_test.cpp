@@ -114,8 +114,21 @@ TEST(PassManager, TurnsForeignExceptionsIntoInternalErrors) {
                 .diagnostic()
                 .message.find("thrower failed: vector::at"),
             std::string::npos);
-  EXPECT_NE(failure({thrower}, {.reproducer_dir = "/nonexistent/folder"}).diagnostic().hint.find("no reproducer"),
+  EXPECT_NE(failure({thrower}, {.reproducer_dir = "/dev/null/folder"}).diagnostic().hint.find("no reproducer"),
             std::string::npos);
+}
+
+TEST(PassManager, WritesReproducersToTheUsersStateFolder) {
+  const Folder folder;
+  ::setenv("XDG_STATE_HOME", folder.path.c_str(), 1);
+  const Pass thrower = {"thrower", "", [](Graph&, PassContext&) -> bool { throw std::out_of_range("vector::at"); }, {}};
+  const Error e = failure({thrower}, {});
+  ::unsetenv("XDG_STATE_HOME");
+  EXPECT_NE(e.diagnostic().hint.find((folder.path / "opfuse" / "opfuse-repro-").string()), std::string::npos)
+      << e.what();
+  EXPECT_TRUE(fs::exists(folder.path / "opfuse"));
+  for (const auto& entry : fs::directory_iterator("."))
+    EXPECT_FALSE(entry.path().filename().string().starts_with("opfuse-repro-"));
 }
 
 TEST(PassManager, LeavesUserErrorsAsTheyAre) {

@@ -12,6 +12,7 @@
 #include "inputs.hpp"
 #include "interrupt.hpp"
 #include "model_arg.hpp"
+#include "outputs.hpp"
 #include "profile/machine_limits.hpp"
 #include "profile/statistics.hpp"
 #include "report.hpp"
@@ -102,8 +103,9 @@ std::vector<SplitForm> measure_groups(const Executable& fused, const Executable&
   return measure_split_forms(session, other, flags.settings(), flags.inputs.seed);
 }
 
-Result measure_model(const Flags& flags) {
+std::optional<Result> measure_model(const CLI::App& app, const Flags& flags) {
   const GivenModel model = open_model(flags.model);
+  if (model.executable) refuse_compile_flags(app, flags.model);
   if (flags.vs_unfused && !model.graph)
     throw fail(E::bad_option, "--vs-unfused needs the model, an .opf holds only the fused program");
   const ModelInputs inputs = make_inputs(model.interface(), flags.inputs);
@@ -135,6 +137,7 @@ Result measure_model(const Flags& flags) {
   std::vector<Context*> contexts = {&session.context()};
   if (other) contexts.push_back(&other->context());
   std::vector<std::vector<double>> samples = measure(contexts, flags.settings());
+  if (samples[0].empty()) return std::nullopt;  // interrupted while warming up
   // The limit is measured on both sides of the runs; the better one counts.
   if (!device)
     result.limits.fma_gflops = std::max(result.limits.fma_gflops, measure_fma_gflops(result.threads, vector_bytes));
@@ -143,11 +146,11 @@ Result measure_model(const Flags& flags) {
     result.unfused = side_of(other->context(), std::move(samples[1]));
     result.ratio = ratio_of_medians(result.fused.sample, result.unfused->sample, flags.inputs.seed);
     result.output_error = largest_error(session.outputs(), other->outputs());
-    result.groups = measure_groups(*fused, *unfused, inputs, flags);
+    if (!interrupted()) result.groups = measure_groups(*fused, *unfused, inputs, flags);
   }
   const double seconds = result.fused.latency_ms.median * 1e-3;
   if (seconds > 0 && !device) result.share = result.fused.work.flops * 1e-9 / seconds / result.limits.fma_gflops;
-  result.per_second = throughput(*fused, inputs, flags, result.fused);
+  if (!interrupted() || flags.contexts <= 1) result.per_second = throughput(*fused, inputs, flags, result.fused);
   return result;
 }
 
@@ -164,7 +167,7 @@ Json to_json(const Result& r, const Flags& flags) {
   Json extra = Json::object();
   for (double p : flags.percentiles) extra[fmt::format("p{:g}", p)] = percentile(r.fused.sample, p);
   out["percentiles_ms"] = std::move(extra);
-  out["throughput_per_s"] = r.per_second;
+  out["throughput_per_s"] = r.per_second > 0 ? Json(r.per_second) : Json(nullptr);
   out["gflop_per_s"] = seconds > 0 ? Json(r.fused.work.flops * 1e-9 / seconds) : Json(nullptr);
   const bool limited = r.limits.fma_gflops > 0;
   out["fma_limit_gflop_per_s"] = limited ? Json(r.limits.fma_gflops) : Json(nullptr);
@@ -204,8 +207,9 @@ void print_text(const Result& r, const Flags& flags) {
                8 * r.limits.vector_bytes);
   else
     fmt::print(", copies to and from the device included (profile times the kernels alone)\n");
-  fmt::print("  throughput {:.1f} per second ({} context{} x {} thread{})\n", r.per_second, r.contexts,
-             r.contexts == 1 ? "" : "s", r.threads, r.threads == 1 ? "" : "s");
+  if (r.per_second > 0)
+    fmt::print("  throughput {:.1f} per second ({} context{} x {} thread{})\n", r.per_second, r.contexts,
+               r.contexts == 1 ? "" : "s", r.threads, r.threads == 1 ? "" : "s");
   fmt::print("  arena {} for intermediates of {}\n", human_bytes(static_cast<double>(r.fused.arena)),
              human_bytes(static_cast<double>(r.fused.intermediates)));
   if (!r.unfused) return;
@@ -228,19 +232,29 @@ void judge(const Result& r) {
   if (interrupted()) warn("interrupted: the numbers are those of the runs so far");
 }
 
-int run(const Flags& flags) {
+int run(const CLI::App& app, Flags flags) {
   catch_interrupts();
+  check_companions(app, {{"--count", "--kernels"}, {"--alone", "--kernels"}, {"--allow-stale", "--plan"}});
+  bound_threads(flags.compile);
   if (!flags.kernels.empty()) {
     if (parse_target(flags.compile.target).is_cuda())
       throw fail(E::bad_option, "--kernels is timed on cpu targets, not on {}", flags.compile.target)
           .hint("opfuse profile times each kernel of a model on the device");
     if (flags.kernels != "random") throw fail(E::bad_option, "--kernels {}: only 'random' is known", flags.kernels);
+    if (!flags.model.empty())
+      throw fail(E::bad_option, "MODEL and --kernels exclude each other: --kernels times drawn layers");
     return bench_random_kernels({flags.inputs.seed, flags.count, flags.compile, flags.alone, flags.json});
   }
   if (flags.per_group && !flags.vs_unfused) throw fail(E::bad_option, "--per-group goes with --vs-unfused");
   if (flags.model.empty())
     throw fail(E::bad_option, "a MODEL is required").hint("opfuse bench MODEL.onnx, or --kernels random");
-  const Result result = measure_model(flags);
+  check_output("--export-times", flags.export_times, {".json"}, true);
+  const std::optional<Result> measured = measure_model(app, flags);
+  if (!measured) {
+    warn("interrupted before the first counted run: nothing was measured");
+    return kInterrupted;
+  }
+  const Result& result = *measured;
   judge(result);
   if (!flags.export_times.empty()) {
     Json times = document("opfuse.times/1");
@@ -291,7 +305,7 @@ std::function<int()> add_bench(CLI::App& app) {
   add_input_flags(app, flags->inputs);
   add_compile_flags(app, flags->compile);
   app.add_flag("--json", flags->json, "as JSON (docs/json.md)");
-  return [flags] { return run(*flags); };
+  return [flags, &app] { return run(app, *flags); };
 }
 
 }  // namespace opfuse::cli

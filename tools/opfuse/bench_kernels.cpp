@@ -192,6 +192,10 @@ int bench_random_kernels(const KernelBench& bench) {
     }
   }
   finish_progress();
+  if (interrupted())
+    warn(rows.empty() ? "interrupted before the first kernel: nothing was measured"
+                      : "interrupted: the numbers are those of the kernels so far");
+  if (rows.empty()) return exit_code(kOk);
   for (Row& row : rows) row.point = roofline(row.layer.flop, row.layer.bytes, row.ms * 1e-3, limits);
   if (bench.json)
     print_json(to_json(rows, limits, bench));

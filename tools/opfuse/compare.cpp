@@ -13,6 +13,7 @@
 #include "inputs.hpp"
 #include "interrupt.hpp"
 #include "model_arg.hpp"
+#include "outputs.hpp"
 #include "report.hpp"
 #include "verb.hpp"
 
@@ -148,7 +149,10 @@ int report(const Comparison& comparison, const Flags& flags) {
   return comparison.ok() ? kOk : kCheckFailed;
 }
 
-int run(const Flags& flags) {
+int run(const CLI::App& app, Flags flags) {
+  check_companions(app, {{"--allow-stale", "--plan"}});
+  if (flags.unfused) refuse_plan_flags(app, "--unfused has the empty plan");
+  bound_threads(flags.compile);
   const GivenModel model = open_graph(flags.model, "compare");
   const ModelInputs inputs = make_inputs(*model.graph, flags.inputs);
   const std::optional<ModelInputs> second = other_inputs(*model.graph, flags.inputs, inputs);
@@ -191,7 +195,7 @@ std::function<int()> add_compare(CLI::App& app) {
   add_input_flags(app, flags->inputs);
   add_compile_flags(app, flags->compile);
   app.add_flag("--json", flags->json, "as JSON");
-  return [flags] { return run(*flags); };
+  return [flags, &app] { return run(app, *flags); };
 }
 
 }  // namespace opfuse::cli

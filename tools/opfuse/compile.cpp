@@ -12,6 +12,7 @@
 #include "console.hpp"
 #include "inputs.hpp"
 #include "model_arg.hpp"
+#include "outputs.hpp"
 #include "report.hpp"
 #include "runtime/artifact.hpp"
 #include "target/target.hpp"
@@ -26,7 +27,7 @@ struct Flags {
   DimensionFlags dimensions;
   CompileFlags compile;
   std::vector<std::string> emit, specialize;
-  bool unfused = false, kernel_times = false, json = false;
+  bool unfused = false, kernel_times = false, json = false, force = false;
 };
 
 EmitRequest emit_request(const std::vector<std::string>& words) {
@@ -76,7 +77,7 @@ void print_kernel_times(std::vector<KernelTime> times, bool each) {
   fmt::print("{}", table.text());
 }
 
-int run(const Flags& flags) {
+int run(const CLI::App& app, const Flags& flags) {
   EmitRequest emit = emit_request(flags.emit);
   if (flags.output.empty() && emit.folder.empty())
     throw fail(E::bad_option, "nothing to write").hint("add -o NAME.opf, or --emit llvm,asm DIR");
@@ -85,8 +86,13 @@ int run(const Flags& flags) {
     throw fail(E::bad_option, "--emit {} does not go with --target {}", flags.emit[0], flags.compile.target)
         .hint("llvm and asm are the CPU's, cuda is that of cuda:sm_XX");
   emit.text_only = cuda && flags.output.empty();
+  check_companions(app, {{"--allow-stale", "--plan"}});
+  if (flags.unfused) refuse_plan_flags(app, "--unfused has the empty plan");
+  if (flags.unfused && !emit.folder.empty())
+    throw fail(E::bad_option, "--emit does not apply: it writes the kernels of the fused program, not of --unfused");
   const int64_t start = now_ns();
   const GivenModel model = open_graph(flags.model, "compile");
+  check_output("-o", flags.output, {".opf"}, flags.force);
   const std::vector<SymbolValues> variants = read_variants(*model.graph, flags.specialize);
   const SymbolValues dims = resolve_dimensions(*model.graph, leave_open(flags.dimensions, variants));
   const Compiled compiled = flags.unfused ? compile_unfused(*model.graph, dims, flags.compile, emit, variants)
@@ -139,6 +145,7 @@ std::function<int()> add_compile(CLI::App& app) {
   app.add_option("MODEL", flags->model, kModelHelp)->required();
   app.add_option("-o,--output", flags->output, "the .opf; it contains machine code: load only what you would run")
       ->type_name("FILE");
+  add_force_flag(app, flags->force);
   app.add_option("--emit", flags->emit, "one readable file per kernel: llvm, asm or both; cuda for cuda targets")
       ->expected(2)
       ->type_name("KINDS DIR");
@@ -149,7 +156,7 @@ std::function<int()> add_compile(CLI::App& app) {
   add_compile_flags(app, flags->compile);
   app.add_flag("--kernel-times", flags->kernel_times, "a row per kernel: how long it took to compile");
   app.add_flag("--json", flags->json, "as JSON");
-  return [flags] { return run(*flags); };
+  return [flags, &app] { return run(app, *flags); };
 }
 
 }  // namespace opfuse::cli

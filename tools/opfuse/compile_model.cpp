@@ -1,11 +1,16 @@
 // The order of the stages is the driver's (driver/pipeline.hpp); this file only connects flags with them.
 #include "compile_model.hpp"
 
+#include <fmt/core.h>
+#include <sched.h>
+
 #include <algorithm>
 
 #include "base/fail.hpp"
 #include "console.hpp"
 #include "opfuse/opfuse.hpp"
+#include "outputs.hpp"
+#include "passes/pass_manager.hpp"
 #include "report.hpp"
 #include "runtime/artifact.hpp"
 
@@ -52,7 +57,16 @@ void add_target_flag(CLI::App& app, std::string& target) {
       ->capture_default_str();
 }
 
+void add_reproducer_flag(CLI::App& app) {
+  app.add_option_function<std::string>(
+         "--reproducer-dir", [](const std::string& folder) { set_reproducer_folder(folder); },
+         "where the graph is written on which opfuse itself fails (default: $XDG_STATE_HOME/opfuse or "
+         "~/.local/state/opfuse)")
+      ->type_name("DIR");
+}
+
 void add_plan_flags(CLI::App& app, PlanFlags& flags) {
+  add_reproducer_flag(app);
   app.add_option("--only", flags.only, "apply only these patterns (repeatable)")
       ->type_name("NAME[@NODE]")
       ->allow_extra_args(false);
@@ -66,6 +80,9 @@ void add_plan_flags(CLI::App& app, PlanFlags& flags) {
   app.add_option("--patterns", flags.patterns, "patterns of your own, before the catalogue (repeatable)")
       ->type_name("FILE.toml")
       ->allow_extra_args(false);
+  app.add_option("--max-group-nodes", flags.max_group_nodes, "nodes that a group of the rules may have")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
 }
 
 void add_chain_flag(CLI::App& app, bool& no_chains) {
@@ -116,16 +133,43 @@ void add_compile_flags(CLI::App& app, CompileFlags& flags) {
   add_plan_flags(app, flags.plan);
 }
 
+void refuse_compile_flags(const CLI::App& app, const std::string& opf) {
+  refuse_flags(app,
+               {"--target", "--no-cache", "--allow-reference", "--no-chains", "--exact", "--measure", "--algorithm",
+                "--no-algorithm", "--max-weight-growth", "--workspace", "--only", "--skip", "--plan", "--allow-stale",
+                "--patterns", "--max-group-nodes", "--no-rules"},
+               "'" + opf + "' is compiled already",
+               "compile the model again with that flag: opfuse compile MODEL -o " + opf);
+}
+
+void refuse_plan_flags(const CLI::App& app, const std::string& why) {
+  refuse_flags(app, {"--only", "--skip", "--plan", "--allow-stale", "--patterns", "--max-group-nodes", "--no-rules"},
+               why, "leave it out");
+}
+
+void bound_threads(CompileFlags& flags) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return;  // more processors than the set has bits
+  const int most = CPU_COUNT(&set);
+  if (flags.threads <= most) return;
+  note(fmt::format("--threads {}: this process may use {} processor{}, so the runs have {} thread{}", flags.threads,
+                   most, most == 1 ? "" : "s", most, most == 1 ? "" : "s"));
+  flags.threads = most;
+}
+
 CompilationOptions compilation_options(const SymbolValues& dims, const PlanFlags& flags) {
   CompilationOptions options;
   options.dims = dims;
   options.allow_stale = flags.allow_stale;
   if (flags.plan_file.empty()) {
     options.plan = {.only = flags.only, .skip = flags.skip, .rules = !flags.no_rules, .pattern_files = flags.patterns};
+    options.plan.max_group_nodes = flags.max_group_nodes;
     return options;
   }
-  if (!flags.only.empty() || !flags.skip.empty() || !flags.patterns.empty() || flags.no_rules)
-    throw fail(E::bad_option, "--plan and --only/--skip/--patterns/--no-rules exclude each other")
+  if (!flags.only.empty() || !flags.skip.empty() || !flags.patterns.empty() || flags.no_rules ||
+      flags.max_group_nodes != PlanFlags{}.max_group_nodes)
+    throw fail(E::bad_option, "--plan and --only/--skip/--patterns/--no-rules/--max-group-nodes exclude each other")
         .hint("edit \"apply\" in the plan file");
   options.given_plan = std::make_shared<const FusionPlan>(plan_from_json(read_text_file(flags.plan_file)));
   return options;

@@ -17,6 +17,7 @@ struct PlanFlags {
   bool allow_stale = false;
   bool no_rules = false;
   std::vector<std::string> patterns;  ///< files
+  size_t max_group_nodes = PlanRequest{}.max_group_nodes;
 };
 
 struct AlgorithmFlags {
@@ -38,11 +39,20 @@ struct CompileFlags {
 };
 
 void add_target_flag(CLI::App& app, std::string& target);
+void add_reproducer_flag(CLI::App& app);  ///< of verbs that run passes
 void add_plan_flags(CLI::App& app, PlanFlags& flags);
 void add_chain_flag(CLI::App& app, bool& no_chains);
 void add_algorithm_flags(CLI::App& app, AlgorithmFlags& flags);
 AlgorithmRequest algorithm_request(const AlgorithmFlags& flags, int threads);
 void add_compile_flags(CLI::App& app, CompileFlags& flags);  ///< all of them
+
+/// For verbs that also take an .opf: E::bad_option for a flag that only a compilation reads.
+void refuse_compile_flags(const CLI::App& app, const std::string& opf);
+/// For verbs that ignore the plan (--unfused).
+void refuse_plan_flags(const CLI::App& app, const std::string& why);
+/// For verbs that run: no more threads than this process may use processors, with a note. Only compiling for another
+/// machine may name any number.
+void bound_threads(CompileFlags& flags);
 
 /// Prints the program's notes (splits, limits that bound, reference launches) on stderr: nothing is silent.
 void show_limits(const Compilation& compilation);

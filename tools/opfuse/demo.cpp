@@ -94,6 +94,12 @@ void run_peer(const Graph& graph, const Compiled& compiled, const ModelInputs& i
   result.peer_error = difference(result.peer->output, mine).relative();
 }
 
+/// Thrown between the stages of a model: half a result is none.
+struct Stopped {};
+void stop_if_interrupted() {
+  if (interrupted()) throw Stopped{};
+}
+
 DemoResult run_model(const std::string& name, const std::string& python, const Flags& flags) {
   DemoResult result;
   result.model = name;
@@ -108,29 +114,37 @@ DemoResult run_model(const std::string& name, const std::string& python, const F
   const ModelInputs inputs = make_inputs(*model.graph, input_flags);
   const std::optional<ModelInputs> second = other_inputs(*model.graph, input_flags, inputs);
   std::optional<Compiled> fused, unfused;
+  stop_if_interrupted();
   {
     StepTimer timer("plan, fuse and compile");
     fused = compile_fused(*model.graph, inputs.symbols, flags.compile);
     show_limits(*fused);
     result.modules = fused->plan.module_counts();
   }
+  stop_if_interrupted();
   {
     StepTimer timer("compile unfused, to compare");
     unfused = compile_unfused(*model.graph, inputs.symbols, flags.compile);
   }
+  stop_if_interrupted();
   {
     StepTimer timer("prove equal to the interpreter");
     CompareOptions options;
     options.threads = flags.compile.threads;
-    options.progress = show_progress;
+    options.progress = [](const std::string& step, size_t done, size_t total) {
+      stop_if_interrupted();
+      show_progress(step, done, total);
+    };
     result.proof.groups = compare_groups(fused->fused, fused->program, fused->executable, inputs.tensors, options);
     result.proof.outputs = compare_outputs(*model.graph, fused->executable, inputs.tensors, second->tensors, options);
   }
+  stop_if_interrupted();
   {
     StepTimer timer("measure, in turns");
     measure_both(*fused, *unfused, inputs, flags, result);
   }
-  if (!python.empty()) {
+  if (result.fused.sample.empty() || result.unfused.sample.empty()) throw Stopped{};
+  if (!python.empty() && !interrupted()) {
     StepTimer timer("the same file in ONNX Runtime");
     run_peer(*model.graph, *fused, inputs, python, flags, result);
   }
@@ -229,7 +243,8 @@ std::string own_name() {
   return text.rfind("..", 0) == 0 ? self.string() : text;
 }
 
-int run(const Flags& flags) {
+int run(Flags flags) {
+  bound_threads(flags.compile);
   if (parse_target(flags.compile.target).is_cuda())
     throw fail(E::bad_option, "the demo runs on cpu targets, not on {}", flags.compile.target)
         .hint("opfuse profile MODEL --target cuda:sm_XX times a model on a GPU");
@@ -240,11 +255,17 @@ int run(const Flags& flags) {
   bool equal = true;
   for (const std::string& model : flags.models) {
     if (interrupted()) break;
-    results.push_back(run_model(model, python, flags));
+    try {
+      results.push_back(run_model(model, python, flags));
+    } catch (const Stopped&) {
+      break;
+    }
     equal = equal && results.back().proof.ok();
     if (!flags.json) print_model(results.back());
     std::fflush(stdout);
   }
+  if (interrupted())
+    warn(results.empty() ? "interrupted: nothing was measured" : "interrupted: the models above are what was measured");
   if (flags.json) {
     Json out = document("opfuse.demo/1");
     out["seconds"] = static_cast<double>(now_ns() - start) * 1e-9;
@@ -253,6 +274,7 @@ int run(const Flags& flags) {
     print_json(out);
     return exit_code(equal ? kOk : kCheckFailed);
   }
+  if (interrupted()) return kInterrupted;
   if (python.empty()) fmt::print("\nto see ONNX Runtime on the same files:\n  {}\n", kInstallPeer);
   const std::string self = own_name();
   fmt::print(

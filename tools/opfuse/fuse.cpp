@@ -12,6 +12,7 @@
 #include "ir/fir_file.hpp"
 #include "model_arg.hpp"
 #include "onnx/write.hpp"
+#include "outputs.hpp"
 #include "report.hpp"
 #include "verb.hpp"
 
@@ -22,7 +23,7 @@ struct Flags {
   std::string model, output, plan_out, target = "host";
   DimensionFlags dimensions;
   PlanFlags plan;
-  bool dry_run = false, json = false, verbose = false, flatten = false;
+  bool dry_run = false, json = false, verbose = false, flatten = false, force = false;
 };
 
 struct PatternRow {
@@ -70,6 +71,8 @@ struct Report {
 Report make_report(const Flags& flags) {
   const int64_t start = now_ns();
   const GivenModel model = open_graph(flags.model, "fuse");
+  check_output("-o", flags.output, {".onnx", ".fir"}, flags.force);
+  check_output("--plan-out", flags.plan_out, {".json"}, flags.force);
   const SymbolValues dims = given_dimensions(*model.graph, flags.dimensions);
   Report report({*model.graph, parse_target(flags.target), compilation_options(dims, flags.plan)});
   report.compiled.run_to(Milestone::fused);
@@ -148,10 +151,13 @@ void print_text(const Report& r, const Flags& flags) {
         fmt::print("  skipped {}: {}\n", c.id, c.decline ? c.decline->code + ": " + c.decline->message : "disabled");
 }
 
-int run(const Flags& flags) {
+int run(const CLI::App& app, const Flags& flags) {
+  check_companions(app, {{"--allow-stale", "--plan"}, {"--flatten", "--output"}});
+  const bool text = flags.output.ends_with(".fir");
+  if (text && flags.flatten)
+    throw fail(E::bad_option, "--flatten does not apply: a .fir holds the fused nodes with their bodies");
   const Report report = make_report(flags);
   if (!flags.plan_out.empty()) write_text_file(flags.plan_out, to_json(report.compiled.plan));
-  const bool text = flags.output.size() > 4 && flags.output.substr(flags.output.size() - 4) == ".fir";
   if (!flags.dry_run && !flags.output.empty()) {
     if (text)
       write_fir(report.compiled.fused, flags.output, "fir 1 | fused from " + flags.model);
@@ -179,6 +185,7 @@ std::function<int()> add_fuse(CLI::App& app) {
   app.add_option("MODEL", flags->model, kModelHelp)->required();
   app.add_option("-o,--output", flags->output, "write the fused model: .onnx (one function per module) or .fir")
       ->type_name("FILE");
+  add_force_flag(app, flags->force);
   app.add_option("--plan-out", flags->plan_out, "save the plan as JSON, to edit and apply with --plan")
       ->type_name("FILE");
   add_plan_flags(app, flags->plan);
@@ -188,7 +195,7 @@ std::function<int()> add_fuse(CLI::App& app) {
   app.add_flag("--dry-run", flags->dry_run, "plan and report, write no model");
   app.add_flag("-v,--verbose", flags->verbose, "list every skipped candidate");
   app.add_flag("--json", flags->json, "as JSON (docs/json.md)");
-  return [flags] { return run(*flags); };
+  return [flags, &app] { return run(app, *flags); };
 }
 
 }  // namespace opfuse::cli

@@ -239,6 +239,14 @@ int inspect_artifact(const GivenModel& model, const Flags& flags) {
   return kOk;
 }
 
+/// What only the other kind of file has.
+void check_shown(const GivenModel& model, const Flags& flags) {
+  for (const std::string& what : flags.show)
+    if ((what == "layouts") != model.executable.has_value())
+      throw fail(E::bad_option, "--show {} does not apply: '{}' is {}", what, model.name,
+                 model.executable ? "an .opf, which has layouts" : "a model, which has layers, weights and text");
+}
+
 }  // namespace
 
 std::function<int()> add_inspect(CLI::App& app) {
@@ -251,6 +259,7 @@ std::function<int()> add_inspect(CLI::App& app) {
   app.add_flag("--json", flags->json, "as JSON");
   return [flags] {
     const GivenModel model = open_model(flags->model);
+    check_shown(model, *flags);
     return model.executable ? inspect_artifact(model, *flags) : inspect_graph(model, *flags);
   };
 }

@@ -1,11 +1,18 @@
 // opfuse: the command line. stdout is data, stderr is talk; errors end with the command that repeats them.
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "base/did_you_mean.hpp"
+#include "base/read_files.hpp"
 #include "console.hpp"
 #include "foreign_flags.hpp"
 #include "opfuse/opfuse.hpp"
@@ -25,10 +32,13 @@ std::string shell_quoted(const std::string& word) {
   return quoted + "'";
 }
 
+/// Talk about a failure; a stderr that takes nothing is no second failure.
+void talk(const std::string& text) { std::fputs(text.c_str(), stderr); }
+
 void print_repeat_line(int argc, char** argv) {
   std::string line = "repeat: opfuse";
   for (int i = 1; i < argc; ++i) line += " " + shell_quoted(argv[i]);
-  fmt::print(stderr, "{}\n", line);
+  talk(line + "\n");
 }
 
 std::string unknown_verb_hint(const std::vector<std::string>& arguments) {
@@ -90,26 +100,58 @@ int run_cli(int argc, char** argv) {
   return chosen();
 }
 
+/// A closed standard stream would be given to the next file that is opened. Here it stays one that cannot be written.
+void keep_standard_streams() {
+  for (int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(stream, F_GETFD) < 0 && errno == EBADF && ::open("/dev/null", O_RDONLY) < 0) std::abort();
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is an error of write()
+}
+
+/// Flushes what was printed. A reader that has enough (`| head`) needs no message.
+int finish_output(int code) {
+  if (code == kFiles && std::ferror(stdout)) return code;  // said already
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  finish_progress();
+  if (errno != EPIPE && errno != 0)
+    talk(fmt::format("error[E0702] file_write_failed: cannot write to stdout: {}\n", std::strerror(errno)));
+  return kFiles;
+}
+
+int guarded(int argc, char** argv) {
+  try {
+    const int code = run_cli(argc, argv);
+    if (code == kCheckFailed) print_repeat_line(argc, argv);
+    return code;
+  } catch (const Error& e) {
+    finish_progress();
+    talk(e.diagnostic().text() + "\n");
+    print_repeat_line(argc, argv);
+    return exit_code_of(e.diagnostic());
+  } catch (const std::bad_alloc&) {
+    talk("error[E0603] out_of_memory: memory ran out\n");
+    print_repeat_line(argc, argv);
+    return kRuntime;
+  } catch (const std::system_error& e) {
+    if (!std::ferror(stdout) && !std::ferror(stderr)) throw;
+    if (e.code().value() != EPIPE)
+      talk(fmt::format("error[E0702] file_write_failed: cannot write to {}: {}\n",
+                       std::ferror(stdout) ? "stdout" : "stderr", std::strerror(e.code().value())));
+    return kFiles;
+  }
+}
+
 }  // namespace
 }  // namespace opfuse::cli
 
 int main(int argc, char** argv) {
   using namespace opfuse::cli;
+  keep_standard_streams();
+  opfuse::remember_read_files();
   try {
-    const int code = run_cli(argc, argv);
-    if (code == kCheckFailed) print_repeat_line(argc, argv);
-    return code;
-  } catch (const opfuse::Error& e) {
-    finish_progress();
-    fmt::print(stderr, "{}\n", e.diagnostic().text());
-    print_repeat_line(argc, argv);
-    return exit_code_of(e.diagnostic());
-  } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "error[E0603] out_of_memory: memory ran out\n");
-    print_repeat_line(argc, argv);
-    return kRuntime;
+    return finish_output(guarded(argc, argv));
   } catch (const std::exception& e) {
-    fmt::print(stderr, "internal error: {}\nplease report it with the command line below\n", e.what());
+    talk(fmt::format("internal error: {}\nplease report it with the command line below\n", e.what()));
     print_repeat_line(argc, argv);
     return kInternal;
   }

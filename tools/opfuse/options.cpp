@@ -16,6 +16,8 @@ struct Variable {
 };
 constexpr Variable kVariables[] = {
     {"XDG_CACHE_HOME", "folder of the kernel cache (opfuse/kernels below it; default ~/.cache)"},
+    {"XDG_STATE_HOME", "folder of reproducers (opfuse below it; default ~/.local/state)"},
+    {"OPFUSE_MAX_INLINED_NODES", "nodes that calls of a model's own functions may expand to (default 1000000)"},
     {"OPFUSE_PEERS_VENV", "virtual environment with onnxruntime, for the demo (default build/peers-venv)"},
     {"NO_COLOR", "opfuse never prints colours"},
 };

@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "compile_model.hpp"
 #include "console.hpp"
 #include "model_arg.hpp"
 #include "report.hpp"
@@ -63,6 +64,7 @@ std::function<int()> add_passes(CLI::App& app) {
                  "run passes on this model and print the graph; a reproducer names its own pass");
   app.add_option("--run", flags->run, "these passes, in this order (default: all cleaning passes)")->delimiter(',');
   app.add_option("--dump", flags->dump, "write the graph after each changing pass")->type_name("DIR");
+  add_reproducer_flag(app);
   app.add_flag("--json", flags->json, "the list as JSON");
   return [flags] { return flags->model.empty() ? list_passes(flags->json) : replay(*flags); };
 }

@@ -10,6 +10,7 @@
 #include "inputs.hpp"
 #include "interrupt.hpp"
 #include "model_arg.hpp"
+#include "outputs.hpp"
 #include "profile/device_limits.hpp"
 #include "profile/roofline.hpp"
 #include "profile/statistics.hpp"
@@ -71,8 +72,9 @@ void record(Context& context, const MeasureSettings& settings, Profile& profile)
   }
 }
 
-Profile make_profile(const Flags& flags) {
+Profile make_profile(const CLI::App& app, const Flags& flags) {
   const GivenModel model = open_model(flags.model);
+  if (model.executable) refuse_compile_flags(app, flags.model);
   const ModelInputs inputs = make_inputs(model.interface(), flags.inputs);
   std::optional<Executable> executable = model.executable;
   if (!executable) {
@@ -132,8 +134,9 @@ void print_text(const Profile& p, const std::vector<Row>& rows, const Flags& fla
              fmt::format("{:.1f}", bytes * 1e-6 / p.sum_ms), fmt::format("{:.1f}", flops * 1e-6 / p.sum_ms),
              percent(floor * 1e3 / p.sum_ms, 0)});
   fmt::print("{}", table.text());
-  fmt::print("  kernels sum to {} ms of {} ms latency while recording ({}), {} ms without\n", milliseconds(p.sum_ms),
-             milliseconds(p.recorded_ms), percent(p.sum_ms / p.recorded_ms), milliseconds(p.plain_ms));
+  fmt::print("  kernels sum to {} ms of {} ms latency while recording ({}){}\n", milliseconds(p.sum_ms),
+             milliseconds(p.recorded_ms), percent(p.sum_ms / p.recorded_ms),
+             p.plain_ms > 0 ? fmt::format(", {} ms without", milliseconds(p.plain_ms)) : "");
   if (p.limits.fma_gflops == 0) {  // a GPU
     fmt::print("  roof: copies on the device, {:.0f} GB/s read and written; times are the device's own\n",
                p.limits.reads.front().gb_per_s);
@@ -157,7 +160,7 @@ Json to_json(const Profile& p, const std::vector<Row>& rows, const Flags& flags)
               {"runs", p.runs},
               {"sum_ms", p.sum_ms},
               {"recorded_ms", p.recorded_ms},
-              {"latency_ms", p.plain_ms},
+              {"latency_ms", p.plain_ms > 0 ? Json(p.plain_ms) : Json(nullptr)},
               {"fma_limit_gflop_per_s", p.limits.fma_gflops},
               {"interrupted", interrupted()}});
   Json levels = Json::array();
@@ -183,9 +186,14 @@ Json to_json(const Profile& p, const std::vector<Row>& rows, const Flags& flags)
   return out;
 }
 
-int run(const Flags& flags) {
+int run(const CLI::App& app, Flags flags) {
   catch_interrupts();
-  const Profile profile = make_profile(flags);
+  check_companions(app, {{"--allow-stale", "--plan"}});
+  bound_threads(flags.compile);
+  const Profile profile = make_profile(app, flags);
+  if (interrupted())
+    warn(fmt::format("interrupted: the numbers are those of the {} run{} so far", profile.runs,
+                     profile.runs == 1 ? "" : "s"));
   std::vector<Row> rows = profile.rows;
   sort_rows(rows, flags);
   if (flags.json)
@@ -209,7 +217,7 @@ std::function<int()> add_profile(CLI::App& app) {
   add_input_flags(app, flags->inputs);
   add_compile_flags(app, flags->compile);
   app.add_flag("--json", flags->json, "as JSON");
-  return [flags] { return run(*flags); };
+  return [flags, &app] { return run(app, *flags); };
 }
 
 }  // namespace opfuse::cli

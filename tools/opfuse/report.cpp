@@ -12,6 +12,7 @@
 
 #include "base/atomic_file.hpp"
 #include "base/fail.hpp"
+#include "base/read_files.hpp"
 #include "opfuse/opfuse.hpp"
 
 namespace opfuse::cli {
@@ -75,6 +76,7 @@ std::string read_text_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::stringstream text;
   if (!file || !(text << file.rdbuf())) throw fail(E::file_not_found, "cannot read '{}'", path).file(path);
+  remember_read_file(path);
   return text.str();
 }
 

@@ -13,6 +13,7 @@
 #include "interrupt.hpp"
 #include "model_arg.hpp"
 #include "onnx/tensor_files.hpp"
+#include "outputs.hpp"
 #include "report.hpp"
 #include "session.hpp"
 #include "variant_flags.hpp"
@@ -144,9 +145,21 @@ void print_report(const Outputs& outputs, const std::vector<Verdict>& verdicts, 
                v.difference.max_abs, v.difference.at, v.outside, flags.atol, flags.rtol, v.outside ? "FAILED" : "ok");
 }
 
-int run(const Flags& flags) {
+void check_flags(const CLI::App& app, const GivenModel& model, const Flags& flags) {
+  check_companions(
+      app,
+      {{"--save-inputs", "--output-dir"}, {"--atol", "--expect"}, {"--rtol", "--expect"}, {"--allow-stale", "--plan"}});
+  if (model.executable) refuse_compile_flags(app, flags.model);
+  if (flags.reference)
+    refuse_flags(app, {"--target", "--threads", "--exact", "--algorithm", "--plan", "--only", "--skip", "--patterns"},
+                 "--reference compiles nothing", "leave it out");
+}
+
+int run(const CLI::App& app, Flags flags) {
   catch_interrupts();
   const GivenModel model = open_model(flags.model);
+  check_flags(app, model, flags);
+  bound_threads(flags.compile);
   if (flags.reference && !model.graph)
     throw fail(E::bad_option, "--reference needs the model, an .opf holds only its machine code");
   const ModelInputs inputs = make_inputs(model.interface(), flags.inputs);
@@ -183,7 +196,7 @@ std::function<int()> add_run(CLI::App& app) {
   app.add_flag("--reference", flags->reference, "run the interpreter (exact, in double precision), compile nothing");
   add_compile_flags(app, flags->compile);
   app.add_flag("--json", flags->json, "as JSON");
-  return [flags] { return run(*flags); };
+  return [flags, &app] { return run(app, *flags); };
 }
 
 }  // namespace opfuse::cli

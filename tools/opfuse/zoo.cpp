@@ -10,6 +10,7 @@
 #include "console.hpp"
 #include "ir/fir_file.hpp"
 #include "onnx/write.hpp"
+#include "outputs.hpp"
 #include "report.hpp"
 #include "verb.hpp"
 
@@ -19,7 +20,7 @@ namespace {
 struct Flags {
   std::string name, output, batch = "1";
   ZooOptions options;
-  bool json = false;
+  bool json = false, force = false;
 };
 
 int list_models(const Flags& flags) {
@@ -40,6 +41,7 @@ int list_models(const Flags& flags) {
 }
 
 int write_model(Flags flags) {
+  check_output("-o", flags.output, {".onnx", ".fir"}, flags.force);
   try {
     flags.options.batch = Dim::parse(flags.batch);
   } catch (const Error&) {
@@ -63,6 +65,7 @@ std::function<int()> add_zoo(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("NAME", flags->name, "model to write; without it the models are listed");
   app.add_option("-o,--output", flags->output, ".onnx or .fir to write")->type_name("FILE");
+  add_force_flag(app, flags->force);
   app.add_option("--batch", flags->batch, "size of the batch dimension, or a name for a symbolic one")
       ->capture_default_str();
   app.add_option("--resolution", flags->options.resolution,

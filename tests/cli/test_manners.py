@@ -1,0 +1,156 @@
+"""What a careless or hasty user meets: outputs that are inputs, flags that say nothing, full disks, Ctrl-C."""
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import time
+
+from harness import BINARY, MODELS, CliTest, opfuse, ramp, write_npy
+
+NET = MODELS / "small_net.fir"
+PROCESSORS = len(os.sched_getaffinity(0))
+
+
+class Manners(CliTest):
+    def model(self):
+        """A model of the user's own, as .onnx."""
+        path = self.folder / "m.onnx"
+        self.ok("zoo", "mobilenet_v2", "--resolution", "32", "--width", "0.25", "-o", path)
+        return path
+
+    def refused(self, path, *arguments, says="would replace the input"):
+        before = path.read_bytes()
+        self.fails(2, *arguments, says=[says, "E0401"])
+        self.assertEqual(path.read_bytes(), before)
+
+    def test_no_output_replaces_an_input(self):
+        model = self.model()
+        other = self.folder / "link.opf"
+        other.symlink_to(model)
+        hard = self.folder / "hard.opf"
+        os.link(model, hard)
+        sub = self.folder / "sub"
+        sub.mkdir()
+        for path in (model, other, hard, sub / ".." / "m.onnx"):
+            self.refused(model, "compile", model, "-o", path, "--force")
+            self.refused(model, "fuse", model, "-o", path, "--force")
+            self.refused(model, "fuse", model, "--plan-out", path, "--force")
+            self.refused(model, "bench", model, "--export-times", path, "--duration", "1ms")
+        plan = self.folder / "p.json"
+        self.ok("fuse", model, "--plan-out", plan)
+        self.refused(plan, "fuse", model, "--plan", plan, "--plan-out", plan)
+        self.refused(plan, "compile", model, "--plan", plan, "-o", plan, "--force")
+
+    def test_files_beside_a_model_are_inputs_too(self):
+        text = self.folder / "m.fir"
+        self.ok("zoo", "mobilenet_v2", "--resolution", "32", "--width", "0.25", "-o", text)
+        weights = self.folder / "m.bin"
+        self.refused(weights, "compile", text, "-o", weights, "--force")
+        self.refused(weights, "fuse", text, "-o", self.folder / "m.fir")
+        x = self.folder / "x.npy"
+        write_npy(x, [1, 3, 32, 32], ramp(3 * 32 * 32))
+        name = self.ok("inspect", text, "--json").json["inputs"][0]["name"]
+        shutil.copy(x, self.folder / f"{name}.npy")
+        self.refused(self.folder / f"{name}.npy", "run", text, "--input", f"{name}={self.folder}/{name}.npy",
+                     "--output-dir", self.folder, "--save-inputs")
+
+    def test_a_suffix_that_says_another_format_is_refused(self):
+        for arguments in (("compile", NET, "-o", "g.onnx"), ("compile", NET, "-o", "g.json"),
+                          ("fuse", NET, "-o", "g.txt"), ("fuse", NET, "-o", "g.opf"),
+                          ("fuse", NET, "--plan-out", "g.onnx"), ("zoo", "mobilenet_v2", "-o", "g.txt")):
+            self.fails(2, *arguments, says=["--force"], cwd=self.folder)
+        self.assertEqual(list(self.folder.iterdir()), [])
+        self.ok("compile", NET, "-o", "g.bin", "--force", cwd=self.folder)
+        self.ok("compile", NET, "-o", "g.engine", cwd=self.folder)  # no format of anybody else here
+        self.ok("compile", NET, "-o", "plain", cwd=self.folder)
+
+    def test_flags_that_cannot_apply_are_refused(self):
+        opf = self.folder / "m.opf"
+        self.ok("compile", NET, "-o", opf)
+        for verb in ("run", "bench", "profile"):
+            for flags in (("--target", "cpu:avx2"), ("--exact",), ("--only", "ConvBN"), ("--no-chains",),
+                          ("--max-group-nodes", "3")):
+                self.fails(2, verb, opf, *flags, says=[f"{flags[0]} does not apply", "compile"])
+        self.fails(2, "inspect", opf, "--show", "layers", says=["--show layers does not apply"])
+        self.fails(2, "inspect", NET, "--show", "layouts", says=["--show layouts does not apply"])
+        self.fails(2, "run", NET, "--save-inputs", says=["--output-dir"])
+        self.fails(2, "run", NET, "--atol", "1", says=["--expect"])
+        self.fails(2, "run", NET, "--reference", "--exact", says=["--reference compiles nothing"])
+        self.fails(2, "compile", NET, "-o", opf, "--unfused", "--only", "ConvBN", says=["--only does not apply"])
+        self.fails(2, "compile", NET, "-o", opf, "--allow-stale", says=["--plan"])
+        self.fails(2, "fuse", NET, "--flatten", says=["--flatten does not apply"])
+        self.fails(2, "bench", NET, "--alone", says=["--kernels"])
+        self.ok("run", opf, "--threads", "1")
+
+    def test_runs_have_no_more_threads_than_processors(self):
+        many = str(PROCESSORS + 1000)
+        result = self.ok("run", NET, "--threads", many)
+        self.assertIn(f"note: --threads {many}: this process may use {PROCESSORS} processor", result.err)
+        result = self.ok("bench", NET, "--threads", many, "--duration", "5ms", "--warmup", "1ms", "--json")
+        self.assertEqual(result.json["threads"], PROCESSORS)
+        opf = self.folder / "m.opf"
+        self.assertNotIn("note: --threads", self.ok("compile", NET, "-o", opf, "--threads", "64").err)
+        self.assertNotIn("note: --threads", self.ok("run", opf, "--threads", str(PROCESSORS)).err)
+
+    def test_a_full_or_closed_stdout_is_a_failed_write(self):
+        for verb in (("ops",), ("errors", "--json"), ("inspect", NET), ("--version",)):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([BINARY, *map(str, verb)], stdout=full, stderr=subprocess.PIPE, text=True)
+            self.assertEqual(done.returncode, 5, done.stderr)
+            self.assertIn("cannot write to stdout: No space left", done.stderr)
+            self.assertEqual(done.stderr.count("E0702"), 1)
+            self.assertNotIn("internal", done.stderr)
+            command = " ".join([BINARY, *map(str, verb)])
+            self.assertEqual(subprocess.run(command + " >&-", shell=True, stderr=subprocess.PIPE).returncode, 5)
+        done = subprocess.run(f"{BINARY} options --json | head -c 10 >/dev/null; exit ${{PIPESTATUS[0]}}", shell=True,
+                              executable="/bin/bash", stderr=subprocess.PIPE, text=True)
+        self.assertIn(done.returncode, (0, 5))  # what fits into the pipe's buffer is written
+        self.assertEqual(done.stderr, "")
+
+    def test_a_closed_stdout_never_becomes_the_model(self):
+        opf = self.folder / "m.opf"
+        done = subprocess.run(f"{BINARY} compile {NET} -o {opf} >&-", shell=True, stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 5, done.stderr)
+        if opf.exists():
+            self.assertEqual(opf.read_bytes()[:6], b"OPFUSE")
+
+    def interrupted(self, seconds, *arguments):
+        process = subprocess.Popen([BINARY, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   text=True)
+        time.sleep(seconds)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=200)
+        self.assertEqual(process.returncode, 130, err)
+        for text in ("inf", "nan", "PASSED"):
+            self.assertNotIn(text, out)
+        return out, err
+
+    def test_an_interrupted_bench_says_what_was_measured(self):
+        out, err = self.interrupted(2, "bench", NET, "--warmup", "60s")
+        self.assertEqual(out, "")
+        self.assertIn("nothing was measured", err)
+        out, err = self.interrupted(3, "bench", NET, "--warmup", "1ms", "--duration", "60s")
+        self.assertIn("latency", out)
+        self.assertIn("interrupted", err)
+
+    def test_an_interrupted_demo_shows_no_half_result(self):
+        for seconds in (0.4, 3):
+            out, err = self.interrupted(seconds, "demo", "--model", "mobilenet_v2", "--seconds", "60")
+            self.assertIn("interrupted", err)
+
+    def test_reproducers_are_offered_a_folder(self):
+        self.assertIn("--reproducer-dir", self.ok("compile", "--help").out)
+
+    def test_a_swapped_file_of_the_cache_is_not_taken(self):
+        cache = self.folder / "cache"
+        environment = {"XDG_CACHE_HOME": str(cache)}
+        model = self.model()
+        before = self.ok("run", model, "--output-dir", self.folder / "a", environment=environment)
+        kernels = sorted((cache / "opfuse" / "kernels").iterdir())
+        self.assertGreater(len(kernels), 3)
+        bytes_of = [path.read_bytes() for path in kernels]
+        for path, bytes in zip(kernels, bytes_of[1:] + bytes_of[:1]):
+            path.write_bytes(bytes)
+        after = self.ok("run", model, "--output-dir", self.folder / "b", environment=environment)
+        self.assertEqual(before.out, after.out)

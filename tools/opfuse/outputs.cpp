@@ -1,0 +1,59 @@
+// A name that says one kind of file while another is written is a mistake more often than a wish: it is refused where
+// the suffix is one that people know. Unknown suffixes and none say nothing.
+#include "outputs.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/fail.hpp"
+#include "base/read_files.hpp"
+
+namespace opfuse::cli {
+namespace {
+
+/// Suffixes with a meaning of their own.
+constexpr const char* kKnown[] = {".onnx", ".opf", ".fir", ".json", ".toml", ".npy", ".npz", ".pb",   ".bin",
+                                  ".data", ".txt", ".md",  ".csv",  ".html", ".pt",  ".pth", ".zip",  ".gz",
+                                  ".py",   ".c",   ".cpp", ".h",    ".hpp",  ".s",   ".ll",  ".cu",   ".so",
+                                  ".o",    ".a",   ".svg", ".png",  ".pdf",  ".xml", ".yml", ".yaml", ".safetensors"};
+
+}  // namespace
+
+void add_force_flag(CLI::App& app, bool& force) {
+  app.add_flag("--force", force, "write the file although its suffix names another format");
+}
+
+void check_output(const std::string& flag, const std::string& path) {
+  if (path.empty()) return;
+  if (const std::string input = read_as(path); !input.empty())
+    throw fail(E::bad_option, "{} {} would replace the input '{}'", flag, path, input)
+        .hint("name another file to write");
+}
+
+void check_output(const std::string& flag, const std::string& path, const std::vector<std::string>& suffixes,
+                  bool force) {
+  check_output(flag, path);
+  if (path.empty() || force) return;
+  const std::string suffix = std::filesystem::path(path).extension().string();
+  const bool known = std::any_of(std::begin(kKnown), std::end(kKnown), [&](const char* s) { return suffix == s; });
+  if (!known || std::find(suffixes.begin(), suffixes.end(), suffix) != suffixes.end()) return;
+  throw fail(E::bad_option, "{} {}: what is written there is {}, not {}", flag, path, fmt::join(suffixes, " or "),
+             suffix)
+      .hint("name a file that ends in " + suffixes.front() + ", or add --force");
+}
+
+void check_companions(const CLI::App& app, const std::vector<Companion>& companions) {
+  for (const auto& [flag, needs] : companions)
+    if (app.get_option(flag)->count() > 0 && app.get_option(needs)->count() == 0)
+      throw fail(E::bad_option, "{} does not apply: it goes with {}", flag, needs);
+}
+
+void refuse_flags(const CLI::App& app, const std::vector<const char*>& flags, const std::string& why,
+                  const std::string& hint) {
+  for (const char* flag : flags)
+    if (app.get_option(flag)->count() > 0) throw fail(E::bad_option, "{} does not apply: {}", flag, why).hint(hint);
+}
+
+}  // namespace opfuse::cli
