@@ -35,6 +35,30 @@ const std::vector<Case> kRotated = {
 };
 OPFUSE_CASES(Rotated, kRotated);
 
+/// y = f(x, z) over [2, m, n], where x is [2, n, m]: lanes of x lie across those of y.
+std::string turned(const std::string& m, const std::string& n, const std::string& dtype, const std::string& value) {
+  return fmt::format(
+      "region\nparam input {2}[2,{1},{0}]\nparam input {2}[2,{0},{1}]\nparam output {2}[2,{0},{1}]\nstage map\n"
+      "  domain [2,{0},{1}]\n  read param 0 at [a0, a2, a1]\n  read param 1 at [a0, a1, a2]\n"
+      "  output param 2 {2}[2,{0},{1}] at [a0, a1, a2] = {3}\n",
+      m, n, dtype, value);
+}
+
+const std::vector<Case> kTurned = {
+    {.name = "whole_squares", .region = turned("32", "48", "f32", "add(r0, r1)")},
+    {.name = "ragged", .region = turned("37", "53", "f32", "mul(r0, r1)")},
+    {.name = "narrow", .region = turned("5", "7", "f32", "sub(r0, r1)")},
+    {.name = "short_across", .region = turned("3", "40", "f32", "sub(r0, r1)")},
+    {.name = "integers", .region = turned("19", "33", "i32", "add(r0:i32, r1:i32)")},
+    {.name = "wide", .region = turned("19", "33", "f64", "add(r0:f64, r1:f64)"), .tolerance = 1e-13},
+    {.name = "into_blocks", .region = turned("21", "19", "f32", "add(r0, r1)"), .layouts = {"", "", "012/2:16"}},
+    {.name = "out_of_blocks", .region = turned("21", "19", "f32", "add(r0, r1)"), .layouts = {"012/1:16", "", ""}},
+    {.name = "open",
+     .region = turned("m", "n", "f32", "add(r0, r1)"),
+     .bindings = {{{"m", 1}, {"n", 1}}, {{"m", 16}, {"n", 17}}, {{"m", 33}, {"n", 5}}, {{"m", 0}, {"n", 3}}}},
+};
+OPFUSE_CASES(Turned, kTurned);
+
 const std::vector<Case> kCases = {
     {.name = "relu_dense", .region = unary("f32", "[2,3,7,5]", "max(r0, 0)")},
     {.name = "relu_blocked", .region = unary("f32", "[2,19,7,5]", "max(r0, 0)"), .layouts = {"0123/1:16", "0123/1:16"}},

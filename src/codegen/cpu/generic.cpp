@@ -15,6 +15,7 @@
 #include "base/fail.hpp"
 #include "codegen/cpu/nest.hpp"
 #include "codegen/cpu/skeletons.hpp"
+#include "codegen/cpu/turned.hpp"
 #include "codegen/reads.hpp"
 #include "region/dependence.hpp"
 
@@ -325,6 +326,8 @@ Generic::Results Generic::reduce(const Env& env) {
 
 void Generic::emit() {
   choose();
+  if (const auto turned = find_turned(s_, plan_.lane_axis, plan_.lane_block, plan_.width))
+    return emit_turned(k_, s_, *turned, memory_order());
   std::vector<Level> outer = levels(plan_.rows);
   if (plan_.tile > 1) outer.back().tile = plan_.tile;
   Nest rows(k_, std::move(outer), plan_.width);

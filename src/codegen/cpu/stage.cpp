@@ -79,8 +79,8 @@ ExprEmitter StageEmitter::at(const Env& env, const std::vector<Value*>& results,
 }
 
 /// All values before the first store: an output may lie in an operand's buffer.
-std::vector<Value*> StageEmitter::values_at(const Point& p) {
-  ExprEmitter point = at(p.env, p.results);
+std::vector<Value*> StageEmitter::values_at(const Point& p, const std::map<int, Value*>& given) {
+  ExprEmitter point = at(p.env, p.results, given);
   std::vector<Value*> emitted;
   for (size_t i = 0; i < outputs.size(); ++i)
     emitted.push_back(outputs[i].base ? point.emit(stage.outputs[i].value, outputs[i].dtype) : nullptr);
@@ -107,8 +107,8 @@ Value* StageEmitter::inside_outputs(const Env& env) {
   return nullptr;
 }
 
-void StageEmitter::store_inside(const Point& point) {
-  const std::vector<Value*> emitted = values_at(point);
+void StageEmitter::store_inside(const Point& point, const std::map<int, Value*>& given) {
+  const std::vector<Value*> emitted = values_at(point, given);
   for (size_t i = 0; i < outputs.size(); ++i)
     if (outputs[i].base)
       store(k, outputs[i], address_of(k, outputs[i], stage.outputs[i].map, point.env, nullptr), point.env, emitted[i]);

@@ -40,14 +40,16 @@ class StageEmitter {
   /// Neighbours whose values do not depend on each other: their chains of operations take turns.
   void store_outputs(const std::vector<Point>& points);
   void store_outputs_of(const Point& point);  ///< of one point, in the order of its operations
+  /// At a point without reductions, with values instead of some reads.
+  void store_given(const Env& env, const std::map<int, Value*>& given) { store_inside({env, {}}, given); }
   /// The same of a point whose results are places in memory that hold values of `type`: they are read there, not kept
   /// in registers from before.
   void store_resting(Point point, llvm::Type* type);
 
  private:
-  std::vector<Value*> values_at(const Point& point);
+  std::vector<Value*> values_at(const Point& point, const std::map<int, Value*>& given);
   Value* inside_outputs(const Env& env);
-  void store_inside(const Point& point);
+  void store_inside(const Point& point, const std::map<int, Value*>& given = {});
   std::set<int> guarded_;  ///< reads whose in_bounds appears somewhere
 };
 
