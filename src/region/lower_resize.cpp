@@ -1,6 +1,6 @@
-// Resize, nearest and linear. Where an axis's source position is a multiple or a quotient of the result's
-// coordinate (nearest by whole factors) it is an index term; otherwise it is a table made while lowering,
-// read at the coordinate. Linear: two positions and a weight per axis, 2^axes reads.
+// Resize, nearest and linear. Open axes stay as they are, or repeat elements. Where an axis's source position is a
+// multiple or a quotient of the result's coordinate (nearest by whole factors) it is an index term; otherwise it is a
+// table made while lowering, read at the coordinate. Linear: two positions and a weight per axis, 2^axes reads.
 #include <algorithm>
 #include <cmath>
 
@@ -15,16 +15,16 @@ class ResizeLowering {
  public:
   ResizeLowering(Lowering& lowering, const Node& node, const IndexMap& map)
       : lowering_(lowering), node_(node), attrs_(node.as<Resize>()), map_(map), dtype_(node.output()->type.dtype) {
-    const Shape& x = node.input(0)->type.shape;
-    if (!x.is_static() || !node.output()->type.shape.is_static())
-      decline("symbolic_resize", "the tables of a resize need fixed dimensions", node);
+    const Shape &x = node.input(0)->type.shape, &y = node.output()->type.shape;
+    for (size_t axis = 0; axis < x.rank(); ++axis) factors_.push_back(open_factor(x[axis], y[axis]));
     if (attrs_.mode == ResizeMode::cubic) decline("cubic_resize", "cubic interpolation has no kernel", node);
     if (attrs_.antialias) decline("antialias", "antialiased resizing has no kernel", node);
-    for (size_t i = 1; i < node.inputs.size(); ++i)
+    for (size_t i = 1; i < 3; ++i)
       if (node.input(i) != nullptr && lowering.constant_of(node.input(i)) == nullptr)
-        decline("dynamic_operand", "the sizes of a resize must be constant", node);
-    axes_ = resize_axes(attrs_, x.sizes(), lowering.constant_of(node.input(1)), lowering.constant_of(node.input(2)),
-                        lowering.constant_of(node.input(3)));
+        decline("dynamic_operand", "the scales of a resize must be constant", node);
+    const Tensor sizes = sizes_operand();
+    axes_ = resize_axes(attrs_, sizes_of(x), lowering.constant_of(node.input(1)), lowering.constant_of(node.input(2)),
+                        node.input(3) != nullptr ? &sizes : nullptr);
   }
 
   Expr run() {
@@ -51,11 +51,40 @@ class ResizeLowering {
   const IndexMap& map_;
   DType dtype_;
   std::vector<ResizeAxis> axes_;
+  std::vector<int64_t> factors_;  ///< of open axes: how often an element is repeated; 0: the extents are known
+
+  /// Open axes stay as they are, or repeat elements a whole number of times: both need no table.
+  int64_t open_factor(const Dim& x, const Dim& y) const {
+    if (x.is_constant() && y.is_constant()) return 0;
+    const CoordinateMode mode = attrs_.coordinate_transformation_mode;
+    const bool crops = mode == CoordinateMode::tf_crop_and_resize;
+    if (x == y && !crops) return 1;
+    const Dim factor = floor_div(y, x == Dim(0) ? Dim(1) : x);
+    const bool repeats = (mode == CoordinateMode::asymmetric && attrs_.nearest_mode == NearestMode::floor) ||
+                         mode == CoordinateMode::half_pixel || mode == CoordinateMode::pytorch_half_pixel;
+    if (!crops && attrs_.mode == ResizeMode::nearest && repeats && factor.is_constant() && factor.value() > 1 &&
+        x * factor == y)
+      return factor.value();
+    decline("symbolic_resize", "the tables of a resize need fixed dimensions", node_);
+  }
+
+  /// With 1 for open extents: their coordinates are not asked for.
+  std::vector<int64_t> sizes_of(const Shape& shape) const {
+    std::vector<int64_t> sizes;
+    for (const Dim& dim : shape.dims) sizes.push_back(dim.is_constant() ? dim.value() : 1);
+    return sizes;
+  }
+
+  Tensor sizes_operand() const {
+    if (node_.input(3) == nullptr) return {};
+    return Tensor::from_i64(sizes_of(Shape(lowering_.positions_of(node_, 3))));
+  }
 
   double coordinate(size_t axis, int64_t o) const {
     return resize_coordinate(attrs_.coordinate_transformation_mode, axes_[axis], o);
   }
   bool unchanged(size_t axis) const {
+    if (factors_[axis] > 0) return factors_[axis] == 1;
     const ResizeAxis& a = axes_[axis];
     for (int64_t o = 0; o < a.out; ++o)
       if (a.in != a.out || coordinate(axis, o) != static_cast<double>(o)) return false;
@@ -91,6 +120,11 @@ class ResizeLowering {
   Expr nearest() {
     IndexMap at;
     for (size_t axis = 0; axis < axes_.size(); ++axis) {
+      if (factors_[axis] > 1) {
+        const IndexExpr inner{{{1, static_cast<int>(axis), factors_[axis]}}, 0, {}};
+        at.dims.push_back(compose({{inner}}, map_, lowering_.extents()).dims[0]);
+        continue;
+      }
       std::vector<double> table;
       for (int64_t o = 0; o < axes_[axis].out; ++o)
         table.push_back(static_cast<double>(
