@@ -4,6 +4,8 @@
 // is kept and told when someone wants to compile it.
 #include "onnx/read.hpp"
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "base/fail.hpp"
@@ -88,14 +90,21 @@ void ModelReader::read_initializers() {
   problems_.report();  // nodes without their weights would only repeat it
 }
 
+/// What exporters write for "open, and nothing is known of it": no name that two axes could share.
+static bool is_unnamed(const Dimension& dim) {
+  static constexpr std::array<Bytes, 4> kNoNames = {"", "?", "-1", "None"};
+  return dim.value || std::find(kNoNames.begin(), kNoNames.end(), dim.param) != kNoNames.end();
+}
+
 Dim ModelReader::dimension(const Dimension& dim, const std::string& what) {
-  if (dim.value) {
-    if (*dim.value < 0) throw fail(E::bad_dimension, "{} has a negative dimension ({})", what, *dim.value);
-    return *dim.value;
-  }
+  constexpr int64_t kOpen = -1;  // Paddle's
+  if (dim.value && *dim.value < 0 && *dim.value != kOpen)
+    throw fail(E::bad_dimension, "{} has a negative dimension ({})", what, *dim.value);
+  if (dim.value && *dim.value != kOpen) return *dim.value;
   std::string name(dim.param);
-  while (name.empty() || (dim.param.empty() && !symbols_.insert(name).second))
-    name = fmt::format("unk__{}", unnamed_++);
+  if (is_unnamed(dim)) do
+      name = fmt::format("unk__{}", unnamed_++);
+    while (!symbols_.insert(name).second);
   const auto bound = options_.dimensions.find(name);
   return bound == options_.dimensions.end() ? Dim::symbol(name) : Dim(bound->second);
 }

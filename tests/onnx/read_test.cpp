@@ -102,6 +102,14 @@ TEST(Read, DimensionNamesAreSymbolsAndUnnamedOnesAreFresh) {
   EXPECT_EQ(read(m).outputs()[0]->type.text(), "f32[\"batch size\",3,unk__0,unk__1]");
 }
 
+TEST(Read, NamesThatSayNothingAreNoNames) {
+  ModelBytes m = conv_relu();
+  for (const std::string name : {"?", "-1", "None"}) {
+    m.graph.inputs = {value_info("x", kFloat, {"n", "2", name, name})};
+    EXPECT_EQ(read(m).inputs()[0]->type.text(), "f32[n,2,unk__0,unk__1]") << name;
+  }
+}
+
 TEST(Read, MadeUpNamesAvoidNamesInTheFile) {
   ModelBytes m = conv_relu();
   m.graph.inputs = {value_info("x", kFloat, {"unk__0", "2", "", "4"})};
