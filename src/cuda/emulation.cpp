@@ -219,6 +219,7 @@ void EmulatedModule::launch(Kernel kernel, unsigned grid, unsigned block, size_t
     view.block = b;
     static std::atomic<unsigned long long> epochs{0};
     view.epoch = ++epochs;
+    view.lot = seed + b;
     block_of_this_thread().run(kernel, view, block, arguments, seed + b);
     given.check();
   }

@@ -1,7 +1,7 @@
 // Kernels on the CPU: blocks run one after the other, each thread of a block as a fiber with a stack of its own.
 // Threads are switched at barriers and warp exchanges only, in an order drawn anew each time, so that what one thread
-// reads before another has written it is stale or poisoned in some run. The kernels are ordinary machine code made
-// from the very text that NVRTC compiles, with codegen/cuda/emulation.h in front.
+// reads before another has written it is stale or poisoned in some run; asynchronous copies land by lot. The kernels
+// are ordinary machine code made from the very text that NVRTC compiles, with codegen/cuda/emulation.h in front.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,7 @@ namespace opfuse::cuda {
 struct EmulatedThread {
   unsigned thread = 0, block = 0, block_size = 0, grid_size = 0;
   unsigned long long epoch = 0;  ///< another one for every block that runs
+  unsigned long long lot = 0;    ///< decides when asynchronous copies of the block land
   unsigned char* launch_shared = nullptr;
   void (*barrier)() = nullptr;        ///< all threads of the block
   void (*warp_barrier)() = nullptr;   ///< the 32 threads of a warp

@@ -14,7 +14,7 @@
 
 struct EmulatedThread {  // layout of opfuse::cuda::EmulatedThread
   unsigned thread, block, block_size, grid_size;
-  unsigned long long epoch;
+  unsigned long long epoch, lot;
   unsigned char* launch_shared;
   void (*barrier)();
   void (*warp_barrier)();
@@ -55,7 +55,11 @@ using uint2 = EmulatedVector<2>;
 using uint4 = EmulatedVector<4>;
 
 static inline unsigned char* launch_shared() { return emulated_thread->launch_shared; }
-static inline void __syncthreads() { emulated_thread->barrier(); }
+static inline void emulated_land_some();
+static inline void __syncthreads() {
+  emulated_land_some();
+  emulated_thread->barrier();
+}
 static inline void __syncwarp(unsigned = 0xffffffffu) { emulated_thread->warp_barrier(); }
 
 template <class T>
@@ -94,7 +98,9 @@ static inline double rsqrt(double x) { return 1.0 / sqrt(x); }
 static inline float half_to_float(unsigned short bits) { return (float)emulated_bits<_Float16>(bits); }
 static inline unsigned short float_to_half(float x) { return emulated_bits<unsigned short>((_Float16)x); }
 
-// Asynchronous copies land when they are waited for, never earlier.
+// Asynchronous copies land at any time between their issue and the wait for them. By the block's lot: all when they are
+// waited for (who reads too early reads what was there before), all at once (who still reads what they replace reads
+// them), or each by a lot of its own, at once, at a barrier or when waited for.
 struct EmulatedCopies {
   struct Copy {
     void* to;
@@ -103,6 +109,7 @@ struct EmulatedCopies {
     int group;
   } copies[512];
   int count, group;
+  unsigned random;
   unsigned long long epoch;
 };
 static EmulatedCopies emulated_copies[1024];
@@ -110,31 +117,51 @@ static inline EmulatedCopies& emulated_own_copies() {
   EmulatedCopies& own = emulated_copies[emulated_thread->thread];
   if (own.epoch != emulated_thread->epoch) {
     own.count = own.group = 0;
+    own.random = (unsigned)emulated_thread->lot * 2654435761u + emulated_thread->thread * 40503u + 1u;
     own.epoch = emulated_thread->epoch;
   }
   return own;
 }
+static inline bool emulated_lands_early(EmulatedCopies& own) {
+  const unsigned way = (unsigned)(emulated_thread->lot % 3);
+  own.random = own.random * 1664525u + 1013904223u;
+  return way == 1 || (way == 2 && own.random >> 31);
+}
+static inline void emulated_land(const EmulatedCopies::Copy& c) {
+  if (c.inside)
+    memcpy(c.to, c.from, 16);
+  else
+    memset(c.to, 0, 16);
+}
+// Those that `land` says; the others stay under way, in their order.
+template <class Land>
+static inline void emulated_land_those(EmulatedCopies& own, Land land) {
+  int kept = 0;
+  for (int i = 0; i < own.count; ++i) {
+    const EmulatedCopies::Copy c = own.copies[i];
+    if (land(c))
+      emulated_land(c);
+    else
+      own.copies[kept++] = c;
+  }
+  own.count = kept;
+}
+static inline void emulated_land_some() {
+  EmulatedCopies& own = emulated_own_copies();
+  emulated_land_those(own, [&](const EmulatedCopies::Copy&) { return emulated_lands_early(own); });
+}
 static inline void copy_16(void* to, const void* from, bool inside) {
   EmulatedCopies& own = emulated_own_copies();
   if (own.count == 512 || ((size_t)to & 15) || (inside && ((size_t)from & 15))) emulated_thread->fault();
-  own.copies[own.count++] = {to, from, inside, own.group};
+  const EmulatedCopies::Copy copy = {to, from, inside, own.group};
+  if (emulated_lands_early(own)) return emulated_land(copy);
+  own.copies[own.count++] = copy;
 }
 static inline void copy_commit() { ++emulated_own_copies().group; }
 template <int kPending>
 static inline void copy_wait() {
   EmulatedCopies& own = emulated_own_copies();
-  int kept = 0;
-  for (int i = 0; i < own.count; ++i) {
-    const EmulatedCopies::Copy& c = own.copies[i];
-    if (c.group >= own.group - kPending) {
-      own.copies[kept++] = c;
-    } else if (c.inside) {
-      memcpy(c.to, c.from, 16);
-    } else {
-      memset(c.to, 0, 16);
-    }
-  }
-  own.count = kept;
+  emulated_land_those(own, [&](const EmulatedCopies::Copy& c) { return c.group < own.group - kPending; });
 }
 
 // Every lane shows its rows (or fragments) to the warp, then takes what it gets from the others'.
