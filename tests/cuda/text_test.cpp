@@ -1,5 +1,6 @@
 // What is written, and what is said where it cannot be.
 #include "base/fail.hpp"
+#include "codegen/regions.hpp"
 #include "cuda/emulated.hpp"
 
 namespace opfuse::test {
@@ -34,6 +35,19 @@ TEST(KernelText, integers_wrap_in_reductions_as_in_maps) {
   ASSERT_NE(sum, row_cases().end());
   EXPECT_THAT(cuda::write_kernel(spec_of(*sum, emulated_target()), emulated_target()).function,
               testing::HasSubstr("s0 = (int)((unsigned int)s0 + (unsigned int)"));
+}
+
+/// 6 million results of 2304 terms: neither they nor the operands need more than 32 bits, their product would.
+TEST(KernelText, indices_have_64_bits_only_where_they_count_so_far) {
+  const auto text = [](const Conv& v) {
+    CudaCase c;
+    c.name = "conv";
+    c.region = conv_region(v);
+    return cuda::write_kernel(spec_of(c, emulated_target()), emulated_target()).function;
+  };
+  EXPECT_THAT(text({.n = "8", .c = 256, .h = 56, .w = 56, .o = 256}), testing::Not(testing::HasSubstr("long long")));
+  EXPECT_THAT(text({.n = "1024", .c = 64, .h = 256, .w = 256, .o = 64}), testing::HasSubstr("long long"));
+  EXPECT_THAT(text({.n = "n", .c = 64, .h = 56, .w = 56, .o = 64}), testing::HasSubstr("long long"));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ namespace {
 
 constexpr char kLocal = '\1';
 constexpr int64_t kNarrow = int64_t{1} << 31;
+constexpr int64_t kBeyondTheLast = int64_t{1} << 16;  ///< indices of threads and tiles that have nothing to do
 
 bool is_local(const Dim& d) { return d.op() == DimOp::symbol && d.symbol_name()[0] == kLocal; }
 
@@ -49,16 +50,19 @@ std::optional<int64_t> span_of(const Shape& shape, const std::vector<Dim>& strid
   return last + 1;
 }
 
-/// Points of the iteration space; nullopt when symbolic.
-std::optional<int64_t> points_of(const Stage& stage) {
-  int64_t points = 1;
-  for (const auto* axes : {&stage.domain, &stage.reduce})
+/// The larger number of results and of terms of one sum, which are counted apart: no index runs over both. nullopt when
+/// symbolic.
+std::optional<int64_t> longest_count(const Stage& stage) {
+  int64_t longest = 0;
+  for (const auto* axes : {&stage.domain, &stage.reduce}) {
+    int64_t points = 1;
     for (const Dim& d : *axes) {
       if (!d.is_constant()) return std::nullopt;
-      points *= std::max<int64_t>(d.value(), 1);
-      if (points >= kNarrow) return kNarrow;
+      points = std::min(kNarrow, points * std::max<int64_t>(d.value(), 1));
     }
-  return points;
+    longest = std::max(longest, points);
+  }
+  return longest;
 }
 
 }  // namespace
@@ -112,7 +116,7 @@ Kernel::Kernel(const Region& r, const std::vector<ParamLayout>& layouts, const K
     wide_ |= span_of(o.shape, o.strides).value_or(kNarrow) >= kNarrow;
     names_.insert(o.name);
   }
-  for (const Stage& stage : region.stages) wide_ |= points_of(stage).value_or(kNarrow) >= kNarrow;
+  for (const Stage& stage : region.stages) wide_ |= longest_count(stage).value_or(kNarrow) >= kNarrow - kBeyondTheLast;
   for (const std::string& sym : spec.symbols) names_.insert(argument_name(sym));
 }
 
