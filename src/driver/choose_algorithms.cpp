@@ -130,6 +130,7 @@ class Chooser {
     const auto& options = layer.options.options;
     for (size_t i = 1; i < options.size(); ++i) {
       if (request_.exact) layer.refused[i] = "--exact";
+      if (weights_of(layer).quantised) layer.refused[i] = "its weights are quantised";
       if (request_.workspace && options[i].scratch_bytes > *request_.workspace)
         layer.refused[i] =
             fmt::format("--workspace: {} needs {} bytes per thread", options[i].name, options[i].scratch_bytes);

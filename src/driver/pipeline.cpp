@@ -214,7 +214,7 @@ Program lower_to_program(const Graph& graph, const TargetInfo& target, const Low
   };
   if (target.is_cuda()) refuse_algorithms(request.algorithms, target);
   Graph lowered = graph.clone();
-  fold_dequantized(lowered);
+  options.quantised = fold_dequantized(lowered);
   Program program = build_program(lowered, target, options);
   if (request.algorithms.exact) forbid_activation_tables(program);
   if (target.is_cuda())

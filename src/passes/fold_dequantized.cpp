@@ -18,8 +18,8 @@ static Tensor computed(const Node& node) {
   return interpret_node(node, operands, {.precision = Precision::typed}).front();
 }
 
-bool fold_dequantized(Graph& graph) {
-  bool changed = false;
+std::set<int> fold_dequantized(Graph& graph) {
+  std::set<int> folded;
   const std::vector<Node*> nodes = graph.nodes();
   for (Node* node : nodes) {
     if (!node->is("dequantize_linear") || !is_constant_or_dequantized(node->output()) ||
@@ -27,10 +27,10 @@ bool fold_dequantized(Graph& graph) {
       continue;
     Value* weight = graph.add_constant(computed(*node), std::exchange(node->output()->name, {}));
     graph.replace_uses(node->output(), weight);
-    changed = true;
+    folded.insert(weight->id);
   }
-  if (changed) graph.remove_dead_nodes();
-  return changed;
+  if (!folded.empty()) graph.remove_dead_nodes();
+  return folded;
 }
 
 }  // namespace opfuse

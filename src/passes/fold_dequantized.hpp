@@ -1,12 +1,14 @@
 // Weights that are stored as integers, as floating-point constants.
 #pragma once
 
+#include <set>
+
 #include "ir/graph.hpp"
 
 namespace opfuse {
 
 /// Weights behind DequantizeLinear become floating-point constants: for lowering, not for the graph that is exported.
-/// Returns whether there were any.
-bool fold_dequantized(Graph& graph);
+/// Returns their ids.
+std::set<int> fold_dequantized(Graph& graph);
 
 }  // namespace opfuse

@@ -128,6 +128,8 @@ class Builder {
     const int index = add_buffer(BufferKind::constant, name, param.type);
     buffer(index).layout = layout;
     buffer(index).constant = operand.bytes();
+    const Value* source = operand.value != nullptr ? operand.value : operand.from;
+    buffer(index).quantised = source != nullptr && options_.quantised.contains(source->id);
     if (operand.value != nullptr) constants_[key] = index;
     return index;
   }

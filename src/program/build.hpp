@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 
 #include "ir/graph.hpp"
 #include "program/program.hpp"
@@ -29,6 +30,7 @@ struct BuildOptions {
   std::function<std::vector<std::optional<Layout>>(const Region&)> wish_layouts;
   std::function<Schedule(const Region&, const std::vector<Layout>&, const std::vector<std::vector<Dim>>& strides)>
       choose_schedule;
+  std::set<int> quantised;  ///< ids of constants of the graph that are integers in the model
 };
 
 /// A fused node that cannot be lowered or generated is split (`divide`), with a note. Single

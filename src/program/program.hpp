@@ -23,8 +23,9 @@ struct Buffer {
   std::string name;  ///< source tensor name
   TensorType type;
   Layout layout;
-  Tensor constant;   ///< kind constant: logical, dense row-major; pack(constant, layout) goes to the artifact
-  int view_of = -1;  ///< buffer index, or -1
+  Tensor constant;         ///< kind constant: logical, dense row-major; pack(constant, layout) goes to the artifact
+  bool quantised = false;  ///< kind constant: integers in the model, or made of them
+  int view_of = -1;        ///< buffer index, or -1
   /// Logical coordinates of the view's origin in that buffer: a box of equal rank and layout. Empty: the
   /// same elements in the same memory order under another shape (a reshape of a densely stored buffer).
   std::vector<Dim> view_offset;

@@ -161,8 +161,9 @@ Expr Lowering::add_read(Read read, DType dtype) {
   return Expr::read(index, dtype);
 }
 
-Expr Lowering::pull_made(const TensorType& type, std::function<Tensor()> make, const IndexMap& map) {
-  const int param = add_param(ParamRole::constant, type, {nullptr, {}, std::move(make)});
+Expr Lowering::pull_made(const TensorType& type, std::function<Tensor()> make, const IndexMap& map, const Value* from) {
+  if (from != nullptr) from = resolve(from);
+  const int param = add_param(ParamRole::constant, type, {nullptr, {}, std::move(make), from});
   return add_read({-1, param, map}, type.dtype);
 }
 

@@ -18,6 +18,7 @@ struct LoweredOperand {
   const Value* value = nullptr;  ///< input, graph constant or output value; null for a made constant
   Tensor constant;               ///< the bytes when the parameter is a constant of the graph
   std::function<Tensor()> make;  ///< computes the bytes of a made constant
+  const Value* from = nullptr;   ///< the graph constant that they are computed from, null: none or several
   Tensor bytes() const { return make ? make() : constant; }
 };
 

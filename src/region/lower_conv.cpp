@@ -70,7 +70,7 @@ struct ConvLowering {
   Expr folded(const Node& norm, const Tensor& weights) {
     const ChannelAffine affine = *constant_affine(lowering, norm);
     return lowering.pull_made(
-        weights.type(), [weights, affine] { return folded_weights(weights, 0, affine); }, weight_map());
+        weights.type(), [weights, affine] { return folded_weights(weights, 0, affine); }, weight_map(), node.input(1));
   }
 
   Expr bias(const Node& norm) {

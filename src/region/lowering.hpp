@@ -105,7 +105,8 @@ class Lowering {
   /// The two parts of that: where it is inside, and what it is there.
   std::pair<Expr, Expr> pull_inside(const Value* value, const IndexMap& map, const Expr& inside, const Node& reader);
   /// A read of a constant made while lowering; `make` is called when its bytes are wanted.
-  Expr pull_made(const TensorType& type, std::function<Tensor()> make, const IndexMap& map);
+  Expr pull_made(const TensorType& type, std::function<Tensor()> make, const IndexMap& map,
+                 const Value* from = nullptr);
   /// Appends a reduction; its result as an expression.
   Expr reduce(ReduceKind kind, Expr value);
   /// The value is `expr` at the open stage's domain.

@@ -1,5 +1,6 @@
 // The choice among direct convolution and Winograd: by cost, within bounds, by request, and never where it is not exact
 // enough.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -186,6 +187,31 @@ TEST(Algorithms, GroupsNarrowerThanAVectorStayDirectAndSayWhy) {
   const Program wide = lower(convolutions("rand<1>", "[64,32,3,3]", 2));
   ASSERT_EQ(wide.algorithms.size(), 3U);
   EXPECT_NE(wide.algorithms[1].name, "direct") << wide.algorithms[1].reason;
+}
+
+/// Convolutions with a BatchNorm behind each, which folds into their weights; those are integers, or floats.
+Graph quantised_convolutions(bool quantised, bool norm) {
+  std::string text = std::string("graph (%x0: f32[1,64,28,28]) {\n %g = const splat<0.5> : f32[64]\n ") +
+                     (quantised ? "%c = const rand<1> : i8[64,64,3,3] %s = const splat<0.01> : f32[]\n"
+                                  " %w = dequantize_linear(%c, %s)\n"
+                                : "%w = const rand<1> : f32[64,64,3,3]\n");
+  for (int i = 0; i < 3; ++i)
+    text +=
+        fmt::format(" %y{1} = conv(%x{0}, %w) {{pads = [1,1,1,1], kernel_shape = [3,3]}}\n %x{1} = {2}\n", i, i + 1,
+                    norm ? fmt::format("batch_norm(%y{}, %g, %g, %g, %g)", i + 1) : fmt::format("relu(%y{})", i + 1));
+  Graph graph = parse_graph(text + " return %x3\n}\n", ops());
+  prepare(graph, {}, nullptr);
+  return apply(graph, plan_graph(graph, parse_target("cpu:avx512"), {}));
+}
+
+TEST(Algorithms, QuantisedWeightsStayDirectAndSayWhy) {
+  for (const bool norm : {false, true}) {
+    const Program integers = lower(quantised_convolutions(true, norm));
+    ASSERT_EQ(integers.algorithms.size(), 3U);
+    EXPECT_EQ(count(integers, "direct"), 3);
+    EXPECT_EQ(integers.algorithms[1].reason, "its weights are quantised");
+    EXPECT_LT(count(lower(quantised_convolutions(false, norm)), "direct"), 3);
+  }
 }
 
 TEST(Algorithms, ALayerWhoseErrorIsTooLargeStaysDirectAndSaysWhy) {
