@@ -43,11 +43,30 @@ void BufferAccess::each(const std::vector<int64_t>& extents, Visit visit) const 
   });
 }
 
+std::vector<int64_t> BufferAccess::padded() const {
+  std::vector<int64_t> extents = sizes_;
+  for (size_t axis = 0; axis < extents.size(); ++axis) {
+    const int64_t block = layout_.block_of(static_cast<int>(axis));
+    extents[axis] = (extents[axis] + block - 1) / block * block;
+  }
+  return extents;
+}
+
+bool BufferAccess::inside(const std::vector<int64_t>& coords) const {
+  for (size_t axis = 0; axis < coords.size(); ++axis)
+    if (coords[axis] >= sizes_[axis]) return false;
+  return true;
+}
+
 void BufferAccess::store(const Tensor& logical, void* origin) const {
   const Tensor typed = logical.dtype() == dtype_ ? logical : logical.cast(dtype_);
   const size_t bytes = byte_size(dtype_);
   const char* from = static_cast<const char*>(typed.data());
   char* to = static_cast<char*>(origin);
+  if (padded() != sizes_)
+    each(padded(), [&](int64_t, const std::vector<int64_t>& coords) {
+      if (!inside(coords)) std::memset(to + static_cast<size_t>(offset(coords)) * bytes, 0, bytes);
+    });
   each(sizes_, [&](int64_t i, const std::vector<int64_t>& coords) {
     std::memcpy(to + static_cast<size_t>(offset(coords)) * bytes, from + static_cast<size_t>(i) * bytes, bytes);
   });
@@ -65,21 +84,13 @@ Tensor BufferAccess::load(const void* origin) const {
 }
 
 bool BufferAccess::padding_is_zero(const void* origin) const {
-  std::vector<int64_t> padded = sizes_;
-  bool any = false;
-  for (size_t axis = 0; axis < padded.size(); ++axis) {
-    const int64_t block = layout_.block_of(static_cast<int>(axis));
-    padded[axis] = (padded[axis] + block - 1) / block * block;
-    any = any || padded[axis] != sizes_[axis];
-  }
-  if (!any) return true;
+  if (padded() == sizes_) return true;
   const size_t bytes = byte_size(dtype_);
   std::atomic<bool> zero{true};
-  each(padded, [&](int64_t, const std::vector<int64_t>& coords) {
-    bool inside = true;
-    for (size_t axis = 0; axis < coords.size(); ++axis) inside = inside && coords[axis] < sizes_[axis];
+  each(padded(), [&](int64_t, const std::vector<int64_t>& coords) {
+    const bool padding = !inside(coords);
     const char* at = static_cast<const char*>(origin) + static_cast<size_t>(offset(coords)) * bytes;
-    for (size_t b = 0; !inside && b < bytes; ++b)
+    for (size_t b = 0; padding && b < bytes; ++b)
       if (at[b] != 0) zero.store(false, std::memory_order_relaxed);
   });
   return zero.load();

@@ -1,4 +1,4 @@
-// One launch of a program alone: operands stored through the program's own layouts, results read back the same way.
+// Launches of a program alone: operands stored through the program's own layouts, results read back the same way.
 #pragma once
 
 #include <functional>
@@ -6,30 +6,40 @@
 #include <string>
 #include <vector>
 
-#include "driver/compare.hpp"
+#include "opfuse/runtime.hpp"
+#include "program/program.hpp"
 #include "runtime/state.hpp"
 
 namespace opfuse {
 
-/// Where operands come from and what results must be.
-struct LaunchOracle {
-  /// A value of the unrolled graph by name; null: there is none.
-  std::function<const Tensor*(const std::string& name)> value;
-  /// What a result may be, the likeliest first: each element must be that of one of them. `inputs`: names of what the
-  /// launch reads. `take` is called with each until it returns false; never: the result is `value(name)`.
-  using Take = std::function<bool(const Tensor&)>;
-  std::function<void(const std::string& name, const std::vector<std::string>& inputs, const Take& take)> results;
-  /// What the launch stored; may be empty.
-  std::function<void(const std::string& name, Tensor stored)> stored;
+/// What a launch stored in one of its results.
+struct StoredResult {
+  int buffer = -1;
+  std::string name;
+  Tensor tensor;
+  bool padding_zero = true;  ///< lanes that only pad a blocked axis
+};
+
+struct LaunchRun {
+  std::vector<std::vector<Tensor>> operands;  ///< by launch, by parameter: what the kernel had; empty for results
+  std::vector<StoredResult> results;
 };
 
 class LaunchRunner {
  public:
   LaunchRunner(const Program& program, const Executable& executable, const SymbolValues& symbols);
-  /// Every launch, in the order of a run. Those that run image by image are compared for each image, under the names of
-  /// unroll_images; the worst image is reported.
-  std::vector<GroupComparison> run_all(const LaunchOracle& oracle, const CompareOptions& options);
-  GroupComparison run(size_t index, const LaunchOracle& oracle, const CompareOptions& options);
+
+  /// All launches that write what `index` writes (the phases of a transposed convolution each store a part of one
+  /// result), in their order: they are run and judged together, at the last of them.
+  std::vector<size_t> writers_with(size_t index) const;
+
+  /// What operand `param` of a launch shall be, dense and logical; null for a constant: as it was packed.
+  using Operand = std::function<const Tensor*(const Launch& launch, size_t param)>;
+  /// Memory around the operands is guarded (E::internal when a kernel wrote there); what no operand filled holds NaN.
+  LaunchRun run(const std::vector<size_t>& together, const Operand& operand);
+
+  const Program& program() const { return program_; }
+  const SymbolValues& symbols() const { return symbols_; }
 
  private:
   struct Root {
@@ -37,12 +47,12 @@ class LaunchRunner {
     int64_t offset = 0;  ///< bytes from the root's start
   };
   class IsolatedBuffer;
-  std::vector<size_t> writers_with(size_t index) const;
-  std::vector<void*> bind(const Launch& launch, const LaunchOracle& oracle, std::map<int, IsolatedBuffer>& roots);
+  using Roots = std::map<int, IsolatedBuffer>;
   Root root_of(int buffer) const;
-  const Tensor& value_of(const Buffer& buffer, const Launch& launch, const LaunchOracle& oracle) const;
-  void check(const Launch& launch, const std::vector<void*>& pointers, const LaunchOracle& oracle, double tolerance,
-             GroupComparison& result) const;
+  void* place(const Launch& launch, size_t param, const Tensor* tensor, Roots& roots) const;
+  std::vector<Tensor> operands_of(const Launch& launch, const std::vector<void*>& pointers,
+                                  const Operand& operand) const;
+  void call(size_t index, const std::vector<void*>& pointers, Roots& roots);
 
   const Program& program_;
   ExecutableState state_;

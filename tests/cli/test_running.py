@@ -146,8 +146,23 @@ class Compare(CliTest):
         self.assertGreater(len(document["groups"]), 2)
         for group in document["groups"]:
             self.assertLessEqual(group["relative"], 2e-5, group)
+            self.assertEqual((group["real"]["outside"], group["drawn"]["outside"]), (0, 0), group)
+            self.assertGreater(group["drawn"]["elements"], 0, group)
+        self.assertTrue(all(output["same_as_groups"] for output in document["outputs"]))
         for output in document["outputs"]:
             self.assertGreater(output["change_by_other_input"], 0.01)
+
+    def test_open_dimensions_are_proven_at_drawn_sizes(self):
+        document = self.ok("compare", SMALL, "--json").json
+        sizes = [drawn["batch"] for drawn in document["sizes"]]
+        self.assertEqual(len(sizes), 3)
+        self.assertEqual(sizes[0], 1)
+        self.assertTrue(sizes[1] % 2 == 1 and sizes[1] > 1, sizes)
+        self.assertEqual({group["sizes"]["batch"] for group in document["groups"]}, set(sizes))
+
+    def test_all_inputs_given(self):
+        write_npy(self.folder / "x.npy", (1, 3, 16, 16), ramp(768))
+        self.ok("compare", SMALL, "--input", f"x={self.folder}/x.npy")
 
     def test_the_unfused_program_is_equal_too(self):
         self.ok("compare", SMALL, "--unfused")

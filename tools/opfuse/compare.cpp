@@ -1,106 +1,178 @@
-// opfuse compare: the proof of equality. Every compiled group alone, fed the interpreter's tensors; then the whole
-// model, with the change that another input causes beside each error, so that a small error can be told from a dead
-// output.
+// opfuse compare: the proof of equality. Every compiled group alone, on the numbers of a run and on drawn ones; then
+// the whole model, with the change that another input causes beside each error, so that a small error can be told from
+// a dead output. Open dimensions stay open: what is compiled for all sizes is proven at drawn ones.
+#include "driver/compare.hpp"
+
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/fail.hpp"
 #include "compile_model.hpp"
 #include "console.hpp"
-#include "driver/compare_chain.hpp"
+#include "driver/conditioning.hpp"
+#include "driver/drawn_sizes.hpp"
 #include "inputs.hpp"
 #include "interrupt.hpp"
 #include "model_arg.hpp"
 #include "outputs.hpp"
 #include "report.hpp"
+#include "runtime/artifact.hpp"
 #include "verb.hpp"
 
 namespace opfuse::cli {
 namespace {
 
+constexpr double kAgainstTolerance = 1e-4;
+
 struct Flags {
   std::string model, against;
   InputFlags inputs;
   CompileFlags compile;
-  double group_tolerance = CompareOptions{}.group_tolerance, output_tolerance = CompareOptions{}.output_tolerance;
+  std::optional<double> group_tolerance, output_tolerance;
   bool unfused = false, outputs_only = false, verbose = false, json = false;
+};
+
+/// Proofs at one or several sizes.
+struct Report {
+  std::vector<Comparison> runs;
+  std::vector<std::string> rejected;  ///< sizes drawn in vain
+  bool drawn = false;
+  bool ok() const {
+    return !runs.empty() && std::all_of(runs.begin(), runs.end(), [](const Comparison& c) { return c.ok(); });
+  }
 };
 
 double share(const OutputComparison& output) {
   return output.change > 0 ? output.difference.relative() / output.change : 0;
 }
 
-void print_ties(const Comparison& c) {
-  int64_t ties = 0;
-  size_t groups = 0;
-  for (const GroupComparison& g : c.groups) ties += g.ties, groups += g.ties > 0;
-  fmt::print(
-      "rounding {} elements of {} groups are one step off, their values before rounding on ties\n"
-      "         each group read what the groups before it stored; outputs must be the last groups' bit for bit\n",
-      ties, groups);
+std::string verdict(const GroupComparison& g) {
+  if (g.ok) return "ok";
+  if (!g.problem.empty()) return "FAILED: " + g.problem;
+  if (!g.padding_zero) return "FAILED: padding lanes not zero";
+  const bool exact = !g.exact.ok();
+  const Proof& proof = exact ? g.exact : g.real;
+  if (proof.ok()) return "FAILED";
+  return fmt::format("FAILED: {} of {} {}, worst [{}]: {:.9g}, not {:.9g} +- {:.2g}", proof.outside, proof.elements,
+                     exact ? "drawn" : "real", proof.at, proof.got, proof.want, proof.bound);
 }
 
-void print_text(const Comparison& c, const Flags& flags) {
-  Table table({"group", "output", ">max|d|", ">of max", ">mean|d|", "", "nodes"});
-  size_t failed = 0;
+void print_groups(const Comparison& c, const Flags& flags) {
+  Table table({"group", "output", ">max|d|", ">of max", ">of bound", ">worst case", ">drawn: exact", "", "nodes"});
+  bool any = false;
   for (const GroupComparison& g : c.groups) {
-    failed += !g.ok;
     if (g.ok && !flags.verbose) continue;
+    any = true;
+    const double exact = g.exact.elements > 0 ? double(g.exact.exact) / double(g.exact.elements) : 0;
     table.row({g.name, g.output, fmt::format("{:.2g}", g.difference.max_abs),
-               fmt::format("{:.2g}", g.difference.relative()), fmt::format("{:.2g}", g.difference.mean_abs),
-               g.ok             ? "ok"
-               : g.padding_zero ? "FAILED"
-                                : "FAILED: padding lanes not zero",
-               listed(g.sources, 3)});
+               fmt::format("{:.2g}", g.difference.relative()), fmt::format("{:.2g}", g.real.of_bound),
+               fmt::format("{:.0f} bounds", g.real.worst_case), percent(exact), verdict(g), listed(g.sources, 3)});
   }
-  if (failed > 0 || (flags.verbose && !c.groups.empty())) fmt::print("{}", table.text());
-  if (!c.groups.empty()) {
-    const GroupComparison* worst = c.worst();
-    fmt::print("groups   {} compared, {} outside {:g} of their max; worst {:.2g} at {}\n", c.groups.size(), failed,
-               flags.group_tolerance, worst->difference.relative(), worst->name);
-  }
-  if (c.chained) print_ties(c);
-  for (const OutputComparison& o : c.outputs) {
-    fmt::print("output   {}: max|d| {:.2g}, {:.2g} of max", o.name, o.difference.max_abs, o.difference.relative());
-    if (o.change > 0)
-      fmt::print("; another input changes it by {} of max, the error is {:.1e} of that", percent(o.change), share(o));
-    if (c.chained) fmt::print("; {:.2g} of max from the interpreter, whose roundings differ", o.from_interpreter);
-    fmt::print("   {}\n", o.ok ? "ok" : "FAILED");
-  }
-  fmt::print("{}\n", c.ok() ? "PASSED" : "FAILED");
+  if (any) fmt::print("{}", table.text());
 }
 
-Json to_json(const Comparison& c, const Flags& flags) {
-  Json out = document("opfuse.compare/1");
+void print_totals(const Comparison& c) {
+  Proof real, exact;
+  size_t failed = 0, with_ties = 0;
+  for (const GroupComparison& g : c.groups) {
+    real.merge(g.real), exact.merge(g.exact);
+    failed += !g.ok, with_ties += g.ties > 0;
+  }
+  const GroupComparison* worst = c.worst();
+  fmt::print("groups   {} compared, {} failed; real numbers: worst {:.2g} of its bound at {}\n", c.groups.size(),
+             failed, worst->real.of_bound, worst->name);
+  fmt::print("         drawn numbers: {} elements, {} had to be exact and {} were not\n", exact.elements, exact.exact,
+             exact.outside);
+  if (real.ties > 0)
+    fmt::print("rounding {} elements of {} groups are one step off, their values before rounding on ties\n", real.ties,
+               with_ties);
+  if (real.unclaimed > 0)
+    fmt::print("         {} elements without a bound: overflow, or a divisor that may be 0\n", real.unclaimed);
+}
+
+void print_output(const OutputComparison& o) {
+  fmt::print("output   {}: max|d| {:.2g}, {:.2g} of max", o.name, o.difference.max_abs, o.difference.relative());
+  if (o.conditioning > 0) {
+    if (o.judged)
+      fmt::print("; {:.2g} is allowed by its conditioning", kConditioningFactor * o.conditioning);
+    else
+      fmt::print(" from the interpreter, not judged (integers, or roundings that ties decided)");
+    fmt::print("; its bits are {}those of the groups", o.same_as_groups ? "" : "NOT ");
+  }
+  if (o.change > 0)
+    fmt::print("; another input changes it by {} of max, the error is {:.1e} of that", percent(o.change), share(o));
+  fmt::print("   {}\n", o.ok ? "ok" : "FAILED");
+}
+
+void print_text(const Report& report, const Flags& flags) {
+  for (const Comparison& c : report.runs) {
+    if (report.drawn) fmt::print("sizes    {}\n", text_of(c.sizes));
+    print_groups(c, flags);
+    if (!c.groups.empty()) print_totals(c);
+    for (const OutputComparison& o : c.outputs) print_output(o);
+  }
+  for (const std::string& why : report.rejected) fmt::print("redrawn  {}\n", why);
+  if (report.drawn && report.runs.size() < 3)
+    fmt::print("sizes    {} of 3 found that the model accepts\n", report.runs.size());
+  fmt::print("{}\n", report.ok() ? "PASSED" : "FAILED");
+}
+
+Json to_json(const Proof& p) {
+  return {{"elements", p.elements}, {"exact", p.exact},           {"outside", p.outside}, {"unclaimed", p.unclaimed},
+          {"of_bound", p.of_bound}, {"worst_case", p.worst_case}, {"ok", p.ok()}};
+}
+
+Json to_json(const GroupComparison& g, const Json& sizes) {
+  return {{"group", g.name},
+          {"pattern", g.pattern},
+          {"output", g.output},
+          {"sizes", sizes},
+          {"max_abs", g.difference.max_abs},
+          {"relative", g.difference.relative()},
+          {"mean_abs", g.difference.mean_abs},
+          {"real", to_json(g.real)},
+          {"drawn", to_json(g.exact)},
+          {"padding_zero", g.padding_zero},
+          {"ties", g.ties},
+          {"problem", g.problem},
+          {"ok", g.ok},
+          {"nodes", g.sources}};
+}
+
+Json to_json(const OutputComparison& o, const Json& sizes) {
+  return {{"output", o.name},
+          {"sizes", sizes},
+          {"max_abs", o.difference.max_abs},
+          {"relative", o.difference.relative()},
+          {"conditioning", o.conditioning},
+          {"judged", o.judged},
+          {"same_as_groups", o.same_as_groups},
+          {"change_by_other_input", o.change},
+          {"share_of_change", share(o)},
+          {"ok", o.ok}};
+}
+
+Json to_json(const Report& report, const Flags& flags) {
+  Json out = document("opfuse.compare/2");
+  Json groups = Json::array(), outputs = Json::array(), sizes = Json::array();
+  for (const Comparison& c : report.runs) {
+    const Json at = json_of(c.sizes);
+    if (report.drawn) sizes.push_back(at);
+    for (const GroupComparison& g : c.groups) groups.push_back(to_json(g, at));
+    for (const OutputComparison& o : c.outputs) outputs.push_back(to_json(o, at));
+  }
   out.update({{"model", flags.model},
               {"against", flags.against},
               {"seed", flags.inputs.seed},
-              {"ok", c.ok()},
-              {"chained", c.chained},
-              {"group_tolerance", flags.group_tolerance},
-              {"output_tolerance", flags.output_tolerance}});
-  Json groups = Json::array(), outputs = Json::array();
-  for (const GroupComparison& g : c.groups)
-    groups.push_back({{"group", g.name},
-                      {"pattern", g.pattern},
-                      {"output", g.output},
-                      {"max_abs", g.difference.max_abs},
-                      {"relative", g.difference.relative()},
-                      {"mean_abs", g.difference.mean_abs},
-                      {"padding_zero", g.padding_zero},
-                      {"ties", g.ties},
-                      {"ok", g.ok},
-                      {"nodes", g.sources}});
-  for (const OutputComparison& o : c.outputs)
-    outputs.push_back({{"output", o.name},
-                       {"max_abs", o.difference.max_abs},
-                       {"relative", o.difference.relative()},
-                       {"change_by_other_input", o.change},
-                       {"share_of_change", share(o)},
-                       {"from_interpreter", o.from_interpreter},
-                       {"ok", o.ok}});
+              {"ok", report.ok()},
+              {"sizes", sizes},
+              {"redrawn", report.rejected},
+              {"group_tolerance", flags.group_tolerance ? Json(*flags.group_tolerance) : Json()},
+              {"output_tolerance", flags.output_tolerance ? Json(*flags.output_tolerance) : Json()}});
   out["groups"] = std::move(groups);
   out["outputs"] = std::move(outputs);
   return out;
@@ -134,19 +206,89 @@ std::vector<OutputComparison> compare_with(const Graph& other, const Graph& grap
                  got[i].type().text(), want[i].type().text());
     output.difference = difference(got[i], want[i]);
     if (second) output.change = difference(changed[i], want[i]).relative();
-    output.ok = output.difference.relative() <= options.output_tolerance;
+    output.ok = output.difference.relative() <= options.output_tolerance.value_or(kAgainstTolerance);
     outputs.push_back(std::move(output));
   }
   return outputs;
 }
 
-int report(const Comparison& comparison, const Flags& flags) {
-  finish_progress();
-  if (flags.json)
-    print_json(to_json(comparison, flags));
+CompareOptions compare_options(const Flags& flags) {
+  CompareOptions options;
+  options.group_tolerance = flags.group_tolerance;
+  options.output_tolerance = flags.output_tolerance;
+  options.threads = flags.compile.threads;
+  options.progress = show_progress;
+  options.seed = flags.inputs.seed;
+  return options;
+}
+
+Compiled compiled_for(const GivenModel& model, const SymbolValues& sizes, const Flags& flags) {
+  Compiled compiled = flags.unfused ? compile_unfused(*model.graph, sizes, flags.compile)
+                                    : compile_fused(*model.graph, sizes, flags.compile);
+  show_limits(compiled);
+  return compiled;
+}
+
+Comparison prove_at(const GivenModel& model, const Compiled& compiled, const InputFlags& input_flags,
+                    const Flags& flags) {
+  const CompareOptions options = compare_options(flags);
+  const ModelInputs inputs = make_inputs(*model.graph, input_flags);
+  const std::optional<ModelInputs> second = other_inputs(*model.graph, input_flags, inputs);
+  const std::vector<Tensor> others = second ? second->tensors : std::vector<Tensor>{};
+  Comparison comparison;
+  if (flags.outputs_only)
+    comparison.outputs = compare_outputs(*model.graph, compiled.executable, inputs.tensors, others, options);
   else
-    print_text(comparison, flags);
-  return comparison.ok() ? kOk : kCheckFailed;
+    comparison = compare_model(*model.graph, compiled.fused, compiled.program, compiled.executable, inputs.tensors,
+                               others, options);
+  comparison.sizes = inputs.symbols;
+  return comparison;
+}
+
+InputFlags at_sizes(const InputFlags& flags, const SymbolValues& sizes) {
+  InputFlags sized = flags;
+  sized.dimensions = {};
+  for (const auto& [name, size] : sizes) sized.dimensions.dims.push_back(fmt::format("{}={}", name, size));
+  return sized;
+}
+
+/// Draws sizes until three are legal: the model's shapes fit, its operators and kernels accept them.
+Report prove_open(const GivenModel& model, const SymbolValues& known, const std::set<std::string>& open,
+                  const Flags& flags) {
+  const Compiled compiled = compiled_for(model, known, flags);
+  Report report;
+  report.drawn = true;
+  const auto refused = [&](const SymbolValues& sizes) -> std::string {
+    try {
+      Graph bound = model.graph->clone();
+      bound.bind_dimensions(sizes);
+      report.runs.push_back(prove_at(model, compiled, at_sizes(flags.inputs, sizes), flags));
+      return {};
+    } catch (const Error& error) {
+      if (error.diagnostic().name == "internal") throw;
+      return error.diagnostic().message;
+    }
+  };
+  report.rejected = draw_sizes(open, known, flags.inputs.seed, refused).rejected;
+  return report;
+}
+
+Report prove(const GivenModel& model, const Flags& flags) {
+  Report report;
+  if (!flags.against.empty()) {
+    const ModelInputs inputs = make_inputs(*model.graph, flags.inputs);
+    const std::optional<ModelInputs> second = other_inputs(*model.graph, flags.inputs, inputs);
+    const Compiled compiled = compiled_for(model, inputs.symbols, flags);
+    report.runs.emplace_back().outputs = compare_with(*open_graph(flags.against, "compare").graph, *model.graph,
+                                                      compiled.executable, inputs, second, compare_options(flags));
+    return report;
+  }
+  const SymbolValues known = known_dimensions(*model.graph, flags.inputs);
+  std::set<std::string> open = model.graph->symbols();
+  for (const auto& [name, size] : known) open.erase(name);
+  if (!open.empty()) return prove_open(model, known, open, flags);
+  report.runs.push_back(prove_at(model, compiled_for(model, known, flags), flags.inputs, flags));
+  return report;
 }
 
 int run(const CLI::App& app, Flags flags) {
@@ -154,29 +296,13 @@ int run(const CLI::App& app, Flags flags) {
   if (flags.unfused) refuse_plan_flags(app, "--unfused has the empty plan");
   bound_threads(flags.compile);
   const GivenModel model = open_graph(flags.model, "compare");
-  const ModelInputs inputs = make_inputs(*model.graph, flags.inputs);
-  const std::optional<ModelInputs> second = other_inputs(*model.graph, flags.inputs, inputs);
-  const Compiled compiled = flags.unfused ? compile_unfused(*model.graph, inputs.symbols, flags.compile)
-                                          : compile_fused(*model.graph, inputs.symbols, flags.compile);
-  show_limits(compiled);
-  CompareOptions options{flags.group_tolerance, flags.output_tolerance, flags.compile.threads, show_progress};
-  Comparison comparison;
-  if (flags.against.empty()) {
-    if (quantises(compiled.fused)) {
-      comparison = compare_chain(compiled.fused, compiled.program, compiled.executable, inputs.tensors,
-                                 second ? second->tensors : std::vector<Tensor>{}, options);
-      return report(comparison, flags);
-    }
-    if (!flags.outputs_only)
-      comparison.groups =
-          compare_groups(compiled.fused, compiled.program, compiled.executable, inputs.tensors, options);
-    comparison.outputs = compare_outputs(*model.graph, compiled.executable, inputs.tensors,
-                                         second ? second->tensors : std::vector<Tensor>{}, options);
-  } else {
-    comparison.outputs = compare_with(*open_graph(flags.against, "compare").graph, *model.graph, compiled.executable,
-                                      inputs, second, options);
-  }
-  return report(comparison, flags);
+  const Report report = prove(model, flags);
+  finish_progress();
+  if (flags.json)
+    print_json(to_json(report, flags));
+  else
+    print_text(report, flags);
+  return report.ok() ? kOk : kCheckFailed;
 }
 
 }  // namespace
@@ -185,10 +311,10 @@ std::function<int()> add_compare(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("MODEL", flags->model, kModelHelp)->required();
   app.add_option("--against", flags->against, "another model that must give the same outputs")->type_name("MODEL");
-  app.add_option("--group-tolerance", flags->group_tolerance, "largest error of a group, of its output's max")
-      ->capture_default_str();
-  app.add_option("--output-tolerance", flags->output_tolerance, "largest error of a model output, of its max")
-      ->capture_default_str();
+  app.add_option("--group-tolerance", flags->group_tolerance,
+                 "largest error of a group, of its output's max, instead of the bound of each element");
+  app.add_option("--output-tolerance", flags->output_tolerance,
+                 "largest error of a model output, of its max, instead of what its conditioning allows");
   app.add_flag("--outputs-only", flags->outputs_only, "do not compare group by group");
   app.add_flag("--unfused", flags->unfused, "compare the unfused program");
   app.add_flag("-v,--verbose", flags->verbose, "list every group");

@@ -135,8 +135,8 @@ DemoResult run_model(const std::string& name, const std::string& python, const F
       stop_if_interrupted();
       show_progress(step, done, total);
     };
-    result.proof.groups = compare_groups(fused->fused, fused->program, fused->executable, inputs.tensors, options);
-    result.proof.outputs = compare_outputs(*model.graph, fused->executable, inputs.tensors, second->tensors, options);
+    result.proof = compare_model(*model.graph, fused->fused, fused->program, fused->executable, inputs.tensors,
+                                 second->tensors, options);
   }
   stop_if_interrupted();
   {

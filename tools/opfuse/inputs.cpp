@@ -226,6 +226,12 @@ SymbolValues given_dimensions(const Graph& interface, const DimensionFlags& flag
   return read_dimension_flags(interface, flags).values;
 }
 
+SymbolValues known_dimensions(const Graph& interface, const InputFlags& flags) {
+  SymbolValues known = given_dimensions(interface, flags.dimensions);
+  take_from_arrays(interface, read_arrays(flags.files, names_of(interface.inputs()), "--input"), known);
+  return known;
+}
+
 ModelInputs make_inputs(const Graph& interface, const InputFlags& flags) {
   const NamedTensors given = read_arrays(flags.files, names_of(interface.inputs()), "--input");
   ModelInputs inputs;

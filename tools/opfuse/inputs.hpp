@@ -54,6 +54,9 @@ NamedTensors read_arrays(const std::vector<std::string>& arguments, const std::v
 /// Values of all symbols; `given` may be empty. Symbols whose --dim is "any" are left out.
 SymbolValues resolve_dimensions(const Graph& interface, const DimensionFlags& flags, const NamedTensors& given = {});
 
+/// What --dim, --shape and arrays say; the other symbols stay open.
+SymbolValues known_dimensions(const Graph& interface, const InputFlags& flags);
+
 /// Only what --dim and --shape say.
 SymbolValues given_dimensions(const Graph& interface, const DimensionFlags& flags);
 

@@ -1,0 +1,112 @@
+// Bounds of single regions: 0 where bits are demanded, wide enough for every order of a sum, both sides of a step.
+#include "driver/error_bound.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "driver/drawn_sizes.hpp"
+#include "driver/proof_case.hpp"
+
+namespace opfuse {
+namespace {
+
+/// Of the last launch, on `inputs` in the order of its operands.
+BoundedTensor bounds(const std::string& graph, const std::vector<Tensor>& inputs) {
+  const ProofCase built(graph);
+  const Launch& launch = built.program.launches.back();
+  BoundOptions options;
+  options.model.folded = false;
+  std::vector<Tensor> params(launch.buffers.size());
+  for (size_t p = 0, next = 0; p < params.size(); ++p) {
+    if (launch.region.params[p].role == ParamRole::input) params[p] = inputs.at(next++);
+    if (launch.region.params[p].role == ParamRole::constant)
+      params[p] = built.program.buffers[static_cast<size_t>(launch.buffers[p])].constant;
+  }
+  return bound_errors(launch.region, params, {}, options).results.back();
+}
+
+Tensor normal(std::vector<int64_t> sizes, uint64_t seed, double scale = 1) {
+  Tensor t(DType::f32, std::move(sizes));
+  Random random(seed, "x");
+  for (int64_t i = 0; i < t.elements(); ++i) t.set_real(i, scale * random.normal());
+  return t;
+}
+
+Tensor whole_numbers(std::vector<int64_t> sizes) {
+  Tensor t(DType::f32, std::move(sizes));
+  for (int64_t i = 0; i < t.elements(); ++i) t.set_real(i, static_cast<double>(i * 7 % 17 - 8));
+  return t;
+}
+
+constexpr const char* kProduct = "graph (%a: f32[1,9,300], %b: f32[1,300,8]) { %y = matmul(%a, %b) return %y }";
+
+TEST(ErrorBound, SumsOfSmallIntegersAreExact) {
+  const BoundedTensor y = bounds(kProduct, {whole_numbers({1, 9, 300}), whole_numbers({1, 300, 8})});
+  EXPECT_EQ(std::count(y.error.begin(), y.error.end(), 0.0), y.elements());
+}
+
+/// In any order: the sum forwards, backwards and by halves, in f32, is within the bound; a dropped term is not.
+TEST(ErrorBound, HoldsForSumsInEveryOrder) {
+  const Tensor a = normal({1, 9, 300}, 1), b = normal({1, 300, 8}, 2);
+  const BoundedTensor y = bounds(kProduct, {a, b});
+  const auto term = [&](int64_t i, int64_t j, int64_t k) {
+    return static_cast<float>(a.real(i * 300 + k)) * static_cast<float>(b.real(k * 8 + j));
+  };
+  for (int64_t i = 0; i < 9; ++i)
+    for (int64_t j = 0; j < 8; ++j) {
+      float forwards = 0, backwards = 0, halves[2] = {0, 0};
+      for (int64_t k = 0; k < 300; ++k) {
+        forwards += term(i, j, k);
+        backwards += term(i, j, 299 - k);
+        halves[k % 2] += term(i, j, k);
+      }
+      const auto at = static_cast<size_t>(i * 8 + j);
+      ASSERT_GT(y.error[at], 0);
+      EXPECT_LT(y.error[at], 1e-3);
+      for (const float sum : {forwards, backwards, halves[0] + halves[1]})
+        EXPECT_LE(std::fabs(sum - y.value[at]), y.error[at]);
+    }
+}
+
+TEST(ErrorBound, WhatIsSmallerThanFloatsMayBeZero) {
+  const BoundedTensor y = bounds("graph (%x: f32[4,8], %z: f32[4,8]) { %y = mul(%x, %z) return %y }",
+                                 {normal({4, 8}, 1, 1e-25), normal({4, 8}, 2, 1e-25)});
+  for (size_t i = 0; i < y.value.size(); ++i) EXPECT_GE(y.error[i], std::fabs(y.value[i]));
+}
+
+TEST(ErrorBound, AStepCountsOnlyNearItsThreshold) {
+  // 2.5 and 7.5 steps, exactly; then far from a tie.
+  const Tensor x = Tensor::of(DType::f32, {4}, std::vector<double>{1.25, 3.75, 1.2, 3.9});
+  const char* quantised = "graph (%x: f32[4]) { %s = const splat<0.5> : f32[] %q = quantize_linear(%x, %s) return %q }";
+  const BoundedTensor y = bounds(quantised, {x});
+  for (const double e : y.error) EXPECT_EQ(e, 0);
+  const BoundedTensor z =
+      bounds("graph (%x: f32[4]) { %s = const splat<0.3> : f32[] %q = quantize_linear(%x, %s) return %q }",
+             {Tensor::of(DType::f32, {4}, std::vector<double>{0.75, 0.6, 1.35, 1.3})});
+  EXPECT_EQ(z.error[0], 1);  // 2.5 steps but for roundings
+  EXPECT_EQ(z.error[1], 0);
+  EXPECT_EQ(z.error[2], 1);
+  EXPECT_EQ(z.error[3], 0);
+}
+
+TEST(DrawnSizes, AreOneThenOddThenAnyAndLegal) {
+  const auto even = [](const SymbolValues& sizes) { return sizes.at("h") < 8 ? std::string("h is too small") : ""; };
+  for (uint64_t seed = 0; seed < 5; ++seed) {
+    const DrawnSizes drawn = draw_sizes({"h", "n"}, {{"c", 3}}, seed, even);
+    ASSERT_EQ(drawn.sizes.size(), 3u);
+    for (const SymbolValues& sizes : drawn.sizes) {
+      EXPECT_GE(sizes.at("h"), 8);
+      EXPECT_EQ(sizes.at("c"), 3);
+    }
+    EXPECT_EQ(drawn.sizes[1].at("h") % 2 + drawn.sizes[1].at("n") % 2, 2);
+    ASSERT_FALSE(drawn.rejected.empty());
+    EXPECT_EQ(drawn.rejected[0], "c=3 h=1 n=1: h is too small");
+    const DrawnSizes all = draw_sizes({"h", "n"}, {}, seed, [](const SymbolValues&) { return std::string(); });
+    EXPECT_EQ(all.sizes[0], (SymbolValues{{"h", 1}, {"n", 1}}));
+  }
+}
+
+}  // namespace
+}  // namespace opfuse

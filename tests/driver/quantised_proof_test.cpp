@@ -1,0 +1,74 @@
+// Quantised models: each group on what the groups before it stored, one step off on ties only, outputs bit for bit.
+#include <gtest/gtest.h>
+
+#include "driver/compare.hpp"
+#include "driver/proof_case.hpp"
+
+namespace opfuse {
+namespace {
+
+constexpr const char* kNet = R"(graph (%x: f32[2,3,16,16]) {
+  %s = const splat<0.02> : f32[] %z = const splat<3> : i8[] %t = const splat<0.03> : f32[]
+  %w = const rand<1> : f32[16,3,3,3] %v = const rand<2> : f32[8,16,1,1]
+  %xq = quantize_linear(%x, %s, %z) %xd = dequantize_linear(%xq, %s, %z)
+  %c = conv(%xd, %w) {pads = [1,1,1,1]} %r = relu(%c) %rq = quantize_linear(%r, %t, %z) %rd = dequantize_linear(%rq, %t, %z)
+  %d = conv(%rd, %v) %e = add(%d, %d) %eq = quantize_linear(%e, %t, %z) %y = dequantize_linear(%eq, %t, %z)
+  return %y })";
+
+TEST(QuantisedProof, ProvesAModelWhoseRoundingsMeetTies) {
+  const ProofCase built(kNet);
+  int64_t ties = 0;
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    const std::vector<Tensor> inputs = random_inputs(built.fused, {.seed = seed});
+    const Comparison c = compare_model(built.fused, built.fused, built.program, built.executable, inputs, inputs, {});
+    EXPECT_TRUE(c.ok()) << seed;
+    EXPECT_TRUE(c.outputs[0].same_as_groups);
+    EXPECT_EQ(c.groups.size(), built.program.launches.size());
+    for (const GroupComparison& g : c.groups) ties += g.ties;
+  }
+  EXPECT_LT(ties, 100);
+}
+
+TEST(QuantisedProof, AStepThatNoTieExplainsFails) {
+  ProofCase built(kNet);
+  for (size_t i = 0; i < built.program.launches.size(); ++i) {
+    const Executable wrong = built.with_wrong(i, [](Launch& launch) {
+      StageOutput& output = launch.region.stages.back().outputs.back();
+      output.value = is_float(output.dtype)
+                         ? Expr::make(ExprOp::add, {output.value, Expr::constant(output.dtype, 0.03)})
+                         : Expr::make(ExprOp::bit_xor, {output.value, Expr::integer(output.dtype, 1)});
+    });
+    EXPECT_FALSE(built.compare_with(wrong)[i].ok) << built.program.launches[i].name;
+  }
+}
+
+/// GELU as ONNX Runtime's quantiser leaves it: six roundings, and 1 + erf lies on a tie wherever erf's step is odd.
+TEST(QuantisedProof, ProvesAChainOfSixRoundings) {
+  const ProofCase built(R"(graph (%x: f32[16,32]) {
+    %w = const rand<1> : f32[32,64] %a = const splat<0.03> : f32[] %b = const splat<0.0212> : f32[]
+    %e = const splat<0.007874016> : f32[] %f = const splat<0.015748031> : f32[] %z = const splat<0> : i8[]
+    %one = const splat<1> : f32[] %half = const splat<0.5> : f32[] %root = const splat<1.4142135> : f32[] %k = const rand<2> : f32[64]
+    %m = matmul(%x, %w) %mq = quantize_linear(%m, %a, %z) %md = dequantize_linear(%mq, %a, %z)
+    %s = add(%md, %k) %sq = quantize_linear(%s, %a, %z) %sd = dequantize_linear(%sq, %a, %z)
+    %d = div(%sd, %root) %r = erf(%d) %rq = quantize_linear(%r, %e, %z) %rd = dequantize_linear(%rq, %e, %z)
+    %p = add(%rd, %one) %pq = quantize_linear(%p, %f, %z) %pd = dequantize_linear(%pq, %f, %z)
+    %u = mul(%sd, %pd) %uq = quantize_linear(%u, %a, %z) %ud = dequantize_linear(%uq, %a, %z)
+    %v = mul(%ud, %half) %vq = quantize_linear(%v, %b, %z) %y = dequantize_linear(%vq, %b, %z)
+    return %y })");
+  ASSERT_EQ(built.program.launches.size(), 1u);
+  const auto groups = built.compare();
+  EXPECT_TRUE(groups[0].ok);
+  EXPECT_GT(groups[0].ties, 0);
+}
+
+/// A rounding before a sum: the sum may take either side of each tie, by one step of the weight.
+TEST(QuantisedProof, RoundingsInFrontOfSumsMayGoBothWays) {
+  const ProofCase built(R"(graph (%x: f32[8,64]) {
+    %w = const rand<1> : f32[64,32] %s = const splat<0.0173> : f32[] %k = const splat<1.1> : f32[]
+    %u = mul(%x, %k) %q = quantize_linear(%u, %s) %d = dequantize_linear(%q, %s) %y = reduce_sum(%d) {axes=[-1]} return %y })");
+  for (uint64_t seed = 1; seed <= 4; ++seed)
+    for (const GroupComparison& g : built.compare(seed)) EXPECT_TRUE(g.ok) << seed << " " << g.name;
+}
+
+}  // namespace
+}  // namespace opfuse
