@@ -32,6 +32,7 @@ namespace opfuse {
 
 void prepare(Graph& graph, const PrepareOptions& options, std::vector<std::string>* notes) {
   if (!options.dims.empty()) graph.bind_dimensions(options.dims);
+  graph.remove_dead_nodes();  // what only had its shape read is nothing to plan for
   RewriteReport report;
   const PassRun run = run_passes(graph, options.convert ? preparing_passes() : cleaning_passes(),
                                  {.dump_dir = options.dump_dir, .report = &report});
@@ -199,21 +200,41 @@ void refuse_algorithms(const AlgorithmRequest& r, const TargetInfo& target) {
 
 }  // namespace
 
-Program lower_to_program(const Graph& graph, const TargetInfo& target, const LowerOptions& request) {
+namespace {
+
+/// `target` must outlive the options.
+BuildOptions build_options(const TargetInfo& target, const LowerOptions& request) {
   const Generator& generator = generator_for(target);
   BuildOptions options;
   options.allow_reference = request.allow_reference;
-  options.divide = [&](const Node& node) { return divided(node, target); };
-  options.cannot_generate = [&](const Region& region) { return generator.cannot_generate(region, target); };
-  options.wish_layouts = [&](const Region& region) { return generator.wish_layouts(region, target).params; };
-  options.choose_schedule = [&](const Region& region, const std::vector<Layout>& layouts,
-                                const std::vector<std::vector<Dim>>& strides) {
+  options.divide = [&target](const Node& node) { return divided(node, target); };
+  options.cannot_generate = [&generator, &target](const Region& region) {
+    return generator.cannot_generate(region, target);
+  };
+  options.wish_layouts = [&generator, &target](const Region& region) {
+    return generator.wish_layouts(region, target).params;
+  };
+  options.choose_schedule = [&generator, &target](const Region& region, const std::vector<Layout>& layouts,
+                                                  const std::vector<std::vector<Dim>>& strides) {
     std::vector<ParamLayout> params;
     for (size_t i = 0; i < layouts.size(); ++i) params.push_back({layouts[i], strides[i]});
     return generator.choose_schedule(region, params, target);
   };
+  return options;
+}
+
+}  // namespace
+
+std::vector<Obstacle> obstacles_on(const Graph& fused, const TargetInfo& target, const LowerOptions& options) {
+  Graph lowered = fused.clone();
+  fold_dequantized(lowered);
+  return find_obstacles(lowered, build_options(target, options));
+}
+
+Program lower_to_program(const Graph& graph, const TargetInfo& target, const LowerOptions& request) {
   if (target.is_cuda()) refuse_algorithms(request.algorithms, target);
   Graph lowered = graph.clone();
+  BuildOptions options = build_options(target, request);
   options.quantised = fold_dequantized(lowered);
   Program program = build_program(lowered, target, options);
   if (request.algorithms.exact) forbid_activation_tables(program);
@@ -225,7 +246,7 @@ Program lower_to_program(const Graph& graph, const TargetInfo& target, const Low
     });
   if (request.image_loop && !target.is_cuda()) loop_over_images(program, caches_of(target));
   note_activation_tables(program, target);
-  note_limits(program, generator, target);
+  note_limits(program, generator_for(target), target);
   return program;
 }
 

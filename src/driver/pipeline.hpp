@@ -13,6 +13,7 @@
 #include "ir/graph.hpp"
 #include "opfuse/opfuse.hpp"
 #include "program/program.hpp"
+#include "program/uncompilable.hpp"
 #include "runtime/artifact.hpp"
 #include "target/target.hpp"
 
@@ -61,6 +62,9 @@ struct LowerOptions {
   AlgorithmRequest algorithms{};
   bool image_loop = true;  ///< an open batch may run image by image where its maps leave the caches
 };
+/// What of a fused graph has no place in a program; none: lower_to_program does not throw E::uncompilable.
+std::vector<Obstacle> obstacles_on(const Graph& fused, const TargetInfo& target, const LowerOptions& options);
+
 /// Fused (or plain) graph -> program with layouts, schedules, algorithms and memory planned.
 Program lower_to_program(const Graph& graph, const TargetInfo& target, const LowerOptions& options = {});
 

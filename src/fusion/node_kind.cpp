@@ -84,7 +84,7 @@ std::string_view name_of(OpKind kind) {
     case OpKind::composite:
       return "a composite";
     case OpKind::opaque:
-      return "opaque";
+      return "an operator that opfuse does not know";
   }
   return "unknown";
 }

@@ -11,10 +11,24 @@
 
 namespace opfuse {
 
+static std::string qualified(const std::string& domain, const std::string& op_type) {
+  return domain.empty() ? op_type : domain + "." + op_type;
+}
+
+std::string source_operator(const Node& node) {
+  if (node.op == opaque_op() && node.attrs() != nullptr) {
+    const OpaqueAttrs& kept = *static_cast<const OpaqueAttrs*>(node.attrs());
+    if (!kept.op_type.empty()) return qualified(kept.domain, kept.op_type);
+  }
+  if (node.sources.size() == 1 && !node.sources[0].op_type.empty())
+    return qualified(node.sources[0].domain, node.sources[0].op_type);
+  return node.op->name;
+}
+
 std::string op_text(const std::vector<Source>& sources, const OpInfo& op) {
   if (sources.empty() || sources[0].op_type.empty()) return op.name;
   const Source& s = sources[0];
-  const std::string type = s.domain.empty() ? s.op_type : s.domain + "." + s.op_type;
+  const std::string type = qualified(s.domain, s.op_type);
   return s.opset > 0 ? fmt::format("{}, opset {}", type, s.opset) : type;
 }
 

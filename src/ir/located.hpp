@@ -9,6 +9,10 @@
 
 namespace opfuse {
 
+/// The operator as the model calls it: "Conv", "If", "com.example.Mine"; opfuse's own name where several nodes of the
+/// model, or none, became this one.
+std::string source_operator(const Node& node);
+
 /// "Conv, opset 17", or opfuse's own name when the source is unknown.
 std::string op_text(const std::vector<Source>& sources, const OpInfo& op);
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/fail.hpp"
+#include "ir/located.hpp"
 
 namespace opfuse {
 
@@ -159,7 +160,10 @@ std::optional<double> scalar_constant(const Value* value) {
   return value->constant->real(0);
 }
 
-std::string describe(const Node& node) { return fmt::format("{} \"{}\"", operator_name(node), node.name()); }
+std::string describe(const Node& node) {
+  const std::string name = node.op == opaque_op() ? source_operator(node) : std::string(operator_name(node));
+  return fmt::format("{} \"{}\"", name, node.name());
+}
 
 std::string describe(const Value* value) {
   if (!value) return "no operand";

@@ -56,7 +56,8 @@ std::optional<LinearNodes> linear_behind(const Graph& graph, Value* y) {
   if (!alone(y)) return std::nullopt;
   if (y->producer->is("add"))
     for (Value* operand : y->producer->inputs)
-      if (!operand->is_constant() && alone(operand) && operand->producer->is("matmul") &&
+      if (!operand->is_constant() && operand->type.shape.rank() > 0 && alone(operand) &&
+          operand->producer->is("matmul") &&
           row_bias(*y->producer, operand, operand->type.shape.dims.back().constant().value_or(0)))
         found = {operand->producer, y->producer};
   if (y->producer->is("matmul")) found = {y->producer, nullptr};

@@ -9,12 +9,14 @@
 #include <set>
 
 #include "base/fail.hpp"
+#include "ir/located.hpp"
 #include "ir/outline.hpp"
 #include "ir/value_name.hpp"
 #include "ops/all_images.hpp"
 #include "ops/concat.hpp"
 #include "ops/slice.hpp"
 #include "ops/split.hpp"
+#include "program/uncompilable.hpp"
 
 namespace opfuse {
 namespace {
@@ -55,7 +57,15 @@ std::optional<std::vector<Dim>> slice_offset(const Node& node) {
   return offset;
 }
 
+/// A view is a place in its operand: of an operand or result without a rank there is none.
+bool ranked(const Node& node) {
+  const auto known = [](const Value* v) { return v == nullptr || v->type.shape.ranked; };
+  return std::all_of(node.inputs.begin(), node.inputs.end(), known) &&
+         std::all_of(node.outputs.begin(), node.outputs.end(), known);
+}
+
 std::optional<WorkItem> as_view(const Node& node, const Graph& graph) {
+  if (!ranked(node)) return std::nullopt;
   WorkItem item;
   item.node = &node;
   static const std::set<std::string_view> reshapes = {"reshape",   "flatten",  "squeeze",
@@ -131,50 +141,6 @@ std::variant<std::vector<LoweredGroup>, Decline> try_lower(const Node& node, con
   return groups;
 }
 
-struct Missing {
-  const Node* node;
-  Decline why;
-};
-
-double flops_of(const Graph& graph);
-
-/// With every symbol 1: only shares are wanted.
-double flops_of(const Node& node) {
-  if (node.body) return flops_of(*node.body);
-  if (!node.op->cost) return 0;
-  std::vector<TensorType> in, out;
-  for (const Value* value : node.inputs) in.push_back(value != nullptr ? value->type : TensorType{});
-  for (const Value* value : node.outputs) out.push_back(value->type);
-  const Dim flops = node.op->cost(node.attrs(), in, out).flops;
-  std::set<std::string> symbols;
-  flops.collect_symbols(symbols);
-  SymbolValues ones;
-  for (const std::string& symbol : symbols) ones[symbol] = 1;
-  return static_cast<double>(flops.evaluate(ones));
-}
-
-double flops_of(const Graph& graph) {
-  double total = 0;
-  for (const Node* node : graph.nodes()) total += flops_of(*node);
-  return total;
-}
-
-[[noreturn]] void report(const Graph& graph, const std::vector<Missing>& missing) {
-  double lost = 0;
-  std::string list;
-  std::set<std::string> operators;
-  for (const Missing& m : missing) {
-    lost += flops_of(*m.node);
-    operators.insert(m.node->op->name);
-    list += fmt::format("\n  {} ({}): {}", m.node->name(), m.node->op->name, m.why.message);
-  }
-  const double all = flops_of(graph);
-  const double share = all > 0 ? 100 * (1 - lost / all) : 0;
-  throw fail(E::uncompilable, "{} operator{} cannot be compiled ({:.1f} % of the model's FLOP can):{}", missing.size(),
-             missing.size() == 1 ? "" : "s", share, list)
-      .hint("--allow-reference runs them in the interpreter, which is slow");
-}
-
 class Worker {
  public:
   Worker(const Graph& graph, const BuildOptions& options) : options_(options) {
@@ -183,6 +149,23 @@ class Worker {
   }
 
   WorkList run() {
+    walk();
+    if (!missing_.empty()) refuse(list_.graph, missing_, options_.allow_reference);
+    return std::move(list_);
+  }
+
+  std::vector<Obstacle> obstacles() {
+    walk();
+    return obstacles_of(list_.graph, missing_);
+  }
+
+ private:
+  const BuildOptions& options_;
+  WorkList list_;
+  std::set<const Value*> needed_;  ///< looked up only
+  std::vector<Missing> missing_;   ///< without a kernel, and not run by the interpreter
+
+  void walk() {
     // Backwards; splitting a node puts its body's nodes where it was, to be visited next.
     for (size_t at = list_.graph.nodes().size(); at-- > 0;) {
       Node* node = list_.graph.nodes()[at];
@@ -191,17 +174,10 @@ class Worker {
       const size_t before = list_.graph.nodes().size();
       if (!visit(node)) at += list_.graph.nodes().size() - before + 1;
     }
-    if (!missing_.empty() && !options_.allow_reference) report(list_.graph, missing_);
+    std::reverse(missing_.begin(), missing_.end());
     std::reverse(list_.items.begin(), list_.items.end());
     std::reverse(list_.notes.begin(), list_.notes.end());
-    return std::move(list_);
   }
-
- private:
-  const BuildOptions& options_;
-  WorkList list_;
-  std::set<const Value*> needed_;  ///< looked up only
-  std::vector<Missing> missing_;
 
   void need(const Value* value) {
     if (value != nullptr && !value->is_constant()) needed_.insert(value);
@@ -225,10 +201,13 @@ class Worker {
         split(node, *why);
         return false;
       }
-      missing_.push_back({node, *why});
-      list_.items.push_back({WorkKind::reference, node, {}, {}});
-      list_.notes.push_back(
-          fmt::format("reference: {} ({}) runs in the interpreter: {}", node->name(), node->op->name, why->message));
+      if (options_.allow_reference && runs_in_interpreter(*node, list_.graph)) {
+        list_.items.push_back({WorkKind::reference, node, {}, {}});
+        list_.notes.push_back(fmt::format("reference: {} ({}) runs in the interpreter: {}", node->name(),
+                                          source_operator(*node), why->message));
+      } else {
+        missing_.push_back({node, *why});
+      }
       for (const Value* input : node->inputs) need(input);
       return true;
     }
@@ -280,7 +259,7 @@ std::vector<LoweredGroup> lowered(const Node& node, const BuildOptions& options)
   auto result = try_lower(node, options, temporaries);
   OPFUSE_CHECK(temporaries.empty(), "a movement of elements needs memory between its stages");
   if (const Decline* why = std::get_if<Decline>(&result))
-    throw fail(E::uncompilable, "{}", why->message).node(node.name()).op(node.op->name);
+    throw fail(E::uncompilable, "{}", why->message).node(node.name()).op(source_operator(node));
   return std::move(std::get<std::vector<LoweredGroup>>(result));
 }
 
@@ -306,6 +285,10 @@ LoweredGroup copy_group(const Value* from, const Value* to, const Shape& shape, 
 
 WorkList make_work_list(const Graph& fused_graph, const BuildOptions& options) {
   return Worker(fused_graph, options).run();
+}
+
+std::vector<Obstacle> find_obstacles(const Graph& fused_graph, const BuildOptions& options) {
+  return Worker(fused_graph, options).obstacles();
 }
 
 }  // namespace opfuse

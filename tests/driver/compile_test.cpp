@@ -243,7 +243,8 @@ TEST(Api, PlanIsEditedSavedAndAppliedAgain) {
 TEST(Reference, AnOperatorWithoutAKernelIsRefusedOnceWithAHint) {
   Graph graph;
   Value* x = graph.add_input("x", {DType::f32, {2, 3}});
-  Node* node = graph.add_node(op_named("non_zero"), AttrMap{}, {x}, 1, {{"nz", "NonZero", "", 17}});
+  Node* node = graph.add_node(op_named("hardmax"), AttrMap{{"axis", int64_t{0}}, {"flatten", true}}, {x}, 1,
+                              {{"hm", "Hardmax", "", 11}});
   node->output()->name = "y";
   graph.set_outputs({node->output()});
   try {
@@ -251,7 +252,8 @@ TEST(Reference, AnOperatorWithoutAKernelIsRefusedOnceWithAHint) {
     FAIL() << "was lowered";
   } catch (const Error& e) {
     EXPECT_EQ(e.diagnostic().name, "uncompilable");
-    EXPECT_NE(e.diagnostic().text().find("--allow-reference"), std::string::npos);
+    EXPECT_NE(e.diagnostic().text().find("hm (Hardmax)"), std::string::npos);
+    EXPECT_NE(e.diagnostic().text().find("--allow-reference runs Hardmax"), std::string::npos);
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "opfuse/error.hpp"
 #include "program/layout_facts.hpp"
+#include "program/uncompilable.hpp"
 #include "region/lower_support.hpp"
 
 namespace opfuse {
@@ -174,19 +175,40 @@ TEST(BuildProgram, ADividedGroupFeedsReadersThatWereLoweredBeforeIt) {
 TEST(BuildProgram, OperatorsWithoutAKernelAreReportedTogether) {
   Net net;
   Value* x = net.input({4, 4});
-  net.graph.set_outputs({net("non_zero", {x}), net("non_zero", {net("relu", {x})})});
+  const AttrMap flat{{"axis", int64_t{0}}, {"flatten", true}};
+  net.graph.set_outputs({net("hardmax", {x}, flat), net("hardmax", {net("relu", {x})}, flat)});
   try {
     build_program(net.graph, parse_target("cpu:avx512"));
     FAIL() << "built";
   } catch (const Error& error) {
     EXPECT_EQ(error.diagnostic().name, "uncompilable");
     EXPECT_THAT(error.what(), testing::HasSubstr("2 operators cannot be compiled"));
-    EXPECT_THAT(error.what(), testing::HasSubstr("--allow-reference"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("--allow-reference runs hardmax in the interpreter"));
   }
   BuildOptions options;
   options.allow_reference = true;
   const Program program = build_program(net.graph, parse_target("cpu:avx512"), options);
   EXPECT_EQ(program.notes.size(), 2u);
+}
+
+TEST(BuildProgram, TheInterpreterIsNoHelpWhereMemoryCannotBePlanned) {
+  Net net;
+  net.graph.set_outputs({net("relu", {net("cast", {net("non_zero", {net.input({4, 4})})}, {{"to", DType::f32}})})});
+  for (bool allow : {false, true}) {
+    BuildOptions options;
+    options.allow_reference = allow;
+    const std::vector<Obstacle> obstacles = find_obstacles(net.graph, options);
+    ASSERT_EQ(obstacles.size(), 3u);
+    EXPECT_FALSE(obstacles[0].follows || obstacles[0].interpreted);
+    EXPECT_TRUE(obstacles[1].follows && obstacles[2].follows);
+    try {
+      build_program(net.graph, parse_target("cpu:avx512"), options);
+      FAIL() << "built";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.diagnostic().hint.find("--allow-reference"), std::string::npos) << error.diagnostic().hint;
+      EXPECT_THAT(error.what(), testing::HasSubstr("1 operator cannot be compiled"));
+    }
+  }
 }
 
 TEST(BuildProgram, ResultsTakeThePlaceOfOperandsOnlyAtTheirLastUse) {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "ir/located.hpp"
+
 namespace opfuse::cli {
 namespace {
 
@@ -64,11 +66,6 @@ double constant_bytes(const Graph& graph) {
   for (const Node* node : graph.nodes())
     if (node->body) bytes += constant_bytes(*node->body);
   return bytes;
-}
-
-std::string source_operator(const Node& node) {
-  if (node.sources.size() == 1 && !node.sources[0].op_type.empty()) return node.sources[0].op_type;
-  return node.op->name;
 }
 
 std::vector<std::pair<std::string, int>> operator_counts(const Graph& graph) {

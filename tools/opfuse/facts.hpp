@@ -20,7 +20,5 @@ double activation_bytes(const Graph& graph, const SymbolValues& symbols);
 double constant_bytes(const Graph& graph);
 /// How often each operator occurs, by source name ("Conv"), most frequent first.
 std::vector<std::pair<std::string, int>> operator_counts(const Graph& graph);
-/// "Conv" for a node read from ONNX, opfuse's own name otherwise.
-std::string source_operator(const Node& node);
 
 }  // namespace opfuse::cli

@@ -9,6 +9,7 @@
 #include "console.hpp"
 #include "facts.hpp"
 #include "inputs.hpp"
+#include "ir/located.hpp"
 #include "model_arg.hpp"
 #include "report.hpp"
 #include "runtime/artifact.hpp"

@@ -1,0 +1,160 @@
+// E0502 and what `opfuse check` lists. An operator that opfuse does not know leaves its results without a shape, and
+// so is everything computed from them: those nodes are told apart from the ones that cause it. A remedy is a property
+// of the ONNX operator; the interpreter helps only where the operator is known and memory can be planned around it.
+#include "program/uncompilable.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/fail.hpp"
+#include "ir/located.hpp"
+
+namespace opfuse {
+namespace {
+
+constexpr const char* kAllowReference = "--allow-reference runs it in the interpreter, which is slow";
+constexpr const char* kOnHost = "end the model before it and do this step on the host";
+
+struct Remedy {
+  std::string_view op, text;
+};
+
+constexpr Remedy kRemedies[] = {
+    {"If",
+     "an If whose condition is a constant is read as its branch: export with fixed sizes, or only the branch taken"},
+    {"Loop", "export the model with the loop unrolled, for a fixed number of steps"},
+    {"Scan", "export the model with the loop unrolled, for a fixed number of steps"},
+    {"NonMaxSuppression", "end the model at its boxes and scores, and suppress on the host"},
+    {"NonZero", "how many there are depends on the data: replace it by Where or a mask, or end the model before it"},
+    {"Unique", "how many there are depends on the data: end the model before it"},
+    {"Compress", "how many are kept depends on the data: replace it by Where or a mask, or end the model before it"},
+    {"StringNormalizer", kOnHost},
+    {"StringConcat", kOnHost},
+    {"StringSplit", kOnHost},
+    {"RegexFullMatch", kOnHost},
+    {"TfIdfVectorizer", kOnHost},
+    {"ImageDecoder", kOnHost},
+    {"RandomNormal", "export the model for inference: random numbers are its input then"},
+    {"RandomNormalLike", "export the model for inference: random numbers are its input then"},
+    {"RandomUniform", "export the model for inference: random numbers are its input then"},
+    {"RandomUniformLike", "export the model for inference: random numbers are its input then"},
+    {"Multinomial", "export the model for inference: random numbers are its input then"},
+    {"Bernoulli", "export the model for inference: random numbers are its input then"},
+};
+
+bool has_memory(const TensorType& type, const std::set<std::string>& symbols) {
+  if (!type.shape.ranked || byte_size(type.dtype) == 0) return false;
+  std::set<std::string> used;
+  for (const Dim& dim : type.shape.dims) dim.collect_symbols(used);
+  return std::includes(symbols.begin(), symbols.end(), used.begin(), used.end());
+}
+
+bool is_known(const Value* value) {
+  return value == nullptr || (value->type.shape.ranked && value->type.dtype != DType::unknown);
+}
+
+bool only_follows(const Node& node) { return !std::all_of(node.inputs.begin(), node.inputs.end(), is_known); }
+
+std::string remedy_of(const Node& node, bool interpreted) {
+  if (interpreted) return kAllowReference;
+  const std::string op = source_operator(node);
+  for (const Remedy& row : kRemedies)
+    if (row.op == op) return std::string(row.text);
+  if (only_follows(node) && node.op != opaque_op()) return "it compiles once the nodes before it do";
+  if (node.op != opaque_op()) return "give the sizes of open dimensions (--dim NAME=SIZE)";
+  if (static_cast<const OpaqueAttrs*>(node.attrs())->domain.empty())
+    return "export with another opset, which may spell it in other operators; opfuse ops lists the known ones";
+  return "give the model a function of that name (ONNX local functions are inlined), or end it before the operator";
+}
+
+double flops_of(const Graph& graph);
+
+/// With every symbol 1: only shares are wanted.
+double flops_of(const Node& node) {
+  if (node.body) return flops_of(*node.body);
+  if (!node.op->cost) return 0;
+  std::vector<TensorType> in, out;
+  for (const Value* value : node.inputs) in.push_back(value != nullptr ? value->type : TensorType{});
+  for (const Value* value : node.outputs) out.push_back(value->type);
+  const Dim flops = node.op->cost(node.attrs(), in, out).flops;
+  std::set<std::string> symbols;
+  flops.collect_symbols(symbols);
+  SymbolValues ones;
+  for (const std::string& symbol : symbols) ones[symbol] = 1;
+  return static_cast<double>(flops.evaluate(ones));
+}
+
+double flops_of(const Graph& graph) {
+  double total = 0;
+  for (const Node* node : graph.nodes()) total += flops_of(*node);
+  return total;
+}
+
+/// "If", "If and Loop", "If, Loop and Scan"
+std::string listed(const std::set<std::string>& names) {
+  std::string text;
+  size_t left = names.size();
+  for (const std::string& name : names) text += name + (left > 2 ? ", " : left == 2 ? " and " : ""), --left;
+  return text;
+}
+
+/// True whatever the model: what the interpreter runs is named, and so is what it does not.
+std::string hint_of(const std::vector<Obstacle>& obstacles, bool allow_reference) {
+  std::set<std::string> runs, stays;
+  for (const Obstacle& o : obstacles)
+    if (!o.follows) (o.interpreted && !allow_reference ? runs : stays).insert(o.op);
+  if (stays.empty()) return fmt::format("--allow-reference runs {} in the interpreter, which is slow", listed(runs));
+  const std::string check = "opfuse check says for each what would help";
+  if (!runs.empty())
+    return fmt::format("--allow-reference runs {} in the interpreter, but not {}; {}", listed(runs), listed(stays),
+                       check);
+  return allow_reference ? fmt::format("the interpreter does not run {} either; {}", listed(stays), check) : check;
+}
+
+}  // namespace
+
+bool runs_in_interpreter(const Node& node, const Graph& graph) {
+  if (!node.op->reference) return false;
+  const std::set<std::string> symbols = graph.symbols();
+  const auto has_place = [&](const Value* v) {
+    return v == nullptr || v->is_constant() || has_memory(v->type, symbols);
+  };
+  return std::all_of(node.inputs.begin(), node.inputs.end(), has_place) &&
+         std::all_of(node.outputs.begin(), node.outputs.end(), has_place);
+}
+
+std::vector<Obstacle> obstacles_of(const Graph& graph, const std::vector<Missing>& missing) {
+  std::vector<Obstacle> list;
+  for (const auto& [node, why] : missing) {
+    const bool interpreted = runs_in_interpreter(*node, graph);
+    list.push_back({node->name(), source_operator(*node), why.message, remedy_of(*node, interpreted),
+                    only_follows(*node) && why.code == "unknown_shape", interpreted});
+  }
+  return list;
+}
+
+void refuse(const Graph& graph, const std::vector<Missing>& missing, bool allow_reference) {
+  double lost = 0;
+  for (const Missing& m : missing) lost += flops_of(*m.node);
+  const double all = flops_of(graph);
+  const std::vector<Obstacle> obstacles = obstacles_of(graph, missing);
+  std::string list, behind;
+  size_t follow = 0;
+  for (const Obstacle& o : obstacles) {
+    if (!o.follows) list += fmt::format("\n  {} ({}): {}", o.node, o.op, o.reason);
+    if (o.follows && ++follow <= 3) behind += fmt::format("{}{} ({})", behind.empty() ? "" : ", ", o.node, o.op);
+  }
+  if (follow > 0)
+    list += fmt::format("\n  and what is computed from {}, whose shapes are not known: {}{}",
+                        obstacles.size() - follow == 1 ? "it" : "them", behind,
+                        follow > 3 ? fmt::format(" and {} more", follow - 3) : "");
+  const size_t causes = obstacles.size() - follow;
+  throw fail(E::uncompilable, "{} operator{} cannot be compiled ({:.1f} % of the model's FLOP can):{}", causes,
+             causes == 1 ? "" : "s", all > 0 ? 100 * (1 - lost / all) : 0, list)
+      .hint(hint_of(obstacles, allow_reference));
+}
+
+}  // namespace opfuse
