@@ -10,17 +10,21 @@ namespace {
 
 using Results = std::vector<Value*>;
 
-struct Spelled {
-  std::string_view onnx;
-  Results (*import)(NodeImport&);
-};
+constexpr SpelledOperator kSpelled[] = {{"Attention", 23, import_attention},
+                                        {"ConvInteger", 10, import_conv_integer},
+                                        {"DynamicQuantizeLinear", 11, import_dynamic_quantize_linear},
+                                        {"LpNormalization", 1, import_lp_normalization},
+                                        {"MatMulInteger", 10, import_matmul_integer},
+                                        {"MeanVarianceNormalization", 9, import_mean_variance_normalization},
+                                        {"NegativeLogLikelihoodLoss", 12, import_nll_loss},
+                                        {"QLinearConv", 10, import_qlinear_conv},
+                                        {"QLinearMatMul", 10, import_qlinear_matmul},
+                                        {"RMSNormalization", 23, import_rms_normalization},
+                                        {"RotaryEmbedding", 23, import_rotary_embedding},
+                                        {"SoftmaxCrossEntropyLoss", 12, import_softmax_cross_entropy}};
 
-constexpr Spelled kSpelled[] = {{"Attention", import_attention},
-                                {"RMSNormalization", import_rms_normalization},
-                                {"RotaryEmbedding", import_rotary_embedding}};
-
-const Spelled* find_spelled(std::string_view onnx) {
-  for (const Spelled& row : kSpelled)
+const SpelledOperator* find_spelled(std::string_view onnx) {
+  for (const SpelledOperator& row : kSpelled)
     if (row.onnx == onnx) return &row;
   return nullptr;
 }
@@ -104,10 +108,12 @@ Results import_rotary_embedding(NodeImport& n) {
 }
 
 std::optional<Results> import_spelled(NodeImport& node) {
-  const Spelled* row = find_spelled(node.proto.op_type);
+  const SpelledOperator* row = find_spelled(node.proto.op_type);
   if (!row) return std::nullopt;
   return row->import(node);
 }
+
+std::span<const SpelledOperator> spelled_operators() { return kSpelled; }
 
 bool is_spelled(std::string_view onnx_op) { return find_spelled(onnx_op) != nullptr; }
 

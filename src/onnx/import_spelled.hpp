@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -13,8 +14,14 @@ namespace opfuse::onnx {
 /// The results of a node of the default domain, or nullopt when it is none of these operators.
 std::optional<std::vector<Value*>> import_spelled(NodeImport& node);
 
-/// True for Attention, RMSNormalization and RotaryEmbedding.
 bool is_spelled(std::string_view onnx_op);
+
+struct SpelledOperator {
+  std::string_view onnx;
+  int64_t since;  ///< first opset that has it
+  std::vector<Value*> (*import)(NodeImport&);
+};
+std::span<const SpelledOperator> spelled_operators();
 
 /// Writes a body down, operator by operator.
 class Speller {
@@ -42,8 +49,23 @@ class Speller {
   NodeImport& node_;
 };
 
+/// Operators in the form of opset 1 to 6: the results, or nullopt after `node` was brought into the form of opset 7.
+std::optional<std::vector<Value*>> import_legacy(NodeImport& node);  // import_legacy.cpp
+
 std::vector<Value*> import_attention(NodeImport& node);          // import_attention.cpp
 std::vector<Value*> import_rms_normalization(NodeImport& node);  // import_spelled.cpp
 std::vector<Value*> import_rotary_embedding(NodeImport& node);
+
+std::vector<Value*> import_lp_normalization(NodeImport& node);  // import_composed.cpp
+std::vector<Value*> import_mean_variance_normalization(NodeImport& node);
+std::vector<Value*> import_training_batch_norm(NodeImport& node);
+std::vector<Value*> import_nll_loss(NodeImport& node);
+std::vector<Value*> import_softmax_cross_entropy(NodeImport& node);
+
+std::vector<Value*> import_qlinear_conv(NodeImport& node);  // import_quantized.cpp
+std::vector<Value*> import_qlinear_matmul(NodeImport& node);
+std::vector<Value*> import_matmul_integer(NodeImport& node);
+std::vector<Value*> import_conv_integer(NodeImport& node);
+std::vector<Value*> import_dynamic_quantize_linear(NodeImport& node);
 
 }  // namespace opfuse::onnx

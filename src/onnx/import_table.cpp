@@ -4,6 +4,7 @@
 #include "onnx/import_table.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "base/fail.hpp"
 #include "onnx/import_spelled.hpp"
@@ -31,19 +32,24 @@ Error training() {
 }
 
 Results batch_norm(NodeImport& n, const char* op) {
-  n.ignore("momentum");
   n.require_inputs(5, 5);
   if (n.integer("spatial", 1) == 0)
     throw fail(E::unsupported_attribute,
                "BatchNormalization with spatial = 0 (statistics per element) is not supported");
-  if (n.integer("training_mode", 0) != 0 || n.output_count() > 1) throw training();
+  if (n.integer("training_mode", 0) != 0) return import_training_batch_norm(n);
+  if (n.output_count() > 1) throw training();
+  n.ignore("momentum");
   return generic(n, op);
 }
 
+/// Nothing is dropped outside of training, nor where the ratio is 0.
 Results dropout(NodeImport& n, const char* op) {
   n.ignore("seed");
   n.ignore("ratio");
-  if (const Value* mode = n.input(2)) {
+  const Value *ratio = n.input(1), *mode = n.input(2);
+  const bool keeps_all =
+      ratio && ratio->is_constant() && ratio->constant->elements() == 1 && ratio->constant->real(0) == 0;
+  if (mode && !keeps_all) {
     if (!mode->is_constant())
       throw fail(E::unsupported_attribute, "Dropout whose training mode is computed is not supported");
     if (mode->constant->elements() != 1 || mode->constant->integer(0) != 0) throw training();
@@ -63,6 +69,16 @@ Results cast(NodeImport& n, const char* op) {
   n.ignore("saturate");    // concerns float8 results only, which are refused
   n.ignore("round_mode");  // the same
   return generic(n, op);
+}
+
+/// Of the second operand only the element type matters, which is known here: neither its values nor its shape are.
+Results cast_like(NodeImport& n, const char* op) {
+  n.ignore("saturate");
+  n.ignore("round_mode");
+  n.require_inputs(2, 2);
+  const DType to = n.required(1)->type.dtype;
+  if (to == DType::unknown) return generic(n, op);
+  return n.emit("cast", {{"to", to}}, {n.required(0)});
 }
 
 Results bit_shift(NodeImport& n, const char* op) {
@@ -97,6 +113,14 @@ Results group_norm(NodeImport& n, const char* op) {
 Results layer_norm(NodeImport& n, const char* op) {
   if (n.integer("stash_type", 1) != 1) throw fail(E::unsupported_attribute, "stash_type is not 1");
   return generic(n, op);
+}
+
+/// Opset 16 says bilinear and bicubic, 20 linear and cubic for any number of axes.
+Results grid_sample(NodeImport& n, const char* op) {
+  n.require_inputs(2, 2);
+  std::string mode = n.text("mode", "linear");
+  if (mode == "bilinear" || mode == "bicubic") mode = mode.substr(2);
+  return generic(n, op, {{"mode", mode}});
 }
 
 /// A constant operand without elements stands for an absent one (opset 11 wrote "" only from 13 on).
@@ -147,6 +171,7 @@ struct Row {
   int64_t since = 7;     ///< first opset to write it in
   int64_t until = 1000;  ///< first opset that lacks it
   Results (*import)(NodeImport&, const char* op) = nullptr;
+  int64_t read_since = 0;  ///< first opset that is read; 0: `since`
 };
 
 constexpr Row kRows[] = {
@@ -169,7 +194,7 @@ constexpr Row kRows[] = {
     {.onnx = "BitwiseOr", .op = "bitwise_or", .since = 18},
     {.onnx = "BitwiseXor", .op = "bitwise_xor", .since = 18},
     {.onnx = "Cast", .op = "cast", .import = cast},
-    {.onnx = "CastLike", .op = "cast_like", .since = 15, .import = cast},
+    {.onnx = "CastLike", .op = "cast_like", .since = 15, .import = cast_like},
     {"Ceil", "ceil"},
     {.onnx = "Celu", .op = "celu", .since = 12},
     {"Clip", "clip"},
@@ -203,7 +228,8 @@ constexpr Row kRows[] = {
     {"GlobalMaxPool", "global_max_pool"},
     {"Greater", "greater"},
     {.onnx = "GreaterOrEqual", .op = "greater_or_equal", .since = 12},
-    {.onnx = "GroupNormalization", .op = "group_norm", .since = 21, .import = group_norm},
+    {.onnx = "GridSample", .op = "grid_sample", .since = 20, .import = grid_sample, .read_since = 16},
+    {.onnx = "GroupNormalization", .op = "group_norm", .since = 21, .import = group_norm, .read_since = 18},
     {"HardSigmoid", "hard_sigmoid"},
     {.onnx = "HardSwish", .op = "hard_swish", .since = 14},
     {.onnx = "Hardmax", .op = "hardmax", .import = softmax},
@@ -228,6 +254,7 @@ constexpr Row kRows[] = {
     {.onnx = "Mod", .op = "mod", .since = 10},
     {"Mul", "mul"},
     {"Neg", "neg"},
+    {.onnx = "NonMaxSuppression", .op = "non_max_suppression", .since = 10},
     {.onnx = "NonZero", .op = "non_zero", .since = 9},
     {"Not", "not"},
     {.onnx = "OneHot", .op = "one_hot", .since = 9},
@@ -257,7 +284,6 @@ constexpr Row kRows[] = {
     {.onnx = "ScatterND", .op = "scatter_nd", .since = 11},
     {"Selu", "selu"},
     {"Shape", "shape"},
-    {.onnx = "Shrink", .op = "shrink", .since = 9},
     {.onnx = "Shrink", .op = "shrink", .since = 9},
     {"Sigmoid", "sigmoid"},
     {.onnx = "Sign", .op = "sign", .since = 9},
@@ -306,7 +332,8 @@ bool is_declared(std::string_view onnx_op) {
 }
 
 std::optional<std::vector<Value*>> import_known(NodeImport& node) {
-  std::optional<Results> results = import_spelled(node);
+  std::optional<Results> results = node.opset < 7 ? import_legacy(node) : std::nullopt;
+  if (!results) results = import_spelled(node);
   const Row* row = results ? nullptr : find_row(node.proto.op_type);
   if (row && ops().find(row->op)) results = row->import ? row->import(node, row->op) : generic(node, row->op);
   if (results) node.check_all_seen();
@@ -327,6 +354,25 @@ int64_t first_opset(std::string_view op) {
   for (const Row& row : kRows)
     if (row.op == op && (first == 0 || row.since < first)) first = row.since;
   return first;
+}
+
+std::optional<OperatorSupport> operator_support(std::string_view onnx_op) {
+  for (const SpelledOperator& spelled : spelled_operators())
+    if (spelled.onnx == onnx_op) return OperatorSupport{std::string(onnx_op), "", spelled.since, 0};
+  const Row* row = find_row(onnx_op);
+  if (!row || !ops().find(row->op)) return std::nullopt;
+  const int64_t since = row->read_since ? row->read_since : row->since == Row{}.since ? 1 : row->since;
+  return OperatorSupport{row->onnx, row->op, since, row->until == Row{}.until ? 0 : row->until};
+}
+
+std::vector<OperatorSupport> all_operator_support() {
+  std::set<std::string_view> names;
+  for (const Row& row : kRows) names.insert(row.onnx);
+  for (const SpelledOperator& spelled : spelled_operators()) names.insert(spelled.onnx);
+  std::vector<OperatorSupport> all;
+  for (std::string_view name : names)
+    if (auto support = operator_support(name)) all.push_back(std::move(*support));
+  return all;
 }
 
 std::vector<std::pair<std::string, std::string>> operator_names() {

@@ -11,13 +11,15 @@
 namespace opfuse::onnx {
 namespace {
 
-constexpr int64_t kMaxFoldedIntegers = 4096;  // index tables of window attention and the like
-constexpr int64_t kMaxFoldedReals = 16;       // scale factors; weights are left to the fold-constants pass
+// Index tables of window attention, positions that Range counts up to; weights are left to the fold-constants pass.
+constexpr int64_t kMaxFolded = 4096;
+
+/// What weights go through on their way into a product is told by Q/DQ nodes, however small they are.
+bool keeps_its_node(const OpInfo& op) { return op.name == "quantize_linear" || op.name == "dequantize_linear"; }
 
 bool is_shape_arithmetic(const TensorType& type) {
   if (!type.shape.ranked || !type.shape.is_static()) return false;
-  const int64_t limit = is_float(type.dtype) ? kMaxFoldedReals : kMaxFoldedIntegers;
-  return type.dtype != DType::unknown && byte_size(type.dtype) > 0 && type.shape.elements().value() <= limit;
+  return type.dtype != DType::unknown && byte_size(type.dtype) > 0 && type.shape.elements().value() <= kMaxFolded;
 }
 
 /// The number the file's author wrote: 1e-5f means 1e-05, not 9.99999974737875e-06. It rounds to the same float.
@@ -147,7 +149,7 @@ size_t NodeImport::output_count() const {
 
 std::optional<std::vector<Value*>> NodeImport::folded(const OpInfo& op, const AttrMap& attrs,
                                                       const std::vector<Value*>& operands, size_t outputs) {
-  if (!fold_ || !op.reference || !op.infer || op.kind == OpKind::contraction) return std::nullopt;
+  if (!fold_ || !op.reference || !op.infer || op.kind == OpKind::contraction || keeps_its_node(op)) return std::nullopt;
   // The shape of a value is known without its contents.
   const bool reads_type_only = op.name == "shape" || op.name == "size";
   std::vector<const Tensor*> tensors_in;

@@ -5,7 +5,7 @@
 namespace opfuse::onnx {
 
 void Problems::add(const Error& error) {
-  ++count_;
+  all_.push_back(error.diagnostic());
   if (!first_) {
     first_ = error;
     return;
@@ -15,8 +15,9 @@ void Problems::add(const Error& error) {
   first_->operand(fmt::format("also{}: [{}] {}: {}", place, d.code, d.name, d.message));
 }
 
-void Problems::report() const {
+void Problems::report(std::vector<Diagnostic>* each) const {
   if (!first_) return;
+  if (each != nullptr) *each = all_;
   Error error = *first_;
   if (full()) error.operand(fmt::format("reading stopped at {} problems; there may be more", kMost));
   throw error;

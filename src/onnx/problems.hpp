@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "opfuse/error.hpp"
 
@@ -10,7 +11,7 @@ namespace opfuse::onnx {
 
 class Problems {
  public:
-  static constexpr int kMost = 20;  ///< reading stops there
+  static constexpr size_t kMost = 20;  ///< reading stops there
 
   /// Runs `step`; what it throws is kept. False when it threw. Internal errors pass: they are opfuse's, not the file's.
   template <class Step>
@@ -24,14 +25,14 @@ class Problems {
       return false;
     }
   }
-  /// Throws the first problem with a line for each of the others; nothing when there is none.
-  void report() const;
-  bool full() const { return count_ >= kMost; }
+  /// Throws the first problem with a line for each of the others; nothing when there is none. `each` receives them.
+  void report(std::vector<Diagnostic>* each) const;
+  bool full() const { return all_.size() >= kMost; }
 
  private:
   void add(const Error& error);
   std::optional<Error> first_;
-  int count_ = 0;
+  std::vector<Diagnostic> all_;
 };
 
 }  // namespace opfuse::onnx

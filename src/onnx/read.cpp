@@ -10,6 +10,7 @@
 
 #include "base/fail.hpp"
 #include "base/mapped_file.hpp"
+#include "onnx/file_kind.hpp"
 #include "onnx/import_table.hpp"
 #include "onnx/metadata.hpp"
 #include "onnx/model_reader.hpp"
@@ -29,8 +30,14 @@ bool is_unsupported(const Error& error) { return error.diagnostic().code.starts_
 ModelReader::ModelReader(Bytes bytes, std::shared_ptr<const void> owner, const std::string& folder,
                          const std::string& path, const ReadOptions& options)
     : options_(options), tensors_(std::move(owner), folder, path) {
-  if (bytes.empty()) throw fail(E::malformed_model, "the file is empty");
-  model_ = parse_model(bytes);
+  if (bytes.empty())
+    throw fail(E::malformed_model, "the file is empty").hint("the download or copy did not finish: fetch it again");
+  try {
+    model_ = parse_model(bytes);
+  } catch (const Error&) {
+    if (const auto kind = other_kind_of_file(bytes)) throw *kind;
+    throw;
+  }
   graph_.model_file = path;
 }
 
@@ -48,7 +55,7 @@ Graph ModelReader::read() {
   read_inputs();
   for (size_t i : order)
     if (!problems_.attempt([&] { read_node(flat_.nodes[i]); }) && !stand_in_for(flat_.nodes[i])) break;
-  problems_.report();
+  problems_.report(options_.problems);
   read_outputs();
   read_metadata();
   return std::move(graph_);
@@ -69,7 +76,7 @@ void ModelReader::check_versions() const {
 void ModelReader::define(Bytes name, Value* value) {
   if (name.empty()) return;
   values_[name] = value;
-  if (value->name.empty()) value->name = std::string(name);
+  if (value->name.empty()) value->name = prefix_ + std::string(name);
 }
 
 Value* ModelReader::value_named(Bytes name) const {
@@ -87,7 +94,7 @@ void ModelReader::read_initializers() {
     });
     if (problems_.full()) break;
   }
-  problems_.report();  // nodes without their weights would only repeat it
+  problems_.report(options_.problems);  // nodes without their weights would only repeat it
 }
 
 /// What exporters write for "open, and nothing is known of it": no name that two axes could share.
@@ -145,7 +152,10 @@ Source ModelReader::source_of(const FlatNode& node) const {
 
 std::vector<Value*> ModelReader::operands(const NodeProto& node) {
   std::vector<Value*> values;
-  for (Bytes name : node.inputs) values.push_back(name.empty() ? nullptr : value_named(name));
+  for (Bytes name : node.inputs) {
+    materialise(name);
+    values.push_back(name.empty() ? nullptr : value_named(name));
+  }
   return values;
 }
 
@@ -197,7 +207,10 @@ std::optional<std::vector<Value*>> ModelReader::try_known(const FlatNode& node, 
 std::vector<Value*> ModelReader::make_opaque(const FlatNode& node, const Source& source, std::string reason) {
   const std::vector<Bytes> captured = captured_names(node.proto);
   std::vector<Value*> inputs = operands(node.proto);
-  for (Bytes name : captured) inputs.push_back(value_named(name));
+  for (Bytes name : captured) {
+    materialise(name);
+    inputs.push_back(value_named(name));
+  }
   OpaqueAttrs attrs{source.domain, source.op_type, encode_opaque(node.proto, captured), std::move(reason)};
   std::vector<TensorType> types;
   for (Bytes name : node.proto.outputs) {
@@ -216,6 +229,7 @@ void ModelReader::read_node(const FlatNode& node) {
   const Source source = source_of(node);
   try {
     if (source.domain.empty() && source.op_type == "Constant") return read_constant(node.proto);
+    if (read_branch(node, source) || read_sequence(node, source)) return;
     std::string reason;
     auto results = try_known(node, source, reason);
     if (!results) results = make_opaque(node, source, std::move(reason));
@@ -249,6 +263,7 @@ void ModelReader::read_outputs() {
   if (model_.graph.outputs.empty()) throw fail(E::malformed_model, "the graph has no outputs");
   for (const ValueInfo& info : model_.graph.outputs) {
     if (!seen.insert(info.name).second) throw fail(E::duplicate_name, "graph output \"{}\" is listed twice", info.name);
+    materialise(info.name);
     Value* value = value_named(info.name);
     if (!value)
       throw fail(E::missing_tensor, "graph output \"{}\" is not the result of any node", info.name)

@@ -3,13 +3,15 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "ir/graph.hpp"
+#include "opfuse/error.hpp"
 
 namespace opfuse {
 
 /// The opsets of the default domain and the IR versions that can be read.
-constexpr int64_t kOldestOpset = 7, kNewestOpset = 28;
+constexpr int64_t kOldestOpset = 1, kNewestOpset = 28;
 constexpr int64_t kOldestIr = 3, kNewestIr = 14;
 
 struct ReadOptions {
@@ -20,6 +22,8 @@ struct ReadOptions {
   SymbolValues dimensions = {};
   /// Graph inputs to read as constants, by name (a shape or a number of repetitions that never changes).
   std::map<std::string, Tensor> fixed_inputs = {};
+  /// Receives each problem of initializers and nodes by itself; the Error thrown holds them in one text.
+  std::vector<Diagnostic>* problems = nullptr;
 };
 
 /// Reads a model. Weights share the file's mapping where it is aligned. Functions of the model are inlined; operators

@@ -9,8 +9,10 @@
 #include "ops/gather.hpp"
 #include "ops/gemm.hpp"
 #include "ops/global_pool.hpp"
+#include "ops/grid_sample.hpp"
 #include "ops/lists.hpp"
 #include "ops/matmul.hpp"
+#include "ops/non_max_suppression.hpp"
 #include "ops/non_zero.hpp"
 #include "ops/norm.hpp"
 #include "ops/one_hot.hpp"
@@ -46,8 +48,8 @@ void register_structured(OpRegistry& registry) {
       ReduceSumSquare>(registry);
   add<Softmax, LogSoftmax, Hardmax>(registry);
   add<ArgMax, ArgMin, TopK, CumSum>(registry);
-  add<Concat, Split, Slice, Pad, Tile, Trilu, DepthToSpace, SpaceToDepth, Resize>(registry);
-  add<Gather, GatherElements, GatherND, ScatterElements, ScatterND, OneHot, NonZero>(registry);
+  add<Concat, Split, Slice, Pad, Tile, Trilu, DepthToSpace, SpaceToDepth, Resize, GridSample>(registry);
+  add<Gather, GatherElements, GatherND, ScatterElements, ScatterND, OneHot, NonZero, NonMaxSuppression>(registry);
   add<QuantizeLinear, DequantizeLinear>(registry);
 }
 

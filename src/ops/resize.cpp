@@ -1,5 +1,5 @@
-// Resize: output extents from scales or sizes, source coordinates per axis, then nearest (a table copy) or linear,
-// which is separable: each resized axis in turn, in double.
+// Resize: output extents from scales or sizes, source coordinates per axis, then nearest (a table copy) or linear and
+// cubic, which are separable: each resized axis in turn, in double, by its taps.
 #include "ops/resize.hpp"
 
 #include <algorithm>
@@ -8,15 +8,11 @@
 
 #include "base/fail.hpp"
 #include "ops/checks.hpp"
+#include "ops/resize_taps.hpp"
 #include "ops/table_copy.hpp"
 
 namespace opfuse {
 namespace {
-
-void check_supported(const Resize::Attrs& a) {
-  if (a.mode == ResizeMode::cubic)
-    throw fail(E::unsupported_attribute, "mode = cubic is not supported").hint("nearest and linear are");
-}
 
 /// The axes that operands list, in their order.
 std::vector<size_t> listed_axes(const Resize::Attrs& a, size_t rank) {
@@ -121,24 +117,24 @@ Tensor nearest(const Resize::Attrs& a, const Tensor& x, const std::vector<Resize
   return table_copy(x, table, &fill);
 }
 
-/// Interpolates along axis `d` of a f64 tensor; elements outside become NaN markers in `outside`.
-Tensor linear_axis(const Resize::Attrs& a, const Tensor& x, size_t d, const ResizeAxis& axis) {
+/// Interpolates along axis `d` of a f64 tensor.
+Tensor interpolated_axis(const Resize::Attrs& a, const Tensor& x, size_t d, const ResizeAxis& axis) {
   std::vector<int64_t> sizes = x.sizes();
   sizes[d] = axis.out;
   Tensor y(DType::f64, sizes);
   const int64_t outer = product(sizes, 0, d), inner = product(sizes, d + 1, sizes.size());
-  const std::vector<double> at = coordinates(a, axis);
+  const ResizeTaps taps = resize_taps(a, axis);
   const auto* from = static_cast<const double*>(x.data());
   double* to = reals(y);
   for (int64_t n = 0; n < outer; ++n)
     for (int64_t o = 0; o < axis.out; ++o, to += inner) {
-      const double c = at[static_cast<size_t>(o)];
-      if (std::isnan(c)) continue;  // filled at the end
-      const double low = std::floor(c), t = c - low;
-      const double last = static_cast<double>(axis.in - 1);
-      const double* p = from + (n * axis.in + static_cast<int64_t>(std::clamp(low, 0.0, last))) * inner;
-      const double* q = from + (n * axis.in + static_cast<int64_t>(std::clamp(low + 1, 0.0, last))) * inner;
-      for (int64_t i = 0; i < inner; ++i) to[i] = t == 0 ? p[i] : p[i] * (1 - t) + q[i] * t;
+      std::fill_n(to, inner, 0.0);
+      for (int64_t k = o * taps.count; k < (o + 1) * taps.count; ++k) {
+        const double w = taps.weights[static_cast<size_t>(k)];
+        if (w == 0) continue;
+        const double* p = from + (n * axis.in + taps.positions[static_cast<size_t>(k)]) * inner;
+        for (int64_t i = 0; i < inner; ++i) to[i] += p[i] * w;
+      }
     }
   return y;
 }
@@ -157,10 +153,10 @@ void fill_outside(const Resize::Attrs& a, const std::vector<ResizeAxis>& axes, T
   }
 }
 
-Tensor linear(const Resize::Attrs& a, const Tensor& x, const std::vector<ResizeAxis>& axes) {
+Tensor interpolated(const Resize::Attrs& a, const Tensor& x, const std::vector<ResizeAxis>& axes) {
   Tensor y = x.cast(DType::f64);
   for (size_t d = 0; d < axes.size(); ++d)
-    if (!axes[d].is_identity(a.coordinate_transformation_mode)) y = linear_axis(a, y, d, axes[d]);
+    if (!axes[d].is_identity(a.coordinate_transformation_mode)) y = interpolated_axis(a, y, d, axes[d]);
   fill_outside(a, axes, y);
   return rounded(std::move(y), x.dtype());
 }
@@ -236,9 +232,6 @@ std::vector<ResizeAxis> resize_axes(const Resize::Attrs& a, const std::vector<in
       result[axes[i]].roi_end = roi->real(int64_t(i + axes.size()));
     }
   }
-  if (a.antialias)
-    for (const ResizeAxis& r : result)
-      if (r.scale < 1) throw fail(E::unsupported_attribute, "antialias = 1 is not supported where an axis shrinks");
   return result;
 }
 
@@ -248,11 +241,10 @@ OpSpec Resize::spec() {
           .outputs = {{"y"}},
           .kind = OpKind::injective,
           .flops_per_element = 0,
-          .doc = "Nearest or linear resampling."};
+          .doc = "Nearest, linear or cubic resampling."};
 }
 
 std::vector<TensorType> Resize::infer(const Attrs& a, const Inference& in) {
-  check_supported(a);
   require_numeric(in, 0);
   if (!in.shape(0).ranked) return unranked(in, in.dtype(0));
   Shape y = in.shape(0);
@@ -295,19 +287,19 @@ std::vector<TensorType> Resize::infer(const Attrs& a, const Inference& in) {
 }
 
 std::vector<Tensor> Resize::reference(const Attrs& a, Tensors in, Precision) {
-  check_supported(a);
   const auto given = [&](size_t i) { return i < in.size() ? in[i] : nullptr; };
   const auto axes = resize_axes(a, in[0]->sizes(), given(1), given(2), given(3));
-  return {a.mode == ResizeMode::nearest ? nearest(a, *in[0], axes) : linear(a, *in[0], axes)};
+  return {a.mode == ResizeMode::nearest ? nearest(a, *in[0], axes) : interpolated(a, *in[0], axes)};
 }
 
-/// Linear: two products and a sum per result and resized axis. Nearest computes nothing.
+/// A product and a sum per tap and resized axis, as if axes were resampled one after the other. Nearest computes
+/// nothing.
 Cost Resize::cost(const Attrs& a, std::span<const TensorType> in, std::span<const TensorType> out) {
   const Shape &x = in[0].shape, &y = out[0].shape;
   if (a.mode == ResizeMode::nearest || !x.ranked || !y.ranked) return {};
   int64_t axes = 0;
   for (size_t i = 0; i < y.rank(); ++i) axes += !(x[i] == y[i]);
-  return {.flops = y.elements() * Dim(3 * axes)};
+  return {.flops = y.elements() * Dim((a.mode == ResizeMode::cubic ? 8 : 3) * axes)};
 }
 
 }  // namespace opfuse

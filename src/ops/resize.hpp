@@ -1,5 +1,5 @@
-// Resampling of a tensor, nearest or linear, in every ONNX coordinate mode. Upsample (opset 7-9) and Resize 10 are this
-// with coordinate mode asymmetric and nearest mode floor (ceil where Resize 10 shrinks).
+// Resampling of a tensor, nearest, linear or cubic, in every ONNX coordinate mode. Upsample (opset 7-9) and Resize 10
+// are this with coordinate mode asymmetric and nearest mode floor (ceil where Resize 10 shrinks).
 #pragma once
 
 #include <array>
@@ -37,14 +37,14 @@ inline constexpr auto enum_names<AspectPolicy> = std::array{"stretch", "not_larg
 /// Inputs x, roi (optional), scales (optional), sizes (optional); `scales` as attribute is Upsample 7's form.
 struct Resize {
   struct Attrs {
-    bool antialias = false;  ///< refused when shrinking
+    bool antialias = false;
     std::vector<int64_t> axes;
     CoordinateMode coordinate_transformation_mode = CoordinateMode::half_pixel;
     double cubic_coeff_a = -0.75;
     bool exclude_outside = false;
     double extrapolation_value = 0;
     AspectPolicy keep_aspect_ratio_policy = AspectPolicy::stretch;
-    ResizeMode mode = ResizeMode::nearest;  ///< cubic is refused
+    ResizeMode mode = ResizeMode::nearest;
     NearestMode nearest_mode = NearestMode::round_prefer_floor;
     std::vector<double> scales;
     static void each(auto& s, auto&& field) {

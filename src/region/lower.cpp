@@ -8,16 +8,17 @@
 
 #include "base/fail.hpp"
 #include "ir/dim_values.hpp"
+#include "ir/located.hpp"
 #include "ir/value_name.hpp"
 #include "region/lowering.hpp"
 
 namespace opfuse {
 
 const LowerRule* find_rule(std::string_view op) {
-  static const std::array families = {conv_rules(),   gemm_rules(),       pool_rules(),          reduce_rules(),
-                                      move_rules(),   resize_rules(),     gather_rules(),        norm_rules(),
-                                      einsum_rules(), scatter_rules(),    shape_rules(),         quantize_rules(),
-                                      sort_rules(),   statistics_rules(), conv_transpose_rules()};
+  static const std::array families = {conv_rules(),   gemm_rules(),       pool_rules(),           reduce_rules(),
+                                      move_rules(),   resize_rules(),     gather_rules(),         norm_rules(),
+                                      einsum_rules(), scatter_rules(),    shape_rules(),          quantize_rules(),
+                                      sort_rules(),   statistics_rules(), conv_transpose_rules(), grid_rules()};
   for (std::span<const LowerRule> family : families)
     for (const LowerRule& rule : family)
       if (rule.op == op) return &rule;
@@ -25,7 +26,7 @@ const LowerRule* find_rule(std::string_view op) {
 }
 
 void decline(std::string code, std::string message, const Node& node, std::vector<std::string> evidence) {
-  evidence.insert(evidence.begin(), fmt::format("{} ({})", node.name(), node.op->name));
+  evidence.insert(evidence.begin(), fmt::format("{} ({})", node.name(), source_operator(node)));
   throw DeclineSignal{Decline{std::move(code), std::move(message), std::move(evidence)}};
 }
 
@@ -295,6 +296,12 @@ static const Value* unranked(const Node& node) {
   return nullptr;
 }
 
+static std::string no_kernel(const Node& node) {
+  if (node.op != opaque_op()) return fmt::format("no kernel can be generated for operator {}", source_operator(node));
+  const std::string& reason = static_cast<const OpaqueAttrs*>(node.attrs())->reason;
+  return reason.empty() ? fmt::format("operator {} is not known", source_operator(node)) : reason;
+}
+
 void Lowering::lower_node(const Node& node) {
   if (std::find(done_.begin(), done_.end(), &node) != done_.end()) return;
   if (node.body != nullptr) {
@@ -305,8 +312,7 @@ void Lowering::lower_node(const Node& node) {
     return;
   }
   const LowerRule* rule = find_rule(node.op->name);
-  if (rule == nullptr && !node.op->law)
-    decline("no_lowering", fmt::format("no kernel can be generated for operator '{}'", node.op->name), node);
+  if (rule == nullptr && !node.op->law) decline("no_lowering", no_kernel(node), node);
   if (const Value* value = unranked(node))
     decline("unknown_shape", fmt::format("the rank of '{}' is not known", value_name(*value)), node);
   const bool moves = rule != nullptr && rule->moves != nullptr && rule->moves(*this, node);
@@ -366,6 +372,7 @@ LoweredGroup Lowering::run() {
   LoweredGroup lowered{std::move(region_), std::move(operands_)};
   join_sums(lowered.region);
   prune(lowered);
+  if (lowered.region.stages.empty()) decline("no_results", "nothing reads what it computes", group_);
   merge_rows(lowered.region);
   verify(lowered.region);
   return lowered;

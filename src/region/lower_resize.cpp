@@ -1,15 +1,20 @@
-// Resize, nearest and linear. Open axes stay as they are, or repeat elements. Where an axis's source position is a
+// Resize. Open axes stay as they are, or repeat elements. Where an axis's source position is a
 // multiple or a quotient of the result's coordinate (nearest by whole factors) it is an index term; otherwise it is a
-// table made while lowering, read at the coordinate. Linear: two positions and a weight per axis, 2^axes reads.
+// table made while lowering, read at the coordinate. Linear and cubic: positions and weights of 2 or 4
+// taps per axis (more with antialiasing), a read for each combination.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
 #include "expr/domain.hpp"
-#include "ops/resize.hpp"
+#include "ops/resize_taps.hpp"
 #include "region/lowering.hpp"
 
 namespace opfuse {
 namespace {
+
+constexpr size_t kMostReads = 64;  // of one result, in one expression: cubic in three dimensions
 
 class ResizeLowering {
  public:
@@ -17,8 +22,6 @@ class ResizeLowering {
       : lowering_(lowering), node_(node), attrs_(node.as<Resize>()), map_(map), dtype_(node.output()->type.dtype) {
     const Shape &x = node.input(0)->type.shape, &y = node.output()->type.shape;
     for (size_t axis = 0; axis < x.rank(); ++axis) factors_.push_back(open_factor(x[axis], y[axis]));
-    if (attrs_.mode == ResizeMode::cubic) decline("cubic_resize", "cubic interpolation has no kernel", node);
-    if (attrs_.antialias) decline("antialias", "antialiased resizing has no kernel", node);
     for (size_t i = 1; i < 3; ++i)
       if (node.input(i) != nullptr && lowering.constant_of(node.input(i)) == nullptr)
         decline("dynamic_operand", "the scales of a resize must be constant", node);
@@ -28,7 +31,7 @@ class ResizeLowering {
   }
 
   Expr run() {
-    const Expr value = attrs_.mode == ResizeMode::nearest ? nearest() : linear();
+    const Expr value = attrs_.mode == ResizeMode::nearest ? nearest() : interpolated();
     if (attrs_.coordinate_transformation_mode != CoordinateMode::tf_crop_and_resize) return value;
     Expr inside;
     for (size_t axis = 0; axis < axes_.size(); ++axis) {
@@ -134,41 +137,59 @@ class ResizeLowering {
     return lowering_.pull(node_.input(0), at);
   }
 
-  /// Neighbours and weight of one axis of a linear resize; nothing where the axis stays as it is.
-  struct Between {
-    IndexExpr low, high;
+  /// One tap of one axis: where each result reads, and with which weight.
+  struct Tap {
+    IndexExpr at;
     Expr weight;
   };
-  std::optional<Between> between(size_t axis) {
-    if (unchanged(axis)) return std::nullopt;
-    std::vector<double> low, high, weight;
-    const auto last = static_cast<double>(axes_[axis].in - 1);
-    for (int64_t o = 0; o < axes_[axis].out; ++o) {
-      const double x = std::clamp(coordinate(axis, o), 0.0, last);
-      low.push_back(std::min(std::floor(x), last));
-      high.push_back(std::min(low.back() + 1, last));
-      weight.push_back(x - low.back());
+
+  /// Taps of one axis; none where the axis stays as it is.
+  std::vector<Tap> taps_of(size_t axis) {
+    std::vector<Tap> taps;
+    if (unchanged(axis)) return taps;
+    const ResizeTaps all = resize_taps(attrs_, axes_[axis]);
+    for (int64_t k = 0; k < all.count; ++k) {
+      std::vector<double> at, weight;
+      for (int64_t i = k; i < axes_[axis].out * all.count; i += all.count) {
+        at.push_back(static_cast<double>(all.positions[static_cast<size_t>(i)]));
+        weight.push_back(all.weights[static_cast<size_t>(i)]);
+      }
+      if (std::all_of(weight.begin(), weight.end(), [](double w) { return w == 0; })) continue;
+      taps.push_back({positions(axis, at), table_read(axis, weight, dtype_)});
     }
-    return Between{positions(axis, low), positions(axis, high), table_read(axis, weight, dtype_)};
+    // Of two weights that add up to 1 one table is enough.
+    if (attrs_.mode == ResizeMode::linear && all.count == 2 && taps.size() == 2 && !attrs_.exclude_outside)
+      taps[0].weight = Expr(1.0) - taps[1].weight;
+    return taps;
   }
 
-  Expr linear() {
-    std::vector<std::optional<Between>> sides;
-    for (size_t axis = 0; axis < axes_.size(); ++axis) sides.push_back(between(axis));
-    return linear(sides, {});
+  Expr interpolated() {
+    std::vector<std::vector<Tap>> taps;
+    size_t reads = 1;
+    for (size_t axis = 0; axis < axes_.size(); ++axis) {
+      taps.push_back(taps_of(axis));
+      reads *= std::max<size_t>(1, taps.back().size());
+    }
+    if (reads > kMostReads)
+      decline("many_taps", fmt::format("a result reads {} elements; {} at most have a kernel", reads, kMostReads),
+              node_);
+    return interpolated(taps, {});
   }
 
-  /// (1 - w) * value(low) + w * value(high) along the next axis, recursively over the axes after it.
-  Expr linear(const std::vector<std::optional<Between>>& sides, const IndexMap& at) {
+  /// Sum of weight * value along the next axis, recursively over the axes after it.
+  Expr interpolated(const std::vector<std::vector<Tap>>& taps, const IndexMap& at) {
     const size_t axis = at.dims.size();
     if (axis == axes_.size()) return lowering_.pull(node_.input(0), at);
-    IndexMap low = at, high = at;
-    low.dims.push_back(sides[axis] ? sides[axis]->low : map_.dims[axis]);
-    if (!sides[axis]) return linear(sides, low);
-    high.dims.push_back(sides[axis]->high);
-    const Expr w = sides[axis]->weight;
-    const Expr a = linear(sides, low), b = linear(sides, high);
-    return a * (Expr(1.0) - w) + b * w;
+    IndexMap next = at;
+    next.dims.push_back(map_.dims[axis]);
+    if (taps[axis].empty()) return interpolated(taps, next);
+    Expr sum;
+    for (const Tap& tap : taps[axis]) {
+      next.dims.back() = tap.at;
+      const Expr term = interpolated(taps, next) * tap.weight;
+      sum = sum ? sum + term : term;
+    }
+    return sum;
   }
 };
 

@@ -49,6 +49,7 @@ std::span<const LowerRule> einsum_rules();
 std::span<const LowerRule> scatter_rules();
 std::span<const LowerRule> shape_rules();
 std::span<const LowerRule> quantize_rules();
+std::span<const LowerRule> grid_rules();
 std::span<const LowerRule> sort_rules();
 const LowerRule* find_rule(std::string_view op);
 

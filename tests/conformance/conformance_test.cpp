@@ -71,8 +71,8 @@ TEST(ConformanceData, CountsWhatIsNotDeclared) {
     undeclared += names.empty() ? 0 : 1;
     for (const std::string& name : names) ++cases_by_operator[name];
   }
-  std::printf("%zu of %zu cases are older than opset 7; %zu use operators that are not declared:", old, all,
-              undeclared);
+  std::printf("%zu of %zu cases are older than opset %d; %zu use operators that are not declared:", old, all,
+              static_cast<int>(kOldestOpset), undeclared);
   for (const auto& [name, count] : cases_by_operator) std::printf(" %s (%d)", name.c_str(), count);
   std::printf("\n");
 }

@@ -1,4 +1,5 @@
 // Damaged and hostile files: each gives an opfuse::Error of the right code, none crashes, hangs or eats memory.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,8 +29,19 @@ Diagnostic refusal(const std::string& bytes) {
 
 TEST(Malformed, EmptyFile) { EXPECT_EQ(refusal("").name, "malformed_model"); }
 
-TEST(Malformed, TextInsteadOfProtobuf) {
-  EXPECT_EQ(refusal("version https://git-lfs.github.com/spec/v1\noid sha256:1234\n").name, "malformed_model");
+TEST(Malformed, OtherKindsOfFilesAreNamed) {
+  const auto said = [](const std::string& bytes) { return refusal(bytes).message + " | " + refusal(bytes).hint; };
+  EXPECT_THAT(said("version https://git-lfs.github.com/spec/v1\noid sha256:1234\n"), HasSubstr("git lfs pull"));
+  EXPECT_THAT(said("\n <!DOCTYPE html><html><body>404</body></html>"), HasSubstr("an HTML page"));
+  EXPECT_THAT(said("<HTML><head>"), HasSubstr("an HTML page"));
+  EXPECT_THAT(said(std::string("PK\3\4\0\0\0\0", 8) + "archive/data.pkl"), HasSubstr("torch.onnx.export"));
+  EXPECT_THAT(said(std::string("PK\3\4\0\0\0\0", 8) + "model.onnx"), HasSubstr("a zip archive"));
+  EXPECT_THAT(said("\x80\x02}q\x01."), HasSubstr("pickle"));
+  EXPECT_THAT(said(std::string(64, '\0')), HasSubstr("all zeros"));
+  EXPECT_THAT(said(""), HasSubstr("empty"));
+  const std::string whole = conv_relu().text();
+  EXPECT_THAT(said(whole.substr(0, whole.size() - 5)),
+              HasSubstr(fmt::format("it has {} bytes and should have {} at least", whole.size() - 5, whole.size())));
 }
 
 TEST(Malformed, EveryTruncationIsRefused) {
@@ -46,7 +58,7 @@ TEST(Malformed, ALengthOfTwoGigabytesInASmallFile) {
   model.length(7, size_t{2} << 30);
   const Diagnostic d = refusal(model.text() + std::string(900, 'x'));
   EXPECT_EQ(d.name, "malformed_model");
-  EXPECT_THAT(d.message, HasSubstr("claims 2147483648 bytes but 900 are left"));
+  EXPECT_THAT(d.message, HasSubstr("the file is truncated: it has 908 bytes and should have"));
 }
 
 TEST(Malformed, ALengthThatIsOnlySmallModuloTwoToThe32) {
@@ -75,7 +87,7 @@ TEST(Malformed, NoOutputs) {
 }
 
 TEST(Malformed, OpsetsOutsideTheRange) {
-  for (int64_t opset : {-1, 0, 1, 6, 29, 1000000}) {
+  for (int64_t opset : {-1, 0, 29, 1000000}) {
     ModelBytes m = conv_relu();
     m.opset = opset;
     EXPECT_EQ(refusal(m.text()).name, "bad_opset") << opset;

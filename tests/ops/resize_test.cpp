@@ -95,17 +95,26 @@ TEST(Resize, ScalesSymbolicExtents) {
   EXPECT_EQ(inference_error("resize", {{"scales", std::vector<double>{1, 1, 1.3, 1}}}, types), "unknown_dimension");
 }
 
-TEST(Resize, RefusesWhatIsNotSupported) {
-  const AttrMap twice = {{"scales", std::vector<double>{2}}};
-  const auto with = [&](std::pair<std::string, AttrValue> attr) {
-    AttrMap attrs = twice;
-    attrs.push_back(std::move(attr));
-    return inference_error("resize", attrs, {"f32[4]"});
-  };
-  EXPECT_EQ(with({"mode", "cubic"}), "unsupported_attribute");
-  EXPECT_EQ(with({"antialias", true}), "none");
-  EXPECT_EQ(inference_error("resize", {{"scales", std::vector<double>{0.5}}, {"antialias", true}}, {"f32[4]"}),
-            "unsupported_attribute");
+/// Values of ONNX's reference evaluator.
+TEST(Resize, CubicAndAntialiasedFollowTheReference) {
+  const Tensor x = f64({4}, {1, 4, 2, 8});
+  AttrMap cubic = mode("half_pixel", "cubic");
+  expect_values(resize(cubic, x, {2}), {8},
+                {0.68359375, 1.75, 3.53125, 3.65234375, 1.92578125, 3.1484375, 6.5703125, 8.6328125});
+  AttrMap antialiased = cubic;
+  antialiased.emplace_back("antialias", true);
+  expect_values(resize(antialiased, x, {0.5}), {2}, {1.95703125, 5.33203125});
+  AttrMap linear = mode("half_pixel", "linear");
+  linear.emplace_back("antialias", true);
+  expect_values(resize(linear, x, {0.5}), {2}, {2.25, 5.25});
+  cubic.emplace_back("exclude_outside", true);
+  cubic.emplace_back("cubic_coeff_a", -0.5);
+  const Tensor y = resize(cubic, x, {2});
+  EXPECT_NEAR(y.real(0), 25.0 / 34, 1e-12);  // of the weights -0.0234, 0.2266, 0.8672, -0.0703 the last two are inside
+  EXPECT_NEAR(y.real(3), 3.6640625, 1e-12);
+}
+
+TEST(Resize, RefusesImpossibleExtents) {
   EXPECT_EQ(inference_error("resize", {{"scales", std::vector<double>{-1}}}, {"f32[4]"}), "bad_attribute");
   EXPECT_EQ(inference_error("resize", {{"scales", std::vector<double>{1e30}}}, {"f32[4]"}), "bad_attribute");
   EXPECT_EQ(inference_error("resize", {{"scales", std::vector<double>{1, 2}}}, {"f32[4]"}), "shape_mismatch");

@@ -1,0 +1,122 @@
+// Sequences of a length that is known while reading are lists of values: no node is needed to make one, nor to take an
+// element at a constant place. A node that opfuse does not know may read one all the same; then the nodes that made it
+// are kept as they are (materialise).
+#include "base/fail.hpp"
+#include "onnx/import_spelled.hpp"
+#include "onnx/model_reader.hpp"
+#include "ops/axes.hpp"
+
+namespace opfuse::onnx {
+namespace {
+
+using Values = std::vector<Value*>;
+
+std::optional<int64_t> constant_integer(const Value* value) {
+  if (!value || !value->is_constant() || value->constant->elements() != 1 || !is_integer(value->constant->dtype()))
+    return std::nullopt;
+  return value->constant->integer(0);
+}
+
+/// Sizes of the parts of SplitToSequence: nothing where they depend on open dimensions or on data.
+std::optional<std::vector<int64_t>> part_sizes(const Value* x, const Value* split, size_t axis) {
+  if (split && !split->is_constant()) return std::nullopt;
+  if (split && split->constant->rank() == 1) return split->constant->to_i64();
+  const auto size = x->type.shape[axis].constant();
+  const int64_t each = split ? split->constant->integer(0) : 1;
+  if (!size || each <= 0) return std::nullopt;
+  std::vector<int64_t> sizes;
+  for (int64_t at = 0; at < *size; at += each) sizes.push_back(std::min(each, *size - at));
+  return sizes;
+}
+
+std::optional<Values> split_to_sequence(NodeImport& n) {
+  Value* x = n.required(0);
+  if (!x->type.shape.ranked) return std::nullopt;
+  const size_t axis = normalize_axis(n.integer("axis", 0), x->type.shape.rank());
+  const bool keep = n.integer("keepdims", 1) != 0 || n.input(1);
+  const auto sizes = part_sizes(x, n.input(1), axis);
+  constexpr size_t kMostParts = 4096;
+  if (!sizes || sizes->size() > kMostParts) return std::nullopt;
+  Speller s(n);
+  Values parts;
+  int64_t at = 0;
+  for (const int64_t size : *sizes) {
+    Value* part = s.slice(x, static_cast<int64_t>(axis), at, at + size);
+    parts.push_back(keep ? part : s.op("squeeze", {part, s.integers({static_cast<int64_t>(axis)})}));
+    at += size;
+  }
+  return parts;
+}
+
+/// Where an element is inserted, taken or erased; E::bad_dimension outside the sequence.
+size_t place(int64_t at, size_t size, bool behind_the_last) {
+  const auto n = static_cast<int64_t>(size);
+  if (at < -n || at >= n + (behind_the_last ? 1 : 0))
+    throw fail(E::bad_dimension, "position {} is outside a sequence of {}", at, n);
+  return static_cast<size_t>(at < 0 ? at + n : at);
+}
+
+Value* concatenated(NodeImport& n, Values parts) {
+  Speller s(n);
+  const int64_t axis = n.integer("axis", 0);
+  if (n.integer("new_axis", 0) != 0)
+    for (Value*& part : parts) part = s.unsqueeze(part, axis);
+  return parts.size() == 1 ? s.op("identity", parts) : s.concat(parts, axis);
+}
+
+}  // namespace
+
+bool ModelReader::read_sequence(const FlatNode& node, const Source& source) {
+  if (!source.domain.empty() || node.proto.outputs.size() != 1) return false;
+  const std::string& op = source.op_type;
+  const bool makes = op == "SequenceConstruct" || op == "SequenceEmpty" || op == "SplitToSequence";
+  const auto found = makes || node.proto.inputs.empty() ? sequences_.end() : sequences_.find(node.proto.inputs[0]);
+  if (!makes && found == sequences_.end()) return false;
+  Values inputs;
+  for (Bytes name : node.proto.inputs) inputs.push_back(name.empty() ? nullptr : value_named(name));
+  NodeImport n(graph_, node.proto, node.opset, inputs, source, tensors_, options_.fold_shapes);
+  const Bytes result = node.proto.outputs[0];
+  const auto keep = [&](Values values) {
+    sequences_[result] = {std::move(values), &node};
+    return true;
+  };
+  if (op == "SequenceConstruct") return keep(inputs);
+  if (op == "SequenceEmpty") return keep({});
+  if (op == "SplitToSequence") {
+    auto parts = split_to_sequence(n);
+    return parts && keep(std::move(*parts));
+  }
+  Values values = found->second.values;
+  if (op == "SequenceLength")
+    return define(result, graph_.add_constant(Tensor::from_i64({static_cast<int64_t>(values.size())}).reshaped({}))),
+           true;
+  if (op == "ConcatFromSequence" && !values.empty()) return define(result, concatenated(n, values)), true;
+  const size_t at_operand = op == "SequenceInsert" ? 2 : 1;
+  const bool last = at_operand >= inputs.size() || !inputs[at_operand];
+  const std::optional<int64_t> given = last ? std::optional<int64_t>(-1) : constant_integer(inputs[at_operand]);
+  if (!given) return false;
+  const int64_t position = given.value_or(-1);
+  if (op == "SequenceInsert" && inputs.size() > 1 && inputs[1]) {
+    const size_t at = last ? values.size() : place(position, values.size(), true);
+    values.insert(values.begin() + static_cast<std::ptrdiff_t>(at), inputs[1]);
+    return keep(std::move(values));
+  }
+  if (op == "SequenceErase") {
+    values.erase(values.begin() + static_cast<std::ptrdiff_t>(place(position, values.size(), false)));
+    return keep(std::move(values));
+  }
+  if (op != "SequenceAt" || last) return false;
+  Value* element = values[place(position, values.size(), false)];
+  values_[result] = element;
+  if (element->producer && element->name.empty()) element->name = prefix_ + std::string(result);
+  return true;
+}
+
+void ModelReader::materialise(Bytes name) {
+  const auto found = sequences_.find(name);
+  if (found == sequences_.end() || values_.contains(name)) return;
+  const FlatNode& node = *found->second.node;
+  define(name, make_opaque(node, source_of(node), "sequences are folded only where all that reads them is known")[0]);
+}
+
+}  // namespace opfuse::onnx
