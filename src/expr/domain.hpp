@@ -140,10 +140,11 @@ inline bool logical_and(bool a, bool b) { return a && b; }
 inline bool logical_or(bool a, bool b) { return a || b; }
 inline bool logical_xor(bool a, bool b) { return a != b; }
 inline double fmod(double a, double b) { return std::fmod(a, b); }
-// The remainder with the divisor's sign.
+// The remainder with the divisor's sign, that of a zero too.
 inline double mod(double a, double b) {
   const double r = std::fmod(a, b);
-  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+  if (r == 0) return std::copysign(r, b);
+  return (r < 0) != (b < 0) ? r + b : r;
 }
 // NaN in either operand gives NaN, as ONNX Min/Max/Relu/Clip do.
 inline double minimum(double a, double b) { return std::isnan(a) ? a : std::isnan(b) ? b : a < b ? a : b; }

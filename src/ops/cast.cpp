@@ -13,6 +13,8 @@ std::vector<Tensor> Cast::reference(const Attrs& attrs, Tensors in, Precision pr
   return {cast_tensor(*in[0], attrs.to, precision)};
 }
 
+std::vector<TensorType> CastLike::infer(const Attrs&, const Inference& in) { return {{in.dtype(1), in.shape(0)}}; }
+
 std::vector<Tensor> CastLike::reference(const Attrs&, Tensors in, Precision precision) {
   return {cast_tensor(*in[0], in[1]->dtype(), precision)};
 }

@@ -1,4 +1,4 @@
-// y = x in the element type of `like`, whose values do not matter.
+// y = x in the element type of `like`, whose values and shape do not matter.
 #pragma once
 
 #include "ops/declare.hpp"
@@ -15,6 +15,7 @@ struct CastLike {
             .doc = "Conversion to the element type of another value."};
   }
   static constexpr bool kNoRealLaw = true;
+  static std::vector<TensorType> infer(const Attrs& attrs, const Inference& in);
   static std::vector<Tensor> reference(const Attrs& attrs, Tensors in, Precision precision);
   template <class S>
   static S eval(const Attrs&, S x, S like) {

@@ -2,6 +2,7 @@
 #include "ops/checks.hpp"
 
 #include "base/fail.hpp"
+#include "tensor/number.hpp"
 
 namespace opfuse {
 
@@ -60,6 +61,26 @@ int64_t checked_index(int64_t index, int64_t size) {
   if (index < -size || index >= size)
     throw fail(E::bad_dimension, "index {} is outside an axis of {} elements", index, size);
   return index < 0 ? index + size : index;
+}
+
+void check_constant_indices(const Inference& in, size_t i, std::span<const Dim> axes) {
+  const Tensor* indices = in.constant(i);
+  if (indices == nullptr || !is_integer(indices->dtype()) || axes.empty()) return;
+  for (int64_t at = 0; at < indices->elements(); ++at) {
+    const Dim& axis = axes[static_cast<size_t>(at) % axes.size()];
+    if (!axis.is_constant()) continue;
+    const int64_t index = indices->integer(at), size = axis.value();
+    if (index < -size || index >= size)
+      throw fail(E::bad_dimension, "index {} (element {} of the indices) is outside an axis of {} elements", index, at,
+                 size);
+  }
+}
+
+void set_wrapped(Tensor& y, int64_t i, int64_t value) {
+  if (y.dtype() == DType::u64)
+    static_cast<int64_t*>(y.mutable_data())[i] = value;
+  else
+    y.set_integer(i, wrap_to(y.dtype(), value));
 }
 
 int64_t product(const std::vector<int64_t>& sizes, size_t from, size_t to) {

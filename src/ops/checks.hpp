@@ -28,6 +28,12 @@ Dim unify(const Dim& a, const Dim& b, std::string_view what);
 
 /// An index counted from the end when negative; E::bad_dimension when outside the axis.
 int64_t checked_index(int64_t index, int64_t size);
+/// Every element of operand `i`, where it is constant, is an index of an axis; E::bad_dimension names the first that is
+/// not. Tuples: element j of a row belongs to axes[j % axes.size()].
+void check_constant_indices(const Inference& in, size_t i, std::span<const Dim> axes);
+
+/// Keeps the low bits, as integer arithmetic does; Tensor::set_integer saturates, and has no u64 beyond 2^63.
+void set_wrapped(Tensor& y, int64_t i, int64_t value);
 
 /// Product of sizes[from, to).
 int64_t product(const std::vector<int64_t>& sizes, size_t from, size_t to);

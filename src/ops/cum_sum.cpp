@@ -44,7 +44,7 @@ std::vector<Tensor> CumSum::reference(const Attrs& a, Tensors in, Precision) {
         y.set_real(at, a.exclusive ? before : sum);
       } else {
         whole += static_cast<uint64_t>(x.integer(at));
-        y.set_integer(at, static_cast<int64_t>(a.exclusive ? whole_before : whole));
+        set_wrapped(y, at, static_cast<int64_t>(a.exclusive ? whole_before : whole));
       }
     }
   }

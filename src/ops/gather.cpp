@@ -39,6 +39,7 @@ std::vector<TensorType> Gather::infer(const Attrs& a, const Inference& in) {
   if (has_unranked(in)) return unranked(in, in.dtype(0));
   const Shape &x = in.shape(0), &indices = in.shape(1);
   const size_t axis = normalize_axis(a.axis, x.rank());
+  check_constant_indices(in, 1, {&x[axis], 1});
   std::vector<Dim> y(x.dims.begin(), x.dims.begin() + static_cast<std::ptrdiff_t>(axis));
   y.insert(y.end(), indices.dims.begin(), indices.dims.end());
   y.insert(y.end(), x.dims.begin() + static_cast<std::ptrdiff_t>(axis) + 1, x.dims.end());
@@ -83,6 +84,7 @@ std::vector<TensorType> GatherElements::infer(const Attrs& a, const Inference& i
     if (d != axis && x.is_constant() && i.is_constant() && i.value() > x.value())
       throw fail(E::shape_mismatch, "indices have {} elements on axis {}, the operand {}", i.text(), d, x.text());
   }
+  check_constant_indices(in, 1, {&in.shape(0)[axis], 1});
   return {{in.dtype(0), in.shape(1)}};
 }
 
@@ -116,6 +118,7 @@ std::vector<TensorType> GatherND::infer(const Attrs& a, const Inference& in) {
     throw fail(E::shape_mismatch, "index tuples of {} after {} batch dimensions do not fit {}", tuple, a.batch_dims,
                x.text());
   for (int64_t i = 0; i < a.batch_dims; ++i) unify(x[size_t(i)], indices[size_t(i)], "a batch dimension");
+  check_constant_indices(in, 1, {x.dims.data() + a.batch_dims, static_cast<size_t>(tuple)});
   std::vector<Dim> y(indices.dims.begin(), indices.dims.end() - 1);
   y.insert(y.end(), x.dims.begin() + a.batch_dims + tuple, x.dims.end());
   return {{in.dtype(0), Shape(std::move(y))}};

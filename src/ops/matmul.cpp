@@ -45,7 +45,7 @@ void integer_product(int64_t m, int64_t n, int64_t k, const Tensor& a, int64_t a
       uint64_t sum = 0;  // wraps like the hardware
       for (int64_t l = 0; l < k; ++l)
         sum += static_cast<uint64_t>(a.integer(a0 + i * k + l)) * static_cast<uint64_t>(b.integer(b0 + l * n + j));
-      y.set_integer(y0 + i * n + j, static_cast<int64_t>(sum));
+      set_wrapped(y, y0 + i * n + j, static_cast<int64_t>(sum));
     }
 }
 
@@ -81,6 +81,7 @@ std::vector<Tensor> MatMul::reference(const Attrs&, Tensors in, Precision) {
   if (!p.row) sizes.push_back(m);
   if (!p.column) sizes.push_back(n);
   int64_t count = product(batch, 0, batch.size());
+  if (product(sizes, 0, sizes.size()) == 0) return {Tensor(in[0]->dtype(), sizes)};
   if (product(own_b, 0, own_b.size()) == 1 && product(own_a, 0, own_a.size()) == count) {
     m *= count;  // one right factor for all (a linear layer on a sequence): one product with all rows
     count = 1;

@@ -64,7 +64,7 @@ std::vector<Tensor> Range::reference(const Attrs&, Tensors in, Precision) {
     for (int64_t i = 0; i < n; ++i) out.set_real(i, start + static_cast<double>(i) * delta);
   } else {
     const int64_t start = in[0]->integer(0), delta = in[2]->integer(0);
-    for (int64_t i = 0; i < n; ++i) out.set_integer(i, start + i * delta);
+    for (int64_t i = 0; i < n; ++i) set_wrapped(out, i, start + i * delta);
   }
   return {out};
 }

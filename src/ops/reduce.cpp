@@ -9,6 +9,7 @@
 
 #include "base/fail.hpp"
 #include "ops/checks.hpp"
+#include "tensor/number.hpp"
 
 namespace opfuse {
 namespace {
@@ -110,24 +111,26 @@ Tensor reduce_reals(const Tensor& t, const Plan& p) {
   return y;
 }
 
-int64_t integer_start(ReduceLaw k) {
-  if (k == ReduceLaw::max) return std::numeric_limits<int64_t>::min();
-  if (k == ReduceLaw::min) return std::numeric_limits<int64_t>::max();
+/// Of no elements, the greatest is the least value of the type: false among booleans. u64 travels as its bits.
+int64_t integer_start(ReduceLaw k, DType dtype) {
+  if (k == ReduceLaw::max) return integer_min(dtype);
+  if (k == ReduceLaw::min) return dtype == DType::u64 ? -1 : integer_max(dtype);
   return k == ReduceLaw::prod;
 }
 
-template <ReduceLaw kKind>
+/// kUnsigned: u64, whose bits compare as they are; all other types lie within i64.
+template <ReduceLaw kKind, bool kUnsigned>
 int64_t integer_step(int64_t acc, int64_t x) {
   const auto a = static_cast<uint64_t>(acc), b = static_cast<uint64_t>(x);  // wraps
   switch (kKind) {
     case ReduceLaw::max:
-      return std::max(acc, x);
+      return kUnsigned ? static_cast<int64_t>(std::max(a, b)) : std::max(acc, x);
     case ReduceLaw::min:
-      return std::min(acc, x);
+      return kUnsigned ? static_cast<int64_t>(std::min(a, b)) : std::min(acc, x);
     case ReduceLaw::prod:
       return static_cast<int64_t>(a * b);
     case ReduceLaw::l1:
-      return static_cast<int64_t>(x < 0 ? a - b : a + b);
+      return static_cast<int64_t>(!kUnsigned && x < 0 ? a - b : a + b);
     case ReduceLaw::sum_square:
       return static_cast<int64_t>(a + b * b);
     default:
@@ -135,13 +138,24 @@ int64_t integer_step(int64_t acc, int64_t x) {
   }
 }
 
+int64_t mean_of(int64_t sum, int64_t count, bool is_u64) {
+  if (count == 0) return 0;
+  return is_u64 ? static_cast<int64_t>(static_cast<uint64_t>(sum) / static_cast<uint64_t>(count)) : sum / count;
+}
+
 template <ReduceLaw kKind>
 Tensor reduce_integers(const Tensor& x, const Plan& p) {
-  std::vector<int64_t> acc(size_t(p.results), integer_start(kKind));
-  walk(p, [&](int64_t i, int64_t r) { acc[size_t(r)] = integer_step<kKind>(acc[size_t(r)], x.integer(i)); });
+  const bool is_u64 = x.dtype() == DType::u64;
+  std::vector<int64_t> acc(size_t(p.results), integer_start(kKind, x.dtype()));
+  walk(p, [&](int64_t i, int64_t r) {
+    int64_t& at = acc[size_t(r)];
+    at = is_u64 ? integer_step<kKind, true>(at, x.integer(i)) : integer_step<kKind, false>(at, x.integer(i));
+  });
   Tensor y(x.dtype(), p.kept);
-  for (int64_t r = 0; r < p.results; ++r)
-    y.set_integer(r, kKind == ReduceLaw::mean && p.per_result > 0 ? acc[size_t(r)] / p.per_result : acc[size_t(r)]);
+  for (int64_t r = 0; r < p.results; ++r) {
+    const int64_t sum = acc[size_t(r)], value = kKind == ReduceLaw::mean ? mean_of(sum, p.per_result, is_u64) : sum;
+    set_wrapped(y, r, value);
+  }
   return y;
 }
 

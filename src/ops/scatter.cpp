@@ -6,28 +6,25 @@
 #include <cstring>
 
 #include "base/fail.hpp"
+#include "expr/domain.hpp"
 #include "ops/checks.hpp"
 #include "ops/strided_copy.hpp"
-#include "tensor/number.hpp"
 
 namespace opfuse {
 namespace {
 
-template <class T>
-T combine(ScatterReduction reduction, T old, T update) {
+/// As kernels combine: NaN stays NaN, integers wrap.
+ExprOp combiner(ScatterReduction reduction) {
   switch (reduction) {
-    case ScatterReduction::add:
-      return old + update;
     case ScatterReduction::mul:
-      return old * update;
+      return ExprOp::mul;
     case ScatterReduction::max:
-      return std::max(old, update);
+      return ExprOp::max;
     case ScatterReduction::min:
-      return std::min(old, update);
-    case ScatterReduction::none:
-      break;
+      return ExprOp::min;
+    default:
+      return ExprOp::add;
   }
-  return update;
 }
 
 /// The result under construction: floats with a reduction are held as f64 until the end.
@@ -45,13 +42,17 @@ class Target {
       std::memcpy(static_cast<char*>(y_.mutable_data()) + static_cast<size_t>(to) * size_,
                   static_cast<const char*>(updates_.data()) + static_cast<size_t>(from) * size_, size_);
     else if (reals_)
-      y_.set_real(to, combine(reduction_, y_.real(to), updates_.real(from)));
+      y_.set_real(to, combined({DType::f64, y_.real(to), 0}, {DType::f64, updates_.real(from), 0}).real);
     else
-      y_.set_integer(to, wrap_to(dtype_, combine(reduction_, y_.integer(to), updates_.integer(from))));
+      set_wrapped(y_, to, combined({dtype_, 0, y_.integer(to)}, {dtype_, 0, updates_.integer(from)}).integer);
   }
   Tensor result() { return rounded(std::move(y_), dtype_); }
 
  private:
+  ScalarValue combined(const ScalarValue& old, const ScalarValue& update) const {
+    return evaluate_op(combiner(reduction_), old.dtype, {old, update}, Precision::exact);
+  }
+
   ScatterReduction reduction_;
   DType dtype_;
   size_t size_;
@@ -79,10 +80,11 @@ std::vector<TensorType> ScatterElements::infer(const Attrs& a, const Inference& 
   require_same_dtype(in, 0, 2);
   if (has_unranked(in)) return unranked(in, in.dtype(0));
   const size_t rank = in.shape(0).rank();
-  normalize_axis(a.axis, rank);
+  const size_t axis = normalize_axis(a.axis, rank);
   in.require_rank(1, rank);
   in.require_rank(2, rank);
   for (size_t d = 0; d < rank; ++d) unify(in.shape(1)[d], in.shape(2)[d], "an axis of indices and updates");
+  check_constant_indices(in, 1, {&in.shape(0)[axis], 1});
   return {{in.dtype(0), in.shape(0)}};
 }
 
@@ -118,6 +120,7 @@ std::vector<TensorType> ScatterND::infer(const Attrs&, const Inference& in) {
   for (size_t d = 0; d + 1 < indices.rank(); ++d) unify(indices[d], updates[d], "an axis of indices and updates");
   for (size_t d = static_cast<size_t>(tuple); d < x.rank(); ++d)
     unify(x[d], updates[indices.rank() - 1 + d - static_cast<size_t>(tuple)], "an axis of the operand and updates");
+  check_constant_indices(in, 1, {x.dims.data(), static_cast<size_t>(tuple)});
   return {{in.dtype(0), x}};
 }
 

@@ -70,7 +70,7 @@ std::vector<Tensor> TopK::reference(const Attrs& a, Tensors in, Precision) {
         if (is_float(x.dtype()))
           values.set_real(to, x.real(base + from * inner));
         else
-          values.set_integer(to, x.integer(base + from * inner));
+          set_wrapped(values, to, x.integer(base + from * inner));
         indices.set_integer(to, from);
       }
     }

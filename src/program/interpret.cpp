@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
+#include "ops/checks.hpp"
 #include "program/program.hpp"
 
 namespace opfuse {
@@ -35,7 +36,7 @@ void copy_element(const Tensor& from, int64_t source, Tensor& to, int64_t target
   if (is_float(to.dtype()))
     to.set_real(target, from.real(source));
   else
-    to.set_integer(target, from.integer(source));
+    set_wrapped(to, target, from.integer(source));
 }
 
 SymbolValues symbols_of(const Program& program, const std::vector<Tensor>& inputs) {

@@ -6,8 +6,10 @@
 
 #include "base/fail.hpp"
 #include "base/parallel.hpp"
+#include "ops/checks.hpp"
 #include "region/dependence.hpp"
 #include "region/tape.hpp"
+#include "tensor/number.hpp"
 
 namespace opfuse {
 namespace {
@@ -89,10 +91,10 @@ ScalarValue identity_of(ReduceKind kind, DType dtype) {
       value.real = 1, value.integer = 1;
       break;
     case ReduceKind::max:
-      value.real = -infinity, value.integer = std::numeric_limits<int64_t>::min();
+      value.real = -infinity, value.integer = is_float(dtype) ? 0 : integer_min(dtype);
       break;
     case ReduceKind::min:
-      value.real = infinity, value.integer = std::numeric_limits<int64_t>::max();
+      value.real = infinity, value.integer = is_float(dtype) ? 0 : dtype == DType::u64 ? -1 : integer_max(dtype);
       break;
   }
   return value;
@@ -222,7 +224,7 @@ class Walker final : public TapeLeaves {
     if (is_float(output.tensor->dtype()))
       output.tensor->set_real(offset, value.as_real());
     else
-      output.tensor->set_integer(offset, value.as_integer());
+      set_wrapped(*output.tensor, offset, value.as_integer());
   }
 };
 

@@ -1,4 +1,4 @@
-// Linear quantisation, per tensor or along an axis, as arithmetic on elements.
+// Linear quantisation, per tensor or along an axis, as arithmetic on elements; conversion to another value's type.
 //   quantize    clamp(round_half_even(x / scale) + zero_point)        dequantize  (x - zero_point) * scale
 #include "expr/domain.hpp"
 #include "ops/quantize.hpp"
@@ -40,7 +40,13 @@ Expr pull_dequantize(Lowering& lowering, const Node& node, size_t, const IndexMa
   return cast(x, scale.dtype()) * scale;
 }
 
-constexpr LowerRule kRules[] = {{.op = "quantize_linear", .pull = pull_quantize, .pointwise = true},
+/// The second operand is never read.
+Expr pull_cast_like(Lowering& lowering, const Node& node, size_t, const IndexMap& map) {
+  return cast(lowering.pull(node.input(0), map), node.output()->type.dtype);
+}
+
+constexpr LowerRule kRules[] = {{.op = "cast_like", .pull = pull_cast_like, .pointwise = true},
+                                {.op = "quantize_linear", .pull = pull_quantize, .pointwise = true},
                                 {.op = "dequantize_linear", .pull = pull_dequantize, .pointwise = true}};
 
 }  // namespace

@@ -88,7 +88,9 @@ void lower_reduce(Lowering& lowering, const Node& node) {
   if (law == "sum_square") y = sum(x * x);
   if (law == "log_sum") y = log(sum(x));
   if (law == "log_sum_exp") {
-    const Expr top = lowering.reduce(ReduceKind::max, x);
+    // An infinite maximum is the answer itself; subtracting it would give NaN.
+    const Expr greatest = lowering.reduce(ReduceKind::max, x);
+    const Expr top = select(is_inf(greatest), Expr::constant(x.dtype(), 0), greatest);
     y = top + log(sum(exp(x - top)));
   }
   if (!y) decline("no_lowering", "an unknown reduction", node);

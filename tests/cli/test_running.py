@@ -42,6 +42,17 @@ class Run(CliTest):
         self.fails(2, "run", SMALL, "--range", "x=1", says=["E0401", "NAME=LO..HI"])
         self.fails(2, "run", SMALL, "--range", "z=0..1", says=["E0402"])
 
+    def test_infinities_equal_themselves_only(self):
+        model = self.folder / "identity.fir"
+        model.write_text("graph (%x: f32[3]) { %y = neg(%x) return %y }")
+        inf, nan = float("inf"), float("nan")
+        write_npy(self.folder / "x.npy", (3,), [-inf, nan, -1])
+        for expected, code in (([inf, nan, 1], 0), ([-inf, nan, 1], 1), ([inf, inf, 1], 1), ([inf, nan, inf], 1), ([5, nan, 1], 1)):
+            write_npy(self.folder / "y.npy", (3,), expected)
+            result = opfuse("run", model, "--input", self.folder / "x.npy", "--expect", f"y={self.folder}/y.npy")
+            self.assertEqual(result.code, code, f"{expected}: {result}")
+        self.fails(2, "run", model, "--rtol", "inf", says=["E0401"])
+
     def test_a_wrong_expectation_fails(self):
         write_npy(self.folder / "y.npy", (1, 10), [1e3] * 10)
         result = opfuse("run", SMALL, "--expect", f"y={self.folder}/y.npy")

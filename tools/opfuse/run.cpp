@@ -85,15 +85,19 @@ struct Verdict {
   int64_t outside = 0;  ///< elements with |d| > atol + rtol * |expected|
 };
 
+/// Infinities and NaNs equal themselves only: |d| and the tolerance of an infinity are both infinite.
+bool as_expected(double got, double want, const Flags& flags) {
+  if (std::isnan(want)) return std::isnan(got);
+  if (!std::isfinite(want) || !std::isfinite(got)) return got == want;
+  return std::abs(got - want) <= flags.atol + flags.rtol * std::abs(want);
+}
+
 Verdict check(const std::string& name, const Tensor& got, const Tensor& want, const Flags& flags) {
   if (got.sizes() != want.sizes())
     throw fail(E::bad_binding, "output '{}' is {}, but {} is expected", name, got.type().text(), want.type().text());
   Verdict verdict{name, difference(got, want), 0};
-  for (int64_t i = 0, n = got.elements(); i < n; ++i) {
-    const double d = std::abs(got.real(i) - want.real(i));
-    const bool same = got.real(i) == want.real(i) || (std::isnan(got.real(i)) && std::isnan(want.real(i)));
-    if (!same && !(d <= flags.atol + flags.rtol * std::abs(want.real(i)))) ++verdict.outside;
-  }
+  for (int64_t i = 0, n = got.elements(); i < n; ++i)
+    if (!as_expected(got.real(i), want.real(i), flags)) ++verdict.outside;
   return verdict;
 }
 
@@ -157,6 +161,9 @@ void check_flags(const CLI::App& app, const GivenModel& model, const Flags& flag
 
 int run(const CLI::App& app, Flags flags) {
   catch_interrupts();
+  for (double tolerance : {flags.atol, flags.rtol})
+    if (!(tolerance >= 0 && std::isfinite(tolerance)))
+      throw fail(E::bad_option, "--atol and --rtol are finite and not negative, not {}", tolerance);
   const GivenModel model = open_model(flags.model);
   check_flags(app, model, flags);
   bound_threads(flags.compile);

@@ -265,7 +265,8 @@ Value* ExprEmitter::real_binary(ExprOp op, Value* x, Value* y) {
       Value* zero = k_.zero(r->getType());
       Value* wrong =
           b.CreateAnd(b.CreateFCmpUNE(r, zero), b.CreateXor(b.CreateFCmpOLT(r, zero), b.CreateFCmpOLT(y, zero)));
-      return b.CreateSelect(wrong, b.CreateFAdd(r, y), r);
+      Value* signed_zero = b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, zero, y);
+      return b.CreateSelect(b.CreateFCmpOEQ(r, zero), signed_zero, b.CreateSelect(wrong, b.CreateFAdd(r, y), r));
     }
     default:
       throw fail(E::codegen_failed, "{} of real numbers is not generated", name_of(op));

@@ -52,11 +52,12 @@ __device__ __forceinline__ T min_nan(T x, T y) {
   return y != y ? y : best;
 }
 )"},
-      {"float_mod", R"(// Remainder with the divisor's sign.
+      {"float_mod", R"(// Remainder with the divisor's sign, that of a zero too.
 template <class T>
 __device__ __forceinline__ T float_mod(T x, T y) {
   const T r = fmod(x, y);
-  return r != T(0) && (r < T(0)) != (y < T(0)) ? r + y : r;
+  if (r == T(0)) return copysign(r, y);
+  return (r < T(0)) != (y < T(0)) ? r + y : r;
 }
 )"},
       {"to_integer", R"(// Truncated towards zero and clamped to [low, high]; NaN gives 0.
