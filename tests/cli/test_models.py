@@ -1,7 +1,7 @@
 """Inspecting, fusing, explaining; models that cannot be read."""
 import json
 
-from harness import MODELS, CliTest, write_npy
+from harness import MODELS, CliTest, opfuse, write_npy
 
 SMALL = MODELS / "small_net.fir"
 
@@ -130,6 +130,50 @@ class Fuse(CliTest):
         self.assertEqual(len(lines), len(document["remarks"]) + len(document["algorithms"]))
         self.assertIn("/stem/conv", self.ok("explain", SMALL, "--node", "/stem/conv").out)
         self.fails(2, "explain", SMALL, "--node", "/stem/convv", says=["E0402", "/stem/conv"])
+
+
+class Check(CliTest):
+    MODEL = '''graph (%x: f32[2,3]) {
+      %m = opaque(%x) {domain = "com.example", op_type = "Mine", reason = "operator Mine is not known"} @"mine"(com.example.Mine@1)
+      %c = concat(%m, %x) {axis = 0} @"joined"(Concat@17)
+      %h = hardmax(%x) {axis = 0, flatten = true} @"flat"(Hardmax@11)
+      %y = add(%c, %h) @"sum"(Add@17)
+      return %y }'''
+
+    def test_all_problems_at_once_with_what_would_help(self):
+        model = self.folder / "m.fir"
+        model.write_text(self.MODEL)
+        result = opfuse("check", model)
+        self.assertEqual(result.code, 1, str(result))
+        for text in ("2 problems", 'com.example.Mine "mine": operator Mine is not known', "local functions are inlined",
+                     'Hardmax "flat"', "--allow-reference", "2 more nodes", "joined (Concat)"):
+            self.assertIn(text, result.out)
+        document = opfuse("check", model, "--json", "--allow-reference").json
+        self.assertEqual(document["schema"], "opfuse.check/1")
+        self.assertEqual(document["compiles"], False)
+        self.assertEqual([(p["node"], p["follows"]) for p in document["problems"]], [("mine", False), ("joined", True), ("sum", True)])
+        for verb in (("explain", model), ("run", model), ("fuse", model, "--dry-run")):
+            text = opfuse(*verb).out + opfuse(*verb).err
+            self.assertIn("com.example.Mine", text)
+            self.assertNotIn("opaque", text)
+
+    def test_a_hint_names_what_the_interpreter_runs(self):
+        model = self.folder / "m.fir"
+        model.write_text(self.MODEL)
+        self.fails(3, "run", model, says=["E0502", "2 operators", "--allow-reference runs Hardmax in the interpreter, but not com.example.Mine"])
+        result = self.fails(3, "run", model, "--allow-reference", says=["E0502", "1 operator cannot"])
+        self.assertNotIn("--allow-reference runs", result.err)
+
+    def test_a_model_that_compiles(self):
+        self.assertIn("compiles for cpu:", self.ok("check", SMALL).out)
+        self.assertEqual(self.ok("check", SMALL, "--json").json["problems"], [])
+
+    def test_a_file_that_is_no_model(self):
+        page = self.folder / "m.onnx"
+        page.write_text("<!doctype html><title>Sign in</title>")
+        result = opfuse("check", page)
+        self.assertEqual(result.code, 1, str(result))
+        self.assertIn("an HTML page", result.out)
 
 
 class BadModels(CliTest):

@@ -6,7 +6,7 @@ from harness import MODELS, CliTest, opfuse
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-VERBS = ("demo inspect fuse explain compile run compare bench profile zoo ops patterns passes options errors "
+VERBS = ("demo inspect fuse explain check compile run compare bench profile zoo ops patterns passes options errors "
          "doctor").split()
 
 
@@ -65,6 +65,14 @@ class Registries(CliTest):
             self.assertEqual(document["schema"], f"opfuse.{verb}/1")
             self.assertGreater(len(document[key]), 3, verb)
             self.assertTrue(self.ok(verb).out.strip(), verb)
+
+    def test_operators_answer_to_their_names_in_onnx(self):
+        self.assertIn("ONNX LayerNormalization, opset 17 on: read as layer_norm", self.ok("ops", "LayerNormalization").out)
+        self.assertIn("axis = -1", self.ok("ops", "layernormalization").out)
+        self.assertIn("ONNX Upsample, opset 1 to 9", self.ok("ops", "resize").out)
+        self.assertIn("a composition", self.ok("ops", "QLinearConv").out)
+        self.assertEqual(self.ok("ops", "Conv", "--json").json["onnx"][0]["operator"], "conv")
+        self.fails(2, "ops", "LayerNormalisation", says=["E0402", "LayerNormalization"])
 
     def test_the_zoo_has_the_models_of_the_demo(self):
         names = {row["name"] for row in self.ok("zoo", "--json").json["models"]}

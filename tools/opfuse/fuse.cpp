@@ -10,6 +10,7 @@
 #include "facts.hpp"
 #include "inputs.hpp"
 #include "ir/fir_file.hpp"
+#include "ir/located.hpp"
 #include "model_arg.hpp"
 #include "onnx/write.hpp"
 #include "outputs.hpp"
@@ -120,10 +121,24 @@ Json to_json(const Report& r, const Flags& flags) {
                 {"tensors", points.tensors},
                 {"points", points_of(plan)}};
   out["activation_bytes"] = {{"before", r.bytes_before}, {"after", r.bytes_after}};
+  Json kept = Json::array();
+  for (const Node* node : r.compiled.fused.nodes())
+    if (node->op == opaque_op()) kept.push_back({{"node", node->name()}, {"operator", source_operator(*node)}});
+  out["kept"] = std::move(kept);
   out["notes"] = r.compiled.notes();
   out["seconds"] = r.seconds;
   out["output"] = flags.dry_run ? "" : flags.output;
   return out;
+}
+
+/// Operators that no group holds and no rule looked into: they are written back as they were read.
+void print_kept(const Graph& fused) {
+  std::map<std::string, std::vector<std::string>> kept;
+  for (const Node* node : fused.nodes())
+    if (node->op == opaque_op()) kept[source_operator(*node)].push_back(node->name());
+  for (const auto& [op, names] : kept)
+    fmt::print("  kept          {} {}, which opfuse does not understand: {}\n", names.size(), op, listed(names, 3));
+  if (!kept.empty()) fmt::print("                opfuse check says what would help\n");
 }
 
 void print_text(const Report& r, const Flags& flags) {
@@ -144,6 +159,7 @@ void print_text(const Report& r, const Flags& flags) {
   fmt::print("  modules       {} ({})\n", total, fmt::join(modules, ", "));
   const QdqSummary points = qdq_summary(plan);
   fmt::print("  Q/DQ points   {} declared on {} tensors\n", points.declared, points.tensors.size());
+  print_kept(r.compiled.fused);
   for (const std::string& text : grouped_notes(r.compiled.notes())) fmt::print("  {}\n", text);
   if (flags.verbose)
     for (const Candidate& c : plan.candidates)

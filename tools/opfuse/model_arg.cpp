@@ -25,7 +25,7 @@ bool ends_with(const std::string& text, std::string_view end) {
 
 }  // namespace
 
-GivenModel open_model(const std::string& argument) {
+GivenModel open_model(const std::string& argument, std::vector<Diagnostic>* problems) {
   GivenModel model;
   model.name = argument;
   if (argument.rfind("zoo:", 0) == 0) {
@@ -46,16 +46,16 @@ GivenModel open_model(const std::string& argument) {
   } else if (ends_with(argument, ".fir")) {
     model.graph = read_fir(argument, ops());
   } else {
-    model.graph = read_onnx(argument);
+    model.graph = read_onnx(argument, {.problems = problems});
   }
   return model;
 }
 
-GivenModel open_graph(const std::string& argument, const std::string& verb) {
+GivenModel open_graph(const std::string& argument, const std::string& verb, std::vector<Diagnostic>* problems) {
   if (ends_with(argument, ".opf"))
     throw fail(E::bad_option, "opfuse {} needs a model, and an .opf holds only its machine code", verb)
         .hint("pass the .onnx that '" + argument + "' was compiled from");
-  return open_model(argument);
+  return open_model(argument, problems);
 }
 
 }  // namespace opfuse::cli

@@ -3,8 +3,10 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ir/graph.hpp"
+#include "opfuse/error.hpp"
 #include "opfuse/runtime.hpp"
 
 namespace opfuse::cli {
@@ -22,10 +24,12 @@ struct GivenModel {
 };
 
 /// Throws file_not_found, malformed_model, unknown_name ...
-GivenModel open_model(const std::string& argument);
+/// `problems` receives each problem of an .onnx by itself.
+GivenModel open_model(const std::string& argument, std::vector<Diagnostic>* problems = nullptr);
 
 /// The same where only a graph makes sense (`verb` for the message): E::bad_option for an .opf.
-GivenModel open_graph(const std::string& argument, const std::string& verb);
+GivenModel open_graph(const std::string& argument, const std::string& verb,
+                      std::vector<Diagnostic>* problems = nullptr);
 
 /// Help text of MODEL.
 extern const char* const kModelHelp;

@@ -1,12 +1,15 @@
-// opfuse ops: the operators opfuse knows, from the registry.
+// opfuse ops: the operators opfuse knows, from the registry, and those of ONNX that it reads, from the import table.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/did_you_mean.hpp"
 #include "base/fail.hpp"
 #include "console.hpp"
+#include "onnx/import_table.hpp"
+#include "onnx/read.hpp"
 #include "ops/registry.hpp"
 #include "report.hpp"
 #include "verb.hpp"
@@ -57,16 +60,46 @@ Json json_of(const OpInfo& op) {
           {"doc", op.doc}};
 }
 
-const OpInfo& found(const std::string& name) {
-  if (const OpInfo* op = ops().find(name)) return *op;
+std::string opsets(const onnx::OperatorSupport& onnx) {
+  const int64_t since = std::max(onnx.since, kOldestOpset);
+  return onnx.until > 0 ? fmt::format("opset {} to {}", since, onnx.until - 1) : fmt::format("opset {} on", since);
+}
+
+/// What the argument names: an operator of opfuse, of ONNX (in any case), or of ONNX as others of opfuse.
+struct Named {
+  const OpInfo* op = nullptr;
+  std::vector<onnx::OperatorSupport> onnx;
+};
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+Named found(const std::string& name) {
+  Named named{ops().find(name), {}};
   std::vector<std::string> names;
   for (const OpInfo* op : ops().all()) names.push_back(op->name);
-  const std::string near = did_you_mean(name, names);
-  throw fail(E::unknown_name, "there is no operator '{}'", name).hint(near.empty() ? "opfuse ops lists them" : near);
+  for (const onnx::OperatorSupport& onnx : onnx::all_operator_support()) {
+    names.push_back(onnx.onnx);
+    if (named.op ? onnx.op == named.op->name : lower(onnx.onnx) == lower(name)) named.onnx.push_back(onnx);
+  }
+  if (!named.op && named.onnx.empty()) {
+    const std::string near = did_you_mean(name, names);
+    throw fail(E::unknown_name, "'{}' is neither an operator of opfuse nor one of ONNX that it reads", name)
+        .hint(near.empty() ? "opfuse ops lists both" : near);
+  }
+  if (!named.op && !named.onnx[0].op.empty()) named.op = ops().find(named.onnx[0].op);
+  return named;
 }
 
 int show_one(const std::string& name) {
-  const OpInfo& op = found(name);
+  const Named named = found(name);
+  for (const onnx::OperatorSupport& onnx : named.onnx)
+    fmt::print("ONNX {}, {}: {}\n", onnx.onnx, opsets(onnx),
+               onnx.op.empty() ? "read as a composition of other operators" : "read as " + onnx.op);
+  if (!named.op) return kOk;
+  const OpInfo& op = *named.op;
   fmt::print("{}{}   {}\n  {}\n", op.name, signature(op), kind_name(op.kind), op.doc);
   for (const auto& [attribute, value] : op.default_attrs) fmt::print("  {} = {}\n", attribute, text_of(value));
   return kOk;
@@ -77,23 +110,33 @@ int show_one(const std::string& name) {
 std::function<int()> add_ops(CLI::App& app) {
   auto name = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
-  app.add_option("NAME", *name, "one operator in full");
+  app.add_option("NAME", *name, "one operator in full, by its name here or in ONNX");
   app.add_flag("--json", *json, "as JSON");
   return [name, json] {
     if (!name->empty() && !*json) return show_one(*name);
     if (*json) {
       Json rows = Json::array();
       for (const OpInfo* op : ops().all())
-        if (name->empty() || op->name == *name) rows.push_back(json_of(*op));
-      if (rows.empty()) found(*name);
+        if (name->empty() || op == found(*name).op) rows.push_back(json_of(*op));
       Json out = document("opfuse.ops/1");
       out["ops"] = std::move(rows);
+      Json names = Json::array();
+      for (const onnx::OperatorSupport& onnx : name->empty() ? onnx::all_operator_support() : found(*name).onnx)
+        names.push_back({{"onnx", onnx.onnx},
+                         {"operator", onnx.op},
+                         {"since", std::max(onnx.since, kOldestOpset)},
+                         {"until", onnx.until}});
+      out["onnx"] = std::move(names);
       print_json(out);
       return kOk;
     }
     Table table({"operator", "kind", "signature", "meaning"});
     for (const OpInfo* op : ops().all()) table.row({op->name, kind_name(op->kind), signature(*op), op->doc});
     fmt::print("{}", table.text());
+    Table onnx_table({"ONNX", "opsets", "read as"});
+    for (const onnx::OperatorSupport& onnx : onnx::all_operator_support())
+      onnx_table.row({onnx.onnx, opsets(onnx), onnx.op.empty() ? "a composition" : onnx.op});
+    fmt::print("{}", onnx_table.text());
     return kOk;
   };
 }
