@@ -25,11 +25,17 @@ class Graph;
 struct FusionPlan;
 struct TargetInfo;
 
+struct LoadOptions {
+  /// Inputs that never change: shapes, axes, repeats. They become constants of the model; the arrays are copied. A run
+  /// may still bind them, to the same values.
+  std::map<std::string, ArrayView> fixed_inputs{};
+};
+
 /// A model: a graph read from ONNX. Copies are deep.
 class OPFUSE_API Model {
  public:
   /// Reads an ONNX file (weights stay in the mapped file). Throws E01xx errors.
-  static Model load(const std::string& path);
+  static Model load(const std::string& path, const LoadOptions& options = {});
   /// A built-in model ("resnet50", "mobilenet_v2", ...). Throws unknown_name.
   static Model zoo(const std::string& name);
   static Model from_graph(Graph graph);
@@ -118,6 +124,7 @@ struct PlanRequest {
   std::vector<PatternSpec> patterns{};
   std::vector<std::string> pattern_files{};  ///< TOML; throws bad_file with line and column
   size_t max_group_nodes = 64;               ///< rules end a group there; edges then say too_large
+  std::map<std::string, int64_t> dims{};     ///< sizes that dimensions have from now on; others stay open
 };
 
 struct Fused {
@@ -146,7 +153,8 @@ OPFUSE_API std::vector<Remark> explain(const Model& model, const Plan& plan, con
 OPFUSE_API std::vector<std::string> pattern_names(const std::vector<std::string>& files = {});
 
 struct CompileOptions {
-  std::map<std::string, int64_t> dims{};  ///< values of symbolic dimensions; others stay unbound
+  std::map<std::string, int64_t> dims{};            ///< values of symbolic dimensions; others stay unbound
+  std::map<std::string, ArrayView> fixed_inputs{};  ///< as in LoadOptions, for models that loaded without them
   /// Sizes of dimensions that stay open for which the model is compiled once more: each entry is a variant, which runs
   /// where the bound inputs have all of its sizes (the first that fits); other sizes run the kernels for all sizes.
   std::vector<std::map<std::string, int64_t>> specialize{};

@@ -59,19 +59,23 @@ class Explanation(list[Remark]):
         return remarks_text(self)
 
 
-def load(path: Path) -> Model:
-    """Reads an ONNX file. It must not change while the model lives: weights stay in it."""
-    return Model.load(path)
+def load(path: Path, *, fixed_inputs: Mapping[str, typing.Any] | None = None) -> Model:
+    """Reads an ONNX file. It must not change while the model lives: weights stay in it.
+
+    fixed_inputs: values of inputs that never change (axes, sizes, repeats); they become constants of the model.
+    """
+    return Model.load(path, dict(fixed_inputs or {}))
 
 
 def plan(model: Model, target: Target | str = "host", *, only: Sequence[str] = (), skip: Sequence[str] = (),
-         rules: bool = True, patterns: Sequence[PatternSpec] = (), pattern_files: Sequence[Path] = ()) -> Plan:
+         rules: bool = True, patterns: Sequence[PatternSpec] = (), pattern_files: Sequence[Path] = (),
+         dims: Mapping[str, int] | None = None) -> Plan:
     """Makes a plan; nothing is applied yet.
 
     only, skip: patterns ("ConvBN"), rules, or one place ("ConvBN@node"). rules: the rule engine for what no named pattern claims.
-    patterns, pattern_files: beside the catalogue.
+    patterns, pattern_files: beside the catalogue. dims: sizes that dimensions have from now on; others stay open.
     """
-    return _core.plan(model, _target(target), only, skip, rules, patterns, _texts(pattern_files))
+    return _core.plan(model, _target(target), only, skip, rules, patterns, _texts(pattern_files), dict(dims or {}))
 
 
 def apply(model: Model, plan: Plan) -> Fused:
@@ -114,7 +118,8 @@ def compile(model: Model | Fused, target: Target | str = "host", *, dims: Mappin
             exact: bool = False, chains: bool = True, threads: int = 0, measure: bool = False,
             algorithm: Sequence[str] = (), no_algorithm: Sequence[str] = (), max_weight_growth: int | None = None,
             workspace: int | None = None, emit_dir: Path = "", emit_llvm: bool = False, emit_assembly: bool = False,
-            emit_cuda: bool = False, dump_dir: Path = "") -> Executable:
+            emit_cuda: bool = False, dump_dir: Path = "",
+            fixed_inputs: Mapping[str, typing.Any] | None = None) -> Executable:
     """Compiles a model; one that is not fused yet is planned and fused first, unless fused is False.
 
     dims: values of symbolic dimensions, others stay open. specialize: sizes of open dimensions to compile once more for; a run
@@ -123,17 +128,20 @@ def compile(model: Model | Fused, target: Target | str = "host", *, dims: Mappin
     exact: no algorithm that rounds otherwise than direct convolution, and no activations by tables. chains: pairs of groups
     as one launch where that is faster (docs/fusion.md, Chains). threads: of the runs, for the choice of algorithms. measure:
     algorithms by timing the whole model with each. algorithm, no_algorithm: "f4", "direct@NODE": forced, forbidden.
-    max_weight_growth, workspace: bytes, docs/accuracy.md. dump_dir: the graph after each pass that changes it.
+    max_weight_growth, workspace: bytes, docs/accuracy.md. dump_dir: the graph after each pass that changes it. fixed_inputs: as
+    in load, for models that could be read without them.
     """
     given = dict(locals())
     options = _core.CompileOptions()
-    for name in given.keys() - {"model", "target", "dims", "specialize", "pattern_files", "emit_dir", "dump_dir"}:
+    for name in given.keys() - {"model", "target", "dims", "specialize", "pattern_files", "emit_dir", "dump_dir",
+                                "fixed_inputs"}:
         setattr(options, name, given[name])
     options.dims = dict(dims or {})
     options.specialize = [dict(sizes) for sizes in specialize]
     options.pattern_files = _texts(pattern_files)
     options.emit_dir, options.dump_dir = os.fspath(emit_dir), os.fspath(dump_dir)
-    return _core.compile(model.model if isinstance(model, Fused) else model, _target(target), options)
+    return _core.compile(model.model if isinstance(model, Fused) else model, _target(target), options,
+                         dict(fixed_inputs or {}))
 
 
 def _target(target: Target | str) -> Target:

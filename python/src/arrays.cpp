@@ -103,6 +103,13 @@ HeldArray new_array(const std::string& name, DType dtype, const std::vector<int6
   return {{dtype, data, shape}, nb::ndarray<>(array), nb::cast(array)};
 }
 
+std::map<std::string, ArrayView> views_of(const std::map<std::string, nb::object>& arrays,
+                                          std::vector<HeldArray>& held) {
+  std::map<std::string, ArrayView> views;
+  for (const auto& [name, array] : arrays) views[name] = held.emplace_back(array_in_place(name, array, false)).view;
+  return views;
+}
+
 const char* numpy_name(DType dtype) {
   if (const TypeRow* row = row_of(dtype)) return row->name;
   return dtype == DType::string ? "string" : "unknown";

@@ -5,8 +5,10 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <map>
 #include <opfuse/runtime.hpp>
 #include <string>
+#include <vector>
 
 namespace opfuse::python {
 
@@ -23,6 +25,10 @@ HeldArray array_in_place(const std::string& name, nanobind::handle object, bool 
 
 /// A new numpy array, not initialised, aligned to cache lines. Throws unsupported_dtype for what numpy does not have.
 HeldArray new_array(const std::string& name, DType dtype, const std::vector<int64_t>& shape);
+
+/// Arrays by name, of inputs that are fixed: opfuse copies them.
+std::map<std::string, ArrayView> views_of(const std::map<std::string, nanobind::object>& arrays,
+                                          std::vector<HeldArray>& held);
 
 /// numpy's name of an element type ("float32"); "bfloat16" and "string" are not numpy's own.
 const char* numpy_name(DType dtype);

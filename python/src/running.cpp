@@ -142,7 +142,10 @@ Results run(SharedExecutable& self, const Arrays& inputs, const Arrays& out) {
 
 using Names = std::vector<std::string>;
 
-SharedExecutable compile_model(const Model& model, const Target& target, const CompileOptions& options) {
+SharedExecutable compile_model(const Model& model, const Target& target, CompileOptions options,
+                               const Arrays& fixed_inputs) {
+  std::vector<HeldArray> held;
+  options.fixed_inputs = views_of(fixed_inputs, held);
   nb::gil_scoped_release release;
   return SharedExecutable(compile(model, target, options));
 }
@@ -183,7 +186,7 @@ void bind_compile(nb::module_& m) {
       .def_rw("max_weight_growth", &O::max_weight_growth)
       .def_rw("workspace", &O::workspace)
       .def_rw("dump_dir", &O::dump_dir);
-  m.def("compile", &compile_model, "model"_a, "target"_a, "options"_a);
+  m.def("compile", &compile_model, "model"_a, "target"_a, "options"_a, "fixed_inputs"_a = Arrays{});
 }
 
 void bind_launch(nb::module_& m) {

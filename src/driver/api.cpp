@@ -2,10 +2,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/fail.hpp"
 #include "driver/compilation.hpp"
 #include "driver/remarks.hpp"
+#include "ir/fix_input.hpp"
 #include "onnx/read.hpp"
 #include "onnx/write.hpp"
 #include "opfuse/opfuse.hpp"
@@ -30,7 +32,27 @@ Model Model::from_graph(Graph graph) {
   *model.graph_ = std::move(graph);
   return model;
 }
-Model Model::load(const std::string& path) { return from_graph(read_onnx(path)); }
+namespace {
+std::map<std::string, Tensor> copies_of(const std::map<std::string, ArrayView>& arrays) {
+  std::map<std::string, Tensor> tensors;
+  for (const auto& [name, array] : arrays) {
+    Tensor& tensor = tensors[name] = Tensor(array.dtype, array.shape);
+    if (tensor.bytes() > 0 && !array.data) throw fail(E::bad_binding, "the array given for '{}' has no data", name);
+    if (tensor.bytes() > 0) std::memcpy(tensor.mutable_data(), array.data, tensor.bytes());
+  }
+  return tensors;
+}
+
+Graph with_fixed(Graph graph, const std::map<std::string, ArrayView>& arrays) {
+  for (const auto& [name, tensor] : copies_of(arrays)) fix_input(graph, name, tensor);
+  if (!arrays.empty()) graph.infer_types();
+  return graph;
+}
+}  // namespace
+
+Model Model::load(const std::string& path, const LoadOptions& options) {
+  return from_graph(read_onnx(path, {.fixed_inputs = copies_of(options.fixed_inputs)}));
+}
 Model Model::zoo(const std::string& name) { return from_graph(build_zoo(name)); }
 void Model::save(const std::string& path, bool flatten) const { write_onnx(*graph_, path, {.functions = !flatten}); }
 std::string Model::text() const { return print(*graph_); }
@@ -126,7 +148,10 @@ CompilationOptions with_plan(const Plan& plan) {
 
 Plan Plan::from_json(const std::string& text, const Model& model) {
   FusionPlan value = plan_from_json(text);
-  const std::string hash = model_hash(compiled_to(Milestone::prepared, model, Target::host().info()).prepared);
+  CompilationOptions options;
+  options.dims = value.dims;
+  const std::string hash =
+      model_hash(compiled_to(Milestone::prepared, model, Target::host().info(), std::move(options)).prepared);
   if (value.model != hash)
     throw fail(E::stale_plan, "the plan was made for another model ({}, this one is {})", value.model, hash)
         .hint("make a new plan: opfuse fuse MODEL --plan-out plan.json");
@@ -136,6 +161,7 @@ Plan Plan::from_json(const std::string& text, const Model& model) {
 Plan plan(const Model& model, const Target& target, const PlanRequest& request) {
   CompilationOptions options;
   options.plan = request;
+  options.dims = request.dims;
   return PlanAccess::make(compiled_to(Milestone::planned, model, target.info(), std::move(options)).plan);
 }
 
@@ -162,6 +188,7 @@ std::vector<std::string> pattern_names(const std::vector<std::string>& files) {
 static CompilationOptions compilation_options(const CompileOptions& options) {
   CompilationOptions with;
   with.dims = options.dims;
+  with.dims.insert(options.plan.dims.begin(), options.plan.dims.end());
   with.fused = options.fused;
   with.plan = options.plan;
   with.dump_dir = options.dump_dir;
@@ -181,7 +208,11 @@ static CompilationOptions compilation_options(const CompileOptions& options) {
 }
 
 Executable compile(const Model& model, const Target& target, const CompileOptions& options) {
-  Compilation compilation = compile_graph(model.graph(), target.info(), compilation_options(options));
+  const CompilationOptions with = compilation_options(options);
+  Compilation compilation =
+      options.fixed_inputs.empty()
+          ? compile_graph(model.graph(), target.info(), with)
+          : compile_graph(with_fixed(model.graph().clone(), options.fixed_inputs), target.info(), with);
   return Executable::from_artifact(std::move(compilation.artifact));
 }
 

@@ -134,6 +134,13 @@ Kernels make_kernels(const Programs& programs, const TargetInfo& target, const A
   return result;
 }
 
+std::string name_of(const Variant& variant) {
+  ArtifactVariant named;
+  named.when = variant.when;
+  named.stretches = variant.stretches;
+  return text_of(named);
+}
+
 std::vector<KernelTime> kernel_times(const Programs& programs, const std::vector<Variant>& variants,
                                      const Kernels& kernels) {
   std::vector<KernelTime> times(kernels.kernels.size());
@@ -141,7 +148,7 @@ std::vector<KernelTime> kernel_times(const Programs& programs, const std::vector
     for (size_t i = programs[p]->launches.size(); i-- > 0;)
       if (const size_t k = kernels.of_launch[p][i]; k != kNoKernel)
         times[k] = {programs[p]->launches[i].name, kernels.kernels[k].code.symbol, kernels.kernels[k].code.compile_ms,
-                    kernels.cached[k], p == 0 ? "" : text_of(variants[p - 1].when)};
+                    kernels.cached[k], p == 0 ? "" : name_of(variants[p - 1])};
   return times;
 }
 
@@ -317,8 +324,8 @@ void add_variants(Artifact& a, const std::vector<Variant>& variants, const Assem
   for (size_t i = 0; i < variants.size(); ++i) {
     const Variant& variant = variants[i];
     a.variants.push_back({assemble(variant.program, i + 1, all, variant.graph), variant.when, code[i + 1] - code[i],
-                          all.constants.end[i + 1] - all.constants.end[i]});
-    for (const std::string& note : variant.program.notes) a.notes.push_back(text_of(variant.when) + ": " + note);
+                          all.constants.end[i + 1] - all.constants.end[i], variant.stretches});
+    for (const std::string& note : variant.program.notes) a.notes.push_back(name_of(variant) + ": " + note);
   }
 }
 
@@ -328,7 +335,7 @@ void emit_files(const Programs& programs, const std::vector<Variant>& variants, 
   for (const CachedKernel& kernel : kernels.kernels) codes.push_back(kernel.code);
   for (size_t p = 0; p < programs.size(); ++p)
     emit_kernel_files(*programs[p], kernels.of_launch[p], codes,
-                      p == 0 ? folder : folder + "/" + text_of(variants[p - 1].when));
+                      p == 0 ? folder : folder + "/" + name_of(variants[p - 1]));
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "base/fail.hpp"
+#include "ir/dim_constraints.hpp"
 #include "ir/outline.hpp"
 #include "opfuse/opfuse.hpp"
 
@@ -41,11 +43,28 @@ void Compilation::run_to(Milestone last) {
   }
 }
 
+/// A plan fits the model with the sizes it was made with; all others are bound once it is applied.
+static SymbolValues sizes_of_plan(const FusionPlan& plan, const SymbolValues& given) {
+  for (const auto& [name, size] : plan.dims)
+    if (const auto at = given.find(name); at != given.end() && at->second != size)
+      throw fail(E::stale_plan, "the plan was made for {} = {}, not for {}", name, size, at->second)
+          .hint("make a plan for this size, or one that leaves the dimension open");
+  return plan.dims;
+}
+
 void Compilation::prepare_model() {
-  if (has_groups_)  // it was cleaned before it was planned
-    prepared.bind_dimensions(options.dims);
-  else
-    prepare(prepared, {options.dims, options.dump_dir, options.fused}, &conversions);
+  if (has_groups_) {
+    bind_fused(prepared, options.dims);
+    constraints = dim_constraints(prepared);
+    return;
+  }
+  const bool planned_before = options.given_plan && options.fused && !options.allow_stale;
+  const SymbolValues first = planned_before ? sizes_of_plan(*options.given_plan, options.dims) : options.dims;
+  for (const auto& [name, size] : options.dims)
+    if (!first.contains(name)) later_[name] = size;
+  if (!first.empty()) prepared.bind_dimensions(first);
+  constraints = dim_constraints(prepared);
+  prepare(prepared, {{}, options.dump_dir, options.fused}, &conversions);
 }
 
 /// The hash of the model that a plan is for; one that came fused has its own nodes again.
@@ -78,6 +97,7 @@ void Compilation::make_plan() {
   if (has_groups_ || !options.fused) return;
   plan = options.given_plan ? *options.given_plan : plan_graph(prepared, target, options.plan);
   if (options.given_plan) return;
+  plan.dims = options.dims;
   if (auto note = group_limit_note(plan, options.plan.max_group_nodes)) conversions.push_back(*note);
 }
 
@@ -88,6 +108,7 @@ void Compilation::apply_plan() {
   }
   const Legality legal = options.given_plan ? legality_on(target) : Legality();  // the planner asked it already
   fused = apply(prepared, plan, options.allow_stale, legal);
+  bind_fused(fused, later_);
 }
 
 /// Variants have the groups of the plan, and what shaping makes of them at their sizes.
@@ -104,7 +125,11 @@ void Compilation::shape() {
 void Compilation::lower() {
   const bool loop = options.fused && options.chains && has_groups(fused);
   const LowerOptions request{options.allow_reference, options.algorithms, loop};
-  for (Variant& variant : variants) variant.program = lower_to_program(*variant.graph, target, request);
+  for (Variant& variant : variants) {
+    LowerOptions with = request;
+    with.stretches = variant.stretches;
+    variant.program = lower_to_program(*variant.graph, target, with);
+  }
   program = lower_to_program(fused, target, request);
 }
 
@@ -117,7 +142,7 @@ void Compilation::build() {
   if (std::any_of(program.launches.begin(), program.launches.end(), in_interpreter))
     with.reference_graph = std::make_shared<const Graph>(fused.clone());
   artifact = build_artifact(program, variants, target, with);
-  note_indexed_tables(artifact, fused);
+  note_inputs(artifact, fused, constraints);
   artifact.model_name = prepared.name;
   artifact.producer = "opfuse " + version();
 }

@@ -10,12 +10,13 @@
 #include "driver/pipeline.hpp"
 #include "driver/variants.hpp"
 #include "fusion/siblings.hpp"
+#include "tensor/dim_rule.hpp"
 
 namespace opfuse {
 
 /// Everything a user may say about compiling. Names are those of the public CompileOptions and of the flags.
 struct CompilationOptions {
-  SymbolValues dims;  ///< bound before anything else
+  SymbolValues dims;  ///< bound before anything else, but what `given_plan` left open after that is applied
   bool fused = true;  ///< false: one launch per operator of the model as it was read
   PlanRequest plan;   ///< what to plan with
   /// A plan to apply instead of making one; checked for the target before it is applied.
@@ -53,6 +54,7 @@ struct Compilation {
   Milestone reached = Milestone::read;
 
   Graph prepared;
+  std::vector<DimConstraint> constraints;  ///< of the model on its open dimensions, by its own nodes
   FusionPlan plan;
   Graph fused;  ///< from Milestone::shaped on with what shaping joined: the graph that the program was lowered from
   std::vector<SiblingLinears> siblings;  ///< Linears of one value that were looked at for one product
@@ -67,6 +69,7 @@ struct Compilation {
 
  private:
   bool has_groups_ = false;  ///< the model came fused
+  SymbolValues later_;       ///< sizes that the given plan was made without: bound after it is applied
 
   void prepare_model();
   void make_plan();

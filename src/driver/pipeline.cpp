@@ -19,6 +19,8 @@
 #include "fusion/pattern_file.hpp"
 #include "fusion/slices.hpp"
 #include "interp/random_inputs.hpp"
+#include "ir/dim_constraints.hpp"
+#include "ir/fix_input.hpp"
 #include "ir/outline.hpp"
 #include "passes/fold_dequantized.hpp"
 #include "passes/name_values.hpp"
@@ -43,6 +45,12 @@ void prepare(Graph& graph, const PrepareOptions& options, std::vector<std::strin
     notes->push_back(note.applied ? fmt::format("{} at {}: {}", note.rule, note.node, note.reason.message)
                                   : fmt::format("{} at {} declined, {}: {}", note.rule, note.node, note.reason.code,
                                                 note.reason.message));
+}
+
+void bind_fused(Graph& graph, const SymbolValues& dims) {
+  if (dims.empty()) return;
+  graph.bind_dimensions(dims);
+  run_passes(graph, cleaning_passes());
 }
 
 std::optional<Decline> illegal_on(const Node& node, const TargetInfo& target) {
@@ -185,9 +193,12 @@ void note_limits(Program& program, const Generator& generator, const TargetInfo&
 
 }  // namespace
 
-void note_indexed_tables(Artifact& artifact, const Graph& graph) {
+void note_inputs(Artifact& artifact, const Graph& graph, const std::vector<DimConstraint>& constraints) {
   for (ArtifactTensor& input : artifact.inputs)
     if (const Value* value = graph.find_value(input.name)) input.indexes = indexed_rows(*value, {}).value_or(0);
+  artifact.fixed_inputs = fixed_inputs(graph);
+  artifact.constraints = constraints;
+  add_constraints(artifact.constraints, dim_constraints(graph));
 }
 
 namespace {
@@ -207,6 +218,7 @@ BuildOptions build_options(const TargetInfo& target, const LowerOptions& request
   const Generator& generator = generator_for(target);
   BuildOptions options;
   options.allow_reference = request.allow_reference;
+  options.stretches = request.stretches || target.is_cuda();
   options.divide = [&target](const Node& node) { return divided(node, target); };
   options.cannot_generate = [&generator, &target](const Region& region) {
     return generator.cannot_generate(region, target);
@@ -231,7 +243,14 @@ std::vector<Obstacle> obstacles_on(const Graph& fused, const TargetInfo& target,
   return find_obstacles(lowered, build_options(target, options));
 }
 
-Program lower_to_program(const Graph& graph, const TargetInfo& target, const LowerOptions& request) {
+namespace {
+
+/// What cannot be compiled may only lack the value of an input.
+bool may_lack_a_value(const Diagnostic& d) {
+  return d.code.starts_with("E03") || d.name == "unknown_dimension" || d.name == "uncompilable";
+}
+
+Program lower(const Graph& graph, const TargetInfo& target, const LowerOptions& request) {
   if (target.is_cuda()) refuse_algorithms(request.algorithms, target);
   Graph lowered = graph.clone();
   BuildOptions options = build_options(target, request);
@@ -248,6 +267,20 @@ Program lower_to_program(const Graph& graph, const TargetInfo& target, const Low
   note_activation_tables(program, target);
   note_limits(program, generator_for(target), target);
   return program;
+}
+
+}  // namespace
+
+Program lower_to_program(const Graph& graph, const TargetInfo& target, const LowerOptions& request) {
+  try {
+    return lower(graph, target, request);
+  } catch (const Error& error) {
+    const std::string hint = shape_input_hint(graph);
+    if (hint.empty() || !may_lack_a_value(error.diagnostic())) throw;
+    Diagnostic better = error.diagnostic();
+    better.hint = hint;
+    throw Error(std::move(better));
+  }
 }
 
 }  // namespace opfuse

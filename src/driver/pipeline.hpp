@@ -32,6 +32,9 @@ struct PrepareOptions {
 /// `notes` receives one line per conversion that was applied or declined.
 void prepare(Graph& graph, const PrepareOptions& options, std::vector<std::string>* notes);
 
+/// Sizes of dimensions for a graph after fusion: computed shapes become constants, the groups stay.
+void bind_fused(Graph& graph, const SymbolValues& dims);
+
 /// Why a node (fused or not) cannot become a region that the target's generator accepts; empty when it can.
 std::optional<Decline> illegal_on(const Node& node, const TargetInfo& target);
 
@@ -61,6 +64,7 @@ struct LowerOptions {
   bool allow_reference = false;  ///< operators without a kernel become launches of the interpreter, with a note each
   AlgorithmRequest algorithms{};
   bool image_loop = true;  ///< an open batch may run image by image where its maps leave the caches
+  bool stretches = false;  ///< broadcasts along open dimensions of 1 are computed; they are on GPUs always
 };
 /// What of a fused graph has no place in a program; none: lower_to_program does not throw E::uncompilable.
 std::vector<Obstacle> obstacles_on(const Graph& fused, const TargetInfo& target, const LowerOptions& options);
@@ -89,8 +93,9 @@ struct ArtifactOptions {
   std::vector<KernelTime>* kernel_times = nullptr;  ///< filled where wanted
 };
 
-/// Notes in the artifact which inputs index tables, so that its file is enough to draw valid random inputs.
-void note_indexed_tables(Artifact& artifact, const Graph& graph);
+/// Notes in the artifact which inputs index tables, so that its file is enough to draw valid random inputs, which were
+/// fixed, and what sizes must satisfy: `constraints` of the model, and those of the graph it became.
+void note_inputs(Artifact& artifact, const Graph& graph, const std::vector<DimConstraint>& constraints);
 
 struct Variant;  // driver/variants.hpp
 

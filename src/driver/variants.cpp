@@ -6,8 +6,8 @@
 
 #include "base/did_you_mean.hpp"
 #include "base/fail.hpp"
-#include "passes/pass_manager.hpp"
-#include "passes/passes.hpp"
+#include "driver/pipeline.hpp"
+#include "ir/dim_constraints.hpp"
 #include "runtime/artifact.hpp"
 
 namespace opfuse {
@@ -38,11 +38,9 @@ void check(const Graph& graph, const TargetInfo& target, const std::vector<Symbo
   }
 }
 
-/// Shapes that were computed are constants now; the groups stay as they are.
 Graph bound(const Graph& graph, const SymbolValues& sizes) {
   Graph copy = graph.clone();
-  copy.bind_dimensions(sizes);
-  run_passes(copy, cleaning_passes());
+  bind_fused(copy, sizes);
   return copy;
 }
 
@@ -51,9 +49,10 @@ Graph bound(const Graph& graph, const SymbolValues& sizes) {
 std::vector<Variant> make_variants(const Graph& fused, const TargetInfo& target,
                                    const std::vector<SymbolValues>& sizes) {
   std::vector<Variant> variants;
-  if (sizes.empty()) return variants;
-  check(fused, target, sizes);
+  if (!sizes.empty()) check(fused, target, sizes);
   for (const SymbolValues& when : sizes) variants.push_back({when, std::make_shared<Graph>(bound(fused, when)), {}});
+  if (!target.is_cuda() && any_stretches(dim_constraints(fused)))  // kernels of GPUs stretch anyway
+    variants.push_back({{}, std::make_shared<Graph>(fused.clone()), {}, true});
   return variants;
 }
 

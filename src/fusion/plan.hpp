@@ -46,6 +46,7 @@ struct Candidate {
 struct FusionPlan {
   std::string model;  ///< "xxh3:<32 hex digits>", structural hash of the graph it was made for
   std::string target;
+  SymbolValues dims;                  ///< sizes that the graph's dimensions had been given; others were open
   std::vector<Candidate> candidates;  ///< in topological order of their results
   std::vector<EdgeVerdict> edges;     ///< the ledger: every producer-consumer edge
   bool operator==(const FusionPlan&) const = default;

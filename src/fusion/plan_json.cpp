@@ -1,5 +1,6 @@
 // Plans as JSON, schema opfuse.plan/1. Written with a fixed field order, so equal plans are equal files.
-//   {"schema", "model", "target", "matches": [{"id", "pattern", "module", "label", "named", "apply", "nodes", "reads",
+//   {"schema", "model", "target", "dims", "matches": [{"id", "pattern", "module", "label", "named", "apply", "nodes",
+//   "reads",
 //    "results", "epilogue"?, "bindings", "points": [{"point", "tensor"}], "est": {"bytes_saved"}, "reason"?,
 //    "notes"?}], "edges": [{"tensor", "producer", "consumer", "group" | "reason"}]}
 #include <nlohmann/json.hpp>
@@ -62,11 +63,8 @@ static Candidate candidate_of(const Json& j) {
 }
 
 std::string to_json(const FusionPlan& plan) {
-  Json j{{"schema", kSchema},
-         {"model", plan.model},
-         {"target", plan.target},
-         {"matches", Json::array()},
-         {"edges", Json::array()}};
+  Json j{{"schema", kSchema}, {"model", plan.model},      {"target", plan.target},
+         {"dims", plan.dims}, {"matches", Json::array()}, {"edges", Json::array()}};
   for (const Candidate& c : plan.candidates) j["matches"].push_back(json_of(c));
   for (const EdgeVerdict& e : plan.edges) {
     Json edge{{"tensor", e.tensor}, {"producer", e.producer}, {"consumer", e.consumer}};
@@ -86,6 +84,7 @@ FusionPlan plan_from_json(std::string_view text) try {
   FusionPlan plan;
   plan.model = j.at("model").get<std::string>();
   plan.target = j.value("target", "");
+  plan.dims = j.value("dims", SymbolValues());
   for (const Json& m : j.at("matches")) plan.candidates.push_back(candidate_of(m));
   if (j.contains("edges"))
     for (const Json& e : j.at("edges")) {

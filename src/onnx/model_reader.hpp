@@ -22,6 +22,7 @@ class ModelReader {
   ModelReader(Bytes bytes, std::shared_ptr<const void> owner, const std::string& folder, const std::string& path,
               const ReadOptions& options);
   Graph read();
+  std::vector<ModelInput> inputs();
 
  private:
   void check_versions() const;

@@ -8,14 +8,17 @@
 #include <array>
 #include <filesystem>
 
+#include "base/did_you_mean.hpp"
 #include "base/fail.hpp"
 #include "base/mapped_file.hpp"
+#include "ir/fix_input.hpp"
 #include "onnx/file_kind.hpp"
 #include "onnx/import_table.hpp"
 #include "onnx/metadata.hpp"
 #include "onnx/model_reader.hpp"
 #include "onnx/node_order.hpp"
 #include "onnx/opaque.hpp"
+#include "onnx/shape_inputs.hpp"
 #include "ops/registry.hpp"
 
 namespace opfuse::onnx {
@@ -51,6 +54,7 @@ Graph ModelReader::read() {
   for (const auto* list : {&model_.graph.inputs, &model_.graph.outputs, &model_.graph.values})
     for (const ValueInfo& info : *list)
       for (const Dimension& dim : info.type.dims) symbols_.emplace(dim.param);
+  set_shape_inputs(graph_, shape_inputs(flat_.nodes, model_.graph));
   read_initializers();
   read_inputs();
   for (size_t i : order)
@@ -89,6 +93,7 @@ void ModelReader::read_initializers() {
     throw fail(E::unsupported_op, "the model has {} sparse initializers", model_.graph.sparse_initializers)
         .hint("export it with dense weights");
   for (const TensorProto& proto : model_.graph.initializers) {
+    if (options_.fixed_inputs.contains(std::string(proto.name))) continue;  // a default that the caller replaces
     problems_.attempt([&] {
       define(proto.name, graph_.add_constant(tensors_.read(proto, fmt::format("initializer \"{}\"", proto.name))));
     });
@@ -130,10 +135,6 @@ TensorType ModelReader::declared_type(const ValueInfo& info) {
 void ModelReader::read_inputs() {
   for (const ValueInfo& info : model_.graph.inputs) {
     if (value_named(info.name)) continue;  // has an initializer: a constant
-    if (const auto fixed = options_.fixed_inputs.find(std::string(info.name)); fixed != options_.fixed_inputs.end()) {
-      define(info.name, graph_.add_constant(fixed->second));
-      continue;
-    }
     if (info.type.kind == TypeKind::none) throw fail(E::malformed_model, "graph input \"{}\" has no type", info.name);
     const TensorType type = info.type.kind == TypeKind::tensor ? declared_type(info) : unknown_type();
     if (type.dtype == DType::unknown)
@@ -141,8 +142,30 @@ void ModelReader::read_inputs() {
                  info.type.kind == TypeKind::tensor ? "of type " + onnx_type_name(info.type.elem_type)
                                                     : "a sequence, map, optional or sparse tensor");
     define(info.name, graph_.add_input(std::string(info.name), type));
-    keep_value_info(kInputInfo, info, type);
+    if (const auto fixed = options_.fixed_inputs.find(std::string(info.name)); fixed != options_.fixed_inputs.end())
+      fix_input(graph_, fixed->first, fixed->second);
+    else
+      keep_value_info(kInputInfo, info, type);
   }
+  if (fixed_inputs(graph_).size() == options_.fixed_inputs.size()) return;
+  std::vector<std::string> names;
+  for (const ValueInfo& info : model_.graph.inputs) names.emplace_back(info.name);
+  for (const auto& [name, tensor] : options_.fixed_inputs)
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      throw fail(E::unknown_name, "the model has no input \"{}\" to fix", name).hint(did_you_mean(name, names));
+}
+
+std::vector<ModelInput> ModelReader::inputs() {
+  flat_ = flatten_functions(model_);
+  const std::vector<std::string> deciding = shape_inputs(flat_.nodes, model_.graph);
+  for (const ValueInfo& info : model_.graph.inputs)
+    for (const Dimension& dim : info.type.dims) symbols_.emplace(dim.param);
+  std::vector<ModelInput> inputs;
+  for (const ValueInfo& info : model_.graph.inputs)
+    if (info.type.kind == TypeKind::tensor)
+      inputs.push_back({std::string(info.name), declared_type(info),
+                        std::find(deciding.begin(), deciding.end(), info.name) != deciding.end()});
+  return inputs;
 }
 
 Source ModelReader::source_of(const FlatNode& node) const {
@@ -240,7 +263,11 @@ void ModelReader::read_node(const FlatNode& node) {
       graph_.metadata.emplace_back(std::string(kNodeFields) + source.name, to_hex(node.proto.unknown));
   } catch (Error& error) {
     error.node(source.name).op(fmt::format("{}, opset {}", source.op_type, source.opset)).during("import");
-    throw;
+    const std::string hint = shape_input_hint(graph_);
+    if (error.diagnostic().name != "unknown_dimension" || hint.empty()) throw;
+    Diagnostic better = error.diagnostic();
+    better.hint = hint;
+    throw Error(std::move(better));
   }
 }
 
@@ -298,6 +325,16 @@ Graph read_model(std::string_view bytes, std::shared_ptr<const void> owner, cons
 Graph read_onnx(const std::string& path, const ReadOptions& options) {
   const auto file = MappedFile::open(path);
   return read_model(file->bytes(), file, std::filesystem::path(path).parent_path().string(), path, options);
+}
+
+std::vector<ModelInput> onnx_inputs(const std::string& path) {
+  const auto file = MappedFile::open(path);
+  try {
+    return onnx::ModelReader(file->bytes(), file, {}, path, {}).inputs();
+  } catch (Error& error) {
+    error.file(path);
+    throw;
+  }
 }
 
 Graph read_onnx_bytes(std::string bytes, const std::string& folder, const ReadOptions& options) {

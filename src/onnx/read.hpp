@@ -20,7 +20,8 @@ struct ReadOptions {
   bool fold_shapes = true;
   /// Values of dimension symbols that are known already: inference can see through more shape arithmetic.
   SymbolValues dimensions = {};
-  /// Graph inputs to read as constants, by name (a shape or a number of repetitions that never changes).
+  /// Graph inputs to read as constants, by name (a shape or a number of repetitions that never changes). They take the
+  /// place of an initializer of that name. E::unknown_name, E::bad_binding.
   std::map<std::string, Tensor> fixed_inputs = {};
   /// Receives each problem of initializers and nodes by itself; the Error thrown holds them in one text.
   std::vector<Diagnostic>* problems = nullptr;
@@ -29,6 +30,16 @@ struct ReadOptions {
 /// Reads a model. Weights share the file's mapping where it is aligned. Functions of the model are inlined; operators
 /// that opfuse does not know become opaque nodes. Throws Error (E01xx, E02xx, file_not_found) that names the node.
 Graph read_onnx(const std::string& path, const ReadOptions& options = {});
+
+/// An input of a model file: what a caller has to give.
+struct ModelInput {
+  std::string name;
+  TensorType type;
+  bool decides_shapes = false;  ///< its value does: operators need it fixed (ReadOptions::fixed_inputs)
+};
+
+/// The inputs alone; no node or weight is read.
+std::vector<ModelInput> onnx_inputs(const std::string& path);
 
 /// The same from memory; external data is looked for in `folder`.
 Graph read_onnx_bytes(std::string bytes, const std::string& folder = {}, const ReadOptions& options = {});

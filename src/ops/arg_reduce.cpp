@@ -4,6 +4,7 @@
 #include "base/fail.hpp"
 #include "ops/checks.hpp"
 #include "ops/ordered.hpp"
+#include "tensor/dim_rule.hpp"
 
 namespace opfuse {
 namespace {
@@ -14,6 +15,7 @@ std::vector<TensorType> infer_arg(int64_t attr_axis, bool keepdims, const Infere
   Shape y = in.shape(0);
   const size_t axis = normalize_axis(attr_axis, y.rank());
   if (y[axis] == Dim(0)) throw fail(E::bad_dimension, "axis {} is empty: it has no extreme element", axis);
+  assume(DimRule::at_least, y[axis], 1, fmt::format("axis {} has an extreme element", axis));
   if (keepdims)
     y[axis] = 1;
   else

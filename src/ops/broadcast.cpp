@@ -1,14 +1,15 @@
 // NumPy broadcasting: shapes are aligned at their last dimension, and a dimension of 1 stretches.
-// Two different symbolic dimensions give their maximum: one of them has to be 1 when they differ at run time.
+// Two different symbolic dimensions give their maximum, and one beside a constant gives the constant; that they are
+// equal, or one of them 1, is checked when a run knows them.
 #include <algorithm>
 
 #include "base/fail.hpp"
+#include "ops/broadcast_dim.hpp"
 #include "ops/declare.hpp"
+#include "tensor/dim_rule.hpp"
 
 namespace opfuse {
-namespace {
 
-/// The common extent, or nothing when they do not fit.
 std::optional<Dim> broadcast_dim(const Dim& a, const Dim& b) {
   if (a == b || b == Dim(1)) return a;
   if (a == Dim(1)) return b;
@@ -17,6 +18,8 @@ std::optional<Dim> broadcast_dim(const Dim& a, const Dim& b) {
   if (b.is_constant()) return b;
   return max(a, b);
 }
+
+namespace {
 
 std::optional<int64_t> broadcast_dim(int64_t a, int64_t b) {
   if (a == b || b == 1) return a;
@@ -32,8 +35,10 @@ bool broadcast_dims(const std::vector<D>& a, const std::vector<D>& b, std::vecto
   for (size_t i = 0; i < rank; ++i) {
     const D x = i + a.size() < rank ? D(1) : a[i + a.size() - rank];
     const D y = i + b.size() < rank ? D(1) : b[i + b.size() - rank];
-    auto common = broadcast_dim(x, y);
+    const auto common = broadcast_dim(x, y);
     if (!common) return false;
+    if constexpr (std::is_same_v<D, Dim>)
+      assume(DimRule::broadcast, x, y, fmt::format("axis {} of the operands broadcasts", i));
     out[i] = *common;
   }
   return true;

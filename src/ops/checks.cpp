@@ -2,6 +2,7 @@
 #include "ops/checks.hpp"
 
 #include "base/fail.hpp"
+#include "tensor/dim_rule.hpp"
 #include "tensor/number.hpp"
 
 namespace opfuse {
@@ -47,6 +48,7 @@ void require_vector(const Inference& in, size_t i, const Dim& length, std::strin
   in.require_rank(i, 1);
   if (!may_equal(in.shape(i)[0], length))
     throw fail(E::shape_mismatch, "{} has {} elements, expected {}", what, in.shape(i)[0].text(), length.text());
+  assume(DimRule::equal, in.shape(i)[0], length, fmt::format("the elements of {} are as many as the axis has", what));
 }
 
 bool may_equal(const Dim& a, const Dim& b) { return !a.is_constant() || !b.is_constant() || a == b; }
@@ -54,6 +56,7 @@ bool may_equal(const Dim& a, const Dim& b) { return !a.is_constant() || !b.is_co
 Dim unify(const Dim& a, const Dim& b, std::string_view what) {
   if (!may_equal(a, b))
     throw fail(E::shape_mismatch, "{} differs between operands: {} and {}", what, a.text(), b.text());
+  assume(DimRule::equal, a, b, fmt::format("{} is the same in all operands", what));
   return a.is_constant() ? a : b.is_constant() ? b : a;
 }
 

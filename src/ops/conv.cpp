@@ -9,6 +9,7 @@
 #include "base/parallel.hpp"
 #include "ops/checks.hpp"
 #include "ops/gemm_f64.hpp"
+#include "tensor/dim_rule.hpp"
 
 namespace opfuse {
 namespace {
@@ -69,8 +70,10 @@ void check_channels(const Conv::Attrs& a, const Shape& x, const Shape& w) {
     throw fail(E::channel_mismatch, "input has {} channels but the weights expect {}", x[1].text(),
                (w[1] * Dim(a.group)).text())
         .hint(fmt::format("weights are [out, in/group, kernel...]; group is {}", a.group));
+  assume(DimRule::equal, x[1], w[1] * Dim(a.group), "the input has the channels that the weights expect");
   if (w[0].is_constant() && w[0].value() % a.group != 0)
     throw fail(E::channel_mismatch, "{} output channels cannot be split into {} groups", w[0].text(), a.group);
+  assume(DimRule::multiple, w[0], a.group, "output channels are split into groups");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "base/parallel.hpp"
 #include "ops/checks.hpp"
 #include "ops/gemm_f64.hpp"
+#include "tensor/dim_rule.hpp"
 
 namespace opfuse {
 namespace {
@@ -115,8 +116,10 @@ std::vector<TensorType> ConvTranspose::infer(const Attrs& a, const Inference& in
   if (!may_equal(x[1], w[0]))
     throw fail(E::channel_mismatch, "input has {} channels but the weights expect {}", x[1].text(), w[0].text())
         .hint("weights are [in, out/group, kernel...]");
+  assume(DimRule::equal, x[1], w[0], "the input has the channels that the weights expect");
   if (w[0].is_constant() && w[0].value() % a.group != 0)
     throw fail(E::channel_mismatch, "{} channels cannot be split into {} groups", w[0].text(), a.group);
+  assume(DimRule::multiple, w[0], a.group, "channels are split into groups");
   const Dim out = w[1] * Dim(a.group);
   if (in.has(2)) require_vector(in, 2, out, "the bias");
   std::vector<Dim> y = {x[0], out};

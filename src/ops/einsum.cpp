@@ -7,8 +7,10 @@
 #include <string>
 
 #include "base/fail.hpp"
+#include "ops/broadcast_dim.hpp"
 #include "ops/checks.hpp"
 #include "ops/strided_copy.hpp"
+#include "tensor/dim_rule.hpp"
 
 namespace opfuse {
 namespace {
@@ -86,8 +88,13 @@ std::map<int, Dim> extents(const Equation& e, const std::vector<Shape>& shapes) 
     for (size_t d = 0; d < shapes[i].rank(); ++d) {
       const int label = e.operands[i][d];
       const auto [at, fresh] = size.emplace(label, shapes[i][d]);
-      if (fresh || at->second == shapes[i][d] || shapes[i][d] == Dim(1)) continue;
-      at->second = at->second == Dim(1) ? shapes[i][d] : unify(at->second, shapes[i][d], "an axis of the equation");
+      if (fresh) continue;
+      const auto common = broadcast_dim(at->second, shapes[i][d]);
+      if (!common)
+        throw fail(E::shape_mismatch, "an axis of the equation differs between operands: {} and {}", at->second.text(),
+                   shapes[i][d].text());
+      assume(DimRule::broadcast, at->second, shapes[i][d], "an axis of the equation broadcasts");
+      at->second = *common;
     }
   for (int label : e.result) {
     if (!size.contains(label)) throw fail(E::bad_attribute, "the equation's result has a label that no operand has");

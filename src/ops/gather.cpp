@@ -5,7 +5,9 @@
 
 #include "base/fail.hpp"
 #include "ops/checks.hpp"
+#include "ops/indices.hpp"
 #include "ops/strided_copy.hpp"
+#include "tensor/dim_rule.hpp"
 
 namespace opfuse {
 namespace {
@@ -40,6 +42,8 @@ std::vector<TensorType> Gather::infer(const Attrs& a, const Inference& in) {
   const Shape &x = in.shape(0), &indices = in.shape(1);
   const size_t axis = normalize_axis(a.axis, x.rank());
   check_constant_indices(in, 1, {&x[axis], 1});
+  assume(DimRule::at_least, x[axis], min(indices.elements(), Dim(1)), "an empty axis has no element to gather");
+  assume_inside(in, 1, x[axis]);
   std::vector<Dim> y(x.dims.begin(), x.dims.begin() + static_cast<std::ptrdiff_t>(axis));
   y.insert(y.end(), indices.dims.begin(), indices.dims.end());
   y.insert(y.end(), x.dims.begin() + static_cast<std::ptrdiff_t>(axis) + 1, x.dims.end());
@@ -83,8 +87,12 @@ std::vector<TensorType> GatherElements::infer(const Attrs& a, const Inference& i
     const Dim &x = in.shape(0)[d], &i = in.shape(1)[d];
     if (d != axis && x.is_constant() && i.is_constant() && i.value() > x.value())
       throw fail(E::shape_mismatch, "indices have {} elements on axis {}, the operand {}", i.text(), d, x.text());
+    if (d != axis) assume(DimRule::at_least, x, i, fmt::format("indices lie inside axis {}", d));
   }
   check_constant_indices(in, 1, {&in.shape(0)[axis], 1});
+  assume(DimRule::at_least, in.shape(0)[axis], min(in.shape(1).elements(), Dim(1)),
+         "an empty axis has no element to gather");
+  assume_inside(in, 1, in.shape(0)[axis]);
   return {{in.dtype(0), in.shape(1)}};
 }
 
@@ -119,6 +127,13 @@ std::vector<TensorType> GatherND::infer(const Attrs& a, const Inference& in) {
                x.text());
   for (int64_t i = 0; i < a.batch_dims; ++i) unify(x[size_t(i)], indices[size_t(i)], "a batch dimension");
   check_constant_indices(in, 1, {x.dims.data() + a.batch_dims, static_cast<size_t>(tuple)});
+  Dim tuples = 1;
+  for (size_t d = 0; d + 1 < indices.rank(); ++d) tuples = tuples * indices[d];
+  for (int64_t t = 0; t < tuple; ++t) {
+    const Dim& axis = x[size_t(a.batch_dims + t)];
+    assume(DimRule::at_least, axis, min(tuples, Dim(1)), "an empty axis has no element to gather");
+    assume_inside(in, 1, axis, t, tuple);
+  }
   std::vector<Dim> y(indices.dims.begin(), indices.dims.end() - 1);
   y.insert(y.end(), x.dims.begin() + a.batch_dims + tuple, x.dims.end());
   return {{in.dtype(0), Shape(std::move(y))}};

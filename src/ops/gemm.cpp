@@ -4,6 +4,7 @@
 #include "base/fail.hpp"
 #include "ops/checks.hpp"
 #include "ops/gemm_f64.hpp"
+#include "tensor/dim_rule.hpp"
 
 namespace opfuse {
 
@@ -30,6 +31,8 @@ std::vector<TensorType> Gemm::infer(const Attrs& a, const Inference& in) {
     bool fits = c.rank() <= 2;
     for (size_t i = 0; fits && i < c.rank(); ++i) fits = c[i] == Dim(1) || may_equal(c[i], y[2 - c.rank() + i]);
     if (!fits) throw fail(E::shape_mismatch, "c has shape {}, which does not broadcast to {}", c.text(), y.text());
+    for (size_t i = 0; i < c.rank(); ++i)
+      assume(DimRule::one_or_equal, c[i], y[2 - c.rank() + i], "c broadcasts to the result");
   }
   return {{in.dtype(0), y}};
 }

@@ -8,6 +8,7 @@
 #include "base/fail.hpp"
 #include "base/parallel.hpp"
 #include "ops/checks.hpp"
+#include "tensor/dim_rule.hpp"
 
 namespace opfuse {
 namespace {
@@ -144,6 +145,7 @@ std::vector<TensorType> GroupNorm::infer(const Attrs& a, const Inference& in) {
   const Dim channels = in.shape(0)[1];
   if (channels.is_constant() && channels.value() % a.num_groups != 0)
     throw fail(E::channel_mismatch, "{} channels cannot be split into {} groups", channels.text(), a.num_groups);
+  assume(DimRule::multiple, channels, a.num_groups, "channels are split into groups");
   require_vector(in, 1, channels, "scale");
   require_vector(in, 2, channels, "b");
   return {{in.dtype(0), in.shape(0)}};

@@ -6,6 +6,7 @@
 #include "base/fail.hpp"
 #include "ops/checks.hpp"
 #include "ops/table_copy.hpp"
+#include "tensor/dim_rule.hpp"
 
 namespace opfuse {
 namespace {
@@ -74,6 +75,8 @@ std::vector<TensorType> Pad::infer(const Attrs& a, const Inference& in) {
     const bool grows = !(begin[i] == Dim(0) && end[i] == Dim(0));
     if (a.mode != PadMode::constant && size == Dim(0) && grows)
       throw fail(E::bad_dimension, "axis {} is empty: there is nothing to repeat", i);
+    if (a.mode != PadMode::constant && grows)
+      assume(DimRule::at_least, size, 1, fmt::format("axis {} has elements to repeat", i));
   }
   return {{in.dtype(0), y}};
 }

@@ -6,6 +6,7 @@
 
 #include "base/fail.hpp"
 #include "ops/checks.hpp"
+#include "tensor/dim_rule.hpp"
 
 namespace opfuse {
 namespace {
@@ -23,10 +24,12 @@ void check_parameters(int64_t attr_axis, int64_t block_size, const Inference& in
     if (!may_equal(scale[0], x[axis]))
       throw fail(E::shape_mismatch, "scale has {} values, axis {} has {} elements", scale[0].text(), axis,
                  x[axis].text());
+    assume(DimRule::equal, scale[0], x[axis], fmt::format("scale has a value for each element of axis {}", axis));
   }
   if (!in.has(2)) return;
   if (!(in.shape(2).elements() == scale.elements()) && in.shape(2).is_static() && scale.is_static())
     throw fail(E::shape_mismatch, "scale has shape {}, zero_point {}", scale.text(), in.shape(2).text());
+  assume(DimRule::equal, in.shape(2).elements(), scale.elements(), "zero_point has as many values as scale");
 }
 
 /// Which parameter belongs to element i.

@@ -8,6 +8,7 @@
 
 #include "base/fail.hpp"
 #include "ops/checks.hpp"
+#include "tensor/dim_rule.hpp"
 
 namespace opfuse {
 namespace {
@@ -34,6 +35,7 @@ Dim remaining(const Shape& x, const std::vector<Dim>& rest) {
   if (above.is_constant() && below.is_constant() && above.value() % below.value() != 0)
     throw fail(E::shape_mismatch, "{} elements of shape {} are not a multiple of {}", x.elements().text(), x.text(),
                product(rest).text());
+  assume(DimRule::multiple, above, below, "-1 stands for a whole number of elements");
   return floor_div(above, below);
 }
 
@@ -64,6 +66,8 @@ Shape reshaped(const Shape& x, const std::vector<Dim>& target, bool allowzero) {
   } else if (x.is_static() && out.is_static() && !(x.elements() == out.elements())) {
     throw fail(E::shape_mismatch, "{} has {} elements, {} has {}", x.text(), x.elements().text(), out.text(),
                out.elements().text());
+  } else {
+    assume(DimRule::equal, x.elements(), out.elements(), "a reshape keeps all elements");
   }
   return out;
 }

@@ -10,6 +10,7 @@
 #include "ops/checks.hpp"
 #include "ops/resize_taps.hpp"
 #include "ops/table_copy.hpp"
+#include "tensor/dim_rule.hpp"
 
 namespace opfuse {
 namespace {
@@ -276,6 +277,7 @@ std::vector<TensorType> Resize::infer(const Attrs& a, const Inference& in) {
     for (size_t i = 0; i < axes.size(); ++i) {
       if (a.keep_aspect_ratio_policy != AspectPolicy::stretch && !(dims[i] == y[axes[i]]))
         throw fail(E::unknown_dimension, "keep_aspect_ratio_policy needs constant extents, not {}", y.text());
+      assume(DimRule::at_least, y[axes[i]], min(dims[i], Dim(1)), "an empty axis has no element to resample");
       y[axes[i]] = dims[i];
     }
   } else {

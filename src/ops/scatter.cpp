@@ -8,7 +8,10 @@
 #include "base/fail.hpp"
 #include "expr/domain.hpp"
 #include "ops/checks.hpp"
+#include "ops/indices.hpp"
 #include "ops/strided_copy.hpp"
+#include "tensor/dim_rule.hpp"
+#include "tensor/number.hpp"
 
 namespace opfuse {
 namespace {
@@ -85,6 +88,12 @@ std::vector<TensorType> ScatterElements::infer(const Attrs& a, const Inference& 
   in.require_rank(2, rank);
   for (size_t d = 0; d < rank; ++d) unify(in.shape(1)[d], in.shape(2)[d], "an axis of indices and updates");
   check_constant_indices(in, 1, {&in.shape(0)[axis], 1});
+  for (size_t d = 0; d < rank; ++d) {
+    const bool written = d == normalize_axis(a.axis, rank);
+    assume(DimRule::at_least, in.shape(0)[d], written ? min(in.shape(1).elements(), Dim(1)) : in.shape(1)[d],
+           fmt::format("indices lie inside axis {}", d));
+    if (written) assume_inside(in, 1, in.shape(0)[d]);
+  }
   return {{in.dtype(0), in.shape(0)}};
 }
 
@@ -121,6 +130,10 @@ std::vector<TensorType> ScatterND::infer(const Attrs&, const Inference& in) {
   for (size_t d = static_cast<size_t>(tuple); d < x.rank(); ++d)
     unify(x[d], updates[indices.rank() - 1 + d - static_cast<size_t>(tuple)], "an axis of the operand and updates");
   check_constant_indices(in, 1, {x.dims.data(), static_cast<size_t>(tuple)});
+  for (size_t d = 0; d < static_cast<size_t>(tuple); ++d) {
+    assume(DimRule::at_least, x[d], min(updates.elements(), Dim(1)), fmt::format("indices lie inside axis {}", d));
+    assume_inside(in, 1, x[d], static_cast<int64_t>(d), tuple);
+  }
   return {{in.dtype(0), x}};
 }
 

@@ -7,6 +7,7 @@
 #include "ops/checks.hpp"
 #include "ops/moved_dims.hpp"
 #include "ops/strided_copy.hpp"
+#include "tensor/dim_rule.hpp"
 
 namespace opfuse {
 namespace {
@@ -73,6 +74,8 @@ Dim clamp_position(const Dim& at, const Dim& size, const Dim& low, const Dim& hi
 Dim count_of(const Dim& start, const Dim& end, int64_t step, const Dim& size) {
   if (start.is_constant() && end.is_constant() && size.is_constant())
     return slice_axis(start.value(), end.value(), step, size.value()).count;
+  for (const Dim* at : {&start, &end})
+    if (!at->is_constant()) assume(DimRule::at_least, *at, 0, "a computed position counts from the start");
   const Dim low = step > 0 ? Dim(0) : Dim(-1), high = step > 0 ? size : size - 1;
   const Dim first = clamp_position(start, size, step > 0 ? Dim(0) : Dim(0), high);
   const Dim last = clamp_position(end, size, low, high);

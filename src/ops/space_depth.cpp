@@ -4,14 +4,16 @@
 #include "base/fail.hpp"
 #include "ops/checks.hpp"
 #include "ops/strided_copy.hpp"
+#include "tensor/dim_rule.hpp"
 
 namespace opfuse {
 namespace {
 
-/// size / by, which must be exact; symbolic sizes are taken to divide.
+/// size / by, which must be exact; symbolic sizes are checked by a run.
 Dim divided(const Dim& size, int64_t by, const char* what) {
   if (size.is_constant() && size.value() % by != 0)
     throw fail(E::shape_mismatch, "{} {} is not a multiple of {}", what, size.text(), by);
+  assume(DimRule::multiple, size, by, fmt::format("{} is split into blocks", what));
   return floor_div(size, by);
 }
 

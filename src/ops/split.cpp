@@ -6,6 +6,7 @@
 #include "base/fail.hpp"
 #include "ops/checks.hpp"
 #include "ops/strided_copy.hpp"
+#include "tensor/dim_rule.hpp"
 
 namespace opfuse {
 namespace {
@@ -50,6 +51,7 @@ std::vector<TensorType> Split::infer(const Attrs& a, const Inference& in) {
   if (given && !may_equal(sum, x[axis]))
     throw fail(E::shape_mismatch, "the parts have {} elements in all, axis {} has {}", sum.text(), axis,
                x[axis].text());
+  if (given) assume(DimRule::equal, sum, x[axis], fmt::format("the parts add up to axis {}", axis));
   std::vector<TensorType> types;
   for (const Dim& p : parts) {
     types.push_back({in.dtype(0), x});

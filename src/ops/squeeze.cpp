@@ -6,6 +6,7 @@
 #include "base/fail.hpp"
 #include "ops/axes.hpp"
 #include "ops/checks.hpp"
+#include "tensor/dim_rule.hpp"
 
 namespace opfuse {
 namespace {
@@ -18,6 +19,9 @@ Shape squeezed(const Shape& x, const std::vector<int64_t>& axes) {
     const bool named = std::find(gone.begin(), gone.end(), d) != gone.end();
     if (named && x[d].is_constant() && x[d].value() != 1)
       throw fail(E::shape_mismatch, "dimension {} of {} is not 1 and cannot be squeezed", d, x.text());
+    if (named) assume(DimRule::equal, x[d], 1, fmt::format("axis {} is squeezed", d));
+    if (axes.empty() && !x[d].is_constant())
+      assume(DimRule::differs, x[d], 1, fmt::format("axis {} stays: an axis of 1 would be squeezed", d));
     if (!(named || (axes.empty() && x[d] == Dim(1)))) out.dims.push_back(x[d]);
   }
   return out;

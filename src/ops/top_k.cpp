@@ -7,6 +7,7 @@
 #include "base/fail.hpp"
 #include "ops/checks.hpp"
 #include "ops/ordered.hpp"
+#include "tensor/dim_rule.hpp"
 
 namespace opfuse {
 namespace {
@@ -14,6 +15,7 @@ namespace {
 void check_k(const Dim& k, const Dim& size) {
   if (k.is_constant() && (k.value() < 0 || (size.is_constant() && k.value() > size.value())))
     throw fail(E::bad_attribute, "k is {}, the axis has {} elements", k.text(), size.text());
+  assume(DimRule::at_least, size, k, "the axis has k elements");
 }
 
 }  // namespace

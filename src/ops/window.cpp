@@ -8,6 +8,7 @@
 
 #include "base/fail.hpp"
 #include "ops/checks.hpp"
+#include "tensor/dim_rule.hpp"
 
 namespace opfuse {
 namespace {
@@ -56,6 +57,7 @@ WindowAxis resolve_axis(const WindowAttrs& a, int64_t kernel, bool ceil_mode, co
   if (room.is_constant() && room.value() < 0)
     throw fail(E::shape_mismatch, "the window does not fit: it reaches over {} elements, the padded axis {} has {}",
                reach.text(), i, (in + w.pad_begin + w.pad_end).text());
+  assume(DimRule::at_least, in + w.pad_begin + w.pad_end, reach, fmt::format("the window fits into padded axis {}", i));
   w.out = ceil_mode ? min(ceil_div(room, w.stride) + 1, ceil_div(in + w.pad_begin, w.stride))
                     : floor_div(room, w.stride) + 1;
   return w;

@@ -21,6 +21,7 @@ struct BuildOptions {
   /// stored. Needs a code generator whose parts read of such an operand only what they write (no tile is
   /// computed twice, no load is assumed to alias no store).
   bool in_place = true;
+  bool stretches = false;  ///< open dimensions that may be 1 beside others are read as such (lower_group)
 
   std::function<std::optional<std::string>(const Region&)> cannot_generate;
   /// The smaller groups that a fused node becomes when it is no single kernel: its body with fused nodes inside.

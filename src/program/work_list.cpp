@@ -120,7 +120,7 @@ bool has_stage_edges(const Region& region) {
 /// a single operator's stages become launches with memory between them.
 std::variant<std::vector<LoweredGroup>, Decline> try_lower(const Node& node, const BuildOptions& options,
                                                            Temporaries& temporaries) {
-  auto result = lower_group(node);
+  auto result = lower_group(node, options.stretches);
   if (auto* why = std::get_if<Decline>(&result)) return *why;
   LoweredGroup group = std::move(std::get<LoweredGroup>(result));
   auto refused = [&](const Region& region) -> std::optional<std::string> {

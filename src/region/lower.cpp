@@ -30,7 +30,7 @@ void decline(std::string code, std::string message, const Node& node, std::vecto
   throw DeclineSignal{Decline{std::move(code), std::move(message), std::move(evidence)}};
 }
 
-Lowering::Lowering(const Node& group) : group_(group) {}
+Lowering::Lowering(const Node& group, bool stretches) : group_(group), stretches_(stretches) {}
 
 const Value* Lowering::resolve(const Value* value) const {
   for (auto it = defs_.find(value); it != defs_.end() && it->second.kind == Def::alias; it = defs_.find(value))
@@ -232,7 +232,7 @@ Expr Lowering::pull_elementwise(const Node& node, const IndexMap& map, const Sha
       operands.push_back(scalar_value(*constant));
       continue;
     }
-    operands.push_back(pull(input, compose(IndexMap::broadcast(input->type.shape, shape), map, extents())));
+    operands.push_back(pull(input, compose(broadcast_map(input->type.shape, shape, stretches_), map, extents())));
   }
   Expr value = node.op->law(node.attrs(), operands);
   const DType dtype = node.output()->type.dtype;
@@ -378,9 +378,9 @@ LoweredGroup Lowering::run() {
   return lowered;
 }
 
-std::variant<LoweredGroup, Decline> lower_group(const Node& node) {
+std::variant<LoweredGroup, Decline> lower_group(const Node& node, bool stretches) {
   try {
-    return Lowering(node).run();
+    return Lowering(node, stretches).run();
   } catch (const DeclineSignal& signal) {
     return signal.decline;
   }

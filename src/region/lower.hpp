@@ -29,7 +29,8 @@ struct LoweredGroup {
 
 /// Lowers one node: a fused node (its body becomes the stages) or a single operator. Constant BatchNorm
 /// statistics fold into the weights here, in double precision. "A group is legal exactly when lowering
-/// it succeeds": planner, rule engine and cost model call this one function.
-std::variant<LoweredGroup, Decline> lower_group(const Node& node);
+/// it succeeds": planner, rule engine and cost model call this one function. Operands whose open dimensions may be 1
+/// are read as if those were equal to the result's; with `stretches`, right in either case.
+std::variant<LoweredGroup, Decline> lower_group(const Node& node, bool stretches = false);
 
 }  // namespace opfuse

@@ -26,8 +26,8 @@ void lower_einsum(Lowering& lowering, const Node& node) {
     for (size_t d = 0; d < shapes[i].rank(); ++d) {
       const int label = axes.operands[i][d];
       const auto at = std::find(loop.begin(), loop.end(), label) - loop.begin();
-      const bool repeated = shapes[i][d] == Dim(1) && !(axes.extents.at(label) == Dim(1));
-      map.dims.push_back(repeated ? IndexExpr{} : IndexExpr{{{1, static_cast<int>(at)}}, 0, {}});
+      map.dims.push_back(
+          broadcast_index(shapes[i][d], axes.extents.at(label), static_cast<int>(at), lowering.stretches()));
     }
     const Expr x = lowering.pull(node.input(i), map);
     product = product ? product * x : x;

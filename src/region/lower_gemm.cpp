@@ -48,7 +48,7 @@ void lower_gemm(Lowering& lowering, const Node& node) {
   Expr sum = lowering.reduce(ReduceKind::sum, left * lowering.pull(node.input(1), weight_map));
   if (attrs.alpha != 1) sum = sum * Expr::constant(dtype, attrs.alpha);
   if (node.input(2) != nullptr && attrs.beta != 0) {
-    Expr c = lowering.pull(node.input(2), IndexMap::broadcast(node.input(2)->type.shape, y));
+    Expr c = lowering.pull(node.input(2), broadcast_map(node.input(2)->type.shape, y, lowering.stretches()));
     if (attrs.beta != 1) c = c * Expr::constant(dtype, attrs.beta);
     sum = sum + c;
   }
@@ -56,12 +56,17 @@ void lower_gemm(Lowering& lowering, const Node& node) {
 }
 
 /// Index map of one matmul operand: its batch dimensions aligned with the domain's, then its two own.
-IndexMap operand_map(const Shape& shape, size_t batch_rank, int first, int second) {
+IndexMap operand_map(const Lowering& lowering, const Shape& shape, size_t batch_rank, int first, int second) {
   IndexMap map;
   const size_t own = std::min<size_t>(shape.rank(), 2);
   const size_t batch = shape.rank() - own;
-  for (size_t i = 0; i < batch; ++i)
-    map.dims.push_back(shape[i] == Dim(1) ? IndexExpr{} : axis_index(static_cast<int>(batch_rank - batch + i)));
+  const std::vector<Dim> axes = lowering.extents();
+  for (size_t i = 0; i < batch; ++i) {
+    const size_t axis = batch_rank - batch + i;
+    map.dims.push_back(shape[i] == Dim(1)
+                           ? IndexExpr{}
+                           : broadcast_index(shape[i], axes[axis], static_cast<int>(axis), lowering.stretches()));
+  }
   if (own == 2) map.dims.push_back(axis_index(first));
   map.dims.push_back(axis_index(second));
   return map;
@@ -76,8 +81,9 @@ void lower_matmul(Lowering& lowering, const Node& node) {
   const int m = static_cast<int>(batch);
   const int n = m + (a.rank() > 1 ? 1 : 0);
   lowering.open(Anchor::contraction, y.dims, {a[a.rank() - 1]});
-  const Expr left = lowering.pull(node.input(0), operand_map(a, batch, m, reduce));
-  const IndexMap right_map = b.rank() == 1 ? IndexMap{{axis_index(reduce)}} : operand_map(b, batch, reduce, n);
+  const Expr left = lowering.pull(node.input(0), operand_map(lowering, a, batch, m, reduce));
+  const IndexMap right_map =
+      b.rank() == 1 ? IndexMap{{axis_index(reduce)}} : operand_map(lowering, b, batch, reduce, n);
   const Expr right = lowering.pull(node.input(1), right_map);
   lowering.define(node.output(), lowering.reduce(ReduceKind::sum, left * right));
 }

@@ -55,7 +55,7 @@ std::optional<IndexMap> push_transpose(Lowering&, const Node& node) {
 }
 
 Expr pull_expand(Lowering& lowering, const Node& node, size_t, const IndexMap& map) {
-  return pull_through(lowering, node, IndexMap::broadcast(shape_in(node), shape_out(node)), map);
+  return pull_through(lowering, node, broadcast_map(shape_in(node), shape_out(node), lowering.stretches()), map);
 }
 
 // ---- slice, split: start + step * i

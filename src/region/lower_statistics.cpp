@@ -54,7 +54,7 @@ void lower_layer_norm(Lowering& lowering, const Node& node) {
   for (size_t i = 1; i <= 2; ++i) {
     const Value* operand = node.input(i);
     if (operand == nullptr) continue;
-    const Expr e = lowering.pull(operand, IndexMap::broadcast(operand->type.shape, shape));
+    const Expr e = lowering.pull(operand, broadcast_map(operand->type.shape, shape, lowering.stretches()));
     y = i == 1 ? y * e : y + e;
   }
   lowering.define(node.output(), y);

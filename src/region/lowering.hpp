@@ -19,6 +19,12 @@ namespace opfuse {
 
 class Lowering;
 
+/// The coordinate of an operand's dimension of extent `own` that broadcasts along an axis of extent `whole`: 0 where it
+/// is 1, the axis where they are equal. Where that is open: the axis, or with `stretches` the axis modulo `own`.
+IndexExpr broadcast_index(const Dim& own, const Dim& whole, int axis, bool stretches);
+/// The same of all dimensions, aligned at the end.
+IndexMap broadcast_map(const Shape& shape, const Shape& domain, bool stretches);
+
 /// How one operator is lowered; a row of a family's table. Elementwise operators need no row.
 struct LowerRule {
   std::string_view op;
@@ -88,7 +94,7 @@ class AttrView {
 
 class Lowering {
  public:
-  explicit Lowering(const Node& group);
+  Lowering(const Node& group, bool stretches);
   LoweredGroup run();
 
   /// Starts a new stage; reads and definitions go there.
@@ -96,6 +102,8 @@ class Lowering {
   bool is_open() const { return open_; }
   Stage& stage() { return region_.stages.back(); }
   std::vector<Dim> extents() const;  ///< of the open stage's axes: domain, then reduce
+  /// Whether open dimensions that may be 1 are read as such.
+  bool stretches() const { return stretches_; }
 
   /// The value at coordinates map(axes), as an expression of the open stage.
   Expr pull(const Value* value, const IndexMap& map);
@@ -158,6 +166,7 @@ class Lowering {
   };
 
   const Node& group_;
+  bool stretches_;
   Region region_;
   std::vector<LoweredOperand> operands_;
   std::map<const Value*, Def> defs_;  ///< looked up, never iterated

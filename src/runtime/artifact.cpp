@@ -171,6 +171,7 @@ json variants_json(const std::vector<ArtifactVariant>& variants) {
   for (const ArtifactVariant& variant : variants) {
     list.push_back(program_json(variant));
     list.back()["when"] = variant.when;
+    list.back()["stretches"] = variant.stretches;
     list.back()["adds"] = {variant.code_bytes, variant.constant_bytes};
   }
   return list;
@@ -183,8 +184,57 @@ std::vector<ArtifactVariant> variants_of(const json& list) {
     for (const auto& [symbol, size] : list[i].at("when").items()) variants[i].when[symbol] = whole<int64_t>(size);
     variants[i].code_bytes = whole<size_t>(listed(list[i].at("adds"), 2).at(0));
     variants[i].constant_bytes = whole<size_t>(list[i].at("adds").at(1));
+    variants[i].stretches = list[i].at("stretches").get<bool>();
   }
   return variants;
+}
+
+json constraints_json(const std::vector<DimConstraint>& constraints) {
+  json list = json::array();
+  for (const DimConstraint& c : constraints)
+    list.push_back({static_cast<int>(c.relation.rule), dim_text(c.relation.a), dim_text(c.relation.b), c.relation.what,
+                    c.node, c.op, c.operands});
+  return list;
+}
+
+std::vector<DimConstraint> constraints_of(const json& list) {
+  std::vector<DimConstraint> constraints;
+  for (const json& c : listed(list)) {
+    const int rule = whole<int>(listed(c, 7).at(0));
+    if (rule < 0 || rule > static_cast<int>(DimRule::broadcast))
+      throw fail(E::bad_file, "a constraint has the unknown rule {}", rule);
+    constraints.push_back({{static_cast<DimRule>(rule), dim_of(c.at(1)), dim_of(c.at(2)), c.at(3)},
+                           c.at(4),
+                           c.at(5),
+                           c.at(6).get<std::vector<std::string>>()});
+  }
+  return constraints;
+}
+
+/// Values of inputs that were fixed: small, as their bytes.
+json fixed_json(const std::vector<std::pair<std::string, Tensor>>& fixed) {
+  json list = json::array();
+  for (const auto& [name, tensor] : fixed) {
+    const auto* bytes = static_cast<const uint8_t*>(tensor.data());
+    list.push_back({name, tensor.type().text(), std::vector<uint8_t>(bytes, bytes + tensor.bytes())});
+  }
+  return list;
+}
+
+std::vector<std::pair<std::string, Tensor>> fixed_of(const json& list) {
+  std::vector<std::pair<std::string, Tensor>> fixed;
+  for (const json& f : listed(list)) {
+    const TensorType type = parse_type(listed(f, 3).at(1).get<std::string>());
+    const std::vector<uint8_t> bytes = wholes<uint8_t>(f.at(2));
+    Dim size = static_cast<int64_t>(byte_size(type.dtype));
+    for (int64_t extent : type.shape.sizes()) size = size * Dim(extent);
+    if (size.value() != static_cast<int64_t>(bytes.size()) || byte_size(type.dtype) == 0)
+      throw fail(E::bad_file, "the value of the fixed input '{}' is not a {}", f.at(0).get<std::string>(), type.text());
+    Tensor tensor(type.dtype, type.shape.sizes());
+    if (!bytes.empty()) std::memcpy(tensor.mutable_data(), bytes.data(), bytes.size());
+    fixed.emplace_back(f.at(0), std::move(tensor));
+  }
+  return fixed;
 }
 
 std::string hash_of(std::span<const uint8_t> blob) { return hash_bytes(blob.data(), blob.size()).hex(); }
@@ -225,7 +275,9 @@ json header_json(const Artifact& a, std::span<const uint8_t> code, const std::st
                  {"producer", a.producer},
                  {"inputs", tensors_json(a.inputs)},
                  {"outputs", tensors_json(a.outputs)},
+                 {"fixed_inputs", fixed_json(a.fixed_inputs)},
                  {"variants", variants_json(a.variants)},
+                 {"constraints", constraints_json(a.constraints)},
                  {"notes", a.notes},
                  {"plan", a.plan_json},
                  {"code", blob_json(code, 0, hash_of(code))},
@@ -301,7 +353,9 @@ Artifact parse_artifact(const std::shared_ptr<const MappedFile>& mapping) {
   read_program(header, a);
   a.inputs = tensors_of(header.at("inputs"));
   a.outputs = tensors_of(header.at("outputs"));
+  a.fixed_inputs = fixed_of(header.at("fixed_inputs"));
   a.variants = variants_of(header.at("variants"));
+  a.constraints = constraints_of(header.at("constraints"));
   a.notes = header.at("notes").get<std::vector<std::string>>();
   a.plan_json = header.at("plan");
   check_device(a, header);
@@ -329,10 +383,17 @@ const ArtifactProgram& Artifact::program_for(const SymbolValues& sizes) const {
     const auto at = sizes.find(item.first);
     return at != sizes.end() && at->second == item.second;
   };
-  for (const ArtifactVariant& variant : variants)
-    if (std::all_of(variant.when.begin(), variant.when.end(), meets)) return variant;
+  for (const ArtifactVariant& variant : variants) {
+    if (variant.stretches ? !stretches(constraints, sizes, {})
+                          : !std::all_of(variant.when.begin(), variant.when.end(), meets) ||
+                                stretches(constraints, sizes, variant.when))
+      continue;
+    return variant;
+  }
   return *this;
 }
+
+std::string text_of(const ArtifactVariant& variant) { return variant.stretches ? "stretching" : text_of(variant.when); }
 
 std::string text_of(const SymbolValues& sizes) {
   std::string text;

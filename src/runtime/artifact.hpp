@@ -8,11 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "tensor/dim_rule.hpp"
 #include "tensor/tensor.hpp"
 
 namespace opfuse {
 
-inline constexpr int kArtifactFormat = 3;
+inline constexpr int kArtifactFormat = 4;
 inline constexpr int kCodegenVersion = 1;
 inline constexpr int kDeviceFormat = 2;  ///< of the launches' "device" section; files without it are the CPU's
 
@@ -79,10 +80,12 @@ struct ArtifactProgram {
   std::vector<std::pair<std::string, std::string>> layouts;  ///< buffer name -> layout text, for inspect
 };
 
-/// The same model compiled once more, for given sizes of open dimensions.
+/// The same model compiled once more: for given sizes of open dimensions, or for operands that stretch.
 struct ArtifactVariant : ArtifactProgram {
   SymbolValues when;                          ///< the guard: runs where the bound inputs have all of these sizes
   size_t code_bytes = 0, constant_bytes = 0;  ///< what it adds to those of the program and the variants before it
+  /// Computes broadcasts along open dimensions that are 1; the others take operands to be as large as the result.
+  bool stretches = false;
 };
 
 /// Complete compiled model: the program for all sizes, and variants of it that share its code and constants.
@@ -95,19 +98,25 @@ struct Artifact : ArtifactProgram {
   std::vector<std::string> cpu_features;
   std::string model_name, model_hash, producer;
   std::vector<ArtifactTensor> inputs, outputs;
+  std::vector<std::pair<std::string, Tensor>>
+      fixed_inputs{};  ///< of the model; binding them to anything else is refused
   std::vector<ArtifactVariant> variants{};
+  std::vector<DimConstraint> constraints{};  ///< on the open dimensions; checked by every run
   std::vector<std::string> notes;
   std::string plan_json;
   std::span<const uint8_t> code;
   std::span<const uint8_t> constants;
   std::shared_ptr<const void> owner;
 
-  /// What runs at these sizes: the first variant that they meet, else the program for all sizes.
+  /// What runs at these sizes: the first variant that they meet, else the program for all sizes. Where an open
+  /// dimension of 1 stretches: a variant whose sizes settle that, else the one that stretches.
   const ArtifactProgram& program_for(const SymbolValues& sizes) const;
 };
 
-/// "batch=1 sequence=128"; how reports name a variant.
+/// "batch=1 sequence=128"
 std::string text_of(const SymbolValues& sizes);
+/// How reports name a variant: its sizes, or "stretching".
+std::string text_of(const ArtifactVariant& variant);
 
 /// Writes atomically (temporary file, rename). E::file_write_failed.
 void save_artifact(const Artifact& artifact, const std::string& path);

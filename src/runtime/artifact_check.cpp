@@ -122,7 +122,7 @@ void check_variant(const Artifact& a, const ArtifactVariant& variant) {
   const auto known = [&](const std::string& symbol) {
     return std::find(a.symbols.begin(), a.symbols.end(), symbol) != a.symbols.end();
   };
-  consistent(!variant.when.empty() && !a.on_device(), "variants");
+  consistent(variant.when.empty() == variant.stretches && !a.on_device(), "variants");
   for (const auto& [symbol, size] : variant.when) consistent(known(symbol) && size >= 0, "variants");
   for (const std::string& symbol : variant.symbols)
     consistent(known(symbol) && !variant.when.contains(symbol), "variants");
@@ -142,15 +142,26 @@ void check_artifact(const Artifact& a) {
   for (const ArtifactTensor& t : a.outputs)
     for (const Dim& dim : t.type.shape.dims) dim.collect_symbols(read);
   consistent(std::includes(bound.begin(), bound.end(), read.begin(), read.end()), "outputs");
+  std::set<std::string> constrained;
+  for (const DimConstraint& c : a.constraints) {
+    c.relation.a.collect_symbols(constrained);
+    c.relation.b.collect_symbols(constrained);
+  }
+  consistent(std::includes(bound.begin(), bound.end(), constrained.begin(), constrained.end()), "constraints");
   check_program(a, a);
   for (const ArtifactVariant& variant : a.variants) check_variant(a, variant);
 }
 
 Hash128 contract_of(const Artifact& a, const std::string& constants_hash) {
   json variants = json::array();
-  for (const ArtifactVariant& variant : a.variants) variants.push_back({contract_json(variant), variant.when});
+  for (const ArtifactVariant& variant : a.variants)
+    variants.push_back({contract_json(variant), variant.when, variant.stretches});
+  json constraints = json::array();
+  for (const DimConstraint& c : a.constraints)
+    constraints.push_back({static_cast<int>(c.relation.rule), c.relation.a.text(), c.relation.b.text()});
   const json contract = {contract_json(static_cast<const ArtifactProgram&>(a)),
                          variants,
+                         constraints,
                          contract_json(a.inputs),
                          contract_json(a.outputs),
                          a.target,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 
 #include "base/fail.hpp"
 #include "runtime/artifact_check.hpp"
@@ -42,6 +43,26 @@ void check_array(const ArtifactTensor& tensor, const ArrayView& array) {
                fmt::join(array.shape, ","));
   if (!array.data && std::find(array.shape.begin(), array.shape.end(), 0) == array.shape.end())
     throw fail(E::bad_binding, "the array bound to '{}' has no data", tensor.name);
+}
+
+/// An input that was fixed when compiling may be bound to that value only.
+void check_fixed(const std::string& name, const Tensor& value, const ArrayView& array) {
+  const bool same = array.dtype == value.dtype() && array.shape == value.sizes() &&
+                    (value.bytes() == 0 || (array.data && std::memcmp(array.data, value.data(), value.bytes()) == 0));
+  if (!same)
+    throw fail(E::bad_binding, "'{}' was fixed when the model was compiled, to a {} that differs from what is bound",
+               name, value.type().text())
+        .hint("bind that value or nothing; for another one compile the model again");
+}
+
+/// Dimensions that are expressions over symbols have the value that those give them.
+void check_sizes(const ArtifactTensor& tensor, const ArrayView& array, const SymbolValues& symbols) {
+  for (size_t d = 0; d < array.shape.size(); ++d) {
+    const Dim& dim = tensor.type.shape[d];
+    if (const int64_t size = dim.evaluate(symbols); size != array.shape[d])
+      throw fail(E::bad_binding, "'{}' is {}: dimension {} ({}) must be {}, but the bound array has {}", tensor.name,
+                 tensor.type.text(), d, dim.text(), size, array.shape[d]);
+  }
 }
 
 struct LaunchCall {
@@ -86,6 +107,8 @@ void ContextState::resolve_symbols() {
                    array.shape[d], a.inputs[i].name);
     }
   }
+  for (size_t i = 0; i < a.inputs.size(); ++i) check_sizes(a.inputs[i], bound_inputs[i], symbol_values);
+  check(a.constraints, symbol_values);
   program = &a.program_for(symbol_values);
   symbols.clear();
   for (const std::string& name : program->symbols) symbols.push_back(Dim::symbol(name).evaluate(symbol_values));
@@ -235,6 +258,8 @@ Context::~Context() = default;
 void Context::bind(const std::string& name, const ArrayView& array) {
   const Artifact& a = state_->executable->artifact;
   const int input = index_of(a.inputs, name), output = index_of(a.outputs, name);
+  for (const auto& [fixed, value] : a.fixed_inputs)
+    if (fixed == name) return check_fixed(name, value, array);
   if (input < 0 && output < 0)
     throw fail(E::bad_binding, "the model has no input or output '{}'", name)
         .hint(fmt::format("inputs: {}; outputs: {}", names_of(a.inputs), names_of(a.outputs)));

@@ -60,7 +60,8 @@ const std::vector<TensorInfo>& Executable::outputs() const { return state_->outp
 const Artifact& Executable::artifact() const { return state_->artifact; }
 std::vector<std::map<std::string, int64_t>> Executable::variants() const {
   std::vector<std::map<std::string, int64_t>> sizes;
-  for (const ArtifactVariant& variant : state_->artifact.variants) sizes.push_back(variant.when);
+  for (const ArtifactVariant& variant : state_->artifact.variants)
+    if (!variant.stretches) sizes.push_back(variant.when);
   return sizes;
 }
 

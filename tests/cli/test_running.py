@@ -122,6 +122,36 @@ class Run(CliTest):
         self.fails(2, "compile", SMALL, "-o", opf, "--specialize", "batch=1", "--target", "cuda:sm_80", says=["E0401", "cpu"])
         self.assertFalse(opf.exists())
 
+    def test_a_fixed_input_is_a_constant_of_the_file(self):
+        opf = self.folder / "m.opf"
+        model = MODELS / "shape_input.fir"
+        made = self.ok("compile", model, "--input", "shape=[-1,6]", "--dim", "n=any", "-o", opf, "--json").json
+        self.assertEqual(made["fixed_inputs"], {"shape": "[-1,6]"})
+        self.ok("run", opf, "--dim", "n=3", "--input", "shape=-1,6")
+        other = opfuse("run", opf, "--dim", "n=3", "--input", "shape=[6,-1]")
+        self.assertNotEqual(other.code, 0)
+        self.assertIn("fixed to [-1,6]", other.err)
+
+    def test_sizes_that_the_model_refuses(self):
+        opf = self.folder / "m.opf"
+        self.ok("compile", MODELS / "shape_input.fir", "--input", "shape=[-1,8]", "--dim", "n=any", "-o", opf)
+        self.assertTrue(any("multiple of" in line for line in self.ok("inspect", opf, "--json").json["constraints"]))
+        self.ok("run", opf, "--dim", "n=2")
+        refused = opfuse("run", opf, "--dim", "n=3")
+        self.assertNotEqual(refused.code, 0)
+        for text in ("E0204", "rows", "n = 3"):
+            self.assertIn(text, refused.err)
+
+    def test_a_plan_of_an_open_batch_fits_any(self):
+        model, plan = MODELS / "open_dims.fir", self.folder / "p.json"
+        rest = ("--plan", plan, "--dim", "height=any", "--dim", "width=any", "-o", self.folder / "m.opf")
+        self.ok("fuse", model, "--plan-out", plan, "--dry-run")
+        for size in ("1", "3", "any"):
+            self.ok("compile", model, "--dim", f"batch={size}", *rest)
+        self.ok("fuse", model, "--dim", "batch=2", "--plan-out", plan, "--dry-run")
+        self.ok("compile", model, *rest)
+        self.assertIn("stale_plan", opfuse("compile", model, "--dim", "batch=3", *rest).err)
+
     def test_the_seed_decides_the_inputs(self):
         outputs = [self.ok("run", SMALL, "--seed", seed, "--json").json["outputs"] for seed in (0, 0, 1)]
         self.assertEqual(outputs[0], outputs[1])

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "interp/interpreter.hpp"
+#include "ir/fix_input.hpp"
 #include "onnx/model_bytes.hpp"
 #include "opfuse/error.hpp"
 #include "ops/registry.hpp"
@@ -108,6 +109,25 @@ TEST(Read, NamesThatSayNothingAreNoNames) {
     m.graph.inputs = {value_info("x", kFloat, {"n", "2", name, name})};
     EXPECT_EQ(read(m).inputs()[0]->type.text(), "f32[n,2,unk__0,unk__1]") << name;
   }
+}
+
+TEST(Read, FixedInputsAreConstants) {
+  ModelBytes m = conv_relu();
+  m.graph.inputs.push_back(value_info("axes", kInt64, {"k"}));
+  m.graph.nodes.push_back(node("ReduceSum", {"y", "axes"}, {"z"}, {}, "sum"));
+  m.graph.outputs = {value_info("z", kFloat, {})};
+  const Graph g = read(m, {.fixed_inputs = {{"axes", Tensor::from_i64({1, 2})}}});
+  EXPECT_EQ(g.inputs().size(), 1u);
+  EXPECT_EQ(g.outputs()[0]->type.shape.rank(), 4u);
+  ASSERT_EQ(fixed_inputs(g).size(), 1u);
+  EXPECT_TRUE(fixed_inputs(g.clone())[0].second.same_bits(Tensor::from_i64({1, 2})));
+  try {
+    read(m);
+    FAIL() << "axes are not known";
+  } catch (const Error& error) {
+    EXPECT_NE(error.diagnostic().hint.find("--input axes="), std::string::npos) << error.what();
+  }
+  EXPECT_THROW(read(m, {.fixed_inputs = {{"axis", Tensor::from_i64({1})}}}), Error);
 }
 
 TEST(Read, MadeUpNamesAvoidNamesInTheFile) {

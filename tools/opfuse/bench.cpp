@@ -104,7 +104,7 @@ std::vector<SplitForm> measure_groups(const Executable& fused, const Executable&
 }
 
 std::optional<Result> measure_model(const CLI::App& app, const Flags& flags) {
-  const GivenModel model = open_model(flags.model);
+  const GivenModel model = open_model(flags.model, {.inputs = flags.inputs.files});
   if (model.executable) refuse_compile_flags(app, flags.model);
   if (flags.vs_unfused && !model.graph)
     throw fail(E::bad_option, "--vs-unfused needs the model, an .opf holds only the fused program");
@@ -305,7 +305,10 @@ std::function<int()> add_bench(CLI::App& app) {
   add_input_flags(app, flags->inputs);
   add_compile_flags(app, flags->compile);
   app.add_flag("--json", flags->json, "as JSON (docs/json.md)");
-  return [flags, &app] { return run(app, *flags); };
+  return [flags, &app] {
+    take_plan(flags->inputs.dimensions, flags->compile.plan);
+    return run(app, *flags);
+  };
 }
 
 }  // namespace opfuse::cli

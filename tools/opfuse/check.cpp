@@ -43,7 +43,7 @@ Problem problem_of(const char* kind, const Diagnostic& d) {
 std::optional<GivenModel> read(const Flags& flags, Findings& findings) {
   std::vector<Diagnostic> wrong;
   try {
-    return open_graph(flags.model, "check", &wrong);
+    return open_graph(flags.model, "check", {.problems = &wrong});
   } catch (const Error& error) {
     if (wrong.empty() && exit_code_of(error.diagnostic()) != kBadModel) throw;
     if (wrong.empty()) wrong.push_back(error.diagnostic());

@@ -229,6 +229,18 @@ Compiled compiled_for(const GivenModel& model, const SymbolValues& sizes, const 
   return compiled;
 }
 
+/// The program that runs at these sizes is the one that is proved: the one that stretches where an operand does.
+Comparison compare_running(const Graph& model, const Compiled& compiled, const ModelInputs& inputs,
+                           const std::vector<Tensor>& others, const CompareOptions& options) {
+  const Artifact& artifact = compiled.executable.artifact();
+  const ArtifactProgram* runs = &artifact.program_for(inputs.symbols);
+  for (size_t i = 0; i < artifact.variants.size(); ++i)
+    if (runs == &artifact.variants[i])
+      return compare_model(model, *compiled.variants[i].graph, compiled.variants[i].program, compiled.executable,
+                           inputs.tensors, others, options);
+  return compare_model(model, compiled.fused, compiled.program, compiled.executable, inputs.tensors, others, options);
+}
+
 Comparison prove_at(const GivenModel& model, const Compiled& compiled, const InputFlags& input_flags,
                     const Flags& flags) {
   const CompareOptions options = compare_options(flags);
@@ -239,8 +251,7 @@ Comparison prove_at(const GivenModel& model, const Compiled& compiled, const Inp
   if (flags.outputs_only)
     comparison.outputs = compare_outputs(*model.graph, compiled.executable, inputs.tensors, others, options);
   else
-    comparison = compare_model(*model.graph, compiled.fused, compiled.program, compiled.executable, inputs.tensors,
-                               others, options);
+    comparison = compare_running(*model.graph, compiled, inputs, others, options);
   comparison.sizes = inputs.symbols;
   return comparison;
 }
@@ -295,7 +306,7 @@ int run(const CLI::App& app, Flags flags) {
   check_companions(app, {{"--allow-stale", "--plan"}});
   if (flags.unfused) refuse_plan_flags(app, "--unfused has the empty plan");
   bound_threads(flags.compile);
-  const GivenModel model = open_graph(flags.model, "compare");
+  const GivenModel model = open_graph(flags.model, "compare", {.inputs = flags.inputs.files});
   const Report report = prove(model, flags);
   finish_progress();
   if (flags.json)
@@ -321,7 +332,10 @@ std::function<int()> add_compare(CLI::App& app) {
   add_input_flags(app, flags->inputs);
   add_compile_flags(app, flags->compile);
   app.add_flag("--json", flags->json, "as JSON");
-  return [flags, &app] { return run(app, *flags); };
+  return [flags, &app] {
+    take_plan(flags->inputs.dimensions, flags->compile.plan);
+    return run(app, *flags);
+  };
 }
 
 }  // namespace opfuse::cli

@@ -26,7 +26,7 @@ struct Flags {
   std::string model, output;
   DimensionFlags dimensions;
   CompileFlags compile;
-  std::vector<std::string> emit, specialize;
+  std::vector<std::string> emit, specialize, fixed;
   bool unfused = false, kernel_times = false, json = false, force = false;
 };
 
@@ -91,7 +91,7 @@ int run(const CLI::App& app, const Flags& flags) {
   if (flags.unfused && !emit.folder.empty())
     throw fail(E::bad_option, "--emit does not apply: it writes the kernels of the fused program, not of --unfused");
   const int64_t start = now_ns();
-  const GivenModel model = open_graph(flags.model, "compile");
+  const GivenModel model = open_graph(flags.model, "compile", {.inputs = flags.fixed, .fix = Fix::all});
   check_output("-o", flags.output, {".opf"}, flags.force);
   const std::vector<SymbolValues> variants = read_variants(*model.graph, flags.specialize);
   const SymbolValues dims = resolve_dimensions(*model.graph, leave_open(flags.dimensions, variants));
@@ -109,6 +109,7 @@ int run(const CLI::App& app, const Flags& flags) {
                 {"target", a.target},
                 {"dims", json_of(dims)},
                 {"dynamic_dims", a.symbols},
+                {"fixed_inputs", fixed_inputs_json(a)},
                 {"launches", a.launches.size()},
                 {"kernels", kernels.size()},
                 {"code_bytes", a.code.size()},
@@ -127,6 +128,7 @@ int run(const CLI::App& app, const Flags& flags) {
     fmt::print("  code {}, packed constants {}, arena {} bytes{}\n", human_bytes(static_cast<double>(a.code.size())),
                human_bytes(static_cast<double>(a.constants.size())), a.arena_bytes.text(),
                a.symbols.empty() ? "" : fmt::format(", open dimensions: {}", fmt::join(a.symbols, ", ")));
+    print_fixed_inputs(a);
     print_variants(a);
     if (!emit.text_only) print_kernel_times(compiled.kernel_times, flags.kernel_times);
     for (const std::string& text : grouped_notes(compiled.notes())) fmt::print("  {}\n", text);
@@ -152,11 +154,15 @@ std::function<int()> add_compile(CLI::App& app) {
   app.add_flag("--unfused", flags->unfused, "the empty plan: one kernel per node");
   add_dimension_flags(app, flags->dimensions);
   add_variant_flag(app, flags->specialize);
+  add_fixed_input_flag(app, flags->fixed);
   app.get_option("--dim")->description("size of a symbolic dimension; 'any' leaves it open in the .opf");
   add_compile_flags(app, flags->compile);
   app.add_flag("--kernel-times", flags->kernel_times, "a row per kernel: how long it took to compile");
   app.add_flag("--json", flags->json, "as JSON");
-  return [flags, &app] { return run(app, *flags); };
+  return [flags, &app] {
+    take_plan(flags->dimensions, flags->compile.plan);
+    return run(app, *flags);
+  };
 }
 
 }  // namespace opfuse::cli

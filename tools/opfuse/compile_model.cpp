@@ -85,6 +85,10 @@ void add_plan_flags(CLI::App& app, PlanFlags& flags) {
       ->capture_default_str();
 }
 
+void take_plan(DimensionFlags& dimensions, const PlanFlags& plan) {
+  if (!plan.allow_stale) dimensions.plan_file = plan.plan_file;
+}
+
 void add_chain_flag(CLI::App& app, bool& no_chains) {
   app.add_flag("--no-chains", no_chains,
                "a launch each for a convolution and the depthwise one behind it, for means of its map, for factors "

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "driver/compilation.hpp"
+#include "inputs.hpp"
 #include "opfuse/runtime.hpp"
 
 namespace opfuse::cli {
@@ -41,6 +42,8 @@ struct CompileFlags {
 void add_target_flag(CLI::App& app, std::string& target);
 void add_reproducer_flag(CLI::App& app);  ///< of verbs that run passes
 void add_plan_flags(CLI::App& app, PlanFlags& flags);
+/// The sizes that a plan was made with are given by it, unless it may be stale.
+void take_plan(DimensionFlags& dimensions, const PlanFlags& plan);
 void add_chain_flag(CLI::App& app, bool& no_chains);
 void add_algorithm_flags(CLI::App& app, AlgorithmFlags& flags);
 AlgorithmRequest algorithm_request(const AlgorithmFlags& flags, int threads);

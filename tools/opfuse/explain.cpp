@@ -22,6 +22,7 @@ namespace {
 struct Flags {
   std::string model, node, target = "host";
   DimensionFlags dimensions;
+  std::vector<std::string> fixed;
   PlanFlags plan;
   AlgorithmFlags algorithms;
   bool no_chains = false;
@@ -130,7 +131,7 @@ CompilationOptions options_of(const Graph& model, const Flags& flags) {
 
 int run(const Flags& flags) {
   if (flags.missed && flags.passed) throw fail(E::bad_option, "--missed and --passed exclude each other");
-  const GivenModel model = open_graph(flags.model, "explain");
+  const GivenModel model = open_graph(flags.model, "explain", {.inputs = flags.fixed, .fix = Fix::all});
   Compilation compilation(*model.graph, parse_target(flags.target), options_of(*model.graph, flags));
   compilation.run_to(Milestone::shaped);
   const std::vector<Remark> remarks = remarks_of(compilation, flags);
@@ -182,9 +183,13 @@ std::function<int()> add_explain(CLI::App& app) {
   app.add_option("--threads", flags->threads, "threads of a run, for the choice of algorithms; 0: all available");
   add_target_flag(app, flags->target);
   add_dimension_flags(app, flags->dimensions);
+  add_fixed_input_flag(app, flags->fixed);
   app.add_flag("--json", flags->json, "one JSON document");
   app.add_flag("--jsonl", flags->jsonl, "one JSON object per line");
-  return [flags] { return run(*flags); };
+  return [flags] {
+    take_plan(flags->dimensions, flags->plan);
+    return run(*flags);
+  };
 }
 
 }  // namespace opfuse::cli

@@ -23,6 +23,7 @@ namespace {
 struct Flags {
   std::string model, output, plan_out, target = "host";
   DimensionFlags dimensions;
+  std::vector<std::string> fixed;
   PlanFlags plan;
   bool dry_run = false, json = false, verbose = false, flatten = false, force = false;
 };
@@ -71,7 +72,7 @@ struct Report {
 
 Report make_report(const Flags& flags) {
   const int64_t start = now_ns();
-  const GivenModel model = open_graph(flags.model, "fuse");
+  const GivenModel model = open_graph(flags.model, "fuse", {.inputs = flags.fixed, .fix = Fix::all});
   check_output("-o", flags.output, {".onnx", ".fir"}, flags.force);
   check_output("--plan-out", flags.plan_out, {".json"}, flags.force);
   const SymbolValues dims = given_dimensions(*model.graph, flags.dimensions);
@@ -207,11 +208,15 @@ std::function<int()> add_fuse(CLI::App& app) {
   add_plan_flags(app, flags->plan);
   add_target_flag(app, flags->target);
   add_dimension_flags(app, flags->dimensions);
+  add_fixed_input_flag(app, flags->fixed);
   app.add_flag("--flatten", flags->flatten, "-o .onnx: plain operators, for runtimes without functions (OpenVINO)");
   app.add_flag("--dry-run", flags->dry_run, "plan and report, write no model");
   app.add_flag("-v,--verbose", flags->verbose, "list every skipped candidate");
   app.add_flag("--json", flags->json, "as JSON (docs/json.md)");
-  return [flags, &app] { return run(app, *flags); };
+  return [flags, &app] {
+    take_plan(flags->dimensions, flags->plan);
+    return run(app, *flags);
+  };
 }
 
 }  // namespace opfuse::cli

@@ -8,11 +8,15 @@
 #include <cmath>
 #include <filesystem>
 #include <set>
+#include <sstream>
 
 #include "base/did_you_mean.hpp"
 #include "base/fail.hpp"
+#include "console.hpp"
+#include "fusion/plan.hpp"
 #include "interp/interpreter.hpp"
 #include "interp/random_inputs.hpp"
+#include "ir/fix_input.hpp"
 #include "onnx/tensor_files.hpp"
 #include "report.hpp"
 #include "tensor/dim_flag.hpp"
@@ -98,6 +102,13 @@ Wanted read_dimension_flags(const Graph& interface, const DimensionFlags& flags)
       wanted.values[name] = parse_size(size, argument);
   }
   for (const std::string& argument : flags.shapes) read_shape_flag(interface, argument, wanted.values);
+  if (flags.plan_file.empty()) return wanted;
+  for (const auto& [name, size] : plan_from_json(read_text_file(flags.plan_file)).dims) {
+    const auto [at, fresh] = wanted.values.emplace(name, size);
+    if (at->second != size)
+      throw fail(E::stale_plan, "the plan was made for {} = {}, not for {}", name, size, at->second)
+          .hint("make a plan with this size, or without: sizes that it leaves open may be given with --plan");
+  }
   return wanted;
 }
 
@@ -169,15 +180,65 @@ void add_dimension_flags(CLI::App& app, DimensionFlags& flags) {
 
 void add_input_flags(CLI::App& app, InputFlags& flags) {
   add_dimension_flags(app, flags.dimensions);
-  app.add_option("--input", flags.files, "array for an input: .npy, .npz or ONNX .pb")
-      ->type_name("NAME=FILE")
+  app.add_option("--input", flags.files, "array for an input: .npy, .npz or ONNX .pb, or its values: axes=[0,1]")
+      ->type_name("NAME=FILE|VALUES")
       ->allow_extra_args(false);
   app.add_option("--range", flags.ranges, "range of a random input")->type_name("NAME=LO..HI")->allow_extra_args(false);
   app.add_option("--seed", flags.seed, "of the random inputs")->capture_default_str();
 }
 
-NamedTensors read_arrays(const std::vector<std::string>& arguments, const std::vector<std::string>& names,
-                         const std::string& flag) {
+void add_fixed_input_flag(CLI::App& app, std::vector<std::string>& files) {
+  app.add_option("--input", files, "value of an input that never changes, such as axes or sizes: a file, or [1,2]")
+      ->type_name("NAME=FILE|VALUES")
+      ->allow_extra_args(false);
+}
+
+NamedTypes types_of(const std::vector<Value*>& values) {
+  NamedTypes types;
+  for (const Value* value : values) types.emplace_back(value->name, value->type);
+  return types;
+}
+
+namespace {
+
+/// The numbers of "[1,2]", "1,2" or "3"; nothing where it is something else.
+std::optional<std::vector<double>> read_numbers(std::string text) {
+  if (text.size() >= 2 && text.front() == '[' && text.back() == ']') text = text.substr(1, text.size() - 2);
+  std::vector<double> numbers;
+  std::stringstream items(text);
+  for (std::string item; std::getline(items, item, ',');) {
+    size_t used = 0;
+    try {
+      numbers.push_back(item == "true" ? 1 : item == "false" ? 0 : std::stod(item, &used));
+    } catch (const std::logic_error&) {
+      return std::nullopt;
+    }
+    if (item != "true" && item != "false" && item.find_first_not_of(' ', used) != std::string::npos)
+      return std::nullopt;
+  }
+  return numbers;
+}
+
+/// Inline values as the tensor that the input is.
+Tensor written_tensor(const std::vector<double>& numbers, const TensorType& type, const std::string& argument) {
+  if (type.dtype == DType::unknown || byte_size(type.dtype) == 0)
+    throw fail(E::bad_option, "--input {}: the type of that tensor is not known", argument).hint("give a file");
+  const auto count = static_cast<int64_t>(numbers.size());
+  std::vector<int64_t> sizes = {count};
+  if (type.shape.is_static() && type.shape.elements() == Dim(count)) sizes = type.shape.sizes();
+  const Tensor tensor = Tensor::of<double>(type.dtype, sizes, numbers);
+  for (int64_t i = 0; i < count; ++i)
+    if (!is_float(type.dtype) && tensor.real(i) != numbers[static_cast<size_t>(i)])
+      throw fail(E::bad_option, "--input {}: {} is no {}", argument, numbers[static_cast<size_t>(i)],
+                 name_of(type.dtype));
+  return tensor;
+}
+
+}  // namespace
+
+NamedTensors read_arrays(const std::vector<std::string>& arguments, const NamedTypes& known, const std::string& flag) {
+  std::vector<std::string> names;
+  for (const auto& [name, type] : known) names.push_back(name);
   NamedTensors arrays;
   const auto add = [&](const std::string& name, Tensor tensor) {
     if (std::find(names.begin(), names.end(), name) == names.end())
@@ -190,6 +251,12 @@ NamedTensors read_arrays(const std::vector<std::string>& arguments, const std::v
     const bool is_path = std::filesystem::exists(argument, error);
     const size_t equals = is_path ? std::string::npos : argument.find('=');
     const std::string name = equals == std::string::npos ? "" : argument.substr(0, equals);
+    const auto type = std::find_if(known.begin(), known.end(), [&](const auto& k) { return k.first == name; });
+    if (type != known.end() && !std::filesystem::exists(argument.substr(equals + 1), error))
+      if (const auto numbers = read_numbers(argument.substr(equals + 1))) {
+        add(name, written_tensor(*numbers, type->second, argument));
+        continue;
+      }
     std::vector<NamedTensor> found =
         read_tensor_file(equals == std::string::npos ? argument : argument.substr(equals + 1));
     if (!name.empty()) {
@@ -226,14 +293,31 @@ SymbolValues given_dimensions(const Graph& interface, const DimensionFlags& flag
   return read_dimension_flags(interface, flags).values;
 }
 
+/// Arrays of the inputs; those that were fixed must have the value they were fixed to.
+static NamedTensors given_arrays(const Graph& interface, const InputFlags& flags) {
+  NamedTypes known = types_of(interface.inputs());
+  for (const auto& [name, value] : fixed_inputs(interface)) known.emplace_back(name, value.type());
+  NamedTensors given = read_arrays(flags.files, known, "--input");
+  for (const auto& [name, value] : fixed_inputs(interface)) {
+    const auto at = given.find(name);
+    if (at == given.end()) continue;
+    if (!at->second.same_bits(value))
+      throw fail(E::bad_binding, "'{}' was fixed to {} when the model was compiled, and {} is given", name,
+                 text_of_values(value), text_of_values(at->second))
+          .hint("leave --input " + name + " out, or compile the model again");
+    given.erase(at);
+  }
+  return given;
+}
+
 SymbolValues known_dimensions(const Graph& interface, const InputFlags& flags) {
   SymbolValues known = given_dimensions(interface, flags.dimensions);
-  take_from_arrays(interface, read_arrays(flags.files, names_of(interface.inputs()), "--input"), known);
+  take_from_arrays(interface, given_arrays(interface, flags), known);
   return known;
 }
 
 ModelInputs make_inputs(const Graph& interface, const InputFlags& flags) {
-  const NamedTensors given = read_arrays(flags.files, names_of(interface.inputs()), "--input");
+  const NamedTensors given = given_arrays(interface, flags);
   ModelInputs inputs;
   inputs.symbols = resolve_dimensions(interface, flags.dimensions, given);
   std::map<std::string, std::pair<double, double>> ranges = read_ranges(flags.ranges);
@@ -251,8 +335,7 @@ ModelInputs make_inputs(const Graph& interface, const InputFlags& flags) {
 }
 
 std::optional<ModelInputs> other_inputs(const Graph& interface, InputFlags flags, const ModelInputs& first) {
-  if (read_arrays(flags.files, names_of(interface.inputs()), "--input").size() >= interface.inputs().size())
-    return std::nullopt;
+  if (given_arrays(interface, flags).size() >= interface.inputs().size()) return std::nullopt;
   flags.seed += 1;
   flags.dimensions = {};
   for (const auto& [name, value] : first.symbols)

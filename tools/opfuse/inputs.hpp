@@ -1,6 +1,7 @@
 // Arrays and dimensions for a model, from the command line.
 //
-//   --input x=x.npy (.npy, .npz, ONNX .pb)     --dim batch=8     --shape x:1x3x8x8 | x:[1,3,8,8] | x[1,3,8,8]
+//   --input x=x.npy (.npy, .npz, ONNX .pb), --input axes=[0,1]     --dim batch=8     --shape x:1x3x8x8 | x:[1,3,8,8] |
+//   x[1,3,8,8]
 //   --seed 0                                    --range ids=0..9  random inputs where no file is given
 //
 // Dimensions come from --dim and --shape, then from the arrays; a leading dimension that is still open is 1, with a
@@ -20,6 +21,7 @@ namespace opfuse::cli {
 struct DimensionFlags {
   std::vector<std::string> dims;    ///< NAME=VALUE
   std::vector<std::string> shapes;  ///< INPUT:1x3x8x8
+  std::string plan_file{};          ///< a plan has the sizes it was made with
 };
 
 struct InputFlags {
@@ -37,6 +39,8 @@ int64_t parse_size(const std::string& text, const std::string& argument);
 
 void add_dimension_flags(CLI::App& app, DimensionFlags& flags);
 void add_input_flags(CLI::App& app, InputFlags& flags);
+/// --input of verbs that run nothing: values of inputs that never change.
+void add_fixed_input_flag(CLI::App& app, std::vector<std::string>& files);
 
 /// Everything needed to run: one tensor per graph input, and the symbols' values.
 struct ModelInputs {
@@ -46,10 +50,13 @@ struct ModelInputs {
 
 using NamedTensors = std::map<std::string, Tensor>;
 
-/// "NAME=FILE" (or FILE alone for formats that name their tensors) -> arrays. A lone .npy belongs to the only name in
-/// `names`. E::unknown_name for a name that is not in `names`.
-NamedTensors read_arrays(const std::vector<std::string>& arguments, const std::vector<std::string>& names,
-                         const std::string& flag);
+/// What a tensor may be called, and its type; unknown where any will do.
+using NamedTypes = std::vector<std::pair<std::string, TensorType>>;
+
+/// "NAME=FILE" (or FILE alone for formats that name their tensors), or "NAME=[1,2]" -> arrays. A lone .npy belongs to
+/// the only one in `known`. E::unknown_name for a name that is not there.
+NamedTensors read_arrays(const std::vector<std::string>& arguments, const NamedTypes& known, const std::string& flag);
+NamedTypes types_of(const std::vector<Value*>& values);
 
 /// Values of all symbols; `given` may be empty. Symbols whose --dim is "any" are left out.
 SymbolValues resolve_dimensions(const Graph& interface, const DimensionFlags& flags, const NamedTensors& given = {});

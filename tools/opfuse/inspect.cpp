@@ -187,6 +187,14 @@ Table launch_table(const ArtifactProgram& a, bool device) {
   return table;
 }
 
+/// "N = M or one of them 1 (node "sum": axis 0 of the operands broadcasts)"
+std::vector<std::string> constraints_of(const Artifact& artifact) {
+  std::vector<std::string> lines;
+  for (const DimConstraint& c : artifact.constraints)
+    lines.push_back(fmt::format("{} (node \"{}\": {})", text_of(c.relation), c.node, c.relation.what));
+  return lines;
+}
+
 int inspect_artifact(const GivenModel& model, const Flags& flags) {
   const Artifact& a = model.executable->artifact();
   const ArtifactProgram& runs = a.program_for(given_dimensions(model.interface(), flags.dimensions));
@@ -213,6 +221,8 @@ int inspect_artifact(const GivenModel& model, const Flags& flags) {
                 {"intermediate_bytes", a.intermediate_bytes.text()},
                 {"distinct_kernels", distinct.size()},
                 {"variants", variants_json(a)},
+                {"fixed_inputs", fixed_inputs_json(a)},
+                {"constraints", constraints_of(a)},
                 {"notes", a.notes}});
     Json launches = Json::array(), layouts = Json::object();
     for (const ArtifactLaunch& launch : runs.launches) launches.push_back(json_of(launch));
@@ -231,6 +241,8 @@ int inspect_artifact(const GivenModel& model, const Flags& flags) {
   fmt::print("  {} launches of {} kernels, code {}, constants {}\n", a.launches.size(), distinct.size(),
              human_bytes(static_cast<double>(a.code.size())), human_bytes(static_cast<double>(a.constants.size())));
   fmt::print("  arena {} bytes for intermediates of {} bytes\n", a.arena_bytes.text(), a.intermediate_bytes.text());
+  print_fixed_inputs(a);
+  for (const std::string& text : constraints_of(a)) fmt::print("  needs {}\n", text);
   print_variants(a);
   fmt::print("{}", launch_table(runs, a.on_device()).text());
   Table layouts({"buffer", "layout"});

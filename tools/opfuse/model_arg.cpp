@@ -5,9 +5,12 @@
 
 #include "base/fail.hpp"
 #include "driver/interface.hpp"
+#include "inputs.hpp"
 #include "ir/fir_file.hpp"
+#include "ir/fix_input.hpp"
 #include "onnx/read.hpp"
 #include "ops/registry.hpp"
+#include "report.hpp"
 #include "runtime/artifact.hpp"
 #include "zoo/zoo.hpp"
 
@@ -23,13 +26,39 @@ bool ends_with(const std::string& text, std::string_view end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
+Graph read_model(const std::string& path, const ModelOptions& with) {
+  if (with.inputs.empty()) return read_onnx(path, {.problems = with.problems});
+  const std::vector<ModelInput> declared = onnx_inputs(path);
+  NamedTypes known;
+  for (const ModelInput& input : declared) known.emplace_back(input.name, input.type);
+  ReadOptions options;
+  options.problems = with.problems;
+  options.fixed_inputs = read_arrays(with.inputs, known, "--input");
+  for (const ModelInput& input : declared)
+    if (with.fix == Fix::shapes && !input.decides_shapes) options.fixed_inputs.erase(input.name);
+  for (const auto& [name, value] : options.fixed_inputs)
+    note(fmt::format("input '{}' is fixed to {}", name, text_of_values(value)));
+  return read_onnx(path, options);
+}
+
+/// A graph that names no operands which decide shapes: inputs are fixed where all are.
+void fix_given(Graph& graph, const ModelOptions& options) {
+  if (options.fix != Fix::all || options.inputs.empty()) return;
+  for (const auto& [name, value] : read_arrays(options.inputs, types_of(graph.inputs()), "--input")) {
+    note(fmt::format("input '{}' is fixed to {}", name, text_of_values(value)));
+    fix_input(graph, name, value);
+  }
+  graph.infer_types();
+}
+
 }  // namespace
 
-GivenModel open_model(const std::string& argument, std::vector<Diagnostic>* problems) {
+GivenModel open_model(const std::string& argument, const ModelOptions& options) {
   GivenModel model;
   model.name = argument;
   if (argument.rfind("zoo:", 0) == 0) {
     model.graph = build_zoo(argument.substr(4));
+    fix_given(*model.graph, options);
     return model;
   }
   std::error_code error;
@@ -45,17 +74,18 @@ GivenModel open_model(const std::string& argument, std::vector<Diagnostic>* prob
     model.interface_ = interface_of(model.executable->artifact());
   } else if (ends_with(argument, ".fir")) {
     model.graph = read_fir(argument, ops());
+    fix_given(*model.graph, options);
   } else {
-    model.graph = read_onnx(argument, {.problems = problems});
+    model.graph = read_model(argument, options);
   }
   return model;
 }
 
-GivenModel open_graph(const std::string& argument, const std::string& verb, std::vector<Diagnostic>* problems) {
+GivenModel open_graph(const std::string& argument, const std::string& verb, const ModelOptions& options) {
   if (ends_with(argument, ".opf"))
     throw fail(E::bad_option, "opfuse {} needs a model, and an .opf holds only its machine code", verb)
         .hint("pass the .onnx that '" + argument + "' was compiled from");
-  return open_model(argument, problems);
+  return open_model(argument, options);
 }
 
 }  // namespace opfuse::cli

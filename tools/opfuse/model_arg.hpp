@@ -23,13 +23,24 @@ struct GivenModel {
   std::optional<Graph> interface_;
 };
 
+/// Which of the inputs that --input gives become constants of the model.
+enum class Fix {
+  shapes,  ///< those whose values decide shapes; the others are arrays of a run
+  all,
+};
+
+/// What a verb knows of its model before it is read.
+struct ModelOptions {
+  std::vector<std::string> inputs{};  ///< arguments of --input
+  Fix fix = Fix::shapes;
+  std::vector<Diagnostic>* problems = nullptr;  ///< receives each problem of an .onnx by itself
+};
+
 /// Throws file_not_found, malformed_model, unknown_name ...
-/// `problems` receives each problem of an .onnx by itself.
-GivenModel open_model(const std::string& argument, std::vector<Diagnostic>* problems = nullptr);
+GivenModel open_model(const std::string& argument, const ModelOptions& options = {});
 
 /// The same where only a graph makes sense (`verb` for the message): E::bad_option for an .opf.
-GivenModel open_graph(const std::string& argument, const std::string& verb,
-                      std::vector<Diagnostic>* problems = nullptr);
+GivenModel open_graph(const std::string& argument, const std::string& verb, const ModelOptions& options = {});
 
 /// Help text of MODEL.
 extern const char* const kModelHelp;

@@ -73,7 +73,7 @@ void record(Context& context, const MeasureSettings& settings, Profile& profile)
 }
 
 Profile make_profile(const CLI::App& app, const Flags& flags) {
-  const GivenModel model = open_model(flags.model);
+  const GivenModel model = open_model(flags.model, {.inputs = flags.inputs.files});
   if (model.executable) refuse_compile_flags(app, flags.model);
   const ModelInputs inputs = make_inputs(model.interface(), flags.inputs);
   std::optional<Executable> executable = model.executable;
@@ -217,7 +217,10 @@ std::function<int()> add_profile(CLI::App& app) {
   add_input_flags(app, flags->inputs);
   add_compile_flags(app, flags->compile);
   app.add_flag("--json", flags->json, "as JSON");
-  return [flags, &app] { return run(app, *flags); };
+  return [flags, &app] {
+    take_plan(flags->inputs.dimensions, flags->compile.plan);
+    return run(app, *flags);
+  };
 }
 
 }  // namespace opfuse::cli

@@ -102,9 +102,9 @@ Verdict check(const std::string& name, const Tensor& got, const Tensor& want, co
 }
 
 std::vector<Verdict> check_expected(const Outputs& outputs, const Flags& flags) {
-  std::vector<std::string> names;
-  for (const auto& [name, tensor] : outputs) names.push_back(name);
-  const NamedTensors expected = read_arrays(flags.expect, names, "--expect");
+  NamedTypes known;
+  for (const auto& [name, tensor] : outputs) known.emplace_back(name, tensor.type());
+  const NamedTensors expected = read_arrays(flags.expect, known, "--expect");
   std::vector<Verdict> verdicts;
   for (const auto& [name, tensor] : outputs)
     if (const auto want = expected.find(name); want != expected.end())
@@ -164,7 +164,7 @@ int run(const CLI::App& app, Flags flags) {
   for (double tolerance : {flags.atol, flags.rtol})
     if (!(tolerance >= 0 && std::isfinite(tolerance)))
       throw fail(E::bad_option, "--atol and --rtol are finite and not negative, not {}", tolerance);
-  const GivenModel model = open_model(flags.model);
+  const GivenModel model = open_model(flags.model, {.inputs = flags.inputs.files});
   check_flags(app, model, flags);
   bound_threads(flags.compile);
   if (flags.reference && !model.graph)
@@ -203,7 +203,10 @@ std::function<int()> add_run(CLI::App& app) {
   app.add_flag("--reference", flags->reference, "run the interpreter (exact, in double precision), compile nothing");
   add_compile_flags(app, flags->compile);
   app.add_flag("--json", flags->json, "as JSON");
-  return [flags, &app] { return run(app, *flags); };
+  return [flags, &app] {
+    take_plan(flags->inputs.dimensions, flags->compile.plan);
+    return run(app, *flags);
+  };
 }
 
 }  // namespace opfuse::cli

@@ -25,6 +25,7 @@ Session::Session(const Executable& executable, const ModelInputs& inputs, Contex
     : inputs_(inputs.tensors), context_(executable.create_context(std::move(options))) {
   const Artifact& artifact = executable.artifact();
   for (size_t i = 0; i < artifact.inputs.size(); ++i) context_.bind(artifact.inputs[i].name, view_of(inputs_[i]));
+  check(artifact.constraints, inputs.symbols);  // sizes that the model refuses need not give its results any
   for (const ArtifactTensor& output : artifact.outputs) {
     outputs_.emplace_back(output.type.dtype, output.type.shape.evaluate(inputs.symbols));
     output_names_.push_back(output.name);

@@ -8,6 +8,7 @@
 
 #include "base/fail.hpp"
 #include "console.hpp"
+#include "ir/fix_input.hpp"
 
 namespace opfuse::cli {
 namespace {
@@ -72,6 +73,7 @@ Json variants_json(const Artifact& artifact) {
   for (size_t i = 0; i < artifact.variants.size(); ++i) {
     const ArtifactVariant& variant = artifact.variants[i];
     rows.push_back({{"when", json_of(variant.when)},
+                    {"stretches", variant.stretches},
                     {"launches", variant.launches.size()},
                     {"own_kernels", own_kernels(artifact, i)},
                     {"code_bytes", variant.code_bytes},
@@ -86,17 +88,28 @@ Json variants_json(const Artifact& artifact, const std::vector<KernelTime>& time
   for (size_t i = 0; i < rows.size(); ++i) {
     double ms = 0;
     for (const KernelTime& time : times)
-      if (time.variant == text_of(artifact.variants[i].when)) ms += time.ms;
+      if (time.variant == text_of(artifact.variants[i])) ms += time.ms;
     rows[i]["kernel_ms"] = ms;
   }
   return rows;
+}
+
+Json fixed_inputs_json(const Artifact& artifact) {
+  Json fixed = Json::object();
+  for (const auto& [name, value] : artifact.fixed_inputs) fixed[name] = text_of_values(value);
+  return fixed;
+}
+
+void print_fixed_inputs(const Artifact& artifact) {
+  for (const auto& [name, value] : artifact.fixed_inputs)
+    fmt::print("  input '{}' is fixed to {}\n", name, text_of_values(value));
 }
 
 void print_variants(const Artifact& artifact) {
   for (size_t i = 0; i < artifact.variants.size(); ++i) {
     const ArtifactVariant& variant = artifact.variants[i];
     fmt::print("  variant {}: {} launches, {} kernels of its own, adds code {}, constants {}; arena {} bytes\n",
-               text_of(variant.when), variant.launches.size(), own_kernels(artifact, i),
+               text_of(variant), variant.launches.size(), own_kernels(artifact, i),
                human_bytes(static_cast<double>(variant.code_bytes)),
                human_bytes(static_cast<double>(variant.constant_bytes)), variant.arena_bytes.text());
   }
@@ -104,10 +117,11 @@ void print_variants(const Artifact& artifact) {
 
 void note_variant(const Executable& executable, const Context& context) {
   const Artifact& artifact = executable.artifact();
-  if (artifact.variants.empty()) return;
-  if (const SymbolValues sizes = context.variant(); !sizes.empty()) return note("runs the variant " + text_of(sizes));
   std::string all;
-  for (const ArtifactVariant& variant : artifact.variants) all += (all.empty() ? "" : "; ") + text_of(variant.when);
+  for (const ArtifactVariant& variant : artifact.variants)
+    if (!variant.stretches) all += (all.empty() ? "" : "; ") + text_of(variant);
+  if (all.empty()) return;
+  if (const SymbolValues sizes = context.variant(); !sizes.empty()) return note("runs the variant " + text_of(sizes));
   note("runs the kernels for all sizes; variants are for " + all);
 }
 

@@ -26,6 +26,10 @@ Json variants_json(const Artifact& artifact);
 Json variants_json(const Artifact& artifact, const std::vector<KernelTime>& times);
 void print_variants(const Artifact& artifact);
 
+/// {"axes": "[0,1]"}: inputs that were fixed, and to what.
+Json fixed_inputs_json(const Artifact& artifact);
+void print_fixed_inputs(const Artifact& artifact);
+
 /// Says on stderr which variant runs, if the executable has any.
 void note_variant(const Executable& executable, const Context& context);
 

@@ -1,0 +1,100 @@
+// Walks backwards from the operands in the table below. Shape and Size end a walk: what they give follows from sizes.
+// An input of more dimensions is data (the mask behind a NonZero), which no user would fix.
+#include "onnx/shape_inputs.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace opfuse::onnx {
+namespace {
+
+struct Row {
+  Bytes op;
+  size_t first, last;  ///< operands that decide the result's shape, or how it is computed
+};
+
+constexpr Row kRows[] = {
+    {"AffineGrid", 1, 1},
+    {"BlackmanWindow", 0, 0},
+    {"CenterCropPad", 1, 1},
+    {"Col2Im", 1, 2},
+    {"Compress", 1, 1},
+    {"ConstantOfShape", 0, 0},
+    {"CumProd", 1, 1},
+    {"CumSum", 1, 1},
+    {"DFT", 1, 2},
+    {"Dropout", 1, 2},
+    {"Expand", 1, 1},
+    {"HammingWindow", 0, 0},
+    {"HannWindow", 0, 0},
+    {"If", 0, 0},
+    {"Loop", 0, 1},
+    {"MaxUnpool", 2, 2},
+    {"MelWeightMatrix", 0, 4},
+    {"NonMaxSuppression", 2, 4},
+    {"OneHot", 1, 1},
+    {"Pad", 1, 1},
+    {"Pad", 3, 3},
+    {"Range", 0, 2},
+    {"ReduceL1", 1, 1},
+    {"ReduceL2", 1, 1},
+    {"ReduceLogSum", 1, 1},
+    {"ReduceLogSumExp", 1, 1},
+    {"ReduceMax", 1, 1},
+    {"ReduceMean", 1, 1},
+    {"ReduceMin", 1, 1},
+    {"ReduceProd", 1, 1},
+    {"ReduceSum", 1, 1},
+    {"ReduceSumSquare", 1, 1},
+    {"Reshape", 1, 1},
+    {"Resize", 1, 3},
+    {"STFT", 1, 3},
+    {"SequenceAt", 1, 1},
+    {"SequenceErase", 1, 1},
+    {"SequenceInsert", 2, 2},
+    {"Slice", 1, 4},
+    {"Split", 1, 1},
+    {"SplitToSequence", 1, 1},
+    {"Squeeze", 1, 1},
+    {"Tile", 1, 2},
+    {"TopK", 1, 1},
+    {"Unsqueeze", 1, 1},
+    {"Upsample", 1, 1},
+};
+
+bool fixable(const ValueInfo& info) {
+  return info.type.kind == TypeKind::tensor && info.type.has_shape && info.type.dims.size() <= 1;
+}
+
+}  // namespace
+
+std::vector<std::string> shape_inputs(const std::vector<FlatNode>& nodes, const GraphProto& graph) {
+  std::unordered_map<Bytes, const NodeProto*> producers;
+  std::vector<Bytes> reached;
+  for (const FlatNode& node : nodes) {
+    for (Bytes output : node.proto.outputs) producers.emplace(output, &node.proto);
+    if (!is_default_domain(node.proto.domain)) continue;
+    for (const Row& row : kRows)
+      for (size_t i = row.first; row.op == node.proto.op_type && i <= row.last && i < node.proto.inputs.size(); ++i)
+        reached.push_back(node.proto.inputs[i]);
+  }
+  std::unordered_set<Bytes> seen;
+  while (!reached.empty()) {
+    const Bytes name = reached.back();
+    reached.pop_back();
+    if (name.empty() || !seen.insert(name).second) continue;
+    const auto producer = producers.find(name);
+    if (producer == producers.end() || producer->second->op_type == "Shape" || producer->second->op_type == "Size")
+      continue;
+    reached.insert(reached.end(), producer->second->inputs.begin(), producer->second->inputs.end());
+  }
+  std::unordered_set<Bytes> constants;
+  for (const TensorProto& tensor : graph.initializers) constants.insert(tensor.name);
+  std::vector<std::string> names;
+  for (const ValueInfo& info : graph.inputs)
+    if (seen.contains(info.name) && !constants.contains(info.name) && fixable(info)) names.emplace_back(info.name);
+  return names;
+}
+
+}  // namespace opfuse::onnx
