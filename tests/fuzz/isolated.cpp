@@ -10,7 +10,7 @@
 namespace opfuse::fuzz {
 
 Outcome isolated(const std::function<Outcome()>& work, int seconds) {
-  const testing::Ended ended = testing::in_own_process(
+  const test::Ended ended = test::in_own_process(
       [&] {
         cpu_set_t cpu;
         CPU_ZERO(&cpu);

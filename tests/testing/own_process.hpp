@@ -10,7 +10,7 @@
 #include <functional>
 #include <string>
 
-namespace opfuse::testing {
+namespace opfuse::test {
 
 struct Ended {
   std::string text;   ///< what the work returned
@@ -48,4 +48,4 @@ inline Ended in_own_process(const std::function<std::string()>& work, int second
   return ended;
 }
 
-}  // namespace opfuse::testing
+}  // namespace opfuse::test

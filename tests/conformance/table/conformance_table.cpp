@@ -52,7 +52,7 @@ std::string verdict(const Case& c) {
 int run() {
   const std::vector<Case> cases = all_cases();
   for (const Case& c : cases) {
-    const testing::Ended ended = testing::in_own_process([&] { return verdict(c); }, kSeconds);
+    const test::Ended ended = test::in_own_process([&] { return verdict(c); }, kSeconds);
     std::printf("%s\t%s\n", c.name.c_str(),
                 ended.hung         ? "hang\t"
                 : ended.complete() ? ended.text.c_str()
