@@ -42,7 +42,10 @@ bool gather_elements(Drawer& d) {
 
 bool gather_nd(Drawer& d) {
   const Known* x = d.pick([](const Known& k) { return k.rank() >= 1 && fixed_extent(k, 0) > 0; });
-  return x && d.add("gather_nd", {}, {x->value, indices(d, {d.between(1, 5), 1}, x->sizes()[0])});
+  if (!x) return false;
+  Value* rows = d.filled({d.between(1, 5), 1}, DType::i64,
+                         [&](int64_t) { return static_cast<double>(d.between(0, x->sizes()[0] - 1)); });
+  return d.add("gather_nd", {}, {x->value, rows});
 }
 
 bool scatter_elements(Drawer& d) {
