@@ -20,9 +20,9 @@ std::vector<Pass> cleaning_passes() {
 std::vector<Pass> recompose_passes() {
   return {
       until_stable("recompose", {recompose_norms(), recompose_activations(),  // first: conv + 3 may be a hard swish
-                                 convert_einsum(), recompose_attention(), recompose_movement(), recompose_conv_affine(),
-                                 remove_identity_pools(), pad_into_max_pool(), pad_into_conv(), unflatten_linear(),
-                                 flatten_linear_to_conv1x1(), decompose_attention(),
+                                 convert_einsum(), recompose_attention(), recompose_movement(), recompose_group_norm(),
+                                 recompose_conv_affine(), remove_identity_pools(), pad_into_max_pool(), pad_into_conv(),
+                                 unflatten_linear(), flatten_linear_to_conv1x1(), decompose_attention(),
                                  convert_shifted_windows()}),  // looks for attention behind its projection
       transpose_of_unit_axes()};                               // last: what is above looks for transposes
 }
@@ -44,6 +44,7 @@ const std::vector<Pass>& all_passes() {
                                            recompose_norms(),
                                            recompose_activations(),
                                            recompose_conv_affine(),
+                                           recompose_group_norm(),
                                            convert_einsum(),
                                            recompose_attention(),
                                            recompose_movement(),

@@ -29,6 +29,8 @@ Pass convert_einsum();
 Pass recompose_attention();
 /// Channel shuffles and windows.
 Pass recompose_movement();
+/// An instance norm between reshapes is group_norm.
+Pass recompose_group_norm();
 /// Conv -> Add(per-channel constant) is a bias; Conv -> Mul [-> Add] by per-channel constants is batch_norm.
 Pass recompose_conv_affine();
 /// An average over one element is that element.

@@ -34,6 +34,9 @@ struct AxisSlice {
 };
 std::optional<AxisSlice> slice_of_one_axis(const Node& slice);
 
+/// The constant as one value per channel (axis 1 of a result of `rank`), empty when it varies along another axis.
+std::optional<Tensor> per_channel(const Value& constant, size_t rank, int64_t channels);
+
 /// The reductions with these bindings run over the last axis alone and keep it as 1.
 MatchPredicate over_last_axis(std::vector<std::string> names);
 

@@ -12,11 +12,6 @@
 
 namespace opfuse {
 
-namespace {
-
-constexpr const char* kPass = "recompose-conv-affine";
-
-// The constant as one value per channel (axis 1 of a result of `rank`), empty when it varies along another axis.
 std::optional<Tensor> per_channel(const Value& constant, size_t rank, int64_t channels) {
   const Tensor& t = *constant.constant;
   if (!is_float(t.dtype()) || t.rank() > rank) return std::nullopt;
@@ -27,6 +22,10 @@ std::optional<Tensor> per_channel(const Value& constant, size_t rank, int64_t ch
   for (int64_t c = 0; c < channels; ++c) result.set_real(c, t.real(t.elements() == 1 ? 0 : c));
   return result;
 }
+
+namespace {
+
+constexpr const char* kPass = "recompose-conv-affine";
 
 // A node that combines `value` with a constant.
 struct Step {

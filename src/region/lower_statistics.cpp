@@ -83,7 +83,8 @@ void lower_group_norm(Lowering& lowering, const Node& node) {
   lowering.stage().reduce[0] = channels;
   row.elements = channels;
   for (size_t i = 2; i < shape.rank(); ++i) row.elements = row.elements * shape[i];
-  row.reduce_map.dims[1].terms.insert(row.reduce_map.dims[1].terms.begin(), IndexTerm{channels, 1, channels});
+  if (attrs.num_groups > 1)  // of one group, statistics are the same for all channels
+    row.reduce_map.dims[1].terms.insert(row.reduce_map.dims[1].terms.begin(), IndexTerm{channels, 1, channels});
   const Expr y = normalised(row, attrs.epsilon);
   lowering.define(node.output(), y * per_channel(lowering, node, 1) + per_channel(lowering, node, 2));
 }

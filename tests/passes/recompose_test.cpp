@@ -54,6 +54,39 @@ std::string conv(const std::string& rest) {
          rest + "\n return %y\n}";
 }
 
+std::string group_norm(const std::string& groups, const std::string& count, const std::string& rest) {
+  return "graph (%x: f32[2,6,4,5]) {\n %to = const dense<" + groups +
+         "> : i64[3]\n %back = const dense<2,6,4,5> : i64[4]\n %s = const splat<2> : f32[" + count +
+         "]\n %b = const splat<0.5> : f32[" + count +
+         "]\n %g = const rand<1> : f32[6,1,1]\n %h = const rand<2> : f32[6,1,1]\n"
+         " %r = reshape(%x, %to)\n %n = instance_norm(%r, %s, %b) {epsilon = 0.001}\n %j = reshape(%n, %back)\n" +
+         rest + "\n return %y\n}";
+}
+
+TEST(RecomposeGroupNorm, AnInstanceNormBetweenReshapesTakesTheConstantsBehindIt) {
+  const Outcome o = run(recompose_group_norm(), group_norm("2,1,120", "1", "%m = mul(%j, %g)\n %y = add(%h, %m)"));
+  EXPECT_EQ(o.operators, (Names{"group_norm"}));
+  EXPECT_EQ(*find(o.graph.nodes()[0]->attr_map(), "num_groups"), AttrValue(int64_t{1}));
+}
+
+TEST(RecomposeGroupNorm, WhatIsNotPerChannelStays) {
+  const Outcome o = run(recompose_group_norm(), group_norm("2,1,120", "1", "%y = mul(%j, %x)"));
+  EXPECT_EQ(o.operators, (Names{"group_norm", "mul"}));
+}
+
+TEST(RecomposeGroupNorm, GroupsAcrossImagesAreNone) {
+  EXPECT_FALSE(run(recompose_group_norm(), group_norm("1,1,240", "1", "%y = relu(%j)")).changed);
+}
+
+TEST(RecomposeGroupNorm, SeveralGroupsStay) {
+  EXPECT_FALSE(run(recompose_group_norm(), group_norm("2,2,60", "2", "%y = relu(%j)")).changed);
+}
+
+TEST(RecomposeGroupNorm, ANormThatOthersReadStays) {
+  const std::string other = "%z = reshape(%n, %back)\n %y = add(%j, %z)";
+  EXPECT_FALSE(run(recompose_group_norm(), group_norm("2,1,120", "1", other)).changed);
+}
+
 TEST(RecomposeConvAffine, AnAddedConstantPerChannelIsTheBias) {
   const Outcome o = run(recompose_conv_affine(), conv("%k = const rand<2> : f32[1,4,1,1]\n %y = add(%k, %c) @\"add\""));
   EXPECT_EQ(o.operators, (Names{"conv"}));
