@@ -16,6 +16,7 @@
 #include "driver/reference_launch.hpp"
 #include "driver/variants.hpp"
 #include "program/image_loop.hpp"
+#include "program/step_loop.hpp"
 
 namespace opfuse {
 namespace {
@@ -254,7 +255,15 @@ ArtifactLaunch artifact_launch(const Program& program, const Launch& launch, con
   const LaunchCost cost = cost_of(program, launch.region);
   const ImageLoop& loop = program.image_loop;
   const bool per_image = loop.symbol.empty() && &launch < program.launches.data() + loop.launches;
-  const Dim images(per_image ? loop.from : 1);
+  Dim images(per_image ? loop.from : 1);
+  if (const StepLoop* steps = loop_of(program, static_cast<size_t>(&launch - program.launches.data()))) {
+    images = steps->steps;
+    for (size_t i = 0; i < launch.steps.size(); ++i) {
+      const StepOperand& operand = launch.steps[i];
+      const bool moves = operand.moves || operand.before;
+      out.steps.push_back({moves ? step_bytes(program, *steps, launch.buffers[i]) : Dim(0), operand.first});
+    }
+  }
   out.flops = cost.flops * images;
   out.bytes_read = cost.read * images;
   out.bytes_written = cost.written * images;
@@ -303,6 +312,7 @@ ArtifactProgram assemble(const Program& program, size_t index, const Assembly& a
   a.intermediate_bytes = program.intermediate_bytes;
   if (const ImageLoop& loop = program.image_loop; loop.launches > 0)
     a.image_loop = {loop.symbol, loop.launches, loop.from, image_steps(program)};
+  for (const StepLoop& loop : program.step_loops) a.step_loops.push_back({loop.first, loop.launches, loop.steps});
   for (const Buffer& b : program.buffers) a.layouts.emplace_back(b.name, b.layout.text());
   return a;
 }

@@ -5,8 +5,8 @@
 
 #include "base/fail.hpp"
 #include "driver/conditioning.hpp"
+#include "driver/graph_of_launches.hpp"
 #include "driver/prove_groups.hpp"
-#include "fusion/images.hpp"
 #include "ir/value_name.hpp"
 
 namespace opfuse {
@@ -33,8 +33,8 @@ const GroupComparison* Comparison::worst() const {
 
 std::vector<GroupComparison> compare_groups(const Graph& graph, const Program& program, const Executable& executable,
                                             const std::vector<Tensor>& inputs, const CompareOptions& options) {
-  const Graph unrolled = unroll_images(graph);
-  return GroupProver(unrolled, program, executable, bind_symbols(graph, inputs), options).run(inputs);
+  const Graph of_launches = graph_of_launches(graph);
+  return GroupProver(of_launches, program, executable, bind_symbols(graph, inputs), options).run(inputs);
 }
 
 std::vector<Tensor> run_executable(const Executable& executable, const std::vector<Tensor>& inputs,
@@ -68,7 +68,7 @@ std::vector<OutputComparison> compare_outputs(const Graph& graph, const Executab
                                               const std::vector<Tensor>& inputs,
                                               const std::vector<Tensor>& other_inputs, const CompareOptions& options) {
   if (options.progress) options.progress("compare outputs", 0, 0);
-  const std::vector<Tensor> want = interpret(unroll_images(graph), inputs);
+  const std::vector<Tensor> want = interpret(graph_of_launches(graph), inputs);
   const std::vector<Tensor> got = run_executable(executable, inputs, {.threads = options.threads});
   std::vector<OutputComparison> results;
   for (size_t i = 0; i < want.size(); ++i) {
@@ -98,8 +98,8 @@ Comparison compare_model(const Graph& model, const Graph& fused, const Program& 
                          const std::vector<Tensor>& inputs, const std::vector<Tensor>& other_inputs,
                          const CompareOptions& options) {
   Comparison comparison;
-  const Graph unrolled = unroll_images(fused);
-  GroupProver prover(unrolled, program, executable, bind_symbols(fused, inputs), options);
+  const Graph of_launches = graph_of_launches(fused);
+  GroupProver prover(of_launches, program, executable, bind_symbols(fused, inputs), options);
   comparison.groups = prover.run(inputs);
   comparison.outputs = compare_outputs(model, executable, inputs, other_inputs, options);
   if (options.progress) options.progress("measure conditioning", 0, 0);
@@ -108,7 +108,7 @@ Comparison compare_model(const Graph& model, const Graph& fused, const Program& 
   const bool steps = std::any_of(comparison.groups.begin(), comparison.groups.end(), has_steps);
   for (size_t i = 0; i < got.size(); ++i) {
     OutputComparison& output = comparison.outputs[i];
-    const Tensor* stored = prover.value(value_name(*unrolled.outputs()[i]));
+    const Tensor* stored = prover.value(value_name(*of_launches.outputs()[i]));
     OPFUSE_CHECK(stored, "output {} has no value", output.name);
     output.same_as_groups = same_numbers(got[i], stored->cast(got[i].dtype()));
     output.conditioning = conditioning[i];

@@ -146,4 +146,59 @@ LaunchRun LaunchRunner::run(const std::vector<size_t>& together, const Operand& 
   return run;
 }
 
+int LaunchRunner::sliced(const Launch& launch, size_t param) const {
+  const int box = launch.buffers[param];
+  if (launch.steps.empty() || !(launch.steps[param].moves || launch.steps[param].before)) return box;
+  return program_.buffers[static_cast<size_t>(box)].view_of;
+}
+
+/// Memory for all slices of a parameter, with `tensor` in it; returns where the first step's slice lies.
+char* LaunchRunner::place_slices(const Launch& launch, size_t param, const Tensor* tensor, Roots& roots) const {
+  const int box = launch.buffers[param], whole = sliced(launch, param);
+  const Root root = root_of(box);
+  const ArtifactBuffer& r = state_.artifact.buffers[static_cast<size_t>(root.buffer)];
+  if (r.storage == Storage::constant)
+    return reinterpret_cast<char*>(const_cast<uint8_t*>(state_.artifact.constants.data())) +
+           state_.artifact.buffers[static_cast<size_t>(box)].offset.evaluate(symbols_);
+  IsolatedBuffer& memory =
+      roots.try_emplace(root.buffer, static_cast<size_t>(r.bytes.evaluate(symbols_))).first->second;
+  if (tensor)
+    BufferAccess(program_.buffers[static_cast<size_t>(whole)], symbols_)
+        .store(*tensor, memory.data() + root_of(whole).offset);
+  return memory.data() + root.offset;
+}
+
+std::vector<StoredResult> LaunchRunner::run_steps(size_t index, const StepLoop& loop, const Operand& operand) {
+  const Launch& launch = program_.launches[index];
+  const ArtifactLaunch& compiled = state_.artifact.launches[index];
+  const auto is_result = [&](size_t p) { return launch.region.params[p].role == ParamRole::output; };
+  Roots given, stored;
+  std::vector<char*> first;
+  for (size_t p = 0; p < launch.buffers.size(); ++p)
+    first.push_back(
+        place_slices(launch, p, is_result(p) ? nullptr : operand(launch, p), is_result(p) ? stored : given));
+  std::vector<void*> pointers(first.size());
+  for (int64_t step = 0, steps = loop.steps.evaluate(symbols_); step < steps; ++step) {
+    for (size_t p = 0; p < first.size(); ++p) {
+      const ArtifactLaunch::Step& s = compiled.steps[p];
+      const bool before = s.first >= 0;  // the state before the first step is an operand of its own
+      pointers[p] = before && step == 0 ? first[static_cast<size_t>(s.first)]
+                                        : first[p] + (before ? step - 1 : step) * s.bytes.evaluate(symbols_);
+    }
+    call(index, pointers, stored);
+  }
+  std::vector<StoredResult> results;
+  for (size_t p = 0; p < launch.buffers.size(); ++p) {
+    if (!is_result(p)) continue;
+    const int whole = sliced(launch, p);
+    const Buffer& buffer = program_.buffers[static_cast<size_t>(whole)];
+    const char* at = first[p] - root_of(launch.buffers[p]).offset + root_of(whole).offset;
+    results.push_back({whole, buffer.name, BufferAccess(buffer, symbols_).load(at), true});
+  }
+  for (const Roots* roots : {&given, &stored})
+    for (const auto& [buffer, memory] : *roots)
+      OPFUSE_CHECK(memory.intact(), "kernel of {} wrote outside its buffers", launch.name);
+  return results;
+}
+
 }  // namespace opfuse

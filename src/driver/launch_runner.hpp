@@ -38,6 +38,12 @@ class LaunchRunner {
   /// Memory around the operands is guarded (E::internal when a kernel wrote there); what no operand filled holds NaN.
   LaunchRun run(const std::vector<size_t>& together, const Operand& operand);
 
+  /// A launch of a loop at every step, each step alone: `operand` has the values of all steps, states included, which
+  /// are read from other memory than they are stored to. The results of all steps.
+  std::vector<StoredResult> run_steps(size_t index, const StepLoop& loop, const Operand& operand);
+  /// The buffer of all steps that a parameter is a slice of; the parameter's own where it is none.
+  int sliced(const Launch& launch, size_t param) const;
+
   const Program& program() const { return program_; }
   const SymbolValues& symbols() const { return symbols_; }
 
@@ -52,6 +58,7 @@ class LaunchRunner {
   void* place(const Launch& launch, size_t param, const Tensor* tensor, Roots& roots) const;
   std::vector<Tensor> operands_of(const Launch& launch, const std::vector<void*>& pointers,
                                   const Operand& operand) const;
+  char* place_slices(const Launch& launch, size_t param, const Tensor* tensor, Roots& roots) const;
   void call(size_t index, const std::vector<void*>& pointers, Roots& roots);
 
   const Program& program_;

@@ -22,6 +22,7 @@
 #include "ir/dim_constraints.hpp"
 #include "ir/fix_input.hpp"
 #include "ir/outline.hpp"
+#include "passes/expand_recurrent.hpp"
 #include "passes/fold_dequantized.hpp"
 #include "passes/name_values.hpp"
 #include "passes/pass_manager.hpp"
@@ -219,6 +220,7 @@ BuildOptions build_options(const TargetInfo& target, const LowerOptions& request
   BuildOptions options;
   options.allow_reference = request.allow_reference;
   options.stretches = request.stretches || target.is_cuda();
+  options.step_loops = !target.is_cuda();
   options.divide = [&target](const Node& node) { return divided(node, target); };
   options.cannot_generate = [&generator, &target](const Region& region) {
     return generator.cannot_generate(region, target);
@@ -240,6 +242,7 @@ BuildOptions build_options(const TargetInfo& target, const LowerOptions& request
 std::vector<Obstacle> obstacles_on(const Graph& fused, const TargetInfo& target, const LowerOptions& options) {
   Graph lowered = fused.clone();
   fold_dequantized(lowered);
+  expand_recurrent(lowered);
   return find_obstacles(lowered, build_options(target, options));
 }
 
@@ -255,6 +258,7 @@ Program lower(const Graph& graph, const TargetInfo& target, const LowerOptions& 
   Graph lowered = graph.clone();
   BuildOptions options = build_options(target, request);
   options.quantised = fold_dequantized(lowered);
+  expand_recurrent(lowered);
   Program program = build_program(lowered, target, options);
   if (request.algorithms.exact) forbid_activation_tables(program);
   if (target.is_cuda())

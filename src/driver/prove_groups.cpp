@@ -17,11 +17,15 @@
 #include "fusion/images.hpp"
 #include "interp/random_inputs.hpp"
 #include "ir/value_name.hpp"
+#include "program/step_loop.hpp"
 
 namespace opfuse {
 namespace {
 
 constexpr double kOracle = 0x1p-44;  ///< the interpreter's own roundings
+/// Of a recurrent layer's result, of its largest value: a step's gates are functions of sums, so bounds of its region
+/// would have to be carried through every step.
+constexpr double kStepTolerance = 2e-5;
 
 bool is_input(const Launch& launch, size_t param) { return launch.region.params[param].role == ParamRole::input; }
 
@@ -233,12 +237,36 @@ void GroupProver::prove_exact(const Launches& together, const Image& image, Grou
   result.exact.merge(judge_run(together, run, bound_run(together, run, image, false), {}));
 }
 
+/// Every step of a recurrent layer on the states that the graph's own operators compute.
+void GroupProver::prove_steps(size_t index, const StepLoop& loop, GroupComparison& result) {
+  const Launch& launch = runner_.program().launches[index];
+  const LaunchRunner::Operand whole = [&](const Launch& l, size_t param) -> const Tensor* {
+    const int buffer = runner_.sliced(l, param);
+    return runner_.program().buffers[static_cast<size_t>(buffer)].kind == BufferKind::constant ? nullptr
+                                                                                               : value(key(buffer, {}));
+  };
+  for (const StoredResult& stored : runner_.run_steps(index, loop, whole)) {
+    const Tensor* want = value(key(stored.buffer, {}));
+    OPFUSE_CHECK(want, "buffer '{}' of {} has no value in the graph", stored.name, launch.name);
+    const Difference d = difference(stored.tensor, *want);
+    if (result.output.empty() || d.relative() > result.difference.relative())
+      result.difference = d, result.output = stored.name;
+    noise_[key(stored.buffer, {})] = distance_of(stored.tensor, *want);
+    result.ok = result.ok &&
+                d.relative() <= tolerance_of(stored.tensor.dtype(), options_.group_tolerance.value_or(kStepTolerance));
+  }
+}
+
 GroupComparison GroupProver::prove(size_t index, const Image& image) {
   const Launch& launch = runner_.program().launches[index];
   GroupComparison result;
   result.name = launch.name, result.pattern = launch.pattern, result.sources = launch.sources;
   result.ok = true;
   if (launch.reference) return result;  // the interpreter itself
+  if (const StepLoop* loop = loop_of(runner_.program(), index)) {
+    prove_steps(index, *loop, result);
+    return result;
+  }
   const Launches together = runner_.writers_with(index);
   if (together.back() != index) return result;  // judged with the last part
   try {
@@ -306,7 +334,7 @@ std::vector<Tensor> GroupProver::run_with_noise(const std::vector<Tensor>& input
   }
   each_launch([&](size_t index, const Image& image) {
     const Launch& launch = runner_.program().launches[index];
-    if (launch.reference) return;
+    if (launch.reference || loop_of(runner_.program(), index)) return;  // of steps the graph's own values are taken
     const Launches together = runner_.writers_with(index);
     if (together.back() != index) return;
     for (const StoredResult& stored : runner_.run(together, operands(image)).results)

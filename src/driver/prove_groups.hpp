@@ -49,6 +49,7 @@ class GroupProver {
   BoundOptions bounds_of(const Launch& launch, bool folded) const;
   GroupComparison prove(size_t index, const Image& image);
   void prove_real(const Launches& together, const Image& image, GroupComparison& result);
+  void prove_steps(size_t index, const StepLoop& loop, GroupComparison& result);
   void prove_exact(const Launches& together, const Image& image, GroupComparison& result);
   std::vector<BoundedRun> bound_run(const Launches& together, const LaunchRun& run, const Image& image, bool real);
   Proof judge_run(const Launches& together, const LaunchRun& run, const std::vector<BoundedRun>& bounded,

@@ -138,6 +138,11 @@ void kernel_shape(NodeExport& n) { always(n, "kernel_shape"); }
 void equation(NodeExport& n) { always(n, "equation"); }
 void num_groups(NodeExport& n) { always(n, "num_groups"); }
 
+/// Before opset 14 the time comes first.
+void recurrent(NodeExport& n) {
+  if (n.opset < 14 && n.take("layout") != AttrValue(int64_t{0})) throw n.unwritable("with layout 1", 14);
+}
+
 struct Special {
   const char* op;
   void (*write)(NodeExport&);
@@ -168,6 +173,9 @@ constexpr Special kSpecial[] = {
     {"lp_pool", kernel_shape},
     {"einsum", equation},
     {"group_norm", num_groups},
+    {"rnn", recurrent},
+    {"gru", recurrent},
+    {"lstm", recurrent},
 };
 
 bool same_value(const AttrValue& a, const AttrValue& b) {

@@ -165,6 +165,12 @@ Results constant_of_shape(NodeImport& n, const char* op) {
   return generic(n, op, {{"value", real}, {"dtype", value.dtype()}});
 }
 
+/// Opset 1 said whether the sequence is a result; its name says it too.
+Results recurrent(NodeImport& n, const char* op) {
+  n.ignore("output_sequence");
+  return generic(n, op);
+}
+
 struct Row {
   const char* onnx;
   const char* op;
@@ -218,6 +224,7 @@ constexpr Row kRows[] = {
     {.onnx = "EyeLike", .op = "eye_like", .since = 9},
     {"Flatten", "flatten"},
     {"Floor", "floor"},
+    {.onnx = "GRU", .op = "gru", .import = recurrent},
     {"Gather", "gather"},
     {.onnx = "GatherElements", .op = "gather_elements", .since = 11},
     {.onnx = "GatherND", .op = "gather_nd", .since = 11},
@@ -238,6 +245,7 @@ constexpr Row kRows[] = {
     {.onnx = "IsInf", .op = "is_inf", .since = 10},
     {.onnx = "IsNaN", .op = "is_nan", .since = 9},
     {"LRN", "lrn"},
+    {.onnx = "LSTM", .op = "lstm", .import = recurrent},
     {.onnx = "LayerNormalization", .op = "layer_norm", .since = 17, .import = layer_norm},
     {"LeakyRelu", "leaky_relu"},
     {"Less", "less"},
@@ -263,6 +271,7 @@ constexpr Row kRows[] = {
     {"Pad", "pad"},
     {"Pow", "pow"},
     {.onnx = "QuantizeLinear", .op = "quantize_linear", .since = 10},
+    {.onnx = "RNN", .op = "rnn", .import = recurrent},
     {.onnx = "Range", .op = "range", .since = 11},
     {"Reciprocal", "reciprocal"},
     {"ReduceL1", "reduce_l1"},

@@ -19,6 +19,7 @@
 #include "ops/pad.hpp"
 #include "ops/pool.hpp"
 #include "ops/quantize.hpp"
+#include "ops/recurrent.hpp"
 #include "ops/reduce.hpp"
 #include "ops/resize.hpp"
 #include "ops/scatter.hpp"
@@ -51,6 +52,7 @@ void register_structured(OpRegistry& registry) {
   add<Concat, Split, Slice, Pad, Tile, Trilu, DepthToSpace, SpaceToDepth, Resize, GridSample>(registry);
   add<Gather, GatherElements, GatherND, ScatterElements, ScatterND, OneHot, NonZero, NonMaxSuppression>(registry);
   add<QuantizeLinear, DequantizeLinear>(registry);
+  add<Rnn, Gru, Lstm>(registry);
 }
 
 }  // namespace opfuse

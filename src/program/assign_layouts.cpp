@@ -146,7 +146,10 @@ class Assigner {
   void add_item(const WorkItem& item) {
     switch (item.kind) {
       case WorkKind::launch:
-        for (size_t g = 0; g < item.groups.size(); ++g) add_group(item.groups[g], item.wishes[g]);
+        for (size_t g = 0; g < item.groups.size(); ++g) {
+          add_group(item.groups[g], item.wishes[g]);
+          if (!item.groups[g].step_operands.empty()) keep_rows(item.groups[g]);
+        }
         break;
       case WorkKind::reshape:
         add_reshape(find(item.node->input(0)), find(item.node->output()));
@@ -164,6 +167,12 @@ class Assigner {
         for (const Value* value : item.node->outputs) cost(find(value), 1, kNever);
         break;
     }
+  }
+
+  /// Slices of a loop, and what takes their place in its first step, lie alike.
+  void keep_rows(const LoweredGroup& group) {
+    for (const LoweredOperand& operand : group.operands)
+      if (operand.value) cost(find(operand.value), 1, kNever);
   }
 
   void add_reshape(int from, int to) {

@@ -58,6 +58,7 @@ class Builder {
   std::map<const Value*, int> buffers_;               ///< looked up only
   std::vector<std::pair<const Value*, int>> copies_;  ///< graph outputs that another value's buffer holds
   std::map<std::pair<const Value*, std::string>, int> constants_;
+  std::map<std::pair<int, bool>, int> step_boxes_;  ///< by buffer and direction
 
   Buffer& buffer(int index) { return program_.buffers[static_cast<size_t>(index)]; }
 
@@ -134,6 +135,81 @@ class Builder {
     return index;
   }
 
+  /// A parameter of a loop's launch: the slice of the first step, of which the loop moves on.
+  int step_box(int whole, const LoweredGroup& group, const TensorType& type) {
+    const auto [at, fresh] = step_boxes_.emplace(std::pair(whole, group.backwards), -1);
+    if (!fresh) return at->second;
+    const int box =
+        add_buffer(buffer(whole).kind == BufferKind::constant ? BufferKind::constant : BufferKind::intermediate,
+                   buffer(whole).name, type);
+    buffer(box).layout = buffer(whole).layout;
+    buffer(box).view_of = whole;
+    buffer(box).view_offset.assign(type.shape.rank(), Dim(0));
+    if (group.backwards) buffer(box).view_offset[0] = group.steps - Dim(1);
+    return at->second = box;
+  }
+
+  /// An initial state takes the place of a slice in the first step: its rows must lie alike.
+  int initial_state(int given, int slices, const Node& node) {
+    if (buffer(given).kind == BufferKind::constant || dense_rows(given)) return given;
+    const int copy =
+        add_buffer(BufferKind::intermediate, fmt::format("{}[initial]", buffer(given).name), buffer(given).type);
+    buffer(copy).layout = buffer(slices).layout;
+    Launch added;
+    Value source;
+    source.type = buffer(given).type;
+    added.region = copy_group(&source, nullptr, source.type.shape).region;
+    added.name = fmt::format("{}.initial", launch_name(node));
+    for (const Source& source : node.sources) added.sources.push_back(source.name);
+    added.buffers = {given, copy};
+    program_.launches.push_back(std::move(added));
+    return copy;
+  }
+
+  /// No cut but along first axes, and no other layout: a slice is rows one behind the other.
+  bool dense_rows(int index) {
+    const Buffer& b = buffer(index);
+    if (!b.layout.is_dense()) return false;
+    if (b.view_of < 0 || b.view_offset.empty()) return true;
+    const std::vector<Dim>&own = b.type.shape.dims, &whole = buffer(b.view_of).type.shape.dims;
+    return std::equal(own.begin() + 1, own.end(), whole.begin() + 1, whole.end()) && dense_rows(b.view_of);
+  }
+
+  int step_buffer(const LoweredGroup& group, size_t i, const std::optional<Layout>& wished, const std::string& owner) {
+    const Param& param = group.region.params[i];
+    const LoweredOperand& operand = group.operands[i];
+    const StepOperand& step = group.step_operands[i];
+    const bool slice = step.moves || step.before;
+    if (param.role != ParamRole::constant)
+      return slice ? step_box(find(operand.value), group, param.type) : find(operand.value);
+    if (!slice) return constant_buffer(operand, param, wished, owner);
+    return step_box(constant_buffer(operand, {param.role, operand.value->type}, {}, owner), group, param.type);
+  }
+
+  /// The launches of a step, and the loop around them.
+  void loop(const Node& node, const std::vector<LoweredGroup>& groups) {
+    std::vector<Launch> launches;
+    for (size_t g = 0; g < groups.size(); ++g) {
+      const LoweredGroup& group = groups[g];
+      Launch& added = launches.emplace_back();
+      added.region = group.region;
+      added.name = groups.size() == 1 ? launch_name(node) : fmt::format("{}[{}]", launch_name(node), g);
+      added.pattern = "Recurrent";
+      for (const Source& source : node.sources) added.sources.push_back(source.name);
+      const std::vector<std::optional<Layout>> wishes = wish(group.region);
+      for (size_t i = 0; i < group.operands.size(); ++i)
+        added.buffers.push_back(step_buffer(group, i, wishes[i], added.name));
+      added.steps = group.step_operands;
+      for (size_t i = 0; i < added.steps.size(); ++i)
+        if (const int first = added.steps[i].first; first >= 0)
+          added.buffers[static_cast<size_t>(first)] =
+              initial_state(added.buffers[static_cast<size_t>(first)], added.buffers[i], node);
+    }
+    program_.step_loops.push_back({static_cast<int>(program_.launches.size()), static_cast<int>(launches.size()),
+                                   groups[0].steps, groups[0].backwards});
+    for (Launch& launch : launches) program_.launches.push_back(std::move(launch));
+  }
+
   void launch(const Node& node, const LoweredGroup& group, const std::vector<std::optional<Layout>>& wishes,
               const std::string& name) {
     Launch added;
@@ -153,6 +229,7 @@ class Builder {
   }
 
   void launch_all(const Node& node, const std::vector<LoweredGroup>& groups) {
+    if (!groups.empty() && !groups[0].step_operands.empty()) return loop(node, groups);
     for (size_t g = 0; g < groups.size(); ++g)
       launch(node, groups[g], wish(groups[g].region),
              groups.size() == 1 ? launch_name(node) : fmt::format("{}[{}]", launch_name(node), g));

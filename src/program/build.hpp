@@ -22,6 +22,7 @@ struct BuildOptions {
   /// computed twice, no load is assumed to alias no store).
   bool in_place = true;
   bool stretches = false;  ///< open dimensions that may be 1 beside others are read as such (lower_group)
+  bool step_loops = true;  ///< the runtime of the target runs loops of launches
 
   std::function<std::optional<std::string>(const Region&)> cannot_generate;
   /// The smaller groups that a fused node becomes when it is no single kernel: its body with fused nodes inside.

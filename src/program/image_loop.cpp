@@ -19,7 +19,7 @@ class Images {
 
   /// Nothing but the image itself decides what the launch computes for it.
   bool separate(const Launch& launch) const {
-    if (launch.reference) return false;
+    if (launch.reference || !launch.steps.empty()) return false;
     for (size_t i = 0; i < launch.buffers.size(); ++i)
       if (!(launch.region.params[i].role == ParamRole::constant ? shared(launch.buffers[i]) : map(launch.buffers[i])))
         return false;

@@ -134,6 +134,7 @@ void share_buffers(Program& program, bool rows) {
   Sharing sharing(program);
   for (size_t l = 0; l < program.launches.size(); ++l) {
     const Launch& launch = program.launches[l];
+    if (!launch.steps.empty()) continue;  // its operands are slices that other steps read
     for (const Stage& stage : launch.region.stages)
       for (const StageOutput& output : stage.outputs) {
         if (output.param < 0 || stage.anchor == Anchor::scatter) continue;  // it writes into what an earlier one made

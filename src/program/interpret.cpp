@@ -1,6 +1,7 @@
 // Runs a program in the region interpreter, in doubles. Root buffers hold whole logical tensors; a view is
 // cut out before a launch reads it and put back after a launch wrote it, so views are proven right as well.
 #include <algorithm>
+#include <utility>
 
 #include "base/fail.hpp"
 #include "ops/checks.hpp"
@@ -65,7 +66,14 @@ class ProgramRun {
     for (image_ = 0; looped > 0 && image_ < loop.from; ++image_)
       for (size_t l = 0; l < looped; ++l) run_launch(program_.launches[l]);
     image_ = 0;
-    for (size_t l = looped; l < program_.launches.size(); ++l) run_launch(program_.launches[l]);
+    size_t done = looped;
+    for (const StepLoop& loop : program_.step_loops) {
+      const auto first = static_cast<size_t>(loop.first);
+      for (; done < first; ++done) run_launch(program_.launches[done]);
+      run_steps(loop);
+      done += static_cast<size_t>(loop.launches);
+    }
+    for (; done < program_.launches.size(); ++done) run_launch(program_.launches[done]);
     std::vector<Tensor> results;
     for (int output : program_.outputs) results.push_back(load(output));
     return results;
@@ -77,6 +85,7 @@ class ProgramRun {
   SymbolValues symbols_;
   std::vector<Tensor> roots_;
   int64_t image_ = 0;  ///< of the loop
+  int64_t moved_ = 0;  ///< slices from the first one, where a launch of a loop of steps looks
 
   const Buffer& buffer(int index) const { return program_.buffers[static_cast<size_t>(index)]; }
   std::vector<int64_t> sizes(int index) const { return buffer(index).type.shape.evaluate(symbols_); }
@@ -104,10 +113,13 @@ class ProgramRun {
 
   Tensor load(int index) {
     if (buffer(index).view_of < 0) return root(index);
+    const int64_t moved = std::exchange(moved_, 0);
     const Tensor whole = load(buffer(index).view_of);
     if (buffer(index).view_offset.empty()) return whole.reshaped(sizes(index));
     Tensor part(whole.dtype(), sizes(index));
-    for_box(whole.sizes(), offset(index), part.sizes(), [&](int64_t from, int64_t to, int64_t n) {
+    std::vector<int64_t> at = offset(index);
+    if (moved != 0) at[0] += moved;
+    for_box(whole.sizes(), at, part.sizes(), [&](int64_t from, int64_t to, int64_t n) {
       for (int64_t i = 0; i < n; ++i) copy_element(whole, from + i, part, to + i);
     });
     return part;
@@ -121,12 +133,41 @@ class ProgramRun {
       return;
     }
     const int parent = buffer(index).view_of;
+    const int64_t moved = std::exchange(moved_, 0);
     if (buffer(index).view_offset.empty()) return store(parent, value.reshaped(sizes(parent)));
     Tensor whole = load(parent).clone();
-    for_box(whole.sizes(), offset(index), value.sizes(), [&](int64_t to, int64_t from, int64_t n) {
+    std::vector<int64_t> at = offset(index);
+    if (moved != 0) at[0] += moved;
+    for_box(whole.sizes(), at, value.sizes(), [&](int64_t to, int64_t from, int64_t n) {
       for (int64_t i = 0; i < n; ++i) copy_element(value, from + i, whole, to + i);
     });
     store(parent, whole);
+  }
+
+  void run_steps(const StepLoop& loop) {
+    const int64_t steps = loop.steps.evaluate(symbols_);
+    for (int64_t step = 0; step < steps; ++step)
+      for (int l = 0; l < loop.launches; ++l) {
+        const Launch& launch = program_.launches[static_cast<size_t>(loop.first + l)];
+        std::vector<Tensor> params;
+        for (size_t i = 0; i < launch.buffers.size(); ++i) params.push_back(slice(launch, i, step, loop.backwards));
+        std::vector<Tensor> results = interpret(launch.region, params, symbols_, precision_);
+        size_t next = 0;
+        for (size_t i = 0; i < launch.buffers.size(); ++i) {
+          if (launch.region.params[i].role != ParamRole::output) continue;
+          moved_ = loop.backwards ? -step : step;
+          store(launch.buffers[i], results[next++]);
+        }
+      }
+  }
+
+  /// Parameter `i` in a step.
+  Tensor slice(const Launch& launch, size_t i, int64_t step, bool backwards) {
+    const StepOperand& operand = launch.steps[i];
+    if (operand.before && step == 0) return load(launch.buffers[static_cast<size_t>(operand.first)]);
+    const int64_t moved = operand.before ? step - 1 : operand.moves ? step : 0;
+    moved_ = backwards ? -moved : moved;
+    return load(launch.buffers[i]);
   }
 
   void run_launch(const Launch& launch) {

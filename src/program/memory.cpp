@@ -28,6 +28,14 @@ std::vector<Lifetime> lifetimes(const Program& program) {
   for (Lifetime& life : lives)
     if (life.first >= 0 && life.first < program.image_loop.launches && life.last >= program.image_loop.launches)
       life.first = 0;
+  // what a loop of steps touches is there from its first step to its last
+  for (const StepLoop& loop : program.step_loops)
+    for (Lifetime& life : lives) {
+      const int end = loop.first + loop.launches - 1;
+      if (life.first < 0 || life.last < loop.first || life.first > end) continue;
+      life.first = std::min(life.first, loop.first);
+      life.last = std::max(life.last, end);
+    }
   return lives;
 }
 

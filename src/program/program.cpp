@@ -65,6 +65,9 @@ std::string print(const Program& program) {
     out += loop.symbol.empty()
                ? fmt::format("image loop: {} launches for each of {} images\n", loop.launches, loop.from)
                : fmt::format("image loop {}: {} launches from {} on\n", loop.symbol, loop.launches, loop.from);
+  for (const StepLoop& loop : program.step_loops)
+    out += fmt::format("step loop: launches {} to {}, {} times{}\n", loop.first, loop.first + loop.launches - 1,
+                       loop.steps.text(), loop.backwards ? ", backwards" : "");
   out += fmt::format("arena {} bytes, intermediates {} bytes\n", program.arena_bytes.text(),
                      program.intermediate_bytes.text());
   for (const std::string& note : program.notes) out += fmt::format("note {}\n", note);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "region/region.hpp"
+#include "region/step_operand.hpp"
 #include "tensor/layout.hpp"
 
 namespace opfuse {
@@ -53,6 +54,14 @@ struct Launch {
   /// Run by the interpreter (--allow-reference): the region is empty, `buffers` are the operands of the
   /// node named first in `sources`, then its results; -1 stands for an absent operand.
   bool reference = false;
+  std::vector<StepOperand> steps{};  ///< in a loop: how each buffer follows it (a box at the first step)
+};
+
+/// Launches that run again and again, one step of a sequence after the other (program/step_loop.hpp).
+struct StepLoop {
+  int first = 0, launches = 0;
+  Dim steps = 0;
+  bool backwards = false;  ///< boxes move from the end of their first axis to its start
 };
 
 struct AlgorithmCost {
@@ -90,7 +99,8 @@ struct Program {
   Dim intermediate_bytes = 0;           ///< sum of all intermediates, for the report
   std::vector<Algorithm> algorithms{};  ///< of convolutions, by launch
   ImageLoop image_loop{};
-  std::vector<std::string> notes;  ///< splits, refusals, limits that bound: shown by every report
+  std::vector<StepLoop> step_loops{};  ///< in launch order, apart from each other and from the image loop
+  std::vector<std::string> notes;      ///< splits, refusals, limits that bound: shown by every report
 };
 
 std::string print(const Program& program);

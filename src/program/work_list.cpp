@@ -14,6 +14,7 @@
 #include "ir/value_name.hpp"
 #include "ops/all_images.hpp"
 #include "ops/concat.hpp"
+#include "ops/recurrent_steps.hpp"
 #include "ops/slice.hpp"
 #include "ops/split.hpp"
 #include "program/uncompilable.hpp"
@@ -116,10 +117,23 @@ bool has_stage_edges(const Region& region) {
   });
 }
 
+/// The launches of a step, each of which must be generated as it stands.
+std::variant<std::vector<LoweredGroup>, Decline> lower_loop(const Node& node, const BuildOptions& options) {
+  if (!options.step_loops)
+    return Decline{"no_loop", "recurrent layers run as loops of launches, which this target has not", {}};
+  auto groups = lower_steps(node);
+  if (std::holds_alternative<Decline>(groups)) return groups;
+  for (const LoweredGroup& group : std::get<std::vector<LoweredGroup>>(groups))
+    if (const auto why = options.cannot_generate ? options.cannot_generate(group.region) : std::nullopt)
+      return Decline{"cannot_generate", *why, {}};
+  return groups;
+}
+
 /// Regions of a node. A fused node that cannot be generated as it stands is declined (its body is tried);
 /// a single operator's stages become launches with memory between them.
 std::variant<std::vector<LoweredGroup>, Decline> try_lower(const Node& node, const BuildOptions& options,
                                                            Temporaries& temporaries) {
+  if (node.op == recurrent_steps_op()) return lower_loop(node, options);
   auto result = lower_group(node, options.stretches);
   if (auto* why = std::get_if<Decline>(&result)) return *why;
   LoweredGroup group = std::move(std::get<LoweredGroup>(result));
@@ -222,6 +236,7 @@ class Worker {
 
   /// Of a node with independent results, only those that someone reads.
   bool wanted(const LoweredGroup& group) const {
+    if (!group.step_operands.empty()) return true;
     for (const LoweredOperand& operand : group.operands)
       for (const auto& temporary : list_.temporaries)
         if (operand.value == temporary.get()) return true;

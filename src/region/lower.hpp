@@ -8,6 +8,7 @@
 #include "base/decline.hpp"
 #include "ir/graph.hpp"
 #include "region/region.hpp"
+#include "region/step_operand.hpp"
 
 namespace opfuse {
 
@@ -25,6 +26,10 @@ struct LoweredOperand {
 struct LoweredGroup {
   Region region;
   std::vector<LoweredOperand> operands;  ///< one per region parameter
+  // of a loop of steps, in which the groups of a node run in turn
+  std::vector<StepOperand> step_operands{};  ///< one per region parameter; empty: no loop
+  Dim steps = 0;
+  bool backwards = false;  ///< from the last slice to the first
 };
 
 /// Lowers one node: a fused node (its body becomes the stages) or a single operator. Constant BatchNorm
@@ -32,5 +37,8 @@ struct LoweredGroup {
 /// it succeeds": planner, rule engine and cost model call this one function. Operands whose open dimensions may be 1
 /// are read as if those were equal to the result's; with `stretches`, right in either case.
 std::variant<LoweredGroup, Decline> lower_group(const Node& node, bool stretches = false);
+
+/// The launches of one step of a recurrent_steps node, in order.
+std::variant<std::vector<LoweredGroup>, Decline> lower_steps(const Node& node);
 
 }  // namespace opfuse

@@ -57,6 +57,7 @@ std::span<const LowerRule> shape_rules();
 std::span<const LowerRule> quantize_rules();
 std::span<const LowerRule> grid_rules();
 std::span<const LowerRule> sort_rules();
+std::span<const LowerRule> recurrent_rules();
 const LowerRule* find_rule(std::string_view op);
 
 /// A contraction whose result only the epilogue of another one reads, over the same axes and with the same data, is

@@ -104,6 +104,7 @@ json launches_json(const std::vector<ArtifactLaunch>& launches) {
                     {"read", dim_text(l.bytes_read)},
                     {"written", dim_text(l.bytes_written)},
                     {"schedule", l.schedule}});
+    for (const ArtifactLaunch::Step& step : l.steps) list.back()["steps"].push_back({dim_text(step.bytes), step.first});
     if (const DeviceLaunch& d = l.device; d.block > 0)
       list.back()["device"] = {dim_text(d.grid),
                                d.block,
@@ -133,6 +134,8 @@ std::vector<ArtifactLaunch> launches_of(const json& list) {
     launch.bytes_read = dim_of(l.at("read"));
     launch.bytes_written = dim_of(l.at("written"));
     launch.schedule = l.at("schedule");
+    if (const auto steps = l.find("steps"); steps != l.end())
+      for (const json& step : *steps) launch.steps.push_back({dim_of(listed(step, 2).at(0)), whole<int>(step.at(1))});
     if (const auto d = l.find("device"); d != l.end())
       launch.device = {
           dim_of(listed(*d, 8).at(0)), whole<int>(d->at(1)),     whole<size_t>(d->at(2)), whole<int>(d->at(3)),
@@ -151,6 +154,8 @@ json program_json(const ArtifactProgram& p) {
                   {"layouts", p.layouts}};
   if (const ArtifactImageLoop& loop = p.image_loop; loop.launches > 0)
     program["image_loop"] = {loop.symbol, loop.launches, loop.from, loop.steps};
+  for (const ArtifactStepLoop& loop : p.step_loops)
+    program["step_loops"].push_back({loop.first, loop.launches, dim_text(loop.steps)});
   return program;
 }
 
@@ -164,6 +169,10 @@ void read_program(const json& header, ArtifactProgram& program) {
   if (const auto loop = header.find("image_loop"); loop != header.end())
     program.image_loop = {listed(*loop, 4).at(0), whole<int64_t>(loop->at(1)), whole<int64_t>(loop->at(2)),
                           wholes<int64_t>(loop->at(3))};
+  if (const auto loops = header.find("step_loops"); loops != header.end())
+    for (const json& loop : *loops)
+      program.step_loops.push_back(
+          {whole<int64_t>(listed(loop, 3).at(0)), whole<int64_t>(loop.at(1)), dim_of(loop.at(2))});
 }
 
 json variants_json(const std::vector<ArtifactVariant>& variants) {

@@ -60,6 +60,13 @@ struct ArtifactLaunch {
   Dim flops = 0, bytes_read = 0, bytes_written = 0;  ///< for profile
   std::string schedule;                              ///< for inspect
   DeviceLaunch device{};
+  /// In a loop of steps, one per buffer: bytes from one step's slice to the next, and whether it is the slice of the
+  /// step before; then `first` is the number among the launch's buffers of what takes its place in the first step.
+  struct Step {
+    Dim bytes = 0;
+    int first = -1;
+  };
+  std::vector<Step> steps{};
   HostFunction host{};  ///< instead of a kernel; an artifact with host launches cannot be saved
 };
 
@@ -70,6 +77,12 @@ struct ArtifactImageLoop {
   std::vector<int64_t> steps;  ///< by buffer: bytes from one image to the next
 };
 
+/// Launches that run once for each step of a sequence, in order.
+struct ArtifactStepLoop {
+  int64_t first = 0, launches = 0;
+  Dim steps = 0;
+};
+
 /// What a run does: launches in order, over buffers.
 struct ArtifactProgram {
   std::vector<std::string> symbols;  ///< open dimensions, in kernel argument order
@@ -77,6 +90,7 @@ struct ArtifactProgram {
   std::vector<ArtifactLaunch> launches;
   Dim arena_bytes = 0, intermediate_bytes = 0;
   ArtifactImageLoop image_loop{};
+  std::vector<ArtifactStepLoop> step_loops{};                ///< in launch order
   std::vector<std::pair<std::string, std::string>> layouts;  ///< buffer name -> layout text, for inspect
 };
 

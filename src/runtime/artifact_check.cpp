@@ -23,9 +23,13 @@ json contract_json(const ArtifactProgram& p) {
     launches.push_back({l.code_offset, l.symbol, l.buffers, l.parts.text(), l.scratch_bytes, d.grid.text(), d.block,
                         d.code_bytes, d.registers, d.shared_bytes, d.launch_shared.text(), d.launch_shared_most});
   }
+  json steps = json::array();
+  for (const ArtifactStepLoop& loop : p.step_loops) steps.push_back({loop.first, loop.launches, loop.steps.text()});
+  for (const ArtifactLaunch& l : p.launches)
+    for (const ArtifactLaunch::Step& step : l.steps) steps.push_back({step.bytes.text(), step.first});
   const ArtifactImageLoop& loop = p.image_loop;
-  return {p.symbols,     buffers,   launches,   p.arena_bytes.text(),       loop.symbol,
-          loop.launches, loop.from, loop.steps, p.intermediate_bytes.text()};
+  return {steps,       p.symbols,     buffers,   launches,   p.arena_bytes.text(),
+          loop.symbol, loop.launches, loop.from, loop.steps, p.intermediate_bytes.text()};
 }
 
 json contract_json(const std::vector<ArtifactTensor>& tensors) {
@@ -69,6 +73,27 @@ void check_image_loop(const Artifact& a, const ArtifactProgram& program) {
   consistent(holds_images(program), "image loop");
 }
 
+void check_step_loops(const Artifact& a, const ArtifactProgram& program) {
+  int64_t end = program.image_loop.launches;
+  const auto launches = static_cast<int64_t>(program.launches.size());
+  int64_t looped = 0;
+  for (const ArtifactStepLoop& loop : program.step_loops) {
+    consistent(!a.on_device() && loop.first >= end && loop.first < launches && loop.launches > 0 &&
+                   loop.launches <= launches - loop.first,
+               "step loops");
+    end = loop.first + loop.launches;
+    for (int64_t l = loop.first; l < end; ++l) {
+      const ArtifactLaunch& launch = program.launches[static_cast<size_t>(l)];
+      consistent(launch.steps.size() == launch.buffers.size() && !launch.steps.empty(), "step loops");
+      for (const ArtifactLaunch::Step& step : launch.steps)
+        consistent(step.first < static_cast<int>(launch.buffers.size()), "step loops");
+    }
+    looped += loop.launches;
+  }
+  for (const ArtifactLaunch& l : program.launches) looped -= l.steps.empty() ? 0 : 1;
+  consistent(looped == 0, "step loops");
+}
+
 /// Symbols that the inputs give.
 std::set<std::string> bound_symbols(const Artifact& a) {
   std::set<std::string> symbols;
@@ -85,6 +110,9 @@ void check_symbols(const Artifact& a, const ArtifactProgram& program) {
   };
   uses({&program.arena_bytes, &program.intermediate_bytes});
   for (const ArtifactBuffer& b : program.buffers) uses({&b.offset, &b.bytes});
+  for (const ArtifactLaunch& l : program.launches)
+    for (const ArtifactLaunch::Step& step : l.steps) uses({&step.bytes});
+  for (const ArtifactStepLoop& loop : program.step_loops) uses({&loop.steps});
   for (const ArtifactLaunch& l : program.launches)
     uses({&l.parts, &l.flops, &l.bytes_read, &l.bytes_written, &l.device.grid, &l.device.launch_shared});
   const std::set<std::string> known = bound_symbols(a);
@@ -115,6 +143,7 @@ void check_program(const Artifact& a, const ArtifactProgram& program) {
   }
   check_symbols(a, program);
   check_image_loop(a, program);
+  check_step_loops(a, program);
 }
 
 /// A variant fixes symbols of the program for all sizes and leaves the others open.
@@ -173,18 +202,47 @@ Hash128 contract_of(const Artifact& a, const std::string& constants_hash) {
   return hash_text(contract.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
+namespace {
+
+void check_range(const ArtifactBuffer& b, int64_t offset, int64_t bytes, const RunMemory& memory) {
+  const auto root = static_cast<size_t>(b.root);
+  const int64_t whole = b.storage == Storage::input      ? memory.inputs[root]
+                        : b.storage == Storage::output   ? memory.outputs[root]
+                        : b.storage == Storage::constant ? memory.constants
+                                                         : memory.arena;
+  if (offset < 0 || bytes < 0 || offset > whole || bytes > whole - offset)
+    throw fail(E::bad_file, "buffer '{}' has {} bytes at {}, beyond the {} that there are", b.name, bytes, offset,
+               whole)
+        .hint("an .opf is a cache: compile the model again");
+}
+
+/// The slices of all steps; of none where a loop has no step. Adds what it moved to `slices`.
+void check_slices(const ArtifactProgram& program, const ArtifactStepLoop& loop, const SymbolValues& sizes,
+                  const RunMemory& memory, std::set<int>& slices) {
+  const int64_t steps = loop.steps.evaluate(sizes);
+  for (int64_t l = loop.first; l < loop.first + loop.launches; ++l) {
+    const ArtifactLaunch& launch = program.launches[static_cast<size_t>(l)];
+    for (size_t i = 0; i < launch.steps.size(); ++i) {
+      const int64_t step = launch.steps[i].bytes.evaluate(sizes);
+      if (step == 0) continue;
+      slices.insert(launch.buffers[i]);
+      const ArtifactBuffer& b = program.buffers[static_cast<size_t>(launch.buffers[i])];
+      const int64_t offset = b.offset.evaluate(sizes), bytes = b.bytes.evaluate(sizes);
+      for (const int64_t at : {int64_t{0}, steps - 1})
+        if (steps > 0) check_range(b, offset + at * step, bytes, memory);
+    }
+  }
+}
+
+}  // namespace
+
 void check_ranges(const ArtifactProgram& program, const SymbolValues& sizes, const RunMemory& memory) {
-  for (const ArtifactBuffer& b : program.buffers) {
-    const int64_t offset = b.offset.evaluate(sizes), bytes = b.bytes.evaluate(sizes);
-    const auto root = static_cast<size_t>(b.root);
-    const int64_t whole = b.storage == Storage::input      ? memory.inputs[root]
-                          : b.storage == Storage::output   ? memory.outputs[root]
-                          : b.storage == Storage::constant ? memory.constants
-                                                           : memory.arena;
-    if (offset < 0 || bytes < 0 || offset > whole || bytes > whole - offset)
-      throw fail(E::bad_file, "buffer '{}' has {} bytes at {}, beyond the {} that there are", b.name, bytes, offset,
-                 whole)
-          .hint("an .opf is a cache: compile the model again");
+  std::set<int> slices;
+  for (const ArtifactStepLoop& loop : program.step_loops) check_slices(program, loop, sizes, memory, slices);
+  for (size_t i = 0; i < program.buffers.size(); ++i) {
+    const ArtifactBuffer& b = program.buffers[i];
+    if (!slices.contains(static_cast<int>(i)))
+      check_range(b, b.offset.evaluate(sizes), b.bytes.evaluate(sizes), memory);
   }
 }
 

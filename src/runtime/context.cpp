@@ -222,6 +222,52 @@ void ContextState::resolve_launches() {
   for (size_t i = looped; i < a.launches.size(); ++i) resolve_launch(i, 0, symbol_values, symbols);
 }
 
+/// Launches of a loop: where their pointers go from step to step.
+void ContextState::resolve_step_loops() {
+  pointer_steps.clear();
+  if (device || program->step_loops.empty()) return;
+  pointer_steps.resize(pointers.size());
+  std::vector<size_t> ready_of(program->launches.size(), 0);
+  for (size_t i = 0; i < ready.size(); ++i) ready_of[ready[i].launch] = i;
+  for (const ArtifactStepLoop& loop : program->step_loops) {
+    ReadyLaunch& begin = ready[ready_of[static_cast<size_t>(loop.first)]];
+    begin.steps = std::max<int64_t>(loop.steps.evaluate(symbol_values), 0);
+    begin.looped = static_cast<size_t>(loop.launches);
+    for (int64_t l = loop.first; l < loop.first + loop.launches; ++l) {
+      const ArtifactLaunch& launch = program->launches[static_cast<size_t>(l)];
+      void* const* own = ready[ready_of[static_cast<size_t>(l)]].pointers;
+      for (size_t i = 0; i < launch.steps.size(); ++i) {
+        const int first = launch.steps[i].first;
+        pointer_steps[static_cast<size_t>(own - pointers.data()) + i] = {
+            static_cast<char*>(own[i]), launch.steps[i].bytes.evaluate(symbol_values), first >= 0,
+            first >= 0 ? static_cast<char*>(own[static_cast<size_t>(first)]) : nullptr};
+      }
+    }
+  }
+}
+
+void ContextState::run_ready(const ReadyLaunch& launch) const {
+  if (launch.host) return launch.host->host({launch.pointers, launch.host->buffers.size()}, symbol_values);
+  LaunchCall call{&launch, scratch_pointers.data()};
+  executor->run(launch.parts, run_part, &call);
+}
+
+void ContextState::run_steps(size_t first, const std::function<void(size_t)>& ran) {
+  const int64_t steps = ready[first].steps;
+  const size_t end = first + ready[first].looped;
+  for (int64_t step = 0; step < steps; ++step)
+    for (size_t i = first; i < end; ++i) {
+      const auto begin = static_cast<size_t>(ready[i].pointers - pointers.data());
+      const size_t count = program->launches[ready[i].launch].steps.size();
+      for (size_t p = begin; p < begin + count; ++p) {
+        const PointerStep& s = pointer_steps[p];
+        pointers[p] = s.before && step == 0 ? s.first : s.at + (s.before ? step - 1 : step) * s.bytes;
+      }
+      run_ready(ready[i]);
+      ran(i);
+    }
+}
+
 void ContextState::prepare() {
   if (!dirty) return;
   resolve_symbols();
@@ -229,6 +275,7 @@ void ContextState::prepare() {
   reserve_memory();
   check_memory();
   resolve_launches();
+  resolve_step_loops();
   dirty = false;
 }
 
@@ -281,19 +328,22 @@ void Context::run() {
     return;
   }
   int64_t last = start;
-  for (size_t i = 0; i < s.ready.size(); ++i) {
-    if (s.options.progress && !s.options.progress(i, s.ready.size()))
-      throw fail(E::cancelled, "the run was cancelled before launch {} of {}", i + 1, s.ready.size());
-    if (const ArtifactLaunch* host = s.ready[i].host) {
-      host->host({s.ready[i].pointers, host->buffers.size()}, s.symbol_values);
-    } else {
-      LaunchCall call{&s.ready[i], s.scratch_pointers.data()};
-      s.executor->run(s.ready[i].parts, run_part, &call);
-    }
-    if (!s.options.profile) continue;
+  const auto ran = [&](size_t i) {
+    if (!s.options.profile) return;
     const int64_t now = now_ns();
     s.launch_ns[s.ready[i].launch] += now - last;
     last = now;
+  };
+  for (size_t i = 0; i < s.ready.size(); ++i) {
+    if (s.options.progress && !s.options.progress(i, s.ready.size()))
+      throw fail(E::cancelled, "the run was cancelled before launch {} of {}", i + 1, s.ready.size());
+    if (const size_t looped = s.ready[i].looped; looped > 0) {
+      s.run_steps(i, ran);
+      i += looped - 1;
+      continue;
+    }
+    s.run_ready(s.ready[i]);
+    ran(i);
   }
   s.total_ns = now_ns() - start;
 }

@@ -1,6 +1,7 @@
 // What stands behind Executable and Context.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -62,6 +63,16 @@ struct ReadyLaunch {
   const int64_t* symbols = nullptr;
   int64_t parts = 1;
   const ArtifactLaunch* host = nullptr;  ///< set for launches of the host
+  int64_t steps = 0;                     ///< first launch of a loop: how often it runs; 0: no loop
+  size_t looped = 0;                     ///< first launch of a loop: how many launches it has
+};
+
+/// How a pointer of a loop's launch follows the steps: at + (step - before) * bytes, but `first` in the first one.
+struct PointerStep {
+  char* at = nullptr;
+  int64_t bytes = 0;
+  bool before = false;
+  char* first = nullptr;
 };
 
 struct ContextState {
@@ -80,7 +91,8 @@ struct ContextState {
   Memory arena;
   std::vector<Memory> scratch;  ///< per worker
   std::vector<char*> scratch_pointers;
-  std::vector<void*> pointers;  ///< of all launches, one after the other
+  std::vector<void*> pointers;             ///< of all launches, one after the other
+  std::vector<PointerStep> pointer_steps;  ///< of launches in loops of steps, by pointer; empty: there is none
   std::vector<ReadyLaunch> ready;
   std::unique_ptr<DeviceRun> device;  ///< set for executables of a GPU
   size_t arena_bytes = 0, intermediate_bytes = 0;
@@ -88,6 +100,8 @@ struct ContextState {
   int64_t total_ns = 0;
 
   void prepare();
+  void run_ready(const ReadyLaunch& launch) const;
+  void run_steps(size_t first, const std::function<void(size_t)>& ran);  ///< the loop that begins at ready[first]
   void resolve_symbols();  ///< values of the dimension symbols, from the bound inputs; what runs at these sizes
 
  private:
@@ -95,6 +109,7 @@ struct ContextState {
   void reserve_memory();
   void check_memory();
   void resolve_launches();
+  void resolve_step_loops();
   void resolve_launch(size_t launch, int64_t image, const SymbolValues& values, const std::vector<int64_t>& arguments);
   int64_t looped_images() const;
   void* address_of(const ArtifactBuffer& buffer) const;
