@@ -44,6 +44,7 @@ struct CompareOptions {
   std::optional<double> output_tolerance;  ///< of the output's max abs, instead of its conditioning
   int threads = 0;
   StepProgress progress;
+  int variant = -1;  ///< the executable's variant whose launches are proven; -1: its program for all sizes
   bool exact_proof = true;
   uint64_t seed = 0;  ///< of the exact proof's operands
 };

@@ -36,15 +36,24 @@ class LaunchRunner::IsolatedBuffer {
   char* first_;
 };
 
-LaunchRunner::LaunchRunner(const Program& program, const Executable& executable, const SymbolValues& symbols)
-    : program_(program), state_(executable.artifact()), symbols_(symbols) {
+static const ArtifactProgram& program_of(const Artifact& artifact, int variant) {
+  if (variant < 0) return artifact;
+  return artifact.variants.at(static_cast<size_t>(variant));
+}
+
+LaunchRunner::LaunchRunner(const Program& program, const Executable& executable, const SymbolValues& symbols,
+                           int variant)
+    : program_(program),
+      state_(executable.artifact()),
+      compiled_(program_of(state_.artifact, variant)),
+      symbols_(symbols) {
   for (const std::string& name : program.symbols) symbol_list_.push_back(symbols.at(name));
 }
 
 LaunchRunner::Root LaunchRunner::root_of(int buffer) const {
-  const ArtifactBuffer& b = state_.artifact.buffers[static_cast<size_t>(buffer)];
+  const ArtifactBuffer& b = compiled_.buffers[static_cast<size_t>(buffer)];
   Root root{opfuse::root_of(program_, buffer), 0};
-  const ArtifactBuffer& r = state_.artifact.buffers[static_cast<size_t>(root.buffer)];
+  const ArtifactBuffer& r = compiled_.buffers[static_cast<size_t>(root.buffer)];
   root.offset = b.offset.evaluate(symbols_) - r.offset.evaluate(symbols_);
   return root;
 }
@@ -71,10 +80,10 @@ void* LaunchRunner::place(const Launch& launch, size_t param, const Tensor* tens
   const int index = launch.buffers[param];
   const Buffer& buffer = program_.buffers[static_cast<size_t>(index)];
   const Root root = root_of(index);
-  const ArtifactBuffer& r = state_.artifact.buffers[static_cast<size_t>(root.buffer)];
+  const ArtifactBuffer& r = compiled_.buffers[static_cast<size_t>(root.buffer)];
   if (r.storage == Storage::constant && !tensor)
     return const_cast<uint8_t*>(state_.artifact.constants.data()) +
-           state_.artifact.buffers[static_cast<size_t>(index)].offset.evaluate(symbols_);
+           compiled_.buffers[static_cast<size_t>(index)].offset.evaluate(symbols_);
   IsolatedBuffer& memory =
       roots.try_emplace(root.buffer, static_cast<size_t>(r.bytes.evaluate(symbols_))).first->second;
   char* at = memory.data() + root.offset;
@@ -105,7 +114,7 @@ std::vector<Tensor> LaunchRunner::operands_of(const Launch& launch, const std::v
 }
 
 void LaunchRunner::call(size_t index, const std::vector<void*>& pointers, Roots& roots) {
-  const ArtifactLaunch& compiled = state_.artifact.launches[index];
+  const ArtifactLaunch& compiled = compiled_.launches[index];
   if (state_.artifact.on_device()) {
     std::vector<DeviceProgram::Block> blocks;
     for (auto& [buffer, memory] : roots) blocks.push_back(memory.block());
@@ -156,10 +165,10 @@ int LaunchRunner::sliced(const Launch& launch, size_t param) const {
 char* LaunchRunner::place_slices(const Launch& launch, size_t param, const Tensor* tensor, Roots& roots) const {
   const int box = launch.buffers[param], whole = sliced(launch, param);
   const Root root = root_of(box);
-  const ArtifactBuffer& r = state_.artifact.buffers[static_cast<size_t>(root.buffer)];
+  const ArtifactBuffer& r = compiled_.buffers[static_cast<size_t>(root.buffer)];
   if (r.storage == Storage::constant)
     return reinterpret_cast<char*>(const_cast<uint8_t*>(state_.artifact.constants.data())) +
-           state_.artifact.buffers[static_cast<size_t>(box)].offset.evaluate(symbols_);
+           compiled_.buffers[static_cast<size_t>(box)].offset.evaluate(symbols_);
   IsolatedBuffer& memory =
       roots.try_emplace(root.buffer, static_cast<size_t>(r.bytes.evaluate(symbols_))).first->second;
   if (tensor)
@@ -170,7 +179,7 @@ char* LaunchRunner::place_slices(const Launch& launch, size_t param, const Tenso
 
 std::vector<StoredResult> LaunchRunner::run_steps(size_t index, const StepLoop& loop, const Operand& operand) {
   const Launch& launch = program_.launches[index];
-  const ArtifactLaunch& compiled = state_.artifact.launches[index];
+  const ArtifactLaunch& compiled = compiled_.launches[index];
   const auto is_result = [&](size_t p) { return launch.region.params[p].role == ParamRole::output; };
   Roots given, stored;
   std::vector<char*> first;

@@ -27,7 +27,8 @@ struct LaunchRun {
 
 class LaunchRunner {
  public:
-  LaunchRunner(const Program& program, const Executable& executable, const SymbolValues& symbols);
+  /// `variant`: the executable's variant that `program` is; -1: its program for all sizes.
+  LaunchRunner(const Program& program, const Executable& executable, const SymbolValues& symbols, int variant = -1);
 
   /// All launches that write what `index` writes (the phases of a transposed convolution each store a part of one
   /// result), in their order: they are run and judged together, at the last of them.
@@ -63,6 +64,7 @@ class LaunchRunner {
 
   const Program& program_;
   ExecutableState state_;
+  const ArtifactProgram& compiled_;
   SymbolValues symbols_;
   std::vector<int64_t> symbol_list_;
 };

@@ -56,7 +56,10 @@ std::string GroupProver::Image::name(const std::string& value) const {
 
 GroupProver::GroupProver(const Graph& graph, const Program& program, const Executable& executable,
                          const SymbolValues& symbols, const CompareOptions& options)
-    : graph_(graph), options_(options), runner_(program, executable, symbols), oracle_(graph, symbols) {}
+    : graph_(graph),
+      options_(options),
+      runner_(program, executable, symbols, options.variant),
+      oracle_(graph, symbols) {}
 
 void GroupProver::each_launch(const std::function<void(size_t, const Image&)>& body) const {
   const Program& program = runner_.program();

@@ -205,6 +205,13 @@ class Compare(CliTest):
         write_npy(self.folder / "x.npy", (1, 3, 16, 16), ramp(768))
         self.ok("compare", SMALL, "--input", f"x={self.folder}/x.npy")
 
+    def test_compare_proves_the_program_that_runs_where_an_operand_stretches(self):
+        model = self.folder / "stretches.fir"
+        model.write_text("graph (%x: f32[n,4]) {\n %c = const rand<1> : f32[3,1]\n %y = add(%x, %c)\n return %y\n}\n")
+        document = self.ok("compare", model, "--json").json
+        self.assertIn({"n": 1}, document["sizes"])
+        self.assertIn({"n": 3}, document["sizes"])
+
     def test_the_unfused_program_is_equal_too(self):
         self.ok("compare", SMALL, "--unfused")
 

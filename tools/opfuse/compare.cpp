@@ -231,13 +231,15 @@ Compiled compiled_for(const GivenModel& model, const SymbolValues& sizes, const 
 
 /// The program that runs at these sizes is the one that is proved: the one that stretches where an operand does.
 Comparison compare_running(const Graph& model, const Compiled& compiled, const ModelInputs& inputs,
-                           const std::vector<Tensor>& others, const CompareOptions& options) {
+                           const std::vector<Tensor>& others, CompareOptions options) {
   const Artifact& artifact = compiled.executable.artifact();
   const ArtifactProgram* runs = &artifact.program_for(inputs.symbols);
   for (size_t i = 0; i < artifact.variants.size(); ++i)
-    if (runs == &artifact.variants[i])
+    if (runs == &artifact.variants[i]) {
+      options.variant = static_cast<int>(i);
       return compare_model(model, *compiled.variants[i].graph, compiled.variants[i].program, compiled.executable,
                            inputs.tensors, others, options);
+    }
   return compare_model(model, compiled.fused, compiled.program, compiled.executable, inputs.tensors, others, options);
 }
 
