@@ -117,15 +117,17 @@ void bind_plans(nb::module_& m) {
   m.def(
       "plan",
       [](const Model& model, const Target& target, Names only, Names skip, bool rules,
-         std::vector<PatternSpec> patterns, Names pattern_files, std::map<std::string, int64_t> dims) {
+         std::vector<PatternSpec> patterns, Names pattern_files, std::map<std::string, int64_t> dims,
+         size_t max_group_nodes) {
         nb::gil_scoped_release release;
         PlanRequest request{std::move(only), std::move(skip), rules, std::move(patterns), std::move(pattern_files)};
         request.dims = std::move(dims);
+        request.max_group_nodes = max_group_nodes;
         return plan(model, target, request);
       },
       "model"_a, "target"_a, "only"_a = Names{}, "skip"_a = Names{}, "rules"_a = true,
       "patterns"_a = std::vector<PatternSpec>{}, "pattern_files"_a = Names{},
-      "dims"_a = std::map<std::string, int64_t>{});
+      "dims"_a = std::map<std::string, int64_t>{}, "max_group_nodes"_a = PlanRequest{}.max_group_nodes);
   m.def(
       "apply",
       [](const Model& model, Plan plan) {

@@ -177,6 +177,9 @@ void bind_compile(nb::module_& m) {
       .def_prop_rw(
           "pattern_files", [](O& o) { return o.plan.pattern_files; },
           [](O& o, Names v) { o.plan.pattern_files = std::move(v); })
+      .def_prop_rw(
+          "max_group_nodes", [](O& o) { return o.plan.max_group_nodes; },
+          [](O& o, size_t v) { o.plan.max_group_nodes = v; })
       .def_rw("exact", &O::exact)
       .def_rw("chains", &O::chains)
       .def_rw("threads", &O::threads)

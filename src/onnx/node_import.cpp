@@ -11,15 +11,17 @@
 namespace opfuse::onnx {
 namespace {
 
-// Index tables of window attention, positions that Range counts up to; weights are left to the fold-constants pass.
-constexpr int64_t kMaxFolded = 4096;
+constexpr int64_t kMaxFoldedIntegers = 4096;  // index tables of window attention, positions that Range counts up to
+constexpr int64_t kMaxFoldedReals = 16;       // scale factors; weights are left to the fold-constants pass
 
 /// What weights go through on their way into a product is told by Q/DQ nodes, however small they are.
 bool keeps_its_node(const OpInfo& op) { return op.name == "quantize_linear" || op.name == "dequantize_linear"; }
 
-bool is_shape_arithmetic(const TensorType& type) {
+/// Range's shape follows from its operands' values, whatever their type.
+bool is_shape_arithmetic(const OpInfo& op, const TensorType& type) {
   if (!type.shape.ranked || !type.shape.is_static()) return false;
-  return type.dtype != DType::unknown && byte_size(type.dtype) > 0 && type.shape.elements().value() <= kMaxFolded;
+  const int64_t limit = is_float(type.dtype) && op.name != "range" ? kMaxFoldedReals : kMaxFoldedIntegers;
+  return type.dtype != DType::unknown && byte_size(type.dtype) > 0 && type.shape.elements().value() <= limit;
 }
 
 /// The number the file's author wrote: 1e-5f means 1e-05, not 9.99999974737875e-06. It rounds to the same float.
@@ -168,7 +170,7 @@ std::optional<std::vector<Value*>> NodeImport::folded(const OpInfo& op, const At
   }
   const auto typed_attrs = op.attrs_from_map ? op.attrs_from_map(attrs) : nullptr;
   for (const TensorType& type : infer_node(op, typed_attrs.get(), operands, outputs))
-    if (!is_shape_arithmetic(type)) return std::nullopt;
+    if (!is_shape_arithmetic(op, type)) return std::nullopt;
   std::vector<Value*> results;
   for (Tensor& tensor : op.reference(typed_attrs.get(), tensors_in, Precision::typed))
     results.push_back(graph.add_constant(std::move(tensor)));

@@ -83,15 +83,17 @@ TEST(OverlapSchedule, others_follow_their_tile) {
 
 /// Sums rest between passes over channels: only the last pass has an epilogue.
 TEST(OverlapSchedule, not_beside_passes) {
+  TargetInfo target = kTarget;
+  target.l2_bytes = 1 << 20;  // whatever the host has: with more, nothing is done in passes
   bool passes = false;
   for (const int depth : {1152, 2304, 4608})
     for (const int pixels : {7, 14}) {
       const Case c = wished("passes", conv_region(pointwise(depth, 7, pixels, 384)));
-      KernelSpec spec = spec_of(c, kTarget);
+      KernelSpec spec = spec_of(c, target);
       const bool here = spec.schedule.get("k_block", 0) != 0;
       passes |= here;
       EXPECT_FALSE(here && spec.schedule.get("overlap", 0)) << spec.schedule.text();
-      if (here) check_spec(c, spec, kTarget);
+      if (here) check_spec(c, spec, target);
     }
   EXPECT_TRUE(passes);
 }

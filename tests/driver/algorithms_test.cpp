@@ -144,7 +144,7 @@ TEST(Algorithms, MeasuringRefusesWhatHasNoKernel) {
  %w = const rand<1> : f32[32,32,3,3]
  %a = conv(%x, %w) {pads = [1,1,1,1], kernel_shape = [3,3]}
  %b = conv(%a, %w) {pads = [1,1,1,1], kernel_shape = [3,3]}
- %i = non_zero(%b)
+ %i = hardmax(%b) {axis = 1, flatten = true}
  return %b, %i
 }
 )",

@@ -123,7 +123,11 @@ TEST_P(SqueezeValues, EqualTheInterpreter) {
     for (int64_t batch : v.n == "n" ? std::vector<int64_t>{1, 2, 3, 17} : std::vector<int64_t>{1}) {
       const std::vector<Tensor> inputs = random_inputs(s.fused, {.seed = 1, .symbols = {{"n", batch}}});
       for (const GroupComparison& group : compare_groups(s.fused, s.program, executable, inputs, {}))
-        EXPECT_TRUE(group.ok) << name << " " << group.name << ": " << group.difference.relative();
+        EXPECT_TRUE(group.ok) << name << " " << group.name << ": " << group.difference.relative() << ", "
+                              << group.real.of_bound << " of its bound (" << group.real.got << ", not "
+                              << group.real.want << " +- " << group.real.bound << " at " << group.real.at
+                              << "); drawn: " << group.exact.outside << " of " << group.exact.elements << " outside "
+                              << group.problem;
       for (const OutputComparison& output : compare_outputs(s.fused, executable, inputs, inputs, {}))
         EXPECT_TRUE(output.ok) << name << ": " << output.difference.relative();
     }

@@ -78,13 +78,6 @@ TEST(LowerScatter, BoxesOfConstantIndicesMoveElements) {
   expect_lowers(none, none("scatter_nd", {none.input({4, 5}), no_indices, none.input({0, 5})}));
 }
 
-TEST(LowerScatter, AConstantIndexOutsideDeclines) {
-  Net net;
-  Value* indices = net.graph.add_constant(Tensor::of<int64_t>(DType::i64, {2, 1}, {1, -5}));
-  net("scatter_nd", {net.input({4, 5}), indices, net.input({2, 5})});
-  EXPECT_EQ(expect_declines(net.graph.nodes().back()).code, "index_outside");
-}
-
 TEST(LowerQuantize, PerTensorAndPerChannel) {
   Net net;
   Value* scale = net.constant({3}, 0.01, 0.1);
