@@ -210,6 +210,7 @@ void check_range(const ArtifactBuffer& b, int64_t offset, int64_t bytes, const R
                         : b.storage == Storage::output   ? memory.outputs[root]
                         : b.storage == Storage::constant ? memory.constants
                                                          : memory.arena;
+  if (bytes == 0) return;  // a part of an empty value lies nowhere
   if (offset < 0 || bytes < 0 || offset > whole || bytes > whole - offset)
     throw fail(E::bad_file, "buffer '{}' has {} bytes at {}, beyond the {} that there are", b.name, bytes, offset,
                whole)

@@ -45,6 +45,12 @@ const Case kCases[] = {
       %y = conv(%x, %w) {group=16, pads=[1,1,1,1]}
       return %y
     })"},
+    {"PartsOfAResult", R"(graph (%x: f32[n,1,4], %z: f32[n,1,4]) {
+      %a = relu(%x)
+      %b = sigmoid(%z)
+      %y = concat(%a, %b) {axis = 1}
+      return %y
+    })"},
     {"Linear", R"(graph (%x: f32[n,24]) {
       %w = const rand<1> : f32[24,40]
       %m = matmul(%x, %w)
