@@ -14,7 +14,7 @@ HEAD = """# ONNX's own cases
 
 Made by `./dev conformance`: the node, simple, converted and light cases of the Python package onnx {version}, {date}, commit {commit}. Every case
 runs in a process of its own, with the suite's tolerances (rtol 1e-3, atol 1e-7 unless the case says otherwise; two units in the last place of bfloat16, as in ONNX's
-runner, and of float16). Inputs that decide shapes are passed as fixed inputs.
+runner). Inputs that decide shapes are passed as fixed inputs.
 
 * *compiled*: machine code alone gives the expected outputs. *interpreted*: no kernel, but the interpreter does (`--allow-reference`). *refused*: an error names why.
 * *wrong*, *error* (not a refusal), *crash*, *hang*: bugs.
