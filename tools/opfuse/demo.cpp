@@ -200,7 +200,7 @@ void print_model(const DemoResult& r) {
   size_t failed = 0;
   for (const GroupComparison& group : r.proof.groups) failed += !group.ok;
   const GroupComparison* worst = r.proof.worst();
-  fmt::print("  proof: {} of {} groups equal the fp64 interpreter to 2e-5 of their max (worst {:.1g}{})\n",
+  fmt::print("  proof: {} of {} groups within their error bounds of the fp64 interpreter (worst {:.1g} of max{})\n",
              r.proof.groups.size() - failed, r.proof.groups.size(), worst ? worst->difference.relative() : 0,
              worst ? " at " + worst->name : "");
   for (const OutputComparison& output : r.proof.outputs)
