@@ -33,6 +33,7 @@ struct OutputComparison {
   bool ok = false;
   double conditioning = 0;     ///< what noise of the groups' own size makes of it, of its max
   bool same_as_groups = true;  ///< the run's bits are those of the groups one after another
+  bool by_steps = false;       ///< recurrent layers were proven on the interpreter's states: bits are not compared
   bool judged = true;          ///< by its conditioning; not behind roundings to steps, whose ties may differ
 };
 

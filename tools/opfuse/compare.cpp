@@ -101,7 +101,10 @@ void print_output(const OutputComparison& o) {
       fmt::print("; {:.2g} is allowed by its conditioning", kConditioningFactor * o.conditioning);
     else
       fmt::print(" from the interpreter, not judged (integers, or roundings that ties decided)");
-    fmt::print("; its bits are {}those of the groups", o.same_as_groups ? "" : "NOT ");
+    if (o.by_steps)
+      fmt::print("; recurrent layers were proven step by step, on the interpreter's states");
+    else
+      fmt::print("; its bits are {}those of the groups", o.same_as_groups ? "" : "NOT ");
   }
   if (o.change > 0)
     fmt::print("; another input changes it by {} of max, the error is {:.1e} of that", percent(o.change), share(o));
