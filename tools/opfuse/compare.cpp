@@ -154,6 +154,7 @@ Json to_json(const OutputComparison& o, const Json& sizes) {
           {"conditioning", o.conditioning},
           {"judged", o.judged},
           {"same_as_groups", o.same_as_groups},
+          {"by_steps", o.by_steps},
           {"change_by_other_input", o.change},
           {"share_of_change", share(o)},
           {"ok", o.ok}};
