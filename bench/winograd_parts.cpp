@@ -1,5 +1,5 @@
 // One convolution seven times in a row, its weights from memory each time, computed by each algorithm and cut in other
-// ways than the cost model does: what the constants of codegen/winograd_cost.cpp and codegen/memory_rates.hpp come
+// ways than the cost model does: what the constants of cpu/winograd/winograd_cost.cpp and cpu/memory_rates.hpp come
 // from.
 //
 //   winograd_parts THREADS  N,C,O,H,W ALGORITHM[:PARTS_O:PARTS_P:CHUNK] ...  [N,C,O,H,W ALGORITHM...] ...
@@ -16,7 +16,7 @@
 #include <sstream>
 
 #include "base/integers.hpp"
-#include "codegen/winograd_cost.hpp"
+#include "cpu/winograd/winograd_cost.hpp"
 #include "driver/measure_launches.hpp"
 #include "driver/pipeline.hpp"
 #include "ops/registry.hpp"

@@ -9,7 +9,7 @@
 
 #include "driver/pipeline.hpp"
 #include "driver/variants.hpp"
-#include "fusion/siblings.hpp"
+#include "shape/siblings.hpp"
 #include "tensor/dim_rule.hpp"
 
 namespace opfuse {

@@ -6,9 +6,9 @@
 #include <chrono>
 
 #include "base/fail.hpp"
-#include "driver/interface.hpp"
 #include "driver/pipeline.hpp"
 #include "interp/random_inputs.hpp"
+#include "link/interface.hpp"
 #include "opfuse/opfuse.hpp"
 
 namespace opfuse {

@@ -1,26 +1,22 @@
 // The table of contents of the compiler: which passes run, in which order.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "driver/choose_algorithms.hpp"
-#include "fusion/chains.hpp"
 #include "fusion/plan.hpp"
-#include "fusion/siblings.hpp"
 #include "ir/graph.hpp"
+#include "link/build_artifact.hpp"
 #include "opfuse/opfuse.hpp"
 #include "program/program.hpp"
 #include "program/uncompilable.hpp"
-#include "runtime/artifact.hpp"
+#include "shape/chains.hpp"
+#include "shape/siblings.hpp"
 #include "target/target.hpp"
+#include "tune/choose_algorithms.hpp"
 
 namespace opfuse {
-
-/// Called with (step, done, total); total 0 when unknown.
-using StepProgress = std::function<void(const std::string& step, size_t done, size_t total)>;
 
 struct PrepareOptions {
   SymbolValues dims;     ///< bound before anything else
@@ -54,10 +50,10 @@ struct Shaping {
   std::vector<std::string> notes;        ///< a line for each kind of thing that was done
 };
 
-/// What a fused graph becomes before it is lowered: Linears of one value run as one product (fusion/siblings.hpp),
-/// attention takes over the movements of elements around it (fusion/absorb.hpp), convolutions and the depthwise ones
-/// behind them become one launch where that is faster (fusion/chains.hpp), pairs of groups that hold most memory run
-/// slice by slice (fusion/slices.hpp). Still equal to the model, still a graph.
+/// What a fused graph becomes before it is lowered: Linears of one value run as one product (shape/siblings.hpp),
+/// attention takes over the movements of elements around it (shape/absorb.hpp), convolutions and the depthwise ones
+/// behind them become one launch where that is faster (shape/chains.hpp), pairs of groups that hold most memory run
+/// slice by slice (shape/slices.hpp). Still equal to the model, still a graph.
 Shaping shape_for_target(Graph& fused, const TargetInfo& target, bool chains = true);
 
 struct LowerOptions {
@@ -72,37 +68,8 @@ std::vector<Obstacle> obstacles_on(const Graph& fused, const TargetInfo& target,
 /// Fused (or plain) graph -> program with layouts, schedules, algorithms and memory planned.
 Program lower_to_program(const Graph& graph, const TargetInfo& target, const LowerOptions& options = {});
 
-/// How long a kernel took to compile; those from the cache took nothing.
-struct KernelTime {
-  std::string name;  ///< of the first launch that uses it
-  std::string symbol;
-  double ms = 0;
-  bool cached = false;
-  std::string variant{};  ///< sizes of the first variant that uses it; "": the program for all sizes does
-};
-
-struct ArtifactOptions {
-  int threads = 0;
-  bool cache = true;
-  std::string emit_dir;
-  bool emit_llvm = false, emit_assembly = false, emit_cuda = false;
-  bool text_only = false;  ///< CUDA: write the kernels' text, compile nothing; the artifact then has no code
-  std::string model_hash, plan_json;
-  std::shared_ptr<const Graph> reference_graph;  ///< what the program was lowered from; needed by reference launches
-  StepProgress progress;
-  std::vector<KernelTime>* kernel_times = nullptr;  ///< filled where wanted
-};
-
 /// Notes in the artifact which inputs index tables, so that its file is enough to draw valid random inputs, which were
 /// fixed, and what sizes must satisfy: `constraints` of the model, and those of the graph it became.
 void note_inputs(Artifact& artifact, const Graph& graph, const std::vector<DimConstraint>& constraints);
-
-struct Variant;  // driver/variants.hpp
-
-/// Generates the kernels of a program (equal specs once, from the disk cache where it has them), packs the
-/// constants and makes the artifact. Variants share equal kernels and equal constants with it.
-Artifact build_artifact(const Program& program, const TargetInfo& target, const ArtifactOptions& options);
-Artifact build_artifact(const Program& program, const std::vector<Variant>& variants, const TargetInfo& target,
-                        const ArtifactOptions& options);
 
 }  // namespace opfuse

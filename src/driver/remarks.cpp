@@ -1,8 +1,8 @@
 // Remarks in the order of a report: groups, compounds, what was missed.
 #include "driver/remarks.hpp"
 
-#include "fusion/compounds.hpp"
-#include "fusion/explain.hpp"
+#include "fusion/explain/compounds.hpp"
+#include "fusion/explain/explain.hpp"
 
 namespace opfuse {
 

@@ -1,23 +1,13 @@
 // Variants: a model with open dimensions compiled once more for given sizes, beside the kernels for all sizes.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "ir/graph.hpp"
-#include "program/program.hpp"
+#include "link/build_artifact.hpp"
 #include "target/target.hpp"
 
 namespace opfuse {
-
-/// The program for some sizes. It has the groups of the program for all sizes; layouts, schedules and algorithms are
-/// those that the sizes alone would get. The last one may be the program that stretches (ArtifactVariant::stretches).
-struct Variant {
-  SymbolValues when;
-  std::shared_ptr<Graph> graph;  ///< what the program is lowered from
-  Program program;
-  bool stretches = false;
-};
 
 /// A variant for each of `sizes`, in the order in which a run tries them, with its graph: that of the model after
 /// fusion

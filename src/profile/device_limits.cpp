@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "cuda/driver.hpp"
+#include "device/driver.hpp"
 #include "runtime/device.hpp"
 
 namespace opfuse {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "cuda/driver.hpp"
+#include "device/driver.hpp"
 #include "opfuse/runtime.hpp"
 #include "runtime/artifact.hpp"
 

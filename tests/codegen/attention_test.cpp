@@ -3,9 +3,9 @@
 #include <cmath>
 #include <limits>
 
-#include "codegen/attention_view.hpp"
 #include "codegen/regions.hpp"
 #include "codegen/run_kernel.hpp"
+#include "kernel/attention_view.hpp"
 
 namespace opfuse::test {
 namespace {

@@ -1,7 +1,7 @@
 // A convolution and a depthwise one behind it in one kernel: bands, borders, channel tails; what is refused.
-#include "codegen/chain_cut.hpp"
 #include "codegen/chain_regions.hpp"
 #include "codegen/run_kernel.hpp"
+#include "cpu/window/chain_cut.hpp"
 #include "region/region.hpp"
 
 namespace opfuse::test {

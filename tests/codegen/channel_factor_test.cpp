@@ -1,8 +1,8 @@
 // Pointwise convolutions of a map times a gate per channel: weights take the gate where that is less work.
-#include "codegen/channel_factor_cost.hpp"
 #include "codegen/regions.hpp"
 #include "codegen/run_kernel.hpp"
-#include "codegen/views.hpp"
+#include "cpu/window/channel_factor_cost.hpp"
+#include "kernel/views.hpp"
 
 namespace opfuse::test {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "codegen/activation_form.hpp"
 #include "codegen/run_kernel.hpp"
+#include "cpu/activation_form.hpp"
 
 namespace opfuse::test {
 

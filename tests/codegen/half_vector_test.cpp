@@ -1,7 +1,7 @@
 // Contractions whose last channels fill half a vector, which two pixels share.
 #include "codegen/chain_regions.hpp"
-#include "codegen/register_tile.hpp"
 #include "codegen/run_kernel.hpp"
+#include "cpu/contraction/register_tile.hpp"
 
 namespace opfuse::test {
 namespace {

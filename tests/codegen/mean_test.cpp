@@ -1,8 +1,8 @@
 // Means of a depthwise convolution's map, summed by the kernel that makes it: bands, channel tails, images, layouts;
 // behind another convolution too; what is refused.
 #include "codegen/chain_regions.hpp"
-#include "codegen/mean_view.hpp"
 #include "codegen/run_kernel.hpp"
+#include "cpu/window/mean_view.hpp"
 
 namespace opfuse::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "codegen/open_rows.hpp"
+#include "cpu/open_rows.hpp"
 
 #include <gtest/gtest.h>
 

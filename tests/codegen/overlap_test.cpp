@@ -1,5 +1,5 @@
 // Contractions that compute the epilogue of a tile between the multiply-adds of the next.
-#include "codegen/overlap.hpp"
+#include "cpu/contraction/overlap.hpp"
 
 #include "codegen/chain_regions.hpp"
 #include "codegen/run_kernel.hpp"

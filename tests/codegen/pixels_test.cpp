@@ -1,8 +1,8 @@
 // Convolutions with pixels in the lanes: few outputs, ragged groups, dense layouts.
-#include "codegen/pixel_view.hpp"
 #include "codegen/regions.hpp"
 #include "codegen/run_kernel.hpp"
-#include "codegen/schedules.hpp"
+#include "cpu/pixels/pixel_view.hpp"
+#include "cpu/schedules.hpp"
 
 namespace opfuse::test {
 namespace {

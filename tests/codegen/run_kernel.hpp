@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/codegen.hpp"
+#include "cpu/generator.hpp"
 
 namespace opfuse {
 inline void PrintTo(const TargetInfo& t, std::ostream* out) { *out << t.name; }

@@ -1,7 +1,7 @@
 // Winograd convolutions against the region interpreter: tiles, edges, channels, groups, batches, expressions.
 #include "codegen/regions.hpp"
 #include "codegen/run_kernel.hpp"
-#include "codegen/winograd_cost.hpp"
+#include "cpu/winograd/winograd_cost.hpp"
 
 namespace opfuse::test {
 namespace {

@@ -1,11 +1,11 @@
 // The engines of the conformance suite.
 #include "conformance/engines.hpp"
 
-#include "driver/compare.hpp"
 #include "interp/interpreter.hpp"
 #include "onnx/read.hpp"
 #include "onnx/write.hpp"
 #include "opfuse/opfuse.hpp"
+#include "proof/compare.hpp"
 
 namespace opfuse::conformance {
 namespace {

@@ -8,8 +8,8 @@
 #include <map>
 #include <random>
 
-#include "cuda/driver.hpp"
 #include "cuda/emulated.hpp"
+#include "device/driver.hpp"
 
 namespace opfuse::test {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "codegen/cuda/compilers.hpp"
-#include "codegen/cuda/generator.hpp"
-#include "cuda/emulation.hpp"
+#include "cuda/compilers.hpp"
+#include "cuda/generator.hpp"
+#include "device/emulation.hpp"
 
 namespace opfuse::test {
 

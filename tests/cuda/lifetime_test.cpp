@@ -3,10 +3,10 @@
 
 #include "base/fail.hpp"
 #include "cuda/compiled.hpp"
-#include "cuda/driver.hpp"
 #include "cuda/emulated.hpp"
-#include "driver/compare.hpp"
+#include "device/driver.hpp"
 #include "interp/random_inputs.hpp"
+#include "proof/compare.hpp"
 #include "runtime/device.hpp"
 
 namespace opfuse::test {

@@ -5,12 +5,12 @@
 #include <filesystem>
 #include <fstream>
 
-#include "codegen/cuda/compilers.hpp"
 #include "cuda/compiled.hpp"
-#include "cuda/driver.hpp"
-#include "driver/compare.hpp"
+#include "cuda/compilers.hpp"
+#include "device/driver.hpp"
 #include "interp/random_inputs.hpp"
 #include "ops/registry.hpp"
+#include "proof/compare.hpp"
 #include "zoo/zoo.hpp"
 
 namespace opfuse {

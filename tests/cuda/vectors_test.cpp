@@ -3,8 +3,8 @@
 
 #include "cuda/compiled.hpp"
 #include "cuda/emulated.hpp"
-#include "driver/compare.hpp"
 #include "interp/random_inputs.hpp"
+#include "proof/compare.hpp"
 
 namespace opfuse::test {
 namespace {

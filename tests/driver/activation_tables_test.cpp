@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
-#include "codegen/activation_form.hpp"
-#include "driver/compare.hpp"
+#include "cpu/activation_form.hpp"
 #include "driver/pipeline.hpp"
 #include "interp/random_inputs.hpp"
 #include "opfuse/opfuse.hpp"
 #include "ops/registry.hpp"
+#include "proof/compare.hpp"
 
 namespace opfuse {
 namespace {

@@ -6,7 +6,7 @@
 #include <map>
 #include <sstream>
 
-#include "codegen/algorithms.hpp"
+#include "cpu/algorithms.hpp"
 #include "driver/pipeline.hpp"
 #include "zoo/zoo.hpp"
 

@@ -7,11 +7,11 @@
 #include <cmath>
 
 #include "base/fail.hpp"
-#include "codegen/winograd_error.hpp"
-#include "driver/compare.hpp"
+#include "cpu/winograd/winograd_error.hpp"
 #include "driver/pipeline.hpp"
 #include "interp/random_inputs.hpp"
 #include "ops/registry.hpp"
+#include "proof/compare.hpp"
 #include "zoo/zoo.hpp"
 
 namespace opfuse {

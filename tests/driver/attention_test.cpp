@@ -5,11 +5,11 @@
 
 #include <cmath>
 
-#include "driver/compare.hpp"
 #include "driver/pipeline.hpp"
 #include "fusion/plan.hpp"
 #include "interp/random_inputs.hpp"
 #include "ops/registry.hpp"
+#include "proof/compare.hpp"
 
 namespace opfuse {
 namespace {

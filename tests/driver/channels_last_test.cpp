@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "driver/compare.hpp"
 #include "driver/pipeline.hpp"
 #include "fusion/plan.hpp"
 #include "interp/random_inputs.hpp"
 #include "ops/registry.hpp"
+#include "proof/compare.hpp"
 
 namespace opfuse {
 namespace {

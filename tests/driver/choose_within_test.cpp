@@ -1,4 +1,4 @@
-#include "driver/choose_within.hpp"
+#include "tune/choose_within.hpp"
 
 #include <gtest/gtest.h>
 

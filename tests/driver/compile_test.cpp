@@ -6,12 +6,12 @@
 #include <thread>
 
 #include "driver/allocation_count.hpp"
-#include "driver/compare.hpp"
 #include "driver/pipeline.hpp"
 #include "fusion/plan.hpp"
 #include "interp/random_inputs.hpp"
 #include "opfuse/opfuse.hpp"
 #include "ops/registry.hpp"
+#include "proof/compare.hpp"
 #include "zoo/zoo.hpp"
 
 namespace opfuse {

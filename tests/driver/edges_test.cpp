@@ -6,10 +6,10 @@
 #include <cmath>
 #include <limits>
 
-#include "driver/compare.hpp"
 #include "driver/compilation.hpp"
 #include "interp/interpreter.hpp"
 #include "ops/run_op.hpp"
+#include "proof/compare.hpp"
 
 namespace opfuse {
 namespace {

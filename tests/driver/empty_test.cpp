@@ -1,10 +1,10 @@
 // An extent of none, as a batch of 0 that --dim fixes: nothing is computed, and nothing divides by it.
 #include <gtest/gtest.h>
 
-#include "driver/compare.hpp"
 #include "driver/pipeline.hpp"
 #include "interp/random_inputs.hpp"
 #include "ops/registry.hpp"
+#include "proof/compare.hpp"
 
 namespace opfuse {
 namespace {

@@ -1,13 +1,13 @@
 // Bounds of single regions: 0 where bits are demanded, wide enough for every order of a sum, both sides of a step.
-#include "driver/error_bound.hpp"
+#include "proof/error_bound.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "driver/drawn_sizes.hpp"
 #include "driver/proof_case.hpp"
+#include "proof/drawn_sizes.hpp"
 
 namespace opfuse {
 namespace {

@@ -6,13 +6,13 @@
 
 #include <cstring>
 
-#include "driver/compare.hpp"
 #include "driver/pipeline.hpp"
-#include "fusion/images.hpp"
 #include "fusion/plan.hpp"
 #include "interp/random_inputs.hpp"
 #include "ops/registry.hpp"
 #include "program/lifetimes.hpp"
+#include "proof/compare.hpp"
+#include "shape/images.hpp"
 
 namespace opfuse {
 namespace {
@@ -188,7 +188,7 @@ TEST(ImageLoop, EndsWhereImagesMeet) {
   }
 }
 
-// ---- a constant batch, which fusion/images.hpp cuts
+// ---- a constant batch, which shape/images.hpp cuts
 
 /// Five images, the groups of the first three maps for each.
 struct ConstantBatch {

@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "driver/compare.hpp"
 #include "interp/random_inputs.hpp"
 #include "opfuse/opfuse.hpp"
 #include "ops/registry.hpp"
+#include "proof/compare.hpp"
 
 namespace opfuse {
 namespace {

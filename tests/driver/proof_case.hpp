@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "driver/compare.hpp"
 #include "driver/pipeline.hpp"
 #include "interp/random_inputs.hpp"
 #include "ops/registry.hpp"
+#include "proof/compare.hpp"
 
 namespace opfuse {
 

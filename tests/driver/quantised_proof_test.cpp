@@ -1,8 +1,8 @@
 // Quantised models: each group on what the groups before it stored, one step off on ties only, outputs bit for bit.
 #include <gtest/gtest.h>
 
-#include "driver/compare.hpp"
 #include "driver/proof_case.hpp"
+#include "proof/compare.hpp"
 
 namespace opfuse {
 namespace {

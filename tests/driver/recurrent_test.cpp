@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "driver/compare.hpp"
 #include "driver/pipeline.hpp"
 #include "fusion/plan.hpp"
 #include "interp/interpreter.hpp"
@@ -11,6 +10,7 @@
 #include "onnx/read.hpp"
 #include "ops/registry.hpp"
 #include "program/step_loop.hpp"
+#include "proof/compare.hpp"
 #include "testing/temporary_folder.hpp"
 
 namespace opfuse {

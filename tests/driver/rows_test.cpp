@@ -1,9 +1,9 @@
 // Rows taken several at a time: each has the bits it would have alone.
 #include <gtest/gtest.h>
 
-#include "driver/compare.hpp"
 #include "driver/pipeline.hpp"
 #include "ops/registry.hpp"
+#include "proof/compare.hpp"
 
 namespace opfuse {
 namespace {

@@ -7,11 +7,11 @@
 
 #include <algorithm>
 
-#include "driver/compare.hpp"
 #include "driver/pipeline.hpp"
 #include "interp/interpreter.hpp"
 #include "interp/random_inputs.hpp"
 #include "ops/registry.hpp"
+#include "proof/compare.hpp"
 
 namespace opfuse::test {
 

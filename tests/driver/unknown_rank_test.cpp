@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "driver/pipeline.hpp"
-#include "fusion/explain.hpp"
+#include "fusion/explain/explain.hpp"
 #include "onnx/model_bytes.hpp"
 #include "onnx/read.hpp"
 #include "opfuse/error.hpp"

@@ -9,10 +9,10 @@
 #include <filesystem>
 
 #include "driver/allocation_count.hpp"
-#include "driver/compare.hpp"
 #include "interp/random_inputs.hpp"
 #include "opfuse/opfuse.hpp"
 #include "ops/registry.hpp"
+#include "proof/compare.hpp"
 #include "zoo/zoo.hpp"
 
 namespace opfuse {

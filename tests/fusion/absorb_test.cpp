@@ -1,5 +1,5 @@
 // Movements of elements around attention: what its group takes in, what stays outside, and that values stay.
-#include "fusion/absorb.hpp"
+#include "shape/absorb.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,13 +6,13 @@
 #include <cmath>
 #include <limits>
 
-#include "fusion/absorb.hpp"
 #include "fusion/prepared.hpp"
 #include "interp/interpreter.hpp"
 #include "interp/random_inputs.hpp"
 #include "onnx/model_bytes.hpp"
 #include "opfuse/error.hpp"
 #include "region/lower.hpp"
+#include "shape/absorb.hpp"
 
 namespace opfuse::test {
 namespace {

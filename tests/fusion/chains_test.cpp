@@ -1,4 +1,4 @@
-#include "fusion/chains.hpp"
+#include "shape/chains.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

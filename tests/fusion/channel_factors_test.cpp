@@ -1,4 +1,4 @@
-#include "fusion/channel_factors.hpp"
+#include "shape/channel_factors.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Each compound where it stands and where it does not; the plan of the same graph keeps its values.
-#include "fusion/compounds.hpp"
+#include "fusion/explain/compounds.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "fusion/images.hpp"
+#include "shape/images.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

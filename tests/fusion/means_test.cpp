@@ -1,4 +1,4 @@
-#include "fusion/means.hpp"
+#include "shape/means.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Patterns of users: topologies and conditions as text, their errors with line and column, files with examples, and
 // their place before the catalogue.
-#include "fusion/pattern_file.hpp"
+#include "fusion/user/pattern_file.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <fstream>
 #include <regex>
 
-#include "fusion/pattern_text.hpp"
 #include "fusion/prepared.hpp"
+#include "fusion/user/pattern_text.hpp"
 #include "opfuse/error.hpp"
 
 namespace opfuse {

@@ -2,8 +2,8 @@
 // pair is in the way.
 #include <gtest/gtest.h>
 
-#include "fusion/compounds.hpp"
-#include "fusion/explain.hpp"
+#include "fusion/explain/compounds.hpp"
+#include "fusion/explain/explain.hpp"
 #include "fusion/prepared.hpp"
 #include "interp/interpreter.hpp"
 #include "interp/random_inputs.hpp"

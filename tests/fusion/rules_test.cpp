@@ -1,7 +1,7 @@
 // The rule engine over what no pattern claims, and the ledger's verdicts.
 #include <gtest/gtest.h>
 
-#include "fusion/explain.hpp"
+#include "fusion/explain/explain.hpp"
 #include "fusion/prepared.hpp"
 #include "interp/interpreter.hpp"
 #include "interp/random_inputs.hpp"

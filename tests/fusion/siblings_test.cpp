@@ -1,6 +1,6 @@
 // Linears of one value become one product whose columns their readers read, and only where that costs nothing. Values
 // before and after are compared each time.
-#include "fusion/siblings.hpp"
+#include "shape/siblings.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

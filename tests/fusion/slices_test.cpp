@@ -1,4 +1,4 @@
-#include "fusion/slices.hpp"
+#include "shape/slices.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // opfuse compare: the proof of equality. Every compiled group alone, on the numbers of a run and on drawn ones; then
 // the whole model, with the change that another input causes beside each error, so that a small error can be told from
 // a dead output. Open dimensions stay open: what is compiled for all sizes is proven at drawn ones.
-#include "driver/compare.hpp"
+#include "proof/compare.hpp"
 
 #include <fmt/core.h>
 
@@ -13,12 +13,12 @@
 #include "base/fail.hpp"
 #include "compile_model.hpp"
 #include "console.hpp"
-#include "driver/conditioning.hpp"
-#include "driver/drawn_sizes.hpp"
 #include "inputs.hpp"
 #include "interrupt.hpp"
 #include "model_arg.hpp"
 #include "outputs.hpp"
+#include "proof/conditioning.hpp"
+#include "proof/drawn_sizes.hpp"
 #include "report.hpp"
 #include "runtime/artifact.hpp"
 #include "verb.hpp"

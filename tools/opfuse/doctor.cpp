@@ -10,11 +10,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "codegen/cuda/compilers.hpp"
 #include "console.hpp"
-#include "cuda/driver.hpp"
-#include "driver/kernel_cache.hpp"
+#include "cuda/compilers.hpp"
+#include "device/driver.hpp"
 #include "driver/pipeline.hpp"
+#include "link/kernel_cache.hpp"
 #include "ops/registry.hpp"
 #include "profile/machine_limits.hpp"
 #include "report.hpp"

@@ -1,5 +1,5 @@
 // opfuse explain: why each node is, or is not, fused.
-#include "fusion/explain.hpp"
+#include "fusion/explain/explain.hpp"
 
 #include <fmt/core.h>
 
@@ -10,7 +10,7 @@
 #include "base/fail.hpp"
 #include "compile_model.hpp"
 #include "driver/remarks.hpp"
-#include "fusion/pattern_file.hpp"
+#include "fusion/user/pattern_file.hpp"
 #include "inputs.hpp"
 #include "model_arg.hpp"
 #include "report.hpp"

@@ -4,10 +4,10 @@
 #include <filesystem>
 
 #include "base/fail.hpp"
-#include "driver/interface.hpp"
 #include "inputs.hpp"
 #include "ir/fir_file.hpp"
 #include "ir/fix_input.hpp"
+#include "link/interface.hpp"
 #include "onnx/read.hpp"
 #include "ops/registry.hpp"
 #include "report.hpp"

@@ -1,0 +1,120 @@
+#include "cpu/algorithms.hpp"
+
+#include <algorithm>
+
+#include "base/integers.hpp"
+#include "cpu/activation_form.hpp"
+#include "cpu/contraction/direct_cost.hpp"
+#include "cpu/memory_rates.hpp"
+#include "cpu/winograd/schedule_winograd.hpp"
+#include "kernel/collapse.hpp"
+
+namespace opfuse {
+namespace {
+
+SymbolValues ones(const Region& region) {
+  SymbolValues values;
+  for (const std::string& symbol : region.symbols()) values[symbol] = 1;
+  return values;
+}
+
+int64_t stored_bytes(const ParamLayout& l, const Shape& shape) {
+  return l.layout.physical_elements(shape).constant().value_or(0) * 4;
+}
+
+// Of a launch: its barrier and its first transforms, in which no weights arrive (bench/winograd_parts).
+constexpr double kWinogradLaunch = 3000;
+
+constexpr std::pair<const char*, WinogradTile> kTiles[] = {{"f2", {2, 2}}, {"f4x2", {4, 2}}, {"f4", {4, 4}}};
+
+AlgorithmOption winograd_option(const char* name, const WinogradTile& tile, const Region& region, int weights,
+                                const std::vector<ParamLayout>& layouts, const WinogradView& view,
+                                const TargetInfo& target, int64_t threads) {
+  AlgorithmOption option{name, std::nullopt, {}, 0, 0, 0};
+  const Stage& stage = region.stages[0];
+  const int64_t vectors = winograd_vectors(stage, view, tile, target);
+  if (vectors == 0) return option;
+  std::vector<ParamLayout> changed = layouts;
+  ParamLayout& w = changed[static_cast<size_t>(weights)];
+  const Shape& shape = region.params[static_cast<size_t>(weights)].type.shape;
+  w.layout = winograd_weights(tile, vectors, target);
+  w.strides = dense_strides(w.layout, shape);
+  const auto plan = plan_winograd(region, changed, target, threads);
+  if (!plan) return option;
+  option.schedule = plan->schedule;
+  option.weights = w.layout;
+  option.cycles = winograd_cycles(plan->work, plan->choice, target, threads) + kWinogradLaunch;
+  option.scratch_bytes = plan->choice.scratch_bytes;
+  option.weight_bytes = stored_bytes(w, shape);
+  return option;
+}
+
+}  // namespace
+
+std::vector<std::string> algorithm_names() {
+  std::vector<std::string> names = {"direct"};
+  for (const auto& [name, tile] : kTiles) names.emplace_back(name);
+  return names;
+}
+
+std::optional<WinogradTile> winograd_tile(const std::string& algorithm) {
+  for (const auto& [name, tile] : kTiles)
+    if (algorithm == name) return tile;
+  return std::nullopt;
+}
+
+AlgorithmOptions algorithm_options(const Region& region, const std::vector<ParamLayout>& layouts,
+                                   const Schedule& direct, const TargetInfo& target, int64_t threads) {
+  AlgorithmOptions found;
+  if (region.stages.size() != 1) {
+    found.refused = "several stages in one kernel";
+    return found;
+  }
+  const Collapsed c = collapse(region, layouts);
+  const auto view = view_winograd(c.region, 0);
+  if (const auto* why = std::get_if<std::string>(&view)) {
+    found.refused = *why;
+    return found;
+  }
+  const auto& winograd = std::get<WinogradView>(view);
+  const Stage& stage = c.region.stages[0];
+  found.weights = stage.reads[static_cast<size_t>(winograd.contraction.weights)].index;
+  const auto w = static_cast<size_t>(found.weights);
+  AlgorithmOption plain{"direct", std::nullopt, direct, 0, 0, 0};
+  plain.weight_bytes = stored_bytes(layouts[w], region.params[w].type.shape);
+  plain.cycles = direct_cycles(region, direct, plain.weight_bytes, target, threads);
+  found.options.push_back(std::move(plain));
+  for (const auto& [name, tile] : kTiles) {
+    AlgorithmOption option = winograd_option(name, tile, c.region, found.weights, c.layouts, winograd, target, threads);
+    if (!option.weights) continue;
+    if (direct.get(kActivationTables, 0)) option.schedule.set(kActivationTables, 1);
+    found.options.push_back(std::move(option));
+  }
+  const int64_t group = winograd.contraction.group_out;
+  if (found.options.size() == 1)
+    found.refused = group && winograd_vectors(stage, winograd, WinogradTile{}, target) == 0
+                        ? "its groups do not fill whole vectors of channels"
+                        : "its channels or operands are not stored in whole vectors";
+  return found;
+}
+
+double roof_cycles(const Region& region, const TargetInfo& target, int64_t threads) {
+  const RegionCost cost = cost_of(region, ones(region));
+  constexpr double kFlopsPerLane = 4;  // two units, multiply and add
+  const double rate = kFlopsPerLane * static_cast<double>(target.lanes_f32() * threads);
+  return std::max(cost.flops / rate, (cost.bytes_read + cost.bytes_written) / memory_bytes_per_cycle(threads));
+}
+
+bool is_convolution(const Region& region) {
+  if (region.stages.empty() || region.stages[0].anchor != Anchor::contraction) return false;
+  const auto view = view_contraction(region, 0);
+  if (!std::holds_alternative<ContractionView>(view)) return false;
+  // an image and filters: a product of matrices, batched or not, has neither
+  const auto& c = std::get<ContractionView>(view);
+  const Read& data = region.stages[0].reads[static_cast<size_t>(c.data)];
+  const Read& weights = region.stages[0].reads[static_cast<size_t>(c.weights)];
+  return data.map.dims.size() > 2 && weights.map.dims.size() > 2 && weights.stage < 0 &&
+         region.params[static_cast<size_t>(weights.index)].role == ParamRole::constant;
+}
+
+}  // namespace opfuse

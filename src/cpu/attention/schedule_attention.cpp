@@ -1,0 +1,98 @@
+// The schedule of attention, from extents and the target alone.
+//
+//   rows      query rows of a register tile, all of whose scores against a block of keys stay in scratch
+//   nv, nc    vectors of keys, of result columns in a register tile
+//   keys      keys per block: all of them where K and V of a head take half of L2 at most; else the softmax is kept
+//             up to date from block to block
+//   group     query rows that pass over the blocks together (several blocks only): K and V are packed once for them
+#include <algorithm>
+#include <cmath>
+
+#include "base/integers.hpp"
+#include "cpu/contraction/register_tile.hpp"
+#include "cpu/schedule_parts.hpp"
+#include "cpu/schedules.hpp"
+#include "kernel/attention_view.hpp"
+
+namespace opfuse {
+namespace {
+
+constexpr double kShareOfL2 = 0.5;        ///< K and V of a block of keys
+constexpr double kShareOfL2Blocks = 0.2;  ///< where there are several
+constexpr int64_t kGroupRows = 256;
+constexpr int64_t kTilesPerPart = 4;  ///< what a part packs is used at least as often
+constexpr int64_t kMostVectors = 8;
+constexpr double kRowCycles = 1.5;   ///< of a step, per row: three vectors on two units
+constexpr double kStepCycles = 1.0;  ///< of a step, for any number of rows: loads of the vectors, the loop
+
+/// Vectors of `extent` columns side by side, in equal shares, with `rows` rows in registers.
+int64_t vectors_of(int64_t extent, int64_t rows, const TargetInfo& target) {
+  const int64_t all = ceil_of(extent, target.lanes_f32());
+  int64_t most = 1;
+  while (most < std::min(all, kMostVectors) && fits({most + 1, rows}, target)) ++most;
+  return ceil_of(all, ceil_of(all, most));
+}
+
+/// Rows of a tile beside at least three vectors: the fewest computed rows and the best use of the units.
+int64_t rows_of(std::optional<int64_t> extent, const TargetInfo& target) {
+  const int64_t rows = extent.value_or(1 << 10);
+  int64_t best = 1;
+  double least = INFINITY;
+  for (int64_t r = 1; r <= rows && fits({target.vector_registers > 16 ? 3 : 2, r}, target); ++r) {
+    const double step = static_cast<double>(r) * kRowCycles + kStepCycles;
+    const double cost = static_cast<double>(ceil_of(rows, r)) * step;
+    if (cost < least) least = cost, best = r;
+  }
+  return best;
+}
+
+void cut_parts(Schedule& s, const Region& region, const AttentionView& view, const TargetInfo& target) {
+  const auto& domain = region.stages[0].domain;
+  std::optional<int64_t> batch = 1;
+  for (int axis = 0; axis < view.row; ++axis) {
+    const auto extent = domain[static_cast<size_t>(axis)].constant();
+    batch = batch && extent ? std::optional(*batch * *extent) : std::nullopt;
+  }
+  if (!batch) return;  // one part per matrix
+  const double work = static_cast<double>(work_of(region.stages[0]) + work_of(region.stages[2]));
+  const int64_t wanted = wanted_parts(work, target);
+  const int64_t tiles = ceil_of(domain[static_cast<size_t>(view.row)].constant().value_or(1), s.get("rows", 1));
+  if (2 * *batch < wanted) {  // tiles of one matrix in several parts pack its K and V in each
+    s.set("parts_p", std::clamp<int64_t>(tiles / kTilesPerPart, 1, ceil_of(wanted, std::max<int64_t>(*batch, 1))));
+    return;
+  }
+  int64_t parts = std::min(wanted, *batch);
+  for (int64_t p = wanted; p <= 2 * wanted; ++p)
+    if (*batch % p == 0 && p % 2 == 0) parts = p;
+  s.set("parts_batch", parts);
+}
+
+}  // namespace
+
+bool schedule_attention(const Region& region, const TargetInfo& target, Schedule& s) {
+  const auto found = view_attention(region);
+  const auto* view = std::get_if<AttentionView>(&found);
+  if (!view) return false;
+  const Stage& scores = region.stages[0];
+  const auto keys = scores.domain[static_cast<size_t>(view->key_axis)].constant();
+  const int64_t rows = rows_of(scores.domain[static_cast<size_t>(view->row)].constant(), target);
+  const int64_t nv = vectors_of(keys.value_or(1 << 10), rows, target);
+  s.set("rows", rows);
+  s.set("nv", nv);
+  s.set("nc", vectors_of(view->columns(region), rows, target));
+  const int64_t panel = nv * target.lanes_f32();
+  const int64_t bytes = 4 * (view->head_size(region) + view->columns(region));
+  const auto l2 = static_cast<double>(target.l2_bytes);
+  if (keys && static_cast<double>(*keys * bytes) <= kShareOfL2 * l2) {
+    s.set("keys", std::max<int64_t>(*keys, 1));
+  } else {
+    const auto most = std::max<int64_t>(panel, static_cast<int64_t>(kShareOfL2Blocks * l2) / bytes / panel * panel);
+    const int64_t blocks = keys ? ceil_of(*keys, most) : 1;
+    s.set("keys", keys ? ceil_of(ceil_of(*keys, blocks), panel) * panel : most);
+    s.set("group", ceil_of(kGroupRows, rows) * rows);
+  }
+  cut_parts(s, region, *view, target);
+  return true;
+}
+
+}  // namespace opfuse

@@ -1,0 +1,13 @@
+// What a direct convolution costs with its schedule: what other algorithms are compared with.
+#pragma once
+
+#include "kernel/spec.hpp"
+
+namespace opfuse {
+
+/// Cycles of a launch whose weights come from memory. `region`: a convolution as it was lowered; a symbolic extent
+/// counts as 1.
+double direct_cycles(const Region& region, const Schedule& schedule, int64_t weight_bytes, const TargetInfo& target,
+                     int64_t threads);
+
+}  // namespace opfuse

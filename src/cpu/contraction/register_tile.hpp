@@ -1,0 +1,57 @@
+// The register tile of a contraction, from extents and the target alone.
+//
+// A tile of `w` pixels and `v` vectors of output channels needs, per step of the reduction,
+//   w*v multiply-adds on 2 units, w + v loads on 2 ports, v vectors of weights from L2, and at least one
+//   add latency for the whole tile;
+// accumulators, v weights and one broadcast must fit in the registers. The tile with the least time over
+// all pixels and channels wins. Where half a vector holds the last channels, two pixels share it: w*(v-1) + w/2
+// multiply-adds and accumulators, and one broadcast more.
+#pragma once
+
+#include "kernel/views.hpp"
+#include "target/target.hpp"
+
+namespace opfuse {
+
+struct RegisterTile {
+  int64_t vectors = 1, width = 1;  ///< vectors: of weights, of all sums together
+  bool half = false;               ///< pixels share the last of several vectors in pairs
+};
+
+/// Half a vector holds the last of so many channels.
+bool ends_in_half(int64_t channels, const TargetInfo& target);
+
+/// `kept`: registers that the tile must leave free.
+bool fits(const RegisterTile& tile, const TargetInfo& target, int64_t kept = 0);
+
+/// Pixels a tile may take; a symbolic extent is taken for a long one, no axis (-1) for one pixel.
+int64_t pixel_count(const Stage& stage, int axis);
+
+/// Width of the fastest tile of `vectors` vectors over a row of `pixels`.
+/// `kept`: registers that the tile must leave free; `half`: as in RegisterTile.
+int64_t widest(int64_t pixels, int64_t vectors, const TargetInfo& target, int64_t kept = 0, bool half = false);
+
+/// Rows of the tile's width that one tile can hold, at most `rows`.
+int64_t tallest(int64_t rows, const RegisterTile& tile, const TargetInfo& target);
+
+/// What weights may take of L2; activations need the rest.
+constexpr double kWeightShareOfL2 = 0.8;
+
+/// This block of weights and the next one, fetched meanwhile, stay in L2.
+bool two_blocks_fit(int64_t block_bytes, const TargetInfo& target);
+
+struct TileProblem {
+  int64_t channels = 0;  ///< of the output
+  int64_t pixels = 1;    ///< of a row
+  int64_t rows = 1;      ///< that may share a tile
+  int64_t sums = 1;      ///< of the same data, each with its weights
+  bool grouped = false;  ///< channels of a group, more of them follow
+
+  /// Pixels may share the last vector of channels.
+  bool half(const TargetInfo& target) const { return sums == 1 && !grouped && ends_in_half(channels, target); }
+};
+/// Cycles of one step of the reduction over all pixels and channels.
+double tile_cycles(const TileProblem& problem, const RegisterTile& tile, const TargetInfo& target);
+RegisterTile choose_tile(const TileProblem& problem, const TargetInfo& target);
+
+}  // namespace opfuse

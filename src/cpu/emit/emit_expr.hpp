@@ -1,0 +1,45 @@
+// Expr -> IR on scalars or vectors. Values that do not depend on the lane axis stay scalar and are
+// broadcast where they meet a vector, so uniform parts of an expression cost one lane.
+#pragma once
+
+#include <functional>
+#include <map>
+
+#include "cpu/emit/kernel.hpp"
+#include "expr/expr.hpp"
+
+namespace opfuse::cpu {
+
+class ExprEmitter {
+ public:
+  using Leaf = std::function<Value*(const Expr&)>;
+  ExprEmitter(Kernel& k, Leaf leaf) : k_(k), leaf_(std::move(leaf)) {}
+
+  /// The value in value_type(dtype): weak constants take `dtype`.
+  Value* emit(const Expr& e, DType dtype);
+  Value* emit(const Expr& e) { return emit(e, e.dtype()); }
+
+ private:
+  Kernel& k_;
+  Leaf leaf_;
+  std::map<const ExprNode*, Value*> memo_;
+
+  Value* compute(const Expr& e, DType dtype);
+  Value* constant(const Expr& e, DType dtype);
+  Value* unary(ExprOp op, DType dtype, Value* x);
+  Value* real_binary(ExprOp op, Value* x, Value* y);
+  Value* integer_binary(ExprOp op, DType dtype, Value* x, Value* y);
+  Value* integer_pow(bool is_unsigned, Value* x, Value* y);
+  Value* binary(const Expr& e, DType dtype);
+  Value* activation_by_table(const Expr& e);
+  Value* compare(ExprOp op, DType dtype, Value* x, Value* y);
+};
+
+/// ONNX cast between value types.
+Value* emit_cast(Kernel& k, Value* x, DType from, DType to);
+/// Broadcasts whichever is scalar.
+void unify(Kernel& k, Value*& x, Value*& y);
+/// min / max where a NaN on either side gives NaN; `y_is_number`: y is known not to be NaN.
+Value* emit_extremum(Kernel& k, bool maximum, Value* x, Value* y, bool y_is_number);
+
+}  // namespace opfuse::cpu

@@ -1,0 +1,44 @@
+// Inline assembly without text: each accumulator is an output tied to itself as input.
+#include "cpu/emit/fence.hpp"
+
+#include <llvm/IR/InlineAsm.h>
+
+namespace opfuse::cpu {
+
+void hold_back(Kernel& k, const std::vector<Value**>& accumulators) {
+  if (accumulators.empty()) return;
+  std::vector<Value*> tied;
+  std::vector<llvm::Type*> types;
+  std::string outputs, inputs;
+  for (Value** value : accumulators) {
+    inputs += std::to_string(tied.size()) + ",";
+    outputs += k.target.vector_bytes == 64 ? "=v," : "=x,";
+    tied.push_back(*value);
+    types.push_back(tied.back()->getType());
+  }
+  llvm::Type* result = types.size() == 1 ? types[0] : llvm::StructType::get(k.context(), types);
+  auto* nothing =
+      llvm::InlineAsm::get(llvm::FunctionType::get(result, types, false), "", outputs + inputs + "~{memory}", true);
+  Value* values = k.b.CreateCall(nothing, tied);
+  for (size_t i = 0; i < accumulators.size(); ++i)
+    *accumulators[i] = types.size() == 1 ? values : k.b.CreateExtractValue(values, static_cast<unsigned>(i));
+}
+
+Value* keep_until(Kernel& k, Value* value, Value* later) {
+  llvm::Type* type = later->getType();
+  auto* nothing = llvm::InlineAsm::get(llvm::FunctionType::get(type, {type, value->getType()}, false), "",
+                                       k.target.vector_bytes == 64 ? "=v,0,v" : "=x,0,x", false);
+  return k.b.CreateCall(nothing, {later, value});
+}
+
+Value* opaque(Kernel& k, Value* integer) {
+  llvm::Type* type = integer->getType();
+  auto* nothing = llvm::InlineAsm::get(llvm::FunctionType::get(type, {type}, false), "", "=r,0", false);
+  llvm::CallInst* same = k.b.CreateCall(nothing, {integer});  // one for all of its uses, in front of their loops
+  same->setDoesNotAccessMemory();
+  same->setDoesNotThrow();
+  same->addFnAttr(llvm::Attribute::WillReturn);
+  return same;
+}
+
+}  // namespace opfuse::cpu

@@ -1,0 +1,356 @@
+// The nest every single stage fits into:
+//
+//   for row axes (split into parts):       domain axes the reductions depend on
+//     for each reduction: for reduce axes  vertical (lanes of a domain axis) or horizontal (of a reduce axis)
+//     for inner axes: outputs              domain axes only the outputs depend on
+//
+// Horizontal reductions take several neighbouring rows at once: their chains overlap and their lanes are combined
+// together.
+//
+// Lanes run along the axis that is contiguous in the output and in most operands. Blocks with padding
+// must have their axis as the lane axis, so that padding lanes can be written.
+#include <algorithm>
+#include <numeric>
+
+#include "base/fail.hpp"
+#include "cpu/emit/generic/turned.hpp"
+#include "cpu/emit/nest.hpp"
+#include "cpu/emit/skeletons.hpp"
+#include "kernel/reads.hpp"
+#include "region/dependence.hpp"
+
+namespace opfuse::cpu {
+namespace {
+
+/// Sums that do not wait for each other, of one row or several: an addition takes 3 or 4 cycles, two start in each.
+constexpr int64_t kInFlight = 8;
+constexpr int64_t kMostChains = 4;        // of one row
+constexpr int64_t kTileBytes = 24 << 10;  // rows at once stay in L1 from one reduction to the next
+constexpr size_t kCheapReduction = 12;    // nodes: beyond, a row has enough work of its own
+constexpr int64_t kUnrolledTrips = 8;     // of the lane axis, where elements differ by their place
+
+struct Plan {
+  int width = 1;
+  int lane_axis = -1;  ///< domain axis
+  int64_t lane_block = 1;
+  int reduce_lane = -1;  ///< reduce axis (numbered after the domain axes)
+  int reduce_width = 1;
+  std::vector<int> rows, inner;
+  int64_t tile = 1;              ///< rows at once, along the last of `rows`
+  int64_t chains = kMostChains;  ///< partial sums of a row, the same whether it is in a tile or alone
+};
+
+class Generic {
+ public:
+  explicit Generic(Kernel& k) : k_(k), s_(k, 0), domain_(static_cast<int>(s_.stage.domain.size())) {}
+  void emit();
+
+ private:
+  Kernel& k_;
+  StageEmitter s_;
+  int domain_;
+  Plan plan_;
+
+  std::vector<int> memory_order() const;
+  int width_for(int axis, int64_t block) const;
+  int64_t output_block(int axis) const;
+  bool needs_padding(int axis) const;
+  int read_score(const std::set<int>& reads, int axis, int width) const;
+  int output_score(int axis, int width) const;
+  void choose();
+  void choose_lane_axis(const std::vector<bool>& row_axis, const std::set<int>& reduced, const std::set<int>& all);
+  bool unrolls(int axis) const;
+  std::vector<Level> levels(const std::vector<int>& axes) const;
+  Dim extent(int axis) const {
+    return axis < domain_ ? s_.stage.domain[static_cast<size_t>(axis)]
+                          : s_.stage.reduce[static_cast<size_t>(axis - domain_)];
+  }
+  Dim work() const;
+  int64_t rows_at_once() const;
+  using Results = std::vector<std::vector<Value*>>;  ///< of the reductions, by row of the tile
+  Results reduce(const Env& env);
+  void reduce_one(const Reduction& r, const Env& env, Results& results);
+  Env row_of(const Env& env, size_t row) const;
+  /// At a point of the reduction, under a mask or null; neighbouring points have different chains.
+  using ReduceBody = std::function<void(const Env&, Value*, size_t chain)>;
+  void reduce_loops(size_t index, const std::vector<int>& axes, Env env, const ReduceBody& body);
+  void reduce_chains(Value* count, const std::function<void(Value*, size_t)>& body);
+};
+
+/// Domain axes from the outermost in the first output's memory; axes it does not use come first.
+std::vector<int> Generic::memory_order() const {
+  std::vector<int> order;
+  const auto& map = s_.stage.outputs.at(0).map;
+  for (int dim : s_.outputs[0].layout.order)
+    for (const IndexTerm& t : map.dims[static_cast<size_t>(dim)].terms)
+      if (std::find(order.begin(), order.end(), t.axis) == order.end()) order.push_back(t.axis);
+  for (int axis = domain_; axis-- > 0;)
+    if (std::find(order.begin(), order.end(), axis) == order.end()) order.insert(order.begin(), axis);
+  return order;
+}
+
+int64_t Generic::output_block(int axis) const {
+  int64_t block = 1;
+  for (size_t i = 0; i < s_.outputs.size(); ++i)
+    for (const Block& b : s_.outputs[i].layout.blocks)
+      for (const IndexTerm& t : s_.stage.outputs[i].map.dims[static_cast<size_t>(b.axis)].terms)
+        if (t.axis == axis) block = std::lcm(block, b.factor);
+  return block;
+}
+
+bool Generic::needs_padding(int axis) const {
+  const int64_t block = output_block(axis);
+  const auto e = extent(axis).constant();
+  return block > 1 && (!e || *e % block != 0);
+}
+
+int Generic::width_for(int axis, int64_t block) const {
+  int width = lanes_of(k_.target);
+  const auto e = extent(axis).constant();
+  while (e && width > 2 && width / 2 >= *e && block == 1) width /= 2;
+  while (block > 1 && block % width != 0) width /= 2;
+  return width;
+}
+
+int Generic::read_score(const std::set<int>& reads, int axis, int width) const {
+  int score = 0;
+  for (int i : reads) {
+    const auto shape =
+        lane_shape(s_.reads[static_cast<size_t>(i)], s_.stage.reads[static_cast<size_t>(i)].map, axis, width);
+    score += shape.step == 1 ? 4 : shape.step == 0 ? 1 : -4;
+  }
+  return score;
+}
+
+int Generic::output_score(int axis, int width) const {
+  int score = 0;
+  for (size_t i = 0; i < s_.outputs.size(); ++i) {
+    const auto shape = lane_shape(s_.outputs[i], s_.stage.outputs[i].map, axis, width);
+    if (shape.step == 0) return -1000;
+    score += shape.step == 1 ? 8 : -8;
+  }
+  return score;
+}
+
+void Generic::choose_lane_axis(const std::vector<bool>& row_axis, const std::set<int>& reduced,
+                               const std::set<int>& all) {
+  int best = -1, best_vertical = -1000;
+  const bool reduces = !s_.stage.reductions.empty();
+  for (int axis = 0; axis < domain_; ++axis) {
+    const int64_t block = output_block(axis);
+    const bool forced = needs_padding(axis);
+    if (extent(axis).constant() == 1 && !forced) continue;
+    const int width = width_for(axis, block);
+    if (width < 2) continue;
+    int score = output_score(axis, width) + read_score(all, axis, width) + (forced ? 10000 : 0);
+    if (reduces && row_axis[static_cast<size_t>(axis)])
+      best_vertical = std::max(best_vertical, read_score(reduced, axis, width) + (forced ? 10000 : 0));
+    if (score <= best) continue;
+    best = score;
+    plan_.lane_axis = axis;
+    plan_.lane_block = block;
+    plan_.width = width;
+  }
+  if (!reduces || (plan_.lane_axis >= 0 && needs_padding(plan_.lane_axis))) return;
+  for (size_t i = 0; i < s_.stage.reduce.size(); ++i) {
+    const int axis = domain_ + static_cast<int>(i);
+    if (extent(axis).constant() == 1) continue;
+    const int width = width_for(axis, 1);
+    const int score = read_score(reduced, axis, width);
+    if (score <= std::max(best_vertical, 0)) continue;
+    best_vertical = score;
+    plan_.reduce_lane = axis;
+    plan_.reduce_width = width;
+  }
+  if (plan_.reduce_lane >= 0 && plan_.lane_axis >= 0 && row_axis[static_cast<size_t>(plan_.lane_axis)])
+    plan_.lane_axis = -1, plan_.width = 1, plan_.lane_block = 1;
+}
+
+void Generic::choose() {
+  Dependence rows;
+  for (const Reduction& r : s_.stage.reductions) add_dependence(s_.stage, r.value, rows);
+  Dependence all = rows;
+  for (const StageOutput& o : s_.stage.outputs) add_dependence(s_.stage, o.value, all);
+  std::vector<bool> row_axis(s_.axis_count(), false);
+  for (int axis : rows.axes) row_axis[static_cast<size_t>(axis)] = true;
+  choose_lane_axis(row_axis, rows.reads, all.reads);
+  for (int axis : memory_order()) {
+    const bool row = s_.stage.reductions.empty() || row_axis[static_cast<size_t>(axis)];
+    (row ? plan_.rows : plan_.inner).push_back(axis);
+  }
+  int padded = 0;
+  for (int axis = 0; axis < domain_; ++axis) padded += needs_padding(axis) && axis != plan_.lane_axis;
+  for (size_t i = 1; i < s_.outputs.size(); ++i)
+    if (!(s_.outputs[i].layout.blocks == s_.outputs[0].layout.blocks))
+      throw fail(E::codegen_failed, "outputs of one kernel are stored in different blocks");
+  if (padded) throw fail(E::codegen_failed, "more than one blocked axis has padding lanes to write");
+  plan_.tile = rows_at_once();
+  plan_.chains = std::min(kMostChains, kInFlight / plan_.tile);
+}
+
+int64_t Generic::rows_at_once() const {
+  if (plan_.reduce_lane < 0 || plan_.rows.empty() || plan_.rows.back() == plan_.lane_axis) return 1;
+  size_t nodes = 0;
+  for (const Reduction& r : s_.stage.reductions) r.value.visit([&](const Expr&) { ++nodes; });
+  if (nodes > kCheapReduction * s_.stage.reductions.size()) return 1;
+  int64_t row_bytes = 4;
+  for (const Dim& d : s_.stage.reduce) row_bytes *= d.constant().value_or(1);
+  const int64_t most = extent(plan_.rows.back()).constant().value_or(kInFlight);
+  int64_t rows = 1;
+  const int64_t limit =
+      std::min({kInFlight, k_.target.vector_registers / int64_t{4}, most, int64_t{plan_.reduce_width}});
+  while (2 * rows <= limit && 2 * rows * row_bytes <= kTileBytes) rows *= 2;
+  return rows;
+}
+
+Env Generic::row_of(const Env& env, size_t row) const {
+  Env at = env;
+  if (row) at.axes[static_cast<size_t>(plan_.rows.back())].plus = static_cast<int64_t>(row);
+  return at;
+}
+
+/// Elements differ by their place along the lane axis (halves of a rotary embedding, borders), in few vectors: each of
+/// them knows its own.
+bool Generic::unrolls(int axis) const {
+  const auto size = extent(axis).constant();
+  if (axis != plan_.lane_axis || !s_.stage.reductions.empty() || !size || *size > kUnrolledTrips * plan_.width)
+    return false;
+  bool differs = false;
+  for (const int read : guarded_reads(s_.stage))
+    differs |= axes_of(s_.stage.reads[static_cast<size_t>(read)].map).contains(axis);
+  for (const StageOutput& o : s_.stage.outputs)
+    o.value.visit([&](const Expr& e) { differs |= e.op() == ExprOp::coord && e.index() == axis; });
+  return differs;
+}
+
+std::vector<Level> Generic::levels(const std::vector<int>& axes) const {
+  std::vector<Level> result;
+  for (int axis : axes) {
+    const bool lanes = axis == plan_.lane_axis;
+    result.push_back({axis, lanes, extent(axis), lanes ? plan_.lane_block : 1, 1, unrolls(axis)});
+  }
+  return result;
+}
+
+Dim Generic::work() const {
+  Dim outer = 1, reduce = 1, inner = 1;
+  for (int axis : plan_.rows) outer = outer * extent(axis);
+  for (int axis : plan_.inner) inner = inner * extent(axis);
+  for (const Dim& d : s_.stage.reduce) reduce = reduce * d;
+  const auto count = static_cast<int64_t>(s_.stage.reductions.size());
+  return outer * (Dim(count) * reduce + inner);
+}
+
+/// The innermost loop, dealt to the chains.
+void Generic::reduce_chains(Value* count, const std::function<void(Value*, size_t)>& body) {
+  Value* whole = k_.mul(k_.div(count, k_.i64(plan_.chains)), k_.i64(plan_.chains));
+  k_.loop(k_.i64(0), whole, plan_.chains, [&](Value* i) {
+    for (int64_t chain = 0; chain < plan_.chains; ++chain) body(k_.add(i, k_.i64(chain)), static_cast<size_t>(chain));
+  });
+  k_.loop(whole, count, 1, [&](Value* i) { body(i, 0); });
+}
+
+void Generic::reduce_loops(size_t index, const std::vector<int>& axes, Env env, const ReduceBody& body) {
+  if (index == axes.size()) return body(env, nullptr, 0);
+  const int axis = axes[index];
+  auto& at = env.axes[static_cast<size_t>(axis)];
+  if (axis != plan_.reduce_lane) {
+    if (index + 1 == axes.size())
+      return reduce_chains(k_.dim(extent(axis)), [&](Value* i, size_t chain) {
+        at = {i, false, 1};
+        body(env, nullptr, chain);
+      });
+    return k_.loop(k_.i64(0), k_.dim(extent(axis)), 1, [&](Value* i) {
+      at = {i, false, 1};
+      reduce_loops(index + 1, axes, env, body);
+    });
+  }
+  const int width = plan_.reduce_width;  // the lane axis is the innermost
+  env.width = width;
+  const Dim full = floor_div(extent(axis), width);
+  reduce_chains(k_.dim(full), [&](Value* i, size_t chain) {
+    at = {k_.mul(i, k_.i64(width)), true, width};
+    body(env, nullptr, chain);
+  });
+  if (auto e = extent(axis).constant(); e && *e % width == 0) return;
+  Value* base = k_.dim(full * Dim(width));
+  Value* left = k_.b.CreateTrunc(k_.sub(k_.dim(extent(axis)), base), k_.b.getInt32Ty());
+  k_.branch(k_.b.CreateICmpSGT(left, k_.b.getInt32(0)), [&] {
+    at = {base, true, width};
+    Value* lane = k_.b.CreateTrunc(k_.iota(width), k_.lanes(k_.b.getInt32Ty(), width));
+    env.mask = k_.b.CreateICmpSLT(lane, k_.splat(left, width));
+    body(env, env.mask, 0);
+  });
+}
+
+void Generic::reduce_one(const Reduction& r, const Env& env, Results& results) {
+  const bool horizontal = plan_.reduce_lane >= 0;
+  const int width = horizontal ? plan_.reduce_width : env.width;
+  std::vector<int> axes;
+  for (size_t i = 0; i < s_.stage.reduce.size(); ++i)
+    if (const int axis = domain_ + static_cast<int>(i); axis != plan_.reduce_lane) axes.push_back(axis);
+  if (horizontal) axes.push_back(plan_.reduce_lane);
+  Value* start = identity_of(k_, r, width);
+  std::vector<std::vector<llvm::AllocaInst*>> sums(results.size());  // by row and chain
+  for (auto& chains : sums)
+    for (int64_t chain = 0; chain < plan_.chains; ++chain) {
+      chains.push_back(k_.variable(start->getType()));
+      k_.b.CreateStore(start, chains.back());
+    }
+  reduce_loops(0, axes, env, [&](const Env& inner, Value* mask, size_t chain) {
+    for (size_t row = 0; row < sums.size(); ++row) {
+      ExprEmitter point = s_.at(row_of(inner, row), results[row]);
+      auto* acc = sums[row][chain];
+      Value* before = k_.b.CreateLoad(start->getType(), acc);
+      k_.b.CreateStore(accumulate(k_, r, r.value, before, point, mask), acc);
+    }
+  });
+  const DType dtype = r.value.dtype();
+  std::vector<Value*> totals;
+  for (const auto& chains : sums) {
+    std::vector<Value*> left;
+    for (llvm::AllocaInst* acc : chains) left.push_back(k_.b.CreateLoad(start->getType(), acc));
+    for (; left.size() > 1; left.resize(left.size() / 2))
+      for (size_t i = 0; i < left.size() / 2; ++i) left[i] = combine(k_, r.kind, dtype, left[2 * i], left[2 * i + 1]);
+    totals.push_back(left[0]);
+  }
+  if (horizontal) totals = combine_lanes(k_, r.kind, dtype, std::move(totals));
+  for (size_t row = 0; row < totals.size(); ++row) results[row].push_back(totals[row]);
+}
+
+Generic::Results Generic::reduce(const Env& env) {
+  Results results(static_cast<size_t>(env.tile));
+  for (const Reduction& r : s_.stage.reductions) reduce_one(r, env, results);
+  return results;
+}
+
+void Generic::emit() {
+  choose();
+  if (const auto turned = find_turned(s_, plan_.lane_axis, plan_.lane_block, plan_.width))
+    return emit_turned(k_, s_, *turned, memory_order());
+  std::vector<Level> outer = levels(plan_.rows);
+  if (plan_.tile > 1) outer.back().tile = plan_.tile;
+  Nest rows(k_, std::move(outer), plan_.width);
+  Nest inner(k_, levels(plan_.inner), plan_.width);
+  const bool vertical = std::find(plan_.rows.begin(), plan_.rows.end(), plan_.lane_axis) != plan_.rows.end();
+  Env first = s_.fresh_env(vertical ? plan_.width : 1);
+  if (vertical) first.block = plan_.lane_block;
+  rows.emit_parts(first, work(), [&](const Env& env) {
+    const Results results = reduce(env);
+    Env start = env;
+    start.width = plan_.width;
+    start.block = plan_.lane_block;
+    inner.emit_all(start, [&](const Env& point) {
+      for (size_t row = 0; row < results.size(); ++row) s_.store_outputs(row_of(point, row), results[row]);
+    });
+  });
+}
+
+}  // namespace
+
+void emit_generic(Kernel& k) {
+  OPFUSE_CHECK(k.spec.region.stages.size() == 1, "generic emission of a stage sequence");
+  Generic(k).emit();
+}
+
+}  // namespace opfuse::cpu

@@ -1,0 +1,47 @@
+// Loops over domain axes in memory order, split into parts: leading axes are flattened and dealt out,
+// one axis is cut into ranges, the rest runs inside.
+#pragma once
+
+#include "cpu/emit/stage.hpp"
+
+namespace opfuse::cpu {
+
+/// One loop. A lane axis advances by the vector width; its tail runs under a mask.
+struct Level {
+  int axis = 0;
+  bool lanes = false;
+  Dim extent = 1;     ///< of the axis
+  int64_t block = 1;  ///< lanes are stored in blocks of this: trips cover whole blocks
+  int64_t tile = 1;   ///< of the last level: iterations that one call of the body makes (Env::tile)
+  /// A few trips one by one, so that what a body asks of its place is known in each.
+  bool unrolled = false;
+};
+
+class Nest {
+ public:
+  using Body = std::function<void(const Env&)>;
+  Nest(Kernel& k, std::vector<Level> levels, int width) : k_(k), levels_(std::move(levels)), width_(width) {}
+
+  /// Emits this part's share; sets Kernel::parts. `work`: scalar operations in the whole nest.
+  void emit_parts(const Env& start, const Dim& work, const Body& body);
+  /// Emits all of it.
+  void emit_all(const Env& start, const Body& body);
+
+ private:
+  Kernel& k_;
+  std::vector<Level> levels_;
+  int width_;
+
+  Dim trips(const Level& level) const;
+  Value* full_trips(const Level& level);
+  void at_trip(const Level& level, Value* trip, const Env& env, const Body& body);
+  void run(size_t index, Value* begin, Value* end, const Env& env, const Body& body);
+  void run_tiles(const Level& level, Value* begin, Value* end, const Env& env, const Body& body);
+  void run_from(size_t index, const Env& env, const Body& body);
+};
+
+/// Scalar operations that make a part worth its dispatch.
+inline constexpr int64_t kPartGrain = 1 << 16;
+inline constexpr int64_t kMostParts = 64;
+
+}  // namespace opfuse::cpu

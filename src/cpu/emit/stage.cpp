@@ -1,0 +1,216 @@
+// Leaves, reductions and stores shared by the skeletons.
+#include "cpu/emit/stage.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/fail.hpp"
+#include "cpu/emit/take_turns.hpp"
+#include "cpu/functions.hpp"
+#include "kernel/reads.hpp"
+
+namespace opfuse::cpu {
+namespace {
+
+/// The results' places in memory, which the optimiser must not bring back: the functions need the registers.
+std::vector<StageEmitter::Point> at_rest(Kernel& k, std::vector<StageEmitter::Point> points) {
+  for (StageEmitter::Point& point : points)
+    for (Value*& result : point.results) {
+      Value* place = k.variable(result->getType());
+      k.b.CreateStore(result, place, true);
+      result = place;
+    }
+  return points;
+}
+
+}  // namespace
+
+bool has_long_epilogue(const Stage& stage) {
+  bool found = false;
+  for (const StageOutput& o : stage.outputs)
+    o.value.visit([&](const Expr& e) { found |= is_function(e.op()) && e.op() != ExprOp::erf; });
+  return found;
+}
+
+StageEmitter::StageEmitter(Kernel& kernel, int index, const Locals& locals)
+    : k(kernel), stage(kernel.spec.region.stages.at(static_cast<size_t>(index))) {
+  for (const Read& r : stage.reads) reads.push_back(r.stage < 0 ? k.operand(r.index) : locals.at({r.stage, r.index}));
+  for (size_t i = 0; i < stage.outputs.size(); ++i) {
+    const int param = stage.outputs[i].param;
+    outputs.push_back(param >= 0 ? k.operand(param) : locals.at({index, static_cast<int>(i)}));
+  }
+  guarded_ = guarded_reads(stage);
+}
+
+Env StageEmitter::fresh_env(int width) const {
+  Env env;
+  env.width = width;
+  env.extents = axis_extents(stage);
+  env.axes.assign(axis_count(), {k.i64(0), false, 0});
+  return env;
+}
+
+ExprEmitter StageEmitter::at(const Env& env, const std::vector<Value*>& results, const std::map<int, Value*>& given) {
+  const EmitIndex index = [this, env, results](const Expr& e) {
+    ExprEmitter inner = at(env, results);
+    return inner.emit(e, DType::i64);
+  };
+  return {k, [this, env, results, given, index](const Expr& leaf) -> Value* {
+            const int i = leaf.index();
+            switch (leaf.op()) {
+              case ExprOp::result:
+                return results.at(static_cast<size_t>(i));
+              case ExprOp::coord: {
+                const AxisValue& axis = env.axes.at(static_cast<size_t>(i));
+                Value* base = k.add(axis.base, k.i64(axis.plus));
+                return axis.lanes ? k.b.CreateAdd(k.splat(base, env.width), k.iota(env.width)) : base;
+              }
+              case ExprOp::in_bounds:
+                return inside(k, reads[i], stage.reads[i].map, env, index);
+              default:
+                break;
+            }
+            OPFUSE_CHECK(leaf.op() == ExprOp::read, "leaf {}", leaf.text());
+            if (auto it = given.find(i); it != given.end()) return it->second;
+            const IndexMap& map = stage.reads.at(static_cast<size_t>(i)).map;
+            Value* guard = guarded_.count(i) ? inside(k, reads[i], map, env, index) : nullptr;
+            return load(k, reads[i], address_of(k, reads[i], map, env, index), env, guard);
+          }};
+}
+
+/// All values before the first store: an output may lie in an operand's buffer.
+std::vector<Value*> StageEmitter::values_at(const Point& p, const std::map<int, Value*>& given) {
+  ExprEmitter point = at(p.env, p.results, given);
+  std::vector<Value*> emitted;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    emitted.push_back(outputs[i].base ? point.emit(stage.outputs[i].value, outputs[i].dtype) : nullptr);
+  return emitted;
+}
+
+void StageEmitter::store_outputs_of(const Point& point) {
+  Value* inside = clips() ? inside_outputs(point.env) : nullptr;
+  if (!inside) return store_inside(point);
+  if (width_of(inside) == 1) return k.branch(inside, [&] { store_inside(point); });
+  Point some = point;
+  some.env.mask = some.env.mask ? k.b.CreateAnd(some.env.mask, inside) : inside;
+  store_inside(some);
+}
+
+bool StageEmitter::clips() const {
+  return std::any_of(stage.outputs.begin(), stage.outputs.end(), [](const StageOutput& o) { return o.clipped; });
+}
+
+/// Results of one stage lie alike, so a point is inside all of them or none.
+Value* StageEmitter::inside_outputs(const Env& env) {
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (stage.outputs[i].clipped && outputs[i].base) return inside(k, outputs[i], stage.outputs[i].map, env, nullptr);
+  return nullptr;
+}
+
+void StageEmitter::store_inside(const Point& point, const std::map<int, Value*>& given) {
+  const std::vector<Value*> emitted = values_at(point, given);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (outputs[i].base)
+      store(k, outputs[i], address_of(k, outputs[i], stage.outputs[i].map, point.env, nullptr), point.env, emitted[i]);
+}
+
+void StageEmitter::store_outputs(const std::vector<Point>& points) {
+  if (!has_long_epilogue(stage) || points.size() == 1 || clips()) {
+    for (const Point& point : points) store_outputs_of(point);
+    return;
+  }
+  const std::vector<Point> resting = at_rest(k, points);
+  take_turns(k, points.size(), [&](size_t i) {
+    Point point = resting[i];
+    for (size_t r = 0; r < point.results.size(); ++r)
+      point.results[r] = k.b.CreateLoad(points[i].results[r]->getType(), point.results[r], true);
+    store_outputs_of(point);
+  });
+}
+
+void StageEmitter::store_resting(Point point, llvm::Type* type) {
+  for (Value*& result : point.results) result = k.b.CreateLoad(type, result, true);
+  store_outputs_of(point);
+}
+
+Value* identity_of(Kernel& k, const Reduction& r, int width) {
+  const DType dtype = r.value.dtype();
+  llvm::Type* type = k.lanes(k.value_type(dtype), width);
+  const bool real = is_float(dtype);
+  const auto extreme = [&](bool lowest) -> Value* {
+    if (real) return llvm::ConstantFP::getInfinity(type, lowest);
+    const unsigned bits = type->getScalarSizeInBits();
+    const bool s = is_signed(dtype) && dtype != DType::boolean;
+    const llvm::APInt v = lowest ? (s ? llvm::APInt::getSignedMinValue(bits) : llvm::APInt::getMinValue(bits))
+                                 : (s ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits));
+    return llvm::ConstantInt::get(type, v);
+  };
+  switch (r.kind) {
+    case ReduceKind::sum:
+      return k.zero(type);
+    case ReduceKind::product:
+      return real ? llvm::ConstantFP::get(type, 1) : llvm::ConstantInt::get(type, 1);
+    case ReduceKind::max:
+      return extreme(true);
+    case ReduceKind::min:
+      return extreme(false);
+  }
+  return nullptr;
+}
+
+Value* combine(Kernel& k, ReduceKind kind, DType dtype, Value* x, Value* y) {
+  auto& b = k.b;
+  unify(k, x, y);
+  const bool real = is_float(dtype);
+  switch (kind) {
+    case ReduceKind::sum:
+      return real ? b.CreateFAdd(x, y) : b.CreateAdd(x, y);
+    case ReduceKind::product:
+      return real ? b.CreateFMul(x, y) : b.CreateMul(x, y);
+    default:
+      break;
+  }
+  const bool max = kind == ReduceKind::max;
+  if (real) return emit_extremum(k, max, x, y, false);
+  const bool s = is_signed(dtype) && dtype != DType::boolean;
+  Value* first =
+      max ? (s ? b.CreateICmpSGT(x, y) : b.CreateICmpUGT(x, y)) : (s ? b.CreateICmpSLT(x, y) : b.CreateICmpULT(x, y));
+  return b.CreateSelect(first, x, y);
+}
+
+Value* accumulate(Kernel& k, const Reduction& r, const Expr& value, Value* acc, ExprEmitter& point, Value* mask) {
+  const DType dtype = r.value.dtype();
+  if (r.kind == ReduceKind::sum && is_float(dtype) && value.op() == ExprOp::mul && !mask) {
+    Value* x = point.emit(value.args()[0], dtype);
+    Value* y = point.emit(value.args()[1], dtype);
+    return k.fma(k.splat(x, width_of(acc)), k.splat(y, width_of(acc)), acc);
+  }
+  Value* v = k.splat(point.emit(value, dtype), width_of(acc));
+  if (mask) v = k.b.CreateSelect(mask, v, identity_of(k, r, width_of(acc)));
+  return combine(k, r.kind, dtype, acc, v);
+}
+
+std::vector<Value*> combine_lanes(Kernel& k, ReduceKind kind, DType dtype, std::vector<Value*> rows) {
+  const auto count = static_cast<int>(rows.size());
+  int width = width_of(rows[0]), segment = width;  // lanes of one row within a vector
+  for (; segment > 1; segment /= 2) {
+    // halves of every segment side by side: of two vectors while there are two, then of one that shrinks
+    const bool pairs = rows.size() > 1;
+    std::vector<int> low, high;
+    for (int from = 0; from < (pairs ? 2 * width : width); from += segment)
+      for (int i = 0; i < segment / 2; ++i) low.push_back(from + i), high.push_back(from + segment / 2 + i);
+    std::vector<Value*> next;
+    for (size_t i = 0; i < rows.size(); i += 2) {
+      Value* other = pairs ? rows[i + 1] : rows[i];
+      next.push_back(combine(k, kind, dtype, k.b.CreateShuffleVector(rows[i], other, low),
+                             k.b.CreateShuffleVector(rows[i], other, high)));
+    }
+    if (!pairs) width /= 2;
+    rows = std::move(next);
+  }
+  std::vector<Value*> results;
+  for (int i = 0; i < count; ++i) results.push_back(k.b.CreateExtractElement(rows[0], k.i64(i)));
+  return results;
+}
+
+}  // namespace opfuse::cpu

@@ -1,0 +1,46 @@
+#include "cpu/window/chain_view.hpp"
+
+#include "cpu/window/mean_view.hpp"
+
+namespace opfuse {
+namespace {
+
+std::string mismatch(const Region& region, const ChainView& view) {
+  const Stage& first = region.stages[0];
+  const Stage& second = region.stages[1];
+  const Read& data = second.reads[static_cast<size_t>(view.second.data)];
+  if (data.stage != 0) return "the window does not read the convolution";
+  if (first.outputs.size() != 1 || first.outputs[0].param >= 0)
+    return "the convolution's result is also needed elsewhere";
+  if (first.domain.size() != 4 || second.domain.size() != 4) return "only two-dimensional images";
+  for (size_t d = 1; d < 4; ++d)
+    if (!first.domain[d].is_constant() || !second.domain[d].is_constant()) return "symbolic image extents";
+  if (view.second.vec != 1 || view.first.vec != 1) return "channels are not the second dimension";
+  for (const Read& r : second.reads)
+    if (r.stage >= 0 && r.index != data.index) return "the window reads two results";
+  if (view.first.group_out) return "grouped convolution before a window";
+  return "";
+}
+
+}  // namespace
+
+std::variant<ChainView, std::string> view_chain(const Region& region) {
+  if (stages_without_means(region) != 2) return "not two stages";
+  if (region.stages[0].anchor != Anchor::contraction || region.stages[1].anchor != Anchor::window)
+    return "two stages are generated only for a convolution and a window behind it";
+  const auto first = view_contraction(region, 0);
+  if (const auto* why = std::get_if<std::string>(&first)) return "the convolution: " + *why;
+  const auto second = view_window(region, 1);
+  if (const auto* why = std::get_if<std::string>(&second)) return "the window: " + *why;
+  ChainView view{std::get<ContractionView>(first), std::get<WindowView>(second), {}, 1};
+  if (std::string why = mismatch(region, view); !why.empty()) return why;
+  for (const SlidingDim& d : view.second.sliding)
+    if (d.axis == row_axis_of(view.second) && d.axis >= 0) view.rows = d;
+  if (view.rows.axis != 2) return "the window has no rows";
+  const Dim& taps = axis_extent(region.stages[1], view.rows.tap);
+  if (!taps.is_constant()) return "a window of unknown height";
+  view.taps = taps.value();
+  return view;
+}
+
+}  // namespace opfuse

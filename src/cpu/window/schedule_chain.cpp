@@ -1,0 +1,115 @@
+// The schedule of a convolution and a window in one kernel.
+//
+//   parts_o, parts_p   pieces of the channel blocks and of the window's rows
+//   band               rows of the window per step: what its taps need lies in scratch, in L2; rows that the next step
+//                      needs again move to the front, so only the first step of a part computes rows twice
+//   window_w           pixels of the window's register tile
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/integers.hpp"
+#include "cpu/cache_line.hpp"
+#include "cpu/schedule_parts.hpp"
+#include "cpu/schedules.hpp"
+#include "cpu/window/chain_cut.hpp"
+#include "cpu/window/mean_view.hpp"
+
+namespace opfuse {
+namespace {
+
+constexpr double kBandShareOfL2 = 0.25;
+constexpr double kPartOverhead = 0.004;  ///< of the launch, per part
+constexpr double kOddParts = 0.1;        ///< of the launch: one of two workers has one part more
+constexpr double kLateWorker = 0.25;     ///< of a part: what a worker that wakes late leaves to the other
+constexpr int64_t kMostParts = 32;
+
+/// How evenly two workers share the parts: the longer one's work over the half. Each owns a half of them, in order, and
+/// then takes the other's from the back.
+double imbalance(const std::vector<double>& parts) {
+  size_t first[2] = {0, parts.size() / 2}, end[2] = {parts.size() / 2, parts.size()};
+  double busy[2] = {0, 0};
+  for (size_t left = parts.size(); left > 0; --left) {
+    const int worker = busy[1] < busy[0], owner = first[worker] < end[worker] ? worker : 1 - worker;
+    busy[worker] += parts[owner == worker ? first[owner]++ : --end[owner]];
+  }
+  return 2 * std::max(busy[0], busy[1]) / (busy[0] + busy[1]);
+}
+
+/// Rows [r0, r1) of the window in terms of work: rows of the first stage that lie in its image.
+double first_rows(const Region& region, const ChainView& view, int64_t r0, int64_t r1) {
+  const int64_t low = std::max<int64_t>(0, r0 * view.rows.stride + view.rows.offset);
+  const int64_t high = std::min(region.stages[0].domain[2].value(), low + view.rows_for(r1 - r0));
+  return static_cast<double>(std::max<int64_t>(0, high - low));
+}
+
+ChainCut cut_into(const Region& region, const ChainView& view, int64_t vectors, int64_t nv, int64_t po, int64_t pp) {
+  const int64_t blocks = ceil_of(vectors, nv), rows = region.stages[1].domain[2].value();
+  std::vector<double> work;
+  for (int64_t o = 0; o < po; ++o)
+    for (int64_t p = 0; p < pp; ++p) {
+      const int64_t held = std::min(vectors, (o + 1) * blocks / po * nv) - o * blocks / po * nv;
+      work.push_back(static_cast<double>(held) * first_rows(region, view, p * rows / pp, (p + 1) * rows / pp));
+    }
+  double sum = 0;
+  for (double part : work) sum += part;
+  const double once = static_cast<double>(vectors) * first_rows(region, view, 0, rows);
+  return {po, pp, sum / once, imbalance(work)};
+}
+
+}  // namespace
+
+ChainCut cut_chain(const Region& region, const ChainView& view, int64_t nv, const TargetInfo& target) {
+  const int64_t lanes = target.lanes_f32();
+  const int64_t vectors = ceil_of(region.stages[0].domain[1].value(), lanes), blocks = ceil_of(vectors, nv);
+  const int64_t rows = region.stages[1].domain[2].value();
+  const int64_t images = region.stages[0].domain[0].constant().value_or(1);
+  const int64_t work = work_of(region.stages[0]) / std::max<int64_t>(images, 1);
+  const int64_t wanted = wanted_parts(static_cast<double>(work), target);
+  const auto means = view_means(region);  // rows are cut where bands end
+  ChainCut best;
+  double least = INFINITY;
+  for (int64_t o = 1; o <= blocks; ++o)
+    for (int64_t p = means ? means->count : 1; p <= (means ? means->count : rows); ++p) {
+      if (o * p > std::max(std::min(2 * wanted, kMostParts), p)) break;
+      const ChainCut cut = cut_into(region, view, vectors, nv, o, p);
+      const auto parts = static_cast<double>(o * p);
+      // one worker does all of it, two share it; of many parts a late worker loses less
+      const double late = kLateWorker / parts;
+      const double odd = (o * p) % 2 ? kOddParts : 0;
+      const double cost = cut.recompute * (1 + cut.imbalance + late + odd) + kPartOverhead * parts;
+      if (cost < least) least = cost, best = cut;
+    }
+  return best;
+}
+
+bool schedule_chain(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target,
+                    Schedule& s) {
+  const auto found = view_chain(region);
+  const auto* view = std::get_if<ChainView>(&found);
+  Schedule window;
+  if (!view || !schedule_contraction(region, layouts, 0, target, s) ||
+      !schedule_window(region, layouts, 1, target, window))
+    return false;
+  s.set("window_w", window.get("tile_w", 1));
+  const int64_t nv = s.get("nv", 1), lanes = target.lanes_f32();
+  const ChainCut cut = cut_chain(region, *view, nv, target);
+  s.set("parts_o", cut.parts_o);
+  s.set("parts_p", cut.parts_p);
+  const int64_t rows = ceil_of(region.stages[1].domain[2].value(), cut.parts_p);
+  const int64_t row_bytes = region.stages[0].domain[3].value() * nv * lanes * 4;
+  int64_t band = 1;
+  while (band < rows && static_cast<double>(view->rows_for(band + 1) * row_bytes) <=
+                            kBandShareOfL2 * static_cast<double>(target.l2_bytes))
+    ++band;
+  band = ceil_of(rows, ceil_of(rows, band));
+  s.set("band", band);
+  // a step passes over its rows once per block; meanwhile the next block's weights arrive
+  const int64_t passed = std::min(region.stages[0].domain[2].value(), band * view->rows.stride);
+  const int64_t lines = s.get("step", 1) * nv * lanes / kLineFloats;
+  s.set("chunk", region.stages[0].domain[2].value());
+  s.set("prefetch", ceil_of(lines, std::max<int64_t>(passed, 1)));
+  return true;
+}
+
+}  // namespace opfuse

@@ -1,0 +1,107 @@
+#include <algorithm>
+#include <cmath>
+
+#include "cpu/contraction/register_tile.hpp"
+#include "cpu/schedule_parts.hpp"
+#include "cpu/schedules.hpp"
+#include "cpu/window/mean_view.hpp"
+
+namespace opfuse {
+namespace {
+
+constexpr int64_t kUsefulWidth = 6;
+
+/// Pixels whose sums, row of data and one vector of weights fit the registers, so that every datum is read once for all
+/// taps of a row; where those are few, half of the registers hold sums and every tap reads its data again.
+int64_t widest_window(const Stage& stage, const WindowView& view, const TargetInfo& target) {
+  int64_t row = 0;  // data of one more pixel, and of the first
+  int64_t first = 1;
+  for (const SlidingDim& d : view.sliding)
+    if (d.axis == view.pixel) {
+      row = d.stride;
+      first = d.tap < 0 ? 1 : (axis_extent(stage, d.tap).value() - 1) * d.dilation + 1;
+    }
+  const int64_t width = 1 + (target.vector_registers - 2 - first) / (row + 1);
+  return std::max<int64_t>(width, 1) >= kUsefulWidth ? width : target.vector_registers / 2;
+}
+
+/// Neighbours along a dimension lie side by side: whole vectors of it in a block, or all of it innermost.
+bool holds_vectors(const ParamLayout& l, int dim, int64_t lanes) {
+  const auto& blocks = l.layout.blocks;
+  if (blocks.empty()) return l.layout.order.back() == dim && l.strides.back() == Dim(1);
+  return blocks.size() == 1 && blocks[0].axis == dim && blocks[0].factor % lanes == 0;
+}
+
+int64_t images_of(const Stage& stage, const WindowView& view) {
+  int64_t images = 1;
+  for (int axis : view.outer)
+    if (axis != row_axis_of(view)) images *= axis_extent(stage, axis).constant().value_or(1);
+  return images;
+}
+
+/// Images are parts already; an odd number of them is cut once more, so that two workers get the same.
+int64_t parts_per_image(int64_t wanted, int64_t images) {
+  return std::max<int64_t>((wanted + images - 1) / images, wanted > 1 && images % 2 ? 2 : 1);
+}
+
+}  // namespace
+
+bool schedule_window(const Region& region, const std::vector<ParamLayout>& layouts, int index, const TargetInfo& target,
+                     Schedule& s) {
+  const auto found = view_window(region, index);
+  const auto* view = std::get_if<WindowView>(&found);
+  if (!view) return false;
+  const Stage& stage = region.stages[static_cast<size_t>(index)];
+  const int64_t lanes = target.lanes_f32();
+  const auto lanes_along = [&](const ParamLayout& l, const IndexMap& map) {
+    for (size_t d = 0; d < map.dims.size(); ++d)
+      for (const IndexTerm& t : map.dims[d].terms)
+        if (t.axis == view->vec) return map.dims[d].terms.size() == 1 && holds_vectors(l, static_cast<int>(d), lanes);
+    return false;
+  };
+  const Read& data = stage.reads[static_cast<size_t>(view->data)];
+  const auto means = view_means(region);  // has no other skeleton: lanes may be gathered and scattered
+  if (data.stage < 0 && !means && !lanes_along(layouts[static_cast<size_t>(data.index)], data.map)) return false;
+  const bool local = data.stage >= 0;  // behind another stage: dense results are scattered
+  for (const StageOutput& o : stage.outputs) {
+    if (o.param < 0) continue;
+    const ParamLayout& l = layouts[static_cast<size_t>(o.param)];
+    if (!lanes_along(l, o.map) && !((local || means) && l.layout.blocks.empty())) return false;
+  }
+  for (int tap : view->taps)
+    if (!axis_extent(stage, tap).is_constant()) return false;
+  if (!axis_extent(stage, view->vec).is_constant() || view->pixel < 0) return false;
+  const int64_t pixels = pixel_count(stage, view->pixel);
+  // as few ragged pixels as possible
+  int64_t best = 1;
+  double least = INFINITY;
+  for (int64_t w = 1; w <= std::min(pixels, widest_window(stage, *view, target)); ++w) {
+    const double cost =
+        std::ceil(static_cast<double>(pixels) / static_cast<double>(w)) * (static_cast<double>(w) + 2.0);
+    if (cost < least) least = cost, best = w;
+  }
+  s.set("tile_w", best);
+  const int row_axis = row_axis_of(*view);
+  const int64_t rows = row_axis < 0 ? 1 : axis_extent(stage, row_axis).constant().value_or(1);
+  const int64_t blocks = (*axis_extent(stage, view->vec).constant() + lanes - 1) / lanes;
+  const int64_t wanted = wanted_parts(static_cast<double>(work_of(stage)) * 2, target);
+  const int64_t images = images_of(stage, *view);
+  const int64_t parts = parts_per_image(wanted, images);
+  if (means) {
+    split_blocks(s, parts, blocks, means->count);
+    rows_first(s);
+    return true;
+  }
+  if (images > 1) {
+    // maps of several images lie beyond a core's own cache, from where whole channels come faster than some rows of
+    // each: 384 channels of 14x14 in 0.028 instead of 0.046 ms an image (bench/NOTES.md)
+    split_blocks(s, parts, blocks, 1);
+    return true;
+  }
+  // few rows are cut three at a time: a part reads the weights of all its channels
+  split_parts(s, parts, blocks, rows < 3 * parts ? std::max<int64_t>(1, rows / 3) : rows, 1.0, 1.0);
+  rows_first(s);
+  return true;
+}
+
+}  // namespace opfuse

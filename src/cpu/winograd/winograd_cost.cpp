@@ -1,0 +1,165 @@
+#include "cpu/winograd/winograd_cost.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/integers.hpp"
+#include "cpu/contraction/register_tile.hpp"
+#include "cpu/memory_rates.hpp"
+#include "tensor/winograd.hpp"
+
+namespace opfuse {
+namespace {
+
+// Cycles; fitted to bench/winograd_parts over the layers of ResNet-50 (bench/NOTES.md, Winograd: the cost model).
+constexpr double kStepOverhead = 0.5;        // of one step over the channels
+constexpr double kTileOverhead = 40;         // to clear and store the sums of a register tile
+constexpr double kTransformOverhead = 20;    // addresses of a tile
+constexpr double kWeightVectorCycles = 2.5;  // to load a vector of weights, which comes from L2 or beyond
+constexpr double kAddLatency = 4;
+constexpr double kPartOverhead = 1000;  // start, and waiting for the others
+
+constexpr double kDataShareOfL2 = 0.6;     // transformed data that stay there beside the weights streaming past
+constexpr double kPartShareOfL2 = 0.8;     // weights and data of a part that stay from chunk to chunk
+constexpr int64_t kDataShareOfL3 = 8;      // one part's transformed data take at most the eighth part
+constexpr int64_t kMostTilesToBlock = 64;  // as many as choose the number of vectors per block
+
+int64_t tile_count(const Stage& stage, const WinogradView& view, const WinogradTile& tile) {
+  int64_t tiles = ceil_of(axis_extent(stage, view.row.axis).value(), tile.h) *
+                  ceil_of(axis_extent(stage, view.column.axis).value(), tile.w);
+  for (int axis : view.batch) tiles *= axis_extent(stage, axis).constant().value_or(1);
+  return tiles;
+}
+
+/// Of one tile and vector: multiply-adds of both passes on two units, and stores, one per cycle.
+double transform_cycles(const WinogradTile& t, bool input) {
+  const auto h = static_cast<double>(winograd::points(t.h)), w = static_cast<double>(winograd::points(t.w));
+  const auto line = [](int64_t tile) { return tile == 4 ? 12.0 : 4.0; };
+  const double rows = input ? h : static_cast<double>(t.w);
+  const double stores = input ? h * w : static_cast<double>(t.h * t.w);
+  return (rows * line(t.w) + w * line(t.h)) / 2 + stores + kTransformOverhead;
+}
+
+double scaled(int64_t bytes, double share) { return static_cast<double>(bytes) * share; }
+
+}  // namespace
+
+/// As register_tile.hpp has it, but every vector of weights comes from L2 or beyond.
+double winograd_step_cycles(int64_t width, int64_t vectors, const TargetInfo& target) {
+  const auto w = static_cast<double>(width), v = static_cast<double>(vectors);
+  const double arithmetic = w * v / 2 * (target.fma ? 1 : 2);
+  return std::max({arithmetic, (w + v) / 2, v * kWeightVectorCycles, kAddLatency}) + kStepOverhead;
+}
+
+int64_t winograd_width(int64_t tiles, int64_t vectors, const TargetInfo& target) {
+  int64_t best = 1;
+  double least = INFINITY;
+  for (int64_t w = 1; fits({vectors, w}, target) && w <= tiles; ++w) {
+    const double cycles = static_cast<double>(ceil_of(tiles, w)) * winograd_step_cycles(w, vectors, target);
+    if (cycles < least) least = cycles, best = w;
+  }
+  return best;
+}
+
+int64_t winograd_vectors(const Stage& stage, const WinogradView& view, const WinogradTile& tile,
+                         const TargetInfo& target) {
+  const ContractionView& c = view.contraction;
+  const int64_t lanes = target.lanes_f32();
+  const int64_t channels = c.group_out ? c.group_out : axis_extent(stage, c.vec).value();
+  if (c.group_out && (channels % lanes || channel_depth(stage, c) % lanes)) return 0;
+  const int64_t tiles = std::min(tile_count(stage, view, tile), kMostTilesToBlock), count = ceil_of(channels, lanes);
+  int64_t best = 1;
+  double least = INFINITY;
+  for (int64_t v = 1; v <= 4 && fits({v, 1}, target); ++v) {
+    if (c.group_out && count % v) continue;
+    const int64_t width = winograd_width(tiles, v, target);
+    const double cycles =
+        static_cast<double>(ceil_of(count, v) * ceil_of(tiles, width)) * winograd_step_cycles(width, v, target);
+    if (cycles < least * 0.999) least = cycles, best = v;
+  }
+  return best;
+}
+
+WinogradWork winograd_work(const Stage& stage, const WinogradView& view, const WinogradTile& tile, int64_t vectors,
+                           const TargetInfo& target) {
+  const ContractionView& c = view.contraction;
+  const int64_t outputs = axis_extent(stage, c.vec).value();
+  WinogradWork work;
+  work.tile = tile;
+  work.lanes = target.lanes_f32();
+  work.points = winograd::points(tile.h) * winograd::points(tile.w);
+  work.channels = channel_depth(stage, c);
+  work.channel_vectors = ceil_of(work.channels, work.lanes);
+  work.groups = c.group_out ? outputs / c.group_out : 1;
+  work.vectors = vectors;
+  work.blocks = ceil_of(outputs, vectors * work.lanes);
+  work.tiles = tile_count(stage, view, tile);
+  work.input_cycles = transform_cycles(tile, true);
+  work.output_cycles = transform_cycles(tile, false);
+  return work;
+}
+
+WinogradChoice cost_winograd_part(const WinogradWork& work, int64_t parts_o, int64_t parts_p, int64_t chunk,
+                                  const TargetInfo& target) {
+  WinogradChoice c{parts_o, parts_p};
+  const int64_t tiles = ceil_of(work.tiles, parts_p), blocks = ceil_of(work.blocks, parts_o);
+  const int64_t groups = ceil_of(work.groups, parts_o);
+  c.chunks = ceil_of(tiles, chunk);
+  c.chunk = ceil_of(tiles, c.chunks);
+  c.width = winograd_width(c.chunk, work.vectors, target);
+  c.part_bytes = blocks * work.block_bytes();
+  c.held_bytes = work.points * work.channel_vectors * c.chunk * target.vector_bytes;
+  c.scratch_bytes = winograd_scratch(work.tile, work.channels, work.vectors * work.lanes, work.lanes, c.chunk).bytes;
+  const auto all_tiles = static_cast<double>(tiles), passes = static_cast<double>(c.chunks);
+  const double step = winograd_step_cycles(c.width, work.vectors, target);
+  const double product = static_cast<double>(work.points * ceil_of(c.chunk, c.width)) *
+                         (static_cast<double>(work.channels) * step + kTileOverhead);
+  const double input = all_tiles * static_cast<double>(groups * work.channel_vectors) * work.input_cycles;
+  const double output = all_tiles * static_cast<double>(blocks * work.vectors) * work.output_cycles;
+  c.cycles = input + passes * static_cast<double>(blocks) * product + output;
+  if (static_cast<double>(c.held_bytes) > scaled(target.l2_bytes, kDataShareOfL2))
+    c.data_cycles = passes * static_cast<double>(blocks) * static_cast<double>(c.held_bytes) / kL3DataBytesPerCycle;
+  return c;
+}
+
+/// A thread's parts follow each other with the channels slowest (cpu/emit/parts.hpp). The first time that weights
+/// are read they come from memory; further chunks and parts find them in L2, in L3, or nowhere.
+double winograd_cycles(const WinogradWork& work, const WinogradChoice& c, const TargetInfo& target, int64_t threads) {
+  const int64_t rounds = ceil_of(c.parts_o * c.parts_p, threads);
+  const auto readings = static_cast<double>(rounds * c.chunks);
+  const auto part = static_cast<double>(c.part_bytes), all = static_cast<double>(work.weight_bytes());
+  const double first =
+      std::clamp(static_cast<double>(c.parts_o) / static_cast<double>(threads), 1.0, static_cast<double>(rounds));
+  const double memory = memory_bytes_per_cycle(threads);
+  double again = 0;
+  const bool near = part + static_cast<double>(c.scratch_bytes) <= scaled(target.l2_bytes, kPartShareOfL2);
+  if (!near) {
+    const bool in_l3 = all <= scaled(target.l3_bytes, kWeightShareOfL3);
+    const double rate = in_l3 ? kL3WeightBytesPerCycle : memory / static_cast<double>(threads);
+    again = (readings - first) * part / rate;
+  }
+  const double busy = static_cast<double>(rounds) * (c.cycles + c.data_cycles), share = first / readings;
+  return overlapped(busy * share, all / memory) + overlapped(busy * (1 - share), again);
+}
+
+WinogradChoice choose_winograd_parts(const WinogradWork& work, const TargetInfo& target, int64_t threads) {
+  WinogradChoice best;
+  double least = INFINITY;
+  for (int64_t o = 1; o <= std::min<int64_t>(work.blocks, 16); ++o)
+    for (int64_t p = 1; p <= std::min<int64_t>(work.tiles, 64) && o * p <= 64; ++p) {
+      const int64_t tiles = ceil_of(work.tiles, p);
+      for (int64_t chunks = 1; chunks <= tiles; chunks += 1 + chunks / 8) {
+        const WinogradChoice c = cost_winograd_part(work, o, p, ceil_of(tiles, chunks), target);
+        if (c.held_bytes > target.l3_bytes / kDataShareOfL3 && c.chunk > 1) continue;
+        double cycles = static_cast<double>(o * p) * kPartOverhead;
+        for (const auto& [count, weight] : {std::pair{1, 1}, {2, 2}, {4, 1}})
+          cycles += weight * winograd_cycles(work, c, target, count);
+        if (threads > 4) cycles += static_cast<double>(threads) * winograd_cycles(work, c, target, threads);
+        if (cycles < least) least = cycles, best = c;
+        if (c.held_bytes < target.l2_bytes / 8) break;  // smaller chunks only read the weights more often
+      }
+    }
+  return best;
+}
+
+}  // namespace opfuse

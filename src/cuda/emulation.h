@@ -1,0 +1,215 @@
+// The CUDA dialect that generated kernels are written in, for a host compiler: stands in front of the same kernel
+// text that NVRTC compiles. Threads are fibers of the host (src/device/emulation.hpp).
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __shared__ static __attribute__((section("opfuse_shared"), aligned(16)))
+#define __align__(n) __attribute__((aligned(n)))
+
+struct EmulatedThread {  // layout of opfuse::cuda::EmulatedThread
+  unsigned thread, block, block_size, grid_size;
+  unsigned long long epoch, lot;
+  unsigned char* launch_shared;
+  void (*barrier)();
+  void (*warp_barrier)();
+  char* (*slot)(int lane);
+  void (*fault)();
+};
+static EmulatedThread* emulated_thread;
+static char emulated_no_shared[1] __attribute__((section("opfuse_shared"), used));
+extern "C" char __start_opfuse_shared[] __attribute__((visibility("hidden")));
+extern "C" char __stop_opfuse_shared[] __attribute__((visibility("hidden")));
+extern "C" __attribute__((visibility("default"))) void opfuse_emulation_bind(EmulatedThread* thread, char** begin,
+                                                                             char** end) {
+  emulated_thread = thread;
+  *begin = __start_opfuse_shared;
+  *end = __stop_opfuse_shared;
+}
+
+struct EmulatedIndex {
+  unsigned x;
+};
+#define threadIdx (EmulatedIndex{emulated_thread->thread})
+#define blockIdx (EmulatedIndex{emulated_thread->block})
+#define blockDim (EmulatedIndex{emulated_thread->block_size})
+#define gridDim (EmulatedIndex{emulated_thread->grid_size})
+
+// Vectors are moved whole, between addresses that are multiples of their size, as a device wants it.
+template <int kWords>
+struct EmulatedVector {
+  unsigned words[kWords];
+  EmulatedVector& operator=(const EmulatedVector& from) {
+    if (((size_t)this | (size_t)&from) & (sizeof words - 1)) emulated_thread->fault();
+    memmove(this, &from, sizeof words);
+    return *this;
+  }
+} __attribute__((packed));
+using uint1 = EmulatedVector<1>;
+using uint2 = EmulatedVector<2>;
+using uint4 = EmulatedVector<4>;
+
+static inline unsigned char* launch_shared() { return emulated_thread->launch_shared; }
+static inline void emulated_land_some();
+static inline void __syncthreads() {
+  emulated_land_some();
+  emulated_thread->barrier();
+}
+static inline void __syncwarp(unsigned = 0xffffffffu) { emulated_thread->warp_barrier(); }
+
+template <class T>
+static inline T emulated_exchange(T value, int from) {
+  const int lane = (int)(emulated_thread->thread % 32);
+  memcpy(emulated_thread->slot(lane), &value, sizeof value);
+  emulated_thread->warp_barrier();
+  T result;
+  memcpy(&result, emulated_thread->slot(from), sizeof result);
+  emulated_thread->warp_barrier();
+  return result;
+}
+template <class T>
+static inline T __shfl_xor_sync(unsigned, T value, int mask) {
+  return emulated_exchange(value, (int)(emulated_thread->thread % 32) ^ mask);
+}
+template <class T>
+static inline T __shfl_sync(unsigned, T value, int lane) {
+  return emulated_exchange(value, lane);
+}
+
+template <class To, class From>
+static inline To emulated_bits(From x) {
+  static_assert(sizeof(To) == sizeof(From), "");
+  To y;
+  memcpy(&y, &x, sizeof y);
+  return y;
+}
+static inline float __int_as_float(int x) { return emulated_bits<float>(x); }
+static inline float __uint_as_float(unsigned x) { return emulated_bits<float>(x); }
+static inline unsigned __float_as_uint(float x) { return emulated_bits<unsigned>(x); }
+static inline double __longlong_as_double(long long x) { return emulated_bits<double>(x); }
+static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
+static inline double rsqrt(double x) { return 1.0 / sqrt(x); }
+
+static inline float half_to_float(unsigned short bits) { return (float)emulated_bits<_Float16>(bits); }
+static inline unsigned short float_to_half(float x) { return emulated_bits<unsigned short>((_Float16)x); }
+
+// Asynchronous copies land at any time between their issue and the wait for them. By the block's lot: all when they are
+// waited for (who reads too early reads what was there before), all at once (who still reads what they replace reads
+// them), or each by a lot of its own, at once, at a barrier or when waited for.
+struct EmulatedCopies {
+  struct Copy {
+    void* to;
+    const void* from;
+    bool inside;
+    int group;
+  } copies[512];
+  int count, group;
+  unsigned random;
+  unsigned long long epoch;
+};
+static EmulatedCopies emulated_copies[1024];
+static inline EmulatedCopies& emulated_own_copies() {
+  EmulatedCopies& own = emulated_copies[emulated_thread->thread];
+  if (own.epoch != emulated_thread->epoch) {
+    own.count = own.group = 0;
+    own.random = (unsigned)emulated_thread->lot * 2654435761u + emulated_thread->thread * 40503u + 1u;
+    own.epoch = emulated_thread->epoch;
+  }
+  return own;
+}
+static inline bool emulated_lands_early(EmulatedCopies& own) {
+  const unsigned way = (unsigned)(emulated_thread->lot % 3);
+  own.random = own.random * 1664525u + 1013904223u;
+  return way == 1 || (way == 2 && own.random >> 31);
+}
+static inline void emulated_land(const EmulatedCopies::Copy& c) {
+  if (c.inside)
+    memcpy(c.to, c.from, 16);
+  else
+    memset(c.to, 0, 16);
+}
+// Those that `land` says; the others stay under way, in their order.
+template <class Land>
+static inline void emulated_land_those(EmulatedCopies& own, Land land) {
+  int kept = 0;
+  for (int i = 0; i < own.count; ++i) {
+    const EmulatedCopies::Copy c = own.copies[i];
+    if (land(c))
+      emulated_land(c);
+    else
+      own.copies[kept++] = c;
+  }
+  own.count = kept;
+}
+static inline void emulated_land_some() {
+  EmulatedCopies& own = emulated_own_copies();
+  emulated_land_those(own, [&](const EmulatedCopies::Copy&) { return emulated_lands_early(own); });
+}
+static inline void copy_16(void* to, const void* from, bool inside) {
+  EmulatedCopies& own = emulated_own_copies();
+  if (own.count == 512 || ((size_t)to & 15) || (inside && ((size_t)from & 15))) emulated_thread->fault();
+  const EmulatedCopies::Copy copy = {to, from, inside, own.group};
+  if (emulated_lands_early(own)) return emulated_land(copy);
+  own.copies[own.count++] = copy;
+}
+static inline void copy_commit() { ++emulated_own_copies().group; }
+template <int kPending>
+static inline void copy_wait() {
+  EmulatedCopies& own = emulated_own_copies();
+  emulated_land_those(own, [&](const EmulatedCopies::Copy& c) { return c.group < own.group - kPending; });
+}
+
+// Every lane shows its rows (or fragments) to the warp, then takes what it gets from the others'.
+template <int kMatrices>
+static inline void emulated_ldmatrix(unsigned (&r)[kMatrices], const void* row) {
+  const int lane = (int)(emulated_thread->thread % 32);
+  if ((size_t)row & 15) emulated_thread->fault();
+  memcpy(emulated_thread->slot(lane), &row, sizeof row);
+  emulated_thread->warp_barrier();
+  for (int i = 0; i < kMatrices; ++i) {
+    const char* from;
+    memcpy(&from, emulated_thread->slot(i * 8 + lane / 4), sizeof from);
+    memcpy(&r[i], from + lane % 4 * 4, 4);
+  }
+  emulated_thread->warp_barrier();
+}
+static inline void ldmatrix_x4(unsigned (&r)[4], const void* row) { emulated_ldmatrix(r, row); }
+static inline void ldmatrix_x2(unsigned (&r)[2], const void* row) { emulated_ldmatrix(r, row); }
+
+struct EmulatedFragments {
+  unsigned a[4], b[2];
+};
+template <class Element>
+static inline void emulated_mma(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], Element element) {
+  const int lane = (int)(emulated_thread->thread % 32);
+  EmulatedFragments own;
+  memcpy(own.a, a, sizeof a);
+  memcpy(own.b, b, sizeof b);
+  memcpy(emulated_thread->slot(lane), &own, sizeof own);
+  emulated_thread->warp_barrier();
+  for (int e = 0; e < 4; ++e) {
+    const int row = lane / 4 + e / 2 * 8, column = lane % 4 * 2 + e % 2;
+    float sum = 0.0f;
+    for (int k = 0; k < 16; ++k) {
+      EmulatedFragments x, y;
+      memcpy(&x, emulated_thread->slot(row % 8 * 4 + k % 8 / 2), sizeof x);
+      memcpy(&y, emulated_thread->slot(column * 4 + k % 8 / 2), sizeof y);
+      const unsigned shift = k % 2 * 16;
+      sum +=
+          element((unsigned short)(x.a[row / 8 + k / 8 * 2] >> shift)) * element((unsigned short)(y.b[k / 8] >> shift));
+    }
+    d[e] += sum;
+  }
+  emulated_thread->warp_barrier();
+}
+static inline void mma_f16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+  emulated_mma(d, a, b, half_to_float);
+}
+static inline void mma_bf16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+  emulated_mma(d, a, b, [](unsigned short bits) { return __uint_as_float((unsigned)bits << 16); });
+}

@@ -1,0 +1,232 @@
+// The texts. What is no PTX is the same text on the device and in the emulation.
+#include "cuda/helpers.hpp"
+
+#include "base/fail.hpp"
+
+namespace opfuse::cuda {
+namespace {
+
+/// The tensor cores' product of a 16-bit type.
+Helper mma(const std::string& type) {
+  std::string text = R"(// d += a * b for 16 x 8 sums over 16 products.
+__device__ __forceinline__ void mma_TYPE(float (&d)[4], const unsigned int (&a)[4], const unsigned int (&b)[2]) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.TYPE.TYPE.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+)";
+  for (size_t at = text.find("TYPE"); at != std::string::npos; at = text.find("TYPE")) text.replace(at, 4, type);
+  return {"mma_" + type, text, {}, true};
+}
+
+}  // namespace
+
+const std::vector<Helper>& all_helpers() {
+  static const std::vector<Helper> helpers = {
+      {"floor_div", R"(// Quotient rounded down, for any signs.
+__device__ __forceinline__ long long floor_div(long long x, long long y) {
+  const long long q = x / y;
+  return q * y != x && (x < 0) != (y < 0) ? q - 1 : q;
+}
+)"},
+      {"min_index", R"(__device__ __forceinline__ long long min_index(long long x, long long y) {
+  return x < y ? x : y;
+}
+)"},
+      {"max_index", R"(__device__ __forceinline__ long long max_index(long long x, long long y) {
+  return x > y ? x : y;
+}
+)"},
+      {"max_nan", R"(// Maximum; NaN when either is NaN (fmax would drop it).
+template <class T>
+__device__ __forceinline__ T max_nan(T x, T y) {
+  const T best = y > x ? y : x;
+  return y != y ? y : best;
+}
+)"},
+      {"min_nan", R"(// Minimum; NaN when either is NaN (fmin would drop it).
+template <class T>
+__device__ __forceinline__ T min_nan(T x, T y) {
+  const T best = y < x ? y : x;
+  return y != y ? y : best;
+}
+)"},
+      {"float_mod", R"(// Remainder with the divisor's sign, that of a zero too.
+template <class T>
+__device__ __forceinline__ T float_mod(T x, T y) {
+  const T r = fmod(x, y);
+  if (r == T(0)) return copysign(r, y);
+  return (r < T(0)) != (y < T(0)) ? r + y : r;
+}
+)"},
+      {"to_integer", R"(// Truncated towards zero and clamped to [low, high]; NaN gives 0.
+template <class T>
+__device__ __forceinline__ T to_integer(double x, T low, T high) {
+  if (x != x) return T(0);
+  if (x <= double(low)) return low;
+  if (x >= double(high)) return high;
+  return T(x);
+}
+)"},
+      {"int_div", R"(// Division that never traps: a zero divisor gives 0.
+template <class T>
+__device__ __forceinline__ T int_div(T x, T y) {
+  if (y == T(0)) return T(0);
+  if (T(-1) < T(0) && y == T(-1)) return T(0ull - (unsigned long long)x);
+  return T(x / y);
+}
+)"},
+      {"int_rem", R"(// Remainder with the dividend's sign; 0 for a zero divisor.
+template <class T>
+__device__ __forceinline__ T int_rem(T x, T y) {
+  if (y == T(0)) return T(0);
+  if (T(-1) < T(0) && y == T(-1)) return T(0);
+  return T(x % y);
+}
+)"},
+      {"int_mod",
+       R"(// Remainder with the divisor's sign; 0 for a zero divisor.
+template <class T>
+__device__ __forceinline__ T int_mod(T x, T y) {
+  const T r = int_rem(x, y);
+  return r != T(0) && (r < T(0)) != (y < T(0)) ? T(r + y) : r;
+}
+)",
+       {"int_rem"}},
+      {"int_pow", R"(// By squaring; negative exponents are those of 1 / x, truncated.
+template <class T>
+__device__ __forceinline__ T int_pow(T x, T y) {
+  if (T(-1) < T(0) && y < T(0)) {
+    if (x == T(1)) return T(1);
+    if (x == T(-1)) return y % T(2) == T(0) ? T(1) : T(-1);
+    return T(0);
+  }
+  unsigned long long result = 1;
+  unsigned long long base = (unsigned long long)x;
+  for (unsigned long long rest = (unsigned long long)y; rest != 0; rest >>= 1) {
+    if (rest & 1) result *= base;
+    base *= base;
+  }
+  return T(result);
+}
+)"},
+      {"shift_left", R"(// Shifting by the width or more gives 0.
+template <class T>
+__device__ __forceinline__ T shift_left(T x, T y) {
+  const unsigned long long by = (unsigned long long)y;
+  return by >= 8 * sizeof(T) ? T(0) : T((unsigned long long)x << by);
+}
+)"},
+      {"shift_right", R"(// Arithmetic for signed types; shifting by the width or more gives 0 (or -1).
+template <class T>
+__device__ __forceinline__ T shift_right(T x, T y) {
+  const unsigned long long by = (unsigned long long)y;
+  if (by < 8 * sizeof(T)) return T(x >> by);
+  return x < T(0) ? T(-1) : T(0);
+}
+)"},
+      {"bfloat_to_float", R"(__device__ __forceinline__ float bfloat_to_float(unsigned short bits) {
+  return __uint_as_float((unsigned int)bits << 16);
+}
+)"},
+      {"float_to_bfloat", R"(// Rounds to nearest, ties to even; NaN stays NaN.
+__device__ __forceinline__ unsigned short float_to_bfloat(float x) {
+  const unsigned int bits = __float_as_uint(x);
+  if (x != x) return (unsigned short)((bits >> 16) | 0x40u);
+  return (unsigned short)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+)"},
+      {"half_to_float",
+       R"(__device__ __forceinline__ float half_to_float(unsigned short bits) {
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
+  return x;
+}
+)",
+       {},
+       true},
+      {"float_to_half",
+       R"(// Rounds to nearest, ties to even.
+__device__ __forceinline__ unsigned short float_to_half(float x) {
+  unsigned short bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return bits;
+}
+)",
+       {},
+       true},
+      {"launch_shared",
+       R"(// The shared memory that the launch gives.
+__device__ __forceinline__ unsigned char* launch_shared() {
+  extern __shared__ __align__(16) unsigned char launch_bytes[];
+  return launch_bytes;
+}
+)",
+       {},
+       true},
+      {"copy_16",
+       R"(// 16 bytes from global to shared memory, under way until copy_wait; zeros where not `inside`.
+__device__ __forceinline__ void copy_16(void* to, const void* from, bool inside) {
+  const unsigned int at = (unsigned int)__cvta_generic_to_shared(to);
+  const int bytes = inside ? 16 : 0;
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(bytes) : "memory");
+}
+)",
+       {},
+       true},
+      {"copy_commit",
+       R"(// Ends a group of copies.
+__device__ __forceinline__ void copy_commit() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+)",
+       {},
+       true},
+      {"copy_wait",
+       R"(// Waits until at most kPending of this thread's groups are under way.
+template <int kPending>
+__device__ __forceinline__ void copy_wait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+}
+)",
+       {},
+       true},
+      {"ldmatrix_x4",
+       R"(// Four 8x8 matrices of 16-bit elements; lane l gives the address of row l % 8 of matrix l / 8.
+__device__ __forceinline__ void ldmatrix_x4(unsigned int (&r)[4], const void* row) {
+  const unsigned int at = (unsigned int)__cvta_generic_to_shared(row);
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(at)
+               : "memory");
+}
+)",
+       {},
+       true},
+      {"ldmatrix_x2",
+       R"(// Two 8x8 matrices of 16-bit elements; lane l < 16 gives the address of row l % 8 of matrix l / 8.
+__device__ __forceinline__ void ldmatrix_x2(unsigned int (&r)[2], const void* row) {
+  const unsigned int at = (unsigned int)__cvta_generic_to_shared(row);
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+               : "=r"(r[0]), "=r"(r[1])
+               : "r"(at)
+               : "memory");
+}
+)",
+       {},
+       true},
+      mma("f16"),
+      mma("bf16"),
+  };
+  return helpers;
+}
+
+const Helper& find_helper(std::string_view name) {
+  for (const Helper& helper : all_helpers())
+    if (helper.name == name) return helper;
+  OPFUSE_CHECK(false, "no device function '{}'", name);
+  return all_helpers().front();
+}
+
+}  // namespace opfuse::cuda

@@ -1,0 +1,93 @@
+// Kernel text -> shared object of the host: the emulation header, the helpers that are no PTX, the kernels, and for
+// each an entry that takes its arguments by address. The compiler is $CXX, else c++, g++ or clang++, whichever runs.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <set>
+
+#include "base/fail.hpp"
+#include "base/temporary_folder.hpp"
+#include "cuda/compilers.hpp"
+#include "cuda/emulation_text.hpp"
+#include "cuda/helpers.hpp"
+
+namespace opfuse::cuda {
+namespace {
+
+std::string compiler() {
+  if (const char* named = std::getenv("CXX"); named && *named) return named;
+  for (const char* name : {"c++", "g++", "clang++"}) {
+    const char* path = std::getenv("PATH");
+    std::string folders = path ? path : "";
+    for (size_t at = 0; at <= folders.size();) {
+      const size_t end = std::min(folders.find(':', at), folders.size());
+      if (access((folders.substr(at, end - at) + "/" + name).c_str(), X_OK) == 0) return name;
+      at = end + 1;
+    }
+  }
+  throw fail(E::missing_compiler, "the emulated device needs a C++ compiler, and none is installed")
+      .hint("set CXX, or install g++; cuda:sm_XX targets need NVRTC instead");
+}
+
+std::string read_all(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// The first ones by name; the compiler's words name the one that is wrong.
+std::string names_of(const std::vector<KernelText>& kernels) {
+  std::string names;
+  for (size_t i = 0; i < kernels.size() && i < 4; ++i) names += (i ? ", " : "") + kernels[i].symbol;
+  return kernels.size() > 4 ? fmt::format("{} and {} more", names, kernels.size() - 4) : names;
+}
+
+std::string entry_text(const KernelText& k) {
+  std::string out = fmt::format(
+      "extern \"C\" __attribute__((visibility(\"default\"))) void {}_emulated(void** a) {{\n  {}(", k.symbol, k.symbol);
+  for (size_t i = 0; i < k.arguments.size(); ++i)
+    out += fmt::format("{}*({}*)a[{}]", i ? ", " : "", k.arguments[i].first, i);
+  out += ");\n}\n";
+  return out + fmt::format("extern \"C\" __attribute__((visibility(\"default\"))) unsigned {}_arguments = {};\n",
+                           k.symbol, k.arguments.size());
+}
+
+}  // namespace
+
+std::string emulation_source(const std::vector<KernelText>& kernels) {
+  std::string out = kEmulationText;
+  std::set<std::string> used;
+  for (const KernelText& k : kernels) used.insert(k.helpers.begin(), k.helpers.end());
+  for (const Helper& helper : all_helpers())
+    if (used.count(helper.name) && !helper.primitive) out += helper.text;
+  for (size_t i = 0; i < kernels.size(); ++i)
+    out += fmt::format("namespace kernel_{} {{\n{}{}{}}}\n", i, kernels[i].constants, kernels[i].function,
+                       entry_text(kernels[i]));
+  return out;
+}
+
+std::vector<uint8_t> compile_for_emulation(const std::vector<KernelText>& kernels) {
+  const TemporaryFolder folder;
+  const std::string source = folder.path("kernels.cpp"), object = folder.path("kernels.so"), log = folder.path("log");
+  std::ofstream(source) << emulation_source(kernels);
+#if defined(__SANITIZE_ADDRESS__)
+  const char* sanitize = "-fsanitize=address";
+#else
+  const char* sanitize = "";
+#endif
+  const char* fma = __builtin_cpu_supports("fma") ? "-mfma" : "";
+  const std::string with = compiler();
+  const std::string command = fmt::format(
+      "{} -std=c++17 -O1 -w -fPIC -shared -ffp-contract=off -fvisibility=hidden -fno-exceptions {} {} -o '{}' '{}' "
+      "2>'{}'",
+      with, sanitize, fma, object, source, log);
+  const int status = std::system(command.c_str());
+  const std::string image = read_all(object);
+  if (status != 0 || image.empty())
+    throw fail(E::codegen_failed, "the host compiler {} refused the emulated kernels {}:\n{}", with, names_of(kernels),
+               read_all(log).substr(0, 4000));
+  return {image.begin(), image.end()};
+}
+
+}  // namespace opfuse::cuda

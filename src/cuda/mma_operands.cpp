@@ -1,0 +1,67 @@
+#include "cuda/mma_operands.hpp"
+
+#include <algorithm>
+
+#include "cuda/stage.hpp"
+#include "cuda/vector_body.hpp"
+
+namespace opfuse::cuda {
+
+int mma_read(const Expr& e) {
+  if (e.op() == ExprOp::read) return e.index();
+  if (e.op() != ExprOp::select || e.args()[0].op() != ExprOp::in_bounds || e.args()[1].op() != ExprOp::read) return -1;
+  const int read = e.args()[1].index();
+  const Expr& fill = e.args()[2];
+  return e.args()[0].index() == read && fill.is_constant() && fill.value() == 0 ? read : -1;
+}
+
+TileView mma_view(const Region& region, const std::vector<ParamLayout>& layouts) {
+  const TileView view = std::get<TileView>(view_tiles(region));
+  TileView best = view;
+  int most = -1;
+  for (size_t last = view.k.size(); last-- > 0;) {
+    TileView candidate = view;
+    std::rotate(candidate.k.begin() + static_cast<std::ptrdiff_t>(last),
+                candidate.k.begin() + static_cast<std::ptrdiff_t>(last) + 1, candidate.k.end());
+    const int copies = copies_sixteen_bytes(region, layouts, candidate, candidate.a) +
+                       copies_sixteen_bytes(region, layouts, candidate, candidate.b);
+    if (copies > most) most = copies, best = candidate;
+  }
+  return best;
+}
+
+bool copies_sixteen_bytes(const Region& region, const std::vector<ParamLayout>& layouts, const TileView& view,
+                          const Expr& operand) {
+  const int read = mma_read(operand);
+  if (read < 0 || view.k.empty()) return false;
+  const Stage& stage = region.stages[0];
+  const Read& r = stage.reads[static_cast<size_t>(read)];
+  const int axis = view.k.back();
+  const int axes = static_cast<int>(stage.domain.size() + stage.reduce.size());
+  const auto extent = stage.reduce[static_cast<size_t>(axis) - stage.domain.size()].constant();
+  const Shape& shape = region.params[static_cast<size_t>(r.index)].type.shape;
+  const auto whole_eights = [&](const IndexExpr& d) {
+    const auto size = shape[static_cast<size_t>(&d - r.map.dims.data())].constant();
+    return operand.op() == ExprOp::read || (size && *size % 8 == 0);
+  };
+  // a guard that depends on the position within the vector cannot choose 16 bytes at once
+  for (const IndexExpr& d : r.map.dims)
+    for (const IndexTerm& t : d.terms)
+      if (t.axis == axis && (!(d.offset == Dim(0)) || !whole_eights(d))) return false;
+  return extent && *extent % 8 == 0 && lies_together(r.map, layouts[static_cast<size_t>(r.index)], axes, axis, 8);
+}
+
+std::optional<Layout> layout_along(const IndexMap& map, size_t rank, int axis) {
+  for (size_t d = 0; d < map.dims.size(); ++d)
+    for (const IndexTerm& t : map.dims[d].terms) {
+      if (t.axis != axis || !(t.coef == Dim(1)) || !(t.div == Dim(1))) continue;
+      if (d + 1 == rank) return std::nullopt;
+      Layout layout = Layout::dense(rank);
+      layout.order.erase(layout.order.begin() + static_cast<std::ptrdiff_t>(d));
+      layout.order.push_back(static_cast<int>(d));
+      return layout;
+    }
+  return std::nullopt;
+}
+
+}  // namespace opfuse::cuda

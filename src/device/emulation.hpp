@@ -1,0 +1,57 @@
+// Kernels on the CPU: blocks run one after the other, each thread of a block as a fiber with a stack of its own.
+// Threads are switched at barriers and warp exchanges only, in an order drawn anew each time, so that what one thread
+// reads before another has written it is stale or poisoned in some run; asynchronous copies land by lot. The kernels
+// are ordinary machine code made from the very text that NVRTC compiles, with cuda/emulation.h in front.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+
+namespace opfuse::cuda {
+
+/// What a kernel's code sees of its thread and asks of its block. Layout shared with cuda/emulation.h.
+struct EmulatedThread {
+  unsigned thread = 0, block = 0, block_size = 0, grid_size = 0;
+  unsigned long long epoch = 0;  ///< another one for every block that runs
+  unsigned long long lot = 0;    ///< decides when asynchronous copies of the block land
+  unsigned char* launch_shared = nullptr;
+  void (*barrier)() = nullptr;        ///< all threads of the block
+  void (*warp_barrier)() = nullptr;   ///< the 32 threads of a warp
+  char* (*slot)(int lane) = nullptr;  ///< 1 KiB per lane of the caller's warp, for exchanges
+  void (*fault)() = nullptr;          ///< an access that a device would refuse; does not return
+};
+
+struct EmulationError {
+  std::string message;
+};
+
+/// A library of emulated kernels, loaded from bytes.
+class EmulatedModule {
+ public:
+  explicit EmulatedModule(std::span<const uint8_t> image);
+  ~EmulatedModule();
+  EmulatedModule(const EmulatedModule&) = delete;
+  EmulatedModule& operator=(const EmulatedModule&) = delete;
+  using Kernel = void (*)(void** arguments);
+  Kernel find(const std::string& name) const;       ///< null when absent
+  size_t arguments(const std::string& name) const;  ///< how many it takes, 8 bytes each
+  /// `shared`: bytes of shared memory beside the kernel's own arrays. Runs all blocks; throws EmulationError when
+  /// threads wait for each other in vain. Host threads take turns: shared memory and the threads' view are statics of
+  /// the library.
+  void launch(Kernel kernel, unsigned grid, unsigned block, size_t shared, void** arguments, uint64_t seed) const;
+
+ private:
+  void load(std::span<const uint8_t> image);
+  void unload();
+  int fd_ = -1;  ///< open as long as the library: the linker knows it by the descriptor's path
+  void* library_ = nullptr;
+  mutable std::mutex running_;
+  char* shared_begin_ = nullptr;
+  char* shared_end_ = nullptr;
+};
+
+}  // namespace opfuse::cuda

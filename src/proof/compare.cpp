@@ -1,0 +1,124 @@
+// Groups one after another, then the whole: what the groups stored must be the run's bits.
+#include "proof/compare.hpp"
+
+#include <algorithm>
+
+#include "base/fail.hpp"
+#include "ir/value_name.hpp"
+#include "proof/conditioning.hpp"
+#include "proof/graph_of_launches.hpp"
+#include "proof/prove_groups.hpp"
+
+namespace opfuse {
+
+constexpr double kOutputTolerance = 1e-4;
+
+double tolerance_of(DType dtype, double stated) {
+  if (dtype == DType::f16) return std::max(stated, 2e-3);
+  if (dtype == DType::bf16) return std::max(stated, 1e-2);
+  return stated;
+}
+
+bool Comparison::ok() const {
+  const auto passed = [](const auto& item) { return item.ok; };
+  return std::all_of(groups.begin(), groups.end(), passed) && std::all_of(outputs.begin(), outputs.end(), passed);
+}
+
+const GroupComparison* Comparison::worst() const {
+  const auto share = [](const GroupComparison& g) { return std::max(g.real.of_bound, g.exact.of_bound); };
+  const auto at =
+      std::max_element(groups.begin(), groups.end(), [&](const auto& a, const auto& b) { return share(a) < share(b); });
+  return at == groups.end() ? nullptr : &*at;
+}
+
+std::vector<GroupComparison> compare_groups(const Graph& graph, const Program& program, const Executable& executable,
+                                            const std::vector<Tensor>& inputs, const CompareOptions& options) {
+  const Graph of_launches = graph_of_launches(graph);
+  return GroupProver(of_launches, program, executable, bind_symbols(graph, inputs), options).run(inputs);
+}
+
+std::vector<Tensor> run_executable(const Executable& executable, const std::vector<Tensor>& inputs,
+                                   ContextOptions options) {
+  Context context = executable.create_context(std::move(options));
+  const auto& infos = executable.inputs();
+  if (inputs.size() != infos.size())
+    throw fail(E::bad_binding, "the model has {} inputs, {} arrays were given", infos.size(), inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    context.bind(infos[i].name, {inputs[i].dtype(), const_cast<void*>(inputs[i].data()), inputs[i].sizes()});
+  context.run();
+  std::vector<Tensor> results;
+  for (const TensorInfo& info : executable.outputs()) {
+    const ArrayView view = context.output(info.name);
+    results.push_back(Tensor::wrap(view.dtype, view.shape, view.data, nullptr).clone());
+  }
+  return results;
+}
+
+/// What other inputs change; nothing without them.
+static void measure_change(const Executable& executable, const std::vector<Tensor>& got,
+                           const std::vector<Tensor>& other_inputs, const CompareOptions& options,
+                           std::vector<OutputComparison>& outputs) {
+  if (other_inputs.empty()) return;
+  const std::vector<Tensor> other = run_executable(executable, other_inputs, {.threads = options.threads});
+  for (size_t i = 0; i < got.size(); ++i)
+    if (other[i].sizes() == got[i].sizes()) outputs[i].change = difference(other[i], got[i]).relative();
+}
+
+std::vector<OutputComparison> compare_outputs(const Graph& graph, const Executable& executable,
+                                              const std::vector<Tensor>& inputs,
+                                              const std::vector<Tensor>& other_inputs, const CompareOptions& options) {
+  if (options.progress) options.progress("compare outputs", 0, 0);
+  const std::vector<Tensor> want = interpret(graph_of_launches(graph), inputs);
+  const std::vector<Tensor> got = run_executable(executable, inputs, {.threads = options.threads});
+  std::vector<OutputComparison> results;
+  for (size_t i = 0; i < want.size(); ++i) {
+    OutputComparison result{executable.outputs()[i].name, difference(got[i], want[i])};
+    result.ok = result.difference.relative() <=
+                tolerance_of(want[i].dtype(), options.output_tolerance.value_or(kOutputTolerance));
+    results.push_back(std::move(result));
+  }
+  measure_change(executable, got, other_inputs, options, results);
+  return results;
+}
+
+namespace {
+
+/// Bit for bit, or one NaN for another.
+bool same_numbers(const Tensor& a, const Tensor& b) {
+  if (a.sizes() != b.sizes() || a.dtype() != b.dtype()) return false;
+  return a.same_bits(b) || difference(a, b).max_abs == 0;
+}
+
+/// Elements that may be off by a step, or of which nothing is claimed: later values are others then.
+bool has_steps(const GroupComparison& g) { return g.ties > 0 || g.real.unclaimed > 0; }
+
+}  // namespace
+
+Comparison compare_model(const Graph& model, const Graph& fused, const Program& program, const Executable& executable,
+                         const std::vector<Tensor>& inputs, const std::vector<Tensor>& other_inputs,
+                         const CompareOptions& options) {
+  Comparison comparison;
+  const Graph of_launches = graph_of_launches(fused);
+  GroupProver prover(of_launches, program, executable, bind_symbols(fused, inputs), options);
+  comparison.groups = prover.run(inputs);
+  comparison.outputs = compare_outputs(model, executable, inputs, other_inputs, options);
+  if (options.progress) options.progress("measure conditioning", 0, 0);
+  const std::vector<Tensor> got = run_executable(executable, inputs, {.threads = options.threads});
+  const std::vector<double> conditioning = measure_conditioning(prover, inputs, got);
+  const bool steps = std::any_of(comparison.groups.begin(), comparison.groups.end(), has_steps);
+  for (size_t i = 0; i < got.size(); ++i) {
+    OutputComparison& output = comparison.outputs[i];
+    const Tensor* stored = prover.value(value_name(*of_launches.outputs()[i]));
+    OPFUSE_CHECK(stored, "output {} has no value", output.name);
+    output.same_as_groups = same_numbers(got[i], stored->cast(got[i].dtype()));
+    output.conditioning = conditioning[i];
+    output.judged = is_float(got[i].dtype()) && !steps;
+    const double allowed = options.output_tolerance.value_or(kConditioningFactor * output.conditioning);
+    const bool explained = output.difference.relative() <= allowed;
+    output.by_steps = !program.step_loops.empty();
+    output.ok = (output.same_as_groups || output.by_steps) && (!output.judged || explained);
+  }
+  return comparison;
+}
+
+}  // namespace opfuse

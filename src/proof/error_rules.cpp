@@ -1,0 +1,406 @@
+// Running error analysis, one operation at a time. Errors are absolute and linear: what an operand may be off, times
+// the slope. Where a function is no line, both ends of the operand's interval are evaluated. A threshold (rounding to
+// a step, a comparison) inside the interval allows both of its sides. A result that was exact in all operands and is a
+// number of its type has no error: kernels must have the same bits.
+#include "proof/error_rules.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "expr/domain.hpp"
+#include "tensor/number.hpp"
+
+namespace opfuse {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+/// Tables of activations keep their ULPs above -1; the argument may be a little off.
+constexpr double kTableEnd = -0.99;
+
+struct FunctionUlps {
+  ExprOp op;
+  double ulps;
+};
+// tests/codegen/math_test.cpp proves these for CPUs; CUDA's functions keep 2.
+constexpr FunctionUlps kFunctions[] = {
+    {ExprOp::exp, 2},   {ExprOp::log, 2},   {ExprOp::sqrt, 0.51}, {ExprOp::rsqrt, 2}, {ExprOp::reciprocal, 1},
+    {ExprOp::tanh, 2},  {ExprOp::erf, 4},   {ExprOp::sin, 2},     {ExprOp::cos, 2},   {ExprOp::tan, 4},
+    {ExprOp::asin, 4},  {ExprOp::acos, 4},  {ExprOp::atan, 4},    {ExprOp::sinh, 4},  {ExprOp::cosh, 4},
+    {ExprOp::asinh, 4}, {ExprOp::acosh, 4}, {ExprOp::atanh, 4},   {ExprOp::div, 1},   {ExprOp::pow, 8}};
+
+bool is_step(ExprOp op) {
+  return op == ExprOp::floor || op == ExprOp::ceil || op == ExprOp::round_even || op == ExprOp::sign;
+}
+bool is_comparison(ExprOp op) { return op >= ExprOp::lt && op <= ExprOp::ne; }
+bool is_power_of_two(double v) {
+  int exponent = 0;
+  return std::fabs(std::frexp(v, &exponent)) == 0.5;
+}
+
+/// An error of whole steps with the roundings of what came after them; those do not reach the next step.
+double of_steps(double e) { return e > 0.5 ? e * (1 - 0x1p-14) : e; }
+
+/// inf - inf and 0 * inf of errors: nothing is claimed.
+double claimed(double e) { return std::isnan(e) ? kInfinity : e; }
+
+struct Number {
+  double v = 0, e = 0;
+  bool tie = false;
+};
+
+/// One lane of an operation whose result is real.
+class RealLane {
+ public:
+  RealLane(ExprOp op, DType dtype, std::span<const Lanes* const> args, int lane)
+      : op_(op), dtype_(dtype), args_(args), lane_(lane) {
+    for (size_t i = 0; i < args.size(); ++i) {
+      x_[i] = args[i]->real(lane);
+      e_[i] = args[i]->error_of(lane);
+      tie_ = tie_ || args[i]->tie_of(lane);
+      exact_ = exact_ && e_[i] == 0;
+    }
+  }
+
+  Number run(double ulps) {
+    const double v = value(x_[0], x_[1]);
+    double e = exact_ ? 0 : claimed(spread(v));
+    if (std::isnan(v)) return {v, 0, tie_};
+    const bool bits = exact_ && ulps <= 0.5 + 0.02;
+    const bool quotient = op_ == ExprOp::div && exact_ && (is_power_of_two(x_[1]) || v == 0);
+    const double rounding = rounding_of(dtype_, v);
+    if (bits || quotient)
+      e += rounding;
+    else if (!is_step(op_))
+      e += std::max(rounding, 2 * ulps * unit_of(dtype_) * std::fabs(v) + smallest_normal_of(dtype_));
+    return {v, e, tie_};
+  }
+
+ private:
+  ExprOp op_;
+  DType dtype_;
+  std::span<const Lanes* const> args_;
+  int lane_;
+  double x_[3] = {0, 0, 0}, e_[3] = {0, 0, 0};
+  bool tie_ = false, exact_ = true;
+
+  double value(double a, double b) const {
+    switch (op_) {
+      case ExprOp::add:
+        return a + b;
+      case ExprOp::sub:
+        return a - b;
+      case ExprOp::mul:
+        return a * b;
+      case ExprOp::div:
+        return a / b;
+      case ExprOp::min:
+        return minimum(a, b);
+      case ExprOp::max:
+        return maximum(a, b);
+      case ExprOp::neg:
+        return -a;
+      case ExprOp::exp:
+        return std::exp(a);
+      case ExprOp::tanh:
+        return std::tanh(a);
+      case ExprOp::erf:
+        return std::erf(a);
+      case ExprOp::sqrt:
+        return std::sqrt(a);
+      default:
+        break;
+    }
+    const ScalarValue given[] = {{args_[0]->dtype, a, 0}, {args_.back()->dtype, b, 0}};
+    return evaluate_op(op_, dtype_, {given, given + args_.size()}, Precision::exact).real;
+  }
+
+  /// What the operands' errors make of it.
+  double spread(double v) {
+    const double a = x_[0], b = x_[1];
+    switch (op_) {
+      case ExprOp::neg:
+      case ExprOp::abs:
+        return e_[0];
+      case ExprOp::add:
+      case ExprOp::sub:
+        return e_[0] + e_[1];
+      case ExprOp::mul:
+        return (e_[1] == 0 ? 0 : std::fabs(a) * e_[1]) + (e_[0] == 0 ? 0 : std::fabs(b) * e_[0] + e_[0] * e_[1]);
+      case ExprOp::div:
+        return std::fabs(b) > e_[1] ? (e_[0] + (e_[1] == 0 ? 0 : std::fabs(v) * e_[1])) / (std::fabs(b) - e_[1])
+                                    : kInfinity;
+      case ExprOp::min:
+      case ExprOp::max:
+        return spread_of_choice();
+      case ExprOp::sin:
+      case ExprOp::cos:
+        return std::min(e_[0], 2.0);
+      case ExprOp::mod:
+      case ExprOp::fmod:
+        return spread_of_remainder();
+      default:
+        return spread_at_ends(v);
+    }
+  }
+
+  double spread_of_choice() const {
+    const double gap = op_ == ExprOp::max ? x_[0] - x_[1] : x_[1] - x_[0];
+    if (gap > e_[0] + e_[1]) return e_[0];
+    return gap < -(e_[0] + e_[1]) ? e_[1] : std::max(e_[0], e_[1]);
+  }
+
+  double spread_of_remainder() {
+    const double quotient = x_[0] / x_[1], off = (e_[0] + std::fabs(quotient) * e_[1]) / std::fabs(x_[1]);
+    if (std::floor(quotient - off) == std::floor(quotient + off)) return e_[0] + std::fabs(quotient) * e_[1];
+    tie_ = true;
+    return std::fabs(x_[1]) + e_[0];
+  }
+
+  double spread_at_ends(double v) {
+    double sum = 0;
+    for (size_t i = 0; i < args_.size(); ++i) {
+      if (e_[i] == 0) continue;
+      double most = 0;
+      for (const double sign : {-1.0, 1.0}) {
+        double at[2] = {x_[0], x_[1]};
+        at[i] += sign * (is_step(op_) ? of_steps(e_[i]) : e_[i]);
+        if (op_ == ExprOp::sqrt && at[i] < 0 && x_[0] >= 0) at[i] = 0;
+        const double there = value(at[0], at[1]);
+        most = std::max(most, there == v ? 0 : claimed(std::fabs(there - v)));
+      }
+      sum += most;
+    }
+    tie_ = tie_ || (is_step(op_) && sum > 0);
+    return sum;
+  }
+};
+
+double ends_of_integers(ExprOp op, DType dtype, std::span<const Lanes* const> args, int lane, double v) {
+  std::vector<ScalarValue> given;
+  for (const Lanes* a : args)
+    given.push_back({a->dtype, is_float(a->dtype) ? a->value[static_cast<size_t>(lane)] : 0,
+                     is_float(a->dtype) ? 0 : a->integer[static_cast<size_t>(lane)]});
+  double sum = 0;
+  for (size_t i = 0; i < args.size(); ++i) {
+    const double e = args[i]->error_of(lane);
+    if (e == 0) continue;
+    if (!std::isfinite(e)) return kInfinity;
+    double most = 0;
+    for (const double sign : {-1.0, 1.0}) {
+      std::vector<ScalarValue> there = given;
+      there[i].real += sign * of_steps(e);
+      there[i].integer += static_cast<int64_t>(sign * std::min(e, 0x1p62));
+      most = std::max(most, std::fabs(evaluate_op(op, dtype, there, Precision::exact).as_real() - v));
+    }
+    sum += most;
+  }
+  return sum;
+}
+
+/// Whether a logical value may be the other one.
+bool may_flip(ExprOp op, std::span<const Lanes* const> args, int lane) {
+  const double ea = args[0]->error_of(lane), eb = args.size() > 1 ? args[1]->error_of(lane) : 0;
+  if (ea == 0 && eb == 0) return false;
+  const double a = args[0]->real(lane), b = args.size() > 1 ? args[1]->real(lane) : 0;
+  switch (op) {
+    case ExprOp::logical_and:
+      return (ea > 0 && (b != 0 || eb > 0)) || (eb > 0 && (a != 0 || ea > 0));
+    case ExprOp::logical_or:
+      return (ea > 0 && (b == 0 || eb > 0)) || (eb > 0 && (a == 0 || ea > 0));
+    case ExprOp::logical_not:
+    case ExprOp::logical_xor:
+      return true;
+    case ExprOp::is_nan:
+    case ExprOp::is_inf:
+      return !std::isfinite(ea);
+    default:
+      return is_comparison(op) && !(std::fabs(a - b) > ea + eb);
+  }
+}
+
+/// One lane of an operation whose result is an integer or a boolean.
+void integer_lane(ExprOp op, DType dtype, std::span<const Lanes* const> args, int lane, Lanes& out) {
+  const auto at = static_cast<size_t>(lane);
+  std::vector<ScalarValue> given;
+  bool exact = true, tie = false;
+  for (const Lanes* a : args) {
+    given.push_back({a->dtype, is_float(a->dtype) ? a->value[at] : 0, is_float(a->dtype) ? 0 : a->integer[at]});
+    exact = exact && a->error_of(lane) == 0;
+    tie = tie || a->tie_of(lane);
+  }
+  const ScalarValue v = evaluate_op(op, dtype, given, Precision::exact);
+  out.integer[at] = v.integer;
+  if (exact) return;
+  if (dtype == DType::boolean) {
+    const bool flips = op == ExprOp::cast ? true : may_flip(op, args, lane);
+    return out.set_error(lane, flips ? 1 : 0, flips || tie);
+  }
+  const double e = claimed(ends_of_integers(op, dtype, args, lane, v.as_real()));
+  out.set_error(lane, e, e > 0 || tie);
+}
+
+void select_lane(std::span<const Lanes* const> args, int lane, Lanes& out) {
+  const auto at = static_cast<size_t>(lane);
+  const Lanes& c = *args[0];
+  const bool first = c.integer[at] != 0;
+  const Lanes &chosen = *args[first ? 1 : 2], &other = *args[first ? 2 : 1];
+  if (is_float(out.dtype))
+    out.value[at] = chosen.real(lane);
+  else
+    out.integer[at] = chosen.integer[at];
+  if (c.outside_of(lane) || chosen.outside_of(lane)) out.set_outside(lane);
+  double e = chosen.error_of(lane);
+  const bool may_be_other = c.error_of(lane) > 0;
+  if (may_be_other && !other.outside_of(lane)) {
+    const double a = chosen.real(lane), b = other.real(lane);
+    e = std::max(e, a == b ? other.error_of(lane) : claimed(std::fabs(a - b)) + other.error_of(lane));
+  }
+  if (e > 0) out.set_error(lane, e, chosen.tie_of(lane) || may_be_other);
+}
+
+/// add, sub, mul of exact f32 operands: most of what there is.
+bool apply_plain(ExprOp op, DType dtype, std::span<const Lanes* const> args, int count, Lanes& out) {
+  if (dtype != DType::f32 || args.size() != 2 || !args[0]->certain || !args[1]->certain) return false;
+  if (args[0]->dtype != DType::f32 || args[1]->dtype != DType::f32) return false;
+  if (op != ExprOp::add && op != ExprOp::sub && op != ExprOp::mul) return false;
+  const double *a = args[0]->value.data(), *b = args[1]->value.data();
+  double* v = out.value.data();
+  if (op == ExprOp::add)
+    for (int i = 0; i < count; ++i) v[i] = a[i] + b[i];
+  else if (op == ExprOp::sub)
+    for (int i = 0; i < count; ++i) v[i] = a[i] - b[i];
+  else
+    for (int i = 0; i < count; ++i) v[i] = a[i] * b[i];
+  for (int i = 0; i < count; ++i)
+    if (const double e = rounding_of(dtype, v[i]); e != 0 && !std::isnan(v[i])) out.set_error(i, e, false);
+  return true;
+}
+
+/// What overflows in the type is infinite there, or may be.
+void overflow(DType computed, Lanes& out, int count) {
+  const double most = largest_of(computed);
+  for (int i = 0; i < count; ++i) {
+    double& v = out.value[static_cast<size_t>(i)];
+    const double e = out.error_of(i);
+    if (!(std::fabs(v) + e > most) || std::isinf(v)) continue;
+    const bool surely = std::fabs(v) - e > most * (1 + unit_of(computed));
+    if (surely) v = std::copysign(kInfinity, v);
+    out.set_error(i, surely ? 0 : kInfinity, false);
+  }
+}
+
+}  // namespace
+
+DType computed_in(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16 ? DType::f32 : dtype; }
+
+double unit_of(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+      return 0x1p-11;
+    case DType::bf16:
+      return 0x1p-8;
+    case DType::f64:
+      return 0x1p-50;
+    default:
+      return 0x1p-24;
+  }
+}
+
+double largest_of(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+      return 65504;
+    case DType::f64:
+      return std::numeric_limits<double>::max();
+    case DType::bf16:
+      return 0x1.fep127;
+    default:
+      return std::numeric_limits<float>::max();
+  }
+}
+
+double smallest_normal_of(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+      return 0x1p-24;  // kernels have the denormal numbers of halves
+    case DType::f64:
+      return std::numeric_limits<double>::min();
+    default:
+      return 0x1p-126;
+  }
+}
+
+double rounding_of(DType dtype, double v) {
+  if (v == 0 || dtype == DType::f64 || !std::isfinite(v)) return 0;
+  const double small = smallest_normal_of(dtype);
+  const bool number = dtype == DType::f32 ? static_cast<double>(static_cast<float>(v)) == v : round_to(dtype, v) == v;
+  if (number && std::fabs(v) >= small) return 0;
+  return unit_of(dtype) * std::fabs(v) + (std::fabs(v) < 0x1p10 * small ? small : 0);
+}
+
+double stored_error(DType dtype, double v, double error) {
+  if (error == 0 || computed_in(dtype) == dtype) return error + rounding_of(dtype, v);
+  return error + unit_of(dtype) * std::fabs(v) + smallest_normal_of(dtype);
+}
+
+double ulps_of(ExprOp op) {
+  for (const FunctionUlps& f : kFunctions)
+    if (f.op == op) return f.ulps;
+  return 0.5;
+}
+
+void apply_with_error(ExprOp op, DType dtype, std::span<const Lanes* const> args, const OperationNote& note,
+                      const Lanes* argument, int count, Lanes& out) {
+  out.reset(dtype);
+  const DType computed = op == ExprOp::cast ? dtype : computed_in(dtype);
+  if (op == ExprOp::select) {
+    for (int i = 0; i < count; ++i) select_lane(args, i, out);
+    return;
+  }
+  for (const Lanes* a : args)
+    for (int i = 0; !a->inside && i < count; ++i)
+      if (a->outside_of(i)) out.set_outside(i);
+  if (!is_float(dtype)) {
+    for (int i = 0; i < count; ++i) integer_lane(op, dtype, args, i, out);
+    return;
+  }
+  if (!apply_plain(op, dtype, args, count, out)) {
+    const double ulps = std::max(note.ulps, ulps_of(op));
+    for (int i = 0; i < count; ++i) {
+      const auto at = static_cast<size_t>(i);
+      Number n;
+      if (op == ExprOp::cast)
+        n = {args[0]->real(i), stored_error(dtype, args[0]->real(i), args[0]->error_of(i)), args[0]->tie_of(i)};
+      else
+        n = RealLane(op, computed, args, i).run(ulps);
+      if (argument && argument->value[at] < kTableEnd) n.e += note.absolute;
+      out.value[at] = n.v;
+      if (n.e != 0) out.set_error(i, n.e, n.tie);
+    }
+  }
+  overflow(computed, out, count);
+}
+
+double sum_error(DType dtype, const SumOfTerms& s) {
+  if (!std::isfinite(s.sum)) return 0;
+  const double u = dtype == DType::f64 ? unit_of(DType::f64) : unit_of(DType::f32);
+  const double store = rounding_of(computed_in(dtype), s.sum);
+  if (s.terms <= 1) return s.errors + store;
+  const double variance = s.terms * (s.sum * s.sum / 3 + s.squares / 6) + 2 * s.squares;
+  return s.errors + kSumFactor * u * std::sqrt(variance) + store + smallest_normal_of(DType::f32);
+}
+
+double worst_sum_error(DType dtype, const SumOfTerms& s) {
+  const double u = dtype == DType::f64 ? unit_of(DType::f64) : unit_of(DType::f32);
+  return s.errors + u * s.terms * std::sqrt(s.terms * s.squares);
+}
+
+int lowest_bit(double v) {
+  int exponent = 0;
+  const auto mantissa = static_cast<int64_t>(std::ldexp(std::frexp(v, &exponent), 53));
+  return exponent - 53 + __builtin_ctzll(static_cast<unsigned long long>(mantissa));
+}
+
+}  // namespace opfuse

@@ -1,0 +1,115 @@
+// |got - want| <= bound, element by element. A bound of 0 demands the bits.
+#include "proof/judge.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tensor/number.hpp"
+
+namespace opfuse {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// The last launch that wrote an element; null: none did, and nothing excuses it.
+const BoundedTensor* writer_of(const std::vector<const BoundedTensor*>& bounds, size_t i) {
+  const BoundedTensor* writer = nullptr;
+  for (const BoundedTensor* b : bounds)
+    if (b->written[i]) writer = b;
+  return writer;
+}
+
+double number(const BoundedTensor& b, size_t i) {
+  return is_float(b.dtype) ? b.value[i] : static_cast<double>(b.integer[i]);
+}
+
+/// Kernels may flush what is smaller than any normal number they compute with, halves in f32.
+double smallest_normal(DType dtype) {
+  return dtype == DType::f64 ? std::numeric_limits<double>::min()
+         : is_float(dtype)   ? std::numeric_limits<float>::min()
+                             : 0;
+}
+
+struct Element {
+  double got = 0, want = 0, bound = 0;
+  bool tie = false, unclaimed = false;
+
+  bool same(DType dtype) const {
+    if (std::isnan(got) || std::isnan(want)) return std::isnan(got) && std::isnan(want);
+    return got == want || (is_float(dtype) && got == round_to(dtype, want));
+  }
+  double of_bound() const {
+    const double off = std::fabs(got - want);
+    return std::isnan(off) || !(bound > 0) ? kInfinity : off / bound;
+  }
+};
+
+}  // namespace
+
+void Proof::merge(const Proof& other) {
+  const bool worse = other.of_bound > of_bound || at < 0;
+  elements += other.elements, exact += other.exact, outside += other.outside, unclaimed += other.unclaimed;
+  ties += other.ties;
+  worst_case = std::max(worst_case, other.worst_case);
+  if (!worse) return;
+  of_bound = other.of_bound, got = other.got, want = other.want, bound = other.bound, at = other.at;
+}
+
+Proof judge(const Tensor& got, const Tensor& want, const std::vector<const BoundedTensor*>& bounds, double oracle) {
+  Proof proof;
+  proof.elements = got.elements();
+  for (int64_t i = 0; i < proof.elements; ++i) {
+    const auto at = static_cast<size_t>(i);
+    Element e{got.real(i), want.real(i)};
+    if (const BoundedTensor* writer = writer_of(bounds, at)) {
+      e.bound = writer->error.empty() ? 0 : writer->error[at];
+      e.tie = e.bound > 0 && writer->tie[at];
+      e.unclaimed = std::isinf(e.bound) || (!std::isfinite(number(*writer, at)) && std::isfinite(e.want));
+    }
+    if (e.bound == 0) ++proof.exact;
+    if (std::isfinite(e.want)) e.bound += oracle * std::fabs(e.want);
+    if (oracle > 0) e.bound += smallest_normal(got.dtype());
+    if (e.same(got.dtype())) continue;
+    if (e.unclaimed) {
+      ++proof.unclaimed;
+      continue;
+    }
+    const double share = e.of_bound();
+    if (share > 1) ++proof.outside;
+    if (share <= 1 && e.tie) ++proof.ties;
+    if (share > proof.of_bound)
+      proof.of_bound = share, proof.got = e.got, proof.want = e.want, proof.bound = e.bound, proof.at = i;
+  }
+  return proof;
+}
+
+BoundedTensor merged(const std::vector<const BoundedTensor*>& bounds) {
+  BoundedTensor all = *bounds.front();
+  for (size_t b = 1; b < bounds.size(); ++b)
+    for (size_t i = 0; i < all.written.size(); ++i) {
+      if (!bounds[b]->written[i]) continue;
+      if (is_float(all.dtype))
+        all.value[i] = bounds[b]->value[i];
+      else
+        all.integer[i] = bounds[b]->integer[i];
+      all.error[i] = bounds[b]->error[i], all.tie[i] = bounds[b]->tie[i], all.written[i] = 1;
+    }
+  return all;
+}
+
+Tensor values_of(const std::vector<const BoundedTensor*>& bounds) {
+  const BoundedTensor& first = *bounds.front();
+  Tensor t(is_float(first.dtype) ? DType::f64 : first.dtype, first.sizes);
+  for (int64_t i = 0, n = t.elements(); i < n; ++i) {
+    const BoundedTensor* writer = writer_of(bounds, static_cast<size_t>(i));
+    if (!writer) continue;
+    if (is_float(first.dtype))
+      t.set_real(i, writer->value[static_cast<size_t>(i)]);
+    else
+      t.set_integer(i, writer->integer[static_cast<size_t>(i)]);
+  }
+  return t;
+}
+
+}  // namespace opfuse

@@ -1,0 +1,34 @@
+// Elements that a kernel stored against what they must be and how far from it they may be.
+#pragma once
+
+#include "proof/error_bound.hpp"
+
+namespace opfuse {
+
+/// One proof of a group.
+struct Proof {
+  int64_t elements = 0;
+  int64_t exact = 0;      ///< of them had to have the very bits
+  int64_t outside = 0;    ///< further off than the bound
+  int64_t unclaimed = 0;  ///< f32 cannot say: overflow, a divisor that may be 0, an index that may be another
+  int64_t ties = 0;       ///< a rounding or comparison near its threshold explains them
+  double of_bound = 0;    ///< largest |error| / bound; infinite for a wrong element that had to be exact
+  double worst_case = 0;  ///< largest worst-case bound / bound of the sums behind them; printed only
+  double got = 0, want = 0, bound = 0;  ///< at the worst element
+  int64_t at = -1;                      ///< its index, row-major
+
+  bool ok() const { return outside == 0; }
+  void merge(const Proof& other);
+};
+
+/// `want` in double (or integers); errors from `bounds`, the parts of one result that its launches wrote. `oracle`: a
+/// relative error that `want` itself may have.
+Proof judge(const Tensor& got, const Tensor& want, const std::vector<const BoundedTensor*>& bounds, double oracle);
+
+/// The parts of one result as one.
+BoundedTensor merged(const std::vector<const BoundedTensor*>& bounds);
+
+/// The values of `bounds`, as a tensor.
+Tensor values_of(const std::vector<const BoundedTensor*>& bounds);
+
+}  // namespace opfuse

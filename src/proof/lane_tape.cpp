@@ -1,0 +1,110 @@
+// Each distinct node of the expression once, operands first; 64 lanes per step, so that what a step costs beyond its
+// arithmetic is shared. Activations that generators have whole forms for (sigmoid, tables) get the ULPs of those.
+#include "proof/lane_tape.hpp"
+
+#include <cmath>
+#include <unordered_map>
+
+#include "cpu/activation_form.hpp"
+#include "tensor/number.hpp"
+
+namespace opfuse {
+namespace {
+
+constexpr double kLogisticUlps = 3;
+constexpr double kTableUlps = 3.1;
+
+/// Few bits: a literal that no folding rounded.
+bool is_round_number(double v) { return std::fabs(v) < 0x1p20 && v * 0x1p20 == std::nearbyint(v * 0x1p20); }
+
+double table_floor(TabledActivation activation) { return activation == TabledActivation::silu ? 4e-7 : 3e-7; }
+
+}  // namespace
+
+LaneTape::LaneTape(const Expr& expr, const SymbolValues& symbols, const ErrorModel& model) {
+  std::unordered_map<const ExprNode*, int> slot;
+  expr.visit([&](const Expr& e) {
+    Step s;
+    s.op = e.op();
+    s.dtype = e.dtype();
+    for (const Expr& arg : e.args()) s.args[s.count++] = slot.at(arg.node());
+    switch (e.op()) {
+      case ExprOp::constant:
+        if (!is_float(e.dtype())) {
+          s.integer = e.integer_value();
+          break;
+        }
+        s.real = model.folded ? e.value() : round_to(computed_in(e.dtype()), e.value());
+        if (std::isfinite(s.real) && !is_round_number(s.real) && (model.folded || computed_in(e.dtype()) != e.dtype()))
+          s.error = 2 * unit_of(e.dtype()) * std::fabs(s.real);
+        break;
+      case ExprOp::extent:
+        s.dtype = DType::i64;
+        s.integer = e.dim().evaluate(symbols);
+        break;
+      case ExprOp::read:
+      case ExprOp::in_bounds:
+      case ExprOp::coord:
+      case ExprOp::result:
+        s.index = e.index();
+        break;
+      case ExprOp::div:
+      case ExprOp::reciprocal:
+        if (exponent_of_logistic(e.args().back())) s.note.ulps = kLogisticUlps;
+        break;
+      default:
+        break;
+    }
+    if (model.tables && is_float(s.dtype))
+      if (const auto form = activation_form(e)) {
+        const auto at = slot.find(form->x.node());
+        s.note = {kTableUlps, table_floor(form->activation), at == slot.end() ? -1 : at->second};
+      }
+    slot[e.node()] = static_cast<int>(steps_.size());
+    steps_.push_back(s);
+  });
+}
+
+void LaneTape::constant(const Step& s, int count, Lanes& out) const {
+  out.reset(s.dtype);
+  for (int i = 0; i < count; ++i) {
+    out.value[static_cast<size_t>(i)] = s.real;
+    out.integer[static_cast<size_t>(i)] = s.integer;
+    if (s.error != 0) out.set_error(i, s.error, false);
+  }
+}
+
+const Lanes& LaneTape::run(LaneLeaves& leaves, int count, std::vector<Lanes>& slots) const {
+  if (slots.size() < steps_.size()) slots.resize(steps_.size());
+  for (size_t at = 0; at < steps_.size(); ++at) {
+    const Step& s = steps_[at];
+    Lanes& out = slots[at];
+    switch (s.op) {
+      case ExprOp::constant:
+      case ExprOp::extent:
+        constant(s, count, out);
+        break;
+      case ExprOp::read:
+        leaves.load(s.index, out);
+        break;
+      case ExprOp::in_bounds:
+        leaves.in_bounds(s.index, out);
+        break;
+      case ExprOp::coord:
+        leaves.coord(s.index, out);
+        break;
+      case ExprOp::result:
+        leaves.result(s.index, out);
+        break;
+      default: {
+        const Lanes* args[3];
+        for (int i = 0; i < s.count; ++i) args[i] = &slots[static_cast<size_t>(s.args[i])];
+        const Lanes* argument = s.note.argument >= 0 ? &slots[static_cast<size_t>(s.note.argument)] : nullptr;
+        apply_with_error(s.op, s.dtype, {args, static_cast<size_t>(s.count)}, s.note, argument, count, out);
+      }
+    }
+  }
+  return slots[steps_.size() - 1];
+}
+
+}  // namespace opfuse

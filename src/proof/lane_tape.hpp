@@ -1,0 +1,53 @@
+// An expression flattened for evaluation in lanes, with errors (proof/error_rules.hpp).
+#pragma once
+
+#include <vector>
+
+#include "proof/error_rules.hpp"
+#include "proof/lanes.hpp"
+#include "region/region.hpp"
+
+namespace opfuse {
+
+/// How the numbers of a region come about.
+struct ErrorModel {
+  /// Constants and literals were folded in double and rounded once: they are off by half an ULP. False: a kernel is
+  /// compared with its own region, on the very operands it has.
+  bool folded = true;
+  bool tables = false;  ///< activations by tables (docs/accuracy.md)
+};
+
+/// What leaves of an expression are in the lanes at hand.
+class LaneLeaves {
+ public:
+  virtual ~LaneLeaves() = default;
+  virtual void load(int read, Lanes& out) = 0;  ///< lanes outside the tensor are marked
+  virtual void in_bounds(int read, Lanes& out) = 0;
+  virtual void coord(int axis, Lanes& out) = 0;
+  virtual void result(int reduction, Lanes& out) = 0;
+};
+
+class LaneTape {
+ public:
+  LaneTape() = default;
+  LaneTape(const Expr& expr, const SymbolValues& symbols, const ErrorModel& model);
+  bool empty() const { return steps_.empty(); }
+  /// The value stays in `slots` until the next call.
+  const Lanes& run(LaneLeaves& leaves, int count, std::vector<Lanes>& slots) const;
+
+ private:
+  struct Step {
+    ExprOp op = ExprOp::constant;
+    DType dtype = DType::f32;
+    int args[3] = {-1, -1, -1};
+    int count = 0;
+    int index = 0;
+    double real = 0, error = 0;  ///< of a constant
+    int64_t integer = 0;
+    OperationNote note;
+  };
+  void constant(const Step& s, int count, Lanes& out) const;
+  std::vector<Step> steps_;
+};
+
+}  // namespace opfuse

@@ -1,0 +1,352 @@
+// real    a launch on what the launches before it stored; the graph's operators, in double, say from these numbers what
+//         it must store, its region how far a correct kernel may be off. Lowering, folded weights and functions show.
+// exact   a launch on drawn operands, weights too; its region in double says what it must store. Sums are exact in
+// every
+//         order, so one wrong term, tap, lane or bit shows.
+#include "proof/prove_groups.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/fail.hpp"
+#include "cpu/activation_form.hpp"
+#include "cpu/winograd/winograd_error.hpp"
+#include "interp/random_inputs.hpp"
+#include "ir/value_name.hpp"
+#include "program/step_loop.hpp"
+#include "proof/exact_inputs.hpp"
+#include "shape/images.hpp"
+
+namespace opfuse {
+namespace {
+
+constexpr double kOracle = 0x1p-44;  ///< the interpreter's own roundings
+/// Of a recurrent layer's result, of its largest value: a step's gates are functions of sums, so bounds of its region
+/// would have to be carried through every step.
+constexpr double kStepTolerance = 2e-5;
+
+bool is_input(const Launch& launch, size_t param) { return launch.region.params[param].role == ParamRole::input; }
+
+double root_mean_square(const Tensor& t) {
+  double sum = 0;
+  int64_t finite = 0;
+  for (int64_t i = 0, n = t.elements(); i < n; ++i)
+    if (const double v = t.real(i); std::isfinite(v)) sum += v * v, ++finite;
+  return finite == 0 ? 0 : std::sqrt(sum / static_cast<double>(finite));
+}
+
+/// How far numbers are off, of their root mean square.
+double distance_of(const Tensor& got, const Tensor& want) {
+  double sum = 0, norm = 0;
+  for (int64_t i = 0, n = got.elements(); i < n; ++i) {
+    const double d = got.real(i) - want.real(i);
+    if (!std::isfinite(d)) continue;
+    sum += d * d, norm += want.real(i) * want.real(i);
+  }
+  return norm > 0 ? std::sqrt(sum / norm) : 0;
+}
+
+}  // namespace
+
+std::string GroupProver::Image::name(const std::string& value) const {
+  return number < 0 ? value : name_for_image(value, number);
+}
+
+GroupProver::GroupProver(const Graph& graph, const Program& program, const Executable& executable,
+                         const SymbolValues& symbols, const CompareOptions& options)
+    : graph_(graph),
+      options_(options),
+      runner_(program, executable, symbols, options.variant),
+      oracle_(graph, symbols) {}
+
+void GroupProver::each_launch(const std::function<void(size_t, const Image&)>& body) const {
+  const Program& program = runner_.program();
+  const ImageLoop& loop = program.image_loop;
+  const auto looped = static_cast<size_t>(loop.symbol.empty() ? loop.launches : 0);
+  for (int64_t image = 0; looped > 0 && image < loop.from; ++image)
+    for (size_t i = 0; i < looped; ++i) body(i, {image});
+  for (size_t i = looped; i < program.launches.size(); ++i) body(i, {});
+}
+
+const Tensor* GroupProver::value(const std::string& name) {
+  if (const auto at = values_.find(name); at != values_.end()) return &at->second;
+  if (!oracle_.has(name)) return nullptr;
+  Tensor computed = oracle_.value(name, values_);
+  if (const DType declared = oracle_.dtype_of(name); is_float(declared)) computed = computed.cast(declared);
+  return &(values_[name] = std::move(computed));
+}
+
+/// Values that only the program has (ranks of a TopK, a part of a concatenation) are known by their buffer.
+std::string GroupProver::key(int buffer, const Image& image) const {
+  const std::string name = image.name(runner_.program().buffers[static_cast<size_t>(buffer)].name);
+  return oracle_.has(name) ? name : fmt::format("buffer {} of image {}", buffer, image.number);
+}
+
+const Tensor& GroupProver::operand(const Launch& launch, size_t param, const Image& image) {
+  const Buffer& buffer = runner_.program().buffers[static_cast<size_t>(launch.buffers[param])];
+  const std::string name = key(launch.buffers[param], image);
+  const Tensor* at = value(name);
+  OPFUSE_CHECK(at, "buffer '{}' of {} has no value in the graph", buffer.name, launch.name);
+  if (at->dtype() != buffer.type.dtype) return values_[name] = at->cast(buffer.type.dtype);
+  return *at;
+}
+
+LaunchRunner::Operand GroupProver::operands(const Image& image) {
+  return [this, image](const Launch& launch, size_t param) -> const Tensor* {
+    const Buffer& buffer = runner_.program().buffers[static_cast<size_t>(launch.buffers[param])];
+    return buffer.kind == BufferKind::constant ? nullptr : &operand(launch, param, image);
+  };
+}
+
+std::vector<GroupProver::Transformed> GroupProver::transformed(const Launch& launch) const {
+  std::vector<Transformed> found;
+  for (size_t stage = 0; stage < launch.region.stages.size(); ++stage) {
+    const auto view = view_winograd(launch.region, static_cast<int>(stage));
+    if (!std::holds_alternative<WinogradView>(view)) continue;
+    const WinogradView& w = std::get<WinogradView>(view);
+    const Read& weights = launch.region.stages[stage].reads[static_cast<size_t>(w.contraction.weights)];
+    if (weights.stage >= 0) continue;
+    const Buffer& buffer =
+        runner_.program().buffers[static_cast<size_t>(launch.buffers[static_cast<size_t>(weights.index)])];
+    if (!buffer.layout.is_transformed()) continue;
+    found.push_back({stage, static_cast<size_t>(weights.index), &buffer, w.row.axis, w.column.axis});
+  }
+  return found;
+}
+
+/// F(2x2, 3x3) halves sums of weights in each direction, nothing else: exact for multiples of 4.
+static bool is_exact_transform(const Layout& layout) { return layout.tile_h == 2 && layout.tile_w == 2; }
+
+BoundOptions GroupProver::bounds_of(const Launch& launch, bool folded) const {
+  BoundOptions options;
+  options.model.folded = folded;
+  options.model.tables = launch.schedule.get(kActivationTables, 0) != 0;
+  for (const Transformed& t : transformed(launch)) {
+    if (!folded && is_exact_transform(t.weights->layout)) continue;
+    const WinogradTile tile{t.weights->layout.tile_h, t.weights->layout.tile_w};
+    const double error = probe_winograd_error(t.weights->constant, tile).of_sum;
+    options.winograd.push_back({static_cast<int>(t.stage), error, t.row, t.column, tile.h, tile.w});
+  }
+  return options;
+}
+
+/// Real proofs carry errors through values that only the program has: the graph says what comes behind them.
+std::vector<BoundedRun> GroupProver::bound_run(const Launches& together, const LaunchRun& run, const Image& image,
+                                               bool real) {
+  std::vector<BoundedRun> bounded;
+  for (size_t k = 0; k < together.size(); ++k) {
+    const Launch& launch = runner_.program().launches[together[k]];
+    BoundOptions options = bounds_of(launch, real);
+    for (size_t p = 0; real && p < launch.buffers.size(); ++p)
+      if (const auto at = inner_.find(key(launch.buffers[p], image)); is_input(launch, p) && at != inner_.end())
+        options.bounded[p] = &at->second.numbers;
+    for (size_t p = 0; p < launch.buffers.size(); ++p)  // a scatter stores into what its result holds
+      if (k > 0 && launch.region.params[p].role == ParamRole::output)
+        options.bounded[p] =
+            parts_of({together.begin(), together.begin() + static_cast<std::ptrdiff_t>(k)}, bounded, launch.buffers[p])
+                .back();
+    bounded.push_back(bound_errors(launch.region, run.operands[k], runner_.symbols(), options));
+  }
+  return bounded;
+}
+
+std::vector<const BoundedTensor*> GroupProver::parts_of(const Launches& together,
+                                                        const std::vector<BoundedRun>& bounded, int buffer) const {
+  std::vector<const BoundedTensor*> parts;
+  for (size_t k = 0; k < together.size(); ++k) {
+    const Launch& launch = runner_.program().launches[together[k]];
+    for (size_t p = 0; p < launch.buffers.size(); ++p)
+      if (launch.region.params[p].role == ParamRole::output && launch.buffers[p] == buffer)
+        parts.push_back(&bounded[k].results[p]);
+  }
+  return parts;
+}
+
+/// `want` empty, or an empty tensor in it: the region's own values.
+Proof GroupProver::judge_run(const Launches& together, const LaunchRun& run, const std::vector<BoundedRun>& bounded,
+                             const std::vector<Tensor>& want) {
+  Proof proof;
+  for (const BoundedRun& b : bounded) proof.worst_case = std::max(proof.worst_case, b.worst_of_bound);
+  for (size_t r = 0; r < run.results.size(); ++r) {
+    const std::vector<const BoundedTensor*> parts = parts_of(together, bounded, run.results[r].buffer);
+    const bool given = !want.empty() && !want[r].empty();
+    proof.merge(judge(run.results[r].tensor, given ? want[r] : values_of(parts), parts, given ? kOracle : 0));
+  }
+  return proof;
+}
+
+std::set<std::string> GroupProver::leaves_of(const Launches& together, const Image& image) const {
+  std::set<std::string> leaves;
+  for (const size_t l : together) {
+    const Launch& launch = runner_.program().launches[l];
+    for (size_t p = 0; p < launch.buffers.size(); ++p) {
+      if (!is_input(launch, p)) continue;
+      const std::string name = key(launch.buffers[p], image);
+      const auto inner = inner_.find(name);
+      if (inner != inner_.end())
+        leaves.insert(inner->second.leaves.begin(), inner->second.leaves.end());
+      else
+        leaves.insert(name);
+    }
+  }
+  return leaves;
+}
+
+void GroupProver::prove_real(const Launches& together, const Image& image, GroupComparison& result) {
+  const LaunchRun run = runner_.run(together, operands(image));
+  for (const StoredResult& stored : run.results) values_.erase(key(stored.buffer, image));
+  const std::set<std::string> leaves = leaves_of(together, image);
+  std::vector<Tensor> want;
+  for (const StoredResult& stored : run.results) {
+    const std::string name = key(stored.buffer, image);
+    want.push_back(oracle_.has(name) ? oracle_.results({name}, values_, leaves)[0] : Tensor());
+    result.padding_zero = result.padding_zero && stored.padding_zero;
+    if (result.output.empty()) result.output = stored.name;
+    if (want.back().empty()) continue;
+    const Difference d = difference(stored.tensor, want.back());
+    if (d.relative() > result.difference.relative()) result.difference = d, result.output = stored.name;
+    if (is_float(stored.tensor.dtype())) noise_[name] = distance_of(stored.tensor, want.back());
+  }
+  for (const StoredResult& stored : run.results) values_[key(stored.buffer, image)] = stored.tensor;
+  const std::vector<BoundedRun> bounded = bound_run(together, run, image, true);
+  result.real.merge(judge_run(together, run, bounded, want));
+  for (size_t r = 0; r < run.results.size(); ++r)
+    if (want[r].empty())
+      inner_[key(run.results[r].buffer, image)] = {merged(parts_of(together, bounded, run.results[r].buffer)), leaves};
+}
+
+void GroupProver::prove_exact(const Launches& together, const Image& image, GroupComparison& result) {
+  std::map<int, Tensor> drawn;  // by buffer: two reads of one value have the same numbers
+  for (const size_t l : together) {
+    const Launch& launch = runner_.program().launches[l];
+    ExactInputs exact(launch.region, options_.seed + l);
+    for (const Transformed& t : transformed(launch))
+      if (is_exact_transform(t.weights->layout)) exact.use_multiples(t.param, 4);
+    for (size_t p = 0; p < launch.buffers.size(); ++p) {
+      if (launch.region.params[p].role == ParamRole::output) continue;
+      const Buffer& buffer = runner_.program().buffers[static_cast<size_t>(launch.buffers[p])];
+      const bool constant = buffer.kind == BufferKind::constant;
+      if (constant && buffer.view_of >= 0) continue;
+      drawn.try_emplace(launch.buffers[p], exact.draw(p, constant ? buffer.constant : operand(launch, p, image)));
+    }
+  }
+  const LaunchRun run = runner_.run(together, [&](const Launch& launch, size_t param) -> const Tensor* {
+    const auto at = drawn.find(launch.buffers[param]);
+    return at == drawn.end() ? nullptr : &at->second;
+  });
+  for (const StoredResult& stored : run.results) result.padding_zero = result.padding_zero && stored.padding_zero;
+  result.exact.merge(judge_run(together, run, bound_run(together, run, image, false), {}));
+}
+
+/// Every step of a recurrent layer on the states that the graph's own operators compute.
+void GroupProver::prove_steps(size_t index, const StepLoop& loop, GroupComparison& result) {
+  const Launch& launch = runner_.program().launches[index];
+  const LaunchRunner::Operand whole = [&](const Launch& l, size_t param) -> const Tensor* {
+    const int buffer = runner_.sliced(l, param);
+    return runner_.program().buffers[static_cast<size_t>(buffer)].kind == BufferKind::constant ? nullptr
+                                                                                               : value(key(buffer, {}));
+  };
+  for (const StoredResult& stored : runner_.run_steps(index, loop, whole)) {
+    const Tensor* want = value(key(stored.buffer, {}));
+    OPFUSE_CHECK(want, "buffer '{}' of {} has no value in the graph", stored.name, launch.name);
+    const Difference d = difference(stored.tensor, *want);
+    if (result.output.empty() || d.relative() > result.difference.relative())
+      result.difference = d, result.output = stored.name;
+    noise_[key(stored.buffer, {})] = distance_of(stored.tensor, *want);
+    result.ok = result.ok &&
+                d.relative() <= tolerance_of(stored.tensor.dtype(), options_.group_tolerance.value_or(kStepTolerance));
+  }
+}
+
+GroupComparison GroupProver::prove(size_t index, const Image& image) {
+  const Launch& launch = runner_.program().launches[index];
+  GroupComparison result;
+  result.name = launch.name, result.pattern = launch.pattern, result.sources = launch.sources;
+  result.ok = true;
+  if (launch.reference) return result;  // the interpreter itself
+  if (const StepLoop* loop = loop_of(runner_.program(), index)) {
+    prove_steps(index, *loop, result);
+    return result;
+  }
+  const Launches together = runner_.writers_with(index);
+  if (together.back() != index) return result;  // judged with the last part
+  try {
+    prove_real(together, image, result);
+    if (image.number <= 0 && options_.exact_proof) prove_exact(together, image, result);
+  } catch (const Error& error) {
+    if (error.diagnostic().name != "internal") throw;
+    result.problem = error.diagnostic().message;
+  }
+  result.ties = result.real.ties;
+  const bool close = !options_.group_tolerance || result.difference.relative() <= *options_.group_tolerance;
+  result.ok = (options_.group_tolerance ? close : result.real.ok()) && result.exact.ok() && result.padding_zero &&
+              result.problem.empty();
+  return result;
+}
+
+static void keep_worst(GroupComparison& worst, GroupComparison other) {
+  if (other.difference.relative() > worst.difference.relative())
+    worst.difference = other.difference, worst.output = other.output;
+  worst.real.merge(other.real);
+  if (worst.problem.empty()) worst.problem = std::move(other.problem);
+  worst.ok = worst.ok && other.ok, worst.padding_zero = worst.padding_zero && other.padding_zero;
+  worst.ties += other.ties;
+}
+
+std::vector<GroupComparison> GroupProver::run(const std::vector<Tensor>& inputs) {
+  values_.clear();
+  inner_.clear();
+  for (size_t i = 0; i < inputs.size(); ++i) values_[value_name(*graph_.inputs()[i])] = inputs[i];
+  const Program& program = runner_.program();
+  std::vector<GroupComparison> results(program.launches.size());
+  const ImageLoop& loop = program.image_loop;
+  const size_t looped = loop.symbol.empty() ? static_cast<size_t>(loop.launches) : 0;
+  const size_t all = looped * static_cast<size_t>(looped > 0 ? loop.from : 0) + program.launches.size() - looped;
+  size_t done = 0;
+  each_launch([&](size_t index, const Image& image) {
+    if (options_.progress) options_.progress("compare groups", done++, all);
+    GroupComparison proven = prove(index, image);
+    if (image.number <= 0)
+      results[index] = std::move(proven);
+    else
+      keep_worst(results[index], std::move(proven));
+  });
+  return results;
+}
+
+std::vector<Tensor> GroupProver::run_with_noise(const std::vector<Tensor>& inputs, uint64_t seed) {
+  const GroupValues::Known kept = std::move(values_);
+  values_.clear();
+  const auto add_noise = [&](const std::string& name, const Tensor& t) {
+    if (!is_float(t.dtype())) return t;
+    Random random(seed, name);
+    Tensor moved = t.clone();
+    const auto found = noise_.find(name);
+    const double deviation = found == noise_.end() ? 0 : found->second * root_mean_square(t);
+    for (int64_t i = 0, n = t.elements(); i < n; ++i) {
+      const double v = t.real(i), unit = unit_of(t.dtype()) * std::fabs(v);
+      if (std::isfinite(v)) moved.set_real(i, v + std::max(unit, deviation * (v != 0)) * random.normal());
+    }
+    return moved;
+  };
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const std::string name = value_name(*graph_.inputs()[i]);
+    values_[name] = add_noise(name, inputs[i]);
+  }
+  each_launch([&](size_t index, const Image& image) {
+    const Launch& launch = runner_.program().launches[index];
+    if (launch.reference || loop_of(runner_.program(), index)) return;  // of steps the graph's own values are taken
+    const Launches together = runner_.writers_with(index);
+    if (together.back() != index) return;
+    for (const StoredResult& stored : runner_.run(together, operands(image)).results)
+      values_[key(stored.buffer, image)] = add_noise(key(stored.buffer, image), stored.tensor);
+  });
+  std::vector<Tensor> outputs;
+  for (const Value* output : graph_.outputs()) outputs.push_back(*value(value_name(*output)));
+  values_ = kept;
+  return outputs;
+}
+
+}  // namespace opfuse

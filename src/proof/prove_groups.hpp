@@ -1,0 +1,75 @@
+// Every group of a program, proven twice: on the numbers of a run, and on drawn ones whose sums are exact.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "proof/compare.hpp"
+#include "proof/group_values.hpp"
+#include "proof/launch_runner.hpp"
+
+namespace opfuse {
+
+class GroupProver {
+ public:
+  /// `graph`: what the program was lowered from, images unrolled.
+  GroupProver(const Graph& graph, const Program& program, const Executable& executable, const SymbolValues& symbols,
+              const CompareOptions& options);
+
+  /// The groups in their order, each on what the groups before it stored. Those that run image by image are proven for
+  /// each image under the names of unroll_images; the worst image is reported.
+  std::vector<GroupComparison> run(const std::vector<Tensor>& inputs);
+
+  /// The same run with every operand moved by noise: of half a unit at least, of the errors that `run` found.
+  /// Outputs as tensors, in order. `seed` chooses the noise.
+  std::vector<Tensor> run_with_noise(const std::vector<Tensor>& inputs, uint64_t seed);
+
+  /// A graph output as its last group stored it.
+  const Tensor* value(const std::string& name);
+
+ private:
+  struct Image {
+    int64_t number = -1;  ///< of a loop; -1: none
+    std::string name(const std::string& value) const;
+  };
+  using Launches = std::vector<size_t>;
+  void each_launch(const std::function<void(size_t index, const Image& image)>& body) const;
+  std::string key(int buffer, const Image& image) const;
+  const Tensor& operand(const Launch& launch, size_t param, const Image& image);
+  LaunchRunner::Operand operands(const Image& image);
+  /// Weights that lie transformed for Winograd.
+  struct Transformed {
+    size_t stage = 0, param = 0;
+    const Buffer* weights = nullptr;
+    int row = -1, column = -1;  ///< domain axes of the image
+  };
+  std::vector<Transformed> transformed(const Launch& launch) const;
+  BoundOptions bounds_of(const Launch& launch, bool folded) const;
+  GroupComparison prove(size_t index, const Image& image);
+  void prove_real(const Launches& together, const Image& image, GroupComparison& result);
+  void prove_steps(size_t index, const StepLoop& loop, GroupComparison& result);
+  void prove_exact(const Launches& together, const Image& image, GroupComparison& result);
+  std::vector<BoundedRun> bound_run(const Launches& together, const LaunchRun& run, const Image& image, bool real);
+  Proof judge_run(const Launches& together, const LaunchRun& run, const std::vector<BoundedRun>& bounded,
+                  const std::vector<Tensor>& want);
+  std::set<std::string> leaves_of(const Launches& together, const Image& image) const;
+  std::vector<const BoundedTensor*> parts_of(const Launches& together, const std::vector<BoundedRun>& bounded,
+                                             int buffer) const;
+
+  const Graph& graph_;
+  const CompareOptions& options_;
+  LaunchRunner runner_;
+  GroupValues oracle_;
+  GroupValues::Known values_;
+  /// What no node of the graph computes: its region's numbers and errors, from numbers of `leaves`.
+  struct Inner {
+    BoundedTensor numbers;
+    std::set<std::string> leaves;
+  };
+  std::map<std::string, Inner> inner_;
+  std::map<std::string, double> noise_;  ///< by value: how far a run's numbers were off, of their root mean square
+};
+
+}  // namespace opfuse

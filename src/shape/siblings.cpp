@@ -1,0 +1,386 @@
+// Sets of Linears by the value they read; a module of several Linears is a set of its own. A set is merged as far as
+// its members may wait for each other: the one result lives from the first of them to the last reader.
+#include "shape/siblings.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+
+#include "fusion/grouping.hpp"
+#include "ir/outline.hpp"
+#include "match/qdq.hpp"
+#include "ops/registry.hpp"
+#include "ops/slice.hpp"
+#include "passes/linear_product.hpp"
+#include "shape/absorb.hpp"
+
+namespace opfuse {
+namespace {
+
+constexpr double kMoreMemory = 1.02;  // of the peak; what differs less is the estimate's own error
+
+/// y = x w [+ b] inside a fused node; constants share their storage with the graph's.
+struct Linear {
+  Node* group = nullptr;
+  size_t result = 0;    ///< of the group; 0 where the group goes on
+  size_t operand = 0;   ///< of the group: x, which may be replaced while others are merged
+  Tensor weight, bias;  ///< bias: empty when there is none
+  bool transposed = false;
+  int64_t in = 0, out = 0;
+  std::string weight_name, inner_name;  ///< inner: of its result where the group goes on
+  Value* x() const { return group->inputs[operand]; }
+  Value* y() const { return group->outputs[result]; }
+};
+
+// ---- reading groups
+
+/// The group's nodes in a graph of their own, with the constants it reads.
+Graph flattened(const Node& group, std::map<const Value*, size_t>& operand_of) {
+  Graph flat;
+  std::vector<Value*> operands;
+  for (size_t i = 0; i < group.inputs.size(); ++i) {
+    const Value* operand = group.inputs[i];
+    operands.push_back(operand->is_constant() ? flat.add_constant(*operand->constant, operand->name)
+                                              : flat.add_input(operand->name, operand->type));
+    operand_of[operands.back()] = i;
+  }
+  flat.set_outputs(inline_body(flat, *group.body, operands, nullptr));
+  expand_bodies(flat);
+  return flat;
+}
+
+struct GroupOfLinears {
+  std::vector<Linear> linears;
+  std::optional<Decline> decline;  ///< it does something else too
+};
+
+/// The one reader of the node's result, or null.
+Node* only_reader(const Graph& graph, const Node& node) {
+  const Value* y = node.output();
+  return graph.read_count(y) == 1 && y->uses.size() == 1 ? y->uses.front().node : nullptr;
+}
+
+/// A product of weights behind DequantizeLinear, which stand outside of the group.
+bool is_dequantized(const Node& group, const std::map<const Value*, size_t>& operand_of, const Node& product) {
+  const auto of = [&](size_t i) {
+    const auto at = operand_of.find(product.input(i));
+    return at == operand_of.end() ? nullptr : group.inputs[at->second];
+  };
+  return of(0) && of(1) && !of(1)->is_constant() && is_constant_or_dequantized(of(1));
+}
+
+GroupOfLinears linears_of(Node* group) {
+  GroupOfLinears found;
+  std::map<const Value*, size_t> operand_of;
+  const Graph flat = flattened(*group, operand_of);
+  size_t nodes = 0;
+  for (const Node* node : flat.nodes()) {
+    if (!node->is("matmul") && !node->is("gemm")) continue;
+    const auto read = linear_product(*node);
+    if (is_dequantized(*group, operand_of, *node)) {
+      Linear linear{.group = group, .operand = operand_of.at(node->input(0))};
+      if (group->outputs.size() > found.linears.size() && group->outputs.size() > 1)
+        linear.result = found.linears.size();  // a module of several has one result for each
+      else
+        linear.inner_name = node->output()->name;
+      found.linears.push_back(std::move(linear));
+      found.decline = Decline{
+          "dequantized", fmt::format("{} keeps its own quantised weights and scales", group->label), {group->label}};
+    }
+    if (!std::holds_alternative<LinearProduct>(read)) continue;
+    const LinearProduct& p = std::get<LinearProduct>(read);
+    if (!operand_of.contains(p.x) || p.x->is_constant()) continue;
+    Linear linear{group, 0, operand_of.at(p.x), *p.weight->constant, {}, p.transposed, p.in, p.out, p.weight->name};
+    const Value* y = node->output();
+    const Value* bias = p.bias;
+    ++nodes;
+    const Node* add = only_reader(flat, *node);
+    if (const Value* row = add && !bias ? row_bias(*add, y, p.out) : nullptr) {
+      bias = row;
+      y = add->output();
+      ++nodes;
+    }
+    if (bias && (!bias->is_constant() || bias->constant->elements() != p.out)) continue;
+    if (bias) linear.bias = bias->constant->reshaped({p.out});
+    const auto at = std::find(flat.outputs().begin(), flat.outputs().end(), y);
+    if (at == flat.outputs().end() || !y->uses.empty())
+      found.decline = Decline{"epilogue", fmt::format("{} goes on behind its Linear", group->label), {group->label}};
+    if (at == flat.outputs().end()) linear.inner_name = y->name;
+    if (at != flat.outputs().end()) linear.result = static_cast<size_t>(at - flat.outputs().begin());
+    found.linears.push_back(std::move(linear));
+  }
+  if (nodes != flat.nodes().size() && !found.linears.empty() && !found.decline)
+    found.decline = Decline{"epilogue", fmt::format("{} is more than its Linear", group->label), {group->label}};
+  return found;
+}
+
+// ---- may they wait for each other
+
+/// Peaks of the graph's intermediates, with some values held in one piece of memory. Movements need none.
+class Memory {
+ public:
+  explicit Memory(const Graph& graph) : steps_(graph.nodes().size() + 1) {
+    for (size_t at = 0; at < graph.nodes().size(); ++at) {
+      const Node& node = *graph.nodes()[at];
+      for (const Value* v : node.inputs)
+        if (v && v->producer) spans_[root(v)].last = at;
+      if (moves_elements(node)) continue;
+      for (const Value* v : node.outputs)
+        if (!graph.is_output(v)) spans_[v] = {at, at};
+    }
+    peak_ = peak_with({});
+  }
+  double peak() const { return peak_; }
+  double peak_with(const std::vector<Linear>& held) const {
+    std::vector<double> change(steps_ + 1, 0);
+    const auto add = [&](size_t first, size_t last, const Value* v) {
+      const double bytes = static_cast<double>(value_bytes(*v, {}));
+      change[first] += bytes;
+      change[last + 1] -= bytes;
+    };
+    Span all{steps_, 0};
+    for (const Linear& l : held) {
+      const Span& own = spans_.at(l.y());
+      all = {std::min(all.first, own.first), std::max(all.last, own.last)};
+    }
+    for (const auto& [value, span] : spans_) {
+      const bool waits = std::any_of(held.begin(), held.end(), [&](const Linear& l) { return l.y() == value; });
+      add(waits ? all.first : span.first, waits ? all.last : span.last, value);
+    }
+    double now = 0, peak = 0;
+    for (const double c : change) peak = std::max(peak, now += c);
+    return peak;
+  }
+
+ private:
+  struct Span {
+    size_t first = 0, last = 0;
+  };
+  static const Value* root(const Value* v) {
+    while (v->producer && moves_elements(*v->producer)) v = v->producer->input(0);
+    return v;
+  }
+  size_t steps_;
+  std::map<const Value*, Span> spans_;
+  double peak_ = 0;
+};
+
+/// A reader that needs its operand's rows side by side, or null.
+const Node* gathering_reader(const Value* value, const Legality& legal) {
+  for (const Use& use : value->uses) {
+    const Node& node = *use.node;
+    if (node.is("concat")) return &node;
+    if (takes_movements(node) && !legal(node)) continue;
+    if (!moves_elements(node)) continue;
+    for (const Value* moved : node.outputs)
+      for (const Use& next : moved->uses)
+        if (const bool taken = takes_movements(*next.node) && !legal(*next.node);
+            !taken && (!moves_elements(*next.node) || gathering_reader(moved, legal)))
+          return &node;
+  }
+  return nullptr;
+}
+
+std::optional<Decline> cannot_be_columns(const Graph& graph, const Linear& linear, const Legality& legal) {
+  const Value* y = linear.y();
+  if (graph.is_output(y))
+    return Decline{"graph_output", fmt::format("\"{}\" is an output of the graph", y->name), {y->name}};
+  if (const Node* reader = gathering_reader(y, legal))
+    return Decline{"moves_elements",
+                   fmt::format("{} \"{}\" would copy its columns", reader->op->name, reader->name()),
+                   {reader->name()}};
+  return std::nullopt;
+}
+
+// ---- merging
+
+/// [in, out] beside each other.
+Tensor joined_weights(const std::vector<Linear>& linears, int64_t out) {
+  const DType dtype = linears.front().weight.dtype();
+  const size_t size = byte_size(dtype), row = static_cast<size_t>(out) * size;
+  Tensor all(dtype, {linears.front().in, out});
+  char* to = static_cast<char*>(all.mutable_data());
+  for (const Linear& l : linears) {
+    const char* from = static_cast<const char*>(l.weight.data());
+    const size_t in = static_cast<size_t>(l.in), width = static_cast<size_t>(l.out);
+    for (size_t k = 0; k < in; ++k) {
+      if (!l.transposed)
+        std::memcpy(to + k * row, from + k * width * size, width * size);
+      else
+        for (size_t n = 0; n < width; ++n) std::memcpy(to + k * row + n * size, from + (n * in + k) * size, size);
+    }
+    to += width * size;
+  }
+  return all;
+}
+
+Tensor joined_biases(const std::vector<Linear>& linears, int64_t out) {
+  const DType dtype = linears.front().weight.dtype();
+  Tensor all(dtype, {out});  // zeros where a Linear has none
+  char* to = static_cast<char*>(all.mutable_data());
+  for (const Linear& l : linears) {
+    if (!l.bias.empty()) std::memcpy(to, l.bias.data(), l.bias.bytes());
+    to += static_cast<size_t>(l.out) * byte_size(dtype);
+  }
+  return all;
+}
+
+Value* columns_of(Graph& graph, Value* whole, int64_t first, int64_t count, Node* before) {
+  auto attrs = std::make_shared<Slice::Attrs>();
+  attrs->axes = {static_cast<int64_t>(whole->type.shape.rank()) - 1};
+  attrs->starts = {first};
+  attrs->ends = {first + count};
+  return graph.add_node(ops().find("slice"), attrs, {whole}, 1, whole->producer->sources, before)->output();
+}
+
+std::vector<Node*> groups_of(const std::vector<Linear>& linears) {
+  std::vector<Node*> groups;
+  for (const Linear& l : linears)
+    if (std::find(groups.begin(), groups.end(), l.group) == groups.end()) groups.push_back(l.group);
+  return groups;
+}
+
+/// The Linears in front of `before`, as one group; null when that is no kernel.
+Node* joined_product(Graph& graph, const std::vector<Linear>& linears, Node* before, const Legality& legal) {
+  const std::vector<Node*> groups = groups_of(linears);
+  std::vector<std::string> labels, names;
+  int64_t out = 0;
+  for (const Node* group : groups) labels.push_back(group->label);
+  for (const Linear& l : linears) {
+    names.push_back(l.weight_name);
+    out += l.out;
+  }
+  std::string name = fmt::format("{}", fmt::join(names, "+"));
+  if (graph.find_value(name)) name.clear();
+  Value* weights = graph.add_constant(joined_weights(linears, out), name);
+  const std::vector<Source> sources = united_sources(groups);
+  std::vector<Node*> nodes{
+      graph.add_node(ops().find("matmul"), AttrMap{}, {linears.front().x(), weights}, 1, sources, before)};
+  if (std::any_of(linears.begin(), linears.end(), [](const Linear& l) { return !l.bias.empty(); })) {
+    Value* bias = graph.add_constant(joined_biases(linears, out));
+    nodes.push_back(graph.add_node(ops().find("add"), AttrMap{}, {nodes.front()->output(), bias}, 1, sources, before));
+  }
+  const Outline how{fused_op(), fmt::format("{}", fmt::join(labels, "+")), groups.front()->pattern};
+  graph.set_outputs([&] {  // a result that nobody reads yet is none
+    std::vector<Value*> outputs = graph.outputs();
+    outputs.push_back(nodes.back()->output());
+    return outputs;
+  }());
+  Node* joined = legal(*outline_copy(graph, nodes, how).node) ? nullptr : outline(graph, nodes, how);
+  std::vector<Value*> outputs = graph.outputs();
+  outputs.pop_back();
+  graph.set_outputs(outputs);
+  if (!joined)
+    for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) graph.erase(*it);
+  return joined;
+}
+
+bool merge(Graph& graph, const std::vector<Linear>& linears, const Legality& legal) {
+  Node* before = linears.front().group;
+  Node* joined = joined_product(graph, linears, before, legal);
+  if (!joined) return false;
+  int64_t first = 0;
+  for (const Linear& l : linears) {
+    take_over(graph, l.y(), columns_of(graph, joined->output(), first, l.out, before));
+    first += l.out;
+  }
+  for (Node* group : groups_of(linears)) graph.erase(group);
+  return true;
+}
+
+// ---- sets
+
+struct Set {
+  std::vector<Linear> linears;
+  std::vector<SiblingLinears> others;  ///< one Linear each, with its reason
+};
+
+SiblingLinears told(const std::vector<Linear>& linears, std::optional<Decline> why) {
+  SiblingLinears told{value_name(*linears.front().x()), {}, std::move(why)};
+  for (const Linear& l : linears) told.results.push_back(l.inner_name.empty() ? value_name(*l.y()) : l.inner_name);
+  return told;
+}
+
+/// Linears of one value and one type; those that cannot be columns stand apart.
+std::vector<Set> sets_of(const Graph& graph, const Legality& legal) {
+  std::vector<Set> sets;
+  std::map<std::tuple<int, int, DType>, size_t> by_source;  // value, module of several Linears, type
+  for (Node* node : graph.nodes()) {
+    if (node->op != fused_op()) continue;
+    GroupOfLinears group = linears_of(node);
+    for (Linear& l : group.linears) {
+      const int module = group.linears.size() > 1 ? node->id : -1;
+      const auto [at, fresh] = by_source.emplace(std::tuple(l.x()->id, module, l.weight.dtype()), sets.size());
+      if (fresh) sets.emplace_back();
+      Set& set = sets[at->second];
+      const auto why = group.decline ? group.decline : cannot_be_columns(graph, l, legal);
+      if (why)
+        set.others.push_back(told({l}, why));
+      else
+        set.linears.push_back(std::move(l));
+    }
+  }
+  std::erase_if(sets, [](const Set& set) { return set.linears.size() + set.others.size() < 2; });
+  return sets;
+}
+
+/// Cut where holding one more result until its last reader would raise the peak.
+std::vector<std::vector<Linear>> cut_by_memory(const Graph& graph, const std::vector<Linear>& linears) {
+  const Memory memory(graph);
+  std::vector<std::vector<Linear>> parts;
+  for (const Linear& l : linears) {
+    if (!parts.empty()) {
+      std::vector<Linear> longer = parts.back();
+      longer.push_back(l);
+      if (memory.peak_with(longer) <= kMoreMemory * memory.peak()) {
+        parts.back() = std::move(longer);
+        continue;
+      }
+    }
+    parts.push_back({l});
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::vector<SiblingLinears> merge_siblings(Graph& fused, const Legality& legal) {
+  std::vector<SiblingLinears> all;
+  for (const Set& set : sets_of(fused, legal)) {
+    all.insert(all.end(), set.others.begin(), set.others.end());
+    const auto& linears = set.linears;
+    const auto all_stay = [&](const char* code, const char* why) {
+      all.push_back(told(linears, Decline{code, why, {}}));
+    };
+    // a module of several Linears is one node: it goes as a whole or stays
+    const bool module = linears.size() > 1 && linears[0].group == linears[1].group;
+    if (linears.size() < 2) {
+      if (!linears.empty()) all_stay("no_sibling", "the other Linears of its operand stay apart");
+      continue;
+    }
+    if (module && !set.others.empty()) {
+      all_stay("module", "another Linear of its module stays apart");
+      continue;
+    }
+    const std::vector<std::vector<Linear>> parts = cut_by_memory(fused, linears);
+    if (module && parts.size() > 1) {
+      all_stay("memory", "results would wait for readers far behind those of their siblings");
+      continue;
+    }
+    for (const std::vector<Linear>& part : parts) {
+      SiblingLinears result = told(part, std::nullopt);
+      if (part.size() < 2)
+        result.decline = Decline{"memory", "its result would wait for readers far behind those of its siblings", {}};
+      else if (!merge(fused, part, legal))
+        result.decline = Decline{"not_generated", "the merged product is no kernel of the target", {}};
+      all.push_back(std::move(result));
+    }
+  }
+  fused.remove_dead_nodes();
+  return all;
+}
+
+}  // namespace opfuse
