@@ -103,7 +103,7 @@ std::vector<SplitForm> measure_groups(const Executable& fused, const Executable&
   return measure_split_forms(session, other, flags.settings(), flags.inputs.seed);
 }
 
-std::optional<Result> measure_model(const CLI::App& app, const Flags& flags) {
+std::optional<Result> measure_model(const FlagSet& app, const Flags& flags) {
   const GivenModel model = open_model(flags.model, {.inputs = flags.inputs.files});
   if (model.executable) refuse_compile_flags(app, flags.model);
   if (flags.vs_unfused && !model.graph)
@@ -232,7 +232,7 @@ void judge(const Result& r) {
   if (interrupted()) warn("interrupted: the numbers are those of the runs so far");
 }
 
-int run(const CLI::App& app, Flags flags) {
+int run(const FlagSet& app, Flags flags) {
   catch_interrupts();
   check_companions(app, {{"--count", "--kernels"}, {"--alone", "--kernels"}, {"--allow-stale", "--plan"}});
   bound_threads(flags.compile);
@@ -277,7 +277,7 @@ int run(const CLI::App& app, Flags flags) {
 
 }  // namespace
 
-std::function<int()> add_bench(CLI::App& app) {
+std::function<int()> add_bench(FlagSet& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("MODEL", flags->model, kModelOrOpfHelp);
   app.add_flag("--vs-unfused", flags->vs_unfused,
@@ -285,20 +285,16 @@ std::function<int()> add_bench(CLI::App& app) {
   app.add_flag("--per-group", flags->per_group,
                "with --vs-unfused: the table of every group's time beside that of the kernels it replaces");
   app.add_option("--contexts", flags->contexts, "contexts that run at the same time, --threads each")
-      ->check(CLI::Range(1, 1024))
+      ->range(1, 1024)
       ->capture_default_str();
   app.add_option("--warmup", flags->warmup, "time of uncounted runs")->capture_default_str();
   app.add_option("--duration", flags->duration, "time of counted runs")->capture_default_str();
-  app.add_option("--iterations", flags->iterations, "runs at least")
-      ->check(CLI::Range(1, 1 << 30))
-      ->capture_default_str();
+  app.add_option("--iterations", flags->iterations, "runs at least")->range(1, 1 << 30)->capture_default_str();
   app.add_option("--percentile", flags->percentiles, "further percentiles, e.g. 90,99.9")->delimiter(',');
   app.add_option("--export-times", flags->export_times, "write every run's time as JSON")->type_name("FILE");
   app.add_option("--kernels", flags->kernels,
                  "'random': drawn convolutions, products and depthwise layers instead of a model");
-  app.add_option("--count", flags->count, "how many kernels to draw")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
+  app.add_option("--count", flags->count, "how many kernels to draw")->range(1, 100000)->capture_default_str();
   app.add_flag("--alone", flags->alone,
                "with --kernels: each layer a model of its own, with the caller's dense arrays, instead of the layouts "
                "it has inside a network");

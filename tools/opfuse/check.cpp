@@ -137,7 +137,7 @@ int run(const Flags& flags) {
 
 }  // namespace
 
-std::function<int()> add_check(CLI::App& app) {
+std::function<int()> add_check(FlagSet& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("MODEL", flags->model, kModelHelp)->required();
   add_target_flag(app, flags->target);

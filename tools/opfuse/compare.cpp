@@ -308,7 +308,7 @@ Report prove(const GivenModel& model, const Flags& flags) {
   return report;
 }
 
-int run(const CLI::App& app, Flags flags) {
+int run(const FlagSet& app, Flags flags) {
   check_companions(app, {{"--allow-stale", "--plan"}});
   if (flags.unfused) refuse_plan_flags(app, "--unfused has the empty plan");
   bound_threads(flags.compile);
@@ -324,7 +324,7 @@ int run(const CLI::App& app, Flags flags) {
 
 }  // namespace
 
-std::function<int()> add_compare(CLI::App& app) {
+std::function<int()> add_compare(FlagSet& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("MODEL", flags->model, kModelHelp)->required();
   app.add_option("--against", flags->against, "another model that must give the same outputs")->type_name("MODEL");

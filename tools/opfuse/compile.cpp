@@ -77,7 +77,7 @@ void print_kernel_times(std::vector<KernelTime> times, bool each) {
   fmt::print("{}", table.text());
 }
 
-int run(const CLI::App& app, const Flags& flags) {
+int run(const FlagSet& app, const Flags& flags) {
   EmitRequest emit = emit_request(flags.emit);
   if (flags.output.empty() && emit.folder.empty())
     throw fail(E::bad_option, "nothing to write").hint("add -o NAME.opf, or --emit llvm,asm DIR");
@@ -142,7 +142,7 @@ int run(const CLI::App& app, const Flags& flags) {
 
 }  // namespace
 
-std::function<int()> add_compile(CLI::App& app) {
+std::function<int()> add_compile(FlagSet& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("MODEL", flags->model, kModelHelp)->required();
   app.add_option("-o,--output", flags->output, "the .opf; it contains machine code: load only what you would run")

@@ -52,20 +52,20 @@ Compiled compile_to_end(const Graph& model, const CompileFlags& flags, Compilati
 
 }  // namespace
 
-void add_target_flag(CLI::App& app, std::string& target) {
+void add_target_flag(FlagSet& app, std::string& target) {
   app.add_option("--target", target, "host, cpu:avx512, cpu:avx2, cpu:baseline, cuda:sm_80 ... or cuda:emulated")
       ->capture_default_str();
 }
 
-void add_reproducer_flag(CLI::App& app) {
-  app.add_option_function<std::string>(
+void add_reproducer_flag(FlagSet& app) {
+  app.add_option_function(
          "--reproducer-dir", [](const std::string& folder) { set_reproducer_folder(folder); },
          "where the graph is written on which opfuse itself fails (default: $XDG_STATE_HOME/opfuse or "
          "~/.local/state/opfuse)")
       ->type_name("DIR");
 }
 
-void add_plan_flags(CLI::App& app, PlanFlags& flags) {
+void add_plan_flags(FlagSet& app, PlanFlags& flags) {
   add_reproducer_flag(app);
   app.add_option("--only", flags.only, "apply only these patterns (repeatable)")
       ->type_name("NAME[@NODE]")
@@ -81,7 +81,7 @@ void add_plan_flags(CLI::App& app, PlanFlags& flags) {
       ->type_name("FILE.toml")
       ->allow_extra_args(false);
   app.add_option("--max-group-nodes", flags.max_group_nodes, "nodes that a group of the rules may have")
-      ->check(CLI::Range(1, 1 << 20))
+      ->range(1, 1 << 20)
       ->capture_default_str();
 }
 
@@ -89,14 +89,14 @@ void take_plan(DimensionFlags& dimensions, const PlanFlags& plan) {
   if (!plan.allow_stale) dimensions.plan_file = plan.plan_file;
 }
 
-void add_chain_flag(CLI::App& app, bool& no_chains) {
+void add_chain_flag(FlagSet& app, bool& no_chains) {
   app.add_flag("--no-chains", no_chains,
                "a launch each for a convolution and the depthwise one behind it, for means of its map, for factors "
                "of channels in front of 1x1 convolutions, and for the two products of a gated MLP; the first groups of "
                "a batch for all its images together");
 }
 
-void add_algorithm_flags(CLI::App& app, AlgorithmFlags& flags) {
+void add_algorithm_flags(FlagSet& app, AlgorithmFlags& flags) {
   app.add_flag("--exact", flags.exact,
                "no algorithm that rounds otherwise than direct convolution (Winograd), no activations by tables");
   app.add_flag("--measure", flags.measure, "choose algorithms by timing the whole model with each of them");
@@ -123,7 +123,7 @@ AlgorithmRequest algorithm_request(const AlgorithmFlags& flags, int threads) {
           flags.measure};
 }
 
-void add_compile_flags(CLI::App& app, CompileFlags& flags) {
+void add_compile_flags(FlagSet& app, CompileFlags& flags) {
   add_target_flag(app, flags.target);
   app.add_option("--threads", flags.threads, "threads of a run; 0: affinity mask and CPU quota")->capture_default_str();
   app.add_option("--compile-threads", flags.compile_threads, "threads of the compiler; 0: all available")
@@ -137,7 +137,7 @@ void add_compile_flags(CLI::App& app, CompileFlags& flags) {
   add_plan_flags(app, flags.plan);
 }
 
-void refuse_compile_flags(const CLI::App& app, const std::string& opf) {
+void refuse_compile_flags(const FlagSet& app, const std::string& opf) {
   refuse_flags(app,
                {"--target", "--no-cache", "--allow-reference", "--no-chains", "--exact", "--measure", "--algorithm",
                 "--no-algorithm", "--max-weight-growth", "--workspace", "--only", "--skip", "--plan", "--allow-stale",
@@ -146,7 +146,7 @@ void refuse_compile_flags(const CLI::App& app, const std::string& opf) {
                "compile the model again with that flag: opfuse compile MODEL -o " + opf);
 }
 
-void refuse_plan_flags(const CLI::App& app, const std::string& why) {
+void refuse_plan_flags(const FlagSet& app, const std::string& why) {
   refuse_flags(app, {"--only", "--skip", "--plan", "--allow-stale", "--patterns", "--max-group-nodes", "--no-rules"},
                why, "leave it out");
 }

@@ -1,12 +1,12 @@
 // Model -> plan -> program -> executable, with the flags that all compiling verbs share.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "driver/compilation.hpp"
+#include "flag_set.hpp"
 #include "inputs.hpp"
 #include "opfuse/runtime.hpp"
 
@@ -39,20 +39,20 @@ struct CompileFlags {
   PlanFlags plan;
 };
 
-void add_target_flag(CLI::App& app, std::string& target);
-void add_reproducer_flag(CLI::App& app);  ///< of verbs that run passes
-void add_plan_flags(CLI::App& app, PlanFlags& flags);
+void add_target_flag(FlagSet& app, std::string& target);
+void add_reproducer_flag(FlagSet& app);  ///< of verbs that run passes
+void add_plan_flags(FlagSet& app, PlanFlags& flags);
 /// The sizes that a plan was made with are given by it, unless it may be stale.
 void take_plan(DimensionFlags& dimensions, const PlanFlags& plan);
-void add_chain_flag(CLI::App& app, bool& no_chains);
-void add_algorithm_flags(CLI::App& app, AlgorithmFlags& flags);
+void add_chain_flag(FlagSet& app, bool& no_chains);
+void add_algorithm_flags(FlagSet& app, AlgorithmFlags& flags);
 AlgorithmRequest algorithm_request(const AlgorithmFlags& flags, int threads);
-void add_compile_flags(CLI::App& app, CompileFlags& flags);  ///< all of them
+void add_compile_flags(FlagSet& app, CompileFlags& flags);  ///< all of them
 
 /// For verbs that also take an .opf: E::bad_option for a flag that only a compilation reads.
-void refuse_compile_flags(const CLI::App& app, const std::string& opf);
+void refuse_compile_flags(const FlagSet& app, const std::string& opf);
 /// For verbs that ignore the plan (--unfused).
-void refuse_plan_flags(const CLI::App& app, const std::string& why);
+void refuse_plan_flags(const FlagSet& app, const std::string& why);
 /// For verbs that run: no more threads than this process may use processors, with a note. Only compiling for another
 /// machine may name any number.
 void bound_threads(CompileFlags& flags);

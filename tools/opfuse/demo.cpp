@@ -286,7 +286,7 @@ int run(Flags flags) {
 
 }  // namespace
 
-std::function<int()> add_demo(CLI::App& app) {
+std::function<int()> add_demo(FlagSet& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("--model", flags->models, "built-in models to run")->delimiter(',')->capture_default_str();
   app.add_option("--seconds", flags->seconds, "measuring time per model and engine")->capture_default_str();

@@ -148,7 +148,7 @@ std::string text_of(const Json& value) {
 
 }  // namespace
 
-std::function<int()> add_doctor(CLI::App& app) {
+std::function<int()> add_doctor(FlagSet& app) {
   auto json = std::make_shared<bool>(false);
   auto limits = std::make_shared<bool>(false);
   app.add_flag("--limits", *limits, "also measure FMA and read rates (half a second)");

@@ -26,7 +26,7 @@ int exit_code_of(const Diagnostic& diagnostic) {
   }
 }
 
-std::function<int()> add_errors(CLI::App& app) {
+std::function<int()> add_errors(FlagSet& app) {
   auto json = std::make_shared<bool>(false);
   app.add_flag("--json", *json, "as JSON");
   return [json] {

@@ -169,7 +169,7 @@ int run(const Flags& flags) {
 
 }  // namespace
 
-std::function<int()> add_explain(CLI::App& app) {
+std::function<int()> add_explain(FlagSet& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("MODEL", flags->model, kModelHelp)->required();
   app.add_flag("--missed", flags->missed, "only what was not fused, most bytes first");

@@ -168,7 +168,7 @@ void print_text(const Report& r, const Flags& flags) {
         fmt::print("  skipped {}: {}\n", c.id, c.decline ? c.decline->code + ": " + c.decline->message : "disabled");
 }
 
-int run(const CLI::App& app, const Flags& flags) {
+int run(const FlagSet& app, const Flags& flags) {
   check_companions(app, {{"--allow-stale", "--plan"}, {"--flatten", "--output"}});
   const bool text = flags.output.ends_with(".fir");
   if (text && flags.flatten)
@@ -197,7 +197,7 @@ int run(const CLI::App& app, const Flags& flags) {
 
 }  // namespace
 
-std::function<int()> add_fuse(CLI::App& app) {
+std::function<int()> add_fuse(FlagSet& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("MODEL", flags->model, kModelHelp)->required();
   app.add_option("-o,--output", flags->output, "write the fused model: .onnx (one function per module) or .fir")

@@ -171,14 +171,14 @@ std::vector<std::string> names_of(const std::vector<Value*>& values) {
   return names;
 }
 
-void add_dimension_flags(CLI::App& app, DimensionFlags& flags) {
+void add_dimension_flags(FlagSet& app, DimensionFlags& flags) {
   app.add_option("--dim", flags.dims, "size of a symbolic dimension")->type_name("NAME=VALUE")->allow_extra_args(false);
   app.add_option("--shape", flags.shapes, "sizes of an input: x:1x3x8x8, x:[1,3,8,8] or x[1,3,8,8]; ? keeps one")
       ->type_name("INPUT:SIZES")
       ->allow_extra_args(false);
 }
 
-void add_input_flags(CLI::App& app, InputFlags& flags) {
+void add_input_flags(FlagSet& app, InputFlags& flags) {
   add_dimension_flags(app, flags.dimensions);
   app.add_option("--input", flags.files, "array for an input: .npy, .npz or ONNX .pb, or its values: axes=[0,1]")
       ->type_name("NAME=FILE|VALUES")
@@ -187,7 +187,7 @@ void add_input_flags(CLI::App& app, InputFlags& flags) {
   app.add_option("--seed", flags.seed, "of the random inputs")->capture_default_str();
 }
 
-void add_fixed_input_flag(CLI::App& app, std::vector<std::string>& files) {
+void add_fixed_input_flag(FlagSet& app, std::vector<std::string>& files) {
   app.add_option("--input", files, "value of an input that never changes, such as axes or sizes: a file, or [1,2]")
       ->type_name("NAME=FILE|VALUES")
       ->allow_extra_args(false);

@@ -8,12 +8,12 @@
 // warning; any other is an error that lists all of them with the flag to add.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "flag_set.hpp"
 #include "ir/graph.hpp"
 
 namespace opfuse::cli {
@@ -37,10 +37,10 @@ std::pair<std::string, std::string> split_pair(const std::string& text, char sep
 /// A whole number that is not negative. E::bad_option that names the argument it stands in.
 int64_t parse_size(const std::string& text, const std::string& argument);
 
-void add_dimension_flags(CLI::App& app, DimensionFlags& flags);
-void add_input_flags(CLI::App& app, InputFlags& flags);
+void add_dimension_flags(FlagSet& app, DimensionFlags& flags);
+void add_input_flags(FlagSet& app, InputFlags& flags);
 /// --input of verbs that run nothing: values of inputs that never change.
-void add_fixed_input_flag(CLI::App& app, std::vector<std::string>& files);
+void add_fixed_input_flag(FlagSet& app, std::vector<std::string>& files);
 
 /// Everything needed to run: one tensor per graph input, and the symbols' values.
 struct ModelInputs {

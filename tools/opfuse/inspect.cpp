@@ -262,12 +262,12 @@ void check_shown(const GivenModel& model, const Flags& flags) {
 
 }  // namespace
 
-std::function<int()> add_inspect(CLI::App& app) {
+std::function<int()> add_inspect(FlagSet& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("MODEL", flags->model, kModelOrOpfHelp)->required();
   app.add_option("--show", flags->show, "more: layers, weights, text (of a model); layouts (of an .opf)")
       ->delimiter(',')
-      ->check(CLI::IsMember({"layers", "weights", "text", "layouts"}));
+      ->one_of({"layers", "weights", "text", "layouts"});
   add_dimension_flags(app, flags->dimensions);
   app.add_flag("--json", flags->json, "as JSON");
   return [flags] {

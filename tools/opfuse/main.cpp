@@ -3,11 +3,13 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <deque>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
@@ -78,9 +80,10 @@ int run_cli(int argc, char** argv) {
   app.get_formatter()->column_width(34);
   app.footer("opfuse VERB --help lists a verb's options. An .opf contains machine code: load only what you would run.");
   std::function<int()> chosen;
+  std::deque<FlagSet> flags;  // verbs keep references to theirs
   for (const Verb& verb : verbs()) {
     CLI::App* sub = app.add_subcommand(verb.name, verb.summary);
-    const std::function<int()> run = verb.add(*sub);
+    const std::function<int()> run = verb.add(flags.emplace_back(sub));
     sub->callback([&chosen, run] { chosen = run; });
   }
   if (const std::string hint = unknown_verb_hint(arguments); !hint.empty()) {

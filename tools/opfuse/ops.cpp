@@ -107,7 +107,7 @@ int show_one(const std::string& name) {
 
 }  // namespace
 
-std::function<int()> add_ops(CLI::App& app) {
+std::function<int()> add_ops(FlagSet& app) {
   auto name = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
   app.add_option("NAME", *name, "one operator in full, by its name here or in ONNX");

@@ -22,30 +22,29 @@ constexpr Variable kVariables[] = {
     {"NO_COLOR", "opfuse never prints colours"},
 };
 
-Json json_of(const CLI::Option& option) {
-  return {{"option", option.get_name(false, true)},
-          {"value", option.get_expected_max() > 0 ? option.get_type_name() : ""},
-          {"default", option.get_default_str()},
-          {"meaning", option.get_description()},
-          {"positional", option.get_positional()}};
+Json json_of(const OptionRow& option) {
+  return {{"option", option.name},
+          {"value", option.value},
+          {"default", option.default_value},
+          {"meaning", option.meaning},
+          {"positional", option.positional}};
 }
 
 }  // namespace
 
-std::function<int()> add_options(CLI::App& app) {
+std::function<int()> add_options(FlagSet& app) {
   auto json = std::make_shared<bool>(false);
   app.add_flag("--json", *json, "as JSON");
-  return [json, top = app.get_parent()] {
+  return [json, &app] {
     Json verbs = Json::object();
     Table table({"verb", "option", "default", "meaning"});
-    for (const CLI::App* verb : top->get_subcommands([](const CLI::App*) { return true; })) {
+    for (const FlagSet& verb : app.all_verbs()) {
       Json rows = Json::array();
-      for (const CLI::Option* option : verb->get_options()) {
-        rows.push_back(json_of(*option));
-        table.row(
-            {verb->get_name(), option->get_name(true, true), option->get_default_str(), option->get_description()});
+      for (const OptionRow& option : verb.rows()) {
+        rows.push_back(json_of(option));
+        table.row({verb.verb(), option.all_names, option.default_value, option.meaning});
       }
-      verbs[verb->get_name()] = std::move(rows);
+      verbs[verb.verb()] = std::move(rows);
     }
     Json variables = Json::array();
     for (const Variable& variable : kVariables)

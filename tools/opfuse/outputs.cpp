@@ -21,7 +21,7 @@ constexpr const char* kKnown[] = {".onnx", ".opf", ".fir", ".json", ".toml", ".n
 
 }  // namespace
 
-void add_force_flag(CLI::App& app, bool& force) {
+void add_force_flag(FlagSet& app, bool& force) {
   app.add_flag("--force", force, "write the file although its suffix names another format");
 }
 
@@ -44,16 +44,16 @@ void check_output(const std::string& flag, const std::string& path, const std::v
       .hint("name a file that ends in " + suffixes.front() + ", or add --force");
 }
 
-void check_companions(const CLI::App& app, const std::vector<Companion>& companions) {
+void check_companions(const FlagSet& app, const std::vector<Companion>& companions) {
   for (const auto& [flag, needs] : companions)
-    if (app.get_option(flag)->count() > 0 && app.get_option(needs)->count() == 0)
+    if (app.given(flag) && !app.given(needs))
       throw fail(E::bad_option, "{} does not apply: it goes with {}", flag, needs);
 }
 
-void refuse_flags(const CLI::App& app, const std::vector<const char*>& flags, const std::string& why,
+void refuse_flags(const FlagSet& app, const std::vector<const char*>& flags, const std::string& why,
                   const std::string& hint) {
   for (const char* flag : flags)
-    if (app.get_option(flag)->count() > 0) throw fail(E::bad_option, "{} does not apply: {}", flag, why).hint(hint);
+    if (app.given(flag)) throw fail(E::bad_option, "{} does not apply: {}", flag, why).hint(hint);
 }
 
 }  // namespace opfuse::cli

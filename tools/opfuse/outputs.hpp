@@ -1,14 +1,15 @@
 // Files that a verb writes: what is refused before any work is done.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
+
+#include "flag_set.hpp"
 
 namespace opfuse::cli {
 
 /// "--force": write what the file's name contradicts.
-void add_force_flag(CLI::App& app, bool& force);
+void add_force_flag(FlagSet& app, bool& force);
 
 /// E::bad_option when `path` is a file that was read, or when its suffix names another kind of file than those in
 /// `suffixes` (".opf") and `force` is not set. An empty path is no output.
@@ -23,10 +24,10 @@ struct Companion {
   const char* needs;  ///< a flag
 };
 /// E::bad_option for the first flag that is given without what it needs.
-void check_companions(const CLI::App& app, const std::vector<Companion>& companions);
+void check_companions(const FlagSet& app, const std::vector<Companion>& companions);
 
 /// E::bad_option for the first of `flags` that is given; `why` ends the sentence "--target does not apply: ...".
-void refuse_flags(const CLI::App& app, const std::vector<const char*>& flags, const std::string& why,
+void refuse_flags(const FlagSet& app, const std::vector<const char*>& flags, const std::string& why,
                   const std::string& hint);
 
 }  // namespace opfuse::cli

@@ -58,7 +58,7 @@ int replay(const Flags& flags) {
 
 }  // namespace
 
-std::function<int()> add_passes(CLI::App& app) {
+std::function<int()> add_passes(FlagSet& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("MODEL", flags->model,
                  "run passes on this model and print the graph; a reproducer names its own pass");

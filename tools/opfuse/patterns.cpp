@@ -157,7 +157,7 @@ int run(const Flags& flags) {
 
 }  // namespace
 
-std::function<int()> add_patterns(CLI::App& app) {
+std::function<int()> add_patterns(FlagSet& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("WHAT", flags->words,
                  "a pattern; or list [FILE.toml], test FILE.toml, explain FILE.toml --model MODEL");

@@ -72,7 +72,7 @@ void record(Context& context, const MeasureSettings& settings, Profile& profile)
   }
 }
 
-Profile make_profile(const CLI::App& app, const Flags& flags) {
+Profile make_profile(const FlagSet& app, const Flags& flags) {
   const GivenModel model = open_model(flags.model, {.inputs = flags.inputs.files});
   if (model.executable) refuse_compile_flags(app, flags.model);
   const ModelInputs inputs = make_inputs(model.interface(), flags.inputs);
@@ -186,7 +186,7 @@ Json to_json(const Profile& p, const std::vector<Row>& rows, const Flags& flags)
   return out;
 }
 
-int run(const CLI::App& app, Flags flags) {
+int run(const FlagSet& app, Flags flags) {
   catch_interrupts();
   check_companions(app, {{"--allow-stale", "--plan"}});
   bound_threads(flags.compile);
@@ -205,11 +205,11 @@ int run(const CLI::App& app, Flags flags) {
 
 }  // namespace
 
-std::function<int()> add_profile(CLI::App& app) {
+std::function<int()> add_profile(FlagSet& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("MODEL", flags->model, kModelOrOpfHelp)->required();
   app.add_option("--sort", flags->sort, "order, time or roof")
-      ->check(CLI::IsMember({"order", "time", "roof"}))
+      ->one_of({"order", "time", "roof"})
       ->capture_default_str();
   app.add_option("--top", flags->top, "show only the first N kernels");
   app.add_option("--warmup", flags->warmup, "time of uncounted runs")->capture_default_str();

@@ -93,7 +93,7 @@ int run(const Flags& flags) {
 
 }  // namespace
 
-std::function<int()> add_reduce(CLI::App& app) {
+std::function<int()> add_reduce(FlagSet& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("MODEL", flags->model, kModelHelp)->required();
   app.add_option(

@@ -149,7 +149,7 @@ void print_report(const Outputs& outputs, const std::vector<Verdict>& verdicts, 
                v.difference.max_abs, v.difference.at, v.outside, flags.atol, flags.rtol, v.outside ? "FAILED" : "ok");
 }
 
-void check_flags(const CLI::App& app, const GivenModel& model, const Flags& flags) {
+void check_flags(const FlagSet& app, const GivenModel& model, const Flags& flags) {
   check_companions(
       app,
       {{"--save-inputs", "--output-dir"}, {"--atol", "--expect"}, {"--rtol", "--expect"}, {"--allow-stale", "--plan"}});
@@ -159,7 +159,7 @@ void check_flags(const CLI::App& app, const GivenModel& model, const Flags& flag
                  "--reference compiles nothing", "leave it out");
 }
 
-int run(const CLI::App& app, Flags flags) {
+int run(const FlagSet& app, Flags flags) {
   catch_interrupts();
   for (double tolerance : {flags.atol, flags.rtol})
     if (!(tolerance >= 0 && std::isfinite(tolerance)))
@@ -189,7 +189,7 @@ int run(const CLI::App& app, Flags flags) {
 
 }  // namespace
 
-std::function<int()> add_run(CLI::App& app) {
+std::function<int()> add_run(FlagSet& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("MODEL", flags->model, kModelOrOpfHelp)->required();
   add_input_flags(app, flags->inputs);

@@ -26,7 +26,7 @@ size_t own_kernels(const Artifact& artifact, size_t index) {
 
 }  // namespace
 
-void add_variant_flag(CLI::App& app, std::vector<std::string>& specialize) {
+void add_variant_flag(FlagSet& app, std::vector<std::string>& specialize) {
   app.add_option("--specialize", specialize,
                  "also compile for these sizes of open dimensions; runs of other sizes take the kernels for all sizes "
                  "(repeatable)")

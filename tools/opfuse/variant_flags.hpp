@@ -1,18 +1,18 @@
 // --specialize NAME=SIZE[,NAME=SIZE]: variants for given sizes, and how reports list them.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "compile_model.hpp"
+#include "flag_set.hpp"
 #include "inputs.hpp"
 #include "report.hpp"
 #include "runtime/artifact.hpp"
 
 namespace opfuse::cli {
 
-void add_variant_flag(CLI::App& app, std::vector<std::string>& specialize);
+void add_variant_flag(FlagSet& app, std::vector<std::string>& specialize);
 
 /// A variant per flag. E::bad_option for what has another form, E::unknown_name for a name that is no dimension.
 std::vector<SymbolValues> read_variants(const Graph& interface, const std::vector<std::string>& specialize);

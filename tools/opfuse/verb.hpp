@@ -1,11 +1,11 @@
 // A verb of the command line: one file each, listed in verbs.cpp.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "flag_set.hpp"
 #include "opfuse/error.hpp"
 
 namespace opfuse::cli {
@@ -17,7 +17,7 @@ inline constexpr int kOk = 0, kCheckFailed = 1, kUsage = 2, kBadModel = 3, kRunt
 int exit_code_of(const Diagnostic& diagnostic);
 
 /// Adds the verb's options to `app` and returns what runs it (returns the exit code).
-using AddVerb = std::function<int()> (*)(CLI::App& app);
+using AddVerb = std::function<int()> (*)(FlagSet& app);
 
 struct Verb {
   const char* name;
@@ -47,7 +47,7 @@ const std::vector<Verb>& verbs();
   X(errors, "every error code")                                                                      \
   X(doctor, "this machine, libraries, caches: for bug reports")
 
-#define OPFUSE_DECLARE_VERB(name, summary) std::function<int()> add_##name(CLI::App& app);
+#define OPFUSE_DECLARE_VERB(name, summary) std::function<int()> add_##name(FlagSet& app);
 OPFUSE_VERBS(OPFUSE_DECLARE_VERB)
 #undef OPFUSE_DECLARE_VERB
 

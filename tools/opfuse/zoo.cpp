@@ -61,7 +61,7 @@ int write_model(Flags flags) {
 
 }  // namespace
 
-std::function<int()> add_zoo(CLI::App& app) {
+std::function<int()> add_zoo(FlagSet& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("NAME", flags->name, "model to write; without it the models are listed");
   app.add_option("-o,--output", flags->output, ".onnx or .fir to write")->type_name("FILE");

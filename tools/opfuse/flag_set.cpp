@@ -1,0 +1,65 @@
+// One function of CLI11 for each of ours.
+#include "flag_set.hpp"
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+
+namespace opfuse::cli {
+
+FlagOption FlagOption::type_name(const std::string& name) { return FlagOption(option_->type_name(name)); }
+FlagOption FlagOption::description(const std::string& text) { return FlagOption(option_->description(text)); }
+FlagOption FlagOption::required() { return FlagOption(option_->required()); }
+FlagOption FlagOption::expected(int values) { return FlagOption(option_->expected(values)); }
+FlagOption FlagOption::delimiter(char separator) { return FlagOption(option_->delimiter(separator)); }
+FlagOption FlagOption::allow_extra_args(bool allow) { return FlagOption(option_->allow_extra_args(allow)); }
+FlagOption FlagOption::capture_default_str() { return FlagOption(option_->capture_default_str()); }
+FlagOption FlagOption::range(int lowest, int highest) {
+  return FlagOption(option_->check(CLI::Range(lowest, highest)));
+}
+FlagOption FlagOption::one_of(const std::vector<std::string>& values) {
+  return FlagOption(option_->check(CLI::IsMember(values)));
+}
+
+template <class T>
+FlagOption FlagSet::add_option(const std::string& name, T& value, const std::string& meaning) {
+  return FlagOption(app_->add_option(name, value, meaning));
+}
+FlagOption FlagSet::add_flag(const std::string& name, bool& value, const std::string& meaning) {
+  return FlagOption(app_->add_flag(name, value, meaning));
+}
+FlagOption FlagSet::add_option_function(const std::string& name, const std::function<void(const std::string&)>& take,
+                                        const std::string& meaning) {
+  return FlagOption(app_->add_option_function<std::string>(name, take, meaning));
+}
+
+template FlagOption FlagSet::add_option(const std::string&, std::string&, const std::string&);
+template FlagOption FlagSet::add_option(const std::string&, int&, const std::string&);
+template FlagOption FlagSet::add_option(const std::string&, int64_t&, const std::string&);
+template FlagOption FlagSet::add_option(const std::string&, uint64_t&, const std::string&);
+template FlagOption FlagSet::add_option(const std::string&, double&, const std::string&);
+template FlagOption FlagSet::add_option(const std::string&, std::optional<double>&, const std::string&);
+template FlagOption FlagSet::add_option(const std::string&, std::vector<std::string>&, const std::string&);
+template FlagOption FlagSet::add_option(const std::string&, std::vector<double>&, const std::string&);
+
+FlagOption FlagSet::get_option(const std::string& name) { return FlagOption(app_->get_option(name)); }
+bool FlagSet::given(const std::string& name) const { return app_->get_option(name)->count() > 0; }
+std::string FlagSet::verb() const { return app_->get_name(); }
+
+std::vector<OptionRow> FlagSet::rows() const {
+  std::vector<OptionRow> rows;
+  for (const CLI::Option* option : app_->get_options())
+    rows.push_back({option->get_name(false, true), option->get_name(true, true),
+                    option->get_expected_max() > 0 ? option->get_type_name() : "", option->get_default_str(),
+                    option->get_description(), option->get_positional()});
+  return rows;
+}
+
+std::vector<FlagSet> FlagSet::all_verbs() const {
+  std::vector<FlagSet> sets;
+  for (CLI::App* verb : app_->get_parent()->get_subcommands([](const CLI::App*) { return true; }))
+    sets.emplace_back(verb);
+  return sets;
+}
+
+}  // namespace opfuse::cli
