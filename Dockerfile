@@ -2,5 +2,5 @@
 FROM debian:12
 WORKDIR /opfuse
 COPY . .
-RUN CI=true ./dev build
+RUN CI=true ./dev build --no-tests
 CMD ["./dev", "demo"]

@@ -1,0 +1,42 @@
+# What opfuse is built with, looked for at once: a machine that lacks several libraries hears of all of them in one
+# message, with the command that installs them. Versions are those of Debian 12 or later.
+set(missing "")
+
+# needs(LIBRARY HEADER|CONFIG what PACKAGE): HEADER is a file to be included, CONFIG a CMake package.
+function(needs library kind what package)
+  if(kind STREQUAL "HEADER")
+    find_path(OPFUSE_HAS_${library} ${what})
+    mark_as_advanced(OPFUSE_HAS_${library})
+    set(found ${OPFUSE_HAS_${library}})
+  else()
+    find_package(${what} QUIET)
+    set(found ${${what}_FOUND})
+  endif()
+  if(NOT found)
+    set(missing ${missing} "${package}" PARENT_SCOPE)
+  endif()
+endfunction()
+
+needs(Threads CONFIG Threads libc6-dev)
+needs(fmt CONFIG fmt libfmt-dev)
+needs(ZLIB CONFIG ZLIB zlib1g-dev)
+needs(CLI11 HEADER CLI/CLI.hpp libcli11-dev)
+needs(nlohmann_json HEADER nlohmann/json.hpp nlohmann-json3-dev)
+needs(protozero HEADER protozero/pbf_reader.hpp libprotozero-dev)
+needs(tomlplusplus HEADER toml++/toml.h libtomlplusplus-dev)
+needs(xxhash HEADER xxhash.h libxxhash-dev)
+find_package(LLVM 19.1 QUIET CONFIG)
+if(NOT LLVM_FOUND)
+  list(APPEND missing llvm-19-dev)
+endif()
+if(OPFUSE_BUILD_TESTS)
+  needs(GTest CONFIG GTest "libgtest-dev;libgmock-dev")
+  needs(rapidcheck HEADER rapidcheck.h librapidcheck-dev)
+  needs(Python3 CONFIG Python3 python3)
+endif()
+if(missing)
+  string(REPLACE ";" " " packages "${missing}")
+  message(FATAL_ERROR "opfuse needs libraries that were not found. On Debian and Ubuntu:\n"
+    "  apt-get install ${packages}\n"
+    "`./dev build` installs them; elsewhere, CMAKE_PREFIX_PATH says where they are.")
+endif()
