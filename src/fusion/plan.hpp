@@ -87,7 +87,8 @@ std::string model_hash(const Graph& graph);
 /// What makes groups that no named pattern made: "map", "epilogue", "row".
 const std::vector<std::string>& rule_names();
 
-std::string to_json(const FusionPlan& plan);       ///< schema opfuse.plan/1
+inline constexpr const char* kPlanSchema = "opfuse.plan/2";  ///< written; the schema before it is read as well
+std::string to_json(const FusionPlan& plan);
 FusionPlan plan_from_json(std::string_view text);  ///< E::bad_file
 
 struct QdqSummary {

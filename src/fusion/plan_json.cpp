@@ -1,6 +1,7 @@
-// Plans as JSON, schema opfuse.plan/1. Written with a fixed field order, so equal plans are equal files.
-//   {"schema", "model", "target", "dims", "matches": [{"id", "pattern", "module", "label", "named", "apply", "nodes",
-//   "reads",
+// Plans as JSON, schema opfuse.plan/2. Written with a fixed field order, so equal plans are equal files. Schema 1,
+// which lacks "since" (the first release that reads the schema), is read as well.
+//   {"schema", "since", "model", "target", "dims", "matches": [{"id", "pattern", "module", "label", "named", "apply",
+//   "nodes", "reads",
 //    "results", "epilogue"?, "bindings", "points": [{"point", "tensor"}], "est": {"bytes_saved"}, "reason"?,
 //    "notes"?}], "edges": [{"tensor", "producer", "consumer", "group" | "reason"}]}
 #include <nlohmann/json.hpp>
@@ -12,7 +13,8 @@ namespace opfuse {
 
 using Json = nlohmann::ordered_json;
 
-static constexpr const char* kSchema = "opfuse.plan/1";
+static constexpr std::string_view kPreviousSchema = "opfuse.plan/1";
+static constexpr const char* kSince = "0.1.0";  ///< the first release that reads kPlanSchema
 
 static Json json_of(const Decline& d) { return {{"code", d.code}, {"message", d.message}, {"evidence", d.evidence}}; }
 
@@ -63,8 +65,8 @@ static Candidate candidate_of(const Json& j) {
 }
 
 std::string to_json(const FusionPlan& plan) {
-  Json j{{"schema", kSchema}, {"model", plan.model},      {"target", plan.target},
-         {"dims", plan.dims}, {"matches", Json::array()}, {"edges", Json::array()}};
+  Json j{{"schema", kPlanSchema}, {"since", kSince},          {"model", plan.model},   {"target", plan.target},
+         {"dims", plan.dims},     {"matches", Json::array()}, {"edges", Json::array()}};
   for (const Candidate& c : plan.candidates) j["matches"].push_back(json_of(c));
   for (const EdgeVerdict& e : plan.edges) {
     Json edge{{"tensor", e.tensor}, {"producer", e.producer}, {"consumer", e.consumer}};
@@ -77,10 +79,20 @@ std::string to_json(const FusionPlan& plan) {
   return j.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+/// A schema that this release reads, else E::bad_file with the release that does.
+static void check_schema(const Json& j) {
+  const std::string schema = j.at("schema").get<std::string>();
+  if (schema == kPlanSchema || schema == kPreviousSchema) return;
+  const std::string since = j.value("since", "");
+  throw fail(E::bad_file, "the plan has schema \"{}\"; this opfuse reads \"{}\" and \"{}\"", schema, kPreviousSchema,
+             kPlanSchema)
+      .hint(fmt::format("{}`opfuse fuse MODEL --plan-out plan.json` writes one that this opfuse reads",
+                        since.empty() ? "" : fmt::format("opfuse {} or later reads it; ", since)));
+}
+
 FusionPlan plan_from_json(std::string_view text) try {
   const Json j = Json::parse(text);
-  const std::string schema = j.at("schema").get<std::string>();
-  if (schema != kSchema) throw fail(E::bad_file, "the plan has schema \"{}\", expected \"{}\"", schema, kSchema);
+  check_schema(j);
   FusionPlan plan;
   plan.model = j.at("model").get<std::string>();
   plan.target = j.value("target", "");

@@ -13,9 +13,8 @@
 
 namespace opfuse {
 
-inline constexpr int kArtifactFormat = 4;
+inline constexpr int kArtifactFormat = 5;  ///< written; 4 is read as well
 inline constexpr int kCodegenVersion = 1;
-inline constexpr int kDeviceFormat = 2;  ///< of the launches' "device" section; files without it are the CPU's
 
 struct ArtifactTensor {  ///< a model input or output
   std::string name;
@@ -105,7 +104,7 @@ struct ArtifactVariant : ArtifactProgram {
 /// Complete compiled model: the program for all sizes, and variants of it that share its code and constants.
 /// `code` and `constants` may point into a mapped file kept alive by `owner`.
 struct Artifact : ArtifactProgram {
-  int format = kArtifactFormat;
+  int format = kArtifactFormat;  ///< of the file it was read from
   int codegen = kCodegenVersion;
   std::string target;
   bool on_device() const { return target.starts_with("cuda:"); }
@@ -118,6 +117,7 @@ struct Artifact : ArtifactProgram {
   std::vector<DimConstraint> constraints{};  ///< on the open dimensions; checked by every run
   std::vector<std::string> notes;
   std::string plan_json;
+  std::vector<std::string> skipped{};  ///< sections of later releases that the reader passed over
   std::span<const uint8_t> code;
   std::span<const uint8_t> constants;
   std::shared_ptr<const void> owner;

@@ -181,7 +181,7 @@ void check_artifact(const Artifact& a) {
   for (const ArtifactVariant& variant : a.variants) check_variant(a, variant);
 }
 
-Hash128 contract_of(const Artifact& a, const std::string& constants_hash) {
+Hash128 contract_of(const Artifact& a, const std::string& constants_hash, int format) {
   json variants = json::array();
   for (const ArtifactVariant& variant : a.variants)
     variants.push_back({contract_json(variant), variant.when, variant.stretches});
@@ -195,7 +195,7 @@ Hash128 contract_of(const Artifact& a, const std::string& constants_hash) {
                          contract_json(a.outputs),
                          a.target,
                          a.cpu_features,
-                         a.format,
+                         format,
                          a.codegen,
                          hash_bytes(a.code.data(), a.code.size()).hex(),
                          constants_hash};

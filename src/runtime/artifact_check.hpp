@@ -9,7 +9,7 @@ namespace opfuse {
 /// Hash of all that the machine code relies on: where kernels start, their arguments, the places and sizes of buffers,
 /// parts, scratch, the order of symbols, types of inputs and outputs, the CPU features, the constants. A file keeps it
 /// with the code: whoever may change it may write machine code as well, and there trust ends (SECURITY.md).
-Hash128 contract_of(const Artifact& artifact, const std::string& constants_hash);
+Hash128 contract_of(const Artifact& artifact, const std::string& constants_hash, int format);
 
 /// Indices, sizes and symbols agree with each other and with the blobs. E::bad_file.
 void check_artifact(const Artifact& artifact);

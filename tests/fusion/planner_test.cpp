@@ -198,9 +198,20 @@ TEST(Plan, IsRefusedForAnotherModelUnlessAllowed) {
 }
 
 TEST(Plan, DamagedFilesAreErrors) {
-  for (const char* text : {"", "{", "[]", "{\"schema\": \"opfuse.plan/2\"}", "{\"schema\": \"opfuse.plan/1\"}",
-                           "{\"schema\": \"opfuse.plan/1\", \"model\": 3, \"matches\": []}"})
+  for (const char* text : {"", "{", "[]", "{\"schema\": \"opfuse.plan/3\"}", "{\"schema\": \"opfuse.plan/2\"}",
+                           "{\"schema\": \"opfuse.plan/2\", \"model\": 3, \"matches\": []}"})
     EXPECT_EQ(error_name([&] { plan_from_json(text); }), "bad_file") << text;
+}
+
+TEST(Plan, SchemasOfLaterReleasesNameThem) {
+  try {
+    plan_from_json(R"({"schema": "opfuse.plan/3", "since": "0.8.0"})");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.diagnostic().message,
+              "the plan has schema \"opfuse.plan/3\"; this opfuse reads \"opfuse.plan/1\" and \"opfuse.plan/2\"");
+    EXPECT_EQ(error.diagnostic().hint.substr(0, 33), "opfuse 0.8.0 or later reads it; `");
+  }
 }
 
 TEST(Apply, AsksWhetherAnEditedGroupIsLegal) {

@@ -1,5 +1,6 @@
 #include "runtime/artifact.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <functional>
 
 #include "opfuse/runtime.hpp"
+#include "testing/opf_file.hpp"
 
 namespace opfuse {
 namespace {
@@ -180,6 +182,92 @@ TEST_F(ArtifactFile, RefusesACpuFeatureThisMachineLacks) {
   a.cpu_features = {"sse2", "quantum"};
   save_artifact(a, path);
   EXPECT_EQ(code_of_load(), "unsupported_cpu");
+}
+
+/// The small artifact's file with one more section, or with what `change` makes of its table.
+class ArtifactSections : public ArtifactFile {
+ protected:
+  OpfFile saved() {
+    save_artifact(small_artifact(), path);
+    return OpfFile(read());
+  }
+  std::string message_of_load() {
+    try {
+      load_artifact(path);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.diagnostic().name, "bad_file");
+      return e.diagnostic().message + " | " + e.diagnostic().hint;
+    }
+    return "loaded";
+  }
+  std::string load_with(nlohmann::json entry) {
+    OpfFile file = saved();
+    file.add(std::move(entry), "of the future");
+    write(file.bytes());
+    return message_of_load();
+  }
+};
+
+TEST_F(ArtifactSections, ARequiredOneThatIsUnknownNamesTheReleaseItNeeds) {
+  const std::string says = load_with({{"id", "placement"}, {"version", 1}, {"required", true}, {"since", "0.7.0"}});
+  EXPECT_THAT(says, testing::HasSubstr("needs opfuse 0.7.0 or later: its section 'placement'"));
+  EXPECT_THAT(says, testing::HasSubstr("run it with opfuse 0.7.0, or compile the model again"));
+}
+
+TEST_F(ArtifactSections, OptionalOnesThatAreUnknownAreSkippedAndSaid) {
+  EXPECT_EQ(load_with({{"id", "debug"}, {"version", 3}, {"required", false}, {"since", "0.7.0"}}), "loaded");
+  const Artifact a = load_artifact(path);
+  EXPECT_EQ(a.skipped, std::vector<std::string>{"'debug', version 3, of opfuse 0.7.0"});
+  save_artifact(a, path);
+  EXPECT_TRUE(load_artifact(path).skipped.empty());
+}
+
+TEST_F(ArtifactSections, LaterVersionsOfKnownOnesAreAskedForOrSkipped) {
+  Artifact with_plan = small_artifact();
+  with_plan.plan_json = "{}";
+  save_artifact(with_plan, path);
+  OpfFile file(read());
+  OpfFile later = file;
+  later.table["sections"][later.index_of("program")].update({{"version", 2}, {"since", "0.9.0"}});
+  write(later.bytes());
+  EXPECT_THAT(message_of_load(), testing::HasSubstr("needs opfuse 0.9.0 or later: its section 'program', version 2"));
+  file.table["sections"][file.index_of("plan")].update({{"version", 2}, {"since", "0.9.0"}});
+  write(file.bytes());
+  EXPECT_EQ(message_of_load(), "loaded");
+  EXPECT_EQ(load_artifact(path).plan_json, "");
+}
+
+TEST_F(ArtifactSections, AreThereOnceInOrderAndAsTheyAreMarked) {
+  for (const char* id : {"model", "program", "code", "constants"}) {
+    OpfFile file = saved();
+    const size_t at = file.index_of(id);
+    OpfFile without = file, twice = file, optional = file;
+    without.table["sections"].erase(at);
+    without.sections.erase(without.sections.begin() + static_cast<std::ptrdiff_t>(at));
+    write(without.bytes());
+    EXPECT_THAT(message_of_load(), testing::HasSubstr(std::string("lacks its section '") + id)) << id;
+    twice.add(file.table["sections"][at], file.sections[at]);
+    write(twice.bytes());
+    EXPECT_THAT(message_of_load(), testing::HasSubstr("there twice")) << id;
+    optional.table["sections"][at]["required"] = false;
+    write(optional.bytes());
+    EXPECT_THAT(message_of_load(), testing::HasSubstr("marked optional")) << id;
+  }
+  OpfFile turned(saved().bytes());
+  std::swap(turned.table["sections"][0], turned.table["sections"][1]);
+  write(turned.bytes_with(turned.table));
+  EXPECT_THAT(message_of_load(), testing::HasSubstr("begins within another one"));
+}
+
+TEST_F(ArtifactSections, OtherFormatsNameTheRemedy) {
+  for (const int format : {3, 6}) {
+    OpfFile file = saved();
+    file.table["format"] = format;
+    write(file.bytes());
+    EXPECT_THAT(message_of_load(),
+                testing::HasSubstr(std::to_string(format) + ", codegen 1; this opfuse reads formats 4 and 5"));
+    EXPECT_THAT(message_of_load(), testing::HasSubstr("compile the model again"));
+  }
 }
 
 TEST_F(ArtifactFile, NamesAMissingFile) { EXPECT_EQ(code_of_load(), "file_not_found"); }

@@ -229,6 +229,7 @@ int inspect_artifact(const GivenModel& model, const Flags& flags) {
     for (const auto& [buffer, layout] : runs.layouts) layouts[buffer] = layout;
     out["launches"] = std::move(launches);
     out["layouts"] = std::move(layouts);
+    if (!a.skipped.empty()) out["skipped_sections"] = a.skipped;
     print_json(out);
     return kOk;
   }
@@ -249,6 +250,7 @@ int inspect_artifact(const GivenModel& model, const Flags& flags) {
   for (const auto& [buffer, layout] : runs.layouts) layouts.row({buffer, layout});
   if (flags.shows("layouts")) fmt::print("{}", layouts.text());
   for (const std::string& text : grouped_notes(a.notes)) fmt::print("  note: {}\n", text);
+  for (const std::string& text : a.skipped) fmt::print("  skipped section {}\n", text);
   return kOk;
 }
 

@@ -17,6 +17,7 @@
 #include "base/read_files.hpp"
 #include "console.hpp"
 #include "foreign_flags.hpp"
+#include "fusion/plan.hpp"
 #include "opfuse/opfuse.hpp"
 #include "report.hpp"
 #include "runtime/artifact.hpp"
@@ -65,7 +66,7 @@ int print_version(bool json) {
   Json out = document("opfuse.version/1");
   out["artifact_format"] = kArtifactFormat;
   out["codegen"] = kCodegenVersion;
-  out["plan_schema"] = "opfuse.plan/1";
+  out["plan_schema"] = kPlanSchema;
   print_json(out);
   return kOk;
 }
