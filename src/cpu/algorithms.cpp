@@ -42,6 +42,7 @@ AlgorithmOption winograd_option(const char* name, const WinogradTile& tile, cons
   const auto plan = plan_winograd(region, changed, target, threads);
   if (!plan) return option;
   option.schedule = plan->schedule;
+  option.schedule.skeleton = kWinogradName;
   option.weights = w.layout;
   option.cycles = winograd_cycles(plan->work, plan->choice, target, threads) + kWinogradLaunch;
   option.scratch_bytes = plan->choice.scratch_bytes;
@@ -66,10 +67,6 @@ std::optional<WinogradTile> winograd_tile(const std::string& algorithm) {
 AlgorithmOptions algorithm_options(const Region& region, const std::vector<ParamLayout>& layouts,
                                    const Schedule& direct, const TargetInfo& target, int64_t threads) {
   AlgorithmOptions found;
-  if (region.stages.size() != 1) {
-    found.refused = "several stages in one kernel";
-    return found;
-  }
   const Collapsed c = collapse(region, layouts);
   const auto view = view_winograd(c.region, 0);
   if (const auto* why = std::get_if<std::string>(&view)) {

@@ -7,7 +7,7 @@
 
 namespace opfuse {
 
-inline constexpr int kLlvmEntryVersion = 2;
+inline constexpr int kLlvmEntryVersion = 3;
 inline constexpr const char* kLlvmEntryName = "opfuse_llvm_generate";
 inline constexpr const char* kLlvmLibraryName = "libopfuse_llvm.so";
 
@@ -18,6 +18,7 @@ struct LlvmRequest {
   const TargetInfo* target = nullptr;
   const CodegenOptions* options = nullptr;
   LinkedCode result;
+  std::vector<std::string> emitters;  ///< names of all that the library has
   std::optional<Diagnostic> error;
 };
 

@@ -63,7 +63,9 @@ std::string generator_fingerprint() {
   return {};
 }
 
-LinkedCode generate(const std::vector<KernelSpec>& kernels, const TargetInfo& target, const CodegenOptions& options) {
+namespace {
+
+LlvmRequest answered(const std::vector<KernelSpec>& kernels, const TargetInfo& target, const CodegenOptions& options) {
   static const LlvmEntry entry = open_library();
   LlvmRequest request;
   request.kernels = &kernels;
@@ -73,7 +75,15 @@ LinkedCode generate(const std::vector<KernelSpec>& kernels, const TargetInfo& ta
     throw fail(E::missing_compiler, "{} belongs to another build of opfuse", kLlvmLibraryName)
         .hint("use the library that was built with this program");
   if (request.error) throw Error(*request.error);
-  return std::move(request.result);
+  return request;
 }
+
+}  // namespace
+
+LinkedCode generate(const std::vector<KernelSpec>& kernels, const TargetInfo& target, const CodegenOptions& options) {
+  return answered(kernels, target, options).result;
+}
+
+std::vector<std::string> emitter_names() { return answered({}, {}, {}).emitters; }
 
 }  // namespace opfuse

@@ -1,51 +1,23 @@
-// The analytic schedule model: which skeleton, and its tile, layouts and parts.
+// Layouts and schedules as the table of skeletons has them.
 #include "cpu/activation_form.hpp"
-#include "cpu/schedules.hpp"
-#include "cpu/window/mean_view.hpp"
-#include "cpu/winograd/schedule_winograd.hpp"
-#include "kernel/collapse.hpp"
+#include "cpu/generator.hpp"
+#include "cpu/skeletons.hpp"
 
 namespace opfuse {
-namespace {
 
-Schedule plain_nest(const Region& region) {
-  Schedule s;
-  const Anchor anchor = region.stages.empty() ? Anchor::map : region.stages[0].anchor;
-  if (anchor == Anchor::contraction || anchor == Anchor::window) s.set("generic", 1);
-  return s;
+LayoutWish wish_layouts(const Region& region, const TargetInfo& target) {
+  return wish_layouts(skeletons(), region, target);
 }
-
-Schedule choose_skeleton(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
-  Schedule s;
-  if (is_empty(region) || region.stages[0].anchor == Anchor::scatter) return plain_nest(region);
-  const size_t stages = stages_without_means(region);
-  if (stages == 3) {
-    schedule_attention(region, target, s);
-    return s;
-  }
-  if (stages == 2) {
-    if (!schedule_chain(region, layouts, target, s)) return {};
-    return s;
-  }
-  if (region.stages.size() == 2) {
-    schedule_window(region, layouts, 0, target, s);
-    return s;
-  }
-  const Collapsed c = collapse(region, layouts);
-  if (const auto winograd = plan_winograd(c.region, c.layouts, target, 0)) return winograd->schedule;
-  if (pixels_pay(region, target) && schedule_pixels(region, layouts, target, s)) return s;
-  if (schedule_contraction(c.region, c.layouts, 0, target, s)) return s;
-  if (schedule_window(c.region, c.layouts, 0, target, s)) return s;
-  if (schedule_pixels(region, layouts, target, s)) return s;
-  return plain_nest(region);
-}
-
-}  // namespace
 
 Schedule choose_schedule(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
-  Schedule s = choose_skeleton(region, layouts, target);
+  Schedule s = choose_schedule(skeletons(), region, layouts, target);
   if (!tabled_activations(region, target).empty()) s.set(kActivationTables, 1);
   return s;
+}
+
+std::optional<std::string> joining_loses(const Region& region, const TargetInfo& target) {
+  const Skeleton* skeleton = first_to_see(skeletons(), region, target);
+  return skeleton && skeleton->loses ? skeleton->loses(region, target) : std::nullopt;
 }
 
 }  // namespace opfuse

@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 
 #include "base/fail.hpp"
+#include "cuda/emitters.hpp"
 #include "cuda/mma_operands.hpp"
-#include "cuda/skeletons.hpp"
 #include "cuda/tile_frame.hpp"
 #include "cuda/vector_body.hpp"
 

@@ -91,9 +91,7 @@ int64_t shared_budget(const TargetInfo& target) {
 RowReading row_reading(const Region& region, const std::vector<ParamLayout>& layouts, const Schedule& schedule,
                        const TargetInfo& target) {
   const Stage& stage = region.stages[0];
-  if (stage.reductions.empty() || stage.anchor == Anchor::window || schedule.get("mma_m", 0) > 0 ||
-      schedule.get("tile_m", 0) > 0)
-    return {};
+  if (stage.reductions.empty() || stage.anchor == Anchor::window || schedule.skeleton != kRowsName) return {};
   const RowReads row = row_reads(stage, region, row_axes(stage, layouts));
   if (row.passes <= 1) return {"each row is read once", false};
   const std::string read = fmt::format("each row is read {}: ", times(row.passes));

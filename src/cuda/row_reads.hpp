@@ -6,6 +6,9 @@
 
 namespace opfuse::cuda {
 
+/// The name of the skeleton.
+inline constexpr const char* kRowsName = "rows";
+
 struct RowReads {
   std::vector<int> kept;           ///< reads of the reductions that registers or shared memory may stand in for
   std::vector<int> again;          ///< those of them that more than one pass takes

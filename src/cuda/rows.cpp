@@ -12,8 +12,8 @@
 #include <fmt/format.h>
 
 #include "base/fail.hpp"
+#include "cuda/emitters.hpp"
 #include "cuda/row_reads.hpp"
-#include "cuda/skeletons.hpp"
 #include "cuda/vector_body.hpp"
 
 namespace opfuse::cuda {

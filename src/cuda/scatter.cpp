@@ -3,7 +3,7 @@
 // a range of the first computed dimension; then every thread looks at all updates.
 #include <fmt/format.h>
 
-#include "cuda/skeletons.hpp"
+#include "cuda/emitters.hpp"
 #include "kernel/scatter_view.hpp"
 
 namespace opfuse::cuda {

@@ -10,7 +10,7 @@
 // stored, and walk whichever axis is contiguous in memory where operands are loaded.
 #include <fmt/format.h>
 
-#include "cuda/skeletons.hpp"
+#include "cuda/emitters.hpp"
 #include "cuda/tile_frame.hpp"
 
 namespace opfuse::cuda {

@@ -3,42 +3,24 @@
 
 #include <sstream>
 
+#include "cuda/emitters.hpp"
 #include "cuda/generator.hpp"
 #include "cuda/helpers.hpp"
 #include "cuda/row_reads.hpp"
 #include "cuda/skeletons.hpp"
-#include "cuda/tile_view.hpp"
-#include "kernel/collapse.hpp"
 
 namespace opfuse::cuda {
 
-namespace {
-
-Collapsed simplified(const KernelSpec& spec) {
-  Collapsed c = collapse(spec.region, spec.layouts);
-  split_groups(c.region);
-  return c;
-}
-
-}  // namespace
-
 std::string limit_of(const KernelSpec& spec, const TargetInfo& target) {
-  const Collapsed c = simplified(spec);
+  const Collapsed c = kGrouped.under(spec.region, spec.layouts);
   const RowReading reading = row_reading(c.region, c.layouts, spec.schedule, target);
   return reading.more_than_once ? reading.text : "";
 }
 
 KernelText write_kernel(const KernelSpec& spec, const TargetInfo& target) {
-  const Collapsed c = simplified(spec);
+  const Collapsed c = kGrouped.under(spec.region, spec.layouts);
   Kernel k(c.region, c.layouts, spec, kernel_symbol(spec));
-  if (c.region.stages[0].anchor == Anchor::scatter)
-    emit_scatter(k);
-  else if (spec.schedule.get("mma_m", 0) > 0)
-    emit_mma(k);
-  else if (spec.schedule.get("tile_m", 0) > 0)
-    emit_tiles(k);
-  else
-    emit_rows(k);
+  emit_kernel(k);
   k.finish();
   KernelText text;
   text.symbol = k.symbol;

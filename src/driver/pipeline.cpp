@@ -6,7 +6,7 @@
 #include <fmt/core.h>
 
 #include "base/fail.hpp"
-#include "cpu/window/chain_cost.hpp"
+#include "cpu/generator.hpp"
 #include "cpu/window/channel_factor_cost.hpp"
 #include "cpu/window/mean_bands.hpp"
 #include "driver/measure_launches.hpp"
@@ -150,7 +150,7 @@ Shaping shape_for_target(Graph& fused, const TargetInfo& target, bool chains) {
   say(lines_of(shaping.siblings));
   say(absorb_movements(fused, legality_on(target)));
   if (chains) say(run_by_images(fused, caches_of(target)));
-  shaping.verdicts = join_chains(fused, advice_of(target, chains, chain_loses));
+  shaping.verdicts = join_chains(fused, advice_of(target, chains, joining_loses));
   for (const auto& joined : {join_means(fused, mean_advice(target, chains)),
                              join_channel_factors(fused, advice_of(target, chains, channel_factor_loses))})
     shaping.verdicts.insert(shaping.verdicts.end(), joined.begin(), joined.end());
@@ -225,9 +225,7 @@ BuildOptions build_options(const TargetInfo& target, const LowerOptions& request
   options.cannot_generate = [&generator, &target](const Region& region) {
     return generator.cannot_generate(region, target);
   };
-  options.wish_layouts = [&generator, &target](const Region& region) {
-    return generator.wish_layouts(region, target).params;
-  };
+  options.wish_layouts = [&generator, &target](const Region& region) { return generator.wish_layouts(region, target); };
   options.choose_schedule = [&generator, &target](const Region& region, const std::vector<Layout>& layouts,
                                                   const std::vector<std::vector<Dim>>& strides) {
     std::vector<ParamLayout> params;

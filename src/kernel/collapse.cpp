@@ -195,7 +195,11 @@ void drop_unit_axes(Stage& stage, const std::set<int>& keep) {
 
 }  // namespace
 
-void drop_unit_axes(Region& region) { drop_unit_axes(region.stages.at(0), weight_axes(region)); }
+Region without_unit_axes(const Region& region) {
+  Region simple = region;
+  if (region.stages.size() == 1) drop_unit_axes(simple.stages[0], weight_axes(region));
+  return simple;
+}
 
 Collapsed collapse(const Region& region, const std::vector<ParamLayout>& layouts) {
   Collapsed c{region, layouts};

@@ -13,7 +13,7 @@ struct Collapsed {
 };
 Collapsed collapse(const Region& region, const std::vector<ParamLayout>& layouts);
 
-/// Only the removal of unit axes from a region of one stage, which needs no layouts.
-void drop_unit_axes(Region& region);
+/// Only the removal of unit axes, which needs no layouts. Sequences of stages stay as they are.
+Region without_unit_axes(const Region& region);
 
 }  // namespace opfuse

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "program/layout_wish.hpp"
 #include "program/program.hpp"
 #include "target/target.hpp"
 
@@ -71,12 +72,6 @@ struct CodegenOptions {
   bool text_only = false;  ///< CUDA: the kernels' text without compiling it
   int threads = 0;         ///< 0: available_threads()
   std::function<void(size_t done, size_t total)> progress;
-};
-
-/// Layouts that a region's skeleton wants for its parameters on a target, and its schedule; asked by
-/// program/ when layouts are assigned. Pure functions of their arguments (no LLVM).
-struct LayoutWish {
-  std::vector<std::optional<Layout>> params;  ///< nullopt: any layout is fine as given
 };
 
 }  // namespace opfuse

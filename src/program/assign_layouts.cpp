@@ -84,10 +84,11 @@ class Assigner {
     std::vector<char> last(channel_.size(), 0), second(channel_.size(), 0);
     for (const WorkItem& item : work_.items)
       for (size_t g = 0; g < item.wishes.size(); ++g)
-        for (size_t p = 0; p < item.wishes[g].size(); ++p) {
+        for (size_t p = 0; p < item.wishes[g].params.size(); ++p) {
           const int index = find(item.groups[g].operands[p].value);
-          if (index < 0 || !item.wishes[g][p] || buffer(index).type.shape.rank() < 3) continue;
-          const std::vector<Block>& blocks = item.wishes[g][p]->blocks;
+          const auto& wish = item.wishes[g].params[p];
+          if (index < 0 || !wish || buffer(index).type.shape.rank() < 3) continue;
+          const std::vector<Block>& blocks = wish->blocks;
           if (blocks.size() != 1) continue;
           if (blocks[0].axis + 1 == static_cast<int>(buffer(index).type.shape.rank()))
             last[static_cast<size_t>(index)] = 1;
@@ -138,8 +139,8 @@ class Assigner {
     const Layout want = blocked(index);
     for (const WorkItem& item : work_.items)
       for (size_t g = 0; g < item.wishes.size(); ++g)
-        for (size_t p = 0; p < item.wishes[g].size(); ++p)
-          if (item.wishes[g][p] == want && find(item.groups[g].operands[p].value) == index) return true;
+        for (size_t p = 0; p < item.wishes[g].params.size(); ++p)
+          if (item.wishes[g].params[p] == want && find(item.groups[g].operands[p].value) == index) return true;
     return false;
   }
 
@@ -191,13 +192,13 @@ class Assigner {
       cost(whole, 1, 2 * bytes(part));
   }
 
-  void add_group(const LoweredGroup& group, const std::vector<std::optional<Layout>>& wish) {
+  void add_group(const LoweredGroup& group, const LayoutWish& wished) {
+    const std::vector<std::optional<Layout>>& wish = wished.params;
     for (size_t p = 0; p < wish.size(); ++p) {
       const int index = find(group.operands[p].value);
       if (!wish[p] || index < 0 || group.region.params[p].role == ParamRole::constant) continue;
       const bool result = group.region.params[p].role == ParamRole::output;
-      const bool attention = group.region.stages.size() > 2 && group.region.stages.back().anchor == Anchor::contraction;
-      if (result && attention) {  // writes no padding lanes
+      if (result && !wished.writes_padding) {
         cost(index, 1, kNever);
         continue;
       }

@@ -62,9 +62,9 @@ class Builder {
 
   Buffer& buffer(int index) { return program_.buffers[static_cast<size_t>(index)]; }
 
-  std::vector<std::optional<Layout>> wish(const Region& region) const {
+  LayoutWish wish(const Region& region) const {
     if (options_.wish_layouts) return options_.wish_layouts(region);
-    return std::vector<std::optional<Layout>>(region.params.size());
+    return {std::vector<std::optional<Layout>>(region.params.size())};
   }
 
   /// The source name, or "%id" for values that conversions made.
@@ -196,7 +196,7 @@ class Builder {
       added.name = groups.size() == 1 ? launch_name(node) : fmt::format("{}[{}]", launch_name(node), g);
       added.pattern = "Recurrent";
       for (const Source& source : node.sources) added.sources.push_back(source.name);
-      const std::vector<std::optional<Layout>> wishes = wish(group.region);
+      const std::vector<std::optional<Layout>> wishes = wish(group.region).params;
       for (size_t i = 0; i < group.operands.size(); ++i)
         added.buffers.push_back(step_buffer(group, i, wishes[i], added.name));
       added.steps = group.step_operands;
@@ -231,7 +231,7 @@ class Builder {
   void launch_all(const Node& node, const std::vector<LoweredGroup>& groups) {
     if (!groups.empty() && !groups[0].step_operands.empty()) return loop(node, groups);
     for (size_t g = 0; g < groups.size(); ++g)
-      launch(node, groups[g], wish(groups[g].region),
+      launch(node, groups[g], wish(groups[g].region).params,
              groups.size() == 1 ? launch_name(node) : fmt::format("{}[{}]", launch_name(node), g));
   }
 
@@ -314,7 +314,7 @@ class Builder {
       }
       const LoweredGroup copy =
           copy_group(node.input(0), node.outputs[i], node.outputs[i]->type.shape, item.offsets[i]);
-      launch(node, copy, wish(copy.region),
+      launch(node, copy, wish(copy.region).params,
              node.outputs.size() == 1 ? launch_name(node) : fmt::format("{}[{}]", launch_name(node), i));
     }
   }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "ir/graph.hpp"
+#include "program/layout_wish.hpp"
 #include "program/program.hpp"
 #include "target/target.hpp"
 
@@ -28,8 +29,7 @@ struct BuildOptions {
   /// The smaller groups that a fused node becomes when it is no single kernel: its body with fused nodes inside.
   /// Absent: every node of the body by itself.
   std::function<Graph(const Node& fused)> divide;
-  /// One entry per parameter; nullopt: any layout is fine.
-  std::function<std::vector<std::optional<Layout>>(const Region&)> wish_layouts;
+  std::function<LayoutWish(const Region&)> wish_layouts;
   std::function<Schedule(const Region&, const std::vector<Layout>&, const std::vector<std::vector<Dim>>& strides)>
       choose_schedule;
   std::set<int> quantised;  ///< ids of constants of the graph that are integers in the model

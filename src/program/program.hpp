@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "program/schedule.hpp"
 #include "region/region.hpp"
 #include "region/step_operand.hpp"
 #include "tensor/layout.hpp"
@@ -33,15 +34,6 @@ struct Buffer {
   Dim arena_offset = 0;  ///< bytes; intermediates that are no views, after planning
   /// Physical strides in elements (outer axes in layout order, then blocks): the parent's for views.
   std::vector<Dim> strides;
-};
-
-/// Tile sizes, unrolls, algorithm: a value. Keys are the skeleton's own ("tile_w", "block_o", ...).
-struct Schedule {
-  std::vector<std::pair<std::string, int64_t>> knobs;
-  int64_t get(std::string_view key, int64_t fallback) const;
-  void set(std::string_view key, int64_t value);
-  std::string text() const;  ///< "block_o=32 tile_w=14"
-  bool operator==(const Schedule&) const = default;
 };
 
 struct Launch {

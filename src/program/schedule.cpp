@@ -1,7 +1,7 @@
-// Schedule: an ordered list of named integers.
-#include <algorithm>
+// Schedule: a skeleton and an ordered list of named integers.
+#include "program/schedule.hpp"
 
-#include "program/program.hpp"
+#include <algorithm>
 
 namespace opfuse {
 

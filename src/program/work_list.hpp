@@ -20,8 +20,8 @@ struct WorkItem {
   WorkKind kind = WorkKind::launch;
   const Node* node = nullptr;
   std::vector<LoweredGroup> groups;
-  std::vector<std::vector<Dim>> offsets;                        ///< box: per result; concat: per operand
-  std::vector<std::vector<std::optional<Layout>>> wishes = {};  ///< launch: per group and parameter
+  std::vector<std::vector<Dim>> offsets;  ///< box: per result; concat: per operand
+  std::vector<LayoutWish> wishes = {};    ///< launch: per group
 };
 
 /// Values that exist only between the launches of one node whose stages had to be separated.

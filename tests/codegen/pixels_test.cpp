@@ -37,7 +37,7 @@ Case with_layouts(const PixelCase& c, const TargetInfo& target) {
 
 KernelSpec pixel_spec(const Case& c, const TargetInfo& target) {
   KernelSpec spec = spec_of(c, target);
-  spec.schedule = {};
+  spec.schedule = {"pixels", {}};
   EXPECT_TRUE(schedule_pixels(spec.region, spec.layouts, target, spec.schedule)) << c.name;
   return spec;
 }

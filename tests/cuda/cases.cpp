@@ -182,7 +182,8 @@ void add_tensor_core_schedules(std::vector<CudaCase>& cases) {
       for (int vector : {1, 8})
         cases.push_back({.name = fmt::format("conv_half_{}_{}{}_{}", tile, copies / 2, copies % 2, vector),
                          .region = retyped(conv_region({.c = 24, .h = 5, .w = 5, .o = 24}), "f16"),
-                         .schedule = {{{"mma_m", tile},
+                         .schedule = {"mma",
+                                      {{"mma_m", tile},
                                        {"mma_n", 64},
                                        {"stages", tile == 64 ? 3 : 2},
                                        {"copy_a", copies / 2},
@@ -199,6 +200,7 @@ void add_tile_schedules(std::vector<CudaCase>& cases) {
           {.name = fmt::format("gemm_{}_{}", per, depth),
            .region = gemm_region("37", 29, 21),
            .schedule = {
+               "tiles",
                {{"tile_m", 16 * per}, {"tile_n", 16 * per}, {"tile_k", depth}, {"per_m", per}, {"per_n", per}}}});
 }
 
@@ -235,7 +237,7 @@ const std::vector<CudaCase>& tensor_core_cases() {
       bfloat("conv_bfloat_odd", conv_region({.c = 5, .h = 11, .w = 7, .o = 13, .stride = 2})),
       {.name = "gemm_half_128",
        .region = retyped(gemm_region("130", 72, 168), "f16"),
-       .schedule = {{{"mma_m", 128}, {"mma_n", 64}, {"stages", 2}, {"copy_a", 1}, {"copy_b", 1}, {"vector", 8}}},
+       .schedule = {"mma", {{"mma_m", 128}, {"mma_n", 64}, {"stages", 2}, {"copy_a", 1}, {"copy_b", 1}, {"vector", 8}}},
        .tolerance = 2e-3},
   };
   static const std::vector<CudaCase> all = [] {
@@ -306,10 +308,10 @@ const std::vector<CudaCase>& row_cases() {
       {"masked_held", masked_text("2", "16001")},
       {.name = "masked_short",
        .region = masked_text("3", "300"),
-       .schedule = {{{"team", 512}, {"held", 300}, {"block", 512}}}},
+       .schedule = {"rows", {{"team", 512}, {"held", 300}, {"block", 512}}}},
       {.name = "masked_short_four",
        .region = masked_text("3", "1100"),
-       .schedule = {{{"team", 512}, {"held", 1100}, {"vector", 4}, {"block", 512}}}},
+       .schedule = {"rows", {{"team", 512}, {"held", 1100}, {"vector", 4}, {"block", 512}}}},
       {"masked_open", masked_text("2", "n"), kLengths},
       {"centred_held", centred_text(2, 9001)},
       {"sum_open", reduce_text("3", "n", "sum", true), kLengths},
@@ -318,7 +320,7 @@ const std::vector<CudaCase>& row_cases() {
       {.name = "softmax_open_short",
        .region = softmax_text("3", "n"),
        .bindings = {{{"n", 5}}, {{"n", 40}}, {{"n", 41}}, {{"n", 300}}},
-       .schedule = {{{"team", 256}, {"held", 40}, {"block", 256}}}},
+       .schedule = {"rows", {{"team", 256}, {"held", 40}, {"block", 256}}}},
       {"softmax_open_columns", softmax_text("n", "m"), {{{"n", 3}, {"m", 257}}, {{"n", 1}, {"m", 26003}}}},
       {"softmax_open_rows", softmax_text("n", "67"), kSizes},
       {"softmax_registers", softmax_text("3", "1024")},
@@ -392,7 +394,7 @@ const std::vector<CudaCase>& contraction_cases() {
       {"gemm_vector_untransposed", gemm_region("1", 130, 40, false)},
       {.name = "gemm_large_tiles",
        .region = gemm_region("150", 140, 40),
-       .schedule = {{{"tile_m", 128}, {"tile_n", 128}, {"tile_k", 16}, {"per_m", 8}, {"per_n", 8}}}},
+       .schedule = {"tiles", {{"tile_m", 128}, {"tile_n", 128}, {"tile_k", 16}, {"per_m", 8}, {"per_n", 8}}}},
       {"batched", batched_text("3", 17, 20, 9)},
       {"batched_deep", batched_text("3", 17, 20, 39)},
       {"batched_open", batched_text("n", 8, 8, 16), kSizes},

@@ -20,12 +20,12 @@ AttrMap same3x3() { return {{"pads", Ints{1, 1, 1, 1}}}; }
 BuildOptions options_with_wishes() {
   BuildOptions options;
   options.wish_layouts = [](const Region& region) {
-    std::vector<std::optional<Layout>> wish(region.params.size());
+    LayoutWish wish{std::vector<std::optional<Layout>>(region.params.size())};
     const Anchor anchor = region.stages.back().anchor;
     if (anchor != Anchor::contraction && anchor != Anchor::window) return wish;
-    for (size_t i = 0; i < wish.size(); ++i)
+    for (size_t i = 0; i < wish.params.size(); ++i)
       if (region.params[i].role != ParamRole::constant && region.params[i].type.shape.rank() == 4)
-        wish[i] = Layout::channels_blocked(4, 1, 16);
+        wish.params[i] = Layout::channels_blocked(4, 1, 16);
     return wish;
   };
   return options;

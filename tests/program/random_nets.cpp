@@ -100,11 +100,11 @@ RC_GTEST_PROP(RandomNets, ProgramsComputeWhatTheirGraphsCompute, ()) {
   const Graph& graph = random.make();
   BuildOptions options;
   options.wish_layouts = [](const Region& region) {
-    std::vector<std::optional<Layout>> wish(region.params.size());
+    LayoutWish wish{std::vector<std::optional<Layout>>(region.params.size())};
     if (region.stages[0].anchor == Anchor::map) return wish;
-    for (size_t i = 0; i < wish.size(); ++i)
+    for (size_t i = 0; i < wish.params.size(); ++i)
       if (region.params[i].role != ParamRole::constant && region.params[i].type.shape.rank() == 4)
-        wish[i] = Layout::channels_blocked(4, 1, 16);
+        wish.params[i] = Layout::channels_blocked(4, 1, 16);
     return wish;
   };
   expect_same(graph, options);

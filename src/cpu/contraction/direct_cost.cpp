@@ -6,14 +6,13 @@
 #include "base/integers.hpp"
 #include "cpu/contraction/register_tile.hpp"
 #include "cpu/memory_rates.hpp"
-#include "cpu/schedules.hpp"
+#include "cpu/skeletons.hpp"
 
 namespace opfuse {
 namespace {
 
 // bench/winograd_parts, column `direct` (bench/NOTES.md, Winograd: the cost model)
 constexpr double kExposedWeights = 0.9;  ///< of the time in which weights arrive: fetching ahead takes slots of loads
-constexpr double kGenericSlowdown = 20;  ///< of the nest without register tiles
 
 int64_t known(const Dim& d) { return d.constant().value_or(1); }
 
@@ -25,7 +24,17 @@ double useful_share(const Stage& stage, const ContractionView& view) {
   return share;
 }
 
-double tiled_cycles(const Stage& stage, const ContractionView& view, const Schedule& s, const TargetInfo& target) {
+ContractionView contraction_of(const Region& region) {
+  auto found = view_contraction(region, 0);
+  OPFUSE_CHECK(std::holds_alternative<ContractionView>(found), "{}", std::get<std::string>(found));
+  return std::get<ContractionView>(std::move(found));
+}
+
+}  // namespace
+
+double tiled_cycles(const Region& region, const Schedule& s, const TargetInfo& target) {
+  const ContractionView view = contraction_of(region);
+  const Stage& stage = region.stages[0];
   const int64_t channels = known(axis_extent(stage, view.vec)), row = row_axis_of(view);
   const int64_t group = view.group_out ? view.group_out : channels;
   TileProblem problem;
@@ -38,26 +47,18 @@ double tiled_cycles(const Stage& stage, const ContractionView& view, const Sched
   return tile_cycles(problem, {s.get("nv", 1), s.get("tile_w", 1)}, target) * steps * useful_share(stage, view);
 }
 
-double image_cycles(const Region& region, const ContractionView& view, const Schedule& s, const TargetInfo& target) {
-  if (s.get("pixels", 0)) return pixel_lane_cycles(region, target);
-  const double tiled = tiled_cycles(region.stages[0], view, s, target);
-  return s.get("generic", 0) ? kGenericSlowdown * tiled : tiled;
-}
-
-}  // namespace
-
 /// Weights are read once per image: from memory, then from L2 if they stay there, or from L3. Parts of all images read
 /// them once.
 double direct_cycles(const Region& region, const Schedule& s, int64_t weight_bytes, const TargetInfo& target,
                      int64_t threads) {
-  const auto found = view_contraction(region, 0);
-  OPFUSE_CHECK(std::holds_alternative<ContractionView>(found), "{}", std::get<std::string>(found));
-  const auto& view = std::get<ContractionView>(found);
+  const ContractionView view = contraction_of(region);
+  const Skeleton& skeleton = skeleton_of(s);
+  OPFUSE_CHECK(skeleton.cost, "{} has no cost", skeleton.name);
   const int64_t images = images_of(region.stages[0], view);
   const int64_t pieces = std::min(images, s.get("parts_batch", images));
   const int64_t parts = pieces * s.get("parts_o", 1) * s.get("parts_p", 1);
   const double rounds = static_cast<double>(ceil_of(parts, threads)) / static_cast<double>(parts);
-  const double compute = image_cycles(region, view, s, target) * static_cast<double>(images) * rounds;
+  const double compute = skeleton.cost(region, s, target) * static_cast<double>(images) * rounds;
   const auto bytes = static_cast<double>(weight_bytes);
   const double memory = memory_bytes_per_cycle(threads);
   double weights = bytes / memory;

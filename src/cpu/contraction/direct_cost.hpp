@@ -10,4 +10,7 @@ namespace opfuse {
 double direct_cycles(const Region& region, const Schedule& schedule, int64_t weight_bytes, const TargetInfo& target,
                      int64_t threads);
 
+/// Of those, the multiply-adds of one image in register tiles of the schedule's size.
+double tiled_cycles(const Region& region, const Schedule& schedule, const TargetInfo& target);
+
 }  // namespace opfuse

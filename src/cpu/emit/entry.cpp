@@ -1,4 +1,5 @@
 // The door of libopfuse_llvm.so.
+#include "cpu/emit/emitters.hpp"
 #include "cpu/emit/module.hpp"
 #include "cpu/llvm_entry.hpp"
 
@@ -6,6 +7,7 @@ extern "C" __attribute__((visibility("default"))) int opfuse_llvm_generate(opfus
   using namespace opfuse;
   if (request->size != sizeof(LlvmRequest) || request->version != kLlvmEntryVersion) return 1;
   try {
+    for (const cpu::Emitter& emitter : cpu::emitters()) request->emitters.emplace_back(emitter.skeleton);
     request->result = cpu::generate_kernels(*request->kernels, *request->target, *request->options);
   } catch (const Error& error) {
     request->error = error.diagnostic();

@@ -26,8 +26,8 @@
 #include "base/fail.hpp"
 #include "base/parallel.hpp"
 #include "base/stopwatch.hpp"
-#include "cpu/emit/skeletons.hpp"
-#include "kernel/collapse.hpp"
+#include "cpu/emit/emitters.hpp"
+#include "cpu/skeletons.hpp"
 
 namespace opfuse::cpu {
 namespace {
@@ -119,11 +119,9 @@ CompiledKernel compile_kernel(const KernelSpec& spec, const TargetInfo& target, 
   module.setTargetTriple(kTriple);
   module.setDataLayout(machine->createDataLayout());
   KernelSpec simple = spec;
-  if (spec.schedule.get("pixels", 0) == 0) {  // lanes of pixels need rows and columns apart
-    Collapsed collapsed = collapse(spec.region, spec.layouts);
-    simple.region = std::move(collapsed.region);
-    simple.layouts = std::move(collapsed.layouts);
-  }
+  Collapsed form = skeleton_of(spec.schedule).form.under(spec.region, spec.layouts);
+  simple.region = std::move(form.region);
+  simple.layouts = std::move(form.layouts);
   Kernel kernel(module, simple, target, result.code.symbol);
   emit_kernel(kernel);
   kernel.finish();

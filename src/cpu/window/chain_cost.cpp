@@ -6,7 +6,6 @@
 
 #include "base/fail.hpp"
 #include "base/integers.hpp"
-#include "cpu/contraction/gate_cost.hpp"
 #include "cpu/contraction/overlap.hpp"
 #include "cpu/contraction/register_tile.hpp"
 #include "cpu/functions.hpp"
@@ -91,7 +90,6 @@ ChainCost chain_cost(const Region& region, const TargetInfo& target) {
 }
 
 std::optional<std::string> chain_loses(const Region& region, const TargetInfo& target) {
-  if (region.stages.size() == 1) return gate_loses(region, target);
   const auto found = view_chain(region);
   const auto& view = std::get<ChainView>(found);
   if (has_algorithms(region.stages[0], view.first, target))

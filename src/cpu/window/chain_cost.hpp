@@ -22,7 +22,7 @@ struct ChainCost {
 ChainCost chain_cost(const Region& region, const TargetInfo& target);
 
 /// Why it does not pay, as a sentence: cycles lost, or another algorithm that may compute the convolution. Empty where
-/// it pays. `region` as above, or one stage of several sums (cpu/contraction/gate_cost.hpp).
+/// it pays. `region` as above.
 std::optional<std::string> chain_loses(const Region& region, const TargetInfo& target);
 
 }  // namespace opfuse

@@ -24,6 +24,9 @@ struct WinogradView {
   SlidingDim row, column;
   std::vector<int> batch;  ///< domain axes that are neither channels nor image
 };
+/// The name of the skeleton.
+inline constexpr const char* kWinogradName = "winograd";
+
 /// The text says why a stage is none.
 std::variant<WinogradView, std::string> view_winograd(const Region& region, int stage);
 

@@ -16,8 +16,8 @@
 
 #include "base/fail.hpp"
 #include "base/integers.hpp"
+#include "cpu/emit/emitters.hpp"
 #include "cpu/emit/parts.hpp"
-#include "cpu/emit/skeletons.hpp"
 
 namespace opfuse::cpu {
 namespace {

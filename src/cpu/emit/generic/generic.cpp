@@ -13,9 +13,9 @@
 #include <numeric>
 
 #include "base/fail.hpp"
+#include "cpu/emit/emitters.hpp"
 #include "cpu/emit/generic/turned.hpp"
 #include "cpu/emit/nest.hpp"
-#include "cpu/emit/skeletons.hpp"
 #include "kernel/reads.hpp"
 #include "region/dependence.hpp"
 
@@ -348,9 +348,6 @@ void Generic::emit() {
 
 }  // namespace
 
-void emit_generic(Kernel& k) {
-  OPFUSE_CHECK(k.spec.region.stages.size() == 1, "generic emission of a stage sequence");
-  Generic(k).emit();
-}
+void emit_generic(Kernel& k) { Generic(k).emit(); }
 
 }  // namespace opfuse::cpu

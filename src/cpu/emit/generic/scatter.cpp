@@ -10,8 +10,8 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
+#include "cpu/emit/emitters.hpp"
 #include "cpu/emit/nest.hpp"
-#include "cpu/emit/skeletons.hpp"
 #include "kernel/scatter_view.hpp"
 #include "region/dependence.hpp"
 

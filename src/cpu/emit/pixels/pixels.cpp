@@ -11,9 +11,9 @@
 #include <set>
 
 #include "base/fail.hpp"
+#include "cpu/emit/emitters.hpp"
 #include "cpu/emit/fence.hpp"
 #include "cpu/emit/parts.hpp"
-#include "cpu/emit/skeletons.hpp"
 
 namespace opfuse::cpu {
 namespace {

@@ -12,8 +12,8 @@
 //   scratch [channel vectors of a block][rows a band needs][Q][lanes] [sums of those channel vectors]
 #include "base/fail.hpp"
 #include "cpu/emit/contraction/contraction.hpp"
+#include "cpu/emit/emitters.hpp"
 #include "cpu/emit/parts.hpp"
-#include "cpu/emit/skeletons.hpp"
 #include "cpu/emit/window/band_means.hpp"
 #include "cpu/emit/window/window.hpp"
 #include "cpu/window/chain_view.hpp"
@@ -142,8 +142,6 @@ class Chain {
 }  // namespace
 
 void emit_chain(Kernel& k) {
-  if (k.spec.schedule.get("nv", 0) == 0)
-    throw fail(E::codegen_failed, "a convolution and a window in one kernel need blocked layouts");
   const auto found = view_chain(k.spec.region);
   OPFUSE_CHECK(std::holds_alternative<ChainView>(found), "{}", std::get<std::string>(found));
   Chain(k, std::get<ChainView>(found)).emit();

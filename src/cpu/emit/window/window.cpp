@@ -11,9 +11,9 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
+#include "cpu/emit/emitters.hpp"
 #include "cpu/emit/fence.hpp"
 #include "cpu/emit/parts.hpp"
-#include "cpu/emit/skeletons.hpp"
 #include "cpu/emit/window/band_means.hpp"
 
 namespace opfuse::cpu {

@@ -8,8 +8,8 @@
 
 #include "base/fail.hpp"
 #include "base/integers.hpp"
+#include "cpu/emit/emitters.hpp"
 #include "cpu/emit/parts.hpp"
-#include "cpu/emit/skeletons.hpp"
 #include "tensor/winograd.hpp"
 
 namespace opfuse::cpu {

@@ -1,0 +1,107 @@
+// How contractions want their operands to lie: images with channels in blocks of a vector, constant weights in blocks
+// of as many output channels as a register tile holds, each block one stream.
+#include <algorithm>
+
+#include "cpu/contraction/overlap.hpp"
+#include "cpu/contraction/register_tile.hpp"
+#include "cpu/layout_wish.hpp"
+#include "cpu/schedules.hpp"
+#include "cpu/skeletons.hpp"
+
+namespace opfuse {
+namespace {
+
+/// Output channels that share weights: a group's, when there are groups.
+int64_t channels_of(const Stage& stage, const ContractionView& view) {
+  if (view.group_out) return view.group_out;
+  return axis_extent(stage, view.vec).constant().value_or(0);
+}
+
+/// Vectors per block that keep blocks inside groups; 0: no vector fits.
+int64_t vectors_in_group(int64_t wanted, const ContractionView& view, int64_t lanes) {
+  if (!view.group_out) return wanted;
+  for (; wanted > 0; --wanted)
+    if (view.group_out % (wanted * lanes) == 0) return wanted;
+  return 0;
+}
+
+/// The tile's problem once neighbouring axes are merged (a pointwise convolution has one long row).
+TileProblem tile_problem(const Region& region, const ContractionView& view) {
+  const Stage& stage = region.stages[0];
+  TileProblem problem;
+  problem.channels = channels_of(stage, view);
+  problem.sums = view.sums();
+  problem.grouped = view.group_out != 0;
+  problem.pixels = pixel_count(stage, view.pixel);
+  problem.rows = stackable_rows(region, view);
+  const bool pointwise =
+      !view.guarded && view.taps.empty() &&
+      std::all_of(view.sliding.begin(), view.sliding.end(), [](const SlidingDim& s) { return s.stride == 1; });
+  if (!pointwise || view.outer.empty()) return problem;
+  problem.pixels *= axis_extent(stage, view.outer.back()).constant().value_or(1);
+  problem.rows = 1;
+  return problem;
+}
+
+/// Dense rows of this many floats all start in one set of a first-level cache of 64 sets (4 KiB between them), which
+/// has fewer ways than a tile has rows.
+bool share_a_set(int64_t floats) { return floats * 4 % 4096 == 0; }
+
+void wish_operands(const Region& region, const ContractionView& view, const TargetInfo& target, LayoutWish& wish) {
+  const Stage& stage = region.stages[0];
+  const int64_t lanes = target.lanes_f32();
+  const int64_t channels = channels_of(stage, view);
+  const int64_t depth = channel_depth(stage, view);
+  if (!channels || !depth) return;
+  const RegisterTile tile = choose_tile(tile_problem(region, view), stage, view, target);
+  const int64_t columns = std::max<int64_t>(1, vectors_in_group(tile.vectors / view.sums(), view, lanes)) * lanes;
+  const Read& data = stage.reads[static_cast<size_t>(view.data)];
+  const Read& weights = stage.reads[static_cast<size_t>(view.weights)];
+  if (weights.stage >= 0) return;
+  const auto& params = region.params;
+  const size_t data_rank = params[static_cast<size_t>(data.index)].type.shape.rank();
+  const bool image = data_rank > 2;
+  const auto all =
+      params[static_cast<size_t>(data.index)].type.shape[static_cast<size_t>(view.data_channel_dim)].constant();
+  const bool whole = !view.group_out || view.group_out % columns == 0;
+  const bool blocked = image && whole && depth >= lanes && divides_group(stage, view, lanes);
+  const bool features = data_rank == 3 && view.data_channel_dim == 2;
+  if ((blocked && (!features || share_a_set(depth))) || (image && view.group_out && all.value_or(0) >= lanes))
+    wish.params[static_cast<size_t>(data.index)] = Layout::channels_blocked(data_rank, view.data_channel_dim, lanes);
+  if (params[static_cast<size_t>(weights.index)].role == ParamRole::constant) {
+    Layout layout = Layout::dense(params[static_cast<size_t>(weights.index)].type.shape.rank());
+    // the vector axis outermost, so that a block of weights is one stream
+    std::erase(layout.order, view.weights_vec_dim);
+    layout.order.insert(layout.order.begin(), view.weights_vec_dim);
+    if (view.group_out && !blocked && view.channel >= 0) {  // the few channels of a group follow the taps
+      std::erase(layout.order, view.weights_channel_dim);
+      layout.order.push_back(view.weights_channel_dim);
+    }
+    if (blocked) layout.blocks.push_back({view.weights_channel_dim, lanes});
+    layout.blocks.push_back({view.weights_vec_dim, columns});
+    wish.params[static_cast<size_t>(weights.index)] = layout;
+    for (int gate : view.gates) wish.params[static_cast<size_t>(stage.reads[static_cast<size_t>(gate)].index)] = layout;
+  }
+}
+
+bool constant_weights(const Region& region, const ContractionView& view) {
+  const Read& weights = region.stages[0].reads[static_cast<size_t>(view.weights)];
+  return weights.stage < 0 && region.params[static_cast<size_t>(weights.index)].role == ParamRole::constant;
+}
+
+/// Products of two activations (attention) read rows of both: no blocks along rows.
+void drop_last_axis(LayoutWish& wish) {
+  for (auto& layout : wish.params)
+    if (layout && layout->blocks.size() == 1 && layout->blocks[0].axis > 1) layout.reset();
+}
+
+}  // namespace
+
+void wish_contraction(const Region& region, const TargetInfo& target, LayoutWish& wish) {
+  const auto view = std::get<ContractionView>(view_products(region, 0));
+  wish_operands(region, view, target, wish);
+  wish_like_output(region, region.stages[0], view.vec, target, wish);
+  if (!constant_weights(region, view)) drop_last_axis(wish);
+}
+
+}  // namespace opfuse

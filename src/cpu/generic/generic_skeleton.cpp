@@ -1,0 +1,48 @@
+// The plain loop nest, which takes any layouts, and updates at computed indices, which are one too.
+#include "cpu/algorithms.hpp"
+#include "cpu/contraction/direct_cost.hpp"
+#include "cpu/skeletons.hpp"
+#include "kernel/views.hpp"
+
+namespace opfuse {
+namespace {
+
+constexpr double kSlowdown = 20;  ///< of a contraction without register tiles (bench/winograd_parts)
+
+bool has_one_stage(const Region& region, const TargetInfo&) { return region.stages.size() == 1; }
+
+bool is_scatter(const Region& region, const TargetInfo&) {
+  return region.stages.size() == 1 && region.stages[0].anchor == Anchor::scatter;
+}
+
+std::optional<std::string> refuses(const Region& region, const TargetInfo&) { return refuse_sums(region); }
+
+std::vector<Schedule> candidates(const Region& region, const std::vector<ParamLayout>&, const TargetInfo&) {
+  Schedule s;
+  const Anchor anchor = region.stages[0].anchor;
+  if (anchor == Anchor::contraction || anchor == Anchor::window) s.set("generic", 1);
+  return {s};
+}
+
+double cost(const Region& region, const Schedule& schedule, const TargetInfo& target) {
+  if (std::holds_alternative<ContractionView>(view_contraction(region, 0)))
+    return kSlowdown * tiled_cycles(region, schedule, target);
+  return roof_cycles(region, target, 1);
+}
+
+}  // namespace
+
+Skeleton scatter_skeleton() {
+  return {.name = "scatter", .form = kCollapsed, .see = is_scatter, .candidates = candidates};
+}
+
+Skeleton generic_skeleton() {
+  return {.name = "generic",
+          .form = kCollapsed,
+          .see = has_one_stage,
+          .refuses = refuses,
+          .candidates = candidates,
+          .cost = cost};
+}
+
+}  // namespace opfuse

@@ -1,0 +1,48 @@
+// Convolutions with pixels in the lanes, twice in the table: before those with channels in the lanes where that form is
+// faster, behind them for layouts that they do not take.
+#include "cpu/layout_wish.hpp"
+#include "cpu/pixels/pixel_view.hpp"
+#include "cpu/schedules.hpp"
+#include "cpu/skeletons.hpp"
+
+namespace opfuse {
+namespace {
+
+bool pays(const Region& region, const TargetInfo& target) { return is_single(region) && pixels_pay(region, target); }
+
+bool fits(const Region& region, const TargetInfo&) { return is_single(region) && view_pixels(region).has_value(); }
+
+/// Lanes of pixels take any layout; in a network of blocked channels the input is one of them.
+void wish(const Region& region, const TargetInfo& target, LayoutWish& wish) {
+  const PixelView view = *view_pixels(region);
+  const int data = region.stages[0].reads[static_cast<size_t>(view.data)].index;
+  if (view.channels() >= target.lanes_f32())
+    wish.params[static_cast<size_t>(data)] = Layout::channels_blocked(4, 1, target.lanes_f32());
+  wish_like_output(region, region.stages[0], 1, target, wish);
+}
+
+std::vector<Schedule> candidates(const Region& region, const std::vector<ParamLayout>& layouts,
+                                 const TargetInfo& target) {
+  Schedule s;
+  if (!schedule_pixels(region, layouts, target, s)) return {};
+  return {s};
+}
+
+double cost(const Region& region, const Schedule&, const TargetInfo& target) {
+  return pixel_lane_cycles(region, target);
+}
+
+}  // namespace
+
+Skeleton pixels_skeleton() {
+  return {.name = "pixels", .form = kAsLowered, .see = pays, .wish = wish, .candidates = candidates, .cost = cost};
+}
+
+Skeleton any_pixels_skeleton() {
+  Skeleton skeleton = pixels_skeleton();
+  skeleton.see = fits;
+  skeleton.wish = nullptr;
+  return skeleton;
+}
+
+}  // namespace opfuse

@@ -1,0 +1,45 @@
+// A convolution and a window in one kernel, as a skeleton: each stage wishes as it would alone.
+#include "cpu/schedules.hpp"
+#include "cpu/skeletons.hpp"
+#include "cpu/window/chain_cost.hpp"
+#include "cpu/window/chain_view.hpp"
+#include "cpu/window/mean_view.hpp"
+
+namespace opfuse {
+namespace {
+
+bool see(const Region& region, const TargetInfo&) { return stages_without_means(region) == 2; }
+
+std::optional<std::string> refuses(const Region& region, const TargetInfo&) {
+  if (auto why = refuse_sequence(region)) return why;
+  const auto found = view_chain(region);
+  const auto* why = std::get_if<std::string>(&found);
+  return why ? std::optional(*why) : std::nullopt;
+}
+
+void wish(const Region& region, const TargetInfo& target, LayoutWish& wish) {
+  if (refuses(region, target)) return;
+  wish_contraction(region, target, wish);
+  wish_windows(region, 1, target, wish);
+}
+
+std::vector<Schedule> candidates(const Region& region, const std::vector<ParamLayout>& layouts,
+                                 const TargetInfo& target) {
+  Schedule s;
+  if (!schedule_chain(region, layouts, target, s)) return {};
+  return {s};
+}
+
+}  // namespace
+
+Skeleton chain_skeleton() {
+  return {.name = "chain",
+          .form = kAsLowered,
+          .see = see,
+          .refuses = refuses,
+          .wish = wish,
+          .candidates = candidates,
+          .loses = chain_loses};
+}
+
+}  // namespace opfuse

@@ -1,0 +1,20 @@
+// The table of emitters. A test holds it against the table of skeletons: neither lists what the other lacks.
+#include "cuda/emitters.hpp"
+
+#include "base/fail.hpp"
+
+namespace opfuse::cuda {
+
+std::span<const Emitter> emitters() {
+  static constexpr Emitter kAll[] = {
+      {"scatter", emit_scatter}, {"mma", emit_mma}, {"tiles", emit_tiles}, {"rows", emit_rows}};
+  return kAll;
+}
+
+void emit_kernel(Kernel& k) {
+  for (const Emitter& emitter : emitters())
+    if (emitter.skeleton == k.spec.schedule.skeleton) return emitter.emit(k);
+  throw fail(E::codegen_failed, "no emitter is named '{}'", k.spec.schedule.skeleton);
+}
+
+}  // namespace opfuse::cuda

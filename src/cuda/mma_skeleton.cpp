@@ -1,0 +1,72 @@
+// Contractions on tensor cores as a skeleton: both operands are stored, and multiplied, in 16 bits, and want their
+// channels last.
+#include "cuda/mma_operands.hpp"
+#include "cuda/row_schedule.hpp"
+#include "cuda/skeletons.hpp"
+#include "cuda/stage.hpp"
+#include "cuda/vector_body.hpp"
+
+namespace opfuse::cuda {
+namespace {
+
+bool see(const Region& region, const TargetInfo&) {
+  const auto found = view_tiles(region);
+  const auto* view = std::get_if<TileView>(&found);
+  if (!view) return false;
+  const DType dtype = region.stages[0].reductions[0].value.dtype();
+  return is_half(dtype) && view->a.dtype() == dtype && view->b.dtype() == dtype && !view->n.empty() && !view->m.empty();
+}
+
+/// Channels last: the first summed axis in operands, the columns' axis in results.
+void wish(const Region& region, const TargetInfo&, LayoutWish& wish) {
+  const auto view = std::get<TileView>(view_tiles(region));
+  const Stage& stage = region.stages[0];
+  const auto set = [&](int param, const IndexMap& map, int axis) {
+    auto& wanted = wish.params[static_cast<size_t>(param)];
+    if (!wanted) wanted = layout_along(map, region.params[static_cast<size_t>(param)].type.shape.rank(), axis);
+  };
+  for (const Expr* operand : {&view.a, &view.b})
+    if (const int read = mma_read(*operand); read >= 0 && !view.k.empty())
+      set(stage.reads[static_cast<size_t>(read)].index, stage.reads[static_cast<size_t>(read)].map, view.k.front());
+  for (const StageOutput& o : stage.outputs) {
+    set(o.param, o.map, view.n.back());
+    for (int read : reads_used(o.value))
+      if (const Read& r = stage.reads[static_cast<size_t>(read)]; r.map == o.map) set(r.index, r.map, view.n.back());
+  }
+}
+
+/// All results lie together along the columns, in whole vectors of eight.
+bool stores_sixteen_bytes(const Stage& stage, const std::vector<ParamLayout>& layouts, int axis) {
+  const auto extent = stage.domain[static_cast<size_t>(axis)].constant();
+  if (!extent || *extent % 8) return false;
+  for (const StageOutput& o : stage.outputs)
+    if (!is_half(o.dtype) || o.clipped ||
+        !lies_together(o.map, layouts[static_cast<size_t>(o.param)], static_cast<int>(stage.domain.size()), axis, 8))
+      return false;
+  return true;
+}
+
+std::vector<Schedule> candidates(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo&) {
+  const TileView view = mma_view(region, layouts);
+  const Stage& stage = region.stages[0];
+  const int64_t m = typical_product(stage, view.m), n = typical_product(stage, view.n),
+                k = typical_product(stage, view.k);
+  if (std::min(m, n) < 8 || k < 8) return {};
+  const bool large = m >= 128 && n >= 64 && m * n >= int64_t{1} << 19;
+  Schedule s;
+  s.set("mma_m", large ? 128 : 64);
+  s.set("mma_n", 64);
+  s.set("stages", large ? 2 : 3);
+  s.set("copy_a", copies_sixteen_bytes(region, layouts, view, view.a));
+  s.set("copy_b", copies_sixteen_bytes(region, layouts, view, view.b));
+  s.set("vector", stores_sixteen_bytes(stage, layouts, view.n.back()) ? 8 : 1);
+  return {s};
+}
+
+}  // namespace
+
+Skeleton mma_skeleton() {
+  return {.name = "mma", .form = kGrouped, .see = see, .wish = wish, .candidates = candidates};
+}
+
+}  // namespace opfuse::cuda

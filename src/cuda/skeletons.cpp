@@ -1,0 +1,39 @@
+// The table of skeletons, special ones first: a contraction that tensor cores do not take is one of tiles, what is no
+// contraction, or too narrow for tiles, is rows.
+#include "cuda/skeletons.hpp"
+
+namespace opfuse::cuda {
+namespace {
+
+Region grouped(const Region& region) {
+  Region simple = region;
+  split_groups(simple);
+  return simple;
+}
+
+Collapsed grouped_under(const Region& region, const std::vector<ParamLayout>& layouts) {
+  Collapsed simple = collapse(region, layouts);
+  split_groups(simple.region);
+  return simple;
+}
+
+bool is_scatter(const Region& region, const TargetInfo&) {
+  return region.stages.size() == 1 && region.stages[0].anchor == Anchor::scatter;
+}
+
+std::vector<Schedule> one_schedule(const Region&, const std::vector<ParamLayout>&, const TargetInfo&) { return {{}}; }
+
+}  // namespace
+
+const RegionForm kGrouped = {grouped, grouped_under};
+
+Skeleton scatter_skeleton() {
+  return {.name = "scatter", .form = kGrouped, .see = is_scatter, .candidates = one_schedule};
+}
+
+Skeletons skeletons() {
+  static const std::vector<Skeleton> kAll{scatter_skeleton(), mma_skeleton(), tiles_skeleton(), rows_skeleton()};
+  return kAll;
+}
+
+}  // namespace opfuse::cuda
