@@ -4,6 +4,7 @@
 
 namespace opfuse {
 
-inline constexpr int64_t kLineFloats = 16;  ///< of a cache line: 64 bytes on every x86
+inline constexpr int64_t kLineBytes = 64;  ///< on every x86
+inline constexpr int64_t kLineFloats = kLineBytes / 4;
 
 }  // namespace opfuse

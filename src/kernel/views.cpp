@@ -124,8 +124,15 @@ class ContractionFinder {
     if (!sliding || !each_axis_once(*sliding)) return "the data's index map is no sliding window";
     view_.sliding = *sliding;
     assign_axes();
+    view_.types = types();
     view_.factor = find_factor();
     return "";
+  }
+
+  ElementTypes types() const {
+    const auto of = [&](int read) { return dtype_of(region_, stage_.reads[static_cast<size_t>(read)]); };
+    const DType sum = stage_.reductions[0].value.dtype();
+    return {of(view_.data), of(view_.weights), sum, stage_.outputs.empty() ? sum : stage_.outputs[0].dtype};
   }
 
   /// The other sums: each multiplies the same data with constants that lie as the first one's weights.

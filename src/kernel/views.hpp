@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "kernel/element_types.hpp"
 #include "region/region.hpp"
 
 namespace opfuse {
@@ -30,6 +31,7 @@ struct PhaseDim {
 /// A contraction as the register-tiled skeleton sees it:
 ///   result(.., vec, .., pixel) = sum over channel, taps of value(data) * weights
 struct ContractionView {
+  ElementTypes types;
   int data = -1, weights = -1;      ///< read numbers of the stage
   Expr value;                       ///< read(data), or a prologue of it; the guard removed
   bool guarded = false;             ///< taps outside the data contribute nothing

@@ -38,6 +38,7 @@ double tiled_cycles(const Region& region, const Schedule& s, const TargetInfo& t
   const int64_t channels = known(axis_extent(stage, view.vec)), row = row_axis_of(view);
   const int64_t group = view.group_out ? view.group_out : channels;
   TileProblem problem;
+  problem.types = view.types;
   problem.channels = group;
   problem.grouped = view.group_out != 0;
   problem.pixels = view.pixel < 0 ? 1 : known(axis_extent(stage, view.pixel));

@@ -26,6 +26,7 @@ GateCost gate_cost(const Region& region, const TargetInfo& target) {
   const auto& view = std::get<ContractionView>(found);
   const Stage& stage = region.stages[0];
   TileProblem one, all;
+  one.types = view.types;
   one.channels = axis_extent(stage, view.vec).value();
   one.pixels = rows_of(stage, view);
   all = one;
@@ -34,7 +35,7 @@ GateCost gate_cost(const Region& region, const TargetInfo& target) {
   const auto cycles = [&](const TileProblem& p) { return depth * tile_cycles(p, choose_tile(p, target), target); };
   GateCost cost;
   cost.tile = cycles(all) - sums * cycles(one);
-  const double bytes = 4 * static_cast<double>(one.channels) * static_cast<double>(one.pixels);
+  const double bytes = static_cast<double>(view.types.result_bytes() * one.channels) * static_cast<double>(one.pixels);
   cost.saved = (sums - 1) * (2 * bytes / kMapBytesPerCycle + kLaunchCycles);
   return cost;
 }

@@ -45,7 +45,7 @@ bool may_overlap(const Stage& stage, const ContractionView& view, const TargetIn
   const bool plain = !clipped && view.phases.empty() && !has_taps(stage, view) && !view.guarded && !view.group_out &&
                      view.gates.empty() && view.factor < 0 && view.channel >= 0;
   if (target.vector_registers < 32 || !plain || !has_fixed_pixels(stage, view)) return false;
-  return channel_depth(stage, view) >= target.lanes_f32() && calls_functions(stage) && !reads_pixels(stage, view);
+  return channel_depth(stage, view) >= view.types.lanes(target) && calls_functions(stage) && !reads_pixels(stage, view);
 }
 
 std::optional<RegisterTile> overlapped_tile(const TileProblem& problem, int64_t depth, int64_t vectors,
@@ -53,10 +53,10 @@ std::optional<RegisterTile> overlapped_tile(const TileProblem& problem, int64_t 
   std::optional<RegisterTile> best;
   const auto steps = static_cast<double>(depth);
   const auto results =
-      static_cast<double>(ceil_of(problem.channels, target.lanes_f32()) * problem.pixels * problem.rows);
+      static_cast<double>(ceil_of(problem.channels, problem.types.lanes(target)) * problem.pixels * problem.rows);
   double least = steps * tile_cycles(problem, choose_tile(problem, target), target);
   for (int64_t v = vectors ? vectors : 1; v <= (vectors ? vectors : 4); ++v) {
-    if (problem.channels % (v * target.lanes_f32())) continue;
+    if (problem.channels % (v * problem.types.lanes(target))) continue;
     for (int64_t w = 1; w <= problem.pixels && fits({v, w}, target, kFewRegisters); ++w) {
       if (problem.pixels % w) continue;
       const double saved = fits({v, w}, target, kManyRegisters) ? kSavedWithMany : kSavedWithFew;

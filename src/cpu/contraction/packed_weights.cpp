@@ -51,20 +51,21 @@ ParamLayout packed_weights(const Region& region, const ContractionView& view, in
   return packed;
 }
 
-int64_t packed_floats(const Stage& stage, const ContractionView& view, int64_t block) {
-  int64_t count = block * channel_depth(stage, view);
+int64_t packed_bytes(const Stage& stage, const ContractionView& view, int64_t block) {
+  int64_t count = view.types.weight_bytes() * block * channel_depth(stage, view);
   for (int tap : view.taps) count *= axis_extent(stage, tap).value();
   return count;
 }
 
 int64_t packed_vectors(const Stage& stage, const ContractionView& view, int64_t rows, const TargetInfo& target) {
   TileProblem problem;
+  problem.types = view.types;
   problem.channels = axis_extent(stage, view.vec).value();
   problem.pixels = pixel_count(stage, view.pixel);
   problem.rows = rows;
   int64_t vectors = choose_tile(problem, target).vectors;
   const auto room = static_cast<int64_t>(kShareOfL2 * static_cast<double>(target.l2_bytes));
-  while (vectors > 1 && 4 * packed_floats(stage, view, vectors * target.lanes_f32()) > room) --vectors;
+  while (vectors > 1 && packed_bytes(stage, view, vectors * view.types.lanes(target)) > room) --vectors;
   return vectors;
 }
 

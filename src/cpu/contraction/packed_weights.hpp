@@ -15,8 +15,8 @@ bool packs_weights(const Region& region, const ContractionView& view);
 /// One block of `block` output channels in scratch: [other reduced axes][channels][block]; all other axes stand still.
 ParamLayout packed_weights(const Region& region, const ContractionView& view, int64_t block);
 
-/// Floats of that.
-int64_t packed_floats(const Stage& stage, const ContractionView& view, int64_t block);
+/// Bytes of that.
+int64_t packed_bytes(const Stage& stage, const ContractionView& view, int64_t block);
 
 /// Output channels of a block, in vectors.
 int64_t packed_vectors(const Stage& stage, const ContractionView& view, int64_t rows, const TargetInfo& target);

@@ -47,8 +47,8 @@ bool fits(const RegisterTile& t, const TargetInfo& target, int64_t kept) {
   return products(t) + t.vectors + 1 + t.half + kept <= target.vector_registers;
 }
 
-bool ends_in_half(int64_t channels, const TargetInfo& target) {
-  const int64_t lanes = target.lanes_f32(), rest = channels % lanes;
+bool ends_in_half(int64_t channels, int64_t lanes) {
+  const int64_t rest = channels % lanes;
   return lanes == 16 && rest > 0 && rest <= lanes / 2;
 }
 
@@ -76,7 +76,7 @@ bool two_blocks_fit(int64_t block_bytes, const TargetInfo& target) {
 
 /// The last block has code of its own where it is narrower.
 double tile_cycles(const TileProblem& problem, const RegisterTile& tile, const TargetInfo& target) {
-  const int64_t count = ceil_of(problem.channels, target.lanes_f32()) * problem.sums, v = tile.vectors;
+  const int64_t count = ceil_of(problem.channels, problem.types.lanes(target)) * problem.sums, v = tile.vectors;
   const int64_t before = (count - 1) / v, rest = count - before * v;
   const RegisterTile block{v, tile.width}, last{rest, tile.width, rest > 1 && problem.half(target)};
   const double cycles = static_cast<double>(before) * map_cycles(problem, block, block, target) +
@@ -89,7 +89,7 @@ RegisterTile choose_tile(const TileProblem& problem, const TargetInfo& target) {
   double least = INFINITY;
   for (int64_t v = problem.sums; v <= (problem.pixels == 1 ? 8 : 4); v += problem.sums) {
     if (!fits({v, 1}, target)) break;
-    const bool half = v > 1 && problem.channels <= v * target.lanes_f32() && problem.half(target);
+    const bool half = v > 1 && problem.channels <= v * problem.types.lanes(target) && problem.half(target);
     const RegisterTile tile{v, widest(problem.pixels, v, target, 0, half), half};
     const double cycles = tile_cycles(problem, tile, target);
     if (cycles < least * 0.999) least = cycles, best = tile;

@@ -18,8 +18,8 @@ struct RegisterTile {
   bool half = false;               ///< pixels share the last of several vectors in pairs
 };
 
-/// Half a vector holds the last of so many channels.
-bool ends_in_half(int64_t channels, const TargetInfo& target);
+/// Half a vector of so many lanes holds the last of so many channels.
+bool ends_in_half(int64_t channels, int64_t lanes);
 
 /// `kept`: registers that the tile must leave free.
 bool fits(const RegisterTile& tile, const TargetInfo& target, int64_t kept = 0);
@@ -46,9 +46,12 @@ struct TileProblem {
   int64_t rows = 1;      ///< that may share a tile
   int64_t sums = 1;      ///< of the same data, each with its weights
   bool grouped = false;  ///< channels of a group, more of them follow
+  ElementTypes types{};
 
   /// Pixels may share the last vector of channels.
-  bool half(const TargetInfo& target) const { return sums == 1 && !grouped && ends_in_half(channels, target); }
+  bool half(const TargetInfo& target) const {
+    return sums == 1 && !grouped && ends_in_half(channels, types.lanes(target));
+  }
 };
 /// Cycles of one step of the reduction over all pixels and channels.
 double tile_cycles(const TileProblem& problem, const RegisterTile& tile, const TargetInfo& target);

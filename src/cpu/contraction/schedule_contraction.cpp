@@ -17,8 +17,10 @@ bool stored_contiguous(const ParamLayout& l, int dim) {
 
 int64_t bytes_of(const Region& region, const Stage& stage, int read) {
   const Read& r = stage.reads[static_cast<size_t>(read)];
-  int64_t bytes = 4;
-  if (r.stage >= 0) return bytes;
+  if (r.stage >= 0)
+    return static_cast<int64_t>(
+        byte_size(region.stages[static_cast<size_t>(r.stage)].outputs[static_cast<size_t>(r.index)].dtype));
+  auto bytes = static_cast<int64_t>(byte_size(region.params[static_cast<size_t>(r.index)].type.dtype));
   for (const Dim& d : region.params[static_cast<size_t>(r.index)].type.shape.dims) bytes *= d.constant().value_or(1);
   return bytes;
 }
@@ -197,7 +199,7 @@ void block_for_cache(Schedule& s, const Region& region, const ContractionView& v
   const int64_t step = s.get("step", 1), steps = channel_depth(region.stages[0], view) / step;
   s.set("chunk", c.rows);
   if (c.passes > 1) s.set("k_block", ceil_of(steps, c.passes) * step);
-  const int64_t lines = step * s.get("nv", 1) * target.lanes_f32() / kLineFloats;
+  const int64_t lines = step * s.get("nv", 1) * view.types.lanes(target) * view.types.weight_bytes() / kLineBytes;
   const bool open = view.pixel >= 0 && !axis_extent(region.stages[0], view.pixel).is_constant();
   const int64_t sharing = open ? kTilesOfOpenRows : c.rows;
   if (sharing > 1 && (c.passes > 1 || two_blocks_fit(static_cast<int64_t>(streams.block), target)))
@@ -211,12 +213,12 @@ void fetch_ahead(Schedule& s, const Region& region, const std::vector<ParamLayou
   const Stage& stage = region.stages[0];
   const auto far = static_cast<double>(target.l2_bytes) / 2;
   const Read& data = stage.reads[static_cast<size_t>(view.data)];
-  const bool blocked = s.get("step", 1) == target.lanes_f32() && channel_depth(stage, view) > s.get("step", 1);
+  const bool blocked = s.get("step", 1) == view.types.lanes(target) && channel_depth(stage, view) > s.get("step", 1);
   if (region.stages.size() > 1 || s.get("grouped", 0) || view.pixel < 0 || data.stage >= 0) return;
   // a tile's lines of one block lie together and the next block's elsewhere, where no hardware prefetcher looks
   const bool jumps = layouts[static_cast<size_t>(data.index)].layout.block_of(view.data_channel_dim) > 1;
   if (view.taps.empty() && view.channel >= 0 && blocked && (jumps || data_bytes > far)) s.set("fetch_data", 1);
-  const double out_bytes = 4 * outputs_of(stage);
+  const double out_bytes = static_cast<double>(view.types.result_bytes()) * outputs_of(stage);
   if (out_bytes > far && !s.get("k_block", 0)) s.set("fetch_outputs", 1);
 }
 
@@ -255,7 +257,7 @@ bool keeps_weights(const Streams& w, double weight_bytes, double image_bytes, in
 void cut_parts(Schedule& s, const Region& region, const std::vector<ParamLayout>& layouts, const ContractionView& view,
                int64_t items, const TargetInfo& target) {
   const Stage& stage = region.stages[0];
-  const int64_t block = s.get("nv", 1) * target.lanes_f32();
+  const int64_t block = s.get("nv", 1) * view.types.lanes(target);
   const int64_t blocks = ceil_of(axis_extent(stage, view.vec).value(), block);
   const auto sums = static_cast<double>(view.sums());
   const double weight_bytes = sums * image_bytes_of(region, stage, view, view.weights);
@@ -271,7 +273,8 @@ void cut_parts(Schedule& s, const Region& region, const std::vector<ParamLayout>
   streams.block = weight_bytes / static_cast<double>(blocks);
   streams.part = streams.block * static_cast<double>(ceil_of(blocks, s.get("parts_o", 1)));
   streams.row = image_bytes / static_cast<double>(items);
-  streams.resting = 4 * sums * outputs_of(stage) / static_cast<double>(images * items * s.get("parts_o", 1));
+  streams.resting = static_cast<double>(view.types.sum_bytes()) * sums * outputs_of(stage) /
+                    static_cast<double>(images * items * s.get("parts_o", 1));
   const double outputs = static_cast<double>(axis_extent(stage, view.vec).value());
   streams.pixels = outputs_of(stage) / (outputs * static_cast<double>(images * items));
   streams.slices = most_passes(region, view, s);
@@ -290,16 +293,16 @@ void cut_parts(Schedule& s, const Region& region, const std::vector<ParamLayout>
 std::optional<OperandFit> fit_packed(const Region& region, const ContractionView& view,
                                      std::vector<ParamLayout> layouts, const TargetInfo& target) {
   const Stage& stage = region.stages[0];
-  if (!packs_weights(region, view)) return fit_operands(stage, view, layouts, target.lanes_f32());
-  const int64_t block = packed_vectors(stage, view, stackable_rows(region, view), target) * target.lanes_f32();
+  if (!packs_weights(region, view)) return fit_operands(stage, view, layouts, view.types.lanes(target));
+  const int64_t block = packed_vectors(stage, view, stackable_rows(region, view), target) * view.types.lanes(target);
   const auto weights = static_cast<size_t>(stage.reads[static_cast<size_t>(view.weights)].index);
   layouts[weights] = packed_weights(region, view, block);
-  return fit_operands(stage, view, layouts, target.lanes_f32());
+  return fit_operands(stage, view, layouts, view.types.lanes(target));
 }
 
 /// Every part packs the blocks it uses, so rows are cut only where many remain for each.
 void cut_packed(Schedule& s, const Stage& stage, const ContractionView& view, int64_t items, const TargetInfo& target) {
-  const int64_t block = s.get("nv", 1) * target.lanes_f32(), images = images_of(stage, view);
+  const int64_t block = s.get("nv", 1) * view.types.lanes(target), images = images_of(stage, view);
   const int64_t blocks = ceil_of(axis_extent(stage, view.vec).value(), block);
   const int64_t rows = items * s.get("tile_w", 1) * s.get("tile_h", 1);
   const auto work = static_cast<double>(work_of(stage));
@@ -308,16 +311,24 @@ void cut_packed(Schedule& s, const Stage& stage, const ContractionView& view, in
   split_parts(s, ceil_of(wanted, images), blocks, std::clamp<int64_t>(rows / kPackedRows, 1, items), 1, 1);
 }
 
+TileProblem problem_of_row(const ContractionView& view, int64_t channels, int64_t pixels) {
+  TileProblem problem;
+  problem.types = view.types;
+  problem.channels = channels;
+  problem.pixels = pixels;
+  return problem;
+}
+
 /// Two pixels may share the last of the last block's vectors. Padding is stored up to the end of that vector only.
 bool shares_last_vector(const Stage& stage, const ContractionView& view, const std::vector<ParamLayout>& layouts,
                         int64_t vectors, const TargetInfo& target) {
-  const int64_t channels = axis_extent(stage, view.vec).value(), lanes = target.lanes_f32();
+  const int64_t channels = axis_extent(stage, view.vec).value(), lanes = view.types.lanes(target);
   for (const StageOutput& o : stage.outputs)
     if (o.param >= 0)
       for (const Block& b : layouts[static_cast<size_t>(o.param)].layout.blocks)
         if (b.factor > lanes) return false;
   const bool alone = ceil_of(channels, lanes) % vectors == 1;  // loads take as long as the products of a vector
-  return vectors > 1 && !alone && !view.group_out && view.sums() == 1 && ends_in_half(channels, target);
+  return vectors > 1 && !alone && !view.group_out && view.sums() == 1 && ends_in_half(channels, lanes);
 }
 
 }  // namespace
@@ -340,11 +351,12 @@ bool schedule_contraction(const Region& region, const std::vector<ParamLayout>& 
   const int64_t pixels = pixel_count(stage, view->pixel);
   // lanes of several groups need registers for the channels they are put together from
   const int64_t channels = *axis_extent(stage, view->vec).constant();
-  const auto overlapped = may_overlap(stage, *view, target) && !packs_weights(region, *view)
-                              ? overlapped_tile({channels, pixels}, channel_depth(stage, *view), vectors, target)
-                              : std::nullopt;
+  const auto overlapped =
+      may_overlap(stage, *view, target) && !packs_weights(region, *view)
+          ? overlapped_tile(problem_of_row(*view, channels, pixels), channel_depth(stage, *view), vectors, target)
+          : std::nullopt;
   const bool half = !overlapped && shares_last_vector(stage, *view, layouts, vectors, target);
-  const bool one_block = channels <= vectors * target.lanes_f32();
+  const bool one_block = channels <= vectors * view->types.lanes(target);
   const int64_t width = overlapped ? overlapped->width
                                    : widest(pixels, vectors, target, fit->grouped ? 4 * vectors : 0, half && one_block);
   s.set("nv", fit->vectors);

@@ -29,6 +29,7 @@ int64_t vectors_in_group(int64_t wanted, const ContractionView& view, int64_t la
 TileProblem tile_problem(const Region& region, const ContractionView& view) {
   const Stage& stage = region.stages[0];
   TileProblem problem;
+  problem.types = view.types;
   problem.channels = channels_of(stage, view);
   problem.sums = view.sums();
   problem.grouped = view.group_out != 0;
@@ -43,13 +44,13 @@ TileProblem tile_problem(const Region& region, const ContractionView& view) {
   return problem;
 }
 
-/// Dense rows of this many floats all start in one set of a first-level cache of 64 sets (4 KiB between them), which
+/// Dense rows of this many bytes all start in one set of a first-level cache of 64 sets (4 KiB between them), which
 /// has fewer ways than a tile has rows.
-bool share_a_set(int64_t floats) { return floats * 4 % 4096 == 0; }
+bool share_a_set(int64_t bytes) { return bytes % 4096 == 0; }
 
 void wish_operands(const Region& region, const ContractionView& view, const TargetInfo& target, LayoutWish& wish) {
   const Stage& stage = region.stages[0];
-  const int64_t lanes = target.lanes_f32();
+  const int64_t lanes = view.types.lanes(target);
   const int64_t channels = channels_of(stage, view);
   const int64_t depth = channel_depth(stage, view);
   if (!channels || !depth) return;
@@ -66,7 +67,8 @@ void wish_operands(const Region& region, const ContractionView& view, const Targ
   const bool whole = !view.group_out || view.group_out % columns == 0;
   const bool blocked = image && whole && depth >= lanes && divides_group(stage, view, lanes);
   const bool features = data_rank == 3 && view.data_channel_dim == 2;
-  if ((blocked && (!features || share_a_set(depth))) || (image && view.group_out && all.value_or(0) >= lanes))
+  if ((blocked && (!features || share_a_set(depth * view.types.data_bytes()))) ||
+      (image && view.group_out && all.value_or(0) >= lanes))
     wish.params[static_cast<size_t>(data.index)] = Layout::channels_blocked(data_rank, view.data_channel_dim, lanes);
   if (params[static_cast<size_t>(weights.index)].role == ParamRole::constant) {
     Layout layout = Layout::dense(params[static_cast<size_t>(weights.index)].type.shape.rank());

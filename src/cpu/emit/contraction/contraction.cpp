@@ -32,7 +32,7 @@ std::optional<int64_t> constant_of(Value* value) {
 ContractionEmitter::ContractionEmitter(Kernel& k, StageEmitter& stage, const ContractionView& view)
     : k_(k), s_(stage), view_(view) {
   const Schedule& s = k.spec.schedule;
-  lanes_ = lanes_of(k.target);
+  lanes_ = view.types.lanes(k.target);
   vectors_ = s.get("nv", 1);
   sums_ = view.sums();
   block_ = vectors_ * lanes_;
@@ -61,7 +61,7 @@ ContractionEmitter::ContractionEmitter(Kernel& k, StageEmitter& stage, const Con
   if (height_ > 1)
     row_runs_ = cut_tiles(k, axis_extent(s_.stage, row_axis_), height_, may_leave(*row_dim_) ? row_dim_ : nullptr,
                           row_dim_->tap >= 0 ? tap_count(row_dim_->tap) : 1);
-  llvm::Type* vector = k.lanes(k.b.getFloatTy(), static_cast<int>(lanes_));
+  llvm::Type* vector = k.lanes(k.value_type(view.types.sum), static_cast<int>(lanes_));
   for (int64_t i = 0; i < width_ * height_ * vectors_of_weights(); ++i) acc_.push_back(k.variable(vector));
 }
 

@@ -56,6 +56,10 @@ class ContractionEmitter {
   bool half_ = false;                   ///< there two pixels share an accumulator of the last vector (knob "half")
   std::vector<llvm::AllocaInst*> acc_;  ///< by (pixel * sums + sum) * vectors + vector
 
+  const ElementTypes& types() const { return view_.types; }
+  llvm::Align sum_align() const { return llvm::Align(static_cast<uint64_t>(types().sum_bytes())); }
+  llvm::Align data_align() const { return llvm::Align(static_cast<uint64_t>(types().data_bytes())); }
+  llvm::Align weight_align() const { return llvm::Align(static_cast<uint64_t>(types().weight_bytes())); }
   Operand& data() { return s_.reads[static_cast<size_t>(view_.data)]; }
   Operand& weights() { return s_.reads[static_cast<size_t>(view_.weights)]; }
   int64_t vectors_of_weights() const { return sums_ * vectors_; }  ///< of one step

@@ -46,7 +46,7 @@ bool ContractionEmitter::unused(int64_t place) const {
 
 Value* ContractionEmitter::half_weights(Value* at) {
   const auto lanes = static_cast<int>(lanes_);
-  Value* half = k_.b.CreateAlignedLoad(k_.lanes(k_.b.getFloatTy(), lanes / 2), at, llvm::Align(4));
+  Value* half = k_.b.CreateAlignedLoad(k_.lanes(k_.memory_type(types().weights), lanes / 2), at, weight_align());
   std::vector<int> twice;
   for (int l = 0; l < lanes; ++l) twice.push_back(l % (lanes / 2));
   return k_.b.CreateShuffleVector(half, twice);

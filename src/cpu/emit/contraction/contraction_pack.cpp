@@ -15,7 +15,7 @@ void ContractionEmitter::emit_packed(const Env& env, Value* ob0, Value* ob1, Val
   weights().base = k_.scratch;
   weights().layout = packed.layout;
   weights().strides = packed.strides;
-  k_.scratch_bytes = 4 * packed_floats(s_.stage, view_, block_);
+  k_.scratch_bytes = packed_bytes(s_.stage, view_, block_);
   k_.loop(ob0, ob1, 1, [&](Value* ob) {
     pack_block(env, from, ob);
     emit(env, ob, k_.add(ob, k_.i64(1)), i0, i1);
@@ -51,7 +51,7 @@ void ContractionEmitter::pack_taps(size_t index, const Env& env, const Operand& 
   k_.loop(k_.i64(0), k_.i64(tap_count(tap)), 1, [&](Value* t) {
     Env at = env;
     at.axes[static_cast<size_t>(tap)] = {t, false, 1};
-    pack_taps(index + 1, at, from, k_.element(to, DType::f32, k_.mul(t, stride)), first);
+    pack_taps(index + 1, at, from, k_.element(to, types().weights, k_.mul(t, stride)), first);
   });
 }
 
@@ -67,7 +67,7 @@ void ContractionEmitter::pack_straight(const Env& env, const Operand& from, Valu
         at.axes[static_cast<size_t>(view_.vec)] = {lane, true, lanes_};
         at.mask = masked ? lanes_below(lane, outputs) : nullptr;
         Value* offset = k_.add(k_.mul(c, k_.i64(block_)), k_.i64(v * lanes_));
-        k_.b.CreateAlignedStore(packed_value(at, from), k_.element(to, DType::f32, offset), llvm::Align(4));
+        k_.b.CreateAlignedStore(packed_value(at, from), k_.element(to, types().weights, offset), weight_align());
       }
     });
   };
@@ -95,7 +95,7 @@ void ContractionEmitter::pack_transposed(const Env& env, const Operand& from, Va
       rows = transpose(k_, std::move(rows));
       for (int64_t l = 0; l < channels; ++l) {
         Value* offset = k_.add(k_.mul(k_.add(c, k_.i64(l)), k_.i64(block_)), k_.i64(v * lanes_));
-        k_.b.CreateAlignedStore(rows[static_cast<size_t>(l)], k_.element(to, DType::f32, offset), llvm::Align(4));
+        k_.b.CreateAlignedStore(rows[static_cast<size_t>(l)], k_.element(to, types().weights, offset), weight_align());
       }
     }
   };

@@ -19,11 +19,11 @@ Value* ContractionEmitter::resting(Value* ob, Value* q) {
   const int64_t pixels = view_.pixel < 0 ? 1 : axis_extent(s_.stage, view_.pixel).value();
   const int64_t item = (row_wise ? pixels * height_ : width_) * block_ * sums_;
   const int64_t items = std::min(chunk_, items_per_part());
-  k_.scratch_bytes = std::max(k_.scratch_bytes, blocks_per_part() * items * item * 4);
+  k_.scratch_bytes = std::max(k_.scratch_bytes, blocks_per_part() * items * item * types().sum_bytes());
   Value* at = k_.add(k_.mul(k_.sub(ob, first_block_), k_.i64(items)), item_);
   Value* offset = k_.mul(at, k_.i64(item));
   if (row_wise) offset = k_.add(offset, k_.mul(q, k_.i64(height_ * block_ * sums_)));
-  return k_.element(k_.scratch, DType::f32, offset);
+  return k_.element(k_.scratch, types().sum, offset);
 }
 
 void ContractionEmitter::start_accumulators(const TileRun& run, Value* rest) {
@@ -32,7 +32,7 @@ void ContractionEmitter::start_accumulators(const TileRun& run, Value* rest) {
   for (int64_t i = 0; i < run.width * tile_rows_ * vectors_of_weights(); ++i) {
     Value* start = k_.zero(type);
     if (rest && !unused(i)) {
-      Value* before = b.CreateAlignedLoad(type, k_.element(rest, DType::f32, k_.i64(i * lanes_)), llvm::Align(4));
+      Value* before = b.CreateAlignedLoad(type, k_.element(rest, types().sum, k_.i64(i * lanes_)), sum_align());
       start = b.CreateSelect(b.CreateICmpEQ(pass_, k_.i64(0)), start, before);
     }
     b.CreateStore(start, acc_[static_cast<size_t>(i)]);
@@ -44,7 +44,7 @@ void ContractionEmitter::rest_accumulators(const TileRun& run, Value* rest) {
   for (int64_t i = 0; i < run.width * tile_rows_ * vectors_of_weights(); ++i)
     if (!unused(i))
       b.CreateAlignedStore(b.CreateLoad(acc_[0]->getAllocatedType(), acc_[static_cast<size_t>(i)]),
-                           k_.element(rest, DType::f32, k_.i64(i * lanes_)), llvm::Align(4));
+                           k_.element(rest, types().sum, k_.i64(i * lanes_)), sum_align());
 }
 
 /// The weights behind those at `w`: the next block's of this pass, or the first block's of the next. Behind the last

@@ -49,10 +49,10 @@ void ContractionEmitter::emit_step(const Env& env, const Address& d, const std::
   const auto offset = [&](const Address& a, Value* step) {
     return k_.add(k_.add(a.scalar, k_.i64(a.constant)), k_.mul(lane, step));
   };
-  Value* data_at = k_.element(data().base, DType::f32, offset(d, data_lane));
+  Value* data_at = k_.element(data().base, types().data, offset(d, data_lane));
   std::vector<Value*> weights_at;
   for (int64_t sum = 0; sum < sums_; ++sum)
-    weights_at.push_back(k_.element(s_.reads[static_cast<size_t>(read_of_weights(sum))].base, DType::f32,
+    weights_at.push_back(k_.element(s_.reads[static_cast<size_t>(read_of_weights(sum))].base, types().weights,
                                     offset(w[static_cast<size_t>(sum)], weights_lane)));
   std::vector<Value*> acc = load_accumulators(count);
   const bool prologue = view_.value.op() != ExprOp::read && !scaled_;
@@ -63,7 +63,7 @@ void ContractionEmitter::emit_step(const Env& env, const Address& d, const std::
       if (!(pixels >> p & 1)) continue;
       Value* at = k_.add(k_.mul(pixel_step, k_.i64(p % run.width)), k_.mul(data_lane, k_.i64(u)));
       at = k_.add(at, k_.mul(row_step, k_.i64(p / run.width)));
-      Value* x = b.CreateAlignedLoad(b.getFloatTy(), k_.element(data_at, DType::f32, at), llvm::Align(4));
+      Value* x = b.CreateAlignedLoad(k_.memory_type(types().data), k_.element(data_at, types().data, at), data_align());
       if (prologue) {
         Env point = env;
         move_to(point, p, run);
@@ -71,7 +71,7 @@ void ContractionEmitter::emit_step(const Env& env, const Address& d, const std::
           auto& channel = point.axes[static_cast<size_t>(view_.channel)];
           channel = {k_.add(channel.base, lane), false, 1, u};
         }
-        x = s_.at(point, {}, {{view_.data, x}}).emit(view_.value, DType::f32);
+        x = s_.at(point, {}, {{view_.data, x}}).emit(view_.value, types().sum);
       }
       x = k_.splat(x, static_cast<int>(lanes_));
       multiply(acc, x, w_vectors, p);
@@ -99,10 +99,10 @@ std::vector<Value*> ContractionEmitter::load_weights(const std::vector<Value*>& 
   for (Value* weights : at)
     for (int64_t v = 0; v < vectors_; ++v) {
       Value* offset = k_.add(k_.mul(lane_step, k_.i64(lane)), k_.i64(v * lanes_));
-      Value* from = k_.element(weights, DType::f32, offset);
+      Value* from = k_.element(weights, types().weights, offset);
       const bool half = half_ && v + 1 == vectors_;
       vectors.push_back(half ? half_weights(from)
-                             : k_.b.CreateAlignedLoad(acc_[0]->getAllocatedType(), from, llvm::Align(4)));
+                             : k_.b.CreateAlignedLoad(acc_[0]->getAllocatedType(), from, weight_align()));
     }
   return vectors;
 }

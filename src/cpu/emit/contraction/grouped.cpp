@@ -35,15 +35,15 @@ Value* ContractionEmitter::permuted(const Env&, Value* at, int64_t channel) {
   auto& b = k_.b;
   const int64_t depth = channel_depth(s_.stage, view_), size = view_.group_out;
   const int64_t span = lanes_ / size * depth;
-  const auto vector_type = k_.lanes(b.getFloatTy(), static_cast<int>(std::min(span, lanes_)));
+  const auto vector_type = k_.lanes(k_.memory_type(types().data), static_cast<int>(std::min(span, lanes_)));
   const auto& layout = data().layout;
   const auto dim = std::find(layout.order.begin(), layout.order.end(), view_.data_channel_dim) - layout.order.begin();
   Value* block = k_.dim(data().strides[static_cast<size_t>(dim)]);
   std::vector<int> whole;
   Value* x = nullptr;
   for (int64_t part = 0; part * lanes_ < span; ++part) {
-    Value* p = k_.element(at, DType::f32, k_.mul(block, k_.i64(part)));
-    Value* v = b.CreateAlignedLoad(vector_type, p, llvm::Align(4));
+    Value* p = k_.element(at, types().data, k_.mul(block, k_.i64(part)));
+    Value* v = b.CreateAlignedLoad(vector_type, p, data_align());
     // lanes whose channel lies in this part
     std::vector<int> mask;
     for (int64_t l = 0; l < lanes_; ++l) {
@@ -73,12 +73,12 @@ void ContractionEmitter::emit_grouped(const Env& env, const Address& w, uint64_t
           : axis_step(k_, weights(), s_.stage.reads[static_cast<size_t>(view_.weights)].map, view_.channel);
   Value* pixel_step = view_.pixel < 0 ? k_.i64(0) : axis_step(k_, data(), map, view_.pixel);
   Value* row_step = row_run_ ? axis_step(k_, data(), map, row_axis_) : k_.i64(0);
-  Value* weights_at = k_.element(weights().base, DType::f32, k_.add(w.scalar, k_.i64(w.constant)));
+  Value* weights_at = k_.element(weights().base, types().weights, k_.add(w.scalar, k_.i64(w.constant)));
   const int64_t count = run.width * tile_rows_;
   std::vector<Value*> acc = load_accumulators(count);
   const auto start_of = [&](const Env& at) {
     const Address a = address_of(k_, data(), map, at, nullptr);
-    return k_.element(data().base, DType::f32, k_.add(a.scalar, k_.i64(a.constant)));
+    return k_.element(data().base, types().data, k_.add(a.scalar, k_.i64(a.constant)));
   };
   Value* first = grouped_ == 1 ? start_of(env) : nullptr;
   for (int64_t i = 0; i < lanes; ++i) {
@@ -94,9 +94,10 @@ void ContractionEmitter::emit_grouped(const Env& env, const Address& w, uint64_t
       if (!(pixels >> p & 1)) continue;
       Value* offset = k_.add(k_.mul(pixel_step, k_.i64(p % run.width)), k_.mul(row_step, k_.i64(p / run.width)));
       Value* x = nullptr;
-      if (grouped_ == 1) x = permuted(env, k_.element(first, DType::f32, offset), i);
+      if (grouped_ == 1) x = permuted(env, k_.element(first, types().data, offset), i);
       for (size_t j = 0; j < starts.size(); ++j) {
-        Value* v = b.CreateAlignedLoad(b.getFloatTy(), k_.element(starts[j], DType::f32, offset), llvm::Align(4));
+        Value* v = b.CreateAlignedLoad(k_.memory_type(types().data), k_.element(starts[j], types().data, offset),
+                                       data_align());
         v = k_.splat(v, static_cast<int>(lanes_));
         x = x ? b.CreateSelect(group_masks_[j - 1], v, x) : v;
       }
