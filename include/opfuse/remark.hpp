@@ -11,7 +11,8 @@
 namespace opfuse {
 
 /// One remark: kind "passed" (a group), "missed" (a candidate or near match that was not fused), "analysis" (an edge),
-/// "compound" (what a person would name across groups).
+/// "compound" (what a person would name across groups), "precision" (what a group with a product of quantised operands
+/// computes in).
 struct Remark {
   std::string kind, rule, anchor, code, message;
   std::vector<std::string> nodes, evidence;

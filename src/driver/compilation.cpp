@@ -119,6 +119,7 @@ void Compilation::shape() {
   Shaping shaping = shape_for_target(fused, target, options.chains);
   siblings = std::move(shaping.siblings);
   verdicts = std::move(shaping.verdicts);
+  precisions = std::move(shaping.precisions);
   shapings = std::move(shaping.notes);
 }
 

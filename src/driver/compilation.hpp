@@ -57,8 +57,9 @@ struct Compilation {
   std::vector<DimConstraint> constraints;  ///< of the model on its open dimensions, by its own nodes
   FusionPlan plan;
   Graph fused;  ///< from Milestone::shaped on with what shaping joined: the graph that the program was lowered from
-  std::vector<SiblingLinears> siblings;  ///< Linears of one value that were looked at for one product
-  std::vector<ChainVerdict> verdicts;    ///< pairs of groups that were looked at for one launch
+  std::vector<SiblingLinears> siblings;      ///< Linears of one value that were looked at for one product
+  std::vector<ChainVerdict> verdicts;        ///< pairs of groups that were looked at for one launch
+  std::vector<PrecisionVerdict> precisions;  ///< groups with products of quantised operands
   Program program;
   std::vector<Variant> variants;
   Artifact artifact;

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "base/fail.hpp"
+#include "cpu/contraction/codes.hpp"
 #include "cpu/generator.hpp"
 #include "cpu/window/channel_factor_cost.hpp"
 #include "cpu/window/mean_bands.hpp"
@@ -133,6 +134,15 @@ static MeanAdvice mean_advice(const TargetInfo& target, bool wanted) {
   return {bands, advice_of(target, wanted, nullptr)};
 }
 
+/// Why a group that reads codes stays one that reads what they stand for.
+static std::optional<Decline> keeps_floats(const Node& joined, const TargetInfo& target) {
+  const auto lowered = lower_group(joined);
+  if (const auto* declined = std::get_if<Decline>(&lowered)) return *declined;
+  const Region& region = std::get<LoweredGroup>(lowered).region;
+  const std::optional<std::string> why = no_codes_kernel(region, target);
+  return why ? std::optional(Decline{"no_kernel", *why, {}}) : std::nullopt;
+}
+
 /// A quarter of L3, which neighbours share: maps of 12 MB and more lost at 32 MB of it, those of 5.6 did not
 /// (bench/NOTES.md).
 static ImageCaches caches_of(const TargetInfo& target) {
@@ -146,6 +156,8 @@ Shaping shape_for_target(Graph& fused, const TargetInfo& target, bool chains) {
   const auto say = [&](const std::vector<std::string>& lines) {
     shaping.notes.insert(shaping.notes.end(), lines.begin(), lines.end());
   };
+  shaping.precisions = sum_codes(fused, [&](const Node& joined) { return keeps_floats(joined, target); });
+  say(precision_lines(shaping.precisions));
   shaping.siblings = merge_siblings(fused, legality_on(target));
   say(lines_of(shaping.siblings));
   say(absorb_movements(fused, legality_on(target)));
@@ -184,7 +196,9 @@ void note_limits(Program& program, const Generator& generator, const TargetInfo&
   std::map<std::string, std::vector<std::string>> met;
   for (const Launch& launch : program.launches) {
     if (launch.reference) continue;
-    const std::string limit = generator.limit_of(kernel_spec(program, launch), target);
+    std::string limit = generator.limit_of(kernel_spec(program, launch), target);
+    if (limit.empty() && !target.is_cuda() && launch.schedule.skeleton != "contraction" && sums_codes(launch.region))
+      limit = "codes are summed one by one: its operands do not lie as register tiles need them";
     if (!limit.empty()) met[limit].push_back(launch.name);
   }
   for (const auto& [limit, names] : met)

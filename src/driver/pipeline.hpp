@@ -12,6 +12,7 @@
 #include "program/program.hpp"
 #include "program/uncompilable.hpp"
 #include "shape/chains.hpp"
+#include "shape/codes.hpp"
 #include "shape/siblings.hpp"
 #include "target/target.hpp"
 #include "tune/choose_algorithms.hpp"
@@ -45,9 +46,10 @@ FusionPlan plan_graph(const Graph& prepared, const TargetInfo& target, const Pla
 
 /// What shaping did to a fused graph.
 struct Shaping {
-  std::vector<SiblingLinears> siblings;  ///< Linears of one value that were looked at for one product
-  std::vector<ChainVerdict> verdicts;    ///< pairs that were looked at for one launch
-  std::vector<std::string> notes;        ///< a line for each kind of thing that was done
+  std::vector<PrecisionVerdict> precisions;  ///< groups with products of quantised operands
+  std::vector<SiblingLinears> siblings;      ///< Linears of one value that were looked at for one product
+  std::vector<ChainVerdict> verdicts;        ///< pairs that were looked at for one launch
+  std::vector<std::string> notes;            ///< a line for each kind of thing that was done
 };
 
 /// What a fused graph becomes before it is lowered: Linears of one value run as one product (shape/siblings.hpp),

@@ -6,6 +6,22 @@
 
 namespace opfuse {
 
+/// What products of quantised operands are computed in, and why.
+static std::vector<Remark> precision_remarks(const std::vector<PrecisionVerdict>& verdicts) {
+  std::vector<Remark> remarks;
+  for (const PrecisionVerdict& v : verdicts) {
+    Remark& r = remarks.emplace_back();
+    r.kind = "precision";
+    r.rule = v.floats ? "f32" : "int8";
+    r.anchor = v.name;
+    r.code = v.floats ? v.floats->code : "codes";
+    r.message =
+        v.floats ? "operands are dequantised: " + v.floats->message : "the codes are multiplied and added in i32";
+    if (v.floats) r.evidence = v.floats->evidence;
+  }
+  return remarks;
+}
+
 std::vector<Remark> remarks_on(const Compilation& c, const ExplainRequest& request) {
   const std::vector<FusionPattern> patterns =
       patterns_of({.patterns = request.patterns, .pattern_files = request.pattern_files});
@@ -18,6 +34,7 @@ std::vector<Remark> remarks_on(const Compilation& c, const ExplainRequest& reque
   if (request.passed && request.missed)
     add(c.target.is_cuda() ? compound_remarks(c.prepared, c.plan)
                            : compound_remarks(c.prepared, c.plan, &c.siblings, &c.verdicts));
+  if (request.passed) add(precision_remarks(c.precisions));
   if (request.missed) add(missed(c.prepared, c.plan, patterns));
   return remarks;
 }

@@ -86,20 +86,23 @@ class ContractionFinder {
   std::variant<ContractionView, std::string> find() {
     if (stage_.reductions.empty() || stage_.reductions[0].kind != ReduceKind::sum) return "not one sum";
     const Expr& e = stage_.reductions[0].value;
-    if (e.op() != ExprOp::mul || e.dtype() != DType::f32) return "not a sum of f32 products";
+    codes_ = e.dtype() == DType::i32;
+    if (e.op() != ExprOp::mul || (e.dtype() != DType::f32 && !codes_)) return "not a sum of f32 products, nor of codes";
+    if (codes_ && stage_.reductions.size() > 1) return "several sums of codes";
     if (mentions(e, ExprOp::coord)) return "the product depends on coordinates";
     std::string why = "no operand is a plain read of weights";
     for (int side : {1, 0}) {
       view_ = {};
-      Expr w = e.args()[static_cast<size_t>(side)];
+      Expr w = code_of(e.args()[static_cast<size_t>(side)]);
+      const Expr x = code_of(e.args()[static_cast<size_t>(1 - side)]);
       weights_guarded_ = w.op() == ExprOp::select && w.args()[0].op() == ExprOp::in_bounds &&
                          w.args()[1].op() == ExprOp::read && w.args()[1].index() == w.args()[0].index() &&
                          w.args()[2].is_constant() && w.args()[2].value() == 0;
       if (weights_guarded_) w = w.args()[1];
       if (w.op() != ExprOp::read) continue;
       view_.weights = w.index();
-      why = fill(e.args()[static_cast<size_t>(1 - side)]);
-      if (why.empty()) why = find_gates(e.args()[static_cast<size_t>(1 - side)]);
+      why = fill(x);
+      if (why.empty()) why = find_gates(x);
       if (why.empty()) return view_;
     }
     return why;
@@ -110,11 +113,16 @@ class ContractionFinder {
   const Stage& stage_;
   ContractionView view_;
   bool weights_guarded_ = false;
+  bool codes_ = false;  ///< i32 products of bytes
+
+  /// What is widened to i32 for a product of codes.
+  Expr code_of(const Expr& factor) const { return codes_ && factor.op() == ExprOp::cast ? factor.args()[0] : factor; }
 
   const IndexMap& map_of(int read) const { return stage_.reads[static_cast<size_t>(read)].map; }
 
   std::string fill(const Expr& data) {
-    if (dtype_of(region_, stage_.reads[static_cast<size_t>(view_.weights)]) != DType::f32) return "weights are not f32";
+    const DType weights = dtype_of(region_, stage_.reads[static_cast<size_t>(view_.weights)]);
+    if (weights != (codes_ ? DType::i8 : DType::f32)) return codes_ ? "weights are not i8" : "weights are not f32";
     if (std::string why = find_vec(); !why.empty()) return why;
     if (std::string why = find_data(data); !why.empty()) return why;
     if (std::string why = find_channel(); !why.empty()) return why;
@@ -252,7 +260,9 @@ class ContractionFinder {
     Expr inner = data;
     if (data.op() == ExprOp::select && data.args()[0].op() == ExprOp::in_bounds) {
       const Expr& fill = data.args()[2];
-      if (!fill.is_constant() || fill.value() != 0) return "the padding value is not zero";
+      if (!fill.is_constant()) return "the padding value is computed";
+      if (codes_) view_.padding = fill.integer_value();
+      if (!codes_ && fill.value() != 0) return "the padding value is not zero";
       view_.guarded = true;
       view_.data = data.args()[0].index();
       inner = assume_inside(data.args()[1], view_.data, true);
@@ -269,7 +279,9 @@ class ContractionFinder {
     }
     if (view_.data < 0 || has_dynamic(map_of(view_.data))) return "no data operand";
     if (view_.data == view_.weights) return "the product is a square";  // a norm's row
-    if (dtype_of(region_, stage_.reads[static_cast<size_t>(view_.data)]) != DType::f32) return "the data is not f32";
+    const DType data_type = dtype_of(region_, stage_.reads[static_cast<size_t>(view_.data)]);
+    if (data_type != (codes_ ? DType::u8 : DType::f32)) return codes_ ? "the data is not u8" : "the data is not f32";
+    if (codes_ && inner.op() != ExprOp::read) return "the codes are computed";
     view_.value = inner;
     return "";
   }
@@ -417,7 +429,10 @@ Expr assume_inside(const Expr& e, int read, bool inside) {
 
 std::variant<ContractionView, std::string> view_contraction(const Region& region, int stage) {
   if (region.stages[static_cast<size_t>(stage)].reductions.size() != 1) return "not one sum";
-  return view_products(region, stage);
+  auto found = view_products(region, stage);
+  const auto* view = std::get_if<ContractionView>(&found);
+  if (view && view->types.sum != DType::f32) return "a sum of codes";
+  return found;
 }
 
 std::variant<ContractionView, std::string> view_products(const Region& region, int stage) {

@@ -35,6 +35,7 @@ struct ContractionView {
   int data = -1, weights = -1;      ///< read numbers of the stage
   Expr value;                       ///< read(data), or a prologue of it; the guard removed
   bool guarded = false;             ///< taps outside the data contribute nothing
+  int64_t padding = 0;              ///< the code that stands for them, of a sum of codes
   int vec = -1;                     ///< domain axis of the output channels
   int pixel = -1;                   ///< domain axis of the register tile, -1: one pixel
   std::vector<int> outer;           ///< the other domain axes
@@ -50,8 +51,9 @@ struct ContractionView {
 
   int64_t sums() const { return 1 + static_cast<int64_t>(gates.size()); }
 };
-std::variant<ContractionView, std::string> view_contraction(const Region& region, int stage);
-/// The same for a stage of one or more sums; of several, weights are constants alike in shape and place.
+std::variant<ContractionView, std::string> view_contraction(const Region& region, int stage);  ///< of f32
+/// The same for a stage of one or more sums, or of one sum of codes (bytes, added up in i32); of several, weights are
+/// constants alike in shape and place.
 std::variant<ContractionView, std::string> view_products(const Region& region, int stage);
 
 /// Taps of more than one extent.

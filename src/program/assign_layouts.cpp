@@ -23,6 +23,9 @@ Layout channels_last(size_t rank) {
   return layout;
 }
 
+/// Codes elsewhere than their kernel wants them are many times slower.
+constexpr int64_t kCodes = 64;
+
 /// Bytes that no other cost outweighs.
 constexpr int64_t kNever = int64_t{1} << 50;
 
@@ -68,8 +71,10 @@ class Assigner {
 
   int count() const { return static_cast<int>(program_.buffers.size()); }
   const Buffer& buffer(int index) const { return program_.buffers[static_cast<size_t>(index)]; }
-  /// What the fast kernels compute: f32 on CPUs, 16 bits on tensor cores.
-  bool fast_type(DType d) const { return target_.is_cuda() ? d == DType::f16 || d == DType::bf16 : d == DType::f32; }
+  /// What the fast kernels compute: f32 and bytes on CPUs, 16 bits on tensor cores.
+  bool fast_type(DType d) const {
+    return target_.is_cuda() ? d == DType::f16 || d == DType::bf16 : d == DType::f32 || byte_size(d) == 1;
+  }
   Layout blocked(int index) const {
     const size_t rank = buffer(index).type.shape.rank();
     return target_.is_cuda() ? channels_last(rank)
@@ -202,7 +207,7 @@ class Assigner {
         cost(index, 1, kNever);
         continue;
       }
-      const int64_t weight = result ? 2 : 1;
+      const int64_t weight = (result ? 2 : 1) * (buffer(index).type.dtype == DType::u8 ? kCodes : 1);
       cost(index, *wish[p] == blocked(index) ? 0 : 1, weight * bytes(index));
     }
     for (const Stage& stage : group.region.stages)

@@ -76,6 +76,11 @@ std::vector<Dim> Lowering::positions_of(const Node& node, size_t input) const {
   return *values;
 }
 
+const Node* Lowering::lazy_node(const Value* value) const {
+  const auto it = defs_.find(resolve(value));
+  return it != defs_.end() && it->second.kind == Def::lazy ? it->second.node : nullptr;
+}
+
 const Node* Lowering::only_reader(const Value* value) const {
   if (value->uses.size() != 1) return nullptr;
   if (std::find(results_.begin(), results_.end(), value) != results_.end()) return nullptr;

@@ -5,6 +5,7 @@
 #include "expr/domain.hpp"
 #include "ops/conv.hpp"
 #include "region/channel_affine.hpp"
+#include "region/integer_product.hpp"
 #include "region/sliding.hpp"
 
 namespace opfuse {
@@ -22,16 +23,29 @@ struct ConvLowering {
   int domain_rank = static_cast<int>(y.rank());
   int first_tap = domain_rank + (depthwise ? 0 : 1);
 
-  void run() {
+  void open() {
     std::vector<Dim> reduce;
     if (!depthwise) reduce.push_back(w[1]);
     for (const WindowAxis& window : windows) reduce.emplace_back(window.kernel);
     lowering.open(depthwise ? Anchor::window : Anchor::contraction, y.dims, std::move(reduce));
+  }
+
+  /// Padding has the code of zero.
+  void run(const IntegerProduct& product) {
+    open();
+    const Expr x = data(product.data, Expr::integer(DType::u8, product.zero));
+    const Expr w = lowering.pull(product.weights, weight_map());
+    const Expr sum = lowering.reduce(ReduceKind::sum, cast(x, DType::i32) * cast(w, DType::i32));
+    lowering.define(node.output(), real_of(lowering, product, sum, channel_map()));
+  }
+
+  void run() {
+    open();
     const Node* norm = foldable_batch_norm(lowering, node);
     const Tensor* weights = lowering.constant_of(node.input(1));
     const bool bias_known = node.input(2) == nullptr || lowering.constant_of(node.input(2)) != nullptr;
     const bool fold = norm != nullptr && weights != nullptr && bias_known;
-    const Expr x_value = data();
+    const Expr x_value = data(node.input(0), Expr::constant(node.input(0)->type.dtype, 0));
     const Expr w_value = fold ? folded(*norm, *weights) : lowering.pull(node.input(1), weight_map());
     Expr sum = lowering.reduce(ReduceKind::sum, x_value * w_value);
     if (fold) {
@@ -43,7 +57,7 @@ struct ConvLowering {
     lowering.define(fold ? norm->output() : node.output(), sum);
   }
 
-  Expr data() {
+  Expr data(const Value* value, const Expr& padding) {
     IndexMap map;
     map.dims.push_back(IndexExpr{{{1, 0}}, 0, {}});
     IndexExpr channel;
@@ -53,8 +67,8 @@ struct ConvLowering {
     map.dims.push_back(std::move(channel));
     for (size_t s = 0; s < windows.size(); ++s)
       map.dims.push_back(window_index(windows[s], static_cast<int>(s) + 2, first_tap + static_cast<int>(s)));
-    if (!leaves_input(windows)) return lowering.pull(node.input(0), map);
-    return lowering.pull_guarded(node.input(0), map, Expr::constant(node.input(0)->type.dtype, 0), node);
+    if (!leaves_input(windows)) return lowering.pull(value, map);
+    return lowering.pull_guarded(value, map, padding, node);
   }
 
   IndexMap weight_map() const {
@@ -85,6 +99,8 @@ struct ConvLowering {
 
 void lower_conv(Lowering& lowering, const Node& node) {
   if (!is_float(node.output()->type.dtype)) decline("dtype", "convolution of integers has no kernel", node);
+  const std::optional<IntegerProduct> codes = integer_product(lowering, node, 0);
+  if (codes) return ConvLowering{lowering, node}.run(*codes);
   ConvLowering{lowering, node}.run();
 }
 

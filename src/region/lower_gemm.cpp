@@ -3,6 +3,7 @@
 #include "expr/domain.hpp"
 #include "ops/gemm.hpp"
 #include "region/channel_affine.hpp"
+#include "region/integer_product.hpp"
 
 namespace opfuse {
 namespace {
@@ -11,6 +12,27 @@ IndexExpr axis_index(int axis) { return IndexExpr{{{1, axis}}, 0, {}}; }
 
 IndexMap matrix_map(int row, int column, bool transposed) {
   return {{axis_index(transposed ? column : row), axis_index(transposed ? row : column)}};
+}
+
+/// A matrix of codes times a constant matrix of codes.
+bool lower_codes(Lowering& lowering, const Node& node, bool transposed_left, bool transposed_right) {
+  const auto codes = integer_product(lowering, node, transposed_right ? 0 : 1);
+  if (!codes) return false;
+  const Shape& a = node.input(0)->type.shape;
+  const Shape& y = node.output()->type.shape;
+  lowering.open(Anchor::contraction, y.dims, {a[transposed_left ? 0 : a.rank() - 1]});
+  const auto depth = static_cast<int>(y.rank()), column = depth - 1;
+  IndexMap left = matrix_map(0, depth, transposed_left);
+  if (y.rank() > 2) {
+    left.dims.clear();
+    for (int axis = 0; axis < column; ++axis) left.dims.push_back(axis_index(axis));
+    left.dims.push_back(axis_index(depth));
+  }
+  const Expr x = lowering.pull(codes->data, left);
+  const Expr w = lowering.pull(codes->weights, matrix_map(depth, column, transposed_right));
+  const Expr sum = lowering.reduce(ReduceKind::sum, cast(x, DType::i32) * cast(w, DType::i32));
+  lowering.define(node.output(), real_of(lowering, *codes, sum, {{axis_index(column)}}));
+  return true;
 }
 
 /// The BatchNorm to fold into constant weights, with what stands before it; null when there is none.
@@ -29,6 +51,8 @@ void lower_gemm(Lowering& lowering, const Node& node) {
   const Shape& a = node.input(0)->type.shape;
   const Shape& y = node.output()->type.shape;
   const DType dtype = node.output()->type.dtype;
+  const bool plain = attrs.alpha == 1 && (node.input(2) == nullptr || attrs.beta == 1);
+  if (plain && lower_codes(lowering, node, attrs.transA, attrs.transB)) return;
   lowering.open(Anchor::contraction, y.dims, {a[attrs.transA ? 0 : 1]});
   const Expr left = lowering.pull(node.input(0), matrix_map(0, 2, attrs.transA));
   const IndexMap weight_map = matrix_map(2, 1, attrs.transB);
@@ -76,6 +100,7 @@ void lower_matmul(Lowering& lowering, const Node& node) {
   const Shape& a = node.input(0)->type.shape;
   const Shape& b = node.input(1)->type.shape;
   const Shape& y = node.output()->type.shape;
+  if (a.rank() > 1 && b.rank() == 2 && lower_codes(lowering, node, false, false)) return;
   const size_t batch = std::max(a.rank(), b.rank()) > 2 ? std::max(a.rank(), b.rank()) - 2 : 0;
   const int reduce = static_cast<int>(y.rank());
   const int m = static_cast<int>(batch);

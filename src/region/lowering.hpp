@@ -137,6 +137,13 @@ class Lowering {
   std::vector<int64_t> integers_of(const Node& node, size_t input) const;
   /// The same for positions that may follow from shapes.
   std::vector<Dim> positions_of(const Node& node, size_t input) const;
+  /// The node that makes a value where it is read, inside the group; null: an operand, or what a stage made.
+  const Node* lazy_node(const Value* value) const;
+  /// Rows of made constants as the doubles they were rounded from, by region parameter.
+  std::map<int, std::vector<double>>& real_constants() { return real_constants_; }
+  /// From now on quantising is that of docs/accuracy.md, "Requantised": some product is a sum of codes.
+  void set_requantises() { requantises_ = true; }
+  bool requantises() const { return requantises_; }
   /// The only reader of a value inside the group when nothing else reads it, else null.
   const Node* only_reader(const Value* value) const;
 
@@ -175,6 +182,8 @@ class Lowering {
   std::vector<const Value*> results_;  ///< of all bodies walked
   std::vector<std::unique_ptr<Value>> internals_;
   bool open_ = false;
+  bool requantises_ = false;
+  std::map<int, std::vector<double>> real_constants_;
   std::vector<Pulled> pulled_;  ///< of the open stage
 
   void walk(const Graph& body);

@@ -14,6 +14,12 @@ namespace {
 
 const std::vector<TargetInfo>& table() {
   static const std::vector<TargetInfo> targets = {
+      {.name = "cpu:avx512-vnni",
+       .vector_bytes = 64,
+       .vector_registers = 32,
+       .fma = true,
+       .llvm_cpu = "x86-64-v4",
+       .features = {"avx512f", "avx512vl", "avx512bw", "avx512dq", "avx512vnni", "avx2", "fma"}},
       {.name = "cpu:avx512",
        .vector_bytes = 64,
        .vector_registers = 32,
@@ -53,6 +59,7 @@ bool has_feature(const std::string& feature) {
   if (feature == "avx512vl") return __builtin_cpu_supports("avx512vl");
   if (feature == "avx512bw") return __builtin_cpu_supports("avx512bw");
   if (feature == "avx512dq") return __builtin_cpu_supports("avx512dq");
+  if (feature == "avx512vnni") return __builtin_cpu_supports("avx512vnni");
   if (feature == "avx2") return __builtin_cpu_supports("avx2");
   if (feature == "fma") return __builtin_cpu_supports("fma");
   if (feature == "sse2") return __builtin_cpu_supports("sse2");

@@ -61,7 +61,7 @@ void run_binding(const Case& c, const KernelSpec& spec, const LinkedCode& code, 
   for (int64_t part = parts; part-- > 0;)  // any order
     loaded.at(kernel.offset)(pointers.data(), arguments.data(), reinterpret_cast<char*>(scratch.data()), part, parts);
   EXPECT_TRUE(scratch.intact()) << "scratch overrun";
-  std::vector<Tensor> want = interpret(region, operands, symbols, Precision::exact);
+  std::vector<Tensor> want = interpret(region, operands, symbols, c.precision);
   size_t next = 0;
   for (size_t p = 0; p < region.params.size(); ++p) {
     EXPECT_TRUE(buffers[p].intact()) << "parameter " << p << " overrun";

@@ -38,8 +38,9 @@ struct Case {
   bool wished = false;                    ///< take wish_layouts for every unnamed parameter
   std::vector<SymbolValues> bindings = {{}};
   double tolerance = 2e-5;
-  double low = -1, high = 1;          ///< range of random operands
-  std::vector<Tensor> operands = {};  ///< by parameter, empty tensors are drawn
+  double low = -1, high = 1;               ///< range of random operands
+  std::vector<Tensor> operands = {};       ///< by parameter, empty tensors are drawn
+  Precision precision = Precision::exact;  ///< of the interpreter
 };
 
 inline void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }

@@ -25,7 +25,7 @@ double useful_share(const Stage& stage, const ContractionView& view) {
 }
 
 ContractionView contraction_of(const Region& region) {
-  auto found = view_contraction(region, 0);
+  auto found = view_products(region, 0);
   OPFUSE_CHECK(std::holds_alternative<ContractionView>(found), "{}", std::get<std::string>(found));
   return std::get<ContractionView>(std::move(found));
 }
@@ -43,7 +43,7 @@ double tiled_cycles(const Region& region, const Schedule& s, const TargetInfo& t
   problem.grouped = view.group_out != 0;
   problem.pixels = view.pixel < 0 ? 1 : known(axis_extent(stage, view.pixel));
   problem.rows = row < 0 ? 1 : known(axis_extent(stage, row));
-  double steps = static_cast<double>(channel_depth(stage, view) * ceil_of(channels, group));
+  double steps = static_cast<double>(ceil_of(channel_depth(stage, view), view.types.unit()) * ceil_of(channels, group));
   for (int tap : view.taps) steps *= static_cast<double>(known(axis_extent(stage, tap)));
   return tile_cycles(problem, {s.get("nv", 1), s.get("tile_w", 1)}, target) * steps * useful_share(stage, view);
 }

@@ -64,9 +64,9 @@ int64_t widest(int64_t pixels, int64_t vectors, const TargetInfo& target, int64_
   return best;
 }
 
-int64_t tallest(int64_t rows, const RegisterTile& tile, const TargetInfo& target) {
+int64_t tallest(int64_t rows, const RegisterTile& tile, const TargetInfo& target, int64_t kept) {
   int64_t height = 1;
-  while (height < rows && fits({tile.vectors, tile.width * (height + 1), tile.half}, target)) ++height;
+  while (height < rows && fits({tile.vectors, tile.width * (height + 1), tile.half}, target, kept)) ++height;
   return height;
 }
 

@@ -32,7 +32,7 @@ int64_t pixel_count(const Stage& stage, int axis);
 int64_t widest(int64_t pixels, int64_t vectors, const TargetInfo& target, int64_t kept = 0, bool half = false);
 
 /// Rows of the tile's width that one tile can hold, at most `rows`.
-int64_t tallest(int64_t rows, const RegisterTile& tile, const TargetInfo& target);
+int64_t tallest(int64_t rows, const RegisterTile& tile, const TargetInfo& target, int64_t kept = 0);
 
 /// What weights may take of L2; activations need the rest.
 constexpr double kWeightShareOfL2 = 0.8;
@@ -50,7 +50,7 @@ struct TileProblem {
 
   /// Pixels may share the last vector of channels.
   bool half(const TargetInfo& target) const {
-    return sums == 1 && !grouped && ends_in_half(channels, types.lanes(target));
+    return sums == 1 && !grouped && types.unit() == 1 && ends_in_half(channels, types.lanes(target));
   }
 };
 /// Cycles of one step of the reduction over all pixels and channels.

@@ -2,6 +2,7 @@
 
 #include "base/integers.hpp"
 #include "cpu/cache_line.hpp"
+#include "cpu/contraction/codes.hpp"
 #include "cpu/contraction/overlap.hpp"
 #include "cpu/contraction/packed_weights.hpp"
 #include "cpu/contraction/register_tile.hpp"
@@ -265,7 +266,7 @@ void cut_parts(Schedule& s, const Region& region, const std::vector<ParamLayout>
   const int64_t images = images_of(stage, view);
   const auto data_bytes = static_cast<double>(bytes_of(region, stage, view.data));
   const double image_bytes = image_bytes_of(region, stage, view, view.data);
-  const double work = sums * static_cast<double>(work_of(stage));
+  const double work = sums * static_cast<double>(work_of(stage)) / static_cast<double>(view.types.unit());
   const double image_work = work / static_cast<double>(images);  // every image is cut like the only one
   split_parts(s, wanted_parts(image_work, target, weight_bytes), blocks, items, weight_bytes, image_bytes);
   Streams streams;
@@ -293,6 +294,11 @@ void cut_parts(Schedule& s, const Region& region, const std::vector<ParamLayout>
 std::optional<OperandFit> fit_packed(const Region& region, const ContractionView& view,
                                      std::vector<ParamLayout> layouts, const TargetInfo& target) {
   const Stage& stage = region.stages[0];
+  if (view.types.unit() > 1) {
+    const auto vectors = fit_codes(region, view, layouts, target);
+    if (!vectors || !outputs_fit(stage, layouts, view.vec, view.types.lanes(target))) return std::nullopt;
+    return OperandFit{*vectors, 0, view.types.lanes(target)};
+  }
   if (!packs_weights(region, view)) return fit_operands(stage, view, layouts, view.types.lanes(target));
   const int64_t block = packed_vectors(stage, view, stackable_rows(region, view), target) * view.types.lanes(target);
   const auto weights = static_cast<size_t>(stage.reads[static_cast<size_t>(view.weights)].index);
@@ -328,7 +334,8 @@ bool shares_last_vector(const Stage& stage, const ContractionView& view, const s
       for (const Block& b : layouts[static_cast<size_t>(o.param)].layout.blocks)
         if (b.factor > lanes) return false;
   const bool alone = ceil_of(channels, lanes) % vectors == 1;  // loads take as long as the products of a vector
-  return vectors > 1 && !alone && !view.group_out && view.sums() == 1 && ends_in_half(channels, lanes);
+  return vectors > 1 && !alone && !view.group_out && view.sums() == 1 && view.types.unit() == 1 &&
+         ends_in_half(channels, lanes);
 }
 
 }  // namespace
@@ -347,7 +354,8 @@ bool schedule_contraction(const Region& region, const std::vector<ParamLayout>& 
     if (!axis_extent(stage, tap).is_constant()) return false;
   const auto fit = fit_packed(region, *view, layouts, target);
   const int64_t vectors = fit ? fit->vectors * view->sums() : 0;  // of one register tile's weights
-  if (!fit || !fits({vectors, 1}, target)) return false;
+  const int64_t kept = registers_of_products(view->types, vectors, target);
+  if (!fit || !fits({vectors, 1}, target, kept)) return false;
   const int64_t pixels = pixel_count(stage, view->pixel);
   // lanes of several groups need registers for the channels they are put together from
   const int64_t channels = *axis_extent(stage, view->vec).constant();
@@ -357,15 +365,16 @@ bool schedule_contraction(const Region& region, const std::vector<ParamLayout>& 
           : std::nullopt;
   const bool half = !overlapped && shares_last_vector(stage, *view, layouts, vectors, target);
   const bool one_block = channels <= vectors * view->types.lanes(target);
-  const int64_t width = overlapped ? overlapped->width
-                                   : widest(pixels, vectors, target, fit->grouped ? 4 * vectors : 0, half && one_block);
+  const int64_t width = overlapped
+                            ? overlapped->width
+                            : widest(pixels, vectors, target, fit->grouped ? 4 * vectors : kept, half && one_block);
   s.set("nv", fit->vectors);
   s.set("tile_w", width);
   if (fit->grouped) s.set("grouped", fit->grouped);
   s.set("step", fit->step);
   // a row that is one narrow tile: several rows share each load of weights
   const int64_t height = width == pixels && !overlapped
-                             ? tallest(stackable_rows(region, *view), {vectors, width, half && one_block}, target)
+                             ? tallest(stackable_rows(region, *view), {vectors, width, half && one_block}, target, kept)
                              : 1;
   if (height > 1) s.set("tile_h", height);
   if (half && width * height > 1) s.set("half", 1);

@@ -2,6 +2,7 @@
 // of as many output channels as a register tile holds, each block one stream.
 #include <algorithm>
 
+#include "cpu/contraction/codes.hpp"
 #include "cpu/contraction/overlap.hpp"
 #include "cpu/contraction/register_tile.hpp"
 #include "cpu/layout_wish.hpp"
@@ -48,6 +49,19 @@ TileProblem tile_problem(const Region& region, const ContractionView& view) {
 /// has fewer ways than a tile has rows.
 bool share_a_set(int64_t bytes) { return bytes % 4096 == 0; }
 
+/// Images in blocks of channels, rows as they are.
+void wish_codes(const Region& region, const ContractionView& view, int64_t columns, const TargetInfo& target,
+                LayoutWish& wish) {
+  const Stage& stage = region.stages[0];
+  const auto at = [&](int read) { return static_cast<size_t>(stage.reads[static_cast<size_t>(read)].index); };
+  const size_t rank = region.params[at(view.data)].type.shape.rank();
+  if (rank > 2 && view.data_channel_dim + 1 < static_cast<int>(rank))
+    wish.params[at(view.data)] = Layout::channels_blocked(rank, view.data_channel_dim, view.types.lanes(target));
+  if (view.channel >= 0 && region.params[at(view.weights)].role == ParamRole::constant)
+    wish.params[at(view.weights)] =
+        code_weights(view, region.params[at(view.weights)].type.shape.rank(), columns, target);
+}
+
 void wish_operands(const Region& region, const ContractionView& view, const TargetInfo& target, LayoutWish& wish) {
   const Stage& stage = region.stages[0];
   const int64_t lanes = view.types.lanes(target);
@@ -59,6 +73,7 @@ void wish_operands(const Region& region, const ContractionView& view, const Targ
   const Read& data = stage.reads[static_cast<size_t>(view.data)];
   const Read& weights = stage.reads[static_cast<size_t>(view.weights)];
   if (weights.stage >= 0) return;
+  if (view.types.unit() > 1) return wish_codes(region, view, columns, target, wish);
   const auto& params = region.params;
   const size_t data_rank = params[static_cast<size_t>(data.index)].type.shape.rank();
   const bool image = data_rank > 2;

@@ -12,6 +12,7 @@
 #include "cpu/emit/math/division.hpp"
 #include "cpu/emit/math/float_to_int.hpp"
 #include "cpu/emit/math/logistic.hpp"
+#include "cpu/emit/math/quantise.hpp"
 #include "cpu/emit/math/vector_math.hpp"
 #include "cpu/functions.hpp"
 
@@ -96,6 +97,8 @@ Value* ExprEmitter::compute(const Expr& e, DType dtype) {
     case ExprOp::result:
       return leaf_(e);
     case ExprOp::cast:
+      if (const auto form = code_form(e))
+        if (Value* x = emit(form->x); has_code_instructions(k_, x)) return emit_code(k_, x, *form);
       return emit_cast(k_, emit(e.args()[0]), e.args()[0].dtype(), e.dtype());
     case ExprOp::select: {
       Value* condition = emit(e.args()[0], DType::boolean);

@@ -246,7 +246,7 @@ void ContractionEmitter::emit_taps(size_t index, const Env& env, const TileRun& 
         return k_.branch(k_.b.CreateICmpSLT(r.low, r.high), [&] { emit_steps(env, pixels, run, lanes); });
       }
     }
-    if (pixels) emit_steps(env, pixels, run, lanes);
+    if (pixels || fills()) emit_steps(env, pixels, run, lanes);
     return;
   }
   const int tap = view_.taps[index];
@@ -278,7 +278,10 @@ void ContractionEmitter::emit_taps(size_t index, const Env& env, const TileRun& 
     at.axes[static_cast<size_t>(tap)] = {r, false, 1};
     return at;
   };
+  const auto outside = [&](Value* r) { emit_taps(index + 1, at_tap(r), run, 0, lanes); };
+  if (s && fills()) k_.loop(k_.i64(0), k_.min(low, k_.i64(tap_count(tap))), 1, outside);
   k_.loop(low, high, 1, [&](Value* r) { emit_taps(index + 1, at_tap(r), run, pixels, lanes); });
+  if (s && fills()) return k_.loop(k_.max(low, high), k_.i64(tap_count(tap)), 1, outside);
   if (!s || !prefetches()) return;  // left-out taps still fetch their share of the next weights
   const auto fetch = [&](Value* r) { emit_prefetch_of_taps(index + 1, at_tap(r), lanes); };
   k_.loop(k_.i64(0), k_.min(low, k_.i64(tap_count(tap))), 1, fetch);
@@ -304,11 +307,11 @@ void ContractionEmitter::emit_masked_taps(size_t index, const Env& env, const Ti
     const uint64_t bits = valid[static_cast<size_t>(first)];
     while (last < taps && valid[static_cast<size_t>(last)] == bits) ++last;
     Value* begin = first == 0 ? missing_taps(view_.taps[index], env) : k_.i64(first);
-    if ((pixels & bits) || prefetches())
+    if ((pixels & bits) || prefetches() || fills())
       k_.loop(begin, k_.i64(last), 1, [&](Value* tap) {
         Env at = env;
         at.axes[static_cast<size_t>(view_.taps[index])] = {tap, false, 1};
-        if (pixels & bits) return emit_taps(index + 1, at, run, pixels & bits, lanes);
+        if ((pixels & bits) || fills()) return emit_taps(index + 1, at, run, pixels & bits, lanes);
         emit_prefetch_of_taps(index + 1, at, lanes);
       });
     first = last;

@@ -95,6 +95,7 @@ class ContractionEmitter {
   void emit_step(const Env& env, const Address& d, const std::vector<Address>& w, Value* lane, int64_t unrolled,
                  uint64_t pixels, const TileRun& run);
   std::vector<Address> weights_at(const Env& env);  ///< of every sum
+  void emit_codes(const Env& env, uint64_t pixels, const TileRun& run, int64_t channels);
   void start_groups(Value* first);
   void emit_grouped(const Env& env, const Address& w, uint64_t pixels, const TileRun& run, int64_t lanes);
   Value* permuted(const Env& env, Value* at, int64_t channel);
@@ -122,6 +123,8 @@ class ContractionEmitter {
   void start_accumulators(const TileRun& run, Value* rest);
   void rest_accumulators(const TileRun& run, Value* rest);
   Value* next_weights(const Address& w, Value* ob);
+  /// Taps outside the data have products too: padding has a code other than 0. Pixels that are not named are outside.
+  bool fills() const { return view_.guarded && view_.padding != 0; }
   bool prefetches() const { return prefetched_ > 0 && item_; }
   void emit_prefetch_of_taps(size_t index, const Env& env, int64_t lanes);
   void prefetch_data(const Env& env, const Address& d, const TileRun& run);

@@ -13,6 +13,7 @@ constexpr size_t kTiedAccumulators = 6;
 
 void ContractionEmitter::emit_steps(const Env& env, uint64_t pixels, const TileRun& run, int64_t lanes,
                                     int64_t unrolled) {
+  if (types().unit() > 1) return emit_codes(env, pixels, run, lanes);
   const std::vector<Address> w = weights_at(env);
   emit_prefetch(w, lanes);
   if (grouped_) return emit_grouped(env, w[0], pixels, run, lanes);

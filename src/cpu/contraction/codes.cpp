@@ -1,0 +1,93 @@
+// Without byte products, even and odd channels of a word are widened to i16 and multiplied in pairs: exact too, since
+// 2 * 255 * 128 is far from the end of i32.
+#include "cpu/contraction/codes.hpp"
+
+#include <algorithm>
+
+#include "cpu/generator.hpp"
+
+namespace opfuse {
+namespace {
+
+/// The operand's dimension of channels is contiguous: in blocks of the sums' lanes, or dense and last.
+bool channels_contiguous(const ParamLayout& l, int dim, int64_t depth, int64_t lanes, int64_t unit) {
+  if (l.layout.blocks.empty()) return l.layout.order.back() == dim && l.strides.back() == Dim(1) && depth % unit == 0;
+  return l.layout.blocks == std::vector<Block>{{dim, lanes}} && l.strides.back() == Dim(1);
+}
+
+/// Padding of another code than 0 takes part in the sums: by taps, so there must be some.
+bool fillable(const ContractionView& view) {
+  return !view.guarded || view.padding == 0 ||
+         std::all_of(view.sliding.begin(), view.sliding.end(),
+                     [](const SlidingDim& d) { return d.tap >= 0 || (d.stride == 1 && d.offset == 0); });
+}
+
+bool plain(const ContractionView& view) {
+  return view.phases.empty() && view.gates.empty() && view.factor < 0 && view.channel >= 0 &&
+         view.value.op() == ExprOp::read && fillable(view);
+}
+
+}  // namespace
+
+bool has_byte_products(const TargetInfo& target) {
+  return target.vector_bytes == 64 &&
+         std::find(target.features.begin(), target.features.end(), "avx512vnni") != target.features.end();
+}
+
+int64_t registers_of_products(const ElementTypes& types, int64_t vectors, const TargetInfo& target) {
+  return types.unit() == 1 || has_byte_products(target) ? 0 : vectors + 3;
+}
+
+Layout code_weights(const ContractionView& view, size_t rank, int64_t block, const TargetInfo& target) {
+  const int64_t unit = view.types.unit(), units = view.types.lanes(target) / unit;
+  Layout layout = Layout::dense(rank);
+  std::erase(layout.order, view.weights_vec_dim);
+  std::erase(layout.order, view.weights_channel_dim);
+  layout.order.insert(layout.order.begin(), {view.weights_vec_dim, view.weights_channel_dim});
+  if (units > 1) layout.blocks.push_back({view.weights_channel_dim, units});
+  layout.blocks.push_back({view.weights_vec_dim, block});
+  layout.blocks.push_back({view.weights_channel_dim, unit});
+  return layout;
+}
+
+std::optional<int64_t> fit_codes(const Region& region, const ContractionView& view,
+                                 const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
+  if (!plain(view)) return std::nullopt;
+  const Stage& stage = region.stages[0];
+  const int64_t lanes = view.types.lanes(target), depth = channel_depth(stage, view);
+  const auto at = [&](int read) { return static_cast<size_t>(stage.reads[static_cast<size_t>(read)].index); };
+  const ParamLayout &data = layouts[at(view.data)], &weights = layouts[at(view.weights)];
+  const int64_t block = weights.layout.block_of(view.weights_vec_dim);
+  if (region.params[at(view.weights)].role != ParamRole::constant || block % lanes != 0) return std::nullopt;
+  if (!(weights.layout == code_weights(view, weights.layout.order.size(), block, target))) return std::nullopt;
+  if (!channels_contiguous(data, view.data_channel_dim, depth, lanes, view.types.unit())) return std::nullopt;
+  if (view.group_out && (view.group_out % block != 0 || depth % lanes != 0)) return std::nullopt;
+  return block / lanes;
+}
+
+bool sums_codes(const Region& region) {
+  if (region.stages.empty() || region.stages[0].reductions.size() != 1) return false;
+  const auto found = view_products(region, 0);
+  const auto* view = std::get_if<ContractionView>(&found);
+  return view && view->types.sum == DType::i32;
+}
+
+std::optional<std::string> no_codes_kernel(const Region& region, const TargetInfo& target) {
+  if (region.stages.size() != 1) return "more than one stage";
+  const auto found = view_products(region, 0);
+  if (const auto* why = std::get_if<std::string>(&found)) return *why;
+  const auto& view = std::get<ContractionView>(found);
+  if (view.types.sum != DType::i32) return "no sum of codes";
+  std::vector<ParamLayout> layouts;
+  const LayoutWish wish = wish_layouts(region, target);
+  for (size_t p = 0; p < region.params.size(); ++p) {
+    const Shape& shape = region.params[p].type.shape;
+    const Layout layout = wish.params[p].value_or(Layout::dense(shape.rank()));
+    layouts.push_back({layout, dense_strides(layout, shape)});
+  }
+  const Schedule schedule = choose_schedule(region, layouts, target);
+  return schedule.skeleton == "contraction" ? std::nullopt
+                                            : std::optional<std::string>("its operands cannot lie as it needs them");
+}
+
+}  // namespace opfuse

@@ -1,0 +1,35 @@
+// Sums of codes (u8 data, constant i8 weights, i32 sums): one instruction adds the products of `unit` neighbouring
+// channels to each lane, so these lie side by side in a word.
+//
+//   images     [N][C/lanes][H][W][lanes]      rows     [..][K], K a multiple of the unit
+//   weights    [O/block][C/lanes][taps][lanes/unit][block][unit]
+#pragma once
+
+#include <optional>
+
+#include "kernel/spec.hpp"
+#include "kernel/views.hpp"
+
+namespace opfuse {
+
+/// How constant weights lie; `block`: output channels of a register tile.
+Layout code_weights(const ContractionView& view, size_t rank, int64_t block, const TargetInfo& target);
+
+/// Vectors of output channels that a block of the weights holds, where the operands lie as above; none: they do not, or
+/// the sum is another.
+std::optional<int64_t> fit_codes(const Region& region, const ContractionView& view,
+                                 const std::vector<ParamLayout>& layouts, const TargetInfo& target);
+
+/// The target adds four products at once in i32 (else two in i16 words, after widening).
+bool has_byte_products(const TargetInfo& target);
+
+/// Registers that products take besides sums, weights and data.
+int64_t registers_of_products(const ElementTypes& types, int64_t vectors, const TargetInfo& target);
+
+/// A product of codes is the region's first stage.
+bool sums_codes(const Region& region);
+
+/// Why a region that sums codes has no kernel of register tiles, were its operands laid out as its kernel wishes.
+std::optional<std::string> no_codes_kernel(const Region& region, const TargetInfo& target);
+
+}  // namespace opfuse

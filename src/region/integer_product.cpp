@@ -1,0 +1,213 @@
+// The bound of the sum is taken from the weights themselves: 255 sum |w| + |shift| < 2^31 for every output channel, so
+// no partial sum wraps, in whatever order.
+#include "region/integer_product.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "expr/domain.hpp"
+#include "ops/quantize.hpp"
+
+namespace opfuse {
+namespace {
+
+constexpr int64_t kLargestCode = 255;
+
+const Node* dequantize_of(const Lowering& lowering, const Value* value) {
+  const Node* node = value ? lowering.lazy_node(value) : nullptr;
+  return node && node->is("dequantize_linear") && node->output()->type.dtype == DType::f32 ? node : nullptr;
+}
+
+bool all_zero(const Tensor& zero_points) {
+  for (int64_t i = 0; i < zero_points.elements(); ++i)
+    if (zero_points.integer(i) != 0) return false;
+  return true;
+}
+
+std::vector<double> reals_of(const Tensor& tensor) {
+  std::vector<double> values;
+  for (int64_t i = 0; i < tensor.elements(); ++i) values.push_back(tensor.real(i));
+  return values;
+}
+
+bool usable(const std::vector<double>& scales) {
+  return std::all_of(scales.begin(), scales.end(), [](double s) { return s > 0 && std::isfinite(s); });
+}
+
+/// Elements of one output channel lie `inner` apart in `outer` runs.
+struct Channels {
+  int64_t count = 1, inner = 1;
+  Channels(const Tensor& weights, int64_t axis) : count(weights.sizes()[static_cast<size_t>(axis)]) {
+    for (size_t d = static_cast<size_t>(axis) + 1; d < weights.sizes().size(); ++d) inner *= weights.sizes()[d];
+  }
+  int64_t of(int64_t i) const { return i / inner % count; }
+};
+
+struct Sums {
+  std::vector<int64_t> plain, absolute;  ///< by output channel
+};
+
+Sums sums_of(const Tensor& weights, int64_t axis) {
+  const Channels channels(weights, axis);
+  Sums sums{std::vector<int64_t>(static_cast<size_t>(channels.count)), {}};
+  sums.absolute = sums.plain;
+  for (int64_t i = 0; i < weights.elements(); ++i) {
+    const auto c = static_cast<size_t>(channels.of(i));
+    const int64_t w = weights.integer(i);
+    sums.plain[c] += w;
+    sums.absolute[c] += std::abs(w);
+  }
+  return sums;
+}
+
+std::vector<int64_t> shift_of(const IntegerProduct& p, const Sums& sums) {
+  std::vector<int64_t> shift;
+  for (size_t c = 0; c < sums.plain.size(); ++c) {
+    const int64_t bias = p.bias ? p.bias->integer(p.bias->elements() == 1 ? 0 : static_cast<int64_t>(c)) : 0;
+    shift.push_back(bias - p.zero * sums.plain[c]);
+  }
+  return shift;
+}
+
+Tensor tensor_of(const std::vector<int64_t>& values) {
+  Tensor t(DType::i32, {static_cast<int64_t>(values.size())});
+  for (size_t i = 0; i < values.size(); ++i) t.set_integer(static_cast<int64_t>(i), values[i]);
+  return t;
+}
+
+Tensor rounded_once(const std::vector<double>& values) {
+  Tensor t(DType::f32, {static_cast<int64_t>(values.size())});
+  for (size_t i = 0; i < values.size(); ++i) t.set_real(static_cast<int64_t>(i), values[i]);
+  return t;
+}
+
+Expr real_constant(Lowering& lowering, const std::vector<double>& values, const IndexMap& channels) {
+  const TensorType type{DType::f32, Shape{Dim(static_cast<int64_t>(values.size()))}};
+  const Expr read = lowering.pull_made(
+      type, [values] { return rounded_once(values); }, channels);
+  lowering.real_constants()[lowering.stage().reads[static_cast<size_t>(read.index())].index] = values;
+  return read;
+}
+
+/// The bias, as codes where its scale is that of the sum.
+void take_bias(const Lowering& lowering, const Node& node, IntegerProduct& p, const std::vector<double>& single) {
+  const Value* bias = node.input(2);
+  if (!bias) return;
+  if (const Tensor* constant = lowering.constant_of(bias)) {
+    p.real_bias = reals_of(*constant);
+  } else {
+    const Node* dq = dequantize_of(lowering, bias);
+    const Tensor* codes = dq ? lowering.constant_of(dq->input(0)) : nullptr;
+    const Tensor* scale = dq ? lowering.constant_of(dq->input(1)) : nullptr;
+    const Tensor* zero = dq ? lowering.constant_of(dq->input(2)) : nullptr;
+    if (!codes || !scale || (dq->input(2) && (!zero || !all_zero(*zero))))
+      decline("float_operand", "the bias is no constant", node);
+    const auto factor = [&](size_t c) { return scale->real(scale->elements() == 1 ? 0 : static_cast<int64_t>(c)); };
+    bool same = codes->dtype() == DType::i32;
+    for (size_t c = 0; c < single.size(); ++c) same = same && factor(c) == single[c];
+    if (same) {
+      p.bias = codes;
+      return;
+    }
+    for (int64_t i = 0; i < codes->elements(); ++i)
+      p.real_bias.push_back(static_cast<double>(codes->integer(i)) * factor(static_cast<size_t>(i)));
+  }
+  if (p.real_bias.size() == 1) p.real_bias.assign(p.scales.size(), p.real_bias[0]);
+  if (p.real_bias.size() != p.scales.size()) decline("float_operand", "the bias is no row of channels", node);
+}
+
+}  // namespace
+
+std::optional<IntegerProduct> integer_product(const Lowering& lowering, const Node& node, int64_t axis) {
+  const Node *data = dequantize_of(lowering, node.input(0)), *weights = dequantize_of(lowering, node.input(1));
+  if (!data || !weights) return std::nullopt;
+  IntegerProduct p;
+  p.data = data->input(0);
+  p.weights = weights->input(0);
+  p.axis = axis;
+  const Tensor* codes = lowering.constant_of(p.weights);
+  const Tensor *sx = lowering.constant_of(data->input(1)), *sw = lowering.constant_of(weights->input(1));
+  const Tensor *zx = lowering.constant_of(data->input(2)), *zw = lowering.constant_of(weights->input(2));
+  if (!codes || !sx || !sw || (data->input(2) && !zx) || (weights->input(2) && !zw))
+    decline("float_operand", "the weights, a scale or a zero point is not constant", node);
+  if (codes->dtype() != DType::i8 || (zw && !all_zero(*zw)))
+    decline("asymmetric_weights", "the weights are not i8 with zero points 0", node);
+  if (p.data->type.dtype != DType::u8) decline("signed_activations", "the data are not u8", node);
+  if (sx->elements() != 1) decline("float_operand", "the data have a scale for each channel", node);
+  const int64_t outputs = codes->sizes()[static_cast<size_t>(axis)];
+  const int64_t given = weights->as<DequantizeLinear>().axis;
+  const auto rank = static_cast<int64_t>(codes->sizes().size());
+  if (sw->elements() != 1 && (sw->elements() != outputs || (given < 0 ? given + rank : given) != axis))
+    decline("float_operand", "the weights' scales do not belong to output channels", node);
+  p.zero = zx ? zx->integer(0) : 0;
+  std::vector<double> single;  // as exporters round the scale of a bias
+  for (int64_t c = 0; c < outputs; ++c) {
+    const double s = sw->real(sw->elements() == 1 ? 0 : c);
+    p.scales.push_back(sx->real(0) * s);
+    single.push_back(static_cast<double>(static_cast<float>(sx->real(0)) * static_cast<float>(s)));
+  }
+  if (!usable(p.scales)) decline("float_operand", "a scale is not positive and finite", node);
+  take_bias(lowering, node, p, single);
+  const Sums sums = sums_of(*codes, axis);
+  const std::vector<int64_t> shift = shift_of(p, sums);
+  for (size_t c = 0; c < shift.size(); ++c)
+    if (kLargestCode * sums.absolute[c] + std::abs(shift[c]) >= int64_t{1} << 31)
+      decline("accumulator", "a sum of the codes may leave i32", node);
+  return p;
+}
+
+Expr real_of(Lowering& lowering, const IntegerProduct& p, const Expr& sum, const IndexMap& channels) {
+  lowering.set_requantises();
+  Expr all = sum;
+  if (p.zero != 0 || p.bias) {
+    const TensorType type{DType::i32, Shape{Dim(static_cast<int64_t>(p.scales.size()))}};
+    const Tensor codes = *lowering.constant_of(p.weights);
+    IntegerProduct kept = p;
+    const Tensor bias = p.bias ? *p.bias : Tensor();
+    all = all + lowering.pull_made(
+                    type,
+                    [kept, codes, bias]() mutable {
+                      if (kept.bias) kept.bias = &bias;
+                      return tensor_of(shift_of(kept, sums_of(codes, kept.axis)));
+                    },
+                    channels, p.weights);
+  }
+  Expr real = cast(all, DType::f32) * real_constant(lowering, p.scales, channels);
+  if (!p.real_bias.empty()) real = real + real_constant(lowering, p.real_bias, channels);
+  return real;
+}
+
+Expr divided(Lowering& lowering, const Expr& x, double step) {
+  const auto number = [&](const Expr& e) { return Expr::constant(DType::f32, static_cast<float>(e.value() / step)); };
+  if (x.is_constant()) return number(x);
+  const auto known = [&](const Expr& e) -> const std::vector<double>* {
+    if (e.op() != ExprOp::read) return nullptr;
+    const Read& read = lowering.stage().reads[static_cast<size_t>(e.index())];
+    const auto at = read.stage < 0 ? lowering.real_constants().find(read.index) : lowering.real_constants().end();
+    return at == lowering.real_constants().end() ? nullptr : &at->second;
+  };
+  if (const std::vector<double>* values = known(x)) {
+    std::vector<double> quotients;
+    for (double v : *values) quotients.push_back(v / step);
+    const IndexMap map = lowering.stage().reads[static_cast<size_t>(x.index())].map;
+    return real_constant(lowering, quotients, map);
+  }
+  switch (x.op()) {
+    case ExprOp::mul:
+      for (size_t side : {1U, 0U})
+        if (x.args()[side].is_constant() || known(x.args()[side]))
+          return x.args()[1 - side] * divided(lowering, x.args()[side], step);
+      break;
+    case ExprOp::add:
+    case ExprOp::sub:
+    case ExprOp::max:
+    case ExprOp::min:
+      return Expr::make(x.op(), {divided(lowering, x.args()[0], step), divided(lowering, x.args()[1], step)});
+    default:
+      break;
+  }
+  return x * Expr::constant(DType::f32, static_cast<float>(1 / step));
+}
+
+}  // namespace opfuse

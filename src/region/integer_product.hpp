@@ -1,0 +1,36 @@
+// Products of quantised operands as sums of their codes: a contraction of what DequantizeLinear makes of u8 codes and
+// of constant i8 codes is an exact sum in i32,
+//
+//   real = f32(sum x w + shift) * f32(s_x s_w)        shift = bias - z_x sum w
+//
+// where padding has the code z_x. docs/accuracy.md, "Requantised", is the definition of what follows behind it.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "region/lowering.hpp"
+
+namespace opfuse {
+
+struct IntegerProduct {
+  const Value* data = nullptr;     ///< u8 codes
+  const Value* weights = nullptr;  ///< constant i8 codes
+  int64_t zero = 0;                ///< of the data
+  std::vector<double> scales;      ///< s_x s_w by output channel
+  const Tensor* bias = nullptr;    ///< i32 codes of the scale s_x s_w
+  std::vector<double> real_bias;   ///< any other constant bias; empty: none
+  int64_t axis = 0;                ///< of the weights: the output channels
+};
+
+/// Nothing where the node is a product of other things. Declines a product of codes that has no such sum, by name.
+/// `axis`: of the weights, the output channels.
+std::optional<IntegerProduct> integer_product(const Lowering& lowering, const Node& node, int64_t axis);
+
+/// The product as a real number; `sum`: of x w; `channels`: coordinate of the output channel.
+Expr real_of(Lowering& lowering, const IntegerProduct& product, const Expr& sum, const IndexMap& channels);
+
+/// x / step for a step of the graph: constant factors of x are divided instead, in double, and rounded once.
+Expr divided(Lowering& lowering, const Expr& x, double step);
+
+}  // namespace opfuse

@@ -1,0 +1,122 @@
+// Sums of codes against the interpreter, in every bit: requantised results, on all targets this machine runs.
+#include <algorithm>
+#include <random>
+
+#include "codegen/regions.hpp"
+#include "codegen/run_kernel.hpp"
+
+namespace opfuse::test {
+namespace {
+
+struct Codes {
+  Conv conv;
+  int padding = 0;       ///< the code that stands for taps outside
+  int zero = 3;          ///< of the result
+  int unit = 64;         ///< steps are 1 / unit: a power of two plants ties
+  bool extreme = false;  ///< codes 0 and 255, weights -128 and 127 only
+  bool middle = false;   ///< the sum is quantised before the residual is added, as graphs with a pair there do
+};
+
+std::string code_of(const std::string& real, int zero) {
+  return fmt::format("add(min(max(round_even({}), {}), {}), {})", real, -zero, 255 - zero, zero);
+}
+
+std::string codes_region(const Codes& v) {
+  const Conv& c = v.conv;
+  const int p = conv_extent(c.h, c.kh, c), q = conv_extent(c.w, c.kw, c), cg = c.c / c.group;
+  const std::string y = fmt::format("[{},{},{},{}]", c.n, c.o, p, q);
+  std::string text = fmt::format(
+      "region\nparam input u8[{},{},{},{}]\nparam constant i8[{},{},{},{}]\nparam constant i32[{}]\n"
+      "param constant f32[{}]\n",
+      c.n, c.c, c.h, c.w, c.o, cg, c.kh, c.kw, c.o, c.o);
+  if (c.residual) text += "param input u8" + y + "\n";
+  text +=
+      fmt::format("param output u8{0}\nstage contraction\n  domain {0}\n  reduce [{1},{2},{3}]\n", y, cg, c.kh, c.kw);
+  const std::string channel = c.group > 1 ? fmt::format("{}*a1/{} + a4", cg, c.o / c.group) : "a4";
+  text += fmt::format("  read param 0 at [a0, {}, {}, {}]\n  read param 1 at [a1, a4, a5, a6]\n", channel,
+                      sliding(2, 5, c), sliding(3, 6, c));
+  text += "  read param 2 at [a1]\n  read param 3 at [a1]\n";
+  if (c.residual) text += "  read param 4 at [a0, a1, a2, a3]\n";
+  text += fmt::format("  reduction sum mul(cast<i32>({}), cast<i32>(r1:i8))\n",
+                      c.pad > 0 ? fmt::format("select(in0, r0:u8, {}:u8)", v.padding) : "r0:u8");
+  std::string real = "mul(cast<f32>(add(s0:i32, r2:i32)), r3)";
+  if (v.middle) real = fmt::format("mul(min(max(round_even({}), -100), 155), 0.75)", real);
+  if (c.residual) real = fmt::format("max(add({}, mul(cast<f32>(sub(cast<i32>(r4:u8), 7:i32)), 0.8)), 0)", real);
+  return text + fmt::format("  output param {} u8{} at [a0, a1, a2, a3] = cast<u8>({})\n", c.residual ? 5 : 4, y,
+                            code_of(real, v.zero));
+}
+
+Tensor drawn(DType dtype, const std::vector<int64_t>& sizes, std::mt19937& draw, const Codes& v) {
+  Tensor t(dtype, sizes);
+  for (int64_t i = 0; i < t.elements(); ++i) {
+    const auto number = static_cast<int64_t>(draw() % 256), low = static_cast<int64_t>(dtype == DType::i8 ? -128 : 0);
+    if (dtype == DType::f32)
+      t.set_real(i, 1.0 / (v.unit << draw() % 3));
+    else if (dtype == DType::i32)
+      t.set_integer(i, number * 16 - 2000);
+    else
+      t.set_integer(i, v.extreme ? low + 255 * (number & 1) : low + number);
+  }
+  return t;
+}
+
+Case codes(const std::string& name, const Codes& v) {
+  Case c = wished(name, codes_region(v));
+  c.precision = Precision::typed;
+  std::mt19937 draw(17);
+  for (const Param& param : parse_region(c.region).params)
+    c.operands.push_back(drawn(param.type.dtype, param.type.shape.evaluate({}), draw, v));
+  return c;
+}
+
+Conv conv(int c, int o, int size, int k, int pad = 0, int stride = 1, int dilation = 1, int group = 1) {
+  Conv v;
+  v.c = c, v.o = o, v.h = v.w = size, v.kh = v.kw = k, v.pad = pad, v.stride = stride, v.dilation = dilation;
+  v.group = group;
+  return v;
+}
+
+Conv with_residual(Conv v, const std::string& n = "1") {
+  v.residual = true;
+  v.n = n;
+  return v;
+}
+
+const std::vector<Case> kCases = {
+    codes("one_by_one", {.conv = conv(64, 64, 6, 1)}),
+    codes("few_channels", {.conv = conv(3, 16, 9, 3, 1, 2)}),
+    codes("odd_channels", {.conv = conv(37, 51, 6, 1), .zero = 255, .unit = 256}),
+    codes("padded", {.conv = conv(20, 36, 6, 3, 1), .unit = 2048}),
+    codes("strided", {.conv = conv(20, 24, 11, 3, 1, 2), .zero = 128, .unit = 1024}),
+    codes("dilated", {.conv = conv(16, 32, 8, 3, 2, 1, 2), .unit = 2048}),
+    codes("groups", {.conv = conv(64, 64, 3, 3, 1, 1, 1, 2), .unit = 2048}),
+    codes("saturates", {.conv = conv(48, 32, 4, 3, 1), .unit = 64, .extreme = true}),
+    codes("padding_of_128", {.conv = conv(20, 36, 7, 3, 1), .padding = 128, .zero = 255, .unit = 2048}),
+    codes("padding_of_255", {.conv = conv(3, 32, 9, 7, 3, 2), .padding = 255, .unit = 1024}),
+    codes("residual", {.conv = with_residual(conv(32, 80, 4, 1), "3"), .unit = 512}),
+    codes("middle_pair", {.conv = with_residual(conv(32, 64, 5, 1)), .unit = 512, .middle = true}),
+};
+
+/// With byte products too, where this machine has them.
+std::vector<TargetInfo> targets() {
+  std::vector<TargetInfo> all = runnable_targets();
+  const auto have = host_features();
+  if (std::find(have.begin(), have.end(), "avx512vnni") != have.end()) all.push_back(parse_target("cpu:avx512-vnni"));
+  return all;
+}
+
+}  // namespace
+
+class CodesTest : public testing::TestWithParam<std::tuple<Case, TargetInfo>> {};
+
+TEST_P(CodesTest, HasTheInterpretersBits) {
+  const auto& [c, target] = GetParam();
+  const KernelSpec spec = spec_of(c, target);
+  ASSERT_GT(spec.schedule.get("nv", 0), 0) << "no register tiles: " << spec.schedule.text();
+  check_spec(c, spec, target);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, CodesTest, testing::Combine(testing::ValuesIn(kCases), testing::ValuesIn(targets())),
+                         [](const auto& info) { return case_name(std::get<0>(info.param), std::get<1>(info.param)); });
+
+}  // namespace opfuse::test

@@ -1,0 +1,90 @@
+// Quantised products from graph to kernel: which become sums of codes, and what stays in f32 for which reason.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "driver/compilation.hpp"
+#include "driver/proof_case.hpp"
+#include "proof/compare.hpp"
+
+namespace opfuse {
+namespace {
+
+struct Net {
+  std::string data = "u8", zero = "7", weights = "i8", weight_zero = "0", weight_scale = "const splat<0.01> : f32[]",
+              attributes = "{pads = [1,1,1,1]}", shape = "[24,16,3,3]";
+};
+
+std::string text_of(const Net& n) {
+  return fmt::format(R"(graph (%x: f32[2,16,9,9]) {{
+  %s = const splat<0.02> : f32[] %z = const splat<{1}> : {0}[] %t = const splat<0.05> : f32[]
+  %c = const rand<1> : {2}{6} %zw = const splat<{3}> : {2}[] %sw = {4}
+  %w = dequantize_linear(%c, %sw, %zw) {{axis = 0}}
+  %q = quantize_linear(%x, %s, %z) %d = dequantize_linear(%q, %s, %z)
+  %v = conv(%d, %w) {5} %r = relu(%v)
+  %y = quantize_linear(%r, %t, %z) return %y }})",
+                     n.data, n.zero, n.weights, n.weight_zero, n.weight_scale, n.attributes, n.shape);
+}
+
+Compilation compiled(const std::string& text) {
+  CompilationOptions options;
+  options.artifact.cache = false;
+  return compile_graph(parse_graph(text, ops()), parse_target("cpu:avx2"), options);
+}
+
+TEST(Codes, AreSummedWhereBothFactorsAreDequantised) {
+  const Compilation c = compiled(text_of({}));
+  ASSERT_EQ(c.precisions.size(), 1u);
+  EXPECT_FALSE(c.precisions[0].floats) << c.precisions[0].floats->message;
+  EXPECT_EQ(c.program.launches.size(), 2u);  // the caller's numbers to codes, the convolution
+  for (const Buffer& b : c.program.buffers)
+    EXPECT_NE(b.kind == BufferKind::intermediate && is_float(b.type.dtype), true);
+}
+
+TEST(Codes, ResidualAndPairInFrontOfItJoin) {
+  const Compilation c = compiled(R"(graph (%x: f32[1,32,6,6]) {
+    %s = const splat<0.02> : f32[] %z = const splat<0> : u8[] %t = const splat<0.05> : f32[] %h = const splat<128> : u8[]
+    %c = const rand<1> : i8[32,32,1,1] %sw = const splat<0.01> : f32[] %w = dequantize_linear(%c, %sw)
+    %q = quantize_linear(%x, %s, %z) %d = dequantize_linear(%q, %s, %z)
+    %v = conv(%d, %w) %m = quantize_linear(%v, %t, %h) %md = dequantize_linear(%m, %t, %h)
+    %a = add(%md, %d) %r = relu(%a) %y = quantize_linear(%r, %t, %z) return %y })");
+  ASSERT_EQ(c.precisions.size(), 1u);
+  EXPECT_FALSE(c.precisions[0].floats);
+  EXPECT_EQ(c.program.launches.size(), 2u);
+}
+
+TEST(Codes, StayInFloatForAReason) {
+  const std::pair<const char*, Net> cases[] = {
+      {"asymmetric_weights", {.weight_zero = "3"}},
+      {"asymmetric_weights", {.weights = "u8"}},
+      {"signed_activations", {.data = "i8"}},
+      {"no_kernel", {.attributes = "{pads = [1,1,1,1], group = 16}", .shape = "[16,1,3,3]"}},
+  };
+  for (const auto& [code, net] : cases) {
+    const Compilation c = compiled(text_of(net));
+    ASSERT_EQ(c.precisions.size(), 1u) << code;
+    ASSERT_TRUE(c.precisions[0].floats) << code;
+    EXPECT_EQ(c.precisions[0].floats->code, code);
+  }
+}
+
+/// 255 * 128 * 100000 is beyond i32; the sum is bounded by the weights themselves.
+TEST(Codes, SumsThatMayLeaveI32StayInFloat) {
+  const auto net = [](const char* weight) {
+    return fmt::format(R"(graph (%x: f32[2,100000]) {{
+      %s = const splat<0.02> : f32[] %z = const splat<0> : u8[] %c = const splat<{}> : i8[100000,8]
+      %w = dequantize_linear(%c, %s) %q = quantize_linear(%x, %s, %z) %d = dequantize_linear(%q, %s, %z)
+      %v = matmul(%d, %w) %y = quantize_linear(%v, %s, %z) return %y }})",
+                       weight);
+  };
+  EXPECT_EQ(compiled(net("-128")).precisions.at(0).floats->code, "accumulator");
+  EXPECT_FALSE(compiled(net("-64")).precisions.at(0).floats);
+}
+
+TEST(Codes, ModelsOfThemAreProven) {
+  const ProofCase built(text_of({}));
+  const auto groups = built.compare();
+  for (const auto& g : groups) EXPECT_TRUE(g.ok) << g.name;
+}
+
+}  // namespace
+}  // namespace opfuse
