@@ -439,11 +439,27 @@ std::variant<ContractionView, std::string> view_products(const Region& region, i
   return ContractionFinder(region, region.stages[static_cast<size_t>(stage)]).find();
 }
 
+/// x w of u8 and i8 codes, widened to i32.
+static bool multiplies_codes(const Expr& e) {
+  if (e.op() != ExprOp::mul || e.dtype() != DType::i32) return false;
+  const auto widened = [&](size_t side, DType from) {
+    const Expr& x = e.args()[side];
+    return x.op() == ExprOp::cast && x.args()[0].dtype() == from;
+  };
+  return widened(0, DType::u8) && widened(1, DType::i8);
+}
+
+static bool is_zero(const Expr& e) {
+  return e.is_constant() && (is_float(e.dtype()) ? e.value() == 0 : e.integer_value() == 0);
+}
+
 std::variant<WindowView, std::string> view_window(const Region& region, int index) {
   const Stage& stage = region.stages[static_cast<size_t>(index)];
   if (stage.reductions.size() != 1) return "not one reduction";
   const Reduction& r = stage.reductions[0];
-  if (r.value.dtype() != DType::f32) return "not f32";
+  const bool codes = r.kind == ReduceKind::sum && multiplies_codes(r.value);
+  const bool bytes = r.kind == ReduceKind::max && r.value.dtype() == DType::u8;
+  if (r.value.dtype() != DType::f32 && !codes && !bytes) return "not f32";
   if (r.kind == ReduceKind::product) return "a product";
   if (mentions(r.value, ExprOp::coord)) return "the taps depend on coordinates";
   WindowView view;
@@ -479,9 +495,9 @@ std::variant<WindowView, std::string> view_window(const Region& region, int inde
     const Expr outside = assume_inside(r.value, view.data, false);
     const double identity = r.kind == ReduceKind::sum ? 0 : r.kind == ReduceKind::max ? -INFINITY : INFINITY;
     const bool zero_product = r.kind == ReduceKind::sum && outside.op() == ExprOp::mul &&
-                              std::any_of(outside.args().begin(), outside.args().end(),
-                                          [](const Expr& a) { return a.is_constant() && a.value() == 0; });
-    if (!zero_product && !(outside.is_constant() && outside.value() == identity)) return "padding takes part";
+                              std::any_of(outside.args().begin(), outside.args().end(), is_zero);
+    if (!zero_product && !(bytes ? is_zero(outside) : !codes && outside.is_constant() && outside.value() == identity))
+      return "padding takes part";
   }
   for (int a = 0; a < domain; ++a)
     if (a != view.vec) view.outer.push_back(a);

@@ -39,13 +39,29 @@ bool reads_codes(const Node& group) {
   return in_front(product->input(0)) && in_front(product->input(1));
 }
 
-/// Some result is what a DequantizeLinear of the group makes, for a product.
+/// The maximum of a group that pools and quantises; null: it does something else.
+const Node* pool_of(const Node& group) {
+  if (group.op != fused_op()) return nullptr;
+  const auto& nodes = group.body->nodes();
+  const bool pools = nodes.size() > 1 && nodes.size() < 4 && nodes[0]->is("max_pool") &&
+                     nodes[0]->outputs.size() == 1 && nodes[1]->is("quantize_linear") &&
+                     (nodes.size() == 2 || nodes[2]->is("dequantize_linear"));
+  return pools ? nodes[0] : nullptr;
+}
+
+bool same_constant(const Value* a, const Value* b) {
+  if (!a || !b) return a == b;
+  return a->is_constant() && b->is_constant() && a->constant->same_bits(*b->constant);
+}
+
+/// Some result is what a DequantizeLinear of the group makes, for a product or a pool.
 bool hides_codes(const Node& group) {
   if (group.op != fused_op()) return false;
   for (size_t i = 0; i < group.outputs.size(); ++i) {
     const auto& uses = group.outputs[i]->uses;
-    if (dequantises(group.body->outputs()[i]) &&
-        std::any_of(uses.begin(), uses.end(), [](const Use& use) { return product_of(*use.node) != nullptr; }))
+    if (dequantises(group.body->outputs()[i]) && std::any_of(uses.begin(), uses.end(), [](const Use& use) {
+          return product_of(*use.node) || pool_of(*use.node);
+        }))
       return true;
   }
   return false;
@@ -65,6 +81,28 @@ void give_codes(Graph& graph, Node* group) {
   for (size_t i = 0; i < results.size(); ++i) take_over(graph, group->outputs[i], results[i]);
   graph.erase(group);
   if (rest.size() > 1) outline(graph, rest, how);
+}
+
+/// max(dequantised) quantised to the same step is the largest code: the pool takes and gives codes.
+void pool_codes(Graph& graph, Node* group) {
+  const Node* pool = pool_of(*group);
+  if (!pool || group->body->nodes().size() != 2 || group->outputs.size() != 1) return;
+  const auto& inputs = group->body->inputs();
+  const auto at = std::find(inputs.begin(), inputs.end(), pool->input(0));
+  if (at == inputs.end()) return;
+  const Value* data = group->inputs[static_cast<size_t>(at - inputs.begin())];
+  const Node* quantize = group->body->nodes()[1];
+  if (!dequantises(data) || quantize->input(0) != pool->output()) return;
+  const Node* dequantize = data->producer;
+  if (!same_constant(quantize->input(1), dequantize->input(1)) ||
+      !same_constant(quantize->input(2), dequantize->input(2)))
+    return;
+  Value* codes = dequantize->input(0);
+  if (codes->type.dtype != DType::u8 || codes->type.dtype != group->output()->type.dtype) return;
+  Node* added = graph.add_node(pool->op, pool->attrs_, {codes}, 1, group->sources, group);
+  added->output()->type = group->output()->type;
+  take_over(graph, group->output(), added->output());
+  graph.erase(group);
 }
 
 std::string label_of(const Node& group) {
@@ -121,6 +159,7 @@ std::vector<PrecisionVerdict> sum_codes(Graph& fused, const CodesAdvice& advice)
   std::vector<PrecisionVerdict> verdicts;
   for (Node* node : std::vector<Node*>(fused.nodes()))
     if (hides_codes(*node)) give_codes(fused, node);
+  for (Node* node : std::vector<Node*>(fused.nodes())) pool_codes(fused, node);
   const std::vector<Node*> nodes = fused.nodes();
   for (Node* node : nodes) {
     if (!reads_codes(*node)) continue;

@@ -6,6 +6,7 @@
 //
 // becomes   x codes -- [DequantizeLinear x 2, Conv, ..., QuantizeLinear] -- y codes
 //
+// Results of groups that such a product reads are stored as codes, and a maximum between two equal steps pools codes.
 // A DequantizeLinear that others read too stays for them. Where the target has no kernel for the sum, the group stays
 // as it is: operands are dequantised and the product is computed in f32.
 #pragma once

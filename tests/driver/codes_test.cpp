@@ -57,7 +57,7 @@ TEST(Codes, StayInFloatForAReason) {
       {"asymmetric_weights", {.weight_zero = "3"}},
       {"asymmetric_weights", {.weights = "u8"}},
       {"signed_activations", {.data = "i8"}},
-      {"no_kernel", {.attributes = "{pads = [1,1,1,1], group = 16}", .shape = "[16,1,3,3]"}},
+      {"no_kernel", {.attributes = "{pads = [1,1,1,1], group = 16}", .shape = "[16,1,3,3]"}},  // padded with code 7
   };
   for (const auto& [code, net] : cases) {
     const Compilation c = compiled(text_of(net));

@@ -75,9 +75,9 @@ bool sums_codes(const Region& region) {
 std::optional<std::string> no_codes_kernel(const Region& region, const TargetInfo& target) {
   if (region.stages.size() != 1) return "more than one stage";
   const auto found = view_products(region, 0);
-  if (const auto* why = std::get_if<std::string>(&found)) return *why;
-  const auto& view = std::get<ContractionView>(found);
-  if (view.types.sum != DType::i32) return "no sum of codes";
+  const auto* view = std::get_if<ContractionView>(&found);
+  if (!view && !std::holds_alternative<WindowView>(view_window(region, 0))) return std::get<std::string>(found);
+  if (view && view->types.sum != DType::i32) return "no sum of codes";
   std::vector<ParamLayout> layouts;
   const LayoutWish wish = wish_layouts(region, target);
   for (size_t p = 0; p < region.params.size(); ++p) {
@@ -86,8 +86,8 @@ std::optional<std::string> no_codes_kernel(const Region& region, const TargetInf
     layouts.push_back({layout, dense_strides(layout, shape)});
   }
   const Schedule schedule = choose_schedule(region, layouts, target);
-  return schedule.skeleton == "contraction" ? std::nullopt
-                                            : std::optional<std::string>("its operands cannot lie as it needs them");
+  const bool tiled = schedule.skeleton == "contraction" || schedule.skeleton == "window";
+  return tiled ? std::nullopt : std::optional<std::string>("its operands cannot lie as it needs them");
 }
 
 }  // namespace opfuse

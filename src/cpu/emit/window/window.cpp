@@ -38,7 +38,7 @@ WindowEmitter::WindowEmitter(Kernel& k, StageEmitter& stage, const WindowView& v
   runs_ = cut_tiles(k, axis_extent(s_.stage, view.pixel), width, pixel_leaves_ ? pixel_dim_ : nullptr, taps);
   for (const Operand& o : s_.outputs)
     for (const Block& b : o.layout.blocks) block_ = std::max(block_, b.factor);
-  llvm::Type* vector = k.lanes(k.b.getFloatTy(), static_cast<int>(lanes_));
+  llvm::Type* vector = k.lanes(k.value_type(reduction().value.dtype()), static_cast<int>(lanes_));
   for (int64_t i = 0; i < std::max(width, 2 * kInFlight); ++i) acc_.push_back(k.variable(vector));
   find_rest(width);
 }

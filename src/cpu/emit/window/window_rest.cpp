@@ -38,7 +38,7 @@ void WindowEmitter::find_rest(int64_t width) {
 
 /// One channel vector of them.
 bool WindowEmitter::data_pass_l1() const {
-  int64_t bytes = lanes_ * 4;
+  int64_t bytes = lanes_ * static_cast<int64_t>(byte_size(s_.reads[static_cast<size_t>(view_.data)].dtype));
   for (const SlidingDim& d : view_.sliding) bytes *= d.extent.constant().value_or(k_.target.l1_bytes);
   return bytes > k_.target.l1_bytes / 2;
 }
@@ -107,7 +107,7 @@ void WindowEmitter::fetch_rows(const Env& env) {
       at.axes[static_cast<size_t>(rows->tap)] = {k_.i64(tap_count(rows->tap) - 1 - r), false, 1};
       at.axes[static_cast<size_t>(pixel_dim_->tap)] = {k_.i64(tap_count(pixel_dim_->tap) - 1 - c), false, 1};
       const Address a = address_of(k_, data, map, at, nullptr);
-      prefetch(k_, k_.element(data.base, DType::f32, k_.add(a.scalar, k_.i64(a.constant))), Ahead::near);
+      prefetch(k_, k_.element(data.base, data.dtype, k_.add(a.scalar, k_.i64(a.constant))), Ahead::near);
     }
 }
 
