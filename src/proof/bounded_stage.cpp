@@ -190,12 +190,12 @@ void set_identity(ReduceKind kind, DType dtype, int count, Lanes& out) {
   out.reset(dtype);
   const double infinity = std::numeric_limits<double>::infinity();
   const bool most = kind == ReduceKind::max, least = kind == ReduceKind::min;
+  int64_t lowest_or_highest = 0;  // of the type: a number beyond it would wrap
+  if (!is_float(dtype) && most) lowest_or_highest = integer_min(dtype);
+  if (!is_float(dtype) && least) lowest_or_highest = dtype == DType::u64 ? -1 : integer_max(dtype);
   for (int i = 0; i < count; ++i) {
     out.value[static_cast<size_t>(i)] = most ? -infinity : least ? infinity : kind == ReduceKind::product ? 1 : 0;
-    out.integer[static_cast<size_t>(i)] = most                          ? std::numeric_limits<int64_t>::min()
-                                          : least                       ? std::numeric_limits<int64_t>::max()
-                                          : kind == ReduceKind::product ? 1
-                                                                        : 0;
+    out.integer[static_cast<size_t>(i)] = kind == ReduceKind::product ? 1 : lowest_or_highest;
   }
 }
 

@@ -36,8 +36,7 @@ TEST(Codes, AreSummedWhereBothFactorsAreDequantised) {
   ASSERT_EQ(c.precisions.size(), 1u);
   EXPECT_FALSE(c.precisions[0].floats) << c.precisions[0].floats->message;
   EXPECT_EQ(c.program.launches.size(), 2u);  // the caller's numbers to codes, the convolution
-  for (const Buffer& b : c.program.buffers)
-    EXPECT_NE(b.kind == BufferKind::intermediate && is_float(b.type.dtype), true);
+  for (const Buffer& b : c.program.buffers) EXPECT_FALSE(b.kind == BufferKind::intermediate && is_float(b.type.dtype));
 }
 
 TEST(Codes, ResidualAndPairInFrontOfItJoin) {
@@ -80,10 +79,26 @@ TEST(Codes, SumsThatMayLeaveI32StayInFloat) {
   EXPECT_FALSE(compiled(net("-64")).precisions.at(0).floats);
 }
 
+/// Between equal steps the largest number is the largest code.
+constexpr const char* kPooled = R"(graph (%x: f32[1,16,12,12]) {
+  %s = const splat<0.02> : f32[] %z = const splat<3> : u8[] %t = const splat<0.05> : f32[] %o = const splat<0> : u8[]
+  %c = const rand<1> : i8[32,16,1,1] %e = const rand<2> : i8[16,32,1,1] %sw = const splat<0.01> : f32[]
+  %w = dequantize_linear(%c, %sw) %u = dequantize_linear(%e, %sw)
+  %q = quantize_linear(%x, %s, %z) %d = dequantize_linear(%q, %s, %z)
+  %v = conv(%d, %w) %r = relu(%v) %rq = quantize_linear(%r, %t, %o) %rd = dequantize_linear(%rq, %t, %o)
+  %m = max_pool(%rd) {kernel_shape = [3,3], strides = [2,2], pads = [1,1,1,1]}
+  %mq = quantize_linear(%m, %t, %o) %md = dequantize_linear(%mq, %t, %o)
+  %y = conv(%md, %u) return %y })";
+
+TEST(Codes, ArePooledBetweenEqualSteps) {
+  const Compilation c = compiled(kPooled);
+  EXPECT_EQ(c.program.launches.size(), 4u);
+  for (const Buffer& b : c.program.buffers) EXPECT_FALSE(b.kind == BufferKind::intermediate && is_float(b.type.dtype));
+}
+
 TEST(Codes, ModelsOfThemAreProven) {
-  const ProofCase built(text_of({}));
-  const auto groups = built.compare();
-  for (const auto& g : groups) EXPECT_TRUE(g.ok) << g.name;
+  for (const std::string& text : {text_of({}), std::string(kPooled)})
+    for (const auto& g : ProofCase(text).compare()) EXPECT_TRUE(g.ok) << g.name;
 }
 
 }  // namespace
