@@ -84,7 +84,14 @@ Conv with_residual(Conv v, const std::string& n = "1") {
   return v;
 }
 
+/// The largest code of windows that hang over the data.
+const char* const kLargest =
+    "region\nparam input u8[1,40,9,9]\nparam output u8[1,40,5,5]\nstage window\n  domain [1,40,5,5]\n  reduce [3,3]\n"
+    "  read param 0 at [a0, a1, 2*a2 + a4 + -1, 2*a3 + a5 + -1]\n  reduction max select(in0, r0:u8, 0:u8)\n"
+    "  output param 1 u8[1,40,5,5] at [a0, a1, a2, a3] = s0:u8\n";
+
 const std::vector<Case> kCases = {
+    wished("largest", kLargest),
     codes("one_by_one", {.conv = conv(64, 64, 6, 1)}),
     codes("few_channels", {.conv = conv(3, 16, 9, 3, 1, 2)}),
     codes("odd_channels", {.conv = conv(37, 51, 6, 1), .zero = 255, .unit = 256}),

@@ -209,6 +209,7 @@ void WindowEmitter::emit_pixel_taps(size_t index, const Env& env, const TileRun&
 
 /// A row of data that does not fit the registers is read again by every tap, as an operand of its multiply-add.
 void WindowEmitter::hold_back_loads(int64_t width) {
+  if (byte_size(reduction().value.dtype()) < 4) return;  // such vectors fill no register
   std::vector<Value*> values;
   std::vector<llvm::AllocaInst*> from;
   for (int64_t p = width; p-- > 0 && values.size() < 6;) {
