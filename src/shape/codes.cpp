@@ -67,8 +67,8 @@ bool hides_codes(const Node& group) {
   return false;
 }
 
-/// The group stores codes; the DequantizeLinear at its end stands behind it.
-void give_codes(Graph& graph, Node* group) {
+/// The group stores codes; the DequantizeLinear nodes at its end, which are added to `behind`, stand behind it.
+void give_codes(Graph& graph, Node* group, std::vector<Node*>& behind) {
   const Outline how{fused_op(), group->label, group->pattern};
   const std::vector<Node*> before = graph.nodes();
   const std::vector<Value*> results = inline_body(graph, *group->body, group->inputs, group);
@@ -76,7 +76,7 @@ void give_codes(Graph& graph, Node* group) {
   for (Node* node : graph.nodes()) {
     const bool last =
         dequantises(node->output()) && std::find(results.begin(), results.end(), node->output()) != results.end();
-    if (!last && std::find(before.begin(), before.end(), node) == before.end()) rest.push_back(node);
+    if (std::find(before.begin(), before.end(), node) == before.end()) (last ? behind : rest).push_back(node);
   }
   for (size_t i = 0; i < results.size(); ++i) take_over(graph, group->outputs[i], results[i]);
   graph.erase(group);
@@ -153,12 +153,25 @@ std::optional<Decline> dense_image(const Node& group) {
   return std::nullopt;
 }
 
+/// Codes that only a DequantizeLinear reads after all: it goes back to the end of their group.
+void take_codes_back(Graph& graph, const std::vector<Node*>& behind) {
+  for (Node* node : behind) {
+    Value* codes = node->input(0);
+    const bool alone = codes->uses.size() == 1 && graph.read_count(codes) == 1 && codes->producer;
+    if (!alone || graph.read_count(node->output()) == 0) continue;
+    Node* group = codes->producer;
+    Node* joined = outline(graph, {group, node}, {fused_op(), label_of(*group), group->pattern});
+    expand_groups(*joined->body);
+  }
+}
+
 }  // namespace
 
 std::vector<PrecisionVerdict> sum_codes(Graph& fused, const CodesAdvice& advice) {
   std::vector<PrecisionVerdict> verdicts;
+  std::vector<Node*> behind;
   for (Node* node : std::vector<Node*>(fused.nodes()))
-    if (hides_codes(*node)) give_codes(fused, node);
+    if (hides_codes(*node)) give_codes(fused, node, behind);
   for (Node* node : std::vector<Node*>(fused.nodes())) pool_codes(fused, node);
   const std::vector<Node*> nodes = fused.nodes();
   for (Node* node : nodes) {
@@ -176,6 +189,7 @@ std::vector<PrecisionVerdict> sum_codes(Graph& fused, const CodesAdvice& advice)
     Node* joined = outline(fused, copies.with_group(), how);
     expand_groups(*joined->body);
   }
+  take_codes_back(fused, behind);
   if (!verdicts.empty()) fused.remove_dead_nodes();
   return verdicts;
 }

@@ -66,6 +66,13 @@ TEST(Codes, StayInFloatForAReason) {
   }
 }
 
+/// What was stored as real numbers before is so again.
+TEST(Codes, DequantisingStaysWhereNothingSumsCodes) {
+  Net net;
+  net.data = "i8";
+  EXPECT_EQ(compiled(text_of(net)).program.launches.size(), 2u);
+}
+
 /// 255 * 128 * 100000 is beyond i32; the sum is bounded by the weights themselves.
 TEST(Codes, SumsThatMayLeaveI32StayInFloat) {
   const auto net = [](const char* weight) {
