@@ -1,6 +1,6 @@
 // One convolution seven times in a row, its weights from memory each time, computed by each algorithm and cut in other
-// ways than the cost model does: what the constants of cpu/winograd/winograd_cost.cpp and cpu/memory_rates.hpp come
-// from.
+// ways than the cost model does: what the constants of cpu/winograd/winograd_cost.cpp and the rates of targets/x86.toml
+// come from.
 //
 //   winograd_parts THREADS  N,C,O,H,W ALGORITHM[:PARTS_O:PARTS_P:CHUNK] ...  [N,C,O,H,W ALGORITHM...] ...
 //   winograd_parts 2  1,256,256,14,14 direct f2 f4x2 f4x2:2:2:14 f4
@@ -61,7 +61,7 @@ void cut(Schedule& s, const std::vector<int64_t>& knobs, const TargetInfo& targe
   s.set("parts_p", knobs[1]);
   s.set("chunk", knobs[2]);
   s.set("tile_w", width);
-  const int64_t lines = kWinogradUnrolled * vectors * target.lanes_f32() / kLineFloats;
+  const int64_t lines = kWinogradUnrolled * vectors * target.lanes_f32() / target.line_floats();
   s.set("prefetch", ceil_of(lines, ceil_of(knobs[2], width)));
 }
 

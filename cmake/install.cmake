@@ -5,6 +5,7 @@ if(TARGET opfuse_llvm)
   install(TARGETS opfuse_llvm LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
 install(DIRECTORY include/opfuse DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
+install(DIRECTORY targets DESTINATION ${CMAKE_INSTALL_DATADIR}/opfuse)
 install(EXPORT opfuseTargets NAMESPACE opfuse:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/opfuse)
 configure_package_config_file(cmake/opfuseConfig.cmake.in ${PROJECT_BINARY_DIR}/opfuseConfig.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/opfuse)

@@ -97,9 +97,8 @@ AlgorithmOptions algorithm_options(const Region& region, const std::vector<Param
 
 double roof_cycles(const Region& region, const TargetInfo& target, int64_t threads) {
   const RegionCost cost = cost_of(region, ones(region));
-  constexpr double kFlopsPerLane = 4;  // two units, multiply and add
-  const double rate = kFlopsPerLane * static_cast<double>(target.lanes_f32() * threads);
-  return std::max(cost.flops / rate, (cost.bytes_read + cost.bytes_written) / memory_bytes_per_cycle(threads));
+  const double rate = 2.0 * static_cast<double>(target.fma_units * target.lanes_f32() * threads);
+  return std::max(cost.flops / rate, (cost.bytes_read + cost.bytes_written) / memory_bytes_per_cycle(target, threads));
 }
 
 bool is_convolution(const Region& region) {

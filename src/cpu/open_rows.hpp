@@ -16,6 +16,6 @@ struct RowCut {
 std::vector<int64_t> row_widths(int64_t widest);
 
 /// The fastest cut of `rows` rows, a tile count for each of row_widths(widest). `vectors`: of outputs in a tile.
-std::vector<RowCut> cut_rows(int64_t rows, int64_t widest, int64_t vectors);
+std::vector<RowCut> cut_rows(int64_t rows, int64_t widest, int64_t vectors, int64_t in_flight);
 
 }  // namespace opfuse

@@ -4,11 +4,6 @@
 #include <cmath>
 
 namespace opfuse {
-namespace {
-
-constexpr double kPartSeconds = 10e-6;  // well above the barrier's microsecond
-
-}  // namespace
 
 int64_t work_of(const Stage& stage) {
   int64_t work = 1;
@@ -66,8 +61,10 @@ void rows_first(Schedule& s) {
 }
 
 int64_t wanted_parts(double macs, const TargetInfo& target, double bytes) {
-  const double compute = macs / (kPartSeconds * 6e9 * static_cast<double>(target.lanes_f32()));
-  const double memory = bytes / (kPartSeconds * 20e9);
+  const LaunchCosts& launch = target.launch;
+  const double compute =
+      macs / (launch.part_seconds * launch.multiply_adds_per_second * static_cast<double>(target.lanes_f32()));
+  const double memory = bytes / (launch.part_seconds * launch.bytes_per_second);
   const double parts = std::max(compute, memory);
   return std::clamp<int64_t>(static_cast<int64_t>(parts), parts > 0.3 ? 2 : 1, 16);
 }

@@ -82,11 +82,7 @@ RowReads row_reads(const Stage& stage, const Region& region, const RowAxes& axes
   return row;
 }
 
-int64_t shared_budget(const TargetInfo& target) {
-  const std::string& arch = target.cuda_arch;
-  const int64_t kilobytes = arch == "sm_80" ? 163 : arch.starts_with("sm_90") || arch == "sm_100" ? 227 : 99;
-  return (kilobytes << 10) - kPartialBytes;
-}
+int64_t shared_budget(const TargetInfo& target) { return (target.shared_kilobytes << 10) - kPartialBytes; }
 
 RowReading row_reading(const Region& region, const std::vector<ParamLayout>& layouts, const Schedule& schedule,
                        const TargetInfo& target) {

@@ -152,7 +152,7 @@ static ImageCaches caches_of(const TargetInfo& target) {
 
 Shaping shape_for_target(Graph& fused, const TargetInfo& target, bool chains) {
   Shaping shaping;
-  if (target.is_cuda()) return shaping;  // what follows fits work into a CPU's caches
+  if (!target.traits.shapes_for_caches) return shaping;
   const auto say = [&](const std::vector<std::string>& lines) {
     shaping.notes.insert(shaping.notes.end(), lines.begin(), lines.end());
   };
@@ -197,7 +197,8 @@ void note_limits(Program& program, const Generator& generator, const TargetInfo&
   for (const Launch& launch : program.launches) {
     if (launch.reference) continue;
     std::string limit = generator.limit_of(kernel_spec(program, launch), target);
-    if (limit.empty() && !target.is_cuda() && launch.schedule.skeleton != "contraction" && sums_codes(launch.region))
+    if (limit.empty() && target.traits.on_host && launch.schedule.skeleton != "contraction" &&
+        sums_codes(launch.region))
       limit = "codes are summed one by one: its operands do not lie as register tiles need them";
     if (!limit.empty()) met[limit].push_back(launch.name);
   }
@@ -233,8 +234,8 @@ BuildOptions build_options(const TargetInfo& target, const LowerOptions& request
   const Generator& generator = generator_for(target);
   BuildOptions options;
   options.allow_reference = request.allow_reference;
-  options.stretches = request.stretches || target.is_cuda();
-  options.step_loops = !target.is_cuda();
+  options.stretches = request.stretches || target.traits.stretches_itself;
+  options.step_loops = target.traits.loops;
   options.divide = [&target](const Node& node) { return divided(node, target); };
   options.cannot_generate = [&generator, &target](const Region& region) {
     return generator.cannot_generate(region, target);
@@ -266,20 +267,20 @@ bool may_lack_a_value(const Diagnostic& d) {
 }
 
 Program lower(const Graph& graph, const TargetInfo& target, const LowerOptions& request) {
-  if (target.is_cuda()) refuse_algorithms(request.algorithms, target);
+  if (!target.traits.chooses_algorithms) refuse_algorithms(request.algorithms, target);
   Graph lowered = graph.clone();
   BuildOptions options = build_options(target, request);
   options.quantised = fold_dequantized(lowered);
   expand_recurrent(lowered);
   Program program = build_program(lowered, target, options);
   if (request.algorithms.exact) forbid_activation_tables(program);
-  if (target.is_cuda())
+  if (!target.traits.chooses_algorithms)
     drop_unaligned_vectors(program);
   else
     choose_algorithms(program, target, request.algorithms, [&](const std::vector<Program>& programs, int threads) {
       return time_launches(programs, target, threads);
     });
-  if (request.image_loop && !target.is_cuda()) loop_over_images(program, caches_of(target));
+  if (request.image_loop && target.traits.loops) loop_over_images(program, caches_of(target));
   note_activation_tables(program, target);
   note_limits(program, generator_for(target), target);
   return program;

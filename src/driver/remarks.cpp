@@ -32,8 +32,8 @@ std::vector<Remark> remarks_on(const Compilation& c, const ExplainRequest& reque
   };
   if (request.passed) add(passed(c.plan));
   if (request.passed && request.missed)
-    add(c.target.is_cuda() ? compound_remarks(c.prepared, c.plan)
-                           : compound_remarks(c.prepared, c.plan, &c.siblings, &c.verdicts));
+    add(!c.target.traits.shapes_for_caches ? compound_remarks(c.prepared, c.plan)
+                                           : compound_remarks(c.prepared, c.plan, &c.siblings, &c.verdicts));
   if (request.passed) add(precision_remarks(c.precisions));
   if (request.missed) add(missed(c.prepared, c.plan, patterns));
   return remarks;

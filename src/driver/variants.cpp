@@ -27,7 +27,7 @@ void check_open(const Graph& graph, const SymbolValues& sizes) {
 }
 
 void check(const Graph& graph, const TargetInfo& target, const std::vector<SymbolValues>& all) {
-  if (target.is_cuda())
+  if (!target.traits.has_variants)
     throw fail(E::bad_option, "specialize: variants for given sizes are made on cpu targets, not on {}", target.name);
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i].empty()) throw fail(E::bad_option, "specialize: a variant without sizes").hint("name one, e.g. batch=1");
@@ -51,7 +51,7 @@ std::vector<Variant> make_variants(const Graph& fused, const TargetInfo& target,
   std::vector<Variant> variants;
   if (!sizes.empty()) check(fused, target, sizes);
   for (const SymbolValues& when : sizes) variants.push_back({when, std::make_shared<Graph>(bound(fused, when)), {}});
-  if (!target.is_cuda() && any_stretches(dim_constraints(fused)))  // kernels of GPUs stretch anyway
+  if (!target.traits.stretches_itself && any_stretches(dim_constraints(fused)))
     variants.push_back({{}, std::make_shared<Graph>(fused.clone()), {}, true});
   return variants;
 }

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <set>
 #include <unordered_map>
 
 #include "base/aligned_bytes.hpp"
 #include "base/fail.hpp"
 #include "base/hash.hpp"
 #include "base/parallel.hpp"
+#include "cpu/contraction/codes.hpp"
 #include "link/emit_files.hpp"
 #include "link/generators.hpp"
 #include "link/kernel_cache.hpp"
@@ -302,7 +304,7 @@ ArtifactProgram assemble(const Program& program, size_t index, const Assembly& a
       a.launches.push_back(artifact_launch(program, launch, all.kernels.kernels[kernel].code, all.entries[kernel]));
       continue;
     }
-    if (all.target.is_cuda())
+    if (!all.target.traits.on_host)
       throw fail(E::uncompilable, "'{}' would run in the interpreter, which {} cannot call", launch.name,
                  all.target.name)
           .hint("--allow-reference is for cpu targets");
@@ -354,6 +356,20 @@ Artifact build_artifact(const Program& program, const TargetInfo& target, const 
   return build_artifact(program, {}, target, options);
 }
 
+/// What any kernel needs, in the target's order.
+static std::vector<std::string> features_of(const Programs& programs, const TargetInfo& target) {
+  std::set<std::string> needed;
+  for (const Program* program : programs)
+    for (const Launch& launch : program->launches)
+      if (!launch.reference)
+        for (const std::string& feature : needed_features(launch.region, target)) needed.insert(feature);
+  std::vector<std::string> features = target.features;
+  std::erase_if(features, [&](const std::string& f) {
+    return !needed.contains(f) && std::find(target.beside.begin(), target.beside.end(), f) != target.beside.end();
+  });
+  return features;
+}
+
 Artifact build_artifact(const Program& program, const std::vector<Variant>& variants, const TargetInfo& target,
                         const ArtifactOptions& options) {
   Programs programs = {&program};
@@ -368,7 +384,7 @@ Artifact build_artifact(const Program& program, const std::vector<Variant>& vari
   Artifact a;
   static_cast<ArtifactProgram&>(a) = assemble(program, 0, all, options.reference_graph);
   a.target = target.name;
-  a.cpu_features = target.features;
+  a.cpu_features = features_of(programs, target);
   a.model_hash = options.model_hash;
   a.plan_json = options.plan_json;
   a.inputs = artifact_tensors(program, program.inputs);

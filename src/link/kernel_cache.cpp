@@ -96,7 +96,7 @@ std::string KernelCache::default_folder() {
 
 KernelCache::KernelCache(std::string folder, const TargetInfo& target) : folder_(std::move(folder)) {
   if (folder_.empty()) return;
-  target_ = target.name + "\n" + generator_for(target).fingerprint();
+  target_ = target.name + target.fingerprint + "\n" + generator_for(target).fingerprint();
   std::error_code error;
   fs::create_directories(folder_, error);
   if (error) {

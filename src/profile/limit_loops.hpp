@@ -44,6 +44,17 @@ __attribute__((target("avx2,fma"), noinline)) inline void fma_256(int64_t steps)
   }
 }
 
+/// Additions that wait for each other, 16 per step: one per cycle on every known core.
+__attribute__((noinline)) inline void dependent_additions(int64_t steps) {
+  uint64_t sum = 0, one = 1;
+#define OPFUSE_ADD "add %1, %0\n\t"
+#define OPFUSE_ADD_4 OPFUSE_ADD OPFUSE_ADD OPFUSE_ADD OPFUSE_ADD
+  for (int64_t i = 0; i < steps; ++i)
+    asm volatile(OPFUSE_ADD_4 OPFUSE_ADD_4 OPFUSE_ADD_4 OPFUSE_ADD_4 : "+r"(sum) : "r"(one) : "cc");
+#undef OPFUSE_ADD_4
+#undef OPFUSE_ADD
+}
+
 /// A multiply and an add per chain: what code for plain SSE2 can do.
 __attribute__((noinline)) inline void multiply_add_128(int64_t steps) {
   const __m128 x = _mm_setzero_ps();

@@ -63,6 +63,13 @@ double measure_fma_gflops(int threads, int vector_bytes, double seconds) {
          });
 }
 
+double measure_clock_hz(double seconds) {
+  constexpr int64_t kSteps = 4096, kAdditions = 16;
+  return static_cast<double>(kSteps * kAdditions) * passes_per_second(1, seconds, [](int) -> RepeatedPass {
+           return [] { limit_loops::dependent_additions(kSteps); };
+         });
+}
+
 double measure_read_gb_per_s(int threads, int64_t bytes, double seconds) {
   threads = std::max(1, threads);
   const int64_t floats = std::max<int64_t>(64, bytes / threads / 4 / 64 * 64);

@@ -26,6 +26,9 @@ struct MachineLimits {
 /// `vector_bytes` 0: the widest this machine has. Without FMA the rate is that of a multiply and an add.
 double measure_fma_gflops(int threads, int vector_bytes = 0, double seconds = 0.1);
 
+/// Cycles per second of one core at work: additions that wait for each other.
+double measure_clock_hz(double seconds = 0.05);
+
 /// Read rate of `threads` threads that share out `bytes`.
 double measure_read_gb_per_s(int threads, int64_t bytes, double seconds = 0.05);
 

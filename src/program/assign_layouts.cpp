@@ -43,7 +43,7 @@ class Assigner {
   }
 
   void run() {
-    if (!target_.is_cuda()) find_channels();
+    if (target_.traits.channel_blocks) find_channels();
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
       const Buffer& buffer = program_.buffers[i];
       const bool image = buffer.type.shape.rank() == 4 || (buffer.type.shape.rank() > 2 && wished(static_cast<int>(i)));
@@ -73,12 +73,12 @@ class Assigner {
   const Buffer& buffer(int index) const { return program_.buffers[static_cast<size_t>(index)]; }
   /// What the fast kernels compute: f32 and bytes on CPUs, 16 bits on tensor cores.
   bool fast_type(DType d) const {
-    return target_.is_cuda() ? d == DType::f16 || d == DType::bf16 : d == DType::f32 || byte_size(d) == 1;
+    return target_.traits.channel_blocks ? d == DType::f32 || byte_size(d) == 1 : d == DType::f16 || d == DType::bf16;
   }
   Layout blocked(int index) const {
     const size_t rank = buffer(index).type.shape.rank();
-    return target_.is_cuda() ? channels_last(rank)
-                             : Layout::channels_blocked(rank, channel_axis(index), target_.lanes_f32());
+    return target_.traits.channel_blocks ? Layout::channels_blocked(rank, channel_axis(index), target_.lanes_f32())
+                                         : channels_last(rank);
   }
   int channel_axis(int index) const { return channel_[static_cast<size_t>(index)]; }
   const Dim& channels(size_t index) const {

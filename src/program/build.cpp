@@ -43,7 +43,7 @@ class Builder {
     for (const auto& [from, to] : copies_) emit_copy(from, to);
     assign_strides(program_);
     choose_schedules();
-    if (options_.in_place) share_buffers(program_, !target_.is_cuda());
+    if (options_.in_place) share_buffers(program_, target_.traits.rows_in_place);
     assign_strides(program_);
     plan_memory(program_);
     verify(program_);

@@ -1,69 +1,66 @@
-// The CPU targets, as a table, and what this machine can run.
+// Targets by name: those that are compiled in, read once, and those of files. Cache sizes are the machine's where it
+// says them, so that the same name fits any machine; what a file states counts instead.
 #include "target/target.hpp"
 
 #include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <fstream>
+#include <map>
+#include <mutex>
 
+#include "base/did_you_mean.hpp"
 #include "base/fail.hpp"
+#include "base/hash.hpp"
+#include "target/fields.hpp"
+#include "target/target_file.hpp"
 
 namespace opfuse {
 namespace {
 
-const std::vector<TargetInfo>& table() {
-  static const std::vector<TargetInfo> targets = {
-      {.name = "cpu:avx512-vnni",
-       .vector_bytes = 64,
-       .vector_registers = 32,
-       .fma = true,
-       .llvm_cpu = "x86-64-v4",
-       .features = {"avx512f", "avx512vl", "avx512bw", "avx512dq", "avx512vnni", "avx2", "fma"}},
-      {.name = "cpu:avx512",
-       .vector_bytes = 64,
-       .vector_registers = 32,
-       .fma = true,
-       .llvm_cpu = "x86-64-v4",
-       .features = {"avx512f", "avx512vl", "avx512bw", "avx512dq", "avx2", "fma"}},
-      {.name = "cpu:avx2",
-       .vector_bytes = 32,
-       .vector_registers = 16,
-       .fma = true,
-       .llvm_cpu = "x86-64-v3",
-       .features = {"avx2", "fma"}},
-      {.name = "cpu:baseline",
-       .vector_bytes = 16,
-       .vector_registers = 16,
-       .fma = false,
-       .llvm_cpu = "x86-64",
-       .features = {"sse2"}},
+struct Shipped {
+  TargetInfo target;
+  bool own_instructions = false;  ///< f32 kernels differ from those of what it extends
+};
+
+/// "sm_90a" -> 90
+int number_in(const std::string& text) {
+  const size_t digit = text.find_first_of("0123456789");
+  return digit == std::string::npos ? 1 << 20 : std::atoi(text.c_str() + digit);
+}
+
+/// CPUs first, wider vectors and more features first; GPUs by architecture, the emulated one last.
+bool listed_before(const Shipped& a, const Shipped& b) {
+  const auto order = [](const TargetInfo& t) {
+    return std::make_tuple(!t.traits.on_host, -t.vector_bytes, -static_cast<int>(t.features.size()),
+                           number_in(t.cuda_arch), t.name);
   };
+  return order(a.target) < order(b.target);
+}
+
+const std::vector<Shipped>& table() {
+  static const std::vector<Shipped> targets = [] {
+    std::vector<Shipped> list;
+    for (const ShippedTarget& shipped : shipped_targets()) {
+      TargetFile file = read_shipped(shipped);
+      for (const TargetMistake& m : file.mistakes)
+        OPFUSE_CHECK(false, "targets/{}:{}:{}: {}", m.file, m.line, m.column, m.message);
+      const bool own = shipped.text.find("\nllvm_cpu = ") != std::string_view::npos;
+      if (file.is_target()) list.push_back({std::move(file.target), own});
+    }
+    std::sort(list.begin(), list.end(), listed_before);
+    return list;
+  }();
   return targets;
 }
 
-constexpr const char* kArchitectures[] = {"sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_120"};
-
-TargetInfo cuda_target(std::string_view name) {
-  TargetInfo target;
-  target.name = name;
-  target.vector_bytes = 16;
-  target.emulated = name == "cuda:emulated";
-  target.cuda_arch = target.emulated ? "emulated" : name.substr(5);
-  return target;
-}
-
-bool has_feature(const std::string& feature) {
-  __builtin_cpu_init();
-  if (feature == "avx512f") return __builtin_cpu_supports("avx512f");
-  if (feature == "avx512vl") return __builtin_cpu_supports("avx512vl");
-  if (feature == "avx512bw") return __builtin_cpu_supports("avx512bw");
-  if (feature == "avx512dq") return __builtin_cpu_supports("avx512dq");
-  if (feature == "avx512vnni") return __builtin_cpu_supports("avx512vnni");
-  if (feature == "avx2") return __builtin_cpu_supports("avx2");
-  if (feature == "fma") return __builtin_cpu_supports("fma");
-  if (feature == "sse2") return __builtin_cpu_supports("sse2");
-  return false;
+/// Targets of files that this process has read, by name: plans keep names.
+std::mutex loaded_mutex;
+std::map<std::string, TargetInfo>& loaded() {
+  static std::map<std::string, TargetInfo> targets;
+  return targets;
 }
 
 /// The third level that one core reaches, 0: not known. The C library adds up those of a socket.
@@ -74,59 +71,97 @@ int64_t own_l3_bytes() {
   return file >> kib >> unit && unit == 'K' && kib > 0 ? kib << 10 : 0;
 }
 
-/// Cache sizes as the C library and, for the third level, the kernel report them; the table's defaults where neither
-/// does.
-TargetInfo with_caches(TargetInfo target) {
-  const auto set = [](int64_t& field, int name) {
-    const long bytes = sysconf(name);
-    if (bytes > 0) field = bytes;
+int64_t system_bytes(int name) { return std::max<int64_t>(sysconf(name), 0); }
+
+/// Cache sizes as the C library and, for the third level, the kernel report them, where `stated` has no others.
+TargetInfo with_caches(TargetInfo target, const std::map<std::string, bool>& stated = {}) {
+  if (!target.traits.on_host) return target;
+  const auto set = [&](int64_t& field, const char* key, int64_t bytes) {
+    const auto at = stated.find(key);
+    if (bytes > 0 && !(at != stated.end() && at->second)) field = bytes;
   };
-  set(target.l1_bytes, _SC_LEVEL1_DCACHE_SIZE);
-  set(target.l2_bytes, _SC_LEVEL2_CACHE_SIZE);
-  set(target.l3_bytes, _SC_LEVEL3_CACHE_SIZE);
-  if (const int64_t own = own_l3_bytes()) target.l3_bytes = own;
+  set(target.l1_bytes, "caches.l1_bytes", system_bytes(_SC_LEVEL1_DCACHE_SIZE));
+  set(target.l2_bytes, "caches.l2_bytes", system_bytes(_SC_LEVEL2_CACHE_SIZE));
+  const int64_t own = own_l3_bytes();
+  set(target.l3_bytes, "caches.l3_bytes", own > 0 ? own : system_bytes(_SC_LEVEL3_CACHE_SIZE));
   return target;
+}
+
+TargetInfo target_of_file(const std::string& path) {
+  const TargetFile file = read_target_file(path);
+  if (!file.mistakes.empty()) {
+    const TargetMistake& m = file.mistakes.front();
+    const size_t more = file.mistakes.size() - 1;
+    throw fail(E::bad_file, "{}:{}:{}: {}", m.file, m.line, m.column, m.message)
+        .hint(more == 0 ? m.hint : fmt::format("{} more: `opfuse targets check {}` lists them", more, path));
+  }
+  TargetInfo target = with_caches(file.target, file.stated);
+  target.fingerprint = hash_text(toml_of(target)).hex();
+  const std::lock_guard lock(loaded_mutex);
+  return loaded()[target.name] = target;
+}
+
+std::vector<std::string> names_of(bool (*wanted)(const Shipped&)) {
+  std::vector<std::string> names;
+  for (const Shipped& shipped : table())
+    if (wanted(shipped)) names.push_back(shipped.target.name);
+  return names;
 }
 
 }  // namespace
 
+bool TargetInfo::has(std::string_view feature) const {
+  return std::find(features.begin(), features.end(), feature) != features.end();
+}
+
+int64_t TargetInfo::multiply_adds_in_flight() const {
+  return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(fma_units * fma_latency)));
+}
+
 std::vector<std::string> known_targets() {
-  std::vector<std::string> names;
-  for (const TargetInfo& target : table()) names.push_back(target.name);
-  return names;
+  return names_of([](const Shipped& s) { return s.own_instructions; });
 }
-
 std::vector<std::string> cuda_targets() {
-  std::vector<std::string> names;
-  for (const char* arch : kArchitectures) names.push_back(std::string("cuda:") + arch);
-  names.push_back("cuda:emulated");
-  return names;
+  return names_of([](const Shipped& s) { return s.target.kind == "cuda"; });
+}
+std::vector<std::string> listed_targets() {
+  return names_of([](const Shipped&) { return true; });
 }
 
-std::vector<std::string> host_features() {
-  std::vector<std::string> features;
-  for (const TargetInfo& target : table())
-    for (const std::string& feature : target.features)
-      if (has_feature(feature) && std::find(features.begin(), features.end(), feature) == features.end())
-        features.push_back(feature);
-  return features;
+static TargetInfo with_features_besides(TargetInfo target, const std::vector<std::string>& here) {
+  for (const CpuFeature& feature : cpu_features()) {
+    if (!feature.joins || !target.has(feature.joins) || target.has(feature.name)) continue;
+    if (std::find(here.begin(), here.end(), feature.name) == here.end()) continue;
+    target.beside.emplace_back(feature.name);
+    target.features.emplace_back(feature.name);
+    target.fingerprint += std::string("+") + feature.name;
+  }
+  return target;
 }
 
 TargetInfo host_target() {
-  for (const TargetInfo& target : table())
-    if (std::all_of(target.features.begin(), target.features.end(), has_feature)) return with_caches(target);
+  const std::vector<std::string> here = host_features();
+  for (const Shipped& shipped : table())
+    if (shipped.own_instructions &&
+        std::all_of(shipped.target.features.begin(), shipped.target.features.end(),
+                    [&](const std::string& f) { return std::find(here.begin(), here.end(), f) != here.end(); }))
+      return with_features_besides(with_caches(shipped.target), here);
   throw fail(E::unsupported_cpu, "this machine runs none of the targets {}", fmt::join(known_targets(), ", "));
 }
 
 TargetInfo parse_target(std::string_view name) {
-  if (name == "cpu" || name == "host" || name.empty()) return host_target();
-  for (const TargetInfo& target : table())
-    if (target.name == name) return with_caches(target);
-  for (const std::string& known : cuda_targets())
-    if (known == name) return cuda_target(name);
+  if (name == "cpu" || name == "host" || name == "cpu:host" || name.empty()) return host_target();
+  if (name.ends_with(".toml") || name.find('/') != std::string_view::npos) return target_of_file(std::string(name));
+  for (const Shipped& shipped : table())
+    if (shipped.target.name == name) return with_caches(shipped.target);
+  {
+    const std::lock_guard lock(loaded_mutex);
+    if (const auto at = loaded().find(std::string(name)); at != loaded().end()) return at->second;
+  }
+  const std::string near = did_you_mean(name, listed_targets());
   throw fail(E::bad_option, "unknown target '{}'", name)
-      .hint(fmt::format("known targets: host, {}, {}", fmt::join(known_targets(), ", "),
-                        fmt::join(cuda_targets(), ", ")));
+      .hint(fmt::format("{}known targets: host, {}, or a file such as mine.toml", near.empty() ? "" : near + " ",
+                        fmt::join(listed_targets(), ", ")));
 }
 
 }  // namespace opfuse

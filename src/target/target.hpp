@@ -1,4 +1,4 @@
-// What a device can run and fuse, as data.
+// What a device can run, and its numbers. They are data: targets/*.toml, compiled in, or a file given by its path.
 #pragma once
 
 #include <cstdint>
@@ -8,28 +8,81 @@
 
 namespace opfuse {
 
-/// A code generation target. CPUs: `cpu:baseline` (SSE2), `cpu:avx2` (AVX2+FMA), `cpu:avx512` (AVX-512 F/VL/BW/DQ),
-/// `cpu` or `host`: the best this machine runs. NVIDIA GPUs: `cuda:sm_90` and the like; `cuda:emulated` runs the same
-/// kernels on the host, for tests.
-struct TargetInfo {
-  std::string name;           ///< "cpu:avx512"
-  int vector_bytes = 64;      ///< 64, 32, 16
-  int vector_registers = 32;  ///< 32 or 16
-  bool fma = true;
-  std::string llvm_cpu;               ///< e.g. "x86-64-v4"
-  std::vector<std::string> features;  ///< CPU features the code needs: "avx512f", "fma", ...
-  std::string cuda_arch;              ///< "sm_90"; empty for CPUs
-  bool emulated = false;              ///< the GPU that the host plays: kernels run as fibers
-  bool is_cuda() const { return !cuda_arch.empty(); }
-  int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20, l3_bytes = 32 << 20;
-  int64_t lanes_f32() const { return vector_bytes / 4; }
+/// What generator and runtime of a kind of device do; the table of kinds is in kinds.cpp.
+struct DeviceTraits {
+  bool on_host = true;            ///< kernels run on the host's threads; launches may be host functions
+  bool shapes_for_caches = true;  ///< groups are joined, cut and run by images so that maps stay in caches (shape/)
+  bool channel_blocks = true;     ///< fast kernels: f32, channels in blocks of lanes; else 16 bits, channels last
+  bool rows_in_place = true;      ///< kernels reduce a row before they store it
+  bool loops = true;              ///< launches run in loops over steps and images
+  bool has_variants = true;       ///< programs for given sizes
+  bool chooses_algorithms = true;
+  bool stretches_itself = false;  ///< any kernel broadcasts along open dimensions of 1
 };
 
-/// Throws E::bad_option with the list of known targets.
+/// Bytes per cycle of one core. Cost models need their order, not the last tenth.
+struct MachineRates {
+  double memory = 0;
+  double memory_gain_per_doubling = 0;  ///< twice the cores get so many times the bytes
+  double l3_weights = 0;                ///< weights, beside a full stream of multiply-adds
+  double l3_data = 0;                   ///< transformed data: shorter rows, which the hardware fetches ahead
+  double maps = 0;                      ///< a map between two kernels, wherever it lies in L2 or L3
+  double products = 0;                  ///< of a product map * gate, loads and stores together
+  double scaled_weights = 0;            ///< weights that a part scales, from beyond L2
+};
+
+/// What starting work costs, and how much of it is worth that.
+struct LaunchCosts {
+  double cycles = 0;                    ///< of a launch: the workers meet
+  double part_cycles = 0;               ///< of a part: start, and waiting for the others
+  double part_seconds = 0;              ///< the least work of a part
+  double multiply_adds_per_second = 0;  ///< of a lane
+  double bytes_per_second = 0;          ///< of a core, from memory
+};
+
+/// A code generation target. CPUs: `cpu:baseline` (SSE2), `cpu:avx2` (AVX2+FMA), `cpu:avx512` (AVX-512 F/VL/BW/DQ),
+/// `cpu` or `host`: the best this machine runs. NVIDIA GPUs: `cuda:sm_90` and the like; `cuda:emulated` runs the same
+/// kernels on the host, for tests. docs/targets.md lists the fields as files have them.
+struct TargetInfo {
+  std::string name;  ///< "cpu:avx512"
+  std::string kind;  ///< "cpu", "cuda"
+  std::string about;
+  DeviceTraits traits;
+  int vector_bytes = 0;      ///< 64, 32, 16
+  int vector_registers = 0;  ///< 32 or 16
+  bool fma = false;
+  std::string llvm_cpu;               ///< e.g. "x86-64-v4"
+  std::vector<std::string> features;  ///< CPU features the code needs: "avx512f", "fma", ...
+  std::vector<std::string> beside;    ///< those of them that the machine has besides: only kernels that gain use them
+  int64_t fma_units = 0, fma_latency = 0, load_units = 0;
+  int64_t line_bytes = 0, l1_bytes = 0, l2_bytes = 0, l3_bytes = 0;
+  MachineRates rates;
+  LaunchCosts launch;
+  std::string cuda_arch;         ///< "sm_90"; empty for CPUs
+  bool emulated = false;         ///< the GPU that the host plays: kernels run as fibers
+  int64_t multiprocessors = 0;   ///< of the largest product
+  int64_t shared_kilobytes = 0;  ///< shared memory that a block may have
+  std::string fingerprint;  ///< what the name does not tell: numbers of a file, features besides; tells kernels apart
+
+  bool is_cuda() const { return !cuda_arch.empty(); }  ///< for the table of generators; others ask for a trait
+  bool has(std::string_view feature) const;
+  int64_t lanes_f32() const { return vector_bytes / 4; }
+  int64_t line_floats() const { return line_bytes / 4; }
+  /// Multiply-adds that must not depend on each other to keep the units busy: a power of two.
+  int64_t multiply_adds_in_flight() const;
+};
+
+/// A name, or the path of a file ("x.toml", or anything with a slash). E::bad_option with the list of known targets,
+/// E::bad_file with the file's first mistake.
 TargetInfo parse_target(std::string_view name);
+/// The widest instruction set that this machine runs, and besides features that f32 kernels do not use.
 TargetInfo host_target();
-std::vector<std::string> known_targets();  ///< the CPU's
+/// The CPU's instruction sets that f32 kernels differ by; `listed_targets` has those with further features besides.
+std::vector<std::string> known_targets();
 std::vector<std::string> cuda_targets();
+std::vector<std::string> listed_targets();
+/// Of the widest vectors that code for these features may use: 64, 32 or 16.
+int vector_bytes_of(const std::vector<std::string>& features);
 /// Names of CPU features of this machine, as TargetInfo::features spells them.
 std::vector<std::string> host_features();
 

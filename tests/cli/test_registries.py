@@ -6,8 +6,8 @@ from harness import MODELS, CliTest, opfuse
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-VERBS = ("demo inspect fuse explain check compile run compare reduce bench profile zoo ops patterns passes options errors "
-         "doctor").split()
+VERBS = ("demo inspect fuse explain check compile run compare reduce bench profile zoo ops patterns passes targets options "
+         "errors doctor").split()
 
 
 class Registries(CliTest):

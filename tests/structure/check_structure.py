@@ -66,6 +66,14 @@ def door_problems():
             yield f"{path}: a public header exposes a third-party library"
 
 
+def kind_problems():
+    """What differs between kinds of devices is a trait of the target; one table asks which kind it is."""
+    for path in tracked("src/**", "tools/**"):
+        if str(path) not in ("src/target/target.hpp", "src/link/generators.cpp") and path.suffix in (".hpp", ".cpp"):
+            if "is_cuda()" in (ROOT / path).read_text():
+                yield f"{path}: is_cuda() belongs in src/link/generators.cpp only: ask for a trait of the target"
+
+
 def length_problems():
     for path in tracked("src/**", "tools/**", "include/**", "tests/**", "bench/**"):
         limit = HEADER_LINES if path.suffix == ".hpp" else SOURCE_LINES if path.suffix in (".cpp", ".py") else None
@@ -74,7 +82,7 @@ def length_problems():
 
 
 def main():
-    problems = [*include_problems(), *door_problems(), *length_problems()]
+    problems = [*include_problems(), *door_problems(), *kind_problems(), *length_problems()]
     print(*problems, sep="\n")
     print(f"structure: {len(problems)} problem(s)" if problems else "structure: clean")
     return 1 if problems else 0

@@ -124,7 +124,7 @@ std::optional<Result> measure_model(const FlagSet& app, const Flags& flags) {
   result.dims = inputs.symbols;
   result.target = fused->artifact().target;
   result.contexts = flags.contexts;
-  const int vector_bytes = parse_target(result.target).vector_bytes;
+  const int vector_bytes = vector_bytes_of(fused->artifact().cpu_features);
   Session session(*fused, inputs, {flags.compile.threads});
   std::optional<Session> other;
   if (unfused) other.emplace(*unfused, inputs, ContextOptions{flags.compile.threads});
@@ -237,7 +237,7 @@ int run(const FlagSet& app, Flags flags) {
   check_companions(app, {{"--count", "--kernels"}, {"--alone", "--kernels"}, {"--allow-stale", "--plan"}});
   bound_threads(flags.compile);
   if (!flags.kernels.empty()) {
-    if (parse_target(flags.compile.target).is_cuda())
+    if (!parse_target(flags.compile.target).traits.on_host)
       throw fail(E::bad_option, "--kernels is timed on cpu targets, not on {}", flags.compile.target)
           .hint("opfuse profile times each kernel of a model on the device");
     if (flags.kernels != "random") throw fail(E::bad_option, "--kernels {}: only 'random' is known", flags.kernels);

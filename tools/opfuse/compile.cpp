@@ -81,7 +81,7 @@ int run(const FlagSet& app, const Flags& flags) {
   EmitRequest emit = emit_request(flags.emit);
   if (flags.output.empty() && emit.folder.empty())
     throw fail(E::bad_option, "nothing to write").hint("add -o NAME.opf, or --emit llvm,asm DIR");
-  const bool cuda = parse_target(flags.compile.target).is_cuda();
+  const bool cuda = !parse_target(flags.compile.target).traits.on_host;
   if (!emit.folder.empty() && cuda != emit.cuda)
     throw fail(E::bad_option, "--emit {} does not go with --target {}", flags.emit[0], flags.compile.target)
         .hint("llvm and asm are the CPU's, cuda is that of cuda:sm_XX");

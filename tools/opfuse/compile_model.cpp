@@ -53,7 +53,8 @@ Compiled compile_to_end(const Graph& model, const CompileFlags& flags, Compilati
 }  // namespace
 
 void add_target_flag(FlagSet& app, std::string& target) {
-  app.add_option("--target", target, "host, cpu:avx512, cpu:avx2, cpu:baseline, cuda:sm_80 ... or cuda:emulated")
+  app.add_option("--target", target,
+                 "host, cpu:avx512, cpu:avx2, cpu:baseline, cuda:sm_80 ..., cuda:emulated, or a file FILE.toml")
       ->capture_default_str();
 }
 

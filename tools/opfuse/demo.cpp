@@ -245,7 +245,7 @@ std::string own_name() {
 
 int run(Flags flags) {
   bound_threads(flags.compile);
-  if (parse_target(flags.compile.target).is_cuda())
+  if (!parse_target(flags.compile.target).traits.on_host)
     throw fail(E::bad_option, "the demo runs on cpu targets, not on {}", flags.compile.target)
         .hint("opfuse profile MODEL --target cuda:sm_XX times a model on a GPU");
   catch_interrupts();

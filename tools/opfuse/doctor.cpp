@@ -17,6 +17,7 @@
 #include "link/kernel_cache.hpp"
 #include "ops/registry.hpp"
 #include "profile/machine_limits.hpp"
+#include "profile/probe_machine.hpp"
 #include "report.hpp"
 #include "verb.hpp"
 
@@ -28,13 +29,6 @@ std::string first_line(const std::string& path) {
   std::string line;
   std::getline(file, line);
   return line;
-}
-
-std::string processor() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
-  return "unknown";
 }
 
 std::string system_text() {
@@ -99,7 +93,7 @@ Findings examine(bool limits) {
   f.facts["opfuse"] = version();
   f.facts["formats"] = fmt::format("artifact {}, codegen {}", kArtifactFormat, kCodegenVersion);
   f.facts["system"] = system_text();
-  f.facts["processor"] = processor();
+  f.facts["processor"] = processor_name();
   f.facts["cpu_features"] = host_features();
   f.facts["target"] = target.name;
   f.facts["threads"] = fmt::format("{} (affinity mask and CPU quota; {} processors online)", default_threads(),

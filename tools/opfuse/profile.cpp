@@ -95,8 +95,9 @@ Profile make_profile(const FlagSet& app, const Flags& flags) {
   note_variant(*executable, plain.context());
   profile.variant = plain.context().variant();
   const bool device = executable->artifact().on_device();
-  profile.limits = device ? measure_device_limits(profile.target)
-                          : measure_limits(plain.context().threads(), parse_target(profile.target).vector_bytes);
+  profile.limits =
+      device ? measure_device_limits(profile.target)
+             : measure_limits(plain.context().threads(), vector_bytes_of(executable->artifact().cpu_features));
   options.profile = true;
   Session recorded(*executable, inputs, options);
   record(recorded.context(), settings, profile);

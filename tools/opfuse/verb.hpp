@@ -43,6 +43,7 @@ const std::vector<Verb>& verbs();
   X(ops, "the operators opfuse knows")                                                               \
   X(patterns, "the fusion patterns")                                                                 \
   X(passes, "the graph passes")                                                                      \
+  X(targets, "instruction sets and GPUs, with their numbers; this machine's, measured")              \
   X(options, "every option of every verb")                                                           \
   X(errors, "every error code")                                                                      \
   X(doctor, "this machine, libraries, caches: for bug reports")

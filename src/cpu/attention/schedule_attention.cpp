@@ -22,7 +22,6 @@ constexpr double kShareOfL2Blocks = 0.2;  ///< where there are several
 constexpr int64_t kGroupRows = 256;
 constexpr int64_t kTilesPerPart = 4;  ///< what a part packs is used at least as often
 constexpr int64_t kMostVectors = 8;
-constexpr double kRowCycles = 1.5;   ///< of a step, per row: three vectors on two units
 constexpr double kStepCycles = 1.0;  ///< of a step, for any number of rows: loads of the vectors, the loop
 
 /// Vectors of `extent` columns side by side, in equal shares, with `rows` rows in registers.
@@ -36,10 +35,11 @@ int64_t vectors_of(int64_t extent, int64_t rows, const TargetInfo& target) {
 /// Rows of a tile beside at least three vectors: the fewest computed rows and the best use of the units.
 int64_t rows_of(std::optional<int64_t> extent, const TargetInfo& target) {
   const int64_t rows = extent.value_or(1 << 10);
+  const double row_cycles = 3.0 / static_cast<double>(target.fma_units);  // of a step: three vectors
   int64_t best = 1;
   double least = INFINITY;
   for (int64_t r = 1; r <= rows && fits({target.vector_registers > 16 ? 3 : 2, r}, target); ++r) {
-    const double step = static_cast<double>(r) * kRowCycles + kStepCycles;
+    const double step = static_cast<double>(r) * row_cycles + kStepCycles;
     const double cost = static_cast<double>(ceil_of(rows, r)) * step;
     if (cost < least) least = cost, best = r;
   }

@@ -29,10 +29,7 @@ bool plain(const ContractionView& view) {
 
 }  // namespace
 
-bool has_byte_products(const TargetInfo& target) {
-  return target.vector_bytes == 64 &&
-         std::find(target.features.begin(), target.features.end(), "avx512vnni") != target.features.end();
-}
+bool has_byte_products(const TargetInfo& target) { return target.has("avx512vnni"); }
 
 int64_t registers_of_products(const ElementTypes& types, int64_t vectors, const TargetInfo& target) {
   return types.unit() == 1 || has_byte_products(target) ? 0 : vectors + 3;
@@ -70,6 +67,15 @@ bool sums_codes(const Region& region) {
   const auto found = view_products(region, 0);
   const auto* view = std::get_if<ContractionView>(&found);
   return view && view->types.sum == DType::i32;
+}
+
+std::vector<std::string> needed_features(const Region& region, const TargetInfo& target) {
+  std::vector<std::string> needed = target.features;
+  if (!target.beside.empty() && !sums_codes(region))
+    std::erase_if(needed, [&](const std::string& feature) {
+      return std::find(target.beside.begin(), target.beside.end(), feature) != target.beside.end();
+    });
+  return needed;
 }
 
 std::optional<std::string> no_codes_kernel(const Region& region, const TargetInfo& target) {

@@ -61,11 +61,11 @@ double direct_cycles(const Region& region, const Schedule& s, int64_t weight_byt
   const double rounds = static_cast<double>(ceil_of(parts, threads)) / static_cast<double>(parts);
   const double compute = skeleton.cost(region, s, target) * static_cast<double>(images) * rounds;
   const auto bytes = static_cast<double>(weight_bytes);
-  const double memory = memory_bytes_per_cycle(threads);
+  const double memory = memory_bytes_per_cycle(target, threads);
   double weights = bytes / memory;
   if (pieces > 1 && bytes > static_cast<double>(target.l2_bytes) * kWeightShareOfL2) {
     const bool in_l3 = bytes <= static_cast<double>(target.l3_bytes) * kWeightShareOfL3;
-    const double rate = in_l3 ? kL3WeightBytesPerCycle * static_cast<double>(threads) : memory;
+    const double rate = in_l3 ? target.rates.l3_weights * static_cast<double>(threads) : memory;
     weights += static_cast<double>(pieces - 1) * bytes / rate;
   }
   return compute + kExposedWeights * weights;

@@ -9,8 +9,6 @@
 namespace opfuse {
 namespace {
 
-constexpr double kLaunchCycles = 4000;  // two workers meet once less
-
 /// Rows of the products; all outer axes together, since rows lie behind each other.
 int64_t rows_of(const Stage& stage, const ContractionView& view) {
   int64_t rows = pixel_count(stage, view.pixel);
@@ -36,7 +34,7 @@ GateCost gate_cost(const Region& region, const TargetInfo& target) {
   GateCost cost;
   cost.tile = cycles(all) - sums * cycles(one);
   const double bytes = static_cast<double>(view.types.result_bytes() * one.channels) * static_cast<double>(one.pixels);
-  cost.saved = (sums - 1) * (2 * bytes / kMapBytesPerCycle + kLaunchCycles);
+  cost.saved = (sums - 1) * (2 * bytes / target.rates.maps + target.launch.cycles);
   return cost;
 }
 

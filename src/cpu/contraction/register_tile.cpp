@@ -9,23 +9,24 @@ namespace opfuse {
 namespace {
 
 constexpr double kRaggedBlocks = 1.02;
-constexpr double kLoadSlack = 1.12;  // two loads in every cycle is more than the caches give
+constexpr double kLoadSlack = 1.12;  // the units' loads in every cycle are more than the caches give
 
 int64_t products(const RegisterTile& t) {
   return t.half ? t.width * (t.vectors - 1) + ceil_of(t.width, 2) : t.width * t.vectors;
 }
 
 /// Cycles of one reduction step of a tile.
-double step_cycles(const RegisterTile& tile, bool fma) {
+double step_cycles(const RegisterTile& tile, const TargetInfo& target) {
   const auto w = static_cast<double>(tile.width), v = static_cast<double>(tile.vectors);
-  const double arithmetic = static_cast<double>(products(tile)) / 2 * (fma ? 1 : 2);
-  return std::max({arithmetic, kLoadSlack * (w + v) / 2, v * 1.6, 4.0}) + 0.5;
+  const auto units = static_cast<double>(target.fma_units), loads = static_cast<double>(target.load_units);
+  const double arithmetic = static_cast<double>(products(tile)) / units * (target.fma ? 1 : 2);
+  return std::max({arithmetic, kLoadSlack * (w + v) / loads, v * 1.6, static_cast<double>(target.fma_latency)}) + 0.5;
 }
 
-double row_cycles(int64_t pixels, const RegisterTile& tile, bool fma) {
+double row_cycles(int64_t pixels, const RegisterTile& tile, const TargetInfo& target) {
   const int64_t whole = pixels / tile.width, rest = pixels % tile.width;
-  double cycles = static_cast<double>(whole) * step_cycles(tile, fma);
-  if (rest) cycles += step_cycles({tile.vectors, rest, tile.half}, fma);
+  double cycles = static_cast<double>(whole) * step_cycles(tile, target);
+  if (rest) cycles += step_cycles({tile.vectors, rest, tile.half}, target);
   return cycles;
 }
 
@@ -33,10 +34,8 @@ double row_cycles(int64_t pixels, const RegisterTile& tile, bool fma) {
 double map_cycles(const TileProblem& problem, const RegisterTile& tile, RegisterTile part, const TargetInfo& target) {
   const int64_t rows = problem.rows, width = tile.width;
   const int64_t height = width == problem.pixels ? tallest(rows, tile, target) : 1;
-  if (height == 1) return static_cast<double>(rows) * row_cycles(problem.pixels, part, target.fma);
-  const auto cycles = [&](int64_t stacked) {
-    return step_cycles({part.vectors, width * stacked, part.half}, target.fma);
-  };
+  if (height == 1) return static_cast<double>(rows) * row_cycles(problem.pixels, part, target);
+  const auto cycles = [&](int64_t stacked) { return step_cycles({part.vectors, width * stacked, part.half}, target); };
   const int64_t whole = rows / height, rest = rows % height;
   return static_cast<double>(whole) * cycles(height) + (rest ? cycles(rest) : 0);
 }
@@ -47,9 +46,9 @@ bool fits(const RegisterTile& t, const TargetInfo& target, int64_t kept) {
   return products(t) + t.vectors + 1 + t.half + kept <= target.vector_registers;
 }
 
-bool ends_in_half(int64_t channels, int64_t lanes) {
+bool ends_in_half(int64_t channels, int64_t lanes, const TargetInfo& target) {
   const int64_t rest = channels % lanes;
-  return lanes == 16 && rest > 0 && rest <= lanes / 2;
+  return target.has("avx512vl") && rest > 0 && rest <= lanes / 2;
 }
 
 int64_t pixel_count(const Stage& stage, int axis) {
@@ -60,7 +59,7 @@ int64_t widest(int64_t pixels, int64_t vectors, const TargetInfo& target, int64_
   int64_t best = 1;
   double least = INFINITY;
   for (int64_t w = 1; fits({vectors, w, half}, target, kept) && w <= pixels; ++w)
-    if (const double c = row_cycles(pixels, {vectors, w, half}, target.fma); c < least) least = c, best = w;
+    if (const double c = row_cycles(pixels, {vectors, w, half}, target); c < least) least = c, best = w;
   return best;
 }
 

@@ -19,7 +19,7 @@ struct RegisterTile {
 };
 
 /// Half a vector of so many lanes holds the last of so many channels.
-bool ends_in_half(int64_t channels, int64_t lanes);
+bool ends_in_half(int64_t channels, int64_t lanes, const TargetInfo& target);
 
 /// `kept`: registers that the tile must leave free.
 bool fits(const RegisterTile& tile, const TargetInfo& target, int64_t kept = 0);
@@ -50,7 +50,7 @@ struct TileProblem {
 
   /// Pixels may share the last vector of channels.
   bool half(const TargetInfo& target) const {
-    return sums == 1 && !grouped && types.unit() == 1 && ends_in_half(channels, types.lanes(target));
+    return sums == 1 && !grouped && types.unit() == 1 && ends_in_half(channels, types.lanes(target), target);
   }
 };
 /// Cycles of one step of the reduction over all pixels and channels.

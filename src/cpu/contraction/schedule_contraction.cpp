@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "base/integers.hpp"
-#include "cpu/cache_line.hpp"
 #include "cpu/contraction/codes.hpp"
 #include "cpu/contraction/overlap.hpp"
 #include "cpu/contraction/packed_weights.hpp"
@@ -200,7 +199,8 @@ void block_for_cache(Schedule& s, const Region& region, const ContractionView& v
   const int64_t step = s.get("step", 1), steps = channel_depth(region.stages[0], view) / step;
   s.set("chunk", c.rows);
   if (c.passes > 1) s.set("k_block", ceil_of(steps, c.passes) * step);
-  const int64_t lines = step * s.get("nv", 1) * view.types.lanes(target) * view.types.weight_bytes() / kLineBytes;
+  const int64_t lines =
+      step * s.get("nv", 1) * view.types.lanes(target) * view.types.weight_bytes() / target.line_bytes;
   const bool open = view.pixel >= 0 && !axis_extent(region.stages[0], view.pixel).is_constant();
   const int64_t sharing = open ? kTilesOfOpenRows : c.rows;
   if (sharing > 1 && (c.passes > 1 || two_blocks_fit(static_cast<int64_t>(streams.block), target)))
@@ -335,7 +335,7 @@ bool shares_last_vector(const Stage& stage, const ContractionView& view, const s
         if (b.factor > lanes) return false;
   const bool alone = ceil_of(channels, lanes) % vectors == 1;  // loads take as long as the products of a vector
   return vectors > 1 && !alone && !view.group_out && view.sums() == 1 && view.types.unit() == 1 &&
-         ends_in_half(channels, lanes);
+         ends_in_half(channels, lanes, target);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ void hold_back(Kernel& k, const std::vector<Value**>& accumulators) {
   std::string outputs, inputs;
   for (Value** value : accumulators) {
     inputs += std::to_string(tied.size()) + ",";
-    outputs += k.target.vector_bytes == 64 ? "=v," : "=x,";
+    outputs += k.target.has("avx512f") ? "=v," : "=x,";
     tied.push_back(*value);
     types.push_back(tied.back()->getType());
   }
@@ -27,7 +27,7 @@ void hold_back(Kernel& k, const std::vector<Value**>& accumulators) {
 Value* keep_until(Kernel& k, Value* value, Value* later) {
   llvm::Type* type = later->getType();
   auto* nothing = llvm::InlineAsm::get(llvm::FunctionType::get(type, {type, value->getType()}, false), "",
-                                       k.target.vector_bytes == 64 ? "=v,0,v" : "=x,0,x", false);
+                                       k.target.has("avx512f") ? "=v,0,v" : "=x,0,x", false);
   return k.b.CreateCall(nothing, {later, value});
 }
 

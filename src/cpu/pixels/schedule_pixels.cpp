@@ -26,7 +26,9 @@ struct PixelTile {
 /// Cycles of one step: arithmetic, loads (a vector at any address costs two), latency.
 double step_cycles(int64_t outputs, int64_t vectors, const TargetInfo& target) {
   const auto o = static_cast<double>(outputs), v = static_cast<double>(vectors);
-  return std::max({o * v / 2 * (target.fma ? 1 : 2), (2 * v + o) / 2, 4.0}) + 0.5;
+  const auto units = static_cast<double>(target.fma_units), loads = static_cast<double>(target.load_units);
+  const auto latency = static_cast<double>(target.fma_latency);
+  return std::max({o * v / units * (target.fma ? 1 : 2), (2 * v + o) / loads, latency}) + 0.5;
 }
 
 double tiles_cycles(int64_t outputs, int64_t vectors, const PixelTile& tile, const TargetInfo& target) {

@@ -18,17 +18,17 @@ namespace {
 
 // bench/NOTES.md, Chains: measured pair by pair on MobileNetV2, MobileNetV3-L and EfficientNet-B0
 constexpr double kSwitching = 0.06;    ///< of the multiply-adds
-constexpr double kPlainCycles = 0.5;   ///< an operation of the epilogue, per vector: two units
 constexpr double kFunctionCycles = 6;  ///< exp, tanh, erf ... per vector
 
 double constant_of(const Dim& d) { return static_cast<double>(d.constant().value_or(1)); }
 
-double epilogue_cycles(const Stage& stage) {
+double epilogue_cycles(const Stage& stage, const TargetInfo& target) {
+  const double plain = 1.0 / static_cast<double>(target.fma_units);  // per vector
   double cycles = 0;
   for (const StageOutput& o : stage.outputs)
     o.value.visit([&](const Expr& e) {
       if (e.args().empty()) return;
-      cycles += is_function(e.op()) ? kFunctionCycles : kPlainCycles;
+      cycles += is_function(e.op()) ? kFunctionCycles : plain;
     });
   return cycles;
 }
@@ -39,7 +39,7 @@ double stage_cycles(const Stage& stage, double per_step, const TargetInfo& targe
   for (const Dim& d : stage.reduce) steps *= constant_of(d);
   double vectors = constant_of(stage.domain[1]) / static_cast<double>(target.lanes_f32());
   for (size_t d = 2; d < stage.domain.size(); ++d) vectors *= constant_of(stage.domain[d]);
-  return steps * per_step + vectors * epilogue_cycles(stage);
+  return steps * per_step + vectors * epilogue_cycles(stage, target);
 }
 
 double window_cycles(const Stage& stage, const TargetInfo& target) {
@@ -83,7 +83,7 @@ ChainCost chain_cost(const Region& region, const TargetInfo& target) {
   cost.switching =
       kSwitching * static_cast<double>(work_of(first)) / images / static_cast<double>(2 * target.lanes_f32());
   const auto bytes = static_cast<double>(4 * h * w * ceil_of(channels, target.lanes_f32()) * target.lanes_f32());
-  const double rate = bytes > static_cast<double>(target.l3_bytes) ? kCoreMemoryBytesPerCycle : kMapBytesPerCycle;
+  const double rate = bytes > static_cast<double>(target.l3_bytes) ? target.rates.memory : target.rates.maps;
   // smaller maps stay with the core that wrote them: parts along channels gain on one L3 and lose on two
   if (bytes > static_cast<double>(target.l2_bytes)) cost.saved = 2 * bytes / rate;
   return cost;

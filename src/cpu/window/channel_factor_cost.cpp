@@ -12,9 +12,7 @@ namespace opfuse {
 namespace {
 
 // bench/NOTES.md, Squeeze-and-excitation
-constexpr double kProductBytesPerCycle = 64;  ///< of a product map * gate, loads and stores together
-constexpr double kVectorCycles = 1.5;         ///< a vector of weights scaled
-constexpr double kWeightBytesPerCycle = 25;   ///< from beyond L2, by the first part that scales them
+constexpr double kVectorCycles = 1.5;  ///< a vector of weights scaled
 
 /// Of one image.
 ChannelFactorCost channel_factor_cost(const Region& region, const ContractionView& view, const TargetInfo& target) {
@@ -27,10 +25,10 @@ ChannelFactorCost channel_factor_cost(const Region& region, const ContractionVie
   ChannelFactorCost cost;
   const int64_t work = work_of(stage) / images, wanted = wanted_parts(static_cast<double>(work), target);
   cost.parts = std::clamp<int64_t>(pixels / kPackedRows, 1, wanted);
-  cost.saved = 8.0 * static_cast<double>(depth * pixels) / kProductBytesPerCycle;
+  cost.saved = 8.0 * static_cast<double>(depth * pixels) / target.rates.products;
   const auto vectors = static_cast<double>(depth * ceil_of(outputs, target.lanes_f32()));
   cost.scaling = static_cast<double>(cost.parts) * vectors * kVectorCycles +
-                 4 * static_cast<double>(depth * outputs) / kWeightBytesPerCycle;
+                 4 * static_cast<double>(depth * outputs) / target.rates.scaled_weights;
   return cost;
 }
 

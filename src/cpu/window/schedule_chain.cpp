@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/integers.hpp"
-#include "cpu/cache_line.hpp"
 #include "cpu/schedule_parts.hpp"
 #include "cpu/schedules.hpp"
 #include "cpu/window/chain_cut.hpp"
@@ -106,7 +105,7 @@ bool schedule_chain(const Region& region, const std::vector<ParamLayout>& layout
   s.set("band", band);
   // a step passes over its rows once per block; meanwhile the next block's weights arrive
   const int64_t passed = std::min(region.stages[0].domain[2].value(), band * view->rows.stride);
-  const int64_t lines = s.get("step", 1) * nv * lanes / kLineFloats;
+  const int64_t lines = s.get("step", 1) * nv * lanes / target.line_floats();
   s.set("chunk", region.stages[0].domain[2].value());
   s.set("prefetch", ceil_of(lines, std::max<int64_t>(passed, 1)));
   return true;

@@ -18,7 +18,7 @@ bool blocked_by_lanes(const ParamLayout& l, const IndexMap& map, int axis, int64
   return true;
 }
 
-Schedule schedule_of(const WinogradWork& work, const WinogradChoice& choice) {
+Schedule schedule_of(const WinogradWork& work, const WinogradChoice& choice, const TargetInfo& target) {
   Schedule s;
   s.set("winograd_h", work.tile.h);
   s.set("winograd_w", work.tile.w);
@@ -28,7 +28,7 @@ Schedule schedule_of(const WinogradWork& work, const WinogradChoice& choice) {
   s.set("parts_o", choice.parts_o);
   s.set("parts_p", choice.parts_p);
   // each register tile of a block fetches its share of the weights of the next
-  const int64_t lines = kWinogradUnrolled * work.vectors * work.lanes / kLineFloats;
+  const int64_t lines = kWinogradUnrolled * work.vectors * work.lanes / target.line_floats();
   s.set("prefetch", ceil_of(lines, ceil_of(choice.chunk, choice.width)));
   return s;
 }
@@ -53,7 +53,7 @@ std::optional<WinogradSchedule> plan_winograd(const Region& region, const std::v
   const WinogradTile tile{weights.tile_h, weights.tile_w};
   const WinogradWork work = winograd_work(stage, *view, tile, block / lanes, target);
   const WinogradChoice choice = choose_winograd_parts(work, target, threads);
-  return WinogradSchedule{schedule_of(work, choice), work, choice};
+  return WinogradSchedule{schedule_of(work, choice, target), work, choice};
 }
 
 }  // namespace opfuse

@@ -69,15 +69,16 @@ Layout winograd_weights(const WinogradTile& tile, int64_t vectors, const TargetI
   return layout;
 }
 
-WinogradScratch winograd_scratch(const WinogradTile& tile, int64_t channels, int64_t block, int64_t lanes,
-                                 int64_t capacity) {
+WinogradScratch winograd_scratch(const WinogradTile& tile, int64_t channels, int64_t block, int64_t capacity,
+                                 const TargetInfo& target) {
+  const int64_t lanes = target.lanes_f32(), line = target.line_floats();
   const int64_t points = winograd::points(tile.h) * winograd::points(tile.w);
   WinogradScratch s;
   // a cache line more than needed: neighbouring points do not fall into one set of L1
-  s.data_point = ceil_of(channels, lanes) * lanes * capacity + kLineFloats;
-  s.sum_point = capacity * block + kLineFloats;
+  s.data_point = ceil_of(channels, lanes) * lanes * capacity + line;
+  s.sum_point = capacity * block + line;
   for (const int64_t floats : {lanes, points * s.data_point, points * s.sum_point, tile.h * tile.w * lanes})
-    s.bytes += ceil_of(floats, kLineFloats) * kLineFloats * 4;
+    s.bytes += ceil_of(floats, line) * line * 4;
   return s;
 }
 

@@ -6,7 +6,6 @@
 #include <string>
 #include <variant>
 
-#include "cpu/cache_line.hpp"
 #include "kernel/views.hpp"
 #include "target/target.hpp"
 #include "tensor/layout.hpp"
@@ -42,7 +41,7 @@ struct WinogradScratch {
   int64_t data_point = 0, sum_point = 0;  ///< between points of transformed data, of products
   int64_t bytes = 0;
 };
-WinogradScratch winograd_scratch(const WinogradTile& tile, int64_t channels, int64_t block, int64_t lanes,
-                                 int64_t capacity);
+WinogradScratch winograd_scratch(const WinogradTile& tile, int64_t channels, int64_t block, int64_t capacity,
+                                 const TargetInfo& target);
 
 }  // namespace opfuse

@@ -16,8 +16,6 @@ constexpr double kStepOverhead = 0.5;        // of one step over the channels
 constexpr double kTileOverhead = 40;         // to clear and store the sums of a register tile
 constexpr double kTransformOverhead = 20;    // addresses of a tile
 constexpr double kWeightVectorCycles = 2.5;  // to load a vector of weights, which comes from L2 or beyond
-constexpr double kAddLatency = 4;
-constexpr double kPartOverhead = 1000;  // start, and waiting for the others
 
 constexpr double kDataShareOfL2 = 0.6;     // transformed data that stay there beside the weights streaming past
 constexpr double kPartShareOfL2 = 0.8;     // weights and data of a part that stay from chunk to chunk
@@ -31,13 +29,13 @@ int64_t tile_count(const Stage& stage, const WinogradView& view, const WinogradT
   return tiles;
 }
 
-/// Of one tile and vector: multiply-adds of both passes on two units, and stores, one per cycle.
-double transform_cycles(const WinogradTile& t, bool input) {
+/// Of one tile and vector: multiply-adds of both passes, and stores, one per cycle.
+double transform_cycles(const WinogradTile& t, bool input, const TargetInfo& target) {
   const auto h = static_cast<double>(winograd::points(t.h)), w = static_cast<double>(winograd::points(t.w));
   const auto line = [](int64_t tile) { return tile == 4 ? 12.0 : 4.0; };
   const double rows = input ? h : static_cast<double>(t.w);
   const double stores = input ? h * w : static_cast<double>(t.h * t.w);
-  return (rows * line(t.w) + w * line(t.h)) / 2 + stores + kTransformOverhead;
+  return (rows * line(t.w) + w * line(t.h)) / static_cast<double>(target.fma_units) + stores + kTransformOverhead;
 }
 
 double scaled(int64_t bytes, double share) { return static_cast<double>(bytes) * share; }
@@ -47,8 +45,9 @@ double scaled(int64_t bytes, double share) { return static_cast<double>(bytes) *
 /// As register_tile.hpp has it, but every vector of weights comes from L2 or beyond.
 double winograd_step_cycles(int64_t width, int64_t vectors, const TargetInfo& target) {
   const auto w = static_cast<double>(width), v = static_cast<double>(vectors);
-  const double arithmetic = w * v / 2 * (target.fma ? 1 : 2);
-  return std::max({arithmetic, (w + v) / 2, v * kWeightVectorCycles, kAddLatency}) + kStepOverhead;
+  const auto units = static_cast<double>(target.fma_units), loads = static_cast<double>(target.load_units);
+  const double arithmetic = w * v / units * (target.fma ? 1 : 2), latency = static_cast<double>(target.fma_latency);
+  return std::max({arithmetic, (w + v) / loads, v * kWeightVectorCycles, latency}) + kStepOverhead;
 }
 
 int64_t winograd_width(int64_t tiles, int64_t vectors, const TargetInfo& target) {
@@ -94,8 +93,8 @@ WinogradWork winograd_work(const Stage& stage, const WinogradView& view, const W
   work.vectors = vectors;
   work.blocks = ceil_of(outputs, vectors * work.lanes);
   work.tiles = tile_count(stage, view, tile);
-  work.input_cycles = transform_cycles(tile, true);
-  work.output_cycles = transform_cycles(tile, false);
+  work.input_cycles = transform_cycles(tile, true, target);
+  work.output_cycles = transform_cycles(tile, false, target);
   return work;
 }
 
@@ -109,7 +108,7 @@ WinogradChoice cost_winograd_part(const WinogradWork& work, int64_t parts_o, int
   c.width = winograd_width(c.chunk, work.vectors, target);
   c.part_bytes = blocks * work.block_bytes();
   c.held_bytes = work.points * work.channel_vectors * c.chunk * target.vector_bytes;
-  c.scratch_bytes = winograd_scratch(work.tile, work.channels, work.vectors * work.lanes, work.lanes, c.chunk).bytes;
+  c.scratch_bytes = winograd_scratch(work.tile, work.channels, work.vectors * work.lanes, c.chunk, target).bytes;
   const auto all_tiles = static_cast<double>(tiles), passes = static_cast<double>(c.chunks);
   const double step = winograd_step_cycles(c.width, work.vectors, target);
   const double product = static_cast<double>(work.points * ceil_of(c.chunk, c.width)) *
@@ -118,7 +117,7 @@ WinogradChoice cost_winograd_part(const WinogradWork& work, int64_t parts_o, int
   const double output = all_tiles * static_cast<double>(blocks * work.vectors) * work.output_cycles;
   c.cycles = input + passes * static_cast<double>(blocks) * product + output;
   if (static_cast<double>(c.held_bytes) > scaled(target.l2_bytes, kDataShareOfL2))
-    c.data_cycles = passes * static_cast<double>(blocks) * static_cast<double>(c.held_bytes) / kL3DataBytesPerCycle;
+    c.data_cycles = passes * static_cast<double>(blocks) * static_cast<double>(c.held_bytes) / target.rates.l3_data;
   return c;
 }
 
@@ -130,12 +129,12 @@ double winograd_cycles(const WinogradWork& work, const WinogradChoice& c, const 
   const auto part = static_cast<double>(c.part_bytes), all = static_cast<double>(work.weight_bytes());
   const double first =
       std::clamp(static_cast<double>(c.parts_o) / static_cast<double>(threads), 1.0, static_cast<double>(rounds));
-  const double memory = memory_bytes_per_cycle(threads);
+  const double memory = memory_bytes_per_cycle(target, threads);
   double again = 0;
   const bool near = part + static_cast<double>(c.scratch_bytes) <= scaled(target.l2_bytes, kPartShareOfL2);
   if (!near) {
     const bool in_l3 = all <= scaled(target.l3_bytes, kWeightShareOfL3);
-    const double rate = in_l3 ? kL3WeightBytesPerCycle : memory / static_cast<double>(threads);
+    const double rate = in_l3 ? target.rates.l3_weights : memory / static_cast<double>(threads);
     again = (readings - first) * part / rate;
   }
   const double busy = static_cast<double>(rounds) * (c.cycles + c.data_cycles), share = first / readings;
@@ -151,7 +150,7 @@ WinogradChoice choose_winograd_parts(const WinogradWork& work, const TargetInfo&
       for (int64_t chunks = 1; chunks <= tiles; chunks += 1 + chunks / 8) {
         const WinogradChoice c = cost_winograd_part(work, o, p, ceil_of(tiles, chunks), target);
         if (c.held_bytes > target.l3_bytes / kDataShareOfL3 && c.chunk > 1) continue;
-        double cycles = static_cast<double>(o * p) * kPartOverhead;
+        double cycles = static_cast<double>(o * p) * target.launch.part_cycles;
         for (const auto& [count, weight] : {std::pair{1, 1}, {2, 2}, {4, 1}})
           cycles += weight * winograd_cycles(work, c, target, count);
         if (threads > 4) cycles += static_cast<double>(threads) * winograd_cycles(work, c, target, threads);

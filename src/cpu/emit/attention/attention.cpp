@@ -12,7 +12,6 @@
 
 #include "base/fail.hpp"
 #include "base/integers.hpp"
-#include "cpu/cache_line.hpp"
 #include "cpu/emit/emitters.hpp"
 #include "cpu/emit/parts.hpp"
 
@@ -46,12 +45,12 @@ void AttentionEmitter::place_scratch() {
   depth_capacity_ = round(depth_, lanes_);
   key_capacity_ = round(keys_, lanes_);
   // an odd number of lines between rows: they do not meet in one set of the cache
-  score_stride_ = (ceil_of(key_panels * nv_ * lanes_, kLineFloats) | 1) * kLineFloats;
+  score_stride_ = (ceil_of(key_panels * nv_ * lanes_, k_.target.line_floats()) | 1) * k_.target.line_floats();
   result_stride_ = column_panels * nc_ * lanes_;
   int64_t at = 0;
   const auto place = [&](int64_t count) {
     Value* here = floats(k_.scratch, k_.i64(at));
-    at += round(count, kLineFloats);
+    at += round(count, k_.target.line_floats());
     return here;
   };
   packed_keys_ = place(key_panels * nv_ * lanes_ * depth_capacity_);

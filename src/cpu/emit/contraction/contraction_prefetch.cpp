@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 
-#include "cpu/cache_line.hpp"
 #include "cpu/emit/contraction/contraction.hpp"
 #include "cpu/emit/prefetch.hpp"
 
@@ -12,13 +11,14 @@ namespace opfuse::cpu {
 /// that block need not wait for memory. Blocks are neighbours, so the last one fetches what runs next.
 void ContractionEmitter::emit_prefetch(const std::vector<Address>& w, int64_t lanes) {
   if (!prefetches()) return;
-  const int64_t line_weights = kLineBytes / types().weight_bytes();
+  const int64_t line_weights = k_.target.line_bytes / types().weight_bytes();
   const int64_t lines = std::max<int64_t>(1, prefetched_ * lanes / step_);
   for (int64_t sum = 0; sum < sums_; ++sum) {
     Value* base = s_.reads[static_cast<size_t>(read_of_weights(sum))].base;
     Value* next = next_weights(w[static_cast<size_t>(sum)], block_at_);
     if (open_items_) {
-      emit_open_prefetch(base, next, lines, std::max(lines, lanes * block_ * types().weight_bytes() / kLineBytes));
+      emit_open_prefetch(base, next, lines,
+                         std::max(lines, lanes * block_ * types().weight_bytes() / k_.target.line_bytes));
       continue;
     }
     Value* first = k_.element(base, types().weights, k_.add(next, k_.mul(item_, k_.i64(lines * line_weights))));
@@ -30,7 +30,7 @@ void ContractionEmitter::emit_prefetch(const std::vector<Address>& w, int64_t la
 /// So many lines per item that all of them are fetched: the least where there are many items, twice as many where half
 /// as many.
 void ContractionEmitter::emit_open_prefetch(Value* weights, Value* next, int64_t least, int64_t all) {
-  const int64_t line_weights = kLineBytes / types().weight_bytes();
+  const int64_t line_weights = k_.target.line_bytes / types().weight_bytes();
   const auto few = [&](int64_t lines) { return k_.b.CreateICmpSLT(k_.mul(open_items_, k_.i64(lines)), k_.i64(all)); };
   Value* share = k_.i64(least);
   for (int64_t lines = 2 * least; lines <= all; lines *= 2)

@@ -23,7 +23,6 @@ namespace opfuse::cpu {
 namespace {
 
 /// Sums that do not wait for each other, of one row or several: an addition takes 3 or 4 cycles, two start in each.
-constexpr int64_t kInFlight = 8;
 constexpr int64_t kMostChains = 4;        // of one row
 constexpr int64_t kTileBytes = 24 << 10;  // rows at once stay in L1 from one reduction to the next
 constexpr size_t kCheapReduction = 12;    // nodes: beyond, a row has enough work of its own
@@ -185,7 +184,7 @@ void Generic::choose() {
       throw fail(E::codegen_failed, "outputs of one kernel are stored in different blocks");
   if (padded) throw fail(E::codegen_failed, "more than one blocked axis has padding lanes to write");
   plan_.tile = rows_at_once();
-  plan_.chains = std::min(kMostChains, kInFlight / plan_.tile);
+  plan_.chains = std::min(kMostChains, k_.target.multiply_adds_in_flight() / plan_.tile);
 }
 
 int64_t Generic::rows_at_once() const {
@@ -195,10 +194,11 @@ int64_t Generic::rows_at_once() const {
   if (nodes > kCheapReduction * s_.stage.reductions.size()) return 1;
   int64_t row_bytes = 4;
   for (const Dim& d : s_.stage.reduce) row_bytes *= d.constant().value_or(1);
-  const int64_t most = extent(plan_.rows.back()).constant().value_or(kInFlight);
+  const int64_t in_flight = k_.target.multiply_adds_in_flight();
+  const int64_t most = extent(plan_.rows.back()).constant().value_or(in_flight);
   int64_t rows = 1;
   const int64_t limit =
-      std::min({kInFlight, k_.target.vector_registers / int64_t{4}, most, int64_t{plan_.reduce_width}});
+      std::min({in_flight, k_.target.vector_registers / int64_t{4}, most, int64_t{plan_.reduce_width}});
   while (2 * rows <= limit && 2 * rows * row_bytes <= kTileBytes) rows *= 2;
   return rows;
 }

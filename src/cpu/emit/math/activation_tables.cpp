@@ -124,7 +124,7 @@ Real gelu(const Polynomials& p, Real x) {
 }  // namespace
 
 bool has_activation_tables(Real x) {
-  return x.v->getType()->getScalarType()->isFloatTy() && width_of(x.v) == 16 && x.k->target.vector_bytes == 64;
+  return x.v->getType()->getScalarType()->isFloatTy() && width_of(x.v) == 16 && x.k->target.has("avx512dq");
 }
 
 Real emit_by_table(TabledActivation activation, Real x) {

@@ -31,7 +31,7 @@ constexpr std::array<Table, 5> kCoefficients = {{
 
 }  // namespace
 
-bool has_erf_table(Real x) { return !x.is_double() && width_of(x.v) == 16 && x.k->target.vector_bytes == 64; }
+bool has_erf_table(Real x) { return !x.is_double() && width_of(x.v) == 16 && x.k->target.has("avx512f"); }
 
 Real erf_by_table(Real x) {
   Real t = magnitude(x);

@@ -41,7 +41,7 @@ Real one_plus_exp(Real x, double sign) {
 
 }  // namespace
 
-bool has_logistic(Kernel& k, Value* z) { return width_of(z) == 16 && k.target.vector_bytes == 64; }
+bool has_logistic(Kernel& k, Value* z) { return width_of(z) == 16 && k.target.has("avx512f"); }
 
 bool is_logistic_numerator(Value* a, Value* z) {
   auto* c = llvm::dyn_cast<llvm::ConstantFP>(a);

@@ -20,7 +20,6 @@ namespace opfuse::cpu {
 namespace {
 
 constexpr int64_t kUnrolledTaps = 7;
-constexpr int64_t kInFlight = 8;  // multiply-adds that must not depend on each other: latency 4 on 2 units
 
 uint64_t all_pixels(int64_t width) { return width >= 64 ? ~uint64_t{0} : (uint64_t{1} << width) - 1; }
 
@@ -39,7 +38,8 @@ WindowEmitter::WindowEmitter(Kernel& k, StageEmitter& stage, const WindowView& v
   for (const Operand& o : s_.outputs)
     for (const Block& b : o.layout.blocks) block_ = std::max(block_, b.factor);
   llvm::Type* vector = k.lanes(k.value_type(reduction().value.dtype()), static_cast<int>(lanes_));
-  for (int64_t i = 0; i < std::max(width, 2 * kInFlight); ++i) acc_.push_back(k.variable(vector));
+  for (int64_t i = 0; i < std::max(width, 2 * k.target.multiply_adds_in_flight()); ++i)
+    acc_.push_back(k.variable(vector));
   find_rest(width);
 }
 
@@ -103,7 +103,7 @@ void WindowEmitter::emit_tile(const Env& env, const TileRun& run) {
   Value* identity = identity_of(k_, reduction(), static_cast<int>(lanes_));
   sets_ = 1;
   const int64_t taps = pixel_dim_ && pixel_dim_->tap >= 0 && !run.clip ? tap_count(pixel_dim_->tap) : 1;
-  while (sets_ * run.width < kInFlight && sets_ * 2 <= taps) sets_ *= 2;
+  while (sets_ * run.width < k_.target.multiply_adds_in_flight() && sets_ * 2 <= taps) sets_ *= 2;
   for (int64_t i = 0; i < sets_ * run.width; ++i) k_.b.CreateStore(identity, acc_[static_cast<size_t>(i)]);
   set_ = 0;
   const auto taps_of_tile = [&] { emit_taps(0, env, run, all_pixels(run.width)); };

@@ -28,13 +28,13 @@ WinogradEmitter::WinogradEmitter(Kernel& k, StageEmitter& stage, const WinogradV
   points_ = winograd::points(tile_.h) * winograd::points(tile_.w);
   rows_ = ceil_of(extent(view.row.axis), tile_.h);
   columns_ = ceil_of(extent(view.column.axis), tile_.w);
-  const WinogradScratch scratch = winograd_scratch(tile_, channels_, block_, lanes_, capacity_);
+  const WinogradScratch scratch = winograd_scratch(tile_, channels_, block_, capacity_, k.target);
   data_point_ = scratch.data_point;
   sum_point_ = scratch.sum_point;
   int64_t at = 0;
   const auto place = [&](int64_t count) {
     Value* here = floats(k.scratch, k.i64(at));
-    at += ceil_of(count, kLineFloats) * kLineFloats;
+    at += ceil_of(count, k.target.line_floats()) * k.target.line_floats();
     return here;
   };
   zeros_ = place(lanes_);

@@ -19,7 +19,8 @@ void WinogradEmitter::emit_products(Value* ob, Value* count) {
   const std::vector<Dim>& strides = weights().strides;  // [O/block][points_h][points_w][C][block]
   Value* first = floats(weights().base, k_.mul(ob, k_.dim(strides[0])));
   Value* last = k_.max(k_.i64(0), k_.sub(count, k_.i64(width_)));
-  const int64_t fetched = (channels_ + kWinogradUnrolled - 1) / kWinogradUnrolled * prefetched_ * kLineFloats;
+  const int64_t fetched =
+      (channels_ + kWinogradUnrolled - 1) / kWinogradUnrolled * prefetched_ * k_.target.line_floats();
   k_.loop(k_.i64(0), k_.i64(points_), 1, [&](Value* point) {
     Value* w = floats(first, k_.mul(point, k_.dim(strides[2])));
     Value* data = floats(data_, k_.mul(point, k_.i64(data_point_)));
@@ -40,13 +41,13 @@ void WinogradEmitter::emit_register_tile(Value* data, Value* w, Value* sums, Val
     Value* d = floats(data, k_.mul(vector, k_.i64(capacity_ * lanes_)));
     Value* first = k_.mul(vector, k_.i64(lanes_));
     Value* at = floats(w, k_.mul(first, k_.i64(block_)));
-    Value* far = floats(ahead, k_.mul(first, k_.i64(prefetched_ * kLineFloats / kWinogradUnrolled)));
+    Value* far = floats(ahead, k_.mul(first, k_.i64(prefetched_ * k_.target.line_floats() / kWinogradUnrolled)));
     const auto group = [&](Value* lane, int64_t count) {
-      Value* fetch = floats(far, k_.mul(lane, k_.i64(prefetched_ * kLineFloats / kWinogradUnrolled)));
+      Value* fetch = floats(far, k_.mul(lane, k_.i64(prefetched_ * k_.target.line_floats() / kWinogradUnrolled)));
       for (int64_t line = 0; line < prefetched_; ++line)
-        k_.b.CreateIntrinsic(
-            llvm::Intrinsic::prefetch, {k_.b.getPtrTy()},
-            {floats(fetch, k_.i64(line * kLineFloats)), k_.b.getInt32(0), k_.b.getInt32(2), k_.b.getInt32(1)});
+        k_.b.CreateIntrinsic(llvm::Intrinsic::prefetch, {k_.b.getPtrTy()},
+                             {floats(fetch, k_.i64(line * k_.target.line_floats())), k_.b.getInt32(0), k_.b.getInt32(2),
+                              k_.b.getInt32(1)});
       emit_steps(d, at, lane, count);
     };
     const int64_t whole = lanes / kWinogradUnrolled * kWinogradUnrolled;

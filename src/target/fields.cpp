@@ -1,0 +1,90 @@
+// One row per field of schema 1. docs/targets.md explains them.
+#include "target/fields.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace opfuse {
+namespace {
+
+constexpr const char* kCpu = "cpu";
+constexpr const char* kCuda = "cuda";
+constexpr double kMostBytes = 1LL << 40;
+
+#define OPFUSE_IN(member) +[](TargetInfo& t) -> decltype(auto) { return (t.member); }
+
+const TargetField kFields[] = {
+    {"", "name", OPFUSE_IN(name)},
+    {"", "kind", OPFUSE_IN(kind)},
+    {"", "about", OPFUSE_IN(about)},
+    {"instructions", "llvm_cpu", OPFUSE_IN(llvm_cpu), 0, 0, kCpu},
+    {"instructions", "features", OPFUSE_IN(features), 0, 0, kCpu},
+    {"instructions", "vector_bytes", OPFUSE_IN(vector_bytes), 16, 64, "cpu cuda"},
+    {"instructions", "vector_registers", OPFUSE_IN(vector_registers), 16, 32, kCpu},
+    {"instructions", "fma", OPFUSE_IN(fma), 0, 0, kCpu},
+    {"core", "fma_units", OPFUSE_IN(fma_units), 1, 16, kCpu},
+    {"core", "fma_latency", OPFUSE_IN(fma_latency), 1, 64, kCpu},
+    {"core", "load_units", OPFUSE_IN(load_units), 1, 16, kCpu},
+    {"caches", "line_bytes", OPFUSE_IN(line_bytes), 16, 4096, kCpu},
+    {"caches", "l1_bytes", OPFUSE_IN(l1_bytes), 1024, kMostBytes, kCpu},
+    {"caches", "l2_bytes", OPFUSE_IN(l2_bytes), 1024, kMostBytes, kCpu},
+    {"caches", "l3_bytes", OPFUSE_IN(l3_bytes), 1024, kMostBytes, kCpu},
+    {"rates", "memory", OPFUSE_IN(rates.memory), 0.01, 1e4, kCpu},
+    {"rates", "memory_gain_per_doubling", OPFUSE_IN(rates.memory_gain_per_doubling), 1, 2, kCpu},
+    {"rates", "l3_weights", OPFUSE_IN(rates.l3_weights), 0.01, 1e4, kCpu},
+    {"rates", "l3_data", OPFUSE_IN(rates.l3_data), 0.01, 1e4, kCpu},
+    {"rates", "maps", OPFUSE_IN(rates.maps), 0.01, 1e4, kCpu},
+    {"rates", "products", OPFUSE_IN(rates.products), 0.01, 1e4, kCpu},
+    {"rates", "scaled_weights", OPFUSE_IN(rates.scaled_weights), 0.01, 1e4, kCpu},
+    {"launch", "cycles", OPFUSE_IN(launch.cycles), 0, 1e9, kCpu},
+    {"launch", "part_cycles", OPFUSE_IN(launch.part_cycles), 0, 1e9, kCpu},
+    {"launch", "part_seconds", OPFUSE_IN(launch.part_seconds), 1e-9, 1, kCpu},
+    {"launch", "multiply_adds_per_second", OPFUSE_IN(launch.multiply_adds_per_second), 1e6, 1e15, kCpu},
+    {"launch", "bytes_per_second", OPFUSE_IN(launch.bytes_per_second), 1e6, 1e15, kCpu},
+    {"gpu", "arch", OPFUSE_IN(cuda_arch), 0, 0, kCuda},
+    {"gpu", "emulated", OPFUSE_IN(emulated)},
+    {"gpu", "multiprocessors", OPFUSE_IN(multiprocessors), 1, 4096, kCuda},
+    {"gpu", "shared_kilobytes", OPFUSE_IN(shared_kilobytes), 16, 4096, kCuda},
+};
+
+#undef OPFUSE_IN
+
+struct Printer {
+  std::string operator()(const std::string& text) const { return fmt::format("\"{}\"", text); }
+  std::string operator()(const std::vector<std::string>& list) const {
+    return list.empty() ? "[]" : fmt::format("[\"{}\"]", fmt::join(list, "\", \""));
+  }
+  std::string operator()(bool value) const { return value ? "true" : "false"; }
+  std::string operator()(int value) const { return std::to_string(value); }
+  std::string operator()(int64_t value) const { return std::to_string(value); }
+  std::string operator()(double value) const { return fmt::format("{}", value); }
+};
+
+}  // namespace
+
+std::span<const TargetField> target_fields() { return kFields; }
+
+bool TargetField::allowed(std::string_view kind) const {
+  const std::string_view section_of_kind = kind == kCuda ? "core caches rates launch" : "gpu";
+  if (section_of_kind.find(section) != std::string_view::npos && *section) return false;
+  return kind != kCuda || std::string_view(section) != "instructions" || std::string_view(key) == "vector_bytes";
+}
+
+std::string text_of(const TargetField& field, const TargetInfo& target) {
+  TargetInfo copy = target;
+  return std::visit([&](auto in) { return Printer()(in(copy)); }, field.access);
+}
+
+std::string toml_of(const TargetInfo& target) {
+  std::string text = "schema = 1\n";
+  std::string_view section;
+  for (const TargetField& field : kFields) {
+    if (!field.allowed(target.kind)) continue;
+    if (field.section != section) text += fmt::format("\n[{}]\n", section = field.section);
+    text += fmt::format("{} = {}\n", field.key, text_of(field, target));
+  }
+  return text;
+}
+
+}  // namespace opfuse
