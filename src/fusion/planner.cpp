@@ -143,7 +143,7 @@ void Planner::try_anchor(Node* anchor, int priority) {
   for (size_t i = 0; i < patterns.size(); ++i) {
     const FusionPattern& p = patterns[i];
     if (p.priority != priority || !may_end_at(anchors_[i], *anchor)) continue;
-    if (MatchResult r = grouping.matcher().match(p.topology, anchor, p.where))
+    if (MatchResult r = grouping.matcher().match(p.topology, anchor, p.where, Detail::codes))
       choices.push_back({&p, std::move(*r.match)});
   }
   std::stable_sort(choices.begin(), choices.end(),

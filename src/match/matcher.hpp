@@ -61,23 +61,33 @@ struct MatchResult {
   explicit operator bool() const { return match.has_value(); }
 };
 
+/// What a refusal tells. Texts cost more than the search; a scan of a graph asks for codes.
+enum class Detail {
+  codes,  ///< how many nodes fitted, where it stopped, the code of the reason
+  texts,  ///< the trace and the reason in words too
+};
+
 class Matcher {
  public:
   /// Valid as long as the graph is not changed.
   explicit Matcher(const Graph& graph);
 
-  MatchResult match(const Pattern& pattern, Node* anchor, std::span<const MatchPredicate> where = {}) const;
+  MatchResult match(const Pattern& pattern, Node* anchor, std::span<const MatchPredicate> where = {},
+                    Detail detail = Detail::texts) const;
   /// All matches in topological order of their anchors; they may overlap.
   std::vector<Match> match_all(const Pattern& pattern, std::span<const MatchPredicate> where = {}) const;
 
   const Graph& graph() const { return graph_; }
   size_t position(const Node* node) const { return position_.at(static_cast<size_t>(node->id)); }
+  /// Nodes held against an element so far: the work done.
+  size_t tried() const { return tried_; }
   /// Longest path from the graph inputs, in nodes.
   size_t depth(const Node* node) const { return depth_.at(static_cast<size_t>(node->id)); }
 
  private:
   const Graph& graph_;
   std::vector<size_t> position_, depth_;  // by the node's id
+  mutable size_t tried_ = 0;
 };
 
 /// What a pattern wanted and met, as indented lines:

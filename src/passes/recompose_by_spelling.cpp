@@ -43,9 +43,9 @@ Found find_spelling(const Matcher& matcher, const std::vector<Spelling>& spellin
     if (last.kind == ElementKind::op &&
         std::find(last.ops.begin(), last.ops.end(), operator_name(*anchor)) == last.ops.end())
       continue;
-    MatchResult r = matcher.match(s.pattern, anchor, s.where);
+    MatchResult r = matcher.match(s.pattern, anchor, s.where, Detail::codes);
     if (!r) {
-      if (near_miss(r.partial)) missed.emplace_back(&s, r.partial.decline);
+      if (near_miss(r.partial)) missed.emplace_back(&s, matcher.match(s.pattern, anchor, s.where).partial.decline);
     } else if (!best.spelling || r.match->nodes.size() > best.match.nodes.size()) {
       best = {&s, std::move(*r.match)};
     }

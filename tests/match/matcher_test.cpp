@@ -1,6 +1,7 @@
 // Patterns: printing, matching, and what they say when they do not match.
 #include "match/matcher.hpp"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "match/activation.hpp"
@@ -154,6 +155,43 @@ TEST(Matcher, ExplainsWhatItExpectedAndFound) {
   EXPECT_NE(text.find("relu \"act\""), std::string::npos) << text;
   EXPECT_NE(text.find("expected conv:conv, found max_pool \"pool\""), std::string::npos) << text;
   EXPECT_NE(text.find("matched 1 of 2 nodes"), std::string::npos) << text;
+}
+
+/// Nodes tried by a pattern that finds no convolution behind `levels` of "%{i+1} = f(%{i})".
+size_t tried_over(const std::string& level, int levels) {
+  std::string body, from = "%x";
+  for (int i = 0; i < levels; ++i) {
+    std::string line = level, to = fmt::format("%v{}", i);
+    for (size_t at; (at = line.find('$')) != std::string::npos;) line.replace(at, 1, from);
+    for (size_t at; (at = line.find('#')) != std::string::npos;) line.replace(at, 1, fmt::format("{}", i));
+    body += line + "\n";
+    from = to;
+  }
+  const Graph g = graph_of(body, from);
+  const Matcher matcher(g);
+  const Pattern pattern = op("conv") >> repeat(any_op({"add", "relu", "tanh"}), 1, 16);
+  EXPECT_FALSE(matcher.match(pattern, g.nodes().back()));
+  return matcher.tried();
+}
+
+// A repetition that may go on through either operand is tried once for each value, not once for each way to it.
+TEST(Matcher, TriesARepetitionOnceForEachValue) {
+  EXPECT_LE(tried_over(" %v# = add($, $)", 20), 60u);                                       // 2^16 ways
+  EXPECT_LE(tried_over(" %a# = relu($)\n %b# = tanh($)\n %v# = add(%a#, %b#)", 20), 200u);  // 2^8
+  EXPECT_LE(tried_over(" %a# = relu($)\n %b# = tanh(%a#)\n %v# = add($, %b#)", 20), 500u);
+}
+
+TEST(Matcher, WritesTextsForThoseWhoAskForThem) {
+  const Graph g = graph_of("%c = max_pool(%x) {kernel_shape=[2,2]} @\"pool\"\n %y = relu(%c) @\"act\"");
+  const Matcher matcher(g);
+  const PartialMatch codes = matcher.match(conv_act(), g.nodes().back(), {}, Detail::codes).partial;
+  const PartialMatch texts = matcher.match(conv_act(), g.nodes().back()).partial;
+  EXPECT_EQ(codes.decline.code, texts.decline.code);
+  EXPECT_EQ(codes.matched, texts.matched);
+  EXPECT_EQ(codes.of, texts.of);
+  EXPECT_EQ(codes.at, texts.at);
+  EXPECT_EQ(codes.decline.message, "");
+  EXPECT_TRUE(codes.trace.empty());
 }
 
 TEST(Activation, RefusesParametersThatMakeAnotherFunction) {

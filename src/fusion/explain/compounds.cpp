@@ -156,7 +156,8 @@ std::vector<Nodes> largest(std::vector<Nodes> all) {
 std::vector<Nodes> matches(const Graph& graph, const Matcher& matcher, const CompoundPattern& pattern) {
   std::vector<Nodes> found;
   for (Node* node : graph.nodes())
-    if (MatchResult r = matcher.match(pattern.topology, node, pattern.where)) found.push_back(r.match->nodes);
+    if (MatchResult r = matcher.match(pattern.topology, node, pattern.where, Detail::codes))
+      found.push_back(r.match->nodes);
   return largest(std::move(found));
 }
 

@@ -81,8 +81,9 @@ std::vector<Remark> near_matches(const Graph& graph, const FusionPlan& plan,
       const FusionPattern& p = patterns[i];
       const std::string& anchor = grouping.names().of(node);
       if (!may_end_at(anchors[i], *node) || planned.contains(p.name + "@" + anchor)) continue;
+      const MatchResult scan = grouping.matcher().match(p.topology, node, p.where, Detail::codes);
+      if (scan || !near_match(scan.partial)) continue;
       const MatchResult result = grouping.matcher().match(p.topology, node, p.where);
-      if (result || !near_match(result.partial)) continue;
       list.push_back(remark_of(p, result.partial, anchor));
       if (result.partial.at) list.back().bytes_saved = 2 * value_bytes(*result.partial.at->output(), {});
     }
