@@ -57,7 +57,8 @@ class RuleEngine {
     std::optional<Decline> decline;
   };
   void grow(Node* seed);
-  bool step(std::vector<Node*>& unit, int& group);
+  bool step(std::vector<Node*>& unit, int& group, bool& ahead);
+  Growth look_ahead(const std::vector<Node*>& unit, int group, const Growth& first) const;
   Growth next_growth(const std::vector<Node*>& unit, int group, const Value& result) const;
   std::optional<Decline> admit(const Node& node, const Value& result, bool anchored, bool last) const;
   std::optional<Decline> prefers_other(const Node& node, const std::vector<Node*>& unit, const Growth& growth) const;

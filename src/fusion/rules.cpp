@@ -9,6 +9,9 @@
 // A transpose that makes images channels-last, or back, joins the unit it alone reads: the store goes elsewhere, and
 // what follows sees the other shape. Only between two of them a norm takes both, and can then run in place.
 //
+// Legality is asked of several steps at once, up to as many nodes as the unit has (`look_ahead`): asked at each step, a
+// chain would be lowered as often as it has nodes. Where all together are refused, the steps are taken one by one.
+//
 // Elementwise units may also end in a reduction ("row"): the reduction reads them as its prologue. Nothing else takes
 // a prologue: a convolution or pool would compute it once per tap. Where two anchored units meet in one node, the
 // deeper one gets it; a second round lets the other try.
@@ -77,11 +80,12 @@ void RuleEngine::grow(Node* seed) {
   int group = planner_.grouping.group_of(seed);
   std::vector<Node*> unit = group >= 0 ? planner_.grouping.nodes_of(group) : std::vector<Node*>{seed};
   if (unit.back() != seed) return;
-  while (step(unit, group)) {
+  bool ahead = planner_.options.only.empty() && planner_.options.skip.empty();  // those name single steps
+  while (step(unit, group, ahead)) {
   }
 }
 
-bool RuleEngine::step(std::vector<Node*>& unit, int& group) {
+bool RuleEngine::step(std::vector<Node*>& unit, int& group, bool& ahead) {
   const Graph& graph = planner_.grouping.graph();
   const std::vector<Value*> results = external_results(graph, unit);
   auto stop = [&](const Decline& decline) {
@@ -102,8 +106,41 @@ bool RuleEngine::step(std::vector<Node*>& unit, int& group) {
         {"producer_kind", fmt::format("{} is {}, which takes no epilogue", describe(*unit.back()), name_of(kind)), {}});
   Growth growth = next_growth(unit, group, result);
   if (growth.decline) return stop(*growth.decline);
+  if (ahead) {
+    Growth further = look_ahead(unit, group, growth);
+    if (further.nodes.size() > growth.nodes.size()) {
+      if (commit(unit, group, further)) return true;
+      ahead = false;
+    }
+  }
   if (commit(unit, group, growth)) return true;
   return stop(*growth.decline);
+}
+
+/// `first` and the steps behind it while they take elementwise nodes only.
+RuleEngine::Growth RuleEngine::look_ahead(const std::vector<Node*>& unit, int group, const Growth& first) const {
+  constexpr size_t kAtOnce = 8;  // nodes that a small unit may reach
+  const Grouping& g = planner_.grouping;
+  const size_t limit = std::min(std::max(2 * unit.size(), kAtOnce), planner_.options.max_nodes);
+  const auto joined = [&](std::vector<Node*> nodes, const Growth& growth) {
+    nodes.insert(nodes.end(), growth.nodes.begin(), growth.nodes.end());
+    return g.sorted(std::move(nodes));
+  };
+  Growth all = first;
+  std::vector<Node*> nodes = joined(unit, first);
+  while (nodes.size() < limit && kind_of(*nodes.back()) == OpKind::elementwise) {
+    const std::vector<Value*> results = external_results(g.graph(), nodes);
+    if (results.size() != 1 || g.graph().is_output(results.front()) || results.front()->uses.empty()) break;
+    const Growth next = next_growth(nodes, group, *results.front());
+    if (next.decline || nodes.size() + next.nodes.size() > limit) break;
+    if (std::any_of(next.nodes.begin(), next.nodes.end(),
+                    [](const Node* n) { return kind_of(*n) != OpKind::elementwise; }))
+      break;
+    all.nodes.insert(all.nodes.end(), next.nodes.begin(), next.nodes.end());
+    all.absorbed.insert(all.absorbed.end(), next.absorbed.begin(), next.absorbed.end());
+    nodes = joined(std::move(nodes), next);
+  }
+  return all;
 }
 
 RuleEngine::Growth RuleEngine::next_growth(const std::vector<Node*>& unit, int group, const Value& result) const {

@@ -1,4 +1,5 @@
 // The rule engine over what no pattern claims, and the ledger's verdicts.
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "fusion/explain/explain.hpp"
@@ -194,6 +195,39 @@ TEST(Rules, ALimitIsToldWithItsNumber) {
   for (const Candidate* c : plan.applied()) EXPECT_LE(c->nodes.size(), 4u);
   EXPECT_EQ(verdict(plan, "n3", "n4"), "too_large");
   expect_same_values(g, plan);
+}
+
+/// A chain of `length` nodes, planned; nodes that a target was asked about are counted.
+FusionPlan plan_chain(int length, size_t& asked, const std::function<bool(const Node&)>& refused) {
+  std::string body;
+  for (int i = 0; i < length; ++i)
+    body +=
+        fmt::format(" %v{} = {}(%{}) @\"n{}\"\n", i, i % 2 ? "relu" : "tanh", i ? fmt::format("v{}", i - 1) : "x", i);
+  const Graph g = graph_of(body, fmt::format("%v{}", length - 1));
+  PlanOptions options;
+  options.legal = [&](const Node& node) -> std::optional<Decline> {
+    asked += node.body->nodes().size();
+    if (refused(node)) return Decline{"refused", "by the test", {}};
+    return std::nullopt;
+  };
+  return make_plan(g, options);
+}
+
+TEST(Rules, AskOfAChainInProportionToItsLength) {
+  size_t asked = 0;
+  const FusionPlan plan = plan_chain(1024, asked, [](const Node&) { return false; });
+  ASSERT_EQ(plan.applied().size(), 16u);
+  for (const Candidate* c : plan.applied()) EXPECT_EQ(c->nodes.size(), 64u);
+  EXPECT_LE(asked, 2u * 1024);
+}
+
+TEST(Rules, StepsTakenTogetherStopWhereSingleOnesWould) {
+  size_t asked = 0;
+  const FusionPlan plan = plan_chain(40, asked, [](const Node& n) { return n.body->nodes().size() > 13; });
+  std::vector<size_t> sizes;
+  for (const Candidate* c : plan.applied()) sizes.push_back(c->nodes.size());
+  EXPECT_EQ(sizes, (std::vector<size_t>{13, 13, 13}));
+  EXPECT_EQ(verdict(plan, "n12", "n13"), "refused");
 }
 
 TEST(Rules, IllegalGrowthStopsWithTheReasonInTheLedger) {
