@@ -154,14 +154,20 @@ Hash128 structural_hash(const Graph& graph, bool with_constants) {
     hash_of[v] = hash_text("constant " + (with_constants ? content_hash(*v->constant).hex() : v->type.text()));
   }
   std::vector<Hash128> nodes;
+  TensorType type;  // of the value before: neighbours are alike, and texts are most of the work
+  std::string type_text = type.text();
   for (const Node* node : graph.nodes()) {
     std::string key = signature(*node);
     for (const Value* v : node->inputs) append(key, v == nullptr ? Hash128{} : hash_of.at(v));
     if (node->body) append(key, structural_hash(*node->body, with_constants));
-    for (size_t i = 0; i < node->outputs.size(); ++i) key += fmt::format("|{}", node->outputs[i]->type.text());
+    for (const Value* v : node->outputs) {
+      if (!(v->type == type)) type = v->type, type_text = type.text();
+      key.append("|").append(type_text);
+    }
     nodes.push_back(hash_text(key));
+    const std::string name = nodes.back().hex();
     for (size_t i = 0; i < node->outputs.size(); ++i)
-      hash_of[node->outputs[i]] = hash_text(fmt::format("{} {}", nodes.back().hex(), i));
+      hash_of[node->outputs[i]] = hash_text(name + " " + std::to_string(i));
   }
   for (const Value* v : graph.outputs()) append(whole, hash_of.at(v));
   std::sort(nodes.begin(), nodes.end());  // a bag: duplicates count, order does not

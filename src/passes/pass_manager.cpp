@@ -1,5 +1,6 @@
-// Running passes. Per pass: hash, run, compare the hash with what the pass said, remove dead nodes, verify,
-// dump. A failing pass leaves a reproducer: `opfuse-repro-XXXX.fir`, the graph as it was before the pass.
+// Running passes. Per pass: run, compare the hash with what the pass said, remove dead nodes, verify, dump. Most passes
+// change nothing, so hash and copy of the graph before a pass are kept until one does.
+// A failing pass leaves a reproducer: `opfuse-repro-XXXX.fir`, the graph as it was before the pass.
 #include "passes/pass_manager.hpp"
 
 #include <fmt/format.h>
@@ -48,6 +49,8 @@ class Manager {
   PassRun result_;
   std::optional<ConstantFile> dump_constants_;
   int dumps_ = 0;
+  std::optional<Graph> before_;  ///< the graph as it is before the next pass
+  std::optional<Hash128> hash_;  ///< its hash
 
   bool run_any(const Pass& pass) {
     if (pass.repeat.empty()) return run_one(pass);
@@ -62,13 +65,12 @@ class Manager {
   }
 
   bool run_one(const Pass& pass) {
-    const Graph before = graph_.clone();
+    if (!before_) before_ = graph_.clone(), hash_ = structural_hash(graph_, false);
     const auto start = std::chrono::steady_clock::now();
     PassRecord record{pass.name, false, 0, graph_.nodes().size(), 0};
     try {
-      const Hash128 hash = structural_hash(graph_, false);
       record.changed = pass.run(graph_, context_);
-      if (!record.changed && structural_hash(graph_, false) != hash) {
+      if (!record.changed && structural_hash(graph_, false) != hash_) {
         throw fail(E::internal, "pass {} changed the graph without saying so", pass.name);
       }
       if (record.changed) graph_.remove_dead_nodes();
@@ -76,10 +78,11 @@ class Manager {
     } catch (Error& error) {
       if (dump_constants_) dump_constants_->commit();
       if (error.diagnostic().name != "internal") throw error.during(pass.name);
-      throw error.during(pass.name).hint(reproducer(before, pass.name));
+      throw error.during(pass.name).hint(reproducer(*before_, pass.name));
     } catch (const std::exception& error) {
-      throw fail(E::internal, "pass {} failed: {}", pass.name, error.what()).hint(reproducer(before, pass.name));
+      throw fail(E::internal, "pass {} failed: {}", pass.name, error.what()).hint(reproducer(*before_, pass.name));
     }
+    if (record.changed) before_.reset(), hash_.reset();
     record.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     record.nodes_after = graph_.nodes().size();
     if (record.changed) dump(pass.name, fmt::format("{} -> {} nodes", record.nodes_before, record.nodes_after));
