@@ -162,13 +162,14 @@ struct CompileOptions {
   bool cache = true;        ///< disk cache of kernels
   std::string emit_dir{};   ///< write one readable file per kernel here
   bool emit_llvm = false, emit_assembly = false, emit_cuda = false;
-  bool allow_reference = false;  ///< operators without a kernel run in the interpreter, noted in every report
-  bool fused = true;             ///< false: one launch per operator of the model as it was read ("unfused")
-  PlanRequest plan{};            ///< what to plan with, for a model that has no groups yet
-  bool exact = false;            ///< no Winograd, no activations by tables (docs/accuracy.md)
-  bool chains = true;            ///< pairs of groups as one launch where that is faster (docs/fusion.md, Chains)
-  int threads = 0;               ///< of the runs, for the choice of algorithms; 0: all available
-  bool measure = false;          ///< algorithms by timing the whole model with each of them
+  bool allow_reference = false;        ///< operators without a kernel run in the interpreter, noted in every report
+  bool fused = true;                   ///< false: one launch per operator of the model as it was read ("unfused")
+  PlanRequest plan{};                  ///< what to plan with, for a model that has no groups yet
+  bool exact = false;                  ///< no Winograd, no activations by tables (docs/accuracy.md)
+  std::vector<std::string> no_pass{};  ///< shaping passes to leave out: "join-chains" ... (docs/fusion.md, Shaping)
+  bool chains = true;                  ///< false: `no_pass` of the joins and of the loop over images
+  int threads = 0;                     ///< of the runs, for the choice of algorithms; 0: all available
+  bool measure = false;                ///< algorithms by timing the whole model with each of them
   std::vector<std::string> algorithm{}, no_algorithm{};  ///< NAME[@NODE]: forced, forbidden
   std::optional<int64_t> max_weight_growth{};  ///< bytes that transformed weights may add; see docs/accuracy.md
   std::optional<int64_t> workspace{};          ///< bytes of scratch per thread that an algorithm may need

@@ -117,7 +117,7 @@ def compile(model: Model | Fused, target: Target | str = "host", *, dims: Mappin
             specialize: Sequence[Mapping[str, int]] = (), compile_threads: int = 0, cache: bool = True,
             allow_reference: bool = False, fused: bool = True, only: Sequence[str] = (), skip: Sequence[str] = (),
             rules: bool = True, max_group_nodes: int = 64, patterns: Sequence[PatternSpec] = (), pattern_files: Sequence[Path] = (),
-            exact: bool = False, chains: bool = True, threads: int = 0, measure: bool = False,
+            exact: bool = False, no_pass: Sequence[str] = (), chains: bool = True, threads: int = 0, measure: bool = False,
             algorithm: Sequence[str] = (), no_algorithm: Sequence[str] = (), max_weight_growth: int | None = None,
             workspace: int | None = None, emit_dir: Path = "", emit_llvm: bool = False, emit_assembly: bool = False,
             emit_cuda: bool = False, dump_dir: Path = "",
@@ -127,8 +127,8 @@ def compile(model: Model | Fused, target: Target | str = "host", *, dims: Mappin
     dims: values of symbolic dimensions, others stay open. specialize: sizes of open dimensions to compile once more for; a run
     takes the first of these variants that fits its inputs. compile_threads: of the compiler. cache: kernels on disk.
     allow_reference: operators without a kernel run in the interpreter. only, skip, rules, max_group_nodes, patterns, pattern_files: as for plan.
-    exact: no algorithm that rounds otherwise than direct convolution, and no activations by tables. chains: pairs of groups
-    as one launch where that is faster (docs/fusion.md, Chains). threads: of the runs, for the choice of algorithms. measure:
+    exact: no algorithm that rounds otherwise than direct convolution, and no activations by tables. no_pass: names of
+    shaping passes to leave out (docs/fusion.md, Shaping). chains: False leaves out the joins and the loop over images. threads: of the runs, for the choice of algorithms. measure:
     algorithms by timing the whole model with each. algorithm, no_algorithm: "f4", "direct@NODE": forced, forbidden.
     max_weight_growth, workspace: bytes, docs/accuracy.md. dump_dir: the graph after each pass that changes it. fixed_inputs: as
     in load, for models that could be read without them.

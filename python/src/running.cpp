@@ -181,6 +181,7 @@ void bind_compile(nb::module_& m) {
           "max_group_nodes", [](O& o) { return o.plan.max_group_nodes; },
           [](O& o, size_t v) { o.plan.max_group_nodes = v; })
       .def_rw("exact", &O::exact)
+      .def_rw("no_pass", &O::no_pass)
       .def_rw("chains", &O::chains)
       .def_rw("threads", &O::threads)
       .def_rw("measure", &O::measure)

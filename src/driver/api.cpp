@@ -192,7 +192,8 @@ static CompilationOptions compilation_options(const CompileOptions& options) {
   with.fused = options.fused;
   with.plan = options.plan;
   with.dump_dir = options.dump_dir;
-  with.chains = options.chains;
+  with.no_pass = options.no_pass;
+  if (!options.chains) with.no_pass.insert(with.no_pass.end(), passes_of_chains().begin(), passes_of_chains().end());
   with.specialize = options.specialize;
   with.allow_reference = options.allow_reference;
   with.algorithms = {options.exact,     options.algorithm, options.no_algorithm, options.max_weight_growth,

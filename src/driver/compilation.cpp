@@ -10,6 +10,7 @@
 #include "ir/dim_constraints.hpp"
 #include "ir/outline.hpp"
 #include "opfuse/opfuse.hpp"
+#include "ops/all_images.hpp"
 
 namespace opfuse {
 namespace {
@@ -21,7 +22,14 @@ bool has_groups(const Graph& graph) { return std::any_of(graph.nodes().begin(), 
 }  // namespace
 
 Compilation::Compilation(const Graph& model, TargetInfo to, CompilationOptions with)
-    : target(std::move(to)), options(std::move(with)), prepared(model.clone()), has_groups_(has_groups(model)) {}
+    : target(std::move(to)), options(std::move(with)), prepared(model.clone()), has_groups_(has_groups(model)) {
+  check_shaping_names(options.no_pass);
+  for (const Node* node : prepared.nodes())
+    if (node->op == all_images_op())
+      throw fail(E::unsupported_op, "the graph was shaped already: it has groups that run image by image")
+          .node(node->name())
+          .hint("compile the model it was made from");
+}
 
 void Compilation::run_to(Milestone last) {
   struct Step {
@@ -64,7 +72,7 @@ void Compilation::prepare_model() {
     if (!first.contains(name)) later_[name] = size;
   if (!first.empty()) prepared.bind_dimensions(first);
   constraints = dim_constraints(prepared);
-  prepare(prepared, {{}, options.dump_dir, options.fused}, &conversions);
+  dumps_ = prepare(prepared, {{}, options.dump_dir, options.fused}, &conversions).next_dump;
 }
 
 /// The hash of the model that a plan is for; one that came fused has its own nodes again.
@@ -115,16 +123,16 @@ void Compilation::apply_plan() {
 void Compilation::shape() {
   variants = make_variants(fused, target, options.specialize);
   if (!options.fused || !has_groups(fused)) return;
-  for (Variant& variant : variants) shape_for_target(*variant.graph, target, options.chains);
-  Shaping shaping = shape_for_target(fused, target, options.chains);
-  siblings = std::move(shaping.siblings);
+  for (Variant& variant : variants) shape_for_target(*variant.graph, target, {.no_pass = options.no_pass});
+  Shaping shaping = shape_for_target(fused, target, {options.no_pass, options.dump_dir, dumps_});
   verdicts = std::move(shaping.verdicts);
-  precisions = std::move(shaping.precisions);
   shapings = std::move(shaping.notes);
 }
 
 void Compilation::lower() {
-  const bool loop = options.fused && options.chains && has_groups(fused);
+  const auto& off = options.no_pass;
+  const bool loop =
+      options.fused && has_groups(fused) && std::find(off.begin(), off.end(), "loop-over-images") == off.end();
   const LowerOptions request{options.allow_reference, options.algorithms, loop};
   for (Variant& variant : variants) {
     LowerOptions with = request;

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "driver/pipeline.hpp"
+#include "driver/shape_for_target.hpp"
 #include "driver/variants.hpp"
-#include "shape/siblings.hpp"
 #include "tensor/dim_rule.hpp"
 
 namespace opfuse {
@@ -21,9 +21,9 @@ struct CompilationOptions {
   PlanRequest plan;   ///< what to plan with
   /// A plan to apply instead of making one; checked for the target before it is applied.
   std::shared_ptr<const FusionPlan> given_plan;
-  bool allow_stale = false;  ///< apply `given_plan` although it was made for another model
-  std::string dump_dir;      ///< graph after each changing pass
-  bool chains = true;        ///< pairs of groups as one launch, batches image by image, where that is faster
+  bool allow_stale = false;              ///< apply `given_plan` although it was made for another model
+  std::string dump_dir;                  ///< graph after each changing pass
+  std::vector<std::string> no_pass;      ///< shaping passes that are switched off (shape/shaping_passes.hpp)
   std::vector<SymbolValues> specialize;  ///< sizes of open dimensions to compile once more for
   bool allow_reference = false;          ///< operators without a kernel become launches of the interpreter
   AlgorithmRequest algorithms;
@@ -57,9 +57,7 @@ struct Compilation {
   std::vector<DimConstraint> constraints;  ///< of the model on its open dimensions, by its own nodes
   FusionPlan plan;
   Graph fused;  ///< from Milestone::shaped on with what shaping joined: the graph that the program was lowered from
-  std::vector<SiblingLinears> siblings;      ///< Linears of one value that were looked at for one product
-  std::vector<ChainVerdict> verdicts;        ///< pairs of groups that were looked at for one launch
-  std::vector<PrecisionVerdict> precisions;  ///< groups with products of quantised operands
+  std::vector<ShapeVerdict> verdicts;  ///< of shaping, on every place that a pass looked at
   Program program;
   std::vector<Variant> variants;
   Artifact artifact;
@@ -71,6 +69,7 @@ struct Compilation {
  private:
   bool has_groups_ = false;  ///< the model came fused
   SymbolValues later_;       ///< sizes that the given plan was made without: bound after it is applied
+  int dumps_ = 0;            ///< graphs that were dumped
 
   void prepare_model();
   void make_plan();

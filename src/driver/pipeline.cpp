@@ -7,9 +7,6 @@
 
 #include "base/fail.hpp"
 #include "cpu/contraction/codes.hpp"
-#include "cpu/generator.hpp"
-#include "cpu/window/channel_factor_cost.hpp"
-#include "cpu/window/mean_bands.hpp"
 #include "driver/measure_launches.hpp"
 #include "fusion/user/pattern_file.hpp"
 #include "interp/random_inputs.hpp"
@@ -25,28 +22,24 @@
 #include "program/build.hpp"
 #include "program/image_loop.hpp"
 #include "region/lower.hpp"
-#include "shape/absorb.hpp"
-#include "shape/channel_factors.hpp"
-#include "shape/images.hpp"
-#include "shape/means.hpp"
-#include "shape/slices.hpp"
 #include "tune/activation_tables.hpp"
 
 namespace opfuse {
 
-void prepare(Graph& graph, const PrepareOptions& options, std::vector<std::string>* notes) {
+PassRun prepare(Graph& graph, const PrepareOptions& options, std::vector<std::string>* notes) {
   if (!options.dims.empty()) graph.bind_dimensions(options.dims);
   graph.remove_dead_nodes();  // what only had its shape read is nothing to plan for
   RewriteReport report;
-  const PassRun run = run_passes(graph, options.convert ? preparing_passes() : cleaning_passes(),
-                                 {.dump_dir = options.dump_dir, .report = &report});
+  PassRun run = run_passes(graph, options.convert ? preparing_passes() : cleaning_passes(),
+                           {.dump_dir = options.dump_dir, .report = &report});
   name_values(graph);
-  if (!notes) return;
+  if (!notes) return run;
   notes->insert(notes->end(), run.notes.begin(), run.notes.end());
   for (const RewriteNote& note : report.notes)
     notes->push_back(note.applied ? fmt::format("{} at {}: {}", note.rule, note.node, note.reason.message)
                                   : fmt::format("{} at {} declined, {}: {}", note.rule, note.node, note.reason.code,
                                                 note.reason.message));
+  return run;
 }
 
 void bind_fused(Graph& graph, const SymbolValues& dims) {
@@ -107,68 +100,6 @@ static Graph divided(const Node& fused, const TargetInfo& target) {
   const FusionPlan plan = make_plan(body, options);
   const bool same = plan.applied().size() == 1 && plan.applied()[0]->nodes.size() == body.nodes().size();
   return same ? std::move(body) : apply(body, plan);
-}
-
-/// Why a joined kernel is slower than two; nothing where it is not.
-using Loses = std::optional<std::string> (*)(const Region&, const TargetInfo&);
-
-/// One kernel that is generated, and faster than two if that is a question.
-static ChainAdvice advice_of(const TargetInfo& target, bool wanted, Loses loses) {
-  return [&target, wanted, loses](const Node& joined) -> std::optional<Decline> {
-    if (!wanted) return Decline{"disabled", "chains are switched off", {}};
-    if (auto illegal = illegal_on(joined, target)) return illegal;
-    if (!loses) return std::nullopt;
-    const auto lowered = lower_group(joined);
-    const std::optional<std::string> why = loses(std::get<LoweredGroup>(lowered).region, target);
-    return why ? std::optional(Decline{"no_gain", *why, {}}) : std::nullopt;
-  };
-}
-
-/// Sums on the way cost nothing that reading the map again would not.
-static MeanAdvice mean_advice(const TargetInfo& target, bool wanted) {
-  const auto bands = [&target](const Node& map) {
-    const auto lowered = lower_group(map);
-    const auto* group = std::get_if<LoweredGroup>(&lowered);
-    return group ? mean_bands(group->region, target) : 1;
-  };
-  return {bands, advice_of(target, wanted, nullptr)};
-}
-
-/// Why a group that reads codes stays one that reads what they stand for.
-static std::optional<Decline> keeps_floats(const Node& joined, const TargetInfo& target) {
-  const auto lowered = lower_group(joined);
-  if (const auto* declined = std::get_if<Decline>(&lowered)) return *declined;
-  const Region& region = std::get<LoweredGroup>(lowered).region;
-  const std::optional<std::string> why = no_codes_kernel(region, target);
-  return why ? std::optional(Decline{"no_kernel", *why, {}}) : std::nullopt;
-}
-
-/// A quarter of L3, which neighbours share: maps of 12 MB and more lost at 32 MB of it, those of 5.6 did not
-/// (bench/NOTES.md).
-static ImageCaches caches_of(const TargetInfo& target) {
-  constexpr int64_t kOfL3 = 4;
-  return {target.l2_bytes, target.l3_bytes / kOfL3};
-}
-
-Shaping shape_for_target(Graph& fused, const TargetInfo& target, bool chains) {
-  Shaping shaping;
-  if (!target.traits.shapes_for_caches) return shaping;
-  const auto say = [&](const std::vector<std::string>& lines) {
-    shaping.notes.insert(shaping.notes.end(), lines.begin(), lines.end());
-  };
-  shaping.precisions = sum_codes(fused, [&](const Node& joined) { return keeps_floats(joined, target); });
-  say(precision_lines(shaping.precisions));
-  shaping.siblings = merge_siblings(fused, legality_on(target));
-  say(lines_of(shaping.siblings));
-  say(absorb_movements(fused, legality_on(target)));
-  if (chains) say(run_by_images(fused, caches_of(target)));
-  shaping.verdicts = join_chains(fused, advice_of(target, chains, joining_loses));
-  for (const auto& joined : {join_means(fused, mean_advice(target, chains)),
-                             join_channel_factors(fused, advice_of(target, chains, channel_factor_loses))})
-    shaping.verdicts.insert(shaping.verdicts.end(), joined.begin(), joined.end());
-  say(chain_notes(shaping.verdicts));
-  say(run_in_slices(fused, target.lanes_f32()));
-  return shaping;
 }
 
 namespace {
@@ -280,7 +211,7 @@ Program lower(const Graph& graph, const TargetInfo& target, const LowerOptions& 
     choose_algorithms(program, target, request.algorithms, [&](const std::vector<Program>& programs, int threads) {
       return time_launches(programs, target, threads);
     });
-  if (request.image_loop && target.traits.loops) loop_over_images(program, caches_of(target));
+  if (request.image_loop && target.traits.loops) loop_over_images(program, image_caches(target));
   note_activation_tables(program, target);
   note_limits(program, generator_for(target), target);
   return program;

@@ -9,11 +9,9 @@
 #include "ir/graph.hpp"
 #include "link/build_artifact.hpp"
 #include "opfuse/opfuse.hpp"
+#include "passes/pass_manager.hpp"
 #include "program/program.hpp"
 #include "program/uncompilable.hpp"
-#include "shape/chains.hpp"
-#include "shape/codes.hpp"
-#include "shape/siblings.hpp"
 #include "target/target.hpp"
 #include "tune/choose_algorithms.hpp"
 
@@ -27,7 +25,7 @@ struct PrepareOptions {
 
 /// Clean, recompose, convert: what planning wants to see. The result equals the model it was made from.
 /// `notes` receives one line per conversion that was applied or declined.
-void prepare(Graph& graph, const PrepareOptions& options, std::vector<std::string>* notes);
+PassRun prepare(Graph& graph, const PrepareOptions& options, std::vector<std::string>* notes);
 
 /// Sizes of dimensions for a graph after fusion: computed shapes become constants, the groups stay.
 void bind_fused(Graph& graph, const SymbolValues& dims);
@@ -43,20 +41,6 @@ std::vector<FusionPattern> patterns_of(const PlanRequest& request);
 
 /// Plans a prepared graph: named patterns, then rules; legal is what lowers and generates on the target.
 FusionPlan plan_graph(const Graph& prepared, const TargetInfo& target, const PlanRequest& request);
-
-/// What shaping did to a fused graph.
-struct Shaping {
-  std::vector<PrecisionVerdict> precisions;  ///< groups with products of quantised operands
-  std::vector<SiblingLinears> siblings;      ///< Linears of one value that were looked at for one product
-  std::vector<ChainVerdict> verdicts;        ///< pairs that were looked at for one launch
-  std::vector<std::string> notes;            ///< a line for each kind of thing that was done
-};
-
-/// What a fused graph becomes before it is lowered: Linears of one value run as one product (shape/siblings.hpp),
-/// attention takes over the movements of elements around it (shape/absorb.hpp), convolutions and the depthwise ones
-/// behind them become one launch where that is faster (shape/chains.hpp), pairs of groups that hold most memory run
-/// slice by slice (shape/slices.hpp). Still equal to the model, still a graph.
-Shaping shape_for_target(Graph& fused, const TargetInfo& target, bool chains = true);
 
 struct LowerOptions {
   bool allow_reference = false;  ///< operators without a kernel become launches of the interpreter, with a note each

@@ -7,17 +7,17 @@
 namespace opfuse {
 
 /// What products of quantised operands are computed in, and why.
-static std::vector<Remark> precision_remarks(const std::vector<PrecisionVerdict>& verdicts) {
+static std::vector<Remark> precision_remarks(const std::vector<ShapeVerdict>& verdicts) {
   std::vector<Remark> remarks;
-  for (const PrecisionVerdict& v : verdicts) {
+  for (const ShapeVerdict& v : verdicts) {
     Remark& r = remarks.emplace_back();
     r.kind = "precision";
-    r.rule = v.floats ? "f32" : "int8";
-    r.anchor = v.name;
-    r.code = v.floats ? v.floats->code : "codes";
+    r.rule = v.refused ? "f32" : "int8";
+    r.anchor = v.nodes.front();
+    r.code = v.refused ? v.refused->code : "codes";
     r.message =
-        v.floats ? "operands are dequantised: " + v.floats->message : "the codes are multiplied and added in i32";
-    if (v.floats) r.evidence = v.floats->evidence;
+        v.refused ? "operands are dequantised: " + v.refused->message : "the codes are multiplied and added in i32";
+    if (v.refused) r.evidence = v.refused->evidence;
   }
   return remarks;
 }
@@ -33,8 +33,8 @@ std::vector<Remark> remarks_on(const Compilation& c, const ExplainRequest& reque
   if (request.passed) add(passed(c.plan));
   if (request.passed && request.missed)
     add(!c.target.traits.shapes_for_caches ? compound_remarks(c.prepared, c.plan)
-                                           : compound_remarks(c.prepared, c.plan, &c.siblings, &c.verdicts));
-  if (request.passed) add(precision_remarks(c.precisions));
+                                           : compound_remarks(c.prepared, c.plan, &c.verdicts));
+  if (request.passed) add(precision_remarks(of_pass(c.verdicts, "sum-codes")));
   if (request.missed) add(missed(c.prepared, c.plan, patterns));
   return remarks;
 }

@@ -35,6 +35,10 @@ struct Value {
   std::vector<Use> uses;  ///< maintained by Graph, in order of creation
   size_t as_output = 0;   ///< how often the graph returns it; maintained by Graph
   bool is_constant() const { return constant.has_value(); }
+  /// The use of a value that is read once and not returned; else null.
+  const Use* only_use() const { return uses.size() == 1 && as_output == 0 ? &uses.front() : nullptr; }
+  /// Its reader; else null.
+  Node* only_reader() const { return only_use() ? uses.front().node : nullptr; }
 };
 
 /// Where a node came from. Survives cloning, conversion and fusion (a fused node has the union).

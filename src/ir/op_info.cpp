@@ -31,9 +31,17 @@ void OpRegistry::add(OpInfo info) {
   infos_.push_back(std::make_unique<OpInfo>(std::move(info)));
 }
 
+void OpRegistry::add_internal(const OpInfo* info) {
+  OPFUSE_CHECK(find(info->name) == nullptr, "operator {} is registered twice", info->name);
+  internal_.push_back(info);
+}
+
 const OpInfo* OpRegistry::find(std::string_view name) const {
   for (const auto& info : infos_) {
     if (info->name == name) return info.get();
+  }
+  for (const OpInfo* info : internal_) {
+    if (info->name == name) return info;
   }
   return nullptr;
 }

@@ -30,6 +30,15 @@ enum class OpKind {
   opaque,       ///< kept, not understood
 };
 
+/// Whether a result's elements are those of an operand, unchanged. Constants or attributes need not say where: ask
+/// moves_elements() (match/movement.hpp) where that matters.
+enum class Moves {
+  nothing,  ///< elements are computed, or come from operands beside the first
+  view,     ///< all elements of operand 0 in their order: reshape, flatten, squeeze, unsqueeze, identity
+  places,   ///< elements of operand 0 at places that attributes and further operands say: transpose, slice, gather
+  all,      ///< elements of all operands: concat
+};
+
 struct PortSpec {
   std::string name;
   bool optional = false;
@@ -77,6 +86,7 @@ struct Cost {
 struct OpInfo {
   std::string name;  ///< opfuse's own, snake_case: "conv", "batch_norm", "relu"
   OpKind kind = OpKind::opaque;
+  Moves moves = Moves::nothing;
   std::vector<PortSpec> inputs;
   std::vector<PortSpec> outputs;
   std::string doc;
@@ -105,11 +115,14 @@ struct OpInfo {
 class OpRegistry {
  public:
   void add(OpInfo info);
+  /// An operator that only passes make: it prints and parses, but is in no list. `info` outlives the registry.
+  void add_internal(const OpInfo* info);
   const OpInfo* find(std::string_view name) const;
   std::vector<const OpInfo*> all() const;  ///< in registration order
 
  private:
   std::vector<std::unique_ptr<OpInfo>> infos_;
+  std::vector<const OpInfo*> internal_;
 };
 
 }  // namespace opfuse

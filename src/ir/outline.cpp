@@ -22,6 +22,12 @@ std::vector<Value*> external_reads(const std::vector<Node*>& nodes) {
   return reads;
 }
 
+Value* outside_of(const Node& node, const Value* inner) {
+  const std::vector<Value*>& all = node.body ? node.body->inputs() : node.inputs;
+  const auto at = std::find(all.begin(), all.end(), inner);
+  return at == all.end() ? nullptr : node.inputs[static_cast<size_t>(at - all.begin())];
+}
+
 bool read_outside(const Graph& graph, const Value* v, const std::vector<Node*>& nodes) {
   if (graph.is_output(v)) return true;
   return std::any_of(v->uses.begin(), v->uses.end(),

@@ -15,6 +15,10 @@ std::vector<Value*> external_results(const Graph& graph, const std::vector<Node*
 bool read_outside(const Graph& graph, const Value* value, const std::vector<Node*>& nodes);
 std::vector<Source> united_sources(const std::vector<Node*>& nodes);
 
+/// What a value of the node's body is outside: the operand for an input of the body, null for others. Of nodes
+/// without a body it is asked for operands.
+Value* outside_of(const Node& node, const Value* inner);
+
 /// `now` replaces `old` for every reader and takes its name.
 void take_over(Graph& graph, Value* old, Value* now);
 

@@ -1,6 +1,6 @@
-// The end of groups that run image by image (shape/images.hpp):   y[1, ...] -> [images, ...]
+// The end of groups that run image by image (shape/loop_over_images.cpp):   y[1, ...] -> [images, ...]
 // Its operand stands for each image in turn. Only a program's loop computes it (program/image_loop.hpp), so it is in
-// graphs that are about to be lowered and in no registry.
+// graphs that are about to be lowered, in dumps of them and in no list of operators.
 #pragma once
 
 #include "ops/declare.hpp"

@@ -14,7 +14,8 @@ OpSpec Concat::spec() {
           .outputs = {{"y"}},
           .kind = OpKind::injective,
           .flops_per_element = 0,
-          .doc = "Joins tensors along an axis."};
+          .doc = "Joins tensors along an axis.",
+          .moves = Moves::all};
 }
 
 std::vector<TensorType> Concat::infer(const Attrs& a, const Inference& in) {

@@ -147,6 +147,16 @@ std::vector<Tensor> Conv::reference(const Attrs& a, Tensors in, Precision) {
   return {rounded(std::move(y), in[0]->dtype())};
 }
 
+bool Conv::depthwise(const Attrs& attrs, const Shape& x, const Shape& w) {
+  const Dim group(attrs.group);
+  return attrs.group > 1 && x.ranked && w.ranked && x.rank() > 1 && w.rank() > 1 && x[1] == group && w[0] == group &&
+         w[1] == Dim(1);
+}
+
+bool is_depthwise(const Node& node) {
+  return node.is("conv") && Conv::depthwise(node.as<Conv>(), node.input(0)->type.shape, node.input(1)->type.shape);
+}
+
 Cost Conv::cost(const Attrs& a, std::span<const TensorType> in, std::span<const TensorType> out) {
   const Shape &x = in[0].shape, &w = in[1].shape;
   Cost cost;

@@ -21,6 +21,11 @@ struct Conv {
 
   /// The resolved spatial axes; `w` must have constant kernel extents.
   static std::vector<WindowAxis> window(const Attrs& attrs, const Shape& x, const Shape& w);
+  /// Each result channel follows from the operand's channel of the same number alone.
+  static bool depthwise(const Attrs& attrs, const Shape& x, const Shape& w);
 };
+
+/// A depthwise convolution; false for other operators.
+bool is_depthwise(const Node& node);
 
 }  // namespace opfuse

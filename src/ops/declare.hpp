@@ -58,6 +58,7 @@ struct OpSpec {
   int flops_per_element = 1;
   std::string doc;
   OperandTypes types = OperandTypes::any;
+  Moves moves = Moves::nothing;
 };
 
 template <class Op>

@@ -154,6 +154,7 @@ OpInfo declare() {
   OpInfo info;
   info.name = spec.name;
   info.kind = spec.kind;
+  info.moves = spec.moves;
   info.inputs = spec.inputs;
   info.outputs = spec.outputs;
   info.doc = spec.doc;

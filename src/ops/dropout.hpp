@@ -11,7 +11,8 @@ struct Dropout {
     return {.name = "dropout",
             .inputs = {{"x"}, optional_port("ratio"), optional_port("training_mode")},
             .outputs = {{"y"}, optional_port("mask")},
-            .doc = "The operand itself: dropout does nothing in inference."};
+            .doc = "The operand itself: dropout does nothing in inference.",
+            .moves = Moves::view};
   }
   static std::vector<TensorType> infer(const Attrs&, const Inference& in);
   static std::vector<Tensor> reference(const Attrs&, Tensors inputs, Precision precision);

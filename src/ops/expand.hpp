@@ -12,7 +12,8 @@ struct Expand {
             .inputs = {{"x"}, {"shape"}},
             .kind = OpKind::injective,
             .flops_per_element = 0,
-            .doc = "Broadcast to a shape."};
+            .doc = "Broadcast to a shape.",
+            .moves = Moves::places};
   }
   static std::vector<TensorType> infer(const Attrs& attrs, const Inference& in);
   static std::vector<Tensor> reference(const Attrs& attrs, Tensors in, Precision precision);

@@ -15,7 +15,8 @@ struct Flatten {
             .inputs = {{"x"}},
             .kind = OpKind::injective,
             .flops_per_element = 0,
-            .doc = "Flattens to two dimensions."};
+            .doc = "Flattens to two dimensions.",
+            .moves = Moves::view};
   }
   static std::vector<TensorType> infer(const Attrs& attrs, const Inference& in);
   static std::vector<Tensor> reference(const Attrs& attrs, Tensors in, Precision precision);

@@ -29,7 +29,8 @@ OpSpec gather_spec(const char* name, const char* doc) {
           .outputs = {{"y"}},
           .kind = OpKind::injective,
           .flops_per_element = 0,
-          .doc = doc};
+          .doc = doc,
+          .moves = Moves::places};
 }
 
 }  // namespace

@@ -7,7 +7,9 @@ namespace opfuse {
 
 struct Identity {
   using Attrs = NoAttrs;
-  static OpSpec spec() { return {.name = "identity", .inputs = {{"x"}}, .doc = "The operand itself."}; }
+  static OpSpec spec() {
+    return {.name = "identity", .inputs = {{"x"}}, .doc = "The operand itself.", .moves = Moves::view};
+  }
   template <class S>
   static S eval(const Attrs&, S x) {
     return x;

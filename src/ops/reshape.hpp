@@ -19,7 +19,8 @@ struct Reshape {
             .inputs = {{"x"}, {"shape"}},
             .kind = OpKind::injective,
             .flops_per_element = 0,
-            .doc = "Other dimensions, same elements."};
+            .doc = "Other dimensions, same elements.",
+            .moves = Moves::view};
   }
   static std::vector<TensorType> infer(const Attrs& attrs, const Inference& in);
   static std::vector<Tensor> reference(const Attrs& attrs, Tensors in, Precision precision);

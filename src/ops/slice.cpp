@@ -110,7 +110,8 @@ OpSpec Slice::spec() {
       .outputs = {{"y"}},
       .kind = OpKind::injective,
       .flops_per_element = 0,
-      .doc = "Every step-th element of a range along some axes."};
+      .doc = "Every step-th element of a range along some axes.",
+      .moves = Moves::places};
 }
 
 std::vector<TensorType> Slice::infer(const Attrs& a, const Inference& in) {

@@ -30,7 +30,8 @@ OpSpec Split::spec() {
           .outputs = {variadic_port("y")},
           .kind = OpKind::injective,
           .flops_per_element = 0,
-          .doc = "Cuts a tensor along an axis."};
+          .doc = "Cuts a tensor along an axis.",
+          .moves = Moves::places};
 }
 
 std::vector<TensorType> Split::infer(const Attrs& a, const Inference& in) {

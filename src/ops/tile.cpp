@@ -13,7 +13,8 @@ OpSpec Tile::spec() {
           .outputs = {{"y"}},
           .kind = OpKind::injective,
           .flops_per_element = 0,
-          .doc = "Repeats a tensor along its axes."};
+          .doc = "Repeats a tensor along its axes.",
+          .moves = Moves::places};
 }
 
 std::vector<TensorType> Tile::infer(const Attrs&, const Inference& in) {

@@ -15,7 +15,8 @@ struct Transpose {
             .inputs = {{"x"}},
             .kind = OpKind::injective,
             .flops_per_element = 0,
-            .doc = "Permutes dimensions."};
+            .doc = "Permutes dimensions.",
+            .moves = Moves::places};
   }
   static std::vector<TensorType> infer(const Attrs& attrs, const Inference& in);
   static std::vector<Tensor> reference(const Attrs& attrs, Tensors in, Precision precision);

@@ -15,7 +15,8 @@ struct Unsqueeze {
             .inputs = {{"x"}, optional_port("axes")},
             .kind = OpKind::injective,
             .flops_per_element = 0,
-            .doc = "Inserts dimensions of 1."};
+            .doc = "Inserts dimensions of 1.",
+            .moves = Moves::view};
   }
   static std::vector<TensorType> infer(const Attrs& attrs, const Inference& in);
   static std::vector<Tensor> reference(const Attrs& attrs, Tensors in, Precision precision);

@@ -20,7 +20,7 @@ namespace opfuse {
 namespace {
 
 constexpr int kMaxRounds = 20;  // of a group; real models need two or three
-constexpr std::string_view kReproducerMark = "fir 1 | before pass ";
+constexpr std::string_view kReproducerMark = "fir 1 | before pass ", kTargetMark = " | target ";
 
 class Manager {
  public:
@@ -29,8 +29,10 @@ class Manager {
     context_.report = options.report;
     if (!options.dump_dir.empty()) {
       std::filesystem::create_directories(options.dump_dir);
-      dump_constants_.emplace((std::filesystem::path(options.dump_dir) / "constants.bin").string());
-      dump("input", "as read");
+      dumps_ = options.first_dump;
+      const std::string constants = dumps_ == 0 ? "constants.bin" : fmt::format("constants-{:02}.bin", dumps_);
+      dump_constants_.emplace((std::filesystem::path(options.dump_dir) / constants).string());
+      dump(options.dump_start.name, options.dump_start.what);
     }
   }
 
@@ -39,6 +41,7 @@ class Manager {
     for (const Pass& pass : passes) run_any(pass);
     if (dump_constants_) dump_constants_->commit();
     result_.notes = std::move(context_.notes);
+    result_.next_dump = dumps_;
     return std::move(result_);
   }
 
@@ -105,7 +108,8 @@ class Manager {
     const std::string path = (folder / name).string();
     try {
       std::filesystem::create_directories(folder);
-      write_fir(before, path, std::string(kReproducerMark) + pass);
+      const std::string target = options_.target.empty() ? "" : std::string(kTargetMark) + options_.target;
+      write_fir(before, path, std::string(kReproducerMark) + pass + target);
     } catch (const std::exception& error) {
       return fmt::format("no reproducer: {}", error.what());
     }
@@ -142,11 +146,15 @@ PassRun run_passes(Graph& graph, const std::vector<Pass>& passes, const PassOpti
   return Manager(graph, options).run(passes);
 }
 
-std::string pass_of_reproducer(std::string_view text) {
+Reproducer parse_reproducer(std::string_view text) {
   std::string_view line = text.substr(0, text.find('\n'));
   if (!line.starts_with("// ")) return {};
   line.remove_prefix(3);
-  return line.starts_with(kReproducerMark) ? std::string(line.substr(kReproducerMark.size())) : std::string();
+  if (!line.starts_with(kReproducerMark)) return {};
+  line.remove_prefix(kReproducerMark.size());
+  const size_t mark = line.find(kTargetMark);
+  if (mark == std::string_view::npos) return {std::string(line), {}};
+  return {std::string(line.substr(0, mark)), std::string(line.substr(mark + kTargetMark.size()))};
 }
 
 }  // namespace opfuse

@@ -35,12 +35,20 @@ struct Pass {
 /// A group as one entry of a pipeline. Its passes are verified and dumped one by one.
 Pass until_stable(std::string name, std::vector<Pass> passes);
 
+/// The first graph of a folder of dumps: "00-input.fir", after "as read".
+struct DumpStart {
+  std::string name = "input", what = "as read";
+};
+
 struct PassOptions {
   std::string dump_dir;        ///< NN-pass.fir after each changing pass; empty: none
+  DumpStart dump_start{};      ///< the graph before the first pass
+  int first_dump = 0;          ///< its number: a later run goes on where an earlier one ended (PassRun::next_dump)
   std::string reproducer_dir;  ///< empty: reproducer_folder()
   bool verify = true;
   int64_t fold_growth_bytes = PassContext{}.fold_growth_bytes;
   RewriteReport* report = nullptr;
+  std::string target;  ///< what the passes work for, noted in reproducers; empty: for any
 };
 
 /// One run of one pass.
@@ -54,6 +62,7 @@ struct PassRecord {
 struct PassRun {
   std::vector<PassRecord> records;
   std::vector<std::string> notes;
+  int next_dump = 0;
   bool changed() const;
 };
 
@@ -66,7 +75,10 @@ PassRun run_passes(Graph& graph, const std::vector<Pass>& passes, const PassOpti
 void set_reproducer_folder(std::string folder);
 std::string reproducer_folder();
 
-/// The pass a reproducer's first line names, "" when it names none.
-std::string pass_of_reproducer(std::string_view text);
+/// What a reproducer's first line names: the pass, and the target where it works for one. Empty in other files.
+struct Reproducer {
+  std::string pass, target;
+};
+Reproducer parse_reproducer(std::string_view text);
 
 }  // namespace opfuse

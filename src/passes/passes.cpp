@@ -59,12 +59,13 @@ const std::vector<Pass>& all_passes() {
   return passes;
 }
 
-const Pass& pass_named(std::string_view name) {
+Pass pass_named(std::string_view name, const std::vector<Pass>& more) {
   std::vector<std::string> known;
-  for (const Pass& pass : all_passes()) {
-    if (pass.name == name) return pass;
-    known.push_back(pass.name);
-  }
+  for (const std::vector<Pass>* list : {&all_passes(), &more})
+    for (const Pass& pass : *list) {
+      if (pass.name == name) return pass;
+      known.push_back(pass.name);
+    }
   throw fail(E::unknown_name, "there is no pass \"{}\"", name).hint(did_you_mean(name, known));
 }
 

@@ -62,7 +62,7 @@ std::vector<Pass> preparing_passes();
 
 /// Every pass by itself, for `opfuse passes` and for replaying reproducers.
 const std::vector<Pass>& all_passes();
-/// E::unknown_name with a did-you-mean.
-const Pass& pass_named(std::string_view name);
+/// One of them, or of `more`. E::unknown_name with a did-you-mean.
+Pass pass_named(std::string_view name, const std::vector<Pass>& more = {});
 
 }  // namespace opfuse

@@ -351,7 +351,7 @@ class Builder {
     }
   }
 
-  /// shape/images.hpp puts the groups of an image in front of all others.
+  /// shape/loop_over_images.cpp puts the groups of an image in front of all others.
   void loop_up_to_here(int64_t images) {
     program_.image_loop = {"", static_cast<int>(program_.launches.size()), images};
   }

@@ -4,8 +4,8 @@
 //       launch 0 .. launches - 1          maps that only they touch lie where those of the first image would
 //     the other launches, for all images
 //
-// A constant batch is cut in the fused graph (shape/images.hpp), whose groups are then chosen for one image. The
-// kernels of an open batch get 1 for it where that saves something, as a run decides.
+// A constant batch is cut in the fused graph (shape/loop_over_images.cpp), whose groups are then chosen for one image.
+// The kernels of an open batch get 1 for it where that saves something, as a run decides.
 #pragma once
 
 #include "program/image_traffic.hpp"

@@ -10,6 +10,13 @@ double distance(int64_t bytes, const ImageCaches& caches) {
 
 }  // namespace
 
+/// A quarter of L3, which neighbours share: maps of 12 MB and more lost at 32 MB of it, those of 5.6 did not
+/// (bench/NOTES.md).
+ImageCaches image_caches(const TargetInfo& target) {
+  constexpr int64_t kOfL3 = 4;
+  return {target.l2_bytes, target.l3_bytes / kOfL3};
+}
+
 double saved_by_image(const std::vector<ImageTraffic>& groups, size_t count, int64_t batch, const ImageCaches& caches) {
   double saved = 0;
   int64_t weights = 0;

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "target/target.hpp"
+
 namespace opfuse {
 
 /// Bytes that stay in a cache until they are read again.
@@ -18,6 +20,8 @@ struct ImageCaches {
   int64_t own = 0;     ///< of one core
   int64_t shared = 0;  ///< of all cores, as far as neighbours leave it
 };
+/// Of a CPU.
+ImageCaches image_caches(const TargetInfo& target);
 
 /// What one group reads and writes for an image, in bytes.
 struct ImageTraffic {

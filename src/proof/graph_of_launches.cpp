@@ -2,7 +2,7 @@
 #include "proof/graph_of_launches.hpp"
 
 #include "passes/expand_recurrent.hpp"
-#include "shape/images.hpp"
+#include "shape/unroll_images.hpp"
 
 namespace opfuse {
 

@@ -17,7 +17,7 @@
 #include "ir/value_name.hpp"
 #include "program/step_loop.hpp"
 #include "proof/exact_inputs.hpp"
-#include "shape/images.hpp"
+#include "shape/unroll_images.hpp"
 
 namespace opfuse {
 namespace {

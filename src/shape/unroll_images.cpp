@@ -4,6 +4,8 @@
 //
 //     x[B] -- split --+-- x[1] -- A -- t[1] --+-- concat -- t[B]
 //                     +-- x[1] -- A -- t[1] --+
+#include "shape/unroll_images.hpp"
+
 #include <fmt/format.h>
 
 #include <map>
@@ -15,7 +17,6 @@
 #include "ops/concat.hpp"
 #include "ops/registry.hpp"
 #include "ops/split.hpp"
-#include "shape/images.hpp"
 
 namespace opfuse {
 namespace {

@@ -69,7 +69,7 @@ class Manners(CliTest):
         opf = self.folder / "m.opf"
         self.ok("compile", NET, "-o", opf)
         for verb in ("run", "bench", "profile"):
-            for flags in (("--target", "cpu:avx2"), ("--exact",), ("--only", "ConvBN"), ("--no-chains",),
+            for flags in (("--target", "cpu:avx2"), ("--exact",), ("--only", "ConvBN"), ("--no-chains",), ("--no-pass", "join-chains"),
                           ("--max-group-nodes", "3")):
                 self.fails(2, verb, opf, *flags, says=[f"{flags[0]} does not apply", "compile"])
         self.fails(2, "inspect", opf, "--show", "layers", says=["--show layers does not apply"])

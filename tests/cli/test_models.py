@@ -132,6 +132,62 @@ class Fuse(CliTest):
         self.fails(2, "explain", SMALL, "--node", "/stem/convv", says=["E0402", "/stem/conv"])
 
 
+class Shaping(CliTest):
+    """A large map between a convolution and the depthwise one behind it: one launch, unless its pass is left out."""
+    MODEL = '''graph (%x: f32[1,16,112,112]) {
+      %w1 = const rand<1> : f32[96,16,1,1]
+      %w2 = const rand<2> : f32[96,1,3,3]
+      %a = conv(%x, %w1) @"expand"(Conv@17)
+      %r = relu(%a) @"act"(Relu@17)
+      %y = conv(%r, %w2) {group = 96, pads = [1,1,1,1], strides = [2,2]} @"depth"(Conv@17)
+      return %y }'''
+    AVX512 = ("--target", "cpu:avx512")
+
+    def setUp(self):
+        super().setUp()
+        self.model = self.folder / "m.fir"
+        self.model.write_text(self.MODEL)
+
+    def pairs(self, *flags):
+        return self.ok("explain", self.model, "--json", *self.AVX512, *flags).json["chains"]
+
+    def test_a_pass_is_left_out_by_name(self):
+        [pair] = self.pairs()
+        self.assertEqual((pair["kind"], pair["joined"], pair["bytes"]), ("chain", True, 96 * 112 * 112 * 4))
+        for flags in (("--no-pass", "join-chains"), ("--no-pass", "run-in-slices", "--no-pass", "join-chains"), ("--no-chains",)):
+            [pair] = self.pairs(*flags)
+            self.assertEqual((pair["joined"], pair["reason"]["code"]), (False, "disabled"))
+        self.assertTrue(self.pairs("--no-pass", "join-means")[0]["joined"])
+        self.assertIn("CHAIN", self.ok("explain", self.model, *self.AVX512, "--no-chains").out)
+        launches = [self.ok("compile", self.model, "--json", *self.AVX512, "-o", self.folder / "m.opf", *flags).json["launches"]
+                    for flags in ((), ("--no-pass", "join-chains"))]
+        self.assertLess(*launches)
+
+    def test_unknown_names_suggest_the_nearest(self):
+        for verb in ("explain", "run"):
+            self.fails(2, verb, self.model, "--no-pass", "join-chain", says=["E0402", 'did you mean "join-chains"'])
+        self.fails(2, "explain", self.model, "--no-pass", "fold-constants", says=["E0402", "no shaping pass"])
+
+    def test_dumps_show_each_pass_and_are_replayed(self):
+        dumps = self.folder / "dumps"
+        self.ok("compile", self.model, "-o", self.folder / "m.opf", "--dump-dir", dumps, *self.AVX512)
+        names = sorted(path.name for path in dumps.glob("*.fir"))
+        self.assertEqual([name[3:] for name in names[-2:]], ["fused.fir", "join-chains.fir"])
+        replay = self.ok("passes", dumps / names[-2], "--run", "join-chains", *self.AVX512)
+        self.assertIn("1 of 1 pairs", replay.err)
+        self.assertEqual(replay.out.count("fused "), 1)
+        listed = {row["name"]: row["stage"] for row in self.ok("passes", "--json").json["passes"]}
+        self.assertEqual((listed["join-chains"], listed["fold-constants"]), ("shaping", "preparing"))
+
+    def test_a_reproducer_names_its_pass_and_target(self):
+        self.ok("compile", self.model, "-o", self.folder / "m.opf", "--dump-dir", self.folder, *self.AVX512)
+        [fused] = self.folder.glob("*-fused.fir")
+        lines = fused.read_text().splitlines()
+        self.assertIn("the plan applied", lines[0])
+        fused.write_text("\n".join(["// fir 1 | before pass join-chains | target cpu:avx512", *lines[1:]]))
+        self.assertIn("join-chains", self.ok("passes", fused).err)
+
+
 class Check(CliTest):
     MODEL = '''graph (%x: f32[2,3]) {
       %m = opaque(%x) {domain = "com.example", op_type = "Mine", reason = "operator Mine is not known"} @"mine"(com.example.Mine@1)

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "driver/pipeline.hpp"
+#include "driver/shape_for_target.hpp"
 #include "fusion/plan.hpp"
 #include "interp/random_inputs.hpp"
 #include "ops/registry.hpp"

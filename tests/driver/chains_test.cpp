@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "driver/pipeline.hpp"
+#include "driver/shape_for_target.hpp"
+#include "fusion/explain/shaping_text.hpp"
 #include "interp/random_inputs.hpp"
 #include "ops/registry.hpp"
 #include "proof/compare.hpp"
@@ -29,17 +31,17 @@ Graph block(const std::string& n, int c, int size, int expanded, int kernel, int
 
 struct Shaped {
   Graph fused;
-  std::vector<ChainVerdict> chains;
+  std::vector<ShapeVerdict> chains;
   std::vector<std::string> notes;
   Program program;
 };
 
-Shaped shape(Graph graph, const TargetInfo& target, bool chains = true) {
+Shaped shape(Graph graph, const TargetInfo& target, const ShapeOptions& options = {}) {
   prepare(graph, {}, nullptr);
   Shaped s;
   s.fused = apply(graph, plan_graph(graph, target, {}));
-  Shaping shaping = shape_for_target(s.fused, target, chains);
-  s.chains = std::move(shaping.verdicts);
+  Shaping shaping = shape_for_target(s.fused, target, options);
+  s.chains = pairs_of(shaping.verdicts);
   s.notes = std::move(shaping.notes);
   s.program = lower_to_program(s.fused, target);
   return s;
@@ -52,7 +54,7 @@ TEST(ChainsOfTheCompiler, ALargeMapBetweenTheTwoNeverExists) {
   ASSERT_EQ(s.chains.size(), 1u);
   EXPECT_FALSE(s.chains[0].refused) << s.chains[0].refused->message;
   ASSERT_EQ(s.program.launches.size(), 2u) << print(s.program);
-  EXPECT_THAT(s.program.launches[0].name, HasSubstr(s.chains[0].first + "+" + s.chains[0].second));
+  EXPECT_THAT(s.program.launches[0].name, HasSubstr(s.chains[0].nodes[0] + "+" + s.chains[0].nodes[1]));
   EXPECT_THAT(s.notes, testing::Contains(HasSubstr("1 of 1 pairs")));
   for (const Buffer& b : s.program.buffers)
     EXPECT_NE(b.type.shape, Shape({Dim(1), Dim(96), Dim(112), Dim(112)})) << b.name;
@@ -60,18 +62,22 @@ TEST(ChainsOfTheCompiler, ALargeMapBetweenTheTwoNeverExists) {
 
 TEST(ChainsOfTheCompiler, TheApiSwitchesThemOff) {
   const Model model = Model::from_graph(block("1", 16, 112, 96, 3, 2));
-  const auto chained = [&](bool chains) {
-    const auto exe = compile(model, Target::named("cpu:avx512"), {.cache = false, .chains = chains});
+  const auto chained = [&](bool chains, std::vector<std::string> no_pass = {}) {
+    const auto exe =
+        compile(model, Target::named("cpu:avx512"), {.cache = false, .no_pass = std::move(no_pass), .chains = chains});
     const auto& all = exe.artifact().launches;
     return std::count_if(all.begin(), all.end(),
                          [](const auto& l) { return l.name.find("+Fused") != std::string::npos; });
   };
   EXPECT_EQ(chained(true), 1);
   EXPECT_EQ(chained(false), 0);
+  EXPECT_EQ(chained(true, {"join-means"}), 1);
+  EXPECT_EQ(chained(true, {"join-chains"}), 0);
+  EXPECT_THROW(chained(true, {"join-chain"}), Error);
 }
 
 TEST(ChainsOfTheCompiler, TheyCanBeSwitchedOff) {
-  const Shaped s = shape(block("1", 16, 112, 96, 3, 2), kTarget, false);
+  const Shaped s = shape(block("1", 16, 112, 96, 3, 2), kTarget, {.no_pass = passes_of_chains()});
   ASSERT_EQ(s.chains.size(), 1u);
   EXPECT_EQ(s.chains[0].refused->code, "disabled");
 }
@@ -121,7 +127,8 @@ Shaped joined(Graph graph, const TargetInfo& target) {
   prepare(graph, {}, nullptr);
   Shaped s;
   s.fused = apply(graph, plan_graph(graph, target, {}));
-  s.chains = join_chains(s.fused, [&](const Node& node) { return illegal_on(node, target); });
+  for (const ShapingPass& pass : {join_chains(), join_gates()})
+    for (ShapeVerdict& verdict : pass(s.fused, {.legal = legality_on(target)})) s.chains.push_back(std::move(verdict));
   s.program = lower_to_program(s.fused, target);
   return s;
 }
@@ -184,12 +191,12 @@ TEST(GatesOfTheCompiler, TheFirstProductIsNeverStored) {
   ASSERT_EQ(s.chains.size(), 1u);
   EXPECT_FALSE(s.chains[0].refused) << s.chains[0].refused->message;
   ASSERT_EQ(s.program.launches.size(), 2u) << print(s.program);
-  EXPECT_THAT(s.program.launches[0].name, HasSubstr(s.chains[0].first + "+" + s.chains[0].second));
+  EXPECT_THAT(s.program.launches[0].name, HasSubstr(s.chains[0].nodes[0] + "+" + s.chains[0].nodes[1]));
   EXPECT_THAT(s.notes, testing::Contains(HasSubstr("1 of 1 gated MLPs")));
 }
 
 TEST(GatesOfTheCompiler, TheyCanBeSwitchedOff) {
-  const Shaped s = shape(gated("1,128", 768, 2048), kTarget, false);
+  const Shaped s = shape(gated("1,128", 768, 2048), kTarget, {.no_pass = passes_of_chains()});
   ASSERT_EQ(s.chains.size(), 1u);
   EXPECT_EQ(s.chains[0].refused->code, "disabled");
   EXPECT_EQ(s.program.launches.size(), 3u);

@@ -31,10 +31,13 @@ Compilation compiled(const std::string& text) {
   return compile_graph(parse_graph(text, ops()), parse_target("cpu:avx2"), options);
 }
 
+/// What products of quantised operands are computed in.
+std::vector<ShapeVerdict> precisions(const Compilation& c) { return of_pass(c.verdicts, "sum-codes"); }
+
 TEST(Codes, AreSummedWhereBothFactorsAreDequantised) {
   const Compilation c = compiled(text_of({}));
-  ASSERT_EQ(c.precisions.size(), 1u);
-  EXPECT_FALSE(c.precisions[0].floats) << c.precisions[0].floats->message;
+  ASSERT_EQ(precisions(c).size(), 1u);
+  EXPECT_FALSE(precisions(c)[0].refused) << precisions(c)[0].refused->message;
   EXPECT_EQ(c.program.launches.size(), 2u);  // the caller's numbers to codes, the convolution
   for (const Buffer& b : c.program.buffers) EXPECT_FALSE(b.kind == BufferKind::intermediate && is_float(b.type.dtype));
 }
@@ -46,8 +49,8 @@ TEST(Codes, ResidualAndPairInFrontOfItJoin) {
     %q = quantize_linear(%x, %s, %z) %d = dequantize_linear(%q, %s, %z)
     %v = conv(%d, %w) %m = quantize_linear(%v, %t, %h) %md = dequantize_linear(%m, %t, %h)
     %a = add(%md, %d) %r = relu(%a) %y = quantize_linear(%r, %t, %z) return %y })");
-  ASSERT_EQ(c.precisions.size(), 1u);
-  EXPECT_FALSE(c.precisions[0].floats);
+  ASSERT_EQ(precisions(c).size(), 1u);
+  EXPECT_FALSE(precisions(c)[0].refused);
   EXPECT_EQ(c.program.launches.size(), 2u);
 }
 
@@ -60,9 +63,9 @@ TEST(Codes, StayInFloatForAReason) {
   };
   for (const auto& [code, net] : cases) {
     const Compilation c = compiled(text_of(net));
-    ASSERT_EQ(c.precisions.size(), 1u) << code;
-    ASSERT_TRUE(c.precisions[0].floats) << code;
-    EXPECT_EQ(c.precisions[0].floats->code, code);
+    ASSERT_EQ(precisions(c).size(), 1u) << code;
+    ASSERT_TRUE(precisions(c)[0].refused) << code;
+    EXPECT_EQ(precisions(c)[0].refused->code, code);
   }
 }
 
@@ -74,6 +77,15 @@ TEST(Codes, DequantisingStaysWhereNothingSumsCodes) {
 }
 
 /// 255 * 128 * 100000 is beyond i32; the sum is bounded by the weights themselves.
+TEST(Codes, StayInFloatWhereThePassIsSwitchedOff) {
+  CompilationOptions options;
+  options.no_pass = {"sum-codes"};
+  Compilation c(parse_graph(text_of({}), ops()), parse_target("cpu:avx2"), options);
+  c.run_to(Milestone::shaped);
+  ASSERT_FALSE(precisions(c).empty());
+  for (const ShapeVerdict& verdict : precisions(c)) EXPECT_EQ(verdict.code(), "disabled");
+}
+
 TEST(Codes, SumsThatMayLeaveI32StayInFloat) {
   const auto net = [](const char* weight) {
     return fmt::format(R"(graph (%x: f32[2,100000]) {{
@@ -82,8 +94,8 @@ TEST(Codes, SumsThatMayLeaveI32StayInFloat) {
       %v = matmul(%d, %w) %y = quantize_linear(%v, %s, %z) return %y }})",
                        weight);
   };
-  EXPECT_EQ(compiled(net("-128")).precisions.at(0).floats->code, "accumulator");
-  EXPECT_FALSE(compiled(net("-64")).precisions.at(0).floats);
+  EXPECT_EQ(precisions(compiled(net("-128"))).at(0).refused->code, "accumulator");
+  EXPECT_FALSE(precisions(compiled(net("-64"))).at(0).refused);
 }
 
 /// Between equal steps the largest number is the largest code.

@@ -63,7 +63,7 @@ TEST(Compilation, ChainsAreOffForTheLoopOverImagesToo) {
   Compilation with(graph, parse_target("cpu:avx512"), options);
   with.run_to(Milestone::lowered);
   EXPECT_GT(with.program.image_loop.launches, 0);
-  options.chains = false;
+  options.no_pass = {"loop-over-images"};
   Compilation without(graph, parse_target("cpu:avx512"), options);
   without.run_to(Milestone::lowered);
   EXPECT_EQ(without.program.image_loop.launches, 0);
@@ -105,7 +105,7 @@ TEST(Compilation, ExplainSeesWhatCompileMakes) {
   const Graph graph = build_zoo("bert_base", {.batch = Dim(1), .resolution = 16, .classes = 10, .width = 0.125});
   Compilation compilation(graph, parse_target("cpu:avx512"), {});
   compilation.run_to(Milestone::shaped);
-  ASSERT_FALSE(compilation.siblings.empty());
+  ASSERT_FALSE(of_pass(compilation.verdicts, "merge-siblings").empty());
   bool told = false;
   for (const Remark& remark : remarks_on(compilation, {}))
     told = told || (remark.rule == "SiblingLinears" && remark.code == "one_product");

@@ -7,6 +7,7 @@
 
 #include "driver/allocation_count.hpp"
 #include "driver/pipeline.hpp"
+#include "driver/shape_for_target.hpp"
 #include "fusion/plan.hpp"
 #include "interp/random_inputs.hpp"
 #include "opfuse/opfuse.hpp"

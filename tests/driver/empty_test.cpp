@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "driver/pipeline.hpp"
+#include "driver/shape_for_target.hpp"
 #include "interp/random_inputs.hpp"
 #include "ops/registry.hpp"
 #include "proof/compare.hpp"

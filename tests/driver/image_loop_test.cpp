@@ -7,12 +7,13 @@
 #include <cstring>
 
 #include "driver/pipeline.hpp"
+#include "driver/shape_for_target.hpp"
 #include "fusion/plan.hpp"
 #include "interp/random_inputs.hpp"
 #include "ops/registry.hpp"
 #include "program/lifetimes.hpp"
 #include "proof/compare.hpp"
-#include "shape/images.hpp"
+#include "shape/shaping_passes.hpp"
 
 namespace opfuse {
 namespace {
@@ -188,7 +189,7 @@ TEST(ImageLoop, EndsWhereImagesMeet) {
   }
 }
 
-// ---- a constant batch, which shape/images.hpp cuts
+// ---- a constant batch, which loop-over-images cuts
 
 /// Five images, the groups of the first three maps for each.
 struct ConstantBatch {
@@ -203,7 +204,7 @@ ConstantBatch constant_batch(const ImageCaches& caches) {
   made.graph = parse_graph(text, ops());
   prepare(made.graph, {}, nullptr);
   made.fused = apply(made.graph, plan_graph(made.graph, host_target(), {}));
-  run_by_images(made.fused, caches);
+  loop_over_images()(made.fused, {.caches = caches});
   made.program = lower_to_program(made.fused, host_target(), {});
   return made;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "driver/pipeline.hpp"
+#include "driver/shape_for_target.hpp"
 #include "interp/random_inputs.hpp"
 #include "ops/registry.hpp"
 #include "proof/compare.hpp"

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "driver/pipeline.hpp"
+#include "driver/shape_for_target.hpp"
 #include "fusion/plan.hpp"
 #include "interp/interpreter.hpp"
 #include "interp/random_inputs.hpp"

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "driver/pipeline.hpp"
+#include "driver/shape_for_target.hpp"
 #include "interp/interpreter.hpp"
 #include "interp/random_inputs.hpp"
 #include "ops/registry.hpp"

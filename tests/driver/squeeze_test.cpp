@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "driver/pipeline.hpp"
+#include "driver/shape_for_target.hpp"
 #include "interp/random_inputs.hpp"
 #include "ops/registry.hpp"
 #include "proof/compare.hpp"
@@ -44,23 +45,23 @@ Graph block(const std::string& n, int c, int size, int expanded, int kernel, int
 
 struct Shaped {
   Graph fused;
-  std::vector<ChainVerdict> pairs;
+  std::vector<ShapeVerdict> pairs;
   Program program;
 };
 
-Shaped shape(Graph graph, const TargetInfo& target, bool wanted = true) {
+Shaped shape(Graph graph, const TargetInfo& target, const ShapeOptions& options = {}) {
   prepare(graph, {}, nullptr);
   Shaped s;
   s.fused = apply(graph, plan_graph(graph, target, {}));
-  s.pairs = shape_for_target(s.fused, target, wanted).verdicts;
+  s.pairs = shape_for_target(s.fused, target, options).verdicts;
   s.program = lower_to_program(s.fused, target);
   return s;
 }
 
-const ChainVerdict& pair_of(const Shaped& s, const std::string& kind) {
-  for (const ChainVerdict& pair : s.pairs)
-    if (pair.kind == kind) return pair;
-  ADD_FAILURE() << "no " << kind;
+const ShapeVerdict& pair_of(const Shaped& s, const std::string& pass) {
+  for (const ShapeVerdict& pair : s.pairs)
+    if (pair.pass == pass) return pair;
+  ADD_FAILURE() << "no " << pass;
   return s.pairs.at(0);
 }
 
@@ -68,28 +69,28 @@ const TargetInfo kTarget = parse_target("cpu:avx512");
 
 TEST(Squeeze, TheMeansAreSummedByTheKernelThatMakesTheMap) {
   const Shaped s = shape(block("1", 40, 14, 240, 3, 1), kTarget);
-  const ChainVerdict& means = pair_of(s, "means");
+  const ShapeVerdict& means = pair_of(s, "join-means");
   EXPECT_FALSE(means.refused) << means.refused->message;
   const Launch& launch = s.program.launches.at(1);
-  EXPECT_EQ(launch.name, means.first + "+" + means.second);
+  EXPECT_EQ(launch.name, means.nodes[0] + "+" + means.nodes[1]);
   EXPECT_EQ(launch.schedule.get("parts_p", 0), 2);
 }
 
 TEST(Squeeze, TheGateIsAFactorOfTheWeightsWhereTheMapIsLarge) {
   const Shaped large = shape(block("1", 24, 56, 72, 3, 1), kTarget);
-  const ChainVerdict& gate = pair_of(large, "factor");
+  const ShapeVerdict& gate = pair_of(large, "join-channel-factors");
   EXPECT_FALSE(gate.refused) << gate.refused->message;
-  EXPECT_EQ(large.program.launches.back().name, "mul+" + gate.second);
+  EXPECT_EQ(large.program.launches.back().name, "mul+" + gate.nodes[1]);
   const Shaped small = shape(block("1", 160, 7, 960, 3, 1), kTarget);
-  ASSERT_TRUE(pair_of(small, "factor").refused);
-  EXPECT_EQ(pair_of(small, "factor").refused->code, "no_gain");
-  EXPECT_THAT(pair_of(small, "factor").refused->message, HasSubstr("kilocycles"));
+  ASSERT_TRUE(pair_of(small, "join-channel-factors").refused);
+  EXPECT_EQ(pair_of(small, "join-channel-factors").refused->code, "no_gain");
+  EXPECT_THAT(pair_of(small, "join-channel-factors").refused->message, HasSubstr("kilocycles"));
 }
 
 TEST(Squeeze, EveryPairCanBeSwitchedOff) {
-  const Shaped s = shape(block("1", 40, 14, 240, 3, 1), kTarget, false);
-  for (const ChainVerdict& pair : s.pairs) {
-    ASSERT_TRUE(pair.refused) << pair.kind;
+  const Shaped s = shape(block("1", 40, 14, 240, 3, 1), kTarget, {.no_pass = passes_of_chains()});
+  for (const ShapeVerdict& pair : s.pairs) {
+    ASSERT_TRUE(pair.refused) << pair.pass;
     EXPECT_EQ(pair.refused->code, "disabled");
   }
 }
@@ -116,7 +117,7 @@ TEST_P(SqueezeValues, EqualTheInterpreter) {
         }))
       continue;
     const Shaped s = shape(block(v.n, v.c, v.size, v.expanded, v.kernel, v.stride, v.gate), target);
-    EXPECT_FALSE(pair_of(s, "means").refused) << name << ": " << pair_of(s, "means").refused->message;
+    EXPECT_FALSE(pair_of(s, "join-means").refused) << name << ": " << pair_of(s, "join-means").refused->message;
     ArtifactOptions options;
     options.cache = false;
     const Executable executable = Executable::from_artifact(build_artifact(s.program, target, options));

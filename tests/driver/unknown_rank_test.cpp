@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "driver/pipeline.hpp"
+#include "driver/shape_for_target.hpp"
 #include "fusion/explain/explain.hpp"
 #include "onnx/model_bytes.hpp"
 #include "onnx/read.hpp"

@@ -1,13 +1,13 @@
 // Movements of elements around attention: what its group takes in, what stays outside, and that values stay.
-#include "shape/absorb.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "fusion/explain/shaping_text.hpp"
 #include "fusion/prepared.hpp"
 #include "interp/interpreter.hpp"
 #include "interp/random_inputs.hpp"
+#include "shape/shaping_passes.hpp"
 
 namespace opfuse {
 namespace {
@@ -41,7 +41,7 @@ Absorbed absorb(const std::string& text, const Legality& legal) {
   a.original = parse_graph(text, ops());
   const Graph graph = prepared_text(text);
   a.fused = apply(graph, make_plan(graph));
-  a.notes = absorb_movements(a.fused, legal);
+  a.notes = shaping_lines(absorb_movements()(a.fused, {.legal = legal}));
   verify(a.fused);
   for (const Node* node : a.fused.nodes()) a.outside += node->is("transpose") || node->is("reshape");
   return a;

@@ -12,7 +12,7 @@
 #include "onnx/model_bytes.hpp"
 #include "opfuse/error.hpp"
 #include "region/lower.hpp"
-#include "shape/absorb.hpp"
+#include "shape/takes_movements.hpp"
 
 namespace opfuse::test {
 namespace {

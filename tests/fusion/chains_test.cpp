@@ -1,9 +1,10 @@
-#include "shape/chains.hpp"
-
+// Chains and gates: which pairs are joined, what reports say, and which stay apart. Values are compared each time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "fusion/explain/shaping_text.hpp"
 #include "fusion/prepared.hpp"
+#include "shape/shaping_passes.hpp"
 #include "testing/rewrite.hpp"
 
 namespace opfuse {
@@ -33,8 +34,6 @@ Graph fused(const std::string& text) {
   return apply(graph, make_plan(graph));
 }
 
-const ChainAdvice kAll = [](const Node&) { return std::nullopt; };
-
 TEST(Chains, AConvolutionAndTheDepthwiseOneThatReadsItBecomeOneNode) {
   Graph graph = fused(net());
   const Graph before = graph.clone();
@@ -42,10 +41,10 @@ TEST(Chains, AConvolutionAndTheDepthwiseOneThatReadsItBecomeOneNode) {
   std::vector<Source> sources = graph.nodes()[0]->sources;
   for (const Source& s : graph.nodes()[1]->sources) sources.push_back(s);
   const std::vector<std::string> labels = {graph.nodes()[0]->label, graph.nodes()[1]->label};
-  const std::vector<ChainVerdict> verdicts = join_chains(graph, kAll);
+  const std::vector<ShapeVerdict> verdicts = join_chains()(graph);
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_FALSE(verdicts[0].refused);
-  EXPECT_EQ(verdicts[0].bytes, 24 * 9 * 9 * 4);
+  EXPECT_EQ(verdicts[0].number("bytes"), 24 * 9 * 9 * 4);
   ASSERT_NO_THROW(verify(graph));
   ASSERT_EQ(graph.nodes().size(), 1u) << print(graph);
   const Node& chain = *graph.nodes()[0];
@@ -61,52 +60,55 @@ TEST(Chains, AllOfANetworkAreJoined) {
     %h = conv(%f, %w2) {group = 24, pads = [1,1,1,1]})",
                           "%h"));
   const Graph before = graph.clone();
-  const std::vector<ChainVerdict> verdicts = join_chains(graph, kAll);
+  const std::vector<ShapeVerdict> verdicts = join_chains()(graph);
   EXPECT_EQ(verdicts.size(), 2u);
   EXPECT_EQ(graph.nodes().size(), 2u) << print(graph);
-  EXPECT_THAT(chain_notes(verdicts).at(0), HasSubstr("2 of 2 pairs"));
+  EXPECT_THAT(shaping_lines(verdicts).at(0), HasSubstr("2 of 2 pairs"));
   testing::expect_same_values(before, graph, {.tolerance = 0});
 }
 
-std::vector<ChainVerdict> expect_spared(Graph graph, const ChainAdvice& advice = kAll) {
+std::vector<ShapeVerdict> expect_spared(const ShapingPass& pass, Graph graph, const ShapeContext& context = {}) {
   const Graph before = graph.clone();
-  std::vector<ChainVerdict> verdicts = join_chains(graph, advice);
+  std::vector<ShapeVerdict> verdicts = pass(graph, context);
   EXPECT_TRUE(equal(before, graph));
-  EXPECT_EQ(chain_notes(verdicts), std::vector<std::string>{});
+  EXPECT_EQ(shaping_lines(verdicts), std::vector<std::string>{});
   return verdicts;
 }
 
 TEST(Chains, SpareWhatIsReadElsewhere) {
-  const auto verdicts =
-      expect_spared(fused(net("%s = global_average_pool(%r) %t = global_average_pool(%y) %z = add(%s, %t)", "%z")));
+  const auto verdicts = expect_spared(
+      join_chains(), fused(net("%s = global_average_pool(%r) %t = global_average_pool(%y) %z = add(%s, %t)", "%z")));
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].refused->code, "multi_consumer");
 }
 
 TEST(Chains, SpareWhatIsAnOutput) {
-  const auto verdicts = expect_spared(fused(net("", "%y, %r")));
+  const auto verdicts = expect_spared(join_chains(), fused(net("", "%y, %r")));
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].refused->code, "graph_output");
 }
 
 TEST(Chains, SpareWhatTheAdviceRefuses) {
-  const auto verdicts = expect_spared(fused(net()), [](const Node&) { return Decline{"no_gain", "it is slower", {}}; });
+  const auto verdicts =
+      expect_spared(join_chains(), fused(net()), {.gains = {{"join-chains", [](const Node&) {
+                                                               return Decline{"no_gain", "it is slower", {}};
+                                                             }}}});
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].refused->message, "it is slower");
-  EXPECT_NE(verdicts[0].first, verdicts[0].second);
+  EXPECT_NE(verdicts[0].nodes[0], verdicts[0].nodes[1]);
 }
 
 TEST(Chains, SpareAConvolutionThatMixesChannels) {
   std::string text = net();
   text.replace(text.find("f32[24,1,3,3]"), 13, "f32[24,2,3,3]");
   text.replace(text.find("group = 24"), 10, "group = 12");
-  EXPECT_TRUE(expect_spared(fused(text)).empty());
+  EXPECT_TRUE(expect_spared(join_chains(), fused(text)).empty());
 }
 
 TEST(Chains, SpareTwoDepthwiseConvolutions) {
   std::string text = net("%h = conv(%y, %w2) {group = 24, pads = [1,1,1,1]}", "%h");
   Graph graph = fused(text);
-  EXPECT_EQ(join_chains(graph, kAll).size(), 1u);
+  EXPECT_EQ(join_chains()(graph).size(), 1u);
   EXPECT_EQ(graph.nodes().size(), 2u);
 }
 
@@ -130,23 +132,23 @@ TEST(Gates, TheTwoProductsOfAGatedMlpBecomeOneNode) {
   Graph graph = fused(gated());
   const Graph before = graph.clone();
   ASSERT_EQ(graph.nodes().size(), 2u) << print(graph);
-  const std::vector<ChainVerdict> verdicts = join_chains(graph, kAll);
+  const std::vector<ShapeVerdict> verdicts = join_gates()(graph);
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_FALSE(verdicts[0].refused);
-  EXPECT_EQ(verdicts[0].kind, "gate");
-  EXPECT_EQ(verdicts[0].between, "s");
-  EXPECT_EQ(verdicts[0].bytes, 2 * 5 * 12 * 4);
+  EXPECT_EQ(verdicts[0].pass, "join-gates");
+  EXPECT_EQ(verdicts[0].value, "s");
+  EXPECT_EQ(verdicts[0].number("bytes"), 2 * 5 * 12 * 4);
   ASSERT_NO_THROW(verify(graph));
   ASSERT_EQ(graph.nodes().size(), 1u) << print(graph);
   EXPECT_EQ(graph.nodes()[0]->pattern, "LinearReLU+Linear");
-  EXPECT_THAT(chain_notes(verdicts).at(0), HasSubstr("1 of 1 gated MLPs"));
+  EXPECT_THAT(shaping_lines(verdicts).at(0), HasSubstr("1 of 1 gated MLPs"));
   testing::expect_same_values(before, graph, {.tolerance = 0});
 }
 
 TEST(Gates, WhatFollowsThemStaysInTheirEpilogue) {
   Graph graph = fused(gated("%t = tanh(%y)", "%t"));
   const Graph before = graph.clone();
-  EXPECT_EQ(join_chains(graph, kAll).size(), 1u);
+  EXPECT_EQ(join_gates()(graph).size(), 1u);
   EXPECT_EQ(graph.nodes().size(), 1u) << print(graph);
   testing::expect_same_values(before, graph, {.tolerance = 0});
 }
@@ -154,28 +156,31 @@ TEST(Gates, WhatFollowsThemStaysInTheirEpilogue) {
 TEST(Gates, ThreeProductsAreOnePairAndOneLinear) {
   Graph graph = fused(gated("%d = const rand<4> : f32[8,12] %m = matmul(%x, %d) %w = mul(%m, %y)", "%w"));
   const Graph before = graph.clone();
-  EXPECT_EQ(join_chains(graph, kAll).size(), 1u);
+  EXPECT_EQ(join_gates()(graph).size(), 1u);
   EXPECT_EQ(graph.nodes().size(), 2u) << print(graph);
   testing::expect_same_values(before, graph, {.tolerance = 0});
 }
 
-TEST(Gates, SpareLinearsOfDifferentValues) { EXPECT_TRUE(expect_spared(fused(gated("", "%y", "%z"))).empty()); }
+TEST(Gates, SpareLinearsOfDifferentValues) {
+  EXPECT_TRUE(expect_spared(join_gates(), fused(gated("", "%y", "%z"))).empty());
+}
 
 TEST(Gates, SpareAGateThatIsReadElsewhere) {
-  const auto verdicts = expect_spared(fused(gated("%e = exp(%s)", "%y, %e")));
+  const auto verdicts = expect_spared(join_gates(), fused(gated("%e = exp(%s)", "%y, %e")));
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].refused->code, "multi_consumer");
 }
 
 TEST(Gates, SpareLinearsThatAreNotCombined) {
   EXPECT_TRUE(
-      expect_spared(fused(R"(graph (%x: f32[5,8]) { %a = const rand<1> : f32[8,12] %b = const rand<2> : f32[8,12]
+      expect_spared(join_gates(),
+                    fused(R"(graph (%x: f32[5,8]) { %a = const rand<1> : f32[8,12] %b = const rand<2> : f32[8,12]
     %g = matmul(%x, %a) %s = silu(%g) %u = matmul(%x, %b) %t = tanh(%u) return %s, %t })"))
           .empty());
 }
 
 TEST(Gates, SpareComputedWeights) {
-  EXPECT_TRUE(expect_spared(fused(R"(graph (%x: f32[5,8], %a: f32[8,12]) { %b = const rand<2> : f32[8,12]
+  EXPECT_TRUE(expect_spared(join_gates(), fused(R"(graph (%x: f32[5,8], %a: f32[8,12]) { %b = const rand<2> : f32[8,12]
     %g = matmul(%x, %a) %s = silu(%g) %u = matmul(%x, %b) %y = mul(%s, %u) return %y })"))
                   .empty());
 }

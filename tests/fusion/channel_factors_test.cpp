@@ -1,9 +1,10 @@
-#include "shape/channel_factors.hpp"
-
+// Factors of channels: which products join the convolution that reads them, and which stay.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "fusion/explain/shaping_text.hpp"
 #include "fusion/prepared.hpp"
+#include "shape/shaping_passes.hpp"
 #include "testing/rewrite.hpp"
 
 namespace opfuse {
@@ -34,28 +35,26 @@ Graph fused(const std::string& text) {
   return apply(graph, make_plan(graph));
 }
 
-const ChainAdvice kAll = [](const Node&) { return std::nullopt; };
-
 TEST(ChannelFactors, JoinTheProjectionThatAloneReadsTheProduct) {
   for (const char* product : {"mul(%t, %g)", "mul(%g, %t)"}) {
     Graph graph = fused(net(product));
     const Graph before = graph.clone();
-    const std::vector<ChainVerdict> verdicts = join_channel_factors(graph, kAll);
+    const std::vector<ShapeVerdict> verdicts = join_channel_factors()(graph);
     ASSERT_EQ(verdicts.size(), 1u);
     EXPECT_FALSE(verdicts[0].refused);
-    EXPECT_EQ(verdicts[0].kind, "factor");
+    EXPECT_EQ(kind_of(verdicts[0]), "factor");
     ASSERT_NO_THROW(verify(graph));
     EXPECT_EQ(graph.nodes().size(), before.nodes().size() - 1) << print(graph);
     const Node& joined = *graph.nodes().back();
-    EXPECT_EQ(joined.label, "mul+" + verdicts[0].second);
+    EXPECT_EQ(joined.label, "mul+" + verdicts[0].nodes[1]);
     for (const Node* node : joined.body->nodes()) EXPECT_FALSE(node->is("fused"));
     testing::expect_same_values(before, graph, {.tolerance = 0});
   }
 }
 
-std::vector<ChainVerdict> expect_spared(Graph graph, const ChainAdvice& advice = kAll) {
+std::vector<ShapeVerdict> expect_spared(Graph graph, const ShapeContext& context = {}) {
   const Graph before = graph.clone();
-  std::vector<ChainVerdict> verdicts = join_channel_factors(graph, advice);
+  std::vector<ShapeVerdict> verdicts = join_channel_factors()(graph, context);
   EXPECT_TRUE(equal(before, graph));
   return verdicts;
 }
@@ -73,7 +72,9 @@ TEST(ChannelFactors, SpareWhatIsAnOutput) {
 }
 
 TEST(ChannelFactors, SpareWhatTheAdviceRefuses) {
-  const auto verdicts = expect_spared(fused(net()), [](const Node&) { return Decline{"no_gain", "it is slower", {}}; });
+  const auto verdicts = expect_spared(fused(net()), {.gains = {{"join-channel-factors", [](const Node&) {
+                                                                  return Decline{"no_gain", "it is slower", {}};
+                                                                }}}});
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].refused->message, "it is slower");
 }

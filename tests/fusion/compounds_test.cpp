@@ -136,9 +136,9 @@ INSTANTIATE_TEST_SUITE_P(Examples, Compounds, testing::ValuesIn(kExamples), [](c
   return std::string(info.param.name) + "_" + std::to_string(info.index);
 });
 
-Remark remark_of(const char* rule, const std::vector<SiblingLinears>* siblings, const char* text) {
+Remark remark_of(const char* rule, const std::vector<ShapeVerdict>* shaping, const char* text) {
   const Graph graph = prepared_text(text);
-  for (Remark& r : compound_remarks(graph, make_plan(graph), siblings))
+  for (Remark& r : compound_remarks(graph, make_plan(graph), shaping))
     if (r.rule == rule) return std::move(r);
   ADD_FAILURE() << "no " << rule;
   return {};
@@ -148,8 +148,12 @@ constexpr const char* kTwo = R"(graph (%x: f32[4,8]) { %a = const rand<1> : f32[
   %g = matmul(%x, %a) %u = matmul(%x, %b) %s = softmax(%g) %t = softmax(%u) return %s, %t })";
 
 TEST(CompoundRemarks, SayWhatCompilingMakesOfSiblings) {
-  const std::vector<SiblingLinears> merged{{"x", {"g", "u"}, std::nullopt}}, other{{"x", {"p", "q"}, std::nullopt}},
-      apart{{"x", {"g"}, Decline{"epilogue", "more follows", {}}}};
+  const auto told = [](std::vector<std::string> results, std::optional<Decline> why = {}) {
+    return std::vector<ShapeVerdict>{
+        {.pass = "merge-siblings", .nodes = std::move(results), .value = "x", .refused = std::move(why)}};
+  };
+  const std::vector<ShapeVerdict> merged = told({"g", "u"}), other = told({"p", "q"}),
+                                  apart = told({"g"}, Decline{"epilogue", "more follows", {}});
   EXPECT_EQ(remark_of(kSiblingLinears, &merged, kTwo).code, "one_product");
   EXPECT_EQ(remark_of(kSiblingLinears, &merged, kTwo).message, "2 Linears run as one product");
   EXPECT_EQ(remark_of(kSiblingLinears, &apart, kTwo).code, "epilogue");
@@ -162,12 +166,10 @@ TEST(CompoundRemarks, SayWhatCompilingMakesOfAGate) {
   const char* text = R"(graph (%x: f32[4,8]) { %a = const rand<1> : f32[8,6] %b = const rand<2> : f32[8,6]
     %g = matmul(%x, %a) %s = silu(%g) %u = matmul(%x, %b) %y = mul(%s, %u) return %y })";
   const Graph graph = prepared_text(text);
-  ChainVerdict verdict;
-  verdict.kind = "gate";
-  verdict.between = "s";
+  ShapeVerdict verdict{.pass = "join-gates", .value = "s"};
   const auto remark = [&] {
-    const std::vector<ChainVerdict> chains{verdict};
-    for (Remark& r : compound_remarks(graph, make_plan(graph), nullptr, &chains))
+    const std::vector<ShapeVerdict> shaping{verdict};
+    for (Remark& r : compound_remarks(graph, make_plan(graph), &shaping))
       if (r.rule == "GatedMLP") return std::move(r);
     return Remark{};
   };
@@ -175,7 +177,7 @@ TEST(CompoundRemarks, SayWhatCompilingMakesOfAGate) {
   verdict.refused = Decline{"no_gain", "it is slower", {}};
   EXPECT_EQ(remark().code, "no_gain");
   EXPECT_EQ(remark().message, "2 groups, two launches: it is slower");
-  verdict.between = "another";
+  verdict.value = "another";
   EXPECT_EQ(remark().code, "two_anchors");
   for (const Remark& r : compound_remarks(graph, make_plan(graph)))  // of a target that joins none
     if (r.rule == "GatedMLP") {

@@ -1,9 +1,11 @@
-#include "shape/images.hpp"
-
+// Groups that run image by image: which, what reports say, and the same values once unrolled.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "fusion/explain/shaping_text.hpp"
 #include "fusion/prepared.hpp"
+#include "shape/shaping_passes.hpp"
+#include "shape/unroll_images.hpp"
 #include "testing/rewrite.hpp"
 
 namespace opfuse {
@@ -47,7 +49,7 @@ int count(const Graph& graph, std::string_view op) {
 /// The groups of an image once, and so many that take all images; unrolled, bit for bit the values of the graph.
 void expect_groups(const Graph& before, int of_image, int of_all, const ImageCaches& caches = kCaches) {
   Graph graph = before.clone();
-  ASSERT_EQ(run_by_images(graph, caches).size(), 1u) << print(graph);
+  ASSERT_EQ(loop_over_images()(graph, {.caches = caches}).size(), 1u) << print(graph);
   ASSERT_NO_THROW(verify(graph));
   EXPECT_EQ(count(graph, "fused") + count(graph, "conv"), of_image + of_all) << print(graph);
   EXPECT_EQ(graph.outputs()[0]->name, before.outputs()[0]->name);
@@ -64,10 +66,26 @@ TEST(Images, GroupsOnMapsBeyondTheCachesRunOneByOne) {
   ASSERT_EQ(count(before, "fused"), 4);
   expect_groups(before, 4, 0);
   Graph graph = before.clone();
-  EXPECT_THAT(run_by_images(graph, kCaches)[0],
+  EXPECT_THAT(shaping_lines(loop_over_images()(graph, {.caches = kCaches})).at(0),
               HasSubstr("4 groups run image by image: maps of at most 0.01 MB between them instead of 0.02"));
   EXPECT_EQ(count(graph, "split"), 1);
   EXPECT_EQ(count(graph, "all_images"), 1);
+}
+
+TEST(Images, DumpsAndReproducersAreReadBack) {
+  const std::string text =
+      "graph (%x: f32[4,3]) { %a, %b = split(%x) {split = [1,3]} %y = all_images(%a) {images = 4} return %y }";
+  const Graph graph = parse_graph(text, ops());
+  EXPECT_EQ(graph.outputs()[0]->type.shape, Shape({Dim(4), Dim(3)}));
+  EXPECT_TRUE(equal(parse_graph(print(graph), ops()), graph));
+  EXPECT_TRUE(equal(unroll_images(graph), parse_graph(print(unroll_images(graph)), ops())));
+}
+
+TEST(Images, NoListOfOperatorsHasTheEndOfALoop) {
+  const auto all = ops().all();
+  EXPECT_TRUE(std::none_of(all.begin(), all.end(), [](const OpInfo* op) { return op->name == "all_images"; }));
+  EXPECT_THROW(parse_graph("graph (%x: f32[2,3]) { %y = all_images(%x) {images = 4} return %y }", ops()), Error);
+  EXPECT_THROW(parse_graph("graph (%x: f32[]) { %y = all_images(%x) {images = 4} return %y }", ops()), Error);
 }
 
 TEST(Images, AnImageHasTheWeightsAndSourcesOfAll) {
@@ -75,14 +93,14 @@ TEST(Images, AnImageHasTheWeightsAndSourcesOfAll) {
   const std::vector<Source> sources{{"here", "Conv"}};
   for (Node* node : graph.nodes()) node->sources = sources;
   const size_t constants = graph.constants().size();
-  ASSERT_EQ(run_by_images(graph, kCaches).size(), 1u);
+  ASSERT_EQ(loop_over_images()(graph, {.caches = kCaches}).size(), 1u);
   EXPECT_EQ(graph.constants().size(), constants);
   for (const Node* node : graph.nodes()) EXPECT_TRUE(!node->is("fused") || node->sources == sources);
 }
 
 TEST(Images, ValuesOfAnImageAreNamedSo) {
   Graph graph = fused(net("2"));
-  ASSERT_EQ(run_by_images(graph, kCaches).size(), 1u);
+  ASSERT_EQ(loop_over_images()(graph, {.caches = kCaches}).size(), 1u);
   EXPECT_TRUE(graph.find_value("y[image]"));
   EXPECT_EQ(name_for_image("y[image]", 1), "y[image 1]");
   EXPECT_EQ(name_for_image("%7", 0), "%7[image 0]");
@@ -111,7 +129,7 @@ TEST(Images, AMapThatIsReadBehindThemIsPutTogetherToo) {
       "%e = conv(%d, %w) {strides = [4,4]} return %e, %b }");
   expect_groups(before, 3, 0);
   Graph graph = before.clone();
-  run_by_images(graph, kCaches);
+  loop_over_images()(graph, {.caches = kCaches});
   EXPECT_EQ(count(graph, "all_images"), 2);
 }
 
@@ -131,7 +149,7 @@ TEST(Images, NormsTransposesMeansAndLinearsOfAnImage) {
     return %y })";
   const Graph before = fused(text);
   Graph graph = before.clone();
-  ASSERT_EQ(run_by_images(graph, kCaches).size(), 1u) << print(before);
+  ASSERT_EQ(loop_over_images()(graph, {.caches = kCaches}).size(), 1u) << print(before);
   EXPECT_EQ(graph.outputs()[0]->producer->op->name, "all_images") << print(graph);
   testing::expect_same_values(before, unroll_images(graph), {.tolerance = 0});
 }
@@ -139,7 +157,7 @@ TEST(Images, NormsTransposesMeansAndLinearsOfAnImage) {
 void expect_unchanged(const std::string& text, const ImageCaches& caches = kCaches) {
   Graph graph = fused(text);
   const std::string before = print(graph);
-  EXPECT_TRUE(run_by_images(graph, caches).empty());
+  EXPECT_TRUE(loop_over_images()(graph, {.caches = caches}).empty());
   EXPECT_EQ(print(graph), before);
   EXPECT_EQ(print(unroll_images(graph)), before);
 }

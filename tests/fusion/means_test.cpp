@@ -1,9 +1,10 @@
-#include "shape/means.hpp"
-
+// Means of planes: summed by the group that makes the map, of one band or of several, and which are spared.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "fusion/explain/shaping_text.hpp"
 #include "fusion/prepared.hpp"
+#include "shape/shaping_passes.hpp"
 #include "testing/rewrite.hpp"
 
 namespace opfuse {
@@ -32,8 +33,8 @@ Graph fused(const std::string& text) {
   return apply(graph, make_plan(graph));
 }
 
-MeanAdvice into(int64_t bands) {
-  return {[bands](const Node&) { return bands; }, [](const Node&) { return std::nullopt; }};
+ShapeContext into(int64_t bands) {
+  return {.bands = [bands](const Node&) { return bands; }};
 }
 
 const Node& joined_of(const Graph& graph) {
@@ -46,15 +47,15 @@ const Node& joined_of(const Graph& graph) {
 TEST(Means, OfOneBandAreTheSecondResultOfTheMapsGroup) {
   Graph graph = fused(net());
   const Graph before = graph.clone();
-  const std::vector<ChainVerdict> verdicts = join_means(graph, into(1));
+  const std::vector<ShapeVerdict> verdicts = join_means()(graph, into(1));
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_FALSE(verdicts[0].refused);
-  EXPECT_EQ(verdicts[0].kind, "means");
-  EXPECT_EQ(verdicts[0].bytes, 2 * 24 * 10 * 9 * 4);
+  EXPECT_EQ(kind_of(verdicts[0]), "means");
+  EXPECT_EQ(verdicts[0].number("bytes"), 2 * 24 * 10 * 9 * 4);
   ASSERT_NO_THROW(verify(graph));
   EXPECT_EQ(graph.nodes().size(), before.nodes().size() - 1) << print(graph);
   const Node& joined = joined_of(graph);
-  EXPECT_EQ(joined.label, verdicts[0].first + "+" + verdicts[0].second);
+  EXPECT_EQ(joined.label, verdicts[0].nodes[0] + "+" + verdicts[0].nodes[1]);
   EXPECT_EQ(joined.pattern, "ConvBNReLU+AdaptiveAvgPool");
   testing::expect_same_values(before, graph, {.tolerance = 1e-12});
 }
@@ -62,13 +63,13 @@ TEST(Means, OfOneBandAreTheSecondResultOfTheMapsGroup) {
 TEST(Means, OfSeveralBandsAreAveragedByTheModuleThatReadTheMap) {
   Graph graph = fused(net());
   const Graph before = graph.clone();
-  const std::vector<ChainVerdict> verdicts = join_means(graph, into(5));
+  const std::vector<ShapeVerdict> verdicts = join_means()(graph, into(5));
   ASSERT_EQ(verdicts.size(), 1u);
   ASSERT_NO_THROW(verify(graph));
   EXPECT_EQ(graph.nodes().size(), before.nodes().size()) << print(graph);
   EXPECT_EQ(joined_of(graph).outputs[1]->type.shape, Shape({Dim(2), Dim(24), Dim(5), Dim(1)}));
   EXPECT_TRUE(std::any_of(graph.nodes().begin(), graph.nodes().end(),
-                          [&](const Node* node) { return node->label == verdicts[0].second; }));
+                          [&](const Node* node) { return node->label == verdicts[0].nodes[1]; }));
   testing::expect_same_values(before, graph, {.tolerance = 1e-12});
 }
 
@@ -76,16 +77,16 @@ TEST(Means, InEverySpellingThatKeepsTheAxes) {
   for (const char* mean : {"reduce_mean(%y, %axes)", "average_pool(%y) {kernel_shape = [10,9]}"}) {
     Graph graph = fused(net(mean));
     const Graph before = graph.clone();
-    const std::vector<ChainVerdict> verdicts = join_means(graph, into(2));
+    const std::vector<ShapeVerdict> verdicts = join_means()(graph, into(2));
     ASSERT_EQ(verdicts.size(), 1u) << mean;
     EXPECT_FALSE(verdicts[0].refused) << mean;
     testing::expect_same_values(before, graph, {.tolerance = 1e-12});
   }
 }
 
-std::vector<ChainVerdict> expect_spared(Graph graph, const MeanAdvice& advice = into(2)) {
+std::vector<ShapeVerdict> expect_spared(Graph graph, const ShapeContext& context = into(2)) {
   const Graph before = graph.clone();
-  std::vector<ChainVerdict> verdicts = join_means(graph, advice);
+  std::vector<ShapeVerdict> verdicts = join_means()(graph, context);
   EXPECT_TRUE(equal(before, graph));
   return verdicts;
 }
@@ -97,9 +98,9 @@ TEST(Means, SpareImagesOfUnknownSize) {
 }
 
 TEST(Means, SpareWhatTheAdviceRefuses) {
-  MeanAdvice advice = into(2);
-  advice.joined = [](const Node&) { return Decline{"not_generated", "no kernel", {}}; };
-  const auto verdicts = expect_spared(fused(net()), advice);
+  ShapeContext context = into(2);
+  context.legal = [](const Node&) { return Decline{"not_generated", "no kernel", {}}; };
+  const auto verdicts = expect_spared(fused(net()), context);
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].refused->message, "no kernel");
 }
@@ -118,7 +119,7 @@ TEST(Means, OfOneMapTwiceAreSummedOnce) {
   text.replace(text.find("return %z"), 9, "return %z, %o");
   Graph graph = fused(text);
   const Graph before = graph.clone();
-  EXPECT_EQ(join_means(graph, into(1)).size(), 1u);
+  EXPECT_EQ(join_means()(graph, into(1)).size(), 1u);
   ASSERT_NO_THROW(verify(graph));
   testing::expect_same_values(before, graph, {.tolerance = 1e-12});
 }

@@ -9,6 +9,7 @@
 #include "interp/random_inputs.hpp"
 #include "onnx/write.hpp"
 #include "passes/fold_dequantized.hpp"
+#include "shape/shaping_passes.hpp"
 
 namespace opfuse {
 namespace {
@@ -118,9 +119,9 @@ TEST(Qdq, ExplainSaysWhyTheLinearsOfAnInProjectionStayApart) {
   const Graph graph = prepared_text(attention("z"));
   const FusionPlan plan = make_plan(graph);
   Graph fused = apply(graph, plan);
-  const auto siblings = merge_siblings(fused, [](const Node&) { return std::optional<Decline>(); });
+  const std::vector<ShapeVerdict> shaping = merge_siblings()(fused);
   size_t told = 0;
-  for (const Remark& remark : compound_remarks(graph, plan, &siblings))
+  for (const Remark& remark : compound_remarks(graph, plan, &shaping))
     if (remark.rule == kSiblingLinears) {
       ++told;
       EXPECT_EQ(remark.code, "dequantized") << remark.message;

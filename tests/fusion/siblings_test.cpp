@@ -1,16 +1,16 @@
 // Linears of one value become one product whose columns their readers read, and only where that costs nothing. Values
 // before and after are compared each time.
-#include "shape/siblings.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "fusion/explain/shaping_text.hpp"
 #include "fusion/prepared.hpp"
 #include "interp/interpreter.hpp"
 #include "interp/random_inputs.hpp"
 #include "ir/outline.hpp"
+#include "shape/shaping_passes.hpp"
 
 namespace opfuse {
 namespace {
@@ -19,7 +19,7 @@ std::optional<Decline> always(const Node&) { return std::nullopt; }
 
 struct Merged {
   Graph before, after;
-  std::vector<SiblingLinears> told;
+  std::vector<ShapeVerdict> told;
   size_t products() const {
     Graph flat = after.clone();
     expand_bodies(flat);
@@ -33,7 +33,7 @@ Merged merged(const std::string& text, const Legality& legal = always, const Sym
   const Graph graph = prepared_text(text);
   m.before = apply(graph, make_plan(graph));
   m.after = m.before.clone();
-  m.told = merge_siblings(m.after, legal);
+  m.told = merge_siblings()(m.after, {.legal = legal});
   verify(m.after);
   const std::vector<Tensor> inputs = random_inputs(m.before, {.symbols = symbols});
   const std::vector<Tensor> want = interpret(m.before, inputs, {.symbols = symbols});
@@ -44,10 +44,10 @@ Merged merged(const std::string& text, const Legality& legal = always, const Sym
   return m;
 }
 
-std::string code(const SiblingLinears& s) { return s.decline ? s.decline->code : "merged"; }
+std::string code(const ShapeVerdict& s) { return s.refused ? s.refused->code : "merged"; }
 std::vector<std::string> codes(const Merged& m) {
   std::vector<std::string> all;
-  for (const SiblingLinears& s : m.told) all.push_back(code(s));
+  for (const ShapeVerdict& s : m.told) all.push_back(code(s));
   return all;
 }
 
@@ -57,7 +57,7 @@ TEST(Siblings, RunAsOneProduct) {
     %g = matmul(%x, %a) %h = add(%g, %c) %u = matmul(%x, %b) %v = add(%d, %u)
     %s = softmax(%h) %t = softmax(%v) return %s, %t })");
   ASSERT_THAT(codes(m), testing::ElementsAre("merged"));
-  EXPECT_THAT(m.told[0].results, testing::ElementsAre("h", "v"));
+  EXPECT_THAT(m.told[0].nodes, testing::ElementsAre("h", "v"));
   EXPECT_EQ(m.products(), 1u);
   const Node* product = m.after.nodes().front();
   EXPECT_THAT(product->label, testing::MatchesRegex("FusedLinear__[0-9]\\+FusedLinear__[0-9]"));
@@ -98,7 +98,7 @@ TEST(Siblings, OfAnAttentionAreItsInProjection) {
     %s = matmul(%q, %k) %t = mul(%s, %i) %w = softmax(%t) %r = matmul(%w, %v)
     %p = transpose(%r) {perm = [0,2,1,3]} %y = reshape(%p, %o) return %y })");
   ASSERT_THAT(codes(m), testing::ElementsAre("merged"));
-  EXPECT_EQ(m.told[0].results.size(), 3u);
+  EXPECT_EQ(m.told[0].nodes.size(), 3u);
   EXPECT_EQ(m.products(), 3u);  // the projection and the two of attention
   EXPECT_EQ(m.after.nodes().front()->label.rfind("FusedMHAInProjection__", 0), 0u);
 }
@@ -123,7 +123,7 @@ std::string turned(const std::string& more) {
 TEST(Siblings, BehindWhichRotaryEmbeddingsStandAreStillColumns) {
   const Merged m = merged(turned(" return %n, %r"));
   ASSERT_THAT(codes(m), testing::ElementsAre("merged"));
-  EXPECT_EQ(m.told[0].results.size(), 3u);
+  EXPECT_EQ(m.told[0].nodes.size(), 3u);
 }
 
 TEST(Siblings, OfAModuleGoTogetherOrNotAtAll) {
@@ -146,7 +146,7 @@ TEST(Siblings, StayApartBehindDequantizeLinear) {
     %c = dequantize_linear(%a, %k) %d = dequantize_linear(%b, %l)
     %g = matmul(%x, %c) %u = matmul(%x, %d) %s = softmax(%g) %t = softmax(%u) return %s, %t })");
   EXPECT_THAT(codes(m), testing::ElementsAre("dequantized", "dequantized"));
-  EXPECT_THAT(m.told[0].results, testing::ElementsAre("g"));
+  EXPECT_THAT(m.told[0].nodes, testing::ElementsAre("g"));
   EXPECT_EQ(m.products(), 2u);
 }
 
@@ -161,7 +161,7 @@ TEST(Siblings, StayApartWhereMoreFollowsInTheGroup) {
   const Merged m = merged(R"(graph (%x: f32[4,8]) { %a = const rand<1> : f32[8,6] %b = const rand<2> : f32[8,6]
     %g = matmul(%x, %a) %h = relu(%g) %u = matmul(%x, %b) %t = softmax(%u) %s = softmax(%h) return %s, %t })");
   EXPECT_THAT(codes(m), testing::ElementsAre("epilogue", "no_sibling"));
-  EXPECT_THAT(m.told[0].results, testing::ElementsAre("g"));
+  EXPECT_THAT(m.told[0].nodes, testing::ElementsAre("g"));
 }
 
 TEST(Siblings, StayApartWithComputedWeightsOrOtherSources) {
@@ -193,7 +193,7 @@ TEST(Siblings, DoNotWaitForReadersFarBehind) {
   const Merged m = merged(text + " return %y8 }");
   EXPECT_GE(m.told.size(), 4u);
   EXPECT_THAT(codes(m), testing::Contains("merged"));
-  EXPECT_LT(m.told[0].results.size(), 8u);
+  EXPECT_LT(m.told[0].nodes.size(), 8u);
 }
 
 TEST(Siblings, StayApartWhereTheProductIsNoKernel) {
@@ -209,8 +209,9 @@ TEST(Siblings, StayApartWhereTheProductIsNoKernel) {
 }
 
 TEST(Siblings, AreToldInLines) {
-  const std::vector<std::string> lines =
-      lines_of({{"x", {"q", "k", "v"}, std::nullopt}, {"x", {"g"}, Decline{"epilogue", "more follows", {}}}});
+  const std::vector<std::string> lines = shaping_lines(
+      {{.pass = "merge-siblings", .nodes = {"q", "k", "v"}, .value = "x"},
+       {.pass = "merge-siblings", .nodes = {"g"}, .value = "x", .refused = Decline{"epilogue", "more follows", {}}}});
   EXPECT_THAT(lines, testing::ElementsAre("3 Linears of common operands run as 1 product",
                                           "Linear g of \"x\" not merged with siblings, epilogue: more follows"));
 }

@@ -17,6 +17,7 @@
 #include "onnx/read.hpp"
 #include "onnx/write.hpp"
 #include "opfuse/opfuse.hpp"
+#include "shape/shaping_passes.hpp"
 
 namespace opfuse::fuzz {
 namespace {
@@ -62,7 +63,7 @@ Executable compiled(const Graph& graph, const Configuration& c) {
   options.compile_threads = 1;
   options.threads = std::max(1, c.threads);
   options.exact = c.exact;
-  options.chains = c.form != Form::no_chains;
+  if (c.form == Form::no_chains) options.no_pass = passes_of_chains();
   options.fused = c.form != Form::unfused;
   if (c.form == Form::unfused) return compile(model, target, options);
   return compile(apply(model, plan(model, target, {.rules = c.form != Form::named})).model, target, options);

@@ -81,6 +81,19 @@ TEST(PassManager, DumpsOnlyChangesAndTheyReadBack) {
   EXPECT_TRUE(equal(read_fir((folder.path / "01-add-exp.fir").string(), ops()), graph));
 }
 
+TEST(PassManager, ALaterRunGoesOnWithTheDumpsOfAnEarlierOne) {
+  const Folder folder;
+  Graph graph = sample();
+  const Graph first = graph.clone();
+  const PassRun run = run_passes(graph, {add_exp()}, {.dump_dir = folder.path.string()});
+  EXPECT_EQ(run.next_dump, 2);
+  run_passes(graph, {add_exp()},
+             {.dump_dir = folder.path.string(), .dump_start = {"fused", "the plan applied"}, .first_dump = 2});
+  EXPECT_TRUE(fs::exists(folder.path / "02-fused.fir"));
+  EXPECT_TRUE(equal(read_fir((folder.path / "03-add-exp.fir").string(), ops()), graph));
+  EXPECT_TRUE(equal(read_fir((folder.path / "00-input.fir").string(), ops()), first));
+}
+
 TEST(PassManager, CatchesAPassThatLies) {
   Pass liar = add_exp();
   liar.run = [run = liar.run](Graph& g, PassContext& c) { return run(g, c), false; };
@@ -103,7 +116,10 @@ TEST(PassManager, CatchesAnInvalidGraphAndWritesAReproducer) {
   EXPECT_EQ(e.diagnostic().during, "breaker");
   const std::string path = fs::path(fs::directory_iterator(folder.path)->path()).replace_extension(".fir").string();
   EXPECT_NE(e.diagnostic().hint.find(path), std::string::npos) << e.what();
-  EXPECT_EQ(pass_of_reproducer(read(path)), "breaker");
+  EXPECT_EQ(parse_reproducer(read(path)).pass, "breaker");
+  EXPECT_EQ(parse_reproducer(read(path)).target, "");
+  EXPECT_EQ(parse_reproducer("// fir 1 | before pass join-chains | target cpu:avx2\n").pass, "join-chains");
+  EXPECT_EQ(parse_reproducer("// fir 1 | before pass join-chains | target cpu:avx2\n").target, "cpu:avx2");
   EXPECT_TRUE(equal(read_fir(path, ops()), sample()));
 }
 

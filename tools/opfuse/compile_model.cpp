@@ -1,7 +1,7 @@
 // The order of the stages is the driver's (driver/pipeline.hpp); this file only connects flags with them.
 #include "compile_model.hpp"
 
-#include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -90,11 +90,22 @@ void take_plan(DimensionFlags& dimensions, const PlanFlags& plan) {
   if (!plan.allow_stale) dimensions.plan_file = plan.plan_file;
 }
 
-void add_chain_flag(FlagSet& app, bool& no_chains) {
-  app.add_flag("--no-chains", no_chains,
-               "a launch each for a convolution and the depthwise one behind it, for means of its map, for factors "
-               "of channels in front of 1x1 convolutions, and for the two products of a gated MLP; the first groups of "
-               "a batch for all its images together");
+std::vector<std::string> PassFlags::off() const {
+  std::vector<std::string> names = no_pass;
+  if (no_chains) names.insert(names.end(), passes_of_chains().begin(), passes_of_chains().end());
+  return names;
+}
+
+void add_pass_flags(FlagSet& app, PassFlags& flags) {
+  std::vector<std::string> names;
+  for (const ShapingPass& pass : shaping_passes()) names.push_back(pass.name);
+  app.add_option("--no-pass", flags.no_pass,
+                 fmt::format("leave out a shaping pass (repeatable): {}", fmt::join(names, ", ")))
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  app.add_flag("--no-chains", flags.no_chains,
+               fmt::format("short for --no-pass with each of {}: a launch each for what they join, batches together",
+                           fmt::join(passes_of_chains(), ", ")));
 }
 
 void add_algorithm_flags(FlagSet& app, AlgorithmFlags& flags) {
@@ -133,16 +144,16 @@ void add_compile_flags(FlagSet& app, CompileFlags& flags) {
       ->type_name("DIR");
   app.add_flag("--no-cache", flags.no_cache, "neither read nor write the kernel cache");
   app.add_flag("--allow-reference", flags.allow_reference, "run operators without a kernel in the interpreter (slow)");
-  add_chain_flag(app, flags.no_chains);
+  add_pass_flags(app, flags.passes);
   add_algorithm_flags(app, flags.algorithms);
   add_plan_flags(app, flags.plan);
 }
 
 void refuse_compile_flags(const FlagSet& app, const std::string& opf) {
   refuse_flags(app,
-               {"--target", "--no-cache", "--allow-reference", "--no-chains", "--exact", "--measure", "--algorithm",
-                "--no-algorithm", "--max-weight-growth", "--workspace", "--only", "--skip", "--plan", "--allow-stale",
-                "--patterns", "--max-group-nodes", "--no-rules"},
+               {"--target", "--no-cache", "--allow-reference", "--no-pass", "--no-chains", "--exact", "--measure",
+                "--algorithm", "--no-algorithm", "--max-weight-growth", "--workspace", "--only", "--skip", "--plan",
+                "--allow-stale", "--patterns", "--max-group-nodes", "--no-rules"},
                "'" + opf + "' is compiled already",
                "compile the model again with that flag: opfuse compile MODEL -o " + opf);
 }
@@ -182,7 +193,7 @@ CompilationOptions compilation_options(const SymbolValues& dims, const PlanFlags
 
 CompilationOptions compilation_options(const SymbolValues& dims, const CompileFlags& flags) {
   CompilationOptions options = compilation_options(dims, flags.plan);
-  options.chains = !flags.no_chains;
+  options.no_pass = flags.passes.off();
   options.allow_reference = flags.allow_reference;
   options.algorithms = algorithm_request(flags.algorithms, flags.threads);
   options.dump_dir = flags.dump_dir;

@@ -21,6 +21,13 @@ struct PlanFlags {
   size_t max_group_nodes = PlanRequest{}.max_group_nodes;
 };
 
+/// Shaping passes that are switched off.
+struct PassFlags {
+  std::vector<std::string> no_pass;
+  bool no_chains = false;
+  std::vector<std::string> off() const;  ///< with what --no-chains stands for
+};
+
 struct AlgorithmFlags {
   bool exact = false, measure = false;
   std::vector<std::string> only, skip;       ///< NAME or NAME@NODE
@@ -34,7 +41,7 @@ struct CompileFlags {
   std::string dump_dir;
   bool no_cache = false;
   bool allow_reference = false;
-  bool no_chains = false;
+  PassFlags passes;
   AlgorithmFlags algorithms;
   PlanFlags plan;
 };
@@ -44,7 +51,7 @@ void add_reproducer_flag(FlagSet& app);  ///< of verbs that run passes
 void add_plan_flags(FlagSet& app, PlanFlags& flags);
 /// The sizes that a plan was made with are given by it, unless it may be stale.
 void take_plan(DimensionFlags& dimensions, const PlanFlags& plan);
-void add_chain_flag(FlagSet& app, bool& no_chains);
+void add_pass_flags(FlagSet& app, PassFlags& flags);
 void add_algorithm_flags(FlagSet& app, AlgorithmFlags& flags);
 AlgorithmRequest algorithm_request(const AlgorithmFlags& flags, int threads);
 void add_compile_flags(FlagSet& app, CompileFlags& flags);  ///< all of them

@@ -10,6 +10,7 @@
 #include "base/fail.hpp"
 #include "compile_model.hpp"
 #include "driver/remarks.hpp"
+#include "fusion/explain/shaping_text.hpp"
 #include "fusion/user/pattern_file.hpp"
 #include "inputs.hpp"
 #include "model_arg.hpp"
@@ -25,7 +26,7 @@ struct Flags {
   std::vector<std::string> fixed;
   PlanFlags plan;
   AlgorithmFlags algorithms;
-  bool no_chains = false;
+  PassFlags passes;
   size_t top = 0;
   int threads = 0;
   bool missed = false, passed = false, json = false, jsonl = false;
@@ -82,13 +83,14 @@ Json json_of(const std::vector<AlgorithmLine>& lines) {
 }
 
 /// Pairs with the asked node, or all; what was not asked for (--missed, --passed) is left out.
-std::vector<ChainVerdict> chains_at(std::vector<ChainVerdict> chains, const Flags& flags) {
-  std::erase_if(chains, [&](const ChainVerdict& chain) {
-    const auto& sources = chain.sources;
+std::vector<ShapeVerdict> pairs_at(const Compilation& compilation, const Flags& flags) {
+  std::vector<ShapeVerdict> pairs = pairs_of(compilation.verdicts);
+  std::erase_if(pairs, [&](const ShapeVerdict& pair) {
+    const auto& sources = pair.sources;
     const bool asked = flags.node.empty() || std::find(sources.begin(), sources.end(), flags.node) != sources.end();
-    return !asked || (chain.refused ? flags.passed : flags.missed);
+    return !asked || (pair.refused ? flags.passed : flags.missed);
   });
-  return chains;
+  return pairs;
 }
 
 std::string upper(std::string text) {
@@ -96,14 +98,12 @@ std::string upper(std::string text) {
   return text;
 }
 
-Json json_of(const std::vector<ChainVerdict>& chains) {
+Json json_of(const std::vector<ShapeVerdict>& pairs) {
   Json all = Json::array();
-  for (const ChainVerdict& chain : chains) {
-    Json line{{"kind", chain.kind},
-              {"chain", {chain.first, chain.second}},
-              {"joined", !chain.refused},
-              {"bytes", chain.bytes}};
-    if (chain.refused) line["reason"] = {{"code", chain.refused->code}, {"message", chain.refused->message}};
+  for (const ShapeVerdict& pair : pairs) {
+    Json line{
+        {"kind", kind_of(pair)}, {"chain", pair.nodes}, {"joined", !pair.refused}, {"bytes", pair.number("bytes")}};
+    if (pair.refused) line["reason"] = {{"code", pair.refused->code}, {"message", pair.refused->message}};
     all.push_back(std::move(line));
   }
   return all;
@@ -123,7 +123,7 @@ const Program* program_of(Compilation& compilation) {
 
 CompilationOptions options_of(const Graph& model, const Flags& flags) {
   CompilationOptions options = compilation_options(given_dimensions(model, flags.dimensions), flags.plan);
-  options.chains = !flags.no_chains;
+  options.no_pass = flags.passes.off();
   options.allow_reference = true;  // a reason for every node, also where one does not compile
   options.algorithms = algorithm_request(flags.algorithms, flags.threads);
   return options;
@@ -135,26 +135,26 @@ int run(const Flags& flags) {
   Compilation compilation(*model.graph, parse_target(flags.target), options_of(*model.graph, flags));
   compilation.run_to(Milestone::shaped);
   const std::vector<Remark> remarks = remarks_of(compilation, flags);
-  const std::vector<ChainVerdict> chains = chains_at(compilation.verdicts, flags);
+  const std::vector<ShapeVerdict> pairs = pairs_at(compilation, flags);
   const Program* program = program_of(compilation);
   const std::vector<AlgorithmLine> algorithms =
       program ? algorithm_lines(*program, flags) : std::vector<AlgorithmLine>{};
   if (flags.jsonl) {
     const Json all = Json::parse(remarks_json(remarks));
     for (const Json& remark : all.at("remarks")) fmt::print("{}\n", remark.dump());
-    for (const Json& line : json_of(chains)) fmt::print("{}\n", line.dump());
+    for (const Json& line : json_of(pairs)) fmt::print("{}\n", line.dump());
     for (const Json& line : json_of(algorithms)) fmt::print("{}\n", line.dump());
   } else if (flags.json) {
     Json out = Json::parse(remarks_json(remarks));
-    out["chains"] = json_of(chains);
+    out["chains"] = json_of(pairs);
     out["algorithms"] = json_of(algorithms);
     out["notes"] = program ? program->notes : std::vector<std::string>{};
     fmt::print("{}\n", out.dump(2));
   } else {
     for (const std::string& text : grouped_notes(compilation.conversions)) fmt::print("CONVERSION {}\n", text);
     fmt::print("{}", remarks_text(remarks));
-    for (const ChainVerdict& chain : chains)
-      fmt::print("{} {} -> {}: {}\n", upper(chain.kind), chain.first, chain.second, sentence_of(chain));
+    for (const ShapeVerdict& pair : pairs)
+      fmt::print("{} {} -> {}: {}\n", upper(kind_of(pair)), pair.nodes[0], pair.nodes[1], sentence_of(pair));
     for (const AlgorithmLine& line : algorithms)
       fmt::print("ALGORITHM {} at {}{}: {}\n", line.name, line.node, line.algorithm->bounded ? ", bounded" : "",
                  line.reason);
@@ -178,7 +178,7 @@ std::function<int()> add_explain(FlagSet& app) {
       ->type_name("NAME");
   app.add_option("--top", flags->top, "at most so many remarks");
   add_plan_flags(app, flags->plan);
-  add_chain_flag(app, flags->no_chains);
+  add_pass_flags(app, flags->passes);
   add_algorithm_flags(app, flags->algorithms);
   app.add_option("--threads", flags->threads, "threads of a run, for the choice of algorithms; 0: all available");
   add_target_flag(app, flags->target);

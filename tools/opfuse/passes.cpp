@@ -9,6 +9,7 @@
 
 #include "compile_model.hpp"
 #include "console.hpp"
+#include "driver/shape_for_target.hpp"
 #include "model_arg.hpp"
 #include "report.hpp"
 #include "verb.hpp"
@@ -17,18 +18,20 @@ namespace opfuse::cli {
 namespace {
 
 struct Flags {
-  std::string model, dump;
+  std::string model, dump, target;
   std::vector<std::string> run;
   bool json = false;
 };
 
 int list_passes(bool json) {
   Json rows = Json::array();
-  Table table({"pass", "what it does"});
-  for (const Pass& pass : all_passes()) {
-    rows.push_back({{"name", pass.name}, {"summary", pass.summary}});
-    table.row({pass.name, pass.summary});
-  }
+  Table table({"pass", "runs", "what it does"});
+  const auto add = [&](const std::string& name, const char* stage, const char* runs, const std::string& summary) {
+    rows.push_back({{"name", name}, {"stage", stage}, {"summary", summary}});
+    table.row({name, runs, summary});
+  };
+  for (const Pass& pass : all_passes()) add(pass.name, "preparing", "before fusion", pass.summary);
+  for (const ShapingPass& pass : shaping_passes()) add(pass.name, "shaping", "on fused graphs", pass.summary);
   if (json) {
     Json out = document("opfuse.passes/1");
     out["passes"] = std::move(rows);
@@ -42,16 +45,20 @@ int list_passes(bool json) {
 int replay(const Flags& flags) {
   GivenModel model = open_graph(flags.model, "passes");
   std::vector<std::string> names = flags.run;
-  if (names.empty())
-    if (const std::string name = pass_of_reproducer(read_text_file(flags.model)); !name.empty()) names.push_back(name);
+  const Reproducer named = flags.model.ends_with(".fir") ? parse_reproducer(read_text_file(flags.model)) : Reproducer{};
+  if (names.empty() && !named.pass.empty()) names.push_back(named.pass);
+  const std::string target = !flags.target.empty() ? flags.target : named.target.empty() ? "host" : named.target;
   std::vector<Pass> passes;
-  for (const std::string& name : names) passes.push_back(pass_named(name));
+  for (const std::string& name : names) passes.push_back(pass_for(name, parse_target(target)));
   if (passes.empty()) passes = cleaning_passes();
   PassOptions options;
   options.dump_dir = flags.dump;
-  for (const PassRecord& record : run_passes(*model.graph, passes, options).records)
+  options.target = named.target;
+  const PassRun done = run_passes(*model.graph, passes, options);
+  for (const PassRecord& record : done.records)
     fmt::print(stderr, "  {:<34} {:>7.2f} ms   {} -> {} nodes{}\n", record.name, record.milliseconds,
                record.nodes_before, record.nodes_after, record.changed ? "" : "   unchanged");
+  for (const std::string& text : done.notes) note(text);
   fmt::print("{}", print(*model.graph));
   return kOk;
 }
@@ -64,6 +71,8 @@ std::function<int()> add_passes(FlagSet& app) {
                  "run passes on this model and print the graph; a reproducer names its own pass");
   app.add_option("--run", flags->run, "these passes, in this order (default: all cleaning passes)")->delimiter(',');
   app.add_option("--dump", flags->dump, "write the graph after each changing pass")->type_name("DIR");
+  app.add_option("--target", flags->target,
+                 "what shaping passes work for (default: that of the reproducer, else host)");
   add_reproducer_flag(app);
   app.add_flag("--json", flags->json, "the list as JSON");
   return [flags] { return flags->model.empty() ? list_passes(flags->json) : replay(*flags); };

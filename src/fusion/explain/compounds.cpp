@@ -105,9 +105,9 @@ namespace {
 using Nodes = std::vector<Node*>;
 
 /// The addition of a constant to each row of a product, if that alone reads it.
-Node* bias_of(const Graph& graph, const Node& product, int64_t out) {
+Node* bias_of(const Node& product, int64_t out) {
   const Value* y = product.output();
-  Node* add = graph.read_count(y) == 1 && !y->uses.empty() ? y->uses.front().node : nullptr;
+  Node* add = y->only_reader();
   return add && row_bias(*add, y, out) ? add : nullptr;
 }
 
@@ -128,7 +128,7 @@ std::vector<Nodes> sibling_linears(const Graph& graph) {
     if (fresh) products.emplace_back(), found.emplace_back();
     products[at->second].push_back(node);
     found[at->second].push_back(node);
-    if (Node* bias = linear->bias ? nullptr : bias_of(graph, *node, linear->out)) found[at->second].push_back(bias);
+    if (Node* bias = linear->bias ? nullptr : bias_of(*node, linear->out)) found[at->second].push_back(bias);
   }
   std::vector<Nodes> siblings;
   for (size_t i = 0; i < found.size(); ++i) {
@@ -227,7 +227,7 @@ std::vector<Compound> compounds(const Graph& graph, const FusionPlan& plan) {
 namespace {
 
 /// What became of the Linears whose results these nodes have: merged, or the reasons why not.
-void tell_siblings(Remark& remark, const std::vector<Node*>& nodes, const std::vector<SiblingLinears>& siblings) {
+void tell_siblings(Remark& remark, const std::vector<Node*>& nodes, const std::vector<ShapeVerdict>& shaping) {
   const auto among = [&](const std::string& result) {
     return std::any_of(nodes.begin(), nodes.end(), [&](const Node* node) {
       return std::any_of(node->outputs.begin(), node->outputs.end(),
@@ -235,26 +235,25 @@ void tell_siblings(Remark& remark, const std::vector<Node*>& nodes, const std::v
     });
   };
   std::vector<std::string> parts;
-  for (const SiblingLinears& s : siblings) {
-    if (!std::all_of(s.results.begin(), s.results.end(), among)) continue;
-    if (parts.empty() || !s.decline) remark.code = s.decline ? s.decline->code : "one_product";
-    parts.push_back(
-        s.decline ? fmt::format("{} apart, {}: {}", fmt::join(s.results, ", "), s.decline->code, s.decline->message)
-                  : fmt::format("{} Linears run as one product", s.results.size()));
+  for (const ShapeVerdict& s : of_pass(shaping, "merge-siblings")) {
+    if (!std::all_of(s.nodes.begin(), s.nodes.end(), among)) continue;
+    if (parts.empty() || !s.refused) remark.code = s.refused ? s.refused->code : "one_product";
+    parts.push_back(s.refused
+                        ? fmt::format("{} apart, {}: {}", fmt::join(s.nodes, ", "), s.refused->code, s.refused->message)
+                        : fmt::format("{} Linears run as one product", s.nodes.size()));
   }
   if (!parts.empty()) remark.message = fmt::format("{}", fmt::join(parts, "; "));
 }
 
 /// Two groups of a gated MLP that become one launch, or why not.
-void tell_gate(Remark& remark, const std::vector<Node*>& nodes, const std::vector<ChainVerdict>& chains) {
-  for (const ChainVerdict& chain : chains) {
-    const bool here = chain.kind == "gate" && std::any_of(nodes.begin(), nodes.end(), [&](const Node* node) {
-                        return value_name(*node->output()) == chain.between;
-                      });
+void tell_gate(Remark& remark, const std::vector<Node*>& nodes, const std::vector<ShapeVerdict>& shaping) {
+  for (const ShapeVerdict& gate : of_pass(shaping, "join-gates")) {
+    const bool here = std::any_of(nodes.begin(), nodes.end(),
+                                  [&](const Node* node) { return value_name(*node->output()) == gate.value; });
     if (!here) continue;
-    remark.code = chain.refused ? chain.refused->code : "one_launch";
-    remark.message = chain.refused ? fmt::format("2 groups, two launches: {}", chain.refused->message)
-                                   : "2 groups run as one launch: a product of two sums";
+    remark.code = gate.refused ? gate.refused->code : "one_launch";
+    remark.message = gate.refused ? fmt::format("2 groups, two launches: {}", gate.refused->message)
+                                  : "2 groups run as one launch: a product of two sums";
   }
 }
 
@@ -281,8 +280,7 @@ std::string prologue_cost(const std::vector<Node*>& nodes) {
 }  // namespace
 
 std::vector<Remark> compound_remarks(const Graph& graph, const FusionPlan& plan,
-                                     const std::vector<SiblingLinears>* siblings,
-                                     const std::vector<ChainVerdict>* chains) {
+                                     const std::vector<ShapeVerdict>* shaping) {
   const NodeNames names(graph);
   std::vector<Remark> remarks;
   for (const Compound& c : compounds(graph, plan)) {
@@ -295,13 +293,13 @@ std::vector<Remark> compound_remarks(const Graph& graph, const FusionPlan& plan,
     r.code = c.reason ? c.reason->code : "one_group";
     r.message = c.reason ? fmt::format("{} groups: {}", c.groups.size(), c.reason->message) : "one group";
     if (c.name == "NormLinear" && c.reason) r.message += prologue_cost(nodes);
-    if (c.name == kSiblingLinears && siblings) tell_siblings(r, nodes, *siblings);
-    if (c.name == kSiblingLinears && !siblings) {
+    if (c.name == kSiblingLinears && shaping) tell_siblings(r, nodes, *shaping);
+    if (c.name == kSiblingLinears && !shaping) {
       r.code = "cpu_only";
       r.message = "each runs by itself; Linears of one value become one product on CPUs only";
     }
-    if (c.name == "GatedMLP" && chains) tell_gate(r, nodes, *chains);
-    if (c.name == "GatedMLP" && !chains && c.reason) {
+    if (c.name == "GatedMLP" && shaping) tell_gate(r, nodes, *shaping);
+    if (c.name == "GatedMLP" && !shaping && c.reason) {
       r.code = "cpu_only";
       r.message = "2 groups, a kernel each; the two products become one launch on CPUs only";
     }

@@ -4,8 +4,7 @@
 #pragma once
 
 #include "fusion/explain/explain.hpp"
-#include "shape/chains.hpp"
-#include "shape/siblings.hpp"
+#include "shape/verdict.hpp"
 
 namespace opfuse {
 
@@ -34,11 +33,9 @@ struct Compound {
 /// one of the same name is left out.
 std::vector<Compound> compounds(const Graph& graph, const FusionPlan& plan);
 
-/// Kind "compound", code "one_group" or that of the reason, evidence: the groups. Of SiblingLinears what compiling
-/// makes of them: `siblings` of the plan's fused graph, null where the target does not merge; the same of a GatedMLP
-/// with `chains`.
+/// Kind "compound", code "one_group" or that of the reason, evidence: the groups. Of SiblingLinears and of a
+/// GatedMLP what compiling makes of them: `shaping` of the plan's fused graph, null where the target has no shaping.
 std::vector<Remark> compound_remarks(const Graph& graph, const FusionPlan& plan,
-                                     const std::vector<SiblingLinears>* siblings = nullptr,
-                                     const std::vector<ChainVerdict>* chains = nullptr);
+                                     const std::vector<ShapeVerdict>* shaping = nullptr);
 
 }  // namespace opfuse

@@ -1,55 +1,31 @@
-// The peak is an estimate on the graph (every node a launch, results of elementwise readers in their operand's place);
-// the memory plan of the program that is built from it is exact. A wrong estimate costs launches, never correctness.
-#include "shape/slices.hpp"
-
+// Two groups, slice by slice: what lies between them never exists as a whole.
+//
+//     x -- A: convolution -- t[C channels] -- B: depthwise -- y        t alone reads B
+//
+//     x --+-- A[0:C/k]  -- t[0:C/k]  -- B[0:C/k]  --+-- concat -- y      a slice of t is dead before the next begins
+//         +-- A[C/k:..] -- t[C/k:..] -- B[C/k:..] --+
+//
+// A depthwise convolution needs of each channel nothing but that channel, so the slices repeat no work; the results
+// are parts of one buffer. Pairs are cut where they hold most bytes of intermediates (shape/live_bytes.hpp) and slices
+// lower that peak noticeably; graphs with open dimensions are left alone.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <unordered_map>
 
-#include "fusion/names.hpp"
-#include "ir/outline.hpp"
+#include "ir/value_name.hpp"
 #include "ops/concat.hpp"
 #include "ops/conv.hpp"
 #include "ops/registry.hpp"
+#include "shape/join.hpp"
+#include "shape/live_bytes.hpp"
 
 namespace opfuse {
 namespace {
 
 constexpr int64_t kLeastSlice = 512 << 10;  // bytes: a launch costs microseconds, so should the work in it be more
 constexpr double kWorth = 0.85;             // of the peak; what saves less is not worth the launches
-
-/// -1: not known.
-int64_t bytes_of(const Value* value) {
-  if (!value->type.shape.ranked) return -1;
-  const Dim elements = value->type.shape.elements();
-  return elements.is_constant() ? elements.value() * static_cast<int64_t>(byte_size(value->type.dtype)) : -1;
-}
-
-/// The operand is read by elementwise nodes only, at the place of the result.
-bool read_in_place(const Node& node, size_t operand) {
-  if (!node.body) return node.op->kind == OpKind::elementwise;
-  const auto& uses = node.body->inputs()[operand]->uses;
-  return std::all_of(uses.begin(), uses.end(),
-                     [](const Use& use) { return use.node->op->kind == OpKind::elementwise; });
-}
-
-struct Span {
-  size_t first = 0, last = 0;
-};
-
-/// Where the result of a node may lie in the memory of an operand that dies there.
-int64_t saved_in_place(const Node& node, size_t at, const std::map<int, Span>& spans) {
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    const auto span = node.inputs[i] ? spans.find(node.inputs[i]->id) : spans.end();
-    if (span != spans.end() && span->second.last == at && node.inputs[i]->type == node.output()->type &&
-        read_in_place(node, i))
-      return bytes_of(node.inputs[i]);
-  }
-  return 0;
-}
 
 // ---- one pair
 
@@ -93,18 +69,14 @@ const Node* only_convolution(const Node& group) {
   return is_chain_of(group, y[1].value(), *conv) ? conv : nullptr;
 }
 
-std::optional<Pair> pair_from(const Graph& graph, Node* a) {
-  const Value* t = a->outputs.size() == 1 ? a->output() : nullptr;
-  if (!t || graph.read_count(t) != 1 || t->uses.size() != 1) return std::nullopt;
-  Node* b = t->uses.front().node;
+std::optional<Pair> pair_from(Node* a) {
+  const Use* use = a->outputs.size() == 1 ? a->output()->only_use() : nullptr;
+  if (!use) return std::nullopt;
+  Node* b = use->node;
   const Node *first = only_convolution(*a), *second = only_convolution(*b);
-  if (!first || !second || b->input(t->uses.front().index) != t) return std::nullopt;
-  const int64_t channels = t->type.shape[1].value();
-  const Shape& weights = second->input(1)->type.shape;
-  const bool depthwise = second->as<Conv>().group == channels && weights[0] == Dim(channels) && weights[1] == Dim(1);
-  const bool whole = first->as<Conv>().group == 1;
-  const bool reads_t = b->body->inputs()[t->uses.front().index] == second->input(0);
-  return depthwise && whole && reads_t ? std::optional<Pair>({a, b, channels}) : std::nullopt;
+  if (!first || !second || first->as<Conv>().group != 1 || !is_depthwise(*second)) return std::nullopt;
+  if (outside_of(*b, second->input(0)) != a->output()) return std::nullopt;
+  return Pair{a, b, a->output()->type.shape[1].value()};
 }
 
 // ---- cutting
@@ -201,15 +173,16 @@ struct Choice {
 std::optional<Choice> choose(const Graph& graph, const std::vector<int64_t>& live, int64_t block) {
   const size_t peak = static_cast<size_t>(std::max_element(live.begin(), live.end()) - live.begin());
   Node* at = graph.nodes()[peak];
-  std::optional<Pair> pair = pair_from(graph, at);
+  std::optional<Pair> pair = pair_from(at);
   for (size_t i = 0; i < at->inputs.size() && !pair; ++i)
-    if (at->inputs[i] && at->inputs[i]->producer) pair = pair_from(graph, at->inputs[i]->producer);
+    if (at->inputs[i] && at->inputs[i]->producer) pair = pair_from(at->inputs[i]->producer);
   if (!pair || (pair->a != at && pair->b != at)) return std::nullopt;
   const size_t a = graph.position(pair->a), b = graph.position(pair->b);
   int64_t next = 0;
   for (size_t i = 0; i < live.size(); ++i)
     if (i != a && i != b) next = std::max(next, live[i]);
-  const int64_t between = bytes_of(pair->between()), others = live[a] - between + bytes_of(pair->b->output());
+  const int64_t between = constant_bytes(*pair->between()),
+                others = live[a] - between + constant_bytes(*pair->b->output());
   Choice choice{*pair, 0};
   for (int64_t count = 2; pair->channels / count >= block && between / count >= kLeastSlice; ++count) {
     if (pair->channels % (count * block) != 0) continue;
@@ -221,41 +194,32 @@ std::optional<Choice> choose(const Graph& graph, const std::vector<int64_t>& liv
   return worth ? std::optional(choice) : std::nullopt;
 }
 
-}  // namespace
+constexpr const char* kPass = "run-in-slices";
 
-std::vector<int64_t> live_bytes(const Graph& graph) {
-  std::map<int, Span> spans;
-  std::vector<int64_t> live(graph.nodes().size(), 0);
-  std::unordered_map<const Node*, size_t> position;  // looked up, never iterated
-  for (const Node* node : graph.nodes()) position.emplace(node, position.size());
-  for (size_t at = 0; at < graph.nodes().size(); ++at)
-    for (const Value* v : graph.nodes()[at]->outputs) {
-      if (graph.is_output(v)) continue;
-      Span span{at, at};
-      for (const Use& use : v->uses) span.last = std::max(span.last, position.at(use.node));
-      const int64_t bytes = bytes_of(v);
-      if (bytes < 0) return {};
-      spans[v->id] = span;
-      for (size_t i = span.first; i <= span.last; ++i) live[i] += bytes;
-    }
-  for (size_t at = 0; at < graph.nodes().size(); ++at) live[at] -= saved_in_place(*graph.nodes()[at], at, spans);
-  return live;
-}
-
-std::vector<std::string> run_in_slices(Graph& fused, int64_t block) {
-  std::vector<std::string> notes;
+bool run(Graph& fused, const ShapeContext& context, std::vector<ShapeVerdict>& verdicts) {
+  if (context.switched_off(kPass)) return false;
+  bool changed = false;
   for (std::vector<int64_t> live = live_bytes(fused); !live.empty(); live = live_bytes(fused)) {
-    const std::optional<Choice> choice = choose(fused, live, block);
+    const std::optional<Choice> choice = choose(fused, live, context.channel_block);
     if (!choice) break;
     const auto& [pair, count] = *choice;
-    const int64_t between = bytes_of(pair.between());
-    notes.push_back(fmt::format("{} and {} run in {} slices of {} channels: {:.2f} MB between them instead of {:.2f}",
-                                pair.a->label, pair.b->label, count, pair.channels / count,
-                                static_cast<double>(between) * 1e-6 / static_cast<double>(count),
-                                static_cast<double>(between) * 1e-6));
+    ShapeVerdict verdict{
+        .pass = kPass,
+        .nodes = {name_of_group(*pair.a), name_of_group(*pair.b)},
+        .value = value_name(*pair.between()),
+        .numbers = {
+            {"slices", count}, {"channels", pair.channels / count}, {"bytes", constant_bytes(*pair.between())}}};
+    for (const Node* node : {pair.a, pair.b})
+      for (const Source& source : node->sources) verdict.sources.push_back(source.name);
+    verdicts.push_back(std::move(verdict));
     cut(fused, pair, count);
+    changed = true;
   }
-  return notes;
+  return changed;
 }
+
+}  // namespace
+
+ShapingPass run_in_slices() { return {kPass, "Pairs of groups that hold most memory run slice by slice.", run}; }
 
 }  // namespace opfuse

@@ -1,7 +1,13 @@
-// Sets of Linears by the value they read; a module of several Linears is a set of its own. A set is merged as far as
-// its members may wait for each other: the one result lives from the first of them to the last reader.
-#include "shape/siblings.hpp"
-
+// Linears of one value become one product.
+//
+//         .-- Linear a -- q                                    .-- slice -- q
+//     x --+-- Linear b -- k        x -- Linear [a | b | c] -- -+-- slice -- k
+//         '-- Linear c -- v                                    '-- slice -- v
+//
+// The weights lie beside each other in one constant, and each reader reads its columns of the one result where they
+// are: attention takes its heads from there, others a view. Each result is the same sum of the same products; the
+// product has the labels of the groups it stands for. A module of several Linears is a set of its own. A set is merged
+// as far as its members may wait for each other: the one result lives from the first of them to the last reader.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -11,15 +17,19 @@
 
 #include "fusion/grouping.hpp"
 #include "ir/outline.hpp"
+#include "ir/value_name.hpp"
+#include "match/movement.hpp"
 #include "match/qdq.hpp"
 #include "ops/registry.hpp"
 #include "ops/slice.hpp"
 #include "passes/linear_product.hpp"
-#include "shape/absorb.hpp"
+#include "shape/join.hpp"
+#include "shape/takes_movements.hpp"
 
 namespace opfuse {
 namespace {
 
+constexpr const char* kPass = "merge-siblings";
 constexpr double kMoreMemory = 1.02;  // of the peak; what differs less is the estimate's own error
 
 /// y = x w [+ b] inside a fused node; constants share their storage with the graph's.
@@ -57,12 +67,6 @@ struct GroupOfLinears {
   std::optional<Decline> decline;  ///< it does something else too
 };
 
-/// The one reader of the node's result, or null.
-Node* only_reader(const Graph& graph, const Node& node) {
-  const Value* y = node.output();
-  return graph.read_count(y) == 1 && y->uses.size() == 1 ? y->uses.front().node : nullptr;
-}
-
 /// A product of weights behind DequantizeLinear, which stand outside of the group.
 bool is_dequantized(const Node& group, const std::map<const Value*, size_t>& operand_of, const Node& product) {
   const auto of = [&](size_t i) {
@@ -97,7 +101,7 @@ GroupOfLinears linears_of(Node* group) {
     const Value* y = node->output();
     const Value* bias = p.bias;
     ++nodes;
-    const Node* add = only_reader(flat, *node);
+    const Node* add = node->output()->only_reader();
     if (const Value* row = add && !bias ? row_bias(*add, y, p.out) : nullptr) {
       bias = row;
       y = add->output();
@@ -269,7 +273,8 @@ Node* joined_product(Graph& graph, const std::vector<Linear>& linears, Node* bef
     outputs.push_back(nodes.back()->output());
     return outputs;
   }());
-  Node* joined = legal(*outline_copy(graph, nodes, how).node) ? nullptr : outline(graph, nodes, how);
+  const auto outlined = outline_unless(graph, nodes, how, legal);
+  Node* joined = std::holds_alternative<Node*>(outlined) ? std::get<Node*>(outlined) : nullptr;
   std::vector<Value*> outputs = graph.outputs();
   outputs.pop_back();
   graph.set_outputs(outputs);
@@ -295,12 +300,14 @@ bool merge(Graph& graph, const std::vector<Linear>& linears, const Legality& leg
 
 struct Set {
   std::vector<Linear> linears;
-  std::vector<SiblingLinears> others;  ///< one Linear each, with its reason
+  std::vector<ShapeVerdict> others;  ///< one Linear each, with its reason
 };
 
-SiblingLinears told(const std::vector<Linear>& linears, std::optional<Decline> why) {
-  SiblingLinears told{value_name(*linears.front().x()), {}, std::move(why)};
-  for (const Linear& l : linears) told.results.push_back(l.inner_name.empty() ? value_name(*l.y()) : l.inner_name);
+ShapeVerdict told(const std::vector<Linear>& linears, std::optional<Decline> why) {
+  ShapeVerdict told{.pass = kPass, .value = value_name(*linears.front().x()), .refused = std::move(why)};
+  for (const Linear& l : linears) told.nodes.push_back(l.inner_name.empty() ? value_name(*l.y()) : l.inner_name);
+  for (const Node* group : groups_of(linears))
+    for (const Source& source : group->sources) told.sources.push_back(source.name);
   return told;
 }
 
@@ -345,42 +352,50 @@ std::vector<std::vector<Linear>> cut_by_memory(const Graph& graph, const std::ve
   return parts;
 }
 
-}  // namespace
+/// Why a set stays apart as a whole.
+std::optional<Decline> unfit(const Set& set, size_t parts) {
+  const std::vector<Linear>& linears = set.linears;
+  if (linears.size() < 2) return Decline{"no_sibling", "the other Linears of its operand stay apart", {}};
+  if (linears[0].group != linears[1].group) return std::nullopt;
+  // a module of several Linears is one node: it goes as a whole or stays
+  if (!set.others.empty()) return Decline{"module", "another Linear of its module stays apart", {}};
+  if (parts > 1) return Decline{"memory", "results would wait for readers far behind those of their siblings", {}};
+  return std::nullopt;
+}
 
-std::vector<SiblingLinears> merge_siblings(Graph& fused, const Legality& legal) {
-  std::vector<SiblingLinears> all;
+ShapeVerdict try_merge(Graph& fused, const std::vector<Linear>& part, const Legality& legal) {
+  ShapeVerdict verdict = told(part, std::nullopt);
+  if (part.size() < 2)
+    verdict.refused = Decline{"memory", "its result would wait for readers far behind those of its siblings", {}};
+  else if (!merge(fused, part, legal))
+    verdict.refused = Decline{"not_generated", "the merged product is no kernel of the target", {}};
+  return verdict;
+}
+
+bool run(Graph& fused, const ShapeContext& context, std::vector<ShapeVerdict>& verdicts) {
+  const auto legal = [&](const Node& node) { return context.refuses(kPass, node); };
+  bool changed = false;
   for (const Set& set : sets_of(fused, legal)) {
-    all.insert(all.end(), set.others.begin(), set.others.end());
-    const auto& linears = set.linears;
-    const auto all_stay = [&](const char* code, const char* why) {
-      all.push_back(told(linears, Decline{code, why, {}}));
-    };
-    // a module of several Linears is one node: it goes as a whole or stays
-    const bool module = linears.size() > 1 && linears[0].group == linears[1].group;
-    if (linears.size() < 2) {
-      if (!linears.empty()) all_stay("no_sibling", "the other Linears of its operand stay apart");
-      continue;
-    }
-    if (module && !set.others.empty()) {
-      all_stay("module", "another Linear of its module stays apart");
-      continue;
-    }
-    const std::vector<std::vector<Linear>> parts = cut_by_memory(fused, linears);
-    if (module && parts.size() > 1) {
-      all_stay("memory", "results would wait for readers far behind those of their siblings");
+    verdicts.insert(verdicts.end(), set.others.begin(), set.others.end());
+    if (set.linears.empty()) continue;
+    const std::vector<std::vector<Linear>> parts = cut_by_memory(fused, set.linears);
+    auto why = unfit(set, parts.size());
+    if (!why) why = context.switched_off(kPass);
+    if (why) {
+      verdicts.push_back(told(set.linears, why));
       continue;
     }
     for (const std::vector<Linear>& part : parts) {
-      SiblingLinears result = told(part, std::nullopt);
-      if (part.size() < 2)
-        result.decline = Decline{"memory", "its result would wait for readers far behind those of its siblings", {}};
-      else if (!merge(fused, part, legal))
-        result.decline = Decline{"not_generated", "the merged product is no kernel of the target", {}};
-      all.push_back(std::move(result));
+      verdicts.push_back(try_merge(fused, part, legal));
+      changed |= !verdicts.back().refused;
     }
   }
-  fused.remove_dead_nodes();
-  return all;
+  if (!changed) fused.remove_dead_nodes();  // the constants of products that were refused
+  return changed;
 }
+
+}  // namespace
+
+ShapingPass merge_siblings() { return {kPass, "Linears of one value become one product.", run}; }
 
 }  // namespace opfuse

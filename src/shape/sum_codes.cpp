@@ -1,12 +1,20 @@
-// One group at a time; a trial on a copy decides.
-#include "shape/codes.hpp"
-
+// Products of quantised operands become sums of their codes: the DequantizeLinear nodes in front of a convolution or
+// matrix product join its group, which then reads bytes.
+//
+//     x codes -- DequantizeLinear --.
+//     w codes -- DequantizeLinear -- [Conv, ..., QuantizeLinear] -- y codes
+//
+// becomes   x codes -- [DequantizeLinear x 2, Conv, ..., QuantizeLinear] -- y codes
+//
+// Results of groups that such a product reads are stored as codes, and a maximum between two equal steps pools codes.
+// A DequantizeLinear that others read too stays for them. Where the target has no kernel for the sum, the group stays
+// as it is: operands are dequantised and the product is computed in f32. One group at a time; a trial decides.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
-#include "ir/outline.hpp"
+#include "shape/join.hpp"
 
 namespace opfuse {
 namespace {
@@ -32,9 +40,7 @@ bool reads_codes(const Node& group) {
   if (!product) return false;
   const auto in_front = [&](const Value* value) {
     if (product == &group) return dequantises(value);
-    const auto& inputs = group.body->inputs();
-    const auto at = std::find(inputs.begin(), inputs.end(), value);
-    return at != inputs.end() && dequantises(group.inputs[static_cast<size_t>(at - inputs.begin())]);
+    return dequantises(outside_of(group, value));
   };
   return in_front(product->input(0)) && in_front(product->input(1));
 }
@@ -84,25 +90,23 @@ void give_codes(Graph& graph, Node* group, std::vector<Node*>& behind) {
 }
 
 /// max(dequantised) quantised to the same step is the largest code: the pool takes and gives codes.
-void pool_codes(Graph& graph, Node* group) {
+bool pool_codes(Graph& graph, Node* group) {
   const Node* pool = pool_of(*group);
-  if (!pool || group->body->nodes().size() != 2 || group->outputs.size() != 1) return;
-  const auto& inputs = group->body->inputs();
-  const auto at = std::find(inputs.begin(), inputs.end(), pool->input(0));
-  if (at == inputs.end()) return;
-  const Value* data = group->inputs[static_cast<size_t>(at - inputs.begin())];
+  if (!pool || group->body->nodes().size() != 2 || group->outputs.size() != 1) return false;
+  const Value* data = outside_of(*group, pool->input(0));
   const Node* quantize = group->body->nodes()[1];
-  if (!dequantises(data) || quantize->input(0) != pool->output()) return;
+  if (!dequantises(data) || quantize->input(0) != pool->output()) return false;
   const Node* dequantize = data->producer;
   if (!same_constant(quantize->input(1), dequantize->input(1)) ||
       !same_constant(quantize->input(2), dequantize->input(2)))
-    return;
+    return false;
   Value* codes = dequantize->input(0);
-  if (codes->type.dtype != DType::u8 || codes->type.dtype != group->output()->type.dtype) return;
+  if (codes->type.dtype != DType::u8 || codes->type.dtype != group->output()->type.dtype) return false;
   Node* added = graph.add_node(pool->op, pool->attrs_, {codes}, 1, group->sources, group);
   added->output()->type = group->output()->type;
   take_over(graph, group->output(), added->output());
   graph.erase(group);
+  return true;
 }
 
 std::string label_of(const Node& group) {
@@ -156,52 +160,52 @@ std::optional<Decline> dense_image(const Node& group) {
 /// Codes that only a DequantizeLinear reads after all: it goes back to the end of their group.
 void take_codes_back(Graph& graph, const std::vector<Node*>& behind) {
   for (Node* node : behind) {
-    Value* codes = node->input(0);
-    const bool alone = codes->uses.size() == 1 && graph.read_count(codes) == 1 && codes->producer;
-    if (!alone || graph.read_count(node->output()) == 0) continue;
+    const Value* codes = node->input(0);
+    if (!codes->only_use() || !codes->producer || graph.read_count(node->output()) == 0) continue;
     Node* group = codes->producer;
     Node* joined = outline(graph, {group, node}, {fused_op(), label_of(*group), group->pattern});
     expand_groups(*joined->body);
   }
 }
 
-}  // namespace
+constexpr const char* kPass = "sum-codes";
 
-std::vector<PrecisionVerdict> sum_codes(Graph& fused, const CodesAdvice& advice) {
-  std::vector<PrecisionVerdict> verdicts;
+/// The group with its DequantizeLinear nodes, or why it stays without.
+std::optional<Decline> take_codes(Graph& fused, Node* group, const ShapeContext& context) {
+  if (auto why = dense_image(*group)) return why;
+  if (auto why = context.switched_off(kPass)) return why;
+  Copies copies(fused, group);
+  const Outline how{fused_op(), label_of(*group), group->pattern};
+  const auto joined =
+      outline_unless(fused, copies.with_group(), how, [&](const Node& trial) { return context.loses(kPass, trial); });
+  if (std::holds_alternative<Node*>(joined)) return std::nullopt;
+  copies.take_back();
+  return std::get<Decline>(joined);
+}
+
+/// A verdict for each group with a product whose operands are both dequantised.
+bool run(Graph& fused, const ShapeContext& context, std::vector<ShapeVerdict>& verdicts) {
+  bool changed = false;
   std::vector<Node*> behind;
-  for (Node* node : std::vector<Node*>(fused.nodes()))
-    if (hides_codes(*node)) give_codes(fused, node, behind);
-  for (Node* node : std::vector<Node*>(fused.nodes())) pool_codes(fused, node);
-  const std::vector<Node*> nodes = fused.nodes();
-  for (Node* node : nodes) {
+  if (!context.switched_off(kPass)) {
+    for (Node* node : std::vector<Node*>(fused.nodes()))
+      if (hides_codes(*node)) give_codes(fused, node, behind), changed = true;
+    for (Node* node : std::vector<Node*>(fused.nodes())) changed |= pool_codes(fused, node);
+  }
+  for (Node* node : std::vector<Node*>(fused.nodes())) {
     if (!reads_codes(*node)) continue;
-    PrecisionVerdict& verdict = verdicts.emplace_back();
-    verdict.name = label_of(*node);
-    if ((verdict.floats = dense_image(*node))) continue;
-    const Outline how{fused_op(), verdict.name, node->pattern};
-    Copies copies(fused, node);
-    const OutlinedCopy trial = outline_copy(fused, copies.with_group(), how);
-    if ((verdict.floats = advice(*trial.node))) {
-      copies.take_back();
-      continue;
-    }
-    Node* joined = outline(fused, copies.with_group(), how);
-    expand_groups(*joined->body);
+    ShapeVerdict verdict{.pass = kPass, .nodes = {label_of(*node)}};
+    for (const Source& source : node->sources) verdict.sources.push_back(source.name);
+    verdict.refused = take_codes(fused, node, context);
+    changed |= !verdict.refused;
+    verdicts.push_back(std::move(verdict));
   }
   take_codes_back(fused, behind);
-  if (!verdicts.empty()) fused.remove_dead_nodes();
-  return verdicts;
+  return changed;
 }
 
-std::vector<std::string> precision_lines(const std::vector<PrecisionVerdict>& verdicts) {
-  if (verdicts.empty()) return {};
-  std::map<std::string, int> codes;
-  int integers = 0;
-  for (const PrecisionVerdict& v : verdicts) ++(v.floats ? codes[v.floats->code] : integers);
-  std::string line = fmt::format("int8 in {} of {} quantised products", integers, verdicts.size());
-  for (const auto& [code, count] : codes) line += fmt::format(", f32 in {} ({})", count, code);
-  return {line};
-}
+}  // namespace
+
+ShapingPass sum_codes() { return {kPass, "Products of quantised operands become sums of their codes.", run}; }
 
 }  // namespace opfuse

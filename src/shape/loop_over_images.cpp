@@ -1,7 +1,12 @@
-#include "shape/images.hpp"
-
-#include <fmt/format.h>
-
+// The first groups of a batch image by image, where the maps of all images together are larger than caches:
+//
+//     x[B] -- A -- s[B] -- C -- t[B] -- rest                     s holds B maps
+//
+//     x[B] -- split -- x[1] -- A -- s[1] -- C -- t[1] -- all_images -- t[B] -- rest
+//
+// The groups of an image are those of a batch of one, so what follows chooses chains and kernels for that; s holds one
+// map, which C reads while it is in a cache. A program runs them in a loop (program/image_loop.hpp); x[1] and t[1] are
+// parts of the maps of all images.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -16,6 +21,8 @@
 #include "ops/registry.hpp"
 #include "ops/split.hpp"
 #include "ops/transpose.hpp"
+#include "shape/shaping_passes.hpp"
+#include "shape/unroll_images.hpp"
 
 namespace opfuse {
 namespace {
@@ -158,18 +165,28 @@ void rewrite(Graph& graph, const Leading& leading) {
   for (size_t i = leading.nodes.size(); i-- > 0;) graph.erase(leading.nodes[i]);
 }
 
+constexpr const char* kPass = "loop-over-images";
+
+/// As many groups as save most; leaves graphs alone where those are fewer than two.
+bool run(Graph& fused, const ShapeContext& context, std::vector<ShapeVerdict>& verdicts) {
+  if (context.switched_off(kPass)) return false;
+  const Leading leading = leading_groups(fused, context.caches);
+  if (leading.nodes.size() < 2) return false;
+  int64_t largest = 0;
+  ShapeVerdict verdict{.pass = kPass};
+  for (const Node* node : leading.nodes) {
+    verdict.nodes.push_back(name_of_group(*node));
+    for (const Source& source : node->sources) verdict.sources.push_back(source.name);
+    for (const Value* v : node->outputs) largest = std::max(largest, value_bytes(*v, {}));
+  }
+  verdict.numbers = {{"images", leading.images}, {"bytes", largest}};
+  verdicts.push_back(std::move(verdict));
+  rewrite(fused, leading);
+  return true;
+}
+
 }  // namespace
 
-std::vector<std::string> run_by_images(Graph& fused, const ImageCaches& caches) {
-  const Leading leading = leading_groups(fused, caches);
-  if (leading.nodes.size() < 2) return {};
-  int64_t largest = 0;
-  for (const Node* node : leading.nodes)
-    for (const Value* v : node->outputs) largest = std::max(largest, value_bytes(*v, {}));
-  rewrite(fused, leading);
-  return {fmt::format("{} groups run image by image: maps of at most {:.2f} MB between them instead of {:.2f}",
-                      leading.nodes.size(), 1e-6 * static_cast<double>(largest) / static_cast<double>(leading.images),
-                      1e-6 * static_cast<double>(largest))};
-}
+ShapingPass loop_over_images() { return {kPass, "The first groups of a batch run image by image.", run}; }
 
 }  // namespace opfuse

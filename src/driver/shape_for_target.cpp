@@ -1,0 +1,88 @@
+// Legal is what lowers and what the generator takes. A gain is what the costs of kernels say, a row for each pass that
+// has one.
+#include "driver/shape_for_target.hpp"
+
+#include "cpu/contraction/codes.hpp"
+#include "cpu/generator.hpp"
+#include "cpu/window/channel_factor_cost.hpp"
+#include "cpu/window/mean_bands.hpp"
+#include "driver/pipeline.hpp"
+#include "fusion/explain/shaping_text.hpp"
+#include "passes/passes.hpp"
+#include "program/image_loop.hpp"
+#include "region/lower.hpp"
+
+namespace opfuse {
+namespace {
+
+/// Why a joined kernel is slower than what it stands for; nothing where it is not.
+using Loses = std::optional<std::string> (*)(const Region&, const TargetInfo&);
+
+struct Gain {
+  const char* pass;
+  Loses loses;
+  const char* code = "no_gain";  ///< of the refusal
+};
+constexpr Gain kGains[] = {{"sum-codes", no_codes_kernel, "no_kernel"},
+                           {"join-chains", joining_loses},
+                           {"join-gates", joining_loses},
+                           {"join-channel-factors", channel_factor_loses}};
+
+Legality question_of(const Gain& gain, const TargetInfo& target) {
+  return [gain, target](const Node& joined) -> std::optional<Decline> {
+    const auto lowered = lower_group(joined);
+    if (const auto* declined = std::get_if<Decline>(&lowered)) return *declined;
+    const std::optional<std::string> why = gain.loses(std::get<LoweredGroup>(lowered).region, target);
+    return why ? std::optional(Decline{gain.code, *why, {}}) : std::nullopt;
+  };
+}
+
+ShapeContext context_for(const TargetInfo& target, const std::vector<std::string>& no_pass) {
+  check_shaping_names(no_pass);
+  ShapeContext context{.legal = legality_on(target),
+                       .caches = image_caches(target),
+                       .channel_block = target.lanes_f32(),
+                       .off = {no_pass.begin(), no_pass.end()}};
+  for (const Gain& gain : kGains) context.gains[gain.pass] = question_of(gain, target);
+  context.bands = [target](const Node& group) {
+    const auto lowered = lower_group(group);
+    const auto* made = std::get_if<LoweredGroup>(&lowered);
+    return made ? mean_bands(made->region, target) : 1;
+  };
+  return context;
+}
+
+}  // namespace
+
+Shaping shape_for_target(Graph& fused, const TargetInfo& target, const ShapeOptions& options) {
+  Shaping shaping;
+  const ShapeContext context = context_for(target, options.no_pass);
+  std::vector<Pass> passes;
+  if (target.traits.shapes_for_caches)
+    for (const ShapingPass& pass : shaping_passes()) passes.push_back(as_pass(pass, context, shaping.verdicts));
+  if (!passes.empty()) fused.remove_dead_nodes();  // the plan's leftovers, which no pass has to answer for
+  PassOptions with;
+  with.target = target.name;
+  with.dump_dir = options.dump_dir;
+  with.dump_start = {"fused", "the plan applied"};
+  with.first_dump = options.first_dump;
+  run_passes(fused, passes, with);
+  shaping.notes = shaping_lines(shaping.verdicts);
+  return shaping;
+}
+
+Pass pass_for(std::string_view name, const TargetInfo& target) {
+  std::vector<Pass> shaping;
+  for (const ShapingPass& pass : shaping_passes()) {
+    const auto run = [target, run = pass.run](Graph& graph, PassContext& told) {
+      std::vector<ShapeVerdict> verdicts;
+      const bool changed = run(graph, context_for(target, {}), verdicts);
+      for (const std::string& line : shaping_lines(verdicts)) told.note(line);
+      return changed;
+    };
+    shaping.push_back({pass.name, pass.summary, run, {}});
+  }
+  return pass_named(name, shaping);
+}
+
+}  // namespace opfuse

@@ -1,0 +1,62 @@
+// An estimate on the graph: every node a launch, results of elementwise readers in their operand's place. The memory
+// plan of the program that is built from it is exact. A wrong estimate costs launches, never correctness.
+#include "shape/live_bytes.hpp"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+namespace opfuse {
+namespace {
+
+/// The operand is read by elementwise nodes only, at the place of the result.
+bool read_in_place(const Node& node, size_t operand) {
+  if (!node.body) return node.op->kind == OpKind::elementwise;
+  const auto& uses = node.body->inputs()[operand]->uses;
+  return std::all_of(uses.begin(), uses.end(),
+                     [](const Use& use) { return use.node->op->kind == OpKind::elementwise; });
+}
+
+struct Span {
+  size_t first = 0, last = 0;
+};
+
+/// Where the result of a node may lie in the memory of an operand that dies there.
+int64_t saved_in_place(const Node& node, size_t at, const std::map<int, Span>& spans) {
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const auto span = node.inputs[i] ? spans.find(node.inputs[i]->id) : spans.end();
+    if (span != spans.end() && span->second.last == at && node.inputs[i]->type == node.output()->type &&
+        read_in_place(node, i))
+      return constant_bytes(*node.inputs[i]);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int64_t constant_bytes(const Value& value) {
+  if (!value.type.shape.ranked) return -1;
+  const Dim elements = value.type.shape.elements();
+  return elements.is_constant() ? elements.value() * static_cast<int64_t>(byte_size(value.type.dtype)) : -1;
+}
+
+std::vector<int64_t> live_bytes(const Graph& graph) {
+  std::map<int, Span> spans;
+  std::vector<int64_t> live(graph.nodes().size(), 0);
+  std::unordered_map<const Node*, size_t> position;  // looked up, never iterated
+  for (const Node* node : graph.nodes()) position.emplace(node, position.size());
+  for (size_t at = 0; at < graph.nodes().size(); ++at)
+    for (const Value* v : graph.nodes()[at]->outputs) {
+      if (graph.is_output(v)) continue;
+      Span span{at, at};
+      for (const Use& use : v->uses) span.last = std::max(span.last, position.at(use.node));
+      const int64_t bytes = constant_bytes(*v);
+      if (bytes < 0) return {};
+      spans[v->id] = span;
+      for (size_t i = span.first; i <= span.last; ++i) live[i] += bytes;
+    }
+  for (size_t at = 0; at < graph.nodes().size(); ++at) live[at] -= saved_in_place(*graph.nodes()[at], at, spans);
+  return live;
+}
+
+}  // namespace opfuse

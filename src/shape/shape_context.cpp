@@ -1,0 +1,22 @@
+// The questions that every shaping pass asks, in their order: wanted, legal, a gain.
+#include "shape/shape_context.hpp"
+
+namespace opfuse {
+
+std::optional<Decline> ShapeContext::switched_off(const std::string& pass) const {
+  if (!off.contains(pass)) return std::nullopt;
+  return Decline{"disabled", "the pass " + pass + " is switched off", {}};
+}
+
+std::optional<Decline> ShapeContext::loses(const std::string& pass, const Node& joined) const {
+  const auto gain = gains.find(pass);
+  return gain == gains.end() ? std::nullopt : gain->second(joined);
+}
+
+std::optional<Decline> ShapeContext::refuses(const std::string& pass, const Node& joined) const {
+  if (legal)
+    if (auto illegal = legal(joined)) return illegal;
+  return loses(pass, joined);
+}
+
+}  // namespace opfuse

@@ -1,0 +1,34 @@
+// What shaping passes know of the target. The driver answers (driver/shape_for_target.cpp): what is legal asks lowering
+// and the generator, what is a gain asks the costs of kernels, and neither is seen from here.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+
+#include "fusion/plan.hpp"
+#include "program/image_traffic.hpp"
+
+namespace opfuse {
+
+struct ShapeContext {
+  /// Why a node is no kernel of the target; null: every node is one.
+  Legality legal{};
+  /// By name of a pass, why a node it joined is slower than what it was made of; a pass without an entry always gains.
+  std::map<std::string, Legality> gains{};
+  /// Into how many bands the rows of a group's result are cut, a divisor of them; null: one.
+  std::function<int64_t(const Node& group)> bands{};
+  ImageCaches caches{};         ///< what maps of one image should fit into
+  int64_t channel_block = 1;    ///< channels that a layout keeps together
+  std::set<std::string> off{};  ///< names of passes that are switched off
+
+  /// A refusal with the code "disabled" where the pass is switched off.
+  std::optional<Decline> switched_off(const std::string& pass) const;
+  /// Why what a pass joined is no gain.
+  std::optional<Decline> loses(const std::string& pass, const Node& joined) const;
+  /// Why what a pass joined should not be one kernel: not legal, or no gain.
+  std::optional<Decline> refuses(const std::string& pass, const Node& joined) const;
+};
+
+}  // namespace opfuse

@@ -1,0 +1,52 @@
+// The list of shaping passes, in their order.
+#include "shape/shaping_passes.hpp"
+
+#include <algorithm>
+
+#include "base/did_you_mean.hpp"
+#include "base/fail.hpp"
+
+namespace opfuse {
+
+const std::vector<ShapingPass>& shaping_passes() {
+  static const std::vector<ShapingPass> kAll{
+      sum_codes(),             // first: who reads codes is no sibling of who reads what they stand for
+      merge_siblings(),        // before movements: attention reads the columns of the product, as one of them
+      absorb_movements(),      // before images: what is left between the groups decides how far a loop goes
+      loop_over_images(),      // before the joins, which are chosen for the maps of one image
+      join_chains(),           //
+      join_gates(),            //
+      join_means(),            // behind chains: those make the maps too
+      join_channel_factors(),  //
+      run_in_slices()};        // last: of what still holds most memory
+  return kAll;
+}
+
+const std::vector<std::string>& passes_of_chains() {
+  static const std::vector<std::string> kNames{"loop-over-images", "join-chains", "join-gates", "join-means",
+                                               "join-channel-factors"};
+  return kNames;
+}
+
+void check_shaping_names(const std::vector<std::string>& names) {
+  std::vector<std::string> known;
+  for (const ShapingPass& pass : shaping_passes()) known.push_back(pass.name);
+  for (const std::string& name : names)
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw fail(E::unknown_name, "there is no shaping pass \"{}\"", name).hint(did_you_mean(name, known));
+}
+
+Pass as_pass(const ShapingPass& pass, const ShapeContext& context, std::vector<ShapeVerdict>& verdicts) {
+  const auto run = [run = pass.run, &context, &verdicts](Graph& graph, PassContext&) {
+    return run(graph, context, verdicts);
+  };
+  return {pass.name, pass.summary, run, {}};
+}
+
+std::vector<ShapeVerdict> ShapingPass::operator()(Graph& graph, const ShapeContext& context) const {
+  std::vector<ShapeVerdict> verdicts;
+  if (run(graph, context, verdicts)) graph.remove_dead_nodes();
+  return verdicts;
+}
+
+}  // namespace opfuse

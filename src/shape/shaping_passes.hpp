@@ -1,0 +1,54 @@
+// The table of contents of shaping: what a fused graph becomes for a target before it is lowered. One line and one
+// sentence each; docs/fusion.md has the pictures. Plan, groups and their counts do not change.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "passes/pass_manager.hpp"
+#include "shape/shape_context.hpp"
+#include "shape/verdict.hpp"
+
+namespace opfuse {
+
+struct ShapingPass {
+  std::string name;     ///< dash form of the factory, "join-chains"
+  std::string summary;  ///< one sentence
+  /// Returns whether it changed the graph; tells what it looked at.
+  std::function<bool(Graph&, const ShapeContext&, std::vector<ShapeVerdict>&)> run;
+  /// The pass and what the manager does behind it, without the manager's checks: for tests of one rewrite.
+  std::vector<ShapeVerdict> operator()(Graph& graph, const ShapeContext& context = {}) const;
+};
+
+/// Products of quantised operands become sums of their codes.
+ShapingPass sum_codes();
+/// Linears of one value become one product.
+ShapingPass merge_siblings();
+/// Movements of elements around attention and rotary embeddings become part of their loads and stores.
+ShapingPass absorb_movements();
+/// The first groups of a batch run image by image, where the maps of all images leave the caches.
+ShapingPass loop_over_images();
+/// A convolution and the depthwise one behind it become one launch.
+ShapingPass join_chains();
+/// The two products of a gated MLP become one.
+ShapingPass join_gates();
+/// Means of planes are summed by the kernel that makes the map.
+ShapingPass join_means();
+/// Factors of channels become factors of the next convolution's weights.
+ShapingPass join_channel_factors();
+/// Pairs of groups that hold most memory run slice by slice.
+ShapingPass run_in_slices();
+
+/// All of them in their order.
+const std::vector<ShapingPass>& shaping_passes();
+/// What --no-chains stands for: the joins and the loop over images.
+const std::vector<std::string>& passes_of_chains();
+/// E::unknown_name, with a did-you-mean, for a name that is no shaping pass.
+void check_shaping_names(const std::vector<std::string>& names);
+
+/// For the manager (passes/pass_manager.hpp). `context` and `verdicts` outlive what is returned.
+Pass as_pass(const ShapingPass& pass, const ShapeContext& context, std::vector<ShapeVerdict>& verdicts);
+
+}  // namespace opfuse
