@@ -44,19 +44,18 @@ bool is_anchor(OpKind kind) {
 namespace {
 
 /// The only reader of a node's only result, as its first operand; null when there is none such.
-const Node* only_reader(const Graph& graph, const Node& node) {
-  const Value* value = node.outputs.size() == 1 ? node.output() : nullptr;
-  if (!value || graph.is_output(value) || value->uses.size() != 1 || value->uses[0].index != 0) return nullptr;
-  return value->uses[0].node;
+const Node* only_reader(const Node& node) {
+  const Use* use = node.outputs.size() == 1 ? node.output()->only_use() : nullptr;
+  return use && use->index == 0 ? use->node : nullptr;
 }
 
 }  // namespace
 
-bool turns_around_norm(const Graph& graph, const Node& node) {
+bool turns_around_norm(const Node& node) {
   if (!turns_channels(node)) return false;
-  const Node* norm = only_reader(graph, node);
+  const Node* norm = only_reader(node);
   if (!norm || kind_of(*norm) != OpKind::reduction) return false;
-  const Node* back = only_reader(graph, *norm);
+  const Node* back = only_reader(*norm);
   if (!back || !turns_channels(*back) || norm->output()->type != node.output()->type) return false;
   return Transpose::permutation(node.as<Transpose>(), 4) != Transpose::permutation(back->as<Transpose>(), 4);
 }

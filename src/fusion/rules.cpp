@@ -100,7 +100,7 @@ bool RuleEngine::step(std::vector<Node*>& unit, int& group, bool& ahead) {
         {"graph_output", fmt::format("\"{}\" is a graph output, so it is stored anyway", value_name(result)), {}});
   if (result.uses.empty()) return false;
   const OpKind kind = kind_of(*unit.back());
-  const bool turned = unit.size() == 1 && turns_around_norm(graph, *unit.back());
+  const bool turned = unit.size() == 1 && turns_around_norm(*unit.back());
   if (!is_anchored(unit) && kind != OpKind::elementwise && !turned)
     return stop(
         {"producer_kind", fmt::format("{} is {}, which takes no epilogue", describe(*unit.back()), name_of(kind)), {}});
@@ -202,7 +202,7 @@ std::optional<Decline> RuleEngine::admit(const Node& node, const Value& result, 
     if (c.named && !norm && (anchored || !appended))
       return Decline{"claimed", fmt::format("{} belongs to {}", describe(node), c.id), {c.id}};
   }
-  if (prefer_deeper_ && anchored && turns_around_norm(g.graph(), node))
+  if (prefer_deeper_ && anchored && turns_around_norm(node))
     return Decline{"joins_norm", fmt::format("{} is turned back after the norm that reads it", describe(node)), {}};
   if (anchored && last && turns_channels(node)) return std::nullopt;
   const bool row = kind == OpKind::reduction && !anchored && last && node.input(0) == &result;

@@ -40,10 +40,8 @@ struct Search {
   }
 
   static bool keeps_values(const Node& node, size_t operand) {
-    static constexpr std::string_view kMoves[] = {"identity", "cast",  "reshape", "flatten", "squeeze", "unsqueeze",
-                                                  "expand",   "slice", "split",   "concat",  "tile",    "transpose"};
-    const bool moves = std::find(std::begin(kMoves), std::end(kMoves), node.op->name) != std::end(kMoves);
-    return moves && (operand == 0 || node.is("concat"));
+    if (node.op->moves == Moves::all || node.is("cast")) return true;
+    return node.op->moves != Moves::nothing && operand == 0;
   }
 
   void read_by(const Use& use) {

@@ -2,32 +2,27 @@
 #include "match/attention.hpp"
 
 #include <algorithm>
-#include <array>
+
+#include "ir/outline.hpp"
 
 namespace opfuse {
 
 namespace {
 
-Value* operand_of(const Node& node, const Value* inner) {
-  const auto& inputs = node.body->inputs();
-  const auto at = std::find(inputs.begin(), inputs.end(), inner);
-  return at == inputs.end() ? nullptr : node.inputs[static_cast<size_t>(at - inputs.begin())];
-}
-
 /// What a rotary embedding turns: of its operands the one that it cuts into halves.
 Value* turned(const Node& node) {
   for (const Node* inner : node.body->nodes())
-    if (inner->is("slice") || inner->is("split")) return operand_of(node, inner->input(0));
+    if (inner->is("slice") || inner->is("split")) return outside_of(node, inner->input(0));
   return nullptr;
 }
 
 /// What `node` rearranges, scales or rotates; null when it does something else.
 Value* moved(const Node& node) {
-  static constexpr std::array kNames{"reshape",   "transpose", "slice",  "split", "squeeze",
-                                     "unsqueeze", "identity",  "expand", "tile"};
-  if (std::any_of(kNames.begin(), kNames.end(), [&](const char* name) { return node.is(name); })) return node.input(0);
+  if (node.op->moves == Moves::view || node.op->moves == Moves::places) {
+    const bool gathers = node.op->inputs.size() > 1 && node.op->inputs[1].name == "indices";
+    return !gathers || node.input(1)->is_constant() ? node.input(0) : nullptr;
+  }
   if (node.body && operator_name(node) == kRotaryEmbedding) return turned(node);
-  if (node.is("gather")) return node.input(1)->is_constant() ? node.input(0) : nullptr;
   if ((node.is("mul") || node.is("div")) && scalar_constant(node.input(1))) return node.input(0);
   return node.is("mul") && scalar_constant(node.input(0)) ? node.input(1) : nullptr;
 }
@@ -59,9 +54,9 @@ std::optional<AttentionParts> attention_parts(const Node& node) {
   if (!context || !context->is("matmul")) return std::nullopt;
   const Node* scores = first_product(context->input(0));
   if (!scores) return std::nullopt;
-  const AttentionParts parts{operand_of(node, body_input(scores->input(0))),
-                             operand_of(node, body_input(scores->input(1))),
-                             operand_of(node, body_input(context->input(1)))};
+  const AttentionParts parts{outside_of(node, body_input(scores->input(0))),
+                             outside_of(node, body_input(scores->input(1))),
+                             outside_of(node, body_input(context->input(1)))};
   if (!parts.q || !parts.k || !parts.v) return std::nullopt;
   return parts;
 }

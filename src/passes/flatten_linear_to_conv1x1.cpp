@@ -49,27 +49,30 @@ bool may_stand_between(const Node& node) {
   return node.is("dropout") || node.is("identity") || !activation_name(node).empty();
 }
 
-Node* only_reader(const Graph& graph, const Value* v) {
-  return graph.read_count(v) == 1 && v->uses.size() == 1 && v->uses.front().index == 0 ? v->uses.front().node : nullptr;
+/// The only reader, as its first operand.
+Node* next_of(const Value* v) {
+  const Use* use = v->only_use();
+  return use && use->index == 0 ? use->node : nullptr;
 }
 
-void read_bias_of_matmul(const Graph& graph, Head& head) {
+void read_bias_of_matmul(Head& head) {
   const Value* y = head.product->output();
-  if (graph.read_count(y) != 1 || y->uses.empty() || !y->uses.front().node->is("add")) return;
-  Node* add = y->uses.front().node;
-  Value* other = add->inputs[1 - y->uses.front().index];
+  const Use* use = y->only_use();
+  if (!use || !use->node->is("add")) return;
+  Node* add = use->node;
+  Value* other = add->inputs[1 - use->index];
   if (!other->is_constant() || add->output()->type != y->type) return;
   head.add = add;
   head.bias = other;
 }
 
 // The head that starts at this flatten; nullopt when what follows is no Linear (nothing to tell).
-std::optional<Head> find_head(const Graph& graph, Node* flatten) {
+std::optional<Head> find_head(Node* flatten) {
   Head head{.flatten = flatten};
-  Node* next = only_reader(graph, flatten->output());
+  Node* next = next_of(flatten->output());
   while (next && may_stand_between(*next)) {
     head.between.push_back(next);
-    next = only_reader(graph, next->output());
+    next = next_of(next->output());
   }
   if (!next || (!next->is("gemm") && !next->is("matmul"))) return std::nullopt;
   head.product = next;
@@ -84,7 +87,7 @@ std::optional<Decline> check_bias(const Head& head, int64_t out) {
   return Decline{"bias_shape", fmt::format("the bias is {}, expected [{}]", b.type().text(), out), {}};
 }
 
-std::optional<Decline> check(const Graph& graph, Head& head) {
+std::optional<Decline> check(Head& head) {
   const Shape& shape = head.flatten->input(0)->type.shape;
   if (shape.rank() != 4)
     return Decline{"rank", fmt::format("the flattened value is {}, not four-dimensional", shape.text()), {}};
@@ -94,7 +97,7 @@ std::optional<Decline> check(const Graph& graph, Head& head) {
   head.weight = weight;
   head.transposed = transposed;
   head.bias = bias;
-  if (head.product->is("matmul")) read_bias_of_matmul(graph, head);
+  if (head.product->is("matmul")) read_bias_of_matmul(head);
   const bool one = shape[2] == Dim(1) && shape[3] == Dim(1);
   if (!shape[1].is_constant())
     return Decline{"unknown_dimension", "the channels of " + shape.text() + " are not known", {}};
@@ -165,10 +168,10 @@ static bool run(Graph& graph, PassContext& context) {
   for (Node* node : order)
     if (is_flatten(*node)) flattens.push_back(node);
   for (Node* flatten : flattens) {
-    std::optional<Head> head = find_head(graph, flatten);
+    std::optional<Head> head = find_head(flatten);
     if (!head) continue;
     const std::string where = head->product->name();
-    if (auto decline = check(graph, *head)) {
+    if (auto decline = check(*head)) {
       if (report) report->declined(kPass, kRule, where, std::move(*decline));
       continue;
     }

@@ -35,12 +35,13 @@ struct Step {
 };
 
 // The only reader of `value` if it is `op_name` with a constant; a Decline when it nearly is.
-std::optional<Step> sole_reader(const Graph& graph, const Value* value, std::initializer_list<std::string_view> names) {
-  if (graph.read_count(value) != 1 || value->uses.empty()) return std::nullopt;
-  Node* node = value->uses.front().node;
+std::optional<Step> sole_reader(const Value* value, std::initializer_list<std::string_view> names) {
+  const Use* use = value->only_use();
+  if (!use) return std::nullopt;
+  Node* node = use->node;
   if (node->inputs.size() != 2 || std::find(names.begin(), names.end(), node->op->name) == names.end())
     return std::nullopt;
-  const size_t other = 1 - value->uses.front().index;
+  const size_t other = 1 - use->index;
   Value* c = node->inputs[other];
   if (!c || !c->is_constant()) return std::nullopt;
   return Step{node, c, other == 0};
@@ -104,7 +105,7 @@ struct ConvSite {
     std::vector<Node*> replaced{mul.node};
     const DType dtype = scale->dtype();
     Tensor shift = filled(dtype, channels, 0);
-    if (auto add = sole_reader(graph, mul.node->output(), {"add", "sub"}))
+    if (auto add = sole_reader(mul.node->output(), {"add", "sub"}))
       if (auto c = addend("Conv -> Mul, Add is BatchNorm", *add)) {
         shift = *c;
         replaced.push_back(add->node);
@@ -156,11 +157,11 @@ static bool run(Graph& graph, PassContext& context) {
     const std::optional<int64_t> channels = node->output()->type.shape[1].constant();
     if (!channels) continue;
     ConvSite site{graph, node, node->output()->type.shape.rank(), *channels, report};
-    while (auto add = sole_reader(graph, site.conv->output(), {"add", "sub"})) {
+    while (auto add = sole_reader(site.conv->output(), {"add", "sub"})) {
       if (!site.to_bias(*add)) break;
       changed = true;
     }
-    if (auto mul = sole_reader(graph, site.conv->output(), {"mul"})) changed |= site.to_batch_norm(*mul);
+    if (auto mul = sole_reader(site.conv->output(), {"mul"})) changed |= site.to_batch_norm(*mul);
   }
   return changed;
 }

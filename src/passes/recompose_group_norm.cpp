@@ -22,16 +22,11 @@ struct GroupNormSite {
   int64_t channels = 0;
 };
 
-/// The only reader of a value that is no output of the graph.
-Node* only_reader(const Graph& graph, const Value* value) {
-  return graph.read_count(value) == 1 && !value->uses.empty() ? value->uses.front().node : nullptr;
-}
-
-std::optional<GroupNormSite> find_site(const Graph& graph, Node* norm) {
+std::optional<GroupNormSite> find_site(Node* norm) {
   Node* split = norm->input(0)->producer;
-  if (!norm->is("instance_norm") || !split || !split->is("reshape") || only_reader(graph, split->output()) != norm)
+  if (!norm->is("instance_norm") || !split || !split->is("reshape") || split->output()->only_reader() != norm)
     return std::nullopt;
-  Node* join = only_reader(graph, norm->output());
+  Node* join = norm->output()->only_reader();
   if (!join || !join->is("reshape") || join->input(0) != norm->output()) return std::nullopt;
   const Value *x = split->input(0), *scale = norm->input(1), *bias = norm->input(2);
   const Shape &from = x->type.shape, &groups = split->output()->type.shape;
@@ -63,7 +58,7 @@ void rewrite(Graph& graph, const GroupNormSite& site, RewriteReport* report) {
   Tensor bias = for_all_channels(*site.norm->input(2)->constant, site.channels);
   std::vector<Node*> replaced{site.split, site.norm, site.join};
   const auto behind = [&](std::string_view op) {
-    Node* reader = only_reader(graph, replaced.back()->output());
+    Node* reader = replaced.back()->output()->only_reader();
     auto constant = constant_behind(reader, op, replaced.back()->output(), site.channels);
     if (constant) replaced.push_back(reader);
     return constant;
@@ -95,7 +90,7 @@ static bool run(Graph& graph, PassContext& context) {
   }
   bool changed = false;
   for (Node* norm : norms)
-    if (const auto site = find_site(graph, norm)) {
+    if (const auto site = find_site(norm)) {
       rewrite(graph, *site, context.report);
       changed = true;
     }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 
+#include "match/movement.hpp"
 #include "ops/pad.hpp"
 #include "ops/registry.hpp"
 #include "ops/reshape.hpp"
@@ -18,10 +19,6 @@
 namespace opfuse {
 
 namespace {
-
-bool is_view(const Node& node) {
-  return node.is("reshape") || node.is("flatten") || node.is("squeeze") || node.is("unsqueeze");
-}
 
 bool all(const std::vector<int64_t>& values, int64_t wanted) {
   return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == wanted; });

@@ -19,10 +19,11 @@ constexpr const char* kPass = "unflatten-linear";
 constexpr const char* kRule = "UnflattenLinear";
 
 /// The reshape that alone reads the product's result and only splits its rows: [M, N] -> [d.., N].
-Node* splitting_reshape(const Graph& graph, const Node& product) {
+Node* splitting_reshape(const Node& product) {
   const Value* y = product.output();
-  if (graph.read_count(y) != 1 || y->uses.size() != 1 || y->uses.front().index != 0) return nullptr;
-  Node* reshape = y->uses.front().node;
+  const Use* use = y->only_use();
+  if (!use || use->index != 0) return nullptr;
+  Node* reshape = use->node;
   const Shape& from = y->type.shape;
   const Shape& to = reshape->output()->type.shape;
   return reshape->is("reshape") && from.rank() == 2 && to.rank() > 2 && to[to.rank() - 1] == from[1] ? reshape
@@ -102,7 +103,7 @@ static bool run(Graph& graph, PassContext& context) {
   for (Node* node : order)
     if (node->is("gemm") || node->is("matmul")) products.push_back(node);
   for (Node* gemm : products) {
-    Node* reshape = splitting_reshape(graph, *gemm);
+    Node* reshape = splitting_reshape(*gemm);
     if (!reshape) continue;
     const std::string where = gemm->name();
     auto read = linear_product(*gemm);

@@ -69,9 +69,7 @@ std::optional<WorkItem> as_view(const Node& node, const Graph& graph) {
   if (!ranked(node)) return std::nullopt;
   WorkItem item;
   item.node = &node;
-  static const std::set<std::string_view> reshapes = {"reshape",   "flatten",  "squeeze",
-                                                      "unsqueeze", "identity", "dropout"};
-  if (reshapes.contains(node.op->name)) {
+  if (node.op->moves == Moves::view) {
     if (!only_first_result_used(node, graph)) return std::nullopt;
     item.kind = WorkKind::reshape;
     return item;

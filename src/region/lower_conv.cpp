@@ -19,7 +19,7 @@ struct ConvLowering {
   const Shape& y = node.output()->type.shape;
   const Conv::Attrs& attrs = node.as<Conv>();
   std::vector<WindowAxis> windows = Conv::window(attrs, x, w);
-  bool depthwise = attrs.group > 1 && x[1] == Dim(attrs.group) && w[0] == Dim(attrs.group) && w[1] == Dim(1);
+  bool depthwise = Conv::depthwise(attrs, x, w);
   int domain_rank = static_cast<int>(y.rank());
   int first_tap = domain_rank + (depthwise ? 0 : 1);
 
