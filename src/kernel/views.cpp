@@ -79,6 +79,8 @@ bool is_constant(const Region& region, const Read& read) {
   return read.stage < 0 && region.params[static_cast<size_t>(read.index)].role == ParamRole::constant;
 }
 
+constexpr int64_t kHalfOfCodes = 128;
+
 class ContractionFinder {
  public:
   ContractionFinder(const Region& region, const Stage& stage) : region_(region), stage_(stage) {}
@@ -94,7 +96,9 @@ class ContractionFinder {
     for (int side : {1, 0}) {
       view_ = {};
       Expr w = code_of(e.args()[static_cast<size_t>(side)]);
-      const Expr x = code_of(e.args()[static_cast<size_t>(1 - side)]);
+      const Expr& factor = e.args()[static_cast<size_t>(1 - side)];
+      shifted_ = codes_ && is_shifted(factor);
+      const Expr x = code_of(shifted_ ? factor.args()[0] : factor);
       weights_guarded_ = w.op() == ExprOp::select && w.args()[0].op() == ExprOp::in_bounds &&
                          w.args()[1].op() == ExprOp::read && w.args()[1].index() == w.args()[0].index() &&
                          w.args()[2].is_constant() && w.args()[2].value() == 0;
@@ -115,6 +119,11 @@ class ContractionFinder {
   bool weights_guarded_ = false;
   bool codes_ = false;  ///< i32 products of bytes
 
+  bool shifted_ = false;  ///< the data are i8, to which 128 is added
+
+  static bool is_shifted(const Expr& e) {
+    return e.op() == ExprOp::add && e.args()[1].is_constant() && e.args()[1].integer_value() == kHalfOfCodes;
+  }
   /// What is widened to i32 for a product of codes.
   Expr code_of(const Expr& factor) const { return codes_ && factor.op() == ExprOp::cast ? factor.args()[0] : factor; }
 
@@ -261,7 +270,7 @@ class ContractionFinder {
     if (data.op() == ExprOp::select && data.args()[0].op() == ExprOp::in_bounds) {
       const Expr& fill = data.args()[2];
       if (!fill.is_constant()) return "the padding value is computed";
-      if (codes_) view_.padding = fill.integer_value();
+      if (codes_) view_.padding = fill.integer_value() + (shifted_ ? kHalfOfCodes : 0);
       if (!codes_ && fill.value() != 0) return "the padding value is not zero";
       view_.guarded = true;
       view_.data = data.args()[0].index();
@@ -280,7 +289,8 @@ class ContractionFinder {
     if (view_.data < 0 || has_dynamic(map_of(view_.data))) return "no data operand";
     if (view_.data == view_.weights) return "the product is a square";  // a norm's row
     const DType data_type = dtype_of(region_, stage_.reads[static_cast<size_t>(view_.data)]);
-    if (data_type != (codes_ ? DType::u8 : DType::f32)) return codes_ ? "the data is not u8" : "the data is not f32";
+    if (codes_ && data_type != (shifted_ ? DType::i8 : DType::u8)) return "the data are no codes";
+    if (!codes_ && data_type != DType::f32) return "the data is not f32";
     if (codes_ && inner.op() != ExprOp::read) return "the codes are computed";
     view_.value = inner;
     return "";
@@ -439,14 +449,14 @@ std::variant<ContractionView, std::string> view_products(const Region& region, i
   return ContractionFinder(region, region.stages[static_cast<size_t>(stage)]).find();
 }
 
-/// x w of u8 and i8 codes, widened to i32.
+/// x w of u8 or i8 and i8 codes, widened to i32.
 static bool multiplies_codes(const Expr& e) {
   if (e.op() != ExprOp::mul || e.dtype() != DType::i32) return false;
   const auto widened = [&](size_t side, DType from) {
     const Expr& x = e.args()[side];
     return x.op() == ExprOp::cast && x.args()[0].dtype() == from;
   };
-  return widened(0, DType::u8) && widened(1, DType::i8);
+  return (widened(0, DType::u8) || widened(0, DType::i8)) && widened(1, DType::i8);
 }
 
 static bool is_zero(const Expr& e) {

@@ -12,7 +12,7 @@
 namespace opfuse {
 namespace {
 
-constexpr int64_t kLargestCode = 255;
+constexpr int64_t kLargestCode = 255, kHalfOfCodes = 128;
 
 const Node* dequantize_of(const Lowering& lowering, const Value* value) {
   const Node* node = value ? lowering.lazy_node(value) : nullptr;
@@ -65,7 +65,7 @@ std::vector<int64_t> shift_of(const IntegerProduct& p, const Sums& sums) {
   std::vector<int64_t> shift;
   for (size_t c = 0; c < sums.plain.size(); ++c) {
     const int64_t bias = p.bias ? p.bias->integer(p.bias->elements() == 1 ? 0 : static_cast<int64_t>(c)) : 0;
-    shift.push_back(bias - p.zero * sums.plain[c]);
+    shift.push_back(bias - (p.zero + p.offset) * sums.plain[c]);
   }
   return shift;
 }
@@ -119,7 +119,7 @@ void take_bias(const Lowering& lowering, const Node& node, IntegerProduct& p, co
 
 }  // namespace
 
-std::optional<IntegerProduct> integer_product(const Lowering& lowering, const Node& node, int64_t axis) {
+std::optional<IntegerProduct> integer_product(const Lowering& lowering, const Node& node, int64_t axis, bool offsets) {
   const Node *data = dequantize_of(lowering, node.input(0)), *weights = dequantize_of(lowering, node.input(1));
   if (!data || !weights) return std::nullopt;
   IntegerProduct p;
@@ -133,7 +133,9 @@ std::optional<IntegerProduct> integer_product(const Lowering& lowering, const No
     decline("float_operand", "the weights, a scale or a zero point is not constant", node);
   if (codes->dtype() != DType::i8 || (zw && !all_zero(*zw)))
     decline("asymmetric_weights", "the weights are not i8 with zero points 0", node);
-  if (p.data->type.dtype != DType::u8) decline("signed_activations", "the data are not u8", node);
+  const DType type = p.data->type.dtype;
+  if (type != DType::u8 && type != DType::i8) decline("wide_codes", "the data are neither u8 nor i8", node);
+  if (type == DType::i8 && offsets) p.offset = kHalfOfCodes;
   if (sx->elements() != 1) decline("float_operand", "the data have a scale for each channel", node);
   const int64_t outputs = codes->sizes()[static_cast<size_t>(axis)];
   const int64_t given = weights->as<DequantizeLinear>().axis;
@@ -157,10 +159,17 @@ std::optional<IntegerProduct> integer_product(const Lowering& lowering, const No
   return p;
 }
 
+Expr widened(const IntegerProduct& p, const Expr& x) {
+  const Expr whole = cast(x, DType::i32);
+  return p.offset == 0 ? whole : whole + Expr::integer(DType::i32, p.offset);
+}
+
+Expr padding_of(const IntegerProduct& p) { return Expr::integer(p.data->type.dtype, p.zero); }
+
 Expr real_of(Lowering& lowering, const IntegerProduct& p, const Expr& sum, const IndexMap& channels) {
   lowering.set_requantises();
   Expr all = sum;
-  if (p.zero != 0 || p.bias) {
+  if (p.zero + p.offset != 0 || p.bias) {
     const TensorType type{DType::i32, Shape{Dim(static_cast<int64_t>(p.scales.size()))}};
     const Tensor codes = *lowering.constant_of(p.weights);
     IntegerProduct kept = p;

@@ -1,9 +1,10 @@
-// Products of quantised operands as sums of their codes: a contraction of what DequantizeLinear makes of u8 codes and
-// of constant i8 codes is an exact sum in i32,
+// Products of quantised operands as sums of their codes: a contraction of what DequantizeLinear makes of u8 or i8 codes
+// and of constant i8 codes is an exact sum in i32,
 //
 //   real = f32(sum x w + shift) * f32(s_x s_w)        shift = bias - z_x sum w
 //
-// where padding has the code z_x. docs/accuracy.md, "Requantised", is the definition of what follows behind it.
+// where padding has the code z_x. Instructions multiply u8 by i8: 128 is added to i8 codes and to their z_x.
+// docs/accuracy.md, "Requantised", is the definition of what follows behind it.
 #pragma once
 
 #include <optional>
@@ -14,9 +15,10 @@
 namespace opfuse {
 
 struct IntegerProduct {
-  const Value* data = nullptr;     ///< u8 codes
+  const Value* data = nullptr;     ///< u8 or i8 codes
   const Value* weights = nullptr;  ///< constant i8 codes
   int64_t zero = 0;                ///< of the data
+  int64_t offset = 0;              ///< added to the codes and to their zero point
   std::vector<double> scales;      ///< s_x s_w by output channel
   const Tensor* bias = nullptr;    ///< i32 codes of the scale s_x s_w
   std::vector<double> real_bias;   ///< any other constant bias; empty: none
@@ -24,8 +26,12 @@ struct IntegerProduct {
 };
 
 /// Nothing where the node is a product of other things. Declines a product of codes that has no such sum, by name.
-/// `axis`: of the weights, the output channels.
-std::optional<IntegerProduct> integer_product(const Lowering& lowering, const Node& node, int64_t axis);
+/// `axis`: of the weights, the output channels; `offsets`: i8 codes are made unsigned.
+std::optional<IntegerProduct> integer_product(const Lowering& lowering, const Node& node, int64_t axis, bool offsets);
+
+/// The codes `x`, or `padding` of them, as factors in i32.
+Expr widened(const IntegerProduct& product, const Expr& x);
+Expr padding_of(const IntegerProduct& product);
 
 /// The product as a real number; `sum`: of x w; `channels`: coordinate of the output channel.
 Expr real_of(Lowering& lowering, const IntegerProduct& product, const Expr& sum, const IndexMap& channels);

@@ -33,9 +33,9 @@ struct ConvLowering {
   /// Padding has the code of zero.
   void run(const IntegerProduct& product) {
     open();
-    const Expr x = data(product.data, Expr::integer(DType::u8, product.zero));
+    const Expr x = data(product.data, padding_of(product));
     const Expr w = lowering.pull(product.weights, weight_map());
-    const Expr sum = lowering.reduce(ReduceKind::sum, cast(x, DType::i32) * cast(w, DType::i32));
+    const Expr sum = lowering.reduce(ReduceKind::sum, widened(product, x) * cast(w, DType::i32));
     lowering.define(node.output(), real_of(lowering, product, sum, channel_map()));
   }
 
@@ -99,9 +99,10 @@ struct ConvLowering {
 
 void lower_conv(Lowering& lowering, const Node& node) {
   if (!is_float(node.output()->type.dtype)) decline("dtype", "convolution of integers has no kernel", node);
-  const std::optional<IntegerProduct> codes = integer_product(lowering, node, 0);
-  if (codes) return ConvLowering{lowering, node}.run(*codes);
-  ConvLowering{lowering, node}.run();
+  ConvLowering conv{lowering, node};
+  const std::optional<IntegerProduct> codes = integer_product(lowering, node, 0, !conv.depthwise);
+  if (codes) return conv.run(*codes);
+  conv.run();
 }
 
 constexpr LowerRule kRules[] = {{.op = "conv", .anchor = lower_conv}};

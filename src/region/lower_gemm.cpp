@@ -16,7 +16,7 @@ IndexMap matrix_map(int row, int column, bool transposed) {
 
 /// A matrix of codes times a constant matrix of codes.
 bool lower_codes(Lowering& lowering, const Node& node, bool transposed_left, bool transposed_right) {
-  const auto codes = integer_product(lowering, node, transposed_right ? 0 : 1);
+  const auto codes = integer_product(lowering, node, transposed_right ? 0 : 1, true);
   if (!codes) return false;
   const Shape& a = node.input(0)->type.shape;
   const Shape& y = node.output()->type.shape;
@@ -30,7 +30,7 @@ bool lower_codes(Lowering& lowering, const Node& node, bool transposed_left, boo
   }
   const Expr x = lowering.pull(codes->data, left);
   const Expr w = lowering.pull(codes->weights, matrix_map(depth, column, transposed_right));
-  const Expr sum = lowering.reduce(ReduceKind::sum, cast(x, DType::i32) * cast(w, DType::i32));
+  const Expr sum = lowering.reduce(ReduceKind::sum, widened(*codes, x) * cast(w, DType::i32));
   lowering.define(node.output(), real_of(lowering, *codes, sum, {{axis_index(column)}}));
   return true;
 }

@@ -10,11 +10,12 @@ namespace {
 
 struct Codes {
   Conv conv;
-  int padding = 0;       ///< the code that stands for taps outside
-  int zero = 3;          ///< of the result
-  int unit = 64;         ///< steps are 1 / unit: a power of two plants ties
-  bool extreme = false;  ///< codes 0 and 255, weights -128 and 127 only
-  bool middle = false;   ///< the sum is quantised before the residual is added, as graphs with a pair there do
+  int padding = 0;          ///< the code that stands for taps outside
+  int zero = 3;             ///< of the result
+  int unit = 64;            ///< steps are 1 / unit: a power of two plants ties
+  bool extreme = false;     ///< codes 0 and 255, weights -128 and 127 only
+  bool with_signs = false;  ///< the data are i8
+  bool middle = false;      ///< the sum is quantised before the residual is added, as graphs with a pair there do
 };
 
 std::string code_of(const std::string& real, int zero) {
@@ -26,10 +27,11 @@ std::string codes_region(const Codes& v) {
   const bool depthwise = c.group > 1 && c.group == c.c && c.o == c.c;
   const int p = conv_extent(c.h, c.kh, c), q = conv_extent(c.w, c.kw, c), cg = c.c / c.group;
   const std::string y = fmt::format("[{},{},{},{}]", c.n, c.o, p, q);
+  const char* type = v.with_signs ? "i8" : "u8";
   std::string text = fmt::format(
-      "region\nparam input u8[{},{},{},{}]\nparam constant i8[{},{},{},{}]\nparam constant i32[{}]\n"
+      "region\nparam input {}[{},{},{},{}]\nparam constant i8[{},{},{},{}]\nparam constant i32[{}]\n"
       "param constant f32[{}]\n",
-      c.n, c.c, c.h, c.w, c.o, cg, c.kh, c.kw, c.o, c.o);
+      type, c.n, c.c, c.h, c.w, c.o, cg, c.kh, c.kw, c.o, c.o);
   if (c.residual) text += "param input u8" + y + "\n";
   text += fmt::format("param output u8{0}\nstage {1}\n  domain {0}\n  reduce [{2}{3},{4}]\n", y,
                       depthwise ? "window" : "contraction", depthwise ? "" : fmt::format("{},", cg), c.kh, c.kw);
@@ -39,8 +41,11 @@ std::string codes_region(const Codes& v) {
                       sliding(2, tap, c), sliding(3, tap + 1, c), depthwise ? "0" : "a4", tap, tap + 1);
   text += "  read param 2 at [a1]\n  read param 3 at [a1]\n";
   if (c.residual) text += "  read param 4 at [a0, a1, a2, a3]\n";
-  text += fmt::format("  reduction sum mul(cast<i32>({}), cast<i32>(r1:i8))\n",
-                      c.pad > 0 ? fmt::format("select(in0, r0:u8, {}:u8)", v.padding) : "r0:u8");
+  const std::string read = fmt::format("r0:{}", type);
+  const std::string code = c.pad > 0 ? fmt::format("select(in0, {}, {}:{})", read, v.padding, type) : read;
+  text += fmt::format(
+      "  reduction sum mul({}, cast<i32>(r1:i8))\n",
+      fmt::format(fmt::runtime(v.with_signs && !depthwise ? "add(cast<i32>({}), 128:i32)" : "cast<i32>({})"), code));
   std::string real = "mul(cast<f32>(add(s0:i32, r2:i32)), r3)";
   if (v.middle) real = fmt::format("mul(min(max(round_even({}), -100), 155), 0.75)", real);
   if (c.residual) real = fmt::format("max(add({}, mul(cast<f32>(sub(cast<i32>(r4:u8), 7:i32)), 0.8)), 0)", real);
@@ -104,6 +109,9 @@ const std::vector<Case> kCases = {
     codes("padding_of_255", {.conv = conv(3, 32, 9, 7, 3, 2), .padding = 255, .unit = 1024}),
     codes("depthwise", {.conv = conv(40, 40, 9, 3, 1, 1, 1, 40), .unit = 256}),
     codes("depthwise_strided", {.conv = conv(24, 24, 11, 5, 2, 2, 1, 24), .zero = 128, .unit = 64, .extreme = true}),
+    codes("signs", {.conv = conv(24, 40, 6, 3, 1), .padding = -5, .unit = 2048, .with_signs = true}),
+    codes("signs_saturate", {.conv = conv(64, 32, 4, 1), .unit = 64, .extreme = true, .with_signs = true}),
+    codes("signs_depthwise", {.conv = conv(24, 24, 7, 3, 1, 1, 1, 24), .unit = 64, .with_signs = true}),
     codes("residual", {.conv = with_residual(conv(32, 80, 4, 1), "3"), .unit = 512}),
     codes("middle_pair", {.conv = with_residual(conv(32, 64, 5, 1)), .unit = 512, .middle = true}),
 };

@@ -58,7 +58,7 @@ TEST(Codes, StayInFloatForAReason) {
   const std::pair<const char*, Net> cases[] = {
       {"asymmetric_weights", {.weight_zero = "3"}},
       {"asymmetric_weights", {.weights = "u8"}},
-      {"signed_activations", {.data = "i8"}},
+      {"wide_codes", {.data = "u16"}},
       {"no_kernel", {.attributes = "{pads = [1,1,1,1], group = 16}", .shape = "[16,1,3,3]"}},  // padded with code 7
   };
   for (const auto& [code, net] : cases) {
@@ -72,7 +72,7 @@ TEST(Codes, StayInFloatForAReason) {
 /// What was stored as real numbers before is so again.
 TEST(Codes, DequantisingStaysWhereNothingSumsCodes) {
   Net net;
-  net.data = "i8";
+  net.weight_zero = "3";
   EXPECT_EQ(compiled(text_of(net)).program.launches.size(), 2u);
 }
 
@@ -116,7 +116,9 @@ TEST(Codes, ArePooledBetweenEqualSteps) {
 }
 
 TEST(Codes, ModelsOfThemAreProven) {
-  for (const std::string& text : {text_of({}), std::string(kPooled)})
+  Net with_signs;
+  with_signs.data = "i8", with_signs.zero = "-7";
+  for (const std::string& text : {text_of({}), text_of(with_signs), std::string(kPooled)})
     for (const auto& g : ProofCase(text).compare()) EXPECT_TRUE(g.ok) << g.name;
 }
 

@@ -12,7 +12,7 @@
 namespace opfuse::cpu {
 namespace {
 
-constexpr uint32_t kEvenBytes = 0x00FF00FF, kEveryByte = 0x01010101;
+constexpr uint32_t kEvenBytes = 0x00FF00FF, kEveryByte = 0x01010101, kSignBits = 0x80808080;
 
 llvm::Intrinsic::ID word_products(const TargetInfo& target) {
   if (target.vector_bytes == 64) return llvm::Intrinsic::x86_avx512_pmaddw_d_512;
@@ -49,7 +49,7 @@ void ContractionEmitter::emit_codes(const Env& env, uint64_t pixels, const TileR
   const auto lanes = static_cast<int>(lanes_);
   llvm::Type* sums = acc_[0]->getAllocatedType();
   llvm::Type* words = k_.lanes(b.getInt16Ty(), 2 * lanes);
-  const bool bytes = has_byte_products(k_.target);
+  const bool bytes = has_byte_products(k_.target), shifted = types().data == DType::i8;
   Value* pixel_step = view_.pixel < 0 ? k_.i64(0) : axis_step(k_, data(), map, view_.pixel);
   Value* row_step = row_run_ ? axis_step(k_, data(), map, row_axis_) : k_.i64(0);
   Value* data_at = k_.element(data().base, types().data, k_.add(d.scalar, k_.i64(d.constant)));
@@ -72,6 +72,7 @@ void ContractionEmitter::emit_codes(const Env& env, uint64_t pixels, const TileR
       at = k_.add(at, k_.mul(row_step, k_.i64(p / run.width)));
       Value* x = inside ? b.CreateAlignedLoad(b.getInt32Ty(), k_.element(data_at, types().data, at), data_align())
                         : static_cast<Value*>(padding);
+      if (inside && shifted) x = b.CreateXor(x, b.getInt32(kSignBits));
       const Halves wide = bytes ? Halves{} : widened_data(k_, x, lanes, words);
       if (bytes) x = k_.splat(x, lanes);
       for (int64_t v = 0; v < vectors_; ++v) {
