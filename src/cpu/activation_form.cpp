@@ -146,7 +146,7 @@ std::optional<ActivationForm> activation_form(const Expr& e) {
 
 std::set<TabledActivation> tabled_activations(const Region& region, const TargetInfo& target) {
   std::set<TabledActivation> found;
-  if (!target.has("avx512dq")) return found;
+  if (!target.has("avx512dq") || target.lanes_f32() != 16) return found;  // tables fill a register
   const auto look = [&](const Expr& e) {
     if (const auto form = activation_form(e)) found.insert(form->activation);
   };

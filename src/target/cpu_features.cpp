@@ -34,10 +34,10 @@ const std::vector<CpuFeature>& cpu_features() {
       {"avx2", has_avx2},
       {"fma", [] { return static_cast<bool>(__builtin_cpu_supports("fma")); }},
       {"sse2", [] { return static_cast<bool>(__builtin_cpu_supports("sse2")); }},
-      {"avx512vnni", [] { return has_avx512() && bit(leaf7(0).ecx, 11); }, "avx512f"},
+      {"avx512vnni", [] { return has_avx512() && bit(leaf7(0).ecx, 11); }, "x86-64-v4"},
       {"avx512bf16", [] { return has_avx512() && bit(leaf7(1).eax, 5); }},
       {"avx512fp16", [] { return has_avx512() && bit(leaf7(0).edx, 23); }},
-      {"avxvnni", [] { return has_avx2() && bit(leaf7(1).eax, 4); }},
+      {"avxvnni", [] { return has_avx2() && bit(leaf7(1).eax, 4); }, "x86-64-v3"},
   };
   return features;
 }

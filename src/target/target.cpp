@@ -130,7 +130,7 @@ std::vector<std::string> listed_targets() {
 
 static TargetInfo with_features_besides(TargetInfo target, const std::vector<std::string>& here) {
   for (const CpuFeature& feature : cpu_features()) {
-    if (!feature.joins || !target.has(feature.joins) || target.has(feature.name)) continue;
+    if (!feature.joins || target.llvm_cpu != feature.joins || target.has(feature.name)) continue;
     if (std::find(here.begin(), here.end(), feature.name) == here.end()) continue;
     target.beside.emplace_back(feature.name);
     target.features.emplace_back(feature.name);

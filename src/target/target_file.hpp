@@ -38,7 +38,7 @@ TargetFile read_shipped(const ShippedTarget& shipped);
 struct CpuFeature {
   const char* name;
   bool (*here)();
-  const char* joins = nullptr;  ///< `host` has it besides where its instruction set has this feature
+  const char* joins = nullptr;  ///< `host` has it besides where this is its llvm_cpu
 };
 const std::vector<CpuFeature>& cpu_features();
 

@@ -5,6 +5,16 @@ import unittest
 from harness import MODELS, CliTest
 
 NET = MODELS / "small_net.fir"
+CODES = """graph (%x: f32[2,16,5,5]) {
+  %s = const splat<0.02> : f32[]
+  %z = const splat<7> : u8[]
+  %c = const rand<1> : i8[24,16,3,3]
+  %w = dequantize_linear(%c, %s)
+  %q = quantize_linear(%x, %s, %z)
+  %d = dequantize_linear(%q, %s, %z)
+  %v = conv(%d, %w) {pads = [1,1,1,1]}
+  %y = quantize_linear(%v, %s, %z)
+  return %y }"""
 
 
 class Targets(CliTest):
@@ -69,17 +79,23 @@ class Targets(CliTest):
         self.ok("compile", NET, "--target", path, "-o", opf)
         self.fails(4, "run", opf, says=[f"needs the CPU feature {lacking[0]}, which this machine lacks"])
 
+    def test_features_and_width_are_told_apart(self):
+        """Vectors narrower than their features allow, and byte products in either encoding."""
+        here = self.ok("targets", "list", "--json").json["host_features"]
+        codes = self.write(CODES, "codes.fir")
+        halves = self.write("""graph (%x: f32[1,8,6,6]) {
+  %w = const rand<1> : f32[20,8,1,1]
+  %v = conv(%x, %w)
+  %y = silu(%v)
+  return %y }""", "halves.fir")
+        for base, width, model in (("cpu:avx512-vnni", 32, codes), ("cpu:avx512-vnni", 16, codes), ("cpu:avx512", 32, halves),
+                                   ("cpu:avx2-vnni", 32, codes), ("cpu:avx2-vnni", 16, codes)):
+            if all(f in here for f in self.ok("targets", "show", base, "--json").json["instructions"]["features"]):
+                path = self.write(f'schema = 1\nextends = "{base}"\n[instructions]\nvector_bytes = {width}\n')
+                self.assertIn("PASSED", self.ok("compare", model, "--target", path).out)
+
     def test_features_besides_are_needed_where_they_are_used(self):
-        quantised = self.write("""graph (%x: f32[2,16,9,9]) {
-  %s = const splat<0.02> : f32[]
-  %z = const splat<7> : u8[]
-  %c = const rand<1> : i8[24,16,3,3]
-  %w = dequantize_linear(%c, %s)
-  %q = quantize_linear(%x, %s, %z)
-  %d = dequantize_linear(%q, %s, %z)
-  %v = conv(%d, %w) {pads = [1,1,1,1]}
-  %y = quantize_linear(%v, %s, %z)
-  return %y }""", "codes.fir")
+        quantised = self.write(CODES, "codes.fir")
         opf = self.folder / "m.opf"
         needs = {}
         for target in ("host", self.ok("targets", "list", "--json").json["host"]):
@@ -89,8 +105,9 @@ class Targets(CliTest):
             self.ok("compare", quantised, "--target", target)
         named = target
         self.assertEqual(needs["host", NET], needs[named, NET])
-        besides = {"avx512vnni"} & set(self.ok("targets", "list", "--json").json["host_features"])
-        self.assertEqual(set(needs["host", quantised]) - set(needs[named, quantised]), besides if "512" in named else set())
+        besides = {"cpu:avx512": {"avx512vnni"}, "cpu:avx2": {"avxvnni"}, "cpu:baseline": set()}[named]
+        self.assertEqual(set(needs["host", quantised]) - set(needs[named, quantised]),
+                         besides & set(self.ok("targets", "list", "--json").json["host_features"]))
 
     def test_the_machine_is_measured_and_kept(self):
         path = self.folder / "here.toml"

@@ -70,6 +70,7 @@ TEST(Targets, TheDefaultIsAnInstructionSetWithFeaturesBeside) {
   EXPECT_EQ(host.fingerprint.empty(), host.beside.empty()) << "kernels with and without are never mixed";
   const bool here = std::ranges::count(host_features(), "avx512vnni") == 1;
   EXPECT_EQ(host.has("avx512vnni"), here && host.name == "cpu:avx512");
+  EXPECT_FALSE(host.name == "cpu:avx512" && host.has("avxvnni")) << "the other encoding of the same";
 }
 
 TEST(Targets, AreFoundByNameOrTold) {

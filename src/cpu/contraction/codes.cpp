@@ -29,7 +29,10 @@ bool plain(const ContractionView& view) {
 
 }  // namespace
 
-bool has_byte_products(const TargetInfo& target) { return target.has("avx512vnni"); }
+bool has_byte_products(const TargetInfo& target) {
+  if (target.has("avxvnni") && target.vector_bytes <= 32) return true;
+  return target.has("avx512vnni") && (target.vector_bytes == 64 || target.has("avx512vl"));
+}
 
 int64_t registers_of_products(const ElementTypes& types, int64_t vectors, const TargetInfo& target) {
   return types.unit() == 1 || has_byte_products(target) ? 0 : vectors + 3;

@@ -48,7 +48,8 @@ bool fits(const RegisterTile& t, const TargetInfo& target, int64_t kept) {
 
 bool ends_in_half(int64_t channels, int64_t lanes, const TargetInfo& target) {
   const int64_t rest = channels % lanes;
-  return target.has("avx512vl") && rest > 0 && rest <= lanes / 2;
+  const bool halves = target.has("avx512vl") && lanes == 16;  // of a vector are worth a register's name of their own
+  return halves && rest > 0 && rest <= lanes / 2;
 }
 
 int64_t pixel_count(const Stage& stage, int axis) {

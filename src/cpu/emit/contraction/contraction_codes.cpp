@@ -19,6 +19,13 @@ llvm::Intrinsic::ID word_products(const TargetInfo& target) {
   return target.vector_bytes == 32 ? llvm::Intrinsic::x86_avx2_pmadd_wd : llvm::Intrinsic::x86_sse2_pmadd_wd;
 }
 
+/// Of the vectors' width; both encodings have these names.
+llvm::Intrinsic::ID byte_products(const TargetInfo& target) {
+  if (target.vector_bytes == 64) return llvm::Intrinsic::x86_avx512_vpdpbusd_512;
+  return target.vector_bytes == 32 ? llvm::Intrinsic::x86_avx512_vpdpbusd_256
+                                   : llvm::Intrinsic::x86_avx512_vpdpbusd_128;
+}
+
 /// The two halves of every word, as vectors of i16.
 struct Halves {
   Value* even;
@@ -78,7 +85,7 @@ void ContractionEmitter::emit_codes(const Env& env, uint64_t pixels, const TileR
       for (int64_t v = 0; v < vectors_; ++v) {
         Value*& a = acc[place_of(p, v)];
         if (bytes) {
-          a = b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpdpbusd_512, {}, {a, x, vectors[static_cast<size_t>(v)]});
+          a = b.CreateIntrinsic(byte_products(k_.target), {}, {a, x, vectors[static_cast<size_t>(v)]});
           continue;
         }
         const Halves& h = halves[static_cast<size_t>(v)];
