@@ -39,13 +39,13 @@ AlgorithmOption winograd_option(const char* name, const WinogradTile& tile, cons
   const Shape& shape = region.params[static_cast<size_t>(weights)].type.shape;
   w.layout = winograd_weights(tile, vectors, target);
   w.strides = dense_strides(w.layout, shape);
-  const auto plan = plan_winograd(region, changed, target, threads);
-  if (!plan) return option;
-  option.schedule = plan->schedule;
-  option.schedule.skeleton = kWinogradName;
+  const auto plans = plan_winograd(region, changed, target, threads, 1);
+  if (plans.empty()) return option;
+  const WinogradPlan& plan = plans.front().choice;
+  option.schedule = erased(kWinogradName, plan.schedule);
   option.weights = w.layout;
-  option.cycles = winograd_cycles(plan->work, plan->choice, target, threads) + kWinogradLaunch;
-  option.scratch_bytes = plan->choice.scratch_bytes;
+  option.cycles = winograd_cycles(plan.work, plan.choice, target, threads) + kWinogradLaunch;
+  option.scratch_bytes = plan.choice.scratch_bytes;
   option.weight_bytes = stored_bytes(w, shape);
   return option;
 }

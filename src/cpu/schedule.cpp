@@ -9,10 +9,17 @@ LayoutWish wish_layouts(const Region& region, const TargetInfo& target) {
   return wish_layouts(skeletons(), region, target);
 }
 
+std::vector<Candidate> candidates(const Region& region, const std::vector<ParamLayout>& layouts,
+                                  const TargetInfo& target, size_t most) {
+  std::vector<Candidate> found = candidates(skeletons(), region, layouts, target, most);
+  if (!tabled_activations(region, target).empty())
+    for (Candidate& candidate : found) candidate.choice.set(kActivationTables, 1);
+  return found;
+}
+
 Schedule choose_schedule(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
-  Schedule s = choose_schedule(skeletons(), region, layouts, target);
-  if (!tabled_activations(region, target).empty()) s.set(kActivationTables, 1);
-  return s;
+  const std::vector<Candidate> found = candidates(region, layouts, target, 1);
+  return found.empty() ? Schedule{} : found.front().choice;
 }
 
 std::optional<std::string> joining_loses(const Region& region, const TargetInfo& target) {

@@ -26,7 +26,7 @@ double parts_cost(double largest, double even, int64_t parts, int64_t wanted) {
 
 }  // namespace
 
-void split_parts(Schedule& s, int64_t wanted, int64_t blocks, int64_t rows, double weight_bytes, double data_bytes) {
+void split_parts(Parts& s, int64_t wanted, int64_t blocks, int64_t rows, double weight_bytes, double data_bytes) {
   int64_t best_o = 1, best_p = 1;
   double least = INFINITY;
   for (int64_t o = 1; o <= std::min<int64_t>(blocks, 64); ++o)
@@ -40,11 +40,11 @@ void split_parts(Schedule& s, int64_t wanted, int64_t blocks, int64_t rows, doub
               (weight_bytes + data_bytes) / 8;
       if (cost < least) least = cost, best_o = o, best_p = p;
     }
-  s.set("parts_o", best_o);
-  s.set("parts_p", best_p);
+  s.parts_o = best_o;
+  s.parts_p = best_p;
 }
 
-void split_blocks(Schedule& s, int64_t wanted, int64_t blocks, int64_t rows) {
+void split_blocks(Parts& s, int64_t wanted, int64_t blocks, int64_t rows) {
   int64_t best = 1;
   double least = INFINITY;
   for (int64_t o = 1; o <= blocks && o * rows <= std::max(2 * wanted, rows); ++o) {
@@ -52,12 +52,12 @@ void split_blocks(Schedule& s, int64_t wanted, int64_t blocks, int64_t rows) {
     const double cost = parts_cost(std::ceil(even), even, o * rows, wanted);
     if (cost < least) least = cost, best = o;
   }
-  s.set("parts_o", best);
-  s.set("parts_p", rows);
+  s.parts_o = best;
+  s.parts_p = rows;
 }
 
-void rows_first(Schedule& s) {
-  if (s.get("parts_o", 1) > 1 && s.get("parts_p", 1) > 1) s.set("rows_first", 1);
+void rows_first(Parts& s) {
+  if (s.parts_o > 1 && s.parts_p > 1) s.rows_first = 1;
 }
 
 int64_t wanted_parts(double macs, const TargetInfo& target, double bytes) {

@@ -2,6 +2,7 @@
 // threads.
 #pragma once
 
+#include "cpu/parts_schedule.hpp"
 #include "kernel/spec.hpp"
 
 namespace opfuse {
@@ -14,13 +15,13 @@ int64_t wanted_parts(double macs, const TargetInfo& target, double bytes = 0);
 
 /// parts_o x parts_p pieces of `blocks` x `rows`, at least `wanted` where possible: the split with the
 /// largest piece smallest, then the least memory traffic.
-void split_parts(Schedule& s, int64_t wanted, int64_t blocks, int64_t rows, double weight_bytes, double data_bytes);
+void split_parts(Parts& s, int64_t wanted, int64_t blocks, int64_t rows, double weight_bytes, double data_bytes);
 
 /// As many pieces of the blocks as make at least `wanted` parts with `rows` pieces of the rows, as evenly as possible.
-void split_blocks(Schedule& s, int64_t wanted, int64_t blocks, int64_t rows);
+void split_blocks(Parts& s, int64_t wanted, int64_t blocks, int64_t rows);
 
 /// Neighbouring parts, which one worker takes, are channels of the same rows: a core then finds in its own cache what
 /// it wrote there in the launch before, at the price of reading all weights.
-void rows_first(Schedule& s);
+void rows_first(Parts& s);
 
 }  // namespace opfuse

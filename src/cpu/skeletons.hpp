@@ -18,6 +18,11 @@ Skeleton generic_skeleton();      ///< any single stage: maps, rows, and what ha
 /// All of them, in the order in which they are asked.
 Skeletons skeletons();
 
+/// The `most` fastest schedules of a kernel, by predicted time: what the first skeleton has that sees the region and
+/// takes its layouts.
+std::vector<Candidate> candidates(const Region& region, const std::vector<ParamLayout>& layouts,
+                                  const TargetInfo& target, size_t most);
+
 /// The one that a schedule names; an Error where there is none.
 const Skeleton& skeleton_of(const Schedule& schedule);
 

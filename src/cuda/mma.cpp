@@ -12,6 +12,7 @@
 #include "base/fail.hpp"
 #include "cuda/emitters.hpp"
 #include "cuda/mma_operands.hpp"
+#include "cuda/schedules.hpp"
 #include "cuda/tile_frame.hpp"
 #include "cuda/vector_body.hpp"
 
@@ -21,14 +22,14 @@ namespace {
 class Mma {
  public:
   explicit Mma(Kernel& k) : k_(k), s_(k), view_(mma_view(k.region, k.layouts())) {
-    const Schedule& s = k.spec.schedule;
-    frame_.tile_m = s.get("mma_m", 64);
-    frame_.tile_n = s.get("mma_n", 64);
+    const auto s = typed<MmaSchedule>(k.spec.schedule);
+    frame_.tile_m = s.mma_m;
+    frame_.tile_n = s.mma_n;
     frame_.tile_k = kTileK;
-    stages_ = s.get("stages", 3);
+    stages_ = s.stages;
     OPFUSE_CHECK(stages_ >= 2, "{} stages: one is filled while another is multiplied", stages_);
     bf16_ = s_.stage.reductions[0].value.dtype() == DType::bf16;
-    copies_ = s.get("copy_a", 0) > 0 || s.get("copy_b", 0) > 0;
+    copies_ = s.copy_a > 0 || s.copy_b > 0;
   }
 
   void emit() {
@@ -96,9 +97,9 @@ class Mma {
     k_.open(fmt::format("if ({} < steps)", t));
     k_.line(fmt::format("const {} k0 = {} * kTileK;", k_.index_type(), t));
     fill("tile_a", stage, view_.a, view_.m, "m", "kTileM", frame_.m, frame_.tile_m,
-         k_.spec.schedule.get("copy_a", 0) > 0, point);
+         typed<MmaSchedule>(k_.spec.schedule).copy_a > 0, point);
     fill("tile_b", stage, view_.b, view_.n, "n", "kTileN", frame_.n, frame_.tile_n,
-         k_.spec.schedule.get("copy_b", 0) > 0, point);
+         typed<MmaSchedule>(k_.spec.schedule).copy_b > 0, point);
     k_.close();
     if (copies_) k_.line("copy_commit();");
   }
@@ -186,7 +187,7 @@ class Mma {
   }
 
   void epilogue(const StageText::Point& outside) {
-    const int64_t vector = k_.spec.schedule.get("vector", 1);
+    const int64_t vector = typed<MmaSchedule>(k_.spec.schedule).vector;
     k_.constant("kVector", vector);
     k_.line("#pragma unroll");
     k_.open("for (int i = 0; i < 2; ++i)");

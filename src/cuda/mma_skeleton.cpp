@@ -1,7 +1,10 @@
 // Contractions on tensor cores as a skeleton: both operands are stored, and multiplied, in 16 bits, and want their
 // channels last.
+#include <fmt/format.h>
+
 #include "cuda/mma_operands.hpp"
 #include "cuda/row_schedule.hpp"
+#include "cuda/schedules.hpp"
 #include "cuda/skeletons.hpp"
 #include "cuda/stage.hpp"
 #include "cuda/vector_body.hpp"
@@ -46,27 +49,43 @@ bool stores_sixteen_bytes(const Stage& stage, const std::vector<ParamLayout>& la
   return true;
 }
 
-std::vector<Schedule> candidates(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo&) {
+/// There is no model of time: large tiles where there are many of them, and deeper pipelines of small ones.
+std::vector<Candidate> candidates(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo&,
+                                  size_t) {
   const TileView view = mma_view(region, layouts);
   const Stage& stage = region.stages[0];
   const int64_t m = typical_product(stage, view.m), n = typical_product(stage, view.n),
                 k = typical_product(stage, view.k);
   if (std::min(m, n) < 8 || k < 8) return {};
   const bool large = m >= 128 && n >= 64 && m * n >= int64_t{1} << 19;
-  Schedule s;
-  s.set("mma_m", large ? 128 : 64);
-  s.set("mma_n", 64);
-  s.set("stages", large ? 2 : 3);
-  s.set("copy_a", copies_sixteen_bytes(region, layouts, view, view.a));
-  s.set("copy_b", copies_sixteen_bytes(region, layouts, view, view.b));
-  s.set("vector", stores_sixteen_bytes(stage, layouts, view.n.back()) ? 8 : 1);
-  return {s};
+  MmaSchedule s;
+  s.mma_m = large ? 128 : 64;
+  s.stages = large ? 2 : 3;
+  s.copy_a = copies_sixteen_bytes(region, layouts, view, view.a);
+  s.copy_b = copies_sixteen_bytes(region, layouts, view, view.b);
+  s.vector = stores_sixteen_bytes(stage, layouts, view.n.back()) ? 8 : 1;
+  return {{0, erased("mma", s)}};
+}
+
+/// 16 bytes at a time only where operands and results lie so.
+std::optional<std::string> verify(const Schedule& schedule, const Region& region,
+                                  const std::vector<ParamLayout>& layouts, const TargetInfo&) {
+  if (auto why = verify_fields<MmaSchedule>(schedule)) return why;
+  const auto s = typed<MmaSchedule>(schedule);
+  const TileView view = mma_view(region, layouts);
+  if (s.mma_m % 64) return fmt::format("mma_m={} is neither 64 nor 128", s.mma_m);
+  if (s.copy_a && !copies_sixteen_bytes(region, layouts, view, view.a)) return "copy_a=1 of data that lie apart";
+  if (s.copy_b && !copies_sixteen_bytes(region, layouts, view, view.b)) return "copy_b=1 of data that lie apart";
+  if (s.vector != 1 && s.vector != 8) return fmt::format("vector={} is neither 1 nor 8", s.vector);
+  if (s.vector == 8 && !stores_sixteen_bytes(region.stages[0], layouts, view.n.back()))
+    return "vector=8 of results that lie apart";
+  return std::nullopt;
 }
 
 }  // namespace
 
 Skeleton mma_skeleton() {
-  return {.name = "mma", .form = kGrouped, .see = see, .wish = wish, .candidates = candidates};
+  return {.name = "mma", .form = kGrouped, .see = see, .wish = wish, .candidates = candidates, .verify = verify};
 }
 
 }  // namespace opfuse::cuda

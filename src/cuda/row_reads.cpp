@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cuda/schedules.hpp"
 #include "cuda/stage.hpp"
 #include "region/dependence.hpp"
 
@@ -92,11 +93,11 @@ RowReading row_reading(const Region& region, const std::vector<ParamLayout>& lay
   if (row.passes <= 1) return {"each row is read once", false};
   const std::string read = fmt::format("each row is read {}: ", times(row.passes));
   if (!row.anew.empty()) return {read + "every pass evaluates the indices or guards of its elements", true};
-  if (const int64_t kept = schedule.get("per_thread", 0); kept > 0)
+  if (const int64_t kept = typed<RowsSchedule>(schedule).per_thread; kept > 0)
     return {fmt::format("each row is read once and kept in registers, {} elements a thread", kept), false};
   Dim count = 1;
   for (const Dim& d : stage.reduce) count = count * d;
-  const int64_t held = schedule.get("held", 0);
+  const int64_t held = typed<RowsSchedule>(schedule).held;
   if (held > 0 && count.is_constant())
     return {fmt::format("each row is read once and held in {} bytes of shared memory", held * row.bytes), false};
   const int64_t budget = shared_budget(target);
@@ -105,7 +106,7 @@ RowReading row_reading(const Region& region, const std::vector<ParamLayout>& lay
                         "since a block has {} bytes of it on {}",
                         held, times(row.passes), budget, target.name),
             true};
-  if (schedule.get("team", 1) == 1)
+  if (typed<RowsSchedule>(schedule).team == 1)
     return {read + "one thread goes along it, beside those of the neighbouring rows", true};
   return {
       read + fmt::format("{} elements of {} bytes are more than the {} bytes of shared memory that a block has on {}",

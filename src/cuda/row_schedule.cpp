@@ -110,7 +110,7 @@ int64_t in_registers(const Stage& stage, int64_t count, int64_t team, int64_t ve
 /// several passes read are kept: in registers, else in shared memory, where only few blocks have room beside each other
 /// and need more threads each.
 void choose_team(const Region& region, const std::vector<ParamLayout>& layouts, const RowAxes& axes,
-                 const TargetInfo& target, Schedule& s) {
+                 const TargetInfo& target, RowsSchedule& s) {
   const Stage& stage = region.stages[0];
   std::vector<int> reduce;
   for (size_t i = 0; i < stage.reduce.size(); ++i) reduce.push_back(static_cast<int>(stage.domain.size() + i));
@@ -126,20 +126,20 @@ void choose_team(const Region& region, const std::vector<ParamLayout>& layouts, 
     const int64_t vector = vector_along(region, layouts, axes, row, count, team);
     const int64_t each = in_registers(stage, count, team, vector);
     if (each == 0) continue;
-    s.set("team", team);
-    if (vector > 1) s.set("vector", vector);
-    s.set("per_thread", each);
+    s.team = team;
+    if (vector > 1) s.vector = vector;
+    s.per_thread = each;
     return;
   }
   int64_t team = !open && count <= 1024 ? 32 : 256;
   const int64_t budget = shared_budget(target);
   if (!row.again.empty() && (open || (count > 1024 && count * row.bytes <= budget))) {
-    s.set("held", open ? budget / row.bytes : count);
+    s.held = open ? budget / row.bytes : count;
     if (!open) team = count * row.bytes > kCrowdedBytes ? 1024 : 512;
   }
-  s.set("team", team);
+  s.team = team;
   if (const int64_t vector = vector_along(region, layouts, axes, row, count, team); along > 0 && vector > 1)
-    s.set("vector", vector);
+    s.vector = vector;
 }
 
 }  // namespace
@@ -150,12 +150,13 @@ int64_t typical_product(const Stage& stage, const std::vector<int>& axes) {
   return count;
 }
 
-void choose_rows(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target, Schedule& s) {
+void choose_rows(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target,
+                 RowsSchedule& s) {
   const Stage& stage = region.stages[0];
   const RowAxes axes = row_axes(stage, layouts);
   if (!stage.reductions.empty()) choose_team(region, layouts, axes, target, s);
-  if (const int64_t vector = vector_of(region, layouts, axes); vector > 1) s.set("vector", vector);
-  s.set("block", std::max<int64_t>(256, s.get("team", 1)));
+  if (const int64_t vector = vector_of(region, layouts, axes); vector > 1) s.vector = vector;
+  s.block = std::max<int64_t>(256, s.team);
 }
 
 }  // namespace opfuse::cuda

@@ -1,11 +1,13 @@
 #pragma once
 
+#include "cuda/schedules.hpp"
 #include "kernel/spec.hpp"
 
 namespace opfuse::cuda {
 
 /// The schedule of a region, simplified as the skeleton sees it, that is no product of tiles.
-void choose_rows(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target, Schedule& s);
+void choose_rows(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target,
+                 RowsSchedule& s);
 
 /// Product of the axes' extents, with a small number for open ones.
 int64_t typical_product(const Stage& stage, const std::vector<int>& axes);

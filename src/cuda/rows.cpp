@@ -14,6 +14,7 @@
 #include "base/fail.hpp"
 #include "cuda/emitters.hpp"
 #include "cuda/row_reads.hpp"
+#include "cuda/schedules.hpp"
 #include "cuda/vector_body.hpp"
 
 namespace opfuse::cuda {
@@ -26,15 +27,15 @@ class Rows {
         s_(k),
         axes_(row_axes(s_.stage, layouts)),
         reads_(row_reads(s_.stage, k.region, axes_)),
-        team_(static_cast<int>(k.spec.schedule.get("team", 1))),
-        vector_(static_cast<int>(k.spec.schedule.get("vector", 1))),
-        per_thread_(static_cast<int>(k.spec.schedule.get("per_thread", 0))),
-        held_(k.spec.schedule.get("held", 0)) {
+        team_(static_cast<int>(typed<RowsSchedule>(k.spec.schedule).team)),
+        vector_(static_cast<int>(typed<RowsSchedule>(k.spec.schedule).vector)),
+        per_thread_(static_cast<int>(typed<RowsSchedule>(k.spec.schedule).per_thread)),
+        held_(typed<RowsSchedule>(k.spec.schedule).held) {
     for (int i = 0; i < static_cast<int>(s_.stage.reduce.size()); ++i) reduce_.push_back(s_.domain() + i);
   }
 
   void emit() {
-    k_.block = static_cast<int>(k_.spec.schedule.get("block", 256));
+    k_.block = static_cast<int>(typed<RowsSchedule>(k_.spec.schedule).block);
     k_.constant("kBlock", k_.block);
     const bool whole_warps = team_ == 32 || (team_ == k_.block && team_ % 32 == 0);
     OPFUSE_CHECK(team_ == 1 || whole_warps, "a team of {} threads in a block of {}", team_, k_.block);

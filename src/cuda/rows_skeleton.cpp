@@ -1,7 +1,10 @@
 // Everything that is no tile as a skeleton: any single stage, any layouts.
+#include <fmt/format.h>
+
 #include "cuda/mma_operands.hpp"
 #include "cuda/row_reads.hpp"
 #include "cuda/row_schedule.hpp"
+#include "cuda/schedules.hpp"
 #include "cuda/skeletons.hpp"
 
 namespace opfuse::cuda {
@@ -22,17 +25,28 @@ void wish(const Region& region, const TargetInfo&, LayoutWish& wish) {
   for (const StageOutput& o : stage.outputs) set(o.param, o.map);
 }
 
-std::vector<Schedule> candidates(const Region& region, const std::vector<ParamLayout>& layouts,
-                                 const TargetInfo& target) {
-  Schedule s;
+std::vector<Candidate> candidates(const Region& region, const std::vector<ParamLayout>& layouts,
+                                  const TargetInfo& target, size_t) {
+  RowsSchedule s;
   choose_rows(region, layouts, target, s);
-  return {s};
+  return {{0, erased(kRowsName, s)}};
+}
+
+/// A team is a thread, a warp, or the block; several reductions of a team go through shared memory by warps.
+std::optional<std::string> verify(const Schedule& schedule, const Region&, const std::vector<ParamLayout>&,
+                                  const TargetInfo&) {
+  if (auto why = verify_fields<RowsSchedule>(schedule)) return why;
+  const auto s = typed<RowsSchedule>(schedule);
+  if (s.block % 32) return fmt::format("block={} is no whole number of warps", s.block);
+  if (s.team != 1 && s.team != 32 && s.team != s.block)
+    return fmt::format("team={} is neither a thread, a warp nor the block", int64_t{s.team});
+  return std::nullopt;
 }
 
 }  // namespace
 
 Skeleton rows_skeleton() {
-  return {.name = kRowsName, .form = kGrouped, .see = see, .wish = wish, .candidates = candidates};
+  return {.name = kRowsName, .form = kGrouped, .see = see, .wish = wish, .candidates = candidates, .verify = verify};
 }
 
 }  // namespace opfuse::cuda

@@ -2,6 +2,8 @@
 // contraction, or too narrow for tiles, is rows.
 #include "cuda/skeletons.hpp"
 
+#include "cuda/schedules.hpp"
+
 namespace opfuse::cuda {
 namespace {
 
@@ -21,14 +23,20 @@ bool is_scatter(const Region& region, const TargetInfo&) {
   return region.stages.size() == 1 && region.stages[0].anchor == Anchor::scatter;
 }
 
-std::vector<Schedule> one_schedule(const Region&, const std::vector<ParamLayout>&, const TargetInfo&) { return {{}}; }
+std::vector<Candidate> updates(const Region&, const std::vector<ParamLayout>&, const TargetInfo&, size_t) {
+  return {{0, erased("scatter", ScatterSchedule{})}};
+}
 
 }  // namespace
 
 const RegionForm kGrouped = {grouped, grouped_under};
 
 Skeleton scatter_skeleton() {
-  return {.name = "scatter", .form = kGrouped, .see = is_scatter, .candidates = one_schedule};
+  return {.name = "scatter",
+          .form = kGrouped,
+          .see = is_scatter,
+          .candidates = updates,
+          .verify = verify_as<ScatterSchedule>};
 }
 
 Skeletons skeletons() {

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "cuda/emitters.hpp"
+#include "cuda/schedules.hpp"
 #include "cuda/tile_frame.hpp"
 
 namespace opfuse::cuda {
@@ -19,12 +20,12 @@ namespace {
 class Tiles {
  public:
   explicit Tiles(Kernel& k) : k_(k), s_(k), view_(std::get<TileView>(view_tiles(k.region))) {
-    const Schedule& s = k.spec.schedule;
-    frame_.tile_m = s.get("tile_m", 64);
-    frame_.tile_n = s.get("tile_n", 64);
-    frame_.tile_k = s.get("tile_k", 16);
-    per_m_ = s.get("per_m", 4);
-    per_n_ = s.get("per_n", 4);
+    const auto s = typed<TilesSchedule>(k.spec.schedule);
+    frame_.tile_m = s.tile_m;
+    frame_.tile_n = s.tile_n;
+    frame_.tile_k = s.tile_k;
+    per_m_ = s.per_m;
+    per_n_ = s.per_n;
   }
 
   void emit() {

@@ -18,6 +18,7 @@ std::string limit_of(const KernelSpec& spec, const TargetInfo& target) {
 }
 
 KernelText write_kernel(const KernelSpec& spec, const TargetInfo& target) {
+  verify(skeletons(), spec, target);
   const Collapsed c = kGrouped.under(spec.region, spec.layouts);
   Kernel k(c.region, c.layouts, spec, kernel_symbol(spec));
   emit_kernel(k);

@@ -1,6 +1,8 @@
 // The questions that a table of skeletons answers, each a walk down the table.
 #include "kernel/skeleton.hpp"
 
+#include "base/fail.hpp"
+
 namespace opfuse {
 namespace {
 
@@ -37,17 +39,32 @@ LayoutWish wish_layouts(Skeletons table, const Region& region, const TargetInfo&
   return wish;
 }
 
-Schedule choose_schedule(Skeletons table, const Region& region, const std::vector<ParamLayout>& layouts,
-                         const TargetInfo& target) {
+std::vector<Candidate> candidates(Skeletons table, const Region& region, const std::vector<ParamLayout>& layouts,
+                                  const TargetInfo& target, size_t most) {
   for (const Skeleton& skeleton : table) {
     const Collapsed c = skeleton.form.under(region, layouts);
     if (!skeleton.see(c.region, target)) continue;
-    std::vector<Schedule> found = skeleton.candidates(c.region, c.layouts, target);
-    if (found.empty()) continue;
-    found.front().skeleton = skeleton.name;
-    return std::move(found.front());
+    std::vector<Candidate> found = skeleton.candidates(c.region, c.layouts, target, most);
+    if (!found.empty()) return found;
   }
   return {};
+}
+
+Schedule choose_schedule(Skeletons table, const Region& region, const std::vector<ParamLayout>& layouts,
+                         const TargetInfo& target) {
+  const std::vector<Candidate> found = candidates(table, region, layouts, target, 1);
+  return found.empty() ? Schedule{} : found.front().choice;
+}
+
+void verify(Skeletons table, const KernelSpec& spec, const TargetInfo& target) {
+  const Skeleton* skeleton = find_skeleton(table, spec.schedule.skeleton);
+  if (!skeleton) {
+    if (spec.schedule.skeleton.empty()) throw fail(E::codegen_failed, "no skeleton takes the layouts of the operands");
+    throw fail(E::codegen_failed, "no skeleton is named '{}'", spec.schedule.skeleton);
+  }
+  const Collapsed c = skeleton->form.under(spec.region, spec.layouts);
+  if (const auto why = skeleton->verify(spec.schedule, c.region, c.layouts, target))
+    throw fail(E::codegen_failed, "the schedule '{}' cannot be emitted: {}", spec.schedule.text(), *why);
 }
 
 }  // namespace opfuse

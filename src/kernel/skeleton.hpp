@@ -11,6 +11,8 @@
 #include <span>
 
 #include "kernel/collapse.hpp"
+#include "kernel/fastest.hpp"
+#include "kernel/schedule_fields.hpp"
 
 namespace opfuse {
 
@@ -22,6 +24,8 @@ struct RegionForm {
 extern const RegionForm kAsLowered;  ///< no axis dropped or merged
 extern const RegionForm kCollapsed;  ///< kernel/collapse.hpp
 
+using Candidate = Ranked<Schedule>;
+
 /// Functions of region, layouts and target alone.
 struct Skeleton {
   std::string_view name;  ///< which its schedules carry, and its emitter is listed by
@@ -32,8 +36,13 @@ struct Skeleton {
   std::optional<std::string> (*refuses)(const Region&, const TargetInfo&) = nullptr;
   /// How operands should lie. Null: it takes what others wished for.
   void (*wish)(const Region&, const TargetInfo&, LayoutWish&) = nullptr;
-  /// Sensible schedules under these layouts, the best one first; none: the layouts are not for it.
-  std::vector<Schedule> (*candidates)(const Region&, const std::vector<ParamLayout>&, const TargetInfo&) = nullptr;
+  /// The `most` fastest of its sensible schedules under these layouts, by predicted time; none: they are not for it.
+  std::vector<Candidate> (*candidates)(const Region&, const std::vector<ParamLayout>&, const TargetInfo&,
+                                       size_t most) = nullptr;
+  /// Why a schedule is ill-formed, or does not fit region and layouts, with the number's name; nullopt: it may be
+  /// emitted.
+  std::optional<std::string> (*verify)(const Schedule&, const Region&, const std::vector<ParamLayout>&,
+                                       const TargetInfo&) = nullptr;
   /// Predicted cycles of one core for one image; the region is as lowered, a symbolic extent counts as 1. Null: not
   /// known.
   double (*cost)(const Region&, const Schedule&, const TargetInfo&) = nullptr;
@@ -51,8 +60,30 @@ const Skeleton* first_to_see(Skeletons table, const Region& region, const Target
 
 LayoutWish wish_layouts(Skeletons table, const Region& region, const TargetInfo& target);
 
-/// Without a skeleton where no candidate fits the layouts.
+/// Of the first that sees the region and has any; none: no skeleton takes these layouts.
+std::vector<Candidate> candidates(Skeletons table, const Region& region, const std::vector<ParamLayout>& layouts,
+                                  const TargetInfo& target, size_t most);
+
+/// The first candidate; without a skeleton where there is none.
 Schedule choose_schedule(Skeletons table, const Region& region, const std::vector<ParamLayout>& layouts,
                          const TargetInfo& target);
+
+/// E::codegen_failed where the schedule names no skeleton, or its skeleton refuses it.
+void verify(Skeletons table, const KernelSpec& spec, const TargetInfo& target);
+
+/// Skeleton::verify where the fields say all there is to say.
+template <class T>
+std::optional<std::string> verify_as(const Schedule& schedule, const Region&, const std::vector<ParamLayout>&,
+                                     const TargetInfo&) {
+  return verify_fields<T>(schedule);
+}
+
+/// Skeleton::candidates of its own schedules.
+template <class T>
+std::vector<Candidate> erased(std::string_view skeleton, const std::vector<Ranked<T>>& schedules) {
+  std::vector<Candidate> candidates;
+  for (const auto& [cycles, schedule] : schedules) candidates.push_back({cycles, erased(skeleton, schedule)});
+  return candidates;
+}
 
 }  // namespace opfuse

@@ -9,6 +9,8 @@ the code section: the machine code of CPUs, the kernels' text of CUDA. `compare`
 whose plan and program are equal but whose code is not is run, old file beside new on the same drawn inputs: outputs have to
 agree in every bit, and with --times both are timed in turns (upper bound of the 95 % interval of the ratio <= 1.03).
 
+Names of kernels hold a hash of their specification's text and are compared without it, schedules without their skeleton.
+
 The quick tier is twelve built-in models for cpu:avx512. --full adds larger ones, cpu:avx2, cpu:baseline and the text of cuda:sm_80,
 and for models with a dimension named batch 1, 8 and open. Recording is resumable: a case that is recorded is not compiled again.
 """
@@ -17,6 +19,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -78,6 +81,19 @@ def has_batch(opfuse, model):
     return "batch" in inspected.get("dynamic_dims", [])
 
 
+def normal(entry, key=""):
+    """Without what only names things: a kernel's hash of its specification's text, and the skeleton in front of a schedule."""
+    if isinstance(entry, dict):
+        return {k: normal(v, k) for k, v in entry.items()}
+    if isinstance(entry, list):
+        return [normal(v, key) for v in entry]
+    if isinstance(entry, str):
+        entry = re.sub(r"^([a-z_]+)_[0-9a-f]{16}$", r"\1", entry)
+        if key == "schedule":
+            entry = " ".join(word for word in entry.split() if "=" in word)
+    return entry
+
+
 def differences(old, new, path=""):
     if isinstance(old, dict) and isinstance(new, dict):
         return [d for key in sorted((old.keys() | new.keys()) - DROPPED) for d in differences(old.get(key), new.get(key), f"{path}.{key}")]
@@ -123,7 +139,7 @@ def main():
                 sys.exit(f"unchanged: no record of {name} in {given.folder}: record it with the older opfuse first")
             old = json.loads(path.read_text())
             new = record_one(given.opfuse, model, target, batch, fresh, name)
-            found = differences(old, new)
+            found = differences(normal(old), normal(new))
             only_code = found and all(d.startswith(".program.code_") for d in found)
             if only_code and not target.startswith("cuda"):
                 bits = same_bits(given.opfuse, os.path.join(given.folder, name + ".opf"), os.path.join(fresh, name + ".opf"))

@@ -1,4 +1,6 @@
 // Attention as a skeleton: any layouts will do, and dense ones are wished, since it packs what it reads itself.
+#include <fmt/format.h>
+
 #include "cpu/schedules.hpp"
 #include "cpu/skeletons.hpp"
 #include "kernel/attention_view.hpp"
@@ -21,17 +23,31 @@ void wish(const Region& region, const TargetInfo&, LayoutWish& wish) {
   wish.writes_padding = false;
 }
 
-std::vector<Schedule> candidates(const Region& region, const std::vector<ParamLayout>&, const TargetInfo& target) {
-  Schedule s;
-  if (!schedule_attention(region, target, s)) return {};
-  return {s};
+std::vector<Candidate> schedules(const Region& region, const std::vector<ParamLayout>&, const TargetInfo& target,
+                                 size_t most) {
+  return erased("attention", schedule_attention(region, target, most));
+}
+
+/// In one block, all keys; of an open number there are several.
+std::optional<std::string> check(const Schedule& schedule, const Region& region, const std::vector<ParamLayout>&,
+                                 const TargetInfo&) {
+  if (auto why = verify_fields<AttentionSchedule>(schedule)) return why;
+  const auto s = typed<AttentionSchedule>(schedule);
+  const Dim& keys = region.stages[0].domain.back();
+  if (!s.group && keys != Dim(s.keys)) return fmt::format("keys={} of {} in one block", s.keys, keys.text());
+  return std::nullopt;
 }
 
 }  // namespace
 
 Skeleton attention_skeleton() {
-  return {
-      .name = "attention", .form = kAsLowered, .see = see, .refuses = refuses, .wish = wish, .candidates = candidates};
+  return {.name = "attention",
+          .form = kAsLowered,
+          .see = see,
+          .refuses = refuses,
+          .wish = wish,
+          .candidates = schedules,
+          .verify = check};
 }
 
 }  // namespace opfuse

@@ -1,10 +1,5 @@
-// The schedule of attention, from extents and the target alone.
-//
-//   rows      query rows of a register tile, all of whose scores against a block of keys stay in scratch
-//   nv, nc    vectors of keys, of result columns in a register tile
-//   keys      keys per block: all of them where K and V of a head take half of L2 at most; else the softmax is kept
-//             up to date from block to block
-//   group     query rows that pass over the blocks together (several blocks only): K and V are packed once for them
+// Schedules of attention, from extents and the target alone: the rows of a register tile, and what follows from them.
+// Numbers: cpu/attention/attention_schedule.hpp.
 #include <algorithm>
 #include <cmath>
 
@@ -33,20 +28,18 @@ int64_t vectors_of(int64_t extent, int64_t rows, const TargetInfo& target) {
 }
 
 /// Rows of a tile beside at least three vectors: the fewest computed rows and the best use of the units.
-int64_t rows_of(std::optional<int64_t> extent, const TargetInfo& target) {
+std::vector<Ranked<int64_t>> rows_by_time(std::optional<int64_t> extent, const TargetInfo& target, size_t most) {
   const int64_t rows = extent.value_or(1 << 10);
   const double row_cycles = 3.0 / static_cast<double>(target.fma_units);  // of a step: three vectors
-  int64_t best = 1;
-  double least = INFINITY;
-  for (int64_t r = 1; r <= rows && fits({target.vector_registers > 16 ? 3 : 2, r}, target); ++r) {
+  Fastest<int64_t> fastest(most);
+  for (int64_t r = 1; r == 1 || (r <= rows && fits({target.vector_registers > 16 ? 3 : 2, r}, target)); ++r) {
     const double step = static_cast<double>(r) * row_cycles + kStepCycles;
-    const double cost = static_cast<double>(ceil_of(rows, r)) * step;
-    if (cost < least) least = cost, best = r;
+    fastest.offer(static_cast<double>(ceil_of(rows, r)) * step, r);
   }
-  return best;
+  return fastest.all();
 }
 
-void cut_parts(Schedule& s, const Region& region, const AttentionView& view, const TargetInfo& target) {
+void cut_parts(AttentionSchedule& s, const Region& region, const AttentionView& view, const TargetInfo& target) {
   const auto& domain = region.stages[0].domain;
   std::optional<int64_t> batch = 1;
   for (int axis = 0; axis < view.row; ++axis) {
@@ -56,43 +49,50 @@ void cut_parts(Schedule& s, const Region& region, const AttentionView& view, con
   if (!batch) return;  // one part per matrix
   const double work = static_cast<double>(work_of(region.stages[0]) + work_of(region.stages[2]));
   const int64_t wanted = wanted_parts(work, target);
-  const int64_t tiles = ceil_of(domain[static_cast<size_t>(view.row)].constant().value_or(1), s.get("rows", 1));
+  const int64_t tiles = ceil_of(domain[static_cast<size_t>(view.row)].constant().value_or(1), s.rows);
   if (2 * *batch < wanted) {  // tiles of one matrix in several parts pack its K and V in each
-    s.set("parts_p", std::clamp<int64_t>(tiles / kTilesPerPart, 1, ceil_of(wanted, std::max<int64_t>(*batch, 1))));
+    s.parts_p = std::clamp<int64_t>(tiles / kTilesPerPart, 1, ceil_of(wanted, std::max<int64_t>(*batch, 1)));
     return;
   }
   int64_t parts = std::min(wanted, *batch);
   for (int64_t p = wanted; p <= 2 * wanted; ++p)
     if (*batch % p == 0 && p % 2 == 0) parts = p;
-  s.set("parts_batch", parts);
+  s.parts_batch = parts;
+}
+
+AttentionSchedule schedule_with(int64_t rows, const Region& region, const AttentionView& view,
+                                const TargetInfo& target) {
+  const auto keys = region.stages[0].domain[static_cast<size_t>(view.key_axis)].constant();
+  AttentionSchedule s;
+  s.rows = rows;
+  s.nv = vectors_of(keys.value_or(1 << 10), rows, target);
+  s.nc = vectors_of(view.columns(region), rows, target);
+  const int64_t panel = s.nv * target.lanes_f32();
+  const int64_t bytes = 4 * (view.head_size(region) + view.columns(region));
+  const auto l2 = static_cast<double>(target.l2_bytes);
+  if (keys && static_cast<double>(*keys * bytes) <= kShareOfL2 * l2) {
+    s.keys = std::max<int64_t>(*keys, 1);
+  } else {
+    const auto most = std::max<int64_t>(panel, static_cast<int64_t>(kShareOfL2Blocks * l2) / bytes / panel * panel);
+    const int64_t blocks = keys ? ceil_of(*keys, most) : 1;
+    s.keys = keys ? ceil_of(ceil_of(*keys, blocks), panel) * panel : most;
+    s.group = ceil_of(kGroupRows, rows) * rows;
+  }
+  cut_parts(s, region, view, target);
+  return s;
 }
 
 }  // namespace
 
-bool schedule_attention(const Region& region, const TargetInfo& target, Schedule& s) {
+std::vector<Ranked<AttentionSchedule>> schedule_attention(const Region& region, const TargetInfo& target, size_t most) {
   const auto found = view_attention(region);
   const auto* view = std::get_if<AttentionView>(&found);
-  if (!view) return false;
-  const Stage& scores = region.stages[0];
-  const auto keys = scores.domain[static_cast<size_t>(view->key_axis)].constant();
-  const int64_t rows = rows_of(scores.domain[static_cast<size_t>(view->row)].constant(), target);
-  const int64_t nv = vectors_of(keys.value_or(1 << 10), rows, target);
-  s.set("rows", rows);
-  s.set("nv", nv);
-  s.set("nc", vectors_of(view->columns(region), rows, target));
-  const int64_t panel = nv * target.lanes_f32();
-  const int64_t bytes = 4 * (view->head_size(region) + view->columns(region));
-  const auto l2 = static_cast<double>(target.l2_bytes);
-  if (keys && static_cast<double>(*keys * bytes) <= kShareOfL2 * l2) {
-    s.set("keys", std::max<int64_t>(*keys, 1));
-  } else {
-    const auto most = std::max<int64_t>(panel, static_cast<int64_t>(kShareOfL2Blocks * l2) / bytes / panel * panel);
-    const int64_t blocks = keys ? ceil_of(*keys, most) : 1;
-    s.set("keys", keys ? ceil_of(ceil_of(*keys, blocks), panel) * panel : most);
-    s.set("group", ceil_of(kGroupRows, rows) * rows);
-  }
-  cut_parts(s, region, *view, target);
-  return true;
+  if (!view) return {};
+  const auto extent = region.stages[0].domain[static_cast<size_t>(view->row)].constant();
+  std::vector<Ranked<AttentionSchedule>> schedules;
+  for (const auto& [cycles, rows] : rows_by_time(extent, target, most))
+    schedules.push_back({cycles, schedule_with(rows, region, *view, target)});
+  return schedules;
 }
 
 }  // namespace opfuse

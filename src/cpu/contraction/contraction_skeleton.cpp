@@ -13,11 +13,15 @@ bool see(const Region& region, const TargetInfo&) {
 
 std::optional<std::string> refuses(const Region& region, const TargetInfo&) { return refuse_sums(region); }
 
-std::vector<Schedule> candidates(const Region& region, const std::vector<ParamLayout>& layouts,
-                                 const TargetInfo& target) {
-  Schedule s;
-  if (!schedule_contraction(region, layouts, 0, target, s)) return {};
-  return {s};
+std::vector<Candidate> schedules(const Region& region, const std::vector<ParamLayout>& layouts,
+                                 const TargetInfo& target, size_t most) {
+  return erased("contraction", schedule_contraction(region, layouts, 0, target, most));
+}
+
+std::optional<std::string> check(const Schedule& schedule, const Region& region,
+                                 const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
+  if (auto why = verify_fields<ContractionSchedule>(schedule)) return why;
+  return misfit(typed<ContractionSchedule>(schedule), region, layouts, target);
 }
 
 }  // namespace
@@ -40,7 +44,8 @@ Skeleton contraction_skeleton() {
           .see = see,
           .refuses = refuses,
           .wish = wish_contraction,
-          .candidates = candidates,
+          .candidates = schedules,
+          .verify = check,
           .cost = tiled_cycles,
           .loses = gate_loses};
 }

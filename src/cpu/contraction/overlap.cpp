@@ -48,19 +48,23 @@ bool may_overlap(const Stage& stage, const ContractionView& view, const TargetIn
   return channel_depth(stage, view) >= view.types.lanes(target) && calls_functions(stage) && !reads_pixels(stage, view);
 }
 
+double overlapped_cycles(const TileProblem& problem, int64_t depth, const RegisterTile& tile,
+                         const TargetInfo& target) {
+  const auto results =
+      static_cast<double>(ceil_of(problem.channels, problem.types.lanes(target)) * problem.pixels * problem.rows);
+  const double saved = fits(tile, target, kManyRegisters) ? kSavedWithMany : kSavedWithFew;
+  return static_cast<double>(depth) * tile_cycles(problem, tile, target) - saved * results;
+}
+
 std::optional<RegisterTile> overlapped_tile(const TileProblem& problem, int64_t depth, int64_t vectors,
                                             const TargetInfo& target) {
   std::optional<RegisterTile> best;
-  const auto steps = static_cast<double>(depth);
-  const auto results =
-      static_cast<double>(ceil_of(problem.channels, problem.types.lanes(target)) * problem.pixels * problem.rows);
-  double least = steps * tile_cycles(problem, choose_tile(problem, target), target);
+  double least = static_cast<double>(depth) * tile_cycles(problem, choose_tile(problem, target), target);
   for (int64_t v = vectors ? vectors : 1; v <= (vectors ? vectors : 4); ++v) {
     if (problem.channels % (v * problem.types.lanes(target))) continue;
     for (int64_t w = 1; w <= problem.pixels && fits({v, w}, target, kFewRegisters); ++w) {
       if (problem.pixels % w) continue;
-      const double saved = fits({v, w}, target, kManyRegisters) ? kSavedWithMany : kSavedWithFew;
-      const double cycles = steps * tile_cycles(problem, {v, w}, target) - saved * results;
+      const double cycles = overlapped_cycles(problem, depth, {v, w}, target);
       if (cycles < least) least = cycles, best = {v, w};
     }
   }

@@ -16,6 +16,9 @@ bool may_overlap(const Stage& stage, const ContractionView& view, const TargetIn
 std::optional<RegisterTile> overlapped_tile(const TileProblem& problem, int64_t depth, int64_t vectors,
                                             const TargetInfo& target);
 
+/// Of such a tile, `depth` steps of it less what the epilogue costs otherwise.
+double overlapped_cycles(const TileProblem& problem, int64_t depth, const RegisterTile& tile, const TargetInfo& target);
+
 /// The tile of weights whose layout is still open.
 RegisterTile choose_tile(const TileProblem& problem, const Stage& stage, const ContractionView& view,
                          const TargetInfo& target);

@@ -56,12 +56,12 @@ int64_t pixel_count(const Stage& stage, int axis) {
   return axis < 0 ? 1 : axis_extent(stage, axis).constant().value_or(1 << 10);
 }
 
-int64_t widest(int64_t pixels, int64_t vectors, const TargetInfo& target, int64_t kept, bool half) {
-  int64_t best = 1;
-  double least = INFINITY;
-  for (int64_t w = 1; fits({vectors, w, half}, target, kept) && w <= pixels; ++w)
-    if (const double c = row_cycles(pixels, {vectors, w, half}, target); c < least) least = c, best = w;
-  return best;
+std::vector<Ranked<int64_t>> widths_by_time(int64_t pixels, int64_t vectors, const TargetInfo& target, int64_t kept,
+                                            bool half, size_t most) {
+  Fastest<int64_t> fastest(most);
+  for (int64_t w = 1; w == 1 || (fits({vectors, w, half}, target, kept) && w <= pixels); ++w)
+    fastest.offer(row_cycles(pixels, {vectors, w, half}, target), w);
+  return fastest.all();
 }
 
 int64_t tallest(int64_t rows, const RegisterTile& tile, const TargetInfo& target, int64_t kept) {
@@ -90,7 +90,7 @@ RegisterTile choose_tile(const TileProblem& problem, const TargetInfo& target) {
   for (int64_t v = problem.sums; v <= (problem.pixels == 1 ? 8 : 4); v += problem.sums) {
     if (!fits({v, 1}, target)) break;
     const bool half = v > 1 && problem.channels <= v * problem.types.lanes(target) && problem.half(target);
-    const RegisterTile tile{v, widest(problem.pixels, v, target, 0, half), half};
+    const RegisterTile tile{v, widths_by_time(problem.pixels, v, target, 0, half, 1).front().choice, half};
     const double cycles = tile_cycles(problem, tile, target);
     if (cycles < least * 0.999) least = cycles, best = tile;
   }

@@ -8,6 +8,7 @@
 // multiply-adds and accumulators, and one broadcast more.
 #pragma once
 
+#include "kernel/fastest.hpp"
 #include "kernel/views.hpp"
 #include "target/target.hpp"
 
@@ -27,9 +28,10 @@ bool fits(const RegisterTile& tile, const TargetInfo& target, int64_t kept = 0);
 /// Pixels a tile may take; a symbolic extent is taken for a long one, no axis (-1) for one pixel.
 int64_t pixel_count(const Stage& stage, int axis);
 
-/// Width of the fastest tile of `vectors` vectors over a row of `pixels`.
-/// `kept`: registers that the tile must leave free; `half`: as in RegisterTile.
-int64_t widest(int64_t pixels, int64_t vectors, const TargetInfo& target, int64_t kept = 0, bool half = false);
+/// Widths of the `most` fastest tiles of `vectors` vectors over a row of `pixels`; cycles of a step of the reduction
+/// over the row. `kept`: registers that the tile must leave free; `half`: as in RegisterTile.
+std::vector<Ranked<int64_t>> widths_by_time(int64_t pixels, int64_t vectors, const TargetInfo& target, int64_t kept,
+                                            bool half, size_t most);
 
 /// Rows of the tile's width that one tile can hold, at most `rows`.
 int64_t tallest(int64_t rows, const RegisterTile& tile, const TargetInfo& target, int64_t kept = 0);

@@ -1,3 +1,8 @@
+// Schedules of register-tiled contractions. What the layouts of weights and data allow comes first (fit_operands), then
+// the register tile, then how blocks of weights and rows pass through the caches (chunks of rows, passes over
+// channels), and parts. Numbers: cpu/contraction/contraction_schedule.hpp.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/integers.hpp"
@@ -146,9 +151,9 @@ bool open_images(const Stage& stage, const ContractionView& view) {
 }
 
 /// Accumulators rest in scratch between passes, so the map of an image must have known extents.
-int64_t most_passes(const Region& region, const ContractionView& view, const Schedule& s) {
+int64_t most_passes(const Region& region, const ContractionView& view, const ContractionSchedule& s) {
   const Stage& stage = region.stages[0];
-  const int64_t depth = channel_depth(stage, view), step = s.get("step", 1);
+  const int64_t depth = channel_depth(stage, view), step = s.step;
   if (view.group_out || view.channel < 0 || depth % step || region.stages.size() > 1) return 1;
   if (row_axis_of(view) < 0 && view.guarded) return 1;
   for (size_t axis = 0; axis < stage.domain.size(); ++axis)
@@ -193,34 +198,33 @@ Chunking chunk_for_cache(const Streams& w, const TargetInfo& target) {
   return whole;
 }
 
-void block_for_cache(Schedule& s, const Region& region, const ContractionView& view, const Streams& streams,
+void block_for_cache(ContractionSchedule& s, const Region& region, const ContractionView& view, const Streams& streams,
                      const TargetInfo& target) {
   const Chunking c = chunk_for_cache(streams, target);
-  const int64_t step = s.get("step", 1), steps = channel_depth(region.stages[0], view) / step;
-  s.set("chunk", c.rows);
-  if (c.passes > 1) s.set("k_block", ceil_of(steps, c.passes) * step);
-  const int64_t lines =
-      step * s.get("nv", 1) * view.types.lanes(target) * view.types.weight_bytes() / target.line_bytes;
+  const int64_t step = s.step, steps = channel_depth(region.stages[0], view) / step;
+  s.chunk = c.rows;
+  if (c.passes > 1) s.k_block = ceil_of(steps, c.passes) * step;
+  const int64_t lines = step * s.nv * view.types.lanes(target) * view.types.weight_bytes() / target.line_bytes;
   const bool open = view.pixel >= 0 && !axis_extent(region.stages[0], view.pixel).is_constant();
   const int64_t sharing = open ? kTilesOfOpenRows : c.rows;
   if (sharing > 1 && (c.passes > 1 || two_blocks_fit(static_cast<int64_t>(streams.block), target)))
-    s.set("prefetch", ceil_of(lines, sharing));
+    s.prefetch = ceil_of(lines, sharing);
 }
 
 /// Activations that do not stay in L2 beside the weights, or whose blocks lie apart, are fetched ahead: those of the
 /// next channel block (a tile without taps reads each line once), results, and what the epilogue reads.
-void fetch_ahead(Schedule& s, const Region& region, const std::vector<ParamLayout>& layouts,
+void fetch_ahead(ContractionSchedule& s, const Region& region, const std::vector<ParamLayout>& layouts,
                  const ContractionView& view, double data_bytes, const TargetInfo& target) {
   const Stage& stage = region.stages[0];
   const auto far = static_cast<double>(target.l2_bytes) / 2;
   const Read& data = stage.reads[static_cast<size_t>(view.data)];
-  const bool blocked = s.get("step", 1) == view.types.lanes(target) && channel_depth(stage, view) > s.get("step", 1);
-  if (region.stages.size() > 1 || s.get("grouped", 0) || view.pixel < 0 || data.stage >= 0) return;
+  const bool blocked = s.step == view.types.lanes(target) && channel_depth(stage, view) > s.step;
+  if (region.stages.size() > 1 || s.grouped || view.pixel < 0 || data.stage >= 0) return;
   // a tile's lines of one block lie together and the next block's elsewhere, where no hardware prefetcher looks
   const bool jumps = layouts[static_cast<size_t>(data.index)].layout.block_of(view.data_channel_dim) > 1;
-  if (view.taps.empty() && view.channel >= 0 && blocked && (jumps || data_bytes > far)) s.set("fetch_data", 1);
+  if (view.taps.empty() && view.channel >= 0 && blocked && (jumps || data_bytes > far)) s.fetch_data = 1;
   const double out_bytes = static_cast<double>(view.types.result_bytes()) * outputs_of(stage);
-  if (out_bytes > far && !s.get("k_block", 0)) s.set("fetch_outputs", 1);
+  if (out_bytes > far && !s.k_block) s.fetch_outputs = 1;
 }
 
 /// Rows or tiles that parts cut.
@@ -255,10 +259,10 @@ bool keeps_weights(const Streams& w, double weight_bytes, double image_bytes, in
   return weight_bytes > room && w.part + w.row <= room && image_bytes * static_cast<double>(parts_o) < weight_bytes;
 }
 
-void cut_parts(Schedule& s, const Region& region, const std::vector<ParamLayout>& layouts, const ContractionView& view,
-               int64_t items, const TargetInfo& target) {
+void cut_parts(ContractionSchedule& s, const Region& region, const std::vector<ParamLayout>& layouts,
+               const ContractionView& view, int64_t items, const TargetInfo& target) {
   const Stage& stage = region.stages[0];
-  const int64_t block = s.get("nv", 1) * view.types.lanes(target);
+  const int64_t block = s.nv * view.types.lanes(target);
   const int64_t blocks = ceil_of(axis_extent(stage, view.vec).value(), block);
   const auto sums = static_cast<double>(view.sums());
   const double weight_bytes = sums * image_bytes_of(region, stage, view, view.weights);
@@ -270,24 +274,24 @@ void cut_parts(Schedule& s, const Region& region, const std::vector<ParamLayout>
   const double image_work = work / static_cast<double>(images);  // every image is cut like the only one
   split_parts(s, wanted_parts(image_work, target, weight_bytes), blocks, items, weight_bytes, image_bytes);
   Streams streams;
-  streams.rows = ceil_of(items, s.get("parts_p", 1));
+  streams.rows = ceil_of(items, s.parts_p);
   streams.block = weight_bytes / static_cast<double>(blocks);
-  streams.part = streams.block * static_cast<double>(ceil_of(blocks, s.get("parts_o", 1)));
+  streams.part = streams.block * static_cast<double>(ceil_of(blocks, s.parts_o));
   streams.row = image_bytes / static_cast<double>(items);
   streams.resting = static_cast<double>(view.types.sum_bytes()) * sums * outputs_of(stage) /
-                    static_cast<double>(images * items * s.get("parts_o", 1));
+                    static_cast<double>(images * items * s.parts_o);
   const double outputs = static_cast<double>(axis_extent(stage, view.vec).value());
   streams.pixels = outputs_of(stage) / (outputs * static_cast<double>(images * items));
   streams.slices = most_passes(region, view, s);
   block_for_cache(s, region, view, streams, target);
   if (weight_bytes <= kPassShareOfL2 * static_cast<double>(target.l2_bytes)) rows_first(s);
   fetch_ahead(s, region, layouts, view, data_bytes, target);
-  const int64_t wanted = wanted_parts(work * 4, target), parts = s.get("parts_o", 1) * s.get("parts_p", 1);
+  const int64_t wanted = wanted_parts(work * 4, target), parts = s.parts_o * s.parts_p;
   if (parts == 1 && images > wanted)
-    s.set("parts_batch", wanted);
+    s.parts_batch = wanted;
   else if (shared && parts > 1 && (images > 1 || open_images(stage, view)) &&
-           keeps_weights(streams, weight_bytes, image_bytes, s.get("parts_o", 1), target))
-    s.set("parts_batch", 1);
+           keeps_weights(streams, weight_bytes, image_bytes, s.parts_o, target))
+    s.parts_batch = 1;
 }
 
 /// As fit_operands; weights that no layout makes fit may be packed by the kernel.
@@ -307,13 +311,17 @@ std::optional<OperandFit> fit_packed(const Region& region, const ContractionView
 }
 
 /// Every part packs the blocks it uses, so rows are cut only where many remain for each.
-void cut_packed(Schedule& s, const Stage& stage, const ContractionView& view, int64_t items, const TargetInfo& target) {
-  const int64_t block = s.get("nv", 1) * view.types.lanes(target), images = images_of(stage, view);
+void cut_packed(ContractionSchedule& s, const Stage& stage, const ContractionView& view, int64_t items,
+                const TargetInfo& target) {
+  const int64_t block = s.nv * view.types.lanes(target), images = images_of(stage, view);
   const int64_t blocks = ceil_of(axis_extent(stage, view.vec).value(), block);
-  const int64_t rows = items * s.get("tile_w", 1) * s.get("tile_h", 1);
+  const int64_t rows = items * s.tile_w * s.tile_h;
   const auto work = static_cast<double>(work_of(stage));
   const int64_t wanted = wanted_parts(work, target);
-  if (images >= wanted) return s.set("parts_batch", std::min(images, ceil_of(wanted, 2) * 2));
+  if (images >= wanted) {
+    s.parts_batch = std::min(images, ceil_of(wanted, 2) * 2);
+    return;
+  }
   split_parts(s, ceil_of(wanted, images), blocks, std::clamp<int64_t>(rows / kPackedRows, 1, items), 1, 1);
 }
 
@@ -338,59 +346,130 @@ bool shares_last_vector(const Stage& stage, const ContractionView& view, const s
          ends_in_half(channels, lanes, target);
 }
 
-}  // namespace
+/// A register tile, and whether it leaves registers to the epilogue of the one before.
+struct TileOption {
+  int64_t width = 1;
+  bool overlapped = false;
+};
 
-bool schedule_contraction(const Region& region, const std::vector<ParamLayout>& layouts, int index,
-                          const TargetInfo& target, Schedule& s) {
-  const auto found = view_products(region, index);
-  const auto* view = std::get_if<ContractionView>(&found);
-  if (!view) return false;
+/// What the schedules of a contraction have in common.
+struct Problem {
+  const Region& region;
+  const std::vector<ParamLayout>& layouts;
+  const Stage& stage;
+  const ContractionView& view;
+  const TargetInfo& target;
+  OperandFit fit;
+  int64_t vectors = 1;  ///< of a register tile's weights
+  int64_t kept = 0;     ///< registers that the products need besides
+  int64_t pixels = 1;
+  bool shares_last = false;  ///< two pixels may share the last vector, unless tiles overlap
+
+  int64_t channels() const { return axis_extent(stage, view.vec).value(); }
+  bool one_block() const { return channels() <= vectors * view.types.lanes(target); }
+};
+
+/// Why the stage is none of these, or its layouts are not for them: nothing.
+std::optional<Problem> problem_of(const Region& region, const std::vector<ParamLayout>& layouts, int index,
+                                  const ContractionView& view, const TargetInfo& target) {
   const Stage& stage = region.stages[static_cast<size_t>(index)];
-  const Read& data = stage.reads[static_cast<size_t>(view->data)];
-  const Read& weights = stage.reads[static_cast<size_t>(view->weights)];
-  if (!axis_extent(stage, view->vec).constant() || !channel_depth(stage, *view)) return false;
-  if (data.stage >= 0 || weights.stage >= 0) return false;
-  for (int tap : view->taps)
-    if (!axis_extent(stage, tap).is_constant()) return false;
-  const auto fit = fit_packed(region, *view, layouts, target);
-  const int64_t vectors = fit ? fit->vectors * view->sums() : 0;  // of one register tile's weights
-  const int64_t kept = registers_of_products(view->types, vectors, target);
-  if (!fit || !fits({vectors, 1}, target, kept)) return false;
-  const int64_t pixels = pixel_count(stage, view->pixel);
+  const Read& data = stage.reads[static_cast<size_t>(view.data)];
+  const Read& weights = stage.reads[static_cast<size_t>(view.weights)];
+  if (!axis_extent(stage, view.vec).constant() || !channel_depth(stage, view)) return std::nullopt;
+  if (data.stage >= 0 || weights.stage >= 0) return std::nullopt;
+  for (int tap : view.taps)
+    if (!axis_extent(stage, tap).is_constant()) return std::nullopt;
+  const auto fit = fit_packed(region, view, layouts, target);
+  const int64_t vectors = fit ? fit->vectors * view.sums() : 0;
+  const int64_t kept = registers_of_products(view.types, vectors, target);
+  if (!fit || !fits({vectors, 1}, target, kept)) return std::nullopt;
+  const bool shares = shares_last_vector(stage, view, layouts, vectors, target);
+  return Problem{region, layouts, stage, view, target, *fit, vectors, kept, pixel_count(stage, view.pixel), shares};
+}
+
+/// Tiles that overlap come first where they are faster than all that do not.
+std::vector<Ranked<TileOption>> tiles_by_time(const Problem& p, size_t most) {
+  Fastest<TileOption> fastest(most);
   // lanes of several groups need registers for the channels they are put together from
-  const int64_t channels = *axis_extent(stage, view->vec).constant();
-  const auto overlapped =
-      may_overlap(stage, *view, target) && !packs_weights(region, *view)
-          ? overlapped_tile(problem_of_row(*view, channels, pixels), channel_depth(stage, *view), vectors, target)
-          : std::nullopt;
-  const bool half = !overlapped && shares_last_vector(stage, *view, layouts, vectors, target);
-  const bool one_block = channels <= vectors * view->types.lanes(target);
-  const int64_t width = overlapped
-                            ? overlapped->width
-                            : widest(pixels, vectors, target, fit->grouped ? 4 * vectors : kept, half && one_block);
-  s.set("nv", fit->vectors);
-  s.set("tile_w", width);
-  if (fit->grouped) s.set("grouped", fit->grouped);
-  s.set("step", fit->step);
+  const int64_t kept = p.fit.grouped ? 4 * p.vectors : p.kept, depth = channel_depth(p.stage, p.view);
+  const TileProblem map = problem_of_row(p.view, p.channels(), p.pixels);
+  const auto overlapped = may_overlap(p.stage, p.view, p.target) && !packs_weights(p.region, p.view)
+                              ? overlapped_tile(map, depth, p.vectors, p.target)
+                              : std::nullopt;
+  if (overlapped) fastest.offer(overlapped_cycles(map, depth, *overlapped, p.target), {overlapped->width, true});
+  for (const auto& [cycles, width] :
+       widths_by_time(p.pixels, p.vectors, p.target, kept, !overlapped && p.shares_last && p.one_block(), most)) {
+    const double steps = static_cast<double>(depth);
+    fastest.offer(overlapped ? steps * tile_cycles(map, {p.vectors, width}, p.target) : steps * cycles, {width, false});
+  }
+  return fastest.all();
+}
+
+ContractionSchedule schedule_with(const TileOption& tile, const Problem& p) {
+  ContractionSchedule s;
+  const bool half = !tile.overlapped && p.shares_last;
+  s.nv = p.fit.vectors;
+  s.tile_w = tile.width;
+  if (p.fit.grouped) s.grouped = p.fit.grouped;
+  s.step = p.fit.step;
   // a row that is one narrow tile: several rows share each load of weights
-  const int64_t height = width == pixels && !overlapped
-                             ? tallest(stackable_rows(region, *view), {vectors, width, half && one_block}, target, kept)
-                             : 1;
-  if (height > 1) s.set("tile_h", height);
-  if (half && width * height > 1) s.set("half", 1);
-  const int64_t items = item_count(stage, *view, width, height);
-  if (!packs_weights(region, *view)) {
-    cut_parts(s, region, layouts, *view, items, target);
+  const int64_t height =
+      tile.width == p.pixels && !tile.overlapped
+          ? tallest(stackable_rows(p.region, p.view), {p.vectors, tile.width, half && p.one_block()}, p.target, p.kept)
+          : 1;
+  if (height > 1) s.tile_h = height;
+  if (half && tile.width * height > 1) s.half = 1;
+  const int64_t items = item_count(p.stage, p.view, tile.width, height);
+  if (!packs_weights(p.region, p.view)) {
+    cut_parts(s, p.region, p.layouts, p.view, items, p.target);
   } else {
-    s.set("pack", 1);
-    cut_packed(s, stage, *view, items, target);
-    if (view->factor >= 0) {
+    s.pack = 1;
+    cut_packed(s, p.stage, p.view, items, p.target);
+    if (p.view.factor >= 0) {
       rows_first(s);
-      fetch_ahead(s, region, layouts, *view, static_cast<double>(bytes_of(region, stage, view->data)), target);
+      const auto data_bytes = static_cast<double>(bytes_of(p.region, p.stage, p.view.data));
+      fetch_ahead(s, p.region, p.layouts, p.view, data_bytes, p.target);
     }
   }
-  if (overlapped && !s.get("k_block", 0)) s.set("overlap", 1);  // sums that rest between passes are not done
-  return true;
+  if (tile.overlapped && !s.k_block) s.overlap = 1;  // sums that rest between passes are not done
+  return s;
+}
+
+}  // namespace
+
+std::optional<std::string> misfit(const ContractionSchedule& s, const Region& region,
+                                  const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
+  const auto found = view_products(region, 0);
+  const auto* view = std::get_if<ContractionView>(&found);
+  if (!view) return std::get<std::string>(found);
+  const auto problem = problem_of(region, layouts, 0, *view, target);
+  if (!problem) return "the layouts of the operands are not for register tiles";
+  const OperandFit& fit = problem->fit;
+  const auto wrong = [](const char* name, int64_t is, int64_t want) {
+    return fmt::format("{}={}, and the layouts want {}", name, is, want);
+  };
+  if (s.nv != fit.vectors) return wrong("nv", s.nv, fit.vectors);
+  if (s.step != fit.step) return wrong("step", s.step, fit.step);
+  if (s.grouped != fit.grouped) return wrong("grouped", s.grouped, fit.grouped);
+  if (s.pack != int64_t{packs_weights(region, *view)}) return wrong("pack", s.pack, packs_weights(region, *view));
+  if (s.half && !problem->shares_last) return "half=1 of channels that end in no half vector";
+  if (s.overlap && s.k_block) return "overlap=1 beside k_block: sums that rest between passes are not done";
+  if (s.overlap && !may_overlap(problem->stage, *view, target)) return "overlap=1 of an epilogue that cannot wait";
+  if (s.k_block % s.step) return fmt::format("k_block={} is no multiple of step={}", int64_t{s.k_block}, s.step);
+  return std::nullopt;
+}
+
+std::vector<Ranked<ContractionSchedule>> schedule_contraction(const Region& region,
+                                                              const std::vector<ParamLayout>& layouts, int index,
+                                                              const TargetInfo& target, size_t most) {
+  const auto found = view_products(region, index);
+  const auto* view = std::get_if<ContractionView>(&found);
+  const auto problem = view ? problem_of(region, layouts, index, *view, target) : std::nullopt;
+  if (!problem) return {};
+  std::vector<Ranked<ContractionSchedule>> schedules;
+  for (const auto& [cycles, tile] : tiles_by_time(*problem, most))
+    schedules.push_back({cycles, schedule_with(tile, *problem)});
+  return schedules;
 }
 
 }  // namespace opfuse

@@ -118,6 +118,7 @@ CompiledKernel compile_kernel(const KernelSpec& spec, const TargetInfo& target, 
   auto machine = target_machine(target);
   module.setTargetTriple(kTriple);
   module.setDataLayout(machine->createDataLayout());
+  verify(skeletons(), spec, target);
   KernelSpec simple = spec;
   Collapsed form = skeleton_of(spec.schedule).form.under(spec.region, spec.layouts);
   simple.region = std::move(form.region);

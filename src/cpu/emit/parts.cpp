@@ -2,6 +2,8 @@
 //        (batch piece * parts_p + row piece) * parts_o + channel piece
 #include "cpu/emit/parts.hpp"
 
+#include "cpu/parts_schedule.hpp"
+
 namespace opfuse::cpu {
 
 PartRange cut_range(Kernel& k, const Dim& count, Value* index, const Dim& pieces) {
@@ -12,13 +14,13 @@ PartRange cut_range(Kernel& k, const Dim& count, Value* index, const Dim& pieces
 
 void emit_tiled_parts(Kernel& k, const Env& start, const std::vector<int>& batch_axes, const Dim& blocks,
                       const Dim& rows, const PartBody& body) {
-  const Schedule& s = k.spec.schedule;
-  const Dim po = s.get("parts_o", 1), pr = s.get("parts_p", 1);
+  const auto s = typed<Parts>(k.spec.schedule);
+  const Dim po = int64_t{s.parts_o}, pr = int64_t{s.parts_p};
   Dim batch = 1;
   for (int axis : batch_axes) batch = batch * start.extents[static_cast<size_t>(axis)];
-  const Dim pb = max(Dim(1), min(batch, Dim(s.get("parts_batch", 1 << 20))));
+  const Dim pb = max(Dim(1), min(batch, Dim(int64_t{s.parts_batch})));
   k.parts = pb * po * pr;
-  const bool rows_first = s.get("rows_first", 0) != 0;
+  const bool rows_first = s.rows_first != 0;
   const Dim inner = rows_first ? po : pr, outer = rows_first ? pr : po;
   Value* rest = k.div(k.part, k.dim(inner));
   Value* near = k.rem(k.part, k.dim(inner));

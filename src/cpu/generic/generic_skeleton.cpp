@@ -1,11 +1,21 @@
 // The plain loop nest, which takes any layouts, and updates at computed indices, which are one too.
 #include "cpu/algorithms.hpp"
 #include "cpu/contraction/direct_cost.hpp"
+#include "cpu/parts_schedule.hpp"
 #include "cpu/skeletons.hpp"
 #include "kernel/views.hpp"
 
 namespace opfuse {
 namespace {
+
+struct GenericSchedule : Activations {
+  Given<0> generic;  ///< a contraction or window without register tiles
+  template <class Self, class F>
+  static void each(Self& self, F&& field) {
+    field("generic", self.generic, kFlag);
+    Activations::each(self, field);
+  }
+};
 
 constexpr double kSlowdown = 20;  ///< of a contraction without register tiles (bench/winograd_parts)
 
@@ -17,11 +27,15 @@ bool is_scatter(const Region& region, const TargetInfo&) {
 
 std::optional<std::string> refuses(const Region& region, const TargetInfo&) { return refuse_sums(region); }
 
-std::vector<Schedule> candidates(const Region& region, const std::vector<ParamLayout>&, const TargetInfo&) {
-  Schedule s;
+std::vector<Candidate> nest(const Region& region, const std::vector<ParamLayout>&, const TargetInfo&, size_t) {
+  GenericSchedule s;
   const Anchor anchor = region.stages[0].anchor;
-  if (anchor == Anchor::contraction || anchor == Anchor::window) s.set("generic", 1);
-  return {s};
+  if (anchor == Anchor::contraction || anchor == Anchor::window) s.generic = 1;
+  return {{0, erased("generic", s)}};
+}
+
+std::vector<Candidate> updates(const Region&, const std::vector<ParamLayout>&, const TargetInfo&, size_t) {
+  return {{0, erased("scatter", Activations{})}};
 }
 
 double cost(const Region& region, const Schedule& schedule, const TargetInfo& target) {
@@ -33,7 +47,11 @@ double cost(const Region& region, const Schedule& schedule, const TargetInfo& ta
 }  // namespace
 
 Skeleton scatter_skeleton() {
-  return {.name = "scatter", .form = kCollapsed, .see = is_scatter, .candidates = candidates};
+  return {.name = "scatter",
+          .form = kCollapsed,
+          .see = is_scatter,
+          .candidates = updates,
+          .verify = verify_as<Activations>};
 }
 
 Skeleton generic_skeleton() {
@@ -41,7 +59,8 @@ Skeleton generic_skeleton() {
           .form = kCollapsed,
           .see = has_one_stage,
           .refuses = refuses,
-          .candidates = candidates,
+          .candidates = nest,
+          .verify = verify_as<GenericSchedule>,
           .cost = cost};
 }
 

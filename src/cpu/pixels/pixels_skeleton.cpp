@@ -21,11 +21,9 @@ void wish(const Region& region, const TargetInfo& target, LayoutWish& wish) {
   wish_like_output(region, region.stages[0], 1, target, wish);
 }
 
-std::vector<Schedule> candidates(const Region& region, const std::vector<ParamLayout>& layouts,
-                                 const TargetInfo& target) {
-  Schedule s;
-  if (!schedule_pixels(region, layouts, target, s)) return {};
-  return {s};
+std::vector<Candidate> schedules(const Region& region, const std::vector<ParamLayout>& layouts,
+                                 const TargetInfo& target, size_t most) {
+  return erased("pixels", schedule_pixels(region, layouts, target, most));
 }
 
 double cost(const Region& region, const Schedule&, const TargetInfo& target) {
@@ -35,7 +33,13 @@ double cost(const Region& region, const Schedule&, const TargetInfo& target) {
 }  // namespace
 
 Skeleton pixels_skeleton() {
-  return {.name = "pixels", .form = kAsLowered, .see = pays, .wish = wish, .candidates = candidates, .cost = cost};
+  return {.name = "pixels",
+          .form = kAsLowered,
+          .see = pays,
+          .wish = wish,
+          .candidates = schedules,
+          .verify = verify_as<PixelSchedule>,
+          .cost = cost};
 }
 
 Skeleton any_pixels_skeleton() {

@@ -80,10 +80,10 @@ double cycles_of(const PixelView& view, const TargetInfo& target, int64_t bands,
 /// Two workers that share so many parts: the larger share over half of them.
 double imbalance(int64_t parts) { return static_cast<double>(ceil_of(parts, 2) * 2) / static_cast<double>(parts); }
 
-/// The number of bands with the least work; none when not even a row fits the cache. `shared`: by several workers.
-std::optional<PixelChoice> choose_bands(const PixelView& view, const TargetInfo& target, int64_t batch, bool shared) {
-  PixelChoice best;
-  double least = INFINITY;
+/// By the number of bands, the least work first; none when not even a row fits the cache. `shared`: by several workers.
+std::vector<Ranked<PixelChoice>> bands_by_time(const PixelView& view, const TargetInfo& target, int64_t batch,
+                                               bool shared, size_t most) {
+  Fastest<PixelChoice> fastest(most);
   const double room = 0.6 * static_cast<double>(target.l2_bytes);
   for (const bool all_groups : {true, false}) {
     if (!all_groups && view.groups == 1) break;
@@ -97,11 +97,16 @@ std::optional<PixelChoice> choose_bands(const PixelView& view, const TargetInfo&
       ++fitting;
       choice.cycles = cycles_of(view, target, choice.bands, choice);
       const double even = shared ? 1 + 0.6 * (imbalance(choice.bands * batch) - 1) : 1;
-      if (choice.cycles * even < least) least = choice.cycles * even, best = choice;
+      fastest.offer(choice.cycles * even, choice);
     }
   }
-  if (best.cycles == INFINITY) return std::nullopt;
-  return best;
+  return fastest.all();
+}
+
+/// Per image, of one core; infinite where not even a row fits the cache.
+double least_band_cycles(const PixelView& view, const TargetInfo& target) {
+  const auto found = bands_by_time(view, target, 1, false, 1);
+  return found.empty() ? INFINITY : found.front().choice.cycles;
 }
 
 /// Cycles per image of the form with channels in lanes.
@@ -141,46 +146,46 @@ bool pixels_pay(const Region& region, const TargetInfo& target) {
   if (region.stages[0].anchor == Anchor::window) return false;  // depthwise: nothing to share between outputs
   const double bar = 0.95 * channel_lane_cycles(*view, target);
   if (least_cycles(*view, target) >= bar) return false;
-  const auto choice = choose_bands(*view, target, 1, false);
-  return choice && choice->cycles < bar;
+  return least_band_cycles(*view, target) < bar;
 }
 
 double pixel_lane_cycles(const Region& region, const TargetInfo& target) {
   const auto view = view_pixels(region);
   if (!view || !in_range(*view)) return INFINITY;
-  const auto choice = choose_bands(*view, target, 1, false);
-  return choice ? choice->cycles : INFINITY;
+  return least_band_cycles(*view, target);
 }
 
-bool schedule_pixels(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target,
-                     Schedule& s) {
+std::vector<Ranked<PixelSchedule>> schedule_pixels(const Region& region, const std::vector<ParamLayout>& layouts,
+                                                   const TargetInfo& target, size_t most) {
   const auto view = view_pixels(region);
-  if (!view || !in_range(*view)) return false;
+  if (!view || !in_range(*view)) return {};
   const Stage& stage = region.stages[0];
   const auto layout_of = [&](int read) -> const ParamLayout& {
     return layouts[static_cast<size_t>(stage.reads[static_cast<size_t>(read)].index)];
   };
   const int64_t lanes = target.lanes_f32();
   // (weights of one output per group are read one by one, wherever they lie)
-  if (view->outputs > 1 && !layout_of(view->weights).layout.is_dense()) return false;
-  if (layout_of(view->weights).layout.block_of(2) != 1 || layout_of(view->weights).layout.block_of(3) != 1)
-    return false;
-  if (!fits_layout(layout_of(view->data), lanes, 3)) return false;
+  if (view->outputs > 1 && !layout_of(view->weights).layout.is_dense()) return {};
+  if (layout_of(view->weights).layout.block_of(2) != 1 || layout_of(view->weights).layout.block_of(3) != 1) return {};
+  if (!fits_layout(layout_of(view->data), lanes, 3)) return {};
   for (const StageOutput& o : stage.outputs)
     if (o.param < 0 || !fits_layout(layouts[static_cast<size_t>(o.param)], lanes, 3) ||
         layouts[static_cast<size_t>(o.param)].layout != layouts[static_cast<size_t>(stage.outputs[0].param)].layout)
-      return false;
+      return {};
   const int64_t batch = stage.domain[0].constant().value_or(1);
   const auto work = static_cast<double>(work_of(stage));
-  const auto choice = choose_bands(*view, target, batch, wanted_parts(work, target) > 1);
-  if (!choice) return false;
-  s.set("pixels", choice->tile.vectors);
-  s.set("tile_o", choice->tile.outputs);
-  s.set("bands", choice->bands);
-  s.set("pack_all", choice->all_groups);
-  s.set("parts_o", 1);
-  s.set("parts_p", choice->bands);
-  return true;
+  std::vector<Ranked<PixelSchedule>> schedules;
+  for (const auto& [cycles, choice] : bands_by_time(*view, target, batch, wanted_parts(work, target) > 1, most)) {
+    PixelSchedule s;
+    s.pixels = choice.tile.vectors;
+    s.tile_o = choice.tile.outputs;
+    s.bands = choice.bands;
+    s.pack_all = choice.all_groups;
+    s.parts_o = 1;
+    s.parts_p = choice.bands;
+    schedules.push_back({cycles, s});
+  }
+  return schedules;
 }
 
 }  // namespace opfuse

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cpu/window/chain_view.hpp"
+#include "kernel/fastest.hpp"
 #include "target/target.hpp"
 
 namespace opfuse {
@@ -12,7 +13,10 @@ struct ChainCut {
   double imbalance = 1;  ///< of two workers: the longer one's time over the mean
 };
 
-/// `nv`: vectors of a block of channels.
+/// The `most` fastest. `nv`: vectors of a block of channels.
+std::vector<Ranked<ChainCut>> chain_cuts(const Region& region, const ChainView& view, int64_t nv,
+                                         const TargetInfo& target, size_t most);
+/// The first of them.
 ChainCut cut_chain(const Region& region, const ChainView& view, int64_t nv, const TargetInfo& target);
 
 }  // namespace opfuse

@@ -23,11 +23,15 @@ void wish(const Region& region, const TargetInfo& target, LayoutWish& wish) {
   wish_windows(region, 1, target, wish);
 }
 
-std::vector<Schedule> candidates(const Region& region, const std::vector<ParamLayout>& layouts,
-                                 const TargetInfo& target) {
-  Schedule s;
-  if (!schedule_chain(region, layouts, target, s)) return {};
-  return {s};
+std::vector<Candidate> schedules(const Region& region, const std::vector<ParamLayout>& layouts,
+                                 const TargetInfo& target, size_t most) {
+  return erased("chain", schedule_chain(region, layouts, target, most));
+}
+
+std::optional<std::string> check(const Schedule& schedule, const Region& region,
+                                 const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
+  if (auto why = verify_fields<ChainSchedule>(schedule)) return why;
+  return misfit(typed<ChainSchedule>(schedule), region, layouts, target);
 }
 
 }  // namespace
@@ -38,7 +42,8 @@ Skeleton chain_skeleton() {
           .see = see,
           .refuses = refuses,
           .wish = wish,
-          .candidates = candidates,
+          .candidates = schedules,
+          .verify = check,
           .loses = chain_loses};
 }
 

@@ -1,9 +1,6 @@
-// The schedule of a convolution and a window in one kernel.
-//
-//   parts_o, parts_p   pieces of the channel blocks and of the window's rows
-//   band               rows of the window per step: what its taps need lies in scratch, in L2; rows that the next step
-//                      needs again move to the front, so only the first step of a part computes rows twice
-//   window_w           pixels of the window's register tile
+// Schedules of a convolution and a window in one kernel: each stage's own, then the parts. What the taps of a band of
+// rows need lies in scratch, in L2; rows that the next band needs again move to the front, so only the first band of a
+// part computes rows twice. Numbers: cpu/window/chain_schedule.hpp.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -58,7 +55,8 @@ ChainCut cut_into(const Region& region, const ChainView& view, int64_t vectors, 
 
 }  // namespace
 
-ChainCut cut_chain(const Region& region, const ChainView& view, int64_t nv, const TargetInfo& target) {
+std::vector<Ranked<ChainCut>> chain_cuts(const Region& region, const ChainView& view, int64_t nv,
+                                         const TargetInfo& target, size_t most) {
   const int64_t lanes = target.lanes_f32();
   const int64_t vectors = ceil_of(region.stages[0].domain[1].value(), lanes), blocks = ceil_of(vectors, nv);
   const int64_t rows = region.stages[1].domain[2].value();
@@ -66,8 +64,7 @@ ChainCut cut_chain(const Region& region, const ChainView& view, int64_t nv, cons
   const int64_t work = work_of(region.stages[0]) / std::max<int64_t>(images, 1);
   const int64_t wanted = wanted_parts(static_cast<double>(work), target);
   const auto means = view_means(region);  // rows are cut where bands end
-  ChainCut best;
-  double least = INFINITY;
+  Fastest<ChainCut> fastest(most);
   for (int64_t o = 1; o <= blocks; ++o)
     for (int64_t p = means ? means->count : 1; p <= (means ? means->count : rows); ++p) {
       if (o * p > std::max(std::min(2 * wanted, kMostParts), p)) break;
@@ -76,39 +73,56 @@ ChainCut cut_chain(const Region& region, const ChainView& view, int64_t nv, cons
       // one worker does all of it, two share it; of many parts a late worker loses less
       const double late = kLateWorker / parts;
       const double odd = (o * p) % 2 ? kOddParts : 0;
-      const double cost = cut.recompute * (1 + cut.imbalance + late + odd) + kPartOverhead * parts;
-      if (cost < least) least = cost, best = cut;
+      fastest.offer(cut.recompute * (1 + cut.imbalance + late + odd) + kPartOverhead * parts, cut);
     }
-  return best;
+  return fastest.all();
 }
 
-bool schedule_chain(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target,
-                    Schedule& s) {
-  const auto found = view_chain(region);
-  const auto* view = std::get_if<ChainView>(&found);
-  Schedule window;
-  if (!view || !schedule_contraction(region, layouts, 0, target, s) ||
-      !schedule_window(region, layouts, 1, target, window))
-    return false;
-  s.set("window_w", window.get("tile_w", 1));
-  const int64_t nv = s.get("nv", 1), lanes = target.lanes_f32();
-  const ChainCut cut = cut_chain(region, *view, nv, target);
-  s.set("parts_o", cut.parts_o);
-  s.set("parts_p", cut.parts_p);
-  const int64_t rows = ceil_of(region.stages[1].domain[2].value(), cut.parts_p);
-  const int64_t row_bytes = region.stages[0].domain[3].value() * nv * lanes * 4;
+ChainCut cut_chain(const Region& region, const ChainView& view, int64_t nv, const TargetInfo& target) {
+  const auto cuts = chain_cuts(region, view, nv, target, 1);
+  return cuts.empty() ? ChainCut{} : cuts.front().choice;
+}
+
+namespace {
+
+/// Rows of the window per step, whose taps' rows lie in a share of L2, in equal steps.
+int64_t band_of(const Region& region, const ChainView& view, int64_t parts_p, int64_t nv, const TargetInfo& target) {
+  const int64_t rows = ceil_of(region.stages[1].domain[2].value(), parts_p);
+  const int64_t row_bytes = region.stages[0].domain[3].value() * nv * target.lanes_f32() * 4;
   int64_t band = 1;
-  while (band < rows && static_cast<double>(view->rows_for(band + 1) * row_bytes) <=
+  while (band < rows && static_cast<double>(view.rows_for(band + 1) * row_bytes) <=
                             kBandShareOfL2 * static_cast<double>(target.l2_bytes))
     ++band;
-  band = ceil_of(rows, ceil_of(rows, band));
-  s.set("band", band);
-  // a step passes over its rows once per block; meanwhile the next block's weights arrive
-  const int64_t passed = std::min(region.stages[0].domain[2].value(), band * view->rows.stride);
-  const int64_t lines = s.get("step", 1) * nv * lanes / target.line_floats();
-  s.set("chunk", region.stages[0].domain[2].value());
-  s.set("prefetch", ceil_of(lines, std::max<int64_t>(passed, 1)));
-  return true;
+  return ceil_of(rows, ceil_of(rows, band));
+}
+
+}  // namespace
+
+std::vector<Ranked<ChainSchedule>> schedule_chain(const Region& region, const std::vector<ParamLayout>& layouts,
+                                                  const TargetInfo& target, size_t most) {
+  const auto found = view_chain(region);
+  const auto* view = std::get_if<ChainView>(&found);
+  if (!view) return {};
+  const auto first = schedule_contraction(region, layouts, 0, target, 1);
+  const auto window = schedule_window(region, layouts, 1, target, 1);
+  if (first.empty() || window.empty()) return {};
+  ChainSchedule s;
+  static_cast<ContractionSchedule&>(s) = first.front().choice;
+  s.window_w = window.front().choice.tile_w;
+  const int64_t rows = region.stages[0].domain[2].value();
+  std::vector<Ranked<ChainSchedule>> schedules;
+  for (const auto& [cycles, cut] : chain_cuts(region, *view, s.nv, target, most)) {
+    s.parts_o = cut.parts_o;
+    s.parts_p = cut.parts_p;
+    s.band = band_of(region, *view, cut.parts_p, s.nv, target);
+    // a step passes over its rows once per block; meanwhile the next block's weights arrive
+    const int64_t passed = std::min(rows, s.band * view->rows.stride);
+    const int64_t lines = s.step * s.nv * target.lanes_f32() / target.line_floats();
+    s.chunk = rows;
+    s.prefetch = ceil_of(lines, std::max<int64_t>(passed, 1));
+    schedules.push_back({cycles, s});
+  }
+  return schedules;
 }
 
 }  // namespace opfuse

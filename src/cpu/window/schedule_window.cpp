@@ -1,3 +1,4 @@
+// Schedules of pooling and depthwise convolutions: the width of the register tile, then parts.
 #include <algorithm>
 #include <cmath>
 
@@ -44,64 +45,80 @@ int64_t parts_per_image(int64_t wanted, int64_t images) {
   return std::max<int64_t>((wanted + images - 1) / images, wanted > 1 && images % 2 ? 2 : 1);
 }
 
-}  // namespace
-
-bool schedule_window(const Region& region, const std::vector<ParamLayout>& layouts, int index, const TargetInfo& target,
-                     Schedule& s) {
-  const auto found = view_window(region, index);
-  const auto* view = std::get_if<WindowView>(&found);
-  if (!view) return false;
-  const Stage& stage = region.stages[static_cast<size_t>(index)];
-  const int64_t lanes = target.lanes_f32();
-  const auto lanes_along = [&](const ParamLayout& l, const IndexMap& map) {
+/// Whole vectors of the lanes' axis lie together in what is read and stored. Means have no other skeleton, so lanes may
+/// be gathered and scattered; so may those of dense results behind another stage.
+bool layouts_fit(const Stage& stage, const WindowView& view, const std::vector<ParamLayout>& layouts, bool means,
+                 int64_t lanes) {
+  const auto lanes_along = [&](int param, const IndexMap& map) {
+    const ParamLayout& l = layouts[static_cast<size_t>(param)];
     for (size_t d = 0; d < map.dims.size(); ++d)
       for (const IndexTerm& t : map.dims[d].terms)
-        if (t.axis == view->vec) return map.dims[d].terms.size() == 1 && holds_vectors(l, static_cast<int>(d), lanes);
+        if (t.axis == view.vec) return map.dims[d].terms.size() == 1 && holds_vectors(l, static_cast<int>(d), lanes);
     return false;
   };
-  const Read& data = stage.reads[static_cast<size_t>(view->data)];
-  const auto means = view_means(region);  // has no other skeleton: lanes may be gathered and scattered
-  if (data.stage < 0 && !means && !lanes_along(layouts[static_cast<size_t>(data.index)], data.map)) return false;
-  const bool local = data.stage >= 0;  // behind another stage: dense results are scattered
+  const Read& data = stage.reads[static_cast<size_t>(view.data)];
+  const bool local = data.stage >= 0;
+  if (!local && !means && !lanes_along(data.index, data.map)) return false;
   for (const StageOutput& o : stage.outputs) {
     if (o.param < 0) continue;
-    const ParamLayout& l = layouts[static_cast<size_t>(o.param)];
-    if (!lanes_along(l, o.map) && !((local || means) && l.layout.blocks.empty())) return false;
+    const bool dense = layouts[static_cast<size_t>(o.param)].layout.blocks.empty();
+    if (!lanes_along(o.param, o.map) && !((local || means) && dense)) return false;
   }
-  for (int tap : view->taps)
-    if (!axis_extent(stage, tap).is_constant()) return false;
-  if (!axis_extent(stage, view->vec).is_constant() || view->pixel < 0) return false;
-  const int64_t pixels = pixel_count(stage, view->pixel);
-  // as few ragged pixels as possible
-  int64_t best = 1;
-  double least = INFINITY;
-  for (int64_t w = 1; w <= std::min(pixels, widest_window(stage, *view, target)); ++w) {
-    const double cost =
-        std::ceil(static_cast<double>(pixels) / static_cast<double>(w)) * (static_cast<double>(w) + 2.0);
-    if (cost < least) least = cost, best = w;
-  }
-  s.set("tile_w", best);
-  const int row_axis = row_axis_of(*view);
+  return true;
+}
+
+/// As few ragged pixels as possible.
+std::vector<Ranked<int64_t>> widths_of(const Stage& stage, const WindowView& view, const TargetInfo& target,
+                                       size_t most) {
+  const int64_t pixels = pixel_count(stage, view.pixel);
+  Fastest<int64_t> fastest(most);
+  for (int64_t w = 1; w == 1 || w <= std::min(pixels, widest_window(stage, view, target)); ++w)
+    fastest.offer(std::ceil(static_cast<double>(pixels) / static_cast<double>(w)) * (static_cast<double>(w) + 2.0), w);
+  return fastest.all();
+}
+
+void cut_parts(Parts& s, const Stage& stage, const WindowView& view, const std::optional<MeanView>& means,
+               const TargetInfo& target) {
+  const int64_t lanes = target.lanes_f32();
+  const int row_axis = row_axis_of(view);
   const int64_t rows = row_axis < 0 ? 1 : axis_extent(stage, row_axis).constant().value_or(1);
-  const int64_t blocks = (*axis_extent(stage, view->vec).constant() + lanes - 1) / lanes;
+  const int64_t blocks = (*axis_extent(stage, view.vec).constant() + lanes - 1) / lanes;
   const int64_t wanted = wanted_parts(static_cast<double>(work_of(stage)) * 2, target);
-  const int64_t images = images_of(stage, *view);
+  const int64_t images = images_of(stage, view);
   const int64_t parts = parts_per_image(wanted, images);
   if (means) {
     split_blocks(s, parts, blocks, means->count);
-    rows_first(s);
-    return true;
+    return rows_first(s);
   }
-  if (images > 1) {
-    // maps of several images lie beyond a core's own cache, from where whole channels come faster than some rows of
-    // each: 384 channels of 14x14 in 0.028 instead of 0.046 ms an image (bench/NOTES.md)
-    split_blocks(s, parts, blocks, 1);
-    return true;
-  }
+  // maps of several images lie beyond a core's own cache, from where whole channels come faster than some rows of
+  // each: 384 channels of 14x14 in 0.028 instead of 0.046 ms an image (bench/NOTES.md)
+  if (images > 1) return split_blocks(s, parts, blocks, 1);
   // few rows are cut three at a time: a part reads the weights of all its channels
   split_parts(s, parts, blocks, rows < 3 * parts ? std::max<int64_t>(1, rows / 3) : rows, 1.0, 1.0);
   rows_first(s);
-  return true;
+}
+
+}  // namespace
+
+std::vector<Ranked<WindowSchedule>> schedule_window(const Region& region, const std::vector<ParamLayout>& layouts,
+                                                    int index, const TargetInfo& target, size_t most) {
+  const auto found = view_window(region, index);
+  const auto* view = std::get_if<WindowView>(&found);
+  if (!view) return {};
+  const Stage& stage = region.stages[static_cast<size_t>(index)];
+  const auto means = view_means(region);
+  if (!layouts_fit(stage, *view, layouts, means.has_value(), target.lanes_f32())) return {};
+  for (int tap : view->taps)
+    if (!axis_extent(stage, tap).is_constant()) return {};
+  if (!axis_extent(stage, view->vec).is_constant() || view->pixel < 0) return {};
+  WindowSchedule s;
+  cut_parts(s, stage, *view, means, target);
+  std::vector<Ranked<WindowSchedule>> schedules;
+  for (const auto& [cycles, width] : widths_of(stage, *view, target, most)) {
+    s.tile_w = width;
+    schedules.push_back({cycles, s});
+  }
+  return schedules;
 }
 
 }  // namespace opfuse

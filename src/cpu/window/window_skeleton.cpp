@@ -26,11 +26,12 @@ std::optional<std::string> refuses(const Region& region, const TargetInfo&) {
 
 void wish(const Region& region, const TargetInfo& target, LayoutWish& wish) { wish_windows(region, 0, target, wish); }
 
-std::vector<Schedule> candidates(const Region& region, const std::vector<ParamLayout>& layouts,
-                                 const TargetInfo& target) {
-  Schedule s;
-  if (!schedule_window(region, layouts, 0, target, s) && !has_means(region)) return {};
-  return {s};
+/// Means have no other skeleton: pixel by pixel where no tile fits.
+std::vector<Candidate> schedules(const Region& region, const std::vector<ParamLayout>& layouts,
+                                 const TargetInfo& target, size_t most) {
+  auto found = schedule_window(region, layouts, 0, target, most);
+  if (found.empty() && has_means(region)) found.push_back({0, {}});
+  return erased("window", found);
 }
 
 double cost(const Region& region, const Schedule& schedule, const TargetInfo& target) {
@@ -50,7 +51,8 @@ Skeleton window_skeleton() {
           .see = see,
           .refuses = refuses,
           .wish = wish,
-          .candidates = candidates,
+          .candidates = schedules,
+          .verify = verify_as<WindowSchedule>,
           .cost = cost};
 }
 

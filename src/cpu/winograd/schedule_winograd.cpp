@@ -18,42 +18,44 @@ bool blocked_by_lanes(const ParamLayout& l, const IndexMap& map, int axis, int64
   return true;
 }
 
-Schedule schedule_of(const WinogradWork& work, const WinogradChoice& choice, const TargetInfo& target) {
-  Schedule s;
-  s.set("winograd_h", work.tile.h);
-  s.set("winograd_w", work.tile.w);
-  s.set("nv", work.vectors);
-  s.set("tile_w", choice.width);
-  s.set("chunk", choice.chunk);
-  s.set("parts_o", choice.parts_o);
-  s.set("parts_p", choice.parts_p);
+WinogradSchedule schedule_of(const WinogradWork& work, const WinogradChoice& choice, const TargetInfo& target) {
+  WinogradSchedule s;
+  s.winograd_h = work.tile.h;
+  s.winograd_w = work.tile.w;
+  s.nv = work.vectors;
+  s.tile_w = choice.width;
+  s.chunk = choice.chunk;
+  s.parts_o = choice.parts_o;
+  s.parts_p = choice.parts_p;
   // each register tile of a block fetches its share of the weights of the next
   const int64_t lines = kWinogradUnrolled * work.vectors * work.lanes / target.line_floats();
-  s.set("prefetch", ceil_of(lines, ceil_of(choice.chunk, choice.width)));
+  s.prefetch = ceil_of(lines, ceil_of(choice.chunk, choice.width));
   return s;
 }
 
 }  // namespace
 
-std::optional<WinogradSchedule> plan_winograd(const Region& region, const std::vector<ParamLayout>& layouts,
-                                              const TargetInfo& target, int64_t threads) {
+std::vector<Ranked<WinogradPlan>> plan_winograd(const Region& region, const std::vector<ParamLayout>& layouts,
+                                                const TargetInfo& target, int64_t threads, size_t most) {
   const auto found = view_winograd(region, 0);
   const auto* view = std::get_if<WinogradView>(&found);
-  if (!view) return std::nullopt;
+  if (!view) return {};
   const ContractionView& c = view->contraction;
   const Stage& stage = region.stages[0];
   const Layout& weights = layouts[static_cast<size_t>(stage.reads[static_cast<size_t>(c.weights)].index)].layout;
   const ParamLayout& data = layouts[static_cast<size_t>(stage.reads[static_cast<size_t>(c.data)].index)];
-  if (!weights.is_transformed()) return std::nullopt;
+  if (!weights.is_transformed()) return {};
   const int64_t lanes = target.lanes_f32(), block = weights.block_of(0);
   if (data.layout.blocks != std::vector<Block>{{c.data_channel_dim, lanes}} || !(data.strides.back() == Dim(1)))
-    return std::nullopt;
+    return {};
   for (const StageOutput& o : stage.outputs)
-    if (!blocked_by_lanes(layouts[static_cast<size_t>(o.param)], o.map, c.vec, lanes, block)) return std::nullopt;
+    if (!blocked_by_lanes(layouts[static_cast<size_t>(o.param)], o.map, c.vec, lanes, block)) return {};
   const WinogradTile tile{weights.tile_h, weights.tile_w};
   const WinogradWork work = winograd_work(stage, *view, tile, block / lanes, target);
-  const WinogradChoice choice = choose_winograd_parts(work, target, threads);
-  return WinogradSchedule{schedule_of(work, choice, target), work, choice};
+  std::vector<Ranked<WinogradPlan>> plans;
+  for (const auto& [cycles, choice] : winograd_choices(work, target, threads, most))
+    plans.push_back({cycles, {schedule_of(work, choice, target), work, choice}});
+  return plans;
 }
 
 }  // namespace opfuse

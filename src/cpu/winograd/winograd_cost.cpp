@@ -141,9 +141,9 @@ double winograd_cycles(const WinogradWork& work, const WinogradChoice& c, const 
   return overlapped(busy * share, all / memory) + overlapped(busy * (1 - share), again);
 }
 
-WinogradChoice choose_winograd_parts(const WinogradWork& work, const TargetInfo& target, int64_t threads) {
-  WinogradChoice best;
-  double least = INFINITY;
+std::vector<Ranked<WinogradChoice>> winograd_choices(const WinogradWork& work, const TargetInfo& target,
+                                                     int64_t threads, size_t most) {
+  Fastest<WinogradChoice> fastest(most);
   for (int64_t o = 1; o <= std::min<int64_t>(work.blocks, 16); ++o)
     for (int64_t p = 1; p <= std::min<int64_t>(work.tiles, 64) && o * p <= 64; ++p) {
       const int64_t tiles = ceil_of(work.tiles, p);
@@ -154,11 +154,11 @@ WinogradChoice choose_winograd_parts(const WinogradWork& work, const TargetInfo&
         for (const auto& [count, weight] : {std::pair{1, 1}, {2, 2}, {4, 1}})
           cycles += weight * winograd_cycles(work, c, target, count);
         if (threads > 4) cycles += static_cast<double>(threads) * winograd_cycles(work, c, target, threads);
-        if (cycles < least) least = cycles, best = c;
+        fastest.offer(cycles, c);
         if (c.held_bytes < target.l2_bytes / 8) break;  // smaller chunks only read the weights more often
       }
     }
-  return best;
+  return fastest.all();
 }
 
 }  // namespace opfuse

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cpu/winograd/winograd.hpp"
+#include "kernel/fastest.hpp"
 
 namespace opfuse {
 
@@ -44,7 +45,8 @@ WinogradChoice cost_winograd_part(const WinogradWork& work, int64_t parts_o, int
 double winograd_cycles(const WinogradWork& work, const WinogradChoice& choice, const TargetInfo& target,
                        int64_t threads);
 
-/// The cut that is best for one to four threads, and for `threads` if there are more.
-WinogradChoice choose_winograd_parts(const WinogradWork& work, const TargetInfo& target, int64_t threads);
+/// The `most` cuts that are best for one to four threads, and for `threads` if there are more.
+std::vector<Ranked<WinogradChoice>> winograd_choices(const WinogradWork& work, const TargetInfo& target,
+                                                     int64_t threads, size_t most);
 
 }  // namespace opfuse

@@ -12,6 +12,7 @@
 
 #include "base/fail.hpp"
 #include "base/integers.hpp"
+#include "cpu/attention/attention_schedule.hpp"
 #include "cpu/emit/emitters.hpp"
 #include "cpu/emit/parts.hpp"
 
@@ -24,14 +25,14 @@ constexpr int64_t kUnrolledVectors = 8;
 
 AttentionEmitter::AttentionEmitter(Kernel& k, StageEmitter& scores, StageEmitter& context, const AttentionView& view)
     : k_(k), s_(scores), c_(context), view_(view) {
-  const Schedule& s = k.spec.schedule;
+  const auto s = typed<AttentionSchedule>(k.spec.schedule);
   lanes_ = lanes_of(k.target);
-  rows_ = s.get("rows", 1);
-  nv_ = s.get("nv", 1);
-  nc_ = s.get("nc", 1);
-  keys_ = s.get("keys", 1);
-  blocks_ = s.get("group", 0) > 0;
-  group_ = ceil_of(std::max<int64_t>(s.get("group", 0), 1), rows_) * rows_;
+  rows_ = s.rows;
+  nv_ = s.nv;
+  nc_ = s.nc;
+  keys_ = s.keys;
+  blocks_ = s.group > 0;
+  group_ = ceil_of(std::max<int64_t>(s.group, 1), rows_) * rows_;
   depth_ = view.head_size(k.spec.region);
   columns_ = view.columns(k.spec.region);
   OPFUSE_CHECK(blocks_ || keys() == Dim(keys_), "{} keys in a block of {}", keys().text(), keys_);

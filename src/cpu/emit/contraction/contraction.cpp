@@ -16,6 +16,7 @@
 
 #include "base/fail.hpp"
 #include "base/integers.hpp"
+#include "cpu/contraction/contraction_schedule.hpp"
 #include "cpu/emit/emitters.hpp"
 #include "cpu/emit/parts.hpp"
 
@@ -31,22 +32,22 @@ std::optional<int64_t> constant_of(Value* value) {
 
 ContractionEmitter::ContractionEmitter(Kernel& k, StageEmitter& stage, const ContractionView& view)
     : k_(k), s_(stage), view_(view) {
-  const Schedule& s = k.spec.schedule;
+  const auto s = typed<ContractionSchedule>(k.spec.schedule);
   lanes_ = view.types.lanes(k.target);
-  vectors_ = s.get("nv", 1);
+  vectors_ = s.nv;
   sums_ = view.sums();
   block_ = vectors_ * lanes_;
-  width_ = s.get("tile_w", 1);
-  height_ = s.get("tile_h", 1);
-  step_ = s.get("step", 1);
-  chunk_ = s.get("chunk", 1 << 30);
-  prefetched_ = s.get("prefetch", 0);
-  grouped_ = s.get("grouped", 0);
-  overlapped_ = s.get("overlap", 0) != 0;
-  depth_block_ = s.get("k_block", 0);
-  fetch_data_ = s.get("fetch_data", 0) != 0;
-  fetch_outputs_ = s.get("fetch_outputs", 0) != 0;
-  scaled_ = view.factor >= 0 && s.get("pack", 0) != 0;
+  width_ = s.tile_w;
+  height_ = s.tile_h;
+  step_ = s.step;
+  chunk_ = s.chunk;
+  prefetched_ = s.prefetch;
+  grouped_ = s.grouped;
+  overlapped_ = s.overlap != 0;
+  depth_block_ = s.k_block;
+  fetch_data_ = s.fetch_data != 0;
+  fetch_outputs_ = s.fetch_outputs != 0;
+  scaled_ = view.factor >= 0 && s.pack != 0;
   batch_axes_ = view.outer;
   row_axis_ = row_axis_of(view);
   for (const SlidingDim& d : view.sliding) {
@@ -83,17 +84,17 @@ Dim ContractionEmitter::items() const {
 
 /// Rows of a chunk of a part, roughly where their number is open.
 Dim ContractionEmitter::rows_of_part() const {
-  const Dim rows = axis_extent(s_.stage, row_axis_), parts = k_.spec.schedule.get("parts_p", 1);
+  const Dim rows = axis_extent(s_.stage, row_axis_), parts = int64_t{typed<Parts>(k_.spec.schedule).parts_p};
   return min(Dim(chunk_), ceil_div(rows, parts));
 }
 
 int64_t ContractionEmitter::blocks_per_part() const {
-  const int64_t parts = k_.spec.schedule.get("parts_o", 1);
+  const int64_t parts = int64_t{typed<Parts>(k_.spec.schedule).parts_o};
   return ceil_of(blocks(), parts);
 }
 
 int64_t ContractionEmitter::items_per_part() const {
-  const int64_t parts = k_.spec.schedule.get("parts_p", 1);
+  const int64_t parts = int64_t{typed<Parts>(k_.spec.schedule).parts_p};
   return ceil_of(items().value(), parts);
 }
 
@@ -378,10 +379,10 @@ void emit_contraction(Kernel& k) {
   const auto found = view_products(k.spec.region, 0);
   OPFUSE_CHECK(std::holds_alternative<ContractionView>(found), "{}", std::get<std::string>(found));
   ContractionEmitter emitter(k, stage, std::get<ContractionView>(found));
+  const bool pack = typed<ContractionSchedule>(k.spec.schedule).pack != 0;
   emit_tiled_parts(k, stage.fresh_env(1), emitter.batch_axes(), Dim(emitter.blocks()), emitter.items(),
                    [&](const Env& env, PartRange blocks, PartRange rows) {
-                     if (k.spec.schedule.get("pack", 0))
-                       return emitter.emit_packed(env, blocks.begin, blocks.end, rows.begin, rows.end);
+                     if (pack) return emitter.emit_packed(env, blocks.begin, blocks.end, rows.begin, rows.end);
                      emitter.emit(env, blocks.begin, blocks.end, rows.begin, rows.end);
                    });
 }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/integers.hpp"
+#include "cpu/contraction/contraction_schedule.hpp"
 #include "cpu/emit/contraction/contraction.hpp"
 #include "cpu/emit/fence.hpp"
 
@@ -22,7 +23,7 @@ void ContractionEmitter::emit_blocks(const Env& env, Value* ob0, Value* ob1, Val
   int64_t stored = 1;  // blocks of the results: their padding lanes are written too
   for (const Operand& o : s_.outputs)
     for (const Block& b : o.layout.blocks) stored = std::max(stored, b.factor);
-  const bool half = k_.spec.schedule.get("half", 0) != 0;
+  const bool half = typed<ContractionSchedule>(k_.spec.schedule).half != 0;
   if ((rest == vectors_ && !half) || stored > lanes_) return k_.loop(ob0, ob1, 1, at);
   tail_apart_ = true;
   if (whole > 0) k_.loop(ob0, k_.min(ob1, k_.i64(whole)), 1, at);

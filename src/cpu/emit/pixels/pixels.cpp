@@ -14,6 +14,7 @@
 #include "cpu/emit/emitters.hpp"
 #include "cpu/emit/fence.hpp"
 #include "cpu/emit/parts.hpp"
+#include "cpu/pixels/pixel_schedule.hpp"
 
 namespace opfuse::cpu {
 namespace {
@@ -29,8 +30,8 @@ class PixelTiles {
         k_(f.k),
         group_(group),
         first_packed_(first_packed),
-        outputs_(f.k.spec.schedule.get("tile_o", 1)),
-        vectors_(f.k.spec.schedule.get("pixels", 1)) {
+        outputs_(typed<PixelSchedule>(f.k.spec.schedule).tile_o),
+        vectors_(typed<PixelSchedule>(f.k.spec.schedule).pixels) {
     for (int64_t i = 0; i < outputs_ * vectors_; ++i) acc_.push_back(k_.variable(f.vector()));
   }
 
@@ -159,9 +160,9 @@ PixelView required_view(const Kernel& k) {
 
 PixelFrame::PixelFrame(Kernel& kernel, StageEmitter& stage)
     : k(kernel), s(stage), view(required_view(kernel)), lanes(lanes_of(kernel.target)) {
-  const Schedule& schedule = k.spec.schedule;
-  bands = schedule.get("bands", 1);
-  all_groups = schedule.get("pack_all", 1) != 0;
+  const auto schedule = typed<PixelSchedule>(k.spec.schedule);
+  bands = schedule.bands;
+  all_groups = schedule.pack_all != 0;
   packing = pack_pixels(view, lanes, bands, all_groups);
   k.scratch_bytes = packing.scratch_bytes();
   packed = k.scratch;

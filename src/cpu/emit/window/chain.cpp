@@ -16,6 +16,7 @@
 #include "cpu/emit/parts.hpp"
 #include "cpu/emit/window/band_means.hpp"
 #include "cpu/emit/window/window.hpp"
+#include "cpu/window/chain_schedule.hpp"
 #include "cpu/window/chain_view.hpp"
 
 namespace opfuse::cpu {
@@ -28,8 +29,8 @@ class Chain {
         view_(view),
         first_(k.spec.region.stages[0]),
         second_(k.spec.region.stages[1]),
-        vectors_(k.spec.schedule.get("nv", 1)),
-        band_(k.spec.schedule.get("band", 1)),
+        vectors_(typed<ChainSchedule>(k.spec.schedule).nv),
+        band_(typed<ChainSchedule>(k.spec.schedule).band),
         lanes_(lanes_of(k.target)),
         row_(first_.domain[3].value() * lanes_),
         held_(std::min(first_.domain[2].value(), view.rows_for(band_))),
@@ -114,7 +115,7 @@ class Chain {
     at.axes[0] = env.axes[0];
     convolution.emit(at, block, next, known, high);
     second.unguard(view_.second.data);
-    WindowEmitter window(k_, second, view_.second, k_.spec.schedule.get("window_w", 1));
+    WindowEmitter window(k_, second, view_.second, typed<ChainSchedule>(k_.spec.schedule).window_w);
     Env over = second.fresh_env(1);
     over.axes[0] = env.axes[0];
     means_.attach(window, vector);

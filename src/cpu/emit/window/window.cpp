@@ -15,6 +15,7 @@
 #include "cpu/emit/fence.hpp"
 #include "cpu/emit/parts.hpp"
 #include "cpu/emit/window/band_means.hpp"
+#include "cpu/window/window_schedule.hpp"
 
 namespace opfuse::cpu {
 namespace {
@@ -238,7 +239,7 @@ void emit_window(Kernel& k) {
   const auto found = view_window(k.spec.region, 0);
   OPFUSE_CHECK(std::holds_alternative<WindowView>(found), "{}", std::get<std::string>(found));
   stage.unguard(std::get<WindowView>(found).data);
-  WindowEmitter emitter(k, stage, std::get<WindowView>(found), k.spec.schedule.get("tile_w", 1));
+  WindowEmitter emitter(k, stage, std::get<WindowView>(found), typed<WindowSchedule>(k.spec.schedule).tile_w);
   BandMeans bands(k, means, 1);
   emit_tiled_parts(k, stage.fresh_env(1), emitter.batch_axes(), Dim(emitter.blocks()), emitter.rows(),
                    [&](const Env& env, PartRange blocks, PartRange rows) {

@@ -10,21 +10,22 @@
 #include "base/integers.hpp"
 #include "cpu/emit/emitters.hpp"
 #include "cpu/emit/parts.hpp"
+#include "cpu/winograd/winograd_schedule.hpp"
 #include "tensor/winograd.hpp"
 
 namespace opfuse::cpu {
 WinogradEmitter::WinogradEmitter(Kernel& k, StageEmitter& stage, const WinogradView& view)
     : k_(k), s_(stage), view_(view) {
-  const Schedule& s = k.spec.schedule;
-  tile_ = {s.get("winograd_h", 0), s.get("winograd_w", 0)};
+  const auto s = typed<WinogradSchedule>(k.spec.schedule);
+  tile_ = {s.winograd_h, s.winograd_w};
   lanes_ = lanes_of(k.target);
-  vectors_ = s.get("nv", 1);
+  vectors_ = s.nv;
   block_ = vectors_ * lanes_;
   channels_ = channel_depth(s_.stage, view.contraction);
   blocks_ = ceil_of(extent(view.contraction.vec), block_);
-  width_ = s.get("tile_w", 1);
-  capacity_ = std::max(s.get("chunk", 1), width_);
-  prefetched_ = s.get("prefetch", 0);
+  width_ = s.tile_w;
+  capacity_ = std::max(s.chunk, width_);
+  prefetched_ = s.prefetch;
   points_ = winograd::points(tile_.h) * winograd::points(tile_.w);
   rows_ = ceil_of(extent(view.row.axis), tile_.h);
   columns_ = ceil_of(extent(view.column.axis), tile_.w);

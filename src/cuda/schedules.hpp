@@ -1,0 +1,62 @@
+// The schedules of the CUDA generator's skeletons.
+#pragma once
+
+#include "kernel/schedule_fields.hpp"
+
+namespace opfuse::cuda {
+
+/// Contractions on tensor cores.
+struct MmaSchedule {
+  int64_t mma_m = 64, mma_n = 64;  ///< rows and columns of a block's tile
+  int64_t stages = 3;              ///< of tiles in shared memory: one is multiplied while others are filled
+  int64_t copy_a = 0, copy_b = 0;  ///< operands are copied 16 bytes at a time, past the registers
+  int64_t vector = 1;              ///< results that a thread stores together
+  template <class Self, class F>
+  static void each(Self& self, F&& field) {
+    field("mma_m", self.mma_m, Range{64, 128});
+    field("mma_n", self.mma_n, Range{64, 64});
+    field("stages", self.stages, Range{2, 8});
+    field("copy_a", self.copy_a, kFlag);
+    field("copy_b", self.copy_b, kFlag);
+    field("vector", self.vector, Range{1, 8});
+  }
+};
+
+/// Contractions in fp32 arithmetic.
+struct TilesSchedule {
+  int64_t tile_m = 64, tile_n = 64, tile_k = 16;  ///< of a block: rows, columns, depth of a step
+  int64_t per_m = 4, per_n = 4;                   ///< rows and columns of a thread
+  template <class Self, class F>
+  static void each(Self& self, F&& field) {
+    field("tile_m", self.tile_m, Range{});
+    field("tile_n", self.tile_n, Range{});
+    field("tile_k", self.tile_k, Range{});
+    field("per_m", self.per_m, Range{});
+    field("per_n", self.per_n, Range{});
+  }
+};
+
+/// Maps, rows and windows.
+struct RowsSchedule {
+  Given<1> team;        ///< threads of a row
+  Given<1> vector;      ///< neighbours that a thread takes together
+  Given<0> per_thread;  ///< elements of a row that a thread keeps in registers; 0: it keeps none
+  Given<0> held;        ///< elements of a row that shared memory holds; 0: none
+  int64_t block = 256;  ///< threads
+  template <class Self, class F>
+  static void each(Self& self, F&& field) {
+    field("team", self.team, Range{1, 1024});
+    field("vector", self.vector, Range{1, 8});
+    field("per_thread", self.per_thread, Range{0, 96});
+    field("held", self.held, Range{0});
+    field("block", self.block, Range{32, 1024});
+  }
+};
+
+/// Nothing to choose.
+struct ScatterSchedule {
+  template <class Self, class F>
+  static void each(Self&, F&&) {}
+};
+
+}  // namespace opfuse::cuda
