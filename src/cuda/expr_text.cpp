@@ -8,6 +8,8 @@
 #include <limits>
 
 #include "base/fail.hpp"
+#include "tensor/number.hpp"
+#include "tensor/small_float.hpp"
 
 namespace opfuse::cuda {
 namespace {
@@ -15,7 +17,7 @@ namespace {
 constexpr size_t kInlineLength = 48;
 
 bool is_number(const Expr& e) { return e.is_constant() && !(is_float(e.dtype()) && std::isnan(e.value())); }
-bool small_float(DType d) { return d == DType::f32 || d == DType::f16 || d == DType::bf16; }
+bool small_float(DType d) { return d == DType::f32 || is_small_float(d); }
 
 /// CUDA's name of a real function, "" where an operator or helper stands for it.
 std::string_view function_name(ExprOp op) {
@@ -109,6 +111,7 @@ std::string limits_text() {
 }
 
 std::string integer_limits(DType dtype) {
+  if (bit_size(dtype) < 8) return fmt::format("{}LL, {}LL", integer_min(dtype), integer_max(dtype));
   switch (dtype) {
     case DType::i8:
       return limits_text<int8_t>();
@@ -127,6 +130,35 @@ std::string integer_limits(DType dtype) {
     default:
       return limits_text<uint64_t>();
   }
+}
+
+/// Integers of less than a byte keep their low bits.
+std::string cut_off(const std::string& x, DType to) {
+  if (!is_integer(to) || bit_size(to) >= 8) return x;
+  const int mask = (1 << bit_size(to)) - 1, sign = is_signed(to) ? 1 << (bit_size(to) - 1) : 0;
+  if (sign == 0) return fmt::format("({})({} & {})", value_type(to), x, mask);
+  return fmt::format("({})((({} & {}) ^ {}) - {})", value_type(to), x, mask, sign, sign);
+}
+
+/// A call of a helper that knows formats of a byte by their numbers.
+std::string byte_float(Kernel& k, const char* helper, DType dtype, const std::string& x) {
+  if (dtype == DType::f8e8m0) {
+    const std::string name = std::string(helper) == "byte_to_float" ? "exponent_to_float" : "float_to_exponent";
+    k.use(name);
+    return fmt::format("{}({})", name, x);
+  }
+  k.use(helper);
+  const SmallFormat& f = small_format(dtype);
+  return fmt::format("{}({}, {}, {}, {}, {}, {})", helper, x, bit_size(dtype) - 1, f.mantissa_bits, f.bias, f.greatest,
+                     static_cast<int>(f.overflow));
+}
+
+/// Widened numbers as memory holds them, seen as another type.
+std::string bit_cast_text(Kernel& k, const std::string& x, DType from, DType to) {
+  const std::string bits = is_small_float(from) ? to_memory(k, from, x) : x;
+  k.use("same_bits");
+  const std::string seen = fmt::format("same_bits<{}>({})", memory_type(to), bits);
+  return is_float(to) ? from_memory(k, to, seen) : cut_off(seen, to);
 }
 
 std::string real_literal(DType dtype, double value) {
@@ -158,13 +190,13 @@ std::string literal(DType dtype, double real, int64_t integer) {
 }
 
 std::string cast_text(Kernel& k, const std::string& x, DType from, DType to) {
-  if (to == DType::f16 || to == DType::bf16) {
+  if (is_small_float(to)) {
     if (from == to) return x;
     return from_memory(k, to, to_memory(k, to, is_float(from) && from != DType::f64 ? x : "(float)" + x));
   }
-  if (value_type(from) == value_type(to)) return x;
+  if (from == to || (value_type(from) == value_type(to) && (is_float(to) || bit_size(to) >= 8))) return x;
   if (to == DType::boolean) return fmt::format("({} != {})", x, is_float(from) ? literal(from, 0, 0) : "0");
-  if (is_float(to) || !is_float(from)) return fmt::format("({}){}", value_type(to), x);
+  if (is_float(to) || !is_float(from)) return cut_off(fmt::format("({}){}", value_type(to), x), to);
   k.use("to_integer");
   return fmt::format("({})to_integer({}, {})", value_type(to), x, integer_limits(to));
 }
@@ -178,7 +210,8 @@ std::string extremum_text(Kernel& k, bool maximum, const std::string& x, const s
 
 std::string from_memory(Kernel& k, DType dtype, const std::string& x) {
   if (dtype == DType::boolean) return "(" + x + " != 0)";
-  if (dtype != DType::f16 && dtype != DType::bf16) return x;
+  if (!is_small_float(dtype)) return x;
+  if (byte_size(dtype) == 1) return byte_float(k, "byte_to_float", dtype, x);
   const char* helper = dtype == DType::f16 ? "half_to_float" : "bfloat_to_float";
   k.use(helper);
   return fmt::format("{}({})", helper, x);
@@ -186,7 +219,8 @@ std::string from_memory(Kernel& k, DType dtype, const std::string& x) {
 
 std::string to_memory(Kernel& k, DType dtype, const std::string& x) {
   if (dtype == DType::boolean) return "(unsigned char)" + x;
-  if (dtype != DType::f16 && dtype != DType::bf16) return x;
+  if (!is_small_float(dtype)) return x;
+  if (byte_size(dtype) == 1) return byte_float(k, "float_to_byte", dtype, x);
   const char* helper = dtype == DType::f16 ? "float_to_half" : "float_to_bfloat";
   k.use(helper);
   return fmt::format("{}({})", helper, x);
@@ -250,6 +284,8 @@ std::string ExprText::compute(const Expr& e, DType dtype) {
       return leaf_(e, "");
     case ExprOp::cast:
       return cast_text(k_, emit(e.args()[0]), e.args()[0].dtype(), e.dtype());
+    case ExprOp::bit_cast:
+      return bit_cast_text(k_, emit(e.args()[0]), e.args()[0].dtype(), e.dtype());
     case ExprOp::select: {
       const Expr &asked = e.args()[0], &chosen = e.args()[1], &other = e.args()[2];
       // a guarded read is zero outside as it is

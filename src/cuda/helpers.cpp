@@ -137,6 +137,60 @@ __device__ __forceinline__ unsigned short float_to_bfloat(float x) {
   return (unsigned short)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 )"},
+      {"byte_to_float",
+       R"(// A float of a byte or less. kind: 0 as IEEE, 1 all ones are NaN, 2 the code of -0 is NaN, 3 neither NaN nor infinity.
+__device__ __forceinline__ float byte_to_float(unsigned int x, int sign, int mantissa, int bias, unsigned int greatest,
+                                               int kind) {
+  x &= (2u << sign) - 1u;
+  const unsigned int size = x & ((1u << sign) - 1u);
+  const float scale = __uint_as_float((unsigned int)(254 - bias) << 23);
+  unsigned int v = __float_as_uint(__uint_as_float(size << (23 - mantissa)) * scale);
+  if (kind == 0 && size == greatest + 1u) v = 0x7f800000u;
+  if (size > greatest + (kind == 0 ? 1u : 0u)) v = 0x7fc00000u;
+  v |= (x >> sign) << 31;
+  return __uint_as_float(kind == 2 && x == 1u << sign ? 0x7fc00000u : v);
+}
+)"},
+      {"exponent_to_float", R"(// 2^(x - 127); 255 is NaN.
+__device__ __forceinline__ float exponent_to_float(unsigned int x) {
+  return __uint_as_float(x == 0xffu ? 0x7fc00000u : x == 0u ? 0x00400000u : x << 23);
+}
+)"},
+      {"float_to_byte", R"(// Rounds to nearest, ties to even; formats as in byte_to_float.
+__device__ __forceinline__ unsigned char float_to_byte(float x, int sign, int mantissa, int bias,
+                                                       unsigned int greatest, int kind) {
+  const unsigned int bits = __float_as_uint(x), a = bits & 0x7fffffffu, minus = (bits >> 31) << sign;
+  const int dropped = 23 - mantissa;
+  unsigned int code = ((a + ((a >> dropped) & 1u) + ((1u << (dropped - 1)) - 1u)) >> dropped) -
+                      ((unsigned int)(127 - bias) << mantissa);
+  const unsigned int aligning = (unsigned int)(128 - bias + dropped) << 23;
+  if (a < (unsigned int)(128 - bias) << 23)
+    code = __float_as_uint(__uint_as_float(a) + __uint_as_float(aligning)) - aligning;
+  const bool over = code > greatest;
+  if (kind == 2) return (unsigned char)(over ? 1u << sign : code == 0u ? 0u : code | minus);
+  if (kind == 3 && x != x) return (unsigned char)(1u << sign);
+  if (kind == 0 && x != x) return (unsigned char)(0x7eu | minus);
+  return (unsigned char)((over ? greatest + (kind == 3 ? 0u : 1u) : code) | minus);
+}
+)"},
+      {"float_to_exponent", R"(// The nearest power of two: its exponent. The sign is lost.
+__device__ __forceinline__ unsigned char float_to_exponent(float x) {
+  const unsigned int a = __float_as_uint(x) & 0x7fffffffu;
+  if (a >= 0x7f800000u) return (unsigned char)0xffu;
+  return (unsigned char)((a + 0x3fffffu + (a >= 0x800000u ? 1u : 0u)) >> 23);
+}
+)"},
+      {"same_bits", R"(// The bits of x as another type.
+template <class To, class From>
+__device__ __forceinline__ To same_bits(From x) {
+  union {
+    From from;
+    To to;
+  } bits;
+  bits.from = x;
+  return bits.to;
+}
+)"},
       {"half_to_float",
        R"(__device__ __forceinline__ float half_to_float(unsigned short bits) {
   float x;

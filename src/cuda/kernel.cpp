@@ -68,6 +68,7 @@ std::optional<int64_t> longest_count(const Stage& stage) {
 }  // namespace
 
 std::string memory_type(DType dtype) {
+  if (byte_size(dtype) == 1) return is_integer(dtype) && is_signed(dtype) ? "signed char" : "unsigned char";
   switch (dtype) {
     case DType::f32:
       return "float";
@@ -77,11 +78,6 @@ std::string memory_type(DType dtype) {
     case DType::bf16:
     case DType::u16:
       return "unsigned short";
-    case DType::i8:
-      return "signed char";
-    case DType::u8:
-    case DType::boolean:
-      return "unsigned char";
     case DType::i16:
       return "short";
     case DType::i32:
@@ -99,7 +95,7 @@ std::string memory_type(DType dtype) {
 
 std::string value_type(DType dtype) {
   if (dtype == DType::boolean) return "bool";
-  if (dtype == DType::f16 || dtype == DType::bf16) return "float";
+  if (is_small_float(dtype)) return "float";
   return memory_type(dtype);
 }
 

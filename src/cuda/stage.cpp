@@ -165,7 +165,7 @@ std::string identity_text(const Reduction& r) {
   const bool max = r.kind == ReduceKind::max;
   if (is_float(dtype)) return literal(dtype, max ? -inf : inf, 0);
   if (dtype == DType::boolean) return max ? "false" : "true";
-  const unsigned bits = 8 * static_cast<unsigned>(byte_size(dtype));
+  const unsigned bits = static_cast<unsigned>(bit_size(dtype));
   if (is_signed(dtype)) {
     const int64_t low = bits == 64 ? std::numeric_limits<int64_t>::min() : -(int64_t{1} << (bits - 1));
     return literal(dtype, 0, max ? low : -(low + 1));

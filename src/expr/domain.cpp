@@ -25,7 +25,7 @@ bool accepts(ExprOp op, DType dtype) {
   if (is_logical(op)) return dtype == DType::boolean;
   if (is_bitwise(op)) return is_integer(dtype);
   if (is_real_only(op)) return is_float(dtype);
-  if (op == ExprOp::select || op == ExprOp::cast || op == ExprOp::eq || op == ExprOp::ne) {
+  if (op == ExprOp::select || op == ExprOp::cast || op == ExprOp::bit_cast || op == ExprOp::eq || op == ExprOp::ne) {
     return byte_size(dtype) > 0;
   }
   return is_float(dtype) || is_integer(dtype);
@@ -92,6 +92,10 @@ Scalar apply(ExprOp op, std::initializer_list<Scalar> args) {
 
 Scalar cast(const Scalar& x, DType to) {
   return Scalar(evaluate_op(ExprOp::cast, to, {x.v}, x.precision), x.precision);
+}
+
+Scalar bit_cast(const Scalar& x, DType to) {
+  return Scalar(evaluate_op(ExprOp::bit_cast, to, {x.v}, x.precision), x.precision);
 }
 
 }  // namespace opfuse

@@ -107,6 +107,8 @@ inline Expr select(const Expr& c, const Expr& a, const Expr& b) { return Expr::m
 inline Scalar select(const Scalar& c, const Scalar& a, const Scalar& b) { return apply(ExprOp::select, {c, a, b}); }
 inline Expr cast(const Expr& x, DType to) { return Expr::make_cast(x, to); }
 Scalar cast(const Scalar& x, DType to);
+inline Expr bit_cast(const Expr& x, DType to) { return Expr::make_bit_cast(x, to); }
+Scalar bit_cast(const Scalar& x, DType to);
 
 // The plain double domain: used where every operand is a float (fast reference path).
 inline double neg(double x) { return -x; }

@@ -173,7 +173,7 @@ Expr Expr::extent(Dim dim) {
 }
 
 Expr Expr::make(ExprOp op, std::vector<Expr> args) {
-  OPFUSE_CHECK(op > ExprOp::extent && op != ExprOp::cast && static_cast<int>(args.size()) == arity(op),
+  OPFUSE_CHECK(op > ExprOp::extent && op < ExprOp::cast && static_cast<int>(args.size()) == arity(op),
                "{} of {} operands", name_of(op), args.size());
   std::vector<DType> dtypes;
   for (const Expr& arg : args) {
@@ -213,6 +213,21 @@ Expr Expr::make_cast(Expr x, DType to) {
   }
   ExprNode n;
   n.op = ExprOp::cast, n.dtype = to;
+  n.args.push_back(std::move(x));
+  return Expr(intern(std::move(n)));
+}
+
+Expr Expr::make_bit_cast(Expr x, DType to) {
+  OPFUSE_CHECK(x.node_ != nullptr && !x.weak(), "the bits of a number without a type");
+  if (bit_size(x.dtype()) != bit_size(to) || bit_size(to) == 0)
+    throw fail(E::dtype_mismatch, "{} and {} differ in size", name_of(x.dtype()), name_of(to));
+  if (x.dtype() == to) return x;
+  if (x.is_constant()) {
+    const ScalarValue v = evaluate_op(ExprOp::bit_cast, to, {value_of(x)}, Precision::exact);
+    return is_float(to) ? constant(to, v.real) : integer(to, v.integer);
+  }
+  ExprNode n;
+  n.op = ExprOp::bit_cast, n.dtype = to;
   n.args.push_back(std::move(x));
   return Expr(intern(std::move(n)));
 }
@@ -259,6 +274,12 @@ void Expr::visit(const std::function<void(const Expr&)>& each) const {
   walk(walk, *this);
 }
 
+Expr rebuilt(const Expr& e, std::vector<Expr> args) {
+  if (e.op() == ExprOp::cast) return Expr::make_cast(std::move(args[0]), e.dtype());
+  if (e.op() == ExprOp::bit_cast) return Expr::make_bit_cast(std::move(args[0]), e.dtype());
+  return Expr::make(e.op(), std::move(args));
+}
+
 Expr Expr::map_leaves(const std::function<Expr(const Expr&)>& leaf) const {
   std::unordered_map<const ExprNode*, Expr> done;
   visit([&](const Expr& e) {
@@ -268,7 +289,7 @@ Expr Expr::map_leaves(const std::function<Expr(const Expr&)>& leaf) const {
     }
     std::vector<Expr> args;
     for (const Expr& arg : e.args()) args.push_back(done.at(arg.node()));
-    done.emplace(e.node(), e.op() == ExprOp::cast ? make_cast(args[0], e.dtype()) : make(e.op(), std::move(args)));
+    done.emplace(e.node(), rebuilt(e, std::move(args)));
   });
   return node_ ? done.at(node_.get()) : Expr();
 }

@@ -77,8 +77,9 @@ enum class ExprOp {
   shift_left,
   shift_right,
   // ternary / typed
-  select,  ///< args {condition, a, b}
-  cast,    ///< to dtype, ONNX rules
+  select,    ///< args {condition, a, b}
+  cast,      ///< to dtype, ONNX rules
+  bit_cast,  ///< the operand's bits as dtype
 };
 
 struct ExprNode;
@@ -100,6 +101,7 @@ class Expr {
   /// Builds a node, folds constants, checks operand types (E::dtype_mismatch).
   static Expr make(ExprOp op, std::vector<Expr> args);
   static Expr make_cast(Expr x, DType to);
+  static Expr make_bit_cast(Expr x, DType to);  ///< the same bits as another type of as many; E::dtype_mismatch
 
   explicit operator bool() const { return node_ != nullptr; }
   ExprOp op() const;
@@ -125,6 +127,9 @@ class Expr {
   std::shared_ptr<const ExprNode> node_;
   explicit Expr(std::shared_ptr<const ExprNode> node) : node_(std::move(node)) {}
 };
+
+/// `e` with other operands.
+Expr rebuilt(const Expr& e, std::vector<Expr> args);
 
 std::string_view name_of(ExprOp op);
 std::optional<ExprOp> parse_expr_op(std::string_view name);

@@ -9,6 +9,7 @@
 #include "base/fail.hpp"
 #include "expr/domain.hpp"
 #include "tensor/number.hpp"
+#include "tensor/small_float.hpp"
 
 namespace opfuse {
 
@@ -32,8 +33,8 @@ constexpr std::array kRows = {
     Row{"min", 2},        Row{"max", 2},         Row{"pow", 2},         Row{"lt", 2},         Row{"le", 2},
     Row{"gt", 2},         Row{"ge", 2},          Row{"eq", 2},          Row{"ne", 2},         Row{"logical_and", 2},
     Row{"logical_or", 2}, Row{"logical_xor", 2}, Row{"bit_and", 2},     Row{"bit_or", 2},     Row{"bit_xor", 2},
-    Row{"shift_left", 2}, Row{"shift_right", 2}, Row{"select", 3},      Row{"cast", 1}};
-static_assert(kRows.size() == static_cast<size_t>(ExprOp::cast) + 1);
+    Row{"shift_left", 2}, Row{"shift_right", 2}, Row{"select", 3},      Row{"cast", 1},       Row{"bit_cast", 1}};
+static_assert(kRows.size() == static_cast<size_t>(ExprOp::bit_cast) + 1);
 
 double as_real(const ScalarValue& v) {
   if (v.dtype == DType::u64) return static_cast<double>(static_cast<uint64_t>(v.integer));
@@ -178,7 +179,7 @@ int64_t divide(ExprOp op, T a, T b) {
 }
 
 int64_t shift(ExprOp op, DType dtype, int64_t a, int64_t by) {
-  const uint64_t bits = 8 * byte_size(dtype), distance = static_cast<uint64_t>(by);
+  const uint64_t bits = static_cast<uint64_t>(bit_size(dtype)), distance = static_cast<uint64_t>(by);
   if (op == ExprOp::shift_left)
     return distance >= bits ? 0 : static_cast<int64_t>(static_cast<uint64_t>(a) << distance);
   if (is_signed(dtype)) return a >> std::min<uint64_t>(distance, 63);
@@ -254,6 +255,12 @@ ScalarValue cast_value(DType to, const ScalarValue& v, Precision precision) {
   return integer_value(to, v.integer);
 }
 
+ScalarValue bit_cast_value(DType to, const ScalarValue& v, Precision precision) {
+  const uint64_t bits = is_float(v.dtype) ? bits_of(v.dtype, v.real) : static_cast<uint64_t>(v.integer);
+  if (is_float(to)) return real_value(to, value_of_bits(to, bits), precision);
+  return integer_value(to, static_cast<int64_t>(bits));
+}
+
 }  // namespace
 
 std::string_view name_of(ExprOp op) { return kRows[static_cast<size_t>(op)].name; }
@@ -272,6 +279,8 @@ ScalarValue evaluate_op(ExprOp op, DType result, const std::vector<ScalarValue>&
       return args[0].integer != 0 ? args[1] : args[2];
     case ExprOp::cast:
       return cast_value(result, args[0], precision);
+    case ExprOp::bit_cast:
+      return bit_cast_value(result, args[0], precision);
     case ExprOp::is_nan:
       return {DType::boolean, 0, is_float(args[0].dtype) && std::isnan(args[0].real)};
     case ExprOp::is_inf:

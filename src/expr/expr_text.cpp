@@ -172,7 +172,8 @@ class ExprParser {
     }
     if (name == "true" || name == "false") return Expr::integer(DType::boolean, name == "true");
     if (auto found = named_.find(name); found != named_.end()) return found->second;
-    if (name == "cast") return cast_expression();
+    if (name == "cast") return cast_expression(ExprOp::cast);
+    if (name == "bit_cast") return cast_expression(ExprOp::bit_cast);
     if (auto op = parse_expr_op(name); op && arity(*op) > 0) return operation(*op);
     if (name.starts_with("in") && index_of(name, 2) >= 0) return Expr::in_bounds(index_of(name, 2));
     const int index = name.empty() ? -1 : index_of(name, 1);
@@ -183,14 +184,14 @@ class ExprParser {
     stop("an expression");
   }
 
-  Expr cast_expression() {
+  Expr cast_expression(ExprOp op) {
     need('<');
     const DType to = dtype_name();
     need('>');
     need('(');
     Expr x = expression();
     need(')');
-    return Expr::make_cast(x, to);
+    return op == ExprOp::cast ? Expr::make_cast(x, to) : Expr::make_bit_cast(x, to);
   }
 
   Expr operation(ExprOp op) {
@@ -221,8 +222,8 @@ std::string Expr::text() const {
     if (e.args().empty()) {
       text = leaf_text(e);
     } else {
-      text =
-          e.op() == ExprOp::cast ? fmt::format("cast<{}>(", name_of(e.dtype())) : fmt::format("{}(", name_of(e.op()));
+      text = e.op() >= ExprOp::cast ? fmt::format("{}<{}>(", name_of(e.op()), name_of(e.dtype()))
+                                    : fmt::format("{}(", name_of(e.op()));
       for (size_t i = 0; i < e.args().size(); ++i) text += (i > 0 ? ", " : "") + texts.at(e.args()[i].node());
       text += ")";
       if (readers[e.node()] > 1) {

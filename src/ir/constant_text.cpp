@@ -23,6 +23,7 @@ std::string number_text(const Tensor& t, int64_t i) {
     case DType::u64:
       return fmt::format("{}", t.view<uint64_t>()[static_cast<size_t>(i)]);
     default:
+      if (is_small_float(t.dtype())) return fmt::format("{}", t.real(i));
       return fmt::format("{}", t.integer(i));
   }
 }

@@ -434,7 +434,7 @@ Expr assume_inside(const Expr& e, int read, bool inside) {
   }
   std::vector<Expr> args;
   for (const Expr& a : e.args()) args.push_back(assume_inside(a, read, inside));
-  return e.op() == ExprOp::cast ? Expr::make_cast(args[0], e.dtype()) : Expr::make(e.op(), args);
+  return rebuilt(e, std::move(args));
 }
 
 std::variant<ContractionView, std::string> view_contraction(const Region& region, int stage) {

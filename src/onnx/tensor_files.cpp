@@ -144,7 +144,9 @@ Tensor parse_npy(std::string_view bytes, const std::string& what) {
 }
 
 std::string encode_npy(const Tensor& tensor) {
-  if (tensor.dtype() == DType::bf16) return encode_npy(tensor.cast(DType::f32));
+  if (is_small_float(tensor.dtype()) && tensor.dtype() != DType::f16) return encode_npy(tensor.cast(DType::f32));
+  if (is_integer(tensor.dtype()) && bit_size(tensor.dtype()) < 8)
+    return encode_npy(tensor.cast(is_signed(tensor.dtype()) ? DType::i8 : DType::u8));
   std::string_view descr;
   for (const NpyType& type : kNpyTypes)
     if (type.dtype == tensor.dtype()) descr = type.descr;

@@ -8,6 +8,7 @@
 
 #include "base/fail.hpp"
 #include "base/mapped_file.hpp"
+#include "tensor/number.hpp"
 
 namespace opfuse::onnx {
 namespace {
@@ -37,16 +38,16 @@ constexpr TypeRow kTypes[] = {
     {14, "COMPLEX64", DType::unknown},
     {15, "COMPLEX128", DType::unknown},
     {16, "BFLOAT16", DType::bf16},
-    {17, "FLOAT8E4M3FN", DType::unknown},
-    {18, "FLOAT8E4M3FNUZ", DType::unknown},
-    {19, "FLOAT8E5M2", DType::unknown},
-    {20, "FLOAT8E5M2FNUZ", DType::unknown},
-    {21, "UINT4", DType::unknown},
-    {22, "INT4", DType::unknown},
-    {23, "FLOAT4E2M1", DType::unknown},
-    {24, "FLOAT8E8M0", DType::unknown},
-    {25, "UINT2", DType::unknown},
-    {26, "INT2", DType::unknown},
+    {17, "FLOAT8E4M3FN", DType::f8e4m3fn},
+    {18, "FLOAT8E4M3FNUZ", DType::f8e4m3fnuz},
+    {19, "FLOAT8E5M2", DType::f8e5m2},
+    {20, "FLOAT8E5M2FNUZ", DType::f8e5m2fnuz},
+    {21, "UINT4", DType::u4},
+    {22, "INT4", DType::i4},
+    {23, "FLOAT4E2M1", DType::f4e2m1},
+    {24, "FLOAT8E8M0", DType::f8e8m0},
+    {25, "UINT2", DType::u2},
+    {26, "INT2", DType::i2},
 };
 
 Error bad_data(const std::string& what, std::string problem) {
@@ -66,6 +67,38 @@ size_t byte_count(const std::vector<int64_t>& sizes, DType dtype, const std::str
   for (int64_t size : sizes) {
     if (__builtin_mul_overflow(bytes, static_cast<size_t>(size), &bytes) || bytes > (size_t{1} << 47))
       throw fail(E::bad_dimension, "{} has a shape of more bytes than any memory: {}", what, Shape::of(sizes).text());
+  }
+  return bytes;
+}
+
+/// Types of four and two bits lie packed in files, the first element lowest in its byte; in memory each has a byte.
+bool is_packed(DType dtype) { return dtype != DType::boolean && bit_size(dtype) < 8; }
+
+size_t packed_bytes(DType dtype, size_t elements) {
+  const size_t per_byte = 8 / static_cast<size_t>(bit_size(dtype));
+  return elements / per_byte + (elements % per_byte != 0);
+}
+
+Tensor unpacked(DType dtype, const std::vector<int64_t>& sizes, Bytes packed) {
+  Tensor tensor(dtype, sizes);
+  const auto bits = static_cast<size_t>(bit_size(dtype)), per_byte = 8 / bits;
+  const auto elements = static_cast<size_t>(tensor.elements());
+  auto* to = static_cast<int8_t*>(tensor.mutable_data());
+  for (size_t i = 0; i < elements; ++i) {
+    const int code = static_cast<uint8_t>(packed[i / per_byte]) >> (i % per_byte * bits) & ((1 << bits) - 1);
+    to[i] = static_cast<int8_t>(is_integer(dtype) ? wrap_to(dtype, code) : code);
+  }
+  return tensor;
+}
+
+std::string packed(const Tensor& tensor) {
+  const auto bits = static_cast<size_t>(bit_size(tensor.dtype())), per_byte = 8 / bits;
+  const auto elements = static_cast<size_t>(tensor.elements());
+  const auto* from = static_cast<const uint8_t*>(tensor.data());
+  std::string bytes(packed_bytes(tensor.dtype(), elements), '\0');
+  for (size_t i = 0; i < elements; ++i) {
+    const int code = (from[i] & ((1 << bits) - 1)) << (i % per_byte * bits);
+    bytes[i / per_byte] = static_cast<char>(bytes[i / per_byte] | code);
   }
   return bytes;
 }
@@ -99,7 +132,19 @@ Tensor from_runs(DType dtype, const std::vector<int64_t>& sizes, const std::vect
   return tensor;
 }
 
+/// int32_data of packed types: a byte in each number.
+Tensor from_packed_list(const TensorProto& proto, DType dtype, const std::string& what) {
+  const std::vector<int64_t> values = decode_varints(proto.int32_data);
+  const size_t elements = byte_count(proto.dims, dtype, what), wanted = packed_bytes(dtype, elements);
+  if (values.size() != wanted)
+    throw bad_data(what, fmt::format("declares {} elements but has {} bytes of them", elements, values.size()));
+  std::string bytes;
+  for (int64_t value : values) bytes.push_back(static_cast<char>(value));
+  return unpacked(dtype, proto.dims, bytes);
+}
+
 Tensor from_typed_lists(const TensorProto& proto, DType dtype, const std::string& what) {
+  if (is_packed(dtype)) return from_packed_list(proto, dtype, what);
   switch (dtype) {
     case DType::f32:
       return from_runs(dtype, proto.dims, proto.float_data, what);
@@ -172,6 +217,7 @@ std::string onnx_type_name(int64_t onnx_type) {
 
 Tensor TensorReader::wrap(DType dtype, const std::vector<int64_t>& sizes, Bytes data,
                           std::shared_ptr<const void> owner) {
+  if (is_packed(dtype)) return unpacked(dtype, sizes, data);
   if (reinterpret_cast<uintptr_t>(data.data()) % byte_size(dtype) == 0 && !data.empty())
     return Tensor::wrap(dtype, sizes, data.data(), std::move(owner));
   Tensor copy(dtype, sizes);  // protobuf does not align: a typed view needs aligned storage
@@ -184,9 +230,10 @@ Tensor TensorReader::read(const TensorProto& proto, const std::string& what) {
   if (proto.data_type == 0) throw bad_data(what, "has no element type");
   if (dtype == DType::unknown || dtype == DType::string)
     throw fail(E::unsupported_dtype, "{} has element type {}", what, onnx_type_name(proto.data_type))
-        .hint("opfuse computes on f64, f32, f16, bf16, boolean and 8 to 64 bit integer tensors");
+        .hint("opfuse reads floats of 4 to 64 bits, integers of 2 to 64 bits and booleans");
   if (proto.segmented) throw bad_data(what, "is stored in segments, which ONNX never defined");
-  const size_t bytes = byte_count(proto.dims, dtype, what);
+  const size_t elements = byte_count(proto.dims, dtype, what) / byte_size(dtype);
+  const size_t bytes = is_packed(dtype) ? packed_bytes(dtype, elements) : elements * byte_size(dtype);
   if (proto.external) return read_external(proto, dtype, bytes, what);
   if (!proto.raw_data) return from_typed_lists(proto, dtype, what);
   if (proto.raw_data->size() != bytes)
@@ -220,7 +267,10 @@ void encode_tensor(const Tensor& tensor, Bytes name, Encoder& into) {
   into.integers(1, tensor.sizes());
   into.integer(2, onnx_type_of(tensor.dtype()));
   if (!name.empty()) into.bytes(8, name);
-  into.bytes(9, Bytes(static_cast<const char*>(tensor.data()), tensor.bytes()));
+  if (is_packed(tensor.dtype()))
+    into.bytes(9, packed(tensor));
+  else
+    into.bytes(9, Bytes(static_cast<const char*>(tensor.data()), tensor.bytes()));
 }
 
 }  // namespace opfuse::onnx

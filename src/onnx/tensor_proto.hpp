@@ -11,7 +11,7 @@
 
 namespace opfuse::onnx {
 
-/// ONNX's element type number; unknown for types opfuse does not have (float8, int4, complex).
+/// ONNX's element type number; unknown for types opfuse does not have (complex).
 DType dtype_of(int64_t onnx_type);
 int64_t onnx_type_of(DType dtype);
 std::string onnx_type_name(int64_t onnx_type);  ///< "FLOAT8E4M3FN"

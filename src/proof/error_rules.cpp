@@ -11,6 +11,7 @@
 
 #include "expr/domain.hpp"
 #include "tensor/number.hpp"
+#include "tensor/small_float.hpp"
 
 namespace opfuse {
 namespace {
@@ -260,6 +261,14 @@ void select_lane(std::span<const Lanes* const> args, int lane, Lanes& out) {
   if (e > 0) out.set_error(lane, e, chosen.tie_of(lane) || may_be_other);
 }
 
+/// Bits that may be off say nothing.
+Number bit_cast_lane(DType dtype, const Lanes& x, int lane) {
+  const auto at = static_cast<size_t>(lane);
+  const ScalarValue given{x.dtype, is_float(x.dtype) ? x.value[at] : 0, is_float(x.dtype) ? 0 : x.integer[at]};
+  const double v = evaluate_op(ExprOp::bit_cast, dtype, {given}, Precision::exact).real;
+  return {v, x.error_of(lane) == 0 ? 0 : kInfinity, x.tie_of(lane)};
+}
+
 /// add, sub, mul of exact f32 operands: most of what there is.
 bool apply_plain(ExprOp op, DType dtype, std::span<const Lanes* const> args, int count, Lanes& out) {
   if (dtype != DType::f32 || args.size() != 2 || !args[0]->certain || !args[1]->certain) return false;
@@ -286,14 +295,14 @@ void overflow(DType computed, Lanes& out, int count) {
     const double e = out.error_of(i);
     if (!(std::fabs(v) + e > most) || std::isinf(v)) continue;
     const bool surely = std::fabs(v) - e > most * (1 + unit_of(computed));
-    if (surely) v = std::copysign(kInfinity, v);
+    if (surely) v = byte_size(computed) == 1 ? round_to(computed, v) : std::copysign(kInfinity, v);
     out.set_error(i, surely ? 0 : kInfinity, false);
   }
 }
 
 }  // namespace
 
-DType computed_in(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16 ? DType::f32 : dtype; }
+DType computed_in(DType dtype) { return is_small_float(dtype) ? DType::f32 : dtype; }
 
 double unit_of(DType dtype) {
   switch (dtype) {
@@ -303,23 +312,22 @@ double unit_of(DType dtype) {
       return 0x1p-8;
     case DType::f64:
       return 0x1p-50;
+    case DType::f8e4m3fn:
+    case DType::f8e4m3fnuz:
+      return 0x1p-4;
+    case DType::f8e5m2:
+    case DType::f8e5m2fnuz:
+      return 0x1p-3;
+    case DType::f4e2m1:
+      return 0x1p-2;
+    case DType::f8e8m0:
+      return 1;
     default:
       return 0x1p-24;
   }
 }
 
-double largest_of(DType dtype) {
-  switch (dtype) {
-    case DType::f16:
-      return 65504;
-    case DType::f64:
-      return std::numeric_limits<double>::max();
-    case DType::bf16:
-      return 0x1.fep127;
-    default:
-      return std::numeric_limits<float>::max();
-  }
-}
+double largest_of(DType dtype) { return greatest_of(dtype); }
 
 double smallest_normal_of(DType dtype) {
   switch (dtype) {
@@ -327,6 +335,14 @@ double smallest_normal_of(DType dtype) {
       return 0x1p-24;  // kernels have the denormal numbers of halves
     case DType::f64:
       return std::numeric_limits<double>::min();
+    case DType::f8e8m0:
+      return 0x1p-127;
+    case DType::f8e4m3fn:
+    case DType::f8e4m3fnuz:
+    case DType::f8e5m2:
+    case DType::f8e5m2fnuz:
+    case DType::f4e2m1:
+      return from_byte_float(dtype, 1);
     default:
       return 0x1p-126;
   }
@@ -373,6 +389,8 @@ void apply_with_error(ExprOp op, DType dtype, std::span<const Lanes* const> args
       Number n;
       if (op == ExprOp::cast)
         n = {args[0]->real(i), stored_error(dtype, args[0]->real(i), args[0]->error_of(i)), args[0]->tie_of(i)};
+      else if (op == ExprOp::bit_cast)
+        n = bit_cast_lane(dtype, *args[0], i);
       else
         n = RealLane(op, computed, args, i).run(ulps);
       if (argument && argument->value[at] < kTableEnd) n.e += note.absolute;

@@ -25,6 +25,7 @@ bool is_arithmetic(ExprOp op) {
     case ExprOp::extent:
     case ExprOp::select:
     case ExprOp::cast:
+    case ExprOp::bit_cast:
       return false;
     default:
       return true;

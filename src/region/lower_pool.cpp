@@ -14,7 +14,7 @@ namespace {
 
 Expr lowest(DType dtype) {
   if (is_float(dtype)) return Expr::constant(dtype, -std::numeric_limits<double>::infinity());
-  const int bits = static_cast<int>(byte_size(dtype)) * 8;
+  const int bits = bit_size(dtype);
   return Expr::integer(dtype, is_signed(dtype) ? static_cast<int64_t>(~uint64_t{0} << (bits - 1)) : 0);
 }
 

@@ -10,26 +10,25 @@ namespace {
 struct Row {
   std::string_view name;
   size_t bytes;
+  int bits;
   bool real, integer, negative;
 };
 
 // In the order of DType.
-constexpr std::array<Row, 15> kRows = {{
-    {"f32", 4, true, false, true},
-    {"f64", 8, true, false, true},
-    {"f16", 2, true, false, true},
-    {"bf16", 2, true, false, true},
-    {"i8", 1, false, true, true},
-    {"u8", 1, false, true, false},
-    {"i16", 2, false, true, true},
-    {"u16", 2, false, true, false},
-    {"i32", 4, false, true, true},
-    {"u32", 4, false, true, false},
-    {"i64", 8, false, true, true},
-    {"u64", 8, false, true, false},
-    {"bool", 1, false, false, false},
-    {"string", 0, false, false, false},
-    {"unknown", 0, false, false, false},
+constexpr std::array<Row, 25> kRows = {{
+    {"f32", 4, 32, true, false, true},      {"f64", 8, 64, true, false, true},
+    {"f16", 2, 16, true, false, true},      {"bf16", 2, 16, true, false, true},
+    {"i8", 1, 8, false, true, true},        {"u8", 1, 8, false, true, false},
+    {"i16", 2, 16, false, true, true},      {"u16", 2, 16, false, true, false},
+    {"i32", 4, 32, false, true, true},      {"u32", 4, 32, false, true, false},
+    {"i64", 8, 64, false, true, true},      {"u64", 8, 64, false, true, false},
+    {"bool", 1, 1, false, false, false},    {"string", 0, 0, false, false, false},
+    {"f8e4m3fn", 1, 8, true, false, true},  {"f8e4m3fnuz", 1, 8, true, false, true},
+    {"f8e5m2", 1, 8, true, false, true},    {"f8e5m2fnuz", 1, 8, true, false, true},
+    {"f8e8m0", 1, 8, true, false, false},   {"f4e2m1", 1, 4, true, false, true},
+    {"i4", 1, 4, false, true, true},        {"u4", 1, 4, false, true, false},
+    {"i2", 1, 2, false, true, true},        {"u2", 1, 2, false, true, false},
+    {"unknown", 0, 0, false, false, false},
 }};
 static_assert(kRows.size() == static_cast<size_t>(DType::unknown) + 1);
 
@@ -42,6 +41,8 @@ std::string_view name_of(DType dtype) { return row(dtype).name; }
 bool is_float(DType dtype) { return row(dtype).real; }
 bool is_integer(DType dtype) { return row(dtype).integer; }
 bool is_signed(DType dtype) { return row(dtype).negative; }
+int bit_size(DType dtype) { return row(dtype).bits; }
+bool is_small_float(DType dtype) { return row(dtype).real && row(dtype).bits < 32; }
 
 std::optional<DType> parse_dtype(std::string_view name) {
   for (size_t i = 0; i < kRows.size(); ++i) {

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "tensor/small_float.hpp"
 #include "tensor/tensor.hpp"
 
 namespace opfuse {
@@ -25,18 +26,18 @@ double round_to(DType dtype, double value) {
     case DType::bf16:
       return from_bfloat16(to_bfloat16(to_float_odd(value)));
     default:
-      return value;
+      return is_small_float(dtype) ? value_of_bits(dtype, bits_of(dtype, value)) : value;
   }
 }
 
 int64_t integer_min(DType dtype) {
   if (!is_signed(dtype)) return 0;
-  return INT64_MIN >> (64 - 8 * static_cast<int>(byte_size(dtype)));
+  return INT64_MIN >> (64 - bit_size(dtype));
 }
 
 int64_t integer_max(DType dtype) {
   if (dtype == DType::boolean) return 1;
-  const int bits = 8 * static_cast<int>(byte_size(dtype)) - (is_signed(dtype) ? 1 : 0);
+  const int bits = bit_size(dtype) - (is_signed(dtype) ? 1 : 0);
   return bits >= 63 ? INT64_MAX : (int64_t{1} << bits) - 1;
 }
 
@@ -56,6 +57,14 @@ int64_t wrap_to(DType dtype, int64_t value) {
       return static_cast<int32_t>(value);
     case DType::u32:
       return static_cast<uint32_t>(value);
+    case DType::i4:
+      return ((value & 15) ^ 8) - 8;
+    case DType::u4:
+      return value & 15;
+    case DType::i2:
+      return ((value & 3) ^ 2) - 2;
+    case DType::u2:
+      return value & 3;
     default:
       return value;
   }

@@ -9,6 +9,7 @@
 #include "base/fail.hpp"
 #include "base/parallel.hpp"
 #include "tensor/number.hpp"
+#include "tensor/small_float.hpp"
 
 namespace opfuse {
 
@@ -57,9 +58,13 @@ auto with_storage(DType dtype, F&& f) {
     case DType::u16:
       return f(static_cast<uint16_t*>(nullptr));
     case DType::i8:
+    case DType::i4:
+    case DType::i2:
       return f(static_cast<int8_t*>(nullptr));
     case DType::boolean:
     case DType::u8:
+    case DType::u4:
+    case DType::u2:
       return f(static_cast<uint8_t*>(nullptr));
     case DType::i16:
       return f(static_cast<int16_t*>(nullptr));
@@ -146,6 +151,7 @@ double Tensor::real(int64_t i) const {
   if (dtype_ == DType::f32) return static_cast<const float*>(data())[i];
   if (dtype_ == DType::f16) return from_half(static_cast<const uint16_t*>(data())[i]);
   if (dtype_ == DType::bf16) return from_bfloat16(static_cast<const uint16_t*>(data())[i]);
+  if (is_small_float(dtype_)) return from_byte_float(dtype_, static_cast<const uint8_t*>(data())[i]);
   return with_storage(dtype_, [&](auto* p) {
     return static_cast<double>(static_cast<const std::remove_pointer_t<decltype(p)>*>(data())[i]);
   });
@@ -177,6 +183,10 @@ void Tensor::set_real(int64_t i, double value) {
       return;
     default:
       break;
+  }
+  if (is_small_float(dtype_)) {
+    static_cast<uint8_t*>(mutable_data())[i] = to_byte_float(dtype_, value);
+    return;
   }
   const int64_t rounded = truncate_to(dtype_, std::nearbyint(value));
   with_storage(dtype_, [&](auto* p) {

@@ -236,6 +236,19 @@ Tensor written_tensor(const std::vector<double>& numbers, const TensorType& type
 
 }  // namespace
 
+/// Types that NumPy lacks come in wider ones, as `run --output-dir` writes them; nothing may be lost.
+static Tensor from_wider(const Tensor& given, DType to, const std::string& name) {
+  const bool small = is_integer(to) && bit_size(to) < 8;
+  const DType wider = small ? (is_signed(to) ? DType::i8 : DType::u8) : DType::f32;
+  const bool lacking = small || (is_small_float(to) && to != DType::f16);
+  if (!lacking || given.dtype() != wider) return given;
+  const Tensor narrow = given.cast(to);
+  if (difference(narrow.cast(wider), given).max_abs != 0)
+    throw fail(E::bad_binding, "--input {}: the array has values that {} does not have", name, name_of(to))
+        .hint("round them to this type first");
+  return narrow;
+}
+
 NamedTensors read_arrays(const std::vector<std::string>& arguments, const NamedTypes& known, const std::string& flag) {
   std::vector<std::string> names;
   for (const auto& [name, type] : known) names.push_back(name);
@@ -244,6 +257,8 @@ NamedTensors read_arrays(const std::vector<std::string>& arguments, const NamedT
     if (std::find(names.begin(), names.end(), name) == names.end())
       throw fail(E::unknown_name, "{}: the model has no tensor '{}' here", flag, name)
           .hint(fmt::format("{}; known: {}", did_you_mean(name, names), fmt::join(names, ", ")));
+    const auto type = std::find_if(known.begin(), known.end(), [&](const auto& k) { return k.first == name; });
+    if (flag == "--input") tensor = from_wider(tensor, type->second.dtype, name);
     if (!arrays.emplace(name, std::move(tensor)).second) throw fail(E::bad_option, "{} gives '{}' twice", flag, name);
   };
   for (const std::string& argument : arguments) {

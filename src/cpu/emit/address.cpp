@@ -211,13 +211,13 @@ Value* pointers(Kernel& k, const Operand& operand, const Address& a, int width) 
 
 Value* from_memory(Kernel& k, DType dtype, Value* v) {
   if (dtype == DType::boolean) return k.b.CreateICmpNE(v, k.zero(v->getType()));
-  if (dtype == DType::f16 || dtype == DType::bf16) return widen_half(k, v, dtype);
+  if (is_small_float(dtype)) return widen_half(k, v, dtype);
   return v;
 }
 
 Value* to_memory(Kernel& k, DType dtype, Value* v) {
   if (dtype == DType::boolean) return k.b.CreateZExt(v, k.lanes(k.b.getInt8Ty(), width_of(v)));
-  if (dtype == DType::f16 || dtype == DType::bf16) return narrow_half(k, v, dtype);
+  if (is_small_float(dtype)) return narrow_half(k, v, dtype);
   return v;
 }
 

@@ -32,6 +32,14 @@ DType operand_dtype(const Expr& x, const Expr& y) {
   return y.dtype();
 }
 
+/// Integers of less than a byte keep their low bits, extended to the byte that holds them.
+Value* cut_off(Kernel& k, Value* x, DType to) {
+  if (!is_integer(to) || bit_size(to) >= 8) return x;
+  const auto bits = static_cast<uint64_t>(bit_size(to));
+  if (is_signed(to)) return k.b.CreateAShr(k.b.CreateShl(x, 8 - bits), 8 - bits);
+  return k.b.CreateAnd(x, (uint64_t{1} << bits) - 1);
+}
+
 }  // namespace
 
 void unify(Kernel& k, Value*& x, Value*& y) {
@@ -52,19 +60,26 @@ Value* emit_cast(Kernel& k, Value* x, DType from, DType to) {
   auto& b = k.b;
   Type* type = k.lanes(k.value_type(to), width_of(x));
   if (x->getType() == type && is_float(from) == is_float(to) && (from == DType::boolean) == (to == DType::boolean)) {
-    if (to == DType::f16 || to == DType::bf16) return from == to ? x : widen_half(k, narrow_half(k, x, to), to);
-    return x;
+    if (is_small_float(to)) return from == to ? x : widen_half(k, narrow_half(k, x, to), to);
+    return is_float(to) || from == to ? x : cut_off(k, x, to);
   }
   if (to == DType::boolean)
     return is_float(from) ? b.CreateFCmpUNE(x, k.zero(x->getType())) : b.CreateICmpNE(x, k.zero(x->getType()));
   if (is_float(from)) {
-    if (to == DType::f16 || to == DType::bf16)
+    if (is_small_float(to))
       return widen_half(k, narrow_half(k, from == DType::f64 ? b.CreateFPTrunc(x, type) : x, to), to);
     if (is_float(to)) return to == DType::f64 ? b.CreateFPExt(x, type) : b.CreateFPTrunc(x, type);
     return emit_float_to_int(k, x, to);
   }
   if (is_float(to)) return unsigned_type(from) ? b.CreateUIToFP(x, type) : b.CreateSIToFP(x, type);
-  return unsigned_type(from) ? b.CreateZExtOrTrunc(x, type) : b.CreateSExtOrTrunc(x, type);
+  return cut_off(k, unsigned_type(from) ? b.CreateZExtOrTrunc(x, type) : b.CreateSExtOrTrunc(x, type), to);
+}
+
+/// Widened numbers as memory holds them, seen as another type and widened again.
+static Value* emit_bit_cast(Kernel& k, Value* x, DType from, DType to) {
+  Value* stored = is_small_float(from) ? narrow_half(k, x, from) : x;
+  Value* seen = k.b.CreateBitCast(stored, k.lanes(k.memory_type(to), width_of(x)));
+  return is_small_float(to) ? widen_half(k, seen, to) : is_float(to) ? seen : cut_off(k, seen, to);
 }
 
 Value* ExprEmitter::emit(const Expr& e, DType dtype) {
@@ -100,6 +115,8 @@ Value* ExprEmitter::compute(const Expr& e, DType dtype) {
       if (const auto form = code_form(e))
         if (Value* x = emit(form->x); has_code_instructions(k_, x)) return emit_code(k_, x, *form);
       return emit_cast(k_, emit(e.args()[0]), e.args()[0].dtype(), e.dtype());
+    case ExprOp::bit_cast:
+      return emit_bit_cast(k_, emit(e.args()[0]), e.args()[0].dtype(), e.dtype());
     case ExprOp::select: {
       Value* condition = emit(e.args()[0], DType::boolean);
       Value* x = emit(e.args()[1], dtype);

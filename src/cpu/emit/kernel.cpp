@@ -248,7 +248,7 @@ Type* Kernel::memory_type(DType dtype) {
 
 Type* Kernel::value_type(DType dtype) {
   if (dtype == DType::boolean) return b.getInt1Ty();
-  if (dtype == DType::f16 || dtype == DType::bf16) return b.getFloatTy();
+  if (is_small_float(dtype)) return b.getFloatTy();
   return memory_type(dtype);
 }
 

@@ -21,14 +21,14 @@ class Converter {
   Converter(Kernel& k, Value* x) : k_(k), b_(k.b), x_(x), real_(x->getType()), width_(width_of(x)) {}
 
   Value* to(DType to) {
-    const auto bits = static_cast<unsigned>(8 * byte_size(to));
+    const auto bits = static_cast<unsigned>(bit_size(to)), stored = static_cast<unsigned>(8 * byte_size(to));
     if (bits == 64) return wide(is_signed(to));
     if (bits == 32) return is_signed(to) ? to_i32(x_) : to_u32(x_);
     const double high = std::ldexp(1.0, static_cast<int>(is_signed(to) ? bits - 1 : bits)) - 1;
     const double low = is_signed(to) ? -high - 1 : 0;
     Value* v = b_.CreateFPToSI(below(above(x_, low), high), integer(32));
     if (is_signed(to)) v = zero_of_nan(x_, v);
-    return b_.CreateTrunc(v, integer(bits));
+    return b_.CreateTrunc(v, integer(stored));
   }
 
  private:
@@ -81,7 +81,9 @@ class Converter {
 Value* emit_float_to_int(Kernel& k, Value* x, DType to) {
   if (width_of(x) > 1) return Converter(k, x).to(to);
   const auto id = is_signed(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
-  return k.b.CreateIntrinsic(id, {k.value_type(to), x->getType()}, {x});
+  llvm::Type* narrow = k.b.getIntNTy(static_cast<unsigned>(bit_size(to)));
+  Value* v = k.b.CreateIntrinsic(id, {narrow, x->getType()}, {x});
+  return is_signed(to) ? k.b.CreateSExt(v, k.value_type(to)) : k.b.CreateZExt(v, k.value_type(to));
 }
 
 }  // namespace opfuse::cpu

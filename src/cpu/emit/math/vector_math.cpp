@@ -12,6 +12,7 @@
 #include <numbers>
 
 #include "base/fail.hpp"
+#include "cpu/emit/math/byte_float.hpp"
 #include "cpu/emit/math/erf_table.hpp"
 #include "cpu/emit/math/exp_parts.hpp"
 
@@ -319,6 +320,7 @@ Value* emit_fmod(Kernel& k, Value* dividend, Value* divisor) {
 }
 
 Value* widen_half(Kernel& k, Value* bits, DType dtype) {
+  if (byte_size(dtype) == 1) return widen_byte(k, bits, dtype);
   auto& b = k.b;
   const int w = width_of(bits);
   llvm::Type* real = k.lanes(b.getFloatTy(), w);
@@ -334,6 +336,7 @@ Value* widen_half(Kernel& k, Value* bits, DType dtype) {
 }
 
 Value* narrow_half(Kernel& k, Value* x, DType dtype) {
+  if (byte_size(dtype) == 1) return narrow_byte(k, x, dtype);
   auto& b = k.b;
   const int w = width_of(x);
   llvm::Type* word = k.lanes(b.getInt32Ty(), w);
