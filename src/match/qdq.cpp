@@ -15,8 +15,11 @@ static bool same_parameter(const Value* a, const Value* b) {
 static bool same_axis(const Node& a, const Node& b) {
   if (a.input(1)->type.shape.rank() == 0) return true;
   const AttrMap x = a.attr_map(), y = b.attr_map();
-  const AttrValue *of_a = find(x, "axis"), *of_b = find(y, "axis");
-  return of_a && of_b && *of_a == *of_b;
+  for (const char* name : {"axis", "block_size"}) {
+    const AttrValue *of_a = find(x, name), *of_b = find(y, name);
+    if (!of_a || !of_b || *of_a != *of_b) return false;
+  }
+  return true;
 }
 
 std::optional<QdqPair> qdq_pair(const Value* value) {

@@ -16,6 +16,7 @@ const Attribute* branch_of(const NodeProto& node, bool taken) {
 
 std::vector<Bytes> names_defined_in(const FlatNodes& flat, const GraphProto& graph) {
   std::vector<Bytes> names;
+  for (const ValueInfo& input : graph.inputs) names.push_back(input.name);
   for (const TensorProto& tensor : graph.initializers) names.push_back(tensor.name);
   for (const FlatNode& node : flat.nodes)
     names.insert(names.end(), node.proto.outputs.begin(), node.proto.outputs.end());
@@ -50,41 +51,75 @@ class ModelReader::Scope {
   std::vector<std::pair<Bytes, Value*>> hidden_;
 };
 
+const ModelReader::Body& ModelReader::keep_body(Bytes encoded) {
+  if (depth_ >= kMaxBranchDepth) throw fail(E::malformed_model, "graphs are nested more than {} deep", kMaxBranchDepth);
+  Body& kept = bodies_.emplace_back();  // names are views of what it holds
+  kept.model.opsets = model_.opsets;
+  kept.model.functions = model_.functions;
+  kept.model.graph = parse_graph_proto(encoded);
+  kept.flat = flatten_functions(kept.model);
+  if (kept.model.graph.sparse_initializers > 0) throw fail(E::unsupported_op, "a branch has sparse initializers");
+  for (const ValueInfo& info : kept.model.graph.values) infos_.emplace(info.name, &info);
+  return kept;
+}
+
+std::vector<Value*> ModelReader::read_body(const Body& body, const std::vector<Value*>& arguments,
+                                           const std::string& prefix) {
+  const GraphProto& graph = body.model.graph;
+  if (graph.inputs.size() != arguments.size())
+    throw fail(E::arity_mismatch, "a body takes {} values, the node gives {}", graph.inputs.size(), arguments.size());
+  const Scope scope(*this, names_defined_in(body.flat, graph), prefix);
+  for (size_t i = 0; i < arguments.size(); ++i) values_[graph.inputs[i].name] = arguments[i];
+  for (const TensorProto& proto : graph.initializers)
+    define(proto.name, graph_.add_constant(tensors_.read(proto, fmt::format("initializer \"{}\"", proto.name))));
+  for (const FlatNode& inner : body.flat.nodes) read_node(inner);
+  std::vector<Value*> results;
+  for (const ValueInfo& output : graph.outputs) {
+    if (sequences_.contains(output.name) || empty_optionals_.contains(output.name))
+      throw fail(E::unsupported_op, "a branch or body that gives a sequence or an optional is not supported");
+    results.push_back(value_named(output.name));
+    if (!results.back()) throw fail(E::missing_tensor, "result \"{}\" of a branch is not defined", output.name);
+  }
+  return results;
+}
+
+void ModelReader::define_results(const FlatNode& node, const std::vector<Value*>& results, const std::set<int>& known) {
+  for (size_t i = 0; i < results.size() && i < node.proto.outputs.size(); ++i) {
+    if (node.proto.outputs[i].empty()) continue;
+    if (results[i]->producer && !known.contains(results[i]->id)) results[i]->name = std::string(node.proto.outputs[i]);
+    define(node.proto.outputs[i], results[i]);
+  }
+}
+
 bool ModelReader::read_branch(const FlatNode& node, const Source& source) {
   if (!source.domain.empty() || source.op_type != "If" || node.proto.inputs.size() != 1) return false;
   const Value* condition = value_named(node.proto.inputs[0]);
   if (!condition || !condition->is_constant() || condition->constant->elements() != 1) return false;
   const Attribute* branch = branch_of(node.proto, condition->constant->integer(0) != 0);
   if (!branch) throw fail(E::bad_attribute, "a branch is missing");
-  if (depth_ >= kMaxBranchDepth) throw fail(E::malformed_model, "graphs are nested more than {} deep", kMaxBranchDepth);
-  Branch& kept = branches_.emplace_back();  // names are views of what it holds
-  kept.model.opsets = model_.opsets;
-  kept.model.functions = model_.functions;
-  kept.model.graph = parse_graph_proto(branch->graph);
-  kept.flat = flatten_functions(kept.model);
-  const GraphProto& graph = kept.model.graph;
-  if (graph.outputs.size() != node.proto.outputs.size())
-    throw fail(E::arity_mismatch, "the branch gives {} values, the node has {} results", graph.outputs.size(),
-               node.proto.outputs.size());
-  if (graph.sparse_initializers > 0) throw fail(E::unsupported_op, "a branch has sparse initializers");
-  for (const ValueInfo& info : graph.values) infos_.emplace(info.name, &info);
-  std::vector<Value*> results;
-  const std::set<int> known = ids_of_values();
-  {
-    const Scope scope(*this, names_defined_in(kept.flat, graph), source.name);
-    for (const TensorProto& proto : graph.initializers)
-      define(proto.name, graph_.add_constant(tensors_.read(proto, fmt::format("initializer \"{}\"", proto.name))));
-    for (const FlatNode& inner : kept.flat.nodes) read_node(inner);
-    for (const ValueInfo& output : graph.outputs) {
-      results.push_back(value_named(output.name));
-      if (!results.back()) throw fail(E::missing_tensor, "result \"{}\" of a branch is not defined", output.name);
-    }
-  }
-  for (size_t i = 0; i < results.size(); ++i) {
-    if (results[i]->producer && !known.contains(results[i]->id)) results[i]->name = std::string(node.proto.outputs[i]);
-    define(node.proto.outputs[i], results[i]);
-  }
+  read_in_place(node, source, [&] {
+    const Body& body = keep_body(branch->graph);
+    const size_t results = body.model.graph.outputs.size();
+    if (results != node.proto.outputs.size())
+      throw fail(E::arity_mismatch, "the branch gives {} values, the node has {} results", results,
+                 node.proto.outputs.size());
+    return read_body(body, {}, source.name);
+  });
   return true;
+}
+
+void ModelReader::read_in_place(const FlatNode& node, const Source& source,
+                                const std::function<std::vector<Value*>()>& results) {
+  const size_t before = graph_.nodes().size();
+  const std::set<int> known = ids_of_values();
+  try {
+    define_results(node, results(), known);
+  } catch (const Error& error) {
+    if (!error.diagnostic().code.starts_with("E03")) throw;
+    while (graph_.nodes().size() > before) graph_.erase(graph_.nodes().back());  // begun and given up
+    const std::vector<Value*> kept = make_opaque(node, source, error.diagnostic().message);
+    for (size_t i = 0; i < kept.size(); ++i) define(node.proto.outputs[i], kept[i]);
+  }
 }
 
 std::set<int> ModelReader::ids_of_values() const {

@@ -128,7 +128,25 @@ void constant_of_shape(NodeExport& n) {
   n.put_tensor("value", value);
 }
 
-void cast(NodeExport& n) { n.put("to", n.take("to")); }
+/// Ours neither saturates nor rounds up; these attributes came with opset 19 and 24.
+void cast(NodeExport& n) {
+  const AttrValue to = n.take("to");
+  n.put("to", to);
+  const DType dtype = std::get<DType>(to);
+  if (!is_float(dtype) || byte_size(dtype) != 1) return;
+  n.put("saturate", int64_t{0});
+  if (dtype == DType::f8e8m0) n.put("round_mode", std::string("nearest"));
+}
+
+void bit_cast(NodeExport& n) {
+  n.take("from");
+  n.put("to", n.take("to"));
+}
+
+/// A zero point tells the type; so does an attribute from opset 21 on.
+void quantize_linear(NodeExport& n) {
+  if (n.operands.size() > 2 && n.operands[2]) n.take("output_dtype");
+}
 
 void always(NodeExport& n, const char* name) { n.put(name, n.take(name)); }
 void concat(NodeExport& n) { always(n, "axis"); }
@@ -163,7 +181,9 @@ constexpr Special kSpecial[] = {
     {"bit_shift", bit_shift},
     {"gelu", gelu},
     {"constant_of_shape", constant_of_shape},
+    {"bit_cast", bit_cast},
     {"cast", cast},
+    {"quantize_linear", quantize_linear},
     {"concat", concat},
     {"depth_to_space", blocksize},
     {"space_to_depth", blocksize},

@@ -1,4 +1,4 @@
-// Attention (opsets 23 and 24) as its function body:
+// Attention (opsets 23 to 25) as its function body:
 //
 //     q * sqrt(scale) --.
 //                        matmul -- [softcap] -- [+ mask] -- softmax -- [rows without a key: 0] -- matmul -- y
@@ -6,7 +6,8 @@
 //
 // Operands of three dimensions are cut into heads first; with fewer heads of keys than of queries (grouped-query
 // attention) keys and values are repeated. A cache (past_key, past_value) goes in front of keys and values.
-// `nonpad_kv_seqlen` is refused.
+// `nonpad_kv_seqlen`, the number of keys of each sample, hides the others; a query then stands behind as many keys as
+// leave room for all queries. A window hides keys that are too far from where the query stands.
 #include <cmath>
 #include <limits>
 
@@ -24,6 +25,8 @@ struct Attributes {
   double scale = 0, softcap = 0;
   bool has_scale = false;
   DType softmax_dtype = DType::unknown;
+  int64_t left = -1, right = -1;  ///< keys in front of and behind a query that it sees; -1: all
+  bool windowed() const { return left >= 0 || right >= 0; }
 };
 
 Attributes read_attributes(NodeImport& n) {
@@ -39,8 +42,9 @@ Attributes read_attributes(NodeImport& n) {
     throw fail(E::bad_attribute, "qk_matmul_output_mode is {}", a.output_mode);
   if (a.has_scale && !(a.scale >= 0 && std::isfinite(a.scale)))
     throw fail(E::unsupported_attribute, "scale is {}; its square root is taken", a.scale);
-  for (const char* side : {"left_window_size", "right_window_size"})  // opset 25
-    if (n.integer(side, -1) != -1) throw fail(E::unsupported_attribute, "Attention with {} is not supported", side);
+  a.left = n.integer("left_window_size", -1);  // opset 25
+  a.right = n.integer("right_window_size", -1);
+  if (a.left < -1 || a.right < -1) throw fail(E::bad_attribute, "a window of {} and {} keys", a.left, a.right);
   if (a.softcap < 0) throw fail(E::bad_attribute, "softcap is {}", a.softcap);
   if (const int64_t code = n.integer("softmax_precision", 0)) {
     a.softmax_dtype = dtype_of(code);
@@ -90,6 +94,37 @@ Value* causal_bias(Speller& s, Value* q, Value* k, Value* past, DType dtype) {
   return s.op("where", {seen, s.number(0, dtype), s.number(-kInfinity, dtype)});
 }
 
+/// Positions of queries and keys against each other: what hides keys beside a plain causal mask.
+class Hidden {
+ public:
+  Hidden(Speller& s, Value* q, Value* k, Value* past, Value* keys) : s_(s) {
+    i_ = s.unsqueeze(positions_along(s, q, 2), 1);  // [queries, 1]
+    j_ = s.unsqueeze(positions_along(s, k, 2), 0);  // [1, keys]
+    if (keys) {                                     // [batch, 1, 1, 1]
+      keys_ = s.op("unsqueeze", {s.cast(keys, DType::i64), s.integers({1, 2, 3})});
+      i_ = s.op("add", {i_, s.op("sub", {keys_, s.size_of(q, 2)})});
+    } else if (past) {
+      i_ = s.op("add", {i_, s.size_of(past, 2)});
+    }
+  }
+
+  /// 0 where all of what `a` asks for lets a query see a key, else -inf.
+  Value* bias(const Attributes& a, DType dtype) {
+    Value* seen = nullptr;
+    const auto also = [&](Value* condition) { seen = seen ? s_.op("and", {seen, condition}) : condition; };
+    if (a.causal) also(s_.op("less_or_equal", {j_, i_}));
+    if (a.left >= 0) also(s_.op("less_or_equal", {s_.op("sub", {i_, number(a.left)}), j_}));
+    if (a.right >= 0) also(s_.op("less_or_equal", {j_, s_.op("add", {i_, number(a.right)})}));
+    if (keys_) also(s_.op("less", {j_, keys_}));
+    return s_.op("where", {seen, s_.number(0, dtype), s_.number(-kInfinity, dtype)});
+  }
+
+ private:
+  Speller& s_;
+  Value *i_, *j_, *keys_ = nullptr;
+  Value* number(int64_t value) { return s_.number(static_cast<double>(value), DType::i64); }
+};
+
 /// The mask as an addend for all keys: a short one masks the keys it does not speak of. One of unknown length is taken
 /// to speak of all; where it does not, adding it fails.
 Value* mask_bias(Speller& s, Value* mask, const Value* k, DType dtype) {
@@ -130,7 +165,7 @@ Value* cache(Value* x) {
 
 Operands read_operands(NodeImport& n, Speller& s, const Attributes& a) {
   n.require_inputs(3, 7);
-  if (n.input(6)) throw fail(E::unsupported_attribute, "Attention with nonpad_kv_seqlen is not supported");
+  if (n.input(6) && n.input(4)) throw fail(E::arity_mismatch, "nonpad_kv_seqlen does not go with past_key");
   Operands o{heads_of(s, n.required(0), a.q_heads, "q_num_heads"),
              heads_of(s, n.required(1), a.kv_heads, "kv_num_heads"),
              heads_of(s, n.required(2), a.kv_heads, "kv_num_heads"), n.input(4)};
@@ -169,14 +204,16 @@ std::vector<Value*> import_attention(NodeImport& n) {
   Value* raw = s.op("matmul", {scaled(s, o.q, std::sqrt(scale)), scaled(s, keys, std::sqrt(scale))});
   Value* soft = capped(s, raw, a.softcap);
   Value* bias = n.input(3) ? mask_bias(s, n.input(3), o.k, dtype) : nullptr;
-  if (a.causal) {
-    Value* causal = causal_bias(s, o.q, o.k, o.past, dtype);
-    bias = bias ? s.op("add", {bias, causal}) : causal;
+  const bool hidden = a.windowed() || n.input(6);
+  if (a.causal || hidden) {
+    Value* unseen =
+        hidden ? Hidden(s, o.q, o.k, o.past, n.input(6)).bias(a, dtype) : causal_bias(s, o.q, o.k, o.past, dtype);
+    bias = bias ? s.op("add", {bias, unseen}) : unseen;
   }
   Value* scores = bias ? s.op("add", {soft, bias}) : soft;
   Value* wide = a.softmax_dtype == DType::unknown ? scores : s.cast(scores, a.softmax_dtype);
-  // Only a mask can make one. In front of the softmax, so that a kernel that has its maximum may use it.
-  Value* none = n.input(3) ? rows_without_keys(s, scores) : nullptr;
+  // Only these can make one. In front of the softmax, so that a kernel that has its maximum may use it.
+  Value* none = n.input(3) || hidden ? rows_without_keys(s, scores) : nullptr;
   Value* weights = s.cast(s.op("softmax", {wide}, {{"axis", int64_t{-1}}}), dtype);
   if (none) weights = s.op("where", {none, s.number(0, dtype), weights});
   Value* y = s.op("matmul", {weights, repeated_heads(s, o.v, times)});

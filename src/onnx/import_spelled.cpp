@@ -10,22 +10,50 @@ namespace {
 
 using Results = std::vector<Value*>;
 
-constexpr SpelledOperator kSpelled[] = {{"Attention", 23, import_attention},
-                                        {"ConvInteger", 10, import_conv_integer},
-                                        {"DynamicQuantizeLinear", 11, import_dynamic_quantize_linear},
-                                        {"LpNormalization", 1, import_lp_normalization},
-                                        {"MatMulInteger", 10, import_matmul_integer},
-                                        {"MeanVarianceNormalization", 9, import_mean_variance_normalization},
-                                        {"NegativeLogLikelihoodLoss", 12, import_nll_loss},
-                                        {"QLinearConv", 10, import_qlinear_conv},
-                                        {"QLinearMatMul", 10, import_qlinear_matmul},
-                                        {"RMSNormalization", 23, import_rms_normalization},
-                                        {"RotaryEmbedding", 23, import_rotary_embedding},
-                                        {"SoftmaxCrossEntropyLoss", 12, import_softmax_cross_entropy}};
+constexpr std::string_view kTraining = "ai.onnx.preview.training";
 
-const SpelledOperator* find_spelled(std::string_view onnx) {
+constexpr SpelledOperator kSpelled[] = {
+    {"Adagrad", 1, import_adagrad, kTraining},
+    {"Adam", 1, import_adam, kTraining},
+    {"AffineGrid", 20, import_affine_grid},
+    {"Attention", 23, import_attention},
+    {"BitCast", 26, import_bit_cast},
+    {"BlackmanWindow", 17, import_blackman_window},
+    {"CausalConvWithState", 27, import_causal_conv_with_state},
+    {"CenterCropPad", 18, import_center_crop_pad},
+    {"Col2Im", 18, import_col2im},
+    {"Compress", 9, import_compress},
+    {"ConvInteger", 10, import_conv_integer},
+    {"DFT", 17, import_dft},
+    {"DeformConv", 19, import_deform_conv},
+    {"Det", 11, import_det},
+    {"DynamicQuantizeLinear", 11, import_dynamic_quantize_linear},
+    {"HammingWindow", 17, import_hamming_window},
+    {"HannWindow", 17, import_hann_window},
+    {"LinearAttention", 27, import_linear_attention},
+    {"LpNormalization", 1, import_lp_normalization},
+    {"MatMulInteger", 10, import_matmul_integer},
+    {"MaxUnpool", 9, import_max_unpool},
+    {"MeanVarianceNormalization", 9, import_mean_variance_normalization},
+    {"MelWeightMatrix", 17, import_mel_weight_matrix},
+    {"Momentum", 1, import_momentum, kTraining},
+    {"NegativeLogLikelihoodLoss", 12, import_nll_loss},
+    {"QLinearConv", 10, import_qlinear_conv},
+    {"QLinearMatMul", 10, import_qlinear_matmul},
+    {"RMSNormalization", 23, import_rms_normalization},
+    {"ReverseSequence", 10, import_reverse_sequence},
+    {"RoiAlign", 10, import_roi_align},
+    {"RotaryEmbedding", 23, import_rotary_embedding},
+    {"STFT", 17, import_stft},
+    {"SoftmaxCrossEntropyLoss", 12, import_softmax_cross_entropy},
+    {"SwiGLU", 28, import_swiglu},
+    {"TensorScatter", 24, import_tensor_scatter},
+    {"Unique", 11, import_unique},
+};
+
+const SpelledOperator* find_spelled(std::string_view onnx, std::string_view domain) {
   for (const SpelledOperator& row : kSpelled)
-    if (row.onnx == onnx) return &row;
+    if (row.onnx == onnx && row.domain == domain) return &row;
   return nullptr;
 }
 
@@ -108,13 +136,13 @@ Results import_rotary_embedding(NodeImport& n) {
 }
 
 std::optional<Results> import_spelled(NodeImport& node) {
-  const SpelledOperator* row = find_spelled(node.proto.op_type);
+  const SpelledOperator* row = find_spelled(node.proto.op_type, node.source.domain);
   if (!row) return std::nullopt;
   return row->import(node);
 }
 
 std::span<const SpelledOperator> spelled_operators() { return kSpelled; }
 
-bool is_spelled(std::string_view onnx_op) { return find_spelled(onnx_op) != nullptr; }
+bool is_spelled(std::string_view onnx_op, std::string_view domain) { return find_spelled(onnx_op, domain) != nullptr; }
 
 }  // namespace opfuse::onnx

@@ -11,15 +11,16 @@
 
 namespace opfuse::onnx {
 
-/// The results of a node of the default domain, or nullopt when it is none of these operators.
+/// The results of a node, or nullopt when it is none of these operators.
 std::optional<std::vector<Value*>> import_spelled(NodeImport& node);
 
-bool is_spelled(std::string_view onnx_op);
+bool is_spelled(std::string_view onnx_op, std::string_view domain = {});
 
 struct SpelledOperator {
   std::string_view onnx;
   int64_t since;  ///< first opset that has it
   std::vector<Value*> (*import)(NodeImport&);
+  std::string_view domain = {};
 };
 std::span<const SpelledOperator> spelled_operators();
 
@@ -67,5 +68,40 @@ std::vector<Value*> import_qlinear_matmul(NodeImport& node);
 std::vector<Value*> import_matmul_integer(NodeImport& node);
 std::vector<Value*> import_conv_integer(NodeImport& node);
 std::vector<Value*> import_dynamic_quantize_linear(NodeImport& node);
+
+std::vector<Value*> import_dft(NodeImport& node);  // import_signal.cpp
+std::vector<Value*> import_stft(NodeImport& node);
+std::vector<Value*> import_hann_window(NodeImport& node);
+std::vector<Value*> import_hamming_window(NodeImport& node);
+std::vector<Value*> import_blackman_window(NodeImport& node);
+std::vector<Value*> import_mel_weight_matrix(NodeImport& node);
+
+std::vector<Value*> import_center_crop_pad(NodeImport& node);  // import_arranged.cpp
+std::vector<Value*> import_compress(NodeImport& node);
+std::vector<Value*> import_reverse_sequence(NodeImport& node);
+std::vector<Value*> import_tensor_scatter(NodeImport& node);
+std::vector<Value*> import_space_to_depth_crd(NodeImport& node);
+std::vector<Value*> import_max_unpool(NodeImport& node);
+std::vector<Value*> import_col2im(NodeImport& node);
+std::vector<Value*> import_affine_grid(NodeImport& node);
+std::vector<Value*> import_unique(NodeImport& node);
+/// 0, 1, .. along an axis that may be open.
+Value* positions_along(Speller& s, Value* x, size_t axis);
+
+std::vector<Value*> import_roi_align(NodeImport& node);  // import_sampled.cpp
+std::vector<Value*> import_deform_conv(NodeImport& node);
+
+std::vector<Value*> import_linear_attention(NodeImport& node);  // import_linear_attention.cpp
+std::vector<Value*> import_causal_conv_with_state(NodeImport& node);
+std::vector<Value*> import_swiglu(NodeImport& node);
+std::vector<Value*> import_det(NodeImport& node);
+
+std::vector<Value*> import_cast(NodeImport& node);  // import_cast.cpp
+std::vector<Value*> import_cast_like(NodeImport& node);
+std::vector<Value*> import_bit_cast(NodeImport& node);
+
+std::vector<Value*> import_momentum(NodeImport& node);  // import_training.cpp
+std::vector<Value*> import_adagrad(NodeImport& node);
+std::vector<Value*> import_adam(NodeImport& node);
 
 }  // namespace opfuse::onnx

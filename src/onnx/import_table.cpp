@@ -65,20 +65,22 @@ Results softmax(NodeImport& n, const char* op) {
                                : AttrMap{{"axis", int64_t{1}}, {"flatten", true}});
 }
 
-Results cast(NodeImport& n, const char* op) {
-  n.ignore("saturate");    // concerns float8 results only, which are refused
-  n.ignore("round_mode");  // the same
-  return generic(n, op);
+Results cast(NodeImport& n, const char*) { return import_cast(n); }
+Results cast_like(NodeImport& n, const char*) { return import_cast_like(n); }
+
+Results space_to_depth(NodeImport& n, const char* op) {
+  const std::string mode = n.text("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD") throw fail(E::bad_attribute, "mode is \"{}\"", mode);
+  return mode == "CRD" ? import_space_to_depth_crd(n) : generic(n, op);
 }
 
-/// Of the second operand only the element type matters, which is known here: neither its values nor its shape are.
-Results cast_like(NodeImport& n, const char* op) {
-  n.ignore("saturate");
-  n.ignore("round_mode");
-  n.require_inputs(2, 2);
-  const DType to = n.required(1)->type.dtype;
-  if (to == DType::unknown) return generic(n, op);
-  return n.emit("cast", {{"to", to}}, {n.required(0)});
+/// Of floats the type is told by an attribute too: exact evaluation knows their zero points as doubles.
+Results quantize_linear(NodeImport& n, const char* op) {
+  const Value* zero = n.input(2);
+  AttrMap attrs = n.declared_attributes(*op_named(op));
+  if (zero && is_float(zero->type.dtype) && !find(attrs, "output_dtype"))
+    attrs.emplace_back("output_dtype", zero->type.dtype);
+  return n.emit(op, attrs, n.inputs);
 }
 
 Results bit_shift(NodeImport& n, const char* op) {
@@ -194,6 +196,7 @@ constexpr Row kRows[] = {
     {.onnx = "Atanh", .op = "atanh", .since = 9},
     {"AveragePool", "average_pool"},
     {.onnx = "BatchNormalization", .op = "batch_norm", .import = batch_norm},
+    {.onnx = "BitCast", .op = "bit_cast", .since = 26},
     {.onnx = "BitShift", .op = "bit_shift", .since = 11, .import = bit_shift},
     {.onnx = "BitwiseAnd", .op = "bitwise_and", .since = 18},
     {.onnx = "BitwiseNot", .op = "bitwise_not", .since = 18},
@@ -210,6 +213,7 @@ constexpr Row kRows[] = {
     {"ConvTranspose", "conv_transpose"},
     {"Cos", "cos"},
     {.onnx = "Cosh", .op = "cosh", .since = 9},
+    {.onnx = "CumProd", .op = "cum_prod", .since = 26},
     {.onnx = "CumSum", .op = "cum_sum", .since = 11},
     {"DepthToSpace", "depth_to_space"},
     {.onnx = "DequantizeLinear", .op = "dequantize_linear", .since = 10},
@@ -270,7 +274,7 @@ constexpr Row kRows[] = {
     {"PRelu", "prelu"},
     {"Pad", "pad"},
     {"Pow", "pow"},
-    {.onnx = "QuantizeLinear", .op = "quantize_linear", .since = 10},
+    {.onnx = "QuantizeLinear", .op = "quantize_linear", .since = 10, .import = quantize_linear},
     {.onnx = "RNN", .op = "rnn", .import = recurrent},
     {.onnx = "Range", .op = "range", .since = 11},
     {"Reciprocal", "reciprocal"},
@@ -303,7 +307,7 @@ constexpr Row kRows[] = {
     {.onnx = "Softmax", .op = "softmax", .import = softmax},
     {"Softplus", "softplus"},
     {"Softsign", "softsign"},
-    {"SpaceToDepth", "space_to_depth"},
+    {.onnx = "SpaceToDepth", .op = "space_to_depth", .import = space_to_depth},
     {.onnx = "Split", .op = "split", .import = split},
     {"Sqrt", "sqrt"},
     {"Squeeze", "squeeze"},
@@ -341,7 +345,8 @@ bool is_declared(std::string_view onnx_op) {
 }
 
 std::optional<std::vector<Value*>> import_known(NodeImport& node) {
-  std::optional<Results> results = node.opset < 7 ? import_legacy(node) : std::nullopt;
+  const bool old = node.opset < 7 && node.source.domain.empty();
+  std::optional<Results> results = old ? import_legacy(node) : std::nullopt;
   if (!results) results = import_spelled(node);
   const Row* row = results ? nullptr : find_row(node.proto.op_type);
   if (row && ops().find(row->op)) results = row->import ? row->import(node, row->op) : generic(node, row->op);

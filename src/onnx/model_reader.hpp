@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "onnx/flatten_functions.hpp"
+#include "onnx/node_import.hpp"
 #include "onnx/problems.hpp"
 #include "onnx/read.hpp"
 #include "onnx/tensor_proto.hpp"
@@ -34,9 +36,30 @@ class ModelReader {
   /// The branch that an If with a constant condition takes, in its place. False: it is no such node.
   bool read_branch(const FlatNode& node, const Source& source);  // branches.cpp
   class Scope;
+  /// A graph within the model: what names point into.
+  struct Body {
+    ModelProto model;
+    FlatNodes flat;
+  };
+  const Body& keep_body(Bytes encoded);
+  /// The results of a body read with these values as its inputs; names of its own begin with `prefix`.
+  std::vector<Value*> read_body(const Body& body, const std::vector<Value*>& arguments, const std::string& prefix);
+  /// The node's results; those made just now, which are not `known`, get their names.
+  void define_results(const FlatNode& node, const std::vector<Value*>& results, const std::set<int>& known);
+  /// Defines the node's results; where that is not supported (E03xx), the node stays as it is, with that reason.
+  void read_in_place(const FlatNode& node, const Source& source, const std::function<std::vector<Value*>()>& results);
+  /// A node whose bodies are read in its place, as often as they run. False: it is none.
+  bool read_bodies(const FlatNode& node, const Source& source);  // loops.cpp
+  using Unroller = std::vector<Value*> (ModelReader::*)(NodeImport&, const Source&);
+  static Unroller unroller(const Source& source);
+  std::vector<Value*> unrolled_scan(NodeImport& node, const Source& source);
+  std::vector<Value*> unrolled_loop(NodeImport& node, const Source& source);
+  std::vector<Value*> flex_attention(NodeImport& node, const Source& source);
+  void check_unrolled(int64_t steps, const Body& body, const Source& source) const;
   std::set<int> ids_of_values() const;
   /// A node that makes, changes or reads a sequence of known length. False: it is none.
   bool read_sequence(const FlatNode& node, const Source& source);  // sequences.cpp
+  bool read_optional(const FlatNode& node, const std::string& op);
   /// Makes a value of a folded sequence, for a reader that is not known.
   void materialise(Bytes name);
   void read_outputs();
@@ -63,18 +86,15 @@ class ModelReader {
   int unnamed_ = 0;
   Problems problems_;
 
-  struct Branch {
-    ModelProto model;
-    FlatNodes flat;
-  };
-  std::deque<Branch> branches_;  ///< those taken: what names point into
-  std::string prefix_;           ///< of values inside a branch
+  std::deque<Body> bodies_;
+  std::string prefix_;  ///< of values inside a body
   int depth_ = 0;
   struct Sequence {
     std::vector<Value*> values;
     const FlatNode* node = nullptr;
   };
   std::unordered_map<Bytes, Sequence> sequences_;
+  std::set<Bytes> empty_optionals_;
 };
 
 }  // namespace opfuse::onnx

@@ -13,6 +13,7 @@
 #include "base/mapped_file.hpp"
 #include "ir/fix_input.hpp"
 #include "onnx/file_kind.hpp"
+#include "onnx/import_spelled.hpp"
 #include "onnx/import_table.hpp"
 #include "onnx/metadata.hpp"
 #include "onnx/model_reader.hpp"
@@ -205,7 +206,7 @@ void ModelReader::read_constant(const NodeProto& node) {
 
 std::optional<std::vector<Value*>> ModelReader::try_known(const FlatNode& node, const Source& source,
                                                           std::string& reason) {
-  if (!source.domain.empty()) {
+  if (!source.domain.empty() && !is_spelled(source.op_type, source.domain)) {
     reason = fmt::format("operator {} of domain {} is not known", source.op_type, source.domain);
     return std::nullopt;
   }
@@ -252,7 +253,7 @@ void ModelReader::read_node(const FlatNode& node) {
   const Source source = source_of(node);
   try {
     if (source.domain.empty() && source.op_type == "Constant") return read_constant(node.proto);
-    if (read_branch(node, source) || read_sequence(node, source)) return;
+    if (read_branch(node, source) || read_bodies(node, source) || read_sequence(node, source)) return;
     std::string reason;
     auto results = try_known(node, source, reason);
     if (!results) results = make_opaque(node, source, std::move(reason));

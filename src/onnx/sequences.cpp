@@ -66,9 +66,35 @@ Value* concatenated(NodeImport& n, Values parts) {
 
 }  // namespace
 
+/// Optionals of which it is known whether they hold anything: what they hold, or nothing.
+bool ModelReader::read_optional(const FlatNode& node, const std::string& op) {
+  const Bytes result = node.proto.outputs[0];
+  const Bytes held = node.proto.inputs.empty() ? Bytes() : node.proto.inputs[0];
+  const bool absent = held.empty() || empty_optionals_.contains(held);
+  const auto sequence = sequences_.find(held);
+  Value* value = absent ? nullptr : value_named(held);
+  if (!absent && !value && sequence == sequences_.end()) return false;
+  if (op == "OptionalHasElement") {
+    define(result, graph_.add_constant(Tensor::scalar(DType::boolean, absent ? 0 : 1)));
+    return true;
+  }
+  if (op == "OptionalGetElement" && absent) throw fail(E::bad_dimension, "an optional that holds nothing is read");
+  if (op != "Optional" && op != "OptionalGetElement") return false;
+  if (absent) {
+    empty_optionals_.insert(result);
+  } else if (value) {
+    values_[result] = value;
+  } else {
+    const Sequence copy = sequence->second;
+    sequences_[result] = copy;
+  }
+  return true;
+}
+
 bool ModelReader::read_sequence(const FlatNode& node, const Source& source) {
   if (!source.domain.empty() || node.proto.outputs.size() != 1) return false;
   const std::string& op = source.op_type;
+  if (op.starts_with("Optional") && read_optional(node, op)) return true;
   const bool makes = op == "SequenceConstruct" || op == "SequenceEmpty" || op == "SplitToSequence";
   const auto found = makes || node.proto.inputs.empty() ? sequences_.end() : sequences_.find(node.proto.inputs[0]);
   if (!makes && found == sequences_.end()) return false;

@@ -1,4 +1,4 @@
-// Running sums along an axis, in double or (wrapping) 64-bit integers.
+// Running sums and products along an axis, in double or (wrapping) 64-bit integers.
 #include "ops/cum_sum.hpp"
 
 #include "base/fail.hpp"
@@ -6,15 +6,17 @@
 
 namespace opfuse {
 
-OpSpec CumSum::spec() {
-  return {.name = "cum_sum",
+template <bool kProduct>
+OpSpec Cumulative<kProduct>::spec() {
+  return {.name = kProduct ? "cum_prod" : "cum_sum",
           .inputs = {{"x"}, {"axis"}},
           .outputs = {{"y"}},
           .kind = OpKind::reduction,
-          .doc = "Running sum along an axis."};
+          .doc = kProduct ? "Running product along an axis." : "Running sum along an axis."};
 }
 
-std::vector<TensorType> CumSum::infer(const Attrs&, const Inference& in) {
+template <bool kProduct>
+std::vector<TensorType> Cumulative<kProduct>::infer(const Attrs&, const Inference& in) {
   require_numeric(in, 0);
   require_integer(in, 1);
   if (has_unranked(in)) return unranked(in, in.dtype(0));
@@ -26,29 +28,34 @@ std::vector<TensorType> CumSum::infer(const Attrs&, const Inference& in) {
   return {{in.dtype(0), in.shape(0)}};
 }
 
-std::vector<Tensor> CumSum::reference(const Attrs& a, Tensors in, Precision) {
+template <bool kProduct>
+std::vector<Tensor> Cumulative<kProduct>::reference(const Attrs& a, Tensors in, Precision) {
   const Tensor& x = *in[0];
   const size_t axis = normalize_axis(in[1]->integer(0), x.rank());
   const int64_t n = x.dim(axis), outer = product(x.sizes(), 0, axis), inner = product(x.sizes(), axis + 1, x.rank());
   const bool floats = is_float(x.dtype());
   Tensor y(x.dtype(), x.sizes());
   for (int64_t r = 0; r < outer * inner; ++r) {
-    double sum = 0;
-    uint64_t whole = 0;
+    double total = kProduct ? 1 : 0;
+    uint64_t whole = kProduct ? 1 : 0;
     for (int64_t i = 0; i < n; ++i) {
       const int64_t at = (r / inner * n + (a.reverse ? n - 1 - i : i)) * inner + r % inner;
-      const double before = sum;
+      const double before = total;
       const uint64_t whole_before = whole;
       if (floats) {
-        sum += x.real(at);
-        y.set_real(at, a.exclusive ? before : sum);
+        total = kProduct ? total * x.real(at) : total + x.real(at);
+        y.set_real(at, a.exclusive ? before : total);
       } else {
-        whole += static_cast<uint64_t>(x.integer(at));
+        const auto value = static_cast<uint64_t>(x.integer(at));
+        whole = kProduct ? whole * value : whole + value;
         set_wrapped(y, at, static_cast<int64_t>(a.exclusive ? whole_before : whole));
       }
     }
   }
   return {y};
 }
+
+template struct Cumulative<false>;
+template struct Cumulative<true>;
 
 }  // namespace opfuse

@@ -8,6 +8,7 @@
 #include "ops/asinh.hpp"
 #include "ops/atan.hpp"
 #include "ops/atanh.hpp"
+#include "ops/bit_cast.hpp"
 #include "ops/bit_shift.hpp"
 #include "ops/bitwise_and.hpp"
 #include "ops/bitwise_not.hpp"
@@ -96,7 +97,7 @@ void register_elementwise(OpRegistry& registry) {
   add_all<Equal, Less, LessOrEqual, Greater, GreaterOrEqual, And, Or, Xor, Not, BitwiseAnd, BitwiseOr, BitwiseXor,
           BitwiseNot, BitShift>(registry);
   // choice and conversion
-  add_all<Where, Cast, CastLike, IsNan, IsInf, Identity, Dropout>(registry);
+  add_all<Where, Cast, BitCast, CastLike, IsNan, IsInf, Identity, Dropout>(registry);
 }
 
 }  // namespace opfuse

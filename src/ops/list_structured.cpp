@@ -48,7 +48,7 @@ void register_structured(OpRegistry& registry) {
   add<ReduceMean, ReduceSum, ReduceMax, ReduceMin, ReduceProd, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp,
       ReduceSumSquare>(registry);
   add<Softmax, LogSoftmax, Hardmax>(registry);
-  add<ArgMax, ArgMin, TopK, CumSum>(registry);
+  add<ArgMax, ArgMin, TopK, CumSum, CumProd>(registry);
   add<Concat, Split, Slice, Pad, Tile, Trilu, DepthToSpace, SpaceToDepth, Resize, GridSample>(registry);
   add<Gather, GatherElements, GatherND, ScatterElements, ScatterND, OneHot, NonZero, NonMaxSuppression>(registry);
   add<QuantizeLinear, DequantizeLinear>(registry);

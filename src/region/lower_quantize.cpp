@@ -1,24 +1,37 @@
 // Linear quantisation, per tensor or along an axis, as arithmetic on elements; conversion to another value's type.
 //   quantize    clamp(round_half_even(x / scale) + zero_point)        dequantize  (x - zero_point) * scale
+//   floats of a byte: x / scale, clamped where they saturate; the type's own rounding does the rest
 #include <cmath>
 #include <optional>
 
 #include "expr/domain.hpp"
 #include "ops/quantize.hpp"
+#include "region/index_map.hpp"
 #include "region/integer_product.hpp"
 #include "region/lowering.hpp"
+#include "tensor/number.hpp"
+#include "tensor/small_float.hpp"
 
 namespace opfuse {
 namespace {
 
-/// A parameter at the result's coordinates: one for all, or one per index of the axis.
-Expr parameter(Lowering& lowering, const Node& node, size_t input, int64_t axis, const IndexMap& map) {
+/// A parameter of blocks: its coordinate along the axis is that of the element divided by the block's size.
+Expr blocked_parameter(Lowering& lowering, const Node& node, size_t input, size_t axis, int64_t block,
+                       const IndexMap& map) {
+  IndexMap inner = IndexMap::identity(map.dims.size());
+  inner.dims[axis].terms = {{1, static_cast<int>(axis), block}};
+  return lowering.pull(node.input(input), compose(inner, map, lowering.extents()));
+}
+
+/// A parameter at the result's coordinates: one for all, one per index of the axis, or one per block of it.
+Expr parameter(Lowering& lowering, const Node& node, size_t input, int64_t axis, int64_t block, const IndexMap& map) {
   const Shape& shape = node.input(input)->type.shape;
   IndexMap at;
   at.dims.resize(shape.rank());
   const auto rank = static_cast<int64_t>(map.dims.size());
-  if (shape.rank() == 1 && !(shape[0] == Dim(1)))
-    at.dims[0] = map.dims[static_cast<size_t>(axis < 0 ? axis + rank : axis)];
+  const auto along = static_cast<size_t>(axis < 0 ? axis + rank : axis);
+  if (block != 0) return blocked_parameter(lowering, node, input, along, block, map);
+  if (shape.rank() == 1 && !(shape[0] == Dim(1))) at.dims[0] = map.dims[along];
   return lowering.pull(node.input(input), at);
 }
 
@@ -62,29 +75,35 @@ Expr without_zero(const Expr& code, double zero) {
 }
 
 Expr pull_quantize(Lowering& lowering, const Node& node, size_t, const IndexMap& map) {
-  const int64_t axis = node.as<QuantizeLinear>().axis;
-  const std::optional<Step> step = step_of(lowering, node);
+  const auto& attrs = node.as<QuantizeLinear>();
   const DType to = node.output()->type.dtype;
-  const int bits = static_cast<int>(byte_size(to)) * 8;
-  if (bits > 16) decline("dtype", "quantisation to more than 16 bits has no kernel", node);
-  const double high = static_cast<double>((int64_t{1} << (is_signed(to) ? bits - 1 : bits)) - 1);
-  const double low = is_signed(to) ? -high - 1 : 0;
-  if (step) return requantised(lowering, lowering.pull(node.input(0), map), *step, to, low, high);
-  const Expr scale = parameter(lowering, node, 1, axis, map);
+  if (bit_size(to) > 16) decline("dtype", "quantisation to more than 16 bits has no kernel", node);
+  const double high = is_float(to) ? greatest_of(to) : static_cast<double>(integer_max(to));
+  const double low = is_float(to) ? -high : static_cast<double>(integer_min(to));
+  if (!is_float(to))
+    if (const std::optional<Step> step = step_of(lowering, node))
+      return requantised(lowering, lowering.pull(node.input(0), map), *step, to, low, high);
+  const Expr scale = parameter(lowering, node, 1, attrs.axis, attrs.block_size, map);
   const Expr x = cast(lowering.pull(node.input(0), map), scale.dtype());
-  Expr q = round_even(x / scale);
-  if (node.input(2) != nullptr) q = q + cast(parameter(lowering, node, 2, axis, map), scale.dtype());
+  Expr q = is_float(to) ? x / scale : round_even(x / scale);
+  if (node.input(2) != nullptr)
+    q = q + cast(parameter(lowering, node, 2, attrs.axis, attrs.block_size, map), scale.dtype());
+  if (is_float(to) && !attrs.saturate) return cast(q, to);
   return cast(minimum(maximum(q, Expr::constant(scale.dtype(), low)), Expr::constant(scale.dtype(), high)), to);
 }
 
 Expr pull_dequantize(Lowering& lowering, const Node& node, size_t, const IndexMap& map) {
-  const int64_t axis = node.as<DequantizeLinear>().axis;
-  if (const std::optional<Step> step = step_of(lowering, node))
-    return without_zero(lowering.pull(node.input(0), map), step->zero) * Expr::constant(DType::f32, step->scale);
-  const Expr scale = parameter(lowering, node, 1, axis, map);
-  Expr x = cast(lowering.pull(node.input(0), map), DType::i32);
-  if (node.input(2) != nullptr) x = x - cast(parameter(lowering, node, 2, axis, map), DType::i32);
-  return cast(x, scale.dtype()) * scale;
+  const auto& attrs = node.as<DequantizeLinear>();
+  const DType stored_as = node.input(0)->type.dtype, to = node.output()->type.dtype;
+  if (!is_float(stored_as) && to == DType::f32)
+    if (const std::optional<Step> step = step_of(lowering, node))
+      return without_zero(lowering.pull(node.input(0), map), step->zero) * Expr::constant(DType::f32, step->scale);
+  const Expr scale = parameter(lowering, node, 1, attrs.axis, attrs.block_size, map);
+  const Expr stored = lowering.pull(node.input(0), map);
+  const DType centred = is_float(stored_as) ? scale.dtype() : DType::i32;
+  Expr x = cast(stored, centred);
+  if (node.input(2) != nullptr) x = x - cast(parameter(lowering, node, 2, attrs.axis, attrs.block_size, map), centred);
+  return cast(cast(x, scale.dtype()) * scale, to);
 }
 
 /// The second operand is never read.

@@ -1,4 +1,4 @@
-// Reductions over axes: reduce_*, the softmax family, arg_max/arg_min, cum_sum. Row stages; the domain is the
+// Reductions over axes: reduce_*, the softmax family, arg_max/arg_min, cum_sum and cum_prod. Row stages; the domain is the
 // result's shape. An operator whose result keeps the reduced axes (softmax) reads its operand twice, at
 // the result's coordinates and along the row; the row's reductions depend on the other axes only.
 #include <algorithm>
@@ -151,14 +151,15 @@ Expr running_sum(Lowering& lowering, const Node& node, size_t axis, bool guarded
   const AttrView attrs(node);
   const size_t rank = node.input(0)->type.shape.rank();
   const DType dtype = node.output()->type.dtype;
-  const Expr zero = is_float(dtype) ? Expr::constant(dtype, 0) : Expr::integer(dtype, 0);
+  const bool product = node.is("cum_prod");
+  const Expr neutral = is_float(dtype) ? Expr::constant(dtype, product) : Expr::integer(dtype, product);
   IndexMap map = IndexMap::identity(rank);
   map.dims[axis] = IndexExpr{{{1, static_cast<int>(rank)}}, 0, {}};
-  const Expr x = guarded ? lowering.pull_guarded(node.input(0), map, zero, node) : lowering.pull(node.input(0), map);
+  const Expr x = guarded ? lowering.pull_guarded(node.input(0), map, neutral, node) : lowering.pull(node.input(0), map);
   const Expr here = Expr::coord(static_cast<int>(axis)), at = Expr::coord(static_cast<int>(rank));
   const Expr before = attrs.flag("reverse") ? greater(at, here) : less(at, here);
   const Expr counted = attrs.flag("exclusive") ? before : logical_or(before, equal(at, here));
-  return lowering.reduce(ReduceKind::sum, select(counted, x, zero));
+  return lowering.reduce(product ? ReduceKind::product : ReduceKind::sum, select(counted, x, neutral));
 }
 
 /// An axis known only at run time: the sums along all axes, and the one to take.
@@ -199,7 +200,8 @@ constexpr LowerRule kRules[] = {{.op = "reduce_sum", .anchor = lower_reduce},
                                 {.op = "hardmax", .anchor = lower_hardmax},
                                 {.op = "arg_max", .anchor = lower_arg},
                                 {.op = "arg_min", .anchor = lower_arg},
-                                {.op = "cum_sum", .anchor = lower_cum_sum}};
+                                {.op = "cum_sum", .anchor = lower_cum_sum},
+                                {.op = "cum_prod", .anchor = lower_cum_sum}};
 
 }  // namespace
 

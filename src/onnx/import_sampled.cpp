@@ -1,0 +1,209 @@
+// Operators that sample images between their pixels. Pixels lie as rows of channels, [pixels, channels], so that a
+// sample is four gathers of rows and their weighted sum.
+//   RoiAlign     means of samples on a grid in each box; a sample more than one pixel outside the image is 0
+//   DeformConv   samples at taps that move by offsets, times a mask, then a product with the filters
+#include "base/fail.hpp"
+#include "onnx/import_spelled.hpp"
+
+namespace opfuse::onnx {
+namespace {
+
+using Results = std::vector<Value*>;
+using Integers = std::vector<int64_t>;
+
+int64_t known(const Value* x, size_t axis) {
+  const Shape& shape = x->type.shape;
+  const auto size = shape.ranked && axis < shape.rank() ? shape[axis].constant() : std::nullopt;
+  if (!size) throw fail(E::unsupported_op, "dimension {} of {} is open", axis, x->type.text());
+  return *size;
+}
+
+void require_rank(const Value* x, size_t rank) {
+  if (!x->type.shape.ranked || x->type.shape.rank() != rank)
+    throw fail(E::unsupported_op, "an operand is {}; {} dimensions are expected", x->type.text(), rank);
+}
+
+class Sampler {
+ public:
+  /// `rows` [images * height * width, channels]; `image` numbers the images, and broadcasts to the samples.
+  Sampler(Speller& s, Value* rows, Value* image, int64_t height, int64_t width)
+      : s_(s), rows_(rows), height_(height), width_(width), dtype_(rows->type.dtype) {
+    base_ = op("mul", image, whole(height * width));
+  }
+
+  /// Pixels beyond the border are 0, each by itself.
+  Value* with_zeros(Value* y, Value* x) { return sample(y, x, true); }
+
+  /// Coordinates stay on the border; samples more than one pixel beyond it are 0.
+  Value* clamped(Value* y, Value* x) {
+    Value* inside = op("and", near(y, height_), near(x, width_));
+    Value* value = sample(on_image(y, height_), on_image(x, width_), false);
+    return s_.op("where", {s_.unsqueeze(inside, -1), value, real(0)});
+  }
+
+ private:
+  Speller& s_;
+  Value *rows_, *base_;
+  int64_t height_, width_;
+  DType dtype_;
+
+  Value* op(const char* name, Value* a, Value* b) { return s_.op(name, {a, b}); }
+  Value* real(double value) { return s_.number(value, dtype_); }
+  Value* whole(int64_t value) { return s_.number(static_cast<double>(value), DType::i64); }
+  Value* clip(Value* x, Value* low, Value* high) { return op("min", op("max", x, low), high); }
+  Value* on_image(Value* x, int64_t size) { return clip(x, real(0), real(static_cast<double>(size - 1))); }
+  Value* near(Value* x, int64_t size) {
+    return op("and", op("greater_or_equal", x, real(-1)), op("less_or_equal", x, real(static_cast<double>(size))));
+  }
+  Value* on_axis(Value* at, int64_t size) {
+    return op("and", op("greater_or_equal", at, whole(0)), op("less", at, whole(size)));
+  }
+
+  /// The row of pixel (y, x) times `weight`; 0 for those outside where `guarded`.
+  Value* pixel(Value* y, Value* x, Value* weight, bool guarded) {
+    Value *row = clip(y, whole(0), whole(height_ - 1)), *column = clip(x, whole(0), whole(width_ - 1));
+    Value* at = op("add", op("add", base_, op("mul", row, whole(width_))), column);
+    if (guarded) weight = s_.op("where", {op("and", on_axis(y, height_), on_axis(x, width_)), weight, real(0)});
+    return op("mul", s_.op("gather", {rows_, at}, {{"axis", int64_t{0}}}), s_.unsqueeze(weight, -1));
+  }
+
+  Value* sample(Value* y, Value* x, bool guarded) {
+    Value *top = s_.op("floor", {y}), *left = s_.op("floor", {x});
+    Value *down = op("sub", y, top), *right = op("sub", x, left);
+    Value *up = op("sub", real(1), down), *back = op("sub", real(1), right);
+    Value *y0 = s_.cast(top, DType::i64), *x0 = s_.cast(left, DType::i64);
+    Value *y1 = op("add", y0, whole(1)), *x1 = op("add", x0, whole(1));
+    Value* first = op("add", pixel(y0, x0, op("mul", up, back), guarded), pixel(y0, x1, op("mul", up, right), guarded));
+    Value* second =
+        op("add", pixel(y1, x0, op("mul", down, back), guarded), pixel(y1, x1, op("mul", down, right), guarded));
+    return op("add", first, second);
+  }
+};
+
+/// [n, c, h, w] -> [n * h * w, c], channels cut into `groups` images: [n * groups * h * w, c / groups]
+Value* rows_of(Speller& s, Value* x, int64_t groups) {
+  const int64_t channels = known(x, 1), pixels = known(x, 2) * known(x, 3);
+  Value* planes = s.reshape(x, {-1, channels / groups, pixels});
+  return s.reshape(s.transpose(planes, {0, 2, 1}), {-1, channels / groups});
+}
+
+}  // namespace
+
+Results import_roi_align(NodeImport& n) {
+  n.require_inputs(3, 3);
+  Speller s(n);
+  Value *x = n.required(0), *boxes = n.required(1);
+  require_rank(x, 4);
+  require_rank(boxes, 2);
+  const DType dtype = x->type.dtype;
+  const std::string mode = n.text("mode", "avg");
+  if (mode != "avg") throw fail(E::unsupported_attribute, "RoiAlign with mode \"{}\" is not supported", mode);
+  const std::string form = n.text("coordinate_transformation_mode", n.opset >= 16 ? "half_pixel" : "output_half_pixel");
+  if (form != "half_pixel" && form != "output_half_pixel")
+    throw fail(E::bad_attribute, "coordinate_transformation_mode is \"{}\"", form);
+  const int64_t rows = n.integer("output_height", 1), columns = n.integer("output_width", 1);
+  const int64_t samples = n.integer("sampling_ratio", 0);
+  const double scale = n.real("spatial_scale", 1), shift = form == "half_pixel" ? 0.5 : 0;
+  if (rows <= 0 || columns <= 0) throw fail(E::bad_attribute, "an output of {} x {}", rows, columns);
+  if (samples <= 0)
+    throw fail(E::unsupported_attribute, "RoiAlign whose boxes decide the number of samples is not supported")
+        .hint("export with sampling_ratio > 0");
+  const auto number = [&](double value) { return s.number(value, dtype); };
+  const auto corner = [&](int64_t i) {  // [boxes, 1, 1]
+    Value* at = s.op("mul", {s.slice(boxes, 1, i, i + 1), number(scale)});
+    return s.unsqueeze(s.op("sub", {at, number(shift)}), 2);
+  };
+  // Coordinates of all samples along one axis, [boxes, size * samples].
+  const auto samples_along = [&](int64_t from, int64_t to, int64_t size) {
+    Value *low = corner(from), *extent = s.op("sub", {corner(to), low});
+    if (shift == 0) extent = s.op("max", {extent, number(1)});
+    Tensor at(dtype, {1, size, samples});
+    for (int64_t i = 0; i < size * samples; ++i)
+      at.set_real(i, (static_cast<double>(i) + 0.5) / static_cast<double>(size * samples));
+    Value* all = s.op("add", {low, s.op("mul", {extent, n.constant(std::move(at))})});
+    return s.reshape(all, {0, size * samples});
+  };
+  Value* y = s.unsqueeze(samples_along(1, 3, rows), 2);
+  Value* across = s.unsqueeze(samples_along(0, 2, columns), 1);
+  Value* image = s.op("unsqueeze", {s.cast(n.required(2), DType::i64), s.integers({1, 2})});
+  Value* sampled = Sampler(s, rows_of(s, x, 1), image, known(x, 2), known(x, 3)).clamped(y, across);
+  sampled = s.reshape(sampled, {-1, rows, samples, columns, samples, known(x, 1)});
+  Value* means = s.op("reduce_mean", {sampled, s.integers({2, 4})}, {{"keepdims", false}});
+  return {s.transpose(means, {0, 3, 1, 2})};
+}
+
+namespace {
+
+struct DeformedWindow {
+  Integers kernel, strides, pads, dilations;
+  int64_t groups = 1, offset_groups = 1;
+};
+
+DeformedWindow window_of(NodeImport& n, const Value* weights) {
+  DeformedWindow w{{known(weights, 2), known(weights, 3)},
+                   n.integers("strides").value_or(Integers{1, 1}),
+                   n.integers("pads").value_or(Integers{0, 0, 0, 0}),
+                   n.integers("dilations").value_or(Integers{1, 1}),
+                   n.integer("group", 1),
+                   n.integer("offset_group", 1)};
+  if (const auto given = n.integers("kernel_shape"); given && *given != w.kernel)
+    throw fail(E::bad_attribute, "kernel_shape differs from the filters, {}", weights->type.text());
+  if (w.strides.size() != 2 || w.pads.size() != 4 || w.dilations.size() != 2 || w.groups <= 0 || w.offset_groups <= 0)
+    throw fail(E::bad_attribute, "DeformConv of other than two axes is not supported");
+  return w;
+}
+
+/// Where taps lie along an axis before they move: [taps, rows, columns] as one list.
+Tensor undeformed(const DeformedWindow& w, size_t axis, int64_t rows, int64_t columns, DType dtype) {
+  const int64_t taps = w.kernel[0] * w.kernel[1];
+  Tensor at(dtype, {1, 1, taps, rows * columns});
+  for (int64_t i = 0; i < at.elements(); ++i) {
+    const int64_t tap = i / (rows * columns), place = i % (rows * columns);
+    const int64_t step = axis == 0 ? place / columns : place % columns;
+    const int64_t of_tap = axis == 0 ? tap / w.kernel[1] : tap % w.kernel[1];
+    at.set_real(i, static_cast<double>(step * w.strides[axis] - w.pads[axis] + of_tap * w.dilations[axis]));
+  }
+  return at;
+}
+
+}  // namespace
+
+Results import_deform_conv(NodeImport& n) {
+  n.require_inputs(3, 5);
+  Speller s(n);
+  Value *x = n.required(0), *weights = n.required(1), *offset = n.required(2);
+  require_rank(x, 4);
+  require_rank(weights, 4);
+  require_rank(offset, 4);
+  const DeformedWindow w = window_of(n, weights);
+  const DType dtype = x->type.dtype;
+  const int64_t channels = known(x, 1), filters = known(weights, 0), taps = w.kernel[0] * w.kernel[1];
+  const int64_t rows = known(offset, 2), columns = known(offset, 3), places = rows * columns;
+  if (channels % w.offset_groups != 0 || channels % w.groups != 0 || filters % w.groups != 0)
+    throw fail(E::bad_attribute, "{} channels and {} filters in {} groups", channels, filters, w.groups);
+  Value* moved = s.reshape(offset, {0, w.offset_groups, taps, 2, places});
+  const auto coordinate = [&](size_t axis) {  // [n, offset groups, taps, places]
+    Value* by = s.op("squeeze",
+                     {s.slice(moved, 3, static_cast<int64_t>(axis), static_cast<int64_t>(axis) + 1), s.integers({3})});
+    return s.op("add", {by, n.constant(undeformed(w, axis, rows, columns, dtype))});
+  };
+  Value* image = s.op("mul", {positions_along(s, x, 0), s.number(static_cast<double>(w.offset_groups), DType::i64)});
+  Integers groups;
+  for (int64_t g = 0; g < w.offset_groups; ++g) groups.push_back(g);
+  image = s.op("add", {s.unsqueeze(image, 1), s.integers(groups)});
+  image = s.op("unsqueeze", {image, s.integers({2, 3})});
+  Value* sampled = Sampler(s, rows_of(s, x, w.offset_groups), image, known(x, 2), known(x, 3))
+                       .with_zeros(coordinate(0), coordinate(1));  // [n, offset groups, taps, places, channels of one]
+  if (Value* mask = n.input(4))
+    sampled = s.op("mul", {sampled, s.unsqueeze(s.reshape(mask, {0, w.offset_groups, taps, places}), 4)});
+  // [n, groups, places, channels of a group * taps] times [groups, that, filters of a group]
+  Value* columns_of =
+      s.reshape(s.transpose(sampled, {0, 3, 1, 4, 2}), {0, places, w.groups, channels / w.groups * taps});
+  Value* filter = s.reshape(weights, {w.groups, filters / w.groups, channels / w.groups * taps});
+  Value* y = s.op("matmul", {s.transpose(columns_of, {0, 2, 1, 3}), s.transpose(filter, {0, 2, 1})});
+  y = s.reshape(s.transpose(y, {0, 1, 3, 2}), {0, filters, rows, columns});
+  if (Value* bias = n.input(3)) y = s.op("add", {y, s.reshape(bias, {filters, 1, 1})});
+  return {y};
+}
+
+}  // namespace opfuse::onnx
