@@ -45,8 +45,12 @@ Dim scaled(const Dim& in, double scale) {
   const double up = std::round(scale), down = std::round(1 / scale);
   if (up == scale) return in * Dim(static_cast<int64_t>(up));
   if (static_cast<float>(1 / down) == static_cast<float>(scale)) return floor_div(in, static_cast<int64_t>(down));
+  constexpr int64_t kFinest = 1024;  // of fractions that floats have exactly: 1.5, 0.75
+  for (int64_t whole = 2; whole <= kFinest; whole *= 2)
+    if (const double part = scale * static_cast<double>(whole); part == std::floor(part))
+      return floor_div(in * Dim(static_cast<int64_t>(part)), Dim(whole));
   throw fail(E::unknown_dimension, "a symbolic axis {} cannot be scaled by {}", in.text(), scale)
-      .hint("bind the dimension, or use an integral factor");
+      .hint("bind the dimension, or use a factor such as 2, 1.5 or 0.5");
 }
 
 std::vector<double> scales_of(const Resize::Attrs& a, const Tensor* scales) {

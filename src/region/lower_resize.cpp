@@ -1,4 +1,4 @@
-// Resize. Open axes stay as they are, or repeat elements. Where an axis's source position is a
+// Resize. Open axes stay as they are, repeat elements, or compute where they read. Where an axis's source position is a
 // multiple or a quotient of the result's coordinate (nearest by whole factors) it is an index term; otherwise it is a
 // table made while lowering, read at the coordinate. Linear and cubic: positions and weights of 2 or 4
 // taps per axis (more with antialiasing), a read for each combination.
@@ -9,7 +9,9 @@
 
 #include "expr/domain.hpp"
 #include "ops/resize_taps.hpp"
+#include "region/index_map.hpp"
 #include "region/lowering.hpp"
+#include "region/open_resize.hpp"
 
 namespace opfuse {
 namespace {
@@ -21,13 +23,13 @@ class ResizeLowering {
   ResizeLowering(Lowering& lowering, const Node& node, const IndexMap& map)
       : lowering_(lowering), node_(node), attrs_(node.as<Resize>()), map_(map), dtype_(node.output()->type.dtype) {
     const Shape &x = node.input(0)->type.shape, &y = node.output()->type.shape;
-    for (size_t axis = 0; axis < x.rank(); ++axis) factors_.push_back(open_factor(x[axis], y[axis]));
     for (size_t i = 1; i < 3; ++i)
       if (node.input(i) != nullptr && lowering.constant_of(node.input(i)) == nullptr)
         decline("dynamic_operand", "the scales of a resize must be constant", node);
     const Tensor sizes = sizes_operand();
     axes_ = resize_axes(attrs_, sizes_of(x), lowering.constant_of(node.input(1)), lowering.constant_of(node.input(2)),
                         node.input(3) != nullptr ? &sizes : nullptr);
+    for (size_t axis = 0; axis < x.rank(); ++axis) factors_.push_back(open_factor(axis, x[axis], y[axis]));
   }
 
   Expr run() {
@@ -54,21 +56,39 @@ class ResizeLowering {
   const IndexMap& map_;
   DType dtype_;
   std::vector<ResizeAxis> axes_;
-  std::vector<int64_t> factors_;  ///< of open axes: how often an element is repeated; 0: the extents are known
+  /// Of open axes: how often an element is repeated, or kComputed; 0: the extents are known.
+  std::vector<int64_t> factors_;
+  static constexpr int64_t kComputed = -1;
 
-  /// Open axes stay as they are, or repeat elements a whole number of times: both need no table.
-  int64_t open_factor(const Dim& x, const Dim& y) const {
+  /// Open axes that stay as they are, or repeat elements a whole number of times, need no table nor arithmetic.
+  int64_t open_factor(size_t axis, const Dim& x, const Dim& y) const {
     if (x.is_constant() && y.is_constant()) return 0;
     const CoordinateMode mode = attrs_.coordinate_transformation_mode;
     const bool crops = mode == CoordinateMode::tf_crop_and_resize;
     if (x == y && !crops) return 1;
     const Dim factor = floor_div(y, x == Dim(0) ? Dim(1) : x);
+    const bool centred = mode == CoordinateMode::half_pixel || mode == CoordinateMode::pytorch_half_pixel;
+    const bool rounds =
+        attrs_.nearest_mode == NearestMode::round_prefer_floor || attrs_.nearest_mode == NearestMode::round_prefer_ceil;
     const bool repeats = (mode == CoordinateMode::asymmetric && attrs_.nearest_mode == NearestMode::floor) ||
-                         mode == CoordinateMode::half_pixel || mode == CoordinateMode::pytorch_half_pixel;
+                         (centred && rounds);  // a centre lies in the middle of what it is repeated for
     if (!crops && attrs_.mode == ResizeMode::nearest && repeats && factor.is_constant() && factor.value() > 1 &&
         x * factor == y)
       return factor.value();
+    const bool stretches = node_.input(3) == nullptr || attrs_.keep_aspect_ratio_policy == AspectPolicy::stretch;
+    if (stretches && OpenResizeAxis::covers(attrs_, scale_of(axis))) return kComputed;
     decline("symbolic_resize", "the tables of a resize need fixed dimensions", node_);
+  }
+
+  /// The scale of an axis where it is a number; with sizes it is what the extents are to each other.
+  std::optional<double> scale_of(size_t axis) const {
+    if (node_.input(3) != nullptr) return std::nullopt;
+    return axes_[axis].scale;
+  }
+
+  OpenResizeAxis open_axis(size_t axis) const {
+    return {attrs_, node_.input(0)->type.shape[axis], node_.output()->type.shape[axis], scale_of(axis),
+            index_value(map_.dims[axis])};
   }
 
   /// With 1 for open extents: their coordinates are not asked for.
@@ -87,7 +107,7 @@ class ResizeLowering {
     return resize_coordinate(attrs_.coordinate_transformation_mode, axes_[axis], o);
   }
   bool unchanged(size_t axis) const {
-    if (factors_[axis] > 0) return factors_[axis] == 1;
+    if (factors_[axis] != 0) return factors_[axis] == 1;
     const ResizeAxis& a = axes_[axis];
     for (int64_t o = 0; o < a.out; ++o)
       if (a.in != a.out || coordinate(axis, o) != static_cast<double>(o)) return false;
@@ -120,12 +140,22 @@ class ResizeLowering {
     return result;
   }
 
+  static IndexExpr computed(const Expr& at) {
+    IndexExpr index;
+    index.dynamic = at;
+    return index;
+  }
+
   Expr nearest() {
     IndexMap at;
     for (size_t axis = 0; axis < axes_.size(); ++axis) {
       if (factors_[axis] > 1) {
         const IndexExpr inner{{{1, static_cast<int>(axis), factors_[axis]}}, 0, {}};
         at.dims.push_back(compose({{inner}}, map_, lowering_.extents()).dims[0]);
+        continue;
+      }
+      if (factors_[axis] == kComputed) {
+        at.dims.push_back(computed(open_axis(axis).nearest()));
         continue;
       }
       std::vector<double> table;
@@ -147,6 +177,10 @@ class ResizeLowering {
   std::vector<Tap> taps_of(size_t axis) {
     std::vector<Tap> taps;
     if (unchanged(axis)) return taps;
+    if (factors_[axis] == kComputed) {
+      for (const OpenTap& tap : open_axis(axis).taps()) taps.push_back({computed(tap.at), cast(tap.weight, dtype_)});
+      return taps;
+    }
     const ResizeTaps all = resize_taps(attrs_, axes_[axis]);
     for (int64_t k = 0; k < all.count; ++k) {
       std::vector<double> at, weight;
