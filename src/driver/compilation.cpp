@@ -70,7 +70,7 @@ void Compilation::prepare_model() {
   const SymbolValues first = planned_before ? sizes_of_plan(*options.given_plan, options.dims) : options.dims;
   for (const auto& [name, size] : options.dims)
     if (!first.contains(name)) later_[name] = size;
-  if (!first.empty()) prepared.bind_dimensions(first);
+  bind_sizes(prepared, first, &conversions);
   constraints = dim_constraints(prepared);
   dumps_ = prepare(prepared, {{}, options.dump_dir, options.fused}, &conversions).next_dump;
 }

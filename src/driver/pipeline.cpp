@@ -14,6 +14,7 @@
 #include "ir/fix_input.hpp"
 #include "ir/outline.hpp"
 #include "link/generators.hpp"
+#include "onnx/read_again.hpp"
 #include "passes/expand_recurrent.hpp"
 #include "passes/fold_dequantized.hpp"
 #include "passes/name_values.hpp"
@@ -27,7 +28,7 @@
 namespace opfuse {
 
 PassRun prepare(Graph& graph, const PrepareOptions& options, std::vector<std::string>* notes) {
-  if (!options.dims.empty()) graph.bind_dimensions(options.dims);
+  bind_sizes(graph, options.dims, notes);
   graph.remove_dead_nodes();  // what only had its shape read is nothing to plan for
   RewriteReport report;
   PassRun run = run_passes(graph, options.convert ? preparing_passes() : cleaning_passes(),
@@ -40,6 +41,16 @@ PassRun prepare(Graph& graph, const PrepareOptions& options, std::vector<std::st
                                   : fmt::format("{} at {} declined, {}: {}", note.rule, note.node, note.reason.code,
                                                 note.reason.message));
   return run;
+}
+
+void bind_sizes(Graph& graph, const SymbolValues& dims, std::vector<std::string>* notes) {
+  if (dims.empty()) return;
+  if (auto sized = read_again(graph, dims)) {
+    graph = std::move(*sized);
+    if (notes) notes->emplace_back("the model was read again with the sizes given: more of it folds");
+  } else {
+    graph.bind_dimensions(dims);
+  }
 }
 
 void bind_fused(Graph& graph, const SymbolValues& dims) {

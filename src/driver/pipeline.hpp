@@ -29,6 +29,9 @@ PassRun prepare(Graph& graph, const PrepareOptions& options, std::vector<std::st
 
 /// Sizes of dimensions for a graph after fusion: computed shapes become constants, the groups stay.
 void bind_fused(Graph& graph, const SymbolValues& dims);
+/// Binds dimensions of a model that is not fused. Where it was read from a file of which more folds with them, the file
+/// is read again, and a note says so.
+void bind_sizes(Graph& graph, const SymbolValues& dims, std::vector<std::string>* notes);
 
 /// Why a node (fused or not) cannot become a region that the target's generator accepts; empty when it can.
 std::optional<Decline> illegal_on(const Node& node, const TargetInfo& target);
