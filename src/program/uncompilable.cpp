@@ -25,7 +25,8 @@ struct Remedy {
 constexpr Remedy kRemedies[] = {
     {"If",
      "an If whose condition is a constant is read as its branch: export with fixed sizes, or only the branch taken"},
-    {"Loop", "a Loop whose number of trips and condition fold is unrolled: fix sizes with --dim, or export it unrolled"},
+    {"Loop",
+     "a Loop whose number of trips and condition fold is unrolled: fix sizes with --dim, or export it unrolled"},
     {"Scan", "a Scan over a fixed number of steps is unrolled: fix sizes with --dim, or export it unrolled"},
     {"NonMaxSuppression", "end the model at its boxes and scores, and suppress on the host"},
     {"NonZero", "how many there are depends on the data: replace it by Where or a mask, or end the model before it"},

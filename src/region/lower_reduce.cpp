@@ -1,6 +1,6 @@
-// Reductions over axes: reduce_*, the softmax family, arg_max/arg_min, cum_sum and cum_prod. Row stages; the domain is the
-// result's shape. An operator whose result keeps the reduced axes (softmax) reads its operand twice, at
-// the result's coordinates and along the row; the row's reductions depend on the other axes only.
+// Reductions over axes: reduce_*, the softmax family, arg_max/arg_min, cum_sum and cum_prod. Row stages; the domain is
+// the result's shape. An operator whose result keeps the reduced axes (softmax) reads its operand twice, at the
+// result's coordinates and along the row; the row's reductions depend on the other axes only.
 #include <algorithm>
 #include <limits>
 
