@@ -97,7 +97,7 @@ TEST(QuantizeLinear, WorksPerAxis) {
   EXPECT_EQ(inference_error("quantize_linear", {}, {"f32[1,3,2]", "f32[2]", "i8[2]"}), "shape_mismatch");
   EXPECT_EQ(inference_error("quantize_linear", {}, {"f32[1,2,2]", "f32[2]", "i8[]"}), "shape_mismatch");
   EXPECT_EQ(inference_error("quantize_linear", {{"block_size", int64_t{2}}}, {"f32[1,2,2]", "f32[2]", "i8[2]"}),
-            "unsupported_attribute");
+            "rank_mismatch");
   EXPECT_EQ(inference_error("dequantize_linear", {}, {"f32[1,2,2]", "f32[]"}), "dtype_mismatch");
   EXPECT_EQ(inference_error("dequantize_linear", {}, {"i8[4]", "f32[]", "u8[]"}), "dtype_mismatch");
 }
