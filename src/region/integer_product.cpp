@@ -82,7 +82,15 @@ Tensor rounded_once(const std::vector<double>& values) {
   return t;
 }
 
+/// A factor that f32 cannot say would make NaN of a sum that is 0.
+float in_single(double v) {
+  const auto single = static_cast<float>(v);
+  if (!std::isfinite(single)) throw DeclineSignal{Decline{"scale_range", "a quotient of scales is beyond f32", {}}};
+  return single;
+}
+
 Expr real_constant(Lowering& lowering, const std::vector<double>& values, const IndexMap& channels) {
+  for (double v : values) in_single(v);
   const TensorType type{DType::f32, Shape{Dim(static_cast<int64_t>(values.size()))}};
   const Expr read = lowering.pull_made(
       type, [values] { return rounded_once(values); }, channels);
@@ -188,7 +196,7 @@ Expr real_of(Lowering& lowering, const IntegerProduct& p, const Expr& sum, const
 }
 
 Expr divided(Lowering& lowering, const Expr& x, double step) {
-  const auto number = [&](const Expr& e) { return Expr::constant(DType::f32, static_cast<float>(e.value() / step)); };
+  const auto number = [&](const Expr& e) { return Expr::constant(DType::f32, in_single(e.value() / step)); };
   if (x.is_constant()) return number(x);
   const auto known = [&](const Expr& e) -> const std::vector<double>* {
     if (e.op() != ExprOp::read) return nullptr;
@@ -216,7 +224,7 @@ Expr divided(Lowering& lowering, const Expr& x, double step) {
     default:
       break;
   }
-  return x * Expr::constant(DType::f32, static_cast<float>(1 / step));
+  return x * Expr::constant(DType::f32, in_single(1 / step));
 }
 
 }  // namespace opfuse
