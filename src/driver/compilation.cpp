@@ -119,11 +119,17 @@ void Compilation::apply_plan() {
   bind_fused(fused, later_);
 }
 
+/// A folder of its own: variants are graphs beside the model's.
+static std::string dumps_of_variant(const std::string& dumps, size_t index) {
+  return dumps.empty() ? "" : fmt::format("{}/variant-{:02}", dumps, index);
+}
+
 /// Variants have the groups of the plan, and what shaping makes of them at their sizes.
 void Compilation::shape() {
   variants = make_variants(fused, target, options.specialize);
   if (!options.fused || !has_groups(fused)) return;
-  for (Variant& variant : variants) shape_for_target(*variant.graph, target, {.no_pass = options.no_pass});
+  for (size_t i = 0; i < variants.size(); ++i)
+    shape_for_target(*variants[i].graph, target, {options.no_pass, dumps_of_variant(options.dump_dir, i)});
   Shaping shaping = shape_for_target(fused, target, {options.no_pass, options.dump_dir, dumps_});
   verdicts = std::move(shaping.verdicts);
   shapings = std::move(shaping.notes);

@@ -32,6 +32,16 @@ def blocks(text):
     return found
 
 
+def check_costs(text):
+    """The table of recipes says how many files and lines each takes: what its blocks are."""
+    for title, *said in re.findall(r"^\| \[(Add [^\]]+)\]\([^)]*\) \| (\d+) \| (\d+) \| (\d+) \|$", text, re.M):
+        section = re.split(r"^## ", text.split(f"\n## {title}\n")[1], flags=re.M)[0]
+        found = list(BLOCK.finditer(section))
+        counted = [len({m[1] for m in found}), sum(m[3] is None for m in found), sum(m[4].count("\n") for m in found)]
+        if [int(n) for n in said] != counted:
+            sys.exit(f"CONTRIBUTING.md: the table says {said} files, new ones and lines of \"{title}\", its blocks are {counted}")
+
+
 def insert_after(path, anchor, code):
     lines = path.read_text().splitlines(keepends=True)
     at = [i for i, line in enumerate(lines) if line.strip() == anchor]
@@ -117,7 +127,9 @@ def main():
     with tempfile.TemporaryDirectory(prefix="opfuse-contributing-") as temporary:
         tree = args.keep or pathlib.Path(temporary)
         shutil.copytree(ROOT / "src", tree / "src")
-        touched = apply(tree, blocks((ROOT / "CONTRIBUTING.md").read_text()))
+        text = (ROOT / "CONTRIBUTING.md").read_text()
+        check_costs(text)
+        touched = apply(tree, blocks(text))
         build = Build(args.build.resolve(), tree.resolve())
         with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
             objects = list(pool.map(build.compile, touched + STANDING_TESTS))

@@ -119,6 +119,18 @@ TEST(Shaping, DumpsGoOnWherePreparingEnded) {
   EXPECT_TRUE(equal(replayed, c.fused));
 }
 
+TEST(Shaping, VariantsAreDumpedBesideTheModel) {
+  const Folder folder;
+  CompilationOptions options;
+  options.dump_dir = folder.path.string();
+  options.specialize = {{{"n", 2}}};
+  Graph open = parse_graph("graph (%x: f32[n,8]) { %y = relu(%x) %z = exp(%y) return %z }", ops());
+  Compilation compilation(open, kTarget, options);
+  compilation.run_to(Milestone::shaped);
+  EXPECT_TRUE(equal(read_fir((folder.path / "variant-00" / "00-fused.fir").string(), ops()),
+                    *compilation.variants.at(0).graph));
+}
+
 TEST(Shaping, APassIsFoundByNameAmongAll) {
   for (const ShapingPass& pass : shaping_passes()) EXPECT_EQ(pass_for(pass.name, kTarget).name, pass.name);
   EXPECT_EQ(pass_for("fold-constants", kTarget).name, "fold-constants");

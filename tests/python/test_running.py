@@ -47,14 +47,15 @@ def test_fused_and_unfused_agree(resnet, resnet_exe, image):
 def test_chains_are_launches_of_two_unless_switched_off():
     model = opfuse.Model.zoo("mobilenet_v2")
     x = np.random.default_rng(3).random((1, 3, 224, 224), dtype=np.float32)
-    together, apart = (opfuse.compile(model, exact=True, chains=chains) for chains in (True, False))
+    together, apart, without = (opfuse.compile(model, exact=True, **options)
+                                for options in ({}, {"chains": False}, {"no_pass": ["join-chains"]}))
 
     def chained(exe):
         context = exe.create_context()
         context.bind("input", x)
         return [launch.name for launch in context.launches() if "+Fused" in launch.name]
 
-    assert chained(together) and not chained(apart)
+    assert chained(together) and not chained(apart) and not chained(without)
     first, second = (exe.run({"input": x})["output"] for exe in (together, apart))
     assert np.abs(first - second).max() <= 2e-5 * np.abs(second).max()
 
