@@ -187,11 +187,10 @@ std::optional<Decline> take_codes(Graph& fused, Node* group, const ShapeContext&
 bool run(Graph& fused, const ShapeContext& context, std::vector<ShapeVerdict>& verdicts) {
   bool changed = false;
   std::vector<Node*> behind;
-  if (!context.switched_off(kPass)) {
-    for (Node* node : std::vector<Node*>(fused.nodes()))
-      if (hides_codes(*node)) give_codes(fused, node, behind), changed = true;
+  for (Node* node : std::vector<Node*>(fused.nodes()))
+    if (hides_codes(*node)) give_codes(fused, node, behind), changed = true;
+  if (!context.switched_off(kPass))
     for (Node* node : std::vector<Node*>(fused.nodes())) changed |= pool_codes(fused, node);
-  }
   for (Node* node : std::vector<Node*>(fused.nodes())) {
     if (!reads_codes(*node)) continue;
     ShapeVerdict verdict{.pass = kPass, .nodes = {label_of(*node)}};
