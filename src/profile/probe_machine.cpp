@@ -15,8 +15,8 @@
 namespace opfuse {
 namespace {
 
-constexpr double kSeconds = 0.15;          // of each measurement
-constexpr int64_t kOutside = 256LL << 20;  // bytes that no cache holds, at least
+constexpr double kSeconds = 0.15;                                    // of each measurement
+constexpr int64_t kOutside = 256LL << 20, kMostOutside = 1LL << 30;  // bytes that no cache holds; machines report more
 
 /// Three significant digits: a measurement has no more.
 double rounded(double value) {
@@ -56,7 +56,7 @@ MachineProbe probe_machine(const TargetInfo& target, int threads, const std::fun
   progress("L3");
   m.rates.l3_data = rounded(1e9 * measure_read_gb_per_s(1, target.l3_bytes / 2, kSeconds) / probe.clock_hz);
   progress("memory, one core");
-  const int64_t outside = std::max(4 * target.l3_bytes, kOutside);
+  const int64_t outside = std::clamp(4 * target.l3_bytes, kOutside, kMostOutside);
   const double alone = measure_read_gb_per_s(1, outside, kSeconds);
   m.rates.memory = rounded(1e9 * alone / probe.clock_hz);
   m.launch.bytes_per_second = rounded(1e9 * alone);
