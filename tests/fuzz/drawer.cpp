@@ -150,22 +150,6 @@ bool Drawer::acceptable(const Known& result) {
   return !options_.exact || bits_needed(result.data) <= exact_bits(result.dtype());
 }
 
-/// The node on magnitudes bounds every partial sum.
-bool Drawer::sums_stay_exact(const Node& node, const std::vector<const Tensor*>& operands) const {
-  if (node.op->kind == OpKind::elementwise || node.op->kind == OpKind::injective) return true;
-  std::vector<Tensor> magnitudes;
-  for (const Tensor* operand : operands) {
-    magnitudes.push_back(operand ? operand->clone() : Tensor());
-    if (!operand || !is_float(operand->dtype())) continue;
-    for (int64_t i = 0; i < operand->elements(); ++i) magnitudes.back().set_real(i, std::abs(operand->real(i)));
-  }
-  std::vector<const Tensor*> pointers;
-  for (size_t i = 0; i < operands.size(); ++i) pointers.push_back(operands[i] ? &magnitudes[i] : nullptr);
-  for (const Tensor& bound : interpret_node(node, pointers, {.symbols = symbols_, .keep_exact = true}))
-    if (is_float(bound.dtype()) && bits_needed(bound) > exact_bits(node.output()->type.dtype)) return false;
-  return true;
-}
-
 /// Whether operands that are a little different give results that differ by much.
 bool Drawer::leaps(const Node& node, const std::vector<const Tensor*>& operands, const std::vector<Tensor>& results) {
   for (int round = 0; round < 4; ++round) {
@@ -200,7 +184,7 @@ Node* Drawer::add(const char* op, const AttrMap& attrs, const std::vector<Value*
     const std::vector<Tensor> data = interpret_node(*node, operands, {.symbols = symbols_, .keep_exact = true});
     for (size_t i = 0; i < outputs; ++i) results.push_back(measure(node->outputs[i], data[i]));
     kept = std::all_of(results.begin(), results.end(), [&](const Known& k) { return acceptable(k); }) &&
-           (!options_.exact || sums_stay_exact(*node, operands)) &&
+           (!options_.exact || sums_stay_exact(*node, operands, symbols_)) &&
            (!jumps || options_.exact || !leaps(*node, operands, data));
   } catch (const Error& error) {
     if (error.diagnostic().name == "internal") throw;

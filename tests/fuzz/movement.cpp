@@ -117,19 +117,21 @@ bool depth_space(Drawer& d) {
 bool resize(Drawer& d) {
   const Known* x = d.pick_real(3, 5);
   if (!x || (x->open() && d.chance(0.8))) return false;  // refused often: the graph would prove nothing
-  const bool nearest = d.chance(0.5);
-  AttrMap attrs{
-      {"mode", std::string(nearest ? "nearest" : "linear")},
-      {"coordinate_transformation_mode", d.one_of<std::string>({"half_pixel", "asymmetric", "align_corners",
-                                                                "pytorch_half_pixel", "half_pixel_symmetric"})}};
+  const bool nearest = d.chance(0.5), dyadic = d.options().exact && !nearest;  // weights of 1/3 are not exact
+  const auto modes = dyadic ? std::vector<std::string>{"half_pixel", "asymmetric"}
+                            : std::vector<std::string>{"half_pixel", "asymmetric", "align_corners",
+                                                       "pytorch_half_pixel", "half_pixel_symmetric"};
+  AttrMap attrs{{"mode", std::string(nearest ? "nearest" : "linear")},
+                {"coordinate_transformation_mode", d.one_of<std::string>(modes)}};
   if (nearest)
     attrs.emplace_back("nearest_mode",
                        d.one_of<std::string>({"floor", "ceil", "round_prefer_floor", "round_prefer_ceil"}));
   std::vector<double> scales{1, 1};
-  for (size_t i = 2; i < x->rank(); ++i) scales.push_back(d.one_of<double>({2, 2, 1, 0.5, 1.5, 3}));
+  const auto factors_of = dyadic ? std::vector<double>{2, 2, 1, 0.5} : std::vector<double>{2, 2, 1, 0.5, 1.5, 3};
+  for (size_t i = 2; i < x->rank(); ++i) scales.push_back(d.one_of<double>(factors_of));
   Value* factors = d.filled({static_cast<int64_t>(scales.size())}, DType::f32,
                             [&](int64_t i) { return scales[static_cast<size_t>(i)]; });
-  if (d.chance(0.7) || x->open()) return d.add("resize", attrs, {x->value, nullptr, factors});
+  if (d.chance(0.7) || x->open() || dyadic) return d.add("resize", attrs, {x->value, nullptr, factors});
   std::vector<int64_t> sizes = x->sizes();
   for (size_t i = 2; i < sizes.size(); ++i)
     sizes[i] = std::max<int64_t>(1, sizes[i] * d.between(1, 3) - d.between(0, 1));

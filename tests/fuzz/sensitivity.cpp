@@ -5,7 +5,10 @@
 //
 // Noise on operands of a sum of n terms moves it by e sqrt(n) rms(term), as roundings do. The tolerance of element i is
 //
-//   8 d_i + 4 rms(d) + 2 e |y_i| + 10^-35,     d_i = largest change of y_i over the samples
+//   8 d_i + 4 rms(d) + 2 e |y_i| + m,     d_i = largest change of y_i over the samples, m = least number of the type
+//
+// One more sample rounds every value to its type, without noise: what is equal only then (a sum of halves and a
+// constant) no noise would make equal. What may be larger than the type's largest number may be infinite.
 #include "fuzz/sensitivity.hpp"
 
 #include <fmt/core.h>
@@ -41,14 +44,24 @@ void shake(Tensor& tensor, DType declared, double scale, Random& random) {
   for (double& x : tensor.mutable_view<double>()) x *= 1 + step * (2 * random.uniform() - 1);
 }
 
-/// The graph in double; `random` null: as it is. `exact` becomes false when a value needs too many bits.
+/// How values are kept.
+struct Values {
+  Random* random = nullptr;  ///< noise of `scale`; null: as they are
+  double scale = 0;
+  bool rounded = false;   ///< to their types
+  bool* exact = nullptr;  ///< becomes false when a value or a partial sum needs too many bits
+};
+
+/// The graph in double.
 std::vector<Tensor> run(const Graph& graph, const std::vector<Tensor>& inputs, const SymbolValues& symbols,
-                        double scale, Random* random, bool* exact = nullptr) {
+                        const Values& how) {
   std::unordered_map<const Value*, Tensor> values;
   const auto keep = [&](const Value* value, Tensor tensor) {
+    const DType dtype = value->type.dtype;
+    if (how.rounded && is_float(dtype) && tensor.dtype() != dtype) tensor = tensor.cast(dtype);
     if (is_float(tensor.dtype()) && tensor.dtype() != DType::f64) tensor = tensor.cast(DType::f64);
-    if (exact && is_float(value->type.dtype)) *exact = *exact && bits_needed(tensor) <= exact_bits(value->type.dtype);
-    if (random && !value->is_constant()) shake(tensor, value->type.dtype, scale, *random);
+    if (how.exact && is_float(dtype)) *how.exact = *how.exact && bits_needed(tensor) <= exact_bits(dtype);
+    if (how.random && !value->is_constant()) shake(tensor, dtype, how.scale, *how.random);
     values[value] = std::move(tensor);
   };
   for (size_t i = 0; i < inputs.size(); ++i) keep(graph.inputs()[i], inputs[i]);
@@ -56,6 +69,7 @@ std::vector<Tensor> run(const Graph& graph, const std::vector<Tensor>& inputs, c
   for (const Node* node : graph.nodes()) {
     std::vector<const Tensor*> operands;
     for (const Value* value : node->inputs) operands.push_back(value ? &values.at(value) : nullptr);
+    if (how.exact && *how.exact) *how.exact = sums_stay_exact(*node, operands, symbols);
     std::vector<Tensor> results = interpret_node(*node, operands, {.symbols = symbols, .keep_exact = true});
     for (size_t i = 0; i < node->outputs.size(); ++i) keep(node->outputs[i], std::move(results[i]));
   }
@@ -65,6 +79,20 @@ std::vector<Tensor> run(const Graph& graph, const std::vector<Tensor>& inputs, c
 }
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// The least and the largest positive number of a type.
+std::pair<double, double> range_of(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+      return {0x1p-24, 65504};
+    case DType::bf16:
+      return {0x1p-126, 0x1.FEp127};
+    case DType::f32:
+      return {0x1p-126, 0x1.FFFFFEp127};
+    default:
+      return {0, kInfinity};
+  }
+}
 
 Tensor tolerance_of(const Tensor& base, const std::vector<Tensor>& samples, DType declared) {
   Tensor tolerance(DType::f64, base.sizes());
@@ -84,7 +112,7 @@ Tensor tolerance_of(const Tensor& base, const std::vector<Tensor>& samples, DTyp
   const double rms = std::sqrt(squares / std::max<double>(1, static_cast<double>(base.elements())));
   for (int64_t i = 0; i < base.elements(); ++i) {
     double& d = t[static_cast<size_t>(i)];
-    d = 8 * d + 4 * rms + 2 * step_of(declared) * std::abs(base.real(i)) + 1e-35;
+    d = 8 * d + 4 * rms + 2 * step_of(declared) * std::abs(base.real(i)) + range_of(declared).first;
     if (std::isnan(d)) d = kInfinity;
   }
   return tolerance;
@@ -94,11 +122,12 @@ Tensor tolerance_of(const Tensor& base, const std::vector<Tensor>& samples, DTyp
 
 Expected expected_of(const Graph& graph, const std::vector<Tensor>& inputs, const SymbolValues& symbols,
                      const SensitivityOptions& options) {
-  Expected expected{run(graph, inputs, symbols, 0, nullptr), {}};
+  Expected expected{run(graph, inputs, symbols, {}), {}};
   std::vector<std::vector<Tensor>> samples(expected.outputs.size());
   Random random(options.seed, "noise");
-  for (int s = 0; s < options.samples; ++s) {
-    const std::vector<Tensor> sample = run(graph, inputs, symbols, options.scale, &random);
+  for (int s = 0; s <= options.samples; ++s) {
+    const Values how = s == 0 ? Values{.rounded = true} : Values{.random = &random, .scale = options.scale};
+    const std::vector<Tensor> sample = run(graph, inputs, symbols, how);
     for (size_t i = 0; i < sample.size(); ++i) samples[i].push_back(sample[i]);
   }
   for (size_t i = 0; i < samples.size(); ++i)
@@ -108,7 +137,7 @@ Expected expected_of(const Graph& graph, const std::vector<Tensor>& inputs, cons
 
 std::optional<Expected> exactly(const Graph& graph, const std::vector<Tensor>& inputs, const SymbolValues& symbols) {
   bool exact = true;
-  Expected expected{run(graph, inputs, symbols, 0, nullptr, &exact), {}};
+  Expected expected{run(graph, inputs, symbols, {.exact = &exact}), {}};
   if (!exact) return std::nullopt;
   for (const Tensor& output : expected.outputs) expected.tolerances.emplace_back(DType::f64, output.sizes());
   return expected;
@@ -123,6 +152,7 @@ std::string judge(const Expected& expected, const std::vector<Tensor>& got, cons
     for (int64_t k = 0; k < want.elements(); ++k) {
       const double g = got[i].real(k), w = want.real(k), t = tolerance.real(k);
       if (t == kInfinity || std::abs(g - w) <= t || g == w) continue;
+      if (std::isinf(g) && (g > 0 ? w + t : t - w) >= range_of(graph.outputs()[i]->type.dtype).second) continue;
       return fmt::format("{}[{}] of {} is {:.9g}, expected {:.9g} +- {:.2g}", name, k, got[i].type().text(), g, w, t);
     }
   }
