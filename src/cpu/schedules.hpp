@@ -39,6 +39,8 @@ int64_t stackable_rows(const Region& region, const ContractionView& view);
 
 /// Lanes of pixels are faster than lanes of channels; the weights stay as they are (dense).
 bool pixels_pay(const Region& region, const TargetInfo& target);
+/// The same where results are dense and layouts known: rows of pixels are stored whole, lanes of channels one by one.
+bool pixels_pay_for_dense(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target);
 
 /// Cycles of that form per image; infinite where it does not fit.
 double pixel_lane_cycles(const Region& region, const TargetInfo& target);

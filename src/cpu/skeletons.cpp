@@ -9,9 +9,9 @@
 namespace opfuse {
 
 Skeletons skeletons() {
-  static const std::vector<Skeleton> kAll{scatter_skeleton(),  attention_skeleton(),  chain_skeleton(),
-                                          winograd_skeleton(), pixels_skeleton(),     contraction_skeleton(),
-                                          window_skeleton(),   any_pixels_skeleton(), generic_skeleton()};
+  static const std::vector<Skeleton> kAll{
+      scatter_skeleton(), attention_skeleton(),   chain_skeleton(),  winograd_skeleton(),   dense_pixels_skeleton(),
+      pixels_skeleton(),  contraction_skeleton(), window_skeleton(), any_pixels_skeleton(), generic_skeleton()};
   return kAll;
 }
 

@@ -65,6 +65,37 @@ TEST(ConvTranspose, DepthwiseIsAWindow) {
   }
 }
 
+TEST(ConvTranspose, DenseResultsAreStoredAsWholeRows) {
+  const auto pixels = [](const char* x, const char* w, const char* attributes) {
+    const Program program = expect_runs(fmt::format(R"(graph (%x: f32{}) {{
+      %w = const rand<1> : f32{}
+      %t = conv_transpose(%x, %w) {{{}}}
+      %y = relu(%t)
+      return %y
+    }})",
+                                                    x, w, attributes));
+    EXPECT_EQ(program.launches.size(), 1u);
+    return program.launches[0].schedule.get("pixels", 0) > 0;
+  };
+  EXPECT_TRUE(pixels("[1,32,16,16]", "[32,24,2,2]", "strides=[2,2]"));
+  EXPECT_TRUE(pixels("[2,16,16,16]", "[16,32,3,3]", "strides=[2,2], pads=[1,1,1,1], output_padding=[1,1]"));
+  EXPECT_TRUE(pixels("[1,16,4,8,8]", "[16,16,2,2,2]", "strides=[2,2,2]"));
+  EXPECT_TRUE(pixels("[1,32,21,20]", "[32,1,4,4]", "group=32, strides=[2,2], pads=[1,1,1,1]"));
+  EXPECT_TRUE(pixels("[1,5,7,6]", "[5,1,16,16]", "group=5, strides=[8,8], pads=[4,4,4,4]"));
+}
+
+TEST(ConvTranspose, ResultsInBlocksKeepChannelsInTheLanes) {
+  const Program program = expect_runs(R"(graph (%x: f32[1,32,16,16]) {
+    %w = const rand<1> : f32[32,32,2,2]
+    %w1 = const rand<2> : f32[32,32,3,3]
+    %t = conv_transpose(%x, %w) {strides=[2,2]}
+    %y = conv(%t, %w1)
+    return %y
+  })");
+  EXPECT_EQ(program.launches.size(), 2u);
+  EXPECT_EQ(program.launches[0].schedule.get("pixels", 0), 0) << print(program);
+}
+
 TEST(ConvTranspose, AResidualIsReadWhereTheResultIs) {
   const Program program = expect_runs(R"(graph (%x: f32[1,16,5,5], %r: f32[1,20,9,9]) {
     %w = const rand<1> : f32[16,20,3,3]

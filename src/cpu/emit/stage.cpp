@@ -33,7 +33,10 @@ bool has_long_epilogue(const Stage& stage) {
 }
 
 StageEmitter::StageEmitter(Kernel& kernel, int index, const Locals& locals)
-    : k(kernel), stage(kernel.spec.region.stages.at(static_cast<size_t>(index))) {
+    : StageEmitter(kernel, kernel.spec.region.stages.at(static_cast<size_t>(index)), index, locals) {}
+
+StageEmitter::StageEmitter(Kernel& kernel, const Stage& made, int index, const Locals& locals)
+    : k(kernel), stage(made) {
   for (const Read& r : stage.reads) reads.push_back(r.stage < 0 ? k.operand(r.index) : locals.at({r.stage, r.index}));
   for (size_t i = 0; i < stage.outputs.size(); ++i) {
     const int param = stage.outputs[i].param;

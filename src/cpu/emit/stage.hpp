@@ -18,6 +18,8 @@ class StageEmitter {
   /// operand has no base is not stored.
   using Locals = std::map<std::pair<int, int>, Operand>;
   StageEmitter(Kernel& k, int stage_index, const Locals& locals = {});
+  /// Of a stage that a skeleton made out of stage `index`; it must outlive the emitter.
+  StageEmitter(Kernel& k, const Stage& made, int index, const Locals& locals = {});
 
   Kernel& k;
   const Stage& stage;

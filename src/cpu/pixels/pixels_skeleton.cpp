@@ -1,5 +1,5 @@
-// Convolutions with pixels in the lanes, twice in the table: before those with channels in the lanes where that form is
-// faster, behind them for layouts that they do not take.
+// Convolutions with pixels in the lanes, three times in the table: before those with channels in the lanes where that
+// form is faster, for dense results or for all, and behind them for layouts that they do not take.
 #include "cpu/layout_wish.hpp"
 #include "cpu/pixels/pixel_view.hpp"
 #include "cpu/schedules.hpp"
@@ -26,6 +26,12 @@ std::vector<Candidate> schedules(const Region& region, const std::vector<ParamLa
   return erased("pixels", schedule_pixels(region, layouts, target, most));
 }
 
+std::vector<Candidate> dense_schedules(const Region& region, const std::vector<ParamLayout>& layouts,
+                                       const TargetInfo& target, size_t most) {
+  if (!pixels_pay_for_dense(region, layouts, target)) return {};
+  return schedules(region, layouts, target, most);
+}
+
 double cost(const Region& region, const Schedule&, const TargetInfo& target) {
   return pixel_lane_cycles(region, target);
 }
@@ -40,6 +46,13 @@ Skeleton pixels_skeleton() {
           .candidates = schedules,
           .verify = verify_as<PixelSchedule>,
           .cost = cost};
+}
+
+/// Weights lie as others wish: only layouts tell that the result is dense.
+Skeleton dense_pixels_skeleton() {
+  Skeleton skeleton = any_pixels_skeleton();
+  skeleton.candidates = dense_schedules;
+  return skeleton;
 }
 
 Skeleton any_pixels_skeleton() {

@@ -17,6 +17,11 @@ namespace {
 constexpr double kReached = 0.85;       // of the multiply-add rate, by either form
 constexpr double kStraddling = 3.5;     // times as slow: lanes of several groups in one vector
 constexpr double kCyclesToTurn = 0.35;  // per element, to pack it or to store it
+constexpr double kCyclesToScatter = 2;  // per element: a lane that is stored on its own
+constexpr double kCyclesInOneSet = 10;  // the same where all lanes fall into one set of a cache
+constexpr double kPhasedLanes = 1.1;    // times as slow: lanes of channels with phases of results
+constexpr double kCyclesOfLine = 3;     // per step, where the weights of a tile come from L2 line by line
+constexpr int64_t kLinesInL1 = 192;     // of weights, beside the data
 constexpr int64_t kMostTaps = 121, kMostColumns = 15;
 
 struct PixelTile {
@@ -31,11 +36,11 @@ double step_cycles(int64_t outputs, int64_t vectors, const TargetInfo& target) {
   return std::max({o * v / units * (target.fma ? 1 : 2), (2 * v + o) / loads, latency}) + 0.5;
 }
 
-double tiles_cycles(int64_t outputs, int64_t vectors, const PixelTile& tile, const TargetInfo& target) {
+double tiles_cycles(int64_t outputs, int64_t vectors, const PixelTile& tile, double more, const TargetInfo& target) {
   const auto row = [&](int64_t o) {
     const int64_t whole = vectors / tile.vectors;
-    double cycles = static_cast<double>(whole) * step_cycles(o, tile.vectors, target);
-    if (vectors % tile.vectors) cycles += step_cycles(o, vectors % tile.vectors, target);
+    double cycles = static_cast<double>(whole) * (step_cycles(o, tile.vectors, target) + more);
+    if (vectors % tile.vectors) cycles += step_cycles(o, vectors % tile.vectors, target) + more;
     return cycles;
   };
   const int64_t whole = outputs / tile.outputs;
@@ -44,12 +49,24 @@ double tiles_cycles(int64_t outputs, int64_t vectors, const PixelTile& tile, con
   return cycles;
 }
 
-PixelTile choose_pixel_tile(int64_t outputs, int64_t vectors, const TargetInfo& target, double& least) {
+/// Weights as a tile reads them: `block` outputs are neighbours, 0: all lie at one stride. A tile stays inside a block
+/// and uses a part of every line.
+struct WeightLines {
+  int64_t block = 0;
+  int64_t lines = 0;  ///< of one tile
+  double cycles() const { return block == 0 ? 0 : lines > kLinesInL1 ? kCyclesOfLine : 0.5; }
+};
+
+PixelTile choose_pixel_tile(int64_t outputs, int64_t vectors, const WeightLines& weights, const TargetInfo& target,
+                            double& least) {
   PixelTile best;
   least = INFINITY;
   for (int64_t o = 1; o <= std::min<int64_t>(outputs, 16); ++o)
-    for (int64_t v = 1; v <= vectors && o * v + v + 1 <= target.vector_registers; ++v)
-      if (const double c = tiles_cycles(outputs, vectors, {o, v}, target); c < least) least = c, best = {o, v};
+    for (int64_t v = 1; v <= vectors && o * v + v + 1 <= target.vector_registers; ++v) {
+      if (weights.block && weights.block % o != 0) continue;
+      if (const double c = tiles_cycles(outputs, vectors, {o, v}, weights.cycles(), target); c < least)
+        least = c, best = {o, v};
+    }
   return best;
 }
 
@@ -60,21 +77,28 @@ struct PixelChoice {
   double cycles = INFINITY;  ///< per image
 };
 
+/// Weights that exist: those of all taps in all phases.
+int64_t weights_of(const PixelDim& d) { return d.taps * d.phases.count - d.phases.missing; }
+int64_t steps_of(const PixelView& view) {
+  return view.groups * view.depth * weights_of(view.planes) * weights_of(view.rows) * weights_of(view.columns);
+}
+
 double band_cycles(const PixelView& view, const PixelPacking& p, bool all_groups) {
-  const double group_channels = static_cast<double>(p.packed_channels);
+  const double group_channels = static_cast<double>(p.packed_channels * p.plane_taps);
   const double channels = all_groups ? group_channels : group_channels * static_cast<double>(view.groups);
   const double packed = channels * static_cast<double>(p.channel);
-  const double stored = static_cast<double>(p.stage_outputs * p.band_rows * view.width);
+  const double stored = static_cast<double>(p.stage_outputs * p.band_rows * view.columns.positions);
   return kCyclesToTurn * (packed + stored);
 }
 
-double cycles_of(const PixelView& view, const TargetInfo& target, int64_t bands, PixelChoice& choice) {
+double cycles_of(const PixelView& view, const TargetInfo& target, int64_t bands, int64_t block, PixelChoice& choice) {
   const PixelPacking p = pack_pixels(view, target.lanes_f32(), bands, choice.all_groups);
-  const auto steps = static_cast<double>(view.depth * view.row_taps * view.column_taps * view.groups);
   double tiles = 0;
-  choice.tile = choose_pixel_tile(view.outputs, result_vectors(view, p, p.band_rows), target, tiles);
-  const double band = band_cycles(view, p, choice.all_groups) + tiles * steps / kReached;
-  return band * static_cast<double>(view.height) / static_cast<double>(p.band_rows);
+  const WeightLines weights{block, steps_of(view) / (view.groups * view.phases())};
+  choice.tile = choose_pixel_tile(view.outputs, result_vectors(view, p, p.band_rows), weights, target, tiles);
+  const double band = band_cycles(view, p, choice.all_groups) + tiles * static_cast<double>(steps_of(view)) / kReached;
+  const double images = static_cast<double>(view.planes.positions * view.rows.positions);
+  return band * images / static_cast<double>(p.band_rows);
 }
 
 /// Two workers that share so many parts: the larger share over half of them.
@@ -82,20 +106,20 @@ double imbalance(int64_t parts) { return static_cast<double>(ceil_of(parts, 2) *
 
 /// By the number of bands, the least work first; none when not even a row fits the cache. `shared`: by several workers.
 std::vector<Ranked<PixelChoice>> bands_by_time(const PixelView& view, const TargetInfo& target, int64_t batch,
-                                               bool shared, size_t most) {
+                                               bool shared, size_t most, int64_t block = 0) {
   Fastest<PixelChoice> fastest(most);
   const double room = 0.6 * static_cast<double>(target.l2_bytes);
   for (const bool all_groups : {true, false}) {
     if (!all_groups && view.groups == 1) break;
-    for (int64_t rows = view.height, fitting = 0; rows > 0 && fitting < 40; --rows) {
+    for (int64_t rows = view.rows.positions, fitting = 0; rows > 0 && fitting < 40; --rows) {
       PixelChoice choice;
-      choice.bands = ceil_of(view.height, rows);
+      choice.bands = ceil_of(view.rows.positions, rows);
       choice.all_groups = all_groups;
-      if (ceil_of(view.height, choice.bands) != rows) continue;
+      if (ceil_of(view.rows.positions, choice.bands) != rows) continue;
       const PixelPacking p = pack_pixels(view, target.lanes_f32(), choice.bands, all_groups);
       if (static_cast<double>(p.scratch_bytes()) > room) continue;
       ++fitting;
-      choice.cycles = cycles_of(view, target, choice.bands, choice);
+      choice.cycles = cycles_of(view, target, choice.bands, block, choice);
       const double even = shared ? 1 + 0.6 * (imbalance(choice.bands * batch) - 1) : 1;
       fastest.offer(choice.cycles * even, choice);
     }
@@ -104,8 +128,8 @@ std::vector<Ranked<PixelChoice>> bands_by_time(const PixelView& view, const Targ
 }
 
 /// Per image, of one core; infinite where not even a row fits the cache.
-double least_band_cycles(const PixelView& view, const TargetInfo& target) {
-  const auto found = bands_by_time(view, target, 1, false, 1);
+double least_band_cycles(const PixelView& view, const TargetInfo& target, int64_t batch = 1, int64_t block = 0) {
+  const auto found = bands_by_time(view, target, batch, false, 1, block);
   return found.empty() ? INFINITY : found.front().choice.cycles;
 }
 
@@ -114,39 +138,79 @@ double channel_lane_cycles(const PixelView& view, const TargetInfo& target) {
   const int64_t lanes = target.lanes_f32();
   const bool whole = view.groups == 1 || view.outputs % lanes == 0;
   const int64_t vectors = whole ? view.groups * ceil_of(view.outputs, lanes) : ceil_of(view.all_outputs(), lanes);
-  const auto steps = static_cast<double>(vectors * view.depth * view.row_taps * view.column_taps);
-  const double cycles = steps * static_cast<double>(view.height * view.width) / (target.fma ? 2 : 1) / kReached;
-  const double inside =
-      inside_share(view.rows, view.row_taps, view.height) * inside_share(view.columns, view.column_taps, view.width);
+  const auto steps = static_cast<double>(vectors * steps_of(view) / view.groups);
+  const double positions = static_cast<double>(view.planes.positions * view.rows.positions * view.columns.positions);
+  const double cycles = steps * positions / (target.fma ? 2 : 1) / kReached;
+  const double inside = inside_share(view.rows, view.rows.taps, view.rows.positions) *
+                        inside_share(view.columns, view.columns.taps, view.columns.positions);
   return cycles * inside * (whole || view.depth == 1 ? 1 : kStraddling);
 }
 
 /// What pixel lanes need at least: no lane idle, nothing to pack.
 double least_cycles(const PixelView& view, const TargetInfo& target) {
-  const auto products = static_cast<double>(view.all_outputs() * view.depth * view.row_taps * view.column_taps) *
-                        static_cast<double>(view.height * view.width);
+  const auto products = static_cast<double>(view.all_outputs() * view.depth * view.rows.taps * view.columns.taps) *
+                        static_cast<double>(view.rows.positions * view.columns.positions);
   return products / static_cast<double>(target.lanes_f32() * (target.fma ? 2 : 1)) / kReached;
 }
 
+constexpr int64_t kMostUnrolledTaps = 64;  // of all phases that have code of their own
+
 bool in_range(const PixelView& view) {
-  return view.row_taps * view.column_taps <= kMostTaps && view.column_taps <= kMostColumns && view.rows.stride <= 4 &&
-         view.columns.stride <= 4 && view.depth > 0;
+  if (view.depth <= 0 || view.rows.stride > 4 || view.columns.stride > 4) return false;
+  if (view.plain()) return view.taps() <= kMostTaps && view.columns.taps <= kMostColumns;
+  int64_t copies = 1;
+  for (const PixelDim* d : {&view.planes, &view.rows, &view.columns}) copies *= d->phases.missing ? 2 : 1;
+  return copies * view.taps() <= kMostUnrolledTaps && view.columns.phases.count <= 8;
 }
 
-bool fits_layout(const ParamLayout& l, int64_t lanes, int columns) {
-  if (l.layout == Layout::channels_blocked(4, 1, lanes)) return l.strides.back() == Dim(1);
-  return l.layout.is_dense() && l.strides[static_cast<size_t>(columns)] == Dim(1);
+/// Rows of pixels: dense, or (of images) channels in blocks of a vector.
+bool fits_layout(const ParamLayout& l, int64_t lanes, const PixelView& view) {
+  const size_t rank = view.planes.axis < 0 ? 4 : 5;
+  if (l.layout == Layout::channels_blocked(rank, 1, lanes)) return l.strides.back() == Dim(1);
+  return l.layout.is_dense() && l.strides[rank - 1] == Dim(1);
+}
+
+/// Outputs whose weights are neighbours, 0: all lie at one stride; none: weights of a tile cannot be reached so.
+std::optional<int64_t> block_of_weights(const PixelView& view, const Layout& layout) {
+  const size_t rank = view.planes.axis < 0 ? 4 : 5;
+  for (size_t d = 2; d < rank; ++d)
+    if (layout.block_of(static_cast<int>(d)) != 1) return std::nullopt;
+  if (view.outputs == 1) return 0;  // read one by one, wherever they lie
+  const int64_t block = layout.block_of(0);
+  if (view.outputs % block != 0 && view.groups > 1) return std::nullopt;
+  return block == 1 ? 0 : block;
+}
+
+/// Stores of channel lanes into dense maps: every lane is a line of its own.
+double scatter_cycles(const PixelView& view) {
+  const int64_t map = view.planes.results * view.rows.results * view.columns.results;
+  return static_cast<double>(view.all_outputs() * map) * (map * 4 % 4096 == 0 ? kCyclesInOneSet : kCyclesToScatter);
 }
 
 }  // namespace
 
 bool pixels_pay(const Region& region, const TargetInfo& target) {
   const auto view = view_pixels(region);
-  if (!view || !in_range(*view)) return false;
+  if (!view || !view->plain() || !in_range(*view)) return false;
   if (region.stages[0].anchor == Anchor::window) return false;  // depthwise: nothing to share between outputs
   const double bar = 0.95 * channel_lane_cycles(*view, target);
   if (least_cycles(*view, target) >= bar) return false;
   return least_band_cycles(*view, target) < bar;
+}
+
+bool pixels_pay_for_dense(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
+  const auto view = view_pixels(region);
+  if (!view || !in_range(*view)) return false;
+  const Stage& stage = region.stages[0];
+  for (const StageOutput& o : stage.outputs)
+    if (o.param < 0 || !layouts[static_cast<size_t>(o.param)].layout.is_dense()) return false;
+  const Read& weights = stage.reads[static_cast<size_t>(view->weights)];
+  const auto block = block_of_weights(*view, layouts[static_cast<size_t>(weights.index)].layout);
+  const double cycles = block ? least_band_cycles(*view, target, view->planes.positions, *block) : INFINITY;
+  if (cycles == INFINITY) return false;
+  if (stage.anchor == Anchor::window) return view->phases() > 1;  // nothing else but the generic nest
+  const double lanes = channel_lane_cycles(*view, target) * (view->phases() > 1 ? kPhasedLanes : 1);
+  return cycles < lanes + scatter_cycles(*view);
 }
 
 double pixel_lane_cycles(const Region& region, const TargetInfo& target) {
@@ -164,18 +228,22 @@ std::vector<Ranked<PixelSchedule>> schedule_pixels(const Region& region, const s
     return layouts[static_cast<size_t>(stage.reads[static_cast<size_t>(read)].index)];
   };
   const int64_t lanes = target.lanes_f32();
-  // (weights of one output per group are read one by one, wherever they lie)
-  if (view->outputs > 1 && !layout_of(view->weights).layout.is_dense()) return {};
-  if (layout_of(view->weights).layout.block_of(2) != 1 || layout_of(view->weights).layout.block_of(3) != 1) return {};
-  if (!fits_layout(layout_of(view->data), lanes, 3)) return {};
+  const auto block = block_of_weights(*view, layout_of(view->weights).layout);
+  if (!block || !fits_layout(layout_of(view->data), lanes, *view)) return {};
+  const auto result_of = [&](const StageOutput& o) -> const ParamLayout& {
+    return layouts[static_cast<size_t>(o.param)];
+  };
   for (const StageOutput& o : stage.outputs)
-    if (o.param < 0 || !fits_layout(layouts[static_cast<size_t>(o.param)], lanes, 3) ||
-        layouts[static_cast<size_t>(o.param)].layout != layouts[static_cast<size_t>(stage.outputs[0].param)].layout)
+    if (o.param < 0 || !fits_layout(result_of(o), lanes, *view) ||
+        result_of(o).layout != result_of(stage.outputs[0]).layout)
       return {};
+  if (result_of(stage.outputs[0]).layout.is_dense() ? !result_stage(region, *view) : !view->plain()) return {};
   const int64_t batch = stage.domain[0].constant().value_or(1);
   const auto work = static_cast<double>(work_of(stage));
   std::vector<Ranked<PixelSchedule>> schedules;
-  for (const auto& [cycles, choice] : bands_by_time(*view, target, batch, wanted_parts(work, target) > 1, most)) {
+  const bool shared = wanted_parts(work, target) > 1;
+  for (const auto& [cycles, choice] :
+       bands_by_time(*view, target, batch * view->planes.positions, shared, most, *block)) {
     PixelSchedule s;
     s.pixels = choice.tile.vectors;
     s.tile_o = choice.tile.outputs;

@@ -1,7 +1,8 @@
 // Into and out of the packed form. Blocked channels are turned in squares of lanes x lanes:
 //
 //   pack    lanes pixels of one channel block -> lanes channels of as many pixels; what leaves the image is zero
-//   store   lanes outputs of as many pixels -> one vector of outputs per pixel, then the epilogue
+//   store   lanes outputs of as many pixels -> one vector of outputs per pixel, then the epilogue (pixels_rows.cpp has
+//           dense results)
 #include <llvm/IR/Constants.h>
 
 #include <algorithm>
@@ -15,8 +16,15 @@ namespace {
 /// Packs rows; emitted once per phase.
 class Packer {
  public:
-  Packer(PixelFrame& f, Value* image, const Band& band)
-      : f_(f), k_(f.k), image_(image), band_(band), blocked_(!f.data().layout.blocks.empty()) {}
+  /// `to`: where the image's channels go; `exists`: whether it is there, null: it is.
+  Packer(PixelFrame& f, Value* image, const Band& band, int64_t to, Value* exists)
+      : f_(f),
+        k_(f.k),
+        image_(image),
+        band_(band),
+        to_(to),
+        exists_(exists),
+        blocked_(!f.data().layout.blocks.empty()) {}
 
   void emit(Value* first, int64_t count) {
     if (!blocked_)
@@ -36,23 +44,27 @@ class Packer {
   Kernel& k_;
   Value* image_;
   Band band_;
+  int64_t to_;
+  Value* exists_;
   bool blocked_;
 
   void emit_rows(Value* channel, Value* to) {
+    to = k_.add(to, k_.i64(to_));
     const SlidingDim& d = f_.view.rows;
-    const int64_t span = (f_.view.row_taps - 1) * d.dilation + 1;
+    const int64_t span = (f_.view.rows.taps - 1) * d.dilation + 1;
     Value* rows = k_.add(k_.sub(band_.end, band_.begin), k_.i64((span + d.stride - 1) / d.stride - 1));
     Value* top = k_.add(k_.mul(band_.begin, k_.i64(d.stride)), k_.i64(d.offset));
-    const std::vector<int64_t> used = phases(d, f_.view.row_taps);
+    const std::vector<int64_t> used = phases(d, f_.view.rows.taps);
     for (size_t number = 0; number < used.size(); ++number)
       k_.loop(k_.i64(0), rows, 1, [&](Value* j) {
         Value* y = k_.add(k_.add(top, k_.mul(j, k_.i64(d.stride))), k_.i64(used[number]));
         Value* row =
             k_.add(to, k_.add(k_.mul(j, k_.i64(f_.packing.pitch)),
                               k_.i64(static_cast<int64_t>(number) * f_.packing.column_phases * f_.packing.plane)));
-        Value* from = k_.add(k_.add(image_, channel), k_.mul(y, f_.stride(f_.data(), 2)));
+        Value* from = k_.add(k_.add(image_, channel), k_.mul(y, f_.row_stride()));
+        Value* inside = k_.b.CreateICmpULT(y, k_.dim(d.extent));
         k_.branch(
-            k_.b.CreateICmpULT(y, k_.dim(d.extent)), [&] { emit_columns(from, row, true); },
+            exists_ ? k_.b.CreateAnd(inside, exists_) : inside, [&] { emit_columns(from, row, true); },
             [&] { emit_columns(from, row, false); });
       });
   }
@@ -66,7 +78,7 @@ class Packer {
   /// The vectors of one row: those wholly inside share a loop.
   void emit_columns(Value* from, Value* row, bool exists) {
     int64_t number = 0;
-    for (const int64_t phase : phases(f_.view.columns, f_.view.column_taps)) {
+    for (const int64_t phase : phases(f_.view.columns, f_.view.columns.taps)) {
       Value* to = k_.add(row, k_.i64(number++ * f_.packing.plane));
       for (int64_t i = 0; i < f_.packing.row_vectors;) {
         int64_t last = i;
@@ -91,12 +103,12 @@ class Packer {
     const SlidingDim& d = f_.view.columns;
     Value* x = k_.mul(vector, k_.i64(f_.lanes));
     Value* column = k_.add(k_.mul(x, k_.i64(d.stride)), k_.i64(phase + d.offset));
-    Value* source = k_.add(from, k_.mul(column, columns_stride()));
+    Value* source = k_.add(from, k_.mul(column, f_.column_stride()));
     Value* target = f_.at(f_.packed, k_.add(to, x));
     if (!blocked_) return f_.store(dense_vector(source, valid), target);
     std::vector<Value*> pixels;
     for (int64_t t = 0; t < f_.lanes; ++t) {
-      Value* at = k_.add(source, k_.mul(k_.i64(t * d.stride), columns_stride()));
+      Value* at = k_.add(source, k_.mul(k_.i64(t * d.stride), f_.column_stride()));
       pixels.push_back(valid[static_cast<size_t>(t)] ? f_.load(f_.at(f_.data().base, at)) : k_.zero(f_.vector()));
     }
     const bool any = std::find(valid.begin(), valid.end(), 1) != valid.end();
@@ -104,8 +116,6 @@ class Packer {
     for (int64_t c = 0; c < f_.lanes; ++c)
       f_.store(channels[static_cast<size_t>(c)], f_.at(target, k_.i64(c * f_.packing.channel)));
   }
-
-  Value* columns_stride() { return f_.stride(f_.data(), 3); }
 
   /// Two vectors of neighbours, of which no more is read than is used.
   Value* every_second(Value* base, const std::vector<char>& valid) {
@@ -140,18 +150,16 @@ class Packer {
   }
 };
 
-/// Stores rows of results, turned to vectors of outputs, or as they are where the result is dense.
+/// Stores rows of results turned to vectors of outputs.
 class Storer {
  public:
-  Storer(PixelFrame& f, const Env& env, const Band& band)
-      : f_(f), k_(f.k), env_(env), band_(band), blocked_(!f.s.outputs[0].layout.blocks.empty()) {
+  Storer(PixelFrame& f, const Env& env, const Band& band) : f_(f), k_(f.k), env_(env), band_(band) {
     env_.width = static_cast<int>(f.lanes);
-    env_.block = blocked_ ? f.lanes : 1;
+    env_.block = f.lanes;
   }
 
   void emit() {
     const int64_t all = f_.view.all_outputs();
-    if (!blocked_) return k_.loop(k_.i64(0), k_.i64(all), 1, [&](Value* o) { emit_rows(o, {o, false, 1}); });
     const int64_t whole = all / f_.lanes * f_.lanes;
     k_.loop(k_.i64(0), k_.i64(whole), f_.lanes, [&](Value* o) { emit_rows(o, {o, true, f_.lanes}); });
     if (all == whole) return;
@@ -164,7 +172,6 @@ class Storer {
   Kernel& k_;
   Env env_;
   Band band_;
-  bool blocked_;
 
   Value* first_lanes(int64_t count) {
     std::vector<llvm::Constant*> bits;
@@ -178,7 +185,7 @@ class Storer {
     k_.loop(band_.begin, band_.end, 1, [&](Value* y) {
       env_.axes[2] = {y, false, 1};
       Value* from = k_.add(start, k_.mul(k_.sub(y, band_.begin), k_.i64(f_.packing.pitch)));
-      const int64_t width = f_.view.width, whole = width / f_.lanes * f_.lanes;
+      const int64_t width = f_.view.columns.positions, whole = width / f_.lanes * f_.lanes;
       k_.loop(k_.i64(0), k_.i64(whole), f_.lanes, [&](Value* x) { emit_pixels(from, x, f_.lanes); });
       if (width > whole) emit_pixels(from, k_.i64(whole), width - whole);
     });
@@ -187,11 +194,6 @@ class Storer {
   void emit_pixels(Value* from, Value* x, int64_t count) {
     Value* source = f_.at(f_.staged, k_.add(from, x));
     Env at = env_;
-    if (!blocked_) {
-      at.axes[3] = {x, true, f_.lanes};
-      if (count < f_.lanes) at.mask = first_lanes(count);
-      return f_.s.store_outputs(at, {f_.load(source)});
-    }
     std::vector<Value*> outputs;
     for (int64_t l = 0; l < f_.lanes; ++l)
       outputs.push_back(f_.load(f_.at(source, k_.i64(l * f_.packing.stage_pitch))));
@@ -205,10 +207,23 @@ class Storer {
 
 }  // namespace
 
-void pack_band(PixelFrame& f, Value* image, const Band& band, Value* first, int64_t count) {
-  Packer(f, image, band).emit(first, count);
+void pack_band(PixelFrame& f, const Env& env, const Band& band, Value* first, int64_t count) {
+  Kernel& k = f.k;
+  Value* image = k.mul(env.axes[0].base, f.stride(f.data(), 0));
+  const PixelDim& planes = f.view.planes;
+  if (planes.axis < 0) return Packer(f, image, band, 0, nullptr).emit(first, count);
+  Value* top = k.mul(env.axes[static_cast<size_t>(planes.axis)].base, k.i64(planes.stride));
+  for (int64_t tap = 0; tap < planes.taps; ++tap) {
+    Value* z = k.add(top, k.i64(planes.offset + tap * planes.dilation));
+    Value* plane = k.add(image, k.mul(z, f.stride(f.data(), 2)));
+    Value* exists = k.b.CreateICmpULT(z, k.dim(planes.extent));
+    Packer(f, plane, band, tap * f.packing.packed_channels * f.packing.channel, exists).emit(first, count);
+  }
 }
 
-void store_band(PixelFrame& f, const Env& env, const Band& band) { Storer(f, env, band).emit(); }
+void store_band(PixelFrame& f, const Env& env, const Band& band) {
+  if (f.s.outputs[0].layout.blocks.empty()) return store_rows(f, env, band);
+  Storer(f, env, band).emit();
+}
 
 }  // namespace opfuse::cpu
