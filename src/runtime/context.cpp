@@ -8,6 +8,7 @@
 
 #include "base/fail.hpp"
 #include "runtime/artifact_check.hpp"
+#include "runtime/launch_call.hpp"
 #include "runtime/state.hpp"
 
 namespace opfuse {
@@ -64,11 +65,6 @@ void check_sizes(const ArtifactTensor& tensor, const ArrayView& array, const Sym
                  tensor.type.text(), d, dim.text(), size, array.shape[d]);
   }
 }
-
-struct LaunchCall {
-  const ReadyLaunch* launch;
-  char* const* scratch;
-};
 
 void run_part(void* context, int64_t part, int worker) {
   const LaunchCall& call = *static_cast<const LaunchCall*>(context);

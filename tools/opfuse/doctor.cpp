@@ -2,7 +2,6 @@
 // timings vary.
 #include <fmt/ranges.h>
 #include <sched.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -18,6 +17,7 @@
 #include "ops/registry.hpp"
 #include "profile/machine_limits.hpp"
 #include "profile/probe_machine.hpp"
+#include "profile/system_name.hpp"
 #include "report.hpp"
 #include "verb.hpp"
 
@@ -29,16 +29,6 @@ std::string first_line(const std::string& path) {
   std::string line;
   std::getline(file, line);
   return line;
-}
-
-std::string system_text() {
-  utsname name{};
-  uname(&name);
-  std::string release = "unknown distribution";
-  std::ifstream file("/etc/os-release");
-  for (std::string line; std::getline(file, line);)
-    if (line.rfind("PRETTY_NAME=", 0) == 0) release = line.substr(13, line.size() - 14);
-  return fmt::format("{} ({} {})", release, name.sysname, name.release);
 }
 
 /// The generator library is asked for a kernel: that it opens, and that what it makes runs.
@@ -92,7 +82,7 @@ Findings examine(bool limits) {
   const TargetInfo target = host_target();
   f.facts["opfuse"] = version();
   f.facts["formats"] = fmt::format("artifact {}, codegen {}", kArtifactFormat, kCodegenVersion);
-  f.facts["system"] = system_text();
+  f.facts["system"] = system_name();
   f.facts["processor"] = processor_name();
   f.facts["cpu_features"] = host_features();
   f.facts["target"] = target.name;

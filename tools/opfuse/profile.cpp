@@ -9,70 +9,32 @@
 #include "console.hpp"
 #include "inputs.hpp"
 #include "interrupt.hpp"
+#include "measure_profile.hpp"
 #include "model_arg.hpp"
 #include "outputs.hpp"
-#include "profile/device_limits.hpp"
-#include "profile/roofline.hpp"
-#include "profile/statistics.hpp"
 #include "report.hpp"
+#include "report/chrome_trace.hpp"
 #include "runtime/artifact.hpp"
-#include "session.hpp"
-#include "variant_flags.hpp"
 #include "verb.hpp"
 
 namespace opfuse::cli {
 namespace {
 
 struct Flags {
-  std::string model, warmup = "200ms", duration = "2s", sort = "order";
+  std::string model, warmup = "200ms", duration = "2s", sort = "order", trace;
   InputFlags inputs;
   CompileFlags compile;
   int top = 0;
-  bool json = false;
+  bool json = false, force = false;
 };
 
-struct Row {
-  LaunchInfo launch;
-  double ms = 0;  ///< mean over the runs, so that the rows sum to the mean latency
-  Roofline point;
-  double bytes() const { return launch.bytes_read + launch.bytes_written; }
+/// What runs, from a model or an .opf.
+struct Subject {
+  Executable executable;
+  ModelInputs inputs;
 };
 
-struct Profile {
-  std::vector<Row> rows;
-  double sum_ms = 0;       ///< of the rows
-  double recorded_ms = 0;  ///< mean latency while recording
-  double plain_ms = 0;     ///< mean latency without recording
-  size_t runs = 0;
-  MachineLimits limits;
-  SymbolValues dims;
-  SymbolValues variant;  ///< that runs; empty: the kernels for all sizes
-  std::string target;
-};
-
-/// Mean milliseconds per launch and of the whole run, over `duration`.
-void record(Context& context, const MeasureSettings& settings, Profile& profile) {
-  const int64_t warm_until = now_ns() + static_cast<int64_t>(settings.warmup_seconds * 1e9);
-  do context.run();
-  while (now_ns() < warm_until && !interrupted());
-  const int64_t until = now_ns() + static_cast<int64_t>(settings.duration_seconds * 1e9);
-  for (const LaunchInfo& launch : context.launches()) profile.rows.push_back({launch, 0, {}});
-  double total = 0;
-  do {
-    context.run();
-    ++profile.runs;
-    const std::vector<int64_t>& times = context.launch_nanoseconds();
-    for (size_t i = 0; i < times.size(); ++i) profile.rows[i].ms += static_cast<double>(times[i]) * 1e-6;
-    total += static_cast<double>(context.total_nanoseconds()) * 1e-6;
-  } while (!interrupted() && (now_ns() < until || profile.runs < static_cast<size_t>(settings.iterations)));
-  profile.recorded_ms = total / static_cast<double>(profile.runs);
-  for (Row& row : profile.rows) {
-    row.ms /= static_cast<double>(profile.runs);
-    profile.sum_ms += row.ms;
-  }
-}
-
-Profile make_profile(const FlagSet& app, const Flags& flags) {
+Subject open_subject(const FlagSet& app, const Flags& flags) {
   const GivenModel model = open_model(flags.model, {.inputs = flags.inputs.files});
   if (model.executable) refuse_compile_flags(app, flags.model);
   const ModelInputs inputs = make_inputs(model.interface(), flags.inputs);
@@ -85,48 +47,27 @@ Profile make_profile(const FlagSet& app, const Flags& flags) {
     show_limits(*executable);
   }
   warn_emulated(*executable);
-  Profile profile;
-  profile.dims = inputs.symbols;
-  profile.target = executable->artifact().target;
-  MeasureSettings settings{parse_duration(flags.warmup, 1e-3), parse_duration(flags.duration, 1), 5};
-  ContextOptions options;
-  options.threads = flags.compile.threads;
-  Session plain(*executable, inputs, options);
-  note_variant(*executable, plain.context());
-  profile.variant = plain.context().variant();
-  const bool device = executable->artifact().on_device();
-  profile.limits =
-      device ? measure_device_limits(profile.target)
-             : measure_limits(plain.context().threads(), vector_bytes_of(executable->artifact().cpu_features));
-  options.profile = true;
-  Session recorded(*executable, inputs, options);
-  record(recorded.context(), settings, profile);
-  settings.duration_seconds /= 2;
-  // Measured on both sides of the runs; the better one counts.
-  if (!device)
-    profile.limits.fma_gflops =
-        std::max(profile.limits.fma_gflops, measure_fma_gflops(profile.limits.threads, profile.limits.vector_bytes));
-  for (Row& row : profile.rows) row.point = roofline(row.launch.flops, row.bytes(), row.ms * 1e-3, profile.limits);
-  profile.plain_ms = summarize(measure({&plain.context()}, settings).front()).mean;
-  return profile;
+  return {*executable, inputs};
 }
 
-void sort_rows(std::vector<Row>& rows, const Flags& flags) {
+void sort_rows(std::vector<ProfiledLaunch>& rows, const Flags& flags) {
   if (flags.sort == "time")
-    std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.ms > b.ms; });
+    std::stable_sort(rows.begin(), rows.end(),
+                     [](const ProfiledLaunch& a, const ProfiledLaunch& b) { return a.ms > b.ms; });
   if (flags.sort == "roof")
     std::stable_sort(rows.begin(), rows.end(),
-                     [](const Row& a, const Row& b) { return a.point.share < b.point.share; });
+                     [](const ProfiledLaunch& a, const ProfiledLaunch& b) { return a.point.share < b.point.share; });
   if (flags.top > 0 && rows.size() > static_cast<size_t>(flags.top)) rows.resize(static_cast<size_t>(flags.top));
 }
 
-void print_text(const Profile& p, const std::vector<Row>& rows, const Flags& flags) {
+void print_text(const LaunchProfile& p, const std::vector<ProfiledLaunch>& rows, const Flags& flags) {
   fmt::print("{}   {}   threads {}   seed {}   {} runs\n", flags.model, p.target, p.limits.threads, flags.inputs.seed,
              p.runs);
   Table table({">time", ">ms", "kernel", ">bytes", ">GB/s", ">GFLOP/s", ">roof", "bound", "nodes"});
   double flops = 0, bytes = 0, floor = 0;
-  for (const Row& row : p.rows) flops += row.launch.flops, bytes += row.bytes(), floor += row.point.floor_seconds;
-  for (const Row& row : rows)
+  for (const ProfiledLaunch& row : p.rows)
+    flops += row.launch.flops, bytes += row.bytes(), floor += row.point.floor_seconds;
+  for (const ProfiledLaunch& row : rows)
     table.row({percent(row.ms / p.sum_ms), milliseconds(row.ms), row.launch.name, human_bytes(row.bytes()),
                fmt::format("{:.1f}", row.bytes() * 1e-6 / row.ms),
                fmt::format("{:.1f}", row.launch.flops * 1e-6 / row.ms), percent(row.point.share, 0),
@@ -150,7 +91,7 @@ void print_text(const Profile& p, const std::vector<Row>& rows, const Flags& fla
   fmt::print("  roof: {:.1f} GFLOP/s; reads {}\n", p.limits.fma_gflops, reads);
 }
 
-Json to_json(const Profile& p, const std::vector<Row>& rows, const Flags& flags) {
+Json to_json(const LaunchProfile& p, const std::vector<ProfiledLaunch>& rows, const Flags& flags) {
   Json out = document("opfuse.profile/1");
   out.update({{"model", flags.model},
               {"target", p.target},
@@ -168,7 +109,7 @@ Json to_json(const Profile& p, const std::vector<Row>& rows, const Flags& flags)
   for (const ReadRate& level : p.limits.reads) levels.push_back({{"bytes", level.bytes}, {"gb_per_s", level.gb_per_s}});
   out["read_limits"] = std::move(levels);
   Json list = Json::array();
-  for (const Row& row : rows)
+  for (const ProfiledLaunch& row : rows)
     list.push_back({{"kernel", row.launch.name},
                     {"symbol", row.launch.kernel},
                     {"pattern", row.launch.pattern},
@@ -187,15 +128,26 @@ Json to_json(const Profile& p, const std::vector<Row>& rows, const Flags& flags)
   return out;
 }
 
+void write_trace(const Subject& subject, const Flags& flags) {
+  const Artifact& artifact = subject.executable.artifact();
+  const report::RunTrace trace = trace_run(subject.executable, subject.inputs, flags.compile.threads);
+  write_text_file(flags.trace, report::chrome_trace(flags.model, artifact.program_for(subject.inputs.symbols),
+                                                    subject.inputs.symbols, trace));
+}
+
 int run(const FlagSet& app, Flags flags) {
   catch_interrupts();
   check_companions(app, {{"--allow-stale", "--plan"}});
   bound_threads(flags.compile);
-  const Profile profile = make_profile(app, flags);
+  check_output("--trace", flags.trace, {".json"}, flags.force);
+  const Subject subject = open_subject(app, flags);
+  const MeasureSettings settings{parse_duration(flags.warmup, 1e-3), parse_duration(flags.duration, 1), 5};
+  const LaunchProfile profile = measure_profile(subject.executable, subject.inputs, flags.compile.threads, settings);
+  if (!flags.trace.empty()) write_trace(subject, flags);
   if (interrupted())
     warn(fmt::format("interrupted: the numbers are those of the {} run{} so far", profile.runs,
                      profile.runs == 1 ? "" : "s"));
-  std::vector<Row> rows = profile.rows;
+  std::vector<ProfiledLaunch> rows = profile.rows;
   sort_rows(rows, flags);
   if (flags.json)
     print_json(to_json(profile, rows, flags));
@@ -215,6 +167,9 @@ std::function<int()> add_profile(FlagSet& app) {
   app.add_option("--top", flags->top, "show only the first N kernels");
   app.add_option("--warmup", flags->warmup, "time of uncounted runs")->capture_default_str();
   app.add_option("--duration", flags->duration, "time of recorded runs")->capture_default_str();
+  app.add_option("--trace", flags->trace, "a run part by part, for ui.perfetto.dev: launches, workers, waiting, memory")
+      ->type_name("FILE.json");
+  add_force_flag(app, flags->force);
   add_input_flags(app, flags->inputs);
   add_compile_flags(app, flags->compile);
   app.add_flag("--json", flags->json, "as JSON");

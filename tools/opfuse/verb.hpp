@@ -38,6 +38,7 @@ const std::vector<Verb>& verbs();
   X(compare, "fused and compiled against the interpreter, group by group; or against another model") \
   X(bench, "latency, throughput and share of the measured FMA limit")                                \
   X(profile, "time, bytes and FLOP per kernel")                                                      \
+  X(report, "one HTML page: graph, launches, what is not fused, roofline, timeline, memory")         \
   X(reduce, "the smallest part of a model for which a command still fails")                          \
   X(zoo, "list or write the built-in models")                                                        \
   X(ops, "the operators opfuse knows")                                                               \

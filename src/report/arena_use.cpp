@@ -1,0 +1,63 @@
+// A block is in use from the first launch that touches it to the last, as the memory plan has it (program/memory.cpp):
+// what a loop of images leaves behind lives from its first launch on, what a loop of steps touches through all of it.
+// Views (parts of a concatenation, reshaped values) are blocks within blocks; bytes are counted once.
+#include "report/arena_use.hpp"
+
+#include <algorithm>
+
+namespace opfuse::report {
+namespace {
+
+void live_through_loops(const ArtifactProgram& program, std::vector<ArenaBlock>& blocks) {
+  const int images = static_cast<int>(program.image_loop.launches);
+  for (ArenaBlock& block : blocks) {
+    if (block.first < images && block.last >= images) block.first = 0;
+    for (const ArtifactStepLoop& loop : program.step_loops) {
+      const int first = static_cast<int>(loop.first), last = first + static_cast<int>(loop.launches) - 1;
+      if (block.last < first || block.first > last) continue;
+      block.first = std::min(block.first, first);
+      block.last = std::max(block.last, last);
+    }
+  }
+}
+
+int64_t covered(std::vector<std::pair<int64_t, int64_t>> ranges) {
+  std::sort(ranges.begin(), ranges.end());
+  int64_t sum = 0, end = 0;
+  for (const auto& [from, to] : ranges) {
+    sum += std::max<int64_t>(0, to - std::max(from, end));
+    end = std::max(end, to);
+  }
+  return sum;
+}
+
+}  // namespace
+
+ArenaUse arena_use(const ArtifactProgram& program, const SymbolValues& sizes) {
+  ArenaUse use;
+  use.bytes = program.arena_bytes.evaluate(sizes);
+  std::vector<int> block_of(program.buffers.size(), -1);
+  for (size_t l = 0; l < program.launches.size(); ++l)
+    for (int b : program.launches[l].buffers) {
+      if (b < 0 || program.buffers[static_cast<size_t>(b)].storage != Storage::arena) continue;
+      const ArtifactBuffer& buffer = program.buffers[static_cast<size_t>(b)];
+      int& block = block_of[static_cast<size_t>(b)];
+      if (block < 0) {
+        block = static_cast<int>(use.blocks.size());
+        use.blocks.push_back(
+            {buffer.name, buffer.offset.evaluate(sizes), buffer.bytes.evaluate(sizes), static_cast<int>(l), 0});
+      }
+      use.blocks[static_cast<size_t>(block)].last = static_cast<int>(l);
+    }
+  live_through_loops(program, use.blocks);
+  for (size_t l = 0; l < program.launches.size(); ++l) {
+    std::vector<std::pair<int64_t, int64_t>> ranges;
+    for (const ArenaBlock& block : use.blocks)
+      if (block.first <= static_cast<int>(l) && static_cast<int>(l) <= block.last)
+        ranges.emplace_back(block.offset, block.offset + block.bytes);
+    use.live.push_back(covered(std::move(ranges)));
+  }
+  return use;
+}
+
+}  // namespace opfuse::report
