@@ -116,6 +116,8 @@ class Report(CliTest):
         self.assertIsNone(model["timeline"])
         self.assertIn("--no-measure", model["not_measured"])
         self.assertTrue(all(launch["ms"] is None for launch in model["launches"]))
+        cuda = self.ok("report", self.small(), "--format", "json", "--no-measure", "--target", "cuda:sm_80").json["models"][0]
+        self.assertTrue(all(launch["text"] is not None for launch in cuda["launches"]), "CUDA C++ of every launch")
 
     def test_many_parts_become_one_per_launch_and_worker(self):
         model = self.ok("report", self.small(), "--format", "json", "--timeline-parts", "1", *MEASURED).json["models"][0]
@@ -171,6 +173,39 @@ class PageInABrowser(CliTest):
         self.addCleanup(page.close)
         page.wait("document.documentElement?.dataset.ready")
         return page
+
+    def test_clicks_search_and_keys(self):
+        page = self.open("zoo:resnet18", *MEASURED)
+        page.wait("document.querySelectorAll('[data-pane=before] [data-node]').length > 3")
+        page.click_on("[data-pane=after] rect.heat0, [data-pane=after] rect.node:not(.io)")
+        page.wait("!document.getElementById('detail').hidden")
+        unit = page.evaluate("selection.unit")
+        self.assertGreaterEqual(unit, 0)
+        self.assertIn(page.evaluate("models[0].units[selection.unit].nodes[0]"), page.evaluate("document.getElementById('detail').textContent"))
+        page.wait("document.querySelector('[data-pane=before] rect.frame.on')")
+        page.click_on("#show-text")
+        page.wait("document.getElementById('kernel-text')?.textContent.includes('ret')")
+        page.evaluate("closeDetail()")
+        page.key("/")
+        page.type("layer3.1/conv2")
+        page.wait("document.querySelectorAll('#found li').length > 0")
+        page.key("Enter", 13)
+        page.wait("document.getElementById('detail').textContent.includes('/layer3/layer3.1/conv2/Conv')")
+        page.evaluate("document.activeElement.blur()")
+        before = page.evaluate("selection.launch")
+        page.key("j")
+        self.assertEqual(page.evaluate("selection.launch"), before + 1)
+        page.evaluate("for (const id of sections.keys()) drawSection(id)")
+        self.assertEqual(page.evaluate("document.querySelectorAll('#launches tbody tr').length"), page.evaluate("models[0].launches.length"))
+        self.assertEqual(page.evaluate("document.querySelectorAll('#launches tr.on').length"), 1)
+        self.assertGreater(page.evaluate("document.querySelectorAll('#roofline .dot').length"), 10)
+        page.click_on("#launches tbody tr:nth-child(2)")
+        self.assertEqual(page.evaluate("selection.launch"), 1)
+        page.click_on("[data-pane=before] .zoom button:nth-child(3)")
+        page.wait("document.querySelector('[data-pane=before] g').firstChild.style.display !== 'none'")
+        page.key("Escape", 27)
+        page.wait("document.getElementById('detail').hidden")
+        self.assertEqual(page.problems, [])
 
     def test_two_models_dark_and_narrow(self):
         small = self.folder / "small.fir"
