@@ -182,7 +182,7 @@ class PageInABrowser(CliTest):
         unit = page.evaluate("selection.unit")
         self.assertGreaterEqual(unit, 0)
         self.assertIn(page.evaluate("models[0].units[selection.unit].nodes[0]"), page.evaluate("document.getElementById('detail').textContent"))
-        page.wait("document.querySelector('[data-pane=before] rect.frame.on')")
+        page.wait("document.querySelector('[data-pane=before] rect.frame.on') !== null")
         page.click_on("#show-text")
         page.wait("document.getElementById('kernel-text')?.textContent.includes('ret')")
         page.evaluate("closeDetail()")
