@@ -28,6 +28,20 @@ std::optional<std::string> bad_stage(const Stage& stage) {
   return std::nullopt;
 }
 
+/// Under the layouts that programs can always have: constants as they are wished, the rest dense.
+bool has_candidate(const Region& region, const TargetInfo& target) {
+  const LayoutWish wish = wish_layouts(region, target);
+  if (wish.any) return true;
+  std::vector<ParamLayout> layouts;
+  for (size_t p = 0; p < region.params.size(); ++p) {
+    const Param& param = region.params[p];
+    Layout layout = Layout::dense(param.type.shape.rank());
+    if (param.role == ParamRole::constant && wish.params[p]) layout = *wish.params[p];
+    layouts.push_back({layout, dense_strides(layout, param.type.shape)});
+  }
+  return !candidates(region, layouts, target, 1).empty();
+}
+
 }  // namespace
 
 std::optional<std::string> cannot_generate(const Region& region, const TargetInfo& target) {
@@ -38,7 +52,10 @@ std::optional<std::string> cannot_generate(const Region& region, const TargetInf
     if (auto why = bad_stage(stage)) return why;
   const Skeleton* skeleton = first_to_see(skeletons(), region, target);
   if (!skeleton) return fmt::format("{} stages, at most 2 or those of attention are generated", region.stages.size());
-  return skeleton->refuses ? skeleton->refuses(region, target) : std::nullopt;
+  if (skeleton->refuses)
+    if (auto why = skeleton->refuses(region, target)) return why;
+  return has_candidate(region, target) ? std::nullopt
+                                       : std::optional("no skeleton takes its operands as they are dense");
 }
 
 }  // namespace opfuse

@@ -46,7 +46,13 @@ std::optional<std::string> verify(const Schedule& schedule, const Region&, const
 }  // namespace
 
 Skeleton rows_skeleton() {
-  return {.name = kRowsName, .form = kGrouped, .see = see, .wish = wish, .candidates = candidates, .verify = verify};
+  return {.name = kRowsName,
+          .form = kGrouped,
+          .see = see,
+          .any_layouts = true,
+          .wish = wish,
+          .candidates = candidates,
+          .verify = verify};
 }
 
 }  // namespace opfuse::cuda

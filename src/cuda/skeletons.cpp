@@ -35,6 +35,7 @@ Skeleton scatter_skeleton() {
   return {.name = "scatter",
           .form = kGrouped,
           .see = is_scatter,
+          .any_layouts = true,
           .candidates = updates,
           .verify = verify_as<ScatterSchedule>};
 }

@@ -29,12 +29,13 @@ const Skeleton* first_to_see(Skeletons table, const Region& region, const Target
 LayoutWish wish_layouts(Skeletons table, const Region& region, const TargetInfo& target) {
   LayoutWish wish;
   wish.params.resize(region.params.size());
+  wish.any = false;
+  bool wished = false;
   for (const Skeleton& skeleton : table) {
-    if (!skeleton.wish) continue;
     const Region seen = skeleton.form.of(region);
     if (!skeleton.see(seen, target)) continue;
-    skeleton.wish(seen, target, wish);
-    break;
+    wish.any |= skeleton.any_layouts;
+    if (skeleton.wish && !wished) skeleton.wish(seen, target, wish), wished = true;
   }
   return wish;
 }

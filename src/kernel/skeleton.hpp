@@ -34,6 +34,7 @@ struct Skeleton {
   bool (*see)(const Region&, const TargetInfo&);
   /// What cannot be generated of what it sees, whatever the layouts are; the region is as lowered. Null: nothing.
   std::optional<std::string> (*refuses)(const Region&, const TargetInfo&) = nullptr;
+  bool any_layouts = false;  ///< it has a candidate under every layout
   /// How operands should lie. Null: it takes what others wished for.
   void (*wish)(const Region&, const TargetInfo&, LayoutWish&) = nullptr;
   /// The `most` fastest of its sensible schedules under these layouts, by predicted time; none: they are not for it.

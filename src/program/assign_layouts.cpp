@@ -6,7 +6,8 @@
 //   padding lanes                   written and read
 //   elementwise maps                where operand and result differ
 //   reshape, slice, concat          a copy where the labels forbid a view
-// All costs are unary or pairwise with equal labels free, so the minimum cut is the exact optimum.
+// All costs are unary or pairwise with equal labels free, so the minimum cut is the exact optimum. Where a region has
+// no kernel under its labels, its buffers become dense and the cut is made again: then the others pay for their wishes.
 #include "program/assign_layouts.hpp"
 
 #include "program/layout_facts.hpp"
@@ -34,8 +35,9 @@ constexpr int64_t kTypicalExtent = 8;
 
 class Assigner {
  public:
-  Assigner(Program& program, const WorkList& work, const std::map<const Value*, int>& buffers, const TargetInfo& target)
-      : program_(program), work_(work), buffers_(buffers), target_(target), labels_(count()) {
+  Assigner(Program& program, const WorkList& work, const std::map<const Value*, int>& buffers, const TargetInfo& target,
+           const TakesLayouts& takes)
+      : program_(program), work_(work), buffers_(buffers), target_(target), takes_(takes), labels_(count()) {
     std::set<std::string> names(program.symbols.begin(), program.symbols.end());
     for (const std::string& name : names) symbols_[name] = kTypicalExtent;
     free_.resize(program.buffers.size(), 0);
@@ -54,7 +56,8 @@ class Assigner {
       if (free_[i])
         labels_.add_cost(static_cast<int>(i), 1, 2 * (bytes(static_cast<int>(i), true) - bytes(static_cast<int>(i))));
     for (const WorkItem& item : work_.items) add_item(item);
-    const std::vector<char> labels = labels_.solve();
+    std::vector<char> labels = labels_.solve();
+    while (keep_dense_what_no_kernel_takes(labels)) labels = labels_.solve();
     for (size_t i = 0; i < free_.size(); ++i)
       if (free_[i] && labels[i]) program_.buffers[i].layout = blocked(static_cast<int>(i));
   }
@@ -64,6 +67,7 @@ class Assigner {
   const WorkList& work_;
   const std::map<const Value*, int>& buffers_;
   const TargetInfo& target_;
+  const TakesLayouts& takes_;
   TwoLabels labels_;
   SymbolValues symbols_;
   std::vector<char> free_;    ///< may be blocked
@@ -138,6 +142,39 @@ class Assigner {
     if (!free_[static_cast<size_t>(a)]) return cost(b, 1, amount);
     if (!free_[static_cast<size_t>(b)]) return cost(a, 1, amount);
     labels_.add_edge(a, b, amount);
+  }
+
+  /// Buffers of a region that has no kernel under these labels: the others pay for what they wished.
+  bool keep_dense_what_no_kernel_takes(const std::vector<char>& labels) {
+    bool changed = false;
+    for (const WorkItem& item : work_.items)
+      for (size_t g = 0; g < item.wishes.size(); ++g) {
+        const LoweredGroup& group = item.groups[g];
+        if (item.wishes[g].any || takes_(group.region, layouts_of(group, item.wishes[g], labels))) continue;
+        for (const LoweredOperand& operand : group.operands)
+          if (const int index = find(operand.value); is_blocked(index, labels)) {
+            free_[static_cast<size_t>(index)] = 0;
+            labels_.add_cost(index, 1, kNever);
+            changed = true;
+          }
+      }
+    return changed;
+  }
+  bool is_blocked(int index, const std::vector<char>& labels) const {
+    return index >= 0 && free_[static_cast<size_t>(index)] && labels[static_cast<size_t>(index)];
+  }
+  std::vector<Layout> layouts_of(const LoweredGroup& group, const LayoutWish& wish,
+                                 const std::vector<char>& labels) const {
+    std::vector<Layout> layouts;
+    for (size_t p = 0; p < group.region.params.size(); ++p) {
+      const Param& param = group.region.params[p];
+      const int index = param.role == ParamRole::constant ? -1 : find(group.operands[p].value);
+      const Layout dense = Layout::dense(param.type.shape.rank());
+      layouts.push_back(param.role == ParamRole::constant ? wish.params[p].value_or(dense)
+                        : is_blocked(index, labels)       ? blocked(index)
+                                                          : dense);
+    }
+    return layouts;
   }
 
   bool wished(int index) const {
@@ -258,8 +295,8 @@ class Assigner {
 }  // namespace
 
 void assign_layouts(Program& program, const WorkList& work, const std::map<const Value*, int>& buffers,
-                    const TargetInfo& target) {
-  Assigner(program, work, buffers, target).run();
+                    const TargetInfo& target, const TakesLayouts& takes) {
+  Assigner(program, work, buffers, target, takes).run();
 }
 
 }  // namespace opfuse

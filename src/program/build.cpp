@@ -32,7 +32,10 @@ class Builder {
     make_buffers();
     for (WorkItem& item : work_.items)
       for (const LoweredGroup& group : item.groups) item.wishes.push_back(wish(group.region));
-    if (options_.blocked_layouts) assign_layouts(program_, work_, buffers_, target_);
+    const auto takes = [this](const Region& region, const std::vector<Layout>& layouts) {
+      return has_kernel(region, layouts);
+    };
+    if (options_.blocked_layouts) assign_layouts(program_, work_, buffers_, target_, takes);
     for (const WorkItem& item : work_.items) {
       emit(item);
       if (item.node->op == all_images_op()) loop_up_to_here(item.node->as<AllImages>().images);
@@ -61,6 +64,14 @@ class Builder {
   std::map<std::pair<int, bool>, int> step_boxes_;  ///< by buffer and direction
 
   Buffer& buffer(int index) { return program_.buffers[static_cast<size_t>(index)]; }
+
+  bool has_kernel(const Region& region, const std::vector<Layout>& layouts) const {
+    if (!options_.choose_schedule) return true;
+    std::vector<std::vector<Dim>> strides;
+    for (size_t p = 0; p < layouts.size(); ++p)
+      strides.push_back(dense_strides(layouts[p], region.params[p].type.shape));
+    return !options_.choose_schedule(region, layouts, strides).skeleton.empty();
+  }
 
   LayoutWish wish(const Region& region) const {
     if (options_.wish_layouts) return options_.wish_layouts(region);

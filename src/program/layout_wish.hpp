@@ -11,6 +11,7 @@ namespace opfuse {
 struct LayoutWish {
   std::vector<std::optional<Layout>> params;  ///< by region parameter; nullopt: any layout is fine as given
   bool writes_padding = true;                 ///< results may have padding lanes: the kernel stores zeros there
+  bool any = true;                            ///< there is a kernel whatever the layouts are
 };
 
 }  // namespace opfuse

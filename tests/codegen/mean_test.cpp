@@ -10,22 +10,6 @@ namespace {
 const std::vector<SymbolValues> kBatches = {{{"n", 1}}, {{"n", 2}}, {{"n", 3}}, {{"n", 17}}};
 const std::string kSilu = "div({0}, add(1, exp(neg({0}))))";
 
-/// `text` stores [n, c, p, q] as its last parameter; a stage behind it averages `bands` bands of the rows.
-std::string with_means(std::string text, const std::string& n, int c, int p, int q, int bands) {
-  const std::string m = fmt::format("[{},{},{},1]", n, c, bands);
-  const size_t stored = text.rfind("  output param ");
-  const int param = std::stoi(text.substr(stored + 15));
-  std::string kept = text.substr(stored);
-  kept.replace(2, kept.find(" f32") - 2, "output local");
-  text.insert(stored, kept);
-  text.insert(text.find("stage"), "param output f32" + m + "\n");
-  const int before = static_cast<int>(text.find("stage contraction") != std::string::npos);
-  return text + fmt::format(
-                    "stage window\n  domain {}\n  reduce [{},{}]\n  read stage {}.0 at [a0, a1, {}*a2 + a4, a5]\n"
-                    "  reduction sum r0\n  output param {} f32{} at [a0, a1, a2, a3] = div(s0, {})\n",
-                    m, p / bands, q, before, p / bands, param + 1, m, p / bands * q);
-}
-
 std::string depthwise(int c, int h, int w, int bands, Conv v = {}) {
   v.c = v.o = v.group = c, v.h = h, v.w = w;
   return with_means(conv_region(v), v.n, c, conv_extent(h, v.kh, v), conv_extent(w, v.kw, v), bands);

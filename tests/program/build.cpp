@@ -66,6 +66,35 @@ TEST(BuildProgram, AResidualNetKeepsBlockedLayoutsBetweenConvolutions) {
   for (int index : program.outputs) EXPECT_TRUE(program.buffers[static_cast<size_t>(index)].layout.is_dense());
 }
 
+TEST(BuildProgram, LayoutsThatNoKernelTakesAreNotAssigned) {
+  const auto blocked = [](bool takes) {
+    Net net;
+    Value* x = net("relu", {net.conv(net.input({1, 3, 12, 12}), 32, 3, same3x3())});
+    net.graph.set_outputs({net("global_average_pool", {net.conv(x, 32, 3, same3x3())})});
+    BuildOptions options = options_with_wishes();
+    const auto wishes = options.wish_layouts;
+    options.wish_layouts = [wishes](const Region& region) {
+      LayoutWish wish = wishes(region);
+      wish.any = region.stages[0].anchor != Anchor::contraction;
+      return wish;
+    };
+    options.choose_schedule = [takes](const Region& region, const std::vector<Layout>& layouts, const auto&) {
+      bool dense = true;
+      for (const Layout& layout : layouts) dense &= layout.is_dense();
+      return Schedule{takes || dense || region.stages[0].anchor != Anchor::contraction ? "kernel" : "", {}};
+    };
+    const Program program = expect_program(net.graph, options);
+    int count = 0;
+    for (const Launch& launch : program.launches) {
+      EXPECT_EQ(launch.schedule.skeleton, "kernel") << print(program);
+      for (int index : launch.buffers) count += !program.buffers[static_cast<size_t>(index)].layout.is_dense();
+    }
+    return count;
+  };
+  EXPECT_GT(blocked(true), 0);
+  EXPECT_EQ(blocked(false), 0);
+}
+
 TEST(BuildProgram, ConcatOperandsArePartsOfTheResultWhenBlocksFit) {
   for (int64_t channels : {16, 8}) {
     Net net;

@@ -45,6 +45,7 @@ Skeleton attention_skeleton() {
           .form = kAsLowered,
           .see = see,
           .refuses = refuses,
+          .any_layouts = true,
           .wish = wish,
           .candidates = schedules,
           .verify = check};

@@ -50,6 +50,7 @@ Skeleton scatter_skeleton() {
   return {.name = "scatter",
           .form = kCollapsed,
           .see = is_scatter,
+          .any_layouts = true,
           .candidates = updates,
           .verify = verify_as<Activations>};
 }
@@ -59,6 +60,7 @@ Skeleton generic_skeleton() {
           .form = kCollapsed,
           .see = has_one_stage,
           .refuses = refuses,
+          .any_layouts = true,
           .candidates = nest,
           .verify = verify_as<GenericSchedule>,
           .cost = cost};

@@ -67,6 +67,13 @@ bool layouts_fit(const Stage& stage, const WindowView& view, const std::vector<P
   return true;
 }
 
+/// The kernel stores means lane by lane or in vectors of channels, which are axis 1 (cpu/window/mean_view.hpp).
+bool means_fit(const Region& region, const MeanView& means, const std::vector<ParamLayout>& layouts, int64_t lanes) {
+  const StageOutput& o = region.stages[static_cast<size_t>(means.bands)].outputs[0];
+  const ParamLayout& l = layouts[static_cast<size_t>(o.param)];
+  return l.layout.blocks.empty() || holds_vectors(l, 1, lanes);
+}
+
 /// As few ragged pixels as possible.
 std::vector<Ranked<int64_t>> widths_of(const Stage& stage, const WindowView& view, const TargetInfo& target,
                                        size_t most) {
@@ -108,6 +115,7 @@ std::vector<Ranked<WindowSchedule>> schedule_window(const Region& region, const 
   const Stage& stage = region.stages[static_cast<size_t>(index)];
   const auto means = view_means(region);
   if (!layouts_fit(stage, *view, layouts, means.has_value(), target.lanes_f32())) return {};
+  if (means && !means_fit(region, *means, layouts, target.lanes_f32())) return {};
   for (int tap : view->taps)
     if (!axis_extent(stage, tap).is_constant()) return {};
   if (!axis_extent(stage, view->vec).is_constant() || view->pixel < 0) return {};

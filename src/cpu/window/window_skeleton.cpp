@@ -26,12 +26,9 @@ std::optional<std::string> refuses(const Region& region, const TargetInfo&) {
 
 void wish(const Region& region, const TargetInfo& target, LayoutWish& wish) { wish_windows(region, 0, target, wish); }
 
-/// Means have no other skeleton: pixel by pixel where no tile fits.
 std::vector<Candidate> schedules(const Region& region, const std::vector<ParamLayout>& layouts,
                                  const TargetInfo& target, size_t most) {
-  auto found = schedule_window(region, layouts, 0, target, most);
-  if (found.empty() && has_means(region)) found.push_back({0, {}});
-  return erased("window", found);
+  return erased("window", schedule_window(region, layouts, 0, target, most));
 }
 
 double cost(const Region& region, const Schedule& schedule, const TargetInfo& target) {
