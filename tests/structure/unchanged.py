@@ -13,6 +13,7 @@ Names of kernels hold a hash of their specification's text and are compared with
 
 The quick tier is twelve built-in models for cpu:avx512. --full adds larger ones, cpu:avx2, cpu:baseline and the text of cuda:sm_80,
 and for models with a dimension named batch 1, 8 and open. Recording is resumable: a case that is recorded is not compiled again.
+--layers N takes N drawn layers (drawn_layers.py) instead of models, --targets others than the tier's.
 """
 import argparse
 import hashlib
@@ -24,6 +25,8 @@ import subprocess
 import sys
 import tempfile
 
+import drawn_layers
+
 QUICK = ["zoo:resnet18", "zoo:resnet50", "zoo:mobilenet_v2", "zoo:mobilenet_v3_large", "zoo:efficientnet_b0",
          "zoo:convnext_tiny", "zoo:vit_b_16", "zoo:swin_t", "zoo:bert_base", "zoo:unet", "zoo:alexnet", "zoo:vgg16"]
 MORE = ["zoo:resnet34", "zoo:resnet101", "zoo:resnet152", "zoo:convnext_small"]
@@ -32,9 +35,18 @@ BATCHES = ["1", "8", "any"]
 DROPPED = {"opfuse", "model", "seconds", "producer", "format"}  # of inspect --json: of this run and its file
 
 
-def cases(models, full):
-    for model in models + (MORE if full else []):
-        for target in TARGETS if full else TARGETS[:1]:
+def draw(layers, folder):
+    """Paths of graphs of so many layers."""
+    paths = []
+    for number, text in enumerate(drawn_layers.draw_graphs(layers)):
+        paths.append(os.path.join(folder, f"layers{number}.fir"))
+        pathlib.Path(paths[-1]).write_text(text)
+    return paths
+
+
+def cases(models, full, targets):
+    for model in models:
+        for target in targets or (TARGETS if full else TARGETS[:1]):
             for batch in BATCHES if full else BATCHES[:1]:
                 yield f"{model.replace('/', '_').replace(':', '_')}-{target.replace(':', '_')}-{batch}", model, target, batch
 
@@ -121,12 +133,14 @@ def main():
     parser.add_argument("models", nargs="*", help="instead of the tier's")
     parser.add_argument("--opfuse", default="build/release/tools/opfuse/opfuse")
     parser.add_argument("--full", action="store_true")
+    parser.add_argument("--layers", type=int, default=0, metavar="N")
+    parser.add_argument("--targets", type=lambda text: text.split(","), help="comma-separated")
     given = parser.parse_args()
     os.makedirs(given.folder, exist_ok=True)
-    models = given.models or QUICK
+    models = given.models or (draw(given.layers, given.folder) if given.layers else QUICK + (MORE if given.full else []))
     changed = count = 0
     with tempfile.TemporaryDirectory() as fresh:
-        for name, model, target, batch in cases(models, given.full):
+        for name, model, target, batch in cases(models, given.full, given.targets):
             path = pathlib.Path(given.folder, name + ".json")
             if given.what == "record":
                 if not path.exists():
