@@ -110,10 +110,10 @@ class Chain {
     Value* next = k_.add(block, k_.i64(1));
     const Operand middle = local(vector, low);
     StageEmitter first(k_, 0, {{{0, 0}, middle}}), second(k_, 1, locals_of_second(k_, middle));
-    ContractionEmitter convolution(k_, first, view_.first);
+    const ContractionEmitter convolution(k_, first, view_.first);
     Env at = first.fresh_env(1);
     at.axes[0] = env.axes[0];
-    convolution.emit(at, block, next, known, high);
+    convolution.emit(at, {block, next}, {known, high});
     second.unguard(view_.second.data);
     WindowEmitter window(k_, second, view_.second, typed<ChainSchedule>(k_.spec.schedule).window_w);
     Env over = second.fresh_env(1);

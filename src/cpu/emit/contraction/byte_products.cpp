@@ -1,0 +1,81 @@
+// Sums of codes: a word of four channels of a pixel is broadcast, and a vector of weights holds those channels of each
+// output.
+//
+//   byte products     acc += u8 * i8, four at once (vpdpbusd; never the saturating form)
+//   words             acc += lo * lo + hi * hi, channels 0, 2 and 1, 3 of every word as i16 (pmaddwd)
+#include <llvm/IR/IntrinsicsX86.h>
+
+#include "cpu/contraction/codes.hpp"
+#include "cpu/emit/contraction/product.hpp"
+
+namespace opfuse::cpu {
+namespace {
+
+constexpr uint32_t kEvenBytes = 0x00FF00FF, kEveryByte = 0x01010101, kSignBits = 0x80808080;
+
+/// The intrinsic of the vectors' width: of 64, 32 and 16 bytes.
+llvm::Intrinsic::ID of_width(const TargetInfo& target, llvm::Intrinsic::ID wide, llvm::Intrinsic::ID half,
+                             llvm::Intrinsic::ID quarter) {
+  if (target.vector_bytes == 64) return wide;
+  return target.vector_bytes == 32 ? half : quarter;
+}
+
+void add_bytes(Product& p, Kernel& k, int lanes) {
+  // both encodings have these names
+  const auto id = of_width(k.target, llvm::Intrinsic::x86_avx512_vpdpbusd_512, llvm::Intrinsic::x86_avx512_vpdpbusd_256,
+                           llvm::Intrinsic::x86_avx512_vpdpbusd_128);
+  p.spread = [&k, lanes](Value* x) { return Factor{k.splat(x, lanes)}; };
+  p.unpack = [](Value* w) { return Factor{w}; };
+  p.add = [&k, id](Value* sums, const Factor& x, const Factor& w) {
+    return k.b.CreateIntrinsic(id, {}, {sums, x[0], w[0]});
+  };
+}
+
+/// Factors are the even and the odd bytes of every word, as vectors of i16.
+void add_words(Product& p, Kernel& k, int lanes) {
+  const auto id = of_width(k.target, llvm::Intrinsic::x86_avx512_pmaddw_d_512, llvm::Intrinsic::x86_avx2_pmadd_wd,
+                           llvm::Intrinsic::x86_sse2_pmadd_wd);
+  llvm::Type* words = k.lanes(k.b.getInt16Ty(), 2 * lanes);
+  const auto even_bytes = [&k, lanes, words](Value* v) {
+    return k.b.CreateBitCast(k.splat(k.b.CreateAnd(v, k.b.getInt32(kEvenBytes)), lanes), words);
+  };
+  p.spread = [&k, even_bytes](Value* x) {
+    Value* even = even_bytes(x);
+    return Factor{even, even_bytes(k.b.CreateLShr(x, 8))};
+  };
+  p.unpack = [&k, words](Value* w) {
+    Value* pairs = k.b.CreateBitCast(w, words);
+    Value* even = k.b.CreateAShr(k.b.CreateShl(pairs, 8), 8);
+    return Factor{even, k.b.CreateAShr(pairs, 8)};
+  };
+  p.add = [&k, id](Value* sums, const Factor& x, const Factor& w) {
+    for (size_t i = 0; i < x.size(); ++i) sums = k.b.CreateAdd(sums, k.b.CreateIntrinsic(id, {}, {x[i], w[i]}));
+    return sums;
+  };
+}
+
+}  // namespace
+
+bool multiplies_bytes(const ElementTypes& types) {
+  return types.sum == DType::i32 && types.data_bytes() == 1 && types.weight_bytes() == 1;
+}
+
+Product byte_products(Kernel& k, const ContractionView& view) {
+  const auto lanes = static_cast<int>(view.types.lanes(k.target));
+  Product p;
+  p.unit = view.types.unit();
+  p.word = k.b.getInt32Ty();
+  p.sums = p.weights = k.lanes(k.b.getInt32Ty(), lanes);
+  if (has_byte_products(k.target))
+    add_bytes(p, k, lanes);
+  else
+    add_words(p, k, lanes);
+  const uint32_t flipped = view.types.data == DType::i8 ? kSignBits : 0;  // i8 data + 128 are u8
+  if (flipped)
+    p.spread = [&k, spread = p.spread](Value* x) { return spread(k.b.CreateXor(x, k.b.getInt32(kSignBits))); };
+  if (view.guarded && view.padding != 0)
+    p.outside = k.b.getInt32((kEveryByte * static_cast<uint32_t>(view.padding)) ^ flipped);
+  return p;
+}
+
+}  // namespace opfuse::cpu

@@ -1,0 +1,58 @@
+// Results in whole blocks of the outputs' memory: lanes behind the last channel are masked where they are computed, and
+// stored as zeros where the memory has them.
+#include "cpu/emit/contraction/epilogue.hpp"
+
+#include <algorithm>
+
+namespace opfuse::cpu {
+
+std::vector<StageEmitter::Point> points_of(const ContractionPlan& plan, const Tile& tile, const Env& env, bool last) {
+  Kernel& k = plan.k;
+  const int64_t channels = plan.channels(), lanes = plan.lanes;
+  int64_t block = 1;  // of the outputs' memory: whole blocks are written
+  for (const Operand& o : plan.s.outputs)
+    for (const Block& b : o.layout.blocks) block = std::max(block, b.factor);
+  const int64_t stored = (channels + block - 1) / block * block, narrow = channels / plan.block * plan.block;
+  std::vector<StageEmitter::Point> points;
+  Value* base = last ? k.i64(narrow) : k.mul(tile.block, k.i64(plan.block));
+  for (int64_t v = 0; v < tile.form.vectors; ++v) {
+    Env at = env;
+    at.block = block;
+    at.width = static_cast<int>(lanes);
+    at.axes[static_cast<size_t>(plan.view.vec)] = {k.add(base, k.i64(v * lanes)), true, lanes};
+    if (last) {
+      const int64_t first = narrow + v * lanes;
+      if (first >= stored) break;
+      std::vector<llvm::Constant*> bits;
+      for (int64_t l = 0; l < lanes; ++l) bits.push_back(k.b.getInt1(first + l < channels));
+      if (first + lanes > channels) at.mask = llvm::ConstantVector::get(bits);
+    }
+    for (int64_t p = 0; p < tile.pixels(); ++p) {
+      move_to_pixel(plan, tile, p, at);
+      std::vector<Value*> results;
+      for (int64_t sum = 0; sum < plan.sums; ++sum) {
+        const int64_t place = p * tile.form.factors() + sum * tile.form.vectors + v;
+        results.push_back(plan.places[static_cast<size_t>(place)]);
+      }
+      points.push_back({at, std::move(results)});
+    }
+  }
+  return points;
+}
+
+void emit_epilogue(const ContractionPlan& plan, const Tile& tile, const Env& env) {
+  Kernel& k = plan.k;
+  const auto store = [&](bool last) {
+    std::vector<StageEmitter::Point> points = points_of(plan, tile, env, last);
+    for (StageEmitter::Point& point : points)
+      for (Value*& result : point.results) result = k.b.CreateLoad(plan.product.sums, result);
+    plan.s.store_outputs(points);
+  };
+  if (tile.form.half) split_pairs(plan, tile);
+  if (tile.form.outputs != Outputs::decided) return store(tile.form.outputs == Outputs::last);
+  const int64_t whole = plan.channels() / plan.block;
+  k.branch(
+      k.b.CreateICmpSLT(tile.block, k.i64(whole)), [&] { store(false); }, [&] { store(true); });
+}
+
+}  // namespace opfuse::cpu

@@ -1,0 +1,66 @@
+// What stays the same while a contraction is emitted: its form, the schedule's numbers, how pixels and rows are cut,
+// the registers' places. Tiles (tile.hpp) are what changes; policies (pack, passes, half, overlap) are functions of
+// both.
+#pragma once
+
+#include "cpu/contraction/contraction_schedule.hpp"
+#include "cpu/emit/contraction/product.hpp"
+#include "cpu/emit/stage.hpp"
+#include "cpu/emit/tiles.hpp"
+
+namespace opfuse::cpu {
+
+struct ContractionPlan {
+  ContractionPlan(Kernel& k, StageEmitter& stage, const ContractionView& view);
+
+  Kernel& k;
+  StageEmitter& s;
+  const ContractionView& view;
+  const ContractionSchedule schedule;
+  const Product product;
+  const int64_t lanes;    ///< sums in a vector
+  const int64_t vectors;  ///< of a block of weights, per sum
+  const int64_t block;    ///< output channels of such a block
+  const int64_t sums;     ///< of the same data
+  const int row_axis;     ///< the outer axis that parts and bands cut (an image row), -1 when tiles themselves are cut
+  const std::vector<int> batch_axes;
+  const SlidingDim* const pixel_dim;  ///< when its windows may leave the data
+  const SlidingDim* const row_dim;    ///< of the row axis
+  const bool scaled;                  ///< packed weights have the data's gate (ContractionView::factor) as a factor
+  const Operand weights;              ///< of the first sum: constants, or the packed block
+  const std::vector<TileRun> runs;
+  Value* const open_items;  ///< rows or tiles of a pass over a block, where their number is open
+  const std::vector<TileRun> row_runs;
+  const std::vector<llvm::AllocaInst*> places;  ///< of sums (BlockForm::place_of)
+
+  const ElementTypes& types() const { return view.types; }
+  llvm::Align data_align() const { return llvm::Align(static_cast<uint64_t>(types().data_bytes())); }
+  llvm::Align weight_align() const { return llvm::Align(static_cast<uint64_t>(types().weight_bytes())); }
+  llvm::Align sum_align() const { return llvm::Align(static_cast<uint64_t>(types().sum_bytes())); }
+
+  const Operand& data() const { return s.reads[static_cast<size_t>(view.data)]; }
+  const IndexMap& map_of(int read) const { return s.stage.reads[static_cast<size_t>(read)].map; }
+  const Operand& weights_of(int64_t sum) const;
+  /// Elements between neighbours along an axis of the data; no axis: 0.
+  Value* data_step(int axis) const { return axis < 0 ? k.i64(0) : axis_step(k, data(), map_of(view.data), axis); }
+
+  /// Elements of the weights from one channel to the next, or from one unit of them to the next, by its channels.
+  Value* weights_step() const;
+
+  int64_t depth() const { return channel_depth(s.stage, view); }
+  int64_t channels() const { return axis_extent(s.stage, view.vec).value(); }  ///< of the output
+  int64_t blocks() const;
+  Dim items() const;  ///< rows, or tiles
+  int64_t blocks_per_part() const;
+  int64_t items_per_part() const;
+  int64_t passes() const;  ///< over the channels (schedule.k_block)
+
+  int64_t tap_count(int tap) const { return axis_extent(s.stage, tap).value(); }
+  const SlidingDim* sliding_of_tap(int tap) const;
+  bool may_leave(const SlidingDim& d) const { return view.guarded && cpu::may_leave(s.stage, d); }
+  /// Taps outside the data have products too: padding has a code other than 0.
+  bool fills() const { return product.outside != nullptr; }
+  bool prefetches() const { return schedule.prefetch > 0; }
+};
+
+}  // namespace opfuse::cpu

@@ -1,0 +1,36 @@
+// One multiply-accumulate of a register tile: how data and weights become its factors, and what adds their product to a
+// vector of sums. Loops, prefetching, passes and epilogues know nothing else of the elements' types.
+//
+//   word of data [unit channels]  -- spread -->  factor of all lanes
+//   vector of weights [lanes][unit]  -- unpack -->  factor                sums += factor * factor     `unit` products
+//   each
+//
+// A kind of product is a row of the table in product.cpp and a file of its own (byte_products.cpp).
+#pragma once
+
+#include "cpu/emit/kernel.hpp"
+#include "kernel/views.hpp"
+
+namespace opfuse::cpu {
+
+/// In one register, or in several where a product takes several instructions.
+using Factor = std::vector<Value*>;
+
+struct Product {
+  int64_t unit = 1;               ///< channels that one lane adds up at once, neighbours in data and in weights
+  llvm::Type* word = nullptr;     ///< of data: scalar
+  llvm::Type* weights = nullptr;  ///< vector, as it lies
+  llvm::Type* sums = nullptr;     ///< vector
+  std::function<Factor(Value* word)> spread;
+  std::function<Factor(Value* weights)> unpack;
+  std::function<Value*(Value* sums, const Factor& x, const Factor& w)> add;
+  Value* outside = nullptr;  ///< word of taps outside the data; null: they add nothing and are left out
+};
+
+Product product_of(Kernel& k, const ContractionView& view);
+
+/// Sums of codes, u8 * i8 in i32 (byte_products.cpp).
+bool multiplies_bytes(const ElementTypes& types);
+Product byte_products(Kernel& k, const ContractionView& view);
+
+}  // namespace opfuse::cpu
