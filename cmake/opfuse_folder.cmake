@@ -1,5 +1,5 @@
 # opfuse_folder(NAME DEPS...): one static library per folder of src/, so that target_link_libraries is
-# the dependency diagram of ARCHITECTURE.md. Sources are the .cpp files of the folder and of those in it that are no rooms
+# the dependency diagram of ARCHITECTURE.md. Sources are the .cpp files of the folder and of those in it that are not rooms
 # of their own.
 set(OPFUSE_ROOMS_WITHIN fusion/user fusion/explain cpu/emit)
 add_library(opfuse_flags INTERFACE)

@@ -26,7 +26,7 @@ error[E0203] channel_mismatch: input has 3 channels but the weights expect 4
 repeat: opfuse fuse bad.fir
 ```
 
-Codes never change their meaning. "Does not match" and "not profitable" are no errors: they are reasons inside the plan
+Codes never change their meaning. "Does not match" and "not profitable" are not errors: they are reasons inside the plan
 ([fusion.md](fusion.md)). The last line of every failure of the command line is the command that repeats it.
 """
 

@@ -1,4 +1,4 @@
-// The texts. What is no PTX is the same text on the device and in the emulation.
+// The texts. What is not PTX is the same text on the device and in the emulation.
 #include "cuda/helpers.hpp"
 
 #include "base/fail.hpp"

@@ -1,4 +1,4 @@
-// Kernel text -> shared object of the host: the emulation header, the helpers that are no PTX, the kernels, and for
+// Kernel text -> shared object of the host: the emulation header, the helpers that are not PTX, the kernels, and for
 // each an entry that takes its arguments by address. The compiler is $CXX, else c++, g++ or clang++, whichever runs.
 #include <fmt/format.h>
 #include <unistd.h>

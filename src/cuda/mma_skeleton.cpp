@@ -49,7 +49,7 @@ bool stores_sixteen_bytes(const Stage& stage, const std::vector<ParamLayout>& la
   return true;
 }
 
-/// There is no model of time: large tiles where there are many of them, and deeper pipelines of small ones.
+/// Time is not modelled: large tiles where there are many of them, and deeper pipelines of small ones.
 std::vector<Candidate> candidates(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo&,
                                   size_t) {
   const TileView view = mma_view(region, layouts);

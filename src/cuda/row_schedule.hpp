@@ -5,7 +5,7 @@
 
 namespace opfuse::cuda {
 
-/// The schedule of a region, simplified as the skeleton sees it, that is no product of tiles.
+/// The schedule of a region, simplified as the skeleton sees it, that is not a product of tiles.
 void choose_rows(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target,
                  RowsSchedule& s);
 

@@ -1,4 +1,4 @@
-// Everything that is no tile as a skeleton: any single stage, any layouts.
+// Everything but tiles as a skeleton: any single stage, any layouts.
 #include <fmt/format.h>
 
 #include "cuda/mma_operands.hpp"
@@ -37,7 +37,7 @@ std::optional<std::string> verify(const Schedule& schedule, const Region&, const
                                   const TargetInfo&) {
   if (auto why = verify_fields<RowsSchedule>(schedule)) return why;
   const auto s = typed<RowsSchedule>(schedule);
-  if (s.block % 32) return fmt::format("block={} is no whole number of warps", s.block);
+  if (s.block % 32) return fmt::format("block={} is not a whole number of warps", s.block);
   if (s.team != 1 && s.team != 32 && s.team != s.block)
     return fmt::format("team={} is neither a thread, a warp nor the block", int64_t{s.team});
   return std::nullopt;

@@ -8,7 +8,7 @@ namespace opfuse::cuda {
 std::optional<std::string> cannot_generate(const Region& region, const TargetInfo& target) {
   if (region.stages.empty()) return "no stage";
   if (!first_to_see(skeletons(), region, target))
-    return resembles_attention(region) ? "attention is no kernel of its own on GPUs, its products and softmax are"
+    return resembles_attention(region) ? "attention is not a kernel of its own on GPUs, its products and softmax are"
                                        : "CUDA kernels have one stage";
   for (const Param& p : region.params)
     if (byte_size(p.type.dtype) == 0) return "elements of type " + std::string(name_of(p.type.dtype));

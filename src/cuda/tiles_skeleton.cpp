@@ -12,7 +12,7 @@ bool see(const Region& region, const TargetInfo&) { return std::holds_alternativ
 
 constexpr int64_t kThreads = 16;  ///< of a block, along rows and along columns
 
-/// There is no model of time: larger tiles where there are many of them.
+/// Time is not modelled: larger tiles where there are many of them.
 std::vector<Candidate> candidates(const Region& region, const std::vector<ParamLayout>&, const TargetInfo&, size_t) {
   const auto view = std::get<TileView>(view_tiles(region));
   const Stage& stage = region.stages[0];

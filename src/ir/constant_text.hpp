@@ -13,7 +13,7 @@ namespace opfuse {
 /// no number (NaN payloads); nothing for large ones.
 std::optional<std::string> constant_text(const Tensor& tensor, size_t max_elements);
 
-/// Stores the number `text` as element i; false when it is no number of the tensor's dtype.
+/// Stores the number `text` as element i; false when it is not a number of the tensor's dtype.
 bool store_number(Tensor& tensor, int64_t i, std::string_view text);
 
 /// Seeded values: reals in [-1, 1), signed integers in [-8, 8), unsigned in [0, 16), booleans 0 or 1.

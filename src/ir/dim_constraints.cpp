@@ -1,6 +1,6 @@
 // Collects the assumptions of shape inference, node by node: what `assume` receives, and that no extent is negative.
-// Sizes that only data decide (the result of NonZero) are no symbols of the inputs: operators that depend on them check
-// them where they run.
+// Sizes that only data decide (the result of NonZero) are not symbols of the inputs: operators that depend on them
+// check them where they run.
 #include "ir/dim_constraints.hpp"
 
 #include <algorithm>

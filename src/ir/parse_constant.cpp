@@ -84,14 +84,15 @@ class ConstantParser {
     if (given != (splat ? 1 : n)) in_.stop(fmt::format("{}<> holds {} values for {}", kind, given, t.text()));
     Tensor tensor(t.dtype, t.shape.sizes());
     Tensor first(t.dtype, {1});
-    if (splat && !store_number(first, 0, items[0])) in_.stop(fmt::format("{} is no {}", items[0], name_of(t.dtype)));
+    if (splat && !store_number(first, 0, items[0]))
+      in_.stop(fmt::format("{} is not a value of type {}", items[0], name_of(t.dtype)));
     for (int64_t i = 0; i < n; ++i) {
       if (splat) {
         const size_t size = byte_size(t.dtype);
         std::copy_n(static_cast<const char*>(first.data()), size,
                     static_cast<char*>(tensor.mutable_data()) + static_cast<size_t>(i) * size);
       } else if (!store_number(tensor, i, items[static_cast<size_t>(i)])) {
-        in_.stop(fmt::format("{} is no {}", items[static_cast<size_t>(i)], name_of(t.dtype)));
+        in_.stop(fmt::format("{} is not a value of type {}", items[static_cast<size_t>(i)], name_of(t.dtype)));
       }
     }
     return tensor;

@@ -9,7 +9,7 @@
 //     return %a, %b
 //   }
 //
-// A value shows its name (quoted when it is no clean identifier), an unnamed one a number in order of
+// A value shows its name (quoted when it is not a clean identifier), an unnamed one a number in order of
 // appearance. Attributes with their default value are left out. `_` is an absent operand. A composite's
 // string is its label. `%outer as %inner` names a body's input where the names differ.
 #include <fmt/format.h>

@@ -137,7 +137,7 @@ class AttentionFinder {
 
   std::string scores() {
     const Stage& s = stage(0);
-    if (!is_sum_of_products(s)) return "the scores are no sum of f32 products";
+    if (!is_sum_of_products(s)) return "the scores are not a sum of f32 products";
     if (!s.reduce[0].is_constant()) return "the head size is not known";
     if (!only_local(s)) return "the scores are needed elsewhere too";
     for (const Expr& factor : s.reductions[0].value.args()) {
@@ -145,10 +145,10 @@ class AttentionFinder {
       const bool rows = axes.count(view_.row), keys = axes.count(view_.key_axis);
       if (rows && keys) return "a factor of the scores depends on both row and key";
       Expr& place = keys || (view_.query && !rows) ? view_.key : view_.query;
-      if (place) return "the scores are no product of queries and keys";
+      if (place) return "the scores are not a product of queries and keys";
       place = factor;
     }
-    if (!view_.query || !view_.key) return "the scores are no product of queries and keys";
+    if (!view_.query || !view_.key) return "the scores are not a product of queries and keys";
     view_.needed = needed_scores(s.outputs[0].value);
     return "";
   }
@@ -174,7 +174,7 @@ class AttentionFinder {
 
   std::string context() {
     const Stage& s = stage(2);
-    if (!is_sum_of_products(s)) return "the result is no sum of f32 products";
+    if (!is_sum_of_products(s)) return "the result is not a sum of f32 products";
     if (s.domain.size() != rank_ || !(s.reduce[0] == stage(0).domain.back())) return "other keys in the second product";
     for (size_t i = 0; i + 1 < rank_; ++i)
       if (!(s.domain[i] == stage(0).domain[i])) return "the second product repeats the weights";

@@ -23,7 +23,7 @@ std::optional<std::string> FieldCheck::result() const {
   if (!why_.empty()) return why_;
   for (const auto& [name, value] : schedule_.knobs)
     if (std::find(known_.begin(), known_.end(), name) == known_.end())
-      return fmt::format("{} is no number of its schedules", name);
+      return fmt::format("{} is not a number of its schedules", name);
   return std::nullopt;
 }
 

@@ -138,7 +138,7 @@ class ContractionFinder {
     const Read& read = stage_.reads[static_cast<size_t>(view_.data)];
     auto sliding =
         sliding_dims(stage_, read.map, shape_of(region_, read), view_.vec, view_.channel, view_.data_channel_dim);
-    if (!sliding || !each_axis_once(*sliding)) return "the data's index map is no sliding window";
+    if (!sliding || !each_axis_once(*sliding)) return "the data's index map is not a sliding window";
     view_.sliding = *sliding;
     assign_axes();
     view_.types = types();
@@ -289,7 +289,7 @@ class ContractionFinder {
     if (view_.data < 0 || has_dynamic(map_of(view_.data))) return "no data operand";
     if (view_.data == view_.weights) return "the product is a square";  // a norm's row
     const DType data_type = dtype_of(region_, stage_.reads[static_cast<size_t>(view_.data)]);
-    if (codes_ && data_type != (shifted_ ? DType::i8 : DType::u8)) return "the data are no codes";
+    if (codes_ && data_type != (shifted_ ? DType::i8 : DType::u8)) return "the data are not codes";
     if (!codes_ && data_type != DType::f32) return "the data is not f32";
     if (codes_ && inner.op() != ExprOp::read) return "the codes are computed";
     view_.value = inner;
@@ -346,7 +346,7 @@ class ContractionFinder {
     return view_.weights_channel_dim < 0 ? "the weights lack the channel axis" : "";
   }
 
-  /// -1: the prologue is no product of the data and a factor of its channel and image.
+  /// -1: the prologue is not a product of the data and a factor of its channel and image.
   int find_factor() const {
     if (view_.guarded || view_.group_out || view_.channel < 0 || view_.value.op() != ExprOp::mul) return -1;
     for (size_t side : {0u, 1u}) {
@@ -485,7 +485,7 @@ std::variant<WindowView, std::string> view_window(const Region& region, int inde
   if (view.data < 0) return "nothing slides";
   const Read& read = stage.reads[static_cast<size_t>(view.data)];
   if (has_dynamic(read.map)) return "dynamic index";
-  int vec_dim = -1;  // the first axis that stands alone, unstrided, and is no window's: the channels
+  int vec_dim = -1;  // the first axis that stands alone, unstrided, and is not a window's: the channels
   for (size_t d = 0; d < read.map.dims.size() && d < 2; ++d) {
     const IndexExpr& e = read.map.dims[d];
     if (e.terms.size() == 1 && e.terms[0].axis < domain && plain(e.terms[0]) && e.terms[0].coef == Dim(1) &&
@@ -496,7 +496,7 @@ std::variant<WindowView, std::string> view_window(const Region& region, int inde
   }
   if (view.vec < 0) return "no channel axis";
   auto sliding = sliding_dims(stage, read.map, shape_of(region, read), view.vec, -1, vec_dim);
-  if (!sliding || !each_axis_once(*sliding)) return "the data's index map is no sliding window";
+  if (!sliding || !each_axis_once(*sliding)) return "the data's index map is not a sliding window";
   view.sliding = *sliding;
   view.value = assume_inside(r.value, view.data, true);
   if (mentions(view.value, ExprOp::in_bounds)) return "another guard";

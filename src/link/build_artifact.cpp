@@ -102,7 +102,7 @@ Kernels make_kernels(const Programs& programs, const TargetInfo& target, const A
     }
   }
   const bool emits = options.emit_llvm || options.emit_assembly || options.emit_cuda || options.text_only;
-  // emulated kernels share one library: they are no files of their own
+  // emulated kernels share one library: they are not files of their own
   const KernelCache cache(options.cache && !emits && !target.emulated ? KernelCache::default_folder() : "", target);
   result.kernels.resize(specs.size());
   result.cached.assign(specs.size(), true);

@@ -22,7 +22,7 @@ class KernelCache {
   KernelCache(std::string folder, const TargetInfo& target);
   bool enabled() const { return !folder_.empty(); }
   std::optional<CachedKernel> load(const KernelSpec& spec) const;        ///< damaged or foreign files count as absent
-  void store(const KernelSpec& spec, const CachedKernel& kernel) const;  ///< atomic; failing to write is no error
+  void store(const KernelSpec& spec, const CachedKernel& kernel) const;  ///< atomic; failing to write is not an error
 
  private:
   std::string key_of(const KernelSpec& spec) const;  ///< hash of everything the code depends on

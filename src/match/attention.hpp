@@ -18,7 +18,7 @@ struct AttentionParts {
   Value* k = nullptr;
   Value* v = nullptr;
 };
-/// Nothing when the node is no attention composite.
+/// Nothing when the node is not an attention composite.
 std::optional<AttentionParts> attention_parts(const Node& node);
 
 /// The value that `value` is a rearranged part, a repeated, scaled or rotated copy of: through reshape, transpose,

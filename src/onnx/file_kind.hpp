@@ -1,4 +1,4 @@
-// What a file that is no ONNX model is instead.
+// What a file that is not an ONNX model is instead.
 #pragma once
 
 #include <optional>

@@ -33,7 +33,7 @@ bool holds_opaque(const Graph& body) {
 
 }  // namespace
 
-/// Operands and results get their names before the body's own values. An operand is no constant here, whatever it is
+/// Operands and results get their names before the body's own values. An operand is not a constant here, whatever it is
 /// outside.
 void GraphWriter::claim_operands(const Node& node, Scope& scope) {
   for (const Value* result : node.outputs) scope.names[result] = unique("y");

@@ -67,7 +67,7 @@ struct Loss {
     Value* w = weight ? s.op("gather", {weight, at}, {{"axis", int64_t{0}}}) : nullptr;
     if (skipped) {
       w = s.op("where", {skipped, s.number(0, dtype), w ? w : s.number(1, dtype)});
-      loss = s.op("where", {skipped, s.number(0, dtype), loss});  // an ignored infinity is no NaN
+      loss = s.op("where", {skipped, s.number(0, dtype), loss});  // an ignored infinity is not a NaN
     }
     if (w) loss = s.op("mul", {loss, w});
     if (reduction == "none") return loss;

@@ -33,7 +33,7 @@ class ModelReader {
   void read_node(const FlatNode& node);
   bool stand_in_for(const FlatNode& node);
   void read_constant(const NodeProto& node);
-  /// The branch that an If with a constant condition takes, in its place. False: it is no such node.
+  /// The branch that an If with a constant condition takes, in its place. False: it is not such a node.
   bool read_branch(const FlatNode& node, const Source& source);  // branches.cpp
   class Scope;
   /// A graph within the model: what names point into.

@@ -23,7 +23,8 @@ std::optional<Decline> one_number(const Node& node) {
   const auto of = [&](size_t i) { return scalar_constant(node.input(i)); };
   const std::optional<double> scale = of(1) ? of(1) : node.is("mul") ? of(0) : std::nullopt;
   if (scale && *scale > 0 && std::isfinite(*scale)) return std::nullopt;
-  if (!scale) return Decline{"not_constant", "the scale at " + node.name() + " is no constant number", {node.name()}};
+  if (!scale)
+    return Decline{"not_constant", "the scale at " + node.name() + " is not a constant number", {node.name()}};
   return Decline{"constant_mismatch",
                  fmt::format("expected a positive scale at {}, found {:g}", node.name(), *scale),
                  {node.name()}};

@@ -15,7 +15,7 @@ Decline no(std::string code, std::string message) { return {std::move(code), std
 std::variant<std::vector<int64_t>, Decline> spatial_border(const Node& pad, std::vector<size_t> permutation) {
   const Pad::Attrs& a = pad.as<Pad>();
   const size_t rank = pad.input(0)->type.shape.rank();
-  if (a.mode != PadMode::constant) return no("mode", "the border is no constant");
+  if (a.mode != PadMode::constant) return no("mode", "the border is not a constant");
   if (pad.input(3)) return no("axes", "the axes are an operand");
   if (pad.input(1) && !pad.input(1)->is_constant()) return no("not_constant", "the amounts are computed");
   const std::vector<int64_t> all = pad.input(1) ? pad.input(1)->constant->to_i64() : a.pads;

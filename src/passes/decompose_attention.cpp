@@ -42,7 +42,7 @@ bool is_row(const Value& bias, int64_t numbers) {
 
 std::optional<Decline> read_product(Linear& l, const char* role) {
   if (!l.product || (!l.product->is("matmul") && !l.product->is("gemm")))
-    return no("no_projection", fmt::format("{} comes from {}, which is no Linear", role,
+    return no("no_projection", fmt::format("{} comes from {}, which is not a Linear", role,
                                            l.product ? describe(*l.product) : "a graph input"));
   auto read = linear_product(*l.product, Weights::constant_or_dequantized);
   if (auto* decline = std::get_if<Decline>(&read)) return std::move(*decline);

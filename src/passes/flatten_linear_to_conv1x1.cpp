@@ -66,7 +66,7 @@ void read_bias_of_matmul(Head& head) {
   head.bias = other;
 }
 
-// The head that starts at this flatten; nullopt when what follows is no Linear (nothing to tell).
+// The head that starts at this flatten; nullopt when what follows is not a Linear (nothing to tell).
 std::optional<Head> find_head(Node* flatten) {
   Head head{.flatten = flatten};
   Node* next = next_of(flatten->output());

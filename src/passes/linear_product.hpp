@@ -21,7 +21,7 @@ struct LinearProduct {
 enum class Weights { constant, constant_or_dequantized };
 
 /// What a Gemm or MatMul computes. Declined: "gemm_attributes" when it scales or transposes x, "computed_weight" when
-/// its second operand is no such matrix.
+/// its second operand is not such a matrix.
 std::variant<LinearProduct, Decline> linear_product(const Node& product, Weights weights = Weights::constant);
 
 /// The constant of `out` elements that `add` adds to each row of `product`; null when it does something else.

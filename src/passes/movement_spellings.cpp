@@ -42,7 +42,7 @@ MatchPredicate named(const std::string& what, const std::function<bool(const Mat
             const Sides s = sides_of(m);
             if (s.x.ranked && s.apart.ranked && s.y.ranked && holds(m, s)) return std::nullopt;
             return Decline{
-                "shapes", fmt::format("{} to {} to {} is no {}", s.x.text(), s.apart.text(), s.y.text(), what), {}};
+                "shapes", fmt::format("{} to {} to {} is not a {}", s.x.text(), s.apart.text(), s.y.text(), what), {}};
           }};
 }
 

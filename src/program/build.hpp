@@ -26,7 +26,7 @@ struct BuildOptions {
   bool step_loops = true;  ///< the runtime of the target runs loops of launches
 
   std::function<std::optional<std::string>(const Region&)> cannot_generate;
-  /// The smaller groups that a fused node becomes when it is no single kernel: its body with fused nodes inside.
+  /// The smaller groups that a fused node becomes when it is not a single kernel: its body with fused nodes inside.
   /// Absent: every node of the body by itself.
   std::function<Graph(const Node& fused)> divide;
   std::function<LayoutWish(const Region&)> wish_layouts;

@@ -31,7 +31,7 @@ struct Buffer {
   /// Logical coordinates of the view's origin in that buffer: a box of equal rank and layout. Empty: the
   /// same elements in the same memory order under another shape (a reshape of a densely stored buffer).
   std::vector<Dim> view_offset;
-  Dim arena_offset = 0;  ///< bytes; intermediates that are no views, after planning
+  Dim arena_offset = 0;  ///< bytes; intermediates that are not views, after planning
   /// Physical strides in elements (outer axes in layout order, then blocks): the parent's for views.
   std::vector<Dim> strides;
 };

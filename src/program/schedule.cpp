@@ -13,7 +13,7 @@ int64_t parse_number(std::string_view digits, std::string_view word) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error != std::errc() || end != digits.data() + digits.size())
-    throw fail(E::bad_text, "'{}' in a schedule is no NAME=INTEGER", word);
+    throw fail(E::bad_text, "'{}' in a schedule is not of the form NAME=INTEGER", word);
   return value;
 }
 
@@ -60,7 +60,7 @@ Schedule parse_schedule(std::string_view text) {
       continue;
     }
     if (equals == 0 || equals == std::string_view::npos)
-      throw fail(E::bad_text, "'{}' in a schedule is no NAME=INTEGER", word);
+      throw fail(E::bad_text, "'{}' in a schedule is not of the form NAME=INTEGER", word);
     const std::string_view name = word.substr(0, equals);
     if (schedule.find(name)) throw fail(E::bad_text, "{} stands twice in a schedule", name);
     schedule.set(name, parse_number(word.substr(equals + 1), word));

@@ -41,7 +41,7 @@ struct BoundOptions {
 };
 
 struct BoundedRun {
-  std::vector<BoundedTensor> results;  ///< by parameter; those that are no results are empty
+  std::vector<BoundedTensor> results;  ///< by parameter; those that are not results are empty
   double worst_of_bound = 1;           ///< the largest (worst case / bound) of any sum
 };
 

@@ -1,7 +1,7 @@
 // Running error analysis, one operation at a time. Errors are absolute and linear: what an operand may be off, times
-// the slope. Where a function is no line, both ends of the operand's interval are evaluated. A threshold (rounding to
-// a step, a comparison) inside the interval allows both of its sides. A result that was exact in all operands and is a
-// number of its type has no error: kernels must have the same bits.
+// the slope. Where a function is not a line, both ends of the operand's interval are evaluated. A threshold (rounding
+// to a step, a comparison) inside the interval allows both of its sides. A result that was exact in all operands and is
+// a number of its type has no error: kernels must have the same bits.
 #include "proof/error_rules.hpp"
 
 #include <algorithm>

@@ -33,7 +33,7 @@ struct OperationNote {
   int argument = -1;    ///< slot of that argument
 };
 
-/// `out` = op(args) in `count` lanes, with errors. Leaves are no operations.
+/// `out` = op(args) in `count` lanes, with errors. Leaves are not operations.
 void apply_with_error(ExprOp op, DType dtype, std::span<const Lanes* const> args, const OperationNote& note,
                       const Lanes* argument, int count, Lanes& out);
 

@@ -12,7 +12,7 @@ class ExactInputs {
  public:
   ExactInputs(const Region& region, uint64_t seed);
   /// A tensor like `real` for a parameter, which is an input or a constant. Integers and booleans stay (they may be
-  /// indices), as do numbers that are no small ones (masks). Single numbers become the next power of two, others
+  /// indices), as do numbers that are not small ones (masks). Single numbers become the next power of two, others
   ///   1, 4            where the region divides by them or takes roots, logarithms or powers of them
   ///   +-1, +-2        halves
   ///   +-1 .. +-8      else

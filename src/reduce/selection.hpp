@@ -27,7 +27,7 @@ struct Selection {
 /// Everything.
 Selection all_of(const Graph& graph);
 
-/// The graph that is left: nodes that the outputs need, types inferred anew. Throws Error where that is no model.
+/// The graph that is left: nodes that the outputs need, types inferred anew. Throws Error where that is not a model.
 Graph selected(const Graph& graph, const Selection& selection);
 
 /// Ids of the nodes that are left, in their order.

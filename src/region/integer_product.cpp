@@ -110,7 +110,7 @@ void take_bias(const Lowering& lowering, const Node& node, IntegerProduct& p, co
     const Tensor* scale = dq ? lowering.constant_of(dq->input(1)) : nullptr;
     const Tensor* zero = dq ? lowering.constant_of(dq->input(2)) : nullptr;
     if (!codes || !scale || (dq->input(2) && (!zero || !all_zero(*zero))))
-      decline("float_operand", "the bias is no constant", node);
+      decline("float_operand", "the bias is not a constant", node);
     const auto factor = [&](size_t c) { return scale->real(scale->elements() == 1 ? 0 : static_cast<int64_t>(c)); };
     bool same = codes->dtype() == DType::i32;
     for (size_t c = 0; c < single.size(); ++c) same = same && factor(c) == single[c];
@@ -122,7 +122,7 @@ void take_bias(const Lowering& lowering, const Node& node, IntegerProduct& p, co
       p.real_bias.push_back(static_cast<double>(codes->integer(i)) * factor(static_cast<size_t>(i)));
   }
   if (p.real_bias.size() == 1) p.real_bias.assign(p.scales.size(), p.real_bias[0]);
-  if (p.real_bias.size() != p.scales.size()) decline("float_operand", "the bias is no row of channels", node);
+  if (p.real_bias.size() != p.scales.size()) decline("float_operand", "the bias is not a row of channels", node);
 }
 
 }  // namespace

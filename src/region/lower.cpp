@@ -341,7 +341,7 @@ void Lowering::walk(const Graph& body) {
   for (const Node* node : body.nodes()) lower_node(*node);
 }
 
-/// Results that are no stage's own get a map stage; every result gets an output parameter, in order.
+/// Results that no stage computes itself get a map stage; every result gets an output parameter, in order.
 void Lowering::store_results() {
   for (size_t i = 0; i < group_.outputs.size(); ++i) {
     const Value* outer = group_.outputs[i];

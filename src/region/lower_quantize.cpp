@@ -35,7 +35,7 @@ Expr parameter(Lowering& lowering, const Node& node, size_t input, int64_t axis,
   return lowering.pull(node.input(input), at);
 }
 
-/// The only element of a constant parameter; nothing: it is no constant, or has more.
+/// The only element of a constant parameter; nothing: it is not a constant, or has more.
 std::optional<double> single(const Lowering& lowering, const Value* value, double absent) {
   if (value == nullptr) return absent;
   const Tensor* constant = lowering.constant_of(value);

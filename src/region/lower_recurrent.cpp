@@ -2,7 +2,7 @@
 //   result(g) = sum h[1, b, k] R_g[n, k]        one stage of as many sums as the cell has gates: the data is shared,
 //   h'[1, b, n] = cell(x[1, b, g H + n] + result(g), ...)        the cell is its epilogue (region/join_sums.cpp)
 // A GRU whose reset comes before its product takes two: z and r h first, then the product with r h.
-// Weights that are no constants are read where they lie, row by row.
+// Weights that are not constants are read where they lie, row by row.
 #include "expr/domain.hpp"
 #include "ir/graph.hpp"
 #include "ops/recurrent_steps.hpp"

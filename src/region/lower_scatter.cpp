@@ -36,7 +36,7 @@ struct Scatter {
   }
   int own_axis(size_t d) const { return static_cast<int>(elements ? d : batch + d - tuple()); }
 
-  /// Where constant indices put the updates; nothing when they are no box, or are not known.
+  /// Where constant indices put the updates; nothing when they are not a box, or unknown.
   std::optional<std::vector<BoxDim>> box(const Lowering& lowering) const;
   Expr combined(const Expr& before, const Expr& update) const;
   std::optional<ReduceKind> combine() const;

@@ -67,7 +67,7 @@ class Verifier {
         const auto& outputs = region_.stages[read.stage].outputs;
         const bool local =
             read.index >= 0 && read.index < static_cast<int>(outputs.size()) && outputs[read.index].param < 0;
-        require(local, "read {} of stage {}.{}, which is no tile-local output", i, read.stage, read.index);
+        require(local, "read {} of stage {}.{}, which is not a tile-local output", i, read.stage, read.index);
         if (local) shape = &outputs[read.index].shape;
       }
     }

@@ -30,7 +30,7 @@ std::string_view text_in(std::span<const uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Names that are no UTF-8 are written with U+FFFD in place of what is wrong.
+/// Names that are not UTF-8 are written with U+FFFD in place of what is wrong.
 std::string text_of(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
 
 const char* code_section(const Artifact& a) { return a.on_device() ? "cubins" : "code"; }

@@ -37,7 +37,7 @@ bool takes_movements(const Node& node) { return is_attention(node) || is_rotary(
 
 namespace {
 
-/// The group grown by a node, or null (and nothing changed) where that is no kernel.
+/// The group grown by a node, or null (and nothing changed) where that is not a kernel.
 Node* grown(Graph& graph, const std::vector<Node*>& nodes, const Node& group, const Legality& legal) {
   const Outline how{fused_op(), group.label.empty() ? std::string(operator_name(group)) : group.label, group.pattern};
   const auto refuses = [&](const Node& trial) -> std::optional<Decline> {

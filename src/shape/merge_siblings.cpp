@@ -247,7 +247,7 @@ std::vector<Node*> groups_of(const std::vector<Linear>& linears) {
   return groups;
 }
 
-/// The Linears in front of `before`, as one group; null when that is no kernel.
+/// The Linears in front of `before`, as one group; null when that is not a kernel.
 Node* joined_product(Graph& graph, const std::vector<Linear>& linears, Node* before, const Legality& legal) {
   const std::vector<Node*> groups = groups_of(linears);
   std::vector<std::string> labels, names;
@@ -368,7 +368,7 @@ ShapeVerdict try_merge(Graph& fused, const std::vector<Linear>& part, const Lega
   if (part.size() < 2)
     verdict.refused = Decline{"memory", "its result would wait for readers far behind those of its siblings", {}};
   else if (!merge(fused, part, legal))
-    verdict.refused = Decline{"not_generated", "the merged product is no kernel of the target", {}};
+    verdict.refused = Decline{"not_generated", "the merged product is not a kernel of the target", {}};
   return verdict;
 }
 

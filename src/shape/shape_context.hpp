@@ -13,7 +13,7 @@
 namespace opfuse {
 
 struct ShapeContext {
-  /// Why a node is no kernel of the target; null: every node is one.
+  /// Why a node is not a kernel of the target; null: every node is one.
   Legality legal{};
   /// By name of a pass, why a node it joined is slower than what it was made of; a pass without an entry always gains.
   std::map<std::string, Legality> gains{};
@@ -25,7 +25,7 @@ struct ShapeContext {
 
   /// A refusal with the code "disabled" where the pass is switched off.
   std::optional<Decline> switched_off(const std::string& pass) const;
-  /// Why what a pass joined is no gain.
+  /// Why what a pass joined is not a gain.
   std::optional<Decline> loses(const std::string& pass, const Node& joined) const;
   /// Why what a pass joined should not be one kernel: not legal, or no gain.
   std::optional<Decline> refuses(const std::string& pass, const Node& joined) const;

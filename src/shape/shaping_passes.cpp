@@ -10,7 +10,7 @@ namespace opfuse {
 
 const std::vector<ShapingPass>& shaping_passes() {
   static const std::vector<ShapingPass> kAll{
-      sum_codes(),             // first: who reads codes is no sibling of who reads what they stand for
+      sum_codes(),             // first: who reads codes is not a sibling of who reads what they stand for
       merge_siblings(),        // before movements: attention reads the columns of the product, as one of them
       absorb_movements(),      // before images: what is left between the groups decides how far a loop goes
       loop_over_images(),      // before the joins, which are chosen for the maps of one image

@@ -45,7 +45,7 @@ ShapingPass run_in_slices();
 const std::vector<ShapingPass>& shaping_passes();
 /// What --no-chains stands for: the joins and the loop over images.
 const std::vector<std::string>& passes_of_chains();
-/// E::unknown_name, with a did-you-mean, for a name that is no shaping pass.
+/// E::unknown_name, with a did-you-mean, for a name that is not a shaping pass.
 void check_shaping_names(const std::vector<std::string>& names);
 
 /// For the manager (passes/pass_manager.hpp). `context` and `verdicts` outlive what is returned.

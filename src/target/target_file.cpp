@@ -178,7 +178,7 @@ class Reader {
     for (const TargetField& field : target_fields())
       if (*field.section && !contains(sections, field.section)) sections.emplace_back(field.section);
     if (!contains(sections, key))
-      return wrong(node.source(), fmt::format("[{}] is no section of a target", key), did_you_mean(key, sections));
+      return wrong(node.source(), fmt::format("[{}] is not a section of a target", key), did_you_mean(key, sections));
     for (const auto& [name, value] : *table) read_field(key, std::string(name.str()), value);
   }
 
@@ -189,14 +189,14 @@ class Reader {
       keys.emplace_back(field.key);
       if (field.key != key) continue;
       if (!field.allowed(target().kind))
-        return wrong(node.source(), fmt::format("{} is no field of {} targets", dotted(field), target().kind));
+        return wrong(node.source(), fmt::format("{} is not a field of {} targets", dotted(field), target().kind));
       if (std::visit([&](auto in) { return read_into(in(target()), field, node); }, field.access))
         result_.stated[dotted(field)] = !shipped_;
       return;
     }
     if (section.empty()) keys.insert(keys.end(), {"schema", "extends"});
     wrong(node.source(),
-          section.empty() ? fmt::format("\"{}\" is no field of a target", key)
+          section.empty() ? fmt::format("\"{}\" is not a field of a target", key)
                           : fmt::format("[{}] has no field \"{}\"", section, key),
           did_you_mean(key, keys));
   }
@@ -306,7 +306,7 @@ class Reader {
     const TargetInfo& t = target();
     if (!shipped_ && t.emulated) return wrong(place("gpu", "emulated"), "only cuda:emulated itself is emulated");
     if (!(t.emulated ? t.cuda_arch == "emulated" : t.cuda_arch.starts_with("sm_")))
-      wrong(place("gpu", "arch"), fmt::format("\"{}\" is no architecture", t.cuda_arch), "write \"sm_80\"");
+      wrong(place("gpu", "arch"), fmt::format("\"{}\" is not an architecture", t.cuda_arch), "write \"sm_80\"");
   }
 
   void check_caches() {

@@ -329,7 +329,7 @@ Tensor unpack(const Tensor& packed, const Layout& layout, const std::vector<int6
   const Plan plan = make_plan(physical_dims(layout, sizes));
   Tensor out(packed.dtype(), sizes);
   const Dim need = layout.physical_elements(Shape::of(sizes));
-  OPFUSE_CHECK(Dim(packed.elements()) == need, "a buffer of {} elements is no {} of {}", packed.elements(),
+  OPFUSE_CHECK(Dim(packed.elements()) == need, "a buffer of {} elements does not hold a {} of {}", packed.elements(),
                layout.text(), out.type().text());
   if (out.elements() == 0) return out;
   with_element(byte_size(packed.dtype()),

@@ -55,7 +55,7 @@ const SmallFormat& small_format(DType dtype) {
     case DType::f4e2m1:
       return kE2M1;
     default:
-      throw fail(E::unsupported_dtype, "{} is no float of a byte", name_of(dtype));
+      throw fail(E::unsupported_dtype, "{} is not a float of a byte", name_of(dtype));
   }
 }
 

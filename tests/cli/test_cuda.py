@@ -63,7 +63,7 @@ class Cuda(CliTest):
         for model in ("zoo:vit_b_16", "zoo:bert_base"):
             small = self.folder / "small.onnx"
             self.ok("zoo", model[4:], "-o", small, "--width", "0.125", "--resolution", "16")
-            self.assertIn("runs as several kernels: attention is no kernel of its own on GPUs",
+            self.assertIn("runs as several kernels: attention is not a kernel of its own on GPUs",
                           self.ok("explain", small, "--target", "cuda:sm_90").out)
 
     def test_the_emulated_device_runs_compares_profiles_and_measures(self):

@@ -219,7 +219,7 @@ std::vector<Case> cases() {
 
 OPFUSE_CASES(Attention, cases());
 
-/// What is no attention has no kernel of three stages, and the reason says which part is different.
+/// What is not attention has no kernel of three stages, and the reason says which part is different.
 struct Refused {
   const char* name;
   Sizes sizes;

@@ -1,5 +1,5 @@
 // Memory of a kernel under test: it ends where pages begin that nobody may touch, so that reading behind it is seen
-// too; sentinels, which are no numbers, fill the rest of its own pages.
+// too; sentinels, which are not numbers, fill the rest of its own pages.
 #pragma once
 
 #include <sys/mman.h>

@@ -156,7 +156,7 @@ const std::vector<Case> kCases = {
 };
 OPFUSE_CASES(Generic, kCases);
 
-/// RMSNorm as opset 23 has it: the square of an operand is no product of two.
+/// RMSNorm as opset 23 has it: the square of an operand is not a product of two.
 std::string rms_norm(int rows, int c) {
   return fmt::format(
       "region\nparam input f32[1,{0},{1}]\nparam constant f32[{1}]\nparam output f32[1,{0},{1}]\nstage row\n"

@@ -97,7 +97,7 @@ TEST(Schedule, that_is_ill_formed_is_refused_by_the_name_of_the_number) {
   } cases[] = {
       {"convolution", "tile_w", 0, "tile_w=0 is less than 1"},
       {"convolution", "grouped", 3, "grouped=3 is more than 2"},
-      {"convolution", "tile_v", 2, "tile_v is no number"},
+      {"convolution", "tile_v", 2, "tile_v is not a number"},
       {"convolution", "nv", 7, "nv=7"},
       {"convolution", "step", 5, "step=5"},
       {"convolution", "pack", 1, "pack=1"},

@@ -191,7 +191,7 @@ TEST(AttentionModel, DoublesRunAsSeveralKernelsWithTheReason) {
   const Built built = build(std::move(graph), host_target());
   EXPECT_EQ(attention_launch(built.program), nullptr);
   ASSERT_EQ(built.program.notes.size(), 1u);
-  EXPECT_NE(built.program.notes[0].find("attention: the scores are no sum of f32 products"), std::string::npos)
+  EXPECT_NE(built.program.notes[0].find("attention: the scores are not a sum of f32 products"), std::string::npos)
       << built.program.notes[0];
   expect_equal(built, {});
 }

@@ -118,7 +118,7 @@ TEST(Absorb, IndicesKnownOnlyAtRunTimeStayOutside) {
       std::any_of(a.fused.nodes().begin(), a.fused.nodes().end(), [](const Node* n) { return n->is("gather"); }));
 }
 
-/// A rotary embedding of the heads of %x; what reads it, %y, is no attention.
+/// A rotary embedding of the heads of %x; what reads it, %y, is not attention.
 const std::string kTurned = R"(graph (%x: f32[2,5,8], %cos: f32[5,4], %sin: f32[5,4]) {
     %heads = const dense<2,5,2,4> : i64[4] %r = reshape(%x, %heads) %t = transpose(%r) {perm = [0,2,1,3]}
     %a, %b = split(%t) {axis = -1, num_outputs = 2} %c = neg(%b) %d = concat(%c, %a) {axis = -1}

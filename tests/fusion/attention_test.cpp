@@ -1,5 +1,5 @@
 // Attention in the spellings of exporters: each must be one ScaledDotProductAttention with its in-projection and keep
-// its values on ordinary and on extreme inputs; what is no self-attention is told why.
+// its values on ordinary and on extreme inputs; what is not a self-attention is told why.
 #include "match/attention.hpp"
 
 #include <gtest/gtest.h>

@@ -39,13 +39,13 @@ const Example kExamples[] = {
      2, ""},
     {"AddLayerNorm", R"(graph (%x: f32[4,8]) { %w = const rand<1> : f32[8] %c = const rand<2> : f32[8]
       %s = add(%x, %c) %y = layer_norm(%s, %w) return %y })",
-     0, ""},  // a constant is no residual
+     0, ""},  // a constant is not a residual
     {"LayerScaleAdd", R"(graph (%x: f32[2,8,4,4], %r: f32[2,8,4,4]) { %g = const rand<1> : f32[8,1,1]
       %s = mul(%x, %g) %y = add(%s, %r) return %y })",
      1, ""},
     {"LayerScaleAdd", R"(graph (%x: f32[2,8,4,4], %r: f32[2,8,4,4]) { %g = const splat<0.5> : f32[]
       %s = mul(%x, %g) %y = add(%s, %r) return %y })",
-     0, ""},  // one number is no layer scale
+     0, ""},  // one number is not a layer scale
     {"LayerScaleAdd", R"(graph (%x: f32[2,8,4,4], %r: f32[2,8,4,4]) { %g = const rand<1> : f32[2,8,4,4]
       %s = mul(%x, %g) %y = add(%s, %r) return %y })",
      0, ""},  // nor is a whole tensor
@@ -74,7 +74,7 @@ const Example kExamples[] = {
      2, ""},
     {"NormLinear", R"(graph (%x: f32[4,8], %w: f32[8,6]) { %s = const rand<1> : f32[8]
       %n = layer_norm(%x, %s) %y = matmul(%n, %w) return %y })",
-     0, ""},  // computed weights are no Linear
+     0, ""},  // computed weights are not a Linear
     {"GatedMLP", R"(graph (%x: f32[4,8]) { %a = const rand<1> : f32[8,6] %b = const rand<2> : f32[8,6]
       %g = matmul(%x, %a) %s = sigmoid(%g) %h = mul(%g, %s) %u = matmul(%x, %b) %y = mul(%h, %u) return %y })",
      2, ""},
@@ -89,10 +89,10 @@ const Example kExamples[] = {
      0, ""},  // one after the other
     {"SiblingLinears", R"(graph (%x: f32[6,8]) { %a = const rand<1> : f32[8,6] %b = const rand<2> : f32[8,6]
       %c = const rand<3> : f32[6,1] %g = matmul(%x, %a) %h = add(%g, %c) %u = matmul(%x, %b) return %h, %u })",
-     2, "no_edge", 2},  // a number per row is no bias
+     2, "no_edge", 2},  // a number per row is not a bias
     {"SiblingLinears", R"(graph (%x: f32[4,8]) { %a = const rand<1> : f32[8,6] %b = const rand<2> : f32[8,6]
       %g = gemm(%x, %a) {alpha = 2.0} %u = gemm(%x, %b) return %g, %u })",
-     0, ""},  // a scaled product is no Linear
+     0, ""},  // a scaled product is not a Linear
     {"SiblingLinears", R"(graph (%x: f32[4,8], %a: f32[8,6]) { %b = const rand<2> : f32[8,6]
       %g = matmul(%x, %a) %u = matmul(%x, %b) return %g, %u })",
      0, ""},  // computed weights

@@ -172,7 +172,7 @@ TEST(PatternFile, ErrorsNameFileLineAndColumn) {
               HasSubstr("p.toml:3:23: there is no operator"));
   EXPECT_THAT(error("[[pattern]]\nname = \"A\"\ntopology = \"c:conv\"\nwhere = [\"c.grup == 1\"]\n"),
               HasSubstr("p.toml:4:13"));
-  EXPECT_THAT(error("[[pattern]]\nnam = \"A\"\n"), HasSubstr("p.toml:2:7: \"nam\" is no key"));
+  EXPECT_THAT(error("[[pattern]]\nnam = \"A\"\n"), HasSubstr("p.toml:2:7: \"nam\" is not a key"));
   EXPECT_THAT(error("[[pattern]]\nname = 3\n"), HasSubstr("name must be a text"));
   EXPECT_THAT(error("[[pattern]]\nname = \"A\"\n"), HasSubstr("needs a name and a topology"));
   EXPECT_THAT(error("[[pattern]]\nname = \"A\"\ntopology = \"c:conv\"\npoints = { INPUT = \"d\" }\n"),

@@ -50,7 +50,7 @@ Configuration parse_configuration(const std::string& text) {
     if (word == "exact") c.exact = known = true;
     if (word.rfind("cpu:", 0) == 0) c.target = word, known = true;
     if (word.rfind("threads=", 0) == 0) c.threads = std::stoi(word.substr(8)), known = true;
-    if (!known) throw fail(E::bad_option, "'{}' is no part of a configuration", word);
+    if (!known) throw fail(E::bad_option, "'{}' is not part of a configuration", word);
   }
   return c;
 }

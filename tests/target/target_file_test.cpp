@@ -119,7 +119,7 @@ TEST(TargetFile, EveryMistakeIsSaidOnceWithItsPlace) {
   EXPECT_THAT(
       mistakes_in(kHead + "[cahces]\nl2_bytes = 1\n[caches]\nl2_byte = 4096\nl1_bytes = \"32k\"\nl3_bytes = 1.5\n"
                           "[rates]\nmemory = 0\n[instructions]\nfeatures = [\"avx512vni\", \"avxvnni\"]\n"),
-      testing::UnorderedElementsAre("3:1: [cahces] is no section of a target | did you mean \"caches\"?",
+      testing::UnorderedElementsAre("3:1: [cahces] is not a section of a target | did you mean \"caches\"?",
                                     "6:11: [caches] has no field \"l2_byte\" | did you mean \"l2_bytes\"?",
                                     "7:12: caches.l1_bytes must be a whole number",
                                     "8:12: caches.l3_bytes must be a whole number",
@@ -135,7 +135,7 @@ TEST(TargetFile, EveryMistakeIsSaidOnceWithItsPlace) {
   EXPECT_EQ(mistakes_in("schema = = 1\n").size(), 1U);
   EXPECT_THAT(mistakes_in(kHead + "kind = \"cuda\"\n"), ElementsAre("3:8: the file extends a target of the kind cpu"));
   EXPECT_THAT(mistakes_in(kHead + "[gpu]\narch = \"sm_80\"\n"),
-              ElementsAre("4:8: gpu.arch is no field of cpu targets"));
+              ElementsAre("4:8: gpu.arch is not a field of cpu targets"));
   EXPECT_THAT(mistakes_in("schema = 1\nextends = \"x86\"\n[instructions]\nfeatures = [\"sse2\"]\n"),
               ElementsAre("1:1: the target lacks instructions.llvm_cpu | state it, or extend a target",
                           "1:1: the target lacks instructions.vector_bytes | state it, or extend a target",
@@ -161,7 +161,7 @@ TEST(TargetFile, InstructionsThatCodeWouldUseAreFeatures) {
 
 TEST(TargetFile, ArchitecturesAreNamedAndNotPlayed) {
   EXPECT_THAT(mistakes_in("schema = 1\nextends = \"cuda:sm_80\"\n[gpu]\narch = \"ampere\"\n"),
-              ElementsAre("4:8: \"ampere\" is no architecture | write \"sm_80\""));
+              ElementsAre("4:8: \"ampere\" is not an architecture | write \"sm_80\""));
   EXPECT_THAT(mistakes_in("schema = 1\nextends = \"cuda:emulated\"\n"),
               ElementsAre("1:1: only cuda:emulated itself is emulated"));
 }

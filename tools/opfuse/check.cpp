@@ -142,7 +142,7 @@ std::function<int()> add_check(FlagSet& app) {
   app.add_option("MODEL", flags->model, kModelHelp)->required();
   add_target_flag(app, flags->target);
   add_dimension_flags(app, flags->dimensions);
-  app.add_flag("--allow-reference", flags->allow_reference, "operators that the interpreter can run are no problem");
+  app.add_flag("--allow-reference", flags->allow_reference, "operators that the interpreter can run are not a problem");
   app.add_flag("--json", flags->json, "as JSON (docs/json.md)");
   return [flags] { return run(*flags); };
 }

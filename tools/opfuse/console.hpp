@@ -26,7 +26,7 @@ class Table {
 };
 
 /// A line on stderr that shows the running step; a bar when it lasts longer than a second and stderr is a
-/// terminal. Quiet when stderr is no terminal.
+/// terminal. Quiet when stderr is not a terminal.
 void show_progress(const std::string& step, size_t done, size_t total);
 void finish_progress();
 

@@ -173,7 +173,7 @@ void print_reading(const DemoResult& r) {
       "  fused is {:.2f}x {} than unfused [95 % interval {:.2f}, {:.2f}] at {} of the machine's multiply-add limit\n",
       gain >= 1 ? gain : r.ratio.estimate, gain >= 1 ? "faster" : "SLOWER", 1 / r.ratio.high, 1 / r.ratio.low,
       percent(r.multiply_share(r.fused), 0));
-  // Of the best run: disturbances of the machine are no work.
+  // Of the best run: disturbances of the machine are not work.
   const double share = std::min(1.0, r.fused.work.flops * 1e-6 / r.fma_gflops / r.unfused.latency_ms.min);
   if (gain < 1.25)
     fmt::print(

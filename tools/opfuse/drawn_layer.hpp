@@ -1,4 +1,4 @@
-// Layers drawn at random: odd maps, channels that are no multiples of 16, strides, dilations, groups, batch 1 to 4.
+// Layers drawn at random: odd maps, channels that are not multiples of 16, strides, dilations, groups, batch 1 to 4.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct DrawnLayer {
   std::string title;  ///< "conv 2x37x19x23 -> 65, 3x3 s2 d1 g1"
   Graph graph;
   std::string node;                 ///< source name of the layer itself in the graph
-  double flop = 0;                  ///< of multiply-adds on elements inside the input: padding is no work
+  double flop = 0;                  ///< of multiply-adds on elements inside the input: padding is not work
   double bytes = 0;                 ///< operand elements that the layer needs, each once: what must move
   int64_t outputs = 1, groups = 1;  ///< channels; columns of a product
 };

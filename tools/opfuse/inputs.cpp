@@ -34,7 +34,8 @@ int64_t parse_size(const std::string& text, const std::string& argument) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < 0)
-    throw fail(E::bad_option, "'{}' in '{}' is no size", text, argument).hint("sizes are whole numbers, e.g. batch=8");
+    throw fail(E::bad_option, "'{}' in '{}' is not a size", text, argument)
+        .hint("sizes are whole numbers, e.g. batch=8");
   return value;
 }
 
@@ -229,7 +230,7 @@ Tensor written_tensor(const std::vector<double>& numbers, const TensorType& type
   const Tensor tensor = Tensor::of<double>(type.dtype, sizes, numbers);
   for (int64_t i = 0; i < count; ++i)
     if (!is_float(type.dtype) && tensor.real(i) != numbers[static_cast<size_t>(i)])
-      throw fail(E::bad_option, "--input {}: {} is no {}", argument, numbers[static_cast<size_t>(i)],
+      throw fail(E::bad_option, "--input {}: {} is not a value of type {}", argument, numbers[static_cast<size_t>(i)],
                  name_of(type.dtype));
   return tensor;
 }

@@ -1,4 +1,4 @@
-// Short launches are timed in batches, so that reading the clock (25 ns) is no part of them.
+// Short launches are timed in batches, so that reading the clock (25 ns) is not part of them.
 #include "repeating_executor.hpp"
 
 #include <algorithm>

@@ -102,7 +102,7 @@ double parse_duration(const std::string& text, double unit) {
                        : suffix.empty() ? unit
                                         : -1;
   if (!(value >= 0) || scale < 0 || !std::isfinite(value))
-    throw fail(E::bad_option, "'{}' is no duration", text).hint("write 200ms, 3s or 1.5s");
+    throw fail(E::bad_option, "'{}' is not a duration", text).hint("write 200ms, 3s or 1.5s");
   return value * scale;
 }
 

@@ -61,7 +61,7 @@ Outputs run_compiled(const GivenModel& model, const ModelInputs& inputs, const F
   return outputs;
 }
 
-/// A tensor's file: its name with everything that is no file name character replaced.
+/// A tensor's file: its name with everything that is not a file name character replaced.
 std::string file_name(std::string name) {
   for (char& c : name)
     if (c == '/' || c == '\\' || c == ':' || static_cast<unsigned char>(c) < 32) c = '_';

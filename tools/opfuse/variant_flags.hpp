@@ -14,7 +14,7 @@ namespace opfuse::cli {
 
 void add_variant_flag(FlagSet& app, std::vector<std::string>& specialize);
 
-/// A variant per flag. E::bad_option for what has another form, E::unknown_name for a name that is no dimension.
+/// A variant per flag. E::bad_option for what has another form, E::unknown_name for a name that is not a dimension.
 std::vector<SymbolValues> read_variants(const Graph& interface, const std::vector<std::string>& specialize);
 
 /// What --specialize names stays open as if --dim NAME=any were there. E::bad_option when --dim gives it a size.

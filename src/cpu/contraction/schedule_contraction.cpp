@@ -455,7 +455,7 @@ std::optional<std::string> misfit(const ContractionSchedule& s, const Region& re
   if (s.half && !problem->shares_last) return "half=1 of channels that end in no half vector";
   if (s.overlap && s.k_block) return "overlap=1 beside k_block: sums that rest between passes are not done";
   if (s.overlap && !may_overlap(problem->stage, *view, target)) return "overlap=1 of an epilogue that cannot wait";
-  if (s.k_block % s.step) return fmt::format("k_block={} is no multiple of step={}", int64_t{s.k_block}, s.step);
+  if (s.k_block % s.step) return fmt::format("k_block={} is not a multiple of step={}", int64_t{s.k_block}, s.step);
   return std::nullopt;
 }
 

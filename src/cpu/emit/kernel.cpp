@@ -103,7 +103,8 @@ Value* Kernel::emit_dim(const Dim& d) {
         load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context(), {}));
         return load;
       }
-    throw fail(E::codegen_failed, "the kernel uses dimension symbol '{}', which is no argument of it", d.symbol_name());
+    throw fail(E::codegen_failed, "the kernel uses dimension symbol '{}', which is not an argument of it",
+               d.symbol_name());
   }
   Value* result = nullptr;
   for (const Dim& arg : d.args()) {

@@ -40,7 +40,7 @@ std::variant<WinogradView, std::string> view_winograd(const Region& region, int 
   const ContractionView& c = view.contraction;
   const Stage& stage = region.stages[static_cast<size_t>(index)];
   const Read& weights = stage.reads[static_cast<size_t>(c.weights)];
-  if (stage.reads[static_cast<size_t>(c.data)].stage >= 0) return "the data is no tensor in memory";
+  if (stage.reads[static_cast<size_t>(c.data)].stage >= 0) return "the data is not a tensor in memory";
   if (!is_weight_constant(region, weights)) return "the weights are not constant";
   if (c.taps.size() != 2 || weights.map.dims.size() != 4) return "not two-dimensional";
   if (c.channel < 0 || c.weights_vec_dim != 0 || c.weights_channel_dim != 1) return "the weights are not [O,C,3,3]";

@@ -68,7 +68,7 @@ MatchPredicate per_channel() {
                 std::count_if(gamma.sizes().begin(), gamma.sizes().end(), [](int64_t d) { return d > 1; });
             if (wide == 1) return std::nullopt;
             return Decline{
-                "constant_mismatch", "the factor is no vector", {fmt::format("{} axes are longer than 1", wide)}};
+                "constant_mismatch", "the factor is not a vector", {fmt::format("{} axes are longer than 1", wide)}};
           }};
 }
 

@@ -3,8 +3,8 @@
 //     residual -------------------
 //
 // The residual is read while the result is stored. It is a computed value of the same shape: a constant is a bias, a
-// broadcast operand is no skip connection. When both operands of the add are convolutions the deeper one (longest path
-// from the inputs, then the later one) is fused and the other is the residual.
+// broadcast operand is not a skip connection. When both operands of the add are convolutions the deeper one (longest
+// path from the inputs, then the later one) is fused and the other is the residual.
 #include <fmt/format.h>
 
 #include <algorithm>

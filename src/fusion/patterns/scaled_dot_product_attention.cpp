@@ -13,7 +13,7 @@ static MatchPredicate has_parts() {
             const Node* node = m.node("attention");
             if (attention_parts(*node)) return std::nullopt;
             return Decline{"no_parts",
-                           describe(*node) + " is called attention, but its body is no softmax between two products",
+                           describe(*node) + " is called attention, but its body is not a softmax between two products",
                            {node->name()}};
           }};
 }

@@ -86,7 +86,7 @@ void read_key(std::string_view key, const toml::node& value, const std::string& 
     for (const toml::node& graph : list_of(value, file, key))
       examples.push_back({text_of(graph, file, key), key == "fires"});
   else
-    throw wrong(place_of(value, file), fmt::format("\"{}\" is no key of a pattern", key))
+    throw wrong(place_of(value, file), fmt::format("\"{}\" is not a key of a pattern", key))
         .hint(did_you_mean(std::string(key), kKeys));
 }
 
