@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/fail.hpp"
+#include "expr/real_ops.hpp"
 #include "tensor/number.hpp"
 #include "tensor/small_float.hpp"
 
@@ -22,23 +23,6 @@ bool small_float(DType d) { return d == DType::f32 || is_small_float(d); }
 /// CUDA's name of a real function, "" where an operator or helper stands for it.
 std::string_view function_name(ExprOp op) {
   switch (op) {
-    case ExprOp::exp:
-    case ExprOp::log:
-    case ExprOp::sqrt:
-    case ExprOp::rsqrt:
-    case ExprOp::tanh:
-    case ExprOp::erf:
-    case ExprOp::sin:
-    case ExprOp::cos:
-    case ExprOp::tan:
-    case ExprOp::asin:
-    case ExprOp::acos:
-    case ExprOp::atan:
-    case ExprOp::sinh:
-    case ExprOp::cosh:
-    case ExprOp::asinh:
-    case ExprOp::acosh:
-    case ExprOp::atanh:
     case ExprOp::floor:
     case ExprOp::ceil:
       return name_of(op);
@@ -47,7 +31,7 @@ std::string_view function_name(ExprOp op) {
     case ExprOp::abs:
       return "fabs";
     default:
-      return "";
+      return is_function(op) && op != ExprOp::reciprocal ? name_of(op) : "";
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/fail.hpp"
 #include "expr/domain.hpp"
+#include "expr/real_ops.hpp"
 #include "tensor/number.hpp"
 #include "tensor/small_float.hpp"
 
@@ -45,6 +46,8 @@ ScalarValue real_value(DType dtype, double value, Precision precision) {
   return {dtype, precision == Precision::typed ? round_to(dtype, value) : value, 0};
 }
 ScalarValue integer_value(DType dtype, int64_t value) { return {dtype, 0, wrap_to(dtype, value)}; }
+
+}  // namespace
 
 double real_unary(ExprOp op, double x) {
   switch (op) {
@@ -103,6 +106,8 @@ double real_unary(ExprOp op, double x) {
   return 0;
 }
 
+namespace {
+
 int64_t integer_unary(ExprOp op, DType dtype, int64_t x) {
   switch (op) {
     case ExprOp::neg:
@@ -123,6 +128,8 @@ int64_t integer_unary(ExprOp op, DType dtype, int64_t x) {
   OPFUSE_CHECK(false, "{} on integers", name_of(op));
   return 0;
 }
+
+}  // namespace
 
 double real_binary(ExprOp op, double a, double b) {
   switch (op) {
@@ -150,6 +157,8 @@ double real_binary(ExprOp op, double a, double b) {
   OPFUSE_CHECK(false, "{} on reals", name_of(op));
   return 0;
 }
+
+namespace {
 
 uint64_t integer_pow(uint64_t base, uint64_t exponent) {
   uint64_t result = 1;

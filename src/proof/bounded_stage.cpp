@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/fail.hpp"
+#include "region/reductions.hpp"
 #include "tensor/number.hpp"
 
 namespace opfuse {
@@ -116,20 +117,6 @@ void LaneWalk::result(int reduction, Lanes& out) {
   }
 }
 
-static ExprOp combiner(ReduceKind kind) {
-  switch (kind) {
-    case ReduceKind::sum:
-      return ExprOp::add;
-    case ReduceKind::product:
-      return ExprOp::mul;
-    case ReduceKind::max:
-      return ExprOp::max;
-    case ReduceKind::min:
-      return ExprOp::min;
-  }
-  return ExprOp::add;
-}
-
 static void set_lane(Lanes& out, double value, int64_t integer, double error, bool tie) {
   out.value[0] = value, out.integer[0] = integer;
   out.set_error(0, error, tie);
@@ -188,14 +175,10 @@ struct Gathered {
 
 void set_identity(ReduceKind kind, DType dtype, int count, Lanes& out) {
   out.reset(dtype);
-  const double infinity = std::numeric_limits<double>::infinity();
-  const bool most = kind == ReduceKind::max, least = kind == ReduceKind::min;
-  int64_t lowest_or_highest = 0;  // of the type: a number beyond it would wrap
-  if (!is_float(dtype) && most) lowest_or_highest = integer_min(dtype);
-  if (!is_float(dtype) && least) lowest_or_highest = dtype == DType::u64 ? -1 : integer_max(dtype);
+  const ScalarValue identity = identity_of(kind, dtype);
   for (int i = 0; i < count; ++i) {
-    out.value[static_cast<size_t>(i)] = most ? -infinity : least ? infinity : kind == ReduceKind::product ? 1 : 0;
-    out.integer[static_cast<size_t>(i)] = kind == ReduceKind::product ? 1 : lowest_or_highest;
+    out.value[static_cast<size_t>(i)] = identity.real;
+    out.integer[static_cast<size_t>(i)] = identity.integer;
   }
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "expr/domain.hpp"
+#include "expr/real_ops.hpp"
 #include "tensor/number.hpp"
 #include "tensor/small_float.hpp"
 
@@ -87,32 +88,8 @@ class RealLane {
   bool tie_ = false, exact_ = true;
 
   double value(double a, double b) const {
-    switch (op_) {
-      case ExprOp::add:
-        return a + b;
-      case ExprOp::sub:
-        return a - b;
-      case ExprOp::mul:
-        return a * b;
-      case ExprOp::div:
-        return a / b;
-      case ExprOp::min:
-        return minimum(a, b);
-      case ExprOp::max:
-        return maximum(a, b);
-      case ExprOp::neg:
-        return -a;
-      case ExprOp::exp:
-        return std::exp(a);
-      case ExprOp::tanh:
-        return std::tanh(a);
-      case ExprOp::erf:
-        return std::erf(a);
-      case ExprOp::sqrt:
-        return std::sqrt(a);
-      default:
-        break;
-    }
+    if (is_real_unary(op_)) return real_unary(op_, a);
+    if (is_real_binary(op_)) return real_binary(op_, a, b);
     const ScalarValue given[] = {{args_[0]->dtype, a, 0}, {args_.back()->dtype, b, 0}};
     return evaluate_op(op_, dtype_, {given, given + args_.size()}, Precision::exact).real;
   }

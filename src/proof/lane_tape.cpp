@@ -3,7 +3,6 @@
 #include "proof/lane_tape.hpp"
 
 #include <cmath>
-#include <unordered_map>
 
 #include "cpu/activation_form.hpp"
 #include "tensor/number.hpp"
@@ -22,47 +21,31 @@ double table_floor(TabledActivation activation) { return activation == TabledAct
 }  // namespace
 
 LaneTape::LaneTape(const Expr& expr, const SymbolValues& symbols, const ErrorModel& model) {
-  std::unordered_map<const ExprNode*, int> slot;
+  StepNumbers numbers;
   expr.visit([&](const Expr& e) {
-    Step s;
-    s.op = e.op();
-    s.dtype = e.dtype();
-    for (const Expr& arg : e.args()) s.args[s.count++] = slot.at(arg.node());
-    switch (e.op()) {
-      case ExprOp::constant:
-        if (!is_float(e.dtype())) {
-          s.integer = e.integer_value();
-          break;
-        }
-        s.real = model.folded ? e.value() : round_to(computed_in(e.dtype()), e.value());
-        if (std::isfinite(s.real) && !is_round_number(s.real) && (model.folded || computed_in(e.dtype()) != e.dtype()))
-          s.error = 2 * unit_of(e.dtype()) * std::fabs(s.real);
-        break;
-      case ExprOp::extent:
-        s.dtype = DType::i64;
-        s.integer = e.dim().evaluate(symbols);
-        break;
-      case ExprOp::read:
-      case ExprOp::in_bounds:
-      case ExprOp::coord:
-      case ExprOp::result:
-        s.index = e.index();
-        break;
-      case ExprOp::div:
-      case ExprOp::reciprocal:
-        if (exponent_of_logistic(e.args().back())) s.note.ulps = kLogisticUlps;
-        break;
-      default:
-        break;
-    }
+    Step s{flat_step(e, numbers), {}, {}, {}, {}};
+    if (s.op == ExprOp::extent) s.integer = e.dim().evaluate(symbols);
+    if (s.op == ExprOp::constant) set_constant(s, e, model);
+    const bool divides = s.op == ExprOp::div || s.op == ExprOp::reciprocal;
+    if (divides && exponent_of_logistic(e.args().back())) s.note.ulps = kLogisticUlps;
     if (model.tables && is_float(s.dtype))
       if (const auto form = activation_form(e)) {
-        const auto at = slot.find(form->x.node());
-        s.note = {kTableUlps, table_floor(form->activation), at == slot.end() ? -1 : at->second};
+        const auto at = numbers.find(form->x.node());
+        s.note = {kTableUlps, table_floor(form->activation), at == numbers.end() ? -1 : at->second};
       }
-    slot[e.node()] = static_cast<int>(steps_.size());
+    numbers[e.node()] = static_cast<int>(steps_.size());
     steps_.push_back(s);
   });
+}
+
+void LaneTape::set_constant(Step& s, const Expr& e, const ErrorModel& model) {
+  if (!is_float(s.dtype)) {
+    s.integer = e.integer_value();
+    return;
+  }
+  s.real = model.folded ? e.value() : round_to(computed_in(s.dtype), e.value());
+  if (std::isfinite(s.real) && !is_round_number(s.real) && (model.folded || computed_in(s.dtype) != s.dtype))
+    s.error = 2 * unit_of(s.dtype) * std::fabs(s.real);
 }
 
 void LaneTape::constant(const Step& s, int count, Lanes& out) const {

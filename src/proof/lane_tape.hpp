@@ -5,7 +5,7 @@
 
 #include "proof/error_rules.hpp"
 #include "proof/lanes.hpp"
-#include "region/region.hpp"
+#include "region/tape.hpp"
 
 namespace opfuse {
 
@@ -36,16 +36,12 @@ class LaneTape {
   const Lanes& run(LaneLeaves& leaves, int count, std::vector<Lanes>& slots) const;
 
  private:
-  struct Step {
-    ExprOp op = ExprOp::constant;
-    DType dtype = DType::f32;
-    int args[3] = {-1, -1, -1};
-    int count = 0;
-    int index = 0;
+  struct Step : FlatStep {
     double real = 0, error = 0;  ///< of a constant
     int64_t integer = 0;
     OperationNote note;
   };
+  static void set_constant(Step& s, const Expr& e, const ErrorModel& model);
   void constant(const Step& s, int count, Lanes& out) const;
   std::vector<Step> steps_;
 };

@@ -2,12 +2,12 @@
 // that no reduction depends on (the elements of a softmax row) share one run of the reductions. Stage
 // outputs that stay tile-local are materialised whole for the stages that read them.
 #include <cmath>
-#include <limits>
 
 #include "base/fail.hpp"
 #include "base/parallel.hpp"
 #include "ops/checks.hpp"
 #include "region/dependence.hpp"
+#include "region/reductions.hpp"
 #include "region/tape.hpp"
 #include "tensor/number.hpp"
 
@@ -79,39 +79,6 @@ struct BoundStage {
 ScalarValue element(const Tensor& tensor, DType dtype, int64_t offset) {
   if (is_float(dtype)) return {dtype, tensor.real(offset), 0};
   return {dtype, 0, tensor.integer(offset)};
-}
-
-ScalarValue identity_of(ReduceKind kind, DType dtype) {
-  ScalarValue value{dtype, 0, 0};
-  const double infinity = std::numeric_limits<double>::infinity();
-  switch (kind) {
-    case ReduceKind::sum:
-      break;
-    case ReduceKind::product:
-      value.real = 1, value.integer = 1;
-      break;
-    case ReduceKind::max:
-      value.real = -infinity, value.integer = is_float(dtype) ? 0 : integer_min(dtype);
-      break;
-    case ReduceKind::min:
-      value.real = infinity, value.integer = is_float(dtype) ? 0 : dtype == DType::u64 ? -1 : integer_max(dtype);
-      break;
-  }
-  return value;
-}
-
-ExprOp combiner(ReduceKind kind) {
-  switch (kind) {
-    case ReduceKind::sum:
-      return ExprOp::add;
-    case ReduceKind::product:
-      return ExprOp::mul;
-    case ReduceKind::max:
-      return ExprOp::max;
-    case ReduceKind::min:
-      return ExprOp::min;
-  }
-  return ExprOp::add;
 }
 
 /// One thread's walk over a part of a stage's domain.

@@ -3,41 +3,38 @@
 #include "region/tape.hpp"
 
 #include <cmath>
-#include <unordered_map>
 
 #include "base/fail.hpp"
 
 namespace opfuse {
 
+FlatStep flat_step(const Expr& e, const StepNumbers& numbers) {
+  FlatStep s;
+  s.op = e.op();
+  s.dtype = e.op() == ExprOp::extent ? DType::i64 : e.dtype();
+  for (const Expr& arg : e.args()) s.args[s.count++] = numbers.at(arg.node());
+  switch (e.op()) {
+    case ExprOp::read:
+    case ExprOp::in_bounds:
+    case ExprOp::coord:
+    case ExprOp::result:
+      s.index = e.index();
+      break;
+    default:
+      break;
+  }
+  return s;
+}
+
 Tape::Tape(const Expr& expr, const SymbolValues& symbols) {
-  std::unordered_map<const ExprNode*, int> slot;
+  StepNumbers numbers;
   expr.visit([&](const Expr& e) {
-    Step s;
-    s.op = e.op();
-    s.dtype = e.dtype();
-    for (const Expr& arg : e.args()) s.args[s.count++] = slot.at(arg.node());
-    switch (e.op()) {
-      case ExprOp::constant:
-        s.constant.dtype = e.dtype();
-        if (is_float(e.dtype()))
-          s.constant.real = e.value();
-        else
-          s.constant.integer = e.integer_value();
-        break;
-      case ExprOp::extent:
-        s.constant.dtype = DType::i64;
-        s.constant.integer = e.dim().evaluate(symbols);
-        break;
-      case ExprOp::read:
-      case ExprOp::in_bounds:
-      case ExprOp::coord:
-      case ExprOp::result:
-        s.index = e.index();
-        break;
-      default:
-        break;
-    }
-    slot[e.node()] = static_cast<int>(steps_.size());
+    Step s{flat_step(e, numbers), {}};
+    s.constant.dtype = s.dtype;
+    if (s.op == ExprOp::extent) s.constant.integer = e.dim().evaluate(symbols);
+    if (s.op == ExprOp::constant && is_float(s.dtype)) s.constant.real = e.value();
+    if (s.op == ExprOp::constant && !is_float(s.dtype)) s.constant.integer = e.integer_value();
+    numbers[e.node()] = static_cast<int>(steps_.size());
     steps_.push_back(std::move(s));
   });
 }

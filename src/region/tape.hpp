@@ -2,6 +2,7 @@
 // into an array of slots. One Tape serves all threads; each thread has its own slots.
 #pragma once
 
+#include <unordered_map>
 #include <vector>
 
 #include "region/region.hpp"
@@ -25,6 +26,18 @@ struct TapeSlots {
   std::vector<ScalarValue> args;
 };
 
+/// An operation of a flattened expression; operands are earlier ones.
+struct FlatStep {
+  ExprOp op = ExprOp::constant;
+  DType dtype = DType::f32;
+  int args[3] = {-1, -1, -1};
+  int count = 0;
+  int index = 0;  ///< of a leaf
+};
+using StepNumbers = std::unordered_map<const ExprNode*, int>;
+/// What `e` is as a step, but for a constant's value.
+FlatStep flat_step(const Expr& e, const StepNumbers& numbers);
+
 class Tape {
  public:
   Tape() = default;
@@ -34,12 +47,7 @@ class Tape {
   ScalarValue run(TapeLeaves& leaves, TapeSlots& slots, Precision precision) const;
 
  private:
-  struct Step {
-    ExprOp op = ExprOp::constant;
-    DType dtype = DType::f32;
-    int args[3] = {-1, -1, -1};
-    int count = 0;
-    int index = 0;
+  struct Step : FlatStep {
     ScalarValue constant;
   };
   std::vector<Step> steps_;

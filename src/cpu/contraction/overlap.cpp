@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/integers.hpp"
-#include "cpu/functions.hpp"
+#include "expr/real_ops.hpp"
 
 namespace opfuse {
 namespace {

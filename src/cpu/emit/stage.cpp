@@ -6,7 +6,7 @@
 
 #include "base/fail.hpp"
 #include "cpu/emit/take_turns.hpp"
-#include "cpu/functions.hpp"
+#include "expr/real_ops.hpp"
 #include "kernel/reads.hpp"
 
 namespace opfuse::cpu {

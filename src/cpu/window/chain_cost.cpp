@@ -8,7 +8,7 @@
 #include "base/integers.hpp"
 #include "cpu/contraction/overlap.hpp"
 #include "cpu/contraction/register_tile.hpp"
-#include "cpu/functions.hpp"
+#include "expr/real_ops.hpp"
 #include "cpu/memory_rates.hpp"
 #include "cpu/schedule_parts.hpp"
 #include "cpu/window/chain_cut.hpp"
