@@ -77,7 +77,8 @@ void print_kernel_times(std::vector<KernelTime> times, bool each) {
   fmt::print("{}", table.text());
 }
 
-int run(const FlagSet& app, const Flags& flags) {
+/// What goes with what, before anything is read.
+EmitRequest checked_request(const FlagSet& app, const Flags& flags) {
   EmitRequest emit = emit_request(flags.emit);
   if (flags.output.empty() && emit.folder.empty())
     throw fail(E::bad_option, "nothing to write").hint("add -o NAME.opf, or --emit llvm,asm DIR");
@@ -90,6 +91,54 @@ int run(const FlagSet& app, const Flags& flags) {
   if (flags.unfused) refuse_plan_flags(app, "--unfused has the empty plan");
   if (flags.unfused && !emit.folder.empty())
     throw fail(E::bad_option, "--emit does not apply: it writes the kernels of the fused program, not of --unfused");
+  return emit;
+}
+
+size_t kernel_count(const Artifact& a) {
+  std::set<std::string> kernels;
+  for (const ArtifactLaunch& launch : a.launches) kernels.insert(launch.symbol);
+  return kernels.size();
+}
+
+void print_compiled_json(const Flags& flags, const Compiled& compiled, const SymbolValues& dims, double seconds) {
+  const Artifact& a = compiled.executable.artifact();
+  Json out = document("opfuse.compile/1");
+  out.update({{"model", flags.model},
+              {"output", flags.output},
+              {"target", a.target},
+              {"dims", json_of(dims)},
+              {"dynamic_dims", a.symbols},
+              {"fixed_inputs", fixed_inputs_json(a)},
+              {"launches", a.launches.size()},
+              {"kernels", kernel_count(a)},
+              {"code_bytes", a.code.size()},
+              {"constant_bytes", a.constants.size()},
+              {"arena_bytes", a.arena_bytes.text()},
+              {"variants", variants_json(a, compiled.kernel_times)},
+              {"seconds", seconds},
+              {"kernel_times", rows_of(compiled.kernel_times)},
+              {"conversions", compiled.notes()},
+              {"notes", a.notes}});
+  print_json(out);
+}
+
+void print_compiled(const Flags& flags, const Compiled& compiled, bool text_only, double seconds) {
+  const Artifact& a = compiled.executable.artifact();
+  fmt::print("{}   {} launches of {} kernels   target {}{}   {:.2f} s\n", flags.model, a.launches.size(),
+             kernel_count(a), a.target,
+             a.cpu_features.empty() ? "" : fmt::format(" (needs {})", fmt::join(a.cpu_features, ", ")), seconds);
+  fmt::print("  code {}, packed constants {}, arena {} bytes{}\n", human_bytes(static_cast<double>(a.code.size())),
+             human_bytes(static_cast<double>(a.constants.size())), a.arena_bytes.text(),
+             a.symbols.empty() ? "" : fmt::format(", open dimensions: {}", fmt::join(a.symbols, ", ")));
+  print_fixed_inputs(a);
+  print_variants(a);
+  if (!text_only) print_kernel_times(compiled.kernel_times, flags.kernel_times);
+  for (const std::string& text : grouped_notes(compiled.notes())) fmt::print("  {}\n", text);
+  for (const std::string& text : grouped_notes(a.notes)) fmt::print("  note: {}\n", text);
+}
+
+int run(const FlagSet& app, const Flags& flags) {
+  const EmitRequest emit = checked_request(app, flags);
   const int64_t start = now_ns();
   const GivenModel model = open_graph(flags.model, "compile", {.inputs = flags.fixed, .fix = Fix::all});
   check_output("-o", flags.output, {".opf"}, flags.force);
@@ -99,41 +148,10 @@ int run(const FlagSet& app, const Flags& flags) {
                                           : compile_fused(*model.graph, dims, flags.compile, emit, variants);
   if (!flags.output.empty()) compiled.executable.save(flags.output);
   const double seconds = static_cast<double>(now_ns() - start) * 1e-9;
-  const Artifact& a = compiled.executable.artifact();
-  std::set<std::string> kernels;
-  for (const ArtifactLaunch& launch : a.launches) kernels.insert(launch.symbol);
-  if (flags.json) {
-    Json out = document("opfuse.compile/1");
-    out.update({{"model", flags.model},
-                {"output", flags.output},
-                {"target", a.target},
-                {"dims", json_of(dims)},
-                {"dynamic_dims", a.symbols},
-                {"fixed_inputs", fixed_inputs_json(a)},
-                {"launches", a.launches.size()},
-                {"kernels", kernels.size()},
-                {"code_bytes", a.code.size()},
-                {"constant_bytes", a.constants.size()},
-                {"arena_bytes", a.arena_bytes.text()},
-                {"variants", variants_json(a, compiled.kernel_times)},
-                {"seconds", seconds},
-                {"kernel_times", rows_of(compiled.kernel_times)},
-                {"conversions", compiled.notes()},
-                {"notes", a.notes}});
-    print_json(out);
-  } else {
-    fmt::print("{}   {} launches of {} kernels   target {}{}   {:.2f} s\n", flags.model, a.launches.size(),
-               kernels.size(), a.target,
-               a.cpu_features.empty() ? "" : fmt::format(" (needs {})", fmt::join(a.cpu_features, ", ")), seconds);
-    fmt::print("  code {}, packed constants {}, arena {} bytes{}\n", human_bytes(static_cast<double>(a.code.size())),
-               human_bytes(static_cast<double>(a.constants.size())), a.arena_bytes.text(),
-               a.symbols.empty() ? "" : fmt::format(", open dimensions: {}", fmt::join(a.symbols, ", ")));
-    print_fixed_inputs(a);
-    print_variants(a);
-    if (!emit.text_only) print_kernel_times(compiled.kernel_times, flags.kernel_times);
-    for (const std::string& text : grouped_notes(compiled.notes())) fmt::print("  {}\n", text);
-    for (const std::string& text : grouped_notes(a.notes)) fmt::print("  note: {}\n", text);
-  }
+  if (flags.json)
+    print_compiled_json(flags, compiled, dims, seconds);
+  else
+    print_compiled(flags, compiled, emit.text_only, seconds);
   if (!flags.output.empty())
     fmt::print(stderr, "wrote {} (contains machine code; next: opfuse run {})\n", flags.output, flags.output);
   if (!emit.folder.empty()) fmt::print(stderr, "wrote the kernels' text to {}\n", emit.folder);
