@@ -1,6 +1,4 @@
-// The table of skeletons. Order decides: special forms stand before those that would take their regions too. A
-// contraction is seen by four of them, and the layout of its weights says which one it has (winograd), or the cost
-// (pixels).
+// Which skeleton a schedule names, and what no skeleton takes.
 #include "cpu/skeletons.hpp"
 
 #include "base/fail.hpp"
@@ -9,9 +7,13 @@
 namespace opfuse {
 
 Skeletons skeletons() {
+#define OPFUSE_SKELETON(name) name##_skeleton(),
+#define OPFUSE_SKELETON_AGAIN(form) form##_skeleton(),
   static const std::vector<Skeleton> kAll{
-      scatter_skeleton(), attention_skeleton(),   chain_skeleton(),  winograd_skeleton(),   dense_pixels_skeleton(),
-      pixels_skeleton(),  contraction_skeleton(), window_skeleton(), any_pixels_skeleton(), generic_skeleton()};
+#include "cpu/skeletons.def"
+  };
+#undef OPFUSE_SKELETON
+#undef OPFUSE_SKELETON_AGAIN
   return kAll;
 }
 

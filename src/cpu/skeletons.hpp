@@ -1,20 +1,15 @@
-// The skeletons of the CPU generator, each described in its folder; what emits them stands in cpu/emit/emitters.hpp.
+// The skeletons of the CPU generator (skeletons.def), each described in its folder.
 #pragma once
 
 #include "kernel/skeleton.hpp"
 
 namespace opfuse {
 
-Skeleton scatter_skeleton();       ///< updates stored at computed indices
-Skeleton attention_skeleton();     ///< scores, softmax, product with the values; the scores of a few rows in scratch
-Skeleton chain_skeleton();         ///< a convolution and a window behind it, the rows between them in scratch
-Skeleton winograd_skeleton();      ///< F(h x w, 3x3), where the layout of the weights says so
-Skeleton dense_pixels_skeleton();  ///< convolutions with pixels in the lanes, where that pays for dense results
-Skeleton pixels_skeleton();        ///< the same where it pays whatever the layouts are
-Skeleton contraction_skeleton();   ///< register-tiled direct convolution and GEMM
-Skeleton window_skeleton();        ///< register-tiled pooling and depthwise convolution, means of their results
-Skeleton any_pixels_skeleton();    ///< as pixels_skeleton, for convolutions whose layouts no lanes of channels take
-Skeleton generic_skeleton();       ///< any single stage: maps, rows, and what has no form above
+#define OPFUSE_SKELETON(name) Skeleton name##_skeleton();
+#define OPFUSE_SKELETON_AGAIN(form) Skeleton form##_skeleton();
+#include "cpu/skeletons.def"
+#undef OPFUSE_SKELETON
+#undef OPFUSE_SKELETON_AGAIN
 
 /// All of them, in the order in which they are asked.
 Skeletons skeletons();

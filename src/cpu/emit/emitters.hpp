@@ -1,4 +1,4 @@
-// What emits the skeletons of cpu/skeletons.hpp, by their names. Each emits the whole body of a kernel from its region
+// What emits the skeletons of cpu/skeletons.def, by their names. Each emits the whole body of a kernel from its region
 // and schedule and sets Kernel::parts.
 #pragma once
 
@@ -8,14 +8,11 @@
 
 namespace opfuse::cpu {
 
-void emit_generic(Kernel& k);
-void emit_scatter(Kernel& k);
-void emit_contraction(Kernel& k);
-void emit_winograd(Kernel& k);
-void emit_window(Kernel& k);
-void emit_pixels(Kernel& k);
-void emit_chain(Kernel& k);
-void emit_attention(Kernel& k);
+#define OPFUSE_SKELETON(name) void emit_##name(Kernel& k);
+#define OPFUSE_SKELETON_AGAIN(form)
+#include "cpu/skeletons.def"
+#undef OPFUSE_SKELETON
+#undef OPFUSE_SKELETON_AGAIN
 
 struct Emitter {
   std::string_view skeleton;

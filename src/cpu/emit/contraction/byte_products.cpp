@@ -56,10 +56,6 @@ void add_words(Product& p, Kernel& k, int lanes) {
 
 }  // namespace
 
-bool multiplies_bytes(const ElementTypes& types) {
-  return types.sum == DType::i32 && types.data_bytes() == 1 && types.weight_bytes() == 1;
-}
-
 Product byte_products(Kernel& k, const ContractionView& view) {
   const auto lanes = static_cast<int>(view.types.lanes(k.target));
   Product p;

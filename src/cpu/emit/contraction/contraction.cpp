@@ -17,9 +17,7 @@
 #include "base/fail.hpp"
 #include "cpu/emit/contraction/epilogue.hpp"
 #include "cpu/emit/contraction/fetch.hpp"
-#include "cpu/emit/contraction/overlap.hpp"
-#include "cpu/emit/contraction/pack.hpp"
-#include "cpu/emit/contraction/passes.hpp"
+#include "cpu/emit/contraction/policies.hpp"
 #include "cpu/emit/contraction/products.hpp"
 #include "cpu/emit/contraction/walk.hpp"
 #include "cpu/emit/emitters.hpp"
@@ -27,20 +25,26 @@
 namespace opfuse::cpu {
 namespace {
 
-void emit_tile(const ContractionPlan& plan, const Tile& tile, const Env& env) {
-  if (plan.schedule.fetch_outputs) fetch_epilogue(plan, tile, env);
-  clear_sums(plan, tile);
-  TileProducts(plan, tile).add_inside(env);
-  emit_epilogue(plan, tile, env);
-}
-
 void emit_tiles(const ContractionPlan& plan, const Env& env, PartRange blocks, PartRange items) {
-  if (plan.schedule.overlap) return emit_overlapped(plan, env, blocks, items);
-  const auto body = plan.schedule.k_block ? emit_tile_of_pass : emit_tile;
-  walk_tiles(plan, env, blocks, items, [&](const Tile& tile, const Env& at) { body(plan, tile, at); });
+  for (const TileKind& kind : kTileKinds)
+    if (kind.asked(plan.schedule)) return kind.emit(plan, env, blocks, items);
 }
 
 }  // namespace
+
+void clear_sums(const ContractionPlan& plan, const Tile& tile) {
+  for (int64_t i = 0; i < tile.accumulators(); ++i)
+    plan.k.b.CreateStore(plan.k.zero(plan.product.sums), plan.places[static_cast<size_t>(i)]);
+}
+
+void emit_plain(const ContractionPlan& plan, const Env& env, PartRange blocks, PartRange items) {
+  walk_tiles(plan, env, blocks, items, [&](const Tile& tile, const Env& at) {
+    if (plan.schedule.fetch_outputs) fetch_epilogue(plan, tile, at);
+    clear_sums(plan, tile);
+    TileProducts(plan, tile).add_inside(at);
+    emit_epilogue(plan, tile, at);
+  });
+}
 
 void ContractionEmitter::emit(const Env& env, PartRange blocks, PartRange items) const {
   if (!plan_.schedule.pack) return emit_tiles(plan_, env, blocks, items);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "cpu/emit/contraction/policies.hpp"
+
 namespace opfuse::cpu {
 
 std::vector<StageEmitter::Point> points_of(const ContractionPlan& plan, const Tile& tile, const Env& env, bool last) {

@@ -11,7 +11,4 @@ std::vector<StageEmitter::Point> points_of(const ContractionPlan& plan, const Ti
 /// Computes and stores the outputs.
 void emit_epilogue(const ContractionPlan& plan, const Tile& tile, const Env& env);
 
-/// Sums of pairs of pixels that share a vector get places of their own (half.cpp).
-void split_pairs(const ContractionPlan& plan, const Tile& tile);
-
 }  // namespace opfuse::cpu

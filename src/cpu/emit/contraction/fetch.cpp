@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cpu/emit/contraction/passes.hpp"
+#include "cpu/emit/contraction/policies.hpp"
 #include "cpu/emit/contraction/products.hpp"
 #include "cpu/emit/prefetch.hpp"
 

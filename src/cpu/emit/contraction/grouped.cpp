@@ -4,10 +4,10 @@
 //   permuted   the channels of all the vector's groups are one or a few whole vectors of the data:
 //              load them once per pixel, put lanes in place by a constant shuffle per i
 //   blended    one broadcast per group of the vector, blended under masks made once per block
-#include "cpu/emit/contraction/grouped.hpp"
 
 #include <algorithm>
 
+#include "cpu/emit/contraction/policies.hpp"
 #include "cpu/emit/contraction/products.hpp"
 
 namespace opfuse::cpu {

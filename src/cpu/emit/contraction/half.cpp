@@ -6,6 +6,7 @@
 //
 // So a pair of pixels takes one multiply-add of that vector instead of two; the epilogue splits them.
 #include "cpu/emit/contraction/epilogue.hpp"
+#include "cpu/emit/contraction/policies.hpp"
 #include "cpu/emit/contraction/products.hpp"
 #include "cpu/emit/fence.hpp"
 

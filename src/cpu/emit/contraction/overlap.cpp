@@ -9,13 +9,12 @@
 //
 // The first tile has none before it: it stores the epilogue of whatever rests there at its own place, where the next
 // one stores the right results. All tiles have the same shape (overlapped_tile).
-#include "cpu/emit/contraction/overlap.hpp"
 
 #include <algorithm>
 
 #include "cpu/emit/contraction/epilogue.hpp"
 #include "cpu/emit/contraction/fetch.hpp"
-#include "cpu/emit/contraction/passes.hpp"
+#include "cpu/emit/contraction/policies.hpp"
 #include "cpu/emit/contraction/products.hpp"
 #include "cpu/emit/contraction/walk.hpp"
 #include "cpu/emit/take_turns.hpp"

@@ -1,9 +1,9 @@
 // Products of two activations: a block of what is taken for weights is packed into scratch, then all rows of the part
 // use it. Where vectors would have to be gathered, squares are loaded the other way and transposed in registers.
 // Weights of gated data are packed too, times the gate: sum x g w = sum x (g w), and they are fewer than the data.
-#include "cpu/emit/contraction/pack.hpp"
 
 #include "cpu/contraction/packed_weights.hpp"
+#include "cpu/emit/contraction/policies.hpp"
 #include "cpu/emit/transpose.hpp"
 
 namespace opfuse::cpu {

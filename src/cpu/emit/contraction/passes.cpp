@@ -4,13 +4,14 @@
 //
 // so that the data of a pass stay in L2 for all blocks while the next weights are fetched, and those come from beyond
 // L2 once.
-#include "cpu/emit/contraction/passes.hpp"
 
 #include <algorithm>
 
 #include "cpu/emit/contraction/epilogue.hpp"
 #include "cpu/emit/contraction/fetch.hpp"
+#include "cpu/emit/contraction/policies.hpp"
 #include "cpu/emit/contraction/products.hpp"
+#include "cpu/emit/contraction/walk.hpp"
 
 namespace opfuse::cpu {
 namespace {
@@ -57,14 +58,8 @@ void rest_sums(const ContractionPlan& plan, const Tile& tile, Value* place) {
   }
 }
 
-}  // namespace
-
-void clear_sums(const ContractionPlan& plan, const Tile& tile) {
-  for (int64_t i = 0; i < tile.accumulators(); ++i)
-    plan.k.b.CreateStore(plan.k.zero(plan.product.sums), plan.places[static_cast<size_t>(i)]);
-}
-
-void emit_tile_of_pass(const ContractionPlan& plan, const Tile& tile, const Env& env) {
+/// Goes on from the sums that rest, and leaves them there or computes the outputs.
+void emit_tile(const ContractionPlan& plan, const Tile& tile, const Env& env) {
   Kernel& k = plan.k;
   Value* pixel = plan.view.pixel < 0 ? k.i64(0) : env.axes[static_cast<size_t>(plan.view.pixel)].base;
   Value* place = resting_place(plan, tile, pixel);
@@ -74,6 +69,12 @@ void emit_tile_of_pass(const ContractionPlan& plan, const Tile& tile, const Env&
   k.branch(
       k.b.CreateICmpEQ(tile.pass, k.i64(plan.passes() - 1)), [&] { emit_epilogue(plan, tile, env); },
       [&] { rest_sums(plan, tile, place); });
+}
+
+}  // namespace
+
+void emit_in_passes(const ContractionPlan& plan, const Env& env, PartRange blocks, PartRange items) {
+  walk_tiles(plan, env, blocks, items, [&](const Tile& tile, const Env& at) { emit_tile(plan, tile, at); });
 }
 
 Value* next_weights(const ContractionPlan& plan, const Tile& tile, const Address& weights) {

@@ -61,10 +61,10 @@ std::vector<TileRun> stacked_rows(const ContractionPlan& plan) {
                    plan.may_leave(*d) ? d : nullptr, d->tap >= 0 ? plan.tap_count(d->tap) : 1);
 }
 
-std::vector<llvm::AllocaInst*> places_of(const ContractionPlan& plan) {
-  std::vector<llvm::AllocaInst*> places(
+std::vector<Value*> places_of(const ContractionPlan& plan) {
+  std::vector<Value*> places(
       static_cast<size_t>(plan.schedule.tile_w * plan.schedule.tile_h * plan.sums * plan.vectors));
-  for (llvm::AllocaInst*& place : places) place = plan.k.variable(plan.product.sums);
+  for (Value*& place : places) place = plan.k.variable(plan.product.sums);
   return places;
 }
 

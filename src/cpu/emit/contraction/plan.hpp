@@ -31,7 +31,7 @@ struct ContractionPlan {
   const std::vector<TileRun> runs;
   Value* const open_items;  ///< rows or tiles of a pass over a block, where their number is open
   const std::vector<TileRun> row_runs;
-  const std::vector<llvm::AllocaInst*> places;  ///< of sums (BlockForm::place_of)
+  const std::vector<Value*> places;  ///< of sums in memory (BlockForm::place_of)
 
   const ElementTypes& types() const { return view.types; }
   llvm::Align data_align() const { return llvm::Align(static_cast<uint64_t>(types().data_bytes())); }

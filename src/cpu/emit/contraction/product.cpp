@@ -1,14 +1,9 @@
-// The kinds of products, the first that takes the elements' types: bytes, and floats.
+// Products of floats, and which kind of products a contraction has.
 #include "cpu/emit/contraction/product.hpp"
 
 #include "base/fail.hpp"
 
 namespace opfuse::cpu {
-namespace {
-
-bool multiplies_floats(const ElementTypes& types) {
-  return types.data == DType::f32 && types.weights == DType::f32 && types.sum == DType::f32;
-}
 
 Product float_products(Kernel& k, const ContractionView& view) {
   const auto lanes = static_cast<int>(view.types.lanes(k.target));
@@ -22,19 +17,13 @@ Product float_products(Kernel& k, const ContractionView& view) {
   return p;
 }
 
-struct Kind {
-  bool (*takes)(const ElementTypes&);
-  Product (*make)(Kernel&, const ContractionView&);
-};
-constexpr Kind kKinds[] = {{multiplies_bytes, byte_products}, {multiplies_floats, float_products}};
-
-}  // namespace
-
 Product product_of(Kernel& k, const ContractionView& view) {
-  for (const Kind& kind : kKinds)
-    if (kind.takes(view.types)) return kind.make(k, view);
-  throw fail(E::codegen_failed, "products of {} and {} in {} have no instructions", name_of(view.types.data),
-             name_of(view.types.weights), name_of(view.types.sum));
+  const ElementTypes& types = view.types;
+  for (const ProductKind& kind : kProductKinds)
+    if (kind.types.data == types.data && kind.types.weights == types.weights && kind.types.sum == types.sum)
+      return kind.make(k, view);
+  throw fail(E::codegen_failed, "products of {} and {} in {} have no instructions", name_of(types.data),
+             name_of(types.weights), name_of(types.sum));
 }
 
 }  // namespace opfuse::cpu

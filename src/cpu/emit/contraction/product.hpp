@@ -5,7 +5,7 @@
 //   vector of weights [lanes][unit]  -- unpack -->  factor                sums += factor * factor     `unit` products
 //   each
 //
-// A kind of product is a row of the table in product.cpp and a file of its own (byte_products.cpp).
+// A kind of product is a row of kProductKinds and a file of its own (byte_products.cpp).
 #pragma once
 
 #include "cpu/emit/kernel.hpp"
@@ -27,10 +27,20 @@ struct Product {
   Value* outside = nullptr;  ///< word of taps outside the data; null: they add nothing and are left out
 };
 
+/// Of the first kind that takes the view's types.
 Product product_of(Kernel& k, const ContractionView& view);
 
-/// Sums of codes, u8 * i8 in i32 (byte_products.cpp).
-bool multiplies_bytes(const ElementTypes& types);
-Product byte_products(Kernel& k, const ContractionView& view);
+Product byte_products(Kernel& k, const ContractionView& view);   // byte_products.cpp
+Product float_products(Kernel& k, const ContractionView& view);  // product.cpp
+
+struct ProductKind {
+  ElementTypes types;  ///< data, weights and sums; results are the epilogue's
+  Product (*make)(Kernel&, const ContractionView&);
+};
+inline constexpr ProductKind kProductKinds[] = {
+    {{DType::u8, DType::i8, DType::i32}, byte_products},
+    {{DType::i8, DType::i8, DType::i32}, byte_products},
+    {{DType::f32, DType::f32, DType::f32}, float_products},
+};
 
 }  // namespace opfuse::cpu

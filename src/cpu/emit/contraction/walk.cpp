@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/integers.hpp"
-#include "cpu/emit/contraction/grouped.hpp"
+#include "cpu/emit/contraction/policies.hpp"
 
 namespace opfuse::cpu {
 namespace {
