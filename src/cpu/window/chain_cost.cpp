@@ -8,10 +8,10 @@
 #include "base/integers.hpp"
 #include "cpu/contraction/overlap.hpp"
 #include "cpu/contraction/register_tile.hpp"
-#include "expr/real_ops.hpp"
 #include "cpu/memory_rates.hpp"
 #include "cpu/schedule_parts.hpp"
 #include "cpu/window/chain_cut.hpp"
+#include "expr/real_ops.hpp"
 
 namespace opfuse {
 namespace {
