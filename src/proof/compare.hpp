@@ -17,11 +17,12 @@ namespace opfuse {
 struct GroupComparison {
   std::string name, pattern, output;
   std::vector<std::string> sources;
-  Difference difference;     ///< on the numbers of a run, from the interpreter's; of the worst result
-  Proof real, exact;         ///< on the numbers of a run, and on drawn ones
-  bool padding_zero = true;  ///< padding lanes of blocked outputs
-  int64_t ties = 0;          ///< elements off by a step, their value before rounding near a tie
-  std::string problem;       ///< why it could not be judged: it wrote outside its buffers, read outside a tensor
+  Difference difference;          ///< on the numbers of a run, from the interpreter's; of the worst result
+  Proof real, exact;              ///< on the numbers of a run, and on drawn ones
+  bool padding_zero = true;       ///< padding lanes of blocked outputs
+  int64_t ties = 0;               ///< elements off by a step, their value before rounding near a tie
+  bool mostly_unclaimed = false;  ///< more elements than CompareOptions::most_unclaimed have no bound: not proven
+  std::string problem;            ///< why it could not be judged: it wrote outside its buffers, read outside a tensor
   bool ok = false;
 };
 
@@ -33,7 +34,6 @@ struct OutputComparison {
   bool ok = false;
   double conditioning = 0;     ///< what noise of the groups' own size makes of it, of its max
   bool same_as_groups = true;  ///< the run's bits are those of the groups one after another
-  bool by_steps = false;       ///< recurrent layers were proven on the interpreter's states: bits are not compared
   bool judged = true;          ///< by its conditioning; not behind roundings to steps, whose ties may differ
 };
 
@@ -43,6 +43,7 @@ double tolerance_of(DType dtype, double stated);
 struct CompareOptions {
   std::optional<double> group_tolerance;   ///< of the group output's max abs, instead of the bounds of real data
   std::optional<double> output_tolerance;  ///< of the output's max abs, instead of its conditioning
+  double most_unclaimed = kMostUnclaimed;  ///< share of a group's elements that may lack a bound
   int threads = 0;
   StepProgress progress;
   int variant = -1;  ///< the executable's variant whose launches are proven; -1: its program for all sizes

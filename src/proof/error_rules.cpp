@@ -67,6 +67,7 @@ class RealLane {
 
   Number run(double ulps) {
     const double v = value(x_[0], x_[1]);
+    if (std::isinf(v)) return {v, is_surely(v) ? 0 : kInfinity, tie_};
     double e = exact_ ? 0 : claimed(spread(v));
     if (std::isnan(v)) return {v, 0, tie_};
     const bool bits = exact_ && ulps <= 0.5 + 0.02;
@@ -92,6 +93,18 @@ class RealLane {
     if (is_real_binary(op_)) return real_binary(op_, a, b);
     const ScalarValue given[] = {{args_[0]->dtype, a, 0}, {args_.back()->dtype, b, 0}};
     return evaluate_op(op_, dtype_, {given, given + args_.size()}, Precision::exact).real;
+  }
+
+  /// An infinite result (a mask's -inf and what is added to it) has no rounding: it is what it is, or anything.
+  bool is_surely(double v) const {
+    for (size_t i = 0; i < args_.size(); ++i)
+      for (const double sign : {-1.0, 1.0}) {
+        if (!std::isfinite(e_[i])) return false;
+        double at[2] = {x_[0], x_[1]};
+        if (i < 2) at[i] += sign * e_[i];
+        if (value(at[0], at[1]) != v) return false;
+      }
+    return true;
   }
 
   /// What the operands' errors make of it.

@@ -29,6 +29,12 @@ GroupValues::GroupValues(const Graph& fused, SymbolValues symbols)
 
 DType GroupValues::dtype_of(const std::string& name) const { return by_name_.at(name)->type.dtype; }
 
+const Node& GroupValues::producer_of(const std::string& name) const {
+  const Node* node = by_name_.at(name)->producer;
+  OPFUSE_CHECK(node, "no node computes '{}'", name);
+  return *node;
+}
+
 struct GroupValues::Evaluation {
   const GroupValues& owner;
   const Known& known;
@@ -75,8 +81,12 @@ struct GroupValues::Evaluation {
 };
 
 Tensor GroupValues::value(const std::string& name, const Known& known) const {
+  return value(*by_name_.at(name), known);
+}
+
+Tensor GroupValues::value(const Value& wanted, const Known& known) const {
   Evaluation evaluate{*this, known, nullptr};
-  return evaluate(*by_name_.at(name));
+  return evaluate(wanted);
 }
 
 std::vector<Tensor> GroupValues::results(const std::vector<std::string>& names, const Known& known,

@@ -19,8 +19,11 @@ class GroupValues {
 
   bool has(const std::string& name) const { return by_name_.contains(name); }
   DType dtype_of(const std::string& name) const;
+  /// The node that computes it, bodies expanded.
+  const Node& producer_of(const std::string& name) const;
   /// The value `name` from those of `known`; what no launch stores (a view) is computed.
   Tensor value(const std::string& name, const Known& known) const;
+  Tensor value(const Value& wanted, const Known& known) const;  ///< of an operand of producer_of
   /// Values `names`; of `known` only `leaves` are read, all between is computed.
   std::vector<Tensor> results(const std::vector<std::string>& names, const Known& known,
                               const std::set<std::string>& leaves) const;

@@ -84,6 +84,16 @@ Proof judge(const Tensor& got, const Tensor& want, const std::vector<const Bound
   return proof;
 }
 
+double distance_of(const Tensor& got, const Tensor& want) {
+  double sum = 0, norm = 0;
+  for (int64_t i = 0, n = got.elements(); i < n; ++i) {
+    const double d = got.real(i) - want.real(i);
+    if (!std::isfinite(d)) continue;
+    sum += d * d, norm += want.real(i) * want.real(i);
+  }
+  return norm > 0 ? std::sqrt(sum / norm) : 0;
+}
+
 BoundedTensor merged(const std::vector<const BoundedTensor*>& bounds) {
   BoundedTensor all = *bounds.front();
   for (size_t b = 1; b < bounds.size(); ++b)

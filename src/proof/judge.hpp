@@ -5,6 +5,11 @@
 
 namespace opfuse {
 
+/// The share of a group's elements that may lack a bound: they are off and nothing says how far they may be.
+inline constexpr double kMostUnclaimed = 0.01;
+/// A relative error that the interpreter itself may have.
+inline constexpr double kOracle = 0x1p-44;
+
 /// One proof of a group.
 struct Proof {
   int64_t elements = 0;
@@ -18,12 +23,16 @@ struct Proof {
   int64_t at = -1;                      ///< its index, row-major
 
   bool ok() const { return outside == 0; }
+  bool claimed(double most) const { return static_cast<double>(unclaimed) <= most * static_cast<double>(elements); }
   void merge(const Proof& other);
 };
 
 /// `want` in double (or integers); errors from `bounds`, the parts of one result that its launches wrote. `oracle`: a
 /// relative error that `want` itself may have.
 Proof judge(const Tensor& got, const Tensor& want, const std::vector<const BoundedTensor*>& bounds, double oracle);
+
+/// How far numbers are off, of their root mean square.
+double distance_of(const Tensor& got, const Tensor& want);
 
 /// The parts of one result as one.
 BoundedTensor merged(const std::vector<const BoundedTensor*>& bounds);

@@ -166,48 +166,99 @@ char* LaunchRunner::place_slices(const Launch& launch, size_t param, const Tenso
   const int box = launch.buffers[param], whole = sliced(launch, param);
   const Root root = root_of(box);
   const ArtifactBuffer& r = compiled_.buffers[static_cast<size_t>(root.buffer)];
-  if (r.storage == Storage::constant)
+  if (r.storage == Storage::constant && !tensor)
     return reinterpret_cast<char*>(const_cast<uint8_t*>(state_.artifact.constants.data())) +
            compiled_.buffers[static_cast<size_t>(box)].offset.evaluate(symbols_);
   IsolatedBuffer& memory =
       roots.try_emplace(root.buffer, static_cast<size_t>(r.bytes.evaluate(symbols_))).first->second;
-  if (tensor)
-    BufferAccess(program_.buffers[static_cast<size_t>(whole)], symbols_)
-        .store(*tensor, memory.data() + root_of(whole).offset);
+  const Buffer& buffer = program_.buffers[static_cast<size_t>(whole)];
+  if (tensor && r.storage == Storage::constant) {
+    const Tensor packed = buffer.layout.is_dense() ? *tensor : pack(*tensor, buffer.layout);
+    std::memcpy(memory.data() + root_of(whole).offset, packed.data(), packed.bytes());
+  } else if (tensor) {
+    BufferAccess(buffer, symbols_).store(*tensor, memory.data() + root_of(whole).offset);
+  }
   return memory.data() + root.offset;
 }
 
-std::vector<StoredResult> LaunchRunner::run_steps(size_t index, const StepLoop& loop, const Operand& operand) {
-  const Launch& launch = program_.launches[index];
-  const ArtifactLaunch& compiled = compiled_.launches[index];
-  const auto is_result = [&](size_t p) { return launch.region.params[p].role == ParamRole::output; };
-  Roots given, stored;
-  std::vector<char*> first;
-  for (size_t p = 0; p < launch.buffers.size(); ++p)
-    first.push_back(
-        place_slices(launch, p, is_result(p) ? nullptr : operand(launch, p), is_result(p) ? stored : given));
-  std::vector<void*> pointers(first.size());
-  for (int64_t step = 0, steps = loop.steps.evaluate(symbols_); step < steps; ++step) {
-    for (size_t p = 0; p < first.size(); ++p) {
-      const ArtifactLaunch::Step& s = compiled.steps[p];
-      const bool before = s.first >= 0;  // the state before the first step is an operand of its own
-      pointers[p] = before && step == 0 ? first[static_cast<size_t>(s.first)]
-                                        : first[p] + (before ? step - 1 : step) * s.bytes.evaluate(symbols_);
-    }
-    call(index, pointers, stored);
+/// Where the buffer of all steps begins, when `first` is the slice of the first one.
+const char* LaunchRunner::start_of(const Launch& launch, size_t param, const char* first) const {
+  return first - root_of(launch.buffers[param]).offset + root_of(sliced(launch, param)).offset;
+}
+
+/// The slices of the steps before: `initial`, then all but the last.
+static Tensor shifted(const Tensor& all, const Tensor& initial, bool backwards) {
+  Tensor before(all.dtype(), all.sizes());
+  const int64_t slice = initial.elements(), steps = slice > 0 ? all.elements() / slice : 0;
+  for (int64_t t = 0; t < steps; ++t) {
+    const int64_t from = backwards ? t + 1 : t - 1;
+    const bool starts = from < 0 || from == steps;
+    for (int64_t i = 0; i < slice; ++i)
+      before.set_real(t * slice + i, (starts ? initial : all).real(starts ? i : from * slice + i));
   }
-  std::vector<StoredResult> results;
-  for (size_t p = 0; p < launch.buffers.size(); ++p) {
-    if (!is_result(p)) continue;
-    const int whole = sliced(launch, p);
-    const Buffer& buffer = program_.buffers[static_cast<size_t>(whole)];
-    const char* at = first[p] - root_of(launch.buffers[p]).offset + root_of(whole).offset;
-    results.push_back({whole, buffer.name, BufferAccess(buffer, symbols_).load(at), true});
+  return before;
+}
+
+/// What a parameter was at every step; what does not move, once.
+Tensor LaunchRunner::operand_of_steps(const Launch& launch, size_t param, const std::vector<char*>& first,
+                                      const Operand& operand, bool backwards) const {
+  const Buffer& whole = program_.buffers[static_cast<size_t>(sliced(launch, param))];
+  Tensor all;
+  if (whole.kind == BufferKind::constant) {
+    const Tensor* given = operand(launch, param);
+    all = given ? *given : whole.constant;
+  } else {
+    all = BufferAccess(whole, symbols_).load(start_of(launch, param, first[param]));
+  }
+  const StepOperand& step = launch.steps[param];
+  if (!step.before) return all;
+  return shifted(all, operand_of_steps(launch, static_cast<size_t>(step.first), first, operand, backwards), backwards);
+}
+
+LoopRun LaunchRunner::run_steps(const StepLoop& loop, const Operand& operand) {
+  const auto begin = static_cast<size_t>(loop.first), count = static_cast<size_t>(loop.launches);
+  const auto is_result = [](const Launch& l, size_t p) { return l.region.params[p].role == ParamRole::output; };
+  Roots given, stored;
+  std::vector<std::vector<char*>> first(count);
+  for (size_t k = 0; k < count; ++k) {
+    const Launch& launch = program_.launches[begin + k];
+    for (size_t p = 0; p < launch.buffers.size(); ++p) {
+      const Tensor* tensor = is_result(launch, p) ? nullptr : operand(launch, p);
+      first[k].push_back(place_slices(launch, p, tensor, tensor ? given : stored));
+    }
+  }
+  for (int64_t step = 0, steps = loop.steps.evaluate(symbols_); step < steps; ++step)
+    for (size_t k = 0; k < count; ++k) {
+      const ArtifactLaunch& compiled = compiled_.launches[begin + k];
+      std::vector<void*> pointers;
+      for (size_t p = 0; p < first[k].size(); ++p) {
+        const ArtifactLaunch::Step& s = compiled.steps[p];
+        const bool before = s.first >= 0;  // the state before the first step is an operand of its own
+        pointers.push_back(before && step == 0 ? first[k][static_cast<size_t>(s.first)]
+                                               : first[k][p] + (before ? step - 1 : step) * s.bytes.evaluate(symbols_));
+      }
+      call(begin + k, pointers, stored);
+    }
+  LoopRun run;
+  for (size_t k = 0; k < count; ++k) {
+    const Launch& launch = program_.launches[begin + k];
+    run.operands.emplace_back(launch.buffers.size());
+    run.results.emplace_back();
+    for (size_t p = 0; p < launch.buffers.size(); ++p) {
+      if (!is_result(launch, p)) {
+        run.operands[k][p] = operand_of_steps(launch, p, first[k], operand, loop.backwards);
+        continue;
+      }
+      const int whole = sliced(launch, p);
+      const Buffer& buffer = program_.buffers[static_cast<size_t>(whole)];
+      const char* at = start_of(launch, p, first[k][p]);
+      run.results[k].push_back({whole, buffer.name, BufferAccess(buffer, symbols_).load(at), true});
+    }
   }
   for (const Roots* roots : {&given, &stored})
     for (const auto& [buffer, memory] : *roots)
-      OPFUSE_CHECK(memory.intact(), "kernel of {} wrote outside its buffers", launch.name);
-  return results;
+      OPFUSE_CHECK(memory.intact(), "a kernel of {} wrote outside its buffers", program_.launches[begin].name);
+  return run;
 }
 
 }  // namespace opfuse

@@ -25,6 +25,12 @@ struct LaunchRun {
   std::vector<StoredResult> results;
 };
 
+/// The launches of a loop. Slices of all steps lie one behind the other, in the order of the sequence.
+struct LoopRun {
+  std::vector<std::vector<Tensor>> operands;       ///< by launch, by parameter; empty for results
+  std::vector<std::vector<StoredResult>> results;  ///< by launch, in the order of its parameters
+};
+
 class LaunchRunner {
  public:
   /// `variant`: the executable's variant that `program` is; -1: its program for all sizes.
@@ -39,9 +45,9 @@ class LaunchRunner {
   /// Memory around the operands is guarded (E::internal when a kernel wrote there); what no operand filled holds NaN.
   LaunchRun run(const std::vector<size_t>& together, const Operand& operand);
 
-  /// A launch of a loop at every step, each step alone: `operand` has the values of all steps, states included, which
-  /// are read from other memory than they are stored to. The results of all steps.
-  std::vector<StoredResult> run_steps(size_t index, const StepLoop& loop, const Operand& operand);
+  /// The launches of a loop, step after step. `operand` has the values of all steps. Null: a constant as it was packed,
+  /// or a result of the loop, which a step then reads as the steps before it stored it.
+  LoopRun run_steps(const StepLoop& loop, const Operand& operand);
   /// The buffer of all steps that a parameter is a slice of; the parameter's own where it is none.
   int sliced(const Launch& launch, size_t param) const;
 
@@ -60,6 +66,9 @@ class LaunchRunner {
   std::vector<Tensor> operands_of(const Launch& launch, const std::vector<void*>& pointers,
                                   const Operand& operand) const;
   char* place_slices(const Launch& launch, size_t param, const Tensor* tensor, Roots& roots) const;
+  const char* start_of(const Launch& launch, size_t param, const char* first) const;
+  Tensor operand_of_steps(const Launch& launch, size_t param, const std::vector<char*>& first, const Operand& operand,
+                          bool backwards) const;
   void call(size_t index, const std::vector<void*>& pointers, Roots& roots);
 
   const Program& program_;

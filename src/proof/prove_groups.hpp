@@ -37,7 +37,7 @@ class GroupProver {
   using Launches = std::vector<size_t>;
   void each_launch(const std::function<void(size_t index, const Image& image)>& body) const;
   std::string key(int buffer, const Image& image) const;
-  const Tensor& operand(const Launch& launch, size_t param, const Image& image);
+  const Tensor& operand(int buffer, const Image& image);
   LaunchRunner::Operand operands(const Image& image);
   /// Weights that lie transformed for Winograd.
   struct Transformed {
@@ -49,7 +49,14 @@ class GroupProver {
   BoundOptions bounds_of(const Launch& launch, bool folded) const;
   GroupComparison prove(size_t index, const Image& image);
   void prove_real(const Launches& together, const Image& image, GroupComparison& result);
-  void prove_steps(size_t index, const StepLoop& loop, GroupComparison& result);
+  void prove_steps(const StepLoop& loop);
+  std::vector<Tensor> step_results(const StepLoop& loop, const LoopRun& run);
+  LoopRun run_drawn_steps(const StepLoop& loop);
+  std::vector<BoundedRun> bound_steps(const StepLoop& loop, const LoopRun& run, bool real) const;
+  size_t result_number(const std::string& name) const;
+  void judge_steps(const StoredResult& stored, const Tensor& want, const BoundedRun& bounds, size_t param,
+                   GroupComparison& result);
+  void conclude(GroupComparison& result) const;
   void prove_exact(const Launches& together, const Image& image, GroupComparison& result);
   std::vector<BoundedRun> bound_run(const Launches& together, const LaunchRun& run, const Image& image, bool real);
   Proof judge_run(const Launches& together, const LaunchRun& run, const std::vector<BoundedRun>& bounded,
@@ -69,7 +76,8 @@ class GroupProver {
     std::set<std::string> leaves;
   };
   std::map<std::string, Inner> inner_;
-  std::map<std::string, double> noise_;  ///< by value: how far a run's numbers were off, of their root mean square
+  std::map<std::string, double> noise_;      ///< by value: how far a run's numbers were off, of their root mean square
+  std::map<size_t, GroupComparison> loops_;  ///< by launch: those of loops, which are proven together
 };
 
 }  // namespace opfuse

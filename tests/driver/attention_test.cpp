@@ -81,7 +81,8 @@ const Launch* attention_launch(const Program& program) {
 void expect_equal(const Built& built, const SymbolValues& symbols) {
   const std::vector<Tensor> inputs = random_inputs(built.fused, {.seed = 1, .symbols = symbols});
   for (const GroupComparison& group : compare_groups(built.fused, built.program, built.executable, inputs, {}))
-    EXPECT_TRUE(group.ok) << group.name << ": " << group.difference.relative();
+    EXPECT_TRUE(group.ok) << group.name << ": " << group.difference.relative() << ", " << group.real.unclaimed << " of "
+                          << group.real.elements << " unclaimed, " << group.real.of_bound << " of the bound";
 }
 
 TEST(AttentionModel, OneProductForThreeProjectionsOneAttentionAndTheOutputAreAllKernels) {

@@ -180,16 +180,20 @@ bool all_ok(const std::vector<GroupComparison>& groups) {
 }
 
 /// Nothing where the generator has no such kernel.
-std::optional<Executable> planted(const ProofCase& built, Plant plant, double by) {
-  for (size_t i = built.program.launches.size(); i-- > 0;) {
-    Region region = built.program.launches[i].region;
-    if (!plant(region, by)) continue;
-    try {
-      return built.with_wrong(i, [&](Launch& launch) { launch.region = region; });
-    } catch (const Error&) {
-      return std::nullopt;
-    }
+std::optional<Executable> planted_in(const ProofCase& built, size_t launch, Plant plant, double by) {
+  Region region = built.program.launches[launch].region;
+  if (!plant(region, by)) return std::nullopt;
+  try {
+    return built.with_wrong(launch, [&](Launch& wrong) { wrong.region = region; });
+  } catch (const Error&) {
+    return std::nullopt;
   }
+}
+
+/// In the last launch that has a place for it.
+std::optional<Executable> planted(const ProofCase& built, Plant plant, double by) {
+  for (size_t i = built.program.launches.size(); i-- > 0;)
+    if (Region region = built.program.launches[i].region; plant(region, by)) return planted_in(built, i, plant, by);
   return std::nullopt;
 }
 
@@ -235,6 +239,75 @@ TEST(PlantedErrors, AreCaughtInWinograd) {
       EXPECT_FALSE(all_ok(built.compare_with(*wrong))) << algorithm << " " << name;
     }
   }
+}
+
+/// Loops of launches are proven step by step: each cell, with all that a layer can have.
+const Kernel kLayers[] = {
+    {"rnn",
+     "graph (%x: f32[5,3,6]) { %w = const rand<1> : f32[1,20,6] %r = const rand<2> : f32[1,20,20] %b = const rand<3> : "
+     "f32[1,40] %y, %h = rnn(%x, %w, %r, %b) return %y, %h }"},
+    {"gru",
+     "graph (%x: f32[5,3,6], %h0: f32[2,3,20]) { %n = const dense<2,5,3> : i32[3] %w = const rand<1> : f32[2,60,6] %r "
+     "= const rand<2> : "
+     "f32[2,60,20] %b = const rand<3> : f32[2,120] %y, %h = gru(%x, %w, %r, %b, %n, %h0) {direction = "
+     "\"bidirectional\"} return %y, %h }"},
+    {"gru_product_before_reset",
+     "graph (%x: f32[5,3,6]) { %w = const rand<1> : f32[1,60,6] %r = const rand<2> : f32[1,60,20] %b = const rand<3> : "
+     "f32[1,120] %y, %h = gru(%x, %w, %r, %b) {linear_before_reset = true} return %y, %h }"},
+    {"lstm",
+     "graph (%x: f32[5,3,6], %h0: f32[1,3,20], %c0: f32[1,3,20]) { %w = const rand<1> : f32[1,80,6] %r = const rand<2> "
+     ": f32[1,80,20] %b = const rand<3> : f32[1,160] %p = const rand<4> : f32[1,60] %y, %h, %c = lstm(%x, %w, %r, %b, "
+     "_, %h0, %c0, %p) {direction = \"reverse\"} return %y, %h, %c }"},
+    {"lstm_of_given_weights",
+     "graph (%x: f32[5,3,6], %w: f32[1,28,6], %r: f32[1,28,7]) { %y, %h, %c = lstm(%x, %w, %r) return %y, %h, %c }"},
+};
+
+bool plant_other_gate(Region& region, double) {
+  std::vector<Reduction>& sums = region.stages[0].reductions;
+  if (sums.size() < 2) return false;
+  std::swap(sums.front(), sums.back());
+  return true;
+}
+
+class PlantedStepErrors : public testing::TestWithParam<Kernel> {};
+
+TEST_P(PlantedStepErrors, AreCaughtAndRightKernelsPass) {
+  const ProofCase built(GetParam().text);
+  for (const GroupComparison& g : built.compare())
+    EXPECT_TRUE(g.ok) << g.name << ": real " << g.real.of_bound << " drawn " << g.exact.of_bound << g.problem;
+  int caught = 0;
+  std::vector<std::pair<const char*, Plant>> plants(std::begin(kPlants), std::end(kPlants));
+  plants.emplace_back("other gate", plant_other_gate);
+  for (size_t i = 0; i < built.program.launches.size(); ++i)
+    for (const auto& [name, plant] : plants) {
+      if (built.program.launches[i].steps.empty()) continue;
+      const std::optional<Executable> wrong = planted_in(built, i, plant, kBehindFunctions);
+      if (!wrong) continue;
+      EXPECT_FALSE(all_ok(built.compare_with(*wrong))) << built.program.launches[i].name << ": " << name;
+      ++caught;
+    }
+  EXPECT_GE(caught, 4);
+}
+
+INSTANTIATE_TEST_SUITE_P(Layers, PlantedStepErrors, testing::ValuesIn(kLayers),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+/// The largest f32 is passed everywhere: no element has a bound, and a kernel that stores anything is not proven.
+TEST(PlantedErrors, AreNotHiddenWhereNothingIsClaimed) {
+  const ProofCase built(
+      "graph (%x: f32[5,33]) { %k = const splat<200> : f32[] %a = add(%x, %k) %y = exp(%a) return %y }");
+  EXPECT_TRUE(all_ok(built.compare()));
+  const Executable wrong =
+      built.with_wrong(0, [&](Launch& launch) { launch.region.stages.back().outputs.back().value = one(DType::f32); });
+  const std::vector<GroupComparison> groups = built.compare_with(wrong);
+  EXPECT_EQ(groups[0].real.unclaimed, 5 * 33);
+  EXPECT_TRUE(groups[0].mostly_unclaimed);
+  EXPECT_FALSE(groups[0].ok);
+  CompareOptions options;
+  options.most_unclaimed = 1;
+  options.exact_proof = false;  // of drawn numbers the region itself is infinite, which has to be met
+  EXPECT_TRUE(
+      all_ok(compare_groups(built.fused, built.program, wrong, random_inputs(built.fused, {.seed = 1}), options)));
 }
 
 }  // namespace

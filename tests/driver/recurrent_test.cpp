@@ -91,6 +91,9 @@ void expect_right(const Layer& layer, const SymbolValues& sizes = {}) {
         for (int64_t i = 0; t.dtype() == DType::i32 && i < t.elements(); ++i) t.set_integer(i, 1 + i % 4);
     for (const GroupComparison& g : compare_groups(c.graph, c.program, c.executable, inputs, {}))
       EXPECT_TRUE(g.ok) << target.name << " " << g.name << " " << g.difference.relative();
+    const Comparison whole = compare_model(c.graph, c.graph, c.program, c.executable, inputs, {}, {});
+    for (const OutputComparison& o : whole.outputs)
+      EXPECT_TRUE(o.ok && o.same_as_groups) << target.name << " " << o.name << " " << o.difference.relative();
     for (const OutputComparison& o : compare_outputs(c.graph, c.executable, inputs, others, {}))
       EXPECT_TRUE(o.ok) << target.name << " " << o.name << " " << o.difference.relative() << "\n" << text_of(layer);
   }
