@@ -29,6 +29,7 @@ struct LoadOptions {
   /// Inputs that never change: shapes, axes, repeats. They become constants of the model; the arrays are copied. A run
   /// may still bind them, to the same values.
   std::map<std::string, ArrayView> fixed_inputs{};
+  std::map<std::string, int64_t> limits{};  ///< by name, `opfuse options` lists them: {"unrolled_nodes", 20000}
 };
 
 /// A model: a graph read from ONNX. Copies are deep.
@@ -173,6 +174,7 @@ struct CompileOptions {
   std::vector<std::string> algorithm{}, no_algorithm{};  ///< NAME[@NODE]: forced, forbidden
   std::optional<int64_t> max_weight_growth{};  ///< bytes that transformed weights may add; see docs/accuracy.md
   std::optional<int64_t> workspace{};          ///< bytes of scratch per thread that an algorithm may need
+  std::map<std::string, int64_t> limits{};     ///< as in LoadOptions: "arena_comparisons"
   std::string dump_dir{};                      ///< write the graph after each pass that changes it here
   std::function<void(const std::string& step, size_t done, size_t total)> progress{};
 };

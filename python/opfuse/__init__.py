@@ -59,12 +59,14 @@ class Explanation(list[Remark]):
         return remarks_text(self)
 
 
-def load(path: Path, *, fixed_inputs: Mapping[str, typing.Any] | None = None) -> Model:
+def load(path: Path, *, fixed_inputs: Mapping[str, typing.Any] | None = None,
+         limits: Mapping[str, int] | None = None) -> Model:
     """Reads an ONNX file. It must not change while the model lives: weights stay in it.
 
-    fixed_inputs: values of inputs that never change (axes, sizes, repeats); they become constants of the model.
+    fixed_inputs: values of inputs that never change (axes, sizes, repeats); they become constants of the model. limits: on what
+    the model may need, by name (docs/cli.md): {"unrolled_nodes": 20000}.
     """
-    return Model.load(path, dict(fixed_inputs or {}))
+    return Model.load(path, dict(fixed_inputs or {}), dict(limits or {}))
 
 
 def plan(model: Model, target: Target | str = "host", *, only: Sequence[str] = (), skip: Sequence[str] = (),
@@ -120,7 +122,7 @@ def compile(model: Model | Fused, target: Target | str = "host", *, dims: Mappin
             exact: bool = False, no_pass: Sequence[str] = (), chains: bool = True, threads: int = 0, measure: bool = False,
             algorithm: Sequence[str] = (), no_algorithm: Sequence[str] = (), max_weight_growth: int | None = None,
             workspace: int | None = None, emit_dir: Path = "", emit_llvm: bool = False, emit_assembly: bool = False,
-            emit_cuda: bool = False, dump_dir: Path = "",
+            emit_cuda: bool = False, dump_dir: Path = "", limits: Mapping[str, int] | None = None,
             fixed_inputs: Mapping[str, typing.Any] | None = None) -> Executable:
     """Compiles a model; one that is not fused yet is planned and fused first, unless fused is False.
 
@@ -130,15 +132,15 @@ def compile(model: Model | Fused, target: Target | str = "host", *, dims: Mappin
     exact: no algorithm that rounds otherwise than direct convolution, and no activations by tables. no_pass: names of
     shaping passes to leave out (docs/fusion.md, Shaping). chains: False leaves out the joins and the loop over images. threads: of the runs, for the choice of algorithms. measure:
     algorithms by timing the whole model with each. algorithm, no_algorithm: "f4", "direct@NODE": forced, forbidden.
-    max_weight_growth, workspace: bytes, docs/accuracy.md. dump_dir: the graph after each pass that changes it. fixed_inputs: as
-    in load, for models that could be read without them.
+    max_weight_growth, workspace: bytes, docs/accuracy.md. dump_dir: the graph after each pass that changes it. limits,
+    fixed_inputs: as in load, the latter for models that could be read without them.
     """
     given = dict(locals())
     options = _core.CompileOptions()
     for name in given.keys() - {"model", "target", "dims", "specialize", "pattern_files", "emit_dir", "dump_dir",
-                                "fixed_inputs"}:
+                                "limits", "fixed_inputs"}:
         setattr(options, name, given[name])
-    options.dims = dict(dims or {})
+    options.dims, options.limits = dict(dims or {}), dict(limits or {})
     options.specialize = [dict(sizes) for sizes in specialize]
     options.pattern_files = _texts(pattern_files)
     options.emit_dir, options.dump_dir = os.fspath(emit_dir), os.fspath(dump_dir)

@@ -56,18 +56,21 @@ void bind_models(nb::module_& m) {
   nb::class_<Model>(m, "Model", "A model: a graph read from ONNX, built in, or fused.")
       .def_static(
           "load",
-          [](const std::filesystem::path& path, const std::map<std::string, nb::object>& fixed_inputs) {
+          [](const std::filesystem::path& path, const std::map<std::string, nb::object>& fixed_inputs,
+             const std::map<std::string, int64_t>& limits) {
             std::vector<HeldArray> held;
-            const LoadOptions options{views_of(fixed_inputs, held)};
+            const LoadOptions options{views_of(fixed_inputs, held), limits};
             nb::gil_scoped_release release;
             return Model::load(path.string(), options);
           },
           "path"_a, "fixed_inputs"_a = std::map<std::string, nb::object>{},
-          nb::sig("def load(path: str | os.PathLike[str], fixed_inputs: dict[str, object] = {}) -> "
+          "limits"_a = std::map<std::string, int64_t>{},
+          nb::sig("def load(path: str | os.PathLike[str], fixed_inputs: dict[str, object] = {}, limits: dict[str, int] "
+                  "= {}) -> "
                   "Model"),
           "Reads an ONNX file. The file must not change while the model lives: weights stay in it. fixed_inputs: "
           "values "
-          "of inputs that never change (axes, sizes); they become constants.")
+          "of inputs that never change (axes, sizes); they become constants. limits: by name, docs/cli.md.")
       .def_static(
           "zoo",
           [](const std::string& name) {

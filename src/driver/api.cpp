@@ -51,7 +51,8 @@ Graph with_fixed(Graph graph, const std::map<std::string, ArrayView>& arrays) {
 }  // namespace
 
 Model Model::load(const std::string& path, const LoadOptions& options) {
-  return from_graph(read_onnx(path, {.fixed_inputs = copies_of(options.fixed_inputs)}));
+  return from_graph(
+      read_onnx(path, {.fixed_inputs = copies_of(options.fixed_inputs), .limits = limits_with(options.limits)}));
 }
 Model Model::zoo(const std::string& name) { return from_graph(build_zoo(name)); }
 void Model::save(const std::string& path, bool flatten) const { write_onnx(*graph_, path, {.functions = !flatten}); }
@@ -196,6 +197,7 @@ static CompilationOptions compilation_options(const CompileOptions& options) {
   if (!options.chains) with.no_pass.insert(with.no_pass.end(), passes_of_chains().begin(), passes_of_chains().end());
   with.specialize = options.specialize;
   with.allow_reference = options.allow_reference;
+  with.limits = limits_with(options.limits);
   with.algorithms = {options.exact,     options.algorithm, options.no_algorithm, options.max_weight_growth,
                      options.workspace, options.threads,   options.measure};
   with.artifact = {.threads = options.compile_threads,

@@ -70,7 +70,7 @@ void Compilation::prepare_model() {
   const SymbolValues first = planned_before ? sizes_of_plan(*options.given_plan, options.dims) : options.dims;
   for (const auto& [name, size] : options.dims)
     if (!first.contains(name)) later_[name] = size;
-  bind_sizes(prepared, first, &conversions);
+  bind_sizes(prepared, first, &conversions, options.limits);
   constraints = dim_constraints(prepared);
   dumps_ = prepare(prepared, {{}, options.dump_dir, options.fused}, &conversions).next_dump;
 }
@@ -139,7 +139,7 @@ void Compilation::lower() {
   const auto& off = options.no_pass;
   const bool loop =
       options.fused && has_groups(fused) && std::find(off.begin(), off.end(), "loop-over-images") == off.end();
-  const LowerOptions request{options.allow_reference, options.algorithms, loop};
+  const LowerOptions request{options.allow_reference, options.algorithms, options.limits, loop};
   for (Variant& variant : variants) {
     LowerOptions with = request;
     with.stretches = variant.stretches;

@@ -27,6 +27,7 @@ struct CompilationOptions {
   std::vector<SymbolValues> specialize;  ///< sizes of open dimensions to compile once more for
   bool allow_reference = false;          ///< operators without a kernel become launches of the interpreter
   AlgorithmRequest algorithms;
+  Limits limits;
   ArtifactOptions artifact;  ///< of the last stage: threads of the compiler, cache, files to emit, progress
 };
 

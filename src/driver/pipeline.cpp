@@ -43,9 +43,9 @@ PassRun prepare(Graph& graph, const PrepareOptions& options, std::vector<std::st
   return run;
 }
 
-void bind_sizes(Graph& graph, const SymbolValues& dims, std::vector<std::string>* notes) {
+void bind_sizes(Graph& graph, const SymbolValues& dims, std::vector<std::string>* notes, const Limits& limits) {
   if (dims.empty()) return;
-  if (auto sized = read_again(graph, dims)) {
+  if (auto sized = read_again(graph, dims, limits)) {
     graph = std::move(*sized);
     if (notes) notes->emplace_back("the model was read again with the sizes given: more of it folds");
   } else {
@@ -176,6 +176,7 @@ BuildOptions build_options(const TargetInfo& target, const LowerOptions& request
   const Generator& generator = generator_for(target);
   BuildOptions options;
   options.allow_reference = request.allow_reference;
+  options.arena_comparisons = request.limits.arena_comparisons;
   options.stretches = request.stretches || target.traits.stretches_itself;
   options.step_loops = target.traits.loops;
   options.divide = [&target](const Node& node) { return divided(node, target); };
@@ -222,7 +223,8 @@ Program lower(const Graph& graph, const TargetInfo& target, const LowerOptions& 
     choose_algorithms(program, target, request.algorithms, [&](const std::vector<Program>& programs, int threads) {
       return time_launches(programs, target, threads);
     });
-  if (request.image_loop && target.traits.loops) loop_over_images(program, image_caches(target));
+  if (request.image_loop && target.traits.loops)
+    loop_over_images(program, image_caches(target), request.limits.arena_comparisons);
   note_activation_tables(program, target);
   note_limits(program, generator_for(target), target);
   return program;

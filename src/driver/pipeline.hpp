@@ -31,7 +31,7 @@ PassRun prepare(Graph& graph, const PrepareOptions& options, std::vector<std::st
 void bind_fused(Graph& graph, const SymbolValues& dims);
 /// Binds dimensions of a model that is not fused. Where it was read from a file of which more folds with them, the file
 /// is read again, and a note says so.
-void bind_sizes(Graph& graph, const SymbolValues& dims, std::vector<std::string>* notes);
+void bind_sizes(Graph& graph, const SymbolValues& dims, std::vector<std::string>* notes, const Limits& limits = {});
 
 /// Why a node (fused or not) cannot become a region that the target's generator accepts; empty when it can.
 std::optional<Decline> illegal_on(const Node& node, const TargetInfo& target);
@@ -48,6 +48,7 @@ FusionPlan plan_graph(const Graph& prepared, const TargetInfo& target, const Pla
 struct LowerOptions {
   bool allow_reference = false;  ///< operators without a kernel become launches of the interpreter, with a note each
   AlgorithmRequest algorithms{};
+  Limits limits{};
   bool image_loop = true;  ///< an open batch may run image by image where its maps leave the caches
   bool stretches = false;  ///< broadcasts along open dimensions of 1 are computed; they are on GPUs always
 };

@@ -57,7 +57,7 @@ const ModelReader::Body& ModelReader::keep_body(Bytes encoded) {
   kept.model.opsets = model_.opsets;
   kept.model.functions = model_.functions;
   kept.model.graph = parse_graph_proto(encoded);
-  kept.flat = flatten_functions(kept.model);
+  kept.flat = flatten_functions(kept.model, static_cast<size_t>(options_.limits.inlined_nodes));
   if (kept.model.graph.sparse_initializers > 0) throw fail(E::unsupported_op, "a branch has sparse initializers");
   for (const ValueInfo& info : kept.model.graph.values) infos_.emplace(info.name, &info);
   return kept;

@@ -5,32 +5,18 @@
 #include "onnx/flatten_functions.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <cstdlib>
 #include <set>
 #include <string_view>
 #include <tuple>
 
 #include "base/fail.hpp"
+#include "base/limits.hpp"
 #include "onnx/call_record.hpp"
 
 namespace opfuse::onnx {
 namespace {
 
-constexpr size_t kMaxDepth = 64;                  // exporters nest modules a dozen deep
-constexpr size_t kMaxInlinedNodes = 1000 * 1000;  // the largest real models have some 100 000
-constexpr const char* kMaxInlinedNodesVariable = "OPFUSE_MAX_INLINED_NODES";
-
-size_t max_inlined_nodes() {
-  const char* text = std::getenv(kMaxInlinedNodesVariable);
-  if (!text || !*text) return kMaxInlinedNodes;
-  const std::string_view word(text);
-  size_t limit = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), limit);
-  if (error != std::errc() || end != word.data() + word.size() || limit == 0)
-    throw fail(E::bad_option, "{}={}: not a number of nodes", kMaxInlinedNodesVariable, word);
-  return limit;
-}
+constexpr size_t kMaxDepth = 64;  // exporters nest modules a dozen deep
 
 using FunctionKey = std::tuple<std::string, Bytes, Bytes>;
 
@@ -47,7 +33,7 @@ bool holds_graphs(const FunctionProto& function) {
 
 class Flattener {
  public:
-  explicit Flattener(const ModelProto& model) : model_(model) {
+  Flattener(const ModelProto& model, size_t most_nodes) : model_(model), most_nodes_(most_nodes) {
     for (const FunctionProto& function : model.functions)
       if (!functions_.emplace(key_of(function.domain, function.name, function.overload), &function).second)
         throw fail(E::duplicate_name, "the model defines function \"{}\" twice", function.name);
@@ -72,14 +58,14 @@ class Flattener {
   }
 
   void check_size() {
-    const size_t limit = max_inlined_nodes();
+    const size_t limit = most_nodes_;
     size_t inlined = 0;
     for (const NodeProto& node : model_.graph.nodes) {
       if (const FunctionProto* function = function_of(node)) inlined += extent_of(*function, node, 0, limit).nodes;
       if (inlined <= limit) continue;
       throw fail(E::malformed_model, "inlining the calls of the model's functions gives more than {} nodes", limit)
           .node(std::string(node.name))
-          .hint(fmt::format("the limit is {}: set it higher where this is meant", kMaxInlinedNodesVariable));
+          .hint("where this is meant, " + how_to_raise("inlined_nodes"));
     }
   }
 
@@ -235,6 +221,7 @@ class Flattener {
   }
 
   const ModelProto& model_;
+  size_t most_nodes_;
   std::map<FunctionKey, const FunctionProto*> functions_;
   std::set<std::string> prefixes_;
   std::set<Bytes> taken_;                                     // names of the main graph, and of restored tensors
@@ -251,6 +238,6 @@ int64_t opset_version(const std::vector<OperatorSet>& opsets, Bytes domain) {
   return 0;
 }
 
-FlatNodes flatten_functions(const ModelProto& model) { return Flattener(model).run(); }
+FlatNodes flatten_functions(const ModelProto& model, size_t most_nodes) { return Flattener(model, most_nodes).run(); }
 
 }  // namespace opfuse::onnx

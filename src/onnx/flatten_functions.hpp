@@ -23,8 +23,9 @@ struct FlatNodes {
 
 /// The graph's nodes, calls of model-local functions replaced by their bodies: inner tensors get the call's name in
 /// front, attribute references become the caller's values. A function whose body holds graphs stays a call.
-/// Throws E::malformed_model for recursion, E::duplicate_name for two functions of one name.
-FlatNodes flatten_functions(const ModelProto& model);
+/// Throws E::malformed_model for recursion and beyond `most_nodes` (Limits::inlined_nodes), E::duplicate_name for two
+/// functions of one name.
+FlatNodes flatten_functions(const ModelProto& model, size_t most_nodes);
 
 /// Version of a domain ("" and "ai.onnx" are one); 0 when it is not imported.
 int64_t opset_version(const std::vector<OperatorSet>& opsets, Bytes domain);

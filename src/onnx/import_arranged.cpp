@@ -4,6 +4,8 @@
 //   update[t - start], cache) SpaceToDepth, CRD  reshape, transpose, reshape                       MaxUnpool scatter
 //   into zeros Col2Im             a transposed convolution whose filter k is 1 at tap k and 0 elsewhere AffineGrid base
 //   points times theta, transposed               Unique           of constants
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -16,8 +18,6 @@ namespace {
 
 using Results = std::vector<Value*>;
 using Integers = std::vector<int64_t>;
-
-constexpr int64_t kMostElements = int64_t{1} << 26;  // of tables that are made here
 
 Integers constant_integers(const Value* value, const char* what) {
   if (!value->is_constant()) throw fail(E::unsupported_op, "the {} is computed; a constant is needed", what);
@@ -35,12 +35,13 @@ int64_t known(const Value* x, size_t axis) {
   return *size;
 }
 
-int64_t product_of(const Integers& values) {
-  int64_t n = 1;
+int64_t product_of(const NodeImport& n, const Integers& values) {
+  int64_t product = 1;
   for (int64_t v : values)
-    if (v < 0 || __builtin_mul_overflow(n, v, &n) || n > kMostElements)
-      throw fail(E::bad_attribute, "{} elements at most", kMostElements);
-  return n;
+    if (v < 0 || __builtin_mul_overflow(product, v, &product) || product > n.limits.index_elements)
+      throw fail(E::unsupported_op, "indices of [{}]: at most {} are made (--limit index_elements=N)",
+                 fmt::join(values, ", "), n.limits.index_elements);
+  return product;
 }
 
 /// `v` of one dimension, along `axis` of `rank`.
@@ -58,7 +59,7 @@ Value* shaped_like(Speller& s, Value* x, Value* like) { return s.op("expand", {x
 /// 0, 1, .. along an axis that may be open.
 Value* positions_along(Speller& s, Value* x, size_t axis) {
   const auto size = ranked(x)[axis].constant();
-  if (!size || *size > kMostElements)
+  if (!size || *size > s.limits().index_elements)
     return s.op("range", {s.number(0, DType::i64), s.reshape(s.size_of(x, static_cast<int64_t>(axis)), {}),
                           s.number(1, DType::i64)});
   Integers values(static_cast<size_t>(*size));
@@ -163,7 +164,7 @@ Results import_max_unpool(NodeImport& n) {
   Integers shape{known(x, 0), known(x, 1)}, missing(2 * rank, 0);
   for (size_t i = 0; i < axes; ++i)
     shape.push_back((known(x, i + 2) - 1) * strides[i] - pads[i] - pads[axes + i] + kernel[i]);
-  Value* zeros = s.op("constant_of_shape", {s.integers({product_of(shape)})}, {{"dtype", x->type.dtype}});
+  Value* zeros = s.op("constant_of_shape", {s.integers({product_of(n, shape)})}, {{"dtype", x->type.dtype}});
   Value* places = s.reshape(n.required(1), {-1});
   Value* y = s.op("scatter_elements", {zeros, places, s.reshape(x, {-1})}, {{"axis", int64_t{0}}});
   y = s.reshape(y, shape);
@@ -188,7 +189,7 @@ Results import_col2im(NodeImport& n) {
   const Integers pads = n.integers("pads").value_or(Integers(2 * axes, 0));
   if (dilations.size() != axes || strides.size() != axes || pads.size() != 2 * axes)
     throw fail(E::bad_attribute, "dilations, strides or pads do not belong to {} axes", axes);
-  const int64_t taps = product_of(block), planes = known(x, 1);
+  const int64_t taps = product_of(n, block), planes = known(x, 1);
   if (taps == 0 || planes % taps != 0) throw fail(E::shape_mismatch, "{} planes of blocks of {}", planes, taps);
   Integers places{0, planes}, rest, filter{planes, 1};
   for (size_t i = 0; i < axes; ++i) {
@@ -199,7 +200,7 @@ Results import_col2im(NodeImport& n) {
     filter.push_back(block[i]);
   }
   Tensor weights(x->type.dtype, filter);
-  product_of(filter);
+  product_of(n, filter);
   for (int64_t plane = 0; plane < planes; ++plane) weights.set_real(plane * taps + plane % taps, 1);
   // Of an output padding a transposed convolution's own rule is: less than the stride or the dilation, as here.
   const AttrMap attrs{{"dilations", dilations}, {"group", planes / taps}, {"kernel_shape", block},
@@ -216,7 +217,7 @@ Results import_affine_grid(NodeImport& n) {
   const size_t axes = size.size() < 2 ? 0 : size.size() - 2;
   if (axes != 2 && axes != 3) throw fail(E::bad_attribute, "size has {} values; 4 or 5 are expected", size.size());
   const Integers image(size.begin() + 2, size.end());
-  const int64_t points = product_of(image), columns = static_cast<int64_t>(axes) + 1;
+  const int64_t points = product_of(n, image), columns = static_cast<int64_t>(axes) + 1;
   Tensor base(theta->type.dtype, {points, columns});
   for (int64_t p = 0; p < points; ++p) {
     int64_t rest = p;

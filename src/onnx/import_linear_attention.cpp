@@ -12,8 +12,6 @@ namespace {
 
 using Results = std::vector<Value*>;
 
-constexpr int64_t kMostSteps = 256;
-
 int64_t known(const Value* x, size_t axis) {
   const Shape& shape = x->type.shape;
   const auto size = shape.ranked && axis < shape.rank() ? shape[axis].constant() : std::nullopt;
@@ -47,8 +45,9 @@ struct Recurrence {
     value_size = known(n.required(2), 2) / heads;
     scale = n.real("scale", 0);
     if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(key_size));
-    if (steps > kMostSteps)
-      throw fail(E::unsupported_op, "LinearAttention over {} steps: at most {} are unrolled", steps, kMostSteps);
+    if (steps > n.limits.unrolled_steps)
+      throw fail(E::unsupported_op, "LinearAttention over {} steps: at most {} are unrolled (--limit unrolled_steps=N)",
+                 steps, n.limits.unrolled_steps);
   }
 
   /// [batch, steps, count * size] -> [batch, count, steps, size], in single precision

@@ -17,7 +17,6 @@ namespace {
 using Results = std::vector<Value*>;
 
 constexpr double kTurn = 2 * std::numbers::pi;
-constexpr int64_t kMostTableElements = int64_t{1} << 25;  // 128 MiB of f32: 4,096 real points
 
 int64_t constant_integer(const Value* value, const char* what) {
   if (!value->is_constant() || value->constant->elements() != 1)
@@ -36,11 +35,14 @@ double angle(int64_t k, int64_t n, int64_t length) {
   return kTurn * static_cast<double>(k % length * (n % length) % length) / static_cast<double>(length);
 }
 
-void check_table(int64_t length, int64_t elements) {
+/// `elements` of a hostile model may be beyond 2^63.
+void check_table(const NodeImport& n, int64_t length, double elements) {
   if (length <= 0) throw fail(E::bad_attribute, "a transform of {} points", length);
-  if (elements > kMostTableElements)
-    throw fail(E::unsupported_op, "a transform of {} points needs a table of {} numbers; {} are supported", length,
-               elements, kMostTableElements);
+  if (elements > static_cast<double>(n.limits.transform_elements))
+    throw fail(E::unsupported_op,
+               "a transform of {} points needs {:.3g} numbers: at most {} are made (--limit "
+               "transform_elements=N)",
+               length, elements, n.limits.transform_elements);
 }
 
 struct Transform {
@@ -63,8 +65,8 @@ double factor(const Transform& t, int64_t n, int from, int64_t k, int to) {
 }
 
 /// [taken * parts of the operand, made * parts of the result]
-Tensor table_of(const Transform& t, int64_t parts, DType dtype) {
-  check_table(t.length, t.taken() * parts * t.made() * t.parts());
+Tensor table_of(const NodeImport& import, const Transform& t, int64_t parts, DType dtype) {
+  check_table(import, t.length, static_cast<double>(t.taken() * parts) * static_cast<double>(t.made() * t.parts()));
   Tensor table(dtype, {t.taken() * parts, t.made() * t.parts()});
   int64_t at = 0;
   for (int64_t n = 0; n < t.taken(); ++n)
@@ -126,12 +128,12 @@ Results import_dft(NodeImport& n) {
   if (!n.input(1) && !have)
     throw fail(E::unsupported_op, "the number of points, {}, is open", x->type.shape[axis].text());
   t.length = n.input(1) ? constant_integer(n.input(1), "number of points") : t.gives_reals() ? 2 * (*have - 1) : *have;
-  check_table(t.length, t.length);
+  check_table(n, t.length, static_cast<double>(t.length));
   Speller s(n);
   const std::vector<int64_t> turn = swapped(rank, axis, points);
   if (axis != points) x = s.transpose(x, turn);
   x = fitted(n, s, x, points, t.taken());
-  Value* table = n.constant(table_of(t, parts, x->type.dtype));
+  Value* table = n.constant(table_of(n, t, parts, x->type.dtype));
   Value* y = s.op("matmul", {with_last(s, x, points, {t.taken() * parts}), table});
   y = with_last(s, y, points, {t.made(), t.parts()});
   return {axis == points ? y : s.transpose(y, turn)};
@@ -148,7 +150,7 @@ Results import_stft(NodeImport& n) {
   const auto have = window ? window->type.shape.elements().constant() : x->type.shape[1].constant();
   if (!n.input(3) && !have) throw fail(E::unsupported_op, "the length of frames is not known");
   t.length = n.input(3) ? constant_integer(n.input(3), "length of frames") : *have;
-  check_table(t.length, t.length * parts * t.bins() * 2);
+  check_table(n, t.length, 2.0 * static_cast<double>(t.length * parts) * static_cast<double>(t.bins()));
   Tensor filters(x->type.dtype, {t.bins() * 2, parts, t.length});
   int64_t at = 0;
   for (int64_t k = 0; k < t.bins(); ++k)
@@ -176,7 +178,8 @@ DType result_dtype_of(NodeImport& n) {
 Results cosine_window(NodeImport& n, double a, double b, double c) {
   n.require_inputs(1, 1);
   const int64_t size = constant_integer(n.required(0), "size of the window");
-  if (size < 0 || size > kMostTableElements) throw fail(E::bad_attribute, "a window of {} points", size);
+  if (size < 0) throw fail(E::bad_attribute, "a window of {} points", size);
+  if (size > 0) check_table(n, size, static_cast<double>(size));
   const double period = static_cast<double>(n.integer("periodic", 1) != 0 ? size : size - 1);
   Tensor window(result_dtype_of(n), {size});
   for (int64_t i = 0; i < size; ++i) {
@@ -201,8 +204,9 @@ Results import_mel_weight_matrix(NodeImport& n) {
   const double low = mel(constant_real(n.required(3), "lower edge"));
   const double high = mel(constant_real(n.required(4), "upper edge"));
   const int64_t bins = points / 2 + 1;
-  if (bands <= 0 || points <= 0 || rate <= 0 || bands * bins > kMostTableElements)
+  if (bands <= 0 || points <= 0 || rate <= 0)
     throw fail(E::bad_attribute, "{} bands of {} points at {} Hz", bands, points, rate);
+  check_table(n, points, static_cast<double>(bands) * static_cast<double>(bins));
   std::vector<int64_t> edge;
   for (int64_t i = 0; i < bands + 2; ++i) {
     const double at = low + static_cast<double>(i) * (high - low) / static_cast<double>(bands + 2);

@@ -28,6 +28,7 @@ std::span<const SpelledOperator> spelled_operators();
 class Speller {
  public:
   explicit Speller(NodeImport& node) : node_(node) {}
+  const Limits& limits() const { return node_.limits; }
 
   Value* op(const char* name, std::vector<Value*> operands, const AttrMap& attrs = {}) {
     return node_.emit(name, attrs, std::move(operands))[0];

@@ -45,9 +45,9 @@ Value* stacked(Speller& s, Values parts, int64_t axis, bool backwards) {
 
 void ModelReader::check_unrolled(int64_t steps, const Body& body, const Source& source) const {
   const auto nodes = static_cast<int64_t>(std::max<size_t>(body.flat.nodes.size(), 1));
-  if (steps > options_.most_unrolled_nodes / nodes)
-    throw fail(E::unsupported_op, "{} runs {} nodes {} times: at most {} are unrolled", source.op_type, nodes, steps,
-               options_.most_unrolled_nodes);
+  if (steps > options_.limits.unrolled_nodes / nodes)
+    throw fail(E::unsupported_op, "{} runs {} nodes {} times: at most {} are unrolled (--limit unrolled_nodes=N)",
+               source.op_type, nodes, steps, options_.limits.unrolled_nodes);
 }
 
 /// States and slices in, states and slices out, as often as the axis is long.
@@ -173,7 +173,8 @@ bool ModelReader::read_bodies(const FlatNode& node, const Source& source) {
   const auto unroll = unroller(source);
   if (!unroll) return false;
   read_in_place(node, source, [&] {
-    NodeImport n(graph_, node.proto, node.opset, operands(node.proto), source, tensors_, options_.fold_shapes);
+    NodeImport n(graph_, node.proto, node.opset, operands(node.proto), source, tensors_, options_.fold_shapes,
+                 options_.limits);
     return (this->*unroll)(n, source);
   });
   return true;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/limits.hpp"
 #include "ir/graph.hpp"
 #include "onnx/tensor_proto.hpp"
 #include "onnx/wire.hpp"
@@ -19,13 +20,14 @@ namespace opfuse::onnx {
 class NodeImport {
  public:
   NodeImport(Graph& graph, const NodeProto& proto, int64_t opset, std::vector<Value*> inputs, Source source,
-             TensorReader& tensors, bool fold)
+             TensorReader& tensors, bool fold, const Limits& limits)
       : graph(graph),
         proto(proto),
         opset(opset),
         inputs(std::move(inputs)),
         source(std::move(source)),
         tensors(tensors),
+        limits(limits),
         fold_(fold) {}
 
   Graph& graph;
@@ -34,6 +36,7 @@ class NodeImport {
   std::vector<Value*> inputs;  ///< null: absent
   const Source source;
   TensorReader& tensors;
+  const Limits& limits;
 
   Value* input(size_t i) const { return i < inputs.size() ? inputs[i] : nullptr; }
   Value* required(size_t i) const;  ///< E::arity_mismatch

@@ -47,7 +47,7 @@ ModelReader::ModelReader(Bytes bytes, std::shared_ptr<const void> owner, const s
 
 Graph ModelReader::read() {
   check_versions();
-  flat_ = flatten_functions(model_);
+  flat_ = flatten_functions(model_, static_cast<size_t>(options_.limits.inlined_nodes));
   graph_.name = std::string(model_.graph.name);
   const std::vector<size_t> order = node_order(flat_.nodes, model_.graph);
   for (const ValueInfo& info : model_.graph.values) infos_.emplace(info.name, &info);
@@ -157,7 +157,7 @@ void ModelReader::read_inputs() {
 }
 
 std::vector<ModelInput> ModelReader::inputs() {
-  flat_ = flatten_functions(model_);
+  flat_ = flatten_functions(model_, static_cast<size_t>(options_.limits.inlined_nodes));
   const std::vector<std::string> deciding = shape_inputs(flat_.nodes, model_.graph);
   for (const ValueInfo& info : model_.graph.inputs)
     for (const Dimension& dim : info.type.dims) symbols_.emplace(dim.param);
@@ -216,7 +216,8 @@ std::optional<std::vector<Value*>> ModelReader::try_known(const FlatNode& node, 
     for (const Value* operand : operands(node.proto))
       if (operand && operand->type.dtype == DType::string && is_declared(source.op_type))
         throw fail(E::unsupported_dtype, "operator {} on strings is not supported", source.op_type);
-    NodeImport import(graph_, node.proto, node.opset, operands(node.proto), source, tensors_, options_.fold_shapes);
+    NodeImport import(graph_, node.proto, node.opset, operands(node.proto), source, tensors_, options_.fold_shapes,
+                      options_.limits);
     auto results = import_known(import);
     if (!results) reason = fmt::format("operator {} is not known", source.op_type);
     return results;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/limits.hpp"
 #include "ir/graph.hpp"
 #include "opfuse/error.hpp"
 
@@ -23,8 +24,7 @@ struct ReadOptions {
   /// Graph inputs to read as constants, by name (a shape or a number of repetitions that never changes). They take the
   /// place of an initializer of that name. E::unknown_name, E::bad_binding.
   std::map<std::string, Tensor> fixed_inputs = {};
-  /// Scan and Loop whose number of steps is known are unrolled up to that many nodes.
-  int64_t most_unrolled_nodes = 8192;
+  Limits limits = {};
   /// Receives each problem of initializers and nodes by itself; the Error thrown holds them in one text.
   std::vector<Diagnostic>* problems = nullptr;
 };

@@ -14,9 +14,10 @@ static int64_t not_understood(const Graph& graph) {
   return std::count_if(nodes.begin(), nodes.end(), [](const Node* node) { return node->is("opaque"); });
 }
 
-std::optional<Graph> read_again(const Graph& graph, const SymbolValues& dimensions) {
+std::optional<Graph> read_again(const Graph& graph, const SymbolValues& dimensions, const Limits& limits) {
   if (dimensions.empty() || graph.model_file.empty() || not_understood(graph) == 0) return std::nullopt;
   ReadOptions options;
+  options.limits = limits;
   for (const auto& [name, value] : fixed_inputs(graph)) options.fixed_inputs[name] = value;
   try {
     if (!equal(read_onnx(graph.model_file, options), graph)) return std::nullopt;

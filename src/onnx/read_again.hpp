@@ -4,12 +4,13 @@
 
 #include <optional>
 
+#include "base/limits.hpp"
 #include "ir/graph.hpp"
 
 namespace opfuse {
 
 /// The model file of `graph` read with these sizes, where that leaves fewer nodes that are not understood. Nothing when
 /// all are, or when the graph is no longer what its file says.
-std::optional<Graph> read_again(const Graph& graph, const SymbolValues& dimensions);
+std::optional<Graph> read_again(const Graph& graph, const SymbolValues& dimensions, const Limits& limits = {});
 
 }  // namespace opfuse

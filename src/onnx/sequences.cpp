@@ -35,8 +35,10 @@ std::optional<Values> split_to_sequence(NodeImport& n) {
   const size_t axis = normalize_axis(n.integer("axis", 0), x->type.shape.rank());
   const bool keep = n.integer("keepdims", 1) != 0 || n.input(1);
   const auto sizes = part_sizes(x, n.input(1), axis);
-  constexpr size_t kMostParts = 4096;
-  if (!sizes || sizes->size() > kMostParts) return std::nullopt;
+  if (!sizes) return std::nullopt;
+  if (std::ssize(*sizes) > n.limits.sequence_parts)
+    throw fail(E::unsupported_op, "a sequence of {} parts: at most {} are folded (--limit sequence_parts=N)",
+               sizes->size(), n.limits.sequence_parts);
   Speller s(n);
   Values parts;
   int64_t at = 0;
@@ -100,7 +102,7 @@ bool ModelReader::read_sequence(const FlatNode& node, const Source& source) {
   if (!makes && found == sequences_.end()) return false;
   Values inputs;
   for (Bytes name : node.proto.inputs) inputs.push_back(name.empty() ? nullptr : value_named(name));
-  NodeImport n(graph_, node.proto, node.opset, inputs, source, tensors_, options_.fold_shapes);
+  NodeImport n(graph_, node.proto, node.opset, inputs, source, tensors_, options_.fold_shapes, options_.limits);
   const Bytes result = node.proto.outputs[0];
   const auto keep = [&](Values values) {
     sequences_[result] = {std::move(values), &node};

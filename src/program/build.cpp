@@ -48,7 +48,7 @@ class Builder {
     choose_schedules();
     if (options_.in_place) share_buffers(program_, target_.traits.rows_in_place);
     assign_strides(program_);
-    plan_memory(program_);
+    plan_memory(program_, options_.arena_comparisons);
     verify(program_);
     return std::move(program_);
   }

@@ -32,6 +32,7 @@ struct BuildOptions {
   std::function<LayoutWish(const Region&)> wish_layouts;
   std::function<Schedule(const Region&, const std::vector<Layout>&, const std::vector<std::vector<Dim>>& strides)>
       choose_schedule;
+  int64_t arena_comparisons = Limits{}.arena_comparisons;
   std::set<int> quantised;  ///< ids of constants of the graph that are integers in the model
 };
 

@@ -118,7 +118,7 @@ std::vector<ImageTraffic> leading(const Program& program, const Images& images) 
 
 }  // namespace
 
-void loop_over_images(Program& program, const ImageCaches& caches) {
+void loop_over_images(Program& program, const ImageCaches& caches, int64_t arena_comparisons) {
   if (program.launches.empty() || program.launches[0].reference || program.image_loop.launches > 0) return;
   const Region& first = program.launches[0].region;
   if (first.stages.empty() || first.stages[0].domain.empty() || first.stages[0].domain[0].op() != DimOp::symbol) return;
@@ -134,7 +134,7 @@ void loop_over_images(Program& program, const ImageCaches& caches) {
   program.notes.push_back(
       fmt::format("{} launches run image by image from {} = {} on: maps of at most {:.2f} MB between them", count,
                   symbol, from, 1e-6 * static_cast<double>(largest)));
-  plan_memory(program);
+  plan_memory(program, arena_comparisons);
   verify(program);
 }
 

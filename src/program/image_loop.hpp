@@ -16,7 +16,8 @@ namespace opfuse {
 /// Of an open batch, the leading launches whose every result for an image follows from that image alone, as many as
 /// save most at a batch of 8. Sets program.image_loop where those are two or more, and plans memory again; says so in a
 /// note.
-void loop_over_images(Program& program, const ImageCaches& caches);
+void loop_over_images(Program& program, const ImageCaches& caches,
+                      int64_t arena_comparisons = Limits{}.arena_comparisons);
 
 /// By buffer: bytes from one image to the next for launches of the loop; 0 for constants and for maps that only the
 /// loop touches.

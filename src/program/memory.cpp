@@ -6,6 +6,8 @@
 // Symbolic sizes: when every symbolic size is a constant multiple of one symbol (an unbound batch), the
 // multiples are planned like constants and scaled; other symbolic sizes share a place only with equal
 // sizes that live at other times. Constant sizes lie before symbolic ones.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -101,19 +103,24 @@ constexpr Weight kWeights[] = {
     [](const Item& item) { return item.bytes * (item.life.last - item.life.first + 1); },
     [](const Item& item) { return int64_t{item.life.last} - item.life.first; },
 };
-constexpr size_t kAttempts = 40;              // per order
-constexpr size_t kComparisons = 500'000'000;  // of all attempts: a thousand buffers still get all of theirs
+constexpr size_t kAttempts = 40;  // per order
 
-/// Attempts per order for so many buffers, each of which is compared with those placed before.
-size_t attempts_for(size_t buffers) {
+/// Attempts per order for so many buffers, each of which is compared with those placed before. By default a thousand
+/// buffers still get all of theirs.
+size_t attempts_for(size_t buffers, int64_t most_comparisons) {
   const size_t comparisons = std::max<size_t>(buffers * buffers / 2 * std::size(kWeights), 1);
-  return std::clamp<size_t>(kComparisons / comparisons, 1, kAttempts);
+  return std::clamp<size_t>(static_cast<size_t>(most_comparisons) / comparisons, 1, kAttempts);
 }
 
-/// Places all items; returns the bytes they need.
-int64_t place(std::vector<Item>& items) {
+struct Placed {
+  int64_t bytes = 0, least = 0;  ///< needed; alive together at some launch
+  size_t attempts = 0;           ///< per order, of kAttempts
+};
+
+/// Places all items.
+Placed place(std::vector<Item>& items, int64_t most_comparisons) {
   const int64_t least = least_bytes(items);
-  const size_t attempts = attempts_for(items.size());
+  const size_t attempts = attempts_for(items.size(), most_comparisons);
   int64_t best = -1;
   std::vector<Item*> best_order, order;
   for (Item& item : items) order.push_back(&item);
@@ -129,7 +136,7 @@ int64_t place(std::vector<Item>& items) {
     }
   }
   place_in_order(best_order);
-  return std::max<int64_t>(best, 0);
+  return {std::max<int64_t>(best, 0), least, attempts};
 }
 
 /// size / symbol when that is a constant.
@@ -141,7 +148,8 @@ std::optional<int64_t> multiple_of(const Dim& size, const Dim& symbol) {
 
 class Planner {
  public:
-  explicit Planner(Program& program) : program_(program), lives_(lifetimes(program)) {}
+  Planner(Program& program, int64_t most_comparisons)
+      : program_(program), lives_(lifetimes(program)), most_comparisons_(most_comparisons) {}
 
   void run() {
     std::vector<int> fixed, symbolic;
@@ -170,6 +178,18 @@ class Planner {
  private:
   Program& program_;
   std::vector<Lifetime> lives_;
+  int64_t most_comparisons_;
+
+  /// The limit kept orders out that may have needed less.
+  void note_limit(const Placed& placed, size_t buffers) {
+    if (placed.attempts == kAttempts || placed.bytes <= placed.least) return;
+    std::string note = fmt::format(
+        "arena: {} of {} tries per order for {} buffers, {:.1f} % above the least (--limit arena_comparisons=N)",
+        placed.attempts, kAttempts, buffers,
+        100 * (static_cast<double>(placed.bytes) / static_cast<double>(placed.least) - 1));
+    if (std::find(program_.notes.begin(), program_.notes.end(), note) == program_.notes.end())
+      program_.notes.push_back(std::move(note));
+  }
 
   Dim place_scaled(const std::vector<int>& buffers, const Dim& scale, const Dim& base) {
     std::vector<Item> items;
@@ -178,10 +198,11 @@ class Planner {
       const int64_t units = scale == Dim(1) ? bytes.value() : *multiple_of(bytes, scale);
       items.push_back({buffer, aligned(std::max<int64_t>(units, 1)), lives_[static_cast<size_t>(buffer)]});
     }
-    const int64_t total = place(items);
+    const Placed placed = place(items, most_comparisons_);
+    note_limit(placed, items.size());
     for (const Item& item : items)
       program_.buffers[static_cast<size_t>(item.buffer)].arena_offset = base + scale * Dim(item.offset);
-    return base + scale * Dim(total);
+    return base + scale * Dim(placed.bytes);
   }
 
   /// A place for each size expression and each set of buffers that are alive together.
@@ -212,6 +233,6 @@ class Planner {
 
 }  // namespace
 
-void plan_memory(Program& program) { Planner(program).run(); }
+void plan_memory(Program& program, int64_t most_comparisons) { Planner(program, most_comparisons).run(); }
 
 }  // namespace opfuse

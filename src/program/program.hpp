@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/limits.hpp"
 #include "program/schedule.hpp"
 #include "region/region.hpp"
 #include "region/step_operand.hpp"
@@ -99,7 +100,8 @@ std::string print(const Program& program);
 void verify(const Program& program);
 
 /// Assigns arena offsets (64-byte aligned, best fit over lifetimes) and fills arena_bytes.
-void plan_memory(Program& program);
+/// `most_comparisons` of buffers (Limits::arena_comparisons): where they keep better plans out, a note says so.
+void plan_memory(Program& program, int64_t most_comparisons = Limits{}.arena_comparisons);
 /// Fills Buffer::strides from layouts and views.
 void assign_strides(Program& program);
 /// The buffer that owns the memory of a view (itself when it is none).

@@ -83,6 +83,12 @@ class Manners(CliTest):
         self.fails(2, "bench", NET, "--alone", says=["--kernels"])
         self.ok("run", opf, "--threads", "1")
 
+    def test_limits_have_names(self):
+        self.ok("inspect", NET, "--limit", "unrolled_nodes=5", "--limit", "arena_comparisons=1")
+        self.fails(2, "inspect", NET, "--limit", "unroled_nodes=5", says=["unrolled_nodes", "E0402"])
+        self.fails(2, "inspect", NET, "--limit", "unrolled_nodes=0", says=["at least 1", "E0401"])
+        self.assertIn("unrolled_steps", self.ok("options").out)
+
     def test_runs_have_no_more_threads_than_processors(self):
         many = str(PROCESSORS + 1000)
         result = self.ok("run", NET, "--threads", many)

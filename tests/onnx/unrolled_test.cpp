@@ -48,7 +48,7 @@ TEST(Unrolled, AScanOverAFixedAxis) {
 
 TEST(Unrolled, WhatIsTooLongIsKeptWithItsReason) {
   ReadOptions options;
-  options.most_unrolled_nodes = 5;
+  options.limits.unrolled_nodes = 5;
   const Graph graph = read_onnx_bytes(scan_model(3), {}, options);
   ASSERT_EQ(graph.nodes().size(), 1u);
   EXPECT_TRUE(graph.nodes()[0]->is("opaque"));

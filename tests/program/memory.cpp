@@ -179,5 +179,23 @@ TEST(TwoLabels, FindsTheCheapestAssignmentOfEveryTinyProblem) {
   }
 }
 
+/// Fewer orders may need more memory; then the plan says so, and how to have them tried.
+TEST(MemoryPlan, ALimitOnComparisonsIsSaidWhereItBinds) {
+  int bound = 0;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    Program all = random_program(seed, Dim(1)), few = random_program(seed, Dim(1));
+    for (Program* program : {&all, &few}) assign_strides(*program);
+    plan_memory(all);
+    plan_memory(few, 1);
+    EXPECT_TRUE(all.notes.empty());
+    EXPECT_LE(all.arena_bytes.value(), few.arena_bytes.value());
+    if (all.arena_bytes == few.arena_bytes) continue;
+    ++bound;
+    ASSERT_EQ(few.notes.size(), 1u);
+    EXPECT_NE(few.notes[0].find("--limit arena_comparisons=N"), std::string::npos) << few.notes[0];
+  }
+  EXPECT_GT(bound, 0);
+}
+
 }  // namespace
 }  // namespace opfuse

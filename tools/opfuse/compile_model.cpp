@@ -8,6 +8,7 @@
 
 #include "base/fail.hpp"
 #include "console.hpp"
+#include "limits_flag.hpp"
 #include "opfuse/opfuse.hpp"
 #include "outputs.hpp"
 #include "passes/pass_manager.hpp"
@@ -153,7 +154,7 @@ void refuse_compile_flags(const FlagSet& app, const std::string& opf) {
   refuse_flags(app,
                {"--target", "--no-cache", "--allow-reference", "--no-pass", "--no-chains", "--exact", "--measure",
                 "--algorithm", "--no-algorithm", "--max-weight-growth", "--workspace", "--only", "--skip", "--plan",
-                "--allow-stale", "--patterns", "--max-group-nodes", "--no-rules"},
+                "--allow-stale", "--patterns", "--max-group-nodes", "--no-rules", "--limit"},
                "'" + opf + "' is compiled already",
                "compile the model again with that flag: opfuse compile MODEL -o " + opf);
 }
@@ -195,6 +196,7 @@ CompilationOptions compilation_options(const SymbolValues& dims, const CompileFl
   CompilationOptions options = compilation_options(dims, flags.plan);
   options.no_pass = flags.passes.off();
   options.allow_reference = flags.allow_reference;
+  options.limits = given_limits();
   options.algorithms = algorithm_request(flags.algorithms, flags.threads);
   options.dump_dir = flags.dump_dir;
   options.artifact.threads = flags.compile_threads;

@@ -18,6 +18,7 @@
 #include "console.hpp"
 #include "foreign_flags.hpp"
 #include "fusion/plan.hpp"
+#include "limits_flag.hpp"
 #include "opfuse/opfuse.hpp"
 #include "report.hpp"
 #include "runtime/artifact.hpp"
@@ -85,6 +86,7 @@ int run_cli(int argc, char** argv) {
   for (const Verb& verb : verbs()) {
     CLI::App* sub = app.add_subcommand(verb.name, verb.summary);
     const std::function<int()> run = verb.add(flags.emplace_back(sub));
+    add_limit_flag(flags.back());
     sub->callback([&chosen, run] { chosen = run; });
   }
   if (const std::string hint = unknown_verb_hint(arguments); !hint.empty()) {

@@ -7,6 +7,7 @@
 #include "inputs.hpp"
 #include "ir/fir_file.hpp"
 #include "ir/fix_input.hpp"
+#include "limits_flag.hpp"
 #include "link/interface.hpp"
 #include "onnx/read.hpp"
 #include "ops/registry.hpp"
@@ -27,11 +28,12 @@ bool ends_with(const std::string& text, std::string_view end) {
 }
 
 Graph read_model(const std::string& path, const ModelOptions& with) {
-  if (with.inputs.empty()) return read_onnx(path, {.problems = with.problems});
+  if (with.inputs.empty()) return read_onnx(path, {.limits = given_limits(), .problems = with.problems});
   const std::vector<ModelInput> declared = onnx_inputs(path);
   NamedTypes known;
   for (const ModelInput& input : declared) known.emplace_back(input.name, input.type);
   ReadOptions options;
+  options.limits = given_limits();
   options.problems = with.problems;
   options.fixed_inputs = read_arrays(with.inputs, known, "--input");
   for (const ModelInput& input : declared)
@@ -54,6 +56,7 @@ void fix_given(Graph& graph, const ModelOptions& options) {
 }  // namespace
 
 GivenModel open_model(const std::string& argument, const ModelOptions& options) {
+  given_limits();  // their names are checked whatever the model is
   GivenModel model;
   model.name = argument;
   if (argument.rfind("zoo:", 0) == 0) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/limits.hpp"
 #include "console.hpp"
 #include "report.hpp"
 #include "verb.hpp"
@@ -17,7 +18,6 @@ struct Variable {
 constexpr Variable kVariables[] = {
     {"XDG_CACHE_HOME", "folder of the kernel cache (opfuse/kernels below it; default ~/.cache)"},
     {"XDG_STATE_HOME", "folder of reproducers (opfuse below it; default ~/.local/state)"},
-    {"OPFUSE_MAX_INLINED_NODES", "nodes that calls of a model's own functions may expand to (default 1000000)"},
     {"OPFUSE_PEERS_VENV", "virtual environment with onnxruntime, for the demo (default build/peers-venv)"},
     {"NO_COLOR", "opfuse never prints colours"},
 };
@@ -49,14 +49,21 @@ std::function<int()> add_options(FlagSet& app) {
     Json variables = Json::array();
     for (const Variable& variable : kVariables)
       variables.push_back({{"name", variable.name}, {"meaning", variable.meaning}});
+    Json limits = Json::array();
+    for (const LimitRow& row : limit_rows())
+      limits.push_back({{"name", row.name}, {"default", row.value}, {"meaning", row.meaning}});
     if (*json) {
       Json out = document("opfuse.options/1");
       out["verbs"] = std::move(verbs);
       out["environment"] = std::move(variables);
+      out["limits"] = std::move(limits);
       print_json(out);
       return kOk;
     }
     fmt::print("{}\n", table.text());
+    Table bounds({"limit", ">default", "of"});
+    for (const LimitRow& row : limit_rows()) bounds.row({row.name, fmt::format("{}", row.value), row.meaning});
+    fmt::print("{}\n", bounds.text());
     Table environment({"environment", "meaning"});
     for (const Variable& variable : kVariables) environment.row({variable.name, variable.meaning});
     fmt::print("{}", environment.text());
