@@ -19,10 +19,13 @@ bool reads_stage(const Stage& stage, const Expr& e) {
   return found;
 }
 
+/// Halves are widened where they are read; what stays in the kernel stays f32.
+bool computed_in_f32(DType dtype) { return dtype == DType::f32 || is_small_float(dtype); }
+
 bool is_sum_of_products(const Stage& stage) {
   return stage.anchor == Anchor::contraction && stage.reductions.size() == 1 && stage.reduce.size() == 1 &&
          stage.reductions[0].kind == ReduceKind::sum && stage.reductions[0].value.op() == ExprOp::mul &&
-         stage.reductions[0].value.dtype() == DType::f32;
+         computed_in_f32(stage.reductions[0].value.dtype());
 }
 
 bool is_result(const Expr& e, int index) { return e.op() == ExprOp::result && e.index() == index; }
@@ -37,7 +40,7 @@ bool is_exponential(const Expr& e, const Good& good) {
 
 /// The only output, kept inside the kernel.
 const StageOutput* only_local(const Stage& stage) {
-  const bool local = stage.outputs.size() == 1 && stage.outputs[0].param < 0 && stage.outputs[0].dtype == DType::f32;
+  const bool local = stage.outputs.size() == 1 && stage.outputs[0].param < 0 && computed_in_f32(stage.outputs[0].dtype);
   return local ? &stage.outputs[0] : nullptr;
 }
 

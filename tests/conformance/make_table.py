@@ -9,7 +9,8 @@ import pathlib
 import re
 import sys
 
-STATES = ["compiled", "interpreted", "refused", "wrong", "error", "crash", "hang"]
+STATES = ["compiled", "interpreted", "refused", "off", "wrong", "error", "crash", "hang"]
+BUGS = STATES[4:]
 HEAD = """# ONNX's own cases
 
 Made by `./dev conformance`: the node, simple, converted and light cases of the Python package onnx {version}, {date}, commit {commit}. Every case
@@ -17,6 +18,8 @@ runs in a process of its own, with the suite's tolerances (rtol 1e-3, atol 1e-7 
 runner). Inputs that decide shapes are passed as fixed inputs.
 
 * *compiled*: machine code alone gives the expected outputs. *interpreted*: no kernel, but the interpreter does (`--allow-reference`). *refused*: an error names why.
+* *off*: the expected value is. It is further from the exact result (fp64) than the tolerance, by at most 16 units in the last place of the output's largest
+  value, as an FFT in f32 is; ours is within the tolerance of the exact result. The runner computes both distances for every case that differs.
 * *wrong*, *error* (not a refusal), *crash*, *hang*: bugs.
 
 """
@@ -59,12 +62,24 @@ def reasons(rows):
         print(f"| {len(names)} | {why.replace('|', '/')} | {names[0].split('/')[1]} |")
 
 
+def cell(why):
+    return re.sub("[^ ]*/test_data_set", "test_data_set", why).replace("|", "/")
+
+
+def off(rows):
+    found = [row for row in rows if row[1] == "off"]
+    if found:
+        print("\n## Expected values that are off\n\n| case | first element |\n|---|---|")
+    for name, _, why, _ in found:
+        print(f"| {name} | {cell(why)} |")
+
+
 def bugs(rows):
-    found = [row for row in rows if row[1] in STATES[3:]]
+    found = [row for row in rows if row[1] in BUGS]
     if found:
         print("\n## Bugs\n\n| case | | |\n|---|---|---|")
     for name, state, why, _ in found:
-        print(f"| {name} | {state} | {re.sub('[^ ]*/test_data_set', 'test_data_set', why).replace('|', '/')} |")
+        print(f"| {name} | {state} | {cell(why)} |")
 
 
 def operators(rows):
@@ -82,9 +97,10 @@ def main():
     print(HEAD.format(version=(cases / "version").read_text().strip(), date=datetime.date.today(), commit=commit), end="")
     totals(rows)
     reasons(rows)
+    off(rows)
     bugs(rows)
     operators(rows)
-    return 1 if any(row[1] in STATES[3:] for row in rows) else 0
+    return 1 if any(row[1] in BUGS for row in rows) else 0
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 // Every case in a process of its own: compiled where that goes, else interpreted. One line per case on stdout:
 //
-//   NAME <tab> compiled | interpreted | refused | wrong | error | crash | hang <tab> WHY
+//   NAME <tab> compiled | interpreted | refused | off | wrong | error | crash | hang <tab> WHY
 #include <cstdio>
 #include <cstring>
 
@@ -33,8 +33,9 @@ std::string verdict(const Case& c) {
   for (const char* name : {"CompiledFused", "Interpreted"}) {
     const bool compiles = std::strcmp(name, "CompiledFused") == 0;
     try {
-      const std::string problem = run_case(c, engine(name));
-      if (!problem.empty()) return "wrong\t" + std::string(name) + ": " + problem;
+      const CaseResult result = run_case(c, engine(name));
+      if (!result.wrong.empty()) return "wrong\t" + std::string(name) + ": " + result.wrong;
+      if (!result.off.empty()) return "off\t" + result.off;
       return compiles ? "compiled\t" : "interpreted\t" + why_not_compiled;
     } catch (const Error& error) {
       if (!cannot_compile(error) && error.diagnostic().name != "unknown_dimension" &&
