@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/body.hpp"
 #include "ops/transpose.hpp"
 
 namespace opfuse {
@@ -31,6 +32,7 @@ static int rank(OpKind kind) {
 
 OpKind kind_of(const Node& node) {
   if (!node.body) return node.is("batch_norm") ? OpKind::elementwise : node.op->kind;
+  if (!stands_for_body(node)) return OpKind::opaque;
   OpKind kind = OpKind::elementwise;
   for (const Node* inner : node.body->nodes())
     if (rank(kind_of(*inner)) > rank(kind)) kind = kind_of(*inner);

@@ -2,13 +2,14 @@
 //
 // Constants are converted (f32 -> f64 in exact precision) when they are first read and dropped after their last
 // use like every other value, so that peak memory is that of the widest point of the graph. Fused and composite
-// nodes run their body; it is interpreted with the symbols of the outer graph. Results are checked against the
-// inferred types: inference and reference of every operator prove each other on every run.
+// nodes run their body, for_parts runs it for each part; it is interpreted with the symbols of the outer graph. Results
+// are checked against the inferred types: inference and reference of every operator prove each other on every run.
 #include "interp/interpreter.hpp"
 
 #include <unordered_map>
 
 #include "base/fail.hpp"
+#include "ir/for_parts.hpp"
 #include "ir/located.hpp"
 
 namespace opfuse {
@@ -99,6 +100,24 @@ void check_result(const Node& node, size_t i, const Tensor& tensor, const Interp
                shape.text());
 }
 
+std::vector<Tensor> run_parts(const Node& node, const std::vector<Tensor>& operands, const InterpretOptions& options) {
+  const ForParts::Attrs& attrs = node.as<ForParts>();
+  std::vector<TensorType> types;  // their sizes, now that they are known
+  for (const Tensor& t : operands) types.push_back(t.type());
+  part_types(&attrs, types);
+  std::vector<std::vector<Tensor>> results(node.outputs.size());
+  for (int64_t part = 0; part < attrs.parts; ++part) {
+    std::vector<Tensor> inputs = operands;
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (attrs.cuts[i] != ForParts::kWhole) inputs[i] = part_of(operands[i], attrs.cuts[i], attrs.parts, part);
+    std::vector<Tensor> made = Run(*node.body, options, false)(inputs);
+    for (size_t i = 0; i < results.size(); ++i) results[i].push_back(std::move(made[i]));
+  }
+  std::vector<Tensor> whole;
+  for (size_t i = 0; i < results.size(); ++i) whole.push_back(join_parts(results[i], attrs.joins[i]));
+  return whole;
+}
+
 std::vector<Tensor> run_body(const Node& node, std::span<const Tensor* const> operands,
                              const InterpretOptions& options) {
   std::vector<Tensor> inputs;
@@ -106,6 +125,7 @@ std::vector<Tensor> run_body(const Node& node, std::span<const Tensor* const> op
     OPFUSE_CHECK(t, "a node with a body has an absent operand");
     inputs.push_back(*t);
   }
+  if (node.op->name == for_parts_op()->name) return run_parts(node, inputs, options);
   return Run(*node.body, options, false)(inputs);
 }
 

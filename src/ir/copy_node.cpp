@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "ir/body.hpp"
+
 namespace opfuse {
 namespace {
 
@@ -12,8 +14,10 @@ std::unique_ptr<Graph> copy_body(const Node& node, const std::vector<Value*>& op
   auto body = std::make_unique<Graph>();
   const Graph& from = *node.body;
   std::map<int, Value*> copies;  // by id of the original
+  const std::vector<TensorType> taken = body_input_types(*node.op, node.attrs(), types_of(operands));
   for (size_t i = 0; i < from.inputs().size(); ++i)
-    copies[from.inputs()[i]->id] = body->add_input(from.inputs()[i]->name, operands[i]->type);
+    copies[from.inputs()[i]->id] =
+        body->add_input(from.inputs()[i]->name, operands[i] ? taken[i] : from.inputs()[i]->type);
   for (const Value* c : from.constants()) copies[c->id] = body->add_constant(*c->constant, c->name);
   for (const Node* inner : from.nodes()) {
     std::vector<Value*> inputs;
@@ -36,8 +40,7 @@ Node* copy_node(Graph& graph, const Node& node, const std::vector<Value*>& opera
                 const Renamed& renamed) {
   std::unique_ptr<Graph> body = node.body ? copy_body(node, operands, renamed) : nullptr;
   std::vector<TensorType> types;
-  if (body)
-    for (const Value* v : body->outputs()) types.push_back(v->type);
+  if (body) types = body_result_types(*node.op, node.attrs(), types_of(body->outputs()));
   Node* copy = graph.add_node(node.op, node.attrs_, operands, node.outputs.size(), node.sources, before, types);
   copy->body = std::move(body);
   copy->pattern = node.pattern;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/did_you_mean.hpp"
+#include "ir/body.hpp"
 #include "ir/dim_values.hpp"
 #include "ir/located.hpp"
 
@@ -87,13 +88,13 @@ TensorType refined(const TensorType& inferred, const TensorType& declared) {
 
 void infer_body(Node& node) {
   Graph& body = *node.body;
+  const std::vector<TensorType> taken = body_input_types(*node.op, node.attrs(), types_of(node.inputs));
   for (size_t i = 0; i < node.inputs.size() && i < body.inputs().size(); ++i) {
-    if (node.inputs[i] != nullptr) body.inputs()[i]->type = node.inputs[i]->type;
+    if (node.inputs[i] != nullptr) body.inputs()[i]->type = taken[i];
   }
   body.infer_types();
-  for (size_t i = 0; i < node.outputs.size() && i < body.outputs().size(); ++i) {
-    node.outputs[i]->type = body.outputs()[i]->type;
-  }
+  const std::vector<TensorType> given = body_result_types(*node.op, node.attrs(), types_of(body.outputs()));
+  for (size_t i = 0; i < node.outputs.size() && i < given.size(); ++i) node.outputs[i]->type = given[i];
 }
 
 void substitute(const Graph& graph, const SymbolValues& values) {

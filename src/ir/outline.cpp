@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "base/fail.hpp"
+#include "ir/body.hpp"
 
 namespace opfuse {
 
@@ -105,12 +106,6 @@ Body make_body(const Graph& graph, const std::vector<Node*>& nodes) {
   return body;
 }
 
-std::vector<TensorType> types_of(const std::vector<Value*>& values) {
-  std::vector<TensorType> types;
-  for (const Value* v : values) types.push_back(v->type);
-  return types;
-}
-
 /// Names of all values; looked up, never iterated.
 std::unordered_set<std::string> names_of(const Graph& graph) {
   std::unordered_set<std::string> names;
@@ -195,7 +190,8 @@ bool expand_bodies(Graph& graph) {
     again = false;
     const std::vector<Node*> nodes = graph.nodes();
     for (Node* node : nodes) {
-      if (!node->body) continue;
+      if (node->body && !stands_for_body(*node)) changed |= expand_bodies(*node->body);
+      if (!stands_for_body(*node)) continue;
       std::vector<Value*> results = inline_body(graph, *node->body, node->inputs, node);
       for (size_t i = 0; i < results.size(); ++i) take_over(graph, node->outputs[i], results[i]);
       graph.erase(node);

@@ -46,7 +46,8 @@ bool belongs_in_body(const Value& constant);
 /// Replaces fused nodes of this graph by their bodies; composites stay.
 void expand_groups(Graph& graph);
 
-/// Replaces fused and composite nodes by their bodies, at every depth. Returns whether there were any.
+/// Replaces fused and composite nodes by their bodies, at every depth and in the bodies that stay. Returns whether
+/// there were any.
 bool expand_bodies(Graph& graph);
 
 /// Appends copies of `body`'s nodes before `before`; `inputs` stand for the body's inputs. Returns what the body's

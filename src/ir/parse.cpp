@@ -8,7 +8,7 @@
 
 #include "base/did_you_mean.hpp"
 #include "base/quote.hpp"
-#include "ir/graph.hpp"
+#include "ir/body.hpp"
 #include "ir/parse_constant.hpp"
 #include "ir/scanner.hpp"
 
@@ -136,9 +136,10 @@ class GraphParser {
     const size_t here = in_.position();
     const std::string name = in_.word();
     if (name.empty()) in_.expected("an operator");
-    for (const OpInfo* op : {fused_op(), composite_op(), opaque_op()}) {
-      if (op->name == name) return op;
+    for (const BodyLaw& law : body_laws()) {
+      if (law.op->name == name) return law.op;
     }
+    if (opaque_op()->name == name) return opaque_op();
     if (const OpInfo* op = registry_.find(name)) return op;
     std::vector<std::string> known;
     for (const OpInfo* op : registry_.all()) known.push_back(op->name);
@@ -198,7 +199,8 @@ class GraphParser {
   }
 
   void body_node(Scope& scope, const OpInfo& op, const std::vector<std::string>& results, int depth) {
-    const std::string first = in_.quoted();
+    const bool plain = op.attrs_from_map && !in_.peek('"');
+    const std::string first = plain ? std::string() : in_.quoted();
     const std::string second = in_.take_word("as") ? in_.quoted() : std::string();
     auto body = std::make_unique<Graph>();
     Scope inner{*body, {}};
@@ -209,17 +211,20 @@ class GraphParser {
       if (!in_.take(',')) break;
     }
     in_.need(')');
+    std::shared_ptr<const void> attrs;
+    in_.located(statement_, [&] { attrs = body_attributes(op, operands, *body); });
+    const size_t statement = statement_;
     block(inner, "yield", depth + 1);
+    statement_ = statement;
     if (body->outputs().size() != results.size()) {
       in_.stop(fmt::format("the body yields {} values for {} results", body->outputs().size(), results.size()));
     }
     const std::vector<TensorType> declared = types(results.size());
-    std::vector<TensorType> given;
-    for (const Value* v : body->outputs()) given.push_back(v->type);
     std::vector<Source> sources = node_sources();
+    std::vector<TensorType> given;
     Node* node = in_.located(statement_, [&] {
-      return scope.graph.add_node(&op, std::shared_ptr<const void>(), std::move(operands), results.size(),
-                                  std::move(sources), nullptr, given);
+      given = body_result_types(op, attrs.get(), types_of(body->outputs()));
+      return scope.graph.add_node(&op, attrs, std::move(operands), results.size(), std::move(sources), nullptr, given);
     });
     const bool composite = node->is("composite");
     node->label = composite ? first : second;
@@ -231,6 +236,16 @@ class GraphParser {
             fmt::format("{} is declared {} but the body gives {}", results[i], declared[i].text(), given[i].text()));
     }
     finish(scope, *node, results, {});
+  }
+
+  /// Reads what operators with attributes have between operands and body, and sets the types of the body's inputs.
+  std::shared_ptr<const void> body_attributes(const OpInfo& op, const std::vector<Value*>& operands, Graph& body) {
+    if (!op.attrs_from_map) return nullptr;
+    std::shared_ptr<const void> attrs = op.attrs_from_map(attributes());
+    const std::vector<TensorType> types = body_input_types(op, attrs.get(), types_of(operands));
+    for (size_t i = 0; i < operands.size(); ++i)
+      if (operands[i]) body.inputs()[i]->type = types[i];
+    return attrs;
   }
 
   Value* body_operand(const Scope& scope, Scope& inner) {

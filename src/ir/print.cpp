@@ -5,13 +5,15 @@
 //     %b = const splat<0.5> : f32[4]
 //     %c = conv(%x, %w, %b) {pads = [1,1,1,1]} : f32[1,4,8,8]  @"/conv1/Conv"(Conv@17)
 //     %y = fused "ConvReLU" as "FusedConvReLU__conv1" (%x, %w as %k) { ... yield %r } : f32[1,4,8,8]
+//     %t = for_parts (%y, %w) {parts = 4, cuts = [1,0], joins = [1]} { ... yield %r } : f32[1,4,8,8]
 //     %a, %b = split(%y, _) : (f32[1,2,8,8], f32[1,2,8,8])
 //     return %a, %b
 //   }
 //
 // A value shows its name (quoted when it is not a clean identifier), an unnamed one a number in order of
 // appearance. Attributes with their default value are left out. `_` is an absent operand. A composite's
-// string is its label. `%outer as %inner` names a body's input where the names differ.
+// string is its label. `%outer as %inner` names a body's input where the names differ; bodies of operators with
+// attributes stand behind those.
 #include <fmt/format.h>
 
 #include <cctype>
@@ -128,12 +130,13 @@ class Printer {
 
   std::string attributes(const Node& n) const {
     std::string out;
+    const bool shown = n.op->has_body && n.op->attrs_to_map;  // the next brace would be the body's
     for (const auto& [key, value] : n.attr_map()) {
       const AttrValue* preset = find(n.op->default_attrs, key);
       if (preset != nullptr && text_of(*preset) == text_of(value)) continue;
       out += fmt::format("{}{} = {}", out.empty() ? "" : ", ", key, text_of(value));
     }
-    return out.empty() ? out : " {" + out + "}";
+    return out.empty() && !shown ? out : " {" + out + "}";
   }
 
   std::string types(const Node& n) const {
@@ -151,7 +154,7 @@ class Printer {
       const bool composite = n.is("composite");
       const std::string& first = composite ? n.label : n.pattern;
       const std::string& second = composite ? n.pattern : n.label;
-      out += " " + quote(first);
+      if (!n.op->attrs_to_map || !first.empty() || !second.empty()) out += " " + quote(first);
       if (!second.empty()) out += " as " + quote(second);
       const Printer body(*n.body, options_, large_, static_cast<int>(indent_.size() / 2) + 1);
       out += " (" + operands(n, &body) + ")" + attributes(n) + " " + body.block("yield");

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ir/body.hpp"
 #include "ir/located.hpp"
 
 namespace opfuse {
@@ -94,19 +95,30 @@ class Verifier {
               node.outputs.size(), inner.inputs().size(), inner.outputs().size());
       return;
     }
+    try {
+      body_types(node);
+    } catch (const Error& error) {
+      problem("the body of {}: {}", node.name(), error.diagnostic().message);
+    }
+    for (std::string& p : Verifier(inner).run()) problem("in the body of {}: {}", node.name(), p);
+  }
+
+  void body_types(const Node& node) {
+    const Graph& inner = *node.body;
+    const std::vector<TensorType> taken = body_input_types(*node.op, node.attrs(), types_of(node.inputs));
+    const std::vector<TensorType> given = body_result_types(*node.op, node.attrs(), types_of(inner.outputs()));
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (node.inputs[i] != nullptr && !(node.inputs[i]->type == inner.inputs()[i]->type)) {
-        problem("input {} of {} is {}, its body expects {}", i, node.name(), node.inputs[i]->type.text(),
+      if (node.inputs[i] != nullptr && !(taken[i] == inner.inputs()[i]->type)) {
+        problem("input {} of {} is {}, its body expects {}", i, node.name(), taken[i].text(),
                 inner.inputs()[i]->type.text());
       }
     }
     for (size_t i = 0; i < node.outputs.size(); ++i) {
-      if (!(node.outputs[i]->type == inner.outputs()[i]->type)) {
+      if (!(node.outputs[i]->type == given[i])) {
         problem("output {} of {} is {}, its body gives {}", i, node.name(), node.outputs[i]->type.text(),
-                inner.outputs()[i]->type.text());
+                given[i].text());
       }
     }
-    for (std::string& p : Verifier(inner).run()) problem("in the body of {}: {}", node.name(), p);
   }
 
   void uses() {

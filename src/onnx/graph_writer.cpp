@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
+#include "ir/body.hpp"
 #include "onnx/metadata.hpp"
 #include "onnx/opaque.hpp"
 #include "onnx/tensor_proto.hpp"
@@ -146,6 +147,10 @@ void GraphWriter::write_node(const Node& node, Bindings& bindings) {
 }
 
 void GraphWriter::write_body(const Node& node, Bindings& bindings) {
+  if (!stands_for_body(node))
+    throw fail(E::unsupported_op, "{} is no operator of ONNX: it is made for a target", node.op->name)
+        .node(node.name())
+        .hint("write the model that the graph was made from");
   const Graph& body = *node.body;
   for (size_t i = 0; i < body.inputs().size(); ++i)
     if (const Value* outer = resolve(node.input(i), bindings)) bindings[body.inputs()[i]] = outer;
