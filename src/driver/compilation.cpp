@@ -7,28 +7,27 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
+#include "ir/body.hpp"
 #include "ir/dim_constraints.hpp"
 #include "ir/outline.hpp"
 #include "opfuse/opfuse.hpp"
-#include "ops/all_images.hpp"
 
 namespace opfuse {
 namespace {
 
 bool is_group(const Node* node) { return node->op == fused_op(); }
 
-bool has_groups(const Graph& graph) { return std::any_of(graph.nodes().begin(), graph.nodes().end(), is_group); }
+bool has_groups(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node* node) {
+    return is_group(node) || (node->body && !stands_for_body(*node) && has_groups(*node->body));
+  });
+}
 
 }  // namespace
 
 Compilation::Compilation(const Graph& model, TargetInfo to, CompilationOptions with)
     : target(std::move(to)), options(std::move(with)), prepared(model.clone()), has_groups_(has_groups(model)) {
   check_shaping_names(options.no_pass);
-  for (const Node* node : prepared.nodes())
-    if (node->op == all_images_op())
-      throw fail(E::unsupported_op, "the graph was shaped already: it has groups that run image by image")
-          .node(node->name())
-          .hint("compile the model it was made from");
 }
 
 void Compilation::run_to(Milestone last) {

@@ -178,7 +178,7 @@ BuildOptions build_options(const TargetInfo& target, const LowerOptions& request
   options.allow_reference = request.allow_reference;
   options.arena_comparisons = request.limits.arena_comparisons;
   options.stretches = request.stretches || target.traits.stretches_itself;
-  options.step_loops = target.traits.loops;
+  options.loops = target.traits.loops;
   options.divide = [&target](const Node& node) { return divided(node, target); };
   options.cannot_generate = [&generator, &target](const Region& region) {
     return generator.cannot_generate(region, target);

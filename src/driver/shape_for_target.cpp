@@ -74,9 +74,9 @@ Shaping shape_for_target(Graph& fused, const TargetInfo& target, const ShapeOpti
 Pass pass_for(std::string_view name, const TargetInfo& target) {
   std::vector<Pass> shaping;
   for (const ShapingPass& pass : shaping_passes()) {
-    const auto run = [target, run = pass.run](Graph& graph, PassContext& told) {
+    const auto run = [target, pass](Graph& graph, PassContext& told) {
       std::vector<ShapeVerdict> verdicts;
-      const bool changed = run(graph, context_for(target, {}), verdicts);
+      const bool changed = run_in_bodies(pass, graph, context_for(target, {}), verdicts);
       for (const std::string& line : shaping_lines(verdicts)) told.note(line);
       return changed;
     };

@@ -17,8 +17,7 @@
 #include "link/generators.hpp"
 #include "link/kernel_cache.hpp"
 #include "link/reference_launch.hpp"
-#include "program/image_loop.hpp"
-#include "program/step_loop.hpp"
+#include "program/body.hpp"
 
 namespace opfuse {
 namespace {
@@ -255,21 +254,23 @@ ArtifactLaunch artifact_launch(const Program& program, const Launch& launch, con
                   d.shared_bytes, d.spill_bytes, d.launch_shared, d.launch_shared_most};
   out.schedule = launch.schedule.text();
   const LaunchCost cost = cost_of(program, launch.region);
-  const ImageLoop& loop = program.image_loop;
-  const bool per_image = loop.symbol.empty() && &launch < program.launches.data() + loop.launches;
-  Dim images(per_image ? loop.from : 1);
-  if (const StepLoop* steps = loop_of(program, static_cast<size_t>(&launch - program.launches.data()))) {
-    images = steps->steps;
-    for (size_t i = 0; i < launch.steps.size(); ++i) {
-      const StepOperand& operand = launch.steps[i];
-      const bool moves = operand.moves || operand.before;
-      out.steps.push_back({moves ? step_bytes(program, *steps, launch.buffers[i]) : Dim(0), operand.first});
-    }
-  }
-  out.flops = cost.flops * images;
-  out.bytes_read = cost.read * images;
-  out.bytes_written = cost.written * images;
+  const Body* body = body_of(program, static_cast<size_t>(&launch - program.launches.data()));
+  const Dim times = body && always_runs(*body) ? body->times : Dim(1);
+  out.flops = cost.flops * times;
+  out.bytes_read = cost.read * times;
+  out.bytes_written = cost.written * times;
   return out;
+}
+
+/// How the launches of bodies follow them.
+void follow_bodies(const Program& program, std::vector<ArtifactLaunch>& launches) {
+  for (size_t l = 0; l < launches.size(); ++l)
+    for (size_t i = 0; i < program.launches[l].steps.size(); ++i) {
+      const StepOperand& operand = program.launches[l].steps[i];
+      const bool moves = operand.moves || operand.before;
+      const int buffer = program.launches[l].buffers[i];
+      launches[l].steps.push_back({moves ? moved_bytes(program, *body_of(program, l), buffer) : Dim(0), operand.first});
+    }
 }
 
 ArtifactLaunch host_launch(const Program& program, const Launch& launch, const std::shared_ptr<const Graph>& graph) {
@@ -312,9 +313,9 @@ ArtifactProgram assemble(const Program& program, size_t index, const Assembly& a
   }
   a.arena_bytes = program.arena_bytes;
   a.intermediate_bytes = program.intermediate_bytes;
-  if (const ImageLoop& loop = program.image_loop; loop.launches > 0)
-    a.image_loop = {loop.symbol, loop.launches, loop.from, image_steps(program)};
-  for (const StepLoop& loop : program.step_loops) a.step_loops.push_back({loop.first, loop.launches, loop.steps});
+  for (const Body& body : program.bodies)
+    a.bodies.push_back({body.first, body.launches, body.times, body.kind == BodyKind::steps, body.symbol, body.from});
+  follow_bodies(program, a.launches);
   for (const Buffer& b : program.buffers) a.layouts.emplace_back(b.name, b.layout.text());
   return a;
 }

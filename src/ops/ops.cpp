@@ -1,6 +1,5 @@
 // The list of operators: three parts, each a readable list in catalogue order, then what the IR provides.
 #include "base/fail.hpp"
-#include "ops/all_images.hpp"
 #include "ops/lists.hpp"
 #include "ops/registry.hpp"
 
@@ -15,7 +14,6 @@ const OpRegistry& ops() {
     list.add(*fused_op());
     list.add(*composite_op());
     list.add(*opaque_op());
-    list.add_internal(all_images_op());
     return list;
   }();
   return registry;

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/fail.hpp"
+#include "ir/body.hpp"
 #include "ir/outline.hpp"
 #include "ops/recurrent.hpp"
 #include "ops/recurrent_steps.hpp"
@@ -255,6 +256,7 @@ bool expand_recurrent(Graph& graph) {
   bool any = false;
   const std::vector<Node*> nodes = graph.nodes();
   for (Node* node : nodes) {
+    if (node->body && !stands_for_body(*node)) expand_recurrent(*node->body);
     const std::optional<CellKind> kind = kind_of(*node);
     if (!kind || !node->input(kSequence)->type.shape.ranked || !node->input(kStateWeights)->type.shape.ranked) continue;
     if (!node->input(kStateWeights)->type.shape[2].is_constant()) continue;

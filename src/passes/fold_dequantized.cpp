@@ -3,6 +3,7 @@
 #include "passes/fold_dequantized.hpp"
 
 #include "interp/interpreter.hpp"
+#include "ir/body.hpp"
 #include "match/qdq.hpp"
 
 namespace opfuse {
@@ -18,16 +19,17 @@ static Tensor computed(const Node& node) {
   return interpret_node(node, operands, {.precision = Precision::typed}).front();
 }
 
-std::set<int> fold_dequantized(Graph& graph) {
-  std::set<int> folded;
+std::set<const void*> fold_dequantized(Graph& graph) {
+  std::set<const void*> folded;
   const std::vector<Node*> nodes = graph.nodes();
   for (Node* node : nodes) {
+    if (node->body && !stands_for_body(*node)) folded.merge(fold_dequantized(*node->body));
     if (!node->is("dequantize_linear") || !is_constant_or_dequantized(node->output()) ||
         graph.is_output(node->output()))
       continue;
     Value* weight = graph.add_constant(computed(*node), std::exchange(node->output()->name, {}));
     graph.replace_uses(node->output(), weight);
-    folded.insert(weight->id);
+    folded.insert(weight->constant->data());
   }
   if (!folded.empty()) graph.remove_dead_nodes();
   return folded;

@@ -8,7 +8,7 @@
 namespace opfuse {
 
 /// Weights behind DequantizeLinear become floating-point constants: for lowering, not for the graph that is exported.
-/// Returns their ids.
-std::set<int> fold_dequantized(Graph& graph);
+/// Returns where they lie. Bodies that run again and again too; those of groups stay.
+std::set<const void*> fold_dequantized(Graph& graph);
 
 }  // namespace opfuse

@@ -116,10 +116,7 @@ class Assigner {
       if (!last[to] && !second[to]) last[to] = last[from], second[to] = second[from];
     };
     for (const WorkItem& item : work_.items) {
-      const bool concat = item.kind == WorkKind::concat;
-      if (!concat && item.kind != WorkKind::box) continue;
-      const Value* whole = concat ? item.node->output() : item.node->input(0);
-      for (const Value* part : concat ? item.node->inputs : item.node->outputs) share(whole, part), share(part, whole);
+      for (const Value* part : item.parts) share(item.whole, part), share(part, item.whole);
     }
   }
   int find(const Value* value) const {
@@ -198,12 +195,11 @@ class Assigner {
         add_reshape(find(item.node->input(0)), find(item.node->output()));
         break;
       case WorkKind::box:
-        for (size_t i = 0; i < item.node->outputs.size(); ++i)
-          add_box(find(item.node->input(0)), find(item.node->outputs[i]), item.offsets[i]);
-        break;
       case WorkKind::concat:
-        for (size_t i = 0; i < item.node->inputs.size(); ++i)
-          add_box(find(item.node->output()), find(item.node->inputs[i]), item.offsets[i]);
+        for (size_t i = 0; i < item.parts.size(); ++i) add_box(find(item.whole), find(item.parts[i]), item.offsets[i]);
+        break;
+      case WorkKind::enter:
+      case WorkKind::leave:
         break;
       case WorkKind::reference:
         for (const Value* value : item.node->inputs) cost(find(value), 1, kNever);

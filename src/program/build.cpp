@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
-#include "ops/all_images.hpp"
+#include "ir/for_parts.hpp"
 #include "program/assign_layouts.hpp"
 #include "program/in_place.hpp"
 #include "program/layout_facts.hpp"
@@ -36,13 +36,11 @@ class Builder {
       return has_kernel(region, layouts);
     };
     if (options_.blocked_layouts) assign_layouts(program_, work_, buffers_, target_, takes);
-    for (const WorkItem& item : work_.items) {
-      emit(item);
-      if (item.node->op == all_images_op()) loop_up_to_here(item.node->as<AllImages>().images);
-    }
-    if (const ImageLoop& loop = program_.image_loop; loop.launches > 0)
-      program_.notes.push_back(fmt::format("{} launches run image by image: their work and times are of all {} images",
-                                           loop.launches, loop.from));
+    for (const WorkItem& item : work_.items) emit(item);
+    for (const Body& body : program_.bodies)
+      if (body.kind == BodyKind::parts)
+        program_.notes.push_back(fmt::format("{} launches run {} by {}: their work and times are of all {} {}s",
+                                             body.launches, body.of, body.of, body.times.text(), body.of));
     for (const auto& [from, to] : copies_) emit_copy(from, to);
     assign_strides(program_);
     choose_schedules();
@@ -62,6 +60,8 @@ class Builder {
   std::vector<std::pair<const Value*, int>> copies_;  ///< graph outputs that another value's buffer holds
   std::map<std::pair<const Value*, std::string>, int> constants_;
   std::map<std::pair<int, bool>, int> step_boxes_;  ///< by buffer and direction
+  int entered_ = 0;                                 ///< the first launch of the body that is being emitted
+  std::set<int> moving_;                            ///< boxes of its first part
 
   Buffer& buffer(int index) { return program_.buffers[static_cast<size_t>(index)]; }
 
@@ -107,10 +107,15 @@ class Builder {
         copies_.emplace_back(output, index);
       program_.outputs.push_back(index);
     }
-    for (const WorkItem& item : work_.items)
+    for (const WorkItem& item : work_.items) {
+      if (item.node->op == for_parts_op() && item.kind == WorkKind::box)
+        for (const Value* part : item.parts)
+          buffers_[part] = add_buffer(BufferKind::intermediate, part->name, part->type);
+      if (item.node->op == for_parts_op() && item.kind != WorkKind::concat) continue;
       for (const Value* result : item.node->outputs)
         if (!buffers_.contains(result) && produced(item, result))
           buffers_[result] = add_buffer(BufferKind::intermediate, buffer_name(result), result->type);
+    }
     for (const auto& value : work_.temporaries)
       buffers_[value.get()] = add_buffer(BufferKind::intermediate, "", value->type);
   }
@@ -118,6 +123,7 @@ class Builder {
   /// Unread results of nodes with several have no buffer unless a launch writes them.
   bool produced(const WorkItem& item, const Value* result) const {
     if (item.kind == WorkKind::reference) return result->type.dtype != DType::unknown;
+    if (item.kind == WorkKind::concat) return result == item.whole;
     if (item.kind != WorkKind::launch) return work_.graph.read_count(result) > 0;
     for (const LoweredGroup& group : item.groups)
       for (size_t i = 0; i < group.operands.size(); ++i)
@@ -141,7 +147,8 @@ class Builder {
     buffer(index).layout = layout;
     buffer(index).constant = operand.bytes();
     const Value* source = operand.value != nullptr ? operand.value : operand.from;
-    buffer(index).quantised = source != nullptr && options_.quantised.contains(source->id);
+    buffer(index).quantised =
+        source != nullptr && source->is_constant() && options_.quantised.contains(source->constant->data());
     if (operand.value != nullptr) constants_[key] = index;
     return index;
   }
@@ -166,14 +173,7 @@ class Builder {
     const int copy =
         add_buffer(BufferKind::intermediate, fmt::format("{}[initial]", buffer(given).name), buffer(given).type);
     buffer(copy).layout = buffer(slices).layout;
-    Launch added;
-    Value source;
-    source.type = buffer(given).type;
-    added.region = copy_group(&source, nullptr, source.type.shape).region;
-    added.name = fmt::format("{}.initial", launch_name(node));
-    for (const Source& source : node.sources) added.sources.push_back(source.name);
-    added.buffers = {given, copy};
-    program_.launches.push_back(std::move(added));
+    launch_copy(given, copy, node, fmt::format("{}.initial", launch_name(node)));
     return copy;
   }
 
@@ -216,8 +216,11 @@ class Builder {
           added.buffers[static_cast<size_t>(first)] =
               initial_state(added.buffers[static_cast<size_t>(first)], added.buffers[i], node);
     }
-    program_.step_loops.push_back({static_cast<int>(program_.launches.size()), static_cast<int>(launches.size()),
-                                   groups[0].steps, groups[0].backwards});
+    program_.bodies.push_back({.kind = BodyKind::steps,
+                               .first = static_cast<int>(program_.launches.size()),
+                               .launches = static_cast<int>(launches.size()),
+                               .times = groups[0].steps,
+                               .backwards = groups[0].backwards});
     for (Launch& launch : launches) program_.launches.push_back(std::move(launch));
   }
 
@@ -258,6 +261,11 @@ class Builder {
         return emit_concat(item);
       case WorkKind::reference:
         return emit_reference(*item.node);
+      case WorkKind::enter:
+        entered_ = static_cast<int>(program_.launches.size());
+        return moving_.clear();
+      case WorkKind::leave:
+        return emit_body(item.node->as<ForParts>());
     }
   }
 
@@ -311,22 +319,29 @@ class Builder {
 
   void emit_box(const WorkItem& item) {
     const Node& node = *item.node;
-    const int whole = find(node.input(0));
-    for (size_t i = 0; i < node.outputs.size(); ++i) {
-      const int part = find(node.outputs[i]);
+    const int whole = find(item.whole);
+    for (size_t i = 0; i < item.parts.size(); ++i) {
+      const int part = find(item.parts[i]);
       if (part < 0) continue;
       const bool view =
           whole >= 0 && buffer(part).kind == BufferKind::intermediate && buffer(part).layout == buffer(whole).layout &&
-          box_fits_blocks(buffer(whole).layout, buffer(whole).type.shape, item.offsets[i], buffer(part).type.shape);
+          box_fits_blocks(buffer(whole).layout, buffer(whole).type.shape, item.offsets[i], buffer(part).type.shape) &&
+          !(moves(whole) && cuts_rows(part, whole));
       if (view) {
         buffer(part).view_of = whole;
         buffer(part).view_offset = item.offsets[i];
+        if (node.op == for_parts_op()) moving_.insert(part);
         continue;
       }
-      const LoweredGroup copy =
-          copy_group(node.input(0), node.outputs[i], node.outputs[i]->type.shape, item.offsets[i]);
+      if (node.op == for_parts_op()) {  // what moves is a box; from there to where the part wants to lie
+        const int box = add_box(whole, buffer(part).name, item.parts[i]->type, item.offsets[i]);
+        moving_.insert(box);
+        launch_copy(box, part, node, fmt::format("{}.part", buffer(part).name));
+        continue;
+      }
+      const LoweredGroup copy = copy_group(item.whole, item.parts[i], item.parts[i]->type.shape, item.offsets[i]);
       launch(node, copy, wish(copy.region).params,
-             node.outputs.size() == 1 ? launch_name(node) : fmt::format("{}[{}]", launch_name(node), i));
+             item.parts.size() == 1 ? launch_name(node) : fmt::format("{}[{}]", launch_name(node), i));
     }
   }
 
@@ -335,36 +350,81 @@ class Builder {
                        [&](const Buffer& b) { return b.view_of == index && b.view_offset.empty(); });
   }
 
+  /// What moves with a part has all of its rows.
+  bool cuts_rows(int part, int whole) const {
+    const Shape &own = program_.buffers[static_cast<size_t>(part)].type.shape,
+                &all = program_.buffers[static_cast<size_t>(whole)].type.shape;
+    return own.rank() == 0 || !(own[0] == all[0]);
+  }
+  bool has_rows_cut(int whole) const {
+    for (size_t i = 0; i < program_.buffers.size(); ++i)
+      if (const int b = static_cast<int>(i);
+          program_.buffers[i].view_of == whole && (cuts_rows(b, whole) || has_rows_cut(b)))
+        return true;
+    return false;
+  }
+
   /// Operands computed by launches become parts of the result; others are copied into their part.
   void emit_concat(const WorkItem& item) {
     const Node& node = *item.node;
-    const int whole = find(node.output());
-    for (size_t i = 0; i < node.inputs.size(); ++i)
-      if (!box_fits_blocks(buffer(whole).layout, buffer(whole).type.shape, item.offsets[i], node.inputs[i]->type.shape))
+    const int whole = find(item.whole);
+    for (size_t i = 0; i < item.parts.size(); ++i)
+      if (!box_fits_blocks(buffer(whole).layout, buffer(whole).type.shape, item.offsets[i], item.parts[i]->type.shape))
         return launch_all(node, lowered(node, options_));
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const Value* value = node.inputs[i];
+    for (size_t i = 0; i < item.parts.size(); ++i) {
+      const Value* value = item.parts[i];
       const int part = find(value);
       const bool view = part >= 0 && buffer(part).kind == BufferKind::intermediate && buffer(part).view_of < 0 &&
                         buffer(part).layout == buffer(whole).layout && !has_reshaped_views(part) &&
-                        reshape_root(whole) != part;
+                        reshape_root(whole) != part && !(node.op == for_parts_op() && has_rows_cut(part));
       if (view) {
         buffer(part).view_of = whole;
         buffer(part).view_offset = item.offsets[i];
+        if (node.op == for_parts_op()) moving_.insert(part);
         continue;
       }
-      const int box =
-          add_buffer(BufferKind::intermediate, fmt::format("{}[{}]", buffer_name(node.output()), i), value->type);
-      buffer(box).layout = buffer(whole).layout;
-      buffer(box).view_of = whole;
-      buffer(box).view_offset = item.offsets[i];
-      launch_copy(value, box, node, fmt::format("{}[{}]", launch_name(node), i));
+      const int box = add_box(whole, fmt::format("{}[{}]", buffer_name(item.whole), i), value->type, item.offsets[i]);
+      if (node.op == for_parts_op()) moving_.insert(box);
+      const Node& maker = node.op == for_parts_op() && value->producer ? *value->producer : node;
+      launch_copy(value, box, maker, fmt::format("{}[{}]", launch_name(maker), i));
     }
   }
 
-  /// shape/loop_over_images.cpp puts the groups of an image in front of all others.
-  void loop_up_to_here(int64_t images) {
-    program_.image_loop = {"", static_cast<int>(program_.launches.size()), images};
+  int add_box(int whole, const std::string& name, const TensorType& type, const std::vector<Dim>& offset) {
+    const int box = add_buffer(BufferKind::intermediate, name, type);
+    buffer(box).layout = buffer(whole).layout;
+    buffer(box).view_of = whole;
+    buffer(box).view_offset = offset;
+    return box;
+  }
+
+  /// A box of the first part, or a view into one.
+  bool moves(int index) {
+    while (index >= 0 && !moving_.contains(index)) index = buffer(index).view_of;
+    return index >= 0;
+  }
+
+  /// The launches since `enter`.
+  void emit_body(const ForParts::Attrs& loop) {
+    const int launches = static_cast<int>(program_.launches.size()) - entered_;
+    for (size_t l = static_cast<size_t>(entered_); l < program_.launches.size(); ++l)
+      for (int b : program_.launches[l].buffers) program_.launches[l].steps.push_back({.moves = moves(b)});
+    if (launches > 0)
+      program_.bodies.push_back({.first = entered_,
+                                 .launches = launches,
+                                 .times = Dim(loop.parts),
+                                 .of = loop.of.empty() ? "part" : loop.of});
+  }
+
+  void launch_copy(int from, int to, const Node& node, const std::string& name) {
+    Value source;
+    source.type = buffer(from).type;
+    Launch added;
+    added.region = copy_group(&source, nullptr, source.type.shape).region;
+    added.name = name;
+    for (const Source& source : node.sources) added.sources.push_back(source.name);
+    added.buffers = {from, to};
+    program_.launches.push_back(std::move(added));
   }
 
   void launch_copy(const Value* from, int to, const Node& node, const std::string& name) {

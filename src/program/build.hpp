@@ -23,7 +23,7 @@ struct BuildOptions {
   /// computed twice, no load is assumed to alias no store).
   bool in_place = true;
   bool stretches = false;  ///< open dimensions that may be 1 beside others are read as such (lower_group)
-  bool step_loops = true;  ///< the runtime of the target runs loops of launches
+  bool loops = true;       ///< the runtime of the target runs loops of launches
 
   std::function<std::optional<std::string>(const Region&)> cannot_generate;
   /// The smaller groups that a fused node becomes when it is not a single kernel: its body with fused nodes inside.
@@ -33,7 +33,7 @@ struct BuildOptions {
   std::function<Schedule(const Region&, const std::vector<Layout>&, const std::vector<std::vector<Dim>>& strides)>
       choose_schedule;
   int64_t arena_comparisons = Limits{}.arena_comparisons;
-  std::set<int> quantised;  ///< ids of constants of the graph that are integers in the model
+  std::set<const void*> quantised;  ///< where constants lie that are integers in the model
 };
 
 /// A fused node that cannot be lowered or generated is split (`divide`), with a note. Single

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "program/body.hpp"
 #include "program/lifetimes.hpp"
 
 namespace opfuse {
@@ -19,7 +20,7 @@ class Images {
 
   /// Nothing but the image itself decides what the launch computes for it.
   bool separate(const Launch& launch) const {
-    if (launch.reference || !launch.steps.empty()) return false;
+    if (launch.reference) return false;
     for (size_t i = 0; i < launch.buffers.size(); ++i)
       if (!(launch.region.params[i].role == ParamRole::constant ? shared(launch.buffers[i]) : map(launch.buffers[i])))
         return false;
@@ -104,7 +105,7 @@ std::vector<ImageTraffic> leading(const Program& program, const Images& images) 
   std::vector<ImageTraffic> all;
   std::set<int> weights;
   for (const Launch& launch : program.launches) {
-    if (!images.separate(launch)) break;
+    if (body_of(program, all.size()) || !images.separate(launch)) break;
     ImageTraffic& traffic = all.emplace_back();
     for (int b : launch.buffers) {
       if (!images.shared(b))
@@ -116,10 +117,22 @@ std::vector<ImageTraffic> leading(const Program& program, const Images& images) 
   return all;
 }
 
+/// All but constants and maps that only these launches touch follow.
+void follow_images(Program& program, size_t launches) {
+  const std::vector<Lifetime> lives = lifetimes(program);
+  for (size_t l = 0; l < launches; ++l)
+    for (int b : program.launches[l].buffers) {
+      const auto root = static_cast<size_t>(root_of(program, b));
+      const BufferKind kind = program.buffers[root].kind;
+      const bool inside = kind == BufferKind::intermediate && lives[root].last < static_cast<int>(launches);
+      program.launches[l].steps.push_back({.moves = kind != BufferKind::constant && !inside});
+    }
+}
+
 }  // namespace
 
 void loop_over_images(Program& program, const ImageCaches& caches, int64_t arena_comparisons) {
-  if (program.launches.empty() || program.launches[0].reference || program.image_loop.launches > 0) return;
+  if (program.launches.empty() || program.launches[0].reference) return;
   const Region& first = program.launches[0].region;
   if (first.stages.empty() || first.stages[0].domain.empty() || first.stages[0].domain[0].op() != DimOp::symbol) return;
   const std::string symbol = first.stages[0].domain[0].symbol_name();
@@ -130,29 +143,17 @@ void loop_over_images(Program& program, const ImageCaches& caches, int64_t arena
   while (from < kUsualBatch && saved_by_image(launches, count, from, caches) <= 0) ++from;
   for (size_t l = 0; l < count; ++l)
     for (int64_t map : launches[l].maps) largest = std::max(largest, map);
-  program.image_loop = {symbol, static_cast<int>(count), from};
+  program.bodies.insert(program.bodies.begin(), {.launches = static_cast<int>(count),
+                                                 .times = Dim::symbol(symbol),
+                                                 .of = "image",
+                                                 .symbol = symbol,
+                                                 .from = from});
+  follow_images(program, count);
   program.notes.push_back(
       fmt::format("{} launches run image by image from {} = {} on: maps of at most {:.2f} MB between them", count,
                   symbol, from, 1e-6 * static_cast<double>(largest)));
   plan_memory(program, arena_comparisons);
   verify(program);
-}
-
-std::vector<int64_t> image_steps(const Program& program) {
-  std::vector<int64_t> steps(program.buffers.size(), 0);
-  const ImageLoop& loop = program.image_loop;
-  const std::vector<Lifetime> lives = lifetimes(program);
-  for (int l = 0; l < loop.launches; ++l)
-    for (int b : program.launches[static_cast<size_t>(l)].buffers) {
-      const auto root = static_cast<size_t>(root_of(program, b));
-      const BufferKind kind = program.buffers[root].kind;
-      const bool inside = kind == BufferKind::intermediate && lives[root].last < loop.launches;
-      if (kind == BufferKind::constant || inside) continue;
-      const Dim bytes = bytes_of(program.buffers[root]);
-      steps[static_cast<size_t>(b)] =
-          loop.symbol.empty() ? bytes.value() / loop.from : bytes.evaluate({{loop.symbol, 1}});
-    }
-  return steps;
 }
 
 }  // namespace opfuse

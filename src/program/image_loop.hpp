@@ -1,7 +1,7 @@
-// A batch image by image.
+// An open batch image by image.
 //
 //     for image in batch:                 kernels of one image, with pointers to that image
-//       launch 0 .. launches - 1          maps that only they touch lie where those of the first image would
+//       the first launches                maps that only they touch lie where those of the first image would
 //     the other launches, for all images
 //
 // A constant batch is cut in the fused graph (shape/loop_over_images.cpp), whose groups are then chosen for one image.
@@ -14,13 +14,9 @@
 namespace opfuse {
 
 /// Of an open batch, the leading launches whose every result for an image follows from that image alone, as many as
-/// save most at a batch of 8. Sets program.image_loop where those are two or more, and plans memory again; says so in a
-/// note.
+/// save most at a batch of 8. Makes them a body of the program where those are two or more, and plans memory again;
+/// says so in a note.
 void loop_over_images(Program& program, const ImageCaches& caches,
                       int64_t arena_comparisons = Limits{}.arena_comparisons);
-
-/// By buffer: bytes from one image to the next for launches of the loop; 0 for constants and for maps that only the
-/// loop touches.
-std::vector<int64_t> image_steps(const Program& program);
 
 }  // namespace opfuse

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "program/body.hpp"
 #include "program/lifetimes.hpp"
 #include "region/dependence.hpp"
 
@@ -134,7 +135,8 @@ void share_buffers(Program& program, bool rows) {
   Sharing sharing(program);
   for (size_t l = 0; l < program.launches.size(); ++l) {
     const Launch& launch = program.launches[l];
-    if (!launch.steps.empty()) continue;  // its operands are slices that other steps read
+    const Body* body = body_of(program, l);
+    if (body && body->kind == BodyKind::steps) continue;  // its operands are slices that other steps read
     for (const Stage& stage : launch.region.stages)
       for (const StageOutput& output : stage.outputs) {
         if (output.param < 0 || stage.anchor == Anchor::scatter) continue;  // it writes into what an earlier one made

@@ -5,7 +5,7 @@
 
 #include "base/fail.hpp"
 #include "ops/checks.hpp"
-#include "program/program.hpp"
+#include "program/body.hpp"
 
 namespace opfuse {
 namespace {
@@ -61,19 +61,16 @@ class ProgramRun {
   }
 
   std::vector<Tensor> run() {
-    const ImageLoop& loop = program_.image_loop;
-    const auto looped = static_cast<size_t>(loop.symbol.empty() ? loop.launches : 0);
-    for (image_ = 0; looped > 0 && image_ < loop.from; ++image_)
-      for (size_t l = 0; l < looped; ++l) run_launch(program_.launches[l]);
-    image_ = 0;
-    size_t done = looped;
-    for (const StepLoop& loop : program_.step_loops) {
-      const auto first = static_cast<size_t>(loop.first);
-      for (; done < first; ++done) run_launch(program_.launches[done]);
-      run_steps(loop);
-      done += static_cast<size_t>(loop.launches);
+    size_t done = 0;
+    for (const Body& body : program_.bodies) {
+      const auto first = static_cast<size_t>(body.first), end = first + static_cast<size_t>(body.launches);
+      for (; done < first; ++done) run_launch(done, nullptr, 0);
+      const int64_t times = always_runs(body) ? body.times.evaluate(symbols_) : 1;
+      for (int64_t time = 0; time < times; ++time)
+        for (size_t l = first; l < end; ++l) run_launch(l, &body, time);
+      done = end;
     }
-    for (; done < program_.launches.size(); ++done) run_launch(program_.launches[done]);
+    for (; done < program_.launches.size(); ++done) run_launch(done, nullptr, 0);
     std::vector<Tensor> results;
     for (int output : program_.outputs) results.push_back(load(output));
     return results;
@@ -84,16 +81,15 @@ class ProgramRun {
   Precision precision_;
   SymbolValues symbols_;
   std::vector<Tensor> roots_;
-  int64_t image_ = 0;  ///< of the loop
-  int64_t moved_ = 0;  ///< slices from the first one, where a launch of a loop of steps looks
+  int64_t moved_ = 0;  ///< rows from the first box, where a launch of a body looks
 
   const Buffer& buffer(int index) const { return program_.buffers[static_cast<size_t>(index)]; }
   std::vector<int64_t> sizes(int index) const { return buffer(index).type.shape.evaluate(symbols_); }
-  std::vector<int64_t> offset(int index) const {
+  /// Where a box begins: the one that cuts the first axis has moved.
+  std::vector<int64_t> offset(int index) {
     std::vector<int64_t> at = Shape(buffer(index).view_offset).evaluate(symbols_);
-    if (image_ == 0 || buffer(root_of(program_, index)).kind == BufferKind::constant) return at;
-    const Dim &own = buffer(index).type.shape[0], &whole = buffer(buffer(index).view_of).type.shape[0];
-    if (own == Dim(1) && whole == Dim(program_.image_loop.from)) at[0] += image_;
+    const bool cuts = moved_ != 0 && !(buffer(index).type.shape[0] == buffer(buffer(index).view_of).type.shape[0]);
+    if (cuts) at[0] += std::exchange(moved_, 0);
     return at;
   }
 
@@ -113,12 +109,10 @@ class ProgramRun {
 
   Tensor load(int index) {
     if (buffer(index).view_of < 0) return root(index);
-    const int64_t moved = std::exchange(moved_, 0);
+    if (buffer(index).view_offset.empty()) return load(buffer(index).view_of).reshaped(sizes(index));
+    const std::vector<int64_t> at = offset(index);
     const Tensor whole = load(buffer(index).view_of);
-    if (buffer(index).view_offset.empty()) return whole.reshaped(sizes(index));
     Tensor part(whole.dtype(), sizes(index));
-    std::vector<int64_t> at = offset(index);
-    if (moved != 0) at[0] += moved;
     for_box(whole.sizes(), at, part.sizes(), [&](int64_t from, int64_t to, int64_t n) {
       for (int64_t i = 0; i < n; ++i) copy_element(whole, from + i, part, to + i);
     });
@@ -133,56 +127,54 @@ class ProgramRun {
       return;
     }
     const int parent = buffer(index).view_of;
-    const int64_t moved = std::exchange(moved_, 0);
     if (buffer(index).view_offset.empty()) return store(parent, value.reshaped(sizes(parent)));
+    const std::vector<int64_t> at = offset(index);
+    const int64_t moved = moved_;  // of a box around this one
     Tensor whole = load(parent).clone();
-    std::vector<int64_t> at = offset(index);
-    if (moved != 0) at[0] += moved;
     for_box(whole.sizes(), at, value.sizes(), [&](int64_t to, int64_t from, int64_t n) {
       for (int64_t i = 0; i < n; ++i) copy_element(value, from + i, whole, to + i);
     });
+    moved_ = moved;
     store(parent, whole);
   }
 
-  void run_steps(const StepLoop& loop) {
-    const int64_t steps = loop.steps.evaluate(symbols_);
-    for (int64_t step = 0; step < steps; ++step)
-      for (int l = 0; l < loop.launches; ++l) {
-        const Launch& launch = program_.launches[static_cast<size_t>(loop.first + l)];
-        std::vector<Tensor> params;
-        for (size_t i = 0; i < launch.buffers.size(); ++i) params.push_back(slice(launch, i, step, loop.backwards));
-        std::vector<Tensor> results = interpret(launch.region, params, symbols_, precision_);
-        size_t next = 0;
-        for (size_t i = 0; i < launch.buffers.size(); ++i) {
-          if (launch.region.params[i].role != ParamRole::output) continue;
-          moved_ = loop.backwards ? -step : step;
-          store(launch.buffers[i], results[next++]);
-        }
-      }
+  /// Rows that the box of a launch's parameter is away from the first one.
+  int64_t rows(int index, const Body& body, int64_t time) const {
+    const Shape& shape = buffer(index).type.shape;
+    const int64_t rows = shape.rank() == 0 ? 0 : time * shape[0].evaluate(symbols_);
+    return body.backwards ? -rows : rows;
   }
 
-  /// Parameter `i` in a step.
-  Tensor slice(const Launch& launch, size_t i, int64_t step, bool backwards) {
-    const StepOperand& operand = launch.steps[i];
-    if (operand.before && step == 0) return load(launch.buffers[static_cast<size_t>(operand.first)]);
-    const int64_t moved = operand.before ? step - 1 : operand.moves ? step : 0;
-    moved_ = backwards ? -moved : moved;
-    return load(launch.buffers[i]);
+  /// Parameter `i` in a part or step of the launch's body.
+  Tensor operand(size_t number, size_t i, const Body* body, int64_t time) {
+    const std::vector<int>& buffers = program_.launches[number].buffers;
+    moved_ = 0;
+    if (body) {
+      const StepOperand& follows = program_.launches[number].steps[i];
+      if (follows.before && time == 0) return load(buffers[static_cast<size_t>(follows.first)]);
+      if (follows.before || follows.moves) moved_ = rows(buffers[i], *body, follows.before ? time - 1 : time);
+    }
+    return load(buffers[i]);
   }
 
-  void run_launch(const Launch& launch) {
+  void run_launch(size_t number, const Body* body, int64_t time) {
+    const Launch& launch = program_.launches[number];
     if (launch.reference)
       throw fail(E::uncompilable, "'{}' runs in the graph interpreter, which a program does not contain", launch.name);
     std::vector<Tensor> params;
     for (size_t i = 0; i < launch.buffers.size(); ++i) {
       const auto root = static_cast<size_t>(root_of(program_, launch.buffers[i]));
       const bool fresh = launch.region.params[i].role == ParamRole::output && roots_[root].dtype() == DType::unknown;
-      params.push_back(fresh ? Tensor() : load(launch.buffers[i]));
+      params.push_back(fresh ? Tensor() : operand(number, i, body, time));
     }
     std::vector<Tensor> results = interpret(launch.region, params, symbols_, precision_);
     size_t next = 0;
-    for (size_t i = 0; i < launch.buffers.size(); ++i)
-      if (launch.region.params[i].role == ParamRole::output) store(launch.buffers[i], results[next++]);
+    for (size_t i = 0; i < launch.buffers.size(); ++i) {
+      if (launch.region.params[i].role != ParamRole::output) continue;
+      moved_ = body && launch.steps[i].moves ? rows(launch.buffers[i], *body, time) : 0;
+      store(launch.buffers[i], results[next++]);
+    }
+    moved_ = 0;
   }
 };
 

@@ -1,4 +1,5 @@
-// When a buffer's memory is in use: between the first and the last launch that touch it or a view of it.
+// When a buffer's memory is in use: between the first and the last launch that touch it or a view of it, through all of
+// a body that shares it with what is outside.
 #pragma once
 
 #include "program/program.hpp"

@@ -26,16 +26,15 @@ std::vector<Lifetime> lifetimes(const Program& program) {
       if (life.first < 0) life.first = static_cast<int>(l);
       life.last = static_cast<int>(l);
     }
-  // what a loop over images leaves behind is there from its first image on
-  for (Lifetime& life : lives)
-    if (life.first >= 0 && life.first < program.image_loop.launches && life.last >= program.image_loop.launches)
-      life.first = 0;
-  // what a loop of steps touches is there from its first step to its last
-  for (const StepLoop& loop : program.step_loops)
+  // what a body shares with what is outside, and all that its steps may find again, is there from its first run to its
+  // last
+  for (const Body& body : program.bodies)
     for (Lifetime& life : lives) {
-      const int end = loop.first + loop.launches - 1;
-      if (life.first < 0 || life.last < loop.first || life.first > end) continue;
-      life.first = std::min(life.first, loop.first);
+      const int end = body.first + body.launches - 1;
+      if (life.first < 0 || life.last < body.first || life.first > end) continue;
+      const bool inside = life.first >= body.first && life.last <= end;
+      if (inside && body.kind == BodyKind::parts) continue;
+      life.first = std::min(life.first, body.first);
       life.last = std::max(life.last, end);
     }
   return lives;

@@ -61,13 +61,10 @@ std::string print(const Program& program) {
     out += launch.reference ? " reference\n" : "\n" + indented(print(launch.region));
   }
   out += fmt::format("inputs [{}] outputs [{}]\n", fmt::join(program.inputs, ", "), fmt::join(program.outputs, ", "));
-  if (const ImageLoop& loop = program.image_loop; loop.launches > 0)
-    out += loop.symbol.empty()
-               ? fmt::format("image loop: {} launches for each of {} images\n", loop.launches, loop.from)
-               : fmt::format("image loop {}: {} launches from {} on\n", loop.symbol, loop.launches, loop.from);
-  for (const StepLoop& loop : program.step_loops)
-    out += fmt::format("step loop: launches {} to {}, {} times{}\n", loop.first, loop.first + loop.launches - 1,
-                       loop.steps.text(), loop.backwards ? ", backwards" : "");
+  for (const Body& body : program.bodies)
+    out += fmt::format("body: launches {} to {}, once for each {} of {}{}{}\n", body.first,
+                       body.first + body.launches - 1, body.of, body.times.text(), body.backwards ? ", backwards" : "",
+                       body.symbol.empty() ? "" : fmt::format(", from {} on", body.from));
   out += fmt::format("arena {} bytes, intermediates {} bytes\n", program.arena_bytes.text(),
                      program.intermediate_bytes.text());
   for (const std::string& note : program.notes) out += fmt::format("note {}\n", note);

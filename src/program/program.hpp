@@ -47,14 +47,23 @@ struct Launch {
   /// Run by the interpreter (--allow-reference): the region is empty, `buffers` are the operands of the
   /// node named first in `sources`, then its results; -1 stands for an absent operand.
   bool reference = false;
-  std::vector<StepOperand> steps{};  ///< in a loop: how each buffer follows it (a box at the first step)
+  std::vector<StepOperand> steps{};  ///< in a body: how each buffer follows it (a box at the first part or step)
 };
 
-/// Launches that run again and again, one step of a sequence after the other (program/step_loop.hpp).
-struct StepLoop {
+enum class BodyKind {
+  parts,  ///< of a batch: each by itself, so memory that only the body touches is free again behind its last launch
+  steps,  ///< of a sequence: a step reads what the one before stored
+};
+
+/// Launches that run again and again, with pointers that move (program/body.hpp).
+struct Body {
+  BodyKind kind = BodyKind::parts;
   int first = 0, launches = 0;
-  Dim steps = 0;
-  bool backwards = false;  ///< boxes move from the end of their first axis to its start
+  Dim times = 0;
+  std::string of = "step";  ///< what one of them is called
+  std::string symbol{};     ///< parts of an open batch: the batch, which is 1 in the body
+  int64_t from = 0;         ///< of an open batch: the smallest that runs so
+  bool backwards = false;   ///< steps: boxes move from the end of their first axis to its start
 };
 
 struct AlgorithmCost {
@@ -76,13 +85,6 @@ struct Algorithm {
   std::vector<AlgorithmCost> costs{};  ///< of all that fit the layer, direct first
 };
 
-/// The first launches of a run, for one image of a batch after the other (program/image_loop.hpp).
-struct ImageLoop {
-  std::string symbol;  ///< the batch; empty: it is constant
-  int launches = 0;    ///< so many of them; 0: none
-  int64_t from = 0;    ///< images of the smallest batch that runs so, or of the constant one
-};
-
 struct Program {
   std::vector<std::string> symbols;  ///< dimension symbols, in kernel argument order
   std::vector<Buffer> buffers;
@@ -91,9 +93,8 @@ struct Program {
   Dim arena_bytes = 0;                  ///< after planning
   Dim intermediate_bytes = 0;           ///< sum of all intermediates, for the report
   std::vector<Algorithm> algorithms{};  ///< of convolutions, by launch
-  ImageLoop image_loop{};
-  std::vector<StepLoop> step_loops{};  ///< in launch order, apart from each other and from the image loop
-  std::vector<std::string> notes;      ///< splits, refusals, limits that bound: shown by every report
+  std::vector<Body> bodies{};           ///< in launch order, apart from each other
+  std::vector<std::string> notes;       ///< splits, refusals, limits that bound: shown by every report
 };
 
 std::string print(const Program& program);

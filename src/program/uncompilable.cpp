@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/fail.hpp"
+#include "ir/body.hpp"
 #include "ir/located.hpp"
 
 namespace opfuse {
@@ -75,7 +76,7 @@ double flops_of(const Graph& graph);
 
 /// With every symbol 1: only shares are wanted.
 double flops_of(const Node& node) {
-  if (node.body) return flops_of(*node.body);
+  if (node.body) return flops_of(*node.body) * static_cast<double>(times_of(node));
   if (!node.op->cost) return 0;
   std::vector<TensorType> in, out;
   for (const Value* value : node.inputs) in.push_back(value != nullptr ? value->type : TensorType{});

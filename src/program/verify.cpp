@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/fail.hpp"
+#include "program/body.hpp"
 #include "program/layout_facts.hpp"
 #include "program/lifetimes.hpp"
 
@@ -24,6 +25,7 @@ class Verifier {
     }
     for (const Launch& launch : program_.launches) check_launch(launch, written);
     for (int output : program_.outputs) require(written[root(output)], "output buffer {} is never written", output);
+    check_bodies();
     check_memory();
     return found_;
   }
@@ -92,6 +94,46 @@ class Verifier {
     }
     for (size_t i = 0; i < launch.buffers.size(); ++i)
       if (launch.region.params[i].role == ParamRole::output) written[root(launch.buffers[i])] = 1;
+  }
+
+  /// Rows of the first axis that lie behind the first one of a box, in what it is cut from.
+  Dim rows_from(int box) const {
+    const Buffer* buffer = &program_.buffers[static_cast<size_t>(box)];
+    Dim offset = 0;
+    for (; buffer->view_of >= 0 && !buffer->view_offset.empty();
+         buffer = &program_.buffers[static_cast<size_t>(buffer->view_of)])
+      offset = offset + buffer->view_offset[0];
+    return buffer->type.shape[0] - offset;
+  }
+
+  void check_bodies() {
+    int end = 0;
+    for (const Body& body : program_.bodies) {
+      const bool within = body.first >= end && body.launches > 0 &&
+                          body.first + body.launches <= static_cast<int>(program_.launches.size());
+      require(within, "a body has launches {} to {}", body.first, body.first + body.launches - 1);
+      if (!within) return;
+      end = body.first + body.launches;
+    }
+    for (size_t l = 0; l < program_.launches.size(); ++l) {
+      const Launch& launch = program_.launches[l];
+      const Body* body = body_of(program_, l);
+      const bool fits = launch.steps.size() == (body ? launch.buffers.size() : 0);
+      require(fits, "launch {} says of {} operands how they follow its body", launch.name, launch.steps.size());
+      if (!fits || !body || body->kind != BodyKind::parts || !always_runs(*body)) continue;
+      for (size_t i = 0; i < launch.buffers.size(); ++i)
+        if (launch.steps[i].moves) check_part(launch, launch.buffers[i], *body);
+    }
+  }
+
+  void check_part(const Launch& launch, int index, const Body& body) {
+    const Shape& shape = program_.buffers[static_cast<size_t>(index)].type.shape;
+    require(shape.rank() > 0, "launch {} moves along buffer {}, which has no axes", launch.name, index);
+    if (shape.rank() == 0) return;
+    const Dim needed = shape[0] * body.times, there = rows_from(index);
+    if (needed.is_constant() && there.is_constant())
+      require(needed.value() <= there.value(), "launch {} moves over {} rows of buffer {}, which has {}", launch.name,
+              needed.value(), index, there.value());
   }
 
   /// Offsets with constant values: buffers alive at the same time must not overlap.

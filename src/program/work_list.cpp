@@ -9,15 +9,16 @@
 #include <set>
 
 #include "base/fail.hpp"
+#include "ir/for_parts.hpp"
 #include "ir/located.hpp"
 #include "ir/outline.hpp"
 #include "ir/value_name.hpp"
-#include "ops/all_images.hpp"
 #include "ops/concat.hpp"
 #include "ops/recurrent_steps.hpp"
 #include "ops/slice.hpp"
 #include "ops/split.hpp"
 #include "program/uncompilable.hpp"
+#include "region/unroll_parts.hpp"
 
 namespace opfuse {
 namespace {
@@ -78,12 +79,14 @@ std::optional<WorkItem> as_view(const Node& node, const Graph& graph) {
     const auto offset = slice_offset(node);
     if (!offset) return std::nullopt;
     item.kind = WorkKind::box;
+    item.whole = node.input(0), item.parts = {node.output()};
     item.offsets = {*offset};
     return item;
   }
   if (node.is("split")) {
     const size_t rank = node.input(0)->type.shape.rank(), axis = wrapped(node.as<Split>().axis, rank);
     item.kind = WorkKind::box;
+    item.whole = node.input(0), item.parts.assign(node.outputs.begin(), node.outputs.end());
     std::vector<Dim> offset(rank, Dim(0));
     for (const Value* output : node.outputs) {
       item.offsets.push_back(offset);
@@ -94,16 +97,12 @@ std::optional<WorkItem> as_view(const Node& node, const Graph& graph) {
   if (node.is("concat")) {
     const size_t rank = node.output()->type.shape.rank(), axis = wrapped(node.as<Concat>().axis, rank);
     item.kind = WorkKind::concat;
+    item.whole = node.output(), item.parts.assign(node.inputs.begin(), node.inputs.end());
     std::vector<Dim> offset(rank, Dim(0));
     for (const Value* input : node.inputs) {
       item.offsets.push_back(offset);
       offset[axis] = offset[axis] + input->type.shape[axis];
     }
-    return item;
-  }
-  if (node.op == all_images_op()) {  // image 0; the loop moves on
-    item.kind = WorkKind::concat;
-    item.offsets.emplace_back(node.output()->type.shape.rank(), Dim(0));
     return item;
   }
   return std::nullopt;
@@ -117,7 +116,7 @@ bool has_stage_edges(const Region& region) {
 
 /// The launches of a step, each of which must be generated as it stands.
 std::variant<std::vector<LoweredGroup>, Decline> lower_loop(const Node& node, const BuildOptions& options) {
-  if (!options.step_loops)
+  if (!options.loops)
     return Decline{"no_loop", "recurrent layers run as loops of launches, which this target has not", {}};
   auto groups = lower_steps(node);
   if (std::holds_alternative<Decline>(groups)) return groups;
@@ -157,6 +156,7 @@ class Worker {
  public:
   Worker(const Graph& graph, const BuildOptions& options) : options_(options) {
     list_.graph = graph.clone();
+    unroll_parts(list_.graph, options.loops && options.views);
     for (Value* output : list_.graph.outputs()) needed_.insert(output);
   }
 
@@ -178,17 +178,75 @@ class Worker {
   std::vector<Missing> missing_;   ///< without a kernel, and not run by the interpreter
 
   void walk() {
-    // Backwards; splitting a node puts its body's nodes where it was, to be visited next.
-    for (size_t at = list_.graph.nodes().size(); at-- > 0;) {
+    walk(0, list_.graph.nodes().size());
+    std::reverse(missing_.begin(), missing_.end());
+    std::reverse(list_.items.begin(), list_.items.end());
+    std::reverse(list_.notes.begin(), list_.notes.end());
+  }
+
+  /// Backwards; splitting a node puts its body's nodes where it was, to be visited next.
+  void walk(size_t begin, size_t end) {
+    for (size_t at = end; at-- > begin;) {
       Node* node = list_.graph.nodes()[at];
       if (std::none_of(node->outputs.begin(), node->outputs.end(), [&](Value* v) { return needed_.contains(v); }))
         continue;
       const size_t before = list_.graph.nodes().size();
-      if (!visit(node)) at += list_.graph.nodes().size() - before + 1;
+      if (node->op == for_parts_op())
+        visit_loop(node, at);
+      else if (!visit(node))
+        at += list_.graph.nodes().size() - before + 1;
     }
-    std::reverse(missing_.begin(), missing_.end());
-    std::reverse(list_.items.begin(), list_.items.end());
-    std::reverse(list_.notes.begin(), list_.notes.end());
+  }
+
+  /// The nodes of a part, between the boxes it looks at and those it makes; `at` is the place of the node.
+  void visit_loop(Node* loop, size_t at) {
+    Graph& graph = list_.graph;
+    const ForParts::Attrs attrs = loop->as<ForParts>();
+    std::vector<Value*> operands = loop->inputs, cut;
+    for (size_t i = 0; i < operands.size(); ++i) {
+      if (attrs.cuts[i] == ForParts::kWhole) continue;
+      cut.push_back(operands[i]);
+      const Value& inner = *loop->body->inputs()[i];
+      list_.cut.push_back(std::make_unique<Value>());
+      operands[i] = list_.cut.back().get();
+      operands[i]->name = name_in_part(*loop, body_value_name(*loop, inner), -1);
+      operands[i]->type = inner.type;
+    }
+    const size_t before = graph.nodes().size();
+    const std::vector<Value*> results = inline_part(graph, *loop, operands);
+    const size_t inlined = graph.nodes().size() - before;
+    list_.items.push_back({WorkKind::leave, loop});
+    for (size_t r = results.size(); r-- > 0;) {
+      if (!needed_.contains(loop->outputs[r])) continue;
+      list_.items.push_back(box_item(WorkKind::concat, loop, loop->outputs[r], results[r]));
+      need(results[r]);
+    }
+    const std::vector<Value*> parts = loop->inputs;
+    read_instead(loop, cut, results);
+    walk(at, at + inlined);
+    for (size_t i = parts.size(); i-- > 0;) {
+      if (attrs.cuts[i] == ForParts::kWhole || !needed_.contains(operands[i])) continue;
+      list_.items.push_back(box_item(WorkKind::box, loop, parts[i], operands[i]));
+      need(parts[i]);
+    }
+    list_.items.push_back({WorkKind::enter, loop});
+  }
+
+  static WorkItem box_item(WorkKind kind, const Node* loop, const Value* whole, const Value* part) {
+    WorkItem item{kind, loop};
+    item.whole = whole, item.parts = {part};
+    item.offsets.emplace_back(whole->type.shape.rank(), Dim(0));
+    return item;
+  }
+
+  /// A loop without its body reads what it cuts and what its part makes: both are needed by nobody else.
+  void read_instead(Node* loop, const std::vector<Value*>& cut, const std::vector<Value*>& results) {
+    std::vector<Value*> reads = cut;
+    reads.insert(reads.end(), results.begin(), results.end());
+    for (size_t i = 0; i < loop->inputs.size(); ++i) list_.graph.set_input(loop, i, nullptr);
+    loop->inputs.assign(reads.size(), nullptr);
+    for (size_t i = 0; i < reads.size(); ++i) list_.graph.set_input(loop, i, reads[i]);
+    loop->body.reset();
   }
 
   void need(const Value* value) {
@@ -214,7 +272,7 @@ class Worker {
         return false;
       }
       if (options_.allow_reference && runs_in_interpreter(*node, list_.graph)) {
-        list_.items.push_back({WorkKind::reference, node, {}, {}});
+        list_.items.push_back({WorkKind::reference, node});
         list_.notes.push_back(fmt::format("reference: {} ({}) runs in the interpreter: {}", node->name(),
                                           source_operator(*node), why->message));
       } else {
@@ -223,7 +281,7 @@ class Worker {
       for (const Value* input : node->inputs) need(input);
       return true;
     }
-    WorkItem item{WorkKind::launch, node, std::move(std::get<std::vector<LoweredGroup>>(result)), {}};
+    WorkItem item{WorkKind::launch, node, std::move(std::get<std::vector<LoweredGroup>>(result))};
     std::erase_if(item.groups, [&](const LoweredGroup& group) { return !wanted(group); });
     for (const LoweredGroup& group : item.groups)
       for (size_t i = 0; i < group.operands.size(); ++i)
@@ -253,10 +311,15 @@ class Worker {
     const std::vector<Value*> results = inline_body(graph, body, node->inputs, node);
     for (size_t i = 0; i < node->outputs.size(); ++i) {
       if (needed_.erase(node->outputs[i]) > 0) needed_.insert(results[i]);
-      for (WorkItem& item : list_.items)  // readers were visited before
+      const auto follow = [&](const Value*& value) {
+        if (value == node->outputs[i]) value = results[i];
+      };
+      for (WorkItem& item : list_.items) {  // readers were visited before
         for (LoweredGroup& group : item.groups)
-          for (LoweredOperand& operand : group.operands)
-            if (operand.value == node->outputs[i]) operand.value = results[i];
+          for (LoweredOperand& operand : group.operands) follow(operand.value);
+        follow(item.whole);
+        for (const Value*& part : item.parts) follow(part);
+      }
       const std::string name = value_name(*node->outputs[i]);
       take_over(graph, node->outputs[i], results[i]);
       if (results[i]->name.empty()) results[i]->name = name;  // "%id": reports and proofs know it by that

@@ -14,14 +14,18 @@ enum class WorkKind {
   box,        ///< results may be boxes of the operand (slice with step 1, split)
   concat,     ///< operands may be boxes of the result
   reference,  ///< no kernel; allowed by option
+  enter,      ///< what follows, up to `leave`, runs for each part (ir/for_parts.hpp)
+  leave,
 };
 
 struct WorkItem {
   WorkKind kind = WorkKind::launch;
   const Node* node = nullptr;
-  std::vector<LoweredGroup> groups;
-  std::vector<std::vector<Dim>> offsets;  ///< box: per result; concat: per operand
-  std::vector<LayoutWish> wishes = {};    ///< launch: per group
+  std::vector<LoweredGroup> groups{};
+  const Value* whole = nullptr;             ///< box, concat
+  std::vector<const Value*> parts{};        ///< box, concat: of it
+  std::vector<std::vector<Dim>> offsets{};  ///< per part
+  std::vector<LayoutWish> wishes{};         ///< launch: per group
 };
 
 /// Values that exist only between the launches of one node whose stages had to be separated.
@@ -30,6 +34,7 @@ using Temporaries = std::vector<std::unique_ptr<Value>>;
 struct WorkList {
   Graph graph;  ///< a copy of the fused graph with declined groups split; items point into it
   Temporaries temporaries;
+  std::vector<std::unique_ptr<Value>> cut{};  ///< parts of what a loop cuts: boxes, made by no node
   std::vector<WorkItem> items;
   std::vector<std::string> notes;
 };

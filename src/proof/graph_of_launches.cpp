@@ -2,12 +2,13 @@
 #include "proof/graph_of_launches.hpp"
 
 #include "passes/expand_recurrent.hpp"
-#include "shape/unroll_images.hpp"
+#include "region/unroll_parts.hpp"
 
 namespace opfuse {
 
 Graph graph_of_launches(const Graph& fused) {
-  Graph graph = unroll_images(fused);
+  Graph graph = fused.clone();
+  unroll_parts(graph);
   expand_recurrent(graph);
   return graph;
 }

@@ -5,7 +5,8 @@
 
 namespace opfuse {
 
-/// A fused graph with a copy of its groups for each image and with recurrent layers as products and steps.
+/// A fused graph with a copy of groups for each part that they run for, and with recurrent layers as products and
+/// steps.
 Graph graph_of_launches(const Graph& fused);
 
 }  // namespace opfuse

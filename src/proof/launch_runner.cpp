@@ -215,7 +215,7 @@ Tensor LaunchRunner::operand_of_steps(const Launch& launch, size_t param, const 
   return shifted(all, operand_of_steps(launch, static_cast<size_t>(step.first), first, operand, backwards), backwards);
 }
 
-LoopRun LaunchRunner::run_steps(const StepLoop& loop, const Operand& operand) {
+LoopRun LaunchRunner::run_steps(const Body& loop, const Operand& operand) {
   const auto begin = static_cast<size_t>(loop.first), count = static_cast<size_t>(loop.launches);
   const auto is_result = [](const Launch& l, size_t p) { return l.region.params[p].role == ParamRole::output; };
   Roots given, stored;
@@ -227,7 +227,7 @@ LoopRun LaunchRunner::run_steps(const StepLoop& loop, const Operand& operand) {
       first[k].push_back(place_slices(launch, p, tensor, tensor ? given : stored));
     }
   }
-  for (int64_t step = 0, steps = loop.steps.evaluate(symbols_); step < steps; ++step)
+  for (int64_t step = 0, steps = loop.times.evaluate(symbols_); step < steps; ++step)
     for (size_t k = 0; k < count; ++k) {
       const ArtifactLaunch& compiled = compiled_.launches[begin + k];
       std::vector<void*> pointers;

@@ -47,7 +47,7 @@ class LaunchRunner {
 
   /// The launches of a loop, step after step. `operand` has the values of all steps. Null: a constant as it was packed,
   /// or a result of the loop, which a step then reads as the steps before it stored it.
-  LoopRun run_steps(const StepLoop& loop, const Operand& operand);
+  LoopRun run_steps(const Body& loop, const Operand& operand);
   /// The buffer of all steps that a parameter is a slice of; the parameter's own where it is none.
   int sliced(const Launch& launch, size_t param) const;
 

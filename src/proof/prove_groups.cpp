@@ -14,10 +14,10 @@
 #include "cpu/activation_form.hpp"
 #include "cpu/winograd/winograd_error.hpp"
 #include "interp/random_inputs.hpp"
+#include "ir/for_parts.hpp"
 #include "ir/value_name.hpp"
-#include "program/step_loop.hpp"
+#include "program/body.hpp"
 #include "proof/exact_inputs.hpp"
-#include "shape/unroll_images.hpp"
 
 namespace opfuse {
 namespace {
@@ -32,10 +32,19 @@ double root_mean_square(const Tensor& t) {
   return finite == 0 ? 0 : std::sqrt(sum / static_cast<double>(finite));
 }
 
+/// Its launches are proven for each part.
+bool has_images(const Body& body) { return body.kind == BodyKind::parts && always_runs(body); }
+
+/// The steps that a launch runs for; null: none.
+const Body* steps_of(const Program& program, size_t launch) {
+  const Body* body = body_of(program, launch);
+  return body && body->kind == BodyKind::steps ? body : nullptr;
+}
+
 }  // namespace
 
 std::string GroupProver::Image::name(const std::string& value) const {
-  return number < 0 ? value : name_for_image(value, number);
+  return number < 0 ? value : part_name(value, body->of, number);
 }
 
 GroupProver::GroupProver(const Graph& graph, const Program& program, const Executable& executable,
@@ -47,11 +56,16 @@ GroupProver::GroupProver(const Graph& graph, const Program& program, const Execu
 
 void GroupProver::each_launch(const std::function<void(size_t, const Image&)>& body) const {
   const Program& program = runner_.program();
-  const ImageLoop& loop = program.image_loop;
-  const auto looped = static_cast<size_t>(loop.symbol.empty() ? loop.launches : 0);
-  for (int64_t image = 0; looped > 0 && image < loop.from; ++image)
-    for (size_t i = 0; i < looped; ++i) body(i, {image});
-  for (size_t i = looped; i < program.launches.size(); ++i) body(i, {});
+  size_t done = 0;
+  for (const Body& loop : program.bodies) {
+    if (!has_images(loop)) continue;
+    const auto first = static_cast<size_t>(loop.first), end = first + static_cast<size_t>(loop.launches);
+    for (; done < first; ++done) body(done, {});
+    for (int64_t image = 0, images = loop.times.value(); image < images; ++image)
+      for (size_t i = first; i < end; ++i) body(i, {image, &loop});
+    done = end;
+  }
+  for (; done < program.launches.size(); ++done) body(done, {});
 }
 
 const Tensor* GroupProver::value(const std::string& name) {
@@ -231,7 +245,7 @@ GroupComparison GroupProver::prove(size_t index, const Image& image) {
   result.name = launch.name, result.pattern = launch.pattern, result.sources = launch.sources;
   result.ok = true;
   if (launch.reference) return result;  // the interpreter itself
-  if (const StepLoop* loop = loop_of(runner_.program(), index)) {
+  if (const Body* loop = steps_of(runner_.program(), index)) {
     if (!loops_.contains(index)) prove_steps(*loop);
     return loops_.at(index);
   }
@@ -272,10 +286,9 @@ std::vector<GroupComparison> GroupProver::run(const std::vector<Tensor>& inputs)
   for (size_t i = 0; i < inputs.size(); ++i) values_[value_name(*graph_.inputs()[i])] = inputs[i];
   const Program& program = runner_.program();
   std::vector<GroupComparison> results(program.launches.size());
-  const ImageLoop& loop = program.image_loop;
-  const size_t looped = loop.symbol.empty() ? static_cast<size_t>(loop.launches) : 0;
-  const size_t all = looped * static_cast<size_t>(looped > 0 ? loop.from : 0) + program.launches.size() - looped;
-  size_t done = 0;
+  size_t all = program.launches.size(), done = 0;
+  for (const Body& body : program.bodies)
+    if (has_images(body)) all += static_cast<size_t>(body.launches * (body.times.value() - 1));
   each_launch([&](size_t index, const Image& image) {
     if (options_.progress) options_.progress("compare groups", done++, all);
     GroupComparison proven = prove(index, image);
@@ -308,7 +321,7 @@ std::vector<Tensor> GroupProver::run_with_noise(const std::vector<Tensor>& input
   }
   each_launch([&](size_t index, const Image& image) {
     const Launch& launch = runner_.program().launches[index];
-    if (launch.reference || loop_of(runner_.program(), index)) return;  // of steps the graph's own values are taken
+    if (launch.reference || steps_of(runner_.program(), index)) return;  // of steps the graph's own values are taken
     const Launches together = runner_.writers_with(index);
     if (together.back() != index) return;
     for (const StoredResult& stored : runner_.run(together, operands(image)).results)

@@ -14,12 +14,12 @@ namespace opfuse {
 
 class GroupProver {
  public:
-  /// `graph`: what the program was lowered from, images unrolled.
+  /// `graph`: what the program was lowered from, as graph_of_launches.
   GroupProver(const Graph& graph, const Program& program, const Executable& executable, const SymbolValues& symbols,
               const CompareOptions& options);
 
   /// The groups in their order, each on what the groups before it stored. Those that run image by image are proven for
-  /// each image under the names of unroll_images; the worst image is reported.
+  /// each image under the names of unroll_parts; the worst image is reported.
   std::vector<GroupComparison> run(const std::vector<Tensor>& inputs);
 
   /// The same run with every operand moved by noise: of half a unit at least, of the errors that `run` found.
@@ -31,7 +31,8 @@ class GroupProver {
 
  private:
   struct Image {
-    int64_t number = -1;  ///< of a loop; -1: none
+    int64_t number = -1;         ///< part of a body; -1: none
+    const Body* body = nullptr;  ///< that it is a part of
     std::string name(const std::string& value) const;
   };
   using Launches = std::vector<size_t>;
@@ -49,10 +50,10 @@ class GroupProver {
   BoundOptions bounds_of(const Launch& launch, bool folded) const;
   GroupComparison prove(size_t index, const Image& image);
   void prove_real(const Launches& together, const Image& image, GroupComparison& result);
-  void prove_steps(const StepLoop& loop);
-  std::vector<Tensor> step_results(const StepLoop& loop, const LoopRun& run);
-  LoopRun run_drawn_steps(const StepLoop& loop);
-  std::vector<BoundedRun> bound_steps(const StepLoop& loop, const LoopRun& run, bool real) const;
+  void prove_steps(const Body& loop);
+  std::vector<Tensor> step_results(const Body& loop, const LoopRun& run);
+  LoopRun run_drawn_steps(const Body& loop);
+  std::vector<BoundedRun> bound_steps(const Body& loop, const LoopRun& run, bool real) const;
   size_t result_number(const std::string& name) const;
   void judge_steps(const StoredResult& stored, const Tensor& want, const BoundedRun& bounds, size_t param,
                    GroupComparison& result);

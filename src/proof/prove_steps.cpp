@@ -9,7 +9,7 @@
 #include "base/fail.hpp"
 #include "ir/value_name.hpp"
 #include "ops/recurrent_steps.hpp"
-#include "program/step_loop.hpp"
+#include "program/body.hpp"
 #include "proof/exact_inputs.hpp"
 #include "proof/prove_groups.hpp"
 
@@ -40,7 +40,7 @@ Region side_by_side(const Launch& launch, int64_t steps) {
   return region;
 }
 
-std::set<int> results_of(const LaunchRunner& runner, const StepLoop& loop) {
+std::set<int> results_of(const LaunchRunner& runner, const Body& loop) {
   std::set<int> results;
   for (int k = 0; k < loop.launches; ++k) {
     const Launch& launch = runner.program().launches[static_cast<size_t>(loop.first + k)];
@@ -66,7 +66,7 @@ const double* doubles(const Tensor& t) { return t.empty() ? nullptr : static_cas
 }  // namespace
 
 /// The results of the layer, h and what else it has, each step on the states that were stored before it.
-std::vector<Tensor> GroupProver::step_results(const StepLoop& loop, const LoopRun& run) {
+std::vector<Tensor> GroupProver::step_results(const Body& loop, const LoopRun& run) {
   const Node& node = oracle_.producer_of(key(run.results.back().back().buffer, {}));
   const auto given = [&](size_t port) {
     const Value* v = node.input(port);
@@ -104,7 +104,7 @@ std::vector<Tensor> GroupProver::step_results(const StepLoop& loop, const LoopRu
 
 /// `real`: what a launch of the same step stored is off by its own errors. Expected is what the cell makes of exact
 /// numbers there.
-std::vector<BoundedRun> GroupProver::bound_steps(const StepLoop& loop, const LoopRun& run, bool real) const {
+std::vector<BoundedRun> GroupProver::bound_steps(const Body& loop, const LoopRun& run, bool real) const {
   std::vector<BoundedRun> bounded;
   bounded.reserve(run.operands.size());  // `inner` points into them
   std::map<int, const BoundedTensor*> inner;
@@ -114,7 +114,7 @@ std::vector<BoundedRun> GroupProver::bound_steps(const StepLoop& loop, const Loo
     for (size_t p = 0; real && p < launch.buffers.size(); ++p)
       if (const auto at = inner.find(runner_.sliced(launch, p)); at != inner.end() && launch.steps[p].moves)
         options.bounded[p] = at->second;
-    const int64_t steps = loop.steps.evaluate(runner_.symbols());
+    const int64_t steps = loop.times.evaluate(runner_.symbols());
     bounded.push_back(bound_errors(side_by_side(launch, steps), run.operands[k], runner_.symbols(), options));
     for (size_t p = 0; p < launch.buffers.size(); ++p)
       if (launch.region.params[p].role == ParamRole::output)
@@ -123,7 +123,7 @@ std::vector<BoundedRun> GroupProver::bound_steps(const StepLoop& loop, const Loo
   return bounded;
 }
 
-LoopRun GroupProver::run_drawn_steps(const StepLoop& loop) {
+LoopRun GroupProver::run_drawn_steps(const Body& loop) {
   std::map<int, Tensor> drawn;  // by buffer
   for (int k = 0; k < loop.launches; ++k) {
     const size_t index = static_cast<size_t>(loop.first + k);
@@ -140,14 +140,14 @@ LoopRun GroupProver::run_drawn_steps(const StepLoop& loop) {
   return runner_.run_steps(loop, [&](const Launch& launch, size_t p) { return &drawn.at(runner_.sliced(launch, p)); });
 }
 
-void GroupProver::prove_steps(const StepLoop& loop) {
+void GroupProver::prove_steps(const Body& loop) {
   const std::set<int> own = results_of(runner_, loop);
   const LoopRun run = runner_.run_steps(loop, [&](const Launch& launch, size_t param) -> const Tensor* {
     const int whole = runner_.sliced(launch, param);
     const bool constant = runner_.program().buffers[static_cast<size_t>(whole)].kind == BufferKind::constant;
     return constant || own.contains(whole) ? nullptr : &operand(whole, {});
   });
-  const bool any = loop.steps.evaluate(runner_.symbols()) > 0;
+  const bool any = loop.times.evaluate(runner_.symbols()) > 0;
   const std::vector<Tensor> want = any ? step_results(loop, run) : std::vector<Tensor>();
   for (const auto& results : run.results)
     for (const StoredResult& r : results) values_[key(r.buffer, {})] = r.tensor;

@@ -1,5 +1,5 @@
 // A block is in use from the first launch that touches it to the last, as the memory plan has it (program/memory.cpp):
-// what a loop of images leaves behind lives from its first launch on, what a loop of steps touches through all of it.
+// through all of a body that shares it with what is outside, or whose steps may find it again.
 // Views (parts of a concatenation, reshaped values) are blocks within blocks; bytes are counted once.
 #include "report/arena_use.hpp"
 
@@ -9,16 +9,14 @@ namespace opfuse::report {
 namespace {
 
 void live_through_loops(const ArtifactProgram& program, std::vector<ArenaBlock>& blocks) {
-  const int images = static_cast<int>(program.image_loop.launches);
-  for (ArenaBlock& block : blocks) {
-    if (block.first < images && block.last >= images) block.first = 0;
-    for (const ArtifactStepLoop& loop : program.step_loops) {
-      const int first = static_cast<int>(loop.first), last = first + static_cast<int>(loop.launches) - 1;
+  for (ArenaBlock& block : blocks)
+    for (const ArtifactBody& body : program.bodies) {
+      const int first = static_cast<int>(body.first), last = first + static_cast<int>(body.launches) - 1;
       if (block.last < first || block.first > last) continue;
+      if (!body.steps && block.first >= first && block.last <= last) continue;
       block.first = std::min(block.first, first);
       block.last = std::max(block.last, last);
     }
-  }
 }
 
 int64_t covered(std::vector<std::pair<int64_t, int64_t>> ranges) {

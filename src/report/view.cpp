@@ -8,7 +8,9 @@
 #include <map>
 
 #include "fusion/grouping.hpp"
+#include "ir/body.hpp"
 #include "ir/located.hpp"
+#include "ir/outline.hpp"
 #include "report/view_builder.hpp"
 
 namespace opfuse::report {
@@ -64,8 +66,21 @@ View view_of(const Graph& graph, const std::function<ViewNode(const Node&, size_
 
 }  // namespace
 
-Views views_of(const Graph& model, const Graph& fused, const FusionPlan& plan, const ArtifactProgram& program) {
+/// The groups of a loop stand where it does: a drawing of it shows one part.
+static void show_bodies(Graph& graph) {
+  for (Node* node : std::vector<Node*>(graph.nodes())) {
+    if (!node->body || stands_for_body(*node)) continue;
+    show_bodies(*node->body);
+    const std::vector<Value*> results = inline_body(graph, *node->body, node->inputs, node);
+    for (size_t i = 0; i < results.size(); ++i) take_over(graph, node->outputs[i], results[i]);
+    graph.erase(node);
+  }
+}
+
+Views views_of(const Graph& model, const Graph& compiled, const FusionPlan& plan, const ArtifactProgram& program) {
   Views views;
+  Graph fused = compiled.clone();
+  show_bodies(fused);
   std::map<std::string, int> unit_of;
   for (const Node* node : fused.nodes()) {
     Unit unit{node->label, node->pattern, sources_of(*node), 0, {}};

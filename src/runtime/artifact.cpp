@@ -157,7 +157,15 @@ std::string text_of(const SymbolValues& sizes) {
   return text;
 }
 
-void save_artifact(const Artifact& artifact, const std::string& path) {
+/// As this release writes it, whatever release it was read from.
+static Artifact in_this_version(Artifact artifact) {
+  artifact.bodies_in_two = false;
+  for (ArtifactVariant& variant : artifact.variants) variant.bodies_in_two = false;
+  return artifact;
+}
+
+void save_artifact(const Artifact& loaded, const std::string& path) {
+  const Artifact artifact = in_this_version(loaded);
   refuse_host_launches(artifact, path);
   for (const ArtifactVariant& variant : artifact.variants) refuse_host_launches(variant, path);
   const std::string constants_hash = hash_bytes(artifact.constants.data(), artifact.constants.size()).hex();

@@ -59,8 +59,8 @@ struct ArtifactLaunch {
   Dim flops = 0, bytes_read = 0, bytes_written = 0;  ///< for profile
   std::string schedule;                              ///< for inspect
   DeviceLaunch device{};
-  /// In a loop of steps, one per buffer: bytes from one step's slice to the next, and whether it is the slice of the
-  /// step before; then `first` is the number among the launch's buffers of what takes its place in the first step.
+  /// In a body, one per buffer: bytes from one part or step to the next, and whether it is the slice of the step
+  /// before; then `first` is the number among the launch's buffers of what takes its place in the first step.
   struct Step {
     Dim bytes = 0;
     int first = -1;
@@ -69,17 +69,13 @@ struct ArtifactLaunch {
   HostFunction host{};  ///< instead of a kernel; an artifact with host launches cannot be saved
 };
 
-/// The first launches for one image of a batch after the other, where the batch is `from` images or more.
-struct ArtifactImageLoop {
-  std::string symbol;  ///< the batch, for which those launches get 1; empty: it has always `from` images
-  int64_t launches = 0, from = 0;
-  std::vector<int64_t> steps;  ///< by buffer: bytes from one image to the next
-};
-
-/// Launches that run once for each step of a sequence, in order.
-struct ArtifactStepLoop {
+/// Launches that run once for each part of a batch, or step of a sequence, in order.
+struct ArtifactBody {
   int64_t first = 0, launches = 0;
-  Dim steps = 0;
+  Dim times = 0;
+  bool steps = false;    ///< a step reads what the one before stored; parts are each by themselves
+  std::string symbol{};  ///< parts of an open batch: the batch, for which the launches get 1
+  int64_t from = 0;      ///< of an open batch: fewer run all at once, in one launch each
 };
 
 /// What a run does: launches in order, over buffers.
@@ -88,9 +84,9 @@ struct ArtifactProgram {
   std::vector<ArtifactBuffer> buffers;
   std::vector<ArtifactLaunch> launches;
   Dim arena_bytes = 0, intermediate_bytes = 0;
-  ArtifactImageLoop image_loop{};
-  std::vector<ArtifactStepLoop> step_loops{};                ///< in launch order
+  std::vector<ArtifactBody> bodies{};                        ///< in launch order, apart from each other
   std::vector<std::pair<std::string, std::string>> layouts;  ///< buffer name -> layout text, for inspect
+  bool bodies_in_two = false;  ///< read from a file that had loops over images and over steps in two lists
 };
 
 /// The same model compiled once more: for given sizes of open dimensions, or for operands that stretch.

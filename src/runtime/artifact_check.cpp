@@ -14,6 +14,31 @@ namespace {
 
 using nlohmann::json;
 
+/// As version 1 of the section had it: loops over images by buffer, those over steps by launch.
+json contract_of_loops(const ArtifactProgram& p, const json& shared) {
+  json steps = json::array();
+  std::string symbol;
+  int64_t launches = 0, from = 0;
+  std::vector<int64_t> bytes;
+  for (const ArtifactBody& body : p.bodies) {
+    if (body.steps) {
+      steps.push_back({body.first, body.launches, body.times.text()});
+      continue;
+    }
+    symbol = body.symbol, launches = body.launches, from = symbol.empty() ? body.times.value() : body.from;
+    bytes.assign(p.buffers.size(), 0);
+    for (int64_t l = 0; l < launches; ++l) {
+      const ArtifactLaunch& launch = p.launches[static_cast<size_t>(l)];
+      for (size_t i = 0; i < launch.buffers.size(); ++i)
+        bytes[static_cast<size_t>(launch.buffers[i])] = launch.steps[i].bytes.value();
+    }
+  }
+  for (size_t l = static_cast<size_t>(launches); l < p.launches.size(); ++l)
+    for (const ArtifactLaunch::Step& step : p.launches[l].steps) steps.push_back({step.bytes.text(), step.first});
+  return {steps,  shared.at(0), shared.at(1), shared.at(2), shared.at(3),
+          symbol, launches,     from,         bytes,        p.intermediate_bytes.text()};
+}
+
 json contract_json(const ArtifactProgram& p) {
   json buffers = json::array(), launches = json::array();
   for (const ArtifactBuffer& b : p.buffers)
@@ -23,13 +48,13 @@ json contract_json(const ArtifactProgram& p) {
     launches.push_back({l.code_offset, l.symbol, l.buffers, l.parts.text(), l.scratch_bytes, d.grid.text(), d.block,
                         d.code_bytes, d.registers, d.shared_bytes, d.launch_shared.text(), d.launch_shared_most});
   }
-  json steps = json::array();
-  for (const ArtifactStepLoop& loop : p.step_loops) steps.push_back({loop.first, loop.launches, loop.steps.text()});
+  json steps = json::array(), bodies = json::array();
   for (const ArtifactLaunch& l : p.launches)
     for (const ArtifactLaunch::Step& step : l.steps) steps.push_back({step.bytes.text(), step.first});
-  const ArtifactImageLoop& loop = p.image_loop;
-  return {steps,       p.symbols,     buffers,   launches,   p.arena_bytes.text(),
-          loop.symbol, loop.launches, loop.from, loop.steps, p.intermediate_bytes.text()};
+  for (const ArtifactBody& body : p.bodies)
+    bodies.push_back({body.steps, body.first, body.launches, body.times.text(), body.symbol, body.from});
+  if (p.bodies_in_two) return contract_of_loops(p, {p.symbols, buffers, launches, p.arena_bytes.text()});
+  return {bodies, steps, p.symbols, buffers, launches, p.arena_bytes.text(), p.intermediate_bytes.text()};
 }
 
 json contract_json(const std::vector<ArtifactTensor>& tensors) {
@@ -50,48 +75,51 @@ void check_buffer(const Artifact& a, const ArtifactBuffer& b) {
   consistent(offset >= 0 && bytes >= 0 && offset <= size && bytes <= size - offset, "constants");
 }
 
-/// Of a constant batch the file itself says how many images there are: no more than their maps hold.
-bool holds_images(const ArtifactProgram& program) {
-  const ArtifactImageLoop& loop = program.image_loop;
-  if (!loop.symbol.empty()) return true;
-  const int64_t step = *std::max_element(loop.steps.begin(), loop.steps.end());
-  int64_t largest = 0;
+/// Some operand moves, and no further than the largest buffer goes: so what a run is given bounds how often a body
+/// runs.
+bool holds_parts(const ArtifactProgram& program, const ArtifactBody& body) {
+  bool moves = false;
+  int64_t furthest = 0, largest = 0;
+  for (int64_t l = body.first; l < body.first + body.launches; ++l)
+    for (const ArtifactLaunch::Step& step : program.launches[static_cast<size_t>(l)].steps) {
+      moves |= !(step.bytes == Dim(0));
+      if (step.bytes.is_constant()) furthest = std::max(furthest, step.bytes.value());
+    }
+  if (!moves || body.steps || !body.symbol.empty() || furthest == 0) return moves;
   for (const ArtifactBuffer& b : program.buffers)
     if (b.bytes.is_constant()) largest = std::max(largest, b.bytes.value());
-  return loop.from > 1 && step > 0 && loop.from <= largest / step;
+  return body.times.is_constant() && body.times.value() >= 0 && body.times.value() <= largest / furthest;
 }
 
-void check_image_loop(const Artifact& a, const ArtifactProgram& program) {
-  const ArtifactImageLoop& loop = program.image_loop;
-  if (loop.launches == 0) return;
+void check_body(const ArtifactProgram& program, const ArtifactBody& body) {
   const auto& symbols = program.symbols;
-  consistent(!a.on_device() && loop.launches > 0 && loop.launches <= static_cast<int64_t>(program.launches.size()) &&
-                 loop.from > 0 && !loop.steps.empty() && loop.steps.size() == program.buffers.size() &&
-                 (loop.symbol.empty() || std::find(symbols.begin(), symbols.end(), loop.symbol) != symbols.end()) &&
-                 std::all_of(loop.steps.begin(), loop.steps.end(), [](int64_t step) { return step >= 0; }),
-             "image loop");
-  consistent(holds_images(program), "image loop");
+  const bool open = !body.symbol.empty();
+  consistent(!(body.steps && open) && (open ? body.from > 0 : body.from == 0) && holds_parts(program, body), "bodies");
+  consistent(!open || std::find(symbols.begin(), symbols.end(), body.symbol) != symbols.end(), "bodies");
+  for (int64_t l = body.first; l < body.first + body.launches; ++l) {
+    const ArtifactLaunch& launch = program.launches[static_cast<size_t>(l)];
+    consistent(launch.steps.size() == launch.buffers.size() && !launch.steps.empty(), "bodies");
+    for (const ArtifactLaunch::Step& step : launch.steps)
+      consistent(step.first < static_cast<int>(launch.buffers.size()) &&
+                     (body.steps || (step.first < 0 && !(step.bytes.is_constant() && step.bytes.value() < 0))),
+                 "bodies");
+  }
 }
 
-void check_step_loops(const Artifact& a, const ArtifactProgram& program) {
-  int64_t end = program.image_loop.launches;
+void check_bodies(const Artifact& a, const ArtifactProgram& program) {
+  int64_t end = 0;
   const auto launches = static_cast<int64_t>(program.launches.size());
-  int64_t looped = 0;
-  for (const ArtifactStepLoop& loop : program.step_loops) {
-    consistent(!a.on_device() && loop.first >= end && loop.first < launches && loop.launches > 0 &&
-                   loop.launches <= launches - loop.first,
-               "step loops");
-    end = loop.first + loop.launches;
-    for (int64_t l = loop.first; l < end; ++l) {
-      const ArtifactLaunch& launch = program.launches[static_cast<size_t>(l)];
-      consistent(launch.steps.size() == launch.buffers.size() && !launch.steps.empty(), "step loops");
-      for (const ArtifactLaunch::Step& step : launch.steps)
-        consistent(step.first < static_cast<int>(launch.buffers.size()), "step loops");
-    }
-    looped += loop.launches;
+  int64_t inside = 0;
+  for (const ArtifactBody& body : program.bodies) {
+    consistent(!a.on_device() && body.first >= end && body.first < launches && body.launches > 0 &&
+                   body.launches <= launches - body.first,
+               "bodies");
+    check_body(program, body);
+    end = body.first + body.launches;
+    inside += body.launches;
   }
-  for (const ArtifactLaunch& l : program.launches) looped -= l.steps.empty() ? 0 : 1;
-  consistent(looped == 0, "step loops");
+  for (const ArtifactLaunch& l : program.launches) inside -= l.steps.empty() ? 0 : 1;
+  consistent(inside == 0, "bodies");
 }
 
 /// Symbols that the inputs give.
@@ -112,7 +140,7 @@ void check_symbols(const Artifact& a, const ArtifactProgram& program) {
   for (const ArtifactBuffer& b : program.buffers) uses({&b.offset, &b.bytes});
   for (const ArtifactLaunch& l : program.launches)
     for (const ArtifactLaunch::Step& step : l.steps) uses({&step.bytes});
-  for (const ArtifactStepLoop& loop : program.step_loops) uses({&loop.steps});
+  for (const ArtifactBody& body : program.bodies) uses({&body.times});
   for (const ArtifactLaunch& l : program.launches)
     uses({&l.parts, &l.flops, &l.bytes_read, &l.bytes_written, &l.device.grid, &l.device.launch_shared});
   const std::set<std::string> known = bound_symbols(a);
@@ -142,8 +170,7 @@ void check_program(const Artifact& a, const ArtifactProgram& program) {
     consistent(may_fit(program, b), "buffers");
   }
   check_symbols(a, program);
-  check_image_loop(a, program);
-  check_step_loops(a, program);
+  check_bodies(a, program);
 }
 
 /// A variant fixes symbols of the program for all sizes and leaves the others open.
@@ -217,18 +244,21 @@ void check_range(const ArtifactBuffer& b, int64_t offset, int64_t bytes, const R
         .hint("an .opf is a cache: compile the model again");
 }
 
-/// The slices of all steps; of none where a loop has no step. Adds what it moved to `slices`.
-void check_slices(const ArtifactProgram& program, const ArtifactStepLoop& loop, const SymbolValues& sizes,
+/// The parts of all times; of none where a body never runs. Adds what it moved to `slices`. Buffers of an open batch
+/// are those of all its parts.
+void check_slices(const ArtifactProgram& program, const ArtifactBody& body, const SymbolValues& sizes,
                   const RunMemory& memory, std::set<int>& slices) {
-  const int64_t steps = loop.steps.evaluate(sizes);
-  for (int64_t l = loop.first; l < loop.first + loop.launches; ++l) {
+  if (!body.symbol.empty()) return;
+  const int64_t steps = body.times.evaluate(sizes);
+  for (int64_t l = body.first; l < body.first + body.launches; ++l) {
     const ArtifactLaunch& launch = program.launches[static_cast<size_t>(l)];
     for (size_t i = 0; i < launch.steps.size(); ++i) {
       const int64_t step = launch.steps[i].bytes.evaluate(sizes);
       if (step == 0) continue;
       slices.insert(launch.buffers[i]);
       const ArtifactBuffer& b = program.buffers[static_cast<size_t>(launch.buffers[i])];
-      const int64_t offset = b.offset.evaluate(sizes), bytes = b.bytes.evaluate(sizes);
+      const int64_t offset = b.offset.evaluate(sizes), all = b.bytes.evaluate(sizes);
+      const int64_t bytes = body.steps ? all : std::min(all, step);  // files of version 1 name the whole for its part
       for (const int64_t at : {int64_t{0}, steps - 1})
         if (steps > 0) check_range(b, offset + at * step, bytes, memory);
     }
@@ -239,7 +269,7 @@ void check_slices(const ArtifactProgram& program, const ArtifactStepLoop& loop, 
 
 void check_ranges(const ArtifactProgram& program, const SymbolValues& sizes, const RunMemory& memory) {
   std::set<int> slices;
-  for (const ArtifactStepLoop& loop : program.step_loops) check_slices(program, loop, sizes, memory, slices);
+  for (const ArtifactBody& body : program.bodies) check_slices(program, body, sizes, memory, slices);
   for (size_t i = 0; i < program.buffers.size(); ++i) {
     const ArtifactBuffer& b = program.buffers[i];
     if (!slices.contains(static_cast<int>(i)))

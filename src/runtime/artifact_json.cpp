@@ -1,5 +1,5 @@
 // The JSON sections of an .opf: `model` (where it came from, what it takes and gives), `program` and `variants`
-// (buffers, launches, loops). A key that changes what runs raises the section's version (sections.cpp); reading is
+// (buffers, launches, bodies). A key that changes what runs raises the section's version (sections.cpp); reading is
 // total: what a field should be is checked here, what fields say about each other in artifact_check.cpp.
 #include "runtime/artifact_json.hpp"
 
@@ -113,13 +113,59 @@ json program_json(const ArtifactProgram& p) {
                   {"launches", launches_json(p.launches)},
                   {"arena_bytes", dim_text(p.arena_bytes)},
                   {"intermediate_bytes", dim_text(p.intermediate_bytes)},
-                  {"layouts", p.layouts}};
-  if (const ArtifactImageLoop& loop = p.image_loop; loop.launches > 0)
-    program["image_loop"] = {loop.symbol, loop.launches, loop.from, loop.steps};
-  for (const ArtifactStepLoop& loop : p.step_loops)
-    program["step_loops"].push_back({loop.first, loop.launches, dim_text(loop.steps)});
+                  {"layouts", p.layouts},
+                  {"bodies", json::array()}};
+  for (const ArtifactBody& body : p.bodies)
+    program["bodies"].push_back(
+        {body.steps ? "steps" : "parts", body.first, body.launches, dim_text(body.times), body.symbol, body.from});
   return program;
 }
+
+namespace {
+
+std::vector<ArtifactBody> bodies_of(const json& list) {
+  std::vector<ArtifactBody> bodies;
+  for (const json& b : listed(list)) {
+    const std::string kind = listed(b, 6).at(0);
+    if (kind != "steps" && kind != "parts") throw fail(E::bad_file, "a body runs for each of unknown '{}'", kind);
+    bodies.push_back({whole<int64_t>(b.at(1)), whole<int64_t>(b.at(2)), dim_of(b.at(3)), kind == "steps", b.at(4),
+                      whole<int64_t>(b.at(5))});
+  }
+  return bodies;
+}
+
+/// Version 1: [batch, launches, images, bytes by buffer] of the first launches, and [first, launches, steps].
+void read_loops(const json& header, ArtifactProgram& program) {
+  program.bodies_in_two = true;
+  if (const auto loop = header.find("image_loop"); loop != header.end()) {
+    const std::string symbol = listed(*loop, 4).at(0);
+    const auto launches = whole<int64_t>(loop->at(1)), images = whole<int64_t>(loop->at(2));
+    const std::vector<int64_t> bytes = wholes<int64_t>(loop->at(3));
+    if (launches < 0 || launches > static_cast<int64_t>(program.launches.size()) ||
+        bytes.size() != program.buffers.size())
+      throw fail(E::bad_file, "the loop over images does not fit the launches");
+    program.bodies.push_back({.launches = launches,
+                              .times = symbol.empty() ? Dim(images) : Dim::symbol(symbol),
+                              .symbol = symbol,
+                              .from = symbol.empty() ? 0 : images});
+    for (int64_t l = 0; l < launches; ++l) {
+      ArtifactLaunch& launch = program.launches[static_cast<size_t>(l)];
+      for (int buffer : launch.buffers) {
+        if (buffer < 0 || buffer >= static_cast<int>(bytes.size()))
+          throw fail(E::bad_file, "a launch uses buffer {} of {}", buffer, bytes.size());
+        launch.steps.push_back({Dim(bytes[static_cast<size_t>(buffer)]), -1});
+      }
+    }
+  }
+  if (const auto loops = header.find("step_loops"); loops != header.end())
+    for (const json& loop : *loops)
+      program.bodies.push_back({.first = whole<int64_t>(listed(loop, 3).at(0)),
+                                .launches = whole<int64_t>(loop.at(1)),
+                                .times = dim_of(loop.at(2)),
+                                .steps = true});
+}
+
+}  // namespace
 
 void read_program(const json& header, ArtifactProgram& program) {
   program.symbols = header.at("symbols").get<std::vector<std::string>>();
@@ -128,13 +174,10 @@ void read_program(const json& header, ArtifactProgram& program) {
   program.arena_bytes = dim_of(header.at("arena_bytes"));
   program.intermediate_bytes = dim_of(header.at("intermediate_bytes"));
   program.layouts = header.at("layouts").get<std::vector<std::pair<std::string, std::string>>>();
-  if (const auto loop = header.find("image_loop"); loop != header.end())
-    program.image_loop = {listed(*loop, 4).at(0), whole<int64_t>(loop->at(1)), whole<int64_t>(loop->at(2)),
-                          wholes<int64_t>(loop->at(3))};
-  if (const auto loops = header.find("step_loops"); loops != header.end())
-    for (const json& loop : *loops)
-      program.step_loops.push_back(
-          {whole<int64_t>(listed(loop, 3).at(0)), whole<int64_t>(loop.at(1)), dim_of(loop.at(2))});
+  if (const auto bodies = header.find("bodies"); bodies != header.end())
+    program.bodies = bodies_of(*bodies);
+  else
+    read_loops(header, program);
 }
 
 json variants_json(const std::vector<ArtifactVariant>& variants) {

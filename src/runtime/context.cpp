@@ -173,23 +173,18 @@ void* ContextState::address_of(const ArtifactBuffer& buffer) const {
   return nullptr;
 }
 
-/// How many images go one by one through the first launches; 0: all together.
-int64_t ContextState::looped_images() const {
-  const ArtifactImageLoop& loop = program->image_loop;
-  if (loop.launches == 0) return 0;
-  const int64_t images = loop.symbol.empty() ? loop.from : symbol_values.at(loop.symbol);
-  return images >= std::max<int64_t>(loop.from, 2) ? images : 0;
+/// How often a body runs; 0: its launches run once, for all parts of an open batch.
+int64_t ContextState::times_of(const ArtifactBody& body) const {
+  const int64_t times = body.times.evaluate(symbol_values);
+  if (body.symbol.empty()) return std::max<int64_t>(times, 0);
+  return times >= std::max<int64_t>(body.from, 2) ? times : 0;
 }
 
-void ContextState::resolve_launch(size_t number, int64_t image, const SymbolValues& values,
-                                  const std::vector<int64_t>& arguments) {
+void ContextState::resolve_launch(size_t number, const SymbolValues& values, const std::vector<int64_t>& arguments) {
   const ArtifactLaunch& launch = program->launches[number];
   void* const* first = pointers.data() + pointers.size();
-  for (int b : launch.buffers) {
-    const auto buffer = static_cast<size_t>(b);
-    char* at = b < 0 ? nullptr : static_cast<char*>(address_of(program->buffers[buffer]));
-    pointers.push_back(image > 0 ? at + image * program->image_loop.steps[buffer] : at);
-  }
+  for (int b : launch.buffers)
+    pointers.push_back(b < 0 ? nullptr : address_of(program->buffers[static_cast<size_t>(b)]));
   if (launch.host)
     ready.push_back({number, nullptr, first, nullptr, 1, &launch});
   else
@@ -197,41 +192,47 @@ void ContextState::resolve_launch(size_t number, int64_t image, const SymbolValu
         {number, executable->entry(launch), first, arguments.data(), launch.parts.evaluate(values), nullptr});
 }
 
+/// Where the batch is open, the launches of a body get 1 for it.
 void ContextState::resolve_launches() {
   const ArtifactProgram& a = *program;
   launch_ns.assign(a.launches.size(), 0);
   if (device) return;
-  const int64_t images = looped_images();
-  const auto looped = static_cast<size_t>(images ? a.image_loop.launches : 0);
-  SymbolValues one = symbol_values;
-  if (images && !a.image_loop.symbol.empty()) one[a.image_loop.symbol] = 1;
-  image_symbols.clear();
-  for (const std::string& name : a.symbols) image_symbols.push_back(one.at(name));
   size_t count = 0;
-  for (size_t i = 0; i < a.launches.size(); ++i)
-    count += a.launches[i].buffers.size() * (i < looped ? static_cast<size_t>(images) : 1);
+  for (const ArtifactLaunch& launch : a.launches) count += launch.buffers.size();
   pointers.clear();
   pointers.reserve(count);
   ready.clear();
-  for (int64_t image = 0; image < images; ++image)
-    for (size_t i = 0; i < looped; ++i) resolve_launch(i, image, one, image_symbols);
-  for (size_t i = looped; i < a.launches.size(); ++i) resolve_launch(i, 0, symbol_values, symbols);
+  part_symbols.assign(a.bodies.size(), symbols);
+  size_t done = 0;
+  const auto resolve_to = [&](size_t end, const SymbolValues& values, const std::vector<int64_t>& arguments) {
+    for (; done < end; ++done) resolve_launch(done, values, arguments);
+  };
+  for (size_t b = 0; b < a.bodies.size(); ++b) {
+    const ArtifactBody& body = a.bodies[b];
+    const auto first = static_cast<size_t>(body.first);
+    resolve_to(first, symbol_values, symbols);
+    SymbolValues one = symbol_values;
+    if (!body.symbol.empty() && times_of(body) > 0) one[body.symbol] = 1;
+    for (size_t i = 0; i < a.symbols.size(); ++i) part_symbols[b][i] = one.at(a.symbols[i]);
+    resolve_to(first + static_cast<size_t>(body.launches), one, part_symbols[b]);
+  }
+  resolve_to(a.launches.size(), symbol_values, symbols);
 }
 
-/// Launches of a loop: where their pointers go from step to step.
-void ContextState::resolve_step_loops() {
+/// Launches of a body: where their pointers go from time to time.
+void ContextState::resolve_bodies() {
   pointer_steps.clear();
-  if (device || program->step_loops.empty()) return;
+  if (device || program->bodies.empty()) return;
   pointer_steps.resize(pointers.size());
-  std::vector<size_t> ready_of(program->launches.size(), 0);
-  for (size_t i = 0; i < ready.size(); ++i) ready_of[ready[i].launch] = i;
-  for (const ArtifactStepLoop& loop : program->step_loops) {
-    ReadyLaunch& begin = ready[ready_of[static_cast<size_t>(loop.first)]];
-    begin.steps = std::max<int64_t>(loop.steps.evaluate(symbol_values), 0);
-    begin.looped = static_cast<size_t>(loop.launches);
-    for (int64_t l = loop.first; l < loop.first + loop.launches; ++l) {
+  for (const ArtifactBody& body : program->bodies) {
+    const int64_t times = times_of(body);
+    if (times == 0 && !body.symbol.empty()) continue;
+    ReadyLaunch& begin = ready[static_cast<size_t>(body.first)];
+    begin.times = times;
+    begin.looped = static_cast<size_t>(body.launches);
+    for (int64_t l = body.first; l < body.first + body.launches; ++l) {
       const ArtifactLaunch& launch = program->launches[static_cast<size_t>(l)];
-      void* const* own = ready[ready_of[static_cast<size_t>(l)]].pointers;
+      void* const* own = ready[static_cast<size_t>(l)].pointers;
       for (size_t i = 0; i < launch.steps.size(); ++i) {
         const int first = launch.steps[i].first;
         pointer_steps[static_cast<size_t>(own - pointers.data()) + i] = {
@@ -248,10 +249,10 @@ void ContextState::run_ready(const ReadyLaunch& launch) const {
   executor->run(launch.parts, run_part, &call);
 }
 
-void ContextState::run_steps(size_t first, const std::function<void(size_t)>& ran) {
-  const int64_t steps = ready[first].steps;
+void ContextState::run_body(size_t first, const std::function<void(size_t)>& ran) {
+  const int64_t times = ready[first].times;
   const size_t end = first + ready[first].looped;
-  for (int64_t step = 0; step < steps; ++step)
+  for (int64_t step = 0; step < times; ++step)
     for (size_t i = first; i < end; ++i) {
       const auto begin = static_cast<size_t>(ready[i].pointers - pointers.data());
       const size_t count = program->launches[ready[i].launch].steps.size();
@@ -271,7 +272,7 @@ void ContextState::prepare() {
   reserve_memory();
   check_memory();
   resolve_launches();
-  resolve_step_loops();
+  resolve_bodies();
   dirty = false;
 }
 
@@ -334,7 +335,7 @@ void Context::run() {
     if (s.options.progress && !s.options.progress(i, s.ready.size()))
       throw fail(E::cancelled, "the run was cancelled before launch {} of {}", i + 1, s.ready.size());
     if (const size_t looped = s.ready[i].looped; looped > 0) {
-      s.run_steps(i, ran);
+      s.run_body(i, ran);
       i += looped - 1;
       continue;
     }

@@ -23,8 +23,8 @@ constexpr size_t kPrefix = 24;
 
 constexpr KnownSection kSections[] = {
     {"model", 1, 1, true, "0.1.0", false},     // target, features, inputs, outputs, constraints
-    {"program", 1, 1, true, "0.1.0", false},   // buffers, launches, loops
-    {"variants", 1, 1, true, "0.1.0", false},  // programs for given sizes
+    {"program", 1, 2, true, "0.1.0", false},   // buffers, launches, bodies; 1: loops over images and over steps
+    {"variants", 1, 2, true, "0.1.0", false},  // programs for given sizes
     {"notes", 1, 1, false, "0.1.0", false},    // what the compiler remarked
     {"plan", 1, 1, false, "0.1.0", false},     // the fusion plan it was made with
     {"code", 1, 1, true, "0.1.0", true},       // of CPUs, and the contract's hash

@@ -63,11 +63,11 @@ struct ReadyLaunch {
   const int64_t* symbols = nullptr;
   int64_t parts = 1;
   const ArtifactLaunch* host = nullptr;  ///< set for launches of the host
-  int64_t steps = 0;                     ///< first launch of a loop: how often it runs; 0: no loop
-  size_t looped = 0;                     ///< first launch of a loop: how many launches it has
+  int64_t times = 0;                     ///< first launch of a body: how often that runs
+  size_t looped = 0;                     ///< first launch of a body: how many launches it has; 0: no body
 };
 
-/// How a pointer of a loop's launch follows the steps: at + (step - before) * bytes, but `first` in the first one.
+/// How a pointer of a body's launch follows parts or steps: at + (step - before) * bytes, but `first` in the first one.
 struct PointerStep {
   char* at = nullptr;
   int64_t bytes = 0;
@@ -85,14 +85,15 @@ struct ContextState {
   std::vector<Memory> own_outputs;
   bool dirty = true;  ///< bindings changed since prepare()
   SymbolValues symbol_values;
-  std::optional<SymbolValues> checked_sizes;    ///< for which buffers were found within their memory
-  const ArtifactProgram* program = nullptr;     ///< the executable's, for the bound sizes
-  std::vector<int64_t> symbols, image_symbols;  ///< in kernel argument order; of all images, of one
+  std::optional<SymbolValues> checked_sizes;       ///< for which buffers were found within their memory
+  const ArtifactProgram* program = nullptr;        ///< the executable's, for the bound sizes
+  std::vector<int64_t> symbols;                    ///< in kernel argument order
+  std::vector<std::vector<int64_t>> part_symbols;  ///< the same in each body
   Memory arena;
   std::vector<Memory> scratch;  ///< per worker
   std::vector<char*> scratch_pointers;
   std::vector<void*> pointers;             ///< of all launches, one after the other
-  std::vector<PointerStep> pointer_steps;  ///< of launches in loops of steps, by pointer; empty: there is none
+  std::vector<PointerStep> pointer_steps;  ///< of launches in bodies, by pointer; empty: there is none
   std::vector<ReadyLaunch> ready;
   std::unique_ptr<DeviceRun> device;  ///< set for executables of a GPU
   size_t arena_bytes = 0, intermediate_bytes = 0;
@@ -101,7 +102,7 @@ struct ContextState {
 
   void prepare();
   void run_ready(const ReadyLaunch& launch) const;
-  void run_steps(size_t first, const std::function<void(size_t)>& ran);  ///< the loop that begins at ready[first]
+  void run_body(size_t first, const std::function<void(size_t)>& ran);  ///< the one that begins at ready[first]
   void resolve_symbols();  ///< values of the dimension symbols, from the bound inputs; what runs at these sizes
 
  private:
@@ -109,9 +110,9 @@ struct ContextState {
   void reserve_memory();
   void check_memory();
   void resolve_launches();
-  void resolve_step_loops();
-  void resolve_launch(size_t launch, int64_t image, const SymbolValues& values, const std::vector<int64_t>& arguments);
-  int64_t looped_images() const;
+  void resolve_bodies();
+  void resolve_launch(size_t launch, const SymbolValues& values, const std::vector<int64_t>& arguments);
+  int64_t times_of(const ArtifactBody& body) const;
   void* address_of(const ArtifactBuffer& buffer) const;
 };
 

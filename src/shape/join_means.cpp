@@ -5,6 +5,7 @@
 //
 // The map is not read again. Each band of rows belongs to one part of the kernel, so equal bands have equal weights in
 // the mean of their means.
+#include "ir/body.hpp"
 #include "ops/conv.hpp"
 #include "ops/registry.hpp"
 #include "shape/join.hpp"
@@ -16,7 +17,7 @@ namespace {
 bool is_mean(const Node& node) { return node.op == fused_op() && node.pattern == "AdaptiveAvgPool"; }
 
 bool ends_depthwise(const Node& node) {
-  if (node.outputs.size() != 1) return false;
+  if (node.outputs.size() != 1 || (node.body && !stands_for_body(node))) return false;
   const Node* last = node.body ? nullptr : &node;
   if (node.body)
     for (const Node* inner : node.body->nodes())

@@ -6,12 +6,16 @@
 #include <map>
 #include <unordered_map>
 
+#include "ir/body.hpp"
+#include "region/unroll_parts.hpp"
+
 namespace opfuse {
 namespace {
 
 /// The operand is read by elementwise nodes only, at the place of the result.
 bool read_in_place(const Node& node, size_t operand) {
   if (!node.body) return node.op->kind == OpKind::elementwise;
+  if (!stands_for_body(node)) return false;
   const auto& uses = node.body->inputs()[operand]->uses;
   return std::all_of(uses.begin(), uses.end(),
                      [](const Use& use) { return use.node->op->kind == OpKind::elementwise; });
@@ -40,7 +44,8 @@ int64_t constant_bytes(const Value& value) {
   return elements.is_constant() ? elements.value() * static_cast<int64_t>(byte_size(value.type.dtype)) : -1;
 }
 
-std::vector<int64_t> live_bytes(const Graph& graph) {
+/// By position; empty when a size is not constant.
+static std::vector<int64_t> bytes_by_position(const Graph& graph) {
   std::map<int, Span> spans;
   std::vector<int64_t> live(graph.nodes().size(), 0);
   std::unordered_map<const Node*, size_t> position;  // looked up, never iterated
@@ -56,6 +61,32 @@ std::vector<int64_t> live_bytes(const Graph& graph) {
       for (size_t i = span.first; i <= span.last; ++i) live[i] += bytes;
     }
   for (size_t at = 0; at < graph.nodes().size(); ++at) live[at] -= saved_in_place(*graph.nodes()[at], at, spans);
+  return live;
+}
+
+/// `flat`: the graph with copies for slices. Nodes that are in both have one id. False when a size is not constant.
+static bool walk(const Graph& flat, Graph& graph, int64_t around, std::vector<LiveBytes>& live) {
+  std::unordered_map<int, Node*> original;  // looked up, never iterated
+  for (Node* node : graph.nodes()) original.emplace(node->id, node);
+  const std::vector<int64_t> bytes = bytes_by_position(flat);
+  if (bytes.size() != flat.nodes().size()) return false;
+  for (size_t at = 0; at < bytes.size(); ++at) {
+    const Node& node = *flat.nodes()[at];
+    const auto found = original.find(node.id);
+    Node* known = found == original.end() ? nullptr : found->second;
+    if (!node.body || stands_for_body(node))
+      live.push_back({&graph, known, around + bytes[at]});
+    else if (!walk(*node.body, *known->body, around + bytes[at], live))
+      return false;
+  }
+  return true;
+}
+
+std::vector<LiveBytes> live_bytes(Graph& graph) {
+  Graph flat = graph.clone();
+  unroll_parts(flat, true);
+  std::vector<LiveBytes> live;
+  if (!walk(flat, graph, 0, live)) live.clear();
   return live;
 }
 

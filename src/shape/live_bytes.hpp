@@ -1,4 +1,4 @@
-// How much memory the intermediates of a graph need, by position.
+// How much memory the intermediates of a graph need, by node.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,14 @@ namespace opfuse {
 /// -1 when a dimension is open.
 int64_t constant_bytes(const Value& value);
 
-/// Bytes of intermediates that are alive while each node runs, in order; empty when a size is not constant.
-std::vector<int64_t> live_bytes(const Graph& graph);
+struct LiveBytes {
+  Graph* graph = nullptr;  ///< that the node is in
+  Node* node = nullptr;    ///< null: a copy for one slice
+  int64_t bytes = 0;
+};
+
+/// Bytes of intermediates that are alive while each node runs, in order; those of a loop's body stand in its place,
+/// once or, where a program will have copies of them, for each slice. Empty when a size is not constant.
+std::vector<LiveBytes> live_bytes(Graph& graph);
 
 }  // namespace opfuse

@@ -2,27 +2,25 @@
 //
 //     x[B] -- A -- s[B] -- C -- t[B] -- rest                     s holds B maps
 //
-//     x[B] -- split -- x[1] -- A -- s[1] -- C -- t[1] -- all_images -- t[B] -- rest
+//     x[B] -- for_parts { x[1] -- A -- s[1] -- C -- t[1] } -- t[B] -- rest
 //
 // The groups of an image are those of a batch of one, so what follows chooses chains and kernels for that; s holds one
-// map, which C reads while it is in a cache. A program runs them in a loop (program/image_loop.hpp); x[1] and t[1] are
-// parts of the maps of all images.
+// map, which C reads while it is in a cache. A program runs them in a loop (program/body.hpp); x[1] and t[1] are parts
+// of the maps of all images.
 #include <algorithm>
 #include <map>
 #include <set>
 
 #include "fusion/grouping.hpp"
+#include "ir/body.hpp"
 #include "ir/copy_node.hpp"
+#include "ir/for_parts.hpp"
 #include "ir/outline.hpp"
-#include "ops/all_images.hpp"
 #include "ops/axes.hpp"
 #include "ops/norm.hpp"
 #include "ops/reduce.hpp"
-#include "ops/registry.hpp"
-#include "ops/split.hpp"
 #include "ops/transpose.hpp"
 #include "shape/shaping_passes.hpp"
-#include "shape/unroll_images.hpp"
 
 namespace opfuse {
 namespace {
@@ -41,6 +39,7 @@ bool mean_of_image(const Node& node) {
 bool works_by_image(const Node& node) {
   static const std::set<std::string_view> kAny = {
       "conv", "batch_norm", "max_pool", "average_pool", "global_average_pool", "global_max_pool", "matmul"};
+  if (node.body && !stands_for_body(node)) return false;
   if (node.body)
     return std::all_of(node.body->nodes().begin(), node.body->nodes().end(),
                        [](const Node* inner) { return works_by_image(*inner); });
@@ -133,36 +132,44 @@ Leading leading_groups(const Graph& graph, const ImageCaches& caches) {
 
 // ---- rewriting
 
-/// The image that stands for each of a map.
-Value* image_of(Graph& graph, Value* map, int64_t images, Node* before) {
-  auto attrs = std::make_shared<Split::Attrs>();
-  attrs->split = {1, images - 1};
-  return graph.add_node(ops().find("split"), attrs, {map}, 2, {}, before)->output();
+/// The nodes on one image: maps become inputs of the body, weights and scalars lie in it.
+std::unique_ptr<Graph> body_of(const Leading& leading, const std::vector<Value*>& maps,
+                               const std::vector<Value*>& results) {
+  auto body = std::make_unique<Graph>();
+  std::map<int, Value*> inner;  // by id of what it stands for
+  for (const Value* map : maps) {
+    TensorType image = map->type;
+    image.shape[0] = Dim(1);
+    inner[map->id] = body->add_input(map->name, image);
+  }
+  for (const Value* operand : external_reads(leading.nodes))
+    if (operand->is_constant()) inner[operand->id] = body->add_constant(*operand->constant, operand->name);
+  for (const Node* node : leading.nodes) {
+    std::vector<Value*> operands;
+    for (const Value* v : node->inputs) operands.push_back(v ? inner.at(v->id) : nullptr);
+    const Node* copy = copy_node(*body, *node, operands, nullptr);
+    for (size_t i = 0; i < copy->outputs.size(); ++i) {
+      copy->outputs[i]->name = node->outputs[i]->name;
+      inner[node->outputs[i]->id] = copy->outputs[i];
+    }
+  }
+  std::vector<Value*> outputs;
+  for (const Value* result : results) outputs.push_back(inner.at(result->id));
+  body->set_outputs(std::move(outputs));
+  return body;
 }
 
 void rewrite(Graph& graph, const Leading& leading) {
-  Node* first = leading.nodes.front();
   const std::vector<Value*> results = external_results(graph, leading.nodes);
-  std::map<int, Value*> copies;  // by id of the original
-  for (Value* operand : external_reads(leading.nodes))
-    copies[operand->id] = operand->is_constant() ? operand : image_of(graph, operand, leading.images, first);
-  for (const Node* node : leading.nodes) {
-    std::vector<Value*> operands;
-    for (const Value* v : node->inputs) operands.push_back(v ? copies.at(v->id) : nullptr);
-    const Node* copy = copy_node(graph, *node, operands, first);
-    for (size_t i = 0; i < copy->outputs.size(); ++i) {
-      if (!node->outputs[i]->name.empty()) copy->outputs[i]->name = node->outputs[i]->name + std::string(kOfImage);
-      copies[node->outputs[i]->id] = copy->outputs[i];
-    }
-  }
-  for (Value* result : results) {
-    auto attrs = std::make_shared<AllImages::Attrs>();
-    attrs->images = leading.images;
-    const Node* whole =
-        graph.add_node(all_images_op(), attrs, {copies.at(result->id)}, 1, result->producer->sources, first);
-    take_over(graph, result, whole->output());
-  }
-  for (size_t i = leading.nodes.size(); i-- > 0;) graph.erase(leading.nodes[i]);
+  std::vector<Value*> maps = external_reads(leading.nodes);
+  std::erase_if(maps, [](const Value* v) { return v->is_constant(); });
+  ForParts::Attrs attrs{.parts = leading.images, .of = "image"};
+  attrs.cuts.assign(maps.size(), 0);
+  attrs.joins.assign(results.size(), 0);
+  const Node* loop = add_for_parts(graph, std::move(attrs), maps, body_of(leading, maps, results),
+                                   united_sources(leading.nodes), leading.nodes.front());
+  for (size_t i = 0; i < results.size(); ++i) take_over(graph, results[i], loop->outputs[i]);
+  graph.erase(leading.nodes);
 }
 
 constexpr const char* kPass = "loop-over-images";

@@ -2,22 +2,19 @@
 //
 //     x -- A: convolution -- t[C channels] -- B: depthwise -- y        t alone reads B
 //
-//     x --+-- A[0:C/k]  -- t[0:C/k]  -- B[0:C/k]  --+-- concat -- y      a slice of t is dead before the next begins
-//         +-- A[C/k:..] -- t[C/k:..] -- B[C/k:..] --+
+//     x -- for_parts { A' -- t[C/k] -- B' } -- y        a slice of t is dead before the next begins
 //
 // A depthwise convolution needs of each channel nothing but that channel, so the slices repeat no work; the results
 // are parts of one buffer. Pairs are cut where they hold most bytes of intermediates (shape/live_bytes.hpp) and slices
 // lower that peak noticeably; graphs with open dimensions are left alone.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <optional>
 
+#include "ir/for_parts.hpp"
+#include "ir/outline.hpp"
 #include "ir/value_name.hpp"
-#include "ops/concat.hpp"
 #include "ops/conv.hpp"
-#include "ops/registry.hpp"
 #include "shape/join.hpp"
 #include "shape/live_bytes.hpp"
 
@@ -81,116 +78,120 @@ std::optional<Pair> pair_from(Node* a) {
 
 // ---- cutting
 
-struct Range {
-  int64_t begin = 0, end = 0;
-  std::string text() const { return fmt::format("[{}:{}]", begin, end); }
-};
+/// The groups of one slice. Operands that are constants, rows of all channels, are cut along their first axis.
+class Slicing {
+ public:
+  Slicing(Graph& graph, const Pair& pair, int64_t count) : graph_(graph), pair_(pair), count_(count) {
+    attrs_.parts = count;
+    attrs_.joins = {1};
+  }
 
-/// Rows [begin, end) of a constant; shares its memory.
-Tensor rows_of(const Tensor& tensor, const Range& range) {
-  std::vector<int64_t> sizes = tensor.sizes();
-  const size_t row = tensor.bytes() / static_cast<size_t>(sizes[0]);
-  sizes[0] = range.end - range.begin;
-  const auto owner = std::make_shared<Tensor>(tensor);
-  const char* data = static_cast<const char*>(owner->data()) + row * static_cast<size_t>(range.begin);
-  return Tensor::wrap(tensor.dtype(), std::move(sizes), data, owner);
-}
+  void run() {
+    std::vector<Value*> operands;
+    Value* between = group_in_slice(*pair_.a, nullptr, operands);
+    body_->set_outputs({group_in_slice(*pair_.b, between, operands)});
+    const Node* loop = add_for_parts(graph_, std::move(attrs_), operands, std::move(body_),
+                                     united_sources({pair_.a, pair_.b}), pair_.b);
+    take_over(graph_, pair_.b->output(), loop->output());
+    graph_.erase(pair_.b);
+    graph_.erase(pair_.a);
+  }
 
-std::shared_ptr<const void> attrs_of(const Node& node, const Range& range) {
-  if (!node.is("conv") || node.as<Conv>().group == 1) return node.attrs_;
-  auto attrs = std::make_shared<Conv::Attrs>(node.as<Conv>());
-  attrs->group = range.end - range.begin;
-  return attrs;
-}
+ private:
+  Graph& graph_;
+  const Pair& pair_;
+  int64_t count_;
+  ForParts::Attrs attrs_;
+  std::unique_ptr<Graph> body_ = std::make_unique<Graph>();
+  std::map<int, Value*> inputs_;  ///< of the body, by id of the operand
 
-std::unique_ptr<Graph> body_of(const Node& group, const std::vector<Value*>& operands, const Range& range) {
-  auto body = std::make_unique<Graph>();
-  std::map<int, Value*> map;
-  const Graph& from = *group.body;
-  for (size_t i = 0; i < from.inputs().size(); ++i)
-    map[from.inputs()[i]->id] = body->add_input(from.inputs()[i]->name + range.text(), operands[i]->type);
-  for (const Value* c : from.constants()) map[c->id] = body->add_constant(*c->constant, c->name);
-  for (const Node* node : from.nodes()) {
+  /// The body's input for an operand, cut where it is a constant.
+  Value* input_for(Value* operand, std::vector<Value*>& operands) {
+    const auto [at, fresh] = inputs_.emplace(operand->id, nullptr);
+    if (!fresh) return at->second;
+    TensorType type = operand->type;
+    if (operand->is_constant()) type.shape[0] = Dim(type.shape[0].value() / count_);
+    operands.push_back(operand);
+    attrs_.cuts.push_back(operand->is_constant() ? 0 : ForParts::kWhole);
+    return at->second = body_->add_input(operand->name, type);
+  }
+
+  /// `data` stands for the group's data operand; null: the operand itself. Returns the slice of its result.
+  Value* group_in_slice(const Node& group, Value* data, std::vector<Value*>& operands) {
     std::vector<Value*> inputs;
-    for (const Value* v : node->inputs) inputs.push_back(v ? map.at(v->id) : nullptr);
-    Node* copy = body->add_node(node->op, attrs_of(*node, range), inputs, 1, node->sources);
-    copy->output()->name = node->output()->name.empty() ? "" : node->output()->name + range.text();
-    map[node->output()->id] = copy->output();
+    for (Value* operand : group.inputs)
+      inputs.push_back(data && !operand->is_constant() ? data : input_for(operand, operands));
+    std::unique_ptr<Graph> body = slice_of(*group.body, inputs);
+    const TensorType type = body->outputs()[0]->type;
+    Node* slice = body_->add_node(group.op, group.attrs_, inputs, 1, group.sources, nullptr, {type});
+    slice->body = std::move(body);
+    slice->label = group.label;
+    slice->pattern = group.pattern;
+    slice->output()->name = group.output()->name;
+    return slice->output();
   }
-  body->set_outputs({map.at(from.outputs()[0]->id)});
-  return body;
-}
 
-/// The group for some of its channels; `data` stands for its data operand.
-Node* slice_of(Graph& graph, const Node& group, Value* data, const Range& range, Node* before) {
-  std::vector<Value*> operands;
-  for (Value* operand : group.inputs) {
-    const std::string name = operand->name.empty() ? "" : operand->name + range.text();
-    Value* cut_before = name.empty() ? nullptr : graph.find_value(name);
-    if (!operand->is_constant())
-      operands.push_back(data);
-    else
-      operands.push_back(cut_before ? cut_before : graph.add_constant(rows_of(*operand->constant, range), name));
+  std::shared_ptr<const void> attrs_of(const Node& node) const {
+    if (!node.is("conv") || node.as<Conv>().group == 1) return node.attrs_;
+    auto attrs = std::make_shared<Conv::Attrs>(node.as<Conv>());
+    attrs->group /= count_;
+    return attrs;
   }
-  std::unique_ptr<Graph> body = body_of(group, operands, range);
-  const TensorType type = body->outputs()[0]->type;
-  Node* slice = graph.add_node(group.op, group.attrs_, operands, 1, group.sources, before, {type});
-  slice->body = std::move(body);
-  slice->label = group.label + range.text();
-  slice->pattern = group.pattern;
-  slice->output()->name = group.output()->name.empty() ? "" : group.output()->name + range.text();
-  return slice;
-}
 
-Value* data_operand(const Node& group) {
-  return *std::find_if(group.inputs.begin(), group.inputs.end(), [](const Value* v) { return !v->is_constant(); });
-}
-
-void cut(Graph& graph, const Pair& pair, int64_t count) {
-  std::vector<Value*> parts;
-  const int64_t size = pair.channels / count;
-  for (int64_t i = 0; i < count; ++i) {
-    const Range range{i * size, (i + 1) * size};
-    Node* a = slice_of(graph, *pair.a, data_operand(*pair.a), range, pair.b);
-    parts.push_back(slice_of(graph, *pair.b, a->output(), range, pair.b)->output());
+  std::unique_ptr<Graph> slice_of(const Graph& from, const std::vector<Value*>& operands) const {
+    auto body = std::make_unique<Graph>();
+    std::map<int, Value*> map;
+    for (size_t i = 0; i < from.inputs().size(); ++i)
+      map[from.inputs()[i]->id] = body->add_input(from.inputs()[i]->name, operands[i]->type);
+    for (const Value* c : from.constants()) map[c->id] = body->add_constant(*c->constant, c->name);
+    for (const Node* node : from.nodes()) {
+      std::vector<Value*> inputs;
+      for (const Value* v : node->inputs) inputs.push_back(v ? map.at(v->id) : nullptr);
+      const Node* copy = body->add_node(node->op, attrs_of(*node), inputs, 1, node->sources);
+      copy->output()->name = node->output()->name;
+      map[node->output()->id] = copy->output();
+    }
+    body->set_outputs({map.at(from.outputs()[0]->id)});
+    return body;
   }
-  auto attrs = std::make_shared<Concat::Attrs>();
-  attrs->axis = 1;
-  Node* whole = graph.add_node(ops().find("concat"), attrs, parts, 1, pair.b->sources, pair.b);
-  take_over(graph, pair.b->output(), whole->output());
-  graph.erase(pair.b);
-  graph.erase(pair.a);
-}
+};
 
 // ---- choosing
 
 struct Choice {
   Pair pair;
+  Graph* graph = nullptr;  ///< that it is in
   int64_t count = 0;
 };
 
+std::optional<Pair> pair_at(Node* peak) {
+  std::optional<Pair> pair = pair_from(peak);
+  for (size_t i = 0; i < peak->inputs.size() && !pair; ++i)
+    if (peak->inputs[i] && peak->inputs[i]->producer) pair = pair_from(peak->inputs[i]->producer);
+  return pair && (pair->a == peak || pair->b == peak) ? pair : std::nullopt;
+}
+
 /// The fewest slices that bring the pair below the next highest peak, or as low as slices can.
-std::optional<Choice> choose(const Graph& graph, const std::vector<int64_t>& live, int64_t block) {
-  const size_t peak = static_cast<size_t>(std::max_element(live.begin(), live.end()) - live.begin());
-  Node* at = graph.nodes()[peak];
-  std::optional<Pair> pair = pair_from(at);
-  for (size_t i = 0; i < at->inputs.size() && !pair; ++i)
-    if (at->inputs[i] && at->inputs[i]->producer) pair = pair_from(at->inputs[i]->producer);
-  if (!pair || (pair->a != at && pair->b != at)) return std::nullopt;
-  const size_t a = graph.position(pair->a), b = graph.position(pair->b);
-  int64_t next = 0;
-  for (size_t i = 0; i < live.size(); ++i)
-    if (i != a && i != b) next = std::max(next, live[i]);
+std::optional<Choice> choose(const std::vector<LiveBytes>& live, int64_t block) {
+  const auto most = std::max_element(live.begin(), live.end(),
+                                     [](const LiveBytes& a, const LiveBytes& b) { return a.bytes < b.bytes; });
+  const std::optional<Pair> pair = most->node ? pair_at(most->node) : std::nullopt;
+  if (!pair) return std::nullopt;
+  int64_t next = 0, at_a = 0;
+  for (const LiveBytes& l : live) {
+    if (l.node == pair->a) at_a = l.bytes;
+    if (l.node != pair->a && l.node != pair->b) next = std::max(next, l.bytes);
+  }
   const int64_t between = constant_bytes(*pair->between()),
-                others = live[a] - between + constant_bytes(*pair->b->output());
-  Choice choice{*pair, 0};
+                others = at_a - between + constant_bytes(*pair->b->output());
+  Choice choice{*pair, most->graph, 0};
   for (int64_t count = 2; pair->channels / count >= block && between / count >= kLeastSlice; ++count) {
     if (pair->channels % (count * block) != 0) continue;
     choice.count = count;
     if (others + between / count <= next) break;
   }
   const bool worth = choice.count > 0 && static_cast<double>(std::max(next, others + between / choice.count)) <
-                                             kWorth * static_cast<double>(live[peak]);
+                                             kWorth * static_cast<double>(most->bytes);
   return worth ? std::optional(choice) : std::nullopt;
 }
 
@@ -199,20 +200,21 @@ constexpr const char* kPass = "run-in-slices";
 bool run(Graph& fused, const ShapeContext& context, std::vector<ShapeVerdict>& verdicts) {
   if (context.switched_off(kPass)) return false;
   bool changed = false;
-  for (std::vector<int64_t> live = live_bytes(fused); !live.empty(); live = live_bytes(fused)) {
-    const std::optional<Choice> choice = choose(fused, live, context.channel_block);
+  for (std::vector<LiveBytes> live = live_bytes(fused); !live.empty(); live = live_bytes(fused)) {
+    const std::optional<Choice> choice = choose(live, context.channel_block);
     if (!choice) break;
-    const auto& [pair, count] = *choice;
-    ShapeVerdict verdict{
-        .pass = kPass,
-        .nodes = {name_of_group(*pair.a), name_of_group(*pair.b)},
-        .value = value_name(*pair.between()),
-        .numbers = {
-            {"slices", count}, {"channels", pair.channels / count}, {"bytes", constant_bytes(*pair.between())}}};
+    const Pair& pair = choice->pair;
+    ShapeVerdict verdict{.pass = kPass,
+                         .nodes = {name_of_group(*pair.a), name_of_group(*pair.b)},
+                         .value = value_name(*pair.between()),
+                         .numbers = {{"slices", choice->count},
+                                     {"channels", pair.channels / choice->count},
+                                     {"bytes", constant_bytes(*pair.between())}}};
     for (const Node* node : {pair.a, pair.b})
       for (const Source& source : node->sources) verdict.sources.push_back(source.name);
     verdicts.push_back(std::move(verdict));
-    cut(fused, pair, count);
+    Slicing(*choice->graph, pair, choice->count).run();
+    if (choice->graph != &fused) choice->graph->remove_dead_nodes();
     changed = true;
   }
   return changed;
@@ -220,6 +222,6 @@ bool run(Graph& fused, const ShapeContext& context, std::vector<ShapeVerdict>& v
 
 }  // namespace
 
-ShapingPass run_in_slices() { return {kPass, "Pairs of groups that hold most memory run slice by slice.", run}; }
+ShapingPass run_in_slices() { return {kPass, "Pairs of groups that hold most memory run slice by slice.", run, true}; }
 
 }  // namespace opfuse

@@ -5,6 +5,7 @@
 
 #include "base/did_you_mean.hpp"
 #include "base/fail.hpp"
+#include "ir/body.hpp"
 
 namespace opfuse {
 
@@ -36,16 +37,28 @@ void check_shaping_names(const std::vector<std::string>& names) {
       throw fail(E::unknown_name, "there is no shaping pass \"{}\"", name).hint(did_you_mean(name, known));
 }
 
+bool run_in_bodies(const ShapingPass& pass, Graph& graph, const ShapeContext& context,
+                   std::vector<ShapeVerdict>& verdicts) {
+  bool changed = false;
+  if (!pass.whole)
+    for (Node* node : std::vector<Node*>(graph.nodes()))
+      if (node->body && !stands_for_body(*node) && run_in_bodies(pass, *node->body, context, verdicts)) {
+        node->body->remove_dead_nodes();
+        changed = true;
+      }
+  return pass.run(graph, context, verdicts) || changed;
+}
+
 Pass as_pass(const ShapingPass& pass, const ShapeContext& context, std::vector<ShapeVerdict>& verdicts) {
-  const auto run = [run = pass.run, &context, &verdicts](Graph& graph, PassContext&) {
-    return run(graph, context, verdicts);
+  const auto run = [pass, &context, &verdicts](Graph& graph, PassContext&) {
+    return run_in_bodies(pass, graph, context, verdicts);
   };
   return {pass.name, pass.summary, run, {}};
 }
 
 std::vector<ShapeVerdict> ShapingPass::operator()(Graph& graph, const ShapeContext& context) const {
   std::vector<ShapeVerdict> verdicts;
-  if (run(graph, context, verdicts)) graph.remove_dead_nodes();
+  if (run_in_bodies(*this, graph, context, verdicts)) graph.remove_dead_nodes();
   return verdicts;
 }
 

@@ -18,6 +18,7 @@ struct ShapingPass {
   std::string summary;  ///< one sentence
   /// Returns whether it changed the graph; tells what it looked at.
   std::function<bool(Graph&, const ShapeContext&, std::vector<ShapeVerdict>&)> run;
+  bool whole = false;  ///< looks into bodies of loops itself; others run on each of them
   /// The pass and what the manager does behind it, without the manager's checks: for tests of one rewrite.
   std::vector<ShapeVerdict> operator()(Graph& graph, const ShapeContext& context = {}) const;
 };
@@ -48,6 +49,9 @@ const std::vector<std::string>& passes_of_chains();
 /// E::unknown_name, with a did-you-mean, for a name that is not a shaping pass.
 void check_shaping_names(const std::vector<std::string>& names);
 
+/// The pass on a graph and on the bodies of its loops, in the order of their nodes.
+bool run_in_bodies(const ShapingPass& pass, Graph& graph, const ShapeContext& context,
+                   std::vector<ShapeVerdict>& verdicts);
 /// For the manager (passes/pass_manager.hpp). `context` and `verdicts` outlive what is returned.
 Pass as_pass(const ShapingPass& pass, const ShapeContext& context, std::vector<ShapeVerdict>& verdicts);
 

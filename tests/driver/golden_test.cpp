@@ -13,6 +13,7 @@
 #include "interp/random_inputs.hpp"
 #include "opfuse/opfuse.hpp"
 #include "ops/registry.hpp"
+#include "proof/compare.hpp"
 #include "runtime/artifact.hpp"
 #include "testing/temporary_folder.hpp"
 
@@ -58,6 +59,37 @@ TEST(Golden, FilesOfThisAndTheLastFormatRun) {
     EXPECT_EQ(again.artifact().format, kArtifactFormat);
     EXPECT_EQ(again.artifact().plan_json, exe.artifact().plan_json);
     expect_values(again);
+  }
+}
+
+/// The values of the interpreter.
+void expect_outputs(const Executable& exe, const Graph& graph, const std::vector<Tensor>& inputs) {
+  const std::vector<Tensor> want = interpret(graph, inputs), got = run_executable(exe, inputs, {.threads = 1});
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_LE(difference(got[i], want[i]).relative(), 1e-5) << i;
+}
+
+TEST(Golden, LoopsOfThisAndTheLastVersionRun) {
+  struct Case {
+    const char* model;
+    std::vector<int64_t> batches;
+  };
+  for (const Case& c : {Case{"loops", {3}}, Case{"open", {1, 4}}}) {
+    const Graph graph = parse_graph(contents(kFolder + c.model + ".fir"), ops());
+    for (const char* version : {"-1.opf", "-2.opf"}) {
+      SCOPED_TRACE(std::string(c.model) + version);
+      const Executable exe = Executable::load(kFolder + c.model + version);
+      EXPECT_FALSE(exe.artifact().bodies.empty());
+      const TemporaryFolder folder;
+      exe.save(folder.path("again.opf"));  // in this version
+      const Executable again = Executable::load(folder.path("again.opf"));
+      for (const int64_t batch : c.batches) {
+        const SymbolValues sizes = graph.symbols().empty() ? SymbolValues{} : SymbolValues{{"n", batch}};
+        const std::vector<Tensor> inputs = random_inputs(graph, {.seed = 9, .symbols = sizes});
+        expect_outputs(exe, graph, inputs);
+        expect_outputs(again, graph, inputs);
+      }
+    }
   }
 }
 

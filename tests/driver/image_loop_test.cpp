@@ -6,11 +6,13 @@
 
 #include <cstring>
 
+#include "driver/compilation.hpp"
 #include "driver/pipeline.hpp"
 #include "driver/shape_for_target.hpp"
 #include "fusion/plan.hpp"
 #include "interp/random_inputs.hpp"
 #include "ops/registry.hpp"
+#include "program/body.hpp"
 #include "program/lifetimes.hpp"
 #include "proof/compare.hpp"
 #include "shape/shaping_passes.hpp"
@@ -58,6 +60,13 @@ Lowered lowered(const std::string& text, const ImageCaches* room = nullptr) {
   return {std::move(graph), std::move(program)};
 }
 
+/// Launches of bodies.
+int looped_launches(const Program& program) {
+  int launches = 0;
+  for (const Body& body : program.bodies) launches += body.launches;
+  return launches;
+}
+
 Executable executable_of(const Program& program) {
   ArtifactOptions options;
   options.cache = false;
@@ -91,8 +100,8 @@ void expect_same_bits(const Tensor& a, const Tensor& b, int64_t batch) {
 /// At all batches: the bits of the program without the loop, and so many launches.
 void expect_unchanged(const std::string& text, int looped) {
   const Lowered plain = lowered(text), loop = lowered(text, &kRoom);
-  ASSERT_EQ(loop.program.image_loop.launches, looped) << print(loop.program);
-  ASSERT_EQ(loop.program.image_loop.from, kFrom);
+  ASSERT_EQ(looped_launches(loop.program), looped) << print(loop.program);
+  ASSERT_EQ(loop.program.bodies[0].from, kFrom);
   const Executable a = executable_of(plain.program), b = executable_of(loop.program);
   const auto all = static_cast<int64_t>(plain.program.launches.size());
   for (const int64_t batch : {1, 2, 3, 4, 5, 9}) {
@@ -123,7 +132,12 @@ TEST(ImageLoop, ResultsOfTheModelMayComeFromTheLoop) { expect_unchanged(net("ret
 
 TEST(ImageLoop, MapsOfTheLoopAloneStayInOnePlaceAndOthersDoNot) {
   const Program program = lowered(net(), &kRoom).program;
-  const std::vector<int64_t> steps = image_steps(program);
+  const int looped = looped_launches(program);
+  std::vector<int64_t> steps(program.buffers.size(), 0);
+  for (size_t l = 0; l < static_cast<size_t>(looped); ++l)
+    for (size_t i = 0; i < program.launches[l].steps.size(); ++i)
+      if (const int b = program.launches[l].buffers[i]; program.launches[l].steps[i].moves)
+        steps[static_cast<size_t>(b)] = moved_bytes(program, program.bodies[0], b).value();
   const std::vector<Lifetime> lives = lifetimes(program);
   int inside = 0, outside = 0;
   for (size_t i = 0; i < program.buffers.size(); ++i) {
@@ -133,8 +147,8 @@ TEST(ImageLoop, MapsOfTheLoopAloneStayInOnePlaceAndOthersDoNot) {
       EXPECT_EQ(steps[i], b.kind == BufferKind::input ? 8 * 12 * 12 * 4 : 0) << b.name;
       continue;
     }
-    if (b.kind == BufferKind::output || b.view_of >= 0 || life.first >= program.image_loop.launches) continue;
-    const bool within = life.last < program.image_loop.launches;
+    if (b.kind == BufferKind::output || b.view_of >= 0 || life.first >= looped) continue;
+    const bool within = life.last < looped;
     ++(within ? inside : outside);
     EXPECT_EQ(steps[i] == 0, within) << b.name;
     EXPECT_EQ(life.first, within ? life.first : 0) << b.name;
@@ -150,7 +164,7 @@ TEST(ImageLoop, IsSaidAndEndsWithTheLastLargeMap) {
 
 void expect_none(const std::string& text, const ImageCaches& room) {
   const Program program = lowered(text, &room).program;
-  EXPECT_EQ(program.image_loop.launches, 0) << print(program);
+  EXPECT_TRUE(program.bodies.empty()) << print(program);
   for (const std::string& note : program.notes)
     EXPECT_THAT(note, ::testing::Not(::testing::HasSubstr("image by image")));
 }
@@ -168,7 +182,7 @@ TEST(ImageLoop, EndsWhereTheNumberOfAnImageOrOfAllIsAValue) {
     Expr& value = program.launches[0].region.stages[0].outputs[0].value;
     value = Expr::make(ExprOp::mul, {value, Expr::make_cast(factor, DType::f32)});
     loop_over_images(program, kRoom);
-    return program.image_loop.launches;
+    return looped_launches(program);
   };
   EXPECT_EQ(looped_with(Expr::coord(1)), 3);
   EXPECT_EQ(looped_with(Expr::coord(0)), 0);
@@ -211,11 +225,9 @@ ConstantBatch constant_batch(const ImageCaches& caches) {
 
 TEST(ImageLoop, AConstantBatchRunsTheGroupsOfAnImageForEach) {
   const ConstantBatch whole = constant_batch({8 * kMap, 1 << 20}), loop = constant_batch(kRoom);
-  EXPECT_EQ(whole.program.image_loop.launches, 0);
-  ASSERT_EQ(loop.program.image_loop.launches, 4) << print(loop.program);  // r is stored in blocks, its result is not
-  EXPECT_EQ(loop.program.image_loop.symbol, "");
-  EXPECT_EQ(loop.program.image_loop.from, 5);
-  EXPECT_THAT(print(loop.program), ::testing::HasSubstr("image loop: 4 launches for each of 5 images"));
+  EXPECT_TRUE(whole.program.bodies.empty());
+  ASSERT_EQ(looped_launches(loop.program), 4) << print(loop.program);  // r is stored in blocks, its result is not
+  EXPECT_THAT(print(loop.program), ::testing::HasSubstr("body: launches 0 to 3, once for each image of 5\n"));
   EXPECT_THAT(loop.program.notes, ::testing::Contains(::testing::HasSubstr(
                                       "4 launches run image by image: their work and times are of all 5 images")));
   const std::vector<Tensor> inputs = random_inputs(whole.graph, {.seed = 3});
@@ -255,6 +267,59 @@ TEST(ImageLoop, WorkIsThatOfAllImages) {
     return sum;
   };
   EXPECT_EQ(flops(constant_batch(kRoom).program), flops(constant_batch({8 * kMap, 1 << 20}).program));
+}
+
+// ---- loops of a graph that is given
+
+/// A loop behind a group for all images, in front of another.
+constexpr const char* kGiven = R"(graph (%x: f32[6,8,10,10]) {
+  %w = const rand<1> : f32[16,8,3,3]
+  %v = const rand<2> : f32[16,1,3,3]
+  %k = const rand<3> : f32[8,16,1,1]
+  %a = conv(%x, %w) {pads = [1,1,1,1]}
+  %r = relu(%a)
+  %y, %z = for_parts (%r, %x as %u) {parts = 3, of = "pair", cuts = [0,0], joins = [0,0]} {
+    %v = const rand<2> : f32[16,1,3,3]
+    %k = const rand<3> : f32[8,16,1,1]
+    %d = conv(%r, %v) {group = 16, pads = [1,1,1,1]}
+    %e = sigmoid(%d)
+    %p = conv(%e, %k)
+    %q = add(%p, %u)
+    yield %q, %e
+  }
+  %t = conv(%y, %w) {pads = [1,1,1,1]}
+  %s = add(%t, %z)
+  return %s, %y
+})";
+
+void expect_proved(const Graph& graph, const Compilation& compiled) {
+  const Executable executable = Executable::from_artifact(compiled.artifact);
+  const std::vector<Tensor> inputs = random_inputs(graph, {.seed = 4}), others = random_inputs(graph, {.seed = 5});
+  const Comparison proof = compare_model(graph, compiled.fused, compiled.program, executable, inputs, others, {});
+  for (const GroupComparison& group : proof.groups) EXPECT_TRUE(group.ok) << group.name << " " << group.problem;
+  for (const OutputComparison& output : proof.outputs) EXPECT_TRUE(output.ok) << output.name;
+}
+
+TEST(ForParts, ALoopInTheMiddleOfAModelRunsAndIsProved) {
+  const Graph graph = parse_graph(kGiven, ops());
+  CompilationOptions options;
+  options.artifact.cache = false;
+  const Compilation compiled = compile_graph(graph, host_target(), options);
+  ASSERT_EQ(compiled.program.bodies.size(), 1u);
+  EXPECT_GT(compiled.program.bodies[0].first, 0);
+  EXPECT_EQ(compiled.program.bodies[0].times, Dim(3));
+  expect_proved(graph, compiled);
+}
+
+TEST(ForParts, ADumpOfAShapedGraphIsCompiled) {
+  const ConstantBatch loop = constant_batch(kRoom);
+  const ParseOptions with{.data = constant_data(loop.fused), .folder = ""};
+  const Graph dumped = parse_graph(print(loop.fused), ops(), with);
+  CompilationOptions options;
+  options.artifact.cache = false;
+  const Compilation compiled = compile_graph(dumped, host_target(), options);
+  EXPECT_EQ(looped_launches(compiled.program), looped_launches(loop.program));
+  expect_proved(loop.graph, compiled);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include "interp/random_inputs.hpp"
 #include "onnx/read.hpp"
 #include "ops/registry.hpp"
-#include "program/step_loop.hpp"
+#include "program/body.hpp"
 #include "proof/compare.hpp"
 #include "testing/temporary_folder.hpp"
 
@@ -130,10 +130,10 @@ TEST(Recurrent, OneKernelServesAllSteps) {
   const TargetInfo target = host_target();
   const Compiled few = compiled(text_of({.op = "lstm", .time = "4"}), target);
   const Compiled many = compiled(text_of({.op = "lstm", .time = "1000"}), target);
-  ASSERT_EQ(many.program.step_loops.size(), 1u);
-  EXPECT_EQ(many.program.step_loops[0].steps, Dim(1000));
+  ASSERT_EQ(many.program.bodies.size(), 1u);
+  EXPECT_EQ(many.program.bodies[0].times, Dim(1000));
   EXPECT_EQ(many.program.launches.size(), few.program.launches.size());
-  EXPECT_EQ(many.program.step_loops[0].launches, 1);
+  EXPECT_EQ(many.program.bodies[0].launches, 1);
 }
 
 TEST(Recurrent, ALoopStaysInTheFile) {

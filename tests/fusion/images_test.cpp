@@ -1,11 +1,12 @@
-// Groups that run image by image: which, what reports say, and the same values once unrolled.
+// Groups that run image by image: which, what reports say, and the same values, as a loop and unrolled.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "fusion/explain/shaping_text.hpp"
 #include "fusion/prepared.hpp"
+#include "ir/for_parts.hpp"
+#include "region/unroll_parts.hpp"
 #include "shape/shaping_passes.hpp"
-#include "shape/unroll_images.hpp"
 #include "testing/rewrite.hpp"
 
 namespace opfuse {
@@ -46,19 +47,36 @@ int count(const Graph& graph, std::string_view op) {
       std::count_if(graph.nodes().begin(), graph.nodes().end(), [&](const Node* node) { return node->is(op); }));
 }
 
-/// The groups of an image once, and so many that take all images; unrolled, bit for bit the values of the graph.
+const Node* loop_in(const Graph& graph) {
+  for (const Node* node : graph.nodes())
+    if (node->op == for_parts_op()) return node;
+  return nullptr;
+}
+
+int groups(const Graph& graph) { return count(graph, "fused") + count(graph, "conv"); }
+
+Graph unrolled(const Graph& graph) {
+  Graph copies = graph.clone();
+  unroll_parts(copies);
+  return copies;
+}
+
+/// The groups of an image once, and so many that take all images; bit for bit the values of the graph.
 void expect_groups(const Graph& before, int of_image, int of_all, const ImageCaches& caches = kCaches) {
   Graph graph = before.clone();
   ASSERT_EQ(loop_over_images()(graph, {.caches = caches}).size(), 1u) << print(graph);
   ASSERT_NO_THROW(verify(graph));
-  EXPECT_EQ(count(graph, "fused") + count(graph, "conv"), of_image + of_all) << print(graph);
+  ASSERT_TRUE(loop_in(graph)) << print(graph);
+  EXPECT_EQ(groups(*loop_in(graph)->body), of_image) << print(graph);
+  EXPECT_EQ(groups(graph), of_all) << print(graph);
   EXPECT_EQ(graph.outputs()[0]->name, before.outputs()[0]->name);
   EXPECT_EQ(graph.outputs()[0]->type, before.outputs()[0]->type);
   const auto images = static_cast<int>(before.inputs()[0]->type.shape[0].value());
-  const Graph unrolled = unroll_images(graph);
-  ASSERT_NO_THROW(verify(unrolled));
-  EXPECT_EQ(count(unrolled, "fused") + count(unrolled, "conv"), images * of_image + of_all) << print(unrolled);
-  testing::expect_same_values(before, unrolled, {.tolerance = 0});
+  testing::expect_same_values(before, graph, {.tolerance = 0});
+  const Graph copies = unrolled(graph);
+  ASSERT_NO_THROW(verify(copies));
+  EXPECT_EQ(groups(copies), images * of_image + of_all) << print(copies);
+  testing::expect_same_values(before, copies, {.tolerance = 0});
 }
 
 TEST(Images, GroupsOnMapsBeyondTheCachesRunOneByOne) {
@@ -68,45 +86,42 @@ TEST(Images, GroupsOnMapsBeyondTheCachesRunOneByOne) {
   Graph graph = before.clone();
   EXPECT_THAT(shaping_lines(loop_over_images()(graph, {.caches = kCaches})).at(0),
               HasSubstr("4 groups run image by image: maps of at most 0.01 MB between them instead of 0.02"));
-  EXPECT_EQ(count(graph, "split"), 1);
-  EXPECT_EQ(count(graph, "all_images"), 1);
+  EXPECT_EQ(count(graph, "for_parts"), 1);
 }
 
 TEST(Images, DumpsAndReproducersAreReadBack) {
-  const std::string text =
-      "graph (%x: f32[4,3]) { %a, %b = split(%x) {split = [1,3]} %y = all_images(%a) {images = 4} return %y }";
-  const Graph graph = parse_graph(text, ops());
-  EXPECT_EQ(graph.outputs()[0]->type.shape, Shape({Dim(4), Dim(3)}));
-  EXPECT_TRUE(equal(parse_graph(print(graph), ops()), graph));
-  EXPECT_TRUE(equal(unroll_images(graph), parse_graph(print(unroll_images(graph)), ops())));
-}
-
-TEST(Images, NoListOfOperatorsHasTheEndOfALoop) {
-  const auto all = ops().all();
-  EXPECT_TRUE(std::none_of(all.begin(), all.end(), [](const OpInfo* op) { return op->name == "all_images"; }));
-  EXPECT_THROW(parse_graph("graph (%x: f32[2,3]) { %y = all_images(%x) {images = 4} return %y }", ops()), Error);
-  EXPECT_THROW(parse_graph("graph (%x: f32[]) { %y = all_images(%x) {images = 4} return %y }", ops()), Error);
+  Graph graph = fused(net("3"));
+  loop_over_images()(graph, {.caches = kCaches});
+  const ParseOptions with{.data = constant_data(graph), .folder = ""};
+  EXPECT_TRUE(equal(parse_graph(print(graph), ops(), with), graph));
+  const Graph copies = unrolled(graph);
+  EXPECT_TRUE(equal(parse_graph(print(copies), ops(), with), copies));
 }
 
 TEST(Images, AnImageHasTheWeightsAndSourcesOfAll) {
   Graph graph = fused(net("2"));
   const std::vector<Source> sources{{"here", "Conv"}};
   for (Node* node : graph.nodes()) node->sources = sources;
-  const size_t constants = graph.constants().size();
+  std::set<const void*> weights;
+  for (const Value* v : graph.constants()) weights.insert(v->constant->data());
   ASSERT_EQ(loop_over_images()(graph, {.caches = kCaches}).size(), 1u);
-  EXPECT_EQ(graph.constants().size(), constants);
-  for (const Node* node : graph.nodes()) EXPECT_TRUE(!node->is("fused") || node->sources == sources);
+  const Node* loop = loop_in(graph);
+  ASSERT_TRUE(loop);
+  EXPECT_EQ(loop->sources, sources);
+  for (const Value* v : loop->body->constants()) EXPECT_TRUE(weights.contains(v->constant->data())) << v->name;
+  for (const Node* node : loop->body->nodes()) EXPECT_EQ(node->sources, sources);
 }
 
 TEST(Images, ValuesOfAnImageAreNamedSo) {
   Graph graph = fused(net("2"));
   ASSERT_EQ(loop_over_images()(graph, {.caches = kCaches}).size(), 1u);
-  EXPECT_TRUE(graph.find_value("y[image]"));
-  EXPECT_EQ(name_for_image("y[image]", 1), "y[image 1]");
-  EXPECT_EQ(name_for_image("%7", 0), "%7[image 0]");
-  const Graph unrolled = unroll_images(graph);
-  EXPECT_TRUE(unrolled.find_value("y[image 0]"));
-  EXPECT_TRUE(unrolled.find_value("y[image 1]"));
+  ASSERT_TRUE(loop_in(graph));
+  EXPECT_EQ(name_in_part(*loop_in(graph), "y", -1), "y[image]");
+  EXPECT_EQ(name_in_part(*loop_in(graph), "y", 1), "y[image 1]");
+  EXPECT_EQ(part_name("y[image]", "image", 1), "y[image 1]");
+  const Graph copies = unrolled(graph);
+  EXPECT_TRUE(copies.find_value("y[image 0]"));
+  EXPECT_TRUE(copies.find_value("y[image 1]"));
 }
 
 /// Two images; `more` follows %b.
@@ -130,7 +145,8 @@ TEST(Images, AMapThatIsReadBehindThemIsPutTogetherToo) {
   expect_groups(before, 3, 0);
   Graph graph = before.clone();
   loop_over_images()(graph, {.caches = kCaches});
-  EXPECT_EQ(count(graph, "all_images"), 2);
+  ASSERT_TRUE(loop_in(graph));
+  EXPECT_EQ(loop_in(graph)->outputs.size(), 2u);
 }
 
 TEST(Images, NormsTransposesMeansAndLinearsOfAnImage) {
@@ -150,8 +166,8 @@ TEST(Images, NormsTransposesMeansAndLinearsOfAnImage) {
   const Graph before = fused(text);
   Graph graph = before.clone();
   ASSERT_EQ(loop_over_images()(graph, {.caches = kCaches}).size(), 1u) << print(before);
-  EXPECT_EQ(graph.outputs()[0]->producer->op->name, "all_images") << print(graph);
-  testing::expect_same_values(before, unroll_images(graph), {.tolerance = 0});
+  EXPECT_EQ(graph.outputs()[0]->producer->op->name, "for_parts") << print(graph);
+  testing::expect_same_values(before, graph, {.tolerance = 0});
 }
 
 void expect_unchanged(const std::string& text, const ImageCaches& caches = kCaches) {
@@ -159,7 +175,6 @@ void expect_unchanged(const std::string& text, const ImageCaches& caches = kCach
   const std::string before = print(graph);
   EXPECT_TRUE(loop_over_images()(graph, {.caches = caches}).empty());
   EXPECT_EQ(print(graph), before);
-  EXPECT_EQ(print(unroll_images(graph)), before);
 }
 
 TEST(Images, AloneWhereNothingIsGained) {

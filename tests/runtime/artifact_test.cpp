@@ -112,49 +112,70 @@ TEST_F(ArtifactFile, KeepsVariants) {
   for (const int64_t n : {1, 3, 17}) EXPECT_EQ(&back.program_for({{"n", n}}), &back) << n;
 }
 
-TEST_F(ArtifactFile, KeepsTheLoopOverImages) {
+/// The small artifact, whose launch is a body.
+Artifact artifact_with(const ArtifactBody& body, const std::vector<ArtifactLaunch::Step>& steps) {
   Artifact a = small_artifact();
-  a.image_loop = {"n", 1, 4, {16, 16, 0}};
-  save_artifact(a, path);
-  const ArtifactImageLoop back = load_artifact(path).image_loop;
-  EXPECT_EQ(back.symbol, "n");
-  EXPECT_EQ(back.launches, 1);
-  EXPECT_EQ(back.from, 4);
-  EXPECT_EQ(back.steps, (std::vector<int64_t>{16, 16, 0}));
-  a.image_loop = {"", 1, 8, {16, 16, 0}};  // of a constant batch
-  for (size_t b : {0, 1}) a.buffers[b].bytes = 8 * 16;
-  save_artifact(a, path);
-  EXPECT_EQ(load_artifact(path).image_loop.symbol, "");
-  EXPECT_EQ(load_artifact(path).image_loop.from, 8);
+  a.bodies = {body};
+  a.launches[0].steps = steps;
+  return a;
 }
 
-TEST_F(ArtifactFile, RefusesLoopsOverImagesThatItsLaunchesCannotRun) {
-  const auto name_with = [&](const ArtifactImageLoop& loop) {
-    Artifact a = small_artifact();
-    a.image_loop = loop;
-    save_artifact(a, path);
+const std::vector<ArtifactLaunch::Step> kMoves = {{16, -1}, {16, -1}, {0, -1}};
+const Dim kN = Dim::symbol("n");
+
+TEST_F(ArtifactFile, KeepsBodies) {
+  save_artifact(artifact_with({0, 1, kN, false, "n", 4}, kMoves), path);
+  const Artifact open = load_artifact(path);
+  ASSERT_EQ(open.bodies.size(), 1U);
+  EXPECT_EQ(open.bodies[0].symbol, "n");
+  EXPECT_EQ(open.bodies[0].launches, 1);
+  EXPECT_EQ(open.bodies[0].times, kN);
+  EXPECT_EQ(open.bodies[0].from, 4);
+  EXPECT_FALSE(open.bodies[0].steps);
+  EXPECT_EQ(open.launches[0].steps[1].bytes, Dim(16));
+  Artifact constant = artifact_with({0, 1, 8}, kMoves);
+  for (size_t b : {0, 1}) constant.buffers[b].bytes = 8 * 16;
+  save_artifact(constant, path);
+  EXPECT_EQ(load_artifact(path).bodies[0].times, Dim(8));
+  save_artifact(artifact_with({0, 1, kN, true}, {{16, 1}, {16, -1}, {0, -1}}), path);
+  EXPECT_TRUE(load_artifact(path).bodies[0].steps);
+  EXPECT_EQ(load_artifact(path).launches[0].steps[0].first, 1);
+}
+
+TEST_F(ArtifactFile, RefusesBodiesThatItsLaunchesCannotRun) {
+  const auto name_with = [&](const ArtifactBody& body, const std::vector<ArtifactLaunch::Step>& steps = kMoves) {
+    save_artifact(artifact_with(body, steps), path);
     return code_of_load();
   };
-  EXPECT_EQ(name_with({"n", 1, 4, {16, 16, 0}}), "loaded");
-  EXPECT_EQ(name_with({"m", 1, 4, {16, 16, 0}}), "bad_file") << "an unknown dimension";
-  EXPECT_EQ(name_with({"n", 2, 4, {16, 16, 0}}), "bad_file") << "more launches than there are";
-  EXPECT_EQ(name_with({"n", 1, 4, {16, 16}}), "bad_file") << "a buffer without a step";
-  EXPECT_EQ(name_with({"n", 1, 4, {16, -16, 0}}), "bad_file");
-  EXPECT_EQ(name_with({"n", 1, 0, {16, 16, 0}}), "bad_file");
+  const ArtifactBody images{0, 1, kN, false, "n", 4};
+  EXPECT_EQ(name_with(images), "loaded");
+  EXPECT_EQ(name_with({0, 1, kN, false, "m", 4}), "bad_file") << "an unknown dimension";
+  EXPECT_EQ(name_with({0, 1, Dim::symbol("m"), false, "n", 4}), "bad_file") << "an unknown dimension";
+  EXPECT_EQ(name_with({0, 2, kN, false, "n", 4}), "bad_file") << "more launches than there are";
+  EXPECT_EQ(name_with({1, 1, kN, false, "n", 4}), "bad_file") << "a launch that is not there";
+  EXPECT_EQ(name_with({-1, 2, kN, false, "n", 4}), "bad_file") << "a launch that is not there";
+  EXPECT_EQ(name_with({0, 1, kN, false, "n", 0}), "bad_file");
+  EXPECT_EQ(name_with({0, 1, kN, true, "n", 4}), "bad_file") << "steps of a batch";
+  EXPECT_EQ(name_with(images, {{16, -1}, {16, -1}}), "bad_file") << "a buffer that is not said to move or stay";
+  EXPECT_EQ(name_with(images, {{16, -1}, {-16, -1}, {0, -1}}), "bad_file");
+  EXPECT_EQ(name_with(images, {{16, 1}, {16, -1}, {0, -1}}), "bad_file") << "the part before";
+  EXPECT_EQ(name_with(images, {{0, -1}, {0, -1}, {0, -1}}), "bad_file") << "nothing moves";
+  Artifact two = artifact_with(images, kMoves);
+  two.bodies.push_back(images);
+  save_artifact(two, path);
+  EXPECT_EQ(code_of_load(), "bad_file") << "two bodies on one launch";
 }
 
 TEST_F(ArtifactFile, RefusesMoreImagesThanTheMapsHold) {
   const auto name_with = [&](int64_t images, int64_t step) {
-    Artifact a = small_artifact();
+    Artifact a = artifact_with({0, 1, images}, {{step, -1}, {step, -1}, {0, -1}});
     for (size_t b : {0, 1}) a.buffers[b].bytes = 32 * 16;
-    a.image_loop = {"", 1, images, {step, step, 0}};
     save_artifact(a, path);
     return code_of_load();
   };
   EXPECT_EQ(name_with(32, 16), "loaded");
   EXPECT_EQ(name_with(33, 16), "bad_file");
   EXPECT_EQ(name_with(int64_t{1} << 60, 16), "bad_file");
-  EXPECT_EQ(name_with(1, 16), "bad_file") << "no loop";
   EXPECT_EQ(name_with(8, 0), "bad_file") << "images in one place";
 }
 
@@ -228,9 +249,9 @@ TEST_F(ArtifactSections, LaterVersionsOfKnownOnesAreAskedForOrSkipped) {
   save_artifact(with_plan, path);
   OpfFile file(read());
   OpfFile later = file;
-  later.table["sections"][later.index_of("program")].update({{"version", 2}, {"since", "0.9.0"}});
+  later.table["sections"][later.index_of("program")].update({{"version", 3}, {"since", "0.9.0"}});
   write(later.bytes());
-  EXPECT_THAT(message_of_load(), testing::HasSubstr("needs opfuse 0.9.0 or later: its section 'program', version 2"));
+  EXPECT_THAT(message_of_load(), testing::HasSubstr("needs opfuse 0.9.0 or later: its section 'program', version 3"));
   file.table["sections"][file.index_of("plan")].update({{"version", 2}, {"since", "0.9.0"}});
   write(file.bytes());
   EXPECT_EQ(message_of_load(), "loaded");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ir/body.hpp"
 #include "ir/located.hpp"
 
 namespace opfuse::cli {
@@ -27,7 +28,7 @@ double elements(const Value& value, const SymbolValues& symbols) {
 }  // namespace
 
 double node_flops(const Node& node, const SymbolValues& symbols) {
-  if (node.body) return graph_flops(*node.body, symbols);
+  if (node.body) return graph_flops(*node.body, symbols) * static_cast<double>(times_of(node));
   if (node.op->cost) {
     std::vector<TensorType> in, out;
     for (const Value* value : node.inputs) in.push_back(value ? value->type : TensorType{});
@@ -53,6 +54,10 @@ double value_bytes(const Value& value, const SymbolValues& symbols) {
 double activation_bytes(const Graph& graph, const SymbolValues& symbols) {
   double bytes = 0;
   for (const Node* node : graph.nodes()) {
+    if (node->body && !stands_for_body(*node)) {
+      bytes += activation_bytes(*node->body, symbols) * static_cast<double>(times_of(*node));
+      continue;
+    }
     for (const Value* value : node->inputs)
       if (value && !value->is_constant()) bytes += value_bytes(*value, symbols);
     for (const Value* value : node->outputs) bytes += value_bytes(*value, symbols);
