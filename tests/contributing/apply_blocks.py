@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks the recipes of CONTRIBUTING.md: applies their blocks to a copy of src/, compiles only what they touch, links it
-ahead of the libraries of a build folder and runs the recipes' tests.
+ahead of the libraries of a build folder and runs the recipes' tests. What generates CPU code is linked into a copy of
+libopfuse_llvm.so, which the tests load.
 
 A block is a fenced code block after a line of one of these two forms:
     **`path`**, a new file:
@@ -9,6 +10,7 @@ A block is a fenced code block after a line of one of these two forms:
 import argparse
 import concurrent.futures
 import json
+import os
 import pathlib
 import re
 import shlex
@@ -21,6 +23,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^\*\*`([^`]+)`\*\*, (?:(a new file)|after the line `([^`]+)`):\n\n```\w+\n(.*?)^```$", re.M | re.S)
 # Tests of the tree that judge what the recipes add.
 STANDING_TESTS = ["tests/onnx/import_table_test.cpp"]
+HELPERS = ["tests/codegen/run_kernel.cpp"]
+# Lists that are no sources, and what reads them.
+READERS = {"src/cpu/skeletons.def": ["src/cpu/skeletons.cpp", "src/cpu/emit/emitters.cpp"]}
+LLVM_LIBRARY = "lib/libopfuse_llvm.so"
 
 
 def blocks(text):
@@ -65,8 +71,9 @@ def apply(tree, found):
             sys.exit(f"CONTRIBUTING.md: {name} does not exist")
         else:
             insert_after(path, anchor, code)
-        if path.suffix == ".cpp" and name not in touched:
-            touched.append(name)
+        for source in READERS.get(name, [name] if path.suffix == ".cpp" else []):
+            if source not in touched:
+                touched.append(source)
     return touched
 
 
@@ -79,8 +86,9 @@ class Build:
     def flags(self, name):
         """Flags of the file itself or of a neighbour, reading the copy's headers."""
         path = ROOT / name
-        stem = path.parent
-        near = [c for f, c in self.commands.items() if f == path] or [c for f, c in self.commands.items() if f.parent == stem]
+        folders = [path.parent, path.parent.parent]  # of a new folder the one it lies in
+        near = [c for f, c in self.commands.items() if f == path]
+        near = near or [c for folder in folders for f, c in self.commands.items() if f.parent == folder]
         if not near:
             sys.exit(f"{self.folder}/compile_commands.json knows no neighbour of {name}")
         words, out = shlex.split(near[0]["command"]), []
@@ -101,6 +109,18 @@ class Build:
         target = self.tree / (name.replace("/", "_") + ".o")
         run([*self.flags(name), "-O0", "-c", str(source), "-o", str(target)], f"compile {name}", cwd=self.folder)
         return str(target)
+
+    def link_llvm(self, objects):
+        """The library with `objects` instead of what it has of the same name, or besides."""
+        words = shlex.split(subprocess.run(["ninja", "-C", self.folder, "-t", "commands", LLVM_LIBRARY], capture_output=True,
+                                           text=True, check=True).stdout.splitlines()[-1])
+        words = [w for w in words if w not in (":", "&&")]
+        library = self.tree / "libopfuse_llvm.so"
+        mine = {name.removeprefix("src/cpu/emit/") for name in objects}
+        kept = [w for w in words if not any(w.endswith(f"opfuse_llvm.dir/{name}.o") for name in mine)]
+        at = kept.index("-o")
+        run([*kept[:at], "-o", str(library), *objects.values(), *kept[at + 2:]], "link libopfuse_llvm.so", cwd=self.folder)
+        return library
 
     def link(self, objects, driver_flags):
         program = self.tree / "check"
@@ -132,11 +152,13 @@ def main():
         touched = apply(tree, blocks(text))
         build = Build(args.build.resolve(), tree.resolve())
         with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-            objects = list(pool.map(build.compile, touched + STANDING_TESTS))
+            sources = touched + STANDING_TESTS + HELPERS
+            objects = dict(zip(sources, pool.map(build.compile, sources)))
         flags = build.flags(touched[0])
         link_flags = [flags[0], *(f for f in flags if f.startswith("-fsanitize"))]
-        program = build.link(objects, link_flags)
-        result = subprocess.run([str(program), "--gtest_brief=1"])
+        library = build.link_llvm({name: o for name, o in objects.items() if name.startswith("src/cpu/")})
+        program = build.link([o for name, o in objects.items() if not name.startswith("src/cpu/emit/")], link_flags)
+        result = subprocess.run([str(program), "--gtest_brief=1"], env={**os.environ, "OPFUSE_LLVM_LIB": str(library)})
         print(f"{len(touched)} touched sources: {', '.join(touched)}")
         return result.returncode
 
