@@ -9,6 +9,7 @@
 #include "base/fail.hpp"
 #include "ir/body.hpp"
 #include "ir/dim_constraints.hpp"
+#include "ir/for_parts.hpp"
 #include "ir/outline.hpp"
 #include "opfuse/opfuse.hpp"
 
@@ -28,6 +29,11 @@ bool has_groups(const Graph& graph) {
 Compilation::Compilation(const Graph& model, TargetInfo to, CompilationOptions with)
     : target(std::move(to)), options(std::move(with)), prepared(model.clone()), has_groups_(has_groups(model)) {
   check_shaping_names(options.no_pass);
+  if (const int64_t nodes = unrolled_nodes(prepared); nodes > options.limits.unrolled_nodes)
+    throw fail(E::unsupported_op, "the parts of for_parts may become {} nodes, at most {} are unrolled", nodes,
+               options.limits.unrolled_nodes)
+        .hint(how_to_raise("unrolled_nodes"));
+  name_bodies_apart(prepared);
 }
 
 void Compilation::run_to(Milestone last) {

@@ -32,7 +32,7 @@ static int rank(OpKind kind) {
 
 OpKind kind_of(const Node& node) {
   if (!node.body) return node.is("batch_norm") ? OpKind::elementwise : node.op->kind;
-  if (!stands_for_body(node)) return OpKind::opaque;
+  if (!stands_for_body(node)) return OpKind::composite;
   OpKind kind = OpKind::elementwise;
   for (const Node* inner : node.body->nodes())
     if (rank(kind_of(*inner)) > rank(kind)) kind = kind_of(*inner);
@@ -83,7 +83,7 @@ std::string_view name_of(OpKind kind) {
     case OpKind::shape:
       return "a shape computation";
     case OpKind::composite:
-      return "a composite";
+      return "a loop";
     case OpKind::opaque:
       return "an operator that opfuse does not know";
   }

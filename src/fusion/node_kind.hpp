@@ -7,7 +7,8 @@
 
 namespace opfuse {
 
-/// Kind of a node; a composite is the highest of its body: elementwise, else reduction, else what it holds.
+/// Kind of a node; of a recomposed one the highest of its body: elementwise, else reduction, else what it holds. A loop
+/// is OpKind::composite.
 OpKind kind_of(const Node& node);
 /// Contraction, window, reduction: at most one of them per group.
 bool is_anchor(OpKind kind);

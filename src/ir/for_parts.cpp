@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
+#include <set>
 
 #include "base/fail.hpp"
 #include "ir/body.hpp"
@@ -179,6 +181,38 @@ std::string name_in_part(const Node& loop, std::string_view name, int64_t part) 
   if (!by_range(loop)) return part_name(name, of, part);
   const int64_t size = loop.output()->type.shape[static_cast<size_t>(attrs.joins.front())].value() / attrs.parts;
   return fmt::format("{}[{}:{}]", name, part * size, (part + 1) * size);
+}
+
+int64_t unrolled_nodes(const Graph& graph) {
+  constexpr int64_t kMany = std::numeric_limits<int64_t>::max();
+  int64_t sum = 0;
+  for (const Node* node : graph.nodes()) {
+    if (node->op != for_parts_op()) continue;
+    int64_t inside = 0, copies = 0;
+    const auto own = static_cast<int64_t>(node->body->nodes().size());
+    if (__builtin_add_overflow(own, unrolled_nodes(*node->body), &inside) ||
+        __builtin_mul_overflow(inside, node->as<ForParts>().parts, &copies) ||
+        __builtin_add_overflow(sum, copies, &sum))
+      return kMany;
+  }
+  return sum;
+}
+
+static void name_apart(Graph& graph, std::set<std::string>& taken) {
+  for (Node* node : graph.nodes()) {
+    if (node->op != for_parts_op()) continue;
+    for (Value* v : node->body->values()) {
+      if (v->name.empty()) continue;
+      const std::string name = v->name;
+      for (int n = 2; !taken.insert(v->name).second; ++n) v->name = fmt::format("{}.{}", name, n);
+    }
+    name_apart(*node->body, taken);
+  }
+}
+
+void name_bodies_apart(Graph& graph) {
+  std::set<std::string> taken;
+  name_apart(graph, taken);
 }
 
 std::string body_value_name(const Node& loop, const Value& inner) {

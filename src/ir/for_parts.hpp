@@ -44,5 +44,9 @@ std::string part_name(std::string_view name, std::string_view of, int64_t part);
 std::string name_in_part(const Node& loop, std::string_view name, int64_t part);
 /// The name of a value of the body, also of one without a name: the same in every copy of the graph.
 std::string body_value_name(const Node& loop, const Value& inner);
+/// Nodes that the loops of a graph become where each part has a copy of its own; INT64_MAX: more than can be counted.
+int64_t unrolled_nodes(const Graph& graph);
+/// Renames values of bodies whose name a body before has as well: what programs and proofs know of a part are names.
+void name_bodies_apart(Graph& graph);
 
 }  // namespace opfuse

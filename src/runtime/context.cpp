@@ -249,14 +249,22 @@ void ContextState::run_ready(const ReadyLaunch& launch) const {
   executor->run(launch.parts, run_part, &call);
 }
 
-void ContextState::run_body(size_t first, const std::function<void(size_t)>& ran) {
+size_t ContextState::launches_to_run() const {
+  size_t count = 0;
+  for (size_t i = 0; i < ready.size(); i += std::max<size_t>(ready[i].looped, 1))
+    count += ready[i].looped > 0 ? ready[i].looped * static_cast<size_t>(ready[i].times) : 1;
+  return count;
+}
+
+void ContextState::run_body(size_t first, const std::function<void()>& begin, const std::function<void(size_t)>& ran) {
   const int64_t times = ready[first].times;
   const size_t end = first + ready[first].looped;
   for (int64_t step = 0; step < times; ++step)
     for (size_t i = first; i < end; ++i) {
-      const auto begin = static_cast<size_t>(ready[i].pointers - pointers.data());
+      begin();
+      const auto own = static_cast<size_t>(ready[i].pointers - pointers.data());
       const size_t count = program->launches[ready[i].launch].steps.size();
-      for (size_t p = begin; p < begin + count; ++p) {
+      for (size_t p = own; p < own + count; ++p) {
         const PointerStep& s = pointer_steps[p];
         pointers[p] = s.before && step == 0 ? s.first : s.at + (s.before ? step - 1 : step) * s.bytes;
       }
@@ -331,14 +339,19 @@ void Context::run() {
     s.launch_ns[s.ready[i].launch] += now - last;
     last = now;
   };
+  const size_t all = s.options.progress ? s.launches_to_run() : 0;
+  size_t begun = 0;
+  const auto begin = [&] {
+    if (s.options.progress && !s.options.progress(begun++, all))
+      throw fail(E::cancelled, "the run was cancelled before launch {} of {}", begun, all);
+  };
   for (size_t i = 0; i < s.ready.size(); ++i) {
-    if (s.options.progress && !s.options.progress(i, s.ready.size()))
-      throw fail(E::cancelled, "the run was cancelled before launch {} of {}", i + 1, s.ready.size());
     if (const size_t looped = s.ready[i].looped; looped > 0) {
-      s.run_body(i, ran);
+      s.run_body(i, begin, ran);
       i += looped - 1;
       continue;
     }
+    begin();
     s.run_ready(s.ready[i]);
     ran(i);
   }

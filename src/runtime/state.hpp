@@ -102,8 +102,10 @@ struct ContextState {
 
   void prepare();
   void run_ready(const ReadyLaunch& launch) const;
-  void run_body(size_t first, const std::function<void(size_t)>& ran);  ///< the one that begins at ready[first]
-  void resolve_symbols();  ///< values of the dimension symbols, from the bound inputs; what runs at these sizes
+  /// The one that begins at ready[first]; `begin` before each launch, `ran` with its place in `ready` behind it.
+  void run_body(size_t first, const std::function<void()>& begin, const std::function<void(size_t)>& ran);
+  size_t launches_to_run() const;  ///< with those that bodies repeat
+  void resolve_symbols();          ///< values of the dimension symbols, from the bound inputs; what runs at these sizes
 
  private:
   void resolve_outputs();

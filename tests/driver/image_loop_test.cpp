@@ -1,6 +1,7 @@
 // An open batch image by image: the first launches run once per image, and no bit of a result changes.
 #include "program/image_loop.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -87,8 +88,16 @@ std::vector<Tensor> run_counted(const Executable& executable, const std::vector<
   Counting counting;
   ContextOptions options;
   options.executor = &counting;
+  size_t told = 0, all = 0;  // every launch that runs is told of, and how many there are
+  options.progress = [&](size_t done, size_t of) {
+    EXPECT_EQ(done, told++);
+    all = of;
+    return true;
+  };
   std::vector<Tensor> results = run_executable(executable, inputs, std::move(options));
   launches = counting.launches;
+  EXPECT_EQ(static_cast<int64_t>(told), launches);
+  EXPECT_EQ(all, told);
   return results;
 }
 
@@ -309,6 +318,48 @@ TEST(ForParts, ALoopInTheMiddleOfAModelRunsAndIsProved) {
   EXPECT_GT(compiled.program.bodies[0].first, 0);
   EXPECT_EQ(compiled.program.bodies[0].times, Dim(3));
   expect_proved(graph, compiled);
+}
+
+TEST(ForParts, LoopsWithTheSameNamesInsideAreToldApart) {
+  const Graph graph = parse_graph(R"(graph (%x: f32[4,6,10]) {
+    %y = for_parts (%x) {parts = 2, cuts = [0], joins = [0]} {
+      %s = softmax(%x) {axis = 1}
+      %r = sigmoid(%s)
+      yield %r
+    }
+    %z = for_parts (%y as %x) {parts = 4, cuts = [0], joins = [0]} {
+      %s = softmax(%x) {axis = 2}
+      %r = tanh(%s)
+      yield %r
+    }
+    return %z })",
+                                  ops());
+  CompilationOptions options;
+  options.artifact.cache = false;
+  const Compilation compiled = compile_graph(graph, host_target(), options);
+  ASSERT_EQ(compiled.program.bodies.size(), 2u);
+  expect_proved(graph, compiled);
+}
+
+TEST(ForParts, MoreCopiesThanTheLimitAreRefused) {
+  const auto refused = [](int64_t parts, int64_t limit) {
+    const Graph graph =
+        parse_graph(fmt::format("graph (%x: f32[2,2]) {{ %y = for_parts (%x) {{parts = {}, cuts = [-1], joins = [1]}} "
+                                "{{ %r = relu(%x) yield %r }} return %y }}",
+                                parts),
+                    ops());
+    CompilationOptions options;
+    options.limits.unrolled_nodes = limit;
+    try {
+      Compilation compilation(graph, host_target(), options);
+    } catch (const Error& error) {
+      return error.diagnostic().name + " " + error.diagnostic().hint;
+    }
+    return std::string();
+  };
+  EXPECT_EQ(refused(8, 8), "");
+  EXPECT_THAT(refused(9, 8), ::testing::HasSubstr("unsupported_op raise it with --limit unrolled_nodes=N"));
+  EXPECT_NE(refused(int64_t{1} << 60, 8192), "");
 }
 
 TEST(ForParts, ADumpOfAShapedGraphIsCompiled) {
