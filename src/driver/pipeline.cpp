@@ -22,6 +22,7 @@
 #include "passes/passes.hpp"
 #include "program/build.hpp"
 #include "program/image_loop.hpp"
+#include "program/origins.hpp"
 #include "region/lower.hpp"
 #include "tune/activation_tables.hpp"
 
@@ -116,19 +117,20 @@ static Graph divided(const Node& fused, const TargetInfo& target) {
 namespace {
 
 /// The byte offset of a view in its root's memory is known and a multiple of 16; roots themselves are aligned.
-bool aligned(const Program& program, int buffer) {
-  const Dim origin = origin_in_root(program, buffer);
+bool aligned(const Program& program, int buffer, const Dim& origin) {
   const auto bytes = static_cast<int64_t>(byte_size(program.buffers[static_cast<size_t>(buffer)].type.dtype));
   return origin.is_constant() && origin.value() * bytes % 16 == 0;
 }
 
 /// Kernels of a GPU that access 16 bytes at a time need operands that start at a multiple of 16.
 void drop_unaligned_vectors(Program& program) {
+  const std::vector<Dim> origins = origins_in_roots(program);
   for (Launch& launch : program.launches) {
     for (const char* knob : {"vector", "copy_a", "copy_b"}) {
       if (launch.schedule.get(knob, 0) == 0) continue;
       for (int buffer : launch.buffers)
-        if (!aligned(program, buffer)) launch.schedule.set(knob, knob == std::string_view("vector"));
+        if (!aligned(program, buffer, origins[static_cast<size_t>(buffer)]))
+          launch.schedule.set(knob, knob == std::string_view("vector"));
     }
   }
 }

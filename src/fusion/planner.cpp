@@ -69,12 +69,15 @@ std::optional<Decline> Planner::refuse(const std::vector<Node*>& nodes, const st
   return refuse_lowering(nodes, label, pattern);
 }
 
+std::optional<Decline> Planner::too_large(size_t nodes) const {
+  if (nodes <= options.max_nodes) return std::nullopt;
+  return Decline{
+      "too_large", fmt::format("the group would have {} nodes, the limit is {}", nodes, options.max_nodes), {}};
+}
+
 std::optional<Decline> Planner::refuse_place(const std::vector<Node*>& nodes, const std::vector<int>& ignoring) const {
+  if (auto decline = too_large(nodes.size())) return decline;
   if (auto decline = grouping.overlap(nodes, ignoring)) return decline;
-  if (nodes.size() > options.max_nodes)
-    return Decline{"too_large",
-                   fmt::format("the group would have {} nodes, the limit is {}", nodes.size(), options.max_nodes),
-                   {}};
   return grouping.convexity(nodes);
 }
 

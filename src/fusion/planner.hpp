@@ -24,6 +24,7 @@ class Planner {
   /// Everything that must hold before nodes become a group; `ignoring` are groups it would absorb.
   std::optional<Decline> refuse(const std::vector<Node*>& nodes, const std::string& label, const std::string& pattern,
                                 const std::vector<int>& ignoring = {}) const;
+  std::optional<Decline> too_large(size_t nodes) const;
   /// Its two halves: other groups and cycles; whether it is one kernel.
   std::optional<Decline> refuse_place(const std::vector<Node*>& nodes, const std::vector<int>& ignoring) const;
   std::optional<Decline> refuse_lowering(const std::vector<Node*>& nodes, const std::string& label,

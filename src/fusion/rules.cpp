@@ -250,8 +250,9 @@ bool RuleEngine::commit(std::vector<Node*>& unit, int& group, Growth& growth) {
   nodes = g.sorted(std::move(nodes));
   std::vector<int> ignoring = growth.absorbed;
   if (group >= 0) ignoring.push_back(group);
-  const std::string rule = rule_of(nodes);
   const auto no = [&](Decline d) { return growth.decline = std::move(d), false; };
+  if (auto decline = planner_.too_large(nodes.size())) return no(std::move(*decline));
+  const std::string rule = rule_of(nodes);
   if (!planner_.enabled(rule, g.names().of(growth.nodes.back())))
     return no({"disabled", fmt::format("rule {} is switched off by --only or --skip", rule), {}});
   if (external_results(g.graph(), nodes).size() != 1)

@@ -15,11 +15,11 @@ namespace opfuse {
 
 std::vector<Value*> external_reads(const std::vector<Node*>& nodes) {
   std::vector<Value*> reads;
+  const std::unordered_set<const Node*> inside(nodes.begin(), nodes.end());
+  std::unordered_set<const Value*> seen;
   for (Node* node : nodes)
-    for (Value* v : node->inputs) {
-      if (!v || std::find(nodes.begin(), nodes.end(), v->producer) != nodes.end()) continue;
-      if (std::find(reads.begin(), reads.end(), v) == reads.end()) reads.push_back(v);
-    }
+    for (Value* v : node->inputs)
+      if (v && !inside.contains(v->producer) && seen.insert(v).second) reads.push_back(v);
   return reads;
 }
 

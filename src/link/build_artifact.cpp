@@ -18,6 +18,7 @@
 #include "link/kernel_cache.hpp"
 #include "link/reference_launch.hpp"
 #include "program/body.hpp"
+#include "program/origins.hpp"
 
 namespace opfuse {
 namespace {
@@ -158,11 +159,12 @@ std::vector<KernelTime> kernel_times(const Programs& programs, const std::vector
 
 std::vector<ArtifactBuffer> artifact_buffers(const Program& program, const std::vector<size_t>& constants) {
   std::vector<ArtifactBuffer> buffers;
+  const std::vector<int> roots = roots_of(program);
+  const std::vector<Dim> origins = origins_in_roots(program);
   for (size_t i = 0; i < program.buffers.size(); ++i) {
-    const int root_index = root_of(program, static_cast<int>(i));
+    const int root_index = roots[i];
     const Buffer& root = program.buffers[static_cast<size_t>(root_index)];
-    const Dim offset =
-        origin_in_root(program, static_cast<int>(i)) * Dim(static_cast<int64_t>(byte_size(root.type.dtype)));
+    const Dim offset = origins[i] * Dim(static_cast<int64_t>(byte_size(root.type.dtype)));
     ArtifactBuffer b{Storage::arena, -1, offset, bytes_of(program.buffers[i]), program.buffers[i].name};
     switch (root.kind) {
       case BufferKind::input:

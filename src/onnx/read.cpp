@@ -19,6 +19,7 @@
 #include "onnx/model_reader.hpp"
 #include "onnx/node_order.hpp"
 #include "onnx/opaque.hpp"
+#include "onnx/settle.hpp"
 #include "onnx/shape_inputs.hpp"
 #include "ops/registry.hpp"
 
@@ -179,6 +180,9 @@ std::vector<Value*> ModelReader::operands(const NodeProto& node) {
   for (Bytes name : node.inputs) {
     materialise(name);
     values.push_back(name.empty() ? nullptr : value_named(name));
+    Value*& value = values.back();
+    if (options_.fold_shapes && value && !value->is_constant() && decides_shape(node, values.size() - 1))
+      value = settled(graph_, value);
   }
   return values;
 }

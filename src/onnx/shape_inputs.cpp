@@ -69,6 +69,12 @@ bool fixable(const ValueInfo& info) {
 
 }  // namespace
 
+bool decides_shape(const NodeProto& node, size_t operand) {
+  return is_default_domain(node.domain) && std::any_of(std::begin(kRows), std::end(kRows), [&](const Row& row) {
+           return row.op == node.op_type && row.first <= operand && operand <= row.last;
+         });
+}
+
 std::vector<std::string> shape_inputs(const std::vector<FlatNode>& nodes, const GraphProto& graph) {
   std::unordered_map<Bytes, const NodeProto*> producers;
   std::vector<Bytes> reached;

@@ -12,4 +12,7 @@ namespace opfuse::onnx {
 /// which a result's shape depends. In the order of the graph's inputs.
 std::vector<std::string> shape_inputs(const std::vector<FlatNode>& nodes, const GraphProto& graph);
 
+/// Whether a result's shape depends on the value of this operand.
+bool decides_shape(const NodeProto& node, size_t operand);
+
 }  // namespace opfuse::onnx

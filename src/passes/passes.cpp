@@ -24,7 +24,8 @@ std::vector<Pass> recompose_passes() {
                                  recompose_conv_affine(), remove_identity_pools(), pad_into_max_pool(), pad_into_conv(),
                                  unflatten_linear(), flatten_linear_to_conv1x1(), decompose_attention(),
                                  convert_shifted_windows()}),  // looks for attention behind its projection
-      transpose_of_unit_axes()};                               // last: what is above looks for transposes
+      transpose_of_unit_axes(),                                // behind what looks for transposes
+      nest_concats()};
 }
 
 std::vector<Pass> preparing_passes() {
@@ -55,7 +56,8 @@ const std::vector<Pass>& all_passes() {
                                            decompose_attention(),
                                            convert_shifted_windows(),
                                            transpose_of_unit_axes(),
-                                           pad_into_conv()};
+                                           pad_into_conv(),
+                                           nest_concats()};
   return passes;
 }
 

@@ -53,6 +53,9 @@ Pass convert_shifted_windows();
 /// A transpose that moves nothing in memory, of one sequence for example, is a reshape.
 Pass transpose_of_unit_axes();
 
+/// A Concat that repeats the operands of an earlier one reads that one's result.
+Pass nest_concats();
+
 /// Recomposition and conversions until nothing changes, and what they must not see: what comes before fusion.
 std::vector<Pass> recompose_passes();
 

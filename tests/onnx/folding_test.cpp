@@ -39,6 +39,28 @@ ModelBytes with_if(bool condition, const Strings& more = {}) {
                     .outputs = {value_info("y", kFloat, {"2"})}}};
 }
 
+/// Positions are a long table of floats, which is no shape arithmetic; an end that is taken from it is a number.
+TEST(ReadFolding, AnEndOfRangeMayBeTakenFromALongTable) {
+  std::vector<float> table(64);
+  for (size_t i = 0; i < table.size(); ++i) table[i] = -static_cast<float>(i);
+  const int64_t numbers[] = {0, 1, 5};
+  const auto bytes = [](const void* data, size_t n) { return std::string(static_cast<const char*>(data), n); };
+  ModelBytes m{.graph = {.nodes = {node("Abs", {"table"}, {"t"}), node("Gather", {"t", "five"}, {"end"}),
+                                   node("Cast", {"end"}, {"e"}, {attribute("to", int64_t{7})}),
+                                   node("Range", {"zero", "e", "one"}, {"r"}), node("Expand", {"x", "r"}, {"z"}),
+                                   node("Relu", {"z"}, {"y"})},
+                         .initializers = {tensor("table", kFloat, {64}, bytes(table.data(), 256)),
+                                          tensor("zero", 7, {}, bytes(&numbers[1], 8)),
+                                          tensor("one", 7, {}, bytes(&numbers[1], 8)),
+                                          tensor("five", 7, {}, bytes(&numbers[2], 8))},
+                         .inputs = {value_info("x", kFloat, {"1", "2", "3", "4"})},
+                         .outputs = {value_info("y", kFloat, {"1", "2", "3", "4"})}}};
+  const Graph graph = read_onnx_bytes(m.text());
+  verify(graph);
+  for (const Node* n : graph.nodes()) EXPECT_FALSE(n->is("opaque") || n->is("range"));
+  EXPECT_EQ(graph.outputs()[0]->type.shape, (Shape{Dim(1), Dim(2), Dim(3), Dim(4)}));
+}
+
 TEST(ReadFolding, AnIfWithAConstantConditionIsItsBranch) {
   const std::vector<Tensor> x{reals(DType::f32, {-3, 1})};
   EXPECT_EQ(run(read_onnx_bytes(with_if(true).text()), x), (std::vector<double>{6, 0}));

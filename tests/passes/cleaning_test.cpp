@@ -37,6 +37,26 @@ TEST(RemoveIdentity, SparesADropoutWhoseMaskIsRead) {
                    R"(graph (%x: f32[2]) { %a = relu(%x) %b, %m = dropout(%a) %y = relu(%b) return %y, %m })");
 }
 
+TEST(RemoveIdentity, AConditionThatIsTheSameEverywhereChoosesAnOperand) {
+  const char* const text =
+      "graph (%x: f32[2,3], %z: f32[2,3]) { %c = const splat<CONDITION> : bool[2,1] %a = exp(%x)"
+      " %b = tanh(%z) %w = where(%c, %a, %b) %y = relu(%w) return %y }";
+  const auto with = [&](const std::string& condition) {
+    return std::string(text).replace(std::string(text).find("CONDITION"), 9, condition);
+  };
+  expect_rewrite(clean(), with("true"), "graph (%x: f32[2,3], %z: f32[2,3]) { %a = exp(%x) %y = relu(%a) return %y }");
+  expect_rewrite(clean(), with("false"),
+                 "graph (%x: f32[2,3], %z: f32[2,3]) { %b = tanh(%z) %y = relu(%b) return %y }");
+}
+
+TEST(RemoveIdentity, SparesAChoiceThatIsMadeOrBroadcasts) {
+  expect_unchanged(only(remove_identity()),
+                   R"(graph (%x: f32[2,3], %z: f32[2,3]) { %c = const dense<true,false> : bool[2,1]
+                      %w = where(%c, %x, %z) %y = relu(%w) return %y })");
+  expect_unchanged(only(remove_identity()), R"(graph (%x: f32[3], %z: f32[2,3]) { %c = const splat<true> : bool[2,1]
+                      %w = where(%c, %x, %z) %y = relu(%w) return %y })");
+}
+
 TEST(FoldConstants, ComputesWhatDependsOnConstants) {
   expect_rewrite(only(fold_constants()),
                  R"(graph (%x: f32[2]) { %a = const dense<1,-2> : f32[2] %b = const splat<3> : f32[2]
