@@ -30,6 +30,29 @@ TRANSPOSED = {
     "ct3d_k2s2": ((1, 32, 16, 16, 16), (32, 16, 2, 2, 2), {"strides": [2, 2, 2]}),
 }
 
+# name: input shape, channels of the result, kernel, dilation. Residual blocks of a vocoder (HiFi-GAN) and its last layer
+ALONG_TIME = {
+    "conv1d_256_k3": ((1, 256, 512), 256, 3, 1),
+    "conv1d_128_k7_d3": ((1, 128, 4096), 128, 7, 3),
+    "conv1d_64_k11_d5": ((1, 64, 8192), 64, 11, 5),
+    "conv1d_32_k7": ((1, 32, 16384), 32, 7, 1),
+    "conv1d_one_output_k7": ((1, 32, 16384), 1, 7, 1),
+}
+
+# name: input shape, kernel, stride, padding of AveragePool: overlapping windows
+AVERAGES = {
+    "average_pool_3x3": ((1, 64, 56, 56), 3, 1, 1),
+    "average_pool_3x3_s2": ((1, 96, 56, 56), 3, 2, 1),
+    "average_pool_5x5": ((1, 32, 28, 28), 5, 1, 2),
+}
+
+# name: input shape, factor of Resize: a segmentation head brings its maps to one size
+LINEAR_RESIZES = {
+    "resize_linear_2x": ((1, 256, 64, 64), 2),
+    "resize_linear_4x": ((1, 256, 32, 32), 4),
+    "resize_linear_8x": ((1, 256, 16, 16), 8),
+}
+
 
 def save(path, nodes, shapes, constants, output):
     import onnx
@@ -62,6 +85,30 @@ def transposed(folder, rng):
           "b": draw(rng, (32,)), "w1": draw(rng, (32, 32, 3, 3), 288), "b1": draw(rng, (32,))}, "y")
 
 
+def windows(folder, rng):
+    from onnx import helper
+    for name, (shape, outputs, kernel, dilation) in ALONG_TIME.items():
+        pad = dilation * (kernel - 1) // 2
+        nodes = [helper.make_node("LeakyRelu", ["x"], ["a"], alpha=0.1),
+                 helper.make_node("Conv", ["a", "w", "b"], ["y"], pads=[pad, pad], dilations=[dilation])]
+        save(folder / f"{name}.onnx", nodes, [("x", shape)],
+             {"w": draw(rng, (outputs, shape[1], kernel), shape[1] * kernel), "b": draw(rng, (outputs,))}, "y")
+    for name, (shape, kernel, stride, pad) in AVERAGES.items():
+        nodes = [helper.make_node("AveragePool", ["x"], ["y"], kernel_shape=[kernel] * 2, strides=[stride] * 2,
+                                  pads=[pad] * 4)]
+        save(folder / f"{name}.onnx", nodes, [("x", shape)], {}, "y")
+
+
+def resizes(folder):
+    import numpy as np
+    from onnx import helper
+    for name, (shape, factor) in LINEAR_RESIZES.items():
+        node = helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="linear",
+                                coordinate_transformation_mode="half_pixel")
+        save(folder / f"{name}.onnx", [node], [("x", shape)],
+             {"scales": np.array([1, 1, factor, factor], "float32")}, "y")
+
+
 def scatters(folder, rng):
     import numpy as np
     from onnx import helper
@@ -90,6 +137,8 @@ def main():
         rng = np.random.default_rng(0)
         transposed(folder, rng)
         scatters(folder, rng)
+        windows(folder, rng)
+        resizes(folder)
         paths = sorted(folder.glob("*.onnx"))
         if options.models:
             paths += [options.models / f"{model}.onnx" for model in MODELS]

@@ -18,7 +18,7 @@ runs in a process of its own, with the suite's tolerances (rtol 1e-3, atol 1e-7 
 runner). Inputs that decide shapes are passed as fixed inputs.
 
 * *compiled*: machine code alone gives the expected outputs. *interpreted*: no kernel, but the interpreter does (`--allow-reference`). *refused*: an error names why.
-* *off*: the expected value is. It is further from the exact result (fp64) than the tolerance, by at most 16 units in the last place of the output's largest
+* *off*: the expected value is. It is further from the exact result (fp64) than the tolerance, by at most 16 roundings of the output's largest
   value, as an FFT in f32 is; ours is within the tolerance of the exact result. The runner computes both distances for every case that differs.
 * *wrong*, *error* (not a refusal), *crash*, *hang*: bugs.
 
