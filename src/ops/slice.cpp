@@ -67,7 +67,7 @@ Dim clamp_position(const Dim& at, const Dim& size, const Dim& low, const Dim& hi
   if (!at.is_constant()) return min(max(at, low), high);  // symbolic positions count from the start
   if (at.value() >= kFar) return high;
   if (at.value() <= -kFar) return low;
-  if (at.value() < 0) return max(size + at, low);
+  if (at.value() < 0) return size + at == high ? high : max(size + at, low);
   return at.value() == 0 && low == Dim(0) ? Dim(0) : min(at, high);
 }
 
@@ -77,7 +77,7 @@ Dim count_of(const Dim& start, const Dim& end, int64_t step, const Dim& size) {
   for (const Dim* at : {&start, &end})
     if (!at->is_constant()) assume(DimRule::at_least, *at, 0, "a computed position counts from the start");
   const Dim low = step > 0 ? Dim(0) : Dim(-1), high = step > 0 ? size : size - 1;
-  const Dim first = clamp_position(start, size, step > 0 ? Dim(0) : Dim(0), high);
+  const Dim first = clamp_position(start, size, step > 0 ? Dim(0) : min(Dim(0), high), high);  // of nothing, -1
   const Dim last = clamp_position(end, size, low, high);
   const Dim span = step > 0 ? last - first : first - last;
   if (step < -kFar || step > kFar) return min(max(span, Dim(0)), Dim(1));

@@ -1,4 +1,8 @@
 // Operators that move elements: concat, split, slice, pad, tile, triangles, space and depth.
+#include <fmt/format.h>
+
+#include "ir/graph.hpp"
+#include "ops/registry.hpp"
 #include "ops/sample_tensors.hpp"
 #include "ops/slice.hpp"
 
@@ -89,6 +93,21 @@ TEST(Slice, AgreesWithAWalkForAllSmallRanges) {
             ASSERT_EQ(y[0].evaluate({{"n", size}}), count) << start << ":" << end << " of " << size;
           }
         }
+}
+
+TEST(Slice, CountsOfOpenAxesAreThoseOfTheirSizes) {
+  for (int64_t start = -6; start < 7; ++start)
+    for (int64_t end = -6; end < 7; ++end)
+      for (int64_t step : {-3, -1, 2}) {
+        const Graph graph = parse_graph(
+            fmt::format("graph (%x: f32[n]) {{ %s = const dense<{}> : i64[1] %e = const dense<{}> : i64[1] %a = const "
+                        "dense<0> : i64[1] %t = const dense<{}> : i64[1] %y = slice(%x, %s, %e, %a, %t) return %y }}",
+                        start, end, step),
+            ops());
+        for (int64_t size = 0; size < 5; ++size)
+          ASSERT_EQ(graph.outputs()[0]->type.shape[0].evaluate({{"n", size}}), slice_axis(start, end, step, size).count)
+              << start << ":" << end << ":" << step << " of " << size;
+      }
 }
 
 TEST(Slice, InfersSymbolicExtentsAndRefuses) {
