@@ -69,7 +69,7 @@ Results import_qlinear_conv(NodeImport& n) {
   Value* w = dequantized(s, n.required(3), n.required(4), n.input(5), 0);
   std::vector<Value*> operands{x, w};
   if (Value* bias = n.input(8))
-    operands.push_back(s.op("mul", {s.cast(bias, DType::f32), s.op("mul", {n.required(1), n.required(4)})}));
+    operands.push_back(dequantized(s, bias, s.op("mul", {n.required(1), n.required(4)}), nullptr, 0));
   Value* y = s.op("conv", operands, attrs);
   return {s.op("quantize_linear", {y, n.required(6), n.input(7)}, {{"axis", int64_t{1}}})};
 }
@@ -103,10 +103,7 @@ Results import_conv_integer(NodeImport& n) {
   return {s.cast(s.op("conv", {x, filters}, attrs), DType::i32)};
 }
 
-Results import_dynamic_quantize_linear(NodeImport& n) {
-  n.require_inputs(1, 1);
-  Speller s(n);
-  Value* x = n.required(0);
+DynamicCodes dynamic_codes(Speller& s, Value* x) {
   const DType dtype = x->type.dtype;
   Value *zero = s.number(0, dtype), *steps = s.number(255, dtype);
   Value* high = s.op("max", {zero, s.op("reduce_max", {x}, {{"keepdims", false}})});
@@ -117,6 +114,13 @@ Results import_dynamic_quantize_linear(NodeImport& n) {
   Value* point = s.op("clip", {s.op("div", {s.op("neg", {low}), scale}), zero, steps});
   point = s.cast(s.op("round", {point}), DType::u8);
   return {s.op("quantize_linear", {x, scale, point}), scale, point};
+}
+
+Results import_dynamic_quantize_linear(NodeImport& n) {
+  n.require_inputs(1, 1);
+  Speller s(n);
+  const DynamicCodes all = dynamic_codes(s, n.required(0));
+  return {all.codes, all.scale, all.zero};
 }
 
 }  // namespace opfuse::onnx

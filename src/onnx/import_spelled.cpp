@@ -12,6 +12,8 @@ using Results = std::vector<Value*>;
 
 constexpr std::string_view kTraining = "ai.onnx.preview.training";
 
+constexpr std::string_view kContrib = "com.microsoft";
+
 constexpr SpelledOperator kSpelled[] = {
     {"Adagrad", 1, import_adagrad, kTraining},
     {"Adam", 1, import_adam, kTraining},
@@ -49,6 +51,22 @@ constexpr SpelledOperator kSpelled[] = {
     {"SwiGLU", 28, import_swiglu},
     {"TensorScatter", 24, import_tensor_scatter},
     {"Unique", 11, import_unique},
+    {"DequantizeLinear", 1, import_contrib_dequantize, kContrib},
+    {"DynamicQuantizeMatMul", 1, import_dynamic_quantize_matmul, kContrib},
+    {"MatMulIntegerToFloat", 1, import_matmul_integer_to_float, kContrib},
+    {"QGemm", 1, import_qgemm, kContrib},
+    {"QLinearAdd", 1, import_qlinear_add, kContrib},
+    {"QLinearAveragePool", 1, import_qlinear_average_pool, kContrib},
+    {"QLinearConcat", 1, import_qlinear_concat, kContrib},
+    {"QLinearConv", 1, import_contrib_qlinear_conv, kContrib},
+    {"QLinearGlobalAveragePool", 1, import_qlinear_global_average_pool, kContrib},
+    {"QLinearLeakyRelu", 1, import_qlinear_leaky_relu, kContrib},
+    {"QLinearMul", 1, import_qlinear_mul, kContrib},
+    {"QLinearReduceMean", 1, import_qlinear_reduce_mean, kContrib},
+    {"QLinearSigmoid", 1, import_qlinear_sigmoid, kContrib},
+    {"QLinearSoftmax", 1, import_qlinear_softmax, kContrib},
+    {"QLinearWhere", 1, import_qlinear_where, kContrib},
+    {"QuantizeLinear", 1, import_contrib_quantize, kContrib},
 };
 
 const SpelledOperator* find_spelled(std::string_view onnx, std::string_view domain) {

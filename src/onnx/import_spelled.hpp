@@ -69,6 +69,28 @@ std::vector<Value*> import_qlinear_matmul(NodeImport& node);
 std::vector<Value*> import_matmul_integer(NodeImport& node);
 std::vector<Value*> import_conv_integer(NodeImport& node);
 std::vector<Value*> import_dynamic_quantize_linear(NodeImport& node);
+struct DynamicCodes {
+  Value *codes, *scale, *zero;
+};
+/// What DynamicQuantizeLinear makes of x.
+DynamicCodes dynamic_codes(Speller& s, Value* x);
+
+std::vector<Value*> import_contrib_quantize(NodeImport& node);  // import_contrib_quantized.cpp
+std::vector<Value*> import_contrib_dequantize(NodeImport& node);
+std::vector<Value*> import_contrib_qlinear_conv(NodeImport& node);
+std::vector<Value*> import_qlinear_add(NodeImport& node);
+std::vector<Value*> import_qlinear_mul(NodeImport& node);
+std::vector<Value*> import_qlinear_sigmoid(NodeImport& node);
+std::vector<Value*> import_qlinear_softmax(NodeImport& node);
+std::vector<Value*> import_qlinear_leaky_relu(NodeImport& node);
+std::vector<Value*> import_qlinear_average_pool(NodeImport& node);
+std::vector<Value*> import_qlinear_global_average_pool(NodeImport& node);
+std::vector<Value*> import_qlinear_reduce_mean(NodeImport& node);
+std::vector<Value*> import_qlinear_concat(NodeImport& node);
+std::vector<Value*> import_qlinear_where(NodeImport& node);
+std::vector<Value*> import_qgemm(NodeImport& node);
+std::vector<Value*> import_matmul_integer_to_float(NodeImport& node);
+std::vector<Value*> import_dynamic_quantize_matmul(NodeImport& node);
 
 std::vector<Value*> import_dft(NodeImport& node);  // import_signal.cpp
 std::vector<Value*> import_stft(NodeImport& node);

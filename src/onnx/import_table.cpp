@@ -371,10 +371,15 @@ int64_t first_opset(std::string_view op) {
 }
 
 std::optional<OperatorSupport> operator_support(std::string_view onnx_op) {
-  for (const SpelledOperator& spelled : spelled_operators())
-    if (spelled.onnx == onnx_op) return OperatorSupport{std::string(onnx_op), "", spelled.since, 0};
+  const auto spelled = [&](bool elsewhere) -> std::optional<OperatorSupport> {
+    for (const SpelledOperator& s : spelled_operators())
+      if (s.onnx == onnx_op && s.domain.empty() != elsewhere)
+        return OperatorSupport{std::string(s.onnx), "", s.since, 0};
+    return std::nullopt;
+  };
+  if (auto support = spelled(false)) return support;
   const Row* row = find_row(onnx_op);
-  if (!row || !ops().find(row->op)) return std::nullopt;
+  if (!row || !ops().find(row->op)) return spelled(true);
   const int64_t since = row->read_since ? row->read_since : row->since == Row{}.since ? 1 : row->since;
   return OperatorSupport{row->onnx, row->op, since, row->until == Row{}.until ? 0 : row->until};
 }

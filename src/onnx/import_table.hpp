@@ -30,7 +30,7 @@ struct OperatorSupport {
   int64_t since = 0;  ///< first opset that is read
   int64_t until = 0;  ///< first opset that has it no more; 0: the newest has it
 };
-/// Of the default domain; nullopt when it is not read.
+/// Of the default domain, or else of another that is read; nullopt when it is not read.
 std::optional<OperatorSupport> operator_support(std::string_view onnx_op);
 /// All of them, sorted by name.
 std::vector<OperatorSupport> all_operator_support();
