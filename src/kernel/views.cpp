@@ -99,6 +99,8 @@ class ContractionFinder {
       const Expr& factor = e.args()[static_cast<size_t>(1 - side)];
       shifted_ = codes_ && is_shifted(factor);
       const Expr x = code_of(shifted_ ? factor.args()[0] : factor);
+      halves_ = is_half(w);
+      if (halves_) w = w.args()[0];
       weights_guarded_ = w.op() == ExprOp::select && w.args()[0].op() == ExprOp::in_bounds &&
                          w.args()[1].op() == ExprOp::read && w.args()[1].index() == w.args()[0].index() &&
                          w.args()[2].is_constant() && w.args()[2].value() == 0;
@@ -120,6 +122,11 @@ class ContractionFinder {
   bool codes_ = false;  ///< i32 products of bytes
 
   bool shifted_ = false;  ///< the data are i8, to which 128 is added
+  bool halves_ = false;   ///< f32 products of numbers that lie in memory as bf16
+
+  static bool is_half(const Expr& e) {
+    return e.op() == ExprOp::cast && e.args()[0].op() == ExprOp::read && e.args()[0].dtype() == DType::bf16;
+  }
 
   static bool is_shifted(const Expr& e) {
     return e.op() == ExprOp::add && e.args()[1].is_constant() && e.args()[1].integer_value() == kHalfOfCodes;
@@ -131,7 +138,8 @@ class ContractionFinder {
 
   std::string fill(const Expr& data) {
     const DType weights = dtype_of(region_, stage_.reads[static_cast<size_t>(view_.weights)]);
-    if (weights != (codes_ ? DType::i8 : DType::f32)) return codes_ ? "weights are not i8" : "weights are not f32";
+    if (weights != (codes_ ? DType::i8 : halves_ ? DType::bf16 : DType::f32))
+      return codes_ ? "weights are not i8" : "weights are not f32";
     if (std::string why = find_vec(); !why.empty()) return why;
     if (std::string why = find_data(data); !why.empty()) return why;
     if (std::string why = find_channel(); !why.empty()) return why;
@@ -290,8 +298,10 @@ class ContractionFinder {
     if (view_.data == view_.weights) return "the product is a square";  // a norm's row
     const DType data_type = dtype_of(region_, stage_.reads[static_cast<size_t>(view_.data)]);
     if (codes_ && data_type != (shifted_ ? DType::i8 : DType::u8)) return "the data are not codes";
-    if (!codes_ && data_type != DType::f32) return "the data is not f32";
+    if (!codes_ && data_type != (halves_ ? DType::bf16 : DType::f32)) return "the data is not as the weights are";
     if (codes_ && inner.op() != ExprOp::read) return "the codes are computed";
+    if (halves_ && !is_half(inner)) return "the bf16 numbers are computed";
+    if (halves_) inner = inner.args()[0];
     view_.value = inner;
     return "";
   }
@@ -442,6 +452,7 @@ std::variant<ContractionView, std::string> view_contraction(const Region& region
   auto found = view_products(region, stage);
   const auto* view = std::get_if<ContractionView>(&found);
   if (view && view->types.sum != DType::f32) return "a sum of codes";
+  if (view && view->types.data != DType::f32) return "a sum of products of bf16";
   return found;
 }
 

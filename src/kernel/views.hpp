@@ -52,8 +52,8 @@ struct ContractionView {
   int64_t sums() const { return 1 + static_cast<int64_t>(gates.size()); }
 };
 std::variant<ContractionView, std::string> view_contraction(const Region& region, int stage);  ///< of f32
-/// The same for a stage of one or more sums, or of one sum of codes (bytes, added up in i32); of several, weights are
-/// constants alike in shape and place.
+/// The same for a stage of one or more sums, of one sum of codes (bytes, added up in i32), or of one of bf16 operands
+/// (added up in f32); of several, weights are constants alike in shape and place.
 std::variant<ContractionView, std::string> view_products(const Region& region, int stage);
 
 /// Taps of more than one extent.

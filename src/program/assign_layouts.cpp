@@ -24,8 +24,8 @@ Layout channels_last(size_t rank) {
   return layout;
 }
 
-/// Codes elsewhere than their kernel wants them are many times slower.
-constexpr int64_t kCodes = 64;
+/// Codes and bf16 factors elsewhere than their kernel wants them are many times slower.
+constexpr int64_t kPacked = 64;
 
 /// Bytes that no other cost outweighs.
 constexpr int64_t kNever = int64_t{1} << 50;
@@ -75,10 +75,13 @@ class Assigner {
 
   int count() const { return static_cast<int>(program_.buffers.size()); }
   const Buffer& buffer(int index) const { return program_.buffers[static_cast<size_t>(index)]; }
-  /// What the fast kernels compute: f32 and bytes on CPUs, 16 bits on tensor cores.
+  /// What the fast kernels compute: f32, bf16 and bytes on CPUs, 16 bits on tensor cores.
   bool fast_type(DType d) const {
-    return target_.traits.channel_blocks ? d == DType::f32 || byte_size(d) == 1 : d == DType::f16 || d == DType::bf16;
+    if (!target_.traits.channel_blocks) return d == DType::f16 || d == DType::bf16;
+    return d == DType::f32 || d == DType::bf16 || byte_size(d) == 1;
   }
+  /// Operands that only one kernel takes, where they lie as it wishes.
+  bool packed(DType d) const { return target_.traits.channel_blocks && (d == DType::u8 || d == DType::bf16); }
   Layout blocked(int index) const {
     const size_t rank = buffer(index).type.shape.rank();
     return target_.traits.channel_blocks ? Layout::channels_blocked(rank, channel_axis(index), target_.lanes_f32())
@@ -240,7 +243,7 @@ class Assigner {
         cost(index, 1, kNever);
         continue;
       }
-      const int64_t weight = (result ? 2 : 1) * (buffer(index).type.dtype == DType::u8 ? kCodes : 1);
+      const int64_t weight = (result ? 2 : 1) * (packed(buffer(index).type.dtype) ? kPacked : 1);
       cost(index, *wish[p] == blocked(index) ? 0 : 1, weight * bytes(index));
     }
     for (const Stage& stage : group.region.stages)

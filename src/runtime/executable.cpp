@@ -2,11 +2,13 @@
 // (write, then read + execute), so neither the file nor its file system needs to allow execution.
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "base/fail.hpp"
 #include "runtime/state.hpp"
+#include "target/target.hpp"
 
 namespace opfuse {
 namespace {
@@ -38,8 +40,15 @@ std::vector<TensorInfo> infos_of(const std::vector<ArtifactTensor>& tensors) {
 
 }  // namespace
 
+/// The system keeps matrix registers for processes that asked for them; looking for features asks.
+static Artifact with_registers(Artifact a) {
+  const auto& needed = a.cpu_features;
+  if (std::find(needed.begin(), needed.end(), "amx-tile") != needed.end()) host_features();
+  return a;
+}
+
 ExecutableState::ExecutableState(Artifact a)
-    : artifact(std::move(a)),
+    : artifact(with_registers(std::move(a))),
       inputs(infos_of(artifact.inputs)),
       outputs(infos_of(artifact.outputs)),
       code(artifact.on_device() ? nullptr : map_code(artifact.code)) {}

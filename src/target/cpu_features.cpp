@@ -1,6 +1,8 @@
 // The CPU features a target may need, and how to find them: what the compiler's run time knows (it also asks whether
 // the system keeps the registers), and bits of CPUID's leaf 7 beside the vectors they work on.
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -21,6 +23,13 @@ Leaf7 leaf7(unsigned subleaf) {
 
 bool bit(unsigned word, int at) { return (word >> at & 1U) != 0; }
 bool has_avx512() { return __builtin_cpu_supports("avx512f"); }
+/// Matrix registers are kept by the system for processes that ask for them; threads that are made later have them too.
+bool has_matrices(int in_edx) {
+  constexpr long kRequest = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  if (!has_avx512() || !bit(leaf7(0).edx, in_edx)) return false;
+  static const bool granted = syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
+  return granted;
+}
 bool has_avx2() { return __builtin_cpu_supports("avx2"); }
 
 }  // namespace
@@ -35,8 +44,11 @@ const std::vector<CpuFeature>& cpu_features() {
       {"fma", [] { return static_cast<bool>(__builtin_cpu_supports("fma")); }},
       {"sse2", [] { return static_cast<bool>(__builtin_cpu_supports("sse2")); }},
       {"avx512vnni", [] { return has_avx512() && bit(leaf7(0).ecx, 11); }, "x86-64-v4"},
-      {"avx512bf16", [] { return has_avx512() && bit(leaf7(1).eax, 5); }},
+      {"avx512bf16", [] { return has_avx512() && bit(leaf7(1).eax, 5); }, "x86-64-v4"},
       {"avx512fp16", [] { return has_avx512() && bit(leaf7(0).edx, 23); }},
+      {"amx-tile", [] { return has_matrices(24); }, "x86-64-v4"},
+      {"amx-int8", [] { return has_matrices(25); }, "x86-64-v4"},
+      {"amx-bf16", [] { return has_matrices(22); }, "x86-64-v4"},
       {"avxvnni", [] { return has_avx2() && bit(leaf7(1).eax, 4); }, "x86-64-v3"},
   };
   return features;

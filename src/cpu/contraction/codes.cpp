@@ -65,20 +65,42 @@ std::optional<int64_t> fit_codes(const Region& region, const ContractionView& vi
   return block / lanes;
 }
 
-bool sums_codes(const Region& region) {
-  if (region.stages.empty() || region.stages[0].reductions.size() != 1) return false;
+namespace {
+
+/// The types of the product that is the region's first stage.
+std::optional<ElementTypes> product_types(const Region& region) {
+  if (region.stages.empty() || region.stages[0].reductions.size() != 1) return std::nullopt;
   const auto found = view_products(region, 0);
   const auto* view = std::get_if<ContractionView>(&found);
-  return view && view->types.sum == DType::i32;
+  return view ? std::optional(view->types) : std::nullopt;
+}
+
+}  // namespace
+
+bool sums_codes(const Region& region) {
+  const auto types = product_types(region);
+  return types && types->sum == DType::i32;
 }
 
 std::vector<std::string> needed_features(const Region& region, const TargetInfo& target) {
   std::vector<std::string> needed = target.features;
-  if (!target.beside.empty() && !sums_codes(region))
+  const auto types = target.beside.empty() ? std::nullopt : product_types(region);
+  if (!target.beside.empty() && !(types && types->unit() > 1))
     std::erase_if(needed, [&](const std::string& feature) {
       return std::find(target.beside.begin(), target.beside.end(), feature) != target.beside.end();
     });
   return needed;
+}
+
+std::string skeleton_as_wished(const Region& region, const TargetInfo& target) {
+  std::vector<ParamLayout> layouts;
+  const LayoutWish wish = wish_layouts(region, target);
+  for (size_t p = 0; p < region.params.size(); ++p) {
+    const Shape& shape = region.params[p].type.shape;
+    const Layout layout = wish.params[p].value_or(Layout::dense(shape.rank()));
+    layouts.push_back({layout, dense_strides(layout, shape)});
+  }
+  return choose_schedule(region, layouts, target).skeleton;
 }
 
 std::optional<std::string> no_codes_kernel(const Region& region, const TargetInfo& target) {
@@ -87,15 +109,8 @@ std::optional<std::string> no_codes_kernel(const Region& region, const TargetInf
   const auto* view = std::get_if<ContractionView>(&found);
   if (!view && !std::holds_alternative<WindowView>(view_window(region, 0))) return std::get<std::string>(found);
   if (view && view->types.sum != DType::i32) return "no sum of codes";
-  std::vector<ParamLayout> layouts;
-  const LayoutWish wish = wish_layouts(region, target);
-  for (size_t p = 0; p < region.params.size(); ++p) {
-    const Shape& shape = region.params[p].type.shape;
-    const Layout layout = wish.params[p].value_or(Layout::dense(shape.rank()));
-    layouts.push_back({layout, dense_strides(layout, shape)});
-  }
-  const Schedule schedule = choose_schedule(region, layouts, target);
-  const bool tiled = schedule.skeleton == "contraction" || schedule.skeleton == "window";
+  const std::string skeleton = skeleton_as_wished(region, target);
+  const bool tiled = skeleton == "contraction" || skeleton == "window";
   return tiled ? std::nullopt : std::optional<std::string>("its operands cannot lie as it needs them");
 }
 

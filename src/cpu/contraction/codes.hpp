@@ -29,8 +29,12 @@ int64_t registers_of_products(const ElementTypes& types, int64_t vectors, const 
 /// A product of codes is the region's first stage.
 bool sums_codes(const Region& region);
 
-/// Features that the region's kernel may use: those besides the target's own only where it sums codes.
+/// Features that the region's kernel may use: those besides the target's own only where it sums
+/// codes or products of bf16.
 std::vector<std::string> needed_features(const Region& region, const TargetInfo& target);
+
+/// The skeleton of a region whose operands lie as its kernel wishes.
+std::string skeleton_as_wished(const Region& region, const TargetInfo& target);
 
 /// Why a region that sums codes has no kernel of register tiles, were its operands laid out as its kernel wishes.
 std::optional<std::string> no_codes_kernel(const Region& region, const TargetInfo& target);

@@ -18,6 +18,7 @@ struct ContractionSchedule : Parts {
   Given<0> fetch_data, fetch_outputs;  ///< ahead, into L1
   Given<0> overlap;                    ///< the epilogue of a tile runs between the products of the next
   Given<0> pack;                       ///< parts pack the weights they use
+  Given<0> matrix;                     ///< products of whole matrices, whose sums rest in registers of their own
 
   template <class Self, class F>
   static void each(Self& self, F&& field) {
@@ -34,6 +35,7 @@ struct ContractionSchedule : Parts {
     field("fetch_outputs", self.fetch_outputs, kFlag);
     field("overlap", self.overlap, kFlag);
     field("pack", self.pack, kFlag);
+    field("matrix", self.matrix, kFlag);
     Parts::each(self, field);
   }
 };

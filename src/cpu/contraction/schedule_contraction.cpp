@@ -7,6 +7,7 @@
 
 #include "base/integers.hpp"
 #include "cpu/contraction/codes.hpp"
+#include "cpu/contraction/matrix.hpp"
 #include "cpu/contraction/overlap.hpp"
 #include "cpu/contraction/packed_weights.hpp"
 #include "cpu/contraction/register_tile.hpp"
@@ -72,6 +73,7 @@ struct OperandFit {
   int64_t vectors = 1;  ///< of output channels that one block of weights holds
   int64_t grouped = 0;  ///< 1: lanes of several groups, permuted; 2: blended, or channels that straddle blocks
   int64_t step = 1;     ///< input channels per pass over the taps
+  bool matrix = false;  ///< products of matrices
 };
 
 bool outputs_fit(const Stage& stage, const std::vector<ParamLayout>& layouts, int vec, int64_t lanes) {
@@ -154,7 +156,7 @@ bool open_images(const Stage& stage, const ContractionView& view) {
 int64_t most_passes(const Region& region, const ContractionView& view, const ContractionSchedule& s) {
   const Stage& stage = region.stages[0];
   const int64_t depth = channel_depth(stage, view), step = s.step;
-  if (view.group_out || view.channel < 0 || depth % step || region.stages.size() > 1) return 1;
+  if (s.matrix || view.group_out || view.channel < 0 || depth % step || region.stages.size() > 1) return 1;
   if (row_axis_of(view) < 0 && view.guarded) return 1;
   for (size_t axis = 0; axis < stage.domain.size(); ++axis)
     if (!stage.domain[axis].is_constant() && !counts_images(view, static_cast<int>(axis))) return 1;
@@ -301,7 +303,10 @@ std::optional<OperandFit> fit_packed(const Region& region, const ContractionView
   if (view.types.unit() > 1) {
     const auto vectors = fit_codes(region, view, layouts, target);
     if (!vectors || !outputs_fit(stage, layouts, view.vec, view.types.lanes(target))) return std::nullopt;
-    return OperandFit{*vectors, 0, view.types.lanes(target)};
+    const Read& data = stage.reads[static_cast<size_t>(view.data)];
+    const int64_t step =
+        *vectors <= kMatrixVectors ? matrix_step(stage, view, layouts[static_cast<size_t>(data.index)], target) : 0;
+    return OperandFit{*vectors, 0, step ? step : view.types.lanes(target), step > 0};
   }
   if (!packs_weights(region, view)) return fit_operands(stage, view, layouts, view.types.lanes(target));
   const int64_t block = packed_vectors(stage, view, stackable_rows(region, view), target) * view.types.lanes(target);
@@ -390,6 +395,10 @@ std::optional<Problem> problem_of(const Region& region, const std::vector<ParamL
 /// Tiles that overlap come first where they are faster than all that do not.
 std::vector<Ranked<TileOption>> tiles_by_time(const Problem& p, size_t most) {
   Fastest<TileOption> fastest(most);
+  if (p.fit.matrix) {
+    fastest.offer(0, {matrix_width(p.pixels), false});
+    return fastest.all();
+  }
   // lanes of several groups need registers for the channels they are put together from
   const int64_t kept = p.fit.grouped ? 4 * p.vectors : p.kept, depth = channel_depth(p.stage, p.view);
   const TileProblem map = problem_of_row(p.view, p.channels(), p.pixels);
@@ -412,11 +421,14 @@ ContractionSchedule schedule_with(const TileOption& tile, const Problem& p) {
   s.tile_w = tile.width;
   if (p.fit.grouped) s.grouped = p.fit.grouped;
   s.step = p.fit.step;
+  if (p.fit.matrix) s.matrix = 1;
   // a row that is one narrow tile: several rows share each load of weights
-  const int64_t height =
-      tile.width == p.pixels && !tile.overlapped
-          ? tallest(stackable_rows(p.region, p.view), {p.vectors, tile.width, half && p.one_block()}, p.target, p.kept)
-          : 1;
+  int64_t height = 1;
+  if (tile.width == p.pixels && !tile.overlapped) {
+    const int64_t rows = stackable_rows(p.region, p.view);
+    height = p.fit.matrix ? std::clamp<int64_t>(kMatrixPixels / tile.width, 1, rows)
+                          : tallest(rows, {p.vectors, tile.width, half && p.one_block()}, p.target, p.kept);
+  }
   if (height > 1) s.tile_h = height;
   if (half && tile.width * height > 1) s.half = 1;
   const int64_t items = item_count(p.stage, p.view, tile.width, height);
@@ -450,6 +462,9 @@ std::optional<std::string> misfit(const ContractionSchedule& s, const Region& re
   };
   if (s.nv != fit.vectors) return wrong("nv", s.nv, fit.vectors);
   if (s.step != fit.step) return wrong("step", s.step, fit.step);
+  if (s.matrix != int64_t{fit.matrix}) return wrong("matrix", s.matrix, fit.matrix);
+  if (s.matrix && s.tile_w * s.tile_h > kMatrixPixels) return wrong("tile_w", s.tile_w, kMatrixPixels / s.tile_h);
+  if (s.matrix && s.k_block) return "k_block beside matrix=1: sums in matrix registers do not rest";
   if (s.grouped != fit.grouped) return wrong("grouped", s.grouped, fit.grouped);
   if (s.pack != int64_t{packs_weights(region, *view)}) return wrong("pack", s.pack, packs_weights(region, *view));
   if (s.half && !problem->shares_last) return "half=1 of channels that end in no half vector";

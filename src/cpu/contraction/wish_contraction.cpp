@@ -2,7 +2,9 @@
 // of as many output channels as a register tile holds, each block one stream.
 #include <algorithm>
 
+#include "base/integers.hpp"
 #include "cpu/contraction/codes.hpp"
+#include "cpu/contraction/matrix.hpp"
 #include "cpu/contraction/overlap.hpp"
 #include "cpu/contraction/register_tile.hpp"
 #include "cpu/layout_wish.hpp"
@@ -69,7 +71,9 @@ void wish_operands(const Region& region, const ContractionView& view, const Targ
   const int64_t depth = channel_depth(stage, view);
   if (!channels || !depth) return;
   const RegisterTile tile = choose_tile(tile_problem(region, view), stage, view, target);
-  const int64_t columns = std::max<int64_t>(1, vectors_in_group(tile.vectors / view.sums(), view, lanes)) * lanes;
+  const int64_t vectors = has_matrix_products(view.types, target) ? std::min(kMatrixVectors, ceil_of(channels, lanes))
+                                                                  : tile.vectors / view.sums();
+  const int64_t columns = std::max<int64_t>(1, vectors_in_group(vectors, view, lanes)) * lanes;
   const Read& data = stage.reads[static_cast<size_t>(view.data)];
   const Read& weights = stage.reads[static_cast<size_t>(view.weights)];
   if (weights.stage >= 0) return;

@@ -8,8 +8,8 @@
 //     epilogue in registers, one store per vector   epilogue.cpp
 //
 // Several sums of the same data (a gated MLP) have accumulators of their own; the epilogue combines them. What a
-// schedule may add is a policy in a file of its own: pack, passes, half, overlap, fetch, grouped. None of them changes
-// the plan; what they know of a tile is the tile (tile.hpp).
+// schedule may add is a policy in a file of its own: pack, passes, half, overlap, matrix, fetch, grouped. None of them
+// changes the plan; what they know of a tile is the tile (tile.hpp).
 //
 // Weights lie [O/block][taps and channel steps][lanes][block], so a block of them is one stream.
 #include "cpu/emit/contraction/contraction.hpp"

@@ -8,6 +8,8 @@
 
 namespace opfuse::cpu {
 
+static constexpr size_t kStoredAtOnce = 8;  // sums in memory come to registers a few at a time
+
 std::vector<StageEmitter::Point> points_of(const ContractionPlan& plan, const Tile& tile, const Env& env, bool last) {
   Kernel& k = plan.k;
   const int64_t channels = plan.channels(), lanes = plan.lanes;
@@ -45,10 +47,16 @@ std::vector<StageEmitter::Point> points_of(const ContractionPlan& plan, const Ti
 void emit_epilogue(const ContractionPlan& plan, const Tile& tile, const Env& env) {
   Kernel& k = plan.k;
   const auto store = [&](bool last) {
-    std::vector<StageEmitter::Point> points = points_of(plan, tile, env, last);
-    for (StageEmitter::Point& point : points)
-      for (Value*& result : point.results) result = k.b.CreateLoad(plan.product.sums, result);
-    plan.s.store_outputs(points);
+    const std::vector<StageEmitter::Point> all = points_of(plan, tile, env, last);
+    const size_t most = plan.schedule.matrix ? kStoredAtOnce : all.size();
+    for (size_t first = 0; first < all.size(); first += most) {
+      const size_t end = std::min(first + most, all.size());
+      std::vector<StageEmitter::Point> points(all.begin() + static_cast<ptrdiff_t>(first),
+                                              all.begin() + static_cast<ptrdiff_t>(end));
+      for (StageEmitter::Point& point : points)
+        for (Value*& result : point.results) result = k.b.CreateLoad(plan.product.sums, result);
+      plan.s.store_outputs(points);
+    }
   };
   if (tile.form.half) split_pairs(plan, tile);
   if (tile.form.outputs != Outputs::decided) return store(tile.form.outputs == Outputs::last);

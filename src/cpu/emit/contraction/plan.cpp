@@ -89,7 +89,8 @@ ContractionPlan::ContractionPlan(Kernel& kernel, StageEmitter& stage, const Cont
       runs(pixel_runs(*this)),
       open_items(count_open_items(*this)),
       row_runs(stacked_rows(*this)),
-      places(places_of(*this)) {}
+      matrix(schedule.matrix ? matrix_memory(*this) : MatrixMemory{}),
+      places(schedule.matrix ? matrix_places(*this) : places_of(*this)) {}
 
 const Operand& ContractionPlan::weights_of(int64_t sum) const {
   return sum ? s.reads[static_cast<size_t>(view.gates[static_cast<size_t>(sum - 1)])] : weights;

@@ -10,6 +10,17 @@
 
 namespace opfuse::cpu {
 
+/// Memory of a tile in matrix registers (matrix.cpp): what the registers leave, and rows of data put together.
+struct MatrixMemory {
+  Value* sums = nullptr;
+  std::vector<Value*> data;  ///< by register's worth of pixels
+  Value* shapes = nullptr;   ///< of the registers
+};
+
+struct ContractionPlan;
+MatrixMemory matrix_memory(const ContractionPlan& plan);
+std::vector<Value*> matrix_places(const ContractionPlan& plan);
+
 struct ContractionPlan {
   ContractionPlan(Kernel& k, StageEmitter& stage, const ContractionView& view);
 
@@ -31,6 +42,7 @@ struct ContractionPlan {
   const std::vector<TileRun> runs;
   Value* const open_items;  ///< rows or tiles of a pass over a block, where their number is open
   const std::vector<TileRun> row_runs;
+  const MatrixMemory matrix;         ///< where sums are, where the schedule says so
   const std::vector<Value*> places;  ///< of sums in memory (BlockForm::place_of)
 
   const ElementTypes& types() const { return view.types; }

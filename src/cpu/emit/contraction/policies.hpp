@@ -22,9 +22,14 @@ Value* next_weights(const ContractionPlan& plan, const Tile& tile, const Address
 /// Zeros in the tile's accumulators.
 void clear_sums(const ContractionPlan& plan, const Tile& tile);
 
+/// matrix.cpp: the products of one step of channels at the taps in `env`, of the pixels in `pixels`.
+void multiply_matrices(const ContractionPlan& plan, const Tile& tile, const Env& env, const Address& weights,
+                       uint64_t pixels);
+
 // How the tiles of a part are emitted: by the first of these that the schedule asks for.
 
 void emit_overlapped(const ContractionPlan& plan, const Env& env, PartRange blocks, PartRange items);  // overlap.cpp
+void emit_matrices(const ContractionPlan& plan, const Env& env, PartRange blocks, PartRange items);    // matrix.cpp
 void emit_in_passes(const ContractionPlan& plan, const Env& env, PartRange blocks, PartRange items);   // passes.cpp
 void emit_plain(const ContractionPlan& plan, const Env& env, PartRange blocks, PartRange items);  // contraction.cpp
 
@@ -34,6 +39,7 @@ struct TileKind {
 };
 inline constexpr TileKind kTileKinds[] = {
     {[](const ContractionSchedule& s) { return s.overlap != 0; }, emit_overlapped},
+    {[](const ContractionSchedule& s) { return s.matrix != 0; }, emit_matrices},
     {[](const ContractionSchedule& s) { return s.k_block != 0; }, emit_in_passes},
     {[](const ContractionSchedule&) { return true; }, emit_plain},
 };

@@ -31,6 +31,7 @@ struct Product {
 Product product_of(Kernel& k, const ContractionView& view);
 
 Product byte_products(Kernel& k, const ContractionView& view);   // byte_products.cpp
+Product half_products(Kernel& k, const ContractionView& view);   // half_products.cpp
 Product float_products(Kernel& k, const ContractionView& view);  // product.cpp
 
 struct ProductKind {
@@ -40,6 +41,7 @@ struct ProductKind {
 inline constexpr ProductKind kProductKinds[] = {
     {{DType::u8, DType::i8, DType::i32}, byte_products},
     {{DType::i8, DType::i8, DType::i32}, byte_products},
+    {{DType::bf16, DType::bf16, DType::f32}, half_products},
     {{DType::f32, DType::f32, DType::f32}, float_products},
 };
 

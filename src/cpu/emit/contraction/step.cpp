@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "cpu/emit/contraction/fetch.hpp"
+#include "cpu/emit/contraction/policies.hpp"
 #include "cpu/emit/contraction/products.hpp"
 #include "cpu/emit/fence.hpp"
 
@@ -31,6 +32,7 @@ void TileProducts::add_step(const Env& env, uint64_t pixels, int64_t channels, i
   Start at;
   at.weights = weights_at(plan_, env);
   fetch_weights(plan_, tile_, at.weights, channels);
+  if (plan_.schedule.matrix) return multiply_matrices(plan_, tile_, env, at.weights[0], pixels);
   if (plan_.schedule.grouped) return step_of_groups(env, at.weights[0], channels, pixels);
   at.data = address_of(k_, plan_.data(), plan_.map_of(plan_.view.data), env, nullptr);
   if (plan_.schedule.fetch_data) fetch_data(plan_, tile_, env, at.data);

@@ -1,0 +1,23 @@
+// Without the instruction there is no kernel of bf16 factors: f32 ones have as many multiply-adds and round less.
+#include "cpu/contraction/halves.hpp"
+
+#include "cpu/contraction/codes.hpp"
+
+namespace opfuse {
+
+bool has_half_products(const TargetInfo& target) {
+  return target.has("avx512bf16") && (target.vector_bytes == 64 || target.has("avx512vl"));
+}
+
+std::optional<std::string> no_halves_kernel(const Region& region, const TargetInfo& target) {
+  if (!has_half_products(target)) return target.name + " has no products of bf16 (avx512bf16)";
+  if (region.stages.size() != 1) return "more than one stage";
+  const auto found = view_products(region, 0);
+  const auto* view = std::get_if<ContractionView>(&found);
+  if (!view) return std::get<std::string>(found);
+  if (view->types.data != DType::bf16) return "the factors are not read as bf16";
+  if (skeleton_as_wished(region, target) == "contraction") return std::nullopt;
+  return "its operands cannot lie as it needs them";
+}
+
+}  // namespace opfuse

@@ -1,0 +1,29 @@
+// Matrix registers (AMX): one instruction adds the product of 16 rows of data (pixels) and 16 columns of weights
+// (outputs) over 64 bytes of channels. Data and weights lie as for sums of codes and of bf16 products
+// (cpu/contraction/codes.hpp).
+//
+//     sums [16 pixels][16 outputs]   +=   data [16 pixels][step channels] x weights [step / unit][16 outputs][unit]
+//
+// Eight registers: four of sums (two of pixels x two of outputs), two of data, two of weights.
+#pragma once
+
+#include "kernel/spec.hpp"
+#include "kernel/views.hpp"
+
+namespace opfuse {
+
+constexpr int64_t kMatrixRows = 16;      ///< pixels of a register
+constexpr int64_t kMatrixRowBytes = 64;  ///< channels of a pixel in it; the sums of 16 outputs
+constexpr int64_t kMatrixVectors = 2;    ///< of outputs in a tile
+constexpr int64_t kMatrixPixels = 32;    ///< in a tile
+
+/// The target multiplies matrices of these types.
+bool has_matrix_products(const ElementTypes& types, const TargetInfo& target);
+
+/// Input channels of a product, where the operands allow matrices at all; 0: they do not, or the map is too small.
+int64_t matrix_step(const Stage& stage, const ContractionView& view, const ParamLayout& data, const TargetInfo& target);
+
+/// Pixels of a tile in a row of so many.
+int64_t matrix_width(int64_t pixels);
+
+}  // namespace opfuse

@@ -1,0 +1,115 @@
+// Sums of products of bf16 numbers against the interpreter: on whole numbers, whose sums are exact in any order, and on
+// drawn ones.
+#include <algorithm>
+#include <random>
+
+#include "codegen/regions.hpp"
+#include "codegen/run_kernel.hpp"
+
+namespace opfuse::test {
+namespace {
+
+/// The region with its first two parameters in memory as bf16, and its result too.
+std::string halved(std::string region, bool result) {
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    const size_t at = region.find(from);
+    if (at != std::string::npos) region.replace(at, from.size(), to);
+  };
+  replace("param input f32", "param input bf16");
+  replace("param constant f32", "param constant bf16");
+  const size_t sum = region.find("  reduction sum"), end = region.find('\n', sum);
+  std::string line = region.substr(sum, end - sum);
+  for (const char* read : {"r0", "r1"}) line.replace(line.find(read), 2, std::string("cast<f32>(") + read + ":bf16)");
+  region.replace(sum, end - sum, line);
+  if (!result) return region;
+  replace("param output f32", "param output bf16");
+  const size_t out = region.find("  output param");
+  region.replace(region.find("f32[", out), 3, "bf16");
+  const size_t begin = region.find(" = ", out) + 3, last = region.find('\n', begin);
+  region.replace(begin, last - begin, "cast<bf16>(" + region.substr(begin, last - begin) + ")");
+  return region;
+}
+
+Tensor drawn(const TensorType& type, std::mt19937& draw, bool whole) {
+  Tensor t(type.dtype, type.shape.evaluate({}));
+  for (int64_t i = 0; i < t.elements(); ++i) {
+    const auto number = static_cast<double>(draw() % 255) - 127;
+    t.set_real(i, whole ? std::trunc(number / 16) : number / 100);
+  }
+  return t;
+}
+
+Case halves(const std::string& name, const std::string& region, bool whole, bool result = false) {
+  Case c = wished(name + (whole ? "_whole" : ""), halved(region, result));
+  c.tolerance = whole ? 0 : result ? 4e-3 : 2e-5;
+  std::mt19937 draw(17);
+  const Region parsed = parse_region(c.region);
+  for (const Param& param : parsed.params) c.operands.push_back(drawn(param.type, draw, whole));
+  return c;
+}
+
+Conv conv(int c, int o, int size, int k, int pad = 0, int stride = 1, int dilation = 1, int group = 1) {
+  Conv v;
+  v.c = c, v.o = o, v.h = v.w = size, v.kh = v.kw = k, v.pad = pad, v.stride = stride, v.dilation = dilation;
+  v.group = group;
+  return v;
+}
+
+Conv residual(Conv v, const std::string& n) {
+  v.residual = true;
+  v.n = n;
+  return v;
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const bool whole : {true, false}) {
+    all.push_back(halves("one_by_one", conv_region(conv(64, 64, 6, 1)), whole));
+    all.push_back(halves("long_rows", conv_region(conv(32, 48, 40, 1)), whole));
+    all.push_back(halves("odd_channels", conv_region(conv(37, 51, 6, 1)), whole));
+    all.push_back(halves("padded", conv_region(conv(20, 36, 6, 3, 1)), whole));
+    all.push_back(halves("padded_rows", conv_region(conv(16, 32, 56, 3, 1)), whole));
+    all.push_back(halves("strided", conv_region(conv(20, 24, 11, 3, 1, 2)), whole));
+    all.push_back(halves("dilated", conv_region(conv(16, 32, 8, 3, 2, 1, 2)), whole));
+    all.push_back(halves("groups", conv_region(conv(64, 64, 5, 3, 1, 1, 1, 2)), whole));
+    all.push_back(halves("residual", conv_region(residual(conv(32, 80, 4, 1), "3")), whole));
+    all.push_back(halves("features", gemm_region("40", 48, 64), whole));
+    all.push_back(halves("features_16", gemm_region("19", 40, 48), whole));
+    all.push_back(halves("features_odd", gemm_region("9", 33, 22, false), whole));
+    all.push_back(halves("one_row", gemm_region("1", 96, 64), whole));
+  }
+  all.push_back(halves("stored", conv_region(conv(32, 40, 9, 3, 1)), false, true));
+  return all;
+}
+
+std::vector<TargetInfo> targets() {
+  std::vector<TargetInfo> all;
+  const auto have = host_features();
+  for (const char* name : {"cpu:avx512-bf16", "cpu:avx512-amx"}) {
+    const TargetInfo t = parse_target(name);
+    if (std::all_of(t.features.begin(), t.features.end(),
+                    [&](const std::string& f) { return std::find(have.begin(), have.end(), f) != have.end(); }))
+      all.push_back(t);
+  }
+  return all;
+}
+
+}  // namespace
+
+class HalvesTest : public testing::TestWithParam<std::tuple<Case, TargetInfo>> {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(HalvesTest);
+
+TEST_P(HalvesTest, HasTheInterpretersNumbers) {
+  const auto& [c, target] = GetParam();
+  const KernelSpec spec = spec_of(c, target);
+  ASSERT_EQ(spec.schedule.skeleton, "contraction") << spec.schedule.text();
+  const bool many = c.name.find("one_row") == std::string::npos && c.name.find("features_odd") == std::string::npos;
+  EXPECT_EQ(spec.schedule.get("matrix", 0), target.has("amx-bf16") && many) << spec.schedule.text();
+  check_spec(c, spec, target);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, HalvesTest,
+                         testing::Combine(testing::ValuesIn(cases()), testing::ValuesIn(targets())),
+                         [](const auto& info) { return case_name(std::get<0>(info.param), std::get<1>(info.param)); });
+
+}  // namespace opfuse::test
