@@ -84,7 +84,8 @@ struct PlanEntry {
   std::string anchor;  ///< the group's output node
   std::vector<std::string> nodes;
   bool apply = true;
-  std::string reason;  ///< why not applied; empty when applied
+  std::string precision = "f32";  ///< of its products; may be edited as `apply` may
+  std::string reason;             ///< why not applied; empty when applied
   double bytes_saved = 0;
 };
 
@@ -126,6 +127,7 @@ struct PlanRequest {
   std::vector<std::string> pattern_files{};  ///< TOML; throws bad_file with line and column
   size_t max_group_nodes = 64;               ///< rules end a group there; edges then say too_large
   std::map<std::string, int64_t> dims{};     ///< sizes that dimensions have from now on; others stay open
+  std::vector<std::string> precision{};      ///< of products: "bf16", "f32@node" (docs/precision.md); empty: f32
 };
 
 struct Fused {

@@ -63,6 +63,7 @@ void bind_plan(nb::module_& m) {
       .def_ro("anchor", &PlanEntry::anchor, "The group's output node.")
       .def_ro("nodes", &PlanEntry::nodes)
       .def_rw("apply", &PlanEntry::apply)
+      .def_rw("precision", &PlanEntry::precision, "Of its products: \"f32\" or \"bf16\".")
       .def_ro("reason", &PlanEntry::reason, "Why it was not chosen; empty when it was.")
       .def_ro("bytes_saved", &PlanEntry::bytes_saved)
       .def("__repr__", [](const PlanEntry& e) {
@@ -118,16 +119,18 @@ void bind_plans(nb::module_& m) {
       "plan",
       [](const Model& model, const Target& target, Names only, Names skip, bool rules,
          std::vector<PatternSpec> patterns, Names pattern_files, std::map<std::string, int64_t> dims,
-         size_t max_group_nodes) {
+         size_t max_group_nodes, Names precision) {
         nb::gil_scoped_release release;
         PlanRequest request{std::move(only), std::move(skip), rules, std::move(patterns), std::move(pattern_files)};
         request.dims = std::move(dims);
         request.max_group_nodes = max_group_nodes;
+        request.precision = std::move(precision);
         return plan(model, target, request);
       },
       "model"_a, "target"_a, "only"_a = Names{}, "skip"_a = Names{}, "rules"_a = true,
       "patterns"_a = std::vector<PatternSpec>{}, "pattern_files"_a = Names{},
-      "dims"_a = std::map<std::string, int64_t>{}, "max_group_nodes"_a = PlanRequest{}.max_group_nodes);
+      "dims"_a = std::map<std::string, int64_t>{}, "max_group_nodes"_a = PlanRequest{}.max_group_nodes,
+      "precision"_a = Names{});
   m.def(
       "apply",
       [](const Model& model, Plan plan) {

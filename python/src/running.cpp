@@ -180,6 +180,8 @@ void bind_compile(nb::module_& m) {
       .def_prop_rw(
           "max_group_nodes", [](O& o) { return o.plan.max_group_nodes; },
           [](O& o, size_t v) { o.plan.max_group_nodes = v; })
+      .def_prop_rw(
+          "precision", [](O& o) { return o.plan.precision; }, [](O& o, Names v) { o.plan.precision = std::move(v); })
       .def_rw("exact", &O::exact)
       .def_rw("no_pass", &O::no_pass)
       .def_rw("chains", &O::chains)

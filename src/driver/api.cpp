@@ -7,6 +7,7 @@
 #include "base/fail.hpp"
 #include "driver/compilation.hpp"
 #include "driver/remarks.hpp"
+#include "fusion/precision.hpp"
 #include "ir/fix_input.hpp"
 #include "onnx/read.hpp"
 #include "onnx/write.hpp"
@@ -102,16 +103,21 @@ struct PlanAccess {
     for (const Candidate& c : value.candidates) {
       const std::string anchor = c.id.substr(c.id.find('@') + 1);
       const std::string reason = c.apply ? "" : c.decline ? c.decline->code + ": " + c.decline->message : "disabled";
-      plan.entries_.push_back(
-          {c.id, c.pattern, c.module, anchor, c.nodes, c.apply, reason, static_cast<double>(c.bytes_saved)});
+      plan.entries_.push_back({c.id, c.pattern, c.module, anchor, c.nodes, c.apply, c.precision, reason,
+                               static_cast<double>(c.bytes_saved)});
     }
     plan.value_ = std::make_shared<FusionPlan>(std::move(value));
     return plan;
   }
-  /// The plan's value with the entries' `apply` flags.
+  /// The plan's value with the entries' `apply` and `precision`.
   static FusionPlan edited(const Plan& plan) {
     FusionPlan value = *plan.value_;
-    for (const PlanEntry& entry : plan.entries_) value.at(entry.id).apply = entry.apply;
+    for (const PlanEntry& entry : plan.entries_) {
+      check_precision(entry.precision);
+      Candidate& candidate = value.at(entry.id);
+      candidate.apply = entry.apply;
+      candidate.precision = entry.precision;
+    }
     return value;
   }
 };

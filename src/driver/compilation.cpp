@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
+#include "fusion/precision.hpp"
 #include "ir/body.hpp"
 #include "ir/dim_constraints.hpp"
 #include "ir/for_parts.hpp"
@@ -107,9 +108,9 @@ static std::optional<std::string> group_limit_note(const FusionPlan& plan, size_
 void Compilation::make_plan() {
   plan.model = source_hash(prepared);
   plan.target = target.name;
-  if (has_groups_ || !options.fused) return;
+  if (has_groups_ || !options.fused) return set_precisions(plan, prepared, options.plan.precision);
   plan = options.given_plan ? *options.given_plan : plan_graph(prepared, target, options.plan);
-  if (options.given_plan) return;
+  if (options.given_plan) return set_precisions(plan, prepared, options.plan.precision);
   plan.dims = options.dims;
   if (auto note = group_limit_note(plan, options.plan.max_group_nodes)) conversions.push_back(*note);
 }
@@ -132,10 +133,16 @@ static std::string dumps_of_variant(const std::string& dumps, size_t index) {
 /// Variants have the groups of the plan, and what shaping makes of them at their sizes.
 void Compilation::shape() {
   variants = make_variants(fused, target, options.specialize);
-  if (!options.fused || !has_groups(fused)) return;
-  for (size_t i = 0; i < variants.size(); ++i)
-    shape_for_target(*variants[i].graph, target, {options.no_pass, dumps_of_variant(options.dump_dir, i)});
-  Shaping shaping = shape_for_target(fused, target, {options.no_pass, options.dump_dir, dumps_});
+  ShapeOptions how{.no_pass = options.no_pass,
+                   .only_types = !options.fused || !has_groups(fused),
+                   .precisions = precision_of_nodes(plan)};
+  for (size_t i = 0; i < variants.size(); ++i) {
+    if (!how.only_types) how.dump_dir = dumps_of_variant(options.dump_dir, i);
+    shape_for_target(*variants[i].graph, target, how);
+  }
+  if (!how.only_types) how.dump_dir = options.dump_dir;
+  how.first_dump = dumps_;
+  Shaping shaping = shape_for_target(fused, target, how);
   verdicts = std::move(shaping.verdicts);
   shapings = std::move(shaping.notes);
 }

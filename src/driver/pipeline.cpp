@@ -8,6 +8,7 @@
 #include "base/fail.hpp"
 #include "cpu/contraction/codes.hpp"
 #include "driver/measure_launches.hpp"
+#include "fusion/precision.hpp"
 #include "fusion/user/pattern_file.hpp"
 #include "interp/random_inputs.hpp"
 #include "ir/dim_constraints.hpp"
@@ -94,7 +95,9 @@ FusionPlan plan_graph(const Graph& prepared, const TargetInfo& target, const Pla
   options.max_nodes = request.max_group_nodes;
   const std::vector<FusionPattern> patterns = patterns_of(request);
   options.patterns = &patterns;
-  return make_plan(prepared, options);
+  FusionPlan plan = make_plan(prepared, options);
+  set_precisions(plan, prepared, request.precision);
+  return plan;
 }
 
 /// What one kernel cannot do is planned again as smaller groups; modules that may be divided are not tried again.

@@ -6,21 +6,32 @@
 
 namespace opfuse {
 
-/// What products of quantised operands are computed in, and why.
-static std::vector<Remark> precision_remarks(const std::vector<ShapeVerdict>& verdicts) {
+namespace {
+
+/// How remarks speak of products that a pass gives another precision.
+struct PrecisionWords {
+  const char *pass, *precision, *code, *done, *refused;
+};
+constexpr PrecisionWords kPrecisions[] = {
+    {"sum-codes", "int8", "codes", "the codes are multiplied and added in i32", "operands are dequantised: "},
+    {"narrow-factors", "bf16", "asked_for", "bf16 factors, added up in f32; bf16 between kernels", "f32 factors: "}};
+
+/// What products are computed in where the model or the plan asks for another type than f32, and why.
+std::vector<Remark> precision_remarks(const PrecisionWords& words, const std::vector<ShapeVerdict>& verdicts) {
   std::vector<Remark> remarks;
   for (const ShapeVerdict& v : verdicts) {
     Remark& r = remarks.emplace_back();
     r.kind = "precision";
-    r.rule = v.refused ? "f32" : "int8";
+    r.rule = v.refused ? "f32" : words.precision;
     r.anchor = v.nodes.front();
-    r.code = v.refused ? v.refused->code : "codes";
-    r.message =
-        v.refused ? "operands are dequantised: " + v.refused->message : "the codes are multiplied and added in i32";
+    r.code = v.refused ? v.refused->code : words.code;
+    r.message = v.refused ? words.refused + v.refused->message : words.done;
     if (v.refused) r.evidence = v.refused->evidence;
   }
   return remarks;
 }
+
+}  // namespace
 
 std::vector<Remark> remarks_on(const Compilation& c, const ExplainRequest& request) {
   const std::vector<FusionPattern> patterns =
@@ -34,7 +45,8 @@ std::vector<Remark> remarks_on(const Compilation& c, const ExplainRequest& reque
   if (request.passed && request.missed)
     add(!c.target.traits.shapes_for_caches ? compound_remarks(c.prepared, c.plan)
                                            : compound_remarks(c.prepared, c.plan, &c.verdicts));
-  if (request.passed) add(precision_remarks(of_pass(c.verdicts, "sum-codes")));
+  for (const PrecisionWords& words : kPrecisions)
+    if (request.passed) add(precision_remarks(words, of_pass(c.verdicts, words.pass)));
   if (request.missed) add(missed(c.prepared, c.plan, patterns));
   return remarks;
 }

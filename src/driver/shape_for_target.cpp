@@ -2,7 +2,10 @@
 // has one.
 #include "driver/shape_for_target.hpp"
 
+#include <algorithm>
+
 #include "cpu/contraction/codes.hpp"
+#include "cpu/contraction/halves.hpp"
 #include "cpu/generator.hpp"
 #include "cpu/window/channel_factor_cost.hpp"
 #include "cpu/window/mean_bands.hpp"
@@ -24,6 +27,7 @@ struct Gain {
   const char* code = "no_gain";  ///< of the refusal
 };
 constexpr Gain kGains[] = {{"sum-codes", no_codes_kernel, "no_kernel"},
+                           {"narrow-factors", no_halves_kernel, "no_kernel"},
                            {"join-chains", joining_loses},
                            {"join-gates", joining_loses},
                            {"join-channel-factors", channel_factor_loses}};
@@ -37,12 +41,18 @@ Legality question_of(const Gain& gain, const TargetInfo& target) {
   };
 }
 
-ShapeContext context_for(const TargetInfo& target, const std::vector<std::string>& no_pass) {
-  check_shaping_names(no_pass);
+ShapeContext context_for(const TargetInfo& target, const ShapeOptions& options) {
+  check_shaping_names(options.no_pass);
   ShapeContext context{.legal = legality_on(target),
                        .caches = image_caches(target),
                        .channel_block = target.lanes_f32(),
-                       .off = {no_pass.begin(), no_pass.end()}};
+                       .off = {options.no_pass.begin(), options.no_pass.end()},
+                       .precisions = options.precisions};
+  context.skeleton = [target](const Node& node) -> std::string {
+    const auto lowered = lower_group(node);
+    const auto* made = std::get_if<LoweredGroup>(&lowered);
+    return made ? skeleton_as_wished(made->region, target) : "";
+  };
   for (const Gain& gain : kGains) context.gains[gain.pass] = question_of(gain, target);
   context.bands = [target](const Node& group) {
     const auto lowered = lower_group(group);
@@ -52,14 +62,20 @@ ShapeContext context_for(const TargetInfo& target, const std::vector<std::string
   return context;
 }
 
+bool of_types(const ShapingPass& pass) {
+  const std::vector<std::string>& names = passes_of_types();
+  return std::find(names.begin(), names.end(), pass.name) != names.end();
+}
+
 }  // namespace
 
 Shaping shape_for_target(Graph& fused, const TargetInfo& target, const ShapeOptions& options) {
   Shaping shaping;
-  const ShapeContext context = context_for(target, options.no_pass);
+  const ShapeContext context = context_for(target, options);
   std::vector<Pass> passes;
   if (target.traits.shapes_for_caches)
-    for (const ShapingPass& pass : shaping_passes()) passes.push_back(as_pass(pass, context, shaping.verdicts));
+    for (const ShapingPass& pass : shaping_passes())
+      if (!options.only_types || of_types(pass)) passes.push_back(as_pass(pass, context, shaping.verdicts));
   if (!passes.empty()) fused.remove_dead_nodes();  // the plan's leftovers, which no pass has to answer for
   PassOptions with;
   with.target = target.name;
@@ -76,7 +92,7 @@ Pass pass_for(std::string_view name, const TargetInfo& target) {
   for (const ShapingPass& pass : shaping_passes()) {
     const auto run = [target, pass](Graph& graph, PassContext& told) {
       std::vector<ShapeVerdict> verdicts;
-      const bool changed = run_in_bodies(pass, graph, context_for(target, {}), verdicts);
+      const bool changed = run_in_bodies(pass, graph, context_for(target, ShapeOptions{}), verdicts);
       for (const std::string& line : shaping_lines(verdicts)) told.note(line);
       return changed;
     };

@@ -1,6 +1,7 @@
 // Shaping a fused graph for a target: the passes of shape/ with what they ask answered.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,7 +15,10 @@ namespace opfuse {
 struct ShapeOptions {
   std::vector<std::string> no_pass{};  ///< names of shaping passes that are switched off
   std::string dump_dir{};              ///< the fused graph, then the graph after each changing pass
-  int first_dump = 0;                  ///< number of the fused graph among the dumps
+  bool only_types = false;             ///< of a graph without groups: passes_of_types()
+  std::map<std::string, std::string>
+      precisions{};    ///< by source name of a product, or label of a group; others are f32
+  int first_dump = 0;  ///< number of the fused graph among the dumps
 };
 
 /// What shaping did to a fused graph.

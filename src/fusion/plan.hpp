@@ -31,6 +31,7 @@ struct Candidate {
   std::string label;    ///< module instance, "FusedConvBNReLU__layer1_conv1"
   bool named = true;    ///< found by a named pattern, not by the rule engine
   bool apply = false;
+  std::string precision = "f32";      ///< that its products are computed in: "f32", "bf16" (fusion/precision.hpp)
   std::vector<std::string> nodes;     ///< in topological order
   std::vector<std::string> epilogue;  ///< those of them that the rule engine appended to a named pattern
   std::vector<std::string> reads;     ///< tensors from outside
@@ -49,6 +50,8 @@ struct FusionPlan {
   SymbolValues dims;                  ///< sizes that the graph's dimensions had been given; others were open
   std::vector<Candidate> candidates;  ///< in topological order of their results
   std::vector<EdgeVerdict> edges;     ///< the ledger: every producer-consumer edge
+  /// Of products outside of groups, where it is not f32.
+  std::map<std::string, std::string> precisions{};
   bool operator==(const FusionPlan&) const = default;
 
   const Candidate* find(std::string_view id) const;

@@ -3,11 +3,13 @@
 //   {"schema", "since", "model", "target", "dims", "matches": [{"id", "pattern", "module", "label", "named", "apply",
 //   "nodes", "reads",
 //    "results", "epilogue"?, "bindings", "points": [{"point", "tensor"}], "est": {"bytes_saved"}, "reason"?,
-//    "notes"?}], "edges": [{"tensor", "producer", "consumer", "group" | "reason"}]}
+//    "precision"? (absent: "f32"), "notes"?}], "precisions"? (of products outside of groups): {node: precision},
+//    "edges": [{"tensor", "producer", "consumer", "group" | "reason"}]}
 #include <nlohmann/json.hpp>
 
 #include "base/fail.hpp"
 #include "fusion/plan.hpp"
+#include "fusion/precision.hpp"
 
 namespace opfuse {
 
@@ -27,6 +29,7 @@ static Json json_of(const Candidate& c) {
   Json j{{"id", c.id},       {"pattern", c.pattern}, {"module", c.module}, {"label", c.label},    {"named", c.named},
          {"apply", c.apply}, {"nodes", c.nodes},     {"reads", c.reads},   {"results", c.results}};
   if (!c.epilogue.empty()) j["epilogue"] = c.epilogue;
+  if (c.precision != kFullPrecision) j["precision"] = c.precision;
   j["bindings"] = Json::object();
   for (const auto& [name, what] : c.bindings) j["bindings"][name] = what;
   j["points"] = Json::array();
@@ -50,6 +53,8 @@ static Candidate candidate_of(const Json& j) {
   c.named = j.value("named", true);
   c.apply = j.at("apply").get<bool>();
   c.nodes = j.at("nodes").get<std::vector<std::string>>();
+  c.precision = j.value("precision", kFullPrecision);
+  check_precision(c.precision);
   c.epilogue = strings(j, "epilogue");
   c.reads = strings(j, "reads");
   c.results = strings(j, "results");
@@ -76,6 +81,7 @@ std::string to_json(const FusionPlan& plan) {
       edge["group"] = e.group;
     j["edges"].push_back(std::move(edge));
   }
+  if (!plan.precisions.empty()) j["precisions"] = plan.precisions;
   return j.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -98,6 +104,8 @@ FusionPlan plan_from_json(std::string_view text) try {
   plan.target = j.value("target", "");
   plan.dims = j.value("dims", SymbolValues());
   for (const Json& m : j.at("matches")) plan.candidates.push_back(candidate_of(m));
+  plan.precisions = j.value("precisions", std::map<std::string, std::string>());
+  for (const auto& [node, precision] : plan.precisions) check_precision(precision);
   if (j.contains("edges"))
     for (const Json& e : j.at("edges")) {
       EdgeVerdict edge{e.at("tensor").get<std::string>(),

@@ -19,9 +19,13 @@ struct ShapeContext {
   std::map<std::string, Legality> gains{};
   /// Into how many bands the rows of a group's result are cut, a divisor of them; null: one.
   std::function<int64_t(const Node& group)> bands{};
-  ImageCaches caches{};         ///< what maps of one image should fit into
-  int64_t channel_block = 1;    ///< channels that a layout keeps together
+  ImageCaches caches{};       ///< what maps of one image should fit into
+  int64_t channel_block = 1;  ///< channels that a layout keeps together
+  /// The skeleton of the kernel that a node becomes; empty: it becomes none. Null: not known.
+  std::function<std::string(const Node& node)> skeleton{};
   std::set<std::string> off{};  ///< names of passes that are switched off
+  std::map<std::string, std::string>
+      precisions{};  ///< by source name of a product or label of a group, where it is not f32
 
   /// A refusal with the code "disabled" where the pass is switched off.
   std::optional<Decline> switched_off(const std::string& pass) const;

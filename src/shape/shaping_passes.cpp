@@ -11,7 +11,8 @@ namespace opfuse {
 
 const std::vector<ShapingPass>& shaping_passes() {
   static const std::vector<ShapingPass> kAll{
-      sum_codes(),             // first: who reads codes is not a sibling of who reads what they stand for
+      widen_halves(),          // first: kernels compute in f32, and the others ask for kernels
+      sum_codes(),             // before siblings: who reads codes is not a sibling of who reads what they stand for
       merge_siblings(),        // before movements: attention reads the columns of the product, as one of them
       absorb_movements(),      // before images: what is left between the groups decides how far a loop goes
       loop_over_images(),      // before the joins, which are chosen for the maps of one image
@@ -19,13 +20,19 @@ const std::vector<ShapingPass>& shaping_passes() {
       join_gates(),            //
       join_means(),            // behind chains: those make the maps too
       join_channel_factors(),  //
-      run_in_slices()};        // last: of what still holds most memory
+      run_in_slices(),         // of what still holds most memory
+      narrow_factors()};       // last: launches are what they will be, and so is what lies between them
   return kAll;
 }
 
 const std::vector<std::string>& passes_of_chains() {
   static const std::vector<std::string> kNames{"loop-over-images", "join-chains", "join-gates", "join-means",
                                                "join-channel-factors"};
+  return kNames;
+}
+
+const std::vector<std::string>& passes_of_types() {
+  static const std::vector<std::string> kNames{"widen-halves", "narrow-factors"};
   return kNames;
 }
 

@@ -23,6 +23,8 @@ struct ShapingPass {
   std::vector<ShapeVerdict> operator()(Graph& graph, const ShapeContext& context = {}) const;
 };
 
+/// Values of 16 bits are computed and kept in f32.
+ShapingPass widen_halves();
 /// Products of quantised operands become sums of their codes.
 ShapingPass sum_codes();
 /// Linears of one value become one product.
@@ -42,10 +44,15 @@ ShapingPass join_channel_factors();
 /// Pairs of groups that hold most memory run slice by slice.
 ShapingPass run_in_slices();
 
+/// Products for which the plan says bf16 read factors of that type, which their producers store.
+ShapingPass narrow_factors();
+
 /// All of them in their order.
 const std::vector<ShapingPass>& shaping_passes();
 /// What --no-chains stands for: the joins and the loop over images.
 const std::vector<std::string>& passes_of_chains();
+/// Those that a graph without groups needs too: what they do is not about fusion.
+const std::vector<std::string>& passes_of_types();
 /// E::unknown_name, with a did-you-mean, for a name that is not a shaping pass.
 void check_shaping_names(const std::vector<std::string>& names);
 

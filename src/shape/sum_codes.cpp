@@ -14,12 +14,11 @@
 #include <algorithm>
 #include <map>
 
+#include "fusion/precision.hpp"
 #include "shape/join.hpp"
 
 namespace opfuse {
 namespace {
-
-bool is_product(const Node& node) { return node.is("conv") || node.is("gemm") || node.is("matmul"); }
 
 const Node* product_of(const Node& group) {
   if (is_product(group)) return &group;

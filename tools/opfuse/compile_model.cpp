@@ -82,6 +82,9 @@ void add_plan_flags(FlagSet& app, PlanFlags& flags) {
   app.add_option("--patterns", flags.patterns, "patterns of your own, before the catalogue (repeatable)")
       ->type_name("FILE.toml")
       ->allow_extra_args(false);
+  app.add_option("--precision", flags.precision, "compute products in f32 or bf16, all or those of a node (repeatable)")
+      ->type_name("TYPE[@NODE]")
+      ->allow_extra_args(false);
   app.add_option("--max-group-nodes", flags.max_group_nodes, "nodes that a group of the rules may have")
       ->range(1, 1 << 20)
       ->capture_default_str();
@@ -179,8 +182,12 @@ CompilationOptions compilation_options(const SymbolValues& dims, const PlanFlags
   CompilationOptions options;
   options.dims = dims;
   options.allow_stale = flags.allow_stale;
+  options.plan.precision = flags.precision;
   if (flags.plan_file.empty()) {
-    options.plan = {.only = flags.only, .skip = flags.skip, .rules = !flags.no_rules, .pattern_files = flags.patterns};
+    options.plan.only = flags.only;
+    options.plan.skip = flags.skip;
+    options.plan.rules = !flags.no_rules;
+    options.plan.pattern_files = flags.patterns;
     options.plan.max_group_nodes = flags.max_group_nodes;
     return options;
   }

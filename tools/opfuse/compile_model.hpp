@@ -17,7 +17,8 @@ struct PlanFlags {
   std::string plan_file;
   bool allow_stale = false;
   bool no_rules = false;
-  std::vector<std::string> patterns;  ///< files
+  std::vector<std::string> patterns;   ///< files
+  std::vector<std::string> precision;  ///< "bf16", "f32@NODE"
   size_t max_group_nodes = PlanRequest{}.max_group_nodes;
 };
 

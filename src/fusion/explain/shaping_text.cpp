@@ -60,13 +60,37 @@ Lines siblings(const Verdicts& verdicts) {
   return lines;
 }
 
+Lines halves(const Verdicts& verdicts) {
+  Lines lines;
+  for (const ShapeVerdict& v : verdicts)
+    lines.push_back(
+        v.refused ? fmt::format("16-bit values are computed as they are, {}: {}", v.refused->code, v.refused->message)
+                  : fmt::format("{} is computed and kept in f32: {} values, {} converted at the graph's edges, "
+                                "constants {:.2f} MB larger",
+                                v.subject, v.number("values"), v.number("casts"), megabytes(v.number("bytes"))));
+  return lines;
+}
+
+std::string precision_line(const Verdicts& verdicts, const char* precision, const char* of) {
+  std::map<std::string, int> floats;
+  int done = 0;
+  for (const ShapeVerdict& v : verdicts) ++(v.refused ? floats[v.refused->code] : done);
+  std::string line = fmt::format("{} in {} of {} {}products", precision, done, verdicts.size(), of);
+  for (const auto& [code, count] : floats) line += fmt::format(", f32 in {} ({})", count, code);
+  return line;
+}
+
 Lines precisions(const Verdicts& verdicts) {
   if (verdicts.empty()) return {};
-  std::map<std::string, int> floats;
-  int integers = 0;
-  for (const ShapeVerdict& v : verdicts) ++(v.refused ? floats[v.refused->code] : integers);
-  std::string line = fmt::format("int8 in {} of {} quantised products", integers, verdicts.size());
-  for (const auto& [code, count] : floats) line += fmt::format(", f32 in {} ({})", count, code);
+  return {precision_line(verdicts, "int8", "quantised ")};
+}
+
+Lines narrowed(const Verdicts& verdicts) {
+  if (verdicts.empty()) return {};
+  const int64_t casts = verdicts.front().number("casts");
+  std::string line = precision_line(verdicts, "bf16", "");
+  if (casts > 0)
+    line += fmt::format("; {} launch{} only convert{}", casts, casts == 1 ? "" : "es", casts == 1 ? "s" : "");
   return {line};
 }
 
@@ -123,11 +147,10 @@ struct Teller {
   const char* pass;
   Lines (*lines)(const Verdicts&);
 };
-constexpr Teller kTellers[] = {{"sum-codes", precisions},
-                               {"merge-siblings", siblings},
-                               {"absorb-movements", movements},
-                               {"loop-over-images", images},
-                               {"run-in-slices", slices}};
+constexpr Teller kTellers[] = {{"widen-halves", halves},     {"sum-codes", precisions},
+                               {"merge-siblings", siblings}, {"absorb-movements", movements},
+                               {"loop-over-images", images}, {"run-in-slices", slices},
+                               {"narrow-factors", narrowed}};
 
 Lines lines_of(const std::string& pass, const Verdicts& verdicts) {
   for (const Teller& teller : kTellers)

@@ -113,9 +113,10 @@ void load_data(const ContractionPlan& plan, const Tile& tile, Value* data, int64
   if (plan.fills()) outside = k.splat(plan.product.outside, static_cast<int>(row_bytes(plan) / kWordBytes));
   Value* rows = plan.matrix.data[static_cast<size_t>(part)];
   for (int64_t p = first; p < std::min(end, tile.pixels()); ++p) {
+    const bool inside = (pixels >> p & 1) != 0;
     Value* x = outside;
-    if (pixels >> p & 1) x = k.b.CreateAlignedLoad(words, at(p), plan.data_align());
-    if (flips) x = k.b.CreateXor(x, sign);
+    if (inside) x = k.b.CreateAlignedLoad(words, at(p), plan.data_align());
+    if (flips && (inside || plan.fills())) x = k.b.CreateXor(x, sign);
     k.b.CreateAlignedStore(x, m.bytes_from(rows, (p - first) * row_bytes(plan)), llvm::Align(kMatrixRows));
   }
   m.load(to, rows, k.i64(row_bytes(plan)));

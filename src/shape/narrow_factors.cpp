@@ -1,0 +1,186 @@
+// Products for which the plan says bf16 read both factors in that type and add up in f32; what follows the sum (bias,
+// BatchNorm, activation, residual) stays f32 until the result is stored. The producer of a factor stores it in bf16,
+// and in f32 too where others read it: residual streams, norms and softmax keep full precision.
+//
+//     [.., relu] -- x f32 -- [conv, relu] --          becomes
+//     [.., relu, cast] -- x' bf16 -- [cast f32, conv, relu] --          w' bf16 is made when compiling
+//
+// One group at a time; a trial decides whether the target has a kernel. A cast joins the kernel that makes the value
+// where that stays the kind of kernel it is, and through reshapes; else it is a launch of its own, which the report
+// counts.
+#include <algorithm>
+#include <map>
+
+#include "fusion/precision.hpp"
+#include "match/movement.hpp"
+#include "ops/registry.hpp"
+#include "shape/join.hpp"
+
+namespace opfuse {
+namespace {
+
+constexpr const char* kPass = "narrow-factors";
+constexpr const char* kBf16 = "bf16";
+
+std::string label_of(const Node& group) {
+  return group.label.empty() ? group.op->name + "__" + group.name() : group.label;
+}
+
+Node* add_cast(Graph& graph, Value* value, DType to, Node* before) {
+  return graph.add_node(ops().find("cast"), AttrMap{{"to", to}}, {value}, 1, {}, before);
+}
+
+/// The node behind the one that makes `value`; null: at the end.
+Node* behind(const Graph& graph, const Value* value) {
+  const std::vector<Node*>& nodes = graph.nodes();
+  const size_t at = value->producer ? graph.position(value->producer) + 1 : 0;
+  return at < nodes.size() ? nodes[at] : nullptr;
+}
+
+/// The plan's word for the group, or for a node of the model that its product was made from.
+bool wants_bf16(const Node& group, const Node& product, const ShapeContext& context) {
+  const auto asked = [&](const std::string& name) {
+    const auto at = context.precisions.find(name);
+    return at != context.precisions.end() && at->second == kBf16;
+  };
+  return asked(group.label) || asked(product.name()) ||
+         std::any_of(product.sources.begin(), product.sources.end(), [&](const Source& s) { return asked(s.name); });
+}
+
+void products_in(const Node& node, std::vector<const Node*>& found) {
+  if (is_product(node)) found.push_back(&node);
+  if (!node.body) return;
+  for (const Node* inner : node.body->nodes()) products_in(*inner, found);
+}
+
+/// Operands of a group that are the factors of its product.
+struct Factors {
+  size_t data = 0, weights = 0;
+};
+
+/// The operand of the group that `value` of its body is, read nowhere else there.
+std::optional<size_t> operand_of(const Node& group, const Node& product, size_t factor) {
+  const Value* value = product.input(factor);
+  if (&product == &group) return factor;
+  if (value->uses.size() != 1) return std::nullopt;
+  const std::vector<Value*>& inputs = group.body->inputs();
+  const auto at = std::find(inputs.begin(), inputs.end(), value);
+  return at == inputs.end() ? std::nullopt : std::optional(static_cast<size_t>(at - inputs.begin()));
+}
+
+std::variant<Factors, Decline> factors_of(const Node& group) {
+  std::vector<const Node*> products;
+  products_in(group, products);
+  const auto no = [](const char* code, const char* why) { return Decline{code, why, {}}; };
+  if (products.size() != 1) return no("several_products", "its kernel computes several products");
+  const Node& product = *products.front();
+  if (product.output()->type.dtype != DType::f32) return no("not_f32", "the product is not one of f32");
+  const auto data = operand_of(group, product, 0), weights = operand_of(group, product, 1);
+  if (!data || !weights) return no("computed_operand", "a factor is computed by the same kernel, or read twice");
+  const Value *x = group.inputs[*data], *w = group.inputs[*weights];
+  if (!w->is_constant() || x->is_constant()) return no("variable_weights", "the second factor is no constant");
+  if (x->type.dtype != DType::f32 || w->type.dtype != DType::f32) return no("not_f32", "a factor is not f32");
+  return Factors{*data, *weights};
+}
+
+/// The bf16 forms of values, made once each.
+class Narrowed {
+ public:
+  explicit Narrowed(Graph& graph) : graph_(graph) {}
+
+  Value* of(Value* value) {
+    Value*& made = made_[value];
+    if (!made) made = value->is_constant() ? constant(*value) : stored(value);
+    return made;
+  }
+  /// Nodes that cast, in the order in which they were made.
+  const std::vector<Node*>& casts() const { return casts_; }
+
+ private:
+  Graph& graph_;
+  std::map<const Value*, Value*> made_;  ///< looked up only
+  std::vector<Node*> casts_;
+
+  Value* constant(const Value& value) { return graph_.add_constant(value.constant->cast(DType::bf16)); }
+
+  Value* stored(Value* value) {
+    const Node* from = value->producer;
+    if (from && is_view(*from) && from->input(0)->type.dtype == DType::f32 && !from->input(0)->is_constant()) {
+      std::vector<Value*> operands = from->inputs;
+      operands[0] = of(from->inputs[0]);
+      Node* view = graph_.add_node(from->op, from->attrs_, operands, 1, from->sources, behind(graph_, value));
+      return view->output();
+    }
+    casts_.push_back(add_cast(graph_, value, DType::bf16, behind(graph_, value)));
+    return casts_.back()->output();
+  }
+};
+
+/// The group reads bf16 factors, or why it does not.
+std::optional<Decline> narrow(Graph& graph, Node* group, Narrowed& narrowed, const ShapeContext& context) {
+  if (group->body && group->op != fused_op()) return Decline{"looped", "it runs image by image, as part of a loop", {}};
+  const auto found = factors_of(*group);
+  if (const auto* why = std::get_if<Decline>(&found)) return *why;
+  if (auto why = context.switched_off(kPass)) return why;
+  const auto [data, weights] = std::get<Factors>(found);
+  const std::vector<Value*> before = group->inputs;
+  Node* x = add_cast(graph, narrowed.of(before[data]), DType::f32, group);
+  Node* w = add_cast(graph, narrowed.of(before[weights]), DType::f32, group);
+  graph.set_input(group, data, x->output());
+  graph.set_input(group, weights, w->output());
+  const Outline how{fused_op(), label_of(*group), group->pattern};
+  const auto joined =
+      outline_unless(graph, {x, w, group}, how, [&](const Node& trial) { return context.refuses(kPass, trial); });
+  if (std::holds_alternative<Node*>(joined)) return std::nullopt;
+  graph.set_input(group, data, before[data]);
+  graph.set_input(group, weights, before[weights]);
+  graph.erase(x);
+  graph.erase(w);
+  return std::get<Decline>(joined);
+}
+
+/// The cast becomes part of the kernel that makes its operand; whether it did.
+bool join_producer(Graph& graph, Node* cast, const ShapeContext& context) {
+  Node* producer = cast->input(0)->producer;
+  if (!producer || is_view(*producer) || (producer->body && producer->op != fused_op()) || !context.skeleton)
+    return false;
+  const std::string before = context.skeleton(*producer);
+  const Outline how{fused_op(), label_of(*producer), producer->pattern};
+  const auto refuses = [&](const Node& trial) -> std::optional<Decline> {
+    if (context.legal)
+      if (auto illegal = context.legal(trial)) return illegal;
+    return context.skeleton(trial) == before ? std::nullopt : std::optional(Decline{"no_gain", "another kernel", {}});
+  };
+  return std::holds_alternative<Node*>(outline_unless(graph, {producer, cast}, how, refuses));
+}
+
+bool run(Graph& graph, const ShapeContext& context, std::vector<ShapeVerdict>& verdicts) {
+  if (context.precisions.empty()) return false;
+  Narrowed narrowed(graph);
+  std::vector<ShapeVerdict> told;
+  for (Node* node : std::vector<Node*>(graph.nodes())) {
+    std::vector<const Node*> products;
+    products_in(*node, products);
+    const auto wanted = [&](const Node* product) { return wants_bf16(*node, *product, context); };
+    if (std::none_of(products.begin(), products.end(), wanted)) continue;
+    ShapeVerdict& verdict = told.emplace_back(ShapeVerdict{.pass = kPass, .nodes = {label_of(*node)}});
+    for (const Source& source : node->sources) verdict.sources.push_back(source.name);
+    verdict.refused = narrow(graph, node, narrowed, context);
+  }
+  int64_t alone = 0;
+  for (Node* cast : narrowed.casts())
+    if (graph.read_count(cast->output()) > 0 && !join_producer(graph, cast, context)) ++alone;
+  if (!told.empty()) told.front().numbers["casts"] = alone;
+  const bool changed = std::any_of(told.begin(), told.end(), [](const ShapeVerdict& v) { return !v.refused; });
+  verdicts.insert(verdicts.end(), told.begin(), told.end());
+  graph.remove_dead_nodes();
+  return changed;
+}
+
+}  // namespace
+
+ShapingPass narrow_factors() {
+  return {kPass, "Products for which the plan says bf16 read factors of that type, which their producers store.", run};
+}
+
+}  // namespace opfuse

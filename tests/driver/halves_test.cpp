@@ -1,0 +1,145 @@
+// Models of 16-bit types, and products for which a plan says bf16: types between kernels, skeletons, proofs.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/fail.hpp"
+#include "driver/compilation.hpp"
+#include "driver/proof_case.hpp"
+#include "fusion/precision.hpp"
+
+namespace opfuse {
+namespace {
+
+constexpr const char* kF16 = R"(graph (%x: f16[1,16,9,9]) {
+  %w = const rand<1> : f16[32,16,3,3] %b = const rand<2> : f16[32]
+  %v = conv(%x, %w, %b) {pads = [1,1,1,1]} %y = relu(%v)
+  %u = const rand<3> : f16[16,32,1,1] %z = conv(%y, %u) return %z })";
+
+Compilation compiled(const std::string& text, CompilationOptions options = {}, const char* target = "cpu:avx2") {
+  options.artifact.cache = false;
+  return compile_graph(parse_graph(text, ops()), parse_target(target), options);
+}
+
+/// Element types of what lies between kernels.
+std::vector<DType> between(const Compilation& c) {
+  std::vector<DType> types;
+  for (const Buffer& b : c.program.buffers)
+    if (b.kind == BufferKind::intermediate) types.push_back(b.type.dtype);
+  return types;
+}
+
+int count_of(const Compilation& c, const std::string& skeleton) {
+  return static_cast<int>(std::count_if(c.program.launches.begin(), c.program.launches.end(),
+                                        [&](const Launch& launch) { return launch.schedule.skeleton == skeleton; }));
+}
+
+TEST(Halves, AreComputedAndKeptInF32) {
+  for (const bool fused : {true, false}) {
+    CompilationOptions options;
+    options.fused = fused;
+    const Compilation c = compiled(kF16, options);
+    EXPECT_THAT(between(c), testing::Each(DType::f32));
+    EXPECT_EQ(c.fused.inputs()[0]->type.dtype, DType::f16);
+    EXPECT_EQ(c.fused.outputs()[0]->type.dtype, DType::f16);
+    const auto told = of_pass(c.verdicts, "widen-halves");
+    ASSERT_EQ(told.size(), 1u);
+    EXPECT_EQ(told[0].number("casts"), 2);
+    EXPECT_THAT(c.shapings.front(), testing::StartsWith("f16 is computed and kept in f32: "));
+  }
+}
+
+TEST(Halves, CastsToF32AndBackAreNothing) {
+  const Compilation c = compiled(R"(graph (%x: f32[1,8]) { %h = cast(%x) {to = f16} %w = const rand<1> : f16[8,8]
+    %m = matmul(%h, %w) %y = cast(%m) {to = f32} return %y })");
+  EXPECT_EQ(c.program.launches.size(), 1u);
+}
+
+TEST(Halves, StayWhereTheirBitsAreRead) {
+  const Compilation c = compiled(R"(graph (%x: f16[8]) { %y = bit_cast(%x) {to = i16} return %y })");
+  const auto told = of_pass(c.verdicts, "widen-halves");
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].code(), "opaque_operand");
+}
+
+TEST(Halves, OfTheInterfaceStay) {
+  const Compilation c = compiled(R"(graph (%x: f16[4], %n: f16[4]) { %k = const rand<1> : f16[4]
+    %y = add(%x, %k) %z = relu(%y) return %z, %k, %n })");
+  for (const Value* v : c.fused.outputs()) EXPECT_EQ(v->type.dtype, DType::f16);
+}
+
+TEST(Halves, ModelsOfThemAreProven) {
+  std::string bf16 = kF16;
+  for (size_t at; (at = bf16.find("f16")) != std::string::npos && bf16[at - 1] != 'b';) bf16.replace(at, 3, "BF");
+  for (size_t at; (at = bf16.find("BF")) != std::string::npos;) bf16.replace(at, 2, "bf16");
+  for (const std::string& text : {std::string(kF16), bf16})
+    for (const auto& g : ProofCase(text).compare()) EXPECT_TRUE(g.ok) << g.name;
+}
+
+// ---- products in bf16
+
+constexpr const char* kNet = R"(graph (%x: f32[1,16,9,9]) {
+  %w = const rand<1> : f32[32,16,3,3] %b = const rand<2> : f32[32]
+  %v = conv(%x, %w, %b) {pads = [1,1,1,1]} %y = relu(%v)
+  %u = const rand<3> : f32[32,32,1,1] %z = conv(%y, %u) %r = relu(%z)
+  %t = const rand<4> : f32[16,32,1,1] %s = conv(%r, %t) %o = add(%s, %x) return %o })";
+
+CompilationOptions asking(std::vector<std::string> precision) {
+  CompilationOptions options;
+  options.plan.precision = std::move(precision);
+  return options;
+}
+
+TEST(Bf16, FactorsAreStoredByTheirProducers) {
+  const Compilation c = compiled(kNet, asking({"bf16"}), "cpu:avx512-bf16");
+  for (const ShapeVerdict& v : of_pass(c.verdicts, "narrow-factors"))
+    EXPECT_FALSE(v.refused) << v.nodes[0] << ": " << v.refused->message;
+  EXPECT_EQ(of_pass(c.verdicts, "narrow-factors").size(), 3u);
+  EXPECT_THAT(between(c), testing::Each(DType::bf16));
+  EXPECT_EQ(count_of(c, "contraction"), 3);
+  EXPECT_EQ(c.program.launches.size(), 4u);  // the caller's numbers to bf16
+}
+
+TEST(Bf16, IsAFieldOfTheGroup) {
+  Compilation first(parse_graph(kNet, ops()), parse_target("cpu:avx512-bf16"), asking({"bf16", "f32@r"}));
+  first.run_to(Milestone::planned);
+  int full = 0;
+  for (const Candidate* c : first.plan.applied()) full += c->precision == kFullPrecision;
+  EXPECT_EQ(full, 1);
+  EXPECT_EQ(plan_from_json(to_json(first.plan)), first.plan);
+  CompilationOptions given;
+  given.given_plan = std::make_shared<const FusionPlan>(plan_from_json(to_json(first.plan)));
+  Compilation again(parse_graph(kNet, ops()), parse_target("cpu:avx512-bf16"), given);
+  again.run_to(Milestone::shaped);
+  EXPECT_EQ(of_pass(again.verdicts, "narrow-factors").size(), 2u);
+}
+
+TEST(Bf16, StaysF32ForAReason) {
+  const auto code = [](const char* text, const char* target) {
+    const Compilation c = compiled(text, asking({"bf16"}), target);
+    const auto told = of_pass(c.verdicts, "narrow-factors");
+    return told.empty() ? std::string("nothing") : told[0].code();
+  };
+  EXPECT_EQ(code(kNet, "cpu:avx2"), "no_kernel");
+  EXPECT_EQ(code("graph (%x: f32[4,8], %y: f32[8,4]) { %z = matmul(%x, %y) return %z }", "cpu:avx512-bf16"),
+            "variable_weights");
+  EXPECT_EQ(code("graph (%x: f32[4,8]) { %y = relu(%x) return %y }", "cpu:avx512-bf16"), "nothing");
+}
+
+TEST(Bf16, RefusesOtherWordsAndNodes) {
+  const auto refused = [](const char* rule) {
+    try {
+      compiled(kNet, asking({rule}));
+    } catch (const Error& error) {
+      return error.diagnostic().name;
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(refused("fp16"), "bad_option");
+  EXPECT_EQ(refused("f16"), "bad_option");
+  EXPECT_EQ(refused("bf16@nowhere"), "unknown_name");
+  EXPECT_EQ(refused("f32@r"), "accepted");
+}
+
+}  // namespace
+}  // namespace opfuse
