@@ -43,7 +43,7 @@ bool wants_bf16(const Node& group, const Node& product, const ShapeContext& cont
     const auto at = context.precisions.find(name);
     return at != context.precisions.end() && at->second == kBf16;
   };
-  return asked(group.label) || asked(product.name()) ||
+  return asked(group.label) || (&product == &group && asked(product.name())) ||
          std::any_of(product.sources.begin(), product.sources.end(), [&](const Source& s) { return asked(s.name); });
 }
 

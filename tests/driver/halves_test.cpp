@@ -55,8 +55,12 @@ TEST(Halves, CastsToF32AndBackAreNothing) {
   EXPECT_EQ(c.program.launches.size(), 1u);
 }
 
-TEST(Halves, StayWhereTheirBitsAreRead) {
-  const Compilation c = compiled(R"(graph (%x: f16[8]) { %y = bit_cast(%x) {to = i16} return %y })");
+TEST(Halves, StayWhereAnUnknownOperatorReadsThem) {
+  Compilation c(parse_graph(R"(graph (%x: f16[8]) {
+    %y = opaque(%x) {domain = "own", op_type = "Twist"} : f16[8] return %y })",
+                            ops()),
+                parse_target("cpu:avx2"), {});
+  c.run_to(Milestone::shaped);
   const auto told = of_pass(c.verdicts, "widen-halves");
   ASSERT_EQ(told.size(), 1u);
   EXPECT_EQ(told[0].code(), "opaque_operand");
@@ -101,7 +105,7 @@ TEST(Bf16, FactorsAreStoredByTheirProducers) {
 }
 
 TEST(Bf16, IsAFieldOfTheGroup) {
-  Compilation first(parse_graph(kNet, ops()), parse_target("cpu:avx512-bf16"), asking({"bf16", "f32@r"}));
+  Compilation first(parse_graph(kNet, ops()), parse_target("cpu:avx512-bf16"), asking({"bf16", "f32@#3"}));
   first.run_to(Milestone::planned);
   int full = 0;
   for (const Candidate* c : first.plan.applied()) full += c->precision == kFullPrecision;
@@ -138,7 +142,7 @@ TEST(Bf16, RefusesOtherWordsAndNodes) {
   EXPECT_EQ(refused("fp16"), "bad_option");
   EXPECT_EQ(refused("f16"), "bad_option");
   EXPECT_EQ(refused("bf16@nowhere"), "unknown_name");
-  EXPECT_EQ(refused("f32@r"), "accepted");
+  EXPECT_EQ(refused("f32@#3"), "accepted");
 }
 
 }  // namespace

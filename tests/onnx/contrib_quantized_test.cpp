@@ -30,7 +30,7 @@ Graph graph_of(const Case& c) {
   m.graph.inputs = {value_info("a", kU8, {"1", "2", "4", "4"}), value_info("b", kU8, {"1", "2", "4", "4"})};
   m.graph.outputs = {value_info("y", kU8, {})};
   m.domains = {"com.microsoft"};
-  return onnx::read_onnx_bytes(m.text());
+  return read_onnx_bytes(m.text());
 }
 
 std::string operators_of(const Graph& graph) {

@@ -82,13 +82,31 @@ bool sums_codes(const Region& region) {
   return types && types->sum == DType::i32;
 }
 
-std::vector<std::string> needed_features(const Region& region, const TargetInfo& target) {
+namespace {
+
+/// Features that only products of these kinds use.
+struct ProductFeature {
+  const char* name;
+  bool codes, halves, matrices;  ///< matrices: only kernels of matrix registers
+};
+constexpr ProductFeature kProductFeatures[] = {{"avx512vnni", true, false, false}, {"avxvnni", true, false, false},
+                                               {"avx512bf16", false, true, false}, {"amx-tile", true, true, true},
+                                               {"amx-int8", true, false, true},    {"amx-bf16", false, true, true}};
+
+}  // namespace
+
+std::vector<std::string> needed_features(const Region& region, const Schedule& schedule, const TargetInfo& target) {
   std::vector<std::string> needed = target.features;
-  const auto types = target.beside.empty() ? std::nullopt : product_types(region);
-  if (!target.beside.empty() && !(types && types->unit() > 1))
-    std::erase_if(needed, [&](const std::string& feature) {
-      return std::find(target.beside.begin(), target.beside.end(), feature) != target.beside.end();
-    });
+  if (target.beside.empty()) return needed;
+  const auto types = product_types(region);
+  const bool codes = types && types->sum == DType::i32, halves = types && types->data == DType::bf16;
+  const bool matrices = schedule.get("matrix", 0) != 0;
+  std::erase_if(needed, [&](const std::string& feature) {
+    if (std::find(target.beside.begin(), target.beside.end(), feature) == target.beside.end()) return false;
+    for (const ProductFeature& f : kProductFeatures)
+      if (feature == f.name) return !((codes && f.codes) || (halves && f.halves)) || (f.matrices && !matrices);
+    return !codes && !halves;
+  });
   return needed;
 }
 

@@ -31,7 +31,7 @@ bool sums_codes(const Region& region);
 
 /// Features that the region's kernel may use: those besides the target's own only where it sums
 /// codes or products of bf16.
-std::vector<std::string> needed_features(const Region& region, const TargetInfo& target);
+std::vector<std::string> needed_features(const Region& region, const Schedule& schedule, const TargetInfo& target);
 
 /// The skeleton of a region whose operands lie as its kernel wishes.
 std::string skeleton_as_wished(const Region& region, const TargetInfo& target);

@@ -45,7 +45,7 @@ Kernel::Kernel(llvm::Module& module, const KernelSpec& s, const TargetInfo& t, c
   function->addFnAttr(llvm::Attribute::NoUnwind);
   function->addFnAttr("no-builtins");
   function->addFnAttr("target-cpu", target.llvm_cpu);
-  function->addFnAttr("target-features", joined(needed_features(s.region, target)));
+  function->addFnAttr("target-features", joined(needed_features(s.region, s.schedule, target)));
   function->addFnAttr("prefer-vector-width", std::to_string(target.vector_bytes * 8));
   function->addFnAttr("min-legal-vector-width", std::to_string(target.vector_bytes * 8));
   for (unsigned i = 0; i < 3; ++i) {
