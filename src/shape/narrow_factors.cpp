@@ -12,6 +12,7 @@
 #include <map>
 
 #include "fusion/precision.hpp"
+#include "ir/body.hpp"
 #include "match/movement.hpp"
 #include "ops/registry.hpp"
 #include "shape/join.hpp"
@@ -49,7 +50,7 @@ bool wants_bf16(const Node& group, const Node& product, const ShapeContext& cont
 
 void products_in(const Node& node, std::vector<const Node*>& found) {
   if (is_product(node)) found.push_back(&node);
-  if (!node.body) return;
+  if (!node.body || !stands_for_body(node)) return;  // bodies that run for parts are graphs of their own
   for (const Node* inner : node.body->nodes()) products_in(*inner, found);
 }
 
@@ -118,7 +119,6 @@ class Narrowed {
 
 /// The group reads bf16 factors, or why it does not.
 std::optional<Decline> narrow(Graph& graph, Node* group, Narrowed& narrowed, const ShapeContext& context) {
-  if (group->body && group->op != fused_op()) return Decline{"looped", "it runs image by image, as part of a loop", {}};
   const auto found = factors_of(*group);
   if (const auto* why = std::get_if<Decline>(&found)) return *why;
   if (auto why = context.switched_off(kPass)) return why;

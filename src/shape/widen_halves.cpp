@@ -143,6 +143,8 @@ bool run(Graph& graph, const ShapeContext& context, std::vector<ShapeVerdict>& v
 
 }  // namespace
 
-ShapingPass widen_halves() { return {kPass, "Values of 16 bits are computed and kept in f32.", run}; }
+ShapingPass widen_halves() {
+  return {.name = kPass, .summary = "Values of 16 bits are computed and kept in f32.", .run = run, .whole = true};
+}
 
 }  // namespace opfuse
