@@ -365,7 +365,8 @@ static std::vector<std::string> features_of(const Programs& programs, const Targ
   for (const Program* program : programs)
     for (const Launch& launch : program->launches)
       if (!launch.reference)
-        for (const std::string& feature : needed_features(launch.region, launch.schedule, target)) needed.insert(feature);
+        for (const std::string& feature : needed_features(launch.region, launch.schedule, target))
+          needed.insert(feature);
   std::vector<std::string> features = target.features;
   std::erase_if(features, [&](const std::string& f) {
     return !needed.contains(f) && std::find(target.beside.begin(), target.beside.end(), f) != target.beside.end();
