@@ -64,7 +64,7 @@ TEST(ConformanceData, IsInstalled) {
 /// Only rounding noise of the largest value counts as the suite's own error, and only where ours is the exact value.
 TEST(ConformanceJudgement, ExpectedValuesAreOffOnlyByNoise) {
   const auto vector = [](std::vector<double> v) { return Tensor::of(DType::f32, {2}, v); };
-  const Tensor exact = Tensor::of(DType::f64, {2}, {1, 0});
+  const Tensor exact = Tensor::of<double>(DType::f64, {2}, {1, 0});
   const auto judged = [&](double got, double want) {
     return judge_differences(vector({1, got}), vector({1, want}), exact, 1e-3, 1e-7);
   };
