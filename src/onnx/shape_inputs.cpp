@@ -3,6 +3,7 @@
 #include "onnx/shape_inputs.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -75,15 +76,43 @@ bool decides_shape(const NodeProto& node, size_t operand) {
          });
 }
 
+namespace {
+
+/// All nodes, those of branches and bodies too: these read names of the graph around them.
+class AllNodes {
+ public:
+  struct Entry {
+    const NodeProto* node;
+    std::vector<Bytes> results = {};  ///< of its branches and bodies
+  };
+  void add(const NodeProto& node, int depth = 0) {
+    Entry& entry = entries_.emplace_back(Entry{&node});
+    for (const Attribute& a : node.attributes) {
+      if (a.type != AttributeType::graph || depth >= kDeepest) continue;
+      const GraphProto& body = bodies_.emplace_back(parse_graph_proto(a.graph));
+      for (const ValueInfo& result : body.outputs) entry.results.push_back(result.name);
+      for (const NodeProto& inner : body.nodes) add(inner, depth + 1);
+    }
+  }
+  const std::deque<Entry>& entries() const { return entries_; }
+
+ private:
+  static constexpr int kDeepest = 32;  // deeper ones are refused where they are read
+  std::deque<Entry> entries_;          // references stay
+  std::deque<GraphProto> bodies_;
+};
+
+}  // namespace
+
 std::vector<std::string> shape_inputs(const std::vector<FlatNode>& nodes, const GraphProto& graph) {
-  std::unordered_map<Bytes, const NodeProto*> producers;
+  AllNodes all;
+  for (const FlatNode& node : nodes) all.add(node.proto);
+  std::unordered_map<Bytes, const AllNodes::Entry*> producers;
   std::vector<Bytes> reached;
-  for (const FlatNode& node : nodes) {
-    for (Bytes output : node.proto.outputs) producers.emplace(output, &node.proto);
-    if (!is_default_domain(node.proto.domain)) continue;
-    for (const Row& row : kRows)
-      for (size_t i = row.first; row.op == node.proto.op_type && i <= row.last && i < node.proto.inputs.size(); ++i)
-        reached.push_back(node.proto.inputs[i]);
+  for (const AllNodes::Entry& entry : all.entries()) {
+    for (Bytes output : entry.node->outputs) producers.emplace(output, &entry);
+    for (size_t i = 0; i < entry.node->inputs.size(); ++i)
+      if (decides_shape(*entry.node, i)) reached.push_back(entry.node->inputs[i]);
   }
   std::unordered_set<Bytes> seen;
   while (!reached.empty()) {
@@ -91,9 +120,11 @@ std::vector<std::string> shape_inputs(const std::vector<FlatNode>& nodes, const 
     reached.pop_back();
     if (name.empty() || !seen.insert(name).second) continue;
     const auto producer = producers.find(name);
-    if (producer == producers.end() || producer->second->op_type == "Shape" || producer->second->op_type == "Size")
-      continue;
-    reached.insert(reached.end(), producer->second->inputs.begin(), producer->second->inputs.end());
+    if (producer == producers.end()) continue;
+    const NodeProto& node = *producer->second->node;
+    if (node.op_type == "Shape" || node.op_type == "Size") continue;
+    reached.insert(reached.end(), node.inputs.begin(), node.inputs.end());
+    reached.insert(reached.end(), producer->second->results.begin(), producer->second->results.end());
   }
   std::unordered_set<Bytes> constants;
   for (const TensorProto& tensor : graph.initializers) constants.insert(tensor.name);

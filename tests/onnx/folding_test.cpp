@@ -2,11 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "interp/interpreter.hpp"
 #include "onnx/model_bytes.hpp"
 #include "onnx/read.hpp"
 #include "opfuse/error.hpp"
 #include "ops/run_op.hpp"
+#include "testing/temporary_folder.hpp"
 
 namespace opfuse::test {
 namespace {
@@ -59,6 +62,30 @@ TEST(ReadFolding, AnEndOfRangeMayBeTakenFromALongTable) {
   verify(graph);
   for (const Node* n : graph.nodes()) EXPECT_FALSE(n->is("opaque") || n->is("range"));
   EXPECT_EQ(graph.outputs()[0]->type.shape, (Shape{Dim(1), Dim(2), Dim(3), Dim(4)}));
+}
+
+/// A branch takes the size from the graph around it: no operand of the If names it.
+TEST(ReadFolding, InputsThatDecideShapesWithinABranchAreFound) {
+  const std::string inner = GraphBytes{
+      .nodes = {node("Identity", {"size"}, {"s"}, {}, "take")},
+      .outputs = {value_info(
+          "s", 7, {"1"})}}.text();
+  ModelBytes m{.graph = {.nodes = {node("If", {"c"}, {"shape"},
+                                        {graph_attribute("then_branch", inner), graph_attribute("else_branch", inner)},
+                                        "choose"),
+                                   node("Expand", {"x", "shape"}, {"y"})},
+                         .initializers = {tensor("c", kBool, {}, std::string(1, '\1'))},
+                         .inputs = {value_info("x", kFloat, {"1"}), value_info("size", 7, {"1"})},
+                         .outputs = {value_info("y", kFloat, {"n"})}}};
+  ReadOptions options;
+  options.fixed_inputs["size"] = Tensor::from_i64({3});
+  EXPECT_EQ(read_onnx_bytes(m.text(), {}, options).outputs()[0]->type.shape, (Shape{Dim(3)}));
+  const TemporaryFolder folder;
+  std::ofstream(folder.path("m.onnx"), std::ios::binary) << m.text();
+  const std::vector<ModelInput> inputs = onnx_inputs(folder.path("m.onnx"));
+  ASSERT_EQ(inputs.size(), 2u);
+  EXPECT_FALSE(inputs[0].decides_shapes);
+  EXPECT_TRUE(inputs[1].decides_shapes);
 }
 
 TEST(ReadFolding, AnIfWithAConstantConditionIsItsBranch) {
