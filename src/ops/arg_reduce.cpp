@@ -23,9 +23,7 @@ std::vector<TensorType> infer_arg(int64_t attr_axis, bool keepdims, const Infere
   return {{DType::i64, y}};
 }
 
-/// Attrs of arg_max and arg_min are alike.
-template <class Attrs>
-std::vector<Tensor> arg_reduce(const Attrs& a, const Tensor& x, bool largest) {
+std::vector<Tensor> arg_reduce(const ArgReduceAttrs& a, const Tensor& x, bool largest) {
   const size_t axis = normalize_axis(a.axis, x.rank());
   std::vector<int64_t> sizes = x.sizes();
   const int64_t n = sizes[axis], outer = product(sizes, 0, axis), inner = product(sizes, axis + 1, sizes.size());

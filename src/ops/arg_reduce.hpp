@@ -5,33 +5,26 @@
 
 namespace opfuse {
 
+struct ArgReduceAttrs {
+  int64_t axis = 0;
+  bool keepdims = true;
+  bool select_last_index = false;
+  static void each(auto& s, auto&& field) {
+    field("axis", s.axis);
+    field("keepdims", s.keepdims);
+    field("select_last_index", s.select_last_index);
+  }
+};
+
 struct ArgMax {
-  struct Attrs {
-    int64_t axis = 0;
-    bool keepdims = true;
-    bool select_last_index = false;
-    static void each(auto& s, auto&& field) {
-      field("axis", s.axis);
-      field("keepdims", s.keepdims);
-      field("select_last_index", s.select_last_index);
-    }
-  };
+  using Attrs = ArgReduceAttrs;
   static OpSpec spec();
   static std::vector<TensorType> infer(const Attrs& attrs, const Inference& in);
   static std::vector<Tensor> reference(const Attrs& attrs, Tensors in, Precision precision);
 };
 
 struct ArgMin {
-  struct Attrs {
-    int64_t axis = 0;
-    bool keepdims = true;
-    bool select_last_index = false;
-    static void each(auto& s, auto&& field) {
-      field("axis", s.axis);
-      field("keepdims", s.keepdims);
-      field("select_last_index", s.select_last_index);
-    }
-  };
+  using Attrs = ArgReduceAttrs;
   static OpSpec spec();
   static std::vector<TensorType> infer(const Attrs& attrs, const Inference& in);
   static std::vector<Tensor> reference(const Attrs& attrs, Tensors in, Precision precision);
