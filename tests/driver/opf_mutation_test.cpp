@@ -79,6 +79,12 @@ bool names_optional_section(const json& table, const json::json_pointer& place) 
          table.at(section).value("required", true) == false;
 }
 
+/// A section's version made older: what a version lacks is told by its keys, so the file means what it meant.
+bool is_older_version(const json& table, const json::json_pointer& place, const json& value) {
+  return !place.empty() && place.back() == "version" && value.is_number_integer() && value > 0 &&
+         value < table.at(place);
+}
+
 class OpfMutation : public testing::Test {
  protected:
   std::filesystem::path folder =
@@ -128,6 +134,7 @@ class OpfMutation : public testing::Test {
           const std::string result = outcome(2);
           ++outcomes[result];
           if (is_for_people(place.to_string()) || names_optional_section(given, place)) continue;
+          if (is_older_version(given, place, value)) continue;
           EXPECT_NE(result, "ran") << place.to_string() << " = " << value.dump().substr(0, 60);
         }
     };
