@@ -184,6 +184,30 @@ TEST(AttentionModel, ThreadsGiveTheSameBits) {
     EXPECT_TRUE(run_executable(built.executable, inputs, {.threads = threads})[0].same_bits(one)) << threads;
 }
 
+/// One rounding, of the result: weights that were stored as halves would be off by two units.
+TEST(AttentionModel, HalvesAreOneKernelWithScoresAndWeightsInSinglePrecision) {
+  for (const DType dtype : {DType::f16, DType::bf16})
+    for (const char* keys : {"24", "n"})
+      for (const TargetInfo& target : runnable()) {
+        const Built built =
+            build(parse_graph(fmt::format(R"(graph (%q: {0}[2,3,9,8], %k: {0}[2,3,8,{1}], %v: {0}[2,3,{1},8]) {{
+          %s = matmul(%q, %k) %p = softmax(%s) %y = matmul(%p, %v) return %y
+        }})",
+                                          name_of(dtype), keys),
+                              ops()),
+                  target);
+        ASSERT_NE(attention_launch(built.program), nullptr) << target.name << " " << name_of(dtype);
+        EXPECT_TRUE(built.program.notes.empty()) << built.program.notes.front();
+        const SymbolValues sizes = *keys == 'n' ? SymbolValues{{"n", 24}} : SymbolValues{};
+        expect_equal(built, sizes);
+        const std::vector<Tensor> inputs = random_inputs(built.fused, {.seed = 1, .symbols = sizes});
+        const Tensor got = run_executable(built.executable, inputs)[0], want = interpret(built.fused, inputs)[0];
+        const double half_unit = dtype == DType::f16 ? 0x1p-11 : 0x1p-8;
+        for (int64_t i = 0; i < got.elements(); ++i)
+          ASSERT_LE(std::abs(got.real(i) - want.real(i)), 1.01 * half_unit * std::abs(want.real(i)) + 1e-6) << i;
+      }
+}
+
 TEST(AttentionModel, DoublesRunAsSeveralKernelsWithTheReason) {
   Graph graph = parse_graph(
       "graph (%q: f64[2,5,4], %k: f64[2,4,5], %v: f64[2,5,4]) {\n %s = matmul(%q, %k)\n %p = softmax(%s)\n"
