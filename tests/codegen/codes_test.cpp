@@ -78,6 +78,27 @@ Case codes(const std::string& name, const Codes& v) {
   return c;
 }
 
+/// Rows of features: products of matrices where the target has them and a row fills a register's.
+std::string rows_region(int rows, int outputs, int depth, const char* type) {
+  const char* code = std::string_view(type) == "i8" ? "add(cast<i32>(r0:i8), 128:i32)" : "cast<i32>(r0:u8)";
+  return fmt::format(
+      "region\nparam input {3}[{0},{2}]\nparam constant i8[{2},{1}]\nparam constant i32[{1}]\nparam constant f32[{1}]\n"
+      "param output u8[{0},{1}]\nstage contraction\n  domain [{0},{1}]\n  reduce [{2}]\n  read param 0 at [a0, a2]\n"
+      "  read param 1 at [a2, a1]\n  read param 2 at [a1]\n  read param 3 at [a1]\n"
+      "  reduction sum mul({4}, cast<i32>(r1:i8))\n  output param 4 u8[{0},{1}] at [a0, a1] = cast<u8>({5})\n",
+      rows, outputs, depth, type, code, code_of("mul(cast<f32>(add(s0:i32, r2:i32)), r3)", 128));
+}
+
+Case rows(const std::string& name, int count, int outputs, int depth, const char* type, bool extreme) {
+  Case c = wished(name, rows_region(count, outputs, depth, type));
+  c.precision = Precision::typed;
+  std::mt19937 draw(23);
+  for (const Param& param : parse_region(c.region).params)
+    c.operands.push_back(
+        drawn(param.type.dtype, param.type.shape.evaluate({}), draw, {.unit = 512, .extreme = extreme}));
+  return c;
+}
+
 Conv conv(int c, int o, int size, int k, int pad = 0, int stride = 1, int dilation = 1, int group = 1) {
   Conv v;
   v.c = c, v.o = o, v.h = v.w = size, v.kh = v.kw = k, v.pad = pad, v.stride = stride, v.dilation = dilation;
@@ -99,6 +120,10 @@ const char* const kLargest =
 
 const std::vector<Case> kCases = {
     wished("largest", kLargest),
+    rows("rows", 40, 48, 128, "u8", true),
+    rows("rows_ragged", 19, 37, 64, "u8", false),
+    rows("rows_of_signs", 33, 64, 64, "i8", true),
+    rows("rows_of_48", 20, 32, 48, "u8", false),
     codes("one_by_one", {.conv = conv(64, 64, 6, 1)}),
     codes("few_channels", {.conv = conv(3, 16, 9, 3, 1, 2)}),
     codes("odd_channels", {.conv = conv(37, 51, 6, 1), .zero = 255, .unit = 256}),

@@ -17,8 +17,13 @@ constexpr int64_t kMatrixRowBytes = 64;  ///< channels of a pixel in it; the sum
 constexpr int64_t kMatrixVectors = 2;    ///< of outputs in a tile
 constexpr int64_t kMatrixPixels = 32;    ///< in a tile
 
+constexpr int64_t kFewestMatrixPixels = 8;  ///< in a map; of fewer, vectors are as fast
+
 /// The target multiplies matrices of these types.
 bool has_matrix_products(const ElementTypes& types, const TargetInfo& target);
+
+/// Rows of data, in blocks of a vector's channels or dense, fill half of a register's rows or more.
+bool fill_matrices(const ElementTypes& types, bool blocked, const TargetInfo& target);
 
 /// Input channels of a product, where the operands allow matrices at all; 0: they do not, or the map is too small.
 int64_t matrix_step(const Stage& stage, const ContractionView& view, const ParamLayout& data, const TargetInfo& target);

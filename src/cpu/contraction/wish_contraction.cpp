@@ -51,13 +51,19 @@ TileProblem tile_problem(const Region& region, const ContractionView& view) {
 /// has fewer ways than a tile has rows.
 bool share_a_set(int64_t bytes) { return bytes % 4096 == 0; }
 
-/// Images in blocks of channels, rows as they are.
+/// Codes and bf16 factors lie so: images in blocks of channels, rows as they are.
+bool in_blocks(const Region& region, const ContractionView& view) {
+  const Read& data = region.stages[0].reads[static_cast<size_t>(view.data)];
+  const size_t rank = data.stage >= 0 ? 0 : region.params[static_cast<size_t>(data.index)].type.shape.rank();
+  return rank > 2 && view.data_channel_dim + 1 < static_cast<int>(rank);
+}
+
 void wish_codes(const Region& region, const ContractionView& view, int64_t columns, const TargetInfo& target,
                 LayoutWish& wish) {
   const Stage& stage = region.stages[0];
   const auto at = [&](int read) { return static_cast<size_t>(stage.reads[static_cast<size_t>(read)].index); };
   const size_t rank = region.params[at(view.data)].type.shape.rank();
-  if (rank > 2 && view.data_channel_dim + 1 < static_cast<int>(rank))
+  if (in_blocks(region, view))
     wish.params[at(view.data)] = Layout::channels_blocked(rank, view.data_channel_dim, view.types.lanes(target));
   if (view.channel >= 0 && region.params[at(view.weights)].role == ParamRole::constant)
     wish.params[at(view.weights)] =
@@ -70,9 +76,12 @@ void wish_operands(const Region& region, const ContractionView& view, const Targ
   const int64_t channels = channels_of(stage, view);
   const int64_t depth = channel_depth(stage, view);
   if (!channels || !depth) return;
-  const RegisterTile tile = choose_tile(tile_problem(region, view), stage, view, target);
-  const int64_t vectors = has_matrix_products(view.types, target) ? std::min(kMatrixVectors, ceil_of(channels, lanes))
-                                                                  : tile.vectors / view.sums();
+  const TileProblem problem = tile_problem(region, view);
+  const RegisterTile tile = choose_tile(problem, stage, view, target);
+  const bool matrices = has_matrix_products(view.types, target) &&
+                        problem.pixels * problem.rows >= kFewestMatrixPixels &&
+                        fill_matrices(view.types, in_blocks(region, view), target);
+  const int64_t vectors = matrices ? std::min(kMatrixVectors, ceil_of(channels, lanes)) : tile.vectors / view.sums();
   const int64_t columns = std::max<int64_t>(1, vectors_in_group(vectors, view, lanes)) * lanes;
   const Read& data = stage.reads[static_cast<size_t>(view.data)];
   const Read& weights = stage.reads[static_cast<size_t>(view.weights)];
