@@ -11,6 +11,7 @@
 #include "ir/dim_values.hpp"
 #include "ir/located.hpp"
 #include "ir/value_name.hpp"
+#include "region/computed_indices.hpp"
 #include "region/lowering.hpp"
 
 namespace opfuse {
@@ -193,8 +194,8 @@ Expr Lowering::pull_new(const Value* value, Def& def, const IndexMap& map) {
     if (rule != nullptr && rule->pull != nullptr) return rule->pull(*this, *def.node, def.result, map);
     return pull_elementwise(*def.node, map, def.type.shape);
   }
-  if (!computes_indices(stage().anchor) && has_dynamic(map))
-    decline("dynamic_index", "a computed index can only be read by a stage without reductions", group_);
+  if (!reads_at_computed(stage().anchor) && has_dynamic(map))
+    decline("dynamic_index", "a computed index can only be read by a map, a row or a scatter", group_);
   return add_read({-1, param_of(def), map}, def.type.dtype);
 }
 
@@ -213,8 +214,8 @@ Expr Lowering::pull_forward(const Value* value, Def& def, const IndexMap& map) {
   auto it = std::find(from.outputs.begin(), from.outputs.end(), local);
   const int index = static_cast<int>(it - from.outputs.begin());
   if (it == from.outputs.end()) from.outputs.push_back(std::move(local));
-  if (!computes_indices(stage().anchor) && has_dynamic(map))
-    decline("dynamic_index", "a computed index can only be read by a stage without reductions", group_);
+  if (!reads_at_computed(stage().anchor) && has_dynamic(map))
+    decline("dynamic_index", "a computed index can only be read by a map, a row or a scatter", group_);
   return add_read({def.index, index, map}, def.type.dtype);
 }
 
@@ -360,7 +361,8 @@ void Lowering::store_results() {
       continue;
     }
     if (def->kind != Def::forward) {
-      const bool joins = open_ && stage().anchor == Anchor::map && Shape(stage().domain) == shape;
+      const bool rows = open_ && stage().anchor == Anchor::row;  // the row that is normalised, say, as it was
+      const bool joins = open_ && (rows || stage().anchor == Anchor::map) && Shape(stage().domain) == shape;
       if (!joins) open(Anchor::map, shape.dims, {});
       Expr expr = pull(value, IndexMap::identity(shape.rank()));
       const int param = add_param(ParamRole::output, value->type, {outer, {}, {}});

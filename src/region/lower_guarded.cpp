@@ -19,12 +19,50 @@ std::optional<int> Lowering::guard_of(const Expr& value, const TensorType& type,
   return guard;
 }
 
+namespace {
+
+/// Every coordinate is 0, or an axis as long as the dimension.
+bool is_always_inside(const IndexMap& map, const Shape& shape, const std::vector<Dim>& extents) {
+  for (size_t d = 0; d < map.dims.size(); ++d) {
+    const IndexExpr& index = map.dims[d];
+    if (index.dynamic || !(index.offset == Dim(0)) || index.terms.size() > 1) return false;
+    if (index.terms.empty()) continue;
+    const IndexTerm& t = index.terms[0];
+    const bool plain = t.coef == Dim(1) && t.div == Dim(1) && t.mod == Dim(0);
+    if (!plain || !(extents.at(static_cast<size_t>(t.axis)) == shape[d])) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+/// Reads of `value` beside the guard that leave their tensors where the guard's does: operands that are broadcast along
+/// some of the axes that move.
+std::set<int> Lowering::reads_outside(const Expr& value, int guard) {
+  const Read& guarding = stage().reads[static_cast<size_t>(guard)];
+  const auto shape_of = [&](const Read& read) -> const Shape& {
+    return read.stage < 0
+               ? region_.params[static_cast<size_t>(read.index)].type.shape
+               : region_.stages[static_cast<size_t>(read.stage)].outputs[static_cast<size_t>(read.index)].shape;
+  };
+  std::set<int> reads;
+  value.visit([&](const Expr& e) {
+    if (e.op() != ExprOp::read || e.index() == guard) return;
+    const Read& read = stage().reads[static_cast<size_t>(e.index())];
+    const bool same = read.map == guarding.map && shape_of(read) == shape_of(guarding);
+    if (!same && !is_always_inside(read.map, shape_of(read), extents())) reads.insert(e.index());
+  });
+  return reads;
+}
+
 Expr Lowering::pull_guarded(const Value* value, const IndexMap& map, const Expr& fill, const Node& reader) {
   const Expr inside = pull(value, map);
   const std::optional<int> guard = guard_of(inside, value->type, map);
   if (!guard && inside.is_constant()) decline("padded_constant", "a constant cannot be padded inside a kernel", reader);
   if (!guard)
     decline("padded_prologue", "the padded operand moves elements, so its bounds are not those of a read", reader);
+  if (!reads_outside(inside, *guard).empty())
+    decline("padded_prologue", "an operand of the padded value is read beyond its own border", reader);
   return select(Expr::in_bounds(*guard), inside, fill);
 }
 
@@ -33,7 +71,11 @@ Expr Lowering::pull_guarded(const Value* value, const IndexMap& map, const Expr&
 std::pair<Expr, Expr> Lowering::pull_inside(const Value* value, const IndexMap& map, const Expr& inside,
                                             const Node& reader) {
   const Expr pulled = pull(value, map);
-  if (const std::optional<int> guard = guard_of(pulled, value->type, map)) return {Expr::in_bounds(*guard), pulled};
+  if (const std::optional<int> guard = guard_of(pulled, value->type, map)) {
+    Expr here = Expr::in_bounds(*guard);
+    for (const int read : reads_outside(pulled, *guard)) here = logical_and(here, Expr::in_bounds(read));
+    return {here, pulled};
+  }
   std::set<int> reads, guarded;
   pulled.visit([&](const Expr& e) {
     if (e.op() == ExprOp::read) reads.insert(e.index());

@@ -20,8 +20,8 @@ bool is_axis(const IndexExpr& index, size_t axis) {
   return index.terms == std::vector<IndexTerm>{{1, static_cast<int>(axis)}} && index.offset == Dim(0) && !index.dynamic;
 }
 
-/// Row stages without stored results in front of the last stage, all over the same reduce axes; along each axis they
-/// have the last one's extent, or 1.
+/// Row stages over the same reduce axes, the last of them perhaps a map; along each axis they have the last one's
+/// extent, or 1. What they store has the last one's domain.
 bool are_rows(Stages stages) {
   const Stage &first = stages.front(), &last = stages.back();
   for (const Stage& stage : stages) {
@@ -32,7 +32,7 @@ bool are_rows(Stages stages) {
     for (size_t i = 0; i < stage.domain.size(); ++i)
       if (!(stage.domain[i] == last.domain[i]) && !(stage.domain[i] == Dim(1))) return false;
     for (const StageOutput& output : stage.outputs)
-      if (statistic && output.param >= 0) return false;
+      if (statistic && output.param >= 0 && stage.domain != last.domain) return false;
   }
   return true;
 }
@@ -55,10 +55,15 @@ class Merge {
       for (const StageOutput& output : stage.outputs) {
         const Expr value = moved(stage, output.value);
         values_.back().push_back(value.dtype() == output.dtype ? value : Expr::make_cast(value, output.dtype));
+        const StageOutput result{output.param, value, output.map, output.shape, output.dtype};
         if (&stage == &stages_.back())
-          merged_.outputs.push_back({output.param, value, output.map, output.shape, output.dtype});
+          merged_.outputs.push_back(result);
+        else if (output.param >= 0)
+          stored_.push_back(result);
       }
     }
+    // behind those of the last stage, whose numbers later stages know
+    merged_.outputs.insert(merged_.outputs.end(), stored_.begin(), stored_.end());
     return std::move(merged_);
   }
 
@@ -66,6 +71,7 @@ class Merge {
   Stages stages_;
   int first_;
   Stage merged_;
+  std::vector<StageOutput> stored_;        ///< of the stages in front of the last
   std::vector<std::vector<Expr>> values_;  ///< by stage and output
   std::vector<Expr> reads_;                ///< what stands for the reads of the stage at hand
   std::vector<int> results_;               ///< the merged number of its reductions

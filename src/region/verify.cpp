@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/fail.hpp"
+#include "region/computed_indices.hpp"
 #include "region/index_map.hpp"
 #include "region/names.hpp"
 
@@ -85,7 +86,7 @@ class Verifier {
         require(!(term.div == Dim(0)), "division by zero in an index");
       }
       if (!dim.dynamic) continue;
-      require(computes_indices(stage.anchor), "a dynamic index in a {} stage", name_of(stage.anchor));
+      require(reads_at_computed(stage.anchor), "a dynamic index in a {} stage", name_of(stage.anchor));
       require(is_integer(dim.dynamic.dtype()), "a dynamic index of type {}", name_of(dim.dynamic.dtype()));
       check_expr(stage, dim.dynamic, 0, reduce_axes);
     }
