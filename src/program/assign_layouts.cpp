@@ -246,12 +246,14 @@ class Assigner {
       const int64_t weight = (result ? 2 : 1) * (packed(buffer(index).type.dtype) ? kPacked : 1);
       cost(index, *wish[p] == blocked(index) ? 0 : 1, weight * bytes(index));
     }
-    for (const Stage& stage : group.region.stages)
+    for (const Stage& stage : group.region.stages) {
+      if (stage.outputs.size() > 1) keep_together(group, stage);
       if (stage.anchor == Anchor::scatter)
         for (const StageOutput& output : stage.outputs)
           cost(find(group.operands[static_cast<size_t>(output.param)].value), 1, kNever);
       else if (stage.anchor == Anchor::map || stage.anchor == Anchor::row)
         add_stage(group, stage, wish);
+    }
   }
 
   /// The domain axis that the channel dimension of a buffer is in a map, or -1.
@@ -262,6 +264,17 @@ class Assigner {
     const IndexTerm& term = dim.terms[0];
     const bool plain = term.coef == Dim(1) && term.div == Dim(1) && term.mod == Dim(0);
     return plain && term.axis < static_cast<int>(stage.domain.size()) ? term.axis : -1;
+  }
+
+  /// Results of one loop nest lie alike.
+  void keep_together(const LoweredGroup& group, const Stage& stage) {
+    int first = -1;
+    for (const StageOutput& output : stage.outputs) {
+      const int result = output.param < 0 ? -1 : find(group.operands[static_cast<size_t>(output.param)].value);
+      if (result < 0) continue;
+      if (first >= 0) differ(first, result, kNever);
+      first = result;
+    }
   }
 
   /// Maps and rows: operands and results should agree where both have the channels on one axis; where the

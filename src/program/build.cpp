@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/fail.hpp"
 #include "ir/for_parts.hpp"
@@ -16,8 +17,24 @@
 namespace opfuse {
 namespace {
 
+/// A composite has the name of what it computes, which others may compute too.
 std::string launch_name(const Node& node) {
-  return node.label.empty() ? fmt::format("{}__{}", node.op->name, node.name()) : node.label;
+  if (node.label.empty()) return fmt::format("{}__{}", node.op->name, node.name());
+  return node.op == composite_op() ? fmt::format("{}__{}", node.label, node.name()) : node.label;
+}
+
+/// Reports, profiles and proofs know a launch by its name.
+void name_apart(std::vector<Launch>& launches) {
+  std::map<std::string, int> copies;
+  for (const Launch& launch : launches) copies[launch.name] = 0;
+  for (Launch& launch : launches) {
+    int& count = copies.at(launch.name);
+    if (++count == 1) continue;
+    std::string apart = fmt::format("{}_{}", launch.name, count);
+    while (copies.contains(apart)) apart = fmt::format("{}_{}", launch.name, ++count);
+    copies[apart] = 1;
+    launch.name = std::move(apart);
+  }
 }
 
 class Builder {
@@ -42,6 +59,7 @@ class Builder {
         program_.notes.push_back(fmt::format("{} launches run {} by {}: their work and times are of all {} {}s",
                                              body.launches, body.of, body.of, body.times.text(), body.of));
     for (const auto& [from, to] : copies_) emit_copy(from, to);
+    name_apart(program_.launches);
     assign_strides(program_);
     choose_schedules();
     if (options_.in_place) share_buffers(program_, target_.traits.rows_in_place);

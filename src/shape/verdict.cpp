@@ -13,6 +13,9 @@ std::vector<ShapeVerdict> of_pass(const std::vector<ShapeVerdict>& verdicts, std
   return chosen;
 }
 
-std::string name_of_group(const Node& node) { return node.label.empty() ? node.name() : node.label; }
+std::string name_of_group(const Node& node) {
+  if (node.label.empty()) return node.name();
+  return node.op == composite_op() ? node.label + "__" + node.name() : node.label;
+}
 
 }  // namespace opfuse
