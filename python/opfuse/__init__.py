@@ -71,15 +71,17 @@ def load(path: Path, *, fixed_inputs: Mapping[str, typing.Any] | None = None,
 
 def plan(model: Model, target: Target | str = "host", *, only: Sequence[str] = (), skip: Sequence[str] = (),
          rules: bool = True, patterns: Sequence[PatternSpec] = (), pattern_files: Sequence[Path] = (),
-         dims: Mapping[str, int] | None = None, max_group_nodes: int = 64, precision: Sequence[str] = ()) -> Plan:
+         dims: Mapping[str, int] | None = None, max_group_nodes: int = 256,
+         no_fuse: Sequence[tuple[str, str]] = (), fuse: Sequence[tuple[str, str]] = (), precision: Sequence[str] = ()) -> Plan:
     """Makes a plan; nothing is applied yet.
 
     only, skip: patterns ("ConvBN"), rules, or one place ("ConvBN@node"). rules: the rule engine for what no named pattern claims.
     patterns, pattern_files: beside the catalogue. dims: sizes that dimensions have from now on; others stay open.
-    max_group_nodes: where rules end a group. precision: of products, "bf16" or "f32@node" (docs/precision.md).
+    max_group_nodes: where rules end a group. no_fuse: pairs of nodes that share no group and no launch. fuse: pairs that share
+    a group although it is predicted slower. precision: of products, "bf16" or "f32@node" (docs/precision.md).
     """
     return _core.plan(model, _target(target), only, skip, rules, patterns, _texts(pattern_files), dict(dims or {}),
-                      max_group_nodes, precision)
+                      max_group_nodes, [tuple(pair) for pair in no_fuse], [tuple(pair) for pair in fuse], precision)
 
 
 def apply(model: Model, plan: Plan) -> Fused:
@@ -118,7 +120,8 @@ def explain(model: Model, plan: Plan | None = None, *, node: str = "", passed: b
 def compile(model: Model | Fused, target: Target | str = "host", *, dims: Mapping[str, int] | None = None,
             specialize: Sequence[Mapping[str, int]] = (), compile_threads: int = 0, cache: bool = True,
             allow_reference: bool = False, fused: bool = True, only: Sequence[str] = (), skip: Sequence[str] = (),
-            rules: bool = True, max_group_nodes: int = 64, precision: Sequence[str] = (), patterns: Sequence[PatternSpec] = (), pattern_files: Sequence[Path] = (),
+            rules: bool = True, max_group_nodes: int = 256, no_fuse: Sequence[tuple[str, str]] = (),
+            fuse: Sequence[tuple[str, str]] = (), precision: Sequence[str] = (), patterns: Sequence[PatternSpec] = (), pattern_files: Sequence[Path] = (),
             exact: bool = False, no_pass: Sequence[str] = (), chains: bool = True, threads: int = 0, measure: bool = False,
             algorithm: Sequence[str] = (), no_algorithm: Sequence[str] = (), max_weight_growth: int | None = None,
             workspace: int | None = None, emit_dir: Path = "", emit_llvm: bool = False, emit_assembly: bool = False,
@@ -128,7 +131,7 @@ def compile(model: Model | Fused, target: Target | str = "host", *, dims: Mappin
 
     dims: values of symbolic dimensions, others stay open. specialize: sizes of open dimensions to compile once more for; a run
     takes the first of these variants that fits its inputs. compile_threads: of the compiler. cache: kernels on disk.
-    allow_reference: operators without a kernel run in the interpreter. only, skip, rules, max_group_nodes, precision, patterns, pattern_files: as for plan.
+    allow_reference: operators without a kernel run in the interpreter. only, skip, rules, max_group_nodes, no_fuse, fuse, precision, patterns, pattern_files: as for plan.
     exact: no algorithm that rounds otherwise than direct convolution, and no activations by tables. no_pass: names of
     shaping passes to leave out (docs/fusion.md, Shaping). chains: False leaves out the joins and the loop over images. threads: of the runs, for the choice of algorithms. measure:
     algorithms by timing the whole model with each. algorithm, no_algorithm: "f4", "direct@NODE": forced, forbidden.

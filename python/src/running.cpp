@@ -3,6 +3,7 @@
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
@@ -141,6 +142,7 @@ Results run(SharedExecutable& self, const Arrays& inputs, const Arrays& out) {
 }
 
 using Names = std::vector<std::string>;
+using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 SharedExecutable compile_model(const Model& model, const Target& target, CompileOptions options,
                                const Arrays& fixed_inputs) {
@@ -182,6 +184,10 @@ void bind_compile(nb::module_& m) {
           [](O& o, size_t v) { o.plan.max_group_nodes = v; })
       .def_prop_rw(
           "precision", [](O& o) { return o.plan.precision; }, [](O& o, Names v) { o.plan.precision = std::move(v); })
+      .def_prop_rw(
+          "no_fuse", [](O& o) { return o.plan.no_fuse; }, [](O& o, Pairs v) { o.plan.no_fuse = std::move(v); })
+      .def_prop_rw(
+          "fuse", [](O& o) { return o.plan.fuse; }, [](O& o, Pairs v) { o.plan.fuse = std::move(v); })
       .def_rw("exact", &O::exact)
       .def_rw("no_pass", &O::no_pass)
       .def_rw("chains", &O::chains)

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
+#include "driver/settle_ledger.hpp"
 #include "fusion/precision.hpp"
 #include "ir/body.hpp"
 #include "ir/dim_constraints.hpp"
@@ -122,6 +123,7 @@ void Compilation::apply_plan() {
   }
   const Legality legal = options.given_plan ? legality_on(target) : Legality();  // the planner asked it already
   fused = apply(prepared, plan, options.allow_stale, legal);
+  if (options.given_plan) refill_ledger(prepared, plan, plan_options(target, {}));  // of what was edited too
   bind_fused(fused, later_);
 }
 
@@ -135,7 +137,8 @@ void Compilation::shape() {
   variants = make_variants(fused, target, options.specialize);
   ShapeOptions how{.no_pass = options.no_pass,
                    .only_types = !options.fused || !has_groups(fused),
-                   .precisions = precision_of_nodes(plan)};
+                   .precisions = precision_of_nodes(plan),
+                   .no_fuse = options.plan.no_fuse};
   for (size_t i = 0; i < variants.size(); ++i) {
     if (!how.only_types) how.dump_dir = dumps_of_variant(options.dump_dir, i);
     shape_for_target(*variants[i].graph, target, how);
@@ -158,6 +161,7 @@ void Compilation::lower() {
     variant.program = lower_to_program(*variant.graph, target, with);
   }
   program = lower_to_program(fused, target, request);
+  if (!plan.edges.empty()) settle_ledger(prepared, plan, fused, verdicts, program);
 }
 
 void Compilation::build() {

@@ -7,6 +7,7 @@
 
 #include "base/fail.hpp"
 #include "cpu/contraction/codes.hpp"
+#include "cpu/group_cost.hpp"
 #include "driver/measure_launches.hpp"
 #include "fusion/precision.hpp"
 #include "fusion/user/pattern_file.hpp"
@@ -73,6 +74,64 @@ Legality legality_on(const TargetInfo& target) {
   return [target](const Node& node) { return illegal_on(node, target); };
 }
 
+namespace {
+
+/// A contraction or window whose data is more than read.
+bool computes_data(const Stage& stage) {
+  if (stage.anchor != Anchor::contraction && stage.anchor != Anchor::window) return false;
+  int operations = 0;
+  for (const Reduction& reduction : stage.reductions)
+    reduction.value.visit([&](const Expr& e) {
+      const bool moves = e.args().empty() || e.op() == ExprOp::select || e.op() == ExprOp::cast;
+      operations += moves || !is_float(e.dtype()) ? 0 : 1;
+    });
+  return operations > (stage.anchor == Anchor::contraction ? static_cast<int>(stage.reductions.size()) : 0);
+}
+
+/// GPUs have no model of instructions: bytes and launches decide, and nothing is computed again in front of sums.
+GroupPrice price_of_bytes(const Region& region) {
+  constexpr double kLaunch = 4, kBytesPerMicrosecond = 1e6;
+  SymbolValues ones;
+  for (const std::string& symbol : region.symbols()) ones[symbol] = 1;
+  const RegionCost cost = cost_of(region, ones);
+  const double bytes = cost.bytes_read + cost.bytes_written;
+  const double time = kLaunch + bytes / kBytesPerMicrosecond;
+  return {time, time, static_cast<int64_t>(bytes)};
+}
+
+GroupPrice price_of_cycles(const Region& region, const TargetInfo& target) {
+  const GroupCost dense = group_cost(region, target, LayoutGuess::dense);
+  const GroupCost blocked = group_cost(region, target, LayoutGuess::channel_blocks);
+  return {microseconds(dense.cycles, target), microseconds(blocked.cycles, target), static_cast<int64_t>(dense.bytes)};
+}
+
+std::variant<GroupPrice, Decline> price_on(const Node& node, const TargetInfo& target) {
+  auto lowered = lower_group(node);
+  if (auto* decline = std::get_if<Decline>(&lowered)) return *decline;
+  const Region& region = std::get<LoweredGroup>(lowered).region;
+  if (auto reason = generator_for(target).cannot_generate(region, target))
+    return Decline{"not_generated", *reason, {node.name()}};
+  if (target.traits.on_host) return price_of_cycles(region, target);
+  for (const Stage& stage : region.stages)
+    if (computes_data(stage))
+      return Decline{
+          "prologue_recompute", "what stands in front of sums would be computed for each of them", {node.name()}};
+  return price_of_bytes(region);
+}
+
+}  // namespace
+
+Pricing pricing_on(const TargetInfo& target) {
+  return [target](const Node& node) -> std::variant<GroupPrice, Decline> {
+    try {
+      return price_on(node, target);
+    } catch (const Error& error) {  // an operand that only the whole graph knows
+      if (error.diagnostic().name == "internal") throw;
+      return Decline{"dynamic_operand", error.diagnostic().message, {node.name()}};
+    }
+  };
+}
+
 std::vector<FusionPattern> patterns_of(const PlanRequest& request) {
   std::vector<PatternText> own;
   for (const PatternSpec& spec : request.patterns) {
@@ -85,14 +144,22 @@ std::vector<FusionPattern> patterns_of(const PlanRequest& request) {
   return patterns_with(request.pattern_files, own);
 }
 
-FusionPlan plan_graph(const Graph& prepared, const TargetInfo& target, const PlanRequest& request) {
+PlanOptions plan_options(const TargetInfo& target, const PlanRequest& request) {
   PlanOptions options;
   options.target = target.name;
   options.legal = legality_on(target);
+  options.price = pricing_on(target);
   options.only = request.only;
   options.skip = request.skip;
   options.rules = request.rules;
   options.max_nodes = request.max_group_nodes;
+  options.no_fuse = request.no_fuse;
+  options.fuse = request.fuse;
+  return options;
+}
+
+FusionPlan plan_graph(const Graph& prepared, const TargetInfo& target, const PlanRequest& request) {
+  PlanOptions options = plan_options(target, request);
   const std::vector<FusionPattern> patterns = patterns_of(request);
   options.patterns = &patterns;
   FusionPlan plan = make_plan(prepared, options);

@@ -39,8 +39,14 @@ std::optional<Decline> illegal_on(const Node& node, const TargetInfo& target);
 /// The same as a question that a plan can ask.
 Legality legality_on(const TargetInfo& target);
 
+/// What groups cost on the target, as a planner asks.
+Pricing pricing_on(const TargetInfo& target);
+
 /// What a request plans with: its own patterns, those of its files, the catalogue.
 std::vector<FusionPattern> patterns_of(const PlanRequest& request);
+
+/// How plans are made and judged. `request.pattern_files` are not read: `options.patterns` is the catalogue.
+PlanOptions plan_options(const TargetInfo& target, const PlanRequest& request);
 
 /// Plans a prepared graph: named patterns, then rules; legal is what lowers and generates on the target.
 FusionPlan plan_graph(const Graph& prepared, const TargetInfo& target, const PlanRequest& request);

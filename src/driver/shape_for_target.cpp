@@ -71,7 +71,8 @@ bool of_types(const ShapingPass& pass) {
 
 Shaping shape_for_target(Graph& fused, const TargetInfo& target, const ShapeOptions& options) {
   Shaping shaping;
-  const ShapeContext context = context_for(target, options);
+  ShapeContext context = context_for(target, options);
+  context.apart = options.no_fuse;
   std::vector<Pass> passes;
   if (target.traits.shapes_for_caches)
     for (const ShapingPass& pass : shaping_passes())

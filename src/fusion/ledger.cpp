@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "fusion/planner.hpp"
+#include "fusion/neighbours.hpp"
 
 namespace opfuse {
 
@@ -16,7 +16,19 @@ static Decline patterns_only(const Value& v, const Node& reader) {
       {}};
 }
 
-void fill_ledger(Planner& planner, const RuleEngine* rules) {
+static void price_edge(EdgeVerdict& edge, const Value& v, Node& reader, Neighbours& neighbours) {
+  const Neighbours::Trial trial = neighbours.of_edge(v, reader);
+  edge.price = trial.price;
+  edge.decline = trial.why
+                     ? *trial.why
+                     : Decline{"not_tried", fmt::format("no rule joins {} and {}", describe(&v), describe(reader)), {}};
+  const auto names = [&](const std::string& end) { return edge.decline.message.find(end) != std::string::npos; };
+  if (!names(edge.producer) || !names(edge.consumer))
+    edge.decline.message =
+        fmt::format("\"{}\" and \"{}\" are in two groups: {}", edge.producer, edge.consumer, edge.decline.message);
+}
+
+void fill_ledger(Planner& planner, const RuleEngine* rules, Neighbours* neighbours) {
   const Grouping& g = planner.grouping;
   for (const Node* node : g.graph().nodes()) {
     std::vector<const Value*> done;
@@ -27,6 +39,8 @@ void fill_ledger(Planner& planner, const RuleEngine* rules) {
       const int group = g.group_of(node);
       if (group >= 0 && group == g.group_of(v->producer))
         edge.group = planner.candidate_of(group);
+      else if (neighbours)
+        price_edge(edge, *v, *const_cast<Node*>(node), *neighbours);
       else
         edge.decline = rules ? rules->reason(*v, *node) : patterns_only(*v, *node);
       planner.plan.edges.push_back(std::move(edge));

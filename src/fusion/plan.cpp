@@ -40,7 +40,7 @@ std::vector<const Candidate*> FusionPlan::missed() const {
 }
 
 const std::vector<std::string>& rule_names() {
-  static const std::vector<std::string> names{"map", "epilogue", "row"};
+  static const std::vector<std::string> names{"map", "epilogue", "row", "prologue"};
   return names;
 }
 

@@ -12,6 +12,7 @@
 #include "base/decline.hpp"
 #include "fusion/ledger.hpp"
 #include "fusion/patterns.hpp"
+#include "fusion/price.hpp"
 #include "ir/graph.hpp"
 
 namespace opfuse {
@@ -66,19 +67,28 @@ struct FusionPlan {
 /// Reason why a group cannot be lowered for the target, from its fused node; empty when it can.
 using Legality = std::function<std::optional<Decline>(const Node&)>;
 
+/// Names of nodes.
+using NodePairs = std::vector<std::pair<std::string, std::string>>;
+
 struct PlanOptions {
   std::string target;
   Legality legal;                 ///< empty: everything is legal
+  Pricing price;                  ///< empty: neighbours whose fusion only a price can justify stay apart
   std::vector<std::string> only;  ///< patterns or NAME@NODE; empty: all
   std::vector<std::string> skip;
   bool rules = true;                                     ///< run the rule engine over what is left
-  size_t max_nodes = 64;                                 ///< per group
+  size_t max_nodes = 256;                                ///< per group
+  NodePairs no_fuse;                                     ///< in no group together
+  NodePairs fuse;                                        ///< in one group, whatever it costs
   SymbolValues dims;                                     ///< for bytes_saved
   const std::vector<FusionPattern>* patterns = nullptr;  ///< null: the catalogue
 };
 
 /// Finds all candidates and chooses. Deterministic.
 FusionPlan make_plan(const Graph& graph, const PlanOptions& options = {});
+
+/// The ledger of a plan that was edited: its groups as they are, reasons as they would be for its target.
+void refill_ledger(const Graph& graph, FusionPlan& plan, const PlanOptions& options);
 
 /// The graph with each applied candidate as one fused node. E::stale_plan when the plan belongs to another graph
 /// (unless `allow_stale`) or names nodes that do not exist; E::bad_option when edits made candidates overlap, or chose
@@ -87,7 +97,7 @@ Graph apply(const Graph& graph, const FusionPlan& plan, bool allow_stale = false
 
 std::string model_hash(const Graph& graph);
 
-/// What makes groups that no named pattern made: "map", "epilogue", "row".
+/// What makes groups that no named pattern made: "map", "epilogue", "row", "prologue".
 const std::vector<std::string>& rule_names();
 
 inline constexpr const char* kPlanSchema = "opfuse.plan/2";  ///< written; the schema before it is read as well

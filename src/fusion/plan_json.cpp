@@ -4,12 +4,17 @@
 //   "nodes", "reads",
 //    "results", "epilogue"?, "bindings", "points": [{"point", "tensor"}], "est": {"bytes_saved"}, "reason"?,
 //    "precision"? (absent: "f32"), "notes"?}], "precisions"? (of products outside of groups): {node: precision},
-//    "edges": [{"tensor", "producer", "consumer", "group" | "reason"}]}
+//    "edges": [{"tensor", "producer", "consumer", "group" | "reason", "executed"?, "by"?, "bytes"?, "time_us"?,
+//    "change"?}]}
+// Files that people edit: a key that nothing reads is an error.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/did_you_mean.hpp"
 #include "base/fail.hpp"
 #include "fusion/plan.hpp"
 #include "fusion/precision.hpp"
+#include "fusion/reasons.hpp"
 
 namespace opfuse {
 
@@ -20,7 +25,18 @@ static constexpr const char* kSince = "0.1.0";  ///< the first release that read
 
 static Json json_of(const Decline& d) { return {{"code", d.code}, {"message", d.message}, {"evidence", d.evidence}}; }
 
+using Keys = std::vector<std::string>;
+
+/// E::bad_file for a key that is none of `known`.
+static void check_keys(const Json& j, const std::string& where, const Keys& known) {
+  for (const auto& [key, value] : j.items())
+    if (std::find(known.begin(), known.end(), key) == known.end())
+      throw fail(E::bad_file, "the plan has a key \"{}\" in {}, which nothing reads", key, where)
+          .hint(did_you_mean(key, known));
+}
+
 static Decline decline_of(const Json& j) {
+  check_keys(j, "a reason", {"code", "message", "evidence"});
   return {j.at("code").get<std::string>(), j.at("message").get<std::string>(),
           j.at("evidence").get<std::vector<std::string>>()};
 }
@@ -40,6 +56,43 @@ static Json json_of(const Candidate& c) {
   return j;
 }
 
+static Json json_of(const EdgeVerdict& e) {
+  Json edge{{"tensor", e.tensor}, {"producer", e.producer}, {"consumer", e.consumer}};
+  if (!e.group.empty()) edge["group"] = e.group;
+  if (e.group.empty() && !e.decline.code.empty()) edge["reason"] = json_of(e.decline);
+  if (!e.executed.empty()) edge["executed"] = e.executed;
+  if (!e.by.empty()) edge["by"] = e.by;
+  if (e.price) {
+    edge["bytes"] = {{"apart", e.price->apart.bytes}};
+    edge["time_us"] = {{"apart", e.price->apart.microseconds}};
+    if (e.price->joined) edge["bytes"]["joined"] = e.price->joined->bytes;
+    if (e.price->joined) edge["time_us"]["joined"] = e.price->joined->microseconds;
+  }
+  if (e.group.empty() && !e.decline.code.empty()) edge["change"] = change_for(e);
+  return edge;
+}
+
+static EdgeVerdict edge_of(const Json& j) {
+  check_keys(j, "an edge",
+             {"tensor", "producer", "consumer", "group", "reason", "executed", "by", "bytes", "time_us", "change"});
+  EdgeVerdict edge{j.at("tensor").get<std::string>(),
+                   j.at("producer").get<std::string>(),
+                   j.at("consumer").get<std::string>(),
+                   j.value("group", ""),
+                   {}};
+  if (j.contains("reason")) edge.decline = decline_of(j.at("reason"));
+  edge.executed = j.value("executed", "");
+  edge.by = j.value("by", "");
+  if (!j.contains("bytes") || !j.contains("time_us")) return edge;
+  const auto price = [&](const char* form) {
+    const double time = j.at("time_us").at(form).get<double>();
+    return GroupPrice{time, time, j.at("bytes").at(form).get<int64_t>()};
+  };
+  edge.price = PricePair{price("apart"), std::nullopt};
+  if (j.at("bytes").contains("joined")) edge.price->joined = price("joined");
+  return edge;
+}
+
 static std::vector<std::string> strings(const Json& j, const char* key) {
   return j.contains(key) ? j.at(key).get<std::vector<std::string>>() : std::vector<std::string>{};
 }
@@ -47,6 +100,9 @@ static std::vector<std::string> strings(const Json& j, const char* key) {
 static Candidate candidate_of(const Json& j) {
   Candidate c;
   c.id = j.at("id").get<std::string>();
+  check_keys(j, c.id,
+             {"id", "pattern", "module", "label", "named", "apply", "nodes", "reads", "results", "epilogue", "bindings",
+              "points", "est", "reason", "notes", "precision"});
   c.pattern = j.contains("pattern") ? j.at("pattern").get<std::string>() : c.id.substr(0, c.id.find('@'));
   c.module = j.contains("module") ? j.at("module").get<std::string>() : "Fused" + c.pattern;
   c.label = j.value("label", "");
@@ -61,8 +117,11 @@ static Candidate candidate_of(const Json& j) {
   if (j.contains("bindings"))
     for (const auto& [name, what] : j.at("bindings").items()) c.bindings.emplace_back(name, what.get<std::string>());
   if (j.contains("points"))
-    for (const Json& p : j.at("points"))
+    for (const Json& p : j.at("points")) {
+      check_keys(p, "a point of " + c.id, {"point", "tensor"});
       c.points.push_back({p.at("point").get<std::string>(), p.at("tensor").get<std::string>()});
+    }
+  if (j.contains("est")) check_keys(j.at("est"), "\"est\" of " + c.id, {"bytes_saved"});
   if (j.contains("est")) c.bytes_saved = j.at("est").value("bytes_saved", int64_t{0});
   if (j.contains("reason")) c.decline = decline_of(j.at("reason"));
   c.notes = strings(j, "notes");
@@ -73,14 +132,7 @@ std::string to_json(const FusionPlan& plan) {
   Json j{{"schema", kPlanSchema}, {"since", kSince},          {"model", plan.model},   {"target", plan.target},
          {"dims", plan.dims},     {"matches", Json::array()}, {"edges", Json::array()}};
   for (const Candidate& c : plan.candidates) j["matches"].push_back(json_of(c));
-  for (const EdgeVerdict& e : plan.edges) {
-    Json edge{{"tensor", e.tensor}, {"producer", e.producer}, {"consumer", e.consumer}};
-    if (e.group.empty())
-      edge["reason"] = json_of(e.decline);
-    else
-      edge["group"] = e.group;
-    j["edges"].push_back(std::move(edge));
-  }
+  for (const EdgeVerdict& e : plan.edges) j["edges"].push_back(json_of(e));
   if (!plan.precisions.empty()) j["precisions"] = plan.precisions;
   return j.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -99,6 +151,7 @@ static void check_schema(const Json& j) {
 FusionPlan plan_from_json(std::string_view text) try {
   const Json j = Json::parse(text);
   check_schema(j);
+  check_keys(j, "the plan", {"schema", "since", "model", "target", "dims", "matches", "edges", "precisions"});
   FusionPlan plan;
   plan.model = j.at("model").get<std::string>();
   plan.target = j.value("target", "");
@@ -107,15 +160,7 @@ FusionPlan plan_from_json(std::string_view text) try {
   plan.precisions = j.value("precisions", std::map<std::string, std::string>());
   for (const auto& [node, precision] : plan.precisions) check_precision(precision);
   if (j.contains("edges"))
-    for (const Json& e : j.at("edges")) {
-      EdgeVerdict edge{e.at("tensor").get<std::string>(),
-                       e.at("producer").get<std::string>(),
-                       e.at("consumer").get<std::string>(),
-                       e.value("group", ""),
-                       {}};
-      if (e.contains("reason")) edge.decline = decline_of(e.at("reason"));
-      plan.edges.push_back(std::move(edge));
-    }
+    for (const Json& e : j.at("edges")) plan.edges.push_back(edge_of(e));
   return plan;
 } catch (const Json::exception& e) {
   throw fail(E::bad_file, "the plan is not readable: {}", e.what())

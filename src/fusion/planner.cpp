@@ -10,6 +10,7 @@
 
 #include "base/did_you_mean.hpp"
 #include "base/fail.hpp"
+#include "fusion/neighbours.hpp"
 #include "ir/outline.hpp"
 
 namespace opfuse {
@@ -56,6 +57,16 @@ void Planner::check_selectors() const {
         throw fail(E::unknown_name, "there is no node \"{}\" for \"{}\"", selector.substr(at + 1), selector)
             .hint("nodes are named as `opfuse explain` prints them, after recomposition and conversion");
     }
+  for (const NodePairs* pairs : {&options.no_fuse, &options.fuse})
+    for (const auto& [a, b] : *pairs)
+      for (const std::string& name : {a, b}) check_node(name);
+}
+
+void Planner::check_node(const std::string& name) const {
+  if (grouping.names().find(name)) return;
+  std::vector<std::string> known;
+  for (const Node* node : grouping.graph().nodes()) known.push_back(grouping.names().of(node));
+  throw fail(E::unknown_name, "there is no node \"{}\"", name).hint(did_you_mean(name, known));
 }
 
 bool Planner::enabled(const std::string& pattern, const std::string& node) const {
@@ -78,6 +89,12 @@ std::optional<Decline> Planner::too_large(size_t nodes) const {
 std::optional<Decline> Planner::refuse_place(const std::vector<Node*>& nodes, const std::vector<int>& ignoring) const {
   if (auto decline = too_large(nodes.size())) return decline;
   if (auto decline = grouping.overlap(nodes, ignoring)) return decline;
+  for (const auto& [a, b] : options.no_fuse) {
+    const auto has = [&](const std::string& name) {
+      return std::find(nodes.begin(), nodes.end(), grouping.names().find(name)) != nodes.end();
+    };
+    if (has(a) && has(b)) return Decline{"no_fuse", fmt::format("\"{}\" and \"{}\" are to stay apart", a, b), {a, b}};
+  }
   return grouping.convexity(nodes);
 }
 
@@ -190,8 +207,14 @@ FusionPlan Planner::run() {
   check_selectors();
   match_named();
   RuleEngine rules(*this);
+  std::optional<Neighbours> neighbours;
   if (options.rules) rules.run();
-  fill_ledger(*this, options.rules ? &rules : nullptr);
+  if (options.price) neighbours.emplace(*this, rules);
+  if (options.rules && neighbours) neighbours->run();
+  if (neighbours)
+    for (const auto& [a, b] : options.fuse) neighbours->force(a, b);
+  rules.label_groups();
+  fill_ledger(*this, options.rules ? &rules : nullptr, options.rules && neighbours ? &*neighbours : nullptr);
   std::erase_if(plan.candidates, [](const Candidate& c) { return c.id.empty(); });  // merged into others
   auto position = [&](const Candidate& c) {
     return grouping.matcher().position(grouping.names().find(c.id.substr(c.id.find('@') + 1)));
@@ -199,6 +222,22 @@ FusionPlan Planner::run() {
   std::stable_sort(plan.candidates.begin(), plan.candidates.end(),
                    [&](const Candidate& a, const Candidate& b) { return position(a) < position(b); });
   return std::move(plan);
+}
+
+void refill_ledger(const Graph& graph, FusionPlan& plan, const PlanOptions& options) {
+  Planner planner(graph, options);
+  planner.plan.candidates = plan.candidates;
+  for (size_t i = 0; i < plan.candidates.size(); ++i) {
+    if (!plan.candidates[i].apply) continue;
+    std::vector<Node*> nodes = planner.nodes_named(plan.candidates[i].nodes);
+    if (std::find(nodes.begin(), nodes.end(), nullptr) != nodes.end()) return;  // a stale plan: apply() says so
+    planner.owner[planner.grouping.accept(nodes)] = i;
+  }
+  RuleEngine rules(planner);
+  std::optional<Neighbours> neighbours;
+  if (options.price) neighbours.emplace(planner, rules);
+  fill_ledger(planner, &rules, neighbours ? &*neighbours : nullptr);
+  plan.edges = std::move(planner.plan.edges);
 }
 
 FusionPlan make_plan(const Graph& graph, const PlanOptions& options) { return Planner(graph, options).run(); }

@@ -36,6 +36,7 @@ class Planner {
 
  private:
   void check_selectors() const;
+  void check_node(const std::string& name) const;
   void match_named();
   void try_anchor(Node* anchor, int priority);
   void enter(const FusionPattern& pattern, const Match& match, std::optional<Decline> decline);
@@ -48,6 +49,11 @@ class RuleEngine {
  public:
   explicit RuleEngine(Planner& planner) : planner_(planner) {}
   void run();
+  /// Two groups, or nodes, and what lies between them become one.
+  void join(const std::vector<Node*>& first, const std::vector<Node*>& between, const std::vector<Node*>& second);
+  std::string rule_for(const std::vector<Node*>& first, const std::vector<Node*>& second) const;
+  /// Names the groups that no pattern named; once, when all are made.
+  void label_groups();
   /// Why the edge from `value` to `reader` is not inside a group.
   Decline reason(const Value& value, const Node& reader) const;
 
@@ -64,12 +70,15 @@ class RuleEngine {
   std::optional<Decline> admit(const Node& node, const Value& result, bool anchored, bool last) const;
   std::optional<Decline> prefers_other(const Node& node, const std::vector<Node*>& unit, const Growth& growth) const;
   bool commit(std::vector<Node*>& unit, int& group, Growth& growth);
-  void merge(const std::vector<Node*>& nodes, const std::vector<int>& old);
+  void merge(const std::vector<Node*>& nodes, const std::vector<int>& old, const std::string& rule);
   Planner& planner_;
   bool prefer_deeper_ = true;
   std::map<int, Decline> stopped_;  // by value id
 };
 
-void fill_ledger(Planner& planner, const RuleEngine* rules);
+class Neighbours;
+
+/// `rules` and `neighbours` are null where they did not run.
+void fill_ledger(Planner& planner, const RuleEngine* rules, Neighbours* neighbours);
 
 }  // namespace opfuse

@@ -27,6 +27,9 @@ namespace opfuse {
 
 namespace {
 
+/// A group is lowered whenever it grows: larger ones grow by groups (fusion/neighbours.cpp), not by nodes.
+constexpr size_t kGrownByNodes = 64;
+
 bool is_anchored(const std::vector<Node*>& nodes) {
   return std::any_of(nodes.begin(), nodes.end(), [](const Node* n) { return is_anchor(kind_of(*n)); });
 }
@@ -69,6 +72,9 @@ void RuleEngine::run() {
     for (Node* node : planner_.grouping.graph().nodes()) grow(node);
     if (!prefer_deeper_) break;
   }
+}
+
+void RuleEngine::label_groups() {
   for (auto& [group, index] : planner_.owner) {
     Candidate& c = planner_.plan.candidates[index];
     if (!c.named) c.label = planner_.unique_label(c.module, root_of(planner_.grouping.nodes_of(group)));
@@ -121,7 +127,8 @@ bool RuleEngine::step(std::vector<Node*>& unit, int& group, bool& ahead) {
 RuleEngine::Growth RuleEngine::look_ahead(const std::vector<Node*>& unit, int group, const Growth& first) const {
   constexpr size_t kAtOnce = 8;  // nodes that a small unit may reach
   const Grouping& g = planner_.grouping;
-  const size_t limit = std::min(std::max(2 * unit.size(), kAtOnce), planner_.options.max_nodes);
+  const size_t limit =
+      std::min(std::max(2 * unit.size(), kAtOnce), std::min(planner_.options.max_nodes, kGrownByNodes));
   const auto joined = [&](std::vector<Node*> nodes, const Growth& growth) {
     nodes.insert(nodes.end(), growth.nodes.begin(), growth.nodes.end());
     return g.sorted(std::move(nodes));
@@ -252,6 +259,7 @@ bool RuleEngine::commit(std::vector<Node*>& unit, int& group, Growth& growth) {
   if (group >= 0) ignoring.push_back(group);
   const auto no = [&](Decline d) { return growth.decline = std::move(d), false; };
   if (auto decline = planner_.too_large(nodes.size())) return no(std::move(*decline));
+  if (nodes.size() > kGrownByNodes) return no({"too_large", "groups of that size grow by groups alone", {}});
   const std::string rule = rule_of(nodes);
   if (!planner_.enabled(rule, g.names().of(growth.nodes.back())))
     return no({"disabled", fmt::format("rule {} is switched off by --only or --skip", rule), {}});
@@ -260,14 +268,34 @@ bool RuleEngine::commit(std::vector<Node*>& unit, int& group, Growth& growth) {
   if (g.bytes_saved(nodes, planner_.options.dims) <= g.bytes_saved(unit, planner_.options.dims))
     return no({"no_gain", "no bytes would be saved", {}});
   if (auto decline = planner_.refuse(nodes, module_of(nodes), rule, ignoring)) return no(std::move(*decline));
-  merge(nodes, ignoring);
+  merge(nodes, ignoring, rule);
   group = g.group_of(nodes.front());
   unit = std::move(nodes);
   return true;
 }
 
+std::string RuleEngine::rule_for(const std::vector<Node*>& first, const std::vector<Node*>& second) const {
+  if (rule_of(second) == "epilogue" && rule_of(first) == "map") return "prologue";
+  std::vector<Node*> nodes = first;
+  nodes.insert(nodes.end(), second.begin(), second.end());
+  return rule_of(nodes);
+}
+
+void RuleEngine::join(const std::vector<Node*>& first, const std::vector<Node*>& between,
+                      const std::vector<Node*>& second) {
+  Grouping& g = planner_.grouping;
+  std::vector<Node*> nodes;
+  std::vector<int> old;
+  for (const auto* part : {&first, &between, &second}) {
+    nodes.insert(nodes.end(), part->begin(), part->end());
+    if (part->empty()) continue;
+    if (const int group = g.group_of(part->front()); group >= 0) old.push_back(group);
+  }
+  merge(g.sorted(std::move(nodes)), old, rule_for(first, second));
+}
+
 // One candidate remains for the merged group: a named one keeps its identity, rule groups take the union's.
-void RuleEngine::merge(const std::vector<Node*>& nodes, const std::vector<int>& old) {
+void RuleEngine::merge(const std::vector<Node*>& nodes, const std::vector<int>& old, const std::string& rule) {
   Grouping& g = planner_.grouping;
   std::optional<size_t> index;
   for (int o : old)
@@ -291,8 +319,15 @@ void RuleEngine::merge(const std::vector<Node*>& nodes, const std::vector<int>& 
       if (!contains(core, n) && std::find(c.epilogue.begin(), c.epilogue.end(), name) == c.epilogue.end())
         c.epilogue.push_back(name);
     }
+    std::erase_if(c.points, [&](const QdqPoint& point) {  // of tensors that exist no longer
+      return std::any_of(nodes.begin(), nodes.end(), [&](const Node* n) {
+        return std::any_of(n->outputs.begin(), n->outputs.end(), [&](const Value* v) {
+          return value_name(*v) == point.tensor && !read_outside(g.graph(), v, nodes) && rule == "prologue";
+        });
+      });
+    });
   } else {
-    c.pattern = rule_of(nodes);
+    c.pattern = rule;
     c.module = module_of(nodes);
     c.id = c.pattern + "@" + g.names().of(nodes.back());
   }

@@ -150,7 +150,8 @@ class Assigner {
     for (const WorkItem& item : work_.items)
       for (size_t g = 0; g < item.wishes.size(); ++g) {
         const LoweredGroup& group = item.groups[g];
-        if (item.wishes[g].any || takes_(group.region, layouts_of(group, item.wishes[g], labels))) continue;
+        const std::vector<Layout> layouts = layouts_of(group, item.wishes[g], labels);
+        if (alike(group.region, layouts) && (item.wishes[g].any || takes_(group.region, layouts))) continue;
         for (const LoweredOperand& operand : group.operands)
           if (const int index = find(operand.value); is_blocked(index, labels)) {
             free_[static_cast<size_t>(index)] = 0;
@@ -159,6 +160,19 @@ class Assigner {
           }
       }
     return changed;
+  }
+  /// Results of one loop nest have the same blocks.
+  static bool alike(const Region& region, const std::vector<Layout>& layouts) {
+    for (const Stage& stage : region.stages) {
+      const std::vector<Block>* blocks = nullptr;
+      for (const StageOutput& output : stage.outputs) {
+        if (output.param < 0) continue;
+        const std::vector<Block>& own = layouts[static_cast<size_t>(output.param)].blocks;
+        if (blocks && *blocks != own) return false;
+        blocks = &own;
+      }
+    }
+    return true;
   }
   bool is_blocked(int index, const std::vector<char>& labels) const {
     return index >= 0 && free_[static_cast<size_t>(index)] && labels[static_cast<size_t>(index)];

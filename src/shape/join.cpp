@@ -26,6 +26,7 @@ std::vector<JoinPair> pairs_of(const Graph& graph, const Join& join) {
   for (Node* node : graph.nodes()) {
     const std::optional<JoinPair> pair = join.find(*node);
     if (!pair || taken.contains(pair->first) || taken.contains(pair->second)) continue;
+    if (pair->first->outputs.size() != 1 || pair->second->outputs.size() != 1) continue;
     taken.insert({pair->first, pair->second});
     pairs.push_back(*pair);
   }

@@ -13,7 +13,22 @@ std::optional<Decline> ShapeContext::loses(const std::string& pass, const Node& 
   return gain == gains.end() ? std::nullopt : gain->second(joined);
 }
 
+namespace {
+
+bool holds(const Node& group, const std::string& name) {
+  if (group.name() == name) return true;
+  if (!group.body) return false;
+  for (const Node* inner : group.body->nodes())
+    if (holds(*inner, name)) return true;
+  return false;
+}
+
+}  // namespace
+
 std::optional<Decline> ShapeContext::refuses(const std::string& pass, const Node& joined) const {
+  for (const auto& [a, b] : apart)
+    if (holds(joined, a) && holds(joined, b))
+      return Decline{"no_fuse", "\"" + a + "\" and \"" + b + "\" are to stay apart", {a, b}};
   if (legal)
     if (auto illegal = legal(joined)) return illegal;
   return loses(pass, joined);

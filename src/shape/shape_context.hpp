@@ -25,7 +25,8 @@ struct ShapeContext {
   std::function<std::string(const Node& node)> skeleton{};
   std::set<std::string> off{};  ///< names of passes that are switched off
   std::map<std::string, std::string>
-      precisions{};  ///< by source name of a product or label of a group, where it is not f32
+      precisions{};   ///< by source name of a product or label of a group, where it is not f32
+  NodePairs apart{};  ///< nodes that share no launch
 
   /// A refusal with the code "disabled" where the pass is switched off.
   std::optional<Decline> switched_off(const std::string& pass) const;

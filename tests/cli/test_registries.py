@@ -6,7 +6,7 @@ from harness import MODELS, CliTest, opfuse
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-VERBS = ("demo inspect fuse explain check compile run compare reduce bench profile report zoo ops patterns passes targets options "
+VERBS = ("demo inspect fuse explain check compile run compare reduce bench profile reasons report zoo ops patterns passes targets options "
          "errors doctor").split()
 
 
@@ -59,7 +59,7 @@ class Registries(CliTest):
         self.assertIn("artifact_format", document)
 
     def test_registries_as_json(self):
-        rows = {"zoo": "models", "ops": "ops", "patterns": "patterns", "passes": "passes", "errors": "errors"}
+        rows = {"zoo": "models", "ops": "ops", "patterns": "patterns", "passes": "passes", "errors": "errors", "reasons": "reasons"}
         for verb, key in rows.items():
             document = self.ok(verb, "--json").json
             self.assertEqual(document["schema"], f"opfuse.{verb}/1")

@@ -203,6 +203,19 @@ TEST(Plan, DamagedFilesAreErrors) {
     EXPECT_EQ(error_name([&] { plan_from_json(text); }), "bad_file") << text;
 }
 
+TEST(Plan, AKeyThatNothingReadsIsAnErrorWithTheOneThatMayBeMeant) {
+  const Graph g = convs("%c = conv" + kConv + "%y = relu(%c) @\"r\"");
+  std::string json = to_json(make_plan(g));
+  json.replace(json.find("\"apply\""), 7, "\"appply\"");
+  try {
+    plan_from_json(json);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.diagnostic().name, "bad_file");
+    EXPECT_EQ(error.diagnostic().hint, "did you mean \"apply\"?");
+  }
+}
+
 TEST(Plan, SchemasOfLaterReleasesNameThem) {
   try {
     plan_from_json(R"({"schema": "opfuse.plan/3", "since": "0.8.0"})");

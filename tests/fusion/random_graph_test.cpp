@@ -5,6 +5,7 @@
 #include "interp/interpreter.hpp"
 #include "interp/random_inputs.hpp"
 #include "ir/outline.hpp"
+#include "region/lower.hpp"
 
 namespace opfuse {
 namespace {
@@ -30,7 +31,7 @@ Graph random_graph(uint64_t seed) {
     values.push_back(n->output());
   };
   const std::vector<int64_t> ones{1, 1, 1, 1}, three{3, 3};
-  for (int i = 0; i < 24; ++i) switch (rng.between(0, 9)) {
+  for (int i = 0; i < 24; ++i) switch (rng.between(0, 12)) {
       case 0:
       case 1:
         node("conv", {pick(), w}, {{"pads", ones}});
@@ -59,6 +60,27 @@ Graph random_graph(uint64_t seed) {
       case 9:
         node("sigmoid", {pick()});
         break;
+      case 10:
+        node("transpose", {pick()}, {{"perm", std::vector<int64_t>{0, 1, 3, 2}}});
+        break;
+      case 11: {
+        Value* x = pick();
+        const std::vector<int64_t> last{-1};
+        Value* mean =
+            g.add_node(op_named("reduce_mean"), AttrMap{{"axes", last}, {"keepdims", int64_t{1}}}, {x})->output();
+        mean->name = "m" + std::to_string(values.size());
+        node("sub", {x, mean});
+        break;
+      }
+      case 12: {
+        Value* both = g.add_node(op_named("concat"), AttrMap{{"axis", int64_t{1}}}, {pick(), pick()})->output();
+        both->name = "c" + std::to_string(values.size());
+        node("slice", {both},
+             {{"starts", std::vector<int64_t>{2}},
+              {"ends", std::vector<int64_t>{6}},
+              {"axes", std::vector<int64_t>{1}}});
+        break;
+      }
     }
   std::vector<Value*> outputs;
   for (Value* v : values)
@@ -67,16 +89,34 @@ Graph random_graph(uint64_t seed) {
   return g;
 }
 
+/// A launch, and its bytes; what lowers to one loop nest is legal.
+std::variant<GroupPrice, Decline> price_of(const Node& node) {
+  const auto lowered = lower_group(node);
+  if (const auto* decline = std::get_if<Decline>(&lowered)) return *decline;
+  const Region& region = std::get<LoweredGroup>(lowered).region;
+  if (region.stages.size() > 1) return Decline{"not_generated", "several loop nests", {}};
+  const RegionCost cost = cost_of(region);
+  const double bytes = cost.bytes_read + cost.bytes_written;
+  return GroupPrice{1 + 1e-3 * bytes, 1 + 1e-3 * bytes, static_cast<int64_t>(bytes)};
+}
+
 class RandomGraphs : public testing::TestWithParam<int> {};
 
 TEST_P(RandomGraphs, KeepTheirValuesWhenFused) {
   const Graph original = random_graph(static_cast<uint64_t>(GetParam()));
   verify(original);
   const Graph graph = prepared(original.clone());
-  const FusionPlan plan = make_plan(graph);
-  const Graph fused = apply(graph, plan);
+  PlanOptions options;
+  options.legal = [](const Node& node) -> std::optional<Decline> {
+    const auto price = price_of(node);
+    return std::holds_alternative<Decline>(price) ? std::optional(std::get<Decline>(price)) : std::nullopt;
+  };
+  options.price = price_of;
+  const FusionPlan plan = make_plan(graph, options);
+  const Graph fused = apply(graph, plan, false, options.legal);
   verify(fused);
-  EXPECT_EQ(plan_from_json(to_json(plan)), plan);
+  EXPECT_EQ(to_json(plan_from_json(to_json(plan))), to_json(plan));
+  for (const EdgeVerdict& e : plan.edges) EXPECT_NE(e.group.empty(), e.decline.code.empty()) << e.tensor;
   const std::vector<Tensor> inputs = random_inputs(original);
   const auto want = interpret(original, inputs), got = interpret(fused, inputs);
   ASSERT_EQ(want.size(), got.size());

@@ -85,6 +85,14 @@ void add_plan_flags(FlagSet& app, PlanFlags& flags) {
   app.add_option("--precision", flags.precision, "compute products in f32 or bf16, all or those of a node (repeatable)")
       ->type_name("TYPE[@NODE]")
       ->allow_extra_args(false);
+  app.add_option("--no-fuse", flags.no_fuse, "two nodes that share no group and no launch (repeatable)")
+      ->type_name("A B")
+      ->allow_extra_args(false);
+  app.add_option("--fuse", flags.fuse,
+                 "two nodes that share a group although it is predicted slower; an error where it is not legal "
+                 "(repeatable)")
+      ->type_name("A B")
+      ->allow_extra_args(false);
   app.add_option("--max-group-nodes", flags.max_group_nodes, "nodes that a group of the rules may have")
       ->range(1, 1 << 20)
       ->capture_default_str();
@@ -154,16 +162,18 @@ void add_compile_flags(FlagSet& app, CompileFlags& flags) {
 }
 
 void refuse_compile_flags(const FlagSet& app, const std::string& opf) {
-  refuse_flags(app,
-               {"--target", "--no-cache", "--allow-reference", "--no-pass", "--no-chains", "--exact", "--measure",
-                "--algorithm", "--no-algorithm", "--max-weight-growth", "--workspace", "--only", "--skip", "--plan",
-                "--allow-stale", "--patterns", "--max-group-nodes", "--no-rules", "--limit"},
-               "'" + opf + "' is compiled already",
-               "compile the model again with that flag: opfuse compile MODEL -o " + opf);
+  refuse_flags(
+      app,
+      {"--target",      "--no-cache",     "--allow-reference",   "--no-pass",   "--no-chains", "--exact", "--measure",
+       "--algorithm",   "--no-algorithm", "--max-weight-growth", "--workspace", "--only",      "--skip",  "--plan",
+       "--allow-stale", "--patterns",     "--max-group-nodes",   "--no-rules",  "--no-fuse",   "--fuse",  "--limit"},
+      "'" + opf + "' is compiled already", "compile the model again with that flag: opfuse compile MODEL -o " + opf);
 }
 
 void refuse_plan_flags(const FlagSet& app, const std::string& why) {
-  refuse_flags(app, {"--only", "--skip", "--plan", "--allow-stale", "--patterns", "--max-group-nodes", "--no-rules"},
+  refuse_flags(app,
+               {"--only", "--skip", "--plan", "--allow-stale", "--patterns", "--max-group-nodes", "--no-rules",
+                "--no-fuse", "--fuse"},
                why, "leave it out");
 }
 
@@ -189,11 +199,14 @@ CompilationOptions compilation_options(const SymbolValues& dims, const PlanFlags
     options.plan.rules = !flags.no_rules;
     options.plan.pattern_files = flags.patterns;
     options.plan.max_group_nodes = flags.max_group_nodes;
+    options.plan.no_fuse = flags.no_fuse;
+    options.plan.fuse = flags.fuse;
     return options;
   }
   if (!flags.only.empty() || !flags.skip.empty() || !flags.patterns.empty() || flags.no_rules ||
-      flags.max_group_nodes != PlanFlags{}.max_group_nodes)
-    throw fail(E::bad_option, "--plan and --only/--skip/--patterns/--no-rules/--max-group-nodes exclude each other")
+      !flags.no_fuse.empty() || !flags.fuse.empty() || flags.max_group_nodes != PlanFlags{}.max_group_nodes)
+    throw fail(E::bad_option,
+               "--plan and --only/--skip/--patterns/--no-rules/--max-group-nodes/--no-fuse/--fuse exclude each other")
         .hint("edit \"apply\" in the plan file");
   options.given_plan = std::make_shared<const FusionPlan>(plan_from_json(read_text_file(flags.plan_file)));
   return options;

@@ -20,6 +20,7 @@ struct PlanFlags {
   std::vector<std::string> patterns;   ///< files
   std::vector<std::string> precision;  ///< "bf16", "f32@NODE"
   size_t max_group_nodes = PlanRequest{}.max_group_nodes;
+  std::vector<std::pair<std::string, std::string>> no_fuse, fuse;  ///< names of nodes
 };
 
 /// Shaping passes that are switched off.

@@ -7,10 +7,13 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/did_you_mean.hpp"
 #include "base/fail.hpp"
 #include "compile_model.hpp"
 #include "driver/remarks.hpp"
+#include "fusion/explain/edge_groups.hpp"
 #include "fusion/explain/shaping_text.hpp"
+#include "fusion/names.hpp"
 #include "fusion/user/pattern_file.hpp"
 #include "inputs.hpp"
 #include "model_arg.hpp"
@@ -30,6 +33,7 @@ struct Flags {
   size_t top = 0;
   int threads = 0;
   bool missed = false, passed = false, json = false, jsonl = false;
+  std::pair<std::string, std::string> edge;  ///< of two nodes; empty: all
 };
 
 std::vector<Remark> remarks_of(const Compilation& compilation, const Flags& flags) {
@@ -129,14 +133,36 @@ CompilationOptions options_of(const Graph& model, const Flags& flags) {
   return options;
 }
 
+/// Edges that are not one launch, alike ones together.
+void print_edge_groups(const Compilation& compilation, const Flags& flags, size_t shown) {
+  std::vector<EdgeGroup> groups = edge_groups(compilation.prepared, compilation.plan);
+  const size_t most = flags.top == 0 ? groups.size() : flags.top - std::min(flags.top, shown);
+  if (groups.size() > most) note(fmt::format("{} of {} kinds of edges shown (--top)", most, groups.size()));
+  groups.resize(std::min(groups.size(), most));
+  for (const EdgeGroup& group : groups) fmt::print("{}", text_of(group));
+}
+
+int explain_edge(const Compilation& compilation, const Flags& flags) {
+  const auto& [a, b] = flags.edge;
+  std::vector<std::string> known;
+  const NodeNames names(compilation.prepared);
+  for (const Node* node : compilation.prepared.nodes()) known.push_back(names.of(node));
+  for (const std::string& name : {a, b})
+    if (!names.find(name)) throw fail(E::unknown_name, "there is no node \"{}\"", name).hint(did_you_mean(name, known));
+  const std::string text = text_of_edges(compilation.prepared, compilation.plan, a, b);
+  fmt::print("{}", text.empty() ? fmt::format("no value goes from \"{}\" to \"{}\", or back\n", a, b) : text);
+  return kOk;
+}
+
 int run(const Flags& flags) {
   if (flags.missed && flags.passed) throw fail(E::bad_option, "--missed and --passed exclude each other");
   const GivenModel model = open_graph(flags.model, "explain", {.inputs = flags.fixed, .fix = Fix::all});
   Compilation compilation(*model.graph, parse_target(flags.target), options_of(*model.graph, flags));
   compilation.run_to(Milestone::shaped);
-  const std::vector<Remark> remarks = remarks_of(compilation, flags);
+  const Program* program = program_of(compilation);  // before remarks: the ledger says what is executed
+  if (!flags.edge.first.empty()) return explain_edge(compilation, flags);
+  std::vector<Remark> remarks = remarks_of(compilation, flags);
   const std::vector<ShapeVerdict> pairs = pairs_at(compilation, flags);
-  const Program* program = program_of(compilation);
   const std::vector<AlgorithmLine> algorithms =
       program ? algorithm_lines(*program, flags) : std::vector<AlgorithmLine>{};
   if (flags.jsonl) {
@@ -149,10 +175,16 @@ int run(const Flags& flags) {
     out["chains"] = json_of(pairs);
     out["algorithms"] = json_of(algorithms);
     out["notes"] = program ? program->notes : std::vector<std::string>{};
+    out["edges"] = Json::parse(to_json(compilation.plan)).at("edges");
+    out["launches"] = Json::array();
+    for (size_t i = 0; program && i < program->launches.size(); ++i)
+      out["launches"].push_back({{"name", program->launches[i].name}, {"sources", program->launches[i].sources}});
     fmt::print("{}\n", out.dump(2));
   } else {
     for (const std::string& text : grouped_notes(compilation.conversions)) fmt::print("CONVERSION {}\n", text);
+    if (flags.node.empty()) std::erase_if(remarks, [](const Remark& r) { return r.rule == "edge"; });
     fmt::print("{}", remarks_text(remarks));
+    if (!flags.passed && flags.node.empty()) print_edge_groups(compilation, flags, remarks.size());
     for (const ShapeVerdict& pair : pairs)
       fmt::print("{} {} -> {}: {}\n", upper(kind_of(pair)), pair.nodes[0], pair.nodes[1], sentence_of(pair));
     for (const AlgorithmLine& line : algorithms)
@@ -176,6 +208,7 @@ std::function<int()> add_explain(FlagSet& app) {
   app.add_flag("--passed", flags->passed, "only what was fused");
   app.add_option("--node", flags->node, "everything about one node: all patterns tried there, best partial match first")
       ->type_name("NAME");
+  app.add_option("--edge", flags->edge, "what became of the edge between two nodes, and why")->type_name("A B");
   app.add_option("--top", flags->top, "at most so many remarks");
   add_plan_flags(app, flags->plan);
   add_pass_flags(app, flags->passes);

@@ -41,6 +41,9 @@ template FlagOption FlagSet::add_option(const std::string&, double&, const std::
 template FlagOption FlagSet::add_option(const std::string&, std::optional<double>&, const std::string&);
 template FlagOption FlagSet::add_option(const std::string&, std::vector<std::string>&, const std::string&);
 template FlagOption FlagSet::add_option(const std::string&, std::vector<double>&, const std::string&);
+using Two = std::pair<std::string, std::string>;
+template FlagOption FlagSet::add_option(const std::string&, Two&, const std::string&);
+template FlagOption FlagSet::add_option(const std::string&, std::vector<Two>&, const std::string&);
 
 FlagOption FlagSet::get_option(const std::string& name) { return FlagOption(app_->get_option(name)); }
 bool FlagSet::given(const std::string& name) const { return app_->get_option(name)->count() > 0; }

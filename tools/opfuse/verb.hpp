@@ -47,6 +47,7 @@ const std::vector<Verb>& verbs();
   X(targets, "instruction sets and GPUs, with their numbers; this machine's, measured")              \
   X(options, "every option of every verb")                                                           \
   X(errors, "every error code")                                                                      \
+  X(reasons, "why two neighbours are not one launch: every code of the ledger")                      \
   X(doctor, "this machine, libraries, caches: for bug reports")
 
 #define OPFUSE_DECLARE_VERB(name, summary) std::function<int()> add_##name(FlagSet& app);

@@ -54,6 +54,13 @@ Remark remark_of(const FusionPattern& pattern, const PartialMatch& p, const std:
 }
 
 Remark remark_of(const EdgeVerdict& e) {
+  if (e.group.empty() && e.decline.code.empty())  // shaping joined the two, or one of them is a place in memory
+    return {.kind = "passed",
+            .rule = "edge",
+            .anchor = e.producer + " -> " + e.consumer,
+            .code = e.executed,
+            .message = fmt::format("{}: {}", e.executed, e.by),
+            .nodes = {e.producer, e.consumer}};
   return {.kind = e.group.empty() ? "analysis" : "passed",
           .rule = "edge",
           .anchor = e.producer + " -> " + e.consumer,
@@ -134,7 +141,7 @@ std::vector<Remark> missed(const Graph& graph, const FusionPlan& plan, const std
   by_bytes(near);
   list.insert(list.end(), near.begin(), near.end());
   for (const EdgeVerdict& e : plan.edges)
-    if (e.group.empty()) list.push_back(remark_of(e));
+    if (e.group.empty() && !e.decline.code.empty()) list.push_back(remark_of(e));
   return list;
 }
 

@@ -1,0 +1,326 @@
+// Costs of groups from their region alone.
+//
+//   cycles = launch + overlapped(instructions, bytes / rate)
+//
+// Bytes are those of operands and results, at the rate of the level that holds them all. Instructions are counted per
+// vector: of each expression by kind, of each access by how it walks along the lanes (one after the other, the same for
+// all, turned in registers, or element by element). The lanes are tried on every axis, as the plain nest chooses them.
+// A contraction computes what stands in front of its data once per tile of output channels, element by element: that is
+// what makes most prologues of contractions slow.
+#include "cpu/group_cost.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "cpu/memory_rates.hpp"
+#include "kernel/collapse.hpp"
+#include "kernel/views.hpp"
+#include "region/dependence.hpp"
+
+namespace opfuse {
+namespace {
+
+// Cycles of a vector.
+constexpr double kSimple = 0.5, kDivision = 8, kRoot = 12, kFunction = 12, kPower = 40, kIndexDivision = 4;
+constexpr double kAccess = 0.5, kTurned = 3, kPoint = 1;
+constexpr double kElement = 1.5;        // of one lane that is loaded or stored by itself
+constexpr double kRow = 30;             // of a row: its loops, and lanes that are combined
+constexpr double kColumnsOfTile = 4;    // vectors of output channels that share an element of a contraction's data
+constexpr int64_t kShortestTurned = 4;  // elements across
+constexpr double kCacheShare = 0.75;    // of the last level that a group's operands may take
+
+double cost_of_op(const Expr& e) {
+  if (e.args().empty()) return 0;
+  const bool index = !is_float(e.dtype()) && !is_float(e.args().back().dtype());
+  switch (e.op()) {
+    case ExprOp::div:
+      return index ? kIndexDivision : kDivision;
+    case ExprOp::mod:
+    case ExprOp::fmod:
+    case ExprOp::reciprocal:
+      return kDivision;
+    case ExprOp::sqrt:
+    case ExprOp::rsqrt:
+      return kRoot;
+    case ExprOp::pow:
+      return kPower;
+    case ExprOp::exp:
+    case ExprOp::log:
+    case ExprOp::tanh:
+    case ExprOp::erf:
+    case ExprOp::sin:
+    case ExprOp::cos:
+    case ExprOp::tan:
+    case ExprOp::asin:
+    case ExprOp::acos:
+    case ExprOp::atan:
+    case ExprOp::sinh:
+    case ExprOp::cosh:
+    case ExprOp::asinh:
+    case ExprOp::acosh:
+    case ExprOp::atanh:
+      return kFunction;
+    default:
+      return kSimple;
+  }
+}
+
+/// How an operand walks while the lanes go along an axis.
+enum class Walk { same, next, strided, single };
+
+double extent_of(const Dim& d) { return static_cast<double>(std::max<int64_t>(d.constant().value_or(1), 0)); }
+
+class StageCost {
+ public:
+  StageCost(const Region& region, const Stage& stage, const TargetInfo& target, LayoutGuess guess)
+      : region_(region), stage_(stage), lanes_(static_cast<double>(target.lanes_f32())), guess_(guess) {
+    for (const Dim& d : stage.domain) extents_.push_back(extent_of(d));
+    domain_ = static_cast<int>(extents_.size());
+    for (const Dim& d : stage.reduce) extents_.push_back(extent_of(d));
+  }
+
+  double work(const TargetInfo& target) {
+    if (stage_.anchor == Anchor::contraction) return contraction(target);
+    return nest();
+  }
+
+ private:
+  const Region& region_;
+  const Stage& stage_;
+  double lanes_;
+  LayoutGuess guess_;
+  std::vector<double> extents_;
+  int domain_ = 0;
+
+  double points(const std::set<int>& axes) const {
+    double count = 1;
+    for (const int axis : axes) count *= extents_[static_cast<size_t>(axis)];
+    return count;
+  }
+
+  const Shape& shape_of(const Read& read) const {
+    if (read.stage < 0) return region_.params[static_cast<size_t>(read.index)].type.shape;
+    return region_.stages[static_cast<size_t>(read.stage)].outputs[static_cast<size_t>(read.index)].shape;
+  }
+
+  bool has_blocks(const Shape& shape) const {
+    return guess_ == LayoutGuess::channel_blocks && shape.rank() == 4 && extent_of(shape[1]) > 1;
+  }
+
+  /// Elements from an index to the next along a dimension.
+  double stride_of(const Shape& shape, size_t dim) const {
+    double stride = 1;
+    for (size_t i = dim + 1; i < shape.rank(); ++i) stride *= extent_of(shape[i]);
+    if (!has_blocks(shape)) return stride;
+    return dim == 1 ? 1 : dim > 1 ? stride * lanes_ : stride;
+  }
+
+  bool depends(const IndexExpr& index, int axis) const {
+    if (index.dynamic) return axes_of(stage_, index.dynamic).contains(axis);
+    return std::any_of(index.terms.begin(), index.terms.end(), [&](const IndexTerm& t) { return t.axis == axis; });
+  }
+
+  Walk along(const IndexExpr& index, double stride, int axis) const {
+    if (index.dynamic) return Walk::single;
+    Walk walk = Walk::same;
+    for (const IndexTerm& t : index.terms) {
+      if (t.axis != axis) continue;
+      if (walk != Walk::same || !t.coef.is_constant() || !t.div.is_constant() || !t.mod.is_constant())
+        return Walk::single;
+      const int64_t lanes = static_cast<int64_t>(lanes_);
+      if (t.div.value() > 1 && t.div.value() % lanes == 0) continue;  // lanes share it
+      const bool whole = t.mod.value() == 0 || t.mod.value() % lanes == 0;
+      if (t.div.value() != 1 || !whole) return Walk::single;
+      walk = std::abs(static_cast<double>(t.coef.value())) * stride == 1 && t.coef.value() == 1 ? Walk::next
+                                                                                                : Walk::strided;
+    }
+    return walk;
+  }
+
+  Walk walk_of(const IndexMap& map, const Shape& shape, int axis) const {
+    Walk walk = Walk::same;
+    for (size_t d = 0; d < map.dims.size(); ++d) {
+      if (!depends(map.dims[d], axis)) continue;
+      if (walk != Walk::same) return Walk::single;
+      walk = along(map.dims[d], stride_of(shape, d), axis);
+      // blocks that do not begin where lanes do
+      if (has_blocks(shape) && d == 1 && walk == Walk::next &&
+          !(map.dims[d].offset.is_constant() && map.dims[d].offset.value() % static_cast<int64_t>(lanes_) == 0))
+        return Walk::single;
+    }
+    return walk;
+  }
+
+  /// Another axis along which a strided operand lies one after the other: squares of both are turned in registers.
+  bool turns(const IndexMap& map, const Shape& shape, int axis) const {
+    if (!stage_.reductions.empty()) return false;
+    for (int other = 0; other < domain_; ++other)
+      if (other != axis && extents_[static_cast<size_t>(other)] >= static_cast<double>(kShortestTurned) &&
+          walk_of(map, shape, other) == Walk::next)
+        return true;
+    return false;
+  }
+
+  double access(const IndexMap& map, const Shape& shape, int axis) const {
+    switch (walk_of(map, shape, axis)) {
+      case Walk::same:
+      case Walk::next:
+        return kAccess;
+      case Walk::strided:
+        return turns(map, shape, axis) ? kTurned : kElement * lanes_;
+      case Walk::single:
+        return kElement * lanes_;
+    }
+    return 0;
+  }
+
+  /// What is the same for all points of a row, such as the quotient of a mean, is computed once.
+  bool outside_of_loop(const Expr& e, const std::set<int>& rows) const {
+    if (stage_.reductions.empty() || e.args().empty()) return false;
+    const std::set<int> axes = axes_of(stage_, e);
+    return std::includes(rows.begin(), rows.end(), axes.begin(), axes.end());
+  }
+
+  /// Borders of windows are loops of their own.
+  bool is_border(const Expr& e) const {
+    return stage_.anchor == Anchor::window && e.op() == ExprOp::select && e.args()[0].op() == ExprOp::in_bounds;
+  }
+
+  /// Cycles of one vector of a value, lanes along `axis` (-1: one element at a time).
+  double vector_cost(const Expr& value, int axis) const {
+    double cost = kPoint;
+    const std::set<int> rows = row_axes();
+    value.visit([&](const Expr& e) {
+      if (!is_border(e) && !outside_of_loop(e, rows)) cost += cost_of_op(e);
+      if (e.op() != ExprOp::read) return;
+      const Read& read = stage_.reads[static_cast<size_t>(e.index())];
+      cost += axis < 0 ? kAccess : access(read.map, shape_of(read), axis);
+    });
+    return cost;
+  }
+
+  double vectors(const std::set<int>& axes, int axis) const {
+    if (axis < 0 || !axes.contains(axis)) return points(axes);
+    const double along = extents_[static_cast<size_t>(axis)];
+    return along > 0 ? points(axes) / along * std::ceil(along / lanes_) : 0;
+  }
+
+  std::set<int> reduced_axes(const Reduction& reduction) const {
+    std::set<int> axes = axes_of(stage_, reduction.value);
+    for (int axis = domain_; axis < static_cast<int>(extents_.size()); ++axis) axes.insert(axis);
+    return axes;
+  }
+
+  /// Domain axes that some reduction depends on: together they number the rows.
+  std::set<int> row_axes() const {
+    std::set<int> rows;
+    for (const Reduction& r : stage_.reductions)
+      for (const int axis : axes_of(stage_, r.value))
+        if (axis < domain_) rows.insert(axis);
+    return rows;
+  }
+
+  double reductions(int axis) const {
+    double total = 0;
+    for (const Reduction& r : stage_.reductions) total += vectors(reduced_axes(r), axis) * vector_cost(r.value, axis);
+    return total;
+  }
+
+  double outputs(int axis) const {
+    std::set<int> all;
+    for (int i = 0; i < domain_; ++i) all.insert(i);
+    double total = 0;
+    std::vector<Expr> computed;
+    for (const StageOutput& o : stage_.outputs) {
+      const bool again = std::find(computed.begin(), computed.end(), o.value) != computed.end();
+      double each = again ? 0 : vector_cost(o.value, axis);
+      if (axis >= 0) {
+        const Walk walk = walk_of(o.map, o.shape, axis);
+        if (walk == Walk::same) return std::numeric_limits<double>::infinity();
+        each += walk == Walk::next ? kAccess : turns(o.map, o.shape, axis) ? kTurned : kElement * lanes_;
+      }
+      computed.push_back(o.value);
+      total += vectors(all, axis) * each;
+    }
+    return total;
+  }
+
+  double best_outputs(const std::set<int>& without) const {
+    double best = outputs(-1);
+    for (int axis = 0; axis < domain_; ++axis)
+      if (!without.contains(axis)) best = std::min(best, outputs(axis));
+    return best;
+  }
+
+  double nest() const {
+    if (stage_.reductions.empty()) return best_outputs({});
+    const std::set<int> rows = row_axes();
+    double best = std::numeric_limits<double>::infinity();
+    for (const int axis : rows) best = std::min(best, reductions(axis) + outputs(axis));  // a row per lane
+    for (int axis = domain_; axis < static_cast<int>(extents_.size()); ++axis)            // lanes within a row
+      best = std::min(best, reductions(axis) + best_outputs(rows) + kRow * points(rows));
+    const double plain = reductions(-1) + best_outputs({});
+    return std::min(best, plain);
+  }
+
+  /// Multiply-adds of register tiles; what stands in front of the data once per tile of channels, for each element.
+  double contraction(const TargetInfo& target) const {
+    double total = best_outputs({});
+    const double units = static_cast<double>(std::max<int64_t>(target.fma_units, 1));
+    for (const Reduction& r : stage_.reductions) {
+      const std::set<int> axes = reduced_axes(r);
+      std::set<int> data_axes;
+      double prologue = -kSimple;  // of the product itself
+      double channels = 1;
+      r.value.visit([&](const Expr& e) {
+        prologue += cost_of_op(e);
+        if (e.op() == ExprOp::read) {
+          const Read& read = stage_.reads[static_cast<size_t>(e.index())];
+          const bool weights =
+              read.stage < 0 && region_.params[static_cast<size_t>(read.index)].role == ParamRole::constant;
+          if (!weights)
+            for (const int axis : axes_of(read.map)) data_axes.insert(axis);
+          else if (points(axes_of(read.map)) > 1)
+            for (const int axis : axes_of(read.map))
+              if (axis < domain_) channels = std::max(channels, extents_[static_cast<size_t>(axis)]);
+        }
+      });
+      total += points(axes) / lanes_ / units;
+      // a guard of taps outside is no work of its own
+      prologue = std::max(0.0, prologue - guards(r.value));
+      const double by_pixels = points(axes) / lanes_;
+      const double by_channels = points(axes) / channels * std::ceil(channels / (lanes_ * kColumnsOfTile));
+      total += prologue * std::min(by_pixels, by_channels) * (prologue > 0 ? 1 : 0);
+    }
+    return total;
+  }
+
+  static double guards(const Expr& value) {
+    double count = 0;
+    value.visit([&](const Expr& e) { count += e.op() == ExprOp::select ? kSimple : 0; });
+    return std::min(count, kSimple);
+  }
+};
+
+}  // namespace
+
+GroupCost group_cost(const Region& region, const TargetInfo& target, LayoutGuess guess) {
+  SymbolValues ones;
+  for (const std::string& symbol : region.symbols()) ones[symbol] = 1;
+  GroupCost cost;
+  const RegionCost traffic = cost_of(region, ones);
+  cost.bytes = traffic.bytes_read + traffic.bytes_written;
+  for (const Stage& stage : region.stages) cost.work += StageCost(region, stage, target, guess).work(target);
+  const bool cached = cost.bytes <= kCacheShare * static_cast<double>(target.l3_bytes);
+  const double rate = cached ? target.rates.maps : target.rates.memory;
+  cost.cycles = target.launch.cycles + overlapped(cost.work, rate > 0 ? cost.bytes / rate : 0);
+  return cost;
+}
+
+double microseconds(double cycles, const TargetInfo& target) {
+  const double hertz =
+      target.launch.multiply_adds_per_second / static_cast<double>(std::max<int64_t>(target.fma_units, 1));
+  return hertz > 0 ? 1e6 * cycles / hertz : 0;
+}
+
+}  // namespace opfuse

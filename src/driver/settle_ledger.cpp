@@ -1,0 +1,164 @@
+// Values are known by name through all stages: the launches of a value are those that write its buffer, or, of a value
+// inside a group, those that write the group's results. A value that no launch writes is a place in other memory.
+//
+//     producer and consumer in one launch           one_launch
+//     no launch of its own on one side               view, or copy where the operand of a concat is copied
+//     else                                           two_launches
+#include "driver/settle_ledger.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "fusion/names.hpp"
+#include "ir/body.hpp"
+#include "ir/value_name.hpp"
+
+namespace opfuse {
+namespace {
+
+using Launches = std::set<int>;
+
+class Executed {
+ public:
+  Executed(const Graph& shaped, const Program& program) {
+    std::map<int, Launches> writers;  // by buffer
+    for (size_t l = 0; l < program.launches.size(); ++l) {
+      const Launch& launch = program.launches[l];
+      for (size_t i = 0; i < launch.buffers.size(); ++i)
+        if (launch.buffers[i] >= 0 && (launch.reference || launch.region.params[i].role == ParamRole::output))
+          writers[launch.buffers[i]].insert(static_cast<int>(l));
+    }
+    for (size_t b = 0; b < program.buffers.size(); ++b) {
+      const std::string& name = program.buffers[b].name;
+      known_.insert(name);
+      for (const int launch : writers[static_cast<int>(b)]) {
+        written_[name].insert(launch);
+        written_[whole_of(name)].insert(launch);
+      }
+    }
+    enter(shaped);
+  }
+
+  /// Empty: it is a view, or no longer there.
+  Launches launches_of(const std::string& value) const {
+    if (const auto at = written_.find(value); at != written_.end()) return at->second;
+    if (const auto at = interior_.find(value); at != interior_.end()) return at->second;
+    return {};
+  }
+  bool knows(const std::string& value) const {
+    return known_.contains(value) || interior_.contains(value) || written_.contains(value);
+  }
+
+ private:
+  std::map<std::string, Launches> written_, interior_;
+  std::set<std::string> known_;
+
+  /// A part of a value, of an image or a range of channels, has its name and "[...]" behind it.
+  static std::string whole_of(const std::string& name) {
+    const size_t at = name.rfind('[');
+    return at == std::string::npos || at == 0 || name.back() != ']' ? name : name.substr(0, at);
+  }
+
+  Launches launches_of_results(const Node& node) const {
+    Launches all;
+    for (const Value* v : node.outputs)
+      if (const auto at = written_.find(value_name(*v)); at != written_.end())
+        all.insert(at->second.begin(), at->second.end());
+    return all;
+  }
+
+  /// Loops have launches in their bodies; groups are launches.
+  void enter(const Graph& graph) {
+    for (const Node* node : graph.nodes()) {
+      if (!node->body) continue;
+      if (stands_for_body(*node))
+        enter(*node, launches_of_results(*node));
+      else
+        enter(*node->body);
+    }
+  }
+
+  void enter(const Node& node, const Launches& launches) {
+    for (const Node* inner : node.body->nodes()) {
+      for (const Value* v : inner->outputs) {
+        interior_[value_name(*v)].insert(launches.begin(), launches.end());
+        interior_[whole_of(value_name(*v))].insert(launches.begin(), launches.end());
+      }
+      if (inner->body) enter(*inner, launches);
+    }
+  }
+};
+
+bool meet(const Launches& a, const Launches& b) {
+  return std::any_of(a.begin(), a.end(), [&](int launch) { return b.contains(launch); });
+}
+
+bool has_source(const ShapeVerdict& verdict, const Node& node) {
+  return std::any_of(node.sources.begin(), node.sources.end(), [&](const Source& source) {
+    return std::find(verdict.sources.begin(), verdict.sources.end(), source.name) != verdict.sources.end();
+  });
+}
+
+/// The pass that made one launch of the two; else the launch's name.
+std::string joined_by(const Node& producer, const Node& consumer, const std::vector<ShapeVerdict>& verdicts,
+                      const std::string& launch) {
+  for (const ShapeVerdict& verdict : verdicts)
+    if (!verdict.refused && has_source(verdict, producer) && has_source(verdict, consumer)) return verdict.pass;
+  return launch;
+}
+
+void settle(EdgeVerdict& edge, const Value& value, const Node& consumer, const Executed& executed,
+            const std::vector<ShapeVerdict>& verdicts, const Program& program) {
+  Launches makes = executed.launches_of(edge.tensor), takes;
+  bool copied = false, others_copied = false;
+  for (const Value* v : consumer.outputs) {
+    takes.merge(executed.launches_of(value_name(*v)));
+    for (size_t i = 0; i < consumer.inputs.size() && consumer.op->moves == Moves::all; ++i) {
+      const bool copies = !executed.launches_of(fmt::format("{}[{}]", value_name(*v), i)).empty();
+      (consumer.inputs[i] == &value ? copied : others_copied) |= copies;
+    }
+  }
+  if (others_copied && !copied) takes.clear();  // the concat has launches for its other operands alone
+  const bool absorbed = !executed.knows(edge.tensor) && !takes.empty();
+  const std::string first = takes.empty() ? "" : program.launches[static_cast<size_t>(*takes.begin())].name;
+  if (!copied && (absorbed || meet(makes, takes))) {
+    edge.executed = kOneLaunch;
+    edge.by = edge.group.empty() ? joined_by(*value.producer, consumer, verdicts, first) : edge.group;
+  } else if (copied) {
+    edge.executed = kCopy;
+    edge.by = first;
+  } else if (makes.empty() || takes.empty()) {
+    edge.executed = kView;
+    edge.by = std::string(makes.empty() ? value.producer->op->name : consumer.op->name);
+  } else {
+    edge.executed = kTwoLaunches;
+    edge.by.clear();
+    if (edge.group.empty()) return;
+    edge.decline = {"several_launches",
+                    fmt::format("{} runs as several launches: \"{}\" is stored between \"{}\" and \"{}\"", edge.group,
+                                edge.tensor, edge.producer, edge.consumer),
+                    {edge.group}};
+    edge.group.clear();
+    return;
+  }
+  if (edge.executed != kCopy) edge.decline = {};
+  if (edge.executed != kCopy) edge.price.reset();
+}
+
+}  // namespace
+
+void settle_ledger(const Graph& prepared, FusionPlan& plan, const Graph& shaped,
+                   const std::vector<ShapeVerdict>& verdicts, const Program& program) {
+  const NodeNames names(prepared);
+  const Executed executed(shaped, program);
+  for (EdgeVerdict& edge : plan.edges) {
+    const Node *producer = names.find(edge.producer), *consumer = names.find(edge.consumer);
+    if (!producer || !consumer) continue;
+    for (const Value* v : producer->outputs)
+      if (value_name(*v) == edge.tensor) settle(edge, *v, *consumer, executed, verdicts, program);
+  }
+}
+
+}  // namespace opfuse

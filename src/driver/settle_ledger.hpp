@@ -1,0 +1,16 @@
+// What became of each edge in the end: groups were joined and divided for the target, values became views, operands
+// were copied. The ledger says what runs.
+#pragma once
+
+#include "fusion/plan.hpp"
+#include "program/program.hpp"
+#include "shape/verdict.hpp"
+
+namespace opfuse {
+
+/// Fills `executed` and `by` of the plan's edges from the program that was lowered from `shaped`. An edge that runs as
+/// one launch or as a view has no reason left; one of a group that became several launches has one.
+void settle_ledger(const Graph& prepared, FusionPlan& plan, const Graph& shaped,
+                   const std::vector<ShapeVerdict>& verdicts, const Program& program);
+
+}  // namespace opfuse

@@ -1,0 +1,481 @@
+// Pairs of groups, in topological order, until no pair gains:
+//
+//     first -- v -- second                     one launch; v is stored when others read it too
+//     first -- v -- [reshape, concat] -- second        what needs no launch by itself comes along
+//     x -- first, x -- second                  siblings: x is read once
+//
+// A group of each pair is the best of those that its first group has, by predicted time. What a pair must hold: it
+// lowers and is generated; at most one contraction or window; no value between two groups that a cycle would close;
+// predicted faster than apart, with values of four dimensions dense and, where the graph has convolutions, in blocks
+// too. Movements next to attention stay for absorb_movements, Q/DQ points stay on their tensors.
+#include "fusion/neighbours.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/fail.hpp"
+#include "fusion/node_kind.hpp"
+#include "ir/outline.hpp"
+#include "match/attention.hpp"
+#include "match/matcher.hpp"
+#include "match/movement.hpp"
+#include "ops/concat.hpp"
+
+namespace opfuse {
+
+namespace {
+
+constexpr double kLeastGain = 0.02;          ///< of the time apart: below, predictions are no better than a guess
+constexpr double kLaunchSaved = 1;           ///< microseconds: of maps of one shape, which compute the same either way
+constexpr double kLeastPrologueGain = 0.25;  ///< where a contraction computes its data: tiles are chosen for products
+constexpr size_t kMostSiblings = 8;          ///< readers of one value that are tried with each other
+constexpr size_t kMostOperands = 64;    ///< of a node in a group that is priced: it would be lowered for each of them
+constexpr size_t kPricesPerNode = 200;  ///< operands priced, a node of the graph: planning stays linear
+constexpr size_t kLeastPrices = 200'000;
+constexpr size_t kMostBetween = 4;  ///< nodes without a launch between two groups
+
+using Nodes = std::vector<Node*>;
+
+bool contains(const Nodes& nodes, const Node* node) {
+  return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
+}
+
+bool any_kind(const Nodes& nodes, std::initializer_list<OpKind> kinds) {
+  return std::any_of(nodes.begin(), nodes.end(), [&](const Node* n) {
+    const OpKind kind = kind_of(*n);
+    return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+  });
+}
+
+/// Sizes and positions that are computed are known to the graph around a group alone; indices of a gather are data.
+bool computes_places(const Node& node) {
+  const bool places = node.op->moves == Moves::view || node.op->moves == Moves::places || node.is("resize");
+  if (!places || node.op->name.starts_with("gather")) return false;
+  const std::vector<Dim>& y = node.output()->type.shape.dims;
+  const bool open = std::any_of(y.begin(), y.end(), [](const Dim& d) { return !d.is_constant(); });
+  for (size_t i = 1; i < node.inputs.size(); ++i) {
+    const Value* operand = node.inputs[i];
+    if (operand && (!operand->is_constant() || (open && !belongs_in_body(*operand)))) return true;
+  }
+  return false;
+}
+
+bool only_elementwise(const Nodes& nodes) {
+  return std::all_of(nodes.begin(), nodes.end(), [](const Node* n) { return kind_of(*n) == OpKind::elementwise; });
+}
+
+bool sums_products(const Nodes& nodes) { return any_kind(nodes, {OpKind::contraction, OpKind::window}); }
+
+bool is_quantised(const Node& node) {
+  return node.op->name.find("quantize") != std::string::npos || node.op->name.find("integer") != std::string::npos;
+}
+
+bool holds_movement_taker(const Node& node) {
+  if (operator_name(node) == kAttention || operator_name(node) == kRotaryEmbedding) return true;
+  if (!node.body) return false;
+  const auto& nodes = node.body->nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [](const Node* n) { return holds_movement_taker(*n); });
+}
+
+bool has_unit_steps(const Node& slice) {
+  const Value* steps = slice.input(4);
+  if (steps == nullptr) return true;
+  if (!steps->is_constant()) return false;
+  const std::vector<int64_t> values = steps->constant->to_i64();
+  return std::all_of(values.begin(), values.end(), [](int64_t v) { return v == 1; });
+}
+
+/// Refusals that --fuse overrules where the two can be one launch.
+bool is_choice(const std::string& code) {
+  static constexpr std::array kChoices = {"claimed", "scattered_store", "moved_by_attention", "quantised",
+                                          "read_elsewhere"};
+  return std::find(kChoices.begin(), kChoices.end(), code) != kChoices.end();
+}
+
+std::string text_of_time(double microseconds) { return fmt::format("{:.1f} us", microseconds); }
+
+}  // namespace
+
+bool costs_nothing(const Node& node) {
+  if (node.body) return false;
+  if (node.op->moves == Moves::view) return true;
+  return node.is("split") || node.is("concat") || (node.is("slice") && has_unit_steps(node));
+}
+
+Neighbours::Neighbours(Planner& planner, RuleEngine& rules) : planner_(planner), rules_(rules) {
+  budget_ = kLeastPrices + kPricesPerNode * graph().nodes().size();
+  find_blocked();
+  keep_movements();
+}
+
+/// Values of rank 4 next to convolutions and pools, and on through what leaves their channels where they are.
+void Neighbours::find_blocked() {
+  std::vector<const Value*> open;
+  const auto visit = [&](const Value* v) {
+    if (v && !v->is_constant() && v->type.shape.ranked && v->type.shape.rank() == 4 && blocked_.insert(v).second)
+      open.push_back(v);
+  };
+  const auto visit_all = [&](const Node* node) {
+    for (const Value* v : node->inputs) visit(v);
+    for (const Value* v : node->outputs) visit(v);
+  };
+  const auto keeps_channels = [](const Node* node) {
+    return kind_of(*node) == OpKind::elementwise || node->is("concat") || node->is("slice") || node->is("split") ||
+           node->is("pad") || node->is("resize");
+  };
+  for (const Node* node : graph().nodes()) {
+    const OpKind kind = kind_of(*node);
+    const bool sums = kind == OpKind::contraction || kind == OpKind::window;
+    if (sums && !node->is("matmul") && !node->is("gemm")) visit_all(node);
+  }
+  while (!open.empty()) {
+    const Value* v = open.back();
+    open.pop_back();
+    if (v->producer && keeps_channels(v->producer)) visit_all(v->producer);
+    for (const Use& use : v->uses)
+      if (keeps_channels(use.node)) visit_all(use.node);
+  }
+}
+
+bool Neighbours::in_blocks(const Pair& pair) const {
+  for (const Nodes* nodes : {&pair.first, &pair.between, &pair.second})
+    for (const Node* n : *nodes) {
+      const auto blocked = [&](const Value* v) { return blocked_.contains(v); };
+      if (std::any_of(n->inputs.begin(), n->inputs.end(), blocked) ||
+          std::any_of(n->outputs.begin(), n->outputs.end(), blocked))
+        return true;
+    }
+  return false;
+}
+
+/// Around attention and rotary embeddings, through movements alone.
+void Neighbours::keep_movements() {
+  std::vector<const Node*> open;
+  for (const Node* node : graph().nodes())
+    if (holds_movement_taker(*node)) open.push_back(node);
+  const auto visit = [&](const Node* node) {
+    if (node && moves_elements(*node) && kept_.insert(node).second) open.push_back(node);
+  };
+  while (!open.empty()) {
+    const Node* node = open.back();
+    open.pop_back();
+    for (const Value* v : node->inputs)
+      if (v) visit(v->producer);
+    for (const Value* v : node->outputs)
+      for (const Use& use : v->uses) visit(use.node);
+  }
+}
+
+Neighbours::Nodes Neighbours::unit_of(Node* node) const {
+  const int group = planner_.grouping.group_of(node);
+  return group >= 0 ? planner_.grouping.nodes_of(group) : Nodes{node};
+}
+
+void Neighbours::run() {
+  bool changed = true;
+  while (changed) {
+    changed = false;
+    while (sweep(false)) changed = true;
+    changed |= sweep(true);
+  }
+}
+
+bool Neighbours::sweep(bool siblings) {
+  bool changed = false;
+  for (Node* node : graph().nodes()) {
+    if (unit_of(node).front() != node) continue;
+    for (bool grown = true; grown;) {
+      grown = false;
+      const Pair* best = nullptr;
+      double most = 0;
+      const std::vector<Pair> pairs = pairs_from(node, siblings);
+      for (const Pair& pair : pairs) {
+        const Trial trial = consider(pair);
+        if (trial.why || !trial.price) continue;
+        if (const double saved = gain(pair, *trial.price); !best || saved > most) best = &pair, most = saved;
+      }
+      if (!best) break;
+      rules_.join(best->first, best->between, best->second);
+      changed = grown = true;
+    }
+  }
+  return changed;
+}
+
+std::vector<Neighbours::Pair> Neighbours::pairs_from(Node* node, bool siblings) const {
+  std::vector<Pair> found;
+  const Nodes first = unit_of(node);
+  if (siblings) {
+    for (Value* v : external_reads(first))
+      if (!v->is_constant()) add_siblings(v, first, found);
+    return found;
+  }
+  if (first.size() == 1 && costs_nothing(*first.front()) && !first.front()->is("concat")) return found;
+  for (Value* v : external_results(graph(), first)) follow(first, v, {}, found);
+  return found;
+}
+
+void Neighbours::follow(const Nodes& first, Value* value, const Nodes& between, std::vector<Pair>& found) const {
+  for (const Use& use : value->uses) {
+    if (contains(first, use.node)) continue;
+    const Nodes second = unit_of(use.node);
+    const bool seen = std::any_of(found.begin(), found.end(),
+                                  [&](const Pair& p) { return p.second == second && p.between == between; });
+    if (!seen) found.push_back({first, between, second, value});
+    const bool passes = second.size() == 1 && costs_nothing(*use.node) && use.node->outputs.size() == 1 &&
+                        between.size() < kMostBetween && !graph().is_output(use.node->output());
+    if (!passes) continue;
+    Nodes longer = between;
+    longer.push_back(use.node);
+    follow(first, use.node->output(), longer, found);
+  }
+}
+
+void Neighbours::add_siblings(Value* value, const Nodes& first, std::vector<Pair>& found) const {
+  if (value->uses.size() > kMostSiblings) return;
+  for (const Use& use : value->uses) {
+    if (contains(first, use.node)) continue;
+    const Nodes second = unit_of(use.node);
+    if (planner_.grouping.matcher().position(second.front()) < planner_.grouping.matcher().position(first.front()))
+      continue;  // found from there
+    if (std::any_of(found.begin(), found.end(), [&](const Pair& p) { return p.second == second; })) continue;
+    found.push_back({first, {}, second, value, true});
+  }
+}
+
+void Neighbours::force(const std::string& a, const std::string& b) {
+  const NodeNames& names = planner_.grouping.names();
+  Node *one = names.find(a), *other = names.find(b);
+  if (unit_of(one) == unit_of(other)) return;
+  const Pair* found = nullptr;
+  std::vector<Pair> pairs;
+  for (const auto& [from, to] : {std::pair(one, other), std::pair(other, one)})
+    for (const bool siblings : {false, true}) {
+      if (found) break;
+      pairs = pairs_from(unit_of(from).front(), siblings);
+      for (const Pair& pair : pairs)
+        if (contains(pair.second, to)) found = &pair;
+    }
+  const auto refuse = [&](const Decline& why) {
+    throw fail(E::bad_option, "\"{}\" and \"{}\" cannot be one launch, {}: {}", a, b, why.code, why.message);
+  };
+  if (!found) return refuse({"no_edge", "no value goes from one group to the other, nor do both read one", {}});
+  const Trial trial = consider(*found, true);
+  if (trial.why && trial.why->code != "slower") return refuse(*trial.why);
+  Pair pair = *found;
+  rules_.join(pair.first, pair.between, pair.second);
+  if (!trial.why) return;
+  const size_t owner = planner_.owner.at(planner_.grouping.group_of(one));
+  planner_.plan.candidates[owner].notes.push_back("forced, predicted slower: " + trial.why->message);
+}
+
+Neighbours::Trial Neighbours::of_edge(const Value& value, Node& reader) {
+  const Pair pair{unit_of(value.producer), {}, unit_of(&reader), const_cast<Value*>(&value)};
+  return consider(pair, false, true);
+}
+
+Neighbours::Trial Neighbours::consider(const Pair& pair, bool forced, bool about_edge) {
+  Trial trial;
+  trial.why = unfit(pair, forced);
+  if (trial.why && !about_edge) return trial;
+  if (work_ > budget_) {
+    if (!trial.why) trial.why = Decline{"not_tried", fmt::format("{} operands were priced, no more are", budget_), {}};
+    return trial;
+  }
+  const std::optional<GroupPrice> apart = price_apart(pair);
+  if (!apart) {
+    if (!trial.why)
+      trial.why = Decline{
+          "not_priced",
+          fmt::format("{} or {} is no launch by itself", describe(*pair.first.back()), describe(*pair.second.front())),
+          {}};
+    return trial;
+  }
+  trial.price = PricePair{*apart, std::nullopt};
+  if (trial.why && !is_choice(trial.why->code)) return trial;
+  Nodes nodes = pair.first;
+  nodes.insert(nodes.end(), pair.between.begin(), pair.between.end());
+  nodes.insert(nodes.end(), pair.second.begin(), pair.second.end());
+  nodes = planner_.grouping.sorted(std::move(nodes));
+  const auto joined = price_of(nodes);
+  if (const auto* decline = std::get_if<Decline>(&joined)) {
+    trial.why = *decline;
+    trial.why->message =
+        fmt::format("{} with {}: {}", describe(*pair.first.back()), describe(*pair.second.front()), decline->message);
+    return trial;
+  }
+  trial.price->joined = std::get<GroupPrice>(joined);
+  if (!trial.why) trial.why = slower(pair, *trial.price);
+  return trial;
+}
+
+std::optional<Decline> Neighbours::unfit(const Pair& pair, bool forced) const {
+  if (pair.first == pair.second) return Decline{"one_group", "they are one group", {}};
+  if (!forced) {
+    if (auto why = unfit_kinds(pair)) return why;
+    if (auto why = unfit_candidates(pair)) return why;
+  }
+  Nodes nodes = pair.first;
+  nodes.insert(nodes.end(), pair.between.begin(), pair.between.end());
+  nodes.insert(nodes.end(), pair.second.begin(), pair.second.end());
+  std::vector<int> groups;
+  for (const Nodes* unit : {&pair.first, &pair.second})
+    if (const int group = planner_.grouping.group_of(unit->front()); group >= 0) groups.push_back(group);
+  return planner_.refuse_place(planner_.grouping.sorted(std::move(nodes)), groups);
+}
+
+std::optional<Decline> Neighbours::unfit_kinds(const Pair& pair) const {
+  for (const Nodes* nodes : {&pair.first, &pair.between, &pair.second})
+    for (const Node* n : *nodes) {
+      const OpKind kind = kind_of(*n);
+      if (n->inputs.size() > kMostOperands)
+        return Decline{"many_operands", fmt::format("{} has {} operands", describe(*n), n->inputs.size()), {}};
+      if (computes_places(*n))
+        return Decline{"dynamic_operand", fmt::format("{} computes where its elements are", describe(*n)), {}};
+      if (kind == OpKind::shape || kind == OpKind::opaque || kind == OpKind::composite)
+        return Decline{"consumer_kind", fmt::format("{} is {}", describe(*n), name_of(kind)), {}};
+      if (is_quantised(*n))
+        return Decline{"quantised", fmt::format("{} stays where codes begin or end", describe(*n)), {}};
+      if (kept_.contains(n) || holds_movement_taker(*n))
+        return Decline{
+            "moved_by_attention", fmt::format("{} becomes part of attention's loads and stores", describe(*n)), {}};
+    }
+  if (sums_products(pair.first) && sums_products(pair.second))
+    return Decline{"two_anchors",
+                   fmt::format("{} and {} are both contractions or windows", describe(*pair.first.front()),
+                               describe(*pair.second.front())),
+                   {}};
+  const bool moves = any_kind(pair.second, {OpKind::injective}) || any_kind(pair.between, {OpKind::injective});
+  if (sums_products(pair.first) && moves)
+    return Decline{"scattered_store",
+                   fmt::format("{} would store its tiles where {} puts them", describe(*pair.first.front()),
+                               describe(*pair.second.front())),
+                   {}};
+  if (pair.siblings && (sums_products(pair.first) || sums_products(pair.second)))
+    return Decline{"two_anchors", "siblings of which one is a contraction or window", {}};
+  return std::nullopt;
+}
+
+/// Two named patterns stay two; switched-off rules join nothing.
+std::optional<Decline> Neighbours::unfit_candidates(const Pair& pair) const {
+  std::vector<std::string> named;
+  for (const Nodes* unit : {&pair.first, &pair.second}) {
+    const int group = planner_.grouping.group_of(unit->front());
+    if (group < 0) continue;
+    const Candidate& c = planner_.plan.candidates[planner_.owner.at(group)];
+    if (!c.named) continue;
+    named.push_back(c.id);
+  }
+  if (named.size() == 2)
+    return Decline{"claimed", fmt::format("{} and {} are named patterns", named[0], named[1]), named};
+  for (const Nodes* unit : {&pair.first, &pair.second})
+    for (const Node* n : *unit)
+      if (!planner_.enabled(rules_.rule_for(pair.first, pair.second), planner_.grouping.names().of(n)))
+        return Decline{"disabled", "switched off by --only or --skip", {}};
+  // A path node whose value is read elsewhere would be stored for that reader alone.
+  for (size_t i = 0; i < pair.between.size(); ++i)
+    for (const Value* v : pair.between[i]->outputs)
+      for (const Use& use : v->uses)
+        if (!contains(pair.second, use.node) && !contains(pair.between, use.node))
+          return Decline{"read_elsewhere", fmt::format("\"{}\" is read elsewhere too", value_name(*v)), {}};
+  return std::nullopt;
+}
+
+std::variant<GroupPrice, Decline> Neighbours::price_of(const Nodes& nodes) {
+  std::vector<size_t> key;
+  for (const Node* n : nodes) key.push_back(planner_.grouping.matcher().position(n));
+  const auto at = prices_.find(key);
+  if (at != prices_.end()) return at->second;
+  for (const Node* n : nodes) work_ += 1 + n->inputs.size();
+  const auto price = [&]() -> std::variant<GroupPrice, Decline> {
+    try {
+      const OutlinedCopy copy = outline_copy(graph(), nodes, {fused_op(), "trial", "trial"});
+      return planner_.options.price(*copy.node);
+    } catch (const Error& error) {  // alone, the nodes do not know what the graph around them says of an operand
+      if (error.diagnostic().name == "internal") throw;
+      return Decline{"dynamic_operand", error.diagnostic().message, {nodes.front()->name()}};
+    }
+  };
+  return prices_.emplace(std::move(key), price()).first->second;
+}
+
+std::optional<GroupPrice> Neighbours::price_of_unit(const Nodes& nodes) {
+  if (nodes.size() == 1 && costs_nothing(*nodes.front())) {
+    if (nodes.front()->is("concat")) return price_of_copies(*nodes.front());
+    return GroupPrice{};
+  }
+  const auto price = price_of(nodes);
+  if (const auto* known = std::get_if<GroupPrice>(&price)) return *known;
+  return price_of_parts(nodes);
+}
+
+/// Modules that run as several kernels: the sum of their operators, in bodies too.
+std::optional<GroupPrice> Neighbours::price_of_parts(const Nodes& nodes) {
+  std::optional<GroupPrice> sum;
+  for (const Node* node : nodes) {
+    if (node->body) {
+      const auto inner = price_of_parts(node->body->nodes());
+      if (inner) sum = sum.value_or(GroupPrice{}), *sum += *inner;
+      continue;
+    }
+    if (costs_nothing(*node)) continue;
+    const auto price = planner_.options.price(*node);
+    if (const auto* known = std::get_if<GroupPrice>(&price)) sum = sum.value_or(GroupPrice{}), *sum += *known;
+  }
+  return sum;
+}
+
+/// Operands that no launch can store into the result are copied there.
+GroupPrice Neighbours::price_of_copies(const Node& concat) {
+  GroupPrice total;
+  if (concat.inputs.size() > kMostOperands) return total;
+  const auto whole = price_of({const_cast<Node*>(&concat)});
+  const auto* all = std::get_if<GroupPrice>(&whole);
+  const int64_t bytes = std::max<int64_t>(value_bytes(*concat.output(), planner_.options.dims), 1);
+  for (const Value* v : concat.inputs) {
+    const bool stored =
+        v->producer && !(costs_nothing(*v->producer) && !v->producer->is("concat")) && v->uses.front().node == &concat;
+    if (stored || !all) continue;
+    const double share = static_cast<double>(value_bytes(*v, planner_.options.dims)) / static_cast<double>(bytes);
+    total.microseconds += all->microseconds * share;
+    total.blocked_microseconds += all->blocked_microseconds * share;
+    total.bytes += 2 * value_bytes(*v, planner_.options.dims);
+  }
+  return total;
+}
+
+std::optional<GroupPrice> Neighbours::price_apart(const Pair& pair) {
+  auto first = price_of_unit(pair.first);
+  const auto second = price_of_unit(pair.second);
+  if (!first || !second) return std::nullopt;
+  *first += *second;
+  for (Node* node : pair.between)
+    if (const auto price = price_of_unit({node})) *first += *price;
+  return first;
+}
+
+double Neighbours::gain(const Pair& pair, const PricePair& price) const {
+  const double dense = price.apart.microseconds - price.joined->microseconds;
+  if (!in_blocks(pair)) return dense;
+  return std::min(dense, price.apart.blocked_microseconds - price.joined->blocked_microseconds);
+}
+
+std::optional<Decline> Neighbours::slower(const Pair& pair, const PricePair& price) const {
+  const bool prologue = any_kind(pair.second, {OpKind::contraction}) && !sums_products(pair.first);
+  double least = (prologue ? kLeastPrologueGain : kLeastGain) * price.apart.microseconds;
+  if (only_elementwise(pair.first) && only_elementwise(pair.second)) least = std::min(least, kLaunchSaved);
+  if (gain(pair, price) > least) return std::nullopt;
+  const bool dense = !in_blocks(pair) || price.joined->microseconds > price.apart.microseconds - least;
+  const double joined = dense ? price.joined->microseconds : price.joined->blocked_microseconds;
+  const double apart = dense ? price.apart.microseconds : price.apart.blocked_microseconds;
+  return Decline{"slower",
+                 fmt::format("{} with {} as one launch: predicted {}, apart {}; {:.2f} MB instead of {:.2f} MB",
+                             describe(*pair.first.back()), describe(*pair.second.front()), text_of_time(joined),
+                             text_of_time(apart), 1e-6 * static_cast<double>(price.joined->bytes),
+                             1e-6 * static_cast<double>(price.apart.bytes)),
+                 {}};
+}
+
+}  // namespace opfuse

@@ -1,0 +1,68 @@
+// Neighbouring groups become one where the cost model predicts a gain. Kinds of operators decide nothing here: what
+// lowers and is generated is legal, what is cheaper as one launch than as two is joined.
+#pragma once
+
+#include <map>
+#include <set>
+
+#include "fusion/planner.hpp"
+#include "fusion/price.hpp"
+
+namespace opfuse {
+
+class Neighbours {
+ public:
+  Neighbours(Planner& planner, RuleEngine& rules);
+  void run();
+  /// The groups of two nodes become one, whatever it costs. E::bad_option where that is not legal.
+  void force(const std::string& a, const std::string& b);
+
+  /// One launch instead of two (and what lies between them, which costs nothing by itself).
+  struct Trial {
+    std::optional<Decline> why;  ///< why not; nothing: it is legal and pays
+    std::optional<PricePair> price;
+  };
+  /// The group that makes `value` and the one of `reader`, where these are two.
+  Trial of_edge(const Value& value, Node& reader);
+
+ private:
+  using Nodes = std::vector<Node*>;
+  struct Pair {
+    Nodes first, between, second;
+    Value* value = nullptr;  ///< what goes from one to the other; of siblings: what both read
+    bool siblings = false;
+  };
+
+  Planner& planner_;
+  RuleEngine& rules_;
+  std::set<const Value*> blocked_;  ///< values that convolutions may want with their channels in blocks; looked up only
+  std::set<const Node*> kept_;      ///< movements that attention and rotary embeddings take over; looked up only
+  size_t work_ = 0, budget_ = 0;    ///< operands of what was priced, and may be
+  std::map<std::vector<size_t>, std::variant<GroupPrice, Decline>> prices_;  ///< by positions of the nodes
+
+  const Graph& graph() const { return planner_.grouping.graph(); }
+  Nodes unit_of(Node* node) const;
+  bool sweep(bool siblings);
+  std::vector<Pair> pairs_from(Node* node, bool siblings) const;
+  void follow(const Nodes& first, Value* value, const Nodes& between, std::vector<Pair>& found) const;
+  void add_siblings(Value* value, const Nodes& first, std::vector<Pair>& found) const;
+  Trial consider(const Pair& pair, bool forced = false, bool about_edge = false);
+  std::optional<Decline> unfit(const Pair& pair, bool forced) const;
+  std::optional<Decline> unfit_kinds(const Pair& pair) const;
+  std::optional<Decline> unfit_candidates(const Pair& pair) const;
+  std::variant<GroupPrice, Decline> price_of(const Nodes& nodes);
+  std::optional<GroupPrice> price_apart(const Pair& pair);
+  std::optional<GroupPrice> price_of_unit(const Nodes& nodes);
+  std::optional<GroupPrice> price_of_parts(const Nodes& nodes);
+  GroupPrice price_of_copies(const Node& concat);
+  double gain(const Pair& pair, const PricePair& price) const;
+  bool in_blocks(const Pair& pair) const;
+  void find_blocked();
+  std::optional<Decline> slower(const Pair& pair, const PricePair& price) const;
+  void keep_movements();
+};
+
+/// A result that is a part of its operand's memory, or whose operands can be parts of its own.
+bool costs_nothing(const Node& node);
+
+}  // namespace opfuse

@@ -1,0 +1,101 @@
+// The ledger of a compiled model says what runs: one launch, a view, a copy or two, by what, and why apart.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "driver/compilation.hpp"
+#include "fusion/explain/edge_groups.hpp"
+#include "fusion/reasons.hpp"
+#include "ops/registry.hpp"
+
+namespace opfuse {
+namespace {
+
+using ::testing::HasSubstr;
+
+Compilation lowered_model(const std::string& text, CompilationOptions options = {}) {
+  Compilation c(parse_graph(text, ops()), parse_target("cpu:avx512"), std::move(options));
+  c.run_to(Milestone::lowered);
+  return c;
+}
+
+const EdgeVerdict& edge_of(const Compilation& c, const std::string& producer, const std::string& consumer) {
+  for (const EdgeVerdict& e : c.plan.edges)
+    if (e.producer == producer && e.consumer == consumer) return e;
+  throw std::runtime_error("no edge " + producer + " -> " + consumer);
+}
+
+const std::string kModel =
+    "graph (%x: f32[1,16,56,56]) {\n %w = const rand<1> : f32[32,16,3,3]\n %v = const rand<2> : f32[32,64,1,1]\n"
+    "%u = const rand<3> : f32[32,16,3,3]\n"
+    "%a = conv(%x, %w) {pads=[1,1,1,1]} @\"a\"\n %r = relu(%a) @\"r\"\n %b = conv(%x, %u) {pads=[1,1,1,1]} @\"b\"\n"
+    "%c = concat(%r, %b) {axis=1} @\"cat\"\n %y = conv(%c, %v) @\"y\"\n return %y }";
+
+TEST(Ledger, SaysWhatRuns) {
+  const Compilation c = lowered_model(kModel);
+  EXPECT_EQ(edge_of(c, "a", "r").executed, kOneLaunch);
+  EXPECT_EQ(edge_of(c, "a", "r").by, "ConvBNReLU@r");
+  EXPECT_EQ(edge_of(c, "r", "cat").executed, kView);
+  EXPECT_EQ(edge_of(c, "b", "cat").executed, kView);
+  for (const EdgeVerdict& e : c.plan.edges) EXPECT_FALSE(e.executed.empty()) << e.producer << " -> " << e.consumer;
+}
+
+TEST(Ledger, ThatShapingJoinedIsNotApart) {
+  const Compilation c = lowered_model(
+      "graph (%x: f32[1,16,112,112]) {\n %w1 = const rand<1> : f32[96,16,1,1]\n %w2 = const rand<3> : f32[96,1,3,3]\n"
+      "%a = conv(%x, %w1) @\"expand\"\n %r = relu(%a) @\"act\"\n"
+      "%y = conv(%r, %w2) {group=96, pads=[1,1,1,1], strides=[2,2]} @\"depthwise\"\n return %y }");
+  const EdgeVerdict& edge = edge_of(c, "act", "depthwise");
+  EXPECT_EQ(edge.executed, kOneLaunch);
+  EXPECT_EQ(edge.by, "join-chains");
+  EXPECT_TRUE(edge.decline.code.empty());
+}
+
+TEST(Ledger, AnEdgeThatIsTwoLaunchesHasEveryField) {
+  const Compilation c = lowered_model(
+      "graph (%x: f32[1,8,8,8]) {\n %w = const rand<1> : f32[8,8,3,3]\n %a = conv(%x, %w) @\"first\"\n"
+      "%y = conv(%a, %w) @\"second\"\n return %y }");
+  const EdgeVerdict& edge = edge_of(c, "first", "second");
+  EXPECT_EQ(edge.executed, kTwoLaunches);
+  EXPECT_EQ(edge.decline.code, "two_anchors");
+  EXPECT_THAT(edge.decline.message, testing::AllOf(HasSubstr("\"first\""), HasSubstr("\"second\"")));
+  ASSERT_TRUE(edge.price);
+  EXPECT_GT(edge.price->apart.bytes, 0);
+  EXPECT_EQ(change_for(edge), kNoChangeFlips);
+  const std::vector<EdgeGroup> groups = edge_groups(c.prepared, c.plan);
+  ASSERT_EQ(groups.size(), 1u);
+  EXPECT_THAT(text_of(groups[0]), HasSubstr("1 x conv -> conv   two_anchors"));
+  EXPECT_THAT(text_of_edges(c.prepared, c.plan, "second", "first"), HasSubstr("executed: two_launches"));
+}
+
+TEST(Ledger, OfAnEditedPlanIsThatOfTheEdit) {
+  const std::string two = "graph (%x: f32[64,256]) { %a = relu(%x) @\"a\"\n %y = sigmoid(%a) @\"b\"\n return %y }";
+  auto plan = std::make_shared<FusionPlan>(lowered_model(two).plan);
+  ASSERT_EQ(plan->edges.size(), 1u);
+  EXPECT_EQ(plan->edges[0].group, "map@b");
+  plan->at("map@b").apply = false;
+  CompilationOptions options;
+  options.given_plan = plan;
+  const Compilation c = lowered_model(two, options);
+  EXPECT_EQ(c.plan.edges[0].group, "");
+  EXPECT_EQ(c.plan.edges[0].executed, kTwoLaunches);
+  EXPECT_FALSE(c.plan.edges[0].decline.code.empty());
+}
+
+TEST(Ledger, EveryReasonOfTheTableIsThereOnce) {
+  for (const Reason& reason : reasons()) EXPECT_EQ(find_reason(reason.code), &reason) << reason.code;
+}
+
+TEST(Ledger, NamesOfLaunchesAreUnique) {
+  CompilationOptions options;
+  options.fused = false;
+  const Compilation c = lowered_model(
+      "graph (%x: f32[1,8,8,8]) {\n %w = const rand<1> : f32[8,8,3,3]\n %a = conv(%x, %w) @\"s\"\n"
+      "%y = conv(%a, %w) @\"s\"\n return %y }",
+      options);
+  ASSERT_EQ(c.program.launches.size(), 2u);
+  EXPECT_EQ(c.program.launches[0].name, "conv__s");
+  EXPECT_EQ(c.program.launches[1].name, "conv__s_2");
+}
+
+}  // namespace
+}  // namespace opfuse

@@ -1,0 +1,125 @@
+// Neighbours that become one launch because the cost model says so, those that stay apart, and control over both. Every
+// graph runs on every CPU target of this machine against the interpreter.
+#include <fmt/format.h>
+
+#include "driver/runs_everywhere.hpp"
+#include "opfuse/error.hpp"
+
+namespace opfuse {
+namespace {
+
+using test::expect_runs;
+using ::testing::HasSubstr;
+
+const TargetInfo kTarget = parse_target("cpu:avx512");
+
+std::string image(const std::string& body, const std::string& results = "%y") {
+  return "graph (%x: f32[1,16,32,32], %z: f32[1,16,32,32]) {\n" + body + "\n return " + results + "\n}";
+}
+
+FusionPlan plan_of(const std::string& text, const PlanRequest& request = {}) {
+  Graph graph = parse_graph(text, ops());
+  prepare(graph, {}, nullptr);
+  return plan_graph(graph, kTarget, request);
+}
+
+const EdgeVerdict& edge_of(const FusionPlan& plan, const std::string& producer, const std::string& consumer) {
+  for (const EdgeVerdict& e : plan.edges)
+    if (e.producer == producer && e.consumer == consumer) return e;
+  throw std::runtime_error("no edge " + producer + " -> " + consumer);
+}
+
+/// One case of a rule: the graph is so many launches.
+struct Case {
+  const char* name;
+  std::string text;
+  size_t launches;
+};
+
+class Launches : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Launches, AreAsManyAndCompute) {
+  const Program program = expect_runs(GetParam().text);
+  EXPECT_EQ(program.launches.size(), GetParam().launches) << print(program);
+}
+
+const std::string kRows = "graph (%x: f32[64,256]) {\n %k = const dense<-1> : i64[1]\n";
+
+std::vector<Case> cases() {
+  return {
+      // movements grow into readers and writers
+      {"transpose", image("%a = relu(%x)\n %t = transpose(%a) {perm=[0,1,3,2]}\n %y = add(%t, %z)"), 1},
+      {"reshape_between",
+       "graph (%x: f32[1,16,32,32], %z: f32[16,1024]) { %a = relu(%x) %s = const dense<16,1024> : i64[2]\n"
+       "%b = reshape(%a, %s) %y = mul(%b, %z) return %y }",
+       1},
+      {"concat_between", image("%a = relu(%x)\n %b = abs(%z)\n %c = concat(%a, %b) {axis=1}\n %y = neg(%c)"), 1},
+      {"functions_of_parts",  // each part's would be computed for the whole
+       image("%a = relu(%x)\n %b = sigmoid(%z)\n %c = concat(%a, %b) {axis=1}\n %y = tanh(%c)"), 2},
+      {"pad", image("%p = const dense<0,0,1,1,0,0,1,1> : i64[8]\n %a = pad(%x, %p)\n %y = relu(%a)"), 1},
+      {"depth_to_space", image("%a = depth_to_space(%x) {blocksize=2}\n %y = relu(%a)"), 1},
+      {"pad_into_pool",
+       image("%p = const dense<0,0,1,1,0,0,1,1> : i64[8]\n %a = pad(%x, %p)\n"
+             "%y = average_pool(%a) {kernel_shape=[3,3]}"),
+       1},
+      // broadcasts grow, a sum that is needed for each element of a large result does not
+      {"broadcast", "graph (%x: f32[1,16,1,1], %z: f32[1,16,32,32]) { %a = relu(%x) %y = add(%a, %z) return %y }", 1},
+      // several results, siblings
+      {"stored_and_read", image("%s = add(%x, %z)\n %t = sigmoid(%s)", "%s, %t"), 1},
+      {"siblings", image("%a = relu(%x)\n %b = sigmoid(%x)", "%a, %b"), 1},
+      {"prefix_of_two", image("%p = relu(%x)\n %a = exp(%p)\n %b = sigmoid(%p)", "%a, %b"), 1},
+      {"reductions_of_one_row", kRows + "%a = reduce_sum(%x, %k)\n %b = reduce_max(%x, %k)\n return %a, %b }", 1},
+      {"sum_and_norm",
+       "graph (%x: f32[1,64,256], %z: f32[1,64,256]) { %g = const rand<1> : f32[256] %b = const rand<2> : f32[256]\n"
+       "%s = add(%x, %z) %l = layer_norm(%s, %g, %b) {axis=-1} return %s, %l }",
+       1},
+      // what would be computed again is not
+      {"function_of_a_row_and_its_sum",
+       kRows + "%m = reduce_max(%x, %k)\n %d = sub(%x, %m)\n %e = tanh(%d)\n %s = reduce_sum(%e, %k)\n"
+               "%y = div(%e, %s)\n return %y }",
+       2},
+      // prologues by how often they are computed
+      {"window_that_reads_once", image("%a = relu(%x)\n %y = max_pool(%a) {kernel_shape=[2,2], strides=[2,2]}"), 1},
+      {"product_that_reads_often",
+       "graph (%x: f32[1,64,32,32]) { %w = const rand<1> : f32[256,64,1,1] %a = tanh(%x) %y = conv(%a, %w) return %y }",
+       2},
+  };
+}
+
+INSTANTIATE_TEST_SUITE_P(Neighbours, Launches, ::testing::ValuesIn(cases()),
+                         [](const auto& param) { return std::string(param.param.name); });
+
+TEST(Neighbours, ARefusedEdgeHasBothPricesAndNamesItsEnds) {
+  const FusionPlan plan = plan_of(
+      "graph (%x: f32[1,64,32,32]) { %w = const rand<1> : f32[256,64,1,1] %a = tanh(%x) @\"act\"\n"
+      "%y = conv(%a, %w) @\"conv\" return %y }");
+  const EdgeVerdict& edge = edge_of(plan, "act", "conv");
+  EXPECT_EQ(edge.decline.code, "slower");
+  EXPECT_THAT(edge.decline.message, testing::AllOf(HasSubstr("\"act\""), HasSubstr("\"conv\"")));
+  ASSERT_TRUE(edge.price && edge.price->joined);
+  EXPECT_GT(edge.price->joined->microseconds, edge.price->apart.microseconds);
+  EXPECT_LT(edge.price->joined->bytes, edge.price->apart.bytes);
+}
+
+TEST(Neighbours, ControlKeepsApartWhatPaysAndJoinsWhatDoesNot) {
+  const std::string two = image("%a = relu(%x) @\"a\"\n %y = sigmoid(%a) @\"b\"");
+  EXPECT_EQ(edge_of(plan_of(two), "a", "b").group, "map@b");
+  EXPECT_EQ(edge_of(plan_of(two, {.no_fuse = {{"a", "b"}}}), "a", "b").decline.code, "no_fuse");
+  const std::string slow =
+      "graph (%x: f32[1,64,32,32]) { %w = const rand<1> : f32[256,64,1,1] %a = tanh(%x) @\"act\"\n"
+      "%y = conv(%a, %w) @\"conv\" return %y }";
+  const FusionPlan forced = plan_of(slow, {.fuse = {{"act", "conv"}}});
+  EXPECT_EQ(edge_of(forced, "act", "conv").group, "ConvBN@conv");
+  EXPECT_THAT(forced.applied()[0]->notes, testing::Contains(HasSubstr("predicted slower")));
+}
+
+TEST(Neighbours, WhatCannotBeOneLaunchIsNotForced) {
+  const std::string two =
+      "graph (%x: f32[1,8,8,8]) { %w = const rand<1> : f32[8,8,3,3] %a = conv(%x, %w) @\"first\"\n"
+      "%y = conv(%a, %w) @\"second\" return %y }";
+  EXPECT_THROW(plan_of(two, {.fuse = {{"first", "second"}}}), Error);
+  EXPECT_THROW(plan_of(two, {.no_fuse = {{"first", "secnd"}}}), Error);
+}
+
+}  // namespace
+}  // namespace opfuse
