@@ -62,12 +62,14 @@ static Json json_of(const EdgeVerdict& e) {
   if (e.group.empty() && !e.decline.code.empty()) edge["reason"] = json_of(e.decline);
   if (!e.executed.empty()) edge["executed"] = e.executed;
   if (!e.by.empty()) edge["by"] = e.by;
-  if (e.price) {
-    edge["bytes"] = {{"apart", e.price->apart.bytes}};
-    edge["time_us"] = {{"apart", e.price->apart.microseconds}};
-    if (e.price->joined) edge["bytes"]["joined"] = e.price->joined->bytes;
-    if (e.price->joined) edge["time_us"]["joined"] = e.price->joined->microseconds;
-  }
+  const auto add_price = [&](const std::string& form, const GroupPrice& price) {
+    edge["bytes"][form] = price.bytes;
+    edge["time_us"][form] = price.microseconds;
+    if (price.blocked_microseconds != price.microseconds)
+      edge["time_us"][form + "_in_blocks"] = price.blocked_microseconds;
+  };
+  if (e.price) add_price("apart", e.price->apart);
+  if (e.price && e.price->joined) add_price("joined", *e.price->joined);
   if (e.group.empty() && !e.decline.code.empty()) edge["change"] = change_for(e);
   return edge;
 }
@@ -84,9 +86,10 @@ static EdgeVerdict edge_of(const Json& j) {
   edge.executed = j.value("executed", "");
   edge.by = j.value("by", "");
   if (!j.contains("bytes") || !j.contains("time_us")) return edge;
-  const auto price = [&](const char* form) {
-    const double time = j.at("time_us").at(form).get<double>();
-    return GroupPrice{time, time, j.at("bytes").at(form).get<int64_t>()};
+  const auto price = [&](const std::string& form) {
+    const Json& times = j.at("time_us");
+    const auto time = times.at(form).get<double>();
+    return GroupPrice{time, times.value(form + "_in_blocks", time), j.at("bytes").at(form).get<int64_t>()};
   };
   edge.price = PricePair{price("apart"), std::nullopt};
   if (j.at("bytes").contains("joined")) edge.price->joined = price("joined");
