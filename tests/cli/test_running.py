@@ -113,7 +113,7 @@ class Run(CliTest):
 
     def test_sizes_of_variants_that_make_no_sense_are_refused(self):
         opf = self.folder / "x.opf"
-        for flag, says in (("batch", "NAME=SIZE"), ("batch=", "NAME=SIZE"), ("batch=-1", "no size"), ("batch=any", "no size"),
+        for flag, says in (("batch", "NAME=SIZE"), ("batch=", "NAME=SIZE"), ("batch=-1", "not a size"), ("batch=any", "not a size"),
                            ("batch=1,batch=2", "given twice")):
             self.fails(2, "compile", SMALL, "-o", opf, "--specialize", flag, says=["E0401", says])
         self.fails(2, "compile", SMALL, "-o", opf, "--specialize", "bach=1", says=["--specialize bach=1", "dimensions: batch"])
