@@ -286,7 +286,7 @@ class StageCost {
         }
       });
       total += points(axes) / lanes_ / units;
-      // a guard of taps outside is no work of its own
+      // a guard of taps outside is not work of its own
       prologue = std::max(0.0, prologue - guards(r.value));
       const double by_pixels = points(axes) / lanes_;
       const double by_channels = points(axes) / channels * std::ceil(channels / (lanes_ * kColumnsOfTile));

@@ -287,10 +287,10 @@ Neighbours::Trial Neighbours::consider(const Pair& pair, bool forced, bool about
   const std::optional<GroupPrice> apart = price_apart(pair);
   if (!apart) {
     if (!trial.why)
-      trial.why = Decline{
-          "not_priced",
-          fmt::format("{} or {} is no launch by itself", describe(*pair.first.back()), describe(*pair.second.front())),
-          {}};
+      trial.why = Decline{"not_priced",
+                          fmt::format("{} or {} is not a launch by itself", describe(*pair.first.back()),
+                                      describe(*pair.second.front())),
+                          {}};
     return trial;
   }
   trial.price = PricePair{*apart, std::nullopt};

@@ -148,7 +148,7 @@ void GraphWriter::write_node(const Node& node, Bindings& bindings) {
 
 void GraphWriter::write_body(const Node& node, Bindings& bindings) {
   if (!stands_for_body(node))
-    throw fail(E::unsupported_op, "{} is no operator of ONNX: it is made for a target", node.op->name)
+    throw fail(E::unsupported_op, "{} is not an operator of ONNX: it is made for a target", node.op->name)
         .node(node.name())
         .hint("write the model that the graph was made from");
   const Graph& body = *node.body;

@@ -6,7 +6,7 @@
 namespace opfuse::onnx {
 
 /// `value` as a constant where all that it is computed from is constant: a table of positions of which Range takes its
-/// end is no shape arithmetic by itself, being long and of floats. Otherwise `value`.
+/// end is not shape arithmetic by itself, being long and of floats. Otherwise `value`.
 Value* settled(Graph& graph, Value* value);
 
 }  // namespace opfuse::onnx

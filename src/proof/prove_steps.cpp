@@ -29,13 +29,13 @@ Region side_by_side(const Launch& launch, int64_t steps) {
   for (size_t p = 0; p < region.params.size(); ++p)
     if (is_slice(launch, p)) region.params[p].type.shape.dims[0] = Dim(steps);
   Stage& stage = region.stages[0];
-  OPFUSE_CHECK(stage.domain[0] == Dim(1), "a step of {} is no slice", launch.name);
+  OPFUSE_CHECK(stage.domain[0] == Dim(1), "a step of {} is not a slice", launch.name);
   stage.domain[0] = Dim(steps);
   for (StageOutput& output : stage.outputs) output.shape.dims[0] = Dim(steps);
   for (const Read& read : stage.reads)
     if (is_slice(launch, static_cast<size_t>(read.index))) {
       const IndexExpr& first = read.map.dims[0];
-      OPFUSE_CHECK(first.terms.size() == 1 && first.terms[0].axis == 0, "a read of {} is no slice", launch.name);
+      OPFUSE_CHECK(first.terms.size() == 1 && first.terms[0].axis == 0, "a read of {} is not a slice", launch.name);
     }
   return region;
 }

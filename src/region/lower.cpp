@@ -312,7 +312,7 @@ static std::string no_kernel(const Node& node) {
 void Lowering::lower_node(const Node& node) {
   if (std::find(done_.begin(), done_.end(), &node) != done_.end()) return;
   if (node.body != nullptr) {
-    if (!stands_for_body(node)) decline("repeats", "its body runs again and again: it is no single kernel", node);
+    if (!stands_for_body(node)) decline("repeats", "its body runs again and again: it is not a single kernel", node);
     const Graph& body = *node.body;
     for (size_t i = 0; i < body.inputs().size(); ++i) bind_alias(body.inputs()[i], resolve(node.inputs[i]));
     walk(body);

@@ -79,7 +79,7 @@ std::variant<Factors, Decline> factors_of(const Node& group) {
   const auto data = operand_of(group, product, 0), weights = operand_of(group, product, 1);
   if (!data || !weights) return no("computed_operand", "a factor is computed by the same kernel, or read twice");
   const Value *x = group.inputs[*data], *w = group.inputs[*weights];
-  if (!w->is_constant() || x->is_constant()) return no("variable_weights", "the second factor is no constant");
+  if (!w->is_constant() || x->is_constant()) return no("variable_weights", "the second factor is not a constant");
   if (x->type.dtype != DType::f32 || w->type.dtype != DType::f32) return no("not_f32", "a factor is not f32");
   return Factors{*data, *weights};
 }

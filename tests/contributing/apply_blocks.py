@@ -24,7 +24,7 @@ BLOCK = re.compile(r"^\*\*`([^`]+)`\*\*, (?:(a new file)|after the line `([^`]+)
 # Tests of the tree that judge what the recipes add.
 STANDING_TESTS = ["tests/onnx/import_table_test.cpp"]
 HELPERS = ["tests/codegen/run_kernel.cpp"]
-# Lists that are no sources, and what reads them.
+# Lists that are not sources, and what reads them.
 READERS = {"src/cpu/skeletons.def": ["src/cpu/skeletons.cpp", "src/cpu/emit/emitters.cpp"]}
 LLVM_LIBRARY = "lib/libopfuse_llvm.so"
 

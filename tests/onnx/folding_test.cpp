@@ -42,7 +42,7 @@ ModelBytes with_if(bool condition, const Strings& more = {}) {
                     .outputs = {value_info("y", kFloat, {"2"})}}};
 }
 
-/// Positions are a long table of floats, which is no shape arithmetic; an end that is taken from it is a number.
+/// Positions are a long table of floats, which is not shape arithmetic; an end that is taken from it is a number.
 TEST(ReadFolding, AnEndOfRangeMayBeTakenFromALongTable) {
   std::vector<float> table(64);
   for (size_t i = 0; i < table.size(); ++i) table[i] = -static_cast<float>(i);

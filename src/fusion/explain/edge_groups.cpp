@@ -8,6 +8,7 @@
 #include "fusion/grouping.hpp"
 #include "fusion/names.hpp"
 #include "fusion/reasons.hpp"
+#include "ir/located.hpp"
 #include "match/pattern.hpp"
 
 namespace opfuse {
@@ -24,6 +25,11 @@ int64_t bytes_between(const Graph& graph, const EdgeVerdict& e) {
   return v ? 2 * value_bytes(*v, {}) : 0;
 }
 
+/// ONNX's name where opfuse has none of its own.
+std::string operator_of(const Node& node) {
+  return node.op == opaque_op() ? source_operator(node) : std::string(operator_name(node));
+}
+
 std::string megabytes(int64_t bytes) {
   return bytes >= 100'000 ? fmt::format("{:.1f} MB", 1e-6 * static_cast<double>(bytes))
                           : fmt::format("{:.1f} kB", 1e-3 * static_cast<double>(bytes));
@@ -37,7 +43,7 @@ std::vector<EdgeGroup> edge_groups(const Graph& graph, const FusionPlan& plan) {
   for (const EdgeVerdict& e : plan.edges) {
     const Node *producer = names.find(e.producer), *consumer = names.find(e.consumer);
     if (!producer || !consumer || !runs_apart(e)) continue;
-    const std::string from(operator_name(*producer)), to(operator_name(*consumer));
+    const std::string from = operator_of(*producer), to = operator_of(*consumer);
     auto group = std::find_if(groups.begin(), groups.end(), [&](const EdgeGroup& g) {
       return g.code == e.decline.code && g.producer == from && g.consumer == to;
     });
