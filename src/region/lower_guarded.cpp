@@ -36,21 +36,40 @@ bool is_always_inside(const IndexMap& map, const Shape& shape, const std::vector
 
 }  // namespace
 
+const Shape& Lowering::shape_read_by(const Read& read) const {
+  return read.stage < 0
+             ? region_.params[static_cast<size_t>(read.index)].type.shape
+             : region_.stages[static_cast<size_t>(read.stage)].outputs[static_cast<size_t>(read.index)].shape;
+}
+
+/// Reads of `value` that stand behind a guard of their own, as those of a concatenation of concatenations do: a read
+/// with their map and shape is asked whether it is inside. Where they are outside, another part of `value` is not.
+std::set<int> Lowering::guarded_reads(const Expr& value) {
+  std::set<int> asked, guarded;
+  value.visit([&](const Expr& e) {
+    if (e.op() == ExprOp::in_bounds) asked.insert(e.index());
+  });
+  const auto read_at = [&](int index) -> const Read& { return stage().reads[static_cast<size_t>(index)]; };
+  value.visit([&](const Expr& e) {
+    if (e.op() != ExprOp::read) return;
+    for (const int a : asked)
+      if (read_at(a).map == read_at(e.index()).map && shape_read_by(read_at(a)) == shape_read_by(read_at(e.index())))
+        guarded.insert(e.index());
+  });
+  return guarded;
+}
+
 /// Reads of `value` beside the guard that leave their tensors where the guard's does: operands that are broadcast along
 /// some of the axes that move.
 std::set<int> Lowering::reads_outside(const Expr& value, int guard) {
   const Read& guarding = stage().reads[static_cast<size_t>(guard)];
-  const auto shape_of = [&](const Read& read) -> const Shape& {
-    return read.stage < 0
-               ? region_.params[static_cast<size_t>(read.index)].type.shape
-               : region_.stages[static_cast<size_t>(read.stage)].outputs[static_cast<size_t>(read.index)].shape;
-  };
+  const std::set<int> guarded = guarded_reads(value);
   std::set<int> reads;
   value.visit([&](const Expr& e) {
-    if (e.op() != ExprOp::read || e.index() == guard) return;
+    if (e.op() != ExprOp::read || e.index() == guard || guarded.contains(e.index())) return;
     const Read& read = stage().reads[static_cast<size_t>(e.index())];
-    const bool same = read.map == guarding.map && shape_of(read) == shape_of(guarding);
-    if (!same && !is_always_inside(read.map, shape_of(read), extents())) reads.insert(e.index());
+    const bool same = read.map == guarding.map && shape_read_by(read) == shape_read_by(guarding);
+    if (!same && !is_always_inside(read.map, shape_read_by(read), extents())) reads.insert(e.index());
   });
   return reads;
 }
@@ -76,10 +95,10 @@ std::pair<Expr, Expr> Lowering::pull_inside(const Value* value, const IndexMap& 
     for (const int read : reads_outside(pulled, *guard)) here = logical_and(here, Expr::in_bounds(read));
     return {here, pulled};
   }
-  std::set<int> reads, guarded;
+  const std::set<int> guarded = guarded_reads(pulled);
+  std::set<int> reads;
   pulled.visit([&](const Expr& e) {
     if (e.op() == ExprOp::read) reads.insert(e.index());
-    if (e.op() == ExprOp::in_bounds) guarded.insert(e.index());
   });
   Expr here = inside;
   for (const int read : reads) {

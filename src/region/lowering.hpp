@@ -197,6 +197,8 @@ class Lowering {
   Expr pull_new(const Value* value, Def& def, const IndexMap& map);
   Expr pull_elementwise(const Node& node, const IndexMap& map, const Shape& shape);
   Expr pull_forward(const Value* value, Def& def, const IndexMap& map);
+  const Shape& shape_read_by(const Read& read) const;
+  std::set<int> guarded_reads(const Expr& value);
   std::set<int> reads_outside(const Expr& value, int guard);
   std::optional<int> guard_of(const Expr& value, const TensorType& type, const IndexMap& map);
   Expr add_read(Read read, DType dtype);

@@ -56,6 +56,15 @@ std::vector<Case> cases() {
       {"concat_between", image("%a = relu(%x)\n %b = abs(%z)\n %c = concat(%a, %b) {axis=1}\n %y = neg(%c)"), 1},
       {"functions_of_parts",  // each part's would be computed for the whole
        image("%a = relu(%x)\n %b = sigmoid(%z)\n %c = concat(%a, %b) {axis=1}\n %y = tanh(%c)"), 2},
+      {"concat_of_a_concat",  // halves of a part of the heads are rotated: each read has its own border
+       "graph (%a: f32[2,3,4], %b: f32[2,3,4], %c: f32[2,1,4], %d: f32[2,3,8]) {\n"
+       "%e = mul(%a, %c) %f = mul(%b, %c) %g = sub(%e, %f) %h = add(%e, %f)\n"
+       "%i = concat(%g, %h) {axis=2} %y = concat(%i, %d) {axis=2} return %y }",
+       1},
+      {"concat_of_a_scaled_concat",
+       "graph (%a: f32[2,3,4], %b: f32[2,3,4], %c: f32[2,1,4], %d: f32[2,3,8]) {\n"
+       "%e = mul(%a, %c) %i = concat(%e, %b) {axis=2} %j = mul(%i, %d) %y = concat(%j, %d) {axis=2} return %y }",
+       1},
       {"pad", image("%p = const dense<0,0,1,1,0,0,1,1> : i64[8]\n %a = pad(%x, %p)\n %y = relu(%a)"), 1},
       {"depth_to_space", image("%a = depth_to_space(%x) {blocksize=2}\n %y = relu(%a)"), 1},
       {"pad_into_pool",
