@@ -22,6 +22,12 @@
 #include "match/matcher.hpp"
 #include "match/movement.hpp"
 #include "ops/concat.hpp"
+#include "ops/gemm.hpp"
+#include "ops/is_a.hpp"
+#include "ops/pad.hpp"
+#include "ops/resize.hpp"
+#include "ops/slice.hpp"
+#include "ops/split.hpp"
 
 namespace opfuse {
 
@@ -51,7 +57,7 @@ bool any_kind(const Nodes& nodes, std::initializer_list<OpKind> kinds) {
 
 /// Sizes and positions that are computed are known to the graph around a group alone; indices of a gather are data.
 bool computes_places(const Node& node) {
-  const bool places = node.op->moves == Moves::view || node.op->moves == Moves::places || node.is("resize");
+  const bool places = node.op->moves == Moves::view || node.op->moves == Moves::places || is_a<Resize>(node);
   if (!places || node.op->name.starts_with("gather")) return false;
   const std::vector<Dim>& y = node.output()->type.shape.dims;
   const bool open = std::any_of(y.begin(), y.end(), [](const Dim& d) { return !d.is_constant(); });
@@ -101,7 +107,7 @@ std::string text_of_time(double microseconds) { return fmt::format("{:.1f} us", 
 bool costs_nothing(const Node& node) {
   if (node.body) return false;
   if (node.op->moves == Moves::view) return true;
-  return node.is("split") || node.is("concat") || (node.is("slice") && has_unit_steps(node));
+  return is_a<Split>(node) || is_a<Concat>(node) || (is_a<Slice>(node) && has_unit_steps(node));
 }
 
 Neighbours::Neighbours(Planner& planner, RuleEngine& rules) : planner_(planner), rules_(rules) {
@@ -122,13 +128,13 @@ void Neighbours::find_blocked() {
     for (const Value* v : node->outputs) visit(v);
   };
   const auto keeps_channels = [](const Node* node) {
-    return kind_of(*node) == OpKind::elementwise || node->is("concat") || node->is("slice") || node->is("split") ||
-           node->is("pad") || node->is("resize");
+    return kind_of(*node) == OpKind::elementwise || is_a<Concat>(*node) || is_a<Slice>(*node) || is_a<Split>(*node) ||
+           is_a<Pad>(*node) || is_a<Resize>(*node);
   };
   for (const Node* node : graph().nodes()) {
     const OpKind kind = kind_of(*node);
     const bool sums = kind == OpKind::contraction || kind == OpKind::window;
-    if (sums && !node->is("matmul") && !node->is("gemm")) visit_all(node);
+    if (sums && !is_matrix_product(*node)) visit_all(node);
   }
   while (!open.empty()) {
     const Value* v = open.back();
@@ -212,7 +218,7 @@ std::vector<Neighbours::Pair> Neighbours::pairs_from(Node* node, bool siblings) 
       if (!v->is_constant()) add_siblings(v, first, found);
     return found;
   }
-  if (first.size() == 1 && costs_nothing(*first.front()) && !first.front()->is("concat")) return found;
+  if (first.size() == 1 && costs_nothing(*first.front()) && !is_a<Concat>(*first.front())) return found;
   for (Value* v : external_results(graph(), first)) follow(first, v, {}, found);
   return found;
 }
@@ -403,7 +409,7 @@ std::variant<GroupPrice, Decline> Neighbours::price_of(const Nodes& nodes) {
 
 std::optional<GroupPrice> Neighbours::price_of_unit(const Nodes& nodes) {
   if (nodes.size() == 1 && costs_nothing(*nodes.front())) {
-    if (nodes.front()->is("concat")) return price_of_copies(*nodes.front());
+    if (is_a<Concat>(*nodes.front())) return price_of_copies(*nodes.front());
     return GroupPrice{};
   }
   const auto price = price_of(nodes);
@@ -436,7 +442,7 @@ GroupPrice Neighbours::price_of_copies(const Node& concat) {
   const int64_t bytes = std::max<int64_t>(value_bytes(*concat.output(), planner_.options.dims), 1);
   for (const Value* v : concat.inputs) {
     const bool stored =
-        v->producer && !(costs_nothing(*v->producer) && !v->producer->is("concat")) && v->uses.front().node == &concat;
+        v->producer && !(costs_nothing(*v->producer) && !is_a<Concat>(*v->producer)) && v->uses.front().node == &concat;
     if (stored || !all) continue;
     const double share = static_cast<double>(value_bytes(*v, planner_.options.dims)) / static_cast<double>(bytes);
     total.microseconds += all->microseconds * share;

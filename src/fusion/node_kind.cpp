@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "ir/body.hpp"
+#include "ops/is_a.hpp"
+#include "ops/norm.hpp"
 #include "ops/transpose.hpp"
 
 namespace opfuse {
@@ -31,7 +33,7 @@ static int rank(OpKind kind) {
 }
 
 OpKind kind_of(const Node& node) {
-  if (!node.body) return node.is("batch_norm") ? OpKind::elementwise : node.op->kind;
+  if (!node.body) return is_a<BatchNorm>(node) ? OpKind::elementwise : node.op->kind;
   if (!stands_for_body(node)) return OpKind::composite;
   OpKind kind = OpKind::elementwise;
   for (const Node* inner : node.body->nodes())
@@ -63,7 +65,7 @@ bool turns_around_norm(const Node& node) {
 }
 
 bool turns_channels(const Node& node) {
-  if (!node.is("transpose") || node.output()->type.shape.rank() != 4) return false;
+  if (!is_a<Transpose>(node) || node.output()->type.shape.rank() != 4) return false;
   const std::vector<size_t> perm = Transpose::permutation(node.as<Transpose>(), 4);
   return perm == std::vector<size_t>{0, 2, 3, 1} || perm == std::vector<size_t>{0, 3, 1, 2};
 }

@@ -10,6 +10,9 @@
 #include "base/did_you_mean.hpp"
 #include "base/fail.hpp"
 #include "fusion/names.hpp"
+#include "ops/conv.hpp"
+#include "ops/gemm.hpp"
+#include "ops/is_a.hpp"
 
 namespace opfuse {
 namespace {
@@ -78,7 +81,7 @@ struct Setter {
 
 }  // namespace
 
-bool is_product(const Node& node) { return node.is("conv") || node.is("gemm") || node.is("matmul"); }
+bool is_product(const Node& node) { return is_a<Conv>(node) || is_matrix_product(node); }
 
 void check_precision(const std::string& precision) {
   if (std::find(kPrecisions.begin(), kPrecisions.end(), precision) != kPrecisions.end()) return;

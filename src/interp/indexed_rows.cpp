@@ -4,6 +4,10 @@
 #include <set>
 
 #include "interp/random_inputs.hpp"
+#include "ops/cast.hpp"
+#include "ops/gather.hpp"
+#include "ops/is_a.hpp"
+#include "ops/scatter.hpp"
 
 namespace opfuse {
 namespace {
@@ -40,7 +44,7 @@ struct Search {
   }
 
   static bool keeps_values(const Node& node, size_t operand) {
-    if (node.op->moves == Moves::all || node.is("cast")) return true;
+    if (node.op->moves == Moves::all || is_a<Cast>(node)) return true;
     return node.op->moves != Moves::nothing && operand == 0;
   }
 
@@ -52,9 +56,9 @@ struct Search {
       rows = inner.rows;
       return;
     }
-    if (use.index == 1 && (node.is("gather") || node.is("gather_elements") || node.is("scatter_elements")))
+    if (use.index == 1 && (is_a<Gather>(node) || is_a<GatherElements>(node) || is_a<ScatterElements>(node)))
       table(node, 0, axis_of(node));
-    if (use.index == 1 && (node.is("gather_nd") || node.is("scatter_nd"))) tables(node);
+    if (use.index == 1 && (is_a<GatherND>(node) || is_a<ScatterND>(node))) tables(node);
     if (!keeps_values(node, use.index)) return;
     for (const Value* result : node.outputs)
       if (seen.insert(result->id).second) open.push_back(result);

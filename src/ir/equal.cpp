@@ -15,7 +15,7 @@ namespace {
 
 std::string signature(const Node& node) {
   std::string out = node.op->name;
-  if (node.op->has_body) out += node.is("composite") ? node.label : node.pattern;
+  if (node.op->has_body) out += node.op == composite_op() ? node.label : node.pattern;
   for (const auto& [name, value] : node.attr_map()) out += fmt::format("|{}={}", name, text_of(value));
   return out;
 }

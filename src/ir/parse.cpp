@@ -226,7 +226,7 @@ class GraphParser {
       given = body_result_types(op, attrs.get(), types_of(body->outputs()));
       return scope.graph.add_node(&op, attrs, std::move(operands), results.size(), std::move(sources), nullptr, given);
     });
-    const bool composite = node->is("composite");
+    const bool composite = node->op == composite_op();
     node->label = composite ? first : second;
     node->pattern = composite ? second : first;
     node->body = std::move(body);

@@ -151,7 +151,7 @@ class Printer {
     std::string out = n.outputs.empty() ? "()" : list(n.outputs).substr(1);
     out += " = " + n.op->name;
     if (n.op->has_body && n.body) {
-      const bool composite = n.is("composite");
+      const bool composite = n.op == composite_op();
       const std::string& first = composite ? n.label : n.pattern;
       const std::string& second = composite ? n.pattern : n.label;
       if (!n.op->attrs_to_map || !first.empty() || !second.empty()) out += " " + quote(first);

@@ -28,7 +28,7 @@ std::string port_name(const Value& value) {
 
 bool holds_opaque(const Graph& body) {
   return std::any_of(body.nodes().begin(), body.nodes().end(),
-                     [](const Node* n) { return n->is("opaque") || (n->body && holds_opaque(*n->body)); });
+                     [](const Node* n) { return n->op == opaque_op() || (n->body && holds_opaque(*n->body)); });
 }
 
 }  // namespace

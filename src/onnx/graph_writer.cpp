@@ -39,7 +39,7 @@ void GraphWriter::choose_opset() {
   opset_ = options_.opset > 0 ? options_.opset : own;
   bool keeps_default_domain = false;
   for_each_node(graph_, [&](const Node& node) {
-    if (node.is("opaque")) {
+    if (node.op == opaque_op()) {
       const auto& attrs = *static_cast<const OpaqueAttrs*>(node.attrs());
       keeps_default_domain = keeps_default_domain || attrs.domain.empty();
       if (!attrs.domain.empty() && !node.sources.empty())
@@ -142,7 +142,7 @@ void GraphWriter::write_graph(const Graph& graph, Bindings& bindings) {
 void GraphWriter::write_node(const Node& node, Bindings& bindings) {
   if (options_.functions && !scope_->function && node.op == fused_op()) return write_call(node, bindings);
   if (node.body) return write_body(node, bindings);
-  if (node.is("opaque")) return write_opaque(node, bindings);
+  if (node.op == opaque_op()) return write_opaque(node, bindings);
   write_known(node, bindings);
 }
 

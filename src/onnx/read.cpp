@@ -265,7 +265,7 @@ void ModelReader::read_node(const FlatNode& node) {
     for (size_t i = 0; i < node.proto.outputs.size() && i < results->size(); ++i)
       define(node.proto.outputs[i], (*results)[i]);
     if (!node.proto.unknown.empty() && !results->empty() && !(*results)[0]->is_constant() &&
-        !(*results)[0]->producer->is("opaque"))
+        (*results)[0]->producer->op != opaque_op())
       graph_.metadata.emplace_back(std::string(kNodeFields) + source.name, to_hex(node.proto.unknown));
   } catch (Error& error) {
     error.node(source.name).op(fmt::format("{}, opset {}", source.op_type, source.opset)).during("import");

@@ -11,7 +11,7 @@ namespace opfuse {
 
 static int64_t not_understood(const Graph& graph) {
   const auto& nodes = graph.nodes();
-  return std::count_if(nodes.begin(), nodes.end(), [](const Node* node) { return node->is("opaque"); });
+  return std::count_if(nodes.begin(), nodes.end(), [](const Node* node) { return node->op == opaque_op(); });
 }
 
 std::optional<Graph> read_again(const Graph& graph, const SymbolValues& dimensions, const Limits& limits) {

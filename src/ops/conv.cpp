@@ -9,6 +9,7 @@
 #include "base/parallel.hpp"
 #include "ops/checks.hpp"
 #include "ops/gemm_f64.hpp"
+#include "ops/is_a.hpp"
 #include "tensor/dim_rule.hpp"
 
 namespace opfuse {
@@ -154,7 +155,7 @@ bool Conv::depthwise(const Attrs& attrs, const Shape& x, const Shape& w) {
 }
 
 bool is_depthwise(const Node& node) {
-  return node.is("conv") && Conv::depthwise(node.as<Conv>(), node.input(0)->type.shape, node.input(1)->type.shape);
+  return is_a<Conv>(node) && Conv::depthwise(node.as<Conv>(), node.input(0)->type.shape, node.input(1)->type.shape);
 }
 
 Cost Conv::cost(const Attrs& a, std::span<const TensorType> in, std::span<const TensorType> out) {

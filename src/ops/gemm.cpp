@@ -4,6 +4,8 @@
 #include "base/fail.hpp"
 #include "ops/checks.hpp"
 #include "ops/gemm_f64.hpp"
+#include "ops/is_a.hpp"
+#include "ops/matmul.hpp"
 #include "tensor/dim_rule.hpp"
 
 namespace opfuse {
@@ -69,5 +71,7 @@ Cost Gemm::cost(const Attrs& a, std::span<const TensorType> in, std::span<const 
   }
   return cost;
 }
+
+bool is_matrix_product(const Node& node) { return is_a<Gemm>(node) || is_a<MatMul>(node); }
 
 }  // namespace opfuse

@@ -22,4 +22,7 @@ struct Gemm {
   static Cost cost(const Attrs& attrs, std::span<const TensorType> in, std::span<const TensorType> out);
 };
 
+/// A product of matrices as models spell it: gemm, or matmul with its leading axes.
+bool is_matrix_product(const Node& node);
+
 }  // namespace opfuse

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "ir/outline.hpp"
+#include "ops/gemm.hpp"
 #include "ops/registry.hpp"
 #include "passes/linear_product.hpp"
 #include "passes/passes.hpp"
@@ -101,7 +102,7 @@ static bool run(Graph& graph, PassContext& context) {
   const std::vector<Node*> order = graph.nodes();
   std::vector<Node*> products;
   for (Node* node : order)
-    if (node->is("gemm") || node->is("matmul")) products.push_back(node);
+    if (is_matrix_product(*node)) products.push_back(node);
   for (Node* gemm : products) {
     Node* reshape = splitting_reshape(*gemm);
     if (!reshape) continue;

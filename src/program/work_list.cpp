@@ -14,6 +14,7 @@
 #include "ir/outline.hpp"
 #include "ir/value_name.hpp"
 #include "ops/concat.hpp"
+#include "ops/is_a.hpp"
 #include "ops/recurrent_steps.hpp"
 #include "ops/slice.hpp"
 #include "ops/split.hpp"
@@ -75,7 +76,7 @@ std::optional<WorkItem> as_view(const Node& node, const Graph& graph) {
     item.kind = WorkKind::reshape;
     return item;
   }
-  if (node.is("slice")) {
+  if (is_a<Slice>(node)) {
     const auto offset = slice_offset(node);
     if (!offset) return std::nullopt;
     item.kind = WorkKind::box;
@@ -83,7 +84,7 @@ std::optional<WorkItem> as_view(const Node& node, const Graph& graph) {
     item.offsets = {*offset};
     return item;
   }
-  if (node.is("split")) {
+  if (is_a<Split>(node)) {
     const size_t rank = node.input(0)->type.shape.rank(), axis = wrapped(node.as<Split>().axis, rank);
     item.kind = WorkKind::box;
     item.whole = node.input(0), item.parts.assign(node.outputs.begin(), node.outputs.end());
@@ -94,7 +95,7 @@ std::optional<WorkItem> as_view(const Node& node, const Graph& graph) {
     }
     return item;
   }
-  if (node.is("concat")) {
+  if (is_a<Concat>(node)) {
     const size_t rank = node.output()->type.shape.rank(), axis = wrapped(node.as<Concat>().axis, rank);
     item.kind = WorkKind::concat;
     item.whole = node.output(), item.parts.assign(node.inputs.begin(), node.inputs.end());

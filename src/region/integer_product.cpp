@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "expr/domain.hpp"
+#include "ops/is_a.hpp"
 #include "ops/quantize.hpp"
 
 namespace opfuse {
@@ -16,7 +17,7 @@ constexpr int64_t kLargestCode = 255, kHalfOfCodes = 128;
 
 const Node* dequantize_of(const Lowering& lowering, const Value* value) {
   const Node* node = value ? lowering.lazy_node(value) : nullptr;
-  return node && node->is("dequantize_linear") && node->output()->type.dtype == DType::f32 ? node : nullptr;
+  return node && is_a<DequantizeLinear>(*node) && node->output()->type.dtype == DType::f32 ? node : nullptr;
 }
 
 bool all_zero(const Tensor& zero_points) {

@@ -4,6 +4,7 @@
 
 #include "base/parallel.hpp"
 #include "expr/domain.hpp"
+#include "ops/is_a.hpp"
 #include "ops/norm.hpp"
 #include "region/channel_affine.hpp"
 
@@ -23,7 +24,7 @@ std::optional<ChannelAffine> constant_affine(const Lowering& lowering, const Nod
 
 const Node* foldable_batch_norm(const Lowering& lowering, const Node& node) {
   const Node* reader = lowering.only_reader(node.output());
-  if (reader == nullptr || !reader->is("batch_norm") || reader->input(0) != node.output()) return nullptr;
+  if (reader == nullptr || !is_a<BatchNorm>(*reader) || reader->input(0) != node.output()) return nullptr;
   return constant_affine(lowering, *reader) ? reader : nullptr;
 }
 

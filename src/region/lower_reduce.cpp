@@ -5,6 +5,10 @@
 #include <limits>
 
 #include "expr/domain.hpp"
+#include "ops/arg_reduce.hpp"
+#include "ops/cum_sum.hpp"
+#include "ops/is_a.hpp"
+#include "ops/softmax.hpp"
 #include "region/rows.hpp"
 
 namespace opfuse {
@@ -111,7 +115,7 @@ void lower_softmax(Lowering& lowering, const Node& node) {
   const Expr top = lowering.reduce(ReduceKind::max, row.along());
   const Expr sum = lowering.reduce(ReduceKind::sum, exp(row.along() - top));
   const Expr here = row.here() - top;
-  lowering.define(node.output(), node.is("softmax") ? exp(here) / sum : here - log(sum));
+  lowering.define(node.output(), is_a<Softmax>(node) ? exp(here) / sum : here - log(sum));
 }
 
 /// Position along `axis` (reduce axis `tap`) of the largest or smallest element: the first, or the last.
@@ -127,7 +131,7 @@ void lower_arg(Lowering& lowering, const Node& node) {
   const AttrView attrs(node);
   const size_t rank = node.input(0)->type.shape.rank();
   Row row = open_reduce(lowering, node, {wrapped(attrs.integer("axis", 0), rank)});
-  const ReduceKind kind = node.is("arg_max") ? ReduceKind::max : ReduceKind::min;
+  const ReduceKind kind = is_a<ArgMax>(node) ? ReduceKind::max : ReduceKind::min;
   const int tap = static_cast<int>(node.output()->type.shape.rank());
   lowering.define(node.output(), position(lowering, row.along(), kind, tap, attrs.flag("select_last_index")));
 }
@@ -151,7 +155,7 @@ Expr running_sum(Lowering& lowering, const Node& node, size_t axis, bool guarded
   const AttrView attrs(node);
   const size_t rank = node.input(0)->type.shape.rank();
   const DType dtype = node.output()->type.dtype;
-  const bool product = node.is("cum_prod");
+  const bool product = is_a<CumProd>(node);
   const Expr neutral = is_float(dtype) ? Expr::constant(dtype, product) : Expr::integer(dtype, product);
   IndexMap map = IndexMap::identity(rank);
   map.dims[axis] = IndexExpr{{{1, static_cast<int>(rank)}}, 0, {}};

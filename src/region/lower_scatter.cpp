@@ -6,6 +6,7 @@
 // Updates and indices are read through the prologues in front of them.
 #include "base/fail.hpp"
 #include "expr/domain.hpp"
+#include "ops/is_a.hpp"
 #include "ops/scatter.hpp"
 #include "region/index_box.hpp"
 #include "region/lowering.hpp"
@@ -17,7 +18,7 @@ namespace {
 struct Scatter {
   const Node& node;
   const Shape &x = node.input(0)->type.shape, &indices = node.input(1)->type.shape, &u = node.input(2)->type.shape;
-  bool elements = node.is("scatter_elements");
+  bool elements = is_a<ScatterElements>(node);
   ScatterReduction law = elements ? node.as<ScatterElements>().reduction : node.as<ScatterND>().reduction;
   size_t batch = elements ? indices.rank() : indices.rank() - 1;  ///< axes of the updates that indices have
 

@@ -5,6 +5,8 @@
 
 #include "fusion/grouping.hpp"
 #include "ir/value_name.hpp"
+#include "ops/conv.hpp"
+#include "ops/is_a.hpp"
 
 namespace opfuse {
 namespace {
@@ -90,7 +92,7 @@ std::variant<Node*, Decline> outline_unless(Graph& graph, const std::vector<Node
 const Node* leading_convolution(const Node& node) {
   if (node.body && node.op != fused_op()) return nullptr;
   const Node& first = node.body ? *node.body->nodes().front() : node;
-  return first.is("conv") ? &first : nullptr;
+  return is_a<Conv>(first) ? &first : nullptr;
 }
 
 }  // namespace opfuse

@@ -5,6 +5,8 @@
 //
 // The kernel multiplies its weights by the factors instead of the map, which is then neither stored nor read again.
 #include "ops/conv.hpp"
+#include "ops/is_a.hpp"
+#include "ops/mul.hpp"
 #include "shape/join.hpp"
 
 namespace opfuse {
@@ -12,8 +14,8 @@ namespace {
 
 /// A lone product, as a node or as a group.
 bool is_product(const Node& node) {
-  if (!node.body) return node.is("mul");
-  return node.op == fused_op() && node.body->nodes().size() == 1 && node.body->nodes().front()->is("mul");
+  if (!node.body) return is_a<Mul>(node);
+  return node.op == fused_op() && node.body->nodes().size() == 1 && is_a<Mul>(*node.body->nodes().front());
 }
 
 /// One factor for each channel of each image.

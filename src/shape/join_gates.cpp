@@ -4,12 +4,11 @@
 //         '-- B: Linear, * g ---------- y
 //
 //     x -- [A, B] -- y                          g is never stored
+#include "ops/gemm.hpp"
 #include "shape/join.hpp"
 
 namespace opfuse {
 namespace {
-
-bool is_product(const Node& node) { return node.is("matmul") || node.is("gemm"); }
 
 /// What the one Linear of a group multiplies with constant weights; null for other groups.
 const Value* operand_of_linear(const Node& group) {
@@ -20,7 +19,7 @@ const Value* operand_of_linear(const Node& group) {
   };
   const Value* operand = nullptr;
   for (const Node* inner : group.body->nodes()) {
-    if (!is_product(*inner)) continue;
+    if (!is_matrix_product(*inner)) continue;
     if (operand || !seen(inner->input(1))->is_constant()) return nullptr;
     operand = seen(inner->input(0));
   }

@@ -7,6 +7,7 @@
 // the mean of their means.
 #include "ir/body.hpp"
 #include "ops/conv.hpp"
+#include "ops/is_a.hpp"
 #include "ops/registry.hpp"
 #include "shape/join.hpp"
 
@@ -21,7 +22,7 @@ bool ends_depthwise(const Node& node) {
   const Node* last = node.body ? nullptr : &node;
   if (node.body)
     for (const Node* inner : node.body->nodes())
-      if (inner->is("conv")) last = inner;
+      if (is_a<Conv>(*inner)) last = inner;
   return last && is_depthwise(*last);
 }
 

@@ -17,7 +17,10 @@
 #include "ir/for_parts.hpp"
 #include "ir/outline.hpp"
 #include "ops/axes.hpp"
+#include "ops/conv.hpp"
+#include "ops/is_a.hpp"
 #include "ops/norm.hpp"
+#include "ops/pool.hpp"
 #include "ops/reduce.hpp"
 #include "ops/transpose.hpp"
 #include "shape/shaping_passes.hpp"
@@ -44,11 +47,11 @@ bool works_by_image(const Node& node) {
     return std::all_of(node.body->nodes().begin(), node.body->nodes().end(),
                        [](const Node* inner) { return works_by_image(*inner); });
   const auto rank = [&] { return node.input(0)->type.shape.rank(); };
-  if (node.is("layer_norm")) return normalize_axis(node.as<LayerNorm>().axis, rank()) > 0;
-  if (node.is("transpose")) return Transpose::permutation(node.as<Transpose>(), rank())[0] == 0;
-  if (node.is("reduce_mean")) return mean_of_image(node);
-  if (node.is("max_pool") && node.outputs.size() > 1) return false;  // its indices count from the first image on
-  if (node.is("conv") && node.input(1)->producer) return false;      // weights that follow from images
+  if (is_a<LayerNorm>(node)) return normalize_axis(node.as<LayerNorm>().axis, rank()) > 0;
+  if (is_a<Transpose>(node)) return Transpose::permutation(node.as<Transpose>(), rank())[0] == 0;
+  if (is_a<ReduceMean>(node)) return mean_of_image(node);
+  if (is_a<MaxPool>(node) && node.outputs.size() > 1) return false;  // its indices count from the first image on
+  if (is_a<Conv>(node) && node.input(1)->producer) return false;     // weights that follow from images
   return node.op->kind == OpKind::elementwise || kAny.contains(node.op->name);
 }
 
@@ -61,7 +64,7 @@ bool is_map(const Value& value) {
 /// Readers, in bodies too, are convolutions that multiply by it.
 enum class AsWeights { none, some, all };
 AsWeights read_as_weights(const Node& node, size_t operand) {
-  if (!node.body) return node.is("conv") && operand > 0 ? AsWeights::all : AsWeights::none;
+  if (!node.body) return is_a<Conv>(node) && operand > 0 ? AsWeights::all : AsWeights::none;
   bool some = false, all = true;
   for (const Use& use : node.body->inputs()[operand]->uses) {
     const AsWeights read = read_as_weights(*use.node, use.index);

@@ -20,6 +20,9 @@
 #include "ir/value_name.hpp"
 #include "match/movement.hpp"
 #include "match/qdq.hpp"
+#include "ops/concat.hpp"
+#include "ops/gemm.hpp"
+#include "ops/is_a.hpp"
 #include "ops/registry.hpp"
 #include "ops/slice.hpp"
 #include "passes/linear_product.hpp"
@@ -82,7 +85,7 @@ GroupOfLinears linears_of(Node* group) {
   const Graph flat = flattened(*group, operand_of);
   size_t nodes = 0;
   for (const Node* node : flat.nodes()) {
-    if (!node->is("matmul") && !node->is("gemm")) continue;
+    if (!is_matrix_product(*node)) continue;
     const auto read = linear_product(*node);
     if (is_dequantized(*group, operand_of, *node)) {
       Linear linear{.group = group, .operand = operand_of.at(node->input(0))};
@@ -176,7 +179,7 @@ class Memory {
 const Node* gathering_reader(const Value* value, const Legality& legal) {
   for (const Use& use : value->uses) {
     const Node& node = *use.node;
-    if (node.is("concat")) return &node;
+    if (is_a<Concat>(node)) return &node;
     if (takes_movements(node) && !legal(node)) continue;
     if (!moves_elements(node)) continue;
     for (const Value* moved : node.outputs)

@@ -15,6 +15,8 @@
 #include "ir/outline.hpp"
 #include "ir/value_name.hpp"
 #include "ops/conv.hpp"
+#include "ops/is_a.hpp"
+#include "ops/norm.hpp"
 #include "shape/join.hpp"
 #include "shape/live_bytes.hpp"
 
@@ -44,12 +46,12 @@ bool is_chain_of(const Node& group, int64_t channels, const Node& conv) {
       return false;
   }
   for (const Node* node : body.nodes()) {
-    if (node != &conv && !node->is("batch_norm") && node->op->kind != OpKind::elementwise) return false;
+    if (node != &conv && !is_a<BatchNorm>(*node) && node->op->kind != OpKind::elementwise) return false;
     if (node->outputs.size() != 1 || (node != body.nodes().back() && body.read_count(node->output()) != 1))
       return false;
     for (size_t i = 1; i < node->inputs.size(); ++i)
       if (node->inputs[i] && (node->inputs[i]->producer || node->inputs[i] == data)) return false;
-    if (!node->is("conv") && !node->is("batch_norm"))
+    if (!is_a<Conv>(*node) && !is_a<BatchNorm>(*node))
       for (size_t i = 1; i < node->inputs.size(); ++i)
         if (node->inputs[i] && (!node->inputs[i]->is_constant() || node->inputs[i]->constant->elements() > 1))
           return false;
@@ -62,7 +64,7 @@ const Node* only_convolution(const Node& group) {
   if (group.op != fused_op() || group.outputs.size() != 1 || group.body->nodes().empty()) return nullptr;
   const Node* conv = group.body->nodes().front();
   const Shape& y = group.output()->type.shape;
-  if (!conv->is("conv") || !y.ranked || y.rank() < 3 || !y[1].is_constant()) return nullptr;
+  if (!is_a<Conv>(*conv) || !y.ranked || y.rank() < 3 || !y[1].is_constant()) return nullptr;
   return is_chain_of(group, y[1].value(), *conv) ? conv : nullptr;
 }
 
@@ -132,7 +134,7 @@ class Slicing {
   }
 
   std::shared_ptr<const void> attrs_of(const Node& node) const {
-    if (!node.is("conv") || node.as<Conv>().group == 1) return node.attrs_;
+    if (!is_a<Conv>(node) || node.as<Conv>().group == 1) return node.attrs_;
     auto attrs = std::make_shared<Conv::Attrs>(node.as<Conv>());
     attrs->group /= count_;
     return attrs;

@@ -15,6 +15,9 @@
 #include <map>
 
 #include "fusion/precision.hpp"
+#include "ops/is_a.hpp"
+#include "ops/pool.hpp"
+#include "ops/quantize.hpp"
 #include "shape/join.hpp"
 
 namespace opfuse {
@@ -29,7 +32,7 @@ const Node* product_of(const Node& group) {
 }
 
 bool dequantises(const Value* value) {
-  return value && value->producer && value->producer->is("dequantize_linear") &&
+  return value && value->producer && is_a<DequantizeLinear>(*value->producer) &&
          value->producer->input(1)->is_constant();
 }
 
@@ -48,9 +51,9 @@ bool reads_codes(const Node& group) {
 const Node* pool_of(const Node& group) {
   if (group.op != fused_op()) return nullptr;
   const auto& nodes = group.body->nodes();
-  const bool pools = nodes.size() > 1 && nodes.size() < 4 && nodes[0]->is("max_pool") &&
-                     nodes[0]->outputs.size() == 1 && nodes[1]->is("quantize_linear") &&
-                     (nodes.size() == 2 || nodes[2]->is("dequantize_linear"));
+  const bool pools = nodes.size() > 1 && nodes.size() < 4 && is_a<MaxPool>(*nodes[0]) &&
+                     nodes[0]->outputs.size() == 1 && is_a<QuantizeLinear>(*nodes[1]) &&
+                     (nodes.size() == 2 || is_a<DequantizeLinear>(*nodes[2]));
   return pools ? nodes[0] : nullptr;
 }
 

@@ -10,6 +10,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "ops/bit_cast.hpp"
+#include "ops/cast.hpp"
+#include "ops/is_a.hpp"
 #include "ops/registry.hpp"
 #include "shape/shaping_passes.hpp"
 
@@ -26,7 +29,7 @@ const Node* reader_of_bits(const Graph& graph) {
   for (const Node* node : graph.nodes()) {
     const bool halves = std::any_of(node->inputs.begin(), node->inputs.end(), [](auto* v) { return is_half(v); }) ||
                         std::any_of(node->outputs.begin(), node->outputs.end(), [](auto* v) { return is_half(v); });
-    if (halves && (node->op == opaque_op() || node->is("bit_cast"))) return node;
+    if (halves && (node->op == opaque_op() || is_a<BitCast>(*node))) return node;
     if (node->body)
       if (const Node* inner = reader_of_bits(*node->body)) return inner;
   }
@@ -81,7 +84,7 @@ void widen_values(Graph& graph, bool inputs, Widened& done) {
 void drop_casts(Graph& graph, bool body) {
   for (Node* node : std::vector<Node*>(graph.nodes())) {
     if (node->body) drop_casts(*node->body, true);
-    if (!node->is("cast") || node->input(0)->type.dtype != DType::f32 || node->output()->type.dtype != DType::f32)
+    if (!is_a<Cast>(*node) || node->input(0)->type.dtype != DType::f32 || node->output()->type.dtype != DType::f32)
       continue;
     if ((body && graph.nodes().size() == 1) || !graph.can_replace(node->output(), node->input(0))) continue;
     graph.replace_uses(node->output(), node->input(0));

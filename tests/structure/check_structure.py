@@ -74,6 +74,15 @@ def kind_problems():
                 yield f"{path}: is_cuda() belongs in src/link/generators.cpp only: ask for a trait of the target"
 
 
+def name_problems():
+    """Operators by name are patterns' business; elsewhere a trait, or is_a<Conv>(node), which the compiler checks."""
+    patterns = ("src/match/", "src/passes/", "src/fusion/patterns", "src/fusion/user/")
+    for path in tracked("src/**", "tools/**"):
+        if path.suffix in (".hpp", ".cpp") and not str(path).startswith(patterns):
+            for name in re.findall(r'(?:\.|->)is\("(\w+)"\)', (ROOT / path).read_text()):
+                yield f'{path}: is("{name}") belongs in patterns only: ask for a trait, or is_a<> (ops/is_a.hpp)'
+
+
 def length_problems():
     for path in tracked("src/**", "tools/**", "include/**", "tests/**", "bench/**"):
         limit = HEADER_LINES if path.suffix == ".hpp" else SOURCE_LINES if path.suffix in (".cpp", ".py") else None
@@ -82,7 +91,7 @@ def length_problems():
 
 
 def main():
-    problems = [*include_problems(), *door_problems(), *kind_problems(), *length_problems()]
+    problems = [*include_problems(), *door_problems(), *kind_problems(), *name_problems(), *length_problems()]
     print(*problems, sep="\n")
     print(f"structure: {len(problems)} problem(s)" if problems else "structure: clean")
     return 1 if problems else 0

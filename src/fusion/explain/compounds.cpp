@@ -17,6 +17,7 @@
 #include "ir/outline.hpp"
 #include "match/activation.hpp"
 #include "match/attention.hpp"
+#include "ops/gemm.hpp"
 #include "ops/reduce.hpp"
 #include "ops/registry.hpp"
 #include "passes/linear_product.hpp"
@@ -120,7 +121,7 @@ std::vector<Nodes> sibling_linears(const Graph& graph) {
   std::vector<Nodes> found, products;
   for (Node* node : graph.nodes()) {
     if (several_projections(*node)) products.push_back({node}), found.push_back({node});
-    if (!node->is("gemm") && !node->is("matmul")) continue;
+    if (!is_matrix_product(*node)) continue;
     const auto read = linear_product(*node, Weights::constant_or_dequantized);
     const auto* linear = std::get_if<LinearProduct>(&read);
     if (!linear || linear->x->is_constant()) continue;
@@ -263,8 +264,7 @@ constexpr double kProductsPerCycle = 32;
 
 /// What one kernel of both would save and repeat.
 std::string prologue_cost(const std::vector<Node*>& nodes) {
-  const auto product =
-      std::find_if(nodes.begin(), nodes.end(), [](const Node* n) { return n->is("gemm") || n->is("matmul"); });
+  const auto product = std::find_if(nodes.begin(), nodes.end(), [](const Node* n) { return is_matrix_product(*n); });
   const auto read =
       product == nodes.end() ? std::variant<LinearProduct, Decline>(Decline{}) : linear_product(**product);
   if (!std::holds_alternative<LinearProduct>(read)) return {};
