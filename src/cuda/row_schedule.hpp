@@ -1,3 +1,4 @@
+// How the rows skeleton divides a row among threads.
 #pragma once
 
 #include "cuda/schedules.hpp"

@@ -1,3 +1,4 @@
+// What a value is called where people read of it.
 #pragma once
 
 #include <string>

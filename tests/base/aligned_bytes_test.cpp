@@ -1,3 +1,4 @@
+// Memory of tensors: aligned, zeroed, bounded for the sanitizer, and an error that says what it was for.
 #include "base/aligned_bytes.hpp"
 
 #include <gtest/gtest.h>

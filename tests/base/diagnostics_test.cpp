@@ -1,3 +1,4 @@
+// What an error prints: place, operands, hint, the frames it passed, names that are close.
 #include <gtest/gtest.h>
 
 #include <set>

@@ -1,3 +1,4 @@
+// Files appear whole or not at all, and are read by mapping them.
 #include <gtest/gtest.h>
 
 #include "base/atomic_file.hpp"

@@ -1,3 +1,4 @@
+// Loops over several threads, and hashes that other machines agree with.
 #include "base/parallel.hpp"
 
 #include <gtest/gtest.h>

@@ -141,20 +141,6 @@ stage contraction
   reduction sum mul(select(in0, r0, 0), r1)
   output param 2 f32[n,32,h,w] at [a0, a1, a2, a3] = s0
 )";
-const std::string kPrologue = R"(region
-param input f32[1,20,9,9]
-param constant f32[32,20,3,3]
-param constant f32[20]
-param output f32[1,32,9,9]
-stage contraction
-  domain [1,32,9,9]
-  reduce [20,3,3]
-  read param 0 at [a0, a4, a2 + a5 + -1, a3 + a6 + -1]
-  read param 1 at [a1, a4, a5, a6]
-  read param 2 at [a4]
-  reduction sum mul(select(in0, max(mul(r0, r2), 0), 0), r1)
-  output param 3 f32[1,32,9,9] at [a0, a1, a2, a3] = s0
-)";
 const std::string kConv1d = R"(region
 param input f32[2,16,33]
 param constant f32[32,16,5]

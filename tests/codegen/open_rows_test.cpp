@@ -1,3 +1,4 @@
+// An open number of rows in register tiles: all of them, in few tiles, none narrow.
 #include "cpu/open_rows.hpp"
 
 #include <gtest/gtest.h>

@@ -7,6 +7,22 @@
 
 namespace opfuse::test {
 
+/// A convolution of relu(x * scale + 0.5): outside the image there are zeros, not what the prologue makes of them.
+inline const std::string kPrologue = R"(region
+param input f32[1,20,9,9]
+param constant f32[32,20,3,3]
+param constant f32[20]
+param output f32[1,32,9,9]
+stage contraction
+  domain [1,32,9,9]
+  reduce [20,3,3]
+  read param 0 at [a0, a4, a2 + a5 + -1, a3 + a6 + -1]
+  read param 1 at [a1, a4, a5, a6]
+  read param 2 at [a4]
+  reduction sum mul(select(in0, max(add(mul(r0, r2), 0.5), 0), 0), r1)
+  output param 3 f32[1,32,9,9] at [a0, a1, a2, a3] = s0
+)";
+
 struct Conv {
   std::string n = "1";
   int c = 16, h = 8, w = 8, o = 16, kh = 3, kw = 3, stride = 1, pad = 1, dilation = 1, group = 1;

@@ -1,3 +1,4 @@
+// The fastest options of all layers within one bound on their sizes.
 #include "tune/choose_within.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Expressions: one node for equal ones, folding, types, text and back.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 

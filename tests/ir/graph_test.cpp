@@ -1,3 +1,4 @@
+// Edits of a graph keep names, order and uses right.
 #include "ir/graph.hpp"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Text that is no graph: the problem, its line and column.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// A graph prints and parses back to itself.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 #include <unistd.h>

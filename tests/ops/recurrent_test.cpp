@@ -1,3 +1,4 @@
+// RNN, LSTM and GRU against their formulas; sequence lengths, directions, open dimensions.
 #include <gtest/gtest.h>
 
 #include <cmath>

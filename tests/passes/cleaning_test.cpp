@@ -1,3 +1,4 @@
+// Identities go, constants fold; what must stay stays.
 #include <gtest/gtest.h>
 
 #include "passes/passes.hpp"

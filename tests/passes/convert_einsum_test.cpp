@@ -1,3 +1,4 @@
+// Einsum as a product of matrices, and what is none.
 #include <gtest/gtest.h>
 
 #include "passes/passes.hpp"

@@ -1,3 +1,4 @@
+// A recurrent layer as a product and steps: every cell, direction and layout.
 #include "passes/expand_recurrent.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// The pass manager records, dumps, verifies and blames the right pass.
 #include "passes/pass_manager.hpp"
 
 #include <gtest/gtest.h>

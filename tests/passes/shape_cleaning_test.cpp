@@ -1,3 +1,4 @@
+// Shape arithmetic folds, and movements that move nothing go.
 #include <gtest/gtest.h>
 
 #include "passes/passes.hpp"

@@ -1,3 +1,4 @@
+// An .opf reads back as written, and is refused where a byte is missing or another.
 #include "runtime/artifact.hpp"
 
 #include <gmock/gmock.h>

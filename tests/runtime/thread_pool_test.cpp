@@ -1,3 +1,4 @@
+// Fork and join: every part once, in order of workers, whatever sleeps.
 #include "runtime/thread_pool.hpp"
 
 #include <gtest/gtest.h>

@@ -83,6 +83,15 @@ def name_problems():
                 yield f'{path}: is("{name}") belongs in patterns only: ask for a trait, or is_a<> (ops/is_a.hpp)'
 
 
+def head_problems():
+    """A file opens with what it is for; a source may leave that to the header of its name."""
+    opens = {p: (ROOT / p).read_text().startswith("//") for p in tracked("src/**", "tools/**", "include/**", "tests/**")
+             if p.suffix in (".hpp", ".cpp")}
+    for path, says in opens.items():
+        if not says and not opens.get(path.with_suffix(".hpp"), False):
+            yield f"{path}: opens without a comment that says what it is for"
+
+
 def length_problems():
     for path in tracked("src/**", "tools/**", "include/**", "tests/**", "bench/**"):
         limit = HEADER_LINES if path.suffix == ".hpp" else SOURCE_LINES if path.suffix in (".cpp", ".py") else None
@@ -91,7 +100,7 @@ def length_problems():
 
 
 def main():
-    problems = [*include_problems(), *door_problems(), *kind_problems(), *name_problems(), *length_problems()]
+    problems = [*include_problems(), *door_problems(), *kind_problems(), *name_problems(), *head_problems(), *length_problems()]
     print(*problems, sep="\n")
     print(f"structure: {len(problems)} problem(s)" if problems else "structure: clean")
     return 1 if problems else 0

@@ -1,3 +1,4 @@
+// Dimensions as expressions over symbols: one form, text and back, overflow refused.
 #include "tensor/dim.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Layouts: text and back, channel blocks, strides.
 #include "tensor/layout.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Tensors of all types: half precision to the bit, saturation, casts, sharing, differences.
 #include "tensor/tensor.hpp"
 
 #include <gtest/gtest.h>
