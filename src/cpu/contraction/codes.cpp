@@ -10,8 +10,8 @@ namespace opfuse {
 namespace {
 
 /// The operand's dimension of channels is contiguous: in blocks of the sums' lanes, or dense and last.
-bool channels_contiguous(const ParamLayout& l, int dim, int64_t depth, int64_t lanes, int64_t unit) {
-  if (l.layout.blocks.empty()) return l.layout.order.back() == dim && l.strides.back() == Dim(1) && depth % unit == 0;
+bool channels_contiguous(const ParamLayout& l, int dim, int64_t lanes) {
+  if (l.layout.blocks.empty()) return l.layout.order.back() == dim && l.strides.back() == Dim(1);
   return l.layout.blocks == std::vector<Block>{{dim, lanes}} && l.strides.back() == Dim(1);
 }
 
@@ -60,7 +60,7 @@ std::optional<int64_t> fit_codes(const Region& region, const ContractionView& vi
   const int64_t block = weights.layout.block_of(view.weights_vec_dim);
   if (region.params[at(view.weights)].role != ParamRole::constant || block % lanes != 0) return std::nullopt;
   if (!(weights.layout == code_weights(view, weights.layout.order.size(), block, target))) return std::nullopt;
-  if (!channels_contiguous(data, view.data_channel_dim, depth, lanes, view.types.unit())) return std::nullopt;
+  if (!channels_contiguous(data, view.data_channel_dim, lanes)) return std::nullopt;
   if (view.group_out && (view.group_out % block != 0 || depth % lanes != 0)) return std::nullopt;
   return block / lanes;
 }

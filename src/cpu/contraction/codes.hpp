@@ -1,7 +1,7 @@
 // Sums of codes (u8 data, or i8 data + 128, constant i8 weights, i32 sums): one instruction adds the products of `unit`
 // neighbouring channels to each lane, so these lie side by side in a word.
 //
-//   images     [N][C/lanes][H][W][lanes]      rows     [..][K], K a multiple of the unit
+//   images     [N][C/lanes][H][W][lanes]      rows     [..][K]
 //   weights    [O/block][C/lanes][taps][lanes/unit][block][unit]
 #pragma once
 

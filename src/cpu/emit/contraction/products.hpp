@@ -42,7 +42,8 @@ class TileProducts {
   void step_of_groups(const Env& env, const Address& weights, int64_t channels, uint64_t pixels) const;
   void multiply(const std::vector<Value*>& weights, Value* weights_step, int64_t channels, uint64_t pixels,
                 const OfChannel& data) const;
-  Value* word_of(const Env& env, Value* from, Value* lane, int64_t plus, int64_t pixel) const;
+  Value* word_of(const Env& env, Value* from, Value* lane, int64_t plus, int64_t pixel, int64_t left) const;
+  Value* short_word(Value* from, int64_t channels) const;
   std::vector<Factor> load_weights(const std::vector<Value*>& from, Value* step, int64_t channel) const;
   Value* load_half(Value* from) const;
   void multiply_half(std::vector<Value*>& sums, const Factor& x, Factor& first, const Factor& w, int64_t pixel,

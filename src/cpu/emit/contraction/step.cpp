@@ -62,14 +62,32 @@ void TileProducts::step_from(const Env& env, const Start& at, Value* lane, int64
   multiply(weights, weights_step, channels, pixels, [&](int64_t channel) -> OfPixel {
     return [&, channel](int64_t p) {
       Value* from = k_.element(data, type, steps.offset(k_, tile_, p, k_.mul(data_step, k_.i64(channel))));
-      return plan_.product.spread(word_of(env, from, lane, channel, p));
+      return plan_.product.spread(word_of(env, from, lane, channel, p, channels - channel));
     };
   });
 }
 
-/// Data of pixel `pixel` at channel `lane` + `plus`, or what a prologue makes of it.
-Value* TileProducts::word_of(const Env& env, Value* from, Value* lane, int64_t plus, int64_t pixel) const {
-  Value* x = k_.b.CreateAlignedLoad(plan_.product.word, from, plan_.data_align());
+/// The last word of a dense row whose length is no multiple of the unit: the row may be the last that there is. Weights
+/// of the channels that are missing are 0.
+Value* TileProducts::short_word(Value* from, int64_t channels) const {
+  const DType type = plan_.types().data;
+  const int64_t bits = 8 * plan_.types().data_bytes();
+  auto& b = k_.b;
+  Value* word = nullptr;
+  for (int64_t i = 0; i < channels; ++i) {
+    Value* one = b.CreateAlignedLoad(b.getIntNTy(static_cast<unsigned>(bits)), k_.element(from, type, k_.i64(i)),
+                                     plan_.data_align());
+    one = b.CreateShl(b.CreateZExt(one, plan_.product.word), static_cast<uint64_t>(i * bits));
+    word = word ? b.CreateOr(word, one) : one;
+  }
+  return word;
+}
+
+/// Data of pixel `pixel` at channel `lane` + `plus`, or what a prologue makes of it; `left`: channels from there on.
+Value* TileProducts::word_of(const Env& env, Value* from, Value* lane, int64_t plus, int64_t pixel,
+                             int64_t left) const {
+  const bool cut = left < plan_.product.unit && plan_.data().layout.blocks.empty();
+  Value* x = cut ? short_word(from, left) : k_.b.CreateAlignedLoad(plan_.product.word, from, plan_.data_align());
   if (plan_.view.value.op() == ExprOp::read || plan_.scaled) return x;
   Env point = env;
   move_to_pixel(plan_, tile_, pixel, point);
