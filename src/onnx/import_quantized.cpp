@@ -1,6 +1,6 @@
 // Operators on quantised tensors.
 //   QLinearConv, QLinearMatMul   quantize(conv(dequantize(x), dequantize(w)) + bias): the form that Q/DQ models have
-//   MatMulInteger, ConvInteger   sums of products of (x - zero) (w - zero) in i32, exactly
+//   MatMulInteger, ConvInteger   sums of products of (x - zero) (w - zero) in i32, exactly (product_of_codes.cpp)
 //   DynamicQuantizeLinear        scale = (max - min) / 255 over x and 0, zero point = round(-min / scale)
 //
 // Convolutions have kernels of floats only. A sum of integers is exact in f32 as long as it stays below 2^24, which
@@ -86,9 +86,7 @@ Results import_qlinear_matmul(NodeImport& n) {
 Results import_matmul_integer(NodeImport& n) {
   n.require_inputs(2, 4);
   Speller s(n);
-  Value* a = centred(s, n.required(0), n.input(2), DType::i32, 2);
-  Value* b = centred(s, n.required(1), n.input(3), DType::i32, 1);
-  return {s.op("matmul", {a, b})};
+  return {product_of_codes(s, n, n.required(0), n.required(1), n.input(2), n.input(3))};
 }
 
 Results import_conv_integer(NodeImport& n) {

@@ -258,6 +258,7 @@ constexpr Row kRows[] = {
     {.onnx = "LogSoftmax", .op = "log_softmax", .import = softmax},
     {"LpPool", "lp_pool"},
     {"MatMul", "matmul"},
+    {.onnx = "MatMulInteger", .op = "matmul_integer", .since = 10},
     {"Max", "max"},
     {"MaxPool", "max_pool"},
     {"Mean", "mean"},

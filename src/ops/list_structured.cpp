@@ -12,6 +12,7 @@
 #include "ops/grid_sample.hpp"
 #include "ops/lists.hpp"
 #include "ops/matmul.hpp"
+#include "ops/matmul_integer.hpp"
 #include "ops/non_max_suppression.hpp"
 #include "ops/non_zero.hpp"
 #include "ops/norm.hpp"
@@ -42,7 +43,7 @@ void add(OpRegistry& registry) {
 }  // namespace
 
 void register_structured(OpRegistry& registry) {
-  add<Conv, ConvTranspose, Gemm, MatMul, Einsum>(registry);
+  add<Conv, ConvTranspose, Gemm, MatMul, MatMulInteger, Einsum>(registry);
   add<BatchNorm, InstanceNorm, GroupNorm, LayerNorm, Lrn>(registry);
   add<MaxPool, AveragePool, LpPool, GlobalAveragePool, GlobalMaxPool, GlobalLpPool>(registry);
   add<ReduceMean, ReduceSum, ReduceMax, ReduceMin, ReduceProd, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp,

@@ -18,9 +18,10 @@ namespace opfuse {
 
 const LowerRule* find_rule(std::string_view op) {
   static const std::array families = {
-      conv_rules(),   gemm_rules(),       pool_rules(),           reduce_rules(),  move_rules(),     resize_rules(),
-      gather_rules(), norm_rules(),       einsum_rules(),         scatter_rules(), shape_rules(),    quantize_rules(),
-      sort_rules(),   statistics_rules(), conv_transpose_rules(), grid_rules(),    recurrent_rules()};
+      conv_rules(),   gemm_rules(),      pool_rules(),          reduce_rules(),     move_rules(),
+      resize_rules(), gather_rules(),    norm_rules(),          einsum_rules(),     scatter_rules(),
+      shape_rules(),  quantize_rules(),  sort_rules(),          statistics_rules(), conv_transpose_rules(),
+      grid_rules(),   recurrent_rules(), matmul_integer_rules()};
   for (std::span<const LowerRule> family : families)
     for (const LowerRule& rule : family)
       if (rule.op == op) return &rule;

@@ -4,6 +4,7 @@
 #include "ops/gemm.hpp"
 #include "region/channel_affine.hpp"
 #include "region/integer_product.hpp"
+#include "region/matrix_product.hpp"
 
 namespace opfuse {
 namespace {
@@ -97,25 +98,30 @@ IndexMap operand_map(const Lowering& lowering, const Shape& shape, size_t batch_
 }
 
 void lower_matmul(Lowering& lowering, const Node& node) {
-  const Shape& a = node.input(0)->type.shape;
-  const Shape& b = node.input(1)->type.shape;
-  const Shape& y = node.output()->type.shape;
-  if (a.rank() > 1 && b.rank() == 2 && lower_codes(lowering, node, false, false)) return;
-  const size_t batch = std::max(a.rank(), b.rank()) > 2 ? std::max(a.rank(), b.rank()) - 2 : 0;
-  const int reduce = static_cast<int>(y.rank());
-  const int m = static_cast<int>(batch);
-  const int n = m + (a.rank() > 1 ? 1 : 0);
-  lowering.open(Anchor::contraction, y.dims, {a[a.rank() - 1]});
-  const Expr left = lowering.pull(node.input(0), operand_map(lowering, a, batch, m, reduce));
-  const IndexMap right_map =
-      b.rank() == 1 ? IndexMap{{axis_index(reduce)}} : operand_map(lowering, b, batch, reduce, n);
-  const Expr right = lowering.pull(node.input(1), right_map);
+  const size_t left_rank = node.input(0)->type.shape.rank(), right_rank = node.input(1)->type.shape.rank();
+  if (left_rank > 1 && right_rank == 2 && lower_codes(lowering, node, false, false)) return;
+  const ProductMaps at = open_product(lowering, node);
+  const Expr left = lowering.pull(node.input(0), at.left);
+  const Expr right = lowering.pull(node.input(1), at.right);
   lowering.define(node.output(), lowering.reduce(ReduceKind::sum, left * right));
 }
 
 constexpr LowerRule kRules[] = {{.op = "gemm", .anchor = lower_gemm}, {.op = "matmul", .anchor = lower_matmul}};
 
 }  // namespace
+
+ProductMaps open_product(Lowering& lowering, const Node& node) {
+  const Shape& a = node.input(0)->type.shape;
+  const Shape& b = node.input(1)->type.shape;
+  const Shape& y = node.output()->type.shape;
+  const size_t batch = std::max(a.rank(), b.rank()) > 2 ? std::max(a.rank(), b.rank()) - 2 : 0;
+  const int reduce = static_cast<int>(y.rank());
+  const int m = static_cast<int>(batch);
+  const int n = m + (a.rank() > 1 ? 1 : 0);
+  lowering.open(Anchor::contraction, y.dims, {a[a.rank() - 1]});
+  IndexMap left = operand_map(lowering, a, batch, m, reduce);
+  return {std::move(left), b.rank() == 1 ? IndexMap{{axis_index(reduce)}} : operand_map(lowering, b, batch, reduce, n)};
+}
 
 std::span<const LowerRule> gemm_rules() { return kRules; }
 

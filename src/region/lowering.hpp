@@ -43,6 +43,7 @@ struct LowerRule {
 
 std::span<const LowerRule> conv_rules();
 std::span<const LowerRule> gemm_rules();
+std::span<const LowerRule> matmul_integer_rules();
 std::span<const LowerRule> pool_rules();
 std::span<const LowerRule> reduce_rules();
 std::span<const LowerRule> move_rules();

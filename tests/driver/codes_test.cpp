@@ -115,6 +115,32 @@ TEST(Codes, ArePooledBetweenEqualSteps) {
   for (const Buffer& b : c.program.buffers) EXPECT_FALSE(b.kind == BufferKind::intermediate && is_float(b.type.dtype));
 }
 
+/// What DynamicQuantizeLinear and MatMulInteger are read as: the zero point of the data is computed.
+std::string dynamic_text(const char* rest) {
+  return fmt::format(R"(graph (%x: f32[2,9,38]) {{
+    %o = const splat<0> : f32[] %n = const splat<255> : f32[]
+    %h = reduce_max(%x) {{keepdims = false}} %l = reduce_min(%x) {{keepdims = false}}
+    %high = max(%o, %h) %low = min(%o, %l) %range = sub(%high, %low) %s = div(%range, %n)
+    %p = neg(%low) %r = div(%p, %s) %e = round(%r) %z = cast(%e) {{to = u8}}
+    %q = quantize_linear(%x, %s, %z) %c = const rand<1> : i8[38,40]
+    %i = matmul_integer(%q, %c, %z) %f = cast(%i) {{to = f32}} {} }})",
+                     rest);
+}
+
+TEST(Codes, OfDataQuantisedOnTheWayAreSummed) {
+  const std::string text = dynamic_text(
+      "%k = const splat<0.01> : f32[] %t = mul(%s, %k) %m = mul(%f, %t) %b = const rand<2> : f32[40] "
+      "%a = add(%m, %b) %y = relu(%a) return %y");
+  for (const char* target : {"cpu:baseline", "cpu:avx2", "host"}) {
+    const Compilation c = compile_graph(parse_graph(text, ops()), parse_target(target), {});
+    const bool summed = std::any_of(c.program.launches.begin(), c.program.launches.end(), [](const Launch& launch) {
+      return launch.schedule.skeleton == "contraction" && launch.region.stages[0].outputs[0].dtype == DType::f32;
+    });
+    EXPECT_TRUE(summed) << target;
+    for (const auto& g : ProofCase(text, target).compare()) EXPECT_TRUE(g.ok) << target << " " << g.name;
+  }
+}
+
 TEST(Codes, ModelsOfThemAreProven) {
   Net with_signs;
   with_signs.data = "i8", with_signs.zero = "-7";

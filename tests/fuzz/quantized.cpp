@@ -1,4 +1,4 @@
-// Values on a grid of 8 bit steps and back, per tensor and per channel; quantised weights.
+// Values on a grid of 8 bit steps and back, per tensor and per channel; quantised weights; products in i32.
 #include "fuzz/operators.hpp"
 
 namespace opfuse::fuzz {
@@ -54,11 +54,36 @@ bool quantized_product(Drawer& d) {
   return again && d.add("dequantize_linear", {}, {again, step, zero});
 }
 
+/// Codes of a computed tensor times constant codes, in i32 and back to steps: what dynamic quantisation makes.
+bool product_of_codes(Drawer& d) {
+  const Known* x = d.pick([](const Known& k) {
+    return k.dtype() == DType::f32 && k.rank() >= 2 && k.rank() <= 3 && fixed_extent(k, k.rank() - 1) > 0;
+  });
+  if (!x) return false;
+  const int64_t depth = x->sizes().back(), out = d.one_of<int64_t>({1, 8, 16, 17});
+  const DType type = d.chance(0.5) ? DType::i8 : DType::u8, of_weights = d.chance(0.7) ? DType::i8 : DType::u8;
+  const double step = scale_of(d, *x);
+  Value *scale = d.scalar(DType::f32, step), *zero = d.scalar(type, type == DType::u8 ? d.one_of({0, 128, 255}) : 0);
+  Value* q = d.add1("quantize_linear", {}, {x->value, scale, zero});
+  const bool exact = d.options().exact;
+  Value* weights = d.filled({depth, out}, of_weights, [&](int64_t) {
+    if (exact) return static_cast<double>(of_weights == DType::i8 ? d.between(-2, 2) : d.between(0, 3));
+    return static_cast<double>(of_weights == DType::i8 ? d.between(-128, 127) : d.between(0, 255));
+  });
+  Value* weight_zero = of_weights == DType::u8 ? d.scalar(DType::u8, exact ? 1 : 128) : nullptr;
+  Value* sums = q ? d.add1("matmul_integer", {}, {q, weights, zero, weight_zero}) : nullptr;
+  Value* real = sums ? d.add1("cast", {{"to", DType::f32}}, {sums}) : nullptr;
+  const double unit = exact ? 0.5 : 1.0 / 128 / static_cast<double>(depth);
+  return real && d.add("mul", {}, {real, d.scalar(DType::f32, unit)});
+}
+
 }  // namespace
 
 const std::vector<Draw>& quantized_draws() {
-  static const std::vector<Draw> list = {
-      {"round_trip", 2, round_trip}, {"per_channel", 1, per_channel}, {"quantized_product", 1, quantized_product}};
+  static const std::vector<Draw> list = {{"round_trip", 2, round_trip},
+                                         {"per_channel", 1, per_channel},
+                                         {"quantized_product", 1, quantized_product},
+                                         {"product_of_codes", 1, product_of_codes}};
   return list;
 }
 

@@ -82,5 +82,57 @@ TEST(ContribQuantized, AddsRealNumbers) {
   EXPECT_EQ(y.at(0).integer(5), 106);
 }
 
+// ---- products of codes in i32, of the default domain
+
+struct Weights {
+  int64_t type = kU8;
+  std::vector<int> codes, zeros;  ///< 4 x 2, one or two
+};
+
+std::string bytes_of(const std::vector<int>& values) {
+  std::string bytes;
+  for (const int v : values) bytes.push_back(static_cast<char>(v));
+  return bytes;
+}
+
+Graph product_of(const Weights& w) {
+  ModelBytes m;
+  m.graph.nodes = {node("MatMulInteger", {"a", "b", "za", "zb"}, {"y"})};
+  m.graph.initializers = {
+      tensor("b", w.type, {4, 2}, bytes_of(w.codes)), zero("za", 10),
+      tensor("zb", w.type, w.zeros.size() > 1 ? std::vector<int64_t>{2} : std::vector<int64_t>{}, bytes_of(w.zeros))};
+  m.graph.inputs = {value_info("a", kU8, {"3", "4"})};
+  m.graph.outputs = {value_info("y", 6, {})};
+  return read_onnx_bytes(m.text());
+}
+
+/// Weights become i8 without zero points, with sums of rows where differences are beyond i8; sums stay what they are.
+TEST(ProductOfCodes, HasPlainWeightsAndTheSameSums) {
+  constexpr int64_t kI8 = 3;
+  const std::pair<Weights, std::string> cases[] = {
+      {{kI8, {1, -2, 3, -128, 127, 0, 5, 6}, {0}}, "matmul_integer"},
+      {{kU8, {1, 2, 3, 128, 255, 0, 5, 200}, {128}}, "matmul_integer"},
+      {{kI8, {1, -2, 3, 4, 100, 0, 5, 6}, {-20, 3}}, "matmul_integer"},
+      {{kU8, {1, 2, 3, 128, 255, 0, 5, 200}, {117}}, "matmul_integer cast sub reduce_sum mul sub"},
+      {{kU8, {1, 2, 3, 128, 255, 0, 5, 200}, {128, 0}}, "matmul_integer cast sub reduce_sum mul sub"},
+      {{kI8, {-128, 2, 3, 127, 12, 0, 5, 99}, {40, -40}}, "matmul_integer cast sub reduce_sum mul sub"},
+  };
+  Tensor a(DType::u8, {3, 4});
+  for (int64_t i = 0; i < a.elements(); ++i) a.set_integer(i, (i * 97 + 3) % 256);
+  for (const auto& [w, read_as] : cases) {
+    const Graph graph = product_of(w);
+    EXPECT_EQ(operators_of(graph), read_as);
+    const Tensor y = interpret(graph, {a}, {}).at(0);
+    for (int64_t m = 0; m < 3; ++m)
+      for (size_t n = 0; n < 2; ++n) {
+        int64_t sum = 0;
+        for (size_t k = 0; k < 4; ++k)
+          sum += (a.integer(m * 4 + static_cast<int64_t>(k)) - 10) *
+                 (w.codes[k * 2 + n] - w.zeros[w.zeros.size() > 1 ? n : 0]);
+        EXPECT_EQ(y.integer(m * 2 + static_cast<int64_t>(n)), sum) << read_as;
+      }
+  }
+}
+
 }  // namespace
 }  // namespace opfuse::test

@@ -64,6 +64,41 @@ TEST(MatMul, InfersSymbolicShapesAndRefuses) {
   EXPECT_EQ(inference_error("matmul", {}, {"bool[2,3]", "bool[3,2]"}), "unsupported_dtype");
 }
 
+Tensor codes(DType dtype, const Ints& sizes, const Ints& values) {
+  Tensor t(dtype, sizes);
+  for (size_t i = 0; i < values.size(); ++i) t.set_integer(static_cast<int64_t>(i), values[i]);
+  return t;
+}
+
+TEST(MatMulInteger, SubtractsZeroPoints) {
+  const Tensor a = codes(DType::u8, {2, 2}, {10, 11, 200, 0}), b = codes(DType::i8, {2, 2}, {1, -2, 3, 100});
+  const auto product = [&](const Tensor& za, const Tensor& zb) {
+    for (Precision precision : {Precision::typed, Precision::exact})
+      EXPECT_EQ(run_op("matmul_integer", {}, {a, b, za, zb}, precision).dtype(), DType::i32);
+    return run_checked("matmul_integer", {}, {a, b, za, zb}).to_i64();
+  };
+  const Tensor none;
+  EXPECT_EQ(product(none, none), (Ints{43, 1080, 200, -400}));
+  EXPECT_EQ(product(codes(DType::u8, {}, {10}), none), (Ints{3, 100, 160, -1380}));
+  EXPECT_EQ(product(codes(DType::u8, {2}, {10, 0}), none), (Ints{3, 100, 200, -400}));  // by row
+  EXPECT_EQ(product(codes(DType::u8, {2, 1}, {10, 0}), none), (Ints{3, 100, 200, -400}));
+  EXPECT_EQ(product(none, codes(DType::i8, {2}, {1, 100})), (Ints{22, -1020, 0, -20400}));  // by column
+}
+
+TEST(MatMulInteger, KeepsTheLowBitsOfASum) {
+  Tensor a(DType::u8, {1, 70000}), b(DType::u8, {70000, 1});
+  for (int64_t i = 0; i < 70000; ++i) a.set_integer(i, 255), b.set_integer(i, 255);
+  EXPECT_EQ(run_op("matmul_integer", {}, {a, b}).integer(0), 70000LL * 255 * 255 - (int64_t{1} << 32));
+}
+
+TEST(MatMulInteger, RefusesWhatDoesNotFit) {
+  EXPECT_EQ(inferred("matmul_integer", {}, {"u8[n,s,64]", "i8[64,32]", "u8[]", "i8[32]"}), "i32[n,s,32]");
+  EXPECT_EQ(inference_error("matmul_integer", {}, {"i32[2,3]", "i8[3,2]"}), "unsupported_dtype");
+  EXPECT_EQ(inference_error("matmul_integer", {}, {"u8[2,3]", "i8[4,2]"}), "shape_mismatch");
+  EXPECT_EQ(inference_error("matmul_integer", {}, {"u8[2,3]", "i8[3,2]", "i8[]"}), "dtype_mismatch");
+  EXPECT_EQ(inference_error("matmul_integer", {}, {"u8[2,3]", "i8[3,2]", "u8[3]"}), "shape_mismatch");
+}
+
 TEST(Einsum, SumsTransposesAndTakesDiagonals) {
   const Tensor a = f64({2, 3}, {1, 2, 3, 4, 5, 6}), s = f64({2, 2}, {1, 2, 3, 4});
   expect_values(run_checked("einsum", {{"equation", "ij->ji"}}, {a}), {3, 2}, {1, 4, 2, 5, 3, 6});
