@@ -39,56 +39,9 @@ std::vector<Tensor> Session::outputs() const {
   return copies;
 }
 
-namespace {
-
-constexpr double kTurnMs = 40;  ///< with several contexts: how long one runs before the next has its turn
-
-double run_once(Context& context) {
-  const int64_t start = now_ns();
-  context.run();
-  return static_cast<double>(now_ns() - start) * 1e-6;
-}
-
-/// One turn; returns its timed milliseconds. The first run after another context's turn finds the caches taken and
-/// is not counted.
-double take_turn(Context& context, bool alone, std::vector<double>& sample, const std::function<void()>& after_run) {
-  if (!alone) context.run();
-  double spent = 0;
-  do {
-    sample.push_back(run_once(context));
-    spent += sample.back();
-    after_run();
-  } while (!alone && spent < kTurnMs && !interrupted());
-  return spent;
-}
-
-}  // namespace
-
 std::vector<std::vector<double>> measure(const std::vector<Context*>& contexts, const MeasureSettings& settings,
                                          const std::function<void(size_t)>& after_run) {
-  for (Context* context : contexts) {
-    const int64_t until = now_ns() + static_cast<int64_t>(settings.warmup_seconds * 1e9);
-    do context->run();
-    while (now_ns() < until && !interrupted());
-  }
-  std::vector<std::vector<double>> samples(contexts.size());
-  const double enough = settings.duration_seconds * 1e3;
-  const size_t least = static_cast<size_t>(std::max(1, settings.iterations));
-  double spent = 0;
-  while (!interrupted()) {
-    bool more = spent < enough;
-    for (size_t i = 0; i < contexts.size() && !more; ++i) more = samples[i].size() < least;
-    if (!more) break;
-    double shortest = -1;
-    for (size_t i = 0; i < contexts.size(); ++i) {
-      const double turn = take_turn(*contexts[i], contexts.size() == 1, samples[i], [&] {
-        if (after_run) after_run(i);
-      });
-      shortest = shortest < 0 ? turn : std::min(shortest, turn);
-    }
-    spent += shortest;
-  }
-  return samples;
+  return measure_in_turns(contexts, settings, interrupted, after_run);
 }
 
 double measure_throughput(std::vector<Session>& sessions, const MeasureSettings& settings) {

@@ -8,6 +8,7 @@
 
 #include "inputs.hpp"
 #include "opfuse/runtime.hpp"
+#include "profile/turns.hpp"
 
 namespace opfuse::cli {
 
@@ -29,14 +30,9 @@ class Session {
   Context context_;
 };
 
-struct MeasureSettings {
-  double warmup_seconds = 0.2, duration_seconds = 3;
-  int iterations = 10;  ///< at least
-};
+using MeasureSettings = TurnSettings;
 
-/// Milliseconds per run of each context, in turns (A B A B ...), until the duration is over for every one and each ran
-/// the least number of times; ends early after an interrupt, with what there is. `after_run(i)` follows every counted
-/// run of contexts[i].
+/// measure_in_turns that ends early after an interrupt.
 std::vector<std::vector<double>> measure(const std::vector<Context*>& contexts, const MeasureSettings& settings,
                                          const std::function<void(size_t)>& after_run = {});
 
