@@ -1,10 +1,10 @@
 # Installs the CLI, the library, the code generator it opens on first use, the headers and the CMake package.
 include(CMakePackageConfigHelpers)
-install(TARGETS opfuse EXPORT opfuseTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS opfuse opfuse_runtime EXPORT opfuseTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET opfuse_llvm)
   install(TARGETS opfuse_llvm LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
-install(DIRECTORY include/opfuse DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
+install(DIRECTORY include/opfuse DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
 install(DIRECTORY targets DESTINATION ${CMAKE_INSTALL_DATADIR}/opfuse)
 install(EXPORT opfuseTargets NAMESPACE opfuse:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/opfuse)
 configure_package_config_file(cmake/opfuseConfig.cmake.in ${PROJECT_BINARY_DIR}/opfuseConfig.cmake

@@ -2,13 +2,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/fail.hpp"
-#include "driver/compilation.hpp"
+#include "driver/compilation_options.hpp"
 #include "driver/remarks.hpp"
 #include "fusion/precision.hpp"
-#include "ir/fix_input.hpp"
 #include "onnx/read.hpp"
 #include "onnx/write.hpp"
 #include "opfuse/opfuse.hpp"
@@ -33,23 +31,6 @@ Model Model::from_graph(Graph graph) {
   *model.graph_ = std::move(graph);
   return model;
 }
-namespace {
-std::map<std::string, Tensor> copies_of(const std::map<std::string, ArrayView>& arrays) {
-  std::map<std::string, Tensor> tensors;
-  for (const auto& [name, array] : arrays) {
-    Tensor& tensor = tensors[name] = Tensor(array.dtype, array.shape);
-    if (tensor.bytes() > 0 && !array.data) throw fail(E::bad_binding, "the array given for '{}' has no data", name);
-    if (tensor.bytes() > 0) std::memcpy(tensor.mutable_data(), array.data, tensor.bytes());
-  }
-  return tensors;
-}
-
-Graph with_fixed(Graph graph, const std::map<std::string, ArrayView>& arrays) {
-  for (const auto& [name, tensor] : copies_of(arrays)) fix_input(graph, name, tensor);
-  if (!arrays.empty()) graph.infer_types();
-  return graph;
-}
-}  // namespace
 
 Model Model::load(const std::string& path, const LoadOptions& options) {
   return from_graph(
@@ -191,30 +172,6 @@ std::vector<std::string> pattern_names(const std::vector<std::string>& files) {
 }
 
 // ---- compile ----------------------------------------------------------------------------------------------------
-
-static CompilationOptions compilation_options(const CompileOptions& options) {
-  CompilationOptions with;
-  with.dims = options.dims;
-  with.dims.insert(options.plan.dims.begin(), options.plan.dims.end());
-  with.fused = options.fused;
-  with.plan = options.plan;
-  with.dump_dir = options.dump_dir;
-  with.no_pass = options.no_pass;
-  if (!options.chains) with.no_pass.insert(with.no_pass.end(), passes_of_chains().begin(), passes_of_chains().end());
-  with.specialize = options.specialize;
-  with.allow_reference = options.allow_reference;
-  with.limits = limits_with(options.limits);
-  with.algorithms = {options.exact,     options.algorithm, options.no_algorithm, options.max_weight_growth,
-                     options.workspace, options.threads,   options.measure};
-  with.artifact = {.threads = options.compile_threads,
-                   .cache = options.cache,
-                   .emit_dir = options.emit_dir,
-                   .emit_llvm = options.emit_llvm,
-                   .emit_assembly = options.emit_assembly,
-                   .emit_cuda = options.emit_cuda,
-                   .progress = options.progress};
-  return with;
-}
 
 Executable compile(const Model& model, const Target& target, const CompileOptions& options) {
   const CompilationOptions with = compilation_options(options);

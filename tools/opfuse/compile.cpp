@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -12,6 +13,7 @@
 #include "console.hpp"
 #include "inputs.hpp"
 #include "model_arg.hpp"
+#include "object/standalone.hpp"
 #include "outputs.hpp"
 #include "report.hpp"
 #include "runtime/artifact.hpp"
@@ -30,8 +32,14 @@ struct Flags {
   bool unfused = false, kernel_times = false, json = false, force = false;
 };
 
-EmitRequest emit_request(const std::vector<std::string>& words) {
-  EmitRequest emit;
+/// What --emit asks for: the text of kernels, a standalone object, or both, in one folder.
+struct Emitted : EmitRequest {
+  std::string object_folder;  ///< empty: no object
+  bool texts() const { return llvm || assembly || cuda; }
+};
+
+Emitted emit_request(const std::vector<std::string>& words) {
+  Emitted emit;
   if (words.empty()) return emit;
   emit.folder = words[1];
   std::stringstream kinds(words[0]);
@@ -42,10 +50,13 @@ EmitRequest emit_request(const std::vector<std::string>& words) {
       emit.assembly = true;
     else if (kind == "cuda")
       emit.cuda = true;
+    else if (kind == "object")
+      emit.object_folder = words[1];
     else
       throw fail(E::bad_option, "--emit {}: unknown kind '{}'", words[0], kind)
-          .hint("write --emit llvm,asm DIR, or --emit cuda DIR for cuda targets");
+          .hint("write --emit llvm,asm DIR, --emit object DIR, or --emit cuda DIR for cuda targets");
   }
+  if (!emit.texts()) emit.folder.clear();
   return emit;
 }
 
@@ -78,14 +89,17 @@ void print_kernel_times(std::vector<KernelTime> times, bool each) {
 }
 
 /// What goes with what, before anything is read.
-EmitRequest checked_request(const FlagSet& app, const Flags& flags) {
-  EmitRequest emit = emit_request(flags.emit);
-  if (flags.output.empty() && emit.folder.empty())
-    throw fail(E::bad_option, "nothing to write").hint("add -o NAME.opf, or --emit llvm,asm DIR");
+Emitted checked_request(const FlagSet& app, const Flags& flags) {
+  Emitted emit = emit_request(flags.emit);
+  if (flags.output.empty() && flags.emit.empty())
+    throw fail(E::bad_option, "nothing to write").hint("add -o NAME.opf, --emit object DIR or --emit llvm,asm DIR");
   const bool cuda = !parse_target(flags.compile.target).traits.on_host;
   if (!emit.folder.empty() && cuda != emit.cuda)
     throw fail(E::bad_option, "--emit {} does not go with --target {}", flags.emit[0], flags.compile.target)
         .hint("llvm and asm are the CPU's, cuda is that of cuda:sm_XX");
+  if (cuda && !emit.object_folder.empty())
+    throw fail(E::bad_option, "--emit object does not go with --target {}: it has code of the CPU",
+               flags.compile.target);
   emit.text_only = cuda && flags.output.empty();
   check_companions(app, {{"--allow-stale", "--plan"}});
   if (flags.unfused) refuse_plan_flags(app, "--unfused has the empty plan");
@@ -137,8 +151,20 @@ void print_compiled(const Flags& flags, const Compiled& compiled, bool text_only
   for (const std::string& text : grouped_notes(a.notes)) fmt::print("  note: {}\n", text);
 }
 
+/// NAME.o and NAME.h, with the name of the model's file.
+void write_object(const Artifact& artifact, const std::string& model, const std::string& folder) {
+  const std::string name = c_name_of(model.starts_with("zoo:") ? model.substr(4) : model);
+  const StandaloneModel standalone = standalone_model(artifact, name);
+  std::error_code error;  // what cannot be written says so below
+  std::filesystem::create_directories(folder, error);
+  const std::string path = (std::filesystem::path(folder) / name).string();
+  write_text_file(path + ".o", standalone.object);
+  write_text_file(path + ".h", standalone.header);
+  fmt::print(stderr, "wrote {0}.o and {0}.h (include the header, link the object; no library is needed)\n", path);
+}
+
 int run(const FlagSet& app, const Flags& flags) {
-  const EmitRequest emit = checked_request(app, flags);
+  const Emitted emit = checked_request(app, flags);
   const int64_t start = now_ns();
   const GivenModel model = open_graph(flags.model, "compile", {.inputs = flags.fixed, .fix = Fix::all});
   check_output("-o", flags.output, {".opf"}, flags.force);
@@ -155,6 +181,7 @@ int run(const FlagSet& app, const Flags& flags) {
   if (!flags.output.empty())
     fmt::print(stderr, "wrote {} (contains machine code; next: opfuse run {})\n", flags.output, flags.output);
   if (!emit.folder.empty()) fmt::print(stderr, "wrote the kernels' text to {}\n", emit.folder);
+  if (!emit.object_folder.empty()) write_object(compiled.executable.artifact(), flags.model, emit.object_folder);
   return kOk;
 }
 
@@ -166,7 +193,10 @@ std::function<int()> add_compile(FlagSet& app) {
   app.add_option("-o,--output", flags->output, "the .opf; it contains machine code: load only what you would run")
       ->type_name("FILE");
   add_force_flag(app, flags->force);
-  app.add_option("--emit", flags->emit, "one readable file per kernel: llvm, asm or both; cuda for cuda targets")
+  app.add_option("--emit", flags->emit,
+                 "llvm, asm: one readable file per kernel; cuda: the same for cuda targets; object: the model as "
+                 "NAME.o and a C "
+                 "header NAME.h, which need no library")
       ->expected(2)
       ->type_name("KINDS DIR");
   app.add_flag("--unfused", flags->unfused, "the empty plan: one kernel per node");

@@ -2,23 +2,18 @@
 // that costs, roofline, timeline, memory, errors. Or a part of its graph as a drawing.
 #include <fmt/core.h>
 
-#include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "base/atomic_file.hpp"
 #include "base/fail.hpp"
 #include "interrupt.hpp"
 #include "outputs.hpp"
-#include "profile/probe_machine.hpp"
-#include "profile/system_name.hpp"
 #include "report.hpp"
 #include "report/document.hpp"
 #include "report/page.hpp"
 #include "report/write_graph.hpp"
+#include "report_document.hpp"
 #include "report_subject.hpp"
-#include "target/target.hpp"
 #include "verb.hpp"
 
 namespace opfuse::cli {
@@ -70,37 +65,7 @@ SubjectRequest request_of(const Flags& flags, const std::string& model, bool unf
           parse_duration(flags.duration, 1)};
 }
 
-/// As the shell was given it.
-std::string command_line() {
-  std::ifstream file("/proc/self/cmdline");
-  std::string line, word;
-  while (std::getline(file, word, '\0')) {
-    const bool plain = word.find_first_of(" '\"\\$`&|;<>()*?[]{}!#~\n") == std::string::npos && !word.empty();
-    if (line.empty())
-      line = "opfuse";
-    else
-      line += " " + (plain ? word : "'" + word + "'");
-  }
-  return line;
-}
-
-std::string time_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text;
-}
-
 Json report_document(const FlagSet& app, const Flags& flags) {
-  Json out = document("opfuse.report/1");
-  out["command"] = command_line();
-  out["made"] = time_now();
-  out["machine"] = {{"processor", processor_name()},
-                    {"system", system_name()},
-                    {"cpu_features", host_features()},
-                    {"threads", default_threads()}};
   Json models = Json::array();
   const auto add = [&](const std::string& name, bool unfused) {
     const auto held = make_subject(app, request_of(flags, name, unfused));
@@ -109,8 +74,7 @@ Json report_document(const FlagSet& app, const Flags& flags) {
   add(flags.model, false);
   if (flags.vs_unfused) add(flags.model, true);
   if (!flags.other.empty()) add(flags.other, false);
-  out["models"] = std::move(models);
-  return out;
+  return report_of(std::move(models));
 }
 
 std::string drawing(const FlagSet& app, const Flags& flags, const std::string& format) {

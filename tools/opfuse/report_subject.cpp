@@ -37,6 +37,18 @@ void read_texts(const std::string& folder, std::vector<report::KernelText>& text
   std::sort(texts.begin(), texts.end(), [](const auto& a, const auto& b) { return a.symbol < b.symbol; });
 }
 
+/// The last stage once more, with the kernels' text.
+Compiled built_again(Compilation& compilation, const EmitRequest& emit) {
+  compilation.reached = Milestone::lowered;
+  compilation.kernel_times.clear();
+  compilation.options.artifact.emit_dir = emit.folder;
+  compilation.options.artifact.emit_assembly = emit.assembly;
+  compilation.options.artifact.emit_cuda = emit.cuda;
+  compilation.run_to(Milestone::built);
+  finish_progress();
+  return Compiled(std::move(compilation));
+}
+
 void compile(HeldSubject& held, const SubjectRequest& request) {
   const TemporaryFolder folder;
   EmitRequest emit;
@@ -47,8 +59,11 @@ void compile(HeldSubject& held, const SubjectRequest& request) {
     emit.cuda = cuda;
     emit.text_only = cuda && !request.measure && !request.prove;
   }
-  held.compiled = request.unfused ? compile_unfused(*held.model.graph, held.inputs.symbols, request.compile, emit)
-                                  : compile_fused(*held.model.graph, held.inputs.symbols, request.compile, emit);
+  if (request.compiled)
+    held.compiled = built_again(*request.compiled, emit);
+  else
+    held.compiled = request.unfused ? compile_unfused(*held.model.graph, held.inputs.symbols, request.compile, emit)
+                                    : compile_fused(*held.model.graph, held.inputs.symbols, request.compile, emit);
   held.executable = held.compiled->executable;
   show_limits(*held.compiled);
   if (request.texts) read_texts(emit.folder, held.subject.texts);
@@ -90,12 +105,6 @@ void prove(HeldSubject& held, const SubjectRequest& request) {
   finish_progress();
 }
 
-/// Nodes of a text graph may have no source; groups and launches then could not say what they came from.
-void name_sources(Graph& graph) {
-  for (Node* node : graph.nodes())
-    if (node->sources.empty()) node->sources = {{node->name(), source_operator(*node), "", 0}};
-}
-
 std::unique_ptr<HeldSubject> opened(const FlagSet& app, const SubjectRequest& request, Fix fix) {
   auto held = std::make_unique<HeldSubject>();
   held->model = open_model(request.model, {.inputs = request.inputs.files, .fix = fix});
@@ -110,6 +119,11 @@ std::unique_ptr<HeldSubject> opened(const FlagSet& app, const SubjectRequest& re
 }
 
 }  // namespace
+
+void name_sources(Graph& graph) {
+  for (Node* node : graph.nodes())
+    if (node->sources.empty()) node->sources = {{node->name(), source_operator(*node), "", 0}};
+}
 
 std::unique_ptr<HeldSubject> make_subject(const FlagSet& app, const SubjectRequest& request) {
   auto held = opened(app, request, Fix::shapes);
@@ -142,7 +156,10 @@ std::unique_ptr<HeldSubject> make_subject(const FlagSet& app, const SubjectReque
   } else {
     s.not_measured = "left out (--no-measure)";
   }
-  if (request.prove) prove(*held, request);
+  if (request.proof)
+    s.proof = *request.proof;
+  else if (request.prove)
+    prove(*held, request);
   return held;
 }
 

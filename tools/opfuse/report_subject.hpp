@@ -16,6 +16,9 @@ struct SubjectRequest {
   bool unfused = false;  ///< the same model, a launch per operator
   bool measure = true, texts = true, prove = false;
   double warmup_seconds = 0.2, duration_seconds = 1;
+  Compilation* compiled =
+      nullptr;  ///< of this model, which is taken instead of compiling it; its artifact is made again
+  const Comparison* proof = nullptr;  ///< of the same program
 };
 
 /// Everything that the subject points to.
@@ -28,6 +31,9 @@ struct HeldSubject {
   ArtifactProgram no_launches;
   report::Subject subject;
 };
+
+/// Nodes of a text graph may have no source; groups and launches then could not say what they came from.
+void name_sources(Graph& graph);
 
 /// `app`: for flags that do not go with an .opf.
 std::unique_ptr<HeldSubject> make_subject(const FlagSet& app, const SubjectRequest& request);

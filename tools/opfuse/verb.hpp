@@ -33,6 +33,7 @@ const std::vector<Verb>& verbs();
   X(fuse, "plan and apply fusion, write ONNX, report per pattern")                                   \
   X(explain, "why each node is, or is not, fused")                                                   \
   X(check, "every problem that keeps a model from being compiled, and what would help")              \
+  X(optimize, "the fastest program for a model: tried, proven, measured against no fusion")          \
   X(compile, "compile a model to an .opf")                                                           \
   X(run, "run a model or an .opf on given or random inputs")                                         \
   X(compare, "fused and compiled against the interpreter, group by group; or against another model") \
