@@ -28,7 +28,7 @@ void set_limit(Limits& limits, const std::string& name, int64_t value) {
     limits.*row.field = value;
     return;
   }
-  throw fail(E::unknown_name, "there is no limit '{}'{}", name, did_you_mean(name, names));
+  throw fail(E::unknown_name, "unknown limit '{}'{}", name, did_you_mean(name, names));
 }
 
 Limits limits_with(const std::map<std::string, int64_t>& values) {

@@ -33,7 +33,7 @@ namespace opfuse {
 
 namespace {
 
-constexpr double kLeastGain = 0.02;          ///< of the time apart: below, predictions are no better than a guess
+constexpr double kLeastGain = 0.02;          ///< of the time apart: predictions of smaller gains are guesses
 constexpr double kLaunchSaved = 1;           ///< microseconds: of maps of one shape, which compute the same either way
 constexpr double kLeastPrologueGain = 0.25;  ///< where a contraction computes its data: tiles are chosen for products
 constexpr size_t kMostSiblings = 8;          ///< readers of one value that are tried with each other

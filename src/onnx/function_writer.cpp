@@ -6,6 +6,8 @@
 // Weights are operands, so groups that differ in weights and names only share a function; scalars and shapes are
 // Constants of the body. Two bodies are one structure when their encodings are equal: inside a function names come from
 // operators, never from the model.
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "base/fail.hpp"
@@ -29,6 +31,24 @@ std::string port_name(const Value& value) {
 bool holds_opaque(const Graph& body) {
   return std::any_of(body.nodes().begin(), body.nodes().end(),
                      [](const Node* n) { return n->op == opaque_op() || (n->body && holds_opaque(*n->body)); });
+}
+
+/// "fuses /conv1/Conv, /bn1/BatchNormalization, /relu/Relu; 6.4 MB less to read and write": values inside a group are
+/// neither stored nor read again. Without the figure where sizes are open.
+std::string doc_of(const Node& node) {
+  std::vector<std::string> names;
+  for (const Source& source : node.sources) names.push_back(source.name);
+  std::string text = fmt::format("fuses {}", fmt::join(names, ", "));
+  double saved = 0;
+  for (const Node* inner : node.body->nodes())
+    for (const Value* value : inner->outputs) {
+      if (value->uses.empty()) continue;
+      if (!value->type.shape.ranked || !value->type.shape.is_static()) return text;
+      double bytes = static_cast<double>(byte_size(value->type.dtype));
+      for (int64_t size : value->type.shape.sizes()) bytes *= static_cast<double>(size);
+      saved += bytes * static_cast<double>(value->uses.size() + (value->as_output == 0 ? 1 : 0));
+    }
+  return saved > 0 ? fmt::format("{}; {:.3g} MB less to read and write", text, saved * 1e-6) : text;
 }
 
 }  // namespace
@@ -64,8 +84,11 @@ void GraphWriter::write_call(const Node& node, Bindings& bindings) {
     if (operand && listed.insert(operand).second) inputs.push_back(name(operand));
   for (const Value* result : node.outputs) outputs.push_back(name(result));
   const std::string function = function_of(node, ports.text() + scope.nodes.text());
+  Encoder doc_field;
+  doc_field.bytes(6, doc_of(node));
+  const std::string doc = doc_field.text();
   encode_node(function, std::string(kFunctionDomain), node.label, inputs, outputs,
-              encode_record(scope.record, node.pattern));
+              doc + encode_record(scope.record, node.pattern));
 }
 
 /// The name of the function with this body; the second structure of a module is called FusedConvBNReLU_2.

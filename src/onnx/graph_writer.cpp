@@ -71,6 +71,25 @@ void GraphWriter::run() {
   Bindings bindings;
   write_graph(graph_, bindings);
   for (const Value* value : graph_.outputs()) name(value);
+  describe_values();
+}
+
+/// Made up for a dimension without a name (onnx/read.cpp); a name in the file would be one.
+static bool has_invented(const TensorType& type) {
+  std::set<std::string> symbols;
+  for (const Dim& dim : type.shape.dims) dim.collect_symbols(symbols);
+  return std::any_of(symbols.begin(), symbols.end(), [](const std::string& s) { return s.starts_with("unk__"); });
+}
+
+/// The type of every result between inputs and outputs: viewers show it on the edges. By name, since functions keep
+/// theirs to themselves.
+void GraphWriter::describe_values() {
+  std::map<std::string, const TensorType*> types;
+  for (const auto& [value, name] : main_.names)
+    if (value->producer && value->as_output == 0 && value->type.dtype != DType::unknown) types[name] = &value->type;
+  for (const Value* output : graph_.outputs()) types.erase(name_of(output));
+  for (const auto& [name, type] : types)
+    if (!has_invented(*type)) value_types.bytes(13, encode_value_info(name, *type));
 }
 
 std::string GraphWriter::unique(const std::string& wish) {
@@ -211,7 +230,6 @@ void GraphWriter::write_opaque(const Node& node, const Bindings& bindings) {
   for (const Value* output : node.outputs) {
     const Value* outer = resolve(output, bindings);
     outputs.push_back(name(outer));
-    if (outer->type.dtype != DType::unknown) value_types.bytes(13, encode_value_info(outputs.back(), outer->type));
   }
   encode_node(attrs.op_type, attrs.domain, node.name(), inputs, outputs, payload.fields);
 }

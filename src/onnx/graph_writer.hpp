@@ -19,7 +19,7 @@ class GraphWriter {
   /// Encodes all nodes. Afterwards the members below are complete.
   void run();
 
-  Encoder value_types;  ///< GraphProto's fields 13: results that inference does not know (of opaque nodes)
+  Encoder value_types;  ///< GraphProto's fields 13: types of results
   Encoder functions;    ///< ModelProto's fields 25
   std::vector<std::pair<std::string, Tensor>> initializers;
   std::map<std::string, int64_t> opsets;                ///< by domain
@@ -41,6 +41,7 @@ class GraphWriter {
 
   void choose_opset();
   void claim_names(const Graph& graph);
+  void describe_values();
   void write_graph(const Graph& graph, Bindings& bindings);
   void write_node(const Node& node, Bindings& bindings);
   void write_body(const Node& node, Bindings& bindings);

@@ -89,16 +89,37 @@ int64_t ir_version(const Graph& graph, int64_t opset) {
   return std::max(needed, onnx::metadata_number(graph, onnx::kIrVersion, 8));
 }
 
+int fused_groups(const Graph& graph) {
+  return static_cast<int>(std::count_if(graph.nodes().begin(), graph.nodes().end(),
+                                        [](const Node* node) { return node->op == fused_op(); }));
+}
+
+/// metadata_props of a model with functions; what a file that was read says is written anew.
+constexpr std::string_view kGroups = "opfuse.groups", kVersion = "opfuse.version";
+
+void add_facts(const Graph& graph, Encoder& model) {
+  const auto entry = [&](std::string_view key, const std::string& value) {
+    Encoder pair;
+    pair.bytes(1, key);
+    pair.bytes(2, value);
+    model.message(14, pair);
+  };
+  entry(kGroups, std::to_string(fused_groups(graph)));
+  entry(kVersion, OPFUSE_VERSION);
+}
+
 std::string model_fields(const Graph& graph, const onnx::GraphWriter& writer) {
   Encoder model;
   const int64_t version = ir_version(graph, writer.opsets.at(""));
   // Functions are known since IR 8, metadata of nodes since IR 10.
   model.integer(1, writer.functions.text().empty() ? version : std::max<int64_t>(version, 10));
   const std::string* kept = onnx::find_metadata(graph, onnx::kModelFields);
-  if (kept)
-    model.raw(onnx::from_hex(*kept));
-  else
+  if (kept) model.raw(onnx::from_hex(*kept));
+  const bool functions = !writer.functions.text().empty();
+  if (functions || !kept) {  // of fields given twice the last one counts
     model.bytes(2, "opfuse");
+    model.bytes(3, OPFUSE_VERSION);
+  }
   for (const auto& [domain, version] : writer.opsets) {
     Encoder opset;
     opset.bytes(1, domain);
@@ -110,12 +131,13 @@ std::string model_fields(const Graph& graph, const onnx::GraphWriter& writer) {
   model.raw(writer.functions.text());
   for (const auto& [key, value] : graph.metadata) {
     const bool escaped = key.starts_with(onnx::kUserKey);
-    if (key.starts_with("onnx:") && !escaped) continue;
+    if ((key.starts_with("onnx:") && !escaped) || key == kGroups || key == kVersion) continue;
     Encoder entry;
     entry.bytes(1, escaped ? Bytes(key).substr(onnx::kUserKey.size()) : Bytes(key));
     entry.bytes(2, value);
     model.message(14, entry);
   }
+  if (functions) add_facts(graph, model);
   return model.text();
 }
 

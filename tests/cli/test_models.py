@@ -119,6 +119,16 @@ class Fuse(CliTest):
             self.assertGreaterEqual(operators["Conv"], 2)
             self.assertEqual(b"dev.opfuse" in out.read_bytes(), not flags)
 
+    def test_the_written_file_is_read_back_and_compared(self):
+        for flags in ((), ("--flatten",)):
+            document = self.ok("fuse", SMALL, "-o", self.folder / "m.onnx", "--json", *flags).json
+            self.assertTrue(document["read_back"]["ok"], document["read_back"])
+            self.assertIn("nodes and wiring", document["read_back"]["how"])
+        self.assertIsNone(self.ok("fuse", SMALL, "--dry-run", "--json").json["read_back"])
+        text = self.ok("fuse", SMALL, "-o", self.folder / "n.onnx").out
+        self.assertRegex(text, r"(?m)^  Conv +2 +0$")
+        self.assertRegex(text, r"(?m)^  read back +ok: the same \d+ nodes and wiring$")
+
     def test_explain_names_the_reason_of_every_missed_candidate(self):
         document = self.ok("explain", SMALL, "--json").json
         kinds = {remark["kind"] for remark in document["remarks"]}

@@ -81,6 +81,21 @@ TEST(FunctionExport, TheCallKeepsTheOriginalNames) {
               ElementsAre(ElementsAre("c1"), ElementsAre("r1"), ElementsAre("half"), ElementsAre("m1")));
 }
 
+TEST(FunctionExport, SaysWhatItFusedAndHasTheTypeOfEveryEdge) {
+  const std::string bytes = exported();
+  const onnx::ModelProto model = onnx::parse_model(bytes);
+  EXPECT_NE(model.graph.nodes.at(0).unknown.find("fuses conv1, relu1, mul1; "), std::string_view::npos);
+  std::vector<std::string> edges;
+  for (const onnx::ValueInfo& info : model.graph.values) edges.emplace_back(info.name);
+  EXPECT_THAT(edges, ElementsAre("m1", "m2"));
+  EXPECT_EQ(model.graph.values.at(0).type.dims.size(), 4u);
+  ASSERT_EQ(model.metadata.size(), 2u);
+  EXPECT_EQ(model.metadata[0].key, "opfuse.groups");
+  EXPECT_EQ(model.metadata[0].value, "3");
+  const std::string again = write_onnx_bytes(read_onnx_bytes(exported()), {.functions = true});
+  EXPECT_TRUE(onnx::parse_model(again).metadata.empty()) << "no groups, no claim of any";
+}
+
 TEST(FunctionExport, ReadsBackToTheSameGraphWithTheSameNames) {
   const Graph original = three_blocks();
   const Graph back = read_onnx_bytes(exported());

@@ -2,10 +2,12 @@
 // turns with the unfused program and decides whether fusion improved latency and peak memory beyond noise.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/fail.hpp"
+#include "base/temporary_folder.hpp"
 #include "bench_kernels.hpp"
 #include "compile_model.hpp"
 #include "console.hpp"
@@ -43,7 +45,15 @@ struct Side {
   size_t arena = 0, intermediates = 0;
 };
 
+/// What a process pays before its second run.
+struct Start {
+  double compile_ms = 0;  ///< of a model; kernels may come from the cache
+  double load_ms = 0;     ///< of an .opf; a compiled model is saved and loaded once
+  double first_ms = 0;    ///< context, binding and first run of a fresh executable
+};
+
 struct Result {
+  Start start;
   Side fused;
   std::optional<Side> unfused;
   Interval ratio;           ///< fused / unfused latency
@@ -103,6 +113,31 @@ std::vector<SplitForm> measure_groups(const Executable& fused, const Executable&
   return measure_split_forms(session, other, flags.settings(), flags.inputs.seed);
 }
 
+double milliseconds_since(int64_t start) { return static_cast<double>(now_ns() - start) * 1e-6; }
+
+/// Loads the executable from a file, as another process would, and runs it once. Files of programs with launches of
+/// the interpreter do not exist; then what was compiled runs.
+Start measure_start(const Executable& executable, const GivenModel& model, const ModelInputs& inputs,
+                    const Flags& flags, double compile_ms) {
+  Start start;
+  start.compile_ms = compile_ms;
+  std::optional<Executable> loaded;
+  const auto& launches = executable.artifact().launches;
+  if (std::none_of(launches.begin(), launches.end(), [](const ArtifactLaunch& l) { return bool(l.host); })) {
+    const TemporaryFolder folder;
+    const std::string path = model.executable ? flags.model : folder.path("model.opf");
+    if (!model.executable) executable.save(path);
+    const int64_t begin = now_ns();
+    loaded = Executable::load(path);
+    start.load_ms = milliseconds_since(begin);
+  }
+  const int64_t begin = now_ns();
+  Session session(loaded ? *loaded : executable, inputs, {flags.compile.threads});
+  session.context().run();
+  start.first_ms = milliseconds_since(begin);
+  return start;
+}
+
 std::optional<Result> measure_model(const FlagSet& app, const Flags& flags) {
   const GivenModel model = open_model(flags.model, {.inputs = flags.inputs.files});
   if (model.executable) refuse_compile_flags(app, flags.model);
@@ -110,8 +145,11 @@ std::optional<Result> measure_model(const FlagSet& app, const Flags& flags) {
     throw fail(E::bad_option, "--vs-unfused needs the model, an .opf holds only the fused program");
   const ModelInputs inputs = make_inputs(model.interface(), flags.inputs);
   std::optional<Executable> fused = model.executable, unfused;
+  double compile_ms = 0;
   if (!fused) {
+    const int64_t begin = now_ns();
     const Compiled compiled = compile_fused(*model.graph, inputs.symbols, flags.compile);
+    compile_ms = milliseconds_since(begin);
     show_limits(compiled);
     fused = compiled.executable;
   } else {
@@ -121,6 +159,7 @@ std::optional<Result> measure_model(const FlagSet& app, const Flags& flags) {
   if (flags.vs_unfused) unfused = compile_unfused(*model.graph, inputs.symbols, flags.compile).executable;
 
   Result result;
+  result.start = measure_start(*fused, model, inputs, flags, compile_ms);
   result.dims = inputs.symbols;
   result.target = fused->artifact().target;
   result.contexts = flags.contexts;
@@ -164,6 +203,10 @@ Json to_json(const Result& r, const Flags& flags) {
               {"dims", cli::json_of(r.dims)},
               {"seed", flags.inputs.seed}});
   out.update(json_of(r.fused));
+  const auto known = [](double ms) { return ms > 0 ? Json(ms) : Json(nullptr); };
+  out["start_ms"] = {{"compile", known(r.start.compile_ms)},
+                     {"load", known(r.start.load_ms)},
+                     {"first_inference", known(r.start.first_ms)}};
   Json extra = Json::object();
   for (double p : flags.percentiles) extra[fmt::format("p{:g}", p)] = percentile(r.fused.sample, p);
   out["percentiles_ms"] = std::move(extra);
@@ -210,6 +253,10 @@ void print_text(const Result& r, const Flags& flags) {
   if (r.per_second > 0)
     fmt::print("  throughput {:.1f} per second ({} context{} x {} thread{})\n", r.per_second, r.contexts,
                r.contexts == 1 ? "" : "s", r.threads, r.threads == 1 ? "" : "s");
+  std::string start;
+  if (r.start.compile_ms > 0) start += fmt::format("compile {} ms, ", milliseconds(r.start.compile_ms));
+  if (r.start.load_ms > 0) start += fmt::format("load {} ms, ", milliseconds(r.start.load_ms));
+  fmt::print("  start: {}first inference {} ms\n", start, milliseconds(r.start.first_ms));
   fmt::print("  arena {} for intermediates of {}\n", human_bytes(static_cast<double>(r.fused.arena)),
              human_bytes(static_cast<double>(r.fused.intermediates)));
   if (!r.unfused) return;

@@ -1,6 +1,7 @@
 // opfuse fuse: plan, apply, write; a report per pattern of what was applied, what was skipped and why.
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -16,6 +17,7 @@
 #include "outputs.hpp"
 #include "report.hpp"
 #include "verb.hpp"
+#include "written_model.hpp"
 
 namespace opfuse::cli {
 namespace {
@@ -67,6 +69,8 @@ struct Report {
   explicit Report(Compilation compilation) : compiled(std::move(compilation)) {}
   Compilation compiled;
   SymbolValues dims;
+  std::vector<std::pair<std::string, int>> operators;  ///< of the model as it was read
+  std::optional<WrittenCheck> check;                   ///< of the file that was written
   double bytes_before = 0, bytes_after = 0, seconds = 0;
 };
 
@@ -78,11 +82,38 @@ Report make_report(const Flags& flags) {
   const SymbolValues dims = given_dimensions(*model.graph, flags.dimensions);
   Report report({*model.graph, parse_target(flags.target), compilation_options(dims, flags.plan)});
   report.compiled.run_to(Milestone::fused);
+  report.operators = operator_counts(*model.graph);
   report.dims = dims;
   report.bytes_before = activation_bytes(report.compiled.prepared, report.dims);
   report.bytes_after = activation_bytes(report.compiled.fused, report.dims);
   report.seconds = static_cast<double>(now_ns() - start) * 1e-9;
   return report;
+}
+
+/// Operators before, and what is in their place: modules by name, and what no group holds.
+std::vector<std::pair<std::string, int>> operators_after(const Graph& fused) {
+  std::map<std::string, int> counts;
+  for (const Node* node : fused.nodes())
+    ++counts[node->op == fused_op() ? node->label.substr(0, node->label.find("__")) : source_operator(*node)];
+  return {counts.begin(), counts.end()};
+}
+
+struct OperatorRow {
+  std::string op;
+  int before = 0, after = 0;
+};
+
+std::vector<OperatorRow> operator_rows(const Report& r) {
+  std::vector<OperatorRow> rows;
+  for (const auto& [op, count] : r.operators) rows.push_back({op, count, 0});
+  for (const auto& [op, count] : operators_after(r.compiled.fused)) {
+    const auto row = std::find_if(rows.begin(), rows.end(), [&op = op](const OperatorRow& o) { return o.op == op; });
+    if (row != rows.end())
+      row->after = count;
+    else
+      rows.push_back({op, 0, count});
+  }
+  return rows;
 }
 
 Json points_of(const FusionPlan& plan) {
@@ -121,6 +152,11 @@ Json to_json(const Report& r, const Flags& flags) {
                 {"tensor_count", points.tensors.size()},
                 {"tensors", points.tensors},
                 {"points", points_of(plan)}};
+  Json operators = Json::array();
+  for (const OperatorRow& row : operator_rows(r))
+    operators.push_back({{"operator", row.op}, {"before", row.before}, {"after", row.after}});
+  out["operators"] = std::move(operators);
+  out["read_back"] = r.check ? Json{{"ok", r.check->ok}, {"how", r.check->how}} : Json(nullptr);
   out["activation_bytes"] = {{"before", r.bytes_before}, {"after", r.bytes_after}};
   Json kept = Json::array();
   for (const Node* node : r.compiled.fused.nodes())
@@ -130,6 +166,17 @@ Json to_json(const Report& r, const Flags& flags) {
   out["seconds"] = r.seconds;
   out["output"] = flags.dry_run ? "" : flags.output;
   return out;
+}
+
+void print_operators(const Report& r) {
+  Table table({"operator", ">before", ">after"});
+  int before = 0, after = 0;
+  for (const OperatorRow& row : operator_rows(r)) {
+    table.row({row.op, std::to_string(row.before), std::to_string(row.after)});
+    before += row.before, after += row.after;
+  }
+  table.row({"all", std::to_string(before), std::to_string(after)});
+  fmt::print("{}", table.text());
 }
 
 /// Operators that no group holds and no rule looked into: they are written back as they were read.
@@ -153,6 +200,7 @@ void print_text(const Report& r, const Flags& flags) {
     table.row({name, std::to_string(row.applied), std::to_string(row.skipped),
                human_bytes(static_cast<double>(row.bytes_saved)), text_of(row.reasons)});
   fmt::print("{}", table.text());
+  print_operators(r);
   std::vector<std::string> modules;
   int total = 0;
   for (const auto& [module, count] : plan.module_counts())
@@ -161,6 +209,7 @@ void print_text(const Report& r, const Flags& flags) {
   const QdqSummary points = qdq_summary(plan);
   fmt::print("  Q/DQ points   {} declared on {} tensors\n", points.declared, points.tensors.size());
   print_kept(r.compiled.fused);
+  if (r.check) fmt::print("  read back     {}: {}\n", r.check->ok ? "ok" : "FAILED", r.check->how);
   for (const std::string& text : grouped_notes(r.compiled.notes())) fmt::print("  {}\n", text);
   if (flags.verbose)
     for (const Candidate& c : plan.candidates)
@@ -173,13 +222,14 @@ int run(const FlagSet& app, const Flags& flags) {
   const bool text = flags.output.ends_with(".fir");
   if (text && flags.flatten)
     throw fail(E::bad_option, "--flatten does not apply: a .fir holds the fused nodes with their bodies");
-  const Report report = make_report(flags);
+  Report report = make_report(flags);
   if (!flags.plan_out.empty()) write_text_file(flags.plan_out, to_json(report.compiled.plan));
   if (!flags.dry_run && !flags.output.empty()) {
     if (text)
       write_fir(report.compiled.fused, flags.output, "fir 1 | fused from " + flags.model);
     else
       write_onnx(report.compiled.fused, flags.output, {.functions = !flags.flatten});
+    if (!text) report.check = check_written(report.compiled.fused, flags.output);
   }
   if (flags.json)
     print_json(to_json(report, flags));
@@ -192,6 +242,10 @@ int run(const FlagSet& app, const Flags& flags) {
                : flags.flatten ? "plain operators: runs in any ONNX runtime"
                                : "a function per fused module, as ONNX Runtime takes them; for OpenVINO add --flatten");
   if (!flags.json) fmt::print(stderr, "next: opfuse explain {} --missed\n", flags.model);
+  if (report.check && !report.check->ok) {
+    warn(fmt::format("{} does not read back as the model it was written from: please report it", flags.output));
+    return kCheckFailed;
+  }
   return kOk;
 }
 

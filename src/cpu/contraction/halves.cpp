@@ -1,4 +1,4 @@
-// Without the instruction there is no kernel of bf16 factors: f32 ones have as many multiply-adds and round less.
+// Without the instruction bf16 factors get no kernel: f32 needs as many multiply-adds and rounds less.
 #include "cpu/contraction/halves.hpp"
 
 #include "cpu/contraction/codes.hpp"
