@@ -1,5 +1,6 @@
 // The CUDA dialect that generated kernels are written in, for a host compiler: stands in front of the same kernel
-// text that NVRTC compiles. Threads are fibers of the host (src/device/emulation.hpp).
+// text that NVRTC compiles. Threads are fibers of the host (src/device/emulation.hpp). A kernel's loads and stores of
+// shared memory report themselves by the calls that -fsanitize=thread inserts, what is here by emulated_touched.
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,24 +13,62 @@
 #define __shared__ static __attribute__((section("opfuse_shared"), aligned(16)))
 #define __align__(n) __attribute__((aligned(n)))
 
+#define EMULATED_UNSEEN __attribute__((no_sanitize("thread")))
+
 struct EmulatedThread {  // layout of opfuse::cuda::EmulatedThread
   unsigned thread, block, block_size, grid_size;
   unsigned long long epoch, lot;
   unsigned char* launch_shared;
+  size_t launch_shared_bytes;
   void (*barrier)();
   void (*warp_barrier)();
+  void (*exchange)();
   char* (*slot)(int lane);
   void (*fault)();
+  void (*touched)(const void* at, unsigned bytes, int how);
 };
 static EmulatedThread* emulated_thread;
 static char emulated_no_shared[1] __attribute__((section("opfuse_shared"), used));
 extern "C" char __start_opfuse_shared[] __attribute__((visibility("hidden")));
 extern "C" char __stop_opfuse_shared[] __attribute__((visibility("hidden")));
-extern "C" __attribute__((visibility("default"))) void opfuse_emulation_bind(EmulatedThread* thread, char** begin,
-                                                                             char** end) {
+extern "C" EMULATED_UNSEEN __attribute__((visibility("default"))) void opfuse_emulation_bind(EmulatedThread* thread,
+                                                                                             char** begin, char** end) {
   emulated_thread = thread;
   *begin = __start_opfuse_shared;
   *end = __stop_opfuse_shared;
+}
+
+enum EmulatedAccess { kEmulatedRead, kEmulatedWrite, kEmulatedCopyBegins, kEmulatedCopyEnds };
+EMULATED_UNSEEN static inline void emulated_touched(const void* p, unsigned bytes, int how) {
+  const char* at = (const char*)p;
+  const char* given = (const char*)emulated_thread->launch_shared;
+  if ((at >= __start_opfuse_shared && at < __stop_opfuse_shared) ||
+      (at >= given && at < given + emulated_thread->launch_shared_bytes))
+    emulated_thread->touched(p, bytes, how);
+}
+extern "C" {
+#define EMULATED_ACCESS(name, bytes, how)                                                          \
+  EMULATED_UNSEEN __attribute__((visibility("hidden"), used)) void __tsan_##name##bytes(void* p) { \
+    emulated_touched(p, bytes, how);                                                               \
+  }
+#define EMULATED_ACCESSES(bytes)                          \
+  EMULATED_ACCESS(read, bytes, kEmulatedRead)             \
+  EMULATED_ACCESS(write, bytes, kEmulatedWrite)           \
+  EMULATED_ACCESS(unaligned_read, bytes, kEmulatedRead)   \
+  EMULATED_ACCESS(unaligned_write, bytes, kEmulatedWrite) \
+  EMULATED_ACCESS(volatile_read, bytes, kEmulatedRead)    \
+  EMULATED_ACCESS(volatile_write, bytes, kEmulatedWrite)
+EMULATED_ACCESSES(1)
+EMULATED_ACCESSES(2)
+EMULATED_ACCESSES(4)
+EMULATED_ACCESSES(8)
+EMULATED_ACCESSES(16)
+#define EMULATED_HOOK __attribute__((visibility("hidden"), used)) EMULATED_UNSEEN void
+EMULATED_HOOK __tsan_init() {}
+EMULATED_HOOK __tsan_func_entry(void*) {}
+EMULATED_HOOK __tsan_func_exit() {}
+EMULATED_HOOK __tsan_read_range(void* p, size_t bytes) { emulated_touched(p, (unsigned)bytes, kEmulatedRead); }
+EMULATED_HOOK __tsan_write_range(void* p, size_t bytes) { emulated_touched(p, (unsigned)bytes, kEmulatedWrite); }
 }
 
 struct EmulatedIndex {
@@ -44,8 +83,10 @@ struct EmulatedIndex {
 template <int kWords>
 struct EmulatedVector {
   unsigned words[kWords];
-  EmulatedVector& operator=(const EmulatedVector& from) {
+  EMULATED_UNSEEN EmulatedVector& operator=(const EmulatedVector& from) {
     if (((size_t)this | (size_t)&from) & (sizeof words - 1)) emulated_thread->fault();
+    emulated_touched(&from, sizeof words, kEmulatedRead);
+    emulated_touched(this, sizeof words, kEmulatedWrite);
     memmove(this, &from, sizeof words);
     return *this;
   }
@@ -63,13 +104,13 @@ static inline void __syncthreads() {
 static inline void __syncwarp(unsigned = 0xffffffffu) { emulated_thread->warp_barrier(); }
 
 template <class T>
-static inline T emulated_exchange(T value, int from) {
+EMULATED_UNSEEN static inline T emulated_exchange(T value, int from) {
   const int lane = (int)(emulated_thread->thread % 32);
   memcpy(emulated_thread->slot(lane), &value, sizeof value);
-  emulated_thread->warp_barrier();
+  emulated_thread->exchange();
   T result;
   memcpy(&result, emulated_thread->slot(from), sizeof result);
-  emulated_thread->warp_barrier();
+  emulated_thread->exchange();
   return result;
 }
 template <class T>
@@ -100,12 +141,12 @@ static inline unsigned short float_to_half(float x) { return emulated_bits<unsig
 
 // Asynchronous copies land at any time between their issue and the wait for them. By the block's lot: all when they are
 // waited for (who reads too early reads what was there before), all at once (who still reads what they replace reads
-// them), or each by a lot of its own, at once, at a barrier or when waited for.
+// them), or each by a lot of its own, at once, at a barrier or when waited for. Their bytes are under way until then.
 struct EmulatedCopies {
   struct Copy {
     void* to;
     const void* from;
-    bool inside;
+    bool inside, landed;
     int group;
   } copies[512];
   int count, group;
@@ -113,7 +154,7 @@ struct EmulatedCopies {
   unsigned long long epoch;
 };
 static EmulatedCopies emulated_copies[1024];
-static inline EmulatedCopies& emulated_own_copies() {
+EMULATED_UNSEEN static inline EmulatedCopies& emulated_own_copies() {
   EmulatedCopies& own = emulated_copies[emulated_thread->thread];
   if (own.epoch != emulated_thread->epoch) {
     own.count = own.group = 0;
@@ -122,61 +163,61 @@ static inline EmulatedCopies& emulated_own_copies() {
   }
   return own;
 }
-static inline bool emulated_lands_early(EmulatedCopies& own) {
-  const unsigned way = (unsigned)(emulated_thread->lot % 3);
-  own.random = own.random * 1664525u + 1013904223u;
-  return way == 1 || (way == 2 && own.random >> 31);
-}
-static inline void emulated_land(const EmulatedCopies::Copy& c) {
+EMULATED_UNSEEN static inline void emulated_land(EmulatedCopies::Copy& c) {
+  if (c.landed) return;
+  c.landed = true;
   if (c.inside)
     memcpy(c.to, c.from, 16);
   else
     memset(c.to, 0, 16);
 }
-// Those that `land` says; the others stay under way, in their order.
-template <class Land>
-static inline void emulated_land_those(EmulatedCopies& own, Land land) {
-  int kept = 0;
-  for (int i = 0; i < own.count; ++i) {
-    const EmulatedCopies::Copy c = own.copies[i];
-    if (land(c))
-      emulated_land(c);
-    else
-      own.copies[kept++] = c;
-  }
-  own.count = kept;
+EMULATED_UNSEEN static inline void emulated_land_by_lot(EmulatedCopies& own, EmulatedCopies::Copy& c) {
+  const unsigned way = (unsigned)(emulated_thread->lot % 3);
+  own.random = own.random * 1664525u + 1013904223u;
+  if (way == 1 || (way == 2 && own.random >> 31)) emulated_land(c);
 }
-static inline void emulated_land_some() {
+EMULATED_UNSEEN static inline void emulated_land_some() {
   EmulatedCopies& own = emulated_own_copies();
-  emulated_land_those(own, [&](const EmulatedCopies::Copy&) { return emulated_lands_early(own); });
+  for (int i = 0; i < own.count; ++i) emulated_land_by_lot(own, own.copies[i]);
 }
-static inline void copy_16(void* to, const void* from, bool inside) {
+EMULATED_UNSEEN static inline void copy_16(void* to, const void* from, bool inside) {
   EmulatedCopies& own = emulated_own_copies();
   if (own.count == 512 || ((size_t)to & 15) || (inside && ((size_t)from & 15))) emulated_thread->fault();
-  const EmulatedCopies::Copy copy = {to, from, inside, own.group};
-  if (emulated_lands_early(own)) return emulated_land(copy);
-  own.copies[own.count++] = copy;
+  emulated_touched(to, 16, kEmulatedCopyBegins);
+  own.copies[own.count] = {to, from, inside, false, own.group};
+  emulated_land_by_lot(own, own.copies[own.count++]);
 }
-static inline void copy_commit() { ++emulated_own_copies().group; }
+EMULATED_UNSEEN static inline void copy_commit() { ++emulated_own_copies().group; }
 template <int kPending>
-static inline void copy_wait() {
+EMULATED_UNSEEN static inline void copy_wait() {
   EmulatedCopies& own = emulated_own_copies();
-  emulated_land_those(own, [&](const EmulatedCopies::Copy& c) { return c.group < own.group - kPending; });
+  int kept = 0;
+  for (int i = 0; i < own.count; ++i) {
+    EmulatedCopies::Copy& c = own.copies[i];
+    if (c.group < own.group - kPending) {
+      emulated_land(c);
+      emulated_touched(c.to, 16, kEmulatedCopyEnds);
+    } else {
+      own.copies[kept++] = c;
+    }
+  }
+  own.count = kept;
 }
 
 // Every lane shows its rows (or fragments) to the warp, then takes what it gets from the others'.
 template <int kMatrices>
-static inline void emulated_ldmatrix(unsigned (&r)[kMatrices], const void* row) {
+EMULATED_UNSEEN static inline void emulated_ldmatrix(unsigned (&r)[kMatrices], const void* row) {
   const int lane = (int)(emulated_thread->thread % 32);
   if ((size_t)row & 15) emulated_thread->fault();
+  if (lane < kMatrices * 8) emulated_touched(row, 16, kEmulatedRead);
   memcpy(emulated_thread->slot(lane), &row, sizeof row);
-  emulated_thread->warp_barrier();
+  emulated_thread->exchange();
   for (int i = 0; i < kMatrices; ++i) {
     const char* from;
     memcpy(&from, emulated_thread->slot(i * 8 + lane / 4), sizeof from);
     memcpy(&r[i], from + lane % 4 * 4, 4);
   }
-  emulated_thread->warp_barrier();
+  emulated_thread->exchange();
 }
 static inline void ldmatrix_x4(unsigned (&r)[4], const void* row) { emulated_ldmatrix(r, row); }
 static inline void ldmatrix_x2(unsigned (&r)[2], const void* row) { emulated_ldmatrix(r, row); }
@@ -185,13 +226,14 @@ struct EmulatedFragments {
   unsigned a[4], b[2];
 };
 template <class Element>
-static inline void emulated_mma(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], Element element) {
+EMULATED_UNSEEN static inline void emulated_mma(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2],
+                                                Element element) {
   const int lane = (int)(emulated_thread->thread % 32);
   EmulatedFragments own;
   memcpy(own.a, a, sizeof a);
   memcpy(own.b, b, sizeof b);
   memcpy(emulated_thread->slot(lane), &own, sizeof own);
-  emulated_thread->warp_barrier();
+  emulated_thread->exchange();
   for (int e = 0; e < 4; ++e) {
     const int row = lane / 4 + e / 2 * 8, column = lane % 4 * 2 + e % 2;
     float sum = 0.0f;
@@ -205,7 +247,7 @@ static inline void emulated_mma(float (&d)[4], const unsigned (&a)[4], const uns
     }
     d[e] += sum;
   }
-  emulated_thread->warp_barrier();
+  emulated_thread->exchange();
 }
 static inline void mma_f16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
   emulated_mma(d, a, b, half_to_float);

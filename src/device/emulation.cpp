@@ -11,6 +11,7 @@
 
 #include "base/fail.hpp"
 #include "device/fibers.hpp"
+#include "device/shared_races.hpp"
 
 namespace opfuse::cuda {
 namespace {
@@ -19,18 +20,30 @@ constexpr size_t kSlotBytes = 1024;
 constexpr unsigned kWarp = 32;
 constexpr unsigned char kPoison = 0xFF;  ///< NaN in every float format
 
-enum class State : char { runnable, at_barrier, at_warp_barrier, ended };
+/// A warp exchanges (shuffles, matrices) without ordering memory; a warp's barrier orders it.
+enum class State : char { runnable, at_barrier, at_exchange, at_warp_barrier, ended };
+
+/// Shared memory of a launch: a kernel's own arrays, then what the launch gives.
+struct SharedRange {
+  const char *begin = nullptr, *end = nullptr;
+  size_t bytes() const { return static_cast<size_t>(end - begin); }
+  bool holds(const char* p) const { return p >= begin && p < end; }
+};
 
 /// One block at a time per host thread.
 class Block {
  public:
-  void run(EmulatedModule::Kernel kernel, EmulatedThread& view, unsigned size, void** arguments, uint64_t seed) {
+  void run(EmulatedModule::Kernel kernel, EmulatedThread& view, unsigned size, void** arguments, uint64_t seed,
+           SharedRange arrays, SharedRange given) {
+    arrays_ = arrays;
+    given_ = given;
+    races_.start(size, arrays.bytes() + given.bytes());
     kernel_ = kernel;
     arguments_ = arguments;
     view_ = &view;
     random_ = seed * 0x9E3779B97F4A7C15u + 1;
     for (int i = 0; i < 4; ++i) draw();  // neighbouring seeds part
-    faulted_ = false;
+    fault_.clear();
     by_warp_ = draw() % 2 != 0;
     states_.assign(size, State::runnable);
     slots_.resize(((size + kWarp - 1) / kWarp) * kWarp * kSlotBytes);
@@ -48,7 +61,7 @@ class Block {
       current_ = thread;
       view_->thread = thread;
       const bool ended_now = fibers_.resume(thread);
-      if (faulted_) throw EmulationError{"a misaligned vector access, or too many copies under way"};
+      if (!fault_.empty()) throw EmulationError{fault_};
       if (ended_now) {
         states_[thread] = State::ended;
         ++ended;
@@ -59,13 +72,22 @@ class Block {
   void wait(State state) {
     const unsigned self = current_;
     states_[self] = state;
-    if (state == State::at_warp_barrier) try_release_warp(self / kWarp);
+    if (state != State::at_barrier) try_release_warp(self / kWarp, state);
     fibers_.yield();
   }
 
-  void fault() {
-    faulted_ = true;
+  void fault(const std::string& why) {
+    fault_ = why;
     for (;;) fibers_.yield();
+  }
+
+  void touched(const void* p, unsigned bytes, SharedRaces::Access how) {
+    const auto* at = static_cast<const char*>(p);
+    if (arrays_.holds(at))
+      races_.touch(current_, static_cast<size_t>(at - arrays_.begin), bytes, how);
+    else if (given_.holds(at))
+      races_.touch(current_, arrays_.bytes() + static_cast<size_t>(at - given_.begin), bytes, how);
+    if (!races_.found().empty()) fault(races_.found());
   }
 
   char* slot(int lane) { return slots_.data() + (current_ / kWarp * kWarp + static_cast<unsigned>(lane)) * kSlotBytes; }
@@ -77,7 +99,10 @@ class Block {
   EmulatedThread* view_ = nullptr;
   uint64_t random_ = 1;
   unsigned current_ = 0;
-  bool faulted_ = false, by_warp_ = false;
+  bool by_warp_ = false;
+  std::string fault_;
+  SharedRange arrays_, given_;
+  SharedRaces races_;
   std::vector<State> states_;
   std::vector<unsigned> ready_;
   std::vector<char> slots_;
@@ -99,11 +124,12 @@ class Block {
     return start;
   }
 
-  void try_release_warp(unsigned warp) {
+  void try_release_warp(unsigned warp, State state) {
     const unsigned first = warp * kWarp,
                    last = std::min<unsigned>(first + kWarp, static_cast<unsigned>(states_.size()));
     for (unsigned i = first; i < last; ++i)
-      if (states_[i] != State::at_warp_barrier) return;
+      if (states_[i] != state) return;
+    if (state == State::at_warp_barrier) races_.warp_barrier(warp);
     for (unsigned i = first; i < last; ++i) {
       states_[i] = State::runnable;
       ready_.push_back(i);
@@ -116,7 +142,8 @@ class Block {
       if (states_[i] != State::at_barrier)
         throw EmulationError{states_[i] == State::ended
                                  ? "threads of a block wait at a barrier that another thread has ended without"
-                                 : "a warp exchange waits for threads that are at a barrier"};
+                                 : "a warp exchange or barrier waits for threads that are elsewhere"};
+    races_.block_barrier();
     for (unsigned i = 0; i < states_.size(); ++i) {
       states_[i] = State::runnable;
       ready_.push_back(i);
@@ -206,9 +233,14 @@ void EmulatedModule::launch(Kernel kernel, unsigned grid, unsigned block, size_t
   view.block_size = block;
   view.grid_size = grid;
   view.launch_shared = given.bytes();
+  view.launch_shared_bytes = shared;
   view.barrier = [] { block_of_this_thread().wait(State::at_barrier); };
   view.warp_barrier = [] { block_of_this_thread().wait(State::at_warp_barrier); };
-  view.fault = [] { block_of_this_thread().fault(); };
+  view.exchange = [] { block_of_this_thread().wait(State::at_exchange); };
+  view.fault = [] { block_of_this_thread().fault("a misaligned vector access, or too many copies under way"); };
+  view.touched = [](const void* at, unsigned bytes, int how) {
+    block_of_this_thread().touched(at, bytes, static_cast<SharedRaces::Access>(how));
+  };
   view.slot = [](int lane) { return block_of_this_thread().slot(lane); };
   char *begin = nullptr, *end = nullptr;
   reinterpret_cast<void (*)(EmulatedThread*, char**, char**)>(dlsym(library_, "opfuse_emulation_bind"))(&view, &begin,
@@ -220,7 +252,9 @@ void EmulatedModule::launch(Kernel kernel, unsigned grid, unsigned block, size_t
     static std::atomic<unsigned long long> epochs{0};
     view.epoch = ++epochs;
     view.lot = seed + b;
-    block_of_this_thread().run(kernel, view, block, arguments, seed + b);
+    const auto* launch = reinterpret_cast<const char*>(given.bytes());
+    block_of_this_thread().run(kernel, view, block, arguments, seed + b, {shared_begin_, shared_end_},
+                               {launch, launch + shared});
     given.check();
   }
 }

@@ -1,7 +1,8 @@
 // Kernels on the CPU: blocks run one after the other, each thread of a block as a fiber with a stack of its own.
 // Threads are switched at barriers and warp exchanges only, in an order drawn anew each time, so that what one thread
-// reads before another has written it is stale or poisoned in some run; asynchronous copies land by lot. The kernels
-// are ordinary machine code made from the very text that NVRTC compiles, with cuda/emulation.h in front.
+// reads before another has written it is stale or poisoned in some run; asynchronous copies land by lot. Two accesses
+// of shared memory that no barrier orders are an error in any order (shared_races.hpp). The kernels are ordinary
+// machine code made from the very text that NVRTC compiles, with cuda/emulation.h in front.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +20,14 @@ struct EmulatedThread {
   unsigned long long epoch = 0;  ///< another one for every block that runs
   unsigned long long lot = 0;    ///< decides when asynchronous copies of the block land
   unsigned char* launch_shared = nullptr;
+  size_t launch_shared_bytes = 0;
   void (*barrier)() = nullptr;        ///< all threads of the block
   void (*warp_barrier)() = nullptr;   ///< the 32 threads of a warp
+  void (*exchange)() = nullptr;       ///< those too, but memory is not ordered
   char* (*slot)(int lane) = nullptr;  ///< 1 KiB per lane of the caller's warp, for exchanges
   void (*fault)() = nullptr;          ///< an access that a device would refuse; does not return
+  /// Shared memory is read (0), written (1), copied to from now on (2), or was until now (3); may not return.
+  void (*touched)(const void* at, unsigned bytes, int how) = nullptr;
 };
 
 struct EmulationError {

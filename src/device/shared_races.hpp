@@ -1,0 +1,54 @@
+// Happens-before on the shared memory of one emulated block.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace opfuse::cuda {
+
+/// Who read and wrote each byte, and when by that thread's clock. Told of every access and barrier; says which two
+/// accesses no barrier orders, in whatever order the emulation ran them.
+class SharedRaces {
+ public:
+  enum class Access { read, write, copy_begins, copy_ends };
+  /// A block of `threads` begins; `bytes` of shared memory.
+  void start(unsigned threads, size_t bytes);
+  /// `thread` touches bytes [at, at + count). An asynchronous copy writes at any time from copy_begins to copy_ends,
+  /// which is the end of the wait for it.
+  void touch(unsigned thread, size_t at, size_t count, Access how);
+  void block_barrier();
+  void warp_barrier(unsigned warp);
+  /// The first race, in words; empty: none.
+  const std::string& found() const { return found_; }
+
+ private:
+  static constexpr unsigned kWarp = 32;
+  static constexpr uint32_t kUnderWay = 0xFFFFFFFF;  ///< as a clock: written by a copy that nobody has waited for
+  static constexpr uint16_t kMany = 0xFFFF;          ///< as a reader: those listed in readers_[read_at]
+  struct Byte {
+    uint32_t written_at = 0, read_at = 0;
+    uint16_t writer = 0, reader = 0;  ///< thread + 1; 0: nobody
+  };
+  struct Reader {
+    uint16_t thread;
+    uint32_t at;
+  };
+  std::vector<Byte> bytes_;
+  std::vector<std::vector<Reader>> readers_;
+  std::vector<uint32_t> clock_;       ///< of each thread: steps on at each barrier it passes
+  std::vector<uint32_t> known_;       ///< clocks that all threads know of, since the block's last barrier
+  std::vector<uint32_t> known_warp_;  ///< [thread][lane]: clocks of its warp, since the warp's last barrier
+  std::string found_;
+
+  bool before(unsigned thread, unsigned other, uint32_t at) const {
+    return thread == other || at <= known_[other] ||
+           (thread / kWarp == other / kWarp && at <= known_warp_[size_t{thread} * kWarp + other % kWarp]);
+  }
+  void read(unsigned thread, size_t at);
+  void write(unsigned thread, size_t at, Access how);
+  void report(unsigned thread, const char* does, unsigned other, const char* did, size_t at);
+};
+
+}  // namespace opfuse::cuda
