@@ -95,6 +95,10 @@ using uint1 = EmulatedVector<1>;
 using uint2 = EmulatedVector<2>;
 using uint4 = EmulatedVector<4>;
 
+EMULATED_UNSEEN static inline void store_16(void* to, const void* from) {
+  *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(from);
+}
+static inline float quotient(float x, float y) { return x / y; }
 static inline unsigned char* launch_shared() { return emulated_thread->launch_shared; }
 static inline void emulated_land_some();
 static inline void __syncthreads() {
@@ -180,11 +184,12 @@ EMULATED_UNSEEN static inline void emulated_land_some() {
   EmulatedCopies& own = emulated_own_copies();
   for (int i = 0; i < own.count; ++i) emulated_land_by_lot(own, own.copies[i]);
 }
-EMULATED_UNSEEN static inline void copy_16(void* to, const void* from, bool inside) {
+EMULATED_UNSEEN static inline void copy_16(void* to, const void* from, unsigned bytes) {
   EmulatedCopies& own = emulated_own_copies();
-  if (own.count == 512 || ((size_t)to & 15) || (inside && ((size_t)from & 15))) emulated_thread->fault();
+  if (own.count == 512 || ((size_t)to & 15) || (bytes && (bytes != 16 || ((size_t)from & 15))))
+    emulated_thread->fault();
   emulated_touched(to, 16, kEmulatedCopyBegins);
-  own.copies[own.count] = {to, from, inside, false, own.group};
+  own.copies[own.count] = {to, from, bytes != 0, false, own.group};
   emulated_land_by_lot(own, own.copies[own.count++]);
 }
 EMULATED_UNSEEN static inline void copy_commit() { ++emulated_own_copies().group; }
@@ -220,7 +225,6 @@ EMULATED_UNSEEN static inline void emulated_ldmatrix(unsigned (&r)[kMatrices], c
   emulated_thread->exchange();
 }
 static inline void ldmatrix_x4(unsigned (&r)[4], const void* row) { emulated_ldmatrix(r, row); }
-static inline void ldmatrix_x2(unsigned (&r)[2], const void* row) { emulated_ldmatrix(r, row); }
 
 struct EmulatedFragments {
   unsigned a[4], b[2];
@@ -249,9 +253,9 @@ EMULATED_UNSEEN static inline void emulated_mma(float (&d)[4], const unsigned (&
   }
   emulated_thread->exchange();
 }
-static inline void mma_f16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-  emulated_mma(d, a, b, half_to_float);
+static inline void mma_f16(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+  emulated_mma(d, a, {b0, b1}, half_to_float);
 }
-static inline void mma_bf16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-  emulated_mma(d, a, b, [](unsigned short bits) { return __uint_as_float((unsigned)bits << 16); });
+static inline void mma_bf16(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+  emulated_mma(d, a, {b0, b1}, [](unsigned short bits) { return __uint_as_float((unsigned)bits << 16); });
 }

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/fail.hpp"
+#include "cuda/skeletons.hpp"
 #include "expr/real_ops.hpp"
 #include "tensor/number.hpp"
 #include "tensor/small_float.hpp"
@@ -318,6 +319,10 @@ std::string ExprText::unary(ExprOp op, DType dtype, const std::string& x) {
       if (!real) return x;
       break;
     case ExprOp::reciprocal:
+      if (is_half(dtype)) {
+        k_.use("quotient");
+        return fmt::format("quotient(1.0f, {})", x);
+      }
       if (!real) return integer_binary(ExprOp::div, dtype, literal(dtype, 1, 1), x);
       return fmt::format("({} / {})", literal(dtype, 1, 1), x);
     default:
@@ -353,7 +358,20 @@ std::string ExprText::binary(const Expr& e, DType dtype) {
     return extremum_text(k_, op == ExprOp::max, x, y, type, is_number(right));
   }
   if (comparison) return fmt::format("({} {} {})", x, operator_of(op), y);
+  if (op == ExprOp::div && is_half(type)) return half_quotient(right, x, y);
   return is_float(type) ? real_binary(op, type, x, y) : integer_binary(op, type, x, y);
+}
+
+/// Division in 16-bit types, which are computed in float and rounded at the end: by a constant, times its reciprocal;
+/// else by the instruction that is off by 2 units of a float, and calls nothing.
+std::string ExprText::half_quotient(const Expr& divisor, const std::string& x, const std::string& y) {
+  if (divisor.is_constant()) {
+    const float by = static_cast<float>(1.0 / divisor.value());
+    if (std::isnormal(by) && std::isnormal(static_cast<float>(divisor.value())))
+      return fmt::format("({} * {})", x, literal(DType::f32, by, 0));
+  }
+  k_.use("quotient");
+  return fmt::format("quotient({}, {})", x, y);
 }
 
 std::string ExprText::real_binary(ExprOp op, DType dtype, const std::string& x, const std::string& y) {

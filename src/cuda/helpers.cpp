@@ -9,11 +9,11 @@ namespace {
 /// The tensor cores' product of a 16-bit type.
 Helper mma(const std::string& type) {
   std::string text = R"(// d += a * b for 16 x 8 sums over 16 products.
-__device__ __forceinline__ void mma_TYPE(float (&d)[4], const unsigned int (&a)[4], const unsigned int (&b)[2]) {
+__device__ __forceinline__ void mma_TYPE(float (&d)[4], const unsigned int (&a)[4], unsigned int b0, unsigned int b1) {
   asm volatile(
       "mma.sync.aligned.m16n8k16.row.col.f32.TYPE.TYPE.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 )";
   for (size_t at = text.find("TYPE"); at != std::string::npos; at = text.find("TYPE")) text.replace(at, 4, type);
@@ -210,6 +210,25 @@ __device__ __forceinline__ unsigned short float_to_half(float x) {
 )",
        {},
        true},
+      {"store_16",
+       R"(// 16 bytes to global memory as one instruction; the compiler may split an assignment.
+__device__ __forceinline__ void store_16(void* to, const void* from) {
+  const uint4 v = *reinterpret_cast<const uint4*>(from);
+  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+}
+)",
+       {},
+       true},
+      {"quotient",
+       R"(// x / y within 2 units in the last place: enough for what is rounded to 16 bits.
+__device__ __forceinline__ float quotient(float x, float y) {
+  float q;
+  asm("div.full.f32 %0, %1, %2;" : "=f"(q) : "f"(x), "f"(y));
+  return q;
+}
+)",
+       {},
+       true},
       {"launch_shared",
        R"(// The shared memory that the launch gives.
 __device__ __forceinline__ unsigned char* launch_shared() {
@@ -219,11 +238,16 @@ __device__ __forceinline__ unsigned char* launch_shared() {
 )",
        {},
        true},
+      {"place", R"(// Where 16 bytes of a tile's row lie: the same chunk of eight rows is in all banks of shared memory.
+template <int kChunks>
+__device__ __forceinline__ int place(int row, int chunk) {
+  return row * kChunks + (chunk ^ row * kChunks / 8 % kChunks);
+}
+)"},
       {"copy_16",
-       R"(// 16 bytes from global to shared memory, under way until copy_wait; zeros where not `inside`.
-__device__ __forceinline__ void copy_16(void* to, const void* from, bool inside) {
+       R"(// 16 bytes from global to shared memory, under way until copy_wait; zeros where `bytes` is 0 instead of 16.
+__device__ __forceinline__ void copy_16(void* to, const void* from, unsigned int bytes) {
   const unsigned int at = (unsigned int)__cvta_generic_to_shared(to);
-  const int bytes = inside ? 16 : 0;
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(bytes) : "memory");
 }
 )",
@@ -252,18 +276,6 @@ __device__ __forceinline__ void ldmatrix_x4(unsigned int (&r)[4], const void* ro
   const unsigned int at = (unsigned int)__cvta_generic_to_shared(row);
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(at)
-               : "memory");
-}
-)",
-       {},
-       true},
-      {"ldmatrix_x2",
-       R"(// Two 8x8 matrices of 16-bit elements; lane l < 16 gives the address of row l % 8 of matrix l / 8.
-__device__ __forceinline__ void ldmatrix_x2(unsigned int (&r)[2], const void* row) {
-  const unsigned int at = (unsigned int)__cvta_generic_to_shared(row);
-  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
-               : "=r"(r[0]), "=r"(r[1])
                : "r"(at)
                : "memory");
 }

@@ -142,10 +142,10 @@ void Kernel::open(std::string_view head) {
   scopes_.emplace_back();
 }
 
-void Kernel::close() {
+void Kernel::close(std::string_view tail) {
   end_scope();
   --depth_;
-  line("}");
+  line("}" + std::string(tail));
 }
 
 void Kernel::finish() { end_scope(); }

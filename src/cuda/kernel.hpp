@@ -34,10 +34,11 @@ class Kernel {
 
   // Statements.
   void line(std::string_view text);
-  void open(std::string_view head);  ///< "head {"
-  void close();
-  void finish();                                        ///< ends the body
-  void constant(std::string_view name, int64_t value);  ///< "constexpr int kTileM = 64;" before the kernel
+  void open(std::string_view head);                             ///< "head {"
+  void close(std::string_view tail = "");                       ///< "}" and what follows it
+  void finish();                                                ///< ends the body
+  void constant(std::string_view name, int64_t value);          ///< "constexpr int kTileM = 64;" before the kernel
+  void declare_type(std::string_view text) { types_ += text; }  ///< before the kernel, behind its constants
   /// A __shared__ array "TYPE NAME[...]"; the name is the whole kernel's.
   std::string shared(const std::string& type, const std::string& prefix, const std::string& extents);
   /// Arrays of `bytes` in the shared memory that the launch gives, unless those are more than `most`: none then.
@@ -57,7 +58,7 @@ class Kernel {
   const std::vector<ParamLayout>& layouts() const { return layouts_; }
 
   std::string body() const { return body_; }
-  std::string constants() const { return constants_; }
+  std::string constants() const { return constants_ + (types_.empty() ? "" : "\n" + types_); }
   std::string arrays() const { return arrays_; }
   const std::set<std::string>& helpers() const { return helpers_; }
   /// "extern "C" __global__ ... NAME(const float* x0, ..., long long dim_n)"
@@ -69,7 +70,7 @@ class Kernel {
   const std::vector<ParamLayout>& layouts_;
   bool wide_ = false;
   int depth_ = 1;
-  std::string body_, constants_, arrays_;
+  std::string body_, constants_, types_, arrays_;
   std::set<std::string> helpers_, constant_names_;
   struct Scope {
     std::vector<std::string> names;

@@ -2,6 +2,8 @@
 // channels last.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cuda/mma_operands.hpp"
 #include "cuda/row_schedule.hpp"
 #include "cuda/schedules.hpp"
@@ -49,31 +51,60 @@ bool stores_sixteen_bytes(const Stage& stage, const std::vector<ParamLayout>& la
   return true;
 }
 
-/// Time is not modelled: large tiles where there are many of them, and deeper pipelines of small ones.
-std::vector<Candidate> candidates(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo&,
-                                  size_t) {
+struct Tile {
+  int64_t m, n, k, warp, stages;
+  double cost;  ///< of a product beside that of the first tile: shared memory is read more often for it
+};
+/// The third has four times as many warps for as many results: for few of them.
+constexpr Tile kTiles[] = {{128, 128, 32, 64, 4, 1.0}, {128, 64, 32, 64, 4, 1.15}, {64, 64, 64, 32, 3, 1.7}};
+
+/// Results that the busiest multiprocessor computes, those outside the problem too.
+double time_of(const Tile& tile, int64_t m, int64_t n, int64_t batch, const TargetInfo& target) {
+  const int64_t blocks = (m + tile.m - 1) / tile.m * ((n + tile.n - 1) / tile.n) * batch;
+  const int64_t each = (blocks + target.multiprocessors - 1) / std::max<int64_t>(1, target.multiprocessors);
+  return static_cast<double>(each * tile.m * tile.n) * tile.cost;
+}
+
+std::vector<Candidate> candidates(const Region& region, const std::vector<ParamLayout>& layouts,
+                                  const TargetInfo& target, size_t) {
   const TileView view = mma_view(region, layouts);
   const Stage& stage = region.stages[0];
   const int64_t m = typical_product(stage, view.m), n = typical_product(stage, view.n),
-                k = typical_product(stage, view.k);
+                k = typical_product(stage, view.k), batch = typical_product(stage, view.batch);
   if (std::min(m, n) < 8 || k < 8) return {};
-  const bool large = m >= 128 && n >= 64 && m * n >= int64_t{1} << 19;
+  const Tile& tile = *std::min_element(std::begin(kTiles), std::end(kTiles), [&](const Tile& x, const Tile& y) {
+    return time_of(x, m, n, batch, target) < time_of(y, m, n, batch, target);
+  });
   MmaSchedule s;
-  s.mma_m = large ? 128 : 64;
-  s.stages = large ? 2 : 3;
+  s.mma_m = tile.m;
+  s.mma_n = tile.n;
+  s.mma_k = tile.k;
+  s.warp = tile.warp;
+  s.stages = tile.stages;
   s.copy_a = copies_sixteen_bytes(region, layouts, view, view.a);
   s.copy_b = copies_sixteen_bytes(region, layouts, view, view.b);
   s.vector = stores_sixteen_bytes(stage, layouts, view.n.back()) ? 8 : 1;
   return {{0, erased("mma", s)}};
 }
 
+/// Places are XORed within 8 rows of 64 bytes, or 8 of 128: each thread's rows must be so many apart.
+bool whole_tiles(const MmaSchedule& s) {
+  if (s.mma_m % 64 || s.mma_n % 64 || s.mma_k % 32 || s.warp % 32) return false;
+  const int64_t block = s.mma_m / s.warp * (s.mma_n / s.warp) * 32, chunks = s.mma_k / 8;
+  return block / 8 % chunks == 0 && s.mma_m * chunks % block == 0 && s.mma_n * chunks % block == 0;
+}
+
 /// 16 bytes at a time only where operands and results lie so.
 std::optional<std::string> verify(const Schedule& schedule, const Region& region,
-                                  const std::vector<ParamLayout>& layouts, const TargetInfo&) {
+                                  const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
   if (auto why = verify_fields<MmaSchedule>(schedule)) return why;
   const auto s = typed<MmaSchedule>(schedule);
   const TileView view = mma_view(region, layouts);
-  if (s.mma_m % 64) return fmt::format("mma_m={} is neither 64 nor 128", s.mma_m);
+  if (!whole_tiles(s))
+    return fmt::format("tiles of {} x {} x {} are not whole for warps of {} x {}", s.mma_m, s.mma_n, s.mma_k, s.warp,
+                       s.warp);
+  if (const int64_t bytes = s.stages * (s.mma_m + s.mma_n) * s.mma_k * 2; bytes > target.shared_kilobytes << 10)
+    return fmt::format("{} stages are {} bytes, more than a block has", s.stages, bytes);
   if (s.copy_a && !copies_sixteen_bytes(region, layouts, view, view.a)) return "copy_a=1 of data that lie apart";
   if (s.copy_b && !copies_sixteen_bytes(region, layouts, view, view.b)) return "copy_b=1 of data that lie apart";
   if (s.vector != 1 && s.vector != 8) return fmt::format("vector={} is neither 1 nor 8", s.vector);

@@ -7,14 +7,17 @@ namespace opfuse::cuda {
 
 /// Contractions on tensor cores.
 struct MmaSchedule {
-  int64_t mma_m = 64, mma_n = 64;  ///< rows and columns of a block's tile
-  int64_t stages = 3;              ///< of tiles in shared memory: one is multiplied while others are filled
-  int64_t copy_a = 0, copy_b = 0;  ///< operands are copied 16 bytes at a time, past the registers
-  int64_t vector = 1;              ///< results that a thread stores together
+  int64_t mma_m = 64, mma_n = 64, mma_k = 64;  ///< of a block's tile: rows, columns, depth of a step
+  int64_t warp = 32;                           ///< rows and columns of a warp's part of it
+  int64_t stages = 3;                          ///< of tiles in shared memory: one is multiplied, the others are filled
+  int64_t copy_a = 0, copy_b = 0;              ///< operands are copied 16 bytes at a time, past the registers
+  int64_t vector = 1;                          ///< results that a thread stores together
   template <class Self, class F>
   static void each(Self& self, F&& field) {
     field("mma_m", self.mma_m, Range{64, 128});
-    field("mma_n", self.mma_n, Range{64, 64});
+    field("mma_n", self.mma_n, Range{64, 128});
+    field("mma_k", self.mma_k, Range{32, 64});
+    field("warp", self.warp, Range{32, 64});
     field("stages", self.stages, Range{2, 8});
     field("copy_a", self.copy_a, kFlag);
     field("copy_b", self.copy_b, kFlag);

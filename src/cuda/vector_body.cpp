@@ -29,6 +29,12 @@ std::string copy_text(DType dtype, int64_t vector, const std::string& to, const 
   return fmt::format("*reinterpret_cast<{}*>({}) = *reinterpret_cast<const {}*>({});", type, to, type, from);
 }
 
+std::string store_text(Kernel& k, DType dtype, int64_t vector, const std::string& to, const std::string& from) {
+  if (vector_type(dtype, vector) != "uint4") return copy_text(dtype, vector, to, from);
+  k.use("store_16");
+  return fmt::format("store_16({}, {});", to, from);
+}
+
 std::map<int, std::string> load_vectors(StageText& s, const StageText::Point& point, int axis, int64_t vector,
                                         const std::set<int>& reads) {
   std::map<int, std::string> given;
@@ -80,7 +86,7 @@ void emit_vector(StageText& s, const StageText::Point& point, int axis, int64_t 
     const StageOutput& o = s.stage.outputs[i];
     const Operand operand = k.operand(o.param);
     const std::string to = fmt::format("{} + {}", operand.name, k.text_of(s.offset(operand, o.map, point)));
-    k.line(copy_text(o.dtype, vector, to, outputs[i]));
+    k.line(store_text(k, o.dtype, vector, to, outputs[i]));
   }
 }
 

@@ -24,6 +24,9 @@ void emit_vector(StageText& s, const StageText::Point& point, int axis, int64_t 
 /// "*reinterpret_cast<uint4*>(TO) = *reinterpret_cast<const uint4*>(FROM);"
 std::string copy_text(DType dtype, int64_t vector, const std::string& to, const std::string& from);
 
+/// Stores `vector` elements of `from` at `to` in global memory.
+std::string store_text(Kernel& k, DType dtype, int64_t vector, const std::string& to, const std::string& from);
+
 /// Steps in memory: elements between neighbours along `axis`; nullopt when that is not a constant.
 std::optional<int64_t> step_along(const IndexMap& map, const ParamLayout& layout, int axis);
 /// Neighbours along `axis` lie together, and each vector of them starts at a multiple of `vector`.

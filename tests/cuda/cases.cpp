@@ -175,20 +175,30 @@ CudaCase bfloat(const std::string& name, const std::string& region) {
   return {.name = name, .region = retyped(region, "bf16"), .tolerance = 1e-2};
 }
 
+/// A tile of the skeleton: rows, columns, depth, warps' rows and columns, stages.
+struct MmaTile {
+  int m, n, k, warp, stages;
+};
+Schedule mma_schedule(const MmaTile& t, int copies, int vector) {
+  return {"mma",
+          {{"mma_m", t.m},
+           {"mma_n", t.n},
+           {"mma_k", t.k},
+           {"warp", t.warp},
+           {"stages", t.stages},
+           {"copy_a", copies / 2},
+           {"copy_b", copies % 2},
+           {"vector", vector}}};
+}
+
 /// The tile sizes and ways of copying that one shape does not choose, all on one convolution.
 void add_tensor_core_schedules(std::vector<CudaCase>& cases) {
-  for (int tile : {64, 128})
+  for (const MmaTile& tile : {MmaTile{64, 64, 64, 32, 3}, {128, 64, 32, 64, 4}, {128, 128, 32, 64, 4}})
     for (int copies = 0; copies < 4; ++copies)
       for (int vector : {1, 8})
-        cases.push_back({.name = fmt::format("conv_half_{}_{}{}_{}", tile, copies / 2, copies % 2, vector),
+        cases.push_back({.name = fmt::format("conv_half_{}x{}_{}{}_{}", tile.m, tile.n, copies / 2, copies % 2, vector),
                          .region = retyped(conv_region({.c = 24, .h = 5, .w = 5, .o = 24}), "f16"),
-                         .schedule = {"mma",
-                                      {{"mma_m", tile},
-                                       {"mma_n", 64},
-                                       {"stages", tile == 64 ? 3 : 2},
-                                       {"copy_a", copies / 2},
-                                       {"copy_b", copies % 2},
-                                       {"vector", vector}}},
+                         .schedule = mma_schedule(tile, copies, vector),
                          .tolerance = 2e-3});
 }
 
@@ -211,9 +221,9 @@ const std::vector<CudaCase>& tensor_core_cases() {
       half("gemm_half", gemm_region("64", 64, 64)),
       half("gemm_half_odd", gemm_region("37", 53, 71)),
       half("gemm_half_8", gemm_region("100", 72, 136)),
-      half("gemm_half_deep", gemm_region("37", 53, 171)),
-      half("conv_half_deep", conv_region({.c = 24, .h = 9, .w = 9, .o = 40})),
-      half("conv_half_deep_odd", conv_region({.c = 19, .h = 11, .w = 7, .o = 45, .stride = 2})),
+      half("gemm_half_deep", gemm_region("37", 53, 235)),
+      half("conv_half_deep", conv_region({.c = 32, .h = 9, .w = 9, .o = 40})),
+      half("conv_half_deep_odd", conv_region({.c = 27, .h = 11, .w = 7, .o = 45, .stride = 2})),
       half("gemm_half_untransposed", gemm_region("50", 40, 40, false)),
       half("gemm_half_open", gemm_region("n", 24, 24), kSizes),
       half("gemm_half_large", gemm_region("200", 130, 96)),
@@ -237,7 +247,7 @@ const std::vector<CudaCase>& tensor_core_cases() {
       bfloat("conv_bfloat_odd", conv_region({.c = 5, .h = 11, .w = 7, .o = 13, .stride = 2})),
       {.name = "gemm_half_128",
        .region = retyped(gemm_region("130", 72, 168), "f16"),
-       .schedule = {"mma", {{"mma_m", 128}, {"mma_n", 64}, {"stages", 2}, {"copy_a", 1}, {"copy_b", 1}, {"vector", 8}}},
+       .schedule = mma_schedule({128, 64, 32, 64, 4}, 3, 8),
        .tolerance = 2e-3},
   };
   static const std::vector<CudaCase> all = [] {

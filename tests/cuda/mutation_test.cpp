@@ -78,9 +78,16 @@ void add_mutants(size_t base, const cuda::KernelText& kernel, std::vector<Mutant
   if (behind != std::string::npos)
     add(barrier, behind - barrier, text.substr(barrier + 16, behind - barrier - 16) + "__syncthreads();\n",
         "barrier moved behind the copies");
+  each("i * kRowStep", "(i + 1) * kRowStep", "row shifted");
+  each("(stage + kStages - 1) % kStages", "stage", "stage removed from the ring");
+  each("fill(t + stage + kStages - 1,", "fill(t + stage + kStages,", "step shifted");
+  each("& 16u", "& 0u", "tap lost");
+  each("0u;", "16u;", "tap added");
+  each("rows_a[k] +", "rows_a[0] +", "fragment shifted");
+  each("rows_b[k] +", "rows_b[0] +", "fragment shifted");
   // coordinates: one further
   static const std::regex coordinate(
-      R"(const (?:int|long long) (a\d+|m|n|k|row|column|element|tile_[kmn])(?:_\d+)? = ([^;]+);)");
+      R"(const (?:int|long long) (a\d+|m|n|k|row|chunk|at|column|element|tap_[ab]|along_[ab]|tile_[kmn])(?:_\d+)? = ([^;]+);)");
   for (auto at = std::sregex_iterator(text.begin() + static_cast<std::ptrdiff_t>(body), text.end(), coordinate);
        at != std::sregex_iterator(); ++at)
     add(body + static_cast<size_t>(at->position(2)), static_cast<size_t>(at->length(2)),

@@ -10,8 +10,9 @@ namespace {
 
 std::string skeleton_and_knobs(const Schedule& s) {
   if (s.get("mma_m", 0) > 0)
-    return fmt::format("mma {}x{} stages {} copies {}{} vector {}", s.get("mma_m", 0), s.get("mma_n", 0),
-                       s.get("stages", 0), s.get("copy_a", 0), s.get("copy_b", 0), s.get("vector", 1));
+    return fmt::format("mma {}x{}x{} warp {} stages {} copies {}{} vector {}", s.get("mma_m", 0), s.get("mma_n", 0),
+                       s.get("mma_k", 0), s.get("warp", 0), s.get("stages", 0), s.get("copy_a", 0), s.get("copy_b", 0),
+                       s.get("vector", 1));
   if (s.get("tile_m", 0) > 0) return fmt::format("tiles {} deep {}", s.get("tile_m", 0), s.get("tile_k", 0));
   return fmt::format("rows team {} vector {}{}", s.get("team", 1), s.get("vector", 1),
                      s.get("per_thread", 0) > 0 ? " kept"
@@ -23,7 +24,7 @@ TEST(Schedules, each_that_can_be_chosen_is_among_the_cases) {
   std::set<std::string> tested, all;
   for (const KernelSpec& spec : specs_of(all_cases(), emulated_target()))
     tested.insert(skeleton_and_knobs(spec.schedule));
-  for (const char* tile : {"64x64 stages 3", "128x64 stages 2"})
+  for (const char* tile : {"64x64x64 warp 32 stages 3", "128x64x32 warp 64 stages 4", "128x128x32 warp 64 stages 4"})
     for (const char* copies : {"00", "01", "10", "11"})
       for (int vector : {1, 8}) all.insert(fmt::format("mma {} copies {} vector {}", tile, copies, vector));
   for (int tile : {32, 64, 128})
