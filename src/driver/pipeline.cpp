@@ -10,6 +10,7 @@
 #include "cpu/group_cost.hpp"
 #include "driver/measure_launches.hpp"
 #include "fusion/precision.hpp"
+#include "fusion/user/capability_rules.hpp"
 #include "fusion/user/pattern_file.hpp"
 #include "interp/random_inputs.hpp"
 #include "ir/dim_constraints.hpp"
@@ -71,7 +72,11 @@ std::optional<Decline> illegal_on(const Node& node, const TargetInfo& target) {
 }
 
 Legality legality_on(const TargetInfo& target) {
-  return [target](const Node& node) { return illegal_on(node, target); };
+  return [target, rules = capability_rules(target)](const Node& node) -> std::optional<Decline> {
+    if (rules)
+      if (auto decline = rules->refuse(node)) return decline;
+    return has_generator(target) ? illegal_on(node, target) : std::nullopt;
+  };
 }
 
 namespace {
@@ -122,7 +127,9 @@ std::variant<GroupPrice, Decline> price_on(const Node& node, const TargetInfo& t
 }  // namespace
 
 Pricing pricing_on(const TargetInfo& target) {
-  return [target](const Node& node) -> std::variant<GroupPrice, Decline> {
+  return [target, rules = capability_rules(target)](const Node& node) -> std::variant<GroupPrice, Decline> {
+    if (rules)
+      if (auto decline = rules->refuse(node)) return *decline;
     try {
       return price_on(node, target);
     } catch (const Error& error) {  // an operand that only the whole graph knows
@@ -148,7 +155,7 @@ PlanOptions plan_options(const TargetInfo& target, const PlanRequest& request) {
   PlanOptions options;
   options.target = target.name;
   options.legal = legality_on(target);
-  options.price = pricing_on(target);
+  if (has_generator(target)) options.price = pricing_on(target);
   options.only = request.only;
   options.skip = request.skip;
   options.rules = request.rules;
@@ -160,9 +167,12 @@ PlanOptions plan_options(const TargetInfo& target, const PlanRequest& request) {
 
 FusionPlan plan_graph(const Graph& prepared, const TargetInfo& target, const PlanRequest& request) {
   PlanOptions options = plan_options(target, request);
-  const std::vector<FusionPattern> patterns = patterns_of(request);
+  std::vector<FusionPattern> patterns = patterns_of(request);
+  const auto rules = capability_rules(target);
+  if (rules) patterns.insert(patterns.begin(), rules->composites().begin(), rules->composites().end());
   options.patterns = &patterns;
   FusionPlan plan = make_plan(prepared, options);
+  if (rules) rules->settle_points(prepared, plan);
   set_precisions(plan, prepared, request.precision);
   return plan;
 }
@@ -305,6 +315,9 @@ Program lower(const Graph& graph, const TargetInfo& target, const LowerOptions& 
 }  // namespace
 
 Program lower_to_program(const Graph& graph, const TargetInfo& target, const LowerOptions& request) {
+  if (!has_generator(target))
+    throw fail(E::uncompilable, "opfuse generates no code for {}: it is a target for plans", target.name)
+        .hint("opfuse fuse, explain and targets advise take it; fuse -o writes the model it fuses");
   try {
     return lower(graph, target, request);
   } catch (const Error& error) {

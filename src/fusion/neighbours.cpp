@@ -327,8 +327,10 @@ std::optional<Decline> Neighbours::unfit(const Pair& pair, bool forced) const {
   nodes.insert(nodes.end(), pair.between.begin(), pair.between.end());
   nodes.insert(nodes.end(), pair.second.begin(), pair.second.end());
   std::vector<int> groups;
-  for (const Nodes* unit : {&pair.first, &pair.second})
+  for (const Nodes* unit : {&pair.first, &pair.second}) {
+    if (auto closed = planner_.closed(unit->front())) return closed;
     if (const int group = planner_.grouping.group_of(unit->front()); group >= 0) groups.push_back(group);
+  }
   return planner_.refuse_place(planner_.grouping.sorted(std::move(nodes)), groups);
 }
 

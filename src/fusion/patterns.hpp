@@ -22,11 +22,13 @@ struct FusionPattern {
   std::string doc;
   Pattern topology;
   std::vector<MatchPredicate> where;
-  std::string root;  ///< binding of the operator that names an instance
+  std::vector<MatchPredicate> needs;  ///< of an instruction: what matches and lacks one is declined, and kept
+  std::string root;                   ///< binding of the operator that names an instance
   std::vector<PointRule> points;
   int priority = 0;  ///< higher ones claim nodes first, whatever their size
   /// A module even where it is more than one kernel: lowering divides it, and the plan says so.
   bool divisible = false;
+  bool closed = false;  ///< an instruction of an accelerator: groups of it do not grow
 };
 
 FusionPattern stem_conv_bn_relu_max_pool();    ///< Conv 7x7 of 3 channels -> [BN] -> Act -> MaxPool

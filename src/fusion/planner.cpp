@@ -119,6 +119,20 @@ void Planner::describe_nodes(Candidate& c, const std::vector<Node*>& nodes) cons
   c.bytes_saved = grouping.bytes_saved(nodes, options.dims);
 }
 
+std::optional<Decline> Planner::closed(const Node* node) const {
+  const int group = grouping.group_of(node);
+  if (group < 0) return std::nullopt;
+  const Candidate& c = plan.candidates[owner.at(group)];
+  if (!c.named) return std::nullopt;
+  for (const FusionPattern& p : patterns_of(options))
+    if (p.closed && p.name == c.pattern)
+      return Decline{
+          "instruction",
+          fmt::format("{} belongs to {}, an instruction that does this and nothing more", describe(*node), c.id),
+          {c.id, "an instruction that does more than " + c.pattern}};
+  return std::nullopt;
+}
+
 std::vector<Node*> Planner::nodes_named(const std::vector<std::string>& names) const {
   std::vector<Node*> nodes;
   for (const std::string& name : names) nodes.push_back(grouping.names().find(name));
@@ -157,6 +171,12 @@ void Planner::enter(const FusionPattern& pattern, const Match& match, std::optio
   plan.candidates.push_back(std::move(c));
 }
 
+static std::optional<Decline> unmet_need(const FusionPattern& pattern, const Match& match) {
+  for (const MatchPredicate& need : pattern.needs)
+    if (auto decline = need.test(match)) return Decline{"precondition", decline->message, decline->evidence};
+  return std::nullopt;
+}
+
 void Planner::try_anchor(Node* anchor, int priority) {
   std::vector<Choice> choices;
   const std::vector<FusionPattern>& patterns = patterns_of(options);
@@ -173,7 +193,7 @@ void Planner::try_anchor(Node* anchor, int priority) {
     std::optional<Decline> decline;
     if (!enabled(choice.pattern->name, node))
       decline = Decline{"disabled", "switched off by --only or --skip", {}};
-    else
+    else if (!(decline = unmet_need(*choice.pattern, choice.match)))
       decline = refuse_place(choice.match.nodes, {});
     std::optional<Decline> several;  // kernels
     if (!decline) several = refuse_lowering(choice.match.nodes, choice.pattern->module, choice.pattern->name);

@@ -33,6 +33,8 @@ class Planner {
   std::string unique_label(const std::string& module, const Node* root);
   const std::string& candidate_of(int group) const { return plan.candidates[owner.at(group)].id; }
   std::vector<Node*> nodes_named(const std::vector<std::string>& names) const;
+  /// The group of a node is an instruction, to which nothing can be added.
+  std::optional<Decline> closed(const Node* node) const;
 
  private:
   void check_selectors() const;

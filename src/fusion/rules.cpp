@@ -105,6 +105,7 @@ bool RuleEngine::step(std::vector<Node*>& unit, int& group, bool& ahead) {
     return stop(
         {"graph_output", fmt::format("\"{}\" is a graph output, so it is stored anyway", value_name(result)), {}});
   if (result.uses.empty()) return false;
+  if (auto closed = planner_.closed(unit.back())) return stop(*closed);
   const OpKind kind = kind_of(*unit.back());
   const bool turned = unit.size() == 1 && turns_around_norm(*unit.back());
   if (!is_anchored(unit) && kind != OpKind::elementwise && !turned)
@@ -197,6 +198,7 @@ std::optional<Decline> RuleEngine::admit(const Node& node, const Value& result, 
   const Grouping& g = planner_.grouping;
   const OpKind kind = kind_of(node);
   const int other = g.group_of(&node);
+  if (auto closed = planner_.closed(&node)) return closed;
   if (other >= 0 && kind != OpKind::contraction && kind != OpKind::window) {
     const Candidate& c = planner_.plan.candidates[planner_.owner.at(other)];
     if (anchored && is_anchored(g.nodes_of(other)))

@@ -66,9 +66,10 @@ struct Printer {
 std::span<const TargetField> target_fields() { return kFields; }
 
 bool TargetField::allowed(std::string_view kind) const {
-  const std::string_view section_of_kind = kind == kCuda ? "core caches rates launch" : "gpu";
-  if (section_of_kind.find(section) != std::string_view::npos && *section) return false;
-  return kind != kCuda || std::string_view(section) != "instructions" || std::string_view(key) == "vector_bytes";
+  const std::string_view in = section;
+  if (in.empty()) return true;
+  if (kind == kCuda) return in == "gpu" || (in == "instructions" && std::string_view(key) == "vector_bytes");
+  return kind == kCpu && in != "gpu";
 }
 
 std::string text_of(const TargetField& field, const TargetInfo& target) {

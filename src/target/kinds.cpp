@@ -3,6 +3,16 @@
 
 namespace opfuse {
 
+/// What their files say is all that is known of them.
+static constexpr DeviceTraits kWithoutGenerator = {.on_host = false,
+                                                   .shapes_for_caches = false,
+                                                   .channel_blocks = false,
+                                                   .rows_in_place = false,
+                                                   .loops = false,
+                                                   .has_variants = false,
+                                                   .chooses_algorithms = false,
+                                                   .stretches_itself = true};
+
 const std::vector<DeviceKind>& device_kinds() {
   static const std::vector<DeviceKind> kinds = {
       {"cpu", {}},
@@ -15,8 +25,16 @@ const std::vector<DeviceKind>& device_kinds() {
         .has_variants = false,
         .chooses_algorithms = false,
         .stretches_itself = true}},
+      {"planning", kWithoutGenerator, false},
+      {"accelerator", kWithoutGenerator, false},
   };
   return kinds;
+}
+
+const DeviceKind* find_kind(const std::string& name) {
+  for (const DeviceKind& kind : device_kinds())
+    if (kind.name == name) return &kind;
+  return nullptr;
 }
 
 }  // namespace opfuse

@@ -15,6 +15,7 @@
 #include "base/fail.hpp"
 #include "base/hash.hpp"
 #include "target/fields.hpp"
+#include "target/kinds.hpp"
 #include "target/target_file.hpp"
 
 namespace opfuse {
@@ -22,6 +23,7 @@ namespace {
 
 struct Shipped {
   TargetInfo target;
+  Capabilities said;
   bool own_instructions = false;  ///< f32 kernels differ from those of what it extends
 };
 
@@ -48,7 +50,7 @@ const std::vector<Shipped>& table() {
       for (const TargetMistake& m : file.mistakes)
         OPFUSE_CHECK(false, "targets/{}:{}:{}: {}", m.file, m.line, m.column, m.message);
       const bool own = shipped.text.find("\nllvm_cpu = ") != std::string_view::npos;
-      if (file.is_target()) list.push_back({std::move(file.target), own});
+      if (file.is_target()) list.push_back({std::move(file.target), std::move(file.capabilities), own});
     }
     std::sort(list.begin(), list.end(), listed_before);
     return list;
@@ -58,8 +60,12 @@ const std::vector<Shipped>& table() {
 
 /// Targets of files that this process has read, by name: plans keep names.
 std::mutex loaded_mutex;
-std::map<std::string, TargetInfo>& loaded() {
-  static std::map<std::string, TargetInfo> targets;
+struct Loaded {
+  TargetInfo target;
+  Capabilities said;
+};
+std::map<std::string, Loaded>& loaded() {
+  static std::map<std::string, Loaded> targets;
   return targets;
 }
 
@@ -98,7 +104,7 @@ TargetInfo target_of_file(const std::string& path) {
   TargetInfo target = with_caches(file.target, file.stated);
   target.fingerprint = hash_text(toml_of(target)).hex();
   const std::lock_guard lock(loaded_mutex);
-  return loaded()[target.name] = target;
+  return (loaded()[target.name] = {target, file.capabilities}).target;
 }
 
 std::vector<std::string> names_of(bool (*wanted)(const Shipped&)) {
@@ -156,12 +162,26 @@ TargetInfo parse_target(std::string_view name) {
     if (shipped.target.name == name) return with_caches(shipped.target);
   {
     const std::lock_guard lock(loaded_mutex);
-    if (const auto at = loaded().find(std::string(name)); at != loaded().end()) return at->second;
+    if (const auto at = loaded().find(std::string(name)); at != loaded().end()) return at->second.target;
   }
   const std::string near = did_you_mean(name, listed_targets());
   throw fail(E::bad_option, "unknown target '{}'", name)
       .hint(fmt::format("{}known targets: host, {}, or a file such as mine.toml", near.empty() ? "" : near + " ",
                         fmt::join(listed_targets(), ", ")));
+}
+
+const Capabilities& capabilities_of(const TargetInfo& target) {
+  static const Capabilities kNothing;
+  for (const Shipped& shipped : table())
+    if (shipped.target.name == target.name) return shipped.said;
+  const std::lock_guard lock(loaded_mutex);
+  const auto at = loaded().find(target.name);
+  return at == loaded().end() ? kNothing : at->second.said;  // nodes of a map stay where they are
+}
+
+bool has_generator(const TargetInfo& target) {
+  const DeviceKind* const kind = find_kind(target.kind);
+  return !kind || kind->generated;
 }
 
 }  // namespace opfuse

@@ -4,9 +4,7 @@
 // What code generation takes for granted is checked: instructions that LLVM may use are among the features.
 #include "target/target_file.hpp"
 
-#define TOML_ENABLE_FORMATTERS 0
 #include <fmt/ranges.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -16,6 +14,7 @@
 #include "base/did_you_mean.hpp"
 #include "base/fail.hpp"
 #include "base/mapped_file.hpp"
+#include "target/capability_reader.hpp"
 #include "target/fields.hpp"
 #include "target/kinds.hpp"
 
@@ -172,14 +171,28 @@ class Reader {
 
   void read_entry(const std::string& key, const toml::node& node) {
     if (key == "schema" || key == "extends") return;
+    if (contains(capability_sections(), key)) return read_said(key, node);
     const toml::table* table = node.as_table();
-    if (!table) return read_field("", key, node);
+    if (!table && !node.is_array_of_tables()) return read_field("", key, node);
     std::vector<std::string> sections;
     for (const TargetField& field : target_fields())
       if (*field.section && !contains(sections, field.section)) sections.emplace_back(field.section);
+    sections.insert(sections.end(), capability_sections().begin(), capability_sections().end());
     if (!contains(sections, key))
       return wrong(node.source(), fmt::format("[{}] is not a section of a target", key), did_you_mean(key, sections));
     for (const auto& [name, value] : *table) read_field(key, std::string(name.str()), value);
+  }
+
+  /// Sections that some kinds of devices do not have.
+  void read_said(const std::string& key, const toml::node& node) {
+    const bool of_device = key == "device" || key == "transfer" || key == "plugin";
+    const bool has = key == "device" ? !find_kind(target().kind)->generated : target().kind == "accelerator";
+    if (of_device && !has)
+      return wrong(node.source(), fmt::format("[{}] is not a section of {} targets", key, target().kind));
+    read_capabilities(key, node, file_, result_.capabilities,
+                      [this](const auto& at, std::string message, std::string hint) {
+                        wrong(at, std::move(message), std::move(hint));
+                      });
   }
 
   void read_field(const std::string& section, const std::string& key, const toml::node& node) {
@@ -253,21 +266,23 @@ class Reader {
     if (target().kind == "cpu") {
       check_instructions();
       check_caches();
-    } else {
+    } else if (target().kind == "cuda") {
       check_gpu();
+    } else {
+      check_device();
     }
   }
 
   void name_it() {
-    const std::string prefix = target().kind + ":";
+    const std::string prefix = find_kind(target().kind)->generated ? target().kind + ":" : "";
     std::string& name = target().name;
     if (name.empty() && !shipped_) name = prefix + std::filesystem::path(file_).stem().string();
     if (name.empty()) return;
     constexpr const char* kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
     if (!name.starts_with(prefix) || name.size() == prefix.size() ||
         name.find_first_not_of(kLetters, prefix.size()) != std::string::npos)
-      wrong(place("", "name"),
-            fmt::format("the name '{}' is not {} and letters, digits, '_', '.' or '-'", name, prefix));
+      wrong(place("", "name"), fmt::format("the name '{}' is not {}letters, digits, '_', '.' or '-'", name,
+                                           prefix.empty() ? "" : prefix + " and "));
     if (shipped_) return;
     for (const ShippedTarget& shipped : shipped_targets())
       if (name == name_in(shipped) || name == "cpu:host")
@@ -300,6 +315,18 @@ class Reader {
     if (bytes == 64) needs("vector_bytes = 64", "vector_bytes", {"avx512f", "avx512vl", "avx512bw", "avx512dq"});
     if (registers == 32) needs("vector_registers = 32", "vector_registers", {"avx512vl"});
     if (target().fma) needs("fma = true", "fma", {"fma"});
+  }
+
+  void check_device() {
+    const DeviceCosts& d = result_.capabilities.device;
+    const auto lacks = [&](double number, const char* what) {
+      if (number <= 0)
+        wrong(document_.source(), fmt::format("the target lacks {}", what), "state it, or extend a target");
+    };
+    lacks(d.multiply_adds_per_second, "device.multiply_adds_per_second");
+    lacks(d.bytes_per_second, "device.bytes_per_second");
+    lacks(d.launch_seconds, "device.launch_seconds");
+    if (target().kind == "accelerator") lacks(d.transfer_bytes_per_second, "transfer.bytes_per_second");
   }
 
   void check_gpu() {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "target/target.hpp"
+#include "target/capabilities.hpp"
 
 namespace opfuse {
 
@@ -18,6 +18,7 @@ struct TargetMistake {
 
 struct TargetFile {
   TargetInfo target;                    ///< whole only without mistakes
+  Capabilities capabilities;            ///< what it says besides
   std::vector<TargetMistake> mistakes;  ///< in the order of the file; those of what it extends first
   std::map<std::string, bool> stated;  ///< "caches.l1_bytes" -> by a file given by its path, not by what is compiled in
   bool is_target() const { return !target.name.empty(); }  ///< else it is there to be extended

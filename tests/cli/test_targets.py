@@ -51,6 +51,36 @@ class Targets(CliTest):
         self.fails(2, "targets", "check", says=["needs a file"])
         self.fails(2, "targets", "chekc", path, says=['did you mean "check"?'])
 
+    def test_a_planning_target_fuses_what_its_file_lists(self):
+        fused = self.folder / "fused.onnx"
+        out = self.ok("fuse", "zoo:resnet18", "--target", "tensorrt", "-o", fused, "--json").json
+        self.assertEqual((out["module_total"], out["qdq"]["declared"], out["qdq"]["tensor_count"]), (22, 31, 22))
+        self.assertEqual(self.ok("fuse", fused, "--target", "tensorrt", "--json").json["target"], "tensorrt")
+        self.fails(3, "compile", NET, "--target", "tensorrt", "-o", self.folder / "m.opf",
+                   says=["no code for tensorrt", "targets advise"])
+        self.assertIn("epilogue", self.ok("targets", "show", "tensorrt").out)
+
+    def test_rows_of_a_file_decide_and_advise(self):
+        head = ('schema = 1\nkind = "planning"\n[device]\nmultiply_adds_per_second = 1e12\nbytes_per_second = 1e9\n'
+                'launch_seconds = 1e-5\n[[anchor]]\nops = ["conv"]\n')
+        path = self.write(head + 'epilogue = [{ ops = ["batch_norm"] }, { ops = ["activation"] }]\n')
+        out = self.ok("targets", "advise", "zoo:resnet18", "--target", path).out
+        self.assertRegex(out.splitlines()[1], r"add in the epilogue of conv would fuse 8 edges, [0-9.]+ MB, \d+ us")
+        self.assertEqual(self.ok("fuse", "zoo:resnet18", "--target", path, "--json").json["modules"],
+                         {"FusedConvBN": 12, "FusedConvBNReLU": 9})
+        self.write(head + 'epilogue = [{ ops = ["batch_norm"] }, { ops = ["add"] }, { ops = ["activation"] }]\n')
+        lacks = self.ok("targets", "advise", "zoo:resnet18", "--target", path, "--json").json["lacks"]
+        self.assertFalse([row for row in lacks if row["lacks"].startswith("add ")])
+        self.write(head + 'where = ["op.in_chanels == 1"]\n')
+        self.assertIn(f'{path}:9:14: op:conv has no property "in_chanels"', self.fails(1, "targets", "check", path).out)
+        self.fails(2, "targets", "advise", NET, "--target", "cpu:avx2", says=["says nothing of what it takes"])
+
+    def test_a_processor_takes_no_more_than_its_file_says(self):
+        path = self.write('schema = 1\nextends = "cpu:baseline"\n[limits]\nnodes = 1\n')
+        groups = self.ok("fuse", "zoo:resnet18", "--target", path, "--json").json
+        self.assertNotIn("FusedConvBNReLU", groups["modules"])
+        self.assertIn("passed", self.ok("compare", NET, "--dim", "batch=1", "--target", path).out.lower())
+
     def test_a_file_is_a_target_everywhere(self):
         path = self.write('schema = 1\nextends = "cpu:baseline"\n[caches]\nl1_bytes = 16384\n')
         opf = self.folder / "m.opf"

@@ -99,7 +99,7 @@ TEST(Condition, ComputesOverShapesAttributesTypesAndConstants) {
 
 TEST(Condition, ARefusalShowsTheValuesItRead) {
   EXPECT_EQ(verdict("conv.in_channels % 32 == 0"),
-            "condition: conv.in_channels % 32 == 0 does not hold: conv.in_channels is 16");
+            "condition: conv.in_channels % 32 == 0 does not hold: conv.in_channels is 16; pad conv.in_channels by 16");
   EXPECT_THAT(verdict("has(bn) and conv.group == 2"), HasSubstr("bn is absent"));
   EXPECT_THAT(verdict("conv.shape[0] == 1"), HasSubstr("unknown_value: conv.shape[0] == 1 cannot be decided"));
   EXPECT_THAT(verdict("bn.epsilon > 0"), HasSubstr("unknown_value"));

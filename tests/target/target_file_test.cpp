@@ -106,12 +106,13 @@ TEST(TargetFile, StatesWhatDiffers) {
 TEST(TargetFile, WhatIsPrintedReadsBack) {
   for (const std::string& name : listed_targets()) {
     if (name == "cuda:emulated") continue;  // only itself
-    std::string text = toml_of(parse_target(name));
+    const TargetInfo target = parse_target(name);
+    std::string text = toml_of(target) + toml_of(capabilities_of(target));
     const size_t at = text.find("name = \"") + 8;
     text.insert(text.find('"', at), "-again");
     const TargetFile again = read_target_text(text, "again.toml");
     ASSERT_TRUE(again.mistakes.empty()) << text << again.mistakes[0].message;
-    EXPECT_EQ(toml_of(again.target), text);
+    EXPECT_EQ(toml_of(again.target) + toml_of(again.capabilities), text);
   }
 }
 
@@ -131,7 +132,7 @@ TEST(TargetFile, EveryMistakeIsSaidOnceWithItsPlace) {
   EXPECT_THAT(mistakes_in("schema = 2\n"),
               ElementsAre("1:10: schema 2 is of another opfuse; this one reads schema 1 | begin with schema = 1"));
   EXPECT_THAT(mistakes_in("schema = 1\n"),
-              ElementsAre("1:1: the file has neither kind nor extends | kinds: cpu, cuda"));
+              ElementsAre("1:1: the file has neither kind nor extends | kinds: cpu, cuda, planning, accelerator"));
   EXPECT_EQ(mistakes_in("schema = = 1\n").size(), 1U);
   EXPECT_THAT(mistakes_in(kHead + "kind = \"cuda\"\n"), ElementsAre("3:8: the file extends a target of the kind cpu"));
   EXPECT_THAT(mistakes_in(kHead + "[gpu]\narch = \"sm_80\"\n"),

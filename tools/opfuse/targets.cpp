@@ -1,4 +1,5 @@
-// opfuse targets: what code is generated for, with its numbers; files of one's own, checked; this machine, measured.
+// opfuse targets: what code is generated for, with its numbers; files of one's own, checked; what a target lacks for a
+// model; this machine, measured.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -8,12 +9,15 @@
 #include "base/did_you_mean.hpp"
 #include "base/fail.hpp"
 #include "console.hpp"
+#include "fusion/user/capability_rules.hpp"
+#include "inputs.hpp"
 #include "opfuse/runtime.hpp"
 #include "outputs.hpp"
 #include "profile/probe_machine.hpp"
 #include "report.hpp"
 #include "target/fields.hpp"
 #include "target/target_file.hpp"
+#include "targets_advise.hpp"
 #include "verb.hpp"
 
 namespace opfuse::cli {
@@ -22,6 +26,7 @@ namespace {
 struct Flags {
   std::vector<std::string> words;
   std::string target = "host", output;
+  DimensionFlags dimensions;
   int threads = 0;
   bool json = false;
 };
@@ -36,6 +41,8 @@ std::vector<std::string> lacking(const TargetInfo& target) {
 }
 
 std::string runs_here(const TargetInfo& target) {
+  if (target.kind == "planning") return "plans only";
+  if (!has_generator(target)) return "with its plug-in";
   if (!target.traits.on_host) return target.emulated ? "emulated" : "with a GPU";
   const std::vector<std::string> lacks = lacking(target);
   return lacks.empty() ? "yes" : fmt::format("lacks {}", fmt::join(lacks, ", "));
@@ -87,12 +94,14 @@ int show(const std::string& name, bool json) {
   }
   if (target.traits.on_host)
     fmt::print("# {} on this machine: caches are those that it reports, or that a file states.\n", target.name);
-  fmt::print("{}", toml_of(target));
+  fmt::print("{}{}", toml_of(target), toml_of(capabilities_of(target)));
   return kOk;
 }
 
 int check(const std::string& path, bool json) {
-  const TargetFile file = read_target_file(path);
+  TargetFile file = read_target_file(path);
+  if (file.mistakes.empty())
+    CapabilityRules(file.target, file.capabilities, &file.mistakes);  // conditions and topologies
   if (json) {
     Json out = document("opfuse.targets-check/1");
     out["mistakes"] = Json::array();
@@ -152,20 +161,28 @@ int probe(const Flags& flags) {
 }
 
 int run(const FlagSet& app, const Flags& flags) {
-  static const std::vector<std::string> kWhat{"list", "show", "probe", "check"};
+  static const std::vector<std::string> kWhat{"list", "show", "probe", "check", "advise"};
   const std::string what = flags.words.empty() ? "list" : flags.words[0];
   const std::string argument = flags.words.size() > 1 ? flags.words[1] : "";
   if (std::find(kWhat.begin(), kWhat.end(), what) == kWhat.end())
-    throw fail(E::unknown_name, "opfuse targets has no '{}'; it has list, show NAME, probe, check FILE", what)
+    throw fail(E::unknown_name, "opfuse targets has no '{}'; it has list, show NAME, probe, check FILE, advise MODEL",
+               what)
         .hint(did_you_mean(what, kWhat));
-  const bool takes_one = what == "show" || what == "check";
+  const bool takes_one = what == "show" || what == "check" || what == "advise";
   if (flags.words.size() > (takes_one ? 2U : 1U))
     throw fail(E::bad_option, "targets {} takes {}, not '{}'", what, takes_one ? "one argument" : "no argument",
                flags.words[takes_one ? 2 : 1]);
-  if (what != "probe") refuse_flags(app, {"-o", "--threads", "--target"}, "it goes with targets probe", "");
+  if (what != "probe") refuse_flags(app, {"-o", "--threads"}, "it goes with targets probe", "");
+  if (what != "probe" && what != "advise")
+    refuse_flags(app, {"--target"}, "it goes with targets probe and targets advise", "");
+  if (what != "advise") refuse_flags(app, {"--dim"}, "it goes with targets advise", "");
   if (what == "list") return list(flags.json);
   if (what == "show") return show(argument, flags.json);
   if (what == "probe") return probe(flags);
+  if (what == "advise") {
+    if (argument.empty()) throw fail(E::bad_option, "targets advise needs a model: opfuse targets advise model.onnx");
+    return advise_target(argument, flags.target, flags.dimensions, flags.json);
+  }
   if (argument.empty()) throw fail(E::bad_option, "targets check needs a file: opfuse targets check mine.toml");
   return check(argument, flags.json);
 }
@@ -174,8 +191,10 @@ int run(const FlagSet& app, const Flags& flags) {
 
 std::function<int()> add_targets(FlagSet& app) {
   auto flags = std::make_shared<Flags>();
-  app.add_option("WHAT", flags->words, "list, show NAME, probe, check FILE");
-  app.add_option("--target", flags->target, "probe: what to compare with")->capture_default_str();
+  app.add_option("WHAT", flags->words, "list, show NAME, probe, check FILE, advise MODEL");
+  app.add_option("--target", flags->target, "probe: what to compare with; advise: whose file to look through")
+      ->capture_default_str();
+  add_dimension_flags(app, flags->dimensions);
   app.add_option("--threads", flags->threads, "probe: of the measurement with all; 0: affinity mask and CPU quota")
       ->capture_default_str();
   app.add_option("-o,--output", flags->output, "probe: write a target's file with what was measured")

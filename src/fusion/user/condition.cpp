@@ -19,7 +19,10 @@ using Kind = V::Kind;
 
 struct Evaluation {
   const Match& match;
-  std::vector<std::string> read;  ///< "conv.group is 4"
+  std::vector<std::string> read;   ///< "conv.group is 4"
+  std::vector<std::string> wants;  ///< what would satisfy it: "pad conv.in_channels by 12"
+  std::string divided;             ///< of the last remainder: what was divided,
+  double divisor = 0;              ///< and by what; 0: there was none
 };
 using Term = std::function<V(Evaluation&)>;
 
@@ -46,6 +49,13 @@ V compare(const std::string& op, const V& a, const V& b) {
   if (op == "<") return V::of(order < 0);
   if (op == "<=") return V::of(order <= 0);
   return V::of(op == ">" ? order > 0 : order >= 0);
+}
+
+/// `x % n == 0` that does not hold is told by how much x falls short.
+void note_remainder(Evaluation& e, const std::string& op, const V& left, const V& right) {
+  const bool asked = op == "==" && e.divisor > 0 && left.kind == Kind::number && right.kind == Kind::number;
+  if (asked && right.number == 0 && left.number > 0)
+    e.wants.push_back(fmt::format("pad {} by {:g}", e.divided, e.divisor - left.number));
 }
 
 V arithmetic(char op, const V& a, const V& b) {
@@ -117,17 +127,33 @@ class Parser {
     in_.skip_spaces();
     for (const char* op : {"==", "!=", "<=", ">=", "<", ">"})
       if (in_.take(op))
-        return [op = std::string(op), a = left, b = sum()](Evaluation& e) { return compare(op, a(e), b(e)); };
+        return [op = std::string(op), a = left, b = sum()](Evaluation& e) {
+          e.divisor = 0;
+          const V x = a(e);
+          const double divisor = e.divisor;
+          const V y = b(e);
+          e.divisor = divisor;
+          note_remainder(e, op, x, y);
+          return compare(op, x, y);
+        };
     return left;
   }
   Term binary(std::string_view ops, Term (Parser::*next)()) {
+    in_.skip_spaces();
+    const size_t begin = in_.position();
     Term left = (this->*next)();
     for (;;) {
       in_.skip_spaces();
+      const std::string text = in_.since(begin);
       const char op = in_.peek();
       if (op == '\0' || ops.find(op) == std::string_view::npos) return left;
       in_.take(std::string_view(&op, 1));
-      left = [op, a = left, b = (this->*next)()](Evaluation& e) { return arithmetic(op, a(e), b(e)); };
+      left = [op, text, a = left, b = (this->*next)()](Evaluation& e) {
+        const V x = a(e), y = b(e);
+        e.divided = text;
+        e.divisor = op == '%' && y.kind == Kind::number ? y.number : 0;
+        return arithmetic(op, x, y);
+      };
     }
   }
   Term sum() { return binary("+-", &Parser::product); }
@@ -231,12 +257,14 @@ MatchPredicate parse_condition(std::string_view text, const Pattern& topology, c
   const Term term = Parser(text, topology, at).run();
   const std::string source(text);
   return {source, [term, source](const Match& m) -> std::optional<Decline> {
-            Evaluation evaluation{m, {}};
+            Evaluation evaluation{.match = m};
             const V value = term(evaluation);
             if (value.kind == Kind::boolean && value.number != 0) return std::nullopt;
             const std::string read = fmt::format("{}", fmt::join(evaluation.read, ", "));
+            const std::string change =
+                evaluation.wants.empty() ? "" : fmt::format("; {}", fmt::join(evaluation.wants, ", "));
             if (value.kind == Kind::boolean)
-              return Decline{"condition", fmt::format("{} does not hold: {}", source, read), evaluation.read};
+              return Decline{"condition", fmt::format("{} does not hold: {}{}", source, read, change), evaluation.read};
             return Decline{"unknown_value", fmt::format("{} cannot be decided: {}", source, read), evaluation.read};
           }};
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "match/attention.hpp"
 #include "ops/gemm.hpp"
 #include "ops/registry.hpp"
 
@@ -48,7 +49,19 @@ Value_ of_tensor(const Value& value, const std::string& property) {
   return {};
 }
 
+/// One product, or three of one operand side by side.
+Value_ of_projection(const Node& node, const std::string& property) {
+  const Shape& x = node.input(0)->type.shape;
+  if (property == "in_features") return x.ranked && x.rank() > 0 ? of_dim(x[x.rank() - 1]) : Value_{};
+  if (property != "out_features") return {};
+  Dim columns = 0;
+  for (const Value* v : node.outputs)
+    if (v->type.shape.ranked && v->type.shape.rank() > 0) columns = columns + v->type.shape.dims.back();
+  return of_dim(columns);
+}
+
 Value_ of_weights(const Node& node, const std::string& property) {
+  if (operator_name(node) == kInProjection) return of_projection(node, property);
   if (!node.input(1) || !node.input(1)->type.shape.ranked) return {};
   const Shape &x = node.input(0)->type.shape, &w = node.input(1)->type.shape;
   if (property == "in_channels") return x.ranked && x.rank() > 1 ? of_dim(x[1]) : Value_{};
@@ -115,12 +128,11 @@ std::vector<std::string> properties_of(const Element& element) {
   if (element.kind != ElementKind::op) return {"dtype", "rank", "shape", "elements", "constant", "value"};
   std::vector<std::string> names{"op", "dtype", "rank", "shape", "elements", "inputs"};
   for (const std::string& op : element.ops) {
-    const OpInfo* info = ops().find(op);
-    if (!info) continue;
-    for (const auto& [name, value] : info->default_attrs) names.push_back(name);
+    if (const OpInfo* info = ops().find(op))
+      for (const auto& [name, value] : info->default_attrs) names.push_back(name);
     if (op == "conv" || op == "conv_transpose")
       for (const char* name : {"in_channels", "out_channels", "kernel"}) names.emplace_back(name);
-    if (op == "gemm" || op == "matmul")
+    if (op == "gemm" || op == "matmul" || op == kInProjection)
       for (const char* name : {"in_features", "out_features"}) names.emplace_back(name);
   }
   return names;

@@ -7,28 +7,15 @@
 
 #include "base/did_you_mean.hpp"
 #include "fusion/patterns.hpp"
+#include "fusion/user/operator_names.hpp"
 #include "fusion/user/text_cursor.hpp"
 #include "match/activation.hpp"
-#include "ops/registry.hpp"
-#include "passes/recompose.hpp"
 
 namespace opfuse {
 
 namespace {
 
 constexpr int kMostTimes = 64;  // of a repetition: the matcher recurses once per time
-
-/// Operators, and the names that recompositions give.
-const std::vector<std::string>& known_operators() {
-  static const std::vector<std::string> kNames = [] {
-    std::vector<std::string> names{"mha_in_projection"};
-    for (const OpInfo* info : ops().all()) names.push_back(info->name);
-    for (const auto* list : {&activation_spellings(), &norm_spellings(), &attention_spellings(), &movement_spellings()})
-      for (const Spelling& s : *list) names.push_back(s.op);
-    return names;
-  }();
-  return kNames;
-}
 
 class Parser {
  public:
@@ -151,7 +138,7 @@ class Parser {
     if (name == "conv_block") return conv_block();
     if (name == "linear_block") return linear_block();
     if (name == "fork") return branches();
-    const auto& known = known_operators();
+    const auto& known = operator_names();
     if (std::find(known.begin(), known.end(), name) == known.end())
       throw in_.error(at, "there is no operator \"{}\"", name).hint(did_you_mean(name, known));
     return with_sides(op(name, bound));

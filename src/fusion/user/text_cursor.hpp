@@ -15,6 +15,12 @@ class TextCursor {
   TextCursor(std::string_view text, TextPlace at) : text_(text), at_(std::move(at)) {}
 
   size_t position() const { return pos_; }
+  /// What was read since `begin`, without spaces at its end.
+  std::string since(size_t begin) const {
+    std::string_view text = text_.substr(begin, pos_ - begin);
+    while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.remove_suffix(1);
+    return std::string(text);
+  }
   bool done() const { return pos_ >= text_.size(); }
   char peek(size_t ahead = 0) const { return pos_ + ahead < text_.size() ? text_[pos_ + ahead] : '\0'; }
   void skip_spaces() {
