@@ -1,0 +1,55 @@
+// Quantising a float model after training: pairs of QuantizeLinear and DequantizeLinear where the plan's modules
+// declare them, scales from samples.
+//
+//   opfuse::Quantized q = opfuse::quantize(model, [&](size_t index, auto& arrays) {
+//     if (index >= images.size()) return false;
+//     arrays["input"] = opfuse::view(images[index], {1, 3, 224, 224});
+//     return true;
+//   });
+//   q.model.save("model.int8.onnx");
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "opfuse/opfuse.hpp"
+
+namespace opfuse {
+
+/// Arrays by input name of sample `index`; false: there is none. Called with 0, 1, 2 ... once for ranges, once more for
+/// histograms, and once more to compare; every time with the same arrays, which must live until the next call.
+using SampleSource = std::function<bool(size_t index, std::map<std::string, ArrayView>& arrays)>;
+
+struct QuantizeRequest {
+  std::string compiler = "cpu";  ///< whose rules: cpu, tensorrt, openvino, onnxruntime, cuda
+  std::string method = "mse";    ///< minmax, ema, percentile=99.99, mse, entropy
+  std::string activations{};     ///< "u8", "s8"; empty: the compiler's
+  bool bias_correction = false;
+  std::optional<std::vector<std::string>> keep_float{};  ///< presets; none: the compiler's
+  std::vector<std::string> skip{}, only{};               ///< modules, by pattern, operator, node or "PATTERN@NODE"
+  int64_t min_linear = 256;                              ///< a Linear K -> N stays in float where K N / (K + N) is less
+  bool add_missing = false;                              ///< pairs for points that a model with Q/DQ lacks
+  bool compare = true;                                   ///< agreement with the float model, for the report
+  std::string scales_file{};                             ///< what calibration finds is kept here and taken up again
+  PlanRequest plan{};                                    ///< without a plan: what to plan with
+  int threads = 0;
+  std::function<void(const std::string& step, size_t done, size_t total)> progress{};  ///< total 0: not known
+};
+
+struct Quantized {
+  Model model;
+  std::string report;                 ///< JSON, docs/json.md
+  std::vector<std::string> warnings;  ///< constants, dead channels, tensors that no sample reached
+};
+
+/// Throws bad_binding for samples that are missing, do not fit or hold NaN, and what planning and compiling throw.
+OPFUSE_API Quantized quantize(const Model& model, const SampleSource& source, const QuantizeRequest& request = {});
+/// At the points of a plan that was made, or edited, before.
+OPFUSE_API Quantized quantize(const Model& model, const Plan& plan, const SampleSource& source,
+                              const QuantizeRequest& request = {});
+
+}  // namespace opfuse

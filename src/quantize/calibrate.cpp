@@ -1,0 +1,142 @@
+// First pass: ranges (and means of channels). Second pass: histograms over these ranges. A float input that holds NaN
+// or an infinity, or a tensor that becomes one, ends the work with the sample's name. The scales file is written every
+// half minute, and when a pass ends.
+#include "quantize/calibrate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+
+#include "base/fail.hpp"
+#include "base/parallel.hpp"
+#include "base/stopwatch.hpp"
+#include "ir/value_name.hpp"
+#include "ops/conv.hpp"
+#include "ops/is_a.hpp"
+#include "quantize/scales_file.hpp"
+
+namespace opfuse::quantization {
+namespace {
+
+constexpr double kMillisecondsBetweenFiles = 30'000;
+
+/// Channels of an image lie second, features of rows last.
+int channel_axis(const Value& value, const PlacedTensor& placed) {
+  const auto reads = [&](const Node& node) {
+    return std::find(placed.readers.begin(), placed.readers.end(), node.id) != placed.readers.end();
+  };
+  for (const Use& use : value.uses)
+    if (is_a<Conv>(*use.node) && reads(*use.node)) return 1;
+  return value.type.shape.rank() > 0 ? static_cast<int>(value.type.shape.rank()) - 1 : -1;
+}
+
+class Calibrator {
+ public:
+  Calibrator(const Graph& graph, const Placement& placement, const Samples& samples, const CalibrateOptions& options)
+      : graph_(graph), samples_(samples), options_(options), model_(graph, names_of(placement), options.run) {
+    for (const PlacedTensor& placed : placement.tensors) {
+      TensorStatistics statistics{.tensor = placed.tensor};
+      const Value* value = graph.find_value(placed.tensor);
+      if (options.means && value) statistics.axis = channel_axis(*value, placed);
+      found_.tensors.push_back(std::move(statistics));
+    }
+    found_.identity = samples.identity;
+    found_.model = model_hash(graph);
+  }
+
+  Calibration run() {
+    if (!options_.scales_file.empty()) take_up(options_.scales_file, found_);
+    found_.taken_up = found_.samples + found_.binned;
+    if (!found_.ranges_done) pass("ranges", found_.samples, found_.ranges_done, &Calibrator::take_ranges);
+    if (options_.bins && !found_.bins_done)
+      pass("histograms", found_.binned, found_.bins_done, &Calibrator::take_histograms);
+    return std::move(found_);
+  }
+
+ private:
+  static std::vector<std::string> names_of(const Placement& placement) {
+    std::vector<std::string> names;
+    for (const PlacedTensor& placed : placement.tensors) names.push_back(placed.tensor);
+    return names;
+  }
+
+  /// `done`: samples that the pass has taken already.
+  void pass(const char* what, size_t& done, bool& complete, void (Calibrator::*take)(size_t)) {
+    const std::string step = fmt::format("calibrate {}", what);
+    while (const auto sample = samples_.read(done)) {
+      check(*sample, done);
+      try {
+        model_.run(*sample);
+      } catch (Error& error) {
+        throw error.during(fmt::format("calibration with {}", samples_.name_of(done)));
+      }
+      (this->*take)(done);
+      ++done;
+      if (options_.run.progress) options_.run.progress(step, done, samples_.count);
+      if (since_save_.milliseconds() > kMillisecondsBetweenFiles) save();
+    }
+    if (done == 0) throw fail(E::bad_binding, "there is no sample to calibrate with");
+    complete = true;
+    save();
+  }
+
+  void check(const std::vector<Tensor>& sample, size_t index) const {
+    for (size_t i = 0; i < sample.size(); ++i) {
+      if (sample[i].dtype() != DType::f32) continue;
+      const auto values = sample[i].view<float>();
+      if (std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); })) continue;
+      throw fail(E::bad_binding, "{} has NaN or infinite numbers in '{}'", samples_.name_of(index),
+                 value_name(*graph_.inputs()[i]))
+          .hint("repair or remove it; nothing was written");
+    }
+  }
+
+  void take_ranges(size_t index) {
+    std::vector<char> finite(found_.tensors.size(), 1);
+    parallel_for(
+        static_cast<int64_t>(finite.size()),
+        [&](int64_t i) {
+          TensorStatistics& statistics = found_.tensors[static_cast<size_t>(i)];
+          finite[static_cast<size_t>(i)] = take_range(statistics, model_.value(statistics.tensor));
+        },
+        options_.run.threads);
+    const auto bad = std::find(finite.begin(), finite.end(), 0);
+    if (bad == finite.end()) return;
+    throw fail(E::bad_binding, "'{}' becomes NaN or infinite for {}",
+               found_.tensors[static_cast<size_t>(bad - finite.begin())].tensor, samples_.name_of(index))
+        .hint("opfuse run MODEL --input ... shows what the model makes of it; nothing was written");
+  }
+
+  void take_histograms(size_t) {
+    parallel_for(
+        static_cast<int64_t>(found_.tensors.size()),
+        [&](int64_t i) {
+          TensorStatistics& statistics = found_.tensors[static_cast<size_t>(i)];
+          if (statistics.elements > 0) take_bins(statistics, model_.value(statistics.tensor));
+        },
+        options_.run.threads);
+  }
+
+  void save() {
+    since_save_ = {};
+    if (!options_.scales_file.empty()) write_scales(options_.scales_file, found_);
+  }
+
+  const Graph& graph_;
+  const Samples& samples_;
+  const CalibrateOptions& options_;
+  ObservedModel model_;
+  Calibration found_;
+  Stopwatch since_save_;
+};
+
+}  // namespace
+
+Calibration calibrate(const Graph& graph, const Placement& placement, const Samples& samples,
+                      const CalibrateOptions& options) {
+  return Calibrator(graph, placement, samples, options).run();
+}
+
+}  // namespace opfuse::quantization

@@ -1,0 +1,14 @@
+// The graph as codes need it: BatchNorm folded into the weights in front of it, projections of attention as plain
+// Linears.
+#pragma once
+
+#include "ir/graph.hpp"
+#include "quantize/placement.hpp"
+
+namespace opfuse::quantization {
+
+/// A copy of the graph that a placement is for; `placement` then names nodes and values of the copy. Values with a pair
+/// get names where they had none.
+Graph prepare_products(const Graph& prepared, Placement& placement);
+
+}  // namespace opfuse::quantization

@@ -1,0 +1,51 @@
+// A float graph to one with Q/DQ pairs: plan, placement, calibration, codes.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/graph.hpp"
+#include "opfuse/opfuse.hpp"
+#include "quantize/calibrate.hpp"
+#include "quantize/insert_pairs.hpp"
+#include "quantize/placement.hpp"
+#include "quantize/ranges.hpp"
+
+namespace opfuse::quantization {
+
+struct QuantizeOptions {
+  std::string compiler = "cpu";      ///< row of compiler_rules()
+  std::optional<DType> activations;  ///< u8 or i8 instead of the compiler's
+  MethodChoice method;
+  bool bias_correction = false;
+  std::optional<std::vector<std::string>> presets;  ///< kept in float; none: the compiler's
+  std::vector<std::string> skip, only;              ///< as in PlacementRequest
+  int64_t min_linear = 256;
+  bool add_missing = false;
+  SymbolValues dims;
+  PlanRequest plan;
+  std::shared_ptr<const FusionPlan> given_plan;  ///< instead of a new one
+  std::string scales_file;
+  RunOptions run;
+};
+
+struct QuantizedModel {
+  Graph graph;      ///< with pairs
+  Graph reference;  ///< the same in float: values have the same names
+  FusionPlan plan;
+  Placement placement;
+  std::vector<Codes> codes;  ///< by placed tensor
+  Calibration calibration;
+  std::vector<QuantizedProduct> products;
+  std::vector<std::string> warnings;  ///< what a user should look at: constants, dead channels, tensors never seen
+};
+
+/// The first stages alone: plan and placement, no codes.
+QuantizedModel place_graph(const Graph& model, const QuantizeOptions& options);
+
+/// Errors: those of planning and compiling, E::bad_binding, E::bad_option.
+QuantizedModel quantize_graph(const Graph& model, const Samples& samples, const QuantizeOptions& options);
+
+}  // namespace opfuse::quantization

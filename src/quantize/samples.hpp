@@ -1,0 +1,23 @@
+// Samples to calibrate with, one after another: never all in memory.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tensor/tensor.hpp"
+
+namespace opfuse::quantization {
+
+struct Samples {
+  /// One array per graph input, in order, of sample `index`; nothing behind the last one. Read twice, in order.
+  std::function<std::optional<std::vector<Tensor>>(size_t index)> read;
+  std::function<std::string(size_t index)> name;  ///< for messages; empty: "sample 3"
+  size_t count = 0;                               ///< 0: known when the last one was read
+  std::string identity;                           ///< what they are, for resuming; empty: not known
+
+  std::string name_of(size_t index) const;
+};
+
+}  // namespace opfuse::quantization

@@ -1,0 +1,179 @@
+// Places of pairs: the counts made by hand from architectures (one pair per tensor), the rules of compilers, and what
+// stays in float for which reason.
+#include "quantize/placement.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/fail.hpp"
+#include "driver/compilation.hpp"
+#include "ops/registry.hpp"
+#include "quantize/insert_pairs.hpp"
+#include "quantize/prepare_products.hpp"
+#include "zoo/zoo.hpp"
+
+namespace opfuse::quantization {
+namespace {
+
+struct Placed {
+  Graph prepared;
+  FusionPlan plan;
+  Placement placement;
+};
+
+Placed placed(const Graph& graph, const std::string& compiler, PlacementRequest request = {}) {
+  Compilation c(graph, parse_target("cpu:avx2"), {});
+  c.run_to(Milestone::prepared);
+  request.rules = &rules_of(compiler);
+  FusionPlan plan = make_plan(c.prepared, {.rules = false});
+  Placed made{std::move(c.prepared), std::move(plan), {}};
+  made.placement = place(made.prepared, made.plan, request);
+  return made;
+}
+
+Graph narrow(const std::string& name, int64_t classes = 10) {
+  return build_zoo(name, {.resolution = name == "resnet50" ? 224 : 64, .classes = classes, .width = 0.125});
+}
+
+size_t points_of_plan(const Placement& p) {
+  return std::count_if(p.tensors.begin(), p.tensors.end(), [](const PlacedTensor& t) { return !t.result; });
+}
+
+TEST(Placement, ResNet50Has72PointsOn55Tensors) {
+  const Placement p = placed(narrow("resnet50"), "tensorrt").placement;
+  EXPECT_EQ(p.points, 72u);
+  EXPECT_EQ(p.tensors.size(), 55u);
+  EXPECT_EQ(p.products.size(), 54u);
+  EXPECT_TRUE(p.left.empty());
+}
+
+TEST(Placement, ResNet50WithoutItsPoolHas70PointsOn54Tensors) {
+  const Placement p = placed(narrow("resnet50"), "tensorrt", {.presets = {"global_pool"}}).placement;
+  EXPECT_EQ(p.points, 70u);
+  EXPECT_EQ(p.tensors.size(), 54u);
+  EXPECT_EQ(p.products.size(), 54u);
+  ASSERT_EQ(p.left.size(), 1u);
+  EXPECT_EQ(p.left[0].reason.code, "preset");
+}
+
+TEST(Placement, ViTHas86PointsOfWhichTheHeadIsOne) {
+  const PlacementRequest all{.min_linear = 0};
+  const Placement p = placed(narrow("vit_b_16"), "tensorrt", all).placement;
+  EXPECT_EQ(p.points, 86u);
+  EXPECT_EQ(p.tensors.size(), 86u);
+  EXPECT_EQ(p.products.size(), 1u + 12 + 25 + 12);
+  Placed head = placed(narrow("vit_b_16"), "tensorrt", all);
+  const std::string last = head.plan.applied().back()->id;
+  EXPECT_EQ(placed(narrow("vit_b_16"), "tensorrt", {.skip = {last}, .min_linear = 0}).placement.tensors.size(), 85u);
+}
+
+TEST(Placement, AttentionOfThreeLinearsSharesOnePair) {
+  const Placed bert = placed(narrow("bert_base"), "tensorrt", {.min_linear = 0});
+  Placement p = bert.placement;
+  EXPECT_EQ(p.tensors.size(), 85u);
+  EXPECT_EQ(p.products.size(), 12u + 12 + 25);
+  const Graph base = prepare_products(bert.prepared, p);
+  EXPECT_EQ(p.products.size(), 36u + 12 + 25);  // the projections are Linears of their own now
+  for (const PlacedTensor& t : p.tensors) EXPECT_TRUE(base.find_value(t.tensor)) << t.tensor;
+}
+
+/// K N / (K + N) of square ones is K / 2.
+TEST(Placement, SmallLinearsStayInFloat) {
+  const auto linear = [](int64_t k, int64_t n) {
+    return parse_graph(
+        fmt::format("graph (%x: f32[4,{0}]) {{ %w = const rand<1> : f32[{0},{1}] %y = matmul(%x, %w) return %y }}", k,
+                    n),
+        ops());
+  };
+  EXPECT_EQ(placed(linear(512, 512), "cpu").placement.tensors.size(), 1u);
+  const Placement small = placed(linear(510, 512), "cpu").placement;
+  EXPECT_TRUE(small.tensors.empty());
+  ASSERT_EQ(small.left.size(), 1u);
+  EXPECT_EQ(small.left[0].reason.code, "small_linear");
+  EXPECT_EQ(placed(linear(8, 8), "cpu", {.min_linear = 4}).placement.tensors.size(), 1u);
+}
+
+constexpr const char* kBlock = R"(graph (%x: f32[1,16,8,8]) {
+  %w = const rand<1> : f32[16,16,3,3] %b = const rand<2> : f32[16] %v = const rand<3> : f32[16,16,1,1]
+  %u = const rand<4> : f32[16,1,3,3]
+  %c = conv(%x, %w, %b) {pads = [1,1,1,1]} @"a"(Conv@17) %r = relu(%c) @"a_relu"(Relu@17)
+  %d = conv(%r, %u) {pads = [1,1,1,1], group = 16} @"dw"(Conv@17) %h = hard_swish(%d) @"hs"(HardSwish@17)
+  %e = conv(%h, %v) @"b"(Conv@17) %s = add(%e, %r) @"add"(Add@17) %y = relu(%s) @"y_relu"(Relu@17)
+  return %y })";
+
+std::vector<std::string> names(const Placement& p) {
+  std::vector<std::string> list;
+  for (const PlacedTensor& t : p.tensors) list.push_back(t.tensor);
+  return list;
+}
+
+TEST(Placement, PutsThePairOnTheSkipOperandOfAnAdditionOnly) {
+  const Placement p = placed(parse_graph(kBlock, ops()), "tensorrt").placement;
+  EXPECT_THAT(names(p), testing::ElementsAre("x", "r", "h"));
+  EXPECT_EQ(p.tensors[1].readers.size(), 2u);  // the depthwise convolution and the addition
+}
+
+TEST(Placement, PresetsKeepDepthwiseConvolutionsInFloat) {
+  const Placement p = placed(parse_graph(kBlock, ops()), "tensorrt", {.presets = {"depthwise"}}).placement;
+  EXPECT_THAT(names(p), testing::ElementsAre("x", "r", "h"));
+  EXPECT_EQ(p.tensors[1].readers.size(), 1u);
+  EXPECT_EQ(p.products.size(), 2u);
+  const Placement stem = placed(parse_graph(kBlock, ops()), "tensorrt", {.presets = {"stem"}}).placement;
+  EXPECT_EQ(stem.tensors.size(), 3u);  // 16 channels are no image
+}
+
+/// QLinearConv and QLinearAdd need a pair behind: on the convolutions' results and on what the addition reads.
+TEST(Placement, OnnxRuntimeWantsPairsOnResultsToo) {
+  const Placement p = placed(parse_graph(kBlock, ops()), "onnxruntime").placement;
+  EXPECT_THAT(names(p), testing::ElementsAre("x", "r", "d", "h", "e"));
+  EXPECT_EQ(points_of_plan(p), 3u);
+}
+
+TEST(Placement, SkipsByPatternOperatorAndNode) {
+  const auto products = [](std::vector<std::string> skip, std::vector<std::string> only = {}) {
+    return placed(parse_graph(kBlock, ops()), "cpu", {.skip = std::move(skip), .only = std::move(only)})
+        .placement.products.size();
+  };
+  EXPECT_EQ(products({}), 3u);
+  EXPECT_EQ(products({"dw"}), 2u);
+  EXPECT_EQ(products({"ConvBNAddReLU"}), 2u);
+  EXPECT_EQ(products({"ConvBNReLU@dw"}), 2u);
+  EXPECT_EQ(products({"Conv"}), 0u);
+  EXPECT_EQ(products({}, {"dw"}), 1u);
+  try {
+    products({"dww"});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.diagnostic().name, "unknown_name");
+    EXPECT_THAT(error.diagnostic().hint, testing::HasSubstr("dw"));
+  }
+}
+
+constexpr const char* kGiven = R"(graph (%x: f32[1,16,8,8]) {
+  %s = const splat<0.02> : f32[] %z = const splat<0> : u8[] %w = const rand<1> : f32[16,16,1,1]
+  %k = const rand<2> : i8[16,16,1,1] %sw = const splat<0.01> : f32[] %v = dequantize_linear(%k, %sw)
+  %q = quantize_linear(%x, %s, %z) %d = dequantize_linear(%q, %s, %z)
+  %a = conv(%d, %v) @"a"(Conv@17) %t = tanh(%a) %y = conv(%t, %w) @"b"(Conv@17) return %y })";
+
+TEST(Placement, AModelWithPairsKeepsThemAndMissingPointsAreListed) {
+  const Placement p = placed(parse_graph(kGiven, ops()), "cpu").placement;
+  EXPECT_TRUE(p.tensors.empty());
+  ASSERT_EQ(p.given.size(), 1u);
+  ASSERT_EQ(p.left.size(), 1u);
+  EXPECT_EQ(p.left[0].reason.code, "missing_point");
+  EXPECT_THAT(p.left[0].reason.message, testing::HasSubstr("'t'"));
+  EXPECT_THAT(names(placed(parse_graph(kGiven, ops()), "cpu", {.add_missing = true}).placement),
+              testing::ElementsAre("t"));
+}
+
+TEST(Placement, ComputedWeightsStayInFloat) {
+  const Placement p =
+      placed(parse_graph("graph (%x: f32[1,4,8,8], %w: f32[4,4,1,1]) { %y = conv(%x, %w) return %y }", ops()), "cpu")
+          .placement;
+  ASSERT_EQ(p.left.size(), 1u);
+  EXPECT_EQ(p.left[0].reason.code, "variable_weights");
+}
+
+}  // namespace
+}  // namespace opfuse::quantization

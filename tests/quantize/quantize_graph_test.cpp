@@ -1,0 +1,293 @@
+// From samples to a graph with pairs: its form for each compiler, its values against the float model, and what goes
+// wrong with data.
+#include "quantize/quantize_graph.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/fail.hpp"
+#include "interp/interpreter.hpp"
+#include "interp/random_inputs.hpp"
+#include "ops/registry.hpp"
+#include "quantize/agreement.hpp"
+#include "quantize/sample_files.hpp"
+#include "testing/temporary_folder.hpp"
+
+namespace opfuse::quantization {
+namespace {
+
+constexpr const char* kNet = R"(graph (%x: f32[1,16,8,8]) {
+  %w = const rand<1> : f32[16,16,3,3] %b = const rand<2> : f32[16] %v = const rand<3> : f32[16,16,1,1]
+  %m = const rand<4> : f32[16] %one = const splat<1.5> : f32[16] %zero = const splat<0> : f32[16]
+  %c = conv(%x, %w, %b) {pads = [1,1,1,1]} @"a"(Conv@17) %r = relu(%c) @"a_relu"(Relu@17)
+  %e = conv(%r, %v) @"b"(Conv@17) %n = batch_norm(%e, %one, %m, %zero, %one) @"bn"(BatchNormalization@17)
+  %s = add(%n, %r) @"add"(Add@17) %y = relu(%s) @"y_relu"(Relu@17) return %y })";
+
+Samples samples_of(std::vector<std::vector<Tensor>> list, std::string identity = "") {
+  return {.read = [list](size_t i) -> std::optional<std::vector<Tensor>> {
+            if (i >= list.size()) return std::nullopt;
+            return list[i];
+          },
+          .count = list.size(),
+          .identity = std::move(identity)};
+}
+
+QuantizeOptions options_for(const std::string& compiler) {
+  QuantizeOptions options;
+  options.compiler = compiler;
+  options.min_linear = 0;
+  options.run.threads = 2;
+  return options;
+}
+
+QuantizedModel quantized(const std::string& text, const QuantizeOptions& options, size_t samples = 4) {
+  const Graph graph = parse_graph(text, ops());
+  return quantize_graph(graph, random_samples(graph, samples, 1, {{"n", 1}}), options);
+}
+
+/// SQNR of the first output by the interpreter, dB.
+double sqnr(const Graph& reference, const Graph& quantised, uint64_t seed = 77) {
+  const std::vector<Tensor> inputs = random_inputs(reference, {.seed = seed, .symbols = {{"n", 1}}});
+  const Tensor want = interpret(reference, inputs)[0], got = interpret(quantised, inputs)[0];
+  double signal = 0, noise = 0;
+  for (int64_t i = 0; i < want.elements(); ++i) {
+    signal += want.real(i) * want.real(i);
+    noise += (want.real(i) - got.real(i)) * (want.real(i) - got.real(i));
+  }
+  return 10 * std::log10(signal / noise);
+}
+
+size_t count(const Graph& graph, const char* op) {
+  return static_cast<size_t>(
+      std::count_if(graph.nodes().begin(), graph.nodes().end(), [&](const Node* node) { return node->is(op); }));
+}
+
+class Compilers : public testing::TestWithParam<const char*> {};
+
+TEST_P(Compilers, GetTheirCodes) {
+  const CompilerRules& rules = rules_of(GetParam());
+  const QuantizedModel made = quantized(kNet, options_for(GetParam()));
+  ASSERT_NO_THROW(verify(made.graph));
+  EXPECT_GT(sqnr(parse_graph(kNet, ops()), made.graph), 30);
+  EXPECT_EQ(count(made.graph, "batch_norm"), 0u);  // folded into codes
+  EXPECT_EQ(made.placement.points, 3u);
+  EXPECT_EQ(count(made.graph, "quantize_linear"), rules.results ? 3u : 2u);
+  for (const Node* node : made.graph.nodes()) {
+    if (node->is("quantize_linear")) {
+      EXPECT_EQ(node->output()->type.dtype, rules.activations);
+      EXPECT_TRUE(rules.affine || node->input(2)->constant->integer(0) == 0);
+    }
+    if (!node->is("conv")) continue;
+    EXPECT_TRUE(node->input(1)->producer->is("dequantize_linear"));
+    EXPECT_EQ(node->input(1)->producer->input(1)->constant->elements(), 16);
+    EXPECT_EQ(rules.bias_codes, !node->input(2)->is_constant());
+    if (rules.bias_codes) {
+      EXPECT_EQ(node->input(2)->producer->input(0)->type.dtype, DType::i32);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Compilers, testing::Values("cpu", "tensorrt", "openvino", "onnxruntime", "cuda"));
+
+TEST(QuantizeGraph, SkipOperandHasThePairNotTheBranch) {
+  const QuantizedModel made = quantized(kNet, options_for("tensorrt"));
+  const Node* add = made.graph.find_node("add");
+  ASSERT_TRUE(add);
+  EXPECT_TRUE(add->input(0)->producer->is("conv"));
+  EXPECT_TRUE(add->input(1)->producer->is("dequantize_linear"));
+}
+
+TEST(QuantizeGraph, IsTheSameAtAnyNumberOfThreads) {
+  QuantizeOptions options = options_for("cpu");
+  options.bias_correction = true;
+  options.run.threads = 1;
+  const QuantizedModel one = quantized(kNet, options);
+  options.run.threads = 4;
+  const QuantizedModel four = quantized(kNet, options);
+  std::string why;
+  EXPECT_TRUE(equal(one.graph, four.graph, &why)) << why;
+  EXPECT_EQ(one.calibration.tensors, four.calibration.tensors);
+}
+
+TEST(QuantizeGraph, SizesOfSamplesMayDiffer) {
+  const std::string text = R"(graph (%x: f32[n,16]) {
+    %w = const rand<1> : f32[16,16] %b = const rand<2> : f32[16]
+    %y = gemm(%x, %w, %b) {transB = true} return %y })";
+  const Graph graph = parse_graph(text, ops());
+  std::vector<std::vector<Tensor>> list;
+  for (int64_t n : {20, 30, 20}) list.push_back(random_inputs(graph, {.seed = 1, .symbols = {{"n", n}}}));
+  const QuantizedModel made = quantize_graph(graph, samples_of(list), options_for("cpu"));
+  EXPECT_EQ(made.calibration.tensors.at(0).elements, 70 * 16);
+  EXPECT_GT(sqnr(graph, made.graph), 30);
+  EXPECT_EQ(made.graph.inputs()[0]->type, graph.inputs()[0]->type);
+}
+
+/// Mean of the result's error by channel, the largest of all channels.
+double mean_error(const Graph& reference, const Graph& quantised) {
+  std::vector<double> sums(16);
+  for (uint64_t seed = 100; seed < 116; ++seed) {
+    const std::vector<Tensor> inputs = random_inputs(reference, {.seed = seed, .ranges = {{"x", {0.5, 1.5}}}});
+    const Tensor want = interpret(reference, inputs)[0], got = interpret(quantised, inputs)[0];
+    for (int64_t i = 0; i < want.elements(); ++i) sums[static_cast<size_t>(i / 64 % 16)] += got.real(i) - want.real(i);
+  }
+  double most = 0;
+  for (double sum : sums) most = std::max(most, std::fabs(sum) / (16 * 64));
+  return most;
+}
+
+TEST(QuantizeGraph, BiasCorrectionTakesTheMeanErrorBack) {
+  for (const char* bias : {"%b", "_"}) {
+    const std::string operands = std::string(bias) == "_" ? "%x, %w" : "%x, %w, %b";
+    const Graph graph = parse_graph(
+        "graph (%x: f32[1,16,8,8]) { %w = const rand<1> : f32[16,16,3,3] %b = const rand<2> : "
+        "f32[16] %y = conv(" +
+            operands + ") {pads = [1,1,1,1]} return %y }",
+        ops());
+    std::vector<std::vector<Tensor>> list;
+    for (uint64_t seed = 1; seed < 9; ++seed)
+      list.push_back(random_inputs(graph, {.seed = seed, .ranges = {{"x", {0.5, 1.5}}}}));
+    for (const char* compiler : {"cpu", "tensorrt"}) {
+      QuantizeOptions options = options_for(compiler);
+      const double plain = mean_error(graph, quantize_graph(graph, samples_of(list), options).graph);
+      options.bias_correction = true;
+      EXPECT_LT(mean_error(graph, quantize_graph(graph, samples_of(list), options).graph), plain / 3) << compiler;
+    }
+  }
+}
+
+TEST(QuantizeGraph, BiasOfAMatMulIsCorrectedInTheAdditionBehindIt) {
+  const std::string text = R"(graph (%x: f32[8,32]) {
+    %w = const rand<1> : f32[32,16] %b = const rand<2> : f32[16] %p = matmul(%x, %w) @"mm"(MatMul@17)
+    %y = add(%p, %b) @"bias"(Add@17) return %y })";
+  QuantizeOptions options = options_for("cpu");
+  options.bias_correction = true;
+  const QuantizedModel made = quantized(text, options);
+  EXPECT_GT(made.products.at(0).bias_shift, 0);
+  EXPECT_FALSE(made.graph.find_node("bias")->input(1)->constant->same_bits(
+      *parse_graph(text, ops()).find_node("bias")->input(1)->constant));
+}
+
+TEST(QuantizeGraph, DeadChannelsAndLargeBiasesHaveCodes) {
+  const std::string text = R"(graph (%x: f32[1,4,4,4]) {
+    %w = const splat<0> : f32[4,4,1,1] %b = const splat<1000> : f32[4] %y = conv(%x, %w, %b) @"c"(Conv@17) return %y })";
+  const QuantizedModel made = quantized(text, options_for("cpu"));
+  ASSERT_EQ(made.warnings.size(), 1u);
+  EXPECT_THAT(made.warnings[0], testing::HasSubstr("4 output channels of c have no weight but 0"));
+  EXPECT_GT(sqnr(parse_graph(text, ops()), made.graph), 90);
+}
+
+TEST(QuantizeGraph, ConstantDataAreWarnedOf) {
+  const Graph graph = parse_graph(kNet, ops());
+  const QuantizedModel made =
+      quantize_graph(graph, samples_of({{Tensor(DType::f32, {1, 16, 8, 8})}}), options_for("cpu"));
+  ASSERT_FALSE(made.warnings.empty());
+  EXPECT_EQ(made.warnings[0], "'x' is 0 in every sample");
+}
+
+TEST(QuantizeGraph, NothingToQuantiseIsSaid) {
+  const QuantizedModel made = quantized("graph (%x: f32[4]) { %y = tanh(%x) return %y }", options_for("cpu"));
+  EXPECT_THAT(made.warnings, testing::ElementsAre(testing::HasSubstr("no module is quantised")));
+}
+
+std::string message_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error.diagnostic().name + ": " + error.diagnostic().message;
+  }
+  return "no error";
+}
+
+TEST(QuantizeGraph, BadSamplesAreNamed) {
+  const Graph graph = parse_graph(kNet, ops());
+  const auto with = [&](Tensor tensor) {
+    return message_of([&] { quantize_graph(graph, samples_of({random_inputs(graph), {tensor}}), options_for("cpu")); });
+  };
+  Tensor nan(DType::f32, {1, 16, 8, 8});
+  nan.set_real(5, std::nan(""));
+  EXPECT_THAT(with(nan), testing::HasSubstr("sample 1 has NaN or infinite numbers in 'x'"));
+  Tensor huge(DType::f32, {1, 16, 8, 8});
+  for (int64_t i = 0; i < huge.elements(); ++i) huge.set_real(i, 3e38);
+  EXPECT_THAT(with(huge), testing::HasSubstr("becomes NaN or infinite for sample 1"));
+  EXPECT_THAT(with(Tensor(DType::f32, {1, 3, 8, 8})), testing::HasSubstr("bad_binding"));
+  EXPECT_THAT(message_of([&] { quantize_graph(graph, samples_of({}), options_for("cpu")); }),
+              testing::HasSubstr("no sample"));
+}
+
+TEST(QuantizeGraph, CompilersWithoutZeroPointsRefuseUnsignedCodes) {
+  QuantizeOptions options = options_for("tensorrt");
+  options.activations = DType::u8;
+  EXPECT_THAT(message_of([&] { quantized(kNet, options); }), testing::HasSubstr("zero point 0 only"));
+}
+
+/// The second pass ends at its second sample; what the first found is not found again.
+TEST(QuantizeGraph, AScalesFileIsTakenUp) {
+  const test::TemporaryFolder folder;
+  const Graph graph = parse_graph(kNet, ops());
+  QuantizeOptions options = options_for("cpu");
+  options.scales_file = folder.path("s.json");
+  const Samples whole = random_samples(graph, 4, 1, {});
+  size_t reads = 0;
+  Samples counted = whole;
+  counted.read = [&](size_t i) {
+    if (++reads == 7) throw fail(E::cancelled, "power is gone");
+    return whole.read(i);
+  };
+  EXPECT_THROW(quantize_graph(graph, counted, options), Error);
+  reads = 100;
+  const QuantizedModel resumed = quantize_graph(graph, counted, options);
+  EXPECT_EQ(reads, 105u);  // four histograms, and the end
+  EXPECT_EQ(resumed.calibration.taken_up, 4u);
+  Samples none;
+  none.read = [](size_t) -> std::optional<std::vector<Tensor>> { return std::nullopt; };
+  const QuantizedModel again = quantize_graph(graph, none, options);
+  options.scales_file.clear();
+  const QuantizedModel anew = quantize_graph(graph, whole, options);
+  EXPECT_TRUE(equal(resumed.graph, anew.graph));
+  EXPECT_TRUE(equal(again.graph, anew.graph));
+}
+
+TEST(QuantizeGraph, OtherScalesFilesAreRefused) {
+  const test::TemporaryFolder folder;
+  const Graph graph = parse_graph(kNet, ops());
+  QuantizeOptions options = options_for("cpu");
+  options.scales_file = folder.path("s.json");
+  quantize_graph(graph, random_samples(graph, 2, 1, {}), options);
+  const auto with = [&](uint64_t seed) {
+    return message_of([&] { quantize_graph(graph, random_samples(graph, 2, seed, {}), options); });
+  };
+  EXPECT_EQ(with(1), "no error");
+  EXPECT_THAT(with(2), testing::HasSubstr("other samples"));
+  folder.write("s.json", "{\"schema\": \"opfuse.scales/1\"}");
+  EXPECT_THAT(with(1), testing::HasSubstr("bad_file"));
+  folder.write("s.json", "garbage");
+  EXPECT_THAT(with(1), testing::HasSubstr("bad_file"));
+}
+
+TEST(Agreement, NamesWhereItIsLost) {
+  const Graph graph = parse_graph(kNet, ops());
+  QuantizedModel made = quantized(kNet, options_for("cpu"));
+  const Samples samples = random_samples(graph, 3, 9, {});
+  const Agreement good = measure_agreement(made.reference, made.graph, samples, {});
+  ASSERT_EQ(good.layers.size(), 2u);
+  EXPECT_FALSE(good.first_below(20));
+  EXPECT_GT(good.outputs.at(0).noise.sqnr(), 30);
+  EXPECT_NEAR(good.outputs[0].noise.sqnr(), sqnr(graph, made.graph), 6);
+  EXPECT_GT(good.outputs[0].cosine, 0.999);
+  EXPECT_EQ(good.outputs[0].worst.size(), 3u);
+  for (Node* node : made.graph.nodes())  // the second pair with a scale that is far too large
+    if (node->is("quantize_linear") && node->input(0)->name == "r") {
+      Tensor coarse = Tensor::scalar(DType::f32, node->input(1)->constant->real(0) * 40);
+      node->input(1)->constant = coarse;
+    }
+  const Agreement bad = measure_agreement(made.reference, made.graph, samples, {});
+  ASSERT_TRUE(bad.first_below(20));
+  EXPECT_EQ(bad.first_below(20)->tensor, "r");
+  EXPECT_EQ(bad.largest_drop()->tensor, "r");
+  EXPECT_GT(bad.largest_drop()->drop(), 20);
+}
+
+}  // namespace
+}  // namespace opfuse::quantization

@@ -1,0 +1,150 @@
+// Ranges and codes from statistics whose best range is known.
+#include "quantize/ranges.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "base/fail.hpp"
+
+namespace opfuse::quantization {
+namespace {
+
+TensorStatistics statistics_of(std::vector<float> numbers) {
+  TensorStatistics s{.tensor = "t"};
+  const ArrayView array{DType::f32, numbers.data(), {static_cast<int64_t>(numbers.size())}};
+  EXPECT_TRUE(take_range(s, array));
+  take_bins(s, array);
+  return s;
+}
+
+std::vector<float> normal(int count, uint32_t seed = 1) {
+  std::mt19937 draw(seed);
+  std::normal_distribution<float> number;
+  std::vector<float> x(static_cast<size_t>(count));
+  for (float& v : x) v = number(draw);
+  return x;
+}
+
+/// What rounding to these codes really loses, dB.
+double measured(const std::vector<float>& x, const Codes& codes) {
+  double signal = 0, noise = 0;
+  const double lowest = codes.dtype == DType::u8 ? 0 : -128;
+  for (float v : x) {
+    const double code = std::clamp(std::nearbyint(double(v / codes.scale)) + codes.zero, lowest, lowest + 255);
+    const double y = (code - codes.zero) * codes.scale;
+    signal += double(v) * v, noise += (v - y) * (v - y);
+  }
+  return 10 * std::log10(signal / noise);
+}
+
+TEST(Ranges, WholeRangeHasEveryNumber) {
+  const Codes u8 = codes_of(statistics_of({-1, 0, 3}), {Method::minmax}, DType::u8);
+  EXPECT_FLOAT_EQ(u8.scale, 4.0f / 255);
+  EXPECT_EQ(u8.zero, 64);
+  const Codes i8 = codes_of(statistics_of({-1, 0, 3}), {Method::minmax}, DType::i8);
+  EXPECT_FLOAT_EQ(i8.scale, 3.0f / 127);
+  EXPECT_EQ(i8.zero, 0);
+}
+
+/// 0 keeps a code of its own where all numbers have one sign.
+TEST(Ranges, OneSidedNumbersBeginAtZero) {
+  EXPECT_EQ(codes_of(statistics_of({2, 5}), {Method::minmax}, DType::u8), (Codes{DType::u8, 5.0f / 255, 0}));
+  const Codes negative = codes_of(statistics_of({-2, -5}), {Method::minmax}, DType::u8);
+  EXPECT_EQ(negative, (Codes{DType::u8, 5.0f / 255, 255}));
+  for (const char* method : {"mse", "percentile=99", "entropy"}) {
+    const Codes codes = codes_of(statistics_of({-2, -3, -4, -5}), parse_method(method), DType::u8);
+    EXPECT_EQ(codes.zero, 255) << method;
+    EXPECT_GT(codes.scale, 0) << method;
+  }
+}
+
+TEST(Ranges, ConstantsAndZerosHaveCodes) {
+  for (const char* method : {"minmax", "ema", "mse", "percentile=99", "entropy"}) {
+    EXPECT_EQ(codes_of(statistics_of({0, 0, 0}), parse_method(method), DType::u8), (Codes{DType::u8, 1, 0})) << method;
+    const Codes constant = codes_of(statistics_of({3, 3}), parse_method(method), DType::i8);
+    EXPECT_FLOAT_EQ(constant.scale * 127, 3) << method;
+  }
+  EXPECT_GT(codes_of(statistics_of({0, 1e-44f}), {Method::minmax}, DType::u8).scale, 0);
+}
+
+TEST(Ranges, LeastErrorIsLessThanThatOfTheWholeRangeAndNearTheBest) {
+  std::vector<float> x = normal(200000);
+  x[7] = 11;  // an outlier
+  const TensorStatistics s = statistics_of(x);
+  for (DType dtype : {DType::u8, DType::i8}) {
+    const double least = measured(x, codes_of(s, {Method::mse}, dtype));
+    EXPECT_GT(least, measured(x, codes_of(s, {Method::minmax}, dtype)) + 1);
+    double best = 0;
+    for (double t = 2; t < 12; t += 0.5) {
+      const Codes i8{DType::i8, static_cast<float>(t / 127), 0};
+      best = std::max(best, measured(x, i8));
+    }
+    EXPECT_GT(least, best - 0.5);
+  }
+}
+
+TEST(Ranges, WhatTheHistogramSaysIsWhatIsLost) {
+  const std::vector<float> x = normal(50000);
+  const TensorStatistics s = statistics_of(x);
+  for (const char* method : {"minmax", "mse", "percentile=99", "entropy"}) {
+    const Codes codes = codes_of(s, parse_method(method), DType::u8);
+    EXPECT_NEAR(loss_of(s, codes).sqnr, measured(x, codes), 0.7) << method;
+  }
+}
+
+/// Half of the numbers are 0, which costs nothing: the rest decides.
+TEST(Ranges, ZerosBehindAReluDoNotCount) {
+  std::vector<float> x = normal(40000);
+  for (float& v : x) v = std::max(v, 0.0f);
+  const TensorStatistics s = statistics_of(x);
+  EXPECT_NEAR(double(s.zeros), 20000, 500);
+  const Codes codes = codes_of(s, {Method::mse}, DType::u8);
+  EXPECT_EQ(codes.zero, 0);
+  EXPECT_NEAR(loss_of(s, codes).sqnr, measured(x, codes), 0.7);
+  EXPECT_GE(measured(x, codes), measured(x, codes_of(s, {Method::minmax}, DType::u8)));
+}
+
+TEST(Ranges, PercentilesLeaveOutTails) {
+  std::vector<float> x(10000);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i) / 10000;
+  x[0] = -50, x[1] = 90;
+  const Codes codes = codes_of(statistics_of(x), parse_method("percentile=99.9"), DType::u8);
+  EXPECT_LT(codes.high(), 2);
+  EXPECT_GT(codes.high(), 0.9);
+  EXPECT_GT(codes.low(), -1);
+  EXPECT_GT(loss_of(statistics_of(x), codes).saturated, 0);
+}
+
+TEST(Ranges, MovingAveragesFollowSamples) {
+  TensorStatistics s;
+  for (float high : {1.0f, 1.0f, 11.0f}) {
+    std::vector<float> x{0, high};
+    take_range(s, {DType::f32, x.data(), {2}});
+  }
+  EXPECT_NEAR(codes_of(s, {Method::ema}, DType::u8).high(), 2, 1e-6);
+  EXPECT_NEAR(codes_of(s, {Method::minmax}, DType::u8).high(), 11, 1e-6);
+}
+
+TEST(Ranges, NanAndInfinitiesAreNotTaken) {
+  for (float bad : {std::nanf(""), HUGE_VALF, -HUGE_VALF}) {
+    TensorStatistics s, before = s;
+    std::vector<float> x(40, 1);
+    x[33] = bad;
+    EXPECT_FALSE(take_range(s, {DType::f32, x.data(), {40}}));
+    EXPECT_EQ(s, before);
+  }
+}
+
+TEST(Ranges, MethodsHaveWords) {
+  for (const char* text : {"minmax", "ema", "percentile=99.5", "mse", "entropy"})
+    EXPECT_EQ(parse_method(text).text(), text);
+  EXPECT_EQ(parse_method("percentile").text(), "percentile=99.99");
+  for (const char* bad : {"", "max", "percentile=", "percentile=101", "percentile=nan", "mse=3", "percentile=9x"})
+    EXPECT_THROW(parse_method(bad), Error) << bad;
+}
+
+}  // namespace
+}  // namespace opfuse::quantization
