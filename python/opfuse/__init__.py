@@ -10,9 +10,10 @@ The names are those of the C++ API; docs/python.md has the differences.
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from . import _core
 from ._core import (Context, Executable, LaunchInfo, Model, PatternSpec, Plan, PlanEntry, Remark, Target, TensorInfo,
@@ -20,8 +21,8 @@ from ._core import (Context, Executable, LaunchInfo, Model, PatternSpec, Plan, P
 from ._error import Error
 
 __all__ = ["Context", "Error", "Executable", "Explanation", "Fused", "LaunchInfo", "Model", "PatternSpec", "Plan", "PlanEntry",
-           "Remark", "TENSORRT_FUSION_PATTERNS", "Target", "TensorInfo", "apply", "compile", "default_threads", "explain",
-           "fuse", "load", "pattern_names", "plan", "remarks_text"]
+           "Quantized", "Remark", "TENSORRT_FUSION_PATTERNS", "Target", "TensorInfo", "apply", "compile", "default_threads", "explain",
+           "fuse", "load", "pattern_names", "plan", "quantize", "remarks_text"]
 
 __version__: str = _core.version()
 
@@ -50,6 +51,19 @@ class Fused:
     def save(self, path: Path, flatten: bool = False) -> None:
         """Writes ONNX: a function per fused module, or plain operators (flatten)."""
         self.model.save(path, flatten)
+
+
+@dataclasses.dataclass(frozen=True)
+class Quantized:
+    """A model with Q/DQ pairs, and how near it is to the one it was made from."""
+
+    model: Model
+    report: dict[str, typing.Any]  #: as `opfuse quantize --json` (docs/json.md)
+    warnings: list[str]
+
+    def save(self, path: Path) -> None:
+        """Writes standard ONNX."""
+        self.model.save(path, True)
 
 
 class Explanation(list[Remark]):
@@ -149,6 +163,52 @@ def compile(model: Model | Fused, target: Target | str = "host", *, dims: Mappin
     options.emit_dir, options.dump_dir = os.fspath(emit_dir), os.fspath(dump_dir)
     return _core.compile(model.model if isinstance(model, Fused) else model, _target(target), options,
                          dict(fixed_inputs or {}))
+
+
+Sample = Mapping[str, typing.Any]
+
+
+def quantize(model: Model, samples: Iterable[Sample] | Callable[[], Iterator[Sample]], plan: Plan | None = None, *,
+             compiler: str = "cpu", method: str = "mse", activations: str = "", bias_correction: bool = False,
+             keep_float: Sequence[str] | None = None, skip: Sequence[str] = (), only: Sequence[str] = (),
+             min_linear: int = 256, add_missing: bool = False, compare: bool = True, scales_file: Path = "",
+             dims: Mapping[str, int] | None = None, pattern_files: Sequence[Path] = (), threads: int = 0) -> Quantized:
+    """Quantises a float model after training, at the points that the plan's modules declare.
+
+    samples: dicts of arrays by input name. They are gone through up to three times (ranges, histograms, comparison), so give
+    something that can be iterated again, or a function that returns a new iterator; nothing is kept. compiler: whose rules: cpu,
+    tensorrt, openvino, onnxruntime, cuda. method: minmax, ema, percentile=99.99, mse, entropy. activations: u8 or s8 instead of
+    the compiler's. keep_float: presets instead of the compiler's (docs/quantization.md). skip, only: modules by pattern, operator,
+    node or "PATTERN@NODE". min_linear: a Linear K -> N stays in float where K N / (K + N) is less. add_missing: pairs for points
+    that a model with Q/DQ lacks. compare: measure agreement with the float model, for the report. scales_file: what calibration
+    finds is kept there and taken up again.
+    """
+    again = samples if callable(samples) else None
+    if again is None and iter(samples) is samples:
+        raise TypeError("samples are gone through more than once: give a list, or a function that returns an iterator")
+    iterator: Iterator[Sample] = iter(())
+
+    def read(index: int) -> dict[str, typing.Any] | None:
+        nonlocal iterator, position
+        if index == 0 or index != position:
+            iterator, position = again() if again else iter(samples), 0
+            for _ in range(index):
+                next(iterator, None)
+        position = index + 1
+        sample = next(iterator, None)
+        return None if sample is None else dict(sample)
+
+    position = 0
+    given = dict(locals())
+    request = _core.QuantizeRequest()
+    for name in ("compiler", "method", "activations", "bias_correction", "min_linear", "add_missing", "compare", "threads"):
+        setattr(request, name, given[name])
+    request.skip, request.only = list(skip), list(only)
+    request.keep_float = None if keep_float is None else list(keep_float)
+    request.scales_file, request.dims = os.fspath(scales_file), dict(dims or {})
+    request.pattern_files = _texts(pattern_files)
+    made, report, warnings = _core.quantize(model, plan, read, request)
+    return Quantized(made, json.loads(report), warnings)
 
 
 def _target(target: Target | str) -> Target:
