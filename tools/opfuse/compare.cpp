@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "base/fail.hpp"
+#include "compare_layers.hpp"
 #include "compile_model.hpp"
 #include "console.hpp"
 #include "inputs.hpp"
@@ -32,6 +33,7 @@ struct Flags {
   std::string model, against;
   InputFlags inputs;
   CompileFlags compile;
+  LayerFlags layers;
   std::optional<double> group_tolerance, output_tolerance;
   double most_unclaimed = kMostUnclaimed;
   bool unfused = false, outputs_only = false, verbose = false, json = false;
@@ -312,7 +314,17 @@ Report prove(const GivenModel& model, const Flags& flags) {
 }
 
 int run(const FlagSet& app, Flags flags) {
-  check_companions(app, {{"--allow-stale", "--plan"}});
+  check_companions(
+      app, {{"--allow-stale", "--plan"}, {"--data", "--against"}, {"--samples", "--data"}, {"--least-sqnr", "--data"}});
+  if (!flags.layers.data.path.empty()) {
+    refuse_flags(app,
+                 {"--input", "--range", "--unfused", "--outputs-only", "--group-tolerance", "--output-tolerance",
+                  "--max-unclaimed", "--plan", "--only", "--skip", "--target"},
+                 "--data compares two models on samples, on this machine", "leave it out");
+    flags.layers.data.seed = flags.inputs.seed;
+    return compare_layers(flags.model, flags.against, flags.layers, flags.inputs.dimensions, flags.compile,
+                          flags.verbose, flags.json);
+  }
   if (flags.unfused) refuse_plan_flags(app, "--unfused has the empty plan");
   bound_threads(flags.compile);
   const GivenModel model = open_graph(flags.model, "compare", {.inputs = flags.inputs.files});
@@ -331,6 +343,7 @@ std::function<int()> add_compare(FlagSet& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("MODEL", flags->model, kModelHelp)->required();
   app.add_option("--against", flags->against, "another model that must give the same outputs")->type_name("MODEL");
+  add_layer_flags(app, flags->layers);
   app.add_option("--group-tolerance", flags->group_tolerance,
                  "largest error of a group, of its output's max, instead of the bound of each element");
   app.add_option("--output-tolerance", flags->output_tolerance,

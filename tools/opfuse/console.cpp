@@ -88,8 +88,10 @@ void show_progress(const std::string& step, size_t done, size_t total) {
   }
   if (now_ns() - g_progress.since_ns < 1'000'000'000 || total == 0) return;
   const size_t filled = 24 * done / total;
-  fmt::print(stderr, "\r{} [{}{}] {:3d}% ", step, std::string(filled, '#'), std::string(24 - filled, '-'),
-             static_cast<int>(100 * done / total));
+  const double spent = static_cast<double>(now_ns() - g_progress.since_ns) * 1e-9;
+  const double left = done > 0 ? spent * static_cast<double>(total - done) / static_cast<double>(done) : 0;
+  fmt::print(stderr, "\r{} [{}{}] {:3d}%  {:.0f} s left ", step, std::string(filled, '#'),
+             std::string(24 - filled, '-'), static_cast<int>(100 * done / total), left);
   std::fflush(stderr);
   g_progress.shown = true;
 }

@@ -1,0 +1,183 @@
+"""opfuse quantize on a small net: the lines of docs/quantization.md, other runtimes, bad samples."""
+import json
+import math
+import os
+import pathlib
+import re
+import subprocess
+import unittest
+import zipfile
+
+from harness import MODELS, CliTest, read_npy, write_npy
+
+SMALL = MODELS / "small_net.fir"
+SIZES = (1, 3, 16, 16)
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/quantization.md"
+# Python with onnx, numpy, onnxruntime, openvino
+PYTHON = os.environ.get("OPFUSE_ONNX_PYTHON", "")
+
+RUNTIMES = """
+import json, sys
+import numpy
+import onnx
+model, out = sys.argv[1:3]
+onnx.checker.check_model(onnx.load(model), full_check=True)
+x = {"x": numpy.load(sys.argv[3])}
+results = {}
+try:
+    import onnxruntime
+    options = onnxruntime.SessionOptions(); options.log_severity_level = 3
+    results["onnxruntime"] = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"]).run(None, x)[0].tolist()
+except ImportError:
+    pass
+try:
+    import openvino
+    results["openvino"] = openvino.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(x)[0].tolist()
+except ImportError:
+    pass
+json.dump(results, open(out, "w"))
+"""
+
+
+def values(seed, sizes=SIZES):
+    return [math.sin(1.7 * seed + 0.37 * i) + 0.3 * math.cos(0.011 * i * (seed + 1)) for i in range(math.prod(sizes))]
+
+
+class Quantize(CliTest):
+    def samples(self, name, seeds):
+        folder = self.folder / name
+        folder.mkdir()
+        for seed in seeds:
+            write_npy(folder / f"{seed:03}.npy", SIZES, values(seed))
+        return folder
+
+    def quantized(self, *flags):
+        folder = self.folder / "calibration"
+        if not folder.exists():
+            self.samples("calibration", range(8))
+        out = self.folder / "q.onnx"
+        result = self.ok("quantize", SMALL, "--calibrate", folder, "-o", out, "--min-linear", "0", *flags)
+        return out, result
+
+    def test_the_page_s_lines_run(self):
+        [lines] = re.findall(r"test_quantize.py runs these lines -->\n```sh\n(.*?)```", PAGE.read_text(), re.S)
+        self.samples("calibration", range(6))
+        self.samples("heldout", range(100, 103))
+        # the page's model, of this test's size
+        self.ok("fuse", SMALL, "-o", self.folder / "model.onnx", "--flatten")
+        for line in lines.splitlines():
+            words = line.split("#")[0].split()
+            self.assertEqual(words[0], "opfuse")
+            self.ok(*words[1:], cwd=self.folder)
+        for name in ("model.int8.onnx", "report.html", "model.opf"):
+            self.assertGreater((self.folder / name).stat().st_size, 1000, name)
+
+    def test_report_says_what_was_done(self):
+        _, result = self.quantized("--json", "--bias-correction")
+        report = result.json
+        self.assertEqual(report["schema"], "opfuse.quantize/1")
+        self.assertEqual((report["for"], report["method"], report["calibrated_with"]), ("cpu", "mse", 8))
+        self.assertEqual([row["tensor"] for row in report["tensors"]], ["x", "r1", "p"])
+        self.assertEqual([row["code"] for row in report["float"]], ["preset"])
+        self.assertEqual(len(report["products"]), 3)
+        self.assertGreater(report["agreement"]["outputs"][0]["sqnr"], 20)
+        self.assertEqual(len(report["agreement"]["layers"]), 3)
+        page = self.folder / "r.html"
+        self.quantized("--report", page)
+        self.assertIn("lost here", page.read_text())
+        self.assertNotIn("http", page.read_text())
+
+    def test_dry_run_lists_places_and_reasons(self):
+        text = self.ok("quantize", SMALL, "--dry-run").out
+        self.assertIn("preset 'global_pool'", text)
+        self.assertIn("3 tensors", text)
+        self.assertEqual(self.ok("quantize", SMALL, "--dry-run", "--keep-float", "none", "--json").json["points"], 6)
+
+    def test_same_samples_same_bytes(self):
+        first = self.quantized("--threads", "1")[0].read_bytes()
+        self.assertEqual(first, self.quantized("--threads", "2")[0].read_bytes())
+
+    def test_one_npz_holds_what_a_folder_does(self):
+        first = self.quantized()[0].read_bytes()
+        whole = [v for seed in range(8) for v in values(seed)]
+        write_npy(self.folder / "x.npy", (8, *SIZES[1:]), whole)
+        with zipfile.ZipFile(self.folder / "all.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.write(self.folder / "x.npy", "x.npy")
+        for path in ("all.npz", "x.npy"):
+            out = self.folder / f"{path}.onnx"
+            self.ok("quantize", SMALL, "--calibrate", self.folder / path, "-o", out, "--min-linear", "0")
+            self.assertEqual(out.read_bytes(), first, path)
+
+    def test_compare_names_the_layer_where_agreement_is_lost(self):
+        model, _ = self.quantized("--method", "percentile=60")
+        data = ("--against", SMALL, "--data", self.folder / "calibration")
+        result = self.fails(1, "compare", model, *data, "--least-sqnr", "30")
+        self.assertIn("lost     first below 30 dB: 'x'", result.out)
+        self.assertIn("FAILED", result.out)
+        good, _ = self.quantized()
+        report = self.ok("compare", good, *data, "--least-sqnr", "15", "--json").json
+        self.assertEqual((report["schema"], report["ok"]), ("opfuse.compare-layers/1", True))
+        self.fails(2, "compare", good, "--data", self.folder, says=["--against"])
+        self.fails(2, "compare", good, *data, "--unfused", says=["--unfused"])
+
+    def test_kernels_take_the_codes(self):
+        model, _ = self.quantized()
+        precisions = re.findall(r"PRECISION *(\w+)", self.ok("explain", model, "--target", "cpu:avx512-vnni").out)
+        self.assertEqual(len(precisions), 3)
+        model, _ = self.quantized("--keep-float", "none")
+        self.ok("compare", model, "--dim", "batch=2")
+
+    def test_a_quantised_model_keeps_its_scales(self):
+        model, _ = self.quantized("--skip", "/head")
+        again = self.folder / "again.onnx"
+        report = self.ok("quantize", model, "--calibrate", self.folder / "calibration", "-o", again, "--min-linear", "0", "--json").json
+        self.assertEqual(report["pairs"], 0)
+        self.assertEqual(len(report["given"]), 2)
+        self.assertIn("missing_point", {row["code"] for row in report["float"]})
+        report = self.ok("quantize", model, "--calibrate", self.folder / "calibration", "-o", again, "--min-linear", "0",
+                         "--add-missing", "--json").json
+        self.assertEqual(report["pairs"], 1)
+
+    def test_bad_samples_write_nothing(self):
+        out = self.folder / "q.onnx"
+
+        def refused(code, path, *says):
+            self.fails(code, "quantize", SMALL, "--calibrate", path, "-o", out, "--min-linear", "0", says=says)
+            self.assertFalse(out.exists())
+
+        empty = self.folder / "empty"
+        empty.mkdir()
+        refused(5, empty, "holds no .npy and no .npz")
+        refused(5, self.folder / "nowhere", "E0701")
+        (empty / "cat.jpg").write_bytes(b"\xff\xd8\xff")
+        refused(5, empty, "is an image", "docs/quantization.md")
+        folder = self.samples("nan", range(3))
+        write_npy(folder / "001.npy", SIZES, [float("nan")] * math.prod(SIZES))
+        refused(4, folder, "001.npy", "NaN")
+        (folder / "001.npy").write_bytes((folder / "000.npy").read_bytes()[:500])
+        refused(5, folder, "001.npy")
+        write_npy(folder / "001.npy", (1, 4, 16, 16), values(0, (1, 4, 16, 16)))
+        refused(4, folder, "001.npy", "dimension 1 of a sample is 4")
+        self.fails(2, "quantize", SMALL, "-o", out, says=["--calibrate"])
+        self.fails(2, "quantize", SMALL, "-o", out, "--calibrate", "random", "--for", "cpv", says=["E0402", "cpu"])
+        self.fails(2, "quantize", SMALL, "-o", out, "--calibrate", "random", "--method", "best", says=["minmax"])
+
+    @unittest.skipUnless(PYTHON, "OPFUSE_ONNX_PYTHON names no Python with onnx, onnxruntime, openvino")
+    def test_other_runtimes_agree(self):
+        write_npy(self.folder / "in.npy", SIZES, values(50))
+        given = ("--input", f"x={self.folder}/in.npy", "--json")
+        for compiler in ("cpu", "tensorrt", "openvino", "onnxruntime"):
+            model, _ = self.quantized("--for", compiler, "--keep-float", "none")
+            self.ok("run", model, *given[:2], "--output-dir", self.folder / "own")
+            own = read_npy(self.folder / "own" / "y.npy")[1]
+            out = self.folder / "results.json"
+            script = self.folder / "runtimes.py"
+            script.write_text(RUNTIMES)
+            subprocess.run([PYTHON, script, model, out, self.folder / "in.npy"], check=True, capture_output=True)
+            for runtime, [got] in json.loads(out.read_text()).items():
+                noise = sum((a - b) ** 2 for a, b in zip(own, got)) / sum(a * a for a in own)
+                self.assertLess(noise, 1e-3, f"{compiler} in {runtime}: {own} {got}")
+
+
+if __name__ == "__main__":
+    unittest.main()

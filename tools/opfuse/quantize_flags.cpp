@@ -1,0 +1,134 @@
+// Words of the command line to options of the library.
+#include "quantize_flags.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/fail.hpp"
+#include "console.hpp"
+#include "fusion/plan.hpp"
+#include "outputs.hpp"
+#include "quantize/compiler_rules.hpp"
+#include "quantize/presets.hpp"
+#include "quantize/sample_files.hpp"
+#include "report.hpp"
+
+namespace opfuse::cli {
+namespace {
+
+constexpr const char* kRandom = "random";
+constexpr const char* kNone = "none";
+constexpr size_t kRandomSamples = 8;
+
+std::string compilers() {
+  std::vector<std::string> names;
+  for (const quantization::CompilerRules& row : quantization::compiler_rules()) names.push_back(row.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string preset_names() {
+  std::vector<std::string> names;
+  for (const quantization::Preset& preset : quantization::presets())
+    names.push_back(fmt::format("{} ({})", preset.name, preset.summary));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+void add_choice_flags(FlagSet& app, QuantizeFlags& flags) {
+  app.add_option("--for", flags.compiler,
+                 "whose rules decide codes, zero points, bias and places of pairs: " + compilers())
+      ->type_name("COMPILER")
+      ->capture_default_str();
+  app.add_option("--activations", flags.activations, "codes of activations instead of the compiler's")
+      ->one_of({"u8", "s8"});
+  app.add_option("--keep-float", flags.keep_float,
+                 "kinds of modules that stay in float, instead of the compiler's; or none: " + preset_names())
+      ->type_name("NAME,...")
+      ->delimiter(',');
+  app.add_option("--skip", flags.skip,
+                 "modules that stay in float, by pattern, operator, node or PATTERN@NODE (repeatable)")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  app.add_option("--only", flags.only, "quantise no other modules than these (repeatable)")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  app.add_option("--min-linear", flags.min_linear, "a Linear K -> N stays in float where K N / (K + N) is less")
+      ->range(0, 1 << 30)
+      ->capture_default_str();
+  app.add_flag("--add-missing", flags.add_missing,
+               "a model with Q/DQ: pairs for the points without one too; its own scales stay");
+  app.add_flag("--bias-correction", flags.bias_correction,
+               "take back what codes of weights shift results by on average");
+}
+
+}  // namespace
+
+void add_quantize_flags(FlagSet& app, QuantizeFlags& flags) {
+  app.add_option("-o,--output", flags.output, "write the quantised model")->type_name("FILE.onnx");
+  add_force_flag(app, flags.force);
+  app.add_option("--calibrate", flags.calibrate.path,
+                 "samples: a folder of .npy or .npz, one such file with many, or `random` (for speed, not for use)")
+      ->type_name("PATH");
+  app.add_option("--samples", flags.calibrate.samples, "as many, evenly spread; 0: all (random: 8)")
+      ->range(0, 1 << 30)
+      ->capture_default_str();
+  app.add_option("--seed", flags.calibrate.seed, "of random samples")->capture_default_str();
+  app.add_option("--method", flags.method, "ranges by minmax, ema, percentile=99.99, mse or entropy")
+      ->type_name("NAME")
+      ->capture_default_str();
+  add_choice_flags(app, flags);
+  app.add_option("--scales", flags.scales, "keep what calibration finds here, and take it up again")
+      ->type_name("FILE.json");
+  app.add_option("--evaluate", flags.evaluate, "measure agreement with these samples, not with those of --calibrate")
+      ->type_name("PATH");
+  app.add_option("--report", flags.report, "write the report: .json, or .html to look at")->type_name("FILE");
+  app.add_option("--plan", flags.plan_file, "place pairs by a saved plan")->type_name("FILE");
+  app.add_option("--patterns", flags.patterns, "patterns of your own with their points (repeatable)")
+      ->type_name("FILE.toml")
+      ->allow_extra_args(false);
+  app.add_option("--threads", flags.threads, "of the runs; 0: affinity mask and CPU quota")->capture_default_str();
+  app.add_flag("--no-cache", flags.no_cache, "neither read nor write the kernel cache");
+  add_dimension_flags(app, flags.dimensions);
+  app.add_flag("--dry-run", flags.dry_run, "list places and reasons; needs no samples");
+  app.add_flag("-v,--verbose", flags.verbose, "list every tensor and every module");
+  app.add_flag("--json", flags.json, "as JSON (docs/json.md)");
+}
+
+quantization::QuantizeOptions quantize_options(const QuantizeFlags& flags, const SymbolValues& dims) {
+  quantization::QuantizeOptions options;
+  options.compiler = flags.compiler;
+  options.method = quantization::parse_method(flags.method);
+  if (!flags.activations.empty()) options.activations = flags.activations == "u8" ? DType::u8 : DType::i8;
+  options.bias_correction = flags.bias_correction;
+  if (!flags.keep_float.empty()) {
+    const bool none = flags.keep_float == std::vector<std::string>{kNone};
+    options.presets = none ? std::vector<std::string>{} : flags.keep_float;
+    for (const std::string& name : *options.presets) quantization::preset_of(name);
+  }
+  options.skip = flags.skip, options.only = flags.only;
+  options.min_linear = flags.min_linear;
+  options.add_missing = flags.add_missing;
+  options.dims = dims;
+  options.plan.pattern_files = flags.patterns;
+  if (!flags.plan_file.empty())
+    options.given_plan = std::make_shared<const FusionPlan>(plan_from_json(read_text_file(flags.plan_file)));
+  options.scales_file = flags.scales;
+  options.run = {.threads = flags.threads, .cache = !flags.no_cache, .progress = show_progress};
+  return options;
+}
+
+quantization::Samples samples_of(const SampleFlags& flags, const Graph& interface, const SymbolValues& dims) {
+  const auto count = static_cast<size_t>(flags.samples);
+  if (flags.path == kRandom) {
+    warn("random samples: good for speed and for trying out, their scales are not for use");
+    SymbolValues all = dims;
+    for (const auto& [name, size] : resolve_dimensions(interface, {}, {})) all.emplace(name, size);
+    return quantization::random_samples(interface, count > 0 ? count : kRandomSamples, flags.seed, all);
+  }
+  std::vector<std::string> notes;
+  quantization::Samples samples =
+      quantization::samples_from_files(flags.path, interface, {.most = count, .dims = dims}, &notes);
+  for (const std::string& text : notes) note(text);
+  return samples;
+}
+
+}  // namespace opfuse::cli

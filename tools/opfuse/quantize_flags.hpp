@@ -1,0 +1,36 @@
+// Flags of `opfuse quantize`, and the samples that they name.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "flag_set.hpp"
+#include "inputs.hpp"
+#include "quantize/quantize_graph.hpp"
+
+namespace opfuse::cli {
+
+struct SampleFlags {
+  std::string path;  ///< a folder, a file, or "random"
+  int samples = 0;   ///< 0: all; of random ones 8
+  uint64_t seed = 0;
+};
+
+struct QuantizeFlags {
+  std::string model, output, report;
+  bool force = false, dry_run = false, json = false, verbose = false;
+  SampleFlags calibrate;
+  std::string evaluate;
+  std::string compiler = "cpu", method = "mse", activations, scales, plan_file;
+  std::vector<std::string> keep_float, skip, only, patterns;
+  int min_linear = 256, threads = 0;
+  bool bias_correction = false, add_missing = false, no_cache = false;
+  DimensionFlags dimensions;
+};
+
+void add_quantize_flags(FlagSet& app, QuantizeFlags& flags);
+quantization::QuantizeOptions quantize_options(const QuantizeFlags& flags, const SymbolValues& dims);
+/// E::file_not_found, E::bad_file, E::bad_binding; warns of random ones.
+quantization::Samples samples_of(const SampleFlags& flags, const Graph& interface, const SymbolValues& dims);
+
+}  // namespace opfuse::cli

@@ -1,0 +1,87 @@
+// Short unless asked for all: what a user decides by comes first.
+#include "quantize_text.hpp"
+
+#include <fmt/core.h>
+
+#include <map>
+
+#include "console.hpp"
+#include "report.hpp"
+
+namespace opfuse::cli {
+namespace {
+
+using quantization::QuantizedModel;
+
+void print_float(const QuantizedModel& made, bool all) {
+  std::map<std::string, std::vector<std::string>> by_reason;
+  for (const quantization::LeftModule& left : made.placement.left) by_reason[left.reason.message].push_back(left.id);
+  for (const auto& [reason, modules] : by_reason)
+    fmt::print("  in float   {} module{}: {} ({})\n", modules.size(), modules.size() == 1 ? "" : "s", reason,
+               listed(modules, all ? modules.size() : 2));
+}
+
+void print_tensors(const QuantizedModel& made) {
+  Table table({"tensor", "codes", ">scale", ">zero", ">low", ">high", "groups"});
+  for (size_t i = 0; i < made.codes.size(); ++i) {
+    const auto& placed = made.placement.tensors[i];
+    const auto& s = made.calibration.tensors[i];
+    const auto& codes = made.codes[i];
+    table.row({placed.tensor, std::string(name_of(codes.dtype)), fmt::format("{:.4g}", codes.scale),
+               std::to_string(codes.zero), fmt::format("{:.3g}", s.low), fmt::format("{:.3g}", s.high),
+               placed.result ? "for the compiler" : listed(placed.modules, 2)});
+  }
+  fmt::print("{}", table.text());
+}
+
+}  // namespace
+
+void print_placement(const QuantizedModel& made, const quantization::QuantizeOptions& options, bool all) {
+  const quantization::Placement& placement = made.placement;
+  fmt::print("for {}: {} points of {} modules on {} tensors, {} products with codes as weights\n", options.compiler,
+             placement.points, made.plan.applied().size(), placement.tensors.size(), placement.products.size());
+  if (all && made.codes.empty())
+    for (const auto& placed : placement.tensors)
+      fmt::print("  {:<40} {}\n", placed.tensor, placed.result ? "for the compiler" : listed(placed.modules, 3));
+  if (!placement.given.empty())
+    fmt::print("  given      {} modules bring their pairs, whose scales stay\n", placement.given.size());
+  print_float(made, all);
+}
+
+void print_agreement(const quantization::Agreement& agreement, double lost_below, bool all) {
+  if (all) {
+    Table table({"tensor", ">SQNR dB", ">lost here", ">saturated", ">worst", "sample"});
+    for (const auto& layer : agreement.layers)
+      table.row({layer.tensor, fmt::format("{:.1f}", layer.noise.sqnr()),
+                 layer.before < quantization::kMostSqnr ? fmt::format("{:.1f}", layer.drop()) : "",
+                 percent(layer.elements > 0 ? double(layer.saturated) / double(layer.elements) : 0, 3),
+                 fmt::format("{:.1f}", layer.worst_sqnr), agreement.names[layer.worst_sample]});
+    fmt::print("{}", table.text());
+  }
+  for (const auto& o : agreement.outputs) {
+    fmt::print("output   {}: SQNR {:.1f} dB, cosine {:.5f}", o.output, o.noise.sqnr(), o.cosine);
+    if (o.rows > 0) fmt::print(", same top-1 in {} of {} rows", o.same_top, o.rows);
+    if (!o.worst.empty()) fmt::print("; worst {:.1f} dB at {}", o.worst[0].first, agreement.names[o.worst[0].second]);
+    fmt::print("\n");
+  }
+  if (const auto* lost = agreement.first_below(lost_below))
+    fmt::print("lost     first below {:g} dB: '{}' ({:.1f} dB, made from {:.1f} dB)\n", lost_below, lost->tensor,
+               lost->noise.sqnr(), lost->before);
+  if (const auto* drop = agreement.largest_drop(); drop && drop->drop() > 0)
+    fmt::print("         most at '{}': {:.1f} dB of {:.1f}\n", drop->tensor, drop->drop(), drop->before);
+}
+
+void print_quantized(const QuantizedModel& made, const quantization::QuantizeOptions& options,
+                     const std::optional<quantization::Agreement>& agreement, const QuantizeFlags& flags) {
+  print_placement(made, options, flags.verbose);
+  if (flags.verbose) print_tensors(made);
+  fmt::print("ranges by {} from {} samples{}\n", options.method.text(), made.calibration.samples,
+             options.bias_correction ? ", biases corrected" : "");
+  for (const std::string& text : made.warnings) warn(text);
+  if (!agreement) return;
+  fmt::print("agreement with the float model, {} samples{}\n", agreement->samples,
+             flags.evaluate.empty() ? " of calibration" : "");
+  print_agreement(*agreement, kLostBelow, flags.verbose);
+}
+
+}  // namespace opfuse::cli
