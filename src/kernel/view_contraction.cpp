@@ -75,7 +75,7 @@ class ContractionFinder {
     if (std::string why = find_channel(); !why.empty()) return why;
     const Read& read = stage_.reads[static_cast<size_t>(view_.data)];
     auto sliding =
-        sliding_dims(stage_, read.map, shape_of(region_, read), view_.vec, view_.channel, view_.data_channel_dim);
+        sliding_dims(stage_, read.map, shape_read_by(region_, read), view_.vec, view_.channel, view_.data_channel_dim);
     if (!sliding || !each_axis_once(*sliding)) return "the data's index map is not a sliding window";
     view_.sliding = *sliding;
     assign_axes();
@@ -159,7 +159,7 @@ class ContractionFinder {
   }
 
   const Dim& extent_of_weights(size_t dim) const {
-    return shape_of(region_, stage_.reads[static_cast<size_t>(view_.weights)])[dim];
+    return shape_read_by(region_, stage_.reads[static_cast<size_t>(view_.weights)])[dim];
   }
 
   /// stride * tap + phase - missing, all of a phase's weights but those that are missing. A phase shares a dimension of

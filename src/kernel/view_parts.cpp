@@ -49,11 +49,6 @@ bool each_axis_once(const std::vector<SlidingDim>& sliding) {
   return true;
 }
 
-const Shape& shape_of(const Region& region, const Read& read) {
-  if (read.stage < 0) return region.params[static_cast<size_t>(read.index)].type.shape;
-  return region.stages[static_cast<size_t>(read.stage)].outputs[static_cast<size_t>(read.index)].shape;
-}
-
 DType dtype_of(const Region& region, const Read& read) {
   if (read.stage < 0) return region.params[static_cast<size_t>(read.index)].type.dtype;
   return region.stages[static_cast<size_t>(read.stage)].outputs[static_cast<size_t>(read.index)].dtype;
@@ -61,7 +56,7 @@ DType dtype_of(const Region& region, const Read& read) {
 
 bool stays_inside(const Region& region, const Stage& stage, int read, size_t dim) {
   const Read& r = stage.reads[static_cast<size_t>(read)];
-  return always_inside(r.map.dims[dim], shape_of(region, r)[dim], axis_extents(stage));
+  return always_inside(r.map.dims[dim], shape_read_by(region, r)[dim], axis_extents(stage));
 }
 
 bool is_constant(const Region& region, const Read& read) {

@@ -3,6 +3,7 @@
 
 #include "kernel/views.hpp"
 #include "region/index_map.hpp"
+#include "region/read_shape.hpp"
 
 namespace opfuse {
 
@@ -14,7 +15,6 @@ std::optional<std::vector<SlidingDim>> sliding_dims(const Stage& stage, const In
                                                     int vec, int channel, int channel_dim);
 /// An axis in two dimensions would need two windows at once.
 bool each_axis_once(const std::vector<SlidingDim>& sliding);
-const Shape& shape_of(const Region& region, const Read& read);
 DType dtype_of(const Region& region, const Read& read);
 /// Channels are read without a guard, whatever the guard of the other dimensions says.
 bool stays_inside(const Region& region, const Stage& stage, int read, size_t dim);

@@ -58,7 +58,7 @@ std::variant<WindowView, std::string> view_window(const Region& region, int inde
     }
   }
   if (view.vec < 0) return "no channel axis";
-  auto sliding = sliding_dims(stage, read.map, shape_of(region, read), view.vec, -1, vec_dim);
+  auto sliding = sliding_dims(stage, read.map, shape_read_by(region, read), view.vec, -1, vec_dim);
   if (!sliding || !each_axis_once(*sliding)) return "the data's index map is not a sliding window";
   view.sliding = *sliding;
   view.value = assume_inside(r.value, view.data, true);

@@ -10,6 +10,7 @@
 
 #include "base/fail.hpp"
 #include "region/dependence.hpp"
+#include "region/read_shape.hpp"
 #include "region/region.hpp"
 
 namespace opfuse {
@@ -65,11 +66,6 @@ class StageCost {
   const SymbolValues& symbols_;
   std::vector<int64_t> extents_;
 
-  const Shape& shape_of(const Read& read) const {
-    return read.stage < 0 ? region_.params[read.index].type.shape
-                          : region_.stages[read.stage].outputs[read.index].shape;
-  }
-
   /// A value that is stored and kept for a later stage.
   bool computed_before(size_t output) const {
     for (size_t i = 0; i < output; ++i)
@@ -112,7 +108,7 @@ class StageCost {
   /// Points inside the tensor over the axes of each dimension; those axes are cleared from `used`.
   double points_inside(const Read& read, std::vector<char>& used) {
     double count = 1;
-    const Shape& shape = shape_of(read);
+    const Shape& shape = shape_read_by(region_, read);
     std::vector<char> seen(extents_.size(), 0);
     for (size_t d = 0; d < read.map.dims.size(); ++d) {
       const IndexExpr& dim = read.map.dims[d];

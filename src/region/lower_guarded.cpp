@@ -2,6 +2,7 @@
 #include <set>
 
 #include "region/lowering.hpp"
+#include "region/read_shape.hpp"
 
 namespace opfuse {
 
@@ -36,11 +37,7 @@ bool is_always_inside(const IndexMap& map, const Shape& shape, const std::vector
 
 }  // namespace
 
-const Shape& Lowering::shape_read_by(const Read& read) const {
-  return read.stage < 0
-             ? region_.params[static_cast<size_t>(read.index)].type.shape
-             : region_.stages[static_cast<size_t>(read.stage)].outputs[static_cast<size_t>(read.index)].shape;
-}
+const Shape& Lowering::shape_read_by(const Read& read) const { return opfuse::shape_read_by(region_, read); }
 
 /// Reads of `value` that stand behind a guard of their own, as those of a concatenation of concatenations do: a read
 /// with their map and shape is asked whether it is inside. Where they are outside, another part of `value` is not.

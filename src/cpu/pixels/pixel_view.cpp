@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/integers.hpp"
+#include "region/read_shape.hpp"
 
 namespace opfuse {
 namespace {
@@ -17,10 +18,6 @@ bool plain_axis(const IndexExpr& e, int axis) {
 }
 
 bool constant_zero(const IndexExpr& e) { return !e.dynamic && e.offset == Dim(0) && e.terms.empty(); }
-
-const Shape& shape_of(const Region& region, const Read& read) {
-  return region.params[static_cast<size_t>(read.index)].type.shape;
-}
 
 bool is_f32(const Region& region, const Read& read) {
   return read.stage < 0 && region.params[static_cast<size_t>(read.index)].type.dtype == DType::f32;
@@ -166,7 +163,7 @@ std::optional<PixelView> view_pixels(const Region& region) {
   if (rank < 4 || rank > 5 || stage.domain.size() < rank || !is_f32(region, data) || !is_f32(region, weights) ||
       weights.map.dims.size() != rank || !outputs_agree(stage, rank))
     return std::nullopt;
-  const Shape& shape = shape_of(region, data);
+  const Shape& shape = shape_read_by(region, data);
   if (!plain_axis(data.map.dims[0], 0) || !find_channels(stage, data.map.dims[1], shape, view)) return std::nullopt;
   if (!plain_axis(weights.map.dims[0], 1)) return std::nullopt;
   if (view.channel < 0 ? !constant_zero(weights.map.dims[1]) : !plain_axis(weights.map.dims[1], view.channel))
@@ -177,7 +174,7 @@ std::optional<PixelView> view_pixels(const Region& region) {
   for (size_t s = 0; s < dims.size(); ++s) {
     PixelDim& d = *dims[s];
     if (!find_sliding(stage, data.map.dims[s + 2], first_position + static_cast<int>(s), shape[s + 2], d) ||
-        !find_phases(stage, weights.map.dims[s + 2], first_position, shape_of(region, weights)[s + 2], d) ||
+        !find_phases(stage, weights.map.dims[s + 2], first_position, shape_read_by(region, weights)[s + 2], d) ||
         !find_results(stage.outputs[0].map.dims[s + 2], stage.outputs[0].shape[s + 2], d))
       return std::nullopt;
     known += d.tap >= 0;
