@@ -6,7 +6,7 @@
 // vector: of each expression by kind, of each access by how it walks along the lanes (one after the other, the same for
 // all, turned in registers, or element by element). The lanes are tried on every axis, as the plain nest chooses them.
 // A contraction computes what stands in front of its data once per tile of output channels, element by element: that is
-// what makes most prologues of contractions slow.
+// what makes most prologues of contractions slow. What a vector of each costs is the target's ([costs] of its file).
 #include "cpu/group_cost.hpp"
 
 #include <algorithm>
@@ -16,34 +16,30 @@
 #include "kernel/collapse.hpp"
 #include "kernel/views.hpp"
 #include "region/dependence.hpp"
+#include "region/read_shape.hpp"
 
 namespace opfuse {
 namespace {
 
-// Cycles of a vector.
-constexpr double kSimple = 0.5, kDivision = 8, kRoot = 12, kFunction = 12, kPower = 40, kIndexDivision = 4;
-constexpr double kAccess = 0.5, kTurned = 3, kPoint = 1;
-constexpr double kElement = 1.5;        // of one lane that is loaded or stored by itself
-constexpr double kRow = 30;             // of a row: its loops, and lanes that are combined
 constexpr double kColumnsOfTile = 4;    // vectors of output channels that share an element of a contraction's data
 constexpr int64_t kShortestTurned = 4;  // elements across
 constexpr double kCacheShare = 0.75;    // of the last level that a group's operands may take
 
-double cost_of_op(const Expr& e) {
+double cost_of_op(const Expr& e, const VectorCosts& costs) {
   if (e.args().empty()) return 0;
   const bool index = !is_float(e.dtype()) && !is_float(e.args().back().dtype());
   switch (e.op()) {
     case ExprOp::div:
-      return index ? kIndexDivision : kDivision;
+      return index ? costs.index_division : costs.division;
     case ExprOp::mod:
     case ExprOp::fmod:
     case ExprOp::reciprocal:
-      return kDivision;
+      return costs.division;
     case ExprOp::sqrt:
     case ExprOp::rsqrt:
-      return kRoot;
+      return costs.root;
     case ExprOp::pow:
-      return kPower;
+      return costs.power;
     case ExprOp::exp:
     case ExprOp::log:
     case ExprOp::tanh:
@@ -59,9 +55,9 @@ double cost_of_op(const Expr& e) {
     case ExprOp::asinh:
     case ExprOp::acosh:
     case ExprOp::atanh:
-      return kFunction;
+      return costs.function;
     default:
-      return kSimple;
+      return costs.simple;
   }
 }
 
@@ -73,7 +69,11 @@ double extent_of(const Dim& d) { return static_cast<double>(std::max<int64_t>(d.
 class StageCost {
  public:
   StageCost(const Region& region, const Stage& stage, const TargetInfo& target, LayoutGuess guess)
-      : region_(region), stage_(stage), lanes_(static_cast<double>(target.lanes_f32())), guess_(guess) {
+      : region_(region),
+        stage_(stage),
+        costs_(target.costs),
+        lanes_(static_cast<double>(target.lanes_f32())),
+        guess_(guess) {
     for (const Dim& d : stage.domain) extents_.push_back(extent_of(d));
     domain_ = static_cast<int>(extents_.size());
     for (const Dim& d : stage.reduce) extents_.push_back(extent_of(d));
@@ -87,6 +87,7 @@ class StageCost {
  private:
   const Region& region_;
   const Stage& stage_;
+  const VectorCosts& costs_;
   double lanes_;
   LayoutGuess guess_;
   std::vector<double> extents_;
@@ -96,11 +97,6 @@ class StageCost {
     double count = 1;
     for (const int axis : axes) count *= extents_[static_cast<size_t>(axis)];
     return count;
-  }
-
-  const Shape& shape_of(const Read& read) const {
-    if (read.stage < 0) return region_.params[static_cast<size_t>(read.index)].type.shape;
-    return region_.stages[static_cast<size_t>(read.stage)].outputs[static_cast<size_t>(read.index)].shape;
   }
 
   bool has_blocks(const Shape& shape) const {
@@ -165,11 +161,11 @@ class StageCost {
     switch (walk_of(map, shape, axis)) {
       case Walk::same:
       case Walk::next:
-        return kAccess;
+        return costs_.access;
       case Walk::strided:
-        return turns(map, shape, axis) ? kTurned : kElement * lanes_;
+        return turns(map, shape, axis) ? costs_.turned : costs_.element * lanes_;
       case Walk::single:
-        return kElement * lanes_;
+        return costs_.element * lanes_;
     }
     return 0;
   }
@@ -188,13 +184,13 @@ class StageCost {
 
   /// Cycles of one vector of a value, lanes along `axis` (-1: one element at a time).
   double vector_cost(const Expr& value, int axis) const {
-    double cost = kPoint;
+    double cost = costs_.point;
     const std::set<int> rows = row_axes();
     value.visit([&](const Expr& e) {
-      if (!is_border(e) && !outside_of_loop(e, rows)) cost += cost_of_op(e);
+      if (!is_border(e) && !outside_of_loop(e, rows)) cost += cost_of_op(e, costs_);
       if (e.op() != ExprOp::read) return;
       const Read& read = stage_.reads[static_cast<size_t>(e.index())];
-      cost += axis < 0 ? kAccess : access(read.map, shape_of(read), axis);
+      cost += axis < 0 ? costs_.access : access(read.map, shape_read_by(region_, read), axis);
     });
     return cost;
   }
@@ -237,7 +233,9 @@ class StageCost {
       if (axis >= 0) {
         const Walk walk = walk_of(o.map, o.shape, axis);
         if (walk == Walk::same) return std::numeric_limits<double>::infinity();
-        each += walk == Walk::next ? kAccess : turns(o.map, o.shape, axis) ? kTurned : kElement * lanes_;
+        each += walk == Walk::next            ? costs_.access
+                : turns(o.map, o.shape, axis) ? costs_.turned
+                                              : costs_.element * lanes_;
       }
       computed.push_back(o.value);
       total += vectors(all, axis) * each;
@@ -258,7 +256,7 @@ class StageCost {
     double best = std::numeric_limits<double>::infinity();
     for (const int axis : rows) best = std::min(best, reductions(axis) + outputs(axis));  // a row per lane
     for (int axis = domain_; axis < static_cast<int>(extents_.size()); ++axis)            // lanes within a row
-      best = std::min(best, reductions(axis) + best_outputs(rows) + kRow * points(rows));
+      best = std::min(best, reductions(axis) + best_outputs(rows) + costs_.row * points(rows));
     const double plain = reductions(-1) + best_outputs({});
     return std::min(best, plain);
   }
@@ -270,10 +268,10 @@ class StageCost {
     for (const Reduction& r : stage_.reductions) {
       const std::set<int> axes = reduced_axes(r);
       std::set<int> data_axes;
-      double prologue = -kSimple;  // of the product itself
+      double prologue = -costs_.simple;  // of the product itself
       double channels = 1;
       r.value.visit([&](const Expr& e) {
-        prologue += cost_of_op(e);
+        prologue += cost_of_op(e, costs_);
         if (e.op() == ExprOp::read) {
           const Read& read = stage_.reads[static_cast<size_t>(e.index())];
           const bool weights =
@@ -295,10 +293,10 @@ class StageCost {
     return total;
   }
 
-  static double guards(const Expr& value) {
+  double guards(const Expr& value) const {
     double count = 0;
-    value.visit([&](const Expr& e) { count += e.op() == ExprOp::select ? kSimple : 0; });
-    return std::min(count, kSimple);
+    value.visit([&](const Expr& e) { count += e.op() == ExprOp::select ? costs_.simple : 0; });
+    return std::min(count, costs_.simple);
   }
 };
 
@@ -313,7 +311,8 @@ GroupCost group_cost(const Region& region, const TargetInfo& target, LayoutGuess
   for (const Stage& stage : region.stages) cost.work += StageCost(region, stage, target, guess).work(target);
   const bool cached = cost.bytes <= kCacheShare * static_cast<double>(target.l3_bytes);
   const double rate = cached ? target.rates.maps : target.rates.memory;
-  cost.cycles = target.launch.cycles + overlapped(cost.work, rate > 0 ? cost.bytes / rate : 0);
+  cost.memory = rate > 0 ? cost.bytes / rate : 0;
+  cost.cycles = target.launch.cycles + overlapped(cost.work, cost.memory);
   return cost;
 }
 

@@ -14,6 +14,7 @@ struct GroupCost {
   double cycles = 0;  ///< of one core, the launch included; an open extent counts as 1
   double bytes = 0;   ///< operands and results, each once
   double work = 0;    ///< cycles of instructions alone
+  double memory = 0;  ///< cycles of bytes alone
 };
 
 GroupCost group_cost(const Region& region, const TargetInfo& target, LayoutGuess guess);

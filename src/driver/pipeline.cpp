@@ -94,13 +94,12 @@ bool computes_data(const Stage& stage) {
 }
 
 /// GPUs have no model of instructions: bytes and launches decide, and nothing is computed again in front of sums.
-GroupPrice price_of_bytes(const Region& region) {
-  constexpr double kLaunch = 4, kBytesPerMicrosecond = 1e6;
+GroupPrice price_of_bytes(const Region& region, const TargetInfo& target) {
   SymbolValues ones;
   for (const std::string& symbol : region.symbols()) ones[symbol] = 1;
   const RegionCost cost = cost_of(region, ones);
   const double bytes = cost.bytes_read + cost.bytes_written;
-  const double time = kLaunch + bytes / kBytesPerMicrosecond;
+  const double time = 1e6 * (target.gpu_launch_seconds + bytes / target.gpu_bytes_per_second);
   return {time, time, static_cast<int64_t>(bytes)};
 }
 
@@ -121,7 +120,7 @@ std::variant<GroupPrice, Decline> price_on(const Node& node, const TargetInfo& t
     if (computes_data(stage))
       return Decline{
           "prologue_recompute", "what stands in front of sums would be computed for each of them", {node.name()}};
-  return price_of_bytes(region);
+  return price_of_bytes(region, target);
 }
 
 }  // namespace

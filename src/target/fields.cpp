@@ -42,10 +42,23 @@ const TargetField kFields[] = {
     {"launch", "part_seconds", OPFUSE_IN(launch.part_seconds), 1e-9, 1, kCpu},
     {"launch", "multiply_adds_per_second", OPFUSE_IN(launch.multiply_adds_per_second), 1e6, 1e15, kCpu},
     {"launch", "bytes_per_second", OPFUSE_IN(launch.bytes_per_second), 1e6, 1e15, kCpu},
+    {"costs", "simple", OPFUSE_IN(costs.simple), 0, 1e6, kCpu},
+    {"costs", "division", OPFUSE_IN(costs.division), 0, 1e6, kCpu},
+    {"costs", "root", OPFUSE_IN(costs.root), 0, 1e6, kCpu},
+    {"costs", "function", OPFUSE_IN(costs.function), 0, 1e6, kCpu},
+    {"costs", "power", OPFUSE_IN(costs.power), 0, 1e6, kCpu},
+    {"costs", "index_division", OPFUSE_IN(costs.index_division), 0, 1e6, kCpu},
+    {"costs", "access", OPFUSE_IN(costs.access), 0, 1e6, kCpu},
+    {"costs", "turned", OPFUSE_IN(costs.turned), 0, 1e6, kCpu},
+    {"costs", "element", OPFUSE_IN(costs.element), 0, 1e6, kCpu},
+    {"costs", "point", OPFUSE_IN(costs.point), 0, 1e6, kCpu},
+    {"costs", "row", OPFUSE_IN(costs.row), 0, 1e6, kCpu},
     {"gpu", "arch", OPFUSE_IN(cuda_arch), 0, 0, kCuda},
     {"gpu", "emulated", OPFUSE_IN(emulated)},
     {"gpu", "multiprocessors", OPFUSE_IN(multiprocessors), 1, 4096, kCuda},
     {"gpu", "shared_kilobytes", OPFUSE_IN(shared_kilobytes), 16, 4096, kCuda},
+    {"gpu", "launch_seconds", OPFUSE_IN(gpu_launch_seconds), 0, 1, kCuda},
+    {"gpu", "bytes_per_second", OPFUSE_IN(gpu_bytes_per_second), 1e6, 1e15, kCuda},
 };
 
 #undef OPFUSE_IN

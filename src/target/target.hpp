@@ -40,6 +40,21 @@ struct LaunchCosts {
   double bytes_per_second = 0;          ///< of a core, from memory
 };
 
+/// Cycles of one core for a vector of f32, by which groups are priced before they have schedules (cpu/group_cost.hpp).
+struct VectorCosts {
+  double simple = 0;          ///< an addition, a comparison, a maximum
+  double division = 0;        ///< and remainders
+  double root = 0;            ///< a square root
+  double function = 0;        ///< exp, log, tanh, erf ...
+  double power = 0;           ///< x ^ y
+  double index_division = 0;  ///< a quotient of two indices
+  double access = 0;          ///< loaded or stored as it lies in memory
+  double turned = 0;          ///< of a square that is transposed in registers
+  double element = 0;         ///< one lane that is loaded or stored by itself
+  double point = 0;           ///< what a loop does besides
+  double row = 0;             ///< a row: its loops, and lanes that are combined
+};
+
 /// A code generation target. CPUs: `cpu:baseline` (SSE2), `cpu:avx2` (AVX2+FMA), `cpu:avx512` (AVX-512 F/VL/BW/DQ),
 /// `cpu` or `host`: the best this machine runs. NVIDIA GPUs: `cuda:sm_90` and the like; `cuda:emulated` runs the same
 /// kernels on the host, for tests. docs/targets.md lists the fields as files have them.
@@ -58,7 +73,9 @@ struct TargetInfo {
   int64_t line_bytes = 0, l1_bytes = 0, l2_bytes = 0, l3_bytes = 0;
   MachineRates rates;
   LaunchCosts launch;
-  std::string cuda_arch;         ///< "sm_90"; empty for CPUs
+  VectorCosts costs;
+  double gpu_launch_seconds = 4e-6, gpu_bytes_per_second = 1e12;  ///< of devices besides CPUs, where no file says more
+  std::string cuda_arch;                                          ///< "sm_90"; empty for CPUs
   bool emulated = false;         ///< the GPU that the host plays: kernels run as fibers
   int64_t multiprocessors = 0;   ///< of the largest product
   int64_t shared_kilobytes = 0;  ///< shared memory that a block may have

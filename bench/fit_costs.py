@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+"""Cycles of [costs] in a target's file: how well groups are predicted with them, and a fit of them to this machine.
+
+    python3 bench/fit_costs.py table [--opfuse PATH] [--target NAME]          # predicted and measured, group by group
+    python3 bench/fit_costs.py fit [-o mine.toml] [--sweeps 3]                 # fits [costs], prints the table before and after
+    python3 bench/fit_costs.py pairs [--count 300] [--seed 0]                  # one launch or two: is the predicted sign right?
+
+Groups are graphs of one launch each, small enough for the caches, on one thread: maps of each kind of operation, rows,
+transposes, elements by themselves. `fit` moves one constant after the other by factors as long as the mean squared logarithm of
+predicted / measured falls. `pairs` draws a producer and a consumer and runs them as one launch (--fuse) and as two (--no-fuse),
+in turns, and counts the pairs that differ by more than 10 %. Measure on an idle machine.
+"""
+import argparse
+import json
+import math
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+COSTS = ["simple", "division", "root", "function", "power", "index_division", "access", "turned", "element", "point", "row"]
+AXIS = "%k = const dense<-1> : i64[1]\n"
+
+
+def chain(*ops):
+    lines, last = [], "%x"
+    for i, op in enumerate(ops):
+        lines.append(f"%v{i} = {op.format(last)}")
+        last = f"%v{i}"
+    return "\n".join(lines), last
+
+
+def graph(body, result, shape="256,512", more=""):
+    return f"graph (%x: f32[{shape}]{more}) {{\n{body}\nreturn {result}\n}}\n"
+
+
+def groups():
+    """Name -> graph of one launch."""
+    found = {}
+    for name, op in (("relu", "relu({})"), ("abs", "abs({})"), ("sqrt", "sqrt({})"), ("exp", "exp({})"), ("tanh", "tanh({})"),
+                     ("erf", "erf({})"), ("log", "log({})"), ("sigmoid", "sigmoid({})")):
+        for count in (1, 4):
+            found[f"{name} x {count}"] = graph(*chain(*[op] * count))
+    found["add"] = graph("%y = add(%x, %z)", "%y", more=", %z: f32[256,512]")
+    found["div"] = graph("%y = div(%x, %z)", "%y", more=", %z: f32[256,512]")
+    found["pow"] = graph("%y = pow(%x, %z)", "%y", more=", %z: f32[256,512]")
+    found["add of a row"] = graph("%y = add(%x, %z)", "%y", more=", %z: f32[512]")
+    for rows, columns in ((256, 512), (2048, 64), (64, 2048)):
+        shape = f"{rows},{columns}"
+        found[f"transpose {shape}"] = graph("%y = transpose(%x) {perm=[1,0]}", "%y", shape)
+        found[f"relu of a transpose {shape}"] = graph("%t = transpose(%x) {perm=[1,0]} %y = relu(%t)", "%y", shape)
+        found[f"sum of rows {shape}"] = graph(AXIS + "%y = reduce_sum(%x, %k)", "%y", shape)
+        found[f"softmax {shape}"] = graph("%y = softmax(%x) {axis=-1}", "%y", shape)
+    found["turned heads"] = graph("%y = transpose(%x) {perm=[0,2,1,3]}", "%y", "8,64,8,64")
+    found["channels last"] = graph("%y = transpose(%x) {perm=[0,2,3,1]}", "%y", "1,64,56,56")
+    found["every second"] = graph(
+        "%b = const dense<0> : i64[1] %e = const dense<512> : i64[1] %a = const dense<1> : i64[1] %s = const dense<2> : i64[1]\n"
+        "%t = slice(%x, %b, %e, %a, %s) %y = relu(%t)", "%y")
+    found["depth to space"] = graph("%y = depth_to_space(%x) {blocksize=2}", "%y", "1,64,32,32")
+    return found
+
+
+PRODUCERS = {"relu": "%a = relu(%x)", "tanh": "%a = tanh(%x)", "exp": "%a = exp(%x)", "square": "%a = mul(%x, %x)",
+             "scale": "%a = mul(%x, %z)", "turn": "%a = transpose(%x) {perm=[0,1,3,2]}",
+             "space": "%d = depth_to_space(%x) {blocksize=2} %a = space_to_depth(%d) {blocksize=2}",
+             "means": "%k = const dense<2,3> : i64[2] %a = reduce_mean(%x, %k)", "softmax": "%a = softmax(%x) {axis=-1}"}
+CONSUMERS = {"relu": "%y = relu(%a)", "gelu": "%y = sigmoid(%a)", "add": "%y = add(%a, %z)", "softmax": "%y = softmax(%a) {axis=-1}",
+             "sum": "%n = const dense<3> : i64[1] %y = reduce_sum(%a, %n)",
+             "max_pool": "%y = max_pool(%a) {kernel_shape=[2,2], strides=[2,2]}",
+             "avg_pool": "%y = average_pool(%a) {kernel_shape=[3,3], strides=[1,1]}",
+             "turn": "%y = transpose(%a) {perm=[0,2,3,1]}", "conv1x1": "%w = const rand<1> : f32[64,32,1,1] %y = conv(%a, %w)",
+             "depthwise": "%w = const rand<1> : f32[32,1,3,3] %y = conv(%a, %w) {group=32, pads=[1,1,1,1]}"}
+
+
+def opfuse(args, *command):
+    return subprocess.run([args.opfuse, *map(str, command)], capture_output=True, text=True, check=False)
+
+
+def predicted(args, model, target, *flags):
+    done = opfuse(args, "explain", model, "--json", "--target", target, *flags)
+    if done.returncode:
+        return None
+    rows = json.loads(done.stdout)["launches"]
+    return sum(row["predicted_us"] for row in rows), len(rows)
+
+
+def measured(args, model, *flags):
+    done = opfuse(args, "profile", model, "--json", "--threads", "1", "--target", args.target, "--duration", "100ms", *flags)
+    if done.returncode:
+        return None
+    return 1000 * sum(row["ms"] for row in json.loads(done.stdout)["kernels"])
+
+
+def write_groups(folder):
+    files = {}
+    for name, text in groups().items():
+        files[name] = folder / (name.replace(" ", "_").replace(",", "x") + ".fir")
+        files[name].write_text(text)
+    return files
+
+
+def least(args, files, rounds=3):
+    """Microseconds of each group, the least of turns."""
+    times = {}
+    for _ in range(rounds):
+        for name, file in files.items():
+            time = measured(args, file)
+            if time is not None:
+                times[name] = min(time, times.get(name, math.inf))
+    return times
+
+
+def loss(args, files, times, target):
+    logs = []
+    for name, file in files.items():
+        found = predicted(args, file, target)
+        if found and name in times and found[1] == 1:
+            logs.append(math.log(found[0] / times[name]))
+    return sum(value * value for value in logs) / max(len(logs), 1)
+
+
+def show(args, files, times, target):
+    print(f"{'group':32} predicted  measured  ratio")
+    for name, file in files.items():
+        found = predicted(args, file, target)
+        if found and name in times:
+            print(f"{name:32} {found[0]:9.1f} {times[name]:9.1f} {found[0] / times[name]:6.2f}" + ("" if found[1] == 1 else "  (several launches)"))
+
+
+def target_text(args, costs):
+    lines = "\n".join(f"{name} = {costs[name]:.4g}" for name in COSTS)
+    return f'schema = 1\nextends = "{args.target}"\n\n[costs]\n{lines}\n'
+
+
+def costs_of(args):
+    document = json.loads(opfuse(args, "targets", "show", args.target, "--json").stdout)
+    return {name: document["costs"][name] for name in COSTS}
+
+
+def fit(args, files, times, folder):
+    costs, path = costs_of(args), folder / "fitted.toml"
+
+    def loss_with(trial):
+        path.write_text(target_text(args, trial))
+        return loss(args, files, times, path)
+    best = loss_with(costs)
+    print(f"root mean square of log(predicted / measured): {math.sqrt(best):.3f}")
+    for sweep in range(args.sweeps):
+        factors = (1.5, 1 / 1.5) if sweep == 0 else (1.2, 1 / 1.2)
+        for name in COSTS:
+            for factor in factors:
+                while True:
+                    trial = {**costs, name: costs[name] * factor}
+                    found = loss_with(trial)
+                    if found >= best * 0.998:
+                        break
+                    costs, best = trial, found
+        print(f"sweep {sweep + 1}: {math.sqrt(best):.3f}  " + ", ".join(f"{n} {costs[n]:.3g}" for n in COSTS), flush=True)
+    path.write_text(target_text(args, costs))
+    return path
+
+
+def pair_text(producer, consumer, side):
+    size = f"1,32,{side},{side}"
+    z = "1,32,1,1"
+    return graph(PRODUCERS[producer] + ' @"p"\n' + CONSUMERS[consumer] + ' @"c"', "%y", size, f", %z: f32[{z}]")
+
+
+def pairs(args, folder):
+    random.seed(args.seed)
+    right, clear, skipped = 0, 0, 0
+    kinds = [(p, c, s) for p in PRODUCERS for c in CONSUMERS for s in (14, 28, 56, 112)]
+    random.shuffle(kinds)
+    print(f"{'producer':10} {'consumer':10} side  predicted joined/apart  measured joined/apart")
+    for producer, consumer, side in kinds[:args.count]:
+        model = folder / "pair.fir"
+        model.write_text(pair_text(producer, consumer, side))
+        forms = {"joined": ("--fuse", "p", "c"), "apart": ("--no-fuse", "p", "c")}
+        said = {form: predicted(args, model, args.target, *flags) for form, flags in forms.items()}
+        if not all(said.values()) or said["joined"][1] >= said["apart"][1]:
+            skipped += 1
+            continue
+        times = {form: math.inf for form in forms}
+        for _ in range(3):
+            for form, flags in forms.items():
+                times[form] = min(times[form], measured(args, model, *flags) or math.inf)
+        predicted_ratio = said["joined"][0] / said["apart"][0]
+        ratio = times["joined"] / times["apart"]
+        if not abs(math.log(ratio)) > math.log(1.1):
+            continue
+        clear += 1
+        agrees = (ratio < 1) == (predicted_ratio < 1)
+        right += agrees
+        print(f"{producer:10} {consumer:10} {side:4}  {predicted_ratio:22.2f}  {ratio:21.2f}" + ("" if agrees else "   WRONG"), flush=True)
+    print(f"{clear} pairs differ by more than 10 %, {right} with the predicted sign; {skipped} are no choice")
+    return 0 if clear and right >= 0.9 * clear else 1
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["table", "fit", "pairs"])
+    parser.add_argument("--opfuse", default="opfuse")
+    parser.add_argument("--target", default="cpu:avx512")
+    parser.add_argument("-o", "--output", type=pathlib.Path, help="the fitted file")
+    parser.add_argument("--sweeps", type=int, default=3)
+    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        if args.what == "pairs":
+            return pairs(args, folder)
+        files = write_groups(folder)
+        times = least(args, files)
+        show(args, files, times, args.target)
+        if args.what == "fit":
+            path = fit(args, files, times, folder)
+            show(args, files, times, path)
+            print(path.read_text())
+            if args.output:
+                args.output.write_text(path.read_text())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
