@@ -51,7 +51,7 @@ def launches(args, graph, folder):
 def least(args, graph, *flags):
     """Milliseconds of the fastest run."""
     done = opfuse(args, "bench", graph, "--json", "--threads", "1", *flags)
-    return min(json.loads(done.stdout)["times_ms"]) if done.returncode == 0 else float("nan")
+    return json.loads(done.stdout)["latency_ms"]["min"] if done.returncode == 0 else float("nan")
 
 
 def row_of(args, graph, folder):

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "opfuse/diff.hpp"
 #include "opfuse/remark.hpp"
 #include "opfuse/runtime.hpp"
 
@@ -154,6 +155,9 @@ struct ExplainRequest {
 /// Why the plan fuses what it fuses, and why not the rest. Throws unknown_name for a node that does not exist,
 /// stale_plan when the plan belongs to another model.
 OPFUSE_API std::vector<Remark> explain(const Model& model, const Plan& plan, const ExplainRequest& request = {});
+/// Fusions that the second plan lost and gained, by names of nodes: of versions of a model, of options, of targets. The
+/// order of nodes plays no part. Throws bad_option where the two have no edge in common.
+OPFUSE_API PlanDiff diff(const Plan& first, const Plan& second);
 /// Names of the patterns of these TOML files, then of the catalogue, in the order that decides between matches of equal
 /// size.
 OPFUSE_API std::vector<std::string> pattern_names(const std::vector<std::string>& files = {});
@@ -175,7 +179,8 @@ struct CompileOptions {
   std::vector<std::string> no_pass{};  ///< shaping passes to leave out: "join-chains" ... (docs/fusion.md, Shaping)
   bool chains = true;                  ///< false: `no_pass` of the joins and of the loop over images
   int threads = 0;                     ///< of the runs, for the choice of algorithms; 0: all available
-  bool measure = false;                ///< algorithms by timing the whole model with each of them
+  bool measure = false;                ///< algorithms, and groups of the rules, by timing the whole model with each
+  std::vector<std::string> timings{};  ///< with `measure`: files of times; the first is written; empty: the cache's
   std::vector<std::string> algorithm{}, no_algorithm{};  ///< NAME[@NODE]: forced, forbidden
   std::optional<int64_t> max_weight_growth{};  ///< bytes that transformed weights may add; see docs/accuracy.md
   std::optional<int64_t> workspace{};          ///< bytes of scratch per thread that an algorithm may need

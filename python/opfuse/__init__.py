@@ -16,13 +16,14 @@ import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from . import _core
-from ._core import (Context, Executable, LaunchInfo, Model, PatternSpec, Plan, PlanEntry, Remark, Target, TensorInfo,
-                    default_threads, pattern_names, remarks_text)
+from ._core import (Context, Executable, FusionChange, LaunchInfo, Model, PatternSpec, Plan, PlanDiff, PlanEntry, Remark,
+                    Target, TensorInfo, default_threads, diff_text, pattern_names, remarks_text)
 from ._error import Error
 
-__all__ = ["Context", "Error", "Executable", "Explanation", "Fused", "LaunchInfo", "Model", "PatternSpec", "Plan", "PlanEntry",
-           "Quantized", "Remark", "TENSORRT_FUSION_PATTERNS", "Target", "TensorInfo", "apply", "compile", "default_threads", "explain",
-           "fuse", "load", "pattern_names", "plan", "quantize", "remarks_text"]
+__all__ = ["Context", "Error", "Executable", "Explanation", "Fused", "FusionChange", "LaunchInfo", "Model", "PatternSpec", "Plan",
+           "PlanDiff", "PlanEntry", "Quantized", "Remark", "TENSORRT_FUSION_PATTERNS", "Target", "TensorInfo", "apply", "compile",
+           "default_threads", "diff", "diff_text", "explain", "fuse", "load", "pattern_names", "plan", "quantize",
+           "remarks_text"]
 
 __version__: str = _core.version()
 
@@ -119,6 +120,14 @@ def fuse(model: Model, patterns: Iterable[Pattern] | None = None, *, target: Tar
     return apply(model, plan(model, target, only=names, rules=bool(rules), patterns=own, pattern_files=files))
 
 
+def diff(first: Plan, second: Plan) -> PlanDiff:
+    """Fusions that the second plan lost and gained, by names of nodes; the order of nodes plays no part.
+
+    Printed, it reads as `opfuse diff` does.
+    """
+    return _core.diff(first, second)
+
+
 def explain(model: Model, plan: Plan | None = None, *, node: str = "", passed: bool = True, missed: bool = True,
             target: Target | str = "host", patterns: Sequence[PatternSpec] = (),
             pattern_files: Sequence[Path] = ()) -> Explanation:
@@ -137,7 +146,7 @@ def compile(model: Model | Fused, target: Target | str = "host", *, dims: Mappin
             rules: bool = True, max_group_nodes: int = 256, no_fuse: Sequence[tuple[str, str]] = (),
             fuse: Sequence[tuple[str, str]] = (), precision: Sequence[str] = (), patterns: Sequence[PatternSpec] = (), pattern_files: Sequence[Path] = (),
             exact: bool = False, no_pass: Sequence[str] = (), chains: bool = True, threads: int = 0, measure: bool = False,
-            algorithm: Sequence[str] = (), no_algorithm: Sequence[str] = (), max_weight_growth: int | None = None,
+            timings: Sequence[Path] = (), algorithm: Sequence[str] = (), no_algorithm: Sequence[str] = (), max_weight_growth: int | None = None,
             workspace: int | None = None, emit_dir: Path = "", emit_llvm: bool = False, emit_assembly: bool = False,
             emit_cuda: bool = False, dump_dir: Path = "", limits: Mapping[str, int] | None = None,
             fixed_inputs: Mapping[str, typing.Any] | None = None) -> Executable:
@@ -148,18 +157,18 @@ def compile(model: Model | Fused, target: Target | str = "host", *, dims: Mappin
     allow_reference: operators without a kernel run in the interpreter. only, skip, rules, max_group_nodes, no_fuse, fuse, precision, patterns, pattern_files: as for plan.
     exact: no algorithm that rounds otherwise than direct convolution, and no activations by tables. no_pass: names of
     shaping passes to leave out (docs/fusion.md, Shaping). chains: False leaves out the joins and the loop over images. threads: of the runs, for the choice of algorithms. measure:
-    algorithms by timing the whole model with each. algorithm, no_algorithm: "f4", "direct@NODE": forced, forbidden.
+    algorithms, and groups of the rules, by timing the whole model with each. timings: files of measured groups. algorithm, no_algorithm: "f4", "direct@NODE": forced, forbidden.
     max_weight_growth, workspace: bytes, docs/accuracy.md. dump_dir: the graph after each pass that changes it. limits,
     fixed_inputs: as in load, the latter for models that could be read without them.
     """
     given = dict(locals())
     options = _core.CompileOptions()
-    for name in given.keys() - {"model", "target", "dims", "specialize", "pattern_files", "emit_dir", "dump_dir",
+    for name in given.keys() - {"model", "target", "dims", "specialize", "pattern_files", "timings", "emit_dir", "dump_dir",
                                 "limits", "fixed_inputs"}:
         setattr(options, name, given[name])
     options.dims, options.limits = dict(dims or {}), dict(limits or {})
     options.specialize = [dict(sizes) for sizes in specialize]
-    options.pattern_files = _texts(pattern_files)
+    options.pattern_files, options.timings = _texts(pattern_files), _texts(timings)
     options.emit_dir, options.dump_dir = os.fspath(emit_dir), os.fspath(dump_dir)
     return _core.compile(model.model if isinstance(model, Fused) else model, _target(target), options,
                          dict(fixed_inputs or {}))

@@ -1,6 +1,7 @@
 // Patterns, plans, remarks, and the functions that make them. The interpreter's lock is released while opfuse works:
 // models are only read then, and a plan is copied first, since Python may edit it meanwhile.
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -107,6 +108,34 @@ void bind_remarks(nb::module_& m) {
       .def("__repr__", [](const Remark& r) {
         return "<opfuse.Remark " + r.kind + " " + r.rule + " at " + r.anchor + ": " + r.code + ">";
       });
+  nb::class_<FusionChange>(m, "FusionChange", "An edge that one plan fuses and the other does not.")
+      .def_ro("producer", &FusionChange::producer)
+      .def_ro("consumer", &FusionChange::consumer)
+      .def_ro("tensor", &FusionChange::tensor)
+      .def_ro("where", &FusionChange::where, "What makes them one launch, in the plan that fuses them.")
+      .def_ro("code", &FusionChange::code)
+      .def_ro("message", &FusionChange::message)
+      .def_ro("change", &FusionChange::change)
+      .def_ro("bytes", &FusionChange::bytes)
+      .def_ro("microseconds", &FusionChange::microseconds)
+      .def("__repr__", [](const FusionChange& c) {
+        return "<opfuse.FusionChange " + c.producer + " -> " + c.consumer + ": " + c.code + ">";
+      });
+  nb::class_<PlanDiff>(m, "PlanDiff", "Fusions that the second of two plans lost and gained.")
+      .def_ro("lost", &PlanDiff::lost)
+      .def_ro("gained", &PlanDiff::gained)
+      .def_ro("alike", &PlanDiff::alike)
+      .def_ro("only_in_first", &PlanDiff::only_in_first)
+      .def_ro("only_in_second", &PlanDiff::only_in_second)
+      .def_ro("fused_in_first", &PlanDiff::fused_in_first)
+      .def_ro("apart_in_second", &PlanDiff::apart_in_second)
+      .def_ro("modules", &PlanDiff::modules)
+      .def("__str__", [](const PlanDiff& d) { return diff_text(d); })
+      .def("__repr__", [](const PlanDiff& d) {
+        return "<opfuse.PlanDiff " + std::to_string(d.lost.size()) + " lost, " + std::to_string(d.gained.size()) +
+               " gained>";
+      });
+  m.def("diff_text", &diff_text, "diff"_a, "top"_a = 0, "The difference as `opfuse diff` prints it.");
   m.def("remarks_text", &remarks_text, "remarks"_a, "The remarks as `opfuse explain` prints them.");
 }
 
@@ -143,6 +172,13 @@ void bind_plans(nb::module_& m) {
         return std::pair(std::move(fused.model), std::move(fused.notes));
       },
       "model"_a, "plan"_a);
+  m.def(
+      "diff",
+      [](Plan first, Plan second) {
+        nb::gil_scoped_release release;
+        return diff(first, second);
+      },
+      "first"_a, "second"_a);
   m.def(
       "explain",
       [](const Model& model, Plan plan, std::string node, bool passed, bool missed, std::vector<PatternSpec> patterns,

@@ -193,6 +193,7 @@ void bind_compile(nb::module_& m) {
       .def_rw("chains", &O::chains)
       .def_rw("threads", &O::threads)
       .def_rw("measure", &O::measure)
+      .def_rw("timings", &O::timings)
       .def_rw("algorithm", &O::algorithm)
       .def_rw("no_algorithm", &O::no_algorithm)
       .def_rw("max_weight_growth", &O::max_weight_growth)

@@ -6,6 +6,7 @@
 #include "base/fail.hpp"
 #include "driver/compilation_options.hpp"
 #include "driver/remarks.hpp"
+#include "fusion/explain/plan_diff.hpp"
 #include "fusion/precision.hpp"
 #include "onnx/read.hpp"
 #include "onnx/write.hpp"
@@ -163,6 +164,10 @@ std::vector<Remark> explain(const Model& model, const Plan& plan, const ExplainR
   const Compilation compilation = compiled_to(whole ? Milestone::shaped : Milestone::fused, model,
                                               parse_target(plan.value().target), with_plan(plan));
   return remarks_on(compilation, request);
+}
+
+PlanDiff diff(const Plan& first, const Plan& second) {
+  return diff_plans(PlanAccess::edited(first), PlanAccess::edited(second));
 }
 
 std::vector<std::string> pattern_names(const std::vector<std::string>& files) {

@@ -7,6 +7,8 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
+#include "driver/measure_groups.hpp"
+#include "driver/model_hints.hpp"
 #include "driver/settle_ledger.hpp"
 #include "fusion/precision.hpp"
 #include "ir/body.hpp"
@@ -80,6 +82,7 @@ void Compilation::prepare_model() {
   bind_sizes(prepared, first, &conversions, options.limits);
   constraints = dim_constraints(prepared);
   dumps_ = prepare(prepared, {{}, options.dump_dir, options.fused}, &conversions).next_dump;
+  if (options.fused) take_model_hints(prepared, options.plan, conversions);
 }
 
 /// The hash of the model that a plan is for; one that came fused has its own nodes again.
@@ -114,6 +117,26 @@ void Compilation::make_plan() {
   if (options.given_plan) return set_precisions(plan, prepared, options.plan.precision);
   plan.dims = options.dims;
   if (auto note = group_limit_note(plan, options.plan.max_group_nodes)) conversions.push_back(*note);
+  if (options.algorithms.measure && target.traits.on_host) measure_plan();
+}
+
+/// Groups that were measured slower are apart, and their edges say so.
+void Compilation::measure_plan() {
+  const ShapeOptions shaping{
+      .no_pass = options.no_pass, .precisions = precision_of_nodes(plan), .no_fuse = options.plan.no_fuse};
+  const LowerOptions lowering{options.allow_reference, options.algorithms, options.limits, false};
+  conversions.push_back(measure_groups(prepared, plan, {target, shaping, lowering, later_, options.timings}));
+  refill_ledger(prepared, plan, plan_options(target, options.plan));
+  for (EdgeVerdict& edge : plan.edges)
+    for (const Candidate& c : plan.candidates) {
+      const auto has = [&](const std::string& node) {
+        return std::find(c.nodes.begin(), c.nodes.end(), node) != c.nodes.end();
+      };
+      if (c.apply || !c.decline || c.decline->code != "measured_slower" || !has(edge.producer) || !has(edge.consumer))
+        continue;
+      edge.decline = *c.decline;
+      edge.decline.message = fmt::format("\"{}\" with \"{}\": {}", edge.producer, edge.consumer, c.decline->message);
+    }
 }
 
 void Compilation::apply_plan() {

@@ -27,6 +27,7 @@ struct CompilationOptions {
   std::vector<SymbolValues> specialize;  ///< sizes of open dimensions to compile once more for
   bool allow_reference = false;          ///< operators without a kernel become launches of the interpreter
   AlgorithmRequest algorithms;
+  std::vector<std::string> timings;  ///< with algorithms.measure: files of times (driver/measure_groups.hpp)
   Limits limits;
   ArtifactOptions artifact;  ///< of the last stage: threads of the compiler, cache, files to emit, progress
 };
@@ -74,6 +75,7 @@ struct Compilation {
 
   void prepare_model();
   void make_plan();
+  void measure_plan();
   void apply_plan();
   void shape();
   void lower();

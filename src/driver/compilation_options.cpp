@@ -38,6 +38,7 @@ CompilationOptions compilation_options(const CompileOptions& options) {
   with.limits = limits_with(options.limits);
   with.algorithms = {options.exact,     options.algorithm, options.no_algorithm, options.max_weight_growth,
                      options.workspace, options.threads,   options.measure};
+  with.timings = options.timings;
   with.artifact = {.threads = options.compile_threads,
                    .cache = options.cache,
                    .emit_dir = options.emit_dir,

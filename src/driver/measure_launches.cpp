@@ -50,8 +50,8 @@ struct Contestant {
 
 }  // namespace
 
-std::vector<std::vector<double>> time_launches(const std::vector<Program>& programs, const TargetInfo& target,
-                                               int threads) {
+std::vector<std::vector<std::vector<double>>> sample_launches(const std::vector<Program>& programs,
+                                                              const TargetInfo& target, int threads) {
   for (const Program& program : programs) {
     if (!program.symbols.empty())
       throw fail(E::bad_option, "--measure with open dimensions: {}", fmt::join(program.symbols, ", "))
@@ -68,10 +68,17 @@ std::vector<std::vector<double>> time_launches(const std::vector<Program>& progr
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   for (int round = 0; round < kMostRounds && (round < kFewestRounds || seconds() < kSeconds); ++round)
     for (const auto& contestant : contestants) contestant->take_turn();
+  std::vector<std::vector<std::vector<double>>> samples;
+  for (const auto& contestant : contestants) samples.push_back(std::move(contestant->samples));
+  return samples;
+}
+
+std::vector<std::vector<double>> time_launches(const std::vector<Program>& programs, const TargetInfo& target,
+                                               int threads) {
   std::vector<std::vector<double>> medians;
-  for (const auto& contestant : contestants) {
+  for (auto& launches : sample_launches(programs, target, threads)) {
     medians.emplace_back();
-    for (std::vector<double>& sample : contestant->samples) {
+    for (std::vector<double>& sample : launches) {
       const auto middle = sample.begin() + static_cast<std::ptrdiff_t>(sample.size() / 2);
       std::nth_element(sample.begin(), middle, sample.end());
       medians.back().push_back(*middle);

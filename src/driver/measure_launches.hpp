@@ -9,8 +9,12 @@
 
 namespace opfuse {
 
-/// Median nanoseconds by program and launch. The programs run in turns on drawn inputs. E::bad_option when dimensions
-/// are open.
+/// Nanoseconds of every run by program and launch. The programs run in turns on drawn inputs. E::bad_option when
+/// dimensions are open.
+std::vector<std::vector<std::vector<double>>> sample_launches(const std::vector<Program>& programs,
+                                                              const TargetInfo& target, int threads);
+
+/// Median nanoseconds by program and launch, of the same runs.
 std::vector<std::vector<double>> time_launches(const std::vector<Program>& programs, const TargetInfo& target,
                                                int threads);
 

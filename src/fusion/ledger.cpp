@@ -16,7 +16,7 @@ static Decline patterns_only(const Value& v, const Node& reader) {
       {}};
 }
 
-static void price_edge(EdgeVerdict& edge, const Value& v, Node& reader, Neighbours& neighbours) {
+static void price_edge(EdgeVerdict& edge, Value& v, Node& reader, Neighbours& neighbours) {
   const Neighbours::Trial trial = neighbours.of_edge(v, reader);
   edge.price = trial.price;
   edge.decline = trial.why
@@ -30,9 +30,9 @@ static void price_edge(EdgeVerdict& edge, const Value& v, Node& reader, Neighbou
 
 void fill_ledger(Planner& planner, const RuleEngine* rules, Neighbours* neighbours) {
   const Grouping& g = planner.grouping;
-  for (const Node* node : g.graph().nodes()) {
+  for (Node* node : g.graph().nodes()) {
     std::vector<const Value*> done;
-    for (const Value* v : node->inputs) {
+    for (Value* v : node->inputs) {
       if (!v || !v->producer || std::find(done.begin(), done.end(), v) != done.end()) continue;
       done.push_back(v);
       EdgeVerdict edge{value_name(*v), g.names().of(v->producer), g.names().of(node), {}, {}};
@@ -40,7 +40,7 @@ void fill_ledger(Planner& planner, const RuleEngine* rules, Neighbours* neighbou
       if (group >= 0 && group == g.group_of(v->producer))
         edge.group = planner.candidate_of(group);
       else if (neighbours)
-        price_edge(edge, *v, *const_cast<Node*>(node), *neighbours);
+        price_edge(edge, *v, *node, *neighbours);
       else
         edge.decline = rules ? rules->reason(*v, *node) : patterns_only(*v, *node);
       planner.plan.edges.push_back(std::move(edge));

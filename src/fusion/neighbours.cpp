@@ -251,34 +251,41 @@ void Neighbours::add_siblings(Value* value, const Nodes& first, std::vector<Pair
   }
 }
 
+/// By a value that goes from one to the other, else through what needs no launch, else as siblings.
+std::optional<Neighbours::Pair> Neighbours::pair_between(Node* one, Node* other) const {
+  const std::pair<Node*, Node*> ways[] = {{one, other}, {other, one}};
+  for (const auto& [from, to] : ways) {
+    const Nodes first = unit_of(from), second = unit_of(to);
+    for (Value* v : external_results(graph(), first))
+      if (std::any_of(v->uses.begin(), v->uses.end(), [&](const Use& use) { return contains(second, use.node); }))
+        return Pair{first, {}, second, v};
+  }
+  for (const auto& [from, to] : ways)
+    for (const bool siblings : {false, true})
+      for (const Pair& pair : pairs_from(unit_of(from).front(), siblings))
+        if (contains(pair.second, to)) return pair;
+  return std::nullopt;
+}
+
 void Neighbours::force(const std::string& a, const std::string& b) {
   const NodeNames& names = planner_.grouping.names();
   Node *one = names.find(a), *other = names.find(b);
   if (unit_of(one) == unit_of(other)) return;
-  const Pair* found = nullptr;
-  std::vector<Pair> pairs;
-  for (const auto& [from, to] : {std::pair(one, other), std::pair(other, one)})
-    for (const bool siblings : {false, true}) {
-      if (found) break;
-      pairs = pairs_from(unit_of(from).front(), siblings);
-      for (const Pair& pair : pairs)
-        if (contains(pair.second, to)) found = &pair;
-    }
+  const std::optional<Pair> found = pair_between(one, other);
   const auto refuse = [&](const Decline& why) {
     throw fail(E::bad_option, "\"{}\" and \"{}\" cannot be one launch, {}: {}", a, b, why.code, why.message);
   };
   if (!found) return refuse({"no_edge", "no value goes from one group to the other, nor do both read one", {}});
   const Trial trial = consider(*found, true);
   if (trial.why && trial.why->code != "slower") return refuse(*trial.why);
-  Pair pair = *found;
-  rules_.join(pair.first, pair.between, pair.second);
+  rules_.join(found->first, found->between, found->second);
   if (!trial.why) return;
   const size_t owner = planner_.owner.at(planner_.grouping.group_of(one));
   planner_.plan.candidates[owner].notes.push_back("forced, predicted slower: " + trial.why->message);
 }
 
-Neighbours::Trial Neighbours::of_edge(const Value& value, Node& reader) {
-  const Pair pair{unit_of(value.producer), {}, unit_of(&reader), const_cast<Value*>(&value)};
+Neighbours::Trial Neighbours::of_edge(Value& value, Node& reader) {
+  const Pair pair{unit_of(value.producer), {}, unit_of(&reader), &value};
   return consider(pair, false, true);
 }
 
@@ -286,7 +293,7 @@ Neighbours::Trial Neighbours::consider(const Pair& pair, bool forced, bool about
   Trial trial;
   trial.why = unfit(pair, forced);
   if (trial.why && !about_edge) return trial;
-  if (work_ > budget_) {
+  if (work_ > budget_ && !forced) {
     if (!trial.why) trial.why = Decline{"not_tried", fmt::format("{} operands were priced, no more are", budget_), {}};
     return trial;
   }
@@ -436,10 +443,10 @@ std::optional<GroupPrice> Neighbours::price_of_parts(const Nodes& nodes) {
 }
 
 /// Operands that no launch can store into the result are copied there.
-GroupPrice Neighbours::price_of_copies(const Node& concat) {
+GroupPrice Neighbours::price_of_copies(Node& concat) {
   GroupPrice total;
   if (concat.inputs.size() > kMostOperands) return total;
-  const auto whole = price_of({const_cast<Node*>(&concat)});
+  const auto whole = price_of({&concat});
   const auto* all = std::get_if<GroupPrice>(&whole);
   const int64_t bytes = std::max<int64_t>(value_bytes(*concat.output(), planner_.options.dims), 1);
   for (const Value* v : concat.inputs) {

@@ -23,7 +23,7 @@ class Neighbours {
     std::optional<PricePair> price;
   };
   /// The group that makes `value` and the one of `reader`, where these are two.
-  Trial of_edge(const Value& value, Node& reader);
+  Trial of_edge(Value& value, Node& reader);
 
  private:
   using Nodes = std::vector<Node*>;
@@ -44,6 +44,7 @@ class Neighbours {
   Nodes unit_of(Node* node) const;
   bool sweep(bool siblings);
   std::vector<Pair> pairs_from(Node* node, bool siblings) const;
+  std::optional<Pair> pair_between(Node* one, Node* other) const;
   void follow(const Nodes& first, Value* value, const Nodes& between, std::vector<Pair>& found) const;
   void add_siblings(Value* value, const Nodes& first, std::vector<Pair>& found) const;
   Trial consider(const Pair& pair, bool forced = false, bool about_edge = false);
@@ -54,7 +55,7 @@ class Neighbours {
   std::optional<GroupPrice> price_apart(const Pair& pair);
   std::optional<GroupPrice> price_of_unit(const Nodes& nodes);
   std::optional<GroupPrice> price_of_parts(const Nodes& nodes);
-  GroupPrice price_of_copies(const Node& concat);
+  GroupPrice price_of_copies(Node& concat);
   double gain(const Pair& pair, const PricePair& price) const;
   bool in_blocks(const Pair& pair) const;
   void find_blocked();

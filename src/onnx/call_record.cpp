@@ -31,15 +31,15 @@ std::string value_of(Bytes entry, std::string_view wanted) {
   return key == wanted ? value : std::string();
 }
 
-std::string find_entry(Bytes node_fields, std::string_view key) {
+}  // namespace
+
+std::string node_entry(Bytes node_fields, std::string_view key) {
   std::string found;
   for_each_field(node_fields, [&](uint32_t tag, Bytes, Bytes bytes, int64_t) {
     if (tag == kMetadataProps && found.empty()) found = value_of(bytes, key);
   });
   return found;
 }
-
-}  // namespace
 
 void CallRecord::add(std::string node, std::vector<std::string> results, std::string unknown_fields) {
   nodes.push_back(std::move(node));
@@ -61,9 +61,9 @@ std::string encode_record(const CallRecord& record, const std::string& pattern) 
 
 std::optional<CallRecord> decode_record(Bytes node_fields) {
   try {
-    const std::string nodes = find_entry(node_fields, "opfuse.origin"),
-                      values = find_entry(node_fields, "opfuse.values"),
-                      fields = find_entry(node_fields, "opfuse.fields");
+    const std::string nodes = node_entry(node_fields, "opfuse.origin"),
+                      values = node_entry(node_fields, "opfuse.values"),
+                      fields = node_entry(node_fields, "opfuse.fields");
     if (nodes.empty() || values.empty()) return std::nullopt;
     CallRecord record{Json::parse(nodes), Json::parse(values), {}};
     record.fields.resize(record.nodes.size());

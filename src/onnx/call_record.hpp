@@ -27,6 +27,9 @@ struct CallRecord {
 /// had any, opfuse.fields.
 std::string encode_record(const CallRecord& record, const std::string& pattern);
 
+/// The value of a key of metadata_props in the fields of a node that are not decoded; "" where there is none.
+std::string node_entry(Bytes node_fields, std::string_view key);
+
 /// The record in a call's undecoded fields; nothing when it has none or another tool damaged it.
 std::optional<CallRecord> decode_record(Bytes node_fields);
 

@@ -14,6 +14,7 @@
 #include "passes/pass_manager.hpp"
 #include "report.hpp"
 #include "runtime/artifact.hpp"
+#include "verb.hpp"
 
 namespace opfuse::cli {
 namespace {
@@ -123,7 +124,14 @@ void add_pass_flags(FlagSet& app, PassFlags& flags) {
 void add_algorithm_flags(FlagSet& app, AlgorithmFlags& flags) {
   app.add_flag("--exact", flags.exact,
                "no algorithm that rounds otherwise than direct convolution (Winograd), no activations by tables");
-  app.add_flag("--measure", flags.measure, "choose algorithms by timing the whole model with each of them");
+  app.add_flag("--measure", flags.measure,
+               "choose algorithms, and groups of the rules, by timing the whole model with each of them");
+  app.add_option(
+         "--timings", flags.timings,
+         "with --measure: where measured groups are kept (repeatable: the first is written, the others are read "
+         "too; default: ~/.cache/opfuse/timings.json)")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
   app.add_option("--algorithm", flags.only, "compute convolutions with direct, f2, f4x2 or f4 (repeatable)")
       ->type_name("NAME[@NODE]")
       ->allow_extra_args(false);
@@ -138,6 +146,8 @@ void add_algorithm_flags(FlagSet& app, AlgorithmFlags& flags) {
 }
 
 AlgorithmRequest algorithm_request(const AlgorithmFlags& flags, int threads) {
+  if (!flags.timings.empty() && !flags.measure)
+    throw fail(E::bad_option, "--timings goes with --measure: without it nothing is measured");
   return {flags.exact,
           flags.only,
           flags.skip,
@@ -162,12 +172,30 @@ void add_compile_flags(FlagSet& app, CompileFlags& flags) {
 }
 
 void refuse_compile_flags(const FlagSet& app, const std::string& opf) {
-  refuse_flags(
-      app,
-      {"--target",      "--no-cache",     "--allow-reference",   "--no-pass",   "--no-chains", "--exact", "--measure",
-       "--algorithm",   "--no-algorithm", "--max-weight-growth", "--workspace", "--only",      "--skip",  "--plan",
-       "--allow-stale", "--patterns",     "--max-group-nodes",   "--no-rules",  "--no-fuse",   "--fuse",  "--limit"},
-      "'" + opf + "' is compiled already", "compile the model again with that flag: opfuse compile MODEL -o " + opf);
+  refuse_flags(app, {"--target",
+                     "--no-cache",
+                     "--allow-reference",
+                     "--no-pass",
+                     "--no-chains",
+                     "--exact",
+                     "--measure",
+                     "--timings",
+                     "--algorithm",
+                     "--no-algorithm",
+                     "--max-weight-growth",
+                     "--workspace",
+                     "--only",
+                     "--skip",
+                     "--plan",
+                     "--allow-stale",
+                     "--patterns",
+                     "--max-group-nodes",
+                     "--no-rules",
+                     "--no-fuse",
+                     "--fuse",
+                     "--limit"},
+               "'" + opf + "' is compiled already",
+               "compile the model again with that flag: opfuse compile MODEL -o " + opf);
 }
 
 void refuse_plan_flags(const FlagSet& app, const std::string& why) {
@@ -218,11 +246,24 @@ CompilationOptions compilation_options(const SymbolValues& dims, const CompileFl
   options.allow_reference = flags.allow_reference;
   options.limits = given_limits();
   options.algorithms = algorithm_request(flags.algorithms, flags.threads);
+  options.timings = flags.algorithms.timings;
   options.dump_dir = flags.dump_dir;
   options.artifact.threads = flags.compile_threads;
   options.artifact.cache = !flags.no_cache;
   options.artifact.progress = show_progress;
   return options;
+}
+
+const Program* lower_or_note(Compilation& compilation, const std::string& without) {
+  try {
+    compilation.run_to(Milestone::lowered);
+    return &compilation.program;
+  } catch (const Error& error) {
+    const Diagnostic& d = error.diagnostic();
+    if (exit_code_of(d) != kBadModel && d.name != "unknown_dimension") throw;
+    note(fmt::format("the model does not compile ({}): {}", d.message, without));
+    return nullptr;
+  }
 }
 
 Compiled::Compiled(Compilation compilation)

@@ -33,6 +33,7 @@ struct PassFlags {
 struct AlgorithmFlags {
   bool exact = false, measure = false;
   std::vector<std::string> only, skip;       ///< NAME or NAME@NODE
+  std::vector<std::string> timings;          ///< files, with --measure
   std::string max_weight_growth, workspace;  ///< "45MB"; empty: no bound given
 };
 
@@ -65,6 +66,10 @@ void refuse_plan_flags(const FlagSet& app, const std::string& why);
 /// For verbs that run: no more threads than this process may use processors, with a note. Only compiling for another
 /// machine may name any number.
 void bound_threads(CompileFlags& flags);
+
+/// The program of a compilation that is taken to Milestone::lowered; null, with a note that ends in `without`, where
+/// the model does not compile: its plan stands without one.
+const Program* lower_or_note(Compilation& compilation, const std::string& without);
 
 /// Prints the program's notes (splits, limits that bound, reference launches) on stderr: nothing is silent.
 void show_limits(const Compilation& compilation);

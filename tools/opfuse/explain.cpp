@@ -19,6 +19,7 @@
 #include "model_arg.hpp"
 #include "report.hpp"
 #include "verb.hpp"
+#include "why_slow.hpp"
 
 namespace opfuse::cli {
 namespace {
@@ -32,19 +33,34 @@ struct Flags {
   PassFlags passes;
   size_t top = 0;
   int threads = 0;
-  bool missed = false, passed = false, json = false, jsonl = false;
+  bool missed = false, passed = false, why_slow = false, json = false, jsonl = false;
   std::pair<std::string, std::string> edge;  ///< of two nodes; empty: all
 };
 
+/// What --top leaves of everything that is said.
+class Budget {
+ public:
+  explicit Budget(size_t top) : left_(top == 0 ? SIZE_MAX : top) {}
+  /// Cuts a list to what is left.
+  template <class T>
+  void cut(std::vector<T>& list) {
+    const size_t most = std::min(list.size(), left_);
+    hidden_ += list.size() - most;
+    list.erase(list.begin() + static_cast<std::ptrdiff_t>(most), list.end());
+    if (left_ != SIZE_MAX) left_ -= most;
+  }
+  void say() const {
+    if (hidden_ > 0) note(fmt::format("{} more not shown (--top)", hidden_));
+  }
+
+ private:
+  size_t left_, hidden_ = 0;
+};
+
 std::vector<Remark> remarks_of(const Compilation& compilation, const Flags& flags) {
-  std::vector<Remark> remarks = remarks_on(
+  return remarks_on(
       compilation,
       {.node = flags.node, .passed = !flags.missed, .missed = !flags.passed, .pattern_files = flags.plan.patterns});
-  if (flags.top > 0 && remarks.size() > flags.top) {
-    note(fmt::format("{} of {} remarks shown (--top)", flags.top, remarks.size()));
-    remarks.resize(flags.top);
-  }
-  return remarks;
 }
 
 /// Convolutions that are not direct, and those that a bound on memory or on the error kept so; all of them in JSON.
@@ -113,33 +129,13 @@ Json json_of(const std::vector<ShapeVerdict>& pairs) {
   return all;
 }
 
-/// Algorithms are chosen when kernels are made; a plan has its reasons without them.
-const Program* program_of(Compilation& compilation) {
-  try {
-    compilation.run_to(Milestone::lowered);
-    return &compilation.program;
-  } catch (const Error& error) {
-    if (error.diagnostic().name != "uncompilable") throw;
-    note(fmt::format("no algorithms are listed, since the model does not compile: {}", error.diagnostic().message));
-    return nullptr;
-  }
-}
-
 CompilationOptions options_of(const Graph& model, const Flags& flags) {
   CompilationOptions options = compilation_options(given_dimensions(model, flags.dimensions), flags.plan);
   options.no_pass = flags.passes.off();
   options.allow_reference = true;  // a reason for every node, also where one does not compile
   options.algorithms = algorithm_request(flags.algorithms, flags.threads);
+  options.timings = flags.algorithms.timings;
   return options;
-}
-
-/// Edges that are not one launch, alike ones together.
-void print_edge_groups(const Compilation& compilation, const Flags& flags, size_t shown) {
-  std::vector<EdgeGroup> groups = edge_groups(compilation.prepared, compilation.plan);
-  const size_t most = flags.top == 0 ? groups.size() : flags.top - std::min(flags.top, shown);
-  if (groups.size() > most) note(fmt::format("{} of {} kinds of edges shown (--top)", most, groups.size()));
-  groups.resize(std::min(groups.size(), most));
-  for (const EdgeGroup& group : groups) fmt::print("{}", text_of(group));
 }
 
 int explain_edge(const Compilation& compilation, const Flags& flags) {
@@ -154,47 +150,114 @@ int explain_edge(const Compilation& compilation, const Flags& flags) {
   return kOk;
 }
 
+/// Everything that is said of a model.
+struct Said {
+  std::vector<std::string> conversions, notes;
+  std::vector<EdgeGroup> apart;
+  std::vector<Remark> remarks;
+  std::vector<ShapeVerdict> pairs;
+  std::vector<AlgorithmLine> algorithms;
+};
+
+/// What is not fused first, by predicted gain: --top keeps that.
+void cut(Said& said, const Flags& flags) {
+  Budget budget(flags.top);
+  budget.cut(said.apart);
+  budget.cut(said.remarks);
+  budget.cut(said.pairs);
+  budget.cut(said.algorithms);
+  budget.cut(said.notes);
+  budget.cut(said.conversions);
+  budget.say();
+}
+
+void print_text(const Said& said, const Compilation& compilation, const Flags& flags) {
+  for (const std::string& text : said.conversions) fmt::print("CONVERSION {}\n", text);
+  for (const EdgeGroup& group : said.apart) fmt::print("{}", text_of(group));
+  fmt::print("{}", remarks_text(said.remarks));
+  for (const ShapeVerdict& pair : said.pairs)
+    fmt::print("{} {} -> {}: {}\n", upper(kind_of(pair)), pair.nodes[0], pair.nodes[1], sentence_of(pair));
+  for (const AlgorithmLine& line : said.algorithms)
+    fmt::print("ALGORITHM {} at {}{}: {}\n", line.name, line.node, line.algorithm->bounded ? ", bounded" : "",
+               line.reason);
+  for (const std::string& text : said.notes) fmt::print("NOTE {}\n", text);
+  if (!flags.node.empty())
+    fmt::print("\n{}", explain_node(compilation.prepared, flags.node, patterns_with(flags.plan.patterns)));
+  if (said.remarks.empty() && said.apart.empty() && flags.top == 0)
+    fmt::print("nothing to say: no candidate was missed\n");
+}
+
+void print_lines(const Said& said) {
+  const Json all = Json::parse(remarks_json(said.remarks));
+  for (const Json& remark : all.at("remarks")) fmt::print("{}\n", remark.dump());
+  for (const Json& line : json_of(said.pairs)) fmt::print("{}\n", line.dump());
+  for (const Json& line : json_of(said.algorithms)) fmt::print("{}\n", line.dump());
+}
+
+Json document_of(const Said& said, const Compilation& compilation, bool lowered) {
+  Json out = Json::parse(remarks_json(said.remarks));
+  out["chains"] = json_of(said.pairs);
+  out["algorithms"] = json_of(said.algorithms);
+  out["notes"] = said.notes;
+  out["edges"] = Json::parse(to_json(compilation.plan)).at("edges");
+  out["launches"] = lowered ? launches_json(compilation) : Json::array();
+  return out;
+}
+
+Said said_of(const Compilation& compilation, const Program* program, const Flags& flags) {
+  Said said;
+  const bool text = !flags.json && !flags.jsonl;
+  said.remarks = remarks_of(compilation, flags);
+  said.pairs = pairs_at(compilation, flags);
+  if (program) said.algorithms = algorithm_lines(*program, flags);
+  if (program && flags.node.empty()) said.notes = text ? grouped_notes(program->notes) : program->notes;
+  if (!text) return said;
+  said.conversions = grouped_notes(compilation.conversions);
+  if (flags.node.empty()) std::erase_if(said.remarks, [](const Remark& r) { return r.rule == "edge"; });
+  if (!flags.passed && flags.node.empty()) said.apart = edge_groups(compilation.prepared, compilation.plan);
+  return said;
+}
+
+/// Where time goes, and how threads are filled: of the program, so both end without one.
+int explain_time(Compilation& compilation, const Program* program, const Flags& flags) {
+  if (!program) return kCheckFailed;
+  constexpr size_t kShown = 10;
+  const size_t most = flags.top > 0 ? flags.top : kShown;
+  std::optional<Balance> balance;
+  if (flags.threads > 0) balance = balance_on(compilation, flags.threads);
+  if (flags.json) {
+    Json out = document("opfuse.why-slow/1");
+    out["launches"] = launches_json(compilation);
+    if (balance) out["balance"] = json_of(*balance, flags.threads);
+    print_json(out);
+    return kOk;
+  }
+  fmt::print("{}", why_slow_text(compilation, most));
+  if (balance) fmt::print("{}", text_of(*balance, flags.threads, most));
+  return kOk;
+}
+
 int run(const Flags& flags) {
   if (flags.missed && flags.passed) throw fail(E::bad_option, "--missed and --passed exclude each other");
   const GivenModel model = open_graph(flags.model, "explain", {.inputs = flags.fixed, .fix = Fix::all});
   Compilation compilation(*model.graph, parse_target(flags.target), options_of(*model.graph, flags));
   compilation.run_to(Milestone::shaped);
-  const Program* program = program_of(compilation);  // before remarks: the ledger says what is executed
+  // before remarks: the ledger says what is executed
+  const Program* program = lower_or_note(compilation, "algorithms and what is executed are not listed");
   if (!flags.edge.first.empty()) return explain_edge(compilation, flags);
-  std::vector<Remark> remarks = remarks_of(compilation, flags);
-  const std::vector<ShapeVerdict> pairs = pairs_at(compilation, flags);
-  const std::vector<AlgorithmLine> algorithms =
-      program ? algorithm_lines(*program, flags) : std::vector<AlgorithmLine>{};
+  if (flags.why_slow) return explain_time(compilation, program, flags);
+  Said said = said_of(compilation, program, flags);
+  cut(said, flags);
   if (flags.jsonl) {
-    const Json all = Json::parse(remarks_json(remarks));
-    for (const Json& remark : all.at("remarks")) fmt::print("{}\n", remark.dump());
-    for (const Json& line : json_of(pairs)) fmt::print("{}\n", line.dump());
-    for (const Json& line : json_of(algorithms)) fmt::print("{}\n", line.dump());
+    print_lines(said);
   } else if (flags.json) {
-    Json out = Json::parse(remarks_json(remarks));
-    out["chains"] = json_of(pairs);
-    out["algorithms"] = json_of(algorithms);
-    out["notes"] = program ? program->notes : std::vector<std::string>{};
-    out["edges"] = Json::parse(to_json(compilation.plan)).at("edges");
-    out["launches"] = Json::array();
-    for (size_t i = 0; program && i < program->launches.size(); ++i)
-      out["launches"].push_back({{"name", program->launches[i].name}, {"sources", program->launches[i].sources}});
+    Json out = document_of(said, compilation, program != nullptr);
+    if (program && flags.threads > 0) out["balance"] = json_of(balance_on(compilation, flags.threads), flags.threads);
     fmt::print("{}\n", out.dump(2));
   } else {
-    for (const std::string& text : grouped_notes(compilation.conversions)) fmt::print("CONVERSION {}\n", text);
-    if (flags.node.empty()) std::erase_if(remarks, [](const Remark& r) { return r.rule == "edge"; });
-    fmt::print("{}", remarks_text(remarks));
-    if (!flags.passed && flags.node.empty()) print_edge_groups(compilation, flags, remarks.size());
-    for (const ShapeVerdict& pair : pairs)
-      fmt::print("{} {} -> {}: {}\n", upper(kind_of(pair)), pair.nodes[0], pair.nodes[1], sentence_of(pair));
-    for (const AlgorithmLine& line : algorithms)
-      fmt::print("ALGORITHM {} at {}{}: {}\n", line.name, line.node, line.algorithm->bounded ? ", bounded" : "",
-                 line.reason);
-    if (program && flags.node.empty())
-      for (const std::string& text : grouped_notes(program->notes)) fmt::print("NOTE {}\n", text);
-    if (!flags.node.empty())
-      fmt::print("\n{}", explain_node(compilation.prepared, flags.node, patterns_with(flags.plan.patterns)));
-    if (remarks.empty()) fmt::print("nothing to say: no candidate was missed\n");
+    print_text(said, compilation, flags);
+    if (program && flags.threads > 0 && flags.node.empty())
+      fmt::print("{}", text_of(balance_on(compilation, flags.threads), flags.threads, flags.top > 0 ? flags.top : 5));
   }
   return kOk;
 }
@@ -209,11 +272,15 @@ std::function<int()> add_explain(FlagSet& app) {
   app.add_option("--node", flags->node, "everything about one node: all patterns tried there, best partial match first")
       ->type_name("NAME");
   app.add_option("--edge", flags->edge, "what became of the edge between two nodes, and why")->type_name("A B");
-  app.add_option("--top", flags->top, "at most so many remarks");
+  app.add_flag("--why-slow", flags->why_slow,
+               "the launches with most predicted time, what bounds each, and what keeps it apart from its neighbours");
+  app.add_option("--top", flags->top, "at most so many of everything, what would gain most first");
   add_plan_flags(app, flags->plan);
   add_pass_flags(app, flags->passes);
   add_algorithm_flags(app, flags->algorithms);
-  app.add_option("--threads", flags->threads, "threads of a run, for the choice of algorithms; 0: all available");
+  app.add_option(
+      "--threads", flags->threads,
+      "threads of a run, for the choice of algorithms and the predicted balance; 0: all available, no balance");
   add_target_flag(app, flags->target);
   add_dimension_flags(app, flags->dimensions);
   add_fixed_input_flag(app, flags->fixed);

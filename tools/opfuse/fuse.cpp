@@ -67,7 +67,10 @@ std::string text_of(const std::map<std::string, int>& reasons) {
 
 struct Report {
   explicit Report(Compilation compilation) : compiled(std::move(compilation)) {}
-  Compilation compiled;
+  Compilation compiled;  ///< taken to its program, so that the ledger says what is executed
+  Graph fused;           ///< before shaping: what is written
+  std::vector<std::string> notes;
+  std::optional<size_t> launches;  ///< nothing: the model does not compile
   SymbolValues dims;
   std::vector<std::pair<std::string, int>> operators;  ///< of the model as it was read
   std::optional<WrittenCheck> check;                   ///< of the file that was written
@@ -80,12 +83,19 @@ Report make_report(const Flags& flags) {
   check_output("-o", flags.output, {".onnx", ".fir"}, flags.force);
   check_output("--plan-out", flags.plan_out, {".json"}, flags.force);
   const SymbolValues dims = given_dimensions(*model.graph, flags.dimensions);
-  Report report({*model.graph, parse_target(flags.target), compilation_options(dims, flags.plan)});
+  CompilationOptions options = compilation_options(dims, flags.plan);
+  options.allow_reference = true;
+  options.algorithms.exact = true;  // launches are counted: no algorithm is probed for that
+  Report report({*model.graph, parse_target(flags.target), std::move(options)});
   report.compiled.run_to(Milestone::fused);
   report.operators = operator_counts(*model.graph);
   report.dims = dims;
+  report.fused = report.compiled.fused.clone();
+  report.notes = report.compiled.notes();
   report.bytes_before = activation_bytes(report.compiled.prepared, report.dims);
-  report.bytes_after = activation_bytes(report.compiled.fused, report.dims);
+  report.bytes_after = activation_bytes(report.fused, report.dims);
+  if (const Program* program = lower_or_note(report.compiled, "launches are not counted"))
+    report.launches = program->launches.size();
   report.seconds = static_cast<double>(now_ns() - start) * 1e-9;
   return report;
 }
@@ -106,7 +116,7 @@ struct OperatorRow {
 std::vector<OperatorRow> operator_rows(const Report& r) {
   std::vector<OperatorRow> rows;
   for (const auto& [op, count] : r.operators) rows.push_back({op, count, 0});
-  for (const auto& [op, count] : operators_after(r.compiled.fused)) {
+  for (const auto& [op, count] : operators_after(r.fused)) {
     const auto row = std::find_if(rows.begin(), rows.end(), [&op = op](const OperatorRow& o) { return o.op == op; });
     if (row != rows.end())
       row->after = count;
@@ -132,8 +142,9 @@ Json to_json(const Report& r, const Flags& flags) {
               {"target", parse_target(flags.target).name},
               {"dims", json_of(r.dims)},
               {"nodes_before", r.compiled.prepared.nodes().size()},
-              {"nodes_after", r.compiled.fused.nodes().size()},
-              {"groups", plan.applied().size()}});
+              {"nodes_after", r.fused.nodes().size()},
+              {"groups", plan.applied().size()},
+              {"launches", r.launches ? Json(*r.launches) : Json(nullptr)}});
   Json modules = Json::object();
   int total = 0;
   for (const auto& [module, count] : plan.module_counts()) modules[module] = count, total += count;
@@ -159,10 +170,10 @@ Json to_json(const Report& r, const Flags& flags) {
   out["read_back"] = r.check ? Json{{"ok", r.check->ok}, {"how", r.check->how}} : Json(nullptr);
   out["activation_bytes"] = {{"before", r.bytes_before}, {"after", r.bytes_after}};
   Json kept = Json::array();
-  for (const Node* node : r.compiled.fused.nodes())
+  for (const Node* node : r.fused.nodes())
     if (node->op == opaque_op()) kept.push_back({{"node", node->name()}, {"operator", source_operator(*node)}});
   out["kept"] = std::move(kept);
-  out["notes"] = r.compiled.notes();
+  out["notes"] = r.notes;
   out["seconds"] = r.seconds;
   out["output"] = flags.dry_run ? "" : flags.output;
   return out;
@@ -192,9 +203,10 @@ void print_kept(const Graph& fused) {
 void print_text(const Report& r, const Flags& flags) {
   const FusionPlan& plan = r.compiled.plan;
   const double change = r.bytes_before > 0 ? 1 - r.bytes_after / r.bytes_before : 0;
-  fmt::print("{}   {} nodes -> {} ({} groups)   activations {} -> {} (-{})   {:.2f} s\n", flags.model,
-             r.compiled.prepared.nodes().size(), r.compiled.fused.nodes().size(), plan.applied().size(),
-             human_bytes(r.bytes_before), human_bytes(r.bytes_after), percent(change, 0), r.seconds);
+  fmt::print("{}   {} nodes -> {} ({} groups{})   activations {} -> {} (-{})   {:.2f} s\n", flags.model,
+             r.compiled.prepared.nodes().size(), r.fused.nodes().size(), plan.applied().size(),
+             r.launches ? fmt::format(", {} launches", *r.launches) : "", human_bytes(r.bytes_before),
+             human_bytes(r.bytes_after), percent(change, 0), r.seconds);
   Table table({"pattern", ">applied", ">skipped", ">saved", "why skipped"});
   for (const auto& [name, row] : rows_of(plan))
     table.row({name, std::to_string(row.applied), std::to_string(row.skipped),
@@ -208,9 +220,9 @@ void print_text(const Report& r, const Flags& flags) {
   fmt::print("  modules       {} ({})\n", total, fmt::join(modules, ", "));
   const QdqSummary points = qdq_summary(plan);
   fmt::print("  Q/DQ points   {} declared on {} tensors\n", points.declared, points.tensors.size());
-  print_kept(r.compiled.fused);
+  print_kept(r.fused);
   if (r.check) fmt::print("  read back     {}: {}\n", r.check->ok ? "ok" : "FAILED", r.check->how);
-  for (const std::string& text : grouped_notes(r.compiled.notes())) fmt::print("  {}\n", text);
+  for (const std::string& text : grouped_notes(r.notes)) fmt::print("  {}\n", text);
   if (flags.verbose)
     for (const Candidate& c : plan.candidates)
       if (!c.apply)
@@ -226,10 +238,10 @@ int run(const FlagSet& app, const Flags& flags) {
   if (!flags.plan_out.empty()) write_text_file(flags.plan_out, to_json(report.compiled.plan));
   if (!flags.dry_run && !flags.output.empty()) {
     if (text)
-      write_fir(report.compiled.fused, flags.output, "fir 1 | fused from " + flags.model);
+      write_fir(report.fused, flags.output, "fir 1 | fused from " + flags.model);
     else
-      write_onnx(report.compiled.fused, flags.output, {.functions = !flags.flatten});
-    if (!text) report.check = check_written(report.compiled.fused, flags.output);
+      write_onnx(report.fused, flags.output, {.functions = !flags.flatten});
+    if (!text) report.check = check_written(report.fused, flags.output);
   }
   if (flags.json)
     print_json(to_json(report, flags));

@@ -32,6 +32,7 @@ const std::vector<Verb>& verbs();
   X(inspect, "inputs, outputs, operators, weights, FLOP and bytes of a model; kernels of an .opf")   \
   X(fuse, "plan and apply fusion, write ONNX, report per pattern")                                   \
   X(explain, "why each node is, or is not, fused")                                                   \
+  X(diff, "fusions lost and gained between two models, plans or versions of them")                   \
   X(quantize, "place Q/DQ pairs, calibrate, write int8 ONNX, show where accuracy goes")              \
   X(check, "every problem that keeps a model from being compiled, and what would help")              \
   X(optimize, "the fastest program for a model: tried, proven, measured against no fusion")          \

@@ -54,8 +54,12 @@ std::vector<EdgeGroup> edge_groups(const Graph& graph, const FusionPlan& plan) {
     group->has_time = true;
     group->microseconds += e.price->apart.microseconds - e.price->joined->microseconds;
   }
-  std::stable_sort(groups.begin(), groups.end(),
-                   [](const EdgeGroup& a, const EdgeGroup& b) { return a.bytes > b.bytes; });
+  // What would gain first, by how much; then what cannot be one launch, by the bytes between; what would lose last.
+  const auto rank = [](const EdgeGroup& g) { return !g.has_time ? 1 : g.microseconds > 0 ? 0 : 2; };
+  std::stable_sort(groups.begin(), groups.end(), [&](const EdgeGroup& a, const EdgeGroup& b) {
+    if (rank(a) != rank(b)) return rank(a) < rank(b);
+    return rank(a) == 1 ? a.bytes > b.bytes : a.microseconds > b.microseconds;
+  });
   return groups;
 }
 

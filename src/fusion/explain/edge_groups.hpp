@@ -1,4 +1,4 @@
-// Edges that are not one launch, as a person reads them: alike ones together, most bytes first.
+// Edges that are not one launch, as a person reads them: alike ones together, by predicted gain.
 #pragma once
 
 #include <string>

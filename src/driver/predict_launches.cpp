@@ -1,0 +1,96 @@
+// The planner's model (cpu/group_cost.hpp) on the regions that were lowered: channels count as blocked where an operand
+// of four dimensions lies so in the program. That model compares forms of one group, so of sums of products it counts
+// what the forms share without the register tiles they run in; here their multiply-adds count, as tiles do them. On
+// GPUs bytes and launches are all there is.
+#include "driver/predict_launches.hpp"
+
+#include <algorithm>
+
+#include "cpu/group_cost.hpp"
+#include "cpu/memory_rates.hpp"
+
+namespace opfuse {
+namespace {
+
+LayoutGuess layout_of(const Program& program, const Launch& launch) {
+  for (const int b : launch.buffers) {
+    if (b < 0) continue;
+    const Buffer& buffer = program.buffers[static_cast<size_t>(b)];
+    if (buffer.kind != BufferKind::constant && buffer.type.shape.rank() == 4 && !buffer.layout.blocks.empty())
+      return LayoutGuess::channel_blocks;
+  }
+  return LayoutGuess::dense;
+}
+
+LaunchPrediction of_bytes(const Region& region, const TargetInfo& target) {
+  SymbolValues ones;
+  for (const std::string& symbol : region.symbols()) ones[symbol] = 1;
+  const RegionCost traffic = cost_of(region, ones);
+  LaunchPrediction p;
+  p.bytes = static_cast<int64_t>(traffic.bytes_read + traffic.bytes_written);
+  p.memory = 1e6 * static_cast<double>(p.bytes) / target.gpu_bytes_per_second;
+  p.start = 1e6 * target.gpu_launch_seconds;
+  p.microseconds = p.memory + p.start;
+  return p;
+}
+
+bool sums_products(const Region& region) {
+  return std::any_of(region.stages.begin(), region.stages.end(), [](const Stage& stage) {
+    const bool sums = stage.anchor == Anchor::contraction || stage.anchor == Anchor::window;
+    return (sums || stage.anchor == Anchor::attention) && !stage.reductions.empty() &&
+           stage.reductions.front().kind == ReduceKind::sum;
+  });
+}
+
+/// Cycles of the multiply-adds of register tiles.
+double multiply_adds(const Region& region, const TargetInfo& target) {
+  SymbolValues ones;
+  for (const std::string& symbol : region.symbols()) ones[symbol] = 1;
+  const auto per_cycle = static_cast<double>(std::max<int64_t>(target.lanes_f32() * target.fma_units, 1));
+  return cost_of(region, ones).flops / 2 / per_cycle;
+}
+
+}  // namespace
+
+const char* LaunchPrediction::bound() const {
+  if (start >= std::max(instructions, memory)) return "launch";
+  return memory > instructions ? "memory" : "instructions";
+}
+
+std::vector<LaunchPrediction> predict_launches(const Program& program, const TargetInfo& target) {
+  std::vector<LaunchPrediction> all;
+  for (const Launch& launch : program.launches) {
+    LaunchPrediction& p = all.emplace_back();
+    if (launch.reference) continue;
+    if (!target.traits.on_host) {
+      p = of_bytes(launch.region, target);
+      continue;
+    }
+    const GroupCost cost = group_cost(launch.region, target, layout_of(program, launch));
+    const double work =
+        sums_products(launch.region) ? std::min(cost.work, multiply_adds(launch.region, target)) : cost.work;
+    p.microseconds = microseconds(target.launch.cycles + overlapped(work, cost.memory), target);
+    p.instructions = microseconds(work, target);
+    p.memory = microseconds(cost.memory, target);
+    p.start = microseconds(target.launch.cycles, target);
+    p.bytes = static_cast<int64_t>(cost.bytes);
+  }
+  return all;
+}
+
+double balance_of(int64_t parts, int threads) {
+  const int64_t t = std::max(threads, 1), p = std::max<int64_t>(parts, 1);
+  return static_cast<double>(p) / static_cast<double>(t * ((p + t - 1) / t));
+}
+
+double predicted_balance(const std::vector<LaunchPrediction>& launches, const std::vector<int64_t>& parts,
+                         int threads) {
+  double work = 0, taken = 0;
+  for (size_t i = 0; i < launches.size() && i < parts.size(); ++i) {
+    work += launches[i].microseconds;
+    taken += launches[i].microseconds / balance_of(parts[i], threads);
+  }
+  return taken > 0 ? work / taken : 1;
+}
+
+}  // namespace opfuse

@@ -1,0 +1,59 @@
+"""What became of fusions: the same numbers from every verb, two plans side by side, where time should go."""
+from harness import MODELS, CliTest
+
+SMALL = MODELS / "small_net.fir"
+TWO = '''graph (%x: f32[64,256]) {
+  %a = relu(%x) @"a"(Relu@17)
+  %b = sigmoid(%a) @"b"(Sigmoid@17)
+  return %b
+}'''
+
+
+class Fusion(CliTest):
+    def test_fuse_explain_and_compile_count_the_same_launches(self):
+        compiled = self.ok("compile", SMALL, "-o", self.folder / "m.opf", "--json").json["launches"]
+        self.assertEqual(self.ok("fuse", SMALL, "--dry-run", "--json").json["launches"], compiled)
+        self.assertIn(f"{compiled} launches", self.ok("fuse", SMALL, "--dry-run").out)
+        self.assertEqual(len(self.ok("explain", SMALL, "--json").json["launches"]), compiled)
+
+    def test_diff_of_models_plans_and_executables(self):
+        model, plan, apart = self.folder / "two.fir", self.folder / "a.json", self.folder / "b.json"
+        model.write_text(TWO)
+        self.ok("fuse", model, "--dry-run", "--plan-out", plan)
+        self.ok("fuse", model, "--dry-run", "--plan-out", apart, "--no-fuse", "a", "b")
+        self.assertIn("0 lost", self.ok("diff", model, plan).out)
+        lost = self.ok("diff", plan, apart, "--json").json
+        self.assertEqual(lost["schema"], "opfuse.diff/1")
+        self.assertEqual([(c["producer"], c["consumer"], c["code"]) for c in lost["lost"]], [("a", "b", "no_fuse")])
+        self.assertIn('LOST     "a" -> "b"', self.fails(1, "diff", plan, apart, "--fail-on-lost").out)
+        self.assertIn("1 gained", self.ok("diff", apart, plan, "--fail-on-lost").out)
+        self.ok("compile", model, "-o", self.folder / "m.opf")
+        self.ok("diff", plan, self.folder / "m.opf", "--fail-on-lost")
+        self.fails(2, "diff", SMALL, plan, says=["no edge in common"])
+        self.fails(5, "diff", plan, self.folder / "missing.json")
+
+    def test_why_slow_names_launches_and_what_bounds_them(self):
+        text = self.ok("explain", SMALL, "--why-slow", "--top", "2").out
+        self.assertEqual(text.count("SLOW"), 2)
+        self.assertIn("bound by", text)
+        document = self.ok("explain", SMALL, "--why-slow", "--json", "--threads", "2").json
+        self.assertTrue(all(row["predicted_us"] > 0 for row in document["launches"]))
+        self.assertTrue(0 < document["balance"]["share_of_ideal"] <= 1)
+        self.assertIn("BALANCE  2 threads", self.ok("explain", SMALL, "--threads", "2").out)
+
+    def test_top_caps_everything(self):
+        whole, cut = self.ok("explain", SMALL), self.ok("explain", SMALL, "--top", "1")
+        entries = [line for line in cut.out.splitlines() if line and not line.startswith(" ")]
+        self.assertEqual(len(entries), 1, cut.out)
+        self.assertLess(len(cut.out), len(whole.out))
+        self.assertIn("not shown (--top)", cut.err)
+
+    def test_targets_state_what_vectors_cost(self):
+        target, model = self.folder / "slow.toml", self.folder / "two.fir"
+        model.write_text(TWO)
+        target.write_text('schema = 1\nextends = "cpu:avx2"\n[costs]\nfunction = 120\n')
+        usual = self.ok("explain", model, "--json", "--target", "cpu:avx2").json["launches"][0]["predicted_us"]
+        slower = self.ok("explain", model, "--json", "--target", target).json["launches"][0]["predicted_us"]
+        self.assertGreater(slower, 2 * usual)
+        target.write_text('schema = 1\nextends = "cpu:avx2"\n[costs]\nfunctions = 120\n')
+        self.fails(1, "targets", "check", target)

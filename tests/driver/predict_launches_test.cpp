@@ -1,0 +1,54 @@
+// Predictions of a program's launches, and how evenly their parts fill threads.
+#include "driver/predict_launches.hpp"
+
+#include <gtest/gtest.h>
+
+#include "driver/compilation.hpp"
+#include "ops/registry.hpp"
+
+namespace opfuse {
+namespace {
+
+std::vector<LaunchPrediction> predictions_of(const std::string& text, const std::string& target = "cpu:avx512") {
+  Compilation c(parse_graph(text, ops()), parse_target(target), {});
+  c.run_to(Milestone::lowered);
+  return predict_launches(c.program, c.target);
+}
+
+TEST(PredictedLaunches, AreBoundByWhatIsLongest) {
+  const auto small = predictions_of("graph (%x: f32[8,8]) { %y = relu(%x) return %y }");
+  ASSERT_EQ(small.size(), 1u);
+  EXPECT_STREQ(small[0].bound(), "launch");
+  EXPECT_EQ(small[0].bytes, 2 * 4 * 64);
+  const auto large = predictions_of("graph (%x: f32[4096,4096]) { %y = relu(%x) return %y }");
+  EXPECT_STREQ(large[0].bound(), "memory");
+  const auto functions =
+      predictions_of("graph (%x: f32[512,512]) { %a = exp(%x) %b = tanh(%a) %c = erf(%b) %y = log(%c) return %y }");
+  EXPECT_STREQ(functions[0].bound(), "instructions");
+  EXPECT_GT(functions[0].microseconds, functions[0].instructions);
+  EXPECT_STREQ(predictions_of("graph (%x: f32[8,8]) { %y = relu(%x) return %y }", "cuda:sm_90")[0].bound(), "launch");
+}
+
+TEST(PredictedLaunches, FillThreadsByTheirParts) {
+  EXPECT_DOUBLE_EQ(balance_of(16, 16), 1);
+  EXPECT_DOUBLE_EQ(balance_of(8, 16), 0.5);
+  EXPECT_DOUBLE_EQ(balance_of(17, 16), 17.0 / 32);
+  EXPECT_DOUBLE_EQ(balance_of(1, 1), 1);
+  std::vector<LaunchPrediction> two(2);
+  two[0].microseconds = two[1].microseconds = 10;
+  EXPECT_DOUBLE_EQ(predicted_balance(two, {16, 16}, 16), 1);
+  EXPECT_DOUBLE_EQ(predicted_balance(two, {16, 1}, 16), 20.0 / (10 + 160));
+}
+
+TEST(PredictedLaunches, FollowTheCostsOfTheTarget) {
+  const std::string text = "graph (%x: f32[512,512]) { %y = exp(%x) return %y }";
+  Compilation c(parse_graph(text, ops()), parse_target("cpu:avx512"), {});
+  c.run_to(Milestone::lowered);
+  TargetInfo slow = c.target;
+  slow.costs.function *= 10;
+  EXPECT_GT(predict_launches(c.program, slow)[0].instructions,
+            2 * predict_launches(c.program, c.target)[0].instructions);
+}
+
+}  // namespace
+}  // namespace opfuse
