@@ -6,8 +6,11 @@
 namespace opfuse::cuda {
 
 std::span<const Emitter> emitters() {
-  static constexpr Emitter kAll[] = {
-      {"scatter", emit_scatter}, {"mma", emit_mma}, {"tiles", emit_tiles}, {"rows", emit_rows}};
+  static constexpr Emitter kAll[] = {{"scatter", emit_scatter},
+                                     {"mma", emit_mma},
+                                     {"tiles", emit_tiles},
+                                     {"depthwise", emit_depthwise},
+                                     {"rows", emit_rows}};
   return kAll;
 }
 

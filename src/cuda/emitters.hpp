@@ -11,6 +11,7 @@ namespace opfuse::cuda {
 void emit_rows(Kernel& k);
 void emit_scatter(Kernel& k);
 void emit_tiles(Kernel& k);
+void emit_depthwise(Kernel& k);
 void emit_mma(Kernel& k);
 
 struct Emitter {

@@ -39,6 +39,17 @@ struct TilesSchedule {
   }
 };
 
+/// Depthwise convolutions.
+struct DepthwiseSchedule {
+  int64_t columns = 4;  ///< neighbouring results of a thread, eight channels of each
+  int64_t block = 128;  ///< threads
+  template <class Self, class F>
+  static void each(Self& self, F&& field) {
+    field("columns", self.columns, Range{1, 16});
+    field("block", self.block, Range{32, 1024});
+  }
+};
+
 /// Maps, rows and windows.
 struct RowsSchedule {
   Given<1> team;        ///< threads of a row

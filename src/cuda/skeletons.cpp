@@ -41,7 +41,8 @@ Skeleton scatter_skeleton() {
 }
 
 Skeletons skeletons() {
-  static const std::vector<Skeleton> kAll{scatter_skeleton(), mma_skeleton(), tiles_skeleton(), rows_skeleton()};
+  static const std::vector<Skeleton> kAll{scatter_skeleton(), mma_skeleton(), tiles_skeleton(), depthwise_skeleton(),
+                                          rows_skeleton()};
   return kAll;
 }
 

@@ -9,10 +9,15 @@ namespace opfuse::cuda {
 Skeleton scatter_skeleton();  ///< updates at computed indices: a thread takes those of its own elements, in order
 Skeleton mma_skeleton();      ///< contraction of f16 or bf16 operands on tensor cores (mma.sync) with fp32 sums
 Skeleton tiles_skeleton();    ///< contraction in fp32: tiles of both operands in shared memory, sums in registers
-Skeleton rows_skeleton();     ///< map, row, window: a team of threads (1, a warp or a block) per row
+Skeleton
+depthwise_skeleton();      ///< depthwise convolutions of f16 or bf16: a thread has eight channels of several columns
+Skeleton rows_skeleton();  ///< map, row, window: a team of threads (1, a warp or a block) per row
 
 /// All of them, in the order in which they are asked.
 Skeletons skeletons();
+
+/// Windows in half precision: images and filters with their channels last, as tensor cores want their neighbours.
+void wish_channels_last(const Region& region, LayoutWish& wish);
 
 /// The form in which all of them get their regions: fewer axes, groups apart (cuda/tile_view.hpp).
 extern const RegionForm kGrouped;

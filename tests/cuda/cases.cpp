@@ -202,6 +202,22 @@ void add_tensor_core_schedules(std::vector<CudaCase>& cases) {
                          .tolerance = 2e-3});
 }
 
+/// Columns of a thread that small images do not choose: ragged, strided and dilated ones.
+void add_depthwise_schedules(std::vector<CudaCase>& cases) {
+  for (int columns : {4, 7, 8}) {
+    const auto add = [&](const char* what, const Conv& conv) {
+      CudaCase c = half(fmt::format("depthwise_{}_{}", what, columns), conv_region(conv));
+      c.schedule = {"depthwise", {{"columns", columns}, {"block", 128}}};
+      cases.push_back(c);
+    };
+    add("ragged", {.c = 16, .h = 6, .w = 9, .o = 16, .group = 16, .residual = true});
+    add("wide", {.c = 8, .h = 5, .w = 16, .o = 8, .kh = 7, .kw = 7, .pad = 3, .group = 8});
+    add("strided", {.c = 24, .h = 9, .w = 15, .o = 24, .stride = 2, .group = 24});
+    add("dilated", {.c = 8, .h = 9, .w = 11, .o = 8, .pad = 2, .dilation = 2, .group = 8});
+    add("unpadded", {.c = 8, .h = 5, .w = 13, .o = 8, .kh = 3, .kw = 5, .pad = 0, .group = 8});
+  }
+}
+
 /// Every tile of the skeleton without tensor cores.
 void add_tile_schedules(std::vector<CudaCase>& cases) {
   for (int per : {2, 4, 8})
@@ -383,7 +399,12 @@ const std::vector<CudaCase>& window_cases() {
       {"mean_pool", pool_region({.c = 5, .h = 9, .w = 9}, "sum")},
       {"min_pool", pool_region({.c = 3, .h = 9, .w = 9, .stride = 2, .pad = 0}, "min")},
   };
-  return cases;
+  static const std::vector<CudaCase> all = [] {
+    std::vector<CudaCase> list = cases;
+    add_depthwise_schedules(list);
+    return list;
+  }();
+  return all;
 }
 
 const std::vector<CudaCase>& contraction_cases() {

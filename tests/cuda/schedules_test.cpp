@@ -14,6 +14,7 @@ std::string skeleton_and_knobs(const Schedule& s) {
                        s.get("mma_k", 0), s.get("warp", 0), s.get("stages", 0), s.get("copy_a", 0), s.get("copy_b", 0),
                        s.get("vector", 1));
   if (s.get("tile_m", 0) > 0) return fmt::format("tiles {} deep {}", s.get("tile_m", 0), s.get("tile_k", 0));
+  if (s.skeleton == "depthwise") return fmt::format("depthwise columns {}", s.get("columns", 0));
   return fmt::format("rows team {} vector {}{}", s.get("team", 1), s.get("vector", 1),
                      s.get("per_thread", 0) > 0 ? " kept"
                      : s.get("held", 0) > 0     ? " held"
@@ -30,6 +31,7 @@ TEST(Schedules, each_that_can_be_chosen_is_among_the_cases) {
   for (int tile : {32, 64, 128})
     for (int depth : {8, 16}) all.insert(fmt::format("tiles {} deep {}", tile, depth));
   for (int vector : {1, 2, 4, 8}) all.insert(fmt::format("rows team 1 vector {}", vector));
+  for (int columns : {2, 4, 7, 8}) all.insert(fmt::format("depthwise columns {}", columns));
   all.insert("rows team 32 vector 1");        // rows side by side, too few for a thread each
   all.insert("rows team 256 vector 1 held");  // open length
   for (int vector : {1, 2, 4, 8})
