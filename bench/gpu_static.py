@@ -1,0 +1,314 @@
+#!/usr/bin/env python3
+"""What can be said of CUDA kernels without a GPU: registers, shared memory, spills, instructions per product, bytes per
+launch, modelled and floor time, for the built-in models x types x batches x architectures.
+
+    bench/gpu_static.py                                  all variants -> build/gpu-static/table.tsv
+    bench/gpu_static.py --models resnet50 --types f16 --batches 128 --archs sm_80 --kernels    each kernel of one
+
+Kernels are compiled by NVRTC and disassembled by nvdisasm (pip install nvidia-cuda-nvrtc nvidia-cuda-nvdisasm). What is
+known of a kernel's text is kept in --cache, so a run goes on where the last one ended; --budget ends it in time and says
+what is left (exit code 3). Times are modelled (gpu_time_model.py), not measured."""
+import argparse
+import collections
+import ctypes
+import glob
+import hashlib
+import json
+import math
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+from gpu_time_model import floor_time, kernel_time, numbers  # beside this file
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MODELS = ["resnet50", "mobilenet_v2", "convnext_tiny", "vit_b_16", "bert_base"]
+TYPES = ["f32", "f16", "bf16"]
+MEMORY = ("LDG", "STG", "LDS", "STS", "LDSM", "LDGSTS", "LDL", "STL")
+INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([A-Z0-9_.]+)\s*(.*?);")
+COLUMNS = ["model", "type", "batch", "arch", "launches", "kernels", "spills", "stack", "most_registers", "most_shared",
+           "instructions_per_hmma", "narrow_stores", "calls", "modelled_ms", "floor_ms", "text"]
+
+
+def find_tools():
+    libraries = [os.environ.get("OPFUSE_NVRTC", ""), "/usr/local/cuda/lib64/libnvrtc.so.13"]
+    tools = [shutil.which("nvdisasm") or ""]
+    for base in [os.environ.get("VIRTUAL_ENV", ""), os.environ.get("OPFUSE_CUDA_VENV", ""), sys.prefix]:
+        if base:
+            libraries += glob.glob(f"{base}/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.1[23]")
+            tools += glob.glob(f"{base}/lib/python3*/site-packages/nvidia/*/bin/nvdisasm")
+    library = next((x for x in libraries if x and os.path.exists(x)), None)
+    tool = next((x for x in tools if x and os.path.exists(x)), None)
+    return library, tool
+
+
+class Nvrtc:
+    def __init__(self, path):
+        self.api = ctypes.CDLL(path)
+
+    def compile(self, text, name, arch):
+        api, program = self.api, ctypes.c_void_p()
+        options = [f"--gpu-architecture={arch}", "--std=c++17", "--fmad=false", "--ptxas-options=-v"]
+        words = (ctypes.c_char_p * len(options))(*[o.encode() for o in options])
+        api.nvrtcCreateProgram(ctypes.byref(program), text.encode(), f"{name}.cu".encode(), 0, None, None)
+        failed = api.nvrtcCompileProgram(program, len(options), words)
+        size = ctypes.c_size_t()
+        api.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+        log = ctypes.create_string_buffer(size.value)
+        api.nvrtcGetProgramLog(program, log)
+        if failed:
+            sys.exit(f"NVRTC refused {name}:\n{log.value.decode()}")
+        api.nvrtcGetCUBINSize(program, ctypes.byref(size))
+        cubin = ctypes.create_string_buffer(size.value)
+        api.nvrtcGetCUBIN(program, cubin)
+        api.nvrtcDestroyProgram(ctypes.byref(program))
+        return cubin.raw, log.value.decode()
+
+
+def parse(sass):
+    """[(mnemonic, operands)], and loops as pairs of first and last instruction."""
+    code, labels = [], {}
+    for line in sass.splitlines():
+        label = re.match(r"^(\.L_\w+):", line.strip())
+        if label:
+            labels[label.group(1)] = len(code)
+        elif found := INSTRUCTION.match(line):
+            code.append((found.group(2), found.group(3)))
+    loops = []
+    for i, (op, operands) in enumerate(code):
+        target = re.search(r"\.L_\w+", operands) if op.startswith("BRA") else None
+        if target and labels.get(target.group(0), i) < i:
+            loops.append((labels[target.group(0)], i))
+    return code, loops
+
+
+def histogram(code):
+    counts = collections.Counter()
+    for op, _ in code:
+        base = op.split(".")[0]
+        if base in MEMORY and base != "LDSM":
+            width = "128" if ".128" in op else "64" if ".64" in op else "16" if "16" in op else "8" if "8" in op else "32"
+            counts[f"{base}.{width}"] += 1
+        elif base == "LDSM":
+            counts["LDSM." + op.split(".")[-1]] += 1
+        else:
+            counts[base] += 1
+    return counts
+
+
+def main_loop(code, loops, head):
+    """The loop around the products: what a warp issues in one trip, loops within it (fills) counted by their trips."""
+    found = [l for l in loops if histogram(code[l[0]:l[1] + 1])["HMMA"] >= 8]
+    if not found:
+        return None
+    first, last = min(found, key=lambda l: l[1] - l[0])
+    around = [l for l in found if l[0] <= first and l[1] >= last]
+    first, last = next((l for l in sorted(around, key=lambda l: l[1] - l[0])
+                        if histogram(code[l[0]:l[1] + 1])["BAR"]), (first, last))
+    counts = histogram(code[first:last + 1])
+    inner = [l for l in loops if first <= l[0] and l[1] <= last and l != (first, last)]
+    outermost = [l for l in inner if not any(o != l and o[0] <= l[0] and l[1] <= o[1] for o in inner)]
+    issued = last - first + 1
+    for begin, end in outermost:
+        fill = histogram(code[begin:end + 1])
+        moved = fill["LDGSTS.128"] or fill["STS.16"]
+        if moved and not fill["HMMA"]:
+            per_thread = head["tile_k"] * (head["tile_m"] + head["tile_n"]) / 2 / (8 if fill["LDGSTS.128"] else 1) / head["block"]
+            issued += (end - begin + 1) * (per_thread / moved - 1)
+    matrices = counts["LDSM.4"] * 4 + counts["LDSM.2"] * 2 + counts["LDSM.M88"]
+    steps = counts["HMMA"] * head["block"] / 32 * 2048 / max(1, head["tile_m"] * head["tile_n"] * head["tile_k"])
+    return {"products": counts["HMMA"], "issued": issued, "matrix_cycles": matrices,
+            "filled_bytes": steps * (head["tile_m"] + head["tile_n"]) * head["tile_k"] * 2, "end": last}
+
+
+def schedule_of(text):
+    words = re.search(r"^// schedule  (.*)$", text, re.M).group(1)
+    return {k: int(v) for k, v in re.findall(r"(\w+)=(\d+)", words)}
+
+
+def head_of(text):
+    """What the head of a kernel's file and its constants say."""
+    constants = {k: int(v) for k, v in re.findall(r"^constexpr int (k\w+) = (\d+);", text, re.M)}
+    launch = re.search(r"^// launch    grid (\d+), block (\d+)(?:, (\d+) bytes)?", text, re.M)
+    work = re.search(r"^// bytes     (\d+) read, (\d+) written; (\d+) FLOP", text, re.M)
+    return {"grid": int(launch.group(1)), "block": int(launch.group(2)), "given": int(launch.group(3) or 0),
+            "read": int(work.group(1)), "written": int(work.group(2)), "flop": int(work.group(3)),
+            "tile_m": constants.get("kTileM", 0), "tile_n": constants.get("kTileN", 0),
+            "tile_k": constants.get("kTileK", 0), "stages": constants.get("kStages", 2),
+            "schedule": schedule_of(text), "domain": numbers(text, "domain"), "reduce": numbers(text, "reduce")}
+
+
+def dynamic_count(code, loops, head):
+    """Instructions of a warp of a kernel without products: those of its longest loop times the trips, once the others."""
+    if not loops or not head["reduce"]:
+        return len(code)
+    first, last = max(loops, key=lambda l: l[1] - l[0])
+    team, reduce = head["schedule"].get("team", 1), [r for r in head["reduce"] if r > 1]
+    terms = math.prod(reduce)
+    if "tile_m" in head["schedule"]:
+        trips = -(-terms // head["schedule"]["tile_k"])
+    elif team == 1 and len(reduce) > 1:
+        trips = reduce[0]
+    else:
+        trips = max(1, terms / (team * head["schedule"].get("vector", 1) * 4))
+    if "per_thread" in head["schedule"]:
+        trips = 1
+    return len(code) + (last - first + 1) * (trips - 1)
+
+
+def facts_of(text, body, arch, tools, cache):
+    """Facts of a kernel's text on an architecture, compiled once."""
+    key = hashlib.sha1((body + arch).encode()).hexdigest()[:20]
+    path = cache / "kernels" / f"{key}.json"
+    if path.exists():
+        return json.loads(path.read_text())
+    nvrtc, nvdisasm = tools
+    symbol = re.search(r"^// kernel    (\S+)", text, re.M).group(1)
+    cubin, log = nvrtc.compile(body, symbol, arch)
+    binary = cache / f"{key}.cubin"
+    binary.write_bytes(cubin)
+    sass = subprocess.run([nvdisasm, "-c", binary], capture_output=True, text=True, check=True).stdout
+    binary.unlink()
+    code, loops = parse(sass)
+    head, counts = head_of(text), histogram(code)
+    loop = main_loop(code, loops, head) if counts["HMMA"] else None
+    tail = code[loop["end"] + 1:] if loop else []
+    numbers_in = lambda what: [int(x) for x in re.findall(rf"(\d+) {what}", log)]
+    facts = {"registers": max(numbers_in("registers") + [0]), "spills": sum(numbers_in("bytes spill")),
+             "stack": max(numbers_in("bytes stack frame") + [0]), "static": max(numbers_in("bytes smem") + [0]),
+             "instructions": len(code), "counts": dict(counts), "main_loop": loop, "tail_issued": len(tail),
+             "issued": dynamic_count(code, loops, head), "calls": sum(op.startswith("CALL") and "$" in operands for op, operands in code),
+             "warnings": re.findall(r"C75\d\d", log)}
+    path.write_text(json.dumps(facts))
+    return facts
+
+
+def sixteen_byte_stores(head, text):
+    """Whether the schedule stores 16 bytes of 16-bit types."""
+    outputs = re.findall(r"^//   output param \d+ (\w+)\[", text, re.M)
+    return head["schedule"].get("vector", 1) == 8 and all(t in ("f16", "bf16") for t in outputs)
+
+
+def kernel_rows(folder, dtype, arch, tools, cache):
+    for path in sorted(folder.glob("*.cu")):
+        text = path.read_text()
+        body = "\n".join(l for l in text.splitlines() if not l.startswith("//")) + "\n"
+        head = head_of(text)
+        facts = dict(facts_of(text, body, arch, tools, cache), **head)
+        facts["shared"] = facts["static"] + facts["given"]
+        facts["file"], facts["launches"] = path.stem, max(1, len(re.findall(r"^// group ", text, re.M)))
+        facts["narrow_stores"] = facts["counts"].get("STG.32", 0) if sixteen_byte_stores(head, text) else 0
+        if facts["main_loop"]:
+            warps = head["block"] / 32
+            steps = -(-math.prod(head["reduce"]) // head["tile_k"])
+            facts["products_per_warp"] = steps * head["tile_m"] * head["tile_n"] * head["tile_k"] / 2048 / warps
+        facts["modelled"], facts["floor"] = kernel_time(facts, arch), floor_time(facts, dtype, arch)
+        facts["sha"] = hashlib.sha1(body.encode()).hexdigest()
+        yield facts
+
+
+def model_text(opfuse, model, dtype, batch, cache):
+    """The built-in model as text, weights drawn by seeds: the kernels do not depend on them."""
+    path = cache / f"{model}-{dtype}-{batch}.fir"
+    if path.exists():
+        return path
+    raw = cache / f"{model}-{batch}.fir"
+    subprocess.run([opfuse, "zoo", model, "--batch", str(batch), "-o", raw, "--force"], check=True, capture_output=True)
+    text, count = raw.read_text(), 0
+
+    def drawn(_):
+        nonlocal count
+        count += 1
+        return f"rand<{count}> : f32["
+
+    text = re.sub(r'file<"[^"]*", \d+> : f32\[', drawn, text)
+    if dtype in ("f16", "bf16"):
+        text = re.sub(r"= cast\((%\S+)\) : f32", rf"= cast(\1) {{to = {dtype}}} : f32", text)
+        text = re.sub(r"\bf32\b", dtype, text)
+    path.write_text(text)
+    return path
+
+
+def variant(args, tools, model, dtype, batch, arch):
+    folder = args.cache / "texts" / f"{model}-{dtype}-{batch}-{arch}"
+    shutil.rmtree(folder, ignore_errors=True)
+    graph = model_text(args.opfuse, model, dtype, batch, args.cache)
+    subprocess.run([args.opfuse, "compile", graph, "--target", f"cuda:{arch}", "--emit", "cuda", folder, "--no-cache"],
+                   check=True, capture_output=True)
+    kernels = list(kernel_rows(folder, dtype, arch, tools, args.cache))
+    ratios = [k["main_loop"]["issued"] / k["main_loop"]["products"] for k in kernels
+              if k["main_loop"] and products_count(k)]
+    total = lambda field: sum(k[field] * k["launches"] for k in kernels)
+    row = {"model": model, "type": dtype, "batch": batch, "arch": arch, "launches": sum(k["launches"] for k in kernels),
+           "kernels": len(kernels), "spills": total("spills"), "stack": total("stack"),
+           "most_registers": max(k["registers"] for k in kernels), "most_shared": max(k["shared"] for k in kernels),
+           "instructions_per_hmma": f"{max(ratios):.2f}" if ratios else "-",
+           "narrow_stores": sum(k["narrow_stores"] > 0 for k in kernels), "calls": sum(k["calls"] for k in kernels),
+           "modelled_ms": f"{total('modelled') * 1e3:.3f}", "floor_ms": f"{total('floor') * 1e3:.3f}",
+           "text": hashlib.sha1("".join(sorted(k["sha"] for k in kernels)).encode()).hexdigest()[:12]}
+    return row, kernels
+
+
+def products_count(k):
+    """Products with at least 64 rows, 64 columns and k % 8 = 0: those that the bar is set for."""
+    return math.prod(k["reduce"]) % 8 == 0 and k["schedule"].get("copy_a") and k["schedule"].get("copy_b")
+
+
+def show(kernels):
+    for k in sorted(kernels, key=lambda k: -k["modelled"] * k["launches"]):
+        loop = k["main_loop"]
+        per = f"{loop['issued'] / loop['products']:.2f}/HMMA" if loop else ""
+        width = {c: n for c, n in k["counts"].items() if c.startswith(("STG", "LDG.", "LDL", "STL"))}
+        print(f"{k['file'][:56]:56} x{k['launches']:<3} {k['modelled'] * 1e6:8.1f} us, floor {k['floor'] * 1e6:7.1f}  regs "
+              f"{k['registers']:3} shared {k['shared']:6} spills {k['spills']} n {k['instructions']} {per} {width}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--opfuse", default=ROOT / "build/release/tools/opfuse/opfuse", type=pathlib.Path)
+    parser.add_argument("--models", nargs="+", default=MODELS)
+    parser.add_argument("--types", nargs="+", default=TYPES)
+    parser.add_argument("--batches", nargs="+", type=int, default=[1, 32, 128])
+    parser.add_argument("--archs", nargs="+", default=["sm_80", "sm_90a"])
+    parser.add_argument("--cache", default=ROOT / "build/gpu-static", type=pathlib.Path)
+    parser.add_argument("--budget", type=float, default=1e9, help="seconds")
+    parser.add_argument("--check", action="store_true", help="fails where a kernel spills, has a stack or narrow stores")
+    parser.add_argument("--kernels", action="store_true", help="a line for each kernel")
+    parser.add_argument("-o", "--output", type=pathlib.Path, help="the table (default: CACHE/table.tsv)")
+    args = parser.parse_args()
+    library, nvdisasm = find_tools()
+    if not library or not nvdisasm:
+        print(f"skipped: no {'NVRTC' if not library else 'nvdisasm'} (pip install nvidia-cuda-nvrtc nvidia-cuda-nvdisasm)")
+        return 0
+    (args.cache / "kernels").mkdir(parents=True, exist_ok=True)
+    tools, began, rows, left = (Nvrtc(library), nvdisasm), time.time(), [], []
+    for model in args.models:
+        for dtype in args.types:
+            for batch in args.batches:
+                for arch in args.archs:
+                    if time.time() - began > args.budget:
+                        left.append(f"{model} {dtype} {batch} {arch}")
+                        continue
+                    row, kernels = variant(args, tools, model, dtype, batch, arch)
+                    rows.append(row)
+                    print("  ".join(f"{row[c]}" for c in COLUMNS), flush=True)
+                    if args.kernels:
+                        show(kernels)
+    output = args.output or args.cache / "table.tsv"
+    output.write_text("\t".join(COLUMNS) + "\n" + "".join("\t".join(str(r[c]) for c in COLUMNS) + "\n" for r in rows))
+    bad = [f"{r['model']} {r['type']} {r['batch']} {r['arch']}: {what} {r[what]}" for r in rows
+           for what in ("spills", "stack", "narrow_stores") if r[what]]
+    if args.check and bad:
+        print("\n".join(bad))
+        return 1
+    if left:
+        print(f"left for the next call: {', '.join(left)}")
+    return 3 if left else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
