@@ -25,9 +25,10 @@ struct Gain {
   const char* pass;
   Loses loses;
   const char* code = "no_gain";  ///< of the refusal
+  Loses slower = nullptr;        ///< asked behind `loses`, code "no_gain"; null: nothing more
 };
 constexpr Gain kGains[] = {{"sum-codes", no_codes_kernel, "no_kernel"},
-                           {"narrow-factors", no_halves_kernel, "no_kernel"},
+                           {"narrow-factors", no_halves_kernel, "no_kernel", halves_lose},
                            {"join-chains", joining_loses},
                            {"join-gates", joining_loses},
                            {"join-channel-factors", channel_factor_loses}};
@@ -36,8 +37,10 @@ Legality question_of(const Gain& gain, const TargetInfo& target) {
   return [gain, target](const Node& joined) -> std::optional<Decline> {
     const auto lowered = lower_group(joined);
     if (const auto* declined = std::get_if<Decline>(&lowered)) return *declined;
-    const std::optional<std::string> why = gain.loses(std::get<LoweredGroup>(lowered).region, target);
-    return why ? std::optional(Decline{gain.code, *why, {}}) : std::nullopt;
+    const Region& region = std::get<LoweredGroup>(lowered).region;
+    if (const auto why = gain.loses(region, target)) return Decline{gain.code, *why, {}};
+    const auto why = gain.slower ? gain.slower(region, target) : std::nullopt;
+    return why ? std::optional(Decline{"no_gain", *why, {}}) : std::nullopt;
   };
 }
 

@@ -35,17 +35,18 @@ constexpr int64_t kTypicalExtent = 8;
 
 class Assigner {
  public:
-  Assigner(Program& program, const WorkList& work, const std::map<const Value*, int>& buffers, const TargetInfo& target,
+  Assigner(Program& program, WorkList& work, const std::map<const Value*, int>& buffers, const TargetInfo& target,
            const TakesLayouts& takes)
       : program_(program), work_(work), buffers_(buffers), target_(target), takes_(takes), labels_(count()) {
     std::set<std::string> names(program.symbols.begin(), program.symbols.end());
     for (const std::string& name : names) symbols_[name] = kTypicalExtent;
     free_.resize(program.buffers.size(), 0);
     channel_.resize(program.buffers.size(), 1);
+    block_.resize(program.buffers.size(), target.lanes_f32());
   }
 
   void run() {
-    if (target_.traits.channel_blocks) find_channels();
+    if (target_.traits.channel_blocks) find_channels(), find_blocks();
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
       const Buffer& buffer = program_.buffers[i];
       const bool image = buffer.type.shape.rank() == 4 || (buffer.type.shape.rank() > 2 && wished(static_cast<int>(i)));
@@ -64,14 +65,15 @@ class Assigner {
 
  private:
   Program& program_;
-  const WorkList& work_;
+  WorkList& work_;
   const std::map<const Value*, int>& buffers_;
   const TargetInfo& target_;
   const TakesLayouts& takes_;
   TwoLabels labels_;
   SymbolValues symbols_;
-  std::vector<char> free_;    ///< may be blocked
-  std::vector<int> channel_;  ///< axis of the channels
+  std::vector<char> free_;      ///< may be blocked
+  std::vector<int> channel_;    ///< axis of the channels
+  std::vector<int64_t> block_;  ///< channels of a block
 
   int count() const { return static_cast<int>(program_.buffers.size()); }
   const Buffer& buffer(int index) const { return program_.buffers[static_cast<size_t>(index)]; }
@@ -84,8 +86,9 @@ class Assigner {
   bool packed(DType d) const { return target_.traits.channel_blocks && (d == DType::u8 || d == DType::bf16); }
   Layout blocked(int index) const {
     const size_t rank = buffer(index).type.shape.rank();
-    return target_.traits.channel_blocks ? Layout::channels_blocked(rank, channel_axis(index), target_.lanes_f32())
-                                         : channels_last(rank);
+    return target_.traits.channel_blocks
+               ? Layout::channels_blocked(rank, channel_axis(index), block_[static_cast<size_t>(index)])
+               : channels_last(rank);
   }
   int channel_axis(int index) const { return channel_[static_cast<size_t>(index)]; }
   const Dim& channels(size_t index) const {
@@ -109,6 +112,107 @@ class Assigner {
     share_wishes(last, second);
     for (size_t i = 0; i < channel_.size(); ++i)
       if (last[i] && !second[i]) channel_[i] = static_cast<int>(program_.buffers[i].type.shape.rank()) - 1;
+  }
+  /// Blocks are as large as some reader wishes (rows of matrix registers), where no channel is padding then. What takes
+  /// smaller ones takes whole multiples. Parts of a tensor, and results of one loop nest, lie alike.
+  void find_blocks() {
+    for (const WorkItem& item : work_.items)
+      for (size_t g = 0; g < item.wishes.size(); ++g)
+        for (size_t p = 0; p < item.wishes[g].params.size(); ++p) {
+          const auto& wish = item.wishes[g].params[p];
+          const int index = find(item.groups[g].operands[p].value);
+          if (index < 0 || !wish || item.groups[g].region.params[p].role != ParamRole::input) continue;
+          if (wish->blocks.size() != 1 || wish->blocks[0].axis != channel_axis(index)) continue;
+          const auto all = channels(static_cast<size_t>(index)).constant();
+          int64_t& block = block_[static_cast<size_t>(index)];
+          if (all && *all % wish->blocks[0].factor == 0) block = std::max(block, wish->blocks[0].factor);
+        }
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const WorkItem& item : work_.items)
+        for (size_t i = 0; i < item.parts.size(); ++i)
+          changed |= raise_block_of_box(find(item.whole), find(item.parts[i]), item.offsets[i]);
+    }
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const WorkItem& item : work_.items) {
+        for (size_t i = 0; i < item.parts.size(); ++i)
+          changed |= share_block_of_box(find(item.whole), find(item.parts[i]), item.offsets[i]);
+        if (item.kind == WorkKind::reshape)
+          changed |= share_block(find(item.node->input(0)), find(item.node->output()));
+        for (const LoweredGroup& group : item.groups) changed |= share_blocks_of_results(group);
+      }
+    }
+    for (WorkItem& item : work_.items)
+      for (size_t g = 0; g < item.wishes.size(); ++g)
+        if (!item.wishes[g].narrow.empty() && !lies_as_wished(item.groups[g], item.wishes[g]))
+          item.wishes[g].params = item.wishes[g].narrow;
+  }
+  /// Blocks of what a group reads are as large as it wishes.
+  bool lies_as_wished(const LoweredGroup& group, const LayoutWish& wish) const {
+    for (size_t p = 0; p < wish.params.size(); ++p) {
+      const int index = find(group.operands[p].value);
+      if (index < 0 || !wish.params[p] || group.region.params[p].role != ParamRole::input) continue;
+      if (wish.params[p]->blocks.size() == 1 && blocked(index).blocks[0].factor % wish.params[p]->blocks[0].factor != 0)
+        return false;
+    }
+    return true;
+  }
+  /// The smaller block becomes that of both.
+  bool share_block(int a, int b) {
+    if (a < 0 || b < 0) return false;
+    int64_t &x = block_[static_cast<size_t>(a)], &y = block_[static_cast<size_t>(b)];
+    if (x == y) return false;
+    x = y = std::min(x, y);
+    return true;
+  }
+  /// The larger block becomes that of both where the part stays a view.
+  bool raise_block_of_box(int whole, int part, const std::vector<Dim>& offset) {
+    if (whole < 0 || part < 0) return false;
+    int64_t &x = block_[static_cast<size_t>(whole)], &y = block_[static_cast<size_t>(part)];
+    if (x == y) return false;
+    const int64_t before[] = {x, y}, larger = std::max(x, y);
+    const auto divides = [&](int index) {
+      const auto all = channels(static_cast<size_t>(index)).constant();
+      return all && *all % larger == 0;
+    };
+    x = y = larger;
+    if (divides(whole) && divides(part) &&
+        box_fits_blocks(blocked(whole), buffer(whole).type.shape, offset, buffer(part).type.shape))
+      return true;
+    x = before[0], y = before[1];
+    return false;
+  }
+  /// Larger blocks than a vector's would make a copy of a part that is a view.
+  bool share_block_of_box(int whole, int part, const std::vector<Dim>& offset) {
+    if (whole < 0 || part < 0) return false;
+    int64_t& block = block_[static_cast<size_t>(whole)];
+    const bool changed = share_block(whole, part);
+    if (block == target_.lanes_f32() ||
+        box_fits_blocks(blocked(whole), buffer(whole).type.shape, offset, buffer(part).type.shape))
+      return changed;
+    block = target_.lanes_f32();
+    return share_block(whole, part) || changed;
+  }
+  /// Lanes of a plain nest run along one block of all results; register tiles store each in blocks of its own.
+  static bool is_plain_nest(const Stage& stage) {
+    return stage.anchor != Anchor::contraction && stage.anchor != Anchor::window;
+  }
+  bool share_blocks_of_results(const LoweredGroup& group) {
+    bool changed = false;
+    for (const Stage& stage : group.region.stages)
+      for (const StageOutput& a : stage.outputs)
+        for (const StageOutput& b : stage.outputs)
+          if (is_plain_nest(stage) && a.param >= 0 && b.param >= 0)
+            changed |= share_block(find(group.operands[static_cast<size_t>(a.param)].value),
+                                   find(group.operands[static_cast<size_t>(b.param)].value));
+    return changed;
+  }
+  /// A kernel that wishes blocks takes multiples of them.
+  static bool meets(const Layout& lies, const Layout& wish) {
+    if (lies == wish) return true;
+    return lies.blocks.size() == 1 && wish.blocks.size() == 1 && lies.blocks[0].axis == wish.blocks[0].axis &&
+           lies.order == wish.order && lies.blocks[0].factor % wish.blocks[0].factor == 0;
   }
   /// A part that no kernel has a wish for is stored as its whole, and the other way around.
   void share_wishes(std::vector<char>& last, std::vector<char>& second) const {
@@ -151,7 +255,8 @@ class Assigner {
       for (size_t g = 0; g < item.wishes.size(); ++g) {
         const LoweredGroup& group = item.groups[g];
         const std::vector<Layout> layouts = layouts_of(group, item.wishes[g], labels);
-        if (alike(group.region, layouts) && (item.wishes[g].any || takes_(group.region, layouts))) continue;
+        const bool any = item.wishes[g].any && alike(group.region, layouts, true);
+        if (alike(group.region, layouts, false) && (any || takes_(group.region, layouts))) continue;
         for (const LoweredOperand& operand : group.operands)
           if (const int index = find(operand.value); is_blocked(index, labels)) {
             free_[static_cast<size_t>(index)] = 0;
@@ -161,18 +266,23 @@ class Assigner {
       }
     return changed;
   }
-  /// Results of one loop nest have the same blocks.
-  static bool alike(const Region& region, const std::vector<Layout>& layouts) {
+  /// Results of one loop nest have the same blocks; `all`: of register tiles too, else these may differ in size.
+  static bool alike(const Region& region, const std::vector<Layout>& layouts, bool all) {
     for (const Stage& stage : region.stages) {
       const std::vector<Block>* blocks = nullptr;
       for (const StageOutput& output : stage.outputs) {
         if (output.param < 0) continue;
         const std::vector<Block>& own = layouts[static_cast<size_t>(output.param)].blocks;
-        if (blocks && *blocks != own) return false;
+        const bool sizes = all || is_plain_nest(stage);
+        if (blocks && !(sizes ? *blocks == own : along_same(*blocks, own))) return false;
         blocks = &own;
       }
     }
     return true;
+  }
+  static bool along_same(const std::vector<Block>& a, const std::vector<Block>& b) {
+    return a.size() == b.size() &&
+           std::equal(a.begin(), a.end(), b.begin(), [](const Block& x, const Block& y) { return x.axis == y.axis; });
   }
   bool is_blocked(int index, const std::vector<char>& labels) const {
     return index >= 0 && free_[static_cast<size_t>(index)] && labels[static_cast<size_t>(index)];
@@ -196,7 +306,9 @@ class Assigner {
     for (const WorkItem& item : work_.items)
       for (size_t g = 0; g < item.wishes.size(); ++g)
         for (size_t p = 0; p < item.wishes[g].params.size(); ++p)
-          if (item.wishes[g].params[p] == want && find(item.groups[g].operands[p].value) == index) return true;
+          if (item.wishes[g].params[p] && meets(want, *item.wishes[g].params[p]) &&
+              find(item.groups[g].operands[p].value) == index)
+            return true;
     return false;
   }
 
@@ -258,7 +370,7 @@ class Assigner {
         continue;
       }
       const int64_t weight = (result ? 2 : 1) * (packed(buffer(index).type.dtype) ? kPacked : 1);
-      cost(index, *wish[p] == blocked(index) ? 0 : 1, weight * bytes(index));
+      cost(index, meets(blocked(index), *wish[p]) ? 0 : 1, weight * bytes(index));
     }
     for (const Stage& stage : group.region.stages) {
       if (stage.outputs.size() > 1) keep_together(group, stage);
@@ -320,7 +432,7 @@ class Assigner {
 
 }  // namespace
 
-void assign_layouts(Program& program, const WorkList& work, const std::map<const Value*, int>& buffers,
+void assign_layouts(Program& program, WorkList& work, const std::map<const Value*, int>& buffers,
                     const TargetInfo& target, const TakesLayouts& takes) {
   Assigner(program, work, buffers, target, takes).run();
 }

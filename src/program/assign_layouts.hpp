@@ -12,8 +12,8 @@ using TakesLayouts = std::function<bool(const Region&, const std::vector<Layout>
 
 /// Chooses the layout of every intermediate buffer so that the bytes that kernels must convert, and the
 /// copies that views would save, are least over the whole program, among layouts of which every region has a kernel.
-/// `buffers` maps values to buffers.
-void assign_layouts(Program& program, const WorkList& work, const std::map<const Value*, int>& buffers,
+/// `buffers` maps values to buffers. Wishes for blocks that others do not allow become those for a vector's.
+void assign_layouts(Program& program, WorkList& work, const std::map<const Value*, int>& buffers,
                     const TargetInfo& target, const TakesLayouts& takes);
 
 }  // namespace opfuse

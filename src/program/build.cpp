@@ -47,8 +47,7 @@ class Builder {
     program_.symbols.assign(symbols.begin(), symbols.end());
     program_.notes = work_.notes;
     make_buffers();
-    for (WorkItem& item : work_.items)
-      for (const LoweredGroup& group : item.groups) item.wishes.push_back(wish(group.region));
+    for (WorkItem& item : work_.items) item.wishes = wishes_of(item.groups);
     const auto takes = [this](const Region& region, const std::vector<Layout>& layouts) {
       return has_kernel(region, layouts);
     };
@@ -94,6 +93,12 @@ class Builder {
   LayoutWish wish(const Region& region) const {
     if (options_.wish_layouts) return options_.wish_layouts(region);
     return {std::vector<std::optional<Layout>>(region.params.size())};
+  }
+
+  std::vector<LayoutWish> wishes_of(const std::vector<LoweredGroup>& groups) const {
+    std::vector<LayoutWish> wishes;
+    for (const LoweredGroup& group : groups) wishes.push_back(wish(group.region));
+    return wishes;
   }
 
   /// The source name, or "%id" for values that conversions made.
@@ -261,16 +266,19 @@ class Builder {
   }
 
   void launch_all(const Node& node, const std::vector<LoweredGroup>& groups) {
+    launch_all(node, groups, wishes_of(groups));
+  }
+  void launch_all(const Node& node, const std::vector<LoweredGroup>& groups, const std::vector<LayoutWish>& wishes) {
     if (!groups.empty() && !groups[0].step_operands.empty()) return loop(node, groups);
     for (size_t g = 0; g < groups.size(); ++g)
-      launch(node, groups[g], wish(groups[g].region).params,
+      launch(node, groups[g], wishes[g].params,
              groups.size() == 1 ? launch_name(node) : fmt::format("{}[{}]", launch_name(node), g));
   }
 
   void emit(const WorkItem& item) {
     switch (item.kind) {
       case WorkKind::launch:
-        return launch_all(*item.node, item.groups);
+        return launch_all(*item.node, item.groups, item.wishes);
       case WorkKind::reshape:
         return emit_reshape(*item.node);
       case WorkKind::box:

@@ -10,8 +10,10 @@ namespace opfuse {
 
 struct LayoutWish {
   std::vector<std::optional<Layout>> params;  ///< by region parameter; nullopt: any layout is fine as given
-  bool writes_padding = true;                 ///< results may have padding lanes: the kernel stores zeros there
-  bool any = true;                            ///< there is a kernel whatever the layouts are
+  /// The same where images lie in no larger blocks than a vector's; empty: no larger ones are wished.
+  std::vector<std::optional<Layout>> narrow{};
+  bool writes_padding = true;  ///< results may have padding lanes: the kernel stores zeros there
+  bool any = true;             ///< there is a kernel whatever the layouts are
 };
 
 }  // namespace opfuse

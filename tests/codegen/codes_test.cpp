@@ -143,6 +143,12 @@ const std::vector<Case> kCases = {
     codes("signs_saturate", {.conv = conv(64, 32, 4, 1), .unit = 64, .extreme = true, .with_signs = true}),
     codes("signs_depthwise", {.conv = conv(24, 24, 7, 3, 1, 1, 1, 24), .unit = 64, .with_signs = true}),
     codes("residual", {.conv = with_residual(conv(32, 80, 4, 1), "3"), .unit = 512}),
+    // blocks of 64 channels where matrices multiply them
+    codes("rows_of_matrices", {.conv = conv(128, 128, 7, 3, 1), .zero = 128, .unit = 4096, .extreme = true}),
+    codes("rows_of_matrices_padded", {.conv = conv(64, 36, 9, 3, 1, 2), .padding = 255, .unit = 4096}),
+    codes("rows_of_matrices_of_signs", {.conv = conv(64, 64, 5, 3, 2, 1, 2), .padding = 127, .with_signs = true}),
+    codes("rows_of_matrices_in_groups", {.conv = conv(128, 64, 6, 3, 1, 1, 1, 2), .unit = 4096}),
+    codes("rows_of_matrices_residual", {.conv = with_residual(conv(192, 128, 6, 1), "2"), .unit = 512}),
     codes("middle_pair", {.conv = with_residual(conv(32, 64, 5, 1)), .unit = 512, .middle = true}),
 };
 

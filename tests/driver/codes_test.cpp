@@ -141,6 +141,27 @@ TEST(Codes, OfDataQuantisedOnTheWayAreSummed) {
   }
 }
 
+/// Of AMX, whose registers have rows of 64 bytes.
+TEST(Codes, LieInRowsOfMatrices) {
+  const auto layouts = [](int channels) {
+    const Compilation c = compile_graph(parse_graph(fmt::format(R"(graph (%x: f32[1,{0},9,9]) {{
+          %s = const splat<0.02> : f32[] %z = const splat<7> : u8[] %c = const rand<1> : i8[{0},{0},3,3]
+          %w = dequantize_linear(%c, %s) %q = quantize_linear(%x, %s, %z) %d = dequantize_linear(%q, %s, %z)
+          %v = conv(%d, %w) {{pads = [1,1,1,1]}} %y = quantize_linear(%v, %s, %z) return %y }})",
+                                                                channels),
+                                                    ops()),
+                                        parse_target("cpu:avx512-amx"), {});
+    std::string all;
+    for (const Buffer& b : c.program.buffers)
+      if (b.kind == BufferKind::intermediate) all += b.layout.text() + " ";
+    for (const Launch& launch : c.program.launches)
+      all += fmt::format("{}{} ", launch.schedule.skeleton, launch.schedule.get("matrix", 0));
+    return all;
+  };
+  EXPECT_EQ(layouts(64), "0123/1:64 generic0 contraction1 ");
+  EXPECT_EQ(layouts(48), "0123/1:16 generic0 contraction0 ");
+}
+
 TEST(Codes, ModelsOfThemAreProven) {
   Net with_signs;
   with_signs.data = "i8", with_signs.zero = "-7";

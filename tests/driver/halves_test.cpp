@@ -130,6 +130,30 @@ TEST(Bf16, StaysF32ForAReason) {
   EXPECT_EQ(code("graph (%x: f32[4,8]) { %y = relu(%x) return %y }", "cpu:avx512-bf16"), "nothing");
 }
 
+/// Of AMX: rows of 32 numbers; what is stored in f32 too, for a residual, lies in blocks of a vector there.
+TEST(Bf16, FactorsLieInRowsOfMatrices) {
+  const Compilation c = compiled(kNet, asking({"bf16"}), "cpu:avx512-amx");
+  EXPECT_EQ(count_of(c, "contraction"), 3);
+  int rows = 0;
+  for (const Buffer& b : c.program.buffers)
+    rows += b.type.dtype == DType::bf16 && b.layout == Layout::channels_blocked(4, 1, 32);
+  EXPECT_EQ(rows, 2);
+}
+
+/// Rows of 24 numbers are in no whole steps of a register's row, and vdpbf16ps is slower than f32 there.
+TEST(Bf16, StaysF32WhereThatIsFaster) {
+  const auto code = [](int rows, int depth) {
+    const Compilation c = compiled(fmt::format("graph (%x: f32[{0},{1}]) {{ %w = const rand<1> : f32[{1},32] %y = "
+                                               "matmul(%x, %w) %r = relu(%y) return %r }}",
+                                               rows, depth),
+                                   asking({"bf16"}), "cpu:avx512-amx");
+    return of_pass(c.verdicts, "narrow-factors").at(0).code();
+  };
+  EXPECT_EQ(code(20, 24), "no_gain");
+  EXPECT_EQ(code(20, 32), "done");
+  EXPECT_EQ(code(2, 24), "done");  // half of the bytes to read
+}
+
 TEST(Bf16, RefusesOtherWordsAndNodes) {
   const auto refused = [](const char* rule) {
     try {

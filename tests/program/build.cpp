@@ -109,6 +109,36 @@ TEST(BuildProgram, ConcatOperandsArePartsOfTheResultWhenBlocksFit) {
   }
 }
 
+/// Convolutions of 64 channels and more wish blocks of 64; the others, and what they store, blocks of 16.
+TEST(BuildProgram, LargerBlocksAreForAllThatShareThem) {
+  BuildOptions options = options_with_wishes();
+  options.wish_layouts = [plain = options.wish_layouts](const Region& region) {
+    LayoutWish wish = plain(region);
+    wish.narrow = wish.params;
+    if (region.stages[0].anchor != Anchor::contraction) return wish;
+    for (size_t i = 0; i < wish.params.size(); ++i)
+      if (region.params[i].role == ParamRole::input && wish.params[i] && region.params[i].type.shape[1] == Dim(128))
+        wish.params[i] = Layout::channels_blocked(4, 1, 64);
+    return wish;
+  };
+  for (int64_t channels : {64, 32}) {  // of a part; blocks of 64 would make a copy of parts of 32
+    Net net;
+    Value* x = net.input({1, 16, 6, 6});
+    Value* a = net("relu", {net.conv(x, channels, 1)});
+    Value* b = net("relu", {net.conv(x, 128 - channels, 3, same3x3())});
+    Value* y = net("concat", {a, b}, {{"axis", int64_t{1}}});
+    Value* z = net("relu", {net.conv(y, 128, 1)});
+    net.graph.set_outputs({net("relu", {net("add", {net.conv(z, 128, 1), z})})});
+    const Program program = expect_program(net.graph, options);
+    std::map<std::string, int> layouts;
+    for (const Buffer& b : program.buffers)
+      if (b.kind == BufferKind::intermediate && !b.layout.blocks.empty()) ++layouts[b.layout.text()];
+    const bool whole = channels == 64;
+    EXPECT_GT(layouts["0123/1:64"], whole ? 3 : 0) << print(program);
+    EXPECT_GT(layouts["0123/1:16"], whole ? -1 : 2) << print(program);
+  }
+}
+
 TEST(BuildProgram, SplitAndSliceAreBoxesOfTheirOperand) {
   Net net;
   Value* x = net("relu", {net.input({2, 32, 5})});

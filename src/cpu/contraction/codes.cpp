@@ -4,15 +4,17 @@
 
 #include <algorithm>
 
+#include "cpu/contraction/matrix.hpp"
 #include "cpu/generator.hpp"
 
 namespace opfuse {
 namespace {
 
-/// The operand's dimension of channels is contiguous: in blocks of the sums' lanes, or dense and last.
-bool channels_contiguous(const ParamLayout& l, int dim, int64_t lanes) {
+/// The operand's channels of a step are contiguous: in one block, or dense and last.
+bool channels_contiguous(const ParamLayout& l, int dim, int64_t step) {
   if (l.layout.blocks.empty()) return l.layout.order.back() == dim && l.strides.back() == Dim(1);
-  return l.layout.blocks == std::vector<Block>{{dim, lanes}} && l.strides.back() == Dim(1);
+  const std::vector<Block>& blocks = l.layout.blocks;
+  return blocks.size() == 1 && blocks[0].axis == dim && blocks[0].factor % step == 0 && l.strides.back() == Dim(1);
 }
 
 /// Padding of another code than 0 takes part in the sums: by taps, so there must be some.
@@ -38,8 +40,8 @@ int64_t registers_of_products(const ElementTypes& types, int64_t vectors, const 
   return types.unit() == 1 || has_byte_products(target) ? 0 : vectors + 3;
 }
 
-Layout code_weights(const ContractionView& view, size_t rank, int64_t block, const TargetInfo& target) {
-  const int64_t unit = view.types.unit(), units = view.types.lanes(target) / unit;
+Layout code_weights(const ContractionView& view, size_t rank, int64_t block, int64_t step) {
+  const int64_t unit = view.types.unit(), units = step / unit;
   Layout layout = Layout::dense(rank);
   std::erase(layout.order, view.weights_vec_dim);
   std::erase(layout.order, view.weights_channel_dim);
@@ -50,8 +52,8 @@ Layout code_weights(const ContractionView& view, size_t rank, int64_t block, con
   return layout;
 }
 
-std::optional<int64_t> fit_codes(const Region& region, const ContractionView& view,
-                                 const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
+std::optional<CodesFit> fit_codes(const Region& region, const ContractionView& view,
+                                  const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
   if (!plain(view)) return std::nullopt;
   const Stage& stage = region.stages[0];
   const int64_t lanes = view.types.lanes(target), depth = channel_depth(stage, view);
@@ -59,10 +61,13 @@ std::optional<int64_t> fit_codes(const Region& region, const ContractionView& vi
   const ParamLayout &data = layouts[at(view.data)], &weights = layouts[at(view.weights)];
   const int64_t block = weights.layout.block_of(view.weights_vec_dim);
   if (region.params[at(view.weights)].role != ParamRole::constant || block % lanes != 0) return std::nullopt;
-  if (!(weights.layout == code_weights(view, weights.layout.order.size(), block, target))) return std::nullopt;
-  if (!channels_contiguous(data, view.data_channel_dim, lanes)) return std::nullopt;
-  if (view.group_out && (view.group_out % block != 0 || depth % lanes != 0)) return std::nullopt;
-  return block / lanes;
+  for (const int64_t step : {lanes, matrix_channels(view.types)}) {
+    if (!(weights.layout == code_weights(view, weights.layout.order.size(), block, step))) continue;
+    if (!channels_contiguous(data, view.data_channel_dim, step)) return std::nullopt;
+    if (view.group_out && (view.group_out % block != 0 || depth % step != 0)) return std::nullopt;
+    return CodesFit{block / lanes, step};
+  }
+  return std::nullopt;
 }
 
 namespace {
@@ -111,6 +116,10 @@ std::vector<std::string> needed_features(const Region& region, const Schedule& s
 }
 
 std::string skeleton_as_wished(const Region& region, const TargetInfo& target) {
+  return schedule_as_wished(region, target).skeleton;
+}
+
+Schedule schedule_as_wished(const Region& region, const TargetInfo& target) {
   std::vector<ParamLayout> layouts;
   const LayoutWish wish = wish_layouts(region, target);
   for (size_t p = 0; p < region.params.size(); ++p) {
@@ -118,7 +127,7 @@ std::string skeleton_as_wished(const Region& region, const TargetInfo& target) {
     const Layout layout = wish.params[p].value_or(Layout::dense(shape.rank()));
     layouts.push_back({layout, dense_strides(layout, shape)});
   }
-  return choose_schedule(region, layouts, target).skeleton;
+  return choose_schedule(region, layouts, target);
 }
 
 std::optional<std::string> no_codes_kernel(const Region& region, const TargetInfo& target) {

@@ -1,8 +1,11 @@
 // Sums of codes (u8 data, or i8 data + 128, constant i8 weights, i32 sums): one instruction adds the products of `unit`
 // neighbouring channels to each lane, so these lie side by side in a word.
 //
-//   images     [N][C/lanes][H][W][lanes]      rows     [..][K]
-//   weights    [O/block][C/lanes][taps][lanes/unit][block][unit]
+//   images     [N][C/step][H][W][step]      rows     [..][K]
+//   weights    [O/block][C/step][taps][step/unit][block][unit]
+//
+// A step has the channels of a vector's lanes; of images that matrices multiply, those of a register's row
+// (matrix.hpp).
 #pragma once
 
 #include <optional>
@@ -13,12 +16,15 @@
 namespace opfuse {
 
 /// How constant weights lie; `block`: output channels of a register tile.
-Layout code_weights(const ContractionView& view, size_t rank, int64_t block, const TargetInfo& target);
+Layout code_weights(const ContractionView& view, size_t rank, int64_t block, int64_t step);
 
-/// Vectors of output channels that a block of the weights holds, where the operands lie as above; none: they do not, or
-/// the sum is another.
-std::optional<int64_t> fit_codes(const Region& region, const ContractionView& view,
-                                 const std::vector<ParamLayout>& layouts, const TargetInfo& target);
+struct CodesFit {
+  int64_t vectors = 1;  ///< of output channels that a block of the weights holds
+  int64_t step = 1;     ///< input channels between two taps
+};
+/// None: the operands do not lie as above, or the sum is another.
+std::optional<CodesFit> fit_codes(const Region& region, const ContractionView& view,
+                                  const std::vector<ParamLayout>& layouts, const TargetInfo& target);
 
 /// The target adds four products at once in i32 (else two in i16 words, after widening).
 bool has_byte_products(const TargetInfo& target);
@@ -33,7 +39,8 @@ bool sums_codes(const Region& region);
 /// codes or products of bf16.
 std::vector<std::string> needed_features(const Region& region, const Schedule& schedule, const TargetInfo& target);
 
-/// The skeleton of a region whose operands lie as its kernel wishes.
+/// The schedule of a region whose operands lie as its kernel wishes, and its skeleton.
+Schedule schedule_as_wished(const Region& region, const TargetInfo& target);
 std::string skeleton_as_wished(const Region& region, const TargetInfo& target);
 
 /// Why a region that sums codes has no kernel of register tiles, were its operands laid out as its kernel wishes.

@@ -2,6 +2,7 @@
 #include "cpu/contraction/halves.hpp"
 
 #include "cpu/contraction/codes.hpp"
+#include "cpu/contraction/matrix.hpp"
 
 namespace opfuse {
 
@@ -18,6 +19,14 @@ std::optional<std::string> no_halves_kernel(const Region& region, const TargetIn
   if (view->types.data != DType::bf16) return "the factors are not read as bf16";
   if (skeleton_as_wished(region, target) == "contraction") return std::nullopt;
   return "its operands cannot lie as it needs them";
+}
+
+std::optional<std::string> halves_lose(const Region& region, const TargetInfo& target) {
+  const auto found = view_products(region, 0);
+  const auto* view = std::get_if<ContractionView>(&found);
+  if (!view || !may_multiply_matrices(region.stages[0], *view, target)) return std::nullopt;
+  if (schedule_as_wished(region, target).get("matrix", 0) != 0) return std::nullopt;
+  return "where there is AMX, vdpbf16ps is slower than multiply-adds of f32, and matrices do not take this product";
 }
 
 }  // namespace opfuse

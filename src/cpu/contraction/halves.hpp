@@ -16,4 +16,7 @@ bool has_half_products(const TargetInfo& target);
 /// Why a region that multiplies bf16 numbers has no kernel of register tiles, were its operands laid out as it wishes.
 std::optional<std::string> no_halves_kernel(const Region& region, const TargetInfo& target);
 
+/// Why the same products are faster in f32.
+std::optional<std::string> halves_lose(const Region& region, const TargetInfo& target);
+
 }  // namespace opfuse

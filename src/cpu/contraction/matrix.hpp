@@ -22,11 +22,19 @@ constexpr int64_t kFewestMatrixPixels = 8;  ///< in a map; of fewer, vectors are
 /// The target multiplies matrices of these types.
 bool has_matrix_products(const ElementTypes& types, const TargetInfo& target);
 
-/// Rows of data, in blocks of a vector's channels or dense, fill half of a register's rows or more.
-bool fill_matrices(const ElementTypes& types, bool blocked, const TargetInfo& target);
+/// Input channels that fill a register's row.
+int64_t matrix_channels(const ElementTypes& types);
 
-/// Input channels of a product, where the operands allow matrices at all; 0: they do not, or the map is too small.
-int64_t matrix_step(const Stage& stage, const ContractionView& view, const ParamLayout& data, const TargetInfo& target);
+/// So many channels side by side fill half of a register's row or more.
+bool fill_matrices(const ElementTypes& types, int64_t channels);
+
+/// Enough pixels for matrices, and a target that has them.
+bool may_multiply_matrices(const Stage& stage, const ContractionView& view, const TargetInfo& target);
+
+/// Input channels of a product, where the operands allow matrices at all; 0: they do not. `step`: channels between two
+/// taps in the weights.
+int64_t matrix_step(const Stage& stage, const ContractionView& view, const ParamLayout& data, int64_t step,
+                    const TargetInfo& target);
 
 /// Pixels of a tile in a row of so many.
 int64_t matrix_width(int64_t pixels);

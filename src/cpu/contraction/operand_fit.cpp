@@ -93,12 +93,13 @@ std::optional<OperandFit> fit_operands(const Region& region, const ContractionVi
                                        std::vector<ParamLayout> layouts, const TargetInfo& target) {
   const Stage& stage = region.stages[0];
   if (view.types.unit() > 1) {
-    const auto vectors = fit_codes(region, view, layouts, target);
-    if (!vectors || !outputs_fit(stage, layouts, view.vec, view.types.lanes(target))) return std::nullopt;
+    const auto codes = fit_codes(region, view, layouts, target);
+    if (!codes || !outputs_fit(stage, layouts, view.vec, view.types.lanes(target))) return std::nullopt;
     const Read& data = stage.reads[static_cast<size_t>(view.data)];
-    const int64_t step =
-        *vectors <= kMatrixVectors ? matrix_step(stage, view, layouts[static_cast<size_t>(data.index)], target) : 0;
-    return OperandFit{*vectors, 0, step ? step : view.types.lanes(target), step > 0};
+    const int64_t step = codes->vectors <= kMatrixVectors
+                             ? matrix_step(stage, view, layouts[static_cast<size_t>(data.index)], codes->step, target)
+                             : 0;
+    return OperandFit{codes->vectors, 0, step ? step : codes->step, step > 0};
   }
   if (!packs_weights(region, view)) return fit_layouts(stage, view, layouts, view.types.lanes(target));
   const int64_t block = packed_vectors(stage, view, stackable_rows(region, view), target) * view.types.lanes(target);

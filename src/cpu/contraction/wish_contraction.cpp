@@ -58,19 +58,32 @@ bool in_blocks(const Region& region, const ContractionView& view) {
   return rank > 2 && view.data_channel_dim + 1 < static_cast<int>(rank);
 }
 
-void wish_codes(const Region& region, const ContractionView& view, int64_t columns, const TargetInfo& target,
-                LayoutWish& wish) {
+/// Channels of an image's block, and of a step of its weights: those of a register's row where matrices multiply it,
+/// all its channels are in such rows and every group's are.
+int64_t block_of_codes(const Region& region, const ContractionView& view, bool narrow, const TargetInfo& target) {
+  const int64_t lanes = view.types.lanes(target), row = matrix_channels(view.types);
+  const Stage& stage = region.stages[0];
+  if (narrow || !in_blocks(region, view) || !may_multiply_matrices(stage, view, target)) return lanes;
+  const Read& data = stage.reads[static_cast<size_t>(view.data)];
+  const Shape& shape = region.params[static_cast<size_t>(data.index)].type.shape;
+  const auto all = shape[static_cast<size_t>(view.data_channel_dim)].constant();
+  return all && *all % row == 0 && channel_depth(stage, view) % row == 0 ? row : lanes;
+}
+
+void wish_codes(const Region& region, const ContractionView& view, int64_t columns, int64_t block, LayoutWish& wish) {
   const Stage& stage = region.stages[0];
   const auto at = [&](int read) { return static_cast<size_t>(stage.reads[static_cast<size_t>(read)].index); };
   const size_t rank = region.params[at(view.data)].type.shape.rank();
   if (in_blocks(region, view))
-    wish.params[at(view.data)] = Layout::channels_blocked(rank, view.data_channel_dim, view.types.lanes(target));
+    wish.params[at(view.data)] = Layout::channels_blocked(rank, view.data_channel_dim, block);
   if (view.channel >= 0 && region.params[at(view.weights)].role == ParamRole::constant)
     wish.params[at(view.weights)] =
-        code_weights(view, region.params[at(view.weights)].type.shape.rank(), columns, target);
+        code_weights(view, region.params[at(view.weights)].type.shape.rank(), columns, block);
 }
 
-void wish_operands(const Region& region, const ContractionView& view, const TargetInfo& target, LayoutWish& wish) {
+/// `narrow`: images in no larger blocks than a vector's.
+void wish_operands(const Region& region, const ContractionView& view, bool narrow, const TargetInfo& target,
+                   LayoutWish& wish) {
   const Stage& stage = region.stages[0];
   const int64_t lanes = view.types.lanes(target);
   const int64_t channels = channels_of(stage, view);
@@ -78,15 +91,16 @@ void wish_operands(const Region& region, const ContractionView& view, const Targ
   if (!channels || !depth) return;
   const TileProblem problem = tile_problem(region, view);
   const RegisterTile tile = choose_tile(problem, stage, view, target);
+  const int64_t block = block_of_codes(region, view, narrow, target);
   const bool matrices = has_matrix_products(view.types, target) &&
                         problem.pixels * problem.rows >= kFewestMatrixPixels &&
-                        fill_matrices(view.types, in_blocks(region, view), target);
+                        (!in_blocks(region, view) || fill_matrices(view.types, block));
   const int64_t vectors = matrices ? std::min(kMatrixVectors, ceil_of(channels, lanes)) : tile.vectors / view.sums();
   const int64_t columns = std::max<int64_t>(1, vectors_in_group(vectors, view, lanes)) * lanes;
   const Read& data = stage.reads[static_cast<size_t>(view.data)];
   const Read& weights = stage.reads[static_cast<size_t>(view.weights)];
   if (weights.stage >= 0) return;
-  if (view.types.unit() > 1) return wish_codes(region, view, columns, target, wish);
+  if (view.types.unit() > 1) return wish_codes(region, view, columns, block, wish);
   const auto& params = region.params;
   const size_t data_rank = params[static_cast<size_t>(data.index)].type.shape.rank();
   const bool image = data_rank > 2;
@@ -129,9 +143,15 @@ void drop_last_axis(LayoutWish& wish) {
 
 void wish_contraction(const Region& region, const TargetInfo& target, LayoutWish& wish) {
   const auto view = std::get<ContractionView>(view_products(region, 0));
-  wish_operands(region, view, target, wish);
-  wish_like_output(region, region.stages[0], view.vec, target, wish);
-  if (!constant_weights(region, view)) drop_last_axis(wish);
+  const auto wished = [&](bool narrow, LayoutWish from) {
+    wish_operands(region, view, narrow, target, from);
+    wish_like_output(region, region.stages[0], view.vec, target, from);
+    if (!constant_weights(region, view)) drop_last_axis(from);
+    return from;
+  };
+  LayoutWish narrow = wished(true, wish);
+  wish = wished(false, std::move(wish));
+  if (wish.params != narrow.params) wish.narrow = std::move(narrow.params);
 }
 
 }  // namespace opfuse

@@ -27,7 +27,20 @@ bool is_scatter(const Region& region, const TargetInfo&) {
 
 std::optional<std::string> refuses(const Region& region, const TargetInfo&) { return refuse_sums(region); }
 
-std::vector<Candidate> nest(const Region& region, const std::vector<ParamLayout>&, const TargetInfo&, size_t) {
+/// Lanes run along one block of all results.
+bool lie_alike(const Region& region, const std::vector<ParamLayout>& layouts) {
+  const std::vector<Block>* first = nullptr;
+  for (const StageOutput& o : region.stages[0].outputs) {
+    if (o.param < 0) continue;
+    const std::vector<Block>& blocks = layouts[static_cast<size_t>(o.param)].layout.blocks;
+    if (first && *first != blocks) return false;
+    first = &blocks;
+  }
+  return true;
+}
+
+std::vector<Candidate> nest(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo&, size_t) {
+  if (!lie_alike(region, layouts)) return {};
   GenericSchedule s;
   const Anchor anchor = region.stages[0].anchor;
   if (anchor == Anchor::contraction || anchor == Anchor::window) s.generic = 1;
