@@ -6,6 +6,7 @@
 //
 // becomes   x codes -- [DequantizeLinear x 2, Conv, ..., QuantizeLinear] -- y codes
 //
+// Products of one group that have only an operand in common (an attention's projections) get groups of their own first.
 // Results of groups that such a product reads are stored as codes, and a maximum between two equal steps pools codes.
 // A DequantizeLinear that others read too stays for them. Where the target has no kernel for the sum, the group stays
 // as it is: operands are dequantised and the product is computed in f32. One group at a time; a trial decides.
@@ -19,6 +20,7 @@
 #include "ops/pool.hpp"
 #include "ops/quantize.hpp"
 #include "shape/join.hpp"
+#include "shape/separate_products.hpp"
 
 namespace opfuse {
 namespace {
@@ -35,6 +37,8 @@ bool dequantises(const Value* value) {
   return value && value->producer && is_a<DequantizeLinear>(*value->producer) &&
          value->producer->input(1)->is_constant();
 }
+
+bool both_dequantised(const Value* left, const Value* right) { return dequantises(left) && dequantises(right); }
 
 /// Both factors of a product that stands in `group` or in its body are dequantised in front of the group.
 bool reads_codes(const Node& group) {
@@ -191,8 +195,10 @@ bool run(Graph& fused, const ShapeContext& context, std::vector<ShapeVerdict>& v
   std::vector<Node*> behind;
   for (Node* node : std::vector<Node*>(fused.nodes()))
     if (hides_codes(*node)) give_codes(fused, node, behind), changed = true;
-  if (!context.switched_off(kPass))
+  if (!context.switched_off(kPass)) {
+    for (Node* node : std::vector<Node*>(fused.nodes())) changed |= separate_products(fused, node, both_dequantised);
     for (Node* node : std::vector<Node*>(fused.nodes())) changed |= pool_codes(fused, node);
+  }
   for (Node* node : std::vector<Node*>(fused.nodes())) {
     if (!reads_codes(*node)) continue;
     ShapeVerdict verdict{.pass = kPass, .nodes = {label_of(*node)}};
