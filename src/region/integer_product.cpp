@@ -9,6 +9,7 @@
 #include "expr/domain.hpp"
 #include "ops/is_a.hpp"
 #include "ops/quantize.hpp"
+#include "tensor/number.hpp"
 
 namespace opfuse {
 namespace {
@@ -60,6 +61,20 @@ Sums sums_of(const Tensor& weights, int64_t axis) {
     sums.absolute[c] += std::abs(w);
   }
   return sums;
+}
+
+/// Codes minus their zero points, one for all or by output channel; nothing where one of them is no i8.
+std::optional<Tensor> centred(const Tensor& codes, const Tensor* zero, int64_t axis) {
+  if (codes.dtype() == DType::i8 && (!zero || all_zero(*zero))) return codes;
+  const Channels channels(codes, axis);
+  if (zero && zero->elements() != 1 && zero->elements() != channels.count) return std::nullopt;
+  Tensor t(DType::i8, codes.sizes());
+  for (int64_t i = 0; i < t.elements(); ++i) {
+    const int64_t w = codes.integer(i) - (zero ? zero->integer(zero->elements() == 1 ? 0 : channels.of(i)) : 0);
+    if (w < integer_min(DType::i8) || w > static_cast<int64_t>(integer_max(DType::i8))) return std::nullopt;
+    t.set_integer(i, w);
+  }
+  return t;
 }
 
 std::vector<int64_t> shift_of(const IntegerProduct& p, const Sums& sums) {
@@ -140,8 +155,11 @@ std::optional<IntegerProduct> integer_product(const Lowering& lowering, const No
   const Tensor *zx = lowering.constant_of(data->input(2)), *zw = lowering.constant_of(weights->input(2));
   if (!codes || !sx || !sw || (data->input(2) && !zx) || (weights->input(2) && !zw))
     decline("float_operand", "the weights, a scale or a zero point is not constant", node);
-  if (codes->dtype() != DType::i8 || (zw && !all_zero(*zw)))
-    decline("asymmetric_weights", "the weights are not i8 with zero points 0", node);
+  const bool bytes = codes->dtype() == DType::i8 || codes->dtype() == DType::u8;
+  const std::optional<Tensor> made = bytes ? centred(*codes, zw, axis) : std::nullopt;
+  if (!made) decline("asymmetric_weights", "the weights minus their zero points are no i8", node);
+  p.codes = *made;
+  p.plain = p.codes.data() == codes->data();
   const DType type = p.data->type.dtype;
   if (type != DType::u8 && type != DType::i8) decline("wide_codes", "the data are neither u8 nor i8", node);
   if (type == DType::i8 && offsets) p.offset = kHalfOfCodes;
@@ -160,12 +178,18 @@ std::optional<IntegerProduct> integer_product(const Lowering& lowering, const No
   }
   if (!usable(p.scales)) decline("float_operand", "a scale is not positive and finite", node);
   take_bias(lowering, node, p, single);
-  const Sums sums = sums_of(*codes, axis);
+  const Sums sums = sums_of(p.codes, axis);
   const std::vector<int64_t> shift = shift_of(p, sums);
   for (size_t c = 0; c < shift.size(); ++c)
     if (kLargestCode * sums.absolute[c] + std::abs(shift[c]) >= int64_t{1} << 31)
       decline("accumulator", "a sum of the codes may leave i32", node);
   return p;
+}
+
+Expr weight_at(Lowering& lowering, const IntegerProduct& p, const IndexMap& map) {
+  if (p.plain) return lowering.pull(p.weights, map);
+  return lowering.pull_made(
+      p.codes.type(), [codes = p.codes] { return codes; }, map, p.weights);
 }
 
 Expr widened(const IntegerProduct& p, const Expr& x) {
@@ -180,14 +204,13 @@ Expr real_of(Lowering& lowering, const IntegerProduct& p, const Expr& sum, const
   Expr all = sum;
   if (p.zero + p.offset != 0 || p.bias) {
     const TensorType type{DType::i32, Shape{Dim(static_cast<int64_t>(p.scales.size()))}};
-    const Tensor codes = *lowering.constant_of(p.weights);
     IntegerProduct kept = p;
     const Tensor bias = p.bias ? *p.bias : Tensor();
     all = all + lowering.pull_made(
                     type,
-                    [kept, codes, bias]() mutable {
+                    [kept, bias]() mutable {
                       if (kept.bias) kept.bias = &bias;
-                      return tensor_of(shift_of(kept, sums_of(codes, kept.axis)));
+                      return tensor_of(shift_of(kept, sums_of(kept.codes, kept.axis)));
                     },
                     channels, p.weights);
   }

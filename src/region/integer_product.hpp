@@ -1,5 +1,5 @@
 // Products of quantised operands as sums of their codes: a contraction of what DequantizeLinear makes of u8 or i8 codes
-// and of constant i8 codes is an exact sum in i32,
+// and of constant codes, which are i8 once their zero points are subtracted, is an exact sum in i32,
 //
 //   real = f32(sum x w + shift) * f32(s_x s_w)        shift = bias - z_x sum w
 //
@@ -16,7 +16,9 @@ namespace opfuse {
 
 struct IntegerProduct {
   const Value* data = nullptr;     ///< u8 or i8 codes
-  const Value* weights = nullptr;  ///< constant i8 codes
+  const Value* weights = nullptr;  ///< constant codes
+  Tensor codes;                    ///< the weights as i8 without zero points
+  bool plain = true;               ///< the weights are these codes
   int64_t zero = 0;                ///< of the data
   int64_t offset = 0;              ///< added to the codes and to their zero point
   std::vector<double> scales;      ///< s_x s_w by output channel
@@ -29,6 +31,8 @@ struct IntegerProduct {
 /// `axis`: of the weights, the output channels; `offsets`: i8 codes are made unsigned.
 std::optional<IntegerProduct> integer_product(const Lowering& lowering, const Node& node, int64_t axis, bool offsets);
 
+/// A weight at `map`, as an i8 code.
+Expr weight_at(Lowering& lowering, const IntegerProduct& product, const IndexMap& map);
 /// The codes `x`, or `padding` of them, as factors in i32.
 Expr widened(const IntegerProduct& product, const Expr& x);
 Expr padding_of(const IntegerProduct& product);

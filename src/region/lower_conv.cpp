@@ -34,7 +34,7 @@ struct ConvLowering {
   void run(const IntegerProduct& product) {
     open();
     const Expr x = data(product.data, padding_of(product));
-    const Expr w = lowering.pull(product.weights, weight_map());
+    const Expr w = weight_at(lowering, product, weight_map());
     const Expr sum = lowering.reduce(ReduceKind::sum, widened(product, x) * cast(w, DType::i32));
     lowering.define(node.output(), real_of(lowering, product, sum, channel_map()));
   }

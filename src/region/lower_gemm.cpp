@@ -30,7 +30,7 @@ bool lower_codes(Lowering& lowering, const Node& node, bool transposed_left, boo
     left.dims.push_back(axis_index(depth));
   }
   const Expr x = lowering.pull(codes->data, left);
-  const Expr w = lowering.pull(codes->weights, matrix_map(depth, column, transposed_right));
+  const Expr w = weight_at(lowering, *codes, matrix_map(depth, column, transposed_right));
   const Expr sum = lowering.reduce(ReduceKind::sum, widened(*codes, x) * cast(w, DType::i32));
   lowering.define(node.output(), real_of(lowering, *codes, sum, {{axis_index(column)}}));
   return true;

@@ -11,18 +11,18 @@ namespace {
 
 struct Net {
   std::string data = "u8", zero = "7", weights = "i8", weight_zero = "0", weight_scale = "const splat<0.01> : f32[]",
-              attributes = "{pads = [1,1,1,1]}", shape = "[24,16,3,3]";
+              attributes = "{pads = [1,1,1,1]}", shape = "[24,16,3,3]", codes = "rand<1>";
 };
 
 std::string text_of(const Net& n) {
   return fmt::format(R"(graph (%x: f32[2,16,9,9]) {{
   %s = const splat<0.02> : f32[] %z = const splat<{1}> : {0}[] %t = const splat<0.05> : f32[]
-  %c = const rand<1> : {2}{6} %zw = const splat<{3}> : {2}[] %sw = {4}
+  %c = const {7} : {2}{6} %zw = const splat<{3}> : {2}[] %sw = {4}
   %w = dequantize_linear(%c, %sw, %zw) {{axis = 0}}
   %q = quantize_linear(%x, %s, %z) %d = dequantize_linear(%q, %s, %z)
   %v = conv(%d, %w) {5} %r = relu(%v)
   %y = quantize_linear(%r, %t, %z) return %y }})",
-                     n.data, n.zero, n.weights, n.weight_zero, n.weight_scale, n.attributes, n.shape);
+                     n.data, n.zero, n.weights, n.weight_zero, n.weight_scale, n.attributes, n.shape, n.codes);
 }
 
 Compilation compiled(const std::string& text) {
@@ -56,8 +56,8 @@ TEST(Codes, ResidualAndPairInFrontOfItJoin) {
 
 TEST(Codes, StayInFloatForAReason) {
   const std::pair<const char*, Net> cases[] = {
-      {"asymmetric_weights", {.weight_zero = "3"}},
-      {"asymmetric_weights", {.weights = "u8"}},
+      {"asymmetric_weights", {.weight_zero = "3", .codes = "splat<-126>"}},
+      {"asymmetric_weights", {.weights = "u8", .codes = "splat<200>"}},
       {"wide_codes", {.data = "u16"}},
       {"no_kernel", {.attributes = "{pads = [1,1,1,1], group = 16}", .shape = "[16,1,3,3]"}},  // padded with code 7
   };
@@ -72,7 +72,7 @@ TEST(Codes, StayInFloatForAReason) {
 /// What was stored as real numbers before is so again.
 TEST(Codes, DequantisingStaysWhereNothingSumsCodes) {
   Net net;
-  net.weight_zero = "3";
+  net.weight_zero = "3", net.codes = "splat<-126>";
   EXPECT_EQ(compiled(text_of(net)).program.launches.size(), 2u);
 }
 
@@ -141,6 +141,26 @@ TEST(Codes, OfDataQuantisedOnTheWayAreSummed) {
   }
 }
 
+/// Query, key and value are one group of three products, which has no kernel of codes.
+TEST(Codes, OfAttentionsProjectionsAreSummed) {
+  std::string text =
+      "graph (%x: f32[1,8,32]) { %s = const splat<0.02> : f32[] %z = const splat<128> : u8[] %h = const splat<0.35> : "
+      "f32[]\n"
+      "%q = quantize_linear(%x, %s, %z) %d = dequantize_linear(%q, %s, %z)\n";
+  int seed = 0;
+  for (const std::string name : {"a", "k", "v"})
+    text += fmt::format(
+        "%c{0} = const rand<{1}> : i8[32,32] %b{0} = const rand<{1}> : f32[32] %w{0} = dequantize_linear(%c{0}, %s)\n"
+        "%m{0} = matmul(%d, %w{0}) %l{0} = add(%m{0}, %b{0}) %g{0} = const dense<1,8,4,8> : i64[4]\n"
+        "%r{0} = reshape(%l{0}, %g{0}) %t{0} = transpose(%r{0}) {{perm = [0,2,{2}]}}\n",
+        name, ++seed, name == "k" ? "3,1" : "1,3");
+  text += "%p = matmul(%ta, %tk) %i = mul(%p, %h) %f = softmax(%i) {axis = -1} %y = matmul(%f, %tv) return %y }";
+  const Compilation c = compiled(text);
+  EXPECT_EQ(precisions(c).size(), 3u);
+  for (const ShapeVerdict& v : precisions(c)) EXPECT_FALSE(v.refused) << v.refused->message;
+  for (const auto& g : ProofCase(text).compare()) EXPECT_TRUE(g.ok) << g.name;
+}
+
 /// Of AMX, whose registers have rows of 64 bytes.
 TEST(Codes, LieInRowsOfMatrices) {
   const auto layouts = [](int channels) {
@@ -163,9 +183,13 @@ TEST(Codes, LieInRowsOfMatrices) {
 }
 
 TEST(Codes, ModelsOfThemAreProven) {
-  Net with_signs;
+  Net with_signs, centred, unsigned_weights;
   with_signs.data = "i8", with_signs.zero = "-7";
-  for (const std::string& text : {text_of({}), text_of(with_signs), std::string(kPooled)})
+  centred.weight_zero = "-1";
+  unsigned_weights.weights = "u8", unsigned_weights.weight_zero = "128";
+  for (const Net& net : {centred, unsigned_weights}) EXPECT_FALSE(precisions(compiled(text_of(net))).at(0).refused);
+  for (const std::string& text :
+       {text_of({}), text_of(with_signs), text_of(centred), text_of(unsigned_weights), std::string(kPooled)})
     for (const auto& g : ProofCase(text).compare()) EXPECT_TRUE(g.ok) << g.name;
 }
 
