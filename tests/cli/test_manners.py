@@ -83,6 +83,18 @@ class Manners(CliTest):
         self.fails(2, "bench", NET, "--alone", says=["--kernels"])
         self.ok("run", opf, "--threads", "1")
 
+    def test_help_and_near_misses_of_flags(self):
+        self.assertIn("Usage", self.ok("help", "fuse").out)
+        self.assertEqual(self.ok("-V").out, self.ok("--version").out)
+        self.fails(2, "fuse", NET, "--dryrun", says=["E0401", "fuse has no flag --dryrun", "did you mean --dry-run?", "repeat: opfuse fuse"])
+        self.fails(2, "fuse", NET, "--target", says=["E0401", "repeat: opfuse"])
+
+    def test_what_fusion_missed_names_no_group_that_has_as_much(self):
+        text = self.ok("explain", "zoo:resnet18", "--missed").out
+        self.assertNotIn("LinearReLU at /layer1/layer1.0/relu_1/Relu", text)
+        both = self.ok("explain", NET, "--missed").out
+        self.assertFalse("nothing was missed" in both and "APART" in both, both)
+
     def test_limits_have_names(self):
         self.ok("inspect", NET, "--limit", "unrolled_nodes=5", "--limit", "arena_comparisons=1")
         self.fails(2, "inspect", NET, "--limit", "unroled_nodes=5", says=["unrolled_nodes", "E0402"])

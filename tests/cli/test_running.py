@@ -320,6 +320,17 @@ class Profile(CliTest):
         for key in ("kernel", "ms", "share", "bytes", "gb_per_s", "gflop_per_s", "share_of_roof", "bound", "nodes"):
             self.assertIn(key, document["kernels"][0])
 
+    def test_groups_beside_what_they_replace_and_counters(self):
+        document = self.ok("profile", SMALL, "--duration", "20ms", "--warmup", "1ms", "--threads", "1", "--vs-unfused", "--counters", "--json").json
+        groups = document["groups"]
+        self.assertEqual([g["kernels"] for g in groups if g["kernels"]], [[row["kernel"]] for row in document["kernels"]])
+        self.assertGreater(sum(g["bytes_saved"] for g in groups), 0)
+        counters = document["counters"]
+        self.assertTrue("perf_event" in counters["missing"] if "missing" in counters else counters["instructions"] > 1000, counters)
+        text = self.ok("profile", SMALL, "--duration", "20ms", "--warmup", "1ms", "--vs-unfused", "--counters").out
+        self.assertIn("bytes saved", text)
+        self.assertIn("counters", text)
+
     def test_sorting_and_cutting(self):
         rows = self.ok("profile", SMALL, "--duration", "20ms", "--sort", "time", "--top", "2", "--json").json["kernels"]
         self.assertEqual(len(rows), 2)

@@ -68,6 +68,10 @@ Json rows_of(const std::vector<KernelTime>& times) {
   return rows;
 }
 
+std::string counted(size_t count, const char* noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 /// How many kernels were compiled and how long that would take one thread; with `each`, a row per kernel.
 void print_kernel_times(std::vector<KernelTime> times, bool each) {
   if (times.empty()) return;
@@ -76,7 +80,7 @@ void print_kernel_times(std::vector<KernelTime> times, bool each) {
   for (const KernelTime& t : times) total += t.ms;
   const auto cached = std::count_if(times.begin(), times.end(), [](const KernelTime& t) { return t.cached; });
   const auto fresh = static_cast<std::ptrdiff_t>(times.size()) - cached;
-  std::string text = fmt::format("  {} kernels compiled", fresh);
+  std::string text = fmt::format("  {} compiled", counted(static_cast<size_t>(fresh), "kernel"));
   if (fresh > 0)
     text += fmt::format(" in {:.2f} s of one thread, {} ms each, slowest {} in {} ms", total * 1e-3,
                         milliseconds(total / static_cast<double>(fresh)), times[0].name, milliseconds(times[0].ms));
@@ -138,11 +142,14 @@ void print_compiled_json(const Flags& flags, const Compiled& compiled, const Sym
 
 void print_compiled(const Flags& flags, const Compiled& compiled, bool text_only, double seconds) {
   const Artifact& a = compiled.executable.artifact();
-  fmt::print("{}   {} launches of {} kernels   target {}{}   {:.2f} s\n", flags.model, a.launches.size(),
-             kernel_count(a), a.target,
+  fmt::print("{}   {} of {}   target {}{}   {:.2f} s\n", flags.model,
+             a.launches.size() == 1 ? "1 launch" : fmt::format("{} launches", a.launches.size()),
+             counted(kernel_count(a), "kernel"), a.target,
              a.cpu_features.empty() ? "" : fmt::format(" (needs {})", fmt::join(a.cpu_features, ", ")), seconds);
-  fmt::print("  code {}, packed constants {}, arena {} bytes{}\n", human_bytes(static_cast<double>(a.code.size())),
-             human_bytes(static_cast<double>(a.constants.size())), a.arena_bytes.text(),
+  fmt::print("  code {}, packed constants {}, arena {}{}\n", human_bytes(static_cast<double>(a.code.size())),
+             human_bytes(static_cast<double>(a.constants.size())),
+             a.arena_bytes.is_constant() ? human_bytes(static_cast<double>(a.arena_bytes.value()))
+                                         : a.arena_bytes.text() + " bytes",
              a.symbols.empty() ? "" : fmt::format(", open dimensions: {}", fmt::join(a.symbols, ", ")));
   print_fixed_inputs(a);
   print_variants(a);

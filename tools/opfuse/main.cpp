@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include "base/did_you_mean.hpp"
+#include "base/fail.hpp"
 #include "base/read_files.hpp"
 #include "console.hpp"
 #include "foreign_flags.hpp"
@@ -55,6 +56,26 @@ std::string unknown_verb_hint(const std::vector<std::string>& arguments) {
   return fmt::format("unknown verb '{}'{}", arguments[0], near.empty() ? "" : "; did you mean '" + near + "'?");
 }
 
+/// What the parser refuses, in our form; for a flag that a verb does not have, with the nearest that it has.
+Error refusal(const CLI::App& app, const CLI::ParseError& e) {
+  std::string message = e.what(), hint = "opfuse --help lists the verbs";
+  for (const CLI::App* sub : app.get_subcommands()) {
+    hint = fmt::format("opfuse {} --help lists the flags", sub->get_name());
+    std::vector<std::string> names;
+    for (const CLI::Option* option : sub->get_options())
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& word : sub->remaining()) {
+      const std::string name = word.substr(0, word.find('='));
+      if (!name.starts_with("-")) continue;
+      const std::string near = closest_name(name, names);
+      message = fmt::format("{} has no flag {}", sub->get_name(), name);
+      if (!near.empty()) hint = fmt::format("did you mean {}? {}", near, hint);
+      break;
+    }
+  }
+  return fail(E::bad_option, "{}", message).hint(hint);
+}
+
 bool contains(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
@@ -74,7 +95,12 @@ int print_version(bool json) {
 
 int run_cli(int argc, char** argv) {
   std::vector<std::string> arguments = port_foreign_flags({argv + 1, argv + argc});
-  if (!arguments.empty() && arguments[0] == "--version") return print_version(contains(arguments, "--json"));
+  if (!arguments.empty() && (arguments[0] == "--version" || arguments[0] == "-V"))
+    return print_version(contains(arguments, "--json"));
+  if (!arguments.empty() && arguments[0] == "help") {  // help, help VERB
+    arguments.erase(arguments.begin());
+    arguments.push_back("--help");
+  }
   CLI::App app("opfuse: decides which operators of an ONNX model become one kernel, says why, compiles and proves it",
                "opfuse");
   app.set_version_flag("--version", version());
@@ -97,7 +123,8 @@ int run_cli(int argc, char** argv) {
     std::reverse(arguments.begin(), arguments.end());
     app.parse(arguments);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? kOk : kUsage;
+    if (e.get_exit_code() == 0) return app.exit(e) == 0 ? kOk : kUsage;  // help was asked for
+    throw refusal(app, e);
   }
   if (!chosen) {
     fmt::print("{}", app.help());

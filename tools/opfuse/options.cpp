@@ -18,6 +18,9 @@ struct Variable {
 constexpr Variable kVariables[] = {
     {"XDG_CACHE_HOME", "folder of the kernel cache (opfuse/kernels below it; default ~/.cache)"},
     {"XDG_STATE_HOME", "folder of reproducers (opfuse below it; default ~/.local/state)"},
+    {"OPFUSE_LLVM_LIB", "the code generator, libopfuse_llvm.so, if it lies elsewhere than beside opfuse"},
+    {"OPFUSE_LIBCUDA", "the CUDA driver, libcuda.so.1, if the dynamic linker does not find it"},
+    {"OPFUSE_NVRTC", "NVIDIA's compiler, libnvrtc.so, if it is not in a usual place"},
     {"OPFUSE_PEERS_VENV", "virtual environment with onnxruntime, for the demo (default build/peers-venv)"},
     {"NO_COLOR", "opfuse never prints colours"},
 };

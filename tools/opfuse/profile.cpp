@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/fail.hpp"
 #include "compile_model.hpp"
 #include "console.hpp"
 #include "inputs.hpp"
@@ -12,9 +13,11 @@
 #include "measure_profile.hpp"
 #include "model_arg.hpp"
 #include "outputs.hpp"
+#include "profile/counters.hpp"
 #include "report.hpp"
 #include "report/chrome_trace.hpp"
 #include "runtime/artifact.hpp"
+#include "split_forms.hpp"
 #include "verb.hpp"
 
 namespace opfuse::cli {
@@ -25,13 +28,21 @@ struct Flags {
   InputFlags inputs;
   CompileFlags compile;
   int top = 0;
-  bool json = false, force = false;
+  bool vs_unfused = false, counters = false, json = false, force = false;
 };
 
 /// What runs, from a model or an .opf.
 struct Subject {
   Executable executable;
   ModelInputs inputs;
+  std::optional<Executable> unfused;  ///< with --vs-unfused
+};
+
+/// Beside the rows of the profile.
+struct Extras {
+  std::vector<SplitForm> groups;
+  std::string no_counters;                ///< why; "" with counters, or without --counters
+  std::optional<CounterValues> counters;  ///< of one run
 };
 
 Subject open_subject(const FlagSet& app, const Flags& flags) {
@@ -47,7 +58,11 @@ Subject open_subject(const FlagSet& app, const Flags& flags) {
     show_limits(*executable);
   }
   warn_emulated(*executable);
-  return {*executable, inputs};
+  if (flags.vs_unfused && !model.graph)
+    throw fail(E::bad_option, "--vs-unfused needs the model, an .opf holds only the fused program");
+  std::optional<Executable> unfused;
+  if (flags.vs_unfused) unfused = compile_unfused(*model.graph, inputs.symbols, flags.compile).executable;
+  return {*executable, inputs, unfused};
 }
 
 void sort_rows(std::vector<ProfiledLaunch>& rows, const Flags& flags) {
@@ -58,6 +73,61 @@ void sort_rows(std::vector<ProfiledLaunch>& rows, const Flags& flags) {
     std::stable_sort(rows.begin(), rows.end(),
                      [](const ProfiledLaunch& a, const ProfiledLaunch& b) { return a.point.share < b.point.share; });
   if (flags.top > 0 && rows.size() > static_cast<size_t>(flags.top)) rows.resize(static_cast<size_t>(flags.top));
+}
+
+/// Counters per run; they are made before the threads that they shall count.
+void count(const Subject& subject, const Flags& flags, Extras& extras) {
+  const HardwareCounters counters;
+  extras.no_counters = counters.missing();
+  if (!extras.no_counters.empty()) return;
+  Session session(subject.executable, subject.inputs, {flags.compile.threads});
+  constexpr int kRuns = 10;
+  for (int i = 0; i < 3; ++i) session.context().run();
+  const auto before = counters.read();
+  for (int i = 0; i < kRuns; ++i) session.context().run();
+  const auto after = counters.read();
+  if (!before || !after) {
+    extras.no_counters = "the system gave the counters no time to count";
+    return;
+  }
+  const auto per_run = [&](double CounterValues::*field) { return ((*after).*field - (*before).*field) / kRuns; };
+  extras.counters = CounterValues{per_run(&CounterValues::cycles), per_run(&CounterValues::instructions),
+                                  per_run(&CounterValues::cache_references), per_run(&CounterValues::cache_misses)};
+}
+
+Extras measure_extras(const Subject& subject, const Flags& flags, const MeasureSettings& settings) {
+  Extras extras;
+  if (subject.unfused && !interrupted()) {
+    ContextOptions options{flags.compile.threads};
+    options.profile = true;
+    Session fused(subject.executable, subject.inputs, options), unfused(*subject.unfused, subject.inputs, options);
+    extras.groups = measure_split_forms(fused, unfused, settings, flags.inputs.seed);
+  }
+  if (flags.counters && !interrupted()) count(subject, flags, extras);
+  return extras;
+}
+
+void print_extras(const Extras& extras) {
+  if (!extras.groups.empty()) fmt::print("{}", text_of(extras.groups, true));
+  if (!extras.no_counters.empty()) fmt::print("  counters: none, {}\n", extras.no_counters);
+  if (const auto& c = extras.counters)
+    fmt::print(
+        "  counters per run: {:.4g} instructions, {:.2f} per cycle, {:.3g} reads of the last cache, {:.3g} missed\n",
+        c->instructions, c->cycles > 0 ? c->instructions / c->cycles : 0, c->cache_references, c->cache_misses);
+}
+
+void add_extras(const Extras& extras, Json& out) {
+  if (!extras.groups.empty()) {
+    Json groups = Json::array();
+    for (const SplitForm& form : extras.groups) groups.push_back(cli::json_of(form));
+    out["groups"] = std::move(groups);
+  }
+  if (!extras.no_counters.empty()) out["counters"] = {{"missing", extras.no_counters}};
+  if (const auto& c = extras.counters)
+    out["counters"] = {{"cycles", c->cycles},
+                       {"instructions", c->instructions},
+                       {"cache_references", c->cache_references},
+                       {"cache_misses", c->cache_misses}};
 }
 
 void print_text(const LaunchProfile& p, const std::vector<ProfiledLaunch>& rows, const Flags& flags) {
@@ -144,15 +214,20 @@ int run(const FlagSet& app, Flags flags) {
   const MeasureSettings settings{parse_duration(flags.warmup, 1e-3), parse_duration(flags.duration, 1), 5};
   const LaunchProfile profile = measure_profile(subject.executable, subject.inputs, flags.compile.threads, settings);
   if (!flags.trace.empty()) write_trace(subject, flags);
+  const Extras extras = measure_extras(subject, flags, settings);
   if (interrupted())
     warn(fmt::format("interrupted: the numbers are those of the {} run{} so far", profile.runs,
                      profile.runs == 1 ? "" : "s"));
   std::vector<ProfiledLaunch> rows = profile.rows;
   sort_rows(rows, flags);
-  if (flags.json)
-    print_json(to_json(profile, rows, flags));
-  else
+  if (flags.json) {
+    Json out = to_json(profile, rows, flags);
+    add_extras(extras, out);
+    print_json(out);
+  } else {
     print_text(profile, rows, flags);
+    print_extras(extras);
+  }
   return exit_code(kOk);
 }
 
@@ -167,6 +242,11 @@ std::function<int()> add_profile(FlagSet& app) {
   app.add_option("--top", flags->top, "show only the first N kernels");
   app.add_option("--warmup", flags->warmup, "time of uncounted runs")->capture_default_str();
   app.add_option("--duration", flags->duration, "time of recorded runs")->capture_default_str();
+  app.add_flag(
+      "--vs-unfused", flags->vs_unfused,
+      "time of each group beside that of the kernels it replaces, in turns, and the bytes that fusing it saves");
+  app.add_flag("--counters", flags->counters,
+               "instructions, cycles and misses of the last cache per run, where the system allows (perf_event)");
   app.add_option("--trace", flags->trace, "a run part by part, for ui.perfetto.dev: launches, workers, waiting, memory")
       ->type_name("FILE.json");
   add_force_flag(app, flags->force);

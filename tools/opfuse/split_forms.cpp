@@ -56,15 +56,16 @@ std::vector<SplitForm> forms_of(const std::vector<Member>& members, const std::v
     SplitForm form;
     std::set<std::string> seen;
     std::multiset<std::string> symbols, split_symbols;
-    const auto add = [&](const LaunchInfo& launch, std::vector<std::string>& names,
+    const auto add = [&](const LaunchInfo& launch, std::vector<std::string>& names, double& bytes,
                          std::multiset<std::string>& kernels) {
+      bytes += launch.bytes_read + launch.bytes_written;
       names.push_back(launch.name);
       kernels.insert(launch.kernel);
       for (const std::string& node : launch.sources)
         if (seen.insert(node).second) form.nodes.push_back(node);
     };
-    for (size_t i : member.fused) add(fused[i], form.kernels, symbols);
-    for (size_t i : member.unfused) add(unfused[i], form.split, split_symbols);
+    for (size_t i : member.fused) add(fused[i], form.kernels, form.bytes, symbols);
+    for (size_t i : member.unfused) add(unfused[i], form.split, form.split_bytes, split_symbols);
     form.same_kernels = symbols == split_symbols;
     if (!member.fused.empty()) form.pattern = fused[member.fused.front()].pattern;
     forms.push_back(std::move(form));
@@ -106,13 +107,15 @@ Json json_of(const SplitForm& form) {
           {"ms", form.ms},
           {"split", form.split},
           {"split_ms", form.split_ms},
+          {"bytes", form.bytes},
+          {"bytes_saved", form.saved()},
           {"ratio", form.split_ms > 0 ? json_of(form.ratio) : Json(nullptr)},
           {"same_kernels", form.same_kernels},
           {"slower", form.slower()}};
 }
 
 std::string text_of(const std::vector<SplitForm>& forms, bool all) {
-  Table table({">ms", ">split, ms", ">ratio", ">95 % interval", "", "kernel", ">replaces"});
+  Table table({">ms", ">split, ms", ">ratio", ">95 % interval", ">bytes saved", "", "kernel", ">replaces"});
   size_t slower = 0;
   for (const SplitForm& form : forms) {
     slower += form.slower();
@@ -121,6 +124,9 @@ std::string text_of(const std::vector<SplitForm>& forms, bool all) {
     table.row({milliseconds(form.ms), milliseconds(form.split_ms),
                paired ? fmt::format("{:.3f}", form.ratio.estimate) : "-",
                paired ? fmt::format("[{:.3f}, {:.3f}]", form.ratio.low, form.ratio.high) : "-",
+               form.split.empty() ? "-"
+               : form.saved() < 0 ? "-" + human_bytes(-form.saved())
+                                  : human_bytes(form.saved()),
                form.slower()       ? "SLOWER"
                : form.same_kernels ? "same code"
                                    : "",

@@ -18,9 +18,11 @@ struct SplitForm {
   std::vector<std::string> kernels, split;  ///< launch names, fused and unfused
   std::string pattern;                      ///< of the first fused launch
   std::vector<std::string> nodes;
-  bool same_kernels = false;    ///< both programs run the same machine code here: nothing was fused
-  double ms = 0, split_ms = 0;  ///< medians over the runs
-  Interval ratio;               ///< ms / split_ms
+  bool same_kernels = false;          ///< both programs run the same machine code here: nothing was fused
+  double ms = 0, split_ms = 0;        ///< medians over the runs
+  double bytes = 0, split_bytes = 0;  ///< read and written by the launches
+  double saved() const { return split_bytes - bytes; }
+  Interval ratio;  ///< ms / split_ms
   /// Fused, and the whole interval of the ratio lies above 1 by more than what a group's neighbours do to its time.
   bool slower() const { return !same_kernels && ratio.low > 1 + kNeighbours; }
   static constexpr double kNeighbours = 0.03;

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "base/did_you_mean.hpp"
@@ -100,7 +102,14 @@ std::vector<Remark> near_matches(const Graph& graph, const FusionPlan& plan,
   const Grouping grouping(graph);
   const std::map<std::string, const Candidate*> groups = nodes_in_groups(grouping, plan);
   std::unordered_set<std::string> planned;
-  for (const Candidate& c : plan.candidates) planned.insert(c.id);
+  std::unordered_map<std::string, size_t> grouped;  // node that a pattern took -> how many it took in that group
+  for (const Candidate& c : plan.candidates) {
+    planned.insert(c.id);
+    if (!c.apply || !c.named) continue;
+    const std::set<std::string> appended(c.epilogue.begin(), c.epilogue.end());
+    for (const std::string& name : c.nodes)
+      if (!appended.contains(name)) grouped[name] = c.nodes.size() - appended.size();
+  }
   std::vector<AnchorOps> anchors;
   for (const FusionPattern& p : patterns) anchors.push_back(anchor_ops(p.topology));
   std::vector<Remark> list;
@@ -111,6 +120,8 @@ std::vector<Remark> near_matches(const Graph& graph, const FusionPlan& plan,
       if (!may_end_at(anchors[i], *node) || planned.contains(p.name + "@" + anchor)) continue;
       const MatchResult scan = grouping.matcher().match(p.topology, node, p.where, Detail::codes);
       if (scan || !near_match(scan.partial)) continue;
+      const auto held = grouped.find(anchor);  // a pattern took as many here: this one would save nothing
+      if (held != grouped.end() && held->second >= scan.partial.of) continue;
       const MatchResult result = grouping.matcher().match(p.topology, node, p.where);
       Remark remark = remark_of(p, result.partial, anchor);
       if (in_one_group(remark.nodes, groups)) continue;
