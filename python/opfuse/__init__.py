@@ -16,14 +16,15 @@ import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from . import _core
-from ._core import (Context, Executable, FusionChange, LaunchInfo, Model, PatternSpec, Plan, PlanDiff, PlanEntry, Remark,
-                    Target, TensorInfo, default_threads, diff_text, pattern_names, remarks_text)
+from ._core import (Context, Executable, FusionChange, LaunchInfo, Model, Network, NetworkValue, OptimizeCandidate, Optimized,
+                    OptimizeSide, PatternSpec, Plan, PlanDiff, PlanEntry, Remark, Target, TensorInfo, default_threads, diff_text,
+                    pattern_names, remarks_text)
 from ._error import Error
 
-__all__ = ["Context", "Error", "Executable", "Explanation", "Fused", "FusionChange", "LaunchInfo", "Model", "PatternSpec", "Plan",
-           "PlanDiff", "PlanEntry", "Quantized", "Remark", "TENSORRT_FUSION_PATTERNS", "Target", "TensorInfo", "apply", "compile",
-           "default_threads", "diff", "diff_text", "explain", "fuse", "load", "pattern_names", "plan", "quantize",
-           "remarks_text"]
+__all__ = ["Context", "Error", "Executable", "Explanation", "Fused", "FusionChange", "LaunchInfo", "Model", "Network", "NetworkValue",
+           "OptimizeCandidate", "OptimizeSide", "Optimized", "PatternSpec", "Plan", "PlanDiff", "PlanEntry", "Quantized", "Remark",
+           "TENSORRT_FUSION_PATTERNS", "Target", "TensorInfo", "apply", "compile", "default_threads", "diff", "diff_text", "explain",
+           "fuse", "load", "optimize", "pattern_names", "plan", "quantize", "remarks_text", "transform"]
 
 __version__: str = _core.version()
 
@@ -74,14 +75,20 @@ class Explanation(list[Remark]):
         return remarks_text(self)
 
 
-def load(path: Path, *, fixed_inputs: Mapping[str, typing.Any] | None = None,
-         limits: Mapping[str, int] | None = None) -> Model:
-    """Reads an ONNX file. It must not change while the model lives: weights stay in it.
+def load(source: typing.Any, *, fixed_inputs: Mapping[str, typing.Any] | None = None,
+         limits: Mapping[str, int] | None = None, folder: Path = "") -> Model:
+    """Reads an ONNX file, the bytes of one, or an onnx.ModelProto.
+
+    A file must not change while the model lives: weights stay in it. folder: where the external data of bytes or a ModelProto lie.
 
     fixed_inputs: values of inputs that never change (axes, sizes, repeats); they become constants of the model. limits: on what
     the model may need, by name (docs/cli.md): {"unrolled_nodes": 20000}.
     """
-    return Model.load(path, dict(fixed_inputs or {}), dict(limits or {}))
+    if hasattr(source, "SerializeToString"):
+        source = source.SerializeToString()
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return _core.load_bytes(bytes(source), dict(fixed_inputs or {}), dict(limits or {}), os.fspath(folder))
+    return Model.load(source, dict(fixed_inputs or {}), dict(limits or {}))
 
 
 def plan(model: Model, target: Target | str = "host", *, only: Sequence[str] = (), skip: Sequence[str] = (),
@@ -105,9 +112,20 @@ def apply(model: Model, plan: Plan) -> Fused:
     return Fused(fused, plan, notes)
 
 
-def fuse(model: Model, patterns: Iterable[Pattern] | None = None, *, target: Target | str = "host",
-         rules: bool | None = None) -> Fused:
-    """Plans and applies. With patterns, these and no others, and no rules unless asked for; without, everything opfuse has."""
+def fuse(model: typing.Any, example: typing.Any = None, patterns: Iterable[Pattern] | None = None, *,
+         target: Target | str = "host", rules: bool | None = None) -> Fused:
+    """Plans and applies. With patterns, these and no others, and no rules unless asked for; without, everything opfuse has.
+
+    model: a Model, or a torch.nn.Module with an example of its inputs: fuse(module, torch.randn(1, 3, 224, 224)). Patterns may
+    stand in the place of the example: fuse(model, TENSORRT_FUSION_PATTERNS).
+    """
+    if not isinstance(model, Model):
+        from . import torch as _torch
+        model = _torch.model_of(model, example)
+    elif example is not None:
+        if patterns is not None:
+            raise TypeError("fuse(model, patterns): an example goes with a torch module only")
+        patterns = example
     if patterns is None:
         return apply(model, plan(model, target, rules=rules is not False))
     names, own, files = _sorted_out(patterns)
@@ -156,7 +174,7 @@ def compile(model: Model | Fused, target: Target | str = "host", *, dims: Mappin
     takes the first of these variants that fits its inputs. compile_threads: of the compiler. cache: kernels on disk.
     allow_reference: operators without a kernel run in the interpreter. only, skip, rules, max_group_nodes, no_fuse, fuse, precision, patterns, pattern_files: as for plan.
     exact: no algorithm that rounds otherwise than direct convolution, and no activations by tables. no_pass: names of
-    shaping passes to leave out (docs/fusion.md, Shaping). chains: False leaves out the joins and the loop over images. threads: of the runs, for the choice of algorithms. measure:
+    shaping passes to leave out (docs/internals/shaping.md). chains: False leaves out the joins and the loop over images. threads: of the runs, for the choice of algorithms. measure:
     algorithms, and groups of the rules, by timing the whole model with each. timings: files of measured groups. algorithm, no_algorithm: "f4", "direct@NODE": forced, forbidden.
     max_weight_growth, workspace: bytes, docs/accuracy.md. dump_dir: the graph after each pass that changes it. limits,
     fixed_inputs: as in load, the latter for models that could be read without them.
@@ -218,6 +236,25 @@ def quantize(model: Model, samples: Iterable[Sample] | Callable[[], Iterator[Sam
     request.pattern_files = _texts(pattern_files)
     made, report, warnings = _core.quantize(model, plan, read, request)
     return Quantized(made, json.loads(report), warnings)
+
+
+def optimize(model: Model, target: Target | str = "host", *, dims: Mapping[str, int] | None = None,
+             inputs: Mapping[str, typing.Any] | None = None, seed: int = 0, seconds: float = 2.0, prove: bool = True,
+             threads: int = 0, exact: bool = False, cache: bool = True) -> Optimized:
+    """The fastest program that opfuse finds: candidates measured in turns, the best proven and measured against no fusion.
+
+    print(result) is the summary of `opfuse optimize`; result.executable runs. dims: a size for every open dimension. inputs: arrays to
+    prove and measure with, others are drawn. seconds: of counted runs of each program. Ctrl-C ends the search.
+    """
+    options = _core.CompileOptions()
+    options.dims, options.threads, options.exact, options.cache = dict(dims or {}), threads, exact, cache
+    return _core.optimize(model, _target(target), options, {}, dict(inputs or {}), seed, seconds, prove)
+
+
+def transform(module: typing.Any, example: typing.Any, patterns: Iterable[Pattern] | None = None) -> typing.Any:
+    """A torch.nn.Module with its fused groups as children that wrap the original submodules: opfuse.torch.transform."""
+    from . import torch as _torch
+    return _torch.transform(module, example, patterns)
 
 
 def _target(target: Target | str) -> Target:

@@ -16,6 +16,7 @@ NB_MODULE(_core, m) {
   opfuse::python::bind_plans(m);
   opfuse::python::bind_running(m);
   opfuse::python::bind_quantizing(m);
+  opfuse::python::bind_networks(m);
   m.def("version", &opfuse::version, "The version of the library.");
   m.def("default_threads", &opfuse::default_threads, "Threads this process may use: affinity mask and CPU quota.");
 }

@@ -10,7 +10,8 @@
 
 #include <algorithm>
 #include <map>
-#include <opfuse/opfuse.hpp>
+#include <opfuse/optimize.hpp>
+#include <optional>
 
 #include "arrays.hpp"
 #include "errors.hpp"
@@ -203,6 +204,76 @@ void bind_compile(nb::module_& m) {
   m.def("compile", &compile_model, "model"_a, "target"_a, "options"_a, "fixed_inputs"_a = Arrays{});
 }
 
+/// What opfuse.optimize returns: plain numbers, and the executable as Python knows it.
+struct OptimizedModel {
+  SharedExecutable executable;
+  Optimized result;
+};
+
+/// `stop`: Python's signals (Ctrl-C) are looked at between runs; the search then ends with what it has.
+OptimizedModel optimize_model(const Model& model, const Target& target, CompileOptions compile,
+                              const Arrays& fixed_inputs, const Arrays& inputs, uint64_t seed, double seconds,
+                              bool prove) {
+  std::vector<HeldArray> held;
+  compile.fixed_inputs = views_of(fixed_inputs, held);
+  bool raised = false;
+  OptimizeOptions options{.compile = std::move(compile), .inputs = views_of(inputs, held), .seed = seed};
+  options.seconds = seconds;
+  options.prove = prove;
+  options.stop = [&raised] {
+    if (raised) return true;
+    nb::gil_scoped_acquire lock;
+    return raised = PyErr_CheckSignals() != 0;
+  };
+  std::optional<Optimized> result;
+  {
+    nb::gil_scoped_release release;
+    result = optimize(model, target, options);
+  }
+  if (raised) throw nb::python_error();
+  return {SharedExecutable(result->executable), *result};
+}
+
+void bind_optimize(nb::module_& m) {
+  nb::class_<OptimizeCandidate>(m, "OptimizeCandidate", "A way to compile the model that was tried.")
+      .def_ro("name", &OptimizeCandidate::name)
+      .def_ro("flags", &OptimizeCandidate::flags, "Of `opfuse compile` for the same program.")
+      .def_ro("skipped", &OptimizeCandidate::skipped, "Why it was not measured; empty: it was.")
+      .def_ro("launches", &OptimizeCandidate::launches)
+      .def_ro("ms", &OptimizeCandidate::ms)
+      .def_ro("arena", &OptimizeCandidate::arena)
+      .def_ro("constants", &OptimizeCandidate::constants);
+  nb::class_<OptimizeSide>(m, "OptimizeSide", "How fast and how large a program is.")
+      .def_ro("launches", &OptimizeSide::launches)
+      .def_ro("ms", &OptimizeSide::ms)
+      .def_ro("bytes", &OptimizeSide::bytes)
+      .def_ro("arena", &OptimizeSide::arena)
+      .def_ro("constants", &OptimizeSide::constants)
+      .def_prop_ro("memory", &OptimizeSide::memory);
+  using O = OptimizedModel;
+  nb::class_<O>(m, "Optimized", "The fastest program that was found, its proof and its measurements.")
+      .def_prop_ro(
+          "executable", [](O& o) -> SharedExecutable& { return o.executable; }, nb::rv_policy::reference_internal)
+      .def_prop_ro("candidates", [](const O& o) { return o.result.candidates; })
+      .def_prop_ro("chosen", [](const O& o) { return o.result.chosen; })
+      .def_prop_ro("fused", [](const O& o) { return o.result.fused; })
+      .def_prop_ro("unfused", [](const O& o) { return o.result.unfused; })
+      .def_prop_ro(
+          "time",
+          [](const O& o) { return nb::make_tuple(o.result.time.low, o.result.time.estimate, o.result.time.high); },
+          nb::sig("def time(self) -> tuple[float, float, float]"), "fused / unfused: low, estimate, high.")
+      .def_prop_ro(
+          "groups", [](const O& o) { return o.result.groups; }, "That were proven.")
+      .def_prop_ro("failures", [](const O& o) { return o.result.failures; })
+      .def_prop_ro("output_error", [](const O& o) { return o.result.output_error; })
+      .def_prop_ro("slower", [](const O& o) { return o.result.slower(); })
+      .def_prop_ro("larger", [](const O& o) { return o.result.larger(); })
+      .def_prop_ro("ok", [](const O& o) { return o.result.ok(); })
+      .def("__str__", [](const O& o) { return o.result.text(); });
+  m.def("optimize", &optimize_model, "model"_a, "target"_a, "options"_a, "fixed_inputs"_a, "inputs"_a, "seed"_a,
+        "seconds"_a, "prove"_a);
+}
+
 void bind_launch(nb::module_& m) {
   nb::class_<LaunchInfo>(m, "LaunchInfo", "One kernel launch of a compiled model.")
       .def_ro("name", &LaunchInfo::name)
@@ -284,6 +355,7 @@ void bind_running(nb::module_& m) {
         return "<opfuse.Executable " + names_of(self.exe.inputs()) + " -> " + names_of(self.exe.outputs()) + ">";
       });
   bind_compile(m);
+  bind_optimize(m);
 }
 
 }  // namespace opfuse::python

@@ -1,0 +1,4 @@
+"""python -m opfuse: the command line."""
+from ._command import main
+
+main()
