@@ -11,7 +11,7 @@ namespace {
 
 constexpr CandidateRow kRows[] = {
     {"as predicted", "", [](CompilationOptions&) {}},
-    {"algorithms measured", "--measure", [](CompilationOptions& o) { o.algorithms.measure = true; }},
+    {"measured", "--measure", [](CompilationOptions& o) { o.algorithms.measure = true; }},
     {"direct convolutions", "--exact", [](CompilationOptions& o) { o.algorithms.exact = true; }},
     {"batch at once", "--no-pass loop-over-images",
      [](CompilationOptions& o) { o.no_pass.push_back("loop-over-images"); }},

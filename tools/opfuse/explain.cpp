@@ -183,8 +183,7 @@ void print_text(const Said& said, const Compilation& compilation, const Flags& f
   for (const std::string& text : said.notes) fmt::print("NOTE {}\n", text);
   if (!flags.node.empty())
     fmt::print("\n{}", explain_node(compilation.prepared, flags.node, patterns_with(flags.plan.patterns)));
-  if (said.remarks.empty() && said.apart.empty() && flags.top == 0)
-    fmt::print("nothing to say: no candidate was missed\n");
+  if (said.remarks.empty() && said.apart.empty() && flags.top == 0) fmt::print("nothing was missed\n");
 }
 
 void print_lines(const Said& said) {
