@@ -63,7 +63,8 @@ bool product_of_codes(Drawer& d) {
   const int64_t depth = x->sizes().back(), out = d.one_of<int64_t>({1, 8, 16, 17});
   const DType type = d.chance(0.5) ? DType::i8 : DType::u8, of_weights = d.chance(0.7) ? DType::i8 : DType::u8;
   const double step = scale_of(d, *x);
-  Value *scale = d.scalar(DType::f32, step), *zero = d.scalar(type, type == DType::u8 ? d.one_of({0, 128, 255}) : 0);
+  const double point = type == DType::u8 ? d.one_of<double>({0, 128, 255}) : 0;
+  Value *scale = d.scalar(DType::f32, step), *zero = d.scalar(type, point);
   Value* q = d.add1("quantize_linear", {}, {x->value, scale, zero});
   const bool exact = d.options().exact;
   Value* weights = d.filled({depth, out}, of_weights, [&](int64_t) {
