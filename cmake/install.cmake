@@ -12,3 +12,5 @@ configure_package_config_file(cmake/opfuseConfig.cmake.in ${PROJECT_BINARY_DIR}/
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/opfuseConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/opfuseConfig.cmake ${PROJECT_BINARY_DIR}/opfuseConfigVersion.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/opfuse)
+install(FILES tools/opfuse/completion.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME opfuse)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/opfuse)

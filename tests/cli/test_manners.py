@@ -95,6 +95,19 @@ class Manners(CliTest):
         both = self.ok("explain", NET, "--missed").out
         self.assertFalse("nothing was missed" in both and "APART" in both, both)
 
+    def test_bash_completes_verbs_flags_and_built_in_models(self):
+        script = pathlib.Path(__file__).resolve().parents[2] / "tools/opfuse/completion.bash"
+        (self.folder / "opfuse").symlink_to(BINARY)
+
+        def completed(*words):
+            text = f'source {script}; COMP_WORDS=({" ".join(words)}); COMP_CWORD={len(words) - 1}; _opfuse; printf "%s\\n" "${{COMPREPLY[@]}}"'
+            done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, env={**os.environ, "PATH": f"{self.folder}:{os.environ['PATH']}"})
+            return done.stdout.split()
+        self.assertEqual(completed("opfuse", "opt"), ["optimize", "options"])
+        self.assertEqual(completed("opfuse", "fuse", "--plan-"), ["--plan-out"])
+        self.assertIn("--output", completed("opfuse", "fuse", "--"))
+        self.assertIn("zoo:resnet50", completed("opfuse", "fuse", "zoo:resn"))
+
     def test_limits_have_names(self):
         self.ok("inspect", NET, "--limit", "unrolled_nodes=5", "--limit", "arena_comparisons=1")
         self.fails(2, "inspect", NET, "--limit", "unroled_nodes=5", says=["unrolled_nodes", "E0402"])
