@@ -33,9 +33,9 @@ struct QuantizeRequest {
   std::vector<std::string> skip{}, only{};               ///< modules, by pattern, operator, node or "PATTERN@NODE"
   int64_t min_linear = 256;                              ///< a Linear K -> N stays in float where K N / (K + N) is less
   bool add_missing = false;                              ///< pairs for points that a model with Q/DQ lacks
-  bool compare = true;                                   ///< agreement with the float model, for the report
-  std::string scales_file{};                             ///< what calibration finds is kept here and taken up again
-  PlanRequest plan{};                                    ///< without a plan: what to plan with
+  int64_t compare_samples = 8;  ///< to measure agreement with the float model on; 0: it is not measured
+  std::string scales_file{};    ///< what calibration finds is kept here and taken up again
+  PlanRequest plan{};           ///< without a plan: what to plan with
   int threads = 0;
   std::function<void(const std::string& step, size_t done, size_t total)> progress{};  ///< total 0: not known
 };

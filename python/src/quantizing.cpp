@@ -56,7 +56,7 @@ void bind_quantizing(nb::module_& m) {
       .def_rw("only", &R::only)
       .def_rw("min_linear", &R::min_linear)
       .def_rw("add_missing", &R::add_missing)
-      .def_rw("compare", &R::compare)
+      .def_rw("compare_samples", &R::compare_samples)
       .def_rw("scales_file", &R::scales_file)
       .def_rw("threads", &R::threads)
       .def_prop_rw(

@@ -55,7 +55,7 @@ std::vector<Tensor> in_order(const Graph& graph, const std::map<std::string, Arr
   return sample;
 }
 
-Quantized run(const Model& model, const SampleSource& source, const QuantizeOptions& options, bool compare) {
+Quantized run(const Model& model, const SampleSource& source, const QuantizeOptions& options, int64_t compared) {
   const Graph& graph = model.graph();
   Samples samples;
   samples.read = [&](size_t index) -> std::optional<std::vector<Tensor>> {
@@ -65,7 +65,9 @@ Quantized run(const Model& model, const SampleSource& source, const QuantizeOpti
   };
   QuantizedModel made = quantize_graph(graph, samples, options);
   std::optional<Agreement> agreement;
-  if (compare) agreement = measure_agreement(made.reference, made.graph, samples, options.run);
+  if (compared > 0)
+    agreement =
+        measure_agreement(made.reference, made.graph, some_of(samples, static_cast<size_t>(compared)), options.run);
   nlohmann::ordered_json report{{"schema", "opfuse.quantize/1"}, {"opfuse", version()}};
   report.update(report_json(made, options, agreement));
   return {Model::from_graph(std::move(made.graph)), report.dump(1), std::move(made.warnings)};
@@ -74,13 +76,13 @@ Quantized run(const Model& model, const SampleSource& source, const QuantizeOpti
 }  // namespace
 
 Quantized quantize(const Model& model, const SampleSource& source, const QuantizeRequest& request) {
-  return run(model, source, options_of(request), request.compare);
+  return run(model, source, options_of(request), request.compare_samples);
 }
 
 Quantized quantize(const Model& model, const Plan& plan, const SampleSource& source, const QuantizeRequest& request) {
   QuantizeOptions options = options_of(request);
   options.given_plan = std::make_shared<const FusionPlan>(plan_from_json(plan.json()));
-  return run(model, source, options, request.compare);
+  return run(model, source, options, request.compare_samples);
 }
 
 }  // namespace opfuse

@@ -111,6 +111,19 @@ class Placer {
     return products;
   }
 
+  struct Point {
+    const QdqPoint* declared;
+    const Value* tensor;
+  };
+
+  static std::optional<Decline> left_by_types(const std::vector<Point>& points) {
+    for (const Point& p : points)
+      if (p.tensor->type.dtype != DType::f32)
+        return Decline{
+            "not_f32", fmt::format("'{}' is {}", p.declared->tensor, p.tensor->type.text()), {p.declared->tensor}};
+    return std::nullopt;
+  }
+
   std::optional<Decline> left_by_products(const std::vector<const Node*>& products) const {
     int64_t in = 0, out = 0;
     for (const Node* product : products) {
@@ -125,11 +138,6 @@ class Placer {
   }
 
   bool is_given(const Value* tensor) const { return tensor->producer && is_a<DequantizeLinear>(*tensor->producer); }
-
-  struct Point {
-    const QdqPoint* declared;
-    const Value* tensor;
-  };
 
   std::vector<Point> points_of(const Candidate& c) const {
     std::vector<Point> points;
@@ -157,6 +165,7 @@ class Placer {
       for (const Node* product : products_of(nodes, p.tensor))
         if (std::find(products.begin(), products.end(), product) == products.end()) products.push_back(product);
     auto why = left_by_request(c, nodes);
+    if (!why) why = left_by_types(points);
     if (!why) why = left_by_products(products);
     if (!why && has_pairs_ && !request_.add_missing) why = missing_points(points);
     if (why) {
@@ -218,7 +227,7 @@ class Placer {
       const Value* result = node->output();
       const auto clamps = [](const Node* n) { return n && (is_a<Relu>(*n) || is_a<Clip>(*n) || is_a<BatchNorm>(*n)); };
       while (!pool && clamps(result->only_reader())) result = result->only_reader()->output();
-      if (result->uses.empty()) continue;
+      if (result->uses.empty() || result->type.dtype != DType::f32) continue;
       PlacedTensor& placed = tensor_at(result);
       placed.result = placed.modules.empty();
       if (pool) placed.scale_of = node->input(0)->id;

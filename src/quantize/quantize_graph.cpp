@@ -8,6 +8,7 @@
 #include "base/fail.hpp"
 #include "driver/compilation.hpp"
 #include "quantize/prepare_products.hpp"
+#include "quantize/record.hpp"
 
 namespace opfuse::quantization {
 namespace {
@@ -116,6 +117,7 @@ QuantizedModel quantize_graph(const Graph& model, const Samples& samples, const 
       made.reference, made.placement, made.codes,
       {.bias_codes = rules.bias_codes, .means = options.bias_correction ? &made.calibration.tensors : nullptr});
   made.graph = std::move(quantized.graph);
+  keep_record(made.graph, rules.name, made.placement);
   made.products = std::move(quantized.products);
   warn_of_products(made);
   return made;

@@ -3,8 +3,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace opfuse::quantization {
 
 std::string Samples::name_of(size_t index) const { return name ? name(index) : fmt::format("sample {}", index); }
+
+Samples some_of(const Samples& samples, size_t most) {
+  const size_t count = samples.count;
+  const auto at = [count, most](size_t index) { return count > most ? index * count / most : index; };
+  return {.read = [samples, most, at](size_t index) -> std::optional<std::vector<Tensor>> {
+            return index < most ? samples.read(at(index)) : std::nullopt;
+          },
+          .name = [samples, at](size_t index) { return samples.name_of(at(index)); },
+          .count = count == 0 ? most : std::min(count, most)};
+}
 
 }  // namespace opfuse::quantization

@@ -20,4 +20,7 @@ struct Samples {
   std::string name_of(size_t index) const;
 };
 
+/// At most so many of them, evenly spread where their number is known.
+Samples some_of(const Samples& samples, size_t most);
+
 }  // namespace opfuse::quantization

@@ -122,8 +122,9 @@ class Quantize(CliTest):
 
     def test_kernels_take_the_codes(self):
         model, _ = self.quantized()
-        precisions = re.findall(r"PRECISION *(\w+)", self.ok("explain", model, "--target", "cpu:avx512-vnni").out)
-        self.assertEqual(len(precisions), 3)
+        text = self.ok("explain", model, "--target", "cpu:avx512-vnni").out
+        self.assertEqual(re.findall(r"PRECISION *(\w+)", text), ["int8"] * 3 + ["f32"])
+        self.assertIn("AdaptiveAvgPool@/pool [preset]: quantised for cpu, preset 'global_pool'", text)
         model, _ = self.quantized("--keep-float", "none")
         self.ok("compare", model, "--dim", "batch=2")
 

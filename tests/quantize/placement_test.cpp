@@ -167,6 +167,15 @@ TEST(Placement, AModelWithPairsKeepsThemAndMissingPointsAreListed) {
               testing::ElementsAre("t"));
 }
 
+TEST(Placement, OtherFloatsStay) {
+  const Placement p =
+      placed(parse_graph("graph (%x: f16[1,4,8,8]) { %y = global_average_pool(%x) return %y }", ops()), "tensorrt")
+          .placement;
+  EXPECT_TRUE(p.tensors.empty());
+  ASSERT_EQ(p.left.size(), 1u);
+  EXPECT_EQ(p.left[0].reason.code, "not_f32");
+}
+
 TEST(Placement, ComputedWeightsStayInFloat) {
   const Placement p =
       placed(parse_graph("graph (%x: f32[1,4,8,8], %w: f32[4,4,1,1]) { %y = conv(%x, %w) return %y }", ops()), "cpu")

@@ -17,6 +17,7 @@
 #include "fusion/user/pattern_file.hpp"
 #include "inputs.hpp"
 #include "model_arg.hpp"
+#include "quantize/record.hpp"
 #include "report.hpp"
 #include "verb.hpp"
 #include "why_slow.hpp"
@@ -251,10 +252,13 @@ int run(const Flags& flags) {
     print_lines(said);
   } else if (flags.json) {
     Json out = document_of(said, compilation, program != nullptr);
+    out["quantised_float"] = quantization::recorded_lines(*model.graph);
     if (program && flags.threads > 0) out["balance"] = json_of(balance_on(compilation, flags.threads), flags.threads);
     fmt::print("{}\n", out.dump(2));
   } else {
     print_text(said, compilation, flags);
+    if (!flags.passed && flags.node.empty())
+      for (const std::string& line : quantization::recorded_lines(*model.graph)) fmt::print("{}\n", line);
     if (program && flags.threads > 0 && flags.node.empty())
       fmt::print("{}", text_of(balance_on(compilation, flags.threads), flags.threads, flags.top > 0 ? flags.top : 5));
   }

@@ -63,11 +63,13 @@ int run(const FlagSet& app, const QuantizeFlags& flags) {
   const double seconds = watch.milliseconds() / 1000;
   finish_progress();
   std::optional<quantization::Agreement> agreement;
-  if (!flags.evaluate.empty() || !flags.calibrate.path.empty()) {
-    const SampleFlags judged{flags.evaluate.empty() ? flags.calibrate.path : flags.evaluate,
-                             flags.evaluate.empty() ? flags.calibrate.samples : 0, flags.calibrate.seed};
-    agreement = quantization::measure_agreement(
-        made.reference, made.graph, flags.evaluate.empty() ? samples : samples_of(judged, graph, dims), options.run);
+  const bool others = !flags.evaluate.empty();
+  if (flags.compare_samples > 0 && (others || !flags.calibrate.path.empty())) {
+    const SampleFlags judged{.path = flags.evaluate, .seed = flags.calibrate.seed};
+    const quantization::Samples all = others ? samples_of(judged, graph, dims) : samples;
+    const auto most = static_cast<size_t>(flags.compare_samples);
+    agreement =
+        quantization::measure_agreement(made.reference, made.graph, quantization::some_of(all, most), options.run);
     finish_progress();
   }
   Json out = document("opfuse.quantize/1");

@@ -80,6 +80,10 @@ void add_quantize_flags(FlagSet& app, QuantizeFlags& flags) {
       ->type_name("FILE.json");
   app.add_option("--evaluate", flags.evaluate, "measure agreement with these samples, not with those of --calibrate")
       ->type_name("PATH");
+  app.add_option("--compare-samples", flags.compare_samples,
+                 "samples to measure agreement with the float model on, evenly spread; 0: it is not measured")
+      ->range(0, 1 << 30)
+      ->capture_default_str();
   app.add_option("--report", flags.report, "write the report: .json, or .html to look at")->type_name("FILE");
   app.add_option("--plan", flags.plan_file, "place pairs by a saved plan")->type_name("FILE");
   app.add_option("--patterns", flags.patterns, "patterns of your own with their points (repeatable)")

@@ -23,7 +23,7 @@ struct QuantizeFlags {
   std::string evaluate;
   std::string compiler = "cpu", method = "mse", activations, scales, plan_file;
   std::vector<std::string> keep_float, skip, only, patterns;
-  int min_linear = 256, threads = 0;
+  int min_linear = 256, threads = 0, compare_samples = 8;
   bool bias_correction = false, add_missing = false, no_cache = false;
   DimensionFlags dimensions;
 };
