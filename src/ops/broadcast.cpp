@@ -1,6 +1,8 @@
 // NumPy broadcasting: shapes are aligned at their last dimension, and a dimension of 1 stretches.
-// Two different symbolic dimensions give their maximum, and one beside a constant gives the constant; that they are
-// equal, or one of them 1, is checked when a run knows them.
+// A symbolic dimension beside a constant gives the constant. Two different symbolic ones, of which a run checks that
+// they are equal or one of them is 1, give
+//     max(a, b) * min(a, b, 1)          the maximum, but 0 where one is 0
+// and the same of all of them where more than two meet, in whatever order.
 #include <algorithm>
 
 #include "base/fail.hpp"
@@ -10,13 +12,52 @@
 
 namespace opfuse {
 
+namespace {
+
+/// Operands of nested minima or maxima, but for the 1.
+void collect(DimOp op, const Dim& d, std::vector<Dim>& into) {
+  if (d.op() != op) {
+    if (d != Dim(1) && std::find(into.begin(), into.end(), d) == into.end()) into.push_back(d);
+    return;
+  }
+  for (const Dim& arg : d.args()) collect(op, arg, into);
+}
+
+Dim open_extent(const std::vector<Dim>& operands) {
+  Dim most = operands[0], none = 1;
+  for (const Dim& d : operands) {
+    most = max(most, d);
+    if (!surely_not_negative(d - Dim(1))) none = min(none, d);
+  }
+  return most * none;
+}
+
+/// Of which dimensions `d` is the broadcast: itself, where it is none.
+std::vector<Dim> operands_of(const Dim& d) {
+  std::vector<Dim> operands;
+  const auto of_factor = [&](const Dim& factor) {
+    for (const DimOp op : {DimOp::max, DimOp::min})
+      if (factor.op() == op) collect(op, factor, operands);
+  };
+  if (d.op() == DimOp::mul)
+    for (const Dim& factor : d.args()) of_factor(factor);
+  else
+    of_factor(d);
+  return !operands.empty() && open_extent(operands) == d ? operands : std::vector<Dim>{d};
+}
+
+}  // namespace
+
 std::optional<Dim> broadcast_dim(const Dim& a, const Dim& b) {
   if (a == b || b == Dim(1)) return a;
   if (a == Dim(1)) return b;
   if (a.is_constant() && b.is_constant()) return std::nullopt;
   if (a.is_constant()) return a;
   if (b.is_constant()) return b;
-  return max(a, b);
+  std::vector<Dim> all = operands_of(a);
+  for (const Dim& d : operands_of(b))
+    if (std::find(all.begin(), all.end(), d) == all.end()) all.push_back(d);
+  return open_extent(all);
 }
 
 namespace {

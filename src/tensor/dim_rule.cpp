@@ -1,7 +1,4 @@
-// Relations between open dimensions.
-//
-// A broadcast of two open dimensions has the extent max(a, b), so a 0 that meets a 1 is refused: its result would be 0.
-// A run evaluates every relation; what overflows or divides by zero does not hold.
+// Relations between open dimensions. A run evaluates every relation; what overflows or divides by zero does not hold.
 #include "tensor/dim_rule.hpp"
 
 #include <fmt/ranges.h>
@@ -16,7 +13,7 @@ namespace {
 
 thread_local std::vector<DimRelation>* recorded = nullptr;
 
-bool holds(DimRule rule, int64_t a, int64_t b, bool open) {
+bool holds(DimRule rule, int64_t a, int64_t b) {
   switch (rule) {
     case DimRule::equal:
       return a == b;
@@ -29,7 +26,7 @@ bool holds(DimRule rule, int64_t a, int64_t b, bool open) {
     case DimRule::one_or_equal:
       return a == 1 || a == b;
     case DimRule::broadcast:
-      return a == b || ((a == 1 || b == 1) && !(open && std::min(a, b) == 0));
+      return a == b || a == 1 || b == 1;
   }
   return false;
 }
@@ -90,7 +87,7 @@ bool surely_not_negative(const Dim& dim) {
 }
 
 std::optional<bool> settled(const DimRelation& r) {
-  if (r.a.is_constant() && r.b.is_constant()) return holds(r.rule, r.a.value(), r.b.value(), false);
+  if (r.a.is_constant() && r.b.is_constant()) return holds(r.rule, r.a.value(), r.b.value());
   switch (r.rule) {
     case DimRule::equal:
       if (r.a == r.b) return true;
@@ -117,7 +114,7 @@ std::optional<bool> settled(const DimRelation& r) {
 }
 
 bool holds(const DimRelation& r, const SymbolValues& symbols) {
-  return holds(r.rule, r.a.evaluate(symbols), r.b.evaluate(symbols), !r.a.is_constant() && !r.b.is_constant());
+  return holds(r.rule, r.a.evaluate(symbols), r.b.evaluate(symbols));
 }
 
 std::string text_of(const DimRelation& r) {

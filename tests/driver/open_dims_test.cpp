@@ -93,26 +93,30 @@ TEST_P(OpenDimensions, AreRightOrRefused) {
 const Case kCases[] = {
     {"AddConstant", R"(graph (%x: f32[n,4]) {
        %c = const rand<1> : f32[3,1]  %y = add(%x, %c) return %y })"},
-    {"AddInputs", R"(graph (%a: f32[n,5], %b: f32[m,5]) { %y = add(%a, %b) return %y })", {{1, 2, 3}, {1, 2, 3}}},
+    {"AddInputs", R"(graph (%a: f32[n,5], %b: f32[m,5]) { %y = add(%a, %b) return %y })", {{0, 1, 2, 3}, {0, 1, 2, 3}}},
+    {"AddThree",
+     R"(graph (%a: f32[n,5], %b: f32[m,5], %c: f32[k,1]) {
+       %s = add(%a, %b) %r = relu(%s) %y = mul(%c, %r) return %y, %r })",
+     {{0, 1, 3}, {0, 1, 3}, {0, 1, 3}}},
     {"AddLastAxis",
      R"(graph (%a: f32[2,n], %b: f32[m]) { %s = sigmoid(%b) %y = mul(%a, %s) return %y })",
-     {{1, 2, 37}, {1, 2, 37}}},
+     {{0, 1, 2, 37}, {0, 1, 2, 37}}},
     {"Where",
      R"(graph (%c: bool[n], %a: f32[3,m], %b: f32[k]) { %y = where(%c, %a, %b) return %y })",
-     {{1, 2, 3}, {1, 2, 3}, {1, 3}}},
+     {{0, 1, 2, 3}, {0, 1, 2, 3}, {0, 1, 3}}},
     {"PRelu", R"(graph (%x: f32[2,n,3]) { %s = const rand<1> : f32[4,1] %y = prelu(%x, %s) return %y })"},
     {"MatMulBatch",
      R"(graph (%a: f32[n,3,4], %b: f32[m,4,5]) { %y = matmul(%a, %b) return %y })",
-     {{1, 2, 3}, {1, 2, 3}}},
+     {{0, 1, 2, 3}, {0, 1, 2, 3}}},
     {"MatMulInner", R"(graph (%a: f32[2,k]) { %w = const rand<1> : f32[4,5] %y = matmul(%a, %w) return %y })"},
     {"GemmWithC",
      R"(graph (%a: f32[n,4], %c: f32[m,5]) {
        %w = const rand<1> : f32[4,5] %y = gemm(%a, %w, %c) return %y })",
-     {{1, 2, 3}, {1, 2, 3}}},
+     {{0, 1, 2, 3}, {0, 1, 2, 3}}},
     {"Einsum",
      R"(graph (%a: f32[n,3,4], %b: f32[m,4,5]) {
        %y = einsum(%a, %b) {equation = "bij,bjk->bik"} return %y })",
-     {{1, 2, 3}, {1, 2, 3}}},
+     {{0, 1, 2, 3}, {0, 1, 2, 3}}},
     {"ConvChannels", R"(graph (%x: f32[1,c,6,6]) {
        %w = const rand<1> : f32[8,3,3,3] %y = conv(%x, %w) return %y })"},
     {"ConvWindow", R"(graph (%x: f32[1,3,h,6]) {

@@ -151,10 +151,21 @@ TEST(Broadcast, FollowsNumpyAndKeepsSymbols) {
   EXPECT_EQ(broadcast(Shape{n, 3}, Shape{n, 1}), (Shape{n, 3}));
   EXPECT_EQ(broadcast(Shape{n}, Shape{1}), (Shape{n}));
   EXPECT_EQ(broadcast(Shape{n}, Shape{8}), (Shape{8}));
-  EXPECT_EQ(broadcast(Shape{n}, Shape{m}), (Shape{max(n, m)}));
+  EXPECT_EQ(broadcast(Shape{n}, Shape{m}), (Shape{max(n, m) * min(min(n, m), 1)}));
   EXPECT_FALSE(broadcast(Shape::unknown(), Shape{8}).ranked);
   EXPECT_EQ(error_of([] { broadcast(Shape{2}, Shape{3}); }), "shape_mismatch");
   EXPECT_EQ(error_of([] { broadcast(Shape{0}, Shape{3}); }), "shape_mismatch");
+}
+
+TEST(Broadcast, OpenExtentsAreTheSameInEveryOrder) {
+  const Shape n{Dim::symbol("n")}, m{Dim::symbol("m")}, k{Dim::symbol("k")}, longer{Dim::symbol("n") + 1};
+  EXPECT_EQ(broadcast(broadcast(n, m), k), broadcast(n, broadcast(k, m)));
+  EXPECT_EQ(broadcast(broadcast(n, m), m), broadcast(m, n));
+  EXPECT_EQ(broadcast(longer, Shape{Dim::symbol("m") + 1})[0], max(longer[0], Dim::symbol("m") + 1));  // never empty
+  const Dim all = broadcast(broadcast(n, m), k)[0];
+  EXPECT_EQ(Dim::parse(all.text()), all);
+  EXPECT_EQ(all.evaluate({{"n", 0}, {"m", 1}, {"k", 1}}), 0);
+  EXPECT_EQ(all.evaluate({{"n", 1}, {"m", 5}, {"k", 1}}), 5);
 }
 
 }  // namespace
