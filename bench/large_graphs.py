@@ -71,6 +71,13 @@ def readers(n):
     return b.model([distinct(b, "x", i, n) for i in range(n)])
 
 
+def fan(n):
+    """One value that is computed, and that all others read."""
+    b = Builder()
+    value = b.add("Relu", ["x"])
+    return b.model([distinct(b, value, i, n) for i in range(n - 1)])
+
+
 def summed(n):
     """A Sum of all."""
     b = Builder()
@@ -129,7 +136,7 @@ def shapes(n):
     return b.model([value])
 
 
-GRAPHS = {f.__name__: f for f in (chain, binary_chain, readers, summed, joined, branches, residual, linear, doubled, shapes)}
+GRAPHS = {f.__name__: f for f in (chain, binary_chain, readers, fan, summed, joined, branches, residual, linear, doubled, shapes)}
 
 
 def measure(command, limit):

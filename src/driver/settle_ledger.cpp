@@ -109,17 +109,29 @@ std::string joined_by(const Node& producer, const Node& consumer, const std::vec
   return launch;
 }
 
-void settle(EdgeVerdict& edge, const Value& value, const Node& consumer, const Executed& executed,
-            const std::vector<ShapeVerdict>& verdicts, const Program& program) {
-  Launches makes = executed.launches_of(edge.tensor), takes;
-  bool copied = false, others_copied = false;
-  for (const Value* v : consumer.outputs) {
-    takes.merge(executed.launches_of(value_name(*v)));
-    for (size_t i = 0; i < consumer.inputs.size() && consumer.op->moves == Moves::all; ++i) {
-      const bool copies = !executed.launches_of(fmt::format("{}[{}]", value_name(*v), i)).empty();
-      (consumer.inputs[i] == &value ? copied : others_copied) |= copies;
-    }
+/// A node that reads values, once for all of its edges.
+struct Consumer {
+  const Node* node = nullptr;
+  Launches launches;                      ///< of its results
+  std::vector<const Value*> copied = {};  ///< operands of a concat that launches copy into its result
+};
+
+Consumer consumer_of(const Node& node, const Executed& executed) {
+  Consumer c{&node, {}};
+  for (const Value* v : node.outputs) {
+    c.launches.merge(executed.launches_of(value_name(*v)));
+    for (size_t i = 0; i < node.inputs.size() && node.op->moves == Moves::all; ++i)
+      if (!executed.launches_of(fmt::format("{}[{}]", value_name(*v), i)).empty()) c.copied.push_back(node.inputs[i]);
   }
+  return c;
+}
+
+void settle(EdgeVerdict& edge, const Value& value, const Consumer& reader, const Executed& executed,
+            const std::vector<ShapeVerdict>& verdicts, const Program& program) {
+  const Node& consumer = *reader.node;
+  Launches makes = executed.launches_of(edge.tensor), takes = reader.launches;
+  const auto of_this = static_cast<size_t>(std::count(reader.copied.begin(), reader.copied.end(), &value));
+  const bool copied = of_this > 0, others_copied = of_this < reader.copied.size();
   if (others_copied && !copied) takes.clear();  // the concat has launches for its other operands alone
   const bool absorbed = !executed.knows(edge.tensor) && !takes.empty();
   const std::string first = takes.empty() ? "" : program.launches[static_cast<size_t>(*takes.begin())].name;
@@ -153,11 +165,13 @@ void settle_ledger(const Graph& prepared, FusionPlan& plan, const Graph& shaped,
                    const std::vector<ShapeVerdict>& verdicts, const Program& program) {
   const NodeNames names(prepared);
   const Executed executed(shaped, program);
+  Consumer reader;
   for (EdgeVerdict& edge : plan.edges) {
     const Node *producer = names.find(edge.producer), *consumer = names.find(edge.consumer);
     if (!producer || !consumer) continue;
+    if (reader.node != consumer) reader = consumer_of(*consumer, executed);
     for (const Value* v : producer->outputs)
-      if (value_name(*v) == edge.tensor) settle(edge, *v, *consumer, executed, verdicts, program);
+      if (value_name(*v) == edge.tensor) settle(edge, *v, reader, executed, verdicts, program);
   }
 }
 

@@ -36,11 +36,8 @@ namespace {
 constexpr double kLeastGain = 0.02;          ///< of the time apart: predictions of smaller gains are guesses
 constexpr double kLaunchSaved = 1;           ///< microseconds: of maps of one shape, which compute the same either way
 constexpr double kLeastPrologueGain = 0.25;  ///< where a contraction computes its data: tiles are chosen for products
-constexpr size_t kMostSiblings = 8;          ///< readers of one value that are tried with each other
-constexpr size_t kMostOperands = 64;    ///< of a node in a group that is priced: it would be lowered for each of them
-constexpr size_t kPricesPerNode = 200;  ///< operands priced, a node of the graph: planning stays linear
-constexpr size_t kLeastPrices = 200'000;
-constexpr size_t kMostBetween = 4;  ///< nodes without a launch between two groups
+constexpr size_t kLeastPrices = 200'000;     ///< operands that are priced whatever the size of the graph
+constexpr size_t kMostBetween = 4;           ///< nodes without a launch between two groups
 
 using Nodes = std::vector<Node*>;
 
@@ -180,6 +177,7 @@ Neighbours::Nodes Neighbours::unit_of(Node* node) const {
 }
 
 void Neighbours::run() {
+  join_wide_readers();
   bool changed = true;
   while (changed) {
     changed = false;
@@ -224,6 +222,7 @@ std::vector<Neighbours::Pair> Neighbours::pairs_from(Node* node, bool siblings) 
 }
 
 void Neighbours::follow(const Nodes& first, Value* value, const Nodes& between, std::vector<Pair>& found) const {
+  if (value->uses.size() > kMostOperands) return;
   for (const Use& use : value->uses) {
     if (contains(first, use.node)) continue;
     const Nodes second = unit_of(use.node);
@@ -294,7 +293,8 @@ Neighbours::Trial Neighbours::consider(const Pair& pair, bool forced, bool about
   trial.why = unfit(pair, forced);
   if (trial.why && !about_edge) return trial;
   if (work_ > budget_ && !forced) {
-    if (!trial.why) trial.why = Decline{"not_tried", fmt::format("{} operands were priced, no more are", budget_), {}};
+    if (!trial.why)
+      trial.why = Decline{"prices_spent", fmt::format("{} operands were priced, no more are", budget_), {}};
     return trial;
   }
   const std::optional<GroupPrice> apart = price_apart(pair);
@@ -342,6 +342,9 @@ std::optional<Decline> Neighbours::unfit(const Pair& pair, bool forced) const {
 }
 
 std::optional<Decline> Neighbours::unfit_kinds(const Pair& pair) const {
+  if (!pair.siblings && pair.value->uses.size() > kMostOperands)
+    return Decline{
+        "many_readers", fmt::format("\"{}\" has {} readers", value_name(*pair.value), pair.value->uses.size()), {}};
   for (const Nodes* nodes : {&pair.first, &pair.between, &pair.second})
     for (const Node* n : *nodes) {
       const OpKind kind = kind_of(*n);
@@ -398,9 +401,14 @@ std::optional<Decline> Neighbours::unfit_candidates(const Pair& pair) const {
   return std::nullopt;
 }
 
-std::variant<GroupPrice, Decline> Neighbours::price_of(const Nodes& nodes) {
+std::vector<size_t> Neighbours::key_of(const Nodes& nodes) const {
   std::vector<size_t> key;
   for (const Node* n : nodes) key.push_back(planner_.grouping.matcher().position(n));
+  return key;
+}
+
+std::variant<GroupPrice, Decline> Neighbours::price_of(const Nodes& nodes) {
+  std::vector<size_t> key = key_of(nodes);
   const auto at = prices_.find(key);
   if (at != prices_.end()) return at->second;
   for (const Node* n : nodes) work_ += 1 + n->inputs.size();
@@ -423,7 +431,9 @@ std::optional<GroupPrice> Neighbours::price_of_unit(const Nodes& nodes) {
   }
   const auto price = price_of(nodes);
   if (const auto* known = std::get_if<GroupPrice>(&price)) return *known;
-  return price_of_parts(nodes);
+  const auto [at, fresh] = parts_.emplace(key_of(nodes), std::nullopt);
+  if (fresh) at->second = price_of_parts(nodes);
+  return at->second;
 }
 
 /// Modules that run as several kernels: the sum of their operators, in bodies too.

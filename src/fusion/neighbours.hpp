@@ -39,10 +39,14 @@ class Neighbours {
   std::set<const Node*> kept_;      ///< movements that attention and rotary embeddings take over; looked up only
   size_t work_ = 0, budget_ = 0;    ///< operands of what was priced, and may be
   std::map<std::vector<size_t>, std::variant<GroupPrice, Decline>> prices_;  ///< by positions of the nodes
+  std::map<std::vector<size_t>, std::optional<GroupPrice>> parts_;           ///< of those that are no launch
 
   const Graph& graph() const { return planner_.grouping.graph(); }
   Nodes unit_of(Node* node) const;
   bool sweep(bool siblings);
+  void join_wide_readers();  // wide_readers.cpp
+  std::vector<Nodes> readers_of(const Value& value) const;
+  bool join_batch(const std::vector<Nodes>& units, size_t begin, size_t end);
   std::vector<Pair> pairs_from(Node* node, bool siblings) const;
   std::optional<Pair> pair_between(Node* one, Node* other) const;
   void follow(const Nodes& first, Value* value, const Nodes& between, std::vector<Pair>& found) const;
@@ -51,6 +55,7 @@ class Neighbours {
   std::optional<Decline> unfit(const Pair& pair, bool forced) const;
   std::optional<Decline> unfit_kinds(const Pair& pair) const;
   std::optional<Decline> unfit_candidates(const Pair& pair) const;
+  std::vector<size_t> key_of(const Nodes& nodes) const;
   std::variant<GroupPrice, Decline> price_of(const Nodes& nodes);
   std::optional<GroupPrice> price_apart(const Pair& pair);
   std::optional<GroupPrice> price_of_unit(const Nodes& nodes);

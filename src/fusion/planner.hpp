@@ -9,6 +9,13 @@
 
 namespace opfuse {
 
+// Limits of planning: what is priced stays linear in the graph.
+inline constexpr size_t kGrownByNodes = 64;    ///< larger groups grow by groups (neighbours.cpp), not by nodes
+inline constexpr size_t kMostSiblings = 8;     ///< readers of one value that are tried with each other
+inline constexpr size_t kMostOperands = 64;    ///< of a node, and readers of a value, that is priced in a group
+inline constexpr size_t kMostReads = 128;      ///< of a group: a generator's time is not linear in them
+inline constexpr size_t kPricesPerNode = 200;  ///< operands priced, a node of the graph
+
 class Planner {
  public:
   Planner(const Graph& graph, const PlanOptions& options);
@@ -53,6 +60,7 @@ class RuleEngine {
   void run();
   /// Two groups, or nodes, and what lies between them become one.
   void join(const std::vector<Node*>& first, const std::vector<Node*>& between, const std::vector<Node*>& second);
+  void join(const std::vector<std::vector<Node*>>& units);
   std::string rule_for(const std::vector<Node*>& first, const std::vector<Node*>& second) const;
   /// Names the groups that no pattern named; once, when all are made.
   void label_groups();
@@ -68,10 +76,12 @@ class RuleEngine {
   void grow(Node* seed);
   bool step(std::vector<Node*>& unit, int& group, bool& ahead);
   Growth look_ahead(const std::vector<Node*>& unit, int group, const Growth& first) const;
+  void add_operands(Growth& growth, const std::vector<Node*>& unit, size_t limit) const;
   Growth next_growth(const std::vector<Node*>& unit, int group, const Value& result) const;
   std::optional<Decline> admit(const Node& node, const Value& result, bool anchored, bool last) const;
   std::optional<Decline> prefers_other(const Node& node, const std::vector<Node*>& unit, const Growth& growth) const;
   bool commit(std::vector<Node*>& unit, int& group, Growth& growth);
+  void merge_units(const std::vector<const std::vector<Node*>*>& units, const std::string& rule);
   void merge(const std::vector<Node*>& nodes, const std::vector<int>& old, const std::string& rule);
   Planner& planner_;
   bool prefer_deeper_ = true;

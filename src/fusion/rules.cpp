@@ -27,9 +27,6 @@ namespace opfuse {
 
 namespace {
 
-/// A group is lowered whenever it grows: larger ones grow by groups (fusion/neighbours.cpp), not by nodes.
-constexpr size_t kGrownByNodes = 64;
-
 bool is_anchored(const std::vector<Node*>& nodes) {
   return std::any_of(nodes.begin(), nodes.end(), [](const Node* n) { return is_anchor(kind_of(*n)); });
 }
@@ -135,7 +132,8 @@ RuleEngine::Growth RuleEngine::look_ahead(const std::vector<Node*>& unit, int gr
     return g.sorted(std::move(nodes));
   };
   Growth all = first;
-  std::vector<Node*> nodes = joined(unit, first);
+  if (!is_anchored(unit)) add_operands(all, unit, std::min(planner_.options.max_nodes, kGrownByNodes));
+  std::vector<Node*> nodes = joined(unit, all);
   while (nodes.size() < limit && kind_of(*nodes.back()) == OpKind::elementwise) {
     const std::vector<Value*> results = external_results(g.graph(), nodes);
     if (results.size() != 1 || g.graph().is_output(results.front()) || results.front()->uses.empty()) break;
@@ -149,6 +147,25 @@ RuleEngine::Growth RuleEngine::look_ahead(const std::vector<Node*>& unit, int gr
     nodes = joined(std::move(nodes), next);
   }
   return all;
+}
+
+/// Of a node of many operands, those that elementwise nodes make for it alone: one by one, it would be lowered with
+/// each.
+void RuleEngine::add_operands(Growth& growth, const std::vector<Node*>& unit, size_t limit) const {
+  constexpr size_t kMany = 8;
+  const Grouping& g = planner_.grouping;
+  const Node& node = *growth.nodes.back();
+  if (node.inputs.size() <= kMany || kind_of(node) != OpKind::elementwise) return;
+  for (const Value* v : node.inputs) {
+    if (unit.size() + growth.nodes.size() >= limit) return;
+    Node* maker = v ? v->producer : nullptr;
+    if (!maker || v->is_constant() || g.group_of(maker) >= 0 || contains(unit, maker) || contains(growth.nodes, maker))
+      continue;
+    if (kind_of(*maker) != OpKind::elementwise || maker->outputs.size() != 1 || g.graph().read_count(v) != 1 ||
+        v->type.shape != node.output()->type.shape)
+      continue;
+    growth.nodes.push_back(maker);
+  }
 }
 
 RuleEngine::Growth RuleEngine::next_growth(const std::vector<Node*>& unit, int group, const Value& result) const {
@@ -199,6 +216,8 @@ std::optional<Decline> RuleEngine::admit(const Node& node, const Value& result, 
   const OpKind kind = kind_of(node);
   const int other = g.group_of(&node);
   if (auto closed = planner_.closed(&node)) return closed;
+  if (node.inputs.size() > kMostOperands)
+    return Decline{"many_operands", fmt::format("{} has {} operands", describe(node), node.inputs.size()), {}};
   if (other >= 0 && kind != OpKind::contraction && kind != OpKind::window) {
     const Candidate& c = planner_.plan.candidates[planner_.owner.at(other)];
     if (anchored && is_anchored(g.nodes_of(other)))
@@ -285,15 +304,25 @@ std::string RuleEngine::rule_for(const std::vector<Node*>& first, const std::vec
 
 void RuleEngine::join(const std::vector<Node*>& first, const std::vector<Node*>& between,
                       const std::vector<Node*>& second) {
+  merge_units({&first, &between, &second}, rule_for(first, second));
+}
+
+void RuleEngine::join(const std::vector<std::vector<Node*>>& units) {
+  std::vector<const std::vector<Node*>*> parts;
+  for (const auto& unit : units) parts.push_back(&unit);
+  merge_units(parts, rule_for(units.front(), units.back()));
+}
+
+void RuleEngine::merge_units(const std::vector<const std::vector<Node*>*>& units, const std::string& rule) {
   Grouping& g = planner_.grouping;
   std::vector<Node*> nodes;
   std::vector<int> old;
-  for (const auto* part : {&first, &between, &second}) {
+  for (const auto* part : units) {
     nodes.insert(nodes.end(), part->begin(), part->end());
     if (part->empty()) continue;
     if (const int group = g.group_of(part->front()); group >= 0) old.push_back(group);
   }
-  merge(g.sorted(std::move(nodes)), old, rule_for(first, second));
+  merge(g.sorted(std::move(nodes)), old, rule);
 }
 
 // One candidate remains for the merged group: a named one keeps its identity, rule groups take the union's.

@@ -14,7 +14,8 @@ std::vector<Pass> cleaning_passes() {
                                  fold_constants(),       // shape arithmetic becomes constants
                                  fix_reshape_targets(),  // what of it stays symbolic
                                  simplify_movement(),    // needs constant reshape targets
-                                 eliminate_common_subexpressions()})};
+                                 eliminate_common_subexpressions()}),
+          split_operands()};
 }
 
 std::vector<Pass> recompose_passes() {
@@ -57,7 +58,8 @@ const std::vector<Pass>& all_passes() {
                                            convert_shifted_windows(),
                                            transpose_of_unit_axes(),
                                            pad_into_conv(),
-                                           nest_concats()};
+                                           nest_concats(),
+                                           split_operands()};
   return passes;
 }
 

@@ -16,7 +16,7 @@ Pass simplify_movement();
 /// A Reshape whose target is computed from shapes gets it as a constant (0 and -1 for symbolic dimensions).
 Pass fix_reshape_targets();
 
-/// All of the above until nothing changes: what every model goes through first.
+/// All of the above until nothing changes, and very many operands in parts: what every model goes through first.
 std::vector<Pass> cleaning_passes();
 
 /// layer_norm, rms_norm, l2_norm and softmax from the chains of primitives that exporters write.
@@ -55,6 +55,9 @@ Pass transpose_of_unit_axes();
 
 /// A Concat that repeats the operands of an earlier one reads that one's result.
 Pass nest_concats();
+
+/// A Sum, Mean, Max or Min of very many operands is a chain of them.
+Pass split_operands();
 
 /// Recomposition and conversions until nothing changes, and what they must not see: what comes before fusion.
 std::vector<Pass> recompose_passes();
