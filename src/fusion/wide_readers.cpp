@@ -46,7 +46,7 @@ bool Neighbours::join_batch(const std::vector<Nodes>& units, size_t begin, size_
   std::optional<GroupPrice> apart;
   for (size_t i = begin; i < end; ++i) {
     const std::optional<GroupPrice> price = price_of_unit(units[i]);
-    if (!price) return false;
+    if (!price || planner_.closed(units[i].front())) return false;
     apart = apart.value_or(GroupPrice{});
     *apart += *price;
     Nodes& part = i + 1 == end ? pair.second : pair.first;

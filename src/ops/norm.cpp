@@ -171,6 +171,21 @@ std::vector<Tensor> GroupNorm::reference(const Attrs& a, Tensors in, Precision) 
   return {rounded(std::move(y), in[0]->dtype())};
 }
 
+/// Open dimensions are taken to fit; a run checks that.
+static void require_broadcasts_to(const Inference& in, size_t i, const Shape& x) {
+  const Shape& own = in.shape(i);
+  bool fits = own.rank() <= x.rank();
+  for (size_t d = 0; fits && d < own.rank(); ++d) {
+    const Dim& axis = x[x.rank() - own.rank() + d];
+    fits = own[d] == Dim(1) || may_equal(own[d], axis);
+  }
+  if (!fits)
+    throw fail(E::shape_mismatch, "operand {} has shape {}, which does not broadcast to {}", i, own.text(), x.text());
+  for (size_t d = 0; d < own.rank(); ++d)
+    assume(DimRule::one_or_equal, own[d], x[x.rank() - own.rank() + d],
+           fmt::format("operand {} broadcasts to the first", i));
+}
+
 OpSpec LayerNorm::spec() {
   return {.name = "layer_norm",
           .inputs = {{"x"}, {"scale"}, {.name = "b", .optional = true}},
@@ -186,9 +201,7 @@ std::vector<TensorType> LayerNorm::infer(const Attrs& a, const Inference& in) {
   const Shape& x = in.shape(0);
   const size_t axis = normalize_axis(a.axis, x.rank());
   for (size_t i = 1; i < 3; ++i)
-    if (in.has(i) && !(broadcast(x, in.shape(i)) == x))
-      throw fail(E::shape_mismatch, "operand {} has shape {}, which does not broadcast to {}", i, in.shape(i).text(),
-                 x.text());
+    if (in.has(i)) require_broadcasts_to(in, i, x);
   std::vector<TensorType> types = {{in.dtype(0), x}};
   Shape statistics = x;
   for (size_t i = axis; i < x.rank(); ++i) statistics[i] = 1;

@@ -151,7 +151,7 @@ void check_symbols(const Artifact& a, const ArtifactProgram& program) {
 /// What fixed sizes allow to tell before a run.
 bool may_fit(const ArtifactProgram& program, const ArtifactBuffer& b) {
   if (b.offset.is_constant() && b.offset.value() < 0) return false;
-  if (b.bytes.is_constant() && b.bytes.value() < 0) return false;
+  if (b.bytes.is_constant() && b.bytes.value() <= 0) return b.bytes.value() == 0;  // of nothing, anywhere
   if (b.storage != Storage::arena || !b.offset.is_constant() || !program.arena_bytes.is_constant()) return true;
   const int64_t arena = program.arena_bytes.value(), offset = b.offset.value();
   return offset <= arena && (!b.bytes.is_constant() || b.bytes.value() <= arena - offset);

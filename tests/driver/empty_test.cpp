@@ -1,6 +1,9 @@
 // An extent of none, as a batch of 0 that --dim fixes: nothing is computed, and nothing divides by it.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+
 #include "driver/pipeline.hpp"
 #include "driver/shape_for_target.hpp"
 #include "interp/random_inputs.hpp"
@@ -28,9 +31,16 @@ TEST_P(EmptyBatch, CompilesAndRuns) {
   options.cache = false;
   const Executable executable =
       Executable::from_artifact(build_artifact(lower_to_program(fused, target), target, options));
-  const std::vector<Tensor> outputs = run_executable(executable, random_inputs(fused, {.seed = 1}));
-  ASSERT_EQ(outputs.size(), 1u);
-  EXPECT_EQ(outputs[0].dim(0), 0);
+  char folder[] = "/tmp/opfuse_empty_XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const std::string path = std::string(folder) + "/m.opf";
+  executable.save(path);
+  for (const Executable& each : {executable, Executable::load(path)}) {
+    const std::vector<Tensor> outputs = run_executable(each, random_inputs(fused, {.seed = 1}));
+    ASSERT_EQ(outputs.size(), 1u);
+    EXPECT_EQ(outputs[0].dim(0), 0);
+  }
+  std::filesystem::remove_all(folder);
 }
 
 const Case kCases[] = {
@@ -50,6 +60,15 @@ const Case kCases[] = {
       %a = relu(%x)
       %b = sigmoid(%z)
       %y = concat(%a, %b) {axis = 1}
+      return %y
+    })"},
+    {"PartsOfAnInnerValue", R"(graph (%x: f32[n,16,8,8], %z: f32[n,16,8,8]) {
+      %w = const rand<1> : f32[8,32,1,1]
+      %a = relu(%x)
+      %v = const rand<2> : f32[16,16,1,1]
+      %b = conv(%z, %v)
+      %c = concat(%a, %b) {axis = 1}
+      %y = conv(%c, %w)
       return %y
     })"},
     {"Linear", R"(graph (%x: f32[n,24]) {

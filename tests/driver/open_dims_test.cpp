@@ -125,6 +125,13 @@ const Case kCases[] = {
        %y = max_pool(%x) {kernel_shape = [3,3], strides = [2,2]} return %y })"},
     {"BatchNorm", R"(graph (%x: f32[2,c,5]) { %s = const rand<1> : f32[3] %v = const splat<1.5> : f32[3]
        %y = batch_norm(%x, %s, %s, %s, %v) return %y })"},
+    {"LayerNorm",
+     R"(graph (%x: f32[2,n,c], %b: f32[n,c]) { %s = const rand<1> : f32[5]
+       %z = relu(%x) %y = layer_norm(%z, %s, %b) return %y })",
+     {{1, 4, 5}, {0, 1, 3}}},
+    {"LayerNormOfInputs",
+     R"(graph (%x: f32[n,c], %s: f32[k]) { %y, %m, %d = layer_norm(%x, %s) return %y, %m })",
+     {{1, 3, 16}, {1, 3, 16}, {1, 2}}},
     {"GroupNorm",
      R"(graph (%x: f32[2,c,5], %s: f32[c]) {
        %y = group_norm(%x, %s, %s) {num_groups = 2} return %y })",
