@@ -275,7 +275,8 @@ std::vector<std::pair<std::string, std::string>> Kernel::arguments() const {
 }
 
 std::string Kernel::signature() const {
-  std::string out = fmt::format("extern \"C\" __global__ void __launch_bounds__(kBlock)\n{}(", symbol);
+  std::string out = fmt::format("extern \"C\" __global__ void __launch_bounds__(kBlock{})\n{}(",
+                                resident > 0 ? ", kResident" : "", symbol);
   const auto list = arguments();
   for (size_t i = 0; i < list.size(); ++i) out += fmt::format("{}{} {}", i ? ", " : "", list[i].first, list[i].second);
   return out + ")";

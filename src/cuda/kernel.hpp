@@ -29,6 +29,7 @@ class Kernel {
   std::string symbol;
   Dim grid = 1;
   int block = 256;
+  int resident = 0;  ///< blocks that a multiprocessor should have at once; registers are given out for so many. 0: any
   Dim launch_shared = 0;           ///< bytes of shared memory that the launch gives
   int64_t launch_shared_most = 0;  ///< the most it may be
 

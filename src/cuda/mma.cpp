@@ -102,6 +102,9 @@ class Mma {
     const int64_t ring = schedule_.stages * (frame_.tile_m + frame_.tile_n) * frame_.tile_k * 2;
     const int64_t staging = k_.block / 32 * 16 * (warp + kStagingPad) * 4;
     k_.hold(std::max(ring, staging), std::max(ring, staging));
+    k_.resident =
+        ring > 48 << 10 ? 2 : 3;  // what shared memory has room for from sm_80 on; without it some tiles spill
+    k_.constant("kResident", k_.resident);
     k_.use("launch_shared");
     k_.use("place");
     if (copies_)
