@@ -9,12 +9,14 @@
 #include "base/fail.hpp"
 #include "driver/measure_groups.hpp"
 #include "driver/model_hints.hpp"
+#include "driver/placement.hpp"
 #include "driver/settle_ledger.hpp"
 #include "fusion/precision.hpp"
 #include "ir/body.hpp"
 #include "ir/dim_constraints.hpp"
 #include "ir/for_parts.hpp"
 #include "ir/outline.hpp"
+#include "ir/placed.hpp"
 #include "opfuse/opfuse.hpp"
 
 namespace opfuse {
@@ -109,11 +111,28 @@ static std::optional<std::string> group_limit_note(const FusionPlan& plan, size_
       bound, bound == 1 ? "" : "s");
 }
 
+void Compilation::open_devices() {
+  if (options.accelerators.empty()) return;
+  if (has_groups_ || !options.fused)
+    throw fail(E::bad_option, "accelerators run groups of a plan that is made for them")
+        .hint("leave out --unfused, and give the model as it was before fusion");
+  if (!options.specialize.empty())
+    throw fail(E::bad_option, "variants for given sizes run on the cpu target alone").hint("leave out --specialize");
+  placed = open_accelerators({options.accelerators, options.place, options.fallback});
+  conversions.insert(conversions.end(), placed->notes.begin(), placed->notes.end());
+  if (placed->accelerators.empty()) placed.reset();
+}
+
 void Compilation::make_plan() {
+  open_devices();
   plan.model = source_hash(prepared);
   plan.target = target.name;
   if (has_groups_ || !options.fused) return set_precisions(plan, prepared, options.plan.precision);
-  plan = options.given_plan ? *options.given_plan : plan_graph(prepared, target, options.plan);
+  const PlaceRequest where{options.accelerators, options.place, options.fallback};
+  plan = options.given_plan ? *options.given_plan
+         : placed           ? plan_placed(prepared, target, options.plan, where, *placed)
+                            : plan_graph(prepared, target, options.plan);
+  if (options.given_plan && placed) note_placements(prepared, plan, target, *placed);
   if (options.given_plan) return set_precisions(plan, prepared, options.plan.precision);
   plan.dims = options.dims;
   if (auto note = group_limit_note(plan, options.plan.max_group_nodes)) conversions.push_back(*note);
@@ -144,7 +163,8 @@ void Compilation::apply_plan() {
     fused = prepared.clone();
     return;
   }
-  const Legality legal = options.given_plan ? legality_on(target) : Legality();  // the planner asked it already
+  Legality legal = options.given_plan ? legality_on(target) : Legality();  // the planner asked it already
+  if (legal && placed) legal = legality_with(*placed, legal);
   fused = apply(prepared, plan, options.allow_stale, legal);
   if (options.given_plan) refill_ledger(prepared, plan, plan_options(target, {}));  // of what was edited too
   bind_fused(fused, later_);
@@ -157,6 +177,7 @@ static std::string dumps_of_variant(const std::string& dumps, size_t index) {
 
 /// Variants have the groups of the plan, and what shaping makes of them at their sizes.
 void Compilation::shape() {
+  if (placed) insert_pieces(fused, *placed);
   variants = make_variants(fused, target, options.specialize);
   ShapeOptions how{.no_pass = options.no_pass,
                    .only_types = !options.fused || !has_groups(fused),
@@ -195,6 +216,13 @@ void Compilation::build() {
   const auto in_interpreter = [](const Launch& launch) { return launch.reference; };
   if (std::any_of(program.launches.begin(), program.launches.end(), in_interpreter))
     with.reference_graph = std::make_shared<const Graph>(fused.clone());
+  if (placed)
+    with.placed_launch = [this](const Program& of, const Launch& launch) {
+      for (const Node* node : fused.nodes())
+        if (node->op == placed_op() && node->label == launch.name)
+          return placed_launch(of, launch, *node, placed->sessions.at(placed_device(*node)));
+      OPFUSE_CHECK(false, "no piece is called {}", launch.name);
+    };
   artifact = build_artifact(program, variants, target, with);
   note_inputs(artifact, fused, constraints);
   artifact.model_name = prepared.name;

@@ -14,6 +14,8 @@
 
 namespace opfuse {
 
+struct Placed;
+
 /// Everything a user may say about compiling. Names are those of the public CompileOptions and of the flags.
 struct CompilationOptions {
   SymbolValues dims;  ///< bound before anything else, but what `given_plan` left open after that is applied
@@ -21,11 +23,14 @@ struct CompilationOptions {
   PlanRequest plan;   ///< what to plan with
   /// A plan to apply instead of making one; checked for the target before it is applied.
   std::shared_ptr<const FusionPlan> given_plan;
-  bool allow_stale = false;              ///< apply `given_plan` although it was made for another model
-  std::string dump_dir;                  ///< graph after each changing pass
-  std::vector<std::string> no_pass;      ///< shaping passes that are switched off (shape/shaping_passes.hpp)
-  std::vector<SymbolValues> specialize;  ///< sizes of open dimensions to compile once more for
-  bool allow_reference = false;          ///< operators without a kernel become launches of the interpreter
+  bool allow_stale = false;               ///< apply `given_plan` although it was made for another model
+  std::string dump_dir;                   ///< graph after each changing pass
+  std::vector<std::string> no_pass;       ///< shaping passes that are switched off (shape/shaping_passes.hpp)
+  std::vector<std::string> accelerators;  ///< targets of devices beside the target, the preferred one first
+  std::vector<std::pair<std::string, std::string>> place;  ///< node -> device
+  bool fallback = false;                                   ///< an accelerator that cannot be had is done without
+  std::vector<SymbolValues> specialize;                    ///< sizes of open dimensions to compile once more for
+  bool allow_reference = false;  ///< operators without a kernel become launches of the interpreter
   AlgorithmRequest algorithms;
   std::vector<std::string> timings;  ///< with algorithms.measure: files of times (driver/measure_groups.hpp)
   Limits limits;
@@ -58,6 +63,7 @@ struct Compilation {
   Graph prepared;
   std::vector<DimConstraint> constraints;  ///< of the model on its open dimensions, by its own nodes
   FusionPlan plan;
+  std::shared_ptr<Placed> placed;  ///< where groups run; null: all of them on the target
   Graph fused;  ///< from Milestone::shaped on with what shaping joined: the graph that the program was lowered from
   std::vector<ShapeVerdict> verdicts;  ///< of shaping, on every place that a pass looked at
   Program program;
@@ -74,6 +80,7 @@ struct Compilation {
   int dumps_ = 0;            ///< graphs that were dumped
 
   void prepare_model();
+  void open_devices();
   void make_plan();
   void measure_plan();
   void apply_plan();

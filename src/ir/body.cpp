@@ -3,6 +3,7 @@
 
 #include "base/fail.hpp"
 #include "ir/for_parts.hpp"
+#include "ir/placed.hpp"
 
 namespace opfuse {
 
@@ -10,6 +11,7 @@ const std::vector<BodyLaw>& body_laws() {
   static const std::vector<BodyLaw> kLaws{
       {.op = fused_op()},
       {.op = composite_op()},
+      {.op = placed_op()},
       {.op = for_parts_op(), .inputs = part_types, .results = joined_types, .runs_once = false},
   };
   return kLaws;

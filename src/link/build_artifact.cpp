@@ -275,15 +275,19 @@ void follow_bodies(const Program& program, std::vector<ArtifactLaunch>& launches
     }
 }
 
-ArtifactLaunch host_launch(const Program& program, const Launch& launch, const std::shared_ptr<const Graph>& graph) {
+/// Launches of pieces have a pattern, the device's; those of the interpreter have none.
+ArtifactLaunch host_launch(const Program& program, const Launch& launch, const ArtifactOptions& options) {
+  const bool placed = !launch.pattern.empty();
+  OPFUSE_CHECK(!placed || options.placed_launch, "{} runs on a device that nobody opened", launch.name);
   ArtifactLaunch out;
   out.name = launch.name;
-  out.symbol = "interpreter";
+  out.symbol = placed ? "plug-in" : "interpreter";
   out.pattern = launch.pattern;
   out.sources = launch.sources;
   out.buffers = launch.buffers;
-  out.schedule = "reference";
-  out.host = reference_launch(program, launch, graph);
+  out.schedule = placed ? "placed" : "reference";
+  out.host =
+      placed ? options.placed_launch(program, launch) : reference_launch(program, launch, options.reference_graph);
   return out;
 }
 
@@ -295,8 +299,7 @@ struct Assembly {
 };
 
 /// One of the programs, with its own buffers, on the code and constants that all share.
-ArtifactProgram assemble(const Program& program, size_t index, const Assembly& all,
-                         const std::shared_ptr<const Graph>& reference_graph) {
+ArtifactProgram assemble(const Program& program, size_t index, const Assembly& all, const ArtifactOptions& options) {
   ArtifactProgram a;
   a.symbols = program.symbols;
   a.buffers = artifact_buffers(program, all.constants.offset[index]);
@@ -311,7 +314,7 @@ ArtifactProgram assemble(const Program& program, size_t index, const Assembly& a
       throw fail(E::uncompilable, "'{}' would run in the interpreter, which {} cannot call", launch.name,
                  all.target.name)
           .hint("--allow-reference is for cpu targets");
-    a.launches.push_back(host_launch(program, launch, reference_graph));
+    a.launches.push_back(host_launch(program, launch, options));
   }
   a.arena_bytes = program.arena_bytes;
   a.intermediate_bytes = program.intermediate_bytes;
@@ -334,11 +337,12 @@ std::vector<size_t> code_ends(const Kernels& kernels, const std::vector<size_t>&
   return ends;
 }
 
-void add_variants(Artifact& a, const std::vector<Variant>& variants, const Assembly& all) {
+void add_variants(Artifact& a, const std::vector<Variant>& variants, const Assembly& all, ArtifactOptions options) {
   const std::vector<size_t> code = code_ends(all.kernels, all.entries, a.code.size());
   for (size_t i = 0; i < variants.size(); ++i) {
     const Variant& variant = variants[i];
-    a.variants.push_back({assemble(variant.program, i + 1, all, variant.graph), variant.when, code[i + 1] - code[i],
+    options.reference_graph = variant.graph;
+    a.variants.push_back({assemble(variant.program, i + 1, all, options), variant.when, code[i + 1] - code[i],
                           all.constants.end[i + 1] - all.constants.end[i], variant.stretches});
     for (const std::string& note : variant.program.notes) a.notes.push_back(name_of(variant) + ": " + note);
   }
@@ -386,7 +390,7 @@ Artifact build_artifact(const Program& program, const std::vector<Variant>& vari
   const Assembly all{kernels, entries, constants, target};
 
   Artifact a;
-  static_cast<ArtifactProgram&>(a) = assemble(program, 0, all, options.reference_graph);
+  static_cast<ArtifactProgram&>(a) = assemble(program, 0, all, options);
   a.target = target.name;
   a.cpu_features = features_of(programs, target);
   a.model_hash = options.model_hash;
@@ -397,7 +401,7 @@ Artifact build_artifact(const Program& program, const std::vector<Variant>& vari
   a.code = owned->code;
   a.constants = owned->constants->span();
   a.owner = owned;
-  add_variants(a, variants, all);
+  add_variants(a, variants, all, options);
   if (options.kernel_times) *options.kernel_times = kernel_times(programs, variants, kernels);
   if (!options.emit_dir.empty()) emit_files(programs, variants, kernels, options.emit_dir);
   return a;

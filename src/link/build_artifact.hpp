@@ -1,6 +1,7 @@
 // Programs -> artifact: the last stage of compiling.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,6 +40,8 @@ struct ArtifactOptions {
   bool text_only = false;  ///< CUDA: write the kernels' text, compile nothing; the artifact then has no code
   std::string model_hash, plan_json;
   std::shared_ptr<const Graph> reference_graph;  ///< what the program was lowered from; needed by reference launches
+  /// What runs the launch of a placed node; needed where there are such.
+  std::function<HostFunction(const Program&, const Launch&)> placed_launch{};
   StepProgress progress;
   std::vector<KernelTime>* kernel_times = nullptr;  ///< filled where wanted
 };

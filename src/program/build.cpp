@@ -10,6 +10,7 @@
 
 #include "base/fail.hpp"
 #include "ir/for_parts.hpp"
+#include "ir/placed.hpp"
 #include "program/assign_layouts.hpp"
 #include "program/in_place.hpp"
 #include "program/layout_facts.hpp"
@@ -309,6 +310,7 @@ class Builder {
     }
     for (const Value* value : node.outputs) added.buffers.push_back(find(value));
     added.reference = true;
+    if (node.op == placed_op()) added.pattern = node.pattern;  // the device, or a copy
     program_.launches.push_back(std::move(added));
   }
 

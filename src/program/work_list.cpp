@@ -12,6 +12,7 @@
 #include "ir/for_parts.hpp"
 #include "ir/located.hpp"
 #include "ir/outline.hpp"
+#include "ir/placed.hpp"
 #include "ir/value_name.hpp"
 #include "ops/concat.hpp"
 #include "ops/is_a.hpp"
@@ -256,6 +257,11 @@ class Worker {
 
   /// False when the node was split.
   bool visit(Node* node) {
+    if (node->op == placed_op()) {
+      list_.items.push_back({WorkKind::reference, node});
+      for (const Value* input : node->inputs) need(input);
+      return true;
+    }
     if (options_.views) {
       if (auto view = as_view(*node, list_.graph)) {
         if (view->kind == WorkKind::concat)

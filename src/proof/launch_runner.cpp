@@ -261,4 +261,21 @@ LoopRun LaunchRunner::run_steps(const Body& loop, const Operand& operand) {
   return run;
 }
 
+std::vector<Tensor> LaunchRunner::run_on_device(size_t index, const std::vector<Tensor>& operands,
+                                                const Node& piece) const {
+  std::vector<Tensor> arrays = operands;
+  for (const Value* v : piece.outputs) {
+    std::vector<int64_t> sizes;
+    for (const Dim& dim : v->type.shape.dims) sizes.push_back(dim.evaluate(symbols_));
+    arrays.emplace_back(v->type.dtype, sizes);
+  }
+  // Twice as many pointers: places that name values on the device, then the host's arrays (link/placed_launch.cpp).
+  std::vector<void*> pointers;
+  std::vector<char> places(arrays.size());
+  for (char& place : places) pointers.push_back(&place);
+  for (Tensor& array : arrays) pointers.push_back(array.mutable_data());
+  compiled_.launches[index].host(pointers, symbols_);
+  return {arrays.begin() + static_cast<std::ptrdiff_t>(operands.size()), arrays.end()};
+}
+
 }  // namespace opfuse

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/graph.hpp"
 #include "opfuse/runtime.hpp"
 #include "program/program.hpp"
 #include "runtime/state.hpp"
@@ -44,6 +45,9 @@ class LaunchRunner {
   using Operand = std::function<const Tensor*(const Launch& launch, size_t param)>;
   /// Memory around the operands is guarded (E::internal when a kernel wrote there); what no operand filled holds NaN.
   LaunchRun run(const std::vector<size_t>& together, const Operand& operand);
+
+  /// A launch of a plug-in on dense operands, which are copied to its device and back.
+  std::vector<Tensor> run_on_device(size_t index, const std::vector<Tensor>& operands, const Node& piece) const;
 
   /// The launches of a loop, step after step. `operand` has the values of all steps. Null: a constant as it was packed,
   /// or a result of the loop, which a step then reads as the steps before it stored it.

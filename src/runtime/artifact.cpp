@@ -126,7 +126,12 @@ Artifact parse_artifact(const std::shared_ptr<const MappedFile>& mapping) {
 
 void refuse_host_launches(const ArtifactProgram& program, const std::string& path) {
   for (const ArtifactLaunch& launch : program.launches)
-    if (launch.host)
+    if (launch.host && launch.schedule == "placed")
+      throw fail(E::uncompilable, "'{}' runs on {}: programs with accelerators are not saved", launch.name,
+                 launch.pattern)
+          .file(path)
+          .hint("opfuse run and compare take the model itself with the same --target");
+    else if (launch.host)
       throw fail(E::uncompilable, "'{}' runs in the interpreter, so there is no code of it to save", launch.name)
           .file(path)
           .hint("run the model from its .onnx with --allow-reference");

@@ -16,6 +16,7 @@
 #include "ir/copy_node.hpp"
 #include "ir/for_parts.hpp"
 #include "ir/outline.hpp"
+#include "ir/placed.hpp"
 #include "ops/axes.hpp"
 #include "ops/conv.hpp"
 #include "ops/is_a.hpp"
@@ -42,7 +43,7 @@ bool mean_of_image(const Node& node) {
 bool works_by_image(const Node& node) {
   static const std::set<std::string_view> kAny = {
       "conv", "batch_norm", "max_pool", "average_pool", "global_average_pool", "global_max_pool", "matmul"};
-  if (node.body && !stands_for_body(node)) return false;
+  if (node.op == placed_op() || (node.body && !stands_for_body(node))) return false;
   if (node.body)
     return std::all_of(node.body->nodes().begin(), node.body->nodes().end(),
                        [](const Node* inner) { return works_by_image(*inner); });

@@ -27,3 +27,11 @@ grep -aq 'FusedConvGate' "$scratch/fused.onnx"
 example edit_plan
 grep -q '^switched off: StemConvBNReLUMaxPool@' <<<"$output"
 grep -q '^StemConvBNReLUMaxPool: apply is false in the plan$' <<<"$output"
+
+# A plug-in links nothing of opfuse: it needs the installed header, and the installed command line finds it.
+cmake -S "$source/examples/npu" -B "$scratch/npu" -DCMAKE_PREFIX_PATH="$scratch/prefix" >"$scratch/configure.log"
+cmake --build "$scratch/npu" >"$scratch/build.log" || { cat "$scratch/build.log"; exit 1; }
+printf 'graph (%%x: f32[5,20]) {\n%%w = const rand<1> : f32[20,30]\n%%m = matmul(%%x, %%w) @"mm"\n%%y = relu(%%m)\nreturn %%y }\n' >"$scratch/net.fir"
+OPFUSE_PLUGINS="$scratch/npu" EXAMPLE_NPU_RECORD="$scratch/record" "$scratch/prefix/bin/opfuse" compare "$scratch/net.fir" \
+  --target example-npu,cpu --place mm=example-npu
+grep -q '^run .* m=5 n=30 k=20 ' "$scratch/record"

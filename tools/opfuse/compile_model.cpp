@@ -47,7 +47,8 @@ Compiled compile_to_end(const Graph& model, const CompileFlags& flags, Compilati
   options.artifact.emit_assembly = emit.assembly;
   options.artifact.emit_cuda = emit.cuda;
   options.artifact.text_only = emit.text_only;
-  Compiled compiled(compile_graph(model, parse_target(flags.target), options));
+  const TargetInfo target = take_target(flags.target, options);
+  Compiled compiled(compile_graph(model, target, options));
   finish_progress();
   return compiled;
 }
@@ -56,8 +57,23 @@ Compiled compile_to_end(const Graph& model, const CompileFlags& flags, Compilati
 
 void add_target_flag(FlagSet& app, std::string& target) {
   app.add_option("--target", target,
-                 "host, cpu:avx512, cpu:avx2, cpu:baseline, cuda:sm_80 ..., cuda:emulated, or a file FILE.toml")
+                 "host, cpu:avx512, cpu:avx2, cpu:baseline, cuda:sm_80 ..., cuda:emulated, a file FILE.toml, or "
+                 "accelerators in front of a cpu target: example-npu,cpu")
       ->capture_default_str();
+}
+
+TargetInfo take_target(const std::string& names, CompilationOptions& options) {
+  std::string rest = names;
+  for (size_t comma = rest.find(','); comma != std::string::npos; comma = rest.find(',')) {
+    if (comma == 0) throw fail(E::bad_option, "--target {} has an empty name between its commas", names);
+    options.accelerators.push_back(rest.substr(0, comma));
+    rest.erase(0, comma + 1);
+  }
+  TargetInfo target = parse_target(rest);
+  if (!options.accelerators.empty() && !target.traits.on_host)
+    throw fail(E::bad_option, "the last of --target {} must be a cpu target, not {}", names, target.name)
+        .hint("what no accelerator takes runs there: --target example-npu,cpu");
+  return target;
 }
 
 void add_reproducer_flag(FlagSet& app) {
@@ -94,6 +110,11 @@ void add_plan_flags(FlagSet& app, PlanFlags& flags) {
                  "(repeatable)")
       ->type_name("A B")
       ->allow_extra_args(false);
+  app.add_option("--place", flags.place,
+                 "the device that runs a node's group: an accelerator of --target, or cpu (repeatable)")
+      ->type_name("NODE=DEVICE")
+      ->allow_extra_args(false);
+  app.add_flag("--fallback", flags.fallback, "do without an accelerator whose plug-in cannot be had, and say so");
   app.add_option("--max-group-nodes", flags.max_group_nodes, "nodes that a group of the rules may have")
       ->range(1, 1 << 20)
       ->capture_default_str();
@@ -221,6 +242,13 @@ CompilationOptions compilation_options(const SymbolValues& dims, const PlanFlags
   options.dims = dims;
   options.allow_stale = flags.allow_stale;
   options.plan.precision = flags.precision;
+  options.fallback = flags.fallback;
+  for (const std::string& text : flags.place) {
+    const size_t at = text.rfind('=');
+    if (at == std::string::npos || at == 0 || at + 1 == text.size())
+      throw fail(E::bad_option, "--place {}: write NODE=DEVICE", text);
+    options.place.emplace_back(text.substr(0, at), text.substr(at + 1));
+  }
   if (flags.plan_file.empty()) {
     options.plan.only = flags.only;
     options.plan.skip = flags.skip;
@@ -282,6 +310,8 @@ Compiled compile_unfused(const Graph& model, const SymbolValues& dims, const Com
 }
 
 void show_limits(const Compilation& compilation) {
+  for (const std::string& text : compilation.conversions)
+    if (text.starts_with("fallback: ")) note(text);
   for (const std::string& text : grouped_notes(compilation.program.notes)) note(text);
 }
 

@@ -21,6 +21,8 @@ struct PlanFlags {
   std::vector<std::string> precision;  ///< "bf16", "f32@NODE"
   size_t max_group_nodes = PlanRequest{}.max_group_nodes;
   std::vector<std::pair<std::string, std::string>> no_fuse, fuse;  ///< names of nodes
+  std::vector<std::string> place;                                  ///< "NODE=DEVICE"
+  bool fallback = false;
 };
 
 /// Shaping passes that are switched off.
@@ -50,6 +52,8 @@ struct CompileFlags {
 };
 
 void add_target_flag(FlagSet& app, std::string& target);
+/// "example-npu,cpu": the last one is the target, those before it become accelerators of the compilation.
+TargetInfo take_target(const std::string& names, CompilationOptions& options);
 void add_reproducer_flag(FlagSet& app);  ///< of verbs that run passes
 void add_plan_flags(FlagSet& app, PlanFlags& flags);
 /// The sizes that a plan was made with are given by it, unless it may be stale.

@@ -10,6 +10,7 @@
 #include "base/did_you_mean.hpp"
 #include "base/fail.hpp"
 #include "compile_model.hpp"
+#include "driver/placement.hpp"
 #include "driver/remarks.hpp"
 #include "fusion/explain/edge_groups.hpp"
 #include "fusion/explain/shaping_text.hpp"
@@ -139,6 +140,14 @@ CompilationOptions options_of(const Graph& model, const Flags& flags) {
   return options;
 }
 
+/// Where groups run, of targets with accelerators.
+std::vector<Placement> placements_of(const Compilation& compilation, const Flags& flags) {
+  std::vector<Placement> all = compilation.placed ? compilation.placed->placements : std::vector<Placement>{};
+  const auto ends_at = [&](const Placement& p) { return p.group == flags.node || p.group.ends_with("@" + flags.node); };
+  if (!flags.node.empty()) std::erase_if(all, [&](const Placement& p) { return !ends_at(p); });
+  return all;
+}
+
 int explain_edge(const Compilation& compilation, const Flags& flags) {
   const auto& [a, b] = flags.edge;
   std::vector<std::string> known;
@@ -240,7 +249,9 @@ int explain_time(Compilation& compilation, const Program* program, const Flags& 
 int run(const Flags& flags) {
   if (flags.missed && flags.passed) throw fail(E::bad_option, "--missed and --passed exclude each other");
   const GivenModel model = open_graph(flags.model, "explain", {.inputs = flags.fixed, .fix = Fix::all});
-  Compilation compilation(*model.graph, parse_target(flags.target), options_of(*model.graph, flags));
+  CompilationOptions options = options_of(*model.graph, flags);
+  const TargetInfo target = take_target(flags.target, options);
+  Compilation compilation(*model.graph, target, options);
   compilation.run_to(Milestone::shaped);
   // before remarks: the ledger says what is executed
   const Program* program = lower_or_note(compilation, "algorithms and what is executed are not listed");
@@ -252,11 +263,20 @@ int run(const Flags& flags) {
     print_lines(said);
   } else if (flags.json) {
     Json out = document_of(said, compilation, program != nullptr);
+    for (const Placement& p : placements_of(compilation, flags))
+      out["placements"].push_back({{"group", p.group},
+                                   {"device", p.device},
+                                   {"code", p.code},
+                                   {"reason", p.reason},
+                                   {"device_us", p.device_microseconds},
+                                   {"host_us", p.host_microseconds},
+                                   {"copies_us", p.copy_microseconds}});
     out["quantised_float"] = quantization::recorded_lines(*model.graph);
     if (program && flags.threads > 0) out["balance"] = json_of(balance_on(compilation, flags.threads), flags.threads);
     fmt::print("{}\n", out.dump(2));
   } else {
     print_text(said, compilation, flags);
+    for (const Placement& placement : placements_of(compilation, flags)) fmt::print("PLACED {}\n", text_of(placement));
     if (!flags.passed && flags.node.empty())
       for (const std::string& line : quantization::recorded_lines(*model.graph)) fmt::print("{}\n", line);
     if (program && flags.threads > 0 && flags.node.empty())

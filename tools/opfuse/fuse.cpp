@@ -86,7 +86,8 @@ Report make_report(const Flags& flags) {
   CompilationOptions options = compilation_options(dims, flags.plan);
   options.allow_reference = true;
   options.algorithms.exact = true;  // launches are counted: no algorithm is probed for that
-  Report report({*model.graph, parse_target(flags.target), std::move(options)});
+  const TargetInfo target = take_target(flags.target, options);
+  Report report({*model.graph, target, std::move(options)});
   report.compiled.run_to(Milestone::fused);
   report.operators = operator_counts(*model.graph);
   report.dims = dims;
@@ -139,7 +140,7 @@ Json to_json(const Report& r, const Flags& flags) {
   Json out = document("opfuse.fuse/1");
   out.update({{"model", flags.model},
               {"model_hash", plan.model},
-              {"target", parse_target(flags.target).name},
+              {"target", r.compiled.target.name},
               {"dims", json_of(r.dims)},
               {"nodes_before", r.compiled.prepared.nodes().size()},
               {"nodes_after", r.fused.nodes().size()},

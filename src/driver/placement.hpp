@@ -1,0 +1,62 @@
+// Groups on devices: where each group of a plan runs when the target has accelerators beside it, and why.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fusion/plan.hpp"
+#include "link/placed_launch.hpp"
+#include "opfuse/opfuse.hpp"
+#include "target/capabilities.hpp"
+
+namespace opfuse {
+
+/// Where a group, or a node without one, runs.
+struct Placement {
+  std::string group;   ///< id of the candidate; of a node alone its name
+  std::string device;  ///< "example-npu", or the host's target
+  std::string code;    ///< "faster", "asked", "planned"; "no_operator", "no_composite", "open_sizes", "slower" ...
+  std::string reason;
+  double device_microseconds = 0, host_microseconds = 0;  ///< predicted; 0: not asked
+  double copy_microseconds = 0;                           ///< of what has to be moved because of it
+};
+
+/// "NpuTileLinear@y on example-npu, faster: 0.02 ms there, 0.79 ms on cpu:avx512"
+std::string text_of(const Placement& placement);
+
+/// The devices beside the host, opened, and what was decided about them.
+struct Placed {
+  std::vector<TargetInfo> accelerators;
+  std::map<std::string, std::shared_ptr<DeviceSession>> sessions;  ///< by target
+  std::vector<Placement> placements;
+  std::vector<std::string> notes;
+};
+
+struct PlaceRequest {
+  std::vector<std::string> accelerators;                   ///< names or files, the preferred one first
+  std::vector<std::pair<std::string, std::string>> place;  ///< node -> device
+  bool fallback = false;  ///< an accelerator that cannot be had is done without, said once
+};
+
+/// Opens the accelerators' plug-ins. E::no_device, E::device_failed naming the plug-in; E::bad_option for a target that
+/// is no accelerator. Null where there are none.
+std::shared_ptr<Placed> open_accelerators(const PlaceRequest& request);
+
+/// Plans for the host and its accelerators: composites where they pay, the host's own groups everywhere else.
+/// E::bad_option where `place` asks for what cannot be.
+FusionPlan plan_placed(const Graph& prepared, const TargetInfo& host, const PlanRequest& request,
+                       const PlaceRequest& place, Placed& placed);
+
+/// Of a plan that was given: groups of composites are where the plan has them.
+void note_placements(const Graph& prepared, const FusionPlan& plan, const TargetInfo& host, Placed& placed);
+
+/// What is legal for the host, and composites for their devices.
+Legality legality_with(const Placed& placed, Legality host);
+
+/// Fused nodes of accelerators become placed nodes, with copies of values between the memories: each value once per
+/// device.
+void insert_pieces(Graph& fused, const Placed& placed);
+
+}  // namespace opfuse

@@ -1,0 +1,106 @@
+// Products count their multiply-adds; what a group reads and stores passes the device's memory once.
+#include "driver/placement_costs.hpp"
+
+#include <algorithm>
+
+#include "driver/pipeline.hpp"
+#include "fusion/grouping.hpp"
+#include "ir/body.hpp"
+#include "ir/outline.hpp"
+#include "ops/conv.hpp"
+#include "ops/is_a.hpp"
+#include "target/capabilities.hpp"
+
+namespace opfuse {
+namespace {
+
+double elements_of(const Value* v) {
+  if (!v || !v->type.shape.ranked) return 0;
+  const Dim count = v->type.shape.elements();
+  return count.is_constant() ? static_cast<double>(count.value()) : 0;
+}
+
+/// Multiply-adds of the products of a list of nodes.
+double products_in(const std::vector<Node*>& nodes) {
+  double sum = 0;
+  for (const Node* node : nodes) {
+    if (node->body && stands_for_body(*node)) sum += products_in(node->body->nodes());
+    const Value* const weights = node->input(1);
+    if (node->body || node->op->kind != OpKind::contraction || !weights || !weights->type.shape.ranked ||
+        weights->type.shape.rank() < 2)
+      continue;
+    const Shape &w = weights->type.shape, &y = node->output()->type.shape;
+    const Dim columns = is_a<Conv>(*node) ? w[0] : y.dims.back();
+    if (columns.is_constant() && columns.value() > 0)
+      sum += elements_of(node->output()) * elements_of(weights) / static_cast<double>(columns.value());
+  }
+  return sum;
+}
+
+}  // namespace
+
+void price_group(PlacedGroup& group, const Graph& graph, const TargetInfo& host, const TargetInfo& device) {
+  const Capabilities& said = capabilities_of(device);
+  DeviceCosts costs = said.device;
+  for (const CompositeRow& row : said.composites) {
+    if (row.name.text != group.candidate->pattern) continue;
+    if (row.multiply_adds_per_second > 0) costs.multiply_adds_per_second = row.multiply_adds_per_second;
+    if (row.launch_seconds > 0) costs.launch_seconds = row.launch_seconds;
+  }
+  double bytes = 0;
+  for (const Value* v : external_reads(group.nodes)) bytes += static_cast<double>(value_bytes(*v, {}));
+  for (const Value* v : external_results(graph, group.nodes)) bytes += static_cast<double>(value_bytes(*v, {}));
+  const double work = products_in(group.nodes);
+  group.device_time =
+      1e6 * (std::max(work / costs.multiply_adds_per_second, bytes / costs.bytes_per_second) + costs.launch_seconds);
+  group.transfer_seconds = costs.transfer_seconds;
+  group.transfer_rate = costs.transfer_bytes_per_second;
+  const OutlinedCopy copy = outline_copy(graph, group.nodes, {fused_op(), group.candidate->label, "trial"});
+  const auto price = pricing_on(host)(*copy.node);
+  if (const auto* one = std::get_if<GroupPrice>(&price))
+    group.host_time = one->microseconds;
+  else
+    group.host_time =
+        1e6 * work /
+        (host.launch.multiply_adds_per_second * static_cast<double>(std::max<int64_t>(host.lanes_f32(), 1)));
+}
+
+PlacementCosts::PlacementCosts(const Graph& graph, const std::vector<PlacedGroup>& groups)
+    : graph_(graph), groups_(groups) {
+  for (const PlacedGroup& group : groups_)
+    for (const Node* node : group.nodes) owner_[node] = &group;
+}
+
+bool PlacementCosts::on_device(const Node* node, const PlacedGroup& group, bool there) const {
+  const auto at = owner_.find(node);
+  if (at == owner_.end()) return false;
+  if (at->second == &group) return there;
+  return at->second->there && at->second->device == group.device;
+}
+
+double PlacementCosts::copies_around(const PlacedGroup& group, bool there) const {
+  const auto cost = [&](const Value& v) {
+    return 1e6 * (group.transfer_seconds + static_cast<double>(value_bytes(v, {})) / group.transfer_rate);
+  };
+  double sum = 0;
+  std::vector<Value*> values = external_reads(group.nodes);
+  for (Value* v : external_results(graph_, group.nodes)) values.push_back(v);
+  for (const Value* v : values) {
+    if (v->is_constant()) continue;
+    const bool made_there = v->producer && on_device(v->producer, group, there);
+    bool read_there = false, read_here = graph_.is_output(v);
+    for (const Use& use : v->uses) (on_device(use.node, group, there) ? read_there : read_here) = true;
+    if (made_there ? read_here : read_there) sum += cost(*v);
+  }
+  return sum;
+}
+
+double PlacementCosts::gain_of_leaving(const PlacedGroup& group) const {
+  return (group.device_time + copies_around(group, true)) - (group.host_time + copies_around(group, false));
+}
+
+double PlacementCosts::copies_of(const PlacedGroup& group) const {
+  return std::max(copies_around(group, true) - copies_around(group, false), 0.0);
+}
+
+}  // namespace opfuse
