@@ -210,10 +210,10 @@ class Placer {
 Decline why_on_host(const std::vector<Node*>& nodes, const FusionPlan& plan, const std::vector<Device>& devices,
                     const NodeNames& names) {
   for (const Candidate& c : plan.candidates) {
-    if (c.apply || !c.decline || c.decline->code != "precondition" || !device_of(devices, c.pattern)) continue;
+    if (c.apply || !c.decline || !is_capability(c.decline->code) || !device_of(devices, c.pattern)) continue;
     for (const Node* node : nodes)
       if (std::find(c.nodes.begin(), c.nodes.end(), names.of(node)) != c.nodes.end())
-        return {"precondition", fmt::format("{}: {}", c.pattern, c.decline->message), {}};
+        return {c.decline->code, fmt::format("{}: {}", c.pattern, c.decline->message), {}};
   }
   const Device& first = devices.front();
   for (const Node* node : nodes)
