@@ -86,10 +86,10 @@ def predicted(args, model, target, *flags):
 
 
 def measured(args, model, *flags):
-    done = opfuse(args, "profile", model, "--json", "--threads", "1", "--target", args.target, "--duration", "100ms", *flags)
-    if done.returncode:
-        return None
-    return 1000 * sum(row["ms"] for row in json.loads(done.stdout)["kernels"])
+    """Microseconds of the fastest run."""
+    done = opfuse(args, "bench", model, "--json", "--threads", "1", "--target", args.target, "--duration", "50ms", "--warmup", "10ms",
+                  *flags)
+    return 1000 * json.loads(done.stdout)["latency_ms"]["min"] if done.returncode == 0 else None
 
 
 def write_groups(folder):
@@ -100,10 +100,10 @@ def write_groups(folder):
     return files
 
 
-def least(args, files, rounds=3):
+def least(args, files):
     """Microseconds of each group, the least of turns."""
     times = {}
-    for _ in range(rounds):
+    for _ in range(args.rounds):
         for name, file in files.items():
             time = measured(args, file)
             if time is not None:
@@ -167,6 +167,14 @@ def pair_text(producer, consumer, side):
     return graph(PRODUCERS[producer] + ' @"p"\n' + CONSUMERS[consumer] + ' @"c"', "%y", size, f", %z: f32[{z}]")
 
 
+def prices(args, model):
+    """What the ledger says of p -> c kept apart: microseconds as one launch and as two; None where they are no choice."""
+    done = opfuse(args, "explain", model, "--json", "--target", args.target, "--no-fuse", "p", "c")
+    edges = json.loads(done.stdout)["edges"] if done.returncode == 0 else []
+    times = next((e.get("time_us", {}) for e in edges if (e["producer"], e["consumer"]) == ("p", "c")), {})
+    return (times["joined"], times["apart"]) if "joined" in times else None
+
+
 def pairs(args, folder):
     random.seed(args.seed)
     right, clear, skipped = 0, 0, 0
@@ -176,23 +184,21 @@ def pairs(args, folder):
     for producer, consumer, side in kinds[:args.count]:
         model = folder / "pair.fir"
         model.write_text(pair_text(producer, consumer, side))
-        forms = {"joined": ("--fuse", "p", "c"), "apart": ("--no-fuse", "p", "c")}
-        said = {form: predicted(args, model, args.target, *flags) for form, flags in forms.items()}
-        if not all(said.values()) or said["joined"][1] >= said["apart"][1]:
+        price = prices(args, model)
+        times = {"--fuse": math.inf, "--no-fuse": math.inf}
+        for _ in range(args.rounds if price else 0):
+            for form in times:
+                times[form] = min(times[form], measured(args, model, form, "p", "c") or math.inf)
+        ratio = times["--fuse"] / times["--no-fuse"]
+        if not price or not math.isfinite(ratio):
             skipped += 1
             continue
-        times = {form: math.inf for form in forms}
-        for _ in range(3):
-            for form, flags in forms.items():
-                times[form] = min(times[form], measured(args, model, *flags) or math.inf)
-        predicted_ratio = said["joined"][0] / said["apart"][0]
-        ratio = times["joined"] / times["apart"]
         if not abs(math.log(ratio)) > math.log(1.1):
             continue
         clear += 1
-        agrees = (ratio < 1) == (predicted_ratio < 1)
+        agrees = (ratio < 1) == (price[0] < price[1])
         right += agrees
-        print(f"{producer:10} {consumer:10} {side:4}  {predicted_ratio:22.2f}  {ratio:21.2f}" + ("" if agrees else "   WRONG"), flush=True)
+        print(f"{producer:10} {consumer:10} {side:4}  {price[0] / price[1]:22.2f}  {ratio:21.2f}" + ("" if agrees else "   WRONG"), flush=True)
     print(f"{clear} pairs differ by more than 10 %, {right} with the predicted sign; {skipped} are no choice")
     return 0 if clear and right >= 0.9 * clear else 1
 
@@ -206,6 +212,7 @@ def main():
     parser.add_argument("--sweeps", type=int, default=3)
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rounds", type=int, default=3, help="turns; the least time counts")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

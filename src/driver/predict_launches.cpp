@@ -34,11 +34,22 @@ LaunchPrediction of_bytes(const Region& region, const TargetInfo& target) {
   return p;
 }
 
+/// A product of what is read, or the read itself: nothing is computed again for each tap.
+bool is_plain(const Expr& value) {
+  int products = 0, others = 0;
+  value.visit([&](const Expr& e) {
+    const bool moves = e.args().empty() || e.op() == ExprOp::select || e.op() == ExprOp::cast;
+    if (!moves && is_float(e.dtype())) ++(e.op() == ExprOp::mul ? products : others);
+  });
+  return products <= 1 && others == 0;
+}
+
 bool sums_products(const Region& region) {
   return std::any_of(region.stages.begin(), region.stages.end(), [](const Stage& stage) {
-    const bool sums = stage.anchor == Anchor::contraction || stage.anchor == Anchor::window;
-    return (sums || stage.anchor == Anchor::attention) && !stage.reductions.empty() &&
-           stage.reductions.front().kind == ReduceKind::sum;
+    if (stage.anchor != Anchor::contraction && stage.anchor != Anchor::window) return false;
+    return !stage.reductions.empty() &&
+           std::all_of(stage.reductions.begin(), stage.reductions.end(),
+                       [](const Reduction& r) { return r.kind == ReduceKind::sum && is_plain(r.value); });
   });
 }
 

@@ -90,10 +90,10 @@ bool has_unit_steps(const Node& slice) {
   return std::all_of(values.begin(), values.end(), [](int64_t v) { return v == 1; });
 }
 
-/// Refusals that --fuse overrules where the two can be one launch.
+/// Refusals of what can be one launch all the same: --fuse overrules them, or leaving out --no-fuse.
 bool is_choice(const std::string& code) {
-  static constexpr std::array kChoices = {"claimed", "scattered_store", "moved_by_attention", "quantised",
-                                          "read_elsewhere"};
+  static constexpr std::array kChoices = {"claimed",   "scattered_store", "moved_by_attention",
+                                          "quantised", "read_elsewhere",  "no_fuse"};
   return std::find(kChoices.begin(), kChoices.end(), code) != kChoices.end();
 }
 
@@ -307,6 +307,8 @@ Neighbours::Trial Neighbours::consider(const Pair& pair, bool forced, bool about
     return trial;
   }
   trial.price = PricePair{*apart, std::nullopt};
+  if (trial.why && is_choice(trial.why->code))  // a cycle, or another group, is no choice
+    if (const auto fact = unfit(pair, true); fact && !is_choice(fact->code)) trial.why = fact;
   if (trial.why && !is_choice(trial.why->code)) return trial;
   Nodes nodes = pair.first;
   nodes.insert(nodes.end(), pair.between.begin(), pair.between.end());

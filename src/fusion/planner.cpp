@@ -91,13 +91,14 @@ std::optional<Decline> Planner::refuse_place(const std::vector<Node*>& nodes, co
   if (const size_t reads = external_reads(nodes).size(); reads > kMostReads && nodes.size() > 1)
     return Decline{"group_operands", fmt::format("the group would have {} operands", reads), {}};
   if (auto decline = grouping.overlap(nodes, ignoring)) return decline;
+  if (auto decline = grouping.convexity(nodes)) return decline;
   for (const auto& [a, b] : options.no_fuse) {
     const auto has = [&](const std::string& name) {
       return std::find(nodes.begin(), nodes.end(), grouping.names().find(name)) != nodes.end();
     };
     if (has(a) && has(b)) return Decline{"no_fuse", fmt::format("\"{}\" and \"{}\" are to stay apart", a, b), {a, b}};
   }
-  return grouping.convexity(nodes);
+  return std::nullopt;
 }
 
 std::optional<Decline> Planner::refuse_lowering(const std::vector<Node*>& nodes, const std::string& label,

@@ -39,6 +39,9 @@ TEST(PlanDiff, FindsWhatIsLostAndWhatIsGained) {
   EXPECT_EQ(diff.lost[0].consumer, "b");
   EXPECT_EQ(diff.lost[0].code, "no_fuse");
   EXPECT_EQ(diff.lost[0].where, "map@b");
+  ASSERT_TRUE(diff.lost[0].bytes) << "the price of keeping the two apart";
+  EXPECT_EQ(*diff.lost[0].bytes, 2 * 4 * 64 * 256);
+  EXPECT_GT(*diff.lost[0].microseconds, 0);
   EXPECT_THAT(diff_text(diff), testing::AllOf(HasSubstr("LOST     \"a\" -> \"b\"   no_fuse"), HasSubstr("1 lost")));
   const PlanDiff back = diff_plans(apart, fused);
   EXPECT_TRUE(back.lost.empty());

@@ -29,6 +29,18 @@ TEST(PredictedLaunches, AreBoundByWhatIsLongest) {
   EXPECT_STREQ(predictions_of("graph (%x: f32[8,8]) { %y = relu(%x) return %y }", "cuda:sm_90")[0].bound(), "launch");
 }
 
+TEST(PredictedLaunches, CountWhatIsComputedForEachTap) {
+  const std::string pool = "%y = average_pool(%a) {kernel_shape=[3,3]} @\"pool\" return %y }";
+  const auto one = [&](const std::string& front) {
+    Compilation c(parse_graph("graph (%x: f32[1,32,56,56]) { " + front + pool, ops()), parse_target("cpu:avx512"),
+                  CompilationOptions{.plan = {.fuse = {{"front", "pool"}}}});
+    c.run_to(Milestone::lowered);
+    EXPECT_EQ(c.program.launches.size(), 1u);
+    return predict_launches(c.program, c.target)[0].instructions;
+  };
+  EXPECT_GT(one("%a = exp(%x) @\"front\"\n"), 3 * one("%a = transpose(%x) {perm=[0,1,3,2]} @\"front\"\n"));
+}
+
 TEST(PredictedLaunches, FillThreadsByTheirParts) {
   EXPECT_DOUBLE_EQ(balance_of(16, 16), 1);
   EXPECT_DOUBLE_EQ(balance_of(8, 16), 0.5);
