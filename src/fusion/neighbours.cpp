@@ -22,6 +22,7 @@
 #include "match/matcher.hpp"
 #include "match/movement.hpp"
 #include "ops/concat.hpp"
+#include "ops/conv.hpp"
 #include "ops/gemm.hpp"
 #include "ops/is_a.hpp"
 #include "ops/pad.hpp"
@@ -92,9 +93,16 @@ bool has_unit_steps(const Node& slice) {
 
 /// Refusals of what can be one launch all the same: --fuse overrules them, or leaving out --no-fuse.
 bool is_choice(const std::string& code) {
-  static constexpr std::array kChoices = {"claimed",   "scattered_store", "moved_by_attention",
-                                          "quantised", "read_elsewhere",  "no_fuse"};
+  static constexpr std::array kChoices = {"claimed",        "scattered_store", "moved_by_attention", "quantised",
+                                          "read_elsewhere", "no_fuse",         "two_anchors"};
   return std::find(kChoices.begin(), kChoices.end(), code) != kChoices.end();
+}
+
+/// What may be the second of a chain: taps that slide, of a pool or of channels in groups.
+bool slides(const Nodes& nodes) {
+  return any_kind(nodes, {OpKind::window}) || std::any_of(nodes.begin(), nodes.end(), [](const Node* n) {
+           return is_a<Conv>(*n) && n->as<Conv>().group > 1;
+         });
 }
 
 std::string text_of_time(double microseconds) { return fmt::format("{:.1f} us", microseconds); }
@@ -310,12 +318,14 @@ Neighbours::Trial Neighbours::consider(const Pair& pair, bool forced, bool about
   if (trial.why && is_choice(trial.why->code))  // a cycle, or another group, is no choice
     if (const auto fact = unfit(pair, true); fact && !is_choice(fact->code)) trial.why = fact;
   if (trial.why && !is_choice(trial.why->code)) return trial;
+  if (trial.why && trial.why->code == "two_anchors" && !slides(pair.second)) return trial;
   Nodes nodes = pair.first;
   nodes.insert(nodes.end(), pair.between.begin(), pair.between.end());
   nodes.insert(nodes.end(), pair.second.begin(), pair.second.end());
   nodes = planner_.grouping.sorted(std::move(nodes));
   const auto joined = price_of(nodes);
   if (const auto* decline = std::get_if<Decline>(&joined)) {
+    if (trial.why && trial.why->code == "two_anchors") return trial;  // the reason that people know
     trial.why = *decline;
     trial.why->message =
         fmt::format("{} with {}: {}", describe(*pair.first.back()), describe(*pair.second.front()), decline->message);

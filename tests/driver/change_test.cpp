@@ -30,6 +30,10 @@ const std::vector<std::string> kGraphs = {
     "%c = concat(%a, %b) {axis=1} @\"cat\"\n %y = tanh(%c) @\"y\"\n return %y }",
     "graph (%x: f32[64,256], %i: i64[32]) {\n %w = const rand<1> : f32[256,256]\n %a = matmul(%x, %w) @\"first\"\n"
     "%g = gather(%a, %i) {axis=0} @\"rows\"\n %y = matmul(%g, %w) @\"second\"\n return %y }",
+    // two convolutions that could be a chain
+    "graph (%x: f32[1,64,14,14]) {\n %w = const rand<1> : f32[384,64,1,1]\n %v = const rand<2> : f32[384,1,3,3]\n"
+    "%a = conv(%x, %w) @\"widen\"\n %s = sigmoid(%a) @\"gate\"\n %m = mul(%a, %s) @\"silu\"\n"
+    "%y = conv(%m, %v) {group=384, pads=[1,1,1,1]} @\"taps\"\n return %y }",
     // a view in front of a product, and of a resize
     "graph (%x: f32[1,16,16,16]) {\n %s = const dense<1,16,256> : i64[3]\n %w = const rand<1> : f32[256,64]\n"
     "%a = relu(%x) @\"a\"\n %r = reshape(%a, %s) @\"flat\"\n %y = matmul(%r, %w) @\"product\"\n"
@@ -60,6 +64,20 @@ TEST(Changes, FlipWhatTheySayAndNothingFlipsTheRest) {
   }
   EXPECT_GE(flips, 3u);
   EXPECT_GE(fast, 1u);
+}
+
+TEST(Changes, OfTwoConvolutionsThatAChainCouldComputeHaveAPrice) {
+  const Compilation c = lowered(kGraphs[4]);
+  size_t seen = 0;
+  for (const EdgeVerdict& edge : c.plan.edges) {
+    if (edge.consumer != "taps") continue;
+    EXPECT_EQ(edge.executed, kTwoLaunches);
+    EXPECT_EQ(edge.decline.code, "two_anchors");
+    EXPECT_TRUE(edge.price && edge.price->joined);
+    EXPECT_EQ(change_for(edge), "--fuse gate taps");
+    ++seen;
+  }
+  EXPECT_EQ(seen, 1u);
 }
 
 }  // namespace
