@@ -48,10 +48,18 @@ def draw(path, seed):
 
 # ---- one quantiser, in its own process: quantizers.py --child NAME MODEL OUT FOLDER ------------------------------------------
 
-def samples_in(folder):
-    import numpy
-    for path in sorted(pathlib.Path(folder).glob("*.npz")):
-        yield dict(numpy.load(path))
+class SamplesIn:
+    """Read one after another, as often as they are asked for."""
+
+    def __init__(self, folder):
+        self.paths = sorted(pathlib.Path(folder).glob("*.npz"))
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __iter__(self):
+        import numpy
+        return (dict(numpy.load(path)) for path in self.paths)
 
 
 def quantise_with_ort(model, out, folder, method):
@@ -60,7 +68,7 @@ def quantise_with_ort(model, out, folder, method):
 
     class Reader(CalibrationDataReader):
         def __init__(self):
-            self.samples = samples_in(folder)
+            self.samples = iter(SamplesIn(folder))
 
         def get_next(self):
             return next(self.samples, None)
@@ -75,9 +83,9 @@ def quantise_with_ort(model, out, folder, method):
 def quantise_with_nncf(model, out, folder):
     import nncf
     import onnx
-    samples = list(pathlib.Path(folder).glob("*.npz"))
+    samples = SamplesIn(folder)
     options = {"model_type": nncf.ModelType.TRANSFORMER} if any(word in str(model) for word in TRANSFORMERS) else {}
-    made = nncf.quantize(onnx.load(str(model)), nncf.Dataset(samples_in(folder)), subset_size=len(samples), **options)
+    made = nncf.quantize(onnx.load(str(model)), nncf.Dataset(samples), subset_size=len(samples), **options)
     onnx.save(made, str(out))
 
 
