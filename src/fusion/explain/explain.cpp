@@ -77,30 +77,9 @@ bool near_match(const PartialMatch& p) {
          p.decline.code != "absent_operand" && p.decline.code != "constant_operand";
 }
 
-/// Nodes of applied groups, as traces have them, and which group that is.
-std::map<std::string, const Candidate*> nodes_in_groups(const Grouping& grouping, const FusionPlan& plan) {
-  std::map<std::string, const Candidate*> groups;
-  for (const Candidate* c : plan.applied())
-    for (const std::string& name : c->nodes)
-      if (const Node* node = grouping.names().find(name)) groups[describe(*node)] = c;
-  return groups;
-}
-
-/// What a pattern found is in one group already: nothing was missed there.
-bool in_one_group(const std::vector<std::string>& nodes, const std::map<std::string, const Candidate*>& groups) {
-  const Candidate* first = nullptr;
-  for (const std::string& name : nodes) {
-    const auto at = groups.find(name);
-    if (at == groups.end() || (first && at->second != first)) return false;
-    first = at->second;
-  }
-  return first != nullptr;
-}
-
 std::vector<Remark> near_matches(const Graph& graph, const FusionPlan& plan,
                                  const std::vector<FusionPattern>& patterns) {
   const Grouping grouping(graph);
-  const std::map<std::string, const Candidate*> groups = nodes_in_groups(grouping, plan);
   std::unordered_set<std::string> planned;
   std::unordered_map<std::string, size_t> grouped;  // node that a pattern took -> how many it took in that group
   for (const Candidate& c : plan.candidates) {
@@ -123,9 +102,7 @@ std::vector<Remark> near_matches(const Graph& graph, const FusionPlan& plan,
       const auto held = grouped.find(anchor);  // a pattern took as many here: this one would save nothing
       if (held != grouped.end() && held->second >= scan.partial.of) continue;
       const MatchResult result = grouping.matcher().match(p.topology, node, p.where);
-      Remark remark = remark_of(p, result.partial, anchor);
-      if (in_one_group(remark.nodes, groups)) continue;
-      list.push_back(std::move(remark));
+      list.push_back(remark_of(p, result.partial, anchor));
       if (result.partial.at) list.back().bytes_saved = 2 * value_bytes(*result.partial.at->output(), {});
     }
   return list;
