@@ -7,9 +7,11 @@ endif()
 llvm_map_components_to_libnames(llvm_static core passes x86codegen x86asmparser object mc target)
 set(fmt_inside ${PROJECT_SOURCE_DIR}/src/capi/fmt_inside.cpp)
 
+# What they link is what the originals link, whatever that becomes.
+get_target_property(library_links opfuse LINK_LIBRARIES)
+get_target_property(command_links opfuse_cli LINK_LIBRARIES)
 add_library(opfuse_portable SHARED EXCLUDE_FROM_ALL ${fmt_inside})
-target_link_libraries(opfuse_portable PRIVATE -Wl,--whole-archive $<TARGET_FILE:driver> $<TARGET_FILE:runtime> $<TARGET_FILE:optimize>
-  -Wl,--no-whole-archive optimize)
+target_link_libraries(opfuse_portable PRIVATE ${library_links})
 set_target_properties(opfuse_portable PROPERTIES OUTPUT_NAME opfuse VERSION ${PROJECT_VERSION} SOVERSION 0)
 
 add_library(opfuse_llvm_portable SHARED EXCLUDE_FROM_ALL $<TARGET_OBJECTS:opfuse_llvm> ${fmt_inside})
@@ -18,8 +20,9 @@ target_link_options(opfuse_llvm_portable PRIVATE -Wl,--exclude-libs,ALL -Wl,--gc
 set_target_properties(opfuse_llvm_portable PROPERTIES OUTPUT_NAME opfuse_llvm)
 
 add_executable(opfuse_cli_portable EXCLUDE_FROM_ALL $<TARGET_OBJECTS:opfuse_cli> ${fmt_inside})
-target_link_libraries(opfuse_cli_portable PRIVATE report optimize object proof driver zoo onnx fusion profile runtime reduce)
-set_target_properties(opfuse_cli_portable PROPERTIES OUTPUT_NAME opfuse)
+target_link_libraries(opfuse_cli_portable PRIVATE ${command_links})
+# Not called opfuse: Ninja would take that name for the library's target.
+set_target_properties(opfuse_cli_portable PROPERTIES OUTPUT_NAME opfuse-command)
 
 foreach(part opfuse_portable opfuse_llvm_portable opfuse_cli_portable)
   target_link_options(${part} PRIVATE -Wl,--as-needed)
