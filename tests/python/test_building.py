@@ -55,8 +55,9 @@ def test_attributes_and_absent_operands():
 
 def test_bytes_and_model_proto_are_models(conv_file):
     proto = onnx.load(conv_file)
+    named = [line for line in opfuse.load(conv_file).text().splitlines() if not line.startswith("  file ")]
     for source in (conv_file.read_bytes(), proto, memoryview(conv_file.read_bytes())):
-        assert opfuse.load(source).text() == opfuse.load(conv_file).text()
+        assert opfuse.load(source).text().splitlines() == named
     with pytest.raises(opfuse.Error) as error:
         opfuse.load(b"nothing")
     assert error.value.name == "malformed_model"
@@ -66,7 +67,7 @@ def test_optimize_proves_and_measures():
     result = opfuse.optimize(block().model(), dims={"batch": 1}, seconds=0.01, threads=1)
     assert result.groups == 2 and result.failures == []
     assert result.ok == (not result.slower and not result.larger)
-    assert result.fused.launches == 2 and result.unfused.launches == 6
+    assert result.fused.launches == 2 and result.unfused.launches == 7
     assert result.candidates[result.chosen].skipped == ""
     assert "as predicted" in str(result)
     x = np.ones((1, 8, 6, 6), np.float32)
