@@ -12,6 +12,16 @@ std::set<int> reads_used(const Expr& e) {
   return reads;
 }
 
+/// Reads at the coordinates of a guarded one, such as both operands of select(in0, min(r0, r1), 0): where that one is
+/// outside they are too, and the guard stands for all of them.
+static void add_twins(const Stage& stage, std::set<int>& guarded) {
+  const auto asked = guarded;
+  for (size_t i = 0; i < stage.reads.size(); ++i)
+    if (std::any_of(asked.begin(), asked.end(),
+                    [&](int read) { return stage.reads[static_cast<size_t>(read)].map == stage.reads[i].map; }))
+      guarded.insert(static_cast<int>(i));
+}
+
 std::set<int> guarded_reads(const Stage& stage) {
   std::set<int> reads;
   const auto collect = [&](const Expr& e) {
@@ -27,6 +37,7 @@ std::set<int> guarded_reads(const Stage& stage) {
   }
   for (const Read& r : stage.reads)
     for (const IndexExpr& e : r.map.dims) collect(e.dynamic);
+  add_twins(stage, reads);
   return reads;
 }
 

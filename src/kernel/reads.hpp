@@ -12,7 +12,7 @@ namespace opfuse {
 /// Reads that an expression mentions, as values or in guards.
 std::set<int> reads_used(const Expr& e);
 
-/// Reads whose in_bounds appears anywhere in the stage.
+/// Reads whose in_bounds appears anywhere in the stage, and those at the same coordinates.
 std::set<int> guarded_reads(const Stage& stage);
 
 /// The smallest and the largest value of a coordinate over all positions, as far as they are known.

@@ -54,6 +54,22 @@ stage map
   output param 2 f32[2,12,3,4] at [a0, a1, a2, a3] = select(in0, r0, select(in1, r1, 0))
 )";
 
+// Both operands of min leave their tensors where the first is asked whether it does.
+const std::string kBorderOfTwo = R"(region
+param constant f32[4,3,4]
+param input f32[1,12,4]
+param input f32[1,12,4]
+param output f32[1,4,7]
+stage contraction
+  domain [1,4,7]
+  reduce [3,4]
+  read param 0 at [a1, a3, a4]
+  read param 1 at [a0, 3*a1 + a3, a2 + a4 + -3]
+  read param 2 at [a0, 3*a1 + a3, a2 + a4 + -3]
+  reduction sum mul(select(in1, min(r1, r2), 0), r0)
+  output param 3 f32[1,4,7] at [a0, a1, a2] = s0
+)";
+
 const std::string kPad = R"(region
 param input f32[2,3,5]
 param output f32[2,6,9]
@@ -148,6 +164,7 @@ const std::vector<Case> kCases = {
     {.name = "concat", .region = kConcat},
     {.name = "concat_blocked", .region = kConcat, .layouts = {"", "0123/1:16", "0123/1:16"}},
     {.name = "pad", .region = kPad},
+    {.name = "border_of_two", .region = kBorderOfTwo},
     {.name = "transpose", .region = kTranspose},
     {.name = "gather_rows", .region = kGather},
     {.name = "gather_columns", .region = kGatherLanes},
