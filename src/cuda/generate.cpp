@@ -20,7 +20,7 @@ void append(LinkedCode& code, KernelCode& kernel, const std::vector<uint8_t>& im
 
 }  // namespace
 
-std::string generator_version() { return std::string("cuda ") + OPFUSE_CUDA_SOURCES; }
+std::string generator_version() { return fmt::format("cuda {}", OPFUSE_CUDA_SOURCES); }
 
 LinkedCode generate(const std::vector<KernelSpec>& specs, const TargetInfo& target, const CodegenOptions& options) {
   std::vector<KernelText> texts;

@@ -14,7 +14,7 @@ constexpr CandidateRow kRows[] = {
     {"measured", "--measure", [](CompilationOptions& o) { o.algorithms.measure = true; }},
     {"direct convolutions", "--exact", [](CompilationOptions& o) { o.algorithms.exact = true; }},
     {"batch at once", "--no-pass loop-over-images",
-     [](CompilationOptions& o) { o.no_pass.push_back("loop-over-images"); }},
+     [](CompilationOptions& o) { o.no_pass.emplace_back("loop-over-images"); }},
     {"groups apart", "--no-chains",
      [](CompilationOptions& o) {
        o.no_pass.insert(o.no_pass.end(), passes_of_chains().begin(), passes_of_chains().end());

@@ -103,7 +103,7 @@ QuantizedModel quantize_graph(const Graph& model, const Samples& samples, const 
   QuantizedModel made = place_graph(model, options);
   if (made.placement.tensors.empty()) {
     made.graph = made.reference.clone();
-    made.warnings.push_back("no module is quantised: the model is as it was");
+    made.warnings.emplace_back("no module is quantised: the model is as it was");
     return made;
   }
   made.calibration = calibrate(made.reference, made.placement, samples,

@@ -25,7 +25,7 @@ class Verifier {
     for (size_t i = 0; i < stored.size(); ++i)
       if (region_.params[i].role == ParamRole::output && !stored[i])
         found_.push_back(fmt::format("output parameter {} is never stored", i));
-    if (region_.stages.empty()) found_.push_back("a region has at least one stage");
+    if (region_.stages.empty()) found_.emplace_back("a region has at least one stage");
     return found_;
   }
 
