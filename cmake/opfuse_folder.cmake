@@ -18,16 +18,18 @@ target_include_directories(opfuse_flags INTERFACE
 # library and fmt alone: a header of ours would rebuild everything with each of its changes.
 set(OPFUSE_COMMON_HEADERS <algorithm> <array> <cmath> <functional> <limits> <map> <memory> <optional> <set> <span> <string>
   <string_view> <unordered_map> <variant> <vector> <fmt/format.h> <fmt/ranges.h>)
-file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/common_headers.cpp CONTENT "")
-foreach(kind loops rest)
-  add_library(opfuse_headers_of_${kind} OBJECT ${PROJECT_BINARY_DIR}/common_headers.cpp)
-  target_link_libraries(opfuse_headers_of_${kind} PRIVATE opfuse_flags fmt::fmt Threads::Threads)
-  target_precompile_headers(opfuse_headers_of_${kind} PRIVATE ${OPFUSE_COMMON_HEADERS})
-endforeach()
 # Rooms with loops over elements take the release build's -O3; elsewhere -O2 costs a seventh less to compile.
 set(OPFUSE_LOOP_ROOMS tensor expr ops region interp runtime profile proof quantize)
 set(OPFUSE_REST_OPTIONS $<$<CONFIG:Release>:-O2>)
-target_compile_options(opfuse_headers_of_rest PRIVATE ${OPFUSE_REST_OPTIONS})
+if(NOT OPFUSE_INSTALLED)  # else there is nothing to compile but the Python module
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/common_headers.cpp CONTENT "")
+  foreach(kind loops rest)
+    add_library(opfuse_headers_of_${kind} OBJECT ${PROJECT_BINARY_DIR}/common_headers.cpp)
+    target_link_libraries(opfuse_headers_of_${kind} PRIVATE opfuse_flags fmt::fmt Threads::Threads)
+    target_precompile_headers(opfuse_headers_of_${kind} PRIVATE ${OPFUSE_COMMON_HEADERS})
+  endforeach()
+  target_compile_options(opfuse_headers_of_rest PRIVATE ${OPFUSE_REST_OPTIONS})
+endif()
 
 function(opfuse_folder path)
   string(REPLACE "/" "_" name ${path})

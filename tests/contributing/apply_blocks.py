@@ -96,7 +96,7 @@ class Build:
         for word in words:
             if skip or word == "-c" or word == near[0]["file"]:
                 skip = False
-            elif word == "-o":
+            elif word in ("-o", "-include"):  # precompiled headers are of other flags, and sources name what they need
                 skip = True
             elif word == f"-I{ROOT}/tests":
                 out += [f"-I{self.tree}/tests", word]
