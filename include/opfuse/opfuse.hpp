@@ -129,7 +129,7 @@ struct PlanRequest {
   size_t max_group_nodes = 256;              ///< rules end a group there; edges then say too_large
   std::map<std::string, int64_t> dims{};     ///< sizes that dimensions have from now on; others stay open
   std::vector<std::string> precision{};      ///< of products: "bf16", "f32@node" (docs/precision.md); empty: f32
-  std::vector<std::pair<std::string, std::string>> no_fuse{};  ///< nodes that share no group and no launch
+  std::vector<std::pair<std::string, std::string>> no_fuse{};  ///< nodes to keep apart, in groups and in launches
   /// Nodes that share a group although it is predicted slower; throws bad_option where it is not legal.
   std::vector<std::pair<std::string, std::string>> fuse{};
 };

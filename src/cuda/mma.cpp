@@ -156,7 +156,7 @@ class Mma {
     k_.close(";");
   }
 
-  /// An operand that is no plain copy: one element after the other.
+  /// An operand that needs more than a copy: one element after the other.
   void fill_elements(const std::string& tile, const Expr& value, const std::vector<int>& axes, const std::string& name,
                      const std::string& size_name, const Dim& extent, int64_t size, const StageText::Point& outside) {
     k_.open(fmt::format("for (int e = (int)threadIdx.x; e < {} * kTileK; e += kBlock)", size_name));

@@ -4,8 +4,8 @@
 //     fused     L0(a b c)   L1(d)  L2(e f)
 //     split     S0(a) S1(b) S2(c)  S3(d)  S4(e f)        members {L0 | S0 S1 S2}, {L1 | S3}, {L2 | S4}
 //
-// A member whose launches compute the same regions on both sides is no choice. A member is taken apart where its fused
-// launches are slower. Its key is the regions and layouts of its fused launches.
+// A member whose launches compute the same regions on both sides leaves nothing to choose. A member is taken apart
+// where its fused launches are slower. Its key is the regions and layouts of its fused launches.
 #include "driver/measure_groups.hpp"
 
 #include <fmt/format.h>

@@ -206,7 +206,7 @@ class Placer {
   }
 };
 
-/// Why what is no composite runs on the host.
+/// Why a group that is not a composite runs on the host.
 Decline why_on_host(const std::vector<Node*>& nodes, const FusionPlan& plan, const std::vector<Device>& devices,
                     const NodeNames& names) {
   for (const Candidate& c : plan.candidates) {
@@ -268,7 +268,7 @@ std::shared_ptr<Placed> open_accelerators(const PlaceRequest& request) {
   for (const std::string& name : request.accelerators) {
     const TargetInfo target = parse_target(name);
     if (target.kind != "accelerator")
-      throw fail(E::bad_option, "{} is no accelerator", target.name)
+      throw fail(E::bad_option, "{} is not an accelerator", target.name)
           .hint("accelerators stand in front, the cpu target last: --target example-npu,cpu");
     try {
       placed->sessions[target.name] = std::make_shared<DeviceSession>(Plugin::open(target));

@@ -41,7 +41,7 @@ struct PlaceRequest {
 };
 
 /// Opens the accelerators' plug-ins. E::no_device, E::device_failed naming the plug-in; E::bad_option for a target that
-/// is no accelerator. Null where there are none.
+/// is not an accelerator. Null where there are none.
 std::shared_ptr<Placed> open_accelerators(const PlaceRequest& request);
 
 /// Plans for the host and its accelerators: composites where they pay, the host's own groups everywhere else.

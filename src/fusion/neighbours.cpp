@@ -315,7 +315,7 @@ Neighbours::Trial Neighbours::consider(const Pair& pair, bool forced, bool about
     return trial;
   }
   trial.price = PricePair{*apart, std::nullopt};
-  if (trial.why && is_choice(trial.why->code))  // a cycle, or another group, is no choice
+  if (trial.why && is_choice(trial.why->code))  // a cycle, or another group, leaves nothing to choose
     if (const auto fact = unfit(pair, true); fact && !is_choice(fact->code)) trial.why = fact;
   if (trial.why && !is_choice(trial.why->code)) return trial;
   if (trial.why && trial.why->code == "two_anchors" && !slides(pair.second)) return trial;

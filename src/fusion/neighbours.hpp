@@ -39,7 +39,7 @@ class Neighbours {
   std::set<const Node*> kept_;      ///< movements that attention and rotary embeddings take over; looked up only
   size_t work_ = 0, budget_ = 0;    ///< operands of what was priced, and may be
   std::map<std::vector<size_t>, std::variant<GroupPrice, Decline>> prices_;  ///< by positions of the nodes
-  std::map<std::vector<size_t>, std::optional<GroupPrice>> parts_;           ///< of those that are no launch
+  std::map<std::vector<size_t>, std::optional<GroupPrice>> parts_;           ///< of those that cannot be a launch
 
   const Graph& graph() const { return planner_.grouping.graph(); }
   Nodes unit_of(Node* node) const;

@@ -17,7 +17,7 @@ class Optimiser {
   Optimiser(NodeImport& node, size_t remembered) : n(node), s(node), lists_(2 + remembered) {
     const size_t given = n.inputs.size();
     if (given < 2 + lists_ || (given - 2) % lists_ != 0)
-      throw fail(E::arity_mismatch, "{} inputs are no two and {} lists of tensors", given, lists_);
+      throw fail(E::arity_mismatch, "{} inputs cannot be two and {} lists of tensors", given, lists_);
     count_ = (given - 2) / lists_;
     rate = n.required(0);
     dtype = rate->type.dtype;

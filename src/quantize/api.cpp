@@ -50,7 +50,7 @@ std::vector<Tensor> in_order(const Graph& graph, const std::map<std::string, Arr
   }
   for (const auto& [name, array] : arrays)
     if (std::find(names.begin(), names.end(), name) == names.end())
-      throw fail(E::bad_binding, "a sample has an array for '{}', which is no input", name)
+      throw fail(E::bad_binding, "a sample has an array for '{}', which the model does not read", name)
           .hint(did_you_mean(name, names));
   return sample;
 }

@@ -63,7 +63,7 @@ Sums sums_of(const Tensor& weights, int64_t axis) {
   return sums;
 }
 
-/// Codes minus their zero points, one for all or by output channel; nothing where one of them is no i8.
+/// Codes minus their zero points, one for all or by output channel; nothing where one of them does not fit i8.
 std::optional<Tensor> centred(const Tensor& codes, const Tensor* zero, int64_t axis) {
   if (codes.dtype() == DType::i8 && (!zero || all_zero(*zero))) return codes;
   const Channels channels(codes, axis);
@@ -157,7 +157,7 @@ std::optional<IntegerProduct> integer_product(const Lowering& lowering, const No
     decline("float_operand", "the weights, a scale or a zero point is not constant", node);
   const bool bytes = codes->dtype() == DType::i8 || codes->dtype() == DType::u8;
   const std::optional<Tensor> made = bytes ? centred(*codes, zw, axis) : std::nullopt;
-  if (!made) decline("asymmetric_weights", "the weights minus their zero points are no i8", node);
+  if (!made) decline("asymmetric_weights", "the weights minus their zero points do not fit i8", node);
   p.codes = *made;
   p.plain = p.codes.data() == codes->data();
   const DType type = p.data->type.dtype;

@@ -3,30 +3,22 @@
 
 namespace opfuse {
 
-/// What their files say is all that is known of them.
-static constexpr DeviceTraits kWithoutGenerator = {.on_host = false,
-                                                   .shapes_for_caches = false,
-                                                   .channel_blocks = false,
-                                                   .rows_in_place = false,
-                                                   .loops = false,
-                                                   .has_variants = false,
-                                                   .chooses_algorithms = false,
-                                                   .stretches_itself = true};
+/// Of every device beside the host: what shaping and tuning do for CPUs is not done for it.
+static constexpr DeviceTraits kBesideHost = {.on_host = false,
+                                             .shapes_for_caches = false,
+                                             .channel_blocks = false,
+                                             .rows_in_place = false,
+                                             .loops = false,
+                                             .has_variants = false,
+                                             .chooses_algorithms = false,
+                                             .stretches_itself = true};
 
 const std::vector<DeviceKind>& device_kinds() {
   static const std::vector<DeviceKind> kinds = {
       {"cpu", {}},
-      {"cuda",
-       {.on_host = false,
-        .shapes_for_caches = false,
-        .channel_blocks = false,
-        .rows_in_place = false,
-        .loops = false,
-        .has_variants = false,
-        .chooses_algorithms = false,
-        .stretches_itself = true}},
-      {"planning", kWithoutGenerator, false},
-      {"accelerator", kWithoutGenerator, false},
+      {"cuda", kBesideHost},
+      {"planning", kBesideHost, false},
+      {"accelerator", kBesideHost, false},
   };
   return kinds;
 }

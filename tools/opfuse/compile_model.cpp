@@ -102,7 +102,7 @@ void add_plan_flags(FlagSet& app, PlanFlags& flags) {
   app.add_option("--precision", flags.precision, "compute products in f32 or bf16, all or those of a node (repeatable)")
       ->type_name("TYPE[@NODE]")
       ->allow_extra_args(false);
-  app.add_option("--no-fuse", flags.no_fuse, "two nodes that share no group and no launch (repeatable)")
+  app.add_option("--no-fuse", flags.no_fuse, "two nodes to keep apart, in groups and in launches (repeatable)")
       ->type_name("A B")
       ->allow_extra_args(false);
   app.add_option("--fuse", flags.fuse,

@@ -27,7 +27,7 @@ void check_flags(const FlagSet& app, const QuantizeFlags& flags) {
   check_output("--scales", flags.scales, {".json"}, false);
   if (flags.dry_run) return;
   if (flags.calibrate.path.empty() && flags.scales.empty())
-    throw fail(E::bad_option, "there are no samples to calibrate with")
+    throw fail(E::bad_option, "nothing to calibrate with")
         .hint("add --calibrate FOLDER (.npy or .npz files), or --dry-run to see the places alone");
 }
 

@@ -67,7 +67,7 @@ void TileProducts::step_from(const Env& env, const Start& at, Value* lane, int64
   });
 }
 
-/// The last word of a dense row whose length is no multiple of the unit: the row may be the last that there is. Weights
+/// The last word of a dense row whose length the unit does not divide: the row may be the last that there is. Weights
 /// of the channels that are missing are 0.
 Value* TileProducts::short_word(Value* from, int64_t channels) const {
   const DType type = plan_.types().data;
