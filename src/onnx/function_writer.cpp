@@ -1,11 +1,11 @@
 // Fused groups as model-local functions: one FunctionProto per distinct structure, named after the module.
 //
-//     y = dev.opfuse.FusedConvBNReLU(x, w, b)       FusedConvBNReLU (x, w, b) => (y) { conv = Conv(x, w, b); y =
-//     Relu(conv) }
+//     y = dev.opfuse.FusedConvBNReLU <strides = [2, 2]> (x, w, b)
+//     FusedConvBNReLU <strides> (x, w, b) => (y) { conv = Conv <strides: ints = @strides> (x, w, b); y = Relu(conv) }
 //
-// Weights are operands, so groups that differ in weights and names only share a function; scalars and shapes are
-// Constants of the body. Two bodies are one structure when their encodings are equal: inside a function names come from
-// operators, never from the model.
+// Weights are operands and attributes are the call's, so groups that differ in these and in names share a function;
+// scalars and shapes are Constants of the body. Two bodies are one structure when their encodings are equal: inside a
+// function names come from operators, never from the model. What a call leaves out has the operator's default.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -51,7 +51,69 @@ std::string doc_of(const Node& node) {
   return saved > 0 ? fmt::format("{}; {:.3g} MB less to read and write", text, saved * 1e-6) : text;
 }
 
+/// An attribute whose value is whatever the call says of `outer`; of the same `type` either way.
+void put_reference(Encoder& fields, Bytes name, Bytes outer, AttributeType type) {
+  Encoder a;
+  a.bytes(1, name);
+  a.integer(20, static_cast<int64_t>(type));
+  a.bytes(21, outer);
+  fields.message(5, a);
+}
+
+struct Usual {
+  const char* op_type;
+  AttributeType type;
+  std::vector<const char*> names;
+};
+/// Attributes that are left out where they have the default: referred to all the same, so that a function does for
+/// both.
+const std::vector<Usual>& usual_attributes() {
+  static const std::vector<Usual> table = {
+      {"Conv", AttributeType::ints, {"dilations", "kernel_shape", "pads", "strides"}},
+      {"Conv", AttributeType::i, {"group"}},
+      {"ConvTranspose", AttributeType::ints, {"dilations", "kernel_shape", "output_padding", "pads", "strides"}},
+      {"ConvTranspose", AttributeType::i, {"group"}},
+      {"MaxPool", AttributeType::ints, {"kernel_shape", "pads", "strides"}},
+      {"AveragePool", AttributeType::ints, {"kernel_shape", "pads", "strides"}},
+      {"Gemm", AttributeType::f, {"alpha", "beta"}},
+      {"Gemm", AttributeType::i, {"transA", "transB"}},
+  };
+  return table;
+}
+
 }  // namespace
+
+/// The attributes of a node inside a function, as references to attributes of the call, which gets their values.
+/// Tensors and graphs stay.
+std::string GraphWriter::refer(const std::string& op_type, Bytes fields) {
+  Encoder out;
+  const auto outer_name = [&](const std::string& name) {
+    std::string outer = name;
+    for (int n = 2; !scope_->attributes.insert(outer).second; ++n) outer = fmt::format("{}_{}", name, n);
+    return outer;
+  };
+  std::map<std::string, std::pair<AttributeType, Bytes>> given;  // in the order of names, so that bodies compare
+  for_each_field(fields, [&](uint32_t tag, Bytes whole, Bytes bytes, int64_t) {
+    const Attribute a = tag == 5 ? parse_attribute(bytes) : Attribute();
+    const bool value = a.type == AttributeType::f || a.type == AttributeType::i || a.type == AttributeType::s ||
+                       a.type == AttributeType::floats || a.type == AttributeType::ints;
+    if (value)
+      given[std::string(a.name)] = {a.type, bytes};
+    else
+      out.raw(whole);
+  });
+  for (const Usual& usual : usual_attributes())
+    if (op_type == usual.op_type)
+      for (const char* name : usual.names) given.try_emplace(name, usual.type, Bytes());
+  for (const auto& [name, value] : given) {
+    const std::string outer = outer_name(name);
+    put_reference(out, name, outer, value.first);
+    if (value.second.empty()) continue;
+    std::string storage;
+    scope_->given.bytes(5, renamed_attribute(parse_attribute(value.second), outer, storage));
+  }
+  return out.text();
+}
 
 /// Operands and results get their names before the body's own values. An operand is not a constant here, whatever it is
 /// outside.
@@ -72,12 +134,13 @@ void GraphWriter::write_call(const Node& node, Bindings& bindings) {
   scope_ = &scope;
   claim_operands(node, scope);
   write_body(node, bindings);
-  Encoder ports;  // FunctionProto's fields 4 and 5
+  Encoder ports;  // FunctionProto's fields 4 to 6
   std::vector<std::string> inputs, outputs;
   std::set<const Value*> listed;
   for (const Value* operand : node.inputs)
     if (operand && listed.insert(operand).second) ports.bytes(4, scope.names.at(operand));
   for (const Value* result : node.outputs) ports.bytes(5, scope.names.at(result));
+  for (const std::string& attribute : scope.attributes) ports.bytes(6, attribute);
   scope_ = &main_;
   listed.clear();
   for (const Value* operand : node.inputs)
@@ -88,7 +151,7 @@ void GraphWriter::write_call(const Node& node, Bindings& bindings) {
   doc_field.bytes(6, doc_of(node));
   const std::string doc = doc_field.text();
   encode_node(function, std::string(kFunctionDomain), node.label, inputs, outputs,
-              doc + encode_record(scope.record, node.pattern));
+              scope.given.text() + doc + encode_record(scope.record, node.pattern));
 }
 
 /// The name of the function with this body; the second structure of a module is called FusedConvBNReLU_2.

@@ -209,7 +209,7 @@ void GraphWriter::write_known(const Node& node, const Bindings& bindings) {
   std::vector<std::string> origins;
   for (const Value* output : node.outputs) origins.push_back(output->name);
   scope_->record.add(node_name, origins, kept);
-  encode_node(n.op_type, "", n.op_type, n.inputs, n.outputs, n.encoded.text());
+  encode_node(n.op_type, "", n.op_type, n.inputs, n.outputs, refer(n.op_type, n.encoded.text()));
 }
 
 void GraphWriter::write_opaque(const Node& node, const Bindings& bindings) {

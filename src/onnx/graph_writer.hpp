@@ -36,7 +36,9 @@ class GraphWriter {
     std::set<std::string> used, node_names;
     std::set<const Value*> written_constants;
     bool function = false;
-    CallRecord record;  ///< function: what gives its nodes their names back
+    CallRecord record;                 ///< function: what gives its nodes their names back
+    std::set<std::string> attributes;  ///< function: names of those that calls give
+    Encoder given;                     ///< of them, what this call gives: NodeProto's fields 5
   };
 
   void choose_opset();
@@ -47,6 +49,7 @@ class GraphWriter {
   void write_body(const Node& node, Bindings& bindings);
   void write_call(const Node& node, Bindings& bindings);
   std::string function_of(const Node& node, const std::string& encoded);
+  std::string refer(const std::string& op_type, Bytes fields);
   void claim_operands(const Node& node, Scope& scope);
   void write_known(const Node& node, const Bindings& bindings);
   void write_opaque(const Node& node, const Bindings& bindings);
