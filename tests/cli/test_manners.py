@@ -108,6 +108,50 @@ class Manners(CliTest):
         self.assertIn("--output", completed("opfuse", "fuse", "--"))
         self.assertIn("zoo:resnet50", completed("opfuse", "fuse", "zoo:resn"))
 
+    def test_quiet_says_nothing_but_warnings_and_errors(self):
+        fused = self.folder / "f.onnx"
+        talk = self.ok("fuse", NET, "-o", fused)
+        self.assertIn("wrote", talk.err)
+        quiet = self.ok("fuse", NET, "-o", fused, "-q")
+        self.assertEqual((len(quiet.out.splitlines()), quiet.err), (len(talk.out.splitlines()), ""))
+        self.assertEqual(self.ok("compile", NET, "-o", self.folder / "m.opf", "--quiet", "--dim", "batch=1").err, "")
+        self.fails(5, "fuse", self.folder / "none.onnx", "-q", says=["E0701"])
+
+    def test_a_model_on_standard_input(self):
+        model, opf = self.model(), self.folder / "m.opf"
+
+        def given(data, *arguments):
+            return subprocess.run([BINARY, *map(str, arguments)], input=data, capture_output=True)
+        named = self.ok("explain", model, "--missed")
+        piped = given(model.read_bytes(), "explain", "-", "--missed")
+        self.assertEqual((piped.returncode, piped.stdout.decode()), (0, named.out))
+        with open(model, "rb") as file:
+            redirected = subprocess.run([BINARY, "explain", "/dev/stdin", "--missed"], stdin=file, capture_output=True)
+        self.assertEqual(redirected.stdout.decode(), named.out)
+        self.assertEqual(given(model.read_bytes(), "compile", "-", "-o", opf).returncode, 0)
+        self.assertIn(b"launch", given(opf.read_bytes(), "inspect", "-").stdout)
+        self.assertEqual(given(NET.read_bytes(), "inspect", "-").returncode, 0)
+        for data, code, says in ((b"", 3, b"E0101"), (b"<html>", 3, b"E0101"), (opf.read_bytes(), 2, b"holds only its machine code")):
+            wrong = given(data, "explain", "-")
+            self.assertEqual(wrong.returncode, code, wrong.stderr)
+            self.assertIn(says, wrong.stderr)
+            self.assertNotIn(b"/proc/self", wrong.stderr)
+        self.fails(2, "fuse", model, "-o", "-", says=["E0401", "/dev/stdout"])
+
+    def test_the_manual_has_every_verb_and_flag(self):
+        page = self.ok("options", "--man").out
+        options = self.ok("options", "--json").json
+        for verb, rows in options["verbs"].items():
+            self.assertIn(f".SS opfuse {verb}\\fI", page)
+            for row in rows:
+                self.assertIn(row["option"].replace("-", "\\-"), page)
+        self.assertFalse([line for line in page.splitlines() if line.startswith("'")])
+        if shutil.which("man"):
+            path = self.folder / "opfuse.1"
+            path.write_text(page)
+            done = subprocess.run(["man", "--warnings", "-l", path], capture_output=True, env={**os.environ, "MANWIDTH": "80", "LC_ALL": "C"})
+            self.assertEqual((done.returncode, done.stderr), (0, b""))
+
     def test_limits_have_names(self):
         self.ok("inspect", NET, "--limit", "unrolled_nodes=5", "--limit", "arena_comparisons=1")
         self.fails(2, "inspect", NET, "--limit", "unroled_nodes=5", says=["unrolled_nodes", "E0402"])

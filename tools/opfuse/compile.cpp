@@ -17,6 +17,7 @@
 #include "outputs.hpp"
 #include "report.hpp"
 #include "runtime/artifact.hpp"
+#include "talk.hpp"
 #include "target/target.hpp"
 #include "variant_flags.hpp"
 #include "verb.hpp"
@@ -167,7 +168,7 @@ void write_object(const Artifact& artifact, const std::string& model, const std:
   const std::string path = (std::filesystem::path(folder) / name).string();
   write_text_file(path + ".o", standalone.object);
   write_text_file(path + ".h", standalone.header);
-  fmt::print(stderr, "wrote {0}.o and {0}.h (include the header, link the object; no library is needed)\n", path);
+  say(fmt::format("wrote {0}.o and {0}.h (include the header, link the object; no library is needed)", path));
 }
 
 int run(const FlagSet& app, const Flags& flags) {
@@ -186,8 +187,8 @@ int run(const FlagSet& app, const Flags& flags) {
   else
     print_compiled(flags, compiled, emit.text_only, seconds);
   if (!flags.output.empty())
-    fmt::print(stderr, "wrote {} (contains machine code; next: opfuse run {})\n", flags.output, flags.output);
-  if (!emit.folder.empty()) fmt::print(stderr, "wrote the kernels' text to {}\n", emit.folder);
+    say(fmt::format("wrote {} (contains machine code; next: opfuse run {})", flags.output, flags.output));
+  if (!emit.folder.empty()) say(fmt::format("wrote the kernels' text to {}", emit.folder));
   if (!emit.object_folder.empty()) write_object(compiled.executable.artifact(), flags.model, emit.object_folder);
   return kOk;
 }

@@ -9,6 +9,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "talk.hpp"
+
 namespace opfuse::cli {
 namespace {
 
@@ -81,7 +83,7 @@ std::string Table::text(int indent) const {
 }
 
 void show_progress(const std::string& step, size_t done, size_t total) {
-  if (!isatty(STDERR_FILENO)) return;
+  if (is_quiet() || !isatty(STDERR_FILENO)) return;
   if (step != g_progress.step) {
     finish_progress();
     g_progress = {step, now_ns(), false};
@@ -105,7 +107,7 @@ StepTimer::StepTimer(std::string title) : title_(std::move(title)), start_ns_(no
 double StepTimer::seconds() const { return static_cast<double>(now_ns() - start_ns_) * 1e-9; }
 StepTimer::~StepTimer() {
   finish_progress();
-  fmt::print(stderr, "  {:<34} {:6.2f} s\n", title_, seconds());
+  say(fmt::format("  {:<34} {:6.2f} s", title_, seconds()));
 }
 
 }  // namespace opfuse::cli

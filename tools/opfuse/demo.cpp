@@ -21,6 +21,7 @@
 #include "proof/compare.hpp"
 #include "report.hpp"
 #include "session.hpp"
+#include "talk.hpp"
 #include "verb.hpp"
 
 namespace opfuse::cli {
@@ -103,7 +104,7 @@ void stop_if_interrupted() {
 DemoResult run_model(const std::string& name, const std::string& python, const Flags& flags) {
   DemoResult result;
   result.model = name;
-  fmt::print(stderr, "{}\n", name);
+  say(fmt::format("{}", name));
   GivenModel model;
   {
     StepTimer timer("build the model in code");

@@ -16,6 +16,7 @@
 #include "onnx/write.hpp"
 #include "outputs.hpp"
 #include "report.hpp"
+#include "talk.hpp"
 #include "verb.hpp"
 #include "written_model.hpp"
 
@@ -248,13 +249,14 @@ int run(const FlagSet& app, const Flags& flags) {
     print_json(to_json(report, flags));
   else
     print_text(report, flags);
-  if (!flags.plan_out.empty()) fmt::print(stderr, "wrote {}\n", flags.plan_out);
+  if (!flags.plan_out.empty()) say(fmt::format("wrote {}", flags.plan_out));
   if (!flags.dry_run && !flags.output.empty())
-    fmt::print(stderr, "wrote {} ({})\n", flags.output,
-               text            ? "fused nodes with their bodies"
-               : flags.flatten ? "plain operators: runs in any ONNX runtime"
-                               : "a function per fused module, as ONNX Runtime takes them; for OpenVINO add --flatten");
-  if (!flags.json) fmt::print(stderr, "next: opfuse explain {} --missed\n", flags.model);
+    say(fmt::format("wrote {} ({})", flags.output,
+                    text ? "fused nodes with their bodies"
+                    : flags.flatten
+                        ? "plain operators: runs in any ONNX runtime"
+                        : "a function per fused module, as ONNX Runtime takes them; for OpenVINO add --flatten"));
+  if (!flags.json) say(fmt::format("next: opfuse explain {} --missed", flags.model));
   if (report.check && !report.check->ok) {
     warn(fmt::format("{} does not read back as the model it was written from: please report it", flags.output));
     return kCheckFailed;

@@ -23,6 +23,7 @@
 #include "opfuse/opfuse.hpp"
 #include "report.hpp"
 #include "runtime/artifact.hpp"
+#include "talk.hpp"
 #include "verb.hpp"
 
 namespace opfuse::cli {
@@ -113,6 +114,7 @@ int run_cli(int argc, char** argv) {
     CLI::App* sub = app.add_subcommand(verb.name, verb.summary);
     const std::function<int()> run = verb.add(flags.emplace_back(sub));
     add_limit_flag(flags.back());
+    add_quiet_flag(flags.back());
     sub->callback([&chosen, run] { chosen = run; });
   }
   if (const std::string hint = unknown_verb_hint(arguments); !hint.empty()) {

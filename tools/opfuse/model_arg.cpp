@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/fail.hpp"
+#include "base/mapped_file.hpp"
 #include "inputs.hpp"
 #include "ir/fir_file.hpp"
 #include "ir/fix_input.hpp"
@@ -13,13 +14,15 @@
 #include "ops/registry.hpp"
 #include "report.hpp"
 #include "runtime/artifact.hpp"
+#include "standard_input.hpp"
 #include "zoo/zoo.hpp"
 
 namespace opfuse::cli {
 
-const char* const kModelHelp = "an .onnx, a text graph (.fir), or zoo:NAME";
+const char* const kModelHelp = "an .onnx, a text graph (.fir), zoo:NAME, or - for standard input";
 const char* const kModelOrOpfHelp =
-    "an .onnx, a text graph (.fir), zoo:NAME, or an .opf (contains machine code: load only what you would run)";
+    "an .onnx, a text graph (.fir), zoo:NAME, an .opf (contains machine code: load only what you would run), or - for "
+    "standard input";
 
 namespace {
 
@@ -43,6 +46,17 @@ Graph read_model(const std::string& path, const ModelOptions& with) {
   return read_onnx(path, options);
 }
 
+/// By its name, or by how it begins where it has none: what stands on standard input.
+bool is_opf(const std::string& argument) {
+  if (!is_standard_input(argument)) return ends_with(argument, ".opf");
+  return MappedFile::open(file_of_standard_input())->bytes().starts_with("OPFUSE");
+}
+bool is_fir(const std::string& argument) {
+  if (!is_standard_input(argument)) return ends_with(argument, ".fir");
+  constexpr size_t kComments = 4096;
+  return MappedFile::open(file_of_standard_input())->bytes().substr(0, kComments).find("graph @") != std::string::npos;
+}
+
 /// A graph that names no operands which decide shapes: inputs are fixed where all are.
 void fix_given(Graph& graph, const ModelOptions& options) {
   if (options.fix != Fix::all || options.inputs.empty()) return;
@@ -55,7 +69,7 @@ void fix_given(Graph& graph, const ModelOptions& options) {
 
 }  // namespace
 
-GivenModel open_model(const std::string& argument, const ModelOptions& options) {
+static GivenModel read_given(const std::string& argument, const ModelOptions& options) {
   given_limits();  // their names are checked whatever the model is
   GivenModel model;
   model.name = argument;
@@ -64,28 +78,40 @@ GivenModel open_model(const std::string& argument, const ModelOptions& options) 
     fix_given(*model.graph, options);
     return model;
   }
+  const std::string& path = path_of(argument);
   std::error_code error;
-  if (std::filesystem::is_directory(argument, error))
+  if (std::filesystem::is_directory(path, error))
     throw fail(E::bad_file, "'{}' is a folder, not a model", argument).hint("name the .onnx file inside it");
-  const auto bytes = std::filesystem::file_size(argument, error);
+  const auto bytes = std::filesystem::file_size(path, error);
   if (error)
     throw fail(E::file_not_found, "there is no file '{}'", argument)
         .hint("a model is " + std::string(kModelHelp) + "; opfuse zoo lists the built-in ones");
   model.file_bytes = static_cast<size_t>(bytes);
-  if (ends_with(argument, ".opf")) {
-    model.executable = Executable::load(argument);
+  if (is_opf(argument)) {
+    model.executable = Executable::load(path);
     model.interface_ = interface_of(model.executable->artifact());
-  } else if (ends_with(argument, ".fir")) {
-    model.graph = read_fir(argument, ops());
+  } else if (is_fir(argument)) {
+    model.graph = read_fir(path, ops());
     fix_given(*model.graph, options);
   } else {
-    model.graph = read_model(argument, options);
+    model.graph = read_model(path, options);
   }
   return model;
 }
 
+GivenModel open_model(const std::string& argument, const ModelOptions& options) {
+  try {
+    return read_given(argument, options);
+  } catch (const Error& error) {
+    if (!is_standard_input(argument) || error.diagnostic().file.empty()) throw;
+    Diagnostic known = error.diagnostic();
+    known.file = "standard input";
+    throw Error(known);
+  }
+}
+
 GivenModel open_graph(const std::string& argument, const std::string& verb, const ModelOptions& options) {
-  if (ends_with(argument, ".opf"))
+  if (argument.rfind("zoo:", 0) != 0 && is_opf(argument))
     throw fail(E::bad_option, "opfuse {} needs a model, and an .opf holds only its machine code", verb)
         .hint("pass the .onnx that '" + argument + "' was compiled from");
   return open_model(argument, options);

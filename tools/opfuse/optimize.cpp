@@ -18,6 +18,7 @@
 #include "report/page.hpp"
 #include "report_document.hpp"
 #include "report_subject.hpp"
+#include "talk.hpp"
 #include "verb.hpp"
 
 namespace opfuse::cli {
@@ -99,7 +100,7 @@ void write_report(const FlagSet& app, const Flags& flags, SearchOutcome& outcome
   models.push_back(report::model_json(held->subject, {}));
   const std::string json = report_of(std::move(models)).dump(-1, ' ', false, Json::error_handler_t::replace);
   write_text_file(flags.report, report::page_with(json, "opfuse: " + flags.model));
-  fmt::print(stderr, "wrote {}\n", flags.report);
+  say(fmt::format("wrote {}", flags.report));
 }
 
 int run(const FlagSet& app, Flags flags) {
@@ -118,7 +119,7 @@ int run(const FlagSet& app, Flags flags) {
   const bool proven = result.failures.empty();
   if (!flags.output.empty() && proven && !result.interrupted) {
     result.executable.save(flags.output);
-    fmt::print(stderr, "wrote {} (contains machine code; next: opfuse run {})\n", flags.output, flags.output);
+    say(fmt::format("wrote {} (contains machine code; next: opfuse run {})", flags.output, flags.output));
   }
   if (flags.json)
     print_json(to_json(result, flags));

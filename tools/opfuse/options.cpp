@@ -6,6 +6,7 @@
 
 #include "base/limits.hpp"
 #include "console.hpp"
+#include "manual.hpp"
 #include "report.hpp"
 #include "verb.hpp"
 
@@ -36,9 +37,16 @@ Json json_of(const OptionRow& option) {
 }  // namespace
 
 std::function<int()> add_options(FlagSet& app) {
-  auto json = std::make_shared<bool>(false);
+  auto json = std::make_shared<bool>(false), man = std::make_shared<bool>(false);
   app.add_flag("--json", *json, "as JSON");
-  return [json, &app] {
+  app.add_flag("--man", *man, "as a manual page (man 1 opfuse)");
+  return [json, man, &app] {
+    if (*man) {
+      std::vector<std::pair<std::string, std::string>> variables;
+      for (const Variable& variable : kVariables) variables.emplace_back(variable.name, variable.meaning);
+      fmt::print("{}", manual_page(app.all_verbs(), variables));
+      return kOk;
+    }
     Json verbs = Json::object();
     Table table({"verb", "option", "default", "meaning"});
     for (const FlagSet& verb : app.all_verbs()) {

@@ -27,6 +27,9 @@ void add_force_flag(FlagSet& app, bool& force) {
 
 void check_output(const std::string& flag, const std::string& path) {
   if (path.empty()) return;
+  if (path == "-")
+    throw fail(E::bad_option, "{} -: reports go to standard output, files do not", flag)
+        .hint(fmt::format("name a file, or {} /dev/stdout", flag));
   if (const std::string input = read_as(path); !input.empty())
     throw fail(E::bad_option, "{} {} would replace the input '{}'", flag, path, input)
         .hint("name another file to write");

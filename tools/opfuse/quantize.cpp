@@ -15,6 +15,7 @@
 #include "quantize_flags.hpp"
 #include "quantize_text.hpp"
 #include "report.hpp"
+#include "talk.hpp"
 #include "verb.hpp"
 
 namespace opfuse::cli {
@@ -85,9 +86,9 @@ int run(const FlagSet& app, const QuantizeFlags& flags) {
   else
     print_quantized(made, options, agreement, flags);
   for (const std::string& path : {flags.output, flags.report})
-    if (!path.empty()) fmt::print(stderr, "wrote {}\n", path);
+    if (!path.empty()) say(fmt::format("wrote {}", path));
   if (!flags.json && !flags.output.empty())
-    fmt::print(stderr, "next: opfuse explain {} says which modules compute with codes\n", flags.output);
+    say(fmt::format("next: opfuse explain {} says which modules compute with codes", flags.output));
   return kOk;
 }
 

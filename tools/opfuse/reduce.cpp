@@ -14,6 +14,7 @@
 #include "interrupt.hpp"
 #include "model_arg.hpp"
 #include "onnx/write.hpp"
+#include "talk.hpp"
 #include "verb.hpp"
 
 namespace opfuse::cli {
@@ -65,7 +66,7 @@ void write_result(const Graph& graph, const std::string& path) {
 int run(const Flags& flags) {
   const GivenModel model = open_graph(flags.model, "reduce");
   const CommandStatus wanted = first_failure(flags);
-  fmt::print(stderr, "{}: {} nodes; {}\n", flags.model, model.graph->nodes().size(), wanted.text());
+  say(fmt::format("{}: {} nodes; {}", flags.model, model.graph->nodes().size(), wanted.text()));
   catch_interrupts();
   const TemporaryFolder folder;
   const std::string candidate = folder.path("candidate.onnx");

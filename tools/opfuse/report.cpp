@@ -14,6 +14,7 @@
 #include "base/fail.hpp"
 #include "base/read_files.hpp"
 #include "opfuse/opfuse.hpp"
+#include "talk.hpp"
 
 namespace opfuse::cli {
 
@@ -24,7 +25,7 @@ void print_json(const Json& document) {
 Json document(const std::string& schema) { return {{"schema", schema}, {"opfuse", version()}}; }
 
 void warn(const std::string& text) { fmt::print(stderr, "warning: {}\n", text); }
-void note(const std::string& text) { fmt::print(stderr, "note: {}\n", text); }
+void note(const std::string& text) { say("note: " + text); }
 
 Json json_of(const Summary& s) {
   return {{"min", s.min}, {"median", s.median}, {"p90", s.p90}, {"p95", s.p95},

@@ -18,7 +18,7 @@ void print_json(const Json& document);
 Json document(const std::string& schema);
 
 void warn(const std::string& text);  ///< "warning: ..." on stderr
-void note(const std::string& text);  ///< "note: ..." on stderr
+void note(const std::string& text);  ///< "note: ..." on stderr, unless -q
 
 Json json_of(const Summary& summary);    ///< {"min", "median", "p90", "p95", "p99", "mean", "cv", "count"}
 Json json_of(const Interval& interval);  ///< {"low", "estimate", "high"}

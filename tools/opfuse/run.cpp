@@ -16,6 +16,7 @@
 #include "outputs.hpp"
 #include "report.hpp"
 #include "session.hpp"
+#include "talk.hpp"
 #include "variant_flags.hpp"
 #include "verb.hpp"
 
@@ -75,7 +76,7 @@ void write_arrays(const std::string& folder, const Outputs& tensors) {
   for (const auto& [name, tensor] : tensors) {
     const std::string path = folder + "/" + file_name(name) + ".npy";
     write_npy(path, tensor);
-    fmt::print(stderr, "wrote {}: {}\n", path, tensor.type().text());
+    say(fmt::format("wrote {}: {}", path, tensor.type().text()));
   }
 }
 

@@ -12,6 +12,7 @@
 #include "onnx/write.hpp"
 #include "outputs.hpp"
 #include "report.hpp"
+#include "talk.hpp"
 #include "verb.hpp"
 
 namespace opfuse::cli {
@@ -55,7 +56,7 @@ int write_model(Flags flags) {
     write_fir(graph, flags.output, "fir 1 | zoo:" + flags.name);
   else
     write_onnx(graph, flags.output);
-  fmt::print(stderr, "wrote {}: {} nodes\n", flags.output, graph.nodes().size());
+  say(fmt::format("wrote {}: {} nodes", flags.output, graph.nodes().size()));
   return kOk;
 }
 
