@@ -25,10 +25,12 @@ namespace opfuse {
 using SampleSource = std::function<bool(size_t index, std::map<std::string, ArrayView>& arrays)>;
 
 struct QuantizeRequest {
-  std::string compiler = "cpu";  ///< whose rules: cpu, tensorrt, openvino, onnxruntime, cuda
+  std::string compiler = "cpu";  ///< whose rules: cpu, cuda, tensorrt, openvino, onnxruntime, any target, or a file
   std::string method = "mse";    ///< minmax, ema, percentile=99.99, mse, entropy
   std::string activations{};     ///< "u8", "s8"; empty: the compiler's
   bool bias_correction = false;
+  std::string equalize = "off";        ///< of channels: auto, an alpha from 0 to 1, off
+  std::string share_scales = "moves";  ///< off, moves, adds: tensors between which nothing is to be quantised again
   std::optional<std::vector<std::string>> keep_float{};  ///< presets; none: the compiler's
   std::vector<std::string> skip{}, only{};               ///< modules, by pattern, operator, node or "PATTERN@NODE"
   int64_t min_linear = 256;                              ///< a Linear K -> N stays in float where K N / (K + N) is less

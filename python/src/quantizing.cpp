@@ -51,6 +51,8 @@ void bind_quantizing(nb::module_& m) {
       .def_rw("method", &R::method)
       .def_rw("activations", &R::activations)
       .def_rw("bias_correction", &R::bias_correction)
+      .def_rw("equalize", &R::equalize)
+      .def_rw("share_scales", &R::share_scales)
       .def_rw("keep_float", &R::keep_float)
       .def_rw("skip", &R::skip)
       .def_rw("only", &R::only)

@@ -331,9 +331,12 @@ void RuleEngine::merge(const std::vector<Node*>& nodes, const std::vector<int>& 
   std::optional<size_t> index;
   for (int o : old)
     if (!index || planner_.plan.candidates[planner_.owner.at(o)].named) index = planner_.owner.at(o);
+  std::vector<QdqPoint> points;  // of modules that become part of another
   for (int o : old) {
-    if (planner_.owner.at(o) != *index)
-      planner_.plan.candidates[planner_.owner.at(o)].id.clear();  // dropped at the end
+    if (Candidate& merged = planner_.plan.candidates[planner_.owner.at(o)]; planner_.owner.at(o) != *index) {
+      points.insert(points.end(), merged.points.begin(), merged.points.end());
+      merged.id.clear();  // dropped at the end
+    }
     planner_.owner.erase(o);
     g.release(o);
   }
@@ -343,6 +346,8 @@ void RuleEngine::merge(const std::vector<Node*>& nodes, const std::vector<int>& 
   }
   Candidate& c = planner_.plan.candidates[*index];
   planner_.owner[g.accept(nodes)] = *index;
+  // A point is a place in the graph, where a pair ends groups: what grows over it takes nothing away.
+  c.points.insert(c.points.end(), points.begin(), points.end());
   if (c.named) {
     std::vector<Node*> core = planner_.nodes_named(c.nodes);
     for (const Node* n : nodes) {
@@ -350,13 +355,6 @@ void RuleEngine::merge(const std::vector<Node*>& nodes, const std::vector<int>& 
       if (!contains(core, n) && std::find(c.epilogue.begin(), c.epilogue.end(), name) == c.epilogue.end())
         c.epilogue.push_back(name);
     }
-    std::erase_if(c.points, [&](const QdqPoint& point) {  // of tensors that exist no longer
-      return std::any_of(nodes.begin(), nodes.end(), [&](const Node* n) {
-        return std::any_of(n->outputs.begin(), n->outputs.end(), [&](const Value* v) {
-          return value_name(*v) == point.tensor && !read_outside(g.graph(), v, nodes) && rule == "prologue";
-        });
-      });
-    });
   } else {
     c.pattern = rule;
     c.module = module_of(nodes);

@@ -26,6 +26,8 @@ QuantizeOptions options_of(const QuantizeRequest& request) {
     throw fail(E::bad_option, "activations are u8 or s8, not '{}'", request.activations);
   if (!request.activations.empty()) options.activations = request.activations == "u8" ? DType::u8 : DType::i8;
   options.bias_correction = request.bias_correction;
+  options.equalize = parse_equalize(request.equalize);
+  options.sharing = parse_sharing(request.share_scales);
   options.presets = request.keep_float;
   for (const std::string& name : request.keep_float.value_or(std::vector<std::string>{})) preset_of(name);
   options.skip = request.skip, options.only = request.only;

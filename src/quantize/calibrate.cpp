@@ -39,7 +39,7 @@ class Calibrator {
     for (const PlacedTensor& placed : placement.tensors) {
       TensorStatistics statistics{.tensor = placed.tensor};
       const Value* value = graph.find_value(placed.tensor);
-      if (options.means && value) statistics.axis = channel_axis(*value, placed);
+      if (options.channels && value) statistics.axis = channel_axis(*value, placed);
       found_.tensors.push_back(std::move(statistics));
     }
     found_.identity = samples.identity;
@@ -47,6 +47,10 @@ class Calibrator {
   }
 
   Calibration run() {
+    if (options_.ranges) {
+      found_.tensors = options_.ranges->tensors;
+      found_.samples = options_.ranges->samples, found_.ranges_done = true;
+    }
     if (!options_.scales_file.empty()) take_up(options_.scales_file, found_);
     found_.taken_up = found_.samples + found_.binned;
     if (!found_.ranges_done) pass("ranges", found_.samples, found_.ranges_done, &Calibrator::take_ranges);

@@ -11,13 +11,6 @@
 
 namespace opfuse::quantization {
 
-struct CalibrateOptions {
-  bool bins = true;         ///< the second pass
-  bool means = false;       ///< of channels, for bias correction
-  std::string scales_file;  ///< what was found is kept here and taken up again; empty: nowhere
-  RunOptions run;
-};
-
 struct Calibration {
   std::vector<TensorStatistics> tensors;  ///< in the placement's order
   std::string model;                      ///< structural hash of the graph
@@ -25,6 +18,14 @@ struct Calibration {
   size_t samples = 0, binned = 0;         ///< of the first and of the second pass
   bool ranges_done = false, bins_done = false;
   size_t taken_up = 0;  ///< samples that a scales file had already, of both passes
+};
+
+struct CalibrateOptions {
+  bool bins = true;                     ///< the second pass
+  bool channels = false;                ///< statistics of channels, for bias correction and equalisation
+  const Calibration* ranges = nullptr;  ///< of a first pass that was made already; null: it is made
+  std::string scales_file;              ///< what was found is kept here and taken up again; empty: nowhere
+  RunOptions run;
 };
 
 /// `graph`: where the placement's tensors are, by name. E::bad_binding: none, NaN or infinities, or other samples than

@@ -1,64 +1,74 @@
-// The table. Sources: TensorRT takes zero point 0 only, refuses i32 codes as bias and fuses a residual addition by the
-// precision of the skip operand; ONNX Runtime forms QLinearConv where a QuantizeLinear follows, and drops a Relu where
-// u8 codes begin at 0; OpenVINO's convolutions read u8 codes and keep float results; opfuse sums codes where both
-// factors are dequantised, whatever follows.
+// "cpu" is this machine's target, "cuda" the first GPU: what all of a kind want is said in the file that they extend.
 #include "quantize/compiler_rules.hpp"
+
+#include <algorithm>
 
 #include "base/did_you_mean.hpp"
 #include "base/fail.hpp"
+#include "quantize/presets.hpp"
+#include "target/capabilities.hpp"
 
 namespace opfuse::quantization {
+namespace {
 
-std::span<const CompilerRules> compiler_rules() {
-  static const std::vector<CompilerRules> rows = {
-      {.name = "cpu",
-       .summary = "opfuse's own kernels: u8 data, i8 weights by channel, i32 bias",
-       .activations = DType::u8,
-       .affine = true,
-       .bias_codes = true,
-       .results = false,
-       .presets = {"attention", "global_pool"}},
-      {.name = "tensorrt",
-       .summary =
-           "TensorRT: i8 data with zero point 0, float bias, pairs at the inputs of modules and on skip operands",
-       .activations = DType::i8,
-       .affine = false,
-       .bias_codes = false,
-       .results = false,
-       .presets = {"depthwise", "global_pool"}},
-      {.name = "openvino",
-       .summary = "OpenVINO on CPUs: u8 data, float bias",
-       .activations = DType::u8,
-       .affine = true,
-       .bias_codes = false,
-       .results = false,
-       .presets = {"attention"}},
-      {.name = "onnxruntime",
-       .summary =
-           "ONNX Runtime on CPUs: u8 data, i32 bias, pairs on results of convolutions and residual additions too",
-       .activations = DType::u8,
-       .affine = true,
-       .bias_codes = true,
-       .results = true,
-       .presets = {"attention"}},
-      {.name = "cuda",
-       .summary = "opfuse on GPUs, which computes such models in float: as for TensorRT",
-       .activations = DType::i8,
-       .affine = false,
-       .bias_codes = false,
-       .results = false,
-       .presets = {"depthwise", "global_pool"}},
-  };
-  return rows;
+constexpr const char* kCuda = "cuda";
+
+TargetInfo target_of(const std::string& compiler) {
+  if (compiler == kCuda) return parse_target(cuda_targets().front());
+  try {
+    return parse_target(compiler);
+  } catch (const Error& error) {
+    if (error.diagnostic().name != "bad_option") throw;
+    throw fail(E::unknown_name, "there are no rules for the compiler '{}'", compiler)
+        .hint(did_you_mean(compiler, compiler_names()) + " any target, or a file such as mine.toml");
+  }
 }
 
-const CompilerRules& rules_of(const std::string& compiler) {
-  std::vector<std::string> names;
-  for (const CompilerRules& row : compiler_rules()) {
-    if (row.name == compiler) return row;
-    names.push_back(row.name);
+DType codes_of_data(const QuantizePreferences& said, const std::string& compiler) {
+  if (said.weights == "int8" && said.activations == "uint8") return DType::u8;
+  if (said.weights == "int8" && said.activations == "int8") return DType::i8;
+  throw fail(E::bad_option, "{} wants {} data and {} weights, and quantize makes codes of 8 bits", compiler,
+             said.activations, said.weights)
+      .hint("activations = \"int8\" or \"uint8\", weights = \"int8\" in [quantize] of its file");
+}
+
+}  // namespace
+
+std::vector<std::string> compiler_names() {
+  std::vector<std::string> names{"cpu", kCuda};
+  for (const std::string& name : listed_targets()) {
+    const TargetInfo target = parse_target(name);
+    if (!has_generator(target) && capabilities_of(target).quantize.stated) names.push_back(name);
   }
-  throw fail(E::unknown_name, "there are no rules for the compiler '{}'", compiler).hint(did_you_mean(compiler, names));
+  return names;
+}
+
+CompilerRules rules_of(const std::string& compiler) {
+  const TargetInfo target = target_of(compiler);
+  const QuantizePreferences& said = capabilities_of(target).quantize;
+  if (!said.stated)
+    throw fail(E::bad_option, "{} does not say how it wants Q/DQ", compiler).hint("add [quantize] to its file");
+  CompilerRules rules{.name = compiler == kCuda || compiler == "cpu" ? compiler : target.name,
+                      .about = target.about,
+                      .activations = codes_of_data(said, compiler),
+                      .affine = !said.symmetric,
+                      .per_channel = said.per_channel,
+                      .bias_codes = said.bias == "int32",
+                      .integer = said.arithmetic == "int8",
+                      .results = said.results,
+                      .equalize_anywhere = said.equalize_anywhere,
+                      .presets = {},
+                      .target = nullptr};
+  for (const PlacedText& preset : said.keep_float) {
+    try {
+      preset_of(preset.text);
+    } catch (const Error& error) {
+      throw fail(E::bad_file, "{}: {}", preset.place(), error.diagnostic().message).hint(error.diagnostic().hint);
+    }
+    rules.presets.push_back(preset.text);
+  }
+  rules.target = capability_rules(target);
+  return rules;
 }
 
 }  // namespace opfuse::quantization

@@ -1,28 +1,33 @@
-// What compilers that take Q/DQ files ask of them: one row each, for `--for`.
+// What compilers that take Q/DQ files ask of them, for `--for`: [quantize] of a target's file.
 #pragma once
 
-#include <span>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "fusion/user/capability_rules.hpp"
 #include "tensor/dtype.hpp"
 
 namespace opfuse::quantization {
 
 struct CompilerRules {
-  const char* name;     ///< "tensorrt"
-  const char* summary;  ///< one sentence for --help and reports
-  DType activations;    ///< u8: any zero point; i8: zero point 0
-  bool affine;          ///< zero points other than 0 are taken, so u8 may be chosen
-  bool bias_codes;      ///< bias as DequantizeLinear of i32 codes of the scale s_x s_w; else it stays float
-  /// Results of convolutions, additions of quantised values and pools of them carry a pair too: this compiler makes
-  /// integer operators only of nodes with a DequantizeLinear before and a QuantizeLinear behind.
-  bool results;
-  std::vector<const char*> presets;  ///< what stays in float unless chosen otherwise (quantize/presets.hpp)
+  std::string name;               ///< "tensorrt", or a file's name for its target
+  std::string about;              ///< of the target's file
+  DType activations = DType::u8;  ///< u8: any zero point; i8: zero point 0
+  bool affine = true;             ///< zero points other than 0 are taken, so u8 may be chosen
+  bool per_channel = true;        ///< weights have a scale for each output channel; else one
+  bool bias_codes = false;        ///< bias as DequantizeLinear of i32 codes of the scale s_x s_w; else it stays float
+  bool integer = true;            ///< it multiplies codes; else it dequantises first
+  bool results = false, equalize_anywhere = false;  ///< as in QuantizePreferences
+  std::vector<std::string> presets;  ///< what stays in float unless chosen otherwise (quantize/presets.hpp)
+  std::shared_ptr<const CapabilityRules> target;  ///< its points and [[quantize.leave]]; null: all points, no rows
+
+  bool uses_point(std::string_view point) const { return !target || target->uses_point(point); }
 };
 
-std::span<const CompilerRules> compiler_rules();
-/// E::unknown_name with a did-you-mean.
-const CompilerRules& rules_of(const std::string& compiler);
+/// Targets whose files say how they want Q/DQ; "cpu" and "cuda" stand for opfuse's own.
+std::vector<std::string> compiler_names();
+/// A name of these, any target, or a file. E::unknown_name with a did-you-mean; E::bad_file.
+CompilerRules rules_of(const std::string& compiler);
 
 }  // namespace opfuse::quantization

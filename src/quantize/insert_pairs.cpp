@@ -145,17 +145,24 @@ class Inserter {
       if (fits) return known;
     }
     const std::string name = weights->name.empty() ? node->name() + "_weight" : weights->name;
-    Codes8 fresh{weight_codes(*weights->constant, axis, least), nullptr};
+    Codes8 fresh{weight_codes(*weights->constant, axis, least, options_.per_channel), nullptr};
     fresh.dequantized = dequantized(name, fresh.codes.codes, fresh.codes.scales, fresh.codes.zeros, axis);
     made.push_back(fresh);
     return fresh;
   }
 
+  /// A scalar of what all elements are.
+  static Tensor first_of(const Tensor& same) {
+    Tensor one(same.dtype(), {});
+    if (same.elements() > 0) one.set_real(0, same.real(0));
+    return one;
+  }
+
   Value* dequantized(const std::string& name, const Tensor& codes, const Tensor& scales, const Tensor& zeros,
                      size_t axis) {
     Value* stored = graph_.add_constant(codes, name + "_quantized");
-    Value* scale = graph_.add_constant(scales, name + "_scale");
-    Value* zero = graph_.add_constant(zeros, name + "_zero_point");
+    Value* scale = graph_.add_constant(options_.per_channel ? scales : first_of(scales), name + "_scale");
+    Value* zero = graph_.add_constant(options_.per_channel ? zeros : first_of(zeros), name + "_zero_point");
     Node* node =
         graph_.add_node(op_named("dequantize_linear"), AttrMap{{"axis", static_cast<int64_t>(axis)}},
                         {stored, scale, zero}, 1, {source_of(name, "DequantizeLinear")}, graph_.nodes().front());

@@ -12,6 +12,7 @@ namespace opfuse::quantization {
 
 struct InsertOptions {
   bool bias_codes = true;
+  bool per_channel = true;  ///< of weights; else one scale, a scalar
   /// Of the placement's tensors, with means of channels: biases are corrected; null: they are not.
   const std::vector<TensorStatistics>* means = nullptr;
 };

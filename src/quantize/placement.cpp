@@ -14,7 +14,7 @@
 
 #include "base/did_you_mean.hpp"
 #include "base/fail.hpp"
-#include "fusion/names.hpp"
+#include "fusion/grouping.hpp"
 #include "ir/value_name.hpp"
 #include "match/pattern.hpp"
 #include "match/qdq.hpp"
@@ -46,10 +46,12 @@ std::set<std::string> callable_by(const Candidate& c, const std::vector<const No
   return names;
 }
 
+constexpr const char* kSmallProduct = "small product";  // a row that --min-linear stands for
+
 class Placer {
  public:
   Placer(const Graph& graph, const FusionPlan& plan, const PlacementRequest& request)
-      : graph_(graph), plan_(plan), request_(request), names_(graph) {
+      : graph_(graph), plan_(plan), request_(request), grouping_(graph), names_(grouping_.names()) {
     for (const Value* value : graph.values()) values_[value_name(*value)] = value;
     for (const Node* node : graph.nodes())
       has_pairs_ = has_pairs_ || is_a<QuantizeLinear>(*node) || is_a<DequantizeLinear>(*node);
@@ -59,7 +61,7 @@ class Placer {
     check_names();
     for (const Candidate* c : plan_.applied())
       if (!c->points.empty()) place_module(*c);
-    if (request_.rules->results) place_results();
+    if (request_.rules.results) place_results();
     sort();
     return std::move(placement_);
   }
@@ -98,6 +100,10 @@ class Placer {
     for (const std::string& name : request_.presets)
       if (preset_of(name).holds(c, nodes))
         return Decline{"preset", fmt::format("preset '{}': {}", name, preset_of(name).summary), {name}};
+    if (request_.rules.target && request_.target_leaves)
+      for (const LeftByTarget& row : request_.rules.target->left_by(grouping_, c))
+        if (row.name != kSmallProduct)
+          return Decline{"target", fmt::format("{} ({}: {})", row.why, row.place, row.name), {row.name}};
     return std::nullopt;
   }
 
@@ -142,6 +148,7 @@ class Placer {
   std::vector<Point> points_of(const Candidate& c) const {
     std::vector<Point> points;
     for (const QdqPoint& point : c.points) {
+      if (!request_.rules.uses_point(point.point)) continue;
       const auto at = values_.find(point.tensor);
       if (at == values_.end())
         throw fail(E::stale_plan, "{} has a point on '{}', which the model does not have", c.id, point.tensor)
@@ -230,13 +237,13 @@ class Placer {
       if (result->uses.empty() || result->type.dtype != DType::f32) continue;
       PlacedTensor& placed = tensor_at(result);
       placed.result = placed.modules.empty();
-      if (pool) placed.scale_of = node->input(0)->id;
       for (const Use& use : result->uses)
         if (!contains(placed.readers, use.node->id)) placed.readers.push_back(use.node->id);
     }
   }
 
   void sort() {
+    std::erase_if(placement_.tensors, [](const PlacedTensor& t) { return t.readers.empty(); });
     std::map<int, size_t> order;
     size_t at = 0;
     for (const Value* input : graph_.inputs()) order[input->id] = at++;
@@ -249,7 +256,8 @@ class Placer {
   const Graph& graph_;
   const FusionPlan& plan_;
   const PlacementRequest& request_;
-  const NodeNames names_;
+  const Grouping grouping_;
+  const NodeNames& names_;
   std::map<std::string, const Value*> values_;
   bool has_pairs_ = false;
   Placement placement_;

@@ -18,8 +18,8 @@ struct PlacedTensor {
   int value = 0;
   std::vector<int> readers;          ///< nodes
   std::vector<std::string> modules;  ///< ids of the plan's groups that declared a point on it
-  int scale_of = -1;                 ///< index of the tensor that it only rearranges or pools: the scale is that one's
   bool result = false;               ///< not a point of the plan: this compiler asks for pairs on results
+  bool shared = false;               ///< not a point either: the operand of a concat that joins codes
 };
 
 /// A convolution or matrix product with constant weights, or the composite that holds some.
@@ -44,11 +44,12 @@ struct Placement {
 };
 
 struct PlacementRequest {
-  const CompilerRules* rules = nullptr;
+  CompilerRules rules;
   std::vector<std::string> presets;  ///< kept in float
+  bool target_leaves = true;         ///< also what [[quantize.leave]] of the target's file names
   std::vector<std::string> skip;     ///< a pattern, an operator, a node, or PATTERN@NODE: kept in float
   std::vector<std::string> only;     ///< all others are kept in float; empty: none
-  /// A Linear K -> N is quantised where K N / (K + N) is at least this.
+  /// A Linear K -> N is quantised where K N / (K + N) is at least this. Stands for a target's row "small product" too.
   int64_t min_linear = 256;
   /// Points that are missing in a model that has pairs already get one; else they are listed.
   bool add_missing = false;

@@ -14,13 +14,13 @@ namespace opfuse::quantization {
 namespace {
 
 PlacementRequest placement_request(const QuantizeOptions& options, const CompilerRules& rules) {
-  PlacementRequest request{.rules = &rules,
-                           .skip = options.skip,
-                           .only = options.only,
-                           .min_linear = options.min_linear,
-                           .add_missing = options.add_missing};
-  request.presets = options.presets.value_or(std::vector<std::string>(rules.presets.begin(), rules.presets.end()));
-  return request;
+  return {.rules = rules,
+          .presets = options.presets.value_or(rules.presets),
+          .target_leaves = !options.presets,
+          .skip = options.skip,
+          .only = options.only,
+          .min_linear = options.min_linear,
+          .add_missing = options.add_missing};
 }
 
 DType activations_of(const QuantizeOptions& options, const CompilerRules& rules) {
@@ -31,6 +31,16 @@ DType activations_of(const QuantizeOptions& options, const CompilerRules& rules)
     throw fail(E::bad_option, "{} takes zero point 0 only, so its codes are s8", rules.name)
         .hint("leave --activations out, or choose another --for");
   return wanted;
+}
+
+/// Indices behind `gone` move up by one.
+void forget(std::vector<SharedScale>& groups, size_t gone) {
+  for (SharedScale& group : groups) {
+    if (const auto at = std::find(group.tensors.begin(), group.tensors.end(), gone); at != group.tensors.end())
+      group.tensors.erase(at), group.cost.pop_back();
+    for (size_t& i : group.tensors) i -= i > gone ? 1 : 0;
+  }
+  std::erase_if(groups, [](const SharedScale& group) { return group.tensors.size() < 2; });
 }
 
 /// A tensor that no sample gave an element has no range: whatever reads it stays in float.
@@ -45,19 +55,17 @@ void drop_unseen(QuantizedModel& made) {
     });
     made.placement.tensors.erase(made.placement.tensors.begin() + static_cast<int64_t>(i));
     made.calibration.tensors.erase(made.calibration.tensors.begin() + static_cast<int64_t>(i));
+    forget(made.shared, i);
   }
 }
 
 void choose_codes(QuantizedModel& made, const QuantizeOptions& options, DType dtype) {
-  const auto& tensors = made.placement.tensors;
   for (const TensorStatistics& statistics : made.calibration.tensors) {
     made.codes.push_back(codes_of(statistics, options.method, dtype));
     if (statistics.low != statistics.high) continue;
     made.warnings.push_back(fmt::format("'{}' is {:g} in every sample", statistics.tensor, statistics.low));
   }
-  for (size_t i = 0; i < tensors.size(); ++i)
-    for (size_t j = 0; j < tensors.size(); ++j)
-      if (tensors[i].scale_of == tensors[j].value) made.codes[i] = made.codes[j];
+  share_codes(made.calibration.tensors, options.method, made.shared, made.codes);
 }
 
 void warn_of_products(QuantizedModel& made) {
@@ -69,36 +77,64 @@ void warn_of_products(QuantizedModel& made) {
   }
 }
 
-/// Named patterns alone: rules may join what stands in front of a module to it, and its points with it.
-FusionPlan plan_of_modules(const Graph& prepared, const TargetInfo& target, const PlanRequest& request) {
-  PlanOptions options = plan_options(target, request);
+/// Named patterns and the compiler's composites alone: they declare all points there are, and what rules and prices add
+/// to modules depends on the machine, which a file for deployment must not.
+FusionPlan plan_of_modules(const Graph& prepared, const CompilerRules& rules, const PlanRequest& request) {
+  PlanOptions options;
+  options.only = request.only, options.skip = request.skip;
+  options.no_fuse = request.no_fuse, options.fuse = request.fuse;
   options.rules = false;
-  options.legal = {}, options.price = {};
-  const std::vector<FusionPattern> patterns = patterns_of(request);
+  std::vector<FusionPattern> patterns = patterns_of(request);
+  if (rules.target)
+    patterns.insert(patterns.begin(), rules.target->composites().begin(), rules.target->composites().end());
   options.patterns = &patterns;
   return make_plan(prepared, options);
+}
+
+/// Calibrates; where channels are equalised, with ranges of the float model first, and histograms of the equalised one.
+void find_ranges(QuantizedModel& made, const Samples& samples, const QuantizeOptions& options,
+                 const CompilerRules& rules) {
+  CalibrateOptions with{.bins = needs_bins(options.method),
+                        .channels = options.bias_correction,
+                        .scales_file = options.scales_file,
+                        .run = options.run};
+  std::optional<Calibration> first;
+  if (options.equalize.on) {
+    first = calibrate(made.reference, made.placement, samples,
+                      {.bins = false,
+                       .channels = true,
+                       .scales_file = options.scales_file.empty() ? "" : options.scales_file + ".channels",
+                       .run = options.run});
+    std::vector<size_t> fixed;
+    for (const SharedScale& group : made.shared) fixed.insert(fixed.end(), group.tensors.begin(), group.tensors.end());
+    made.equalized = equalize(made.reference, made.placement, first->tensors, fixed, options.equalize,
+                              rules.equalize_anywhere || options.equalize.alpha.has_value());
+    with.channels = true, with.ranges = &*first;
+  }
+  made.calibration = calibrate(made.reference, made.placement, samples, with);
 }
 
 }  // namespace
 
 QuantizedModel place_graph(const Graph& model, const QuantizeOptions& options) {
-  const CompilerRules& rules = rules_of(options.compiler);
+  const CompilerRules rules = rules_of(options.compiler);
   CompilationOptions compile;
   compile.dims = options.dims;
   const TargetInfo target = parse_target("host");
   Compilation compilation(model, target, std::move(compile));
   compilation.run_to(Milestone::prepared);
   QuantizedModel made;
-  made.plan = options.given_plan ? *options.given_plan : plan_of_modules(compilation.prepared, target, options.plan);
+  made.plan = options.given_plan ? *options.given_plan : plan_of_modules(compilation.prepared, rules, options.plan);
   if (made.plan.model != model_hash(compilation.prepared))
     throw fail(E::stale_plan, "the plan was made for another model").hint("make the plan again, with the same --dim");
   made.placement = place(compilation.prepared, made.plan, placement_request(options, rules));
   made.reference = prepare_products(compilation.prepared, made.placement);
+  made.shared = link_scales(made.reference, made.placement, options.sharing);
   return made;
 }
 
 QuantizedModel quantize_graph(const Graph& model, const Samples& samples, const QuantizeOptions& options) {
-  const CompilerRules& rules = rules_of(options.compiler);
+  const CompilerRules rules = rules_of(options.compiler);
   const DType dtype = activations_of(options, rules);
   QuantizedModel made = place_graph(model, options);
   if (made.placement.tensors.empty()) {
@@ -106,16 +142,13 @@ QuantizedModel quantize_graph(const Graph& model, const Samples& samples, const 
     made.warnings.emplace_back("no module is quantised: the model is as it was");
     return made;
   }
-  made.calibration = calibrate(made.reference, made.placement, samples,
-                               {.bins = needs_bins(options.method),
-                                .means = options.bias_correction,
-                                .scales_file = options.scales_file,
-                                .run = options.run});
+  find_ranges(made, samples, options, rules);
   drop_unseen(made);
   choose_codes(made, options, dtype);
-  QuantizedGraph quantized = insert_pairs(
-      made.reference, made.placement, made.codes,
-      {.bias_codes = rules.bias_codes, .means = options.bias_correction ? &made.calibration.tensors : nullptr});
+  QuantizedGraph quantized = insert_pairs(made.reference, made.placement, made.codes,
+                                          {.bias_codes = rules.bias_codes,
+                                           .per_channel = rules.per_channel,
+                                           .means = options.bias_correction ? &made.calibration.tensors : nullptr});
   made.graph = std::move(quantized.graph);
   keep_record(made.graph, rules.name, made.placement);
   made.products = std::move(quantized.products);

@@ -9,17 +9,21 @@
 #include "ir/graph.hpp"
 #include "opfuse/opfuse.hpp"
 #include "quantize/calibrate.hpp"
+#include "quantize/equalize.hpp"
 #include "quantize/insert_pairs.hpp"
 #include "quantize/placement.hpp"
 #include "quantize/ranges.hpp"
+#include "quantize/shared_scales.hpp"
 
 namespace opfuse::quantization {
 
 struct QuantizeOptions {
-  std::string compiler = "cpu";      ///< row of compiler_rules()
+  std::string compiler = "cpu";      ///< as rules_of() takes it
   std::optional<DType> activations;  ///< u8 or i8 instead of the compiler's
   MethodChoice method;
   bool bias_correction = false;
+  Sharing sharing = Sharing::moves;  ///< of scales
+  EqualizeChoice equalize;
   std::optional<std::vector<std::string>> presets;  ///< kept in float; none: the compiler's
   std::vector<std::string> skip, only;              ///< as in PlacementRequest
   int64_t min_linear = 256;
@@ -36,6 +40,8 @@ struct QuantizedModel {
   Graph reference;  ///< the same in float: values have the same names
   FusionPlan plan;
   Placement placement;
+  std::vector<SharedScale> shared;
+  std::vector<EqualizedTensor> equalized;
   std::vector<Codes> codes;  ///< by placed tensor
   Calibration calibration;
   std::vector<QuantizedProduct> products;

@@ -35,7 +35,7 @@ Json tensors_json(const QuantizedModel& made) {
              {"zero_point", codes.zero},
              {"range", {s.low, s.high}},
              {"codes", {codes.low(), codes.high()}}};
-    if (placed.result) row["for_compiler"] = true;
+    if (placed.result || placed.shared) row["for_compiler"] = true;
     if (!s.bins.empty()) {
       const CodesLoss loss = loss_of(s, codes);
       row["own_sqnr"] = loss.sqnr;
@@ -55,6 +55,24 @@ Json products_json(const QuantizedModel& made) {
     if (!p.note.empty()) row["note"] = p.note;
     list.push_back(std::move(row));
   }
+  return list;
+}
+
+Json shared_json(const QuantizedModel& made) {
+  Json list = Json::array();
+  for (const SharedScale& group : made.shared) {
+    Json tensors = Json::array();
+    for (size_t k = 0; k < group.tensors.size(); ++k)
+      tensors.push_back({{"tensor", made.placement.tensors[group.tensors[k]].tensor}, {"cost_db", group.cost[k]}});
+    list.push_back({{"across", group.adds ? "adds" : "moves"}, {"tensors", std::move(tensors)}});
+  }
+  return list;
+}
+
+Json equalized_json(const QuantizedModel& made) {
+  Json list = Json::array();
+  for (const EqualizedTensor& e : made.equalized)
+    list.push_back({{"tensor", e.tensor}, {"alpha", e.alpha}, {"folded", e.folded}, {"gain_db", e.gain}});
   return list;
 }
 
@@ -91,19 +109,17 @@ Json agreement_json(const Agreement& a) {
 
 Json report_json(const QuantizedModel& made, const QuantizeOptions& options,
                  const std::optional<Agreement>& agreement) {
-  const CompilerRules& rules = rules_of(options.compiler);
-  Json presets = Json::array();
-  if (options.presets)
-    for (const std::string& name : *options.presets) presets.push_back(name);
-  else
-    for (const char* name : rules.presets) presets.push_back(name);
+  const CompilerRules rules = rules_of(options.compiler);
   const DType dtype = options.activations.value_or(rules.activations);
   Json out{{"for", rules.name},
            {"method", options.method.text()},
            {"activations", name_of(dtype)},
            {"bias", rules.bias_codes ? "i32" : "f32"},
            {"bias_correction", options.bias_correction},
-           {"presets", std::move(presets)},
+           {"equalize", options.equalize.text()},
+           {"equalized", equalized_json(made)},
+           {"shared_scales", shared_json(made)},
+           {"presets", options.presets.value_or(rules.presets)},
            {"calibrated_with", made.calibration.samples},
            {"points", made.placement.points},
            {"pairs", made.placement.tensors.size()},

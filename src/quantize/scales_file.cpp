@@ -1,7 +1,7 @@
-// {"schema": "opfuse.scales/1", "model", "samples_are", "samples", "ranges_done", "binned", "bins_done",
+// {"schema": "opfuse.scales/2", "model", "samples_are", "samples", "ranges_done", "binned", "bins_done",
 //  "tensors": [{"tensor", "axis", "samples", "elements", "low", "high", "mean_low", "mean_high", "zeros",
 //  "per_channel",
-//               "channel_sums", "bins"}]}
+//               "channel_sums", "channel_squares", "channel_low", "channel_high", "bins"}]}
 #include "quantize/scales_file.hpp"
 
 #include <cmath>
@@ -16,7 +16,7 @@ namespace opfuse::quantization {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr const char* kSchema = "opfuse.scales/1";
+constexpr const char* kSchema = "opfuse.scales/2";
 
 Json json_of(const TensorStatistics& s) {
   return {{"tensor", s.tensor},
@@ -30,6 +30,9 @@ Json json_of(const TensorStatistics& s) {
           {"zeros", s.zeros},
           {"per_channel", s.per_channel},
           {"channel_sums", s.channel_sums},
+          {"channel_squares", s.channel_squares},
+          {"channel_low", s.channel_low},
+          {"channel_high", s.channel_high},
           {"bins", s.bins}};
 }
 
@@ -46,7 +49,13 @@ TensorStatistics statistics_of(const Json& j) {
   j.at("zeros").get_to(s.zeros);
   j.at("per_channel").get_to(s.per_channel);
   j.at("channel_sums").get_to(s.channel_sums);
+  j.at("channel_squares").get_to(s.channel_squares);
+  j.at("channel_low").get_to(s.channel_low);
+  j.at("channel_high").get_to(s.channel_high);
   j.at("bins").get_to(s.bins);
+  const size_t channels = s.channel_sums.size();
+  if (s.channel_squares.size() != channels || s.channel_low.size() != channels || s.channel_high.size() != channels)
+    throw fail(E::bad_file, "its channels of '{}' contradict themselves", s.tensor);
   const bool good = (s.bins.empty() || s.bins.size() == kBins) && s.low <= s.high && s.samples >= 0 && s.elements >= 0;
   if (!good) throw fail(E::bad_file, "its statistics of '{}' contradict themselves", s.tensor);
   return s;

@@ -37,15 +37,32 @@ Range range_of(const float* x, int64_t count) {
   return {*std::min_element(low.begin(), low.end()), *std::max_element(high.begin(), high.end()), finite};
 }
 
-double sum_of(const float* x, int64_t count) {
-  std::array<double, kLanes> sums{};
+struct Sums {
+  double sum = 0, squares = 0;
+};
+
+Sums sums_of(const float* x, int64_t count) {
+  std::array<double, kLanes> sums{}, squares{};
+  const auto take = [&](size_t lane, float v) {
+    const auto d = static_cast<double>(v);
+    sums[lane] += d, squares[lane] += d * d;
+  };
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes)
-    for (size_t lane = 0; lane < kLanes; ++lane) sums[lane] += static_cast<double>(x[i + static_cast<int64_t>(lane)]);
-  double sum = 0;
-  for (; i < count; ++i) sum += static_cast<double>(x[i]);
-  for (double part : sums) sum += part;
-  return sum;
+    for (size_t lane = 0; lane < kLanes; ++lane) take(lane, x[i + static_cast<int64_t>(lane)]);
+  for (; i < count; ++i) take(0, x[i]);
+  Sums all;
+  for (size_t lane = 0; lane < kLanes; ++lane) all.sum += sums[lane], all.squares += squares[lane];
+  return all;
+}
+
+/// One number of each channel.
+void take_row(TensorStatistics& s, const float* x, size_t channels) {
+  for (size_t c = 0; c < channels; ++c) {
+    const auto v = static_cast<double>(x[c]);
+    s.channel_sums[c] += v, s.channel_squares[c] += v * v;
+    s.channel_low[c] = std::min(s.channel_low[c], v), s.channel_high[c] = std::max(s.channel_high[c], v);
+  }
 }
 
 void take_channels(TensorStatistics& s, const float* x, const std::vector<int64_t>& shape) {
@@ -54,12 +71,23 @@ void take_channels(TensorStatistics& s, const float* x, const std::vector<int64_
   for (size_t d = 0; d < axis; ++d) outer *= shape[d];
   for (size_t d = axis + 1; d < shape.size(); ++d) inner *= shape[d];
   const int64_t channels = shape[axis];
-  s.channel_sums.resize(static_cast<size_t>(channels));
+  const auto count = static_cast<size_t>(channels);
+  s.channel_sums.resize(count), s.channel_squares.resize(count);
+  s.channel_low.resize(count, HUGE_VAL), s.channel_high.resize(count, -HUGE_VAL);
   s.per_channel += outer * inner;
+  if (inner == 1) {
+    for (int64_t o = 0; o < outer; ++o) take_row(s, x + o * channels, count);
+    return;
+  }
   for (int64_t o = 0; o < outer; ++o)
     for (int64_t c = 0; c < channels; ++c) {
       const float* row = x + (o * channels + c) * inner;
-      s.channel_sums[static_cast<size_t>(c)] += inner == 1 ? static_cast<double>(*row) : sum_of(row, inner);
+      const auto at = static_cast<size_t>(c);
+      const Sums sums = sums_of(row, inner);
+      const Range range = range_of(row, inner);
+      s.channel_sums[at] += sums.sum, s.channel_squares[at] += sums.squares;
+      s.channel_low[at] = std::min(s.channel_low[at], static_cast<double>(range.low));
+      s.channel_high[at] = std::max(s.channel_high[at], static_cast<double>(range.high));
     }
 }
 

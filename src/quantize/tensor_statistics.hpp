@@ -16,9 +16,10 @@ struct TensorStatistics {
   std::string tensor;
   int axis = -1;  ///< of channels whose means are taken; -1: none
   int64_t samples = 0, elements = 0;
-  double low = 0, high = 0;            ///< of all elements
-  double mean_low = 0, mean_high = 0;  ///< moving averages of the samples' ranges
-  std::vector<double> channel_sums;
+  double low = 0, high = 0;                           ///< of all elements
+  double mean_low = 0, mean_high = 0;                 ///< moving averages of the samples' ranges
+  std::vector<double> channel_sums, channel_squares;  ///< by channel, like the next two
+  std::vector<double> channel_low, channel_high;
   int64_t per_channel = 0;    ///< elements that each of them sums
   int64_t zeros = 0;          ///< elements that are 0: no step rounds them
   std::vector<int64_t> bins;  ///< kBins equal parts of [low, high]; empty before the second pass

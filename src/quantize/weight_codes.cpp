@@ -27,7 +27,7 @@ double WeightCodes::real(int64_t i, size_t axis) const {
   return static_cast<double>(codes.integer(i)) * scales.real(c);
 }
 
-WeightCodes weight_codes(const Tensor& weights, size_t axis, const std::vector<double>& least) {
+WeightCodes weight_codes(const Tensor& weights, size_t axis, const std::vector<double>& least, bool per_channel) {
   const Channels channels(weights.sizes(), axis);
   const auto w = weights.view<float>();
   std::vector<double> most(channels.count);
@@ -45,6 +45,8 @@ WeightCodes weight_codes(const Tensor& weights, size_t axis, const std::vector<d
     const double scale = std::max((most[c] > 0 ? most[c] : mean) / kLargestWeight, least.empty() ? 0.0 : least[c]);
     scales[c] = std::max(static_cast<float>(scale), FLT_MIN);
   }
+  if (!per_channel && channels.count > 0)
+    std::fill(scales.begin(), scales.end(), *std::max_element(scales.begin(), scales.end()));
   auto codes = made.codes.mutable_view<int8_t>();
   double energy = 0, error = 0;
   for (size_t i = 0; i < w.size(); ++i) {

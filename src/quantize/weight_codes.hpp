@@ -16,8 +16,10 @@ struct WeightCodes {
   double real(int64_t i, size_t axis) const;
 };
 
-/// `least`: scales that are needed at least, by channel, for the bias to fit i32; empty: none.
-WeightCodes weight_codes(const Tensor& weights, size_t axis, const std::vector<double>& least = {});
+/// `least`: scales that are needed at least, by channel, for the bias to fit i32; empty: none. Not `per_channel`: all
+/// scales are the same.
+WeightCodes weight_codes(const Tensor& weights, size_t axis, const std::vector<double>& least = {},
+                         bool per_channel = true);
 
 /// Bias as i32 codes of the scale s_x s_w.
 struct BiasCodes {

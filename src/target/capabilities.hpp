@@ -62,9 +62,16 @@ struct LeaveRow {
 struct QuantizePreferences {
   bool stated = false;
   std::string activations = "int8", weights = "int8";
-  bool symmetric = true;             ///< zero points are 0
-  bool per_channel = true;           ///< scales of weights
-  std::vector<PlacedText> points{};  ///< kinds of points that are used; none: all
+  bool symmetric = true;            ///< zero points are 0
+  bool per_channel = true;          ///< scales of weights
+  std::string bias = "float";       ///< or "int32": codes of the scale s_x s_w
+  std::string arithmetic = "int8";  ///< or "float": it dequantises, and computes products in floating point
+  /// Pairs behind convolutions, additions of quantised values and pools of them too: integer operators are made only of
+  /// nodes with a DequantizeLinear in front and a QuantizeLinear behind.
+  bool results = false;
+  bool equalize_anywhere = false;        ///< a Mul of channels in front of a pair costs nothing there
+  std::vector<PlacedText> keep_float{};  ///< kinds that stay in floating point: names of quantize/presets.hpp
+  std::vector<PlacedText> points{};      ///< kinds of points that are used; none: all
   std::vector<LeaveRow> leave{};
 };
 

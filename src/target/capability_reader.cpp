@@ -204,10 +204,20 @@ class Sections {
     q.stated = true;
     row.word("activations", q.activations);
     row.word("weights", q.weights);
-    check_type(table, "activations", q.activations);
-    check_type(table, "weights", q.weights);
+    static const std::vector<std::string> kTypes{"int4", "int8", "uint8", "int16", "uint16", "fp8", "none"};
+    check_choice(table, "activations", q.activations, kTypes);
+    check_choice(table, "weights", q.weights, kTypes);
     row.flag("symmetric", q.symmetric);
     row.flag("per_channel", q.per_channel);
+    row.flag("results", q.results);
+    row.flag("equalize_anywhere", q.equalize_anywhere);
+    row.word("bias", q.bias);
+    row.word("arithmetic", q.arithmetic);
+    check_choice(table, "bias", q.bias, {"float", "int32"});
+    check_choice(table, "arithmetic", q.arithmetic, {"float", "int8"});
+    std::vector<PlacedText> kept;
+    row.texts("keep_float", kept);
+    if (table.contains("keep_float")) q.keep_float = std::move(kept);
     std::vector<PlacedText> points;
     row.texts("points", points);
     if (!points.empty()) q.points = std::move(points);
@@ -242,10 +252,10 @@ class Sections {
   Capabilities& into_;
   const MistakeSink& wrong_;
 
-  void check_type(const toml::table& table, const char* key, const std::string& type) {
-    static const std::vector<std::string> kTypes{"int4", "int8", "uint8", "int16", "uint16", "fp8", "none"};
-    if (std::find(kTypes.begin(), kTypes.end(), type) == kTypes.end())
-      wrong_(table.get(key)->source(), fmt::format("{} cannot be \"{}\"", key, type), did_you_mean(type, kTypes));
+  void check_choice(const toml::table& table, const char* key, const std::string& word,
+                    const std::vector<std::string>& words) {
+    if (std::find(words.begin(), words.end(), word) == words.end())
+      wrong_(table.get(key)->source(), fmt::format("{} cannot be \"{}\"", key, word), did_you_mean(word, words));
   }
 
   FusionSlot slot(const toml::table& table, const char* what) {

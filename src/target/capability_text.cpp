@@ -109,6 +109,9 @@ void put(Lines& out, const QuantizePreferences& q) {
   if (!q.stated) return;
   out.text += fmt::format("\n[quantize]\nactivations = {}\nweights = {}\nsymmetric = {}\nper_channel = {}\n",
                           quoted(q.activations), quoted(q.weights), q.symmetric, q.per_channel);
+  out.text += fmt::format("bias = {}\narithmetic = {}\nresults = {}\nequalize_anywhere = {}\n", quoted(q.bias),
+                          quoted(q.arithmetic), q.results, q.equalize_anywhere);
+  out.texts("keep_float", q.keep_float);
   out.texts("points", q.points);
   for (const LeaveRow& row : q.leave) {
     out.text += "\n[[quantize.leave]]\n";

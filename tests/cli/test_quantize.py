@@ -128,6 +128,29 @@ class Quantize(CliTest):
         model, _ = self.quantized("--keep-float", "none")
         self.ok("compare", model, "--dim", "batch=2")
 
+    def test_explain_says_in_whom_a_module_is_int8(self):
+        model, _ = self.quantized("--for", "openvino")
+        lines = [line for line in self.ok("explain", model).out.splitlines() if line.startswith("MODULE")]
+        self.assertEqual(len(lines), 3)
+        for line in lines:
+            self.assertRegex(line, r": int8 in [a-z, ]*openvino;")
+            self.assertIn("tensorrt, tensorrt-smart [unsigned_codes", line)
+            self.assertIn("cuda [dequantized", line)
+        self.assertIn("onnxruntime [no_result_pair", lines[1])
+        rows = self.ok("explain", model, "--json").json["quantised_modules"]
+        self.assertEqual([row["node"] for row in rows], ["/stem/conv", "/block/conv", "/head"])
+        self.assertIn("openvino", rows[0]["int8_in"])
+        self.assertNotIn("MODULE", self.ok("explain", SMALL, "--dim", "batch=1").out)
+
+    def test_channels_and_shared_scales_are_said(self):
+        _, result = self.quantized("--share-scales", "adds", "--equalize", "0.5", "--json", "--force")
+        report = result.json
+        self.assertEqual(report["equalize"], "0.5")
+        self.assertEqual([row["across"] for row in report["shared_scales"]], [])  # r2's only reader is the pool, in float
+        _, result = self.quantized("--share-scales", "adds", "--keep-float", "none", "--force")
+        self.assertRegex(result.out, r"shared +\d tensors have one scale.*costs -?\d")
+        self.fails(2, "quantize", SMALL, "--calibrate", "random", "--equalize", "2", says=["alpha from 0 to 1"])
+
     def test_a_quantised_model_keeps_its_scales(self):
         model, _ = self.quantized("--skip", "/head")
         again = self.folder / "again.onnx"

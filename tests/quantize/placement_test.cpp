@@ -6,11 +6,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "base/fail.hpp"
 #include "driver/compilation.hpp"
 #include "ops/registry.hpp"
 #include "quantize/insert_pairs.hpp"
 #include "quantize/prepare_products.hpp"
+#include "testing/temporary_folder.hpp"
 #include "zoo/zoo.hpp"
 
 namespace opfuse::quantization {
@@ -25,7 +28,7 @@ struct Placed {
 Placed placed(const Graph& graph, const std::string& compiler, PlacementRequest request = {}) {
   Compilation c(graph, parse_target("cpu:avx2"), {});
   c.run_to(Milestone::prepared);
-  request.rules = &rules_of(compiler);
+  request.rules = rules_of(compiler);
   FusionPlan plan = make_plan(c.prepared, {.rules = false});
   Placed made{std::move(c.prepared), std::move(plan), {}};
   made.placement = place(made.prepared, made.plan, request);
@@ -147,6 +150,60 @@ TEST(Placement, SkipsByPatternOperatorAndNode) {
   } catch (const Error& error) {
     EXPECT_EQ(error.diagnostic().name, "unknown_name");
     EXPECT_THAT(error.diagnostic().hint, testing::HasSubstr("dw"));
+  }
+}
+
+/// What rules and prices add to modules takes no point away: a whole plan has the places of named patterns alone.
+TEST(Placement, PointsSurviveWhatGrowsOverThem) {
+  const std::vector<std::string> graphs{
+      kBlock,
+      R"(graph (%x: f32[4,512], %g: f32[4,512]) { %w = const rand<1> : f32[512,512] %v = const rand<2> : f32[512,512]
+        %a = sigmoid(%g) %b = mul(%x, %a) %c = tanh(%b) %d = matmul(%c, %w) @"p"(MatMul@17) %e = relu(%d) %f = mul(%e, %a)
+        %y = matmul(%f, %v) @"q"(MatMul@17) return %y })",
+      R"(graph (%x: f32[1,16,8,8]) { %s = const rand<1> : f32[1,16,1,1] %w = const rand<2> : f32[16,16,1,1]
+        %a = mul(%x, %s) %b = relu(%a) %c = conv(%b, %w) @"c"(Conv@17) %p = global_average_pool(%c) %q = sigmoid(%p)
+        %m = mul(%c, %q) %y = conv(%m, %w) @"y"(Conv@17) return %y })"};
+  for (const std::string& text : graphs) {
+    const Graph graph = parse_graph(text, ops());
+    const TargetInfo target = parse_target("cpu:avx2");
+    Compilation c(graph, target, {});
+    c.run_to(Milestone::prepared);
+    const PlacementRequest request{.rules = rules_of("cpu"), .min_linear = 0};
+    const Placement whole = place(c.prepared, plan_graph(c.prepared, target, {}), request);
+    const Placement named = place(c.prepared, make_plan(c.prepared, {.rules = false}), request);
+    EXPECT_EQ(names(whole), names(named)) << text;
+    EXPECT_EQ(whole.products.size(), named.products.size()) << text;
+    for (size_t i = 0; i < whole.tensors.size() && i < named.tensors.size(); ++i)
+      EXPECT_EQ(whole.tensors[i].readers, named.tensors[i].readers) << whole.tensors[i].tensor;
+  }
+}
+
+/// Files of users' own: rows of [[quantize.leave]] leave modules in float by their name and place, one scale is a
+/// scalar.
+TEST(Placement, ATargetsFileSaysWhatStaysInFloat) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path("npu.toml");
+  std::ofstream(path) << "schema = 1\nkind = \"planning\"\n[device]\nmultiply_adds_per_second = 1e12\n"
+                         "bytes_per_second = 1e9\nlaunch_seconds = 1e-6\n[quantize]\nactivations = \"int8\"\n"
+                         "per_channel = false\npoints = [\"INPUT\"]\n[[quantize.leave]]\nname = \"wide\"\n"
+                         "topology = \"conv:conv\"\nwhere = [\"conv.group > 1\"]\nwhy = \"it has no groups\"\n";
+  const Placement p = placed(parse_graph(kBlock, ops()), path).placement;
+  EXPECT_THAT(names(p), testing::ElementsAre("x", "h"));  // the skip operand's point is not used
+  ASSERT_EQ(p.left.size(), 1u);
+  EXPECT_EQ(p.left[0].reason.code, "target");
+  EXPECT_THAT(p.left[0].reason.message, testing::HasSubstr("it has no groups"));
+  EXPECT_THAT(p.left[0].reason.message, testing::HasSubstr("npu.toml:1"));
+  EXPECT_EQ(placed(parse_graph(kBlock, ops()), path, {.target_leaves = false}).placement.products.size(), 3u);
+  EXPECT_FALSE(rules_of(path).per_channel);
+}
+
+TEST(Placement, UnknownCompilersAreRefused) {
+  try {
+    rules_of("tensort");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.diagnostic().name, "unknown_name");
+    EXPECT_THAT(error.diagnostic().hint, testing::HasSubstr("tensorrt"));
   }
 }
 

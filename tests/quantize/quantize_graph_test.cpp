@@ -67,7 +67,7 @@ size_t count(const Graph& graph, const char* op) {
 class Compilers : public testing::TestWithParam<const char*> {};
 
 TEST_P(Compilers, GetTheirCodes) {
-  const CompilerRules& rules = rules_of(GetParam());
+  const CompilerRules rules = rules_of(GetParam());
   const QuantizedModel made = quantized(kNet, options_for(GetParam()));
   ASSERT_NO_THROW(verify(made.graph));
   EXPECT_GT(sqnr(parse_graph(kNet, ops()), made.graph), 30);
@@ -214,6 +214,31 @@ TEST(QuantizeGraph, BadSamplesAreNamed) {
   EXPECT_THAT(with(Tensor(DType::f32, {1, 3, 8, 8})), testing::HasSubstr("bad_binding"));
   EXPECT_THAT(message_of([&] { quantize_graph(graph, samples_of({}), options_for("cpu")); }),
               testing::HasSubstr("no sample"));
+}
+
+/// A tensor that is one number, a channel without weights, an empty tensor, negative numbers alone: codes or a warning,
+/// never a scale of 0 or NaN.
+TEST(QuantizeGraph, OddDataGetUsableScales) {
+  const std::string text = R"(graph (%x: f32[1,4,4,4], %z: f32[n,4]) {
+    %w = const rand<1> : f32[4,4,1,1] %b = const splat<0> : f32[4] %dead = const splat<0> : f32[4,4,1,1] %v = const rand<3> : f32[4,4]
+    %c = conv(%x, %dead, %b) @"dead"(Conv@17) %r = relu(%c) @"r"(Relu@17) %y = conv(%r, %w, %b) @"after"(Conv@17)
+    %e = exp(%x) %m = neg(%e) %u = conv(%m, %w) @"negative"(Conv@17) %p = matmul(%z, %v) @"never"(MatMul@17)
+    return %y, %u, %p })";
+  const Graph graph = parse_graph(text, ops());
+  const auto sample = [&](uint64_t seed) { return random_inputs(graph, {.seed = seed, .symbols = {{"n", 0}}}); };
+  for (const char* equalize : {"off", "auto", "0.5"}) {
+    QuantizeOptions options = options_for("cpu");
+    options.bias_correction = true;
+    options.equalize = parse_equalize(equalize);
+    const QuantizedModel made = quantize_graph(graph, samples_of({sample(1), sample(2)}), options);
+    for (const Codes& codes : made.codes) EXPECT_TRUE(std::isfinite(codes.scale) && codes.scale > 0);
+    EXPECT_THAT(made.warnings, testing::Contains(testing::HasSubstr("'r' is 0 in every sample")));
+    EXPECT_THAT(made.warnings, testing::Contains(testing::HasSubstr("4 output channels of dead have no weight but 0")));
+    EXPECT_THAT(made.warnings, testing::Contains(testing::HasSubstr("'z' had no element in any sample")));
+    const std::vector<Tensor> inputs = random_inputs(graph, {.seed = 3, .symbols = {{"n", 2}}});
+    for (const Tensor& result : interpret(made.graph, inputs))
+      for (int64_t i = 0; i < result.elements(); ++i) ASSERT_TRUE(std::isfinite(result.real(i)));
+  }
 }
 
 TEST(QuantizeGraph, CompilersWithoutZeroPointsRefuseUnsignedCodes) {

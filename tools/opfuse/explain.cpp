@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -18,6 +19,7 @@
 #include "fusion/user/pattern_file.hpp"
 #include "inputs.hpp"
 #include "model_arg.hpp"
+#include "quantize/int8_support.hpp"
 #include "quantize/record.hpp"
 #include "report.hpp"
 #include "verb.hpp"
@@ -246,6 +248,23 @@ int explain_time(Compilation& compilation, const Program* program, const Flags& 
   return kOk;
 }
 
+/// Of a quantised model: in whom each product is computed in codes. Of opfuse what was decided here counts.
+std::vector<quantization::ModuleSupport> modules_of(const Graph& given, const Compilation& compilation) {
+  std::vector<quantization::CompilerRules> rules;
+  for (const std::string& name : quantization::compiler_names()) rules.push_back(quantization::rules_of(name));
+  auto modules = quantization::int8_support(given, compilation.plan, rules);
+  if (!compilation.target.traits.on_host) return modules;
+  std::map<std::string, const ShapeVerdict*> decided;
+  for (const ShapeVerdict& v : compilation.verdicts)
+    for (const std::string& node : v.sources)
+      if (v.pass == "sum-codes") decided.emplace(node, &v);
+  for (quantization::ModuleSupport& m : modules)
+    if (const auto at = decided.find(m.node); at != decided.end())
+      for (auto& [compiler, why] : m.compilers)
+        if (compiler == "cpu") why = at->second->refused;
+  return modules;
+}
+
 int run(const Flags& flags) {
   if (flags.missed && flags.passed) throw fail(E::bad_option, "--missed and --passed exclude each other");
   const GivenModel model = open_graph(flags.model, "explain", {.inputs = flags.fixed, .fix = Fix::all});
@@ -272,13 +291,25 @@ int run(const Flags& flags) {
                                    {"host_us", p.host_microseconds},
                                    {"copies_us", p.copy_microseconds}});
     out["quantised_float"] = quantization::recorded_lines(*model.graph);
+    for (const quantization::ModuleSupport& m : modules_of(*model.graph, compilation)) {
+      Json row{{"module", m.module}, {"node", m.node}, {"int8_in", Json::array()}, {"float_in", Json::array()}};
+      for (const auto& [compiler, why] : m.compilers)
+        if (why)
+          row["float_in"].push_back({{"compiler", compiler}, {"code", why->code}, {"message", why->message}});
+        else
+          row["int8_in"].push_back(compiler);
+      out["quantised_modules"].push_back(std::move(row));
+    }
     if (program && flags.threads > 0) out["balance"] = json_of(balance_on(compilation, flags.threads), flags.threads);
     fmt::print("{}\n", out.dump(2));
   } else {
     print_text(said, compilation, flags);
     for (const Placement& placement : placements_of(compilation, flags)) fmt::print("PLACED {}\n", text_of(placement));
-    if (!flags.passed && flags.node.empty())
+    if (!flags.passed && flags.node.empty()) {
+      for (const quantization::ModuleSupport& m : modules_of(*model.graph, compilation))
+        fmt::print("{}\n", quantization::text_of(m));
       for (const std::string& line : quantization::recorded_lines(*model.graph)) fmt::print("{}\n", line);
+    }
     if (program && flags.threads > 0 && flags.node.empty())
       fmt::print("{}", text_of(balance_on(compilation, flags.threads), flags.threads, flags.top > 0 ? flags.top : 5));
   }

@@ -21,9 +21,7 @@ constexpr const char* kNone = "none";
 constexpr size_t kRandomSamples = 8;
 
 std::string compilers() {
-  std::vector<std::string> names;
-  for (const quantization::CompilerRules& row : quantization::compiler_rules()) names.push_back(row.name);
-  return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{}; any target, or a file", fmt::join(quantization::compiler_names(), ", "));
 }
 
 std::string preset_names() {
@@ -58,6 +56,16 @@ void add_choice_flags(FlagSet& app, QuantizeFlags& flags) {
                "a model with Q/DQ: pairs for the points without one too; its own scales stay");
   app.add_flag("--bias-correction", flags.bias_correction,
                "take back what codes of weights shift results by on average");
+  app.add_option(
+         "--equalize", flags.equalize,
+         "give channels one range, their factors going into weights: auto (by expected noise), an alpha, or off")
+      ->type_name("auto|ALPHA|off")
+      ->capture_default_str();
+  app.add_option("--share-scales", flags.share_scales,
+                 "one scale for tensors between which elements are only moved, or also added, so that nothing is "
+                 "quantised again")
+      ->one_of({"off", "moves", "adds"})
+      ->capture_default_str();
 }
 
 }  // namespace
@@ -103,6 +111,8 @@ quantization::QuantizeOptions quantize_options(const QuantizeFlags& flags, const
   options.method = quantization::parse_method(flags.method);
   if (!flags.activations.empty()) options.activations = flags.activations == "u8" ? DType::u8 : DType::i8;
   options.bias_correction = flags.bias_correction;
+  options.equalize = quantization::parse_equalize(flags.equalize);
+  options.sharing = quantization::parse_sharing(flags.share_scales);
   if (!flags.keep_float.empty()) {
     const bool none = flags.keep_float == std::vector<std::string>{kNone};
     options.presets = none ? std::vector<std::string>{} : flags.keep_float;

@@ -21,7 +21,8 @@ struct QuantizeFlags {
   bool force = false, dry_run = false, json = false, verbose = false;
   SampleFlags calibrate;
   std::string evaluate;
-  std::string compiler = "cpu", method = "mse", activations, scales, plan_file;
+  std::string compiler = "cpu", method = "mse", activations, scales, plan_file, equalize = "off",
+              share_scales = "moves";
   std::vector<std::string> keep_float, skip, only, patterns;
   int min_linear = 256, threads = 0, compare_samples = 8;
   bool bias_correction = false, add_missing = false, no_cache = false;

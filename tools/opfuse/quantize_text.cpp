@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <map>
 
 #include "console.hpp"
@@ -21,6 +22,33 @@ void print_float(const QuantizedModel& made, bool all) {
                listed(modules, all ? modules.size() : 2));
 }
 
+std::string origin_of(const quantization::PlacedTensor& placed, size_t most) {
+  if (placed.shared) return "for a concat of codes";
+  return placed.result ? "for the compiler" : listed(placed.modules, most);
+}
+
+void print_shared(const QuantizedModel& made, bool all) {
+  for (const quantization::SharedScale& group : made.shared) {
+    const auto worst = static_cast<size_t>(std::max_element(group.cost.begin(), group.cost.end()) - group.cost.begin());
+    std::vector<std::string> names;
+    for (size_t i : group.tensors) names.push_back(made.placement.tensors[i].tensor);
+    fmt::print("  shared     {} tensors have one scale{}: {}", names.size(), group.adds ? " across additions" : "",
+               listed(names, all ? names.size() : 3));
+    if (!made.codes.empty()) fmt::print("; costs {:.1f} dB at most ('{}')", group.most(), names[worst]);
+    fmt::print("\n");
+  }
+}
+
+void print_equalized(const QuantizedModel& made, bool all) {
+  if (made.equalized.empty()) return;
+  const auto folded =
+      std::count_if(made.equalized.begin(), made.equalized.end(), [](const auto& e) { return e.folded; });
+  fmt::print("channels equalised of {} tensors, {} of them without a Mul\n", made.equalized.size(), folded);
+  for (size_t i = 0; all && i < made.equalized.size(); ++i)
+    fmt::print("  {:<40} alpha {:g}, {:.1f} dB less expected noise{}\n", made.equalized[i].tensor,
+               made.equalized[i].alpha, made.equalized[i].gain, made.equalized[i].folded ? "" : ", by a Mul");
+}
+
 void print_tensors(const QuantizedModel& made) {
   Table table({"tensor", "codes", ">scale", ">zero", ">low", ">high", "groups"});
   for (size_t i = 0; i < made.codes.size(); ++i) {
@@ -29,7 +57,7 @@ void print_tensors(const QuantizedModel& made) {
     const auto& codes = made.codes[i];
     table.row({placed.tensor, std::string(name_of(codes.dtype)), fmt::format("{:.4g}", codes.scale),
                std::to_string(codes.zero), fmt::format("{:.3g}", s.low), fmt::format("{:.3g}", s.high),
-               placed.result ? "for the compiler" : listed(placed.modules, 2)});
+               origin_of(placed, 2)});
   }
   fmt::print("{}", table.text());
 }
@@ -41,11 +69,11 @@ void print_placement(const QuantizedModel& made, const quantization::QuantizeOpt
   fmt::print("for {}: {} points of {} modules on {} tensors, {} products with codes as weights\n", options.compiler,
              placement.points, made.plan.applied().size(), placement.tensors.size(), placement.products.size());
   if (all && made.codes.empty())
-    for (const auto& placed : placement.tensors)
-      fmt::print("  {:<40} {}\n", placed.tensor, placed.result ? "for the compiler" : listed(placed.modules, 3));
+    for (const auto& placed : placement.tensors) fmt::print("  {:<40} {}\n", placed.tensor, origin_of(placed, 3));
   if (!placement.given.empty())
     fmt::print("  given      {} modules bring their pairs, whose scales stay\n", placement.given.size());
   print_float(made, all);
+  print_shared(made, all);
 }
 
 void print_agreement(const quantization::Agreement& agreement, double lost_below, bool all) {
@@ -74,6 +102,7 @@ void print_agreement(const quantization::Agreement& agreement, double lost_below
 void print_quantized(const QuantizedModel& made, const quantization::QuantizeOptions& options,
                      const std::optional<quantization::Agreement>& agreement, const QuantizeFlags& flags) {
   print_placement(made, options, flags.verbose);
+  print_equalized(made, flags.verbose);
   if (flags.verbose) print_tensors(made);
   fmt::print("ranges by {} from {} samples{}\n", options.method.text(), made.calibration.samples,
              options.bias_correction ? ", biases corrected" : "");

@@ -34,7 +34,7 @@ struct ParsedAnchor {
 struct ParsedLeave {
   Pattern topology;
   std::vector<MatchPredicate> where;
-  std::string why;
+  std::string name, why, place;
 };
 
 struct ParsedCapabilities {

@@ -50,7 +50,8 @@ class Compiler {
     }
     for (const LeaveRow& row : from.quantize.leave)
       attempt([&] {
-        ParsedLeave one{parse_topology(row.topology.text, at(row.topology)), {}, row.why.text};
+        ParsedLeave one{
+            parse_topology(row.topology.text, at(row.topology)), {}, row.name.text, row.why.text, row.topology.place()};
         one.where = conditions(row.where, one.topology);
         out.leave.push_back(std::move(one));
       });
@@ -190,26 +191,33 @@ bool CapabilityRules::is_composite(std::string_view pattern) const {
                      [&](const FusionPattern& p) { return p.name == pattern; });
 }
 
+bool CapabilityRules::uses_point(std::string_view point) const {
+  return rules_->points.empty() ||
+         std::find(rules_->points.begin(), rules_->points.end(), point) != rules_->points.end();
+}
+
+std::vector<LeftByTarget> CapabilityRules::left_by(const Grouping& grouping, const Candidate& c) const {
+  const auto holds = [&](const ParsedLeave& row) {
+    return std::any_of(c.nodes.begin(), c.nodes.end(), [&](const std::string& name) {
+      Node* const node = grouping.names().find(name);
+      return node && grouping.matcher().match(row.topology, node, row.where, Detail::codes);
+    });
+  };
+  std::vector<LeftByTarget> rows;
+  for (const ParsedLeave& row : rules_->leave)
+    if (holds(row)) rows.push_back({row.name, row.why, row.place});
+  return rows;
+}
+
 void CapabilityRules::settle_points(const Graph& graph, FusionPlan& plan) const {
   if (rules_->points.empty() && rules_->leave.empty()) return;
   const Grouping grouping(graph);
-  const auto left = [&](const Candidate& c) -> const ParsedLeave* {
-    for (const ParsedLeave& row : rules_->leave)
-      for (const std::string& name : c.nodes) {
-        Node* const node = grouping.names().find(name);
-        if (node && grouping.matcher().match(row.topology, node, row.where, Detail::codes)) return &row;
-      }
-    return nullptr;
-  };
   for (Candidate& c : plan.candidates) {
     if (c.points.empty()) continue;
-    if (!rules_->points.empty())
-      std::erase_if(c.points, [&](const QdqPoint& p) {
-        return std::find(rules_->points.begin(), rules_->points.end(), p.point) == rules_->points.end();
-      });
-    if (const ParsedLeave* row = left(c)) {
+    std::erase_if(c.points, [&](const QdqPoint& p) { return !uses_point(p.point); });
+    if (const auto rows = left_by(grouping, c); !rows.empty()) {
       c.points.clear();
-      c.notes.push_back(fmt::format("stays in floating point on {}: {}", rules_->target, row->why));
+      c.notes.push_back(fmt::format("stays in floating point on {}: {}", rules_->target, rows[0].why));
     }
   }
 }

@@ -6,10 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "fusion/grouping.hpp"
 #include "fusion/plan.hpp"
 #include "target/target_file.hpp"
 
 namespace opfuse {
+
+/// A row of [[quantize.leave]].
+struct LeftByTarget {
+  std::string name, why;
+  std::string place;  ///< "npu.toml:12"
+};
 
 class CapabilityRules {
  public:
@@ -26,6 +33,9 @@ class CapabilityRules {
   bool is_composite(std::string_view pattern) const;
   /// Q/DQ points that the target has no use for are taken out of a plan, with a note in the group.
   void settle_points(const Graph& graph, FusionPlan& plan) const;
+  /// Rows of [[quantize.leave]] that keep a group in floating point.
+  std::vector<LeftByTarget> left_by(const Grouping& grouping, const Candidate& c) const;
+  bool uses_point(std::string_view point) const;
 
  private:
   struct Rules;

@@ -1,0 +1,216 @@
+//     a [Q DQ] --.                              x --- Conv -- Add -- Relu -- y [Q DQ]
+//     b [Q DQ] -- Concat -- c [Q DQ]                r [Q DQ] --'
+//
+// moves: a, b and c are one group: the concat joins bytes. adds: r and y are one group as well: the skip operand is
+// added as it is, in steps of the result. Groups of several links are united; the histogram of a group is the sum of
+// its tensors', each divided by its energy, so a small tensor counts as much as a large one.
+#include "quantize/shared_scales.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "base/did_you_mean.hpp"
+#include "base/fail.hpp"
+#include "fusion/node_kind.hpp"
+#include "ir/value_name.hpp"
+#include "ops/add.hpp"
+#include "ops/clip.hpp"
+#include "ops/concat.hpp"
+#include "ops/is_a.hpp"
+#include "ops/pool.hpp"
+#include "ops/relu.hpp"
+
+namespace opfuse::quantization {
+namespace {
+
+constexpr double kWeight = 1e9;  // of a tensor in a group's histogram
+
+bool moves(const Node& node) {
+  if (is_a<MaxPool>(node)) return node.outputs.size() == 1;
+  return kind_of(node) == OpKind::injective;
+}
+
+class Linker {
+ public:
+  Linker(const Graph& graph, Placement& placement, Sharing sharing)
+      : graph_(graph), placement_(placement), sharing_(sharing) {}
+
+  std::vector<SharedScale> run() {
+    if (sharing_ == Sharing::off) return {};
+    read_codes_at_concats();
+    root_.resize(placement_.tensors.size());
+    std::iota(root_.begin(), root_.end(), size_t{0});
+    std::set<size_t> added;
+    for (const Value* value : graph_.values()) {
+      const auto at = index_of(value);
+      if (!at) continue;
+      for (size_t other : moved_from(value)) unite(*at, other);
+      if (sharing_ != Sharing::adds) continue;
+      for (size_t other : added_in(value)) unite(*at, other), added.insert(*at);
+    }
+    return groups(added);
+  }
+
+ private:
+  std::optional<size_t> index_of(const Value* value) const {
+    for (size_t i = 0; i < placement_.tensors.size(); ++i)
+      if (placement_.tensors[i].value == value->id) return i;
+    return std::nullopt;
+  }
+
+  bool reads(const PlacedTensor& placed, const Node* node) const {
+    return std::find(placed.readers.begin(), placed.readers.end(), node->id) != placed.readers.end();
+  }
+
+  /// Concats whose result is only read behind its pair.
+  void read_codes_at_concats() {
+    for (const Node* node : graph_.nodes()) {
+      if (!is_a<Concat>(*node) || graph_.is_output(node->output())) continue;
+      const auto at = index_of(node->output());
+      if (!at) continue;
+      const PlacedTensor result = placement_.tensors[*at];
+      const bool all = std::all_of(node->output()->uses.begin(), node->output()->uses.end(),
+                                   [&](const Use& use) { return reads(result, use.node); });
+      if (!all) continue;
+      for (const Value* operand : node->inputs) read_codes(operand, *node, result);
+    }
+  }
+
+  void read_codes(const Value* operand, const Node& concat, const PlacedTensor& result) {
+    if (!operand || operand->is_constant() || operand->name.empty()) return;
+    auto at = index_of(operand);
+    if (!at) {
+      at = placement_.tensors.size();
+      placement_.tensors.push_back(
+          {.tensor = operand->name, .value = operand->id, .readers = {}, .modules = result.modules, .shared = true});
+    }
+    PlacedTensor& placed = placement_.tensors[*at];
+    if (!reads(placed, &concat)) placed.readers.push_back(concat.id);
+  }
+
+  /// Placed tensors whose elements these are, through what moves elements.
+  std::vector<size_t> moved_from(const Value* value) const {
+    std::vector<size_t> found;
+    const std::function<void(const Value*)> climb = [&](const Value* v) {
+      if (!v->producer || !moves(*v->producer)) return;
+      for (const Value* input : v->producer->inputs) {
+        if (!input || input->is_constant() || input->type.dtype != v->type.dtype) continue;
+        if (const auto at = index_of(input))
+          found.push_back(*at);
+        else
+          climb(input);
+      }
+    };
+    climb(value);
+    return found;
+  }
+
+  /// Skip operands of the addition behind which `value` is.
+  std::vector<size_t> added_in(const Value* value) const {
+    const Node* node = value->producer;
+    while (node && (is_a<Relu>(*node) || is_a<Clip>(*node))) node = node->input(0)->producer;
+    if (!node || !is_a<Add>(*node)) return {};
+    std::vector<size_t> found;
+    for (const Value* input : node->inputs)
+      if (const auto at = index_of(input); at && reads(placement_.tensors[*at], node)) found.push_back(*at);
+    return found;
+  }
+
+  size_t root(size_t i) const { return root_[i] == i ? i : root(root_[i]); }
+  void unite(size_t a, size_t b) { root_[std::max(root(a), root(b))] = std::min(root(a), root(b)); }
+
+  std::vector<SharedScale> groups(const std::set<size_t>& added) const {
+    std::map<size_t, SharedScale> by_root;
+    for (size_t i = 0; i < root_.size(); ++i) {
+      SharedScale& group = by_root[root(i)];
+      group.tensors.push_back(i);
+      group.cost.push_back(0);
+      group.adds = group.adds || added.contains(i);
+    }
+    std::vector<SharedScale> list;
+    for (auto& [first, group] : by_root)
+      if (group.tensors.size() > 1) list.push_back(std::move(group));
+    return list;
+  }
+
+  const Graph& graph_;
+  Placement& placement_;
+  const Sharing sharing_;
+  std::vector<size_t> root_;
+};
+
+/// Of all, over the united range.
+TensorStatistics united(const std::vector<const TensorStatistics*>& parts) {
+  TensorStatistics all = *parts.front();
+  for (const TensorStatistics* s : parts) {
+    all.low = std::min(all.low, s->low), all.high = std::max(all.high, s->high);
+    all.mean_low = std::min(all.mean_low, s->mean_low), all.mean_high = std::max(all.mean_high, s->mean_high);
+  }
+  if (all.bins.empty()) return all;
+  all.bins.assign(kBins, 0);
+  all.zeros = all.elements = 0;
+  const double width = (all.high - all.low) / kBins;
+  for (const TensorStatistics* s : parts) {
+    if (s->bins.empty()) continue;
+    const double own = (s->high - s->low) / kBins;
+    double energy = 0;
+    for (size_t b = 0; b < kBins; ++b) {
+      const double x = s->low + own * (static_cast<double>(b) + 0.5);
+      energy += static_cast<double>(s->bins[b]) * x * x;
+    }
+    const double weight = energy > 0 ? kWeight / energy : 0;
+    for (size_t b = 0; b < kBins && width > 0; ++b) {
+      const double x = s->low + own * (static_cast<double>(b) + 0.5);
+      const auto at = static_cast<size_t>(std::clamp((x - all.low) / width, 0.0, kBins - 1.0));
+      const auto count = static_cast<int64_t>(std::nearbyint(static_cast<double>(s->bins[b]) * weight));
+      all.bins[at] += count, all.elements += count;
+    }
+    all.zeros += static_cast<int64_t>(static_cast<double>(s->zeros) * weight);
+  }
+  return all;
+}
+
+/// dB of its own rounding that a tensor loses by other codes; by its steps alone where there is no histogram.
+double cost_of(const TensorStatistics& s, const Codes& own, const Codes& shared) {
+  if (s.bins.empty()) return 20 * std::log10(static_cast<double>(shared.scale) / static_cast<double>(own.scale));
+  return loss_of(s, own).sqnr - loss_of(s, shared).sqnr;
+}
+
+}  // namespace
+
+double SharedScale::most() const { return cost.empty() ? 0 : *std::max_element(cost.begin(), cost.end()); }
+
+Sharing parse_sharing(std::string_view text) {
+  static const std::vector<std::string> kNames{"off", "moves", "adds"};
+  const auto at = std::find(kNames.begin(), kNames.end(), text);
+  if (at == kNames.end())
+    throw fail(E::bad_option, "scales are shared by moves, adds, or off, not '{}'", text)
+        .hint(did_you_mean(std::string(text), kNames));
+  return static_cast<Sharing>(at - kNames.begin());
+}
+
+std::vector<SharedScale> link_scales(const Graph& graph, Placement& placement, Sharing sharing) {
+  return Linker(graph, placement, sharing).run();
+}
+
+void share_codes(const std::vector<TensorStatistics>& statistics, const MethodChoice& method,
+                 std::vector<SharedScale>& groups, std::vector<Codes>& codes) {
+  for (SharedScale& group : groups) {
+    std::vector<const TensorStatistics*> parts;
+    for (size_t i : group.tensors) parts.push_back(&statistics[i]);
+    const Codes shared = codes_of(united(parts), method, codes[group.tensors.front()].dtype);
+    for (size_t k = 0; k < group.tensors.size(); ++k) {
+      const size_t i = group.tensors[k];
+      group.cost[k] = cost_of(statistics[i], codes[i], shared);
+      codes[i] = shared;
+    }
+  }
+}
+
+}  // namespace opfuse::quantization

@@ -1,0 +1,130 @@
+// Channels of very different ranges: equalised models compute the same in float, lose less in codes, and fold factors
+// where what makes the tensor takes them.
+#include "quantize/equalize.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/fail.hpp"
+#include "interp/interpreter.hpp"
+#include "interp/random_inputs.hpp"
+#include "ops/registry.hpp"
+#include "quantize/quantize_graph.hpp"
+#include "quantize/sample_files.hpp"
+
+namespace opfuse::quantization {
+namespace {
+
+/// Channels of `r` differ 256 times in range, and all count the same in the result. `behind` is what stands behind the
+/// convolution.
+std::string net(const std::string& behind) {
+  return R"(graph (%x: f32[1,8,6,6]) {
+    %w = const rand<1> : f32[8,8,1,1]
+    %b = const rand<2> : f32[8]
+    %far = const dense<1,2,4,8,16,64,128,256> : f32[8,1,1]
+    %u = const rand<3> : f32[8,8,3,3]
+    %near = const dense<1,0.5,0.25,0.125,0.0625,0.015625,0.0078125,0.00390625> : f32[1,8,1,1]
+    %v = mul(%u, %near)
+    %c = conv(%x, %w, %b) @"a"(Conv@17)
+    %m = mul(%c, %far) @"far"(Mul@17)
+    %r = )" +
+         behind +
+         R"(
+    %y = conv(%r, %v) @"b"(Conv@17) return %y })";
+}
+
+QuantizedModel quantized(const std::string& text, const char* equalize, const char* compiler = "cpu") {
+  const Graph graph = parse_graph(text, ops());
+  QuantizeOptions options;
+  options.compiler = compiler;
+  options.min_linear = 0;
+  options.equalize = parse_equalize(equalize);
+  options.run.threads = 1;
+  return quantize_graph(graph, random_samples(graph, 4, 1, {}), options);
+}
+
+double sqnr(const Graph& reference, const Graph& other) {
+  const std::vector<Tensor> inputs = random_inputs(reference, {.seed = 9});
+  const Tensor want = interpret(reference, inputs)[0], got = interpret(other, inputs)[0];
+  double signal = 0, noise = 0;
+  for (int64_t i = 0; i < want.elements(); ++i) {
+    signal += want.real(i) * want.real(i);
+    noise += (want.real(i) - got.real(i)) * (want.real(i) - got.real(i));
+  }
+  return 10 * std::log10(signal / noise);
+}
+
+size_t count(const Graph& graph, const char* op) {
+  return static_cast<size_t>(
+      std::count_if(graph.nodes().begin(), graph.nodes().end(), [&](const Node* node) { return node->is(op); }));
+}
+
+TEST(Equalize, FoldsBehindAReluAndKeepsTheFunction) {
+  const std::string text = net("relu(%m) @\"r\"(Relu@17)");
+  const QuantizedModel made = quantized(text, "auto");
+  ASSERT_EQ(made.equalized.size(), 1u);
+  EXPECT_TRUE(made.equalized[0].folded);
+  EXPECT_GT(made.equalized[0].gain, 3);
+  EXPECT_EQ(count(made.reference, "mul"), 0u);  // its own is in the weights already
+  const Graph graph = parse_graph(text, ops());
+  EXPECT_GT(sqnr(graph, made.reference), 100);
+  EXPECT_GT(sqnr(graph, made.graph), sqnr(graph, quantized(text, "off").graph) + 3);
+}
+
+TEST(Equalize, MultipliesBehindWhatTakesNoFactors) {
+  const std::string text = net("hard_swish(%m) @\"r\"(HardSwish@17)");
+  const QuantizedModel made = quantized(text, "auto");
+  ASSERT_EQ(made.equalized.size(), 1u);
+  EXPECT_FALSE(made.equalized[0].folded);
+  EXPECT_EQ(count(made.reference, "mul"), 1u);
+  const Graph graph = parse_graph(text, ops());
+  EXPECT_GT(sqnr(graph, made.reference), 100);
+  EXPECT_GT(sqnr(graph, made.graph), sqnr(graph, quantized(text, "off").graph) + 3);
+  // a compiler that does not say that a Mul costs nothing gets none, unless alpha is given
+  EXPECT_TRUE(quantized(text, "auto", "tensorrt").equalized.empty());
+  EXPECT_EQ(quantized(text, "0.5", "tensorrt").equalized.size(), 1u);
+}
+
+TEST(Equalize, LeavesWhatOthersReadBehindThePair) {
+  const QuantizedModel made = quantized(R"(graph (%x: f32[1,8,6,6]) {
+    %w = const rand<1> : f32[8,8,1,1] %v = const rand<3> : f32[8,8,1,1] %far = const dense<1,2,4,8,16,64,128,256> : f32[8,1,1]
+    %m = mul(%x, %far) @"m"(Mul@17) %r = relu(%m) @"r"(Relu@17)
+    %c = conv(%r, %w) @"a"(Conv@17) %s = add(%c, %r) @"s"(Add@17) %y = relu(%s) @"y"(Relu@17)
+    return %y })",
+                                        "auto");
+  EXPECT_TRUE(made.equalized.empty());  // the addition reads r too
+}
+
+TEST(Equalize, SmoothsAcrossALayerNorm) {
+  const std::string text = R"(graph (%x: f32[4,64]) {
+    %g = const splat<1> : f32[64] %h = const rand<5> : f32[64] %w = const rand<1> : f32[64,32] %far = const rand<7> : f32[64]
+    %e = exp(%far) %f = mul(%e, %e) %k = mul(%f, %f)
+    %n = layer_norm(%x, %k, %h) @"n"(LayerNormalization@17) %y = matmul(%n, %w) @"p"(MatMul@17) return %y })";
+  const QuantizedModel made = quantized(text, "0.5");
+  ASSERT_EQ(made.equalized.size(), 1u);
+  EXPECT_TRUE(made.equalized[0].folded);
+  EXPECT_GT(sqnr(parse_graph(text, ops()), made.reference), 100);
+}
+
+TEST(Equalize, DepthwiseWeightsTakeRangesAsTheyAre) {
+  const std::string text = R"(graph (%x: f32[1,8,6,6]) {
+    %w = const rand<1> : f32[8,8,1,1] %v = const rand<3> : f32[8,1,3,3] %far = const dense<1,2,4,8,16,64,128,256> : f32[8,1,1]
+    %c = conv(%x, %w) @"a"(Conv@17) %m = mul(%c, %far) @"m"(Mul@17) %r = relu(%m) @"r"(Relu@17)
+    %d = conv(%r, %v) {pads = [1,1,1,1], group = 8} @"dw"(Conv@17)
+    %near = const dense<1,0.5,0.25,0.125,0.0625,0.015625,0.0078125,0.00390625> : f32[8,1,1]
+    %y = mul(%d, %near) @"y"(Mul@17) return %y })";
+  const QuantizedModel made = quantized(text, "auto");
+  ASSERT_EQ(made.equalized.size(), 1u);
+  EXPECT_EQ(made.equalized[0].alpha, 1);
+  const Graph graph = parse_graph(text, ops());
+  EXPECT_GT(sqnr(graph, made.graph), sqnr(graph, quantized(text, "off").graph) + 15);
+}
+
+TEST(Equalize, RefusesWhatIsNoAlpha) {
+  for (const char* text : {"1.5", "-1", "yes", "0.5x", ""}) EXPECT_THROW(parse_equalize(text), Error) << text;
+}
+
+}  // namespace
+}  // namespace opfuse::quantization
