@@ -18,7 +18,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MODELS = "resnet50,vit_b_16,bert_base"
-TRANSFORMERS = ("vit", "bert", "swin")
+TRANSFORMERS = ("vit", "bert", "swin", "minilm")
 
 
 def draw(path, seed):
@@ -113,7 +113,13 @@ def contestants(opfuse):
 
 
 def measured(command):
-    """Seconds of processor time and MB of a process; its last words where it fails."""
+    """Seconds of processor time and MB of a process; its last words where it fails. Through a small process: a child's largest
+    memory counts that of what forked it."""
+    said = subprocess.run([sys.executable, "-I", __file__, "--measure", *command], stdout=subprocess.PIPE, text=True, check=True)
+    return tuple(json.loads(said.stdout))
+
+
+def measure(command):
     with tempfile.TemporaryDirectory(prefix="quantizers-cache-") as cache:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                                    env={**os.environ, "XDG_CACHE_HOME": cache})
@@ -121,8 +127,9 @@ def measured(command):
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         seconds = usage.ru_utime + usage.ru_stime
-    problem = "" if process.returncode == 0 else (words.strip().splitlines() or ["exit %d" % process.returncode])[-1]
-    return seconds, usage.ru_maxrss / 1024, problem
+    lines = words.strip().splitlines() or ["exit %d" % process.returncode]
+    problem = "" if process.returncode == 0 else next((line for line in lines if line.startswith("error")), lines[-1])
+    print(json.dumps([seconds, usage.ru_maxrss / 1024, problem]))
 
 
 def run_model(path, feeds):
@@ -172,6 +179,8 @@ def table_of(name, options, folder):
 def main():
     if sys.argv[1:2] == ["--child"]:
         return child(sys.argv[2:])
+    if sys.argv[1:2] == ["--measure"]:
+        return measure(sys.argv[2:])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--opfuse", type=pathlib.Path, default=ROOT / "build/release/tools/opfuse/opfuse")
     parser.add_argument("--models", default=MODELS)
