@@ -20,6 +20,14 @@ bool multiplies_codes(const Expr& e) {
   return (widened(0, DType::u8) || widened(0, DType::i8)) && widened(1, DType::i8);
 }
 
+/// Of a product of codes with a tap outside the data.
+std::optional<int64_t> constant_factor(const Expr& e) {
+  if (e.op() != ExprOp::mul) return std::nullopt;
+  for (const Expr& x : e.args())
+    if (x.is_constant()) return x.integer_value();
+  return std::nullopt;
+}
+
 bool is_zero(const Expr& e) {
   return e.is_constant() && (is_float(e.dtype()) ? e.value() == 0 : e.integer_value() == 0);
 }
@@ -69,7 +77,11 @@ std::variant<WindowView, std::string> view_window(const Region& region, int inde
     const double identity = r.kind == ReduceKind::sum ? 0 : r.kind == ReduceKind::max ? -INFINITY : INFINITY;
     const bool zero_product = r.kind == ReduceKind::sum && outside.op() == ExprOp::mul &&
                               std::any_of(outside.args().begin(), outside.args().end(), is_zero);
-    if (!zero_product && !(bytes ? is_zero(outside) : !codes && outside.is_constant() && outside.value() == identity))
+    const auto padding = codes ? constant_factor(outside) : std::nullopt;
+    if (padding)
+      view.padding = *padding;
+    else if (!zero_product &&
+             !(bytes ? is_zero(outside) : !codes && outside.is_constant() && outside.value() == identity))
       return "padding takes part";
   }
   for (int a = 0; a < domain; ++a)

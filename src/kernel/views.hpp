@@ -74,6 +74,7 @@ struct WindowView {
   int data = -1;         ///< the sliding read
   Expr value;            ///< of a tap inside the data
   bool guarded = false;  ///< taps outside contribute the identity, they are skipped
+  int64_t padding = 0;   ///< of a sum of codes: the code that stands for them; other than 0 it takes part
   int vec = -1, pixel = -1;
   std::vector<int> outer;
   std::vector<int> taps;

@@ -1,5 +1,6 @@
 // Sums of codes against the interpreter, in every bit: requantised results, on all targets this machine runs.
 #include <algorithm>
+#include <cstdlib>
 #include <random>
 
 #include "codegen/regions.hpp"
@@ -8,7 +9,11 @@
 namespace opfuse::test {
 namespace {
 
-constexpr int kDrawn = 24;
+/// More of them: OPFUSE_DRAWN_CODES=500 build/release/tests/test_codegen --gtest_filter='Drawn/CodesTest*'
+int drawn_count() {
+  const char* given = std::getenv("OPFUSE_DRAWN_CODES");
+  return given ? std::atoi(given) : 24;
+}
 
 struct Codes {
   Conv conv;
@@ -17,6 +22,7 @@ struct Codes {
   int unit = 64;            ///< steps are 1 / unit: a power of two plants ties
   bool extreme = false;     ///< codes 0 and 255, weights -128 and 127 only
   bool with_signs = false;  ///< the data are i8
+  bool full = false;        ///< sums reach the ends of i32
   bool middle = false;      ///< the sum is quantised before the residual is added, as graphs with a pair there do
 };
 
@@ -55,6 +61,9 @@ std::string codes_region(const Codes& v) {
                             code_of(real, v.zero));
 }
 
+/// What 255 sum |w| leaves of i32 at most.
+int64_t room_of(const Conv& c) { return (int64_t{1} << 31) - 1 - int64_t{255} * 128 * (c.c / c.group) * c.kh * c.kw; }
+
 Tensor drawn(DType dtype, const std::vector<int64_t>& sizes, std::mt19937& draw, const Codes& v) {
   Tensor t(dtype, sizes);
   for (int64_t i = 0; i < t.elements(); ++i) {
@@ -62,7 +71,7 @@ Tensor drawn(DType dtype, const std::vector<int64_t>& sizes, std::mt19937& draw,
     if (dtype == DType::f32)
       t.set_real(i, 1.0 / (v.unit << draw() % 3));
     else if (dtype == DType::i32)
-      t.set_integer(i, number * 16 - 2000);
+      t.set_integer(i, v.full ? (number & 1 ? 1 : -1) * room_of(v.conv) : number * 16 - 2000);
     else
       t.set_integer(i, v.extreme ? low + 255 * (number & 1) : low + number);
   }
@@ -137,7 +146,24 @@ const std::vector<Case> kCases = {
     codes("saturates", {.conv = conv(48, 32, 4, 3, 1), .unit = 64, .extreme = true}),
     codes("padding_of_128", {.conv = conv(20, 36, 7, 3, 1), .padding = 128, .zero = 255, .unit = 2048}),
     codes("padding_of_255", {.conv = conv(3, 32, 9, 7, 3, 2), .padding = 255, .unit = 1024}),
+    codes("near_the_end_of_i32",
+          {.conv = conv(40, 33, 5, 1), .zero = 128, .unit = 1 << 24, .extreme = true, .full = true}),
+    codes("near_the_end_with_taps",
+          {.conv = conv(20, 16, 6, 3, 1), .padding = 255, .unit = 1 << 24, .extreme = true, .full = true}),
     codes("depthwise", {.conv = conv(40, 40, 9, 3, 1, 1, 1, 40), .unit = 256}),
+    codes("depthwise_in_long_rows", {.conv = conv(16, 16, 56, 3, 1, 1, 1, 16), .zero = 3, .unit = 256}),
+    codes("depthwise_strided_in_long_rows", {.conv = conv(24, 24, 57, 3, 1, 2, 1, 24), .zero = 128, .unit = 256}),
+    codes("depthwise_of_5", {.conv = conv(24, 24, 21, 5, 2, 1, 1, 24), .unit = 512}),
+    codes("depthwise_of_7", {.conv = conv(16, 16, 14, 7, 3, 1, 1, 16), .unit = 512}),
+    codes("depthwise_padding_of_255", {.conv = conv(40, 40, 13, 3, 1, 1, 1, 40), .padding = 255, .unit = 512}),
+    codes("depthwise_padding_of_128_strided", {.conv = conv(16, 16, 10, 5, 2, 2, 1, 16), .padding = 128, .unit = 512}),
+    codes("depthwise_signs_padded",
+          {.conv = conv(24, 24, 9, 3, 1, 1, 1, 24), .padding = -128, .unit = 256, .with_signs = true}),
+    codes("depthwise_signs_padding_of_5",
+          {.conv = conv(40, 40, 15, 5, 2, 1, 1, 40), .padding = 5, .unit = 512, .with_signs = true}),
+    codes("depthwise_residual", {.conv = with_residual(conv(40, 40, 14, 3, 1, 1, 1, 40), "2"), .unit = 256}),
+    codes("depthwise_near_the_end",
+          {.conv = conv(16, 16, 9, 3, 1, 1, 1, 16), .unit = 1 << 24, .extreme = true, .full = true}),
     codes("depthwise_strided", {.conv = conv(24, 24, 11, 5, 2, 2, 1, 24), .zero = 128, .unit = 64, .extreme = true}),
     codes("signs", {.conv = conv(24, 40, 6, 3, 1), .padding = -5, .unit = 2048, .with_signs = true}),
     codes("signs_saturate", {.conv = conv(64, 32, 4, 1), .unit = 64, .extreme = true, .with_signs = true}),
@@ -157,7 +183,7 @@ std::vector<Case> drawn_cases() {
   std::vector<Case> all;
   std::mt19937 draw(19);
   const auto one_of = [&](std::initializer_list<int> values) { return values.begin()[draw() % values.size()]; };
-  for (int i = 0; i < kDrawn; ++i) {
+  for (int i = 0, count = drawn_count(); i < count; ++i) {
     const int kernel = one_of({1, 1, 3, 3, 5}), group = one_of({1, 1, 1, 2, 0});
     Codes v;
     const int size = kernel == 1 ? one_of({5, 13, 33}) : kernel == 3 ? one_of({5, 7, 9}) : 5;
@@ -166,13 +192,14 @@ std::vector<Case> drawn_cases() {
     if (group == 2) v.conv.c = v.conv.o = 64, v.conv.group = 2;
     if (group == 0) v.conv.o = v.conv.group = v.conv.c;
     v.with_signs = draw() % 3 == 0;
-    const bool depthwise = group == 0;
-    v.padding = depthwise ? 0 : v.with_signs ? one_of({-128, 0, 127}) : one_of({0, 128, 255});
+    v.padding = v.with_signs ? one_of({-128, 0, 127}) : one_of({0, 128, 255});
     v.zero = one_of({0, 128, 255});
     v.unit = one_of({64, 512, 4096});
     v.extreme = draw() % 2 == 0;
     v.conv.residual = draw() % 4 == 0;
     v.conv.n = draw() % 4 == 0 ? "2" : "1";
+    v.full = draw() % 8 == 0;
+    if (v.full) v.unit = 1 << 24;
     if (conv_extent(v.conv.h, kernel, v.conv) < 1) continue;
     all.push_back(codes("drawn_" + std::to_string(i), v));
   }

@@ -1,4 +1,8 @@
-// Values on a grid of 8 bit steps and back, per tensor and per channel; quantised weights; products in i32.
+// Values on a grid of 8 bit steps and back, per tensor and per channel; quantised weights; products and convolutions of
+// codes, depthwise ones too, with zero points at the ends and in the middle; products in i32.
+#include <algorithm>
+#include <cmath>
+
 #include "fuzz/operators.hpp"
 
 namespace opfuse::fuzz {
@@ -78,13 +82,90 @@ bool product_of_codes(Drawer& d) {
   return real && d.add("mul", {}, {real, d.scalar(DType::f32, unit)});
 }
 
+/// Codes of a drawn type, zero point and step: of u8 at the ends and in the middle, of i8 in the middle.
+struct Coded {
+  Value *codes = nullptr, *real = nullptr;
+  double step = 1;
+};
+
+Coded coded(Drawer& d, const Known& x) {
+  const DType type = d.chance(0.3) ? DType::i8 : DType::u8;
+  const double point = type == DType::u8 ? d.one_of<double>({0, 128, 255}) : d.one_of<double>({0, 0, -7});
+  const double step = scale_of(d, x);
+  Value *scale = d.scalar(DType::f32, step), *zero = d.scalar(type, point);
+  Coded c{d.add1("quantize_linear", {}, {x.value, scale, zero}), nullptr, step};
+  if (c.codes) c.real = d.add1("dequantize_linear", {}, {c.codes, scale, zero});
+  return c;
+}
+
+/// Constant codes, at their ends now and then, with a step for each of axis 0.
+Value* coded_weights(Drawer& d, const std::vector<int64_t>& sizes, double largest, std::vector<double>& steps) {
+  const bool exact = d.options().exact, ends = d.chance(0.3);
+  Value* codes = d.filled(sizes, DType::i8, [&](int64_t) {
+    if (exact) return static_cast<double>(d.between(-2, 2));
+    return ends ? d.one_of<double>({-128, 127}) : static_cast<double>(d.between(-127, 127));
+  });
+  Value* scales = d.filled({sizes[0]}, DType::f32, [&](int64_t) {
+    steps.push_back(static_cast<double>(static_cast<float>(exact ? 0.5 : d.inside(0.5, 1) * largest / 127)));
+    return steps.back();
+  });
+  Value* zeros = d.filled({sizes[0]}, DType::i8, [](int64_t) { return 0.0; });
+  return d.add1("dequantize_linear", {{"axis", int64_t{0}}}, {codes, scales, zeros});
+}
+
+/// Q -> DQ -> Conv of dequantised weights, with a bias of the sum's scale -> Relu -> Add -> Q -> DQ; the last are
+/// drawn.
+bool quantized_convolution(Drawer& d) {
+  const Known* x = d.pick([](const Known& k) {
+    return k.dtype() == DType::f32 && k.rank() == 4 && fixed_extent(k, 1) > 0 && k.sizes()[2] > 0 && k.sizes()[3] > 0;
+  });
+  if (!x) return false;
+  const int64_t channels = x->sizes()[1];
+  const bool depthwise = d.chance(0.4);
+  const int64_t outputs = depthwise ? channels : d.one_of<int64_t>({1, 8, 16, 17, 33});
+  std::vector<int64_t> kernel, pads, strides;
+  for (size_t axis = 2; axis < 4; ++axis) {
+    const int64_t room = x->sizes()[axis];
+    kernel.push_back(std::min(room, d.one_of<int64_t>({1, 2, 3, 3, 5, 7})));
+    pads.push_back(d.chance(0.4) ? 0 : kernel.back() / 2);
+    strides.push_back(d.one_of<int64_t>({1, 1, 2}));
+  }
+  pads.insert(pads.end(), {pads[0], pads[1]});
+  const Coded data = coded(d, *x);
+  if (!data.real) return false;
+  const std::vector<int64_t> sizes{outputs, depthwise ? 1 : channels, kernel[0], kernel[1]};
+  std::vector<double> steps;
+  Value* weights = coded_weights(d, sizes, 1.0 / static_cast<double>(sizes[1] * sizes[2] * sizes[3]), steps);
+  if (!weights) return false;
+  std::vector<Value*> operands{data.real, weights};
+  if (d.chance(0.6)) {
+    const double bound = d.options().exact ? 8 : 20000;
+    Value* codes = d.filled({outputs}, DType::i32, [&](int64_t) { return std::floor(d.inside(-bound, bound)); });
+    Value* scales = d.filled({outputs}, DType::f32, [&](int64_t i) {
+      return static_cast<double>(static_cast<float>(data.step) * static_cast<float>(steps[static_cast<size_t>(i)]));
+    });
+    Value* bias = d.add1("dequantize_linear", {{"axis", int64_t{0}}}, {codes, scales});
+    if (!bias) return false;
+    operands.push_back(bias);
+  }
+  Value* y = d.add1(
+      "conv",
+      {{"kernel_shape", kernel}, {"pads", pads}, {"strides", strides}, {"group", depthwise ? channels : int64_t{1}}},
+      operands);
+  if (y && d.chance(0.5)) y = d.add1("relu", {}, {y});
+  if (y && d.chance(0.4) && d.known(y).sizes() == x->sizes()) y = d.add1("add", {}, {y, data.real});
+  if (!y || d.chance(0.2)) return y;
+  return coded(d, d.known(y)).real;
+}
+
 }  // namespace
 
 const std::vector<Draw>& quantized_draws() {
   static const std::vector<Draw> list = {{"round_trip", 2, round_trip},
                                          {"per_channel", 1, per_channel},
                                          {"quantized_product", 1, quantized_product},
-                                         {"product_of_codes", 1, product_of_codes}};
+                                         {"product_of_codes", 1, product_of_codes},
+                                         {"quantized_convolution", 2, quantized_convolution}};
   return list;
 }
 

@@ -72,12 +72,15 @@ std::optional<CodesFit> fit_codes(const Region& region, const ContractionView& v
 
 namespace {
 
-/// The types of the product that is the region's first stage.
+/// The types of the product that is the region's first stage; depthwise ones are windows.
 std::optional<ElementTypes> product_types(const Region& region) {
   if (region.stages.empty() || region.stages[0].reductions.size() != 1) return std::nullopt;
   const auto found = view_products(region, 0);
-  const auto* view = std::get_if<ContractionView>(&found);
-  return view ? std::optional(view->types) : std::nullopt;
+  if (const auto* view = std::get_if<ContractionView>(&found)) return view->types;
+  const auto taps = view_window(region, 0);
+  const auto* window = std::get_if<WindowView>(&taps);
+  if (!window || window->value.op() != ExprOp::mul || window->value.dtype() != DType::i32) return std::nullopt;
+  return ElementTypes{.data = DType::u8, .weights = DType::i8, .sum = DType::i32};
 }
 
 }  // namespace

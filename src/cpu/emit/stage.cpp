@@ -119,7 +119,11 @@ void StageEmitter::store_inside(const Point& point, const std::map<int, Value*>&
 
 void StageEmitter::store_outputs(const std::vector<Point>& points) {
   if (!has_long_epilogue(stage) || points.size() == 1 || clips()) {
-    for (const Point& point : points) store_outputs_of(point);
+    for (size_t i = 0; i < points.size();) {
+      const size_t stored = store_codes(points, i);
+      if (stored == 0) store_outputs_of(points[i]);
+      i += std::max<size_t>(stored, 1);
+    }
     return;
   }
   const std::vector<Point> resting = at_rest(k, points);

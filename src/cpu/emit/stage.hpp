@@ -51,6 +51,7 @@ class StageEmitter {
  private:
   std::vector<Value*> values_at(const Point& point, const std::map<int, Value*>& given);
   Value* inside_outputs(const Env& env);
+  size_t store_codes(const std::vector<Point>& points, size_t first);  // stage_codes.cpp
   void store_inside(const Point& point, const std::map<int, Value*>& given = {});
   std::set<int> guarded_;  ///< reads whose in_bounds appears somewhere
 };

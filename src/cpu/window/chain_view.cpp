@@ -32,6 +32,7 @@ std::variant<ChainView, std::string> view_chain(const Region& region) {
   if (const auto* why = std::get_if<std::string>(&first)) return "the convolution: " + *why;
   const auto second = view_window(region, 1);
   if (const auto* why = std::get_if<std::string>(&second)) return "the window: " + *why;
+  if (std::get<WindowView>(second).padding != 0) return "the window: padding takes part";
   ChainView view{std::get<ContractionView>(first), std::get<WindowView>(second), {}, 1};
   if (std::string why = mismatch(region, view); !why.empty()) return why;
   for (const SlidingDim& d : view.second.sliding)

@@ -5,6 +5,7 @@
 #include "cpu/contraction/register_tile.hpp"
 #include "cpu/schedule_parts.hpp"
 #include "cpu/schedules.hpp"
+#include "cpu/window/byte_window.hpp"
 #include "cpu/window/mean_view.hpp"
 
 namespace opfuse {
@@ -84,6 +85,17 @@ std::vector<Ranked<int64_t>> widths_of(const Stage& stage, const WindowView& vie
   return fastest.all();
 }
 
+/// Sums of the tile and some words of data and weights are in registers; codes leave four pixels at a time.
+std::vector<Ranked<int64_t>> widths_of_codes(const Stage& stage, const WindowView& view, const TargetInfo& target,
+                                             size_t most) {
+  const int64_t pixels = pixel_count(stage, view.pixel), widest = target.vector_registers * 5 / 8;
+  const auto cycles = [](int64_t w) { return w == 0 ? 0.0 : static_cast<double>(w + w % kPixelsOfWord + 2); };
+  Fastest<int64_t> fastest(most);
+  for (int64_t w = 1; w == 1 || w <= std::min(pixels, widest); ++w)
+    fastest.offer(static_cast<double>(pixels / w) * cycles(w) + cycles(pixels % w), w);
+  return fastest.all();
+}
+
 void cut_parts(Parts& s, const Stage& stage, const WindowView& view, const std::optional<MeanView>& means,
                const TargetInfo& target) {
   const int64_t lanes = target.lanes_f32();
@@ -119,10 +131,13 @@ std::vector<Ranked<WindowSchedule>> schedule_window(const Region& region, const 
   for (int tap : view->taps)
     if (!axis_extent(stage, tap).is_constant()) return {};
   if (!axis_extent(stage, view->vec).is_constant() || view->pixel < 0) return {};
+  const bool codes = byte_window(region, *view, layouts, target).has_value();
+  if (view->padding != 0 && !codes) return {};
   WindowSchedule s;
   cut_parts(s, stage, *view, means, target);
   std::vector<Ranked<WindowSchedule>> schedules;
-  for (const auto& [cycles, width] : widths_of(stage, *view, target, most)) {
+  for (const auto& [cycles, width] :
+       codes ? widths_of_codes(stage, *view, target, most) : widths_of(stage, *view, target, most)) {
     s.tile_w = width;
     schedules.push_back({cycles, s});
   }

@@ -31,13 +31,15 @@ void add_bytes(Product& p, Kernel& k, int lanes) {
   };
 }
 
+Value* constant_like(Value* x, uint32_t bits) { return llvm::ConstantInt::get(x->getType(), bits); }
+
 /// Factors are the even and the odd bytes of every word, as vectors of i16.
 void add_words(Product& p, Kernel& k, int lanes) {
   const auto id = of_width(k.target, llvm::Intrinsic::x86_avx512_pmaddw_d_512, llvm::Intrinsic::x86_avx2_pmadd_wd,
                            llvm::Intrinsic::x86_sse2_pmadd_wd);
   llvm::Type* words = k.lanes(k.b.getInt16Ty(), 2 * lanes);
   const auto even_bytes = [&k, lanes, words](Value* v) {
-    return k.b.CreateBitCast(k.splat(k.b.CreateAnd(v, k.b.getInt32(kEvenBytes)), lanes), words);
+    return k.b.CreateBitCast(k.splat(k.b.CreateAnd(v, constant_like(v, kEvenBytes)), lanes), words);
   };
   p.spread = [&k, even_bytes](Value* x) {
     Value* even = even_bytes(x);
@@ -56,19 +58,24 @@ void add_words(Product& p, Kernel& k, int lanes) {
 
 }  // namespace
 
-Product byte_products(Kernel& k, const ContractionView& view) {
-  const auto lanes = static_cast<int>(view.types.lanes(k.target));
+Product byte_products(Kernel& k, const ElementTypes& types) {
+  const auto lanes = static_cast<int>(types.lanes(k.target));
   Product p;
-  p.unit = view.types.unit();
+  p.unit = types.unit();
   p.word = k.b.getInt32Ty();
   p.sums = p.weights = k.lanes(k.b.getInt32Ty(), lanes);
   if (has_byte_products(k.target))
     add_bytes(p, k, lanes);
   else
     add_words(p, k, lanes);
-  const uint32_t flipped = view.types.data == DType::i8 ? kSignBits : 0;  // i8 data + 128 are u8
-  if (flipped)
-    p.spread = [&k, spread = p.spread](Value* x) { return spread(k.b.CreateXor(x, k.b.getInt32(kSignBits))); };
+  if (types.data == DType::i8)  // + 128 they are u8
+    p.spread = [&k, spread = p.spread](Value* x) { return spread(k.b.CreateXor(x, constant_like(x, kSignBits))); };
+  return p;
+}
+
+Product byte_products(Kernel& k, const ContractionView& view) {
+  Product p = byte_products(k, view.types);
+  const uint32_t flipped = view.types.data == DType::i8 ? kSignBits : 0;
   if (view.guarded && view.padding != 0)
     p.outside = k.b.getInt32((kEveryByte * static_cast<uint32_t>(view.padding)) ^ flipped);
   return p;

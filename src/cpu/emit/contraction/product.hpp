@@ -21,7 +21,7 @@ struct Product {
   llvm::Type* word = nullptr;     ///< of data: scalar
   llvm::Type* weights = nullptr;  ///< vector, as it lies
   llvm::Type* sums = nullptr;     ///< vector
-  std::function<Factor(Value* word)> spread;
+  std::function<Factor(Value* word)> spread;  ///< of bytes also a vector of words, one for each lane
   std::function<Factor(Value* weights)> unpack;
   std::function<Value*(Value* sums, const Factor& x, const Factor& w)> add;
   Value* outside = nullptr;  ///< word of taps outside the data; null: they add nothing and are left out
@@ -31,6 +31,7 @@ struct Product {
 Product product_of(Kernel& k, const ContractionView& view);
 
 Product byte_products(Kernel& k, const ContractionView& view);   // byte_products.cpp
+Product byte_products(Kernel& k, const ElementTypes& types);     // the same, nothing said of taps outside
 Product half_products(Kernel& k, const ContractionView& view);   // half_products.cpp
 Product float_products(Kernel& k, const ContractionView& view);  // product.cpp
 

@@ -1,6 +1,7 @@
-// Real numbers to u8 codes: cast<u8>(add(min(max(round_even(x), low), high), zero)).
+// Real numbers to codes of u8 or i8: cast(add(min(max(round_even(x), low), high), zero)).
 #pragma once
 
+#include <array>
 #include <optional>
 
 #include "cpu/emit/kernel.hpp"
@@ -10,7 +11,8 @@ namespace opfuse::cpu {
 
 struct CodeForm {
   Expr x;
-  double low = 0, high = 0, zero = 0;  ///< low + zero is 0, high + zero 255
+  DType dtype = DType::u8;
+  double low = 0, high = 0, zero = 0;  ///< low + zero and high + zero are the ends of the codes
 };
 /// Nothing where the expression is another.
 std::optional<CodeForm> code_form(const Expr& e);
@@ -18,5 +20,9 @@ std::optional<CodeForm> code_form(const Expr& e);
 /// x: a whole vector of f32.
 bool has_code_instructions(Kernel& k, Value* x);
 Value* emit_code(Kernel& k, Value* x, const CodeForm& form);
+
+/// Of four vectors at once: their codes behind each other.
+inline constexpr size_t kVectorsOfCodes = 4;
+Value* emit_codes(Kernel& k, const std::array<Value*, kVectorsOfCodes>& x, const CodeForm& form);
 
 }  // namespace opfuse::cpu

@@ -15,6 +15,7 @@
 #include "cpu/emit/fence.hpp"
 #include "cpu/emit/parts.hpp"
 #include "cpu/emit/window/band_means.hpp"
+#include "cpu/emit/window/byte_window.hpp"
 #include "cpu/window/window_schedule.hpp"
 
 namespace opfuse::cpu {
@@ -238,8 +239,19 @@ void emit_window(Kernel& k) {
   StageEmitter stage(k, 0, not_stored(means));
   const auto found = view_window(k.spec.region, 0);
   OPFUSE_CHECK(std::holds_alternative<WindowView>(found), "{}", std::get<std::string>(found));
-  stage.unguard(std::get<WindowView>(found).data);
-  WindowEmitter emitter(k, stage, std::get<WindowView>(found), typed<WindowSchedule>(k.spec.schedule).tile_w);
+  const WindowView& view = std::get<WindowView>(found);
+  const int64_t width = typed<WindowSchedule>(k.spec.schedule).tile_w;
+  stage.unguard(view.data);
+  WindowEmitter emitter(k, stage, view, width);
+  if (const auto bytes = byte_window(k.spec.region, view, k.spec.layouts, k.target)) {
+    ByteWindowEmitter of_vector(k, stage, view, *bytes, width);
+    return emit_tiled_parts(k, stage.fresh_env(1), emitter.batch_axes(), Dim(emitter.blocks()), emitter.rows(),
+                            [&](const Env& env, PartRange blocks, PartRange rows) {
+                              emitter.each_vector(env, blocks.begin, blocks.end, [&](const Env& at, Value*) {
+                                of_vector.emit(at, rows.begin, rows.end);
+                              });
+                            });
+  }
   BandMeans bands(k, means, 1);
   emit_tiled_parts(k, stage.fresh_env(1), emitter.batch_axes(), Dim(emitter.blocks()), emitter.rows(),
                    [&](const Env& env, PartRange blocks, PartRange rows) {
