@@ -133,6 +133,8 @@ Value* ExprEmitter::compute(const Expr& e, DType dtype) {
   if (arity(e.op()) == 2) return binary(e, dtype);
   const Expr& x = e.args()[0];
   const DType type = x.weak() ? dtype : x.dtype();
+  if (e.op() == ExprOp::exp && type == DType::f32 && below_zero_ && below_zero_(x))
+    return emit_exp_below_zero(k_, emit(x, type));
   return unary(e.op(), type, emit(x, type));
 }
 

@@ -13,7 +13,10 @@ namespace opfuse::cpu {
 class ExprEmitter {
  public:
   using Leaf = std::function<Value*(const Expr&)>;
-  ExprEmitter(Kernel& k, Leaf leaf) : k_(k), leaf_(std::move(leaf)) {}
+  /// `below_zero`: of arguments of exp, whether they are known not to be above 0; null: of none.
+  using Known = std::function<bool(const Expr&)>;
+  ExprEmitter(Kernel& k, Leaf leaf, Known below_zero = {})
+      : k_(k), leaf_(std::move(leaf)), below_zero_(std::move(below_zero)) {}
 
   /// The value in value_type(dtype): weak constants take `dtype`.
   Value* emit(const Expr& e, DType dtype);
@@ -22,6 +25,7 @@ class ExprEmitter {
  private:
   Kernel& k_;
   Leaf leaf_;
+  Known below_zero_;
   std::map<const ExprNode*, Value*> memo_;
 
   Value* compute(const Expr& e, DType dtype);

@@ -23,6 +23,37 @@ std::vector<StageEmitter::Point> at_rest(Kernel& k, std::vector<StageEmitter::Po
   return points;
 }
 
+/// The same element of a row, or another of the same row: dimensions differ where one runs along all of them.
+bool same_row(const Stage& stage, const Read& a, const Read& b) {
+  if (a.stage != b.stage || a.index != b.index || a.map.dims.size() != b.map.dims.size()) return false;
+  const auto domain = static_cast<int>(stage.domain.size());
+  for (size_t d = 0; d < a.map.dims.size(); ++d) {
+    if (a.map.dims[d] == b.map.dims[d]) continue;
+    const IndexExpr& all = b.map.dims[d];
+    if (all.dynamic || all.terms.size() != 1 || all.terms[0].axis < domain || !(all.offset == Dim(0))) return false;
+  }
+  return true;
+}
+
+/// The value `all` runs along a row; `x` is one of them.
+bool is_one_of(const Stage& stage, const Expr& x, const Expr& all) {
+  if (x.op() != all.op() || x.dtype() != all.dtype() || x.args().size() != all.args().size()) return false;
+  if (x.op() == ExprOp::read)
+    return same_row(stage, stage.reads[static_cast<size_t>(x.index())], stage.reads[static_cast<size_t>(all.index())]);
+  if (x.args().empty()) return x.text() == all.text();
+  for (size_t i = 0; i < x.args().size(); ++i)
+    if (!is_one_of(stage, x.args()[i], all.args()[i])) return false;
+  return true;
+}
+
+/// x - max(x of the row): softmax. Its exponentials may be 0 where they are below the normal numbers, of which some
+/// cores compute each with a hundred cycles.
+bool is_below_maximum(const Stage& stage, const Expr& x) {
+  if (x.op() != ExprOp::sub || x.args()[1].op() != ExprOp::result) return false;
+  const Reduction& top = stage.reductions[static_cast<size_t>(x.args()[1].index())];
+  return top.kind == ReduceKind::max && is_one_of(stage, x.args()[0], top.value);
+}
+
 }  // namespace
 
 bool has_long_epilogue(const Stage& stage) {
@@ -58,7 +89,8 @@ ExprEmitter StageEmitter::at(const Env& env, const std::vector<Value*>& results,
     ExprEmitter inner = at(env, results);
     return inner.emit(e, DType::i64);
   };
-  return {k, [this, env, results, given, index](const Expr& leaf) -> Value* {
+  return {k,
+          [this, env, results, given, index](const Expr& leaf) -> Value* {
             const int i = leaf.index();
             switch (leaf.op()) {
               case ExprOp::result:
@@ -78,7 +110,8 @@ ExprEmitter StageEmitter::at(const Env& env, const std::vector<Value*>& results,
             const IndexMap& map = stage.reads.at(static_cast<size_t>(i)).map;
             Value* guard = guarded_.count(i) ? inside(k, reads[i], map, env, index) : nullptr;
             return load(k, reads[i], address_of(k, reads[i], map, env, index), env, guard);
-          }};
+          },
+          [this](const Expr& x) { return is_below_maximum(stage, x); }};
 }
 
 /// All values before the first store: an output may lie in an operand's buffer.
