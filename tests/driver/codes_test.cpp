@@ -42,6 +42,12 @@ TEST(Codes, AreSummedWhereBothFactorsAreDequantised) {
   for (const Buffer& b : c.program.buffers) EXPECT_FALSE(b.kind == BufferKind::intermediate && is_float(b.type.dtype));
 }
 
+TEST(Codes, DepthwisePaddingOfAnotherCodeTakesPart) {
+  const Compilation c = compiled(text_of({.attributes = "{pads = [1,1,1,1], group = 16}", .shape = "[16,1,3,3]"}));
+  ASSERT_EQ(precisions(c).size(), 1u);
+  EXPECT_FALSE(precisions(c)[0].refused) << precisions(c)[0].refused->message;
+}
+
 TEST(Codes, ResidualAndPairInFrontOfItJoin) {
   const Compilation c = compiled(R"(graph (%x: f32[1,32,6,6]) {
     %s = const splat<0.02> : f32[] %z = const splat<0> : u8[] %t = const splat<0.05> : f32[] %h = const splat<128> : u8[]
@@ -59,7 +65,8 @@ TEST(Codes, StayInFloatForAReason) {
       {"asymmetric_weights", {.weight_zero = "3", .codes = "splat<-126>"}},
       {"asymmetric_weights", {.weights = "u8", .codes = "splat<200>"}},
       {"wide_codes", {.data = "u16"}},
-      {"no_kernel", {.attributes = "{pads = [1,1,1,1], group = 16}", .shape = "[16,1,3,3]"}},  // padded with code 7
+      // dilated taps, padded with code 7
+      {"no_kernel", {.attributes = "{pads = [2,2,2,2], dilations = [2,2], group = 16}", .shape = "[16,1,3,3]"}},
   };
   for (const auto& [code, net] : cases) {
     const Compilation c = compiled(text_of(net));
