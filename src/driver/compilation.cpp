@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
+#include "cpu/intrinsic/intrinsic.hpp"
 #include "driver/measure_groups.hpp"
 #include "driver/model_hints.hpp"
 #include "driver/placement.hpp"
@@ -175,6 +176,24 @@ static std::string dumps_of_variant(const std::string& dumps, size_t index) {
   return dumps.empty() ? "" : fmt::format("{}/variant-{:02}", dumps, index);
 }
 
+/// Groups whose tile the target's file brings along are what their composite says: no pass joins or divides them.
+class TilesApart {
+ public:
+  TilesApart(Graph& graph, const TargetInfo& target) {
+    if (!has_intrinsics(target)) return;
+    for (Node* node : graph.nodes())
+      if (is_group(node) && intrinsic_of(target, node->pattern)) node->op = placed_op(), nodes_.push_back(node);
+  }
+  ~TilesApart() {
+    for (Node* node : nodes_) node->op = fused_op();
+  }
+  TilesApart(const TilesApart&) = delete;
+  TilesApart& operator=(const TilesApart&) = delete;
+
+ private:
+  std::vector<Node*> nodes_;
+};
+
 /// Variants have the groups of the plan, and what shaping makes of them at their sizes.
 void Compilation::shape() {
   if (placed) insert_pieces(fused, *placed);
@@ -184,11 +203,13 @@ void Compilation::shape() {
                    .precisions = precision_of_nodes(plan),
                    .no_fuse = options.plan.no_fuse};
   for (size_t i = 0; i < variants.size(); ++i) {
+    const TilesApart apart(*variants[i].graph, target);
     if (!how.only_types) how.dump_dir = dumps_of_variant(options.dump_dir, i);
     shape_for_target(*variants[i].graph, target, how);
   }
   if (!how.only_types) how.dump_dir = options.dump_dir;
   how.first_dump = dumps_;
+  const TilesApart apart(fused, target);
   Shaping shaping = shape_for_target(fused, target, how);
   verdicts = std::move(shaping.verdicts);
   shapings = std::move(shaping.notes);

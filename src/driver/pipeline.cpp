@@ -8,6 +8,7 @@
 #include "base/fail.hpp"
 #include "cpu/contraction/codes.hpp"
 #include "cpu/group_cost.hpp"
+#include "cpu/intrinsic/intrinsic.hpp"
 #include "driver/measure_launches.hpp"
 #include "fusion/precision.hpp"
 #include "fusion/user/capability_rules.hpp"
@@ -71,10 +72,23 @@ std::optional<Decline> illegal_on(const Node& node, const TargetInfo& target) {
   return std::nullopt;
 }
 
+/// Why the function of the group's composite is none for it.
+static std::optional<Decline> misfit_of_tile(const Node& node, const TargetInfo& target) {
+  if (!intrinsic_of(target, node.pattern)) return std::nullopt;
+  auto lowered = lower_group(node);
+  if (auto* decline = std::get_if<Decline>(&lowered)) return *decline;
+  if (const auto why = intrinsic_misfit(std::get<LoweredGroup>(lowered).region))
+    return Decline{"instruction", *why, {node.pattern}};
+  return std::nullopt;
+}
+
 Legality legality_on(const TargetInfo& target) {
-  return [target, rules = capability_rules(target)](const Node& node) -> std::optional<Decline> {
+  return [target, rules = capability_rules(target),
+          tiles = has_intrinsics(target)](const Node& node) -> std::optional<Decline> {
     if (rules)
       if (auto decline = rules->refuse(node)) return decline;
+    if (tiles)
+      if (auto decline = misfit_of_tile(node, target)) return decline;
     return has_generator(target) ? illegal_on(node, target) : std::nullopt;
   };
 }
@@ -271,6 +285,16 @@ BuildOptions build_options(const TargetInfo& target, const LowerOptions& request
     for (size_t i = 0; i < layouts.size(); ++i) params.push_back({layouts[i], strides[i]});
     return generator.choose_schedule(region, params, target);
   };
+  if (has_intrinsics(target)) {
+    options.wish_of_pattern = [&target](const std::string& pattern, const Region& region) {
+      const auto composite = intrinsic_of(target, pattern);
+      return composite ? std::optional(wish_intrinsic(region, intrinsic_at(target, *composite))) : std::nullopt;
+    };
+    options.schedule_of_pattern = [&target](const std::string& pattern, const Region& region) {
+      const auto composite = intrinsic_of(target, pattern);
+      return composite ? std::optional(schedule_intrinsic(region, *composite, target)) : std::nullopt;
+    };
+  }
   return options;
 }
 

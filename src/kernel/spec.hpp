@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -65,6 +66,12 @@ struct LinkedCode {
   std::vector<KernelCode> kernels;
 };
 
+/// A function that kernels call for their inner tile: `text` is LLVM IR, or `object` an ELF object or archive.
+struct IntrinsicCode {
+  std::string symbol, text, object;
+  std::string source;  ///< its file, for messages
+};
+
 struct CodegenOptions {
   bool emit_llvm = false;
   bool emit_assembly = false;
@@ -72,6 +79,7 @@ struct CodegenOptions {
   bool text_only = false;  ///< CUDA: the kernels' text without compiling it
   int threads = 0;         ///< 0: available_threads()
   std::function<void(size_t done, size_t total)> progress;
+  std::map<int64_t, IntrinsicCode> intrinsics{};  ///< by composite of the target's file; those that kernels call
 };
 
 }  // namespace opfuse

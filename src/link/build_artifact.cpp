@@ -15,6 +15,7 @@
 #include "cpu/contraction/codes.hpp"
 #include "link/emit_files.hpp"
 #include "link/generators.hpp"
+#include "link/intrinsic_code.hpp"
 #include "link/kernel_cache.hpp"
 #include "link/reference_launch.hpp"
 #include "program/body.hpp"
@@ -122,6 +123,7 @@ Kernels make_kernels(const Programs& programs, const TargetInfo& target, const A
                          options.text_only, options.threads,       {}};
   if (options.progress)
     codegen.progress = [&](size_t done, size_t total) { options.progress("generate kernels", done, total); };
+  codegen.intrinsics = intrinsics_of(missing, target);
   const LinkedCode linked = generator_for(target).generate(missing, target, codegen);
   OPFUSE_CHECK(linked.kernels.size() == missing.size(), "{} kernels for {} specs", linked.kernels.size(),
                missing.size());

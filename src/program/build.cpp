@@ -48,7 +48,7 @@ class Builder {
     program_.symbols.assign(symbols.begin(), symbols.end());
     program_.notes = work_.notes;
     make_buffers();
-    for (WorkItem& item : work_.items) item.wishes = wishes_of(item.groups);
+    for (WorkItem& item : work_.items) item.wishes = wishes_of(item.groups, item.node->pattern);
     const auto takes = [this](const Region& region, const std::vector<Layout>& layouts) {
       return has_kernel(region, layouts);
     };
@@ -91,14 +91,16 @@ class Builder {
     return !options_.choose_schedule(region, layouts, strides).skeleton.empty();
   }
 
-  LayoutWish wish(const Region& region) const {
+  LayoutWish wish(const Region& region, const std::string& pattern = {}) const {
+    if (!pattern.empty() && options_.wish_of_pattern)
+      if (auto own = options_.wish_of_pattern(pattern, region)) return *own;
     if (options_.wish_layouts) return options_.wish_layouts(region);
     return {std::vector<std::optional<Layout>>(region.params.size())};
   }
 
-  std::vector<LayoutWish> wishes_of(const std::vector<LoweredGroup>& groups) const {
+  std::vector<LayoutWish> wishes_of(const std::vector<LoweredGroup>& groups, const std::string& pattern) const {
     std::vector<LayoutWish> wishes;
-    for (const LoweredGroup& group : groups) wishes.push_back(wish(group.region));
+    for (const LoweredGroup& group : groups) wishes.push_back(wish(group.region, pattern));
     return wishes;
   }
 
@@ -267,7 +269,7 @@ class Builder {
   }
 
   void launch_all(const Node& node, const std::vector<LoweredGroup>& groups) {
-    launch_all(node, groups, wishes_of(groups));
+    launch_all(node, groups, wishes_of(groups, node.pattern));
   }
   void launch_all(const Node& node, const std::vector<LoweredGroup>& groups, const std::vector<LayoutWish>& wishes) {
     if (!groups.empty() && !groups[0].step_operands.empty()) return loop(node, groups);
@@ -489,7 +491,10 @@ class Builder {
         layouts.push_back(buffer(index).layout);
         strides.push_back(buffer(index).strides);
       }
-      launch.schedule = options_.choose_schedule(launch.region, layouts, strides);
+      const auto own = options_.schedule_of_pattern && !launch.pattern.empty()
+                           ? options_.schedule_of_pattern(launch.pattern, launch.region)
+                           : std::nullopt;
+      launch.schedule = own ? *own : options_.choose_schedule(launch.region, layouts, strides);
     }
   }
 };

@@ -32,6 +32,9 @@ struct BuildOptions {
   std::function<LayoutWish(const Region&)> wish_layouts;
   std::function<Schedule(const Region&, const std::vector<Layout>&, const std::vector<std::vector<Dim>>& strides)>
       choose_schedule;
+  /// The same two of groups whose pattern has a kernel of its own; nothing: those above answer.
+  std::function<std::optional<LayoutWish>(const std::string& pattern, const Region&)> wish_of_pattern;
+  std::function<std::optional<Schedule>(const std::string& pattern, const Region&)> schedule_of_pattern;
   int64_t arena_comparisons = Limits{}.arena_comparisons;
   std::set<const void*> quantised;  ///< where constants lie that are integers in the model
 };

@@ -43,6 +43,16 @@ struct AnchorRow {
   int64_t most_prologue = 0, most_epilogue = 0;  ///< 0: as many as the slots take
 };
 
+/// The inner tile of a product, computed by a function that the file brings along:
+/// sums[rows][columns] += data[rows][K] * weights[K][columns], K a multiple of `depth`, all dense f32.
+struct Intrinsic {
+  PlacedText source, symbol;                 ///< the file of the function ("tile.c", .ll, .o, .a), and its name in it
+  int64_t rows = 0, columns = 0, depth = 1;  ///< of a tile
+  std::string path;                          ///< of the source, seen from the target's file
+  std::string bytes;                         ///< of the source
+  bool given() const { return rows > 0; }
+};
+
 /// [[composite]]: an instruction that does what a whole pattern does.
 struct CompositeRow {
   PlacedText name, module, about, topology, root;
@@ -50,6 +60,7 @@ struct CompositeRow {
   std::vector<PlacedText> needs;  ///< preconditions of the instruction: where one fails the ledger says which
   std::vector<std::pair<PlacedText, PlacedText>> points;    ///< "INPUT" -> binding
   double multiply_adds_per_second = 0, launch_seconds = 0;  ///< 0: those of [device]
+  Intrinsic intrinsic{};                                    ///< on processors: what replaces the generator's own tile
 };
 
 /// [quantize.leave]: groups that stay in floating point although their pattern has points.
@@ -108,5 +119,7 @@ bool has_generator(const TargetInfo& target);
 
 /// As a target's file has them: sections behind those of the fields.
 std::string toml_of(const Capabilities& capabilities);
+/// What kernels hold of the file besides: the functions of its intrinsics; "" where there are none.
+std::string intrinsics_text(const Capabilities& capabilities);
 
 }  // namespace opfuse

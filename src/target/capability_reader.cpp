@@ -2,9 +2,11 @@
 // name. Rows are added to those of what the file extends; a row of the same name takes the place of the other.
 #include "target/capability_reader.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <optional>
 
@@ -82,6 +84,27 @@ class Row {
         read(*table);
       else
         wrong_(item.source(), fmt::format("{} must be a list of tables", key), "");
+    }
+  }
+  template <class Read>
+  void table(const char* key, Read read) {
+    const toml::node* node = find(key);
+    if (!node) return;
+    if (const toml::table* table = node->as_table()) return read(*table);
+    wrong_(node->source(), fmt::format("{} must be a table", key), "");
+  }
+  /// So many whole numbers as there are places for.
+  void numbers(const char* key, std::vector<int64_t*> into, int64_t least, int64_t most) {
+    const toml::node* node = find(key);
+    if (!node) return;
+    const toml::array* list = node->as_array();
+    if (!list || list->empty() || list->size() > into.size())
+      return wrong_(node->source(), fmt::format("{} must be a list of up to {} numbers", key, into.size()), "");
+    for (size_t i = 0; i < list->size(); ++i) {
+      const std::optional<int64_t> value = list->get(i)->is_integer() ? list->get(i)->value<int64_t>() : std::nullopt;
+      if (!value || *value < least || *value > most)
+        return wrong_(list->get(i)->source(), fmt::format("{} has numbers from {} to {}", key, least, most), "");
+      *into[i] = *value;
     }
   }
   /// What nobody asked for.
@@ -181,6 +204,7 @@ class Sections {
     row.pairs("points", one.points);
     row.real("multiply_adds_per_second", one.multiply_adds_per_second, kMostRate);
     row.real("launch_seconds", one.launch_seconds, 1);
+    row.table("intrinsic", [&](const toml::table& t) { intrinsic(t, one.intrinsic); });
     row.needs("name", false);
     row.needs("topology", false);
     row.finish();
@@ -256,6 +280,29 @@ class Sections {
                     const std::vector<std::string>& words) {
     if (std::find(words.begin(), words.end(), word) == words.end())
       wrong_(table.get(key)->source(), fmt::format("{} cannot be \"{}\"", key, word), did_you_mean(word, words));
+  }
+
+  /// The function's file is read at once: targets are told apart by it.
+  void intrinsic(const toml::table& table, Intrinsic& into) {
+    constexpr int64_t kMostSide = 256;
+    Row row(table, "intrinsic", file_, wrong_);
+    row.text("source", into.source);
+    row.text("symbol", into.symbol);
+    row.numbers("tile", {&into.rows, &into.columns, &into.depth}, 1, kMostSide);
+    for (const char* key : {"source", "symbol", "tile"}) row.needs(key, false);
+    row.finish();
+    if (into.source.text.empty()) return;
+    const std::vector<std::string> kinds{".c", ".ll", ".o", ".a"};
+    const std::filesystem::path path = std::filesystem::path(file_).parent_path() / into.source.text;
+    into.path = path.string();
+    if (std::find(kinds.begin(), kinds.end(), path.extension()) == kinds.end())
+      return wrong_(table.get("source")->source(),
+                    fmt::format("source is C, LLVM IR, an object or an archive ({}), not \"{}\"",
+                                fmt::join(kinds, ", "), into.source.text),
+                    path.extension() == ".so" ? "kernels hold their code: give the archive or the object" : "");
+    std::ifstream in(path, std::ios::binary);
+    if (!in) return wrong_(table.get("source")->source(), fmt::format("there is no file {}", into.path), "");
+    into.bytes = {std::istreambuf_iterator<char>(in), {}};
   }
 
   FusionSlot slot(const toml::table& table, const char* what) {

@@ -1,6 +1,8 @@
 // Capabilities as a target's file has them: what `targets show` prints reads back.
 #include <fmt/ranges.h>
 
+#include <filesystem>
+
 #include "target/capabilities.hpp"
 
 namespace opfuse {
@@ -93,6 +95,10 @@ void put(Lines& out, const CompositeRow& row) {
   if (!points.empty()) out.put("points", fmt::format("{{ {} }}", fmt::join(points, ", ")));
   out.real("multiply_adds_per_second", row.multiply_adds_per_second);
   out.real("launch_seconds", row.launch_seconds);
+  if (const Intrinsic& tile = row.intrinsic; tile.given())
+    out.put("intrinsic", fmt::format("{{ source = {}, symbol = {}, tile = [{}, {}, {}] }}",
+                                     quoted(std::filesystem::absolute(tile.path).string()), quoted(tile.symbol.text),
+                                     tile.rows, tile.columns, tile.depth));
 }
 
 void put(Lines& out, const GroupLimits& limits) {
@@ -146,6 +152,15 @@ std::string PlacedText::place() const { return fmt::format("{}:{}", file, line);
 
 bool Capabilities::any() const {
   return !operators.empty() || !anchors.empty() || !composites.empty() || limits.any() || quantize.stated;
+}
+
+std::string intrinsics_text(const Capabilities& capabilities) {
+  std::string text;
+  for (const CompositeRow& row : capabilities.composites)
+    if (const Intrinsic& tile = row.intrinsic; tile.given())
+      text += fmt::format("{} {}x{}x{} {}\n{}\n", tile.symbol.text, tile.rows, tile.columns, tile.depth,
+                          tile.source.text, tile.bytes);
+  return text;
 }
 
 std::string toml_of(const Capabilities& capabilities) {

@@ -102,7 +102,7 @@ TargetInfo target_of_file(const std::string& path) {
         .hint(more == 0 ? m.hint : fmt::format("{} more: `opfuse targets check {}` lists them", more, path));
   }
   TargetInfo target = with_caches(file.target, file.stated);
-  target.fingerprint = hash_text(toml_of(target)).hex();
+  target.fingerprint = hash_text(toml_of(target) + intrinsics_text(file.capabilities)).hex();
   const std::lock_guard lock(loaded_mutex);
   return (loaded()[target.name] = {target, file.capabilities}).target;
 }

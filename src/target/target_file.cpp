@@ -193,6 +193,12 @@ class Reader {
                       [this](const auto& at, std::string message, std::string hint) {
                         wrong(at, std::move(message), std::move(hint));
                       });
+    if (target().kind == "cpu") return;
+    for (const CompositeRow& row : result_.capabilities.composites)
+      if (row.intrinsic.given())
+        wrong(
+            node.source(), fmt::format("intrinsics are of cpu targets; this one is of the kind {}", target().kind),
+            target().kind == "accelerator" ? "an accelerator runs whole pieces by its plug-in (docs/plugins.md)" : "");
   }
 
   void read_field(const std::string& section, const std::string& key, const toml::node& node) {

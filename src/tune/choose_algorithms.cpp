@@ -116,7 +116,7 @@ class Chooser {
 
   void add_layer(size_t index) {
     const Launch& launch = program_.launches[index];
-    if (launch.reference || !is_convolution(launch.region)) return;
+    if (launch.reference || launch.schedule.skeleton == "intrinsic" || !is_convolution(launch.region)) return;
     Layer layer;
     layer.launch = index;
     layer.options = algorithm_options(launch.region, layouts_of(launch), launch.schedule, target_, threads_);

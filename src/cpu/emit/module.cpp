@@ -4,12 +4,14 @@
 #include "cpu/emit/module.hpp"
 
 #include <llvm/Analysis/TargetTransformInfo.h>
+#include <llvm/AsmParser/Parser.h>
 #include <llvm/CodeGen/MachineModuleInfo.h>
 #include <llvm/CodeGen/Passes.h>
 #include <llvm/CodeGen/TargetPassConfig.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/SourceMgr.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
@@ -100,6 +102,31 @@ std::vector<char> emit_file(llvm::Module& module, llvm::LLVMTargetMachine& machi
   return {bytes.begin(), bytes.end()};
 }
 
+/// LLVM IR -> object, as it stands: no pass but those that select instructions.
+std::string object_of_text(const IntrinsicCode& code, llvm::LLVMTargetMachine& machine) {
+  llvm::LLVMContext context;
+  llvm::SMDiagnostic problem;
+  const auto module = llvm::parseAssembly(llvm::MemoryBufferRef(code.text, code.source), problem, context);
+  if (!module)
+    throw fail(E::codegen_failed, "{}:{}:{}: {}", code.source, problem.getLineNo(), problem.getColumnNo() + 1,
+               problem.getMessage().str());
+  module->setTargetTriple(kTriple);
+  module->setDataLayout(machine.createDataLayout());
+  const std::vector<char> object = emit_file(*module, machine, llvm::CodeGenFileType::ObjectFile);
+  return {object.begin(), object.end()};
+}
+
+/// The tile that a kernel calls, as an object; nullopt: it calls none.
+std::optional<IntrinsicCode> intrinsic_for(const KernelSpec& spec, const CodegenOptions& options,
+                                           llvm::LLVMTargetMachine& machine) {
+  if (spec.schedule.skeleton != "intrinsic") return std::nullopt;
+  const auto at = options.intrinsics.find(spec.schedule.get("composite", -1));
+  if (at == options.intrinsics.end()) throw fail(E::codegen_failed, "the kernel calls a tile that nobody gave");
+  IntrinsicCode code = at->second;
+  if (!code.text.empty()) code.object = object_of_text(code, machine);
+  return code;
+}
+
 std::string text_of(const llvm::Module& module) {
   std::string text;
   llvm::raw_string_ostream out(text);
@@ -135,7 +162,9 @@ CompiledKernel compile_kernel(const KernelSpec& spec, const TargetInfo& target, 
     const auto text = emit_file(*copy, *machine, llvm::CodeGenFileType::AssemblyFile);
     result.code.assembly.assign(text.begin(), text.end());
   }
-  result.flat = link_object(emit_file(module, *machine, llvm::CodeGenFileType::ObjectFile), result.code.symbol);
+  const auto called = intrinsic_for(spec, options, *machine);
+  result.flat = link_object(emit_file(module, *machine, llvm::CodeGenFileType::ObjectFile), result.code.symbol,
+                            called ? &*called : nullptr);
   result.code.size = result.flat.bytes.size();
   result.code.compile_ms = time.milliseconds();
   return result;

@@ -16,9 +16,14 @@ struct FlatCode {
   size_t size = 0;   ///< of the kernel's own instructions
 };
 
+/// What kernels call where the target's file computes their inner tile.
+inline constexpr const char* kIntrinsicSymbol = "opfuse_intrinsic";
+
 /// Lays an ELF object's sections out one after another and resolves every relocation; an undefined
-/// symbol is E::codegen_failed naming it.
-FlatCode link_object(const std::vector<char>& object, const std::string& symbol);
+/// symbol is E::codegen_failed naming it. With an intrinsic: its object, or what of its archive is needed, behind the
+/// kernel's own; calls of kIntrinsicSymbol go to its symbol.
+FlatCode link_object(const std::vector<char>& object, const std::string& symbol,
+                     const IntrinsicCode* intrinsic = nullptr);
 
 /// A compiled kernel: `code` holds parts, scratch and the texts asked for; its offset counts from bytes.
 struct CompiledKernel {

@@ -1,0 +1,96 @@
+// A kernel is a piece of the device's program: its launches, one after the other, between memories that the caller has.
+#include "runtime/gpu_device.hpp"
+
+#include "base/fail.hpp"
+#include "runtime/device.hpp"
+
+namespace opfuse {
+namespace {
+
+class GpuDevice final : public PlacedDevice {
+ public:
+  explicit GpuDevice(const ArtifactDevice& device)
+      : artifact_(device.program), pieces_(device.pieces), program_(*artifact_), stream_(program_.driver()) {
+    program_.make_current();
+    check(program_.driver().cuStreamCreate(stream_.slot(), 1), "making a stream");
+  }
+  ~GpuDevice() override { program_.enter(); }
+
+  uint64_t allocate(uint64_t bytes) override {
+    program_.make_current();
+    DeviceMemory memory(program_.driver(), bytes);
+    const uint64_t address = memory.address();
+    memories_.emplace(address, std::move(memory));
+    return address;
+  }
+  void free(uint64_t memory) override {
+    program_.enter();
+    memories_.erase(memory);
+  }
+  void to_device(const void* host, uint64_t memory, uint64_t bytes) override {
+    program_.make_current();
+    check(program_.driver().cuMemcpyHtoDAsync_v2(memory, host, bytes, stream_.get()), "copying to its memory");
+    check(program_.driver().cuStreamSynchronize(stream_.get()), "copying to its memory");
+  }
+  void from_device(uint64_t memory, void* host, uint64_t bytes) override {
+    program_.make_current();
+    check(program_.driver().cuMemcpyDtoHAsync_v2(host, memory, bytes, stream_.get()), "copying from its memory");
+    check(program_.driver().cuStreamSynchronize(stream_.get()), "copying from its memory");
+  }
+
+  /// "gpu-piece 3"
+  uint64_t compile(const std::string& piece) override {
+    const size_t number = std::stoull(piece.substr(piece.rfind(' ') + 1));
+    OPFUSE_CHECK(number < pieces_.size(), "the program has no piece {}", number);
+    return number + 1;
+  }
+
+  void run(uint64_t kernel, std::span<const uint64_t> memories, const SymbolValues& symbols) override {
+    program_.make_current();
+    const GpuPiece& piece = pieces_.at(kernel - 1);
+    const auto arena = static_cast<size_t>(artifact_->arena_bytes.evaluate(symbols));
+    if (!arena_.address() || arena_.bytes() < arena) arena_ = DeviceMemory(program_.driver(), arena);
+    std::vector<int64_t> symbol_list;
+    for (const std::string& name : artifact_->symbols) symbol_list.push_back(symbols.at(name));
+    std::vector<cuda::CuPointer> pointers;
+    for (const int index : piece.launches) {
+      pointers.clear();
+      for (const int b : artifact_->launches[static_cast<size_t>(index)].buffers)
+        pointers.push_back(address_of(artifact_->buffers[static_cast<size_t>(b)], piece, memories, symbols));
+      program_.launch(static_cast<size_t>(index), pointers, symbols, symbol_list, stream_.get());
+    }
+    check(program_.driver().cuStreamSynchronize(stream_.get()), "running a piece");
+  }
+
+ private:
+  std::shared_ptr<const Artifact> artifact_;
+  const std::vector<GpuPiece> pieces_;
+  DeviceProgram program_;
+  DeviceStream stream_;
+  DeviceMemory arena_;
+  std::map<uint64_t, DeviceMemory> memories_;
+
+  void check(cuda::CuResult result, const char* doing) const { program_.driver().check(result, doing); }
+
+  cuda::CuPointer address_of(const ArtifactBuffer& buffer, const GpuPiece& piece, std::span<const uint64_t> memories,
+                             const SymbolValues& symbols) const {
+    const auto offset = static_cast<cuda::CuPointer>(buffer.offset.evaluate(symbols));
+    switch (buffer.storage) {
+      case Storage::input:
+        return memories[static_cast<size_t>(buffer.root - piece.first_input)] + offset;
+      case Storage::output:
+        return memories[static_cast<size_t>(piece.inputs + buffer.root - piece.first_output)] + offset;
+      case Storage::constant:
+        return program_.constants() + offset;
+      case Storage::arena:
+        return arena_.address() + offset;
+    }
+    return 0;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<PlacedDevice> open_gpu(const ArtifactDevice& device) { return std::make_unique<GpuDevice>(device); }
+
+}  // namespace opfuse
