@@ -6,6 +6,7 @@ if(TARGET opfuse_llvm)
 endif()
 install(DIRECTORY include/opfuse DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
 install(DIRECTORY targets DESTINATION ${CMAKE_INSTALL_DATADIR}/opfuse)
+install(DIRECTORY examples/npu examples/tile DESTINATION ${CMAKE_INSTALL_DATADIR}/opfuse/examples)
 install(EXPORT opfuseTargets NAMESPACE opfuse:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/opfuse)
 configure_package_config_file(cmake/opfuseConfig.cmake.in ${PROJECT_BINARY_DIR}/opfuseConfig.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/opfuse)

@@ -2,7 +2,10 @@
 //
 //   for tiles of rows, for tiles of columns:
 //     the accumulator is loaded with the bias
-//     for tiles of K: multiply and add; behind the last one: the activation, and the tile is stored
+//     for tiles of K: multiply and add; behind the last one: scale and shift, the activation, and the tile is stored
+//
+// A convolution is a product whose rows are pixels, and whose K are the channels and taps that a pixel sees: what loads
+// tiles finds them in the image.
 //
 // Edges that are no multiples of 16 are padded with zeros inside a tile. What ran is written to the file that
 // EXAMPLE_NPU_RECORD names, one line a call; with EXAMPLE_NPU_TRACE each tile too. EXAMPLE_NPU_FAIL=CALL makes a call
@@ -25,9 +28,19 @@ constexpr size_t kTile = 16;
 
 enum class Activation { none, relu, gelu, gelu_tanh };
 
+/// What a convolution's rows and depths are: pixels of images, taps of channels.
+struct Window {
+  bool given = false;
+  size_t channels = 0, height = 0, width = 0, rows = 0, columns = 0;  // of an image, of the result
+  size_t kernel[2] = {1, 1}, stride[2] = {1, 1}, dilation[2] = {1, 1}, pad[2] = {0, 0};
+};
+
 /// One product with what follows it; numbers are those of the piece's values.
 struct Product {
   int x = 0, w = 0, bias = -1, result = 0;
+  Window window;
+  int norm[4] = {-1, -1, -1, -1};  // of a BatchNorm: scale, bias, mean, variance
+  float epsilon = 0;
   bool transposed = false;  // weights are [N, K]
   Activation activation = Activation::none;
   size_t m = 0, n = 0, k = 0;
@@ -157,6 +170,8 @@ class Reader {
     if (!sizes_of(type, value.sizes)) return "a result is " + type;
     values_[number(id)] = value;
     if (op == "matmul" || op == "gemm") return product(op, number(id), operands, attributes);
+    if (op == "conv") return convolution(number(id), value, operands, attributes);
+    if (op == "batch_norm") return batch_norm(number(id), operands, attributes);
     if (op == "add" && operands.size() == 2) return bias(number(id), operands);
     const bool relu = op == "relu", gelu = op == "gelu";
     Product* const p = operands.empty() ? nullptr : product_of(operands[0]);
@@ -187,6 +202,51 @@ class Reader {
     p.m = elements(x) / p.k;
     if (p.bias >= 0 && elements(values_[p.bias].sizes) != p.n) return "a bias that is no row";
     kernel_.products.push_back(p);
+    return "";
+  }
+
+  /// "... strides=[2,2] ..." -> the numbers; none: it is left out.
+  static std::vector<size_t> numbers_of(const std::string& attributes, const std::string& name) {
+    const size_t at = attributes.find(" " + name + "=[");
+    if (at == std::string::npos) return {};
+    std::vector<size_t> numbers;
+    std::istringstream text(attributes.substr(at + name.size() + 3));
+    for (size_t number = 0; text >> number; text.get()) numbers.push_back(number);
+    return numbers;
+  }
+
+  std::string convolution(int result, const Value& y, const std::vector<int>& operands, const std::string& attributes) {
+    if (operands.size() < 2 || !values_.count(operands[0]) || !values_.count(operands[1]))
+      return "a convolution of unknown values";
+    const std::vector<size_t>&x = values_[operands[0]].sizes, &w = values_[operands[1]].sizes;
+    if (!values_[operands[1]].constant || x.size() != 4 || w.size() != 4 || y.sizes.size() != 4 || x[1] != w[1])
+      return "a convolution in groups, or of other than images";
+    const std::vector<size_t> strides = numbers_of(attributes, "strides"), pads = numbers_of(attributes, "pads"),
+                              dilations = numbers_of(attributes, "dilations");
+    if (attributes.find("auto_pad") != std::string::npos) return "padding that is not given in numbers";
+    Product p;
+    p.x = operands[0], p.w = operands[1], p.result = result, p.transposed = true;
+    if (operands.size() > 2) p.bias = operands[2];
+    p.window = {true, x[1], x[2], x[3], y.sizes[2], y.sizes[3]};
+    for (int d = 0; d < 2; ++d) {
+      p.window.kernel[d] = w[2 + d];
+      if (strides.size() == 2) p.window.stride[d] = strides[d];
+      if (dilations.size() == 2) p.window.dilation[d] = dilations[d];
+      if (pads.size() == 4) p.window.pad[d] = pads[d];
+    }
+    p.m = x[0] * y.sizes[2] * y.sizes[3], p.n = w[0], p.k = x[1] * w[2] * w[3];
+    kernel_.products.push_back(p);
+    return "";
+  }
+
+  /// The scale and shift of each column, behind the sums.
+  std::string batch_norm(int result, const std::vector<int>& operands, const std::string& attributes) {
+    Product* const p = operands.size() == 5 ? product_of(operands[0]) : nullptr;
+    if (!p || p->norm[0] >= 0 || p->activation != Activation::none) return "a norm that is no scale of a product";
+    for (int i = 0; i < 4; ++i) p->norm[i] = operands[1 + i];
+    const size_t at = attributes.find(" epsilon=");
+    p->epsilon = at == std::string::npos ? 1e-5f : std::strtof(attributes.c_str() + at + 9, nullptr);
+    p->result = result;
     return "";
   }
 
@@ -226,21 +286,52 @@ void load_tile(float (&tile)[kTile][kTile], const float* from, size_t row, size_
       tile[i][j] = transposed ? from[(column + j) * rows + row + i] : from[(row + i) * columns + column + j];
 }
 
+/// The same of the pixels and taps of a convolution; taps outside of the image are zeros.
+void load_pixels(float (&tile)[kTile][kTile], const Product& p, const float* x, size_t row, size_t depth) {
+  std::memset(tile, 0, sizeof tile);
+  const Window& v = p.window;
+  const size_t pixels = v.rows * v.columns, taps = v.kernel[0] * v.kernel[1];
+  for (size_t i = 0; i < kTile && row + i < p.m; ++i)
+    for (size_t j = 0; j < kTile && depth + j < p.k; ++j) {
+      const size_t image = (row + i) / pixels, pixel = (row + i) % pixels, channel = (depth + j) / taps;
+      const size_t tap = (depth + j) % taps;
+      const size_t h = pixel / v.columns * v.stride[0] + tap / v.kernel[1] * v.dilation[0] - v.pad[0];
+      const size_t w = pixel % v.columns * v.stride[1] + tap % v.kernel[1] * v.dilation[1] - v.pad[1];
+      if (h < v.height && w < v.width)  // those above and left of it are huge
+        tile[i][j] = x[((image * v.channels + channel) * v.height + h) * v.width + w];
+    }
+}
+
+/// Where an element of a product lies: rows one behind the other, or channels of images.
+size_t place_of(const Product& p, size_t row, size_t column) {
+  if (!p.window.given) return row * p.n + column;
+  const size_t pixels = p.window.rows * p.window.columns;
+  return (row / pixels * p.n + column) * pixels + row % pixels;
+}
+
+/// What a product reads and stores.
+struct Operands {
+  const float *x, *w, *bias, *norm[4];
+  float* y;
+};
+
 struct Counts {
   long long tiles = 0, activations = 0, biases = 0;
 };
 
-void run_tile(opfuse_device* device, const Product& p, const float* x, const float* w, const float* bias, float* y,
-              size_t row, size_t column, Counts& counts) {
+void run_tile(opfuse_device* device, const Product& p, const Operands& at, size_t row, size_t column, Counts& counts) {
   float sums[kTile][kTile] = {}, a[kTile][kTile], b[kTile][kTile];
-  if (bias) {
+  if (at.bias) {
     ++counts.biases;
     for (size_t i = 0; i < kTile; ++i)
-      for (size_t j = 0; j < kTile && column + j < p.n; ++j) sums[i][j] = bias[column + j];
+      for (size_t j = 0; j < kTile && column + j < p.n; ++j) sums[i][j] = at.bias[column + j];
   }
   for (size_t depth = 0; depth < p.k; depth += kTile) {
-    load_tile(a, x, row, p.m, depth, p.k, false);
-    load_tile(b, w, depth, p.k, column, p.n, p.transposed);
+    if (p.window.given)
+      load_pixels(a, p, at.x, row, depth);
+    else
+      load_tile(a, at.x, row, p.m, depth, p.k, false);
+    load_tile(b, at.w, depth, p.k, column, p.n, p.transposed);
     for (size_t i = 0; i < kTile; ++i)
       for (size_t k = 0; k < kTile; ++k)
         for (size_t j = 0; j < kTile; ++j) sums[i][j] += a[i][k] * b[k][j];
@@ -250,12 +341,18 @@ void run_tile(opfuse_device* device, const Product& p, const float* x, const flo
     counts.activations += activates;
     if (device->trace)
       record(device, "tile row=%zu column=%zu k=%zu last=%d activation=%d\n", row, column, depth, last, activates);
+    if (last && at.norm[0])
+      for (size_t j = 0; j < kTile && column + j < p.n; ++j) {
+        const float scale = at.norm[0][column + j] / std::sqrt(at.norm[3][column + j] + p.epsilon);
+        for (size_t i = 0; i < kTile; ++i)
+          sums[i][j] = (sums[i][j] - at.norm[2][column + j]) * scale + at.norm[1][column + j];
+      }
     if (!activates) continue;
     for (size_t i = 0; i < kTile; ++i)
       for (size_t j = 0; j < kTile; ++j) sums[i][j] = activated(sums[i][j], p.activation);
   }
   for (size_t i = 0; i < kTile && row + i < p.m; ++i)
-    for (size_t j = 0; j < kTile && column + j < p.n; ++j) y[(row + i) * p.n + column + j] = sums[i][j];
+    for (size_t j = 0; j < kTile && column + j < p.n; ++j) at.y[place_of(p, row + i, column + j)] = sums[i][j];
 }
 
 opfuse_plugin_status compile(opfuse_device* device, const char* piece, opfuse_kernel& kernel) {
@@ -339,10 +436,10 @@ opfuse_plugin_status opfuse_plugin_run(opfuse_device* device, const opfuse_launc
   }
   for (const Product& p : run->kernel->products) {
     Counts counts;
+    Operands operands{at.at(p.x), at.at(p.w), p.bias < 0 ? nullptr : at.at(p.bias), {}, at.at(p.result)};
+    for (int i = 0; i < 4; ++i) operands.norm[i] = p.norm[i] < 0 ? nullptr : at.at(p.norm[i]);
     for (size_t row = 0; row < p.m; row += kTile)
-      for (size_t column = 0; column < p.n; column += kTile)
-        run_tile(device, p, at.at(p.x), at.at(p.w), p.bias < 0 ? nullptr : at.at(p.bias), at.at(p.result), row, column,
-                 counts);
+      for (size_t column = 0; column < p.n; column += kTile) run_tile(device, p, operands, row, column, counts);
     record(device, "run %s m=%zu n=%zu k=%zu tiles=%lld biases=%lld activations=%lld\n", run->kernel->name.c_str(), p.m,
            p.n, p.k, counts.tiles, counts.biases, counts.activations);
   }

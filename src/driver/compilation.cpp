@@ -18,6 +18,7 @@
 #include "ir/for_parts.hpp"
 #include "ir/outline.hpp"
 #include "ir/placed.hpp"
+#include "link/placed_launch.hpp"
 #include "opfuse/opfuse.hpp"
 
 namespace opfuse {
@@ -121,7 +122,7 @@ void Compilation::open_devices() {
     throw fail(E::bad_option, "variants for given sizes run on the cpu target alone").hint("leave out --specialize");
   placed = open_accelerators({options.accelerators, options.place, options.fallback});
   conversions.insert(conversions.end(), placed->notes.begin(), placed->notes.end());
-  if (placed->accelerators.empty()) placed.reset();
+  if (placed->none()) placed.reset();
 }
 
 void Compilation::make_plan() {
@@ -133,7 +134,7 @@ void Compilation::make_plan() {
   plan = options.given_plan ? *options.given_plan
          : placed           ? plan_placed(prepared, target, options.plan, where, *placed)
                             : plan_graph(prepared, target, options.plan);
-  if (options.given_plan && placed) note_placements(prepared, plan, target, *placed);
+  if (options.given_plan && placed) note_placements(prepared, plan, target, where, *placed);
   if (options.given_plan) return set_precisions(plan, prepared, options.plan.precision);
   plan.dims = options.dims;
   if (auto note = group_limit_note(plan, options.plan.max_group_nodes)) conversions.push_back(*note);
@@ -237,14 +238,17 @@ void Compilation::build() {
   const auto in_interpreter = [](const Launch& launch) { return launch.reference; };
   if (std::any_of(program.launches.begin(), program.launches.end(), in_interpreter))
     with.reference_graph = std::make_shared<const Graph>(fused.clone());
+  PlacedDevices devices;
+  if (placed) devices = build_devices(fused, *placed, options);
   if (placed)
-    with.placed_launch = [this](const Program& of, const Launch& launch) {
+    with.placed_launch = [&](const Program& of, const Launch& launch) {
       for (const Node* node : fused.nodes())
         if (node->op == placed_op() && node->label == launch.name)
-          return placed_launch(of, launch, *node, placed->sessions.at(placed_device(*node)));
+          return placed_launch(of, launch, *node, devices.number_of(placed_device(*node)), devices.pieces[launch.name]);
       OPFUSE_CHECK(false, "no piece is called {}", launch.name);
     };
   artifact = build_artifact(program, variants, target, with);
+  artifact.devices = std::move(devices.devices);
   note_inputs(artifact, fused, constraints);
   artifact.model_name = prepared.name;
   artifact.producer = "opfuse " + version();

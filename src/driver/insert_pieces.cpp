@@ -4,10 +4,14 @@
 //
 // A value that the host makes is copied to a device once, whoever reads it there; one that a device makes is copied
 // back once, if anybody on the host reads it, and then the host's copy has its name.
+#include <algorithm>
+
 #include "driver/placement.hpp"
 #include "fusion/user/capability_rules.hpp"
 #include "ir/outline.hpp"
 #include "ir/placed.hpp"
+#include "ir/value_name.hpp"
+#include "match/pattern.hpp"
 #include "ops/registry.hpp"
 
 namespace opfuse {
@@ -58,8 +62,44 @@ void copy_out(Graph& graph, Value* value, const std::string& device, Node* behin
 
 }  // namespace
 
+/// A group or node as a piece of a GPU, whose program has its constants.
+static Node* gpu_piece(Graph& graph, Node* node, const std::string& device) {
+  if (node->op != fused_op()) {
+    const std::string name = node->name(), op(operator_name(*node));
+    node = outline(graph, {node}, {fused_op(), op + "__" + name, op});
+  }
+  auto body = std::make_unique<Graph>();
+  std::vector<Value*> inside, operands;
+  for (size_t i = 0; i < node->inputs.size(); ++i) {
+    Value* const v = node->inputs[i];
+    if (v->is_constant()) {
+      inside.push_back(body->add_constant(*v->constant, v->name));
+      continue;
+    }
+    inside.push_back(body->add_input(value_name(*v), v->type));
+    operands.push_back(v);
+  }
+  body->set_outputs(inline_body(*body, *node->body, inside, nullptr));
+  std::vector<TensorType> types;
+  for (const Value* v : node->outputs) types.push_back(v->type);
+  Node* const piece = graph.add_node(placed_op(), std::shared_ptr<const void>(), operands, node->outputs.size(),
+                                     node->sources, node, types);
+  piece->body = std::move(body);
+  piece->label = node->label;
+  std::string pattern = node->pattern;
+  std::replace(pattern.begin(), pattern.end(), ':', '.');
+  piece->pattern = device + ":" + pattern;
+  for (size_t i = 0; i < node->outputs.size(); ++i) take_over(graph, node->outputs[i], piece->outputs[i]);
+  graph.erase(node);
+  return piece;
+}
+
 void insert_pieces(Graph& fused, const Placed& placed) {
   std::vector<Node*> pieces;
+  for (Node* node : std::vector<Node*>(fused.nodes())) {
+    const auto at = placed.on_gpu.find(node->op == fused_op() ? node->label : node->name());
+    if (at != placed.on_gpu.end()) pieces.push_back(gpu_piece(fused, node, at->second));
+  }
   for (const TargetInfo& target : placed.accelerators) {
     const auto rules = capability_rules(target);
     for (Node* node : fused.nodes())

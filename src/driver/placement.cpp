@@ -11,6 +11,7 @@
 
 #include "base/did_you_mean.hpp"
 #include "base/fail.hpp"
+#include "device/driver.hpp"
 #include "driver/pipeline.hpp"
 #include "driver/placement_costs.hpp"
 #include "fusion/names.hpp"
@@ -18,7 +19,8 @@
 #include "fusion/user/capability_rules.hpp"
 #include "ir/outline.hpp"
 #include "ir/placed.hpp"
-#include "plugin/piece_text.hpp"
+#include "link/piece_text.hpp"
+#include "runtime/placed_device.hpp"
 
 namespace opfuse {
 namespace {
@@ -27,6 +29,10 @@ struct Device {
   const TargetInfo* target;
   std::shared_ptr<const CapabilityRules> rules;
 };
+
+bool is_gpu(const Placed& placed, const std::string& name) {
+  return std::any_of(placed.gpus.begin(), placed.gpus.end(), [&](const TargetInfo& g) { return g.name == name; });
+}
 
 std::vector<Device> devices_of(const Placed& placed) {
   std::vector<Device> devices;
@@ -48,6 +54,8 @@ FusionPlan plan_with(const Graph& prepared, const TargetInfo& host, const PlanRe
   PlanOptions options = plan_options(host, request);
   std::vector<FusionPattern> patterns = patterns_of(request);
   size_t at = 0;
+  if (const auto own = capability_rules(host))
+    patterns.insert(patterns.begin(), own->composites().begin(), own->composites().end());
   for (const Device& device : devices)
     for (FusionPattern pattern : device.rules->composites()) {
       pattern.where.push_back({"not on the host", [&on_host](const Match& match) -> std::optional<Decline> {
@@ -73,13 +81,18 @@ std::vector<Node*> nodes_of(const NodeNames& names, const Candidate& c) {
   return nodes;
 }
 
-bool has_open_sizes(const std::vector<Node*>& nodes) {
-  const auto open = [](const Value* v) {
-    return v && (!v->type.shape.ranked || !v->type.shape.elements().is_constant());
+/// Some value has another size than what the model's inputs give: nobody knows it before a run.
+bool has_unknown_sizes(const std::vector<Node*>& nodes, const std::set<std::string>& given) {
+  const auto unknown = [&](const Value* v) {
+    if (!v) return false;
+    if (!v->type.shape.ranked) return true;
+    std::set<std::string> symbols;
+    for (const Dim& dim : v->type.shape.dims) dim.collect_symbols(symbols);
+    return !std::includes(given.begin(), given.end(), symbols.begin(), symbols.end());
   };
   return std::any_of(nodes.begin(), nodes.end(), [&](const Node* n) {
-    return std::any_of(n->inputs.begin(), n->inputs.end(), open) ||
-           std::any_of(n->outputs.begin(), n->outputs.end(), open);
+    return std::any_of(n->inputs.begin(), n->inputs.end(), unknown) ||
+           std::any_of(n->outputs.begin(), n->outputs.end(), unknown);
   });
 }
 
@@ -121,8 +134,8 @@ class Placer {
       const Device* const device = device_of(devices_, c->pattern);
       if (!device) continue;
       PlacedGroup group{.candidate = c, .device = device->target->name, .nodes = nodes_of(names_, *c)};
-      if (has_open_sizes(group.nodes))
-        group.fixed = {"open_sizes", "its sizes are not known before it runs"};
+      if (has_unknown_sizes(group.nodes, graph_.symbols()))
+        group.fixed = {"open_sizes", "its sizes are not known before it runs", {}};
       else
         ask_plugin(group);
       if (group.fixed.code.empty()) price_group(group, graph_, host_, *device->target);
@@ -134,13 +147,22 @@ class Placer {
   void ask_plugin(PlacedGroup& group) {
     const OutlinedCopy copy =
         outline_copy(graph_, group.nodes, {fused_op(), group.candidate->label, group.candidate->pattern});
-    if (auto why = placed_.sessions.at(group.device)->plugin().refuses(piece_text(*copy.node)))
+    const std::string piece = piece_at(piece_text(*copy.node), nominal_sizes(graph_));
+    if (auto why = placed_.plugins.at(group.device)->refuses(piece))
       group.fixed = {"refused", fmt::format("its plug-in does not take it: {}", *why)};
   }
 
   void check_requests() {
     for (const auto& [node, device] : request_.place) {
-      const std::string on = device == "cpu" || device == "host" ? host_.name : device;
+      const std::string on = device_named(device, host_);
+      if (is_gpu(placed_, on)) continue;
+      if (node == "*") {
+        for (PlacedGroup& group : groups_)
+          if (on == host_.name || (group.device == on && group.fixed.code.empty()))
+            group.there = on != host_.name, group.asked = true;
+        if (on != host_.name) check_device(on);
+        continue;
+      }
       if (!names_.find(node)) {
         std::vector<std::string> known;
         for (const Node* n : graph_.nodes()) known.push_back(names_.of(n));
@@ -165,6 +187,7 @@ class Placer {
 
   void check_device(const std::string& name) const {
     std::vector<std::string> known{host_.name, "cpu"};
+    for (const TargetInfo& gpu : placed_.gpus) known.push_back(gpu.name);
     for (const Device& device : devices_) {
       if (device.target->name == name) return;
       known.push_back(device.target->name);
@@ -188,20 +211,8 @@ class Placer {
   }
 
   Placement placement_of(const PlacedGroup& g) const {
-    Placement p{g.candidate->id, g.there ? g.device : host_.name, "", "", g.device_time, g.host_time, g.copies};
-    if (!g.fixed.code.empty()) {
-      p.code = g.fixed.code, p.reason = g.fixed.message;
-    } else if (g.asked) {
-      p.code = "asked", p.reason = "--place has it there";
-    } else if (g.there) {
-      p.code = "faster";
-      p.reason = fmt::format("{:.0f} us there, {:.0f} us on {}; {:.0f} us of copies", g.device_time, g.host_time,
-                             host_.name, g.copies);
-    } else {
-      p.code = "slower";
-      p.reason = fmt::format("moving its values takes {:.0f} us, more than the {:.0f} us that {} saves", g.copies,
-                             g.host_time - g.device_time, g.device);
-    }
+    Placement p{g.candidate->id, g.there ? g.device : host_.name, "", "", 0, 0, 0};
+    explain_placement(g, host_, p);
     return p;
   }
 };
@@ -215,6 +226,7 @@ Decline why_on_host(const std::vector<Node*>& nodes, const FusionPlan& plan, con
       if (std::find(c.nodes.begin(), c.nodes.end(), names.of(node)) != c.nodes.end())
         return {c.decline->code, fmt::format("{}: {}", c.pattern, c.decline->message), {}};
   }
+  if (devices.empty()) return {"no_composite", "no device beside the host takes it", {}};
   const Device& first = devices.front();
   for (const Node* node : nodes)
     if (auto decline = first.rules->refuse_operator(*node)) return *decline;
@@ -260,19 +272,52 @@ void note_all(const Graph& prepared, const FusionPlan& plan, const TargetInfo& h
 
 }  // namespace
 
+void explain_placement(const PlacedGroup& g, const TargetInfo& host, Placement& p) {
+  p.device_microseconds = g.device_time, p.host_microseconds = g.host_time, p.copy_microseconds = g.copies;
+  const std::string at = g.priced_at.empty() ? "" : " (priced for " + g.priced_at + ")";
+  if (!g.fixed.code.empty()) {
+    p.code = g.fixed.code, p.reason = g.fixed.message;
+  } else if (g.asked) {
+    p.code = "asked", p.reason = "--place has it there";
+  } else if (g.there) {
+    p.code = "faster";
+    p.reason = fmt::format("{:.0f} us there, {:.0f} us on {}; {:.0f} us of copies{}", g.device_time, g.host_time,
+                           host.name, g.copies, at);
+  } else if (g.device_time >= g.host_time) {
+    p.code = "slower";
+    p.reason = fmt::format("{:.0f} us on {}, {:.0f} us here{}", g.device_time, g.device, g.host_time, at);
+  } else {
+    p.code = "slower";
+    p.reason = fmt::format("moving its values takes {:.0f} us, more than the {:.0f} us that {} saves{}", g.copies,
+                           g.host_time - g.device_time, g.device, at);
+  }
+}
+
+std::string device_named(const std::string& name, const TargetInfo& host) {
+  return name == "cpu" || name == "host" ? host.name : name;
+}
+
 std::string text_of(const Placement& p) { return fmt::format("{} on {}, {}: {}", p.group, p.device, p.code, p.reason); }
+
+static void open_one(const TargetInfo& target, Placed& placed) {
+  if (target.kind == "accelerator") {
+    placed.plugins[target.name] = Plugin::open(plugin_file_of(target));
+    return placed.accelerators.push_back(target);
+  }
+  if (target.kind != "cuda")
+    throw fail(E::bad_option, "{} is neither an accelerator nor a GPU", target.name)
+        .hint("devices stand in front, the cpu target last: --target example-npu,cuda:sm_90,cpu");
+  cuda::driver_for(target.name);
+  placed.gpus.push_back(target);
+}
 
 std::shared_ptr<Placed> open_accelerators(const PlaceRequest& request) {
   if (request.accelerators.empty()) return nullptr;
   auto placed = std::make_shared<Placed>();
   for (const std::string& name : request.accelerators) {
     const TargetInfo target = parse_target(name);
-    if (target.kind != "accelerator")
-      throw fail(E::bad_option, "{} is not an accelerator", target.name)
-          .hint("accelerators stand in front, the cpu target last: --target example-npu,cpu");
     try {
-      placed->sessions[target.name] = std::make_shared<DeviceSession>(Plugin::open(target));
-      placed->accelerators.push_back(target);
+      open_one(target, *placed);
     } catch (const Error& error) {
       const std::string& kind = error.diagnostic().name;
       if (!request.fallback || (kind != "no_device" && kind != "device_failed")) throw;
@@ -294,6 +339,7 @@ FusionPlan plan_placed(const Graph& prepared, const TargetInfo& host, const Plan
       for (const Node* node : nodes_of(names, *all.find(id))) on_host.insert(node);
   FusionPlan plan = plan_with(prepared, host, request, devices, on_host);
   note_all(prepared, plan, host, placed, devices, decided);
+  place_on_gpus(prepared, plan, host, place, placed);
   for (const Placement& p : placed.placements)
     for (Candidate& c : plan.candidates)
       if (c.apply && c.id == p.group) c.notes.push_back("on " + p.device + ", " + p.code + ": " + p.reason);
@@ -307,9 +353,11 @@ Legality legality_with(const Placed& placed, Legality host) {
   };
 }
 
-void note_placements(const Graph& prepared, const FusionPlan& plan, const TargetInfo& host, Placed& placed) {
-  const std::vector<Device> devices = devices_of(placed);
-  if (!devices.empty()) note_all(prepared, plan, host, placed, devices, {});
+void note_placements(const Graph& prepared, const FusionPlan& plan, const TargetInfo& host, const PlaceRequest& place,
+                     Placed& placed) {
+  if (placed.none()) return;
+  note_all(prepared, plan, host, placed, devices_of(placed), {});
+  place_on_gpus(prepared, plan, host, place, placed);
 }
 
 }  // namespace opfuse

@@ -1,6 +1,8 @@
 // Products count their multiply-adds; what a group reads and stores passes the device's memory once.
 #include "driver/placement_costs.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "driver/pipeline.hpp"
@@ -14,17 +16,17 @@
 namespace opfuse {
 namespace {
 
-double elements_of(const Value* v) {
-  if (!v || !v->type.shape.ranked) return 0;
-  const Dim count = v->type.shape.elements();
-  return count.is_constant() ? static_cast<double>(count.value()) : 0;
+constexpr int64_t kNominalSize = 32;
+
+double elements_of(const Value* v, const SymbolValues& sizes) {
+  return v && v->type.shape.ranked ? static_cast<double>(v->type.shape.elements().evaluate(sizes)) : 0;
 }
 
 /// Multiply-adds of the products of a list of nodes.
-double products_in(const std::vector<Node*>& nodes) {
+double products_in(const std::vector<Node*>& nodes, const SymbolValues& sizes) {
   double sum = 0;
   for (const Node* node : nodes) {
-    if (node->body && stands_for_body(*node)) sum += products_in(node->body->nodes());
+    if (node->body && stands_for_body(*node)) sum += products_in(node->body->nodes(), sizes);
     const Value* const weights = node->input(1);
     if (node->body || node->op->kind != OpKind::contraction || !weights || !weights->type.shape.ranked ||
         weights->type.shape.rank() < 2)
@@ -32,14 +34,45 @@ double products_in(const std::vector<Node*>& nodes) {
     const Shape &w = weights->type.shape, &y = node->output()->type.shape;
     const Dim columns = is_a<Conv>(*node) ? w[0] : y.dims.back();
     if (columns.is_constant() && columns.value() > 0)
-      sum += elements_of(node->output()) * elements_of(weights) / static_cast<double>(columns.value());
+      sum += elements_of(node->output(), sizes) * elements_of(weights, sizes) / static_cast<double>(columns.value());
   }
   return sum;
 }
 
 }  // namespace
 
+SymbolValues nominal_sizes(const Graph& graph) {
+  SymbolValues sizes;
+  for (const std::string& symbol : graph.symbols()) sizes[symbol] = kNominalSize;
+  return sizes;
+}
+
+/// Sizes that the group's own values have open.
+static std::string open_sizes_of(const PlacedGroup& group, const SymbolValues& nominal) {
+  std::set<std::string> symbols;
+  for (const Node* node : group.nodes)
+    for (const Value* v : node->outputs)
+      for (const Dim& dim : v->type.shape.dims) dim.collect_symbols(symbols);
+  std::string text;
+  for (const std::string& symbol : symbols)
+    if (const auto at = nominal.find(symbol); at != nominal.end())
+      text += fmt::format("{}{}={}", text.empty() ? "" : " ", symbol, at->second);
+  return text;
+}
+
+/// Microseconds of a group as a target's planner prices it, nothing where it is no kernel.
+static std::optional<double> planned_time(const Graph& graph, const PlacedGroup& group, const TargetInfo& target,
+                                          const SymbolValues& sizes) {
+  OutlinedCopy copy = outline_copy(graph, group.nodes, {fused_op(), group.candidate->label, "trial"});
+  if (!sizes.empty()) copy.graph.bind_dimensions(sizes);
+  const auto price = pricing_on(target)(*copy.node);
+  const auto* one = std::get_if<GroupPrice>(&price);
+  return one ? std::optional(one->microseconds) : std::nullopt;
+}
+
 void price_group(PlacedGroup& group, const Graph& graph, const TargetInfo& host, const TargetInfo& device) {
+  const SymbolValues sizes = nominal_sizes(graph);
+  group.priced_at = open_sizes_of(group, sizes);
   const Capabilities& said = capabilities_of(device);
   DeviceCosts costs = said.device;
   for (const CompositeRow& row : said.composites) {
@@ -47,26 +80,26 @@ void price_group(PlacedGroup& group, const Graph& graph, const TargetInfo& host,
     if (row.multiply_adds_per_second > 0) costs.multiply_adds_per_second = row.multiply_adds_per_second;
     if (row.launch_seconds > 0) costs.launch_seconds = row.launch_seconds;
   }
-  double bytes = 0;
-  for (const Value* v : external_reads(group.nodes)) bytes += static_cast<double>(value_bytes(*v, {}));
-  for (const Value* v : external_results(graph, group.nodes)) bytes += static_cast<double>(value_bytes(*v, {}));
-  const double work = products_in(group.nodes);
-  group.device_time =
-      1e6 * (std::max(work / costs.multiply_adds_per_second, bytes / costs.bytes_per_second) + costs.launch_seconds);
+  const double work = products_in(group.nodes, sizes);
+  if (has_generator(device)) {
+    group.device_time = planned_time(graph, group, device, sizes).value_or(0);
+  } else {
+    double bytes = 0;
+    for (const Value* v : external_reads(group.nodes)) bytes += static_cast<double>(value_bytes(*v, sizes));
+    for (const Value* v : external_results(graph, group.nodes)) bytes += static_cast<double>(value_bytes(*v, sizes));
+    group.device_time =
+        1e6 * (std::max(work / costs.multiply_adds_per_second, bytes / costs.bytes_per_second) + costs.launch_seconds);
+  }
   group.transfer_seconds = costs.transfer_seconds;
   group.transfer_rate = costs.transfer_bytes_per_second;
-  const OutlinedCopy copy = outline_copy(graph, group.nodes, {fused_op(), group.candidate->label, "trial"});
-  const auto price = pricing_on(host)(*copy.node);
-  if (const auto* one = std::get_if<GroupPrice>(&price))
-    group.host_time = one->microseconds;
-  else
-    group.host_time =
-        1e6 * work /
-        (host.launch.multiply_adds_per_second * static_cast<double>(std::max<int64_t>(host.lanes_f32(), 1)));
+  group.host_time = planned_time(graph, group, host, sizes)
+                        .value_or(1e6 * work /
+                                  (host.launch.multiply_adds_per_second *
+                                   static_cast<double>(std::max<int64_t>(host.lanes_f32(), 1))));
 }
 
 PlacementCosts::PlacementCosts(const Graph& graph, const std::vector<PlacedGroup>& groups)
-    : graph_(graph), groups_(groups) {
+    : graph_(graph), groups_(groups), sizes_(nominal_sizes(graph)) {
   for (const PlacedGroup& group : groups_)
     for (const Node* node : group.nodes) owner_[node] = &group;
 }
@@ -80,7 +113,7 @@ bool PlacementCosts::on_device(const Node* node, const PlacedGroup& group, bool 
 
 double PlacementCosts::copies_around(const PlacedGroup& group, bool there) const {
   const auto cost = [&](const Value& v) {
-    return 1e6 * (group.transfer_seconds + static_cast<double>(value_bytes(v, {})) / group.transfer_rate);
+    return 1e6 * (group.transfer_seconds + static_cast<double>(value_bytes(v, sizes_)) / group.transfer_rate);
   };
   double sum = 0;
   std::vector<Value*> values = external_reads(group.nodes);

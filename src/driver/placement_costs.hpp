@@ -11,7 +11,7 @@
 
 namespace opfuse {
 
-/// A composite that an accelerator could run.
+/// A composite that an accelerator could run, or a group or node that a GPU could.
 struct PlacedGroup {
   const Candidate* candidate = nullptr;
   std::string device;
@@ -21,7 +21,11 @@ struct PlacedGroup {
   bool asked = false;                                 ///< by --place
   double device_time = 0, host_time = 0, copies = 0;  ///< microseconds
   double transfer_seconds = 0, transfer_rate = 0;     ///< of its device
+  std::string priced_at{};                            ///< "batch=32": open dimensions, and what they were taken for
 };
+
+/// What open dimensions are taken for where a device is asked or priced before they are known.
+SymbolValues nominal_sizes(const Graph& graph);
 
 /// Fills the times. The host's are what its own planner is asked, or work at its rate where that is no single kernel.
 void price_group(PlacedGroup& group, const Graph& graph, const TargetInfo& host, const TargetInfo& device);
@@ -38,6 +42,7 @@ class PlacementCosts {
  private:
   const Graph& graph_;
   const std::vector<PlacedGroup>& groups_;
+  const SymbolValues sizes_;
   std::map<const Node*, const PlacedGroup*> owner_;
 
   /// Of the values that a group reads or makes, as if it were on its device or not.

@@ -22,6 +22,9 @@ PlacedKind placed_kind(const Node& placed) {
   return placed.pattern.ends_with(">copy") ? PlacedKind::copy_out : PlacedKind::run;
 }
 
-std::string placed_device(const Node& placed) { return placed.pattern.substr(0, placed.pattern.find_first_of("<>:")); }
+std::string placed_device(const Node& placed) {
+  const std::string& pattern = placed.pattern;  // names of devices may have colons, those of patterns have none
+  return pattern.substr(0, placed_kind(placed) == PlacedKind::run ? pattern.rfind(':') : pattern.find_last_of("<>"));
+}
 
 }  // namespace opfuse

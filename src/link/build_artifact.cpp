@@ -288,8 +288,10 @@ ArtifactLaunch host_launch(const Program& program, const Launch& launch, const A
   out.sources = launch.sources;
   out.buffers = launch.buffers;
   out.schedule = placed ? "placed" : "reference";
-  out.host =
-      placed ? options.placed_launch(program, launch) : reference_launch(program, launch, options.reference_graph);
+  if (placed)
+    out.placed = options.placed_launch(program, launch);
+  else
+    out.host = reference_launch(program, launch, options.reference_graph);
   return out;
 }
 

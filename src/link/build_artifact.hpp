@@ -41,7 +41,7 @@ struct ArtifactOptions {
   std::string model_hash, plan_json;
   std::shared_ptr<const Graph> reference_graph;  ///< what the program was lowered from; needed by reference launches
   /// What runs the launch of a placed node; needed where there are such.
-  std::function<HostFunction(const Program&, const Launch&)> placed_launch{};
+  std::function<PlacedLaunch(const Program&, const Launch&)> placed_launch{};
   StepProgress progress;
   std::vector<KernelTime>* kernel_times = nullptr;  ///< filled where wanted
 };

@@ -18,12 +18,11 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Where the library may lie, in the order in which it is looked for.
-std::vector<fs::path> places_of(const TargetInfo& target) {
-  const PlacedText& library = capabilities_of(target).plugin;
-  const fs::path given = library.text;
+std::vector<fs::path> places_of(const PluginFile& file) {
+  const fs::path given = file.library;
   if (given.is_absolute()) return {given};
   std::vector<fs::path> places;
-  places.push_back(fs::path(library.file).parent_path() / given);
+  places.push_back(fs::path(file.file).parent_path() / given);
   const char* const folders = std::getenv("OPFUSE_PLUGINS");
   const std::string all = folders ? folders : "";
   for (size_t at = 0; at < all.size();) {
@@ -34,18 +33,22 @@ std::vector<fs::path> places_of(const TargetInfo& target) {
   return places;
 }
 
-Error no_plugin(const TargetInfo& target, const std::string& why) {
-  return fail(E::no_device, "the plug-in of {}: {}", target.name, why)
+Error no_plugin(const std::string& target, const std::string& why) {
+  return fail(E::no_device, "the plug-in of {}: {}", target, why)
       .hint("OPFUSE_PLUGINS names folders of plug-ins; --fallback runs everything on the cpu target instead");
 }
 
 }  // namespace
 
-std::shared_ptr<Plugin> Plugin::open(const TargetInfo& target) {
-  const std::string library = capabilities_of(target).plugin.text;
-  if (library.empty()) throw no_plugin(target, "its file names none ([plugin] library)");
+PluginFile plugin_file_of(const TargetInfo& target) {
+  const PlacedText& library = capabilities_of(target).plugin;
+  return {target.name, library.text, library.file};
+}
+
+std::shared_ptr<Plugin> Plugin::open(const PluginFile& file) {
+  if (file.library.empty()) throw no_plugin(file.target, "its file names none ([plugin] library)");
   std::string looked;
-  for (const fs::path& place : places_of(target)) {
+  for (const fs::path& place : places_of(file)) {
     std::error_code none;
     if (!fs::exists(place, none)) {
       looked += (looked.empty() ? "" : ", ") + place.string();
@@ -53,29 +56,29 @@ std::shared_ptr<Plugin> Plugin::open(const TargetInfo& target) {
     }
     std::shared_ptr<Plugin> plugin(new Plugin());
     plugin->path_ = fs::absolute(place).string();
-    plugin->load(target);
+    plugin->load(file);
     return plugin;
   }
-  throw no_plugin(target, looked.empty() ? fmt::format("{} is in no folder of OPFUSE_PLUGINS", library)
-                                         : fmt::format("there is no {}", looked));
+  throw no_plugin(file.target, looked.empty() ? fmt::format("{} is in no folder of OPFUSE_PLUGINS", file.library)
+                                              : fmt::format("there is no {}", looked));
 }
 
-void Plugin::load(const TargetInfo& target) {
-  target_ = target.name;
+void Plugin::load(const PluginFile& file) {
+  target_ = file.target;
   library_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library_) throw no_plugin(target, dlerror());
+  if (!library_) throw no_plugin(target_, dlerror());
   const auto find = [&](const char* name, auto& function) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library_, name));
-    if (!function) throw no_plugin(target, fmt::format("{} lacks {}", path_, name));
+    if (!function) throw no_plugin(target_, fmt::format("{} lacks {}", path_, name));
   };
   find("opfuse_plugin_abi", functions_.abi);
   if (const uint32_t abi = functions_.abi(); abi != OPFUSE_PLUGIN_ABI)
-    throw no_plugin(target, fmt::format("{} was built for version {} of the interface, this opfuse has {}", path_, abi,
-                                        OPFUSE_PLUGIN_ABI));
+    throw no_plugin(target_, fmt::format("{} was built for version {} of the interface, this opfuse has {}", path_, abi,
+                                         OPFUSE_PLUGIN_ABI));
 #define OPFUSE_PLUGIN_FUNCTION(name, result, arguments) find("opfuse_plugin_" #name, functions_.name);
 #include "plugin/plugin_functions.def"
 #undef OPFUSE_PLUGIN_FUNCTION
-  const opfuse_host host{sizeof(opfuse_host), OPFUSE_PLUGIN_ABI, capabilities_of(target).plugin.file.c_str()};
+  const opfuse_host host{sizeof(opfuse_host), OPFUSE_PLUGIN_ABI, file.file.c_str()};
   const opfuse_plugin_status opened = functions_.open(&host, &device_);
   if (opened != OPFUSE_PLUGIN_OK) device_ = nullptr;
   check(opened == OPFUSE_PLUGIN_OK && !device_ ? OPFUSE_PLUGIN_FAILED : opened, "opening its device");
@@ -83,7 +86,7 @@ void Plugin::load(const TargetInfo& target) {
   about.size = sizeof about;
   check(functions_.describe(device_, &about), "describing its device");
   const std::string name = about.target ? about.target : "";
-  if (name != target.name) throw no_plugin(target, fmt::format("{} is of the target '{}'", path_, name));
+  if (name != target_) throw no_plugin(target_, fmt::format("{} is of the target '{}'", path_, name));
   version_ = about.version ? about.version : "";
 }
 

@@ -12,11 +12,18 @@
 
 namespace opfuse {
 
+/// Which library runs a target's pieces.
+struct PluginFile {
+  std::string target, library;  ///< the library as the target's file names it
+  std::string file;             ///< the target's file
+};
+PluginFile plugin_file_of(const TargetInfo& target);
+
 class Plugin {
  public:
-  /// The library of an accelerator: its path as the target's file has it, seen from that file, then in the folders of
-  /// OPFUSE_PLUGINS. E::no_device naming it where it is missing, older, newer, or for another target.
-  static std::shared_ptr<Plugin> open(const TargetInfo& target);
+  /// The library of an accelerator: its path seen from the target's file, then in the folders of OPFUSE_PLUGINS.
+  /// E::no_device naming it where it is missing, older, newer, or for another target.
+  static std::shared_ptr<Plugin> open(const PluginFile& file);
   ~Plugin();
   Plugin(const Plugin&) = delete;
   Plugin& operator=(const Plugin&) = delete;
@@ -46,7 +53,7 @@ class Plugin {
   std::string target_, path_, version_;
   std::recursive_mutex one_at_a_time_;
 
-  void load(const TargetInfo& target);
+  void load(const PluginFile& file);
   void check(opfuse_plugin_status status, const char* doing);
   std::string words() const;
 };

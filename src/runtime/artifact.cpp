@@ -11,6 +11,7 @@
 #include "base/hash.hpp"
 #include "base/mapped_file.hpp"
 #include "runtime/artifact_check.hpp"
+#include "runtime/artifact_devices.hpp"
 #include "runtime/artifact_json.hpp"
 #include "runtime/json_fields.hpp"
 #include "runtime/sections.hpp"
@@ -86,6 +87,8 @@ void read_artifact(Artifact& a, std::string_view file, const FileHeader& header)
   if (const Section* variants = sections.find("variants")) a.variants = variants_of(json_of(*variants));
   if (const Section* notes = sections.find("notes")) a.notes = json_of(*notes).get<std::vector<std::string>>();
   if (const Section* plan = sections.find("plan")) a.plan_json = text_in(plan->bytes);
+  for (const Section& section : sections.sections)
+    if (section.id.starts_with("device:")) a.devices.push_back(device_of(section.bytes));
   check_features(a);
   const Section& constants = sections.at("constants");
   a.constants = constants.bytes;
@@ -126,12 +129,7 @@ Artifact parse_artifact(const std::shared_ptr<const MappedFile>& mapping) {
 
 void refuse_host_launches(const ArtifactProgram& program, const std::string& path) {
   for (const ArtifactLaunch& launch : program.launches)
-    if (launch.host && launch.schedule == "placed")
-      throw fail(E::uncompilable, "'{}' runs on {}: programs with accelerators are not saved", launch.name,
-                 launch.pattern)
-          .file(path)
-          .hint("opfuse run and compare take the model itself with the same --target");
-    else if (launch.host)
+    if (launch.host && launch.placed.kind == PlacedLaunch::Kind::none)
       throw fail(E::uncompilable, "'{}' runs in the interpreter, so there is no code of it to save", launch.name)
           .file(path)
           .hint("run the model from its .onnx with --allow-reference");
@@ -183,6 +181,10 @@ void save_artifact(const Artifact& loaded, const std::string& path) {
   if (!artifact.notes.empty()) file.sections.push_back({"notes", span_of(notes)});
   if (!artifact.plan_json.empty()) file.sections.push_back({"plan", span_of(artifact.plan_json)});
   file.sections.push_back({code_section(artifact), code});
+  std::vector<std::vector<uint8_t>> devices;
+  for (const ArtifactDevice& device : artifact.devices) devices.push_back(device_section(device));
+  for (size_t i = 0; i < devices.size(); ++i)
+    file.sections.push_back({"device:" + artifact.devices[i].target, devices[i]});
   file.sections.push_back({.id = "constants", .bytes = artifact.constants, .xxh3 = constants_hash});
   AtomicFile out(path);
   write_sections(out, file);

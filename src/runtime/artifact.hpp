@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tensor/dim_rule.hpp"
+#include "tensor/layout.hpp"
 #include "tensor/tensor.hpp"
 
 namespace opfuse {
@@ -47,6 +48,24 @@ struct DeviceLaunch {
   int64_t launch_shared_most = 0;  ///< the most it may be
 };
 
+/// A value as a launch of a device has it: its type, and how it lies in the host's memory.
+struct PlacedValue {
+  TensorType type;
+  Layout layout{};
+  std::vector<Dim> strides{};
+};
+
+/// A launch of a device beside the host: a piece, or a copy of a value to its memory or back.
+struct PlacedLaunch {
+  enum class Kind { none, run, copy_in, copy_out };
+  Kind kind = Kind::none;
+  int device = -1;                     ///< of Artifact::devices
+  int inputs = 0;                      ///< run: so many of the launch's buffers are operands, those behind results
+  std::string piece{};                 ///< run: docs/plugins.md; of a GPU "gpu-piece 3"
+  std::vector<std::string> symbols{};  ///< run: dimensions of the piece that a run gives
+  std::vector<PlacedValue> values{};   ///< by the launch's buffers
+};
+
 struct ArtifactLaunch {
   std::string name;    ///< readable instance name
   std::string symbol;  ///< kernel symbol
@@ -66,7 +85,8 @@ struct ArtifactLaunch {
     int first = -1;
   };
   std::vector<Step> steps{};
-  HostFunction host{};  ///< instead of a kernel; an artifact with host launches cannot be saved
+  PlacedLaunch placed{};
+  HostFunction host{};  ///< instead of a kernel; but of a device's launches, which a loaded file gets anew, never saved
 };
 
 /// Launches that run once for each part of a batch, or step of a sequence, in order.
@@ -97,6 +117,24 @@ struct ArtifactVariant : ArtifactProgram {
   bool stretches = false;
 };
 
+struct Artifact;
+class DeviceSession;
+
+/// What a GPU runs at once: launches of its program, between some of its inputs and outputs.
+struct GpuPiece {
+  std::vector<int> launches;
+  int first_input = 0, inputs = 0, first_output = 0, outputs = 0;
+};
+
+/// A device beside the host: a plug-in's, or a GPU with the program whose launches are its pieces.
+struct ArtifactDevice {
+  std::string target;
+  std::string library{}, file{};  ///< of a plug-in: [plugin] library, and the target's file that says so
+  std::shared_ptr<const Artifact> program{};
+  std::vector<GpuPiece> pieces{};
+  std::shared_ptr<DeviceSession> session{};  ///< open, in this process
+};
+
 /// Complete compiled model: the program for all sizes, and variants of it that share its code and constants.
 /// `code` and `constants` may point into a mapped file kept alive by `owner`.
 struct Artifact : ArtifactProgram {
@@ -110,6 +148,7 @@ struct Artifact : ArtifactProgram {
   std::vector<std::pair<std::string, Tensor>>
       fixed_inputs{};  ///< of the model; binding them to anything else is refused
   std::vector<ArtifactVariant> variants{};
+  std::vector<ArtifactDevice> devices{};     ///< beside the target, whose launches name them
   std::vector<DimConstraint> constraints{};  ///< on the open dimensions; checked by every run
   std::vector<std::string> notes;
   std::string plan_json;

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/fail.hpp"
+#include "runtime/artifact_devices.hpp"
 
 namespace opfuse {
 namespace {
@@ -39,6 +40,15 @@ json contract_of_loops(const ArtifactProgram& p, const json& shared) {
           symbol, launches,     from,         bytes,        p.intermediate_bytes.text()};
 }
 
+json placed_contract(const PlacedLaunch& placed) {
+  json values = json::array();
+  for (const PlacedValue& v : placed.values) {
+    values.push_back(v.type.text() + " " + v.layout.text());
+    for (const Dim& stride : v.strides) values.push_back(stride.text());
+  }
+  return {static_cast<int>(placed.kind), placed.device, placed.inputs, placed.piece, placed.symbols, values};
+}
+
 json contract_json(const ArtifactProgram& p) {
   json buffers = json::array(), launches = json::array();
   for (const ArtifactBuffer& b : p.buffers)
@@ -47,6 +57,7 @@ json contract_json(const ArtifactProgram& p) {
     const DeviceLaunch& d = l.device;
     launches.push_back({l.code_offset, l.symbol, l.buffers, l.parts.text(), l.scratch_bytes, d.grid.text(), d.block,
                         d.code_bytes, d.registers, d.shared_bytes, d.launch_shared.text(), d.launch_shared_most});
+    if (l.placed.kind != PlacedLaunch::Kind::none) launches.push_back(placed_contract(l.placed));
   }
   json steps = json::array(), bodies = json::array();
   for (const ArtifactLaunch& l : p.launches)
@@ -157,9 +168,75 @@ bool may_fit(const ArtifactProgram& program, const ArtifactBuffer& b) {
   return offset <= arena && (!b.bytes.is_constant() || b.bytes.value() <= arena - offset);
 }
 
+/// Operands and results are there, each with its type and its place in the host's memory.
+void check_placed(const Artifact& a, const ArtifactProgram& program, const ArtifactLaunch& l) {
+  const PlacedLaunch& placed = l.placed;
+  const bool copies = placed.kind != PlacedLaunch::Kind::run;
+  consistent(placed.device >= 0 && placed.device < static_cast<int>(a.devices.size()) &&
+                 placed.values.size() == l.buffers.size() && (!copies || l.buffers.size() == 2) && placed.inputs >= 0 &&
+                 placed.inputs <= static_cast<int>(l.buffers.size()) && l.steps.empty(),
+             "launches of devices");
+  std::set<std::string> symbols;
+  for (size_t i = 0; i < l.buffers.size(); ++i) {
+    const PlacedValue& value = placed.values[i];
+    const size_t dims = value.layout.order.size() + value.layout.blocks.size();
+    consistent(value.type.shape.ranked && byte_size(value.type.dtype) > 0 &&
+                   value.layout.order.size() == value.type.shape.rank() && value.strides.size() == dims,
+               "launches of devices");
+    for (const Dim& dim : value.type.shape.dims) dim.collect_symbols(symbols);
+    for (const Dim& stride : value.strides) stride.collect_symbols(symbols);
+    const ArtifactBuffer& buffer = program.buffers[static_cast<size_t>(l.buffers[i])];
+    consistent(copies || buffer.storage != Storage::constant || value.type.shape.elements().is_constant(),
+               "launches of devices");
+  }
+  const std::set<std::string> known = bound_symbols(a);
+  consistent(std::includes(known.begin(), known.end(), symbols.begin(), symbols.end()), "dimensions");
+  const ArtifactDevice& device = a.devices[static_cast<size_t>(placed.device)];
+  if (copies || !device.program) return;
+  constexpr std::string_view kPiece = "gpu-piece ";
+  const bool named = placed.piece.starts_with(kPiece) && placed.piece.size() < kPiece.size() + 9 &&
+                     placed.piece.find_first_not_of("0123456789", kPiece.size()) == std::string::npos &&
+                     placed.piece.size() > kPiece.size();
+  consistent(named, "launches of devices");
+  const size_t number = std::stoul(placed.piece.substr(kPiece.size()));
+  consistent(number < device.pieces.size(), "launches of devices");
+  const GpuPiece& piece = device.pieces[number];
+  consistent(piece.inputs == placed.inputs && piece.inputs + piece.outputs == static_cast<int>(l.buffers.size()),
+             "launches of devices");
+}
+
+void check_gpu_pieces(const ArtifactDevice& device) {
+  check_artifact(*device.program);
+  const Artifact& program = *device.program;
+  consistent(program.on_device() && program.devices.empty() && program.variants.empty(), "devices");
+  const auto within = [](int first, int count, size_t all) {
+    return first >= 0 && count >= 0 && first <= static_cast<int>(all) && count <= static_cast<int>(all) - first;
+  };
+  for (const GpuPiece& piece : device.pieces) {
+    consistent(within(piece.first_input, piece.inputs, program.inputs.size()) &&
+                   within(piece.first_output, piece.outputs, program.outputs.size()),
+               "devices");
+    for (const int l : piece.launches) {
+      consistent(l >= 0 && l < static_cast<int>(program.launches.size()), "devices");
+      for (const int b : program.launches[static_cast<size_t>(l)].buffers) {
+        const ArtifactBuffer& buffer = program.buffers[static_cast<size_t>(b)];
+        const bool input = buffer.storage == Storage::input, output = buffer.storage == Storage::output;
+        const int first = input ? piece.first_input : piece.first_output;
+        const int count = input ? piece.inputs : piece.outputs;
+        consistent(!(input || output) || (buffer.root >= first && buffer.root < first + count), "devices");
+      }
+    }
+  }
+}
+
 void check_program(const Artifact& a, const ArtifactProgram& program) {
   const int buffers = static_cast<int>(program.buffers.size());
   for (const ArtifactLaunch& l : program.launches) {
+    if (l.placed.kind != PlacedLaunch::Kind::none) {
+      for (int b : l.buffers) consistent(b >= 0 && b < buffers, "launch buffers");
+      check_placed(a, program, l);
+      continue;
+    }
     consistent(l.code_offset < a.code.size() && l.scratch_bytes >= 0, "launches");
     consistent((l.device.block > 0) == a.on_device() && l.device.code_bytes <= a.code.size() - l.code_offset,
                "launches");
@@ -206,6 +283,8 @@ void check_artifact(const Artifact& a) {
   consistent(std::includes(bound.begin(), bound.end(), constrained.begin(), constrained.end()), "constraints");
   check_program(a, a);
   for (const ArtifactVariant& variant : a.variants) check_variant(a, variant);
+  for (const ArtifactDevice& device : a.devices)
+    if (device.program) check_gpu_pieces(device);
 }
 
 Hash128 contract_of(const Artifact& a, const std::string& constants_hash, int format) {
@@ -215,28 +294,61 @@ Hash128 contract_of(const Artifact& a, const std::string& constants_hash, int fo
   json constraints = json::array();
   for (const DimConstraint& c : a.constraints)
     constraints.push_back({static_cast<int>(c.relation.rule), c.relation.a.text(), c.relation.b.text()});
-  const json contract = {contract_json(static_cast<const ArtifactProgram&>(a)),
-                         variants,
-                         constraints,
-                         contract_json(a.inputs),
-                         contract_json(a.outputs),
-                         a.target,
-                         a.cpu_features,
-                         format,
-                         a.codegen,
-                         hash_bytes(a.code.data(), a.code.size()).hex(),
-                         constants_hash};
+  json contract = {contract_json(static_cast<const ArtifactProgram&>(a)),
+                   variants,
+                   constraints,
+                   contract_json(a.inputs),
+                   contract_json(a.outputs),
+                   a.target,
+                   a.cpu_features,
+                   format,
+                   a.codegen,
+                   hash_bytes(a.code.data(), a.code.size()).hex(),
+                   constants_hash};
+  for (const ArtifactDevice& device : a.devices) {
+    const std::vector<uint8_t> bytes = device_section(device);
+    contract.push_back(hash_bytes(bytes.data(), bytes.size()).hex());
+  }
   return hash_text(contract.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
 namespace {
 
-void check_range(const ArtifactBuffer& b, int64_t offset, int64_t bytes, const RunMemory& memory) {
+/// Bytes of the memory that a buffer is a part of.
+int64_t whole_of(const ArtifactBuffer& b, const RunMemory& memory) {
   const auto root = static_cast<size_t>(b.root);
-  const int64_t whole = b.storage == Storage::input      ? memory.inputs[root]
-                        : b.storage == Storage::output   ? memory.outputs[root]
-                        : b.storage == Storage::constant ? memory.constants
-                                                         : memory.arena;
+  return b.storage == Storage::input      ? memory.inputs[root]
+         : b.storage == Storage::output   ? memory.outputs[root]
+         : b.storage == Storage::constant ? memory.constants
+                                          : memory.arena;
+}
+
+/// What a launch of a device moves lies in the memory of its buffers; views have the strides of what they are parts of.
+void check_placed_ranges(const ArtifactProgram& program, const ArtifactLaunch& l, const SymbolValues& sizes,
+                         const RunMemory& memory) {
+  for (size_t i = 0; i < l.placed.values.size(); ++i) {
+    const PlacedValue& value = l.placed.values[i];
+    const ArtifactBuffer& buffer = program.buffers[static_cast<size_t>(l.buffers[i])];
+    const int64_t bytes = whole_of(buffer, memory) - buffer.offset.evaluate(sizes),
+                  element = static_cast<int64_t>(byte_size(value.type.dtype));
+    int64_t last = 0;
+    bool fits = true, empty = false;
+    const std::vector<Dim> extents = value.layout.physical_extents(value.type.shape);
+    for (size_t d = 0; d < extents.size(); ++d) {
+      const int64_t extent = extents[d].evaluate(sizes), stride = value.strides[d].evaluate(sizes);
+      int64_t reach = 0;
+      empty |= extent == 0;
+      fits &= extent >= 0 && stride >= 0 && !__builtin_mul_overflow(std::max<int64_t>(extent - 1, 0), stride, &reach) &&
+              !__builtin_add_overflow(last, reach, &last);
+    }
+    if (!empty && (!fits || last >= bytes / element))
+      throw fail(E::bad_file, "the value of '{}' is larger than the {} bytes that there are", l.name, bytes)
+          .hint("an .opf is a cache: compile the model again");
+  }
+}
+
+void check_range(const ArtifactBuffer& b, int64_t offset, int64_t bytes, const RunMemory& memory) {
+  const int64_t whole = whole_of(b, memory);
   if (bytes == 0) return;  // a part of an empty value lies nowhere
   if (offset < 0 || bytes < 0 || offset > whole || bytes > whole - offset)
     throw fail(E::bad_file, "buffer '{}' has {} bytes at {}, beyond the {} that there are", b.name, bytes, offset,
@@ -270,6 +382,7 @@ void check_slices(const ArtifactProgram& program, const ArtifactBody& body, cons
 void check_ranges(const ArtifactProgram& program, const SymbolValues& sizes, const RunMemory& memory) {
   std::set<int> slices;
   for (const ArtifactBody& body : program.bodies) check_slices(program, body, sizes, memory, slices);
+  for (const ArtifactLaunch& launch : program.launches) check_placed_ranges(program, launch, sizes, memory);
   for (size_t i = 0; i < program.buffers.size(); ++i) {
     const ArtifactBuffer& b = program.buffers[i];
     if (!slices.contains(static_cast<int>(i)))

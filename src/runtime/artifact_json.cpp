@@ -49,6 +49,33 @@ std::vector<ArtifactBuffer> buffers_of(const json& list) {
   return buffers;
 }
 
+json placed_json(const PlacedLaunch& placed) {
+  json values = json::array();
+  for (const PlacedValue& v : placed.values) {
+    json strides = json::array();
+    for (const Dim& stride : v.strides) strides.push_back(dim_text(stride));
+    values.push_back({v.type.text(), v.layout.text(), strides});
+  }
+  return {static_cast<int>(placed.kind), placed.device, placed.inputs, placed.piece, placed.symbols, values};
+}
+
+PlacedLaunch placed_of(const json& j) {
+  const int kind = whole<int>(listed(j, 6).at(0));
+  if (kind < 1 || kind > 3) throw fail(E::bad_file, "a launch of a device has the unknown kind {}", kind);
+  PlacedLaunch placed{static_cast<PlacedLaunch::Kind>(kind),
+                      whole<int>(j.at(1)),
+                      whole<int>(j.at(2)),
+                      j.at(3),
+                      j.at(4).get<std::vector<std::string>>(),
+                      {}};
+  for (const json& v : listed(j.at(5))) {
+    PlacedValue value{parse_type(listed(v, 3).at(0).get<std::string>()), Layout::parse(v.at(1).get<std::string>()), {}};
+    for (const json& stride : listed(v.at(2))) value.strides.push_back(dim_of(stride));
+    placed.values.push_back(std::move(value));
+  }
+  return placed;
+}
+
 json launches_json(const std::vector<ArtifactLaunch>& launches) {
   json list = json::array();
   for (const ArtifactLaunch& l : launches) {
@@ -65,6 +92,7 @@ json launches_json(const std::vector<ArtifactLaunch>& launches) {
                     {"written", dim_text(l.bytes_written)},
                     {"schedule", l.schedule}});
     for (const ArtifactLaunch::Step& step : l.steps) list.back()["steps"].push_back({dim_text(step.bytes), step.first});
+    if (l.placed.kind != PlacedLaunch::Kind::none) list.back()["placed"] = placed_json(l.placed);
     if (const DeviceLaunch& d = l.device; d.block > 0)
       list.back()["device"] = {dim_text(d.grid),
                                d.block,
@@ -96,6 +124,7 @@ std::vector<ArtifactLaunch> launches_of(const json& list) {
     launch.schedule = l.at("schedule");
     if (const auto steps = l.find("steps"); steps != l.end())
       for (const json& step : *steps) launch.steps.push_back({dim_of(listed(step, 2).at(0)), whole<int>(step.at(1))});
+    if (const auto placed = l.find("placed"); placed != l.end()) launch.placed = placed_of(*placed);
     if (const auto d = l.find("device"); d != l.end())
       launch.device = {
           dim_of(listed(*d, 8).at(0)), whole<int>(d->at(1)),     whole<size_t>(d->at(2)), whole<int>(d->at(3)),

@@ -94,8 +94,8 @@ HostFunction run_piece(const Artifact& artifact, const ArtifactProgram& program,
     const ArtifactBuffer& buffer = program.buffers.at(static_cast<size_t>(launch.buffers[i]));
     Operand operand{launch.placed.values.at(i).type, 0, i >= static_cast<size_t>(launch.placed.inputs)};
     if (buffer.storage == Storage::constant)
-      operand.constant = session->constant(artifact.constants.subspan(
-          static_cast<size_t>(buffer.offset.value()), static_cast<size_t>(bytes_of(operand.type, {}))));
+      operand.constant = session->constant(artifact.constants.subspan(static_cast<size_t>(buffer.offset.value()),
+                                                                      static_cast<size_t>(bytes_of(operand.type, {}))));
     operands.push_back(operand);
   }
   const std::string& piece = launch.placed.piece;
@@ -140,16 +140,19 @@ HostFunction function_of(const Artifact& artifact, const ArtifactProgram& progra
 void bind(const Artifact& artifact, ArtifactProgram& program) {
   for (ArtifactLaunch& launch : program.launches)
     if (launch.placed.kind != PlacedLaunch::Kind::none && !launch.host)
-      launch.host =
-          function_of(artifact, program, launch, artifact.devices.at(static_cast<size_t>(launch.placed.device)).session);
+      launch.host = function_of(artifact, program, launch,
+                                artifact.devices.at(static_cast<size_t>(launch.placed.device)).session);
 }
 
 }  // namespace
 
+std::unique_ptr<PlacedDevice> plugin_device(std::shared_ptr<Plugin> plugin) {
+  return std::make_unique<PluginDevice>(std::move(plugin));
+}
+
 std::shared_ptr<DeviceSession> open_device(const ArtifactDevice& device) {
-  if (device.library.empty()) return std::make_shared<DeviceSession>(open_gpu(device));
-  return std::make_shared<DeviceSession>(
-      std::make_unique<PluginDevice>(Plugin::open({device.target, device.library, device.file})));
+  if (device.program) return std::make_shared<DeviceSession>(open_gpu(device));
+  return std::make_shared<DeviceSession>(plugin_device(Plugin::open({device.target, device.library, device.file})));
 }
 
 void bind_devices(Artifact& artifact) {
@@ -176,8 +179,7 @@ std::string piece_at(const std::string& piece, const SymbolValues& symbols) {
     const size_t type = sizes.rfind(' ', open) + 1;
     out += line.substr(0, open + 1);
     const Shape shape = parse_type(sizes.substr(type)).shape;
-    for (size_t d = 0; d < shape.rank(); ++d)
-      out += (d ? "," : "") + std::to_string(shape[d].evaluate(symbols));
+    for (size_t d = 0; d < shape.rank(); ++d) out += (d ? "," : "") + std::to_string(shape[d].evaluate(symbols));
     out += line.substr(close) + "\n";
   }
   return out;

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/fail.hpp"
+#include "runtime/placed_device.hpp"
 #include "runtime/state.hpp"
 #include "target/target.hpp"
 
@@ -40,15 +41,16 @@ std::vector<TensorInfo> infos_of(const std::vector<ArtifactTensor>& tensors) {
 
 }  // namespace
 
-/// The system keeps matrix registers for processes that asked for them; looking for features asks.
-static Artifact with_registers(Artifact a) {
+/// The system keeps matrix registers for processes that asked for them; looking for features asks. Devices are opened.
+static Artifact made_ready(Artifact a) {
   const auto& needed = a.cpu_features;
   if (std::find(needed.begin(), needed.end(), "amx-tile") != needed.end()) host_features();
+  bind_devices(a);
   return a;
 }
 
 ExecutableState::ExecutableState(Artifact a)
-    : artifact(with_registers(std::move(a))),
+    : artifact(made_ready(std::move(a))),
       inputs(infos_of(artifact.inputs)),
       outputs(infos_of(artifact.outputs)),
       code(artifact.on_device() ? nullptr : map_code(artifact.code)) {}

@@ -1,6 +1,8 @@
 // A kernel is a piece of the device's program: its launches, one after the other, between memories that the caller has.
 #include "runtime/gpu_device.hpp"
 
+#include <mutex>
+
 #include "base/fail.hpp"
 #include "runtime/device.hpp"
 
@@ -17,6 +19,7 @@ class GpuDevice final : public PlacedDevice {
   ~GpuDevice() override { program_.enter(); }
 
   uint64_t allocate(uint64_t bytes) override {
+    const std::lock_guard lock(one_at_a_time_);
     program_.make_current();
     DeviceMemory memory(program_.driver(), bytes);
     const uint64_t address = memory.address();
@@ -24,15 +27,18 @@ class GpuDevice final : public PlacedDevice {
     return address;
   }
   void free(uint64_t memory) override {
+    const std::lock_guard lock(one_at_a_time_);
     program_.enter();
     memories_.erase(memory);
   }
   void to_device(const void* host, uint64_t memory, uint64_t bytes) override {
+    const std::lock_guard lock(one_at_a_time_);
     program_.make_current();
     check(program_.driver().cuMemcpyHtoDAsync_v2(memory, host, bytes, stream_.get()), "copying to its memory");
     check(program_.driver().cuStreamSynchronize(stream_.get()), "copying to its memory");
   }
   void from_device(uint64_t memory, void* host, uint64_t bytes) override {
+    const std::lock_guard lock(one_at_a_time_);
     program_.make_current();
     check(program_.driver().cuMemcpyDtoHAsync_v2(host, memory, bytes, stream_.get()), "copying from its memory");
     check(program_.driver().cuStreamSynchronize(stream_.get()), "copying from its memory");
@@ -46,6 +52,7 @@ class GpuDevice final : public PlacedDevice {
   }
 
   void run(uint64_t kernel, std::span<const uint64_t> memories, const SymbolValues& symbols) override {
+    const std::lock_guard lock(one_at_a_time_);
     program_.make_current();
     const GpuPiece& piece = pieces_.at(kernel - 1);
     const auto arena = static_cast<size_t>(artifact_->arena_bytes.evaluate(symbols));
@@ -69,6 +76,7 @@ class GpuDevice final : public PlacedDevice {
   DeviceStream stream_;
   DeviceMemory arena_;
   std::map<uint64_t, DeviceMemory> memories_;
+  std::mutex one_at_a_time_;  ///< contexts share the stream, and the arena of the piece that runs
 
   void check(cuda::CuResult result, const char* doing) const { program_.driver().check(result, doing); }
 

@@ -10,7 +10,7 @@
 
 namespace opfuse {
 
-/// What a device does, whether a plug-in's or a GPU's. One thread at a time.
+/// What a device does, whether a plug-in's or a GPU's. Any threads may call it; it does one thing at a time.
 class PlacedDevice {
  public:
   virtual ~PlacedDevice() = default;
@@ -23,6 +23,9 @@ class PlacedDevice {
   /// `symbols`: sizes of the run, for kernels of open sizes.
   virtual void run(uint64_t kernel, std::span<const uint64_t> memories, const SymbolValues& symbols) = 0;
 };
+
+class Plugin;
+std::unique_ptr<PlacedDevice> plugin_device(std::shared_ptr<Plugin> plugin);
 
 /// What was copied and run, for reports; a plug-in's own records say the same.
 struct DeviceTraffic {

@@ -29,13 +29,16 @@ constexpr KnownSection kSections[] = {
     {"plan", 1, 1, false, "0.1.0", false},     // the fusion plan it was made with
     {"code", 1, 1, true, "0.1.0", true},       // of CPUs, and the contract's hash
     {"cubins", 2, 2, true, "0.1.0", true},     // of GPUs, and the contract's hash
+    {"device", 1, 1, true, "0.1.0", true},     // one for each beside the target: "device:example-npu"
     {"constants", 1, 1, true, "0.1.0", true},  // packed weights
 };
 
 size_t align_up(size_t offset, size_t alignment) { return (offset + alignment - 1) / alignment * alignment; }
 size_t alignment_of(const KnownSection& known) { return known.paged ? kPage : kUnpagedAlignment; }
 
+/// What stands behind a colon tells sections of one kind apart.
 const KnownSection* find_known(std::string_view id) {
+  id = id.substr(0, id.find(':'));
   const auto at = std::find_if(std::begin(kSections), std::end(kSections), [&](const auto& k) { return id == k.id; });
   return at == std::end(kSections) ? nullptr : at;
 }

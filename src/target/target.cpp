@@ -158,7 +158,7 @@ TargetInfo host_target() {
 TargetInfo parse_target(std::string_view name) {
   if (name.find(',') != std::string_view::npos)
     throw fail(E::bad_option, "'{}' names several targets, and one is wanted here", name)
-        .hint("opfuse run, compare, explain and fuse take accelerators in front of a cpu target");
+        .hint("opfuse run, compare, explain, fuse and compile take devices in front of a cpu target");
   if (name == "cpu" || name == "host" || name == "cpu:host" || name.empty()) return host_target();
   if (name.ends_with(".toml") || name.find('/') != std::string_view::npos) return target_of_file(std::string(name));
   for (const Shipped& shipped : table())

@@ -186,7 +186,9 @@ class Reader {
   /// Sections that some kinds of devices do not have.
   void read_said(const std::string& key, const toml::node& node) {
     const bool of_device = key == "device" || key == "transfer" || key == "plugin";
-    const bool has = key == "device" ? !find_kind(target().kind)->generated : target().kind == "accelerator";
+    const bool has = key == "device"     ? !find_kind(target().kind)->generated
+                     : key == "transfer" ? target().kind == "accelerator" || target().kind == "cuda"
+                                         : target().kind == "accelerator";
     if (of_device && !has)
       return wrong(node.source(), fmt::format("[{}] is not a section of {} targets", key, target().kind));
     read_capabilities(key, node, file_, result_.capabilities,

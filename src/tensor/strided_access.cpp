@@ -1,3 +1,5 @@
+// Coordinates through the layout: outer axes in order, then blocks from the outermost, each with its stride. Rows of
+// the first axis run in parallel.
 #include "tensor/strided_access.hpp"
 
 #include <atomic>
@@ -6,11 +8,6 @@
 #include "base/parallel.hpp"
 
 namespace opfuse {
-
-StridedAccess::StridedAccess(const Buffer& buffer, const SymbolValues& symbols)
-    : layout_(buffer.layout), dtype_(buffer.type.dtype), sizes_(buffer.type.shape.evaluate(symbols)) {
-  for (const Dim& stride : buffer.strides) strides_.push_back(stride.evaluate(symbols));
-}
 
 int64_t StridedAccess::offset(const std::vector<int64_t>& coords) const {
   int64_t offset = 0;

@@ -106,7 +106,7 @@ class Devices(CliTest):
         out = self.ok("explain", self.model, *ON, "--json", environment=self.environment).json
         third = next(p for p in out["placements"] if p["group"].endswith("@third"))
         self.assertEqual((third["device"].startswith("cpu"), third["code"]), (True, "slower"))
-        self.assertRegex(third["reason"], r"moving its values takes \d+ us, more than")
+        self.assertRegex(third["reason"], r"moving its values takes \d+ us, more than|\d+ us on example-npu, \d+ us here")
         alone = self.ok("explain", self.model, "--json").json
         if not any(p["device"] == "example-npu" for p in out["placements"]):
             self.assertEqual([l["name"] for l in out["launches"]], [l["name"] for l in alone["launches"]])
@@ -134,14 +134,40 @@ class Devices(CliTest):
                 said = (out.out + out.err).count("done without example-npu")
                 self.assertEqual(said, 1, out)
 
+    def test_a_saved_program_has_a_section_for_its_device_and_opens_it(self):
+        opf = self.folder / "m.opf"
+        self.ok("compile", self.model, *ON, *ALL, "-o", opf, environment=self.environment)
+        self.record.unlink()
+        self.ok("run", opf, environment=self.environment)
+        self.assertEqual(sorted({line.split()[1] for line in self.recorded("run")}),
+                         ["NpuTileLinear__first", "NpuTileLinear__second", "NpuTileLinear__third"])
+        self.assertIn(b"device:example-npu", opf.read_bytes())
+        lacking = opfuse("run", opf, environment={"OPFUSE_PLUGINS": "/nowhere"})
+        self.assertGreater(lacking.code, 0)
+        self.assertIn("the plug-in of example-npu", lacking.err)
+        for at in range(0, opf.stat().st_size, 1777):  # damaged anywhere: refused, never run
+            bad = bytearray(opf.read_bytes())
+            bad[at] ^= 0x20
+            (self.folder / "bad.opf").write_bytes(bytes(bad))
+            result = opfuse("inspect", self.folder / "bad.opf", environment=self.environment)
+            self.assertIn(result.code, (0, 5), result)
+
+    def test_linears_of_bert_are_composites(self):
+        command = ["fuse", "zoo:bert_base", "--target", "example-npu,cpu", "--dry-run", "--json"]
+        out = self.ok(*command, environment=self.environment).json  # the pooler's, of one row, is faster on the host
+        self.assertEqual((out["modules"]["NpuTileLinear"], out["modules"]["NpuTileProjection"]), (36, 12))
+        out = self.ok(*command, "--place", "*=example-npu", environment=self.environment).json
+        self.assertEqual((out["modules"]["NpuTileLinear"], out["modules"]["NpuTileProjection"]), (37, 12))
+        self.assertNotIn("FusedLinear", out["modules"])
+        self.assertNotIn("FusedLinearReLU", out["modules"])
+
     def test_places_that_cannot_be_are_refused(self):
         for place, says in (("norm=example-npu", "no composite of example-npu"), ("nrom=cpu", 'did you mean "norm"'),
                             ("first=npu", "no device 'npu'"), ("first", "NODE=DEVICE")):
             self.assertIn(says, self.fails(2, "run", self.model, *ON, "--place", place, environment=self.environment).err)
         out = self.ok("explain", self.model, *ON, "--place", "first=cpu", "--json", environment=self.environment).json
         self.assertEqual(next(p for p in out["placements"] if p["group"].endswith("@gelu"))["code"], "asked")
-        self.fails(2, "compile", self.model, *ON, "-o", self.folder / "m.opf", environment=self.environment,
-                   says=["names several targets"])
+        self.fails(2, "targets", "advise", self.model, "--target", "example-npu,cpu", says=["names several targets"])
         self.fails(2, "run", self.model, "--target", "cpu,example-npu", environment=self.environment,
                    says=["the last of --target"])
 

@@ -50,6 +50,15 @@ class OtherRuntimes(CliTest):
         for name in ("resnet18", "mobilenet_v2", "efficientnet_b0"):
             models.append(self.folder / f"{name}.onnx")
             self.ok("zoo", name, "-o", models[-1], "--resolution", "64", "--width", "0.25")
+        planned = self.folder / "planned.onnx"  # what a planning target fuses is an export like any other
+        self.ok("fuse", models[0], "--target", "tensorrt", "-o", planned)
+        same = ("import numpy, onnxruntime, sys\n"
+                "x = numpy.linspace(-1, 1, 3 * 64 * 64, dtype=numpy.float32).reshape(1, 3, 64, 64)\n"
+                "run = lambda f: onnxruntime.InferenceSession(f, providers=['CPUExecutionProvider']).run(None, {'input': x})[0]\n"
+                "a, b = map(run, sys.argv[1:])\n"
+                "assert numpy.abs(a - b).max() <= 1e-4 * numpy.abs(a).max()")
+        done = subprocess.run([PYTHON, "-c", same, models[0], planned], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
         done = subprocess.run([PYTHON, "-B", ROOT / "bench" / "export_cost.py", "--check-only", "--opfuse", BINARY, *models],
                               capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

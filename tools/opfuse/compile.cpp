@@ -98,7 +98,12 @@ Emitted checked_request(const FlagSet& app, const Flags& flags) {
   Emitted emit = emit_request(flags.emit);
   if (flags.output.empty() && flags.emit.empty())
     throw fail(E::bad_option, "nothing to write").hint("add -o NAME.opf, --emit object DIR or --emit llvm,asm DIR");
-  const bool cuda = !parse_target(flags.compile.target).traits.on_host;
+  CompilationOptions beside;
+  const bool cuda = !take_target(flags.compile.target, beside).traits.on_host;
+  if (!emit.object_folder.empty() && !beside.accelerators.empty())
+    throw fail(E::bad_option, "--emit object does not go with --target {}: an object has code of the CPU alone",
+               flags.compile.target)
+        .hint("-o NAME.opf has a section for each device");
   if (!emit.folder.empty() && cuda != emit.cuda)
     throw fail(E::bad_option, "--emit {} does not go with --target {}", flags.emit[0], flags.compile.target)
         .hint("llvm and asm are the CPU's, cuda is that of cuda:sm_XX");

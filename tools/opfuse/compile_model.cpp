@@ -58,7 +58,7 @@ Compiled compile_to_end(const Graph& model, const CompileFlags& flags, Compilati
 void add_target_flag(FlagSet& app, std::string& target) {
   app.add_option("--target", target,
                  "host, cpu:avx512, cpu:avx2, cpu:baseline, cuda:sm_80 ..., cuda:emulated, a file FILE.toml, or "
-                 "accelerators in front of a cpu target: example-npu,cpu")
+                 "devices in front of a cpu target: example-npu,cuda:sm_80,cpu")
       ->capture_default_str();
 }
 
@@ -111,7 +111,8 @@ void add_plan_flags(FlagSet& app, PlanFlags& flags) {
       ->type_name("A B")
       ->allow_extra_args(false);
   app.add_option("--place", flags.place,
-                 "the device that runs a node's group: an accelerator of --target, or cpu (repeatable)")
+                 "the device that runs a node's group: one of --target; * is every node that can be there "
+                 "(repeatable)")
       ->type_name("NODE=DEVICE")
       ->allow_extra_args(false);
   app.add_flag("--fallback", flags.fallback, "do without an accelerator whose plug-in cannot be had, and say so");

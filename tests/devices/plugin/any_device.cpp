@@ -1,5 +1,5 @@
-// A plug-in for tests: any piece of square f32 matrices, by the loops that define its operators, in a memory of its own.
-// Its target is called after the file that names it. ANY_DEVICE_LIES=WHAT makes it answer what no device may.
+// A plug-in for tests: any piece of square f32 matrices, by the loops that define its operators, in a memory of its
+// own. Its target is called after the file that names it. ANY_DEVICE_LIES=WHAT makes it answer what no device may.
 #include <opfuse/plugin.h>
 
 #include <cmath>

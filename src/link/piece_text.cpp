@@ -13,7 +13,7 @@
 // Recomposed operators that stand for several Linears are spelled out; activations keep their names. An absent operand
 // is `-`. Attributes that have their default are left out; of a recomposed operator `body` lists what it was spelled
 // with.
-#include "plugin/piece_text.hpp"
+#include "link/piece_text.hpp"
 
 #include <fmt/format.h>
 
@@ -41,7 +41,7 @@ class Writer {
  public:
   std::string run(const Node& piece, const Graph& body) {
     const std::string composite =
-        piece.pattern.substr(piece.pattern.find(':') + 1);  // of placed nodes behind the device
+        piece.pattern.substr(piece.pattern.rfind(':') + 1);  // of placed nodes behind the device
     out_ = fmt::format("opfuse-piece 1\npattern {}\nname {}\n", composite, piece.label);
     for (size_t i = 0; i < body.inputs().size(); ++i) {
       const bool constant = i < piece.inputs.size() && piece.inputs[i] && piece.inputs[i]->is_constant();
