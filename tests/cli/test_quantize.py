@@ -142,6 +142,24 @@ class Quantize(CliTest):
         self.assertIn("openvino", rows[0]["int8_in"])
         self.assertNotIn("MODULE", self.ok("explain", SMALL, "--dim", "batch=1").out)
 
+    def test_a_metric_judges_both_models(self):
+        heldout = self.samples("heldout", range(100, 104))
+        command = self.folder / "count.py"
+        command.write_text("import pathlib, sys, zipfile\nfiles = sorted(pathlib.Path(sys.argv[1]).glob('*.npz'))\n"
+                           "assert all(zipfile.ZipFile(file).namelist() == ['y.npy'] for file in files)\nprint('files')\nprint(len(files) / 2)\n")
+        given = ("--evaluate", heldout, "--json", "--force")
+        _, result = self.quantized(*given, "--metric", f"python3 {command}", "--weights", "beside")
+        self.assertEqual(result.json["metric"], {"name": f"python3 {command}", "float": 2.0, "codes": 2.0})
+        self.assertTrue((self.folder / "q.onnx.data").exists())
+        _, result = self.quantized(*given, "--metric", "cosine")
+        self.assertEqual(result.json["metric"]["float"], 1)
+        self.assertGreater(result.json["metric"]["codes"], 0.99)
+        bad = ("quantize", SMALL, "--calibrate", heldout, "-o", self.folder / "bad.onnx")
+        self.fails(2, *bad, "--metric", "false", says=["the metric \"false\" fails", "folder of .npz"])
+        self.fails(2, *bad, "--metric", "echo", says=["no number"])
+        self.fails(2, *bad, "--metric", "top1", "--compare-samples", "0", says=["--compare-samples"])
+        self.assertFalse((self.folder / "bad.onnx").exists())
+
     def test_channels_and_shared_scales_are_said(self):
         _, result = self.quantized("--share-scales", "adds", "--equalize", "0.5", "--json", "--force")
         report = result.json

@@ -92,6 +92,14 @@ void add_quantize_flags(FlagSet& app, QuantizeFlags& flags) {
                  "samples to measure agreement with the float model on, evenly spread; 0: it is not measured")
       ->range(0, 1 << 30)
       ->capture_default_str();
+  app.add_option(
+         "--metric", flags.metric,
+         "also one number of both models: sqnr, cosine or top1 against the float model, or a command that is called "
+         "with a folder of outputs (000000.npz ...) and prints it")
+      ->type_name("NAME|COMMAND");
+  app.add_option("--weights", flags.weights, "inside the file, or beside it in FILE.onnx.data")
+      ->one_of({"inside", "beside"})
+      ->capture_default_str();
   app.add_option("--report", flags.report, "write the report: .json, or .html to look at")->type_name("FILE");
   app.add_option("--plan", flags.plan_file, "place pairs by a saved plan")->type_name("FILE");
   app.add_option("--patterns", flags.patterns, "patterns of your own with their points (repeatable)")

@@ -1,0 +1,84 @@
+// A user's command sees files alone: the outputs of one model in a folder, in the order of the samples.
+#include "metric.hpp"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <memory>
+#include <string_view>
+
+#include "base/fail.hpp"
+#include "base/temporary_folder.hpp"
+#include "onnx/tensor_files.hpp"
+#include "quantize/observed_model.hpp"
+
+namespace opfuse::cli {
+namespace {
+
+void write_outputs(const Graph& graph, const quantization::Samples& samples, const quantization::RunOptions& options,
+                   const TemporaryFolder& folder) {
+  quantization::ObservedModel model(graph, {}, options);
+  for (size_t index = 0; const auto sample = samples.read(index); ++index) {
+    model.run(*sample);
+    std::vector<NamedTensor> arrays;
+    for (const std::string& name : model.outputs()) {
+      const ArrayView value = model.value(name);
+      arrays.emplace_back(name, Tensor::wrap(value.dtype, value.shape, value.data, nullptr));
+    }
+    write_npz(folder.path(fmt::format("{:06}.npz", index)), arrays);
+    if (options.progress) options.progress("outputs for the metric", index + 1, samples.count);
+  }
+}
+
+/// In single quotes of a shell.
+std::string quoted(const std::string& text) {
+  std::string out = "'";
+  for (char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
+}
+
+double number_of(const std::string& command, const TemporaryFolder& folder) {
+  std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen((command + " " + quoted(folder.path(""))).c_str(), "r"), pclose);
+  if (!pipe) throw fail(E::bad_option, "the metric \"{}\" cannot be started", command);
+  std::string printed;
+  std::array<char, 4096> block;
+  while (const size_t got = fread(block.data(), 1, block.size(), pipe.get())) printed.append(block.data(), got);
+  const int status = pclose(pipe.release());
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    throw fail(E::bad_option, "the metric \"{}\" fails", command)
+        .hint("it is called with a folder of .npz files, one for each sample; sqnr, cosine and top1 need no command");
+  while (!printed.empty() && (printed.back() == '\n' || printed.back() == ' ')) printed.pop_back();
+  const std::string_view last = std::string_view(printed).substr(printed.rfind('\n') + 1);
+  double number = 0;
+  const auto [end, error] = std::from_chars(last.data(), last.data() + last.size(), number);
+  if (last.empty() || error != std::errc{} || end != last.data() + last.size())
+    throw fail(E::bad_option, "the last line of the metric \"{}\" is no number: \"{}\"", command, last);
+  return number;
+}
+
+}  // namespace
+
+Metric measure_metric(const std::string& name, const Graph& reference, const Graph& quantised,
+                      const quantization::Samples& samples, const quantization::Agreement& agreement,
+                      const quantization::RunOptions& options) {
+  const quantization::OutputAgreement& first = agreement.outputs.front();
+  if (name == "sqnr") return {name, quantization::kMostSqnr, first.noise.sqnr()};
+  if (name == "cosine") return {name, 1, first.cosine};
+  if (name == "top1") {
+    if (first.rows == 0) throw fail(E::bad_option, "'{}' has no rows to take a top-1 of", first.output);
+    return {name, 1, static_cast<double>(first.same_top) / static_cast<double>(first.rows)};
+  }
+  Metric metric{name, 0, 0};
+  for (const auto& [graph, number] :
+       {std::pair{&reference, &metric.of_float}, std::pair{&quantised, &metric.of_codes}}) {
+    const TemporaryFolder folder;
+    write_outputs(*graph, samples, options, folder);
+    *number = number_of(name, folder);
+  }
+  return metric;
+}
+
+}  // namespace opfuse::cli
