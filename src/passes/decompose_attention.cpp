@@ -132,14 +132,12 @@ std::optional<Decline> find_projection(const Graph& graph, const AttentionParts&
 std::optional<Decline> decompose(Graph& graph, const AttentionParts& parts, std::string& what) {
   std::vector<Linear> linears;
   if (auto decline = find_projection(graph, parts, linears)) return decline;
-  std::vector<Node*> nodes;
+  std::vector<Node*> nodes;  // of q first, whose name the module has, in whatever order the file has them
   for (const Linear& l : linears) {
     nodes.push_back(l.product);
     if (l.pair) nodes.insert(nodes.end(), {l.pair->quantize, l.pair->dequantize});
     if (l.add) nodes.push_back(l.add);
   }
-  std::sort(nodes.begin(), nodes.end(),
-            [&](const Node* a, const Node* b) { return graph.position(a) < graph.position(b); });
   what = linears.size() == 1 ? "the Linear of q, k and v" : fmt::format("{} Linears of one value", linears.size());
   outline(graph, nodes, {composite_op(), kInProjection, {}});
   return std::nullopt;

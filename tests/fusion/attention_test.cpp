@@ -205,6 +205,18 @@ const std::string kHead =
     "graph (%x: f32[2,5,8], %z: f32[2,5,8], %u: f32[8,8]) { %w = const rand<1> : f32[8,8] %h = const rand<2> : "
     "f32[8,8] ";
 
+TEST(DecomposeMultiheadAttention, IsNamedAfterQInWhateverOrderTheFileHasThem) {
+  const std::string q = "%q = matmul(%x, %w) @\"q\" ", k = "%k0 = matmul(%x, %h) @\"k\" ",
+                    v = "%v = matmul(%x, %g) @\"v\" ";
+  const std::string head = kHead + "%g = const rand<3> : f32[8,8] ";
+  for (const std::string& products : {q + k + v, v + k + q, k + q + v}) {
+    const Graph graph = prepared_text(head + products + kTail);
+    const FusionPlan plan = make_plan(graph);
+    EXPECT_NE(plan.find("MHAInProjection@q"), nullptr) << print(graph);
+    verify(apply(graph, plan));
+  }
+}
+
 TEST(DecomposeMultiheadAttention, TellsWhyNot) {
   EXPECT_EQ(reason(kHead + "%q = matmul(%x, %w) %k0 = matmul(%z, %w) %v = matmul(%x, %h)" + kTail), "cross_attention");
   EXPECT_EQ(reason(kHead + "%q = matmul(%x, %w) %k0 = matmul(%x, %u) %v = matmul(%x, %h)" + kTail), "computed_weight");

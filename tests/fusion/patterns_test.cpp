@@ -109,6 +109,8 @@ std::vector<Case> cases() {
        {{"INPUT", "x"}}},
       {"reduce_mean_channels", "AdaptiveAvgPool",
        "graph (%x: f32[1,4,8,8]) {\n %y = reduce_mean(%x) {axes = [1]}" + kEnd, "axes"},
+      {"reduce_mean_of_rows", "AdaptiveAvgPool", "graph (%x: f32[2,4,8]) {\n %y = reduce_mean(%x) {axes = [-1]}" + kEnd,
+       "rank"},
       {"layer_norm", "LayerNorm", kNorm + " %y = layer_norm(%x, %s, %s)" + kEnd, "", {}},
       {"layer_norm_of_integers_no", "LayerNorm", kNorm + " %y = reduce_mean(%x)" + kEnd, "op_mismatch"},
       {"in_projection",

@@ -1,6 +1,7 @@
 //     x[N,C,H,W] -- mean over H, W -- y
 //
-// GlobalAveragePool, ReduceMean over the spatial axes, or AveragePool with a window as large as the map.
+// GlobalAveragePool, ReduceMean over the spatial axes, or AveragePool with a window as large as the map. The mean over
+// the last axis of three may be that of a row of features, so ReduceMean needs two spatial axes.
 #include <fmt/format.h>
 
 #include "fusion/patterns.hpp"
@@ -11,7 +12,8 @@ namespace opfuse {
 
 static std::optional<Decline> spatial_mean(const Node& node) {
   const Shape& x = node.input(0)->type.shape;
-  if (!x.ranked || x.rank() < 3) return Decline{"rank", fmt::format("{} has no spatial axes", x.text()), {node.name()}};
+  if (!x.ranked || x.rank() < 4)
+    return Decline{"rank", fmt::format("{} has no two spatial axes", x.text()), {node.name()}};
   std::vector<int64_t> operand;
   if (node.input(1) && !node.input(1)->is_constant())
     return Decline{"not_constant", "the axes are computed", {node.name()}};
