@@ -277,7 +277,9 @@ class RegionRun {
     for (size_t i = 0; i < locals.size(); ++i)
       if (stage.outputs[i].param < 0)
         locals[i] = result_tensor(stage.outputs[i].dtype, stage.outputs[i].shape, symbols_, precision_);
-    const BoundStage bound = bind_stage(stage, locals);
+    BoundStage bound = bind_stage(stage, locals);
+    // nothing is stored: not even sums of rows, whose reads may be of empty tensors
+    if (bound.inner_points == 0) bound.outer_points = 0;
     // a scatter's points are taken in order
     const int64_t chunk = std::max<int64_t>(1, bound.scatter ? bound.outer_points : bound.outer_points / 256);
     parallel_for((bound.outer_points + chunk - 1) / chunk, [&](int64_t c) {

@@ -1,4 +1,5 @@
 // Values where their coordinates are inside, another value outside: padding and concatenation.
+#include <algorithm>
 #include <set>
 
 #include "region/lowering.hpp"
@@ -33,6 +34,16 @@ bool is_always_inside(const IndexMap& map, const Shape& shape, const std::vector
     if (!plain || !(extents.at(static_cast<size_t>(t.axis)) == shape[d])) return false;
   }
   return true;
+}
+
+/// Coordinates that are computed of the place alone (a roll) are inside wherever they are asked for; those that are
+/// read would be read beyond their tensor's end.
+bool depends_on_data(const IndexMap& map) {
+  return std::any_of(map.dims.begin(), map.dims.end(), [](const IndexExpr& index) {
+    bool reads = false;
+    if (index.dynamic) index.dynamic.visit([&](const Expr& e) { reads |= e.op() == ExprOp::read; });
+    return reads;
+  });
 }
 
 }  // namespace
@@ -99,7 +110,7 @@ std::pair<Expr, Expr> Lowering::pull_inside(const Value* value, const IndexMap& 
   });
   Expr here = inside;
   for (const int read : reads) {
-    if (has_dynamic(stage().reads[static_cast<size_t>(read)].map))
+    if (depends_on_data(stage().reads[static_cast<size_t>(read)].map))
       decline("padded_prologue", "an operand is read at a computed index", reader);
     if (!guarded.contains(read)) here = logical_and(here, Expr::in_bounds(read));
   }

@@ -4,10 +4,12 @@
 
 #include "expr/domain.hpp"
 #include "ops/concat.hpp"
+#include "ops/is_a.hpp"
 #include "ops/pad.hpp"
 #include "ops/slice.hpp"
 #include "ops/space_depth.hpp"
 #include "ops/split.hpp"
+#include "region/computed_indices.hpp"
 #include "region/lowering.hpp"
 
 namespace opfuse {
@@ -68,7 +70,7 @@ Dim slice_start(const Node& node, const Dim& size, const Dim& start, const Dim& 
   if (at == -1 || (at && *at > (int64_t{1} << 30))) return size - Dim(1);
   decline("symbolic_slice", "a backward slice of a symbolic dimension from a fixed position", node);
 }
-Expr pull_slice(Lowering& lowering, const Node& node, size_t, const IndexMap& map) {
+IndexMap slice_map(Lowering& lowering, const Node& node) {
   const Slice::Attrs& attrs = node.as<Slice>();
   const bool operands = node.input(1) != nullptr;
   const auto starts =
@@ -84,7 +86,10 @@ Expr pull_slice(Lowering& lowering, const Node& node, size_t, const IndexMap& ma
     inner.dims[axis].terms[0].coef = step;
     inner.dims[axis].offset = slice_start(node, x[axis], starts[i], ends[i], step);
   }
-  return pull_through(lowering, node, inner, map);
+  return inner;
+}
+Expr pull_slice(Lowering& lowering, const Node& node, size_t, const IndexMap& map) {
+  return pull_through(lowering, node, slice_map(lowering, node), map);
 }
 Expr pull_split(Lowering& lowering, const Node& node, size_t result, const IndexMap& map) {
   const size_t axis = wrapped(node.as<Split>().axis, shape_in(node).rank());
@@ -94,11 +99,37 @@ Expr pull_split(Lowering& lowering, const Node& node, size_t result, const Index
   return pull_through(lowering, node, inner, map);
 }
 
+// ---- concat([x[k:], x[:k]]), a roll: the coordinate wraps around, so one read is enough. Not along the last axis,
+// whose elements are loaded side by side
+struct Rolled {
+  const Node* slice;  ///< of the value that is rolled
+  IndexMap map;
+};
+std::optional<Rolled> rolled(Lowering& lowering, const Node& concat, size_t axis) {
+  const Shape& y = shape_out(concat);
+  if (concat.inputs.size() != 2 || axis + 1 == y.rank() || !reads_at_computed(lowering.stage().anchor)) return {};
+  const Node *back = lowering.lazy_node(concat.inputs[0]), *front = lowering.lazy_node(concat.inputs[1]);
+  if (!back || !front || !is_a<Slice>(*back) || !is_a<Slice>(*front) || back->input(0) != front->input(0)) return {};
+  if (!(shape_in(*back) == y)) return {};
+  const Dim first = shape_out(*back)[axis];
+  IndexMap from_back = slice_map(lowering, *back);
+  Rolled roll{back, IndexMap::identity(y.rank())};
+  if (!(slice_map(lowering, *front) == roll.map)) return {};
+  const Dim shift = from_back.dims[axis].offset;
+  from_back.dims[axis].offset = 0;
+  if (!(from_back == roll.map) || !(shift + first == y[axis])) return {};
+  // Where another part of a concatenation is chosen, coordinates are beyond the ends.
+  const Expr at = minimum(maximum(index_value(roll.map.dims[axis]), dim_value(0)), dim_value(y[axis] - Dim(1)));
+  roll.map.dims[axis].dynamic = select(less(at, dim_value(first)), at + dim_value(shift), at - dim_value(first));
+  return roll;
+}
+
 // ---- concat: the first operand whose coordinates are inside; where an operand moves elements itself (the halves that
 // a rotary embedding exchanges), what its reads are inside of is another tensor, and the coordinate along the axis
 // tells
 Expr pull_concat(Lowering& lowering, const Node& node, size_t, const IndexMap& map) {
   const size_t axis = wrapped(node.as<Concat>().axis, shape_out(node).rank());
+  if (const auto turned = rolled(lowering, node, axis)) return pull_through(lowering, *turned->slice, turned->map, map);
   Dim offset = 0;
   std::vector<IndexMap> maps;
   for (const Value* input : node.inputs) {

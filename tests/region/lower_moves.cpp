@@ -60,6 +60,13 @@ TEST(LowerMove, SlicesToAPositionThatFollowsFromShapes) {
   }
 }
 
+/// No coordinate of an empty value is inside, so nothing is read, not even once for all rows.
+TEST(LowerMove, ReshapeOfNothingIsReadByNobody) {
+  Net net;
+  Value* rows = net("reshape", {net.input({1, 0, 2, 1}), net.integers({1, 0, 2})}, {{"allowzero", int64_t{1}}});
+  expect_lowers(net.graph, net.fuse({net("matmul", {rows, net.constant({2, 4})})}));
+}
+
 TEST(LowerMove, SplitHasOneStagePerResult) {
   Net net;
   Value* x = net.input({2, 7, 3});
@@ -94,19 +101,48 @@ TEST(LowerMove, ConcatOfPiecesOfOneValueIsOneStage) {
   EXPECT_EQ(region.stages[0].anchor, Anchor::map);
 }
 
-/// A roll along two axes, as shifted windows have it: of four pieces each element is in one.
-TEST(LowerMove, ConcatOfConcatsOfPiecesIsOneStage) {
-  Net net;
-  const auto rolled = [&](Value* x, int64_t axis, int64_t shift) {
-    const auto piece = [&](int64_t from, int64_t to) {
-      return net("slice", {x}, {{"axes", Ints{axis}}, {"starts", Ints{from}}, {"ends", Ints{to}}});
-    };
-    return net("concat", {piece(shift, 100), piece(0, shift)}, {{"axis", axis}});
+Value* rolled(Net& net, Value* x, int64_t axis, int64_t shift, int64_t from_end = 0) {
+  const auto piece = [&](int64_t from, int64_t to) {
+    return net("slice", {x}, {{"axes", Ints{axis}}, {"starts", Ints{from}}, {"ends", Ints{to}}});
   };
-  Value* y = rolled(rolled(net.input({6, 9, 2}), 0, 2), 1, 3);
+  return net("concat", {piece(shift, 100), piece(0, shift - from_end)}, {{"axis", axis}});
+}
+
+size_t reads_of(const Region& region) { return region.stages.at(0).reads.size(); }
+
+/// Rolls along two axes, as shifted windows have them: coordinates wrap around, so each element is read once.
+TEST(LowerMove, ARollIsOneRead) {
+  Net net;
+  Value* y = rolled(net, rolled(net, net.input({6, 9, 2}), 0, 2), 1, 3);
   const Region region = expect_lowers(net.graph, net.fuse({net("reshape", {y, net.integers({2, 27, 2})})}));
   ASSERT_EQ(region.stages.size(), 1u);
   EXPECT_EQ(region.stages[0].anchor, Anchor::map);
+  EXPECT_EQ(reads_of(region), 1u);
+}
+
+TEST(LowerMove, ARollOfWindowsIsPartOfASum) {
+  Net net;
+  Value* apart = net("reshape", {net.input({4, 4, 2}), net.integers({2, 2, 2, 2, 2})});
+  Value* whole = net("reshape", {net("transpose", {apart}, {{"perm", Ints{0, 2, 1, 3, 4}}}), net.integers({4, 4, 2})});
+  Value* y = net("add", {net.input({4, 4, 2}), rolled(net, rolled(net, whole, 0, 3), 1, 1)});
+  const Region region = expect_lowers(net.graph, net.fuse({y}));
+  EXPECT_EQ(region.stages.size(), 1u);
+  EXPECT_EQ(reads_of(region), 2u);
+}
+
+/// Parts of a concatenation are asked for beyond their ends, where they are not chosen.
+TEST(LowerMove, ARollIsAPartOfAConcatenation) {
+  Net net;
+  Value* y = net("concat", {net.input({3, 2}), rolled(net, net.input({7, 2}), 0, 3), net.input({2, 2})},
+                 {{"axis", int64_t{0}}});
+  EXPECT_EQ(expect_lowers(net.graph, net.fuse({y})).stages.size(), 1u);
+}
+
+TEST(LowerMove, WhatIsNoRollReadsItsPieces) {
+  Net last;  // its elements lie side by side
+  EXPECT_EQ(reads_of(expect_lowers(last.graph, last.fuse({rolled(last, last.input({3, 9}), 1, 4)}))), 2u);
+  Net less;  // an element is left out
+  EXPECT_EQ(reads_of(expect_lowers(less.graph, less.fuse({rolled(less, less.input({9, 3}), 0, 4, 1)}))), 2u);
 }
 
 TEST(LowerMove, ConcatOfAPieceReadAtAComputedPlaceIsDeclined) {
