@@ -59,10 +59,40 @@ const std::vector<Case> kTurned = {
 };
 OPFUSE_CASES(Turned, kTurned);
 
+/// Parts of [2, 8, w], of three and five rows: each has a function of its own.
+std::string parts(const std::string& w, const std::string& first, const std::string& second) {
+  return fmt::format(
+      "region\nparam input f32[2,3,{0}]\nparam input f32[2,5,{0}]\nparam output f32[2,8,{0}]\nstage map\n  domain "
+      "[2,8,{0}]\n"
+      "  read param 0 at [a0, a1, a2]\n  read param 1 at [a0, a1 + -3, a2]\n"
+      "  output param 2 f32[2,8,{0}] at [a0, a1, a2] = neg(select(in0, {1}, select(in1, {2}, 0)))\n",
+      w, first, second);
+}
+
+const std::vector<Case> kParts = {
+    {.name = "functions", .region = parts("40", "exp(r0)", "tanh(r1)")},
+    {.name = "several_vectors", .region = parts("150", "exp(r0)", "tanh(r1)")},
+    {.name = "one_function", .region = parts("33", "mul(r0, r0)", "exp(r1)")},
+    {.name = "shared_function", .region = parts("33", "add(exp(r0), tanh(exp(r0)))", "exp(mul(exp(r1), exp(r1)))")},
+    {.name = "lanes_in_both_parts",
+     .region =
+         "region\nparam input f32[4,20]\nparam input f32[4,30]\nparam output f32[4,50]\nstage map\n  domain [4,50]\n"
+         "  read param 0 at [a0, a1]\n  read param 1 at [a0, a1 + -20]\n"
+         "  output param 2 f32[4,50] at [a0, a1] = select(in0, exp(r0), select(in1, tanh(r1), 0))\n"},
+    {.name = "open",
+     .region = parts("w", "exp(r0)", "tanh(r1)"),
+     .bindings = {{{"w", 1}}, {{"w", 16}}, {{"w", 75}}, {{"w", 0}}}},
+};
+OPFUSE_CASES(Parts, kParts);
+
 const std::vector<Case> kCases = {
     {.name = "relu_dense", .region = unary("f32", "[2,3,7,5]", "max(r0, 0)")},
     {.name = "relu_blocked", .region = unary("f32", "[2,19,7,5]", "max(r0, 0)"), .layouts = {"0123/1:16", "0123/1:16"}},
     {.name = "exp_blocked_8", .region = unary("f32", "[1,19,3,5]", "exp(r0)"), .layouts = {"0123/1:8", "0123/1:8"}},
+    {.name = "exp_of_vectors_at_once", .region = unary("f32", "[1,1,1,64]", "exp(r0)")},
+    {.name = "exp_of_vectors_and_a_rest", .region = unary("f32", "[1,2,3,155]", "exp(tanh(r0))")},
+    {.name = "exp_of_wide_vectors", .region = unary("f64", "[1,1,3,77]", "exp(r0:f64)"), .tolerance = 1e-13},
+    {.name = "exp_of_blocks_at_once", .region = unary("f32", "[1,150,2,3]", "exp(r0)"), .layouts = {"0231", "0231"}},
     {.name = "to_blocks", .region = unary("f32", "[2,19,7,5]", "r0"), .layouts = {"", "0123/1:16"}},
     {.name = "from_blocks", .region = unary("f32", "[2,19,7,5]", "r0"), .layouts = {"0123/1:16", ""}},
     {.name = "channels_last", .region = unary("f32", "[2,19,7,5]", "r0"), .layouts = {"0231", ""}},

@@ -117,16 +117,8 @@ Value* ExprEmitter::compute(const Expr& e, DType dtype) {
       return emit_cast(k_, emit(e.args()[0]), e.args()[0].dtype(), e.dtype());
     case ExprOp::bit_cast:
       return emit_bit_cast(k_, emit(e.args()[0]), e.args()[0].dtype(), e.dtype());
-    case ExprOp::select: {
-      Value* condition = emit(e.args()[0], DType::boolean);
-      Value* x = emit(e.args()[1], dtype);
-      Value* y = emit(e.args()[2], dtype);
-      if (x == y) return x;
-      if (auto* c = llvm::dyn_cast<llvm::ConstantInt>(condition)) return c->isZero() ? y : x;
-      unify(k_, x, y);
-      if (width_of(condition) > width_of(x)) x = k_.splat(x, width_of(condition)), y = k_.splat(y, width_of(condition));
-      return k_.b.CreateSelect(condition, x, y);
-    }
+    case ExprOp::select:
+      return select(e, dtype);
     default:
       break;
   }

@@ -13,10 +13,11 @@ namespace opfuse::cpu {
 class ExprEmitter {
  public:
   using Leaf = std::function<Value*(const Expr&)>;
-  /// `below_zero`: of arguments of exp, whether they are known not to be above 0; null: of none.
+  /// `below_zero`: of arguments of exp, whether they are known not to be above 0; null: of none. `jumps`: a choice that
+  /// all lanes make alike may compute one arm alone; the emitted code is then several blocks.
   using Known = std::function<bool(const Expr&)>;
-  ExprEmitter(Kernel& k, Leaf leaf, Known below_zero = {})
-      : k_(k), leaf_(std::move(leaf)), below_zero_(std::move(below_zero)) {}
+  ExprEmitter(Kernel& k, Leaf leaf, Known below_zero = {}, bool jumps = false)
+      : k_(k), leaf_(std::move(leaf)), below_zero_(std::move(below_zero)), jumps_(jumps) {}
 
   /// The value in value_type(dtype): weak constants take `dtype`.
   Value* emit(const Expr& e, DType dtype);
@@ -26,10 +27,13 @@ class ExprEmitter {
   Kernel& k_;
   Leaf leaf_;
   Known below_zero_;
+  bool jumps_;
   std::map<const ExprNode*, Value*> memo_;
 
   Value* compute(const Expr& e, DType dtype);
   Value* constant(const Expr& e, DType dtype);
+  Value* select(const Expr& e, DType dtype);
+  Value* jump(Value* condition, const Expr& e, DType dtype);
   Value* unary(ExprOp op, DType dtype, Value* x);
   Value* real_binary(ExprOp op, Value* x, Value* y);
   Value* integer_binary(ExprOp op, DType dtype, Value* x, Value* y);

@@ -51,9 +51,27 @@ void Nest::run_tiles(const Level& level, Value* begin, Value* end, const Env& en
   }
 }
 
+/// Several vectors at once, then the rest one by one.
+void Nest::run_vectors(size_t index, Value* begin, Value* end, const Env& env, const Body& body) {
+  Level& level = levels_[index];
+  const int64_t tile = level.tile;
+  Value* whole = k_.max(begin, k_.min(end, full_trips(level)));
+  Value* middle = k_.add(begin, k_.mul(k_.div(k_.sub(whole, begin), k_.i64(tile)), k_.i64(tile)));
+  k_.loop(begin, middle, tile, [&](Value* i) {
+    Env inner = env;
+    inner.axes.at(static_cast<size_t>(level.axis)) = {k_.mul(i, k_.i64(width_)), true, width_};
+    inner.tile = tile;
+    body(inner);
+  });
+  level.tile = 1;
+  run(index, middle, end, env, body);
+  level.tile = tile;
+}
+
 void Nest::run(size_t index, Value* begin, Value* end, const Env& env, const Body& body) {
   const Level& level = levels_[index];
-  if (level.tile > 1) return run_tiles(level, begin, end, env, body);
+  if (level.tile > 1)
+    return level.lanes ? run_vectors(index, begin, end, env, body) : run_tiles(level, begin, end, env, body);
   const auto next = [&](const Env& inner) { run_from(index + 1, inner, body); };
   const auto* first = llvm::dyn_cast<llvm::ConstantInt>(begin);
   const auto* last = llvm::dyn_cast<llvm::ConstantInt>(end);

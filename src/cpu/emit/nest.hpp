@@ -12,7 +12,7 @@ struct Level {
   bool lanes = false;
   Dim extent = 1;     ///< of the axis
   int64_t block = 1;  ///< lanes are stored in blocks of this: trips cover whole blocks
-  int64_t tile = 1;   ///< of the last level: iterations that one call of the body makes (Env::tile)
+  int64_t tile = 1;   ///< of the last level: iterations (vectors, of lanes) that one call of the body makes (Env::tile)
   /// A few trips one by one, so that what a body asks of its place is known in each.
   bool unrolled = false;
 };
@@ -37,6 +37,7 @@ class Nest {
   void at_trip(const Level& level, Value* trip, const Env& env, const Body& body);
   void run(size_t index, Value* begin, Value* end, const Env& env, const Body& body);
   void run_tiles(const Level& level, Value* begin, Value* end, const Env& env, const Body& body);
+  void run_vectors(size_t index, Value* begin, Value* end, const Env& env, const Body& body);
   void run_from(size_t index, const Env& env, const Body& body);
 };
 

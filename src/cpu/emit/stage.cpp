@@ -111,7 +111,7 @@ ExprEmitter StageEmitter::at(const Env& env, const std::vector<Value*>& results,
             Value* guard = guarded_.count(i) ? inside(k, reads[i], map, env, index) : nullptr;
             return load(k, reads[i], address_of(k, reads[i], map, env, index), env, guard);
           },
-          [this](const Expr& x) { return is_below_maximum(stage, x); }};
+          [this](const Expr& x) { return is_below_maximum(stage, x); }, jumps};
 }
 
 /// All values before the first store: an output may lie in an operand's buffer.

@@ -24,6 +24,7 @@ class StageEmitter {
   Kernel& k;
   const Stage& stage;
   std::vector<Operand> reads, outputs;
+  bool jumps = false;  ///< values may be emitted as several blocks (ExprEmitter)
 
   size_t axis_count() const { return stage.domain.size() + stage.reduce.size(); }
   Env fresh_env(int width) const;  ///< all axes at 0

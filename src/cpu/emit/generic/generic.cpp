@@ -27,6 +27,7 @@ constexpr int64_t kMostChains = 4;        // of one row
 constexpr int64_t kTileBytes = 24 << 10;  // rows at once stay in L1 from one reduction to the next
 constexpr size_t kCheapReduction = 12;    // nodes: beyond, a row has enough work of its own
 constexpr int64_t kUnrolledTrips = 8;     // of the lane axis, where elements differ by their place
+constexpr int64_t kVectorsAtOnce = 4;     // of maps with functions: long chains of operations, which take turns
 
 struct Plan {
   int width = 1;
@@ -35,13 +36,13 @@ struct Plan {
   int reduce_lane = -1;  ///< reduce axis (numbered after the domain axes)
   int reduce_width = 1;
   std::vector<int> rows, inner;
-  int64_t tile = 1;              ///< rows at once, along the last of `rows`
+  int64_t tile = 1;              ///< rows, or vectors of a map, at once, along the last of `rows`
   int64_t chains = kMostChains;  ///< partial sums of a row, the same whether it is in a tile or alone
 };
 
 class Generic {
  public:
-  explicit Generic(Kernel& k) : k_(k), s_(k, 0), domain_(static_cast<int>(s_.stage.domain.size())) {}
+  explicit Generic(Kernel& k) : k_(k), s_(k, 0), domain_(static_cast<int>(s_.stage.domain.size())) { s_.jumps = true; }
   void emit();
 
  private:
@@ -66,10 +67,11 @@ class Generic {
   }
   Dim work() const;
   int64_t rows_at_once() const;
+  int64_t vectors_at_once() const;
   using Results = std::vector<std::vector<Value*>>;  ///< of the reductions, by row of the tile
   Results reduce(const Env& env);
   void reduce_one(const Reduction& r, const Env& env, Results& results);
-  Env row_of(const Env& env, size_t row) const;
+  Env row_of(const Env& env, size_t row);
   /// At a point of the reduction, under a mask or null; neighbouring points have different chains.
   using ReduceBody = std::function<void(const Env&, Value*, size_t chain)>;
   void reduce_loops(size_t index, const std::vector<int>& axes, Env env, const ReduceBody& body);
@@ -183,7 +185,7 @@ void Generic::choose() {
     if (!(s_.outputs[i].layout.blocks == s_.outputs[0].layout.blocks))
       throw fail(E::codegen_failed, "outputs of one kernel are stored in different blocks");
   if (padded) throw fail(E::codegen_failed, "more than one blocked axis has padding lanes to write");
-  plan_.tile = rows_at_once();
+  plan_.tile = std::max(rows_at_once(), vectors_at_once());
   plan_.chains = std::min(kMostChains, k_.target.multiply_adds_in_flight() / plan_.tile);
 }
 
@@ -203,9 +205,20 @@ int64_t Generic::rows_at_once() const {
   return rows;
 }
 
-Env Generic::row_of(const Env& env, size_t row) const {
+int64_t Generic::vectors_at_once() const {
+  if (!s_.stage.reductions.empty() || plan_.lane_axis < 0 || plan_.rows.back() != plan_.lane_axis) return 1;
+  if (!has_long_epilogue(s_.stage) || s_.clips() || unrolls(plan_.lane_axis)) return 1;
+  return extent(plan_.lane_axis).constant().value_or(0) < kVectorsAtOnce * plan_.width ? 1 : kVectorsAtOnce;
+}
+
+Env Generic::row_of(const Env& env, size_t row) {
   Env at = env;
-  if (row) at.axes[static_cast<size_t>(plan_.rows.back())].plus = static_cast<int64_t>(row);
+  if (row == 0) return at;
+  AxisValue& axis = at.axes[static_cast<size_t>(plan_.rows.back())];
+  if (axis.lanes)
+    axis.base = k_.add(axis.base, k_.i64(static_cast<int64_t>(row) * plan_.width));
+  else
+    axis.plus = static_cast<int64_t>(row);
   return at;
 }
 
@@ -341,7 +354,10 @@ void Generic::emit() {
     start.width = plan_.width;
     start.block = plan_.lane_block;
     inner.emit_all(start, [&](const Env& point) {
-      for (size_t row = 0; row < results.size(); ++row) s_.store_outputs(row_of(point, row), results[row]);
+      std::vector<StageEmitter::Point> points;
+      for (size_t row = 0; row < results.size(); ++row) points.push_back({row_of(point, row), results[row]});
+      if (s_.stage.reductions.empty()) return s_.store_outputs(points);
+      for (const StageEmitter::Point& one : points) s_.store_outputs_of(one);
     });
   });
 }
