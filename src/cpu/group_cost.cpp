@@ -11,9 +11,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include "cpu/memory_rates.hpp"
+#include "cpu/operation_cost.hpp"
+#include "expr/real_ops.hpp"
 #include "kernel/collapse.hpp"
+#include "kernel/reads.hpp"
 #include "kernel/views.hpp"
 #include "region/dependence.hpp"
 #include "region/read_shape.hpp"
@@ -23,43 +27,8 @@ namespace {
 
 constexpr double kColumnsOfTile = 4;    // vectors of output channels that share an element of a contraction's data
 constexpr int64_t kShortestTurned = 4;  // elements across
-constexpr double kCacheShare = 0.75;    // of the last level that a group's operands may take
-
-double cost_of_op(const Expr& e, const VectorCosts& costs) {
-  if (e.args().empty()) return 0;
-  const bool index = !is_float(e.dtype()) && !is_float(e.args().back().dtype());
-  switch (e.op()) {
-    case ExprOp::div:
-      return index ? costs.index_division : costs.division;
-    case ExprOp::mod:
-    case ExprOp::fmod:
-    case ExprOp::reciprocal:
-      return costs.division;
-    case ExprOp::sqrt:
-    case ExprOp::rsqrt:
-      return costs.root;
-    case ExprOp::pow:
-      return costs.power;
-    case ExprOp::exp:
-    case ExprOp::log:
-    case ExprOp::tanh:
-    case ExprOp::erf:
-    case ExprOp::sin:
-    case ExprOp::cos:
-    case ExprOp::tan:
-    case ExprOp::asin:
-    case ExprOp::acos:
-    case ExprOp::atan:
-    case ExprOp::sinh:
-    case ExprOp::cosh:
-    case ExprOp::asinh:
-    case ExprOp::acosh:
-    case ExprOp::atanh:
-      return costs.function;
-    default:
-      return costs.simple;
-  }
-}
+constexpr double kCacheShare = 0.75;    // of a level that a group's operands may take
+constexpr double kReadOfMap = 0.5;      // a map is written and read: a line that is stored is fetched and written back
 
 /// How an operand walks while the lanes go along an axis.
 enum class Walk { same, next, strided, single };
@@ -182,15 +151,69 @@ class StageCost {
     return stage_.anchor == Anchor::window && e.op() == ExprOp::select && e.args()[0].op() == ExprOp::in_bounds;
   }
 
+  /// A choice that all lanes make alike, of an arm with functions: the nest computes one arm (emit_select.cpp).
+  bool jumps(const Expr& e, int axis) const {
+    if (e.op() != ExprOp::select || e.args()[0].op() != ExprOp::in_bounds || stage_.anchor == Anchor::window)
+      return false;
+    const Read& read = stage_.reads[static_cast<size_t>(e.args()[0].index())];
+    const Shape shape = shape_read_by(region_, read);
+    for (size_t d = 0; d < read.map.dims.size(); ++d)
+      if (depends(read.map.dims[d], axis) && !always_inside(read.map.dims[d], shape[d], axis_extents(stage_)))
+        return false;
+    bool functions = false;
+    for (const size_t arm : {1, 2})
+      e.args()[arm].visit([&](const Expr& x) { functions |= is_function(x.op()) || x.op() == ExprOp::pow; });
+    return functions;
+  }
+
+  /// Of the points of its axes, those whose coordinate is inside.
+  double share_inside(const IndexExpr& index, const Dim& size) const {
+    const std::vector<Dim> extents = axis_extents(stage_);
+    if (always_inside(index, size, extents)) return 1;
+    const CoordinateRange range = coordinate_range(index, extents);
+    if (!range.low || !range.high || *range.high < *range.low) return 1;
+    return std::min(1.0, extent_of(size) / static_cast<double>(*range.high - *range.low + 1));
+  }
+
+  double share_inside(const Expr& guard) const {
+    const Read& read = stage_.reads[static_cast<size_t>(guard.index())];
+    const Shape shape = shape_read_by(region_, read);
+    double share = 1;
+    for (size_t d = 0; d < read.map.dims.size(); ++d) share *= share_inside(read.map.dims[d], shape[d]);
+    return share;
+  }
+
+  /// Of all points, those at which a node of the value is computed; nothing where that is all of them.
+  std::map<const ExprNode*, double> shares(const Expr& value, int axis) const {
+    std::vector<Expr> nodes;  // operands first
+    bool any = false;
+    value.visit([&](const Expr& e) { nodes.push_back(e), any = any || jumps(e, axis); });
+    std::map<const ExprNode*, double> share;
+    if (!any) return share;
+    share[value.node()] = 1;
+    const auto add = [&](const Expr& e, double of) { share[e.node()] = std::max(share[e.node()], of); };
+    for (size_t i = nodes.size(); i-- > 0;) {
+      const Expr& e = nodes[i];
+      const double of = share[e.node()];
+      const bool one_arm = jumps(e, axis);
+      const double first = one_arm ? std::min(of, share_inside(e.args()[0])) : of;
+      for (size_t arg = 0; arg < e.args().size(); ++arg)
+        add(e.args()[arg], !one_arm || arg == 0 ? of : arg == 1 ? first : of - first);
+    }
+    return share;
+  }
+
   /// Cycles of one vector of a value, lanes along `axis` (-1: one element at a time).
   double vector_cost(const Expr& value, int axis) const {
     double cost = costs_.point;
     const std::set<int> rows = row_axes();
+    const auto share = shares(value, axis);
     value.visit([&](const Expr& e) {
-      if (!is_border(e) && !outside_of_loop(e, rows)) cost += cost_of_op(e, costs_);
+      const double of = share.empty() ? 1 : share.at(e.node());
+      if (!is_border(e) && !outside_of_loop(e, rows)) cost += of * cost_of_op(e, costs_);
       if (e.op() != ExprOp::read) return;
       const Read& read = stage_.reads[static_cast<size_t>(e.index())];
-      cost += axis < 0 ? costs_.access : access(read.map, shape_read_by(region_, read), axis);
+      cost += of * (axis < 0 ? costs_.access : access(read.map, shape_read_by(region_, read), axis));
     });
     return cost;
   }
@@ -309,9 +332,12 @@ GroupCost group_cost(const Region& region, const TargetInfo& target, LayoutGuess
   const RegionCost traffic = cost_of(region, ones);
   cost.bytes = traffic.bytes_read + traffic.bytes_written;
   for (const Stage& stage : region.stages) cost.work += StageCost(region, stage, target, guess).work(target);
-  const bool cached = cost.bytes <= kCacheShare * static_cast<double>(target.l3_bytes);
-  const double rate = cached ? target.rates.maps : target.rates.memory;
-  cost.memory = rate > 0 ? cost.bytes / rate : 0;
+  const auto fits = [&](int64_t level) { return cost.bytes <= kCacheShare * static_cast<double>(level); };
+  const MachineRates& rates = target.rates;
+  const double rate = fits(target.l2_bytes) ? rates.maps : fits(target.l3_bytes) ? rates.l3_data : rates.memory;
+  const double moved =
+      fits(target.l3_bytes) ? kReadOfMap * traffic.bytes_read + (2 - kReadOfMap) * traffic.bytes_written : cost.bytes;
+  cost.memory = rate > 0 ? moved / rate : 0;
   cost.cycles = target.launch.cycles + overlapped(cost.work, cost.memory);
   return cost;
 }

@@ -54,8 +54,14 @@ std::vector<Case> cases() {
        "%b = reshape(%a, %s) %y = mul(%b, %z) return %y }",
        1},
       {"concat_between", image("%a = relu(%x)\n %b = abs(%z)\n %c = concat(%a, %b) {axis=1}\n %y = neg(%c)"), 1},
-      {"functions_of_parts",  // each part's would be computed for the whole
-       image("%a = relu(%x)\n %b = sigmoid(%z)\n %c = concat(%a, %b) {axis=1}\n %y = tanh(%c)"), 2},
+      {"functions_of_parts",  // all lanes are in one part: only its function is computed
+       image("%a = tanh(%x)\n %b = sigmoid(%z)\n %c = concat(%a, %b) {axis=1}\n %y = exp(%c)"), 1},
+      {"functions_of_three_parts",
+       image("%a = tanh(%x)\n %b = sigmoid(%z)\n %d = exp(%z)\n %c = concat(%a, %b, %d) {axis=2}\n %y = neg(%c)"), 1},
+      {"functions_of_parts_of_a_vector",  // lanes are in both: each function would be computed for the whole
+       "graph (%x: f32[512,24], %z: f32[512,40]) { %a = tanh(%x) %b = sigmoid(%z) %c = concat(%a, %b) {axis=1}\n"
+       "%y = exp(%c) return %y }",
+       3},
       {"concat_of_a_concat",  // halves of a part of the heads are rotated: each read has its own border
        "graph (%a: f32[2,3,4], %b: f32[2,3,4], %c: f32[2,1,4], %d: f32[2,3,8]) {\n"
        "%e = mul(%a, %c) %f = mul(%b, %c) %g = sub(%e, %f) %h = add(%e, %f)\n"
@@ -64,6 +70,15 @@ std::vector<Case> cases() {
       {"concat_of_a_scaled_concat",
        "graph (%a: f32[2,3,4], %b: f32[2,3,4], %c: f32[2,1,4], %d: f32[2,3,8]) {\n"
        "%e = mul(%a, %c) %i = concat(%e, %b) {axis=2} %j = mul(%i, %d) %y = concat(%j, %d) {axis=2} return %y }",
+       1},
+      {"roll_back_of_windows_and_sum",
+       "graph (%w: f32[16,49,96], %x: f32[1,28,28,96]) { %k = const dense<2> : i64[1] %z = const dense<0> : i64[1]\n"
+       "%a = const dense<25> : i64[1] %e = const dense<100> : i64[1] %h = const dense<1> : i64[1]\n"
+       "%s = const dense<1,4,4,7,7,96> : i64[6] %m = const dense<1,28,28,96> : i64[4]\n"
+       "%b = reshape(%w, %s) %c = transpose(%b) {perm=[0,1,3,2,4,5]} %d = reshape(%c, %m)\n"
+       "%f = slice(%d, %a, %e, %h) %g = slice(%d, %z, %a, %h) %i = concat(%f, %g) {axis=1}\n"
+       "%j = slice(%i, %a, %e, %k) %l = slice(%i, %z, %a, %k) %n = concat(%j, %l) {axis=2}\n"
+       "%y = add(%x, %n) return %y }",
        1},
       {"pad", image("%p = const dense<0,0,1,1,0,0,1,1> : i64[8]\n %a = pad(%x, %p)\n %y = relu(%a)"), 1},
       {"depth_to_space", image("%a = depth_to_space(%x) {blocksize=2}\n %y = relu(%a)"), 1},

@@ -1,0 +1,13 @@
+// What one operation of an expression costs, operands not counted.
+#pragma once
+
+#include "expr/expr.hpp"
+#include "target/target.hpp"
+
+namespace opfuse {
+
+/// Cycles of one core for a vector of f32. A quotient that is computed with the function below it costs next to
+/// nothing.
+double cost_of_op(const Expr& e, const VectorCosts& costs);
+
+}  // namespace opfuse
