@@ -44,6 +44,8 @@ class Checks:
             "ledger": ("what `explain` says of every edge of them, held against the program that runs",
                        [[sys.executable, "bench/ledger_audit.py", "--opfuse", self.opfuse, *self.models]]),
             "conformance": ("ONNX's own cases ([the table](conformance.md))", [["./dev", "conformance"]]),
+            "plans": ("plans of 5,000 random graphs: groups are kernels, no cycles, equal values, never predicted slower than apart",
+                      [[str(build / "tests/drawn_plans"), "--graphs", "5000"]]),
             "fuzz": (f"random graphs in random configurations, {minutes} minutes", [["./dev", "fuzz", "--minutes", str(minutes)]]),
             "large-graphs": ("graphs of 10,000 nodes: inspect, explain, fuse, compile",
                              [[self.python, "bench/large_graphs.py", "time", self.opfuse, "--nodes", "10000"]]),

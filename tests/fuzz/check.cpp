@@ -121,13 +121,13 @@ std::string sizes_text(const SymbolValues& sizes) {
   return text;
 }
 
+}  // namespace
+
 bool is_refusal(const Diagnostic& d) {
   static const std::set<std::string> kNames = {"unsupported_op",    "unsupported_attribute", "unsupported_dtype",
                                                "unsupported_shape", "uncompilable",          "unknown_dimension"};
   return kNames.contains(d.name);
 }
-
-}  // namespace
 
 Task task_of(uint64_t seed, const DrawOptions& options, const Drawn& drawn) {
   Task task{configuration_of(seed, options), seed, options.exact, {drawn.symbols}, drawn.data};

@@ -1,6 +1,7 @@
 // One model in one configuration: written, read back, compiled, run and judged.
 #pragma once
 
+#include "base/fail.hpp"
 #include "fuzz/configuration.hpp"
 
 namespace opfuse::fuzz {
@@ -28,6 +29,9 @@ Task task_of(uint64_t seed, const DrawOptions& options, const Drawn& drawn);
 
 /// Inputs of run number `run`.
 std::vector<Tensor> inputs_of(const Graph& graph, const Task& task, size_t run);
+
+/// What opfuse says it cannot do, which is no finding.
+bool is_refusal(const Diagnostic& d);
 
 /// Never throws; may crash or hang.
 Outcome check(const Graph& graph, const Task& task);
