@@ -57,6 +57,15 @@ def groups():
     found["every second"] = graph(
         "%b = const dense<0> : i64[1] %e = const dense<512> : i64[1] %a = const dense<1> : i64[1] %s = const dense<2> : i64[1]\n"
         "%t = slice(%x, %b, %e, %a, %s) %y = relu(%t)", "%y")
+    weights = "%g = const rand<1> : f32[{0}] %b = const rand<2> : f32[{0}] "
+    for rows, columns in ((256, 512), (3136, 96)):
+        norm = "{{axis=-1}} ".format()
+        found[f"norm {rows},{columns}"] = graph(weights.format(columns) + f"%y = layer_norm(%x, %g, %b) {norm}", "%y", f"{rows},{columns}")
+        found[f"sum and norm {rows},{columns}"] = graph(weights.format(columns) + f"%s = add(%x, %z) %y = layer_norm(%s, %g, %b) {norm}",
+                                                        "%s, %y", f"{rows},{columns}", f", %z: f32[{rows},{columns}]")
+    found["max pool"] = graph("%y = max_pool(%x) {kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]}", "%y", "1,64,56,56")
+    found["parts of a concat"] = graph("%a = tanh(%x) %e = exp(%z) %c = concat(%a, %e) {axis=1} %y = neg(%c)", "%y", "1,16,56,56",
+                                       ", %z: f32[1,16,56,56]")
     found["depth to space"] = graph("%y = depth_to_space(%x) {blocksize=2}", "%y", "1,64,32,32")
     return found
 
