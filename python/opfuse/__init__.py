@@ -20,9 +20,10 @@ from ._core import (Context, Executable, FusionChange, LaunchInfo, Model, Networ
                     OptimizeSide, PatternSpec, Plan, PlanDiff, PlanEntry, Remark, Target, TensorInfo, default_threads, diff_text,
                     pattern_names, remarks_text)
 from ._error import Error
+from ._profile import LaunchTime, Profile
 
-__all__ = ["Context", "Error", "Executable", "Explanation", "Fused", "FusionChange", "LaunchInfo", "Model", "Network", "NetworkValue",
-           "OptimizeCandidate", "OptimizeSide", "Optimized", "PatternSpec", "Plan", "PlanDiff", "PlanEntry", "Quantized", "Remark",
+__all__ = ["Context", "Error", "Executable", "Explanation", "Fused", "FusionChange", "LaunchInfo", "LaunchTime", "Model", "Network", "NetworkValue",
+           "OptimizeCandidate", "OptimizeSide", "Optimized", "PatternSpec", "Plan", "PlanDiff", "PlanEntry", "Profile", "Quantized", "Remark",
            "TENSORRT_FUSION_PATTERNS", "Target", "TensorInfo", "apply", "compile", "default_threads", "diff", "diff_text", "explain",
            "fuse", "load", "optimize", "pattern_names", "plan", "quantize", "remarks_text", "transform"]
 
@@ -49,6 +50,9 @@ class Fused:
     def modules(self) -> dict[str, int]:
         """Fused modules by name, {"FusedConvBNReLU": 32, ...}; groups of the rule engine are not counted."""
         return self.model.modules()
+
+    def _repr_html_(self) -> str:
+        return self.plan._repr_html_()
 
     def save(self, path: Path, flatten: bool = False) -> None:
         """Writes ONNX: a function per fused module, or plain operators (flatten)."""
@@ -167,7 +171,8 @@ def compile(model: Model | Fused, target: Target | str = "host", *, dims: Mappin
             timings: Sequence[Path] = (), algorithm: Sequence[str] = (), no_algorithm: Sequence[str] = (), max_weight_growth: int | None = None,
             workspace: int | None = None, emit_dir: Path = "", emit_llvm: bool = False, emit_assembly: bool = False,
             emit_cuda: bool = False, dump_dir: Path = "", limits: Mapping[str, int] | None = None,
-            fixed_inputs: Mapping[str, typing.Any] | None = None) -> Executable:
+            fixed_inputs: Mapping[str, typing.Any] | None = None,
+            progress: Callable[[str, int, int], object] | None = None) -> Executable:
     """Compiles a model; one that is not fused yet is planned and fused first, unless fused is False.
 
     dims: values of symbolic dimensions, others stay open. specialize: sizes of open dimensions to compile once more for; a run
@@ -177,19 +182,19 @@ def compile(model: Model | Fused, target: Target | str = "host", *, dims: Mappin
     shaping passes to leave out (docs/internals/shaping.md). chains: False leaves out the joins and the loop over images. threads: of the runs, for the choice of algorithms. measure:
     algorithms, and groups of the rules, by timing the whole model with each. timings: files of measured groups. algorithm, no_algorithm: "f4", "direct@NODE": forced, forbidden.
     max_weight_growth, workspace: bytes, docs/accuracy.md. dump_dir: the graph after each pass that changes it. limits,
-    fixed_inputs: as in load, the latter for models that could be read without them.
+    fixed_inputs: as in load, the latter for models that could be read without them. progress: called with (step, done, total).
     """
     given = dict(locals())
     options = _core.CompileOptions()
     for name in given.keys() - {"model", "target", "dims", "specialize", "pattern_files", "timings", "emit_dir", "dump_dir",
-                                "limits", "fixed_inputs"}:
+                                "limits", "fixed_inputs", "progress"}:
         setattr(options, name, given[name])
     options.dims, options.limits = dict(dims or {}), dict(limits or {})
     options.specialize = [dict(sizes) for sizes in specialize]
     options.pattern_files, options.timings = _texts(pattern_files), _texts(timings)
     options.emit_dir, options.dump_dir = os.fspath(emit_dir), os.fspath(dump_dir)
     return _core.compile(model.model if isinstance(model, Fused) else model, _target(target), options,
-                         dict(fixed_inputs or {}))
+                         dict(fixed_inputs or {}), progress)
 
 
 Sample = Mapping[str, typing.Any]

@@ -92,9 +92,7 @@ NetworkValue batch_norm(Network& net, NetworkValue x, nb::object scale, nb::obje
   return net.batch_norm(x, spec);
 }
 
-}  // namespace
-
-void bind_networks(nb::module_& m) {
+void bind_network(nb::module_& m) {
   nb::class_<NetworkValue>(m, "NetworkValue", "A tensor of a network under construction.")
       .def_prop_ro("info", &NetworkValue::info)
       .def("__repr__", [](const NetworkValue& v) { return "<opfuse.NetworkValue " + v.info().name + ">"; });
@@ -147,7 +145,9 @@ void bind_networks(nb::module_& m) {
       .def("model", &Network::model, "A copy of what was built so far.")
       .def(
           "save", [](const Network& net, const std::string& path) { net.save(path); }, "path"_a, "Writes ONNX.");
+}
 
+void bind_bytes(nb::module_& m) {
   m.def(
       "load_bytes",
       [](nb::bytes bytes, const std::map<std::string, nb::object>& fixed_inputs,
@@ -166,6 +166,13 @@ void bind_networks(nb::module_& m) {
         return nb::bytes(text.data(), text.size());
       },
       "model"_a, "flatten"_a = false);
+}
+
+}  // namespace
+
+void bind_networks(nb::module_& m) {
+  bind_network(m);
+  bind_bytes(m);
 }
 
 }  // namespace opfuse::python

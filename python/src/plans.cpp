@@ -84,6 +84,10 @@ void bind_plan(nb::module_& m) {
       .def("modules", &Plan::modules, "Applied modules by name: {\"FusedConvBNReLU\": 32, ...}.")
       .def("json", &Plan::json)
       .def_static("from_json", &Plan::from_json, "text"_a, "model"_a, nb::call_guard<nb::gil_scoped_release>())
+      .def("_repr_html_",
+           [](nb::handle self) {
+             return nb::cast<std::string>(nb::module_::import_("opfuse._notebook").attr("plan_table")(self));
+           })
       .def("__repr__", [](const Plan& plan) {
         size_t applied = 0;
         for (const PlanEntry& entry : plan.entries()) applied += entry.apply;

@@ -145,12 +145,35 @@ Results run(SharedExecutable& self, const Arrays& inputs, const Arrays& out) {
 using Names = std::vector<std::string>;
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
+/// What only Python does with an object of ours: a function of opfuse/NAME.py.
+nb::object python_function(const char* module, const char* name) {
+  return nb::module_::import_(("opfuse." + std::string(module)).c_str()).attr(name);
+}
+
+/// `progress`: called with the interpreter's lock, which compiling does not hold. What it raises ends the calls and is
+/// raised at the end.
 SharedExecutable compile_model(const Model& model, const Target& target, CompileOptions options,
-                               const Arrays& fixed_inputs) {
+                               const Arrays& fixed_inputs, nb::object progress) {
   std::vector<HeldArray> held;
   options.fixed_inputs = views_of(fixed_inputs, held);
-  nb::gil_scoped_release release;
-  return SharedExecutable(compile(model, target, options));
+  std::exception_ptr raised;
+  if (!progress.is_none())
+    options.progress = [&](const std::string& step, size_t done, size_t total) {
+      nb::gil_scoped_acquire lock;
+      if (raised) return;
+      try {
+        progress(step, done, total);
+      } catch (...) {
+        raised = std::current_exception();
+      }
+    };
+  std::optional<SharedExecutable> made;
+  {
+    nb::gil_scoped_release release;
+    made.emplace(compile(model, target, options));
+  }
+  if (raised) std::rethrow_exception(raised);
+  return std::move(*made);
 }
 
 /// Fields have the names of the keyword arguments of opfuse.compile, which fills them.
@@ -201,7 +224,8 @@ void bind_compile(nb::module_& m) {
       .def_rw("workspace", &O::workspace)
       .def_rw("limits", &O::limits)
       .def_rw("dump_dir", &O::dump_dir);
-  m.def("compile", &compile_model, "model"_a, "target"_a, "options"_a, "fixed_inputs"_a = Arrays{});
+  m.def("compile", &compile_model, "model"_a, "target"_a, "options"_a, "fixed_inputs"_a = Arrays{},
+        "progress"_a = nb::none());
 }
 
 /// What opfuse.optimize returns: plain numbers, and the executable as Python knows it.
@@ -312,13 +336,46 @@ void bind_context(nb::module_& m) {
                    [](C& c) { return c.with_context([](Context& x) { return x.total_nanoseconds(); }); });
 }
 
+/// Runs in other threads, and with times: in Python, on top of `run` and of contexts.
+void bind_kinds_of_runs(nb::class_<SharedExecutable>& executable) {
+  executable
+      .def(
+          "submit",
+          [](nb::handle self, nb::object inputs, nb::object out) {
+            return python_function("_async", "submit")(self, inputs, out);
+          },
+          "inputs"_a, "out"_a = nb::dict(),
+          nb::sig("def submit(self, inputs: collections.abc.Mapping[str, object], "
+                  "out: collections.abc.Mapping[str, object] = {}) -> concurrent.futures.Future[dict[str, object]]"),
+          "run() in another thread; the arrays must stay as they are until the future has its result.")
+      .def(
+          "run_async",
+          [](nb::handle self, nb::object inputs, nb::object out) {
+            return python_function("_async", "run_async")(self, inputs, out);
+          },
+          "inputs"_a, "out"_a = nb::dict(),
+          nb::sig("def run_async(self, inputs: collections.abc.Mapping[str, object], "
+                  "out: collections.abc.Mapping[str, object] = {}) -> collections.abc.Awaitable[dict[str, object]]"),
+          "The same for asyncio: results = await exe.run_async(inputs).")
+      .def(
+          "profile",
+          [](nb::handle self, nb::object inputs, int runs, int threads) {
+            return python_function("_profile", "profile")(self, inputs, runs, threads);
+          },
+          "inputs"_a, "runs"_a = 10, "threads"_a = 0,
+          nb::sig("def profile(self, inputs: collections.abc.Mapping[str, object], runs: int = 10, threads: int = 0) "
+                  "-> opfuse._profile.Profile"),
+          "Median time of every launch; shown as a table by notebooks and print().");
+}
+
 }  // namespace
 
 void bind_running(nb::module_& m) {
   bind_launch(m);
   bind_context(m);
   using E = SharedExecutable;
-  nb::class_<E>(m, "Executable", "A compiled model. Any number of threads may run it at once.")
+  nb::class_<E> executable(m, "Executable", "A compiled model. Any number of threads may run it at once.");
+  executable
       .def_static(
           "load",
           [](const std::filesystem::path& path) {
@@ -354,6 +411,7 @@ void bind_running(nb::module_& m) {
       .def("__repr__", [](const E& self) {
         return "<opfuse.Executable " + names_of(self.exe.inputs()) + " -> " + names_of(self.exe.outputs()) + ">";
       });
+  bind_kinds_of_runs(executable);
   bind_compile(m);
   bind_optimize(m);
 }

@@ -1,13 +1,16 @@
 """Arrays in and out, contexts, threads."""
+import asyncio
 import sys
 import threading
 import time
+import types
 
 import numpy as np
 import onnx.reference
 import pytest
 
 import opfuse
+from opfuse._notebook import plan_table
 
 
 class OnlyDlpack:
@@ -265,3 +268,61 @@ def test_a_context_in_use_by_another_thread_is_an_error(resnet_exe, image):
     [t.join() for t in threads]
     assert errors and "another thread" in errors[0].message
     context.run()
+
+
+def test_runs_in_other_threads_give_the_same(conv_file):
+    exe = opfuse.compile(opfuse.load(conv_file))
+    arrays = [np.random.default_rng(seed).standard_normal((2, 16, 6, 6), dtype=np.float32) for seed in range(4)]
+    want = [exe.run({"x": x})["y"] for x in arrays]
+    futures = [exe.submit({"x": x}) for x in arrays]
+    for future, y in zip(futures, want):
+        np.testing.assert_array_equal(future.result()["y"], y)
+
+    async def gathered():
+        return await asyncio.gather(*(exe.run_async({"x": x}) for x in arrays))
+
+    for result, y in zip(asyncio.run(gathered()), want):
+        np.testing.assert_array_equal(result["y"], y)
+    mine = np.empty_like(want[0])
+    assert exe.submit({"x": arrays[0]}, {"y": mine}).result()["y"] is mine
+    with pytest.raises(opfuse.Error):
+        exe.submit({}).result()
+
+
+def test_a_profile_prints_and_shows_as_a_table(conv_file):
+    exe = opfuse.compile(opfuse.load(conv_file))
+    profile = exe.profile({"x": np.zeros((2, 16, 6, 6), np.float32)}, runs=3, threads=1)
+    assert profile.runs == 3 and profile.threads == 1 and profile.launches and profile.milliseconds > 0
+    assert all(launch.microseconds > 0 and launch.sources for launch in profile.launches)
+    assert profile.launches[0].name in str(profile)
+    page = profile._repr_html_()
+    assert page.count("<tr>") == 1 + len(profile.launches) and profile.launches[0].name in page
+    with pytest.raises(ValueError):
+        exe.profile({"x": np.zeros((2, 16, 6, 6), np.float32)}, runs=0)
+    refused(exe.profile, {})
+
+
+def test_plans_show_as_a_table():
+    model = opfuse.Model.zoo("resnet18")
+    fused = opfuse.fuse(model)
+    page = fused._repr_html_()
+    assert page == fused.plan._repr_html_() and "FusedConvBNAddReLU" in page
+
+    class Missing(list):
+        def missed(self):
+            return [types.SimpleNamespace(rule="ConvBN", anchor="a<b>", reason="shared", bytes_saved=2e6)] * 12
+
+    page = plan_table(Missing())
+    assert "not fused: 10 of 12" in page and "a&lt;b&gt;" in page and "<b>" not in page
+
+
+def test_compiling_tells_how_far_it_is(conv_file):
+    told = []
+    opfuse.compile(opfuse.load(conv_file), progress=lambda *step: told.append(step))
+    assert told and all(isinstance(name, str) and done <= max(total, done) for name, done, total in told)
+
+    def stop(*step):
+        raise KeyError("enough")
+
+    with pytest.raises(KeyError):
+        opfuse.compile(opfuse.load(conv_file), progress=stop)
