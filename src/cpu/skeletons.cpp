@@ -3,6 +3,7 @@
 
 #include "base/fail.hpp"
 #include "kernel/views.hpp"
+#include "region/single_stage.hpp"
 
 namespace opfuse {
 
@@ -23,7 +24,7 @@ const Skeleton& skeleton_of(const Schedule& schedule) {
   return *found;
 }
 
-bool is_single(const Region& region) { return region.stages.size() == 1 && !is_empty(region); }
+bool is_single(const Region& region) { return is_single_stage(region) && !is_empty(region); }
 
 std::optional<std::string> refuse_sequence(const Region& region) {
   for (const Stage& stage : region.stages)

@@ -7,6 +7,7 @@
 #include "cuda/mma_operands.hpp"
 #include "cuda/skeletons.hpp"
 #include "cuda/vector_body.hpp"
+#include "region/single_stage.hpp"
 
 namespace opfuse::cuda {
 namespace {
@@ -45,7 +46,7 @@ bool all_plain(const IndexMap& map) {
 }
 
 std::optional<DepthwiseView> view_without_layouts(const Region& region) {
-  if (region.stages.size() != 1) return std::nullopt;
+  if (!is_single_stage(region)) return std::nullopt;
   const Stage& stage = region.stages[0];
   if (stage.anchor != Anchor::window || stage.reductions.size() != 1 || stage.reduce.size() != 2) return std::nullopt;
   const Reduction& r = stage.reductions[0];

@@ -6,11 +6,12 @@
 #include "cuda/row_schedule.hpp"
 #include "cuda/schedules.hpp"
 #include "cuda/skeletons.hpp"
+#include "region/single_stage.hpp"
 
 namespace opfuse::cuda {
 namespace {
 
-bool see(const Region& region, const TargetInfo&) { return region.stages.size() == 1; }
+bool see(const Region& region, const TargetInfo&) { return is_single_stage(region); }
 
 void wish(const Region& region, const TargetInfo&, LayoutWish& wish) { wish_channels_last(region, wish); }
 

@@ -3,6 +3,7 @@
 #include "cuda/skeletons.hpp"
 
 #include "cuda/schedules.hpp"
+#include "region/single_stage.hpp"
 
 namespace opfuse::cuda {
 namespace {
@@ -20,7 +21,7 @@ Collapsed grouped_under(const Region& region, const std::vector<ParamLayout>& la
 }
 
 bool is_scatter(const Region& region, const TargetInfo&) {
-  return region.stages.size() == 1 && region.stages[0].anchor == Anchor::scatter;
+  return is_single_stage(region) && region.stages[0].anchor == Anchor::scatter;
 }
 
 std::vector<Candidate> updates(const Region&, const std::vector<ParamLayout>&, const TargetInfo&, size_t) {

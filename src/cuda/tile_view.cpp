@@ -4,6 +4,7 @@
 
 #include "cuda/stage.hpp"
 #include "region/dependence.hpp"
+#include "region/single_stage.hpp"
 
 namespace opfuse::cuda {
 namespace {
@@ -73,14 +74,14 @@ void split_axis(Stage& stage, int axis, int64_t size) {
 }  // namespace
 
 void split_groups(Region& region) {
-  if (region.stages.size() != 1 || region.stages[0].anchor != Anchor::contraction) return;
+  if (!is_single_stage(region) || region.stages[0].anchor != Anchor::contraction) return;
   Stage& stage = region.stages[0];
   for (int axis = 0; axis < static_cast<int>(stage.domain.size()); ++axis)
     if (const int64_t size = group_divisor(stage, axis)) return split_axis(stage, axis, size);
 }
 
 std::variant<TileView, std::string> view_tiles(const Region& region) {
-  if (region.stages.size() != 1) return "more than one stage";
+  if (!is_single_stage(region)) return "more than one stage";
   const Stage& stage = region.stages[0];
   if (stage.anchor != Anchor::contraction) return "no contraction";
   if (stage.reductions.size() != 1 || stage.reductions[0].kind != ReduceKind::sum) return "not one sum";

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "region/dependence.hpp"
+#include "region/single_stage.hpp"
 
 namespace opfuse {
 namespace {
@@ -197,13 +198,13 @@ void drop_unit_axes(Stage& stage, const std::set<int>& keep) {
 
 Region without_unit_axes(const Region& region) {
   Region simple = region;
-  if (region.stages.size() == 1) drop_unit_axes(simple.stages[0], weight_axes(region));
+  if (is_single_stage(region)) drop_unit_axes(simple.stages[0], weight_axes(region));
   return simple;
 }
 
 Collapsed collapse(const Region& region, const std::vector<ParamLayout>& layouts) {
   Collapsed c{region, layouts};
-  if (region.stages.size() != 1) return c;
+  if (!is_single_stage(region)) return c;
   // an axis stored in blocks stays: its padding lanes have to be written
   std::set<int> keep = weight_axes(c.region);
   for (const StageOutput& o : c.region.stages[0].outputs)

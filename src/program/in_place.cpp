@@ -8,6 +8,7 @@
 #include "program/body.hpp"
 #include "program/lifetimes.hpp"
 #include "region/dependence.hpp"
+#include "region/single_stage.hpp"
 
 namespace opfuse {
 namespace {
@@ -47,7 +48,7 @@ bool is_axis(const IndexExpr& dim) {
 
 /// Whatever a row reads of the operand is stored by the same row: dimensions agree, or run along the row on both sides.
 bool read_within_rows(const Region& region, int operand, const Stage& stage, const StageOutput& output) {
-  if (region.stages.size() != 1 || stage.anchor != Anchor::row || has_dynamic(stage)) return false;
+  if (!is_single_stage(region) || stage.anchor != Anchor::row || has_dynamic(stage)) return false;
   const std::set<int> rows = row_axes(stage);
   const auto along_row = [&](const IndexExpr& read, const IndexExpr& stored) {
     return is_axis(read) && is_axis(stored) && read.terms[0].axis >= static_cast<int>(stage.domain.size()) &&

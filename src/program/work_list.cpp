@@ -20,6 +20,7 @@
 #include "ops/slice.hpp"
 #include "ops/split.hpp"
 #include "program/uncompilable.hpp"
+#include "region/single_stage.hpp"
 #include "region/unroll_parts.hpp"
 
 namespace opfuse {
@@ -142,9 +143,9 @@ std::variant<std::vector<LoweredGroup>, Decline> try_lower(const Node& node, con
   const bool edges = has_stage_edges(group.region);
   std::vector<LoweredGroup> groups;
   const std::optional<std::string> whole =
-      edges || group.region.stages.size() == 1 ? refused(group.region) : std::nullopt;
+      edges || is_single_stage(group.region) ? refused(group.region) : std::nullopt;
   if (whole && (node.body != nullptr || !edges)) return Decline{"cannot_generate", *whole, {}};
-  if (!whole && (edges || group.region.stages.size() == 1))
+  if (!whole && (edges || is_single_stage(group.region)))
     groups.push_back(std::move(group));
   else
     groups = separate_stages(std::move(group), temporaries);

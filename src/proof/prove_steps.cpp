@@ -12,6 +12,7 @@
 #include "program/body.hpp"
 #include "proof/exact_inputs.hpp"
 #include "proof/prove_groups.hpp"
+#include "region/single_stage.hpp"
 
 namespace opfuse {
 namespace {
@@ -25,7 +26,7 @@ bool is_slice(const Launch& launch, size_t p) {
 /// The region of one step, for all steps: slices are read and stored at their own coordinate of axis 0.
 Region side_by_side(const Launch& launch, int64_t steps) {
   Region region = launch.region;
-  OPFUSE_CHECK(region.stages.size() == 1, "{} has {} stages in a step", launch.name, region.stages.size());
+  OPFUSE_CHECK(is_single_stage(region), "{} has {} stages in a step", launch.name, region.stages.size());
   for (size_t p = 0; p < region.params.size(); ++p)
     if (is_slice(launch, p)) region.params[p].type.shape.dims[0] = Dim(steps);
   Stage& stage = region.stages[0];

@@ -83,6 +83,15 @@ def name_problems():
                 yield f'{path}: is("{name}") belongs in patterns only: ask for a trait, or is_a<> (ops/is_a.hpp)'
 
 
+def stage_problems():
+    """How many stages a skeleton wants is said by its `see`, and by the views that it asks."""
+    for path in tracked("src/**"):
+        if path.suffix not in (".hpp", ".cpp") or str(path).startswith("src/region/") or path.stem.endswith(("_view", "_skeleton")):
+            continue
+        if re.search(r"stages\.size\(\) *(==|!=|<=|>=|[<>] *\d)", (ROOT / path).read_text()):
+            yield f"{path}: the number of stages is a skeleton's to judge: is_single_stage() (region/single_stage.hpp), or its view"
+
+
 def head_problems():
     """A file opens with what it is for; a source may leave that to the header of its name."""
     opens = {p: (ROOT / p).read_text().startswith("//") for p in tracked("src/**", "tools/**", "include/**", "tests/**")
@@ -100,7 +109,7 @@ def length_problems():
 
 
 def main():
-    problems = [*include_problems(), *door_problems(), *kind_problems(), *name_problems(), *head_problems(), *length_problems()]
+    problems = [*include_problems(), *door_problems(), *kind_problems(), *name_problems(), *stage_problems(), *head_problems(), *length_problems()]
     print(*problems, sep="\n")
     print(f"structure: {len(problems)} problem(s)" if problems else "structure: clean")
     return 1 if problems else 0

@@ -7,6 +7,7 @@
 #include "base/integers.hpp"
 #include "cpu/contraction/register_tile.hpp"
 #include "cpu/schedule_parts.hpp"
+#include "region/single_stage.hpp"
 
 namespace opfuse {
 namespace {
@@ -64,7 +65,7 @@ bool open_images(const Stage& stage, const ContractionView& view) {
 int64_t most_passes(const Region& region, const ContractionView& view, const ContractionSchedule& s) {
   const Stage& stage = region.stages[0];
   const int64_t depth = channel_depth(stage, view), step = s.step;
-  if (s.matrix || view.group_out || view.channel < 0 || depth % step || region.stages.size() > 1) return 1;
+  if (s.matrix || view.group_out || view.channel < 0 || depth % step || !is_single_stage(region)) return 1;
   if (row_axis_of(view) < 0 && view.guarded) return 1;
   for (size_t axis = 0; axis < stage.domain.size(); ++axis)
     if (!stage.domain[axis].is_constant() && !counts_images(view, static_cast<int>(axis))) return 1;
@@ -156,7 +157,7 @@ void fetch_ahead(ContractionSchedule& s, const Region& region, const std::vector
   const auto far = static_cast<double>(target.l2_bytes) / 2;
   const Read& data = stage.reads[static_cast<size_t>(view.data)];
   const bool blocked = s.step == view.types.lanes(target) && channel_depth(stage, view) > s.step;
-  if (region.stages.size() > 1 || s.grouped || view.pixel < 0 || data.stage >= 0) return;
+  if (!is_single_stage(region) || s.grouped || view.pixel < 0 || data.stage >= 0) return;
   // a tile's lines of one block lie together and the next block's elsewhere, where no hardware prefetcher looks
   const bool jumps = layouts[static_cast<size_t>(data.index)].layout.block_of(view.data_channel_dim) > 1;
   if (view.taps.empty() && view.channel >= 0 && blocked && (jumps || data_bytes > far)) s.fetch_data = 1;

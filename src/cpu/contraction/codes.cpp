@@ -6,6 +6,7 @@
 
 #include "cpu/contraction/matrix.hpp"
 #include "cpu/generator.hpp"
+#include "region/single_stage.hpp"
 
 namespace opfuse {
 namespace {
@@ -134,7 +135,7 @@ Schedule schedule_as_wished(const Region& region, const TargetInfo& target) {
 }
 
 std::optional<std::string> no_codes_kernel(const Region& region, const TargetInfo& target) {
-  if (region.stages.size() != 1) return "more than one stage";
+  if (!is_single_stage(region)) return "more than one stage";
   const auto found = view_products(region, 0);
   const auto* view = std::get_if<ContractionView>(&found);
   if (!view && !std::holds_alternative<WindowView>(view_window(region, 0))) return std::get<std::string>(found);

@@ -3,6 +3,7 @@
 
 #include "cpu/contraction/codes.hpp"
 #include "cpu/contraction/matrix.hpp"
+#include "region/single_stage.hpp"
 
 namespace opfuse {
 
@@ -12,7 +13,7 @@ bool has_half_products(const TargetInfo& target) {
 
 std::optional<std::string> no_halves_kernel(const Region& region, const TargetInfo& target) {
   if (!has_half_products(target)) return target.name + " has no products of bf16 (avx512bf16)";
-  if (region.stages.size() != 1) return "more than one stage";
+  if (!is_single_stage(region)) return "more than one stage";
   const auto found = view_products(region, 0);
   const auto* view = std::get_if<ContractionView>(&found);
   if (!view) return std::get<std::string>(found);

@@ -8,6 +8,7 @@
 #include "cpu/contraction/matrix.hpp"
 #include "cpu/contraction/packed_weights.hpp"
 #include "cpu/schedules.hpp"
+#include "region/single_stage.hpp"
 
 namespace opfuse {
 
@@ -15,7 +16,7 @@ int64_t stackable_rows(const Region& region, const ContractionView& view) {
   const Stage& stage = region.stages[0];
   const int row = row_axis_of(view);
   const bool known = view.pixel < 0 || axis_extent(stage, view.pixel).is_constant();
-  if (row < 0 || region.stages.size() != 1 || !known || !axis_extent(stage, row).is_constant()) return 1;
+  if (row < 0 || !is_single_stage(region) || !known || !axis_extent(stage, row).is_constant()) return 1;
   for (const SlidingDim& d : view.sliding)  // padding without taps is decided row by row
     if (d.axis == row && view.guarded && (d.tap < 0 || !d.extent.is_constant())) return 1;
   return axis_extent(stage, row).value();

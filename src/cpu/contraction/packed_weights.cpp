@@ -1,6 +1,7 @@
 #include "cpu/contraction/packed_weights.hpp"
 
 #include "cpu/contraction/register_tile.hpp"
+#include "region/single_stage.hpp"
 
 namespace opfuse {
 namespace {
@@ -20,7 +21,7 @@ bool is_constant(const Region& region, const Read& weights) {
 bool packs_weights(const Region& region, const ContractionView& view) {
   const Stage& stage = region.stages[0];
   const Read& weights = stage.reads[static_cast<size_t>(view.weights)];
-  if (region.stages.size() > 1 || weights.stage >= 0) return false;
+  if (!is_single_stage(region) || weights.stage >= 0) return false;
   if (is_constant(region, weights) && view.factor < 0) return false;
   if (view.group_out || view.pixel < 0 || view.channel < 0) return false;
   const int row = row_axis_of(view);

@@ -4,6 +4,7 @@
 #include "cpu/parts_schedule.hpp"
 #include "cpu/skeletons.hpp"
 #include "kernel/views.hpp"
+#include "region/single_stage.hpp"
 
 namespace opfuse {
 namespace {
@@ -19,10 +20,10 @@ struct GenericSchedule : Activations {
 
 constexpr double kSlowdown = 20;  ///< of a contraction without register tiles (bench/winograd_parts)
 
-bool has_one_stage(const Region& region, const TargetInfo&) { return region.stages.size() == 1; }
+bool has_one_stage(const Region& region, const TargetInfo&) { return is_single_stage(region); }
 
 bool is_scatter(const Region& region, const TargetInfo&) {
-  return region.stages.size() == 1 && region.stages[0].anchor == Anchor::scatter;
+  return is_single_stage(region) && region.stages[0].anchor == Anchor::scatter;
 }
 
 std::optional<std::string> refuses(const Region& region, const TargetInfo&) { return refuse_sums(region); }

@@ -9,6 +9,7 @@
 
 #include "base/integers.hpp"
 #include "region/read_shape.hpp"
+#include "region/single_stage.hpp"
 
 namespace opfuse {
 namespace {
@@ -153,7 +154,7 @@ std::optional<IndexExpr> at_result(const IndexExpr& e, const IndexMap& result) {
 }  // namespace
 
 std::optional<PixelView> view_pixels(const Region& region) {
-  if (region.stages.size() != 1) return std::nullopt;
+  if (!is_single_stage(region)) return std::nullopt;
   const Stage& stage = region.stages[0];
   PixelView view;
   if (stage.domain.size() < 4 || stage.outputs.empty() || !find_operands(stage, view)) return std::nullopt;

@@ -1,6 +1,7 @@
 #include "cpu/winograd/winograd.hpp"
 
 #include "base/integers.hpp"
+#include "region/single_stage.hpp"
 #include "tensor/winograd.hpp"
 
 namespace opfuse {
@@ -32,7 +33,7 @@ bool is_weight_constant(const Region& region, const Read& read) {
 }  // namespace
 
 std::variant<WinogradView, std::string> view_winograd(const Region& region, int index) {
-  if (region.stages.size() != 1) return "several stages in one kernel";
+  if (!is_single_stage(region)) return "several stages in one kernel";
   auto found = view_contraction(region, index);
   if (auto* why = std::get_if<std::string>(&found)) return std::move(*why);
   WinogradView view;
