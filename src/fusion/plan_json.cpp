@@ -151,6 +151,26 @@ static void check_schema(const Json& j) {
                         since.empty() ? "" : fmt::format("opfuse {} or later reads it; ", since)));
 }
 
+/// The library's sentence without its own number in front: "[json.exception.type_error.302] type must be ...".
+static std::string reason_of(const Json::exception& e) {
+  const std::string text = e.what();
+  const size_t end = text.starts_with("[") ? text.find("] ") : std::string::npos;
+  return end == std::string::npos ? text : text.substr(end + 2);
+}
+
+/// What `read` makes of an entry; a type that is wrong in it is told with its place.
+template <class Read>
+static auto entry(const Json& j, const char* what, size_t index, Read read) -> decltype(read(j)) {
+  try {
+    return read(j);
+  } catch (const Json::exception& e) {
+    const bool named = j.is_object() && j.contains("id") && j.at("id").is_string();
+    throw fail(E::bad_file, "the plan's {} {}{}: {}", what, index + 1,
+               named ? fmt::format(" ({})", j.at("id").get<std::string>()) : "", reason_of(e))
+        .hint("`opfuse fuse MODEL --plan-out plan.json` writes a valid one");
+  }
+}
+
 FusionPlan plan_from_json(std::string_view text) try {
   const Json j = Json::parse(text);
   check_schema(j);
@@ -159,14 +179,15 @@ FusionPlan plan_from_json(std::string_view text) try {
   plan.model = j.at("model").get<std::string>();
   plan.target = j.value("target", "");
   plan.dims = j.value("dims", SymbolValues());
-  for (const Json& m : j.at("matches")) plan.candidates.push_back(candidate_of(m));
+  for (const Json& m : j.at("matches"))
+    plan.candidates.push_back(entry(m, "match", plan.candidates.size(), candidate_of));
   plan.precisions = j.value("precisions", std::map<std::string, std::string>());
   for (const auto& [node, precision] : plan.precisions) check_precision(precision);
   if (j.contains("edges"))
-    for (const Json& e : j.at("edges")) plan.edges.push_back(edge_of(e));
+    for (const Json& e : j.at("edges")) plan.edges.push_back(entry(e, "edge", plan.edges.size(), edge_of));
   return plan;
 } catch (const Json::exception& e) {
-  throw fail(E::bad_file, "the plan is not readable: {}", e.what())
+  throw fail(E::bad_file, "the plan is not readable: {}", reason_of(e))
       .hint("`opfuse fuse MODEL --plan-out plan.json` writes a valid one");
 }
 

@@ -1,9 +1,14 @@
 """What a careless or hasty user meets: outputs that are inputs, flags that say nothing, full disks, Ctrl-C."""
+import fcntl
+import json
 import os
 import pathlib
+import pty
 import shutil
 import signal
+import struct
 import subprocess
+import termios
 import time
 
 from harness import BINARY, MODELS, CliTest, opfuse, ramp, write_npy
@@ -151,6 +156,51 @@ class Manners(CliTest):
             path.write_text(page)
             done = subprocess.run(["man", "--warnings", "-l", path], capture_output=True, env={**os.environ, "MANWIDTH": "80", "LC_ALL": "C"})
             self.assertEqual((done.returncode, done.stderr), (0, b""))
+
+    def test_a_failure_is_a_document_too(self):
+        done = opfuse("inspect", self.folder / "none.onnx", "--json")
+        self.assertEqual((done.code, done.json["schema"], done.json["code"]), (5, "opfuse.error/1", "E0701"))
+        self.assertIn("E0701", done.err)
+        self.assertEqual(opfuse("inspect", self.folder / "none.onnx").out, "")
+
+    def test_a_broken_plan_names_the_entry(self):
+        plan, broken = self.folder / "p.json", self.folder / "b.json"
+        self.ok("fuse", NET, "--plan-out", plan)
+        document = json.loads(plan.read_text())
+        document["matches"][0]["apply"] = "yes"
+        broken.write_text(json.dumps(document))
+        failed = opfuse("fuse", NET, "--plan", broken)
+        self.assertEqual(failed.code, 5, failed.err)
+        self.assertIn(f"match 1 ({document['matches'][0]['id']}): type must be boolean", failed.err)
+        self.assertNotIn("json.exception", failed.err)
+
+    def test_tables_are_as_wide_as_the_terminal(self):
+        opf = self.folder / "m.opf"
+        self.ok("compile", self.model(), "-o", opf, "-q")
+        leader, follower = pty.openpty()
+        fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 90, 0, 0))
+        process = subprocess.Popen([BINARY, "inspect", opf], stdout=follower)
+        os.close(follower)
+        text = b""
+        try:
+            while chunk := os.read(leader, 1 << 16):
+                text += chunk
+        except OSError:  # the other end is closed
+            pass
+        os.close(leader)
+        self.assertEqual(process.wait(), 0)
+        table = [line for line in text.decode().splitlines() if "Fused" in line]
+        self.assertTrue(table)
+        self.assertTrue(all(len(line) <= 90 for line in table), max(table, key=len))
+        self.assertTrue(any(len(line) > 90 for line in self.ok("inspect", opf).out.splitlines()), "whole in a pipe")
+
+    def test_patterns_that_fire_nowhere_are_named_not_listed(self):
+        toml = pathlib.Path(__file__).resolve().parents[2] / "examples/patterns/gate.toml"
+        out = self.ok("fuse", NET, "--patterns", toml).out
+        nowhere = next(line for line in out.splitlines() if line.startswith("  nowhere"))
+        for name in ("ConvGate", "ScaledDotProductAttention"):
+            self.assertIn(name, nowhere)
+        self.assertNotRegex(out, r"(?m)^  ScaledDotProductAttention +0 +0")
 
     def test_limits_have_names(self):
         self.ok("inspect", NET, "--limit", "unrolled_nodes=5", "--limit", "arena_comparisons=1")

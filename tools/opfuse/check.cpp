@@ -13,6 +13,7 @@
 #include "onnx/read.hpp"
 #include "report.hpp"
 #include "verb.hpp"
+#include "words.hpp"
 
 namespace opfuse::cli {
 namespace {
@@ -105,8 +106,8 @@ void print_json_of(const Findings& findings, const Flags& flags) {
 /// Causes first, each with its remedy; what only follows from them is counted and named.
 void print_text(const Findings& findings, const Flags& flags) {
   if (findings.problems.empty()) {
-    fmt::print("{}   compiles for {}: {} nodes, {} launches\n", flags.model, findings.target, findings.nodes,
-               findings.launches);
+    fmt::print("{}   compiles for {}: {}, {}\n", flags.model, findings.target, counted(findings.nodes, "node"),
+               counted(findings.launches, "launch"));
     return;
   }
   std::vector<std::string> behind;

@@ -21,6 +21,7 @@
 #include "target/target.hpp"
 #include "variant_flags.hpp"
 #include "verb.hpp"
+#include "words.hpp"
 
 namespace opfuse::cli {
 namespace {
@@ -67,10 +68,6 @@ Json rows_of(const std::vector<KernelTime>& times) {
     rows.push_back(
         {{"name", t.name}, {"kernel", t.symbol}, {"ms", t.ms}, {"cached", t.cached}, {"variant", t.variant}});
   return rows;
-}
-
-std::string counted(size_t count, const char* noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 /// How many kernels were compiled and how long that would take one thread; with `each`, a row per kernel.

@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "talk.hpp"
+#include "words.hpp"
 
 namespace opfuse::cli {
 namespace {
@@ -75,7 +76,7 @@ std::string Table::text(int indent) const {
       text += right[i] ? fmt::format("{:>{}}  ", cell, width[i]) : fmt::format("{:<{}}  ", cell, width[i]);
     }
     text.erase(text.find_last_not_of(' ') + 1);
-    out += text + "\n";
+    out += fitted(text) + "\n";
   };
   line(titles);
   for (const auto& cells : rows_) line(cells);

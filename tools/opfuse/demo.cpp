@@ -47,7 +47,8 @@ struct DemoResult {
   std::string model;
   std::map<std::string, int> modules;
   DemoSide fused, unfused;
-  Interval ratio;
+  std::optional<DemoSide> folded;  ///< a launch per operator, BatchNorm folded into weights; of models that have any
+  Interval ratio, folded_ratio;    ///< fused over unfused, over folded
   double fma_gflops = 0;
   int threads = 1;
   Comparison proof;
@@ -71,17 +72,34 @@ DemoSide side_of(Context& context, std::vector<double> sample, const Graph& grap
   return side;
 }
 
-void measure_both(const Compiled& fused, const Compiled& unfused, const ModelInputs& inputs, const Flags& flags,
-                  DemoResult& result) {
+/// What any runtime does to weights, and no more: a launch per operator of the folded model. Nothing: no BatchNorm.
+std::optional<Compiled> compile_folded(const Graph& model, const SymbolValues& dims, CompileFlags flags) {
+  flags.plan.only = {"ConvBN"};
+  flags.plan.no_rules = true;
+  flags.passes.no_chains = true;
+  Compiled compiled = compile_fused(model, dims, flags);
+  if (compiled.plan.applied().empty()) return std::nullopt;
+  return compiled;
+}
+
+void measure_all(const Compiled& fused, const Compiled& unfused, const Compiled* folded, const ModelInputs& inputs,
+                 const Flags& flags, DemoResult& result) {
   Session a(fused.executable, inputs, {flags.compile.threads}), b(unfused.executable, inputs, {flags.compile.threads});
   result.threads = a.context().threads();
   const int vector_bytes = parse_target(flags.compile.target).vector_bytes;
   result.fma_gflops = measure_fma_gflops(result.threads, vector_bytes);
-  auto samples = measure({&a.context(), &b.context()}, {0.2, flags.seconds, 5});
+  std::optional<Session> c;
+  if (folded) c.emplace(folded->executable, inputs, ContextOptions{flags.compile.threads});
+  std::vector<Context*> contexts = {&a.context(), &b.context()};
+  if (c) contexts.push_back(&c->context());
+  auto samples = measure(contexts, {0.2, flags.seconds, 5});
   result.fma_gflops = std::max(result.fma_gflops, measure_fma_gflops(result.threads, vector_bytes));
   result.fused = side_of(a.context(), std::move(samples[0]), fused.fused);
   result.unfused = side_of(b.context(), std::move(samples[1]), unfused.fused);
   result.ratio = ratio_of_medians(result.fused.sample, result.unfused.sample, flags.seed);
+  if (!c || samples[2].empty()) return;
+  result.folded = side_of(c->context(), std::move(samples[2]), folded->fused);
+  result.folded_ratio = ratio_of_medians(result.fused.sample, result.folded->sample, flags.seed);
 }
 
 void run_peer(const Graph& graph, const Compiled& compiled, const ModelInputs& inputs, const std::string& python,
@@ -114,7 +132,7 @@ DemoResult run_model(const std::string& name, const std::string& python, const F
   input_flags.seed = flags.seed;
   const ModelInputs inputs = make_inputs(*model.graph, input_flags);
   const std::optional<ModelInputs> second = other_inputs(*model.graph, input_flags, inputs);
-  std::optional<Compiled> fused, unfused;
+  std::optional<Compiled> fused, unfused, folded;
   stop_if_interrupted();
   {
     StepTimer timer("plan, fuse and compile");
@@ -126,6 +144,7 @@ DemoResult run_model(const std::string& name, const std::string& python, const F
   {
     StepTimer timer("compile unfused, to compare");
     unfused = compile_unfused(*model.graph, inputs.symbols, flags.compile);
+    folded = compile_folded(*model.graph, inputs.symbols, flags.compile);
   }
   stop_if_interrupted();
   {
@@ -142,7 +161,7 @@ DemoResult run_model(const std::string& name, const std::string& python, const F
   stop_if_interrupted();
   {
     StepTimer timer("measure, in turns");
-    measure_both(*fused, *unfused, inputs, flags, result);
+    measure_all(*fused, *unfused, folded ? &*folded : nullptr, inputs, flags, result);
   }
   if (result.fused.sample.empty() || result.unfused.sample.empty()) throw Stopped{};
   if (!python.empty() && !interrupted()) {
@@ -160,6 +179,7 @@ void print_table(const DemoResult& r) {
                milliseconds(s.latency_ms.min), fmt::format("{:.0f}", s.work.flops * 1e-6 / s.latency_ms.median)});
   };
   add("unfused", r.unfused);
+  if (r.folded) add("BatchNorm folded", *r.folded);
   add("fused", r.fused);
   if (r.peer)
     table.row({"ONNX Runtime " + r.peer->version, "", "", "", milliseconds(r.peer->median_ms),
@@ -170,10 +190,15 @@ void print_table(const DemoResult& r) {
 /// What the numbers mean, small gains included.
 void print_reading(const DemoResult& r) {
   const double gain = 1 / r.ratio.estimate;
+  fmt::print("  {} kernels become {}, {} of activations {}\n", r.unfused.work.launches, r.fused.work.launches,
+             human_bytes(r.unfused.activation_bytes), human_bytes(r.fused.activation_bytes));
   fmt::print(
       "  fused is {:.2f}x {} than unfused [95 % interval {:.2f}, {:.2f}] at {} of the machine's multiply-add limit\n",
       gain >= 1 ? gain : r.ratio.estimate, gain >= 1 ? "faster" : "SLOWER", 1 / r.ratio.high, 1 / r.ratio.low,
       percent(r.multiply_share(r.fused), 0));
+  if (r.folded)
+    fmt::print("  and takes {:.2f}x the time of a kernel per operator with BatchNorm folded [{:.2f}, {:.2f}]\n",
+               r.folded_ratio.estimate, r.folded_ratio.low, r.folded_ratio.high);
   // Of the best run: disturbances of the machine are not work.
   const double share = std::min(1.0, r.fused.work.flops * 1e-6 / r.fma_gflops / r.unfused.latency_ms.min);
   if (gain < 1.25)
@@ -228,6 +253,10 @@ Json to_json(const DemoResult& r) {
               {"fma_limit_gflop_per_s", r.fma_gflops},
               {"share_of_fma_limit", r.multiply_share(r.fused)},
               {"equal", r.proof.ok()}};
+  if (r.folded) {
+    out["folded"] = to_json(*r.folded);
+    out["fused_over_folded"] = json_of(r.folded_ratio);
+  }
   if (r.peer)
     out["onnxruntime"] = {
         {"version", r.peer->version}, {"median_ms", r.peer->median_ms}, {"output_error", r.peer_error}};

@@ -206,7 +206,9 @@ void print_lines(const Said& said) {
 }
 
 Json document_of(const Said& said, const Compilation& compilation, bool lowered) {
-  Json out = Json::parse(remarks_json(said.remarks));
+  const Json remarks = Json::parse(remarks_json(said.remarks));
+  Json out = document(remarks.at("schema").get<std::string>());
+  out.update(remarks);
   out["chains"] = json_of(said.pairs);
   out["algorithms"] = json_of(said.algorithms);
   out["notes"] = said.notes;
@@ -223,7 +225,12 @@ Said said_of(const Compilation& compilation, const Program* program, const Flags
   if (program) said.algorithms = algorithm_lines(*program, flags);
   if (program && flags.node.empty()) said.notes = text ? grouped_notes(program->notes) : program->notes;
   if (!text) return said;
-  said.conversions = grouped_notes(compilation.conversions);
+  std::vector<std::string> conversions = compilation.conversions;
+  if (!flags.node.empty()) {  // the traces below say what did not match at all; the rest is about other nodes
+    std::erase_if(conversions, [&](const std::string& c) { return c.find(" at " + flags.node) == std::string::npos; });
+    std::erase_if(said.remarks, [](const Remark& r) { return r.kind == "missed" && r.matched == 0; });
+  }
+  said.conversions = grouped_notes(conversions);
   if (flags.node.empty()) std::erase_if(said.remarks, [](const Remark& r) { return r.rule == "edge"; });
   if (!flags.passed && flags.node.empty()) said.apart = edge_groups(compilation.prepared, compilation.plan);
   return said;

@@ -9,6 +9,7 @@
 #include "compile_model.hpp"
 #include "console.hpp"
 #include "facts.hpp"
+#include "fusion/user/pattern_file.hpp"
 #include "inputs.hpp"
 #include "ir/fir_file.hpp"
 #include "ir/located.hpp"
@@ -18,6 +19,7 @@
 #include "report.hpp"
 #include "talk.hpp"
 #include "verb.hpp"
+#include "words.hpp"
 #include "written_model.hpp"
 
 namespace opfuse::cli {
@@ -37,10 +39,10 @@ struct PatternRow {
   std::map<std::string, int> reasons;  ///< decline code -> how often
 };
 
-/// Named patterns in catalogue order first, then what the rule engine made.
-std::vector<std::pair<std::string, PatternRow>> rows_of(const FusionPlan& plan) {
+/// Named patterns first, those of the user's files before the catalogue's, then what the rule engine made.
+std::vector<std::pair<std::string, PatternRow>> rows_of(const FusionPlan& plan, const std::vector<std::string>& files) {
   std::vector<std::pair<std::string, PatternRow>> rows;
-  for (const FusionPattern& pattern : fusion_patterns()) rows.push_back({pattern.name, {}});
+  for (const FusionPattern& pattern : patterns_with(files)) rows.push_back({pattern.name, {}});
   const auto row_of = [&](const std::string& name) -> PatternRow& {
     for (auto& [known, row] : rows)
       if (known == name) return row;
@@ -153,7 +155,7 @@ Json to_json(const Report& r, const Flags& flags) {
   out["modules"] = std::move(modules);
   out["module_total"] = total;
   Json patterns = Json::array();
-  for (const auto& [name, row] : rows_of(plan))
+  for (const auto& [name, row] : rows_of(plan, flags.plan.patterns))
     patterns.push_back({{"pattern", name},
                         {"applied", row.applied},
                         {"skipped", row.skipped},
@@ -205,15 +207,23 @@ void print_kept(const Graph& fused) {
 void print_text(const Report& r, const Flags& flags) {
   const FusionPlan& plan = r.compiled.plan;
   const double change = r.bytes_before > 0 ? 1 - r.bytes_after / r.bytes_before : 0;
-  fmt::print("{}   {} nodes -> {} ({} groups{})   activations {} -> {} (-{})   {:.2f} s\n", flags.model,
-             r.compiled.prepared.nodes().size(), r.fused.nodes().size(), plan.applied().size(),
-             r.launches ? fmt::format(", {} launches", *r.launches) : "", human_bytes(r.bytes_before),
-             human_bytes(r.bytes_after), percent(change, 0), r.seconds);
+  fmt::print("{}   {} -> {} ({}{})   activations {} -> {} ({})   {:.2f} s\n", flags.model,
+             counted(r.compiled.prepared.nodes().size(), "node"), r.fused.nodes().size(),
+             counted(plan.applied().size(), "group"), r.launches ? ", " + counted(*r.launches, "launch") : "",
+             human_bytes(r.bytes_before), human_bytes(r.bytes_after),
+             change < 0.005 ? "as before" : "-" + percent(change, 0), r.seconds);
   Table table({"pattern", ">applied", ">skipped", ">saved", "why skipped"});
-  for (const auto& [name, row] : rows_of(plan))
+  std::vector<std::string> nowhere;
+  for (const auto& [name, row] : rows_of(plan, flags.plan.patterns)) {
+    if (row.applied + row.skipped == 0) {
+      nowhere.push_back(name);
+      continue;
+    }
     table.row({name, std::to_string(row.applied), std::to_string(row.skipped),
                human_bytes(static_cast<double>(row.bytes_saved)), text_of(row.reasons)});
+  }
   fmt::print("{}", table.text());
+  if (!nowhere.empty()) fmt::print("  nowhere       {}\n", fmt::join(nowhere, ", "));
   print_operators(r);
   std::vector<std::string> modules;
   int total = 0;
@@ -224,7 +234,7 @@ void print_text(const Report& r, const Flags& flags) {
   fmt::print("  Q/DQ points   {} declared on {} tensors\n", points.declared, points.tensors.size());
   print_kept(r.fused);
   if (r.check) fmt::print("  read back     {}: {}\n", r.check->ok ? "ok" : "FAILED", r.check->how);
-  for (const std::string& text : grouped_notes(r.notes)) fmt::print("  {}\n", text);
+  for (const std::string& text : grouped_notes(r.notes)) fmt::print("{}\n", fitted("  " + text));
   if (flags.verbose)
     for (const Candidate& c : plan.candidates)
       if (!c.apply)

@@ -16,6 +16,7 @@
 #include "tensor/dim_flag.hpp"
 #include "variant_flags.hpp"
 #include "verb.hpp"
+#include "words.hpp"
 
 namespace opfuse::cli {
 namespace {
@@ -120,9 +121,10 @@ int inspect_graph(const GivenModel& model, const Flags& flags) {
     print_json(out);
     return kOk;
   }
-  fmt::print("{}{}   {} nodes   {} weights   structure {}\n", model.name,
-             model.file_bytes ? "   " + human_bytes(static_cast<double>(model.file_bytes)) : "", graph.nodes().size(),
-             human_bytes(weights), structural_hash(graph, false).hex().substr(0, 8));
+  fmt::print("{}{}   {}   {} weights   structure {}\n", model.name,
+             model.file_bytes ? "   " + human_bytes(static_cast<double>(model.file_bytes)) : "",
+             counted(graph.nodes().size(), "node"), human_bytes(weights),
+             structural_hash(graph, false).hex().substr(0, 8));
   for (const Value* value : graph.inputs()) fmt::print("  input   {} : {}\n", value->name, value->type.text());
   for (const Value* value : graph.outputs()) fmt::print("  output  {} : {}\n", value->name, value->type.text());
   std::vector<std::string> counts;
@@ -195,6 +197,12 @@ std::vector<std::string> constraints_of(const Artifact& artifact) {
   return lines;
 }
 
+/// In units people read where the size is known, else the expression.
+std::string bytes_text(const Dim& bytes) {
+  const auto known = bytes.constant();
+  return known ? human_bytes(static_cast<double>(*known)) : bytes.text() + " bytes";
+}
+
 int inspect_artifact(const GivenModel& model, const Flags& flags) {
   const Artifact& a = model.executable->artifact();
   const ArtifactProgram& runs = a.program_for(given_dimensions(model.interface(), flags.dimensions));
@@ -239,9 +247,10 @@ int inspect_artifact(const GivenModel& model, const Flags& flags) {
   fmt::print("  from    {} {}   by {}\n", a.model_name, a.model_hash, a.producer);
   for (const ArtifactTensor& tensor : a.inputs) fmt::print("  input   {} : {}\n", tensor.name, tensor.type.text());
   for (const ArtifactTensor& tensor : a.outputs) fmt::print("  output  {} : {}\n", tensor.name, tensor.type.text());
-  fmt::print("  {} launches of {} kernels, code {}, constants {}\n", a.launches.size(), distinct.size(),
-             human_bytes(static_cast<double>(a.code.size())), human_bytes(static_cast<double>(a.constants.size())));
-  fmt::print("  arena {} bytes for intermediates of {} bytes\n", a.arena_bytes.text(), a.intermediate_bytes.text());
+  fmt::print("  {} of {}, code {}, constants {}\n", counted(a.launches.size(), "launch"),
+             counted(distinct.size(), "kernel"), human_bytes(static_cast<double>(a.code.size())),
+             human_bytes(static_cast<double>(a.constants.size())));
+  fmt::print("  arena {} for intermediates of {}\n", bytes_text(a.arena_bytes), bytes_text(a.intermediate_bytes));
   print_fixed_inputs(a);
   for (const std::string& text : constraints_of(a)) fmt::print("  needs {}\n", text);
   print_variants(a);

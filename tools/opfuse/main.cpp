@@ -153,6 +153,21 @@ int finish_output(int code) {
   return kFiles;
 }
 
+/// A reader of documents gets one of a failure, too.
+Json document_of(const Diagnostic& d) {
+  Json out = document("opfuse.error/1");
+  out.update({{"code", d.code},
+              {"name", d.name},
+              {"message", d.message},
+              {"file", d.file},
+              {"node", d.node},
+              {"op", d.op},
+              {"operands", d.operands},
+              {"during", d.during},
+              {"hint", d.hint}});
+  return out;
+}
+
 int guarded(int argc, char** argv) {
   try {
     const int code = run_cli(argc, argv);
@@ -160,6 +175,7 @@ int guarded(int argc, char** argv) {
     return code;
   } catch (const Error& e) {
     finish_progress();
+    if (contains({argv + 1, argv + argc}, "--json")) print_json(document_of(e.diagnostic()));
     talk(e.diagnostic().text() + "\n");
     print_repeat_line(argc, argv);
     return exit_code_of(e.diagnostic());

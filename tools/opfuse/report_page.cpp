@@ -14,6 +14,7 @@
 #include "report/write_graph.hpp"
 #include "report_document.hpp"
 #include "report_subject.hpp"
+#include "talk.hpp"
 #include "verb.hpp"
 
 namespace opfuse::cli {
@@ -102,7 +103,7 @@ int run(const FlagSet& app, Flags flags) {
   if (flags.output.empty())
     fmt::print("{}", text);
   else
-    write_text_file(flags.output, text);
+    write_text_file(flags.output, text), say("wrote " + flags.output);
   if (interrupted()) warn("interrupted: the numbers are those of the runs so far");
   return exit_code(kOk);
 }
