@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "region/dependence.hpp"
+#include "region/single_stage.hpp"
 
 namespace opfuse {
 namespace {
@@ -69,7 +70,7 @@ bool take_dimensions(const Stage& stage, const WindowView& view, ByteWindow& w) 
 std::optional<ByteWindow> byte_window(const Region& region, const WindowView& view,
                                       const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
   const Stage& stage = region.stages[0];
-  if (region.stages.size() != 1 || view.value.op() != ExprOp::mul || view.value.dtype() != DType::i32)
+  if (!is_single_stage(region) || view.value.op() != ExprOp::mul || view.value.dtype() != DType::i32)
     return std::nullopt;
   const int left = widened_read(view.value.args()[0]), right = widened_read(view.value.args()[1]);
   if (left != view.data || right < 0) return std::nullopt;
