@@ -2,6 +2,7 @@
 // arithmetic is shared. Activations that generators have whole forms for (sigmoid, tables) get the ULPs of those.
 #include "proof/lane_tape.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "cpu/activation_form.hpp"
@@ -15,6 +16,15 @@ constexpr double kTableUlps = 3.1;
 
 /// Few bits: a literal that no folding rounded.
 bool is_round_number(double v) { return std::fabs(v) < 0x1p20 && v * 0x1p20 == std::nearbyint(v * 0x1p20); }
+
+/// f32(sum x w + shift): the graph has sum x w s_x s_w + bias f32(s_x s_w), whose scales differ by half an ULP, so the
+/// factor behind the cast is off by that of each addend, however much they cancel (region/integer_product.hpp).
+bool sums_codes(const Expr& e) {
+  if (e.op() != ExprOp::cast || !is_float(e.dtype()) || e.args()[0].op() != ExprOp::add) return false;
+  const std::vector<Expr>& addends = e.args()[0].args();
+  return std::any_of(addends.begin(), addends.end(),
+                     [](const Expr& a) { return a.op() == ExprOp::read && a.dtype() == DType::i32; });
+}
 
 double table_floor(TabledActivation activation) { return activation == TabledActivation::silu ? 4e-7 : 3e-7; }
 
@@ -33,6 +43,7 @@ LaneTape::LaneTape(const Expr& expr, const SymbolValues& symbols, const ErrorMod
         const auto at = numbers.find(form->x.node());
         s.note = {kTableUlps, table_floor(form->activation), at == numbers.end() ? -1 : at->second};
       }
+    s.sums_codes = model.folded && sums_codes(e);
     numbers[e.node()] = static_cast<int>(steps_.size());
     steps_.push_back(s);
   });
@@ -54,6 +65,14 @@ void LaneTape::constant(const Step& s, int count, Lanes& out) const {
     out.value[static_cast<size_t>(i)] = s.real;
     out.integer[static_cast<size_t>(i)] = s.integer;
     if (s.error != 0) out.set_error(i, s.error, false);
+  }
+}
+
+void LaneTape::add_scales(const Step& sum, const std::vector<Lanes>& slots, int count, Lanes& out) {
+  for (int i = 0; i < count; ++i) {
+    double addends = 0;
+    for (int k = 0; k < sum.count; ++k) addends += std::fabs(slots[static_cast<size_t>(sum.args[k])].real(i));
+    if (addends > 0) out.set_error(i, out.error_of(i) + unit_of(out.dtype) * addends, out.tie_of(i));
   }
 }
 
@@ -84,6 +103,7 @@ const Lanes& LaneTape::run(LaneLeaves& leaves, int count, std::vector<Lanes>& sl
         for (int i = 0; i < s.count; ++i) args[i] = &slots[static_cast<size_t>(s.args[i])];
         const Lanes* argument = s.note.argument >= 0 ? &slots[static_cast<size_t>(s.note.argument)] : nullptr;
         apply_with_error(s.op, s.dtype, {args, static_cast<size_t>(s.count)}, s.note, argument, count, out);
+        if (s.sums_codes) add_scales(steps_[static_cast<size_t>(s.args[0])], slots, count, out);
       }
     }
   }

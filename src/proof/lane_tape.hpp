@@ -40,9 +40,11 @@ class LaneTape {
     double real = 0, error = 0;  ///< of a constant
     int64_t integer = 0;
     OperationNote note;
+    bool sums_codes = false;  ///< a cast of a sum of codes, whose addends had scales of their own
   };
   static void set_constant(Step& s, const Expr& e, const ErrorModel& model);
   void constant(const Step& s, int count, Lanes& out) const;
+  static void add_scales(const Step& sum, const std::vector<Lanes>& slots, int count, Lanes& out);
   std::vector<Step> steps_;
 };
 

@@ -70,5 +70,31 @@ TEST(QuantisedProof, RoundingsInFrontOfSumsMayGoBothWays) {
     for (const GroupComparison& g : built.compare(seed)) EXPECT_TRUE(g.ok) << seed << " " << g.name;
 }
 
+/// Codes of a bias have a scale of their own, f32(s_x s_w). Where bias and sum cancel, that rounding is most of the
+/// error.
+TEST(QuantisedProof, ABiasOfCodesMayCancelTheSum) {
+  const std::string graph = R"(graph (%x: f32[1,64,16,16]) {
+    %s = const splat<0.0061> : f32[] %z = const splat<ZERO> : i8[] %t = const splat<0.00501> : f32[]
+    %u = const splat<3.05609974e-05> : f32[] %w = const splat<100> : i8[8,64,1,1] %b = const splat<-20000> : i32[8]
+    %xq = quantize_linear(%x, %s, %z) %xd = dequantize_linear(%xq, %s, %z)
+    %wd = dequantize_linear(%w, %t) %bd = dequantize_linear(%b, %u)
+    %y = conv(%xd, %wd, %bd)
+    return %y })";
+  for (const char* zero : {"0", "-7"}) {
+    std::string text = graph;
+    text.replace(text.find("ZERO"), 4, zero);
+    const ProofCase built(text);
+    EXPECT_NE(print(built.program).find("i32"), std::string::npos) << "no sum of codes";
+    for (const GroupComparison& g : built.compare())
+      EXPECT_TRUE(g.ok) << zero << " " << g.name << " " << g.real.of_bound;
+    const size_t last = built.program.launches.size() - 1;
+    const Executable wrong = built.with_wrong(last, [](Launch& launch) {
+      StageOutput& output = launch.region.stages.back().outputs.back();
+      output.value = output.value + Expr::constant(output.dtype, 3e-5);  // one code
+    });
+    EXPECT_FALSE(built.compare_with(wrong)[last].ok);
+  }
+}
+
 }  // namespace
 }  // namespace opfuse
