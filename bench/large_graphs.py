@@ -37,6 +37,11 @@ class Builder:
         self.constants.append(numpy_helper.from_array(numpy.asarray(array, numpy.float32), name))
         return name
 
+    def integers(self, values):
+        name = f"c{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(numpy.asarray(values, numpy.int64), name))
+        return name
+
     def model(self, outputs, shape=SHAPE):
         graph = helper.make_graph(
             self.nodes, "large", [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
@@ -136,7 +141,30 @@ def shapes(n):
     return b.model([value])
 
 
-GRAPHS = {f.__name__: f for f in (chain, binary_chain, readers, fan, summed, joined, branches, residual, linear, doubled, shapes)}
+def sizes(n):
+    """What exporters write around a reshape, again and again: Shape, Gather, Unsqueeze, Concat, Reshape. The batch is open."""
+    b, value = Builder(), "x"
+    first, rest = b.integers([0]), b.integers([8])
+    scalar = b.integers(0)
+    for _ in range(max(1, n // 6)):
+        size = b.add("Gather", [b.add("Shape", [value]), scalar], axis=0)
+        target = b.add("Concat", [b.add("Unsqueeze", [size, first]), rest], axis=0)
+        value = b.add("Relu", [b.add("Reshape", [value, target])])
+    return b.model([value], ["n", 8])
+
+
+def counted(n):
+    """Arithmetic of one size behind another: what a reshape gets is a formula of thousands of terms."""
+    b, value = Builder(), "x"
+    one, size = b.integers([1]), b.add("Shape", ["x"], start=0, end=1)
+    for i in range(max(1, n - 4)):
+        size = b.add("Add" if i % 2 else "Sub", [size, one])
+    target = b.add("Concat", [size, b.integers([8])], axis=0)
+    return b.model([b.add("Reshape", [value, target])], ["n", 8])
+
+
+GRAPHS = {f.__name__: f for f in (chain, binary_chain, readers, fan, summed, joined, branches, residual, linear, doubled, shapes,
+                                  sizes, counted)}
 
 
 def measure(command, limit):

@@ -132,6 +132,7 @@ struct PlanRequest {
   std::vector<std::pair<std::string, std::string>> no_fuse{};  ///< nodes to keep apart, in groups and in launches
   /// Nodes that share a group although it is predicted slower; throws bad_option where it is not legal.
   std::vector<std::pair<std::string, std::string>> fuse{};
+  std::map<std::string, int64_t> limits{};  ///< of planning, as in LoadOptions: {"priced_operands", 1000}
 };
 
 struct Fused {

@@ -98,16 +98,19 @@ def load(source: typing.Any, *, fixed_inputs: Mapping[str, typing.Any] | None = 
 def plan(model: Model, target: Target | str = "host", *, only: Sequence[str] = (), skip: Sequence[str] = (),
          rules: bool = True, patterns: Sequence[PatternSpec] = (), pattern_files: Sequence[Path] = (),
          dims: Mapping[str, int] | None = None, max_group_nodes: int = 256,
-         no_fuse: Sequence[tuple[str, str]] = (), fuse: Sequence[tuple[str, str]] = (), precision: Sequence[str] = ()) -> Plan:
+         no_fuse: Sequence[tuple[str, str]] = (), fuse: Sequence[tuple[str, str]] = (), precision: Sequence[str] = (),
+         limits: Mapping[str, int] | None = None) -> Plan:
     """Makes a plan; nothing is applied yet.
 
     only, skip: patterns ("ConvBN"), rules, or one place ("ConvBN@node"). rules: the rule engine for what no named pattern claims.
     patterns, pattern_files: beside the catalogue. dims: sizes that dimensions have from now on; others stay open.
     max_group_nodes: where rules end a group. no_fuse: pairs of nodes to keep apart, in groups and in launches. fuse: pairs that share
-    a group although it is predicted slower. precision: of products, "bf16" or "f32@node" (docs/precision.md).
+    a group although it is predicted slower. precision: of products, "bf16" or "f32@node" (docs/precision.md). limits: of planning,
+    as in load.
     """
     return _core.plan(model, _target(target), only, skip, rules, patterns, _texts(pattern_files), dict(dims or {}),
-                      max_group_nodes, [tuple(pair) for pair in no_fuse], [tuple(pair) for pair in fuse], precision)
+                      max_group_nodes, [tuple(pair) for pair in no_fuse], [tuple(pair) for pair in fuse], precision,
+                      dict(limits or {}))
 
 
 def apply(model: Model, plan: Plan) -> Fused:

@@ -153,19 +153,21 @@ void bind_plans(nb::module_& m) {
       "plan",
       [](const Model& model, const Target& target, Names only, Names skip, bool rules,
          std::vector<PatternSpec> patterns, Names pattern_files, std::map<std::string, int64_t> dims,
-         size_t max_group_nodes, Pairs no_fuse, Pairs fuse, Names precision) {
+         size_t max_group_nodes, Pairs no_fuse, Pairs fuse, Names precision, std::map<std::string, int64_t> limits) {
         nb::gil_scoped_release release;
         PlanRequest request{std::move(only), std::move(skip), rules, std::move(patterns), std::move(pattern_files)};
         request.dims = std::move(dims);
         request.max_group_nodes = max_group_nodes;
         request.precision = std::move(precision);
         request.no_fuse = std::move(no_fuse), request.fuse = std::move(fuse);
+        request.limits = std::move(limits);
         return plan(model, target, request);
       },
       "model"_a, "target"_a, "only"_a = Names{}, "skip"_a = Names{}, "rules"_a = true,
       "patterns"_a = std::vector<PatternSpec>{}, "pattern_files"_a = Names{},
       "dims"_a = std::map<std::string, int64_t>{}, "max_group_nodes"_a = PlanRequest{}.max_group_nodes,
-      "no_fuse"_a = Pairs{}, "fuse"_a = Pairs{}, "precision"_a = Names{});
+      "no_fuse"_a = Pairs{}, "fuse"_a = Pairs{}, "precision"_a = Names{},
+      "limits"_a = std::map<std::string, int64_t>{});
   m.def(
       "apply",
       [](const Model& model, Plan plan) {

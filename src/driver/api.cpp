@@ -151,6 +151,7 @@ Plan plan(const Model& model, const Target& target, const PlanRequest& request) 
   CompilationOptions options;
   options.plan = request;
   options.dims = request.dims;
+  options.limits = limits_with(request.limits);
   return PlanAccess::make(compiled_to(Milestone::planned, model, target.info(), std::move(options)).plan);
 }
 

@@ -103,14 +103,43 @@ static std::string source_hash(const Graph& prepared) {
   return model_hash(flat);
 }
 
-/// Nothing is silent: where the limit of a group's size ended groups, a note says so.
-static std::optional<std::string> group_limit_note(const FusionPlan& plan, size_t limit) {
-  const auto bound = std::count_if(plan.edges.begin(), plan.edges.end(),
-                                   [](const EdgeVerdict& edge) { return edge.decline.code == "too_large"; });
-  if (bound == 0) return std::nullopt;
-  return fmt::format(
-      "groups of rules end with {} nodes: so on {} edge{}, too_large in explain; --max-group-nodes sets it", limit,
-      bound, bound == 1 ? "" : "s");
+/// Nothing is silent: where a limit of planning decided edges, a note says so.
+static std::vector<std::string> planning_limit_notes(const Graph& prepared, const FusionPlan& plan,
+                                                     const CompilationOptions& options) {
+  const Limits& limits = options.limits;
+  const struct {
+    std::string_view code;  ///< of the edges
+    std::string what, setter;
+  } kLimits[] = {
+      {"too_large", fmt::format("groups of rules end with {} nodes", options.plan.max_group_nodes),
+       "--max-group-nodes sets it"},
+      {"grown_nodes", fmt::format("rules grow groups of up to {} nodes node by node", limits.grown_nodes),
+       how_to_raise("grown_nodes")},
+      {"group_operands", fmt::format("groups have at most {} operands", limits.group_operands),
+       how_to_raise("group_operands")},
+      {"many_operands", fmt::format("nodes of more than {} operands are not priced", limits.priced_operands),
+       how_to_raise("priced_operands")},
+      {"many_readers", fmt::format("values of more than {} readers are not priced with each", limits.priced_operands),
+       how_to_raise("priced_operands")},
+      {"prices_spent", fmt::format("planning prices {} operands by node", limits.priced_per_node),
+       how_to_raise("priced_per_node")}};
+  std::vector<std::string> notes;
+  for (const auto& [code, what, setter] : kLimits) {
+    const auto bound = std::count_if(plan.edges.begin(), plan.edges.end(),
+                                     [&](const EdgeVerdict& edge) { return edge.decline.code == code; });
+    if (bound > 0)
+      notes.push_back(
+          fmt::format("{}: so on {} edge{}, {} in explain; {}", what, bound, bound == 1 ? "" : "s", code, setter));
+  }
+  const std::vector<Value*> values = prepared.values();
+  const auto read_often = std::count_if(values.begin(), values.end(), [&](const Value* v) {
+    return !v->is_constant() && static_cast<int64_t>(v->uses.size()) > limits.sibling_readers;
+  });
+  if (read_often > 0 && options.plan.rules)
+    notes.push_back(fmt::format("{} value{} more than {} readers, which are tried with each other in batches; {}",
+                                read_often, read_often == 1 ? " has" : "s have", limits.sibling_readers,
+                                how_to_raise("sibling_readers")));
+  return notes;
 }
 
 void Compilation::open_devices() {
@@ -132,12 +161,12 @@ void Compilation::make_plan() {
   if (has_groups_ || !options.fused) return set_precisions(plan, prepared, options.plan.precision);
   const PlaceRequest where{options.accelerators, options.place, options.fallback};
   plan = options.given_plan ? *options.given_plan
-         : placed           ? plan_placed(prepared, target, options.plan, where, *placed)
-                            : plan_graph(prepared, target, options.plan);
+         : placed           ? plan_placed(prepared, target, options.plan, where, *placed, options.limits)
+                            : plan_graph(prepared, target, options.plan, options.limits);
   if (options.given_plan && placed) note_placements(prepared, plan, target, where, *placed);
   if (options.given_plan) return set_precisions(plan, prepared, options.plan.precision);
   plan.dims = options.dims;
-  if (auto note = group_limit_note(plan, options.plan.max_group_nodes)) conversions.push_back(*note);
+  for (std::string& note : planning_limit_notes(prepared, plan, options)) conversions.push_back(std::move(note));
   if (options.algorithms.measure && target.traits.on_host) measure_plan();
 }
 
@@ -147,7 +176,7 @@ void Compilation::measure_plan() {
       .no_pass = options.no_pass, .precisions = precision_of_nodes(plan), .no_fuse = options.plan.no_fuse};
   const LowerOptions lowering{options.allow_reference, options.algorithms, options.limits, false};
   conversions.push_back(measure_groups(prepared, plan, {target, shaping, lowering, later_, options.timings}));
-  refill_ledger(prepared, plan, plan_options(target, options.plan));
+  refill_ledger(prepared, plan, plan_options(target, options.plan, options.limits));
   for (EdgeVerdict& edge : plan.edges)
     for (const Candidate& c : plan.candidates) {
       const auto has = [&](const std::string& node) {
@@ -168,7 +197,8 @@ void Compilation::apply_plan() {
   Legality legal = options.given_plan ? legality_on(target) : Legality();  // the planner asked it already
   if (legal && placed) legal = legality_with(*placed, legal);
   fused = apply(prepared, plan, options.allow_stale, legal);
-  if (options.given_plan) refill_ledger(prepared, plan, plan_options(target, {}));  // of what was edited too
+  if (options.given_plan)
+    refill_ledger(prepared, plan, plan_options(target, {}, options.limits));  // of what was edited too
   bind_fused(fused, later_);
 }
 

@@ -164,7 +164,7 @@ std::vector<FusionPattern> patterns_of(const PlanRequest& request) {
   return patterns_with(request.pattern_files, own);
 }
 
-PlanOptions plan_options(const TargetInfo& target, const PlanRequest& request) {
+PlanOptions plan_options(const TargetInfo& target, const PlanRequest& request, const Limits& limits) {
   PlanOptions options;
   options.target = target.name;
   options.legal = legality_on(target);
@@ -173,13 +173,15 @@ PlanOptions plan_options(const TargetInfo& target, const PlanRequest& request) {
   options.skip = request.skip;
   options.rules = request.rules;
   options.max_nodes = request.max_group_nodes;
+  options.limits = limits;
   options.no_fuse = request.no_fuse;
   options.fuse = request.fuse;
   return options;
 }
 
-FusionPlan plan_graph(const Graph& prepared, const TargetInfo& target, const PlanRequest& request) {
-  PlanOptions options = plan_options(target, request);
+FusionPlan plan_graph(const Graph& prepared, const TargetInfo& target, const PlanRequest& request,
+                      const Limits& limits) {
+  PlanOptions options = plan_options(target, request, limits);
   std::vector<FusionPattern> patterns = patterns_of(request);
   const auto rules = capability_rules(target);
   if (rules) patterns.insert(patterns.begin(), rules->composites().begin(), rules->composites().end());

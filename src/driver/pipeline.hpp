@@ -46,10 +46,11 @@ Pricing pricing_on(const TargetInfo& target);
 std::vector<FusionPattern> patterns_of(const PlanRequest& request);
 
 /// How plans are made and judged. `request.pattern_files` are not read: `options.patterns` is the catalogue.
-PlanOptions plan_options(const TargetInfo& target, const PlanRequest& request);
+PlanOptions plan_options(const TargetInfo& target, const PlanRequest& request, const Limits& limits = {});
 
 /// Plans a prepared graph: named patterns, then rules; legal is what lowers and generates on the target.
-FusionPlan plan_graph(const Graph& prepared, const TargetInfo& target, const PlanRequest& request);
+FusionPlan plan_graph(const Graph& prepared, const TargetInfo& target, const PlanRequest& request,
+                      const Limits& limits = {});
 
 struct LowerOptions {
   bool allow_reference = false;  ///< operators without a kernel become launches of the interpreter, with a note each

@@ -49,9 +49,9 @@ const Device* device_of(const std::vector<Device>& devices, std::string_view pat
 using NodeSet = std::set<const Node*>;
 
 /// Composites claim no node of `on_host`.
-FusionPlan plan_with(const Graph& prepared, const TargetInfo& host, const PlanRequest& request,
+FusionPlan plan_with(const Graph& prepared, const TargetInfo& host, const PlanRequest& request, const Limits& limits,
                      const std::vector<Device>& devices, const NodeSet& on_host) {
-  PlanOptions options = plan_options(host, request);
+  PlanOptions options = plan_options(host, request, limits);
   std::vector<FusionPattern> patterns = patterns_of(request);
   size_t at = 0;
   if (const auto own = capability_rules(host))
@@ -328,16 +328,16 @@ std::shared_ptr<Placed> open_accelerators(const PlaceRequest& request) {
 }
 
 FusionPlan plan_placed(const Graph& prepared, const TargetInfo& host, const PlanRequest& request,
-                       const PlaceRequest& place, Placed& placed) {
+                       const PlaceRequest& place, Placed& placed, const Limits& limits) {
   const std::vector<Device> devices = devices_of(placed);
-  const FusionPlan all = plan_with(prepared, host, request, devices, {});
+  const FusionPlan all = plan_with(prepared, host, request, limits, devices, {});
   const std::map<std::string, Placement> decided = Placer(prepared, all, host, place, placed, devices).run();
   const NodeNames names(prepared);
   NodeSet on_host;
   for (const auto& [id, placement] : decided)
     if (placement.device == host.name)
       for (const Node* node : nodes_of(names, *all.find(id))) on_host.insert(node);
-  FusionPlan plan = plan_with(prepared, host, request, devices, on_host);
+  FusionPlan plan = plan_with(prepared, host, request, limits, devices, on_host);
   note_all(prepared, plan, host, placed, devices, decided);
   place_on_gpus(prepared, plan, host, place, placed);
   for (const Placement& p : placed.placements)

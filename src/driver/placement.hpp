@@ -50,7 +50,7 @@ std::shared_ptr<Placed> open_accelerators(const PlaceRequest& request);
 /// Plans for the host and its accelerators: composites where they pay, the host's own groups everywhere else.
 /// E::bad_option where `place` asks for what cannot be.
 FusionPlan plan_placed(const Graph& prepared, const TargetInfo& host, const PlanRequest& request,
-                       const PlaceRequest& place, Placed& placed);
+                       const PlaceRequest& place, Placed& placed, const Limits& limits);
 
 /// Of a plan that was given: groups of composites are where the plan has them.
 void note_placements(const Graph& prepared, const FusionPlan& plan, const TargetInfo& host, const PlaceRequest& place,

@@ -289,7 +289,7 @@ Expr Expr::map_leaves(const std::function<Expr(const Expr&)>& leaf) const {
     }
     std::vector<Expr> args;
     for (const Expr& arg : e.args()) args.push_back(done.at(arg.node()));
-    done.emplace(e.node(), rebuilt(e, std::move(args)));
+    done.emplace(e.node(), args == e.args() ? e : rebuilt(e, std::move(args)));
   });
   return node_ ? done.at(node_.get()) : Expr();
 }

@@ -116,7 +116,7 @@ bool costs_nothing(const Node& node) {
 }
 
 Neighbours::Neighbours(Planner& planner, RuleEngine& rules) : planner_(planner), rules_(rules) {
-  budget_ = kLeastPrices + kPricesPerNode * graph().nodes().size();
+  budget_ = kLeastPrices + planner_.limit(&Limits::priced_per_node) * graph().nodes().size();
   find_blocked();
   keep_movements();
 }
@@ -230,7 +230,7 @@ std::vector<Neighbours::Pair> Neighbours::pairs_from(Node* node, bool siblings) 
 }
 
 void Neighbours::follow(const Nodes& first, Value* value, const Nodes& between, std::vector<Pair>& found) const {
-  if (value->uses.size() > kMostOperands) return;
+  if (value->uses.size() > planner_.limit(&Limits::priced_operands)) return;
   for (const Use& use : value->uses) {
     if (contains(first, use.node)) continue;
     const Nodes second = unit_of(use.node);
@@ -247,7 +247,7 @@ void Neighbours::follow(const Nodes& first, Value* value, const Nodes& between, 
 }
 
 void Neighbours::add_siblings(Value* value, const Nodes& first, std::vector<Pair>& found) const {
-  if (value->uses.size() > kMostSiblings) return;
+  if (value->uses.size() > planner_.limit(&Limits::sibling_readers)) return;
   for (const Use& use : value->uses) {
     if (contains(first, use.node)) continue;
     const Nodes second = unit_of(use.node);
@@ -354,13 +354,13 @@ std::optional<Decline> Neighbours::unfit(const Pair& pair, bool forced) const {
 }
 
 std::optional<Decline> Neighbours::unfit_kinds(const Pair& pair) const {
-  if (!pair.siblings && pair.value->uses.size() > kMostOperands)
+  if (!pair.siblings && pair.value->uses.size() > planner_.limit(&Limits::priced_operands))
     return Decline{
         "many_readers", fmt::format("\"{}\" has {} readers", value_name(*pair.value), pair.value->uses.size()), {}};
   for (const Nodes* nodes : {&pair.first, &pair.between, &pair.second})
     for (const Node* n : *nodes) {
       const OpKind kind = kind_of(*n);
-      if (n->inputs.size() > kMostOperands)
+      if (n->inputs.size() > planner_.limit(&Limits::priced_operands))
         return Decline{"many_operands", fmt::format("{} has {} operands", describe(*n), n->inputs.size()), {}};
       if (computes_places(*n))
         return Decline{"dynamic_operand", fmt::format("{} computes where its elements are", describe(*n)), {}};
@@ -467,7 +467,7 @@ std::optional<GroupPrice> Neighbours::price_of_parts(const Nodes& nodes) {
 /// Operands that no launch can store into the result are copied there.
 GroupPrice Neighbours::price_of_copies(Node& concat) {
   GroupPrice total;
-  if (concat.inputs.size() > kMostOperands) return total;
+  if (concat.inputs.size() > planner_.limit(&Limits::priced_operands)) return total;
   const auto whole = price_of({&concat});
   const auto* all = std::get_if<GroupPrice>(&whole);
   const int64_t bytes = std::max<int64_t>(value_bytes(*concat.output(), planner_.options.dims), 1);

@@ -38,12 +38,13 @@ class Neighbours {
   std::set<const Value*> blocked_;  ///< values that convolutions may want with their channels in blocks; looked up only
   std::set<const Node*> kept_;      ///< movements that attention and rotary embeddings take over; looked up only
   size_t work_ = 0, budget_ = 0;    ///< operands of what was priced, and may be
+  bool held_ = false;               ///< a group stopped growing for its size
   std::map<std::vector<size_t>, std::variant<GroupPrice, Decline>> prices_;  ///< by positions of the nodes
   std::map<std::vector<size_t>, std::optional<GroupPrice>> parts_;           ///< of those that cannot be a launch
 
   const Graph& graph() const { return planner_.grouping.graph(); }
   Nodes unit_of(Node* node) const;
-  bool sweep(bool siblings);
+  bool sweep(bool siblings, size_t most_nodes);
   void join_wide_readers();  // wide_readers.cpp
   std::vector<Nodes> readers_of(const Value& value) const;
   bool join_batch(const std::vector<Nodes>& units, size_t begin, size_t end);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/decline.hpp"
+#include "base/limits.hpp"
 #include "fusion/ledger.hpp"
 #include "fusion/patterns.hpp"
 #include "fusion/price.hpp"
@@ -76,8 +77,9 @@ struct PlanOptions {
   Pricing price;                  ///< empty: neighbours whose fusion only a price can justify stay apart
   std::vector<std::string> only;  ///< patterns or NAME@NODE; empty: all
   std::vector<std::string> skip;
-  bool rules = true;                                     ///< run the rule engine over what is left
-  size_t max_nodes = 256;                                ///< per group
+  bool rules = true;       ///< run the rule engine over what is left
+  size_t max_nodes = 256;  ///< per group
+  Limits limits;
   NodePairs no_fuse;                                     ///< in no group together
   NodePairs fuse;                                        ///< in one group, whatever it costs
   SymbolValues dims;                                     ///< for bytes_saved

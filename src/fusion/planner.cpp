@@ -88,7 +88,7 @@ std::optional<Decline> Planner::too_large(size_t nodes) const {
 
 std::optional<Decline> Planner::refuse_place(const std::vector<Node*>& nodes, const std::vector<int>& ignoring) const {
   if (auto decline = too_large(nodes.size())) return decline;
-  if (const size_t reads = external_reads(nodes).size(); reads > kMostReads && nodes.size() > 1)
+  if (const size_t reads = external_reads(nodes).size(); reads > limit(&Limits::group_operands) && nodes.size() > 1)
     return Decline{"group_operands", fmt::format("the group would have {} operands", reads), {}};
   if (auto decline = grouping.overlap(nodes, ignoring)) return decline;
   if (auto decline = grouping.convexity(nodes)) return decline;

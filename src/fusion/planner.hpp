@@ -9,13 +9,6 @@
 
 namespace opfuse {
 
-// Limits of planning: what is priced stays linear in the graph.
-inline constexpr size_t kGrownByNodes = 64;    ///< larger groups grow by groups (neighbours.cpp), not by nodes
-inline constexpr size_t kMostSiblings = 8;     ///< readers of one value that are tried with each other
-inline constexpr size_t kMostOperands = 64;    ///< of a node, and readers of a value, that is priced in a group
-inline constexpr size_t kMostReads = 128;      ///< of a group: a generator's time is not linear in them
-inline constexpr size_t kPricesPerNode = 200;  ///< operands priced, a node of the graph
-
 class Planner {
  public:
   Planner(const Graph& graph, const PlanOptions& options);
@@ -26,6 +19,7 @@ class Planner {
   FusionPlan plan;
   std::map<int, size_t> owner;  ///< group number -> index of its candidate
 
+  size_t limit(int64_t Limits::*field) const { return static_cast<size_t>(options.limits.*field); }
   /// Whether --only/--skip let this pattern act at this node.
   bool enabled(const std::string& pattern, const std::string& node) const;
   /// Everything that must hold before nodes become a group; `ignoring` are groups it would absorb.

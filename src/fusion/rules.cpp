@@ -125,14 +125,15 @@ bool RuleEngine::step(std::vector<Node*>& unit, int& group, bool& ahead) {
 RuleEngine::Growth RuleEngine::look_ahead(const std::vector<Node*>& unit, int group, const Growth& first) const {
   constexpr size_t kAtOnce = 8;  // nodes that a small unit may reach
   const Grouping& g = planner_.grouping;
-  const size_t limit =
-      std::min(std::max(2 * unit.size(), kAtOnce), std::min(planner_.options.max_nodes, kGrownByNodes));
+  const size_t limit = std::min(std::max(2 * unit.size(), kAtOnce),
+                                std::min(planner_.options.max_nodes, planner_.limit(&Limits::grown_nodes)));
   const auto joined = [&](std::vector<Node*> nodes, const Growth& growth) {
     nodes.insert(nodes.end(), growth.nodes.begin(), growth.nodes.end());
     return g.sorted(std::move(nodes));
   };
   Growth all = first;
-  if (!is_anchored(unit)) add_operands(all, unit, std::min(planner_.options.max_nodes, kGrownByNodes));
+  if (!is_anchored(unit))
+    add_operands(all, unit, std::min(planner_.options.max_nodes, planner_.limit(&Limits::grown_nodes)));
   std::vector<Node*> nodes = joined(unit, all);
   while (nodes.size() < limit && kind_of(*nodes.back()) == OpKind::elementwise) {
     const std::vector<Value*> results = external_results(g.graph(), nodes);
@@ -216,7 +217,7 @@ std::optional<Decline> RuleEngine::admit(const Node& node, const Value& result, 
   const OpKind kind = kind_of(node);
   const int other = g.group_of(&node);
   if (auto closed = planner_.closed(&node)) return closed;
-  if (node.inputs.size() > kMostOperands)
+  if (node.inputs.size() > planner_.limit(&Limits::priced_operands))
     return Decline{"many_operands", fmt::format("{} has {} operands", describe(node), node.inputs.size()), {}};
   if (other >= 0 && kind != OpKind::contraction && kind != OpKind::window) {
     const Candidate& c = planner_.plan.candidates[planner_.owner.at(other)];
@@ -280,7 +281,8 @@ bool RuleEngine::commit(std::vector<Node*>& unit, int& group, Growth& growth) {
   if (group >= 0) ignoring.push_back(group);
   const auto no = [&](Decline d) { return growth.decline = std::move(d), false; };
   if (auto decline = planner_.too_large(nodes.size())) return no(std::move(*decline));
-  if (nodes.size() > kGrownByNodes) return no({"too_large", "groups of that size grow by groups alone", {}});
+  if (nodes.size() > planner_.limit(&Limits::grown_nodes))
+    return no({"grown_nodes", fmt::format("the group would have {} nodes", nodes.size()), {}});
   const std::string rule = rule_of(nodes);
   if (!planner_.enabled(rule, g.names().of(growth.nodes.back())))
     return no({"disabled", fmt::format("rule {} is switched off by --only or --skip", rule), {}});

@@ -67,10 +67,10 @@ bool Neighbours::join_batch(const std::vector<Nodes>& units, size_t begin, size_
 }
 
 void Neighbours::join_wide_readers() {
-  const size_t most = kGrownByNodes;
+  const size_t most = planner_.limit(&Limits::grown_nodes);
   const std::vector<Value*> values = graph().values();
   for (const Value* value : values) {
-    if (value->is_constant() || value->uses.size() <= kMostSiblings) continue;
+    if (value->is_constant() || value->uses.size() <= planner_.limit(&Limits::sibling_readers)) continue;
     const std::vector<Nodes> units = readers_of(*value);
     for (size_t begin = 0; begin + 1 < units.size();) {
       size_t end = begin, nodes = 0;

@@ -31,6 +31,8 @@ void renumber(IndexMap& map, const std::vector<int>& to) {
 
 /// Applies an axis renumbering (-1: the axis is always 0) to everything in a stage.
 void renumber(Stage& stage, const std::vector<int>& to) {
+  if (std::is_sorted(to.begin(), to.end()) && (to.empty() || (to.front() == 0 && to.back() + 1 == std::ssize(to))))
+    return;
   for (Read& r : stage.reads) renumber(r.map, to);
   for (Reduction& r : stage.reductions) r.value = renumber(r.value, to);
   for (StageOutput& o : stage.outputs) {

@@ -1,10 +1,26 @@
 // The questions that a table of skeletons answers, each a walk down the table.
 #include "kernel/skeleton.hpp"
 
+#include <map>
+
 #include "base/fail.hpp"
 
 namespace opfuse {
 namespace {
+
+/// A region in each form that skeletons of a table ask for, made once.
+class Forms {
+ public:
+  explicit Forms(const Region& region) : region_(region) {}
+  const Region& of(const RegionForm& form) {
+    const auto at = seen_.find(form.of);
+    return at != seen_.end() ? at->second : seen_.emplace(form.of, form.of(region_)).first->second;
+  }
+
+ private:
+  const Region& region_;
+  std::map<Region (*)(const Region&), Region> seen_;
+};
 
 Region unchanged(const Region& region) { return region; }
 Collapsed unchanged_under(const Region& region, const std::vector<ParamLayout>& layouts) { return {region, layouts}; }
@@ -21,8 +37,9 @@ const Skeleton* find_skeleton(Skeletons table, std::string_view name) {
 }
 
 const Skeleton* first_to_see(Skeletons table, const Region& region, const TargetInfo& target) {
+  Forms forms(region);
   for (const Skeleton& skeleton : table)
-    if (skeleton.see(skeleton.form.of(region), target)) return &skeleton;
+    if (skeleton.see(forms.of(skeleton.form), target)) return &skeleton;
   return nullptr;
 }
 
@@ -31,8 +48,9 @@ LayoutWish wish_layouts(Skeletons table, const Region& region, const TargetInfo&
   wish.params.resize(region.params.size());
   wish.any = false;
   bool wished = false;
+  Forms forms(region);
   for (const Skeleton& skeleton : table) {
-    const Region seen = skeleton.form.of(region);
+    const Region& seen = forms.of(skeleton.form);
     if (!skeleton.see(seen, target)) continue;
     wish.any |= skeleton.any_layouts;
     if (skeleton.wish && !wished) skeleton.wish(seen, target, wish), wished = true;

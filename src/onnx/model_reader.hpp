@@ -84,6 +84,7 @@ class ModelReader {
   std::unordered_map<Bytes, const ValueInfo*> infos_;
   std::set<std::string> symbols_;  ///< names in the file, so that made-up ones differ
   int unnamed_ = 0;
+  std::string limited_;  ///< why an operand of the node being read stayed computed, where that is a limit
   Problems problems_;
 
   std::deque<Body> bodies_;

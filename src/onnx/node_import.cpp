@@ -11,16 +11,14 @@
 namespace opfuse::onnx {
 namespace {
 
-constexpr int64_t kMaxFoldedIntegers = 4096;  // index tables of window attention, positions that Range counts up to
-constexpr int64_t kMaxFoldedReals = 16;       // scale factors; weights are left to the fold-constants pass
-
 /// What weights go through on their way into a product is told by Q/DQ nodes, however small they are.
 bool keeps_its_node(const OpInfo& op) { return op.name == "quantize_linear" || op.name == "dequantize_linear"; }
 
-/// Range's shape follows from its operands' values, whatever their type.
-bool is_shape_arithmetic(const OpInfo& op, const TensorType& type) {
+/// Index tables of window attention, positions that Range counts up to, scale factors; weights are left to the
+/// fold-constants pass. Range's shape follows from its operands' values, whatever their type.
+bool is_shape_arithmetic(const OpInfo& op, const TensorType& type, const Limits& limits) {
   if (!type.shape.ranked || !type.shape.is_static()) return false;
-  const int64_t limit = is_float(type.dtype) && op.name != "range" ? kMaxFoldedReals : kMaxFoldedIntegers;
+  const int64_t limit = is_float(type.dtype) && op.name != "range" ? limits.folded_reals : limits.folded_integers;
   return type.dtype != DType::unknown && byte_size(type.dtype) > 0 && type.shape.elements().value() <= limit;
 }
 
@@ -170,7 +168,7 @@ std::optional<std::vector<Value*>> NodeImport::folded(const OpInfo& op, const At
   }
   const auto typed_attrs = op.attrs_from_map ? op.attrs_from_map(attrs) : nullptr;
   for (const TensorType& type : infer_node(op, typed_attrs.get(), operands, outputs))
-    if (!is_shape_arithmetic(op, type)) return std::nullopt;
+    if (!is_shape_arithmetic(op, type, limits)) return std::nullopt;
   std::vector<Value*> results;
   for (Tensor& tensor : op.reference(typed_attrs.get(), tensors_in, Precision::typed))
     results.push_back(graph.add_constant(std::move(tensor)));

@@ -182,7 +182,7 @@ std::vector<Value*> ModelReader::operands(const NodeProto& node) {
     values.push_back(name.empty() ? nullptr : value_named(name));
     Value*& value = values.back();
     if (options_.fold_shapes && value && !value->is_constant() && decides_shape(node, values.size() - 1))
-      value = settled(graph_, value);
+      value = settled(graph_, value, options_.limits, limited_);
   }
   return values;
 }
@@ -216,6 +216,7 @@ std::optional<std::vector<Value*>> ModelReader::try_known(const FlatNode& node, 
   }
   if (node.opset == 0) throw fail(E::bad_opset, "the model does not import the operator set of {}", source.op_type);
   const size_t before = graph_.nodes().size();
+  limited_.clear();
   try {
     for (const Value* operand : operands(node.proto))
       if (operand && operand->type.dtype == DType::string && is_declared(source.op_type))
@@ -223,12 +224,14 @@ std::optional<std::vector<Value*>> ModelReader::try_known(const FlatNode& node, 
     NodeImport import(graph_, node.proto, node.opset, operands(node.proto), source, tensors_, options_.fold_shapes,
                       options_.limits);
     auto results = import_known(import);
-    if (!results) reason = fmt::format("operator {} is not known", source.op_type);
+    if (!results && source.op_type == "If") reason = "its condition is computed by the run";
+    if (!results && reason.empty()) reason = fmt::format("operator {} is not known", source.op_type);
     return results;
   } catch (const Error& error) {
     if (!is_unsupported(error)) throw;
     while (graph_.nodes().size() > before) graph_.erase(graph_.nodes().back());  // begun and given up
     reason = error.diagnostic().message;
+    if (!limited_.empty()) reason += "; " + limited_;
     return std::nullopt;
   }
 }

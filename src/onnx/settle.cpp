@@ -1,44 +1,54 @@
 // The few nodes behind the operand are run once in the types that they have; they stay for who else reads them.
 #include "onnx/settle.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
+#include <set>
 #include <vector>
 
 namespace opfuse::onnx {
 namespace {
 
-constexpr size_t kMostNodes = 64;
-constexpr int64_t kMostElements = 4096;  // of any value on the way
-
-bool is_small(const TensorType& type) {
-  return type.dtype != DType::unknown && byte_size(type.dtype) > 0 && type.shape.ranked && type.shape.is_static() &&
-         type.shape.elements().value() <= kMostElements;
+bool is_static(const TensorType& type) {
+  return type.dtype != DType::unknown && byte_size(type.dtype) > 0 && type.shape.ranked && type.shape.is_static();
 }
 
-/// Producers in reverse order of reading; empty where something else than constants is read.
-std::vector<const Node*> behind(const Value* value) {
+constexpr int64_t kLooked = 16;  ///< times the limit: further back nobody looks whether all is constant
+
+/// Producers in reverse order of reading; empty where something else than constants is read, or a limit is met.
+std::vector<const Node*> behind(const Value* value, const Limits& limits, std::string& limited) {
   std::vector<const Node*> nodes;
+  std::set<const Node*> seen;  // looked up only
   std::vector<const Value*> open{value};
+  std::string met;
   while (!open.empty()) {
     const Value* v = open.back();
     open.pop_back();
     if (v->is_constant()) continue;
     const Node* node = v->producer;
-    if (!node || !node->op->reference || !is_small(v->type) || nodes.size() == kMostNodes) return {};
-    if (std::find(nodes.begin(), nodes.end(), node) != nodes.end()) continue;
+    if (!node || !node->op->reference || !is_static(v->type)) return {};
+    if (const int64_t elements = v->type.shape.elements().value(); elements > limits.settled_elements && met.empty())
+      met = fmt::format("{} numbers, {}", elements, how_to_raise("settled_elements"));
+    if (!seen.insert(node).second) continue;
     nodes.push_back(node);
+    if (static_cast<int64_t>(nodes.size()) / kLooked > limits.settled_nodes) break;
     for (const Value* operand : node->inputs)
       if (operand) open.push_back(operand);
   }
-  return nodes;
+  if (const size_t count = nodes.size(); static_cast<int64_t>(count) > limits.settled_nodes && met.empty())
+    met = fmt::format("{} nodes, {}", count, how_to_raise("settled_nodes"));
+  if (met.empty()) return nodes;
+  limited = "an operand that decides the shape is not run when the model is read, being of " + met;
+  return {};
 }
 
 }  // namespace
 
-Value* settled(Graph& graph, Value* value) {
+Value* settled(Graph& graph, Value* value, const Limits& limits, std::string& limited) {
   if (!value || value->is_constant()) return value;
-  std::vector<const Node*> nodes = behind(value);
+  std::vector<const Node*> nodes = behind(value, limits, limited);
   if (nodes.empty()) return value;
   std::sort(nodes.begin(), nodes.end(), [](const Node* a, const Node* b) { return a->id < b->id; });
   std::map<const Value*, Tensor> known;

@@ -2,6 +2,7 @@
 // launches are as few as groups may be large.
 #include <fmt/format.h>
 
+#include "driver/compilation.hpp"
 #include "driver/runs_everywhere.hpp"
 #include "passes/passes.hpp"
 
@@ -57,6 +58,25 @@ TEST(Wide, ReadersOfOtherShapesStayApart) {
 TEST(Wide, SumsOfManyOperandsAreChains) {
   const Program program = expect_runs(wide(150, kComputed, kSum));
   EXPECT_LE(program.launches.size(), 10u) << print(program);
+}
+
+std::vector<std::string> notes_of(const std::string& text, const Limits& limits) {
+  CompilationOptions options;
+  options.limits = limits;
+  Compilation compilation(parse_graph(text, ops()), parse_target("cpu:avx512"), options);
+  compilation.run_to(Milestone::planned);
+  return compilation.notes();
+}
+
+TEST(Wide, LimitsThatBindAreNoted) {
+  using testing::Contains;
+  using testing::HasSubstr;
+  const std::string text = wide(12, kComputed, " %y = concat({}) {{axis=1}} return %y");
+  EXPECT_THAT(notes_of(text, limits_with({{"priced_operands", 11}})), Contains(HasSubstr("--limit priced_operands=N")));
+  EXPECT_THAT(notes_of(text, {}), Not(Contains(HasSubstr("--limit priced_operands=N"))));
+  EXPECT_THAT(notes_of(text, {}), Contains(HasSubstr("--limit sibling_readers=N")));
+  EXPECT_THAT(notes_of(text, limits_with({{"sibling_readers", 12}})),
+              Not(Contains(HasSubstr("--limit sibling_readers=N"))));
 }
 
 TEST(Wide, PlanningIsLinear) {

@@ -62,6 +62,11 @@ TEST(ReadFolding, AnEndOfRangeMayBeTakenFromALongTable) {
   verify(graph);
   for (const Node* n : graph.nodes()) EXPECT_FALSE(n->is("opaque") || n->is("range"));
   EXPECT_EQ(graph.outputs()[0]->type.shape, (Shape{Dim(1), Dim(2), Dim(3), Dim(4)}));
+  for (const auto& [limit, value] : std::map<std::string, int64_t>{{"settled_elements", 63}, {"settled_nodes", 2}}) {
+    const Graph limited = read_onnx_bytes(m.text(), {}, {.limits = limits_with({{limit, value}})});
+    const auto ranges = [](const Node* n) { return n->is("range"); };
+    EXPECT_TRUE(std::any_of(limited.nodes().begin(), limited.nodes().end(), ranges)) << limit;
+  }
 }
 
 /// A branch takes the size from the graph around it: no operand of the If names it.

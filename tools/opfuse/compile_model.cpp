@@ -241,6 +241,7 @@ void bound_threads(CompileFlags& flags) {
 CompilationOptions compilation_options(const SymbolValues& dims, const PlanFlags& flags) {
   CompilationOptions options;
   options.dims = dims;
+  options.limits = given_limits();
   options.allow_stale = flags.allow_stale;
   options.plan.precision = flags.precision;
   options.fallback = flags.fallback;
@@ -273,7 +274,6 @@ CompilationOptions compilation_options(const SymbolValues& dims, const CompileFl
   CompilationOptions options = compilation_options(dims, flags.plan);
   options.no_pass = flags.passes.off();
   options.allow_reference = flags.allow_reference;
-  options.limits = given_limits();
   options.algorithms = algorithm_request(flags.algorithms, flags.threads);
   options.timings = flags.algorithms.timings;
   options.dump_dir = flags.dump_dir;
