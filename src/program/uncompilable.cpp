@@ -106,13 +106,21 @@ std::string listed(const std::set<std::string>& names) {
 /// True whatever the model: what the interpreter runs is named, and so is what it does not.
 std::string hint_of(const std::vector<Obstacle>& obstacles, bool allow_reference) {
   std::set<std::string> runs, stays;
-  for (const Obstacle& o : obstacles)
+  bool known = true;
+  for (const Obstacle& o : obstacles) {
     if (!o.follows) (o.interpreted && !allow_reference ? runs : stays).insert(o.op);
+    known = known && o.known;
+  }
   if (stays.empty()) return fmt::format("--allow-reference runs {} in the interpreter, which is slow", listed(runs));
   const std::string check = "opfuse check says for each what would help";
   if (!runs.empty())
     return fmt::format("--allow-reference runs {} in the interpreter, but not {}; {}", listed(runs), listed(stays),
                        check);
+  if (known)
+    return fmt::format(
+        "memory is planned before a run, sizes of {} follow from data; opfuse run --reference interprets "
+        "the whole model; {}",
+        listed(stays), check);
   return allow_reference ? fmt::format("the interpreter does not run {} either; {}", listed(stays), check) : check;
 }
 
@@ -133,7 +141,7 @@ std::vector<Obstacle> obstacles_of(const Graph& graph, const std::vector<Missing
   for (const auto& [node, why] : missing) {
     const bool interpreted = runs_in_interpreter(*node, graph);
     list.push_back({node->name(), source_operator(*node), why.message, remedy_of(*node, interpreted),
-                    only_follows(*node) && why.code == "unknown_shape", interpreted});
+                    only_follows(*node) && why.code == "unknown_shape", interpreted, node->op->reference != nullptr});
   }
   return list;
 }

@@ -17,6 +17,7 @@ struct Obstacle {
   std::string remedy;        ///< what the user can do
   bool follows = false;      ///< only because something before it has no known shape
   bool interpreted = false;  ///< --allow-reference runs it
+  bool known = false;  ///< the interpreter has the operator: a whole model (run --reference) has no plan of memory
 };
 
 /// All of them, in topological order; none: every node that the outputs need becomes a launch or a view.

@@ -204,9 +204,17 @@ class Manners(CliTest):
 
     def test_limits_have_names(self):
         self.ok("inspect", NET, "--limit", "unrolled_nodes=5", "--limit", "arena_comparisons=1")
+        self.ok("fuse", NET, "--dry-run", "--limit", "priced_operands=9", "--limit", "folded_reals=1")
         self.fails(2, "inspect", NET, "--limit", "unroled_nodes=5", says=["unrolled_nodes", "E0402"])
         self.fails(2, "inspect", NET, "--limit", "unrolled_nodes=0", says=["at least 1", "E0401"])
         self.assertIn("unrolled_steps", self.ok("options").out)
+
+    def test_a_refusal_names_what_the_interpreter_does(self):
+        model = self.folder / "boxes.fir"
+        model.write_text("""graph (%b: f32[1,6,4], %s: f32[1,1,6]) {
+          %k = const splat<3> : i64[1] %y = non_max_suppression(%b, %s, %k) return %y }""")
+        self.fails(3, "run", model, "--allow-reference", says=["E0502", "sizes of", "follow from data", "run --reference"])
+        self.ok("run", model, "--reference")
 
     def test_runs_have_no_more_threads_than_processors(self):
         many = str(PROCESSORS + 1000)
