@@ -184,22 +184,32 @@ Neighbours::Nodes Neighbours::unit_of(Node* node) const {
   return group >= 0 ? planner_.grouping.nodes_of(group) : Nodes{node};
 }
 
+/// Growing a group by single nodes prices it again with each: quadratic in its size. So groups grow to `grown_nodes`
+/// first, and then whole groups join.
 void Neighbours::run() {
   join_wide_readers();
-  bool changed = true;
-  while (changed) {
-    changed = false;
-    while (sweep(false)) changed = true;
-    changed |= sweep(true);
+  for (const size_t most : {planner_.limit(&Limits::grown_nodes), planner_.options.max_nodes}) {
+    held_ = false;
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      while (sweep(false, most)) changed = true;
+      changed |= sweep(true, most);
+    }
+    if (!held_) break;
   }
 }
 
-bool Neighbours::sweep(bool siblings) {
+bool Neighbours::sweep(bool siblings, size_t most_nodes) {
   bool changed = false;
   for (Node* node : graph().nodes()) {
     if (unit_of(node).front() != node) continue;
     for (bool grown = true; grown;) {
       grown = false;
+      if (unit_of(node).size() >= most_nodes) {
+        held_ = true;
+        break;
+      }
       const Pair* best = nullptr;
       double most = 0;
       const std::vector<Pair> pairs = pairs_from(node, siblings);
