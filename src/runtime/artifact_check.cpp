@@ -9,6 +9,7 @@
 
 #include "base/fail.hpp"
 #include "runtime/artifact_devices.hpp"
+#include "runtime/check_devices.hpp"
 
 namespace opfuse {
 namespace {
@@ -74,10 +75,6 @@ json contract_json(const std::vector<ArtifactTensor>& tensors) {
   return list;
 }
 
-void consistent(bool ok, const char* what) {
-  if (!ok) throw fail(E::bad_file, "the header's {} are inconsistent", what);
-}
-
 void check_buffer(const Artifact& a, const ArtifactBuffer& b) {
   if (b.storage == Storage::input) consistent(b.root >= 0 && b.root < static_cast<int>(a.inputs.size()), "buffers");
   if (b.storage == Storage::output) consistent(b.root >= 0 && b.root < static_cast<int>(a.outputs.size()), "buffers");
@@ -133,14 +130,6 @@ void check_bodies(const Artifact& a, const ArtifactProgram& program) {
   consistent(inside == 0, "bodies");
 }
 
-/// Symbols that the inputs give.
-std::set<std::string> bound_symbols(const Artifact& a) {
-  std::set<std::string> symbols;
-  for (const ArtifactTensor& t : a.inputs)
-    for (const Dim& dim : t.type.shape.dims) dim.collect_symbols(symbols);
-  return symbols;
-}
-
 /// Each dimension of a program is computed from what the inputs give.
 void check_symbols(const Artifact& a, const ArtifactProgram& program) {
   std::set<std::string> used;
@@ -166,67 +155,6 @@ bool may_fit(const ArtifactProgram& program, const ArtifactBuffer& b) {
   if (b.storage != Storage::arena || !b.offset.is_constant() || !program.arena_bytes.is_constant()) return true;
   const int64_t arena = program.arena_bytes.value(), offset = b.offset.value();
   return offset <= arena && (!b.bytes.is_constant() || b.bytes.value() <= arena - offset);
-}
-
-/// Operands and results are there, each with its type and its place in the host's memory.
-void check_placed(const Artifact& a, const ArtifactProgram& program, const ArtifactLaunch& l) {
-  const PlacedLaunch& placed = l.placed;
-  const bool copies = placed.kind != PlacedLaunch::Kind::run;
-  consistent(placed.device >= 0 && placed.device < static_cast<int>(a.devices.size()) &&
-                 placed.values.size() == l.buffers.size() && (!copies || l.buffers.size() == 2) && placed.inputs >= 0 &&
-                 placed.inputs <= static_cast<int>(l.buffers.size()) && l.steps.empty(),
-             "launches of devices");
-  std::set<std::string> symbols;
-  for (size_t i = 0; i < l.buffers.size(); ++i) {
-    const PlacedValue& value = placed.values[i];
-    const size_t dims = value.layout.order.size() + value.layout.blocks.size();
-    consistent(value.type.shape.ranked && byte_size(value.type.dtype) > 0 &&
-                   value.layout.order.size() == value.type.shape.rank() && value.strides.size() == dims,
-               "launches of devices");
-    for (const Dim& dim : value.type.shape.dims) dim.collect_symbols(symbols);
-    for (const Dim& stride : value.strides) stride.collect_symbols(symbols);
-    const ArtifactBuffer& buffer = program.buffers[static_cast<size_t>(l.buffers[i])];
-    consistent(copies || buffer.storage != Storage::constant || value.type.shape.elements().is_constant(),
-               "launches of devices");
-  }
-  const std::set<std::string> known = bound_symbols(a);
-  consistent(std::includes(known.begin(), known.end(), symbols.begin(), symbols.end()), "dimensions");
-  const ArtifactDevice& device = a.devices[static_cast<size_t>(placed.device)];
-  if (copies || !device.program) return;
-  constexpr std::string_view kPiece = "gpu-piece ";
-  const bool named = placed.piece.starts_with(kPiece) && placed.piece.size() < kPiece.size() + 9 &&
-                     placed.piece.find_first_not_of("0123456789", kPiece.size()) == std::string::npos &&
-                     placed.piece.size() > kPiece.size();
-  consistent(named, "launches of devices");
-  const size_t number = std::stoul(placed.piece.substr(kPiece.size()));
-  consistent(number < device.pieces.size(), "launches of devices");
-  const GpuPiece& piece = device.pieces[number];
-  consistent(piece.inputs == placed.inputs && piece.inputs + piece.outputs == static_cast<int>(l.buffers.size()),
-             "launches of devices");
-}
-
-void check_gpu_pieces(const ArtifactDevice& device) {
-  check_artifact(*device.program);
-  const Artifact& program = *device.program;
-  consistent(program.on_device() && program.devices.empty() && program.variants.empty(), "devices");
-  const auto within = [](int first, int count, size_t all) {
-    return first >= 0 && count >= 0 && first <= static_cast<int>(all) && count <= static_cast<int>(all) - first;
-  };
-  for (const GpuPiece& piece : device.pieces) {
-    consistent(within(piece.first_input, piece.inputs, program.inputs.size()) &&
-                   within(piece.first_output, piece.outputs, program.outputs.size()),
-               "devices");
-    for (const int l : piece.launches) {
-      consistent(l >= 0 && l < static_cast<int>(program.launches.size()), "devices");
-      for (const int b : program.launches[static_cast<size_t>(l)].buffers) {
-        const ArtifactBuffer& buffer = program.buffers[static_cast<size_t>(b)];
-        const bool input = buffer.storage == Storage::input, output = buffer.storage == Storage::output;
-        const int first = input ? piece.first_input : piece.first_output;
-        const int count = input ? piece.inputs : piece.outputs;
-        consistent(!(input || output) || (buffer.root >= first && buffer.root < first + count), "devices");
-      }
-    }
-  }
 }
 
 void check_program(const Artifact& a, const ArtifactProgram& program) {
@@ -313,39 +241,6 @@ Hash128 contract_of(const Artifact& a, const std::string& constants_hash, int fo
 }
 
 namespace {
-
-/// Bytes of the memory that a buffer is a part of.
-int64_t whole_of(const ArtifactBuffer& b, const RunMemory& memory) {
-  const auto root = static_cast<size_t>(b.root);
-  return b.storage == Storage::input      ? memory.inputs[root]
-         : b.storage == Storage::output   ? memory.outputs[root]
-         : b.storage == Storage::constant ? memory.constants
-                                          : memory.arena;
-}
-
-/// What a launch of a device moves lies in the memory of its buffers; views have the strides of what they are parts of.
-void check_placed_ranges(const ArtifactProgram& program, const ArtifactLaunch& l, const SymbolValues& sizes,
-                         const RunMemory& memory) {
-  for (size_t i = 0; i < l.placed.values.size(); ++i) {
-    const PlacedValue& value = l.placed.values[i];
-    const ArtifactBuffer& buffer = program.buffers[static_cast<size_t>(l.buffers[i])];
-    const int64_t bytes = whole_of(buffer, memory) - buffer.offset.evaluate(sizes),
-                  element = static_cast<int64_t>(byte_size(value.type.dtype));
-    int64_t last = 0;
-    bool fits = true, empty = false;
-    const std::vector<Dim> extents = value.layout.physical_extents(value.type.shape);
-    for (size_t d = 0; d < extents.size(); ++d) {
-      const int64_t extent = extents[d].evaluate(sizes), stride = value.strides[d].evaluate(sizes);
-      int64_t reach = 0;
-      empty |= extent == 0;
-      fits &= extent >= 0 && stride >= 0 && !__builtin_mul_overflow(std::max<int64_t>(extent - 1, 0), stride, &reach) &&
-              !__builtin_add_overflow(last, reach, &last);
-    }
-    if (!empty && (!fits || last >= bytes / element))
-      throw fail(E::bad_file, "the value of '{}' is larger than the {} bytes that there are", l.name, bytes)
-          .hint("an .opf is a cache: compile the model again");
-  }
-}
 
 void check_range(const ArtifactBuffer& b, int64_t offset, int64_t bytes, const RunMemory& memory) {
   const int64_t whole = whole_of(b, memory);

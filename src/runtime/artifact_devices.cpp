@@ -50,6 +50,7 @@ std::vector<uint8_t> device_section(const ArtifactDevice& device) {
   std::memcpy(section.data(), &bytes, sizeof bytes);
   section.insert(section.end(), text.begin(), text.end());
   for (const std::span<const uint8_t>& blob : {code, constants}) {
+    if (blob.empty()) continue;
     section.resize(aligned(section.size()));
     section.insert(section.end(), blob.begin(), blob.end());
   }
@@ -74,6 +75,7 @@ ArtifactDevice device_of(std::span<const uint8_t> section) {
   size_t at = sizeof bytes + bytes;
   for (const auto& [key, into] : {std::pair{"code_bytes", &program->code}, {"constant_bytes", &program->constants}}) {
     const auto size = whole<size_t>(header.at(key));
+    if (size == 0) continue;
     at = aligned(at);
     if (at > section.size() || size > section.size() - at)
       throw fail(E::bad_file, "the section of the device {} is too short", device.target);

@@ -14,52 +14,13 @@
 #include "opfuse/opfuse.hpp"
 #include "ops/registry.hpp"
 #include "runtime/artifact.hpp"
+#include "testing/json_mutations.hpp"
 #include "testing/opf_file.hpp"
 
 namespace opfuse {
 namespace {
 
 using nlohmann::json;
-
-/// Other values of the kind, and of other kinds.
-std::vector<json> others(const json& value) {
-  std::vector<json> list;
-  if (value.is_number_integer()) {
-    const int64_t n = value.get<int64_t>();
-    list = {n + 1, n - 1, n * 2 + 64, -1, 0, int64_t{1} << 31, int64_t{1} << 62, INT64_MIN, UINT64_MAX, 0.5, "1"};
-  } else if (value.is_string()) {
-    const std::string text = value;
-    list = {text + "1", "", "4096", "-64", "9223372036854775807", "nobody*64", "1//0", std::string(5000, '('), 7};
-    if (!text.empty()) list.push_back(text.substr(1));
-  } else if (value.is_array()) {
-    json shorter = value, longer = value;
-    if (!value.empty()) {
-      shorter.erase(shorter.size() - 1), longer.push_back(value[0]);
-      json turned = value;
-      std::reverse(turned.begin(), turned.end());
-      list = {shorter, longer, turned};
-    }
-    list.push_back(json::array());
-    list.push_back(json::array({7}));
-  } else if (value.is_object()) {
-    for (const auto& [key, part] : value.items()) {
-      json without = value;
-      without.erase(key);
-      list.push_back(without);
-    }
-  }
-  list.push_back(nullptr);
-  return list;
-}
-
-/// Pointers to all values of the header, itself included.
-void collect(const json& value, const json::json_pointer& at, std::vector<json::json_pointer>& into) {
-  into.push_back(at);
-  if (value.is_array())
-    for (size_t i = 0; i < value.size(); ++i) collect(value[i], at / i, into);
-  if (value.is_object())
-    for (const auto& [key, part] : value.items()) collect(part, at / key, into);
-}
 
 /// Text for people, by its place in the header: altered, the file may still run.
 bool is_for_people(const std::string& place) {
