@@ -1,7 +1,7 @@
-// Codes of neighbouring pixels leave in one store: vectors of sums have four times the bytes of their codes.
+// Codes of four neighbouring pixels are made together: vectors of sums have four times the bytes of their codes.
 //
 //   points      p     p + 1   p + 2   p + 3        the same channels, one axis moves
-//   memory    [lanes][lanes] [lanes] [lanes]       behind each other
+//   memory    [lanes][lanes] [lanes] [lanes]       behind each other: one store; at equal distances: four
 #include <algorithm>
 
 #include "cpu/emit/math/quantise.hpp"
@@ -67,9 +67,8 @@ size_t StageEmitter::store_codes(const std::vector<Point>& points, size_t first)
   const auto form = code_form(stage.outputs[0].value);
   const Env& env = points[first].env;
   const IndexMap& map = stage.outputs[0].map;
-  if (!form || env.width != lanes_of(k.target) || form->dtype != outputs[0].dtype ||
-      plain_step(outputs[0], map, static_cast<int>(*axis)) != env.width)
-    return 0;
+  const auto step = plain_step(outputs[0], map, static_cast<int>(*axis));
+  if (!form || !step || env.width != lanes_of(k.target) || form->dtype != outputs[0].dtype) return 0;
   const Address to = address_of(k, outputs[0], map, env, nullptr);
   if (to.step != 1 || (env.mask && !to.padded)) return 0;
   std::array<Value*, kVectorsOfCodes> x{};
@@ -80,8 +79,19 @@ size_t StageEmitter::store_codes(const std::vector<Point>& points, size_t first)
   Value* codes = emit_codes(k, x, *form);
   if (env.mask)
     codes = k.b.CreateSelect(repeated(k, k.splat(env.mask, env.width), env.width), codes, k.zero(codes->getType()));
-  Value* place = k.element(outputs[0].base, outputs[0].dtype, k.add(to.scalar, k.i64(to.constant)));
-  k.b.CreateAlignedStore(codes, place, llvm::Align(1));
+  const auto place = [&](int64_t pixel) {
+    Value* offset = k.add(to.scalar, k.i64(to.constant + pixel * *step));
+    return k.element(outputs[0].base, outputs[0].dtype, offset);
+  };
+  if (*step == env.width) {
+    k.b.CreateAlignedStore(codes, place(0), llvm::Align(1));
+    return kVectorsOfCodes;
+  }
+  for (int i = 0; i < static_cast<int>(kVectorsOfCodes); ++i) {
+    std::vector<int> lanes;
+    for (int l = 0; l < env.width; ++l) lanes.push_back(i * env.width + l);
+    k.b.CreateAlignedStore(k.b.CreateShuffleVector(codes, lanes), place(i), llvm::Align(1));
+  }
   return kVectorsOfCodes;
 }
 
