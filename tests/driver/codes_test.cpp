@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "driver/compilation.hpp"
+#include "driver/conversion_tax.hpp"
 #include "driver/proof_case.hpp"
 #include "proof/compare.hpp"
 
@@ -46,6 +47,16 @@ TEST(Codes, DepthwisePaddingOfAnotherCodeTakesPart) {
   const Compilation c = compiled(text_of({.attributes = "{pads = [1,1,1,1], group = 16}", .shape = "[16,1,3,3]"}));
   ASSERT_EQ(precisions(c).size(), 1u);
   EXPECT_FALSE(precisions(c)[0].refused) << precisions(c)[0].refused->message;
+}
+
+TEST(Codes, LaunchesThatOnlyConvertAreTold) {
+  const Compilation c = compiled(text_of({}));
+  const ConversionTax tax = conversion_tax(c.program, c.target);
+  ASSERT_EQ(tax.launches.size(), 1u);  // the caller's numbers to codes
+  EXPECT_GT(tax.microseconds, 0);
+  EXPECT_LT(tax.microseconds, tax.all);
+  const Compilation floats = compiled("graph (%x: f32[4,4]) { %y = relu(%x) return %y }");
+  EXPECT_TRUE(conversion_tax(floats.program, floats.target).launches.empty());
 }
 
 TEST(Codes, ResidualAndPairInFrontOfItJoin) {

@@ -11,6 +11,7 @@
 #include "base/did_you_mean.hpp"
 #include "base/fail.hpp"
 #include "compile_model.hpp"
+#include "driver/conversion_tax.hpp"
 #include "driver/placement.hpp"
 #include "driver/remarks.hpp"
 #include "fusion/explain/edge_groups.hpp"
@@ -169,6 +170,7 @@ struct Said {
   std::vector<Remark> remarks;
   std::vector<ShapeVerdict> pairs;
   std::vector<AlgorithmLine> algorithms;
+  ConversionTax tax;
 };
 
 /// What is not fused first, by predicted gain: --top keeps that.
@@ -192,6 +194,7 @@ void print_text(const Said& said, const Compilation& compilation, const Flags& f
   for (const AlgorithmLine& line : said.algorithms)
     fmt::print("ALGORITHM {} at {}{}: {}\n", line.name, line.node, line.algorithm->bounded ? ", bounded" : "",
                line.reason);
+  if (!said.tax.launches.empty()) fmt::print("PRECISION tax: {}\n", said.tax.text());
   for (const std::string& text : said.notes) fmt::print("NOTE {}\n", text);
   if (!flags.node.empty())
     fmt::print("\n{}", explain_node(compilation.prepared, flags.node, patterns_with(flags.plan.patterns)));
@@ -214,6 +217,10 @@ Json document_of(const Said& said, const Compilation& compilation, bool lowered)
   out["notes"] = said.notes;
   out["edges"] = Json::parse(to_json(compilation.plan)).at("edges");
   out["launches"] = lowered ? launches_json(compilation) : Json::array();
+  out["conversions"] = {{"launches", said.tax.launches},
+                        {"predicted_us", said.tax.microseconds},
+                        {"of_us", said.tax.all},
+                        {"bytes", said.tax.bytes}};
   return out;
 }
 
@@ -223,6 +230,7 @@ Said said_of(const Compilation& compilation, const Program* program, const Flags
   said.remarks = remarks_of(compilation, flags);
   said.pairs = pairs_at(compilation, flags);
   if (program) said.algorithms = algorithm_lines(*program, flags);
+  if (program && flags.node.empty()) said.tax = conversion_tax(*program, compilation.target);
   if (program && flags.node.empty()) said.notes = text ? grouped_notes(program->notes) : program->notes;
   if (!text) return said;
   std::vector<std::string> conversions = compilation.conversions;
