@@ -21,6 +21,7 @@ bool draw_something(Drawer& drawer) {
     for (const Draw& draw : draws) sum += draw.weight;
     return sum;
   }();
+  if (drawer.options().codes && drawer.chance(0.1)) return quantized_convolution(drawer);
   int64_t at = drawer.between(0, total - 1);
   for (const Draw& draw : draws)
     if ((at -= draw.weight) < 0) return draw.draw(drawer);
@@ -35,6 +36,8 @@ DrawOptions options_of(uint64_t seed) {
   options.open = random.uniform() < 0.3;
   options.zero = random.uniform() < 0.05;
   options.type = random.uniform() < 0.12 ? DType::f16 : DType::f32;
+  constexpr uint64_t kFirstOfCodes = 100000;
+  options.codes = seed >= kFirstOfCodes;
   return options;
 }
 

@@ -34,6 +34,7 @@ struct DrawOptions {
   bool open = false;        ///< inputs have open dimensions
   bool zero = false;        ///< extents may be 0
   DType type = DType::f32;  ///< of the float inputs
+  bool codes = false;       ///< convolutions of codes too
 };
 
 struct Drawn {

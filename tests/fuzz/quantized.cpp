@@ -113,6 +113,8 @@ Value* coded_weights(Drawer& d, const std::vector<int64_t>& sizes, double larges
   return d.add1("dequantize_linear", {{"axis", int64_t{0}}}, {codes, scales, zeros});
 }
 
+}  // namespace
+
 /// Q -> DQ -> Conv of dequantised weights, with a bias of the sum's scale -> Relu -> Add -> Q -> DQ; the last are
 /// drawn.
 bool quantized_convolution(Drawer& d) {
@@ -158,14 +160,11 @@ bool quantized_convolution(Drawer& d) {
   return coded(d, d.known(y)).real;
 }
 
-}  // namespace
-
 const std::vector<Draw>& quantized_draws() {
   static const std::vector<Draw> list = {{"round_trip", 2, round_trip},
                                          {"per_channel", 1, per_channel},
                                          {"quantized_product", 1, quantized_product},
-                                         {"product_of_codes", 1, product_of_codes},
-                                         {"quantized_convolution", 2, quantized_convolution}};
+                                         {"product_of_codes", 1, product_of_codes}};
   return list;
 }
 
