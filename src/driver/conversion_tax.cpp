@@ -8,6 +8,7 @@
 #include <set>
 
 #include "driver/predict_launches.hpp"
+#include "region/single_stage.hpp"
 
 namespace opfuse {
 namespace {
@@ -39,7 +40,7 @@ bool converts(const Expr& value) {
 }  // namespace
 
 bool only_converts(const Region& region) {
-  if (region.stages.size() != 1 || !region.stages[0].reductions.empty()) return false;
+  if (!is_single_stage(region) || !region.stages[0].reductions.empty()) return false;
   const Stage& stage = region.stages[0];
   std::set<int> operands;
   for (const Read& read : stage.reads)
