@@ -133,6 +133,18 @@ QuantizedModel place_graph(const Graph& model, const QuantizeOptions& options) {
   return made;
 }
 
+void write_codes(QuantizedModel& made, const QuantizeOptions& options) {
+  const CompilerRules rules = rules_of(options.compiler);
+  QuantizedGraph quantized = insert_pairs(made.reference, made.placement, made.codes,
+                                          {.bias_codes = rules.bias_codes,
+                                           .per_channel = rules.per_channel,
+                                           .means = options.bias_correction ? &made.calibration.tensors : nullptr});
+  made.graph = std::move(quantized.graph);
+  keep_record(made.graph, rules.name, made.placement);
+  made.products = std::move(quantized.products);
+  warn_of_products(made);
+}
+
 QuantizedModel quantize_graph(const Graph& model, const Samples& samples, const QuantizeOptions& options) {
   const CompilerRules rules = rules_of(options.compiler);
   const DType dtype = activations_of(options, rules);
@@ -145,14 +157,7 @@ QuantizedModel quantize_graph(const Graph& model, const Samples& samples, const 
   find_ranges(made, samples, options, rules);
   drop_unseen(made);
   choose_codes(made, options, dtype);
-  QuantizedGraph quantized = insert_pairs(made.reference, made.placement, made.codes,
-                                          {.bias_codes = rules.bias_codes,
-                                           .per_channel = rules.per_channel,
-                                           .means = options.bias_correction ? &made.calibration.tensors : nullptr});
-  made.graph = std::move(quantized.graph);
-  keep_record(made.graph, rules.name, made.placement);
-  made.products = std::move(quantized.products);
-  warn_of_products(made);
+  write_codes(made, options);
   return made;
 }
 

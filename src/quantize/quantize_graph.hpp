@@ -51,6 +51,9 @@ struct QuantizedModel {
 /// The first stages alone: plan and placement, no codes.
 QuantizedModel place_graph(const Graph& model, const QuantizeOptions& options);
 
+/// The graph with pairs and what became of products, from places, codes and statistics.
+void write_codes(QuantizedModel& made, const QuantizeOptions& options);
+
 /// Errors: those of planning and compiling, E::bad_binding, E::bad_option.
 QuantizedModel quantize_graph(const Graph& model, const Samples& samples, const QuantizeOptions& options);
 

@@ -107,6 +107,15 @@ Json agreement_json(const Agreement& a) {
   return out;
 }
 
+Json search_json(const Search& search) {
+  Json order = Json::array(), frontier = Json::array();
+  for (const Sensitivity& s : search.order)
+    order.push_back({{"group", s.module}, {"sqnr", s.sqnr}, {"multiply_adds", s.multiply_adds}});
+  for (const FrontierPoint& p : search.frontier)
+    frontier.push_back({{"left", p.left}, {"share", p.share}, {"metric", p.metric}, {"drop", p.drop}});
+  return {{"sensitivity", std::move(order)}, {"frontier", std::move(frontier)}, {"chosen", search.chosen}};
+}
+
 Json report_json(const QuantizedModel& made, const QuantizeOptions& options,
                  const std::optional<Agreement>& agreement) {
   const CompilerRules rules = rules_of(options.compiler);

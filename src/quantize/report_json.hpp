@@ -7,6 +7,7 @@
 
 #include "quantize/agreement.hpp"
 #include "quantize/quantize_graph.hpp"
+#include "quantize/search.hpp"
 
 namespace opfuse::quantization {
 
@@ -14,6 +15,7 @@ namespace opfuse::quantization {
 nlohmann::ordered_json report_json(const QuantizedModel& made, const QuantizeOptions& options,
                                    const std::optional<Agreement>& agreement);
 nlohmann::ordered_json agreement_json(const Agreement& agreement);
+nlohmann::ordered_json search_json(const Search& search);
 
 /// One HTML file that loads nothing; `document` is the whole report.
 std::string report_page(const nlohmann::ordered_json& document);

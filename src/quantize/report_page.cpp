@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "quantize/report_json.hpp"
@@ -101,6 +102,41 @@ std::string float_table(const Json& document) {
   return table("Modules in floating point", {"module", "reason", ""}, rows);
 }
 
+/// The metric over the share of multiply-adds in codes; the chosen point is filled.
+std::string frontier_of(const Json& search) {
+  constexpr double kWidth = 640, kHeight = 220, kMargin = 40;
+  const Json& points = search.at("frontier");
+  double low = HUGE_VAL, high = -HUGE_VAL;
+  for (const Json& p : points) {
+    low = std::min(low, p.at("metric").get<double>());
+    high = std::max(high, p.at("metric").get<double>());
+  }
+  std::string line, dots, rows;
+  for (size_t i = 0; i < points.size(); ++i) {
+    const double share = points[i].at("share").get<double>(), metric = points[i].at("metric").get<double>();
+    const double x = kMargin + share * (kWidth - 2 * kMargin);
+    const double y = kHeight - kMargin - (high > low ? (metric - low) / (high - low) : 0.5) * (kHeight - 2 * kMargin);
+    line += fmt::format("{:.1f},{:.1f} ", x, y);
+    dots += fmt::format(
+        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\" stroke=\"#3d7eff\" fill=\"{}\"><title>{} left, "
+        "{:.4g}</title></circle>",
+        x, y, i == search.at("chosen").get<size_t>() ? "#3d7eff" : "#fff", points[i].at("left").dump(), metric);
+    rows += row({points[i].at("left").dump(), fmt::format("{:.1f} %", 100 * share), fmt::format("{:.5g}", metric),
+                 fmt::format("{:.2f} %", 100 * points[i].at("drop").get<double>())},
+                0);
+  }
+  const std::string drawing = fmt::format(
+      "<svg width=\"{0}\" height=\"{1}\" role=\"img\"><path d=\"M{2} {2}V{3}H{4}\" fill=\"none\" stroke=\"#99a\"/>"
+      "<polyline points=\"{5}\" fill=\"none\" stroke=\"#3d7eff\"/>{6}<text x=\"{4}\" y=\"{1}\" dy=\"-12\" "
+      "text-anchor=\"end\">"
+      "multiply-adds in codes: 0 to 100 %</text><text x=\"4\" y=\"{2}\" dy=\"-8\">metric: {7:.4g} to "
+      "{8:.4g}</text></svg>\n",
+      kWidth, kHeight, kMargin, kHeight - kMargin, kWidth - kMargin, line, dots, low, high);
+  return table("Frontier, on samples of calibration", {"left in float", "multiply-adds in codes", "metric", "drop"},
+               rows) +
+         drawing;
+}
+
 }  // namespace
 
 std::string report_page(const Json& document) {
@@ -112,6 +148,7 @@ std::string report_page(const Json& document) {
   for (const Json& warning : document.at("warnings")) page += "<p>warning: " + text_of(warning) + "</p>\n";
   if (const Json& agreement = document.at("agreement"); !agreement.is_null())
     page += outputs_table(agreement) + layers_table(agreement);
+  if (document.contains("search")) page += frontier_of(document.at("search"));
   page += tensors_table(document) + float_table(document);
   return page + "</html>\n";
 }

@@ -160,6 +160,32 @@ class Quantize(CliTest):
         self.fails(2, *bad, "--metric", "top1", "--compare-samples", "0", says=["--compare-samples"])
         self.assertFalse((self.folder / "bad.onnx").exists())
 
+    def test_max_drop_leaves_modules_in_float(self):
+        page = self.folder / "r.html"
+        # the share that the outputs keep of the first ones seen, which the whole quantised model made last: the float model is asked first
+        command = self.folder / "spread.py"
+        command.write_text("import pathlib, sys, zipfile, struct\n"
+                           "data = [zipfile.ZipFile(f).read('y.npy')[-40:] for f in sorted(pathlib.Path(sys.argv[1]).glob('*.npz'))]\n"
+                           "seen = pathlib.Path(sys.argv[0] + '.seen')\n"
+                           "now = [v for d in data for v in struct.unpack('<10f', d)]\n"
+                           "if not seen.exists(): seen.write_text(repr(now))\n"
+                           "was = eval(seen.read_text())\n"
+                           "print(1 - sum(abs(a - b) for a, b in zip(now, was)) / sum(map(abs, was)))\n")
+        given = ("--metric", f"python3 {command}", "--compare-samples", "3", "--json", "--force", "--keep-float", "none")
+        _, result = self.quantized(*given, "--max-drop", "50%")
+        self.assertEqual([point["left"] for point in result.json["search"]["frontier"]], [0])
+        loss = result.json["search"]["frontier"][0]["drop"]
+        self.assertGreater(loss, 0)
+        _, result = self.quantized(*given, "--max-drop", str(loss / 2), "--report", page)
+        search = result.json["search"]
+        self.assertLessEqual(search["frontier"][-1]["drop"], loss / 2)
+        self.assertEqual(search["chosen"], len(search["frontier"]) - 1)
+        left = search["frontier"][-1]["left"]
+        self.assertGreater(left, 0)
+        self.assertEqual({row["group"] for row in result.json["float"]}, {row["group"] for row in search["sensitivity"][:left]})
+        self.assertIn("<polyline", page.read_text())
+        self.fails(2, "quantize", SMALL, "--calibrate", self.folder / "calibration", "--max-drop", "1%", says=["--metric"])
+
     def test_channels_and_shared_scales_are_said(self):
         _, result = self.quantized("--share-scales", "adds", "--equalize", "0.5", "--json", "--force")
         report = result.json

@@ -1,6 +1,7 @@
 // opfuse quantize: a float model to one with Q/DQ pairs, and how near the two are.
 #include <fmt/core.h>
 
+#include <charconv>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -13,6 +14,7 @@
 #include "outputs.hpp"
 #include "quantize/agreement.hpp"
 #include "quantize/report_json.hpp"
+#include "quantize/search.hpp"
 #include "quantize_flags.hpp"
 #include "quantize_text.hpp"
 #include "report.hpp"
@@ -29,6 +31,8 @@ void check_flags(const FlagSet& app, const QuantizeFlags& flags) {
   check_output("--scales", flags.scales, {".json"}, false);
   if (!flags.metric.empty() && flags.compare_samples == 0)
     throw fail(E::bad_option, "--metric needs samples to compare").hint("leave --compare-samples 0 out");
+  if (!flags.max_drop.empty() && (flags.metric.empty() || flags.calibrate.path.empty()))
+    throw fail(E::bad_option, "--max-drop needs --calibrate and --metric").hint("for example --metric top1");
   if (flags.dry_run) return;
   if (flags.calibrate.path.empty() && flags.scales.empty())
     throw fail(E::bad_option, "nothing to calibrate with")
@@ -66,6 +70,32 @@ Judged judge(const QuantizeFlags& flags, const quantization::QuantizedModel& mad
   return judged;
 }
 
+/// "1%" or "0.01".
+double drop_of(std::string text) {
+  const bool percent = text.ends_with('%');
+  if (percent) text.pop_back();
+  double drop = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), drop);
+  if (error != std::errc{} || end != text.data() + text.size() || !(drop >= 0) || drop > 100)
+    throw fail(E::bad_option, "--max-drop is a share such as 1% or 0.01, not '{}'", text);
+  return percent ? drop / 100 : drop;
+}
+
+/// Chooses by samples of calibration: those of --evaluate only judge.
+quantization::Search search_for(const QuantizeFlags& flags, const Graph& graph, const quantization::Samples& samples,
+                                const quantization::QuantizeOptions& options, quantization::QuantizedModel& made) {
+  constexpr size_t kProbes = 4;
+  const quantization::Samples some = quantization::some_of(samples, static_cast<size_t>(flags.compare_samples));
+  const auto metric = [&](const quantization::QuantizedModel& candidate) {
+    const auto agreement = quantization::measure_agreement(candidate.reference, candidate.graph, some, options.run);
+    const Metric m = measure_metric(flags.metric, candidate.reference, candidate.graph, some, agreement, options.run);
+    return std::pair{m.of_codes, m.of_float};
+  };
+  auto found = quantization::search_modules(graph, some, options, drop_of(flags.max_drop), kProbes, metric, made);
+  finish_progress();
+  return found;
+}
+
 WriteOptions options_of_file(const QuantizeFlags& flags) {
   WriteOptions options;
   if (flags.weights == "beside") options.max_file_bytes = 0;
@@ -92,13 +122,17 @@ int run(const FlagSet& app, const QuantizeFlags& flags) {
   }
   const Stopwatch watch;
   const quantization::Samples samples = calibration_samples(flags, graph, dims);
-  const quantization::QuantizedModel made = quantization::quantize_graph(graph, samples, options);
+  quantization::QuantizedModel made = quantization::quantize_graph(graph, samples, options);
+  std::optional<quantization::Search> search;
+  if (!flags.max_drop.empty() && !made.placement.products.empty())
+    search = search_for(flags, graph, samples, options, made);
   const double seconds = watch.milliseconds() / 1000;
   finish_progress();
   const Judged judged = judge(flags, made, samples, graph, dims, options.run);
   Json out = document("opfuse.quantize/1");
   out.update({{"model", flags.model}, {"output", flags.output}, {"seconds", seconds}});
   out.update(quantization::report_json(made, options, judged.agreement));
+  if (search) out["search"] = quantization::search_json(*search);
   if (judged.metric)
     out["metric"] = {
         {"name", judged.metric->name}, {"float", judged.metric->of_float}, {"codes", judged.metric->of_codes}};
@@ -111,6 +145,7 @@ int run(const FlagSet& app, const QuantizeFlags& flags) {
     print_json(out);
   else
     print_quantized(made, options, judged.agreement, flags);
+  if (!flags.json && search) print_search(*search, flags.metric);
   if (!flags.json && judged.metric)
     fmt::print("metric   {}: {:g}, of the float model {:g}\n", judged.metric->name, judged.metric->of_codes,
                judged.metric->of_float);

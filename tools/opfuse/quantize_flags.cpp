@@ -97,6 +97,11 @@ void add_quantize_flags(FlagSet& app, QuantizeFlags& flags) {
          "also one number of both models: sqnr, cosine or top1 against the float model, or a command that is called "
          "with a folder of outputs (000000.npz ...) and prints it")
       ->type_name("NAME|COMMAND");
+  app.add_option("--max-drop", flags.max_drop,
+                 "leave modules in float, those of most noise per multiply-add first, until the metric of "
+                 "calibration's samples "
+                 "is at most so much below the float model's")
+      ->type_name("SHARE%");
   app.add_option("--weights", flags.weights, "inside the file, or beside it in FILE.onnx.data")
       ->one_of({"inside", "beside"})
       ->capture_default_str();

@@ -20,7 +20,7 @@ struct QuantizeFlags {
   std::string model, output, report;
   bool force = false, dry_run = false, json = false, verbose = false;
   SampleFlags calibrate;
-  std::string evaluate, metric, weights = "inside";
+  std::string evaluate, metric, max_drop, weights = "inside";
   std::string compiler = "cpu", method = "mse", activations, scales, plan_file, equalize = "off",
               share_scales = "moves";
   std::vector<std::string> keep_float, skip, only, patterns;

@@ -113,4 +113,16 @@ void print_quantized(const QuantizedModel& made, const quantization::QuantizeOpt
   print_agreement(*agreement, kLostBelow, flags.verbose);
 }
 
+void print_search(const quantization::Search& search, const std::string& metric) {
+  Table table({">left in float", ">multiply-adds in codes", ">" + metric, ">drop", ""});
+  for (size_t i = 0; i < search.frontier.size(); ++i) {
+    const quantization::FrontierPoint& p = search.frontier[i];
+    table.row({std::to_string(p.left), percent(p.share, 1), fmt::format("{:.5g}", p.metric), percent(p.drop, 2),
+               i == search.chosen ? "chosen" : ""});
+  }
+  fmt::print("frontier, on samples of calibration\n{}", table.text());
+  for (size_t i = 0; i < search.frontier[search.chosen].left; ++i)
+    fmt::print("  left     {}: {:.1f} dB alone\n", search.order[i].module, search.order[i].sqnr);
+}
+
 }  // namespace opfuse::cli

@@ -1,0 +1,168 @@
+// Sensitivity: the outputs' noise with one module in codes alone. Left in float first: most noise per multiply-add,
+// since multiply-adds are what codes save. The frontier leaves out 0, 1, 2, 3, 4, 6, 8, 12, 16 ... modules.
+#include "quantize/search.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/fail.hpp"
+#include "quantize/agreement.hpp"
+#include "quantize/linear_size.hpp"
+
+namespace opfuse::quantization {
+namespace {
+
+int64_t extent(const TensorType& type) {
+  int64_t count = 1;
+  for (size_t d = 0; d < type.shape.rank(); ++d) count *= type.shape[d].is_constant() ? type.shape[d].value() : 1;
+  return count;
+}
+
+int64_t multiply_adds(const Node& product) {
+  const Value* weights = product.input(1);
+  const Dim& out = weights->type.shape[output_axis(product)];
+  const int64_t channels = out.is_constant() ? std::max<int64_t>(out.value(), 1) : 1;
+  return extent(weights->type) / channels * extent(product.output()->type);
+}
+
+class Searcher {
+ public:
+  Searcher(const Graph& model, const Samples& samples, const QuantizeOptions& options, size_t probes,
+           const QuantizedModel& whole)
+      : model_(model), options_(options), whole_(whole) {
+    for (size_t i = 0; i < probes; ++i) {
+      auto sample = samples.read(i);
+      if (!sample) break;
+      probes_.push_back(std::move(*sample));
+    }
+    for (size_t i = 0; i < whole.codes.size(); ++i) at_[whole.placement.tensors[i].tensor] = i;
+  }
+
+  /// By what each does alone.
+  std::vector<Sensitivity> sensitivities() {
+    const std::vector<std::vector<Tensor>> want = outputs_of(whole_.reference);
+    std::map<int, const Node*> nodes;
+    for (const Node* node : whole_.reference.nodes()) nodes[node->id] = node;
+    std::vector<Sensitivity> list;
+    std::map<std::string, size_t> index;
+    for (const PlacedProduct& product : whole_.placement.products) {
+      const auto [at, fresh] = index.emplace(product.module, list.size());
+      if (fresh) list.push_back({product.module, 0, 0});
+      list[at->second].multiply_adds += multiply_adds(*nodes.at(product.node));
+    }
+    for (const PlacedTensor& placed : whole_.placement.tensors)  // pools: nothing is multiplied there
+      for (const std::string& module : placed.modules)
+        if (index.emplace(module, list.size()).second) list.push_back({module, 0, 0});
+    for (size_t i = 0; i < list.size(); ++i) {
+      QuantizeOptions alone = options_;
+      alone.only = {list[i].module};
+      list[i].sqnr = sqnr(want, outputs_of(variant(alone).graph));
+      if (options_.run.progress) options_.run.progress("sensitivity", i + 1, list.size());
+    }
+    std::stable_sort(list.begin(), list.end(),
+                     [](const Sensitivity& a, const Sensitivity& b) { return weight(a) > weight(b); });
+    return list;
+  }
+
+  QuantizedModel without(const std::vector<Sensitivity>& order, size_t left) const {
+    QuantizeOptions fewer = options_;
+    for (size_t i = 0; i < left; ++i) fewer.skip.push_back(order[i].module);
+    return variant(fewer);
+  }
+
+ private:
+  static double weight(const Sensitivity& s) {
+    return std::pow(10, -s.sqnr / 10) / static_cast<double>(std::max<int64_t>(s.multiply_adds, 1));
+  }
+
+  /// Other places with the codes that the whole model has.
+  QuantizedModel variant(const QuantizeOptions& options) const {
+    QuantizedModel made = place_graph(model_, options);
+    std::erase_if(made.placement.tensors, [&](const PlacedTensor& t) { return !at_.contains(t.tensor); });
+    made.shared.clear();
+    for (const PlacedTensor& placed : made.placement.tensors) {
+      made.codes.push_back(whole_.codes[at_.at(placed.tensor)]);
+      made.calibration.tensors.push_back(whole_.calibration.tensors[at_.at(placed.tensor)]);
+    }
+    made.calibration.samples = whole_.calibration.samples;
+    made.warnings = whole_.warnings;
+    write_codes(made, options);
+    return made;
+  }
+
+  std::vector<std::vector<Tensor>> outputs_of(const Graph& graph) const {
+    ObservedModel model(graph, {}, {.threads = options_.run.threads, .cache = options_.run.cache});
+    std::vector<std::vector<Tensor>> all;
+    for (const std::vector<Tensor>& sample : probes_) {
+      model.run(sample);
+      std::vector<Tensor>& outputs = all.emplace_back();
+      for (const std::string& name : model.outputs()) {
+        const ArrayView value = model.value(name);
+        outputs.push_back(Tensor::wrap(value.dtype, value.shape, value.data, nullptr).cast(DType::f64));
+      }
+    }
+    return all;
+  }
+
+  static double sqnr(const std::vector<std::vector<Tensor>>& want, const std::vector<std::vector<Tensor>>& got) {
+    Noise noise;
+    for (size_t s = 0; s < want.size(); ++s)
+      for (size_t o = 0; o < want[s].size(); ++o)
+        for (int64_t e = 0; e < want[s][o].elements(); ++e) {
+          const double x = want[s][o].real(e), d = x - got[s][o].real(e);
+          noise.signal += x * x, noise.noise += d * d;
+        }
+    return noise.sqnr();
+  }
+
+  const Graph& model_;
+  const QuantizeOptions& options_;
+  const QuantizedModel& whole_;
+  std::vector<std::vector<Tensor>> probes_;
+  std::map<std::string, size_t> at_;  ///< by tensor
+};
+
+}  // namespace
+
+Search search_modules(const Graph& model, const Samples& samples, const QuantizeOptions& options, double most_drop,
+                      size_t probes, const MetricOf& metric, QuantizedModel& made) {
+  if (options.equalize.on)
+    throw fail(E::bad_option, "--max-drop leaves modules out, and factors of --equalize belong to all of them together")
+        .hint("use one of the two");
+  Search found;
+  const auto try_point = [&](QuantizedModel& candidate, size_t left, double share) {
+    const auto [of_codes, of_float] = metric(candidate);
+    const double drop = of_float != 0 ? (of_float - of_codes) / std::fabs(of_float) : of_float - of_codes;
+    found.frontier.push_back({left, share, of_codes, drop});
+    return drop <= most_drop;
+  };
+  if (try_point(made, 0, 1)) return found;
+  QuantizedModel best;
+  {
+    Searcher searcher(model, samples, options, probes, made);
+    found.order = searcher.sensitivities();
+    double all = 0, in_float = 0;
+    for (const Sensitivity& s : found.order) all += static_cast<double>(s.multiply_adds);
+    size_t left = 0;
+    bool good = false;
+    size_t step = 1;
+    while (!good && left < found.order.size()) {
+      const size_t next = std::min(found.order.size(), left + step);
+      for (size_t i = left; i < next; ++i) in_float += static_cast<double>(found.order[i].multiply_adds);
+      left = next;
+      if (left >= 4 && (left & (left - 1)) == 0) step = left / 2;
+      best = searcher.without(found.order, left);
+      good = try_point(best, left, all > 0 ? 1 - in_float / all : 0);
+    }
+    if (!good)
+      throw fail(E::bad_option, "no choice of modules holds a drop of {:g} %", 100 * most_drop)
+          .hint("choose another --method or --keep-float, or give more samples");
+  }
+  found.chosen = found.frontier.size() - 1;
+  made = std::move(best);
+  return found;
+}
+
+}  // namespace opfuse::quantization

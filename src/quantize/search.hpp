@@ -1,0 +1,41 @@
+// Which modules stay in floating point so that a metric holds: sensitivity of each, then a frontier to pick from.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "quantize/quantize_graph.hpp"
+
+namespace opfuse::quantization {
+
+/// A module quantised alone.
+struct Sensitivity {
+  std::string module;
+  double sqnr = 0;            ///< of the outputs, dB
+  int64_t multiply_adds = 0;  ///< per sample; open extents count 1
+};
+
+struct FrontierPoint {
+  size_t left = 0;   ///< so many of Search::order stay in float
+  double share = 0;  ///< of the quantised modules' multiply-adds that are in codes
+  double metric = 0;
+  double drop = 0;  ///< of the float model's metric
+};
+
+struct Search {
+  std::vector<Sensitivity> order;       ///< by noise per multiply-add, the first to stay in float first
+  std::vector<FrontierPoint> frontier;  ///< from nothing left on, until the drop holds
+  size_t chosen = 0;                    ///< index into frontier
+};
+
+/// Metric of a quantised model, and of the float model.
+using MetricOf = std::function<std::pair<double, double>(const QuantizedModel&)>;
+
+/// `made`: all modules in codes; becomes the chosen model. Ranges stay: nothing is calibrated again. The first `probes`
+/// samples measure sensitivity. E::bad_option with equalised channels, whose factors belong to all modules together;
+/// and when no choice holds.
+Search search_modules(const Graph& model, const Samples& samples, const QuantizeOptions& options, double most_drop,
+                      size_t probes, const MetricOf& metric, QuantizedModel& made);
+
+}  // namespace opfuse::quantization
