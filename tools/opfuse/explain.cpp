@@ -194,7 +194,7 @@ void print_text(const Said& said, const Compilation& compilation, const Flags& f
   for (const AlgorithmLine& line : said.algorithms)
     fmt::print("ALGORITHM {} at {}{}: {}\n", line.name, line.node, line.algorithm->bounded ? ", bounded" : "",
                line.reason);
-  if (!said.tax.launches.empty()) fmt::print("PRECISION tax: {}\n", said.tax.text());
+  if (!said.tax.launches.empty()) fmt::print("TAX      {}\n", said.tax.text());
   for (const std::string& text : said.notes) fmt::print("NOTE {}\n", text);
   if (!flags.node.empty())
     fmt::print("\n{}", explain_node(compilation.prepared, flags.node, patterns_with(flags.plan.patterns)));
