@@ -299,7 +299,8 @@ std::string device_named(const std::string& name, const TargetInfo& host) {
 
 std::string text_of(const Placement& p) { return fmt::format("{} on {}, {}: {}", p.group, p.device, p.code, p.reason); }
 
-static void open_one(const TargetInfo& target, Placed& placed) {
+/// A GPU is opened by the first run, which need not be on this machine: only who would do without one asks at once.
+static void open_one(const TargetInfo& target, bool fallback, Placed& placed) {
   if (target.kind == "accelerator") {
     placed.plugins[target.name] = Plugin::open(plugin_file_of(target));
     return placed.accelerators.push_back(target);
@@ -307,7 +308,7 @@ static void open_one(const TargetInfo& target, Placed& placed) {
   if (target.kind != "cuda")
     throw fail(E::bad_option, "{} is neither an accelerator nor a GPU", target.name)
         .hint("devices stand in front, the cpu target last: --target example-npu,cuda:sm_90,cpu");
-  cuda::driver_for(target.name);
+  if (fallback) cuda::driver_for(target.name);
   placed.gpus.push_back(target);
 }
 
@@ -317,7 +318,7 @@ std::shared_ptr<Placed> open_accelerators(const PlaceRequest& request) {
   for (const std::string& name : request.accelerators) {
     const TargetInfo target = parse_target(name);
     try {
-      open_one(target, *placed);
+      open_one(target, request.fallback, *placed);
     } catch (const Error& error) {
       const std::string& kind = error.diagnostic().name;
       if (!request.fallback || (kind != "no_device" && kind != "device_failed")) throw;

@@ -151,7 +151,7 @@ std::unique_ptr<PlacedDevice> plugin_device(std::shared_ptr<Plugin> plugin) {
 }
 
 std::shared_ptr<DeviceSession> open_device(const ArtifactDevice& device) {
-  if (device.program) return std::make_shared<DeviceSession>(open_gpu(device));
+  if (device.program) return std::make_shared<DeviceSession>(gpu_device(device));
   return std::make_shared<DeviceSession>(plugin_device(Plugin::open({device.target, device.library, device.file})));
 }
 

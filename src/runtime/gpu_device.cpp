@@ -9,6 +9,13 @@
 namespace opfuse {
 namespace {
 
+/// "gpu-piece 3"
+uint64_t kernel_of(const std::string& piece, size_t pieces) {
+  const size_t number = std::stoull(piece.substr(piece.rfind(' ') + 1));
+  OPFUSE_CHECK(number < pieces, "the program has no piece {}", number);
+  return number + 1;
+}
+
 class GpuDevice final : public PlacedDevice {
  public:
   explicit GpuDevice(const ArtifactDevice& device)
@@ -44,12 +51,7 @@ class GpuDevice final : public PlacedDevice {
     check(program_.driver().cuStreamSynchronize(stream_.get()), "copying from its memory");
   }
 
-  /// "gpu-piece 3"
-  uint64_t compile(const std::string& piece) override {
-    const size_t number = std::stoull(piece.substr(piece.rfind(' ') + 1));
-    OPFUSE_CHECK(number < pieces_.size(), "the program has no piece {}", number);
-    return number + 1;
-  }
+  uint64_t compile(const std::string& piece) override { return kernel_of(piece, pieces_.size()); }
 
   void run(uint64_t kernel, std::span<const uint64_t> memories, const SymbolValues& symbols) override {
     const std::lock_guard lock(one_at_a_time_);
@@ -97,8 +99,33 @@ class GpuDevice final : public PlacedDevice {
   }
 };
 
+/// Opens the GPU when a run needs it: compiling and loading need none.
+class LateGpu final : public PlacedDevice {
+ public:
+  explicit LateGpu(const ArtifactDevice& device) : device_(device) {}
+  uint64_t allocate(uint64_t bytes) override { return gpu().allocate(bytes); }
+  void free(uint64_t memory) override { gpu().free(memory); }
+  void to_device(const void* host, uint64_t memory, uint64_t bytes) override { gpu().to_device(host, memory, bytes); }
+  void from_device(uint64_t memory, void* host, uint64_t bytes) override { gpu().from_device(memory, host, bytes); }
+  uint64_t compile(const std::string& piece) override { return kernel_of(piece, device_.pieces.size()); }
+  void run(uint64_t kernel, std::span<const uint64_t> memories, const SymbolValues& symbols) override {
+    gpu().run(kernel, memories, symbols);
+  }
+
+ private:
+  const ArtifactDevice device_;
+  std::unique_ptr<GpuDevice> gpu_;
+  std::mutex opening_;
+
+  GpuDevice& gpu() {
+    const std::lock_guard lock(opening_);
+    if (!gpu_) gpu_ = std::make_unique<GpuDevice>(device_);
+    return *gpu_;
+  }
+};
+
 }  // namespace
 
-std::unique_ptr<PlacedDevice> open_gpu(const ArtifactDevice& device) { return std::make_unique<GpuDevice>(device); }
+std::unique_ptr<PlacedDevice> gpu_device(const ArtifactDevice& device) { return std::make_unique<LateGpu>(device); }
 
 }  // namespace opfuse

@@ -5,7 +5,7 @@
 
 namespace opfuse {
 
-/// E::no_device where its driver cannot be opened.
-std::unique_ptr<PlacedDevice> open_gpu(const ArtifactDevice& device);
+/// Opened by the first run, which throws E::no_device where its driver cannot be had.
+std::unique_ptr<PlacedDevice> gpu_device(const ArtifactDevice& device);
 
 }  // namespace opfuse

@@ -152,6 +152,25 @@ class Devices(CliTest):
             result = opfuse("inspect", self.folder / "bad.opf", environment=self.environment)
             self.assertIn(result.code, (0, 5), result)
 
+    def test_a_gpu_beside_the_host_and_a_plug_in(self):
+        gpu = ["--target", "cuda:emulated,cpu", "--place", "*=cuda:emulated", "--place", "norm=cpu"]
+        self.assertIn("PASSED", self.ok("compare", self.model, *gpu).out)
+        places = {p["group"]: p for p in self.ok("explain", self.model, *gpu, "--json").json["placements"]}
+        self.assertEqual({p["device"].split(":")[0] for p in places.values()}, {"cuda", "cpu"})
+        self.assertTrue(all(p["code"] and p["reason"] for p in places.values()), places)
+        three = ["--target", "example-npu,cuda:emulated,cpu", "--place", "first=example-npu", "--place", "third=cuda:emulated"]
+        self.assertIn("PASSED", self.ok("compare", self.model, *three, environment=self.environment).out)
+        opf = self.folder / "m.opf"
+        self.ok("compile", self.model, *three, "-o", opf, environment=self.environment)
+        self.ok("run", opf, environment=self.environment)
+        alone = self.ok("explain", self.model, "--target", "cuda:emulated,cpu", "--json").json["placements"]
+        self.assertTrue(all(p["code"] in ("slower", "faster", "not_generated") for p in alone), alone)
+        self.fails(2, "run", self.model, "--target", "cuda:emulated,cpu", "--place", "nrom=cuda:emulated",
+                   says=['did you mean "norm"'])
+        if "cuda: no driver found" in opfuse("doctor").out:
+            out = self.ok("run", self.model, "--target", "cuda:sm_80,cpu", "--fallback")
+            self.assertEqual((out.out + out.err).count("done without cuda:sm_80"), 1, out)
+
     def test_linears_of_bert_are_composites(self):
         command = ["fuse", "zoo:bert_base", "--target", "example-npu,cpu", "--dry-run", "--json"]
         out = self.ok(*command, environment=self.environment).json  # the pooler's, of one row, is faster on the host
