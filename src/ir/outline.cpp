@@ -155,12 +155,13 @@ OutlinedCopy outline_copy(const Graph& graph, const std::vector<Node*>& nodes, c
   return copy;
 }
 
-std::vector<Value*> inline_body(Graph& graph, const Graph& body, const std::vector<Value*>& inputs, Node* before) {
+/// `taken`: names of the graph, with those that copies get.
+static std::vector<Value*> inline_body(Graph& graph, const Graph& body, const std::vector<Value*>& inputs, Node* before,
+                                       std::unordered_set<std::string>& taken) {
   ValueMap map;
   for (size_t i = 0; i < body.inputs().size(); ++i) map[body.inputs()[i]->id] = inputs[i];
   for (const Value* c : body.constants()) map[c->id] = graph.add_constant(*c->constant);
   const std::vector<Value*>& results = body.outputs();
-  std::unordered_set<std::string> taken = names_of(graph);
   for (const Node* node : body.nodes()) {
     Node* copy = copy_node(graph, *node, map, before);
     for (size_t i = 0; i < copy->outputs.size(); ++i) {
@@ -174,11 +175,17 @@ std::vector<Value*> inline_body(Graph& graph, const Graph& body, const std::vect
   return outputs;
 }
 
+std::vector<Value*> inline_body(Graph& graph, const Graph& body, const std::vector<Value*>& inputs, Node* before) {
+  std::unordered_set<std::string> taken = names_of(graph);
+  return inline_body(graph, body, inputs, before, taken);
+}
+
 void expand_groups(Graph& graph) {
   const std::vector<Node*> nodes = graph.nodes();
+  std::unordered_set<std::string> taken = names_of(graph);
   for (Node* node : nodes) {
     if (node->op != fused_op()) continue;
-    const std::vector<Value*> results = inline_body(graph, *node->body, node->inputs, node);
+    const std::vector<Value*> results = inline_body(graph, *node->body, node->inputs, node, taken);
     for (size_t i = 0; i < results.size(); ++i) take_over(graph, node->outputs[i], results[i]);
     graph.erase(node);
   }
@@ -189,10 +196,11 @@ bool expand_bodies(Graph& graph) {
   for (bool again = true; again;) {
     again = false;
     const std::vector<Node*> nodes = graph.nodes();
+    std::unordered_set<std::string> taken = names_of(graph);
     for (Node* node : nodes) {
       if (node->body && !stands_for_body(*node)) changed |= expand_bodies(*node->body);
       if (!stands_for_body(*node)) continue;
-      std::vector<Value*> results = inline_body(graph, *node->body, node->inputs, node);
+      std::vector<Value*> results = inline_body(graph, *node->body, node->inputs, node, taken);
       for (size_t i = 0; i < results.size(); ++i) take_over(graph, node->outputs[i], results[i]);
       graph.erase(node);
       changed = again = true;
