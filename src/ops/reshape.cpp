@@ -13,7 +13,7 @@
 namespace opfuse {
 namespace {
 
-Dim product(const std::vector<Dim>& dims) {
+Dim product_of(const std::vector<Dim>& dims) {
   Dim p = 1;
   for (const Dim& d : dims) p = p * d;
   return p;
@@ -28,13 +28,13 @@ Dim remaining(const Shape& x, const std::vector<Dim>& rest) {
     else
       under.push_back(d);
   }
-  const Dim above = product(over), below = product(under);
+  const Dim above = product_of(over), below = product_of(under);
   if (below == Dim(0))
     throw fail(E::bad_dimension, "-1 cannot be resolved: the other dimensions have no elements")
         .hint("give the dimension instead of -1");
   if (above.is_constant() && below.is_constant() && above.value() % below.value() != 0)
     throw fail(E::shape_mismatch, "{} elements of shape {} are not a multiple of {}", x.elements().text(), x.text(),
-               product(rest).text());
+               product_of(rest).text());
   assume(DimRule::multiple, above, below, "-1 stands for a whole number of elements");
   return floor_div(above, below);
 }

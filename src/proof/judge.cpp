@@ -31,7 +31,7 @@ double smallest_normal(DType dtype) {
                              : 0;
 }
 
-struct Element {
+struct Judged {
   double got = 0, want = 0, bound = 0;
   bool tie = false, unclaimed = false;
 
@@ -61,7 +61,7 @@ Proof judge(const Tensor& got, const Tensor& want, const std::vector<const Bound
   proof.elements = got.elements();
   for (int64_t i = 0; i < proof.elements; ++i) {
     const auto at = static_cast<size_t>(i);
-    Element e{got.real(i), want.real(i)};
+    Judged e{got.real(i), want.real(i)};
     if (const BoundedTensor* writer = writer_of(bounds, at)) {
       e.bound = writer->error.empty() ? 0 : writer->error[at];
       e.tie = e.bound > 0 && writer->tie[at];
