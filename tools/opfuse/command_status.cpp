@@ -55,7 +55,7 @@ bool CommandStatus::same_failure(const CommandStatus& other) const {
 CommandStatus run_command(const std::string& command, double timeout_seconds) {
   int ends[2];
   if (pipe(ends) != 0) throw fail(E::file_write_failed, "no pipe: {}", std::strerror(errno));
-  const pid_t child = fork();
+  const pid_t child = ::fork();
   if (child < 0) throw fail(E::file_write_failed, "no process: {}", std::strerror(errno));
   if (child == 0) {
     setpgid(0, 0);

@@ -311,7 +311,7 @@ SymbolValues given_dimensions(const Graph& interface, const DimensionFlags& flag
 
 /// Arrays of the inputs; those that were fixed must have the value they were fixed to.
 static NamedTensors given_arrays(const Graph& interface, const InputFlags& flags) {
-  NamedTypes known = types_of(interface.inputs());
+  NamedTypes known = cli::types_of(interface.inputs());
   for (const auto& [name, value] : fixed_inputs(interface)) known.emplace_back(name, value.type());
   NamedTensors given = read_arrays(flags.files, known, "--input");
   for (const auto& [name, value] : fixed_inputs(interface)) {

@@ -40,7 +40,7 @@ Json json_of(const std::vector<Value*>& values) {
   return rows;
 }
 
-std::string types_of(const std::vector<Value*>& values) {
+std::string listed_types(const std::vector<Value*>& values) {
   std::vector<std::string> words;
   for (const Value* value : values) words.push_back(fmt::format("{}", value ? value->type.text() : "-"));
   return fmt::format("{}", fmt::join(words, ", "));
@@ -72,8 +72,8 @@ void print_layers(const Graph& graph, const SymbolValues& dims) {
     for (const Value* value : node->outputs) bytes += value_bytes(*value, dims);
     const double flops = node_flops(*node, dims);
     table.row({std::to_string(index++), source_operator(*node), node->name(),
-               types_of(activations(*node)) + " -> " + types_of(node->outputs), human_flops(flops), human_bytes(bytes),
-               bytes > 0 ? fmt::format("{:.1f}", flops / bytes) : "-"});
+               listed_types(activations(*node)) + " -> " + listed_types(node->outputs), human_flops(flops),
+               human_bytes(bytes), bytes > 0 ? fmt::format("{:.1f}", flops / bytes) : "-"});
   }
   fmt::print("{}", table.text());
 }
@@ -241,9 +241,10 @@ int inspect_artifact(const GivenModel& model, const Flags& flags) {
     print_json(out);
     return kOk;
   }
-  fmt::print("{}   {}   format {}   codegen {}   target {}{}\n", model.name,
-             human_bytes(static_cast<double>(model.file_bytes)), a.format, a.codegen, a.target,
-             a.cpu_features.empty() ? "" : fmt::format(" (needs {})", fmt::join(a.cpu_features, ", ")));
+  fmt::print("{}\n", fitted(fmt::format(
+                         "{}   {}   format {}   codegen {}   target {}{}", model.name,
+                         human_bytes(static_cast<double>(model.file_bytes)), a.format, a.codegen, a.target,
+                         a.cpu_features.empty() ? "" : fmt::format(" (needs {})", fmt::join(a.cpu_features, ", ")))));
   fmt::print("  from    {} {}   by {}\n", a.model_name, a.model_hash, a.producer);
   for (const ArtifactTensor& tensor : a.inputs) fmt::print("  input   {} : {}\n", tensor.name, tensor.type.text());
   for (const ArtifactTensor& tensor : a.outputs) fmt::print("  output  {} : {}\n", tensor.name, tensor.type.text());

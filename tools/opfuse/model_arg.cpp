@@ -60,7 +60,7 @@ bool is_fir(const std::string& argument) {
 /// A graph that names no operands which decide shapes: inputs are fixed where all are.
 void fix_given(Graph& graph, const ModelOptions& options) {
   if (options.fix != Fix::all || options.inputs.empty()) return;
-  for (const auto& [name, value] : read_arrays(options.inputs, types_of(graph.inputs()), "--input")) {
+  for (const auto& [name, value] : read_arrays(options.inputs, cli::types_of(graph.inputs()), "--input")) {
     note(fmt::format("input '{}' is fixed to {}", name, text_of_values(value)));
     fix_input(graph, name, value);
   }
