@@ -291,10 +291,31 @@ bool RuleEngine::commit(std::vector<Node*>& unit, int& group, Growth& growth) {
   if (g.bytes_saved(nodes, planner_.options.dims) <= g.bytes_saved(unit, planner_.options.dims))
     return no({"no_gain", "no bytes would be saved", {}});
   if (auto decline = planner_.refuse(nodes, module_of(nodes), rule, ignoring)) return no(std::move(*decline));
+  if (auto decline = slower_row(unit, growth.nodes, nodes)) return no(std::move(*decline));
   merge(nodes, ignoring, rule);
   group = g.group_of(nodes.front());
   unit = std::move(nodes);
   return true;
+}
+
+/// A reduction computes what stands in front of it at each of its reads; a running sum reads an element often.
+std::optional<Decline> RuleEngine::slower_row(const std::vector<Node*>& unit, const std::vector<Node*>& added,
+                                              const std::vector<Node*>& joined) const {
+  const auto reduces = [](const Node* n) { return kind_of(*n) == OpKind::reduction; };
+  if (!planner_.options.price || std::none_of(added.begin(), added.end(), reduces)) return std::nullopt;
+  const Grouping& g = planner_.grouping;
+  const auto price_of = [&](const std::vector<Node*>& nodes) -> std::optional<double> {
+    const auto price =
+        planner_.options.price(*outline_copy(g.graph(), g.sorted(nodes), {fused_op(), "trial", "trial"}).node);
+    const auto* known = std::get_if<GroupPrice>(&price);
+    return known ? std::optional(known->microseconds) : std::nullopt;
+  };
+  const auto one = price_of(joined), first = price_of(unit), second = price_of(added);
+  if (!one || !first || !second || *one <= *first + *second) return std::nullopt;
+  return Decline{"slower",
+                 fmt::format("{} with {} as one launch: predicted {:.1f} us, apart {:.1f} us", describe(*unit.back()),
+                             describe(*added.back()), *one, *first + *second),
+                 {}};
 }
 
 std::string RuleEngine::rule_for(const std::vector<Node*>& first, const std::vector<Node*>& second) const {

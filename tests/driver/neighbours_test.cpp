@@ -102,6 +102,10 @@ std::vector<Case> cases() {
        kRows + "%m = reduce_max(%x, %k)\n %d = sub(%x, %m)\n %e = tanh(%d)\n %s = reduce_sum(%e, %k)\n"
                "%y = div(%e, %s)\n return %y }",
        2},
+      {"function_in_front_of_a_running_sum",  // which reads each element for all that follow
+       "graph (%x: f32[64,256]) { %k = const dense<1> : i64[] %a = tanh(%x) %y = cum_sum(%a, %k) return %y }", 2},
+      {"function_in_front_of_a_mean",
+       "graph (%x: f32[64,256]) { %k = const dense<1> : i64[1] %a = tanh(%x) %y = reduce_mean(%a, %k) return %y }", 1},
       // prologues by how often they are computed
       {"window_that_reads_once", image("%a = relu(%x)\n %y = max_pool(%a) {kernel_shape=[2,2], strides=[2,2]}"), 1},
       {"product_that_reads_often",
