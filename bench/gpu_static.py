@@ -28,10 +28,11 @@ from gpu_time_model import floor_time, kernel_time, numbers  # beside this file
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MODELS = ["resnet50", "mobilenet_v2", "convnext_tiny", "vit_b_16", "bert_base"]
 TYPES = ["f32", "f16", "bf16"]
+FACTS = "2"  # changes with what is read off a kernel
 MEMORY = ("LDG", "STG", "LDS", "STS", "LDSM", "LDGSTS", "LDL", "STL")
 INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([A-Z0-9_.]+)\s*(.*?);")
 COLUMNS = ["model", "type", "batch", "arch", "launches", "kernels", "spills", "stack", "most_registers", "most_shared",
-           "instructions_per_hmma", "narrow_stores", "calls", "modelled_ms", "floor_ms", "text"]
+           "instructions_per_hmma", "instructions_per_hgmma", "narrow_stores", "calls", "modelled_ms", "floor_ms", "text"]
 
 
 def find_tools():
@@ -101,8 +102,11 @@ def histogram(code):
 
 
 def main_loop(code, loops, head):
-    """The loop around the products: what a warp issues in one trip, loops within it (fills) counted by their trips."""
-    found = [l for l in loops if histogram(code[l[0]:l[1] + 1])["HMMA"] >= 8]
+    """The loop around the products: what a warp issues in one trip, loops within it (fills) counted by their trips. A
+    product of four warps (HGMMA) counts as the 16 x 8 x 16 ones that it stands for in each."""
+    groups = any(op.startswith("HGMMA") for op, _ in code)
+    unit, least = ("HGMMA", 4) if groups else ("HMMA", 8)
+    found = [l for l in loops if histogram(code[l[0]:l[1] + 1])[unit] >= least]
     if not found:
         return None
     first, last = min(found, key=lambda l: l[1] - l[0])
@@ -116,13 +120,17 @@ def main_loop(code, loops, head):
     for begin, end in outermost:
         fill = histogram(code[begin:end + 1])
         moved = fill["LDGSTS.128"] or fill["STS.16"]
-        if moved and not fill["HMMA"]:
+        if moved and not fill[unit] and head["tile_k"]:
             per_thread = head["tile_k"] * (head["tile_m"] + head["tile_n"]) / 2 / (8 if fill["LDGSTS.128"] else 1) / head["block"]
             issued += (end - begin + 1) * (per_thread / moved - 1)
     matrices = counts["LDSM.4"] * 4 + counts["LDSM.2"] * 2 + counts["LDSM.M88"]
-    steps = counts["HMMA"] * head["block"] / 32 * 2048 / max(1, head["tile_m"] * head["tile_n"] * head["tile_k"])
-    return {"products": counts["HMMA"], "issued": issued, "matrix_cycles": matrices,
-            "filled_bytes": steps * (head["tile_m"] + head["tile_n"]) * head["tile_k"] * 2, "end": last}
+    products = counts["HMMA"]
+    if groups:
+        products = counts["HGMMA"] * head["tile_n"] // 8
+        matrices = counts["HGMMA"] * (64 + head["tile_n"]) * 32 / 128 / 4  # operands from shared memory, a quarter a warp
+    steps = products * head["block"] / 32 * 2048 / max(1, head["tile_m"] * head["tile_n"] * head["tile_k"])
+    return {"products": products, "issued": issued, "matrix_cycles": matrices, "instructions": counts[unit], "groups": groups,
+            "filled_bytes": head["filled"] or steps * (head["tile_m"] + head["tile_n"]) * head["tile_k"] * 2, "end": last}
 
 
 def schedule_of(text):
@@ -135,7 +143,10 @@ def head_of(text):
     constants = {k: int(v) for k, v in re.findall(r"^constexpr int (k\w+) = (\d+);", text, re.M)}
     launch = re.search(r"^// launch    grid (\d+), block (\d+)(?:, (\d+) bytes)?", text, re.M)
     work = re.search(r"^// bytes     (\d+) read, (\d+) written; (\d+) FLOP", text, re.M)
-    return {"grid": int(launch.group(1)), "block": int(launch.group(2)), "given": int(launch.group(3) or 0),
+    skeleton = re.search(r"^// schedule  (\w+)", text, re.M).group(1)
+    attention = skeleton == "attention_mma"
+    return {"skeleton": skeleton, "filled": 128 * (constants["kDepth"] + constants["kColumns"]) if attention else 0,
+            "grid": int(launch.group(1)), "block": int(launch.group(2)), "given": int(launch.group(3) or 0),
             "read": int(work.group(1)), "written": int(work.group(2)), "flop": int(work.group(3)),
             "tile_m": constants.get("kTileM", 0), "tile_n": constants.get("kTileN", 0),
             "tile_k": constants.get("kTileK", 0), "stages": constants.get("kStages", 2),
@@ -144,6 +155,8 @@ def head_of(text):
 
 def dynamic_count(code, loops, head):
     """Instructions of a warp of a kernel without products: those of its longest loop times the trips, once the others."""
+    if head["skeleton"] == "attention":  # multiply-adds and the loads beside them
+        return len(code) + head["flop"] / 2 / (head["grid"] * head["block"]) * 1.5
     if not loops or not head["reduce"]:
         return len(code)
     first, last = max(loops, key=lambda l: l[1] - l[0])
@@ -162,7 +175,7 @@ def dynamic_count(code, loops, head):
 
 def facts_of(text, body, arch, tools, cache):
     """Facts of a kernel's text on an architecture, compiled once."""
-    key = hashlib.sha1((body + arch).encode()).hexdigest()[:20]
+    key = hashlib.sha1((body + arch + FACTS).encode()).hexdigest()[:20]
     path = cache / "kernels" / f"{key}.json"
     if path.exists():
         return json.loads(path.read_text())
@@ -175,7 +188,7 @@ def facts_of(text, body, arch, tools, cache):
     binary.unlink()
     code, loops = parse(sass)
     head, counts = head_of(text), histogram(code)
-    loop = main_loop(code, loops, head) if counts["HMMA"] else None
+    loop = main_loop(code, loops, head) if counts["HMMA"] or counts["HGMMA"] else None
     tail = code[loop["end"] + 1:] if loop else []
     numbers_in = lambda what: [int(x) for x in re.findall(rf"(\d+) {what}", log)]
     facts = {"registers": max(numbers_in("registers") + [0]), "spills": sum(numbers_in("bytes spill")),
@@ -204,8 +217,11 @@ def kernel_rows(folder, dtype, arch, tools, cache):
         facts["narrow_stores"] = facts["counts"].get("STG.32", 0) if sixteen_byte_stores(head, text) else 0
         if facts["main_loop"]:
             warps = head["block"] / 32
-            steps = -(-math.prod(head["reduce"]) // head["tile_k"])
-            facts["products_per_warp"] = steps * head["tile_m"] * head["tile_n"] * head["tile_k"] / 2048 / warps
+            if head["skeleton"] == "attention_mma":  # all keys pass each block, 64 a step
+                facts["products_per_warp"] = facts["main_loop"]["products"] * -(-head["domain"][-1] // 64)
+            else:
+                steps = -(-math.prod(head["reduce"]) // head["tile_k"])
+                facts["products_per_warp"] = steps * head["tile_m"] * head["tile_n"] * head["tile_k"] / 2048 / warps
         facts["modelled"], facts["floor"] = kernel_time(facts, arch), floor_time(facts, dtype, arch)
         facts["sha"] = hashlib.sha1(body.encode()).hexdigest()
         yield facts
@@ -240,13 +256,15 @@ def variant(args, tools, model, dtype, batch, arch):
     subprocess.run([args.opfuse, "compile", graph, "--target", f"cuda:{arch}", "--emit", "cuda", folder, "--no-cache"],
                    check=True, capture_output=True)
     kernels = list(kernel_rows(folder, dtype, arch, tools, args.cache))
-    ratios = [k["main_loop"]["issued"] / k["main_loop"]["products"] for k in kernels
-              if k["main_loop"] and products_count(k)]
+    ratios = {groups: [k["main_loop"]["issued"] / k["main_loop"]["instructions"] for k in kernels
+                       if k["main_loop"] and products_count(k) and k["main_loop"]["groups"] == groups]
+              for groups in (False, True)}
     total = lambda field: sum(k[field] * k["launches"] for k in kernels)
     row = {"model": model, "type": dtype, "batch": batch, "arch": arch, "launches": sum(k["launches"] for k in kernels),
            "kernels": len(kernels), "spills": total("spills"), "stack": total("stack"),
            "most_registers": max(k["registers"] for k in kernels), "most_shared": max(k["shared"] for k in kernels),
-           "instructions_per_hmma": f"{max(ratios):.2f}" if ratios else "-",
+           "instructions_per_hmma": f"{max(ratios[False]):.2f}" if ratios[False] else "-",
+           "instructions_per_hgmma": f"{max(ratios[True]):.2f}" if ratios[True] else "-",
            "narrow_stores": sum(k["narrow_stores"] > 0 for k in kernels), "calls": sum(k["calls"] for k in kernels),
            "modelled_ms": f"{total('modelled') * 1e3:.3f}", "floor_ms": f"{total('floor') * 1e3:.3f}",
            "text": hashlib.sha1("".join(sorted(k["sha"] for k in kernels)).encode()).hexdigest()[:12]}
@@ -261,7 +279,7 @@ def products_count(k):
 def show(kernels):
     for k in sorted(kernels, key=lambda k: -k["modelled"] * k["launches"]):
         loop = k["main_loop"]
-        per = f"{loop['issued'] / loop['products']:.2f}/HMMA" if loop else ""
+        per = f"{loop['issued'] / loop['instructions']:.2f}/H{'G' if loop['groups'] else ''}MMA" if loop else ""
         width = {c: n for c, n in k["counts"].items() if c.startswith(("STG", "LDG.", "LDL", "STL"))}
         print(f"{k['file'][:56]:56} x{k['launches']:<3} {k['modelled'] * 1e6:8.1f} us, floor {k['floor'] * 1e6:7.1f}  regs "
               f"{k['registers']:3} shared {k['shared']:6} spills {k['spills']} n {k['instructions']} {per} {width}")

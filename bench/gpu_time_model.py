@@ -74,7 +74,8 @@ def product_time(facts, device):
     steps = facts["products_per_warp"] / hmma if hmma else 0
     issue = warps / 4 * loop["issued"]
     shared = warps * loop["matrix_cycles"] + loop["filled_bytes"] / SHARED_WIDTH * 1.5
-    tensor = warps / 4 * hmma * device.product_cycles / device.product_rate
+    rate = 1.0 if loop["groups"] else device.product_rate  # products of four warps reach the unit's own
+    tensor = warps / 4 * hmma * device.product_cycles / rate
     bound = max(issue, shared, tensor) / 0.9
     resident = min(blocks_at_once(facts, device), max(1, -(-facts["grid"] // device.multiprocessors)))
     behind = LATENCY / max(1, facts["stages"] - 1) + STEP_LATENCY

@@ -45,9 +45,7 @@ bool all_plain(const IndexMap& map) {
   return true;
 }
 
-std::optional<DepthwiseView> view_without_layouts(const Region& region) {
-  if (!is_single_stage(region)) return std::nullopt;
-  const Stage& stage = region.stages[0];
+std::optional<DepthwiseView> view_without_layouts(const Stage& stage) {
   if (stage.anchor != Anchor::window || stage.reductions.size() != 1 || stage.reduce.size() != 2) return std::nullopt;
   const Reduction& r = stage.reductions[0];
   if (r.kind != ReduceKind::sum || r.value.op() != ExprOp::mul || !is_half(r.value.dtype())) return std::nullopt;
@@ -73,12 +71,14 @@ std::optional<DepthwiseView> view_without_layouts(const Region& region) {
 
 }  // namespace
 
-bool resembles_depthwise(const Region& region) { return view_without_layouts(region).has_value(); }
+bool resembles_depthwise(const Region& region) {
+  return is_single_stage(region) && view_without_layouts(region.stages[0]).has_value();
+}
 
 std::optional<DepthwiseView> view_depthwise(const Region& region, const std::vector<ParamLayout>& layouts) {
-  auto view = view_without_layouts(region);
-  if (!view) return std::nullopt;
   const Stage& stage = region.stages[0];
+  auto view = view_without_layouts(stage);
+  if (!view) return std::nullopt;
   const auto domain = static_cast<int>(stage.domain.size()), axes = domain + static_cast<int>(stage.reduce.size());
   const auto lies = [&](int param, const IndexMap& map, int axis) {
     return is_half(region.params[static_cast<size_t>(param)].type.dtype) &&
@@ -93,7 +93,7 @@ std::optional<DepthwiseView> view_depthwise(const Region& region, const std::vec
   }
   if (view->channel < 0 || view->channel == view->column) return std::nullopt;
   for (const StageOutput& o : stage.outputs)
-    if (o.clipped || !lies(o.param, o.map, view->channel)) return std::nullopt;
+    if (o.clipped || (o.param >= 0 && !lies(o.param, o.map, view->channel))) return std::nullopt;
   for (const IndexExpr& d : weights.map.dims)  // the same for every column
     for (const IndexTerm& t : d.terms)
       if (t.axis == view->column) return std::nullopt;

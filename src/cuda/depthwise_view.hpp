@@ -17,10 +17,10 @@ struct DepthwiseView {
   int64_t span(int64_t count) const { return (count - 1) * stride + (taps - 1) * dilation + 1; }
 };
 
-/// Empty: the region is none, or does not lie so that eight channels are 16 bytes.
+/// Of the region's first stage. Empty: it is none, or does not lie so that eight channels are 16 bytes.
 std::optional<DepthwiseView> view_depthwise(const Region& region, const std::vector<ParamLayout>& layouts);
 
-/// Whether it could be one, were its operands to lie so.
+/// Whether a region of one stage could be one, were its operands to lie so.
 bool resembles_depthwise(const Region& region);
 
 }  // namespace opfuse::cuda

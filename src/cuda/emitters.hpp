@@ -10,9 +10,13 @@ namespace opfuse::cuda {
 
 void emit_rows(Kernel& k);
 void emit_scatter(Kernel& k);
+void emit_attention_mma(Kernel& k);
+void emit_attention(Kernel& k);
 void emit_tiles(Kernel& k);
+void emit_window_rows(Kernel& k);
 void emit_depthwise(Kernel& k);
 void emit_mma(Kernel& k);
+void emit_wgmma(Kernel& k);
 
 struct Emitter {
   std::string_view skeleton;

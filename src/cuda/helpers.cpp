@@ -20,6 +20,40 @@ __device__ __forceinline__ void mma_TYPE(float (&d)[4], const unsigned int (&a)[
   return {"mma_" + type, text, {}, true};
 }
 
+/// The asynchronous product of a group of four warps (sm_90a).
+Helper group_product(const std::string& type, int columns) {
+  const int sums = columns / 2;
+  std::string registers, outputs;
+  for (int i = 0; i < sums; ++i) {
+    registers += (i ? ", " : "") + ("%" + std::to_string(i));
+    outputs += (i ? ", " : "") + ("\"+f\"(d[" + std::to_string(i) + "])");
+  }
+  const std::string n = std::to_string(columns), name = "product_" + type + "_" + n;
+  return {name,
+          "// d += a * b for 64 x " + n +
+              " sums over 16 products, by the four warps of a group; under way until product_wait.\n" +
+              "__device__ __forceinline__ void " + name + "(float (&d)[" + std::to_string(sums) +
+              "], unsigned long long a, unsigned long long b) {\n  asm volatile(\n      "
+              "\"wgmma.mma_async.sync.aligned.m64n" +
+              n + "k16.f32." + type + "." + type + " {" + registers + "}, %" + std::to_string(sums) + ", %" +
+              std::to_string(sums + 1) + ", 1, 1, 1, 0, 0;\"\n      : " + outputs +
+              "\n      : \"l\"(a), \"l\"(b));\n}\n",
+          {},
+          true};
+}
+
+/// Two numbers as one register of an operand.
+Helper pack(const std::string& type) {
+  const std::string half = type == "f16" ? "f16x2" : "bf16x2";
+  return {"pack_" + type,
+          "// Two numbers rounded to " + type + ", the first in the low half.\n" +
+              "__device__ __forceinline__ unsigned int pack_" + type + "(float low, float high) {\n" +
+              "  unsigned int bits;\n  asm(\"cvt.rn." + half +
+              ".f32 %0, %1, %2;\" : \"=r\"(bits) : \"f\"(high), \"f\"(low));\n  return bits;\n}\n",
+          {},
+          true};
+}
+
 }  // namespace
 
 const std::vector<Helper>& all_helpers() {
@@ -282,6 +316,85 @@ __device__ __forceinline__ void ldmatrix_x4(unsigned int (&r)[4], const void* ro
 )",
        {},
        true},
+      {"ldmatrix_x4_transposed",
+       R"(// The same of matrices that lie with rows and columns exchanged.
+__device__ __forceinline__ void ldmatrix_x4_transposed(unsigned int (&r)[4], const void* row) {
+  const unsigned int at = (unsigned int)__cvta_generic_to_shared(row);
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(at)
+               : "memory");
+}
+)",
+       {},
+       true},
+      {"power_of_two",
+       R"(// 2^x within 2 units in the last place; what is subnormal becomes 0.
+__device__ __forceinline__ float power_of_two(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+)",
+       {},
+       true},
+      pack("f16"),
+      pack("bf16"),
+      {"launch_shared_1024",
+       R"(// The shared memory that the launch gives, where the swizzle of 128 bytes begins anew.
+__device__ __forceinline__ unsigned char* launch_shared_1024() {
+  extern __shared__ __align__(1024) unsigned char launch_bytes[];
+  return launch_bytes;
+}
+)",
+       {},
+       true},
+      {"async_fence",
+       R"(// What this thread has stored in shared memory becomes visible to asynchronous products.
+__device__ __forceinline__ void async_fence() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+)",
+       {},
+       true},
+      {"operand_rows128",
+       R"(// An operand's descriptor: k together, rows of 128 bytes in the swizzle of 128, eight rows 1024 bytes apart.
+__device__ __forceinline__ unsigned long long operand_rows128(const void* p) {
+  const unsigned int at = (unsigned int)__cvta_generic_to_shared(p);
+  return (unsigned long long)((at & 0x3ffffu) >> 4) | 1ull << 16 | 64ull << 32 | 1ull << 62;
+}
+)",
+       {},
+       true},
+      {"product_begin",
+       R"(// Before the first product: registers are written, and from here on the unit's.
+__device__ __forceinline__ void product_begin() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+)",
+       {},
+       true},
+      {"product_commit",
+       R"(// Ends a group of products.
+__device__ __forceinline__ void product_commit() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+)",
+       {},
+       true},
+      {"product_wait",
+       R"(// Waits until at most kPending groups of products are under way.
+template <int kPending>
+__device__ __forceinline__ void product_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
+}
+)",
+       {},
+       true},
+      group_product("f16", 64),
+      group_product("f16", 128),
+      group_product("bf16", 64),
+      group_product("bf16", 128),
       mma("f16"),
       mma("bf16"),
   };

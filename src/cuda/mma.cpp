@@ -12,38 +12,16 @@
 // tiles are zero.
 #include <fmt/format.h>
 
-#include <optional>
-
-#include "base/fail.hpp"
 #include "cuda/emitters.hpp"
-#include "cuda/mma_copies.hpp"
-#include "cuda/mma_operands.hpp"
+#include "cuda/mma_tiles.hpp"
 #include "cuda/schedules.hpp"
-#include "cuda/tile_frame.hpp"
-#include "cuda/vector_body.hpp"
 
 namespace opfuse::cuda {
 namespace {
 
-class Mma {
+class Mma : MmaTiles {
  public:
-  explicit Mma(Kernel& k)
-      : k_(k),
-        s_(k),
-        view_(mma_view(k.region, k.layouts())),
-        schedule_(typed<MmaSchedule>(k.spec.schedule)),
-        bf16_(s_.stage.reductions[0].value.dtype() == DType::bf16),
-        copies_(schedule_.copy_a > 0 || schedule_.copy_b > 0) {
-    frame_.tile_m = schedule_.mma_m;
-    frame_.tile_n = schedule_.mma_n;
-    frame_.tile_k = schedule_.mma_k;
-    k_.block = static_cast<int>(schedule_.mma_m / schedule_.warp * (schedule_.mma_n / schedule_.warp) * 32);
-    const int64_t threads = k_.block / (schedule_.mma_k / 8);
-    if (schedule_.copy_a)
-      a_.emplace(s_, view_, view_.a, MmaCopies::Tile{"a", "m", view_.m, frame_.m, schedule_.mma_m, threads});
-    if (schedule_.copy_b)
-      b_.emplace(s_, view_, view_.b, MmaCopies::Tile{"b", "n", view_.n, frame_.n, schedule_.mma_n, threads});
-  }
+  explicit Mma(Kernel& k) : Mma(k, typed<MmaSchedule>(k.spec.schedule)) {}
 
   void emit() {
     declare_constants();
@@ -73,13 +51,12 @@ class Mma {
 
  private:
   static constexpr int64_t kStagingPad = 4;
-  Kernel& k_;
-  StageText s_;
-  TileView view_;
   MmaSchedule schedule_;
-  TileFrame frame_{s_, view_};
-  bool bf16_, copies_;
-  std::optional<MmaCopies> a_, b_;
+
+  Mma(Kernel& k, const MmaSchedule& s)
+      : MmaTiles(k,
+                 {s.mma_m, s.mma_n, s.mma_k, s.mma_m / s.warp * (s.mma_n / s.warp) * 32, s.copy_a > 0, s.copy_b > 0}),
+        schedule_(s) {}
 
   void declare_constants() {
     const int64_t chunks = frame_.tile_k / 8, warp = schedule_.warp;
@@ -129,71 +106,6 @@ class Mma {
     k_.close();
   }
 
-  /// What is known before the loop, and `fill`: step t into a stage.
-  void declare_fill(const StageText::Point& point) {
-    if (copies_) {
-      k_.constant("kRowStep", k_.block / (frame_.tile_k / 8));
-      k_.line("const int chunk = (int)threadIdx.x % kChunks;  // this thread copies 8 k of every kRowStep-th row");
-      k_.line("const int row = (int)threadIdx.x / kChunks;");
-      k_.line("const int at = place<kChunks>(row, chunk);");
-    }
-    if (a_) a_->declare(point.env);
-    if (b_) b_->declare(point.env);
-    k_.line(fmt::format("const {} steps = {};", k_.index_type(), k_.text_of(ceil_div(frame_.k, Dim(frame_.tile_k)))));
-    k_.open(fmt::format("const auto fill = [&]({} step, int stage)", k_.index_type()));
-    if (copies_) {
-      Env along(point.env.size(), Dim(0));
-      const Dim k = k_.declare_index("k", "step * kTileK + chunk * 8");
-      const bool ragged = !frame_.k.is_constant() || frame_.k.value() % frame_.tile_k != 0;
-      const std::string within =
-          ragged ? k_.declare("bool", "within", fmt::format("{} < {}", k_.text_of(k), k_.text_of(frame_.k))) : "";
-      s_.decode(k, view_.k, along);
-      if (a_) a_->copy(along, within, point);
-      if (b_) b_->copy(along, within, point);
-    }
-    if (!a_) fill_elements("a", view_.a, view_.m, "m", "kTileM", frame_.m, frame_.tile_m, point);
-    if (!b_) fill_elements("b", view_.b, view_.n, "n", "kTileN", frame_.n, frame_.tile_n, point);
-    k_.close(";");
-  }
-
-  /// An operand that needs more than a copy: one element after the other.
-  void fill_elements(const std::string& tile, const Expr& value, const std::vector<int>& axes, const std::string& name,
-                     const std::string& size_name, const Dim& extent, int64_t size, const StageText::Point& outside) {
-    k_.open(fmt::format("for (int e = (int)threadIdx.x; e < {} * kTileK; e += kBlock)", size_name));
-    k_.line(fmt::format("const int tile_{} = e / kTileK;", name));
-    k_.line("const int tile_k = e % kTileK;");
-    StageText::Point point = outside;
-    const Dim at = k_.declare_index(name, fmt::format("{}0 + tile_{}", name, name));
-    const Dim at_k = k_.declare_index("k", "step * kTileK + tile_k");
-    const std::string edge = frame_.inside(at, extent, size, at_k);
-    k_.line("unsigned short value = 0;");
-    k_.open("if (" + (edge.empty() ? "true" : edge) + ")");
-    s_.decode(at, axes, point.env);
-    s_.decode(at_k, view_.k, point.env);
-    k_.line(fmt::format("value = {};", bits_of(value, point)));
-    k_.close();
-    k_.line(
-        fmt::format("reinterpret_cast<unsigned short*>(shared.{}[stage])[place<kChunks>(tile_{}, tile_k / 8) * 8 + "
-                    "tile_k % 8] = value;",
-                    tile, name));
-    k_.close();
-  }
-
-  /// The operand's 16 bits: those in memory when it is a plain read.
-  std::string bits_of(const Expr& value, const StageText::Point& point) {
-    const int read = mma_read(value);
-    if (read < 0) {
-      ExprText text = s_.at(point);
-      return to_memory(k_, value.dtype(), text.emit(value, value.dtype()));
-    }
-    const Read& r = s_.stage.reads[static_cast<size_t>(read)];
-    const Operand operand = s_.operand_of(r);
-    const std::string guard = s_.guarded(read) ? s_.inside(operand, r.map, point) : "true";
-    std::string element = fmt::format("{}[{}]", operand.name, k_.text_of(s_.offset(operand, r.map, point)));
-    if (guard == "true") return element;
-    return fmt::format("{} ? {} : 0", k_.declare("bool", "inside", guard), element);
-  }
-
   void multiply() {
     k_.line("#pragma unroll");
     k_.open("for (int k = 0; k < kTileK / 16; ++k)");
@@ -216,8 +128,7 @@ class Mma {
   }
 
   void epilogue(const StageText::Point& outside) {
-    const int64_t vector = schedule_.vector;
-    k_.constant("kVector", vector);
+    k_.constant("kVector", schedule_.vector);
     k_.line("__syncthreads();  // the ring becomes each warp's staging of 16 rows");
     k_.line("auto* staging = reinterpret_cast<float(*)[kWarpTile + kStagingPad]>(launch_shared()) + warp * 16;");
     k_.line("#pragma unroll");
@@ -232,22 +143,7 @@ class Mma {
     k_.open("for (int e = lane; e < 16 * kWarpTile / kVector; e += 32)");
     k_.line("const int row = e / (kWarpTile / kVector);");
     k_.line("const int column = e % (kWarpTile / kVector) * kVector;");
-    StageText::Point point = outside;
-    const Dim m = k_.declare_index("m", "m0 + warp_m + i * 16 + row");
-    const Dim n = k_.declare_index("n", "n0 + warp_n + column");
-    k_.open(fmt::format("if ({} < {} && {} < {})", k_.text_of(m), k_.text_of(frame_.m), k_.text_of(n),
-                        k_.text_of(frame_.n)));
-    s_.decode(m, view_.m, point.env);
-    s_.decode(n, view_.n, point.env);
-    if (vector > 1) {
-      emit_vector(s_, point, view_.n.back(), vector, {}, [](StageText::Point& element, const std::string& j) {
-        element.results = {"staging[row][column + " + j + "]"};
-      });
-    } else {
-      point.results = {"staging[row][column]"};
-      s_.store_outputs(point);
-    }
-    k_.close();
+    store(outside, "m0 + warp_m + i * 16 + row", "n0 + warp_n + column", schedule_.vector);
     k_.close();
     k_.line("__syncwarp();");
     k_.close();

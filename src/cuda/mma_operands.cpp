@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cuda/skeletons.hpp"
 #include "cuda/stage.hpp"
 #include "cuda/vector_body.hpp"
 
@@ -15,8 +16,32 @@ int mma_read(const Expr& e) {
   return e.args()[0].index() == read && fill.is_constant() && fill.value() == 0 ? read : -1;
 }
 
+namespace {
+
+bool widens(const Expr& e) { return e.op() == ExprOp::cast && e.dtype() == DType::f32 && is_half(e.args()[0].dtype()); }
+
+/// The 16-bit number that is widened, possibly inside of its guard; empty: there is none.
+Expr narrow_form(const Expr& e) {
+  if (is_half(e.dtype())) return e;
+  if (widens(e)) return e.args()[0];
+  if (e.op() != ExprOp::select || e.args()[0].op() != ExprOp::in_bounds || !widens(e.args()[1])) return {};
+  const Expr &x = e.args()[1].args()[0], &fill = e.args()[2];
+  if (!fill.is_constant() || fill.value() != 0) return {};
+  return Expr::make(ExprOp::select, {e.args()[0], x, Expr::constant(x.dtype(), 0)});
+}
+
+}  // namespace
+
+std::optional<TileView> halves_of(const TileView& view) {
+  TileView halves = view;
+  halves.a = narrow_form(view.a);
+  halves.b = narrow_form(view.b);
+  if (!halves.a || !halves.b || halves.a.dtype() != halves.b.dtype()) return std::nullopt;
+  return halves;
+}
+
 TileView mma_view(const Region& region, const std::vector<ParamLayout>& layouts) {
-  const TileView view = std::get<TileView>(view_tiles(region));
+  const TileView view = *halves_of(std::get<TileView>(view_tiles(region)));
   TileView best = view;
   int most = -1;
   for (size_t last = view.k.size(); last-- > 0;) {
@@ -49,6 +74,20 @@ bool copies_sixteen_bytes(const Region& region, const std::vector<ParamLayout>& 
     for (const IndexTerm& t : d.terms)
       if (t.axis == axis && (!(d.offset == Dim(0)) || !whole_eights(d))) return false;
   return extent && *extent % 8 == 0 && lies_together(r.map, layouts[static_cast<size_t>(r.index)], axes, axis, 8);
+}
+
+int64_t stored_together(const Stage& stage, const std::vector<ParamLayout>& layouts, int axis) {
+  size_t widest = 2;
+  for (const StageOutput& o : stage.outputs) widest = std::max(widest, byte_size(o.dtype));
+  const auto vector = static_cast<int64_t>(16 / widest);
+  const auto extent = stage.domain[static_cast<size_t>(axis)].constant();
+  if (widest > 4 || !extent || *extent % vector) return 1;
+  for (const StageOutput& o : stage.outputs)
+    if (byte_size(o.dtype) < 2 || o.clipped ||
+        !lies_together(o.map, layouts[static_cast<size_t>(o.param)], static_cast<int>(stage.domain.size()), axis,
+                       vector))
+      return 1;
+  return vector;
 }
 
 std::optional<Layout> layout_along(const IndexMap& map, size_t rank, int axis) {

@@ -6,13 +6,20 @@
 
 namespace opfuse::cuda {
 
-/// The view with that summed axis last along which most operands are copied 16 bytes at a time.
+/// Of 16-bit operands (halves_of), with that summed axis last along which most operands are copied 16 bytes at a time.
 TileView mma_view(const Region& region, const std::vector<ParamLayout>& layouts);
 /// The read that an operand is, possibly guarded by zero; -1: another expression.
 int mma_read(const Expr& operand);
 /// Whether the operand's k lies together in memory, in whole vectors of eight.
 bool copies_sixteen_bytes(const Region& region, const std::vector<ParamLayout>& layouts, const TileView& view,
                           const Expr& operand);
+/// How many neighbours along a domain axis are 16 bytes of the widest result, where all lie together so; else 1.
+int64_t stored_together(const Stage& stage, const std::vector<ParamLayout>& layouts, int axis);
+/// The same product of the 16-bit numbers that its operands are, or are widened from; nullopt: they are none.
+std::optional<TileView> halves_of(const TileView& view);
+/// Whether a region is a product of 16-bit operands with rows and columns, and how those should lie: channels last.
+bool see_halves_product(const Region& region, const TargetInfo& target);
+void wish_halves_product(const Region& region, const TargetInfo& target, LayoutWish& wish);
 /// Layout in which `axis` lies together for a parameter read (or stored) through `map`; nullopt when it does already.
 std::optional<Layout> layout_along(const IndexMap& map, size_t rank, int axis);
 

@@ -12,19 +12,16 @@
 #include "cuda/vector_body.hpp"
 
 namespace opfuse::cuda {
-namespace {
 
-bool see(const Region& region, const TargetInfo&) {
+bool see_halves_product(const Region& region, const TargetInfo&) {
   const auto found = view_tiles(region);
   const auto* view = std::get_if<TileView>(&found);
-  if (!view) return false;
-  const DType dtype = region.stages[0].reductions[0].value.dtype();
-  return is_half(dtype) && view->a.dtype() == dtype && view->b.dtype() == dtype && !view->n.empty() && !view->m.empty();
+  return view && !view->n.empty() && !view->m.empty() && halves_of(*view);
 }
 
 /// Channels last: the first summed axis in operands, the columns' axis in results.
-void wish(const Region& region, const TargetInfo&, LayoutWish& wish) {
-  const auto view = std::get<TileView>(view_tiles(region));
+void wish_halves_product(const Region& region, const TargetInfo&, LayoutWish& wish) {
+  const TileView view = *halves_of(std::get<TileView>(view_tiles(region)));
   const Stage& stage = region.stages[0];
   const auto set = [&](int param, const IndexMap& map, int axis) {
     auto& wanted = wish.params[static_cast<size_t>(param)];
@@ -40,16 +37,7 @@ void wish(const Region& region, const TargetInfo&, LayoutWish& wish) {
   }
 }
 
-/// All results lie together along the columns, in whole vectors of eight.
-bool stores_sixteen_bytes(const Stage& stage, const std::vector<ParamLayout>& layouts, int axis) {
-  const auto extent = stage.domain[static_cast<size_t>(axis)].constant();
-  if (!extent || *extent % 8) return false;
-  for (const StageOutput& o : stage.outputs)
-    if (!is_half(o.dtype) || o.clipped ||
-        !lies_together(o.map, layouts[static_cast<size_t>(o.param)], static_cast<int>(stage.domain.size()), axis, 8))
-      return false;
-  return true;
-}
+namespace {
 
 struct Tile {
   int64_t m, n, k, warp, stages;
@@ -83,7 +71,7 @@ std::vector<Candidate> candidates(const Region& region, const std::vector<ParamL
   s.stages = tile.stages;
   s.copy_a = copies_sixteen_bytes(region, layouts, view, view.a);
   s.copy_b = copies_sixteen_bytes(region, layouts, view, view.b);
-  s.vector = stores_sixteen_bytes(stage, layouts, view.n.back()) ? 8 : 1;
+  s.vector = stored_together(stage, layouts, view.n.back());
   return {{0, erased("mma", s)}};
 }
 
@@ -107,16 +95,20 @@ std::optional<std::string> verify(const Schedule& schedule, const Region& region
     return fmt::format("{} stages are {} bytes, more than a block has", s.stages, bytes);
   if (s.copy_a && !copies_sixteen_bytes(region, layouts, view, view.a)) return "copy_a=1 of data that lie apart";
   if (s.copy_b && !copies_sixteen_bytes(region, layouts, view, view.b)) return "copy_b=1 of data that lie apart";
-  if (s.vector != 1 && s.vector != 8) return fmt::format("vector={} is neither 1 nor 8", s.vector);
-  if (s.vector == 8 && !stores_sixteen_bytes(region.stages[0], layouts, view.n.back()))
-    return "vector=8 of results that lie apart";
+  if (s.vector != 1 && s.vector != stored_together(region.stages[0], layouts, view.n.back()))
+    return fmt::format("vector={} of results that lie apart", s.vector);
   return std::nullopt;
 }
 
 }  // namespace
 
 Skeleton mma_skeleton() {
-  return {.name = "mma", .form = kGrouped, .see = see, .wish = wish, .candidates = candidates, .verify = verify};
+  return {.name = "mma",
+          .form = kGrouped,
+          .see = see_halves_product,
+          .wish = wish_halves_product,
+          .candidates = candidates,
+          .verify = verify};
 }
 
 }  // namespace opfuse::cuda

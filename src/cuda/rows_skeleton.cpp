@@ -44,7 +44,8 @@ void wish_channels_last(const Region& region, LayoutWish& wish) {
     wish.params[static_cast<size_t>(param)] = layout_along(map, type.shape.rank(), 1);
   };
   for (const Read& r : stage.reads) set(r.index, r.map);
-  for (const StageOutput& o : stage.outputs) set(o.param, o.map);
+  for (const StageOutput& o : stage.outputs)
+    if (o.param >= 0) set(o.param, o.map);
 }
 
 Skeleton rows_skeleton() {

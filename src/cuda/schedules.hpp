@@ -25,6 +25,23 @@ struct MmaSchedule {
   }
 };
 
+/// Contractions on tensor cores by groups of four warps, 64 rows each; steps are 64 deep.
+struct WgmmaSchedule {
+  int64_t mma_m = 128, mma_n = 128;  ///< of a block's tile: rows, columns
+  int64_t stages = 3;                ///< of tiles in shared memory
+  int64_t copy_a = 0, copy_b = 0;    ///< operands are copied 16 bytes at a time, past the registers
+  int64_t vector = 1;                ///< results that a thread stores together
+  template <class Self, class F>
+  static void each(Self& self, F&& field) {
+    field("mma_m", self.mma_m, Range{64, 256});
+    field("mma_n", self.mma_n, Range{64, 128});
+    field("stages", self.stages, Range{2, 8});
+    field("copy_a", self.copy_a, kFlag);
+    field("copy_b", self.copy_b, kFlag);
+    field("vector", self.vector, Range{1, 8});
+  }
+};
+
 /// Contractions in fp32 arithmetic.
 struct TilesSchedule {
   int64_t tile_m = 64, tile_n = 64, tile_k = 16;  ///< of a block: rows, columns, depth of a step
@@ -39,6 +56,31 @@ struct TilesSchedule {
   }
 };
 
+/// Attention on tensor cores; a warp has 16 queries.
+struct AttentionMmaSchedule {
+  int64_t warps = 4;                           ///< of a block
+  int64_t copy_q = 0, copy_k = 0, copy_v = 0;  ///< operands are copied 16 bytes at a time, past the registers
+  int64_t vector = 1;                          ///< results that a thread stores together
+  template <class Self, class F>
+  static void each(Self& self, F&& field) {
+    field("warps", self.warps, Range{1, 8});
+    field("copy_q", self.copy_q, kFlag);
+    field("copy_k", self.copy_k, kFlag);
+    field("copy_v", self.copy_v, kFlag);
+    field("vector", self.vector, Range{1, 8});
+  }
+};
+
+/// Attention in fp32 arithmetic.
+struct AttentionSchedule {
+  int64_t rows = 64, keys = 64;  ///< of a block's queries, of the keys of a step
+  template <class Self, class F>
+  static void each(Self& self, F&& field) {
+    field("rows", self.rows, Range{16, 64});
+    field("keys", self.keys, Range{16, 64});
+  }
+};
+
 /// Depthwise convolutions.
 struct DepthwiseSchedule {
   int64_t columns = 4;  ///< neighbouring results of a thread, eight channels of each
@@ -46,6 +88,23 @@ struct DepthwiseSchedule {
   template <class Self, class F>
   static void each(Self& self, F&& field) {
     field("columns", self.columns, Range{1, 16});
+    field("block", self.block, Range{32, 1024});
+  }
+};
+
+/// A depthwise window and the rows of channels behind it.
+struct WindowRowsSchedule {
+  int64_t eights = 0;  ///< 16 bits, channels last: a thread has eight channels of `columns` pixels
+  int64_t columns = 1;
+  int64_t pixels = 32;  ///< of a block
+  int64_t vector = 1;   ///< results that a thread stores together
+  int64_t block = 256;  ///< threads
+  template <class Self, class F>
+  static void each(Self& self, F&& field) {
+    field("eights", self.eights, kFlag);
+    field("columns", self.columns, Range{1, 16});
+    field("pixels", self.pixels, Range{1, 1024});
+    field("vector", self.vector, Range{1, 8});
     field("block", self.block, Range{32, 1024});
   }
 };

@@ -6,12 +6,16 @@
 
 namespace opfuse::cuda {
 
-Skeleton scatter_skeleton();  ///< updates at computed indices: a thread takes those of its own elements, in order
-Skeleton mma_skeleton();      ///< contraction of f16 or bf16 operands on tensor cores (mma.sync) with fp32 sums
-Skeleton tiles_skeleton();    ///< contraction in fp32: tiles of both operands in shared memory, sums in registers
+Skeleton scatter_skeleton();        ///< updates at computed indices: a thread takes those of its own elements, in order
+Skeleton wgmma_skeleton();          ///< the same by groups of four warps, on sm_90a
+Skeleton mma_skeleton();            ///< contraction of f16 or bf16 operands on tensor cores (mma.sync) with fp32 sums
+Skeleton attention_mma_skeleton();  ///< attention in f16 or bf16 on tensor cores: one kernel, scores in registers
+Skeleton attention_skeleton();      ///< attention in fp32 arithmetic: one kernel, operands in shared memory
+Skeleton tiles_skeleton();          ///< contraction in fp32: tiles of both operands in shared memory, sums in registers
 Skeleton
-depthwise_skeleton();      ///< depthwise convolutions of f16 or bf16: a thread has eight channels of several columns
-Skeleton rows_skeleton();  ///< map, row, window: a team of threads (1, a warp or a block) per row
+depthwise_skeleton();  ///< depthwise convolutions of f16 or bf16: a thread has eight channels of several columns
+Skeleton window_rows_skeleton();  ///< a depthwise window and the rows of channels behind it: LayerNorm
+Skeleton rows_skeleton();         ///< map, row, window: a team of threads (1, a warp or a block) per row
 
 /// All of them, in the order in which they are asked.
 Skeletons skeletons();

@@ -16,8 +16,8 @@ bool real_sum(const Reduction& r) { return r.kind == ReduceKind::sum && is_float
 
 }  // namespace
 
-StageText::StageText(Kernel& kernel)
-    : k(kernel), stage(kernel.region.stages.at(0)), guarded_(guarded_reads(stage)), extents_(axis_extents(stage)) {}
+StageText::StageText(Kernel& kernel, size_t index)
+    : k(kernel), stage(kernel.region.stages.at(index)), guarded_(guarded_reads(stage)), extents_(axis_extents(stage)) {}
 
 Dim StageText::elements(const std::vector<int>& axes) const {
   Dim count = 1;

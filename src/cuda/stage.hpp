@@ -19,7 +19,7 @@ using Env = std::vector<Dim>;
 
 class StageText {
  public:
-  explicit StageText(Kernel& k);
+  explicit StageText(Kernel& k, size_t stage = 0);
 
   Kernel& k;
   const Stage& stage;

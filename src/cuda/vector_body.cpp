@@ -36,7 +36,7 @@ std::string store_text(Kernel& k, DType dtype, int64_t vector, const std::string
 }
 
 std::map<int, std::string> load_vectors(StageText& s, const StageText::Point& point, int axis, int64_t vector,
-                                        const std::set<int>& reads) {
+                                        const std::set<int>& reads, const std::string& count) {
   std::map<int, std::string> given;
   Kernel& k = s.k;
   for (int r : reads) {
@@ -50,7 +50,7 @@ std::map<int, std::string> load_vectors(StageText& s, const StageText::Point& po
     }
     if (!fits_vector(operand.dtype, vector) || !lies_together(read.map, layout, s.axis_count(), axis, vector)) continue;
     const std::string name = k.fresh(fmt::format("r{}", r));
-    k.line(fmt::format("alignas(16) {} {}[kVector];", memory_type(operand.dtype), name));
+    k.line(fmt::format("alignas(16) {} {}[{}];", memory_type(operand.dtype), name, count));
     const std::string from = fmt::format("{} + {}", operand.name, k.text_of(s.offset(operand, read.map, point)));
     k.line(copy_text(operand.dtype, vector, name, from));
     given[r] = from_memory(k, operand.dtype, name + "[j]");
@@ -59,20 +59,20 @@ std::map<int, std::string> load_vectors(StageText& s, const StageText::Point& po
 }
 
 void emit_vector(StageText& s, const StageText::Point& point, int axis, int64_t vector, const std::set<int>& known,
-                 const CompletePoint& complete) {
+                 const CompletePoint& complete, const std::string& count) {
   Kernel& k = s.k;
   std::set<int> used;
   for (const StageOutput& o : s.stage.outputs) used.merge(reads_used(o.value));
   for (int r : known) used.erase(r);
   StageText::Point element = point;
-  element.given = load_vectors(s, point, axis, vector, used);
+  element.given = load_vectors(s, point, axis, vector, used, count);
   std::vector<std::string> outputs;
   for (const StageOutput& o : s.stage.outputs) {
     outputs.push_back(k.fresh("out"));
-    k.line(fmt::format("alignas(16) {} {}[kVector];", memory_type(o.dtype), outputs.back()));
+    k.line(fmt::format("alignas(16) {} {}[{}];", memory_type(o.dtype), outputs.back(), count));
   }
   k.line("#pragma unroll");
-  k.open("for (int j = 0; j < kVector; ++j)");
+  k.open(fmt::format("for (int j = 0; j < {}; ++j)", count));
   complete(element, "j");
   auto& at = element.env[static_cast<size_t>(axis)];
   at = at + Kernel::local("j");

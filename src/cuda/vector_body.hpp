@@ -11,15 +11,16 @@
 namespace opfuse::cuda {
 
 /// Declares what `reads` take at the `vector` neighbours along `axis`, `point` being the first of them; the texts of
-/// those reads for element j. Reads that do not lie together are left out: they are loaded where they are used.
+/// those reads for element j; `count` is the kernel's name of their number. Reads that do not lie together are left
+/// out: they are loaded where they are used.
 std::map<int, std::string> load_vectors(StageText& s, const StageText::Point& point, int axis, int64_t vector,
-                                        const std::set<int>& reads);
+                                        const std::set<int>& reads, const std::string& count = "kVector");
 
 /// All outputs at the neighbours along `axis`. `complete` gives a point what is known of element j: results of
 /// reductions, and the texts of the reads `known`.
 using CompletePoint = std::function<void(StageText::Point& element, const std::string& j)>;
 void emit_vector(StageText& s, const StageText::Point& point, int axis, int64_t vector, const std::set<int>& known,
-                 const CompletePoint& complete);
+                 const CompletePoint& complete, const std::string& count = "kVector");
 
 /// "*reinterpret_cast<uint4*>(TO) = *reinterpret_cast<const uint4*>(FROM);"
 std::string copy_text(DType dtype, int64_t vector, const std::string& to, const std::string& from);

@@ -83,7 +83,9 @@ class Block {
 
   void touched(const void* p, unsigned bytes, SharedRaces::Access how) {
     const auto* at = static_cast<const char*>(p);
-    if (arrays_.holds(at))
+    if (how == SharedRaces::Access::fence)
+      races_.touch(current_, 0, 0, how);
+    else if (arrays_.holds(at))
       races_.touch(current_, static_cast<size_t>(at - arrays_.begin), bytes, how);
     else if (given_.holds(at))
       races_.touch(current_, arrays_.bytes() + static_cast<size_t>(at - given_.begin), bytes, how);

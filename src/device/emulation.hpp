@@ -26,7 +26,8 @@ struct EmulatedThread {
   void (*exchange)() = nullptr;       ///< those too, but memory is not ordered
   char* (*slot)(int lane) = nullptr;  ///< 1 KiB per lane of the caller's warp, for exchanges
   void (*fault)() = nullptr;          ///< an access that a device would refuse; does not return
-  /// Shared memory is read (0), written (1), copied to from now on (2), or was until now (3); may not return.
+  /// Shared memory is read (0), written (1), copied to from now on (2), or was until now (3), read by a product (4);
+  /// this thread fences (5). May not return.
   void (*touched)(const void* at, unsigned bytes, int how) = nullptr;
 };
 

@@ -14,16 +14,36 @@ void SharedRaces::start(unsigned threads, size_t bytes) {
   clock_.assign(threads, 1);
   known_.assign(threads, 0);
   known_warp_.assign(size_t{threads} * kWarp, 0);
+  unfenced_.assign(threads, {});
   found_.clear();
 }
 
 void SharedRaces::touch(unsigned thread, size_t at, size_t count, Access how) {
+  if (how == Access::fence) return fence(thread);
   const size_t end = std::min(at + count, bytes_.size());
   for (; at < end && found_.empty(); ++at)
-    if (how == Access::read)
+    if (how == Access::read || how == Access::product_reads)
       read(thread, at);
     else
       write(thread, at, how);
+  if (how != Access::product_reads || !found_.empty()) return;
+  for (at = end - std::min(count, end); at < end; ++at)
+    if (bytes_[at].unfenced) {
+      found_ = "a product reads byte " + std::to_string(at) + " of shared memory, which thread " +
+               std::to_string(bytes_[at].writer - 1) + " wrote and has not fenced";
+      return;
+    }
+}
+
+void SharedRaces::fence(unsigned thread) {
+  for (uint32_t at : unfenced_[thread])
+    if (bytes_[at].writer == thread + 1) bytes_[at].unfenced = false;
+  unfenced_[thread].clear();
+}
+
+void SharedRaces::stays_unfenced(unsigned thread, size_t at) {
+  bytes_[at].unfenced = true;
+  unfenced_[thread].push_back(static_cast<uint32_t>(at));
 }
 
 void SharedRaces::read(unsigned thread, size_t at) {
@@ -52,7 +72,7 @@ void SharedRaces::write(unsigned thread, size_t at, Access how) {
   const char* does = how == Access::write ? "writes" : "copies to";
   if (how == Access::copy_ends) {
     b.written_at = clock_[thread];
-    return;
+    return stays_unfenced(thread, at);
   }
   if (b.writer && b.written_at == kUnderWay) return report(thread, does, b.writer - 1u, "copies to", at);
   if (b.writer && !before(thread, b.writer - 1u, b.written_at))
@@ -63,7 +83,9 @@ void SharedRaces::write(unsigned thread, size_t at, Access how) {
   } else if (b.reader && !before(thread, b.reader - 1u, b.read_at)) {
     return report(thread, does, b.reader - 1u, "reads", at);
   }
-  b = {how == Access::write ? clock_[thread] : kUnderWay, 0, static_cast<uint16_t>(thread + 1), 0};
+  const bool known = b.unfenced && b.writer == thread + 1;
+  b = {how == Access::write ? clock_[thread] : kUnderWay, 0, static_cast<uint16_t>(thread + 1), 0, known};
+  if (how == Access::write && !known) stays_unfenced(thread, at);
 }
 
 void SharedRaces::block_barrier() {

@@ -12,11 +12,11 @@ namespace opfuse::cuda {
 /// accesses no barrier orders, in whatever order the emulation ran them.
 class SharedRaces {
  public:
-  enum class Access { read, write, copy_begins, copy_ends };
+  enum class Access { read, write, copy_begins, copy_ends, product_reads, fence };
   /// A block of `threads` begins; `bytes` of shared memory.
   void start(unsigned threads, size_t bytes);
   /// `thread` touches bytes [at, at + count). An asynchronous copy writes at any time from copy_begins to copy_ends,
-  /// which is the end of the wait for it.
+  /// which is the end of the wait for it. Products read what its writer has fenced since; a fence touches nothing.
   void touch(unsigned thread, size_t at, size_t count, Access how);
   void block_barrier();
   void warp_barrier(unsigned warp);
@@ -30,6 +30,7 @@ class SharedRaces {
   struct Byte {
     uint32_t written_at = 0, read_at = 0;
     uint16_t writer = 0, reader = 0;  ///< thread + 1; 0: nobody
+    bool unfenced = false;            ///< the writer has not fenced it since
   };
   struct Reader {
     uint16_t thread;
@@ -37,9 +38,10 @@ class SharedRaces {
   };
   std::vector<Byte> bytes_;
   std::vector<std::vector<Reader>> readers_;
-  std::vector<uint32_t> clock_;       ///< of each thread: steps on at each barrier it passes
-  std::vector<uint32_t> known_;       ///< clocks that all threads know of, since the block's last barrier
-  std::vector<uint32_t> known_warp_;  ///< [thread][lane]: clocks of its warp, since the warp's last barrier
+  std::vector<uint32_t> clock_;                  ///< of each thread: steps on at each barrier it passes
+  std::vector<uint32_t> known_;                  ///< clocks that all threads know of, since the block's last barrier
+  std::vector<uint32_t> known_warp_;             ///< [thread][lane]: clocks of its warp, since the warp's last barrier
+  std::vector<std::vector<uint32_t>> unfenced_;  ///< bytes that each thread wrote since its last fence
   std::string found_;
 
   bool before(unsigned thread, unsigned other, uint32_t at) const {
@@ -48,6 +50,8 @@ class SharedRaces {
   }
   void read(unsigned thread, size_t at);
   void write(unsigned thread, size_t at, Access how);
+  void fence(unsigned thread);
+  void stays_unfenced(unsigned thread, size_t at);
   void report(unsigned thread, const char* does, unsigned other, const char* did, size_t at);
 };
 

@@ -221,7 +221,7 @@ bool aligned(const Program& program, int buffer, const Dim& origin) {
 void drop_unaligned_vectors(Program& program) {
   const std::vector<Dim> origins = origins_in_roots(program);
   for (Launch& launch : program.launches) {
-    for (const char* knob : {"vector", "copy_a", "copy_b"}) {
+    for (const char* knob : {"vector", "copy_a", "copy_b", "copy_q", "copy_k", "copy_v", "eights"}) {
       if (launch.schedule.get(knob, 0) == 0) continue;
       for (int buffer : launch.buffers)
         if (!aligned(program, buffer, origins[static_cast<size_t>(buffer)]))

@@ -1,8 +1,11 @@
 // Remarks in the order of a report: groups, compounds, what was missed.
 #include "driver/remarks.hpp"
 
+#include <fmt/format.h>
+
 #include "fusion/explain/compounds.hpp"
 #include "fusion/explain/explain.hpp"
+#include "target/capabilities.hpp"
 
 namespace opfuse {
 
@@ -14,7 +17,7 @@ struct PrecisionWords {
 };
 constexpr PrecisionWords kPrecisions[] = {
     {"sum-codes", "int8", "codes", "the codes are multiplied and added in i32", "operands are dequantised: "},
-    {"narrow-factors", "bf16", "asked_for", "bf16 factors, added up in f32; bf16 between kernels", "f32 factors: "}};
+    {"narrow-factors", "bf16", "asked_for", "{0} factors, added up in f32; {0} between kernels", "f32 factors: "}};
 
 /// What products are computed in where the model or the plan asks for another type than f32, and why.
 std::vector<Remark> precision_remarks(const PrecisionWords& words, const std::vector<ShapeVerdict>& verdicts) {
@@ -22,10 +25,11 @@ std::vector<Remark> precision_remarks(const PrecisionWords& words, const std::ve
   for (const ShapeVerdict& v : verdicts) {
     Remark& r = remarks.emplace_back();
     r.kind = "precision";
-    r.rule = v.refused ? "f32" : words.precision;
+    const std::string precision = v.subject.empty() ? words.precision : v.subject;
+    r.rule = v.refused ? "f32" : precision;
     r.anchor = v.nodes.front();
     r.code = v.refused ? v.refused->code : words.code;
-    r.message = v.refused ? words.refused + v.refused->message : words.done;
+    r.message = v.refused ? words.refused + v.refused->message : fmt::format(fmt::runtime(words.done), precision);
     if (v.refused) r.evidence = v.refused->evidence;
   }
   return remarks;
@@ -43,8 +47,7 @@ std::vector<Remark> remarks_on(const Compilation& c, const ExplainRequest& reque
   };
   if (request.passed) add(passed(c.plan));
   if (request.passed && request.missed)
-    add(!c.target.traits.shapes_for_caches ? compound_remarks(c.prepared, c.plan)
-                                           : compound_remarks(c.prepared, c.plan, &c.verdicts));
+    add(compound_remarks(c.prepared, c.plan, has_generator(c.target) ? &c.verdicts : nullptr));
   for (const PrecisionWords& words : kPrecisions)
     if (request.passed) add(precision_remarks(words, of_pass(c.verdicts, words.pass)));
   if (request.missed) add(missed(c.prepared, c.plan, patterns));

@@ -11,9 +11,11 @@
 #include "cpu/window/mean_bands.hpp"
 #include "driver/pipeline.hpp"
 #include "fusion/explain/shaping_text.hpp"
+#include "link/generators.hpp"
 #include "passes/passes.hpp"
 #include "program/image_loop.hpp"
 #include "region/lower.hpp"
+#include "target/capabilities.hpp"
 
 namespace opfuse {
 namespace {
@@ -27,8 +29,31 @@ struct Gain {
   const char* code = "no_gain";  ///< of the refusal
   Loses slower = nullptr;        ///< asked behind `loses`, code "no_gain"; null: nothing more
 };
+/// The schedule of a region whose operands lie as its kernel wishes.
+Schedule schedule_by(const Generator& generator, const Region& region, const TargetInfo& target) {
+  std::vector<ParamLayout> layouts;
+  const LayoutWish wish = generator.wish_layouts(region, target);
+  for (size_t p = 0; p < region.params.size(); ++p) {
+    const Shape& shape = region.params[p].type.shape;
+    const Layout layout = wish.params[p].value_or(Layout::dense(shape.rank()));
+    layouts.push_back({layout, dense_strides(layout, shape)});
+  }
+  return generator.choose_schedule(region, layouts, target);
+}
+
+std::optional<std::string> no_narrow_kernel(const Region& region, const TargetInfo& target) {
+  if (target.traits.on_host) return no_halves_kernel(region, target);
+  const Schedule schedule = schedule_by(generator_for(target), region, target);
+  if (schedule.skeleton == "mma" || schedule.skeleton == "wgmma") return std::nullopt;
+  return "tensor cores do not take this product";
+}
+
+std::optional<std::string> narrow_loses(const Region& region, const TargetInfo& target) {
+  return target.traits.on_host ? halves_lose(region, target) : std::nullopt;
+}
+
 constexpr Gain kGains[] = {{"sum-codes", no_codes_kernel, "no_kernel"},
-                           {"narrow-factors", no_halves_kernel, "no_kernel", halves_lose},
+                           {"narrow-factors", no_narrow_kernel, "no_kernel", narrow_loses},
                            {"join-chains", joining_loses},
                            {"join-gates", joining_loses},
                            {"join-channel-factors", channel_factor_loses}};
@@ -54,7 +79,7 @@ ShapeContext context_for(const TargetInfo& target, const ShapeOptions& options) 
   context.skeleton = [target](const Node& node) -> std::string {
     const auto lowered = lower_group(node);
     const auto* made = std::get_if<LoweredGroup>(&lowered);
-    return made ? skeleton_as_wished(made->region, target) : "";
+    return made ? schedule_by(generator_for(target), made->region, target).skeleton : "";
   };
   for (const Gain& gain : kGains) context.gains[gain.pass] = question_of(gain, target);
   context.bands = [target](const Node& group) {
@@ -65,9 +90,13 @@ ShapeContext context_for(const TargetInfo& target, const ShapeOptions& options) 
   return context;
 }
 
-bool of_types(const ShapingPass& pass) {
-  const std::vector<std::string>& names = passes_of_types();
+bool is_one_of(const std::vector<std::string>& names, const ShapingPass& pass) {
   return std::find(names.begin(), names.end(), pass.name) != names.end();
+}
+
+bool runs_on(const ShapingPass& pass, const TargetInfo& target) {
+  if (target.traits.shapes_for_caches) return !is_one_of(passes_of_gpus(), pass);
+  return has_generator(target) && is_one_of(passes_of_launches(), pass);
 }
 
 }  // namespace
@@ -77,9 +106,9 @@ Shaping shape_for_target(Graph& fused, const TargetInfo& target, const ShapeOpti
   ShapeContext context = context_for(target, options);
   context.apart = options.no_fuse;
   std::vector<Pass> passes;
-  if (target.traits.shapes_for_caches)
-    for (const ShapingPass& pass : shaping_passes())
-      if (!options.only_types || of_types(pass)) passes.push_back(as_pass(pass, context, shaping.verdicts));
+  for (const ShapingPass& pass : shaping_passes())
+    if (runs_on(pass, target) && (!options.only_types || is_one_of(passes_of_types(), pass)))
+      passes.push_back(as_pass(pass, context, shaping.verdicts));
   if (!passes.empty()) fused.remove_dead_nodes();  // the plan's leftovers, which no pass has to answer for
   PassOptions with;
   with.target = target.name;

@@ -29,7 +29,7 @@ struct Shaping {
 };
 
 /// What a fused graph becomes before it is lowered (shape/shaping_passes.hpp). Still equal to the model, still a graph.
-/// Graphs for GPUs stay as they are: these passes fit work into caches (DeviceTraits::shapes_for_caches).
+/// For GPUs only passes_of_launches() run: the others fit work into caches (DeviceTraits::shapes_for_caches).
 /// E::unknown_name for a name in `no_pass` that is not a shaping pass.
 Shaping shape_for_target(Graph& fused, const TargetInfo& target, const ShapeOptions& options = {});
 

@@ -17,7 +17,7 @@
 namespace opfuse {
 namespace {
 
-constexpr std::array kPrecisions{kFullPrecision, "bf16"};
+constexpr std::array kPrecisions{kFullPrecision, "bf16", "f16"};
 
 /// Nodes of the graph and of its groups.
 void collect(const Graph& graph, std::vector<const Node*>& all) {
@@ -85,9 +85,8 @@ bool is_product(const Node& node) { return is_a<Conv>(node) || is_matrix_product
 
 void check_precision(const std::string& precision) {
   if (std::find(kPrecisions.begin(), kPrecisions.end(), precision) != kPrecisions.end()) return;
-  const bool half = precision == "f16" || precision == "tf32";
   throw fail(E::bad_option, "there is no precision \"{}\"{}", precision,
-             half ? ": no kernel multiplies in it" : std::string())
+             precision == "tf32" ? ": no kernel multiplies in it" : "")
       .hint(fmt::format("precisions are {}, of all groups or with @NODE", fmt::join(kPrecisions, ", ")));
 }
 

@@ -14,7 +14,7 @@ namespace opfuse {
 inline constexpr const char* kFullPrecision = "f32";
 
 struct PrecisionRule {
-  std::string precision;  ///< "f32", "bf16"
+  std::string precision;  ///< "f32", "bf16", "f16"
   std::string node;       ///< empty: every group
 };
 

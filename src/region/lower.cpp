@@ -200,7 +200,28 @@ Expr Lowering::pull_new(const Value* value, Def& def, const IndexMap& map) {
   return add_read({-1, param_of(def), map}, def.type.dtype);
 }
 
-/// Inside its own stage a forward value is its expression; a later stage reads it as a tile-local output.
+namespace {
+
+/// The domain axis that each dimension of a value is, where it has the domain's points in another order of axes; empty:
+/// it is no such.
+std::vector<size_t> order_of_axes(const IndexMap& map, const Shape& shape, const Shape& domain) {
+  if (map.dims.size() != domain.rank() || shape.rank() != domain.rank()) return {};
+  std::vector<size_t> order;
+  for (size_t d = 0; d < map.dims.size(); ++d) {
+    const IndexExpr& e = map.dims[d];
+    if (e.dynamic || !(e.offset == Dim(0)) || e.terms.size() != 1) return {};
+    const auto axis = static_cast<size_t>(e.terms[0].axis);
+    if (!(e.terms[0] == IndexTerm{1, e.terms[0].axis, 1, 0}) || axis >= domain.rank()) return {};
+    if (!(shape[d] == domain[axis]) || std::find(order.begin(), order.end(), axis) != order.end()) return {};
+    order.push_back(axis);
+  }
+  return order;
+}
+
+}  // namespace
+
+/// Inside its own stage a forward value is its expression; a later stage reads it as a tile-local output, through the
+/// transpose that was made of it where rows stand behind a window.
 Expr Lowering::pull_forward(const Value* value, Def& def, const IndexMap& map) {
   const int current = static_cast<int>(region_.stages.size()) - 1;
   if (def.index == current) {
@@ -209,15 +230,19 @@ Expr Lowering::pull_forward(const Value* value, Def& def, const IndexMap& map) {
   }
   Stage& from = region_.stages[def.index];
   const Shape domain(from.domain);
-  if (!(def.map == IndexMap::identity(domain.rank())) || !(def.type.shape == domain))
+  const std::vector<size_t> order = order_of_axes(def.map, def.type.shape, domain);
+  const bool turns = from.anchor == Anchor::window && stage().anchor == Anchor::row;
+  if (order.size() != domain.rank() || (!turns && !std::is_sorted(order.begin(), order.end())))
     decline("stage_edge", "a value between stages must be read as its stage made it", group_, {value->name});
-  StageOutput local{-1, def.expr, def.map, domain, def.type.dtype};
+  StageOutput local{-1, def.expr, IndexMap::identity(domain.rank()), domain, def.type.dtype};
   auto it = std::find(from.outputs.begin(), from.outputs.end(), local);
   const int index = static_cast<int>(it - from.outputs.begin());
   if (it == from.outputs.end()) from.outputs.push_back(std::move(local));
   if (!reads_at_computed(stage().anchor) && has_dynamic(map))
     decline("dynamic_index", "a computed index can only be read by a map, a row or a scatter", group_);
-  return add_read({def.index, index, map}, def.type.dtype);
+  IndexMap turned = map;
+  for (size_t d = 0; d < order.size(); ++d) turned.dims[order[d]] = map.dims[d];
+  return add_read({def.index, index, turned}, def.type.dtype);
 }
 
 namespace {

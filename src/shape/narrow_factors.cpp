@@ -1,6 +1,6 @@
-// Products for which the plan says bf16 read both factors in that type and add up in f32; what follows the sum (bias,
-// BatchNorm, activation, residual) stays f32 until the result is stored. The producer of a factor stores it in bf16,
-// and in f32 too where others read it: residual streams, norms and softmax keep full precision.
+// Products for which the plan says bf16 or f16 read both factors in that type and add up in f32; what follows the sum
+// (bias, BatchNorm, activation, residual) stays f32 until the result is stored. The producer of a factor stores it in
+// bf16, and in f32 too where others read it: residual streams, norms and softmax keep full precision.
 //
 //     [.., relu] -- x f32 -- [conv, relu] --          becomes
 //     [.., relu, cast] -- x' bf16 -- [cast f32, conv, relu] --          w' bf16 is made when compiling
@@ -21,7 +21,12 @@ namespace opfuse {
 namespace {
 
 constexpr const char* kPass = "narrow-factors";
-constexpr const char* kBf16 = "bf16";
+/// A word of a plan.
+struct Precision {
+  std::string_view word;
+  DType type;
+};
+constexpr Precision kNarrow[] = {{"bf16", DType::bf16}, {"f16", DType::f16}};
 
 std::string label_of(const Node& group) {
   return group.label.empty() ? group.op->name + "__" + group.name() : group.label;
@@ -38,14 +43,18 @@ Node* behind(const Graph& graph, const Value* value) {
   return at < nodes.size() ? nodes[at] : nullptr;
 }
 
-/// The plan's word for the group, or for a node of the model that its product was made from.
-bool wants_bf16(const Node& group, const Node& product, const ShapeContext& context) {
-  const auto asked = [&](const std::string& name) {
+/// The plan's word for the group, or for a node of the model that its product was made from; null: f32.
+const Precision* wanted_by(const Node& group, const Node& product, const ShapeContext& context) {
+  const auto asked = [&](const Precision& precision, const std::string& name) {
     const auto at = context.precisions.find(name);
-    return at != context.precisions.end() && at->second == kBf16;
+    return at != context.precisions.end() && at->second == precision.word;
   };
-  return asked(group.label) || (&product == &group && asked(product.name())) ||
-         std::any_of(product.sources.begin(), product.sources.end(), [&](const Source& s) { return asked(s.name); });
+  for (const Precision& precision : kNarrow)
+    if (asked(precision, group.label) || (&product == &group && asked(precision, product.name())) ||
+        std::any_of(product.sources.begin(), product.sources.end(),
+                    [&](const Source& s) { return asked(precision, s.name); }))
+      return &precision;
+  return nullptr;
 }
 
 void products_in(const Node& node, std::vector<const Node*>& found) {
@@ -84,14 +93,14 @@ std::variant<Factors, Decline> factors_of(const Node& group) {
   return Factors{*data, *weights};
 }
 
-/// The bf16 forms of values, made once each.
+/// The narrow forms of values, made once each.
 class Narrowed {
  public:
   explicit Narrowed(Graph& graph) : graph_(graph) {}
 
-  Value* of(Value* value) {
-    Value*& made = made_[value];
-    if (!made) made = value->is_constant() ? constant(*value) : stored(value);
+  Value* of(Value* value, DType type) {
+    Value*& made = made_[{value, type}];
+    if (!made) made = value->is_constant() ? constant(*value, type) : stored(value, type);
     return made;
   }
   /// Nodes that cast, in the order in which they were made.
@@ -99,33 +108,33 @@ class Narrowed {
 
  private:
   Graph& graph_;
-  std::map<const Value*, Value*> made_;  ///< looked up only
+  std::map<std::pair<const Value*, DType>, Value*> made_;  ///< looked up only
   std::vector<Node*> casts_;
 
-  Value* constant(const Value& value) { return graph_.add_constant(value.constant->cast(DType::bf16)); }
+  Value* constant(const Value& value, DType type) { return graph_.add_constant(value.constant->cast(type)); }
 
-  Value* stored(Value* value) {
+  Value* stored(Value* value, DType type) {
     const Node* from = value->producer;
     if (from && is_view(*from) && from->input(0)->type.dtype == DType::f32 && !from->input(0)->is_constant()) {
       std::vector<Value*> operands = from->inputs;
-      operands[0] = of(from->inputs[0]);
+      operands[0] = of(from->inputs[0], type);
       Node* view = graph_.add_node(from->op, from->attrs_, operands, 1, from->sources, behind(graph_, value));
       return view->output();
     }
-    casts_.push_back(add_cast(graph_, value, DType::bf16, behind(graph_, value)));
+    casts_.push_back(add_cast(graph_, value, type, behind(graph_, value)));
     return casts_.back()->output();
   }
 };
 
-/// The group reads bf16 factors, or why it does not.
-std::optional<Decline> narrow(Graph& graph, Node* group, Narrowed& narrowed, const ShapeContext& context) {
+/// The group reads factors of `type`, or why it does not.
+std::optional<Decline> narrow(Graph& graph, Node* group, DType type, Narrowed& narrowed, const ShapeContext& context) {
   const auto found = factors_of(*group);
   if (const auto* why = std::get_if<Decline>(&found)) return *why;
   if (auto why = context.switched_off(kPass)) return why;
   const auto [data, weights] = std::get<Factors>(found);
   const std::vector<Value*> before = group->inputs;
-  Node* x = add_cast(graph, narrowed.of(before[data]), DType::f32, group);
-  Node* w = add_cast(graph, narrowed.of(before[weights]), DType::f32, group);
+  Node* x = add_cast(graph, narrowed.of(before[data], type), DType::f32, group);
+  Node* w = add_cast(graph, narrowed.of(before[weights], type), DType::f32, group);
   graph.set_input(group, data, x->output());
   graph.set_input(group, weights, w->output());
   const Outline how{fused_op(), label_of(*group), group->pattern};
@@ -161,11 +170,14 @@ bool run(Graph& graph, const ShapeContext& context, std::vector<ShapeVerdict>& v
   for (Node* node : std::vector<Node*>(graph.nodes())) {
     std::vector<const Node*> products;
     products_in(*node, products);
-    const auto wanted = [&](const Node* product) { return wants_bf16(*node, *product, context); };
-    if (std::none_of(products.begin(), products.end(), wanted)) continue;
-    ShapeVerdict& verdict = told.emplace_back(ShapeVerdict{.pass = kPass, .nodes = {label_of(*node)}});
+    const Precision* wanted = nullptr;
+    for (const Node* product : products)
+      if (!wanted) wanted = wanted_by(*node, *product, context);
+    if (!wanted) continue;
+    ShapeVerdict& verdict = told.emplace_back(
+        ShapeVerdict{.pass = kPass, .subject = std::string(wanted->word), .nodes = {label_of(*node)}});
     for (const Source& source : node->sources) verdict.sources.push_back(source.name);
-    verdict.refused = narrow(graph, node, narrowed, context);
+    verdict.refused = narrow(graph, node, wanted->type, narrowed, context);
   }
   int64_t alone = 0;
   for (Node* cast : narrowed.casts())
@@ -180,7 +192,8 @@ bool run(Graph& graph, const ShapeContext& context, std::vector<ShapeVerdict>& v
 }  // namespace
 
 ShapingPass narrow_factors() {
-  return {kPass, "Products for which the plan says bf16 read factors of that type, which their producers store.", run};
+  return {kPass, "Products for which the plan says bf16 or f16 read factors of that type, which their producers store.",
+          run};
 }
 
 }  // namespace opfuse

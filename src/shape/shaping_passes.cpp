@@ -19,6 +19,7 @@ const std::vector<ShapingPass>& shaping_passes() {
       join_chains(),           //
       join_gates(),            //
       join_means(),            // behind chains: those make the maps too
+      join_norms(),            //
       join_channel_factors(),  //
       run_in_slices(),         // of what still holds most memory
       narrow_factors()};       // last: launches are what they will be, and so is what lies between them
@@ -33,6 +34,16 @@ const std::vector<std::string>& passes_of_chains() {
 
 const std::vector<std::string>& passes_of_types() {
   static const std::vector<std::string> kNames{"widen-halves", "narrow-factors"};
+  return kNames;
+}
+
+const std::vector<std::string>& passes_of_launches() {
+  static const std::vector<std::string> kNames{"merge-siblings", "absorb-movements", "join-norms", "narrow-factors"};
+  return kNames;
+}
+
+const std::vector<std::string>& passes_of_gpus() {
+  static const std::vector<std::string> kNames{"join-norms"};
   return kNames;
 }
 

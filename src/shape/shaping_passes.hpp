@@ -39,12 +39,14 @@ ShapingPass join_chains();
 ShapingPass join_gates();
 /// Means of planes are summed by the kernel that makes the map.
 ShapingPass join_means();
+/// A depthwise convolution and the LayerNorm of its channels become one launch.
+ShapingPass join_norms();
 /// Factors of channels become factors of the next convolution's weights.
 ShapingPass join_channel_factors();
 /// Pairs of groups that hold most memory run slice by slice.
 ShapingPass run_in_slices();
 
-/// Products for which the plan says bf16 read factors of that type, which their producers store.
+/// Products for which the plan says bf16 or f16 read factors of that type, which their producers store.
 ShapingPass narrow_factors();
 
 /// All of them in their order.
@@ -53,6 +55,10 @@ const std::vector<ShapingPass>& shaping_passes();
 const std::vector<std::string>& passes_of_chains();
 /// Those that a graph without groups needs too: what they do is not about fusion.
 const std::vector<std::string>& passes_of_types();
+/// Those that save launches on GPUs, where maps do not stay in caches.
+const std::vector<std::string>& passes_of_launches();
+/// Those for GPUs alone: on CPUs they would lose.
+const std::vector<std::string>& passes_of_gpus();
 /// E::unknown_name, with a did-you-mean, for a name that is not a shaping pass.
 void check_shaping_names(const std::vector<std::string>& names);
 

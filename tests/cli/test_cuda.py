@@ -59,12 +59,15 @@ class Cuda(CliTest):
         self.assertIn("each row is read 3 times: 41476 elements of 4 bytes are more than the 165888 bytes", said)
         self.assertIn("// rows      each row is read 3 times: 41476 elements", text)
 
-    def test_attention_says_that_it_is_several_kernels(self):
+    def test_attention_is_one_kernel(self):
         for model in ("zoo:vit_b_16", "zoo:bert_base"):
-            small = self.folder / "small.onnx"
-            self.ok("zoo", model[4:], "-o", small, "--width", "0.125", "--resolution", "16")
-            self.assertIn("runs as several kernels: attention is not a kernel of its own on GPUs",
-                          self.ok("explain", small, "--target", "cuda:sm_90").out)
+            small, texts = self.folder / "small.onnx", self.folder / model[4:]
+            self.ok("zoo", model[4:], "-o", small, "--width", "0.125", "--resolution", "16", "--force")
+            self.assertNotIn("several kernels", self.ok("explain", small, "--target", "cuda:sm_90").out)
+            self.ok("compile", small, "--target", "cuda:sm_90", "--emit", "cuda", texts)
+            kernels = [path.read_text() for path in texts.glob("*.cu")]
+            self.assertTrue(any("// schedule  attention" in text for text in kernels))
+            self.assertFalse(any("exp(sub(" in text and "// schedule  rows" in text for text in kernels), "a softmax of its own")
 
     def test_the_emulated_device_runs_compares_profiles_and_measures(self):
         opf = self.folder / "small.opf"

@@ -23,13 +23,33 @@ std::string typed(const std::string& text, const std::string& dtype) {
     out += word;
     const bool leaf =
         word.size() > 1 && (word[0] == 'r' || word[0] == 's') && std::isdigit(static_cast<unsigned char>(word[1]));
-    if (leaf || word == "inf" || (!word.empty() && std::isdigit(static_cast<unsigned char>(word[0]))))
+    const bool open = end == text.size() || text[end] != ':';  // of no type yet
+    if (open && (leaf || word == "inf" || (!word.empty() && std::isdigit(static_cast<unsigned char>(word[0])))))
       out += ":" + dtype;
     if (end == at) out += text[end++];
     at = end;
   }
   return out;
 }
+
+}  // namespace
+
+std::string retyped(const std::string& text, const std::string& dtype) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size() - 1);
+    std::string line = text.substr(at, end + 1 - at);
+    for (size_t f; (f = line.find("f32")) != std::string::npos;) line.replace(f, 3, dtype);
+    const size_t reduction = line.find("reduction ");
+    const size_t value = reduction != std::string::npos ? line.find(' ', reduction + 10) : line.find(" = ");
+    if (value != std::string::npos) line = line.substr(0, value) + typed(line.substr(value), dtype);
+    out += line;
+    at = end + 1;
+  }
+  return out;
+}
+
+namespace {
 
 std::string map_text(const std::string& shape, const std::string& value, const std::string& dtype = "f32") {
   return fmt::format(
@@ -149,22 +169,6 @@ CudaCase with(CudaCase c, double low, double high) {
   c.low = low;
   c.high = high;
   return c;
-}
-
-/// The region with every tensor and value of `dtype`.
-std::string retyped(const std::string& text, const std::string& dtype) {
-  std::string out;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size() - 1);
-    std::string line = text.substr(at, end + 1 - at);
-    for (size_t f; (f = line.find("f32")) != std::string::npos;) line.replace(f, 3, dtype);
-    const size_t reduction = line.find("reduction ");
-    const size_t value = reduction != std::string::npos ? line.find(' ', reduction + 10) : line.find(" = ");
-    if (value != std::string::npos) line = line.substr(0, value) + typed(line.substr(value), dtype);
-    out += line;
-    at = end + 1;
-  }
-  return out;
 }
 
 CudaCase half(const std::string& name, const std::string& region, Bindings bindings = {{}}) {

@@ -37,8 +37,9 @@ Operands make_operands(const CudaCase& c, const KernelSpec& spec, const SymbolVa
     const Param& param = spec.region.params[p];
     const auto sizes = param.type.shape.evaluate(symbols);
     const bool output = param.role == ParamRole::output;
-    o.tensors.push_back(output
-                            ? Tensor(param.type.dtype, sizes)
+    o.tensors.push_back(output ? Tensor(param.type.dtype, sizes)
+                        : c.given.count(static_cast<int>(p))
+                            ? c.given.at(static_cast<int>(p))
                             : random_operand(param.type.dtype, sizes, c.low, c.high, seed + static_cast<uint32_t>(p)));
     const Tensor packed = pack(o.tensors.back(), spec.layouts[p].layout);
     o.buffers.emplace_back(packed.bytes(), kDeviceAlignment);
@@ -142,7 +143,8 @@ void check_cases(const std::vector<CudaCase>& cases) {
 
 std::vector<CudaCase> all_cases() {
   std::vector<CudaCase> all;
-  for (const auto* cases : {&map_cases(), &row_cases(), &window_cases(), &contraction_cases(), &tensor_core_cases()})
+  for (const auto* cases : {&map_cases(), &row_cases(), &window_cases(), &contraction_cases(), &tensor_core_cases(),
+                            &attention_cases(), &window_rows_cases()})
     all.insert(all.end(), cases->begin(), cases->end());
   return all;
 }

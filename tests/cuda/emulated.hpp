@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,11 @@ struct CudaCase {
   Schedule schedule = {};  ///< empty: chosen
   double tolerance = 2e-5;
   double low = -1, high = 1;
+  std::map<int, Tensor> given = {};  ///< operands that are not drawn, by parameter
 };
+
+/// The region's text with every tensor and value of f32 of `dtype` instead.
+std::string retyped(const std::string& text, const std::string& dtype);
 
 KernelSpec spec_of(const CudaCase& c, const TargetInfo& target);
 std::vector<KernelSpec> specs_of(const std::vector<CudaCase>& cases, const TargetInfo& target);
@@ -37,6 +42,10 @@ const std::vector<CudaCase>& row_cases();
 const std::vector<CudaCase>& window_cases();
 const std::vector<CudaCase>& contraction_cases();
 const std::vector<CudaCase>& tensor_core_cases();
+const std::vector<CudaCase>& attention_cases();
+/// Of sm_90a alone, and of the emulated device where a schedule asks for them.
+const std::vector<CudaCase>& hopper_cases();
+const std::vector<CudaCase>& window_rows_cases();
 std::vector<CudaCase> all_cases();
 
 }  // namespace opfuse::test

@@ -15,7 +15,8 @@ class Nvrtc : public testing::TestWithParam<const char*> {};
 TEST_P(Nvrtc, compiles_every_skeleton_without_spills) {
   if (!cuda::have_nvrtc()) GTEST_SKIP() << cuda::nvrtc_state();
   const TargetInfo target = parse_target(GetParam());
-  const std::vector<CudaCase> cases = all_cases();
+  std::vector<CudaCase> cases = all_cases();
+  if (target.cuda_arch == "sm_90a") cases.insert(cases.end(), hopper_cases().begin(), hopper_cases().end());
   const std::vector<KernelSpec> specs = specs_of(cases, target);
   CodegenOptions options;
   const LinkedCode code = cuda::generate(specs, target, options);

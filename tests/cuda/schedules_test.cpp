@@ -15,6 +15,10 @@ std::string skeleton_and_knobs(const Schedule& s) {
                        s.get("vector", 1));
   if (s.get("tile_m", 0) > 0) return fmt::format("tiles {} deep {}", s.get("tile_m", 0), s.get("tile_k", 0));
   if (s.skeleton == "depthwise") return fmt::format("depthwise columns {}", s.get("columns", 0));
+  if (s.skeleton == "attention") return fmt::format("attention {} x {}", s.get("rows", 0), s.get("keys", 0));
+  if (s.skeleton == "attention_mma")
+    return fmt::format("attention_mma warps {} copies {}{}{} vector {}", s.get("warps", 0), s.get("copy_q", 0),
+                       s.get("copy_k", 0), s.get("copy_v", 0), s.get("vector", 1));
   return fmt::format("rows team {} vector {}{}", s.get("team", 1), s.get("vector", 1),
                      s.get("per_thread", 0) > 0 ? " kept"
                      : s.get("held", 0) > 0     ? " held"
@@ -32,6 +36,11 @@ TEST(Schedules, each_that_can_be_chosen_is_among_the_cases) {
     for (int depth : {8, 16}) all.insert(fmt::format("tiles {} deep {}", tile, depth));
   for (int vector : {1, 2, 4, 8}) all.insert(fmt::format("rows team 1 vector {}", vector));
   for (int columns : {2, 4, 7, 8}) all.insert(fmt::format("depthwise columns {}", columns));
+  for (const char* tile : {"64 x 64", "64 x 32", "32 x 32", "16 x 16"}) all.insert(fmt::format("attention {}", tile));
+  all.insert("attention_mma warps 8 copies 111 vector 8");
+  for (const char* how :
+       {"000 vector 1", "001 vector 8", "101 vector 8", "110 vector 1", "111 vector 1", "111 vector 8"})
+    all.insert(fmt::format("attention_mma warps 4 copies {}", how));
   all.insert("rows team 32 vector 1");        // rows side by side, too few for a thread each
   all.insert("rows team 256 vector 1 held");  // open length
   for (int vector : {1, 2, 4, 8})

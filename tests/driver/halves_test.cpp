@@ -130,6 +130,22 @@ TEST(Bf16, StaysF32ForAReason) {
   EXPECT_EQ(code("graph (%x: f32[4,8]) { %y = relu(%x) return %y }", "cpu:avx512-bf16"), "nothing");
 }
 
+TEST(NarrowFactors, RunOnTensorCores) {
+  for (const auto& [word, type] : {std::pair{"f16", DType::f16}, std::pair{"bf16", DType::bf16}}) {
+    const Compilation c = compiled(kNet, asking({word}), "cuda:emulated");
+    for (const ShapeVerdict& v : of_pass(c.verdicts, "narrow-factors"))
+      EXPECT_FALSE(v.refused) << v.nodes[0] << ": " << v.refused->message;
+    EXPECT_EQ(count_of(c, "mma"), 3);
+    EXPECT_THAT(between(c), testing::Each(type));
+    const auto executable =
+        Executable::from_artifact(build_artifact(c.program, parse_target("cuda:emulated"), {.cache = false}));
+    for (const auto& g : compare_groups(c.fused, c.program, executable, random_inputs(c.fused, {.seed = 1}), {}))
+      EXPECT_TRUE(g.ok) << g.name;
+  }
+  const Compilation f16 = compiled(kNet, asking({"f16"}), "cpu:avx512-bf16");
+  EXPECT_EQ(of_pass(f16.verdicts, "narrow-factors").at(0).code(), "no_kernel");
+}
+
 /// Of AMX: rows of 32 numbers; what is stored in f32 too, for a residual, lies in blocks of a vector there.
 TEST(Bf16, FactorsLieInRowsOfMatrices) {
   const Compilation c = compiled(kNet, asking({"bf16"}), "cpu:avx512-amx");
@@ -164,7 +180,7 @@ TEST(Bf16, RefusesOtherWordsAndNodes) {
     return std::string("accepted");
   };
   EXPECT_EQ(refused("fp16"), "bad_option");
-  EXPECT_EQ(refused("f16"), "bad_option");
+  EXPECT_EQ(refused("tf32"), "bad_option");
   EXPECT_EQ(refused("bf16@nowhere"), "unknown_name");
   EXPECT_EQ(refused("f32@#3"), "accepted");
 }

@@ -24,6 +24,8 @@ constexpr Wording kWordings[] = {
     {"join-gates", "gate", "one launch", "gated MLPs run their two products as one", "between them are never stored"},
     {"join-means", "means", "summed while the map is made", "means of planes are summed while their map is made",
      "are not read again"},
+    {"join-norms", "norm", "one launch", "depthwise convolutions run with the LayerNorm behind them",
+     "between them are never stored"},
     {"join-channel-factors", "factor", "a factor of the weights",
      "factors of channels are factors of the next convolution's weights", "are neither stored nor read again"}};
 
@@ -88,7 +90,8 @@ Lines precisions(const Verdicts& verdicts) {
 Lines narrowed(const Verdicts& verdicts) {
   if (verdicts.empty()) return {};
   const int64_t casts = verdicts.front().number("casts");
-  std::string line = precision_line(verdicts, "bf16", "");
+  const std::string& type = verdicts.front().subject;
+  std::string line = precision_line(verdicts, type.empty() ? "bf16" : type.c_str(), "");
   if (casts > 0)
     line += fmt::format("; {} launch{} only convert{}", casts, casts == 1 ? "" : "es", casts == 1 ? "s" : "");
   return {line};

@@ -11,7 +11,7 @@ namespace opfuse {
 /// Pairs of groups that were looked at for one launch: those that `explain` has a line for.
 std::vector<ShapeVerdict> pairs_of(const std::vector<ShapeVerdict>& verdicts);
 
-/// What a pair is called in reports: "chain", "gate", "means", "factor".
+/// What a pair is called in reports: "chain", "gate", "means", "norm", "factor".
 std::string kind_of(const ShapeVerdict& pair);
 /// Of a pair: "one launch, 1.61 MB between them stay in caches", or why there are two.
 std::string sentence_of(const ShapeVerdict& pair);

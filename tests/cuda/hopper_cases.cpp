@@ -1,0 +1,52 @@
+// Products of groups of four warps: ragged in rows, columns and depth, one step and more than the ring holds, copied
+// and filled element by element, one group and two, widened operands.
+#include "codegen/regions.hpp"
+#include "cuda/emulated.hpp"
+
+namespace opfuse::test {
+namespace {
+
+CudaCase with(const std::string& name, const std::string& region, int rows, int columns, int stages, int copies,
+              int vector, const std::string& type = "f16") {
+  return {.name = "wgmma_" + name,
+          .region = type == "f32" ? region : retyped(region, type),
+          .schedule = {"wgmma",
+                       {{"mma_m", rows},
+                        {"mma_n", columns},
+                        {"stages", stages},
+                        {"copy_a", copies / 2},
+                        {"copy_b", copies % 2},
+                        {"vector", vector}}},
+          .tolerance = type == "bf16" ? 1e-2 : 2e-3};
+}
+
+/// f32 results of operands that are stored in 16 bits.
+std::string widened(const std::string& type, int m, int n, int k) {
+  return fmt::format(
+      "region\nparam input {0}[{1},{3}]\nparam constant {0}[{2},{3}]\nparam output f32[{1},{2}]\nstage contraction\n"
+      "  domain [{1},{2}]\n  reduce [{3}]\n  read param 0 at [a0, a2]\n  read param 1 at [a1, a2]\n"
+      "  reduction sum mul(cast<f32>(r0:{0}), cast<f32>(r1:{0}))\n  output param 2 f32[{1},{2}] at [a0, a1] = s0\n",
+      type, m, n, k);
+}
+
+}  // namespace
+
+const std::vector<CudaCase>& hopper_cases() {
+  static const std::vector<CudaCase> all = {
+      with("tile", gemm_region("128", 64, 64), 128, 64, 3, 3, 8),
+      with("two_groups", gemm_region("130", 40, 200), 128, 64, 3, 3, 8),
+      with("ragged", gemm_region("130", 72, 168), 128, 64, 3, 3, 8),
+      with("wide", gemm_region("70", 136, 320), 64, 128, 2, 3, 8),
+      with("deep", gemm_region("66", 40, 456), 64, 64, 4, 3, 8),
+      with("elements", gemm_region("67", 53, 71), 64, 64, 3, 0, 1),
+      with("one_copied", gemm_region("67", 56, 136, false), 64, 64, 3, 2, 8),
+      with("conv", conv_region({.c = 24, .h = 9, .w = 9, .o = 72, .residual = true}), 64, 64, 3, 3, 8),
+      with("conv_strided", conv_region({.c = 16, .h = 13, .w = 11, .o = 64, .stride = 2}), 64, 64, 3, 3, 8),
+      with("conv_odd", conv_region({.c = 5, .h = 11, .w = 7, .o = 13, .stride = 2}), 64, 64, 2, 0, 1),
+      with("bfloat", gemm_region("100", 64, 136), 128, 64, 3, 3, 8, "bf16"),
+      with("widened", widened("f16", 70, 72, 136), 64, 64, 3, 3, 4, "f32"),
+  };
+  return all;
+}
+
+}  // namespace opfuse::test
