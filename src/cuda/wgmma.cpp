@@ -39,6 +39,7 @@ class Wgmma : MmaTiles {
     if (copies_) k_.line("copy_commit();");
     k_.close();
     k_.line("int stage = 0;");
+    k_.line("#pragma unroll 1");  // ptxas would write all steps of a short loop
     k_.open(fmt::format("for ({0} t = 0; t < steps; ++t)", k_.index_type()));
     if (copies_) k_.line("copy_wait<kStages - 2>();");
     k_.line("async_fence();");

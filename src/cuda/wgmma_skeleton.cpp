@@ -30,6 +30,7 @@ std::vector<Candidate> candidates(const Region& region, const std::vector<ParamL
   s.mma_n = n % 128 == 0 && blocks(128) >= target.multiprocessors ? 128 : 64;
   s.copy_a = copies_sixteen_bytes(region, layouts, view, view.a);
   s.copy_b = copies_sixteen_bytes(region, layouts, view, view.b);
+  if (!s.copy_a || !s.copy_b) return {};  // filled element by element its products wait for issue slots, as mma's do
   s.vector = stored_together(stage, layouts, view.n.back());
   return {{0, erased("wgmma", s)}};
 }
