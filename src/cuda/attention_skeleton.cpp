@@ -2,6 +2,8 @@
 // arithmetic. Operands are read as they lie: heads cut from a projection, transposed or shared by several queries.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cuda/attention_copies.hpp"
 #include "cuda/mma_operands.hpp"
 #include "cuda/schedules.hpp"
@@ -39,12 +41,17 @@ int64_t shared_bytes(const AttentionSchedule& s, int64_t depth, int64_t columns)
          (depth * (s.rows + 1) + depth * (s.keys + 1) + s.keys * ((columns + 15) / 16 * 16) + s.keys * (s.rows + 1));
 }
 
-/// The largest tile that fits; none where a head is too large for any.
+/// The largest tile that fits, and that few queries and keys fill by more than half; none where a head is too large for
+/// any.
 std::optional<AttentionSchedule> tile_for(const Region& region, const AttentionView& view, const TargetInfo& target) {
+  const Stage& scores = region.stages[0];
+  const auto count = [&](int axis) { return scores.domain[static_cast<size_t>(axis)].constant().value_or(64); };
+  const int64_t longest = std::max(count(view.row), count(view.key_axis));
   for (const auto& [rows, keys] : {std::pair<int64_t, int64_t>{64, 64}, {64, 32}, {32, 32}, {16, 16}}) {
     AttentionSchedule s;
     s.rows = rows;
     s.keys = keys;
+    if (rows > 16 && longest <= rows / 2) continue;
     if (shared_bytes(s, view.head_size(region), view.columns(region)) <= target.shared_kilobytes << 10) return s;
   }
   return std::nullopt;
