@@ -130,6 +130,11 @@ bool only_in_outputs(const Stage& stage, int operand) {
   return !reduced;
 }
 
+/// Whether its kernel reduces a row before it stores any of it; a launch without a schedule has no kernel yet.
+bool reduces_before_storing(const Launch& launch) {
+  return launch.schedule.skeleton.empty() || launch.schedule.skeleton == "generic";
+}
+
 }  // namespace
 
 void share_buffers(Program& program, bool rows) {
@@ -138,6 +143,7 @@ void share_buffers(Program& program, bool rows) {
     const Launch& launch = program.launches[l];
     const Body* body = body_of(program, l);
     if (body && body->kind == BodyKind::steps) continue;  // its operands are slices that other steps read
+    const bool by_rows = rows && reduces_before_storing(launch);
     for (const Stage& stage : launch.region.stages)
       for (const StageOutput& output : stage.outputs) {
         if (output.param < 0 || stage.anchor == Anchor::scatter) continue;  // it writes into what an earlier one made
@@ -152,7 +158,7 @@ void share_buffers(Program& program, bool rows) {
           if (sharing.last_use(operand) != static_cast<int>(l) || !sharing.alone(launch, operand)) continue;
           const bool pointwise = read_where_stored(launch.region, static_cast<int>(p), stage, output) &&
                                  only_in_outputs(stage, static_cast<int>(p));
-          if (!pointwise && !(rows && read_within_rows(launch.region, static_cast<int>(p), stage, output))) continue;
+          if (!pointwise && !(by_rows && read_within_rows(launch.region, static_cast<int>(p), stage, output))) continue;
           to.view_of = operand;
           to.view_offset.assign(to.type.shape.rank(), Dim(0));
           sharing.share(result, operand);

@@ -80,8 +80,12 @@ def apply(tree, found):
 class Build:
     def __init__(self, folder, tree):
         self.folder, self.tree = folder, tree
-        commands = json.loads((folder / "compile_commands.json").read_text())
-        self.commands = {pathlib.Path(c["file"]): c for c in commands}
+        self.commands, self.batches = {}, {}  # by source; of a batch (OPFUSE_UNITY) each source has the batch's command
+        for c in json.loads((folder / "compile_commands.json").read_text()):
+            file = pathlib.Path(c["file"])
+            members = re.findall(r'#include "(.*)"', file.read_text()) if file.parent.name == "Unity" else []
+            self.commands |= {pathlib.Path(m): c for m in members or [file]}
+            self.batches |= {pathlib.Path(m): file for m in members}
 
     def flags(self, name):
         """Flags of the file itself or of a neighbour, reading the copy's headers."""
@@ -104,8 +108,20 @@ class Build:
                 out.append(word.replace(f"-I{ROOT}/src", f"-I{self.tree}/src"))
         return out
 
+    def units(self, names):
+        """One source of each batch that `names` touch: a batch is compiled as a whole, from the copies."""
+        return list({self.batches.get(ROOT / name, name): name for name in names}.values())
+
+    def source(self, name):
+        batch = self.batches.get(ROOT / name)
+        if not batch:
+            return self.tree / name if (self.tree / name).exists() else ROOT / name
+        copy = self.tree / f"{batch.parent.parent.name}_{batch.name}"
+        copy.write_text(batch.read_text().replace(f"{ROOT}/src", f"{self.tree}/src"))
+        return copy
+
     def compile(self, name):
-        source = self.tree / name if (self.tree / name).exists() else ROOT / name
+        source = self.source(name)
         target = self.tree / (name.replace("/", "_") + ".o")
         run([*self.flags(name), "-O0", "-c", str(source), "-o", str(target)], f"compile {name}", cwd=self.folder)
         return str(target)
@@ -116,7 +132,8 @@ class Build:
                                            text=True, check=True).stdout.splitlines()[-1])
         words = [w for w in words if w not in (":", "&&")]
         library = self.tree / "libopfuse_llvm.so"
-        mine = {name.removeprefix("src/cpu/emit/") for name in objects}
+        batches = {name: self.batches.get(ROOT / name) for name in objects}
+        mine = {f"Unity/{batches[name].name}" if batches[name] else name.removeprefix("src/cpu/emit/") for name in objects}
         kept = [w for w in words if not any(w.endswith(f"opfuse_llvm.dir/{name}.o") for name in mine)]
         at = kept.index("-o")
         run([*kept[:at], "-o", str(library), *objects.values(), *kept[at + 2:]], "link libopfuse_llvm.so", cwd=self.folder)
@@ -152,7 +169,7 @@ def main():
         touched = apply(tree, blocks(text))
         build = Build(args.build.resolve(), tree.resolve())
         with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-            sources = touched + STANDING_TESTS + HELPERS
+            sources = build.units(touched + STANDING_TESTS + HELPERS)
             objects = dict(zip(sources, pool.map(build.compile, sources)))
         flags = build.flags(touched[0])
         link_flags = [flags[0], *(f for f in flags if f.startswith("-fsanitize"))]
