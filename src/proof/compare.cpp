@@ -111,10 +111,12 @@ Comparison compare_model(const Graph& model, const Graph& fused, const Program& 
     const Tensor* stored = prover.value(value_name(*of_launches.outputs()[i]));
     OPFUSE_CHECK(stored, "output {} has no value", output.name);
     output.same_as_groups = same_numbers(got[i], stored->cast(got[i].dtype()));
-    output.conditioning = conditioning[i];
+    const double largest = output.difference.max_reference;
+    output.conditioning = largest > 0 ? conditioning[i] / largest : 0;
     output.judged = is_float(got[i].dtype()) && !steps;
-    const double allowed = options.output_tolerance.value_or(kConditioningFactor * output.conditioning);
-    const bool explained = output.difference.relative() <= allowed;
+    const bool explained = options.output_tolerance
+                               ? output.difference.relative() <= *options.output_tolerance
+                               : output.difference.max_abs <= kConditioningFactor * conditioning[i];
     output.ok = output.same_as_groups && (!output.judged || explained);
   }
   return comparison;

@@ -13,8 +13,9 @@ std::vector<double> measure_conditioning(GroupProver& prover, const std::vector<
   for (uint64_t seed = 1; seed <= kRuns; ++seed) {
     const std::vector<Tensor> moved = prover.run_with_noise(inputs, seed);
     for (size_t i = 0; i < outputs.size(); ++i) {
-      const double least = 2 * unit_of(outputs[i].dtype());  // one rounding of the largest value
-      largest[i] = std::max({largest[i], least, difference(moved[i], outputs[i]).relative()});
+      const Difference d = difference(moved[i], outputs[i]);
+      const double least = 2 * unit_of(outputs[i].dtype()) * d.max_reference;  // one rounding of the largest value
+      largest[i] = std::max({largest[i], least, d.max_abs});
     }
   }
   return largest;

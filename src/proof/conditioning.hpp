@@ -7,8 +7,9 @@
 
 namespace opfuse {
 
-/// Of each output, of its largest value: what noise changes that has the size of the groups' own proven errors, at
-/// least half a unit. The largest of a few runs. `outputs`: those without noise.
+/// Of each output, in its own unit: how far noise moves it that has the size of the groups' own proven errors, at least
+/// half a unit. The largest of a few runs. `outputs`: those without noise. Not of the output's largest value: where
+/// terms cancel, all of an output may be rounding.
 std::vector<double> measure_conditioning(GroupProver& prover, const std::vector<Tensor>& inputs,
                                          const std::vector<Tensor>& outputs);
 

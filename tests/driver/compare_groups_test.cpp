@@ -31,5 +31,34 @@ TEST(CompareGroups, KnowsThePartsOfNormsWithoutNames) {
   for (const GroupComparison& group : groups) EXPECT_TRUE(group.ok) << group.name;
 }
 
+// Rows less their mean, added up: 0 but for roundings, which are of the size of the terms and not of the result.
+TEST(CompareModel, OutputsThatCancelAreJudgedByTheirTerms) {
+  Graph graph = parse_graph(R"(graph (%x: f32[2,34,34]) {
+    %axis = const splat<-1> : i64[1]
+    %half = const splat<0.5> : f32[34,1]
+    %m = reduce_mean(%x, %axis)
+    %d = sub(%x, %m)
+    %y = matmul(%d, %half)
+    return %y })",
+                            ops());
+  const TargetInfo target = parse_target("host");
+  prepare(graph, {}, nullptr);
+  const Graph fused = apply(graph, plan_graph(graph, target, {}));
+  const Program program = lower_to_program(fused, target);
+  const Executable executable = Executable::from_artifact(build_artifact(program, target, {.cache = false}));
+  const auto inputs = random_inputs(fused);
+  const Comparison right = compare_model(graph, fused, program, executable, inputs, inputs, {});
+  EXPECT_TRUE(right.outputs[0].ok) << right.outputs[0].difference.max_abs;
+  EXPECT_GT(right.outputs[0].difference.relative(), 1) << "nothing cancels: the test says nothing";
+
+  Graph other = parse_graph(R"(graph (%x: f32[2,34,34]) {
+    %c = const splat<0.00001> : f32[34,1]
+    %y = matmul(%x, %c)
+    return %y })",
+                            ops());
+  const Comparison wrong = compare_model(other, fused, program, executable, inputs, inputs, {});
+  EXPECT_FALSE(wrong.outputs[0].ok) << "sums of 34 numbers, 1e-5 of them";
+}
+
 }  // namespace
 }  // namespace opfuse
