@@ -177,7 +177,7 @@ def pair_text(producer, consumer, side):
 
 
 def prices(args, model):
-    """What the ledger says of p -> c kept apart: microseconds as one launch and as two; None where they are no choice."""
+    """What the ledger says of p -> c kept apart: microseconds as one launch and as two; None where nothing is left to choose."""
     done = opfuse(args, "explain", model, "--json", "--target", args.target, "--no-fuse", "p", "c")
     edges = json.loads(done.stdout)["edges"] if done.returncode == 0 else []
     times = next((e.get("time_us", {}) for e in edges if (e["producer"], e["consumer"]) == ("p", "c")), {})
@@ -208,7 +208,7 @@ def pairs(args, folder):
         agrees = (ratio < 1) == (price[0] < price[1])
         right += agrees
         print(f"{producer:10} {consumer:10} {side:4}  {price[0] / price[1]:22.2f}  {ratio:21.2f}" + ("" if agrees else "   WRONG"), flush=True)
-    print(f"{clear} pairs differ by more than 10 %, {right} with the predicted sign; {skipped} are no choice")
+    print(f"{clear} pairs differ by more than 10 %, {right} with the predicted sign; {skipped} leave nothing to choose")
     return 0 if clear and right >= 0.9 * clear else 1
 
 

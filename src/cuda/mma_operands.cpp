@@ -1,5 +1,7 @@
 #include "cuda/mma_operands.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "cuda/skeletons.hpp"
@@ -100,6 +102,19 @@ std::optional<Layout> layout_along(const IndexMap& map, size_t rank, int axis) {
       layout.order.push_back(static_cast<int>(d));
       return layout;
     }
+  return std::nullopt;
+}
+
+std::optional<std::string> refuse_tiles(const StagedTiles& tiles, const Region& region,
+                                        const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
+  const TileView view = mma_view(region, layouts);
+  if (const int64_t bytes = tiles.stages * (tiles.rows + tiles.columns) * tiles.depth * 2;
+      bytes > target.shared_kilobytes << 10)
+    return fmt::format("{} stages are {} bytes, more than a block has", tiles.stages, bytes);
+  if (tiles.copy_a && !copies_sixteen_bytes(region, layouts, view, view.a)) return "copy_a=1 of data that lie apart";
+  if (tiles.copy_b && !copies_sixteen_bytes(region, layouts, view, view.b)) return "copy_b=1 of data that lie apart";
+  if (tiles.vector != 1 && tiles.vector != stored_together(region.stages[0], layouts, view.n.back()))
+    return fmt::format("vector={} of results that lie apart", tiles.vector);
   return std::nullopt;
 }
 

@@ -15,6 +15,15 @@ bool copies_sixteen_bytes(const Region& region, const std::vector<ParamLayout>& 
                           const Expr& operand);
 /// How many neighbours along a domain axis are 16 bytes of the widest result, where all lie together so; else 1.
 int64_t stored_together(const Stage& stage, const std::vector<ParamLayout>& layouts, int axis);
+/// What a schedule of tensor cores asks of shared memory, operands and results; `depth` is a stage's, in elements.
+struct StagedTiles {
+  int64_t stages = 0, rows = 0, columns = 0, depth = 0;
+  bool copy_a = false, copy_b = false;  ///< 16 bytes at a time
+  int64_t vector = 1;                   ///< results stored at a time
+};
+/// Why such tiles do not fit a product of 16-bit operands, with the number's name; nullopt: they do.
+std::optional<std::string> refuse_tiles(const StagedTiles& tiles, const Region& region,
+                                        const std::vector<ParamLayout>& layouts, const TargetInfo& target);
 /// The same product of the 16-bit numbers that its operands are, or are widened from; nullopt: they are none.
 std::optional<TileView> halves_of(const TileView& view);
 /// Whether a region is a product of 16-bit operands with rows and columns, and how those should lie: channels last.

@@ -87,17 +87,11 @@ std::optional<std::string> verify(const Schedule& schedule, const Region& region
                                   const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
   if (auto why = verify_fields<MmaSchedule>(schedule)) return why;
   const auto s = typed<MmaSchedule>(schedule);
-  const TileView view = mma_view(region, layouts);
   if (!whole_tiles(s))
     return fmt::format("tiles of {} x {} x {} are not whole for warps of {} x {}", s.mma_m, s.mma_n, s.mma_k, s.warp,
                        s.warp);
-  if (const int64_t bytes = s.stages * (s.mma_m + s.mma_n) * s.mma_k * 2; bytes > target.shared_kilobytes << 10)
-    return fmt::format("{} stages are {} bytes, more than a block has", s.stages, bytes);
-  if (s.copy_a && !copies_sixteen_bytes(region, layouts, view, view.a)) return "copy_a=1 of data that lie apart";
-  if (s.copy_b && !copies_sixteen_bytes(region, layouts, view, view.b)) return "copy_b=1 of data that lie apart";
-  if (s.vector != 1 && s.vector != stored_together(region.stages[0], layouts, view.n.back()))
-    return fmt::format("vector={} of results that lie apart", s.vector);
-  return std::nullopt;
+  return refuse_tiles({s.stages, s.mma_m, s.mma_n, s.mma_k, s.copy_a > 0, s.copy_b > 0, s.vector}, region, layouts,
+                      target);
 }
 
 }  // namespace

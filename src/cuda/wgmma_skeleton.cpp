@@ -40,15 +40,9 @@ std::optional<std::string> verify(const Schedule& schedule, const Region& region
   if (auto why = verify_fields<WgmmaSchedule>(schedule)) return why;
   if (!has_group_products(target)) return target.name + " has no products of four warps (sm_90a)";
   const auto s = typed<WgmmaSchedule>(schedule);
-  const TileView view = mma_view(region, layouts);
   if (s.mma_m % 64 || s.mma_n % 64) return fmt::format("tiles of {} x {}, not of 64s", s.mma_m, s.mma_n);
-  if (const int64_t bytes = s.stages * (s.mma_m + s.mma_n) * kDepth * 2; bytes > target.shared_kilobytes << 10)
-    return fmt::format("{} stages are {} bytes, more than a block has", s.stages, bytes);
-  if (s.copy_a && !copies_sixteen_bytes(region, layouts, view, view.a)) return "copy_a=1 of data that lie apart";
-  if (s.copy_b && !copies_sixteen_bytes(region, layouts, view, view.b)) return "copy_b=1 of data that lie apart";
-  if (s.vector != 1 && s.vector != stored_together(region.stages[0], layouts, view.n.back()))
-    return fmt::format("vector={} of results that lie apart", s.vector);
-  return std::nullopt;
+  return refuse_tiles({s.stages, s.mma_m, s.mma_n, kDepth, s.copy_a > 0, s.copy_b > 0, s.vector}, region, layouts,
+                      target);
 }
 
 }  // namespace

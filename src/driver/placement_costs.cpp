@@ -60,7 +60,7 @@ static std::string open_sizes_of(const PlacedGroup& group, const SymbolValues& n
   return text;
 }
 
-/// Microseconds of a group as a target's planner prices it, nothing where it is no kernel.
+/// Microseconds of a group as a target's planner prices it, nothing where it has no single kernel.
 static std::optional<double> planned_time(const Graph& graph, const PlacedGroup& group, const TargetInfo& target,
                                           const SymbolValues& sizes) {
   OutlinedCopy copy = outline_copy(graph, group.nodes, {fused_op(), group.candidate->label, "trial"});

@@ -58,7 +58,7 @@ std::optional<Decline> refuse_codes(const Node& product, const CompilerRules& ru
   const Node* data = dequantizer(product.input(0));
   const Node* weights = dequantizer(product.input(1));
   if (!data) return Decline{"no_pair", "its data have no pair", {}};
-  if (!weights) return Decline{"float_weights", "its weights are no codes", {}};
+  if (!weights) return Decline{"float_weights", "its weights are not codes", {}};
   if (!rules.integer) return Decline{"dequantized", "products are computed in float there", {}};
   if (auto why = refuse_data(*data, rules)) return why;
   if (!rules.affine && !zero_point_is_0(*weights))

@@ -202,8 +202,8 @@ Expr Lowering::pull_new(const Value* value, Def& def, const IndexMap& map) {
 
 namespace {
 
-/// The domain axis that each dimension of a value is, where it has the domain's points in another order of axes; empty:
-/// it is no such.
+/// The domain axis that each dimension of a value is, where it has the domain's points in another order of axes; else
+/// empty.
 std::vector<size_t> order_of_axes(const IndexMap& map, const Shape& shape, const Shape& domain) {
   if (map.dims.size() != domain.rank() || shape.rank() != domain.rank()) return {};
   std::vector<size_t> order;

@@ -55,7 +55,7 @@ double number_of(const std::string& command, const TemporaryFolder& folder) {
   double number = 0;
   const auto [end, error] = std::from_chars(last.data(), last.data() + last.size(), number);
   if (last.empty() || error != std::errc{} || end != last.data() + last.size())
-    throw fail(E::bad_option, "the last line of the metric \"{}\" is no number: \"{}\"", command, last);
+    throw fail(E::bad_option, "the last line of the metric \"{}\" is not a number: \"{}\"", command, last);
   return number;
 }
 
