@@ -5,17 +5,18 @@
 //
 // One line per request, one line per answer, fields separated by tabs; the first answer comes unasked:
 //   (start)              ok  VERSION  MILLISECONDS from the file to a runnable model
-//   input NAME FILE      ok                      bind the .npy array (to every context)
-//   run COUNT            ok  NS  NS  ...         run the first context COUNT times
-//   images SECONDS       ok  COUNT  NS           run all contexts, each in a thread of its own, for that long
-//   outputs              ok  NAME  NAME  ...
-//   output NAME FILE     ok                      write the output of the last run
+//   input NAME TYPE SIZES FILE  ok               bind an array to every context: elements in C order, TYPE f32, SIZES
+//   1,3,8,8 run COUNT            ok  NS  NS  ...         run the first context COUNT times images SECONDS       ok
+//   COUNT  NS           run all contexts, each in a thread of its own, for that long outputs              ok  NAME NAME
+//   ... output NAME FILE     ok  TYPE  SIZES         write the output of the last run
 // A request that fails is answered by `error TEXT`. End of input ends the program.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <fstream>
 #include <iostream>
+#include <iterator>
 #include <list>
 #include <map>
 #include <sstream>
@@ -24,7 +25,6 @@
 #include <thread>
 #include <vector>
 
-#include "npy.hpp"
 #include "opfuse/opfuse.hpp"
 
 namespace {
@@ -34,6 +34,50 @@ using Words = std::vector<std::string>;
 
 int64_t nanoseconds_since(Clock::time_point start) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
+}
+
+struct Array {
+  opfuse::DType dtype = opfuse::DType::unknown;
+  std::vector<int64_t> shape;
+  std::vector<char> bytes;
+
+  opfuse::ArrayView view() { return {dtype, bytes.data(), shape}; }
+};
+
+/// The types that a peer's arrays have; sizes in bytes.
+struct Kind {
+  std::string name;
+  opfuse::DType dtype;
+  size_t size;
+};
+const Kind kKinds[] = {{"f32", opfuse::DType::f32, 4}, {"f64", opfuse::DType::f64, 8},
+                       {"f16", opfuse::DType::f16, 2}, {"i8", opfuse::DType::i8, 1},
+                       {"u8", opfuse::DType::u8, 1},   {"i32", opfuse::DType::i32, 4},
+                       {"i64", opfuse::DType::i64, 8}, {"bool", opfuse::DType::boolean, 1}};
+
+const Kind& kind_of(opfuse::DType dtype) {
+  for (const Kind& kind : kKinds)
+    if (kind.dtype == dtype) return kind;
+  throw std::runtime_error("an array has an element type that this program does not exchange");
+}
+
+size_t bytes_of(const Kind& kind, const std::vector<int64_t>& shape) {
+  size_t bytes = kind.size;
+  for (int64_t dim : shape) bytes *= static_cast<size_t>(dim);
+  return bytes;
+}
+
+Array read_array(const std::string& type, const std::string& sizes, const std::string& path) {
+  Array array;
+  for (const Kind& kind : kKinds)
+    if (kind.name == type) array.dtype = kind.dtype;
+  std::stringstream text(sizes);
+  for (std::string size; std::getline(text, size, ',');) array.shape.push_back(std::stoll(size));
+  std::ifstream file(path, std::ios::binary);
+  array.bytes.assign(std::istreambuf_iterator<char>(file), {});
+  if (array.bytes.size() != bytes_of(kind_of(array.dtype), array.shape))
+    throw std::runtime_error(path + " does not hold " + type + "[" + sizes + "]");
+  return array;
 }
 
 struct Arguments {
@@ -109,7 +153,7 @@ class Session {
 
   Words answer(const Words& request) {
     const std::string& verb = request.at(0);
-    if (verb == "input") return input(request.at(1), request.at(2));
+    if (verb == "input") return input(request.at(1), read_array(request.at(2), request.at(3), request.at(4)));
     if (verb == "run") return run(std::stoi(request.at(1)));
     if (verb == "images") return images(std::stod(request.at(1)));
     if (verb == "outputs") return outputs();
@@ -120,11 +164,11 @@ class Session {
  private:
   struct Seat {
     opfuse::Context context;
-    std::map<std::string, bench::Array> outputs;
+    std::map<std::string, Array> outputs;
   };
 
-  Words input(const std::string& name, const std::string& path) {
-    bench::Array& array = inputs_[name] = bench::read_npy(path);
+  Words input(const std::string& name, Array given) {
+    Array& array = inputs_[name] = std::move(given);
     for (Seat& seat : seats_) seat.context.bind(name, array.view());
     outputs_bound_ = false;
     return {};
@@ -137,10 +181,8 @@ class Session {
       seat.context.run();
       for (const opfuse::TensorInfo& info : executable_.outputs()) {
         const opfuse::ArrayView own = seat.context.output(info.name);
-        size_t bytes = bench::element_size(own.dtype);
-        for (int64_t dim : own.shape) bytes *= static_cast<size_t>(dim);
-        bench::Array& array = seat.outputs[info.name];
-        array = {own.dtype, own.shape, std::vector<char>(bytes)};
+        Array& array = seat.outputs[info.name];
+        array = {own.dtype, own.shape, std::vector<char>(bytes_of(kind_of(own.dtype), own.shape))};
         seat.context.bind(info.name, array.view());
       }
       seat.context.run();
@@ -193,12 +235,17 @@ class Session {
 
   Words output(const std::string& name, const std::string& path) {
     bind_outputs();
-    bench::write_npy(path, seats_.front().outputs.at(name).view());
-    return {};
+    const Array& array = seats_.front().outputs.at(name);
+    std::ofstream file(path, std::ios::binary);
+    file.write(array.bytes.data(), static_cast<std::streamsize>(array.bytes.size()));
+    if (!file.flush()) throw std::runtime_error(path + ": cannot be written");
+    std::string sizes;
+    for (int64_t size : array.shape) sizes += (sizes.empty() ? "" : ",") + std::to_string(size);
+    return {kind_of(array.dtype).name, sizes};
   }
 
   opfuse::Executable executable_;
-  std::map<std::string, bench::Array> inputs_;
+  std::map<std::string, Array> inputs_;
   std::list<Seat> seats_;
   bool outputs_bound_ = false;
 };

@@ -19,6 +19,10 @@ import onnxruntime
 import openvino
 
 
+TYPES = {"f32": np.float32, "f64": np.float64, "f16": np.float16, "i8": np.int8, "u8": np.uint8, "i32": np.int32,
+         "i64": np.int64, "bool": np.bool_}
+
+
 class Unavailable(Exception):
     """The contestant cannot take part; the text says why and what to do."""
 
@@ -172,9 +176,10 @@ class Opfuse:
         self.version, milliseconds = self.answer()
         self.folder = tempfile.TemporaryDirectory(prefix="opfuse-peers-")
         for i, (name, array) in enumerate(feeds.items()):
-            file = pathlib.Path(self.folder.name) / f"input{i}.npy"
-            np.save(file, array)
-            self.ask("input", name, file)
+            file = pathlib.Path(self.folder.name) / f"input{i}"
+            array.tofile(file)
+            kind = next((kind for kind, dtype in TYPES.items() if array.dtype == dtype), str(array.dtype))
+            self.ask("input", name, kind, ",".join(map(str, array.shape)), file)
         self.ask("run", 1)
         return float(milliseconds)
 
@@ -201,9 +206,9 @@ class Opfuse:
     def outputs(self):
         results = {}
         for i, name in enumerate(self.ask("outputs")):
-            file = pathlib.Path(self.folder.name) / f"output{i}.npy"
-            self.ask("output", name, file)
-            results[name] = np.load(file)
+            file = pathlib.Path(self.folder.name) / f"output{i}"
+            kind, sizes = self.ask("output", name, file)
+            results[name] = np.fromfile(file, TYPES[kind]).reshape([int(size) for size in sizes.split(",") if size])
         return results
 
     def stop(self):

@@ -1,4 +1,5 @@
 """Compiling, running, comparing, measuring a small net."""
+import json
 import os
 import signal
 import struct
@@ -172,12 +173,21 @@ class Run(CliTest):
             self.assertEqual(self.ok("inspect", self.folder / "t.opf", "--json").json["target"], target)
         self.fails(2, "compile", SMALL, "-o", self.folder / "t.opf", "--target", "gpu", says=["E0401", "cpu:avx2"])
 
-    def test_foreign_flags_are_accepted_with_a_note(self):
+    def test_flags_of_trtexec_are_names_of_ours(self):
         write_npy(self.folder / "x.npy", (1, 3, 16, 16), ramp(768))
-        result = self.ok("run", SMALL, f"--loadInputs=x:{self.folder}/x.npy")
-        self.assertIn("note: --loadInputs is accepted as --input", result.err)
+        given = self.ok("run", f"--onnx={SMALL}", f"--loadInputs=x:{self.folder}/x.npy", "--json").json
+        self.assertEqual(given["outputs"], self.ok("run", SMALL, f"--input=x={self.folder}/x.npy", "--json").json["outputs"])
         result = self.ok("bench", SMALL, "--warmUp=5", "--duration", "20ms", "--dumpProfile", "--json")
-        self.assertIn("note: --warmUp is accepted as --warmup", result.err)
+        self.assertIn("note: --dumpProfile has no effect: see opfuse profile", result.err)
+        self.ok("compile", SMALL, f"--saveEngine={self.folder}/s.opf")
+        profile, layers = self.folder / "p.json", self.folder / "l.json"
+        self.fails(2, "bench", SMALL, f"--exportProfile={profile}", says=["--exportProfile goes with opfuse profile"])
+        self.ok("profile", "--loadEngine", self.folder / "s.opf", "--warmUp=5", "--duration", "20ms",
+                f"--exportProfile={profile}", f"--exportLayerInfo={layers}")
+        timed, known = (json.loads(path.read_text())["kernels"] for path in (profile, layers))
+        self.assertTrue(all(kernel["ms"] > 0 for kernel in timed))
+        self.assertEqual([kernel["nodes"] for kernel in known], [kernel["nodes"] for kernel in timed])
+        self.assertNotIn("ms", known[0])
 
 
 class Compare(CliTest):

@@ -107,7 +107,8 @@ std::string deflated(const std::string& stored, const std::string& npy_bytes) {
   std::string zip = stored;
   const size_t data = 30 + zip[26], directory = data + npy_bytes.size();
   const auto size = static_cast<uint32_t>(packed.size());
-  zip[directory + 10] = 8;
+  zip[8] = zip[directory + 10] = 8;
+  std::memcpy(&zip[18], &size, 4);
   std::memcpy(&zip[directory + 20], &size, 4);
   const auto at = static_cast<uint32_t>(data + packed.size());
   std::memcpy(&zip[zip.size() - 6], &at, 4);
@@ -134,18 +135,18 @@ TEST(Npz, RefusesDamage) {
                                                        return folder.read("u.npz");
                                                      }(),
                                                      encode_npy(t));
-  for (size_t size = 0; size < good.size(); size += 7)
+  for (size_t size = 0; size < good.size(); size += size + 24 < good.size() ? 19 : 1)  // all ends of the end record
     EXPECT_EQ(name_of_error([&] { read_npz(folder.write("cut.npz", good.substr(0, size))); }), "bad_file") << size;
   int refused = 0;
   for (const std::string& file : {good, packed})
-    for (size_t at = 0; at < file.size(); ++at) {
+    for (size_t at = 0; at < file.size(); at += at < 128 || at + 200 > file.size() ? 1 : 9) {
       std::string changed = file;
       changed[at] = static_cast<char>(changed[at] ^ 0x55);
       const std::string name = name_of_error([&] { read_npz(folder.write("bad.npz", changed)); });
       EXPECT_TRUE(name.empty() || name == "bad_file") << at << " " << name;
       refused += name.empty() ? 0 : 1;
     }
-  EXPECT_GT(refused, 400);
+  EXPECT_GT(refused, 150);
 }
 
 TEST(TensorPb, EveryTypeComesBackWithItsName) {

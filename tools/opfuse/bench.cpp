@@ -341,14 +341,15 @@ std::function<int()> add_bench(FlagSet& app) {
                "take turns with the unfused program; exit 1 if latency is worse beyond noise, or peak memory is");
   app.add_flag("--per-group", flags->per_group,
                "with --vs-unfused: the table of every group's time beside that of the kernels it replaces");
-  app.add_option("--contexts", flags->contexts, "contexts that run at the same time, --threads each")
+  app.add_option("--contexts,--infStreams", flags->contexts, "contexts that run at the same time, --threads each")
       ->range(1, 1024)
       ->capture_default_str();
-  app.add_option("--warmup", flags->warmup, "time of uncounted runs")->capture_default_str();
+  app.add_option("--warmup,--warmUp", flags->warmup, "time of uncounted runs")->capture_default_str();
   app.add_option("--duration", flags->duration, "time of counted runs")->capture_default_str();
   app.add_option("--iterations", flags->iterations, "runs at least")->range(1, 1 << 30)->capture_default_str();
   app.add_option("--percentile", flags->percentiles, "further percentiles, e.g. 90,99.9")->delimiter(',');
-  app.add_option("--export-times", flags->export_times, "write every run's time as JSON")->type_name("FILE");
+  app.add_option("--export-times,--exportTimes", flags->export_times, "write every run's time as JSON")
+      ->type_name("FILE");
   app.add_option("--kernels", flags->kernels,
                  "'random': drawn convolutions, products and depthwise layers instead of a model");
   app.add_option("--count", flags->count, "how many kernels to draw")->range(1, 100000)->capture_default_str();

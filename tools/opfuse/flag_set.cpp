@@ -33,6 +33,13 @@ FlagOption FlagSet::add_option_function(const std::string& name, const std::func
   return FlagOption(app_->add_option_function<std::string>(name, take, meaning));
 }
 
+void FlagSet::add_hidden(const std::string& name, bool has_value, const std::function<void()>& given) {
+  CLI::Option* option = has_value
+                            ? app_->add_option_function<std::string>(name, [given](const std::string&) { given(); })
+                            : app_->add_flag_function(name, [given](int64_t) { given(); });
+  option->group("");
+}
+
 template FlagOption FlagSet::add_option(const std::string&, std::string&, const std::string&);
 template FlagOption FlagSet::add_option(const std::string&, int&, const std::string&);
 template FlagOption FlagSet::add_option(const std::string&, int64_t&, const std::string&);
@@ -51,7 +58,7 @@ std::string FlagSet::verb() const { return app_->get_name(); }
 
 std::vector<OptionRow> FlagSet::rows() const {
   std::vector<OptionRow> rows;
-  for (const CLI::Option* option : app_->get_options())
+  for (const CLI::Option* option : app_->get_options([](const CLI::Option* o) { return !o->get_group().empty(); }))
     rows.push_back({option->get_name(false, true), option->get_name(true, true),
                     option->get_expected_max() > 0 ? option->get_type_name() : "", option->get_default_str(),
                     option->get_description(), option->get_positional()});

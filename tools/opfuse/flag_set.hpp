@@ -43,12 +43,14 @@ class FlagSet {
  public:
   explicit FlagSet(CLI::App* app) : app_(app) {}
 
-  /// `name`: "--long", "-s,--long" or "POSITIONAL". Instantiated in flag_set.cpp for the types in use.
+  /// `name`: "--long", "-s,--long", "--long,--otherName" or "POSITIONAL". Instantiated in flag_set.cpp for the types in use.
   template <class T>
   FlagOption add_option(const std::string& name, T& value, const std::string& meaning);
   FlagOption add_flag(const std::string& name, bool& value, const std::string& meaning);
   FlagOption add_option_function(const std::string& name, const std::function<void(const std::string&)>& take,
                                  const std::string& meaning);
+  /// An option that --help and rows() do not show; its value, if it has one, is not kept.
+  void add_hidden(const std::string& name, bool has_value, const std::function<void()>& given);
 
   FlagOption get_option(const std::string& name);
   bool given(const std::string& name) const;  ///< the user named it

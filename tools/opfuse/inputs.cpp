@@ -174,14 +174,16 @@ std::vector<std::string> names_of(const std::vector<Value*>& values) {
 
 void add_dimension_flags(FlagSet& app, DimensionFlags& flags) {
   app.add_option("--dim", flags.dims, "size of a symbolic dimension")->type_name("NAME=VALUE")->allow_extra_args(false);
-  app.add_option("--shape", flags.shapes, "sizes of an input: x:1x3x8x8, x:[1,3,8,8] or x[1,3,8,8]; ? keeps one")
+  app.add_option("--shape,--shapes,--input-shapes,--optShapes", flags.shapes,
+                 "sizes of an input: x:1x3x8x8, x:[1,3,8,8] or x[1,3,8,8]; ? keeps one")
       ->type_name("INPUT:SIZES")
       ->allow_extra_args(false);
 }
 
 void add_input_flags(FlagSet& app, InputFlags& flags) {
   add_dimension_flags(app, flags.dimensions);
-  app.add_option("--input", flags.files, "array for an input: .npy, .npz or ONNX .pb, or its values: axes=[0,1]")
+  app.add_option("--input,--loadInputs,--load-inputs", flags.files,
+                 "array for an input: .npy, .npz or ONNX .pb, or its values: axes=[0,1]")
       ->type_name("NAME=FILE|VALUES")
       ->allow_extra_args(false);
   app.add_option("--range", flags.ranges, "range of a random input")->type_name("NAME=LO..HI")->allow_extra_args(false);
@@ -250,6 +252,13 @@ static Tensor from_wider(const Tensor& given, DType to, const std::string& name)
   return narrow;
 }
 
+/// Where NAME of "NAME=FILE" ends, or of trtexec's "NAME:FILE".
+static size_t end_of_name(const std::string& argument, const std::vector<std::string>& names) {
+  const size_t equals = argument.find('='), colon = argument.find(':');
+  if (equals != std::string::npos || colon == std::string::npos) return equals;
+  return std::find(names.begin(), names.end(), argument.substr(0, colon)) == names.end() ? equals : colon;
+}
+
 NamedTensors read_arrays(const std::vector<std::string>& arguments, const NamedTypes& known, const std::string& flag) {
   std::vector<std::string> names;
   for (const auto& [name, type] : known) names.push_back(name);
@@ -265,7 +274,7 @@ NamedTensors read_arrays(const std::vector<std::string>& arguments, const NamedT
   for (const std::string& argument : arguments) {
     std::error_code error;
     const bool is_path = std::filesystem::exists(argument, error);
-    const size_t equals = is_path ? std::string::npos : argument.find('=');
+    const size_t equals = is_path ? std::string::npos : end_of_name(argument, names);
     const std::string name = equals == std::string::npos ? "" : argument.substr(0, equals);
     const auto type = std::find_if(known.begin(), known.end(), [&](const auto& k) { return k.first == name; });
     if (type != known.end() && !std::filesystem::exists(argument.substr(equals + 1), error))

@@ -63,7 +63,7 @@ Error refusal(const CLI::App& app, const CLI::ParseError& e) {
   for (const CLI::App* sub : app.get_subcommands()) {
     hint = fmt::format("opfuse {} --help lists the flags", sub->get_name());
     std::vector<std::string> names;
-    for (const CLI::Option* option : sub->get_options())
+    for (const CLI::Option* option : sub->get_options([](const CLI::Option* o) { return !o->get_group().empty(); }))
       for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
     for (const std::string& word : sub->remaining()) {
       const std::string name = word.substr(0, word.find('='));
@@ -95,7 +95,7 @@ int print_version(bool json) {
 }
 
 int run_cli(int argc, char** argv) {
-  std::vector<std::string> arguments = port_foreign_flags({argv + 1, argv + argc});
+  std::vector<std::string> arguments = with_model_as_argument({argv + 1, argv + argc});
   if (!arguments.empty() && (arguments[0] == "--version" || arguments[0] == "-V"))
     return print_version(contains(arguments, "--json"));
   if (!arguments.empty() && arguments[0] == "help") {  // help, help VERB
@@ -114,6 +114,7 @@ int run_cli(int argc, char** argv) {
     CLI::App* sub = app.add_subcommand(verb.name, verb.summary);
     const std::function<int()> run = verb.add(flags.emplace_back(sub));
     add_limit_flag(flags.back());
+    add_foreign_flags(flags.back());
     add_quiet_flag(flags.back());
     sub->callback([&chosen, run] { chosen = run; });
   }

@@ -145,7 +145,7 @@ std::function<int()> add_optimize(FlagSet& app) {
       ->type_name("FILE.html");
   add_force_flag(app, flags->force);
   app.add_flag("--no-proof", flags->no_proof, "leave out the proof that the program equals the model");
-  app.add_option("--warmup", flags->warmup, "time of uncounted runs")->capture_default_str();
+  app.add_option("--warmup,--warmUp", flags->warmup, "time of uncounted runs")->capture_default_str();
   app.add_option("--duration", flags->duration, "time of counted runs, of each program")->capture_default_str();
   add_input_flags(app, flags->inputs);
   add_compile_flags(app, flags->compile);

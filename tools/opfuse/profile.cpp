@@ -24,7 +24,7 @@ namespace opfuse::cli {
 namespace {
 
 struct Flags {
-  std::string model, warmup = "200ms", duration = "2s", sort = "order", trace;
+  std::string model, warmup = "200ms", duration = "2s", sort = "order", trace, profile_file, layers_file;
   InputFlags inputs;
   CompileFlags compile;
   int top = 0;
@@ -198,6 +198,15 @@ Json to_json(const LaunchProfile& p, const std::vector<ProfiledLaunch>& rows, co
   return out;
 }
 
+/// What is known of each launch without running it: the profile without its times.
+Json layers_of(Json profile) {
+  for (Json& kernel : profile["kernels"])
+    for (const char* measured : {"ms", "share", "gb_per_s", "gflop_per_s", "share_of_roof"}) kernel.erase(measured);
+  Json out = document("opfuse.layers/1");
+  for (const char* key : {"model", "target", "dims", "variant", "kernels"}) out[key] = std::move(profile[key]);
+  return out;
+}
+
 void write_trace(const Subject& subject, const Flags& flags) {
   const Artifact& artifact = subject.executable.artifact();
   const report::RunTrace trace = trace_run(subject.executable, subject.inputs, flags.compile.threads);
@@ -209,7 +218,10 @@ int run(const FlagSet& app, Flags flags) {
   catch_interrupts();
   check_companions(app, {{"--allow-stale", "--plan"}});
   bound_threads(flags.compile);
-  check_output("--trace", flags.trace, {".json"}, flags.force);
+  for (const auto& [flag, file] : {std::pair<const char*, const std::string&>{"--trace", flags.trace},
+                                   {"--export-profile", flags.profile_file},
+                                   {"--export-layers", flags.layers_file}})
+    check_output(flag, file, {".json"}, flags.force);
   const Subject subject = open_subject(app, flags);
   const MeasureSettings settings{parse_duration(flags.warmup, 1e-3), parse_duration(flags.duration, 1), 5};
   const LaunchProfile profile = measure_profile(subject.executable, subject.inputs, flags.compile.threads, settings);
@@ -220,9 +232,11 @@ int run(const FlagSet& app, Flags flags) {
                      profile.runs == 1 ? "" : "s"));
   std::vector<ProfiledLaunch> rows = profile.rows;
   sort_rows(rows, flags);
+  Json out = to_json(profile, rows, flags);
+  add_extras(extras, out);
+  if (!flags.profile_file.empty()) write_text_file(flags.profile_file, out.dump(1) + "\n");
+  if (!flags.layers_file.empty()) write_text_file(flags.layers_file, layers_of(out).dump(1) + "\n");
   if (flags.json) {
-    Json out = to_json(profile, rows, flags);
-    add_extras(extras, out);
     print_json(out);
   } else {
     print_text(profile, rows, flags);
@@ -240,7 +254,7 @@ std::function<int()> add_profile(FlagSet& app) {
       ->one_of({"order", "time", "roof"})
       ->capture_default_str();
   app.add_option("--top", flags->top, "show only the first N kernels");
-  app.add_option("--warmup", flags->warmup, "time of uncounted runs")->capture_default_str();
+  app.add_option("--warmup,--warmUp", flags->warmup, "time of uncounted runs")->capture_default_str();
   app.add_option("--duration", flags->duration, "time of recorded runs")->capture_default_str();
   app.add_flag(
       "--vs-unfused", flags->vs_unfused,
@@ -248,6 +262,11 @@ std::function<int()> add_profile(FlagSet& app) {
   app.add_flag("--counters", flags->counters,
                "instructions, cycles and misses of the last cache per run, where the system allows (perf_event)");
   app.add_option("--trace", flags->trace, "a run part by part, for ui.perfetto.dev: launches, workers, waiting, memory")
+      ->type_name("FILE.json");
+  app.add_option("--export-profile,--exportProfile", flags->profile_file, "write the profile as JSON (docs/json.md)")
+      ->type_name("FILE.json");
+  app.add_option("--export-layers,--exportLayerInfo", flags->layers_file,
+                 "write every kernel's nodes, schedule, bytes and FLOP as JSON, without times")
       ->type_name("FILE.json");
   add_force_flag(app, flags->force);
   add_input_flags(app, flags->inputs);

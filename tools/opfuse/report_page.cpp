@@ -128,7 +128,7 @@ std::function<int()> add_report(FlagSet& app) {
   app.add_option("--radius", flags->radius, "with --node: how many edges away")
       ->range(0, 1 << 20)
       ->capture_default_str();
-  app.add_option("--warmup", flags->warmup, "time of uncounted runs")->capture_default_str();
+  app.add_option("--warmup,--warmUp", flags->warmup, "time of uncounted runs")->capture_default_str();
   app.add_option("--duration", flags->duration, "time of recorded runs")->capture_default_str();
   app.add_option("--timeline-parts", flags->timeline_parts,
                  "parts of a run in the timeline; of more, those of a launch on one worker are one")
