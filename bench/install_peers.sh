@@ -5,7 +5,8 @@
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 venv=${OPFUSE_PEERS_VENV:-$root/build/peers-venv}
-packages="onnxruntime openvino numpy onnx"
+# Pinned: numbers of two versions are not one table.
+packages="onnxruntime==1.32.0 openvino==2026.4.1 numpy==2.4.6 onnx==1.23.2"
 
 if ! command -v python3 >/dev/null; then
   echo "install_peers: python3 is missing; on Debian: apt install python3 python3-venv" >&2
@@ -18,7 +19,12 @@ if [ ! -x "$venv/bin/python" ]; then
     exit 2
   fi
 fi
-if "$venv/bin/python" -c "import $(echo "$packages" | tr ' ' ',')" 2>/dev/null; then
+if "$venv/bin/python" - $packages 2>/dev/null <<'PYTHON'
+import sys
+from importlib.metadata import version
+sys.exit(not all(version(name) == wanted for name, _, wanted in (package.partition("==") for package in sys.argv[1:])))
+PYTHON
+then
   echo "install_peers: everything is already there"
 else
   echo "install_peers: installing $packages from PyPI (about 150 MB)"

@@ -69,7 +69,8 @@ def case_table(case):
         cells = [line[0].ljust(widths[0])] + [cell.rjust(width) for cell, width in zip(line[1:], widths[1:])]
         lines.append("  " + "  ".join(cells))
     if case["other_input_change"] is not None:
-        lines.append(f"  (another input changes the outputs by {case['other_input_change']:.1e} of max |reference|)")
+        lines.append(f"  (another input changes the outputs by {case['other_input_change']:.1e} of max |reference|, one rounding of every "
+                     f"number of the input by {number(case.get('rounding_change'), '.1e')})")
     return "\n".join(lines + notes)
 
 
