@@ -1,5 +1,5 @@
-// Flags of trtexec and Polygraphy, accepted so that scripts port over. Those with a counterpart are further names of the
-// option itself (see its add_option); here is the rest.
+// Flags of trtexec and Polygraphy, accepted so that scripts port over. Those with a counterpart are further names of
+// the option itself (see its add_option); here is the rest.
 #pragma once
 
 #include <string>
