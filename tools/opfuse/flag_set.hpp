@@ -43,7 +43,8 @@ class FlagSet {
  public:
   explicit FlagSet(CLI::App* app) : app_(app) {}
 
-  /// `name`: "--long", "-s,--long", "--long,--otherName" or "POSITIONAL". Instantiated in flag_set.cpp for the types in use.
+  /// `name`: "--long", "-s,--long", "--long,--otherName" or "POSITIONAL". Instantiated in flag_set.cpp for the types in
+  /// use.
   template <class T>
   FlagOption add_option(const std::string& name, T& value, const std::string& meaning);
   FlagOption add_flag(const std::string& name, bool& value, const std::string& meaning);
