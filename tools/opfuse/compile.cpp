@@ -200,7 +200,8 @@ int run(const FlagSet& app, const Flags& flags) {
 std::function<int()> add_compile(FlagSet& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("MODEL", flags->model, kModelHelp)->required();
-  app.add_option("-o,--output,--saveEngine", flags->output, "the .opf; it contains machine code: load only what you would run")
+  app.add_option("-o,--output,--saveEngine", flags->output,
+                 "the .opf; it contains machine code: load only what you would run")
       ->type_name("FILE");
   add_force_flag(app, flags->force);
   app.add_option("--emit", flags->emit,
