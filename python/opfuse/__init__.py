@@ -181,7 +181,7 @@ def compile(model: Model | Fused, target: Target | str = "host", *, dims: Mappin
     dims: values of symbolic dimensions, others stay open. specialize: sizes of open dimensions to compile once more for; a run
     takes the first of these variants that fits its inputs. compile_threads: of the compiler. cache: kernels on disk.
     allow_reference: operators without a kernel run in the interpreter. only, skip, rules, max_group_nodes, no_fuse, fuse, precision, patterns, pattern_files: as for plan.
-    exact: no algorithm that rounds otherwise than direct convolution, and no activations by tables. no_pass: names of
+    exact: direct convolution only, no table-based activations. no_pass: names of
     shaping passes to leave out (docs/internals/shaping.md). chains: False leaves out the joins and the loop over images. threads: of the runs, for the choice of algorithms. measure:
     algorithms, and groups of the rules, by timing the whole model with each. timings: files of measured groups. algorithm, no_algorithm: "f4", "direct@NODE": forced, forbidden.
     max_weight_growth, workspace: bytes, docs/accuracy.md. dump_dir: the graph after each pass that changes it. limits,

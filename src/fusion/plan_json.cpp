@@ -21,7 +21,7 @@ namespace opfuse {
 using Json = nlohmann::ordered_json;
 
 static constexpr std::string_view kPreviousSchema = "opfuse.plan/1";
-static constexpr const char* kSince = "0.1.0";  ///< the first release that reads kPlanSchema
+static constexpr const char* kSince = "0.2.0";  ///< the first release that reads kPlanSchema
 
 static Json json_of(const Decline& d) { return {{"code", d.code}, {"message", d.message}, {"evidence", d.evidence}}; }
 

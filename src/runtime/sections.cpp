@@ -22,15 +22,15 @@ constexpr size_t kPage = 4096, kUnpagedAlignment = 8;
 constexpr size_t kPrefix = 24;
 
 constexpr KnownSection kSections[] = {
-    {"model", 1, 1, true, "0.1.0", false},     // target, features, inputs, outputs, constraints
-    {"program", 1, 2, true, "0.1.0", false},   // buffers, launches, bodies; 1: loops over images and over steps
-    {"variants", 1, 2, true, "0.1.0", false},  // programs for given sizes
-    {"notes", 1, 1, false, "0.1.0", false},    // what the compiler remarked
-    {"plan", 1, 1, false, "0.1.0", false},     // the fusion plan it was made with
-    {"code", 1, 1, true, "0.1.0", true},       // of CPUs, and the contract's hash
-    {"cubins", 2, 2, true, "0.1.0", true},     // of GPUs, and the contract's hash
-    {"device", 1, 1, true, "0.1.0", true},     // one for each beside the target: "device:example-npu"
-    {"constants", 1, 1, true, "0.1.0", true},  // packed weights
+    {"model", 1, 1, true, "0.2.0", false},     // target, features, inputs, outputs, constraints
+    {"program", 1, 2, true, "0.2.0", false},   // buffers, launches, bodies; 1: loops over images and over steps
+    {"variants", 1, 2, true, "0.2.0", false},  // programs for given sizes
+    {"notes", 1, 1, false, "0.2.0", false},    // what the compiler remarked
+    {"plan", 1, 1, false, "0.2.0", false},     // the fusion plan it was made with
+    {"code", 1, 1, true, "0.2.0", true},       // of CPUs, and the contract's hash
+    {"cubins", 2, 2, true, "0.2.0", true},     // of GPUs, and the contract's hash
+    {"device", 1, 1, true, "0.2.0", true},     // one for each beside the target: "device:example-npu"
+    {"constants", 1, 1, true, "0.2.0", true},  // packed weights
 };
 
 size_t align_up(size_t offset, size_t alignment) { return (offset + alignment - 1) / alignment * alignment; }

@@ -139,13 +139,13 @@ void add_pass_flags(FlagSet& app, PassFlags& flags) {
       ->type_name("NAME")
       ->allow_extra_args(false);
   app.add_flag("--no-chains", flags.no_chains,
-               fmt::format("short for --no-pass with each of {}: a launch each for what they join, batches together",
+               fmt::format("launch each group separately and keep batches together: --no-pass with each of {}",
                            fmt::join(passes_of_chains(), ", ")));
 }
 
 void add_algorithm_flags(FlagSet& app, AlgorithmFlags& flags) {
   app.add_flag("--exact", flags.exact,
-               "no algorithm that rounds otherwise than direct convolution (Winograd), no activations by tables");
+               "direct convolution only (no Winograd), no table-based activations");
   app.add_flag("--measure", flags.measure,
                "choose algorithms, and groups of the rules, by timing the whole model with each of them");
   app.add_option(

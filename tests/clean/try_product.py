@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""What opfuse promises, tried as a newcomer would: from the wheel, in an empty environment, far from the sources.
+
+    ./dev wheel && tests/clean/try_product.py build/wheel/dist/opfuse-*-cp311-*.whl [--python python3.11] [--write docs/tried.md]
+
+One row for each promise, with what was run and what it showed. onnx and onnxruntime come from PyPI, and PyTorch with --torch.
+Exit status 1 if something that is promised did not hold. A row says "not tried" where a tool is missing here, with its name.
+"""
+import argparse
+import json
+import os
+import pathlib
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
+PACKAGES = ("numpy", "onnx==1.23.2", "onnxruntime==1.32.0")
+SHORT = ("--duration", "300ms", "--warmup", "30ms")
+MODEL = "zoo:mobilenet_v2"
+
+
+class NotTried(Exception):
+    """A tool is missing here; the text names it."""
+
+
+class Clean:
+    """An empty folder with an environment of its own."""
+
+    def __init__(self, folder, python, wheel, torch):
+        self.folder = pathlib.Path(folder)
+        subprocess.run([python, "-m", "venv", self.folder / "venv"], check=True)
+        self.environment = {"PATH": f"{self.folder}/venv/bin:/usr/bin:/bin", "HOME": str(self.folder), "LANG": "C.UTF-8",
+                            "XDG_CACHE_HOME": str(self.folder / "cache"), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+        extra = ("torch", "onnxscript") if torch else ()
+        self.run("pip", "install", "--quiet", wheel, *PACKAGES, *extra)
+
+    def run(self, *command, ok=(0,)):
+        done = subprocess.run([str(word) for word in command], cwd=self.folder, env=self.environment, text=True, capture_output=True)
+        if done.returncode not in ok:
+            raise AssertionError(f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stdout[-800:]}{done.stderr[-800:]}")
+        return done
+
+    def python(self, text):
+        return self.run("python", "-c", text).stdout.strip()
+
+    def size(self, name):
+        return (self.folder / name).stat().st_size
+
+
+def expect(holds, what):
+    if not holds:
+        raise AssertionError(what)
+
+
+def optimize(clean, options):
+    done = clean.run("opfuse", "optimize", MODEL, "-o", "m.opf", "--report", "r.html", *SHORT, ok=(0, 1))
+    verdict = next(line.strip() for line in reversed(done.stdout.splitlines()) if "PASSED" in line or "FAILED" in line)
+    expect(clean.size("m.opf") > 0 and clean.size("r.html") > 0, "no .opf or no report")
+    clean.run("opfuse", "run", "m.opf")
+    text = clean.python("import opfuse; r = opfuse.optimize(opfuse.Model.zoo('resnet18'), seconds=0.2); print(str(r).splitlines()[0].strip())")
+    return f"exit {done.returncode}: {verdict}; in Python `{text}`"
+
+
+def report(clean, options):
+    page = (clean.folder / "r.html").read_text()
+    expect("src=\"http" not in page and "href=\"http" not in page.replace("http://www.w3.org", ""), "the page refers to the network")
+    for form in ("svg", "dot"):
+        clean.run("opfuse", "report", MODEL, "--format", form, "-o", f"g.{form}")
+    said = f"{len(page) / 1e6:.1f} MB in one file, svg and dot"
+    sys.path.insert(0, str(SOURCE / "tests" / "cli"))
+    import browser
+    if browser.CHROMIUM is None:
+        return said + "; not opened: chromium is missing"
+    begin = time.perf_counter()
+    page = browser.Page(clean.folder / "r.html")
+    page.wait("document.readyState == 'complete'")
+    seconds = time.perf_counter() - begin
+    expect(not page.problems, f"console: {page.problems[:3]}")
+    page.close()
+    return said + f"; opened in {seconds:.1f} s with the browser's start, console clean"
+
+
+def profile(clean, options):
+    done = clean.run("opfuse", "profile", "m.opf", *SHORT, "--trace", "t.json", "--exportProfile", "p.json", "--exportLayerInfo", "l.json",
+                     "--counters")
+    events = json.loads((clean.folder / "t.json").read_text())
+    kernels = json.loads((clean.folder / "p.json").read_text())["kernels"]
+    expect(all(kernel["ms"] > 0 for kernel in kernels), "kernels without time")
+    counters = next((line.strip() for line in done.stdout.splitlines() if "counters" in line), "counters: not said")
+    groups = clean.run("opfuse", "profile", MODEL, *SHORT, "--vs-unfused", "--json")
+    groups = json.loads(groups.stdout)["groups"]
+    bench = clean.run("opfuse", "bench", MODEL, *SHORT).stdout
+    line = next(line.strip() for line in bench.splitlines() if "first" in line)
+    return (f"{len(kernels)} kernels, {len(events['traceEvents'] if isinstance(events, dict) else events)} events of a trace, "
+            f"{len(groups)} groups against unfused; {counters}; {line}")
+
+
+def install(clean, options):
+    size = pathlib.Path(options.wheel).stat().st_size
+    expect(size <= 60_000_000, f"the wheel has {size} bytes")
+    package = pathlib.Path(clean.python("import opfuse, os; print(os.path.dirname(opfuse.__file__))"))
+    runtime = package / "libopfuse_runtime.so.0"
+    expect(runtime.stat().st_size <= 3_000_000, "the runtime library has over 3 MB")
+    said = [clean.run("opfuse", "--version").stdout.strip(), f"wheel {size / 1e6:.1f} MB", f"C library {runtime.stat().st_size / 1e6:.2f} MB"]
+    if shutil.which("cc", path=clean.environment["PATH"]) is None:
+        return ", ".join(said) + "; C not tried: no cc"
+    shutil.copy(SOURCE / "examples" / "run_in_c" / "run_in_c.c", clean.folder)
+    clean.run("cc", "run_in_c.c", "-I", package / "include", runtime, f"-Wl,-rpath,{package}", "-o", "run_in_c")
+    said.append("C: " + clean.run("./run_in_c", "m.opf").stdout.strip().splitlines()[0])
+    clean.run("opfuse", "compile", MODEL, "--emit", "object", "out")
+    header = next((clean.folder / "out").glob("*.h"))
+    (clean.folder / "o.c").write_text(f'#include "out/{header.name}"\nint main(void) {{ return {header.stem}_supported() ? 0 : 1; }}\n')
+    clean.run("cc", "-std=c99", "o.c", f"out/{header.stem}.o", "-lm", "-o", "o")
+    clean.run("./o")
+    said.append("an object file links alone")
+    rust = SOURCE / "examples" / "run_in_rust" / "run_in_rust.rs"
+    rustc = shutil.which("rustc")
+    if rustc:
+        subprocess.run([rustc, "-O", rust, "-o", clean.folder / "run_in_rust", "-C", f"link-arg={runtime}", "-C", f"link-arg=-Wl,-rpath,{package}"],
+                       check=True, capture_output=True)
+        said.append("Rust: " + clean.run("./run_in_rust", "m.opf").stdout.strip().splitlines()[0])
+    return ", ".join(said)
+
+
+APIS = """
+import asyncio, numpy, onnx, opfuse
+steps = []
+model = onnx.load("f.onnx")
+exe = opfuse.compile(opfuse.load(model), progress=lambda *step: steps.append(step))
+assert steps and opfuse.load(model.SerializeToString())
+image = numpy.random.default_rng(0).random((1, 3, 224, 224), numpy.float32)
+(name,) = [t.name for t in exe.inputs()]
+plain = exe.run({name: image})
+(out,) = plain
+assert (exe.submit({name: image}).result()[out] == plain[out]).all()
+assert (asyncio.run(exe.run_async({name: image}))[out] == plain[out]).all()
+class Other:  # what is no numpy array and speaks DLPack
+    def __dlpack__(self, **kw): return image.__dlpack__(**kw)
+    def __dlpack_device__(self): return image.__dlpack_device__()
+assert (exe.run({name: Other()})[out] == plain[out]).all()
+assert "<table" in opfuse.plan(opfuse.Model.zoo("resnet18"))._repr_html_()
+n = opfuse.Network()
+x = n.input("x", [1, 8, 16, 16])
+w = numpy.ones((8, 8, 3, 3), numpy.float32) / 72
+y = n.op("relu", n.add(n.conv(x, w, pads=[1, 1, 1, 1]), x))
+n.output(y, "y")
+m = n.model()
+print("ModelProto, bytes, progress, async, DLPack, notebook, Network: ok")
+"""
+
+
+def apis(clean, options):
+    clean.run("opfuse", "fuse", MODEL, "-o", "f.onnx")
+    said = clean.python(APIS)
+    if not options.torch:
+        return said + "; torch not tried: --torch installs it"
+    shutil.copytree(SOURCE / "tests" / "python", clean.folder / "python_tests", dirs_exist_ok=True)
+    clean.run("pip", "install", "--quiet", "pytest")
+    torch = clean.run("python", "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "python_tests/test_torch.py").stdout.strip().splitlines()[-1]
+    return said + f"; torch: {torch}"
+
+
+FUSED = """
+import numpy, onnx, onnxruntime, opfuse
+m = onnx.load("f.onnx"); onnx.checker.check_model(m, full_check=True)
+calls = [n for n in m.graph.node if n.domain]
+assert calls and all(n.doc_string for n in calls) and m.producer_name == "opfuse"
+assert any(n.attribute for n in calls) and m.metadata_props and len(m.graph.value_info) >= len(calls) - 1
+image = numpy.random.default_rng(0).random((1, 3, 224, 224), numpy.float32)
+s = onnxruntime.InferenceSession("f.onnx", providers=["CPUExecutionProvider"])
+(name,) = [i.name for i in s.get_inputs()]
+want = s.run(None, {name: image})[0]
+(got,) = opfuse.compile(opfuse.load("f.onnx")).run({name: image}).values()
+error = abs(got - want).max() / abs(want).max()
+assert error < 1e-3, error
+print(f"{len(calls)} calls, {len(m.graph.value_info)} edges with types, checker: ok, ONNX Runtime differs by {error:.1g}")
+"""
+
+
+def fused(clean, options):
+    back = next(line.strip() for line in clean.run("opfuse", "fuse", MODEL, "-o", "f.onnx").stdout.splitlines() if "read back" in line)
+    return f"{back}; {clean.python(FUSED)}"
+
+
+def not_built(clean, options):
+    raise NotTried("not built")
+
+
+PROMISES = (("1 optimize", optimize), ("2 report", report), ("3 profile, bench", profile), ("4 tune", not_built), ("5 install without compiling", install),
+            ("6 APIs", apis), ("7 ONNX Runtime plug-in", not_built), ("8 several machines", not_built), ("9 fused ONNX", fused))
+
+
+def try_all(options, folder):
+    clean = Clean(folder, options.python, str(pathlib.Path(options.wheel).resolve()), options.torch)
+    rows = []
+    for name, attempt in PROMISES:
+        begin = time.perf_counter()
+        try:
+            rows.append((name, "ok", attempt(clean, options)))
+        except NotTried as reason:
+            rows.append((name, "not tried", str(reason)))
+        except Exception as problem:  # whatever went wrong is the result
+            rows.append((name, "FAILED", f"{type(problem).__name__}: {problem}"))
+        print(f"{name}: {rows[-1][1]} ({time.perf_counter() - begin:.0f} s)\n    {rows[-1][2]}", flush=True)
+    return rows
+
+
+def page(rows, options):
+    version = subprocess.run([options.python, "--version"], text=True, capture_output=True).stdout.strip()
+    lines = ["# Tried in a clean environment", "",
+             f"By `tests/clean/try_product.py` on {time.strftime('%Y-%m-%d')}, {version}, {platform.system()} {platform.machine()}: `{pathlib.Path(options.wheel).name}` "
+             "and packages of PyPI in an empty environment.", "", "| promise | result | what it showed |", "|---|---|---|"]
+    return "\n".join(lines + [f"| {name} | {result} | {said.replace('|', ' ')} |" for name, result, said in rows]) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("wheel")
+    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--torch", action="store_true", help="also PyTorch, about 900 MB")
+    parser.add_argument("--write", type=pathlib.Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="opfuse-clean-") as folder:
+        rows = try_all(options, folder)
+    if options.write:
+        options.write.write_text(page(rows, options))
+    return 1 if any(result == "FAILED" for _, result, _ in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
