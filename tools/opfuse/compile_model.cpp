@@ -144,8 +144,7 @@ void add_pass_flags(FlagSet& app, PassFlags& flags) {
 }
 
 void add_algorithm_flags(FlagSet& app, AlgorithmFlags& flags) {
-  app.add_flag("--exact", flags.exact,
-               "direct convolution only (no Winograd), no table-based activations");
+  app.add_flag("--exact", flags.exact, "direct convolution only (no Winograd), no table-based activations");
   app.add_flag("--measure", flags.measure,
                "choose algorithms, and groups of the rules, by timing the whole model with each of them");
   app.add_option(
