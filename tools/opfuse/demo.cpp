@@ -187,32 +187,34 @@ void print_table(const DemoResult& r) {
   fmt::print("{}", table.text());
 }
 
+/// "1.31x faster than", or slower, for a ratio of times.
+std::string speed(double ratio) {
+  return ratio <= 1 ? fmt::format("{:.2f}x faster than", 1 / ratio) : fmt::format("{:.2f}x SLOWER than", ratio);
+}
+
+std::string interval(const Interval& ratio) {
+  return fmt::format("[95 %: {:.2f} to {:.2f} times as fast]", 1 / ratio.high, 1 / ratio.low);
+}
+
 /// What the numbers mean, small gains included.
 void print_reading(const DemoResult& r) {
-  const double gain = 1 / r.ratio.estimate;
-  fmt::print("  {} kernels become {}, {} of activations {}\n", r.unfused.work.launches, r.fused.work.launches,
-             human_bytes(r.unfused.activation_bytes), human_bytes(r.fused.activation_bytes));
-  fmt::print(
-      "  fused is {:.2f}x {} than unfused [95 % interval {:.2f}, {:.2f}] at {} of the machine's multiply-add limit\n",
-      gain >= 1 ? gain : r.ratio.estimate, gain >= 1 ? "faster" : "SLOWER", 1 / r.ratio.high, 1 / r.ratio.low,
-      percent(r.multiply_share(r.fused), 0));
+  const double removed = 1 - r.fused.activation_bytes / r.unfused.activation_bytes;
+  fmt::print("  kernels {} -> {}, activation traffic {} -> {} (-{})\n", r.unfused.work.launches, r.fused.work.launches,
+             human_bytes(r.unfused.activation_bytes), human_bytes(r.fused.activation_bytes), percent(removed, 0));
+  fmt::print("  fused is {} the model as read, a kernel per operator {}\n", speed(r.ratio.estimate), interval(r.ratio));
   if (r.folded)
-    fmt::print("  and takes {:.2f}x the time of a kernel per operator with BatchNorm folded [{:.2f}, {:.2f}]\n",
-               r.folded_ratio.estimate, r.folded_ratio.low, r.folded_ratio.high);
+    fmt::print("           {} the same with BatchNorm folded {}\n", speed(r.folded_ratio.estimate),
+               interval(r.folded_ratio));
+  if (r.peer)
+    fmt::print("           {} ONNX Runtime {} (not in turns, unlike ./dev bench); outputs differ by {:.1g} of max\n",
+               speed(r.fused.latency_ms.median / r.peer->median_ms), r.peer->version, r.peer_error);
+  if (!r.peer_problem.empty()) fmt::print("  ONNX Runtime failed: {}\n", r.peer_problem);
+  fmt::print("           at {} of the machine's multiply-add limit\n", percent(r.multiply_share(r.fused), 0));
   // Of the best run: disturbances of the machine are not work.
   const double share = std::min(1.0, r.fused.work.flops * 1e-6 / r.fma_gflops / r.unfused.latency_ms.min);
-  if (gain < 1.25)
-    fmt::print(
-        "  why not more: {} of the unfused time is multiplications, which fusion cannot remove; it removed {} of the\n"
-        "  activation traffic and {} of {} kernel launches\n",
-        percent(share, 0), percent(1 - r.fused.activation_bytes / r.unfused.activation_bytes, 0),
-        r.unfused.work.launches - r.fused.work.launches, r.unfused.work.launches);
-  if (r.peer)
-    fmt::print(
-        "  against ONNX Runtime: {:.2f}x its latency, outputs differ by {:.1g} of max (not measured in turns: ./dev "
-        "bench is)\n",
-        r.fused.latency_ms.median / r.peer->median_ms, r.peer_error);
-  if (!r.peer_problem.empty()) fmt::print("  ONNX Runtime failed: {}\n", r.peer_problem);
+  if (r.ratio.estimate > 0.8)
+    fmt::print("  why not more: {} of the unfused time is multiplications, which fusion cannot remove\n",
+               percent(share, 0));
 }
 
 void print_model(const DemoResult& r) {
