@@ -78,6 +78,9 @@ std::vector<Case> cases() {
     all.push_back(halves("features_odd", gemm_region("9", 33, 22, false), whole));
     all.push_back(halves("one_row", gemm_region("1", 96, 64), whole));
   }
+  all.push_back(halves("taps_of_rows_at_once", conv_region(conv(3, 40, 21, 7, 3, 2)), true));
+  all.push_back(halves("taps_of_rows_at_once_in_tiles", conv_region(conv(3, 64, 71, 3, 1)), false));
+  all.push_back(halves("three_rows_at_once", conv_region(residual(conv(32, 48, 4, 3, 1), "2")), false));
   all.push_back(halves("stored", conv_region(conv(32, 40, 9, 3, 1)), false, true));
   return all;
 }

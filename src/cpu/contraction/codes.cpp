@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cpu/contraction/data_copies.hpp"
 #include "cpu/contraction/matrix.hpp"
 #include "cpu/generator.hpp"
 #include "region/single_stage.hpp"
@@ -16,6 +17,11 @@ bool channels_contiguous(const ParamLayout& l, int dim, int64_t step) {
   if (l.layout.blocks.empty()) return l.layout.order.back() == dim && l.strides.back() == Dim(1);
   const std::vector<Block>& blocks = l.layout.blocks;
   return blocks.size() == 1 && blocks[0].axis == dim && blocks[0].factor % step == 0 && l.strides.back() == Dim(1);
+}
+
+/// An image whose rows are dense.
+bool planes_apart(const ParamLayout& l) {
+  return l.layout == Layout::dense(l.layout.order.size()) && l.strides.back() == Dim(1);
 }
 
 /// Padding of another code than 0 takes part in the sums: by taps, so there must be some.
@@ -62,6 +68,9 @@ std::optional<CodesFit> fit_codes(const Region& region, const ContractionView& v
   const ParamLayout &data = layouts[at(view.data)], &weights = layouts[at(view.weights)];
   const int64_t block = weights.layout.block_of(view.weights_vec_dim);
   if (region.params[at(view.weights)].role != ParamRole::constant || block % lanes != 0) return std::nullopt;
+  if (joins_taps(region, view, target) &&
+      weights.layout == code_weights(view, weights.layout.order.size(), block, kJoinedChannels))
+    return planes_apart(data) ? std::optional(CodesFit{block / lanes, kJoinedChannels, true}) : std::nullopt;
   for (const int64_t step : {lanes, matrix_channels(view.types)}) {
     if (!(weights.layout == code_weights(view, weights.layout.order.size(), block, step))) continue;
     if (!channels_contiguous(data, view.data_channel_dim, step)) return std::nullopt;

@@ -21,6 +21,7 @@ Layout code_weights(const ContractionView& view, size_t rank, int64_t block, int
 struct CodesFit {
   int64_t vectors = 1;  ///< of output channels that a block of the weights holds
   int64_t step = 1;     ///< input channels between two taps
+  bool joined = false;  ///< a product takes all taps of a row (data_copies.hpp)
 };
 /// None: the operands do not lie as above, or the sum is another.
 std::optional<CodesFit> fit_codes(const Region& region, const ContractionView& view,

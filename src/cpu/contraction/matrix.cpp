@@ -39,9 +39,34 @@ int64_t matrix_step(const Stage& stage, const ContractionView& view, const Param
 
 int64_t matrix_width(int64_t pixels) {
   if (pixels <= kMatrixPixels) return pixels;
-  // equal tiles where whole ones leave a short one behind
-  const int64_t tiles = ceil_of(pixels, kMatrixPixels), rest = pixels % kMatrixPixels;
-  return rest == 0 || rest > kMatrixRows ? kMatrixPixels : std::min(kMatrixPixels, ceil_of(pixels, tiles));
+  const int64_t tiles = ceil_of(pixels, kMatrixPixels), equal = ceil_of(pixels, tiles);
+  for (int64_t width = equal; width >= kMatrixPixels * 3 / 4; --width)
+    if (pixels % width == 0) return width;  // no other tile at the end
+  return equal;
+}
+
+MatrixTile::MatrixTile(int64_t w, int64_t h, int64_t d)
+    : width(w), height(h), distance(d), share(ceil_of(w, ceil_of(w, kMatrixRows))) {
+  if (h > 1) rows = std::max<int64_t>(0, kMatrixRows - w) / d + 1;
+}
+
+int64_t MatrixTile::registers(int64_t wide, int64_t high) const {
+  return cut() ? ceil_of(wide, share) : ceil_of(high, rows);
+}
+
+int64_t MatrixTile::first_pixel(int64_t number, int64_t wide) const {
+  return cut() ? number * share : number * rows * wide;
+}
+
+int64_t MatrixTile::pixels_in(int64_t number, int64_t wide, int64_t high) const {
+  if (cut()) return std::min(share, wide - number * share);
+  return (std::min(rows, high - number * rows) - 1) * distance + wide;
+}
+
+int64_t MatrixTile::place_of(int64_t pixel, int64_t wide) const {
+  if (cut()) return pixel / share * kMatrixRows + pixel % share;
+  const int64_t row = pixel / wide;
+  return row / rows * kMatrixRows + row % rows * distance + pixel % wide;
 }
 
 }  // namespace opfuse

@@ -39,4 +39,22 @@ int64_t matrix_step(const Stage& stage, const ContractionView& view, const Param
 /// Pixels of a tile in a row of so many.
 int64_t matrix_width(int64_t pixels);
 
+/// How the pixels of a tile lie in registers: a row of pixels in several, evenly, or several rows in each, `distance`
+/// pixels apart.
+struct MatrixTile {
+  int64_t width = 1, height = 1;
+  int64_t distance = 1;
+  int64_t share = 1;  ///< of a row that is cut: pixels of a register
+  int64_t rows = 1;   ///< of the tile in a register
+
+  MatrixTile(int64_t width, int64_t height, int64_t distance);
+  bool cut() const { return height == 1; }
+  /// Of a tile as this one or smaller.
+  int64_t registers(int64_t wide, int64_t high) const;
+  int64_t first_pixel(int64_t number, int64_t wide) const;
+  int64_t pixels_in(int64_t number, int64_t wide, int64_t high) const;  ///< those between rows too
+  /// Row of a register, counted through all of them.
+  int64_t place_of(int64_t pixel, int64_t wide) const;
+};
+
 }  // namespace opfuse

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cpu/contraction/codes.hpp"
+#include "cpu/contraction/data_copies.hpp"
 #include "cpu/contraction/matrix.hpp"
 #include "cpu/contraction/packed_weights.hpp"
 #include "cpu/schedules.hpp"
@@ -96,6 +97,8 @@ std::optional<OperandFit> fit_operands(const Region& region, const ContractionVi
   if (view.types.unit() > 1) {
     const auto codes = fit_codes(region, view, layouts, target);
     if (!codes || !outputs_fit(stage, layouts, view.vec, view.types.lanes(target))) return std::nullopt;
+    if (codes->joined && codes->vectors > kMatrixVectors) return std::nullopt;
+    if (codes->joined) return OperandFit{codes->vectors, 0, codes->step, true};
     const Read& data = stage.reads[static_cast<size_t>(view.data)];
     const int64_t step = codes->vectors <= kMatrixVectors
                              ? matrix_step(stage, view, layouts[static_cast<size_t>(data.index)], codes->step, target)

@@ -8,6 +8,7 @@
 #include "base/integers.hpp"
 #include "cpu/contraction/cache_blocking.hpp"
 #include "cpu/contraction/codes.hpp"
+#include "cpu/contraction/data_copies.hpp"
 #include "cpu/contraction/matrix.hpp"
 #include "cpu/contraction/operand_fit.hpp"
 #include "cpu/contraction/overlap.hpp"
@@ -138,7 +139,7 @@ ContractionSchedule schedule_with(const TileOption& tile, const Problem& p) {
   int64_t height = 1;
   if (tile.width == p.pixels && !tile.overlapped) {
     const int64_t rows = stackable_rows(p.region, p.view);
-    height = p.fit.matrix ? std::clamp<int64_t>(kMatrixPixels / tile.width, 1, rows)
+    height = p.fit.matrix ? matrix_height(p.stage, p.view, s, rows)
                           : tallest(rows, {p.vectors, tile.width, half && p.one_block()}, p.target, p.kept);
   }
   if (height > 1) s.tile_h = height;
@@ -154,6 +155,7 @@ ContractionSchedule schedule_with(const TileOption& tile, const Problem& p) {
       fetch_ahead(s, p.region, p.layouts, p.view, p.target);
     }
   }
+  if (p.fit.matrix) copy_where_needed(s, p.region, p.view, p.target);
   if (tile.overlapped && !s.k_block) s.overlap = 1;  // sums that rest between passes are not done
   return s;
 }
@@ -175,6 +177,8 @@ std::optional<std::string> misfit(const ContractionSchedule& s, const Region& re
   if (s.step != fit.step) return wrong("step", s.step, fit.step);
   if (s.matrix != int64_t{fit.matrix}) return wrong("matrix", s.matrix, fit.matrix);
   if (s.matrix && s.tile_w * s.tile_h > kMatrixPixels) return wrong("tile_w", s.tile_w, kMatrixPixels / s.tile_h);
+  if (s.copies && !data_copies(problem->stage, *view, s)) return "copies=1 of data that tiles read where they lie";
+  if (!s.copies && s.matrix && s.step == kJoinedChannels) return "copies=0, and a product takes all taps of a row";
   if (s.matrix && s.k_block) return "k_block beside matrix=1: sums in matrix registers do not rest";
   if (s.grouped != fit.grouped) return wrong("grouped", s.grouped, fit.grouped);
   if (s.pack != int64_t{packs_weights(region, *view)}) return wrong("pack", s.pack, packs_weights(region, *view));

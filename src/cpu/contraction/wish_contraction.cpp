@@ -4,6 +4,7 @@
 
 #include "base/integers.hpp"
 #include "cpu/contraction/codes.hpp"
+#include "cpu/contraction/data_copies.hpp"
 #include "cpu/contraction/matrix.hpp"
 #include "cpu/contraction/overlap.hpp"
 #include "cpu/contraction/register_tile.hpp"
@@ -58,8 +59,8 @@ bool in_blocks(const Region& region, const ContractionView& view) {
   return rank > 2 && view.data_channel_dim + 1 < static_cast<int>(rank);
 }
 
-/// Channels of an image's block, and of a step of its weights: those of a register's row where matrices multiply it,
-/// all its channels are in such rows and every group's are.
+/// Channels of an image's block, and of a step of its weights: those of a
+/// register's row where matrices multiply it, all its channels are in such rows and every group's are.
 int64_t block_of_codes(const Region& region, const ContractionView& view, bool narrow, const TargetInfo& target) {
   const int64_t lanes = view.types.lanes(target), row = matrix_channels(view.types);
   const Stage& stage = region.stages[0];
@@ -70,11 +71,12 @@ int64_t block_of_codes(const Region& region, const ContractionView& view, bool n
   return all && *all % row == 0 && channel_depth(stage, view) % row == 0 ? row : lanes;
 }
 
-void wish_codes(const Region& region, const ContractionView& view, int64_t columns, int64_t block, LayoutWish& wish) {
+void wish_codes(const Region& region, const ContractionView& view, int64_t columns, int64_t block, bool joined,
+                LayoutWish& wish) {
   const Stage& stage = region.stages[0];
   const auto at = [&](int read) { return static_cast<size_t>(stage.reads[static_cast<size_t>(read)].index); };
   const size_t rank = region.params[at(view.data)].type.shape.rank();
-  if (in_blocks(region, view))
+  if (in_blocks(region, view) && !joined)
     wish.params[at(view.data)] = Layout::channels_blocked(rank, view.data_channel_dim, block);
   if (view.channel >= 0 && region.params[at(view.weights)].role == ParamRole::constant)
     wish.params[at(view.weights)] =
@@ -91,16 +93,17 @@ void wish_operands(const Region& region, const ContractionView& view, bool narro
   if (!channels || !depth) return;
   const TileProblem problem = tile_problem(region, view);
   const RegisterTile tile = choose_tile(problem, stage, view, target);
-  const int64_t block = block_of_codes(region, view, narrow, target);
+  const bool joined = in_blocks(region, view) && joins_taps(region, view, target);
+  const int64_t block = joined ? kJoinedChannels : block_of_codes(region, view, narrow, target);
   const bool matrices = has_matrix_products(view.types, target) &&
                         problem.pixels * problem.rows >= kFewestMatrixPixels &&
-                        (!in_blocks(region, view) || fill_matrices(view.types, block));
+                        (!in_blocks(region, view) || joined || fill_matrices(view.types, block));
   const int64_t vectors = matrices ? std::min(kMatrixVectors, ceil_of(channels, lanes)) : tile.vectors / view.sums();
   const int64_t columns = std::max<int64_t>(1, vectors_in_group(vectors, view, lanes)) * lanes;
   const Read& data = stage.reads[static_cast<size_t>(view.data)];
   const Read& weights = stage.reads[static_cast<size_t>(view.weights)];
   if (weights.stage >= 0) return;
-  if (view.types.unit() > 1) return wish_codes(region, view, columns, block, wish);
+  if (view.types.unit() > 1) return wish_codes(region, view, columns, block, joined, wish);
   const auto& params = region.params;
   const size_t data_rank = params[static_cast<size_t>(data.index)].type.shape.rank();
   const bool image = data_rank > 2;

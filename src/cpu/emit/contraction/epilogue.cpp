@@ -35,7 +35,8 @@ std::vector<StageEmitter::Point> points_of(const ContractionPlan& plan, const Ti
       move_to_pixel(plan, tile, p, at);
       std::vector<Value*> results;
       for (int64_t sum = 0; sum < plan.sums; ++sum) {
-        const int64_t place = p * tile.form.factors() + sum * tile.form.vectors + v;
+        const int64_t of_pixel = plan.schedule.matrix ? plan.vectors : tile.form.factors();
+        const int64_t place = p * of_pixel + sum * tile.form.vectors + v;
         results.push_back(plan.places[static_cast<size_t>(place)]);
       }
       points.push_back({at, std::move(results)});

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cpu/contraction/contraction_schedule.hpp"
+#include "cpu/contraction/data_copies.hpp"
 #include "cpu/emit/contraction/product.hpp"
 #include "cpu/emit/stage.hpp"
 #include "cpu/emit/tiles.hpp"
@@ -13,8 +14,9 @@ namespace opfuse::cpu {
 /// Memory of a tile in matrix registers (matrix.cpp): what the registers leave, and rows of data put together.
 struct MatrixMemory {
   Value* sums = nullptr;
-  std::vector<Value*> data;  ///< by register's worth of pixels
-  Value* shapes = nullptr;   ///< of the registers
+  std::vector<Value*> data;    ///< by register's worth of pixels
+  Value* shapes = nullptr;     ///< of the registers
+  Value* first_row = nullptr;  ///< variable: the first result row of the chunk that was copied
 };
 
 struct ContractionPlan;
@@ -35,6 +37,7 @@ struct ContractionPlan {
   const int64_t sums;     ///< of the same data
   const int row_axis;     ///< the outer axis that parts and bands cut (an image row), -1 when tiles themselves are cut
   const std::vector<int> batch_axes;
+  const std::optional<DataCopies> copies;
   const SlidingDim* const pixel_dim;  ///< when its windows may leave the data
   const SlidingDim* const row_dim;    ///< of the row axis
   const bool scaled;                  ///< packed weights have the data's gate (ContractionView::factor) as a factor
@@ -69,9 +72,11 @@ struct ContractionPlan {
 
   int64_t tap_count(int tap) const { return axis_extent(s.stage, tap).value(); }
   const SlidingDim* sliding_of_tap(int tap) const;
-  bool may_leave(const SlidingDim& d) const { return view.guarded && cpu::may_leave(s.stage, d); }
+  bool may_leave(const SlidingDim& d) const { return view.guarded && !copies && cpu::may_leave(s.stage, d); }
   /// Taps outside the data have products too: padding has a code other than 0.
-  bool fills() const { return product.outside != nullptr; }
+  bool fills() const { return product.outside != nullptr && !copies; }
+  /// One product takes all taps along the axis.
+  bool joins(int tap) const { return copies && copies->joined && tap == copies->column.tap; }
   bool prefetches() const { return schedule.prefetch > 0; }
 };
 

@@ -22,6 +22,10 @@ Value* next_weights(const ContractionPlan& plan, const Tile& tile, const Address
 /// Zeros in the tile's accumulators.
 void clear_sums(const ContractionPlan& plan, const Tile& tile);
 
+/// copies.cpp: the rows that results [first, end) read, into scratch, and where the tile's first pixel lies there.
+void copy_data(const ContractionPlan& plan, const Env& env, Value* first, Value* end);
+Value* copied_data(const ContractionPlan& plan, const Env& env);
+
 /// matrix.cpp: the products of one step of channels at the taps in `env`, of the pixels in `pixels`.
 void multiply_matrices(const ContractionPlan& plan, const Tile& tile, const Env& env, const Address& weights,
                        uint64_t pixels);

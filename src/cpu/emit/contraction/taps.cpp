@@ -41,6 +41,8 @@ void TileProducts::add_all(const Env& env, int64_t first_step) const {
 
 void TileProducts::taps(size_t index, const Env& env, uint64_t pixels, int64_t channels) const {
   if (index == plan_.view.taps.size()) return padded_without_taps(env, pixels, channels);
+  const int axis = plan_.view.taps[index];
+  if (plan_.joins(axis)) return taps(index + 1, at_axis(env, axis, k_.i64(0)), pixels, channels);
   if (!taps_by_pixels(index, env, pixels, channels)) clipped_taps(index, env, pixels, channels);
 }
 

@@ -22,7 +22,8 @@ void move_to_pixel(const ContractionPlan& plan, const Tile& tile, int64_t p, Env
 }
 
 PixelSteps::PixelSteps(const ContractionPlan& plan, const Tile& tile)
-    : pixel(plan.data_step(plan.view.pixel)), row(plan.data_step(tile.row_run ? plan.row_axis : -1)) {}
+    : pixel(plan.copies ? plan.k.i64(plan.copies->pixel * plan.copies->step) : plan.data_step(plan.view.pixel)),
+      row(plan.copies ? plan.k.i64(plan.copies->row_elements()) : plan.data_step(tile.row_run ? plan.row_axis : -1)) {}
 
 Value* PixelSteps::offset(Kernel& k, const Tile& tile, int64_t p, Value* more) const {
   Value* at = k.add(k.mul(pixel, k.i64(p % tile.run->width)), more);
