@@ -1,15 +1,22 @@
 // scale = max |w| / 127 of the channel, so that no weight saturates. A channel of zeros keeps the mean scale of the
 // others: its bias then has codes as fine as theirs.
+//
+// The taps of a window read neighbours, which are nearly equal, so their rounding errors e add up. With r the
+// correlation of neighbours, the noise is (1 - r) sum e^2 + r (sum e)^2: codes move by one while that falls, those near
+// a half first.
 #include "quantize/weight_codes.hpp"
 
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
+#include <cstdlib>
+#include <span>
 
 namespace opfuse::quantization {
 namespace {
 
 constexpr double kLargestWeight = 127, kLargestBias = 1 << 30;
+constexpr double kNeighbours = 0.5;  // r; 0.3 to 0.8 give EfficientNet-Lite0's depthwise weights the same within 0.6 dB
 
 /// Elements of one channel lie `inner` apart in runs.
 struct Channels {
@@ -19,6 +26,39 @@ struct Channels {
   }
   size_t of(size_t i) const { return i / inner % count; }
 };
+
+/// Of one window; `exact`: the weights in units of the scale.
+void keep_sum(std::span<const double> exact, std::span<int8_t> codes) {
+  double sum = 0;
+  for (size_t i = 0; i < exact.size(); ++i) sum += codes[i] - exact[i];
+  while (true) {
+    const int step = sum > 0 ? -1 : 1;  // the other way raises both terms
+    const double of_sum = kNeighbours * (2 * step * sum + 1);
+    double least = -1e-9;
+    size_t best = exact.size();
+    for (size_t i = 0; i < exact.size(); ++i) {
+      const double change = (1 - kNeighbours) * (2 * step * (codes[i] - exact[i]) + 1) + of_sum;
+      if (change < least && std::abs(codes[i] + step) <= 127) least = change, best = i;
+    }
+    if (best == exact.size()) return;
+    codes[best] = static_cast<int8_t>(codes[best] + step), sum += step;
+  }
+}
+
+/// Windows of [O, C, taps...].
+void keep_sums(const Tensor& weights, const Channels& channels, std::span<const float> scales,
+               std::span<int8_t> codes) {
+  size_t taps = 1;
+  for (size_t d = 2; d < weights.rank(); ++d) taps *= static_cast<size_t>(weights.sizes()[d]);
+  if (taps < 2) return;
+  const auto w = weights.view<float>();
+  std::vector<double> exact(taps);
+  for (size_t from = 0; from < w.size(); from += taps) {
+    const auto scale = static_cast<double>(scales[channels.of(from)]);
+    for (size_t t = 0; t < taps; ++t) exact[t] = static_cast<double>(w[from + t]) / scale;
+    keep_sum(exact, codes.subspan(from, taps));
+  }
+}
 
 }  // namespace
 
@@ -48,12 +88,12 @@ WeightCodes weight_codes(const Tensor& weights, size_t axis, const std::vector<d
   if (!per_channel && channels.count > 0)
     std::fill(scales.begin(), scales.end(), *std::max_element(scales.begin(), scales.end()));
   auto codes = made.codes.mutable_view<int8_t>();
+  for (size_t i = 0; i < w.size(); ++i)
+    codes[i] = static_cast<int8_t>(std::clamp(std::nearbyint(w[i] / scales[channels.of(i)]), -127.0f, 127.0f));
+  if (axis == 0) keep_sums(weights, channels, scales, codes);
   double energy = 0, error = 0;
   for (size_t i = 0; i < w.size(); ++i) {
-    const float scale = scales[channels.of(i)];
-    const float code = std::clamp(std::nearbyint(w[i] / scale), -127.0f, 127.0f);
-    codes[i] = static_cast<int8_t>(code);
-    const double x = static_cast<double>(w[i]), d = x - static_cast<double>(code) * static_cast<double>(scale);
+    const double x = static_cast<double>(w[i]), d = x - codes[i] * static_cast<double>(scales[channels.of(i)]);
     energy += x * x, error += d * d;
   }
   made.sqnr = error > 0 ? 10 * std::log10(energy / error) : 0;

@@ -17,7 +17,8 @@ struct WeightCodes {
 };
 
 /// `least`: scales that are needed at least, by channel, for the bias to fit i32; empty: none. Not `per_channel`: all
-/// scales are the same.
+/// scales are the same. Weights of a window of several taps ([O, C, taps...], axis 0) are rounded so that its sum
+/// keeps.
 WeightCodes weight_codes(const Tensor& weights, size_t axis, const std::vector<double>& least = {},
                          bool per_channel = true);
 

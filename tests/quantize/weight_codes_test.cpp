@@ -1,0 +1,75 @@
+// Codes of weights: windows keep their sums, everything else is rounded to the nearest.
+#include "quantize/weight_codes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace opfuse::quantization {
+namespace {
+
+Tensor drawn(std::vector<int64_t> sizes, uint32_t seed) {
+  Tensor t(DType::f32, std::move(sizes));
+  for (float& v : t.mutable_view<float>()) {
+    seed = seed * 1664525u + 1013904223u;
+    v = static_cast<float>(seed >> 8) / float(1 << 24) - 0.4f;
+  }
+  return t;
+}
+
+/// Largest |sum of (code - exact)| of a window, in steps, and the largest |code - exact|.
+struct Errors {
+  double sum = 0, each = 0;
+};
+Errors errors_of(const Tensor& w, const WeightCodes& made, size_t axis, int64_t taps) {
+  Errors most;
+  for (int64_t from = 0; from < w.elements(); from += taps) {
+    double sum = 0;
+    for (int64_t i = from; i < from + taps; ++i) {
+      const int64_t channel = axis == 0 ? i / (w.elements() / w.dim(0)) : i / taps % w.dim(1);
+      const double e = double(made.codes.integer(i)) - w.real(i) / made.scales.real(channel);
+      sum += e, most.each = std::max(most.each, std::fabs(e));
+    }
+    most.sum = std::max(most.sum, std::fabs(sum));
+  }
+  return most;
+}
+
+TEST(WeightCodes, AWindowKeepsItsSum) {
+  const Tensor w = drawn({8, 4, 3, 3}, 7);
+  const Errors e = errors_of(w, weight_codes(w, 0), 0, 9);
+  EXPECT_LE(e.sum, 0.51 + 0.5);  // one step of the last code, less where that pays
+  EXPECT_LT(e.each, 1.0);
+  EXPECT_GT(e.each, 0.5);  // some were not rounded to the nearest
+  // rounded to the nearest, windows are as far off as nine independent errors
+  double worst = 0;
+  const WeightCodes made = weight_codes(w, 0);
+  for (int64_t from = 0; from < w.elements(); from += 9) {
+    double sum = 0;
+    for (int64_t i = from; i < from + 9; ++i) {
+      const double exact = w.real(i) / made.scales.real(i / 36);
+      sum += std::nearbyint(exact) - exact;
+    }
+    worst = std::max(worst, std::fabs(sum));
+  }
+  EXPECT_GT(worst, 1.5);
+}
+
+TEST(WeightCodes, OthersAreRoundedToTheNearest) {
+  const Tensor pointwise = drawn({8, 16, 1, 1}, 3), linear = drawn({16, 8}, 4);
+  EXPECT_LE(errors_of(pointwise, weight_codes(pointwise, 0), 0, 1).each, 0.5001);
+  EXPECT_LE(errors_of(linear, weight_codes(linear, 1), 1, 1).each, 0.5001);
+}
+
+TEST(WeightCodes, FullCodesDoNotOverflow) {
+  Tensor w(DType::f32, {1, 1, 3, 3});
+  for (float& v : w.mutable_view<float>()) v = 1.0f;
+  w.set_real(0, 0.4961);  // 63.0047 steps
+  const WeightCodes made = weight_codes(w, 0);
+  for (int64_t i = 1; i < 9; ++i) EXPECT_EQ(made.codes.integer(i), 127);
+  const Tensor none(DType::f32, {2, 1, 3, 3});
+  EXPECT_EQ(weight_codes(none, 0).dead, 2);
+}
+
+}  // namespace
+}  // namespace opfuse::quantization
