@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 #include <random>
 
 #include "base/fail.hpp"
@@ -126,6 +127,32 @@ TEST(Ranges, MovingAveragesFollowSamples) {
   }
   EXPECT_NEAR(codes_of(s, {Method::ema}, DType::u8).high(), 2, 1e-6);
   EXPECT_NEAR(codes_of(s, {Method::minmax}, DType::u8).high(), 11, 1e-6);
+}
+
+/// Rows of channels, blocks and their ends.
+TEST(Ranges, StatisticsAreThoseOfPlainLoops) {
+  constexpr int64_t kChannels = 3, kInner = 1747;
+  std::vector<float> x(static_cast<size_t>(kChannels * kInner));
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = i % 5 == 0 ? 0.0f : static_cast<float>(std::sin(0.7 * double(i)) * double(1 + i / kInner));
+  TensorStatistics s{.tensor = "x", .axis = 1};
+  const ArrayView array{DType::f32, x.data(), {1, kChannels, kInner}};
+  ASSERT_TRUE(take_range(s, array));
+  take_bins(s, array);
+  EXPECT_EQ(s.low, double(*std::min_element(x.begin(), x.end())));
+  EXPECT_EQ(s.high, double(*std::max_element(x.begin(), x.end())));
+  EXPECT_EQ(s.zeros, std::count(x.begin(), x.end(), 0.0f));
+  std::vector<int64_t> bins(kBins);
+  for (float v : x) {
+    const auto at = static_cast<int64_t>((v - float(s.low)) * static_cast<float>(kBins / (s.high - s.low)));
+    ++bins[static_cast<size_t>(std::clamp<int64_t>(at, 0, kBins - 1))];
+  }
+  EXPECT_EQ(s.bins, bins);
+  for (size_t c = 0; c < kChannels; ++c) {
+    const auto* from = x.data() + static_cast<int64_t>(c) * kInner;
+    EXPECT_EQ(s.channel_high[c], double(*std::max_element(from, from + kInner)));
+    EXPECT_NEAR(s.channel_sums[c], std::accumulate(from, from + kInner, 0.0), 1e-9);
+  }
 }
 
 TEST(Ranges, NanAndInfinitiesAreNotTaken) {
