@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -16,48 +15,60 @@
 #include "base/hash.hpp"
 #include "interp/random_inputs.hpp"
 #include "onnx/tensor_files.hpp"
+#include "quantize/picture_samples.hpp"
 
 namespace opfuse::quantization {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array kImages{".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm"};
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
-
 bool is_array_file(const fs::path& path) {
-  const std::string extension = lower(path.extension().string());
+  std::string extension = path.extension().string();
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   return extension == ".npy" || extension == ".npz";
 }
 
+struct Found {
+  std::vector<std::string> arrays, pictures;
+};
+
 /// Files of a folder by name; hidden ones are not looked at.
-std::vector<std::string> files_of(const std::string& path, std::vector<std::string>* notes) {
+Found files_of(const std::string& path, std::vector<std::string>* notes) {
   std::error_code error;
   if (!fs::exists(path, error)) throw fail(E::file_not_found, "there is no \"{}\"", path).file(path);
   if (!fs::is_directory(path, error)) {
-    if (is_array_file(path)) return {path};
-    throw fail(E::bad_file, "\"{}\" does not hold samples", path).file(path).hint("give a folder, an .npz or an .npy");
+    if (is_array_file(path)) return {{path}, {}};
+    if (is_picture(path)) return {{}, {path}};
+    throw fail(E::bad_file, "\"{}\" does not hold samples", path)
+        .file(path)
+        .hint("give a folder, an .npz, an .npy, a .jpg or a .png");
   }
-  std::vector<std::string> files, others;
+  Found found;
+  size_t others = 0;
   for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
+    const std::string file = entry.path().string();
     if (entry.path().filename().string().starts_with(".") || !entry.is_regular_file()) continue;
-    (is_array_file(entry.path()) ? files : others).push_back(entry.path().string());
+    if (is_array_file(entry.path()))
+      found.arrays.push_back(file);
+    else if (is_picture(file))
+      found.pictures.push_back(file);
+    else
+      ++others;
   }
-  std::sort(files.begin(), files.end());
-  std::sort(others.begin(), others.end());
-  for (const std::string& other : others)
-    if (std::find(kImages.begin(), kImages.end(), lower(fs::path(other).extension().string())) != kImages.end())
-      throw fail(E::bad_file, "\"{}\" is an image, which opfuse does not decode", other)
-          .file(other)
-          .hint("save what the model reads (decoded, resized, normalised) as .npy; docs/quantization.md has the lines");
-  if (files.empty()) throw fail(E::bad_file, "\"{}\" holds no .npy and no .npz", path).file(path);
-  if (notes && !others.empty())
-    notes->push_back(fmt::format("{} other files of \"{}\" are passed over", others.size(), path));
-  return files;
+  std::sort(found.arrays.begin(), found.arrays.end());
+  std::sort(found.pictures.begin(), found.pictures.end());
+  if (found.arrays.empty() && found.pictures.empty())
+    throw fail(E::bad_file, "\"{}\" holds no .npy, .npz, .jpg or .png", path)
+        .file(path)
+        .hint("other formats: save what the model reads as .npy (docs/quantization.md)");
+  if (!found.arrays.empty() && !found.pictures.empty())
+    throw fail(E::bad_file, "\"{}\" holds arrays (\"{}\") and pictures (\"{}\")", path, found.arrays[0],
+               found.pictures[0])
+        .file(path)
+        .hint("which of them are samples is not known; keep them in two folders");
+  if (notes && others > 0) notes->push_back(fmt::format("{} other files of \"{}\" are passed over", others, path));
+  return found;
 }
 
 /// Wider types without loss; nothing when that is not possible.
@@ -222,7 +233,9 @@ class Files {
 
 Samples samples_from_files(const std::string& path, const Graph& interface, const SampleFileOptions& options,
                            std::vector<std::string>* notes) {
-  const auto files = std::make_shared<Files>(files_of(path, notes), interface, options);
+  Found found = files_of(path, notes);
+  if (!found.pictures.empty()) return samples_from_pictures(std::move(found.pictures), interface, options);
+  const auto files = std::make_shared<Files>(std::move(found.arrays), interface, options);
   if (files->count() == 0) throw fail(E::bad_file, "\"{}\" holds no sample", path).file(path);
   return {.read = [files](size_t index) { return files->read(index); },
           .name = [files](size_t index) { return files->name(index); },

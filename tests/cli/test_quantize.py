@@ -1,12 +1,15 @@
 """opfuse quantize on a small net: the lines of docs/quantization.md, other runtimes, bad samples."""
+import base64
 import json
 import math
 import os
 import pathlib
 import re
+import struct
 import subprocess
 import unittest
 import zipfile
+import zlib
 
 from harness import MODELS, CliTest, read_npy, write_npy
 
@@ -37,6 +40,24 @@ except ImportError:
     pass
 json.dump(results, open(out, "w"))
 """
+
+
+# 16 x 16, white beside black
+JPEG = ("/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAAMCAgMCAgMDAwMEAwMEBQgFBQQEBQoHBwYIDAoMDAsKCwsNDhIQDQ4RDgsLEBYQERMUFRUVDA8XGBYUGBIUFRT/"
+        "wAALCAAQABABAREA/8QAHwAAAQUBAQEBAQEAAAAAAAAAAAECAwQFBgcICQoL/8QAtRAAAgEDAwIEAwUFBAQAAAF9AQIDAAQRBRIhMUEGE1FhByJxFDKBkaEI"
+        "I0KxwRVS0fAkM2JyggkKFhcYGRolJicoKSo0NTY3ODk6Q0RFRkdISUpTVFVWV1hZWmNkZWZnaGlqc3R1dnd4eXqDhIWGh4iJipKTlJWWl5iZmqKjpKWmp6ip"
+        "qrKztLW2t7i5usLDxMXGx8jJytLT1NXW19jZ2uHi4+Tl5ufo6erx8vP09fb3+Pn6/9oACAEBAAA/AP1Fr+bWv6Sq/m1r/9k=")
+
+
+def png(width, height, seed):
+    """RGB, full range."""
+    rows = b"".join(b"\0" + bytes((x * 255 // (width - 1) * (1 + (y + seed) % 2) + 85 * c * (x % 2)) % 256 for x in range(width) for c in range(3))
+                    for y in range(height))
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+            + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
 def values(seed, sizes=SIZES):
@@ -215,10 +236,10 @@ class Quantize(CliTest):
 
         empty = self.folder / "empty"
         empty.mkdir()
-        refused(5, empty, "holds no .npy and no .npz")
+        refused(5, empty, "holds no .npy, .npz, .jpg or .png")
         refused(5, self.folder / "nowhere", "E0701")
-        (empty / "cat.jpg").write_bytes(b"\xff\xd8\xff")
-        refused(5, empty, "is an image", "docs/quantization.md")
+        (empty / "cat.webp").write_bytes(b"RIFF")
+        refused(5, empty, "holds no .npy", "docs/quantization.md")
         folder = self.samples("nan", range(3))
         write_npy(folder / "001.npy", SIZES, [float("nan")] * math.prod(SIZES))
         refused(4, folder, "001.npy", "NaN")
@@ -226,9 +247,40 @@ class Quantize(CliTest):
         refused(5, folder, "001.npy")
         write_npy(folder / "001.npy", (1, 4, 16, 16), values(0, (1, 4, 16, 16)))
         refused(4, folder, "001.npy", "dimension 1 of a sample is 4")
+        folder = self.samples("dead", range(2))
+        self.fails(5, "quantize", SMALL, "--calibrate", folder, "-o", self.folder / "no/such/q.onnx", says=["no/such"])
         self.fails(2, "quantize", SMALL, "-o", out, says=["--calibrate"])
         self.fails(2, "quantize", SMALL, "-o", out, "--calibrate", "random", "--for", "cpv", says=["E0402", "cpu"])
         self.fails(2, "quantize", SMALL, "-o", out, "--calibrate", "random", "--method", "best", says=["minmax"])
+
+    def test_pictures_are_samples(self):
+        folder = self.folder / "pictures"
+        folder.mkdir()
+        for seed in range(4):
+            (folder / f"{seed}.png").write_bytes(png(16 + seed, 20, seed))
+        (folder / "z.jpg").write_bytes(base64.b64decode(JPEG))
+        out = self.folder / "p.onnx"
+        given = ("quantize", SMALL, "--calibrate", folder, "-o", out, "--min-linear", "0", "--image-mean", "0.5,0.4,0.3", "--image-std", "0.25", "--json")
+        report = self.ok(*given).json
+        self.assertEqual(report["calibrated_with"], 5)
+        [(low, high)] = [row["range"] for row in report["tensors"] if row["tensor"] == "x"]
+        self.assertAlmostEqual(low, -2, delta=0.05)
+        self.assertAlmostEqual(high, 2.8, delta=0.15)
+        self.ok("compare", out, "--against", SMALL, "--data", folder, "--image-std", "0.25", "--least-sqnr", "10")
+        first = out.read_bytes()
+        self.ok(*given, "--force", "--image-channels", "bgr", "--image-fit", "crop")
+        self.assertNotEqual(out.read_bytes(), first)
+        out.unlink()
+        damaged = png(16, 16, 1)
+        (folder / "2.png").write_bytes(damaged[:len(damaged) // 2])
+        self.fails(5, *given[:-1], says=["2.png", "cannot be decoded"])
+        (folder / "2.png").unlink()
+        (folder / "z.jpg").write_bytes(base64.b64decode(JPEG)[:-8])
+        self.fails(5, *given[:-1], says=["z.jpg", "cannot be decoded"])
+        write_npy(folder / "a.npy", SIZES, values(1))
+        self.fails(5, *given[:-1], says=["arrays", "pictures", "two folders"])
+        self.fails(2, *given[:-1], "--image-size", "wide", says=["HEIGHTxWIDTH"])
+        self.assertFalse(out.exists())
 
     @unittest.skipUnless(PYTHON, "OPFUSE_ONNX_PYTHON names no Python with onnx, onnxruntime, openvino")
     def test_other_runtimes_agree(self):

@@ -27,6 +27,7 @@ void add_layer_flags(FlagSet& app, LayerFlags& flags) {
   app.add_option("--least-sqnr", flags.least_sqnr,
                  "with --data: dB below which an output fails and a layer counts as lost")
       ->capture_default_str();
+  add_picture_flags(app, flags.pictures);
 }
 
 int compare_layers(const std::string& quantised, const std::string& against, const LayerFlags& flags,
@@ -36,7 +37,7 @@ int compare_layers(const std::string& quantised, const std::string& against, con
   Compilation reference(*other.graph, parse_target("host"), {.dims = dims});
   reference.run_to(Milestone::prepared);
   const quantization::Agreement agreement = quantization::measure_agreement(
-      reference.prepared, *model.graph, samples_of(flags.data, *other.graph, dims),
+      reference.prepared, *model.graph, samples_of(flags.data, flags.pictures, *other.graph, dims),
       {.threads = compile.threads, .cache = !compile.no_cache, .progress = show_progress});
   finish_progress();
   const bool ok = std::all_of(agreement.outputs.begin(), agreement.outputs.end(),

@@ -10,6 +10,7 @@ namespace opfuse::cli {
 
 struct LayerFlags {
   SampleFlags data;
+  PictureFlags pictures;
   double least_sqnr = 20;  ///< dB, of each output and each layer
 };
 

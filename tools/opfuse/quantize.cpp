@@ -41,7 +41,7 @@ void check_flags(const FlagSet& app, const QuantizeFlags& flags) {
 
 /// A finished scales file needs no samples.
 quantization::Samples calibration_samples(const QuantizeFlags& flags, const Graph& graph, const SymbolValues& dims) {
-  if (!flags.calibrate.path.empty()) return samples_of(flags.calibrate, graph, dims);
+  if (!flags.calibrate.path.empty()) return samples_of(flags.calibrate, flags.pictures, graph, dims);
   quantization::Samples none;
   none.read = [](size_t) -> std::optional<std::vector<Tensor>> { return std::nullopt; };
   return none;
@@ -60,7 +60,7 @@ Judged judge(const QuantizeFlags& flags, const quantization::QuantizedModel& mad
   Judged judged;
   if (flags.compare_samples == 0 || (!others && flags.calibrate.path.empty())) return judged;
   const SampleFlags own{.path = flags.evaluate, .seed = flags.calibrate.seed};
-  const quantization::Samples all = others ? samples_of(own, graph, dims) : calibration;
+  const quantization::Samples all = others ? samples_of(own, flags.pictures, graph, dims) : calibration;
   const quantization::Samples some = quantization::some_of(all, static_cast<size_t>(flags.compare_samples));
   judged.agreement = quantization::measure_agreement(made.reference, made.graph, some, run);
   finish_progress();

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <charconv>
+
 #include "base/fail.hpp"
 #include "console.hpp"
 #include "fusion/plan.hpp"
@@ -68,13 +70,57 @@ void add_choice_flags(FlagSet& app, QuantizeFlags& flags) {
       ->capture_default_str();
 }
 
+/// "224x224" or "224".
+void set_size(const std::string& text, quantization::PictureOptions& options) {
+  if (text.empty()) return;
+  const size_t by = text.find('x');
+  const auto number = [&](std::string_view part) {
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+    if (error != std::errc{} || end != part.data() + part.size() || value < 1 || value > 1 << 16)
+      throw fail(E::bad_option, "--image-size is HEIGHTxWIDTH such as 224x224, not '{}'", text);
+    return value;
+  };
+  options.height = number(std::string_view(text).substr(0, by));
+  options.width = by == std::string::npos ? options.height : number(std::string_view(text).substr(by + 1));
+}
+
+quantization::PictureOptions picture_options(const PictureFlags& flags) {
+  quantization::PictureOptions options{.mean = flags.mean, .std = flags.std, .bgr = flags.channels == "bgr"};
+  if (flags.fit == "crop") options.fit = quantization::PictureOptions::Fit::crop;
+  set_size(flags.size, options);
+  return options;
+}
+
 }  // namespace
+
+void add_picture_flags(FlagSet& app, PictureFlags& flags) {
+  app.add_option("--image-mean", flags.mean, "of pictures: what is taken from pixel / 255, by channel or one number")
+      ->type_name("NUMBER,...")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->capture_default_str();
+  app.add_option("--image-std", flags.std, "of pictures: by what that is divided")
+      ->type_name("NUMBER,...")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->capture_default_str();
+  app.add_option("--image-size", flags.size, "of pictures, where the model leaves it open")->type_name("HEIGHTxWIDTH");
+  app.add_option("--image-channels", flags.channels, "order of channels of pictures")
+      ->one_of({"rgb", "bgr"})
+      ->capture_default_str();
+  app.add_option("--image-fit", flags.fit, "how pictures get the model's size: all of it, or its largest middle part")
+      ->one_of({"stretch", "crop"})
+      ->capture_default_str();
+}
 
 void add_quantize_flags(FlagSet& app, QuantizeFlags& flags) {
   app.add_option("-o,--output", flags.output, "write the quantised model")->type_name("FILE.onnx");
   add_force_flag(app, flags.force);
-  app.add_option("--calibrate", flags.calibrate.path,
-                 "samples: a folder of .npy or .npz, one such file with many, or `random` (for speed, not for use)")
+  app.add_option(
+         "--calibrate", flags.calibrate.path,
+         "samples: a folder of .npy, .npz, JPEG or PNG files, one .npy or .npz with many, or `random` (for speed, "
+         "not for use)")
       ->type_name("PATH");
   app.add_option("--samples", flags.calibrate.samples, "as many, evenly spread; 0: all (random: 8)")
       ->range(0, 1 << 30)
@@ -113,6 +159,7 @@ void add_quantize_flags(FlagSet& app, QuantizeFlags& flags) {
   app.add_option("--threads", flags.threads, "of the runs; 0: affinity mask and CPU quota")->capture_default_str();
   app.add_flag("--no-cache", flags.no_cache, "neither read nor write the kernel cache");
   add_dimension_flags(app, flags.dimensions);
+  add_picture_flags(app, flags.pictures);
   app.add_flag("--dry-run", flags.dry_run, "list places and reasons; needs no samples");
   app.add_flag("-v,--verbose", flags.verbose, "list every tensor and every module");
   app.add_flag("--json", flags.json, "as JSON (docs/json.md)");
@@ -143,7 +190,8 @@ quantization::QuantizeOptions quantize_options(const QuantizeFlags& flags, const
   return options;
 }
 
-quantization::Samples samples_of(const SampleFlags& flags, const Graph& interface, const SymbolValues& dims) {
+quantization::Samples samples_of(const SampleFlags& flags, const PictureFlags& pictures, const Graph& interface,
+                                 const SymbolValues& dims) {
   const auto count = static_cast<size_t>(flags.samples);
   if (flags.path == kRandom) {
     warn("random samples: good for speed and for trying out, their scales are not for use");
@@ -152,8 +200,8 @@ quantization::Samples samples_of(const SampleFlags& flags, const Graph& interfac
     return quantization::random_samples(interface, count > 0 ? count : kRandomSamples, flags.seed, all);
   }
   std::vector<std::string> notes;
-  quantization::Samples samples =
-      quantization::samples_from_files(flags.path, interface, {.most = count, .dims = dims}, &notes);
+  quantization::Samples samples = quantization::samples_from_files(
+      flags.path, interface, {.most = count, .dims = dims, .pictures = picture_options(pictures)}, &notes);
   for (const std::string& text : notes) note(text);
   return samples;
 }

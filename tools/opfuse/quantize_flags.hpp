@@ -16,6 +16,13 @@ struct SampleFlags {
   uint64_t seed = 0;
 };
 
+/// What becomes of pictures, of --calibrate and --evaluate alike.
+struct PictureFlags {
+  std::vector<double> mean{0}, std{1};
+  std::string size, channels = "rgb", fit = "stretch";
+};
+void add_picture_flags(FlagSet& app, PictureFlags& flags);
+
 struct QuantizeFlags {
   std::string model, output, report;
   bool force = false, dry_run = false, json = false, verbose = false;
@@ -27,11 +34,13 @@ struct QuantizeFlags {
   int min_linear = 256, threads = 0, compare_samples = 8;
   bool bias_correction = false, add_missing = false, no_cache = false;
   DimensionFlags dimensions;
+  PictureFlags pictures;
 };
 
 void add_quantize_flags(FlagSet& app, QuantizeFlags& flags);
 quantization::QuantizeOptions quantize_options(const QuantizeFlags& flags, const SymbolValues& dims);
 /// E::file_not_found, E::bad_file, E::bad_binding; warns of random ones.
-quantization::Samples samples_of(const SampleFlags& flags, const Graph& interface, const SymbolValues& dims);
+quantization::Samples samples_of(const SampleFlags& flags, const PictureFlags& pictures, const Graph& interface,
+                                 const SymbolValues& dims);
 
 }  // namespace opfuse::cli
