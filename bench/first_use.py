@@ -34,7 +34,7 @@ FINDINGS = [
      ["opfuse zoo mobilenet_v2 --batch N --resolution 32 --width 0.25 -o open.onnx -q",
       "opfuse fuse open.onnx --plan-out po.json -q >/dev/null && opfuse compile open.onnx --plan po.json -o open.opf"]),
     (9, "flags that cannot apply were ignored", ["opfuse compile m.onnx -o m.opf -q; opfuse run m.opf --target cpu:avx2", "opfuse inspect m.opf --show layers"]),
-    (10, "Ctrl-C printed results that nobody measured", ["timeout --preserve-status -s INT 2 opfuse demo --model resnet50 --seconds 60; echo status $?"]),
+    (10, "Ctrl-C printed results that nobody measured", ["timeout --foreground --preserve-status -s INT 2 opfuse demo --model resnet50 --seconds 60; echo status $?"]),
     (11, "a full disk was an internal error", ["opfuse ops > /dev/full; echo status $?"]),
     (12, "--threads 1000 hung", ["opfuse run m.onnx --threads 1000 2>&1 | head -2"]),
     (13, "messages of libraries", ["echo '<html>' > page.onnx; opfuse inspect page.onnx",

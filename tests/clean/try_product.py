@@ -148,7 +148,7 @@ n = opfuse.Network()
 x = n.input("x", [1, 8, 16, 16])
 w = numpy.ones((8, 8, 3, 3), numpy.float32) / 72
 y = n.op("relu", n.add(n.conv(x, weights=w, pad=1), x))
-n.output(y, "y")
+n.output("y", y)
 m = n.model()
 print("ModelProto, bytes, progress, async, DLPack, notebook, Network: ok")
 """

@@ -17,7 +17,7 @@ namespace {
 
 struct Progress {
   std::string step;
-  int64_t since_ns = 0;
+  int64_t since_ns = 0, drawn_ns = 0;
   bool shown = false;
 };
 Progress g_progress;  // the one line on the one terminal
@@ -87,11 +87,14 @@ void show_progress(const std::string& step, size_t done, size_t total) {
   if (is_quiet() || !isatty(STDERR_FILENO)) return;
   if (step != g_progress.step) {
     finish_progress();
-    g_progress = {step, now_ns(), false};
+    g_progress = {step, now_ns(), 0, false};
   }
-  if (now_ns() - g_progress.since_ns < 1'000'000'000 || total == 0) return;
+  const int64_t now = now_ns();
+  if (now - g_progress.since_ns < 1'000'000'000 || now - g_progress.drawn_ns < 100'000'000 || total == 0) return;
+  g_progress.drawn_ns = now;
+  done = std::min(done, total);
   const size_t filled = 24 * done / total;
-  const double spent = static_cast<double>(now_ns() - g_progress.since_ns) * 1e-9;
+  const double spent = static_cast<double>(now - g_progress.since_ns) * 1e-9;
   const double left = done > 0 ? spent * static_cast<double>(total - done) / static_cast<double>(done) : 0;
   fmt::print(stderr, "\r{} [{}{}] {:3d}%  {:.0f} s left ", step, std::string(filled, '#'),
              std::string(24 - filled, '-'), static_cast<int>(100 * done / total), left);

@@ -1,6 +1,8 @@
 // One flag, set by the handler; SA_RESETHAND restores the default, so that a second Ctrl-C always works.
 #include "interrupt.hpp"
 
+#include <unistd.h>
+
 #include <csignal>
 
 #include "verb.hpp"
@@ -12,15 +14,29 @@ volatile std::sig_atomic_t g_interrupted = 0;
 
 void on_interrupt(int) { g_interrupted = 1; }
 
-}  // namespace
+/// The end of a verb that keeps nothing: one word, then the signal does what it does.
+void say_and_end(int) {
+  constexpr char kWord[] = "\ninterrupted\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kWord, sizeof kWord - 1);
+  std::raise(SIGINT);
+}
 
-void catch_interrupts() {
+void install(void (*handler)(int)) {
   struct sigaction action {};
-  action.sa_handler = on_interrupt;
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  action.sa_handler = handler;
+  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
 }
+
+}  // namespace
+
+void name_interrupts() {
+  struct sigaction now {};
+  if (sigaction(SIGINT, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) install(say_and_end);
+}
+
+void catch_interrupts() { install(on_interrupt); }
 
 bool interrupted() { return g_interrupted != 0; }
 int exit_code(int code) { return interrupted() ? kInterrupted : code; }

@@ -3,6 +3,9 @@
 
 namespace opfuse::cli {
 
+/// From here on a SIGINT ends the process with a word on stderr; for verbs that do not call catch_interrupts.
+void name_interrupts();
+
 /// From here on the first SIGINT only sets the flag. Verbs that cannot stop half-way do not call this.
 void catch_interrupts();
 bool interrupted();

@@ -19,6 +19,7 @@
 #include "console.hpp"
 #include "foreign_flags.hpp"
 #include "fusion/plan.hpp"
+#include "interrupt.hpp"
 #include "limits_flag.hpp"
 #include "opfuse/opfuse.hpp"
 #include "report.hpp"
@@ -140,6 +141,7 @@ int run_cli(int argc, char** argv) {
 void keep_standard_streams() {
   for (int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (fcntl(stream, F_GETFD) < 0 && errno == EBADF && ::open("/dev/null", O_RDONLY) < 0) std::abort();
+
   std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is an error of write()
 }
 
@@ -199,6 +201,7 @@ int guarded(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace opfuse::cli;
   keep_standard_streams();
+  name_interrupts();
   opfuse::remember_read_files();
   try {
     return finish_output(guarded(argc, argv));

@@ -22,13 +22,16 @@ void record(Context& context, const MeasureSettings& settings, LaunchProfile& pr
   const int64_t until = now_ns() + static_cast<int64_t>(settings.duration_seconds * 1e9);
   for (const LaunchInfo& launch : context.launches()) profile.rows.push_back({launch, 0, {}});
   double total = 0;
+  const int64_t start = now_ns();
   do {
+    show_progress("recording", static_cast<size_t>(now_ns() - start), static_cast<size_t>(until - start));
     context.run();
     ++profile.runs;
     const std::vector<int64_t>& times = context.launch_nanoseconds();
     for (size_t i = 0; i < times.size(); ++i) profile.rows[i].ms += static_cast<double>(times[i]) * 1e-6;
     total += static_cast<double>(context.total_nanoseconds()) * 1e-6;
   } while (!interrupted() && (now_ns() < until || profile.runs < static_cast<size_t>(settings.iterations)));
+  finish_progress();
   profile.recorded_ms = total / static_cast<double>(profile.runs);
   for (ProfiledLaunch& row : profile.rows) {
     row.ms /= static_cast<double>(profile.runs);

@@ -78,7 +78,7 @@ int run(const Flags& flags) {
   ReduceOptions options;
   options.max_tries = flags.max_tries;
   options.stopped = [] { return interrupted(); };
-  options.progress = [&](const ReduceProgress& p) { show_progress(p.step, p.tried, 0); };
+  options.progress = [&](const ReduceProgress& p) { show_progress(p.step, p.tried, flags.max_tries); };
   options.improved = [&](const Graph& better) { write_result(better, flags.output); };
   const Reduced reduced = reduce(*model.graph, fails, options);
   finish_progress();

@@ -41,7 +41,15 @@ std::vector<Tensor> Session::outputs() const {
 
 std::vector<std::vector<double>> measure(const std::vector<Context*>& contexts, const MeasureSettings& settings,
                                          const std::function<void(size_t)>& after_run) {
-  return measure_in_turns(contexts, settings, interrupted, after_run);
+  const int64_t start = now_ns();  // contexts have turns of the same length, so all together take
+  const double whole = (settings.warmup_seconds + settings.duration_seconds) * static_cast<double>(contexts.size());
+  const auto stop = [&] {
+    show_progress("measuring", static_cast<size_t>((now_ns() - start) / 1'000'000), static_cast<size_t>(whole * 1e3));
+    return interrupted();
+  };
+  const auto samples = measure_in_turns(contexts, settings, stop, after_run);
+  finish_progress();
+  return samples;
 }
 
 double measure_throughput(std::vector<Session>& sessions, const MeasureSettings& settings) {
@@ -70,8 +78,11 @@ double measure_throughput(std::vector<Session>& sessions, const MeasureSettings&
   while (ready.load() < static_cast<int>(sessions.size())) std::this_thread::yield();
   const int64_t start = now_ns(), length = static_cast<int64_t>(settings.duration_seconds * 1e9);
   go = true;
-  while (!stop.load() && !interrupted() && now_ns() - start < length)
+  while (!stop.load() && !interrupted() && now_ns() - start < length) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    show_progress("measuring", static_cast<size_t>(now_ns() - start), static_cast<size_t>(length));
+  }
+  finish_progress();
   stop = true;
   for (std::thread& thread : threads) thread.join();
   const double seconds = static_cast<double>(now_ns() - start) * 1e-9;
