@@ -6,6 +6,7 @@ command: a broken link, an unknown anchor, a comment that does not fit its decla
 """
 import argparse
 import json
+import logging
 import os
 import pathlib
 import re
@@ -14,7 +15,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LINK = re.compile(r"(?<!`)\]\(([^)\s#]+)(#[^)]*)?\)")
+LINK = re.compile(r"\]\(([^)\s#]+)(#[^)]*)?\)")
 
 PAGES = {
     "Start": ["README.md", "docs/tutorial.md", "docs/choosing.md", "docs/troubleshooting.md", "docs/glossary.md", "docs/tried.md", "CHANGELOG.md"],
@@ -79,7 +80,7 @@ def stage_page(path, staged):
             shutil.copy(absolute, copy)
         return f"]({target}{anchor})"
     fenced = re.split(r"(^```.*?^```$)", (ROOT / path).read_text(), flags=re.M | re.S)
-    text = "".join(part if i % 2 else LINK.sub(link, part) for i, part in enumerate(fenced))
+    text = "".join(part if i % 2 else LINK.sub(link, part).replace("](%", "]&#40;%") for i, part in enumerate(fenced))
     out = staged / path
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(text)
@@ -127,6 +128,18 @@ def configuration(pages, staged, site):
             "nav": [{title: names} for title, names in [*PAGES.items(), *rest.items()]]}
 
 
+def build_pages(config):
+    os.environ["NO_MKDOCS_2_WARNING"] = "1"
+    from mkdocs.commands.build import build
+    from mkdocs.config import load_config
+    from pymdownx.slugs import slugify
+    logging.basicConfig(format="%(levelname)s %(message)s", level=logging.WARNING)
+    loaded = load_config(str(config))
+    loaded.mdx_configs.setdefault("toc", {})["slugify"] = slugify(case="lower")  # as GitHub does: two hyphens stay two
+    loaded.plugins.on_startup(command="build", dirty=False)
+    build(loaded)  # strict: raises after warnings
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--site", type=pathlib.Path, default=ROOT / "build" / "site")
@@ -137,8 +150,7 @@ def main():
     pages = stage(staged, options.stub)
     config = site.parent / "mkdocs.yml"
     config.write_text(json.dumps(configuration(pages, staged, site)))
-    subprocess.run([sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--clean", "-f", str(config)], check=True,
-                   env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
+    build_pages(config)
     doxyfile = DOXYGEN.format(version=version(), root=ROOT, out=site)
     subprocess.run(["doxygen", "-"], input=doxyfile, text=True, check=True)
     print(f"{len(pages)} pages: {site}/index.html" + ("" if options.stub else "; the Python reference lacks the compiled classes (--stub)"))
