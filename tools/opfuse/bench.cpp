@@ -337,10 +337,10 @@ int run(const FlagSet& app, Flags flags) {
 std::function<int()> add_bench(FlagSet& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("MODEL", flags->model, kModelOrOpfHelp);
-  app.add_flag("--vs-unfused", flags->vs_unfused,
-               "take turns with the unfused program; exit 1 if latency is worse beyond noise, or peak memory is");
-  app.add_flag("--per-group", flags->per_group,
-               "with --vs-unfused: the table of every group's time beside that of the kernels it replaces");
+  app.add_flag(
+      "--vs-unfused", flags->vs_unfused,
+      "measure in turns with the unfused program; exit 1 if peak memory is larger, or latency worse beyond noise");
+  app.add_flag("--per-group", flags->per_group, "with --vs-unfused: time of each group and of the kernels it replaces");
   app.add_option("--contexts,--infStreams", flags->contexts, "contexts that run at the same time, --threads each")
       ->range(1, 1024)
       ->capture_default_str();
@@ -353,9 +353,9 @@ std::function<int()> add_bench(FlagSet& app) {
   app.add_option("--kernels", flags->kernels,
                  "'random': drawn convolutions, products and depthwise layers instead of a model");
   app.add_option("--count", flags->count, "how many kernels to draw")->range(1, 100000)->capture_default_str();
-  app.add_flag("--alone", flags->alone,
-               "with --kernels: each layer a model of its own, with the caller's dense arrays, instead of the layouts "
-               "it has inside a network");
+  app.add_flag(
+      "--alone", flags->alone,
+      "with --kernels: compile each layer as a model of its own on dense arrays, not in the layouts of a network");
   add_input_flags(app, flags->inputs);
   add_compile_flags(app, flags->compile);
   app.add_flag("--json", flags->json, "as JSON (docs/json.md)");

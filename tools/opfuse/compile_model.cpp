@@ -79,7 +79,7 @@ TargetInfo take_target(const std::string& names, CompilationOptions& options) {
 void add_reproducer_flag(FlagSet& app) {
   app.add_option_function(
          "--reproducer-dir", [](const std::string& folder) { set_reproducer_folder(folder); },
-         "where the graph is written on which opfuse itself fails (default: $XDG_STATE_HOME/opfuse or "
+         "where to write the graph when opfuse itself fails (default: $XDG_STATE_HOME/opfuse or "
          "~/.local/state/opfuse)")
       ->type_name("DIR");
 }
@@ -92,30 +92,30 @@ void add_plan_flags(FlagSet& app, PlanFlags& flags) {
   app.add_option("--skip", flags.skip, "leave out these patterns (repeatable)")
       ->type_name("NAME[@NODE]")
       ->allow_extra_args(false);
-  app.add_flag("--no-rules", flags.no_rules, "named patterns only: what they leave stays unfused");
+  app.add_flag("--no-rules", flags.no_rules, "named patterns only; everything else stays unfused");
   app.add_option("--plan", flags.plan_file, "apply the verdicts of a saved plan")->type_name("FILE");
   app.add_flag("--allow-stale", flags.allow_stale,
                "with --plan: also when it was made for other weights or dimensions");
-  app.add_option("--patterns", flags.patterns, "patterns of your own, before the catalogue (repeatable)")
+  app.add_option("--patterns", flags.patterns, "your own patterns, tried before the built-in ones (repeatable)")
       ->type_name("FILE.toml")
       ->allow_extra_args(false);
   app.add_option("--precision", flags.precision, "compute products in f32 or bf16, all or those of a node (repeatable)")
       ->type_name("TYPE[@NODE]")
       ->allow_extra_args(false);
-  app.add_option("--no-fuse", flags.no_fuse, "two nodes to keep apart, in groups and in launches (repeatable)")
+  app.add_option("--no-fuse", flags.no_fuse, "keep two nodes in separate groups and launches (repeatable)")
       ->type_name("A B")
       ->allow_extra_args(false);
-  app.add_option("--fuse", flags.fuse,
-                 "two nodes that share a group although it is predicted slower; an error where it is not legal "
-                 "(repeatable)")
+  app.add_option(
+         "--fuse", flags.fuse,
+         "put two nodes in one group even if that is predicted to be slower; an error if it is illegal (repeatable)")
       ->type_name("A B")
       ->allow_extra_args(false);
   app.add_option("--place", flags.place,
-                 "the device that runs a node's group: one of --target; * is every node that can be there "
-                 "(repeatable)")
+                 "the device, one of --target, for a node's group; * means every node that it can run (repeatable)")
       ->type_name("NODE=DEVICE")
       ->allow_extra_args(false);
-  app.add_flag("--fallback", flags.fallback, "do without an accelerator whose plug-in cannot be had, and say so");
+  app.add_flag("--fallback", flags.fallback,
+               "continue without an accelerator whose plug-in cannot be loaded, with a note");
   app.add_option("--max-group-nodes", flags.max_group_nodes, "nodes that a group of the rules may have")
       ->range(1, 1 << 20)
       ->capture_default_str();
@@ -146,7 +146,7 @@ void add_pass_flags(FlagSet& app, PassFlags& flags) {
 void add_algorithm_flags(FlagSet& app, AlgorithmFlags& flags) {
   app.add_flag("--exact", flags.exact, "direct convolution only (no Winograd), no table-based activations");
   app.add_flag("--measure", flags.measure,
-               "choose algorithms, and groups of the rules, by timing the whole model with each of them");
+               "choose algorithms and groups formed by rules by timing the whole model with each");
   app.add_option(
          "--timings", flags.timings,
          "with --measure: where measured groups are kept (repeatable: the first is written, the others are read "
@@ -160,7 +160,7 @@ void add_algorithm_flags(FlagSet& app, AlgorithmFlags& flags) {
       ->type_name("NAME[@NODE]")
       ->allow_extra_args(false);
   app.add_option("--max-weight-growth", flags.max_weight_growth,
-                 "what transformed weights may add (default: 45MB, or 40 % of a larger model)")
+                 "memory that transformed weights may add (default: 45MB, or 40 % of a larger model)")
       ->type_name("BYTES");
   app.add_option("--workspace", flags.workspace, "scratch memory per thread that an algorithm may need")
       ->type_name("BYTES");
@@ -183,7 +183,7 @@ void add_compile_flags(FlagSet& app, CompileFlags& flags) {
   app.add_option("--threads", flags.threads, "threads of a run; 0: affinity mask and CPU quota")->capture_default_str();
   app.add_option("--compile-threads", flags.compile_threads, "threads of the compiler; 0: all available")
       ->capture_default_str();
-  app.add_option("--dump-dir", flags.dump_dir, "write the graph after each pass that changes it here")
+  app.add_option("--dump-dir", flags.dump_dir, "write the graph here after each pass that changes it")
       ->type_name("DIR");
   app.add_flag("--no-cache", flags.no_cache, "neither read nor write the kernel cache");
   app.add_flag("--allow-reference", flags.allow_reference, "run operators without a kernel in the interpreter (slow)");

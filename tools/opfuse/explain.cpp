@@ -341,9 +341,10 @@ std::function<int()> add_explain(FlagSet& app) {
   app.add_option("--node", flags->node, "everything about one node: all patterns tried there, best partial match first")
       ->type_name("NAME");
   app.add_option("--edge", flags->edge, "what became of the edge between two nodes, and why")->type_name("A B");
-  app.add_flag("--why-slow", flags->why_slow,
-               "the launches with most predicted time, what bounds each, and what keeps it apart from its neighbours");
-  app.add_option("--top", flags->top, "at most so many of everything, what would gain most first");
+  app.add_flag(
+      "--why-slow", flags->why_slow,
+      "the launches with the longest predicted times, what bounds each, and why it is not fused with its neighbours");
+  app.add_option("--top", flags->top, "at most this many entries of each kind, largest gain first");
   add_plan_flags(app, flags->plan);
   add_pass_flags(app, flags->passes);
   add_algorithm_flags(app, flags->algorithms);

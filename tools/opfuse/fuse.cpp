@@ -289,7 +289,7 @@ std::function<int()> add_fuse(FlagSet& app) {
   add_dimension_flags(app, flags->dimensions);
   add_fixed_input_flag(app, flags->fixed);
   app.add_flag("--flatten", flags->flatten, "-o .onnx: plain operators, for runtimes without functions (OpenVINO)");
-  app.add_flag("--dry-run", flags->dry_run, "plan and report, write no model");
+  app.add_flag("--dry-run", flags->dry_run, "plan and report without writing a model");
   app.add_flag("-v,--verbose", flags->verbose, "list every skipped candidate");
   app.add_flag("--json", flags->json, "as JSON (docs/json.md)");
   return [flags, &app] {

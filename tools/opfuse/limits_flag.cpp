@@ -30,8 +30,9 @@ void add_limit_flag(FlagSet& app) {
     return;
   std::vector<std::string> defaults;
   for (const LimitRow& row : limit_rows()) defaults.push_back(fmt::format("{}={}", row.name, row.value));
-  app.add_option("--limit", given(),
-                 fmt::format("another limit on what a model may need (repeatable); {}", fmt::join(defaults, ", ")))
+  app.add_option(
+         "--limit", given(),
+         fmt::format("override a limit on what a model may need (repeatable); defaults: {}", fmt::join(defaults, ", ")))
       ->type_name("NAME=N")
       ->allow_extra_args(false);
 }

@@ -256,9 +256,8 @@ std::function<int()> add_profile(FlagSet& app) {
   app.add_option("--top", flags->top, "show only the first N kernels");
   app.add_option("--warmup,--warmUp", flags->warmup, "time of uncounted runs")->capture_default_str();
   app.add_option("--duration", flags->duration, "time of recorded runs")->capture_default_str();
-  app.add_flag(
-      "--vs-unfused", flags->vs_unfused,
-      "time of each group beside that of the kernels it replaces, in turns, and the bytes that fusing it saves");
+  app.add_flag("--vs-unfused", flags->vs_unfused,
+               "time of each group and of the kernels it replaces, measured in turns, and the bytes that fusing saves");
   app.add_flag("--counters", flags->counters,
                "instructions, cycles and misses of the last cache per run, where the system allows (perf_event)");
   app.add_option("--trace", flags->trace, "a run part by part, for ui.perfetto.dev: launches, workers, waiting, memory")

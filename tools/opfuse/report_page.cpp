@@ -114,11 +114,11 @@ std::function<int()> add_report(FlagSet& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("MODEL", flags->model, kModelOrOpfHelp)->required();
   app.add_option("OTHER", flags->other, "a second model or .opf, side by side with the first");
-  app.add_option("-o,--output", flags->output, "the file to write; without it stdout")->type_name("FILE");
+  app.add_option("-o,--output", flags->output, "file to write (default: stdout)")->type_name("FILE");
   app.add_option("--format", flags->format, "html: a page; json: its data; svg, dot: the graph (default: as -o ends)")
       ->one_of({"html", "json", "svg", "dot"});
-  app.add_flag("--vs-unfused", flags->vs_unfused, "the same model without fusion at its side");
-  app.add_flag("--compare", flags->compare, "prove it as well: the error of every group");
+  app.add_flag("--vs-unfused", flags->vs_unfused, "the same model without fusion, side by side");
+  app.add_flag("--compare", flags->compare, "also prove the program and show the error of every group");
   app.add_flag("--no-measure", flags->no_measure, "run nothing: no times, no roofline, no timeline");
   app.add_flag("--no-code", flags->no_code, "leave out the text of the kernels");
   app.add_option("--view", flags->view, "svg, dot: the model's nodes in their groups, or the groups")
@@ -131,7 +131,7 @@ std::function<int()> add_report(FlagSet& app) {
   app.add_option("--warmup,--warmUp", flags->warmup, "time of uncounted runs")->capture_default_str();
   app.add_option("--duration", flags->duration, "time of recorded runs")->capture_default_str();
   app.add_option("--timeline-parts", flags->timeline_parts,
-                 "parts of a run in the timeline; of more, those of a launch on one worker are one")
+                 "most parts drawn in the timeline; beyond that, a launch's parts on one worker are drawn as one")
       ->range(1, 1 << 30)
       ->capture_default_str();
   add_force_flag(app, flags->force);

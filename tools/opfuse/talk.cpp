@@ -13,6 +13,6 @@ void say(const std::string& text) {
 
 bool is_quiet() { return g_quiet; }
 
-void add_quiet_flag(FlagSet& app) { app.add_flag("-q,--quiet", g_quiet, "nothing on stderr but errors and warnings"); }
+void add_quiet_flag(FlagSet& app) { app.add_flag("-q,--quiet", g_quiet, "only errors and warnings on stderr"); }
 
 }  // namespace opfuse::cli

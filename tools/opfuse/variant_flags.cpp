@@ -28,8 +28,7 @@ size_t own_kernels(const Artifact& artifact, size_t index) {
 
 void add_variant_flag(FlagSet& app, std::vector<std::string>& specialize) {
   app.add_option("--specialize", specialize,
-                 "also compile for these sizes of open dimensions; runs of other sizes take the kernels for all sizes "
-                 "(repeatable)")
+                 "also compile for these sizes of open dimensions; other sizes use the general kernels (repeatable)")
       ->type_name("NAME=SIZE[,NAME=SIZE]")
       ->allow_extra_args(false);
 }
