@@ -28,10 +28,14 @@ namespace {
 constexpr double kColumnsOfTile = 4;    // vectors of output channels that share an element of a contraction's data
 constexpr int64_t kShortestTurned = 4;  // elements across
 constexpr double kCacheShare = 0.75;    // of a level that a group's operands may take
-constexpr double kReadOfMap = 0.5;      // a map is written and read: a line that is stored is fetched and written back
+constexpr double kFloatBytes = 4;
+constexpr double kSecond = 3;         // two loads and a shuffle
+constexpr double kInReduction = 1.2;  // of a function: fewer of them overlap than in a map
+constexpr double kLineOfEach = 4;     // of a lane whose neighbours are in other lines (bench/log/costs.md)
+constexpr double kReadOfMap = 0.5;    // a map is written and read: a line that is stored is fetched and written back
 
 /// How an operand walks while the lanes go along an axis.
-enum class Walk { same, next, strided, single };
+enum class Walk { same, next, second, strided, far, single };
 
 double extent_of(const Dim& d) { return static_cast<double>(std::max<int64_t>(d.constant().value_or(1), 0)); }
 
@@ -42,6 +46,7 @@ class StageCost {
         stage_(stage),
         costs_(target.costs),
         lanes_(static_cast<double>(target.lanes_f32())),
+        line_(static_cast<double>(target.line_bytes)),
         guess_(guess) {
     for (const Dim& d : stage.domain) extents_.push_back(extent_of(d));
     domain_ = static_cast<int>(extents_.size());
@@ -57,7 +62,7 @@ class StageCost {
   const Region& region_;
   const Stage& stage_;
   const VectorCosts& costs_;
-  double lanes_;
+  double lanes_, line_;
   LayoutGuess guess_;
   std::vector<double> extents_;
   int domain_ = 0;
@@ -96,8 +101,11 @@ class StageCost {
       if (t.div.value() > 1 && t.div.value() % lanes == 0) continue;  // lanes share it
       const bool whole = t.mod.value() == 0 || t.mod.value() % lanes == 0;
       if (t.div.value() != 1 || !whole) return Walk::single;
-      walk = std::abs(static_cast<double>(t.coef.value())) * stride == 1 && t.coef.value() == 1 ? Walk::next
-                                                                                                : Walk::strided;
+      const double step = std::abs(static_cast<double>(t.coef.value())) * stride;
+      walk = step == 1 && t.coef.value() == 1  ? Walk::next
+             : step == 2 && t.coef.value() > 0 ? Walk::second
+             : step * kFloatBytes >= line_ / 4 ? Walk::far
+                                               : Walk::strided;
     }
     return walk;
   }
@@ -131,12 +139,22 @@ class StageCost {
       case Walk::same:
       case Walk::next:
         return costs_.access;
+      case Walk::second:
+        return kSecond * costs_.access;
+      case Walk::far:
       case Walk::strided:
-        return turns(map, shape, axis) ? costs_.turned : costs_.element * lanes_;
+        return turns(map, shape, axis) ? costs_.turned : apart(walk_of(map, shape, axis));
       case Walk::single:
-        return costs_.element * lanes_;
+        return apart(Walk::single);
     }
     return 0;
+  }
+
+  /// Lanes one by one. Where few are in one line, rows wait for as many lines; maps turn them or read them once. With
+  /// blocks guessed, who knows which of the axes is blocked.
+  double apart(Walk walk) const {
+    const bool lines = walk == Walk::far && guess_ == LayoutGuess::dense && !stage_.reductions.empty();
+    return costs_.element * lanes_ * (lines ? kLineOfEach : 1);
   }
 
   /// What is the same for all points of a row, such as the quotient of a mean, is computed once.
@@ -203,16 +221,27 @@ class StageCost {
     return share;
   }
 
+  /// Loaded once for all points that a reduction runs over.
+  bool is_of_row(const IndexMap& map) const {
+    for (const IndexExpr& e : map.dims)
+      for (int axis = domain_; axis < static_cast<int>(extents_.size()); ++axis)
+        if (depends(e, axis)) return false;
+    return true;
+  }
+
   /// Cycles of one vector of a value, lanes along `axis` (-1: one element at a time).
-  double vector_cost(const Expr& value, int axis) const {
+  double vector_cost(const Expr& value, int axis, bool reduced = false) const {
+    const double functions = reduced ? kInReduction : 1;
     double cost = costs_.point;
     const std::set<int> rows = row_axes();
     const auto share = shares(value, axis);
     value.visit([&](const Expr& e) {
       const double of = share.empty() ? 1 : share.at(e.node());
-      if (!is_border(e) && !outside_of_loop(e, rows)) cost += of * cost_of_op(e, costs_);
+      if (!is_border(e) && !outside_of_loop(e, rows))
+        cost += of * (is_function(e.op()) ? functions : 1) * cost_of_op(e, costs_);
       if (e.op() != ExprOp::read) return;
       const Read& read = stage_.reads[static_cast<size_t>(e.index())];
+      if (reduced && is_of_row(read.map)) return;
       cost += of * (axis < 0 ? costs_.access : access(read.map, shape_read_by(region_, read), axis));
     });
     return cost;
@@ -241,7 +270,8 @@ class StageCost {
 
   double reductions(int axis) const {
     double total = 0;
-    for (const Reduction& r : stage_.reductions) total += vectors(reduced_axes(r), axis) * vector_cost(r.value, axis);
+    for (const Reduction& r : stage_.reductions)
+      total += vectors(reduced_axes(r), axis) * vector_cost(r.value, axis, true);
     return total;
   }
 
@@ -256,9 +286,7 @@ class StageCost {
       if (axis >= 0) {
         const Walk walk = walk_of(o.map, o.shape, axis);
         if (walk == Walk::same) return std::numeric_limits<double>::infinity();
-        each += walk == Walk::next            ? costs_.access
-                : turns(o.map, o.shape, axis) ? costs_.turned
-                                              : costs_.element * lanes_;
+        each += walk == Walk::next ? costs_.access : turns(o.map, o.shape, axis) ? costs_.turned : apart(walk);
       }
       computed.push_back(o.value);
       total += vectors(all, axis) * each;

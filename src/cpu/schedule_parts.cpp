@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/integers.hpp"
+
 namespace opfuse {
 
 int64_t work_of(const Stage& stage) {
@@ -16,26 +18,39 @@ namespace {
 
 constexpr double kMissingParts = 2.0;  // of the time, when there is but one part of many that are wanted
 constexpr double kOddParts = 0.2;      // two workers: one has a part more
+constexpr int64_t kMostParts = 16;     // of a launch for a few workers
+constexpr double kPartOfMany = 0.002;  // of the time, for each part
+constexpr int64_t kMostRounds = 2;     // parts of a worker, so that one that is late leaves some to others
+constexpr double kShareOfGrain = 0.2;  // where workers are many: 2 us of work against a barrier of one
 
-/// Time over that of `parts` equal ones, and what too few or an odd number of them cost.
-double parts_cost(double largest, double even, int64_t parts, int64_t wanted) {
+/// Time over that of `parts` equal ones, and what too few or an odd number of them cost; for many threads, over that of
+/// as many as are wanted, in rounds.
+double parts_cost(double largest, double even, int64_t parts, int64_t wanted, int64_t threads) {
   double cost = largest / even;
+  if (threads > kFewThreads) {
+    const double all = even * static_cast<double>(parts), rounds = static_cast<double>(ceil_of(parts, threads));
+    return rounds * largest * static_cast<double>(std::min(wanted, threads)) / all +
+           kPartOfMany * static_cast<double>(parts);
+  }
   if (parts < wanted) cost += kMissingParts * static_cast<double>(wanted - parts) / static_cast<double>(wanted);
   return parts % 2 && parts > 1 ? cost + kOddParts : cost;
 }
 
 }  // namespace
 
-void split_parts(Parts& s, int64_t wanted, int64_t blocks, int64_t rows, double weight_bytes, double data_bytes) {
+void split_parts(Parts& s, int64_t wanted, int64_t blocks, int64_t rows, double weight_bytes, double data_bytes,
+                 const TargetInfo& target) {
+  const int64_t threads = target.launch.threads, most = std::max<int64_t>(64, 2 * threads);
   int64_t best_o = 1, best_p = 1;
   double least = INFINITY;
-  for (int64_t o = 1; o <= std::min<int64_t>(blocks, 64); ++o)
-    for (int64_t p = 1; p <= std::min<int64_t>(rows, 64); ++p) {
+  for (int64_t o = 1; o <= std::min(blocks, most); ++o)
+    for (int64_t p = 1; p <= std::min(rows, most); ++p) {
       const int64_t parts = o * p;
       if (parts > 2 * wanted) break;
       const double piece = std::ceil(static_cast<double>(blocks) / static_cast<double>(o)) *
                            std::ceil(static_cast<double>(rows) / static_cast<double>(p));
-      double cost = parts_cost(piece, static_cast<double>(blocks * rows) / static_cast<double>(parts), parts, wanted);
+      double cost =
+          parts_cost(piece, static_cast<double>(blocks * rows) / static_cast<double>(parts), parts, wanted, threads);
       cost += 0.1 * (weight_bytes * static_cast<double>(p) + data_bytes * static_cast<double>(o)) /
               (weight_bytes + data_bytes) / 8;
       if (cost < least) least = cost, best_o = o, best_p = p;
@@ -44,12 +59,12 @@ void split_parts(Parts& s, int64_t wanted, int64_t blocks, int64_t rows, double 
   s.parts_p = best_p;
 }
 
-void split_blocks(Parts& s, int64_t wanted, int64_t blocks, int64_t rows) {
+void split_blocks(Parts& s, int64_t wanted, int64_t blocks, int64_t rows, const TargetInfo& target) {
   int64_t best = 1;
   double least = INFINITY;
   for (int64_t o = 1; o <= blocks && o * rows <= std::max(2 * wanted, rows); ++o) {
     const double even = static_cast<double>(blocks) / static_cast<double>(o);
-    const double cost = parts_cost(std::ceil(even), even, o * rows, wanted);
+    const double cost = parts_cost(std::ceil(even), even, o * rows, wanted, target.launch.threads);
     if (cost < least) least = cost, best = o;
   }
   s.parts_o = best;
@@ -62,11 +77,14 @@ void rows_first(Parts& s) {
 
 int64_t wanted_parts(double macs, const TargetInfo& target, double bytes) {
   const LaunchCosts& launch = target.launch;
-  const double compute =
-      macs / (launch.part_seconds * launch.multiply_adds_per_second * static_cast<double>(target.lanes_f32()));
-  const double memory = bytes / (launch.part_seconds * launch.bytes_per_second);
+  const bool many = launch.threads > kFewThreads;
+  const double seconds = launch.part_seconds * (many ? kShareOfGrain : 1);
+  const double compute = macs / (seconds * launch.multiply_adds_per_second * static_cast<double>(target.lanes_f32()));
+  const double memory = bytes / (seconds * launch.bytes_per_second);
   const double parts = std::max(compute, memory);
-  return std::clamp<int64_t>(static_cast<int64_t>(parts), parts > 0.3 ? 2 : 1, 16);
+  const auto count = static_cast<int64_t>(parts);
+  if (many && count >= launch.threads) return launch.threads * std::min<int64_t>(count / launch.threads, kMostRounds);
+  return std::clamp<int64_t>(count, parts > 0.3 ? 2 : 1, many ? launch.threads : kMostParts);
 }
 
 }  // namespace opfuse

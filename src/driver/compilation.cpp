@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
+#include "base/parallel.hpp"
 #include "cpu/intrinsic/intrinsic.hpp"
 #include "driver/measure_groups.hpp"
 #include "driver/model_hints.hpp"
@@ -37,6 +38,8 @@ bool has_groups(const Graph& graph) {
 Compilation::Compilation(const Graph& model, TargetInfo to, CompilationOptions with)
     : target(std::move(to)), options(std::move(with)), prepared(model.clone()), has_groups_(has_groups(model)) {
   check_shaping_names(options.no_pass);
+  const int threads = options.algorithms.threads;
+  target.launch.threads = threads > 0 ? threads : available_threads();
   if (const int64_t nodes = unrolled_nodes(prepared); nodes > options.limits.unrolled_nodes)
     throw fail(E::unsupported_op, "the parts of for_parts may become {} nodes, at most {} are unrolled", nodes,
                options.limits.unrolled_nodes)

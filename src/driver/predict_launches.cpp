@@ -98,8 +98,9 @@ double predicted_balance(const std::vector<LaunchPrediction>& launches, const st
                          int threads) {
   double work = 0, taken = 0;
   for (size_t i = 0; i < launches.size() && i < parts.size(); ++i) {
-    work += launches[i].microseconds;
-    taken += launches[i].microseconds / balance_of(parts[i], threads);
+    const double shared = launches[i].shared_microseconds();
+    work += shared;
+    taken += shared / balance_of(parts[i], threads);
   }
   return taken > 0 ? work / taken : 1;
 }

@@ -75,11 +75,13 @@ class RuleEngine {
   std::optional<Decline> admit(const Node& node, const Value& result, bool anchored, bool last) const;
   std::optional<Decline> prefers_other(const Node& node, const std::vector<Node*>& unit, const Growth& growth) const;
   bool commit(std::vector<Node*>& unit, int& group, Growth& growth);
+  bool has_blocks() const;
   std::optional<Decline> slower_row(const std::vector<Node*>& unit, const std::vector<Node*>& added,
                                     const std::vector<Node*>& joined) const;
   void merge_units(const std::vector<const std::vector<Node*>*>& units, const std::string& rule);
   void merge(const std::vector<Node*>& nodes, const std::vector<int>& old, const std::string& rule);
   Planner& planner_;
+  mutable std::optional<bool> has_blocks_;  ///< asked where a row looks slower
   bool prefer_deeper_ = true;
   std::map<int, Decline> stopped_;  // by value id
 };

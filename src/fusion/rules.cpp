@@ -22,6 +22,8 @@
 #include "fusion/node_kind.hpp"
 #include "fusion/planner.hpp"
 #include "ir/outline.hpp"
+#include "ops/conv.hpp"
+#include "ops/is_a.hpp"
 
 namespace opfuse {
 
@@ -298,23 +300,37 @@ bool RuleEngine::commit(std::vector<Node*>& unit, int& group, Growth& growth) {
   return true;
 }
 
+/// Where there are convolutions, values of four dimensions may have their channels in blocks.
+bool RuleEngine::has_blocks() const {
+  if (!has_blocks_) {
+    const auto& nodes = planner_.grouping.graph().nodes();
+    has_blocks_ = std::any_of(nodes.begin(), nodes.end(), [](const Node* n) { return is_a<Conv>(*n); });
+  }
+  return *has_blocks_;
+}
+
 /// A reduction computes what stands in front of it at each of its reads; a running sum reads an element often.
 std::optional<Decline> RuleEngine::slower_row(const std::vector<Node*>& unit, const std::vector<Node*>& added,
                                               const std::vector<Node*>& joined) const {
   const auto reduces = [](const Node* n) { return kind_of(*n) == OpKind::reduction; };
   if (!planner_.options.price || std::none_of(added.begin(), added.end(), reduces)) return std::nullopt;
+  // channels in blocks lie together wherever their axis is: nothing is turned, which the model does not know
+  if (unit.size() == 1 && turns_around_norm(*unit.back()) && has_blocks()) return std::nullopt;
   const Grouping& g = planner_.grouping;
-  const auto price_of = [&](const std::vector<Node*>& nodes) -> std::optional<double> {
+  const auto price_of = [&](const std::vector<Node*>& nodes) -> std::optional<GroupPrice> {
     const auto price =
         planner_.options.price(*outline_copy(g.graph(), g.sorted(nodes), {fused_op(), "trial", "trial"}).node);
     const auto* known = std::get_if<GroupPrice>(&price);
-    return known ? std::optional(known->microseconds) : std::nullopt;
+    return known ? std::optional(*known) : std::nullopt;
   };
   const auto one = price_of(joined), first = price_of(unit), second = price_of(added);
-  if (!one || !first || !second || *one <= *first + *second) return std::nullopt;
+  if (!one || !first || !second) return std::nullopt;
+  GroupPrice apart = *first;
+  apart += *second;
+  if (one->microseconds <= apart.microseconds) return std::nullopt;
   return Decline{"slower",
                  fmt::format("{} with {} as one launch: predicted {:.1f} us, apart {:.1f} us", describe(*unit.back()),
-                             describe(*added.back()), *one, *first + *second),
+                             describe(*added.back()), one->microseconds, apart.microseconds),
                  {}};
 }
 

@@ -38,6 +38,7 @@ struct LaunchCosts {
   double part_seconds = 0;              ///< the least work of a part
   double multiply_adds_per_second = 0;  ///< of a lane
   double bytes_per_second = 0;          ///< of a core, from memory
+  int64_t threads = 0;                  ///< of the runs, where known: no file says it, a compilation does
 };
 
 /// Cycles of one core for a vector of f32, by which groups are priced before they have schedules (cpu/group_cost.hpp).

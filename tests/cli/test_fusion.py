@@ -41,6 +41,27 @@ class Fusion(CliTest):
         self.assertTrue(0 < document["balance"]["share_of_ideal"] <= 1)
         self.assertIn("BALANCE  2 threads", self.ok("explain", SMALL, "--threads", "2").out)
 
+    def test_many_threads_are_filled(self):
+        def balance(model, threads):
+            return self.ok("explain", model, "--why-slow", "--json", "--threads", str(threads)).json["balance"]["share_of_ideal"]
+        for model in ("zoo:mobilenet_v2", "zoo:efficientnet_b0", "zoo:resnet18"):
+            self.assertGreaterEqual(balance(model, 16), 0.8, model)
+        model = self.folder / "many.fir"
+        model.write_text("""graph (%x: f32[2,16,30,30]) {
+%w = const rand<1> : f32[40,16,1,1]
+%c = conv(%x, %w)
+%d = const rand<2> : f32[40,1,3,3]
+%e = conv(%c, %d) {group=40, pads=[1,1,1,1]}
+%s = sigmoid(%e)
+%g = mul(%e, %s)
+%t = transpose(%g) {perm=[0,2,3,1]}
+%y = softmax(%t) {axis=-1}
+return %y
+}
+""")
+        for threads in ("2", "16", "48"):
+            self.ok("compare", model, "--threads", threads)
+
     def test_top_caps_everything(self):
         whole, cut = self.ok("explain", SMALL), self.ok("explain", SMALL, "--top", "1")
         entries = [line for line in cut.out.splitlines() if line and not line.startswith(" ")]

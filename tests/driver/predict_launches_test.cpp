@@ -41,6 +41,19 @@ TEST(PredictedLaunches, CountWhatIsComputedForEachTap) {
   EXPECT_GT(one("%a = exp(%x) @\"front\"\n"), 3 * one("%a = transpose(%x) {perm=[0,1,3,2]} @\"front\"\n"));
 }
 
+/// Measured (bench/log/costs.md): a turned row is 3 times as fast behind a transpose, functions in front of a maximum lose
+/// what the map between them would cost; a row and a map in front of a pool gain.
+TEST(PredictedLaunches, AreOneOnlyWhereThatGains) {
+  const std::string norm = "%y = layer_norm(%t, %s, %s) {axis=-1} return %y }",
+                    scale = " %s = const rand<1> : f32[32] ";
+  const std::string pool = "%y = max_pool(%t) {kernel_shape=[2,2], strides=[2,2]} return %y }";
+  const auto launches = [](const std::string& text) { return predictions_of(text).size(); };
+  EXPECT_EQ(launches("graph (%x: f32[1,32,4096]) {" + scale + "%t = transpose(%x) {perm=[0,2,1]} " + norm), 2u);
+  EXPECT_EQ(launches("graph (%x: f32[1,4096,32]) {" + scale + "%t = relu(%x) " + norm), 1u);
+  EXPECT_EQ(launches("graph (%x: f32[1,32,56,56]) { %t = tanh(%x) " + pool), 2u);
+  EXPECT_EQ(launches("graph (%x: f32[1,32,56,56]) { %t = relu(%x) " + pool), 1u);
+}
+
 TEST(PredictedLaunches, FillThreadsByTheirParts) {
   EXPECT_DOUBLE_EQ(balance_of(16, 16), 1);
   EXPECT_DOUBLE_EQ(balance_of(8, 16), 0.5);
@@ -50,6 +63,8 @@ TEST(PredictedLaunches, FillThreadsByTheirParts) {
   two[0].microseconds = two[1].microseconds = 10;
   EXPECT_DOUBLE_EQ(predicted_balance(two, {16, 16}, 16), 1);
   EXPECT_DOUBLE_EQ(predicted_balance(two, {16, 1}, 16), 20.0 / (10 + 160));
+  two[1].start = 8;  // no part shares it
+  EXPECT_DOUBLE_EQ(predicted_balance(two, {16, 1}, 16), 12.0 / (10 + 32));
 }
 
 TEST(PredictedLaunches, FollowTheCostsOfTheTarget) {

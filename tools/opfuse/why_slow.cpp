@@ -1,5 +1,5 @@
 // Predictions are those of planning, of one core: `opfuse profile` measures.
-//     time lost to a launch's parts = predicted time / threads * (1 / share - 1)
+//     time lost to a launch's parts = predicted time but for starting / threads * (1 / share - 1)
 #include "why_slow.hpp"
 
 #include <fmt/core.h>
@@ -87,7 +87,7 @@ Balance balance_on(Compilation& compilation, int threads) {
     const ArtifactLaunch& launch = compilation.artifact.launches[i];
     parts.push_back(launch.parts.constant().value_or(1));
     const double share = balance_of(parts[i], threads);
-    const double lost = i < times.size() ? times[i].microseconds / threads * (1 / share - 1) : 0;
+    const double lost = i < times.size() ? times[i].shared_microseconds() / threads * (1 / share - 1) : 0;
     balance.worst.push_back({launch.name, parts[i], share, lost});
   }
   balance.share = predicted_balance(times, parts, threads);

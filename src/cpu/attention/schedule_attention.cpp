@@ -15,6 +15,7 @@ namespace {
 constexpr double kShareOfL2 = 0.5;        ///< K and V of a block of keys
 constexpr double kShareOfL2Blocks = 0.2;  ///< where there are several
 constexpr int64_t kGroupRows = 256;
+constexpr int64_t kPackedTiles = 1;   ///< that take as long as packing K and V of a matrix
 constexpr int64_t kTilesPerPart = 4;  ///< what a part packs is used at least as often
 constexpr int64_t kMostVectors = 8;
 constexpr double kStepCycles = 1.0;  ///< of a step, for any number of rows: loads of the vectors, the loop
@@ -39,6 +40,14 @@ std::vector<Ranked<int64_t>> rows_by_time(std::optional<int64_t> extent, const T
   return fastest.all();
 }
 
+/// Pieces of the rows of each matrix, for many threads: rounds of parts, each its tiles and what it packs.
+int64_t pieces_for(int64_t batch, int64_t tiles, int64_t threads) {
+  Fastest<int64_t> fastest(1);
+  for (int64_t p = 1; p <= std::min(tiles, threads); ++p)
+    fastest.offer(static_cast<double>(ceil_of(batch * p, threads) * (ceil_of(tiles, p) + kPackedTiles)), p);
+  return fastest.all().front().choice;
+}
+
 void cut_parts(AttentionSchedule& s, const Region& region, const AttentionView& view, const TargetInfo& target) {
   const auto& domain = region.stages[0].domain;
   std::optional<int64_t> batch = 1;
@@ -50,6 +59,11 @@ void cut_parts(AttentionSchedule& s, const Region& region, const AttentionView& 
   const double work = static_cast<double>(work_of(region.stages[0]) + work_of(region.stages[2]));
   const int64_t wanted = wanted_parts(work, target);
   const int64_t tiles = ceil_of(domain[static_cast<size_t>(view.row)].constant().value_or(1), s.rows);
+  const int64_t threads = target.launch.threads;
+  if (threads > kFewThreads && *batch < 2 * threads && wanted >= std::min(*batch, threads)) {
+    s.parts_p = pieces_for(std::max<int64_t>(*batch, 1), tiles, threads);
+    return;
+  }
   if (2 * *batch < wanted) {  // tiles of one matrix in several parts pack its K and V in each
     s.parts_p = std::clamp<int64_t>(tiles / kTilesPerPart, 1, ceil_of(wanted, std::max<int64_t>(*batch, 1)));
     return;

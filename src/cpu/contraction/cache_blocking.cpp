@@ -177,7 +177,7 @@ void cut_parts(ContractionSchedule& s, const Region& region, const std::vector<P
   const double image_bytes = image_bytes_of(region, stage, view, view.data);
   const double work = sums * static_cast<double>(work_of(stage)) / static_cast<double>(view.types.unit());
   const double image_work = work / static_cast<double>(images);  // every image is cut like the only one
-  split_parts(s, wanted_parts(image_work, target, weight_bytes), blocks, items, weight_bytes, image_bytes);
+  split_parts(s, wanted_parts(image_work, target, weight_bytes), blocks, items, weight_bytes, image_bytes, target);
   Streams streams;
   streams.rows = ceil_of(items, s.parts_p);
   streams.block = weight_bytes / static_cast<double>(blocks);

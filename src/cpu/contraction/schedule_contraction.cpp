@@ -40,7 +40,7 @@ void cut_packed(ContractionSchedule& s, const Stage& stage, const ContractionVie
     s.parts_batch = std::min(images, ceil_of(wanted, 2) * 2);
     return;
   }
-  split_parts(s, ceil_of(wanted, images), blocks, std::clamp<int64_t>(rows / kPackedRows, 1, items), 1, 1);
+  split_parts(s, ceil_of(wanted, images), blocks, std::clamp<int64_t>(rows / kPackedRows, 1, items), 1, 1, target);
 }
 
 TileProblem problem_of_row(const ContractionView& view, int64_t channels, int64_t pixels) {

@@ -227,6 +227,32 @@ void mark_invariant(Kernel& k, const Operand& operand, Value* v) {
     i->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(k.context(), {}));
 }
 
+/// Every second element, lane 0 at `p`: the even ones of two loads, of which the second begins early enough to end at
+/// the last lane. `mask` or null: lanes whose elements are read, and nothing between them.
+Value* load_every_second(Kernel& k, const Operand& operand, Value* p, int width, Value* mask) {
+  const llvm::Align align(static_cast<uint64_t>(byte_size(operand.dtype)));
+  llvm::Type* vector = k.lanes(k.memory_type(operand.dtype), width);
+  Value* halves[2];
+  for (int half = 0; half < 2; ++half) {
+    Value* from = half == 0 ? p : k.element(p, operand.dtype, k.i64(width - 1));
+    if (mask) {
+      std::vector<int> of;  // lanes by element; those between are none's
+      for (int i = 0; i < width; ++i) {
+        const int element = i + half * (width - 1);
+        of.push_back(element % 2 == 0 ? element / 2 : width);
+      }
+      Value* elements = k.b.CreateShuffleVector(mask, k.zero(mask->getType()), of);
+      halves[half] = k.b.CreateMaskedLoad(vector, from, align, elements, k.zero(vector));
+    } else {
+      halves[half] = k.b.CreateAlignedLoad(vector, from, align);
+      mark_invariant(k, operand, halves[half]);
+    }
+  }
+  std::vector<int> lanes;
+  for (int lane = 0; lane < width; ++lane) lanes.push_back(2 * lane < width ? 2 * lane : 2 * lane + 1);
+  return k.b.CreateShuffleVector(halves[0], halves[1], lanes);
+}
+
 }  // namespace
 
 Address address_of(Kernel& k, const Operand& operand, const IndexMap& map, const Env& env, const EmitIndex& index) {
@@ -280,6 +306,8 @@ Value* load(Kernel& k, const Operand& operand, const Address& a, const Env& env,
     v = mask ? static_cast<Value*>(b.CreateMaskedLoad(vector, p, llvm::Align(bytes), mask, k.zero(vector)))
              : b.CreateAlignedLoad(vector, p, llvm::Align(bytes));
     if (!mask) mark_invariant(k, operand, v);
+  } else if (a.step == 2 && (!mask || k.target.has("avx512f"))) {
+    v = load_every_second(k, operand, place(k, operand, a), env.width, mask);
   } else {
     Value* all = mask ? mask : k.splat(b.getTrue(), env.width);
     v = b.CreateMaskedGather(vector, pointers(k, operand, a, env.width), llvm::Align(bytes), all, k.zero(vector));

@@ -1,6 +1,8 @@
 // parts = PU * PR: the leading axes, flattened to U iterations, are cut into PU pieces, the next axis
-// into PR ranges. Both follow from extents alone, so results do not depend on the number of workers.
+// into PR ranges. Both follow from extents and the schedule, so results do not depend on the number of workers.
 #include "cpu/emit/nest.hpp"
+
+#include <algorithm>
 
 #include "base/fail.hpp"
 
@@ -104,19 +106,30 @@ void Nest::run_from(size_t index, const Env& env, const Body& body) {
 
 void Nest::emit_all(const Env& start, const Body& body) { run_from(0, start, body); }
 
+/// Of `work`, which two cores share evenly, or as many threads as the schedule names.
+Dim Nest::wanted_parts(const Dim& work) const {
+  const int64_t* threads = k_.spec.schedule.find("threads");
+  if (!threads) return max(Dim(1), min(Dim(kMostParts), floor_div(work, 2 * kPartGrain) * Dim(2)));
+  const Dim count = floor_div(work, kGrainOfMany);
+  if (const auto known = count.constant(); known && *known > *threads)
+    return *threads * std::min<int64_t>(*known / *threads, 2);
+  return max(Dim(1), min(Dim(*threads), count));
+}
+
 void Nest::emit_parts(const Env& start, const Dim& work, const Body& body) {
   if (levels_.empty()) return body(start);
+  const Dim want = wanted_parts(work);
+  const int64_t enough = std::max<int64_t>(16, k_.spec.schedule.find("threads") ? want.constant().value_or(1) : 1);
   // leading axes until there are enough pieces; symbolic extents may be 1
   size_t split = 0;
   int64_t pieces = 1;
   for (; split + 1 < levels_.size(); ++split) {
     pieces *= trips(levels_[split]).constant().value_or(1);
-    if (pieces >= 16) break;
+    if (pieces >= enough) break;
   }
   Dim flat = 1;
   for (size_t i = 0; i < split; ++i) flat = flat * trips(levels_[i]);
   const Dim range = trips(levels_[split]);
-  const Dim want = max(Dim(1), min(Dim(kMostParts), floor_div(work, 2 * kPartGrain) * Dim(2)));  // two cores: even
   const Dim pu = max(Dim(1), min(flat, want));
   const Dim pr = max(Dim(1), min(range, floor_div(want, pu)));
   k_.parts = pu * pr;

@@ -32,6 +32,7 @@ class Nest {
   std::vector<Level> levels_;
   int width_;
 
+  Dim wanted_parts(const Dim& work) const;
   Dim trips(const Level& level) const;
   Value* full_trips(const Level& level);
   void at_trip(const Level& level, Value* trip, const Env& env, const Body& body);
@@ -43,6 +44,7 @@ class Nest {
 
 /// Scalar operations that make a part worth its dispatch.
 inline constexpr int64_t kPartGrain = 1 << 16;
+inline constexpr int64_t kGrainOfMany = 1 << 13;  // where a schedule names the threads
 inline constexpr int64_t kMostParts = 64;
 
 }  // namespace opfuse::cpu

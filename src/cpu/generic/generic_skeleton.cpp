@@ -2,6 +2,7 @@
 #include "cpu/algorithms.hpp"
 #include "cpu/contraction/direct_cost.hpp"
 #include "cpu/parts_schedule.hpp"
+#include "cpu/schedule_parts.hpp"
 #include "cpu/skeletons.hpp"
 #include "kernel/views.hpp"
 #include "region/single_stage.hpp"
@@ -11,9 +12,11 @@ namespace {
 
 struct GenericSchedule : Activations {
   Given<0> generic;  ///< a contraction or window without register tiles
+  Given<0> threads;  ///< that parts are cut for (cpu/emit/nest.cpp), where they are many
   template <class Self, class F>
   static void each(Self& self, F&& field) {
     field("generic", self.generic, kFlag);
+    field("threads", self.threads, Range{});
     Activations::each(self, field);
   }
 };
@@ -40,11 +43,13 @@ bool lie_alike(const Region& region, const std::vector<ParamLayout>& layouts) {
   return true;
 }
 
-std::vector<Candidate> nest(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo&, size_t) {
+std::vector<Candidate> nest(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target,
+                            size_t) {
   if (!lie_alike(region, layouts)) return {};
   GenericSchedule s;
   const Anchor anchor = region.stages[0].anchor;
   if (anchor == Anchor::contraction || anchor == Anchor::window) s.generic = 1;
+  if (target.launch.threads > kFewThreads) s.threads = target.launch.threads;
   return {{0, erased("generic", s)}};
 }
 

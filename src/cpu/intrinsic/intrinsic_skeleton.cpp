@@ -108,7 +108,7 @@ Schedule schedule_intrinsic(const Region& region, int64_t composite, const Targe
   if (const auto known = rows.constant()) {
     split_parts(s, wanted_parts(static_cast<double>(work_of(stage)), target), ceil_of(columns, s.columns),
                 ceil_of(*known, s.rows), static_cast<double>(4 * columns * depth),
-                static_cast<double>(4 * *known * depth));
+                static_cast<double>(4 * *known * depth), target);
   } else {
     s.parts_o = 1, s.parts_p = kPartsOfOpenRows;
   }

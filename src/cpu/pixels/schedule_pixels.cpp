@@ -101,8 +101,16 @@ double cycles_of(const PixelView& view, const TargetInfo& target, int64_t bands,
   return band * images / static_cast<double>(p.band_rows);
 }
 
-/// Two workers that share so many parts: the larger share over half of them.
-double imbalance(int64_t parts) { return static_cast<double>(ceil_of(parts, 2) * 2) / static_cast<double>(parts); }
+/// Workers that share so many parts: the largest share over the mean.
+double imbalance(int64_t parts, int64_t workers) {
+  return static_cast<double>(ceil_of(parts, workers) * workers) / static_cast<double>(parts);
+}
+
+/// Of the time of one core, by `parts` bands that two workers share, or as many as there are.
+double of_parts(int64_t parts, const TargetInfo& target) {
+  const int64_t threads = target.launch.threads;
+  return threads > kFewThreads ? imbalance(parts, threads) : 1 + 0.6 * (imbalance(parts, 2) - 1);
+}
 
 /// By the number of bands, the least work first; none when not even a row fits the cache. `shared`: by several workers.
 std::vector<Ranked<PixelChoice>> bands_by_time(const PixelView& view, const TargetInfo& target, int64_t batch,
@@ -120,7 +128,7 @@ std::vector<Ranked<PixelChoice>> bands_by_time(const PixelView& view, const Targ
       if (static_cast<double>(p.scratch_bytes()) > room) continue;
       ++fitting;
       choice.cycles = cycles_of(view, target, choice.bands, block, choice);
-      const double even = shared ? 1 + 0.6 * (imbalance(choice.bands * batch) - 1) : 1;
+      const double even = shared ? of_parts(choice.bands * batch, target) : 1;
       fastest.offer(choice.cycles * even, choice);
     }
   }

@@ -32,6 +32,15 @@ double imbalance(const std::vector<double>& parts) {
   return 2 * std::max(busy[0], busy[1]) / (busy[0] + busy[1]);
 }
 
+/// How evenly many workers share them: the longest of those who take the next part when they are done, over the mean.
+double imbalance(const std::vector<double>& parts, int64_t threads) {
+  if (threads <= kFewThreads) return imbalance(parts);
+  std::vector<double> busy(static_cast<size_t>(threads), 0);
+  double sum = 0;
+  for (const double part : parts) *std::min_element(busy.begin(), busy.end()) += part, sum += part;
+  return static_cast<double>(threads) * *std::max_element(busy.begin(), busy.end()) / sum;
+}
+
 /// Rows [r0, r1) of the window in terms of work: rows of the first stage that lie in its image.
 double first_rows(const Region& region, const ChainView& view, int64_t r0, int64_t r1) {
   const int64_t low = std::max<int64_t>(0, r0 * view.rows.stride + view.rows.offset);
@@ -39,7 +48,8 @@ double first_rows(const Region& region, const ChainView& view, int64_t r0, int64
   return static_cast<double>(std::max<int64_t>(0, high - low));
 }
 
-ChainCut cut_into(const Region& region, const ChainView& view, int64_t vectors, int64_t nv, int64_t po, int64_t pp) {
+ChainCut cut_into(const Region& region, const ChainView& view, int64_t vectors, int64_t nv, int64_t po, int64_t pp,
+                  int64_t threads) {
   const int64_t blocks = ceil_of(vectors, nv), rows = region.stages[1].domain[2].value();
   std::vector<double> work;
   for (int64_t o = 0; o < po; ++o)
@@ -50,7 +60,7 @@ ChainCut cut_into(const Region& region, const ChainView& view, int64_t vectors, 
   double sum = 0;
   for (double part : work) sum += part;
   const double once = static_cast<double>(vectors) * first_rows(region, view, 0, rows);
-  return {po, pp, sum / once, imbalance(work)};
+  return {po, pp, sum / once, imbalance(work, threads)};
 }
 
 }  // namespace
@@ -63,17 +73,19 @@ std::vector<Ranked<ChainCut>> chain_cuts(const Region& region, const ChainView& 
   const int64_t images = region.stages[0].domain[0].constant().value_or(1);
   const int64_t work = work_of(region.stages[0]) / std::max<int64_t>(images, 1);
   const int64_t wanted = wanted_parts(static_cast<double>(work), target);
+  const int64_t threads = target.launch.threads, most_parts = std::max(kMostParts, 2 * threads);
   const auto means = view_means(region);  // rows are cut where bands end
   Fastest<ChainCut> fastest(most);
   for (int64_t o = 1; o <= blocks; ++o)
     for (int64_t p = means ? means->count : 1; p <= (means ? means->count : rows); ++p) {
-      if (o * p > std::max(std::min(2 * wanted, kMostParts), p)) break;
-      const ChainCut cut = cut_into(region, view, vectors, nv, o, p);
+      if (o * p > std::max(std::min(2 * wanted, most_parts), p)) break;
+      const ChainCut cut = cut_into(region, view, vectors, nv, o, p, threads);
       const auto parts = static_cast<double>(o * p);
       // one worker does all of it, two share it; of many parts a late worker loses less
-      const double late = kLateWorker / parts;
-      const double odd = (o * p) % 2 ? kOddParts : 0;
-      fastest.offer(cut.recompute * (1 + cut.imbalance + late + odd) + kPartOverhead * parts, cut);
+      const bool two = threads <= kFewThreads;
+      const double late = two ? kLateWorker / parts : 0;
+      const double odd = two && (o * p) % 2 ? kOddParts : 0;
+      fastest.offer(cut.recompute * ((two ? 1 : 0) + cut.imbalance + late + odd) + kPartOverhead * parts, cut);
     }
   return fastest.all();
 }

@@ -106,14 +106,16 @@ void cut_parts(Parts& s, const Stage& stage, const WindowView& view, const std::
   const int64_t images = images_of(stage, view);
   const int64_t parts = parts_per_image(wanted, images);
   if (means) {
-    split_blocks(s, parts, blocks, means->count);
+    split_blocks(s, parts, blocks, means->count, target);
     return rows_first(s);
   }
   // maps of several images lie beyond a core's own cache, from where whole channels come faster than some rows of
   // each: 384 channels of 14x14 in 0.028 instead of 0.046 ms an image (bench/NOTES.md)
-  if (images > 1) return split_blocks(s, parts, blocks, 1);
+  if (images > 1) return split_blocks(s, parts, blocks, 1, target);
   // few rows are cut three at a time: a part reads the weights of all its channels
-  split_parts(s, parts, blocks, rows < 3 * parts ? std::max<int64_t>(1, rows / 3) : rows, 1.0, 1.0);
+  const bool few =
+      rows < 3 * parts && (target.launch.threads <= kFewThreads || blocks * std::max<int64_t>(1, rows / 3) >= parts);
+  split_parts(s, parts, blocks, few ? std::max<int64_t>(1, rows / 3) : rows, 1.0, 1.0, target);
   rows_first(s);
 }
 

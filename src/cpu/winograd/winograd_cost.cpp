@@ -16,6 +16,7 @@ constexpr double kStepOverhead = 0.5;        // of one step over the channels
 constexpr double kTileOverhead = 40;         // to clear and store the sums of a register tile
 constexpr double kTransformOverhead = 20;    // addresses of a tile
 constexpr double kWeightVectorCycles = 2.5;  // to load a vector of weights, which comes from L2 or beyond
+constexpr double kIdle = 0.1;                // of many threads: those without a part, whose caches hold no weights
 
 constexpr double kDataShareOfL2 = 0.6;     // transformed data that stay there beside the weights streaming past
 constexpr double kPartShareOfL2 = 0.8;     // weights and data of a part that stay from chunk to chunk
@@ -153,7 +154,10 @@ std::vector<Ranked<WinogradChoice>> winograd_choices(const WinogradWork& work, c
         double cycles = static_cast<double>(o * p) * target.launch.part_cycles;
         for (const auto& [count, weight] : {std::pair{1, 1}, {2, 2}, {4, 1}})
           cycles += weight * winograd_cycles(work, c, target, count);
-        if (threads > 4) cycles += static_cast<double>(threads) * winograd_cycles(work, c, target, threads);
+        if (threads > 4) {
+          const auto idle = static_cast<double>(ceil_of(o * p, threads) * threads) / static_cast<double>(o * p);
+          cycles += static_cast<double>(threads) * winograd_cycles(work, c, target, threads) * (1 + kIdle * (idle - 1));
+        }
         fastest.offer(cycles, c);
         if (c.held_bytes < target.l2_bytes / 8) break;  // smaller chunks only read the weights more often
       }

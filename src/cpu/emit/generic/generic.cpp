@@ -5,7 +5,7 @@
 //     for inner axes: outputs              domain axes only the outputs depend on
 //
 // Horizontal reductions take several neighbouring rows at once: their chains overlap and their lanes are combined
-// together.
+// together (row_reductions.cpp).
 //
 // Lanes run along the axis that is contiguous in the output and in most operands. Blocks with padding
 // must have their axis as the lane axis, so that padding lanes can be written.
@@ -14,42 +14,36 @@
 
 #include "base/fail.hpp"
 #include "cpu/emit/emitters.hpp"
+#include "cpu/emit/generic/row_reductions.hpp"
 #include "cpu/emit/generic/turned.hpp"
 #include "cpu/emit/nest.hpp"
+#include "cpu/emit/take_turns.hpp"
 #include "kernel/reads.hpp"
 #include "region/dependence.hpp"
 
 namespace opfuse::cpu {
 namespace {
 
-/// Sums that do not wait for each other, of one row or several: an addition takes 3 or 4 cycles, two start in each.
-constexpr int64_t kMostChains = 4;        // of one row
 constexpr int64_t kTileBytes = 24 << 10;  // rows at once stay in L1 from one reduction to the next
 constexpr size_t kCheapReduction = 12;    // nodes: beyond, a row has enough work of its own
+constexpr int kFewLanes = 4;              // a quarter of a vector
 constexpr int64_t kUnrolledTrips = 8;     // of the lane axis, where elements differ by their place
 constexpr int64_t kVectorsAtOnce = 4;     // of maps with functions: long chains of operations, which take turns
 
-struct Plan {
-  int width = 1;
-  int lane_axis = -1;  ///< domain axis
-  int64_t lane_block = 1;
-  int reduce_lane = -1;  ///< reduce axis (numbered after the domain axes)
-  int reduce_width = 1;
-  std::vector<int> rows, inner;
-  int64_t tile = 1;              ///< rows, or vectors of a map, at once, along the last of `rows`
-  int64_t chains = kMostChains;  ///< partial sums of a row, the same whether it is in a tile or alone
-};
-
 class Generic {
  public:
-  explicit Generic(Kernel& k) : k_(k), s_(k, 0), domain_(static_cast<int>(s_.stage.domain.size())) { s_.jumps = true; }
+  explicit Generic(Kernel& k)
+      : k_(k), s_(k, 0), domain_(static_cast<int>(s_.stage.domain.size())), reductions_(k_, s_, plan_) {
+    s_.jumps = true;
+  }
   void emit();
 
  private:
   Kernel& k_;
   StageEmitter s_;
   int domain_;
-  Plan plan_;
+  NestPlan plan_;
+  RowReductions reductions_;
 
   std::vector<int> memory_order() const;
   int width_for(int axis, int64_t block) const;
@@ -68,14 +62,7 @@ class Generic {
   Dim work() const;
   int64_t rows_at_once() const;
   int64_t vectors_at_once() const;
-  using Results = std::vector<std::vector<Value*>>;  ///< of the reductions, by row of the tile
-  Results reduce(const Env& env);
-  void reduce_one(const Reduction& r, const Env& env, Results& results);
-  Env row_of(const Env& env, size_t row);
-  /// At a point of the reduction, under a mask or null; neighbouring points have different chains.
-  using ReduceBody = std::function<void(const Env&, Value*, size_t chain)>;
-  void reduce_loops(size_t index, const std::vector<int>& axes, Env env, const ReduceBody& body);
-  void reduce_chains(Value* count, const std::function<void(Value*, size_t)>& body);
+  void store(const std::vector<StageEmitter::Point>& points);
 };
 
 /// Domain axes from the outermost in the first output's memory; axes it does not use come first.
@@ -118,7 +105,7 @@ int Generic::read_score(const std::set<int>& reads, int axis, int width) const {
   for (int i : reads) {
     const auto shape =
         lane_shape(s_.reads[static_cast<size_t>(i)], s_.stage.reads[static_cast<size_t>(i)].map, axis, width);
-    score += shape.step == 1 ? 4 : shape.step == 0 ? 1 : -4;
+    score += shape.step == 1 ? 4 : shape.step == 2 ? 2 : shape.step == 0 ? 1 : -4;
   }
   return score;
 }
@@ -158,7 +145,8 @@ void Generic::choose_lane_axis(const std::vector<bool>& row_axis, const std::set
     if (extent(axis).constant() == 1) continue;
     const int width = width_for(axis, 1);
     const int score = read_score(reduced, axis, width);
-    if (score <= std::max(best_vertical, 0)) continue;
+    const bool few = kFewLanes * width <= lanes_of(k_.target);  // taps of a window: domain axes have more
+    if (score <= std::max(best_vertical, 0) || (few && best_vertical >= 0)) continue;
     best_vertical = score;
     plan_.reduce_lane = axis;
     plan_.reduce_width = width;
@@ -211,17 +199,6 @@ int64_t Generic::vectors_at_once() const {
   return extent(plan_.lane_axis).constant().value_or(0) < kVectorsAtOnce * plan_.width ? 1 : kVectorsAtOnce;
 }
 
-Env Generic::row_of(const Env& env, size_t row) {
-  Env at = env;
-  if (row == 0) return at;
-  AxisValue& axis = at.axes[static_cast<size_t>(plan_.rows.back())];
-  if (axis.lanes)
-    axis.base = k_.add(axis.base, k_.i64(static_cast<int64_t>(row) * plan_.width));
-  else
-    axis.plus = static_cast<int64_t>(row);
-  return at;
-}
-
 /// Elements differ by their place along the lane axis (halves of a rotary embedding, borders), in few vectors: each of
 /// them knows its own.
 bool Generic::unrolls(int axis) const {
@@ -254,87 +231,12 @@ Dim Generic::work() const {
   return outer * (Dim(count) * reduce + inner);
 }
 
-/// The innermost loop, dealt to the chains.
-void Generic::reduce_chains(Value* count, const std::function<void(Value*, size_t)>& body) {
-  Value* whole = k_.mul(k_.div(count, k_.i64(plan_.chains)), k_.i64(plan_.chains));
-  k_.loop(k_.i64(0), whole, plan_.chains, [&](Value* i) {
-    for (int64_t chain = 0; chain < plan_.chains; ++chain) body(k_.add(i, k_.i64(chain)), static_cast<size_t>(chain));
-  });
-  k_.loop(whole, count, 1, [&](Value* i) { body(i, 0); });
-}
-
-void Generic::reduce_loops(size_t index, const std::vector<int>& axes, Env env, const ReduceBody& body) {
-  if (index == axes.size()) return body(env, nullptr, 0);
-  const int axis = axes[index];
-  auto& at = env.axes[static_cast<size_t>(axis)];
-  if (axis != plan_.reduce_lane) {
-    if (index + 1 == axes.size())
-      return reduce_chains(k_.dim(extent(axis)), [&](Value* i, size_t chain) {
-        at = {i, false, 1};
-        body(env, nullptr, chain);
-      });
-    return k_.loop(k_.i64(0), k_.dim(extent(axis)), 1, [&](Value* i) {
-      at = {i, false, 1};
-      reduce_loops(index + 1, axes, env, body);
-    });
-  }
-  const int width = plan_.reduce_width;  // the lane axis is the innermost
-  env.width = width;
-  const Dim full = floor_div(extent(axis), width);
-  reduce_chains(k_.dim(full), [&](Value* i, size_t chain) {
-    at = {k_.mul(i, k_.i64(width)), true, width};
-    body(env, nullptr, chain);
-  });
-  if (auto e = extent(axis).constant(); e && *e % width == 0) return;
-  Value* base = k_.dim(full * Dim(width));
-  Value* left = k_.b.CreateTrunc(k_.sub(k_.dim(extent(axis)), base), k_.b.getInt32Ty());
-  k_.branch(k_.b.CreateICmpSGT(left, k_.b.getInt32(0)), [&] {
-    at = {base, true, width};
-    Value* lane = k_.b.CreateTrunc(k_.iota(width), k_.lanes(k_.b.getInt32Ty(), width));
-    env.mask = k_.b.CreateICmpSLT(lane, k_.splat(left, width));
-    body(env, env.mask, 0);
-  });
-}
-
-void Generic::reduce_one(const Reduction& r, const Env& env, Results& results) {
-  const bool horizontal = plan_.reduce_lane >= 0;
-  const int width = horizontal ? plan_.reduce_width : env.width;
-  std::vector<int> axes;
-  for (size_t i = 0; i < s_.stage.reduce.size(); ++i)
-    if (const int axis = domain_ + static_cast<int>(i); axis != plan_.reduce_lane) axes.push_back(axis);
-  if (horizontal) axes.push_back(plan_.reduce_lane);
-  Value* start = identity_of(k_, r, width);
-  std::vector<std::vector<llvm::AllocaInst*>> sums(results.size());  // by row and chain
-  for (auto& chains : sums)
-    for (int64_t chain = 0; chain < plan_.chains; ++chain) {
-      chains.push_back(k_.variable(start->getType()));
-      k_.b.CreateStore(start, chains.back());
-    }
-  reduce_loops(0, axes, env, [&](const Env& inner, Value* mask, size_t chain) {
-    for (size_t row = 0; row < sums.size(); ++row) {
-      ExprEmitter point = s_.at(row_of(inner, row), results[row]);
-      auto* acc = sums[row][chain];
-      Value* before = k_.b.CreateLoad(start->getType(), acc);
-      k_.b.CreateStore(accumulate(k_, r, r.value, before, point, mask), acc);
-    }
-  });
-  const DType dtype = r.value.dtype();
-  std::vector<Value*> totals;
-  for (const auto& chains : sums) {
-    std::vector<Value*> left;
-    for (llvm::AllocaInst* acc : chains) left.push_back(k_.b.CreateLoad(start->getType(), acc));
-    for (; left.size() > 1; left.resize(left.size() / 2))
-      for (size_t i = 0; i < left.size() / 2; ++i) left[i] = combine(k_, r.kind, dtype, left[2 * i], left[2 * i + 1]);
-    totals.push_back(left[0]);
-  }
-  if (horizontal) totals = combine_lanes(k_, r.kind, dtype, std::move(totals));
-  for (size_t row = 0; row < totals.size(); ++row) results[row].push_back(totals[row]);
-}
-
-Generic::Results Generic::reduce(const Env& env) {
-  Results results(static_cast<size_t>(env.tile));
-  for (const Reduction& r : s_.stage.reductions) reduce_one(r, env, results);
-  return results;
+/// Rows of a tile lie where no other of them is read.
+void Generic::store(const std::vector<StageEmitter::Point>& points) {
+  if (s_.stage.reductions.empty()) return s_.store_outputs(points);
+  const auto one = [&](size_t i) { s_.store_outputs_of(points[i]); };
+  if (has_long_epilogue(s_.stage) && points.size() > 1 && !s_.clips()) return take_turns(k_, points.size(), one);
+  for (size_t i = 0; i < points.size(); ++i) one(i);
 }
 
 void Generic::emit() {
@@ -349,15 +251,15 @@ void Generic::emit() {
   Env first = s_.fresh_env(vertical ? plan_.width : 1);
   if (vertical) first.block = plan_.lane_block;
   rows.emit_parts(first, work(), [&](const Env& env) {
-    const Results results = reduce(env);
+    const RowReductions::Results results = reductions_.reduce(env);
     Env start = env;
     start.width = plan_.width;
     start.block = plan_.lane_block;
     inner.emit_all(start, [&](const Env& point) {
       std::vector<StageEmitter::Point> points;
-      for (size_t row = 0; row < results.size(); ++row) points.push_back({row_of(point, row), results[row]});
-      if (s_.stage.reductions.empty()) return s_.store_outputs(points);
-      for (const StageEmitter::Point& one : points) s_.store_outputs_of(one);
+      for (size_t row = 0; row < results.size(); ++row)
+        points.push_back({reductions_.row_of(point, row), results[row]});
+      store(points);
     });
   });
 }
