@@ -41,8 +41,8 @@ TEST(PredictedLaunches, CountWhatIsComputedForEachTap) {
   EXPECT_GT(one("%a = exp(%x) @\"front\"\n"), 3 * one("%a = transpose(%x) {perm=[0,1,3,2]} @\"front\"\n"));
 }
 
-/// Measured (bench/log/costs.md): a turned row is 3 times as fast behind a transpose, functions in front of a maximum lose
-/// what the map between them would cost; a row and a map in front of a pool gain.
+/// Measured (bench/log/costs.md): a turned row is 3 times as fast behind a transpose, functions in front of a maximum
+/// lose what the map between them would cost; a row and a map in front of a pool gain.
 TEST(PredictedLaunches, AreOneOnlyWhereThatGains) {
   const std::string norm = "%y = layer_norm(%t, %s, %s) {axis=-1} return %y }",
                     scale = " %s = const rand<1> : f32[32] ";
