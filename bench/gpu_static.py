@@ -28,11 +28,11 @@ from gpu_time_model import floor_time, kernel_time, numbers  # beside this file
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MODELS = ["resnet50", "mobilenet_v2", "convnext_tiny", "vit_b_16", "bert_base"]
 TYPES = ["f32", "f16", "bf16"]
-FACTS = "2"  # changes with what is read off a kernel
+FACTS = "3"  # changes with what is read off a kernel
 MEMORY = ("LDG", "STG", "LDS", "STS", "LDSM", "LDGSTS", "LDL", "STL")
 INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([A-Z0-9_.]+)\s*(.*?);")
 COLUMNS = ["model", "type", "batch", "arch", "launches", "kernels", "spills", "stack", "most_registers", "most_shared",
-           "instructions_per_hmma", "instructions_per_hgmma", "narrow_stores", "calls", "modelled_ms", "floor_ms", "text"]
+           "instructions_per_hmma", "instructions_per_hgmma", "no_copy_engine", "narrow_stores", "calls", "modelled_ms", "floor_ms", "text"]
 
 
 def find_tools():
@@ -110,7 +110,7 @@ def main_loop(code, loops, head):
     if not found:
         return None
     first, last = min(found, key=lambda l: l[1] - l[0])
-    around = [l for l in found if l[0] <= first and l[1] >= last]
+    around = [l for l in found if l[0] <= first and l[1] >= last and head["skeleton"] != "tma"]  # its steps have no BAR
     first, last = next((l for l in sorted(around, key=lambda l: l[1] - l[0])
                         if histogram(code[l[0]:l[1] + 1])["BAR"]), (first, last))
     counts = histogram(code[first:last + 1])
@@ -138,6 +138,18 @@ def schedule_of(text):
     return {k: int(v) for k, v in re.findall(r"(\w+)=(\d+)", words)}
 
 
+def product_of(text, domain):
+    """Rows and columns of a product of 16-bit types: of the domain's axes that one of both operands is read along."""
+    summed = re.search(r"^//   reduction sum (.*\bmul\(.*)$", text, re.M)
+    used = list(dict.fromkeys(re.findall(r"\br(\d+):(?:f16|bf16)", summed.group(1)))) if summed else []
+    if "// stage contraction" not in text or len(used) != 2:
+        return {"contraction": False}
+    reads = re.findall(r"^//   read param \d+ at \[(.*)\]$", text, re.M)
+    a, b = ({int(x) for x in re.findall(r"\ba(\d+)", reads[int(i)])} for i in used)
+    size = lambda axes: math.prod(domain[i] for i in axes if i < len(domain))
+    return {"contraction": True, "rows": size(a - b), "columns": size(b - a)}
+
+
 def head_of(text):
     """What the head of a kernel's file and its constants say."""
     constants = {k: int(v) for k, v in re.findall(r"^constexpr int (k\w+) = (\d+);", text, re.M)}
@@ -145,12 +157,17 @@ def head_of(text):
     work = re.search(r"^// bytes     (\d+) read, (\d+) written; (\d+) FLOP", text, re.M)
     skeleton = re.search(r"^// schedule  (\w+)", text, re.M).group(1)
     attention = skeleton == "attention_mma"
-    return {"skeleton": skeleton, "filled": 128 * (constants["kDepth"] + constants["kColumns"]) if attention else 0,
+    head = {"skeleton": skeleton, "filled": 128 * (constants["kDepth"] + constants["kColumns"]) if attention else 0,
             "grid": int(launch.group(1)), "block": int(launch.group(2)), "given": int(launch.group(3) or 0),
             "read": int(work.group(1)), "written": int(work.group(2)), "flop": int(work.group(3)),
             "tile_m": constants.get("kTileM", 0), "tile_n": constants.get("kTileN", 0),
             "tile_k": constants.get("kTileK", 0), "stages": constants.get("kStages", 2),
             "schedule": schedule_of(text), "domain": numbers(text, "domain"), "reduce": numbers(text, "reduce")}
+    if skeleton == "tma":  # blocks that stay: modelled as one for each tile; of its groups one copies
+        head["grid"] = int(re.search(r"; tile < (\d+);", text).group(1))
+        head["block"] = constants["kGroups"] * 128
+        head["steps"] = int(re.search(r"(?:step <|steps =) (\d+);", text).group(1))
+    return dict(head, **product_of(text, head["domain"]))
 
 
 def dynamic_count(code, loops, head):
@@ -220,7 +237,7 @@ def kernel_rows(folder, dtype, arch, tools, cache):
             if head["skeleton"] == "attention_mma":  # all keys pass each block, 64 a step
                 facts["products_per_warp"] = facts["main_loop"]["products"] * -(-head["domain"][-1] // 64)
             else:
-                steps = -(-math.prod(head["reduce"]) // head["tile_k"])
+                steps = head.get("steps") or -(-math.prod(head["reduce"]) // head["tile_k"])
                 facts["products_per_warp"] = steps * head["tile_m"] * head["tile_n"] * head["tile_k"] / 2048 / warps
         facts["modelled"], facts["floor"] = kernel_time(facts, arch), floor_time(facts, dtype, arch)
         facts["sha"] = hashlib.sha1(body.encode()).hexdigest()
@@ -265,6 +282,7 @@ def variant(args, tools, model, dtype, batch, arch):
            "most_registers": max(k["registers"] for k in kernels), "most_shared": max(k["shared"] for k in kernels),
            "instructions_per_hmma": f"{max(ratios[False]):.2f}" if ratios[False] else "-",
            "instructions_per_hgmma": f"{max(ratios[True]):.2f}" if ratios[True] else "-",
+           "no_copy_engine": sum(map(without_copy_engine, kernels)) if arch == "sm_90a" and dtype != "f32" else "-",
            "narrow_stores": sum(k["narrow_stores"] > 0 for k in kernels), "calls": sum(k["calls"] for k in kernels),
            "modelled_ms": f"{total('modelled') * 1e3:.3f}", "floor_ms": f"{total('floor') * 1e3:.3f}",
            "text": hashlib.sha1("".join(sorted(k["sha"] for k in kernels)).encode()).hexdigest()[:12]}
@@ -272,8 +290,16 @@ def variant(args, tools, model, dtype, batch, arch):
 
 
 def products_count(k):
-    """Products with at least 64 rows, 64 columns and k % 8 = 0: those that the bar is set for."""
-    return math.prod(k["reduce"]) % 8 == 0 and k["schedule"].get("copy_a") and k["schedule"].get("copy_b")
+    """Those that the bars are set for: products with k % 8 = 0 whose operands are copied past the registers. Of one step
+    that is no loop nothing is counted."""
+    copied = all(k["schedule"].get(f"copy_{x}") or k["schedule"].get(f"map_{x}") for x in "ab")
+    return math.prod(k["reduce"]) % 8 == 0 and copied and k.get("steps") != 1
+
+
+def without_copy_engine(k):
+    """A product of 16-bit types with m, n >= 64 and k % 8 = 0 that has not both HGMMA and UTMALDG."""
+    has = all(any(c.startswith(op) for c in k["counts"]) for op in ("HGMMA", "UTMALDG"))
+    return k["contraction"] and min(k["rows"], k["columns"]) >= 64 and math.prod(k["reduce"]) % 8 == 0 and not has
 
 
 def show(kernels):

@@ -78,6 +78,10 @@ def product_time(facts, device):
     tensor = warps / 4 * hmma * device.product_cycles / rate
     bound = max(issue, shared, tensor) / 0.9
     resident = min(blocks_at_once(facts, device), max(1, -(-facts["grid"] // device.multiprocessors)))
+    if facts["skeleton"] == "tma":  # a block starts once; copies and products of the next step are given out before a step ends
+        behind, tiles = LATENCY / max(1, facts["stages"] - 1), math.ceil(facts["grid"] / (device.multiprocessors * resident))
+        tail = facts["tail_issued"] * warps / 4 / 0.8
+        return (BLOCK_START + tiles * (max(resident * bound, behind) * steps + resident * tail)) / device.clock
     behind = LATENCY / max(1, facts["stages"] - 1) + STEP_LATENCY
     tail = facts["tail_issued"] * warps / 4
     cycles = sum(max(r * bound, behind) * steps + BLOCK_START + r * tail / 0.8 for r in rounds(facts, device, resident))

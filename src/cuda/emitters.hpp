@@ -17,6 +17,7 @@ void emit_window_rows(Kernel& k);
 void emit_depthwise(Kernel& k);
 void emit_mma(Kernel& k);
 void emit_wgmma(Kernel& k);
+void emit_tma(Kernel& k);
 
 struct Emitter {
   std::string_view skeleton;

@@ -39,6 +39,7 @@ LinkedCode generate(const std::vector<KernelSpec>& specs, const TargetInfo& targ
     kernel.device.block = texts[i].block;
     kernel.device.launch_shared = texts[i].launch_shared;
     kernel.device.launch_shared_most = texts[i].launch_shared_most;
+    kernel.device.maps = texts[i].maps;
     if (options.emit_cuda) kernel.cuda = file_text(texts[i], specs[i], "");
     code.kernels.push_back(std::move(kernel));
   }

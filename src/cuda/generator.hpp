@@ -31,6 +31,7 @@ struct KernelText {
   int block = 256;
   Dim launch_shared = 0;           ///< bytes of shared memory that the launch gives
   int64_t launch_shared_most = 0;  ///< the most it may be
+  std::vector<TensorMap> maps;     ///< arguments behind the symbols
   std::string reading;             ///< how often rows are read; empty where there are none
 };
 KernelText write_kernel(const KernelSpec& spec, const TargetInfo& target);

@@ -54,10 +54,8 @@ Helper pack(const std::string& type) {
           true};
 }
 
-}  // namespace
-
-const std::vector<Helper>& all_helpers() {
-  static const std::vector<Helper> helpers = {
+std::vector<Helper> plain_helpers() {
+  return {
       {"floor_div", R"(// Quotient rounded down, for any signs.
 __device__ __forceinline__ long long floor_div(long long x, long long y) {
   const long long q = x / y;
@@ -393,11 +391,24 @@ __device__ __forceinline__ void product_wait() {
        true},
       group_product("f16", 64),
       group_product("f16", 128),
+      group_product("f16", 256),
       group_product("bf16", 64),
       group_product("bf16", 128),
+      group_product("bf16", 256),
       mma("f16"),
       mma("bf16"),
   };
+}
+
+}  // namespace
+
+const std::vector<Helper>& all_helpers() {
+  static const std::vector<Helper> helpers = [] {
+    std::vector<Helper> all = plain_helpers();
+    const std::vector<Helper> hopper = copy_engine_helpers();
+    all.insert(all.end(), hopper.begin(), hopper.end());
+    return all;
+  }();
   return helpers;
 }
 

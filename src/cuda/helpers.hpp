@@ -14,6 +14,9 @@ struct Helper {
   bool primitive = false;  ///< PTX: the emulation brings its own
 };
 
+/// Those of Hopper's copy engine.
+std::vector<Helper> copy_engine_helpers();
+
 const Helper& find_helper(std::string_view name);
 /// In the order they must stand in a file.
 const std::vector<Helper>& all_helpers();

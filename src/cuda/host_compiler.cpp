@@ -48,9 +48,10 @@ std::string entry_text(const KernelText& k) {
       "extern \"C\" __attribute__((visibility(\"default\"))) void {}_emulated(void** a) {{\n  {}(", k.symbol, k.symbol);
   for (size_t i = 0; i < k.arguments.size(); ++i)
     out += fmt::format("{}*({}*)a[{}]", i ? ", " : "", k.arguments[i].first, i);
-  out += ");\n}\n";
-  return out + fmt::format("extern \"C\" __attribute__((visibility(\"default\"))) unsigned {}_arguments = {};\n",
-                           k.symbol, k.arguments.size());
+  out += fmt::format(");\n}}\nextern \"C\" __attribute__((visibility(\"default\"))) unsigned {}_arguments[] = {{",
+                     k.symbol);
+  for (const auto& [type, name] : k.arguments) out += fmt::format("sizeof({}), ", type);
+  return out + "0};\n";
 }
 
 }  // namespace

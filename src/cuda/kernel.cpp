@@ -271,6 +271,7 @@ std::vector<std::pair<std::string, std::string>> Kernel::arguments() const {
                       o.name);
   }
   for (const std::string& s : spec.symbols) list.emplace_back("long long", argument_name(s));
+  for (const auto& [name, map] : maps) list.emplace_back("const __grid_constant__ TensorMap", name);
   return list;
 }
 

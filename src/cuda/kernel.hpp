@@ -32,6 +32,8 @@ class Kernel {
   int resident = 0;  ///< blocks that a multiprocessor should have at once; registers are given out for so many. 0: any
   Dim launch_shared = 0;           ///< bytes of shared memory that the launch gives
   int64_t launch_shared_most = 0;  ///< the most it may be
+  /// Tensor maps that the launch gives, by their names.
+  std::vector<std::pair<std::string, TensorMap>> maps;
 
   // Statements.
   void line(std::string_view text);

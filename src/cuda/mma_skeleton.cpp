@@ -19,7 +19,9 @@ bool see_halves_product(const Region& region, const TargetInfo&) {
   return view && !view->n.empty() && !view->m.empty() && halves_of(*view);
 }
 
-/// Channels last: the first summed axis in operands, the columns' axis in results.
+/// Channels last: the first summed axis in operands, the columns' axis in results. Weights of fewer channels than 16
+/// bytes have stay as they are: what they are multiplied with is no image between kernels, but one of the graph's
+/// inputs.
 void wish_halves_product(const Region& region, const TargetInfo&, LayoutWish& wish) {
   const TileView view = *halves_of(std::get<TileView>(view_tiles(region)));
   const Stage& stage = region.stages[0];
@@ -27,8 +29,13 @@ void wish_halves_product(const Region& region, const TargetInfo&, LayoutWish& wi
     auto& wanted = wish.params[static_cast<size_t>(param)];
     if (!wanted) wanted = layout_along(map, region.params[static_cast<size_t>(param)].type.shape.rank(), axis);
   };
+  const auto few = [&](const Read& r) {
+    const auto channels = stage.reduce[static_cast<size_t>(view.k.front()) - stage.domain.size()].constant();
+    return region.params[static_cast<size_t>(r.index)].role == ParamRole::constant && channels && *channels % 8;
+  };
   for (const Expr* operand : {&view.a, &view.b})
-    if (const int read = mma_read(*operand); read >= 0 && !view.k.empty())
+    if (const int read = mma_read(*operand);
+        read >= 0 && !view.k.empty() && !few(stage.reads[static_cast<size_t>(read)]))
       set(stage.reads[static_cast<size_t>(read)].index, stage.reads[static_cast<size_t>(read)].map, view.k.front());
   for (const StageOutput& o : stage.outputs) {
     set(o.param, o.map, view.n.back());

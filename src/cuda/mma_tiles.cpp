@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "cuda/vector_body.hpp"
-
 namespace opfuse::cuda {
 
 MmaTiles::MmaTiles(Kernel& k, const Shape& shape)
@@ -12,7 +10,11 @@ MmaTiles::MmaTiles(Kernel& k, const Shape& shape)
       s_(k),
       view_(mma_view(k.region, k.layouts())),
       bf16_(view_.a.dtype() == DType::bf16),
-      copies_(shape.copy_a || shape.copy_b) {
+      copies_(shape.copy_a || shape.copy_b),
+      fill_a_(shape.fill_a),
+      fill_b_(shape.fill_b),
+      fillers_(shape.fillers),
+      threads_(shape.threads) {
   frame_.tile_m = shape.m;
   frame_.tile_n = shape.n;
   frame_.tile_k = shape.k;
@@ -25,7 +27,7 @@ MmaTiles::MmaTiles(Kernel& k, const Shape& shape)
 /// What is known before the loop, and `fill`: step t into a stage.
 void MmaTiles::declare_fill(const StageText::Point& point) {
   if (copies_) {
-    k_.constant("kRowStep", k_.block / (frame_.tile_k / 8));
+    k_.constant("kRowStep", threads_ / (frame_.tile_k / 8));
     k_.line("const int chunk = (int)threadIdx.x % kChunks;  // this thread copies 8 k of every kRowStep-th row");
     k_.line("const int row = (int)threadIdx.x / kChunks;");
     k_.line("const int at = place<kChunks>(row, chunk);");
@@ -44,8 +46,8 @@ void MmaTiles::declare_fill(const StageText::Point& point) {
     if (a_) a_->copy(along, within, point);
     if (b_) b_->copy(along, within, point);
   }
-  if (!a_) fill_elements("a", view_.a, view_.m, "m", "kTileM", frame_.m, frame_.tile_m, point);
-  if (!b_) fill_elements("b", view_.b, view_.n, "n", "kTileN", frame_.n, frame_.tile_n, point);
+  if (!a_ && fill_a_) fill_elements("a", view_.a, view_.m, "m", "kTileM", frame_.m, frame_.tile_m, point);
+  if (!b_ && fill_b_) fill_elements("b", view_.b, view_.n, "n", "kTileN", frame_.n, frame_.tile_n, point);
   k_.close(";");
 }
 
@@ -53,7 +55,7 @@ void MmaTiles::declare_fill(const StageText::Point& point) {
 void MmaTiles::fill_elements(const std::string& tile, const Expr& value, const std::vector<int>& axes,
                              const std::string& name, const std::string& size_name, const Dim& extent, int64_t size,
                              const StageText::Point& outside) {
-  k_.open(fmt::format("for (int e = (int)threadIdx.x; e < {} * kTileK; e += kBlock)", size_name));
+  k_.open(fmt::format("for (int e = (int)threadIdx.x; e < {} * kTileK; e += {})", size_name, fillers_));
   k_.line(fmt::format("const int tile_{} = e / kTileK;", name));
   k_.line("const int tile_k = e % kTileK;");
   StageText::Point point = outside;
@@ -88,8 +90,8 @@ std::string MmaTiles::bits_of(const Expr& value, const StageText::Point& point) 
   return fmt::format("{} ? {} : 0", k_.declare("bool", "inside", guard), element);
 }
 
-void MmaTiles::store(const StageText::Point& outside, const std::string& row, const std::string& column,
-                     int64_t vector) {
+void MmaTiles::store(const StageText::Point& outside, const std::string& row, const std::string& column, int64_t vector,
+                     const StoreVector& store) {
   StageText::Point point = outside;
   const Dim m = k_.declare_index("m", row);
   const Dim n = k_.declare_index("n", column);
@@ -98,9 +100,10 @@ void MmaTiles::store(const StageText::Point& outside, const std::string& row, co
   s_.decode(m, view_.m, point.env);
   s_.decode(n, view_.n, point.env);
   if (vector > 1) {
-    emit_vector(s_, point, view_.n.back(), vector, {}, [](StageText::Point& element, const std::string& j) {
+    const auto complete = [](StageText::Point& element, const std::string& j) {
       element.results = {"staging[row][column + " + j + "]"};
-    });
+    };
+    emit_vector(s_, point, view_.n.back(), vector, {}, complete, "kVector", store);
   } else {
     point.results = {"staging[row][column]"};
     s_.store_outputs(point);

@@ -7,6 +7,7 @@
 #include "cuda/mma_copies.hpp"
 #include "cuda/mma_operands.hpp"
 #include "cuda/tile_frame.hpp"
+#include "cuda/vector_body.hpp"
 
 namespace opfuse::cuda {
 
@@ -15,6 +16,8 @@ class MmaTiles {
   struct Shape {
     int64_t m, n, k, threads;
     bool copy_a, copy_b;
+    bool fill_a = true, fill_b = true;  ///< others do not fill them
+    const char* fillers = "kBlock";     ///< how many threads do, those from number 0 on
   };
   MmaTiles(Kernel& k, const Shape& shape);
 
@@ -22,13 +25,16 @@ class MmaTiles {
   StageText s_;
   TileView view_;
   TileFrame frame_{s_, view_};
-  bool bf16_, copies_;
+  bool bf16_, copies_, fill_a_, fill_b_;
+  std::string fillers_;
+  int64_t threads_;  ///< that fill
   std::optional<MmaCopies> a_, b_;
 
   /// What is known before the loop, and `fill`: step t into a stage.
   void declare_fill(const StageText::Point& point);
   /// The `vector` results from (row, column) on, texts of their coordinates, as staging[row][column] has their sums.
-  void store(const StageText::Point& outside, const std::string& row, const std::string& column, int64_t vector);
+  void store(const StageText::Point& outside, const std::string& row, const std::string& column, int64_t vector,
+             const StoreVector& store = {});
 
  private:
   void fill_elements(const std::string& tile, const Expr& value, const std::vector<int>& axes, const std::string& name,

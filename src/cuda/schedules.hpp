@@ -42,6 +42,29 @@ struct WgmmaSchedule {
   }
 };
 
+/// The same by blocks that stay: some warps copy, with the copy engine where tensor maps describe the operands, groups
+/// of four warps multiply 64 rows each.
+struct TmaSchedule {
+  int64_t mma_m = 128, mma_n = 128;            ///< of a tile: rows, columns
+  int64_t stages = 4;                          ///< of tiles in shared memory
+  int64_t blocks = 132;                        ///< that take one tile after the other
+  int64_t map_a = 0, map_b = 0, map_y = 0;     ///< boxes of the operands and of the result are copied
+  int64_t copy_a = 0, copy_b = 0, vector = 1;  ///< what is not: 16 bytes at a time; results that a thread has together
+  template <class Self, class F>
+  static void each(Self& self, F&& field) {
+    field("mma_m", self.mma_m, Range{64, 128});
+    field("mma_n", self.mma_n, Range{64, 256});
+    field("stages", self.stages, Range{2, 8});
+    field("blocks", self.blocks, Range{1, 4096});
+    field("map_a", self.map_a, kFlag);
+    field("map_b", self.map_b, kFlag);
+    field("map_y", self.map_y, kFlag);
+    field("copy_a", self.copy_a, kFlag);
+    field("copy_b", self.copy_b, kFlag);
+    field("vector", self.vector, Range{1, 8});
+  }
+};
+
 /// Contractions in fp32 arithmetic.
 struct TilesSchedule {
   int64_t tile_m = 64, tile_n = 64, tile_k = 16;  ///< of a block: rows, columns, depth of a step

@@ -7,6 +7,7 @@
 namespace opfuse::cuda {
 
 Skeleton scatter_skeleton();        ///< updates at computed indices: a thread takes those of its own elements, in order
+Skeleton tma_skeleton();            ///< the same by blocks that stay, fed by the copy engine of sm_90a
 Skeleton wgmma_skeleton();          ///< the same by groups of four warps, on sm_90a
 Skeleton mma_skeleton();            ///< contraction of f16 or bf16 operands on tensor cores (mma.sync) with fp32 sums
 Skeleton attention_mma_skeleton();  ///< attention in f16 or bf16 on tensor cores: one kernel, scores in registers

@@ -5,9 +5,13 @@
 namespace opfuse::cuda {
 
 void TileFrame::place(First first, StageText::Point& point) const {
+  place(first, s.k.declare_index("tile", fmt::format("({})blockIdx.x", s.k.index_type())), point);
+}
+
+void TileFrame::place(First first, const Dim& tile, StageText::Point& point) const {
   Kernel& text = s.k;
   const std::string type = text.index_type();
-  Dim rest = text.declare_index("tile", fmt::format("({})blockIdx.x", type));
+  Dim rest = tile;
   const auto cut = [&](const char* name, const Dim& count, const char* size) {
     if (count == Dim(1)) return text.line(fmt::format("const {} {} = 0;", type, name));
     const std::string wrapped = count.is_constant() ? text.text_of(count) : "(" + text.text_of(count) + ")";

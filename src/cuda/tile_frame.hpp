@@ -18,6 +18,8 @@ struct TileFrame {
   /// step along comes first.
   enum class First { rows, columns };
   void place(First first, StageText::Point& point) const;
+  /// The same where `tile` is not the block's number.
+  void place(First first, const Dim& tile, StageText::Point& point) const;
 
   /// When element `at` of rows or columns (`extent` of them, in tiles of `size`) and `at_k` lie inside the problem;
   /// empty: always.

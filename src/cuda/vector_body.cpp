@@ -59,7 +59,7 @@ std::map<int, std::string> load_vectors(StageText& s, const StageText::Point& po
 }
 
 void emit_vector(StageText& s, const StageText::Point& point, int axis, int64_t vector, const std::set<int>& known,
-                 const CompletePoint& complete, const std::string& count) {
+                 const CompletePoint& complete, const std::string& count, const StoreVector& store) {
   Kernel& k = s.k;
   std::set<int> used;
   for (const StageOutput& o : s.stage.outputs) used.merge(reads_used(o.value));
@@ -84,6 +84,10 @@ void emit_vector(StageText& s, const StageText::Point& point, int axis, int64_t 
   k.close();
   for (size_t i = 0; i < outputs.size(); ++i) {
     const StageOutput& o = s.stage.outputs[i];
+    if (store) {
+      k.line(store(outputs[i]));
+      continue;
+    }
     const Operand operand = k.operand(o.param);
     const std::string to = fmt::format("{} + {}", operand.name, k.text_of(s.offset(operand, o.map, point)));
     k.line(store_text(k, o.dtype, vector, to, outputs[i]));

@@ -19,8 +19,10 @@ std::map<int, std::string> load_vectors(StageText& s, const StageText::Point& po
 /// All outputs at the neighbours along `axis`. `complete` gives a point what is known of element j: results of
 /// reductions, and the texts of the reads `known`.
 using CompletePoint = std::function<void(StageText::Point& element, const std::string& j)>;
+/// The statement that stores the array of that name; by itself to the output's place in memory.
+using StoreVector = std::function<std::string(const std::string& array)>;
 void emit_vector(StageText& s, const StageText::Point& point, int axis, int64_t vector, const std::set<int>& known,
-                 const CompletePoint& complete, const std::string& count = "kVector");
+                 const CompletePoint& complete, const std::string& count = "kVector", const StoreVector& store = {});
 
 /// "*reinterpret_cast<uint4*>(TO) = *reinterpret_cast<const uint4*>(FROM);"
 std::string copy_text(DType dtype, int64_t vector, const std::string& to, const std::string& from);

@@ -34,6 +34,7 @@ KernelText write_kernel(const KernelSpec& spec, const TargetInfo& target) {
   text.block = k.block;
   text.launch_shared = k.launch_shared;
   text.launch_shared_most = k.launch_shared_most;
+  for (const auto& [name, map] : k.maps) text.maps.push_back(map);
   text.reading = row_reading(c.region, c.layouts, spec.schedule, target).text;
   return text;
 }

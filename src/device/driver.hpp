@@ -18,6 +18,10 @@ using CuStream = struct CuStreamHandle*;
 using CuGraph = struct CuGraphHandle*;
 using CuGraphExec = struct CuGraphExecHandle*;
 using CuEvent = struct CuEventHandle*;
+/// A tensor that the copy engine knows, opaque; an argument of kernels.
+struct alignas(64) CuTensorMap {
+  unsigned long long opaque[16];
+};
 
 /// Attribute of a function: the most shared memory that a launch may give it. Launches that give more than
 /// kPlainShared need it set.

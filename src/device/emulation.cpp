@@ -5,11 +5,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <vector>
 
 #include "base/fail.hpp"
+#include "device/bulk_copies.hpp"
 #include "device/fibers.hpp"
 #include "device/shared_races.hpp"
 
@@ -21,7 +23,16 @@ constexpr unsigned kWarp = 32;
 constexpr unsigned char kPoison = 0xFF;  ///< NaN in every float format
 
 /// A warp exchanges (shuffles, matrices) without ordering memory; a warp's barrier orders it.
-enum class State : char { runnable, at_barrier, at_exchange, at_warp_barrier, ended };
+enum class State : char {
+  runnable,
+  at_barrier,
+  at_exchange,
+  at_warp_barrier,
+  at_named_barrier,
+  at_phase,
+  at_store,
+  ended
+};
 
 /// Shared memory of a launch: a kernel's own arrays, then what the launch gives.
 struct SharedRange {
@@ -38,6 +49,8 @@ class Block {
     arrays_ = arrays;
     given_ = given;
     races_.start(size, arrays.bytes() + given.bytes());
+    bulk_.start(races_, view.launch_shared, given.bytes(), arrays.bytes(), view.lot);
+    waits_.assign(size, {});
     kernel_ = kernel;
     arguments_ = arguments;
     view_ = &view;
@@ -53,7 +66,7 @@ class Block {
     for (unsigned i = 0; i < size; ++i) ready_.push_back(i);
     size_t ended = 0;
     while (ended < size) {
-      if (ready_.empty()) release();
+      while (ready_.empty()) release();
       const size_t pick = choose();
       const unsigned thread = ready_[pick];
       ready_[pick] = ready_.back();
@@ -66,7 +79,58 @@ class Block {
         states_[thread] = State::ended;
         ++ended;
       }
+      bulk_.land_some();
+      wake();
     }
+    bulk_.finish();
+    check_bulk();
+  }
+
+  // ---- the copy engine ----
+
+  unsigned current() const { return current_; }
+  BulkCopies& bulk() { return bulk_; }
+  /// Behind what a thread has asked of the copy engine.
+  void after_bulk() {
+    if (!races_.found().empty()) fault(races_.found());
+    if (!bulk_.found().empty()) fault(bulk_.found());
+  }
+  /// Even a phase that is over lets others run first now and then.
+  void wait_phase(const void* barrier, int parity) {
+    const unsigned self = current_;
+    if (!bulk_.passed(barrier, parity) || draw() % 4 == 0) {
+      after_bulk();
+      waits_[self] = {barrier, parity};
+      states_[self] = State::at_phase;
+      if (bulk_.passed(barrier, parity)) make_ready(self);
+      fibers_.yield();
+    }
+    bulk_.acquire(self, barrier);
+    after_bulk();
+  }
+  void wait_stores(int pending) {
+    while (!bulk_.stored(current_, pending)) {
+      after_bulk();
+      make_ready(current_);
+      fibers_.yield();
+    }
+    after_bulk();
+  }
+  void wait_named(int id, int threads) {
+    const unsigned self = current_;
+    waits_[self] = {nullptr, id, threads};
+    states_[self] = State::at_named_barrier;
+    std::vector<unsigned> there;
+    for (unsigned i = 0; i < states_.size(); ++i)
+      if (states_[i] == State::at_named_barrier && waits_[i].number == id) there.push_back(i);
+    for (unsigned i : there)
+      if (waits_[i].threads != threads) fault("threads wait at one named barrier for different numbers of threads");
+    if (there.size() == static_cast<size_t>(threads)) {
+      SharedRaces::Clocks all;
+      for (unsigned i : there) races_.release(i, all);
+      for (unsigned i : there) races_.acquire(i, all), make_ready(i);
+    }
+    fibers_.yield();
   }
 
   void wait(State state) {
@@ -105,6 +169,13 @@ class Block {
   std::string fault_;
   SharedRange arrays_, given_;
   SharedRaces races_;
+  BulkCopies bulk_;
+  struct Wait {
+    const void* barrier = nullptr;  ///< of phases
+    int number = 0;                 ///< its parity; of a named barrier its number
+    int threads = 0;
+  };
+  std::vector<Wait> waits_;  ///< by thread
   std::vector<State> states_;
   std::vector<unsigned> ready_;
   std::vector<char> slots_;
@@ -138,8 +209,34 @@ class Block {
     }
   }
 
-  /// Nobody can run: all must wait at the block's barrier.
+  void make_ready(unsigned thread) {
+    states_[thread] = State::runnable;
+    ready_.push_back(thread);
+  }
+
+  void check_bulk() const {
+    if (!bulk_.found().empty()) throw EmulationError{bulk_.found()};
+  }
+
+  /// Those whose phase has ended.
+  void wake() {
+    check_bulk();
+    if (!bulk_.take_changed()) return;
+    for (unsigned i = 0; i < states_.size(); ++i)
+      if (states_[i] == State::at_phase && bulk_.passed(waits_[i].barrier, waits_[i].number)) make_ready(i);
+  }
+
+  bool any(State state) const { return std::find(states_.begin(), states_.end(), state) != states_.end(); }
+
+  /// Nobody can run: all wait at the block's barrier, or for a copy.
   void release() {
+    const bool all = std::all_of(states_.begin(), states_.end(), [](State s) { return s == State::at_barrier; });
+    if (!all && bulk_.under_way()) {
+      bulk_.land_one();
+      return wake();
+    }
+    if (any(State::at_phase)) throw EmulationError{"threads wait for a phase of a barrier that nobody ends"};
+    if (any(State::at_named_barrier)) throw EmulationError{"a named barrier waits for threads that are elsewhere"};
     for (size_t i = 0; i < states_.size(); ++i)
       if (states_[i] != State::at_barrier)
         throw EmulationError{states_[i] == State::ended
@@ -179,6 +276,46 @@ class LaunchShared {
 Block& block_of_this_thread() {
   thread_local Block block;
   return block;
+}
+
+void view_copy_engine(EmulatedThread& view) {
+  view.make_barrier = [](const void* barrier, int arrivals) {
+    Block& b = block_of_this_thread();
+    b.bulk().make_barrier(b.current(), barrier, arrivals);
+    b.after_bulk();
+  };
+  view.barriers_are_visible = [] {
+    Block& b = block_of_this_thread();
+    b.bulk().barriers_are_visible(b.current());
+  };
+  view.arrive = [](const void* barrier, long long bytes) {
+    Block& b = block_of_this_thread();
+    b.bulk().arrive(b.current(), barrier, bytes);
+    b.after_bulk();
+  };
+  view.wait_phase = [](const void* barrier, int parity) { block_of_this_thread().wait_phase(barrier, parity); };
+  view.load_box = [](void* to, const void* map, const int* at, int rank, const unsigned short* window,
+                     const void* barrier) {
+    Block& b = block_of_this_thread();
+    BulkCopies::Place place{{}, {}, rank};
+    std::copy(at, at + rank, place.at);
+    if (window) std::copy(window, window + rank - 2, place.window);
+    b.bulk().load(b.current(), to, map, place, barrier);
+    b.after_bulk();
+  };
+  view.store_box = [](const void* map, const int* at, int rank, const void* from) {
+    Block& b = block_of_this_thread();
+    BulkCopies::Place place{{}, {}, rank};
+    std::copy(at, at + rank, place.at);
+    b.bulk().store(b.current(), map, place, from);
+    b.after_bulk();
+  };
+  view.store_commit = [] {
+    Block& b = block_of_this_thread();
+    b.bulk().commit(b.current());
+  };
+  view.store_wait = [](int pending) { block_of_this_thread().wait_stores(pending); };
+  view.named_barrier = [](int id, int threads) { block_of_this_thread().wait_named(id, threads); };
 }
 
 }  // namespace
@@ -221,10 +358,12 @@ EmulatedModule::Kernel EmulatedModule::find(const std::string& name) const {
   return reinterpret_cast<Kernel>(dlsym(library_, (name + "_emulated").c_str()));
 }
 
-size_t EmulatedModule::arguments(const std::string& name) const {
-  const auto* count = static_cast<const unsigned*>(dlsym(library_, (name + "_arguments").c_str()));
-  if (!count) throw EmulationError{"the image does not say what arguments " + name + " takes"};
-  return *count;
+std::vector<size_t> EmulatedModule::arguments(const std::string& name) const {
+  const auto* bytes = static_cast<const unsigned*>(dlsym(library_, (name + "_arguments").c_str()));
+  if (!bytes) throw EmulationError{"the image does not say what arguments " + name + " takes"};
+  std::vector<size_t> list;
+  for (; *bytes; ++bytes) list.push_back(*bytes);
+  return list;
 }
 
 void EmulatedModule::launch(Kernel kernel, unsigned grid, unsigned block, size_t shared, void** arguments,
@@ -244,6 +383,7 @@ void EmulatedModule::launch(Kernel kernel, unsigned grid, unsigned block, size_t
     block_of_this_thread().touched(at, bytes, static_cast<SharedRaces::Access>(how));
   };
   view.slot = [](int lane) { return block_of_this_thread().slot(lane); };
+  view_copy_engine(view);
   char *begin = nullptr, *end = nullptr;
   reinterpret_cast<void (*)(EmulatedThread*, char**, char**)>(dlsym(library_, "opfuse_emulation_bind"))(&view, &begin,
                                                                                                         &end);

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace opfuse::cuda {
 
@@ -29,6 +30,19 @@ struct EmulatedThread {
   /// Shared memory is read (0), written (1), copied to from now on (2), or was until now (3), read by a product (4);
   /// this thread fences (5). May not return.
   void (*touched)(const void* at, unsigned bytes, int how) = nullptr;
+
+  // The copy engine and barriers of phases (sm_90a).
+  void (*make_barrier)(const void* barrier, int arrivals) = nullptr;
+  void (*barriers_are_visible)() = nullptr;
+  void (*arrive)(const void* barrier, long long bytes) = nullptr;
+  void (*wait_phase)(const void* barrier, int parity) = nullptr;
+  /// `window` is null for boxes.
+  void (*load_box)(void* to, const void* map, const int* at, int rank, const unsigned short* window,
+                   const void* barrier) = nullptr;
+  void (*store_box)(const void* map, const int* at, int rank, const void* from) = nullptr;
+  void (*store_commit)() = nullptr;
+  void (*store_wait)(int pending) = nullptr;
+  void (*named_barrier)(int id, int threads) = nullptr;  ///< `threads` of the block, those that name it
 };
 
 struct EmulationError {
@@ -43,8 +57,8 @@ class EmulatedModule {
   EmulatedModule(const EmulatedModule&) = delete;
   EmulatedModule& operator=(const EmulatedModule&) = delete;
   using Kernel = void (*)(void** arguments);
-  Kernel find(const std::string& name) const;       ///< null when absent
-  size_t arguments(const std::string& name) const;  ///< how many it takes, 8 bytes each
+  Kernel find(const std::string& name) const;                    ///< null when absent
+  std::vector<size_t> arguments(const std::string& name) const;  ///< bytes of each that it takes
   /// `shared`: bytes of shared memory beside the kernel's own arrays. Runs all blocks; throws EmulationError when
   /// threads wait for each other in vain. Host threads take turns: shared memory and the threads' view are statics of
   /// the library.

@@ -15,6 +15,7 @@
 
 #include "device/driver.hpp"
 #include "device/emulation.hpp"
+#include "device/fake_tensor_maps.hpp"
 
 namespace opfuse::cuda {
 
@@ -25,7 +26,7 @@ struct CuModuleHandle {
 struct CuFunctionHandle {
   const EmulatedModule* module;
   EmulatedModule::Kernel kernel;
-  size_t arguments;
+  std::vector<size_t> arguments;      ///< bytes of each
   size_t most_shared = kPlainShared;  ///< that a launch may give
 };
 struct CuGraphHandle {
@@ -187,11 +188,11 @@ CuResult launch(CuFunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx
                 unsigned shared, CuStream stream, void** arguments, void**) {
   if (gx == 0 || gy != 1 || gz != 1 || bx == 0 || bx > 1024 || by != 1 || bz != 1) return kInvalidValue;
   if (shared > f->most_shared) return kInvalidValue;
-  std::vector<uint64_t> values(f->arguments);  // the driver copies arguments when a launch is given
-  for (size_t i = 0; i < values.size(); ++i) std::memcpy(&values[i], arguments[i], sizeof values[i]);
+  std::vector<CuTensorMap> values(f->arguments.size());  // the driver copies arguments when a launch is given
+  for (size_t i = 0; i < values.size(); ++i) std::memcpy(&values[i], arguments[i], f->arguments[i]);
   return submit(stream, [=]() mutable {
     std::vector<void*> pointers;
-    for (uint64_t& value : values) pointers.push_back(&value);
+    for (CuTensorMap& value : values) pointers.push_back(&value);
     try {
       f->module->launch(f->kernel, gx, bx, shared, pointers.data(), ++device().launches);
       return static_cast<CuResult>(kSuccess);
@@ -288,6 +289,8 @@ Driver make_driver() {
     return f->most_shared = static_cast<size_t>(value), kSuccess;
   };
   d.cuLaunchKernel = launch;
+  d.cuTensorMapEncodeTiled = fake_tensor_map_tiled;
+  d.cuTensorMapEncodeIm2col = fake_tensor_map_image;
   d.cuEventCreate = [](CuEvent* e, unsigned) -> CuResult {
     return *e = device().add(std::make_unique<CuEventHandle>()), kSuccess;
   };

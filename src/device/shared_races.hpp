@@ -20,11 +20,24 @@ class SharedRaces {
   void touch(unsigned thread, size_t at, size_t count, Access how);
   void block_barrier();
   void warp_barrier(unsigned warp);
+
+  /// What each thread and agent has done as far as somebody knows, by their clocks.
+  using Clocks = std::vector<uint32_t>;
+  /// `thread` lets others know what it knows: at a barrier of phases, or of some of the block's threads.
+  void release(unsigned thread, Clocks& into);
+  void acquire(unsigned thread, const Clocks& from);
+  /// Somebody who is no thread and copies: what counts on one barrier of phases, or what one thread has stored.
+  unsigned add_agent();
+  /// On behalf of `thread`, `agent` copies to these bytes from now on; they have landed, at its clock `at`.
+  void bulk_copy_begins(unsigned thread, unsigned agent, size_t at, size_t count);
+  void bulk_copy_lands(unsigned agent, uint32_t clock, size_t at, size_t count);
+  /// On behalf of `thread`, `agent` reads these bytes until those who know its clock.
+  void bulk_store_reads(unsigned thread, unsigned agent, uint32_t clock, size_t at, size_t count);
   /// The first race, in words; empty: none.
   const std::string& found() const { return found_; }
 
  private:
-  static constexpr unsigned kWarp = 32;
+  static constexpr unsigned kWarp = 32, kMostAgents = 96;
   static constexpr uint32_t kUnderWay = 0xFFFFFFFF;  ///< as a clock: written by a copy that nobody has waited for
   static constexpr uint16_t kMany = 0xFFFF;          ///< as a reader: those listed in readers_[read_at]
   struct Byte {
@@ -38,16 +51,23 @@ class SharedRaces {
   };
   std::vector<Byte> bytes_;
   std::vector<std::vector<Reader>> readers_;
-  std::vector<uint32_t> clock_;                  ///< of each thread: steps on at each barrier it passes
-  std::vector<uint32_t> known_;                  ///< clocks that all threads know of, since the block's last barrier
-  std::vector<uint32_t> known_warp_;             ///< [thread][lane]: clocks of its warp, since the warp's last barrier
+  unsigned threads_ = 0, agents_ = 0;
+  std::vector<uint32_t> clock_;       ///< of each thread: steps on at each barrier it passes; of agents: unused
+  std::vector<uint32_t> known_;       ///< clocks that all threads know of, since the block's last barrier
+  std::vector<uint32_t> joined_;      ///< [thread][thread or agent]: clocks that were acquired; empty: none ever was
+  std::vector<uint32_t> known_warp_;  ///< [thread][lane]: clocks of its warp, since the warp's last barrier
   std::vector<std::vector<uint32_t>> unfenced_;  ///< bytes that each thread wrote since its last fence
   std::string found_;
 
   bool before(unsigned thread, unsigned other, uint32_t at) const {
     return thread == other || at <= known_[other] ||
-           (thread / kWarp == other / kWarp && at <= known_warp_[size_t{thread} * kWarp + other % kWarp]);
+           (other < threads_ && thread / kWarp == other / kWarp &&
+            at <= known_warp_[size_t{thread} * kWarp + other % kWarp]) ||
+           (!joined_.empty() && at <= joined_[size_t{thread} * clock_.size() + other]);
   }
+  uint32_t knows(unsigned thread, unsigned other) const;
+  void add_reader(unsigned thread, unsigned reader, uint32_t clock, size_t at);
+  std::string name_of(unsigned who) const;
   void read(unsigned thread, size_t at);
   void write(unsigned thread, size_t at, Access how);
   void fence(unsigned thread);

@@ -5,6 +5,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "base/fail.hpp"
 #include "cpu/contraction/codes.hpp"
 #include "cpu/group_cost.hpp"
@@ -221,11 +223,15 @@ bool aligned(const Program& program, int buffer, const Dim& origin) {
 void drop_unaligned_vectors(Program& program) {
   const std::vector<Dim> origins = origins_in_roots(program);
   for (Launch& launch : program.launches) {
-    for (const char* knob : {"vector", "copy_a", "copy_b", "copy_q", "copy_k", "copy_v", "eights"}) {
-      if (launch.schedule.get(knob, 0) == 0) continue;
-      for (int buffer : launch.buffers)
-        if (!aligned(program, buffer, origins[static_cast<size_t>(buffer)]))
-          launch.schedule.set(knob, knob == std::string_view("vector"));
+    const bool all = std::all_of(launch.buffers.begin(), launch.buffers.end(), [&](int buffer) {
+      return aligned(program, buffer, origins[static_cast<size_t>(buffer)]);
+    });
+    if (all) continue;
+    if (launch.schedule.skeleton == "depthwise")
+      launch.schedule = parse_schedule("rows block=256");  // all its accesses
+    for (const char* knob :
+         {"vector", "copy_a", "copy_b", "copy_q", "copy_k", "copy_v", "eights", "map_a", "map_b", "map_y"}) {
+      if (launch.schedule.get(knob, 0) != 0) launch.schedule.set(knob, knob == std::string_view("vector"));
     }
   }
 }

@@ -10,6 +10,7 @@
 #include "program/layout_wish.hpp"
 #include "program/program.hpp"
 #include "target/target.hpp"
+#include "tensor/tensor_map.hpp"
 
 namespace opfuse {
 
@@ -46,6 +47,7 @@ struct DeviceKernel {
   int64_t shared_bytes = 0, spill_bytes = 0;
   Dim launch_shared = 0;           ///< bytes of shared memory that the launch gives besides
   int64_t launch_shared_most = 0;  ///< the most it may be
+  std::vector<TensorMap> maps{};   ///< arguments behind the symbols; their buffers are parameters
 };
 
 struct KernelCode {

@@ -255,7 +255,8 @@ ArtifactLaunch artifact_launch(const Program& program, const Launch& launch, con
   out.scratch_bytes = code.scratch_bytes;
   if (const DeviceKernel& d = code.device; d.block > 0)
     out.device = {d.grid,         d.block,       code.size,       d.registers,
-                  d.shared_bytes, d.spill_bytes, d.launch_shared, d.launch_shared_most};
+                  d.shared_bytes, d.spill_bytes, d.launch_shared, d.launch_shared_most,
+                  d.maps};
   out.schedule = launch.schedule.text();
   const LaunchCost cost = cost_of(program, launch.region);
   const Body* body = body_of(program, static_cast<size_t>(&launch - program.launches.data()));

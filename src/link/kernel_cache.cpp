@@ -16,6 +16,7 @@
 #include "base/hash.hpp"
 #include "link/generators.hpp"
 #include "runtime/artifact.hpp"
+#include "runtime/tensor_map_json.hpp"
 
 namespace opfuse {
 namespace {
@@ -57,6 +58,7 @@ std::optional<CachedKernel> decode(const std::string& file, const std::string& k
     kernel.code.device.spill_bytes = device->at(4);
     kernel.code.device.launch_shared = Dim::parse(device->at(5).get<std::string>());
     kernel.code.device.launch_shared_most = device->at(6);
+    kernel.code.device.maps = tensor_maps_of(device->at(7), SIZE_MAX);
   }
   kernel.bytes.assign(text + header_bytes, file.data() + file.size());
   kernel.code.size = kernel.bytes.size();
@@ -71,9 +73,10 @@ std::string encode(const CachedKernel& kernel, const std::string& key) {
                  {"scratch", kernel.code.scratch_bytes},
                  {"entry", kernel.code.offset}};
   if (const DeviceKernel& d = kernel.code.device; d.block > 0)
-    header["device"] = {d.grid.text(),       d.block,       d.registers,
-                        d.shared_bytes,      d.spill_bytes, d.launch_shared.text(),
-                        d.launch_shared_most};
+    header["device"] = {d.grid.text(),        d.block,
+                        d.registers,          d.shared_bytes,
+                        d.spill_bytes,        d.launch_shared.text(),
+                        d.launch_shared_most, tensor_maps_json(d.maps)};
   const std::string text = header.dump();
   const uint32_t version = static_cast<uint32_t>(kCodegenVersion), header_bytes = static_cast<uint32_t>(text.size());
   std::string tail(reinterpret_cast<const char*>(&header_bytes), 4);

@@ -11,6 +11,7 @@
 #include "tensor/dim_rule.hpp"
 #include "tensor/layout.hpp"
 #include "tensor/tensor.hpp"
+#include "tensor/tensor_map.hpp"
 
 namespace opfuse {
 
@@ -46,6 +47,7 @@ struct DeviceLaunch {
   int64_t shared_bytes = 0, spill_bytes = 0;
   Dim launch_shared = 0;           ///< bytes of shared memory that the launch gives besides
   int64_t launch_shared_most = 0;  ///< the most it may be
+  std::vector<TensorMap> maps{};   ///< arguments behind the symbols
 };
 
 /// A value as a launch of a device has it: its type, and how it lies in the host's memory.

@@ -10,6 +10,7 @@
 #include "base/fail.hpp"
 #include "runtime/artifact_devices.hpp"
 #include "runtime/check_devices.hpp"
+#include "runtime/tensor_map_json.hpp"
 
 namespace opfuse {
 namespace {
@@ -58,6 +59,7 @@ json contract_json(const ArtifactProgram& p) {
     const DeviceLaunch& d = l.device;
     launches.push_back({l.code_offset, l.symbol, l.buffers, l.parts.text(), l.scratch_bytes, d.grid.text(), d.block,
                         d.code_bytes, d.registers, d.shared_bytes, d.launch_shared.text(), d.launch_shared_most});
+    if (!d.maps.empty()) launches.push_back(tensor_maps_json(d.maps));
     if (l.placed.kind != PlacedLaunch::Kind::none) launches.push_back(placed_contract(l.placed));
   }
   json steps = json::array(), bodies = json::array();
@@ -143,6 +145,10 @@ void check_symbols(const Artifact& a, const ArtifactProgram& program) {
   for (const ArtifactBody& body : program.bodies) uses({&body.times});
   for (const ArtifactLaunch& l : program.launches)
     uses({&l.parts, &l.flops, &l.bytes_read, &l.bytes_written, &l.device.grid, &l.device.launch_shared});
+  for (const ArtifactLaunch& l : program.launches)
+    for (const TensorMap& map : l.device.maps)
+      for (const auto* dims : {&map.sizes, &map.strides})
+        for (const Dim& d : *dims) uses({&d});
   const std::set<std::string> known = bound_symbols(a);
   used.insert(program.symbols.begin(), program.symbols.end());
   consistent(std::includes(known.begin(), known.end(), used.begin(), used.end()), "dimensions");

@@ -7,6 +7,7 @@
 
 #include "base/fail.hpp"
 #include "runtime/json_fields.hpp"
+#include "runtime/tensor_map_json.hpp"
 
 namespace opfuse {
 
@@ -102,6 +103,7 @@ json launches_json(const std::vector<ArtifactLaunch>& launches) {
                                d.spill_bytes,
                                dim_text(d.launch_shared),
                                d.launch_shared_most};
+    if (!l.device.maps.empty()) list.back()["maps"] = tensor_maps_json(l.device.maps);
   }
   return list;
 }
@@ -129,6 +131,8 @@ std::vector<ArtifactLaunch> launches_of(const json& list) {
       launch.device = {
           dim_of(listed(*d, 8).at(0)), whole<int>(d->at(1)),     whole<size_t>(d->at(2)), whole<int>(d->at(3)),
           whole<int64_t>(d->at(4)),    whole<int64_t>(d->at(5)), dim_of(d->at(6)),        whole<int64_t>(d->at(7))};
+    if (const auto maps = l.find("maps"); maps != l.end())
+      launch.device.maps = tensor_maps_of(*maps, launch.buffers.size());
     launches.push_back(std::move(launch));
   }
   return launches;

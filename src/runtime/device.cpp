@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/fail.hpp"
+#include "device/tensor_maps.hpp"
 
 namespace opfuse {
 
@@ -86,8 +87,19 @@ DeviceProgram::DeviceProgram(const Artifact& artifact)
 
 DeviceProgram::~DeviceProgram() { context_.enter(); }
 
-void DeviceProgram::launch(size_t index, std::span<const CuPointer> pointers, const SymbolValues& symbols,
-                           std::span<const int64_t> symbol_list, cuda::CuStream stream) const {
+std::vector<cuda::CuTensorMap> DeviceProgram::maps(size_t index, std::span<const CuPointer> pointers,
+                                                   const SymbolValues& symbols) const {
+  const ArtifactLaunch& l = artifact_.launches[index];
+  std::vector<cuda::CuTensorMap> encoded;
+  if (l.device.maps.empty() || l.device.grid.evaluate(symbols) <= 0) return encoded;
+  for (const TensorMap& map : l.device.maps)
+    encoded.push_back(cuda::encode(driver_, map, pointers[static_cast<size_t>(map.buffer)], symbols));
+  return encoded;
+}
+
+void DeviceProgram::launch(size_t index, std::span<const CuPointer> pointers, std::span<const cuda::CuTensorMap> maps,
+                           const SymbolValues& symbols, std::span<const int64_t> symbol_list,
+                           cuda::CuStream stream) const {
   const ArtifactLaunch& l = artifact_.launches[index];
   const int64_t grid = l.device.grid.evaluate(symbols);
   if (grid <= 0) return;
@@ -97,6 +109,7 @@ void DeviceProgram::launch(size_t index, std::span<const CuPointer> pointers, co
   std::vector<void*> arguments;
   for (const CuPointer& p : pointers) arguments.push_back(const_cast<CuPointer*>(&p));
   for (const int64_t& s : symbol_list) arguments.push_back(const_cast<int64_t*>(&s));
+  for (const cuda::CuTensorMap& m : maps) arguments.push_back(const_cast<cuda::CuTensorMap*>(&m));
   driver_.check(
       driver_.cuLaunchKernel(functions_[index], static_cast<unsigned>(grid), 1, 1,
                              static_cast<unsigned>(l.device.block), 1, 1, shared, stream, arguments.data(), nullptr),
@@ -126,7 +139,7 @@ void DeviceProgram::run_alone(size_t index, std::span<const Block> blocks, std::
   }
   std::vector<CuPointer> addresses;
   for (void* pointer : pointers) addresses.push_back(address_of(static_cast<const char*>(pointer), blocks, copies));
-  launch(index, addresses, symbols, symbol_list, stream.get());
+  launch(index, addresses, maps(index, addresses, symbols), symbols, symbol_list, stream.get());
   for (size_t i = 0; i < blocks.size(); ++i)
     driver_.check(driver_.cuMemcpyDtoHAsync_v2(blocks[i].data, copies[i].address(), blocks[i].bytes, stream.get()),
                   "copying a result");
@@ -181,9 +194,11 @@ void DeviceRun::prepare(const SymbolValues& symbols, const std::vector<int64_t>&
     reserve(outputs_[i], output_bytes_[i]);
   }
   pointers_.clear();
+  maps_.clear();
   for (const ArtifactLaunch& launch : a.launches) {
     pointers_.emplace_back();
     for (int b : launch.buffers) pointers_.back().push_back(address_of(a.buffers[static_cast<size_t>(b)]));
+    maps_.push_back(program_->maps(maps_.size(), pointers_.back(), symbols));
   }
 }
 
@@ -193,7 +208,7 @@ void DeviceRun::capture() {
   DeviceGraph graph(d);
   try {
     for (size_t i = 0; i < pointers_.size(); ++i)
-      program_->launch(i, pointers_[i], symbols_, symbol_list_, stream_.get());
+      program_->launch(i, pointers_[i], maps_[i], symbols_, symbol_list_, stream_.get());
   } catch (...) {
     d.cuStreamEndCapture(stream_.get(), graph.slot());  // or the stream takes nothing more
     throw;
@@ -216,7 +231,7 @@ void DeviceRun::run_each(std::vector<int64_t>* launch_ns, const std::function<bo
   for (size_t i = 0; i < count; ++i) {
     if (progress && !progress(i, count))
       throw fail(E::cancelled, "the run was cancelled before launch {} of {}", i + 1, count);
-    program_->launch(i, pointers_[i], symbols_, symbol_list_, stream_.get());
+    program_->launch(i, pointers_[i], maps_[i], symbols_, symbol_list_, stream_.get());
     record(i + 1);
     if (progress) d.check(d.cuStreamSynchronize(stream_.get()), "running " + program_->artifact().launches[i].name);
   }

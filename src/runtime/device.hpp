@@ -84,9 +84,12 @@ class DeviceProgram {
   cuda::CuPointer constants() const { return constants_.address(); }
   void make_current() const { context_.make_current(); }
   void enter() const { context_.enter(); }
+  /// The tensor maps that launch `index` takes, where its buffers lie at `pointers`.
+  std::vector<cuda::CuTensorMap> maps(size_t index, std::span<const cuda::CuPointer> pointers,
+                                      const SymbolValues& symbols) const;
   /// Gives launch `index` to the stream. `pointers` by its buffers; a launch without elements is none.
-  void launch(size_t index, std::span<const cuda::CuPointer> pointers, const SymbolValues& symbols,
-              std::span<const int64_t> symbol_list, cuda::CuStream stream) const;
+  void launch(size_t index, std::span<const cuda::CuPointer> pointers, std::span<const cuda::CuTensorMap> maps,
+              const SymbolValues& symbols, std::span<const int64_t> symbol_list, cuda::CuStream stream) const;
 
   /// One launch on copies of host memory: pointers into a block (or where an empty one starts), or into the artifact's
   /// constants.
@@ -128,6 +131,7 @@ class DeviceRun {
   std::vector<DeviceMemory> inputs_, outputs_;
   std::vector<size_t> input_bytes_, output_bytes_;
   std::vector<std::vector<cuda::CuPointer>> pointers_;  ///< by launch
+  std::vector<std::vector<cuda::CuTensorMap>> maps_;    ///< by launch
   SymbolValues symbols_;
   std::vector<int64_t> symbol_list_;
   DeviceStream stream_;

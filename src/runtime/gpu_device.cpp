@@ -66,7 +66,8 @@ class GpuDevice final : public PlacedDevice {
       pointers.clear();
       for (const int b : artifact_->launches[static_cast<size_t>(index)].buffers)
         pointers.push_back(address_of(artifact_->buffers[static_cast<size_t>(b)], piece, memories, symbols));
-      program_.launch(static_cast<size_t>(index), pointers, symbols, symbol_list, stream_.get());
+      const auto l = static_cast<size_t>(index);
+      program_.launch(l, pointers, program_.maps(l, pointers, symbols), symbols, symbol_list, stream_.get());
     }
     check(program_.driver().cuStreamSynchronize(stream_.get()), "running a piece");
   }

@@ -28,8 +28,8 @@ constexpr KnownSection kSections[] = {
     {"notes", 1, 1, false, "0.2.0", false},    // what the compiler remarked
     {"plan", 1, 1, false, "0.2.0", false},     // the fusion plan it was made with
     {"code", 1, 1, true, "0.2.0", true},       // of CPUs, and the contract's hash
-    {"cubins", 2, 2, true, "0.2.0", true},     // of GPUs, and the contract's hash
-    {"device", 1, 1, true, "0.2.0", true},     // one for each beside the target: "device:example-npu"
+    {"cubins", 2, 3, true, "0.2.0", true},     // of GPUs, and the contract's hash; 3: launches have tensor maps
+    {"device", 1, 2, true, "0.2.0", true},     // one for each beside the target: "device:example-npu"; 2: tensor maps
     {"constants", 1, 1, true, "0.2.0", true},  // packed weights
 };
 

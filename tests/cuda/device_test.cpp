@@ -1,6 +1,6 @@
 // Every skeleton and primitive through the driver's functions: on the fake driver in ordinary tests, on a GPU with
-// OPFUSE_GPU_TARGET=cuda:sm_90 (bench/gpu.py does that). mma, ldmatrix and cp.async are golden tests of the emulation's
-// reading of them.
+// OPFUSE_GPU_TARGET=cuda:sm_90a (bench/gpu.py does that). mma, ldmatrix, cp.async, and on sm_90a wgmma, tensor maps and
+// their swizzle are golden tests of the emulation's reading of them.
 #include "runtime/device.hpp"
 
 #include <cstdlib>
@@ -9,7 +9,7 @@
 #include <random>
 
 #include "cuda/emulated.hpp"
-#include "device/driver.hpp"
+#include "device/tensor_maps.hpp"
 
 namespace opfuse::test {
 namespace {
@@ -51,6 +51,10 @@ class OnDevice {
     std::vector<void*> arguments;
     for (cuda::CuPointer& a : addresses) arguments.push_back(&a);
     for (int64_t& s : sizes) arguments.push_back(&s);
+    std::vector<cuda::CuTensorMap> maps;
+    for (const TensorMap& m : shape.maps)
+      maps.push_back(cuda::encode(d_, m, addresses.at(static_cast<size_t>(m.buffer)), symbols));
+    for (cuda::CuTensorMap& m : maps) arguments.push_back(&m);
     const auto grid = static_cast<unsigned>(shape.grid.evaluate(symbols));
     d_.check(d_.cuLaunchKernel(function_, grid, 1, 1, static_cast<unsigned>(shape.block), 1, 1,
                                static_cast<unsigned>(shape.launch_shared.evaluate(symbols)), stream_, arguments.data(),
@@ -84,7 +88,9 @@ TEST(DeviceKernels, equal_the_interpreter) {
   d.check(d.cuDevicePrimaryCtxRetain(&context, device), "context");
   d.check(d.cuCtxSetCurrent(context), "context");
   d.check(d.cuStreamCreate(&stream, 0), "stream");
-  const std::vector<CudaCase> cases = all_cases();
+  std::vector<CudaCase> cases = all_cases();
+  for (const CudaCase& c : hopper_cases())
+    if (target.cuda_arch == "sm_90a" || (target.emulated && c.name == "tma_conv_strided")) cases.push_back(c);
   const std::vector<KernelSpec> specs = specs_of(cases, target);
   std::vector<KernelSpec> distinct;
   std::map<std::string, size_t> place;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "device/tensor_maps.hpp"
 #include "testing/kernel_operands.hpp"
 
 namespace opfuse::test {
@@ -61,6 +62,11 @@ std::string run_binding(const CudaCase& c, const KernelSpec& spec, const cuda::K
   std::vector<void*> arguments;
   for (void*& p : o.pointers) arguments.push_back(&p);
   for (int64_t& s : sizes) arguments.push_back(&s);
+  std::vector<cuda::CuTensorMap> maps;
+  for (const TensorMap& map : kernel.maps)
+    maps.push_back(cuda::encode(cuda::fake_driver(), map,
+                                reinterpret_cast<uintptr_t>(o.pointers.at(static_cast<size_t>(map.buffer))), symbols));
+  for (cuda::CuTensorMap& map : maps) arguments.push_back(&map);
   const auto entry = module.find(kernel.symbol);
   if (!entry) return "the kernel is not in the image";
   try {

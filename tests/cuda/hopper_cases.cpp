@@ -20,6 +20,25 @@ CudaCase with(const std::string& name, const std::string& region, int rows, int 
           .tolerance = type == "bf16" ? 1e-2 : 2e-3};
 }
 
+/// Blocks that stay, fed by the copy engine; `boxes`: results leave as boxes.
+CudaCase stays(const std::string& name, const std::string& region, int rows, int columns, int stages, int blocks,
+               int boxes, const std::string& type = "f16", int vector = 8, int maps = 3, int copies = 0) {
+  return {.name = "tma_" + name,
+          .region = type == "f32" ? region : retyped(region, type),
+          .schedule = {"tma",
+                       {{"mma_m", rows},
+                        {"mma_n", columns},
+                        {"stages", stages},
+                        {"blocks", blocks},
+                        {"map_a", maps / 2},
+                        {"map_b", maps % 2},
+                        {"map_y", boxes},
+                        {"copy_a", copies / 2},
+                        {"copy_b", copies % 2},
+                        {"vector", vector}}},
+          .tolerance = type == "bf16" ? 1e-2 : 2e-3};
+}
+
 /// f32 results of operands that are stored in 16 bits.
 std::string widened(const std::string& type, int m, int n, int k) {
   return fmt::format(
@@ -44,6 +63,22 @@ const std::vector<CudaCase>& hopper_cases() {
       with("conv_strided", conv_region({.c = 16, .h = 13, .w = 11, .o = 64, .stride = 2}), 64, 64, 3, 3, 8),
       with("conv_odd", conv_region({.c = 5, .h = 11, .w = 7, .o = 13, .stride = 2}), 64, 64, 2, 0, 1),
       with("bfloat", gemm_region("100", 64, 136), 128, 64, 3, 3, 8, "bf16"),
+      stays("tile", gemm_region("128", 64, 64), 128, 64, 2, 1, 1),
+      stays("ragged", gemm_region("150", 72, 168), 128, 64, 2, 2, 1),
+      stays("wide", gemm_region("70", 136, 328), 64, 128, 2, 1, 1),
+      stays("widest", gemm_region("70", 264, 72), 64, 256, 2, 1, 0),
+      stays("deep", gemm_region("130", 40, 456), 64, 64, 3, 2, 1),
+      stays("odd_columns", gemm_region("67", 53, 72), 64, 64, 3, 1, 0, "f16", 1),
+      stays("conv", conv_region({.c = 24, .h = 9, .w = 9, .o = 72, .residual = true}), 64, 64, 3, 2, 1),
+      stays("conv_strided", conv_region({.c = 16, .h = 13, .w = 11, .o = 64, .stride = 2}), 64, 64, 3, 1, 1),
+      stays("conv_deep", conv_region({.c = 72, .h = 9, .w = 16, .o = 80}), 128, 64, 2, 1, 1),
+      stays("bfloat", gemm_region("100", 64, 136), 128, 64, 2, 1, 1, "bf16"),
+      stays("widened", widened("f16", 70, 72, 136), 64, 64, 3, 1, 0, "f32", 4),
+      stays("copied", gemm_region("150", 72, 328), 128, 64, 3, 1, 0, "f16", 8, 1, 2),
+      stays("copied_right", gemm_region("67", 72, 456), 64, 64, 3, 1, 1, "f16", 8, 2, 1),
+      stays("conv_copied", conv_region({.c = 24, .h = 9, .w = 9, .o = 72}), 64, 64, 3, 2, 1, "f16", 8, 1, 2),
+      stays("elements", gemm_region("67", 64, 136), 64, 64, 3, 1, 1, "f16", 8, 1, 0),
+      stays("nothing_mapped", gemm_region("67", 56, 71), 64, 64, 3, 1, 0, "f16", 8, 0, 0),
       with("widened", widened("f16", 70, 72, 136), 64, 64, 3, 3, 4, "f32"),
   };
   return all;
