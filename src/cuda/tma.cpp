@@ -64,7 +64,7 @@ class Tma : MmaTiles {
 
   void declare_constants() {
     k_.block = static_cast<int>(kGroup * (groups_ + 1));
-    k_.resident = groups_ == 1 ? 2 : 1;
+    k_.resident = groups_ == 1 && schedule_.mma_n < 256 ? 2 : 1;
     k_.constant("kTileM", frame_.tile_m);
     k_.constant("kTileN", frame_.tile_n);
     k_.constant("kTileK", kDepth);

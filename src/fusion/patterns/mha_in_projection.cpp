@@ -1,7 +1,8 @@
 //     x -- mha_in_projection -- (q | k | v)
 //
 // The Linear in front of a self-attention whose result is cut into queries, keys and values, or the three of them; the
-// conversion DecomposeMultiheadAttention found it. One Linear is one kernel, three are three.
+// conversion DecomposeMultiheadAttention found it. One Linear is one kernel; so are three where
+// merge-siblings makes them one product, else they are three.
 #include "fusion/patterns.hpp"
 #include "match/attention.hpp"
 
