@@ -7,13 +7,16 @@
 //
 // One group at a time; a trial decides whether the target has a kernel. A cast joins the kernel that makes the value
 // where that stays the kind of kernel it is, and through reshapes; else it is a launch of its own, which the report
-// counts.
+// counts. A max pool joined to the product (a stem) gets a launch of its own, since kernels of matrices have one stage;
+// it pools numbers that are rounded already, which is the same as rounding the largest.
 #include <algorithm>
 #include <map>
 
 #include "fusion/precision.hpp"
 #include "ir/body.hpp"
 #include "match/movement.hpp"
+#include "ops/is_a.hpp"
+#include "ops/pool.hpp"
 #include "ops/registry.hpp"
 #include "shape/join.hpp"
 
@@ -93,6 +96,38 @@ std::variant<Factors, Decline> factors_of(const Node& group) {
   return Factors{*data, *weights};
 }
 
+bool pools(const Node& node) { return is_a<MaxPool>(node) && node.outputs.size() == 1; }
+
+/// Every reader takes the value for the data of a product.
+bool only_factor(const Value* value) {
+  return value->as_output == 0 && std::all_of(value->uses.begin(), value->uses.end(), [](const Use& use) {
+           const auto found = factors_of(*use.node);
+           const auto* factors = std::get_if<Factors>(&found);
+           return factors && factors->data == use.index;
+         });
+}
+
+/// A group and the pool that was its last node.
+struct Separated {
+  Node *product = nullptr, *pool = nullptr;
+};
+
+std::optional<Separated> separate_pool(Graph& graph, Node* group) {
+  if (group->op != fused_op() || group->outputs.size() != 1 || group->body->nodes().size() < 2) return std::nullopt;
+  const Node* last = group->body->nodes().back();
+  if (!pools(*last) || last->output() != group->body->outputs()[0]) return std::nullopt;
+  const Outline how{fused_op(), label_of(*group), group->pattern};
+  const std::vector<Node*> before = graph.nodes();
+  const std::vector<Value*> results = inline_body(graph, *group->body, group->inputs, group);
+  std::vector<Node*> rest;
+  for (Node* node : graph.nodes())
+    if (node != results[0]->producer && std::find(before.begin(), before.end(), node) == before.end())
+      rest.push_back(node);
+  take_over(graph, group->output(), results[0]);
+  graph.erase(group);
+  return Separated{rest.size() > 1 ? outline(graph, rest, how) : rest[0], results[0]->producer};
+}
+
 /// The narrow forms of values, made once each.
 class Narrowed {
  public:
@@ -120,6 +155,11 @@ class Narrowed {
       operands[0] = of(from->inputs[0], type);
       Node* view = graph_.add_node(from->op, from->attrs_, operands, 1, from->sources, behind(graph_, value));
       return view->output();
+    }
+    if (from && pools(*from) && from->input(0)->producer && only_factor(value)) {
+      Node* pool =
+          graph_.add_node(from->op, from->attrs_, {of(from->input(0), type)}, 1, from->sources, behind(graph_, value));
+      return pool->output();
     }
     casts_.push_back(add_cast(graph_, value, type, behind(graph_, value)));
     return casts_.back()->output();
@@ -177,8 +217,14 @@ bool run(Graph& graph, const ShapeContext& context, std::vector<ShapeVerdict>& v
     ShapeVerdict& verdict = told.emplace_back(
         ShapeVerdict{.pass = kPass, .subject = std::string(wanted->word), .nodes = {label_of(*node)}});
     for (const Source& source : node->sources) verdict.sources.push_back(source.name);
-    verdict.refused = narrow(graph, node, wanted->type, narrowed, context);
+    const Outline how{fused_op(), label_of(*node), node->pattern};
+    const auto separated =
+        context.switched_off(kPass) ? std::nullopt : separate_pool(graph, node);  // `node` is gone then
+    verdict.refused = narrow(graph, separated ? separated->product : node, wanted->type, narrowed, context);
+    if (separated && verdict.refused) expand_groups(*outline(graph, {separated->product, separated->pool}, how)->body);
   }
+  for (Node* node : std::vector<Node*>(graph.nodes()))  // f32 pools whose narrow form is read instead
+    if (pools(*node) && graph.read_count(node->output()) == 0) graph.erase(node);
   int64_t alone = 0;
   for (Node* cast : narrowed.casts())
     if (graph.read_count(cast->output()) > 0 && !join_producer(graph, cast, context)) ++alone;

@@ -22,7 +22,8 @@ const std::vector<ShapingPass>& shaping_passes() {
       join_norms(),            //
       join_channel_factors(),  //
       run_in_slices(),         // of what still holds most memory
-      narrow_factors()};       // last: launches are what they will be, and so is what lies between them
+      narrow_factors(),        // last: launches are what they will be, and so is what lies between them
+      narrow_streams()};       // what is left of it in f32
   return kAll;
 }
 

@@ -48,6 +48,7 @@ ShapingPass run_in_slices();
 
 /// Products for which the plan says bf16 or f16 read factors of that type, which their producers store.
 ShapingPass narrow_factors();
+ShapingPass narrow_streams();
 
 /// All of them in their order.
 const std::vector<ShapingPass>& shaping_passes();

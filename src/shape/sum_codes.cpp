@@ -8,6 +8,7 @@
 //
 // Products of one group that have only an operand in common (an attention's projections) get groups of their own first.
 // Results of groups that such a product reads are stored as codes, and a maximum between two equal steps pools codes.
+// Tables of codes are gathered as they lie: rows that are read are dequantised, not the table.
 // A DequantizeLinear that others read too stays for them. Where the target has no kernel for the sum, the group stays
 // as it is: operands are dequantised and the product is computed in f32. One group at a time; a trial decides.
 #include <fmt/format.h>
@@ -16,6 +17,7 @@
 #include <map>
 
 #include "fusion/precision.hpp"
+#include "ops/gather.hpp"
 #include "ops/is_a.hpp"
 #include "ops/pool.hpp"
 #include "ops/quantize.hpp"
@@ -189,6 +191,18 @@ std::optional<Decline> take_codes(Graph& fused, Node* group, const ShapeContext&
   return std::get<Decline>(joined);
 }
 
+/// gather(dequantised table) is one launch that reads codes.
+bool gather_codes(Graph& graph, Node* gather, const ShapeContext& context) {
+  if (!is_a<Gather>(*gather) || !dequantises(gather->input(0)) || !gather->input(0)->producer->input(0)->is_constant())
+    return false;
+  Copies copies(graph, gather);
+  const Outline how{fused_op(), label_of(*gather), gather->pattern};
+  const auto refuses = [&](const Node& trial) { return context.legal ? context.legal(trial) : std::nullopt; };
+  if (std::holds_alternative<Node*>(outline_unless(graph, copies.with_group(), how, refuses))) return true;
+  copies.take_back();
+  return false;
+}
+
 /// A verdict for each group with a product whose operands are both dequantised.
 bool run(Graph& fused, const ShapeContext& context, std::vector<ShapeVerdict>& verdicts) {
   bool changed = false;
@@ -198,6 +212,7 @@ bool run(Graph& fused, const ShapeContext& context, std::vector<ShapeVerdict>& v
   if (!context.switched_off(kPass)) {
     for (Node* node : std::vector<Node*>(fused.nodes())) changed |= separate_products(fused, node, both_dequantised);
     for (Node* node : std::vector<Node*>(fused.nodes())) changed |= pool_codes(fused, node);
+    for (Node* node : std::vector<Node*>(fused.nodes())) changed |= gather_codes(fused, node, context);
   }
   for (Node* node : std::vector<Node*>(fused.nodes())) {
     if (!reads_codes(*node)) continue;

@@ -133,6 +133,35 @@ TEST(Codes, ArePooledBetweenEqualSteps) {
   for (const Buffer& b : c.program.buffers) EXPECT_FALSE(b.kind == BufferKind::intermediate && is_float(b.type.dtype));
 }
 
+/// Rows of a table of codes, one step for all or one for each row, multiplied; `table` is what is dequantised.
+std::string gathered(const char* scale, const char* table, const char* input = "") {
+  return fmt::format(R"(graph (%i: i64[2,5]{2}) {{
+    %s = const splat<0.05> : f32[] %z = const splat<3> : u8[] %c = const rand<1> : u8[40,32]
+    %ts = {0} %t = dequantize_linear({1}) {{axis = 0}} %g = gather(%t, %i) {{axis = 0}}
+    %q = quantize_linear(%g, %s, %z) %d = dequantize_linear(%q, %s, %z)
+    %w = const rand<2> : i8[32,16] %wz = const splat<0> : i8[] %v = dequantize_linear(%w, %s, %wz)
+    %m = matmul(%d, %v) %y = relu(%m) return %y }})",
+                     scale, table, input);
+}
+
+TEST(Codes, OfTablesAreGatheredAsTheyLie) {
+  const auto floats = [](const std::string& text) {
+    int64_t most = 0;
+    const Compilation c = compiled(text);
+    for (const Buffer& b : c.program.buffers)
+      if (is_float(b.type.dtype)) most = std::max(most, b.type.shape.elements().value());
+    return most;
+  };
+  const std::string one = gathered("const splat<0.02> : f32[]", "%c, %ts, %z");
+  const std::string each = gathered("const rand<3> : f32[40]", "%c, %ts");
+  EXPECT_LT(floats(one), 40 * 32);
+  EXPECT_LT(floats(each), 40 * 32);
+  // a table that the caller gives is dequantised once, as the model says
+  EXPECT_EQ(floats(gathered("const splat<0.02> : f32[]", "%p, %ts, %z", ", %p: u8[40,32]")), 40 * 32);
+  for (const std::string& text : {one, each})
+    for (const auto& g : ProofCase(text).compare()) EXPECT_TRUE(g.ok) << g.name;
+}
+
 /// What DynamicQuantizeLinear and MatMulInteger are read as: the zero point of the data is computed.
 std::string dynamic_text(const char* rest) {
   return fmt::format(R"(graph (%x: f32[2,9,38]) {{

@@ -156,6 +156,56 @@ TEST(Bf16, FactorsLieInRowsOfMatrices) {
   EXPECT_EQ(rows, 2);
 }
 
+/// A stem, its pool, and what reads it.
+constexpr const char* kStem = R"(graph (%x: f32[1,3,35,35]) {
+  %w = const rand<1> : f32[32,3,7,7] %b = const rand<2> : f32[32] %u = const rand<3> : f32[32,32,1,1]
+  %c = conv(%x, %w, %b) {pads = [3,3,3,3], strides = [2,2]} %r = relu(%c)
+  %p = max_pool(%r) {kernel_shape = [3,3], strides = [2,2], pads = [1,1,1,1]} %y = conv(%p, %u) return %y })";
+
+TEST(Bf16, PoolsBehindAProductPoolRoundedNumbers) {
+  const Compilation joined = compiled(kStem, asking({"f32"}), "cpu:avx512-amx");
+  EXPECT_EQ(joined.program.launches.size(), 2u);  // the stem with its pool, the other product
+  const Compilation c = compiled(kStem, asking({"bf16"}), "cpu:avx512-amx");
+  EXPECT_THAT(between(c), testing::Each(DType::bf16));
+  EXPECT_EQ(c.program.launches.size(), 4u);  // the caller's numbers to bf16, the product, the pool, the other product
+  EXPECT_EQ(count_of(c, "contraction"), 2);
+  for (const Launch& launch : c.program.launches)
+    EXPECT_EQ(launch.schedule.get("matrix", 0), launch.schedule.skeleton == "contraction");
+  // where the product stays f32, its pool stays with it
+  const Compilation refused = compiled(kStem, asking({"bf16"}), "cpu:avx2");
+  EXPECT_EQ(refused.program.launches.size(), 2u);
+  const auto have = host_features();
+  if (std::find(have.begin(), have.end(), "amx-bf16") == have.end()) return;
+  const Executable e = Executable::from_artifact(build_artifact(c.program, c.target, {.cache = false}));
+  for (const auto& g : compare_groups(c.fused, c.program, e, random_inputs(c.fused, {.seed = 1}), {}))
+    EXPECT_TRUE(g.ok) << g.name;
+}
+
+/// Two blocks with residuals; the last result is the caller's.
+constexpr const char* kBlocks = R"(graph (%x: f32[1,32,9,9]) {
+  %w = const rand<1> : f32[32,32,3,3] %u = const rand<2> : f32[32,32,3,3] %v = const rand<3> : f32[32,32,1,1]
+  %p = conv(%x, %v) %d = conv(%p, %v) %e = relu(%d) %a = conv(%e, %w) {pads = [1,1,1,1]} %r = add(%a, %p)
+  %b = relu(%r) %f = conv(%b, %v) %g = relu(%f) %c = conv(%g, %u) {pads = [1,1,1,1]} %s = add(%c, %b) %y = relu(%s)
+  return %y })";
+
+TEST(Bf16, ResidualStreamsOfImagesAreStoredOnce) {
+  CompilationOptions options = asking({"bf16"});
+  const Compilation c = compiled(kBlocks, options, "cpu:avx512-amx");
+  ASSERT_EQ(of_pass(c.verdicts, "narrow-streams").size(), 1u);
+  EXPECT_EQ(of_pass(c.verdicts, "narrow-streams")[0].number("streams"), 2);
+  EXPECT_THAT(between(c), testing::Each(DType::bf16));
+  EXPECT_EQ(c.program.launches.size(), 6u);  // the caller's numbers to bf16, five products
+  options.no_pass = {"narrow-streams"};
+  EXPECT_THAT(between(compiled(kBlocks, options, "cpu:avx512-amx")), testing::Contains(DType::f32));
+  options = asking({"bf16", "f32@#10"});  // the group of the last product reads its residual in f32
+  EXPECT_THAT(between(compiled(kBlocks, options, "cpu:avx512-amx")), testing::Contains(DType::f32));
+  const auto have = host_features();
+  if (std::find(have.begin(), have.end(), "amx-bf16") == have.end()) return;
+  const Executable e = Executable::from_artifact(build_artifact(c.program, c.target, {.cache = false}));
+  for (const auto& g : compare_groups(c.fused, c.program, e, random_inputs(c.fused, {.seed = 1}), {}))
+    EXPECT_TRUE(g.ok) << g.name;
+}
+
 /// Rows of 24 numbers are in no whole steps of a register's row, and vdpbf16ps is slower than f32 there.
 TEST(Bf16, StaysF32WhereThatIsFaster) {
   const auto code = [](int rows, int depth) {

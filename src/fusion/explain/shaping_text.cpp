@@ -97,6 +97,14 @@ Lines narrowed(const Verdicts& verdicts) {
   return {line};
 }
 
+Lines streams(const Verdicts& verdicts) {
+  int64_t count = 0;
+  for (const ShapeVerdict& v : verdicts) count += v.number("streams");
+  if (count == 0) return {};
+  return {fmt::format("{} image{} that products pass on, residual streams too, lie{} in their type alone", count,
+                      count == 1 ? "" : "s", count == 1 ? "s" : "")};
+}
+
 Lines movements(const Verdicts& verdicts) {
   Lines lines;
   const auto tell = [&](const char* subject, const char* one, const char* several, const char* does) {
@@ -153,7 +161,7 @@ struct Teller {
 constexpr Teller kTellers[] = {{"widen-halves", halves},     {"sum-codes", precisions},
                                {"merge-siblings", siblings}, {"absorb-movements", movements},
                                {"loop-over-images", images}, {"run-in-slices", slices},
-                               {"narrow-factors", narrowed}};
+                               {"narrow-factors", narrowed}, {"narrow-streams", streams}};
 
 Lines lines_of(const std::string& pass, const Verdicts& verdicts) {
   for (const Teller& teller : kTellers)
