@@ -15,6 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/limits.hpp"
+
 namespace opfuse {
 
 namespace {
@@ -86,7 +88,9 @@ void parallel_for(int64_t count, const std::function<void(int64_t)>& body, int t
   std::atomic<bool> failed{false};
   std::exception_ptr first;
   std::mutex mutex;
+  const Limits& limits = limits_in_force();
   auto work = [&] {
+    const LimitScope scope(limits);
     try {
       for (int64_t i = next++; i < count && !failed; i = next++) body(i);
     } catch (...) {

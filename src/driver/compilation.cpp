@@ -48,6 +48,7 @@ Compilation::Compilation(const Graph& model, TargetInfo to, CompilationOptions w
 }
 
 void Compilation::run_to(Milestone last) {
+  const LimitScope scope(options.limits);
   struct Step {
     Milestone stage;
     const char* progress;  ///< empty: over in no time, or reports for itself
@@ -134,6 +135,11 @@ static std::vector<std::string> planning_limit_notes(const Graph& prepared, cons
       notes.push_back(
           fmt::format("{}: so on {} edge{}, {} in explain; {}", what, bound, bound == 1 ? "" : "s", code, setter));
   }
+  if (const size_t far = plan.too_far.nodes.size(); far > 0)
+    notes.push_back(
+        fmt::format("groups with more than {} reshapes and the like between them are not tried with each "
+                    "other: so at {} node{}; {}",
+                    limits.between_nodes, far, far == 1 ? "" : "s", how_to_raise("between_nodes")));
   const std::vector<Value*> values = prepared.values();
   const auto read_often = std::count_if(values.begin(), values.end(), [&](const Value* v) {
     return !v->is_constant() && static_cast<int64_t>(v->uses.size()) > limits.sibling_readers;

@@ -19,8 +19,6 @@
 namespace opfuse {
 namespace {
 
-constexpr int kMostRounds = 8;
-
 class GpuPlacer {
  public:
   GpuPlacer(const Graph& prepared, const FusionPlan& plan, const TargetInfo& host, const PlaceRequest& request,
@@ -33,7 +31,7 @@ class GpuPlacer {
     for (Placement& placement : placed_.placements)
       if (placement.device == host_.name) add(placement);
     take_requests();
-    settle();
+    settle_places(graph_, groups_, placed_.notes);
     for (size_t i = 0; i < groups_.size(); ++i) {
       const PlacedGroup& group = groups_[i];
       Placement& placement = *placements_[i];
@@ -135,20 +133,6 @@ class GpuPlacer {
       if (!found)
         throw fail(E::bad_option, "--place {}={}: no group that {} takes has the node", node, device, on).node(node);
     }
-  }
-
-  void settle() {
-    PlacementCosts costs(graph_, groups_);
-    for (int round = 0, moved = 1; round < kMostRounds && moved > 0; ++round) {
-      moved = 0;
-      for (PlacedGroup& group : groups_) {
-        if (!group.fixed.code.empty() || group.asked) continue;
-        const double gain = costs.gain_of_leaving(group);
-        if ((group.there && gain > 0) || (!group.there && gain < 0)) group.there = !group.there, ++moved;
-      }
-    }
-    for (PlacedGroup& group : groups_)
-      if (group.fixed.code.empty()) group.copies = costs.copies_of(group);
   }
 };
 

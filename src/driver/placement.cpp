@@ -113,7 +113,7 @@ class Placer {
   std::map<std::string, Placement> run() {
     find_groups();
     check_requests();
-    settle();
+    settle_places(graph_, groups_, placed_.notes);
     std::map<std::string, Placement> all;
     for (const PlacedGroup& group : groups_) all[group.candidate->id] = placement_of(group);
     return all;
@@ -194,20 +194,6 @@ class Placer {
     }
     throw fail(E::bad_option, "--place: there is no device '{}' among the targets", name)
         .hint(did_you_mean(name, known));
-  }
-
-  void settle() {
-    constexpr int kMostRounds = 8;
-    PlacementCosts costs(graph_, groups_);
-    for (int round = 0, moved = 1; round < kMostRounds && moved > 0; ++round) {
-      moved = 0;
-      for (PlacedGroup& group : groups_) {
-        if (!group.fixed.code.empty() || group.asked) continue;
-        const double gain = costs.gain_of_leaving(group);
-        if ((group.there && gain > 0) || (!group.there && gain < 0)) group.there = !group.there, ++moved;
-      }
-    }
-    for (PlacedGroup& group : groups_) group.copies = costs.copies_of(group);
   }
 
   Placement placement_of(const PlacedGroup& g) const {

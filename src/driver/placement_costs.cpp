@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/limits.hpp"
 #include "driver/pipeline.hpp"
 #include "fusion/grouping.hpp"
 #include "ir/body.hpp"
@@ -15,8 +16,6 @@
 
 namespace opfuse {
 namespace {
-
-constexpr int64_t kNominalSize = 32;
 
 double elements_of(const Value* v, const SymbolValues& sizes) {
   return v && v->type.shape.ranked ? static_cast<double>(v->type.shape.elements().evaluate(sizes)) : 0;
@@ -43,7 +42,7 @@ double products_in(const std::vector<Node*>& nodes, const SymbolValues& sizes) {
 
 SymbolValues nominal_sizes(const Graph& graph) {
   SymbolValues sizes;
-  for (const std::string& symbol : graph.symbols()) sizes[symbol] = kNominalSize;
+  for (const std::string& symbol : graph.symbols()) sizes[symbol] = limits_in_force().priced_size;
   return sizes;
 }
 
@@ -134,6 +133,25 @@ double PlacementCosts::gain_of_leaving(const PlacedGroup& group) const {
 
 double PlacementCosts::copies_of(const PlacedGroup& group) const {
   return std::max(copies_around(group, true) - copies_around(group, false), 0.0);
+}
+
+void settle_places(const Graph& graph, std::vector<PlacedGroup>& groups, std::vector<std::string>& notes) {
+  PlacementCosts costs(graph, groups);
+  const int64_t most = limits_in_force().placement_rounds;
+  int64_t round = 0;
+  for (bool moved = true; moved && round < most; ++round) {
+    moved = false;
+    for (PlacedGroup& group : groups) {
+      if (!group.fixed.code.empty() || group.asked) continue;
+      const double gain = costs.gain_of_leaving(group);
+      if ((group.there && gain > 0) || (!group.there && gain < 0)) group.there = !group.there, moved = true;
+    }
+    if (moved && round + 1 == most)
+      notes.push_back(fmt::format("groups still moved between devices after {} rounds; {}", most,
+                                  how_to_raise("placement_rounds")));
+  }
+  for (PlacedGroup& group : groups)
+    if (group.transfer_rate > 0) group.copies = costs.copies_of(group);
 }
 
 }  // namespace opfuse

@@ -24,11 +24,14 @@ struct PlacedGroup {
   std::string priced_at{};                            ///< "batch=32": open dimensions, and what they were taken for
 };
 
-/// What open dimensions are taken for where a device is asked or priced before they are known.
+/// What open dimensions are taken for where a device is asked or priced before they are known: Limits::priced_size.
 SymbolValues nominal_sizes(const Graph& graph);
 
 /// Fills the times. The host's are what its own planner is asked, or work at its rate where that is no single kernel.
 void price_group(PlacedGroup& group, const Graph& graph, const TargetInfo& host, const TargetInfo& device);
+
+/// Moves groups between host and device one by one while that wins; a note where Limits::placement_rounds ends it.
+void settle_places(const Graph& graph, std::vector<PlacedGroup>& groups, std::vector<std::string>& notes);
 
 /// Copies of a set of groups on devices, each value once per device and direction.
 class PlacementCosts {

@@ -38,7 +38,6 @@ constexpr double kLeastGain = 0.02;          ///< of the time apart: predictions
 constexpr double kLaunchSaved = 1;           ///< microseconds: of maps of one shape, which compute the same either way
 constexpr double kLeastPrologueGain = 0.25;  ///< where a contraction computes its data: tiles are chosen for products
 constexpr size_t kLeastPrices = 200'000;     ///< operands that are priced whatever the size of the graph
-constexpr size_t kMostBetween = 4;           ///< nodes without a launch between two groups
 
 using Nodes = std::vector<Node*>;
 
@@ -248,8 +247,12 @@ void Neighbours::follow(const Nodes& first, Value* value, const Nodes& between, 
                                   [&](const Pair& p) { return p.second == second && p.between == between; });
     if (!seen) found.push_back({first, between, second, value});
     const bool passes = second.size() == 1 && costs_nothing(*use.node) && use.node->outputs.size() == 1 &&
-                        between.size() < kMostBetween && !graph().is_output(use.node->output());
+                        !graph().is_output(use.node->output());
     if (!passes) continue;
+    if (between.size() >= planner_.limit(&Limits::between_nodes)) {
+      planner_.plan.too_far.nodes.insert(use.node->id);
+      continue;
+    }
     Nodes longer = between;
     longer.push_back(use.node);
     follow(first, use.node->output(), longer, found);

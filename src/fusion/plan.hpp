@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,12 @@ struct Candidate {
   bool operator==(const Candidate&) const = default;
 };
 
+/// Nodes behind which no group was looked for (Limits::between_nodes); nothing that a plan says or files keep.
+struct TooFar {
+  std::set<int> nodes{};
+  bool operator==(const TooFar&) const { return true; }
+};
+
 struct FusionPlan {
   std::string model;  ///< "xxh3:<32 hex digits>", structural hash of the graph it was made for
   std::string target;
@@ -54,6 +61,7 @@ struct FusionPlan {
   std::vector<EdgeVerdict> edges;     ///< the ledger: every producer-consumer edge
   /// Of products outside of groups, where it is not f32.
   std::map<std::string, std::string> precisions{};
+  TooFar too_far{};
   bool operator==(const FusionPlan&) const = default;
 
   const Candidate* find(std::string_view id) const;

@@ -1,61 +1,80 @@
-// Evaluates shape arithmetic backwards from a value, through OpInfo::dims of its producers. Each value is
-// evaluated once per call (shared subexpressions), and only when its own type says that it is small and integer.
+// Evaluates shape arithmetic backwards from a value, through OpInfo::dims of its producers. Each value is evaluated
+// once (shared subexpressions), and only when its own type says that it is small and integer. Chains may be of any
+// length: a node whose operands are not known yet says which it asked for, and is asked again behind them.
 #include "ir/dim_values.hpp"
 
-#include <map>
-
 #include "base/fail.hpp"
+#include "base/limits.hpp"
 
 namespace opfuse {
 namespace {
 
 using Dims = std::optional<std::vector<Dim>>;
 
-constexpr int kMaxDepth = 200;  // producers in a chain; deeper ones are not shape arithmetic
-
 Dims integers_of(const Tensor& t) {
-  if ((!is_integer(t.dtype()) && t.dtype() != DType::boolean) || t.elements() > kMaxDimValues) return std::nullopt;
+  if ((!is_integer(t.dtype()) && t.dtype() != DType::boolean) || t.elements() > most_dim_values()) return std::nullopt;
   std::vector<Dim> out;
   for (int64_t i = 0; i < t.elements(); ++i) out.emplace_back(t.integer(i));
   return out;
 }
 
-bool may_hold_dims(const TensorType& type) {
-  if (type.dtype != DType::i64 && type.dtype != DType::i32 && type.dtype != DType::boolean) return false;
-  if (!type.shape.ranked) return false;
-  auto count = type.shape.elements().constant();
-  return count && *count <= kMaxDimValues;
+bool is_integral(const TensorType& type) {
+  return (type.dtype == DType::i64 || type.dtype == DType::i32 || type.dtype == DType::boolean) && type.shape.ranked;
 }
 
-struct Evaluator {
-  std::map<int, Dims> known;  // by value id
-
-  Dims of(const Value& value, int depth) {
-    if (value.constant) return integers_of(*value.constant);
-    const Node* node = value.producer;
-    if (!node || !node->op->dims || node->outputs.size() != 1 || depth > kMaxDepth) return std::nullopt;
-    if (!may_hold_dims(value.type)) return std::nullopt;
-    if (auto found = known.find(value.id); found != known.end()) return found->second;
-    return known[value.id] = of_node(*node, depth);
-  }
-
-  Dims of_node(const Node& node, int depth) {
-    std::vector<TensorType> types;
-    std::vector<const Tensor*> constants;
-    for (const Value* in : node.inputs) {
-      types.push_back(in ? in->type : TensorType{});
-      constants.push_back(in && in->constant ? &*in->constant : nullptr);
-    }
-    Inference inference(types, constants, 1, [&](size_t i) -> Dims {
-      return i < node.inputs.size() && node.inputs[i] ? of(*node.inputs[i], depth + 1) : std::nullopt;
-    });
-    return node.op->dims(node.attrs(), inference);
-  }
-};
+/// Its producer may say what it holds.
+bool may_hold_dims(const Value& value) {
+  const Node* node = value.producer;
+  if (!node || !node->op->dims || node->outputs.size() != 1 || !is_integral(value.type)) return false;
+  const auto count = value.type.shape.elements().constant();
+  return count && *count <= most_dim_values();
+}
 
 }  // namespace
 
-Dims dim_values(const Value& value) { return Evaluator{}.of(value, 0); }
+int64_t most_dim_values() { return limits_in_force().shape_values; }
+
+Dims DimEvaluator::of(const Value& value) {
+  if (value.constant) return integers_of(*value.constant);
+  if (!may_hold_dims(value)) return std::nullopt;
+  std::vector<const Value*> open{&value};
+  while (!open.empty()) {
+    const Value& next = *open.back();
+    std::vector<const Value*> missing;
+    if (!known_.contains(next.id)) {
+      Dims dims = attempt(*next.producer, missing);
+      if (missing.empty()) known_[next.id] = std::move(dims);
+    }
+    if (missing.empty()) open.pop_back();
+    open.insert(open.end(), missing.begin(), missing.end());
+  }
+  return known_.at(value.id);
+}
+
+/// The node's answer, which does not count where it asked for operands that are `missing`.
+Dims DimEvaluator::attempt(const Node& node, std::vector<const Value*>& missing) const {
+  std::vector<TensorType> types;
+  std::vector<const Tensor*> constants;
+  for (const Value* in : node.inputs) {
+    types.push_back(in ? in->type : TensorType{});
+    constants.push_back(in && in->constant ? &*in->constant : nullptr);
+  }
+  Inference inference(types, constants, 1, [&](size_t i) -> Dims {
+    const Value* in = node.input(i);
+    if (!in || in->constant || !may_hold_dims(*in)) return std::nullopt;
+    if (const auto found = known_.find(in->id); found != known_.end()) return found->second;
+    missing.push_back(in);
+    return std::nullopt;
+  });
+  try {
+    return node.op->dims(node.attrs(), inference);
+  } catch (const Error&) {
+    if (missing.empty()) throw;
+    return std::nullopt;
+  }
+}
+
+Dims dim_values(const Value& value) { return DimEvaluator{}.of(value); }
 
 Dims Inference::dims(size_t i) const {
   if (const Tensor* t = constant(i)) return integers_of(*t);
@@ -64,6 +83,11 @@ Dims Inference::dims(size_t i) const {
 
 std::vector<Dim> Inference::require_dims(size_t i, std::string_view what) const {
   if (auto found = dims(i)) return *found;
+  const auto count = type(i).shape.ranked ? type(i).shape.elements().constant() : std::nullopt;
+  if (is_integral(type(i)) && count && *count > most_dim_values())
+    throw fail(E::unknown_dimension, "{} of {} integers must be constant, only {} are followed through shapes", what,
+               *count, most_dim_values())
+        .hint("fix the dimensions it depends on (--dim NAME=VALUE), or " + how_to_raise("shape_values"));
   throw fail(E::unknown_dimension, "{} must be constant or follow from shapes, but is computed from data", what)
       .hint("fix the dimensions it depends on (--dim NAME=VALUE), or export the model with static shapes");
 }

@@ -1,6 +1,7 @@
 // Symbolic values of shape arithmetic: what Shape -> Gather -> Mul -> Concat computes, as Dims.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -12,7 +13,19 @@ namespace opfuse {
 /// is constant or computed from shapes by operators that have OpInfo::dims; nothing otherwise.
 std::optional<std::vector<Dim>> dim_values(const Value& value);
 
-/// As many elements as a shape computation can have; larger values are data.
-inline constexpr int64_t kMaxDimValues = 64;
+/// The same for many values of one graph, each evaluated once. What is known of a value stays true while others are
+/// replaced.
+class DimEvaluator {
+ public:
+  std::optional<std::vector<Dim>> of(const Value& value);
+
+ private:
+  using Dims = std::optional<std::vector<Dim>>;
+  std::map<int, Dims> known_;  ///< by value id
+  Dims attempt(const Node& node, std::vector<const Value*>& missing) const;
+};
+
+/// Limits::shape_values: larger values are data.
+int64_t most_dim_values();
 
 }  // namespace opfuse

@@ -2,11 +2,10 @@
 // are visible inside it only; values that it makes are named after the node, results as the node's results.
 #include "base/fail.hpp"
 #include "onnx/model_reader.hpp"
+#include "onnx/opaque.hpp"
 
 namespace opfuse::onnx {
 namespace {
-
-constexpr int kMaxBranchDepth = 32;
 
 const Attribute* branch_of(const NodeProto& node, bool taken) {
   for (const Attribute& a : node.attributes)
@@ -52,12 +51,12 @@ class ModelReader::Scope {
 };
 
 const ModelReader::Body& ModelReader::keep_body(Bytes encoded) {
-  if (depth_ >= kMaxBranchDepth) throw fail(E::malformed_model, "graphs are nested more than {} deep", kMaxBranchDepth);
+  check_nesting(depth_ + 1, options_.limits);
   Body& kept = bodies_.emplace_back();  // names are views of what it holds
   kept.model.opsets = model_.opsets;
   kept.model.functions = model_.functions;
   kept.model.graph = parse_graph_proto(encoded);
-  kept.flat = flatten_functions(kept.model, static_cast<size_t>(options_.limits.inlined_nodes));
+  kept.flat = flatten_functions(kept.model, options_.limits);
   if (kept.model.graph.sparse_initializers > 0) throw fail(E::unsupported_op, "a branch has sparse initializers");
   for (const ValueInfo& info : kept.model.graph.values) infos_.emplace(info.name, &info);
   return kept;

@@ -16,8 +16,6 @@
 namespace opfuse::onnx {
 namespace {
 
-constexpr size_t kMaxDepth = 64;  // exporters nest modules a dozen deep
-
 using FunctionKey = std::tuple<std::string, Bytes, Bytes>;
 
 FunctionKey key_of(Bytes domain, Bytes name, Bytes overload) {
@@ -33,7 +31,7 @@ bool holds_graphs(const FunctionProto& function) {
 
 class Flattener {
  public:
-  Flattener(const ModelProto& model, size_t most_nodes) : model_(model), most_nodes_(most_nodes) {
+  Flattener(const ModelProto& model, const Limits& limits) : model_(model), limits_(limits) {
     for (const FunctionProto& function : model.functions)
       if (!functions_.emplace(key_of(function.domain, function.name, function.overload), &function).second)
         throw fail(E::duplicate_name, "the model defines function \"{}\" twice", function.name);
@@ -58,7 +56,7 @@ class Flattener {
   }
 
   void check_size() {
-    const size_t limit = most_nodes_;
+    const auto limit = static_cast<size_t>(limits_.inlined_nodes);
     size_t inlined = 0;
     for (const NodeProto& node : model_.graph.nodes) {
       if (const FunctionProto* function = function_of(node)) inlined += extent_of(*function, node, 0, limit).nodes;
@@ -78,12 +76,12 @@ class Flattener {
   Extent extent_of(const FunctionProto& function, const NodeProto& call, size_t depth, size_t limit) {
     const auto [entry, fresh] = extents_.try_emplace(&function);
     Extent extent = entry->second;
-    const auto refuse_depth = [&] {
-      throw fail(E::malformed_model, "function \"{}\" calls itself, or functions nest deeper than {}", function.name,
-                 kMaxDepth)
-          .node(std::string(call.name));
-    };
-    if (depth + extent.height >= kMaxDepth || (!fresh && extent.nodes == 0)) refuse_depth();
+    if (!fresh && extent.nodes == 0)
+      throw fail(E::malformed_model, "function \"{}\" calls itself", function.name).node(std::string(call.name));
+    if (const auto most = static_cast<size_t>(limits_.nested_functions); depth + extent.height >= most)
+      throw fail(E::malformed_model, "functions call each other more than {} deep, here \"{}\"", most, function.name)
+          .node(std::string(call.name))
+          .hint("where this is meant, " + how_to_raise("nested_functions"));
     if (!fresh) return extent;
     extent = {1, 1};
     for (const NodeProto& node : function.nodes) {
@@ -221,7 +219,7 @@ class Flattener {
   }
 
   const ModelProto& model_;
-  size_t most_nodes_;
+  const Limits& limits_;
   std::map<FunctionKey, const FunctionProto*> functions_;
   std::set<std::string> prefixes_;
   std::set<Bytes> taken_;                                     // names of the main graph, and of restored tensors
@@ -238,6 +236,6 @@ int64_t opset_version(const std::vector<OperatorSet>& opsets, Bytes domain) {
   return 0;
 }
 
-FlatNodes flatten_functions(const ModelProto& model, size_t most_nodes) { return Flattener(model, most_nodes).run(); }
+FlatNodes flatten_functions(const ModelProto& model, const Limits& limits) { return Flattener(model, limits).run(); }
 
 }  // namespace opfuse::onnx

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "base/limits.hpp"
 #include "onnx/wire.hpp"
 
 namespace opfuse::onnx {
@@ -23,9 +24,9 @@ struct FlatNodes {
 
 /// The graph's nodes, calls of model-local functions replaced by their bodies: inner tensors get the call's name in
 /// front, attribute references become the caller's values. A function whose body holds graphs stays a call.
-/// Throws E::malformed_model for recursion and beyond `most_nodes` (Limits::inlined_nodes), E::duplicate_name for two
-/// functions of one name.
-FlatNodes flatten_functions(const ModelProto& model, size_t most_nodes);
+/// Throws E::malformed_model for recursion and beyond Limits::inlined_nodes and nested_functions, E::duplicate_name for
+/// two functions of one name.
+FlatNodes flatten_functions(const ModelProto& model, const Limits& limits);
 
 /// Version of a domain ("" and "ai.onnx" are one); 0 when it is not imported.
 int64_t opset_version(const std::vector<OperatorSet>& opsets, Bytes domain);

@@ -10,10 +10,9 @@ namespace opfuse::onnx {
 namespace {
 
 constexpr uint32_t kListedInputs = 1000, kCaptured = 1001;  // field numbers that NodeProto does not use
-constexpr int kMaxNesting = 32;
 
 void collect(Bytes encoded_graph, std::set<Bytes> defined, std::vector<Bytes>& captured, int depth) {
-  if (depth > kMaxNesting) throw fail(E::malformed_model, "graphs are nested more than {} deep", kMaxNesting);
+  check_nesting(depth, limits_in_force());
   const GraphProto graph = parse_graph_proto(encoded_graph);
   for (const ValueInfo& input : graph.inputs) defined.insert(input.name);
   for (const TensorProto& initializer : graph.initializers) defined.insert(initializer.name);
@@ -32,6 +31,12 @@ void collect(Bytes encoded_graph, std::set<Bytes> defined, std::vector<Bytes>& c
 }
 
 }  // namespace
+
+void check_nesting(int depth, const Limits& limits) {
+  if (depth <= limits.nested_graphs) return;
+  throw fail(E::malformed_model, "graphs are nested more than {} deep", limits.nested_graphs)
+      .hint("where this is meant, " + how_to_raise("nested_graphs"));
+}
 
 std::vector<Bytes> captured_names(const NodeProto& node) {
   std::vector<Bytes> all, unique;

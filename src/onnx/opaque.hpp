@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/limits.hpp"
 #include "onnx/wire.hpp"
 
 namespace opfuse::onnx {
@@ -21,7 +22,10 @@ std::string encode_opaque(const NodeProto& node, const std::vector<Bytes>& captu
 OpaquePayload decode_opaque(Bytes raw);
 
 /// Names that the node's subgraphs read and do not define, in order of appearance.
-/// E::malformed_model when graphs nest deeper than 32.
+/// E::malformed_model when graphs nest deeper than Limits::nested_graphs.
 std::vector<Bytes> captured_names(const NodeProto& node);
+
+/// E::malformed_model beyond Limits::nested_graphs.
+void check_nesting(int depth, const Limits& limits);
 
 }  // namespace opfuse::onnx

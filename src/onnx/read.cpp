@@ -47,8 +47,9 @@ ModelReader::ModelReader(Bytes bytes, std::shared_ptr<const void> owner, const s
 }
 
 Graph ModelReader::read() {
+  const LimitScope scope(options_.limits);
   check_versions();
-  flat_ = flatten_functions(model_, static_cast<size_t>(options_.limits.inlined_nodes));
+  flat_ = flatten_functions(model_, options_.limits);
   graph_.name = std::string(model_.graph.name);
   const std::vector<size_t> order = node_order(flat_.nodes, model_.graph);
   for (const ValueInfo& info : model_.graph.values) infos_.emplace(info.name, &info);
@@ -158,7 +159,8 @@ void ModelReader::read_inputs() {
 }
 
 std::vector<ModelInput> ModelReader::inputs() {
-  flat_ = flatten_functions(model_, static_cast<size_t>(options_.limits.inlined_nodes));
+  const LimitScope scope(options_.limits);
+  flat_ = flatten_functions(model_, options_.limits);
   const std::vector<std::string> deciding = shape_inputs(flat_.nodes, model_.graph);
   for (const ValueInfo& info : model_.graph.inputs)
     for (const Dimension& dim : info.type.dims) symbols_.emplace(dim.param);

@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/limits.hpp"
+
 namespace opfuse::onnx {
 namespace {
 
@@ -88,7 +90,7 @@ class AllNodes {
   void add(const NodeProto& node, int depth = 0) {
     Entry& entry = entries_.emplace_back(Entry{&node});
     for (const Attribute& a : node.attributes) {
-      if (a.type != AttributeType::graph || depth >= kDeepest) continue;
+      if (a.type != AttributeType::graph || depth >= deepest_) continue;
       const GraphProto& body = bodies_.emplace_back(parse_graph_proto(a.graph));
       for (const ValueInfo& result : body.outputs) entry.results.push_back(result.name);
       for (const NodeProto& inner : body.nodes) add(inner, depth + 1);
@@ -97,8 +99,8 @@ class AllNodes {
   const std::deque<Entry>& entries() const { return entries_; }
 
  private:
-  static constexpr int kDeepest = 32;  // deeper ones are refused where they are read
-  std::deque<Entry> entries_;          // references stay
+  const int64_t deepest_ = limits_in_force().nested_graphs;  // deeper ones are refused where they are read
+  std::deque<Entry> entries_;                                // references stay
   std::deque<GraphProto> bodies_;
 };
 

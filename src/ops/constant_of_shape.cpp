@@ -45,7 +45,7 @@ std::optional<std::vector<Dim>> ConstantOfShape::dims(const Attrs& attrs, const 
   auto target = in.dims(0);
   if (!target || target->size() > 1 || is_float(attrs.dtype)) return std::nullopt;
   const Dim count = target->empty() ? Dim(1) : (*target)[0];
-  if (!count.is_constant() || count.value() < 0 || count.value() > kMaxDimValues) return std::nullopt;
+  if (!count.is_constant() || count.value() < 0 || count.value() > most_dim_values()) return std::nullopt;
   return std::vector<Dim>(static_cast<size_t>(count.value()), Dim(static_cast<int64_t>(attrs.value)));
 }
 

@@ -41,7 +41,7 @@ std::optional<std::vector<Dim>> Expand::dims(const Attrs&, const Inference& in) 
   if (!value || !target || target->size() > 1) return std::nullopt;
   const Dim count = target->empty() ? Dim(1) : (*target)[0];
   if (value->size() != 1) return value;
-  if (!count.is_constant() || count.value() < 1 || count.value() > kMaxDimValues) return std::nullopt;
+  if (!count.is_constant() || count.value() < 1 || count.value() > most_dim_values()) return std::nullopt;
   return std::vector<Dim>(static_cast<size_t>(count.value()), (*value)[0]);
 }
 

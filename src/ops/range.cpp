@@ -11,7 +11,7 @@
 namespace opfuse {
 namespace {
 
-// More elements than this is a damaged model, not a sequence.
+// Terabytes: no legal model has such a sequence, and no machine would hold it.
 constexpr double kMaxElements = 1e12;
 
 int64_t real_count(double start, double limit, double delta) {
@@ -75,7 +75,7 @@ std::optional<std::vector<Dim>> Range::dims(const Attrs&, const Inference& in) {
   const Dim from = (*start)[0], to = (*limit)[0], step = (*delta)[0];
   if (!from.is_constant() || !to.is_constant() || !step.is_constant()) return std::nullopt;
   const int64_t n = integer_count(from.value(), to.value(), step.value());
-  if (n > kMaxDimValues) return std::nullopt;
+  if (n > most_dim_values()) return std::nullopt;
   std::vector<Dim> out;
   for (int64_t i = 0; i < n; ++i) out.push_back(from + Dim(i) * step);
   return out;

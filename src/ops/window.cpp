@@ -7,15 +7,16 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
+#include "base/limits.hpp"
 #include "ops/checks.hpp"
 #include "tensor/dim_rule.hpp"
 
 namespace opfuse {
 namespace {
 
-/// More taps per axis than any real window; keeps absurd files from costing time.
-constexpr int64_t kMaxKernel = int64_t{1} << 20;
-constexpr int64_t kMaxSymbolicTaps = 256;  // one term each in the cost expression
+/// One term each in an expression of cost, which no result depends on: longer windows count the taps in the padding
+/// too.
+constexpr int64_t kMaxSymbolicTaps = 256;
 
 void check_list(const std::vector<int64_t>& list, size_t expected, int64_t least, const char* name) {
   if (list.empty()) return;
@@ -76,7 +77,9 @@ std::vector<WindowAxis> resolve_pads(const WindowAttrs& a, const std::vector<int
   check_list(a.dilations, spatial, 1, "dilations");
   check_list(a.pads, 2 * spatial, 0, "pads");
   for (int64_t k : kernel)
-    if (k > kMaxKernel) throw fail(E::bad_attribute, "a kernel of {} elements on one axis is impossible", k);
+    if (const int64_t most = limits_in_force().window_taps; k > most)
+      throw fail(E::bad_attribute, "a window of {} taps along one axis, at most {} are taken", k, most)
+          .hint("where this is meant, " + how_to_raise("window_taps"));
   check_auto_pads(a);
   std::vector<WindowAxis> axes;
   for (size_t i = 0; i < spatial; ++i) axes.push_back(resolve_axis(a, kernel[i], ceil_mode, x[i + 2], i, spatial));

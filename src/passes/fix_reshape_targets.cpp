@@ -32,11 +32,12 @@ std::optional<std::vector<int64_t>> target_of(const Shape& x, const Shape& y) {
 
 bool run(Graph& graph, PassContext&) {
   bool changed = false;
+  DimEvaluator evaluator;
   const std::vector<Node*> nodes = graph.nodes();
   for (Node* node : nodes) {
     if (!node->is("reshape") || node->input(1)->is_constant() || node->as<Reshape>().allowzero) continue;
     const Shape &x = node->input(0)->type.shape, &y = node->output()->type.shape;
-    if (!x.ranked || !y.ranked || !dim_values(*node->input(1))) continue;
+    if (!x.ranked || !y.ranked || !evaluator.of(*node->input(1))) continue;
     const auto target = target_of(x, y);
     if (!target) continue;
     graph.set_input(node, 1, graph.add_constant(Tensor::from_i64(*target)));

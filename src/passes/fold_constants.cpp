@@ -49,9 +49,9 @@ std::optional<std::vector<Tensor>> computed(const Node& node, PassContext& conte
 }
 
 /// The value of shape arithmetic when no symbol is left in it.
-std::optional<std::vector<Tensor>> known_dims(const Node& node) {
+std::optional<std::vector<Tensor>> known_dims(const Node& node, DimEvaluator& evaluator) {
   if (node.outputs.size() != 1 || !node.op->dims || !node.output()->type.shape.is_static()) return std::nullopt;
-  const auto dims = dim_values(*node.output());
+  const auto dims = evaluator.of(*node.output());
   if (!dims) return std::nullopt;
   Tensor t(node.output()->type.dtype, node.output()->type.shape.sizes());
   if (static_cast<int64_t>(dims->size()) != t.elements()) return std::nullopt;
@@ -64,9 +64,10 @@ std::optional<std::vector<Tensor>> known_dims(const Node& node) {
 
 bool run(Graph& graph, PassContext& context) {
   bool changed = false;
+  DimEvaluator evaluator;
   const std::vector<Node*> nodes = graph.nodes();
   for (Node* node : nodes) {
-    auto results = known_dims(*node);
+    auto results = known_dims(*node, evaluator);
     if (!results && foldable(*node)) results = computed(*node, context);
     if (!results) continue;
     for (size_t i = 0; i < node->outputs.size(); ++i) {

@@ -20,7 +20,9 @@ namespace opfuse {
 
 namespace {
 
-constexpr int kMaxRounds = 20;  // of a group; real models need two or three
+/// Rounds of a group; real models need two or three, and one that unravels from its end no more than it has nodes.
+size_t most_rounds(const Graph& graph) { return 20 + std::min<size_t>(graph.nodes().size(), 1000); }
+
 constexpr std::string_view kReproducerMark = "fir 1 | before pass ", kTargetMark = " | target ";
 
 class Manager {
@@ -58,13 +60,14 @@ class Manager {
   bool run_any(const Pass& pass) {
     if (pass.repeat.empty()) return run_one(pass);
     bool any = false;
-    for (int round = 0; round < kMaxRounds; ++round) {
+    const size_t most = most_rounds(graph_);
+    for (size_t round = 0; round < most; ++round) {
       bool changed = false;
       for (const Pass& member : pass.repeat) changed |= run_any(member);
       if (!changed) return any;
       any = true;
     }
-    throw fail(E::internal, "the passes of {} still change the graph after {} rounds", pass.name, kMaxRounds);
+    throw fail(E::internal, "the passes of {} still change the graph after {} rounds", pass.name, most);
   }
 
   bool run_one(const Pass& pass) {

@@ -11,14 +11,23 @@
 #include <numeric>
 
 #include "base/fail.hpp"
+#include "base/limits.hpp"
 #include "tensor/dim_node.hpp"
 
 namespace opfuse {
 
 namespace {
 
-constexpr size_t kMaxTerms = 512;  // products of sums grow exponentially; no model comes near
-constexpr size_t kMaxDegree = 64;
+/// Products of sums grow exponentially, and so do trees whose operands are shared.
+[[noreturn]] void too_large(const char* what, int64_t most, const char* limit) {
+  throw fail(E::bad_dimension, "the expression of an open dimension has more than {} {}", most, what)
+      .hint("export the model with fixed sizes, or " + how_to_raise(limit));
+}
+
+void check_terms(size_t terms) {
+  const int64_t most = limits_in_force().dim_nodes;
+  if (static_cast<int64_t>(terms) > most) too_large("terms", most, "dim_nodes");
+}
 
 [[noreturn]] void overflow() { throw fail(E::bad_dimension, "a dimension overflows 64 bits"); }
 
@@ -68,14 +77,13 @@ void add_term(Polynomial& p, const Monomial& m, int64_t coefficient) {
     at->second = add_checked(at->second, coefficient);
     if (at->second == 0) p.erase(at);
   } else if (coefficient != 0) {
-    if (p.size() >= kMaxTerms) throw fail(E::bad_dimension, "a dimension expression has more than {} terms", kMaxTerms);
+    check_terms(p.size() + 1);
     p.insert(at, {m, coefficient});
   }
 }
 
 Monomial product(const Monomial& a, const Monomial& b) {
-  if (a.size() + b.size() > kMaxDegree)
-    throw fail(E::bad_dimension, "a dimension expression has a degree above {}", kMaxDegree);
+  check_terms(a.size() + b.size());
   Monomial m(a.size() + b.size());
   std::merge(a.begin(), a.end(), b.begin(), b.end(), m.begin(),
              [](const Dim& x, const Dim& y) { return compare(x, y) < 0; });
@@ -161,9 +169,9 @@ Dim reduced_floor_div(Polynomial r, int64_t b) {
   if (c == 1 && m.size() == 1 && m[0].op() == DimOp::floor_div &&
       (r.size() == 1 || (r.size() == 2 && r[1].first.empty()))) {
     const Dim& inner = m[0].args()[1];
-    if (inner.is_constant() && inner.value() > 0) {
-      return floor_div(m[0].args()[0] + Dim(mul_checked(constant_term(r), inner.value())),
-                       Dim(mul_checked(inner.value(), b)));
+    int64_t both;
+    if (inner.is_constant() && inner.value() > 0 && !__builtin_mul_overflow(inner.value(), b, &both)) {
+      return floor_div(m[0].args()[0] + Dim(mul_checked(constant_term(r), inner.value())), Dim(both));
     }
   }
   return DimBuilder::make(DimOp::floor_div, {DimBuilder::from(r), Dim(b)});
@@ -217,7 +225,15 @@ Dim extremum(DimOp op, const Dim& a, const Dim& b) {
 // ---- structure
 
 Dim DimBuilder::make(DimOp op, std::vector<Dim> args) {
-  return Dim(std::make_shared<const DimNode>(DimNode{op, {}, std::move(args)}));
+  const Limits& limits = limits_in_force();
+  DimNode node{op, {}, std::move(args)};
+  for (const Dim& arg : node.args) {
+    node.nodes += arg.node_ ? arg.node_->nodes : 1;
+    node.depth = std::max(node.depth, 1 + (arg.node_ ? arg.node_->depth : 1));
+  }
+  if (node.nodes > limits.dim_nodes) too_large("operations", limits.dim_nodes, "dim_nodes");
+  if (node.depth > limits.dim_depth) too_large("operations within each other", limits.dim_depth, "dim_depth");
+  return Dim(std::make_shared<const DimNode>(std::move(node)));
 }
 
 Dim DimBuilder::symbol(std::string name) {
@@ -268,6 +284,7 @@ std::strong_ordering compare(const Dim& a, const Dim& b) {
     if (a.is_constant() && b.is_constant()) return a.value() <=> b.value();
     return b.is_constant() <=> a.is_constant();
   }
+  if (&a.args() == &b.args() && a.op() != DimOp::symbol) return std::strong_ordering::equal;  // one node
   if (a.op() != b.op()) return a.op() <=> b.op();
   if (a.op() == DimOp::symbol) return a.symbol_name() <=> b.symbol_name();
   return compare_lists(a.args(), b.args());

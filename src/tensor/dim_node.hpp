@@ -15,6 +15,8 @@ struct DimNode {
   DimOp op;
   std::string symbol;
   std::vector<Dim> args;
+  int64_t nodes = 1;  ///< as a tree: text and comparisons walk shared operands as often as they are read
+  int64_t depth = 1;
 };
 
 /// An atom is a symbol, floor_div, mod, min or max; a monomial a sorted product of atoms (empty: 1).

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/fail.hpp"
+#include "base/limits.hpp"
 #include "tensor/dim.hpp"
 #include "tensor/dim_node.hpp"
 
@@ -86,10 +87,10 @@ class DimParser {
   }
 
  private:
-  static constexpr int kMaxDepth = 100;  // a bound on the C++ stack
+  const int64_t most_depth_ = 2 * limits_in_force().dim_depth;  // an operation and its parentheses
   std::string_view text_;
   size_t at_ = 0;
-  int depth_ = 0;
+  int64_t depth_ = 0;
 
   [[noreturn]] void stop(std::string_view expected) {
     throw fail(E::bad_text, "dimension \"{}\": expected {} at column {}", text_, expected, at_ + 1);
@@ -108,7 +109,7 @@ class DimParser {
   }
 
   Dim sum() {
-    if (++depth_ > kMaxDepth) stop("fewer nested parentheses");
+    if (++depth_ > most_depth_) stop("fewer nested parentheses");
     Dim d = take('-') ? Dim(-1) * product() : product();
     for (;;) {
       if (take('+'))

@@ -63,7 +63,9 @@ std::vector<std::string> undeclared_operators(const Case& c) {
   const auto file = MappedFile::open(c.folder + "/model.onnx");
   const onnx::ModelProto model = onnx::parse_model(file->bytes());
   std::set<std::string> names;
-  for (const onnx::FlatNode& node : onnx::flatten_functions(model, SIZE_MAX).nodes) {
+  Limits limits;
+  limits.inlined_nodes = INT64_MAX;
+  for (const onnx::FlatNode& node : onnx::flatten_functions(model, limits).nodes) {
     if (!onnx::is_default_domain(node.proto.domain))
       names.insert(std::string(node.proto.domain) + "." + std::string(node.proto.op_type));
     else if (!onnx::is_declared(node.proto.op_type))

@@ -1,8 +1,10 @@
 // Shape arithmetic backwards from a value: operators that only move elements move symbols as well.
 #include "ir/dim_values.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "base/limits.hpp"
 #include "ir/graph.hpp"
 #include "ops/registry.hpp"
 
@@ -44,6 +46,45 @@ TEST(DimValues, StopAtBoundsThatAreOpen) {
   const char* open = R"(%b = const dense<0> : i64[1] %two = const dense<2> : i64[1] %three = const dense<3> : i64[1]
     %e = slice(%s, %two, %three) %m = slice(%p, %b, %e))";
   EXPECT_EQ(dims_of(open), std::nullopt);
+}
+
+/// n + 1 + 1 ... as shape arithmetic, then a list of so many of the last.
+std::string chain(int links, const std::string& behind) {
+  std::string text =
+      "graph (%x: f32[n,3], %z: f32[1,3]) {\n %s = shape(%x)\n %one = const dense<1> : i64[1]\n"
+      " %nil = const dense<0> : i64[1]\n %v0 = slice(%s, %nil, %one, %nil)\n";
+  for (int i = 0; i < links; ++i) text += fmt::format(" %v{} = add(%v{}, %one)\n", i + 1, i);
+  return text + fmt::format(" %last = add(%v{}, %nil)\n", links) + behind;
+}
+
+TEST(DimValues, ChainsMayBeOfAnyLength) {
+  const Graph graph = parse_graph(
+      chain(20000,
+            " %three = const dense<3> : i64[1]\n %t = concat(%last, %three) {axis = 0}\n %y = expand(%z, %t)\n"
+            " return %y\n}"),
+      ops());
+  EXPECT_EQ(graph.outputs()[0]->type.shape, (Shape{n + 20000, 3}));
+}
+
+TEST(DimValues, HowManyIntegersAreFollowedCanBeSet) {
+  const auto wide = [] {
+    return parse_graph(chain(
+                           1, " %t = concat(" +
+                                  [] {
+                                    std::string list = "%last";
+                                    for (int i = 1; i < 80; ++i) list += ", %one";
+                                    return list;
+                                  }() +
+                                  ") {axis = 0}\n %w = slice(%t, %nil, %one, %nil)\n %three = const dense<3> : "
+                                  "i64[1]\n %u = concat(%w, %three) {axis = 0}\n %y = expand(%z, %u)\n "
+                                  "return %y\n}"),
+                       ops());
+  };
+  EXPECT_FALSE(wide().outputs()[0]->type.shape.ranked);
+  Limits limits;
+  limits.shape_values = 80;
+  const LimitScope scope(limits);
+  EXPECT_EQ(wide().outputs()[0]->type.shape, (Shape{n + 1, 3}));
 }
 
 }  // namespace

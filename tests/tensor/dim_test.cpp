@@ -5,6 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "base/fail.hpp"
+#include "base/limits.hpp"
 
 namespace opfuse {
 namespace {
@@ -59,6 +60,44 @@ TEST(Dim, RefusesOverflowAndZero) {
             }),
             "bad_dimension");
   EXPECT_EQ(error_of([] { floor_div(Dim(INT64_MIN), Dim(-1)); }), "bad_dimension");
+}
+
+TEST(Dim, TreesWithSharedOperandsAreBounded) {  // 2^40 nodes as a tree
+  Dim d = sym("n");
+  std::string hint;
+  try {
+    for (int i = 0; i < 40; ++i) d = floor_div(d, 3) + mod(d, 5);
+  } catch (const Error& e) {
+    hint = e.diagnostic().hint;
+  }
+  EXPECT_NE(hint.find("--limit dim_nodes=N"), std::string::npos) << hint;
+}
+
+Dim chain(int links) {
+  Dim d = sym("n");
+  for (int i = 0; i < links; ++i) d = min(floor_div(d + 7, 3), sym("m") + i);
+  return d;
+}
+
+TEST(Dim, DeepExpressionsAreTextAndBack) {
+  const Dim d = chain(100);
+  EXPECT_EQ(Dim::parse(d.text()), d);
+  EXPECT_EQ(d.evaluate({{"n", 1000}, {"m", 1}}), 3);
+}
+
+TEST(Dim, HowDeepTheyMayBeCanBeSet) {
+  EXPECT_EQ(error_of([] { chain(200); }), "bad_dimension");
+  Limits limits;
+  set_limit(limits, "dim_depth", 1000);
+  const LimitScope scope(limits);
+  EXPECT_EQ(Dim::parse(chain(200).text()), chain(200));
+  EXPECT_EQ(error_of([&] { set_limit(limits, "dim_depth", 1'000'000); }), "bad_option");
+}
+
+TEST(Dim, QuotientsByMoreThanANumberHoldsStayApart) {
+  Dim d = sym("n");
+  for (int i = 0; i < 80; ++i) d = floor_div(d, 2);
+  EXPECT_EQ(d.evaluate({{"n", INT64_MAX}}), 0);
 }
 
 TEST(Dim, NamesAMissingSymbol) {

@@ -134,6 +134,8 @@ int run_cli(int argc, char** argv) {
     fmt::print("{}", app.help());
     return kUsage;
   }
+  const Limits limits = given_limits();
+  const LimitScope scope(limits);
   return chosen();
 }
 
