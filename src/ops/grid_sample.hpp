@@ -57,7 +57,8 @@ S grid_reflected(const GridSample::Attrs& a, S x, S size) {
   return select(greater(range, S(0)), inside, low);
 }
 
-/// Where in the axis a coordinate of the grid lies, after padding.
+/// Where in the axis a coordinate of the grid lies, after padding. Cubic keeps what lies outside: at a border its taps
+/// are moved in one by one, as PyTorch and ONNX Runtime do, so the result goes on changing for two elements.
 template <class S>
 S grid_coordinate(const GridSample::Attrs& a, S at, S size) {
   const S one = at + S(1);
@@ -65,7 +66,7 @@ S grid_coordinate(const GridSample::Attrs& a, S at, S size) {
   if (a.mode == GridMode::nearest) x = round_even(x);
   if (a.padding_mode == GridPadding::zeros) return x;
   if (a.padding_mode == GridPadding::reflection) return grid_reflected(a, x, size);
-  return minimum(maximum(x, S(0)), size - S(1));
+  return a.mode == GridMode::cubic ? x : minimum(maximum(x, S(0)), size - S(1));
 }
 
 /// The element that stands for position `at`, a whole number that may lie outside: always inside the axis.

@@ -102,5 +102,16 @@ TEST(QuantizeLinear, WorksPerAxis) {
   EXPECT_EQ(inference_error("dequantize_linear", {}, {"i8[4]", "f32[]", "u8[]"}), "dtype_mismatch");
 }
 
+TEST(GridSample, CubicTapsAreMovedInAtABorderOneByOne) {  // PyTorch's grid_sample, of one row with elements 0, 1, 2, 3
+  const Tensor x = reals(DType::f64, {0, 1, 2, 3}).reshaped({1, 1, 4});
+  const Tensor at = reals(DType::f64, {-1, -4.0 / 3, -7.0 / 3, 4.0 / 3}).reshaped({1, 4, 1});  // 0, -0.5, -2, 3.5
+  const Tensor y =
+      run_op("grid_sample", {{"mode", "cubic"}, {"padding_mode", "border"}, {"align_corners", true}}, {x, at});
+  EXPECT_NEAR(y.real(0), 0, 1e-12);
+  EXPECT_NEAR(y.real(1), -0.09375, 1e-12);  // elements 0, 0, 0, 1 with the weights of one half
+  EXPECT_NEAR(y.real(2), 0, 1e-12);
+  EXPECT_NEAR(y.real(3), 3.09375, 1e-12);
+}
+
 }  // namespace
 }  // namespace opfuse
