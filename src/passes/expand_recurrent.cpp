@@ -131,9 +131,23 @@ class Expansion {
     return reshape(concat({sums, slice(of_w, 1, 2 * hidden_, gates_)}, 1), {-1});
   }
 
+  /// Of the sequence, as a vector of one number.
+  Value* batch_size() {
+    const int64_t axis = a_.batch_first() ? 0 : 1;
+    return slice(op("shape", {input(kSequence)}), 0, axis, axis + 1);
+  }
+  /// An operand whose batch may have a name of its own, with the sequence's: steps read both at one index.
+  Value* of_batch(Value* x, size_t axis) {
+    if (x->type.shape[axis] == batch_) return x;
+    std::vector<Value*> target;
+    for (size_t i = 0; i < x->type.shape.rank(); ++i)
+      target.push_back(i != axis ? integers({0}) : batch_.is_constant() ? integers({batch_.value()}) : batch_size());
+    return op("reshape", {x, concat(std::move(target), 0)});
+  }
+
   /// t < sequence_lens[b]
   Value* alive() {
-    Value* lengths = op("cast", {input(kLengths)}, {{"to", DType::i64}});
+    Value* lengths = of_batch(op("cast", {input(kLengths)}, {{"to", DType::i64}}), 0);
     Value* steps = nullptr;
     if (time_.is_constant()) {
       Tensor numbers(DType::i64, {time_.value(), 1});
@@ -154,6 +168,7 @@ class Expansion {
   Value* initial_state(size_t operand, int64_t d) {
     if (Value* given = input(operand)) {
       if (a_.batch_first()) given = transpose(given, {1, 0, 2});
+      given = of_batch(given, 1);
       return directions_ == 1 ? given : slice(given, 0, d, d + 1);
     }
     if (zeros_) return zeros_;
@@ -161,9 +176,7 @@ class Expansion {
     zeros_ = graph_.add_constant(
         Tensor::of(dtype_, {1, batch, hidden_}, std::vector<double>(static_cast<size_t>(batch * hidden_), 0.0)));
     if (batch_.is_constant()) return zeros_;
-    const int64_t axis = a_.batch_first() ? 0 : 1;
-    Value* size = slice(op("shape", {input(kSequence)}), 0, axis, axis + 1);
-    zeros_ = named(op("expand", {zeros_, concat({integers({1}), size, integers({hidden_})}, 0)}), "zeros");
+    zeros_ = named(op("expand", {zeros_, concat({integers({1}), batch_size(), integers({hidden_})}, 0)}), "zeros");
     return zeros_;
   }
 

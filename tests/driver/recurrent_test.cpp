@@ -34,6 +34,7 @@ struct Layer {
   int64_t batch = 3, in = 5, hidden = 20;
   std::string time = "4", open_batch = {};  ///< text of the shapes
   bool lengths = false, states = false, bias = true, constant = true;
+  std::string length_batch = {}, state_batch = {};  ///< where these call it otherwise
 };
 
 /// The layer, a transpose to the batch first and a Relu behind y; y_h is a result too.
@@ -51,8 +52,8 @@ std::string text_of(const Layer& l) {
   weight("w", fmt::format("{},{},{}", d, gates, l.in), 1);
   weight("r", fmt::format("{},{},{}", d, gates, l.hidden), 2);
   if (l.bias) weight("b", fmt::format("{},{}", d, 2 * gates), 3);
-  if (l.lengths) inputs += fmt::format(", %n: i32[{}]", batch);
-  const std::string state = fmt::format("f32[{},{},{}]", d, batch, l.hidden);
+  if (l.lengths) inputs += fmt::format(", %n: i32[{}]", l.length_batch.empty() ? batch : l.length_batch);
+  const std::string state = fmt::format("f32[{},{},{}]", d, l.state_batch.empty() ? batch : l.state_batch, l.hidden);
   if (l.states) inputs += ", %h0: " + state + (lstm ? ", %c0: " + state : "");
   std::string operands =
       fmt::format("%x, %w, %r, {}, {}, {}", l.bias ? "%b" : "_", l.lengths ? "%n" : "_", l.states ? "%h0" : "_");
@@ -124,6 +125,14 @@ TEST(Recurrent, TimeAndBatchMayBeOpen) {
   const Layer layer{.op = "lstm", .attrs = "{direction = \"bidirectional\"}", .time = "t", .open_batch = "b"};
   for (const int64_t time : {1, 6}) expect_right(layer, {{"t", time}, {"b", 1}});
   expect_right(layer, {{"t", 3}, {"b", 5}});
+}
+
+TEST(Recurrent, TheBatchOfStatesAndLengthsMayHaveANameOfItsOwn) {
+  Layer layer{.op = "lstm", .attrs = "{direction = \"bidirectional\"}", .time = "t", .open_batch = "b"};
+  layer.lengths = layer.states = true, layer.length_batch = "m", layer.state_batch = "k";
+  expect_right(layer, {{"t", 3}, {"b", 2}, {"m", 2}, {"k", 2}});
+  layer.open_batch = "", layer.op = "gru", layer.batch = 2;
+  expect_right(layer, {{"t", 3}, {"m", 2}, {"k", 2}});
 }
 
 TEST(Recurrent, OneKernelServesAllSteps) {
