@@ -146,11 +146,28 @@ Results resize(NodeImport& n, const char* op) {
                   {"nearest_mode", std::string(shrinks ? "ceil" : "floor")}});
 }
 
+/// Before opset 18 parts without sizes are equal to the element: where the axis is open, sizes are written down, which
+/// a run checks.
+void split_evenly(NodeImport& n, AttrMap& attrs, int64_t parts) {
+  Value* const x = n.required(0);
+  const auto rank = static_cast<int64_t>(x->type.shape.rank());
+  const int64_t axis = n.integer("axis", 0), at = axis < 0 ? axis + rank : axis;
+  attrs.emplace_back("num_outputs", parts);
+  if (!x->type.shape.ranked || at < 0 || at >= rank || parts < 1) return;
+  const Dim& extent = x->type.shape[static_cast<size_t>(at)];
+  if (mod(extent, Dim(parts)) == Dim(0)) return;
+  if (extent.is_constant())
+    throw fail(E::shape_mismatch, "{} elements along axis {} are not {} equal parts", extent.text(), at, parts);
+  Speller s(n);
+  Value* part = s.op("div", {s.size_of(x, at), s.integers({parts})});
+  n.inputs = {x, s.concat(std::vector<Value*>(static_cast<size_t>(parts), part), 0)};
+}
+
 /// Without sizes the parts are equal; before opset 18 their number is that of the results.
 Results split(NodeImport& n, const char* op) {
   const int64_t parts = static_cast<int64_t>(n.proto.outputs.size());
   AttrMap attrs = n.declared_attributes(*op_named(op));
-  if (n.opset < 18 && !n.input(1) && !find(attrs, "split")) attrs.emplace_back("num_outputs", parts);
+  if (n.opset < 18 && !n.input(1) && !find(attrs, "split")) split_evenly(n, attrs, parts);
   return n.emit(op, attrs, n.inputs, static_cast<size_t>(parts));
 }
 
@@ -378,6 +395,8 @@ std::optional<OperatorSupport> operator_support(std::string_view onnx_op) {
         return OperatorSupport{std::string(s.onnx), "", s.since, 0};
     return std::nullopt;
   };
+  for (const StructuralOperator& s : structural_operators())
+    if (s.onnx == onnx_op) return OperatorSupport{std::string(s.onnx), "", s.since, 0, std::string(s.how)};
   if (auto support = spelled(false)) return support;
   const Row* row = find_row(onnx_op);
   if (!row || !ops().find(row->op)) return spelled(true);
@@ -389,6 +408,7 @@ std::vector<OperatorSupport> all_operator_support() {
   std::set<std::string_view> names;
   for (const Row& row : kRows) names.insert(row.onnx);
   for (const SpelledOperator& spelled : spelled_operators()) names.insert(spelled.onnx);
+  for (const StructuralOperator& structural : structural_operators()) names.insert(structural.onnx);
   std::vector<OperatorSupport> all;
   for (std::string_view name : names)
     if (auto support = operator_support(name)) all.push_back(std::move(*support));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,7 +30,17 @@ struct OperatorSupport {
   std::string op;     ///< opfuse's operator; empty: it is read as a composition of others
   int64_t since = 0;  ///< first opset that is read
   int64_t until = 0;  ///< first opset that has it no more; 0: the newest has it
+  std::string how{};  ///< of one that the reader takes apart: as what, and where
 };
+
+/// Operators that the reader takes apart itself, sorted by name.
+struct StructuralOperator {
+  std::string_view onnx, domain;
+  int64_t since = 0;
+  std::string_view how;
+};
+std::span<const StructuralOperator> structural_operators();
+
 /// Of the default domain, or else of another that is read; nullopt when it is not read.
 std::optional<OperatorSupport> operator_support(std::string_view onnx_op);
 /// All of them, sorted by name.

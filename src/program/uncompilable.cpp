@@ -10,8 +10,11 @@
 #include <set>
 
 #include "base/fail.hpp"
+#include "base/limits.hpp"
 #include "ir/body.hpp"
+#include "ir/dim_values.hpp"
 #include "ir/located.hpp"
+#include "ir/value_name.hpp"
 
 namespace opfuse {
 namespace {
@@ -60,14 +63,39 @@ bool is_known(const Value* value) {
 
 bool only_follows(const Node& node) { return !std::all_of(node.inputs.begin(), node.inputs.end(), is_known); }
 
+/// Of shape arithmetic that a node's shape comes from: more integers than are followed. Null when there are none.
+const Value* too_wide(const Node& node) {
+  std::vector<const Node*> open{&node};
+  std::set<const Node*> seen;  // looked up only
+  while (!open.empty()) {
+    const Node* at = open.back();
+    open.pop_back();
+    if (!seen.insert(at).second) continue;
+    for (const Value* v : at->inputs) {
+      const bool arithmetic = v && is_integer(v->type.dtype) && v->producer && v->producer->op->dims;
+      if (!arithmetic || !v->type.shape.ranked) continue;
+      const auto count = v->type.shape.elements().constant();
+      if (count && *count > most_dim_values()) return v;
+      open.push_back(v->producer);
+    }
+  }
+  return nullptr;
+}
+
 std::string remedy_of(const Node& node, bool interpreted) {
+  if (!is_known(node.output()))
+    if (const Value* wide = too_wide(node))
+      return fmt::format("{} integers of shape arithmetic (\"{}\") are not followed, {} are; {}",
+                         wide->type.shape.elements().value(), value_name(*wide), most_dim_values(),
+                         how_to_raise("shape_values"));
   if (interpreted) return kAllowReference;
-  const std::string op = source_operator(node);
-  for (const Remedy& row : kRemedies)
-    if (row.op == op) return std::string(row.text);
+  if (const std::string_view text = remedy_for(source_operator(node)); !text.empty()) return std::string(text);
   if (only_follows(node) && node.op != opaque_op()) return "it compiles once the nodes before it do";
   if (node.op != opaque_op()) return "give the sizes of open dimensions (--dim NAME=SIZE)";
-  if (static_cast<const OpaqueAttrs*>(node.attrs())->domain.empty())
+  const OpaqueAttrs& kept = *static_cast<const OpaqueAttrs*>(node.attrs());
+  if (kept.reason.find("--dim NAME=SIZE") != std::string::npos)
+    return "give the sizes of open dimensions (--dim NAME=SIZE)";
+  if (kept.domain.empty())
     return "export with another opset, which may spell it in other operators; opfuse ops lists the known ones";
   return "give the model a function of that name (ONNX local functions are inlined), or end it before the operator";
 }
@@ -106,11 +134,14 @@ std::string listed(const std::set<std::string>& names) {
 /// True whatever the model: what the interpreter runs is named, and so is what it does not.
 std::string hint_of(const std::vector<Obstacle>& obstacles, bool allow_reference) {
   std::set<std::string> runs, stays;
+  std::string raise;  ///< where a limit is what stands in the way
   bool known = true;
   for (const Obstacle& o : obstacles) {
+    if (o.remedy.find("--limit ") != std::string::npos) raise = o.remedy;
     if (!o.follows) (o.interpreted && !allow_reference ? runs : stays).insert(o.op);
     known = known && o.known;
   }
+  if (!raise.empty()) return raise;
   if (stays.empty()) return fmt::format("--allow-reference runs {} in the interpreter, which is slow", listed(runs));
   const std::string check = "opfuse check says for each what would help";
   if (!runs.empty())
@@ -125,6 +156,12 @@ std::string hint_of(const std::vector<Obstacle>& obstacles, bool allow_reference
 }
 
 }  // namespace
+
+std::string_view remedy_for(std::string_view onnx_op) {
+  for (const Remedy& row : kRemedies)
+    if (row.op == onnx_op) return row.text;
+  return {};
+}
 
 bool runs_in_interpreter(const Node& node, const Graph& graph) {
   if (!node.op->reference) return false;

@@ -20,6 +20,9 @@ struct Obstacle {
   bool known = false;  ///< the interpreter has the operator: a whole model (run --reference) has no plan of memory
 };
 
+/// What helps where ONNX's operator of that name cannot be compiled; empty where there is nothing particular to say.
+std::string_view remedy_for(std::string_view onnx_op);
+
 /// All of them, in topological order; none: every node that the outputs need becomes a launch or a view.
 std::vector<Obstacle> find_obstacles(const Graph& fused_graph, const BuildOptions& options);
 

@@ -11,6 +11,7 @@
 #include "onnx/import_table.hpp"
 #include "onnx/read.hpp"
 #include "ops/registry.hpp"
+#include "program/uncompilable.hpp"
 #include "report.hpp"
 #include "verb.hpp"
 
@@ -84,20 +85,27 @@ Named found(const std::string& name) {
     names.push_back(onnx.onnx);
     if (named.op ? onnx.op == named.op->name : lower(onnx.onnx) == lower(name)) named.onnx.push_back(onnx);
   }
-  if (!named.op && named.onnx.empty()) {
+  if (!named.op && named.onnx.empty() && remedy_for(name).empty()) {
     const std::string near = did_you_mean(name, names);
     throw fail(E::unknown_name, "'{}' is neither an operator of opfuse nor one of ONNX that it reads", name)
         .hint(near.empty() ? "opfuse ops lists both" : near);
   }
-  if (!named.op && !named.onnx[0].op.empty()) named.op = ops().find(named.onnx[0].op);
+  if (!named.op && !named.onnx.empty() && !named.onnx[0].op.empty()) named.op = ops().find(named.onnx[0].op);
   return named;
+}
+
+std::string read_as(const onnx::OperatorSupport& onnx) {
+  if (!onnx.how.empty()) return "read " + onnx.how;
+  return onnx.op.empty() ? "read as a composition of other operators" : "read as " + onnx.op;
 }
 
 int show_one(const std::string& name) {
   const Named named = found(name);
   for (const onnx::OperatorSupport& onnx : named.onnx)
-    fmt::print("ONNX {}, {}: {}\n", onnx.onnx, opsets(onnx),
-               onnx.op.empty() ? "read as a composition of other operators" : "read as " + onnx.op);
+    fmt::print("ONNX {}, {}: {}\n", onnx.onnx, opsets(onnx), read_as(onnx));
+  if (named.onnx.empty() && !named.op) fmt::print("ONNX {}: not read\n", name);
+  const std::string_view remedy = remedy_for(named.onnx.empty() ? name : named.onnx[0].onnx);
+  if (!remedy.empty()) fmt::print("  where it stops a model: {}\n", remedy);
   if (!named.op) return kOk;
   const OpInfo& op = *named.op;
   fmt::print("{}{}   {}\n  {}\n", op.name, signature(op), kind_name(op.kind), op.doc);
@@ -125,7 +133,8 @@ std::function<int()> add_ops(FlagSet& app) {
         names.push_back({{"onnx", onnx.onnx},
                          {"operator", onnx.op},
                          {"since", std::max(onnx.since, kOldestOpset)},
-                         {"until", onnx.until}});
+                         {"until", onnx.until},
+                         {"how", read_as(onnx)}});
       out["onnx"] = std::move(names);
       print_json(out);
       return kOk;
@@ -135,7 +144,10 @@ std::function<int()> add_ops(FlagSet& app) {
     fmt::print("{}", table.text());
     Table onnx_table({"ONNX", "opsets", "read as"});
     for (const onnx::OperatorSupport& onnx : onnx::all_operator_support())
-      onnx_table.row({onnx.onnx, opsets(onnx), onnx.op.empty() ? "a composition" : onnx.op});
+      onnx_table.row({onnx.onnx, opsets(onnx),
+                      !onnx.how.empty() ? onnx.how
+                      : onnx.op.empty() ? "a composition"
+                                        : onnx.op});
     fmt::print("{}", onnx_table.text());
     return kOk;
   };
