@@ -62,11 +62,14 @@ class ModelReader {
   bool read_optional(const FlatNode& node, const std::string& op);
   /// Makes a value of a folded sequence, for a reader that is not known.
   void materialise(Bytes name);
+  void read_input(const ValueInfo& info);
   void read_outputs();
+  void read_output(const ValueInfo& info, std::vector<Value*>& outputs);
   void read_metadata();
 
   std::vector<Value*> operands(const NodeProto& node);
   std::optional<std::vector<Value*>> try_known(const FlatNode& node, const Source& source, std::string& reason);
+  bool needs_sizes(const Error& error) const;
   std::vector<Value*> make_opaque(const FlatNode& node, const Source& source, std::string reason);
   Source source_of(const FlatNode& node) const;
   TensorType declared_type(const ValueInfo& info);
@@ -85,7 +88,7 @@ class ModelReader {
   std::set<std::string> symbols_;  ///< names in the file, so that made-up ones differ
   int unnamed_ = 0;
   std::string limited_;  ///< why an operand of the node being read stayed computed, where that is a limit
-  Problems problems_;
+  Problems problems_{options_.limits.problems};
 
   std::deque<Body> bodies_;
   std::string prefix_;  ///< of values inside a body

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/limits.hpp"
+
 namespace opfuse::onnx {
 
 void Problems::add(const Error& error) {
@@ -19,7 +21,9 @@ void Problems::report(std::vector<Diagnostic>* each) const {
   if (!first_) return;
   if (each != nullptr) *each = all_;
   Error error = *first_;
-  if (full()) error.operand(fmt::format("reading stopped at {} problems; there may be more", kMost));
+  if (full())
+    error.operand(
+        fmt::format("reading stopped at {} problems, opfuse check lists all; {}", most_, how_to_raise("problems")));
   throw error;
 }
 

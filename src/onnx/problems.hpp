@@ -1,6 +1,7 @@
 // All that is wrong with a file in one error: who exports a model wants to mend it once.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -11,7 +12,8 @@ namespace opfuse::onnx {
 
 class Problems {
  public:
-  static constexpr size_t kMost = 20;  ///< reading stops there
+  /// Reading stops at `most` (Limits::problems).
+  explicit Problems(int64_t most) : most_(static_cast<size_t>(most)) {}
 
   /// Runs `step`; what it throws is kept. False when it threw. Internal errors pass: they are opfuse's, not the file's.
   template <class Step>
@@ -27,9 +29,11 @@ class Problems {
   }
   /// Throws the first problem with a line for each of the others; nothing when there is none. `each` receives them.
   void report(std::vector<Diagnostic>* each) const;
-  bool full() const { return all_.size() >= kMost; }
+  bool none() const { return all_.empty(); }
+  bool full() const { return all_.size() >= most_; }
 
  private:
+  size_t most_;
   void add(const Error& error);
   std::optional<Error> first_;
   std::vector<Diagnostic> all_;

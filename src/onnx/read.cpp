@@ -28,6 +28,8 @@ namespace {
 
 TensorType unknown_type() { return {DType::unknown, Shape::unknown()}; }
 
+constexpr const char* kGivenSizes = " (the sizes of open dimensions decide: --dim NAME=SIZE)";
+
 bool is_unsupported(const Error& error) { return error.diagnostic().code.starts_with("E03"); }
 
 }  // namespace
@@ -60,10 +62,12 @@ Graph ModelReader::read() {
   set_shape_inputs(graph_, shape_inputs(flat_.nodes, model_.graph));
   read_initializers();
   read_inputs();
-  for (size_t i : order)
-    if (!problems_.attempt([&] { read_node(flat_.nodes[i]); }) && !stand_in_for(flat_.nodes[i])) break;
+  bool all = true;
+  for (size_t i = 0; i < order.size() && all; ++i)
+    all = problems_.attempt([&] { read_node(flat_.nodes[order[i]]); }) || stand_in_for(flat_.nodes[order[i]]);
+  if (problems_.none() || (options_.problems && all)) read_outputs();
+  if (!problems_.none() && options_.rest) *options_.rest = std::move(graph_);
   problems_.report(options_.problems);
-  read_outputs();
   read_metadata();
   return std::move(graph_);
 }
@@ -97,12 +101,14 @@ void ModelReader::read_initializers() {
         .hint("export it with dense weights");
   for (const TensorProto& proto : model_.graph.initializers) {
     if (options_.fixed_inputs.contains(std::string(proto.name))) continue;  // a default that the caller replaces
-    problems_.attempt([&] {
+    const bool right = problems_.attempt([&] {
       define(proto.name, graph_.add_constant(tensors_.read(proto, fmt::format("initializer \"{}\"", proto.name))));
     });
     if (problems_.full()) break;
+    if (!right && options_.problems && !value_named(proto.name))
+      define(proto.name, graph_.add_input(std::string(proto.name), unknown_type()));
   }
-  problems_.report(options_.problems);  // nodes without their weights would only repeat it
+  if (!options_.problems) problems_.report(nullptr);  // nodes without their weights would only repeat it
 }
 
 /// What exporters write for "open, and nothing is known of it": no name that two axes could share.
@@ -135,20 +141,27 @@ TensorType ModelReader::declared_type(const ValueInfo& info) {
   return type;
 }
 
+void ModelReader::read_input(const ValueInfo& info) {
+  if (info.type.kind == TypeKind::none) throw fail(E::malformed_model, "graph input \"{}\" has no type", info.name);
+  const TensorType type = info.type.kind == TypeKind::tensor ? declared_type(info) : unknown_type();
+  if (type.dtype == DType::unknown)
+    throw fail(E::unsupported_dtype, "graph input \"{}\" is {}", info.name,
+               info.type.kind == TypeKind::tensor ? "of type " + onnx_type_name(info.type.elem_type)
+                                                  : "a sequence, map, optional or sparse tensor");
+  define(info.name, graph_.add_input(std::string(info.name), type));
+  if (const auto fixed = options_.fixed_inputs.find(std::string(info.name)); fixed != options_.fixed_inputs.end())
+    fix_input(graph_, fixed->first, fixed->second);
+  else
+    keep_value_info(kInputInfo, info, type);
+}
+
 void ModelReader::read_inputs() {
   for (const ValueInfo& info : model_.graph.inputs) {
     if (value_named(info.name)) continue;  // has an initializer: a constant
-    if (info.type.kind == TypeKind::none) throw fail(E::malformed_model, "graph input \"{}\" has no type", info.name);
-    const TensorType type = info.type.kind == TypeKind::tensor ? declared_type(info) : unknown_type();
-    if (type.dtype == DType::unknown)
-      throw fail(E::unsupported_dtype, "graph input \"{}\" is {}", info.name,
-                 info.type.kind == TypeKind::tensor ? "of type " + onnx_type_name(info.type.elem_type)
-                                                    : "a sequence, map, optional or sparse tensor");
-    define(info.name, graph_.add_input(std::string(info.name), type));
-    if (const auto fixed = options_.fixed_inputs.find(std::string(info.name)); fixed != options_.fixed_inputs.end())
-      fix_input(graph_, fixed->first, fixed->second);
-    else
-      keep_value_info(kInputInfo, info, type);
+    if (!options_.problems)
+      read_input(info);
+    else if (!problems_.attempt([&] { read_input(info); }) && !value_named(info.name))
+      define(info.name, graph_.add_input(std::string(info.name), unknown_type()));
   }
   if (fixed_inputs(graph_).size() == options_.fixed_inputs.size()) return;
   std::vector<std::string> names;
@@ -230,12 +243,19 @@ std::optional<std::vector<Value*>> ModelReader::try_known(const FlatNode& node, 
     if (!results && reason.empty()) reason = fmt::format("operator {} is not known", source.op_type);
     return results;
   } catch (const Error& error) {
-    if (!is_unsupported(error)) throw;
+    const bool sized = needs_sizes(error);
+    if (!is_unsupported(error) && !sized) throw;
     while (graph_.nodes().size() > before) graph_.erase(graph_.nodes().back());  // begun and given up
-    reason = error.diagnostic().message;
+    reason = error.diagnostic().message + (sized ? kGivenSizes : "");
     if (!limited_.empty()) reason += "; " + limited_;
     return std::nullopt;
   }
+}
+
+/// What the sizes of open dimensions may settle (read_again.hpp), and no input's value.
+bool ModelReader::needs_sizes(const Error& error) const {
+  return error.diagnostic().name == "unknown_dimension" && !graph_.model_file.empty() && !graph_.symbols().empty() &&
+         shape_input_hint(graph_).empty();
 }
 
 std::vector<Value*> ModelReader::make_opaque(const FlatNode& node, const Source& source, std::string reason) {
@@ -286,7 +306,7 @@ void ModelReader::read_node(const FlatNode& node) {
 bool ModelReader::stand_in_for(const FlatNode& node) {
   if (problems_.full()) return false;
   try {
-    const std::vector<Value*> results = make_opaque(node, source_of(node), "it could not be read");
+    const std::vector<Value*> results = make_opaque(node, source_of(node), kUnreadable);
     for (size_t i = 0; i < results.size(); ++i)
       if (!value_named(node.proto.outputs[i])) define(node.proto.outputs[i], results[i]);
     return true;
@@ -295,24 +315,31 @@ bool ModelReader::stand_in_for(const FlatNode& node) {
   }
 }
 
+void ModelReader::read_output(const ValueInfo& info, std::vector<Value*>& outputs) {
+  materialise(info.name);
+  Value* value = value_named(info.name);
+  if (!value)
+    throw fail(E::missing_tensor, "graph output \"{}\" is not the result of any node", info.name)
+        .hint("the model was cut or edited wrongly; export it again");
+  if (value->name != info.name) {
+    value = graph_.add_node(op_named("identity"), AttrMap{}, {value})->output();
+    value->name = std::string(info.name);
+  }
+  outputs.push_back(value);
+  keep_value_info(kOutputInfo, info, value->type);
+}
+
 void ModelReader::read_outputs() {
   std::vector<Value*> outputs;
   std::set<Bytes> seen;
-  if (model_.graph.outputs.empty()) throw fail(E::malformed_model, "the graph has no outputs");
-  for (const ValueInfo& info : model_.graph.outputs) {
-    if (!seen.insert(info.name).second) throw fail(E::duplicate_name, "graph output \"{}\" is listed twice", info.name);
-    materialise(info.name);
-    Value* value = value_named(info.name);
-    if (!value)
-      throw fail(E::missing_tensor, "graph output \"{}\" is not the result of any node", info.name)
-          .hint("the model was cut or edited wrongly; export it again");
-    if (value->name != info.name) {
-      value = graph_.add_node(op_named("identity"), AttrMap{}, {value})->output();
-      value->name = std::string(info.name);
-    }
-    outputs.push_back(value);
-    keep_value_info(kOutputInfo, info, value->type);
-  }
+  if (model_.graph.outputs.empty())
+    problems_.attempt([] { throw fail(E::malformed_model, "the graph has no outputs"); });
+  for (const ValueInfo& info : model_.graph.outputs)
+    problems_.attempt([&] {
+      if (!seen.insert(info.name).second)
+        throw fail(E::duplicate_name, "graph output \"{}\" is listed twice", info.name);
+      read_output(info, outputs);
+    });
   graph_.set_outputs(std::move(outputs));
 }
 

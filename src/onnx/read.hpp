@@ -15,6 +15,9 @@ namespace opfuse {
 constexpr int64_t kOldestOpset = 1, kNewestOpset = 28;
 constexpr int64_t kOldestIr = 3, kNewestIr = 14;
 
+/// Why a node of ReadOptions::rest is not understood, where it is among the problems.
+inline constexpr const char* kUnreadable = "it could not be read";
+
 struct ReadOptions {
   /// Nodes whose operands are all constant and whose result is a handful of numbers (shape arithmetic) become
   /// constants while reading; without it a Reshape by computed shape has no known result.
@@ -27,6 +30,8 @@ struct ReadOptions {
   Limits limits = {};
   /// Receives each problem of initializers and nodes by itself; the Error thrown holds them in one text.
   std::vector<Diagnostic>* problems = nullptr;
+  /// With `problems`: what could be read beside them, where results of what could not are unknown.
+  std::optional<Graph>* rest = nullptr;
 };
 
 /// Reads a model. Weights share the file's mapping where it is aligned. Functions of the model are inlined; operators

@@ -310,6 +310,14 @@ TEST(Malformed, FunctionsThatNestTooDeepAreFoundWhereverTheyAreCalledFirst) {
   EXPECT_EQ(refusal(m.text()).name, "malformed_model");
 }
 
+TEST(Malformed, HowDeepFunctionsNestCanBeSet) {
+  const std::string model = nested_functions(100).text();
+  EXPECT_NE(refusal(model).hint.find("--limit nested_functions=N"), std::string::npos);
+  ReadOptions options;
+  options.limits = limits_with({{"nested_functions", 200}});
+  EXPECT_EQ(read_onnx_bytes(model, {}, options).nodes().size(), 1u);
+}
+
 TEST(Malformed, GraphsNestedAThousandDeep) {
   GraphBytes inner{.nodes = {node("Relu", {"x"}, {"y"})}, .outputs = {value_info("y", kFloat, {"1"})}};
   std::string graph = inner.text();
@@ -346,6 +354,20 @@ TEST(Malformed, ReadingStopsAtTwentyProblemsAndSaysSo) {
   const Diagnostic d = refusal(wrong_chain(50).text());
   ASSERT_EQ(d.operands.size(), 20u);
   EXPECT_THAT(d.operands.back(), HasSubstr("reading stopped at 20 problems"));
+}
+
+TEST(Malformed, WhatCouldBeReadIsGivenBesideAllProblems) {
+  ModelBytes m = wrong_chain(30);
+  m.graph.nodes.push_back(node("Mine", {"w"}, {"z"}, {}, "mine"));
+  m.graph.initializers = {tensor("w", kFloat, {4, 3, 3, 3}, floats({1}))};
+  std::vector<Diagnostic> problems;
+  std::optional<Graph> rest;
+  ReadOptions options;
+  options.problems = &problems, options.rest = &rest, options.limits.problems = 1000;
+  EXPECT_THROW(read_onnx_bytes(m.text(), {}, options), Error);
+  EXPECT_EQ(problems.size(), 31u);
+  ASSERT_TRUE(rest);
+  EXPECT_NE(rest->find_node("mine"), nullptr);
 }
 
 TEST(Malformed, AllWrongInitializersAreToldAtOnce) {

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include "interp/interpreter.hpp"
 #include "ir/fix_input.hpp"
@@ -376,6 +377,22 @@ TEST(Read, RealModelsAreRead) {
 TEST(Read, AFileThatIsNotThere) {
   EXPECT_EQ(refusal([] { read_onnx("/nonexistent/model.onnx"); }).name, "file_not_found");
   EXPECT_EQ(refusal([] { read_onnx("/tmp"); }).name, "file_not_found");
+}
+
+/// Resize by 0.4 of axes that are open: no expression is its extent.
+TEST(Read, WhatOnlySizesSettleWaitsForThem) {
+  ModelBytes m = conv_relu();
+  m.graph.nodes = {node("Resize", {"x", "", "s"}, {"y"}, {text_attribute("mode", "linear")}, "resize")};
+  m.graph.initializers = {tensor("s", kFloat, {4}, floats({1, 1, 0.4f, 0.4f}))};
+  m.graph.inputs = {value_info("x", kFloat, {"1", "2", "H", "W"})};
+  m.graph.outputs = {value_info("y", kFloat, {"1", "2", "h", "w"})};
+  const TemporaryFolder folder;
+  const std::string path = folder.path("m.onnx");
+  std::ofstream(path, std::ios::binary) << m.text();
+  EXPECT_EQ(read_onnx(path).nodes()[0]->op, opaque_op());
+  ReadOptions options;
+  options.dimensions = {{"H", 5}, {"W", 10}};
+  EXPECT_EQ(read_onnx(path, options).outputs()[0]->type.shape, (Shape{1, 2, 2, 4}));
 }
 
 }  // namespace

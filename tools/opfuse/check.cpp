@@ -40,16 +40,32 @@ Problem problem_of(const char* kind, const Diagnostic& d) {
   return {kind, {d.node, d.op.substr(0, d.op.find(',')), d.message, d.hint}, d.code};
 }
 
+/// Operators without a kernel in what could be read beside the problems of the file; stand-ins are those problems.
+void look_through_rest(const Graph& rest, const Flags& flags, Findings& findings) {
+  const TargetInfo target = parse_target(flags.target);
+  try {
+    Compilation compilation(rest, target, {});
+    compilation.run_to(Milestone::shaped);
+    for (Obstacle& obstacle : obstacles_on(compilation.fused, target, {.allow_reference = flags.allow_reference}))
+      if (!obstacle.follows && obstacle.reason.find(kUnreadable) == std::string::npos)
+        findings.problems.push_back({"operator", std::move(obstacle), "E0502"});
+  } catch (const Error& error) {  // of a graph with holes: those of the file come first
+    if (exit_code_of(error.diagnostic()) == kInternal) throw;
+  }
+}
+
 /// Reads the model; what is wrong with the file becomes problems instead.
 std::optional<GivenModel> read(const Flags& flags, Findings& findings) {
   std::vector<Diagnostic> wrong;
+  std::optional<Graph> rest;
   try {
-    return open_graph(flags.model, "check", {.problems = &wrong});
+    return open_graph(flags.model, "check", {.problems = &wrong, .rest = &rest});
   } catch (const Error& error) {
     if (wrong.empty() && exit_code_of(error.diagnostic()) != kBadModel) throw;
     if (wrong.empty()) wrong.push_back(error.diagnostic());
   }
   for (const Diagnostic& d : wrong) findings.problems.push_back(problem_of("file", d));
+  if (rest) look_through_rest(*rest, flags, findings);
   return std::nullopt;
 }
 

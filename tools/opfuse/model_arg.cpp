@@ -31,13 +31,14 @@ bool ends_with(const std::string& text, std::string_view end) {
 }
 
 Graph read_model(const std::string& path, const ModelOptions& with) {
-  if (with.inputs.empty()) return read_onnx(path, {.limits = given_limits(), .problems = with.problems});
+  ReadOptions options;
+  options.limits = given_limits();
+  options.problems = with.problems, options.rest = with.rest;
+  if (with.problems && options.limits.problems == Limits{}.problems) options.limits.problems = INT64_MAX;
+  if (with.inputs.empty()) return read_onnx(path, options);
   const std::vector<ModelInput> declared = onnx_inputs(path);
   NamedTypes known;
   for (const ModelInput& input : declared) known.emplace_back(input.name, input.type);
-  ReadOptions options;
-  options.limits = given_limits();
-  options.problems = with.problems;
   options.fixed_inputs = read_arrays(with.inputs, known, "--input");
   for (const ModelInput& input : declared)
     if (with.fix == Fix::shapes && !input.decides_shapes) options.fixed_inputs.erase(input.name);

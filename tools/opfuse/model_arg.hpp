@@ -34,6 +34,7 @@ struct ModelOptions {
   std::vector<std::string> inputs{};  ///< arguments of --input
   Fix fix = Fix::shapes;
   std::vector<Diagnostic>* problems = nullptr;  ///< receives each problem of an .onnx by itself
+  std::optional<Graph>* rest = nullptr;         ///< with them: what could be read beside them
 };
 
 /// Throws file_not_found, malformed_model, unknown_name ...
