@@ -11,8 +11,6 @@
 
 namespace opfuse {
 
-static constexpr size_t kDeepest = 16;  ///< coordinates that are read at coordinates that are read ...
-
 void ReducedValues::resize(DType dtype, int64_t points) {
   const auto n = static_cast<size_t>(points);
   if (is_float(dtype))
@@ -23,7 +21,7 @@ void ReducedValues::resize(DType dtype, int64_t points) {
   tie.assign(n, 0);
 }
 
-LaneWalk::LaneWalk(const StagePlan& plan) : plan_(plan), slots_(kDeepest) {
+LaneWalk::LaneWalk(const StagePlan& plan) : plan_(plan) {
   points_.shared.assign(plan.extents.size(), 0);
   points_.varies.assign(plan.extents.size(), false);
   points_.lanes.resize(plan.extents.size());
@@ -31,7 +29,7 @@ LaneWalk::LaneWalk(const StagePlan& plan) : plan_(plan), slots_(kDeepest) {
 }
 
 std::vector<Lanes>& LaneWalk::slots() {
-  OPFUSE_CHECK(depth_ < slots_.size(), "coordinates read coordinates {} times", depth_);
+  while (slots_.size() <= depth_) slots_.emplace_back();
   return slots_[depth_];
 }
 

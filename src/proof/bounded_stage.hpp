@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -79,7 +80,7 @@ class LaneWalk final : public LaneLeaves {
   const StagePlan& plan_;
   LanePoints points_;
   std::vector<LaneIndex> reads_;
-  std::vector<std::vector<Lanes>> slots_;  ///< by nesting depth of dynamic coordinates
+  std::deque<std::vector<Lanes>> slots_;  ///< by nesting depth of dynamic coordinates
   size_t depth_ = 0;
   const std::vector<ReducedValues>* reduced_ = nullptr;
   int64_t reduced_first_ = 0;

@@ -42,6 +42,7 @@ class Manners(CliTest):
             self.refused(model, "fuse", model, "-o", path, "--force")
             self.refused(model, "fuse", model, "--plan-out", path, "--force")
             self.refused(model, "bench", model, "--export-times", path, "--duration", "1ms")
+            self.refused(model, "reduce", model, "--fails", "false {}", "-o", path, "--force")
         plan = self.folder / "p.json"
         self.ok("fuse", model, "--plan-out", plan)
         self.refused(plan, "fuse", model, "--plan", plan, "--plan-out", plan)
@@ -202,11 +203,20 @@ class Manners(CliTest):
             self.assertIn(name, nowhere)
         self.assertNotRegex(out, r"(?m)^  ScaledDotProductAttention +0 +0")
 
+    def test_one_dimension_has_one_size(self):
+        model = self.folder / "square.fir"
+        model.write_text('graph (%x: f32[1,n,n]) { %y = relu(%x) return %y }')
+        for flags in (("--shape", "x:1x4x7"), ("--dim", "n=4", "--shape", "x:1x4x7"), ("--dim", "n=4", "--dim", "n=7"),
+                      ("--dim", "n=4", "--shape", "x:1x7x7")):
+            self.fails(2, "run", model, *flags, says=["E0401", "4", "7"])
+        self.ok("run", model, "--shape", "x:1x4x4", "--dim", "n=4")
+
     def test_limits_have_names(self):
         self.ok("inspect", NET, "--limit", "unrolled_nodes=5", "--limit", "arena_comparisons=1")
         self.ok("fuse", NET, "--dry-run", "--limit", "priced_operands=9", "--limit", "folded_reals=1")
         self.fails(2, "inspect", NET, "--limit", "unroled_nodes=5", says=["unrolled_nodes", "E0402"])
         self.fails(2, "inspect", NET, "--limit", "unrolled_nodes=0", says=["at least 1", "E0401"])
+        self.fails(2, "inspect", NET, "--limit", "dim_depth=1000000", says=["at most", "E0401"])
         self.assertIn("unrolled_steps", self.ok("options").out)
 
     def test_a_refusal_names_what_the_interpreter_does(self):

@@ -73,7 +73,10 @@ void read_shape_flag(const Graph& interface, const std::string& argument, Symbol
     if (sizes[i] == "?") continue;
     const int64_t size = parse_size(sizes[i], argument);
     if (shape[i].op() == DimOp::symbol) {
-      symbols[shape[i].symbol_name()] = size;
+      const auto [at, fresh] = symbols.emplace(shape[i].symbol_name(), size);
+      if (!fresh && at->second != size)
+        throw fail(E::bad_option, "--shape {}: dimension {} is {} and {}", argument, at->first, at->second, size)
+            .hint(fmt::format("in the model they are one dimension, as in {}", input.type.text()));
     } else if (shape[i].is_constant() && shape[i].value() != size) {
       throw fail(E::bad_option, "--shape {}: dimension {} of '{}' is fixed to {}", argument, i, input.name,
                  shape[i].value());
@@ -99,8 +102,9 @@ Wanted read_dimension_flags(const Graph& interface, const DimensionFlags& flags)
     }
     if (size == kAny)
       wanted.open.insert(name);
-    else
-      wanted.values[name] = parse_size(size, argument);
+    else if (const auto [at, fresh] = wanted.values.emplace(name, parse_size(size, argument));
+             at->second != parse_size(size, argument))
+      throw fail(E::bad_option, "--dim {}: {} is {} already", argument, name, at->second);
   }
   for (const std::string& argument : flags.shapes) read_shape_flag(interface, argument, wanted.values);
   if (flags.plan_file.empty()) return wanted;

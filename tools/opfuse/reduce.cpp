@@ -14,6 +14,7 @@
 #include "interrupt.hpp"
 #include "model_arg.hpp"
 #include "onnx/write.hpp"
+#include "outputs.hpp"
 #include "talk.hpp"
 #include "verb.hpp"
 
@@ -27,6 +28,7 @@ struct Flags {
   std::string model, command, says, output = "reduced.onnx";
   double timeout = 60;
   size_t max_tries = 5000;
+  bool force = false;
 };
 
 std::string quoted(const std::string& path) {
@@ -65,6 +67,7 @@ void write_result(const Graph& graph, const std::string& path) {
 
 int run(const Flags& flags) {
   const GivenModel model = open_graph(flags.model, "reduce");
+  check_output("-o", flags.output, {".onnx"}, flags.force);
   const CommandStatus wanted = first_failure(flags);
   say(fmt::format("{}: {} nodes; {}", flags.model, model.graph->nodes().size(), wanted.text()));
   catch_interrupts();
@@ -108,6 +111,7 @@ std::function<int()> add_reduce(FlagSet& app) {
   app.add_option("-o,--output", flags->output, "the smallest model so far, after every step")->capture_default_str();
   app.add_option("--timeout", flags->timeout, "seconds for a run of the command")->capture_default_str();
   app.add_option("--max-tries", flags->max_tries, "runs of the command")->capture_default_str();
+  add_force_flag(app, flags->force);
   return [flags] { return run(*flags); };
 }
 
