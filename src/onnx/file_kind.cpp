@@ -29,6 +29,8 @@ constexpr Kind kKinds[] = {
     {0, "\x89HDF\r\n", "an HDF5 file, as Keras writes", kExportTensorFlow},
     {4, "TFL3", "a TensorFlow Lite model", "convert it: python -m tf2onnx.convert --tflite"},
     {4, "ORTM", "a model in ONNX Runtime's own format", "give the .onnx that it was converted from"},
+    {0, "OPFUSE", "an .opf: machine code of opfuse",
+     "name it NAME.opf and run it, or give the .onnx it was compiled from"},
     {0, "GGUF", "a GGUF file", "give the model as ONNX"},
     {8, "{\"", "a safetensors file, which has weights but no graph", kExportTorch},
     {0, "\x93NUMPY", "a NumPy array", "arrays are given with --input"},

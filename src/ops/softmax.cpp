@@ -79,13 +79,15 @@ std::vector<Tensor> LogSoftmax::reference(const Attrs& a, Tensors in, Precision)
   });
 }
 
-OpSpec Hardmax::spec() { return softmax_spec("hardmax", 1, "1 at the first maximum along an axis, else 0."); }
+OpSpec Hardmax::spec() {
+  return softmax_spec("hardmax", 1, "1 at the first maximum along an axis (a NaN is larger than numbers), else 0.");
+}
 std::vector<TensorType> Hardmax::infer(const Attrs& a, const Inference& in) { return infer_same(a, in); }
 std::vector<Tensor> Hardmax::reference(const Attrs& a, Tensors in, Precision) {
   return for_each_row(a, *in[0], [](const double* x, double* y, int64_t n, int64_t step) {
     int64_t best = 0;
     for (int64_t i = 1; i < n; ++i)
-      if (x[i * step] > x[best * step]) best = i;
+      if (x[i * step] > x[best * step] || (std::isnan(x[i * step]) && !std::isnan(x[best * step]))) best = i;
     for (int64_t i = 0; i < n; ++i) y[i * step] = i == best ? 1 : 0;
   });
 }

@@ -118,22 +118,29 @@ void lower_softmax(Lowering& lowering, const Node& node) {
   lowering.define(node.output(), is_a<Softmax>(node) ? exp(here) / sum : here - log(sum));
 }
 
-/// Position along `axis` (reduce axis `tap`) of the largest or smallest element: the first, or the last.
-Expr position(Lowering& lowering, const Expr& x, ReduceKind kind, int tap, bool last) {
-  const Expr best = lowering.reduce(kind, x);
-  const Expr at = Expr::coord(tap);
-  const int64_t far = last ? -1 : std::numeric_limits<int64_t>::max();
-  return lowering.reduce(last ? ReduceKind::max : ReduceKind::min,
-                         select(equal(x, best), at, Expr::integer(DType::i64, far)));
+/// Position along an axis (reduce axis `tap`) of the largest or smallest element: the first, or the last. A NaN is
+/// larger than all numbers, so it is the smallest only where there is nothing else.
+Expr position(Lowering& lowering, const Expr& x, ReduceKind kind, int tap, bool last, const Dim& extent) {
+  const bool nans = is_float(x.dtype()), smallest = kind == ReduceKind::min;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const Expr number = nans && smallest ? select(is_nan(x), Expr::constant(x.dtype(), kInfinity), x) : x;
+  const Expr best = lowering.reduce(kind, number);
+  const Expr is_best = nans && !smallest ? logical_or(equal(x, best), is_nan(x)) : equal(x, best);
+  const Expr at = Expr::coord(tap), none = Expr::integer(DType::i64, last ? -1 : std::numeric_limits<int64_t>::max());
+  const Expr found = lowering.reduce(last ? ReduceKind::max : ReduceKind::min, select(is_best, at, none));
+  if (!nans || !smallest) return found;
+  return select(equal(found, none), last ? dim_value(extent - Dim(1)) : dim_value(0), found);
 }
 
 void lower_arg(Lowering& lowering, const Node& node) {
   const AttrView attrs(node);
   const size_t rank = node.input(0)->type.shape.rank();
-  Row row = open_reduce(lowering, node, {wrapped(attrs.integer("axis", 0), rank)});
+  const int64_t axis = wrapped(attrs.integer("axis", 0), rank);
+  Row row = open_reduce(lowering, node, {axis});
   const ReduceKind kind = is_a<ArgMax>(node) ? ReduceKind::max : ReduceKind::min;
   const int tap = static_cast<int>(node.output()->type.shape.rank());
-  lowering.define(node.output(), position(lowering, row.along(), kind, tap, attrs.flag("select_last_index")));
+  lowering.define(node.output(), position(lowering, row.along(), kind, tap, attrs.flag("select_last_index"),
+                                          node.input(0)->type.shape[static_cast<size_t>(axis)]));
 }
 
 void lower_hardmax(Lowering& lowering, const Node& node) {
@@ -144,7 +151,7 @@ void lower_hardmax(Lowering& lowering, const Node& node) {
     decline("flattened_hardmax", "hardmax over several axes has no kernel", node);
   Row row = open_row(lowering, node.input(0), {axis});
   const Expr x = row.along();
-  const Expr first = position(lowering, x, ReduceKind::max, static_cast<int>(rank), false);
+  const Expr first = position(lowering, x, ReduceKind::max, static_cast<int>(rank), false, Dim(0));
   const DType dtype = node.output()->type.dtype;
   lowering.define(node.output(), select(equal(Expr::coord(static_cast<int>(axis)), first), Expr::constant(dtype, 1),
                                         Expr::constant(dtype, 0)));

@@ -1,11 +1,22 @@
 // TopK by counting: the rank of an element is the number of elements that come before it (larger, or equal
-// and earlier); result k is the element of rank k. Two row stages with the ranks between them.
+// and earlier); result k is the element of rank k. Two row stages with the ranks between them. A NaN is larger than all
+// numbers and equal to itself.
 #include "expr/domain.hpp"
 #include "ops/top_k.hpp"
 #include "region/rows.hpp"
 
 namespace opfuse {
 namespace {
+
+Expr comes_before(const Expr& other, const Expr& mine, const Expr& earlier, bool largest) {
+  const Expr tie = logical_and(equal(other, mine), earlier);
+  if (!is_float(mine.dtype())) return logical_or(largest ? greater(other, mine) : less(other, mine), tie);
+  const Expr other_nan = is_nan(other);
+  if (!largest)
+    return select(is_nan(mine), logical_or(logical_not(other_nan), earlier), logical_or(less(other, mine), tie));
+  const Expr larger = select(earlier, logical_not(less(other, mine)), logical_not(less_equal(other, mine)));
+  return select(is_nan(mine), logical_and(other_nan, earlier), larger);
+}
 
 void lower_top_k(Lowering& lowering, const Node& node) {
   const TopK::Attrs& attrs = node.as<TopK>();
@@ -17,8 +28,7 @@ void lower_top_k(Lowering& lowering, const Node& node) {
 
   Row row = open_row(lowering, node.input(0), {axis});
   const Expr other = row.along(), mine = row.here();
-  const Expr better = attrs.largest ? greater(other, mine) : less(other, mine);
-  const Expr before = logical_or(better, logical_and(equal(other, mine), less(tap, here)));
+  const Expr earlier = less(tap, here), before = comes_before(other, mine, earlier, attrs.largest);
   const Value* ranks = lowering.internal({DType::i64, shape});
   lowering.define(ranks, lowering.reduce(ReduceKind::sum, select(before, one, zero)));
 

@@ -105,6 +105,24 @@ TEST(Edges, ReductionsKeepInfinitiesAndUnsignedOrder) {
                     {0, 127, -128, 127});
 }
 
+TEST(Edges, ANaNIsLargerThanAllNumbersWhereElementsAreOrdered) {
+  const Tensor x =
+      reals(DType::f32, {1, kNan, 3, 2, kNan, kNan, kNan, kNan, kInf, -kInf, kNan, 0, kInf, kNan, kInf, kInf})
+          .reshaped({4, 4});
+  const auto expect = [&](const std::string& statement, const std::vector<double>& want) {
+    expect_everywhere("(%x: f32[4,4]) { " + statement + " return %y }", {x}, want);
+  };
+  expect("%y = arg_max(%x) {axis = 1}", {1, 0, 2, 1});
+  expect("%y = arg_max(%x) {axis = 1, select_last_index = true}", {1, 3, 2, 1});
+  expect("%y = arg_min(%x) {axis = 1}", {0, 0, 1, 0});
+  expect("%y = arg_min(%x) {axis = 1, select_last_index = true}", {0, 3, 1, 3});
+  expect("%y = hardmax(%x)", {0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0});
+  expect("%v, %y = top_k(%x) {k = 3}", {1, 2, 3, 0, 1, 2, 2, 0, 3, 1, 0, 2});
+  expect("%v, %y = top_k(%x) {k = 3, largest = false}", {0, 3, 2, 0, 1, 2, 1, 3, 0, 0, 2, 3});
+  expect("%y, %i = top_k(%x) {k = 3}", {kNan, 3, 2, kNan, kNan, kNan, kNan, kInf, 0, kNan, kInf, kInf});
+  expect("%y, %i = top_k(%x) {k = 3, largest = false}", {1, 2, 3, kNan, kNan, kNan, -kInf, 0, kInf, kInf, kInf, kInf});
+}
+
 TEST(Edges, OfTheSecondOperandOfCastLikeOnlyTheTypeCounts) {
   expect_everywhere("(%x: f32[2], %like: i32[3,1,1]) { %y = cast_like(%x, %like) return %y }",
                     {reals(DType::f32, {2.5, -1}), Tensor(DType::i32, {3, 1, 1})}, {2, -1});
