@@ -24,9 +24,34 @@ bool near_miss(const PartialMatch& p) {
   return p.decline.code == "constant_mismatch" && p.matched >= 2 && p.matched + 1 >= p.of;
 }
 
+/// Makers before readers, first operands first: an order that the file's has no part in.
+std::vector<Node*> by_operands(const Match& m) {
+  std::vector<Node*> order;
+  std::vector<std::pair<Node*, size_t>> open{{m.anchor, 0}};
+  std::set<const Node*> left(m.nodes.begin(), m.nodes.end());
+  left.erase(m.anchor);
+  while (!open.empty()) {
+    auto& [node, next] = open.back();
+    if (next == node->inputs.size()) {
+      order.push_back(node);
+      open.pop_back();
+      continue;
+    }
+    const Value* v = node->inputs[next++];
+    if (v && v->producer && left.erase(v->producer)) open.emplace_back(v->producer, 0);
+  }
+  return order;
+}
+
+/// A composite has the name of its first node, whichever of two operands (scales of q and of k) the file makes first.
+std::vector<Node*> nodes_of(const Match& m) {
+  const std::vector<Node*> order = by_operands(m);
+  return order.size() == m.nodes.size() && order.front() != m.nodes.front() ? order : m.nodes;
+}
+
 Node* rewrite(Graph& graph, const Found& f) {
   const Match& m = f.match;
-  if (!f.spelling->exact || !m.pairs.empty()) return outline(graph, m.nodes, {composite_op(), f.spelling->op, {}});
+  if (!f.spelling->exact || !m.pairs.empty()) return outline(graph, nodes_of(m), {composite_op(), f.spelling->op, {}});
   Node* node = graph.add_node(op_named(f.spelling->op), f.spelling->exact(m), {m.value("x")}, 1,
                               united_sources(m.nodes), m.anchor);
   take_over(graph, m.anchor->output(), node->output());

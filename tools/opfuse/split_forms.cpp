@@ -114,6 +114,22 @@ Json json_of(const SplitForm& form) {
           {"slower", form.slower()}};
 }
 
+/// Of the groups that differ from what they replace: how many are slower by more than noise should allow.
+static std::string bars_of(const std::vector<SplitForm>& forms) {
+  constexpr double kFew = 1.03, kNone = 1.15, kMostShare = 0.05;
+  size_t paired = 0, few = 0, none = 0;
+  for (const SplitForm& form : forms) {
+    if (form.split_ms <= 0 || form.same_kernels) continue;
+    ++paired;
+    few += form.ratio.estimate > kFew;
+    none += form.ratio.estimate > kNone;
+  }
+  if (paired == 0) return "";
+  const bool kept = none == 0 && static_cast<double>(few) <= kMostShare * static_cast<double>(paired);
+  return fmt::format("  {} of {} groups above {} of their split form (at most {:.0f} %), {} above {} (none): {}\n", few,
+                     paired, kFew, 100 * kMostShare, none, kNone, kept ? "kept" : "MISSED");
+}
+
 std::string text_of(const std::vector<SplitForm>& forms, bool all) {
   Table table({">ms", ">split, ms", ">ratio", ">95 % interval", ">bytes saved", "", "kernel", ">replaces"});
   size_t slower = 0;
@@ -133,7 +149,7 @@ std::string text_of(const std::vector<SplitForm>& forms, bool all) {
                listed(form.kernels, 2), std::to_string(form.split.size())});
   }
   return fmt::format("  {} groups, {} slower than the kernels they replace\n", forms.size(), slower) +
-         (all || slower > 0 ? table.text() : "");
+         (all ? bars_of(forms) : "") + (all || slower > 0 ? table.text() : "");
 }
 
 }  // namespace opfuse::cli
