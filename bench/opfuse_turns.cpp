@@ -4,11 +4,18 @@
 //   opfuse_turns MODEL.onnx|X.opf [--threads N] [--contexts N] [--target T] [--dim NAME=SIZE] [--unfused] [--exact]
 //
 // One line per request, one line per answer, fields separated by tabs; the first answer comes unasked:
-//   (start)              ok  VERSION  MILLISECONDS from the file to a runnable model
-//   input NAME TYPE SIZES FILE  ok               bind an array to every context: elements in C order, TYPE f32, SIZES
-//   1,3,8,8 run COUNT            ok  NS  NS  ...         run the first context COUNT times images SECONDS       ok
-//   COUNT  NS           run all contexts, each in a thread of its own, for that long outputs              ok  NAME NAME
-//   ... output NAME FILE     ok  TYPE  SIZES         write the output of the last run
+//   (start): ok VERSION MILLISECONDS, from the file to a runnable model
+//
+//   input NAME TYPE SIZES FILE: ok; binds an array to every context (elements in C order, TYPE f32, SIZES 1,3,8,8)
+//
+//   run COUNT: ok NS NS ...; runs the first context COUNT times
+//
+//   images SECONDS: ok COUNT NS; runs all contexts, each in a thread of its own, for that long
+//
+//   outputs: ok NAME NAME ...
+//
+//   output NAME FILE: ok TYPE SIZES; writes the output of the last run
+//
 // A request that fails is answered by `error TEXT`. End of input ends the program.
 #include <atomic>
 #include <chrono>
