@@ -86,7 +86,7 @@ typedef struct opfuse_context_options {
 
 /* OPFUSE_OK if the library knows this ABI. Call it first, with OPFUSE_ABI. */
 OPFUSE_C_API opfuse_status opfuse_check_abi(uint32_t abi);
-OPFUSE_C_API const char* opfuse_version_text(void); /* "0.1.0" */
+OPFUSE_C_API const char* opfuse_version_text(void); /* "0.2.0" */
 /* What the last call of this thread that failed has to say: code, message, hint. "" when none failed. */
 OPFUSE_C_API const char* opfuse_last_error(void);
 

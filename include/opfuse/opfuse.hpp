@@ -193,7 +193,7 @@ struct CompileOptions {
 /// Compiles a model (fused or not) for a target. Throws E03xx, E05xx.
 OPFUSE_API Executable compile(const Model& model, const Target& target, const CompileOptions& options = {});
 
-/// "0.1.0"
+/// "0.2.0"
 OPFUSE_API std::string version();
 
 }  // namespace opfuse

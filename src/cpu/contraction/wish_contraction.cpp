@@ -59,8 +59,8 @@ bool in_blocks(const Region& region, const ContractionView& view) {
   return rank > 2 && view.data_channel_dim + 1 < static_cast<int>(rank);
 }
 
-/// Channels of an image's block, and of a step of its weights: those of a
-/// register's row where matrices multiply it, all its channels are in such rows and every group's are.
+/// Channels of an image's block, and of a step of its weights: those of a register's row where matrices multiply it,
+/// all its channels are in such rows and every group's are.
 int64_t block_of_codes(const Region& region, const ContractionView& view, bool narrow, const TargetInfo& target) {
   const int64_t lanes = view.types.lanes(target), row = matrix_channels(view.types);
   const Stage& stage = region.stages[0];
