@@ -63,6 +63,18 @@ std::string group_norm(const std::string& groups, const std::string& count, cons
          rest + "\n return %y\n}";
 }
 
+TEST(RecomposeAttention, HasOneNameWhicheverScaleTheFileMakesFirst) {
+  const std::string scales[] = {"%a = mul(%q, %s) @\"of_q\"\n", "%b = mul(%k, %s) @\"of_k\"\n"};
+  for (const bool turned : {false, true}) {
+    const Outcome o =
+        run(kRecompose, "graph (%q: f32[2,5,8], %k: f32[2,8,7], %v: f32[2,7,4]) {\n%s = const dense<0.5> : f32[]\n" +
+                            scales[turned ? 1 : 0] + scales[turned ? 0 : 1] +
+                            "%m = matmul(%a, %b) %w = softmax(%m) {axis=-1}\n%y = matmul(%w, %v)\nreturn %y }");
+    ASSERT_EQ(o.operators.size(), 1u);
+    EXPECT_EQ(o.graph.nodes()[0]->name(), "of_q");
+  }
+}
+
 TEST(RecomposeGroupNorm, AnInstanceNormBetweenReshapesTakesTheConstantsBehindIt) {
   const Outcome o = run(recompose_group_norm(), group_norm("2,1,120", "1", "%m = mul(%j, %g)\n %y = add(%h, %m)"));
   EXPECT_EQ(o.operators, (Names{"group_norm"}));
