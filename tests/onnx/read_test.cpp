@@ -13,6 +13,7 @@
 #include "onnx/model_bytes.hpp"
 #include "opfuse/error.hpp"
 #include "ops/registry.hpp"
+#include "ops/resize.hpp"
 #include "testing/temporary_folder.hpp"
 
 namespace opfuse::test {
@@ -393,6 +394,26 @@ TEST(Read, WhatOnlySizesSettleWaitsForThem) {
   ReadOptions options;
   options.dimensions = {{"H", 5}, {"W", 10}};
   EXPECT_EQ(read_onnx(path, options).outputs()[0]->type.shape, (Shape{1, 2, 2, 4}));
+}
+
+/// 20 x 20 elements are read for a result of the whole filter; attributes are those of the node.
+TEST(Read, FiltersWiderThanAKernelReadsRunAxisByAxis) {
+  ModelBytes m = conv_relu();
+  m.opset = 18;
+  m.graph.nodes = {node("Resize", {"x", "", "", "s"}, {"y"},
+                        {text_attribute("mode", "linear"), attribute("antialias", int64_t{1})}, "resize")};
+  m.graph.initializers = {tensor("s", kInt64, {4}, integers({1, 2, 6, 6}))};
+  m.graph.inputs = {value_info("x", kFloat, {"1", "2", "60", "60"})};
+  m.graph.outputs = {value_info("y", kFloat, {"1", "2", "6", "6"})};
+  const Graph wide = read_onnx_bytes(m.text());
+  ASSERT_EQ(wide.nodes().size(), 2u);
+  EXPECT_EQ(wide.nodes()[0]->output()->type.shape, (Shape{1, 2, 6, 60}));
+  EXPECT_TRUE(wide.nodes()[1]->as<Resize>().antialias);
+  m.graph.initializers = {tensor("s", kInt64, {4}, integers({1, 2, 40, 40}))};
+  m.graph.outputs = {value_info("y", kFloat, {"1", "2", "40", "40"})};
+  const Graph narrow = read_onnx_bytes(m.text());
+  ASSERT_EQ(narrow.nodes().size(), 1u);
+  EXPECT_EQ(narrow.nodes()[0]->as<Resize>().mode, ResizeMode::linear);
 }
 
 }  // namespace
