@@ -311,6 +311,19 @@ def show(kernels):
               f"{k['registers']:3} shared {k['shared']:6} spills {k['spills']} n {k['instructions']} {per} {width}")
 
 
+def merged(path, rows):
+    key = lambda row: tuple(str(row[c]) for c in ("model", "type", "batch", "arch"))
+    known = {}
+    if path.exists():
+        head, *lines = path.read_text().splitlines()
+        if head.split("\t") != COLUMNS:
+            sys.exit(f"{path} has other columns: write another one, or leave out --merge")
+        known = {key(row): row for row in (dict(zip(COLUMNS, line.split("\t"))) for line in lines)}
+    known.update({key(row): row for row in rows})
+    order = lambda k: (MODELS.index(k[0]) if k[0] in MODELS else 99, k[1], int(k[2]), k[3])
+    return [known[k] for k in sorted(known, key=order)]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--opfuse", default=ROOT / "build/release/tools/opfuse/opfuse", type=pathlib.Path)
@@ -322,6 +335,7 @@ def main():
     parser.add_argument("--budget", type=float, default=1e9, help="seconds")
     parser.add_argument("--check", action="store_true", help="fails where a kernel spills, has a stack or narrow stores")
     parser.add_argument("--kernels", action="store_true", help="a line for each kernel")
+    parser.add_argument("--merge", action="store_true", help="keep the table's rows of variants that this call has not")
     parser.add_argument("-o", "--output", type=pathlib.Path, help="the table (default: CACHE/table.tsv)")
     args = parser.parse_args()
     library, nvdisasm = find_tools()
@@ -343,6 +357,8 @@ def main():
                     if args.kernels:
                         show(kernels)
     output = args.output or args.cache / "table.tsv"
+    if args.merge:  # rows of other variants stay; each has the hash of the texts that it is of
+        rows = merged(output, rows)
     output.write_text("\t".join(COLUMNS) + "\n" + "".join("\t".join(str(r[c]) for c in COLUMNS) + "\n" for r in rows))
     bad = [f"{r['model']} {r['type']} {r['batch']} {r['arch']}: {what} {r[what]}" for r in rows
            for what in ("spills", "stack", "narrow_stores") if r[what]]
