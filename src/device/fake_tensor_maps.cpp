@@ -5,12 +5,12 @@
 #include <cstring>
 
 #include "device/emulated_map.hpp"
+#include "device/tensor_maps.hpp"
 
 namespace opfuse::cuda {
 namespace {
 
-constexpr CuResult kSuccess = 0, kInvalidValue = 1;
-constexpr int kSwizzle128 = 3;
+constexpr CuResult kEncoded = 0, kRefused = 1;  // CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE
 
 size_t bytes_of(int type) { return type == 6 || type == 9 ? 2 : type == 7 ? 4 : 0; }  // f16, bf16; f32
 
@@ -37,10 +37,10 @@ EmulatedMap common(int type, unsigned rank, void* address, const unsigned long l
 }
 
 CuResult give(CuTensorMap* to, const EmulatedMap& map) {
-  if (map.magic != EmulatedMap::kMagic) return kInvalidValue;
+  if (map.magic != EmulatedMap::kMagic) return kRefused;
   *to = CuTensorMap{};
   std::memcpy(to, &map, sizeof map);
-  return kSuccess;
+  return kEncoded;
 }
 
 }  // namespace
@@ -49,9 +49,9 @@ CuResult fake_tensor_map_tiled(CuTensorMap* to, int type, unsigned rank, void* a
                                const unsigned long long* strides, const unsigned* box, const unsigned* steps,
                                int interleave, int swizzle, int, int fill) {
   EmulatedMap map = common(type, rank, address, sizes, strides, steps, interleave, swizzle, fill);
-  if (map.magic == 0 || box[0] * map.strides[0] > 128) return kInvalidValue;
+  if (map.magic == 0 || box[0] * map.strides[0] > 128) return kRefused;
   for (unsigned d = 0; d < rank; ++d) {
-    if (box[d] == 0 || box[d] > 256) return kInvalidValue;
+    if (box[d] == 0 || box[d] > 256) return kRefused;
     map.box[d] = box[d];
   }
   return give(to, map);
@@ -60,14 +60,14 @@ CuResult fake_tensor_map_tiled(CuTensorMap* to, int type, unsigned rank, void* a
 CuResult fake_tensor_map_image(CuTensorMap* to, int type, unsigned rank, void* address, const unsigned long long* sizes,
                                const unsigned long long* strides, const int* low, const int* high, unsigned channels,
                                unsigned pixels, const unsigned* steps, int interleave, int swizzle, int, int fill) {
-  if (rank < 3) return kInvalidValue;
+  if (rank < 3) return kRefused;
   EmulatedMap map = common(type, rank, address, sizes, strides, steps, interleave, swizzle, fill);
-  if (map.magic == 0 || channels == 0 || channels > 256 || pixels == 0 || pixels > 1024) return kInvalidValue;
-  if (channels * map.strides[0] > 128) return kInvalidValue;
+  if (map.magic == 0 || channels == 0 || channels > 256 || pixels == 0 || pixels > 1024) return kRefused;
+  if (channels * map.strides[0] > 128) return kRefused;
   const int most = rank == 3 ? 1 << 15 : rank == 4 ? 1 << 7 : 1 << 4;
   for (unsigned d = 0; d + 2 < rank; ++d) {
-    if (low[d] < -most || low[d] >= most || high[d] < -most || high[d] >= most) return kInvalidValue;
-    if (static_cast<int64_t>(map.sizes[d + 1]) + high[d] - low[d] <= 0) return kInvalidValue;
+    if (low[d] < -most || low[d] >= most || high[d] < -most || high[d] >= most) return kRefused;
+    if (static_cast<int64_t>(map.sizes[d + 1]) + high[d] - low[d] <= 0) return kRefused;
     map.low[d] = static_cast<int16_t>(low[d]);
     map.high[d] = static_cast<int16_t>(high[d]);
   }

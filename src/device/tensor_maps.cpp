@@ -8,7 +8,7 @@
 namespace opfuse::cuda {
 namespace {
 
-constexpr int kNoInterleave = 0, kSwizzle128 = 3, kPromote128 = 2, kZeros = 0;  // of cuda.h
+constexpr int kNoInterleave = 0, kPromote128 = 2, kZeros = 0;  // of cuda.h
 
 int type_of(DType dtype) {
   switch (dtype) {

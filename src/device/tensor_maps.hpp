@@ -6,6 +6,8 @@
 
 namespace opfuse::cuda {
 
+constexpr int kSwizzle128 = 3;  ///< CU_TENSOR_MAP_SWIZZLE_128B
+
 /// Throws E::device_failed where the driver refuses it.
 CuTensorMap encode(const Driver& driver, const TensorMap& map, CuPointer address, const SymbolValues& symbols);
 

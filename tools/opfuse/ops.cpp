@@ -94,7 +94,7 @@ Named found(const std::string& name) {
   return named;
 }
 
-std::string read_as(const onnx::OperatorSupport& onnx) {
+std::string how_read(const onnx::OperatorSupport& onnx) {
   if (!onnx.how.empty()) return "read " + onnx.how;
   return onnx.op.empty() ? "read as a composition of other operators" : "read as " + onnx.op;
 }
@@ -102,7 +102,7 @@ std::string read_as(const onnx::OperatorSupport& onnx) {
 int show_one(const std::string& name) {
   const Named named = found(name);
   for (const onnx::OperatorSupport& onnx : named.onnx)
-    fmt::print("ONNX {}, {}: {}\n", onnx.onnx, opsets(onnx), read_as(onnx));
+    fmt::print("ONNX {}, {}: {}\n", onnx.onnx, opsets(onnx), how_read(onnx));
   if (named.onnx.empty() && !named.op) fmt::print("ONNX {}: not read\n", name);
   const std::string_view remedy = remedy_for(named.onnx.empty() ? name : named.onnx[0].onnx);
   if (!remedy.empty()) fmt::print("  where it stops a model: {}\n", remedy);
@@ -134,7 +134,7 @@ std::function<int()> add_ops(FlagSet& app) {
                          {"operator", onnx.op},
                          {"since", std::max(onnx.since, kOldestOpset)},
                          {"until", onnx.until},
-                         {"how", read_as(onnx)}});
+                         {"how", how_read(onnx)}});
       out["onnx"] = std::move(names);
       print_json(out);
       return kOk;

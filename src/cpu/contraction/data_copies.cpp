@@ -112,11 +112,11 @@ void copy_where_needed(ContractionSchedule& s, const Region& region, const Contr
   const int64_t items = ceil_of(axis_extent(stage, copies->row.axis).value(), int64_t{s.tile_h});
   const int64_t whole = std::min<int64_t>(s.chunk, ceil_of(items, int64_t{s.parts_p}));
   shorter.chunk = whole;
-  while (copies->bytes(view.types) > room && shorter.chunk > 1) {
+  while (copies && copies->bytes(view.types) > room && shorter.chunk > 1) {
     shorter.chunk = ceil_of(int64_t{shorter.chunk}, int64_t{2});
     copies = data_copies(stage, view, shorter);
   }
-  if (copies->bytes(view.types) > room && !copies->joined) return;
+  if (!copies || (copies->bytes(view.types) > room && !copies->joined)) return;
   if (shorter.chunk < whole) s.chunk = shorter.chunk;
   s.copies = 1;
   s.fetch_data = 0;
