@@ -14,7 +14,7 @@ TEST(ShapingText, HasWordsForEveryPass) {
                                .subject = "attention",
                                .nodes = {"a", "b"},
                                .value = "t",
-                               .numbers = {{"bytes", 2000000}, {"images", 2}, {"slices", 2}}};
+                               .numbers = {{"bytes", 2000000}, {"images", 2}, {"slices", 2}, {"streams", 2}}};
     EXPECT_EQ(shaping_lines({verdict}).size(), 1u) << pass.name;
   }
 }
