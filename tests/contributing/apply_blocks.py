@@ -144,7 +144,7 @@ class Build:
         libraries = sorted(str(p) for p in (self.folder / "src").glob("lib*.a"))
         if not libraries:
             sys.exit(f"{self.folder}/src holds no libraries; build first")
-        run([*driver_flags, *objects, "-Wl,--start-group", *libraries, "-Wl,--end-group", "-lgtest_main", "-lgtest", "-lfmt", "-lz",
+        run([*driver_flags, *objects, "-Wl,--start-group", *libraries, "-Wl,--end-group", "-lgtest_main", "-lgtest", "-lfmt", "-lminizip", "-lz",
              "-ldl", "-pthread", "-o", str(program)], "link")
         return program
 
