@@ -18,6 +18,7 @@
 #include "ops/is_a.hpp"
 #include "ops/pool.hpp"
 #include "ops/registry.hpp"
+#include "shape/inner_operand.hpp"
 #include "shape/join.hpp"
 
 namespace opfuse {
@@ -71,14 +72,12 @@ struct Factors {
   size_t data = 0, weights = 0;
 };
 
-/// The operand of the group that `value` of its body is, read nowhere else there.
+/// The operand of the group that is a factor of its product, read by nothing else there.
 std::optional<size_t> operand_of(const Node& group, const Node& product, size_t factor) {
-  const Value* value = product.input(factor);
   if (&product == &group) return factor;
-  if (value->uses.size() != 1) return std::nullopt;
-  const std::vector<Value*>& inputs = group.body->inputs();
-  const auto at = std::find(inputs.begin(), inputs.end(), value);
-  return at == inputs.end() ? std::nullopt : std::optional(static_cast<size_t>(at - inputs.begin()));
+  const std::vector<Value*>& all = group.inputs;
+  const auto at = std::find(all.begin(), all.end(), inner_operand(group, product, factor, true));
+  return at == all.end() || !*at ? std::nullopt : std::optional(static_cast<size_t>(at - all.begin()));
 }
 
 std::variant<Factors, Decline> factors_of(const Node& group) {

@@ -21,6 +21,7 @@
 #include "ops/is_a.hpp"
 #include "ops/pool.hpp"
 #include "ops/quantize.hpp"
+#include "shape/inner_operand.hpp"
 #include "shape/join.hpp"
 #include "shape/separate_products.hpp"
 
@@ -42,15 +43,10 @@ bool dequantises(const Value* value) {
 
 bool both_dequantised(const Value* left, const Value* right) { return dequantises(left) && dequantises(right); }
 
-/// Both factors of a product that stands in `group` or in its body are dequantised in front of the group.
+/// Both factors of the group's product are dequantised in front of the group.
 bool reads_codes(const Node& group) {
   const Node* product = product_of(group);
-  if (!product) return false;
-  const auto in_front = [&](const Value* value) {
-    if (product == &group) return dequantises(value);
-    return dequantises(outside_of(group, value));
-  };
-  return in_front(product->input(0)) && in_front(product->input(1));
+  return product && both_dequantised(inner_operand(group, *product, 0), inner_operand(group, *product, 1));
 }
 
 /// The maximum of a group that pools and quantises; null: it does something else.

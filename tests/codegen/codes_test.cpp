@@ -24,7 +24,18 @@ struct Codes {
   bool with_signs = false;  ///< the data are i8
   bool full = false;        ///< sums reach the ends of i32
   bool middle = false;      ///< the sum is quantised before the residual is added, as graphs with a pair there do
+  bool chain = false;       ///< a GELU that is quantised behind each operator: a table of codes
 };
+
+/// Of the code of a sum: x (1 + erf(x / sqrt 2)) / 2, three roundings inside.
+std::string chain_of(const std::string& real) {
+  const auto pair = [](const std::string& x, double step) {
+    return fmt::format("mul(min(max(round_even(mul({}, {})), -117), 138), {})", x, 1 / step, step);
+  };
+  const std::string x = pair(real, 0.03125);
+  const std::string erf = pair(fmt::format("erf({})", pair(fmt::format("mul({}, 0.70710677)", x), 0.03125)), 0.0078125);
+  return fmt::format("mul({}, mul({}, add({}, 1)))", 16.0, x, erf);
+}
 
 std::string code_of(const std::string& real, int zero) {
   return fmt::format("add(min(max(round_even({}), {}), {}), {})", real, -zero, 255 - zero, zero);
@@ -55,6 +66,7 @@ std::string codes_region(const Codes& v) {
       "  reduction sum mul({}, cast<i32>(r1:i8))\n",
       fmt::format(fmt::runtime(v.with_signs && !depthwise ? "add(cast<i32>({}), 128:i32)" : "cast<i32>({})"), code));
   std::string real = "mul(cast<f32>(add(s0:i32, r2:i32)), r3)";
+  if (v.chain) real = chain_of(real);
   if (v.middle) real = fmt::format("mul(min(max(round_even({}), -100), 155), 0.75)", real);
   if (c.residual) real = fmt::format("max(add({}, mul(cast<f32>(sub(cast<i32>(r4:u8), 7:i32)), 0.8)), 0)", real);
   return text + fmt::format("  output param {} u8{} at [a0, a1, a2, a3] = cast<u8>({})\n", c.residual ? 5 : 4, y,
@@ -88,18 +100,20 @@ Case codes(const std::string& name, const Codes& v) {
 }
 
 /// Rows of features: products of matrices where the target has them and a row fills a register's.
-std::string rows_region(int rows, int outputs, int depth, const char* type) {
+std::string rows_region(int rows, int outputs, int depth, const char* type, bool chain) {
   const char* code = std::string_view(type) == "i8" ? "add(cast<i32>(r0:i8), 128:i32)" : "cast<i32>(r0:u8)";
+  const std::string real = "mul(cast<f32>(add(s0:i32, r2:i32)), r3)";
   return fmt::format(
       "region\nparam input {3}[{0},{2}]\nparam constant i8[{2},{1}]\nparam constant i32[{1}]\nparam constant f32[{1}]\n"
       "param output u8[{0},{1}]\nstage contraction\n  domain [{0},{1}]\n  reduce [{2}]\n  read param 0 at [a0, a2]\n"
       "  read param 1 at [a2, a1]\n  read param 2 at [a1]\n  read param 3 at [a1]\n"
       "  reduction sum mul({4}, cast<i32>(r1:i8))\n  output param 4 u8[{0},{1}] at [a0, a1] = cast<u8>({5})\n",
-      rows, outputs, depth, type, code, code_of("mul(cast<f32>(add(s0:i32, r2:i32)), r3)", 128));
+      rows, outputs, depth, type, code, code_of(chain ? chain_of(real) : real, 128));
 }
 
-Case rows(const std::string& name, int count, int outputs, int depth, const char* type, bool extreme) {
-  Case c = wished(name, rows_region(count, outputs, depth, type));
+Case rows(const std::string& name, int count, int outputs, int depth, const char* type, bool extreme,
+          bool chain = false) {
+  Case c = wished(name, rows_region(count, outputs, depth, type, chain));
   c.precision = Precision::typed;
   std::mt19937 draw(23);
   for (const Param& param : parse_region(c.region).params)
@@ -135,6 +149,8 @@ const std::vector<Case> kCases = {
     rows("rows_of_48", 20, 32, 48, "u8", false),
     rows("rows_of_37", 20, 32, 37, "u8", true),
     rows("rows_of_3", 5, 16, 3, "i8", true),
+    rows("rows_of_gelu", 37, 64, 128, "u8", false, true),
+    rows("rows_of_gelu_ragged", 7, 19, 24, "i8", false, true),
     rows("rows_of_150", 9, 40, 150, "i8", false),
     codes("one_by_one", {.conv = conv(64, 64, 6, 1)}),
     codes("few_channels", {.conv = conv(3, 16, 9, 3, 1, 2)}),
@@ -181,6 +197,9 @@ const std::vector<Case> kCases = {
     codes("taps_of_rows_at_once_narrow", {.conv = conv(2, 33, 9, 5, 2), .unit = 512}),
     codes("rows_of_matrices_in_groups", {.conv = conv(128, 64, 6, 3, 1, 1, 1, 2), .unit = 4096}),
     codes("rows_of_matrices_residual", {.conv = with_residual(conv(192, 128, 6, 1), "2"), .unit = 512}),
+    codes("gelu", {.conv = conv(20, 36, 6, 3, 1), .unit = 512, .chain = true}),
+    codes("gelu_depthwise", {.conv = conv(40, 40, 9, 3, 1, 1, 1, 40), .zero = 128, .unit = 256, .chain = true}),
+    codes("gelu_of_matrices", {.conv = conv(64, 40, 5, 1), .zero = 9, .unit = 2048, .chain = true}),
     codes("middle_pair", {.conv = with_residual(conv(32, 64, 5, 1)), .unit = 512, .middle = true}),
 };
 

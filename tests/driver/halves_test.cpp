@@ -206,6 +206,26 @@ TEST(Bf16, ResidualStreamsOfImagesAreStoredOnce) {
     EXPECT_TRUE(g.ok) << g.name;
 }
 
+/// One Linear whose result is cut into queries, keys and values: the module of projections is a body within the group.
+TEST(Bf16, OfOneProjectionForAll) {
+  std::string text =
+      "graph (%x: f32[1,8,32]) { %h = const splat<0.35> : f32[] %w = const rand<1> : f32[32,96] %b = const rand<2> : "
+      "f32[96]\n%m = matmul(%x, %w) %l = add(%m, %b) %last = const splat<2> : i64[1] %by = const splat<1> : i64[1]\n";
+  for (int i = 0; i < 3; ++i)
+    text += fmt::format(
+        "%f{0} = const splat<{1}> : i64[1] %e{0} = const splat<{2}> : i64[1] %p{0} = slice(%l, %f{0}, %e{0}, %last, "
+        "%by)"
+        "\n%g{0} = const dense<1,8,4,8> : i64[4] %r{0} = reshape(%p{0}, %g{0})"
+        " %t{0} = transpose(%r{0}) {{perm = [0,2,{3}]}}\n",
+        i, 32 * i, 32 * i + 32, i == 1 ? "3,1" : "1,3");
+  text += "%o = matmul(%t0, %t1) %i = mul(%o, %h) %a = softmax(%i) {axis = -1} %y = matmul(%a, %t2) return %y }";
+  const Compilation c = compiled(text, asking({"bf16"}), "cpu:avx512-amx");
+  const auto told = of_pass(c.verdicts, "narrow-factors");
+  ASSERT_EQ(told.size(), 2u);  // the projection, the attention
+  EXPECT_EQ(told[0].code(), "done") << told[0].refused->message;
+  EXPECT_EQ(told[1].code(), "several_products");
+}
+
 /// Rows of 24 numbers are in no whole steps of a register's row, and vdpbf16ps is slower than f32 there.
 TEST(Bf16, StaysF32WhereThatIsFaster) {
   const auto code = [](int rows, int depth) {
@@ -218,6 +238,11 @@ TEST(Bf16, StaysF32WhereThatIsFaster) {
   EXPECT_EQ(code(20, 24), "no_gain");
   EXPECT_EQ(code(20, 32), "done");
   EXPECT_EQ(code(2, 24), "done");  // half of the bytes to read
+  const Compilation patches = compiled(
+      "graph (%x: f32[1,3,64,64]) { %w = const rand<1> : f32[64,3,16,16] %y = conv(%x, %w) {strides = [16,16]} return "
+      "%y }",
+      asking({"bf16"}), "cpu:avx512-amx");
+  EXPECT_EQ(of_pass(patches.verdicts, "narrow-factors").at(0).code(), "no_gain");  // 16 taps do not fit a row together
 }
 
 TEST(Bf16, RefusesOtherWordsAndNodes) {

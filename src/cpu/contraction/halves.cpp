@@ -1,7 +1,10 @@
 // Without the instruction bf16 factors get no kernel: f32 needs as many multiply-adds and rounds less.
 #include "cpu/contraction/halves.hpp"
 
+#include <fmt/format.h>
+
 #include "cpu/contraction/codes.hpp"
+#include "cpu/contraction/data_copies.hpp"
 #include "cpu/contraction/matrix.hpp"
 #include "region/single_stage.hpp"
 
@@ -27,7 +30,12 @@ std::optional<std::string> halves_lose(const Region& region, const TargetInfo& t
   const auto found = view_products(region, 0);
   const auto* view = std::get_if<ContractionView>(&found);
   if (!view || !may_multiply_matrices(region.stages[0], *view, target)) return std::nullopt;
-  if (schedule_as_wished(region, target).get("matrix", 0) != 0) return std::nullopt;
+  const Schedule schedule = schedule_as_wished(region, target);
+  const int64_t step = schedule.get("step", 1), depth = channel_depth(region.stages[0], *view);
+  if (schedule.get("matrix", 0) != 0 && 2 * depth < step && step != kJoinedChannels)
+    return fmt::format("rows of matrices have {} channels, and this product {}: most of them would be zeros", step,
+                       depth);
+  if (schedule.get("matrix", 0) != 0) return std::nullopt;
   return "where there is AMX, vdpbf16ps is slower than multiply-adds of f32, and matrices do not take this product";
 }
 

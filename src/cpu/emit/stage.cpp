@@ -74,6 +74,14 @@ StageEmitter::StageEmitter(Kernel& kernel, const Stage& made, int index, const L
     outputs.push_back(param >= 0 ? k.operand(param) : locals.at({index, static_cast<int>(i)}));
   }
   guarded_ = guarded_reads(stage);
+  const auto is_constant = [&](const Expr& read) {
+    const Read& r = stage.reads[static_cast<size_t>(read.index())];
+    return r.stage < 0 && k.spec.region.params[static_cast<size_t>(r.index)].role == ParamRole::constant;
+  };
+  for (size_t i = 0; i < outputs.size(); ++i)
+    tables_.push_back(outputs[i].dtype == stage.outputs[i].value.dtype()
+                          ? code_table(stage.outputs[i].value, is_constant)
+                          : std::nullopt);
 }
 
 Env StageEmitter::fresh_env(int width) const {
@@ -118,8 +126,14 @@ ExprEmitter StageEmitter::at(const Env& env, const std::vector<Value*>& results,
 std::vector<Value*> StageEmitter::values_at(const Point& p, const std::map<int, Value*>& given) {
   ExprEmitter point = at(p.env, p.results, given);
   std::vector<Value*> emitted;
-  for (size_t i = 0; i < outputs.size(); ++i)
-    emitted.push_back(outputs[i].base ? point.emit(stage.outputs[i].value, outputs[i].dtype) : nullptr);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].base)
+      emitted.push_back(nullptr);
+    else if (tables_[i])
+      emitted.push_back(look_up(k, *tables_[i], point.emit(tables_[i]->code)));
+    else
+      emitted.push_back(point.emit(stage.outputs[i].value, outputs[i].dtype));
+  }
   return emitted;
 }
 
@@ -151,7 +165,8 @@ void StageEmitter::store_inside(const Point& point, const std::map<int, Value*>&
 }
 
 void StageEmitter::store_outputs(const std::vector<Point>& points) {
-  if (!has_long_epilogue(stage) || points.size() == 1 || clips()) {
+  const bool short_chains = !has_long_epilogue(stage) || (tables_.size() == 1 && tables_[0]);
+  if (short_chains || points.size() == 1 || clips()) {
     for (size_t i = 0; i < points.size();) {
       const size_t stored = store_codes(points, i);
       if (stored == 0) store_outputs_of(points[i]);

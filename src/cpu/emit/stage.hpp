@@ -9,6 +9,7 @@
 #include "cpu/emit/address.hpp"
 #include "cpu/emit/emit_expr.hpp"
 #include "cpu/emit/kernel.hpp"
+#include "cpu/emit/math/code_table.hpp"
 
 namespace opfuse::cpu {
 
@@ -54,7 +55,8 @@ class StageEmitter {
   Value* inside_outputs(const Env& env);
   size_t store_codes(const std::vector<Point>& points, size_t first);  // stage_codes.cpp
   void store_inside(const Point& point, const std::map<int, Value*>& given = {});
-  std::set<int> guarded_;  ///< reads whose in_bounds appears somewhere
+  std::set<int> guarded_;                         ///< reads whose in_bounds appears somewhere
+  std::vector<std::optional<CodeTable>> tables_;  ///< of outputs
 };
 
 /// Whether outputs are long chains of dependent operations. Not by erf, whose lookups keep their units busy as they

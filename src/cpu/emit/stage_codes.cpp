@@ -64,11 +64,12 @@ Value* repeated(Kernel& k, Value* mask, int lanes) {
 size_t StageEmitter::store_codes(const std::vector<Point>& points, size_t first) {
   const auto axis = moving_axis(points, first);
   if (!axis || clips() || outputs.size() != 1 || !outputs[0].base) return 0;
-  const auto form = code_form(stage.outputs[0].value);
+  const auto& table = tables_[0];
+  const auto form = code_form(table ? table->code : stage.outputs[0].value);
   const Env& env = points[first].env;
   const IndexMap& map = stage.outputs[0].map;
   const auto step = plain_step(outputs[0], map, static_cast<int>(*axis));
-  if (!form || !step || env.width != lanes_of(k.target) || form->dtype != outputs[0].dtype) return 0;
+  if (!form || !step || env.width != lanes_of(k.target) || (!table && form->dtype != outputs[0].dtype)) return 0;
   const Address to = address_of(k, outputs[0], map, env, nullptr);
   if (to.step != 1 || (env.mask && !to.padded)) return 0;
   std::array<Value*, kVectorsOfCodes> x{};
@@ -77,6 +78,7 @@ size_t StageEmitter::store_codes(const std::vector<Point>& points, size_t first)
     x[i] = k.splat(point.emit(form->x, DType::f32), env.width);
   }
   Value* codes = emit_codes(k, x, *form);
+  if (table) codes = look_up(k, *table, codes);
   if (env.mask)
     codes = k.b.CreateSelect(repeated(k, k.splat(env.mask, env.width), env.width), codes, k.zero(codes->getType()));
   const auto place = [&](int64_t pixel) {
