@@ -12,6 +12,14 @@ std::string unary(const std::string& dtype, const std::string& shape, const std:
          "\n";
 }
 
+/// [2, 1] in the middle of zeros, five a row: more than a vector of 64-bit elements where registers have 32 bytes.
+std::string bordered(const std::string& dtype) {
+  return fmt::format(
+      "region\nparam input {0}[2,1]\nparam output {0}[5,5]\nstage map\n  domain [5,5]\n"
+      "  read param 0 at [a0 + -1, a1 + -2]\n  output param 1 {0}[5,5] at [a0, a1] = select(in0, r0:{0}, 0:{0})\n",
+      dtype);
+}
+
 /// A rotary embedding of [2, rows, size]: x cos + [-x[half:], x[:half]] sin.
 std::string rotated(const std::string& rows, int size) {
   const std::string shape = fmt::format("f32[2,{},{}]", rows, size), table = fmt::format("f32[{},{}]", rows, size);
@@ -100,6 +108,8 @@ const std::vector<Case> kCases = {
     {.name = "relu_symbolic",
      .region = unary("f32", "[n,3,h,5]", "max(r0, 0)"),
      .bindings = {{{"n", 1}, {"h", 1}}, {{"n", 2}, {"h", 9}}, {{"n", 17}, {"h", 3}}, {{"n", 0}, {"h", 3}}}},
+    {.name = "i64_border", .region = bordered("i64")},
+    {.name = "f64_border", .region = bordered("f64")},
     {.name = "i64_arithmetic", .region = unary("i64", "[1,2,3,5]", "div(mul(r0:i64, r0:i64), sub(r0:i64, 7:i64))")},
     {.name = "i8_min", .region = unary("i8", "[1,2,3,15]", "min(r0:i8, 5:i8)")},
     {.name = "f64_math",

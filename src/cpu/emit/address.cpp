@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/fail.hpp"
+#include "cpu/emit/masked_load.hpp"
 #include "cpu/emit/math/vector_math.hpp"
 #include "kernel/reads.hpp"
 
@@ -303,8 +304,7 @@ Value* load(Kernel& k, const Operand& operand, const Address& a, const Env& env,
   Value* v = nullptr;
   if (a.step == 1) {
     Value* p = place(k, operand, a);
-    v = mask ? static_cast<Value*>(b.CreateMaskedLoad(vector, p, llvm::Align(bytes), mask, k.zero(vector)))
-             : b.CreateAlignedLoad(vector, p, llvm::Align(bytes));
+    v = mask ? masked_load(k, vector, p, llvm::Align(bytes), mask) : b.CreateAlignedLoad(vector, p, llvm::Align(bytes));
     if (!mask) mark_invariant(k, operand, v);
   } else if (a.step == 2 && (!mask || k.target.has("avx512f"))) {
     v = load_every_second(k, operand, place(k, operand, a), env.width, mask);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "cpu/emit/masked_load.hpp"
 #include "cpu/emit/pixels/pixels.hpp"
 #include "cpu/emit/transpose.hpp"
 
@@ -128,7 +129,7 @@ class Packer {
     }
     llvm::Type* wide = k_.lanes(k_.b.getFloatTy(), static_cast<int>(2 * f_.lanes));
     Value* mask = llvm::ConstantVector::get(bits);
-    Value* both = k_.b.CreateMaskedLoad(wide, base, llvm::Align(4), mask, k_.zero(wide));
+    Value* both = masked_load(k_, wide, base, llvm::Align(4), mask);
     return k_.b.CreateShuffleVector(both, even);
   }
 
