@@ -56,7 +56,36 @@ std::string beside_the_data(int before, int behind) {
       before, behind);
 }
 
+/// x x of one array whose rows lie in blocks, as a convolution leaves them: data and weights are one parameter.
+const std::string kSquare = R"(region
+param input f32[1,17,17]
+param output f32[1,17,17]
+stage contraction
+  domain [1,17,17]
+  reduce [17]
+  read param 0 at [0, a1, a3]
+  read param 0 at [0, a3, a2]
+  reduction sum mul(r0, r1)
+  output param 1 f32[1,17,17] at [a0, a1, a2] = s0
+)";
+
+/// 4 groups of 4 channels to 2: on 16 lanes half a vector of outputs, which reads one vector of data.
+const std::string kFewGroups = R"(region
+param constant f32[8,4,2]
+param input f32[2,16,16]
+param output f32[2,8,15]
+stage contraction
+  domain [2,8,15]
+  reduce [4,2]
+  read param 0 at [a1, a3, a4]
+  read param 1 at [a0, 4*a1/2 + a3, a2 + a4]
+  reduction sum mul(r1, r0)
+  output param 2 f32[2,8,15] at [a0, a1, a2] = s0
+)";
+
 const std::vector<Case> kCases = {
+    {.name = "square_of_blocked_rows", .region = kSquare, .layouts = {"012/1:16", "012"}},
+    wished("few_groups", kFewGroups),
     wished("overhanging", overhanging(2, 3)),
     wished("overhanging_far", overhanging(1, 61)),
     wished("beside_the_data_before", beside_the_data(-1, 1)),

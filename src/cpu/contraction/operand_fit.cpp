@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/integers.hpp"
 #include "cpu/contraction/codes.hpp"
 #include "cpu/contraction/data_copies.hpp"
 #include "cpu/contraction/matrix.hpp"
@@ -33,10 +34,13 @@ bool stored_contiguous(const ParamLayout& l, int dim) {
   return !l.layout.blocks.empty() && l.layout.blocks.back().axis == dim && l.strides.back() == Dim(1);
 }
 
-/// Channels of the groups in one vector of outputs lie in whole vectors or in an aligned part of one.
-bool permutable(int64_t group_out, int64_t depth, int64_t lanes, int64_t data_block) {
+/// Channels of the groups in one vector of outputs lie in whole vectors or in an aligned part of one. Those of the last
+/// vector's padding exist too: 8 outputs of 4 groups are half a vector, whose other half would read a block of data
+/// more.
+bool permutable(int64_t outputs, int64_t group_out, int64_t depth, int64_t lanes, int64_t data_block) {
   if (lanes % group_out != 0 || depth > 16 || data_block != lanes) return false;
-  const int64_t span = lanes / group_out * depth;
+  const int64_t span = lanes / group_out * depth, channels = outputs / group_out * depth;
+  if (ceil_of(outputs, lanes) * span > ceil_of(channels, lanes) * lanes) return false;
   return lanes % span == 0 || (span % lanes == 0 && span / lanes <= 4);
 }
 
@@ -51,15 +55,17 @@ bool outputs_fit(const Stage& stage, const std::vector<ParamLayout>& layouts, in
   return true;
 }
 
+/// `packed`: what the kernel makes of the weights, whose parameter the data may be too, as it lies.
 std::optional<OperandFit> fit_layouts(const Stage& stage, const ContractionView& view,
-                                      const std::vector<ParamLayout>& layouts, int64_t lanes) {
+                                      const std::vector<ParamLayout>& layouts, int64_t lanes,
+                                      const ParamLayout* packed = nullptr) {
   const auto layout_of = [&](int read) -> const ParamLayout& {
     return layouts[static_cast<size_t>(stage.reads[static_cast<size_t>(read)].index)];
   };
-  const ParamLayout& w = layout_of(view.weights);
+  const ParamLayout& w = packed ? *packed : layout_of(view.weights);
   if (!std::all_of(view.gates.begin(), view.gates.end(), [&](int gate) { return layout_of(gate) == w; }))
     return std::nullopt;
-  const ParamLayout& d = layouts[static_cast<size_t>(stage.reads[static_cast<size_t>(view.data)].index)];
+  const ParamLayout& d = layout_of(view.data);
   const int64_t depth = channel_depth(stage, view);
   const int64_t block = w.layout.block_of(view.weights_vec_dim);
   if (!stored_contiguous(w, view.weights_vec_dim) || w.layout.blocks.back().factor != block || block % lanes != 0)
@@ -71,7 +77,9 @@ std::optional<OperandFit> fit_layouts(const Stage& stage, const ContractionView&
   OperandFit fit;
   if (!whole_groups || (view.group_out && step > 1 && !divides_group(stage, view, step))) {
     if ((!whole_groups && block != lanes) || weight_block > 1 || view.value.op() != ExprOp::read) return std::nullopt;
-    fit.grouped = !whole_groups && permutable(view.group_out, depth, lanes, data_block) ? 1 : 2;
+    fit.grouped =
+        !whole_groups && permutable(axis_extent(stage, view.vec).value(), view.group_out, depth, lanes, data_block) ? 1
+                                                                                                                    : 2;
   } else if (step % data_block || step % weight_block ||
              (data_block > 1 && weight_block > 1 && data_block != weight_block)) {
     return std::nullopt;
@@ -92,7 +100,7 @@ std::optional<OperandFit> fit_layouts(const Stage& stage, const ContractionView&
 }  // namespace
 
 std::optional<OperandFit> fit_operands(const Region& region, const ContractionView& view,
-                                       std::vector<ParamLayout> layouts, const TargetInfo& target) {
+                                       const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
   const Stage& stage = region.stages[0];
   if (view.types.unit() > 1) {
     const auto codes = fit_codes(region, view, layouts, target);
@@ -107,9 +115,8 @@ std::optional<OperandFit> fit_operands(const Region& region, const ContractionVi
   }
   if (!packs_weights(region, view)) return fit_layouts(stage, view, layouts, view.types.lanes(target));
   const int64_t block = packed_vectors(stage, view, stackable_rows(region, view), target) * view.types.lanes(target);
-  const auto weights = static_cast<size_t>(stage.reads[static_cast<size_t>(view.weights)].index);
-  layouts[weights] = packed_weights(region, view, block);
-  return fit_layouts(stage, view, layouts, view.types.lanes(target));
+  const ParamLayout packed = packed_weights(region, view, block);
+  return fit_layouts(stage, view, layouts, view.types.lanes(target), &packed);
 }
 
 }  // namespace opfuse

@@ -15,6 +15,6 @@ struct OperandFit {
 
 /// None: they are not for register tiles. Weights that no layout makes fit may be packed by the kernel.
 std::optional<OperandFit> fit_operands(const Region& region, const ContractionView& view,
-                                       std::vector<ParamLayout> layouts, const TargetInfo& target);
+                                       const std::vector<ParamLayout>& layouts, const TargetInfo& target);
 
 }  // namespace opfuse
