@@ -267,9 +267,14 @@ def optimize(model: Model, target: Target | str = "host", *, dims: Mapping[str, 
     return _core.optimize(model, _target(target), options, {}, dict(inputs or {}), seed, seconds, prove)
 
 
-def transform(module: typing.Any, example: typing.Any, patterns: Iterable[Pattern] | None = None) -> typing.Any:
-    """A torch.nn.Module with its fused groups as children that wrap the original submodules: opfuse.torch.transform."""
+def transform(module: typing.Any, example: typing.Any = None, patterns: Iterable[Pattern] | None = None) -> typing.Any:
+    """A torch.nn.Module with its fused groups as children that wrap the original submodules: opfuse.torch.transform.
+
+    example: its inputs; without one, inputs of usual sizes are tried. Patterns may stand in its place: transform(module, patterns).
+    """
     from . import torch as _torch
+    if patterns is None and isinstance(example, (list, tuple)) and example and all(isinstance(p, (str, PatternSpec, os.PathLike)) for p in example):
+        example, patterns = None, example
     return _torch.transform(module, example, patterns)
 
 
