@@ -121,6 +121,9 @@ std::vector<Value*> import_causal_conv_with_state(NodeImport& node);
 std::vector<Value*> import_swiglu(NodeImport& node);
 std::vector<Value*> import_det(NodeImport& node);
 
+std::vector<Value*> import_resize(NodeImport& node);  // import_resize.cpp
+std::vector<Value*> import_upsample(NodeImport& node);
+
 std::vector<Value*> import_cast(NodeImport& node);  // import_cast.cpp
 std::vector<Value*> import_cast_like(NodeImport& node);
 std::vector<Value*> import_bit_cast(NodeImport& node);

@@ -126,79 +126,8 @@ Results grid_sample(NodeImport& n, const char* op) {
   return generic(n, op, {{"mode", mode}});
 }
 
-/// A constant operand without elements stands for an absent one (opset 11 wrote "" only from 13 on).
-void drop_empty(NodeImport& n) {
-  for (Value*& value : n.inputs)
-    if (value && value->is_constant() && value->constant->elements() == 0) value = nullptr;
-}
-
-Tensor element_of(const Tensor& t, int64_t i) { return Tensor::of(t.dtype(), {1}, std::vector<double>{t.real(i)}); }
-
-/// What filters of two axes or more read of one result where they are widened by antialiasing; 0 where no axis can be
-/// resized alone. `axes` receives those that are resized, `at` where the operand with sizes or scales has them.
-double widened_taps(NodeImport& n, const AttrMap& attrs, std::vector<int64_t>& axes, std::vector<int64_t>& at) {
-  const Value *x = n.input(0), *given = n.input(2) ? n.input(2) : n.input(3);
-  const auto text = [&](const char* name) {
-    const AttrValue* value = find(attrs, name);
-    return value ? std::get<std::string>(*value) : std::string();
-  };
-  const bool plain = n.integer("antialias", 0) != 0 && given && given->is_constant() && x && is_float(x->type.dtype) &&
-                     x->type.shape.ranked && text("coordinate_transformation_mode") != "tf_crop_and_resize" &&
-                     !text("keep_aspect_ratio_policy").starts_with("not");
-  if (!plain) return 0;
-  std::vector<int64_t> listed;
-  if (const AttrValue* value = find(attrs, "axes")) listed = std::get<std::vector<int64_t>>(*value);
-  const auto rank = static_cast<int64_t>(x->type.shape.rank());
-  const double radius = text("mode") == "cubic" ? 2 : text("mode") == "linear" ? 1 : 0;
-  double taps = 1;
-  const int64_t count = given->constant->elements();
-  if (!listed.empty() && static_cast<int64_t>(listed.size()) != count) return 0;
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t axis = listed.empty() ? i : listed[static_cast<size_t>(i)];
-    const int64_t place = axis < 0 ? axis + rank : axis;
-    if (place < 0 || place >= rank) return 0;
-    const Dim& in = x->type.shape[static_cast<size_t>(place)];
-    if (!n.input(2) && !in.is_constant()) return 0;
-    const double scale = n.input(2)
-                             ? given->constant->real(i)
-                             : static_cast<double>(given->constant->integer(i)) / static_cast<double>(in.value());
-    if (scale == 1 || !(scale > 0)) continue;
-    axes.push_back(place), at.push_back(i);
-    taps *= 2 * std::ceil(radius / std::min(scale, 1.0));
-  }
-  return axes.size() > 1 ? taps : 0;
-}
-
-Results resize(NodeImport& n, const char* op) {
-  drop_empty(n);
-  if (n.opset >= 11) {
-    constexpr double kManyTaps = 64;  // what one kernel reads for a result (region/lower_resize.cpp)
-    const AttrMap attrs = n.declared_attributes(*op_named(op));
-    std::vector<int64_t> axes, at;
-    if (n.opset < 18 || widened_taps(n, attrs, axes, at) <= kManyTaps)
-      return n.emit(op, attrs, n.inputs, std::max<size_t>(1, n.output_count()));
-    Value* value = n.required(0);  // filters are products of those of the axes: one axis after the other
-    for (size_t i = 0; i < axes.size(); ++i) {
-      AttrMap own = attrs;
-      std::erase_if(own, [](const auto& attr) { return attr.first == "axes"; });
-      own.emplace_back("axes", std::vector<int64_t>{axes[i]});
-      Value* const factor = n.input(2) ? n.constant(element_of(*n.input(2)->constant, at[i])) : nullptr;
-      Value* const size = n.input(2) ? nullptr : n.integers_constant({n.input(3)->constant->integer(at[i])});
-      value = n.emit(op, own, {value, nullptr, factor, size}, 1)[0];
-    }
-    return {value};
-  }
-  // Resize 10: x, scales. No coordinate modes yet; nearest rounds down, and up where it shrinks.
-  n.require_inputs(2, 2);
-  const Value* scales = n.required(1);
-  bool shrinks = false;
-  for (int64_t i = 0; scales->is_constant() && i < scales->constant->elements(); ++i)
-    shrinks = shrinks || scales->constant->real(i) < 1;
-  n.inputs = {n.inputs[0], nullptr, n.inputs[1]};
-  return generic(n, op,
-                 {{"coordinate_transformation_mode", std::string("asymmetric")},
-                  {"nearest_mode", std::string(shrinks ? "ceil" : "floor")}});
-}
+Results resize(NodeImport& n, const char*) { return import_resize(n); }
+Results upsample(NodeImport& n, const char*) { return import_upsample(n); }
 
 /// Before opset 18 parts without sizes are equal to the element: where the axis is open, sizes are written down, which
 /// a run checks.
@@ -223,12 +152,6 @@ Results split(NodeImport& n, const char* op) {
   AttrMap attrs = n.declared_attributes(*op_named(op));
   if (n.opset < 18 && !n.input(1) && !find(attrs, "split")) split_evenly(n, attrs, parts);
   return n.emit(op, attrs, n.inputs, static_cast<size_t>(parts));
-}
-
-Results upsample(NodeImport& n, const char* op) {
-  if (n.opset >= 9) n.inputs = {n.required(0), nullptr, n.required(1)};
-  return generic(
-      n, op, {{"coordinate_transformation_mode", std::string("asymmetric")}, {"nearest_mode", std::string("floor")}});
 }
 
 Results constant_of_shape(NodeImport& n, const char* op) {

@@ -9,11 +9,23 @@
 #include <cmath>
 
 #include "base/fail.hpp"
+#include "base/limits.hpp"
 
 namespace opfuse {
 namespace {
 
-constexpr int64_t kMostTaps = 1 << 20;
+/// What the tables of an axis may hold.
+void check_size(const ResizeAxis& axis, double taps) {
+  const Limits& limits = limits_in_force();
+  if (taps > static_cast<double>(limits.window_taps))
+    throw fail(E::bad_attribute, "a scale of {} needs {} taps, at most {} are taken", axis.scale, taps,
+               limits.window_taps)
+        .hint("where this is meant, " + how_to_raise("window_taps"));
+  if (taps * static_cast<double>(axis.out) > static_cast<double>(limits.index_elements))
+    throw fail(E::bad_attribute, "{} results of {} taps each, at most {} positions are made", axis.out, taps,
+               limits.index_elements)
+        .hint("where this is meant, " + how_to_raise("index_elements"));
+}
 
 double weight_of(const Resize::Attrs& attrs, double distance) {
   const double d = std::fabs(distance), a = attrs.cubic_coeff_a;
@@ -27,9 +39,9 @@ double weight_of(const Resize::Attrs& attrs, double distance) {
 ResizeTaps resize_taps(const Resize::Attrs& attrs, const ResizeAxis& axis) {
   const double radius = attrs.mode == ResizeMode::linear ? 1 : 2;
   const double scale = attrs.antialias ? std::min(axis.scale, 1.0) : 1;
+  check_size(axis, 2 * std::ceil(radius / scale));
   const auto first = static_cast<int64_t>(std::floor(-radius / scale)) + 1;
   ResizeTaps taps{2 - 2 * first, {}, {}};
-  if (taps.count > kMostTaps) throw fail(E::bad_attribute, "a scale of {} needs {} taps", axis.scale, taps.count);
   const bool normalised = attrs.antialias || attrs.exclude_outside;
   for (int64_t o = 0; o < axis.out; ++o) {
     const double x = resize_coordinate(attrs.coordinate_transformation_mode, axis, o);

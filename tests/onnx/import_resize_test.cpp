@@ -1,0 +1,81 @@
+// Resize with filters wider than a kernel reads: by axis, and as sums over windows, with the values of the operator.
+#include <gtest/gtest.h>
+
+#include "interp/interpreter.hpp"
+#include "onnx/model_bytes.hpp"
+#include "onnx/read.hpp"
+#include "ops/run_op.hpp"
+
+namespace opfuse::test {
+namespace {
+
+constexpr int kOpsetOfAxes = 18;
+
+struct Wide {
+  std::string mode = "linear";
+  std::vector<int64_t> from, to;
+  int64_t exclude_outside = 0;
+  int64_t element_type = kFloat;
+  std::string policy = "stretch";
+};
+
+Graph read_wide(const Wide& w) {
+  Strings in, out;
+  for (int64_t size : w.from) in.push_back(std::to_string(size));
+  for (int64_t size : w.to) out.push_back(std::to_string(size));
+  const std::string sizes(reinterpret_cast<const char*>(w.to.data()), 8 * w.to.size());
+  ModelBytes m{.graph = {.nodes = {node("Resize", {"x", "", "", "s"}, {"y"},
+                                        {text_attribute("mode", w.mode), attribute("antialias", int64_t{1}),
+                                         attribute("exclude_outside", w.exclude_outside),
+                                         text_attribute("keep_aspect_ratio_policy", w.policy)},
+                                        "resize")},
+                         .initializers = {tensor("s", 7, {static_cast<int64_t>(w.to.size())}, sizes)},
+                         .inputs = {value_info("x", w.element_type, in)},
+                         .outputs = {value_info("y", w.element_type, out)}}};
+  m.opset = kOpsetOfAxes;
+  return read_onnx_bytes(m.text());
+}
+
+size_t resizes(const Graph& graph) {
+  size_t count = 0;
+  for (const Node* node : graph.nodes()) count += node->is("resize");
+  return count;
+}
+
+void expect_values_of_operator(const Wide& w, size_t left) {
+  const Graph graph = read_wide(w);
+  EXPECT_EQ(resizes(graph), left);
+  const DType dtype = graph.inputs()[0]->type.dtype;
+  Tensor x(dtype, w.from);
+  for (int64_t i = 0; i < x.elements(); ++i) x.set_real(i, static_cast<double>(i * 37 % 101) / 32 - 1);
+  const Tensor y = interpret(graph, {x}).at(0);
+  const Tensor expected = run_op("resize",
+                                 {{"mode", w.mode},
+                                  {"antialias", true},
+                                  {"exclude_outside", w.exclude_outside != 0},
+                                  {"keep_aspect_ratio_policy", w.policy}},
+                                 {x, Tensor(), Tensor(), integers(DType::i64, w.to)});
+  ASSERT_EQ(y.sizes(), expected.sizes());
+  EXPECT_EQ(y.dtype(), expected.dtype());
+  const double tolerance = dtype == DType::f16 ? 2e-3 : 2e-6;
+  for (int64_t i = 0; i < y.elements(); ++i) EXPECT_NEAR(y.real(i), expected.real(i), tolerance) << i;
+}
+
+TEST(ImportResize, AnAxisWiderThanAKernelIsASumOverWindows) {
+  expect_values_of_operator({.from = {1, 2, 300, 3}, .to = {1, 2, 3, 3}}, 0);
+  expect_values_of_operator({.mode = "cubic", .from = {2, 1, 5, 400}, .to = {2, 1, 5, 12}}, 0);
+  expect_values_of_operator({.mode = "cubic", .from = {150, 2}, .to = {4, 1}, .exclude_outside = 1}, 1);
+}
+
+TEST(ImportResize, OfTwoWideAxesOneAfterTheOther) {
+  expect_values_of_operator({.from = {1, 1, 200, 90}, .to = {1, 1, 3, 6}}, 1);
+  expect_values_of_operator({.from = {1, 1, 200, 90}, .to = {1, 1, 3, 6}, .element_type = 10}, 1);
+}
+
+/// Aspects that are kept make axes depend on each other.
+TEST(ImportResize, AxesThatDependOnEachOtherAreSums) {
+  expect_values_of_operator({.from = {200, 90}, .to = {4, 2}, .policy = "not_larger"}, 0);
+}
+
+}  // namespace
+}  // namespace opfuse::test
