@@ -70,7 +70,8 @@ class PhasedLowering {
     if (axis == windows_.size()) return stage(phases);
     for (int64_t f = 0; f < windows_[axis].stride; ++f) {
       phases[axis] = phase_of(windows_[axis], f);
-      if (!(phases[axis].outputs == Dim(0))) each(axis + 1, phases);
+      const bool first_of_none = f == 0 && windows_[axis].out == Dim(0);  // a result without elements is one stage too
+      if (!(phases[axis].outputs == Dim(0)) || first_of_none) each(axis + 1, phases);
     }
   }
 
@@ -88,7 +89,7 @@ class PhasedLowering {
     for (const Phase& phase : phases) {
       domain.push_back(phase.outputs);
       reduce.emplace_back(phase.taps);
-      reached &= phase.taps > 0;
+      reached &= phase.taps > 0 && !(phase.outputs == Dim(0));
     }
     lowering_.open(reached ? Anchor::contraction : Anchor::map, domain, reached ? reduce : std::vector<Dim>{});
     Expr sum = Expr::constant(node_.output()->type.dtype, 0);

@@ -108,6 +108,14 @@ TEST(ConvTranspose, AResidualIsReadWhereTheResultIs) {
   EXPECT_EQ(program.launches.size(), 1u);
 }
 
+TEST(ConvTranspose, DilatedStridesOfAResultWithoutElements) {
+  expect_runs(R"(graph (%x: f32[1,1,3,1,1]) {
+    %w = const splat<0.5> : f32[1,1,1,3,1]
+    %y = conv_transpose(%x, %w) {strides=[2,2,2], dilations=[2,1,1], pads=[0,2,0,1,1,1]}
+    return %y
+  })");
+}
+
 TEST(ConvTranspose, OpenExtentsComputedWeightsAndDilatedStrides) {
   const char* open = R"(graph (%x: f32[n,16,h,5]) {
     %w = const rand<1> : f32[16,20,3,3]
