@@ -8,8 +8,10 @@
 //   8 d_i + 4 rms(d) + 2 e |y_i| + m,     d_i = largest change of y_i over the samples, m = least number of the type
 //
 // One more sample rounds every value to its type, without noise: what is equal only then (a sum of halves and a
-// constant) no noise would make equal. GELU and SiLU below -1 are moved by the 4e-7 that tables may be off there, too.
-// What may be larger than the type's largest number may be infinite.
+// constant) no noise would make equal. Two values that noise orders the other way round may be equal, whatever rounds
+// them: an equality in a sample is true there too, and a cast to bool of what changes its sign is false. GELU and SiLU
+// below -1 are moved by the 4e-7 that tables may be off there, too. What may be larger than the type's largest number
+// may be infinite.
 #include "fuzz/sensitivity.hpp"
 
 #include <fmt/core.h>
@@ -21,6 +23,7 @@
 #include "fuzz/exactness.hpp"
 #include "interp/interpreter.hpp"
 #include "interp/random_inputs.hpp"
+#include "ops/registry.hpp"
 
 namespace opfuse::fuzz {
 namespace {
@@ -56,12 +59,35 @@ void shake_activation(Tensor& result, const Tensor& operand, double scale, Rando
     if (operand.real(i) < kTableEnd) values[static_cast<size_t>(i)] += kTableError * scale * (2 * random.uniform() - 1);
 }
 
+/// What equalities and casts to bool compare with zero, without noise.
+using Compared = std::unordered_map<const Node*, Tensor>;
+
+/// x - y of an equality of reals, x of their cast to bool; empty for all other nodes.
+Tensor compared_by(const Node& node, const std::vector<const Tensor*>& operands) {
+  const bool reals = !operands.empty() && operands[0] && operands[0]->dtype() == DType::f64;
+  if (!reals) return {};
+  if (node.is("cast") && node.output()->type.dtype == DType::boolean) return *operands[0];
+  if (!node.is("equal")) return {};
+  const OpInfo* sub = op_named("sub");
+  return sub->reference(sub->attrs_from_map({}).get(), operands, Precision::exact).at(0);
+}
+
+/// Of a sample: zero lies between x and what it was without noise.
+void meet_at_zero(const Node& node, const Tensor& x, const Tensor& base, Tensor& result) {
+  if (x.sizes() != base.sizes() || result.elements() != x.elements()) return;
+  result = result.clone();
+  for (int64_t i = 0; i < x.elements(); ++i)
+    if (x.real(i) * base.real(i) <= 0) result.set_integer(i, node.is("equal") ? 1 : 0);
+}
+
 /// How values are kept.
 struct Values {
   Random* random = nullptr;  ///< noise of `scale`; null: as they are
   double scale = 0;
-  bool rounded = false;   ///< to their types
-  bool* exact = nullptr;  ///< becomes false when a value or a partial sum needs too many bits
+  bool rounded = false;               ///< to their types
+  bool* exact = nullptr;              ///< becomes false when a value or a partial sum needs too many bits
+  Compared* record = nullptr;         ///< of the run without noise
+  const Compared* against = nullptr;  ///< of samples
 };
 
 /// The graph in double.
@@ -85,6 +111,14 @@ std::vector<Tensor> run(const Graph& graph, const std::vector<Tensor>& inputs, c
     std::vector<Tensor> results = interpret_node(*node, operands, {.symbols = symbols, .keep_exact = true});
     if (how.random && (node->is("gelu") || node->is("silu")))
       shake_activation(results[0], *operands[0], how.scale, *how.random);
+    if (how.record || how.against) {
+      Tensor x = compared_by(*node, operands);
+      if (how.record && !x.empty())
+        (*how.record)[node] = std::move(x);
+      else if (how.against)
+        if (const auto at = how.against->find(node); at != how.against->end())
+          meet_at_zero(*node, x, at->second, results[0]);
+    }
     for (size_t i = 0; i < node->outputs.size(); ++i) keep(node->outputs[i], std::move(results[i]));
   }
   std::vector<Tensor> outputs;
@@ -136,11 +170,13 @@ Tensor tolerance_of(const Tensor& base, const std::vector<Tensor>& samples, DTyp
 
 Expected expected_of(const Graph& graph, const std::vector<Tensor>& inputs, const SymbolValues& symbols,
                      const SensitivityOptions& options) {
-  Expected expected{run(graph, inputs, symbols, {}), {}};
+  Compared compared;
+  Expected expected{run(graph, inputs, symbols, {.record = &compared}), {}};
   std::vector<std::vector<Tensor>> samples(expected.outputs.size());
   Random random(options.seed, "noise");
   for (int s = 0; s <= options.samples; ++s) {
-    const Values how = s == 0 ? Values{.rounded = true} : Values{.random = &random, .scale = options.scale};
+    Values how = s == 0 ? Values{.rounded = true} : Values{.random = &random, .scale = options.scale};
+    how.against = &compared;
     const std::vector<Tensor> sample = run(graph, inputs, symbols, how);
     for (size_t i = 0; i < sample.size(); ++i) samples[i].push_back(sample[i]);
   }
