@@ -74,7 +74,7 @@ std::vector<ResizedAxis> axes_alone(NodeImport& n, const Resize::Attrs& a) {
   return axes;
 }
 
-DType computed_in(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
+DType computed_in(DType dtype) { return is_float(dtype) && dtype != DType::f64 ? DType::f32 : DType::f64; }
 
 /// The sum above; positions and weights are tables.
 Value* windows_summed(NodeImport& n, Value* x, size_t axis, const ResizeTaps& taps, int64_t out) {
@@ -108,8 +108,7 @@ Value* all_summed(NodeImport& n, const Resize::Attrs& a) {
   const auto constant = [&](size_t i) { return n.input(i) ? &*n.input(i)->constant : nullptr; };
   for (size_t i = 1; i < 4; ++i)
     if (n.input(i) && !n.input(i)->is_constant()) return nullptr;
-  if (!is_float(x->type.dtype) || !x->type.shape.ranked || !x->type.shape.is_static() || (!n.input(2) && !n.input(3)))
-    return nullptr;
+  if (!x->type.shape.ranked || !x->type.shape.is_static() || (!n.input(2) && !n.input(3))) return nullptr;
   const std::vector<ResizeAxis> axes = resize_axes(a, x->type.shape.sizes(), constant(1), constant(2), constant(3));
   const auto changes = [&](const ResizeAxis& r) { return !r.is_identity(a.coordinate_transformation_mode); };
   double reads = 1;

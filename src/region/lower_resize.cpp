@@ -21,7 +21,12 @@ constexpr size_t kMostReads = 64;  // of one result, in one expression: cubic in
 class ResizeLowering {
  public:
   ResizeLowering(Lowering& lowering, const Node& node, const IndexMap& map)
-      : lowering_(lowering), node_(node), attrs_(node.as<Resize>()), map_(map), dtype_(node.output()->type.dtype) {
+      : lowering_(lowering),
+        node_(node),
+        attrs_(node.as<Resize>()),
+        map_(map),
+        dtype_(node.output()->type.dtype),
+        computed_in_(is_float(dtype_) ? dtype_ : DType::f64) {
     const Shape &x = node.input(0)->type.shape, &y = node.output()->type.shape;
     for (size_t i = 1; i < 3; ++i)
       if (node.input(i) != nullptr && lowering.constant_of(node.input(i)) == nullptr)
@@ -55,6 +60,7 @@ class ResizeLowering {
   const Resize::Attrs& attrs_;
   const IndexMap& map_;
   DType dtype_;
+  DType computed_in_;  ///< of filters: integers have no weights of their own
   std::vector<ResizeAxis> axes_;
   /// Of open axes: how often an element is repeated, or kComputed; 0: the extents are known.
   std::vector<int64_t> factors_;
@@ -178,7 +184,8 @@ class ResizeLowering {
     std::vector<Tap> taps;
     if (unchanged(axis)) return taps;
     if (factors_[axis] == kComputed) {
-      for (const OpenTap& tap : open_axis(axis).taps()) taps.push_back({computed(tap.at), cast(tap.weight, dtype_)});
+      for (const OpenTap& tap : open_axis(axis).taps())
+        taps.push_back({computed(tap.at), cast(tap.weight, computed_in_)});
       return taps;
     }
     const ResizeTaps all = resize_taps(attrs_, axes_[axis]);
@@ -189,7 +196,7 @@ class ResizeLowering {
         weight.push_back(all.weights[static_cast<size_t>(i)]);
       }
       if (std::all_of(weight.begin(), weight.end(), [](double w) { return w == 0; })) continue;
-      taps.push_back({positions(axis, at), table_read(axis, weight, dtype_)});
+      taps.push_back({positions(axis, at), table_read(axis, weight, computed_in_)});
     }
     // Of two weights that add up to 1 one table is enough.
     if (attrs_.mode == ResizeMode::linear && all.count == 2 && taps.size() == 2 && !attrs_.exclude_outside)
@@ -207,13 +214,13 @@ class ResizeLowering {
     if (reads > kMostReads)
       decline("many_taps", fmt::format("a result reads {} elements; {} at most have a kernel", reads, kMostReads),
               node_);
-    return interpolated(taps, {});
+    return cast(interpolated(taps, {}), dtype_);
   }
 
   /// Sum of weight * value along the next axis, recursively over the axes after it.
   Expr interpolated(const std::vector<std::vector<Tap>>& taps, const IndexMap& at) {
     const size_t axis = at.dims.size();
-    if (axis == axes_.size()) return lowering_.pull(node_.input(0), at);
+    if (axis == axes_.size()) return cast(lowering_.pull(node_.input(0), at), computed_in_);
     IndexMap next = at;
     next.dims.push_back(map_.dims[axis]);
     if (taps[axis].empty()) return interpolated(taps, next);

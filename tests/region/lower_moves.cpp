@@ -204,6 +204,14 @@ TEST(LowerResize, NearestAndLinearInEveryCoordinateMode) {
       }
 }
 
+TEST(LowerResize, WeightsOfIntegersAreReal) {
+  for (const char* mode : {"linear", "cubic"}) {
+    Net net;
+    Value* x = net.input({1, 2, 4, 5}, DType::i32);
+    expect_lowers(net, net("resize", {x, nullptr, nullptr, net.integers({1, 2, 7, 8})}, {{"mode", std::string(mode)}}));
+  }
+}
+
 TEST(LowerResize, DoublingANearestMapIsAnIndexTermNotATable) {
   Net net;
   Value* x = net.input({1, 2, 4, 5});
