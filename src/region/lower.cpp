@@ -202,17 +202,16 @@ Expr Lowering::pull_new(const Value* value, Def& def, const IndexMap& map) {
 
 namespace {
 
-/// The domain axis that each dimension of a value is, where it has the domain's points in another order of axes; else
-/// empty.
-std::vector<size_t> order_of_axes(const IndexMap& map, const Shape& shape, const Shape& domain) {
-  if (map.dims.size() != domain.rank() || shape.rank() != domain.rank()) return {};
+/// The domain axis that each dimension of a value is, where it has the domain's points in another order of axes.
+std::optional<std::vector<size_t>> order_of_axes(const IndexMap& map, const Shape& shape, const Shape& domain) {
+  if (map.dims.size() != domain.rank() || shape.rank() != domain.rank()) return std::nullopt;
   std::vector<size_t> order;
   for (size_t d = 0; d < map.dims.size(); ++d) {
     const IndexExpr& e = map.dims[d];
-    if (e.dynamic || !(e.offset == Dim(0)) || e.terms.size() != 1) return {};
+    if (e.dynamic || !(e.offset == Dim(0)) || e.terms.size() != 1) return std::nullopt;
     const auto axis = static_cast<size_t>(e.terms[0].axis);
-    if (!(e.terms[0] == IndexTerm{1, e.terms[0].axis, 1, 0}) || axis >= domain.rank()) return {};
-    if (!(shape[d] == domain[axis]) || std::find(order.begin(), order.end(), axis) != order.end()) return {};
+    if (!(e.terms[0] == IndexTerm{1, e.terms[0].axis, 1, 0}) || axis >= domain.rank()) return std::nullopt;
+    if (!(shape[d] == domain[axis]) || std::find(order.begin(), order.end(), axis) != order.end()) return std::nullopt;
     order.push_back(axis);
   }
   return order;
@@ -230,9 +229,9 @@ Expr Lowering::pull_forward(const Value* value, Def& def, const IndexMap& map) {
   }
   Stage& from = region_.stages[def.index];
   const Shape domain(from.domain);
-  const std::vector<size_t> order = order_of_axes(def.map, def.type.shape, domain);
+  const std::optional<std::vector<size_t>> order = order_of_axes(def.map, def.type.shape, domain);
   const bool turns = from.anchor == Anchor::window && stage().anchor == Anchor::row;
-  if (order.size() != domain.rank() || (!turns && !std::is_sorted(order.begin(), order.end())))
+  if (!order || (!turns && !std::is_sorted(order->begin(), order->end())))
     decline("stage_edge", "a value between stages must be read as its stage made it", group_, {value->name});
   StageOutput local{-1, def.expr, IndexMap::identity(domain.rank()), domain, def.type.dtype};
   auto it = std::find(from.outputs.begin(), from.outputs.end(), local);
@@ -241,7 +240,7 @@ Expr Lowering::pull_forward(const Value* value, Def& def, const IndexMap& map) {
   if (!reads_at_computed(stage().anchor) && has_dynamic(map))
     decline("dynamic_index", "a computed index can only be read by a map, a row or a scatter", group_);
   IndexMap turned = map;
-  for (size_t d = 0; d < order.size(); ++d) turned.dims[order[d]] = map.dims[d];
+  for (size_t d = 0; d < order->size(); ++d) turned.dims[(*order)[d]] = map.dims[d];
   return add_read({def.index, index, turned}, def.type.dtype);
 }
 
