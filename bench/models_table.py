@@ -2,10 +2,12 @@
 """docs/models.md: what opfuse makes of exported architectures, and its time beside each peer.
 
     bench/models_table.py FOLDER --build build/release [--write docs/models.md] [--seconds 0.5] [--threads 1] [--no-times]
+                          [--add results-COMMIT.json ...]
 
 FOLDER holds <name>.<exporter>.onnx (bench/exporters/export_architectures.py) and .txt files with reasons. Every model is
 inspected, compiled and run in processes of their own; outputs are held to ONNX Runtime's by bench/peers.py, which also takes the
-times in turns. What is finished for this commit is in FOLDER/results-COMMIT.json and is not done again.
+times in turns. What is finished for this commit is in FOLDER/results-COMMIT.json and is not done again. --add takes rows of
+earlier runs for exports that this one has not: each row names the commit it was made at.
 """
 import argparse
 import datetime
@@ -23,9 +25,9 @@ LIMIT = 600  # seconds for a step
 
 HEAD = """# Public architectures
 
-Made by `bench/models_table.py` on {date}, commit {commit}: random weights, batch 1, {threads} thread(s), fp32. *right*: the outputs equal ONNX Runtime's within
+Made by `bench/models_table.py` on {date}: random weights, batch 1, {threads} thread(s), fp32. *right*: the outputs equal ONNX Runtime's within
 the tolerance of `bench/peers.py`. Times are medians in turns; a ratio above 1 means that opfuse is slower than that peer. *blocked by* is the first operator that
-does not compile. {note}
+does not compile, *commit* the tree that the row was made with. {note}
 
 """
 
@@ -95,18 +97,18 @@ def ratio(result, part):
     return f"{result['ms'] / times[0]:.2f}" if times and result.get("ms") else ""
 
 
-def table(results, flags, commit):
+def table(results, flags):
     counts = {}
     for result in results.values():
         counts[result["status"]] = counts.get(result["status"], 0) + 1
     note = "Without times." if flags.no_times else ""
-    text = HEAD.format(date=datetime.date.today(), commit=commit, threads=flags.threads, note=note)
+    text = HEAD.format(date=datetime.date.today(), threads=flags.threads, note=note)
     text += f"{len(results)} exports: " + ", ".join(f"{n} {status}" for status, n in sorted(counts.items())) + ".\n\n"
-    text += "| architecture | exporter | status | launches | ms | of ONNX Runtime | of OpenVINO | blocked by |\n|---|---|---|---:|---:|---:|---:|---|\n"
+    text += "| architecture | exporter | status | launches | ms | of ONNX Runtime | of OpenVINO | blocked by | commit |\n|---|---|---|---:|---:|---:|---:|---|---|\n"
     for stem, r in sorted(results.items()):
         name, exporter = stem.rsplit(".", 1)
         ms = f"{r['ms']:.3g}" if r.get("ms") else ""
-        text += f"| {name} | {exporter} | {r['status']} | {r.get('launches', '')} | {ms} | {ratio(r, 'onnx')} | {ratio(r, 'openvino')} | {r.get('blocker', '').replace('|', '/')} |\n"
+        text += f"| {name} | {exporter} | {r['status']} | {r.get('launches', '')} | {ms} | {ratio(r, 'onnx')} | {ratio(r, 'openvino')} | {r.get('blocker', '').replace('|', '/')} | {r['commit']} |\n"
     return text
 
 
@@ -118,6 +120,7 @@ def main():
     parser.add_argument("--seconds", default="0.5")
     parser.add_argument("--threads", default="1")
     parser.add_argument("--no-times", action="store_true")
+    parser.add_argument("--add", type=pathlib.Path, action="append", default=[], metavar="RESULTS")
     flags = parser.parse_args()
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=ROOT).stdout.strip()
     state = flags.folder / f"results-{commit}.json"
@@ -128,7 +131,9 @@ def main():
         results[path.stem] = {"status": "not exported", "blocker": path.read_text().strip().split("\n")[0][:100]} if path.suffix == ".txt" else measure(path, flags)
         state.write_text(json.dumps(results, indent=1))
         print(path.stem, results[path.stem]["status"], results[path.stem].get("blocker", ""), flush=True)
-    text = table(results, flags, commit)
+    rows = {name: {**row, "commit": path.stem.removeprefix("results-")} for path in flags.add for name, row in json.loads(path.read_text()).items()}
+    rows |= {name: {**row, "commit": commit} for name, row in results.items()}
+    text = table(rows, flags)
     flags.write.write_text(text) if flags.write else print(text)
 
 
