@@ -15,7 +15,6 @@
 #include "base/fail.hpp"
 #include "base/hash.hpp"
 #include "base/temporary_folder.hpp"
-#include "driver/pipeline.hpp"
 #include "fusion/plan.hpp"
 #include "fusion/user/pattern_file.hpp"
 #include "link/kernel_cache.hpp"
@@ -47,37 +46,12 @@ class MemoryFile {
   int file_;
 };
 
-std::string contents(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-Graph small_graph() {
-  return parse_graph(R"(graph (%x: f32[n,4,6,6], %i: i64[3]) {
-  %w = const rand<1> : f32[8,4,3,3]
-  %c = conv(%x, %w) {pads = [1,1,1,1]}
-  %r = relu(%c)
-  %g = global_average_pool(%r)
-  %f = flatten(%g) {axis = 1}
-  %t = gather(%f, %i) {axis = 1}
-  %y = softmax(%t) {axis = -1}
-  return %y, %r
-})",
-                     ops());
-}
-
 // ---- onnx
 
 void read_onnx_model(std::string_view bytes) {
   const Graph graph = read_onnx_bytes(std::string(bytes));
   verify(graph);
   write_onnx_bytes(graph);
-}
-
-std::vector<std::string> onnx_seeds() {
-  const Model model = Model::from_graph(small_graph());
-  const Fused fused = apply(model, plan(model, Target::named("cpu:baseline")));
-  return {write_onnx_bytes(model.graph()), write_onnx_bytes(fused.model.graph(), {.functions = true})};
 }
 
 // ---- .opf: magic (8) | header bytes (8) | header hash (8) | header | sections
@@ -114,61 +88,20 @@ void read_opf(std::string_view bytes) {
   executable.create_context({.threads = 1});
 }
 
-std::vector<std::string> opf_seeds() {
-  const TemporaryFolder folder;
-  const std::string path = folder.path("model.opf");
-  compile(Model::from_graph(small_graph()), Target::named("cpu:baseline"), {.cache = false}).save(path);
-  return {contents(path)};
-}
-
 // ---- plans, patterns, text graphs
 
 void read_plan(std::string_view bytes) { to_json(plan_from_json(bytes)); }
 
-std::vector<std::string> plan_seeds() {
-  return {plan(Model::from_graph(small_graph()), Target::named("cpu:baseline")).json()};
-}
-
 void read_toml(std::string_view bytes) { parse_patterns(bytes, "fuzz.toml"); }
 
-std::vector<std::string> toml_seeds() {
-  return {R"([[pattern]]
-name = "ConvGate"
-topology = "conv:conv -> [bn:batch_norm] -> act:{sigmoid|tanh}"
-where = ["conv.in_channels % 16 == 0 and conv.group == 1", "act.rank == 4"]
-points = { INPUT = "conv" }
-priority = 2
-fires = ["""graph (%x: f32[1,16,8,8]) { %y = relu(%x) return %y }"""]
-)"};
-}
-
 void read_fir(std::string_view bytes) { verify(parse_graph(bytes, ops())); }
-std::vector<std::string> fir_seeds() { return {print(small_graph(), {.max_constant_elements = 400})}; }
-
 // ---- arrays
 
 void read_npy_bytes(std::string_view bytes) { parse_npy(bytes, "fuzz.npy"); }
 
-std::vector<std::string> npy_seeds() {
-  return {encode_npy(Tensor::of<double>(DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6})),
-          encode_npy(Tensor::from_i64({1, 2, 3})), encode_npy(Tensor::scalar(DType::boolean, 1))};
-}
-
 void read_npz_bytes(std::string_view bytes) { read_npz(MemoryFile(bytes).path()); }
 
-std::vector<std::string> npz_seeds() {
-  const TemporaryFolder folder;
-  write_npz(folder.path("a.npz"), {{"x", Tensor::from_i64({1, 2, 3})}, {"y", Tensor::scalar(DType::f32, 2)}});
-  return {contents(folder.path("a.npz"))};
-}
-
 void read_pb_bytes(std::string_view bytes) { read_tensor_pb(MemoryFile(bytes).path()); }
-
-std::vector<std::string> pb_seeds() {
-  const TemporaryFolder folder;
-  write_tensor_pb(folder.path("x.pb"), Tensor::of<double>(DType::f32, {2, 2}, {1, 2, 3, 4}), "x");
-  return {contents(folder.path("x.pb"))};
-}
 
 // ---- kernel cache: "OPFK" | version (4) | hash of the rest (8) | ...
 
@@ -201,15 +134,15 @@ void read_cache(std::string_view bytes) {
     throw std::logic_error("a cached kernel whose entry lies outside its code");
 }
 
-std::vector<std::string> cache_seeds() { return {contents(cache_file().path)}; }
-
 }  // namespace
+
+const std::string& cache_file_path() { return cache_file().path; }
 
 const std::vector<Reader>& readers() {
   static const std::vector<Reader> list = {
-      {"onnx", read_onnx_model, onnx_seeds}, {"opf", read_opf, opf_seeds},    {"plan", read_plan, plan_seeds},
-      {"toml", read_toml, toml_seeds},       {"fir", read_fir, fir_seeds},    {"npy", read_npy_bytes, npy_seeds},
-      {"npz", read_npz_bytes, npz_seeds},    {"pb", read_pb_bytes, pb_seeds}, {"cache", read_cache, cache_seeds},
+      {"onnx", read_onnx_model}, {"opf", read_opf},     {"plan", read_plan},
+      {"toml", read_toml},       {"fir", read_fir},     {"npy", read_npy_bytes},
+      {"npz", read_npz_bytes},   {"pb", read_pb_bytes}, {"cache", read_cache},
   };
   return list;
 }

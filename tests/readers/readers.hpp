@@ -10,11 +10,14 @@ namespace opfuse::readers {
 struct Reader {
   const char* name;
   void (*read)(std::string_view bytes);  ///< returns, or throws opfuse::Error: the bytes are refused
-  std::vector<std::string> (*seeds)();   ///< small valid files
 };
 
 /// onnx, opf, plan, toml, fir, npy, npz, pb, cache.
 const std::vector<Reader>& readers();
 const Reader& reader_named(std::string_view name);
+
+/// Small valid files of the format.
+std::vector<std::string> seeds_of(std::string_view reader);  // seeds.cpp
+const std::string& cache_file_path();
 
 }  // namespace opfuse::readers

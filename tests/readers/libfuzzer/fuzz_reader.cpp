@@ -1,8 +1,6 @@
-// libFuzzer's entry: environment OPFUSE_READER names the reader. `OPFUSE_SEEDS=FOLDER` writes its seeds there and ends.
-// An internal error is a crash as any other.
+// libFuzzer's entry: environment OPFUSE_READER names the reader. An internal error is a crash as any other.
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 
 #include "opfuse/error.hpp"
 #include "readers/readers.hpp"
@@ -18,15 +16,6 @@ const opfuse::readers::Reader& reader() {
 }
 
 }  // namespace
-
-extern "C" int LLVMFuzzerInitialize(int*, char***) {
-  const char* folder = std::getenv("OPFUSE_SEEDS");
-  if (!folder) return 0;
-  int number = 0;
-  for (const std::string& seed : reader().seeds())
-    std::ofstream(std::string(folder) + "/seed" + std::to_string(number++), std::ios::binary) << seed;
-  std::exit(0);
-}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
