@@ -200,7 +200,7 @@ def table(options, entries, machine):
     days = sorted({entry["when"][:10] for entry in entries})
     head = [f"Median ms, batch 1, outputs checked, {min(counts)} run{'s' if min(counts) > 1 else ''} pooled ({days[-1]}), on {machine}. Ratio: opfuse {versions[OPFUSE]} to the "
             f"faster of ONNX Runtime {versions[ORT]} and OpenVINO {versions[OPENVINO]} in fp32 (95 % interval; below 1 opfuse is faster). OpenVINO as "
-            f"it comes may choose bf16: outputs differ by up to {narrow:.1g} of their maximum, the others' by {wide:.1g}. Last column: "
+            f"it comes may choose bf16: outputs differ by up to {narrow:.1g} of their maximum, others by {wide:.1g}. Last column: "
             f"opfuse; ONNX Runtime; OpenVINO.", ""]
     titles = ["model"]
     for threads in options.threads:
