@@ -57,7 +57,7 @@ const ModelReader::Body& ModelReader::keep_body(Bytes encoded) {
   kept.model.functions = model_.functions;
   kept.model.graph = parse_graph_proto(encoded);
   kept.flat = flatten_functions(kept.model, options_.limits);
-  if (kept.model.graph.sparse_initializers > 0) throw fail(E::unsupported_op, "a branch has sparse initializers");
+  if (!kept.model.graph.sparse_initializers.empty()) throw fail(E::unsupported_op, "a branch has sparse initializers");
   for (const ValueInfo& info : kept.model.graph.values) infos_.emplace(info.name, &info);
   return kept;
 }
@@ -71,7 +71,7 @@ std::vector<Value*> ModelReader::read_body(const Body& body, const std::vector<V
   for (size_t i = 0; i < arguments.size(); ++i) values_[graph.inputs[i].name] = arguments[i];
   for (const TensorProto& proto : graph.initializers)
     define(proto.name, graph_.add_constant(tensors_.read(proto, fmt::format("initializer \"{}\"", proto.name))));
-  for (const FlatNode& inner : body.flat.nodes) read_node(inner);
+  for (const FlatNode& inner : body.flat.nodes) read_inner(inner);
   std::vector<Value*> results;
   for (const ValueInfo& output : graph.outputs) {
     if (sequences_.contains(output.name) || empty_optionals_.contains(output.name))
@@ -82,18 +82,33 @@ std::vector<Value*> ModelReader::read_body(const Body& body, const std::vector<V
   return results;
 }
 
+/// Where problems are collected, those of a body's node are told once, however often the body is read.
+void ModelReader::read_inner(const FlatNode& node) {
+  if (!options_.problems) return read_node(node);
+  try {
+    read_node(node);
+  } catch (const Error& error) {
+    if (error.diagnostic().code.starts_with("E03") || error.diagnostic().name == "internal") throw;
+    if (told_.insert(node.proto.op_type.data()).second) problems_.attempt([&] { throw error; });
+    if (!stand_in_for(node)) throw;
+  }
+}
+
 void ModelReader::define_results(const FlatNode& node, const std::vector<Value*>& results, const std::set<int>& known) {
   for (size_t i = 0; i < results.size() && i < node.proto.outputs.size(); ++i) {
     if (node.proto.outputs[i].empty()) continue;
-    if (results[i]->producer && !known.contains(results[i]->id)) results[i]->name = std::string(node.proto.outputs[i]);
+    if (results[i]->producer && !known.contains(results[i]->id))
+      results[i]->name = prefix_ + std::string(node.proto.outputs[i]);
     define(node.proto.outputs[i], results[i]);
   }
 }
 
 bool ModelReader::read_branch(const FlatNode& node, const Source& source) {
   if (!source.domain.empty() || source.op_type != "If" || node.proto.inputs.size() != 1) return false;
-  const Value* condition = value_named(node.proto.inputs[0]);
+  const Value* condition = operand(node.proto.inputs[0]);
   if (!condition || !condition->is_constant() || condition->constant->elements() != 1) return false;
+  if (condition->type.dtype != DType::boolean)
+    throw fail(E::dtype_mismatch, "the condition is {}, bool is expected", condition->type.text());
   const Attribute* branch = branch_of(node.proto, condition->constant->integer(0) != 0);
   if (!branch) throw fail(E::bad_attribute, "a branch is missing");
   read_in_place(node, source, [&] {

@@ -13,8 +13,8 @@ template <class F>
 auto guarded(const char* message, F&& read) -> decltype(read()) {
   try {
     return read();
-  } catch (const protozero::exception& error) {
-    throw broken(message, error.what());
+  } catch (const protozero::exception&) {  // whose words are about protobuf, not about models
+    throw broken(message, "its bytes are not those of a protobuf message");
   }
 }
 

@@ -43,6 +43,10 @@ constexpr Kind kKinds[] = {
      "an ELF binary", "give the .onnx"},
 };
 
+constexpr size_t kTextBytes = 64;  ///< a model has a length or a number among its first bytes, below a blank
+
+bool is_printed(char c) { return (c >= ' ' && c < '\x7f') || c == '\n' || c == '\r' || c == '\t'; }
+
 bool starts_without_case(Bytes bytes, Bytes word) {
   return bytes.size() >= word.size() && std::equal(word.begin(), word.end(), bytes.begin(), [](char a, char b) {
            return a == std::tolower(static_cast<unsigned char>(b));
@@ -66,6 +70,9 @@ std::optional<Error> by_signature(Bytes bytes) {
     if (starts_without_case(head, tag))
       return is("an HTML page, not the model", "the link leads to a page about the file: download the file itself");
   if (head.starts_with("{")) return is("JSON text", "give the .onnx");
+  const Bytes beginning = bytes.substr(0, kTextBytes);
+  if (bytes.size() >= kTextBytes && std::all_of(beginning.begin(), beginning.end(), is_printed))
+    return is("text, not a model", "give the .onnx, or a text graph that ends in .fir");
   if (!bytes.empty() && std::all_of(bytes.begin(), bytes.end(), [](char c) { return c == 0; }))
     return is("all zeros", "the download or copy did not finish: fetch it again");
   return std::nullopt;

@@ -8,6 +8,7 @@
 #include <set>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "base/fail.hpp"
 #include "base/limits.hpp"
@@ -31,10 +32,13 @@ bool holds_graphs(const FunctionProto& function) {
 
 class Flattener {
  public:
-  Flattener(const ModelProto& model, const Limits& limits) : model_(model), limits_(limits) {
+  Flattener(const ModelProto& model, const Limits& limits, Problems* problems)
+      : model_(model), limits_(limits), problems_(problems) {
     for (const FunctionProto& function : model.functions)
-      if (!functions_.emplace(key_of(function.domain, function.name, function.overload), &function).second)
-        throw fail(E::duplicate_name, "the model defines function \"{}\" twice", function.name);
+      attempt([&] {
+        if (!functions_.emplace(key_of(function.domain, function.name, function.overload), &function).second)
+          throw fail(E::duplicate_name, "the model defines function \"{}\" twice", function.name);
+      });
     const GraphProto& graph = model.graph;
     for (const auto* list : {&graph.inputs, &graph.outputs})
       for (const ValueInfo& info : *list) taken_.insert(info.name);
@@ -44,11 +48,36 @@ class Flattener {
 
   FlatNodes run() {
     check_size();
-    for (const NodeProto& node : model_.graph.nodes) add(node, model_.opsets);
+    for (const NodeProto& node : model_.graph.nodes) {
+      const size_t before = result_.nodes.size();
+      if (!refused_.contains(&node) && attempt([&] { add(node, model_.opsets); })) continue;
+      result_.nodes.resize(before);  // inlined in part
+      result_.nodes.push_back({node, opset_version(model_.opsets, node.domain), true});
+    }
     return std::move(result_);
   }
 
  private:
+  struct Known {};  ///< thrown for a function whose problem is recorded
+
+  /// False when `step` threw, which is recorded where problems are.
+  template <class Step>
+  bool attempt(Step&& step) {
+    if (!problems_) return step(), true;
+    bool known = false;
+    const bool done = problems_->attempt([&] {
+      try {
+        step();
+      } catch (const Known&) {
+        known = true;
+      }
+    });
+    if (done && !known) return true;
+    for (const auto& [function, extent] : extents_)
+      if (extent.nodes == 0) broken_.insert(function);
+    return false;
+  }
+
   /// What a call is inlined as; null for other nodes, and for functions that keep their calls.
   const FunctionProto* function_of(const NodeProto& node) const {
     const auto found = functions_.find(key_of(node.domain, node.op_type, node.overload));
@@ -59,11 +88,17 @@ class Flattener {
     const auto limit = static_cast<size_t>(limits_.inlined_nodes);
     size_t inlined = 0;
     for (const NodeProto& node : model_.graph.nodes) {
-      if (const FunctionProto* function = function_of(node)) inlined += extent_of(*function, node, 0, limit).nodes;
-      if (inlined <= limit) continue;
-      throw fail(E::malformed_model, "inlining the calls of the model's functions gives more than {} nodes", limit)
-          .node(std::string(node.name))
-          .hint("where this is meant, " + how_to_raise("inlined_nodes"));
+      const FunctionProto* function = function_of(node);
+      if (!function) continue;
+      const bool fits = attempt([&] {
+        if (inlined <= limit) inlined += extent_of(*function, node, 0, limit).nodes;
+        if (inlined <= limit) return;
+        if (std::exchange(too_large_, true)) throw Known{};
+        throw fail(E::malformed_model, "inlining the calls of the model's functions gives more than {} nodes", limit)
+            .node(std::string(node.name))
+            .hint("where this is meant, " + how_to_raise("inlined_nodes"));
+      });
+      if (!fits) refused_.insert(&node);
     }
   }
 
@@ -74,6 +109,7 @@ class Flattener {
   };
 
   Extent extent_of(const FunctionProto& function, const NodeProto& call, size_t depth, size_t limit) {
+    if (broken_.contains(&function)) throw Known{};
     const auto [entry, fresh] = extents_.try_emplace(&function);
     Extent extent = entry->second;
     if (!fresh && extent.nodes == 0)
@@ -104,7 +140,8 @@ class Flattener {
       throw fail(E::arity_mismatch, "function \"{}\" has {} inputs and {} outputs but is called with {} and {}",
                  function.name, function.inputs.size(), function.outputs.size(), call.inputs.size(),
                  call.outputs.size())
-          .node(std::string(call.name));
+          .node(std::string(call.name))
+          .op(std::string(call.op_type));
     const std::string prefix = prefix_of(call);
     std::map<Bytes, Bytes> names;
     for (size_t i = 0; i < function.inputs.size(); ++i)
@@ -220,11 +257,15 @@ class Flattener {
 
   const ModelProto& model_;
   const Limits& limits_;
+  Problems* const problems_;
+  std::set<const FunctionProto*> broken_;  // their problem is recorded
+  std::set<const NodeProto*> refused_;     // calls
+  bool too_large_ = false;
   std::map<FunctionKey, const FunctionProto*> functions_;
   std::set<std::string> prefixes_;
   std::set<Bytes> taken_;                                     // names of the main graph, and of restored tensors
   std::map<std::string, std::pair<Bytes, Bytes>> constants_;  // restored: name -> name, attribute
-  std::map<const FunctionProto*, Extent> extents_;            // looked up, never iterated
+  std::map<const FunctionProto*, Extent> extents_;            // iterated to fill a set
   FlatNodes result_;
 };
 
@@ -236,6 +277,8 @@ int64_t opset_version(const std::vector<OperatorSet>& opsets, Bytes domain) {
   return 0;
 }
 
-FlatNodes flatten_functions(const ModelProto& model, const Limits& limits) { return Flattener(model, limits).run(); }
+FlatNodes flatten_functions(const ModelProto& model, const Limits& limits, Problems* problems) {
+  return Flattener(model, limits, problems).run();
+}
 
 }  // namespace opfuse::onnx

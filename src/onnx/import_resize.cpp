@@ -18,7 +18,8 @@ namespace {
 
 using Results = std::vector<Value*>;
 
-constexpr double kMostReads = 64;  // of a result in one kernel (region/lower_resize.cpp)
+/// Elements that a result may be made of in one kernel.
+double most_reads(const NodeImport& n) { return static_cast<double>(n.limits.resize_reads); }
 
 /// A constant operand without elements stands for an absent one (opset 11 wrote "" only from 13 on).
 void drop_empty(NodeImport& n) {
@@ -114,7 +115,7 @@ Value* all_summed(NodeImport& n, const Resize::Attrs& a) {
   double reads = 1;
   for (const ResizeAxis& r : axes)
     if (changes(r)) reads *= taps_of(a, r.scale);
-  if (reads <= kMostReads) return nullptr;
+  if (reads <= most_reads(n)) return nullptr;
   Speller s(n);
   Value* y = s.cast(x, computed_in(x->type.dtype));
   for (size_t i = 0; i < axes.size(); ++i)
@@ -134,7 +135,8 @@ Value* resized_along(NodeImport& n, AttrMap attrs, Value* x, const ResizedAxis& 
   Value* const size = n.input(2) ? nullptr : n.integers_constant({n.input(3)->constant->integer(at.place)});
   const auto axis = static_cast<size_t>(at.axis);
   const Dim& extent = x->type.shape[axis];
-  if (at.taps <= kMostReads || !extent.is_constant()) return n.emit("resize", attrs, {x, nullptr, scale, size}, 1)[0];
+  if (at.taps <= most_reads(n) || !extent.is_constant())
+    return n.emit("resize", attrs, {x, nullptr, scale, size}, 1)[0];
   std::vector<int64_t> sizes(x->type.shape.rank(), 1);
   sizes[axis] = extent.value();
   const auto parsed = attrs_from_map<Resize::Attrs>(attrs, "resize");
@@ -168,7 +170,7 @@ Results import_resize(NodeImport& n) {
   const std::vector<ResizedAxis> axes = filters ? axes_alone(n, parsed) : std::vector<ResizedAxis>{};
   double reads = axes.empty() ? 0 : 1;
   for (const ResizedAxis& axis : axes) reads *= axis.taps;
-  if (reads > kMostReads) {
+  if (reads > most_reads(n)) {
     Value* value = n.required(0);
     for (const ResizedAxis& axis : axes) value = resized_along(n, attrs, value, axis);
     return {value};

@@ -154,6 +154,12 @@ Results split(NodeImport& n, const char* op) {
   return n.emit(op, attrs, n.inputs, static_cast<size_t>(parts));
 }
 
+/// The axis has no default: a file without one was written wrongly.
+Results concat(NodeImport& n, const char* op) {
+  if (!n.attribute("axis")) throw fail(E::bad_attribute, "attribute \"axis\" is missing");
+  return n.emit(op, {{"axis", n.integer("axis", 0)}}, n.inputs);
+}
+
 Results constant_of_shape(NodeImport& n, const char* op) {
   const Tensor value = n.tensor("value").value_or(Tensor::scalar(DType::f32, 0));
   if (value.elements() != 1) throw fail(E::bad_attribute, "value has {} elements, one is needed", value.elements());
@@ -201,7 +207,7 @@ constexpr Row kRows[] = {
     {"Ceil", "ceil"},
     {.onnx = "Celu", .op = "celu", .since = 12},
     {"Clip", "clip"},
-    {"Concat", "concat"},
+    {.onnx = "Concat", .op = "concat", .import = concat},
     {.onnx = "ConstantOfShape", .op = "constant_of_shape", .since = 9, .import = constant_of_shape},
     {"Conv", "conv"},
     {"ConvTranspose", "conv_transpose"},

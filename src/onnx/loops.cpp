@@ -53,10 +53,12 @@ void ModelReader::check_unrolled(int64_t steps, const Body& body, const Source& 
 /// States and slices in, states and slices out, as often as the axis is long.
 std::vector<Value*> ModelReader::unrolled_scan(NodeImport& n, const Source& source) {
   if (n.opset < 9) throw fail(E::unsupported_op, "Scan of opset 8 is not supported");
-  const auto scanned = static_cast<size_t>(n.integer("num_scan_inputs", 0));
-  if (scanned == 0 || scanned > n.inputs.size())
-    throw fail(E::bad_attribute, "num_scan_inputs is {} of {} inputs", scanned, n.inputs.size());
+  const int64_t given = n.integer("num_scan_inputs", 0);
+  if (given < 1 || given > std::ssize(n.inputs))
+    throw fail(E::bad_attribute, "num_scan_inputs is {} of {} inputs", given, n.inputs.size());
+  const auto scanned = static_cast<size_t>(given);
   const size_t states = n.inputs.size() - scanned;
+  for (size_t i = 0; i < states; ++i) n.required(i);
   const auto axes = n.integers("scan_input_axes"), ways = n.integers("scan_input_directions");
   const auto out_axes = n.integers("scan_output_axes"), out_ways = n.integers("scan_output_directions");
   std::vector<int64_t> axis;
@@ -105,6 +107,7 @@ std::vector<Value*> ModelReader::unrolled_loop(NodeImport& n, const Source& sour
   const Body& body = keep_body(body_of(n.proto, "body"));
   const size_t states = n.inputs.size() < 2 ? 0 : n.inputs.size() - 2, results = body.model.graph.outputs.size();
   if (results < states + 1) throw fail(E::arity_mismatch, "the body of Loop has {} results", results);
+  for (size_t i = 2; i < n.inputs.size(); ++i) n.required(i);
   Speller s(n);
   Values state(n.inputs.begin() + static_cast<std::ptrdiff_t>(std::min<size_t>(2, n.inputs.size())), n.inputs.end());
   std::vector<Values> slices(results - states - 1);

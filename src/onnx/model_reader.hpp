@@ -44,6 +44,7 @@ class ModelReader {
   const Body& keep_body(Bytes encoded);
   /// The results of a body read with these values as its inputs; names of its own begin with `prefix`.
   std::vector<Value*> read_body(const Body& body, const std::vector<Value*>& arguments, const std::string& prefix);
+  void read_inner(const FlatNode& node);
   /// The node's results; those made just now, which are not `known`, get their names.
   void define_results(const FlatNode& node, const std::vector<Value*>& results, const std::set<int>& known);
   /// Defines the node's results; where that is not supported (E03xx), the node stays as it is, with that reason.
@@ -67,6 +68,7 @@ class ModelReader {
   void read_output(const ValueInfo& info, std::vector<Value*>& outputs);
   void read_metadata();
 
+  Value* operand(Bytes name);
   std::vector<Value*> operands(const NodeProto& node);
   std::optional<std::vector<Value*>> try_known(const FlatNode& node, const Source& source, std::string& reason);
   bool needs_sizes(const Error& error) const;
@@ -85,13 +87,15 @@ class ModelReader {
   Graph graph_;
   std::unordered_map<Bytes, Value*> values_;
   std::unordered_map<Bytes, const ValueInfo*> infos_;
+  std::set<Bytes> broken_;         ///< names whose problem is recorded (NodeOrder)
   std::set<std::string> symbols_;  ///< names in the file, so that made-up ones differ
   int unnamed_ = 0;
   std::string limited_;  ///< why an operand of the node being read stayed computed, where that is a limit
   Problems problems_{options_.limits.problems};
 
   std::deque<Body> bodies_;
-  std::string prefix_;  ///< of values inside a body
+  std::set<const char*> told_;  ///< nodes of bodies whose problem is recorded: where they lie in the file
+  std::string prefix_;          ///< of values inside a body
   int depth_ = 0;
   struct Sequence {
     std::vector<Value*> values;

@@ -51,9 +51,11 @@ ModelReader::ModelReader(Bytes bytes, std::shared_ptr<const void> owner, const s
 Graph ModelReader::read() {
   const LimitScope scope(options_.limits);
   check_versions();
-  flat_ = flatten_functions(model_, options_.limits);
+  flat_ = flatten_functions(model_, options_.limits, &problems_);
   graph_.name = std::string(model_.graph.name);
-  const std::vector<size_t> order = node_order(flat_.nodes, model_.graph);
+  const NodeOrder sorted = node_order(flat_.nodes, model_.graph, problems_);
+  if (!options_.problems || problems_.full()) problems_.report(options_.problems);
+  broken_ = sorted.broken;
   for (const ValueInfo& info : model_.graph.values) infos_.emplace(info.name, &info);
   for (const ValueInfo& info : model_.graph.outputs) infos_.emplace(info.name, &info);
   for (const auto* list : {&model_.graph.inputs, &model_.graph.outputs, &model_.graph.values})
@@ -63,8 +65,11 @@ Graph ModelReader::read() {
   read_initializers();
   read_inputs();
   bool all = true;
-  for (size_t i = 0; i < order.size() && all; ++i)
-    all = problems_.attempt([&] { read_node(flat_.nodes[order[i]]); }) || stand_in_for(flat_.nodes[order[i]]);
+  for (size_t i = 0; i < sorted.order.size() && all; ++i) {
+    const FlatNode& node = flat_.nodes[sorted.order[i]];
+    const bool readable = !node.unreadable && !sorted.unreadable.contains(sorted.order[i]);
+    all = (readable && problems_.attempt([&] { read_node(node); })) || stand_in_for(node);
+  }
   if (problems_.none() || (options_.problems && all)) read_outputs();
   if (!problems_.none() && options_.rest) *options_.rest = std::move(graph_);
   problems_.report(options_.problems);
@@ -85,7 +90,7 @@ void ModelReader::check_versions() const {
 }
 
 void ModelReader::define(Bytes name, Value* value) {
-  if (name.empty()) return;
+  if (name.empty() || (broken_.contains(name) && value_named(name))) return;  // the first of two definitions stays
   values_[name] = value;
   if (value->name.empty()) value->name = prefix_ + std::string(name);
 }
@@ -96,9 +101,12 @@ Value* ModelReader::value_named(Bytes name) const {
 }
 
 void ModelReader::read_initializers() {
-  if (model_.graph.sparse_initializers > 0)
-    throw fail(E::unsupported_op, "the model has {} sparse initializers", model_.graph.sparse_initializers)
-        .hint("export it with dense weights");
+  for (Bytes name : model_.graph.sparse_initializers) {
+    problems_.attempt([&] {
+      throw fail(E::unsupported_op, "initializer \"{}\" is sparse", name).hint("export the model with dense weights");
+    });
+    if (options_.problems && !value_named(name)) define(name, graph_.add_input(std::string(name), unknown_type()));
+  }
   for (const TensorProto& proto : model_.graph.initializers) {
     if (options_.fixed_inputs.contains(std::string(proto.name))) continue;  // a default that the caller replaces
     const bool right = problems_.attempt([&] {
@@ -146,7 +154,7 @@ void ModelReader::read_input(const ValueInfo& info) {
   const TensorType type = info.type.kind == TypeKind::tensor ? declared_type(info) : unknown_type();
   if (type.dtype == DType::unknown)
     throw fail(E::unsupported_dtype, "graph input \"{}\" is {}", info.name,
-               info.type.kind == TypeKind::tensor ? "of type " + onnx_type_name(info.type.elem_type)
+               info.type.kind == TypeKind::tensor ? "of element type " + onnx_type_name(info.type.elem_type)
                                                   : "a sequence, map, optional or sparse tensor");
   define(info.name, graph_.add_input(std::string(info.name), type));
   if (const auto fixed = options_.fixed_inputs.find(std::string(info.name)); fixed != options_.fixed_inputs.end())
@@ -157,7 +165,7 @@ void ModelReader::read_input(const ValueInfo& info) {
 
 void ModelReader::read_inputs() {
   for (const ValueInfo& info : model_.graph.inputs) {
-    if (value_named(info.name)) continue;  // has an initializer: a constant
+    if (value_named(info.name) || info.name.empty()) continue;  // has an initializer: a constant
     if (!options_.problems)
       read_input(info);
     else if (!problems_.attempt([&] { read_input(info); }) && !value_named(info.name))
@@ -193,8 +201,7 @@ Source ModelReader::source_of(const FlatNode& node) const {
 std::vector<Value*> ModelReader::operands(const NodeProto& node) {
   std::vector<Value*> values;
   for (Bytes name : node.inputs) {
-    materialise(name);
-    values.push_back(name.empty() ? nullptr : value_named(name));
+    values.push_back(operand(name));
     Value*& value = values.back();
     if (options_.fold_shapes && value && !value->is_constant() && decides_shape(node, values.size() - 1))
       value = settled(graph_, value, options_.limits, limited_);
@@ -261,10 +268,7 @@ bool ModelReader::needs_sizes(const Error& error) const {
 std::vector<Value*> ModelReader::make_opaque(const FlatNode& node, const Source& source, std::string reason) {
   const std::vector<Bytes> captured = captured_names(node.proto);
   std::vector<Value*> inputs = operands(node.proto);
-  for (Bytes name : captured) {
-    materialise(name);
-    inputs.push_back(value_named(name));
-  }
+  for (Bytes name : captured) inputs.push_back(operand(name));
   OpaqueAttrs attrs{source.domain, source.op_type, encode_opaque(node.proto, captured), std::move(reason)};
   std::vector<TensorType> types;
   for (Bytes name : node.proto.outputs) {
@@ -310,8 +314,10 @@ bool ModelReader::stand_in_for(const FlatNode& node) {
     for (size_t i = 0; i < results.size(); ++i)
       if (!value_named(node.proto.outputs[i])) define(node.proto.outputs[i], results[i]);
     return true;
-  } catch (const Error&) {  // too damaged to stand for anything; its problem is recorded
-    return false;
+  } catch (const Error&) {  // too damaged to be kept; its problem is recorded
+    for (Bytes name : node.proto.outputs)
+      if (!name.empty() && !value_named(name)) define(name, graph_.add_input(std::string(name), unknown_type()));
+    return true;
   }
 }
 

@@ -1,6 +1,8 @@
 // Sequences of a length that is known while reading are lists of values: no node is needed to make one, nor to take an
 // element at a constant place. A node that opfuse does not know may read one all the same; then the nodes that made it
 // are kept as they are (materialise).
+#include <algorithm>
+
 #include "base/fail.hpp"
 #include "onnx/import_spelled.hpp"
 #include "onnx/model_reader.hpp"
@@ -17,22 +19,48 @@ std::optional<int64_t> constant_integer(const Value* value) {
   return value->constant->integer(0);
 }
 
+/// Parts are cut by slices, which would take what there is where the sizes do not add up to the axis.
+std::vector<int64_t> listed_sizes(std::vector<int64_t> sizes, int64_t whole) {
+  int64_t left = whole;
+  for (const int64_t size : sizes) {
+    if (size < 0 || size > left) left = -1;
+    if (left < 0) break;
+    left -= size;
+  }
+  if (left != 0) throw fail(E::bad_attribute, "split does not add up to the {} elements of the axis", whole);
+  return sizes;
+}
+
 /// Sizes of the parts of SplitToSequence: nothing where they depend on open dimensions or on data.
 std::optional<std::vector<int64_t>> part_sizes(const Value* x, const Value* split, size_t axis) {
   if (split && !split->is_constant()) return std::nullopt;
-  if (split && split->constant->rank() == 1) return split->constant->to_i64();
   const auto size = x->type.shape[axis].constant();
+  if (split && (!is_integer(split->type.dtype) || split->constant->rank() > 1))
+    throw fail(E::bad_attribute, "split is {}; an integer, or a list of them, is expected", split->type.text());
+  if (!size) return std::nullopt;
+  if (split && split->constant->rank() == 1) return listed_sizes(split->constant->to_i64(), *size);
   const int64_t each = split ? split->constant->integer(0) : 1;
-  if (!size || each <= 0) return std::nullopt;
+  if (each <= 0) throw fail(E::bad_attribute, "split is {}; at least 1 is expected", each);
   std::vector<int64_t> sizes;
   for (int64_t at = 0; at < *size; at += each) sizes.push_back(std::min(each, *size - at));
   return sizes;
+}
+
+/// A list of sizes along an open axis: a run checks that they add up.
+std::optional<Values> split_by_list(NodeImport& n, Value* x, size_t axis) {
+  const Value* split = n.input(1);
+  const bool listed = split && split->is_constant() && is_integer(split->type.dtype) && split->constant->rank() == 1;
+  if (!listed || split->constant->elements() == 0 || x->type.shape[axis].is_constant()) return std::nullopt;
+  n.ignore("keepdims");
+  return n.emit("split", {{"axis", static_cast<int64_t>(axis)}}, {x, n.input(1)},
+                static_cast<size_t>(split->constant->elements()));
 }
 
 std::optional<Values> split_to_sequence(NodeImport& n) {
   Value* x = n.required(0);
   if (!x->type.shape.ranked) return std::nullopt;
   const size_t axis = normalize_axis(n.integer("axis", 0), x->type.shape.rank());
+  if (auto parts = split_by_list(n, x, axis)) return parts;
   const bool keep = n.integer("keepdims", 1) != 0 || n.input(1);
   const auto sizes = part_sizes(x, n.input(1), axis);
   if (!sizes) return std::nullopt;
@@ -101,14 +129,15 @@ bool ModelReader::read_sequence(const FlatNode& node, const Source& source) {
   const auto found = makes || node.proto.inputs.empty() ? sequences_.end() : sequences_.find(node.proto.inputs[0]);
   if (!makes && found == sequences_.end()) return false;
   Values inputs;
-  for (Bytes name : node.proto.inputs) inputs.push_back(name.empty() ? nullptr : value_named(name));
+  for (Bytes name : node.proto.inputs) inputs.push_back(sequences_.contains(name) ? nullptr : operand(name));
   NodeImport n(graph_, node.proto, node.opset, inputs, source, tensors_, options_.fold_shapes, options_.limits);
   const Bytes result = node.proto.outputs[0];
   const auto keep = [&](Values values) {
     sequences_[result] = {std::move(values), &node};
     return true;
   };
-  if (op == "SequenceConstruct") return keep(inputs);
+  if (op == "SequenceConstruct")  // of tensors: one of sequences stays as it is
+    return std::find(inputs.begin(), inputs.end(), nullptr) == inputs.end() && keep(inputs);
   if (op == "SequenceEmpty") return keep({});
   if (op == "SplitToSequence") {
     auto parts = split_to_sequence(n);
@@ -138,6 +167,20 @@ bool ModelReader::read_sequence(const FlatNode& node, const Source& source) {
   values_[result] = element;
   if (element->producer && element->name.empty()) element->name = prefix_ + std::string(result);
   return true;
+}
+
+/// Null for "" and for an optional that holds nothing. A name without a value yet is no absent operand: in the body of
+/// an If or a Loop a node may read what a later one defines.
+Value* ModelReader::operand(Bytes name) {
+  materialise(name);
+  Value* value = name.empty() ? nullptr : value_named(name);
+  if (value || name.empty() || empty_optionals_.contains(name)) return value;
+  if (!broken_.contains(name))
+    throw fail(E::missing_tensor, "tensor \"{}\" is read before anything defines it", name)
+        .hint("every node of an ONNX graph stands behind those whose results it reads");
+  value = graph_.add_input(std::string(name), {DType::unknown, Shape::unknown()});
+  values_[name] = value;
+  return value;
 }
 
 void ModelReader::materialise(Bytes name) {

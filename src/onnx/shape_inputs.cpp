@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/fail.hpp"
 #include "base/limits.hpp"
 
 namespace opfuse::onnx {
@@ -91,7 +92,12 @@ class AllNodes {
     Entry& entry = entries_.emplace_back(Entry{&node});
     for (const Attribute& a : node.attributes) {
       if (a.type != AttributeType::graph || depth >= deepest_) continue;
-      const GraphProto& body = bodies_.emplace_back(parse_graph_proto(a.graph));
+      GraphProto& body = bodies_.emplace_back();
+      try {
+        body = parse_graph_proto(a.graph);
+      } catch (const Error&) {  // told where the node is read
+        continue;
+      }
       for (const ValueInfo& result : body.outputs) entry.results.push_back(result.name);
       for (const NodeProto& inner : body.nodes) add(inner, depth + 1);
     }

@@ -212,7 +212,7 @@ int64_t onnx_type_of(DType dtype) {
 std::string onnx_type_name(int64_t onnx_type) {
   for (const TypeRow& row : kTypes)
     if (row.number == onnx_type) return row.name;
-  return fmt::format("type {}", onnx_type);
+  return fmt::format("number {}", onnx_type);
 }
 
 Tensor TensorReader::wrap(DType dtype, const std::vector<int64_t>& sizes, Bytes data,

@@ -345,6 +345,18 @@ NodeProto parse_node(Bytes bytes) {
   return node;
 }
 
+/// A SparseTensorProto has its values' name.
+static Bytes name_of_sparse(Bytes bytes) {
+  Bytes name;
+  for (Fields f(bytes, "sparse initializer"); f.next();) {
+    if (f.tag() == 1)
+      name = parse_tensor(f.bytes()).name;
+    else
+      f.skip();
+  }
+  return name;
+}
+
 GraphProto parse_graph_proto(Bytes bytes) {
   GraphProto graph;
   for (Fields f(bytes, "graph"); f.next();) {
@@ -368,8 +380,7 @@ GraphProto parse_graph_proto(Bytes bytes) {
         graph.values.push_back(parse_value_info(f.bytes()));
         break;
       case 15:
-        ++graph.sparse_initializers;
-        f.skip();
+        graph.sparse_initializers.push_back(name_of_sparse(f.bytes()));
         break;
       default:
         f.keep(graph.unknown);

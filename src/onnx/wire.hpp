@@ -108,7 +108,7 @@ struct GraphProto {
   std::vector<NodeProto> nodes;
   std::vector<TensorProto> initializers;
   std::vector<ValueInfo> inputs, outputs, values;
-  size_t sparse_initializers = 0;
+  std::vector<Bytes> sparse_initializers;  ///< their names
   std::string unknown;
 };
 

@@ -18,6 +18,21 @@ Shape pooled(const Shape& x, const std::vector<WindowAxis>& axes) {
   return Shape(std::move(y));
 }
 
+/// Windows of the operand. One that sees padding alone has no largest element and no mean.
+std::vector<WindowAxis> windows_on_data(const auto& attrs, const Shape& x) {
+  std::vector<WindowAxis> axes = attrs.window(x);
+  for (const WindowAxis& a : axes) {
+    const int64_t reach = (a.kernel - 1) * a.dilation + 1;
+    for (const Dim& pad : {a.pad_begin, a.pad_end})
+      if (pad.is_constant() && pad.value() >= reach)
+        throw fail(E::bad_attribute,
+                   "{} elements of padding, and a window reaches over {}: one would see padding alone", pad.value(),
+                   reach)
+            .hint("ONNX Runtime refuses it too; pad by a Pad in front of the pool, which says with what");
+  }
+  return axes;
+}
+
 /// One useful tap is one operation, and each output costs `per_output` more.
 Cost pool_cost(const TensorType& x, const TensorType& y, const std::vector<WindowAxis>& axes, int64_t per_tap,
                int64_t per_output) {
@@ -57,7 +72,7 @@ std::vector<TensorType> MaxPool::infer(const Attrs& a, const Inference& in) {
   if (a.storage_order != 0 && a.storage_order != 1)
     throw fail(E::bad_attribute, "storage_order is {}; 0 or 1 is expected", a.storage_order);
   std::vector<TensorType> types = unranked(in, in.dtype(0));
-  if (!has_unranked(in)) types[0].shape = pooled(in.shape(0), a.window(in.shape(0)));
+  if (!has_unranked(in)) types[0].shape = pooled(in.shape(0), windows_on_data(a, in.shape(0)));
   if (types.size() > 1) types[1] = {DType::i64, types[0].shape};
   return types;
 }
@@ -98,7 +113,7 @@ OpSpec AveragePool::spec() {
 std::vector<TensorType> AveragePool::infer(const Attrs& a, const Inference& in) {
   require_float(in, 0);
   if (has_unranked(in)) return unranked(in, in.dtype(0));
-  return {{in.dtype(0), pooled(in.shape(0), a.window(in.shape(0)))}};
+  return {{in.dtype(0), pooled(in.shape(0), windows_on_data(a, in.shape(0)))}};
 }
 
 std::vector<Tensor> AveragePool::reference(const Attrs& a, Tensors in, Precision) {
@@ -133,7 +148,7 @@ std::vector<TensorType> LpPool::infer(const Attrs& a, const Inference& in) {
   require_float(in, 0);
   if (a.p < 1) throw fail(E::bad_attribute, "p is {}; at least 1 is expected", a.p);
   if (has_unranked(in)) return unranked(in, in.dtype(0));
-  return {{in.dtype(0), pooled(in.shape(0), a.window(in.shape(0)))}};
+  return {{in.dtype(0), pooled(in.shape(0), windows_on_data(a, in.shape(0)))}};
 }
 
 std::vector<Tensor> LpPool::reference(const Attrs& a, Tensors in, Precision) {

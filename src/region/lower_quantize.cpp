@@ -92,7 +92,20 @@ Expr pull_quantize(Lowering& lowering, const Node& node, size_t, const IndexMap&
   return cast(minimum(maximum(q, Expr::constant(scale.dtype(), low)), Expr::constant(scale.dtype(), high)), to);
 }
 
+/// The number that a single constant code stands for, as quantisers write the 1 and 0.5 of a GELU. Exact in double,
+/// then rounded as the operator rounds.
+std::optional<Expr> single_number(const Lowering& lowering, const Node& node) {
+  const DType dtype = DType::f32;
+  if (node.output()->type.dtype != dtype || node.input(1)->type.dtype != dtype || is_float(node.input(0)->type.dtype))
+    return std::nullopt;
+  const auto code = single(lowering, node.input(0), 0), scale = single(lowering, node.input(1), 1);
+  const auto zero = single(lowering, node.input(2), 0);
+  if (!code || !scale || !zero) return std::nullopt;
+  return Expr::constant(dtype, static_cast<float>((*code - *zero) * *scale));
+}
+
 Expr pull_dequantize(Lowering& lowering, const Node& node, size_t, const IndexMap& map) {
+  if (const std::optional<Expr> number = single_number(lowering, node)) return *number;
   const auto& attrs = node.as<DequantizeLinear>();
   const DType stored_as = node.input(0)->type.dtype, to = node.output()->type.dtype;
   if (!is_float(stored_as) && to == DType::f32)

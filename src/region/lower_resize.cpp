@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/limits.hpp"
 #include "expr/domain.hpp"
 #include "ops/resize_taps.hpp"
 #include "region/index_map.hpp"
@@ -15,8 +16,6 @@
 
 namespace opfuse {
 namespace {
-
-constexpr size_t kMostReads = 64;  // of one result, in one expression: cubic in three dimensions
 
 class ResizeLowering {
  public:
@@ -83,7 +82,10 @@ class ResizeLowering {
       return factor.value();
     const bool stretches = node_.input(3) == nullptr || attrs_.keep_aspect_ratio_policy == AspectPolicy::stretch;
     if (stretches && OpenResizeAxis::covers(attrs_, scale_of(axis))) return kComputed;
-    decline("symbolic_resize", "the tables of a resize need fixed dimensions", node_);
+    decline("symbolic_resize",
+            attrs_.antialias ? "an open axis with antialias: how many elements its filter takes is not known"
+                             : "the tables of a resize need fixed dimensions",
+            node_);
   }
 
   /// The scale of an axis where it is a number; with sizes it is what the extents are to each other.
@@ -211,8 +213,10 @@ class ResizeLowering {
       taps.push_back(taps_of(axis));
       reads *= std::max<size_t>(1, taps.back().size());
     }
-    if (reads > kMostReads)
-      decline("many_taps", fmt::format("a result reads {} elements; {} at most have a kernel", reads, kMostReads),
+    if (const auto most = static_cast<size_t>(limits_in_force().resize_reads); reads > most)
+      decline("many_taps",
+              fmt::format("a result reads {} elements, {} at most in one kernel; {}", reads, most,
+                          how_to_raise("resize_reads")),
               node_);
     return cast(interpolated(taps, {}), dtype_);
   }

@@ -11,7 +11,8 @@
 // constant) no noise would make equal. Two values that noise orders the other way round may be equal, whatever rounds
 // them: an equality in a sample is true there too, and a cast to bool of what changes its sign is false. GELU and SiLU
 // below -1 are moved by the 4e-7 that tables may be off there, too. What may be larger than the type's largest number
-// may be infinite.
+// may be infinite. A product of many numbers that leaves its type on the way may be anything, and
+// squares that are summed may be 0 or infinite where their type ends.
 #include "fuzz/sensitivity.hpp"
 
 #include <fmt/core.h>
@@ -48,6 +49,22 @@ void shake(Tensor& tensor, DType declared, double scale, Random& random) {
   for (double& x : tensor.mutable_view<double>()) x *= 1 + step * (2 * random.uniform() - 1);
 }
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// The least and the largest positive number of a type.
+std::pair<double, double> range_of(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+      return {0x1p-24, 65504};
+    case DType::bf16:
+      return {0x1p-126, 0x1.FEp127};
+    case DType::f32:
+      return {0x1p-126, 0x1.FFFFFEp127};
+    default:
+      return {0, kInfinity};
+  }
+}
+
 /// SiLU and GELU by tables keep their distance to zero there, not their digits (docs/accuracy.md).
 constexpr double kTableEnd = -1, kTableError = 4e-7;
 
@@ -80,6 +97,49 @@ void meet_at_zero(const Node& node, const Tensor& x, const Tensor& base, Tensor&
     if (x.real(i) * base.real(i) <= 0) result.set_integer(i, node.is("equal") ? 1 : 0);
 }
 
+/// A product of many numbers may leave its type on the way and come back: 2^-100 2^-100 2^120 2^100 is 2^20 in double,
+/// and in f32 0, infinite or NaN, as the order has it. In a sample such a product is one of these.
+void leave_the_type(const Node& node, const std::vector<const Tensor*>& operands, const SymbolValues& symbols,
+                    Tensor& result, Random& random) {
+  const auto [least, largest] = range_of(node.output()->type.dtype);
+  const auto bound = [&](auto&& of) {
+    std::vector<const Tensor*> pointers = operands;
+    Tensor magnitudes = operands[0]->clone();
+    for (int64_t i = 0; i < magnitudes.elements(); ++i) magnitudes.set_real(i, of(std::abs(magnitudes.real(i))));
+    pointers[0] = &magnitudes;
+    return interpret_node(node, pointers, {.symbols = symbols, .keep_exact = true}).at(0);
+  };
+  const Tensor high = bound([](double x) { return std::max(x, 1.0); });
+  const Tensor low = bound([](double x) { return x == 0 ? 1 : std::min(x, 1.0); });
+  result = result.clone();
+  for (int64_t i = 0; i < result.elements(); ++i) {
+    if (high.real(i) > largest)
+      result.set_real(i, random.uniform() < 0.5 ? std::numeric_limits<double>::quiet_NaN() : kInfinity);
+    else if (low.real(i) < least && random.uniform() < 0.5)
+      result.set_real(i, 0);
+  }
+}
+
+/// Nodes that sum squares, which leave the type before their root does: of 2^-70 in f32 they are 0.
+bool sums_squares(const Node& node) {
+  return node.is("reduce_l2") || node.is("reduce_sum_square") || node.is("lp_pool") || node.is("global_lp_pool");
+}
+
+/// In a sample, numbers whose square leaves the type at its lower end are 0 or what they are; at its upper end
+/// infinite.
+Tensor with_squares_of(DType declared, const Tensor& x, Random& random) {
+  const auto [least, largest] = range_of(declared);
+  Tensor flushed = x.clone();
+  for (int64_t i = 0; i < x.elements(); ++i) {
+    const double square = x.real(i) * x.real(i);
+    if (square > largest)
+      flushed.set_real(i, kInfinity);
+    else if (square < least && random.uniform() < 0.5)
+      flushed.set_real(i, 0);
+  }
+  return flushed;
+}
+
 /// How values are kept.
 struct Values {
   Random* random = nullptr;  ///< noise of `scale`; null: as they are
@@ -108,9 +168,16 @@ std::vector<Tensor> run(const Graph& graph, const std::vector<Tensor>& inputs, c
     std::vector<const Tensor*> operands;
     for (const Value* value : node->inputs) operands.push_back(value ? &values.at(value) : nullptr);
     if (how.exact && *how.exact) *how.exact = sums_stay_exact(*node, operands, symbols);
+    Tensor squared;
+    if (how.random && sums_squares(*node) && operands[0]->dtype() == DType::f64) {
+      squared = with_squares_of(node->output()->type.dtype, *operands[0], *how.random);
+      operands[0] = &squared;
+    }
     std::vector<Tensor> results = interpret_node(*node, operands, {.symbols = symbols, .keep_exact = true});
     if (how.random && (node->is("gelu") || node->is("silu")))
       shake_activation(results[0], *operands[0], how.scale, *how.random);
+    if (how.random && node->is("reduce_prod") && results[0].dtype() == DType::f64)
+      leave_the_type(*node, operands, symbols, results[0], *how.random);
     if (how.record || how.against) {
       Tensor x = compared_by(*node, operands);
       if (how.record && !x.empty())
@@ -124,22 +191,6 @@ std::vector<Tensor> run(const Graph& graph, const std::vector<Tensor>& inputs, c
   std::vector<Tensor> outputs;
   for (const Value* value : graph.outputs()) outputs.push_back(values.at(value));
   return outputs;
-}
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-/// The least and the largest positive number of a type.
-std::pair<double, double> range_of(DType dtype) {
-  switch (dtype) {
-    case DType::f16:
-      return {0x1p-24, 65504};
-    case DType::bf16:
-      return {0x1p-126, 0x1.FEp127};
-    case DType::f32:
-      return {0x1p-126, 0x1.FFFFFEp127};
-    default:
-      return {0, kInfinity};
-  }
 }
 
 Tensor tolerance_of(const Tensor& base, const std::vector<Tensor>& samples, DType declared) {

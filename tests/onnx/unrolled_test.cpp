@@ -56,6 +56,29 @@ TEST(Unrolled, WhatIsTooLongIsKeptWithItsReason) {
   verify(graph);
 }
 
+/// What an If within a body makes is another value in each step.
+TEST(Unrolled, AnIfWithinALoop) {
+  const std::string branch =
+      GraphBytes{.nodes = {node("Add", {"s", "s"}, {"r"})}, .outputs = {value_info("r", kFloat, {"1"})}}.text();
+  const std::string body =
+      GraphBytes{
+          .nodes = {node("Identity", {"c"}, {"go"}),
+                    node("If", {"yes"}, {"t"},
+                         {graph_attribute("then_branch", branch), graph_attribute("else_branch", branch)}, "if")},
+          .inputs = {value_info("i", kInt64, {}), value_info("c", kBool, {}), value_info("s", kFloat, {"1"})},
+          .outputs = {value_info("go", kBool, {}), value_info("t", kFloat, {"1"})}}
+          .text();
+  const Graph graph = read_onnx_bytes(ModelBytes{
+      .graph = {
+          .nodes = {node("Loop", {"n", "", "x"}, {"y"}, {graph_attribute("body", body)}, "loop")},
+          .initializers = {tensor("n", kInt64, {}, integers({3})), tensor("yes", kBool, {}, std::string(1, '\1'))},
+          .inputs = {value_info("x", kFloat, {"1"})},
+          .outputs = {value_info("y", kFloat,
+                                 {"1"})}}}.text());
+  verify(graph);
+  EXPECT_EQ(values_of(interpret(graph, {reals(DType::f32, {1})})[0]), (std::vector<double>{8}));
+}
+
 std::string loop_model(const std::string& next_condition) {
   const std::string body =
       GraphBytes{

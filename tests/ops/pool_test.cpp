@@ -27,8 +27,8 @@ TEST(MaxPool, IgnoresPadding) {
   const Tensor x = f64({1, 1, 2}, {-5, -7});
   expect_values(run_checked("max_pool", {{"kernel_shape", Ints{2}}, {"pads", Ints{1, 1}}}, {x}), {1, 1, 3},
                 {-5, -5, -7});
-  expect_values(run_checked("max_pool", {{"kernel_shape", Ints{1}}, {"pads", Ints{1, 0}}}, {x}), {1, 1, 3},
-                {kNone, -5, -7});
+  EXPECT_EQ(inference_error("max_pool", {{"kernel_shape", Ints{1}}, {"pads", Ints{1, 0}}}, {"f32[1,1,2]"}),
+            "bad_attribute");  // the first window would see nothing else
 }
 
 TEST(MaxPool, DropsACeilWindowThatWouldStartInThePadding) {
@@ -139,6 +139,15 @@ TEST(Pools, InferSymbolicShapesAndRefuse) {
   EXPECT_EQ(inference_error("max_pool", {{"kernel_shape", Ints{0, 2}}}, {"f32[1,1,4,4]"}), "bad_attribute");
   EXPECT_EQ(inference_error("average_pool", {{"kernel_shape", Ints{5, 5}}}, {"f32[1,1,4,4]"}), "shape_mismatch");
   EXPECT_EQ(inference_error("average_pool", {{"kernel_shape", Ints{2, 2}}}, {"i32[1,1,4,4]"}), "unsupported_dtype");
+  for (const char* op : {"max_pool", "average_pool", "lp_pool"}) {  // a window that sees padding alone
+    EXPECT_EQ(inference_error(op, {{"kernel_shape", Ints{2, 2}}, {"pads", Ints{2, 0, 0, 0}}}, {"f32[1,1,n,4]"}),
+              "bad_attribute");
+    EXPECT_EQ(inference_error(op, {{"kernel_shape", Ints{2, 2}}, {"pads", Ints{0, 0, 0, 2}}}, {"f32[1,1,4,4]"}),
+              "bad_attribute");
+  }
+  EXPECT_EQ(
+      inferred("max_pool", {{"kernel_shape", Ints{2}}, {"pads", Ints{2, 2}}, {"dilations", Ints{2}}}, {"f32[1,1,9]"}),
+      "f32[1,1,11]");
   EXPECT_EQ(
       inference_error("max_pool", {{"kernel_shape", Ints{2, 2}}, {"storage_order", int64_t{2}}}, {"f32[1,1,4,4]"}),
       "bad_attribute");

@@ -48,7 +48,7 @@ class MemoryFile {
 
 // ---- onnx
 
-void read_onnx_model(std::string_view bytes) {
+void read_onnx(std::string_view bytes) {
   const Graph graph = read_onnx_bytes(std::string(bytes));
   verify(graph);
   write_onnx_bytes(graph);
@@ -97,11 +97,11 @@ void read_toml(std::string_view bytes) { parse_patterns(bytes, "fuzz.toml"); }
 void read_fir(std::string_view bytes) { verify(parse_graph(bytes, ops())); }
 // ---- arrays
 
-void read_npy_bytes(std::string_view bytes) { parse_npy(bytes, "fuzz.npy"); }
+void read_npy(std::string_view bytes) { parse_npy(bytes, "fuzz.npy"); }
 
-void read_npz_bytes(std::string_view bytes) { read_npz(MemoryFile(bytes).path()); }
+void read_npz(std::string_view bytes) { opfuse::read_npz(MemoryFile(bytes).path()); }
 
-void read_pb_bytes(std::string_view bytes) { read_tensor_pb(MemoryFile(bytes).path()); }
+void read_pb(std::string_view bytes) { read_tensor_pb(MemoryFile(bytes).path()); }
 
 // ---- kernel cache: "OPFK" | version (4) | hash of the rest (8) | ...
 
@@ -140,9 +140,9 @@ const std::string& cache_file_path() { return cache_file().path; }
 
 const std::vector<Reader>& readers() {
   static const std::vector<Reader> list = {
-      {"onnx", read_onnx_model}, {"opf", read_opf},     {"plan", read_plan},
-      {"toml", read_toml},       {"fir", read_fir},     {"npy", read_npy_bytes},
-      {"npz", read_npz_bytes},   {"pb", read_pb_bytes}, {"cache", read_cache},
+#define OPFUSE_READER(name) {#name, read_##name},
+#include "readers/readers.def"
+#undef OPFUSE_READER
   };
   return list;
 }

@@ -12,11 +12,11 @@ struct Reader {
   void (*read)(std::string_view bytes);  ///< returns, or throws opfuse::Error: the bytes are refused
 };
 
-/// onnx, opf, plan, toml, fir, npy, npz, pb, cache.
+/// The rows of readers.def.
 const std::vector<Reader>& readers();
 const Reader& reader_named(std::string_view name);
 
-/// Small valid files of the format.
+/// Small valid files of the format: one at least.
 std::vector<std::string> seeds_of(std::string_view reader);  // seeds.cpp
 const std::string& cache_file_path();
 

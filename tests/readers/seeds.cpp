@@ -84,16 +84,14 @@ Files cache_seeds() { return {contents(cache_file_path())}; }
 }  // namespace
 
 std::vector<std::string> seeds_of(std::string_view reader) {
-  struct Row {
-    std::string_view name;
-    Files (*files)();
+  using Make = Files (*)();
+  constexpr Make kMakers[] = {
+#define OPFUSE_READER(name) name##_seeds,
+#include "readers/readers.def"
+#undef OPFUSE_READER
   };
-  static constexpr Row kRows[] = {{"onnx", onnx_seeds}, {"opf", opf_seeds}, {"plan", plan_seeds},
-                                  {"toml", toml_seeds}, {"fir", fir_seeds}, {"npy", npy_seeds},
-                                  {"npz", npz_seeds},   {"pb", pb_seeds},   {"cache", cache_seeds}};
-  for (const Row& row : kRows)
-    if (row.name == reader) return row.files();
-  return {};
+  const Reader* const row = &reader_named(reader);
+  return kMakers[row - readers().data()]();
 }
 
 }  // namespace opfuse::readers

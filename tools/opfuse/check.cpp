@@ -20,6 +20,7 @@ namespace {
 
 struct Flags {
   std::string model, target = "host";
+  std::vector<std::string> fixed;
   DimensionFlags dimensions;
   bool allow_reference = false, json = false;
 };
@@ -59,7 +60,8 @@ std::optional<GivenModel> read(const Flags& flags, Findings& findings) {
   std::vector<Diagnostic> wrong;
   std::optional<Graph> rest;
   try {
-    return open_graph(flags.model, "check", {.problems = &wrong, .rest = &rest});
+    return open_graph(flags.model, "check",
+                      {.inputs = flags.fixed, .fix = Fix::all, .problems = &wrong, .rest = &rest});
   } catch (const Error& error) {
     if (wrong.empty() && exit_code_of(error.diagnostic()) != kBadModel) throw;
     if (wrong.empty()) wrong.push_back(error.diagnostic());
@@ -159,6 +161,7 @@ std::function<int()> add_check(FlagSet& app) {
   app.add_option("MODEL", flags->model, kModelHelp)->required();
   add_target_flag(app, flags->target);
   add_dimension_flags(app, flags->dimensions);
+  add_fixed_input_flag(app, flags->fixed);
   app.add_flag("--allow-reference", flags->allow_reference, "operators that the interpreter can run are not a problem");
   app.add_flag("--json", flags->json, "as JSON (docs/json.md)");
   return [flags] { return run(*flags); };

@@ -83,6 +83,10 @@ static GivenModel read_given(const std::string& argument, const ModelOptions& op
   std::error_code error;
   if (std::filesystem::is_directory(path, error))
     throw fail(E::bad_file, "'{}' is a folder, not a model", argument).hint("name the .onnx file inside it");
+  const bool other = std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error);
+  if (other)  // read twice, and mapped: a pipe gives its bytes once
+    throw fail(E::bad_file, "'{}' is a pipe or device, not a regular file", argument)
+        .hint("standard input is read as -: opfuse VERB - < FILE");
   const auto bytes = std::filesystem::file_size(path, error);
   if (error)
     throw fail(E::file_not_found, "there is no file '{}'", argument)

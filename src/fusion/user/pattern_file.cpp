@@ -2,14 +2,13 @@
 #include "fusion/user/pattern_file.hpp"
 
 #define TOML_ENABLE_FORMATTERS 0
-#include <toml++/toml.h>
-
 #include <algorithm>
 #include <map>
 
 #include "base/did_you_mean.hpp"
 #include "base/fail.hpp"
 #include "base/mapped_file.hpp"
+#include "base/toml.hpp"
 #include "fusion/plan.hpp"
 #include "fusion/user/condition_value.hpp"
 #include "fusion/user/pattern_text.hpp"
