@@ -25,7 +25,7 @@ std::vector<Pass> recompose_passes() {
                                  recompose_conv_affine(), remove_identity_pools(), pad_into_max_pool(), pad_into_conv(),
                                  unflatten_linear(), flatten_linear_to_conv1x1(), decompose_attention(),
                                  convert_shifted_windows()}),  // looks for attention behind its projection
-      transpose_of_unit_axes(),                                // behind what looks for transposes
+      rows_to_images(), transpose_of_unit_axes(),              // behind what looks for transposes
       nest_concats()};
 }
 
@@ -56,6 +56,7 @@ const std::vector<Pass>& all_passes() {
                                            unflatten_linear(),
                                            decompose_attention(),
                                            convert_shifted_windows(),
+                                           rows_to_images(),
                                            transpose_of_unit_axes(),
                                            pad_into_conv(),
                                            nest_concats(),

@@ -50,6 +50,9 @@ Pass decompose_attention();
 /// Shifted windows: rolls join the partition and the reversal they belong to.
 Pass convert_shifted_windows();
 
+/// Tokens that become an image, or an image tokens, are turned as an image.
+Pass rows_to_images();
+
 /// A transpose that moves nothing in memory, of one sequence for example, is a reshape.
 Pass transpose_of_unit_axes();
 
