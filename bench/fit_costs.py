@@ -19,7 +19,8 @@ import subprocess
 import sys
 import tempfile
 
-COSTS = ["simple", "division", "root", "function", "power", "index_division", "access", "turned", "element", "point", "row"]
+COSTS = ["simple", "division", "root", "function", "power", "index_division", "access", "turned", "element", "point", "row",
+         "second", "far", "in_row", "read_share"]
 AXIS = "%k = const dense<-1> : i64[1]\n"
 
 

@@ -29,10 +29,6 @@ constexpr double kColumnsOfTile = 4;    // vectors of output channels that share
 constexpr int64_t kShortestTurned = 4;  // elements across
 constexpr double kCacheShare = 0.75;    // of a level that a group's operands may take
 constexpr double kFloatBytes = 4;
-constexpr double kSecond = 3;         // two loads and a shuffle
-constexpr double kInReduction = 1.2;  // of a function: fewer of them overlap than in a map
-constexpr double kLineOfEach = 4;     // of a lane whose neighbours are in other lines (bench/log/costs.md)
-constexpr double kReadOfMap = 0.5;    // a map is written and read: a line that is stored is fetched and written back
 
 /// How an operand walks while the lanes go along an axis.
 enum class Walk { same, next, second, strided, far, single };
@@ -140,7 +136,7 @@ class StageCost {
       case Walk::next:
         return costs_.access;
       case Walk::second:
-        return kSecond * costs_.access;
+        return costs_.second;
       case Walk::far:
       case Walk::strided:
         return turns(map, shape, axis) ? costs_.turned : apart(walk_of(map, shape, axis));
@@ -154,7 +150,7 @@ class StageCost {
   /// blocks guessed, who knows which of the axes is blocked.
   double apart(Walk walk) const {
     const bool lines = walk == Walk::far && guess_ == LayoutGuess::dense && !stage_.reductions.empty();
-    return costs_.element * lanes_ * (lines ? kLineOfEach : 1);
+    return (lines ? costs_.far : costs_.element) * lanes_;
   }
 
   /// What is the same for all points of a row, such as the quotient of a mean, is computed once.
@@ -231,7 +227,7 @@ class StageCost {
 
   /// Cycles of one vector of a value, lanes along `axis` (-1: one element at a time).
   double vector_cost(const Expr& value, int axis, bool reduced = false) const {
-    const double functions = reduced ? kInReduction : 1;
+    const double functions = reduced ? costs_.in_row : 1;
     double cost = costs_.point;
     const std::set<int> rows = row_axes();
     const auto share = shares(value, axis);
@@ -363,10 +359,11 @@ GroupCost group_cost(const Region& region, const TargetInfo& target, LayoutGuess
   const auto fits = [&](int64_t level) { return cost.bytes <= kCacheShare * static_cast<double>(level); };
   const MachineRates& rates = target.rates;
   const double rate = fits(target.l2_bytes) ? rates.maps : fits(target.l3_bytes) ? rates.l3_data : rates.memory;
+  const double read = target.costs.read_share;
   const double moved =
-      fits(target.l3_bytes) ? kReadOfMap * traffic.bytes_read + (2 - kReadOfMap) * traffic.bytes_written : cost.bytes;
+      fits(target.l3_bytes) ? read * traffic.bytes_read + (2 - read) * traffic.bytes_written : cost.bytes;
   cost.memory = rate > 0 ? moved / rate : 0;
-  cost.cycles = target.launch.cycles + overlapped(cost.work, cost.memory);
+  cost.cycles = target.launch.cycles + overlapped(cost.work, cost.memory, target);
   return cost;
 }
 

@@ -10,14 +10,15 @@ namespace opfuse {
 
 /// What weights that are to be read again may take of L3; activations pass through the rest.
 inline constexpr double kWeightShareOfL3 = 0.75;
-/// Of two things that overlap, the shorter still costs this share: neither is busy all the time.
-inline constexpr double kOverlapLoss = 0.12;
 
 /// All of `threads` cores together.
 inline double memory_bytes_per_cycle(const TargetInfo& target, int64_t threads) {
   return target.rates.memory * std::pow(target.rates.memory_gain_per_doubling, std::log2(static_cast<double>(threads)));
 }
 
-inline double overlapped(double a, double b) { return std::fmax(a, b) + kOverlapLoss * std::fmin(a, b); }
+/// Of two things that overlap, the shorter still costs a share: neither is busy all the time.
+inline double overlapped(double a, double b, const TargetInfo& target) {
+  return std::fmax(a, b) + target.kernels.overlap_loss * std::fmin(a, b);
+}
 
 }  // namespace opfuse

@@ -477,6 +477,15 @@ std::optional<GroupPrice> Neighbours::price_of_parts(const Nodes& nodes) {
   return sum;
 }
 
+/// A value can be a part of one concatenation's memory: of the first that takes it, whoever else reads it before.
+const Node* Neighbours::first_concat_of(const Value& value) const {
+  const Node* first = nullptr;
+  const auto place = [&](const Node* n) { return planner_.grouping.matcher().position(n); };
+  for (const Use& use : value.uses)
+    if (is_a<Concat>(*use.node) && (!first || place(use.node) < place(first))) first = use.node;
+  return first;
+}
+
 /// Operands that no launch can store into the result are copied there.
 GroupPrice Neighbours::price_of_copies(Node& concat) {
   GroupPrice total;
@@ -486,7 +495,7 @@ GroupPrice Neighbours::price_of_copies(Node& concat) {
   const int64_t bytes = std::max<int64_t>(value_bytes(*concat.output(), planner_.options.dims), 1);
   for (const Value* v : concat.inputs) {
     const bool stored =
-        v->producer && !(costs_nothing(*v->producer) && !is_a<Concat>(*v->producer)) && v->uses.front().node == &concat;
+        v->producer && !(costs_nothing(*v->producer) && !is_a<Concat>(*v->producer)) && first_concat_of(*v) == &concat;
     if (stored || !all) continue;
     const double share = static_cast<double>(value_bytes(*v, planner_.options.dims)) / static_cast<double>(bytes);
     total.microseconds += all->microseconds * share;

@@ -61,6 +61,7 @@ class Neighbours {
   std::optional<GroupPrice> price_apart(const Pair& pair);
   std::optional<GroupPrice> price_of_unit(const Nodes& nodes);
   std::optional<GroupPrice> price_of_parts(const Nodes& nodes);
+  const Node* first_concat_of(const Value& value) const;
   GroupPrice price_of_copies(Node& concat);
   double gain(const Pair& pair, const PricePair& price) const;
   bool in_blocks(const Pair& pair) const;

@@ -2,12 +2,11 @@
 #pragma once
 
 #define TOML_ENABLE_FORMATTERS 0
-#include <toml++/toml.h>
-
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "base/toml.hpp"
 #include "target/capabilities.hpp"
 
 namespace opfuse {

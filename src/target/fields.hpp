@@ -21,6 +21,7 @@ struct TargetField {
   Access access;
   double least = 0, most = 0;  ///< of numbers
   const char* kinds = "";      ///< kinds of devices that need it; empty: it may be left out
+  bool later = false;          ///< younger than the schema: a CPU file that extends nothing has x86.toml's
   bool allowed(std::string_view kind) const;
 };
 

@@ -54,6 +54,29 @@ struct VectorCosts {
   double element = 0;         ///< one lane that is loaded or stored by itself
   double point = 0;           ///< what a loop does besides
   double row = 0;             ///< a row: its loops, and lanes that are combined
+  double second = 0;          ///< a vector of every second element
+  double far = 0;             ///< one lane whose neighbours are in other lines, and rows wait for it
+  double in_row = 0;          ///< times: a function inside a reduction, where fewer overlap than in a map
+  double read_share = 0;      ///< of a byte that is read and one that is written, which together count 2: the first
+};
+
+/// Cycles of one core inside kernels with schedules, beside multiply-adds: by these algorithms, tiles and joins are
+/// chosen.
+struct KernelCosts {
+  double overlap_loss = 0;        ///< of two things that overlap, the share of the shorter that is waited for
+  double exposed_weights = 0;     ///< the share of the time in which weights arrive
+  double winograd_step = 0;       ///< a step over the channels
+  double winograd_tile = 0;       ///< a register tile: its sums are cleared and stored
+  double winograd_transform = 0;  ///< a tile transformed, besides its additions and stores
+  double winograd_weights = 0;    ///< a vector of weights, which comes from L2 or beyond
+  double winograd_idle = 0;       ///< of many threads: the share of the time of those without a part
+  double chain_switch = 0;        ///< the share of a chain's multiply-adds that going from one stage to the other costs
+  double chain_function = 0;      ///< a vector of exp, tanh, erf ... in a chain
+  double scaled_vector = 0;       ///< a vector of weights that is multiplied by a factor
+  double pixel_turned = 0;        ///< an element that is packed, or stored, with pixels in the lanes
+  double pixel_weights = 0;       ///< a step whose weights come from L2 line by line
+  double scattered = 0;           ///< a lane that is stored by itself
+  double scattered_in_set = 0;    ///< the same where all lanes fall into one set of a cache
 };
 
 /// A code generation target. CPUs: `cpu:baseline` (SSE2), `cpu:avx2` (AVX2+FMA), `cpu:avx512` (AVX-512 F/VL/BW/DQ),
@@ -75,6 +98,7 @@ struct TargetInfo {
   MachineRates rates;
   LaunchCosts launch;
   VectorCosts costs;
+  KernelCosts kernels;
   double gpu_launch_seconds = 4e-6, gpu_bytes_per_second = 1e12;  ///< of devices besides CPUs, where no file says more
   std::string cuda_arch;                                          ///< "sm_90"; empty for CPUs
   bool emulated = false;         ///< the GPU that the host plays: kernels run as fibers

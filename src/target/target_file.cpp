@@ -266,6 +266,7 @@ class Reader {
   void finish() {
     name_it();
     if (target().name.empty()) return;
+    if (target().kind == "cpu") take_later_fields();
     for (const TargetField& field : target_fields())
       if (std::string_view(field.kinds).find(target().kind) != std::string_view::npos &&
           !result_.stated.contains(dotted(field)))
@@ -278,6 +279,21 @@ class Reader {
       check_gpu();
     } else {
       check_device();
+    }
+  }
+
+  /// A file that was whole when it was written stays whole.
+  void take_later_fields() {
+    const auto lacks = [&](const TargetField& field) { return field.later && !result_.stated.contains(dotted(field)); };
+    if (std::none_of(target_fields().begin(), target_fields().end(), lacks)) return;
+    for (const ShippedTarget& shipped : shipped_targets()) {
+      if (shipped.stem != "x86") continue;
+      TargetFile common = read_shipped(shipped, depth_ + 1);
+      for (const TargetField& field : target_fields())
+        if (lacks(field)) {
+          std::visit([&](auto in) { in(target()) = in(common.target); }, field.access);
+          result_.stated[dotted(field)] = false;
+        }
     }
   }
 

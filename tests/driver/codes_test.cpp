@@ -4,6 +4,7 @@
 
 #include "driver/compilation.hpp"
 #include "driver/conversion_tax.hpp"
+#include "driver/one_projection.hpp"
 #include "driver/proof_case.hpp"
 #include "proof/compare.hpp"
 
@@ -210,19 +211,10 @@ TEST(Codes, OfAttentionsProjectionsAreSummed) {
 
 /// One Linear whose result is cut: the module of projections is a body within the group.
 TEST(Codes, OfOneProjectionForAllAreSummed) {
-  std::string text =
-      "graph (%x: f32[1,8,32]) { %s = const splat<0.02> : f32[] %z = const splat<128> : u8[] %h = const splat<0.35> : "
-      "f32[]\n%q = quantize_linear(%x, %s, %z) %d = dequantize_linear(%q, %s, %z)\n"
-      "%c = const rand<1> : i8[32,96] %b = const rand<2> : f32[96] %w = dequantize_linear(%c, %s) %m = matmul(%d, %w)\n"
-      "%l = add(%m, %b) %last = const splat<2> : i64[1] %by = const splat<1> : i64[1]\n";
-  for (int i = 0; i < 3; ++i)
-    text += fmt::format(
-        "%f{0} = const splat<{1}> : i64[1] %e{0} = const splat<{2}> : i64[1] %p{0} = slice(%l, %f{0}, %e{0}, %last, "
-        "%by)"
-        "\n%g{0} = const dense<1,8,4,8> : i64[4] %r{0} = reshape(%p{0}, %g{0})"
-        " %t{0} = transpose(%r{0}) {{perm = [0,2,{3}]}}\n",
-        i, 32 * i, 32 * i + 32, i == 1 ? "3,1" : "1,3");
-  text += "%o = matmul(%t0, %t1) %i = mul(%o, %h) %a = softmax(%i) {axis = -1} %y = matmul(%a, %t2) return %y }";
+  const std::string text = attention_of_one_projection(
+      "%s = const splat<0.02> : f32[] %z = const splat<128> : u8[] %q = quantize_linear(%x, %s, %z)\n"
+      "%d = dequantize_linear(%q, %s, %z) %c = const rand<1> : i8[32,96] %b = const rand<2> : f32[96]\n"
+      "%w = dequantize_linear(%c, %s) %m = matmul(%d, %w) %l = add(%m, %b)");
   const Compilation c = compiled(text);
   ASSERT_EQ(precisions(c).size(), 1u);
   EXPECT_FALSE(precisions(c)[0].refused) << precisions(c)[0].refused->message;

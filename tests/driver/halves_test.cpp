@@ -5,6 +5,7 @@
 
 #include "base/fail.hpp"
 #include "driver/compilation.hpp"
+#include "driver/one_projection.hpp"
 #include "driver/proof_case.hpp"
 #include "fusion/precision.hpp"
 
@@ -208,17 +209,8 @@ TEST(Bf16, ResidualStreamsOfImagesAreStoredOnce) {
 
 /// One Linear whose result is cut into queries, keys and values: the module of projections is a body within the group.
 TEST(Bf16, OfOneProjectionForAll) {
-  std::string text =
-      "graph (%x: f32[1,8,32]) { %h = const splat<0.35> : f32[] %w = const rand<1> : f32[32,96] %b = const rand<2> : "
-      "f32[96]\n%m = matmul(%x, %w) %l = add(%m, %b) %last = const splat<2> : i64[1] %by = const splat<1> : i64[1]\n";
-  for (int i = 0; i < 3; ++i)
-    text += fmt::format(
-        "%f{0} = const splat<{1}> : i64[1] %e{0} = const splat<{2}> : i64[1] %p{0} = slice(%l, %f{0}, %e{0}, %last, "
-        "%by)"
-        "\n%g{0} = const dense<1,8,4,8> : i64[4] %r{0} = reshape(%p{0}, %g{0})"
-        " %t{0} = transpose(%r{0}) {{perm = [0,2,{3}]}}\n",
-        i, 32 * i, 32 * i + 32, i == 1 ? "3,1" : "1,3");
-  text += "%o = matmul(%t0, %t1) %i = mul(%o, %h) %a = softmax(%i) {axis = -1} %y = matmul(%a, %t2) return %y }";
+  const std::string text = attention_of_one_projection(
+      "%w = const rand<1> : f32[32,96] %b = const rand<2> : f32[96] %m = matmul(%x, %w) %l = add(%m, %b)");
   const Compilation c = compiled(text, asking({"bf16"}), "cpu:avx512-amx");
   const auto told = of_pass(c.verdicts, "narrow-factors");
   ASSERT_EQ(told.size(), 2u);  // the projection, the attention

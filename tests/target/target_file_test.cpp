@@ -144,6 +144,25 @@ TEST(TargetFile, EveryMistakeIsSaidOnceWithItsPlace) {
                           "1:1: the target lacks instructions.fma | state it, or extend a target"));
 }
 
+/// Files that state everything were whole before [kernels] and the last rows of [costs] were fields.
+TEST(TargetFile, WithoutYoungerFieldsHasThoseOfX86) {
+  const TargetInfo whole = parse_target("cpu:avx2");
+  std::string old;
+  for (const TargetField& field : target_fields()) {
+    if (!field.allowed("cpu") || field.later || std::string_view(field.key) == "name") continue;
+    const std::string section = *field.section ? fmt::format("[{}]\n", field.section) : "";
+    if (old.find(section) == std::string::npos) old += section;
+    old += fmt::format("{} = {}\n", field.key, text_of(field, whole));
+  }
+  const TargetFile file = read_target_text("schema = 1\n" + old, "mine.toml");
+  ASSERT_TRUE(file.mistakes.empty()) << file.mistakes[0].message;
+  for (const TargetField& field : target_fields())
+    if (field.allowed("cpu") && field.later) {
+      EXPECT_EQ(text_of(field, file.target), text_of(field, whole)) << field.key;
+    }
+  EXPECT_EQ(file.target.kernels.winograd_tile, 40);
+}
+
 TEST(TargetFile, InstructionsThatCodeWouldUseAreFeatures) {
   EXPECT_THAT(
       mistakes_in("schema = 1\nextends = \"x86\"\n[instructions]\nfeatures = [\"sse2\"]\nllvm_cpu = \"x86-64-v4\"\n"
@@ -188,7 +207,7 @@ TEST(TargetFile, ThatExtendsItselfIsRefused) {
 TEST(TargetFile, AnyBytesEndInATargetOrInMistakes) {
   const std::string whole = toml_of(parse_target("cpu:avx2"));
   for (size_t cut = 0; cut < whole.size(); cut += 7) {
-    std::string damaged = whole.substr(0, cut) + whole.substr(cut + 1 + cut % 5);
+    std::string damaged = whole.substr(0, cut) + whole.substr(std::min(whole.size(), cut + 1 + cut % 5));
     for (const std::string& text : {whole.substr(0, cut), damaged}) {
       const TargetFile file = read_target_text(text, "mine.toml");
       EXPECT_TRUE(!file.mistakes.empty() || file.target.lanes_f32() > 0) << text;

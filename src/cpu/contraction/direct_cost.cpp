@@ -11,9 +11,6 @@
 namespace opfuse {
 namespace {
 
-// bench/winograd_parts, column `direct` (bench/NOTES.md, Winograd: the cost model)
-constexpr double kExposedWeights = 0.9;  ///< of the time in which weights arrive: fetching ahead takes slots of loads
-
 int64_t known(const Dim& d) { return d.constant().value_or(1); }
 
 double useful_share(const Stage& stage, const ContractionView& view) {
@@ -68,7 +65,7 @@ double direct_cycles(const Region& region, const Schedule& s, int64_t weight_byt
     const double rate = in_l3 ? target.rates.l3_weights * static_cast<double>(threads) : memory;
     weights += static_cast<double>(pieces - 1) * bytes / rate;
   }
-  return compute + kExposedWeights * weights;
+  return compute + target.kernels.exposed_weights * weights;
 }
 
 }  // namespace opfuse

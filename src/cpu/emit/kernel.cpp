@@ -9,6 +9,7 @@
 
 #include "base/fail.hpp"
 #include "cpu/contraction/codes.hpp"
+#include "kernel/launch_size.hpp"
 
 namespace opfuse::cpu {
 
@@ -97,12 +98,19 @@ Value* Kernel::dim(const Dim& d) {
 
 Value* Kernel::emit_dim(const Dim& d) {
   if (d.op() == DimOp::symbol) {
+    const auto invariant = [&](llvm::LoadInst* load) {
+      load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context(), {}));
+      return load;
+    };
+    if (d.symbol_name() == kLaunchSize) {
+      Value* slot = b.CreateConstGEP1_64(b.getPtrTy(), pointers_, spec.region.params.size());
+      Value* place = invariant(b.CreateLoad(b.getPtrTy(), slot));
+      return invariant(b.CreateLoad(b.getInt64Ty(), place, kLaunchSize));
+    }
     for (size_t i = 0; i < spec.symbols.size(); ++i)
-      if (spec.symbols[i] == d.symbol_name()) {
-        auto* load = b.CreateLoad(b.getInt64Ty(), b.CreateConstGEP1_64(b.getInt64Ty(), symbols_, i), spec.symbols[i]);
-        load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context(), {}));
-        return load;
-      }
+      if (spec.symbols[i] == d.symbol_name())
+        return invariant(
+            b.CreateLoad(b.getInt64Ty(), b.CreateConstGEP1_64(b.getInt64Ty(), symbols_, i), spec.symbols[i]));
     throw fail(E::codegen_failed, "the kernel uses dimension symbol '{}', which is not an argument of it",
                d.symbol_name());
   }

@@ -34,7 +34,7 @@ void Nest::at_trip(const Level& level, Value* trip, const Env& env, const Body& 
     masked.mask = b.CreateICmpSLT(lane, k_.splat(left, width_));
     body(masked);
   };
-  if (level.extent.is_constant() && *level.extent.constant() % width_ == 0 && level.block <= width_) return whole();
+  if (divides(width_, level.extent) && level.block <= width_) return whole();
   k_.branch(k_.b.CreateICmpSLT(trip, full_trips(level)), whole, tail);
 }
 
@@ -81,8 +81,7 @@ void Nest::run(size_t index, Value* begin, Value* end, const Env& env, const Bod
     for (int64_t i = first->getSExtValue(); i < last->getSExtValue(); ++i) at_trip(level, k_.i64(i), env, next);
     return;
   }
-  const bool constant = level.extent.is_constant();
-  if (!level.lanes || (constant && *level.extent.constant() % width_ == 0 && level.block <= width_)) {
+  if (!level.lanes || (divides(width_, level.extent) && level.block <= width_)) {
     k_.loop(begin, end, 1, [&](Value* i) { at_trip(level, i, env, next); });
     return;
   }

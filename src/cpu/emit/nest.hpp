@@ -6,6 +6,9 @@
 
 namespace opfuse::cpu {
 
+/// Whether an extent, open ones too, is whole multiples.
+inline bool divides(int64_t n, const Dim& extent) { return mod(extent, Dim(n)) == Dim(0); }
+
 /// One loop. A lane axis advances by the vector width; its tail runs under a mask.
 struct Level {
   int axis = 0;

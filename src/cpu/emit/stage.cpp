@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/fail.hpp"
+#include "cpu/emit/stage_turned.hpp"
 #include "cpu/emit/take_turns.hpp"
 #include "expr/real_ops.hpp"
 #include "kernel/reads.hpp"
@@ -168,7 +169,8 @@ void StageEmitter::store_outputs(const std::vector<Point>& points) {
   const bool short_chains = !has_long_epilogue(stage) || (tables_.size() == 1 && tables_[0]);
   if (short_chains || points.size() == 1 || clips()) {
     for (size_t i = 0; i < points.size();) {
-      const size_t stored = store_codes(points, i);
+      size_t stored = store_codes(points, i);
+      if (stored == 0) stored = store_turned(*this, points, i, [&](const Point& p) { return values_at(p, {})[0]; });
       if (stored == 0) store_outputs_of(points[i]);
       i += std::max<size_t>(stored, 1);
     }

@@ -10,18 +10,15 @@
 #include "cpu/pixels/pixel_view.hpp"
 #include "cpu/schedule_parts.hpp"
 #include "cpu/schedules.hpp"
+#include "expr/real_ops.hpp"
 
 namespace opfuse {
 namespace {
 
-constexpr double kReached = 0.85;       // of the multiply-add rate, by either form
-constexpr double kStraddling = 3.5;     // times as slow: lanes of several groups in one vector
-constexpr double kCyclesToTurn = 0.35;  // per element, to pack it or to store it
-constexpr double kCyclesToScatter = 2;  // per element: a lane that is stored on its own
-constexpr double kCyclesInOneSet = 10;  // the same where all lanes fall into one set of a cache
-constexpr double kPhasedLanes = 1.1;    // times as slow: lanes of channels with phases of results
-constexpr double kCyclesOfLine = 3;     // per step, where the weights of a tile come from L2 line by line
-constexpr int64_t kLinesInL1 = 192;     // of weights, beside the data
+constexpr double kReached = 0.85;     // of the multiply-add rate, by either form
+constexpr double kStraddling = 3.5;   // times as slow: lanes of several groups in one vector
+constexpr double kPhasedLanes = 1.1;  // times as slow: lanes of channels with phases of results
+constexpr int64_t kLinesInL1 = 192;   // of weights, beside the data
 constexpr int64_t kMostTaps = 121, kMostColumns = 15;
 
 struct PixelTile {
@@ -54,7 +51,9 @@ double tiles_cycles(int64_t outputs, int64_t vectors, const PixelTile& tile, dou
 struct WeightLines {
   int64_t block = 0;
   int64_t lines = 0;  ///< of one tile
-  double cycles() const { return block == 0 ? 0 : lines > kLinesInL1 ? kCyclesOfLine : 0.5; }
+  double cycles(const TargetInfo& target) const {
+    return block == 0 ? 0 : lines > kLinesInL1 ? target.kernels.pixel_weights : 0.5;
+  }
 };
 
 PixelTile choose_pixel_tile(int64_t outputs, int64_t vectors, const WeightLines& weights, const TargetInfo& target,
@@ -64,7 +63,7 @@ PixelTile choose_pixel_tile(int64_t outputs, int64_t vectors, const WeightLines&
   for (int64_t o = 1; o <= std::min<int64_t>(outputs, 16); ++o)
     for (int64_t v = 1; v <= vectors && o * v + v + 1 <= target.vector_registers; ++v) {
       if (weights.block && weights.block % o != 0) continue;
-      if (const double c = tiles_cycles(outputs, vectors, {o, v}, weights.cycles(), target); c < least)
+      if (const double c = tiles_cycles(outputs, vectors, {o, v}, weights.cycles(target), target); c < least)
         least = c, best = {o, v};
     }
   return best;
@@ -83,12 +82,12 @@ int64_t steps_of(const PixelView& view) {
   return view.groups * view.depth * weights_of(view.planes) * weights_of(view.rows) * weights_of(view.columns);
 }
 
-double band_cycles(const PixelView& view, const PixelPacking& p, bool all_groups) {
+double band_cycles(const PixelView& view, const PixelPacking& p, bool all_groups, const TargetInfo& target) {
   const double group_channels = static_cast<double>(p.packed_channels * p.plane_taps);
   const double channels = all_groups ? group_channels : group_channels * static_cast<double>(view.groups);
   const double packed = channels * static_cast<double>(p.channel);
   const double stored = static_cast<double>(p.stage_outputs * p.band_rows * view.columns.positions);
-  return kCyclesToTurn * (packed + stored);
+  return target.kernels.pixel_turned * (packed + stored);
 }
 
 double cycles_of(const PixelView& view, const TargetInfo& target, int64_t bands, int64_t block, PixelChoice& choice) {
@@ -96,7 +95,8 @@ double cycles_of(const PixelView& view, const TargetInfo& target, int64_t bands,
   double tiles = 0;
   const WeightLines weights{block, steps_of(view) / (view.groups * view.phases())};
   choice.tile = choose_pixel_tile(view.outputs, result_vectors(view, p, p.band_rows), weights, target, tiles);
-  const double band = band_cycles(view, p, choice.all_groups) + tiles * static_cast<double>(steps_of(view)) / kReached;
+  const double band =
+      band_cycles(view, p, choice.all_groups, target) + tiles * static_cast<double>(steps_of(view)) / kReached;
   const double images = static_cast<double>(view.planes.positions * view.rows.positions);
   return band * images / static_cast<double>(p.band_rows);
 }
@@ -189,10 +189,30 @@ std::optional<int64_t> block_of_weights(const PixelView& view, const Layout& lay
   return block == 1 ? 0 : block;
 }
 
-/// Stores of channel lanes into dense maps: every lane is a line of its own.
-double scatter_cycles(const PixelView& view) {
+/// Chains that take turns are stored point by point (StageEmitter::store_outputs).
+bool computes_functions(const Stage& stage) {
+  bool found = false;
+  for (const StageOutput& o : stage.outputs)
+    o.value.visit([&](const Expr& e) { found |= is_function(e.op()) && e.op() != ExprOp::erf; });
+  return found;
+}
+
+/// Neighbouring pixels that a tile of channel lanes has: rows of an unpadded 1x1 layer are one row.
+int64_t run_of_pixels(const PixelView& view) {
+  const bool one_row = view.taps() == 1 && view.rows.stride == 1 && view.columns.stride == 1;
+  return one_row ? view.rows.results * view.columns.results : view.columns.results;
+}
+
+/// Stores of channel lanes into dense maps: squares turned in registers (stage_turned.cpp), or every lane by itself.
+double scatter_cycles(const Stage& stage, const PixelView& view, const TargetInfo& target) {
   const int64_t map = view.planes.results * view.rows.results * view.columns.results;
-  return static_cast<double>(view.all_outputs() * map) * (map * 4 % 4096 == 0 ? kCyclesInOneSet : kCyclesToScatter);
+  const auto elements = static_cast<double>(view.all_outputs() * map);
+  const int64_t lanes = target.lanes_f32(), run = std::min(run_of_pixels(view), lanes);
+  const bool turns = view.plain() && stage.outputs.size() == 1 && byte_size(stage.outputs[0].dtype) == 4 &&
+                     !stage.outputs[0].clipped && !computes_functions(stage) && (lanes >= 8 || run == lanes) &&
+                     2 * run >= lanes && run >= 4;
+  if (!turns) return elements * (map * 4 % 4096 == 0 ? target.kernels.scattered_in_set : target.kernels.scattered);
+  return elements * (std::log2(static_cast<double>(lanes)) + 1) / static_cast<double>(run);
 }
 
 }  // namespace
@@ -218,7 +238,7 @@ bool pixels_pay_for_dense(const Region& region, const std::vector<ParamLayout>& 
   if (cycles == INFINITY) return false;
   if (stage.anchor == Anchor::window) return view->phases() > 1;  // nothing else but the generic nest
   const double lanes = channel_lane_cycles(*view, target) * (view->phases() > 1 ? kPhasedLanes : 1);
-  return cycles < lanes + scatter_cycles(*view);
+  return cycles < lanes + scatter_cycles(stage, *view, target);
 }
 
 double pixel_lane_cycles(const Region& region, const TargetInfo& target) {

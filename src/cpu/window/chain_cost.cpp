@@ -16,10 +16,6 @@
 namespace opfuse {
 namespace {
 
-// bench/NOTES.md, Chains: measured pair by pair on MobileNetV2, MobileNetV3-L and EfficientNet-B0
-constexpr double kSwitching = 0.06;    ///< of the multiply-adds
-constexpr double kFunctionCycles = 6;  ///< exp, tanh, erf ... per vector
-
 double constant_of(const Dim& d) { return static_cast<double>(d.constant().value_or(1)); }
 
 double epilogue_cycles(const Stage& stage, const TargetInfo& target) {
@@ -28,7 +24,7 @@ double epilogue_cycles(const Stage& stage, const TargetInfo& target) {
   for (const StageOutput& o : stage.outputs)
     o.value.visit([&](const Expr& e) {
       if (e.args().empty()) return;
-      cycles += is_function(e.op()) ? kFunctionCycles : plain;
+      cycles += is_function(e.op()) ? target.kernels.chain_function : plain;
     });
   return cycles;
 }
@@ -80,8 +76,8 @@ ChainCost chain_cost(const Region& region, const TargetInfo& target) {
   cost.recomputed = (cut.recompute - 1) * chained;
   // half of it: the same launch may have one worker
   cost.unshared = (cut.imbalance - 1) / 2 * (chained + window_cycles(region.stages[1], target));
-  cost.switching =
-      kSwitching * static_cast<double>(work_of(first)) / images / static_cast<double>(2 * target.lanes_f32());
+  cost.switching = target.kernels.chain_switch * static_cast<double>(work_of(first)) / images /
+                   static_cast<double>(2 * target.lanes_f32());
   const auto bytes = static_cast<double>(4 * h * w * ceil_of(channels, target.lanes_f32()) * target.lanes_f32());
   const double rate = bytes > static_cast<double>(target.l3_bytes) ? target.rates.memory : target.rates.maps;
   // smaller maps stay with the core that wrote them: parts along channels gain on one L3 and lose on two

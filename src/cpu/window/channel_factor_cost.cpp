@@ -11,9 +11,6 @@
 namespace opfuse {
 namespace {
 
-// bench/NOTES.md, Squeeze-and-excitation
-constexpr double kVectorCycles = 1.5;  ///< a vector of weights scaled
-
 /// Of one image.
 ChannelFactorCost channel_factor_cost(const Region& region, const ContractionView& view, const TargetInfo& target) {
   const Stage& stage = region.stages[0];
@@ -27,7 +24,7 @@ ChannelFactorCost channel_factor_cost(const Region& region, const ContractionVie
   cost.parts = std::clamp<int64_t>(pixels / kPackedRows, 1, wanted);
   cost.saved = 8.0 * static_cast<double>(depth * pixels) / target.rates.products;
   const auto vectors = static_cast<double>(depth * ceil_of(outputs, target.lanes_f32()));
-  cost.scaling = static_cast<double>(cost.parts) * vectors * kVectorCycles +
+  cost.scaling = static_cast<double>(cost.parts) * vectors * target.kernels.scaled_vector +
                  4 * static_cast<double>(depth * outputs) / target.rates.scaled_weights;
   return cost;
 }

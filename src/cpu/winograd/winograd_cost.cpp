@@ -11,13 +11,6 @@
 namespace opfuse {
 namespace {
 
-// Cycles; fitted to bench/winograd_parts over the layers of ResNet-50 (bench/NOTES.md, Winograd: the cost model).
-constexpr double kStepOverhead = 0.5;        // of one step over the channels
-constexpr double kTileOverhead = 40;         // to clear and store the sums of a register tile
-constexpr double kTransformOverhead = 20;    // addresses of a tile
-constexpr double kWeightVectorCycles = 2.5;  // to load a vector of weights, which comes from L2 or beyond
-constexpr double kIdle = 0.1;                // of many threads: those without a part, whose caches hold no weights
-
 constexpr double kDataShareOfL2 = 0.6;     // transformed data that stay there beside the weights streaming past
 constexpr double kPartShareOfL2 = 0.8;     // weights and data of a part that stay from chunk to chunk
 constexpr int64_t kDataShareOfL3 = 8;      // one part's transformed data take at most the eighth part
@@ -36,7 +29,8 @@ double transform_cycles(const WinogradTile& t, bool input, const TargetInfo& tar
   const auto line = [](int64_t tile) { return tile == 4 ? 12.0 : 4.0; };
   const double rows = input ? h : static_cast<double>(t.w);
   const double stores = input ? h * w : static_cast<double>(t.h * t.w);
-  return (rows * line(t.w) + w * line(t.h)) / static_cast<double>(target.fma_units) + stores + kTransformOverhead;
+  return (rows * line(t.w) + w * line(t.h)) / static_cast<double>(target.fma_units) + stores +
+         target.kernels.winograd_transform;
 }
 
 double scaled(int64_t bytes, double share) { return static_cast<double>(bytes) * share; }
@@ -48,7 +42,8 @@ double winograd_step_cycles(int64_t width, int64_t vectors, const TargetInfo& ta
   const auto w = static_cast<double>(width), v = static_cast<double>(vectors);
   const auto units = static_cast<double>(target.fma_units), loads = static_cast<double>(target.load_units);
   const double arithmetic = w * v / units * (target.fma ? 1 : 2), latency = static_cast<double>(target.fma_latency);
-  return std::max({arithmetic, (w + v) / loads, v * kWeightVectorCycles, latency}) + kStepOverhead;
+  return std::max({arithmetic, (w + v) / loads, v * target.kernels.winograd_weights, latency}) +
+         target.kernels.winograd_step;
 }
 
 int64_t winograd_width(int64_t tiles, int64_t vectors, const TargetInfo& target) {
@@ -113,7 +108,7 @@ WinogradChoice cost_winograd_part(const WinogradWork& work, int64_t parts_o, int
   const auto all_tiles = static_cast<double>(tiles), passes = static_cast<double>(c.chunks);
   const double step = winograd_step_cycles(c.width, work.vectors, target);
   const double product = static_cast<double>(work.points * ceil_of(c.chunk, c.width)) *
-                         (static_cast<double>(work.channels) * step + kTileOverhead);
+                         (static_cast<double>(work.channels) * step + target.kernels.winograd_tile);
   const double input = all_tiles * static_cast<double>(groups * work.channel_vectors) * work.input_cycles;
   const double output = all_tiles * static_cast<double>(blocks * work.vectors) * work.output_cycles;
   c.cycles = input + passes * static_cast<double>(blocks) * product + output;
@@ -139,7 +134,7 @@ double winograd_cycles(const WinogradWork& work, const WinogradChoice& c, const 
     again = (readings - first) * part / rate;
   }
   const double busy = static_cast<double>(rounds) * (c.cycles + c.data_cycles), share = first / readings;
-  return overlapped(busy * share, all / memory) + overlapped(busy * (1 - share), again);
+  return overlapped(busy * share, all / memory, target) + overlapped(busy * (1 - share), again, target);
 }
 
 std::vector<Ranked<WinogradChoice>> winograd_choices(const WinogradWork& work, const TargetInfo& target,
@@ -156,7 +151,8 @@ std::vector<Ranked<WinogradChoice>> winograd_choices(const WinogradWork& work, c
           cycles += weight * winograd_cycles(work, c, target, count);
         if (threads > 4) {
           const auto idle = static_cast<double>(ceil_of(o * p, threads) * threads) / static_cast<double>(o * p);
-          cycles += static_cast<double>(threads) * winograd_cycles(work, c, target, threads) * (1 + kIdle * (idle - 1));
+          cycles += static_cast<double>(threads) * winograd_cycles(work, c, target, threads) *
+                    (1 + target.kernels.winograd_idle * (idle - 1));
         }
         fastest.offer(cycles, c);
         if (c.held_bytes < target.l2_bytes / 8) break;  // smaller chunks only read the weights more often

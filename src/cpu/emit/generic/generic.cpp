@@ -88,8 +88,7 @@ int64_t Generic::output_block(int axis) const {
 
 bool Generic::needs_padding(int axis) const {
   const int64_t block = output_block(axis);
-  const auto e = extent(axis).constant();
-  return block > 1 && (!e || *e % block != 0);
+  return block > 1 && !divides(block, extent(axis));
 }
 
 int Generic::width_for(int axis, int64_t block) const {

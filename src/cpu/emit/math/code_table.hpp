@@ -21,8 +21,8 @@ struct CodeTable {
   std::array<uint8_t, kCodes> bytes{};  ///< results, u8 or i8, as the interpreter rounds them
 };
 
-/// Nothing where the expression is another, or too short to be worth a table. `is_number`: of a read of real numbers,
-/// whether it is known not to be NaN, of which there is no code.
+/// Nothing where the expression is another, or too short to be worth a table. A NaN has no entry, so every real number
+/// that is read in front of the code has to satisfy `is_number`: known not to be NaN.
 std::optional<CodeTable> code_table(const Expr& e, const std::function<bool(const Expr& read)>& is_number);
 
 /// Bytes for bytes: a scalar or a vector.
