@@ -80,7 +80,7 @@ std::vector<LaunchPrediction> predict_launches(const Program& program, const Tar
     const GroupCost cost = group_cost(launch.region, target, layout_of(program, launch));
     const double work =
         sums_products(launch.region) ? std::min(cost.work, multiply_adds(launch.region, target)) : cost.work;
-    p.microseconds = microseconds(target.launch.cycles + overlapped(work, cost.memory), target);
+    p.microseconds = microseconds(target.launch.cycles + overlapped(work, cost.memory, target), target);
     p.instructions = microseconds(work, target);
     p.memory = microseconds(cost.memory, target);
     p.start = microseconds(target.launch.cycles, target);

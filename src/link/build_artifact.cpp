@@ -13,6 +13,8 @@
 #include "base/hash.hpp"
 #include "base/parallel.hpp"
 #include "cpu/contraction/codes.hpp"
+#include "kernel/launch_size.hpp"
+#include "link/distinct_specs.hpp"
 #include "link/emit_files.hpp"
 #include "link/generators.hpp"
 #include "link/intrinsic_code.hpp"
@@ -26,7 +28,6 @@ namespace {
 
 constexpr size_t kConstantAlignment = 64;
 constexpr size_t kCodeAlignment = 64;
-constexpr size_t kNoKernel = static_cast<size_t>(-1);  ///< a reference launch
 
 size_t align_up(size_t value, size_t alignment) { return (value + alignment - 1) / alignment * alignment; }
 
@@ -43,15 +44,18 @@ using Programs = std::vector<const Program*>;
 struct PackedConstants {
   std::vector<std::vector<size_t>> offset;  ///< by program and buffer index
   std::vector<size_t> end;                  ///< by program: bytes of its constants and those before
+  std::map<int64_t, size_t> sizes;          ///< of launches, the first bytes -> their offset
   std::shared_ptr<AlignedBytes> bytes;
 };
 
 /// Equal recipes share bytes. Packing runs buffer by buffer, each one parallel inside.
-PackedConstants pack_constants(const Programs& programs, const StepProgress& progress) {
+PackedConstants pack_constants(const Programs& programs, const std::set<int64_t>& sizes, const StepProgress& progress) {
   PackedConstants packed;
   std::map<std::string, size_t> known;
   std::vector<std::pair<const Buffer*, size_t>> todo;  // with the offset
   size_t end = 0;
+  for (const int64_t size : sizes) packed.sizes[size] = end, end += sizeof(int64_t);
+  end = align_up(end, kConstantAlignment);
   for (const Program* program : programs) {
     std::vector<size_t>& offsets = packed.offset.emplace_back(program->buffers.size(), 0);
     for (size_t i = 0; i < program->buffers.size(); ++i) {
@@ -68,6 +72,7 @@ PackedConstants pack_constants(const Programs& programs, const StepProgress& pro
     packed.end.push_back(end);
   }
   packed.bytes = std::make_shared<AlignedBytes>(end, "packed constants");
+  for (const auto& [size, offset] : packed.sizes) std::memcpy(packed.bytes->data() + offset, &size, sizeof size);
   for (size_t k = 0; k < todo.size(); ++k) {
     const Buffer& b = *todo[k].first;
     const Tensor tensor = b.layout.is_dense() ? b.constant : pack(b.constant, b.layout);
@@ -81,27 +86,17 @@ PackedConstants pack_constants(const Programs& programs, const StepProgress& pro
 
 struct Kernels {
   std::vector<std::vector<size_t>> of_launch;  ///< by program: launch -> kernel
+  std::vector<std::vector<int64_t>> size_of;   ///< by program: launch -> the size its kernel reads; 0: none
   std::vector<CachedKernel> kernels;
   std::vector<bool> cached;  ///< by kernel: it came from the disk
 };
 
 Kernels make_kernels(const Programs& programs, const TargetInfo& target, const ArtifactOptions& options) {
   Kernels result;
-  std::vector<KernelSpec> specs;
-  std::map<std::string, size_t> known;
-  for (const Program* program : programs) {
-    std::vector<size_t>& of_launch = result.of_launch.emplace_back();
-    for (const Launch& launch : program->launches) {
-      if (launch.reference) {
-        of_launch.push_back(kNoKernel);
-        continue;
-      }
-      KernelSpec spec = kernel_spec(*program, launch);
-      const auto [at, fresh] = known.emplace(spec.text(), specs.size());
-      of_launch.push_back(at->second);
-      if (fresh) specs.push_back(std::move(spec));
-    }
-  }
+  DistinctSpecs distinct = distinct_specs(programs, target);
+  const std::vector<KernelSpec>& specs = distinct.specs;
+  result.of_launch = std::move(distinct.of_launch);
+  result.size_of = std::move(distinct.size_of);
   const bool emits = options.emit_llvm || options.emit_assembly || options.emit_cuda || options.text_only;
   // emulated kernels share one library: they are not files of their own
   const KernelCache cache(options.cache && !emits && !target.emulated ? KernelCache::default_folder() : "", target);
@@ -267,6 +262,13 @@ ArtifactLaunch artifact_launch(const Program& program, const Launch& launch, con
   return out;
 }
 
+/// The size that a launch gives its kernel: a constant behind its operands.
+void give_size(ArtifactProgram& a, ArtifactLaunch& launch, int64_t size, size_t offset) {
+  launch.buffers.push_back(static_cast<int>(a.buffers.size()));
+  a.buffers.push_back({Storage::constant, -1, Dim(static_cast<int64_t>(offset)), Dim(8), kLaunchSize});
+  launch.parts = launch.parts.substitute({{kLaunchSize, size}});
+}
+
 /// How the launches of bodies follow them.
 void follow_bodies(const Program& program, std::vector<ArtifactLaunch>& launches) {
   for (size_t l = 0; l < launches.size(); ++l)
@@ -313,6 +315,8 @@ ArtifactProgram assemble(const Program& program, size_t index, const Assembly& a
     const size_t kernel = all.kernels.of_launch[index][i];
     if (kernel != kNoKernel) {
       a.launches.push_back(artifact_launch(program, launch, all.kernels.kernels[kernel].code, all.entries[kernel]));
+      if (const int64_t size = all.kernels.size_of[index][i])
+        give_size(a, a.launches.back(), size, all.constants.sizes.at(size));
       continue;
     }
     if (!all.target.traits.on_host)
@@ -388,7 +392,10 @@ Artifact build_artifact(const Program& program, const std::vector<Variant>& vari
   Programs programs = {&program};
   for (const Variant& variant : variants) programs.push_back(&variant.program);
   const Kernels kernels = make_kernels(programs, target, options);
-  const PackedConstants constants = pack_constants(programs, options.progress);
+  std::set<int64_t> sizes;
+  for (const std::vector<int64_t>& of : kernels.size_of) sizes.insert(of.begin(), of.end());
+  sizes.erase(0);
+  const PackedConstants constants = pack_constants(programs, sizes, options.progress);
   auto owned = std::make_shared<Owned>();
   owned->constants = constants.bytes;
   const std::vector<size_t> entries = lay_out_code(kernels, owned->code);

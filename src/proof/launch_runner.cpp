@@ -124,8 +124,12 @@ void LaunchRunner::call(size_t index, const std::vector<void*>& pointers, Roots&
   Memory scratch(static_cast<size_t>(compiled.scratch_bytes) + 64, nullptr);
   std::memset(scratch.data(), 0xff, scratch.bytes());
   const int64_t parts = compiled.parts.evaluate(symbols_);
+  std::vector<void*> all = pointers;
+  for (size_t p = pointers.size(); p < compiled.buffers.size(); ++p)  // the launch's size (kernel/launch_size.hpp)
+    all.push_back(const_cast<uint8_t*>(state_.artifact.constants.data()) +
+                  compiled_.buffers[static_cast<size_t>(compiled.buffers[p])].offset.evaluate(symbols_));
   for (int64_t part = 0; part < parts; ++part)
-    state_.entry(compiled)(pointers.data(), symbol_list_.data(), scratch.data(), part, parts);
+    state_.entry(compiled)(all.data(), symbol_list_.data(), scratch.data(), part, parts);
 }
 
 LaunchRun LaunchRunner::run(const std::vector<size_t>& together, const Operand& operand) {
