@@ -8,6 +8,7 @@ Models and data come from PyPI packages (bench/trained/packages.py) and stay in 
 peers. Data for choosing and data for judging differ in source and seed (bench/trained/data.py). Every quantiser runs in a
 process of its own, kernel cache empty: processor time with loading and compiling, largest resident memory. All files are
 judged by one runner, ONNX Runtime without graph optimisation. --speed: processor time of ONNX Runtime and OpenVINO on the files, in turns.
+--json is written row by row; rows that it has already are not made again, so a run that was broken off goes on.
 """
 import argparse
 import json
@@ -89,45 +90,86 @@ def speeds(files, feed, rounds=15):
     return {key: (statistics.median(values), min(values)) for key, values in times.items()}
 
 
-def table_of(name, model, unpacked, options):
-    import onnx
-    from data import judging
-    from judge import judge, share_of_codes
-    from quantizers import bound_of, measured
-    folder = options.folder / "work"
-    data = calibration_folder(name, unpacked, folder / f"{name}.calibration", options.samples or None)
-    count = len(list(data.glob("*.npz")))
-    feeds, known = judging(name, unpacked, options.judge or None)
-    loaded = onnx.load(str(model))
-    want = outputs_of(name, model, feeds)
-    self_judged = judge(name, loaded, want, want, known)
-    _, run_mb, _ = measured([str(options.opfuse), "run", str(model)])
-    print(f"| {name} | float | {self_judged['text']} | | | opfuse run: {run_mb:.0f} MB | |", flush=True)
-    rows, files = [], {"float": model}
-    for title in options.only.split(";") if options.only else ROWS:
-        out = folder / f"{name}.{title.replace(' ', '_')}.onnx"
+class Rows:
+    """What was measured, by model, quantiser and runtime; kept in a file as it comes."""
+
+    def __init__(self, path):
+        self.path = path
+        self.list = json.loads(path.read_text()) if path and path.exists() else []
+
+    def find(self, model, quantiser, runtime=None):
+        return next((row for row in self.list if (row["model"], row["quantiser"], row.get("runtime")) == (model, quantiser, runtime)), None)
+
+    def add(self, row):
+        self.list.append(row)
+        if self.path:
+            self.path.write_text(json.dumps(self.list, indent=1))
+        return row
+
+
+def text_of(row):
+    problem = row["problem"]
+    if row["quantiser"] == "float":
+        return f"| {row['model']} | float | {row['text']} | | | opfuse run: {row['run_mb']:.0f} MB | |"
+    share = "" if problem else f"{row['share']:.0%}" if row["share"] is not None else "?"
+    return "| {model} | {quantiser} | {0} | {1} | {seconds_per_sample:.3f} s | {peak_mb:.0f} MB{3} | {2} |".format(
+        "failed: " + problem[:90] if problem else row["text"], share, "" if problem else f"{row['file_mb']:.1f} MB",
+        f" of {row['bound_mb']:.0f}" if "bound_mb" in row else "", **row)
+
+
+class Table:
+    """The rows of one model. Samples are made, and the float model is run, when the first row needs them."""
+
+    def __init__(self, name, model, unpacked, options, rows):
+        self.name, self.model, self.unpacked, self.options, self.rows = name, model, unpacked, options, rows
+        self.folder = options.folder / "work"
+        self.data = calibration_folder(name, unpacked, self.folder / f"{name}.calibration", options.samples or None)
+        self.feeds = None
+
+    def file_of(self, title):
+        return self.model if title == "float" else self.folder / f"{self.name}.{title.replace(' ', '_')}.onnx"
+
+    def judge(self, path):
+        import onnx
+        from data import judging
+        from judge import judge
+        if self.feeds is None:
+            self.feeds, self.known = judging(self.name, self.unpacked, self.options.judge or None)
+            self.loaded, self.want = onnx.load(str(self.model)), outputs_of(self.name, self.model, self.feeds)
+        got = self.want if path == self.model else outputs_of(self.name, path, self.feeds)
+        return judge(self.name, self.loaded, self.want, got, self.known)
+
+    def measure(self, title):
+        from judge import share_of_codes
+        from quantizers import bound_of, measured
+        if title == "float":
+            return {"run_mb": measured([str(self.options.opfuse), "run", str(self.model)])[1], "problem": "", **self.judge(self.model)}
+        out, count = self.file_of(title), len(list(self.data.glob("*.npz")))
         out.unlink(missing_ok=True)
-        seconds, megabytes, problem = measured(command_of(title, options.opfuse, model, out, data))
-        row = {"model": name, "quantiser": title, "samples": count, "seconds": seconds, "seconds_per_sample": seconds / count,
-               "peak_mb": megabytes, "run_mb": run_mb, "problem": problem}
+        seconds, megabytes, problem = measured(command_of(title, self.options.opfuse, self.model, out, self.data))
+        row = {"samples": count, "seconds": seconds, "seconds_per_sample": seconds / count, "peak_mb": megabytes, "problem": problem}
         if not problem:
-            row.update(judge(name, loaded, want, outputs_of(name, out, feeds), known))
-            row["share"] = share_of_codes(out)
-            row["file_mb"] = out.stat().st_size / 1e6
+            row.update(share=share_of_codes(out), file_mb=out.stat().st_size / 1e6, **self.judge(out))
             if title.startswith("opfuse"):
-                row["bound_mb"] = bound_of(run_mb, out)
-            files[title] = out
-        share = f"{row['share']:.0%}" if row.get("share") is not None else "?"
-        print("| {model} | {quantiser} | {0} | {1} | {seconds_per_sample:.2f} s | {peak_mb:.0f} MB{3} | {2} |".format(
-            row["text"] if not problem else "failed: " + problem[:90], share if not problem else "",
-            f"{row['file_mb']:.1f} MB" if not problem else "", f" of {row['bound_mb']:.0f}" if "bound_mb" in row else "", **row), flush=True)
-        rows.append(row)
-    if options.speed:
-        print(f"\n| {name}, one thread | in | median | best |\n|---|---|---|---|")
-        for (title, runtime), (ms, best) in speeds(files, feeds[0]).items():
-            print(f"| {title} | {runtime} | {ms:.2f} ms | {best:.2f} ms |", flush=True)
-            rows.append({"model": name, "quantiser": title, "runtime": runtime, "milliseconds": ms, "best": best, "problem": ""})
-    return rows
+                row["bound_mb"] = bound_of(self.row("float")["run_mb"], out)
+        return row
+
+    def row(self, title):
+        return self.rows.find(self.name, title) or self.rows.add({"model": self.name, "quantiser": title, **self.measure(title)})
+
+    def speed(self, titles):
+        """All files in turns, so a table is measured as a whole."""
+        from data import judging
+        feed = judging(self.name, self.unpacked, 1)[0][0]
+        print(f"\n| {self.name}, one thread | in | median | best |\n|---|---|---|---|")
+        files = {title: self.file_of(title) for title in titles if self.file_of(title).exists() and not self.row(title)["problem"]}
+        if any(not self.rows.find(self.name, title, "ONNX Runtime") for title in files):
+            for (title, runtime), (ms, best) in speeds(files, feed).items():
+                self.rows.add({"model": self.name, "quantiser": title, "runtime": runtime, "milliseconds": ms, "best": best, "problem": ""})
+        for row in self.rows.list:
+            if row["model"] == self.name and "runtime" in row:
+                print("| {quantiser} | {runtime} | {milliseconds:.2f} ms | {best:.2f} ms |".format(**row), flush=True)
+        print()
 
 
 def main():
@@ -150,12 +192,15 @@ def main():
     models = nets.build(unpacked, options.folder / "models")
     print(f"seeds and counts: bench/trained/data.py; processors: {os.cpu_count()}, load {os.getloadavg()[0]:.1f}\n")
     print("| model | quantiser | judged | multiply-adds in codes | processor time per sample | peak memory | file |\n|---|---|---|---|---|---|---|")
-    rows = []
+    rows = Rows(options.json)
+    titles = ["float", *(options.only.split(";") if options.only else ROWS)]
     for name in options.models.split(","):
-        rows += table_of(name, models[name], unpacked, options)
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1))
-    return 0 if all(not row["problem"] for row in rows) else 1
+        table = Table(name, models[name], unpacked, options, rows)
+        for title in titles:
+            print(text_of(table.row(title)), flush=True)
+        if options.speed:
+            table.speed(titles)
+    return 0 if all(not row["problem"] for row in rows.list) else 1
 
 
 if __name__ == "__main__":

@@ -20,9 +20,21 @@
 
 namespace opfuse {
 
-/// Arrays by input name of sample `index`; false: there is none. Called with 0, 1, 2 ... once for ranges, once more for
-/// histograms, and once more to compare; every time with the same arrays, which must live until the next call.
+/// Arrays by input name of sample `index`; false: there is none. Called with 0, 1, 2 ... once to calibrate (twice where
+/// channels are equalised), and once more to compare; every time with the same arrays, which must live until the next
+/// call.
 using SampleSource = std::function<bool(size_t index, std::map<std::string, ArrayView>& arrays)>;
+
+/// Samples in files: a folder of .npy, .npz, JPEG or PNG files, or one .npy or .npz with many (docs/quantization.md).
+struct SampleFiles {
+  std::string path;
+  int64_t most = 0;  ///< as many, evenly spread; 0: all
+  /// Pictures become (pixel / 255 - mean) / std, by channel or one number for all.
+  std::vector<double> image_mean{0}, image_std{1};
+  std::string image_channels = "rgb";         ///< or bgr
+  std::string image_fit = "stretch";          ///< or crop: the largest middle part of the model's proportions
+  int64_t image_height = 0, image_width = 0;  ///< where the model leaves them open; 0: not given
+};
 
 struct QuantizeRequest {
   std::string compiler = "cpu";  ///< whose rules: cpu, cuda, tensorrt, openvino, onnxruntime, any target, or a file
@@ -31,6 +43,8 @@ struct QuantizeRequest {
   bool bias_correction = false;
   std::string equalize = "off";        ///< of channels: auto, an alpha from 0 to 1, off
   std::string share_scales = "moves";  ///< off, moves, adds: tensors between which nothing is to be quantised again
+  /// Codes of weights: "window-sums" moves some of a window's to the other neighbour so that its sum keeps; "nearest".
+  std::string weight_rounding = "window-sums";
   std::optional<std::vector<std::string>> keep_float{};  ///< presets; none: the compiler's
   std::vector<std::string> skip{}, only{};               ///< modules, by pattern, operator, node or "PATTERN@NODE"
   int64_t min_linear = 256;                              ///< a Linear K -> N stays in float where K N / (K + N) is less
@@ -50,8 +64,11 @@ struct Quantized {
 
 /// Throws bad_binding for samples that are missing, do not fit or hold NaN, and what planning and compiling throw.
 OPFUSE_API Quantized quantize(const Model& model, const SampleSource& source, const QuantizeRequest& request = {});
+OPFUSE_API Quantized quantize(const Model& model, const SampleFiles& files, const QuantizeRequest& request = {});
 /// At the points of a plan that was made, or edited, before.
 OPFUSE_API Quantized quantize(const Model& model, const Plan& plan, const SampleSource& source,
+                              const QuantizeRequest& request = {});
+OPFUSE_API Quantized quantize(const Model& model, const Plan& plan, const SampleFiles& files,
                               const QuantizeRequest& request = {});
 
 }  // namespace opfuse

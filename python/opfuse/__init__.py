@@ -203,55 +203,86 @@ def compile(model: Model | Fused, target: Target | str = "host", *, dims: Mappin
 Sample = Mapping[str, typing.Any]
 
 
-def quantize(model: typing.Any, samples: Iterable[Sample] | Callable[[], Iterator[Sample]], plan: Plan | None = None, *,
+def quantize(model: typing.Any, samples: Path | Iterable[Sample] | Callable[[], Iterator[Sample]], plan: Plan | None = None, *,
              example: typing.Any = None, compiler: str = "cpu", method: str = "mse", activations: str = "",
-             bias_correction: bool = False, equalize: str = "off", share_scales: str = "moves",
+             bias_correction: bool = False, equalize: str = "off", share_scales: str = "moves", weight_rounding: str = "window-sums",
              keep_float: Sequence[str] | None = None, skip: Sequence[str] = (), only: Sequence[str] = (),
              min_linear: int = 256, add_missing: bool = False, compare_samples: int = 8, scales_file: Path = "",
-             dims: Mapping[str, int] | None = None, pattern_files: Sequence[Path] = (), threads: int = 0) -> Quantized:
+             images: Mapping[str, typing.Any] | None = None, most: int = 0,
+             dims: Mapping[str, int] | None = None, limits: Mapping[str, int] | None = None, pattern_files: Sequence[Path] = (),
+             threads: int = 0) -> Quantized:
     """Quantises a float model after training, at the points that the plan's modules declare.
 
     model: a Model, or a torch.nn.Module with an `example` of its inputs, which is exported. samples: dicts of arrays by input
-    name. They are gone through up to three times (ranges, histograms, comparison), so give something that can be iterated
-    again, or a function that returns a new iterator; nothing is kept. compiler: whose rules: cpu, cuda, tensorrt, openvino,
-    onnxruntime, any target, or a file. equalize: auto, an alpha, off. share_scales: off, moves, adds. method: minmax, ema,
-    percentile=99.99, mse, entropy. activations: u8 or s8 instead of
-    the compiler's. keep_float: presets instead of the compiler's (docs/quantization.md). skip, only: modules by pattern, operator,
-    node or "PATTERN@NODE". min_linear: a Linear K -> N stays in float where K N / (K + N) is less. add_missing: pairs for points
-    that a model with Q/DQ lacks. compare_samples: to measure agreement with the float model on, for the report; 0: it is not measured. scales_file: what calibration
-    finds is kept there and taken up again.
+    name, or a path: a folder of .npy, .npz, JPEG or PNG files, or one .npy or .npz with many. Dicts are gone through twice
+    (calibration, comparison; three times with `equalize`), so give something that can be iterated again, or a function that
+    returns a new iterator; nothing is kept. images: what becomes of pictures: mean and std (of pixel / 255, by channel or one
+    number), channels (rgb, bgr), fit (stretch, crop), size ((height, width), where the model leaves it open). most: as many
+    samples of a path, evenly spread; 0: all. compiler: whose rules: cpu, cuda, tensorrt, openvino, onnxruntime, any target, or a
+    file. equalize: auto, an alpha, off. share_scales: off, moves, adds. weight_rounding: window-sums, nearest. method: minmax,
+    ema, percentile=99.99, mse, entropy. activations: u8 or s8 instead of the compiler's. keep_float: presets instead of the
+    compiler's (docs/quantization.md). skip, only: modules by pattern, operator, node or "PATTERN@NODE". min_linear: a Linear
+    K -> N stays in float where K N / (K + N) is less. add_missing: pairs for points that a model with Q/DQ lacks.
+    compare_samples: to measure agreement with the float model on, for the report; 0: it is not measured. scales_file: what
+    calibration finds is kept there and taken up again.
     """
     if not isinstance(model, Model):
         from . import torch as _torch
         model = _torch.model_of(model, example)
     elif example is not None:
         raise TypeError("an example goes with a torch module only")
+    request = _core.QuantizeRequest()
+    request.compiler, request.method, request.activations = compiler, method, activations
+    request.bias_correction, request.equalize, request.share_scales = bias_correction, equalize, share_scales
+    request.weight_rounding, request.min_linear, request.add_missing = weight_rounding, min_linear, add_missing
+    request.compare_samples, request.threads = compare_samples, threads
+    request.skip, request.only = list(skip), list(only)
+    request.keep_float = None if keep_float is None else list(keep_float)
+    request.scales_file, request.dims, request.limits = os.fspath(scales_file), dict(dims or {}), dict(limits or {})
+    request.pattern_files = _texts(pattern_files)
+    if isinstance(samples, (str, os.PathLike)):
+        made, report, warnings = _core.quantize_files(model, plan, _sample_files(os.fspath(samples), images or {}, most), request)
+    elif images or most:
+        raise TypeError("images and most go with the path of a folder or file")
+    else:
+        made, report, warnings = _core.quantize(model, plan, _reader(samples), request)
+    return Quantized(made, json.loads(report), warnings)
+
+
+def _sample_files(path: str, images: Mapping[str, typing.Any], most: int) -> typing.Any:
+    files = _core.SampleFiles()
+    files.path, files.most = path, most
+    for name, value in images.items():
+        if name in ("mean", "std"):
+            setattr(files, f"image_{name}", [float(v) for v in (value if isinstance(value, Iterable) else [value])])
+        elif name in ("channels", "fit"):
+            setattr(files, f"image_{name}", value)
+        elif name == "size":
+            files.image_height, files.image_width = value
+        else:
+            raise TypeError(f"images have mean, std, channels, fit and size, not '{name}'")
+    return files
+
+
+def _reader(samples: Iterable[Sample] | Callable[[], Iterator[Sample]]) -> Callable[[int], dict[str, typing.Any] | None]:
+    """Sample `index`, from a new iterator where it is not the next one."""
     again = samples if callable(samples) else None
     if again is None and iter(samples) is samples:
         raise TypeError("samples are gone through more than once: give a list, or a function that returns an iterator")
     iterator: Iterator[Sample] = iter(())
+    position = -1
 
     def read(index: int) -> dict[str, typing.Any] | None:
         nonlocal iterator, position
-        if index == 0 or index != position:
-            iterator, position = again() if again else iter(samples), 0
+        if index != position:
+            iterator = again() if again else iter(samples)  # type: ignore[arg-type]
             for _ in range(index):
                 next(iterator, None)
         position = index + 1
         sample = next(iterator, None)
         return None if sample is None else dict(sample)
 
-    position = 0
-    given = dict(locals())
-    request = _core.QuantizeRequest()
-    for name in ("compiler", "method", "activations", "bias_correction", "equalize", "share_scales", "min_linear", "add_missing", "compare_samples", "threads"):
-        setattr(request, name, given[name])
-    request.skip, request.only = list(skip), list(only)
-    request.keep_float = None if keep_float is None else list(keep_float)
-    request.scales_file, request.dims = os.fspath(scales_file), dict(dims or {})
-    request.pattern_files = _texts(pattern_files)
-    made, report, warnings = _core.quantize(model, plan, read, request)
-    return Quantized(made, json.loads(report), warnings)
+    return read
 
 
 def optimize(model: Model, target: Target | str = "host", *, dims: Mapping[str, int] | None = None,

@@ -29,6 +29,18 @@ SampleSource source_of(nb::callable read, std::vector<HeldArray>& held) {
   };
 }
 
+nb::tuple taken_apart(Quantized& made) { return nb::make_tuple(std::move(made.model), made.report, made.warnings); }
+
+nb::tuple quantize_with_files(const Model& model, const std::optional<Plan>& plan, const SampleFiles& files,
+                              const QuantizeRequest& request) {
+  std::optional<Quantized> made;
+  {
+    nb::gil_scoped_release release;
+    made = plan ? quantize(model, *plan, files, request) : quantize(model, files, request);
+  }
+  return taken_apart(*made);
+}
+
 nb::tuple quantize_model(const Model& model, const std::optional<Plan>& plan, nb::callable read,
                          const QuantizeRequest& request) {
   std::vector<HeldArray> held;
@@ -38,7 +50,7 @@ nb::tuple quantize_model(const Model& model, const std::optional<Plan>& plan, nb
     nb::gil_scoped_release release;
     made = plan ? quantize(model, *plan, source, request) : quantize(model, source, request);
   }
-  return nb::make_tuple(std::move(made->model), made->report, made->warnings);
+  return taken_apart(*made);
 }
 
 }  // namespace
@@ -53,6 +65,7 @@ void bind_quantizing(nb::module_& m) {
       .def_rw("bias_correction", &R::bias_correction)
       .def_rw("equalize", &R::equalize)
       .def_rw("share_scales", &R::share_scales)
+      .def_rw("weight_rounding", &R::weight_rounding)
       .def_rw("keep_float", &R::keep_float)
       .def_rw("skip", &R::skip)
       .def_rw("only", &R::only)
@@ -65,8 +78,23 @@ void bind_quantizing(nb::module_& m) {
           "dims", [](R& r) { return r.plan.dims; },
           [](R& r, std::map<std::string, int64_t> v) { r.plan.dims = std::move(v); })
       .def_prop_rw(
+          "limits", [](R& r) { return r.plan.limits; },
+          [](R& r, std::map<std::string, int64_t> v) { r.plan.limits = std::move(v); })
+      .def_prop_rw(
           "pattern_files", [](R& r) { return r.plan.pattern_files; },
           [](R& r, Names v) { r.plan.pattern_files = std::move(v); });
+  using F = SampleFiles;
+  nb::class_<F>(m, "SampleFiles")
+      .def(nb::init<>())
+      .def_rw("path", &F::path)
+      .def_rw("most", &F::most)
+      .def_rw("image_mean", &F::image_mean)
+      .def_rw("image_std", &F::image_std)
+      .def_rw("image_channels", &F::image_channels)
+      .def_rw("image_fit", &F::image_fit)
+      .def_rw("image_height", &F::image_height)
+      .def_rw("image_width", &F::image_width);
+  m.def("quantize_files", &quantize_with_files, "model"_a, "plan"_a.none(), "files"_a, "request"_a);
   m.def("quantize", &quantize_model, "model"_a, "plan"_a.none(), "read"_a, "request"_a);
 }
 

@@ -6,12 +6,15 @@
 
 #include "base/did_you_mean.hpp"
 #include "base/fail.hpp"
+#include "base/limits.hpp"
 #include "fusion/plan.hpp"
 #include "opfuse/quantize.hpp"
 #include "quantize/agreement.hpp"
 #include "quantize/presets.hpp"
 #include "quantize/quantize_graph.hpp"
 #include "quantize/report_json.hpp"
+#include "quantize/sample_files.hpp"
+#include "quantize/weight_codes.hpp"
 
 namespace opfuse {
 namespace {
@@ -28,6 +31,7 @@ QuantizeOptions options_of(const QuantizeRequest& request) {
   options.bias_correction = request.bias_correction;
   options.equalize = parse_equalize(request.equalize);
   options.sharing = parse_sharing(request.share_scales);
+  options.window_sums = parse_rounding(request.weight_rounding);
   options.presets = request.keep_float;
   for (const std::string& name : request.keep_float.value_or(std::vector<std::string>{})) preset_of(name);
   options.skip = request.skip, options.only = request.only;
@@ -57,14 +61,30 @@ std::vector<Tensor> in_order(const Graph& graph, const std::map<std::string, Arr
   return sample;
 }
 
-Quantized run(const Model& model, const SampleSource& source, const QuantizeOptions& options, int64_t compared) {
-  const Graph& graph = model.graph();
-  Samples samples;
-  samples.read = [&](size_t index) -> std::optional<std::vector<Tensor>> {
+Samples samples_of(const Graph& graph, const SampleSource& source) {
+  return {.read = [&graph, source](size_t index) -> std::optional<std::vector<Tensor>> {
     std::map<std::string, ArrayView> arrays;
     if (!source(index, arrays)) return std::nullopt;
     return in_order(graph, arrays);
-  };
+  }};
+}
+
+Samples samples_of(const Graph& graph, const SampleFiles& files, const QuantizeRequest& request,
+                   std::vector<std::string>& notes) {
+  PictureOptions pictures{.mean = files.image_mean,
+                          .std = files.image_std,
+                          .bgr = parse_bgr(files.image_channels),
+                          .fit = parse_fit(files.image_fit),
+                          .height = files.image_height,
+                          .width = files.image_width};
+  if (files.most < 0) throw fail(E::bad_option, "{} samples", files.most);
+  SampleFileOptions options{
+      .most = static_cast<size_t>(files.most), .dims = request.plan.dims, .pictures = std::move(pictures)};
+  return samples_from_files(files.path, graph, options, &notes);
+}
+
+Quantized run(const Model& model, const Samples& samples, const QuantizeOptions& options, int64_t compared) {
+  const Graph& graph = model.graph();
   QuantizedModel made = quantize_graph(graph, samples, options);
   std::optional<Agreement> agreement;
   if (compared > 0)
@@ -72,19 +92,43 @@ Quantized run(const Model& model, const SampleSource& source, const QuantizeOpti
         measure_agreement(made.reference, made.graph, some_of(samples, static_cast<size_t>(compared)), options.run);
   nlohmann::ordered_json report{{"schema", "opfuse.quantize/1"}, {"opfuse", version()}};
   report.update(report_json(made, options, agreement));
-  return {Model::from_graph(std::move(made.graph)), report.dump(1), std::move(made.warnings)};
+  return {Model::from_graph(std::move(made.graph)),
+          report.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace), std::move(made.warnings)};
+}
+
+QuantizeOptions options_of(const QuantizeRequest& request, const Plan& plan) {
+  QuantizeOptions options = options_of(request);
+  options.given_plan = std::make_shared<const FusionPlan>(plan_from_json(plan.json()));
+  return options;
+}
+
+Quantized run_files(const Model& model, const SampleFiles& files, const QuantizeOptions& options,
+                    const QuantizeRequest& request) {
+  const Limits limits = limits_with(request.plan.limits);
+  const LimitScope scope(limits);
+  std::vector<std::string> notes;
+  const Samples samples = samples_of(model.graph(), files, request, notes);
+  Quantized made = run(model, samples, options, request.compare_samples);
+  made.warnings.insert(made.warnings.begin(), notes.begin(), notes.end());
+  return made;
 }
 
 }  // namespace
 
 Quantized quantize(const Model& model, const SampleSource& source, const QuantizeRequest& request) {
-  return run(model, source, options_of(request), request.compare_samples);
+  return run(model, samples_of(model.graph(), source), options_of(request), request.compare_samples);
 }
 
 Quantized quantize(const Model& model, const Plan& plan, const SampleSource& source, const QuantizeRequest& request) {
-  QuantizeOptions options = options_of(request);
-  options.given_plan = std::make_shared<const FusionPlan>(plan_from_json(plan.json()));
-  return run(model, source, options, request.compare_samples);
+  return run(model, samples_of(model.graph(), source), options_of(request, plan), request.compare_samples);
+}
+
+Quantized quantize(const Model& model, const SampleFiles& files, const QuantizeRequest& request) {
+  return run_files(model, files, options_of(request), request);
+}
+
+Quantized quantize(const Model& model, const Plan& plan, const SampleFiles& files, const QuantizeRequest& request) {
+  return run_files(model, files, options_of(request, plan), request);
 }
 
 }  // namespace opfuse

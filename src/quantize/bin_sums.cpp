@@ -1,4 +1,4 @@
-// An element counts as the middle of its bin, zeros as 0.
+// An element counts as the middle of its bin, between the tensor's ends; zeros as 0.
 #include "quantize/bin_sums.hpp"
 
 #include <algorithm>
@@ -7,11 +7,15 @@
 namespace opfuse::quantization {
 
 BinSums::BinSums(const TensorStatistics& s)
-    : low_(s.low), width_((s.high - s.low) / kBins), zeros_(static_cast<double>(s.zeros)) {
-  const bool has_zero = s.low <= 0 && s.high >= 0 && width_ > 0;
-  const size_t of_zero = has_zero ? std::min<size_t>(static_cast<size_t>(-low_ / width_), kBins - 1) : kBins;
+    : low_(s.low),
+      high_(s.high),
+      edge_(s.histogram.edge(0)),
+      width_(s.histogram.width()),
+      zeros_(static_cast<double>(s.zeros)) {
+  const size_t of_zero = s.histogram.bin_of_zero();
   for (size_t b = 0; b < kBins; ++b) {
-    const double x = low_ + width_ * (static_cast<double>(b) + 0.5), n = static_cast<double>(s.bins[b]);
+    const double x = std::clamp(edge_ + width_ * (static_cast<double>(b) + 0.5), low_, high_);
+    const auto n = static_cast<double>(s.histogram.counts[b]);
     const double moved = b == of_zero ? std::max(0.0, n - zeros_) : n;
     counts_[b + 1] = counts_[b] + n;
     sums_[b + 1] = sums_[b] + moved * x;
@@ -20,8 +24,9 @@ BinSums::BinSums(const TensorStatistics& s)
 }
 
 size_t BinSums::bin_at(double x) const {
-  if (width_ <= 0) return x > low_ ? kBins : 0;
-  return static_cast<size_t>(std::clamp(std::nearbyint((x - low_) / width_), 0.0, static_cast<double>(kBins)));
+  if (x >= high_ - width_ / 2) return kBins;
+  if (x <= low_ + width_ / 2) return 0;
+  return static_cast<size_t>(std::clamp(std::nearbyint((x - edge_) / width_), 0.0, static_cast<double>(kBins)));
 }
 
 double BinSums::error(double low, double high, double step) const {

@@ -18,8 +18,8 @@ class BinSums {
   double energy() const { return squares_.back(); }  ///< sum of squares
 
  private:
-  size_t bin_at(double x) const;  ///< bins below x, rounded to the nearest edge
-  double low_, width_, zeros_;
+  size_t bin_at(double x) const;  ///< bins below x, rounded to the nearest edge; all of them at the tensor's end
+  double low_, high_, edge_, width_, zeros_;                     ///< `edge_`: of the first bin
   std::array<double, kBins + 1> counts_{}, sums_{}, squares_{};  ///< of the bins before
 };
 

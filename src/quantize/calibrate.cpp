@@ -1,6 +1,6 @@
-// First pass: ranges (and means of channels). Second pass: histograms over these ranges. A float input that holds NaN
-// or an infinity, or a tensor that becomes one, ends the work with the sample's name. The scales file is written every
-// half minute, and when a pass ends.
+// One pass: each sample widens the ranges and is counted (quantize/histogram), with means of channels where they are
+// asked for. A float input that holds NaN or an infinity, or a tensor that becomes one, ends the work with the sample's
+// name. The scales file is written now and then, and at the end.
 #include "quantize/calibrate.hpp"
 
 #include <fmt/format.h>
@@ -19,8 +19,6 @@
 
 namespace opfuse::quantization {
 namespace {
-
-constexpr double kMillisecondsBetweenFiles = 30'000;
 
 /// Channels of an image lie second, features of rows last.
 int channel_axis(const Value& value, const PlacedTensor& placed) {
@@ -47,15 +45,9 @@ class Calibrator {
   }
 
   Calibration run() {
-    if (options_.ranges) {
-      found_.tensors = options_.ranges->tensors;
-      found_.samples = options_.ranges->samples, found_.ranges_done = true;
-    }
     if (!options_.scales_file.empty()) take_up(options_.scales_file, found_);
-    found_.taken_up = found_.samples + found_.binned;
-    if (!found_.ranges_done) pass("ranges", found_.samples, found_.ranges_done, &Calibrator::take_ranges);
-    if (options_.bins && !found_.bins_done)
-      pass("histograms", found_.binned, found_.bins_done, &Calibrator::take_histograms);
+    found_.taken_up = found_.samples;
+    if (!found_.done) take_samples();
     return std::move(found_);
   }
 
@@ -66,9 +58,8 @@ class Calibrator {
     return names;
   }
 
-  /// `done`: samples that the pass has taken already.
-  void pass(const char* what, size_t& done, bool& complete, void (Calibrator::*take)(size_t)) {
-    const std::string step = fmt::format("calibrate {}", what);
+  void take_samples() {
+    size_t& done = found_.samples;
     while (const auto sample = samples_.read(done)) {
       check(*sample, done);
       try {
@@ -76,13 +67,13 @@ class Calibrator {
       } catch (Error& error) {
         throw error.during(fmt::format("calibration with {}", samples_.name_of(done)));
       }
-      (this->*take)(done);
+      take(done);
       ++done;
-      if (options_.run.progress) options_.run.progress(step, done, samples_.count);
-      if (since_save_.milliseconds() > kMillisecondsBetweenFiles) save();
+      if (options_.run.progress) options_.run.progress("calibrate", done, samples_.count);
+      if (since_save_.milliseconds() >= 1000 * options_.seconds_between_files) save();
     }
     if (done == 0) throw fail(E::bad_binding, "there is no sample to calibrate with");
-    complete = true;
+    found_.done = true;
     save();
   }
 
@@ -97,13 +88,16 @@ class Calibrator {
     }
   }
 
-  void take_ranges(size_t index) {
+  void take(size_t index) {
     std::vector<char> finite(found_.tensors.size(), 1);
     parallel_for(
         static_cast<int64_t>(finite.size()),
         [&](int64_t i) {
           TensorStatistics& statistics = found_.tensors[static_cast<size_t>(i)];
-          finite[static_cast<size_t>(i)] = take_range(statistics, model_.value(statistics.tensor));
+          const ArrayView value = model_.value(statistics.tensor);
+          char& good = finite[static_cast<size_t>(i)];
+          good = take_range(statistics, value);
+          if (good && options_.histograms) take_histogram(statistics, value);
         },
         options_.run.threads);
     const auto bad = std::find(finite.begin(), finite.end(), 0);
@@ -111,16 +105,6 @@ class Calibrator {
     throw fail(E::bad_binding, "'{}' becomes NaN or infinite for {}",
                found_.tensors[static_cast<size_t>(bad - finite.begin())].tensor, samples_.name_of(index))
         .hint("opfuse run MODEL --input ... shows what the model makes of it; nothing was written");
-  }
-
-  void take_histograms(size_t) {
-    parallel_for(
-        static_cast<int64_t>(found_.tensors.size()),
-        [&](int64_t i) {
-          TensorStatistics& statistics = found_.tensors[static_cast<size_t>(i)];
-          if (statistics.elements > 0) take_bins(statistics, model_.value(statistics.tensor));
-        },
-        options_.run.threads);
   }
 
   void save() {

@@ -15,16 +15,16 @@ struct Calibration {
   std::vector<TensorStatistics> tensors;  ///< in the placement's order
   std::string model;                      ///< structural hash of the graph
   std::string identity;                   ///< of the samples
-  size_t samples = 0, binned = 0;         ///< of the first and of the second pass
-  bool ranges_done = false, bins_done = false;
-  size_t taken_up = 0;  ///< samples that a scales file had already, of both passes
+  size_t samples = 0;                     ///< that were taken
+  bool done = false;                      ///< there are no more
+  size_t taken_up = 0;                    ///< samples that a scales file had already
 };
 
 struct CalibrateOptions {
-  bool bins = true;                     ///< the second pass
-  bool channels = false;                ///< statistics of channels, for bias correction and equalisation
-  const Calibration* ranges = nullptr;  ///< of a first pass that was made already; null: it is made
-  std::string scales_file;              ///< what was found is kept here and taken up again; empty: nowhere
+  bool histograms = true;
+  bool channels = false;              ///< statistics of channels, for bias correction and equalisation
+  std::string scales_file;            ///< what was found is kept here and taken up again; empty: nowhere
+  double seconds_between_files = 30;  ///< while samples are taken
   RunOptions run;
 };
 

@@ -9,27 +9,31 @@
 namespace opfuse::quantization {
 namespace {
 
-using Histogram = std::vector<double>;
+using Counts = std::vector<double>;
 
-Histogram magnitudes(const TensorStatistics& s, double most) {
-  Histogram folded(kBins);
-  const double width = (s.high - s.low) / kBins;
-  double zeros = static_cast<double>(s.zeros);
+/// Counts by magnitude, in bins of `width`; at most kBins.
+struct Magnitudes {
+  Counts counts;
+  double width = 0;
+};
+
+Magnitudes magnitudes(const Histogram& h, int64_t zeros) {
+  const int64_t last = h.first + kBins - 1;
+  const int64_t most = std::max(last >= 0 ? last : 0, h.first < 0 ? -h.first - 1 : 0);
+  int coarser = 0;  // numbers that lie close together far from 0 have bins that are much narrower than they are large
+  while ((most >> coarser) >= kBins) ++coarser;
+  Magnitudes folded{Counts(static_cast<size_t>(most >> coarser) + 1), std::ldexp(h.width(), coarser)};
   for (size_t b = 0; b < kBins; ++b) {
-    const double left = s.low + width * static_cast<double>(b);
-    double n = static_cast<double>(s.bins[b]);
-    if (left <= 0 && left + width >= 0) {
-      const double taken = std::min(n, zeros);
-      n -= taken, zeros -= taken;
-    }
-    const auto at = static_cast<int64_t>(std::fabs(left + width / 2) / most * kBins);
-    folded[static_cast<size_t>(std::min<int64_t>(at, kBins - 1))] += n;
+    const int64_t at = h.first + static_cast<int64_t>(b);
+    const int64_t counted = std::max<int64_t>(0, h.counts[b] - (b == h.bin_of_zero() ? zeros : 0));
+    folded.counts[static_cast<size_t>((at < 0 ? -at - 1 : at) >> coarser)] += static_cast<double>(counted);
   }
+  while (folded.counts.size() > 1 && folded.counts.back() == 0) folded.counts.pop_back();
   return folded;
 }
 
 /// Sum of P log(P / Q) for the first `kept` bins.
-double divergence(const Histogram& bins, size_t kept, size_t levels, double outliers) {
+double divergence(const Counts& bins, size_t kept, size_t levels, double outliers) {
   double sum_p = outliers, sum_q = 0, result = 0;
   for (size_t b = 0; b < kept; ++b) sum_p += bins[b], sum_q += bins[b];
   if (sum_p == 0 || sum_q == 0) return HUGE_VAL;
@@ -54,15 +58,15 @@ double entropy_threshold(const TensorStatistics& s, int levels) {
   constexpr size_t kStride = 8;
   const double most = std::max(std::fabs(s.low), std::fabs(s.high));
   if (most == 0) return 0;
-  const Histogram bins = magnitudes(s, most);
+  const auto [bins, width] = magnitudes(s.histogram, s.zeros);
   double outliers = 0, least = HUGE_VAL;
-  size_t best = kBins, counted = kBins;
-  for (size_t kept = kBins; kept >= static_cast<size_t>(levels); kept -= kStride) {
+  size_t best = bins.size(), counted = bins.size();
+  for (size_t kept = bins.size(); kept >= static_cast<size_t>(levels); kept -= std::min(kept, kStride)) {
     for (; counted > kept; --counted) outliers += bins[counted - 1];
     const double d = divergence(bins, kept, static_cast<size_t>(levels), outliers);
     if (d < least) least = d, best = kept;
   }
-  return most * static_cast<double>(best) / kBins;
+  return std::min(most, width * static_cast<double>(best));
 }
 
 }  // namespace opfuse::quantization

@@ -125,6 +125,7 @@ class Inserter {
     const bool as_codes = options_.bias_codes && scale > 0 && !bias.empty();
     const Codes8 codes = codes_for(node, axis, as_codes ? least_scales(bias, scale) : std::vector<double>{});
     report.weight_sqnr = codes.codes.sqnr, report.dead_channels = codes.codes.dead;
+    report.moved_codes = codes.codes.moved;
     if (options_.means) bias = corrected(node, axis, weights, codes.codes, std::move(bias), report);
     graph_.set_input(node, 1, codes.dequantized);
     if (as_codes && !bias.empty()) set_bias_codes(node, bias, scale, codes.codes.scales);
@@ -145,7 +146,8 @@ class Inserter {
       if (fits) return known;
     }
     const std::string name = weights->name.empty() ? node->name() + "_weight" : weights->name;
-    Codes8 fresh{weight_codes(*weights->constant, axis, least, options_.per_channel), nullptr};
+    const WeightOptions with{least, options_.per_channel, options_.window_sums};
+    Codes8 fresh{weight_codes(*weights->constant, axis, with), nullptr};
     fresh.dequantized = dequantized(name, fresh.codes.codes, fresh.codes.scales, fresh.codes.zeros, axis);
     made.push_back(fresh);
     return fresh;

@@ -13,6 +13,7 @@ namespace opfuse::quantization {
 struct InsertOptions {
   bool bias_codes = true;
   bool per_channel = true;  ///< of weights; else one scale, a scalar
+  bool window_sums = true;  ///< of weights, as in WeightOptions
   /// Of the placement's tensors, with means of channels: biases are corrected; null: they are not.
   const std::vector<TensorStatistics>* means = nullptr;
 };
@@ -22,6 +23,7 @@ struct QuantizedProduct {
   std::string name, module, data;  ///< `data`: the tensor it reads
   double weight_sqnr = 0;          ///< dB
   int64_t dead_channels = 0;       ///< all weights 0
+  int64_t moved_codes = 0;         ///< of weights, so that sums of windows keep
   double bias_shift = 0;           ///< largest correction, of the largest |bias| of the product
   std::string note;                ///< what could not be done
 };

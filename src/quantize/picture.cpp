@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/fail.hpp"
+#include "base/limits.hpp"
 #include "base/mapped_file.hpp"
 
 namespace opfuse::quantization {
@@ -28,9 +29,11 @@ Error damaged(const std::string& path, const std::string& why) {
 }
 
 Picture sized(const std::string& path, int64_t width, int64_t height) {
-  if (width <= 0 || height <= 0 || width > kMostPixels / height)
-    throw damaged(path, fmt::format("it has {} x {} pixels", width, height))
-        .hint(fmt::format("at most {} are read; make it smaller", kMostPixels));
+  if (width <= 0 || height <= 0) throw damaged(path, fmt::format("it has {} x {} pixels", width, height));
+  if (const int64_t most = limits_in_force().picture_pixels; width > most / height)
+    throw fail(E::bad_file, "\"{}\" has {} x {} pixels, more than {}", path, width, height, most)
+        .file(path)
+        .hint("make it smaller, or " + how_to_raise("picture_pixels"));
   return {width, height, std::vector<uint8_t>(static_cast<size_t>(3 * width * height))};
 }
 

@@ -16,9 +16,8 @@ struct Picture {
 bool is_picture(const std::string& path);
 
 /// Greys become three equal channels, transparency goes onto black, orientation tags are not followed.
-/// E::bad_file: damaged, CMYK, more than kMostPixels, or the library that reads it is not installed.
+/// E::bad_file: damaged, CMYK, more pixels than the limit picture_pixels, or the library that reads it is not
+/// installed.
 Picture read_picture(const std::string& path);
-
-inline constexpr int64_t kMostPixels = int64_t{1} << 28;
 
 }  // namespace opfuse::quantization

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/fail.hpp"
+
 namespace opfuse::quantization {
 namespace {
 
@@ -53,6 +55,18 @@ Part part_of(const Picture& picture, int64_t width, int64_t height, PictureOptio
 }
 
 }  // namespace
+
+bool parse_bgr(std::string_view channels) {
+  if (channels != "rgb" && channels != "bgr")
+    throw fail(E::bad_option, "channels of pictures are rgb or bgr, not '{}'", channels);
+  return channels == "bgr";
+}
+
+PictureOptions::Fit parse_fit(std::string_view text) {
+  if (text != "stretch" && text != "crop")
+    throw fail(E::bad_option, "pictures are fitted by stretch or crop, not '{}'", text);
+  return text == "crop" ? PictureOptions::Fit::crop : PictureOptions::Fit::stretch;
+}
 
 std::optional<PictureAxes> picture_axes(const Shape& shape) {
   const size_t rank = shape.rank();

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,10 @@ struct PictureOptions {
   Fit fit = Fit::stretch;
   int64_t height = 0, width = 0;  ///< where the model leaves them open; 0: not given
 };
+
+/// "rgb", "bgr"; "stretch", "crop". E::bad_option.
+bool parse_bgr(std::string_view channels);
+PictureOptions::Fit parse_fit(std::string_view text);
 
 /// Where an input has its axes: [N, C, H, W], [N, H, W, C], or without N.
 struct PictureAxes {

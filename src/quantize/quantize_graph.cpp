@@ -91,25 +91,24 @@ FusionPlan plan_of_modules(const Graph& prepared, const CompilerRules& rules, co
   return make_plan(prepared, options);
 }
 
-/// Calibrates; where channels are equalised, with ranges of the float model first, and histograms of the equalised one.
+/// Calibrates; where channels are equalised, the model is looked at once before that, and once as it is then.
 void find_ranges(QuantizedModel& made, const Samples& samples, const QuantizeOptions& options,
                  const CompilerRules& rules) {
-  CalibrateOptions with{.bins = needs_bins(options.method),
+  // a file serves other methods too
+  CalibrateOptions with{.histograms = needs_histograms(options.method) || !options.scales_file.empty(),
                         .channels = options.bias_correction,
                         .scales_file = options.scales_file,
+                        .seconds_between_files = options.seconds_between_files,
                         .run = options.run};
-  std::optional<Calibration> first;
   if (options.equalize.on) {
-    first = calibrate(made.reference, made.placement, samples,
-                      {.bins = false,
-                       .channels = true,
-                       .scales_file = options.scales_file.empty() ? "" : options.scales_file + ".channels",
-                       .run = options.run});
+    CalibrateOptions channels = with;
+    channels.histograms = false, channels.channels = true;
+    if (!with.scales_file.empty()) channels.scales_file += ".channels";
+    Calibration first = calibrate(made.reference, made.placement, samples, channels);
     std::vector<size_t> fixed;
     for (const SharedScale& group : made.shared) fixed.insert(fixed.end(), group.tensors.begin(), group.tensors.end());
-    made.equalized = equalize(made.reference, made.placement, first->tensors, fixed, options.equalize,
+    made.equalized = equalize(made.reference, made.placement, first.tensors, fixed, options.equalize,
                               rules.equalize_anywhere || options.equalize.alpha.has_value());
-    with.channels = true, with.ranges = &*first;
   }
   made.calibration = calibrate(made.reference, made.placement, samples, with);
 }
@@ -138,6 +137,7 @@ void write_codes(QuantizedModel& made, const QuantizeOptions& options) {
   QuantizedGraph quantized = insert_pairs(made.reference, made.placement, made.codes,
                                           {.bias_codes = rules.bias_codes,
                                            .per_channel = rules.per_channel,
+                                           .window_sums = options.window_sums,
                                            .means = options.bias_correction ? &made.calibration.tensors : nullptr});
   made.graph = std::move(quantized.graph);
   keep_record(made.graph, rules.name, made.placement);

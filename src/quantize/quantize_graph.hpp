@@ -32,6 +32,8 @@ struct QuantizeOptions {
   PlanRequest plan;
   std::shared_ptr<const FusionPlan> given_plan;  ///< instead of a new one
   std::string scales_file;
+  double seconds_between_files = 30;  ///< while samples are taken
+  bool window_sums = true;            ///< weights of a window are rounded so that its sum keeps
   RunOptions run;
 };
 

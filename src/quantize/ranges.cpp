@@ -31,20 +31,20 @@ Interval whole(const TensorStatistics& s) { return {std::min(s.low, 0.0), std::m
 Interval by_percentile(const TensorStatistics& s, double percentile) {
   const bool both = s.low < 0 && s.high > 0;
   const double outside = (100 - percentile) / 100 * static_cast<double>(s.elements) / (both ? 2 : 1);
-  const double width = (s.high - s.low) / kBins;
+  const Histogram& h = s.histogram;
   Interval kept = whole(s);
   if (s.high > 0) {
     double beyond = 0;
-    for (int b = kBins; b > 0 && beyond + static_cast<double>(s.bins[static_cast<size_t>(b - 1)]) <= outside; --b) {
-      beyond += static_cast<double>(s.bins[static_cast<size_t>(b - 1)]);
-      kept.high = std::max(0.0, s.low + width * (b - 1));
+    for (size_t b = kBins; b > 0 && beyond + static_cast<double>(h.counts[b - 1]) <= outside; --b) {
+      beyond += static_cast<double>(h.counts[b - 1]);
+      kept.high = std::clamp(h.edge(b - 1), 0.0, s.high);
     }
   }
   if (s.low < 0) {
     double beyond = 0;
-    for (int b = 0; b < kBins && beyond + static_cast<double>(s.bins[static_cast<size_t>(b)]) <= outside; ++b) {
-      beyond += static_cast<double>(s.bins[static_cast<size_t>(b)]);
-      kept.low = std::min(0.0, s.low + width * (b + 1));
+    for (size_t b = 0; b < kBins && beyond + static_cast<double>(h.counts[b]) <= outside; ++b) {
+      beyond += static_cast<double>(h.counts[b]);
+      kept.low = std::clamp(h.edge(b + 1), s.low, 0.0);
     }
   }
   return kept;
@@ -87,7 +87,7 @@ Interval by_entropy(const TensorStatistics& s, DType dtype) {
 
 Interval interval_of(const TensorStatistics& s, const MethodChoice& choice, DType dtype) {
   if (choice.method == Method::ema) return {std::min(s.mean_low, 0.0), std::max(s.mean_high, 0.0)};
-  if (choice.method == Method::minmax || s.bins.empty() || s.low == s.high) return whole(s);
+  if (choice.method == Method::minmax || s.histogram.empty() || s.low == s.high) return whole(s);
   if (choice.method == Method::percentile) return by_percentile(s, choice.percentile);
   return choice.method == Method::mse ? by_error(s, dtype) : by_entropy(s, dtype);
 }
@@ -123,7 +123,9 @@ MethodChoice parse_method(std::string_view text) {
   return choice;
 }
 
-bool needs_bins(const MethodChoice& choice) { return choice.method != Method::minmax && choice.method != Method::ema; }
+bool needs_histograms(const MethodChoice& choice) {
+  return choice.method != Method::minmax && choice.method != Method::ema;
+}
 
 double Codes::low() const { return (dtype == DType::u8 ? 0.0 - zero : -128.0 - zero) * static_cast<double>(scale); }
 double Codes::high() const { return (dtype == DType::u8 ? 255.0 - zero : 127.0 - zero) * static_cast<double>(scale); }
@@ -137,7 +139,7 @@ Codes codes_of(const TensorStatistics& statistics, const MethodChoice& choice, D
 }
 
 CodesLoss loss_of(const TensorStatistics& statistics, const Codes& codes) {
-  if (statistics.bins.empty()) return {};
+  if (statistics.histogram.empty()) return {};
   const BinSums sums(statistics);
   const double error = sums.error(codes.low(), codes.high(), static_cast<double>(codes.scale));
   CodesLoss loss;

@@ -18,8 +18,8 @@ struct MethodChoice {
 
 /// "minmax", "ema", "percentile=99.99", "mse", "entropy". E::bad_option.
 MethodChoice parse_method(std::string_view text);
-/// Whether it reads histograms: a second pass over the samples.
-bool needs_bins(const MethodChoice& choice);
+/// Whether it reads histograms.
+bool needs_histograms(const MethodChoice& choice);
 
 /// codes = saturate(round_half_even(x / scale) + zero)
 struct Codes {

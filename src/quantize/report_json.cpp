@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "quantize/compiler_rules.hpp"
+#include "quantize/weight_codes.hpp"
 
 namespace opfuse::quantization {
 namespace {
@@ -36,7 +37,7 @@ Json tensors_json(const QuantizedModel& made) {
              {"range", {s.low, s.high}},
              {"codes", {codes.low(), codes.high()}}};
     if (placed.result || placed.shared) row["for_compiler"] = true;
-    if (!s.bins.empty()) {
+    if (!s.histogram.empty()) {
       const CodesLoss loss = loss_of(s, codes);
       row["own_sqnr"] = loss.sqnr;
       row["saturated"] = loss.saturated;
@@ -51,6 +52,7 @@ Json products_json(const QuantizedModel& made) {
   for (const QuantizedProduct& p : made.products) {
     Json row{{"node", p.name}, {"group", p.module}, {"data", p.data}, {"weight_sqnr", p.weight_sqnr}};
     if (p.dead_channels > 0) row["dead_channels"] = p.dead_channels;
+    if (p.moved_codes > 0) row["moved_codes"] = p.moved_codes;
     if (p.bias_shift > 0) row["bias_shift"] = p.bias_shift;
     if (!p.note.empty()) row["note"] = p.note;
     list.push_back(std::move(row));
@@ -125,6 +127,7 @@ Json report_json(const QuantizedModel& made, const QuantizeOptions& options,
            {"activations", name_of(dtype)},
            {"bias", rules.bias_codes ? "i32" : "f32"},
            {"bias_correction", options.bias_correction},
+           {"weight_rounding", rounding_name(options.window_sums)},
            {"equalize", options.equalize.text()},
            {"equalized", equalized_json(made)},
            {"shared_scales", shared_json(made)},

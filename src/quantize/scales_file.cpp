@@ -1,7 +1,7 @@
-// {"schema": "opfuse.scales/2", "model", "samples_are", "samples", "ranges_done", "binned", "bins_done",
+// {"schema": "opfuse.scales/3", "model", "samples_are", "samples", "done",
 //  "tensors": [{"tensor", "axis", "samples", "elements", "low", "high", "mean_low", "mean_high", "zeros",
 //  "per_channel",
-//               "channel_sums", "channel_squares", "channel_low", "channel_high", "bins"}]}
+//               "channel_sums", "channel_squares", "channel_low", "channel_high", "exponent", "first", "counts"}]}
 #include "quantize/scales_file.hpp"
 
 #include <cmath>
@@ -16,7 +16,7 @@ namespace opfuse::quantization {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr const char* kSchema = "opfuse.scales/2";
+constexpr const char* kSchema = "opfuse.scales/3";
 
 Json json_of(const TensorStatistics& s) {
   return {{"tensor", s.tensor},
@@ -33,7 +33,9 @@ Json json_of(const TensorStatistics& s) {
           {"channel_squares", s.channel_squares},
           {"channel_low", s.channel_low},
           {"channel_high", s.channel_high},
-          {"bins", s.bins}};
+          {"exponent", s.histogram.exponent},
+          {"first", s.histogram.first},
+          {"counts", s.histogram.counts}};
 }
 
 TensorStatistics statistics_of(const Json& j) {
@@ -52,11 +54,17 @@ TensorStatistics statistics_of(const Json& j) {
   j.at("channel_squares").get_to(s.channel_squares);
   j.at("channel_low").get_to(s.channel_low);
   j.at("channel_high").get_to(s.channel_high);
-  j.at("bins").get_to(s.bins);
+  j.at("exponent").get_to(s.histogram.exponent);
+  j.at("first").get_to(s.histogram.first);
+  j.at("counts").get_to(s.histogram.counts);
   const size_t channels = s.channel_sums.size();
   if (s.channel_squares.size() != channels || s.channel_low.size() != channels || s.channel_high.size() != channels)
     throw fail(E::bad_file, "its channels of '{}' contradict themselves", s.tensor);
-  const bool good = (s.bins.empty() || s.bins.size() == kBins) && s.low <= s.high && s.samples >= 0 && s.elements >= 0;
+  Histogram empty;
+  if (!s.histogram.empty()) empty.cover(s.low, s.high);
+  const bool bins = s.histogram.empty() || (s.histogram.counts.size() == kBins &&
+                                            s.histogram.exponent == empty.exponent && s.histogram.first == empty.first);
+  const bool good = bins && s.low <= s.high && s.samples >= 0 && s.elements >= 0;
   if (!good) throw fail(E::bad_file, "its statistics of '{}' contradict themselves", s.tensor);
   return s;
 }
@@ -68,9 +76,7 @@ Calibration read_scales(const std::string& path) try {
   j.at("model").get_to(c.model);
   j.at("samples_are").get_to(c.identity);
   c.samples = j.at("samples").get<size_t>();
-  c.binned = j.at("binned").get<size_t>();
-  j.at("ranges_done").get_to(c.ranges_done);
-  j.at("bins_done").get_to(c.bins_done);
+  j.at("done").get_to(c.done);
   for (const Json& t : j.at("tensors")) c.tensors.push_back(statistics_of(t));
   return c;
 } catch (const Json::exception& e) {
@@ -90,13 +96,8 @@ void check_fits(const Calibration& file, const Calibration& wanted) {
 }  // namespace
 
 void write_scales(const std::string& path, const Calibration& c) {
-  Json j{{"schema", kSchema},
-         {"model", c.model},
-         {"samples_are", c.identity},
-         {"samples", c.samples},
-         {"ranges_done", c.ranges_done},
-         {"binned", c.binned},
-         {"bins_done", c.bins_done}};
+  Json j{
+      {"schema", kSchema}, {"model", c.model}, {"samples_are", c.identity}, {"samples", c.samples}, {"done", c.done}};
   j["tensors"] = Json::array();
   for (const TensorStatistics& s : c.tensors) j["tensors"].push_back(json_of(s));
   AtomicFile file(path);

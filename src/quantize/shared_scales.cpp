@@ -152,24 +152,23 @@ TensorStatistics united(const std::vector<const TensorStatistics*>& parts) {
     all.low = std::min(all.low, s->low), all.high = std::max(all.high, s->high);
     all.mean_low = std::min(all.mean_low, s->mean_low), all.mean_high = std::max(all.mean_high, s->mean_high);
   }
-  if (all.bins.empty()) return all;
-  all.bins.assign(kBins, 0);
+  if (all.histogram.empty()) return all;
+  all.histogram = {};
+  all.histogram.cover(all.low, all.high);
   all.zeros = all.elements = 0;
-  const double width = (all.high - all.low) / kBins;
   for (const TensorStatistics* s : parts) {
-    if (s->bins.empty()) continue;
-    const double own = (s->high - s->low) / kBins;
+    if (s->histogram.empty()) continue;
+    Histogram own = s->histogram;
+    own.cover(all.low, all.high);
     double energy = 0;
     for (size_t b = 0; b < kBins; ++b) {
-      const double x = s->low + own * (static_cast<double>(b) + 0.5);
-      energy += static_cast<double>(s->bins[b]) * x * x;
+      const double x = own.edge(b) + own.width() / 2;
+      energy += static_cast<double>(own.counts[b]) * x * x;
     }
     const double weight = energy > 0 ? kWeight / energy : 0;
-    for (size_t b = 0; b < kBins && width > 0; ++b) {
-      const double x = s->low + own * (static_cast<double>(b) + 0.5);
-      const auto at = static_cast<size_t>(std::clamp((x - all.low) / width, 0.0, kBins - 1.0));
-      const auto count = static_cast<int64_t>(std::nearbyint(static_cast<double>(s->bins[b]) * weight));
-      all.bins[at] += count, all.elements += count;
+    for (size_t b = 0; b < kBins; ++b) {
+      const auto count = static_cast<int64_t>(std::nearbyint(static_cast<double>(own.counts[b]) * weight));
+      all.histogram.counts[b] += count, all.elements += count;
     }
     all.zeros += static_cast<int64_t>(static_cast<double>(s->zeros) * weight);
   }
@@ -178,7 +177,7 @@ TensorStatistics united(const std::vector<const TensorStatistics*>& parts) {
 
 /// dB of its own rounding that a tensor loses by other codes; by its steps alone where there is no histogram.
 double cost_of(const TensorStatistics& s, const Codes& own, const Codes& shared) {
-  if (s.bins.empty()) return 20 * std::log10(static_cast<double>(shared.scale) / static_cast<double>(own.scale));
+  if (s.histogram.empty()) return 20 * std::log10(static_cast<double>(shared.scale) / static_cast<double>(own.scale));
   return loss_of(s, own).sqnr - loss_of(s, shared).sqnr;
 }
 

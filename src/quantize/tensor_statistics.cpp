@@ -43,26 +43,10 @@ template <bool sums>
   return row;
 }
 
-/// Bins of `count` numbers; how many of them are 0.
-[[gnu::always_inline]] inline int32_t bins_body(const float* x, int64_t count, float low, float per_unit,
-                                                int32_t* bins) {
-  int32_t zeros = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    const auto at = static_cast<int32_t>((x[i] - low) * per_unit);
-    bins[i] = std::min(std::max(at, 0), kBins - 1);
-    zeros += x[i] == 0.0f ? 1 : 0;
-  }
-  return zeros;
-}
-
 // No FMA: every machine takes the same sums.
 #if defined(__x86_64__) && defined(__GNUC__)
 __attribute__((target("avx2"))) Row row_avx2(const float* x, int64_t count, bool sums) {
   return sums ? row_body<true>(x, count) : row_body<false>(x, count);
-}
-__attribute__((target("avx2"))) int32_t bins_avx2(const float* x, int64_t count, float low, float per_unit,
-                                                  int32_t* bins) {
-  return bins_body(x, count, low, per_unit, bins);
 }
 bool has_avx2() {
   static const bool has = __builtin_cpu_supports("avx2");
@@ -72,19 +56,12 @@ bool has_avx2() {
 Row row_avx2(const float* x, int64_t count, bool sums) {
   return sums ? row_body<true>(x, count) : row_body<false>(x, count);
 }
-int32_t bins_avx2(const float* x, int64_t count, float low, float per_unit, int32_t* bins) {
-  return bins_body(x, count, low, per_unit, bins);
-}
 constexpr bool has_avx2() { return true; }
 #endif
 
 Row row_of(const float* x, int64_t count, bool sums) {
   if (has_avx2()) return row_avx2(x, count, sums);
   return sums ? row_body<true>(x, count) : row_body<false>(x, count);
-}
-
-int32_t bins_of(const float* x, int64_t count, float low, float per_unit, int32_t* bins) {
-  return has_avx2() ? bins_avx2(x, count, low, per_unit, bins) : bins_body(x, count, low, per_unit, bins);
 }
 
 /// One number of each channel.
@@ -170,31 +147,11 @@ bool take_range(TensorStatistics& s, const ArrayView& array) {
   return true;
 }
 
-void take_bins(TensorStatistics& s, const ArrayView& array) {
-  constexpr int64_t kBlock = 1024, kMostCounted = int64_t{1} << 30;
+void take_histogram(TensorStatistics& s, const ArrayView& array) {
   const int64_t count = elements_of(array);
-  const auto* x = static_cast<const float*>(array.data);
-  s.bins.resize(kBins);
-  const double width = s.high - s.low;
-  const auto per_unit = static_cast<float>(width > 0 ? kBins / width : 0);
-  const auto low = static_cast<float>(s.low);
-  // Equal neighbours would wait for each other's store: four counters take turns. Narrow ones stay in L1.
-  std::array<std::array<uint32_t, kBins>, 4> counters;
-  std::array<int32_t, kBlock> bin;
-  for (int64_t from = 0; from < count; from += kMostCounted) {
-    for (auto& counter : counters) counter.fill(0);
-    const int64_t end = std::min(count, from + kMostCounted);
-    for (int64_t at = from; at < end; at += kBlock) {
-      const int64_t n = std::min(kBlock, end - at);
-      s.zeros += bins_of(x + at, n, low, per_unit, bin.data());
-      size_t i = 0;
-      for (; i + 4 <= static_cast<size_t>(n); i += 4)
-        for (size_t turn = 0; turn < 4; ++turn) ++counters[turn][static_cast<size_t>(bin[i + turn])];
-      for (; i < static_cast<size_t>(n); ++i) ++counters[0][static_cast<size_t>(bin[i])];
-    }
-    for (size_t b = 0; b < kBins; ++b)
-      for (const auto& counter : counters) s.bins[b] += counter[b];
-  }
+  if (count == 0) return;
+  s.histogram.cover(s.low, s.high);
+  s.zeros += s.histogram.add(static_cast<const float*>(array.data), count);
 }
 
 }  // namespace opfuse::quantization

@@ -12,6 +12,8 @@
 #include <cstdlib>
 #include <span>
 
+#include "base/fail.hpp"
+
 namespace opfuse::quantization {
 namespace {
 
@@ -27,9 +29,10 @@ struct Channels {
   size_t of(size_t i) const { return i / inner % count; }
 };
 
-/// Of one window; `exact`: the weights in units of the scale.
-void keep_sum(std::span<const double> exact, std::span<int8_t> codes) {
+/// Of one window; `exact`: the weights in units of the scale. How many codes moved.
+int64_t keep_sum(std::span<const double> exact, std::span<int8_t> codes) {
   double sum = 0;
+  int64_t moved = 0;
   for (size_t i = 0; i < exact.size(); ++i) sum += codes[i] - exact[i];
   while (true) {
     const int step = sum > 0 ? -1 : 1;  // the other way raises both terms
@@ -40,24 +43,26 @@ void keep_sum(std::span<const double> exact, std::span<int8_t> codes) {
       const double change = (1 - kNeighbours) * (2 * step * (codes[i] - exact[i]) + 1) + of_sum;
       if (change < least && std::abs(codes[i] + step) <= 127) least = change, best = i;
     }
-    if (best == exact.size()) return;
-    codes[best] = static_cast<int8_t>(codes[best] + step), sum += step;
+    if (best == exact.size()) return moved;
+    codes[best] = static_cast<int8_t>(codes[best] + step), sum += step, ++moved;
   }
 }
 
 /// Windows of [O, C, taps...].
-void keep_sums(const Tensor& weights, const Channels& channels, std::span<const float> scales,
-               std::span<int8_t> codes) {
+int64_t keep_sums(const Tensor& weights, const Channels& channels, std::span<const float> scales,
+                  std::span<int8_t> codes) {
   size_t taps = 1;
   for (size_t d = 2; d < weights.rank(); ++d) taps *= static_cast<size_t>(weights.sizes()[d]);
-  if (taps < 2) return;
+  if (taps < 2) return 0;
   const auto w = weights.view<float>();
   std::vector<double> exact(taps);
+  int64_t moved = 0;
   for (size_t from = 0; from < w.size(); from += taps) {
     const auto scale = static_cast<double>(scales[channels.of(from)]);
     for (size_t t = 0; t < taps; ++t) exact[t] = static_cast<double>(w[from + t]) / scale;
-    keep_sum(exact, codes.subspan(from, taps));
+    moved += keep_sum(exact, codes.subspan(from, taps));
   }
+  return moved;
 }
 
 }  // namespace
@@ -67,7 +72,7 @@ double WeightCodes::real(int64_t i, size_t axis) const {
   return static_cast<double>(codes.integer(i)) * scales.real(c);
 }
 
-WeightCodes weight_codes(const Tensor& weights, size_t axis, const std::vector<double>& least, bool per_channel) {
+WeightCodes weight_codes(const Tensor& weights, size_t axis, const WeightOptions& options) {
   const Channels channels(weights.sizes(), axis);
   const auto w = weights.view<float>();
   std::vector<double> most(channels.count);
@@ -82,15 +87,16 @@ WeightCodes weight_codes(const Tensor& weights, size_t axis, const std::vector<d
   mean = alive > 0 ? mean / alive : kLargestWeight;
   auto scales = made.scales.mutable_view<float>();
   for (size_t c = 0; c < channels.count; ++c) {
-    const double scale = std::max((most[c] > 0 ? most[c] : mean) / kLargestWeight, least.empty() ? 0.0 : least[c]);
+    const double scale =
+        std::max((most[c] > 0 ? most[c] : mean) / kLargestWeight, options.least.empty() ? 0.0 : options.least[c]);
     scales[c] = std::max(static_cast<float>(scale), FLT_MIN);
   }
-  if (!per_channel && channels.count > 0)
+  if (!options.per_channel && channels.count > 0)
     std::fill(scales.begin(), scales.end(), *std::max_element(scales.begin(), scales.end()));
   auto codes = made.codes.mutable_view<int8_t>();
   for (size_t i = 0; i < w.size(); ++i)
     codes[i] = static_cast<int8_t>(std::clamp(std::nearbyint(w[i] / scales[channels.of(i)]), -127.0f, 127.0f));
-  if (axis == 0) keep_sums(weights, channels, scales, codes);
+  if (axis == 0 && options.window_sums) made.moved = keep_sums(weights, channels, scales, codes);
   double energy = 0, error = 0;
   for (size_t i = 0; i < w.size(); ++i) {
     const double x = static_cast<double>(w[i]), d = x - codes[i] * static_cast<double>(scales[channels.of(i)]);
@@ -99,6 +105,15 @@ WeightCodes weight_codes(const Tensor& weights, size_t axis, const std::vector<d
   made.sqnr = error > 0 ? 10 * std::log10(energy / error) : 0;
   return made;
 }
+
+bool parse_rounding(std::string_view text) {
+  if (text != rounding_name(true) && text != rounding_name(false))
+    throw fail(E::bad_option, "weights are rounded by {} or to the {}, not '{}'", rounding_name(true),
+               rounding_name(false), text);
+  return text == rounding_name(true);
+}
+
+const char* rounding_name(bool window_sums) { return window_sums ? "window-sums" : "nearest"; }
 
 BiasCodes bias_codes(const std::vector<double>& bias, float data_scale, const Tensor& weight_scales) {
   const auto count = static_cast<int64_t>(bias.size());

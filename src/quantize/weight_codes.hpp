@@ -1,6 +1,7 @@
 // Weights as i8 codes, a scale for each output channel, zero points 0.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "tensor/tensor.hpp"
@@ -11,16 +12,22 @@ struct WeightCodes {
   Tensor codes, scales, zeros;  ///< i8 as the weights; f32 and i8 by output channel
   double sqnr = 0;              ///< dB
   int64_t dead = 0;             ///< channels whose weights are all 0
+  int64_t moved = 0;            ///< codes that are not the nearest, for the sum of their window
 
   /// Weight i as its code says it.
   double real(int64_t i, size_t axis) const;
 };
 
-/// `least`: scales that are needed at least, by channel, for the bias to fit i32; empty: none. Not `per_channel`: all
-/// scales are the same. Weights of a window of several taps ([O, C, taps...], axis 0) are rounded so that its sum
-/// keeps.
-WeightCodes weight_codes(const Tensor& weights, size_t axis, const std::vector<double>& least = {},
-                         bool per_channel = true);
+struct WeightOptions {
+  std::vector<double> least;  ///< scales that are needed at least, by channel, for the bias to fit i32; empty: none
+  bool per_channel = true;    ///< else all scales are the same
+  bool window_sums = true;    ///< windows of several taps ([O, C, taps...], axis 0) are rounded so that their sums keep
+};
+WeightCodes weight_codes(const Tensor& weights, size_t axis, const WeightOptions& options = {});
+
+/// "window-sums", "nearest". E::bad_option.
+bool parse_rounding(std::string_view text);
+const char* rounding_name(bool window_sums);
 
 /// Bias as i32 codes of the scale s_x s_w.
 struct BiasCodes {

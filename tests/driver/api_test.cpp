@@ -3,7 +3,11 @@
 
 #include <algorithm>
 
+#include "base/temporary_folder.hpp"
+#include "onnx/write.hpp"
 #include "opfuse/opfuse.hpp"
+#include "ops/registry.hpp"
+#include "runtime/artifact.hpp"
 
 namespace opfuse {
 namespace {
@@ -55,6 +59,29 @@ TEST(PublicApi, KnowsTheShapeOfAnOutputBeforeTheRun) {
   context.bind("input", view(image, {1, 3, 224, 224}));
   EXPECT_EQ(context.output_shape("output"), (std::vector<int64_t>{1, 1000}));
   EXPECT_THROW(context.output_shape("scores"), Error);
+}
+
+/// Axes, sizes and repeats that are inputs fold when their value is given; a run may give that value only.
+TEST(PublicApi, FixedInputsFoldAndAreHeldTo) {
+  const Graph graph =
+      parse_graph("graph (%x: f32[2,6], %shape: i64[2]) {\n%r = reshape(%x, %shape) %y = relu(%r)\nreturn %y }", ops());
+  const TemporaryFolder folder;
+  const std::string file = folder.path("m.onnx");
+  write_onnx(graph, file);
+  std::vector<int64_t> shape{3, 4}, other{4, 3};
+  const std::map<std::string, ArrayView> fixed{{"shape", view(shape, {2})}};
+  const Executable loaded = compile(Model::load(file, {.fixed_inputs = fixed}), Target::host());
+  const Executable compiled = compile(Model::load(file), Target::host(), {.fixed_inputs = fixed});
+  for (const Executable& exe : {loaded, compiled}) {
+    EXPECT_EQ(exe.artifact().launches.size(), 1u);
+    Context context = exe.create_context();
+    std::vector<float> x(12, 1.0F);
+    context.bind("x", view(x, {2, 6}));
+    EXPECT_EQ(context.output_shape("y"), (std::vector<int64_t>{3, 4}));
+    context.bind("shape", view(shape, {2}));
+    EXPECT_THROW(context.bind("shape", view(other, {2})), Error);
+    context.run();
+  }
 }
 
 }  // namespace

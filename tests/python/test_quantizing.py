@@ -1,4 +1,7 @@
 """Quantising from Python: samples as dicts, more than once."""
+import struct
+import zlib
+
 import numpy as np
 import pytest
 
@@ -51,7 +54,56 @@ def test_samples_may_come_one_after_another(conv_file, samples):
 
     made = opfuse.quantize(opfuse.load(conv_file), one_after_another)
     assert made.report["calibrated_with"] == 4
-    assert reads == list(range(4)) * 3  # ranges, histograms, comparison
+    assert reads == list(range(4)) * 2  # calibration, comparison
+
+
+def test_files_are_samples(conv_file, samples, tmp_path):
+    model = opfuse.load(conv_file)
+    for index, sample in enumerate(samples):
+        np.savez(tmp_path / f"{index}.npz", **sample)
+    from_files = opfuse.quantize(model, tmp_path)
+    assert from_files.model.text() == opfuse.quantize(model, samples).model.text()
+    assert from_files.report["calibrated_with"] == 8  # a file holds two samples
+    assert opfuse.quantize(model, tmp_path, opfuse.plan(model), most=2).report["calibrated_with"] == 2
+    (tmp_path / "2.npz").write_bytes(b"PK")
+    with pytest.raises(opfuse.Error, match="2.npz"):
+        opfuse.quantize(model, tmp_path)
+    with pytest.raises(opfuse.Error, match="nowhere"):
+        opfuse.quantize(model, tmp_path / "nowhere")
+    with pytest.raises(TypeError, match="path"):
+        opfuse.quantize(model, samples, most=2)
+    with pytest.raises(TypeError, match="'meen'"):
+        opfuse.quantize(model, tmp_path, images={"meen": 0})
+    with pytest.raises(opfuse.Error, match="window-sums"):
+        opfuse.quantize(model, samples, weight_rounding="up")
+
+
+def test_pictures_are_normalised(tmp_path):
+    """16 x 16, one colour each."""
+    onnx = pytest.importorskip("onnx")
+    draw = np.random.default_rng(1)
+    helper, numpy_helper = onnx.helper, onnx.numpy_helper
+    weights = [numpy_helper.from_array(draw.standard_normal(shape, np.float32), name) for shape, name in (((16, 3, 3, 3), "w"), ((16,), "b"))]
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["x", "w", "b"], ["c"], pads=[1, 1, 1, 1]), helper.make_node("Relu", ["c"], ["y"])], "colours",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n", 3, "h", "w_"])],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["n", 16, "h", "w_"])], weights)
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    for index in range(3):
+        rows = b"".join(b"\0" + draw.integers(0, 256, 48, np.uint8).tobytes() for _ in range(16))
+
+        def chunk(kind, data):
+            return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        (folder / f"{index}.png").write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 16, 16, 8, 2, 0, 0, 0))
+                                              + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+    model = opfuse.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    made = opfuse.quantize(model, folder, min_linear=0, keep_float=[],
+                           images={"mean": [0.5, 0.5, 0.5], "std": 0.25, "size": (8, 8), "fit": "crop", "channels": "bgr"})
+    low, high = made.report["tensors"][0]["range"]
+    assert -2 <= low < -0.5 and 0.5 < high <= 2
+    with pytest.raises(opfuse.Error, match="channels of pictures are rgb or bgr"):
+        opfuse.quantize(model, folder, images={"channels": "gbr"})
 
 
 def test_bad_samples_are_named(conv_file, samples):

@@ -10,6 +10,7 @@ import onnx.reference
 import pytest
 
 import opfuse
+from conftest import save_model
 from opfuse._notebook import plan_table
 
 
@@ -45,6 +46,19 @@ def test_fused_and_unfused_agree(resnet, resnet_exe, image):
     unfused = opfuse.compile(resnet, fused=False).run({"input": image})["output"]
     fused = resnet_exe.run({"input": image})["output"]
     assert np.abs(fused - unfused).max() <= 2e-5 * np.abs(unfused).max()
+
+
+def test_fixed_inputs_fold_and_are_held_to(tmp_path):
+    file = save_model(tmp_path / "m.onnx", [onnx.helper.make_node("Reshape", ["x", "shape"], ["y"], name="rows")],
+                      {"x": (onnx.TensorProto.FLOAT, [2, 6]), "shape": (onnx.TensorProto.INT64, [2])},
+                      {"y": (onnx.TensorProto.FLOAT, ["rows", "columns"])})
+    x, shape = np.arange(12, dtype=np.float32).reshape(2, 6), np.array([3, 4])
+    for exe in (opfuse.compile(opfuse.load(file, fixed_inputs={"shape": shape})),
+                opfuse.compile(opfuse.load(file), fixed_inputs={"shape": shape})):
+        assert exe.outputs()[0].shape == (3, 4)
+        np.testing.assert_array_equal(exe.run({"x": x})["y"], x.reshape(3, 4))
+        np.testing.assert_array_equal(exe.run({"x": x, "shape": shape})["y"], x.reshape(3, 4))
+        refused(exe.run, {"x": x, "shape": np.array([4, 3])})
 
 
 def test_chains_are_launches_of_two_unless_switched_off():

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/fail.hpp"
+#include "base/limits.hpp"
 #include "ops/registry.hpp"
 #include "quantize/picture_samples.hpp"
 #include "testing/temporary_folder.hpp"
@@ -81,6 +82,18 @@ TEST(Picture, WhatDoesNotFitIsRefused) {
   EXPECT_THAT(refusal("%x: f32[1,3,4,4]", {}, folder.write("c.jpg", "\xff\xd8\xff\xd9")), testing::HasSubstr("c.jpg"));
   EXPECT_THAT(refusal("%x: f32[1,3,4,4]", {}, folder.write("d.png", "\x89PNG\r\n\x1a\n....")),
               testing::HasSubstr("d.png"));
+}
+
+TEST(Picture, TheLimitOfPixelsHasAName) {
+  const test::TemporaryFolder folder;
+  // up to the pixels: 1 x 2, grey
+  const std::string png("\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x02\x08\0\0\0\0\xbc\xea\xe9\xfb\0\0\0\x0cIDAT",
+                        41);
+  const std::string path = folder.write("a.png", png);
+  const Limits limits = limits_with({{"picture_pixels", 1}});
+  const LimitScope scope(limits);
+  EXPECT_THAT(refusal("%x: f32[1,3,4,4]", {}, path), testing::AllOf(testing::HasSubstr("1 x 2 pixels, more than 1"),
+                                                                    testing::HasSubstr("--limit picture_pixels=N")));
 }
 
 }  // namespace

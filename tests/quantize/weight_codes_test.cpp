@@ -41,6 +41,10 @@ TEST(WeightCodes, AWindowKeepsItsSum) {
   EXPECT_LE(e.sum, 0.51 + 0.5);  // one step of the last code, less where that pays
   EXPECT_LT(e.each, 1.0);
   EXPECT_GT(e.each, 0.5);  // some were not rounded to the nearest
+  EXPECT_GT(weight_codes(w, 0).moved, 8);
+  const WeightCodes nearest = weight_codes(w, 0, {.window_sums = false});
+  EXPECT_LE(errors_of(w, nearest, 0, 9).each, 0.5001);
+  EXPECT_EQ(nearest.moved, 0);
   // rounded to the nearest, windows are as far off as nine independent errors
   double worst = 0;
   const WeightCodes made = weight_codes(w, 0);
