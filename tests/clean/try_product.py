@@ -35,7 +35,7 @@ class Clean:
         subprocess.run([python, "-m", "venv", self.folder / "venv"], check=True)
         self.environment = {"PATH": f"{self.folder}/venv/bin:/usr/bin:/bin", "HOME": str(self.folder), "LANG": "C.UTF-8",
                             "XDG_CACHE_HOME": str(self.folder / "cache"), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-        extra = ("torch", "onnxscript") if torch else ()
+        extra = ("torch", "torchvision", "onnxscript") if torch else ()
         self.run("pip", "install", "--quiet", wheel, *PACKAGES, *extra)
 
     def run(self, *command, ok=(0,)):
@@ -100,6 +100,33 @@ def profile(clean, options):
             f"{len(groups)} groups against unfused; {counters}; {line}")
 
 
+def other_languages(clean, package):
+    """The example of each language whose tools are here, and what it prints; else which tool is missing."""
+    library = clean.folder / "libopfuse_runtime.so"
+    library.symlink_to(package / "libopfuse_runtime.so.0")
+    jna = pathlib.Path("/usr/share/java/jna.jar")
+    link = f"-L{clean.folder} -Wl,-rpath,{clean.folder}"
+    clean.environment |= {"LD_LIBRARY_PATH": str(clean.folder), "CGO_CFLAGS": f"-I{package}/include", "CGO_LDFLAGS": link, "GOCACHE": f"{clean.folder}/gocache"}
+    path = os.environ["PATH"]
+    rustc, go, mcs, java = (shutil.which(name, path=path) for name in ("rustc", "go", "mcs", "java"))
+    folder = SOURCE / "examples"
+    ways = (("Rust", "rustc", rustc, [[rustc, "-O", folder / "run_in_rust/run_in_rust.rs", "-o", "run_in_rust", f"-Clink-arg={library}"], ["./run_in_rust"]]),
+            ("Go", "go", go, [[go, "build", "-o", "run_in_go", folder / "run_in_go/run_in_go.go"], ["./run_in_go"]]),
+            ("C#", "mcs (mono)", mcs, [[mcs, "-out:RunInCSharp.exe", folder / "run_in_csharp/RunInCSharp.cs"], ["mono", "RunInCSharp.exe"]]),
+            ("Java", "java with jna.jar", java and jna.exists(), [[java, "-cp", jna, folder / "run_in_java/RunInJava.java"]]))
+    versions = {"Rust": [rustc, "--version"], "Go": [go, "version"], "C#": [mcs, "--version"], "Java": [java, "--version"]}
+    home = {"HOME": os.environ.get("HOME", "/")}  # rustup's
+    for name, tool, found, commands in ways:
+        if not found:
+            yield f"{name} not tried: no {tool}"
+            continue
+        version = subprocess.run(versions[name], text=True, capture_output=True, env={**os.environ}).stdout.splitlines()[0]
+        for command in commands[:-1]:
+            done = subprocess.run(command, cwd=clean.folder, env={**clean.environment, **home}, text=True, capture_output=True)
+            expect(done.returncode == 0, f"{name}: {done.stderr[-400:]}")
+        yield f"{name} ({version}): " + clean.run(*commands[-1], "m.opf").stdout.strip().splitlines()[0]
+
+
 def install(clean, options):
     size = pathlib.Path(options.wheel).stat().st_size
     expect(size <= 60_000_000, f"the wheel has {size} bytes")
@@ -118,13 +145,7 @@ def install(clean, options):
     clean.run("cc", "-std=c99", "o.c", f"out/{header.stem}.o", "-lm", "-o", "o")
     clean.run("./o")
     said.append("an object file links alone")
-    rust = SOURCE / "examples" / "run_in_rust" / "run_in_rust.rs"
-    rustc = shutil.which("rustc")
-    if rustc:
-        subprocess.run([rustc, "-O", rust, "-o", clean.folder / "run_in_rust", "-C", f"link-arg={runtime}", "-C", f"link-arg=-Wl,-rpath,{package}"],
-                       check=True, capture_output=True)
-        said.append("Rust: " + clean.run("./run_in_rust", "m.opf").stdout.strip().splitlines()[0])
-    return ", ".join(said)
+    return ", ".join(said) + ", " + "; ".join(other_languages(clean, package))
 
 
 APIS = """

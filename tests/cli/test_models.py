@@ -230,6 +230,12 @@ class Check(CliTest):
         result = self.fails(3, "run", model, "--allow-reference", says=["E0502", "1 operator cannot"])
         self.assertNotIn("--allow-reference runs", result.err)
 
+    def test_inputs_that_decide_shapes_are_given(self):
+        model = MODELS / "shape_input.fir"
+        result = opfuse("check", model)
+        self.assertEqual(result.code, 1, str(result))
+        self.assertIn("compiles for cpu:", self.ok("check", model, "--input", "shape=[-1,6]").out)
+
     def test_a_model_that_compiles(self):
         self.assertIn("compiles for cpu:", self.ok("check", SMALL).out)
         self.assertEqual(self.ok("check", SMALL, "--json").json["problems"], [])

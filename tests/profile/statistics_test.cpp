@@ -5,6 +5,8 @@
 
 #include <random>
 
+#include "profile/ratio_of_pairs.hpp"
+
 namespace opfuse {
 namespace {
 
@@ -56,6 +58,22 @@ TEST(Statistics, TheSameSeedGivesTheSameInterval) {
   const Interval b = ratio_of_medians(around(9, 1), around(10, 2), 5);
   EXPECT_EQ(a.low, b.low);
   EXPECT_EQ(a.high, b.high);
+}
+
+/// A clock that falls to a third while both take turns.
+TEST(Statistics, PairsDoNotSeeWhatBothShare) {
+  std::vector<double> a, b;
+  for (int i = 0; i < 40; ++i) {
+    const double slow = 1 + 0.05 * i;
+    a.push_back(0.9 * slow * (i % 2 ? 1.001 : 0.999));
+    b.push_back(slow);
+  }
+  EXPECT_GT(ratio_of_medians(a, b, 0).high, 1);
+  const Interval pairs = ratio_of_pairs(a, b, 0);
+  EXPECT_NEAR(pairs.estimate, 0.9, 0.002);
+  EXPECT_LT(pairs.high, 0.91);
+  EXPECT_GT(pairs.low, 0.89);
+  EXPECT_EQ(ratio_of_pairs({}, b, 0).estimate, 0);
 }
 
 }  // namespace

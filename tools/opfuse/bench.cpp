@@ -60,6 +60,7 @@ struct Result {
   Interval ratio;           ///< fused / unfused latency
   double output_error = 0;  ///< fused against unfused, of max abs
   std::vector<SplitForm> groups;
+  std::vector<GroupBar> bars;  ///< with --per-group
   MachineLimits limits;
   double share = 0;       ///< FLOP / median / FMA limit
   double per_second = 0;  ///< runs per second of all contexts
@@ -69,6 +70,9 @@ struct Result {
 
   bool faster() const { return unfused && ratio.high < 1; }  ///< beyond noise, as `slower`
   bool slower() const { return unfused && ratio.low > 1; }
+  bool groups_kept() const {
+    return std::all_of(bars.begin(), bars.end(), [](const GroupBar& bar) { return bar.kept(); });
+  }
   bool smaller() const { return unfused && fused.arena < unfused->arena; }
   bool larger() const { return unfused && fused.arena > unfused->arena; }
 };
@@ -189,6 +193,7 @@ std::optional<Result> measure_model(const FlagSet& app, const Flags& flags) {
     result.ratio = ratio_of_medians(result.fused.sample, result.unfused->sample, flags.inputs.seed);
     result.output_error = largest_error(session.outputs(), other->outputs());
     if (!interrupted()) result.groups = measure_groups(*fused, *unfused, inputs, flags);
+    if (flags.per_group) result.bars = bars_of(result.groups, flags.compile.algorithms.measure);
   }
   const double seconds = result.fused.latency_ms.median * 1e-3;
   if (seconds > 0 && !device) result.share = result.fused.work.flops * 1e-9 / seconds / result.limits.fma_gflops;
@@ -228,6 +233,11 @@ Json to_json(const Result& r, const Flags& flags) {
     Json groups = Json::array();
     for (const SplitForm& form : r.groups) groups.push_back(cli::json_of(form));
     out["groups"] = std::move(groups);
+    if (flags.per_group) {
+      Json bars = Json::array();
+      for (const GroupBar& bar : r.bars) bars.push_back(cli::json_of(bar));
+      out["group_bars"] = std::move(bars);
+    }
   }
   return out;
 }
@@ -275,7 +285,7 @@ void print_text(const Result& r, const Flags& flags) {
              : r.smaller() ? "lower"
                            : "equal");
   fmt::print("  outputs differ by {:.2g} of max abs\n", r.output_error);
-  fmt::print("{}", text_of(r.groups, flags.per_group));
+  fmt::print("{}{}", text_of(r.bars), text_of(r.groups, flags.per_group));
 }
 
 void judge(const Result& r) {
@@ -317,7 +327,7 @@ int run(const FlagSet& app, Flags flags) {
     Json times = document("opfuse.times/1");
     times["latency_ms"] = result.fused.sample;
     if (result.unfused) times["unfused_latency_ms"] = result.unfused->sample;
-    write_text_file(flags.export_times, times.dump(1) + "\n");
+    write_text_file(flags.export_times, json_text(times, 1) + "\n");
   }
   if (flags.json)
     print_json(to_json(result, flags));
@@ -329,7 +339,7 @@ int run(const FlagSet& app, Flags flags) {
     warn(fmt::format("fused and unfused outputs differ by {:.2g} of max abs: see opfuse compare", result.output_error));
     return kCheckFailed;
   }
-  return result.slower() || result.larger() ? kCheckFailed : kOk;
+  return result.slower() || result.larger() || !result.groups_kept() ? kCheckFailed : kOk;
 }
 
 }  // namespace
@@ -340,7 +350,8 @@ std::function<int()> add_bench(FlagSet& app) {
   app.add_flag(
       "--vs-unfused", flags->vs_unfused,
       "measure in turns with the unfused program; exit 1 if peak memory is larger, or latency worse beyond noise");
-  app.add_flag("--per-group", flags->per_group, "with --vs-unfused: time of each group and of the kernels it replaces");
+  app.add_flag("--per-group", flags->per_group,
+               "with --vs-unfused: time of each group and of the kernels it replaces; exit 1 if too many are slower");
   app.add_option("--contexts,--infStreams", flags->contexts, "contexts that run at the same time, --threads each")
       ->range(1, 1024)
       ->capture_default_str();

@@ -96,14 +96,14 @@ void show_progress(const std::string& step, size_t done, size_t total) {
   const size_t filled = 24 * done / total;
   const double spent = static_cast<double>(now - g_progress.since_ns) * 1e-9;
   const double left = done > 0 ? spent * static_cast<double>(total - done) / static_cast<double>(done) : 0;
-  fmt::print(stderr, "\r{} [{}{}] {:3d}%  {:.0f} s left ", step, std::string(filled, '#'),
-             std::string(24 - filled, '-'), static_cast<int>(100 * done / total), left);
+  tell(fmt::format("\r{} [{}{}] {:3d}%  {:.0f} s left ", step, std::string(filled, '#'), std::string(24 - filled, '-'),
+                   static_cast<int>(100 * done / total), left));
   std::fflush(stderr);
   g_progress.shown = true;
 }
 
 void finish_progress() {
-  if (g_progress.shown) fmt::print(stderr, "\r\033[K");
+  if (g_progress.shown) tell("\r\033[K");
   g_progress = {};
 }
 

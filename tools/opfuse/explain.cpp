@@ -203,9 +203,9 @@ void print_text(const Said& said, const Compilation& compilation, const Flags& f
 
 void print_lines(const Said& said) {
   const Json all = Json::parse(remarks_json(said.remarks));
-  for (const Json& remark : all.at("remarks")) fmt::print("{}\n", remark.dump());
-  for (const Json& line : json_of(said.pairs)) fmt::print("{}\n", line.dump());
-  for (const Json& line : json_of(said.algorithms)) fmt::print("{}\n", line.dump());
+  for (const Json& remark : all.at("remarks")) fmt::print("{}\n", json_text(remark, -1));
+  for (const Json& line : json_of(said.pairs)) fmt::print("{}\n", json_text(line, -1));
+  for (const Json& line : json_of(said.algorithms)) fmt::print("{}\n", json_text(line, -1));
 }
 
 Json document_of(const Said& said, const Compilation& compilation, bool lowered) {
@@ -316,7 +316,7 @@ int run(const Flags& flags) {
       out["quantised_modules"].push_back(std::move(row));
     }
     if (program && flags.threads > 0) out["balance"] = json_of(balance_on(compilation, flags.threads), flags.threads);
-    fmt::print("{}\n", out.dump(2));
+    print_json(out);
   } else {
     print_text(said, compilation, flags);
     for (const Placement& placement : placements_of(compilation, flags)) fmt::print("PLACED {}\n", text_of(placement));

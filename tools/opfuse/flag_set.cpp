@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
+#include <type_traits>
 
 namespace opfuse::cli {
 
@@ -21,9 +22,16 @@ FlagOption FlagOption::one_of(const std::vector<std::string>& values) {
   return FlagOption(option_->check(CLI::IsMember(values)));
 }
 
+/// Counts, sizes, times, tolerances: none of our single numbers may be negative.
+static std::string refuse_negative(const std::string& value) {
+  return value.starts_with("-") ? "'" + value + "' is negative" : "";
+}
+
 template <class T>
 FlagOption FlagSet::add_option(const std::string& name, T& value, const std::string& meaning) {
-  return FlagOption(app_->add_option(name, value, meaning));
+  CLI::Option* option = app_->add_option(name, value, meaning);
+  if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::optional<double>>) option->check(refuse_negative);
+  return FlagOption(option);
 }
 FlagOption FlagSet::add_flag(const std::string& name, bool& value, const std::string& meaning) {
   return FlagOption(app_->add_flag(name, value, meaning));

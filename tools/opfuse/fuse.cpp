@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -253,7 +254,11 @@ int run(const FlagSet& app, const Flags& flags) {
       write_fir(report.fused, flags.output, "fir 1 | fused from " + flags.model);
     else
       write_onnx(report.fused, flags.output, {.functions = !flags.flatten});
-    if (!text) report.check = check_written(report.fused, flags.output);
+    std::error_code error;
+    if (!text && std::filesystem::is_regular_file(flags.output, error))
+      report.check = check_written(report.fused, flags.output);
+    else if (!text)
+      note(fmt::format("{} is not a regular file, so what was written is not read back", flags.output));
   }
   if (flags.json)
     print_json(to_json(report, flags));

@@ -267,10 +267,13 @@ NamedTensors read_arrays(const std::vector<std::string>& arguments, const NamedT
   std::vector<std::string> names;
   for (const auto& [name, type] : known) names.push_back(name);
   NamedTensors arrays;
-  const auto add = [&](const std::string& name, Tensor tensor) {
+  const auto check_name = [&](const std::string& name) {
     if (std::find(names.begin(), names.end(), name) == names.end())
       throw fail(E::unknown_name, "{}: the model has no tensor '{}' here", flag, name)
           .hint(fmt::format("{}; known: {}", did_you_mean(name, names), fmt::join(names, ", ")));
+  };
+  const auto add = [&](const std::string& name, Tensor tensor) {
+    check_name(name);
     const auto type = std::find_if(known.begin(), known.end(), [&](const auto& k) { return k.first == name; });
     if (flag == "--input") tensor = from_wider(tensor, type->second.dtype, name);
     if (!arrays.emplace(name, std::move(tensor)).second) throw fail(E::bad_option, "{} gives '{}' twice", flag, name);
@@ -280,6 +283,10 @@ NamedTensors read_arrays(const std::vector<std::string>& arguments, const NamedT
     const bool is_path = std::filesystem::exists(argument, error);
     const size_t equals = is_path ? std::string::npos : end_of_name(argument, names);
     const std::string name = equals == std::string::npos ? "" : argument.substr(0, equals);
+    if (!name.empty()) check_name(name);
+    if (name.empty() && !is_path)
+      throw fail(E::file_not_found, "{}: there is no file '{}'", flag, argument)
+          .hint(fmt::format("write {} NAME=FILE or {} NAME=[1,2,3]", flag, flag));
     const auto type = std::find_if(known.begin(), known.end(), [&](const auto& k) { return k.first == name; });
     if (type != known.end() && !std::filesystem::exists(argument.substr(equals + 1), error))
       if (const auto numbers = read_numbers(argument.substr(equals + 1))) {

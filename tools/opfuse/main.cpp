@@ -39,13 +39,10 @@ std::string shell_quoted(const std::string& word) {
   return quoted + "'";
 }
 
-/// Talk about a failure; a stderr that takes nothing is no second failure.
-void talk(const std::string& text) { std::fputs(text.c_str(), stderr); }
-
 void print_repeat_line(int argc, char** argv) {
   std::string line = "repeat: opfuse";
   for (int i = 1; i < argc; ++i) line += " " + shell_quoted(argv[i]);
-  talk(line + "\n");
+  tell(line + "\n");
 }
 
 std::string unknown_verb_hint(const std::vector<std::string>& arguments) {
@@ -75,7 +72,20 @@ Error refusal(const CLI::App& app, const CLI::ParseError& e) {
       break;
     }
   }
+  if (const std::string conversion = "Could not convert: "; message.starts_with(conversion)) {
+    const size_t equals = message.find(" = ");
+    message = fmt::format("{}: '{}' is not a number, or too large for one",
+                          message.substr(conversion.size(), equals - conversion.size()), message.substr(equals + 3));
+  }
   return fail(E::bad_option, "{}", message).hint(hint);
+}
+
+/// An empty value is a variable of a script that was not set; it never means "as without the flag".
+void refuse_empty_values(const CLI::App& app) {
+  for (const CLI::App* sub : app.get_subcommands())
+    for (const CLI::Option* option : sub->get_options([](const CLI::Option* o) { return o->get_expected_max() > 0; }))
+      for (const std::string& value : option->results())
+        if (value.empty()) throw fail(E::bad_option, "{}: the value is empty", option->get_name(false, false));
 }
 
 bool contains(const std::vector<std::string>& words, const std::string& word) {
@@ -120,8 +130,7 @@ int run_cli(int argc, char** argv) {
     sub->callback([&chosen, run] { chosen = run; });
   }
   if (const std::string hint = unknown_verb_hint(arguments); !hint.empty()) {
-    fmt::print(stderr, "error: {}\nopfuse --help lists the verbs\n", hint);
-    return kUsage;
+    throw fail(E::bad_option, "{}", hint).hint("opfuse --help lists the verbs");
   }
   try {
     std::reverse(arguments.begin(), arguments.end());
@@ -130,6 +139,7 @@ int run_cli(int argc, char** argv) {
     if (e.get_exit_code() == 0) return app.exit(e) == 0 ? kOk : kUsage;  // help was asked for
     throw refusal(app, e);
   }
+  refuse_empty_values(app);
   if (!chosen) {
     fmt::print("{}", app.help());
     return kUsage;
@@ -144,7 +154,8 @@ void keep_standard_streams() {
   for (int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (fcntl(stream, F_GETFD) < 0 && errno == EBADF && ::open("/dev/null", O_RDONLY) < 0) std::abort();
 
-  std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is an error of write()
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is an error of write(),
+  std::signal(SIGXFSZ, SIG_IGN);  // and so is a file that grew beyond `ulimit -f`
 }
 
 /// Flushes what was printed. A reader that has enough (`| head`) needs no message.
@@ -154,7 +165,7 @@ int finish_output(int code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
   finish_progress();
   if (errno != EPIPE && errno != 0)
-    talk(fmt::format("error[E0702] file_write_failed: cannot write to stdout: {}\n", std::strerror(errno)));
+    tell(fmt::format("error[E0702] file_write_failed: cannot write to stdout: {}\n", std::strerror(errno)));
   return kFiles;
 }
 
@@ -181,17 +192,17 @@ int guarded(int argc, char** argv) {
   } catch (const Error& e) {
     finish_progress();
     if (contains({argv + 1, argv + argc}, "--json")) print_json(document_of(e.diagnostic()));
-    talk(e.diagnostic().text() + "\n");
+    tell(e.diagnostic().text() + "\n");
     print_repeat_line(argc, argv);
     return exit_code_of(e.diagnostic());
   } catch (const std::bad_alloc&) {
-    talk("error[E0603] out_of_memory: memory ran out\n");
+    tell("error[E0603] out_of_memory: memory ran out\n");
     print_repeat_line(argc, argv);
     return kRuntime;
   } catch (const std::system_error& e) {
     if (!std::ferror(stdout) && !std::ferror(stderr)) throw;
     if (e.code().value() != EPIPE)
-      talk(fmt::format("error[E0702] file_write_failed: cannot write to {}: {}\n",
+      tell(fmt::format("error[E0702] file_write_failed: cannot write to {}: {}\n",
                        std::ferror(stdout) ? "stdout" : "stderr", std::strerror(e.code().value())));
     return kFiles;
   }
@@ -208,7 +219,7 @@ int main(int argc, char** argv) {
   try {
     return finish_output(guarded(argc, argv));
   } catch (const std::exception& e) {
-    talk(fmt::format("internal error: {}\nplease report it with the command line below\n", e.what()));
+    tell(fmt::format("internal error: {}\nplease report it with the command line below\n", e.what()));
     print_repeat_line(argc, argv);
     return kInternal;
   }

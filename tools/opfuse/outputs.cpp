@@ -3,9 +3,13 @@
 #include "outputs.hpp"
 
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
+#include <map>
 
 #include "base/fail.hpp"
 #include "base/read_files.hpp"
@@ -18,6 +22,31 @@ constexpr const char* kKnown[] = {".onnx", ".opf", ".fir", ".json", ".toml", ".n
                                   ".data", ".txt", ".md",  ".csv",  ".html", ".pt",  ".pth", ".zip",  ".gz",
                                   ".py",   ".c",   ".cpp", ".h",    ".hpp",  ".s",   ".ll",  ".cu",   ".so",
                                   ".o",    ".a",   ".svg", ".png",  ".pdf",  ".xml", ".yml", ".yaml", ".safetensors"};
+
+/// Before minutes of work: the folder is there, and the file can be made in it.
+void check_place(const std::string& flag, const std::filesystem::path& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error))
+    throw fail(E::file_write_failed, "{} {}: that is a folder", flag, path.string()).hint("name a file in it");
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  if (!std::filesystem::is_directory(folder, error))
+    throw fail(E::file_write_failed, "{} {}: there is no folder '{}'", flag, path.string(), folder.string())
+        .hint("mkdir -p " + folder.string());
+  const bool device = std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error);
+  const std::filesystem::path& written = device ? path : folder;  // files are renamed into place
+  if (::access(written.c_str(), W_OK) != 0)
+    throw fail(E::file_write_failed, "{} {}: cannot write there: {}", flag, path.string(), std::strerror(errno));
+}
+
+/// Two outputs of one command in one file: the second would replace the first.
+void check_twice(const std::string& flag, const std::filesystem::path& path) {
+  static std::map<std::filesystem::path, std::string> outputs;
+  std::error_code error;
+  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error)) return;
+  const auto [at, fresh] = outputs.emplace(std::filesystem::weakly_canonical(path, error), flag);
+  if (!fresh && at->second != flag)
+    throw fail(E::bad_option, "{} and {} name the same file: {}", at->second, flag, path.string());
+}
 
 }  // namespace
 
@@ -33,6 +62,8 @@ void check_output(const std::string& flag, const std::string& path) {
   if (const std::string input = read_as(path); !input.empty())
     throw fail(E::bad_option, "{} {} would replace the input '{}'", flag, path, input)
         .hint("name another file to write");
+  check_place(flag, path);
+  check_twice(flag, path);
 }
 
 void check_output(const std::string& flag, const std::string& path, const std::vector<std::string>& suffixes,

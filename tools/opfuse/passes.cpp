@@ -12,6 +12,7 @@
 #include "driver/shape_for_target.hpp"
 #include "model_arg.hpp"
 #include "report.hpp"
+#include "talk.hpp"
 #include "verb.hpp"
 
 namespace opfuse::cli {
@@ -56,8 +57,8 @@ int replay(const Flags& flags) {
   options.target = named.target;
   const PassRun done = run_passes(*model.graph, passes, options);
   for (const PassRecord& record : done.records)
-    fmt::print(stderr, "  {:<34} {:>7.2f} ms   {} -> {} nodes{}\n", record.name, record.milliseconds,
-               record.nodes_before, record.nodes_after, record.changed ? "" : "   unchanged");
+    tell(fmt::format("  {:<34} {:>7.2f} ms   {} -> {} nodes{}\n", record.name, record.milliseconds, record.nodes_before,
+                     record.nodes_after, record.changed ? "" : "   unchanged"));
   for (const std::string& text : done.notes) note(text);
   fmt::print("{}", print(*model.graph));
   return kOk;

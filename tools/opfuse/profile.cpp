@@ -234,8 +234,8 @@ int run(const FlagSet& app, Flags flags) {
   sort_rows(rows, flags);
   Json out = to_json(profile, rows, flags);
   add_extras(extras, out);
-  if (!flags.profile_file.empty()) write_text_file(flags.profile_file, out.dump(1) + "\n");
-  if (!flags.layers_file.empty()) write_text_file(flags.layers_file, layers_of(out).dump(1) + "\n");
+  if (!flags.profile_file.empty()) write_text_file(flags.profile_file, json_text(out, 1) + "\n");
+  if (!flags.layers_file.empty()) write_text_file(flags.layers_file, json_text(layers_of(out), 1) + "\n");
   if (flags.json) {
     print_json(out);
   } else {

@@ -140,7 +140,7 @@ int run(const FlagSet& app, const QuantizeFlags& flags) {
   if (!flags.output.empty()) write_onnx(made.graph, flags.output, options_of_file(flags));
   if (!flags.report.empty())
     write_text_file(flags.report,
-                    flags.report.ends_with(".html") ? quantization::report_page(out) : out.dump(1) + "\n");
+                    flags.report.ends_with(".html") ? quantization::report_page(out) : json_text(out, 1) + "\n");
   if (flags.json)
     print_json(out);
   else

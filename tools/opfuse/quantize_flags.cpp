@@ -13,6 +13,7 @@
 #include "quantize/compiler_rules.hpp"
 #include "quantize/presets.hpp"
 #include "quantize/sample_files.hpp"
+#include "quantize/weight_codes.hpp"
 #include "report.hpp"
 
 namespace opfuse::cli {
@@ -63,6 +64,10 @@ void add_choice_flags(FlagSet& app, QuantizeFlags& flags) {
          "give channels one range, their factors going into weights: auto (by expected noise), an alpha, or off")
       ->type_name("auto|ALPHA|off")
       ->capture_default_str();
+  app.add_option("--weight-rounding", flags.weight_rounding,
+                 "of a window's weights: so that their sum keeps, some to the other neighbour, or each to the nearest")
+      ->one_of({"window-sums", "nearest"})
+      ->capture_default_str();
   app.add_option("--share-scales", flags.share_scales,
                  "one scale for tensors between which elements are only moved, or also added, so that nothing is "
                  "quantised again")
@@ -86,8 +91,10 @@ void set_size(const std::string& text, quantization::PictureOptions& options) {
 }
 
 quantization::PictureOptions picture_options(const PictureFlags& flags) {
-  quantization::PictureOptions options{.mean = flags.mean, .std = flags.std, .bgr = flags.channels == "bgr"};
-  if (flags.fit == "crop") options.fit = quantization::PictureOptions::Fit::crop;
+  quantization::PictureOptions options{.mean = flags.mean,
+                                       .std = flags.std,
+                                       .bgr = quantization::parse_bgr(flags.channels),
+                                       .fit = quantization::parse_fit(flags.fit)};
   set_size(flags.size, options);
   return options;
 }
@@ -179,6 +186,7 @@ quantization::QuantizeOptions quantize_options(const QuantizeFlags& flags, const
     for (const std::string& name : *options.presets) quantization::preset_of(name);
   }
   options.skip = flags.skip, options.only = flags.only;
+  options.window_sums = quantization::parse_rounding(flags.weight_rounding);
   options.min_linear = flags.min_linear;
   options.add_missing = flags.add_missing;
   options.dims = dims;

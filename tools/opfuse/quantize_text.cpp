@@ -49,6 +49,16 @@ void print_equalized(const QuantizedModel& made, bool all) {
                made.equalized[i].alpha, made.equalized[i].gain, made.equalized[i].folded ? "" : ", by a Mul");
 }
 
+void print_moved(const QuantizedModel& made) {
+  int64_t moved = 0;
+  for (const quantization::QuantizedProduct& product : made.products) moved += product.moved_codes;
+  if (moved > 0)
+    fmt::print(
+        "weights  {} codes moved to the other neighbour, so that sums of windows keep (--weight-rounding nearest: "
+        "none)\n",
+        moved);
+}
+
 void print_tensors(const QuantizedModel& made) {
   Table table({"tensor", "codes", ">scale", ">zero", ">low", ">high", "groups"});
   for (size_t i = 0; i < made.codes.size(); ++i) {
@@ -106,6 +116,7 @@ void print_quantized(const QuantizedModel& made, const quantization::QuantizeOpt
   if (flags.verbose) print_tensors(made);
   fmt::print("ranges by {} from {} samples{}\n", options.method.text(), made.calibration.samples,
              options.bias_correction ? ", biases corrected" : "");
+  print_moved(made);
   for (const std::string& text : made.warnings) warn(text);
   if (!agreement) return;
   fmt::print("agreement with the float model, {} samples{}\n", agreement->samples,

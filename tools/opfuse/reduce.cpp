@@ -23,6 +23,9 @@ namespace {
 
 /// Larger weights lie in a file beside the model.
 constexpr size_t kMaxModelBytes = size_t{16} << 20;
+/// What a shell ends with when it cannot start a command.
+constexpr int kNotExecutable = 126, kNotFound = 127;
+constexpr double kLongestTimeout = 1e9;  ///< seconds
 
 struct Flags {
   std::string model, command, says, output = "reduced.onnx";
@@ -53,6 +56,9 @@ bool has(const CommandStatus& status, const std::string& words) {
 
 CommandStatus first_failure(const Flags& flags) {
   const CommandStatus status = run_command(command_on(flags.command, flags.model), flags.timeout);
+  if (status.exit == kNotExecutable || status.exit == kNotFound)
+    throw fail(E::bad_option, "the command cannot be run: {}", status.output.substr(0, status.output.find('\n')))
+        .hint("--fails takes a shell command, with {} for the model's path");
   if (!has(status, flags.says))
     throw fail(E::bad_option, "the command does not print \"{}\" for {}", flags.says, flags.model);
   if (flags.says.empty() && !status.failed())
@@ -66,6 +72,8 @@ void write_result(const Graph& graph, const std::string& path) {
 }
 
 int run(const Flags& flags) {
+  if (!(flags.timeout > 0 && flags.timeout <= kLongestTimeout))
+    throw fail(E::bad_option, "--timeout {}: a run of the command needs a time above 0", flags.timeout);
   const GivenModel model = open_graph(flags.model, "reduce");
   check_output("-o", flags.output, {".onnx"}, flags.force);
   const CommandStatus wanted = first_failure(flags);

@@ -4,8 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -18,13 +21,15 @@
 
 namespace opfuse::cli {
 
-void print_json(const Json& document) {
-  fmt::print("{}\n", document.dump(2, ' ', false, Json::error_handler_t::replace));
+std::string json_text(const Json& document, int indent) {
+  return document.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
+
+void print_json(const Json& document) { fmt::print("{}\n", json_text(document, 2)); }
 
 Json document(const std::string& schema) { return {{"schema", schema}, {"opfuse", version()}}; }
 
-void warn(const std::string& text) { fmt::print(stderr, "warning: {}\n", text); }
+void warn(const std::string& text) { tell("warning: " + text + "\n"); }
 void note(const std::string& text) { say("note: " + text); }
 
 Json json_of(const Summary& s) {
@@ -74,9 +79,14 @@ std::vector<std::string> grouped_notes(const std::vector<std::string>& notes) {
 }
 
 std::string read_text_file(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error))
+    throw fail(E::bad_file, "'{}' is a folder, not a file", path).file(path);
   std::ifstream file(path, std::ios::binary);
+  if (!file) throw fail(E::file_not_found, "cannot read '{}': {}", path, std::strerror(errno)).file(path);
   std::stringstream text;
-  if (!file || !(text << file.rdbuf())) throw fail(E::file_not_found, "cannot read '{}'", path).file(path);
+  text << file.rdbuf();  // which fails for an empty file, too
+  if (file.bad()) throw fail(E::bad_file, "cannot read '{}'", path).file(path);
   remember_read_file(path);
   return text.str();
 }
@@ -102,7 +112,8 @@ double parse_duration(const std::string& text, double unit) {
                        : suffix == "m"  ? 60
                        : suffix.empty() ? unit
                                         : -1;
-  if (!(value >= 0) || scale < 0 || !std::isfinite(value))
+  constexpr double kLongest = 1e9;  // seconds; nanoseconds are counted in 64 bits
+  if (!(value >= 0) || scale < 0 || !(value * scale <= kLongest))
     throw fail(E::bad_option, "'{}' is not a duration", text).hint("write 200ms, 3s or 1.5s");
   return value * scale;
 }

@@ -12,7 +12,10 @@ namespace opfuse::cli {
 
 using Json = nlohmann::ordered_json;
 
-/// The document as the whole of stdout; a number that is not finite becomes null.
+/// JSON whatever the document holds: a number that is not finite becomes null, bytes that are not UTF-8 become U+FFFD.
+/// Names of nodes and files may be any bytes.
+std::string json_text(const Json& document, int indent);
+/// The same as the whole of stdout.
 void print_json(const Json& document);
 /// A document that begins with its schema ("opfuse.bench/1") and opfuse's version.
 Json document(const std::string& schema);

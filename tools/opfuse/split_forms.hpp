@@ -22,7 +22,7 @@ struct SplitForm {
   double ms = 0, split_ms = 0;        ///< medians over the runs
   double bytes = 0, split_bytes = 0;  ///< read and written by the launches
   double saved() const { return split_bytes - bytes; }
-  Interval ratio;  ///< ms / split_ms
+  Interval ratio;  ///< of turns that follow each other: the median of their quotients
   /// Fused, and the whole interval of the ratio lies above 1 by more than what a group's neighbours do to its time.
   bool slower() const { return !same_kernels && ratio.low > 1 + kNeighbours; }
   static constexpr double kNeighbours = 0.03;
@@ -35,7 +35,20 @@ std::vector<SplitForm> pair_launches(const std::vector<LaunchInfo>& fused, const
 std::vector<SplitForm> measure_split_forms(Session& fused, Session& unfused, const MeasureSettings& settings,
                                            uint64_t seed);
 
+/// What groups that differ from what they replace may cost of it.
+struct GroupBar {
+  double above = 0;  ///< of the ratio
+  bool lower =
+      false;  ///< the lower end of its interval counts; else its estimate, where all of the interval is above 1
+  size_t groups = 0, most = 0, of = 0;  ///< that are above, may be, and were compared
+  bool kept() const { return groups <= most; }
+};
+/// Predicted plans may have a few groups that are a little slower, measured ones (--measure) none that is known to be.
+std::vector<GroupBar> bars_of(const std::vector<SplitForm>& forms, bool measured);
+std::string text_of(const std::vector<GroupBar>& bars);
+
 Json json_of(const SplitForm& form);
+Json json_of(const GroupBar& bar);
 std::string text_of(const std::vector<SplitForm>& forms, bool all);  ///< the table, or only the groups that are slower
 
 }  // namespace opfuse::cli

@@ -1,14 +1,16 @@
 // One flag for the whole process: a command has one stderr.
 #include "talk.hpp"
 
-#include <fmt/core.h>
+#include <cstdio>
 
 namespace opfuse::cli {
 
 static bool g_quiet = false;
 
+void tell(const std::string& text) { std::fputs(text.c_str(), stderr); }
+
 void say(const std::string& text) {
-  if (!g_quiet) fmt::print(stderr, "{}\n", text);
+  if (!g_quiet) tell(text + "\n");
 }
 
 bool is_quiet() { return g_quiet; }

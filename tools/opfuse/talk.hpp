@@ -7,7 +7,9 @@
 
 namespace opfuse::cli {
 
-void say(const std::string& text);  ///< a line
+void say(const std::string& text);
+/// The same for words that -q keeps: warnings, failures. A stderr that takes nothing is no failure of the command.
+void tell(const std::string& text);  ///< a line
 bool is_quiet();
 /// -q, --quiet: of every verb.
 void add_quiet_flag(FlagSet& app);
