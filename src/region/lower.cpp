@@ -186,6 +186,19 @@ Expr Lowering::pull(const Value* value, const IndexMap& map) {
   return expr;
 }
 
+/// A stage reads where its index is known before its reductions are: not at what one of them finds (arg_max -> gather).
+void Lowering::require_computable(const IndexMap& map) {
+  if (!has_dynamic(map)) return;
+  if (!reads_at_computed(stage().anchor))
+    decline("dynamic_index", "a computed index can only be read by a map, a row or a scatter", group_);
+  for (const IndexExpr& dim : map.dims)
+    if (dim.dynamic)
+      dim.dynamic.visit([&](const Expr& e) {
+        if (e.op() == ExprOp::result)
+          decline("dynamic_index", "a loop nest cannot read at an index that its own reduction finds", group_);
+      });
+}
+
 Expr Lowering::pull_new(const Value* value, Def& def, const IndexMap& map) {
   if (def.kind == Def::forward) return pull_forward(value, def, map);
   if (def.kind == Def::pieces)
@@ -195,8 +208,7 @@ Expr Lowering::pull_new(const Value* value, Def& def, const IndexMap& map) {
     if (rule != nullptr && rule->pull != nullptr) return rule->pull(*this, *def.node, def.result, map);
     return pull_elementwise(*def.node, map, def.type.shape);
   }
-  if (!reads_at_computed(stage().anchor) && has_dynamic(map))
-    decline("dynamic_index", "a computed index can only be read by a map, a row or a scatter", group_);
+  require_computable(map);
   return add_read({-1, param_of(def), map}, def.type.dtype);
 }
 
@@ -237,8 +249,7 @@ Expr Lowering::pull_forward(const Value* value, Def& def, const IndexMap& map) {
   auto it = std::find(from.outputs.begin(), from.outputs.end(), local);
   const int index = static_cast<int>(it - from.outputs.begin());
   if (it == from.outputs.end()) from.outputs.push_back(std::move(local));
-  if (!reads_at_computed(stage().anchor) && has_dynamic(map))
-    decline("dynamic_index", "a computed index can only be read by a map, a row or a scatter", group_);
+  require_computable(map);
   IndexMap turned = map;
   for (size_t d = 0; d < order->size(); ++d) turned.dims[(*order)[d]] = map.dims[d];
   return add_read({def.index, index, turned}, def.type.dtype);

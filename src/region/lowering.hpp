@@ -203,6 +203,7 @@ class Lowering {
   std::set<int> reads_outside(const Expr& value, int guard);
   std::optional<int> guard_of(const Expr& value, const TensorType& type, const IndexMap& map);
   Expr add_read(Read read, DType dtype);
+  void require_computable(const IndexMap& map);
   int param_of(Def& def);
   int add_param(ParamRole role, const TensorType& type, LoweredOperand operand);
   void store_results();

@@ -123,6 +123,16 @@ TEST(Edges, ANaNIsLargerThanAllNumbersWhereElementsAreOrdered) {
   expect("%y, %i = top_k(%x) {k = 3, largest = false}", {1, 2, 3, kNan, kNan, kNan, -kInf, 0, kInf, kInf, kInf, kInf});
 }
 
+TEST(Edges, AnIndexThatAReductionFindsIsReadBehindIt) {
+  expect_everywhere(
+      "(%x: f32[2,3], %i: i64[3], %u: f32[4,2], %b: f32[2,2]) { %m = arg_max(%x) {axis = 1, keepdims = false} "
+      "%g = gather(%i, %m) {axis = 0} %h = gather(%u, %g) {axis = 0} %y = add(%h, %b) return %y }",
+      {reals(DType::f32, {0, 5, 1, 7, 2, 3}).reshaped({2, 3}), integers(DType::i64, {3, 1, 0}),
+       reals(DType::f32, {0, 1, 10, 11, 20, 21, 30, 31}).reshaped({4, 2}),
+       reals(DType::f32, {1, 1, 2, 2}).reshaped({2, 2})},
+      {11, 12, 32, 33});
+}
+
 TEST(Edges, OfTheSecondOperandOfCastLikeOnlyTheTypeCounts) {
   expect_everywhere("(%x: f32[2], %like: i32[3,1,1]) { %y = cast_like(%x, %like) return %y }",
                     {reals(DType::f32, {2.5, -1}), Tensor(DType::i32, {3, 1, 1})}, {2, -1});
