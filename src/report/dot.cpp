@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "report/utf8_text.hpp"
 #include "report/write_graph.hpp"
 
 namespace opfuse::report {
@@ -49,7 +50,7 @@ std::string to_dot(const View& view, const std::vector<Unit>& units) {
     const ViewValue& value = view.values[static_cast<size_t>(edge.value)];
     out += fmt::format("n{} -> n{} [tooltip={}];\n", edge.from, edge.to, quoted(value.name + " " + value.type));
   }
-  return out + "}\n";
+  return utf8_text(out + "}\n");
 }
 
 }  // namespace opfuse::report

@@ -2,6 +2,8 @@
 // written as \u003c, which JSON reads as the same.
 #include "report/page.hpp"
 
+#include "report/utf8_text.hpp"
+
 namespace opfuse::report {
 namespace {
 
@@ -19,7 +21,7 @@ std::string for_script(const std::string& json) {
 
 std::string for_text(const std::string& text) {
   std::string out;
-  for (char c : text) out += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : std::string(1, c);
+  for (char c : utf8_text(text)) out += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : std::string(1, c);
   return out;
 }
 

@@ -2,6 +2,7 @@
 // themes.
 #include <fmt/format.h>
 
+#include "report/utf8_text.hpp"
 #include "report/write_graph.hpp"
 
 namespace opfuse::report {
@@ -103,7 +104,7 @@ std::string to_svg(const View& view, const Picture& picture) {
                          escaped(drawn.subtitle));
     out += "</g>\n";
   }
-  return out + "</svg>\n";
+  return utf8_text(out + "</svg>\n");
 }
 
 }  // namespace opfuse::report
