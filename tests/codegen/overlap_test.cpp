@@ -85,6 +85,8 @@ TEST(OverlapSchedule, others_follow_their_tile) {
 TEST(OverlapSchedule, not_beside_passes) {
   TargetInfo target = kTarget;
   target.l2_bytes = 1 << 20;  // whatever the host has: with more, nothing is done in passes
+  const auto runnable = runnable_targets();
+  const bool runs = std::any_of(runnable.begin(), runnable.end(), [&](const auto& t) { return t.name == target.name; });
   bool passes = false;
   for (const int depth : {1152, 2304, 4608})
     for (const int pixels : {7, 14}) {
@@ -93,7 +95,7 @@ TEST(OverlapSchedule, not_beside_passes) {
       const bool here = spec.schedule.get("k_block", 0) != 0;
       passes |= here;
       EXPECT_FALSE(here && spec.schedule.get("overlap", 0)) << spec.schedule.text();
-      if (here) check_spec(c, spec, target);
+      if (here && runs) check_spec(c, spec, target);
     }
   EXPECT_TRUE(passes);
 }

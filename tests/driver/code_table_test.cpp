@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "driver/proof_case.hpp"
+#include "driver/runs_everywhere.hpp"
 #include "interp/interpreter.hpp"
 
 namespace opfuse {
@@ -64,7 +65,7 @@ int rows_in(const Executable& executable, const char* numbers) {
   return found;
 }
 
-class CodeTables : public testing::TestWithParam<const char*> {};
+class CodeTables : public testing::TestWithParam<std::string> {};
 
 TEST_P(CodeTables, AreMadeOfAGeluWithAPairBehindEachOperator) {
   for (const char* numbers : {kNumbers, kQuantisedNumbers}) {
@@ -80,7 +81,13 @@ TEST_P(CodeTables, AreNotMadeWhereAnotherValueTakesPart) {
   for (const auto& g : one.compare()) EXPECT_TRUE(g.ok) << g.name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, CodeTables, testing::Values("cpu:avx512", "cpu:avx2", "cpu:baseline"));
+std::vector<std::string> names_of_targets() {
+  std::vector<std::string> names;
+  for (const TargetInfo& target : test::cpu_targets()) names.push_back(target.name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, CodeTables, testing::ValuesIn(names_of_targets()));
 
 }  // namespace
 }  // namespace opfuse

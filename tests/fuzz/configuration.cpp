@@ -3,12 +3,30 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <iterator>
 #include <sstream>
 
 #include "base/fail.hpp"
+#include "target/target.hpp"
 
 namespace opfuse::fuzz {
+
+namespace {
+
+/// The first of kTargets from `first` on that this machine runs; every machine runs the last.
+const char* runnable_from(size_t first) {
+  const std::vector<std::string> host = host_features();
+  const auto runs = [&](const char* name) {
+    const TargetInfo target = parse_target(name);
+    return std::all_of(target.features.begin(), target.features.end(),
+                       [&](const std::string& f) { return std::find(host.begin(), host.end(), f) != host.end(); });
+  };
+  while (first + 1 < std::size(kTargets) && !runs(kTargets[first])) ++first;
+  return kTargets[first];
+}
+
+}  // namespace
 
 std::string Configuration::name() const {
   return fmt::format("{} {}{}", target, kForms[static_cast<size_t>(form)], exact ? " exact" : "");
@@ -32,7 +50,7 @@ std::vector<std::string> all_configurations() {
 
 Configuration configuration_of(uint64_t seed, const DrawOptions& options) {
   Configuration c;
-  c.target = kTargets[seed % std::size(kTargets)];
+  c.target = runnable_from(seed % std::size(kTargets));
   c.form = static_cast<Form>(seed / std::size(kTargets) % std::size(kForms));
   Random random(seed, "configuration");
   c.exact = options.exact || random.uniform() < 0.4;

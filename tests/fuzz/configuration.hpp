@@ -26,7 +26,8 @@ struct Configuration {
 /// All names, for counting.
 std::vector<std::string> all_configurations();
 
-/// Of a seed; every one comes equally often. Exact graphs are compiled exactly.
+/// Of a seed; every one comes equally often, but a target that this machine lacks is replaced by the next lesser one.
+/// Exact graphs are compiled exactly.
 Configuration configuration_of(uint64_t seed, const DrawOptions& options);
 
 /// "cpu:avx2 no-chains exact threads=2"; throws bad_option.
