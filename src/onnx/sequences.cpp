@@ -169,8 +169,8 @@ bool ModelReader::read_sequence(const FlatNode& node, const Source& source) {
   return true;
 }
 
-/// Null for "" and for an optional that holds nothing. A name without a value yet is no absent operand: in the body of
-/// an If or a Loop a node may read what a later one defines.
+/// Null for "" and for an optional that holds nothing. A name without a value yet is not
+/// treated as absent: in the body of an If or a Loop a node may read what a later one defines.
 Value* ModelReader::operand(Bytes name) {
   materialise(name);
   Value* value = name.empty() ? nullptr : value_named(name);

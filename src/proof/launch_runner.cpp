@@ -9,6 +9,7 @@
 
 #include "base/fail.hpp"
 #include "link/buffer_access.hpp"
+#include "runtime/require_features.hpp"
 
 namespace opfuse {
 
@@ -47,6 +48,7 @@ LaunchRunner::LaunchRunner(const Program& program, const Executable& executable,
       state_(executable.artifact()),
       compiled_(program_of(state_.artifact, variant)),
       symbols_(symbols) {
+  require_features(state_.artifact);
   for (const std::string& name : program.symbols) symbol_list_.push_back(symbols.at(name));
 }
 

@@ -16,7 +16,7 @@ struct Calibration {
   std::string model;                      ///< structural hash of the graph
   std::string identity;                   ///< of the samples
   size_t samples = 0;                     ///< that were taken
-  bool done = false;                      ///< there are no more
+  bool done = false;                      ///< the last sample was taken
   size_t taken_up = 0;                    ///< samples that a scales file had already
 };
 

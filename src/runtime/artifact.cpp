@@ -14,8 +14,8 @@
 #include "runtime/artifact_devices.hpp"
 #include "runtime/artifact_json.hpp"
 #include "runtime/json_fields.hpp"
+#include "runtime/require_features.hpp"
 #include "runtime/sections.hpp"
-#include "target/target.hpp"
 
 namespace opfuse {
 namespace {
@@ -63,16 +63,6 @@ void check_versions(const json& header) {
         .hint("compile the model again with this version of opfuse");
 }
 
-void check_features(const Artifact& artifact) {
-  const std::vector<std::string> host = host_features();
-  for (const std::string& feature : artifact.cpu_features)
-    if (std::find(host.begin(), host.end(), feature) == host.end())
-      throw fail(E::unsupported_cpu,
-                 "the executable was compiled for {} and needs the CPU feature {}, which this machine lacks",
-                 artifact.target, feature)
-          .hint("compile the model again with --target host, or with --target cpu:baseline for any x86-64");
-}
-
 json json_of(const Section& section) {
   const std::string_view text = text_in(section.bytes);
   return json::parse(text.begin(), text.end());
@@ -89,7 +79,7 @@ void read_artifact(Artifact& a, std::string_view file, const FileHeader& header)
   if (const Section* plan = sections.find("plan")) a.plan_json = text_in(plan->bytes);
   for (const Section& section : sections.sections)
     if (section.id.starts_with("device:")) a.devices.push_back(device_of(section.bytes));
-  check_features(a);
+  require_features(a);
   const Section& constants = sections.at("constants");
   a.constants = constants.bytes;
   open_code(a, sections.at(code_section(a)).bytes, constants.xxh3);
@@ -108,7 +98,7 @@ void read_without_sections(Artifact& a, std::string_view file, const FileHeader&
   if (device != (a.on_device() ? known_section("cubins").newest : 0))
     throw fail(E::bad_file, "the file is for {} with device format {}", a.target, device)
         .hint("compile the model again with this version of opfuse");
-  check_features(a);
+  require_features(a);
   a.constants = checked_bytes(file, header.base, all.at("constants"), "constants");
   open_code(a, checked_bytes(file, header.base, all.at("code"), "code"), all.at("constants").at("xxh3"));
 }

@@ -9,6 +9,7 @@
 #include "base/fail.hpp"
 #include "runtime/artifact_check.hpp"
 #include "runtime/launch_call.hpp"
+#include "runtime/require_features.hpp"
 #include "runtime/state.hpp"
 
 namespace opfuse {
@@ -285,6 +286,7 @@ void ContextState::prepare() {
 }
 
 Context Executable::create_context(ContextOptions options) const {
+  require_features(state_->artifact);  // one that was compiled in this process may be for another machine
   auto state = std::make_unique<ContextState>();
   state->executable = state_;
   if (state_->artifact.on_device()) state->device = std::make_unique<DeviceRun>(state_->device());

@@ -87,6 +87,15 @@ class Hostile(CliTest):
         self.assertEqual((done.returncode, b"File too large" in done.stderr), (5, True), done)
         self.assertEqual(list(self.folder.iterdir()), [])
 
+    def test_code_for_another_cpu_is_compiled_but_not_run(self):
+        targets = json.loads(self.ok("targets", "--json").out)["targets"]
+        foreign = [t["name"] for t in targets if t.get("lacking_here")]
+        if not foreign:
+            self.skipTest("this machine runs code for every CPU target")
+        for verb in ("run", "compare", "bench", "profile"):
+            self.fails(4, verb, NET, "--target", foreign[0], says=["E0601", foreign[0], "which this machine lacks", "--target host"])
+        self.ok("compile", NET, "--target", foreign[0], "-o", self.folder / "foreign.opf")
+
     def test_a_closed_stderr_is_no_failure(self):
         done = shell(f'"$O" compile "$NET" -o {self.folder}/m.opf 2>&-')
         self.assertEqual((done.returncode, (self.folder / "m.opf").exists()), (0, True), done)

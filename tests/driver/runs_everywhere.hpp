@@ -5,26 +5,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "driver/pipeline.hpp"
 #include "driver/shape_for_target.hpp"
 #include "interp/interpreter.hpp"
 #include "interp/random_inputs.hpp"
 #include "ops/registry.hpp"
 #include "proof/compare.hpp"
+#include "target/missing_features.hpp"
 
 namespace opfuse::test {
 
 inline std::vector<TargetInfo> cpu_targets() {
-  const std::vector<std::string> host = host_features();
   std::vector<TargetInfo> targets;
-  for (const char* name : {"cpu:avx512", "cpu:avx2", "cpu:baseline"}) {
-    TargetInfo target = parse_target(name);
-    if (std::all_of(target.features.begin(), target.features.end(),
-                    [&](const std::string& f) { return std::find(host.begin(), host.end(), f) != host.end(); }))
+  for (const char* name : {"cpu:avx512", "cpu:avx2", "cpu:baseline"})
+    if (TargetInfo target = parse_target(name); missing_features(target.features).empty())
       targets.push_back(std::move(target));
-  }
   return targets;
 }
 

@@ -3,11 +3,11 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <iterator>
 #include <sstream>
 
 #include "base/fail.hpp"
+#include "target/missing_features.hpp"
 #include "target/target.hpp"
 
 namespace opfuse::fuzz {
@@ -16,12 +16,7 @@ namespace {
 
 /// The first of kTargets from `first` on that this machine runs; every machine runs the last.
 const char* runnable_from(size_t first) {
-  const std::vector<std::string> host = host_features();
-  const auto runs = [&](const char* name) {
-    const TargetInfo target = parse_target(name);
-    return std::all_of(target.features.begin(), target.features.end(),
-                       [&](const std::string& f) { return std::find(host.begin(), host.end(), f) != host.end(); });
-  };
+  const auto runs = [](const char* name) { return missing_features(parse_target(name).features).empty(); };
   while (first + 1 < std::size(kTargets) && !runs(kTargets[first])) ++first;
   return kTargets[first];
 }

@@ -199,6 +199,20 @@ TEST_F(ArtifactFile, RefusesVariantsThatTheModelCannotHave) {
   EXPECT_EQ(name_after([](ArtifactVariant& v) { v.buffers[0].root = 4; }), "bad_file");
 }
 
+TEST_F(ArtifactFile, CodeForAnotherCpuIsKeptAndSavedButNotRun) {
+  Artifact a = small_artifact();
+  a.cpu_features = {"sse2", "quantum"};
+  const Executable executable = Executable::from_artifact(std::move(a));
+  try {
+    executable.create_context();
+    FAIL() << "a context of code that needs \"quantum\"";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.diagnostic().name, "unsupported_cpu");
+    EXPECT_NE(std::string(e.what()).find("needs the CPU feature quantum"), std::string::npos) << e.what();
+  }
+  executable.save(path);
+}
+
 TEST_F(ArtifactFile, RefusesACpuFeatureThisMachineLacks) {
   Artifact a = small_artifact();
   a.cpu_features = {"sse2", "quantum"};

@@ -8,7 +8,7 @@
 namespace opfuse::cli {
 
 void say(const std::string& text);
-/// The same for words that -q keeps: warnings, failures. A stderr that takes nothing is no failure of the command.
+/// The same for words that -q keeps: warnings, failures. The command succeeds even where stderr cannot be written.
 void tell(const std::string& text);  ///< a line
 bool is_quiet();
 /// -q, --quiet: of every verb.

@@ -16,6 +16,7 @@
 #include "profile/probe_machine.hpp"
 #include "report.hpp"
 #include "target/fields.hpp"
+#include "target/missing_features.hpp"
 #include "target/target_file.hpp"
 #include "targets_advise.hpp"
 #include "verb.hpp"
@@ -31,20 +32,11 @@ struct Flags {
   bool json = false;
 };
 
-/// Features that this machine lacks.
-std::vector<std::string> lacking(const TargetInfo& target) {
-  const std::vector<std::string> here = host_features();
-  std::vector<std::string> lacks;
-  for (const std::string& feature : target.features)
-    if (std::find(here.begin(), here.end(), feature) == here.end()) lacks.push_back(feature);
-  return lacks;
-}
-
 std::string runs_here(const TargetInfo& target) {
   if (target.kind == "planning") return "plans only";
   if (!has_generator(target)) return "with its plug-in";
   if (!target.traits.on_host) return target.emulated ? "emulated" : "with a GPU";
-  const std::vector<std::string> lacks = lacking(target);
+  const std::vector<std::string> lacks = missing_features(target.features);
   return lacks.empty() ? "yes" : fmt::format("lacks {}", fmt::join(lacks, ", "));
 }
 
@@ -57,7 +49,7 @@ Json json_of(const TargetInfo& target) {
       std::visit([&](auto in) { (*field.section ? out[field.section][field.key] : out[field.key]) = in(copy); },
                  field.access);
   if (!target.traits.on_host) return out;
-  out["lacking_here"] = lacking(target);
+  out["lacking_here"] = missing_features(target.features);
   return out;
 }
 
@@ -124,7 +116,7 @@ int probe(const Flags& flags) {
   const TargetInfo target = parse_target(flags.target);
   if (!target.traits.on_host)
     throw fail(E::bad_option, "targets probe measures this machine's processor, not {}", target.name);
-  if (const std::vector<std::string> lacks = lacking(target); !lacks.empty())
+  if (const std::vector<std::string> lacks = missing_features(target.features); !lacks.empty())
     throw fail(E::unsupported_cpu, "this machine cannot be measured as {}: it lacks {}", target.name,
                fmt::join(lacks, ", "));
   check_output("-o", flags.output);
