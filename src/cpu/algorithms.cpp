@@ -22,9 +22,6 @@ int64_t stored_bytes(const ParamLayout& l, const Shape& shape) {
   return l.layout.physical_elements(shape).constant().value_or(0) * 4;
 }
 
-// Of a launch: its barrier and its first transforms, in which no weights arrive (bench/winograd_parts).
-constexpr double kWinogradLaunch = 3000;
-
 constexpr std::pair<const char*, WinogradTile> kTiles[] = {{"f2", {2, 2}}, {"f4x2", {4, 2}}, {"f4", {4, 4}}};
 
 AlgorithmOption winograd_option(const char* name, const WinogradTile& tile, const Region& region, int weights,
@@ -44,7 +41,7 @@ AlgorithmOption winograd_option(const char* name, const WinogradTile& tile, cons
   const WinogradPlan& plan = plans.front().choice;
   option.schedule = erased(kWinogradName, plan.schedule);
   option.weights = w.layout;
-  option.cycles = winograd_cycles(plan.work, plan.choice, target, threads) + kWinogradLaunch;
+  option.cycles = winograd_cycles(plan.work, plan.choice, target, threads) + target.kernels.winograd_launch;
   option.scratch_bytes = plan.choice.scratch_bytes;
   option.weight_bytes = stored_bytes(w, shape);
   return option;

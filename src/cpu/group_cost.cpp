@@ -27,7 +27,6 @@ namespace {
 
 constexpr double kColumnsOfTile = 4;    // vectors of output channels that share an element of a contraction's data
 constexpr int64_t kShortestTurned = 4;  // elements across
-constexpr double kCacheShare = 0.75;    // of a level that a group's operands may take
 constexpr double kFloatBytes = 4;
 
 /// How an operand walks while the lanes go along an axis.
@@ -356,7 +355,7 @@ GroupCost group_cost(const Region& region, const TargetInfo& target, LayoutGuess
   const RegionCost traffic = cost_of(region, ones);
   cost.bytes = traffic.bytes_read + traffic.bytes_written;
   for (const Stage& stage : region.stages) cost.work += StageCost(region, stage, target, guess).work(target);
-  const auto fits = [&](int64_t level) { return cost.bytes <= kCacheShare * static_cast<double>(level); };
+  const auto fits = [&](int64_t level) { return cost.bytes <= target.shares.group * static_cast<double>(level); };
   const MachineRates& rates = target.rates;
   const double rate = fits(target.l2_bytes) ? rates.maps : fits(target.l3_bytes) ? rates.l3_data : rates.memory;
   const double read = target.costs.read_share;

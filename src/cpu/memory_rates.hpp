@@ -8,9 +8,6 @@
 
 namespace opfuse {
 
-/// What weights that are to be read again may take of L3; activations pass through the rest.
-inline constexpr double kWeightShareOfL3 = 0.75;
-
 /// All of `threads` cores together.
 inline double memory_bytes_per_cycle(const TargetInfo& target, int64_t threads) {
   return target.rates.memory * std::pow(target.rates.memory_gain_per_doubling, std::log2(static_cast<double>(threads)));

@@ -16,24 +16,21 @@ int64_t work_of(const Stage& stage) {
 
 namespace {
 
-constexpr double kMissingParts = 2.0;  // of the time, when there is but one part of many that are wanted
-constexpr double kOddParts = 0.2;      // two workers: one has a part more
-constexpr int64_t kMostParts = 16;     // of a launch for a few workers
-constexpr double kPartOfMany = 0.002;  // of the time, for each part
-constexpr int64_t kMostRounds = 2;     // parts of a worker, so that one that is late leaves some to others
-constexpr double kShareOfGrain = 0.2;  // where workers are many: 2 us of work against a barrier of one
+constexpr int64_t kMostParts = 16;  // of a launch for a few workers
+constexpr int64_t kMostRounds = 2;  // parts of a worker, so that one that is late leaves some to others
 
 /// Time over that of `parts` equal ones, and what too few or an odd number of them cost; for many threads, over that of
 /// as many as are wanted, in rounds.
-double parts_cost(double largest, double even, int64_t parts, int64_t wanted, int64_t threads) {
+double parts_cost(double largest, double even, int64_t parts, int64_t wanted, const TargetInfo& target) {
+  const int64_t threads = target.launch.threads;
   double cost = largest / even;
   if (threads > kFewThreads) {
     const double all = even * static_cast<double>(parts), rounds = static_cast<double>(ceil_of(parts, threads));
     return rounds * largest * static_cast<double>(std::min(wanted, threads)) / all +
-           kPartOfMany * static_cast<double>(parts);
+           target.parts.each * static_cast<double>(parts);
   }
-  if (parts < wanted) cost += kMissingParts * static_cast<double>(wanted - parts) / static_cast<double>(wanted);
-  return parts % 2 && parts > 1 ? cost + kOddParts : cost;
+  if (parts < wanted) cost += target.parts.missing * static_cast<double>(wanted - parts) / static_cast<double>(wanted);
+  return parts % 2 && parts > 1 ? cost + target.parts.odd : cost;
 }
 
 }  // namespace
@@ -50,7 +47,7 @@ void split_parts(Parts& s, int64_t wanted, int64_t blocks, int64_t rows, double 
       const double piece = std::ceil(static_cast<double>(blocks) / static_cast<double>(o)) *
                            std::ceil(static_cast<double>(rows) / static_cast<double>(p));
       double cost =
-          parts_cost(piece, static_cast<double>(blocks * rows) / static_cast<double>(parts), parts, wanted, threads);
+          parts_cost(piece, static_cast<double>(blocks * rows) / static_cast<double>(parts), parts, wanted, target);
       cost += 0.1 * (weight_bytes * static_cast<double>(p) + data_bytes * static_cast<double>(o)) /
               (weight_bytes + data_bytes) / 8;
       if (cost < least) least = cost, best_o = o, best_p = p;
@@ -64,7 +61,7 @@ void split_blocks(Parts& s, int64_t wanted, int64_t blocks, int64_t rows, const 
   double least = INFINITY;
   for (int64_t o = 1; o <= blocks && o * rows <= std::max(2 * wanted, rows); ++o) {
     const double even = static_cast<double>(blocks) / static_cast<double>(o);
-    const double cost = parts_cost(std::ceil(even), even, o * rows, wanted, target.launch.threads);
+    const double cost = parts_cost(std::ceil(even), even, o * rows, wanted, target);
     if (cost < least) least = cost, best = o;
   }
   s.parts_o = best;
@@ -78,7 +75,7 @@ void rows_first(Parts& s) {
 int64_t wanted_parts(double macs, const TargetInfo& target, double bytes) {
   const LaunchCosts& launch = target.launch;
   const bool many = launch.threads > kFewThreads;
-  const double seconds = launch.part_seconds * (many ? kShareOfGrain : 1);
+  const double seconds = launch.part_seconds * (many ? target.parts.grain_of_many : 1);
   const double compute = macs / (seconds * launch.multiply_adds_per_second * static_cast<double>(target.lanes_f32()));
   const double memory = bytes / (seconds * launch.bytes_per_second);
   const double parts = std::max(compute, memory);

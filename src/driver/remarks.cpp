@@ -47,7 +47,8 @@ std::vector<Remark> remarks_on(const Compilation& c, const ExplainRequest& reque
   };
   if (request.passed) add(passed(c.plan));
   if (request.passed && request.missed)
-    add(compound_remarks(c.prepared, c.plan, has_generator(c.target) ? &c.verdicts : nullptr));
+    add(compound_remarks(c.prepared, c.plan, has_generator(c.target) ? &c.verdicts : nullptr,
+                         c.target.kind == "cpu" ? &c.target : nullptr));
   for (const PrecisionWords& words : kPrecisions)
     if (request.passed) add(precision_remarks(words, of_pass(c.verdicts, words.pass)));
   if (request.missed) add(missed(c.prepared, c.plan, patterns));

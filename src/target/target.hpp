@@ -60,8 +60,8 @@ struct VectorCosts {
   double read_share = 0;      ///< of a byte that is read and one that is written, which together count 2: the first
 };
 
-/// Cycles of one core inside kernels with schedules, beside multiply-adds: by these algorithms, tiles and joins are
-/// chosen.
+/// Inside kernels with schedules, beside multiply-adds: cycles of one core where nothing else is said. By these
+/// algorithms, tiles and joins are chosen.
 struct KernelCosts {
   double overlap_loss = 0;        ///< of two things that overlap, the share of the shorter that is waited for
   double exposed_weights = 0;     ///< the share of the time in which weights arrive
@@ -77,6 +77,48 @@ struct KernelCosts {
   double pixel_weights = 0;       ///< a step whose weights come from L2 line by line
   double scattered = 0;           ///< a lane that is stored by itself
   double scattered_in_set = 0;    ///< the same where all lanes fall into one set of a cache
+  double step = 0;                ///< a step of a tile, besides its instructions
+  double load_slack = 0;          ///< times: loads of a tile, over what the units load at most
+  double weights_vector = 0;      ///< a vector of weights of a step, at the least
+  double ragged_blocks = 0;       ///< times: blocks of which the last is narrower
+  double overlap_few = 0;         ///< saved per vector of results whose functions run between multiply-adds
+  double overlap_many = 0;        ///< the same with registers to spare
+  double attention_step = 0;      ///< a step of attention, for any number of rows
+  double winograd_launch = 0;     ///< of a launch: its barrier and first transforms, in which no weights arrive
+  double without_tiles = 0;       ///< times: a contraction without register tiles
+  double reached = 0;             ///< the share of the multiply-add rate, with pixels or channels in the lanes
+  double straddling = 0;          ///< times: lanes of several groups in one vector
+  double phased_lanes = 0;        ///< times: lanes of channels with phases of results
+  double pixel_weights_near = 0;  ///< a step with pixels in the lanes whose weights come from L1
+  int64_t pixel_lines = 0;        ///< lines of weights that stay in L1 beside the data
+};
+
+/// How launches are cut into parts: shares of the launch's time, where nothing else is said.
+struct PartCosts {
+  double missing = 0;        ///< one part where many are wanted
+  double odd = 0;            ///< of two workers, one has a part more
+  double each = 0;           ///< of many workers: a part
+  double grain_of_many = 0;  ///< of the least work of a part: that of many workers
+  double chain_each = 0;     ///< of a chain: a part
+  double chain_odd = 0;      ///< of a chain: of two workers, one has a part more
+  double chain_late = 0;     ///< of a part of a chain: what a worker that wakes late leaves to the other
+  double pixel_uneven = 0;   ///< of what two workers share unevenly, the share that is waited for
+};
+
+/// What may stay in a cache while the rest passes: shares of L2, where no other level is said.
+struct CacheShares {
+  double weights = 0;           ///< two blocks of weights
+  double l3_weights = 0;        ///< of L3: weights that are read again
+  double pass = 0;              ///< a pass of weights, its data, and sums that rest
+  double copies = 0;            ///< data of a product, copied
+  double packed_weights = 0;    ///< a block of weights that are packed
+  double attention = 0;         ///< keys and values
+  double attention_blocks = 0;  ///< the same where there are several blocks
+  double winograd_data = 0;     ///< transformed data
+  double winograd_part = 0;     ///< weights and data of a part
+  double chain_band = 0;        ///< rows between the stages of a chain
+  double pixels = 0;            ///< a packed band
+  double group = 0;             ///< of each level: operands and results of a group that is priced
 };
 
 /// A code generation target. CPUs: `cpu:baseline` (SSE2), `cpu:avx2` (AVX2+FMA), `cpu:avx512` (AVX-512 F/VL/BW/DQ),
@@ -99,6 +141,8 @@ struct TargetInfo {
   LaunchCosts launch;
   VectorCosts costs;
   KernelCosts kernels;
+  PartCosts parts;
+  CacheShares shares;
   double gpu_launch_seconds = 4e-6, gpu_bytes_per_second = 1e12;  ///< of devices besides CPUs, where no file says more
   std::string cuda_arch;                                          ///< "sm_90"; empty for CPUs
   bool emulated = false;         ///< the GPU that the host plays: kernels run as fibers

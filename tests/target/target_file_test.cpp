@@ -144,7 +144,7 @@ TEST(TargetFile, EveryMistakeIsSaidOnceWithItsPlace) {
                           "1:1: the target lacks instructions.fma | state it, or extend a target"));
 }
 
-/// Files that state everything were whole before [kernels] and the last rows of [costs] were fields.
+/// Files that state everything were whole before [kernels], [parts], [shares] and the last rows of [costs] were fields.
 TEST(TargetFile, WithoutYoungerFieldsHasThoseOfX86) {
   const TargetInfo whole = parse_target("cpu:avx2");
   std::string old;
@@ -161,6 +161,8 @@ TEST(TargetFile, WithoutYoungerFieldsHasThoseOfX86) {
       EXPECT_EQ(text_of(field, file.target), text_of(field, whole)) << field.key;
     }
   EXPECT_EQ(file.target.kernels.winograd_tile, 40);
+  EXPECT_EQ(file.target.parts.missing, 2);
+  EXPECT_EQ(file.target.shares.weights, 0.8);
 }
 
 TEST(TargetFile, InstructionsThatCodeWouldUseAreFeatures) {

@@ -12,13 +12,10 @@
 namespace opfuse {
 namespace {
 
-constexpr double kShareOfL2 = 0.5;        ///< K and V of a block of keys
-constexpr double kShareOfL2Blocks = 0.2;  ///< where there are several
 constexpr int64_t kGroupRows = 256;
 constexpr int64_t kPackedTiles = 1;   ///< that take as long as packing K and V of a matrix
 constexpr int64_t kTilesPerPart = 4;  ///< what a part packs is used at least as often
 constexpr int64_t kMostVectors = 8;
-constexpr double kStepCycles = 1.0;  ///< of a step, for any number of rows: loads of the vectors, the loop
 
 /// Vectors of `extent` columns side by side, in equal shares, with `rows` rows in registers.
 int64_t vectors_of(int64_t extent, int64_t rows, const TargetInfo& target) {
@@ -34,7 +31,7 @@ std::vector<Ranked<int64_t>> rows_by_time(std::optional<int64_t> extent, const T
   const double row_cycles = 3.0 / static_cast<double>(target.fma_units);  // of a step: three vectors
   Fastest<int64_t> fastest(most);
   for (int64_t r = 1; r == 1 || (r <= rows && fits({target.vector_registers > 16 ? 3 : 2, r}, target)); ++r) {
-    const double step = static_cast<double>(r) * row_cycles + kStepCycles;
+    const double step = static_cast<double>(r) * row_cycles + target.kernels.attention_step;
     fastest.offer(static_cast<double>(ceil_of(rows, r)) * step, r);
   }
   return fastest.all();
@@ -84,10 +81,11 @@ AttentionSchedule schedule_with(int64_t rows, const Region& region, const Attent
   const int64_t panel = s.nv * target.lanes_f32();
   const int64_t bytes = 4 * (view.head_size(region) + view.columns(region));
   const auto l2 = static_cast<double>(target.l2_bytes);
-  if (keys && static_cast<double>(*keys * bytes) <= kShareOfL2 * l2) {
+  if (keys && static_cast<double>(*keys * bytes) <= target.shares.attention * l2) {
     s.keys = std::max<int64_t>(*keys, 1);
   } else {
-    const auto most = std::max<int64_t>(panel, static_cast<int64_t>(kShareOfL2Blocks * l2) / bytes / panel * panel);
+    const auto most =
+        std::max<int64_t>(panel, static_cast<int64_t>(target.shares.attention_blocks * l2) / bytes / panel * panel);
     const int64_t blocks = keys ? ceil_of(*keys, most) : 1;
     s.keys = keys ? ceil_of(ceil_of(*keys, blocks), panel) * panel : most;
     s.group = ceil_of(kGroupRows, rows) * rows;

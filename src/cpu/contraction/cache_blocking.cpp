@@ -22,7 +22,6 @@ int64_t bytes_of(const Region& region, const Stage& stage, int read) {
   return bytes;
 }
 
-constexpr double kPassShareOfL2 = 0.4;  // measured: 0.8 leaves too little for what else passes through
 constexpr double kChunkPixels = 64;     // from here on a chunk's weights come slowly enough to be fetched ahead from L3
 constexpr int64_t kShortestPass = 128;  // products: below, resting accumulators cost more than the weights' way
 constexpr int64_t kTilesOfOpenRows = 8;  // tiles among which the fetching of weights is shared: about 100 rows
@@ -94,7 +93,7 @@ bool even_chunks_do(const Streams& w, int64_t chunks, double room) {
 /// from beyond L2 once per short chunk of rows, passes over channels let more rows stay.
 Chunking chunk_for_cache(const Streams& w, const TargetInfo& target) {
   const auto l2 = static_cast<double>(target.l2_bytes);
-  const double room = l2 * kWeightShareOfL2;
+  const double room = l2 * target.shares.weights;
   Chunking whole;
   whole.rows = std::clamp<int64_t>(static_cast<int64_t>(std::max(room - 2 * w.block, l2 / 8) / w.row), 1, w.rows);
   const int64_t chunks = ceil_of(w.rows, whole.rows);
@@ -104,7 +103,7 @@ Chunking chunk_for_cache(const Streams& w, const TargetInfo& target) {
   if (fits && (chunks == 1 || stay)) return whole;
   if (fits && even_chunks_do(w, chunks, room)) return {w.rows_of(chunks), 1};
   for (int64_t c = 1; c < chunks || (c == 1 && !fits); ++c)
-    if (const int64_t passes = passes_that_fit(w, w.rows_of(c), l2 * kPassShareOfL2); passes && w.rows_of(c) > 1)
+    if (const int64_t passes = passes_that_fit(w, w.rows_of(c), l2 * target.shares.pass); passes && w.rows_of(c) > 1)
       return {w.rows_of(c), passes};
   return whole;
 }
@@ -142,7 +141,7 @@ double image_bytes_of(const Region& region, const Stage& stage, const Contractio
 /// moves more data than weights.
 bool keeps_weights(const Streams& w, double weight_bytes, double image_bytes, int64_t parts_o,
                    const TargetInfo& target) {
-  const double room = static_cast<double>(target.l2_bytes) * kWeightShareOfL2;
+  const double room = static_cast<double>(target.l2_bytes) * target.shares.weights;
   return weight_bytes > room && w.part + w.row <= room && image_bytes * static_cast<double>(parts_o) < weight_bytes;
 }
 
@@ -189,7 +188,7 @@ void cut_parts(ContractionSchedule& s, const Region& region, const std::vector<P
   streams.pixels = outputs_of(stage) / (outputs * static_cast<double>(images * items));
   streams.slices = most_passes(region, view, s);
   block_for_cache(s, region, view, streams, target);
-  if (weight_bytes <= kPassShareOfL2 * static_cast<double>(target.l2_bytes)) rows_first(s);
+  if (weight_bytes <= target.shares.pass * static_cast<double>(target.l2_bytes)) rows_first(s);
   fetch_ahead(s, region, layouts, view, target);
   const int64_t wanted = wanted_parts(work * 4, target), parts = s.parts_o * s.parts_p;
   if (parts == 1 && images > wanted)

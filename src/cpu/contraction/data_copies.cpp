@@ -11,7 +11,6 @@
 namespace opfuse {
 namespace {
 
-constexpr double kCopiesOfL2 = 0.4;      // weights pass beside them
 constexpr int64_t kJoinedRow = 1 << 12;  // columns of an image whose rows always fit
 
 int64_t taps_of(const Stage& stage, const SlidingDim& d) {
@@ -105,7 +104,7 @@ int64_t matrix_height(const Stage& stage, const ContractionView& view, Contracti
 void copy_where_needed(ContractionSchedule& s, const Region& region, const ContractionView& view,
                        const TargetInfo& target) {
   const Stage& stage = region.stages[0];
-  const auto room = static_cast<int64_t>(kCopiesOfL2 * static_cast<double>(target.l2_bytes));
+  const auto room = static_cast<int64_t>(target.shares.copies * static_cast<double>(target.l2_bytes));
   ContractionSchedule shorter = s;
   auto copies = data_copies(stage, view, shorter);
   if (!copies) return;

@@ -60,8 +60,8 @@ double direct_cycles(const Region& region, const Schedule& s, int64_t weight_byt
   const auto bytes = static_cast<double>(weight_bytes);
   const double memory = memory_bytes_per_cycle(target, threads);
   double weights = bytes / memory;
-  if (pieces > 1 && bytes > static_cast<double>(target.l2_bytes) * kWeightShareOfL2) {
-    const bool in_l3 = bytes <= static_cast<double>(target.l3_bytes) * kWeightShareOfL3;
+  if (pieces > 1 && bytes > static_cast<double>(target.l2_bytes) * target.shares.weights) {
+    const bool in_l3 = bytes <= static_cast<double>(target.l3_bytes) * target.shares.l3_weights;
     const double rate = in_l3 ? target.rates.l3_weights * static_cast<double>(threads) : memory;
     weights += static_cast<double>(pieces - 1) * bytes / rate;
   }

@@ -8,8 +8,7 @@
 namespace opfuse {
 namespace {
 
-constexpr int64_t kFewRegisters = 5, kManyRegisters = 9;     ///< left to the chains
-constexpr double kSavedWithFew = 2.5, kSavedWithMany = 3.2;  ///< cycles per vector of results (bench/NOTES.md)
+constexpr int64_t kFewRegisters = 5, kManyRegisters = 9;  ///< left to the chains
 
 bool calls_functions(const Stage& stage) {
   bool found = false;
@@ -52,7 +51,8 @@ double overlapped_cycles(const TileProblem& problem, int64_t depth, const Regist
                          const TargetInfo& target) {
   const auto results =
       static_cast<double>(ceil_of(problem.channels, problem.types.lanes(target)) * problem.pixels * problem.rows);
-  const double saved = fits(tile, target, kManyRegisters) ? kSavedWithMany : kSavedWithFew;
+  const KernelCosts& costs = target.kernels;
+  const double saved = fits(tile, target, kManyRegisters) ? costs.overlap_many : costs.overlap_few;
   return static_cast<double>(depth) * tile_cycles(problem, tile, target) - saved * results;
 }
 

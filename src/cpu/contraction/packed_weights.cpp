@@ -6,7 +6,6 @@
 namespace opfuse {
 namespace {
 
-constexpr double kShareOfL2 = 0.6;  // a packed block; rows pass beside it
 constexpr int64_t kFewestRows = 4;  // packing costs about as much as two rows of products
 
 /// The axis that alone indexes a dimension of the weights, -1: none.
@@ -65,7 +64,7 @@ int64_t packed_vectors(const Stage& stage, const ContractionView& view, int64_t 
   problem.pixels = pixel_count(stage, view.pixel);
   problem.rows = rows;
   int64_t vectors = choose_tile(problem, target).vectors;
-  const auto room = static_cast<int64_t>(kShareOfL2 * static_cast<double>(target.l2_bytes));
+  const auto room = static_cast<int64_t>(target.shares.packed_weights * static_cast<double>(target.l2_bytes));
   while (vectors > 1 && packed_bytes(stage, view, vectors * view.types.lanes(target)) > room) --vectors;
   return vectors;
 }

@@ -8,9 +8,6 @@
 namespace opfuse {
 namespace {
 
-constexpr double kRaggedBlocks = 1.02;
-constexpr double kLoadSlack = 1.12;  // the units' loads in every cycle are more than the caches give
-
 int64_t products(const RegisterTile& t) {
   return t.half ? t.width * (t.vectors - 1) + ceil_of(t.width, 2) : t.width * t.vectors;
 }
@@ -20,7 +17,10 @@ double step_cycles(const RegisterTile& tile, const TargetInfo& target) {
   const auto w = static_cast<double>(tile.width), v = static_cast<double>(tile.vectors);
   const auto units = static_cast<double>(target.fma_units), loads = static_cast<double>(target.load_units);
   const double arithmetic = static_cast<double>(products(tile)) / units * (target.fma ? 1 : 2);
-  return std::max({arithmetic, kLoadSlack * (w + v) / loads, v * 1.6, static_cast<double>(target.fma_latency)}) + 0.5;
+  const KernelCosts& costs = target.kernels;
+  const double slowest = std::max({arithmetic, costs.load_slack * (w + v) / loads, v * costs.weights_vector,
+                                   static_cast<double>(target.fma_latency)});
+  return slowest + costs.step;
 }
 
 double row_cycles(int64_t pixels, const RegisterTile& tile, const TargetInfo& target) {
@@ -71,7 +71,7 @@ int64_t tallest(int64_t rows, const RegisterTile& tile, const TargetInfo& target
 }
 
 bool two_blocks_fit(int64_t block_bytes, const TargetInfo& target) {
-  return 2 * static_cast<double>(block_bytes) < kWeightShareOfL2 * static_cast<double>(target.l2_bytes);
+  return 2 * static_cast<double>(block_bytes) < target.shares.weights * static_cast<double>(target.l2_bytes);
 }
 
 /// The last block has code of its own where it is narrower.
@@ -81,7 +81,7 @@ double tile_cycles(const TileProblem& problem, const RegisterTile& tile, const T
   const RegisterTile block{v, tile.width}, last{rest, tile.width, rest > 1 && problem.half(target)};
   const double cycles = static_cast<double>(before) * map_cycles(problem, block, block, target) +
                         map_cycles(problem, before ? block : RegisterTile{v, tile.width, last.half}, last, target);
-  return rest == v ? cycles : kRaggedBlocks * cycles;
+  return rest == v ? cycles : target.kernels.ragged_blocks * cycles;
 }
 
 RegisterTile choose_tile(const TileProblem& problem, const TargetInfo& target) {

@@ -36,9 +36,6 @@ std::vector<Ranked<int64_t>> widths_by_time(int64_t pixels, int64_t vectors, con
 /// Rows of the tile's width that one tile can hold, at most `rows`.
 int64_t tallest(int64_t rows, const RegisterTile& tile, const TargetInfo& target, int64_t kept = 0);
 
-/// What weights may take of L2; activations need the rest.
-constexpr double kWeightShareOfL2 = 0.8;
-
 /// This block of weights and the next one, fetched meanwhile, stay in L2.
 bool two_blocks_fit(int64_t block_bytes, const TargetInfo& target);
 

@@ -21,8 +21,6 @@ struct GenericSchedule : Activations {
   }
 };
 
-constexpr double kSlowdown = 20;  ///< of a contraction without register tiles (bench/winograd_parts)
-
 bool has_one_stage(const Region& region, const TargetInfo&) { return is_single_stage(region); }
 
 bool is_scatter(const Region& region, const TargetInfo&) {
@@ -59,7 +57,7 @@ std::vector<Candidate> updates(const Region&, const std::vector<ParamLayout>&, c
 
 double cost(const Region& region, const Schedule& schedule, const TargetInfo& target) {
   if (std::holds_alternative<ContractionView>(view_contraction(region, 0)))
-    return kSlowdown * tiled_cycles(region, schedule, target);
+    return target.kernels.without_tiles * tiled_cycles(region, schedule, target);
   return roof_cycles(region, target, 1);
 }
 

@@ -15,10 +15,6 @@
 namespace opfuse {
 namespace {
 
-constexpr double kReached = 0.85;     // of the multiply-add rate, by either form
-constexpr double kStraddling = 3.5;   // times as slow: lanes of several groups in one vector
-constexpr double kPhasedLanes = 1.1;  // times as slow: lanes of channels with phases of results
-constexpr int64_t kLinesInL1 = 192;   // of weights, beside the data
 constexpr int64_t kMostTaps = 121, kMostColumns = 15;
 
 struct PixelTile {
@@ -30,7 +26,7 @@ double step_cycles(int64_t outputs, int64_t vectors, const TargetInfo& target) {
   const auto o = static_cast<double>(outputs), v = static_cast<double>(vectors);
   const auto units = static_cast<double>(target.fma_units), loads = static_cast<double>(target.load_units);
   const auto latency = static_cast<double>(target.fma_latency);
-  return std::max({o * v / units * (target.fma ? 1 : 2), (2 * v + o) / loads, latency}) + 0.5;
+  return std::max({o * v / units * (target.fma ? 1 : 2), (2 * v + o) / loads, latency}) + target.kernels.step;
 }
 
 double tiles_cycles(int64_t outputs, int64_t vectors, const PixelTile& tile, double more, const TargetInfo& target) {
@@ -52,7 +48,8 @@ struct WeightLines {
   int64_t block = 0;
   int64_t lines = 0;  ///< of one tile
   double cycles(const TargetInfo& target) const {
-    return block == 0 ? 0 : lines > kLinesInL1 ? target.kernels.pixel_weights : 0.5;
+    if (block == 0) return 0;
+    return lines > target.kernels.pixel_lines ? target.kernels.pixel_weights : target.kernels.pixel_weights_near;
   }
 };
 
@@ -95,8 +92,8 @@ double cycles_of(const PixelView& view, const TargetInfo& target, int64_t bands,
   double tiles = 0;
   const WeightLines weights{block, steps_of(view) / (view.groups * view.phases())};
   choice.tile = choose_pixel_tile(view.outputs, result_vectors(view, p, p.band_rows), weights, target, tiles);
-  const double band =
-      band_cycles(view, p, choice.all_groups, target) + tiles * static_cast<double>(steps_of(view)) / kReached;
+  const double band = band_cycles(view, p, choice.all_groups, target) +
+                      tiles * static_cast<double>(steps_of(view)) / target.kernels.reached;
   const double images = static_cast<double>(view.planes.positions * view.rows.positions);
   return band * images / static_cast<double>(p.band_rows);
 }
@@ -109,14 +106,14 @@ double imbalance(int64_t parts, int64_t workers) {
 /// Of the time of one core, by `parts` bands that two workers share, or as many as there are.
 double of_parts(int64_t parts, const TargetInfo& target) {
   const int64_t threads = target.launch.threads;
-  return threads > kFewThreads ? imbalance(parts, threads) : 1 + 0.6 * (imbalance(parts, 2) - 1);
+  return threads > kFewThreads ? imbalance(parts, threads) : 1 + target.parts.pixel_uneven * (imbalance(parts, 2) - 1);
 }
 
 /// By the number of bands, the least work first; none when not even a row fits the cache. `shared`: by several workers.
 std::vector<Ranked<PixelChoice>> bands_by_time(const PixelView& view, const TargetInfo& target, int64_t batch,
                                                bool shared, size_t most, int64_t block = 0) {
   Fastest<PixelChoice> fastest(most);
-  const double room = 0.6 * static_cast<double>(target.l2_bytes);
+  const double room = target.shares.pixels * static_cast<double>(target.l2_bytes);
   for (const bool all_groups : {true, false}) {
     if (!all_groups && view.groups == 1) break;
     for (int64_t rows = view.rows.positions, fitting = 0; rows > 0 && fitting < 40; --rows) {
@@ -148,17 +145,17 @@ double channel_lane_cycles(const PixelView& view, const TargetInfo& target) {
   const int64_t vectors = whole ? view.groups * ceil_of(view.outputs, lanes) : ceil_of(view.all_outputs(), lanes);
   const auto steps = static_cast<double>(vectors * steps_of(view) / view.groups);
   const double positions = static_cast<double>(view.planes.positions * view.rows.positions * view.columns.positions);
-  const double cycles = steps * positions / (target.fma ? 2 : 1) / kReached;
+  const double cycles = steps * positions / (target.fma ? 2 : 1) / target.kernels.reached;
   const double inside = inside_share(view.rows, view.rows.taps, view.rows.positions) *
                         inside_share(view.columns, view.columns.taps, view.columns.positions);
-  return cycles * inside * (whole || view.depth == 1 ? 1 : kStraddling);
+  return cycles * inside * (whole || view.depth == 1 ? 1 : target.kernels.straddling);
 }
 
 /// What pixel lanes need at least: no lane idle, nothing to pack.
 double least_cycles(const PixelView& view, const TargetInfo& target) {
   const auto products = static_cast<double>(view.all_outputs() * view.depth * view.rows.taps * view.columns.taps) *
                         static_cast<double>(view.rows.positions * view.columns.positions);
-  return products / static_cast<double>(target.lanes_f32() * (target.fma ? 2 : 1)) / kReached;
+  return products / static_cast<double>(target.lanes_f32() * (target.fma ? 2 : 1)) / target.kernels.reached;
 }
 
 constexpr int64_t kMostUnrolledTaps = 64;  // of all phases that have code of their own
@@ -237,7 +234,7 @@ bool pixels_pay_for_dense(const Region& region, const std::vector<ParamLayout>& 
   const double cycles = block ? least_band_cycles(*view, target, view->planes.positions, *block) : INFINITY;
   if (cycles == INFINITY) return false;
   if (stage.anchor == Anchor::window) return view->phases() > 1;  // nothing else but the generic nest
-  const double lanes = channel_lane_cycles(*view, target) * (view->phases() > 1 ? kPhasedLanes : 1);
+  const double lanes = channel_lane_cycles(*view, target) * (view->phases() > 1 ? target.kernels.phased_lanes : 1);
   return cycles < lanes + scatter_cycles(stage, *view, target);
 }
 

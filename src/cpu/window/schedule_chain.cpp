@@ -14,10 +14,6 @@
 namespace opfuse {
 namespace {
 
-constexpr double kBandShareOfL2 = 0.25;
-constexpr double kPartOverhead = 0.004;  ///< of the launch, per part
-constexpr double kOddParts = 0.1;        ///< of the launch: one of two workers has one part more
-constexpr double kLateWorker = 0.25;     ///< of a part: what a worker that wakes late leaves to the other
 constexpr int64_t kMostParts = 32;
 
 /// How evenly two workers share the parts: the longer one's work over the half. Each owns a half of them, in order, and
@@ -83,9 +79,10 @@ std::vector<Ranked<ChainCut>> chain_cuts(const Region& region, const ChainView& 
       const auto parts = static_cast<double>(o * p);
       // one worker does all of it, two share it; of many parts a late worker loses less
       const bool two = threads <= kFewThreads;
-      const double late = two ? kLateWorker / parts : 0;
-      const double odd = two && (o * p) % 2 ? kOddParts : 0;
-      fastest.offer(cut.recompute * ((two ? 1 : 0) + cut.imbalance + late + odd) + kPartOverhead * parts, cut);
+      const double late = two ? target.parts.chain_late / parts : 0;
+      const double odd = two && (o * p) % 2 ? target.parts.chain_odd : 0;
+      fastest.offer(cut.recompute * ((two ? 1 : 0) + cut.imbalance + late + odd) + target.parts.chain_each * parts,
+                    cut);
     }
   return fastest.all();
 }
@@ -103,7 +100,7 @@ int64_t band_of(const Region& region, const ChainView& view, int64_t parts_p, in
   const int64_t row_bytes = region.stages[0].domain[3].value() * nv * target.lanes_f32() * 4;
   int64_t band = 1;
   while (band < rows && static_cast<double>(view.rows_for(band + 1) * row_bytes) <=
-                            kBandShareOfL2 * static_cast<double>(target.l2_bytes))
+                            target.shares.chain_band * static_cast<double>(target.l2_bytes))
     ++band;
   return ceil_of(rows, ceil_of(rows, band));
 }

@@ -11,8 +11,6 @@
 namespace opfuse {
 namespace {
 
-constexpr double kDataShareOfL2 = 0.6;     // transformed data that stay there beside the weights streaming past
-constexpr double kPartShareOfL2 = 0.8;     // weights and data of a part that stay from chunk to chunk
 constexpr int64_t kDataShareOfL3 = 8;      // one part's transformed data take at most the eighth part
 constexpr int64_t kMostTilesToBlock = 64;  // as many as choose the number of vectors per block
 
@@ -112,7 +110,7 @@ WinogradChoice cost_winograd_part(const WinogradWork& work, int64_t parts_o, int
   const double input = all_tiles * static_cast<double>(groups * work.channel_vectors) * work.input_cycles;
   const double output = all_tiles * static_cast<double>(blocks * work.vectors) * work.output_cycles;
   c.cycles = input + passes * static_cast<double>(blocks) * product + output;
-  if (static_cast<double>(c.held_bytes) > scaled(target.l2_bytes, kDataShareOfL2))
+  if (static_cast<double>(c.held_bytes) > scaled(target.l2_bytes, target.shares.winograd_data))
     c.data_cycles = passes * static_cast<double>(blocks) * static_cast<double>(c.held_bytes) / target.rates.l3_data;
   return c;
 }
@@ -127,9 +125,9 @@ double winograd_cycles(const WinogradWork& work, const WinogradChoice& c, const 
       std::clamp(static_cast<double>(c.parts_o) / static_cast<double>(threads), 1.0, static_cast<double>(rounds));
   const double memory = memory_bytes_per_cycle(target, threads);
   double again = 0;
-  const bool near = part + static_cast<double>(c.scratch_bytes) <= scaled(target.l2_bytes, kPartShareOfL2);
+  const bool near = part + static_cast<double>(c.scratch_bytes) <= scaled(target.l2_bytes, target.shares.winograd_part);
   if (!near) {
-    const bool in_l3 = all <= scaled(target.l3_bytes, kWeightShareOfL3);
+    const bool in_l3 = all <= scaled(target.l3_bytes, target.shares.l3_weights);
     const double rate = in_l3 ? target.rates.l3_weights : memory / static_cast<double>(threads);
     again = (readings - first) * part / rate;
   }

@@ -258,29 +258,26 @@ void tell_gate(Remark& remark, const std::vector<Node*>& nodes, const std::vecto
   }
 }
 
-// bench/NOTES.md: what a core stores or loads in a cycle, and its multiply-adds with vectors of 16
-constexpr double kBytesPerCycle = 30;
-constexpr double kProductsPerCycle = 32;
-
 /// What one kernel of both would save and repeat.
-std::string prologue_cost(const std::vector<Node*>& nodes) {
+std::string prologue_cost(const std::vector<Node*>& nodes, const TargetInfo& target) {
   const auto product = std::find_if(nodes.begin(), nodes.end(), [](const Node* n) { return is_matrix_product(*n); });
   const auto read =
       product == nodes.end() ? std::variant<LinearProduct, Decline>(Decline{}) : linear_product(**product);
   if (!std::holds_alternative<LinearProduct>(read)) return {};
   const LinearProduct& linear = std::get<LinearProduct>(read);
   const auto bytes = static_cast<double>(value_bytes(*linear.x, {}));
-  const double share = 2 * sizeof(float) / kBytesPerCycle / (static_cast<double>(linear.out) / kProductsPerCycle);
+  const auto products = static_cast<double>(target.fma_units * target.lanes_f32()) / (target.fma ? 1 : 2);  // a cycle
+  const double share = 2 * sizeof(float) / target.rates.maps / (static_cast<double>(linear.out) / products);
   return fmt::format(
       "; one kernel would spare {:.2f} MB of stores and loads, at most {:.1f} % of the product's time with vectors of "
-      "16, and normalise rows of {} again for each tile of the {} columns",
-      2e-6 * bytes, 100 * share, linear.in, linear.out);
+      "{}, and normalise rows of {} again for each tile of the {} columns",
+      2e-6 * bytes, 100 * share, target.lanes_f32(), linear.in, linear.out);
 }
 
 }  // namespace
 
 std::vector<Remark> compound_remarks(const Graph& graph, const FusionPlan& plan,
-                                     const std::vector<ShapeVerdict>* shaping) {
+                                     const std::vector<ShapeVerdict>* shaping, const TargetInfo* cpu) {
   const NodeNames names(graph);
   std::vector<Remark> remarks;
   for (const Compound& c : compounds(graph, plan)) {
@@ -292,7 +289,7 @@ std::vector<Remark> compound_remarks(const Graph& graph, const FusionPlan& plan,
     r.anchor = c.nodes.back();
     r.code = c.reason ? c.reason->code : "one_group";
     r.message = c.reason ? fmt::format("{} groups: {}", c.groups.size(), c.reason->message) : "one group";
-    if (c.name == "NormLinear" && c.reason) r.message += prologue_cost(nodes);
+    if (c.name == "NormLinear" && c.reason && cpu) r.message += prologue_cost(nodes, *cpu);
     if (c.name == kSiblingLinears && shaping) tell_siblings(r, nodes, *shaping);
     if (c.name == kSiblingLinears && !shaping) {
       r.code = "cpu_only";

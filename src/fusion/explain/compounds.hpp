@@ -5,6 +5,7 @@
 
 #include "fusion/explain/explain.hpp"
 #include "shape/verdict.hpp"
+#include "target/target.hpp"
 
 namespace opfuse {
 
@@ -34,8 +35,10 @@ struct Compound {
 std::vector<Compound> compounds(const Graph& graph, const FusionPlan& plan);
 
 /// Kind "compound", code "one_group" or that of the reason, evidence: the groups. Of SiblingLinears and of a
-/// GatedMLP what compiling makes of them: `shaping` of the plan's fused graph, null where the target has no shaping.
+/// GatedMLP what compiling makes of them: `shaping` of the plan's fused graph, null where the target has no shaping. By
+/// the rates of `cpu` a NormLinear has what one kernel would save.
 std::vector<Remark> compound_remarks(const Graph& graph, const FusionPlan& plan,
-                                     const std::vector<ShapeVerdict>* shaping = nullptr);
+                                     const std::vector<ShapeVerdict>* shaping = nullptr,
+                                     const TargetInfo* cpu = nullptr);
 
 }  // namespace opfuse
