@@ -3,12 +3,14 @@
 //
 //     producer and consumer in one launch           one_launch
 //     no launch of its own on one side               view, or copy where the operand of a concat is copied
+//     a view of what another launch stored           two_launches, of which the reader is the second
 //     else                                           two_launches
 #include "driver/settle_ledger.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "fusion/names.hpp"
@@ -114,6 +116,7 @@ struct Consumer {
   const Node* node = nullptr;
   Launches launches;                      ///< of its results
   std::vector<const Value*> copied = {};  ///< operands of a concat that launches copy into its result
+  std::vector<int> copies = {};           ///< those launches
 };
 
 Consumer consumer_of(const Node& node, const Executed& executed) {
@@ -121,12 +124,40 @@ Consumer consumer_of(const Node& node, const Executed& executed) {
   for (const Value* v : node.outputs) {
     c.launches.merge(executed.launches_of(value_name(*v)));
     for (size_t i = 0; i < node.inputs.size() && node.op->moves == Moves::all; ++i)
-      if (!executed.launches_of(fmt::format("{}[{}]", value_name(*v), i)).empty()) c.copied.push_back(node.inputs[i]);
+      if (const Launches own = executed.launches_of(fmt::format("{}[{}]", value_name(*v), i)); !own.empty()) {
+        c.copied.push_back(node.inputs[i]);
+        c.copies.push_back(*own.begin());
+      }
   }
   return c;
 }
 
-void settle(EdgeVerdict& edge, const Value& value, const Consumer& reader, const Executed& executed,
+/// The launches that stored what a view shows: of its data, of a concat all operands.
+class Stored {
+ public:
+  explicit Stored(const Executed& executed) : executed_(executed) {}
+
+  const Launches& behind(const Value& view) {
+    const auto known = launches_.find(&view);
+    if (known != launches_.end()) return known->second;
+    Launches all;
+    const Node* node = view.producer;
+    const bool any = node && node->op->moves == Moves::all;
+    for (size_t i = 0; node && i < (any ? node->inputs.size() : std::min<size_t>(node->inputs.size(), 1)); ++i) {
+      if (!node->inputs[i]) continue;
+      Launches own = executed_.launches_of(value_name(*node->inputs[i]));
+      if (own.empty()) own = behind(*node->inputs[i]);
+      all.insert(own.begin(), own.end());
+    }
+    return launches_[&view] = all;
+  }
+
+ private:
+  const Executed& executed_;
+  std::map<const Value*, Launches> launches_;
+};
+
+void settle(EdgeVerdict& edge, const Value& value, const Consumer& reader, const Executed& executed, Stored& stored,
             const std::vector<ShapeVerdict>& verdicts, const Program& program) {
   const Node& consumer = *reader.node;
   Launches makes = executed.launches_of(edge.tensor), takes = reader.launches;
@@ -134,7 +165,13 @@ void settle(EdgeVerdict& edge, const Value& value, const Consumer& reader, const
   const bool copied = of_this > 0, others_copied = of_this < reader.copied.size();
   if (others_copied && !copied) takes.clear();  // the concat has launches for its other operands alone
   const bool absorbed = !executed.knows(edge.tensor) && !takes.empty();
-  const std::string first = takes.empty() ? "" : program.launches[static_cast<size_t>(*takes.begin())].name;
+  const auto own = std::find(reader.copied.begin(), reader.copied.end(), &value);
+  const int named = own != reader.copied.end() ? reader.copies[static_cast<size_t>(own - reader.copied.begin())]
+                    : takes.empty()            ? -1
+                                               : *takes.begin();
+  const std::string first = named < 0 ? "" : program.launches[static_cast<size_t>(named)].name;
+  if (makes.empty() && !copied && !absorbed && !takes.empty() && !edge.decline.code.empty())
+    if (const Launches& behind = stored.behind(value); !meet(behind, takes)) makes = behind;
   if (!copied && (absorbed || meet(makes, takes))) {
     edge.executed = kOneLaunch;
     edge.by = edge.group.empty() ? joined_by(*value.producer, consumer, verdicts, first) : edge.group;
@@ -165,13 +202,14 @@ void settle_ledger(const Graph& prepared, FusionPlan& plan, const Graph& shaped,
                    const std::vector<ShapeVerdict>& verdicts, const Program& program) {
   const NodeNames names(prepared);
   const Executed executed(shaped, program);
+  Stored stored(executed);
   Consumer reader;
   for (EdgeVerdict& edge : plan.edges) {
     const Node *producer = names.find(edge.producer), *consumer = names.find(edge.consumer);
     if (!producer || !consumer) continue;
     if (reader.node != consumer) reader = consumer_of(*consumer, executed);
     for (const Value* v : producer->outputs)
-      if (value_name(*v) == edge.tensor) settle(edge, *v, reader, executed, verdicts, program);
+      if (value_name(*v) == edge.tensor) settle(edge, *v, reader, executed, stored, verdicts, program);
   }
 }
 

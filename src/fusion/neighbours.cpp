@@ -35,7 +35,6 @@ namespace opfuse {
 namespace {
 
 constexpr double kLeastGain = 0.02;          ///< of the time apart: predictions of smaller gains are guesses
-constexpr double kLaunchSaved = 1;           ///< microseconds: of maps of one shape, which compute the same either way
 constexpr double kLeastPrologueGain = 0.25;  ///< where a contraction computes its data: tiles are chosen for products
 constexpr size_t kLeastPrices = 200'000;     ///< operands that are priced whatever the size of the graph
 
@@ -234,7 +233,9 @@ std::vector<Neighbours::Pair> Neighbours::pairs_from(Node* node, bool siblings) 
     return found;
   }
   if (first.size() == 1 && costs_nothing(*first.front()) && !is_a<Concat>(*first.front())) return found;
-  for (Value* v : external_results(graph(), first)) follow(first, v, {}, found);
+  const std::vector<Value*> results = external_results(graph(), first);
+  for (Value* v : results) follow(first, v, {}, found);
+  if (!results.empty()) add_through_views(first, results.front(), found);
   return found;
 }
 
@@ -276,6 +277,8 @@ std::optional<Neighbours::Pair> Neighbours::pair_between(Node* one, Node* other)
   const std::pair<Node*, Node*> ways[] = {{one, other}, {other, one}};
   for (const auto& [from, to] : ways) {
     const Nodes first = unit_of(from), second = unit_of(to);
+    if (is_view(from))
+      if (auto through = pair_through(from, to)) return through;
     for (Value* v : external_results(graph(), first))
       if (std::any_of(v->uses.begin(), v->uses.end(), [&](const Use& use) { return contains(second, use.node); }))
         return Pair{first, {}, second, v};
@@ -297,14 +300,18 @@ void Neighbours::force(const std::string& a, const std::string& b) {
   };
   if (!found) return refuse({"no_edge", "no value goes from one group to the other, nor do both read one", {}});
   const Trial trial = consider(*found, true);
-  if (trial.why && trial.why->code != "slower") return refuse(*trial.why);
+  if (trial.why && trial.why->code != "slower" && trial.why->code != "small_gain") return refuse(*trial.why);
   rules_.join(found->first, found->between, found->second);
   if (!trial.why) return;
   const size_t owner = planner_.owner.at(planner_.grouping.group_of(one));
-  planner_.plan.candidates[owner].notes.push_back("forced, predicted slower: " + trial.why->message);
+  planner_.plan.candidates[owner].notes.push_back(
+      fmt::format("forced, {}: {}", trial.why->code == "slower" ? "predicted slower" : "predicted gain is small",
+                  trial.why->message));
 }
 
 Neighbours::Trial Neighbours::of_edge(Value& value, Node& reader) {
+  if (is_view(value.producer))
+    if (const auto through = pair_through(value.producer, &reader)) return consider(*through, false, true);
   const Pair pair{unit_of(value.producer), {}, unit_of(&reader), &value};
   return consider(pair, false, true);
 }
@@ -524,15 +531,19 @@ double Neighbours::gain(const Pair& pair, const PricePair& price) const {
 std::optional<Decline> Neighbours::slower(const Pair& pair, const PricePair& price) const {
   const bool prologue = any_kind(pair.second, {OpKind::contraction}) && !sums_products(pair.first);
   double least = (prologue ? kLeastPrologueGain : kLeastGain) * price.apart.microseconds;
-  if (only_elementwise(pair.first) && only_elementwise(pair.second)) least = std::min(least, kLaunchSaved);
+  if (only_elementwise(pair.first) && only_elementwise(pair.second))
+    least = 0;  // the same is computed, by a launch less
   if (gain(pair, price) > least) return std::nullopt;
   const bool dense = !in_blocks(pair) || price.joined->microseconds > price.apart.microseconds - least;
   const double joined = dense ? price.joined->microseconds : price.joined->blocked_microseconds;
   const double apart = dense ? price.apart.microseconds : price.apart.blocked_microseconds;
-  return Decline{"slower",
-                 fmt::format("{} with {} as one launch: predicted {}, apart {}; {:.2f} MB instead of {:.2f} MB",
+  const bool loses = joined >= apart;
+  const std::string bar =
+      loses ? "" : fmt::format(", not {:.0f} % less", 100 * least / std::max(price.apart.microseconds, 1e-9));
+  return Decline{loses ? "slower" : "small_gain",
+                 fmt::format("{} with {} as one launch: predicted {}, apart {}{}; {:.2f} MB instead of {:.2f} MB",
                              describe(*pair.first.back()), describe(*pair.second.front()), text_of_time(joined),
-                             text_of_time(apart), 1e-6 * static_cast<double>(price.joined->bytes),
+                             text_of_time(apart), bar, 1e-6 * static_cast<double>(price.joined->bytes),
                              1e-6 * static_cast<double>(price.apart.bytes)),
                  {}};
 }

@@ -51,6 +51,10 @@ class Neighbours {
   std::vector<Pair> pairs_from(Node* node, bool siblings) const;
   std::optional<Pair> pair_between(Node* one, Node* other) const;
   void follow(const Nodes& first, Value* value, const Nodes& between, std::vector<Pair>& found) const;
+  bool is_view(Node* node) const;  // view_pairs.cpp
+  Nodes views_behind(const Nodes& first) const;
+  void add_through_views(const Nodes& first, Value* value, std::vector<Pair>& found) const;
+  std::optional<Pair> pair_through(Node* view, Node* reader) const;
   void add_siblings(Value* value, const Nodes& first, std::vector<Pair>& found) const;
   Trial consider(const Pair& pair, bool forced = false, bool about_edge = false);
   std::optional<Decline> unfit(const Pair& pair, bool forced) const;

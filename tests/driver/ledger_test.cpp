@@ -12,8 +12,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Compilation lowered_model(const std::string& text, CompilationOptions options = {}) {
-  Compilation c(parse_graph(text, ops()), parse_target("cpu:avx512"), std::move(options));
+Compilation lowered_model(const std::string& text, CompilationOptions options = {}, const char* target = "cpu:avx512") {
+  Compilation c(parse_graph(text, ops()), parse_target(target), std::move(options));
   c.run_to(Milestone::lowered);
   return c;
 }
@@ -37,6 +37,49 @@ TEST(Ledger, SaysWhatRuns) {
   EXPECT_EQ(edge_of(c, "r", "cat").executed, kView);
   EXPECT_EQ(edge_of(c, "b", "cat").executed, kView);
   for (const EdgeVerdict& e : c.plan.edges) EXPECT_FALSE(e.executed.empty()) << e.producer << " -> " << e.consumer;
+}
+
+/// A view hides no store: what stored its memory and what reads it are two launches, with the verdict on these two.
+TEST(Ledger, OfAReaderBehindAViewNamesTheLaunchInFrontOfIt) {
+  const std::string model =
+      "graph (%x: f32[16,64]) { %w = const rand<1> : f32[64,192]\n %a = matmul(%x, %w) @\"product\"\n"
+      "%p, %q = split(%a) {axis=1, num_outputs=2} @\"halves\"\n %s = sigmoid(%q) @\"gate\"\n %y = mul(%p, %s) @\"glu\" "
+      "return %y }";
+  const Compilation c = lowered_model(model);
+  EXPECT_EQ(edge_of(c, "product", "halves").executed, kView);
+  const EdgeVerdict& edge = edge_of(c, "halves", "gate");
+  EXPECT_EQ(edge.executed, kTwoLaunches);
+  EXPECT_THAT(edge.decline.message, HasSubstr("matmul \"product\""));
+  ASSERT_TRUE(edge.price);
+  EXPECT_GT(edge.price->apart.bytes, 16 * 192 * 4) << "the product is part of it";
+  // of an input of the model nothing was stored
+  const Compilation input = lowered_model(
+      "graph (%x: f32[16,64]) { %p, %q = split(%x) {axis=1, num_outputs=2} @\"halves\"\n %s = sigmoid(%q) @\"gate\"\n"
+      "%y = mul(%p, %s) @\"glu\" return %y }");
+  EXPECT_EQ(edge_of(input, "halves", "gate").executed, kView);
+}
+
+TEST(Ledger, OfCopiesNamesTheLaunchOfEachOperand) {
+  const Compilation c = lowered_model(
+      "graph (%x: f32[1,16,14,14]) {\n %a = max_pool(%x) {kernel_shape=[5,5], pads=[2,2,2,2]} @\"a\"\n"
+      "%b = max_pool(%a) {kernel_shape=[5,5], pads=[2,2,2,2]} @\"b\"\n"
+      "%y = concat(%x, %a, %b) {axis=1} @\"cat\"\n return %y }");
+  const EdgeVerdict &first = edge_of(c, "a", "cat"), &second = edge_of(c, "b", "cat");
+  EXPECT_EQ(first.executed, kCopy);
+  EXPECT_THAT(first.by, HasSubstr("[1]"));
+  EXPECT_EQ(second.executed, kView);
+}
+
+TEST(Ledger, CallsAGainBelowTheBarSmallNotSlower) {
+  const Compilation c = lowered_model(
+      "graph (%x: f32[32,64]) { %t = transpose(%x) {perm=[1,0]} @\"t\"\n %a = relu(%t) @\"a\"\n"
+      "%b = sigmoid(%x) @\"b\"\n %y = matmul(%b, %a) @\"y\" return %y }",
+      {}, "cpu:avx2");
+  const EdgeVerdict& edge = edge_of(c, "a", "y");
+  EXPECT_EQ(edge.decline.code, "small_gain");
+  ASSERT_TRUE(edge.price && edge.price->joined);
+  EXPECT_LT(edge.price->joined->microseconds, edge.price->apart.microseconds);
+  EXPECT_EQ(edge_of(c, "b", "y").decline.code, "slower");
 }
 
 TEST(Ledger, ThatShapingJoinedIsNotApart) {

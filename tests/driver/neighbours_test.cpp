@@ -106,6 +106,29 @@ std::vector<Case> cases() {
        "graph (%x: f32[64,256]) { %k = const dense<1> : i64[] %a = tanh(%x) %y = cum_sum(%a, %k) return %y }", 2},
       {"function_in_front_of_a_mean",
        "graph (%x: f32[64,256]) { %k = const dense<1> : i64[1] %a = tanh(%x) %y = reduce_mean(%a, %k) return %y }", 1},
+      // through views
+      {"two_slices_of_one_value",
+       "graph (%x: f32[8,64]) { %s = const dense<0> : i64[1] %m = const dense<32> : i64[1] %e = const dense<64> : "
+       "i64[1]\n"
+       "%k = const dense<1> : i64[1] %r = relu(%x)\n %a = slice(%r, %s, %m, %k) %b = slice(%r, %m, %e, %k)\n"
+       "%y = mul(%a, %b) return %y }",
+       1},
+      {"both_results_of_a_split",
+       "graph (%x: f32[8,64], %z: f32[8,64]) { %r = add(%x, %z)\n %p, %q = split(%r) {axis=1, num_outputs=2}\n %s = "
+       "sigmoid(%q)\n"
+       "%y = mul(%p, %s) return %y }",
+       1},
+      {"a_slice_that_others_read",
+       "graph (%x: f32[8,64]) { %s = const dense<0> : i64[1] %m = const dense<32> : i64[1] %k = const dense<1> : "
+       "i64[1]\n"
+       "%r = relu(%x)\n %a = slice(%r, %s, %m, %k) %n = transpose(%a) {perm=[1,0]}\n %w = const rand<1> : f32[32,4]\n"
+       "%v = const rand<2> : f32[8,4]\n %y = matmul(%a, %w) %z = matmul(%n, %v) return %y, %z }",
+       3},
+      // all results are wanted, and what is computed stays the same
+      {"maps_whose_values_are_results",
+       "graph (%x: f32[16,64]) { %a = relu(%x) %b = sigmoid(%a) %c = tanh(%b)\n %d = add(%a, %c) return %a, %b, %c, %d "
+       "}",
+       1},
       // prologues by how often they are computed
       {"window_that_reads_once", image("%a = relu(%x)\n %y = max_pool(%a) {kernel_shape=[2,2], strides=[2,2]}"), 1},
       {"product_that_reads_often",

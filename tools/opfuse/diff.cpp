@@ -92,7 +92,7 @@ Json json_of(const Side& first, const Side& second, const PlanDiff& diff) {
   return out;
 }
 
-std::string text_of(const Side& side) {
+std::string side_text(const Side& side) {
   return fmt::format("{}   target {}   {} groups{}", side.name, side.plan.target, side.plan.applied().size(),
                      side.launches ? fmt::format(", {} launches", *side.launches) : "");
 }
@@ -103,7 +103,7 @@ int run(const Flags& flags) {
   if (flags.json)
     print_json(json_of(first, second, diff));
   else
-    fmt::print("first    {}\nsecond   {}\n{}", text_of(first), text_of(second), diff_text(diff, flags.top));
+    fmt::print("first    {}\nsecond   {}\n{}", side_text(first), side_text(second), diff_text(diff, flags.top));
   return flags.fail_on_lost && !diff.lost.empty() ? kCheckFailed : kOk;
 }
 
