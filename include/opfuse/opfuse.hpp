@@ -31,6 +31,8 @@ struct LoadOptions {
   /// may still bind them, to the same values.
   std::map<std::string, ArrayView> fixed_inputs{};
   std::map<std::string, int64_t> limits{};  ///< by name, `opfuse options` lists them: {"unrolled_nodes", 20000}
+  /// Operators of custom domains as expressions, "swish(x, b) = x * sigmoid(b * x)", or paths of files of them.
+  std::vector<std::string> operators{};
 };
 
 /// A model: a graph read from ONNX. Copies are deep.

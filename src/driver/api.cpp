@@ -34,8 +34,9 @@ Model Model::from_graph(Graph graph) {
 }
 
 Model Model::load(const std::string& path, const LoadOptions& options) {
-  return from_graph(
-      read_onnx(path, {.fixed_inputs = copies_of(options.fixed_inputs), .limits = limits_with(options.limits)}));
+  return from_graph(read_onnx(path, {.fixed_inputs = copies_of(options.fixed_inputs),
+                                     .limits = limits_with(options.limits),
+                                     .operators = options.operators}));
 }
 Model Model::zoo(const std::string& name) { return from_graph(build_zoo(name)); }
 void Model::save(const std::string& path, bool flatten) const { write_onnx(*graph_, path, {.functions = !flatten}); }

@@ -81,6 +81,7 @@ class ModelReader {
   void keep_value_info(std::string_view key, const ValueInfo& info, const TensorType& type);
 
   ModelProto model_;
+  std::string operators_;  ///< functions that the options define, encoded
   FlatNodes flat_;
   const ReadOptions options_;
   TensorReader tensors_;

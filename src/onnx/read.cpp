@@ -12,6 +12,7 @@
 #include "base/fail.hpp"
 #include "base/mapped_file.hpp"
 #include "ir/fix_input.hpp"
+#include "onnx/expression_operator.hpp"
 #include "onnx/file_kind.hpp"
 #include "onnx/import_spelled.hpp"
 #include "onnx/import_table.hpp"
@@ -46,6 +47,10 @@ ModelReader::ModelReader(Bytes bytes, std::shared_ptr<const void> owner, const s
     throw;
   }
   graph_.model_file = path;
+  if (options_.operators.empty()) return;
+  const LimitScope scope(options_.limits);
+  operators_ = expression_operators(options_.operators, model_);
+  for (FunctionProto& function : parse_model(operators_).functions) model_.functions.push_back(std::move(function));
 }
 
 Graph ModelReader::read() {

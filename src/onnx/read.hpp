@@ -28,6 +28,9 @@ struct ReadOptions {
   /// place of an initializer of that name. E::unknown_name, E::bad_binding.
   std::map<std::string, Tensor> fixed_inputs = {};
   Limits limits = {};
+  /// Operators of custom domains as expressions, "swish(x, b) = x * sigmoid(b * x)", or paths of files of them. They
+  /// are read as functions of the model.
+  std::vector<std::string> operators = {};
   /// Receives each problem of initializers and nodes by itself; the Error thrown holds them in one text.
   std::vector<Diagnostic>* problems = nullptr;
   /// With `problems`: what could be read beside them, where results of what could not are unknown.

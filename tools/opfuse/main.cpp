@@ -21,6 +21,7 @@
 #include "fusion/plan.hpp"
 #include "interrupt.hpp"
 #include "limits_flag.hpp"
+#include "operator_flag.hpp"
 #include "opfuse/opfuse.hpp"
 #include "report.hpp"
 #include "runtime/artifact.hpp"
@@ -125,6 +126,7 @@ int run_cli(int argc, char** argv) {
     CLI::App* sub = app.add_subcommand(verb.name, verb.summary);
     const std::function<int()> run = verb.add(flags.emplace_back(sub));
     add_limit_flag(flags.back());
+    add_operator_flag(flags.back());
     add_foreign_flags(flags.back());
     add_quiet_flag(flags.back());
     sub->callback([&chosen, run] { chosen = run; });

@@ -11,6 +11,7 @@
 #include "limits_flag.hpp"
 #include "link/interface.hpp"
 #include "onnx/read.hpp"
+#include "operator_flag.hpp"
 #include "ops/registry.hpp"
 #include "report.hpp"
 #include "runtime/artifact.hpp"
@@ -33,6 +34,7 @@ bool ends_with(const std::string& text, std::string_view end) {
 Graph read_model(const std::string& path, const ModelOptions& with) {
   ReadOptions options;
   options.limits = given_limits();
+  options.operators = given_operators();
   options.problems = with.problems, options.rest = with.rest;
   if (with.problems && options.limits.problems == Limits{}.problems) options.limits.problems = INT64_MAX;
   if (with.inputs.empty()) return read_onnx(path, options);
