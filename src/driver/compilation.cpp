@@ -255,11 +255,19 @@ void Compilation::shape() {
   shapings = std::move(shaping.notes);
 }
 
+/// With --measure on a host; elsewhere nothing was timed.
+std::optional<KnownTimes> Compilation::known_times() const {
+  if (!options.algorithms.measure || !target.traits.on_host) return std::nullopt;
+  return read_times(options.timings, target, options.algorithms.threads);
+}
+
 void Compilation::lower() {
   const auto& off = options.no_pass;
   const bool loop =
       options.fused && has_groups(fused) && std::find(off.begin(), off.end(), "loop-over-images") == off.end();
-  const LowerOptions request{options.allow_reference, options.algorithms, options.limits, loop};
+  const std::optional<KnownTimes> times = known_times();
+  const LowerOptions request{options.allow_reference, options.algorithms, options.limits, loop,
+                             times ? &*times : nullptr};
   for (Variant& variant : variants) {
     LowerOptions with = request;
     with.stretches = variant.stretches;

@@ -83,6 +83,7 @@ struct Compilation {
   void open_devices();
   void make_plan();
   void measure_plan();
+  std::optional<KnownTimes> known_times() const;
   void apply_plan();
   void shape();
   void lower();

@@ -18,10 +18,10 @@
 
 #include "base/fail.hpp"
 #include "base/hash.hpp"
+#include "driver/known_times.hpp"
 #include "driver/measure_launches.hpp"
 #include "link/generators.hpp"
 #include "opfuse/runtime.hpp"
-#include "profile/probe_machine.hpp"
 #include "profile/statistics.hpp"
 #include "tune/timing_cache.hpp"
 
@@ -91,12 +91,6 @@ TimingKey key_of(const Program& program, const Member& member, const std::string
   return {member.fused.size() == 1 ? regions : hash_text(regions).hex(), hash_text(layouts).hex(), machine};
 }
 
-Timing timing_of(const std::string& form, const std::vector<double>& sample, const std::string& generator) {
-  Timing t{form, 1e-3 * percentile(sample, 50), 0, static_cast<int64_t>(sample.size()), generator};
-  if (t.median > 0) t.spread = 0.5e-3 * (percentile(sample, 75) - percentile(sample, 25)) / t.median;
-  return t;
-}
-
 /// Times of launches together, run by run.
 std::vector<double> sums(const std::vector<std::vector<double>>& samples, const std::vector<size_t>& launches) {
   std::vector<double> total;
@@ -117,12 +111,11 @@ Verdict verdict_of(const Timing& fused, const Timing& split) {
 class Measuring {
  public:
   Measuring(const Graph& prepared, FusionPlan& plan, const GroupMeasuring& how)
-      : prepared_(prepared), plan_(plan), how_(how), generator_(generator_for(how.target).fingerprint()) {
-    if (how_.timings.empty()) how_.timings = {TimingCache::default_file()};
-    machine_ =
-        fmt::format("{}, {}{}, {} threads", processor_name(), how.target.name, how.target.fingerprint, threads_of(how));
-    for (const std::string& file : how_.timings) cache_.merge(TimingCache::read(file));
-  }
+      : prepared_(prepared),
+        plan_(plan),
+        how_(how),
+        generator_(generator_for(how.target).fingerprint()),
+        times_(read_times(how.timings, how.target, threads_of(how))) {}
 
   std::string run() {
     const Program fused = program_of(plan_), split = program_of(without_rules());
@@ -131,7 +124,7 @@ class Measuring {
       return m.fused.empty() || m.split.empty() || regions_of(fused, m.fused) == regions_of(split, m.split) ||
              !candidate_in(m);
     });
-    for (Member& m : members) m.key = key_of(fused, m, machine_);
+    for (Member& m : members) m.key = key_of(fused, m, times_.machine);
     const size_t known = static_cast<size_t>(std::count_if(
         members.begin(), members.end(), [&](const Member& m) { return verdicts_.contains(m.key) || known_before(m); }));
     if (known < members.size()) measure(fused, split, members);
@@ -139,15 +132,15 @@ class Measuring {
     for (const Member& m : members) apart += judge(m);
     return fmt::format(
         "{} groups of the rules against their kernels apart: {} measured, {} known from {}; {} taken apart",
-        members.size(), members.size() - known, known, how_.timings.front(), apart);
+        members.size(), members.size() - known, known, times_.file, apart);
   }
 
  private:
   const Graph& prepared_;
   FusionPlan& plan_;
   GroupMeasuring how_;
-  std::string generator_, machine_;
-  TimingCache cache_;
+  std::string generator_;
+  KnownTimes times_;
   std::map<TimingKey, Verdict> verdicts_;
 
   static int threads_of(const GroupMeasuring& how) {
@@ -181,8 +174,8 @@ class Measuring {
   }
 
   bool known_before(const Member& member) {
-    const Timing *fused = cache_.find(member.key, "fused", generator_),
-                 *split = cache_.find(member.key, "split", generator_);
+    const Timing *fused = times_.cache.find(member.key, "fused", generator_),
+                 *split = times_.cache.find(member.key, "split", generator_);
     if (!fused || !split) return false;
     verdicts_[member.key] = verdict_of(*fused, *split);
     return true;
@@ -198,7 +191,7 @@ class Measuring {
       verdicts_[m.key] = {a.median, b.median, b.median > 0 ? ratio_of_medians(one, several, 1, 300).low : 0};
       fresh.add(m.key, a), fresh.add(m.key, b);
     }
-    fresh.write(how_.timings.front());
+    fresh.write(times_.file);
   }
 
   bool judge(const Member& member) {

@@ -14,9 +14,6 @@
 namespace opfuse {
 namespace {
 
-constexpr int kFewestRounds = 3, kMostRounds = 15;
-constexpr double kSeconds = 15;  ///< no more rounds begin after so long
-
 struct Contestant {
   Executable executable;
   std::vector<Tensor> inputs;
@@ -51,7 +48,8 @@ struct Contestant {
 }  // namespace
 
 std::vector<std::vector<std::vector<double>>> sample_launches(const std::vector<Program>& programs,
-                                                              const TargetInfo& target, int threads) {
+                                                              const TargetInfo& target, int threads,
+                                                              const LaunchRounds& rounds) {
   for (const Program& program : programs) {
     if (!program.symbols.empty())
       throw fail(E::bad_option, "--measure with open dimensions: {}", fmt::join(program.symbols, ", "))
@@ -66,7 +64,11 @@ std::vector<std::vector<std::vector<double>>> sample_launches(const std::vector<
   for (const Program& program : programs) contestants.push_back(std::make_unique<Contestant>(program, target, threads));
   const auto start = std::chrono::steady_clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
-  for (int round = 0; round < kMostRounds && (round < kFewestRounds || seconds() < kSeconds); ++round)
+  const auto go_on = [&](int round) {
+    if (rounds.stop && rounds.stop()) return false;
+    return round < rounds.most && (round < rounds.fewest || seconds() < rounds.seconds);
+  };
+  for (int round = 0; go_on(round); ++round)
     for (const auto& contestant : contestants) contestant->take_turn();
   std::vector<std::vector<std::vector<double>>> samples;
   for (const auto& contestant : contestants) samples.push_back(std::move(contestant->samples));

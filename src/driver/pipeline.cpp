@@ -12,6 +12,7 @@
 #include "cpu/group_cost.hpp"
 #include "cpu/intrinsic/intrinsic.hpp"
 #include "driver/measure_launches.hpp"
+#include "driver/measured_schedules.hpp"
 #include "fusion/precision.hpp"
 #include "fusion/user/capability_rules.hpp"
 #include "fusion/user/pattern_file.hpp"
@@ -322,6 +323,29 @@ bool may_lack_a_value(const Diagnostic& d) {
   return d.code.starts_with("E03") || d.name == "unknown_dimension" || d.name == "uncompilable";
 }
 
+/// Algorithms by prediction, or by times: known ones, and new ones that are kept where the known ones are.
+void choose_measured(Program& program, const TargetInfo& target, const LowerOptions& request) {
+  const std::string generator = generator_for(target).fingerprint();
+  TimingCache fresh;
+  LaunchTimes times;
+  times.measure = [&](const std::vector<Program>& programs, int threads) {
+    return sample_launches(programs, target, threads);
+  };
+  if (request.times) {
+    times.known = [&](const Launch& launch, const std::string& algorithm) -> std::optional<double> {
+      const Timing* t = request.times->cache.find(launch_key(program, launch, request.times->machine),
+                                                  "algorithm " + algorithm, generator);
+      return t ? std::optional(1e3 * t->median) : std::nullopt;
+    };
+    times.learn = [&](const Launch& launch, const std::string& algorithm, const std::vector<double>& nanoseconds) {
+      fresh.add(launch_key(program, launch, request.times->machine),
+                timing_of("algorithm " + algorithm, nanoseconds, generator));
+    };
+  }
+  choose_algorithms(program, target, request.algorithms, times);
+  if (fresh.size() > 0) fresh.write(request.times->file);
+}
+
 Program lower(const Graph& graph, const TargetInfo& target, const LowerOptions& request) {
   if (!target.traits.chooses_algorithms) refuse_algorithms(request.algorithms, target);
   Graph lowered = graph.clone();
@@ -333,9 +357,8 @@ Program lower(const Graph& graph, const TargetInfo& target, const LowerOptions& 
   if (!target.traits.chooses_algorithms)
     drop_unaligned_vectors(program);
   else
-    choose_algorithms(program, target, request.algorithms, [&](const std::vector<Program>& programs, int threads) {
-      return time_launches(programs, target, threads);
-    });
+    choose_measured(program, target, request);
+  if (request.times) take_measured_schedules(program, target, *request.times);
   if (request.image_loop && target.traits.loops)
     loop_over_images(program, image_caches(target), request.limits.arena_comparisons);
   note_activation_tables(program, target);

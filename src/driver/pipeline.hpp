@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "driver/known_times.hpp"
 #include "fusion/plan.hpp"
 #include "ir/graph.hpp"
 #include "link/build_artifact.hpp"
@@ -56,8 +57,9 @@ struct LowerOptions {
   bool allow_reference = false;  ///< operators without a kernel become launches of the interpreter, with a note each
   AlgorithmRequest algorithms{};
   Limits limits{};
-  bool image_loop = true;  ///< an open batch may run image by image where its maps leave the caches
-  bool stretches = false;  ///< broadcasts along open dimensions of 1 are computed; they are on GPUs always
+  bool image_loop = true;             ///< an open batch may run image by image where its maps leave the caches
+  const KnownTimes* times = nullptr;  ///< of algorithms and schedules that were measured; null: none
+  bool stretches = false;             ///< broadcasts along open dimensions of 1 are computed; they are on GPUs always
 };
 /// What of a fused graph has no place in a program; none: lower_to_program does not throw E::uncompilable.
 std::vector<Obstacle> obstacles_on(const Graph& fused, const TargetInfo& target, const LowerOptions& options);

@@ -14,6 +14,10 @@ struct Generator {
   LinkedCode (*generate)(const std::vector<KernelSpec>&, const TargetInfo&, const CodegenOptions&);
   /// Identifies the generator's build, so that cached kernels of another one are not taken.
   std::string (*fingerprint)();
+  /// What tuning tries: the `most` fastest schedules of a kernel by predicted time, the chosen one first.
+  std::vector<Schedule> (*candidates)(const Region&, const std::vector<ParamLayout>&, const TargetInfo&, size_t most);
+  /// E::codegen_failed for a schedule that cannot be emitted.
+  void (*verify)(const KernelSpec&, const TargetInfo&);
 };
 
 const Generator& generator_for(const TargetInfo& target);

@@ -22,6 +22,12 @@ constexpr double kWorthwhile = 0.97;  ///< of the time of an option with fewer b
 constexpr double kForbidden = 1e15;   ///< cycles of what is only taken when nothing else may be
 constexpr int64_t kNoBound = INT64_MAX / 2;
 
+double median(std::vector<double> sample) {
+  const auto middle = sample.begin() + static_cast<std::ptrdiff_t>(sample.size() / 2);
+  std::nth_element(sample.begin(), middle, sample.end());
+  return middle == sample.end() ? 0 : *middle;
+}
+
 /// NAME[@NODE] as written by --algorithm and --no-algorithm.
 struct Wish {
   std::string name, node;
@@ -57,8 +63,8 @@ struct Layer {
 
 class Chooser {
  public:
-  Chooser(Program& program, const TargetInfo& target, const AlgorithmRequest& request, const LaunchTimer& timer)
-      : program_(program), target_(target), request_(request), timer_(timer) {
+  Chooser(Program& program, const TargetInfo& target, const AlgorithmRequest& request, const LaunchTimes& times)
+      : program_(program), target_(target), request_(request), times_(times) {
     threads_ = request.threads > 0 ? request.threads : available_threads();
     for (const std::string& text : request.only) only_.push_back(parse_wish(text));
     for (const std::string& text : request.skip) skip_.push_back(parse_wish(text));
@@ -70,7 +76,7 @@ class Chooser {
   void run() {
     for (size_t l = 0; l < program_.launches.size(); ++l) add_layer(l);
     check_wishes();
-    if (request_.measure && has_choice()) measure();
+    if (request_.measure && has_choice() && !all_known()) measure();
     spend(kNoBound);
     for (Layer& layer : layers_) layer.unbounded = layer.chosen;
     const int64_t bound = request_.max_weight_growth.value_or(default_weight_growth(program_));
@@ -87,11 +93,12 @@ class Chooser {
   Program& program_;
   const TargetInfo& target_;
   const AlgorithmRequest& request_;
-  const LaunchTimer& timer_;
+  const LaunchTimes& times_;
   int64_t threads_ = 1;
   std::vector<Wish> only_, skip_;
   std::vector<Layer> layers_;
-  std::vector<double> exact_times_;  ///< measured, by launch; empty: predictions
+  bool measured_ = false;            ///< options cost nanoseconds, not predicted cycles
+  std::vector<double> exact_times_;  ///< measured, by launch, all direct; empty where none was run
 
   std::vector<ParamLayout> layouts_of(const Launch& launch) const {
     std::vector<ParamLayout> layouts;
@@ -163,6 +170,24 @@ class Chooser {
     }
   }
 
+  /// Whether every option of every layer was measured before; their times replace predictions then.
+  bool all_known() {
+    if (!times_.known) return false;
+    std::vector<std::vector<double>> known;
+    for (const Layer& layer : layers_) {
+      std::vector<double>& of_layer = known.emplace_back();
+      for (const AlgorithmOption& option : layer.options.options) {
+        const auto ns = times_.known(program_.launches[layer.launch], option.name);
+        if (!ns) return false;
+        of_layer.push_back(*ns);
+      }
+    }
+    for (size_t l = 0; l < layers_.size(); ++l)
+      for (size_t i = 0; i < known[l].size(); ++i) layers_[l].options.options[i].cycles = known[l][i];
+    measured_ = true;
+    return true;
+  }
+
   /// The whole program once with each algorithm wherever it fits; the times of its launches replace predictions.
   void measure() {
     std::vector<Program> variants;
@@ -171,12 +196,16 @@ class Chooser {
       for (Layer& layer : layers_)
         if (const size_t i = layer.find(name); i > 0) apply(variants.back(), layer, i);
     }
-    const auto times = timer_(variants, static_cast<int>(threads_));
-    exact_times_ = times[0];
+    const auto samples = times_.measure(variants, static_cast<int>(threads_));
+    for (const std::vector<double>& launch : samples[0]) exact_times_.push_back(median(launch));
+    measured_ = true;
     for (Layer& layer : layers_)
-      for (size_t v = 0; v < times.size(); ++v)
-        for (AlgorithmOption& option : layer.options.options)
-          if (option.name == algorithm_names()[v]) option.cycles = times[v][layer.launch];
+      for (size_t v = 0; v < samples.size(); ++v)
+        for (AlgorithmOption& option : layer.options.options) {
+          if (option.name != algorithm_names()[v]) continue;
+          option.cycles = median(samples[v][layer.launch]);
+          if (times_.learn) times_.learn(program_.launches[layer.launch], option.name, samples[v][layer.launch]);
+        }
   }
 
   void check_wishes() const {
@@ -321,10 +350,11 @@ class Chooser {
     launch.schedule = option.schedule;
   }
 
-  const char* known() const { return exact_times_.empty() ? "predicted" : "measured"; }
+  const char* known() const { return measured_ ? "measured" : "predicted"; }
 
-  /// What --exact would cost, predicted over the whole program.
+  /// What --exact would cost over the whole program, predicted or measured; nothing where only layers' times are known.
   std::string gain() const {
+    if (measured_ && exact_times_.empty()) return "";
     double chosen = 0, exact = 0;
     std::map<size_t, const Layer*> of_launch;
     for (const Layer& layer : layers_)
@@ -345,8 +375,8 @@ class Chooser {
 }  // namespace
 
 void choose_algorithms(Program& program, const TargetInfo& target, const AlgorithmRequest& request,
-                       const LaunchTimer& timer) {
-  Chooser(program, target, request, timer).run();
+                       const LaunchTimes& times) {
+  Chooser(program, target, request, times).run();
 }
 
 std::string algorithm_summary(const Program& program) {

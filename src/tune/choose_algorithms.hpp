@@ -21,16 +21,25 @@ struct AlgorithmRequest {
   bool measure = false;                        ///< times in network order instead of predictions
 };
 
-/// Median nanoseconds by program and launch, on `threads` threads, the programs in turns. Whoever can run programs
-/// hands it in: choosing needs no driver.
-using LaunchTimer = std::function<std::vector<std::vector<double>>(const std::vector<Program>& programs, int threads)>;
+/// Times of launches. Whoever can run programs hands them in: choosing needs no driver.
+struct LaunchTimes {
+  /// Nanoseconds of every run by program and launch, on `threads` threads, the programs in turns.
+  std::function<std::vector<std::vector<std::vector<double>>>(const std::vector<Program>& programs, int threads)>
+      measure;
+  /// Nanoseconds of a launch, as it is scheduled direct, with an algorithm, where they were measured before. May be
+  /// null.
+  std::function<std::optional<double>(const Launch& launch, const std::string& algorithm)> known{};
+  /// Told what was measured. May be null.
+  std::function<void(const Launch& launch, const std::string& algorithm, const std::vector<double>& nanoseconds)>
+      learn{};
+};
 
 /// Changes schedules and weight layouts of a program that was scheduled direct, fills Program::algorithms and adds one
 /// note that says what was chosen. Within the bounds on memory the predicted time is least; a layer whose probed error
-/// is too large takes the next better algorithm. `timer` serves AlgorithmRequest::measure. Throws E::bad_option and
+/// is too large takes the next better algorithm. `times` serve AlgorithmRequest::measure. Throws E::bad_option and
 /// E::unknown_name for what the request names.
 void choose_algorithms(Program& program, const TargetInfo& target, const AlgorithmRequest& request,
-                       const LaunchTimer& timer);
+                       const LaunchTimes& times);
 
 /// "Winograd F(4x4) in 11 of 53 convolutions ...": what a program computes and its largest probed error.
 std::string algorithm_summary(const Program& program);

@@ -51,6 +51,25 @@ const Timing* TimingCache::hint(const TimingKey& key, const std::string& form) c
   return most;
 }
 
+const Timing* TimingCache::fastest(const TimingKey& key, const std::string& prefix,
+                                   const std::string& generator) const {
+  const auto at = entries_.find(key);
+  if (at == entries_.end()) return nullptr;
+  const Timing* best = nullptr;
+  for (const Timing& t : at->second)
+    if (t.form.starts_with(prefix) && t.generator == generator && (!best || t.median < best->median)) best = &t;
+  return best;
+}
+
+bool TimingCache::measured_elsewhere(const TimingKey& key, const std::string& prefix,
+                                     const std::string& generator) const {
+  for (auto at = entries_.lower_bound({key.region, key.layouts, ""});
+       at != entries_.end() && at->first.region == key.region && at->first.layouts == key.layouts; ++at)
+    for (const Timing& t : at->second)
+      if (t.form.starts_with(prefix) && (at->first.machine != key.machine || t.generator != generator)) return true;
+  return false;
+}
+
 void TimingCache::add(const TimingKey& key, const Timing& timing) {
   std::vector<Timing>& known = entries_[key];
   const auto same =

@@ -36,6 +36,10 @@ class TimingCache {
   /// builds are hints: `hint`, never a verdict.
   const Timing* find(const TimingKey& key, const std::string& form, const std::string& generator) const;
   const Timing* hint(const TimingKey& key, const std::string& form) const;
+  /// Of the forms that begin with `prefix`, the one that this build ran in least time; null: it ran none.
+  const Timing* fastest(const TimingKey& key, const std::string& prefix, const std::string& generator) const;
+  /// Whether a form that begins with `prefix` was measured by another build, or on another machine.
+  bool measured_elsewhere(const TimingKey& key, const std::string& prefix, const std::string& generator) const;
   /// Takes the place of what the same build measured of the same form, where it has as many runs.
   void add(const TimingKey& key, const Timing& timing);
   void merge(const TimingCache& other);

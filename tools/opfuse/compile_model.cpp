@@ -147,10 +147,10 @@ void add_algorithm_flags(FlagSet& app, AlgorithmFlags& flags) {
   app.add_flag("--exact", flags.exact, "direct convolution only (no Winograd), no table-based activations");
   app.add_flag("--measure", flags.measure,
                "choose algorithms and groups formed by rules by timing the whole model with each");
-  app.add_option(
-         "--timings", flags.timings,
-         "with --measure: where measured groups are kept (repeatable: the first is written, the others are read "
-         "too; default: ~/.cache/opfuse/timings.json)")
+  app.add_option("--timings", flags.timings,
+                 "with --measure: where measured groups, algorithms and schedules are kept (repeatable: the first is "
+                 "written, the others are read "
+                 "too; default: ~/.cache/opfuse/timings.json)")
       ->type_name("FILE")
       ->allow_extra_args(false);
   app.add_option("--algorithm", flags.only, "compute convolutions with direct, f2, f4x2 or f4 (repeatable)")
