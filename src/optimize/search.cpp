@@ -10,41 +10,12 @@
 
 #include "base/fail.hpp"
 #include "optimize/candidates.hpp"
+#include "optimize/contestant.hpp"
 #include "profile/statistics.hpp"
 #include "profile/turns.hpp"
 
 namespace opfuse {
 namespace {
-
-/// A program that takes part, with its arrays.
-struct Contestant {
-  Compilation compilation;
-  Executable executable;
-  std::vector<Tensor> inputs;
-  Context context;
-  std::vector<double> sample;
-
-  Contestant(Compilation compiled, const SearchRequest& request, int threads)
-      : compilation(std::move(compiled)),
-        executable(Executable::from_artifact(std::move(compilation.artifact))),
-        inputs(request.inputs),
-        context(executable.create_context({.threads = threads})) {
-    const auto& infos = executable.inputs();
-    for (size_t i = 0; i < infos.size(); ++i)
-      context.bind(infos[i].name, {inputs[i].dtype(), const_cast<void*>(inputs[i].data()), inputs[i].sizes()});
-    context.run();  // memory has its size afterwards
-  }
-
-  OptimizeSide side() const {
-    OptimizeSide side;
-    for (const LaunchInfo& launch : context.launches()) side.bytes += launch.bytes_read + launch.bytes_written;
-    side.launches = context.launches().size();
-    side.ms = summarize(sample).median;
-    side.arena = static_cast<int64_t>(context.arena_bytes());
-    side.constants = static_cast<int64_t>(executable.artifact().constants.size());
-    return side;
-  }
-};
 
 struct Search {
   const Graph& model;
@@ -61,7 +32,7 @@ struct Search {
   }
 
   std::unique_ptr<Contestant> compiled(const CompilationOptions& with) const {
-    return std::make_unique<Contestant>(compile_graph(model, target, with), request, options.algorithms.threads);
+    return std::make_unique<Contestant>(compile_graph(model, target, with), request.inputs, options.algorithms.threads);
   }
 
   /// Errors of the first candidate are the caller's; the others may not apply to this model.

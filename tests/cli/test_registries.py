@@ -6,7 +6,7 @@ from harness import MODELS, CliTest, opfuse
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-VERBS = ("demo inspect fuse explain diff check optimize compile run compare quantize reduce bench profile reasons report zoo ops patterns passes targets options "
+VERBS = ("demo inspect fuse explain diff check optimize tune compile run compare quantize reduce bench profile reasons report zoo ops patterns passes targets options "
          "errors doctor").split()
 
 

@@ -36,6 +36,7 @@ const std::vector<Verb>& verbs();
   X(quantize, "place Q/DQ pairs, calibrate, write int8 ONNX, show where accuracy goes")              \
   X(check, "every problem that keeps a model from being compiled, and what would help")              \
   X(optimize, "the fastest program for a model: tried, proven, measured against no fusion")          \
+  X(tune, "schedules of a model's kernels, measured on this machine and kept")                       \
   X(compile, "compile a model to an .opf")                                                           \
   X(run, "run a model or an .opf on given or random inputs")                                         \
   X(compare, "fused and compiled against the interpreter, group by group; or against another model") \
