@@ -15,6 +15,8 @@ namespace opfuse {
 namespace {
 
 constexpr int64_t kMostParts = 32;
+constexpr int64_t kMostBands =
+    1024;  ///< tried of an image's rows: each more costs chain_each, and trying it its number
 
 /// How evenly two workers share the parts: the longer one's work over the half. Each owns a half of them, in order, and
 /// then takes the other's from the back.
@@ -73,7 +75,7 @@ std::vector<Ranked<ChainCut>> chain_cuts(const Region& region, const ChainView& 
   const auto means = view_means(region);  // rows are cut where bands end
   Fastest<ChainCut> fastest(most);
   for (int64_t o = 1; o <= blocks; ++o)
-    for (int64_t p = means ? means->count : 1; p <= (means ? means->count : rows); ++p) {
+    for (int64_t p = means ? means->count : 1; p <= (means ? means->count : std::min(rows, kMostBands)); ++p) {
       if (o * p > std::max(std::min(2 * wanted, most_parts), p)) break;
       const ChainCut cut = cut_into(region, view, vectors, nv, o, p, threads);
       const auto parts = static_cast<double>(o * p);
