@@ -80,19 +80,20 @@ class Explanation(list[Remark]):
 
 
 def load(source: typing.Any, *, fixed_inputs: Mapping[str, typing.Any] | None = None,
-         limits: Mapping[str, int] | None = None, folder: Path = "") -> Model:
+         limits: Mapping[str, int] | None = None, folder: Path = "", operators: Sequence[Path] = ()) -> Model:
     """Reads an ONNX file, the bytes of one, or an onnx.ModelProto.
 
     A file must not change while the model lives: weights stay in it. folder: where the external data of bytes or a ModelProto lie.
 
     fixed_inputs: values of inputs that never change (axes, sizes, repeats); they become constants of the model. limits: on what
-    the model may need, by name (docs/cli.md): {"unrolled_nodes": 20000}.
+    the model may need, by name (docs/cli.md): {"unrolled_nodes": 20000}. operators: of custom domains as expressions,
+    "swish(x, b) = x * sigmoid(b * x)", or files of them (docs/custom-operators.md).
     """
     if hasattr(source, "SerializeToString"):
         source = source.SerializeToString()
     if isinstance(source, (bytes, bytearray, memoryview)):
-        return _core.load_bytes(bytes(source), dict(fixed_inputs or {}), dict(limits or {}), os.fspath(folder))
-    return Model.load(source, dict(fixed_inputs or {}), dict(limits or {}))
+        return _core.load_bytes(bytes(source), dict(fixed_inputs or {}), dict(limits or {}), os.fspath(folder), _texts(operators))
+    return Model.load(source, dict(fixed_inputs or {}), dict(limits or {}), _texts(operators))
 
 
 def plan(model: Model, target: Target | str = "host", *, only: Sequence[str] = (), skip: Sequence[str] = (),

@@ -57,20 +57,21 @@ void bind_models(nb::module_& m) {
       .def_static(
           "load",
           [](const std::filesystem::path& path, const std::map<std::string, nb::object>& fixed_inputs,
-             const std::map<std::string, int64_t>& limits) {
+             const std::map<std::string, int64_t>& limits, const std::vector<std::string>& operators) {
             std::vector<HeldArray> held;
-            const LoadOptions options{views_of(fixed_inputs, held), limits};
+            const LoadOptions options{views_of(fixed_inputs, held), limits, operators};
             nb::gil_scoped_release release;
             return Model::load(path.string(), options);
           },
           "path"_a, "fixed_inputs"_a = std::map<std::string, nb::object>{},
-          "limits"_a = std::map<std::string, int64_t>{},
+          "limits"_a = std::map<std::string, int64_t>{}, "operators"_a = std::vector<std::string>{},
           nb::sig("def load(path: str | os.PathLike[str], fixed_inputs: dict[str, object] = {}, limits: dict[str, int] "
-                  "= {}) -> "
-                  "Model"),
+                  "= {}, operators: list[str] = []) -> Model"),
           "Reads an ONNX file. The file must not change while the model lives: weights stay in it. fixed_inputs: "
           "values "
-          "of inputs that never change (axes, sizes); they become constants. limits: by name, docs/cli.md.")
+          "of inputs that never change (axes, sizes); they become constants. limits: by name, docs/cli.md. operators: "
+          "of custom domains, as "
+          "expressions.")
       .def_static(
           "zoo",
           [](const std::string& name) {

@@ -151,14 +151,15 @@ void bind_bytes(nb::module_& m) {
   m.def(
       "load_bytes",
       [](nb::bytes bytes, const std::map<std::string, nb::object>& fixed_inputs,
-         const std::map<std::string, int64_t>& limits, const std::string& folder) {
+         const std::map<std::string, int64_t>& limits, const std::string& folder,
+         const std::vector<std::string>& operators) {
         std::vector<HeldArray> held;
-        const LoadOptions options{views_of(fixed_inputs, held), limits};
+        const LoadOptions options{views_of(fixed_inputs, held), limits, operators};
         std::string text(bytes.c_str(), bytes.size());
         nb::gil_scoped_release release;
         return load_bytes(std::move(text), options, folder);
       },
-      "bytes"_a, "fixed_inputs"_a, "limits"_a, "folder"_a);
+      "bytes"_a, "fixed_inputs"_a, "limits"_a, "folder"_a, "operators"_a);
   m.def(
       "save_bytes",
       [](const Model& model, bool flatten) {

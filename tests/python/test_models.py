@@ -1,7 +1,9 @@
 """Models, targets, errors."""
 import pathlib
 
+import numpy as np
 import onnx
+import onnx.helper
 import pytest
 
 import opfuse
@@ -28,6 +30,21 @@ def test_a_fused_model_is_saved_in_both_forms(resnet, tmp_path):
     assert {"FusedConvBNReLU", "FusedConvBNAddReLU"} <= {f.name.split("__")[0] for f in functions.functions}
     assert not flat.functions and len(flat.graph.node) > len(functions.graph.node)
     assert opfuse.fuse(opfuse.load(tmp_path / "functions.onnx")).modules() == fused.modules()
+
+
+def test_operators_of_ones_own_are_expressions(tmp_path):
+    node = onnx.helper.make_node("swish", ["x", "b"], ["y"], domain="my.ops", name="call")
+    values = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [3]) for name in ("x", "b", "y")]
+    graph = onnx.helper.make_graph([node], "g", values[:2], values[2:])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid("my.ops", 1)])
+    onnx.save(model, tmp_path / "m.onnx")
+    x, b = np.array([-1, 0, 2], np.float32), np.array([1, 2, 3], np.float32)
+    for source in (tmp_path / "m.onnx", model):
+        loaded = opfuse.load(source, operators=["swish(x, b) = x * sigmoid(b * x)"])
+        y = opfuse.compile(loaded, cache=False).run({"x": x, "b": b})["y"]
+        np.testing.assert_allclose(y, x / (1 + np.exp(-b * x)), rtol=1e-5)
+    with pytest.raises(opfuse.Error, match="swish"):
+        opfuse.load(model, operators=["swish(x, b) = x *"])
 
 
 def test_targets_have_names():
