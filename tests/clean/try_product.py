@@ -208,11 +208,20 @@ def fused(clean, options):
     return f"{back}; {clean.python(FUSED)}"
 
 
+def tune(clean, options):
+    done = json.loads(clean.run("opfuse", "tune", MODEL, "--time", "20s", "--json", *SHORT).stdout)
+    expect(done["schedules"] > 0, "no schedule was measured")
+    expect(not done["kept"] or done["tuned_over_untuned"]["high"] < 1, "kept although it is not faster")
+    gain = "one program" if done["same"] else f"{done['untuned_ms'] / done['tuned_ms']:.2f}x as predicted"
+    return (f"{done['schedules']} schedules of {done['kernels']} kernels in {done['seconds']:.0f} s, {len(done['changed'])} kernels faster; "
+            f"{gain}, {'kept' if done['kept'] else 'not kept'}")
+
+
 def not_built(clean, options):
     raise NotTried("not built")
 
 
-PROMISES = (("1 optimize", optimize), ("2 report", report), ("3 profile, bench", profile), ("4 tune", not_built), ("5 install without compiling", install),
+PROMISES = (("1 optimize", optimize), ("2 report", report), ("3 profile, bench", profile), ("4 tune", tune), ("5 install without compiling", install),
             ("6 APIs", apis), ("7 ONNX Runtime plug-in", not_built), ("8 several machines", not_built), ("9 fused ONNX", fused))
 
 
