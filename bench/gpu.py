@@ -136,6 +136,8 @@ def kernels(args, report, folder):
     megabytes = 4 if args.dry_run else 256  # of each operand
     for name, text in [("elementwise chain", CHAIN), ("softmax", SOFTMAX)]:
         for dtype, size in [("f32", 4), ("f16", 2)]:
+            if args.dry_run and (text is CHAIN) != (dtype == "f32"):
+                continue  # emulated, each profile takes half a minute
             shape = f"[{megabytes * 1024 // size},1024]"
             path = folder / "kernel.fir"
             path.write_text(text.format(t=dtype + shape))
@@ -218,7 +220,7 @@ def main():
         correctness(args, report, models)
         sanitizer(args, report)
         kernels(args, report, folder)
-        models_timed(args, report, models[:2] if args.dry_run else models)  # ViT emulated takes 9 s a run
+        models_timed(args, report, models[:1] if args.dry_run else models)  # emulated, a run takes seconds
         peers(args, report, folder)
     if "copy_gb_per_s" in report.facts:
         report.add("copy", "device memory, read and written", f"{report.facts['copy_gb_per_s']:.0f} GB/s")

@@ -11,6 +11,7 @@ Model load_bytes(std::string bytes, const LoadOptions& options, const std::strin
   ReadOptions with;
   with.fixed_inputs = copies_of(options.fixed_inputs);
   with.limits = limits_with(options.limits);
+  with.operators = options.operators;
   return Model::from_graph(read_onnx_bytes(std::move(bytes), folder, with));
 }
 
