@@ -100,8 +100,9 @@ class EmulatedModel : public testing::TestWithParam<const char*> {};
 
 TEST_P(EmulatedModel, equals_the_interpreter_group_by_group_and_as_a_whole) {
   const std::string name = GetParam();
-  const int64_t resolution = name == "bert_base" ? 12 : 32;  // of BERT the tokens: twelve layers of 32 take a minute
-  const Built built = build(build_zoo(name, {.batch = 1, .resolution = resolution, .classes = 10, .width = 0.25}));
+  const bool transformer = name == "vit_b_16" || name == "bert_base";  // twelve layers, each emulated for seconds
+  const Built built =
+      build(build_zoo(name, {.batch = 1, .resolution = 32, .classes = 10, .width = transformer ? 0.125 : 0.25}));
   const std::vector<Tensor> inputs = random_inputs(built.fused, {.seed = 3});
   expect_equal(built, inputs, 2e-5);
   const Difference d = difference(run_executable(built.executable, inputs).at(0), interpret(built.fused, inputs).at(0));
