@@ -19,7 +19,7 @@ LINK = re.compile(r"\]\(([^)\s#]+)(#[^)]*)?\)")
 
 PAGES = {
     "Start": ["README.md", "docs/tutorial.md", "docs/choosing.md", "docs/troubleshooting.md", "docs/glossary.md", "docs/tried.md", "CHANGELOG.md"],
-    "Use it": ["docs/cli.md", "docs/api.md", "docs/c.md", "docs/python.md", "docs/report.md", "docs/json.md", "docs/errors.md", "docs/formats.md",
+    "Use it": ["docs/cli.md", "docs/api.md", "docs/c.md", "docs/python.md", "docs/onnxruntime.md", "docs/report.md", "docs/json.md", "docs/errors.md", "docs/formats.md",
                "examples/README.md"],
     "Reference": ["reference/cpp.md", "reference/python.md"],
 }

@@ -9,7 +9,7 @@ namespace opfuse::onnx {
 std::span<const StructuralOperator> structural_operators() {
   static constexpr const char* kSequence = "where the sequence and its positions are known: the tensors themselves";
   static constexpr const char* kOptional = "where it is known whether there is a value: that value";
-  static constexpr const char* kSteps = "where the number of steps is known: its steps, one behind the other";
+  static constexpr const char* kSteps = "where the number of steps is known: its steps, one after the other";
   static constexpr std::array kOperators = {
       StructuralOperator{"ConcatFromSequence", "", 11, kSequence},
       StructuralOperator{"Constant", "", 1, "a constant"},

@@ -30,6 +30,8 @@ class Fusion(CliTest):
         self.ok("compile", model, "-o", self.folder / "m.opf")
         self.ok("diff", plan, self.folder / "m.opf", "--fail-on-lost")
         self.fails(2, "diff", SMALL, plan, says=["no edge in common"])
+        self.assertIn("0 lost", self.ok("diff", model, plan, "--operator", "swish(x) = x * sigmoid(x)", "--precision", "f32", "--workspace", "1MB").out)
+        self.fails(2, "diff", model, plan, "--workspace", "large", says=["--workspace large: not a number of bytes"])
         self.fails(5, "diff", plan, self.folder / "missing.json")
 
     def test_why_slow_names_launches_and_what_bounds_them(self):

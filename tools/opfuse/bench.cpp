@@ -357,7 +357,7 @@ std::function<int()> add_bench(FlagSet& app) {
       ->capture_default_str();
   app.add_option("--warmup,--warmUp", flags->warmup, "time of uncounted runs")->capture_default_str();
   app.add_option("--duration", flags->duration, "time of counted runs")->capture_default_str();
-  app.add_option("--iterations", flags->iterations, "runs at least")->range(1, 1 << 30)->capture_default_str();
+  app.add_option("--iterations", flags->iterations, "least number of runs")->range(1, 1 << 30)->capture_default_str();
   app.add_option("--percentile", flags->percentiles, "further percentiles, e.g. 90,99.9")->delimiter(',');
   app.add_option("--export-times,--exportTimes", flags->export_times, "write every run's time as JSON")
       ->type_name("FILE");

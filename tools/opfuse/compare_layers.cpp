@@ -21,7 +21,7 @@ void add_layer_flags(FlagSet& app, LayerFlags& flags) {
          "--data", flags.data.path,
          "with --against: samples to compare a quantised model on, layer by layer: a folder, .npz or .npy, or random")
       ->type_name("PATH");
-  app.add_option("--samples", flags.data.samples, "with --data: as many, evenly spread; 0: all")
+  app.add_option("--samples", flags.data.samples, "with --data: at most this many, evenly spread; 0: all")
       ->range(0, 1 << 30)
       ->capture_default_str();
   app.add_option("--least-sqnr", flags.least_sqnr,

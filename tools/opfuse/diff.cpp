@@ -22,6 +22,8 @@ struct Flags {
   std::vector<std::string> fixed;
   PlanFlags plan;
   PassFlags passes;
+  AlgorithmFlags algorithms;
+  int threads = 0;  ///< of the runs, for the choice of algorithms
   size_t top = 0;
   bool fail_on_lost = false, json = false;
 };
@@ -44,7 +46,10 @@ Side side_of_model(const std::string& argument, const Flags& flags) {
   CompilationOptions options = compilation_options(given_dimensions(*model.graph, flags.dimensions), flags.plan);
   options.no_pass = flags.passes.off();
   options.allow_reference = true;
-  Compilation compilation(*model.graph, parse_target(flags.target), options);
+  options.algorithms = algorithm_request(flags.algorithms, flags.threads);
+  options.timings = flags.algorithms.timings;
+  const TargetInfo target = take_target(flags.target, options);
+  Compilation compilation(*model.graph, target, options);
   compilation.run_to(Milestone::shaped);
   const Program* program = lower_or_note(compilation, "groups are compared, not launches");
   return {argument, std::move(compilation.plan), program ? std::optional(program->launches.size()) : std::nullopt};
@@ -114,9 +119,11 @@ std::function<int()> add_diff(FlagSet& app) {
   app.add_option("A", flags->first, "a model, a plan (fuse --plan-out), or an .opf")->required();
   app.add_option("B", flags->second, "what it is compared with: another of them")->required();
   app.add_flag("--fail-on-lost", flags->fail_on_lost, "exit with 1 where B runs as two launches what A runs as one");
-  app.add_option("--top", flags->top, "at most so many lost, and so many gained");
+  app.add_option("--top", flags->top, "at most this many lost, and this many gained");
   add_plan_flags(app, flags->plan);
   add_pass_flags(app, flags->passes);
+  add_algorithm_flags(app, flags->algorithms);
+  app.add_option("--threads", flags->threads, "threads of a run, for the choice of algorithms; 0: all available");
   add_target_flag(app, flags->target);
   add_dimension_flags(app, flags->dimensions);
   add_fixed_input_flag(app, flags->fixed);

@@ -14,8 +14,9 @@ const std::vector<std::string>& given_operators() { return given(); }
 
 void add_operator_flag(FlagSet& app) {
   const std::vector<OptionRow> rows = app.rows();
-  if (std::none_of(rows.begin(), rows.end(), [](const OptionRow& r) { return r.positional && r.name == "MODEL"; }))
-    return;
+  // diff reads two: A and B
+  const auto takes_model = [](const OptionRow& r) { return r.positional && (r.name == "MODEL" || r.name == "A"); };
+  if (std::none_of(rows.begin(), rows.end(), takes_model)) return;
   app.add_option(
          "--operator", given(),
          "an operator of a custom domain as an expression, 'swish(x, b) = x * sigmoid(b * x)', or a file of them "

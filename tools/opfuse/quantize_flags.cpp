@@ -49,7 +49,7 @@ void add_choice_flags(FlagSet& app, QuantizeFlags& flags) {
                  "modules that stay in float, by pattern, operator, node or PATTERN@NODE (repeatable)")
       ->type_name("NAME")
       ->allow_extra_args(false);
-  app.add_option("--only", flags.only, "quantise no other modules than these (repeatable)")
+  app.add_option("--only", flags.only, "quantise only these modules (repeatable)")
       ->type_name("NAME")
       ->allow_extra_args(false);
   app.add_option("--min-linear", flags.min_linear, "a Linear K -> N stays in float where K N / (K + N) is less")
@@ -58,14 +58,15 @@ void add_choice_flags(FlagSet& app, QuantizeFlags& flags) {
   app.add_flag("--add-missing", flags.add_missing,
                "a model with Q/DQ: pairs for the points without one too; its own scales stay");
   app.add_flag("--bias-correction", flags.bias_correction,
-               "take back what codes of weights shift results by on average");
+               "correct biases for the mean shift that rounding the weights causes");
   app.add_option(
          "--equalize", flags.equalize,
-         "give channels one range, their factors going into weights: auto (by expected noise), an alpha, or off")
+         "equalise the ranges of channels, moving the factors into weights: auto (by expected noise), an alpha, or off")
       ->type_name("auto|ALPHA|off")
       ->capture_default_str();
-  app.add_option("--weight-rounding", flags.weight_rounding,
-                 "of a window's weights: so that their sum keeps, some to the other neighbour, or each to the nearest")
+  app.add_option(
+         "--weight-rounding", flags.weight_rounding,
+         "keep the sum of a window's weights by rounding some to the farther code, or round each to the nearest")
       ->one_of({"window-sums", "nearest"})
       ->capture_default_str();
   app.add_option("--share-scales", flags.share_scales,
@@ -102,12 +103,12 @@ quantization::PictureOptions picture_options(const PictureFlags& flags) {
 }  // namespace
 
 void add_picture_flags(FlagSet& app, PictureFlags& flags) {
-  app.add_option("--image-mean", flags.mean, "of pictures: what is taken from pixel / 255, by channel or one number")
+  app.add_option("--image-mean", flags.mean, "pictures: subtracted from pixel / 255; one number, or one per channel")
       ->type_name("NUMBER,...")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->capture_default_str();
-  app.add_option("--image-std", flags.std, "of pictures: by what that is divided")
+  app.add_option("--image-std", flags.std, "pictures: what the result is divided by; one number, or one per channel")
       ->type_name("NUMBER,...")
       ->delimiter(',')
       ->allow_extra_args(false)
@@ -129,7 +130,7 @@ void add_quantize_flags(FlagSet& app, QuantizeFlags& flags) {
          "samples: a folder of .npy, .npz, JPEG or PNG files, one .npy or .npz with many, or `random` (for speed, "
          "not for use)")
       ->type_name("PATH");
-  app.add_option("--samples", flags.calibrate.samples, "as many, evenly spread; 0: all (random: 8)")
+  app.add_option("--samples", flags.calibrate.samples, "at most this many samples, evenly spread; 0: all (random: 8)")
       ->range(0, 1 << 30)
       ->capture_default_str();
   app.add_option("--seed", flags.calibrate.seed, "of random samples")->capture_default_str();
@@ -151,9 +152,8 @@ void add_quantize_flags(FlagSet& app, QuantizeFlags& flags) {
          "with a folder of outputs (000000.npz ...) and prints it")
       ->type_name("NAME|COMMAND");
   app.add_option("--max-drop", flags.max_drop,
-                 "leave modules in float, those of most noise per multiply-add first, until the metric of "
-                 "calibration's samples "
-                 "is at most so much below the float model's")
+                 "leave modules in float, the noisiest per multiply-add first, until the metric on the samples of "
+                 "--calibrate is no further below the float model's than this")
       ->type_name("SHARE%");
   app.add_option("--weights", flags.weights, "inside the file, or beside it in FILE.onnx.data")
       ->one_of({"inside", "beside"})

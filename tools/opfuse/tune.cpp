@@ -142,7 +142,7 @@ std::function<int()> add_tune(FlagSet& app) {
   app.add_option("-o,--output", flags->output, "the .opf of the tuned program; it contains machine code")
       ->type_name("FILE");
   add_force_flag(app, flags->force);
-  app.add_option("--time", flags->time, "no more schedules are tried after so long")->capture_default_str();
+  app.add_option("--time", flags->time, "stop trying schedules after this long")->capture_default_str();
   app.add_option("--schedules", flags->schedules, "schedules tried of each kernel, the fastest by prediction")
       ->range(1, 1 << 10)
       ->capture_default_str();
