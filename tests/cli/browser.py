@@ -10,6 +10,18 @@ import time
 CHROMIUM = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
 
 
+READY = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now()))))"
+
+
+def seconds_to_open(file):
+    """From navigation to the first frame after loading; the browser's own start is not part of it. And the console's problems."""
+    page = Page(file)
+    page.wait("document.readyState === 'complete'")
+    seconds = page.evaluate(READY) / 1000
+    page.close()
+    return seconds, page.problems
+
+
 class Page:
     """A page of a browser of its own. `problems` are errors and warnings of its console, and requests that left the file."""
 
