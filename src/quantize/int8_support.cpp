@@ -67,7 +67,7 @@ std::optional<Decline> refuse_codes(const Node& product, const CompilerRules& ru
       bias && !rules.bias_codes && !rules.affine)
     return Decline{"bias_codes", "its bias is i32 codes, and float is taken", {}};
   if (rules.results && is_a<Conv>(product) && !result_is_quantized(product))
-    return Decline{"no_result_pair", "no QuantizeLinear stands behind it", {}};
+    return Decline{"no_result_pair", "no QuantizeLinear follows it", {}};
   return std::nullopt;
 }
 
