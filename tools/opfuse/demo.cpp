@@ -193,7 +193,8 @@ std::string speed(double ratio) {
 }
 
 std::string interval(const Interval& ratio) {
-  return fmt::format("[95 %: {:.2f} to {:.2f} times as fast]", 1 / ratio.high, 1 / ratio.low);
+  return fmt::format("[95 %: {:.2f} to {:.2f} times as fast{}]", 1 / ratio.high, 1 / ratio.low,
+                     ratio.low <= 1 && ratio.high >= 1 ? ": within noise" : "");
 }
 
 /// What the numbers mean, small gains included.
@@ -209,7 +210,9 @@ void print_reading(const DemoResult& r) {
     fmt::print("           {} ONNX Runtime {} (not in turns, unlike ./dev bench); outputs differ by {:.1g} of max\n",
                speed(r.fused.latency_ms.median / r.peer->median_ms), r.peer->version, r.peer_error);
   if (!r.peer_problem.empty()) fmt::print("  ONNX Runtime failed: {}\n", r.peer_problem);
-  fmt::print("           at {} of the machine's multiply-add limit\n", percent(r.multiply_share(r.fused), 0));
+  const double reached = r.multiply_share(r.fused);
+  fmt::print("           at {} of the machine's multiply-add limit{}\n", percent(reached, 0),
+             reached > 1 ? ", counted as direct convolution: Winograd multiplies less (--exact leaves it out)" : "");
   // Of the best run: disturbances of the machine are not work.
   const double share = std::min(1.0, r.fused.work.flops * 1e-6 / r.fma_gflops / r.unfused.latency_ms.min);
   if (r.ratio.estimate > 0.8)
