@@ -213,6 +213,7 @@ class PageInABrowser(CliTest):
         page = self.open(small, "--vs-unfused", "--compare", *QUICK, width=420, height=800, dark=True)
         page.evaluate("for (const id of sections.keys()) drawSection(id)")
         self.assertEqual(page.evaluate("document.querySelectorAll('.pane').length"), 2)
+        self.assertIn("Compiled without fusion", page.evaluate("document.getElementById('missed').textContent"))
         self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), 420)
         self.assertNotEqual(page.evaluate("getComputedStyle(document.body).backgroundColor"), "rgb(255, 255, 255)")
         self.assertEqual(page.problems, [])

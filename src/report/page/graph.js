@@ -32,7 +32,7 @@ class GraphPane {
     this.k = readable ? Math.max(whole, Math.min(1.15, w / g.width, 1.15)) : Math.min(whole, 2);
     if (readable && this.k < 0.5) this.k = Math.max(whole, Math.min(1, 0.75));
     this.x = (w - g.width * this.k) / 2;
-    this.y = readable ? Math.max(8, (height - g.height * this.k) / 2) : (height - g.height * this.k) / 2;
+    this.y = readable ? Math.max(44, (height - g.height * this.k) / 2) : (height - g.height * this.k) / 2;
     if (readable && g.width * this.k > w) this.x = w / 2 - this.firstX() * this.k;
     this.place();
   }

@@ -73,6 +73,7 @@ const KINDS = { tensor: "stored and read again", candidate: "group declined", ne
 function missedTable(index) {
   const m = models[index];
   if (!m.missed) return h("p", { class: "none" }, "An .opf has its verdicts, but no sizes: give the model it was compiled from.");
+  if (/ \(unfused\)$/.test(m.name)) return h("p", { class: "none" }, "Compiled without fusion, to compare: a launch for each operator.");
   if (!m.missed.length) return h("p", {}, "Nothing: every edge is inside a group.");
   const kinds = Object.keys(KINDS).filter((k) => m.missed.some((r) => r.kind === k)), on = new Set(kinds);
   const unitOf = new Map();
