@@ -38,7 +38,7 @@ def model_of(module: torch.nn.Module, example: typing.Any) -> Model:
             proto.graph.node.add(op_type="Identity", input=[output.name], output=[f"{output.name} again {i}"])
             output.name = f"{output.name} again {i}"
         seen.add(output.name)
-    return _core.load_bytes(proto.SerializeToString(), {}, {}, "")
+    return _core.load_bytes(proto.SerializeToString(), {}, {}, "", [])
 
 
 def backend(graph: torch.fx.GraphModule, example_inputs: Sequence[typing.Any]) -> Callable[..., typing.Any]:
