@@ -21,9 +21,12 @@
 namespace opfuse {
 
 /// Arrays by input name of sample `index`; false: there is none. Called with 0, 1, 2 ... once to calibrate (twice where
-/// channels are equalised), and once more to compare; every time with the same arrays, which must live until the next
-/// call.
-using SampleSource = std::function<bool(size_t index, std::map<std::string, ArrayView>& arrays)>;
+/// channels are equalised), and once more to compare (for each model that a metric or a search runs too); every time
+/// with the same arrays, which must live until the next call.
+struct SampleSource : std::function<bool(size_t index, std::map<std::string, ArrayView>& arrays)> {
+  using function::function;
+  size_t count = 0;  ///< where it is known: samples to compare are spread evenly then, and progress has a total
+};
 
 /// Samples in files: a folder of .npy, .npz, JPEG or PNG files, or one .npy or .npz with many (docs/quantization.md).
 struct SampleFiles {
@@ -35,6 +38,9 @@ struct SampleFiles {
   std::string image_fit = "stretch";          ///< or crop: the largest middle part of the model's proportions
   int64_t image_height = 0, image_width = 0;  ///< where the model leaves them open; 0: not given
 };
+
+/// How good the outputs of sample `index` are; a metric is the mean over samples.
+using SampleScore = std::function<double(size_t index, const std::map<std::string, ArrayView>& outputs)>;
 
 struct QuantizeRequest {
   std::string compiler = "cpu";  ///< whose rules: cpu, cuda, tensorrt, openvino, onnxruntime, any target, or a file
@@ -49,9 +55,17 @@ struct QuantizeRequest {
   std::vector<std::string> skip{}, only{};               ///< modules, by pattern, operator, node or "PATTERN@NODE"
   int64_t min_linear = 256;                              ///< a Linear K -> N stays in float where K N / (K + N) is less
   bool add_missing = false;                              ///< pairs for points that a model with Q/DQ lacks
+  SampleSource evaluate{};  ///< samples that judge and choose nothing; none: those of calibration judge
+  std::optional<SampleFiles> evaluate_files{};
   int64_t compare_samples = 8;  ///< to measure agreement with the float model on; 0: it is not measured
-  std::string scales_file{};    ///< what calibration finds is kept here and taken up again
-  PlanRequest plan{};           ///< without a plan: what to plan with
+  /// sqnr, cosine or top1 against the float model, or a command that is called with a folder of outputs and prints a
+  /// number (docs/quantization.md); `score` stands for it.
+  std::string metric{};
+  SampleScore score{};
+  /// "1%" or "0.01": modules stay in float until the metric of calibration's samples is at most so much lower.
+  std::string max_drop{};
+  std::string scales_file{};  ///< what calibration finds is kept here and taken up again
+  PlanRequest plan{};         ///< without a plan: what to plan with
   int threads = 0;
   std::function<void(const std::string& step, size_t done, size_t total)> progress{};  ///< total 0: not known
 };
@@ -60,6 +74,9 @@ struct Quantized {
   Model model;
   std::string report;                 ///< JSON, docs/json.md
   std::vector<std::string> warnings;  ///< constants, dead channels, tensors that no sample reached
+
+  /// To "r.json", or as a page to look at to "r.html".
+  OPFUSE_API void save_report(const std::string& path) const;
 };
 
 /// Throws bad_binding for samples that are missing, do not fit or hold NaN, and what planning and compiling throw.

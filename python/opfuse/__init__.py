@@ -66,10 +66,15 @@ class Quantized:
     model: Model
     report: dict[str, typing.Any]  #: as `opfuse quantize --json` (docs/json.md)
     warnings: list[str]
+    _made: typing.Any = dataclasses.field(repr=False, compare=False)
 
     def save(self, path: Path) -> None:
         """Writes standard ONNX."""
         self.model.save(path, True)
+
+    def save_report(self, path: Path) -> None:
+        """To "r.json", or as a page to look at to "r.html"."""
+        self._made.save_report(os.fspath(path))
 
 
 class Explanation(list[Remark]):
@@ -204,28 +209,37 @@ def compile(model: Model | Fused, target: Target | str = "host", *, dims: Mappin
 Sample = Mapping[str, typing.Any]
 
 
-def quantize(model: typing.Any, samples: Path | Iterable[Sample] | Callable[[], Iterator[Sample]], plan: Plan | None = None, *,
+#: Samples: dicts of arrays by input name, or a path; quantize() says more.
+Samples = typing.Union[Path, Iterable[Sample], Callable[[], Iterator[Sample]]]
+
+
+def quantize(model: typing.Any, samples: Samples, plan: Plan | None = None, *,
              example: typing.Any = None, compiler: str = "cpu", method: str = "mse", activations: str = "",
-             bias_correction: bool = False, equalize: str = "off", share_scales: str = "moves", weight_rounding: str = "window-sums",
+             bias_correction: bool = False, equalize: str | float = "off", share_scales: str = "moves", weight_rounding: str = "window-sums",
              keep_float: Sequence[str] | None = None, skip: Sequence[str] = (), only: Sequence[str] = (),
-             min_linear: int = 256, add_missing: bool = False, compare_samples: int = 8, scales_file: Path = "",
+             min_linear: int = 256, add_missing: bool = False, compare_samples: int = 8, evaluate: Samples | None = None,
+             metric: str | Callable[[int, dict[str, typing.Any]], float] = "", max_drop: str | float = "", scales_file: Path = "",
              images: Mapping[str, typing.Any] | None = None, most: int = 0,
              dims: Mapping[str, int] | None = None, limits: Mapping[str, int] | None = None, pattern_files: Sequence[Path] = (),
-             threads: int = 0) -> Quantized:
+             threads: int = 0, progress: Callable[[str, int, int], object] | None = None) -> Quantized:
     """Quantises a float model after training, at the points that the plan's modules declare.
 
     model: a Model, or a torch.nn.Module with an `example` of its inputs, which is exported. samples: dicts of arrays by input
-    name, or a path: a folder of .npy, .npz, JPEG or PNG files, or one .npy or .npz with many. Dicts are gone through twice
-    (calibration, comparison; three times with `equalize`), so give something that can be iterated again, or a function that
-    returns a new iterator; nothing is kept. images: what becomes of pictures: mean and std (of pixel / 255, by channel or one
+    name, or a path: a folder of .npy, .npz, JPEG or PNG files, or one .npy or .npz with many. Dicts come from a list, from a
+    function that returns a new iterator, or from an iterator, of which the first `compare_samples` are kept to compare on and
+    which `equalize` cannot go through twice. images: what becomes of pictures: mean and std (of pixel / 255, by channel or one
     number), channels (rgb, bgr), fit (stretch, crop), size ((height, width), where the model leaves it open). most: as many
     samples of a path, evenly spread; 0: all. compiler: whose rules: cpu, cuda, tensorrt, openvino, onnxruntime, any target, or a
     file. equalize: auto, an alpha, off. share_scales: off, moves, adds. weight_rounding: window-sums, nearest. method: minmax,
     ema, percentile=99.99, mse, entropy. activations: u8 or s8 instead of the compiler's. keep_float: presets instead of the
     compiler's (docs/quantization.md). skip, only: modules by pattern, operator, node or "PATTERN@NODE". min_linear: a Linear
     K -> N stays in float where K N / (K + N) is less. add_missing: pairs for points that a model with Q/DQ lacks.
-    compare_samples: to measure agreement with the float model on, for the report; 0: it is not measured. scales_file: what
-    calibration finds is kept there and taken up again.
+
+    compare_samples: to measure agreement with the float model on, for the report; 0: it is not measured. evaluate: samples, as
+    `samples`, to measure on that choose nothing; without them those of calibration. metric: sqnr, cosine, top1, a command that is
+    called with a folder of outputs, or a function of a sample's index and outputs whose mean it is. max_drop: "1%" or 0.01:
+    modules stay in float until the metric of calibration's samples is at most so much lower. scales_file: what calibration finds
+    is kept there and taken up again. progress: called with (step, done, total), total 0 where it is not known.
     """
     if not isinstance(model, Model):
         from . import torch as _torch
@@ -234,20 +248,32 @@ def quantize(model: typing.Any, samples: Path | Iterable[Sample] | Callable[[], 
         raise TypeError("an example goes with a torch module only")
     request = _core.QuantizeRequest()
     request.compiler, request.method, request.activations = compiler, method, activations
-    request.bias_correction, request.equalize, request.share_scales = bias_correction, equalize, share_scales
+    request.bias_correction, request.equalize, request.share_scales = bias_correction, str(equalize), share_scales
     request.weight_rounding, request.min_linear, request.add_missing = weight_rounding, min_linear, add_missing
-    request.compare_samples, request.threads = compare_samples, threads
+    request.compare_samples, request.threads, request.max_drop = compare_samples, threads, str(max_drop)
     request.skip, request.only = list(skip), list(only)
     request.keep_float = None if keep_float is None else list(keep_float)
     request.scales_file, request.dims, request.limits = os.fspath(scales_file), dict(dims or {}), dict(limits or {})
     request.pattern_files = _texts(pattern_files)
-    if isinstance(samples, (str, os.PathLike)):
-        made, report, warnings = _core.quantize_files(model, plan, _sample_files(os.fspath(samples), images or {}, most), request)
-    elif images or most:
+    score = metric if callable(metric) else None
+    request.metric = metric if isinstance(metric, str) else ""
+    paths = [given for given in (samples, evaluate) if isinstance(given, (str, os.PathLike))]
+    if (images or most) and not paths:
         raise TypeError("images and most go with the path of a folder or file")
+    judging = None
+    if isinstance(evaluate, (str, os.PathLike)):
+        request.evaluate_files = _sample_files(os.fspath(evaluate), images or {}, 0)
+    elif evaluate is not None:
+        judging = _Reader(evaluate, compare_samples)
+    rest = (request, judging, len(judging) if judging else 0, score, progress)
+    if isinstance(samples, (str, os.PathLike)):
+        made = _core.quantize_files(model, plan, _sample_files(os.fspath(samples), images or {}, most), *rest)
     else:
-        made, report, warnings = _core.quantize(model, plan, _reader(samples), request)
-    return Quantized(made, json.loads(report), warnings)
+        reader = _Reader(samples, compare_samples)
+        if reader.once and request.equalize != "off":
+            raise TypeError(_AGAIN)
+        made = _core.quantize(model, plan, reader, len(reader), *rest)
+    return Quantized(made.model, json.loads(made.report), made.warnings, made)
 
 
 def _sample_files(path: str, images: Mapping[str, typing.Any], most: int) -> typing.Any:
@@ -265,25 +291,46 @@ def _sample_files(path: str, images: Mapping[str, typing.Any], most: int) -> typ
     return files
 
 
-def _reader(samples: Iterable[Sample] | Callable[[], Iterator[Sample]]) -> Callable[[int], dict[str, typing.Any] | None]:
-    """Sample `index`, from a new iterator where it is not the next one."""
-    again = samples if callable(samples) else None
-    if again is None and iter(samples) is samples:
-        raise TypeError("samples are gone through more than once: give a list, or a function that returns an iterator")
-    iterator: Iterator[Sample] = iter(())
-    position = -1
+class _Reader:
+    """Sample `index`, from a new iterator where it is not the next one. Of an iterator, which ends for good, the first `kept`."""
 
-    def read(index: int) -> dict[str, typing.Any] | None:
-        nonlocal iterator, position
-        if index != position:
-            iterator = again() if again else iter(samples)  # type: ignore[arg-type]
-            for _ in range(index):
-                next(iterator, None)
-        position = index + 1
-        sample = next(iterator, None)
+    def __init__(self, samples: Iterable[Sample] | Callable[[], Iterator[Sample]], kept: int) -> None:
+        self.samples, self.kept, self.first = samples, kept, []  # type: ignore[var-annotated]
+        self.once = not callable(samples) and iter(samples) is samples
+        self.iterator: Iterator[Sample] = iter(samples) if self.once else iter(())  # type: ignore[arg-type]
+        self.position = 0 if self.once else -1
+
+    def __len__(self) -> int:
+        """0: not known."""
+        return len(self.samples) if isinstance(self.samples, Sequence) else 0
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __call__(self, index: int) -> dict[str, typing.Any] | None:
+        if self.once and index < min(self.position, self.kept):
+            return self.first[index] if index < len(self.first) else None
+        if isinstance(self.samples, Sequence):
+            return dict(self.samples[index]) if index < len(self.samples) else None
+        if index < self.position or not self.once and index != self.position:
+            if self.once:
+                raise TypeError(_AGAIN)
+            self.iterator, self.position = iter(self.samples() if callable(self.samples) else self.samples), 0
+        for _ in range(self.position, index):  # a scales file has these
+            next(self.iterator, None)
+        self.position = index + 1
+        sample = next(self.iterator, None)
+        if self.once and index < self.kept and sample is not None:
+            self.first.append({name: _copy(array) for name, array in sample.items()})
         return None if sample is None else dict(sample)
 
-    return read
+
+_AGAIN = "samples are gone through more than once: give a list, or a function that returns an iterator"
+
+
+def _copy(array: typing.Any) -> typing.Any:
+    """Callers may fill the same array again."""
+    return array.clone() if hasattr(array, "clone") else array.copy() if hasattr(array, "copy") else array
 
 
 def optimize(model: Model, target: Target | str = "host", *, dims: Mapping[str, int] | None = None,

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstring>
 #include <opfuse/quantize.hpp>
 
 #include "arrays.hpp"
@@ -17,9 +18,11 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-/// `read(index)` gives a dict of arrays, or None behind the last sample.
-SampleSource source_of(nb::callable read, std::vector<HeldArray>& held) {
-  return [read = std::move(read), &held](size_t index, std::map<std::string, ArrayView>& arrays) {
+// Functions are handles: they are copied without the interpreter's lock, and the call's arguments keep them alive.
+
+/// `read(index)` gives a dict of arrays, or None behind the last sample. `held` keeps the arrays until the next call.
+SampleSource source_of(nb::handle read, size_t count, std::vector<HeldArray>& held) {
+  SampleSource source = [read, &held](size_t index, std::map<std::string, ArrayView>& arrays) {
     nb::gil_scoped_acquire acquire;
     held.clear();
     const nb::object sample = read(index);
@@ -27,35 +30,88 @@ SampleSource source_of(nb::callable read, std::vector<HeldArray>& held) {
     arrays = views_of(nb::cast<std::map<std::string, nb::object>>(sample), held);
     return true;
   };
+  source.count = count;
+  return source;
 }
 
-nb::tuple taken_apart(Quantized& made) { return nb::make_tuple(std::move(made.model), made.report, made.warnings); }
-
-nb::tuple quantize_with_files(const Model& model, const std::optional<Plan>& plan, const SampleFiles& files,
-                              const QuantizeRequest& request) {
-  std::optional<Quantized> made;
-  {
-    nb::gil_scoped_release release;
-    made = plan ? quantize(model, *plan, files, request) : quantize(model, files, request);
-  }
-  return taken_apart(*made);
+/// `score(index, outputs)` of copies: Python may keep them.
+SampleScore score_of(nb::handle score) {
+  return [score](size_t index, const std::map<std::string, ArrayView>& outputs) {
+    nb::gil_scoped_acquire acquire;
+    nb::dict arrays;
+    for (const auto& [name, value] : outputs) {
+      const HeldArray copy = new_array(name, value.dtype, value.shape);
+      if (const size_t bytes = copy.array.nbytes(); bytes > 0) std::memcpy(copy.view.data, value.data, bytes);
+      arrays[name.c_str()] = copy.object;
+    }
+    return nb::cast<double>(score(index, arrays));
+  };
 }
 
-nb::tuple quantize_model(const Model& model, const std::optional<Plan>& plan, nb::callable read,
-                         const QuantizeRequest& request) {
-  std::vector<HeldArray> held;
-  SampleSource source = source_of(std::move(read), held);
+/// What Python gives beside the request: functions, and files instead of them.
+struct Given {
+  std::vector<HeldArray> calibration, evaluation;  ///< arrays of the sample at hand
+  std::exception_ptr raised;                       ///< by `progress`
+};
+
+void take_functions(QuantizeRequest& request, Given& given, nb::handle evaluate, size_t count, nb::handle score,
+                    nb::handle progress) {
+  if (!evaluate.is_none()) request.evaluate = source_of(evaluate, count, given.evaluation);
+  if (!score.is_none()) request.score = score_of(score);
+  if (progress.is_none()) return;
+  request.progress = [&given, progress](const std::string& step, size_t done, size_t total) {
+    nb::gil_scoped_acquire acquire;
+    if (given.raised) return;
+    try {
+      progress(step, done, total);
+    } catch (...) {
+      given.raised = std::current_exception();
+    }
+  };
+}
+
+template <class Source>
+Quantized quantized(const Model& model, const std::optional<Plan>& plan, const Source& source,
+                    const QuantizeRequest& request, const Given& given) {
   std::optional<Quantized> made;
   {
     nb::gil_scoped_release release;
     made = plan ? quantize(model, *plan, source, request) : quantize(model, source, request);
   }
-  return taken_apart(*made);
+  if (given.raised) std::rethrow_exception(given.raised);
+  return std::move(*made);
+}
+
+Quantized quantize_with_files(const Model& model, const std::optional<Plan>& plan, const SampleFiles& files,
+                              QuantizeRequest request, nb::handle evaluate, size_t evaluate_count, nb::handle score,
+                              nb::handle progress) {
+  Given given;
+  take_functions(request, given, evaluate, evaluate_count, score, progress);
+  return quantized(model, plan, files, request, given);
+}
+
+Quantized quantize_model(const Model& model, const std::optional<Plan>& plan, nb::handle read, size_t count,
+                         QuantizeRequest request, nb::handle evaluate, size_t evaluate_count, nb::handle score,
+                         nb::handle progress) {
+  Given given;
+  take_functions(request, given, evaluate, evaluate_count, score, progress);
+  return quantized(model, plan, source_of(read, count, given.calibration), request, given);
 }
 
 }  // namespace
 
 void bind_quantizing(nb::module_& m) {
+  using F = SampleFiles;
+  nb::class_<F>(m, "SampleFiles")
+      .def(nb::init<>())
+      .def_rw("path", &F::path)
+      .def_rw("most", &F::most)
+      .def_rw("image_mean", &F::image_mean)
+      .def_rw("image_std", &F::image_std)
+      .def_rw("image_channels", &F::image_channels)
+      .def_rw("image_fit", &F::image_fit)
+      .def_rw("image_height", &F::image_height)
+      .def_rw("image_width", &F::image_width);
   using R = QuantizeRequest;
   nb::class_<R>(m, "QuantizeRequest")
       .def(nb::init<>())
@@ -72,6 +128,9 @@ void bind_quantizing(nb::module_& m) {
       .def_rw("min_linear", &R::min_linear)
       .def_rw("add_missing", &R::add_missing)
       .def_rw("compare_samples", &R::compare_samples)
+      .def_rw("evaluate_files", &R::evaluate_files)
+      .def_rw("metric", &R::metric)
+      .def_rw("max_drop", &R::max_drop)
       .def_rw("scales_file", &R::scales_file)
       .def_rw("threads", &R::threads)
       .def_prop_rw(
@@ -83,19 +142,15 @@ void bind_quantizing(nb::module_& m) {
       .def_prop_rw(
           "pattern_files", [](R& r) { return r.plan.pattern_files; },
           [](R& r, Names v) { r.plan.pattern_files = std::move(v); });
-  using F = SampleFiles;
-  nb::class_<F>(m, "SampleFiles")
-      .def(nb::init<>())
-      .def_rw("path", &F::path)
-      .def_rw("most", &F::most)
-      .def_rw("image_mean", &F::image_mean)
-      .def_rw("image_std", &F::image_std)
-      .def_rw("image_channels", &F::image_channels)
-      .def_rw("image_fit", &F::image_fit)
-      .def_rw("image_height", &F::image_height)
-      .def_rw("image_width", &F::image_width);
-  m.def("quantize_files", &quantize_with_files, "model"_a, "plan"_a.none(), "files"_a, "request"_a);
-  m.def("quantize", &quantize_model, "model"_a, "plan"_a.none(), "read"_a, "request"_a);
+  nb::class_<Quantized>(m, "QuantizedModel")
+      .def_ro("model", &Quantized::model)
+      .def_ro("report", &Quantized::report)
+      .def_ro("warnings", &Quantized::warnings)
+      .def("save_report", &Quantized::save_report, "path"_a);
+  m.def("quantize_files", &quantize_with_files, "model"_a, "plan"_a.none(), "files"_a, "request"_a, "evaluate"_a.none(),
+        "evaluate_count"_a, "score"_a.none(), "progress"_a.none());
+  m.def("quantize", &quantize_model, "model"_a, "plan"_a.none(), "read"_a, "count"_a, "request"_a, "evaluate"_a.none(),
+        "evaluate_count"_a, "score"_a.none(), "progress"_a.none());
 }
 
 }  // namespace opfuse::python

@@ -9,7 +9,7 @@
 #include "base/limits.hpp"
 #include "fusion/plan.hpp"
 #include "opfuse/quantize.hpp"
-#include "quantize/agreement.hpp"
+#include "quantize/judge.hpp"
 #include "quantize/presets.hpp"
 #include "quantize/quantize_graph.hpp"
 #include "quantize/report_json.hpp"
@@ -61,12 +61,14 @@ std::vector<Tensor> in_order(const Graph& graph, const std::map<std::string, Arr
   return sample;
 }
 
-Samples samples_of(const Graph& graph, const SampleSource& source) {
+Samples samples_of(const Graph& graph, const SampleSource& source, const QuantizeRequest& /*request*/,
+                   std::vector<std::string>& /*notes*/) {
   return {.read = [&graph, source](size_t index) -> std::optional<std::vector<Tensor>> {
-    std::map<std::string, ArrayView> arrays;
-    if (!source(index, arrays)) return std::nullopt;
-    return in_order(graph, arrays);
-  }};
+            std::map<std::string, ArrayView> arrays;
+            if (!source(index, arrays)) return std::nullopt;
+            return in_order(graph, arrays);
+          },
+          .count = source.count};
 }
 
 Samples samples_of(const Graph& graph, const SampleFiles& files, const QuantizeRequest& request,
@@ -83,17 +85,26 @@ Samples samples_of(const Graph& graph, const SampleFiles& files, const QuantizeR
   return samples_from_files(files.path, graph, options, &notes);
 }
 
-Quantized run(const Model& model, const Samples& samples, const QuantizeOptions& options, int64_t compared) {
-  const Graph& graph = model.graph();
-  QuantizedModel made = quantize_graph(graph, samples, options);
-  std::optional<Agreement> agreement;
-  if (compared > 0)
-    agreement =
-        measure_agreement(made.reference, made.graph, some_of(samples, static_cast<size_t>(compared)), options.run);
-  nlohmann::ordered_json report{{"schema", "opfuse.quantize/1"}, {"opfuse", version()}};
-  report.update(report_json(made, options, agreement));
-  return {Model::from_graph(std::move(made.graph)),
-          report.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace), std::move(made.warnings)};
+struct Sources {
+  Samples calibration;
+  std::optional<Samples> evaluation;  ///< none: calibration's
+  std::vector<std::string> notes;
+};
+
+Quantized run(const Model& model, const Sources& sources, const QuantizeOptions& options,
+              const QuantizeRequest& request) {
+  const JudgeChoice choice{.compare_samples = request.compare_samples,
+                           .metric = {.name = request.metric, .score = request.score},
+                           .max_drop = request.max_drop};
+  JudgedModel judged =
+      quantize_and_judge(model.graph(), sources.calibration,
+                         sources.evaluation ? &*sources.evaluation : &sources.calibration, options, choice);
+  nlohmann::ordered_json report{{"schema", "opfuse.quantize/1"}, {"opfuse", version()}, {"model", model.graph().name}};
+  report.update(report_json(judged, options));
+  std::vector<std::string> warnings = sources.notes;
+  warnings.insert(warnings.end(), judged.made.warnings.begin(), judged.made.warnings.end());
+  return {Model::from_graph(std::move(judged.made.graph)),
+          report.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace), std::move(warnings)};
 }
 
 QuantizeOptions options_of(const QuantizeRequest& request, const Plan& plan) {
@@ -102,33 +113,42 @@ QuantizeOptions options_of(const QuantizeRequest& request, const Plan& plan) {
   return options;
 }
 
-Quantized run_files(const Model& model, const SampleFiles& files, const QuantizeOptions& options,
-                    const QuantizeRequest& request) {
+/// Samples from a function, or from files, and those that judge.
+template <class Source>
+Quantized run(const Model& model, const Source& source, const QuantizeOptions& options,
+              const QuantizeRequest& request) {
   const Limits limits = limits_with(request.plan.limits);
   const LimitScope scope(limits);
-  std::vector<std::string> notes;
-  const Samples samples = samples_of(model.graph(), files, request, notes);
-  Quantized made = run(model, samples, options, request.compare_samples);
-  made.warnings.insert(made.warnings.begin(), notes.begin(), notes.end());
-  return made;
+  if (request.evaluate && request.evaluate_files)
+    throw fail(E::bad_option, "evaluate and evaluate_files are both given").hint("give one of the two");
+  const Graph& graph = model.graph();
+  Sources sources;
+  sources.calibration = samples_of(graph, source, request, sources.notes);
+  if (request.evaluate) sources.evaluation = samples_of(graph, request.evaluate, request, sources.notes);
+  if (request.evaluate_files) sources.evaluation = samples_of(graph, *request.evaluate_files, request, sources.notes);
+  return run(model, sources, options, request);
 }
 
 }  // namespace
 
+void Quantized::save_report(const std::string& path) const {
+  write_report(path, nlohmann::ordered_json::parse(report));
+}
+
 Quantized quantize(const Model& model, const SampleSource& source, const QuantizeRequest& request) {
-  return run(model, samples_of(model.graph(), source), options_of(request), request.compare_samples);
+  return run(model, source, options_of(request), request);
 }
 
 Quantized quantize(const Model& model, const Plan& plan, const SampleSource& source, const QuantizeRequest& request) {
-  return run(model, samples_of(model.graph(), source), options_of(request, plan), request.compare_samples);
+  return run(model, source, options_of(request, plan), request);
 }
 
 Quantized quantize(const Model& model, const SampleFiles& files, const QuantizeRequest& request) {
-  return run_files(model, files, options_of(request), request);
+  return run(model, files, options_of(request), request);
 }
 
 Quantized quantize(const Model& model, const Plan& plan, const SampleFiles& files, const QuantizeRequest& request) {
-  return run_files(model, files, options_of(request, plan), request);
+  return run(model, files, options_of(request, plan), request);
 }
 
 }  // namespace opfuse

@@ -20,4 +20,7 @@ nlohmann::ordered_json search_json(const Search& search);
 /// One HTML file that loads nothing; `document` is the whole report.
 std::string report_page(const nlohmann::ordered_json& document);
 
+/// "r.html" is the page, "r.json" the document. E::bad_option for other names, E::file_write_failed.
+void write_report(const std::string& path, const nlohmann::ordered_json& document);
+
 }  // namespace opfuse::quantization

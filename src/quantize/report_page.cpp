@@ -5,6 +5,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/atomic_file.hpp"
+#include "base/fail.hpp"
 #include "quantize/report_json.hpp"
 
 namespace opfuse::quantization {
@@ -148,9 +150,23 @@ std::string report_page(const Json& document) {
   for (const Json& warning : document.at("warnings")) page += "<p>warning: " + text_of(warning) + "</p>\n";
   if (const Json& agreement = document.at("agreement"); !agreement.is_null())
     page += outputs_table(agreement) + layers_table(agreement);
+  if (document.contains("metric")) {
+    const Json& metric = document.at("metric");
+    page += fmt::format("<p>metric {}: {:.5g}, of the float model {:.5g}.</p>\n", text_of(metric.at("name")),
+                        metric.at("codes").get<double>(), metric.at("float").get<double>());
+  }
   if (document.contains("search")) page += frontier_of(document.at("search"));
   page += tensors_table(document) + float_table(document);
   return page + "</html>\n";
+}
+
+void write_report(const std::string& path, const Json& document) {
+  const bool html = path.ends_with(".html");
+  if (!html && !path.ends_with(".json"))
+    throw fail(E::bad_option, "a report is a .json or an .html file, not \"{}\"", path);
+  AtomicFile file(path);
+  file.write(html ? report_page(document) : document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+  file.commit();
 }
 
 }  // namespace opfuse::quantization

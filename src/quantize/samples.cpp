@@ -9,6 +9,8 @@ namespace opfuse::quantization {
 
 std::string Samples::name_of(size_t index) const { return name ? name(index) : fmt::format("sample {}", index); }
 
+size_t Samples::number_of(size_t index) const { return original ? original(index) : index; }
+
 Samples some_of(const Samples& samples, size_t most) {
   const size_t count = samples.count;
   const auto at = [count, most](size_t index) { return count > most ? index * count / most : index; };
@@ -16,7 +18,8 @@ Samples some_of(const Samples& samples, size_t most) {
             return index < most ? samples.read(at(index)) : std::nullopt;
           },
           .name = [samples, at](size_t index) { return samples.name_of(at(index)); },
-          .count = count == 0 ? most : std::min(count, most)};
+          .count = count == 0 ? most : std::min(count, most),
+          .original = [samples, at](size_t index) { return samples.number_of(at(index)); }};
 }
 
 }  // namespace opfuse::quantization

@@ -35,7 +35,8 @@ class Searcher {
     for (size_t i = 0; i < probes; ++i) {
       auto sample = samples.read(i);
       if (!sample) break;
-      probes_.push_back(std::move(*sample));
+      std::vector<Tensor>& probe = probes_.emplace_back();  // a sample's memory is its source's until the next one
+      for (const Tensor& array : *sample) probe.push_back(array.clone());
     }
     for (size_t i = 0; i < whole.codes.size(); ++i) at_[whole.placement.tensors[i].tensor] = i;
   }
@@ -128,9 +129,6 @@ class Searcher {
 
 Search search_modules(const Graph& model, const Samples& samples, const QuantizeOptions& options, double most_drop,
                       size_t probes, const MetricOf& metric, QuantizedModel& made) {
-  if (options.equalize.on)
-    throw fail(E::bad_option, "--max-drop leaves modules out, and factors of --equalize belong to all of them together")
-        .hint("use one of the two");
   Search found;
   const auto try_point = [&](QuantizedModel& candidate, size_t left, double share) {
     const auto [of_codes, of_float] = metric(candidate);

@@ -207,6 +207,24 @@ class Quantize(CliTest):
         self.assertIn("<polyline", page.read_text())
         self.fails(2, "quantize", SMALL, "--calibrate", self.folder / "calibration", "--max-drop", "1%", says=["--metric"])
 
+    def test_to_writes_16_bit_floats(self):
+        heldout = self.samples("heldout", range(100, 102))
+        out = self.folder / "half.onnx"
+        for to, least in (("f16", 55), ("bf16", 35)):
+            report = self.ok("quantize", SMALL, "--to", to, "-o", out, "--evaluate", heldout, "--json").json
+            self.assertEqual((report["schema"], report["to"], report["kept_f32"]), ("opfuse.convert/1", to, []))
+            self.assertEqual(report["constant_bytes"][0], 2 * report["constant_bytes"][1])
+            self.assertGreater(report["agreement"]["outputs"][0]["sqnr"], least)
+            if PYTHON:
+                write_npy(self.folder / "in.npy", SIZES, values(50))
+                (self.folder / "runtimes.py").write_text(RUNTIMES)  # onnx's checker, full; bf16 runs in OpenVINO alone
+                results = self.folder / "results.json"
+                done = subprocess.run([PYTHON, self.folder / "runtimes.py", out, results, self.folder / "in.npy"], capture_output=True, text=True)
+                self.assertTrue(done.returncode == 0 or (to == "bf16" and "NOT_IMPLEMENTED" in done.stderr.upper()), done.stderr[-600:])
+        self.fails(2, "quantize", SMALL, "--to", "f16", "--calibrate", heldout, says=["--calibrate"])
+        model, _ = self.quantized()
+        self.fails(2, "quantize", model, "--to", "f16", "-o", out, says=["Q/DQ"])
+
     def test_channels_and_shared_scales_are_said(self):
         _, result = self.quantized("--share-scales", "adds", "--equalize", "0.5", "--json", "--force")
         report = result.json

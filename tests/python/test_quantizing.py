@@ -24,9 +24,63 @@ def test_a_list_and_a_function_give_the_same_model(conv_file, samples):
     assert 0 < np.abs(got - want).max() < 0.1 * np.abs(want).max()
 
 
-def test_what_cannot_be_gone_through_again_is_refused(conv_file, samples):
+def test_an_iterator_is_gone_through_once(conv_file, samples):
+    """The samples to compare on are kept; one buffer may serve all samples."""
+    model = opfuse.load(conv_file)
+    buffer = np.empty_like(samples[0]["x"])
+
+    def filled():
+        for sample in samples:
+            buffer[:] = sample["x"]
+            yield {"x": buffer}
+
+    made = opfuse.quantize(model, filled(), compare_samples=3)
+    want = opfuse.quantize(model, lambda: iter(samples), compare_samples=3)
+    assert made.model.text() == want.model.text()
+    assert made.report["agreement"] == want.report["agreement"]
     with pytest.raises(TypeError, match="more than once"):
-        opfuse.quantize(opfuse.load(conv_file), iter(samples))
+        opfuse.quantize(model, filled(), equalize="auto")
+
+
+def test_other_samples_judge_by_a_metric_of_one_s_own(conv_file, samples):
+    model = opfuse.load(conv_file)
+    heldout = [{"x": 1.5 * sample["x"]} for sample in samples[:2]]
+    seen = []
+
+    def score(index, outputs):
+        assert set(outputs) == {"y"} and outputs["y"].shape == (2, 4, 6, 6)
+        seen.append(index)
+        return float(outputs["y"].mean())
+
+    steps = []
+    made = opfuse.quantize(model, samples, evaluate=heldout, metric=score, progress=lambda *step: steps.append(step))
+    assert made.report["agreement"]["samples"] == 2
+    assert seen == [0, 1] * 2  # both models
+    assert made.report["metric"]["name"] == "score"
+    assert made.report["metric"]["codes"] == pytest.approx(made.report["metric"]["float"], rel=0.05)
+    assert ("calibrate", 4, 4) in steps
+    assert opfuse.quantize(model, samples, evaluate=iter(heldout), metric="cosine").report["metric"]["codes"] > 0.99
+
+    def broken(index, outputs):
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError):
+        opfuse.quantize(model, samples, metric=broken)
+
+
+def test_max_drop_leaves_modules_in_float(conv_file, samples, tmp_path):
+    model = opfuse.load(conv_file)
+    made = opfuse.quantize(model, samples, metric="sqnr", max_drop="90%")
+    assert [point["left"] for point in made.report["search"]["frontier"]] == [0]
+    made = opfuse.quantize(model, iter(samples), metric="sqnr", max_drop=0.01)
+    assert made.report["search"]["frontier"][-1]["left"] == 1 and not made.report["products"]
+    for name in ("r.html", "r.json"):
+        made.save_report(tmp_path / name)
+    assert "<polyline" in (tmp_path / "r.html").read_text()
+    with pytest.raises(opfuse.Error, match="r.txt"):
+        made.save_report(tmp_path / "r.txt")
+    with pytest.raises(opfuse.Error, match="needs --metric"):
+        opfuse.quantize(model, samples, max_drop="1%")
 
 
 def test_errors_pass_through(conv_file, samples):

@@ -137,6 +137,8 @@ void add_quantize_flags(FlagSet& app, QuantizeFlags& flags) {
   app.add_option("--method", flags.method, "ranges by minmax, ema, percentile=99.99, mse or entropy")
       ->type_name("NAME")
       ->capture_default_str();
+  app.add_option("--to", flags.to, "16-bit floats instead of codes: all of the model, inputs and outputs stay f32")
+      ->one_of({"f16", "bf16"});
   add_choice_flags(app, flags);
   app.add_option("--scales", flags.scales, "keep what calibration finds here, and take it up again")
       ->type_name("FILE.json");
@@ -195,6 +197,12 @@ quantization::QuantizeOptions quantize_options(const QuantizeFlags& flags, const
     options.given_plan = std::make_shared<const FusionPlan>(plan_from_json(read_text_file(flags.plan_file)));
   options.scales_file = flags.scales;
   options.run = {.threads = flags.threads, .cache = !flags.no_cache, .progress = show_progress};
+  return options;
+}
+
+WriteOptions options_of_file(const QuantizeFlags& flags) {
+  WriteOptions options;
+  if (flags.weights == "beside") options.max_file_bytes = 0;
   return options;
 }
 

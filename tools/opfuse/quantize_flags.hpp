@@ -6,6 +6,7 @@
 
 #include "flag_set.hpp"
 #include "inputs.hpp"
+#include "onnx/write.hpp"
 #include "quantize/quantize_graph.hpp"
 
 namespace opfuse::cli {
@@ -27,7 +28,7 @@ struct QuantizeFlags {
   std::string model, output, report;
   bool force = false, dry_run = false, json = false, verbose = false;
   SampleFlags calibrate;
-  std::string evaluate, metric, max_drop, weights = "inside";
+  std::string to, evaluate, metric, max_drop, weights = "inside";
   std::string compiler = "cpu", method = "mse", activations, scales, plan_file, equalize = "off",
               share_scales = "moves", weight_rounding = "window-sums";
   std::vector<std::string> keep_float, skip, only, patterns;
@@ -39,6 +40,7 @@ struct QuantizeFlags {
 
 void add_quantize_flags(FlagSet& app, QuantizeFlags& flags);
 quantization::QuantizeOptions quantize_options(const QuantizeFlags& flags, const SymbolValues& dims);
+WriteOptions options_of_file(const QuantizeFlags& flags);
 /// E::file_not_found, E::bad_file, E::bad_binding; warns of random ones.
 quantization::Samples samples_of(const SampleFlags& flags, const PictureFlags& pictures, const Graph& interface,
                                  const SymbolValues& dims);

@@ -1,11 +1,12 @@
 // A user's command sees files alone: the outputs of one model in a folder, in the order of the samples.
-#include "metric.hpp"
+#include "quantize/metric.hpp"
 
 #include <fmt/format.h>
 #include <sys/wait.h>
 
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <string_view>
@@ -15,22 +16,42 @@
 #include "onnx/tensor_files.hpp"
 #include "quantize/observed_model.hpp"
 
-namespace opfuse::cli {
+namespace opfuse::quantization {
 namespace {
 
-void write_outputs(const Graph& graph, const quantization::Samples& samples, const quantization::RunOptions& options,
-                   const TemporaryFolder& folder) {
-  quantization::ObservedModel model(graph, {}, options);
+using TakeOutputs = std::function<void(size_t sample, const ObservedModel& model)>;
+
+void run_all(const Graph& graph, const Samples& samples, const RunOptions& options, const TakeOutputs& take) {
+  ObservedModel model(graph, {}, options);
   for (size_t index = 0; const auto sample = samples.read(index); ++index) {
     model.run(*sample);
+    take(index, model);
+    if (options.progress) options.progress("outputs for the metric", index + 1, samples.count);
+  }
+}
+
+void write_outputs(const Graph& graph, const Samples& samples, const RunOptions& options,
+                   const TemporaryFolder& folder) {
+  run_all(graph, samples, options, [&](size_t index, const ObservedModel& model) {
     std::vector<NamedTensor> arrays;
     for (const std::string& name : model.outputs()) {
       const ArrayView value = model.value(name);
       arrays.emplace_back(name, Tensor::wrap(value.dtype, value.shape, value.data, nullptr));
     }
-    write_npz(folder.path(fmt::format("{:06}.npz", index)), arrays);
-    if (options.progress) options.progress("outputs for the metric", index + 1, samples.count);
-  }
+    write_npz(folder.path(fmt::format("{:06}.npz", samples.number_of(index))), arrays);
+  });
+}
+
+double mean_score(const MetricChoice& choice, const Graph& graph, const Samples& samples, const RunOptions& options) {
+  double sum = 0, count = 0;
+  run_all(graph, samples, options, [&](size_t index, const ObservedModel& model) {
+    std::map<std::string, ArrayView> outputs;
+    for (const std::string& name : model.outputs()) outputs[name] = model.value(name);
+    const double score = choice.score(samples.number_of(index), outputs);
+    if (!std::isfinite(score)) throw fail(E::bad_option, "the score of {} is {}", samples.name_of(index), score);
+    sum += score, ++count;
+  });
+  return sum / count;
 }
 
 /// In single quotes of a shell.
@@ -61,19 +82,23 @@ double number_of(const std::string& command, const TemporaryFolder& folder) {
 
 }  // namespace
 
-Metric measure_metric(const std::string& name, const Graph& reference, const Graph& quantised,
-                      const quantization::Samples& samples, const quantization::Agreement& agreement,
-                      const quantization::RunOptions& options) {
-  const quantization::OutputAgreement& first = agreement.outputs.front();
-  if (name == "sqnr") return {name, quantization::kMostSqnr, first.noise.sqnr()};
-  if (name == "cosine") return {name, 1, first.cosine};
-  if (name == "top1") {
+Metric measure_metric(const MetricChoice& choice, const Graph& reference, const Graph& quantised,
+                      const Samples& samples, const Agreement& agreement, const RunOptions& options) {
+  const std::string& name = choice.name;
+  const OutputAgreement& first = agreement.outputs.front();
+  if (!choice.score && name == "sqnr") return {name, kMostSqnr, first.noise.sqnr()};
+  if (!choice.score && name == "cosine") return {name, 1, first.cosine};
+  if (!choice.score && name == "top1") {
     if (first.rows == 0) throw fail(E::bad_option, "'{}' has no rows to take a top-1 of", first.output);
     return {name, 1, static_cast<double>(first.same_top) / static_cast<double>(first.rows)};
   }
-  Metric metric{name, 0, 0};
+  Metric metric{choice.title(), 0, 0};
   for (const auto& [graph, number] :
        {std::pair{&reference, &metric.of_float}, std::pair{&quantised, &metric.of_codes}}) {
+    if (choice.score) {
+      *number = mean_score(choice, *graph, samples, options);
+      continue;
+    }
     const TemporaryFolder folder;
     write_outputs(*graph, samples, options, folder);
     *number = number_of(name, folder);
@@ -81,4 +106,4 @@ Metric measure_metric(const std::string& name, const Graph& reference, const Gra
   return metric;
 }
 
-}  // namespace opfuse::cli
+}  // namespace opfuse::quantization

@@ -1,0 +1,79 @@
+// The search sees samples of calibration; what judges chooses nothing.
+#include "quantize/judge.hpp"
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "base/fail.hpp"
+#include "base/stopwatch.hpp"
+#include "quantize/report_json.hpp"
+
+namespace opfuse::quantization {
+namespace {
+
+/// "1%" or "0.01".
+double drop_of(std::string text) {
+  const std::string given = text;
+  const bool percent = text.ends_with('%');
+  if (percent) text.pop_back();
+  double drop = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), drop);
+  if (error != std::errc{} || end != text.data() + text.size() || !(drop >= 0) || drop > 100)
+    throw fail(E::bad_option, "--max-drop is a share such as 1% or 0.01, not '{}'", given);
+  return percent ? drop / 100 : drop;
+}
+
+Search search_for(const Graph& graph, const Samples& samples, const QuantizeOptions& options, const JudgeChoice& choice,
+                  QuantizedModel& made) {
+  constexpr size_t kProbes = 4;
+  const Samples some = some_of(samples, static_cast<size_t>(choice.compare_samples));
+  const auto metric = [&](const QuantizedModel& candidate) {
+    const Agreement agreement = measure_agreement(candidate.reference, candidate.graph, some, options.run);
+    const Metric m = measure_metric(choice.metric, candidate.reference, candidate.graph, some, agreement, options.run);
+    return std::pair{m.of_codes, m.of_float};
+  };
+  return search_modules(graph, some, options, drop_of(choice.max_drop), kProbes, metric, made);
+}
+
+}  // namespace
+
+void check_choice(const JudgeChoice& choice, const QuantizeOptions& options) {
+  if (choice.compare_samples < 0) throw fail(E::bad_option, "{} samples to compare", choice.compare_samples);
+  if (choice.metric && choice.compare_samples == 0)
+    throw fail(E::bad_option, "--metric needs samples to compare").hint("leave --compare-samples 0 out");
+  if (choice.max_drop.empty()) return;
+  drop_of(choice.max_drop);
+  if (!choice.metric) throw fail(E::bad_option, "--max-drop needs --metric").hint("for example --metric top1");
+  if (options.equalize.on)
+    throw fail(E::bad_option, "--max-drop leaves modules out, and factors of --equalize belong to all of them together")
+        .hint("use one of the two");
+}
+
+JudgedModel quantize_and_judge(const Graph& model, const Samples& calibration, const Samples* judging,
+                               const QuantizeOptions& options, const JudgeChoice& choice) {
+  check_choice(choice, options);
+  JudgedModel judged;
+  const Stopwatch watch;
+  judged.made = quantize_graph(model, calibration, options);
+  if (!choice.max_drop.empty() && !judged.made.placement.products.empty())
+    judged.search = search_for(model, calibration, options, choice, judged.made);
+  judged.seconds = watch.milliseconds() / 1000;
+  if (!judging || choice.compare_samples == 0) return judged;
+  const Samples some = some_of(*judging, static_cast<size_t>(choice.compare_samples));
+  const QuantizedModel& made = judged.made;
+  judged.agreement = measure_agreement(made.reference, made.graph, some, options.run);
+  if (choice.metric)
+    judged.metric = measure_metric(choice.metric, made.reference, made.graph, some, *judged.agreement, options.run);
+  return judged;
+}
+
+nlohmann::ordered_json report_json(const JudgedModel& judged, const QuantizeOptions& options) {
+  nlohmann::ordered_json out = report_json(judged.made, options, judged.agreement);
+  if (judged.search) out["search"] = search_json(*judged.search);
+  if (judged.metric)
+    out["metric"] = {
+        {"name", judged.metric->name}, {"float", judged.metric->of_float}, {"codes", judged.metric->of_codes}};
+  return out;
+}
+
+}  // namespace opfuse::quantization

@@ -1,0 +1,140 @@
+// The public quantize(): samples from functions and files, what judges, and what is left in float for a metric.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "ir/graph.hpp"
+#include "onnx/tensor_files.hpp"
+#include "opfuse/quantize.hpp"
+#include "ops/registry.hpp"
+#include "testing/temporary_folder.hpp"
+
+namespace opfuse {
+namespace {
+
+constexpr int64_t kElements = 16 * 8 * 8;
+
+Model net() {
+  return Model::from_graph(parse_graph(R"(graph (%x: f32[1,16,8,8]) {
+    %w = const rand<1> : f32[16,16,1,1] %v = const rand<3> : f32[4,16,1,1]
+    %c = conv(%x, %w) @"a"(Conv@17) %r = relu(%c) @"a_relu"(Relu@17)
+    %y = conv(%r, %v) @"b"(Conv@17) return %y })",
+                                       ops()));
+}
+
+/// Waves of sample `index`, in memory that the next sample overwrites.
+SampleSource waves(size_t count, int64_t first = 0) {
+  auto memory = std::make_shared<std::vector<float>>(kElements);
+  SampleSource source = [=](size_t index, std::map<std::string, ArrayView>& arrays) {
+    if (index >= count) return false;
+    for (int64_t i = 0; i < kElements; ++i)
+      (*memory)[static_cast<size_t>(i)] = std::sin(0.37f * static_cast<float>(i * (first + 1 + int64_t(index)) % 97));
+    arrays["x"] = {DType::f32, memory->data(), {1, 16, 8, 8}};
+    return true;
+  };
+  source.count = count;
+  return source;
+}
+
+nlohmann::json report_of(const Quantized& made) { return nlohmann::json::parse(made.report); }
+
+QuantizeRequest request() {
+  QuantizeRequest r;
+  r.threads = 1;
+  return r;
+}
+
+TEST(QuantizeApi, OtherSamplesJudge) {
+  QuantizeRequest r = request();
+  r.metric = "cosine";
+  const nlohmann::json own = report_of(quantize(net(), waves(6), r));
+  r.evaluate = waves(3, 50);
+  const nlohmann::json others = report_of(quantize(net(), waves(6), r));
+  EXPECT_EQ(own["agreement"]["samples"], 6);
+  EXPECT_EQ(others["agreement"]["samples"], 3);
+  EXPECT_EQ(others["tensors"], own["tensors"]);  // they choose nothing
+  EXPECT_NE(others["metric"]["codes"], own["metric"]["codes"]);
+  EXPECT_EQ(others["metric"]["float"], 1);
+}
+
+TEST(QuantizeApi, FilesJudgeToo) {
+  const test::TemporaryFolder folder;
+  Tensor sample(DType::f32, {1, 16, 8, 8});
+  for (int64_t i = 0; i < kElements; ++i) sample.set_real(i, std::cos(static_cast<double>(i)));
+  write_npy(folder.path("0.npy"), sample);
+  QuantizeRequest r = request();
+  r.evaluate_files = SampleFiles{.path = folder.path("")};
+  EXPECT_EQ(report_of(quantize(net(), waves(2), r))["agreement"]["samples"], 1);
+  r.evaluate = waves(1);
+  EXPECT_THROW(quantize(net(), waves(2), r), Error);  // one of the two
+}
+
+TEST(QuantizeApi, AScoreIsTheMetricAndAMaxDropLeavesModulesInFloat) {
+  QuantizeRequest r = request();
+  r.keep_float.emplace();
+  std::vector<float> want;
+  // how near an output is to the first ones seen: the float model's, since it is asked first
+  const auto score = [&](size_t index, const std::map<std::string, ArrayView>& outputs) {
+    const ArrayView& y = outputs.at("y");
+    const auto* values = static_cast<const float*>(y.data);
+    const size_t count = 4 * 8 * 8;
+    if (want.size() < (index + 1) * count) want.insert(want.end(), values, values + count);
+    double off = 0, all = 0;
+    for (size_t i = 0; i < count; ++i) {
+      const auto was = static_cast<double>(want[index * count + i]);
+      off += std::fabs(was - static_cast<double>(values[i])), all += std::fabs(was);
+    }
+    return 1 - off / all;
+  };
+  r.score = score;
+  const nlohmann::json whole = report_of(quantize(net(), waves(4), r));
+  EXPECT_EQ(whole["metric"]["name"], "score");
+  EXPECT_EQ(whole["products"].size(), 2u);
+  const double drop = 1 - whole["metric"]["codes"].get<double>();
+  ASSERT_GT(drop, 0);
+  r.max_drop = std::to_string(drop / 2);
+  const nlohmann::json less = report_of(quantize(net(), waves(4), r));
+  EXPECT_LT(less["products"].size(), 2u);
+  EXPECT_LE(less["search"]["frontier"].back()["drop"], drop / 2);
+  r.score = [](size_t, const auto&) { return std::nan(""); };
+  EXPECT_THROW(quantize(net(), waves(4), r), Error);
+}
+
+TEST(QuantizeApi, ContradictionsAreRefusedBeforeASampleIsRead) {
+  const SampleSource never = [](size_t, std::map<std::string, ArrayView>&) -> bool {
+    throw std::logic_error("a sample was read");
+  };
+  QuantizeRequest r = request();
+  r.max_drop = "1%";
+  EXPECT_THROW(quantize(net(), never, r), Error);
+  r.metric = "sqnr", r.max_drop = "one";
+  EXPECT_THROW(quantize(net(), never, r), Error);
+  r.max_drop = "1%", r.equalize = "auto";
+  EXPECT_THROW(quantize(net(), never, r), Error);
+  r = request();
+  r.metric = "sqnr", r.compare_samples = 0;
+  EXPECT_THROW(quantize(net(), never, r), Error);
+}
+
+TEST(QuantizeApi, TheReportIsWritten) {
+  const test::TemporaryFolder folder;
+  const Quantized made = quantize(net(), waves(2), request());
+  made.save_report(folder.path("r.json"));
+  made.save_report(folder.path("r.html"));
+  std::ifstream file(folder.path("r.json"));
+  EXPECT_EQ(nlohmann::json::parse(file), report_of(made));
+  std::stringstream page;
+  page << std::ifstream(folder.path("r.html")).rdbuf();
+  EXPECT_THAT(page.str(), testing::HasSubstr("lost here"));
+  EXPECT_THROW(made.save_report(folder.path("r.txt")), Error);
+  EXPECT_THROW(made.save_report(folder.path("no/r.json")), Error);
+  EXPECT_FALSE(std::filesystem::exists(folder.path("r.txt")));
+}
+
+}  // namespace
+}  // namespace opfuse
