@@ -1,5 +1,6 @@
 // libturbojpeg and libpng's simplified interface by dlopen, with prototypes of our own: neither is needed to build or
-// to start. A warning of either (data that end early, a checksum) is an error here: half a picture has other ranges.
+// to start. A warning of either about pixels (data that end early, a checksum) is an error here: half a picture has
+// other ranges. What stands in front of the pixels may be odd: colour profiles of many files are.
 #include "quantize/picture.hpp"
 
 #include <dlfcn.h>
@@ -131,10 +132,13 @@ Picture read_png(const std::string& path, std::string_view bytes) {
   if (!api.there) missing(path, "libpng", "libpng16-16");
   PngImage image;
   const std::unique_ptr<PngImage, void (*)(PngImage*)> guard(&image, api.free);
+  constexpr uint32_t kWarning = 1;
   const auto check = [&](int done) {
     if (!done || image.warning_or_error != 0) throw damaged(path, image.message);
   };
-  check(api.begin(&image, bytes.data(), bytes.size()));
+  const int begun = api.begin(&image, bytes.data(), bytes.size());
+  if (image.warning_or_error == kWarning) image.warning_or_error = 0;
+  check(begun);
   Picture picture = sized(path, image.width, image.height);
   image.format = Png::kRgb;
   const PngColour black{};
