@@ -50,14 +50,10 @@ void check_flags(const FlagSet& app, const QuantizeFlags& flags) {
 }
 
 Json json_of(const quantization::NarrowedModel& made, const QuantizeFlags& flags) {
-  return {{"model", flags.model},
-          {"output", flags.output},
-          {"to", flags.to},
-          {"values", made.values},
-          {"casts", made.casts},
-          {"constant_bytes", {made.bytes_before, made.bytes_after}},
-          {"kept_f32", made.kept},
-          {"warnings", made.warnings}};
+  return {{"model", flags.model},  {"output", flags.output},
+          {"to", flags.to},        {"values", made.values},
+          {"casts", made.casts},   {"constant_bytes", {made.bytes_before, made.bytes_after}},
+          {"kept_f32", made.kept}, {"warnings", made.warnings}};
 }
 
 void print_converted(const quantization::NarrowedModel& made, const QuantizeFlags& flags,
