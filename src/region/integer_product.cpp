@@ -219,15 +219,50 @@ Expr real_of(Lowering& lowering, const IntegerProduct& p, const Expr& sum, const
   return real;
 }
 
+namespace {
+
+/// The doubles that a constant row was rounded from; null: it is none.
+const std::vector<double>* known_row(Lowering& lowering, const Expr& e) {
+  if (e.op() != ExprOp::read) return nullptr;
+  const Read& read = lowering.stage().reads[static_cast<size_t>(e.index())];
+  const auto at = read.stage < 0 ? lowering.real_constants().find(read.index) : lowering.real_constants().end();
+  return at == lowering.real_constants().end() ? nullptr : &at->second;
+}
+
+}  // namespace
+
+Expr affine_of(Lowering& lowering, const Expr& x, const std::vector<double>& multipliers,
+               const std::vector<double>& shifts, const IndexMap& channels) {
+  std::vector<double> factors = multipliers;
+  Expr rest = x;
+  if (x.op() == ExprOp::mul)
+    for (size_t side : {1U, 0U}) {
+      const Expr& factor = x.args()[side];
+      const std::vector<double>* row = known_row(lowering, factor);
+      if (!factor.is_constant() && !(row && row->size() == factors.size())) continue;
+      for (size_t c = 0; c < factors.size(); ++c) factors[c] *= row ? (*row)[c] : factor.value();
+      rest = x.args()[1 - side];
+      break;
+    }
+  return rest * real_constant(lowering, factors, channels) + real_constant(lowering, shifts, channels);
+}
+
+std::optional<Tensor> dequantised_constant(const Lowering& lowering, const Value* value) {
+  if (const Tensor* constant = lowering.constant_of(value)) return *constant;
+  const Node* node = dequantize_of(lowering, value);
+  if (!node) return std::nullopt;
+  std::vector<const Tensor*> operands;
+  for (const Value* operand : node->inputs) {
+    operands.push_back(operand ? lowering.constant_of(operand) : nullptr);
+    if (operand && !operands.back()) return std::nullopt;
+  }
+  return DequantizeLinear::reference(node->as<DequantizeLinear>(), operands, Precision::typed).front();
+}
+
 Expr divided(Lowering& lowering, const Expr& x, double step) {
   const auto number = [&](const Expr& e) { return Expr::constant(DType::f32, in_single(e.value() / step)); };
   if (x.is_constant()) return number(x);
-  const auto known = [&](const Expr& e) -> const std::vector<double>* {
-    if (e.op() != ExprOp::read) return nullptr;
-    const Read& read = lowering.stage().reads[static_cast<size_t>(e.index())];
-    const auto at = read.stage < 0 ? lowering.real_constants().find(read.index) : lowering.real_constants().end();
-    return at == lowering.real_constants().end() ? nullptr : &at->second;
-  };
+  const auto known = [&](const Expr& e) { return known_row(lowering, e); };
   if (const std::vector<double>* values = known(x)) {
     std::vector<double> quotients;
     for (double v : *values) quotients.push_back(v / step);

@@ -40,6 +40,13 @@ Expr padding_of(const IntegerProduct& product);
 /// The product as a real number; `sum`: of x w; `channels`: coordinate of the output channel.
 Expr real_of(Lowering& lowering, const IntegerProduct& product, const Expr& sum, const IndexMap& channels);
 
+/// x * multiplier[c] + shift[c]: a constant factor of x becomes part of the multiplier, in double, rounded once.
+Expr affine_of(Lowering& lowering, const Expr& x, const std::vector<double>& multipliers,
+               const std::vector<double>& shifts, const IndexMap& channels);
+
+/// The constant that a value is, or that DequantizeLinear makes of constants inside the group; none: neither.
+std::optional<Tensor> dequantised_constant(const Lowering& lowering, const Value* value);
+
 /// x / step for a step of the graph: constant factors of x are divided instead, in double, and rounded once.
 Expr divided(Lowering& lowering, const Expr& x, double step);
 

@@ -7,6 +7,7 @@
 #include "ops/is_a.hpp"
 #include "ops/norm.hpp"
 #include "region/channel_affine.hpp"
+#include "region/integer_product.hpp"
 
 namespace opfuse {
 
@@ -65,10 +66,27 @@ Tensor channel_table(const ChannelAffine& affine, DType dtype, double (ChannelAf
   return table;
 }
 
+/// Behind a sum of codes, where quantisers write scale and bias as codes too.
+std::optional<Expr> of_codes(Lowering& lowering, const Node& node, const Expr& x, const IndexMap& channel) {
+  if (!lowering.requantises() || x.dtype() != DType::f32) return std::nullopt;
+  std::vector<Tensor> parts;
+  for (size_t i = 1; i <= 4; ++i)
+    if (auto part = dequantised_constant(lowering, node.input(i))) parts.push_back(*std::move(part));
+  if (parts.size() != 4) return std::nullopt;
+  const ChannelAffine affine{parts[0], parts[1], parts[2], parts[3], node.as<BatchNorm>().epsilon};
+  std::vector<double> multipliers, shifts;
+  for (int64_t c = 0; c < affine.scale.elements(); ++c) {
+    multipliers.push_back(affine.multiplier(c));
+    shifts.push_back(affine.shift(c));
+  }
+  return affine_of(lowering, x, multipliers, shifts, channel);
+}
+
 Expr pull_batch_norm(Lowering& lowering, const Node& node, size_t result, const IndexMap& map) {
   if (result != 0) decline("training", "BatchNorm statistics are not updated in inference", node);
   const Expr x = lowering.pull(node.input(0), map);
   const IndexMap channel{{map.dims[map.dims.size() > 1 ? 1 : 0]}};
+  if (const auto folded = of_codes(lowering, node, x, channel)) return *folded;
   if (const auto affine = constant_affine(lowering, node)) {
     const TensorType type{x.dtype(), affine->scale.type().shape};
     const DType dtype = type.dtype;

@@ -72,6 +72,31 @@ TEST(Codes, ResidualAndPairInFrontOfItJoin) {
   EXPECT_EQ(c.program.launches.size(), 2u);
 }
 
+/// Quantisers write scale and bias of a BatchNorm as codes too, and a pair in front of it: one multiplication and one
+/// addition per element remain, no division.
+TEST(Codes, BatchNormOfQuantisedConstantsIsOneFactorPerChannel) {
+  for (const bool pair : {true, false}) {
+    const std::string text = fmt::format(R"(graph (%x: f32[1,32,6,6]) {{
+      %s = const splat<0.02> : f32[] %z = const splat<0> : u8[] %t = const splat<0.05> : f32[] %h = const splat<128> : u8[]
+      %c = const rand<1> : i8[32,32,1,1] %sw = const splat<0.01> : f32[] %w = dequantize_linear(%c, %sw)
+      %gc = const rand<2> : i8[32] %g = dequantize_linear(%gc, %sw) %bc = const rand<3> : i32[32] %b = dequantize_linear(%bc, %sw)
+      %m = const rand<4> : f32[32] %r = const splat<2.3> : f32[32]
+      %q = quantize_linear(%x, %s, %z) %d = dequantize_linear(%q, %s, %z) %v = conv(%d, %w)
+      %p = quantize_linear(%v, %t, %h) %e = dequantize_linear(%p, %t, %h)
+      %n = batch_norm({}, %g, %b, %m, %r) %y = quantize_linear(%n, %t, %h) return %y }})",
+                                         pair ? "%e" : "%v");
+    const Compilation c = compiled(text);
+    EXPECT_EQ(c.program.launches.size(), 2u);
+    for (const Launch& launch : c.program.launches)
+      for (const StageOutput& output : launch.region.stages.back().outputs)
+        if (!launch.region.stages.back().reductions.empty())
+          output.value.visit([&](const Expr& e) {
+            EXPECT_FALSE(e.op() == ExprOp::div || e.op() == ExprOp::sqrt) << print(launch.region);
+          });
+    for (const auto& g : ProofCase(text).compare()) EXPECT_TRUE(g.ok) << g.name << " " << pair;
+  }
+}
+
 TEST(Codes, StayInFloatForAReason) {
   const std::pair<const char*, Net> cases[] = {
       {"asymmetric_weights", {.weight_zero = "3", .codes = "splat<-126>"}},
