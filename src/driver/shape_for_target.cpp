@@ -75,7 +75,9 @@ ShapeContext context_for(const TargetInfo& target, const ShapeOptions& options) 
                        .caches = image_caches(target),
                        .channel_block = target.lanes_f32(),
                        .off = {options.no_pass.begin(), options.no_pass.end()},
-                       .precisions = options.precisions};
+                       .precisions = options.precisions,
+                       .multiplies_bf16 = !target.traits.on_host || has_half_products(target),
+                       .multiplies_f16 = !target.traits.on_host};
   context.skeleton = [target](const Node& node) -> std::string {
     const auto lowered = lower_group(node);
     const auto* made = std::get_if<LoweredGroup>(&lowered);

@@ -199,6 +199,14 @@ std::optional<Choice> choose(const std::vector<LiveBytes>& live, int64_t block) 
 
 constexpr const char* kPass = "run-in-slices";
 
+/// The first of the pair, or what reads the second, multiplies 16-bit factors: these lie in half of the memory, and
+/// what slices make is put together in f32, so that another launch would have to narrow it.
+bool multiplies_halves(const Pair& pair, const ShapeContext& context) {
+  const auto asked = [&](const Node& node) { return context.multiplies_narrow(node); };
+  const auto& uses = pair.b->output()->uses;
+  return asked(*pair.a) || std::any_of(uses.begin(), uses.end(), [&](const Use& use) { return asked(*use.node); });
+}
+
 bool run(Graph& fused, const ShapeContext& context, std::vector<ShapeVerdict>& verdicts) {
   if (context.switched_off(kPass)) return false;
   bool changed = false;
@@ -206,6 +214,7 @@ bool run(Graph& fused, const ShapeContext& context, std::vector<ShapeVerdict>& v
     const std::optional<Choice> choice = choose(live, context.channel_block);
     if (!choice) break;
     const Pair& pair = choice->pair;
+    if (multiplies_halves(pair, context)) break;
     ShapeVerdict verdict{.pass = kPass,
                          .nodes = {name_of_group(*pair.a), name_of_group(*pair.b)},
                          .value = value_name(*pair.between()),

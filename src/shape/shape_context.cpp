@@ -1,7 +1,19 @@
 // The questions that every shaping pass asks, in their order: wanted, legal, a gain.
 #include "shape/shape_context.hpp"
 
+#include <algorithm>
+
 namespace opfuse {
+
+bool ShapeContext::multiplies_narrow(const Node& node) const {
+  const auto asked = [&](const std::string& name) {
+    const auto at = precisions.find(name);
+    return at != precisions.end() &&
+           ((multiplies_bf16 && at->second == "bf16") || (multiplies_f16 && at->second == "f16"));
+  };
+  return asked(node.label) || std::any_of(node.sources.begin(), node.sources.end(),
+                                          [&](const Source& source) { return asked(source.name); });
+}
 
 std::optional<Decline> ShapeContext::switched_off(const std::string& pass) const {
   if (!off.contains(pass)) return std::nullopt;

@@ -25,9 +25,13 @@ struct ShapeContext {
   std::function<std::string(const Node& node)> skeleton{};
   std::set<std::string> off{};  ///< names of passes that are switched off
   std::map<std::string, std::string>
-      precisions{};   ///< by source name of a product or label of a group, where it is not f32
-  NodePairs apart{};  ///< nodes that share no launch
+      precisions{};  ///< by source name of a product or label of a group, where it is not f32
+  bool multiplies_bf16 = true,
+       multiplies_f16 = true;  ///< the target has such products; else f16 is for storing weights
+  NodePairs apart{};           ///< nodes that share no launch
 
+  /// The plan asks for products of 16-bit factors in this node, and the target has such products.
+  bool multiplies_narrow(const Node& node) const;
   /// A refusal with the code "disabled" where the pass is switched off.
   std::optional<Decline> switched_off(const std::string& pass) const;
   /// Why what a pass joined is not a gain.

@@ -207,6 +207,22 @@ TEST(Bf16, ResidualStreamsOfImagesAreStoredOnce) {
     EXPECT_TRUE(g.ok) << g.name;
 }
 
+/// What slices put together is f32, and a product of bf16 behind it would need a launch that only converts.
+TEST(Bf16, PairsInFrontOfAProductAreNotSliced) {
+  const auto sliced = [](const std::string& precision) {
+    Compilation c(parse_graph(R"(graph (%x: f32[1,24,56,56]) {
+      %w = const rand<1> : f32[144,24,1,1] %d = const rand<2> : f32[144,1,3,3] %u = const rand<3> : f32[24,144,1,1]
+      %a = conv(%x, %w) %b = relu(%a) %c = conv(%b, %d) {pads = [1,1,1,1], group = 144} %e = relu(%c) %f = conv(%e, %u)
+      %y = add(%f, %x) return %y })",
+                              ops()),
+                  parse_target("cpu:avx512-amx"), asking({precision}));
+    c.run_to(Milestone::shaped);
+    return of_pass(c.verdicts, "run-in-slices").size();
+  };
+  EXPECT_EQ(sliced("f32"), 1u);
+  EXPECT_EQ(sliced("bf16"), 0u);
+}
+
 /// One Linear whose result is cut into queries, keys and values: the module of projections is a body within the group.
 TEST(Bf16, OfOneProjectionForAll) {
   const std::string text = attention_of_one_projection(
