@@ -22,7 +22,8 @@ struct Interval {
   double low = 0, estimate = 0, high = 0;
 };
 
-/// median(a) / median(b) with its 95 % bootstrap interval. Seeded: the same samples give the same interval.
+/// median(a) / median(b) with its 95 % interval by a bootstrap of blocks: samples in the order in which they were
+/// taken. Seeded: the same samples give the same interval.
 Interval ratio_of_medians(const std::vector<double>& a, const std::vector<double>& b, uint64_t seed,
                           int resamples = 1000);
 

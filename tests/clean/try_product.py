@@ -107,7 +107,8 @@ def profile(clean, options):
 def other_languages(clean, package):
     """The example of each language whose tools are here, and what it prints; else which tool is missing."""
     library = clean.folder / "libopfuse_runtime.so"
-    library.symlink_to(package / "libopfuse_runtime.so.0")
+    for link in (library, clean.folder / "libopfuse_runtime.so.0"):  # what linkers and what programs look for
+        link.symlink_to(package / "libopfuse_runtime.so.0")
     jna = pathlib.Path("/usr/share/java/jna.jar")
     link = f"-L{clean.folder} -Wl,-rpath,{clean.folder}"
     clean.environment |= {"LD_LIBRARY_PATH": str(clean.folder), "CGO_CFLAGS": f"-I{package}/include", "CGO_LDFLAGS": link, "GOCACHE": f"{clean.folder}/gocache"}
