@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """What opfuse promises, tried as a newcomer would: from the wheel, in an empty environment, far from the sources.
 
-    ./dev wheel && tests/clean/try_product.py build/wheel/dist/opfuse-*-cp311-*.whl [--python python3.11] [--write docs/tried.md]
+    ./dev wheel && tests/clean/try_product.py build/wheel/dist/opfuse-*-cp311-*.whl [--python python3.11] [--only 5,7] [--write docs/tried.md]
 
-One row for each promise, with what was run and what it showed. onnx and onnxruntime come from PyPI, and PyTorch with --torch.
+One row for each promise, with what was run and what it showed; with --only the others keep theirs. onnx and onnxruntime come from PyPI, and PyTorch with --torch.
 Exit status 1 if something that is promised did not hold. A row says "not tried" where a tool is missing here, with its name.
 """
 import argparse
@@ -141,6 +141,8 @@ def install(clean, options):
     said = [clean.run("opfuse", "--version").stdout.strip(), f"wheel {size / 1e6:.1f} MB", f"C library {runtime.stat().st_size / 1e6:.2f} MB"]
     if shutil.which("cc", path=clean.environment["PATH"]) is None:
         return ", ".join(said) + "; C not tried: no cc"
+    if not (clean.folder / "m.opf").exists():
+        clean.run("opfuse", "compile", MODEL, "-o", "m.opf")
     shutil.copy(SOURCE / "examples" / "run_in_c" / "run_in_c.c", clean.folder)
     clean.run("cc", "run_in_c.c", "-I", package / "include", runtime, f"-Wl,-rpath,{package}", "-o", "run_in_c")
     said.append("C: " + clean.run("./run_in_c", "m.opf").stdout.strip().splitlines()[0])
@@ -263,6 +265,8 @@ def try_all(options, folder):
     clean = Clean(folder, options.python, str(pathlib.Path(options.wheel).resolve()), options.torch)
     rows = []
     for name, attempt in PROMISES:
+        if options.only and name.split()[0] not in options.only.split(","):
+            continue
         begin = time.perf_counter()
         try:
             rows.append((name, "ok", attempt(clean, options)))
@@ -272,6 +276,18 @@ def try_all(options, folder):
             rows.append((name, "FAILED", f"{type(problem).__name__}: {problem}"))
         print(f"{name}: {rows[-1][1]} ({time.perf_counter() - begin:.0f} s)\n    {rows[-1][2]}", flush=True)
     return rows
+
+
+def with_kept(rows, options):
+    """The rows, and those of the page that --only left alone."""
+    kept = {}
+    if options.only and options.write.exists():
+        for line in options.write.read_text().splitlines():
+            cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+            if len(cells) == 3 and cells[0] in dict(PROMISES):
+                kept[cells[0]] = tuple(cells)
+    new = {row[0]: row for row in rows}
+    return [new.get(name) or kept[name] for name, _ in PROMISES if name in new or name in kept]
 
 
 def page(rows, options):
@@ -287,12 +303,13 @@ def main():
     parser.add_argument("wheel")
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--torch", action="store_true", help="also PyTorch, about 900 MB")
+    parser.add_argument("--only", default="", help="numbers of promises: 5,7")
     parser.add_argument("--write", type=pathlib.Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="opfuse-clean-") as folder:
         rows = try_all(options, folder)
     if options.write:
-        options.write.write_text(page(rows, options))
+        options.write.write_text(page(with_kept(rows, options), options))
     return 1 if any(result == "FAILED" for _, result, _ in rows) else 0
 
 
