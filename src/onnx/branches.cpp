@@ -1,6 +1,7 @@
 // An If whose condition is a constant is the branch that it takes: that graph's nodes are read in its place. Its names
 // are visible inside it only; values that it makes are named after the node, results as the node's results.
 #include "base/fail.hpp"
+#include "onnx/file_checks.hpp"
 #include "onnx/model_reader.hpp"
 #include "onnx/opaque.hpp"
 
@@ -56,6 +57,7 @@ const ModelReader::Body& ModelReader::keep_body(Bytes encoded) {
   kept.model.opsets = model_.opsets;
   kept.model.functions = model_.functions;
   kept.model.graph = parse_graph_proto(encoded);
+  if (looked_at_.insert(encoded.data()).second) check_nodes(kept.model.graph.nodes, false, problems_);
   kept.flat = flatten_functions(kept.model, options_.limits);
   if (!kept.model.graph.sparse_initializers.empty()) throw fail(E::unsupported_op, "a branch has sparse initializers");
   for (const ValueInfo& info : kept.model.graph.values) infos_.emplace(info.name, &info);

@@ -30,10 +30,21 @@ Results quantized(NodeImport& n, Speller& s, Value* y, size_t first) {
   return {s.op("quantize_linear", {y, n.required(first), n.input(first + 1)}, {{"axis", int64_t{1}}})};
 }
 
-void need_channels_first(NodeImport& n) {
-  if (n.integer("channels_last", 0) != 0)
-    throw fail(E::unsupported_attribute, "channels_last = 1 is not supported")
-        .hint("write the model without layout optimisation (session option: graph optimisation level \"extended\")");
+/// Runs `body` with the channels of the first operand behind the batch, where the node has them last. Other operands,
+/// the filters of a convolution too, lie the same way in both forms.
+template <class Body>
+Results channels_first(NodeImport& n, Body&& body) {
+  if (n.integer("channels_last", 0) == 0) return body();
+  const Shape& shape = n.required(0)->type.shape;
+  if (!shape.ranked || shape.rank() < 3)
+    throw fail(E::unsupported_op, "the data is {}; channels_last needs its dimensions", shape.text());
+  const auto rank = static_cast<int64_t>(shape.rank());
+  std::vector<int64_t> in{0, rank - 1}, out{0};
+  for (int64_t axis = 1; axis + 1 < rank; ++axis) in.push_back(axis), out.push_back(axis + 1);
+  out.push_back(1);
+  Speller s(n);
+  n.inputs[0] = s.transpose(n.inputs[0], in);
+  return {s.transpose(body()[0], out)};
 }
 
 Results binary(NodeImport& n, const char* op) {
@@ -80,13 +91,11 @@ Results import_qlinear_softmax(NodeImport& n) { return softmax(n); }
 Results import_qlinear_leaky_relu(NodeImport& n) { return unary(n, "leaky_relu", {{"alpha", n.real("alpha", 0.01)}}); }
 
 Results import_qlinear_average_pool(NodeImport& n) {
-  need_channels_first(n);
-  return unary(n, "average_pool", n.declared_attributes(*op_named("average_pool")));
+  return channels_first(n, [&] { return unary(n, "average_pool", n.declared_attributes(*op_named("average_pool"))); });
 }
 
 Results import_qlinear_global_average_pool(NodeImport& n) {
-  need_channels_first(n);
-  return unary(n, "global_average_pool");
+  return channels_first(n, [&] { return unary(n, "global_average_pool"); });
 }
 
 Results import_qlinear_reduce_mean(NodeImport& n) {
@@ -115,8 +124,7 @@ Results import_qlinear_where(NodeImport& n) {
 }
 
 Results import_contrib_qlinear_conv(NodeImport& n) {
-  need_channels_first(n);
-  return import_qlinear_conv(n);
+  return channels_first(n, [&] { return import_qlinear_conv(n); });
 }
 
 Results import_qgemm(NodeImport& n) {

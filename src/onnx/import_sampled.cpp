@@ -1,6 +1,7 @@
 // Operators that sample images between their pixels. Pixels lie as rows of channels, [pixels, channels], so that a
 // sample is four gathers of rows and their weighted sum.
-//   RoiAlign     means of samples on a grid in each box; a sample more than one pixel outside the image is 0
+//   RoiAlign     means of samples on a grid in each box; a sample more than one pixel outside the image is 0. With mode
+//                max the greatest of the four weighted pixels of all samples, as engines have it (no interpolation)
 //   DeformConv   samples at taps that move by offsets, times a mask, then a product with the filters
 #include "base/fail.hpp"
 #include "onnx/import_spelled.hpp"
@@ -26,8 +27,8 @@ void require_rank(const Value* x, size_t rank) {
 class Sampler {
  public:
   /// `rows` [images * height * width, channels]; `image` numbers the images, and broadcasts to the samples.
-  Sampler(Speller& s, Value* rows, Value* image, int64_t height, int64_t width)
-      : s_(s), rows_(rows), height_(height), width_(width), dtype_(rows->type.dtype) {
+  Sampler(Speller& s, Value* rows, Value* image, int64_t height, int64_t width, const char* joins = "add")
+      : s_(s), rows_(rows), height_(height), width_(width), dtype_(rows->type.dtype), joins_(joins) {
     base_ = op("mul", image, whole(height * width));
   }
 
@@ -46,6 +47,7 @@ class Sampler {
   Value *rows_, *base_;
   int64_t height_, width_;
   DType dtype_;
+  const char* joins_;  ///< the four pixels of a sample
 
   Value* op(const char* name, Value* a, Value* b) { return s_.op(name, {a, b}); }
   Value* real(double value) { return s_.number(value, dtype_); }
@@ -73,10 +75,11 @@ class Sampler {
     Value *up = op("sub", real(1), down), *back = op("sub", real(1), right);
     Value *y0 = s_.cast(top, DType::i64), *x0 = s_.cast(left, DType::i64);
     Value *y1 = op("add", y0, whole(1)), *x1 = op("add", x0, whole(1));
-    Value* first = op("add", pixel(y0, x0, op("mul", up, back), guarded), pixel(y0, x1, op("mul", up, right), guarded));
+    Value* first =
+        op(joins_, pixel(y0, x0, op("mul", up, back), guarded), pixel(y0, x1, op("mul", up, right), guarded));
     Value* second =
-        op("add", pixel(y1, x0, op("mul", down, back), guarded), pixel(y1, x1, op("mul", down, right), guarded));
-    return op("add", first, second);
+        op(joins_, pixel(y1, x0, op("mul", down, back), guarded), pixel(y1, x1, op("mul", down, right), guarded));
+    return op(joins_, first, second);
   }
 };
 
@@ -97,7 +100,8 @@ Results import_roi_align(NodeImport& n) {
   require_rank(boxes, 2);
   const DType dtype = x->type.dtype;
   const std::string mode = n.text("mode", "avg");
-  if (mode != "avg") throw fail(E::unsupported_attribute, "RoiAlign with mode \"{}\" is not supported", mode);
+  const bool greatest = mode == "max";
+  if (mode != "avg" && !greatest) throw fail(E::bad_attribute, "mode is \"{}\"", mode);
   const std::string form = n.text("coordinate_transformation_mode", n.opset >= 16 ? "half_pixel" : "output_half_pixel");
   if (form != "half_pixel" && form != "output_half_pixel")
     throw fail(E::bad_attribute, "coordinate_transformation_mode is \"{}\"", form);
@@ -126,10 +130,11 @@ Results import_roi_align(NodeImport& n) {
   Value* y = s.unsqueeze(samples_along(1, 3, rows), 2);
   Value* across = s.unsqueeze(samples_along(0, 2, columns), 1);
   Value* image = s.op("unsqueeze", {s.cast(n.required(2), DType::i64), s.integers({1, 2})});
-  Value* sampled = Sampler(s, rows_of(s, x, 1), image, known(x, 2), known(x, 3)).clamped(y, across);
+  Value* sampled =
+      Sampler(s, rows_of(s, x, 1), image, known(x, 2), known(x, 3), greatest ? "max" : "add").clamped(y, across);
   sampled = s.reshape(sampled, {-1, rows, samples, columns, samples, known(x, 1)});
-  Value* means = s.op("reduce_mean", {sampled, s.integers({2, 4})}, {{"keepdims", false}});
-  return {s.transpose(means, {0, 3, 1, 2})};
+  const char* pooled = greatest ? "reduce_max" : "reduce_mean";
+  return {s.transpose(s.op(pooled, {sampled, s.integers({2, 4})}, {{"keepdims", false}}), {0, 3, 1, 2})};
 }
 
 namespace {

@@ -1,6 +1,5 @@
-// RMSNormalization and RotaryEmbedding (opset 23), and the list of operators that are read as their bodies.
-//   RMSNormalization    y = x / sqrt(mean(x^2) + epsilon) * scale           statistics in at least single precision
-//   RotaryEmbedding     (a, b) -> (a cos - b sin, a sin + b cos)            pairs of the first `dim` elements of a head
+// RMSNormalization (opset 23), and the list of operators that are read as their bodies.
+//   y = x / sqrt(mean(x^2) + epsilon) * scale           statistics in at least single precision
 #include "onnx/import_spelled.hpp"
 
 #include "base/fail.hpp"
@@ -13,6 +12,8 @@ using Results = std::vector<Value*>;
 constexpr std::string_view kTraining = "ai.onnx.preview.training";
 
 constexpr std::string_view kContrib = "com.microsoft";
+
+constexpr std::string_view kLearning = "ai.onnx.ml";
 
 constexpr SpelledOperator kSpelled[] = {
     {"Adagrad", 1, import_adagrad, kTraining},
@@ -67,38 +68,16 @@ constexpr SpelledOperator kSpelled[] = {
     {"QLinearSoftmax", 1, import_qlinear_softmax, kContrib},
     {"QLinearWhere", 1, import_qlinear_where, kContrib},
     {"QuantizeLinear", 1, import_contrib_quantize, kContrib},
+    {"RotaryEmbedding", 1, import_contrib_rotary_embedding, kContrib},
+    {"ArrayFeatureExtractor", 1, import_array_feature_extractor, kLearning},
+    {"Binarizer", 1, import_binarizer, kLearning},
+    {"Scaler", 1, import_scaler, kLearning},
 };
 
 const SpelledOperator* find_spelled(std::string_view onnx, std::string_view domain) {
   for (const SpelledOperator& row : kSpelled)
     if (row.onnx == onnx && row.domain == domain) return &row;
   return nullptr;
-}
-
-struct Halves {
-  Value *first, *second;
-};
-
-/// The elements that turn together: neighbours, or those half a head apart.
-Halves halves(Speller& s, Value* x, int64_t axis, int64_t dim, bool interleaved) {
-  if (interleaved) return {s.slice(x, axis, 0, dim, 2), s.slice(x, axis, 1, dim, 2)};
-  return {s.slice(x, axis, 0, dim / 2), s.slice(x, axis, dim / 2, dim)};
-}
-
-Value* joined(Speller& s, const Halves& h, int64_t axis, int64_t dim, bool interleaved) {
-  if (!interleaved) return s.concat({h.first, h.second}, axis);
-  Value* pairs = s.concat({s.unsqueeze(h.first, axis + 1), s.unsqueeze(h.second, axis + 1)}, axis + 1);
-  return s.reshape(pairs, {0, 0, 0, dim});
-}
-
-/// Rotates x: [.., .., .., size] by angles that broadcast to it.
-Value* rotated(Speller& s, Value* x, Value* cos, Value* sin, int64_t size, int64_t dim, bool interleaved) {
-  const Halves x12 = halves(s, x, 3, dim, interleaved);
-  const auto mul = [&](Value* a, Value* b) { return s.op("mul", {a, b}); };
-  const Halves y12{s.op("sub", {mul(cos, x12.first), mul(sin, x12.second)}),
-                   s.op("add", {mul(sin, x12.first), mul(cos, x12.second)})};
-  Value* y = joined(s, y12, 3, dim, interleaved);
-  return dim == size ? y : s.concat({y, s.slice(x, 3, dim, size)}, 3);
 }
 
 }  // namespace
@@ -122,35 +101,6 @@ Results import_rms_normalization(NodeImport& n) {
   Value* root = s.op("sqrt", {s.op("add", {mean, s.number(epsilon, wide)})});
   Value* normal = s.cast(s.op("div", {x, root}), dtype);
   return {s.op("mul", {normal, n.required(1)})};
-}
-
-Results import_rotary_embedding(NodeImport& n) {
-  n.require_inputs(3, 4);
-  const bool interleaved = n.integer("interleaved", 0) != 0;
-  int64_t dim = n.integer("rotary_embedding_dim", 0);
-  const int64_t heads = n.integer("num_heads", 0);
-  Speller s(n);
-  Value* x = n.required(0);
-  const Shape& shape = x->type.shape;
-  if (!shape.ranked || (shape.rank() != 3 && shape.rank() != 4))
-    throw fail(E::unsupported_op, "x is {}; three or four dimensions are expected", shape.text());
-  const bool flat = shape.rank() == 3;  // [batch, sequence, hidden]
-  if (flat && heads <= 0) throw fail(E::bad_attribute, "num_heads is {}; x of three dimensions needs it", heads);
-  const auto last = shape[shape.rank() - 1].constant();
-  if (!last) throw fail(E::unsupported_op, "the size of a head of {} is not known", shape.text());
-  if (flat && *last % heads != 0) throw fail(E::bad_attribute, "num_heads {} does not divide {}", heads, *last);
-  const int64_t size = flat ? *last / heads : *last;
-  if (dim == 0) dim = size;
-  if (dim < 0 || dim > size || dim % 2 != 0)
-    throw fail(E::bad_attribute, "rotary_embedding_dim is {}, a head has {} elements", dim, size);
-  if (flat) x = s.reshape(x, {0, 0, heads, size});
-  Value *cos = n.required(1), *sin = n.required(2);
-  for (Value** table : {&cos, &sin}) {
-    if (Value* positions = n.input(3)) *table = s.op("gather", {*table, positions}, {{"axis", int64_t{0}}});
-    *table = s.unsqueeze(*table, flat ? 2 : 1);  // beside the axis of the heads
-  }
-  Value* y = rotated(s, x, cos, sin, size, dim, interleaved);
-  return {flat ? s.reshape(y, {0, 0, *last}) : y};
 }
 
 std::optional<Results> import_spelled(NodeImport& node) {

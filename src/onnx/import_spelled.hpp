@@ -56,7 +56,9 @@ std::optional<std::vector<Value*>> import_legacy(NodeImport& node);  // import_l
 
 std::vector<Value*> import_attention(NodeImport& node);          // import_attention.cpp
 std::vector<Value*> import_rms_normalization(NodeImport& node);  // import_spelled.cpp
-std::vector<Value*> import_rotary_embedding(NodeImport& node);
+
+std::vector<Value*> import_rotary_embedding(NodeImport& node);  // import_rotary.cpp
+std::vector<Value*> import_contrib_rotary_embedding(NodeImport& node);
 
 std::vector<Value*> import_lp_normalization(NodeImport& node);  // import_composed.cpp
 std::vector<Value*> import_mean_variance_normalization(NodeImport& node);
@@ -115,6 +117,10 @@ Value* positions_along(Speller& s, Value* x, size_t axis);
 
 std::vector<Value*> import_roi_align(NodeImport& node);  // import_sampled.cpp
 std::vector<Value*> import_deform_conv(NodeImport& node);
+
+std::vector<Value*> import_array_feature_extractor(NodeImport& node);  // import_learning.cpp
+std::vector<Value*> import_binarizer(NodeImport& node);
+std::vector<Value*> import_scaler(NodeImport& node);
 
 std::vector<Value*> import_linear_attention(NodeImport& node);  // import_linear_attention.cpp
 std::vector<Value*> import_causal_conv_with_state(NodeImport& node);

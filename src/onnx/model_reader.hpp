@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "onnx/declared_types.hpp"
 #include "onnx/flatten_functions.hpp"
 #include "onnx/node_import.hpp"
 #include "onnx/problems.hpp"
@@ -27,7 +28,6 @@ class ModelReader {
   std::vector<ModelInput> inputs();
 
  private:
-  void check_versions() const;
   void read_initializers();
   void read_inputs();
   void read_node(const FlatNode& node);
@@ -67,6 +67,9 @@ class ModelReader {
   void read_outputs();
   void read_output(const ValueInfo& info, std::vector<Value*>& outputs);
   void read_metadata();
+  void check_declared_output(const ValueInfo& info, const Value& value);
+  void look_at_declared_values();
+  void remark(const std::string& what, const Contradiction& wrong);
 
   Value* operand(Bytes name);
   std::vector<Value*> operands(const NodeProto& node);
@@ -95,8 +98,9 @@ class ModelReader {
   Problems problems_{options_.limits.problems};
 
   std::deque<Body> bodies_;
-  std::set<const char*> told_;  ///< nodes of bodies whose problem is recorded: where they lie in the file
-  std::string prefix_;          ///< of values inside a body
+  std::set<const char*> looked_at_;  ///< bodies whose nodes were checked: where they lie in the file
+  std::set<const char*> told_;       ///< nodes of bodies whose problem is recorded: where they lie in the file
+  std::string prefix_;               ///< of values inside a body
   int depth_ = 0;
   struct Sequence {
     std::vector<Value*> values;

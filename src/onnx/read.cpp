@@ -1,7 +1,7 @@
-// ONNX -> Graph, in the order of the functions below: versions, functions inlined, initializers, inputs, nodes in
-// topological order, outputs. Inference runs with every node; problems of initializers and nodes are collected. What
-// opfuse does not know stays as an opaque node, and so does what it knows in another variant only (E03xx): the reason
-// is kept and told when someone wants to compile it.
+// ONNX -> Graph, in the order of the functions below: what needs no types (file_checks.hpp), functions inlined,
+// initializers, inputs, nodes in topological order, outputs. Inference runs with every node; problems of initializers
+// and nodes are collected. What opfuse does not know stays as an opaque node, and so does what it knows in another
+// variant only (E03xx): the reason is kept and told when someone wants to compile it.
 #include "onnx/read.hpp"
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include "base/mapped_file.hpp"
 #include "ir/fix_input.hpp"
 #include "onnx/expression_operator.hpp"
+#include "onnx/file_checks.hpp"
 #include "onnx/file_kind.hpp"
 #include "onnx/import_spelled.hpp"
 #include "onnx/import_table.hpp"
@@ -20,6 +21,7 @@
 #include "onnx/model_reader.hpp"
 #include "onnx/node_order.hpp"
 #include "onnx/opaque.hpp"
+#include "onnx/refused_operators.hpp"
 #include "onnx/settle.hpp"
 #include "onnx/shape_inputs.hpp"
 #include "ops/registry.hpp"
@@ -55,7 +57,8 @@ ModelReader::ModelReader(Bytes bytes, std::shared_ptr<const void> owner, const s
 
 Graph ModelReader::read() {
   const LimitScope scope(options_.limits);
-  check_versions();
+  check_file(model_, problems_);
+  if (!options_.problems || problems_.full()) problems_.report(options_.problems);
   flat_ = flatten_functions(model_, options_.limits, &problems_);
   graph_.name = std::string(model_.graph.name);
   const NodeOrder sorted = node_order(flat_.nodes, model_.graph, problems_);
@@ -76,22 +79,11 @@ Graph ModelReader::read() {
     all = (readable && problems_.attempt([&] { read_node(node); })) || stand_in_for(node);
   }
   if (problems_.none() || (options_.problems && all)) read_outputs();
+  look_at_declared_values();
   if (!problems_.none() && options_.rest) *options_.rest = std::move(graph_);
   problems_.report(options_.problems);
   read_metadata();
   return std::move(graph_);
-}
-
-void ModelReader::check_versions() const {
-  if (model_.ir_version < kOldestIr || model_.ir_version > kNewestIr)
-    throw fail(E::bad_opset, "the file has ONNX IR version {}; {} to {} can be read", model_.ir_version, kOldestIr,
-               kNewestIr)
-        .hint("export the model with another version of the onnx package");
-  const int64_t opset = opset_version(model_.opsets, "");
-  if (opset == 0 && !model_.opsets.empty()) return;  // a model of other domains only
-  if (opset < kOldestOpset || opset > kNewestOpset)
-    throw fail(E::bad_opset, "the model uses opset {}; {} to {} can be read", opset, kOldestOpset, kNewestOpset)
-        .hint("export with another opset_version, or use onnx.version_converter");
 }
 
 void ModelReader::define(Bytes name, Value* value) {
@@ -238,7 +230,9 @@ void ModelReader::read_constant(const NodeProto& node) {
 std::optional<std::vector<Value*>> ModelReader::try_known(const FlatNode& node, const Source& source,
                                                           std::string& reason) {
   if (!source.domain.empty() && !is_spelled(source.op_type, source.domain)) {
-    reason = fmt::format("operator {} of domain {} is not known", source.op_type, source.domain);
+    const std::string_view why = why_refused(source.op_type);
+    reason = why.empty() ? fmt::format("operator {} of domain {} is not known", source.op_type, source.domain)
+                         : fmt::format("{} {}", source.op_type, why);
     return std::nullopt;
   }
   if (node.opset == 0) throw fail(E::bad_opset, "the model does not import the operator set of {}", source.op_type);
@@ -252,6 +246,8 @@ std::optional<std::vector<Value*>> ModelReader::try_known(const FlatNode& node, 
                       options_.limits);
     auto results = import_known(import);
     if (!results && source.op_type == "If") reason = "its condition is computed by the run";
+    if (const auto why = why_refused(source.op_type); !results && reason.empty() && !why.empty())
+      reason = fmt::format("{} {}", source.op_type, why);
     if (!results && reason.empty()) reason = fmt::format("operator {} is not known", source.op_type);
     return results;
   } catch (const Error& error) {
@@ -324,34 +320,6 @@ bool ModelReader::stand_in_for(const FlatNode& node) {
       if (!name.empty() && !value_named(name)) define(name, graph_.add_input(std::string(name), unknown_type()));
     return true;
   }
-}
-
-void ModelReader::read_output(const ValueInfo& info, std::vector<Value*>& outputs) {
-  materialise(info.name);
-  Value* value = value_named(info.name);
-  if (!value)
-    throw fail(E::missing_tensor, "graph output \"{}\" is not the result of any node", info.name)
-        .hint("the model was cut or edited wrongly; export it again");
-  if (value->name != info.name) {
-    value = graph_.add_node(op_named("identity"), AttrMap{}, {value})->output();
-    value->name = std::string(info.name);
-  }
-  outputs.push_back(value);
-  keep_value_info(kOutputInfo, info, value->type);
-}
-
-void ModelReader::read_outputs() {
-  std::vector<Value*> outputs;
-  std::set<Bytes> seen;
-  if (model_.graph.outputs.empty())
-    problems_.attempt([] { throw fail(E::malformed_model, "the graph has no outputs"); });
-  for (const ValueInfo& info : model_.graph.outputs)
-    problems_.attempt([&] {
-      if (!seen.insert(info.name).second)
-        throw fail(E::duplicate_name, "graph output \"{}\" is listed twice", info.name);
-      read_output(info, outputs);
-    });
-  graph_.set_outputs(std::move(outputs));
 }
 
 }  // namespace opfuse::onnx

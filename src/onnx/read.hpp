@@ -35,6 +35,8 @@ struct ReadOptions {
   std::vector<Diagnostic>* problems = nullptr;
   /// With `problems`: what could be read beside them, where results of what could not are unknown.
   std::optional<Graph>* rest = nullptr;
+  /// Receives what the file says of shapes and is not so, a sentence each: no run reads that.
+  std::vector<std::string>* remarks = nullptr;
 };
 
 /// Reads a model. Weights share the file's mapping where it is aligned. Functions of the model are inlined; operators

@@ -2,9 +2,13 @@
 // bytes that are there before anything is allocated, so a file cannot claim memory it does not bring.
 #include "onnx/tensor_proto.hpp"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <set>
 
 #include "base/fail.hpp"
 #include "base/mapped_file.hpp"
@@ -15,26 +19,45 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// The typed lists of TensorProto. Types of less than 32 bits lie in int32_data, a number each.
+enum class List { floats, doubles, int32s, int64s, uint64s, strings };
+
+struct ListRow {
+  List list;
+  const char* name;
+  std::vector<Bytes> TensorProto::*runs;
+};
+
+constexpr ListRow kLists[] = {
+    {List::floats, "float_data", &TensorProto::float_data},
+    {List::doubles, "double_data", &TensorProto::double_data},
+    {List::int32s, "int32_data", &TensorProto::int32_data},
+    {List::int64s, "int64_data", &TensorProto::int64_data},
+    {List::uint64s, "uint64_data", &TensorProto::uint64_data},
+    {List::strings, "string_data", &TensorProto::string_data},
+};
+
 struct TypeRow {
   int64_t number;
   const char* name;
   DType dtype;
+  List list = List::int32s;
 };
 
 constexpr TypeRow kTypes[] = {
-    {1, "FLOAT", DType::f32},
+    {1, "FLOAT", DType::f32, List::floats},
     {2, "UINT8", DType::u8},
     {3, "INT8", DType::i8},
     {4, "UINT16", DType::u16},
     {5, "INT16", DType::i16},
     {6, "INT32", DType::i32},
-    {7, "INT64", DType::i64},
-    {8, "STRING", DType::string},
+    {7, "INT64", DType::i64, List::int64s},
+    {8, "STRING", DType::string, List::strings},
     {9, "BOOL", DType::boolean},
     {10, "FLOAT16", DType::f16},
-    {11, "DOUBLE", DType::f64},
-    {12, "UINT32", DType::u32},
-    {13, "UINT64", DType::u64},
+    {11, "DOUBLE", DType::f64, List::doubles},
+    {12, "UINT32", DType::u32, List::uint64s},
+    {13, "UINT64", DType::u64, List::uint64s},
     {14, "COMPLEX64", DType::unknown},
     {15, "COMPLEX128", DType::unknown},
     {16, "BFLOAT16", DType::bf16},
@@ -112,9 +135,22 @@ Tensor from_list(DType dtype, const std::vector<int64_t>& sizes, const std::vect
   return Tensor(dtype, sizes);
 }
 
+/// Codes of narrow floats are unsigned.
+bool fits(int64_t value, DType dtype) {
+  const int bits = bit_size(dtype);
+  if (dtype == DType::boolean) return value == 0 || value == 1;
+  if (bits == 64) return true;
+  const bool with_sign = is_integer(dtype) && is_signed(dtype);
+  const int64_t limit = int64_t{1} << (with_sign ? bits - 1 : bits);
+  return value < limit && value >= (with_sign ? -limit : 0);
+}
+
 Tensor from_bits(DType dtype, const std::vector<int64_t>& sizes, const std::vector<int64_t>& values,
                  const std::string& what) {
   Tensor tensor = from_list(dtype, sizes, values, what);
+  for (int64_t value : values)
+    if (!fits(value, dtype))
+      throw bad_data(what, fmt::format("has the number {}, which {} cannot hold", value, name_of(dtype)));
   char* to = static_cast<char*>(tensor.mutable_data());
   const size_t width = byte_size(dtype);
   for (size_t i = 0; i < values.size(); ++i) std::memcpy(to + i * width, &values[i], width);  // little endian
@@ -139,7 +175,11 @@ Tensor from_packed_list(const TensorProto& proto, DType dtype, const std::string
   if (values.size() != wanted)
     throw bad_data(what, fmt::format("declares {} elements but has {} bytes of them", elements, values.size()));
   std::string bytes;
-  for (int64_t value : values) bytes.push_back(static_cast<char>(value));
+  for (int64_t value : values) {
+    if (value < 0 || value > 255)
+      throw bad_data(what, fmt::format("has the number {} where a byte is expected", value));
+    bytes.push_back(static_cast<char>(value));
+  }
   return unpacked(dtype, proto.dims, bytes);
 }
 
@@ -215,6 +255,14 @@ std::string onnx_type_name(int64_t onnx_type) {
   return fmt::format("number {}", onnx_type);
 }
 
+/// A kernel may take any other byte for a number.
+static void check_booleans(DType dtype, Bytes data, const std::string& what) {
+  if (dtype != DType::boolean) return;
+  const auto wrong = std::find_if(data.begin(), data.end(), [](char c) { return (c & ~1) != 0; });
+  if (wrong != data.end())
+    throw bad_data(what, fmt::format("has the byte {} where a boolean is 0 or 1", static_cast<unsigned char>(*wrong)));
+}
+
 Tensor TensorReader::wrap(DType dtype, const std::vector<int64_t>& sizes, Bytes data,
                           std::shared_ptr<const void> owner) {
   if (is_packed(dtype)) return unpacked(dtype, sizes, data);
@@ -225,6 +273,29 @@ Tensor TensorReader::wrap(DType dtype, const std::vector<int64_t>& sizes, Bytes 
   return copy;
 }
 
+/// Which of several values is meant nobody can tell, and other readers take another one.
+static void check_places(const TensorProto& proto, DType dtype, const std::string& what) {
+  const auto row = std::find_if(std::begin(kTypes), std::end(kTypes), [&](auto& r) { return r.dtype == dtype; });
+  std::vector<std::string> places;
+  if (proto.external) places.emplace_back("an external file");
+  if (proto.raw_data) places.emplace_back("raw_data");
+  bool foreign = false;
+  for (const ListRow& list : kLists) {
+    const auto& runs = proto.*list.runs;
+    if (std::all_of(runs.begin(), runs.end(), [](Bytes run) { return run.empty(); }) && list.list != List::strings)
+      continue;
+    if (runs.empty()) continue;
+    places.emplace_back(list.name);
+    foreign = foreign || list.list != row->list;
+  }
+  if (places.size() > 1) throw bad_data(what, fmt::format("has its data twice, in {}", fmt::join(places, " and in ")));
+  if (foreign)
+    throw bad_data(what,
+                   fmt::format("is of type {} and has its data in {}", onnx_type_name(proto.data_type), places[0]));
+  if (places.empty() && !proto.external_data.empty())
+    throw bad_data(what, "names external data but is not marked as external (data_location)");
+}
+
 Tensor TensorReader::read(const TensorProto& proto, const std::string& what) {
   const DType dtype = dtype_of(proto.data_type);
   if (proto.data_type == 0) throw bad_data(what, "has no element type");
@@ -232,6 +303,7 @@ Tensor TensorReader::read(const TensorProto& proto, const std::string& what) {
     throw fail(E::unsupported_dtype, "{} has element type {}", what, onnx_type_name(proto.data_type))
         .hint("opfuse reads floats of 4 to 64 bits, integers of 2 to 64 bits and booleans");
   if (proto.segmented) throw bad_data(what, "is stored in segments, which ONNX never defined");
+  check_places(proto, dtype, what);
   const size_t elements = byte_count(proto.dims, dtype, what) / byte_size(dtype);
   const size_t bytes = is_packed(dtype) ? packed_bytes(dtype, elements) : elements * byte_size(dtype);
   if (proto.external) return read_external(proto, dtype, bytes, what);
@@ -239,13 +311,18 @@ Tensor TensorReader::read(const TensorProto& proto, const std::string& what) {
   if (proto.raw_data->size() != bytes)
     throw bad_data(what, fmt::format("declares {} ({} bytes) but has {} bytes",
                                      TensorType{dtype, Shape::of(proto.dims)}.text(), bytes, proto.raw_data->size()));
+  check_booleans(dtype, *proto.raw_data, what);
   return wrap(dtype, proto.dims, *proto.raw_data, owner_);
 }
 
 Tensor TensorReader::read_external(const TensorProto& proto, DType dtype, size_t bytes, const std::string& what) {
   Bytes location;
   uint64_t offset = 0, length = bytes;
+  std::set<Bytes> keys;
   for (const Entry& entry : proto.external_data) {
+    if (!keys.insert(entry.key).second)
+      throw fail(E::bad_external_data, "{}: external data gives \"{}\" twice", what, entry.key)
+          .hint("the file was edited or written by a broken exporter; export it again");
     if (entry.key == "location") location = entry.value;
     if (entry.key == "offset") offset = number_of(entry.value, "offset", what);
     if (entry.key == "length") length = number_of(entry.value, "length", what);
@@ -260,6 +337,7 @@ Tensor TensorReader::read_external(const TensorProto& proto, DType dtype, size_t
     throw fail(E::bad_external_data, "{} lies at bytes {} to {} of \"{}\", which has {}", what, offset, offset + bytes,
                location, file.size())
         .hint("the external data file is truncated or belongs to another export of this model");
+  check_booleans(dtype, file.substr(offset, bytes), what);
   return wrap(dtype, proto.dims, file.substr(offset, bytes), mapping);
 }
 

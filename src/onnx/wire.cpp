@@ -142,6 +142,10 @@ AttributeType type_of_set_field(const Attribute& a, uint32_t seen) {
   }
 }
 
+bool is_attribute_value(uint32_t tag) {
+  return (tag >= 2 && tag <= 11) || tag == 14 || tag == 15 || tag == 22 || tag == 23;
+}
+
 FunctionProto parse_function(Bytes bytes) {
   FunctionProto function;
   function.raw = bytes;
@@ -268,6 +272,7 @@ Attribute parse_attribute(Bytes bytes) {
   for (Fields f(bytes, "attribute"); f.next();) {
     const uint32_t tag = f.tag();
     if (tag >= 2 && tag <= 6) seen = tag;
+    if (is_attribute_value(tag)) a.fields |= uint32_t{1} << tag;
     switch (tag) {
       case 1:
         a.name = f.bytes();

@@ -79,7 +79,8 @@ struct Attribute {
   std::vector<float> floats;
   std::vector<int64_t> ints;
   std::vector<Bytes> strings, graphs;
-  Bytes raw;  ///< the whole message
+  uint32_t fields = 0;  ///< that hold a value, a bit for each number
+  Bytes raw;            ///< the whole message
 };
 
 struct NodeProto {

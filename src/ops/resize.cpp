@@ -11,6 +11,7 @@
 #include "ops/resize_taps.hpp"
 #include "ops/table_copy.hpp"
 #include "tensor/dim_rule.hpp"
+#include "tensor/number.hpp"
 
 namespace opfuse {
 namespace {
@@ -118,7 +119,7 @@ Tensor nearest(const Resize::Attrs& a, const Tensor& x, const std::vector<Resize
     for (double at : coordinates(a, axis))
       t.push_back(std::isnan(at) ? -1 : std::clamp<int64_t>(resize_nearest(a.nearest_mode, at), 0, axis.in - 1));
   }
-  const Tensor fill = Tensor::scalar(x.dtype(), a.extrapolation_value);
+  const Tensor fill = Tensor::scalar(x.dtype(), extrapolated(a, x.dtype()));
   return table_copy(x, table, &fill);
 }
 
@@ -145,7 +146,8 @@ Tensor interpolated_axis(const Resize::Attrs& a, const Tensor& x, size_t d, cons
 }
 
 /// Elements whose coordinate on any axis lies outside take the extrapolation value.
-void fill_outside(const Resize::Attrs& a, const std::vector<ResizeAxis>& axes, Tensor& y) {
+void fill_outside(const Resize::Attrs& a, const std::vector<ResizeAxis>& axes, DType dtype, Tensor& y) {
+  const double fill = extrapolated(a, dtype);
   if (a.coordinate_transformation_mode != CoordinateMode::tf_crop_and_resize) return;
   for (size_t d = 0; d < axes.size(); ++d) {
     if (axes[d].is_identity(a.coordinate_transformation_mode)) continue;
@@ -153,8 +155,7 @@ void fill_outside(const Resize::Attrs& a, const std::vector<ResizeAxis>& axes, T
     const int64_t inner = product(y.sizes(), d + 1, y.rank()), outer = product(y.sizes(), 0, d);
     for (int64_t n = 0; n < outer; ++n)
       for (int64_t o = 0; o < axes[d].out; ++o)
-        if (std::isnan(at[static_cast<size_t>(o)]))
-          std::fill_n(reals(y) + (n * axes[d].out + o) * inner, inner, a.extrapolation_value);
+        if (std::isnan(at[static_cast<size_t>(o)])) std::fill_n(reals(y) + (n * axes[d].out + o) * inner, inner, fill);
   }
 }
 
@@ -162,7 +163,7 @@ Tensor interpolated(const Resize::Attrs& a, const Tensor& x, const std::vector<R
   Tensor y = x.cast(DType::f64);
   for (size_t d = 0; d < axes.size(); ++d)
     if (!axes[d].is_identity(a.coordinate_transformation_mode)) y = interpolated_axis(a, y, d, axes[d]);
-  fill_outside(a, axes, y);
+  fill_outside(a, axes, x.dtype(), y);
   return rounded(std::move(y), x.dtype());
 }
 
@@ -171,6 +172,11 @@ Tensor interpolated(const Resize::Attrs& a, const Tensor& x, const std::vector<R
 bool ResizeAxis::is_identity(CoordinateMode mode) const {
   if (mode == CoordinateMode::tf_crop_and_resize) return in == out && roi_begin == 0 && roi_end == 1;
   return in == out && scale == 1;
+}
+
+double extrapolated(const Resize::Attrs& attrs, DType dtype) {
+  const double value = attrs.extrapolation_value;
+  return is_float(dtype) ? value : static_cast<double>(truncate_to(dtype, value));
 }
 
 double resize_coordinate(CoordinateMode mode, const ResizeAxis& axis, int64_t o) {

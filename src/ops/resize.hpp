@@ -81,6 +81,9 @@ struct ResizeAxis {
 double resize_coordinate(CoordinateMode mode, const ResizeAxis& axis, int64_t o);
 int64_t resize_nearest(NearestMode mode, double x);  ///< unclamped
 
+/// The extrapolation value in the element type of the result: integers truncate and saturate, as casts do.
+double extrapolated(const Resize::Attrs& attrs, DType dtype);
+
 /// The axes of a resize of concrete size; sizes or scales come from the operands that are present.
 std::vector<ResizeAxis> resize_axes(const Resize::Attrs& attrs, const std::vector<int64_t>& x, const Tensor* roi,
                                     const Tensor* scales, const Tensor* sizes);

@@ -50,7 +50,7 @@ class ResizeLowering {
       const Expr here = not_equal(table_read(axis, table, DType::i64), dim_value(0));
       inside = inside ? logical_and(inside, here) : here;
     }
-    return inside ? select(inside, value, Expr::constant(dtype_, attrs_.extrapolation_value)) : value;
+    return inside ? select(inside, value, Expr::constant(dtype_, extrapolated(attrs_, dtype_))) : value;
   }
 
  private:
@@ -117,6 +117,7 @@ class ResizeLowering {
   bool unchanged(size_t axis) const {
     if (factors_[axis] != 0) return factors_[axis] == 1;
     const ResizeAxis& a = axes_[axis];
+    if (a.is_identity(attrs_.coordinate_transformation_mode)) return true;  // also where centres lie at o + 0.5
     for (int64_t o = 0; o < a.out; ++o)
       if (a.in != a.out || coordinate(axis, o) != static_cast<double>(o)) return false;
     return true;

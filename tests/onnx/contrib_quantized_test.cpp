@@ -28,7 +28,7 @@ Graph graph_of(const Case& c) {
   m.graph.initializers = {scale("sa", 0.5F), zero("za", 10), scale("sb", 0.25F),
                           zero("zb", 3),     scale("sy", 1), zero("zy", 100)};
   m.graph.inputs = {value_info("a", kU8, {"1", "2", "4", "4"}), value_info("b", kU8, {"1", "2", "4", "4"})};
-  m.graph.outputs = {value_info("y", kU8, {})};
+  m.graph.outputs = {value_info("y", 0, {})};
   m.domains = {"com.microsoft"};
   return read_onnx_bytes(m.text());
 }
@@ -68,9 +68,23 @@ TEST(ContribQuantized, AreReadAsQuantiseAndDequantise) {
   for (const Case& c : cases) EXPECT_EQ(operators_of(graph_of(c)), c.read_as) << c.op;
 }
 
-TEST(ContribQuantized, ChannelsLastIsNotRead) {
-  const Case c{"QLinearGlobalAveragePool", {"a", "sa", "za", "sy", "zy"}, "", {attribute("channels_last", int64_t{1})}};
-  EXPECT_EQ(operators_of(graph_of(c)), "opaque");
+/// With the channels last: between two transposes, so [1, 2, 4, 4] is an image of 2 x 4 with 4 channels.
+TEST(ContribQuantized, ChannelsMayBeLast) {
+  const Strings one{"a", "sa", "za", "sy", "zy"};
+  const std::string last = attribute("channels_last", int64_t{1});
+  const std::string window = attribute("kernel_shape", std::vector<int64_t>{2, 2});
+  const Graph average = graph_of({"QLinearAveragePool", one, "", {last, window}});
+  EXPECT_EQ(operators_of(average), "transpose dequantize_linear average_pool quantize_linear transpose");
+  EXPECT_EQ(average.outputs()[0]->type.text(), "u8[1,1,3,4]");
+  const Graph global = graph_of({"QLinearGlobalAveragePool", one, "", {last}});
+  EXPECT_EQ(operators_of(global), "transpose dequantize_linear global_average_pool quantize_linear transpose");
+  Tensor a(DType::u8, {1, 2, 4, 4}), b(DType::u8, {1, 2, 4, 4});
+  for (int64_t i = 0; i < a.elements(); ++i) a.set_integer(i, 10 + 2 * (i % 4));  // channel c is c
+  const Tensor y = interpret(global, {a, b}, {}).at(0), z = interpret(average, {a, b}, {}).at(0);
+  for (int64_t c = 0; c < 4; ++c) {
+    EXPECT_EQ(y.integer(c), 100 + c);
+    EXPECT_EQ(z.integer(4 + c), 100 + c);
+  }
 }
 
 /// (20 - 10) / 2 + (7 - 3) / 4 = 6 in steps of 1 from 100.

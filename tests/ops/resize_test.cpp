@@ -48,6 +48,21 @@ TEST(Resize, CropsToTheRegion) {
   expect_values(run_checked("resize", nearest, {x, f32({2}, {-0.5, 0.5}), absent(), i64({1}, {3})}), {3}, {-1, 0, 20});
 }
 
+/// A fraction beside integers is what a cast makes of it.
+TEST(Resize, ExtrapolatesIntegersByWhatACastMakesOfTheValue) {
+  const auto outside = [](const Tensor& x, const char* kind, double value) {
+    const AttrMap attrs = {
+        {"coordinate_transformation_mode", "tf_crop_and_resize"}, {"mode", kind}, {"extrapolation_value", value}};
+    return run_checked("resize", attrs, {x, f32({2}, {0.5, 1.5}), absent(), i64({1}, {3})}).integer(2);
+  };
+  for (const char* kind : {"nearest", "linear"}) {
+    EXPECT_EQ(outside(i64({5}, {0, 10, 20, 30, 40}), kind, 7.6), 7);
+    EXPECT_EQ(outside(i64({5}, {0, 10, 20, 30, 40}), kind, -2.5), -2);
+    EXPECT_EQ(outside(Tensor(DType::u8, {5}), kind, -2.5), 0);
+    EXPECT_EQ(outside(Tensor(DType::u8, {5}), kind, 300.0), 255);
+  }
+}
+
 TEST(Resize, RoundsToTheNearestAsAsked) {
   const Tensor x = f64({4}, {0, 1, 2, 3});
   // asymmetric, scale 2: positions 0, 0.5, 1, 1.5, ...

@@ -190,10 +190,10 @@ TEST(LowerGather, RowsElementsAndTuples) {
                 elements("gather_elements", {data, elements.input({3, 2}, DType::i64)}, {{"axis", int64_t{1}}}));
 }
 
-TEST(LowerResize, NearestAndLinearInEveryCoordinateMode) {
-  for (const char* coordinates :
-       {"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric"})
-    for (const char* mode : {"nearest", "linear"})
+TEST(LowerResize, EveryModeInEveryCoordinateMode) {
+  for (const char* coordinates : {"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric",
+                                  "half_pixel_symmetric", "tf_half_pixel_for_nn"})
+    for (const char* mode : {"nearest", "linear", "cubic"})
       for (const Ints& size : {Ints{1, 2, 8, 10}, Ints{1, 2, 7, 3}, Ints{1, 2, 1, 5}}) {
         Net net;
         Value* x = net.input({1, 2, 4, 5});

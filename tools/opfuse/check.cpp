@@ -33,6 +33,7 @@ struct Problem {
 
 struct Findings {
   std::vector<Problem> problems;
+  std::vector<std::string> remarks;  ///< of the file; the model compiles all the same
   size_t nodes = 0, launches = 0;
   std::string target;
 };
@@ -60,8 +61,9 @@ std::optional<GivenModel> read(const Flags& flags, Findings& findings) {
   std::vector<Diagnostic> wrong;
   std::optional<Graph> rest;
   try {
-    return open_graph(flags.model, "check",
-                      {.inputs = flags.fixed, .fix = Fix::all, .problems = &wrong, .rest = &rest});
+    return open_graph(
+        flags.model, "check",
+        {.inputs = flags.fixed, .fix = Fix::all, .problems = &wrong, .rest = &rest, .remarks = &findings.remarks});
   } catch (const Error& error) {
     if (wrong.empty() && exit_code_of(error.diagnostic()) != kBadModel) throw;
     if (wrong.empty()) wrong.push_back(error.diagnostic());
@@ -117,7 +119,8 @@ void print_json_of(const Findings& findings, const Flags& flags) {
               {"nodes", findings.nodes},
               {"compiles", findings.problems.empty()},
               {"launches", findings.launches},
-              {"problems", std::move(rows)}});
+              {"problems", std::move(rows)},
+              {"remarks", findings.remarks}});
   print_json(out);
 }
 
@@ -126,6 +129,7 @@ void print_text(const Findings& findings, const Flags& flags) {
   if (findings.problems.empty()) {
     fmt::print("{}   compiles for {}: {}, {}\n", flags.model, findings.target, counted(findings.nodes, "node"),
                counted(findings.launches, "launch"));
+    for (const std::string& remark : findings.remarks) fmt::print("  remark: {}\n", remark);
     return;
   }
   std::vector<std::string> behind;
@@ -143,6 +147,7 @@ void print_text(const Findings& findings, const Flags& flags) {
   if (!behind.empty())
     fmt::print("  {} more node{} computed from these, whose shapes are not known: {}\n", behind.size(),
                behind.size() == 1 ? " is" : "s are", listed(behind, 3));
+  for (const std::string& remark : findings.remarks) fmt::print("  remark: {}\n", remark);
 }
 
 int run(const Flags& flags) {

@@ -31,13 +31,27 @@ bool ends_with(const std::string& text, std::string_view end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
+void note_remarks(const std::vector<std::string>& remarks) {
+  constexpr size_t kShown = 3;
+  for (size_t i = 0; i < std::min(kShown, remarks.size()); ++i) note(remarks[i]);
+  if (remarks.size() > kShown)
+    note(fmt::format("{} more shapes are declared wrongly; opfuse check lists them", remarks.size() - kShown));
+}
+
 Graph read_model(const std::string& path, const ModelOptions& with) {
   ReadOptions options;
   options.limits = given_limits();
   options.operators = given_operators();
   options.problems = with.problems, options.rest = with.rest;
   if (with.problems && options.limits.problems == Limits{}.problems) options.limits.problems = INT64_MAX;
-  if (with.inputs.empty()) return read_onnx(path, options);
+  std::vector<std::string> remarks;
+  options.remarks = with.remarks ? with.remarks : &remarks;
+  const auto read = [&] {
+    Graph graph = read_onnx(path, options);
+    note_remarks(remarks);
+    return graph;
+  };
+  if (with.inputs.empty()) return read();
   const std::vector<ModelInput> declared = onnx_inputs(path);
   NamedTypes known;
   for (const ModelInput& input : declared) known.emplace_back(input.name, input.type);
@@ -46,7 +60,7 @@ Graph read_model(const std::string& path, const ModelOptions& with) {
     if (with.fix == Fix::shapes && !input.decides_shapes) options.fixed_inputs.erase(input.name);
   for (const auto& [name, value] : options.fixed_inputs)
     note(fmt::format("input '{}' is fixed to {}", name, text_of_values(value)));
-  return read_onnx(path, options);
+  return read();
 }
 
 /// By its name, or by how it begins where it has none: what stands on standard input.

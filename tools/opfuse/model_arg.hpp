@@ -35,6 +35,7 @@ struct ModelOptions {
   Fix fix = Fix::shapes;
   std::vector<Diagnostic>* problems = nullptr;  ///< receives each problem of an .onnx by itself
   std::optional<Graph>* rest = nullptr;         ///< with them: what could be read beside them
+  std::vector<std::string>* remarks = nullptr;  ///< receives what would be notes about declared shapes
 };
 
 /// Throws file_not_found, malformed_model, unknown_name ...
