@@ -50,7 +50,7 @@ def launches(args, graph, folder):
 
 def least(args, graph, *flags):
     """Milliseconds of the fastest run."""
-    done = opfuse(args, "bench", graph, "--json", "--threads", "1", *flags)
+    done = opfuse(args, "bench", graph, "--json", "--threads", "1", "--warmup", "50ms", "--duration", "150ms", *flags)
     return json.loads(done.stdout)["latency_ms"]["min"] if done.returncode == 0 else float("nan")
 
 
@@ -84,6 +84,10 @@ def show(rows):
         tvm = "" if row["tvm"] is None else row["tvm"]
         print(f"{row['graph']:40} {row['audit'] or '-':>5} {row['now']:>4} {tvm:>4}  {'; '.join(notes)}")
     known = [row for row in rows if row["audit"]]
+    timed = [r for r in rows if "ratio" in r]
+    if timed:
+        slow = [f"{r['graph']} {r['ratio']:.2f}" for r in timed if r["ratio"] > 1.03]
+        print(f"{len(slow)} of {len(timed)} above 1.03 of unfused: {', '.join(slow) or '-'}")
     print(f"{len(rows)} graphs: {sum(r['audit'] for r in known)} launches of the audit, {sum(r['now'] for r in known)} now; "
           f"TVM fuses more on {sum(1 for r in rows if r['tvm'] and r['now'] > r['tvm'])}")
 

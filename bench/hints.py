@@ -5,9 +5,9 @@
 
 For --count edges that are two launches or a copy and have a change: the model is lowered with that change, and the edge must
 be one launch or a view then. For --attacks edges with `no_change_flips`: forcing the two (--fuse) must fail, or leave two
-launches. --times also runs both forms in turns and compares the sign of the difference with the predicted one, where they
-differ by more than 10 %. Prints the share of no_change_flips of each model. The exit status is 1 below 95 % flips, or when an
-attack succeeds.
+launches. --times also profiles both programs in turns and compares the sign of the difference, of the launches that only one
+of them has, with the predicted one, where they differ by more than 10 %. Prints the share of no_change_flips of each model.
+The exit status is 1 below 95 % flips, or when an attack succeeds.
 """
 import argparse
 import json
@@ -36,26 +36,35 @@ def same_edge(document, edge):
     return next((e for e in document["edges"] if (e["producer"], e["consumer"]) == (edge["producer"], edge["consumer"])), None)
 
 
-def least(args, model, *flags):
-    done = opfuse(args, "bench", model, "--json", "--threads", "1", "--target", args.target, "--duration", "200ms", *flags)
-    return json.loads(done.stdout)["latency_ms"]["min"] if done.returncode == 0 else None
+def launches(args, model, *flags):
+    """Microseconds of each launch, by its nodes; None where it does not run."""
+    done = opfuse(args, "profile", model, "--json", "--threads", "1", "--target", args.target, "--duration", "200ms", *flags)
+    if done.returncode:
+        return None
+    times = {}
+    for kernel in json.loads(done.stdout)["kernels"]:
+        nodes = tuple(kernel["nodes"])
+        times[nodes] = times.get(nodes, 0) + 1000 * kernel["ms"]
+    return times
 
 
 def sign_is_right(args, model, edge, change):
-    """None where measured times differ by less than 10 % of the predicted difference's launches, or were not had."""
-    times = edge.get("time_us", {})
-    if "joined" not in times:
+    """Of the launches that only one of the two programs has; None where these differ by less than 10 %, or were not had.
+
+    A whole model varies by more than two of its launches take.
+    """
+    predicted = edge.get("time_us", {})
+    if "joined" not in predicted:
         return None
-    joined, apart = [], []
-    for _ in range(3):
-        apart.append(least(args, model))
-        joined.append(least(args, model, *change))
-    if None in joined + apart:
+    turns = [(launches(args, model), launches(args, model, *change)) for _ in range(3)]
+    if any(None in turn for turn in turns):
         return None
-    gained = 1000 * (min(apart) - min(joined))  # microseconds
-    if abs(gained) < 0.1 * min(times["apart"], times["joined"]):
+    alone = lambda one, other: sum(time for nodes, time in one.items() if nodes not in other)  # noqa: E731
+    apart = min(alone(one, other) for one, other in turns)
+    joined = min(alone(other, one) for one, other in turns)
+    if abs(apart - joined) < 0.1 * min(apart, joined):
         return None
-    return (gained > 0) == (times["apart"] > times["joined"])
+    return (apart > joined) == (predicted["apart"] > predicted["joined"])
 
 
 def try_changes(args, drawn):

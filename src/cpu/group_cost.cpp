@@ -129,6 +129,15 @@ class StageCost {
     return false;
   }
 
+  /// Arithmetic of indices that differ by lane: of 64 bits, so two registers of them for each of elements.
+  double index_work(const IndexMap& map, int axis) const {
+    double cost = 0;
+    for (const IndexExpr& index : map.dims)
+      if (index.dynamic && depends(index, axis))
+        index.dynamic.visit([&](const Expr& e) { cost += 2 * cost_of_op(e, costs_); });
+    return cost;
+  }
+
   double access(const IndexMap& map, const Shape& shape, int axis) const {
     switch (walk_of(map, shape, axis)) {
       case Walk::same:
@@ -238,6 +247,7 @@ class StageCost {
       const Read& read = stage_.reads[static_cast<size_t>(e.index())];
       if (reduced && is_of_row(read.map)) return;
       cost += of * (axis < 0 ? costs_.access : access(read.map, shape_read_by(region_, read), axis));
+      if (axis >= 0) cost += of * index_work(read.map, axis);
     });
     return cost;
   }

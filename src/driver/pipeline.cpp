@@ -30,6 +30,7 @@
 #include "program/build.hpp"
 #include "program/image_loop.hpp"
 #include "program/origins.hpp"
+#include "program/work_list.hpp"
 #include "region/lower.hpp"
 #include "tune/activation_tables.hpp"
 
@@ -126,10 +127,7 @@ GroupPrice price_of_cycles(const Region& region, const TargetInfo& target) {
   return {microseconds(dense.cycles, target), microseconds(blocked.cycles, target), static_cast<int64_t>(dense.bytes)};
 }
 
-std::variant<GroupPrice, Decline> price_on(const Node& node, const TargetInfo& target) {
-  auto lowered = lower_group(node);
-  if (auto* decline = std::get_if<Decline>(&lowered)) return *decline;
-  const Region& region = std::get<LoweredGroup>(lowered).region;
+std::variant<GroupPrice, Decline> price_of_launch(const Region& region, const Node& node, const TargetInfo& target) {
   if (auto reason = generator_for(target).cannot_generate(region, target))
     return Decline{"not_generated", *reason, {node.name()}};
   if (target.traits.on_host) return price_of_cycles(region, target);
@@ -138,6 +136,27 @@ std::variant<GroupPrice, Decline> price_on(const Node& node, const TargetInfo& t
       return Decline{
           "prologue_recompute", "what stands in front of sums would be computed for each of them", {node.name()}};
   return price_of_bytes(region, target);
+}
+
+/// A single operator that is several launches (top_k): one for each of its stages.
+std::variant<GroupPrice, Decline> price_in_parts(LoweredGroup group, const Node& node, const TargetInfo& target) {
+  Temporaries temporaries;
+  GroupPrice sum;
+  for (const LoweredGroup& part : separate_stages(std::move(group), temporaries)) {
+    const auto price = price_of_launch(part.region, node, target);
+    if (const auto* decline = std::get_if<Decline>(&price)) return *decline;
+    sum += std::get<GroupPrice>(price);
+  }
+  return sum;
+}
+
+std::variant<GroupPrice, Decline> price_on(const Node& node, const TargetInfo& target) {
+  auto lowered = lower_group(node);
+  if (auto* decline = std::get_if<Decline>(&lowered)) return *decline;
+  auto& group = std::get<LoweredGroup>(lowered);
+  auto price = price_of_launch(group.region, node, target);
+  if (std::holds_alternative<GroupPrice>(price) || node.body || group.region.stages.size() < 2) return price;
+  return price_in_parts(std::move(group), node, target);
 }
 
 }  // namespace

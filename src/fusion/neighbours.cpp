@@ -34,9 +34,7 @@ namespace opfuse {
 
 namespace {
 
-constexpr double kLeastGain = 0.02;          ///< of the time apart: predictions of smaller gains are guesses
-constexpr double kLeastPrologueGain = 0.25;  ///< where a contraction computes its data: tiles are chosen for products
-constexpr size_t kLeastPrices = 200'000;     ///< operands that are priced whatever the size of the graph
+constexpr size_t kLeastPrices = 200'000;  ///< operands that are priced whatever the size of the graph
 
 using Nodes = std::vector<Node*>;
 
@@ -62,10 +60,6 @@ bool computes_places(const Node& node) {
     if (operand && (!operand->is_constant() || (open && !belongs_in_body(*operand)))) return true;
   }
   return false;
-}
-
-bool only_elementwise(const Nodes& nodes) {
-  return std::all_of(nodes.begin(), nodes.end(), [](const Node* n) { return kind_of(*n) == OpKind::elementwise; });
 }
 
 bool sums_products(const Nodes& nodes) { return any_kind(nodes, {OpKind::contraction, OpKind::window}); }
@@ -102,8 +96,6 @@ bool slides(const Nodes& nodes) {
            return is_a<Conv>(*n) && n->as<Conv>().group > 1;
          });
 }
-
-std::string text_of_time(double microseconds) { return fmt::format("{:.1f} us", microseconds); }
 
 }  // namespace
 
@@ -310,10 +302,15 @@ void Neighbours::force(const std::string& a, const std::string& b) {
 }
 
 Neighbours::Trial Neighbours::of_edge(Value& value, Node& reader) {
-  if (is_view(value.producer))
-    if (const auto through = pair_through(value.producer, &reader)) return consider(*through, false, true);
-  const Pair pair{unit_of(value.producer), {}, unit_of(&reader), &value};
-  return consider(pair, false, true);
+  std::optional<Pair> pair;
+  if (is_view(value.producer)) pair = pair_through(value.producer, &reader);
+  if (!pair) pair = Pair{unit_of(value.producer), {}, unit_of(&reader), &value};
+  Trial trial = consider(*pair, false, true);
+  if (trial.price && decides_in_blocks(*pair, *trial.price)) {
+    trial.price->apart.microseconds = trial.price->apart.blocked_microseconds;
+    if (auto& joined = trial.price->joined) joined->microseconds = joined->blocked_microseconds;
+  }
+  return trial;
 }
 
 Neighbours::Trial Neighbours::consider(const Pair& pair, bool forced, bool about_edge) {
@@ -328,10 +325,10 @@ Neighbours::Trial Neighbours::consider(const Pair& pair, bool forced, bool about
   const std::optional<GroupPrice> apart = price_apart(pair);
   if (!apart) {
     if (!trial.why)
-      trial.why = Decline{"not_priced",
-                          fmt::format("{} or {} is not a launch by itself", describe(*pair.first.back()),
-                                      describe(*pair.second.front())),
-                          {}};
+      trial.why = Decline{
+          "not_priced",
+          fmt::format("{} or {} has no price by itself", describe(*pair.first.back()), describe(*pair.second.front())),
+          {}};
     return trial;
   }
   trial.price = PricePair{*apart, std::nullopt};
@@ -431,121 +428,6 @@ std::optional<Decline> Neighbours::unfit_candidates(const Pair& pair) const {
         if (!contains(pair.second, use.node) && !contains(pair.between, use.node))
           return Decline{"read_elsewhere", fmt::format("\"{}\" is read elsewhere too", value_name(*v)), {}};
   return std::nullopt;
-}
-
-std::vector<size_t> Neighbours::key_of(const Nodes& nodes) const {
-  std::vector<size_t> key;
-  for (const Node* n : nodes) key.push_back(planner_.grouping.matcher().position(n));
-  return key;
-}
-
-std::variant<GroupPrice, Decline> Neighbours::price_of(const Nodes& nodes) {
-  std::vector<size_t> key = key_of(nodes);
-  const auto at = prices_.find(key);
-  if (at != prices_.end()) return at->second;
-  for (const Node* n : nodes) work_ += 1 + n->inputs.size();
-  const auto price = [&]() -> std::variant<GroupPrice, Decline> {
-    try {
-      const OutlinedCopy copy = outline_copy(graph(), nodes, {fused_op(), "trial", "trial"});
-      return planner_.options.price(*copy.node);
-    } catch (const Error& error) {  // alone, the nodes do not know what the graph around them says of an operand
-      if (error.diagnostic().name == "internal") throw;
-      return Decline{"dynamic_operand", error.diagnostic().message, {nodes.front()->name()}};
-    }
-  };
-  return prices_.emplace(std::move(key), price()).first->second;
-}
-
-std::optional<GroupPrice> Neighbours::price_of_unit(const Nodes& nodes) {
-  if (nodes.size() == 1 && costs_nothing(*nodes.front())) {
-    if (is_a<Concat>(*nodes.front())) return price_of_copies(*nodes.front());
-    return GroupPrice{};
-  }
-  const auto price = price_of(nodes);
-  if (const auto* known = std::get_if<GroupPrice>(&price)) return *known;
-  const auto [at, fresh] = parts_.emplace(key_of(nodes), std::nullopt);
-  if (fresh) at->second = price_of_parts(nodes);
-  return at->second;
-}
-
-/// Modules that run as several kernels: the sum of their operators, in bodies too.
-std::optional<GroupPrice> Neighbours::price_of_parts(const Nodes& nodes) {
-  std::optional<GroupPrice> sum;
-  for (const Node* node : nodes) {
-    if (node->body) {
-      const auto inner = price_of_parts(node->body->nodes());
-      if (inner) sum = sum.value_or(GroupPrice{}), *sum += *inner;
-      continue;
-    }
-    if (costs_nothing(*node)) continue;
-    const auto price = planner_.options.price(*node);
-    if (const auto* known = std::get_if<GroupPrice>(&price)) sum = sum.value_or(GroupPrice{}), *sum += *known;
-  }
-  return sum;
-}
-
-/// A value can be a part of one concatenation's memory: of the first that takes it, whoever else reads it before.
-const Node* Neighbours::first_concat_of(const Value& value) const {
-  const Node* first = nullptr;
-  const auto place = [&](const Node* n) { return planner_.grouping.matcher().position(n); };
-  for (const Use& use : value.uses)
-    if (is_a<Concat>(*use.node) && (!first || place(use.node) < place(first))) first = use.node;
-  return first;
-}
-
-/// Operands that no launch can store into the result are copied there.
-GroupPrice Neighbours::price_of_copies(Node& concat) {
-  GroupPrice total;
-  if (concat.inputs.size() > planner_.limit(&Limits::priced_operands)) return total;
-  const auto whole = price_of({&concat});
-  const auto* all = std::get_if<GroupPrice>(&whole);
-  const int64_t bytes = std::max<int64_t>(value_bytes(*concat.output(), planner_.options.dims), 1);
-  for (const Value* v : concat.inputs) {
-    const bool stored =
-        v->producer && !(costs_nothing(*v->producer) && !is_a<Concat>(*v->producer)) && first_concat_of(*v) == &concat;
-    if (stored || !all) continue;
-    const double share = static_cast<double>(value_bytes(*v, planner_.options.dims)) / static_cast<double>(bytes);
-    total.microseconds += all->microseconds * share;
-    total.blocked_microseconds += all->blocked_microseconds * share;
-    total.bytes += 2 * value_bytes(*v, planner_.options.dims);
-  }
-  return total;
-}
-
-std::optional<GroupPrice> Neighbours::price_apart(const Pair& pair) {
-  auto first = price_of_unit(pair.first);
-  const auto second = price_of_unit(pair.second);
-  if (!first || !second) return std::nullopt;
-  *first += *second;
-  for (Node* node : pair.between)
-    if (const auto price = price_of_unit({node})) *first += *price;
-  return first;
-}
-
-double Neighbours::gain(const Pair& pair, const PricePair& price) const {
-  const double dense = price.apart.microseconds - price.joined->microseconds;
-  if (!in_blocks(pair)) return dense;
-  return std::min(dense, price.apart.blocked_microseconds - price.joined->blocked_microseconds);
-}
-
-std::optional<Decline> Neighbours::slower(const Pair& pair, const PricePair& price) const {
-  const bool prologue = any_kind(pair.second, {OpKind::contraction}) && !sums_products(pair.first);
-  double least = (prologue ? kLeastPrologueGain : kLeastGain) * price.apart.microseconds;
-  if (only_elementwise(pair.first) && only_elementwise(pair.second))
-    least = 0;  // the same is computed, by a launch less
-  if (gain(pair, price) > least) return std::nullopt;
-  const bool dense = !in_blocks(pair) || price.joined->microseconds > price.apart.microseconds - least;
-  const double joined = dense ? price.joined->microseconds : price.joined->blocked_microseconds;
-  const double apart = dense ? price.apart.microseconds : price.apart.blocked_microseconds;
-  const bool loses = joined >= apart;
-  const std::string bar =
-      loses ? "" : fmt::format(", not {:.0f} % less", 100 * least / std::max(price.apart.microseconds, 1e-9));
-  return Decline{loses ? "slower" : "small_gain",
-                 fmt::format("{} with {} as one launch: predicted {}, apart {}{}; {:.2f} MB instead of {:.2f} MB",
-                             describe(*pair.first.back()), describe(*pair.second.front()), text_of_time(joined),
-                             text_of_time(apart), bar, 1e-6 * static_cast<double>(price.joined->bytes),
-                             1e-6 * static_cast<double>(price.apart.bytes)),
-                 {}};
 }
 
 }  // namespace opfuse

@@ -60,7 +60,7 @@ class Neighbours {
   std::optional<Decline> unfit(const Pair& pair, bool forced) const;
   std::optional<Decline> unfit_kinds(const Pair& pair) const;
   std::optional<Decline> unfit_candidates(const Pair& pair) const;
-  std::vector<size_t> key_of(const Nodes& nodes) const;
+  std::vector<size_t> key_of(const Nodes& nodes) const;  // neighbour_prices.cpp
   std::variant<GroupPrice, Decline> price_of(const Nodes& nodes);
   std::optional<GroupPrice> price_apart(const Pair& pair);
   std::optional<GroupPrice> price_of_unit(const Nodes& nodes);
@@ -68,6 +68,8 @@ class Neighbours {
   const Node* first_concat_of(const Value& value) const;
   GroupPrice price_of_copies(Node& concat);
   double gain(const Pair& pair, const PricePair& price) const;
+  double least_gain(const Pair& pair, const PricePair& price) const;
+  bool decides_in_blocks(const Pair& pair, const PricePair& price) const;
   bool in_blocks(const Pair& pair) const;
   void find_blocked();
   std::optional<Decline> slower(const Pair& pair, const PricePair& price) const;

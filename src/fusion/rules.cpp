@@ -313,7 +313,13 @@ bool RuleEngine::has_blocks() const {
 std::optional<Decline> RuleEngine::slower_row(const std::vector<Node*>& unit, const std::vector<Node*>& added,
                                               const std::vector<Node*>& joined) const {
   const auto reduces = [](const Node* n) { return kind_of(*n) == OpKind::reduction; };
-  if (!planner_.options.price || std::none_of(added.begin(), added.end(), reduces)) return std::nullopt;
+  const auto any = [](const std::vector<Node*>& nodes, const auto& is) {
+    return std::any_of(nodes.begin(), nodes.end(), is);
+  };
+  // rows that are stored turned; a norm that is turned on both sides runs as its operand lies
+  const bool turns = any(unit, reduces) && !turns_around_norm(*unit.front()) &&
+                     any(added, [](const Node* n) { return turns_channels(*n); });
+  if (!planner_.options.price || (!turns && !any(added, reduces))) return std::nullopt;
   // channels in blocks lie together wherever their axis is: nothing is turned, which the model does not know
   if (unit.size() == 1 && turns_around_norm(*unit.back()) && has_blocks()) return std::nullopt;
   const Grouping& g = planner_.grouping;

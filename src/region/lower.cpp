@@ -190,7 +190,10 @@ Expr Lowering::pull(const Value* value, const IndexMap& map) {
 void Lowering::require_computable(const IndexMap& map) {
   if (!has_dynamic(map)) return;
   if (!reads_at_computed(stage().anchor))
-    decline("dynamic_index", "a computed index can only be read by a map, a row or a scatter", group_);
+    decline("dynamic_index",
+            "an index that is more than a sum of coordinates (mirrored, looked up, cut twice) can only be read by a "
+            "map, a row or a scatter",
+            group_);
   for (const IndexExpr& dim : map.dims)
     if (dim.dynamic)
       dim.dynamic.visit([&](const Expr& e) {

@@ -82,6 +82,47 @@ TEST(Ledger, CallsAGainBelowTheBarSmallNotSlower) {
   EXPECT_EQ(edge_of(c, "b", "y").decline.code, "slower");
 }
 
+/// Channels may lie in blocks or not: times are told in the layout for which the verdict is.
+TEST(Ledger, TellsTimesInTheLayoutThatDecides) {
+  const Compilation c = lowered_model(R"(graph (%x: f32[1,24,28,28]) {
+    %w = const rand<1> : f32[58,24,1,1]
+    %v = const rand<2> : f32[58,1,3,3]
+    %a = conv(%x, %w) @"a"
+    %r = relu(%a) @"r"
+    %b = conv(%x, %w) @"b"
+    %q = relu(%b) @"q"
+    %c = concat(%r, %q) {axis=1} @"cat"
+    %five = const dense<1,2,58,28,28> : i64[5]
+    %four = const dense<1,116,28,28> : i64[4]
+    %t = reshape(%c, %five)
+    %u = transpose(%t) {perm=[0,2,1,3,4]}
+    %s = reshape(%u, %four) @"shuffle"
+    %p, %o = split(%s) {axis=1, num_outputs=2} @"split"
+    %y = conv(%p, %v) {group=58, pads=[1,1,1,1]} @"y"
+    return %y, %o
+  })");
+  size_t slower = 0;
+  for (const EdgeVerdict& e : c.plan.edges) {
+    if (e.decline.code != "slower" || !e.price || !e.price->joined) continue;
+    ++slower;
+    EXPECT_GE(e.price->joined->microseconds, e.price->apart.microseconds) << e.producer << " -> " << e.consumer;
+  }
+  EXPECT_GT(slower, 0u);
+}
+
+TEST(Ledger, PricesOperatorsThatAreSeveralLaunches) {
+  const Compilation c = lowered_model(
+      "graph (%x: f32[64,512]) { %k = const dense<5> : i64[1]\n %r = relu(%x) @\"r\"\n"
+      "%v, %i = top_k(%r, %k) {axis=-1} @\"top\"\n %y = sigmoid(%v) @\"y\"\n return %y, %i }");
+  for (const auto& [producer, consumer] : {std::pair("r", "top"), std::pair("top", "y")}) {
+    const EdgeVerdict& edge = edge_of(c, producer, consumer);
+    EXPECT_EQ(edge.decline.code, "not_generated") << edge.decline.message;
+    EXPECT_THAT(edge.decline.message, HasSubstr("row loop nest"));
+    ASSERT_TRUE(edge.price);
+    EXPECT_GT(edge.price->apart.microseconds, 0);
+  }
+}
+
 TEST(Ledger, ThatShapingJoinedIsNotApart) {
   const Compilation c = lowered_model(
       "graph (%x: f32[1,16,112,112]) {\n %w1 = const rand<1> : f32[96,16,1,1]\n %w2 = const rand<3> : f32[96,1,3,3]\n"

@@ -172,5 +172,25 @@ TEST(Neighbours, WhatCannotBeOneLaunchIsNotForced) {
   EXPECT_THROW(plan_of(two, {.no_fuse = {{"first", "secnd"}}}), Error);
 }
 
+/// A row that is looked up lies together: its sums take lanes along it, whichever row it is.
+TEST(Neighbours, RowsThatAreLookedUpAreNormalisedInOneLaunch) {
+  Tensor rows(DType::i64, {1, 19});
+  for (int64_t i = 0; i < rows.elements(); ++i) rows.set_integer(i, i * 37 % 50 - (i % 2 ? 50 : 0));
+  const Program program = expect_runs(
+      "graph (%i: i64[1,19], %w: f32[50,103]) {\n %g = const rand<1> : f32[103]\n %b = const rand<2> : f32[103]\n"
+      "%x = gather(%w, %i) {axis=0}\n %y = layer_norm(%x, %g, %b) {axis=-1}\n return %y }",
+      {{"i", rows}});
+  EXPECT_EQ(program.launches.size(), 1u);
+}
+
+/// Rows stored turned wait for as many lines as a vector has lanes: the norm stays apart from the transpose.
+TEST(Neighbours, ANormWhoseRowsWouldBeStoredTurnedStaysApart) {
+  const Program program = expect_runs(
+      "graph (%x: f32[1,28,28,32]) {\n %g = const rand<1> : f32[32]\n %b = const rand<2> : f32[32]\n"
+      "%w = const rand<3> : f32[64,32,3,3]\n %n = layer_norm(%x, %g, %b) {axis=-1}\n"
+      "%t = transpose(%n) {perm=[0,3,1,2]}\n %y = conv(%t, %w) {strides=[2,2], pads=[1,1,1,1]}\n return %y }");
+  EXPECT_EQ(program.launches.size(), 3u);
+}
+
 }  // namespace
 }  // namespace opfuse

@@ -1,6 +1,9 @@
 #include "cpu/window/chain_view.hpp"
 
+#include <fmt/format.h>
+
 #include "cpu/window/mean_view.hpp"
+#include "region/names.hpp"
 
 namespace opfuse {
 namespace {
@@ -27,7 +30,11 @@ std::string mismatch(const Region& region, const ChainView& view) {
 std::variant<ChainView, std::string> view_chain(const Region& region) {
   if (stages_without_means(region) != 2) return "not two stages";
   if (region.stages[0].anchor != Anchor::contraction || region.stages[1].anchor != Anchor::window)
-    return "two stages are generated only for a convolution and a window behind it";
+    return fmt::format(
+        "a {} loop nest and a {} one behind it have no kernel: a convolution and the window behind it have one, a "
+        "result "
+        "and its means, attention",
+        name_of(region.stages[0].anchor), name_of(region.stages[1].anchor));
   const auto first = view_contraction(region, 0);
   if (const auto* why = std::get_if<std::string>(&first)) return "the convolution: " + *why;
   const auto second = view_window(region, 1);

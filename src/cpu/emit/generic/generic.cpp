@@ -49,6 +49,7 @@ class Generic {
   int width_for(int axis, int64_t block) const;
   int64_t output_block(int axis) const;
   bool needs_padding(int axis) const;
+  LaneShape read_shape(int i, int axis, int width) const;
   int read_score(const std::set<int>& reads, int axis, int width) const;
   int output_score(int axis, int width) const;
   void choose();
@@ -99,11 +100,18 @@ int Generic::width_for(int axis, int64_t block) const {
   return width;
 }
 
+/// An index that is looked up is the same for all lanes of an axis that it does not depend on: rows of a gather.
+LaneShape Generic::read_shape(int i, int axis, int width) const {
+  IndexMap map = s_.stage.reads[static_cast<size_t>(i)].map;
+  for (IndexExpr& dim : map.dims)
+    if (dim.dynamic && !axes_of(s_.stage, dim.dynamic).contains(axis)) dim = IndexExpr{{}, Dim(0), {}};
+  return lane_shape(s_.reads[static_cast<size_t>(i)], map, axis, width);
+}
+
 int Generic::read_score(const std::set<int>& reads, int axis, int width) const {
   int score = 0;
   for (int i : reads) {
-    const auto shape =
-        lane_shape(s_.reads[static_cast<size_t>(i)], s_.stage.reads[static_cast<size_t>(i)].map, axis, width);
+    const auto shape = read_shape(i, axis, width);
     score += shape.step == 1 ? 4 : shape.step == 2 ? 2 : shape.step == 0 ? 1 : -4;
   }
   return score;
