@@ -4,8 +4,9 @@
     bench/before_after.py --models DIR --before PROGRAM [--minutes 4] [--only NAME,...] [--threads 1,2]
     bench/before_after.py --models DIR --minutes 0 --write docs/benchmarks.md
 
-PROGRAM is bench/opfuse_turns of the earlier build; DIR has NAME.onnx with weights. Contestants take turns in one run, fp32, the
-same inputs, outputs checked. Each case is added to the pool as it ends, fewest runs first, until the minutes are used, so a long
+PROGRAM is bench/opfuse_turns of the earlier build (without it the table has no such columns); DIR has NAME.onnx with weights.
+Contestants take turns in one run, fp32, the same inputs, outputs checked; Dropout nodes are taken out first, which OpenVINO
+refuses in training mode. Each case is added to the pool as it ends, fewest runs first, until the minutes are used, so a long
 table is measured in short quiet calls. Ratios are of medians with the 95 % interval of a bootstrap over rounds: to the faster
 peer, and to the earlier build. --write replaces what stands between the two `before-after` comments of the file.
 
@@ -78,6 +79,26 @@ def measure_case(options, case, threads):
     return {"model": case["model"], "threads": threads, "when": time.strftime("%Y-%m-%d %H:%M"), "rows": kept}
 
 
+def without_dropout(path, folder):
+    """The model with Dropout nodes bypassed: the identity where nothing is trained."""
+    import onnx
+    model = onnx.load(path)
+    nodes = model.graph.node
+    passed = {n.output[0]: n.input[0] for n in nodes if n.op_type == "Dropout"}
+    if not passed:
+        return path
+    for node in nodes:
+        for i, name in enumerate(node.input):
+            while name in passed:
+                name = passed[name]
+            node.input[i] = name
+    kept = [n for n in nodes if n.op_type != "Dropout"]
+    del nodes[:]
+    nodes.extend(kept)
+    onnx.save(model, pathlib.Path(folder) / path.name)
+    return pathlib.Path(folder) / path.name
+
+
 def run_cases(options, entries, save):
     """Until the minutes are used; True when every contestant ran and agreed."""
     import peers
@@ -88,8 +109,8 @@ def run_cases(options, entries, save):
             begin = time.monotonic()
             name, threads = min(cases, key=lambda case: sum((e["model"], e["threads"]) == case for e in entries))
             if name not in prepared:
-                prepared = {name: peers.prepare_case(options.models / f"{name}.onnx", SimpleNamespace(batch=1, dim=[], seed=0),
-                                                     folder)}
+                path = without_dropout(options.models / f"{name}.onnx", folder)
+                prepared = {name: peers.prepare_case(path, SimpleNamespace(batch=1, dim=[], seed=0), folder)}
             entries.append(measure_case(options, prepared[name], threads))
             save()
             longest = max(longest, time.monotonic() - begin)
@@ -110,6 +131,7 @@ def pooled(entries, model, threads):
 
 
 def row_of(entries, model, threads):
+    """A case by column; None without a run of all three."""
     import numpy as np
     from peerlib import intervals
     rounds, now_beside_before = pooled(entries, model, threads)
@@ -118,22 +140,26 @@ def row_of(entries, model, threads):
     median = {name: float(np.median(np.concatenate(turns))) for name, turns in rounds.items() if turns}
     ratio = lambda a, b: "{:.2f} [{:.2f}, {:.2f}]".format(*intervals.ratio_of_medians(a, b))  # noqa: E731
     faster = min((ORT, OPENVINO), key=lambda name: median[name])
-    gain = ratio(now_beside_before, rounds[BEFORE]) if rounds[BEFORE] else "-"
     cell = lambda name: f"{median[name]:.3g}" if name in median else "-"  # noqa: E731
-    return [f"{MODELS.get(model, model)}, {threads}", cell(BEFORE), cell(NOW), gain, cell(ORT), cell(OPENVINO),
-            ratio(rounds[NOW], rounds[faster])]
+    return {"model, threads": f"{MODELS.get(model, model)}, {threads}", "before": cell(BEFORE), "now": cell(NOW),
+            "now / before": ratio(now_beside_before, rounds[BEFORE]) if rounds[BEFORE] else "-", ORT: cell(ORT),
+            OPENVINO: cell(OPENVINO), "now / faster peer": ratio(rounds[NOW], rounds[faster])}
 
 
 def table(options, entries, machine):
     versions = {name: row["version"] for name, row in entries[-1]["rows"].items()}
-    counts = [sum((e["model"], e["threads"]) == (m, t) for e in entries) for m in options.only for t in options.threads]
-    before = options.before_name or "an earlier build"
-    head = [f"Median ms, batch 1, fp32, outputs checked, {entries[-1]['when'][:10]}, on {machine}; {min(counts)} to {max(counts)} runs of "
-            f"{options.rounds} rounds pooled. Before: {before}. ONNX Runtime {versions[ORT]}, OpenVINO {versions[OPENVINO]}; ratios with their "
-            "95 % interval, below 1 opfuse is faster.", "",
-            "| model, threads | before | now | now / before | ONNX Runtime | OpenVINO | now / faster peer |", "|" + "---|" * 7]
-    rows = [row_of(entries, model, threads) for model in options.only for threads in options.threads]
-    return "\n".join(head + ["| " + " | ".join(row) + " |" for row in rows if row]) + "\n"
+    rows = {(m, t): row_of(entries, m, t) for m in options.only for t in options.threads}
+    counts = [sum((e["model"], e["threads"]) == case for e in entries) for case, row in rows.items() if row]
+    rows = [row for row in rows.values() if row]
+    if not rows:
+        return "no case has runs of opfuse and both peers\n"
+    earlier = any(row["before"] != "-" for row in rows)
+    columns = [name for name in rows[0] if earlier or "before" not in name]
+    before = f" Before: {options.before_name or 'an earlier build'}." if earlier else ""
+    head = [f"Median ms, batch 1, fp32, outputs checked, {entries[-1]['when'][:10]}, on {machine}; {min(counts)} to {max(counts)} runs of a case "
+            f"pooled.{before} ONNX Runtime {versions[ORT]}, OpenVINO {versions[OPENVINO]}; ratios with their 95 % interval, below 1 opfuse is "
+            "faster.", "", "| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    return "\n".join(head + ["| " + " | ".join(row[name] for name in columns) + " |" for row in rows]) + "\n"
 
 
 def write_between(path, text):

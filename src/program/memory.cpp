@@ -1,7 +1,8 @@
 // The arena plan. A root buffer lives from the first launch that touches it (through any view) to the
 // last. Buffers are placed one after another, each in the smallest gap between already placed buffers that live at
 // the same time (best fit), 64-byte aligned, in several orders, and again with those that reached the highest address
-// moved to the front, until the arena is as small as the launch that needs most, or a number of attempts is spent.
+// moved to the front, until the arena is as small as the launch that needs most, or a number of attempts is spent. What
+// has a place then is moved to memory that was touched a short while ago (hot_places.hpp).
 //
 // Symbolic sizes: when every symbolic size is a constant multiple of one symbol (an unbound batch), the
 // multiples are planned like constants and scaled; other symbolic sizes share a place only with equal
@@ -12,7 +13,7 @@
 #include <optional>
 
 #include "base/fail.hpp"
-#include "program/lifetimes.hpp"
+#include "program/hot_places.hpp"
 
 namespace opfuse {
 
@@ -46,12 +47,7 @@ constexpr int64_t kAlignment = 64;
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-struct Item {
-  int buffer = 0;
-  int64_t bytes = 0;  ///< in units of the scale
-  Lifetime life;
-  int64_t offset = -1;
-};
+using Item = ArenaItem;
 
 bool overlap(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
 
@@ -135,6 +131,7 @@ Placed place(std::vector<Item>& items, int64_t most_comparisons) {
     }
   }
   place_in_order(best_order);
+  move_to_hot_places(items);
   return {std::max<int64_t>(best, 0), least, attempts};
 }
 

@@ -1,4 +1,4 @@
-// What a region costs: FLOP on useful taps and bytes of its parameters.
+// What a region costs: FLOP on useful taps and bytes of what it reads and writes of its parameters, each element once.
 //
 // A reduction's taps are domain x reduce points, except those where the read that guards a select
 // (padding) is outside its tensor. Taps inside are counted exactly: the guarded read's dimensions use
@@ -162,6 +162,29 @@ double scattered_bytes(const Stage& stage, const SymbolValues& symbols, std::vec
   return bytes;
 }
 
+/// Points of a read: of a slice or of rows that are looked up less than the tensor has.
+double points_of(const Stage& stage, const IndexMap& map, const SymbolValues& symbols) {
+  std::set<int> axes = axes_of(map);
+  for (const IndexExpr& dim : map.dims)
+    if (dim.dynamic) axes.merge(axes_of(stage, dim.dynamic));
+  double points = 1;
+  for (const int axis : axes) {
+    const auto at = static_cast<size_t>(axis);
+    const Dim& extent = at < stage.domain.size() ? stage.domain[at] : stage.reduce[at - stage.domain.size()];
+    points *= static_cast<double>(extent.evaluate(symbols));
+  }
+  return points;
+}
+
+/// By operand, the elements that are read, each read by itself; what several of them share makes no more than all.
+std::vector<double> points_read(const Region& region, const SymbolValues& symbols) {
+  std::vector<double> points(region.params.size(), 0);
+  for (const Stage& stage : region.stages)
+    for (const Read& read : stage.reads)
+      if (read.stage < 0) points[static_cast<size_t>(read.index)] += points_of(stage, read.map, symbols);
+  return points;
+}
+
 }  // namespace
 
 RegionCost cost_of(const Region& region, const SymbolValues& symbols) {
@@ -169,12 +192,17 @@ RegionCost cost_of(const Region& region, const SymbolValues& symbols) {
   for (const Stage& stage : region.stages) cost.flops += StageCost(stage, region, symbols).flops();
   std::vector<char> whole(region.params.size(), 1);
   for (const Stage& stage : region.stages) cost.bytes_written += scattered_bytes(stage, symbols, whole);
+  const std::vector<double> read = points_read(region, symbols);
   for (size_t i = 0; i < region.params.size(); ++i) {
     const Param& param = region.params[i];
     if (!whole[i]) continue;
-    double bytes = static_cast<double>(byte_size(param.type.dtype));
-    for (int64_t size : param.type.shape.evaluate(symbols)) bytes *= static_cast<double>(size);
-    (param.role == ParamRole::output ? cost.bytes_written : cost.bytes_read) += bytes;
+    const auto each = static_cast<double>(byte_size(param.type.dtype));
+    double elements = 1;
+    for (int64_t size : param.type.shape.evaluate(symbols)) elements *= static_cast<double>(size);
+    if (param.role == ParamRole::output)
+      cost.bytes_written += each * elements;
+    else
+      cost.bytes_read += each * std::min(elements, read[i]);
   }
   return cost;
 }
