@@ -32,6 +32,7 @@
 #include "program/origins.hpp"
 #include "program/work_list.hpp"
 #include "region/lower.hpp"
+#include "region/single_stage.hpp"
 #include "tune/activation_tables.hpp"
 
 namespace opfuse {
@@ -155,7 +156,7 @@ std::variant<GroupPrice, Decline> price_on(const Node& node, const TargetInfo& t
   if (auto* decline = std::get_if<Decline>(&lowered)) return *decline;
   auto& group = std::get<LoweredGroup>(lowered);
   auto price = price_of_launch(group.region, node, target);
-  if (std::holds_alternative<GroupPrice>(price) || node.body || group.region.stages.size() < 2) return price;
+  if (std::holds_alternative<GroupPrice>(price) || node.body || is_single_stage(group.region)) return price;
   return price_in_parts(std::move(group), node, target);
 }
 
