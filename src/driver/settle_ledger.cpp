@@ -16,6 +16,8 @@
 #include "fusion/names.hpp"
 #include "ir/body.hpp"
 #include "ir/value_name.hpp"
+#include "ops/cast.hpp"
+#include "ops/is_a.hpp"
 
 namespace opfuse {
 namespace {
@@ -71,9 +73,17 @@ class Executed {
     return all;
   }
 
+  /// A cast that widening put behind a result has the result's name; what the cast reads is that value too.
+  void add_widened(const Node& node) {
+    if (!is_a<Cast>(node) || !node.sources.empty()) return;
+    const Launches wide = launches_of(value_name(*node.input(0)));
+    written_[value_name(*node.output())].insert(wide.begin(), wide.end());
+  }
+
   /// Loops have launches in their bodies; groups are launches.
   void enter(const Graph& graph) {
     for (const Node* node : graph.nodes()) {
+      add_widened(*node);
       if (!node->body) continue;
       if (stands_for_body(*node))
         enter(*node, launches_of_results(*node));

@@ -70,6 +70,16 @@ TEST(Ledger, OfCopiesNamesTheLaunchOfEachOperand) {
   EXPECT_EQ(second.executed, kView);
 }
 
+/// The cast back to 16 bits has the result's name, and the group that made the result is one launch all the same.
+TEST(Ledger, OfAHalfResultIsThatOfItsGroup) {
+  const Compilation c = lowered_model(
+      "graph (%x: f16[4,33]) { %a = sigmoid(%x) @\"a\"\n %b = relu(%a) @\"b\"\n"
+      "%s = softmax(%b) {axis=0} @\"s\" return %b, %s }");
+  EXPECT_EQ(edge_of(c, "a", "b").executed, kOneLaunch);
+  for (const EdgeVerdict& e : c.plan.edges)
+    EXPECT_NE(e.decline.code, "several_launches") << e.producer << " -> " << e.consumer;
+}
+
 TEST(Ledger, CallsAGainBelowTheBarSmallNotSlower) {
   const Compilation c = lowered_model(
       "graph (%x: f32[32,64]) { %t = transpose(%x) {perm=[1,0]} @\"t\"\n %a = relu(%t) @\"a\"\n"
