@@ -91,6 +91,12 @@ const Tensor& GroupProver::operand(int buffer, const Image& image) {
   return *at;
 }
 
+/// An input that the model returns as it is has a copy of its name.
+bool GroupProver::is_given(const std::string& name) const {
+  const std::vector<Value*>& inputs = graph_.inputs();
+  return std::any_of(inputs.begin(), inputs.end(), [&](const Value* v) { return value_name(*v) == name; });
+}
+
 LaunchRunner::Operand GroupProver::operands(const Image& image) {
   return [this, image](const Launch& launch, size_t param) -> const Tensor* {
     const Buffer& buffer = runner_.program().buffers[static_cast<size_t>(launch.buffers[param])];
@@ -194,7 +200,8 @@ std::set<std::string> GroupProver::leaves_of(const Launches& together, const Ima
 
 void GroupProver::prove_real(const Launches& together, const Image& image, GroupComparison& result) {
   const LaunchRun run = runner_.run(together, operands(image));
-  for (const StoredResult& stored : run.results) values_.erase(key(stored.buffer, image));
+  for (const StoredResult& stored : run.results)
+    if (const std::string name = key(stored.buffer, image); !is_given(name)) values_.erase(name);
   const std::set<std::string> leaves = leaves_of(together, image);
   std::vector<Tensor> want;
   for (const StoredResult& stored : run.results) {

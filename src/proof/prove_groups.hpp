@@ -38,6 +38,7 @@ class GroupProver {
   using Launches = std::vector<size_t>;
   void each_launch(const std::function<void(size_t index, const Image& image)>& body) const;
   std::string key(int buffer, const Image& image) const;
+  bool is_given(const std::string& name) const;
   const Tensor& operand(int buffer, const Image& image);
   LaunchRunner::Operand operands(const Image& image);
   /// Weights that lie transformed for Winograd.

@@ -31,6 +31,15 @@ TEST(CompareGroups, KnowsThePartsOfNormsWithoutNames) {
   for (const GroupComparison& group : groups) EXPECT_TRUE(group.ok) << group.name;
 }
 
+TEST(CompareGroups, AnInputThatIsReturnedStaysKnown) {
+  for (const char* results : {"%x, %y", "%y, %x", "%x, %y, %x"}) {
+    const auto groups =
+        compared(std::string("graph (%x: f32[4]) { %y = relu(%x) %z = neg(%x) return %z, ") + results + " }");
+    EXPECT_FALSE(groups.empty());
+    for (const GroupComparison& group : groups) EXPECT_TRUE(group.ok) << results << ": " << group.name;
+  }
+}
+
 // Rows less their mean, added up: 0 but for roundings, which are of the size of the terms and not of the result.
 TEST(CompareModel, OutputsThatCancelAreJudgedByTheirTerms) {
   Graph graph = parse_graph(R"(graph (%x: f32[2,34,34]) {
