@@ -27,10 +27,16 @@ void drop_empty(NodeImport& n) {
     if (value && value->is_constant() && value->constant->elements() == 0) value = nullptr;
 }
 
-Results with_attributes(NodeImport& n, AttrMap extra) {
+/// Coordinates of before opset 11, with the node's own mode.
+AttrMap asymmetric(NodeImport& n) {
   AttrMap attrs = n.declared_attributes(*op_named("resize"));
-  attrs.insert(attrs.end(), extra.begin(), extra.end());
-  return n.emit("resize", attrs, n.inputs, std::max<size_t>(1, n.output_count()));
+  attrs.emplace_back("coordinate_transformation_mode", std::string("asymmetric"));
+  return attrs;
+}
+
+Value* resized_from(NodeImport& n, AttrMap attrs, const char* nearest_mode, Value* x, Value* scales) {
+  attrs.emplace_back("nearest_mode", std::string(nearest_mode));
+  return n.emit("resize", attrs, {x, nullptr, scales}, 1)[0];
 }
 
 /// An axis that may be resized by itself.
@@ -147,16 +153,26 @@ Value* resized_along(NodeImport& n, AttrMap attrs, Value* x, const ResizedAxis& 
   return s.cast(y, x->type.dtype);
 }
 
-/// x, scales. No coordinate modes yet; nearest rounds down, and up where it shrinks.
+/// x, scales. No coordinate modes yet; nearest rounds down, and up along an axis that shrinks.
 Results resize_10(NodeImport& n) {
   n.require_inputs(2, 2);
-  const Value* scales = n.required(1);
-  bool shrinks = false;
-  for (int64_t i = 0; scales->is_constant() && i < scales->constant->elements(); ++i)
-    shrinks = shrinks || scales->constant->real(i) < 1;
-  n.inputs = {n.inputs[0], nullptr, n.inputs[1]};
-  return with_attributes(n, {{"coordinate_transformation_mode", std::string("asymmetric")},
-                             {"nearest_mode", std::string(shrinks ? "ceil" : "floor")}});
+  Value *const x = n.required(0), *const scales = n.required(1);
+  const AttrMap attrs = asymmetric(n);
+  std::vector<double> shrinking, growing;
+  for (int64_t i = 0; scales->is_constant() && i < scales->constant->elements(); ++i) {
+    shrinking.push_back(std::min(scales->constant->real(i), 1.0));
+    growing.push_back(std::max(scales->constant->real(i), 1.0));
+  }
+  const auto changes = [](double scale) { return scale != 1; };
+  const bool shrinks = std::any_of(shrinking.begin(), shrinking.end(), changes);
+  const bool both = shrinks && std::any_of(growing.begin(), growing.end(), changes);
+  if (!both || attrs_from_map<Resize::Attrs>(attrs, "resize").mode != ResizeMode::nearest)
+    return {resized_from(n, attrs, shrinks ? "ceil" : "floor", x, scales)};
+  const auto constant = [&](const std::vector<double>& values) {
+    return n.constant(Tensor::of<double>(DType::f32, {static_cast<int64_t>(values.size())}, values));
+  };
+  Value* const smaller = resized_from(n, attrs, "ceil", x, constant(shrinking));
+  return {resized_from(n, attrs, "floor", smaller, constant(growing))};
 }
 
 }  // namespace
@@ -181,9 +197,8 @@ Results import_resize(NodeImport& n) {
 }
 
 Results import_upsample(NodeImport& n) {
-  if (n.opset >= 9) n.inputs = {n.required(0), nullptr, n.required(1)};
-  return with_attributes(
-      n, {{"coordinate_transformation_mode", std::string("asymmetric")}, {"nearest_mode", std::string("floor")}});
+  Value* const x = n.required(0);
+  return {resized_from(n, asymmetric(n), "floor", x, n.opset >= 9 ? n.required(1) : nullptr)};
 }
 
 }  // namespace opfuse::onnx

@@ -30,7 +30,8 @@ void check_count(size_t count, const std::vector<size_t>& axes, const char* what
 }
 
 double checked_scale(double scale) {
-  if (!(scale > 0) || !(scale < 1e9)) throw fail(E::bad_attribute, "a scale is {}; it must be positive", scale);
+  if (!(scale > 0) || !(scale < 1e9))
+    throw fail(E::bad_attribute, "a scale is {}; it must be positive and below 1e9", scale);
   return scale;
 }
 

@@ -68,6 +68,28 @@ void expect_values_of_operator(const Wide& w, size_t left) {
   for (int64_t i = 0; i < y.elements(); ++i) EXPECT_NEAR(value(y, i), value(expected, i), tolerance) << i;
 }
 
+/// Opset 10 has no modes: nearest rounds up along axes that shrink (ONNX's own case of 0.6) and down along those that
+/// grow.
+TEST(ImportResize, OfOpset10RoundsEveryAxisByItsOwnScale) {
+  const auto scaled = [](float rows, float columns) {
+    const float scales[] = {1, 1, rows, columns};
+    ModelBytes m{
+        .graph = {.nodes = {node("Resize", {"x", "s"}, {"y"}, {text_attribute("mode", "nearest")}, "resize")},
+                  .initializers = {tensor("s", kFloat, {4}, std::string(reinterpret_cast<const char*>(scales), 16))},
+                  .inputs = {value_info("x", kFloat, {"1", "1", "2", "4"})},
+                  .outputs = {value_info("y", kFloat, {})}}};
+    m.opset = 10;
+    const Graph graph = read_onnx_bytes(m.text());
+    return interpret(graph, {Tensor::of<double>(DType::f32, {1, 1, 2, 4}, {1, 2, 3, 4, 5, 6, 7, 8})})[0];
+  };
+  const auto expect = [](const Tensor& y, std::vector<int64_t> shape, const std::vector<double>& values) {
+    EXPECT_TRUE(y.same_bits(Tensor::of<double>(DType::f32, std::move(shape), values)));
+  };
+  expect(scaled(0.6F, 0.6F), {1, 1, 1, 2}, {1, 3});
+  expect(scaled(1.5F, 0.6F), {1, 1, 3, 2}, {1, 3, 1, 3, 5, 7});
+  expect(scaled(1, 1.5F), {1, 1, 2, 6}, {1, 1, 2, 3, 3, 4, 5, 5, 6, 7, 7, 8});
+}
+
 TEST(ImportResize, AnAxisWiderThanAKernelIsASumOverWindows) {
   expect_values_of_operator({.from = {1, 2, 300, 3}, .to = {1, 2, 3, 3}}, 0);
   expect_values_of_operator({.mode = "cubic", .from = {2, 1, 5, 400}, .to = {2, 1, 5, 12}}, 0);
