@@ -37,10 +37,33 @@ SymbolValues draw_all(const std::set<std::string>& open, Round round, int attemp
   return sizes;
 }
 
+bool is_symbol(const Dim& dim) { return !dim.is_constant() && dim.op() == DimOp::symbol; }
+
+/// Values that equalities give to open dimensions, from what is known and from constants first. Each symbol gets one
+/// value, in as many rounds as there are equalities at most.
+void obey(const std::vector<DimConstraint>& constraints, SymbolValues known, SymbolValues& sizes) {
+  const auto set = [&](const Dim& a, const Dim& b, bool drawn) {
+    if (!is_symbol(a) || known.contains(a.symbol_name())) return false;
+    SymbolValues values = known;
+    if (drawn) values.insert(sizes.begin(), sizes.end());
+    const Dim value = b.substitute(values);
+    if (!value.is_constant() || value.value() < 0) return false;
+    known[a.symbol_name()] = sizes[a.symbol_name()] = value.value();
+    return true;
+  };
+  for (const bool drawn : {false, true})
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const DimConstraint& c : constraints)
+        if (c.relation.rule == DimRule::equal)
+          changed = set(c.relation.a, c.relation.b, drawn) || set(c.relation.b, c.relation.a, drawn) || changed;
+    }
+}
+
 }  // namespace
 
 DrawnSizes draw_sizes(const std::set<std::string>& open, const SymbolValues& known, uint64_t seed,
-                      const SizeCheck& check) {
+                      const SizeCheck& check, const std::vector<DimConstraint>& constraints) {
   DrawnSizes drawn;
   Random random(seed, "sizes of open dimensions");
   for (const Round round : {Round::ones, Round::odd, Round::any}) {
@@ -48,6 +71,7 @@ DrawnSizes draw_sizes(const std::set<std::string>& open, const SymbolValues& kno
     bool found = false;
     for (int attempt = 0; attempt < kAttempts && !found; ++attempt) {
       SymbolValues sizes = draw_all(open, round, attempt, random);
+      obey(constraints, known, sizes);
       sizes.insert(known.begin(), known.end());
       if (std::find(drawn.sizes.begin(), drawn.sizes.end(), sizes) != drawn.sizes.end()) continue;
       const std::string why = check(sizes);

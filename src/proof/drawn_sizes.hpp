@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tensor/dim.hpp"
+#include "tensor/dim_rule.hpp"
 
 namespace opfuse {
 
@@ -18,8 +19,9 @@ struct DrawnSizes {
 /// Why sizes are illegal; empty when they are not.
 using SizeCheck = std::function<std::string(const SymbolValues&)>;
 
-/// Values of `open`, on top of `known`, that `check` has nothing against. Illegal draws are drawn again, larger.
+/// Values of `open`, on top of `known`, that `check` has nothing against. Illegal draws are drawn again, larger. A
+/// dimension that `constraints` make equal to others has their value: few draws would meet "C = 24".
 DrawnSizes draw_sizes(const std::set<std::string>& open, const SymbolValues& known, uint64_t seed,
-                      const SizeCheck& check);
+                      const SizeCheck& check, const std::vector<DimConstraint>& constraints = {});
 
 }  // namespace opfuse

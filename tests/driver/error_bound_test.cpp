@@ -108,5 +108,22 @@ TEST(DrawnSizes, AreOneThenOddThenAnyAndLegal) {
   }
 }
 
+TEST(DrawnSizes, MeetEqualitiesThatFewDrawsWould) {
+  const Dim c = Dim::symbol("c"), d = Dim::symbol("d"), e = Dim::symbol("e");
+  const std::vector<DimConstraint> equal = {
+      {{DimRule::equal, d, e, "d is e"}, "n", "add", {}},
+      {{DimRule::equal, Dim(24), c, "channels"}, "n", "conv", {}},
+      {{DimRule::at_least, e, Dim(3), "a window fits"}, "n", "conv", {}},
+  };
+  const auto check = [](const SymbolValues& s) {
+    return s.at("c") == 24 && s.at("d") == s.at("e") && s.at("e") >= 3 ? std::string() : std::string("illegal");
+  };
+  const DrawnSizes drawn = draw_sizes({"c", "d", "e", "n"}, {}, 1, check, equal);
+  EXPECT_EQ(drawn.sizes.size(), 3u);
+  const DrawnSizes given = draw_sizes({"c", "d", "n"}, {{"e", 7}}, 1, check, equal);
+  ASSERT_EQ(given.sizes.size(), 3u);
+  EXPECT_EQ(given.sizes[0].at("d"), 7);
+}
+
 }  // namespace
 }  // namespace opfuse

@@ -292,7 +292,8 @@ Report prove_open(const GivenModel& model, const SymbolValues& known, const std:
       return error.diagnostic().message;
     }
   };
-  report.rejected = draw_sizes(open, known, flags.inputs.seed, refused).rejected;
+  report.rejected =
+      draw_sizes(open, known, flags.inputs.seed, refused, compiled.executable.artifact().constraints).rejected;
   return report;
 }
 
