@@ -20,7 +20,13 @@ SEGMENTATION = "fcn_resnet50 deeplabv3_mobilenet_v3_large lraspp_mobilenet_v3_la
 TIMM = """tf_efficientnetv2_b0 mobilevit_s mobilevitv2_050 mobileone_s0 ghostnet_100 hrnet_w18_small dla34 cspdarknet53 res2net50_26w_4s resnest14d sknasnet_placeholder
 gernet_s repvgg_a0 mixer_s16_224 gmlp_s16_224 resmlp_12_224 deit_tiny_patch16_224 cait_xxs24_224 crossvit_tiny_240 pit_ti_224 levit_128s twins_svt_small
 pvt_v2_b0 poolformer_s12 edgenext_xx_small efficientformer_l1 convmixer_768_32 coat_tiny xcit_nano_12_p16_224 beit_base_patch16_224 eva02_tiny_patch14_224
-fastvit_t8 tiny_vit_5m_224 nfnet_f0 inception_v4 xception41 dpn68 vovnet39a hardcorenas_a tresnet_m lcnet_050 davit_tiny maxvit_tiny_rw_224""".split()
+fastvit_t8 tiny_vit_5m_224 nfnet_f0 inception_v4 xception41 dpn68 vovnet39a hardcorenas_a tresnet_m lcnet_050 davit_tiny maxvit_tiny_rw_224
+convit_tiny visformer_tiny volo_d1_224 mvitv2_tiny focalnet_tiny_srf gcvit_xxtiny repvit_m0_9 efficientvit_b0 efficientvit_m0 mambaout_femto starnet_s1
+swiftformer_xs shvit_s1 rdnet_tiny hiera_tiny_224 sequencer2d_s tnt_s_legacy_patch16_224 nest_tiny cs3darknet_s resnetv2_50 skresnet18 seresnet18 ecaresnet26t
+legacy_xception bat_resnext26ts halonet26t lambda_resnet26t botnet26t_256 eca_botnext26ts_256 sebotnet33ts_256 regnety_002 rexnet_100 selecsls42
+semnasnet_075 mnasnet_small spnasnet_100 fbnetc_100 mixnet_s tinynet_e mobilenetv4_conv_small mobilenetv4_hybrid_medium hgnet_tiny hgnetv2_b0 pvt_v2_b1
+ese_vovnet19b_dw vit_relpos_small_patch16_224 vit_srelpos_small_patch16_224 swinv2_cr_tiny_224 swin_s3_tiny_224 samvit_base_patch16_224 naflexvit_base_patch16_gap
+coatnet_0_rw_224 coatnext_nano_rw_224 resnet26d haloregnetz_b convnextv2_atto ghostnetv3_100 nf_resnet50 dm_nfnet_f0 res2next50 inception_resnet_v2 nasnetalarge""".split()
 TIMM.remove("sknasnet_placeholder")
 TRANSFORMERS = {  # library name: (Config and Model prefix, sizes)
     "bert": ("Bert", {}), "distilbert": ("DistilBert", {}), "roberta": ("Roberta", {}), "albert": ("Albert", {}), "electra": ("Electra", {}),
@@ -77,10 +83,26 @@ def transformers_model(name):
     return model, {"input_ids": torch.randint(0, 99, (1, 128))}
 
 
+def by_name(module, names):
+    """TorchScript passes inputs by position; models of transformers take them by name."""
+    import torch
+
+    class ByName(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.module = module
+
+        def forward(self, *values):
+            return self.module(**dict(zip(names, values)))
+    return ByName()
+
+
 def export(make, name, path, dynamo):
     import torch
     torch.manual_seed(0)
     module, inputs = make(name)
+    if not dynamo and make is transformers_model:
+        module = by_name(module, list(inputs))
     module.eval()
     with torch.no_grad():
         options = {"dynamo": True} if dynamo else {"dynamo": False, "opset_version": 17}
