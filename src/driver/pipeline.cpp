@@ -8,8 +8,10 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
+#include "base/parallel.hpp"
 #include "cpu/contraction/codes.hpp"
 #include "cpu/group_cost.hpp"
+#include "cpu/input_copy.hpp"
 #include "cpu/intrinsic/intrinsic.hpp"
 #include "driver/measure_launches.hpp"
 #include "driver/measured_schedules.hpp"
@@ -371,6 +373,12 @@ Program lower(const Graph& graph, const TargetInfo& target, const LowerOptions& 
   Graph lowered = graph.clone();
   BuildOptions options = build_options(target, request);
   options.quantised = fold_dequantized(lowered);
+  const AlgorithmRequest& algorithms = request.algorithms;
+  if (target.traits.chooses_algorithms && !algorithms.exact && algorithms.only.empty() && algorithms.skip.empty())
+    options.copy_of_input_pays = [&](const Region& region, size_t data, const std::vector<Layout>& layouts) {
+      const int threads = algorithms.threads > 0 ? algorithms.threads : available_threads();
+      return copy_of_input_pays(region, data, layouts, target, threads);
+    };
   expand_recurrent(lowered);
   Program program = build_program(lowered, target, options);
   if (request.algorithms.exact) forbid_activation_tables(program);

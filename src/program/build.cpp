@@ -80,6 +80,8 @@ class Builder {
   std::map<std::pair<int, bool>, int> step_boxes_;  ///< by buffer and direction
   int entered_ = 0;                                 ///< the first launch of the body that is being emitted
   std::set<int> moving_;                            ///< boxes of its first part
+  bool in_body_ = false;
+  std::map<std::pair<int, std::string>, int> input_copies_;  ///< by buffer and layout
 
   Buffer& buffer(int index) { return program_.buffers[static_cast<size_t>(index)]; }
 
@@ -265,7 +267,37 @@ class Builder {
       OPFUSE_CHECK(index >= 0, "launch {} has no buffer for parameter {}", name, i);
       added.buffers.push_back(index);
     }
+    for (size_t i = 0; i < added.buffers.size(); ++i)
+      if (wishes[i] && wants_copy(added, i, *wishes[i]))
+        added.buffers[i] = input_copy(added.buffers[i], *wishes[i], node);
     program_.launches.push_back(std::move(added));
+  }
+
+  /// The caller's arrays are dense; where a kernel has a faster algorithm on another layout, the input is copied once.
+  bool wants_copy(const Launch& launch, size_t i, const Layout& wished) {
+    const Buffer& given = buffer(launch.buffers[i]);
+    if (!options_.copy_of_input_pays || in_body_ || given.kind != BufferKind::input || given.layout == wished)
+      return false;
+    std::vector<Layout> layouts;
+    for (int b : launch.buffers) {
+      if (buffer(b).quantised) return false;  // such weights stay direct
+      layouts.push_back(buffer(b).layout);
+    }
+    layouts[i] = wished;
+    return options_.copy_of_input_pays(launch.region, i, layouts);
+  }
+
+  int input_copy(int input, const Layout& layout, const Node& node) {
+    const auto [at, fresh] = input_copies_.emplace(std::pair(input, layout.text()), -1);
+    if (!fresh) return at->second;
+    const std::string name = fmt::format("{}[blocks]", buffer(input).name);
+    const int copy = add_buffer(BufferKind::intermediate, name, buffer(input).type);
+    buffer(copy).layout = layout;
+    launch_copy(input, copy, node, fmt::format("{}.input", launch_name(node)));
+    program_.notes.push_back(
+        fmt::format("input \"{}\" is copied into blocks of channels: {} is predicted faster with the copy",
+                    buffer(input).name, launch_name(node)));
+    return at->second = copy;
   }
 
   void launch_all(const Node& node, const std::vector<LoweredGroup>& groups) {
@@ -291,9 +323,11 @@ class Builder {
       case WorkKind::reference:
         return emit_reference(*item.node);
       case WorkKind::enter:
+        in_body_ = true;
         entered_ = static_cast<int>(program_.launches.size());
         return moving_.clear();
       case WorkKind::leave:
+        in_body_ = false;
         return emit_body(item.node->as<ForParts>());
     }
   }

@@ -35,6 +35,9 @@ struct BuildOptions {
   /// The same two of groups whose pattern has a kernel of its own; nothing: those above answer.
   std::function<std::optional<LayoutWish>(const std::string& pattern, const Region&)> wish_of_pattern;
   std::function<std::optional<Schedule>(const std::string& pattern, const Region&)> schedule_of_pattern;
+  /// Whether a launch of the region is faster with its parameter `data`, an input of the graph, copied into the layout
+  /// that `layouts` have there, the copy included. Absent: never.
+  std::function<bool(const Region&, size_t data, const std::vector<Layout>& layouts)> copy_of_input_pays;
   int64_t arena_comparisons = Limits{}.arena_comparisons;
   std::set<const void*> quantised;  ///< where constants lie that are integers in the model
 };

@@ -222,6 +222,25 @@ TEST(Algorithms, ALayerWhoseErrorIsTooLargeStaysDirectAndSaysWhy) {
   EXPECT_NE(program.algorithms[1].reason.find("sum|w||x|"), std::string::npos) << program.algorithms[1].reason;
 }
 
+/// The caller's array is dense, and Winograd reads blocks of channels: 64 of them are worth a copy, 3 of them are not.
+TEST(Algorithms, AnInputIsCopiedIntoBlocksWhereWinogradPaysForIt) {
+  const auto first = [](const std::string& channels, AlgorithmRequest request) {
+    Graph graph = parse_graph("graph (%x: f32[1," + channels + ",56,56]) {\n %w = const rand<1> : f32[64," + channels +
+                                  ",3,3]\n %a = conv(%x, %w) {pads = [1,1,1,1], kernel_shape = [3,3]} @\"a\"(Conv@17)\n"
+                                  " %b = conv(%x, %w) {pads = [1,1,1,1], kernel_shape = [3,3]} @\"b\"(Conv@17)\n"
+                                  " %y = add(%a, %b)\n return %y\n}\n",
+                              ops());
+    return lower(graph, std::move(request));
+  };
+  const Program copied = first("64", {});
+  EXPECT_EQ(at(copied, "a").name, "f4");
+  EXPECT_EQ(at(copied, "b").name, "f4");
+  EXPECT_EQ(copied.launches.size(), 4U) << "the copy once, two convolutions, the sum\n" << print(copied);
+  EXPECT_TRUE(mentions(copied.notes, "copied into blocks"));
+  EXPECT_EQ(first("64", {.exact = true}).launches.size(), 3U);
+  EXPECT_EQ(first("3", {}).launches.size(), 3U);
+}
+
 TEST(Algorithms, WeightsThatOverflowHaveNoBoundedError) {
   Tensor w(DType::f32, {16, 16, 3, 3});
   for (int64_t i = 0; i < w.elements(); ++i) w.set_real(i, i == 100 ? INFINITY : 1);
