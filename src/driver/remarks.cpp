@@ -31,6 +31,14 @@ std::vector<Remark> precision_remarks(const PrecisionWords& words, const std::ve
     r.code = v.refused ? v.refused->code : words.code;
     r.message = v.refused ? words.refused + v.refused->message : fmt::format(fmt::runtime(words.done), precision);
     if (v.refused) r.evidence = v.refused->evidence;
+    if (const int64_t lossy = v.number("bias_lossy"); lossy > 0) {
+      Remark bias = r;
+      bias.code = "bias_lossy";
+      bias.message =
+          fmt::format("the bias is added in f32: {} of its {} channels would round in {}, by up to {} ULP of f32",
+                      lossy, v.number("bias_channels"), precision, v.number("bias_ulps"));
+      remarks.push_back(std::move(bias));
+    }
   }
   return remarks;
 }

@@ -10,6 +10,8 @@
 // counts. A max pool joined to the product (a stem) gets a launch of its own, since kernels of matrices have one stage;
 // it pools numbers that are rounded already, which is the same as rounding the largest.
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <map>
 
 #include "fusion/precision.hpp"
@@ -202,6 +204,32 @@ bool join_producer(Graph& graph, Node* cast, const ShapeContext& context) {
   return std::holds_alternative<Node*>(outline_unless(graph, {producer, cast}, how, refuses));
 }
 
+/// What the bias would lose in `type`; it stays f32. It is the product's own, or added to it per channel.
+struct LossyBias {
+  int64_t channels = 0, lossy = 0;
+  double ulps = 0;  ///< of f32, the largest
+};
+
+LossyBias lossy_bias(const Node& group, const Node& product, DType type) {
+  LossyBias bias;
+  const auto count = [&](const Value* value) {
+    if (!value || !value->is_constant() || value->type.dtype != DType::f32) return;
+    const Tensor narrow = value->constant->cast(type);
+    for (int64_t i = 0; i < narrow.elements(); ++i) {
+      const double is = value->constant->real(i), off = std::fabs(narrow.real(i) - is);
+      ++bias.channels;
+      if (off == 0) continue;
+      ++bias.lossy;
+      bias.ulps = std::max(bias.ulps, off / std::ldexp(1.0, std::ilogb(is) - std::numeric_limits<float>::digits + 1));
+    }
+  };
+  count(inner_operand(group, product, 2));
+  if (const Node* next = product.output()->only_reader(); next && next->op->name == "add")
+    for (size_t i = 0; i < 2; ++i)
+      if (next->input(i) != product.output()) count(inner_operand(group, *next, i));
+  return bias;
+}
+
 bool run(Graph& graph, const ShapeContext& context, std::vector<ShapeVerdict>& verdicts) {
   if (context.precisions.empty()) return false;
   Narrowed narrowed(graph);
@@ -216,10 +244,15 @@ bool run(Graph& graph, const ShapeContext& context, std::vector<ShapeVerdict>& v
     ShapeVerdict& verdict = told.emplace_back(
         ShapeVerdict{.pass = kPass, .subject = std::string(wanted->word), .nodes = {label_of(*node)}});
     for (const Source& source : node->sources) verdict.sources.push_back(source.name);
+    const LossyBias bias = lossy_bias(*node, *products.front(), wanted->type);
     const Outline how{fused_op(), label_of(*node), node->pattern};
     const auto separated =
         context.switched_off(kPass) ? std::nullopt : separate_pool(graph, node);  // `node` is gone then
     verdict.refused = narrow(graph, separated ? separated->product : node, wanted->type, narrowed, context);
+    if (!verdict.refused && bias.lossy > 0)
+      verdict.numbers = {{"bias_channels", bias.channels},
+                         {"bias_lossy", bias.lossy},
+                         {"bias_ulps", static_cast<int64_t>(std::min(bias.ulps, 1e18))}};
     if (separated && verdict.refused) expand_groups(*outline(graph, {separated->product, separated->pool}, how)->body);
   }
   for (Node* node : std::vector<Node*>(graph.nodes()))  // f32 pools whose narrow form is read instead

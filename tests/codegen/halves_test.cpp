@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <random>
 
+#include "codegen/hot_loops.hpp"
 #include "codegen/regions.hpp"
 #include "codegen/run_kernel.hpp"
 
@@ -98,6 +99,18 @@ std::vector<TargetInfo> targets() {
 }
 
 }  // namespace
+
+TEST(HalvesAssembly, ProductsAreAloneInTheirLoops) {
+  for (const char* name : {"cpu:avx512-bf16", "cpu:avx512-amx"}) {
+    const TargetInfo target = parse_target(name);
+    for (const auto& [title, region] :
+         {std::pair{"3x3", conv_region(conv(64, 64, 14, 3, 1))}, std::pair{"1x1", conv_region(conv(128, 64, 14, 1))},
+          std::pair{"features", gemm_region("40", 48, 64)}}) {
+      SCOPED_TRACE(std::string(name) + " " + title);
+      expect_clean_products(spec_of(halves(title, region, true), target), target, "vdpbf16ps|tdpbf16ps");
+    }
+  }
+}
 
 class HalvesTest : public testing::TestWithParam<std::tuple<Case, TargetInfo>> {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(HalvesTest);

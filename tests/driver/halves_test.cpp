@@ -147,6 +147,48 @@ TEST(NarrowFactors, RunOnTensorCores) {
   EXPECT_EQ(of_pass(f16.verdicts, "narrow-factors").at(0).code(), "no_kernel");
 }
 
+/// The bias stays behind the activation that the model has it behind, at any precision; each graph's other order would
+/// give other numbers.
+TEST(Precisions, ABiasBehindAnActivationStaysThere) {
+  const char* const kGraphs[] = {
+      "%c = conv(%x, %w) %r = relu(%c) %y = add(%r, %b) return %y }",
+      "%c = conv(%x, %w) %r = relu(%c) %a = add(%b, %r) %y = relu(%a) return %y }",
+      "%c = conv(%x, %w, %d) %r = relu(%c) %y = add(%r, %b) return %y }",
+      "%c = conv(%x, %w) {pads = [1,1,1,1]} %r = relu(%c) %y = add(%r, %b) return %y }",
+      "%c = conv(%x, %w) %r = relu(%c) %a = add(%r, %b) %z = conv(%a, %u) %y = relu(%z) return %y }"};
+  for (const char* rest : kGraphs)
+    for (const char* precision : {"f32", "bf16", "f16"}) {
+      const Graph graph = parse_graph(
+          std::string(
+              "graph (%x: f32[1,32,6,6]) { %w = const rand<1> : f32[32,32,1,1] %u = const rand<2> : f32[32,32,1,1] "
+              "%d = const rand<4> : f32[32] %b = const splat<-0.75> : f32[32,1,1] ") +
+              rest,
+          ops());
+      const std::vector<Tensor> inputs = random_inputs(graph, {.seed = 3});
+      const Tensor want = interpret(graph, inputs).front();
+      CompilationOptions options = asking({precision});
+      options.artifact.cache = false;
+      const Compilation c = compile_graph(graph, parse_target("host"), options);
+      const Tensor got = run_executable(Executable::from_artifact(c.artifact), inputs).front();
+      EXPECT_LT(difference(got, want).relative(), 0.02) << precision << ": " << rest;
+    }
+}
+
+TEST(Bf16, TellsWhatABiasWouldLose) {
+  const Compilation c = compiled(
+      "graph (%x: f32[1,32,9,9]) { %w = const rand<1> : f32[32,32,1,1] %b = const rand<2> : f32[32] %h = const "
+      "splat<0.5> : "
+      "f32[32] %y = conv(%x, %w, %b) %r = relu(%y) %z = conv(%r, %w, %h) %s = relu(%z) return %s }",
+      asking({"bf16"}), "cpu:avx512-bf16");
+  const auto told = of_pass(c.verdicts, "narrow-factors");
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_EQ(told[0].number("bias_channels"), 32);
+  EXPECT_GT(told[0].number("bias_lossy"), 16);
+  EXPECT_GT(told[0].number("bias_ulps"), 1 << 10);
+  EXPECT_LE(told[0].number("bias_ulps"), 1 << 15);  // half of what bf16 leaves out
+  EXPECT_EQ(told[1].number("bias_lossy"), 0);       // a half is a number of it
+}
+
 /// Of AMX: rows of 32 numbers; what is stored in f32 too, for a residual, lies in blocks of a vector there.
 TEST(Bf16, FactorsLieInRowsOfMatrices) {
   const Compilation c = compiled(kNet, asking({"bf16"}), "cpu:avx512-amx");
