@@ -17,13 +17,14 @@ import onnxruntime
 from onnx import TensorProto, helper
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PACKAGE = pathlib.Path(tempfile.mkdtemp(prefix="opfuse-ep-"))
-shutil.copytree(ROOT / "plugins/onnxruntime/onnxruntime_ep_opfuse", PACKAGE / "onnxruntime_ep_opfuse", ignore=shutil.ignore_patterns("__pycache__"))
-(PACKAGE / "onnxruntime_ep_opfuse/libonnxruntime_ep_opfuse.so").symlink_to(pathlib.Path(os.environ["OPFUSE_EP"]) / "libonnxruntime_ep_opfuse.so")
-sys.path.insert(0, str(PACKAGE))
+BUILT = pathlib.Path(os.environ["OPFUSE_EP"])
+if not (BUILT / "__init__.py").exists():  # of a build tree, not an installed package
+    PACKAGE = pathlib.Path(tempfile.mkdtemp(prefix="opfuse-ep-"))
+    unittest.addModuleCleanup(shutil.rmtree, PACKAGE)
+    shutil.copytree(ROOT / "plugins/onnxruntime/onnxruntime_ep_opfuse", PACKAGE / "onnxruntime_ep_opfuse", ignore=shutil.ignore_patterns("__pycache__"))
+    (PACKAGE / "onnxruntime_ep_opfuse/libonnxruntime_ep_opfuse.so").symlink_to(BUILT / "libonnxruntime_ep_opfuse.so")
+    sys.path.insert(0, str(PACKAGE))
 import onnxruntime_ep_opfuse  # noqa: E402
-
-unittest.addModuleCleanup(shutil.rmtree, PACKAGE)
 FLOAT = TensorProto.FLOAT
 RANDOM = numpy.random.default_rng(0)
 
