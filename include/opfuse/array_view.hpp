@@ -3,17 +3,22 @@
 
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "opfuse/dtype.hpp"
 
 namespace opfuse {
 
+/// ArrayView::device of arrays in the host's memory.
+inline constexpr int kHostMemory = -1;
+
 /// A caller's dense row-major array. opfuse reads and writes it in place and never frees it.
 struct ArrayView {
   DType dtype = DType::unknown;
   void* data = nullptr;
-  std::vector<int64_t> shape;
+  std::vector<int64_t> shape{};
+  int device = kHostMemory;  ///< else the number of the GPU whose memory `data` is, as CUDA counts them
 };
 
 namespace detail {
@@ -76,6 +81,14 @@ ArrayView view(std::vector<T>& data, std::vector<int64_t> shape) {
 template <class T>
 ArrayView view(const std::vector<T>& data, std::vector<int64_t> shape) {
   return view(data.data(), std::move(shape));
+}
+
+/// An array in the memory of a GPU: `data` is a CUdeviceptr, or what cudaMalloc gave.
+template <class T>
+ArrayView device_view(T* data, std::vector<int64_t> shape, int device = 0) {
+  ArrayView array = view(data, std::move(shape));
+  array.device = device;
+  return array;
 }
 
 }  // namespace opfuse

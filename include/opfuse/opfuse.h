@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 /* Of this header. A library knows its own and all older ones. */
-#define OPFUSE_ABI 1
+#define OPFUSE_ABI 2 /* 2: GPUs */
 
 typedef int32_t opfuse_status;
 enum {
@@ -82,6 +82,9 @@ typedef struct opfuse_tensor_info {
 typedef struct opfuse_context_options {
   size_t size;     /* sizeof(opfuse_context_options) */
   int32_t threads; /* 0: those that this process may use */
+  int32_t reserved;
+  int32_t device;         /* ABI 2, executables of a GPU: which one, as CUDA counts them */
+  int32_t device_results; /* ABI 2, 1: outputs that nobody binds stay in its memory */
 } opfuse_context_options;
 
 /* OPFUSE_OK if the library knows this ABI. Call it first, with OPFUSE_ABI. */
@@ -111,6 +114,14 @@ OPFUSE_C_API opfuse_status opfuse_run(opfuse_context* context);
 /* The array of an output after opfuse_run: the bound one, or the context's own. `shape` and the context's own data live
  * until the next call for this context. */
 OPFUSE_C_API opfuse_status opfuse_output(opfuse_context* context, const char* name, opfuse_array* array);
+
+/* ABI 2, executables of a GPU. opfuse_bind for memory of the GPU `device`: data is a CUdeviceptr, a multiple of 16. */
+OPFUSE_C_API opfuse_status opfuse_bind_on_device(opfuse_context* context, const char* name, const opfuse_array* array,
+                                                 int32_t device);
+/* Gives the run to a CUstream or cudaStream_t of the caller's (NULL: the default stream) and does not wait for it.
+ * Bound arrays of the host stay untouched until the stream, or opfuse_wait, was waited for. */
+OPFUSE_C_API opfuse_status opfuse_run_on(opfuse_context* context, void* stream);
+OPFUSE_C_API opfuse_status opfuse_wait(opfuse_context* context);
 
 #ifdef __cplusplus
 }

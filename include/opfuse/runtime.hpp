@@ -43,6 +43,8 @@ struct ContextOptions {
   Executor* executor = nullptr;    ///< host's; must outlive the context
   Allocator* allocator = nullptr;  ///< host's; must outlive the context
   bool profile = false;            ///< record the time of every launch
+  int device = 0;                  ///< executables of a GPU: which one, as CUDA counts them
+  bool device_results = false;     ///< of those: outputs that nobody binds stay in the GPU's memory
   /// Called between launches with (done, total); return false to cancel (E0604 cancelled).
   std::function<bool(size_t, size_t)> progress{};
 };
@@ -69,6 +71,7 @@ struct Artifact;
 struct ExecutableState;
 struct ContextState;
 class Context;
+class DeviceBuffer;
 
 /// A compiled model. Copies share one immutable state.
 class OPFUSE_API Executable {
@@ -90,6 +93,7 @@ class OPFUSE_API Executable {
   std::shared_ptr<const ExecutableState> state_;
   explicit Executable(std::shared_ptr<const ExecutableState> state) : state_(std::move(state)) {}
   friend class Context;
+  friend class DeviceBuffer;
 };
 
 /// One caller's state: arena, bindings, threads. Use from one thread at a time; any number of contexts
@@ -106,6 +110,13 @@ class OPFUSE_API Context {
   /// Runs all launches. Unbound outputs are held by the context (see output()). Allocates nothing once
   /// a shape has run before.
   void run();
+  /// Executables of a GPU: gives the run to a stream of the caller's, a CUstream or cudaStream_t of the context's
+  /// device (nullptr: the default stream), and returns without waiting for it. What the stream did before is what the
+  /// run reads; results are there for what the stream does next. Bound arrays of the host stay untouched until the
+  /// stream was waited for. A stream that is being captured records the launches. Throws bad_binding.
+  void run_on(void* stream);
+  /// Until the last run_on has ended. Throws device_failed where it failed.
+  void wait();
   /// The array of an output after run(): the bound one, or the context's own.
   ArrayView output(const std::string& name) const;
   /// The shape an output has for the bound inputs, before or after run(). Throws bad_binding.
@@ -115,6 +126,7 @@ class OPFUSE_API Context {
   std::map<std::string, int64_t> variant() const;
 
   int threads() const;
+  int device() const;                 ///< the GPU's number; kHostMemory: none
   size_t arena_bytes() const;         ///< of the current shapes
   size_t intermediate_bytes() const;  ///< sum of all intermediates if none shared memory
   /// Launches with the bound shapes' costs. Throws bad_binding before the inputs are bound.

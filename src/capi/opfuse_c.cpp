@@ -1,5 +1,6 @@
 // The C API over Executable and Context. No exception leaves: `guarded` turns each into a status and keeps its text for
 // the thread. Structs of callers are read and written within the size that the caller gives.
+#include <cstddef>
 #include <cstring>
 #include <new>
 
@@ -151,9 +152,14 @@ opfuse_status opfuse_context_create(const opfuse_executable* executable, const o
     if (!executable) return no_argument("executable");
     if (!context) return no_argument("context");
     *context = nullptr;
-    if (options && options->size < sizeof *options) return wrong_size("options", options->size, sizeof *options);
+    constexpr size_t least = offsetof(opfuse_context_options, device);  // of ABI 1
+    if (options && options->size < least) return wrong_size("options", options->size, least);
     ContextOptions with;
     if (options) with.threads = options->threads;
+    if (options && options->size >= sizeof *options) {
+      with.device = options->device;
+      with.device_results = options->device_results != 0;
+    }
     *context = new opfuse_context{executable->executable.create_context(std::move(with)), {}};
     return OPFUSE_OK;
   });
@@ -161,7 +167,7 @@ opfuse_status opfuse_context_create(const opfuse_executable* executable, const o
 
 void opfuse_context_free(opfuse_context* context) { delete context; }
 
-opfuse_status opfuse_bind(opfuse_context* context, const char* name, const opfuse_array* array) {
+static opfuse_status bind(opfuse_context* context, const char* name, const opfuse_array* array, int32_t device) {
   return guarded([&]() -> opfuse_status {
     if (!context || !name || !array) return no_argument(!context ? "context" : !name ? "name" : "array");
     if (array->size < sizeof *array) return wrong_size("array", array->size, sizeof *array);
@@ -169,7 +175,33 @@ opfuse_status opfuse_bind(opfuse_context* context, const char* name, const opfus
       return refused(OPFUSE_BAD_ARGUMENT, "the array has no shape for its rank");
     if (array->type < 0 || array->type > kLastType) return refused(OPFUSE_BAD_ARGUMENT, "the array's type is unknown");
     const std::vector<int64_t> shape(array->shape, array->shape + array->rank);
-    context->context.bind(name, {static_cast<DType>(array->type), array->data, shape});
+    context->context.bind(name, {static_cast<DType>(array->type), array->data, shape, device});
+    return OPFUSE_OK;
+  });
+}
+
+opfuse_status opfuse_bind(opfuse_context* context, const char* name, const opfuse_array* array) {
+  return bind(context, name, array, kHostMemory);
+}
+
+opfuse_status opfuse_bind_on_device(opfuse_context* context, const char* name, const opfuse_array* array,
+                                    int32_t device) {
+  if (device < 0) return refused(OPFUSE_BAD_ARGUMENT, "device is negative; opfuse_bind takes arrays of the host");
+  return bind(context, name, array, device);
+}
+
+opfuse_status opfuse_run_on(opfuse_context* context, void* stream) {
+  return guarded([&]() -> opfuse_status {
+    if (!context) return no_argument("context");
+    context->context.run_on(stream);
+    return OPFUSE_OK;
+  });
+}
+
+opfuse_status opfuse_wait(opfuse_context* context) {
+  return guarded([&]() -> opfuse_status {
+    if (!context) return no_argument("context");
+    context->context.wait();
     return OPFUSE_OK;
   });
 }

@@ -37,6 +37,7 @@ struct EmulatedThread {  // layout of opfuse::cuda::EmulatedThread
   void (*store_commit)();
   void (*store_wait)(int pending);
   void (*named_barrier)(int id, int threads);
+  void (*wait_for_earlier)();
 };
 static EmulatedThread* emulated_thread;
 static char emulated_no_shared[1] __attribute__((section("opfuse_shared"), used));
@@ -116,6 +117,9 @@ using uint4 = EmulatedVector<4>;
 EMULATED_UNSEEN static inline void store_16(void* to, const void* from) {
   *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(from);
 }
+// griddepcontrol: the launches in front of a programmatic one have ended, and their writes are there.
+static inline void wait_for_earlier_kernels() { emulated_thread->wait_for_earlier(); }
+static inline void let_later_kernels_begin() {}
 static inline float quotient(float x, float y) { return x / y; }
 static inline unsigned char* launch_shared() { return emulated_thread->launch_shared; }
 static inline void emulated_land_some();

@@ -23,6 +23,30 @@ struct alignas(64) CuTensorMap {
   unsigned long long opaque[16];
 };
 
+/// How a kernel is launched: CUlaunchConfig and CUlaunchAttribute, as the driver reads them.
+struct CuLaunchAttribute {
+  int id = 0;
+  char pad[4] = {};
+  union {
+    unsigned cluster[3];  ///< blocks
+    int programmatic;     ///< it may begin before the launch in front of it has ended
+    char bytes[64] = {};
+  } value;
+};
+struct CuLaunch {
+  unsigned grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
+  unsigned shared_bytes = 0;
+  CuStream stream = nullptr;
+  CuLaunchAttribute* attributes = nullptr;
+  unsigned attribute_count = 0;
+};
+inline constexpr int kClusterAttribute = 4, kProgrammaticAttribute = 6;
+
+/// Attributes of a pointer: in whose memory it lies (the driver knows no other), and the allocation around it.
+inline constexpr int kPointerMemory = 2, kPointerManaged = 8, kPointerDevice = 9, kPointerStart = 11,
+                     kPointerBytes = 12;
+inline constexpr unsigned kHostMemoryType = 1;
+
 /// Attribute of a function: the most shared memory that a launch may give it. Launches that give more than
 /// kPlainShared need it set.
 inline constexpr int kMostLaunchShared = 8;

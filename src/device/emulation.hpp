@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -43,6 +44,14 @@ struct EmulatedThread {
   void (*store_commit)() = nullptr;
   void (*store_wait)(int pending) = nullptr;
   void (*named_barrier)(int id, int threads) = nullptr;  ///< `threads` of the block, those that name it
+  void (*wait_for_earlier)() = nullptr;                  ///< the launches in front of a programmatic one
+};
+
+/// How a kernel is launched.
+struct EmulatedLaunch {
+  unsigned grid = 1, block = 1;
+  size_t shared = 0;     ///< bytes of shared memory beside the kernel's own arrays
+  unsigned cluster = 1;  ///< blocks
 };
 
 struct EmulationError {
@@ -59,17 +68,18 @@ class EmulatedModule {
   using Kernel = void (*)(void** arguments);
   Kernel find(const std::string& name) const;                    ///< null when absent
   std::vector<size_t> arguments(const std::string& name) const;  ///< bytes of each that it takes
-  /// `shared`: bytes of shared memory beside the kernel's own arrays. Runs all blocks; throws EmulationError when
-  /// threads wait for each other in vain. Host threads take turns: shared memory and the threads' view are statics of
-  /// the library.
-  void launch(Kernel kernel, unsigned grid, unsigned block, size_t shared, void** arguments, uint64_t seed) const;
+  /// Runs all blocks; throws EmulationError when threads wait for each other in vain. Host threads take turns: shared
+  /// memory and the threads' view are statics of the library. `earlier`: what a programmatic launch waits for, run when
+  /// its first thread does, or at its end.
+  void launch(Kernel kernel, const EmulatedLaunch& shape, void** arguments, uint64_t seed,
+              const std::function<void()>& earlier = {}) const;
 
  private:
   void load(std::span<const uint8_t> image);
   void unload();
   int fd_ = -1;  ///< open as long as the library: the linker knows it by the descriptor's path
   void* library_ = nullptr;
-  mutable std::mutex running_;
+  mutable std::recursive_mutex running_;
   char* shared_begin_ = nullptr;
   char* shared_end_ = nullptr;
 };

@@ -120,7 +120,7 @@ void LaunchRunner::call(size_t index, const std::vector<void*>& pointers, Roots&
   if (state_.artifact.on_device()) {
     std::vector<DeviceProgram::Block> blocks;
     for (auto& [buffer, memory] : roots) blocks.push_back(memory.block());
-    state_.device()->run_alone(index, blocks, pointers, symbols_, symbol_list_);
+    state_.device(0)->run_alone(index, blocks, pointers, symbols_, symbol_list_);
     return;
   }
   Memory scratch(static_cast<size_t>(compiled.scratch_bytes) + 64, nullptr);

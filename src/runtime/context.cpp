@@ -8,6 +8,7 @@
 
 #include "base/fail.hpp"
 #include "runtime/artifact_check.hpp"
+#include "runtime/device_arrays.hpp"
 #include "runtime/launch_call.hpp"
 #include "runtime/require_features.hpp"
 #include "runtime/state.hpp"
@@ -49,6 +50,10 @@ void check_array(const ArtifactTensor& tensor, const ArrayView& array) {
 
 /// An input that was fixed when compiling may be bound to that value only.
 void check_fixed(const std::string& name, const Tensor& value, const ArrayView& array) {
+  if (array.device != kHostMemory)
+    throw fail(E::bad_binding, "'{}' was fixed when the model was compiled, and the array bound to it lies on a device",
+               name)
+        .hint("bind that value in host memory, or nothing");
   const bool same = array.dtype == value.dtype() && array.shape == value.sizes() &&
                     (value.bytes() == 0 || (array.data && std::memcmp(array.data, value.data(), value.bytes()) == 0));
   if (!same)
@@ -116,14 +121,17 @@ void ContextState::resolve_outputs() {
   for (size_t i = 0; i < a.outputs.size(); ++i) {
     const std::vector<int64_t> sizes = a.outputs[i].type.shape.evaluate(symbol_values);
     ArrayView& bound = bound_outputs[i];
-    const bool own = bound.data == nullptr || (own_outputs[i].data() && bound.data == own_outputs[i].data());
-    if (!own) {
+    if (outputs_bound[i]) {
       if (bound.shape != sizes)
         throw fail(E::bad_binding, "output '{}' has shape [{}], but the bound array has shape [{}]", a.outputs[i].name,
                    fmt::join(sizes, ","), fmt::join(bound.shape, ","));
       continue;
     }
     const size_t bytes = bytes_of(a.outputs[i].type, symbol_values);
+    if (device && options.device_results) {
+      bound = {a.outputs[i].type.dtype, device->own_output(i, bytes), sizes, options.device};
+      continue;
+    }
     if (own_outputs[i].bytes() < bytes || !own_outputs[i].data())
       own_outputs[i] = Memory(std::max<size_t>(bytes, 1), options.allocator);
     bound = {a.outputs[i].type.dtype, own_outputs[i].data(), sizes};
@@ -134,7 +142,7 @@ void ContextState::reserve_memory() {
   const Artifact& a = executable->artifact;
   arena_bytes = static_cast<size_t>(program->arena_bytes.evaluate(symbol_values));
   intermediate_bytes = static_cast<size_t>(program->intermediate_bytes.evaluate(symbol_values));
-  if (device) return device->prepare(symbol_values, symbols, arena_bytes);
+  if (device) return device->prepare(symbol_values, symbols, arena_bytes, bound_inputs, bound_outputs);
   if (arena.bytes() < arena_bytes) arena = Memory(arena_bytes, options.allocator);
   if (!scratch.empty() || executor->workers() == 0) return;
   int64_t scratch_bytes = most_scratch(a);
@@ -289,18 +297,20 @@ Context Executable::create_context(ContextOptions options) const {
   require_features(state_->artifact);  // one that was compiled in this process may be for another machine
   auto state = std::make_unique<ContextState>();
   state->executable = state_;
-  if (state_->artifact.on_device()) state->device = std::make_unique<DeviceRun>(state_->device());
+  if (state_->artifact.on_device()) state->device = std::make_unique<DeviceRun>(state_->device(options.device));
   if (options.executor) {
     state->executor = options.executor;
   } else {
     if (options.threads < 0) throw fail(E::bad_option, "threads must be positive, got {}", options.threads);
-    state->own_executor = make_thread_pool(options.threads ? options.threads : default_threads());
+    const int threads = state->device ? 1 : default_threads();
+    state->own_executor = make_thread_pool(options.threads ? options.threads : threads);
     state->executor = state->own_executor.get();
   }
   state->options = std::move(options);
   state->bound_inputs.resize(state_->artifact.inputs.size());
   state->bound_outputs.resize(state_->artifact.outputs.size());
   state->own_outputs.resize(state_->artifact.outputs.size());
+  state->outputs_bound.resize(state_->artifact.outputs.size());
   return Context(std::move(state));
 }
 
@@ -320,6 +330,11 @@ void Context::bind(const std::string& name, const ArrayView& array) {
   const bool is_input = input >= 0;
   const size_t at = static_cast<size_t>(is_input ? input : output);
   check_array(is_input ? a.inputs[at] : a.outputs[at], array);
+  if (state_->device)
+    check_place(state_->device->program(), name, array);
+  else
+    check_host_place(name, array);
+  if (!is_input) state_->outputs_bound[at] = true;
   (is_input ? state_->bound_inputs : state_->bound_outputs)[at] = array;
   state_->dirty = true;
 }
@@ -330,7 +345,7 @@ void Context::run() {
   if (s.options.profile) std::fill(s.launch_ns.begin(), s.launch_ns.end(), 0);
   const int64_t start = now_ns();
   if (s.device) {
-    s.device->run(s.bound_inputs, s.bound_outputs, s.options.profile ? &s.launch_ns : nullptr, s.options.progress);
+    s.run_device({});
     s.total_ns = now_ns() - start;
     return;
   }
@@ -359,6 +374,30 @@ void Context::run() {
   }
   s.total_ns = now_ns() - start;
 }
+
+void ContextState::run_device(DeviceRun::How how) {
+  if (options.profile) how.launch_ns = &launch_ns;
+  if (options.progress) how.progress = &options.progress;
+  device->run(how);
+}
+
+void Context::run_on(void* stream) {
+  ContextState& s = *state_;
+  if (!s.device)
+    throw fail(E::bad_binding, "run_on is for executables of a GPU, and this one is for {}",
+               s.executable->artifact.target)
+        .hint("call run(), or compile with --target cuda:sm_90");
+  s.prepare();
+  const int64_t start = now_ns();
+  s.run_device({.on_stream = true, .stream = static_cast<cuda::CuStream>(stream)});
+  s.total_ns = now_ns() - start;
+}
+
+void Context::wait() {
+  if (state_->device) state_->device->wait();
+}
+
+int Context::device() const { return state_->device ? state_->device->program().device() : kHostMemory; }
 
 ArrayView Context::output(const std::string& name) const {
   const int at = index_of(state_->executable->artifact.outputs, name);

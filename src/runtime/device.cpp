@@ -1,7 +1,5 @@
-// Everything a GPU run does is given to one stream in order: copies in, the graph of all kernels, copies out.
 #include "runtime/device.hpp"
 
-#include <algorithm>
 #include <map>
 
 #include "base/fail.hpp"
@@ -11,59 +9,27 @@ namespace opfuse {
 
 using cuda::CuPointer;
 
-namespace {
-
-constexpr cuda::CuResult kOutOfMemory = 2;
-
-size_t bytes_of(const TensorType& type, const SymbolValues& symbols) {
-  size_t bytes = byte_size(type.dtype);
-  for (int64_t size : type.shape.evaluate(symbols)) bytes *= static_cast<size_t>(size);
-  return bytes;
+DeviceProgram::DeviceProgram(const Artifact& artifact, int device)
+    : artifact_(artifact), driver_(cuda::driver_for(artifact.target)), device_(device), context_(driver_, device) {
+  const InContext here(context_);
+  try {
+    load_kernels();
+    load_constants();
+  } catch (...) {
+    modules_.clear();  // here, in their context
+    constants_ = DeviceMemory();
+    throw;
+  }
 }
 
-}  // namespace
-
-// ---- memory -----------------------------------------------------------------------------------------------------
-
-DeviceMemory::DeviceMemory(const cuda::Driver& driver, size_t bytes) : driver_(&driver), bytes_(bytes) {
-  const cuda::CuResult result = driver.cuMemAlloc_v2(&address_, std::max<size_t>(bytes, 1));
-  if (result == kOutOfMemory)
-    throw fail(E::out_of_memory, "{} bytes of device memory could not be had: {}", bytes, driver.words(result))
-        .hint("end other programs that use the GPU (nvidia-smi lists them), or run smaller batches and fewer contexts");
-  driver.check(result, fmt::format("allocating {} bytes", bytes));
-}
-
-DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
-  if (this == &other) return *this;
-  release();
-  driver_ = std::exchange(other.driver_, nullptr);
-  address_ = std::exchange(other.address_, 0);
-  bytes_ = std::exchange(other.bytes_, 0);
-  return *this;
-}
-
-void DeviceMemory::release() {
-  if (address_) driver_->cuMemFree_v2(address_);
-  address_ = 0;
-}
-
-// ---- what contexts share ------------------------------------------------------------------------------------------
-
-DeviceContext::DeviceContext(const cuda::Driver& driver) : driver_(driver) {
-  driver_.check(driver_.cuDeviceGet(&device_, 0), "opening the first device");
-  driver_.check(driver_.cuDevicePrimaryCtxRetain(&context_, device_), "making a context");
-}
-
-DeviceProgram::DeviceProgram(const Artifact& artifact)
-    : artifact_(artifact), driver_(cuda::driver_for(artifact.target)), context_(driver_) {
-  make_current();
+void DeviceProgram::load_kernels() {
   std::map<size_t, cuda::CuModule> loaded;
-  for (const ArtifactLaunch& launch : artifact.launches) {
+  for (const ArtifactLaunch& launch : artifact_.launches) {
     auto [at, fresh] = loaded.try_emplace(launch.code_offset, nullptr);
     if (fresh) {
       modules_.emplace_back(driver_);
-      driver_.check(driver_.cuModuleLoadData(modules_.back().slot(), artifact.code.data() + launch.code_offset),
-                    "loading kernel " + launch.symbol + " (compiled for " + artifact.target + ")");
+      driver_.check(driver_.cuModuleLoadData(modules_.back().slot(), artifact_.code.data() + launch.code_offset),
+                    "loading kernel " + launch.symbol + " (compiled for " + artifact_.target + ")");
       at->second = modules_.back().get();
     }
     cuda::CuFunction function = nullptr;
@@ -75,17 +41,24 @@ DeviceProgram::DeviceProgram(const Artifact& artifact)
                     "giving shared memory to " + launch.symbol);
     functions_.push_back(function);
   }
-  constants_ = DeviceMemory(driver_, artifact.constants.size());
-  if (artifact.constants.empty()) return;
+}
+
+void DeviceProgram::load_constants() {
+  const std::span<const uint8_t> bytes = artifact_.constants;
+  constants_ = DeviceMemory(driver_, bytes.size());
+  if (bytes.empty()) return;
   DeviceStream stream(driver_);
   driver_.check(driver_.cuStreamCreate(stream.slot(), 0), "making a stream");
-  driver_.check(driver_.cuMemcpyHtoDAsync_v2(constants_.address(), artifact.constants.data(), artifact.constants.size(),
-                                             stream.get()),
+  driver_.check(driver_.cuMemcpyHtoDAsync_v2(constants_.address(), bytes.data(), bytes.size(), stream.get()),
                 "copying the weights");
   driver_.check(driver_.cuStreamSynchronize(stream.get()), "copying the weights");
 }
 
-DeviceProgram::~DeviceProgram() { context_.enter(); }
+DeviceProgram::~DeviceProgram() {
+  const InContext here(context_);
+  modules_.clear();
+  constants_ = DeviceMemory();
+}
 
 std::vector<cuda::CuTensorMap> DeviceProgram::maps(size_t index, std::span<const CuPointer> pointers,
                                                    const SymbolValues& symbols) const {
@@ -105,15 +78,15 @@ void DeviceProgram::launch(size_t index, std::span<const CuPointer> pointers, st
   if (grid <= 0) return;
   if (grid > int64_t{0x7fffffff})
     throw fail(E::device_failed, "{} needs {} blocks, more than a launch can have", l.name, grid);
-  const auto shared = static_cast<unsigned>(l.device.launch_shared.evaluate(symbols));
   std::vector<void*> arguments;
   for (const CuPointer& p : pointers) arguments.push_back(const_cast<CuPointer*>(&p));
   for (const int64_t& s : symbol_list) arguments.push_back(const_cast<int64_t*>(&s));
   for (const cuda::CuTensorMap& m : maps) arguments.push_back(const_cast<cuda::CuTensorMap*>(&m));
-  driver_.check(
-      driver_.cuLaunchKernel(functions_[index], static_cast<unsigned>(grid), 1, 1,
-                             static_cast<unsigned>(l.device.block), 1, 1, shared, stream, arguments.data(), nullptr),
-      "launching " + l.name);
+  cuda::CuLaunch config{.grid = {static_cast<unsigned>(grid), 1, 1},
+                        .block = {static_cast<unsigned>(l.device.block), 1, 1},
+                        .shared_bytes = static_cast<unsigned>(l.device.launch_shared.evaluate(symbols)),
+                        .stream = stream};
+  driver_.check(driver_.cuLaunchKernelEx(&config, functions_[index], arguments.data(), nullptr), "launching " + l.name);
 }
 
 CuPointer DeviceProgram::address_of(const char* p, std::span<const Block> blocks,
@@ -128,7 +101,7 @@ CuPointer DeviceProgram::address_of(const char* p, std::span<const Block> blocks
 
 void DeviceProgram::run_alone(size_t index, std::span<const Block> blocks, std::span<void* const> pointers,
                               const SymbolValues& symbols, std::span<const int64_t> symbol_list) const {
-  make_current();
+  const InContext here(context_);
   std::vector<DeviceMemory> copies;
   DeviceStream stream(driver_);
   driver_.check(driver_.cuStreamCreate(stream.slot(), 0), "making a stream");
@@ -144,125 +117,6 @@ void DeviceProgram::run_alone(size_t index, std::span<const Block> blocks, std::
     driver_.check(driver_.cuMemcpyDtoHAsync_v2(blocks[i].data, copies[i].address(), blocks[i].bytes, stream.get()),
                   "copying a result");
   driver_.check(driver_.cuStreamSynchronize(stream.get()), "running " + artifact_.launches[index].name);
-}
-
-// ---- one context --------------------------------------------------------------------------------------------------
-
-DeviceRun::DeviceRun(std::shared_ptr<const DeviceProgram> program)
-    : program_(std::move(program)), stream_(program_->driver()), graph_(program_->driver()) {
-  program_->make_current();
-  program_->driver().check(program_->driver().cuStreamCreate(stream_.slot(), 1), "making a stream");  // non-blocking
-}
-
-DeviceRun::~DeviceRun() { program_->enter(); }
-
-CuPointer DeviceRun::address_of(const ArtifactBuffer& buffer) const {
-  const auto offset = static_cast<CuPointer>(buffer.offset.evaluate(symbols_));
-  switch (buffer.storage) {
-    case Storage::input:
-      return inputs_[static_cast<size_t>(buffer.root)].address() + offset;
-    case Storage::output:
-      return outputs_[static_cast<size_t>(buffer.root)].address() + offset;
-    case Storage::constant:
-      return program_->constants() + offset;
-    case Storage::arena:
-      return arena_.address() + offset;
-  }
-  return 0;
-}
-
-void DeviceRun::prepare(const SymbolValues& symbols, const std::vector<int64_t>& symbol_list, size_t arena_bytes) {
-  program_->make_current();
-  graph_.reset();
-  symbols_ = symbols;
-  symbol_list_ = symbol_list;
-  const Artifact& a = program_->artifact();
-  const auto reserve = [&](DeviceMemory& memory, size_t bytes) {
-    if (!memory.address() || memory.bytes() < bytes) memory = DeviceMemory(program_->driver(), bytes);
-  };
-  reserve(arena_, arena_bytes);
-  inputs_.resize(a.inputs.size());
-  outputs_.resize(a.outputs.size());
-  input_bytes_.clear();
-  output_bytes_.clear();
-  for (size_t i = 0; i < a.inputs.size(); ++i) {
-    input_bytes_.push_back(bytes_of(a.inputs[i].type, symbols));
-    reserve(inputs_[i], input_bytes_[i]);
-  }
-  for (size_t i = 0; i < a.outputs.size(); ++i) {
-    output_bytes_.push_back(bytes_of(a.outputs[i].type, symbols));
-    reserve(outputs_[i], output_bytes_[i]);
-  }
-  pointers_.clear();
-  maps_.clear();
-  for (const ArtifactLaunch& launch : a.launches) {
-    pointers_.emplace_back();
-    for (int b : launch.buffers) pointers_.back().push_back(address_of(a.buffers[static_cast<size_t>(b)]));
-    maps_.push_back(program_->maps(maps_.size(), pointers_.back(), symbols));
-  }
-}
-
-void DeviceRun::capture() {
-  const cuda::Driver& d = program_->driver();
-  d.check(d.cuStreamBeginCapture_v2(stream_.get(), 1), "capturing the launches");  // 1: this thread's calls only
-  DeviceGraph graph(d);
-  try {
-    for (size_t i = 0; i < pointers_.size(); ++i)
-      program_->launch(i, pointers_[i], maps_[i], symbols_, symbol_list_, stream_.get());
-  } catch (...) {
-    d.cuStreamEndCapture(stream_.get(), graph.slot());  // or the stream takes nothing more
-    throw;
-  }
-  d.check(d.cuStreamEndCapture(stream_.get(), graph.slot()), "capturing the launches");
-  d.check(d.cuGraphInstantiateWithFlags(graph_.slot(), graph.get(), 0), "making the graph of the launches");
-}
-
-void DeviceRun::run_each(std::vector<int64_t>* launch_ns, const std::function<bool(size_t, size_t)>& progress) {
-  const cuda::Driver& d = program_->driver();
-  const size_t count = pointers_.size();
-  while (launch_ns && events_.size() < count + 1) {
-    events_.emplace_back(d);
-    d.check(d.cuEventCreate(events_.back().slot(), 0), "making an event");
-  }
-  const auto record = [&](size_t i) {
-    if (launch_ns) d.check(d.cuEventRecord(events_[i].get(), stream_.get()), "recording an event");
-  };
-  record(0);
-  for (size_t i = 0; i < count; ++i) {
-    if (progress && !progress(i, count))
-      throw fail(E::cancelled, "the run was cancelled before launch {} of {}", i + 1, count);
-    program_->launch(i, pointers_[i], maps_[i], symbols_, symbol_list_, stream_.get());
-    record(i + 1);
-    if (progress) d.check(d.cuStreamSynchronize(stream_.get()), "running " + program_->artifact().launches[i].name);
-  }
-  d.check(d.cuStreamSynchronize(stream_.get()), "running the model");
-  for (size_t i = 0; launch_ns && i < count; ++i) {
-    float milliseconds = 0;
-    d.check(d.cuEventElapsedTime(&milliseconds, events_[i].get(), events_[i + 1].get()),
-            "reading the time of a launch");
-    (*launch_ns)[i] = static_cast<int64_t>(static_cast<double>(milliseconds) * 1e6);
-  }
-}
-
-void DeviceRun::run(const std::vector<ArrayView>& inputs, const std::vector<ArrayView>& outputs,
-                    std::vector<int64_t>* launch_ns, const std::function<bool(size_t, size_t)>& progress) {
-  const cuda::Driver& d = program_->driver();
-  program_->make_current();
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (input_bytes_[i])
-      d.check(d.cuMemcpyHtoDAsync_v2(inputs_[i].address(), inputs[i].data, input_bytes_[i], stream_.get()),
-              "copying an input");
-  if (launch_ns || progress) {
-    run_each(launch_ns, progress);
-  } else if (!pointers_.empty()) {
-    if (!graph_.get()) capture();
-    d.check(d.cuGraphLaunch(graph_.get(), stream_.get()), "running the model");
-  }
-  for (size_t i = 0; i < outputs.size(); ++i)
-    if (output_bytes_[i])
-      d.check(d.cuMemcpyDtoHAsync_v2(outputs[i].data, outputs_[i].address(), output_bytes_[i], stream_.get()),
-              "copying an output");
-  d.check(d.cuStreamSynchronize(stream_.get()), "running the model");
 }
 
 }  // namespace opfuse

@@ -55,10 +55,11 @@ ExecutableState::ExecutableState(Artifact a)
       outputs(infos_of(artifact.outputs)),
       code(artifact.on_device() ? nullptr : map_code(artifact.code)) {}
 
-std::shared_ptr<const DeviceProgram> ExecutableState::device() const {
+std::shared_ptr<const DeviceProgram> ExecutableState::device(int number) const {
   const std::lock_guard lock(device_mutex_);
-  if (!device_) device_ = std::make_shared<const DeviceProgram>(artifact);
-  return device_;
+  std::shared_ptr<const DeviceProgram>& program = devices_[number];
+  if (!program) program = std::make_shared<const DeviceProgram>(artifact, number);
+  return program;
 }
 
 Executable Executable::load(const std::string& path) { return from_artifact(load_artifact(path)); }

@@ -20,14 +20,19 @@ class GpuDevice final : public PlacedDevice {
  public:
   explicit GpuDevice(const ArtifactDevice& device)
       : artifact_(device.program), pieces_(device.pieces), program_(*artifact_), stream_(program_.driver()) {
-    program_.make_current();
+    const InContext here(program_.context());
     check(program_.driver().cuStreamCreate(stream_.slot(), 1), "making a stream");
   }
-  ~GpuDevice() override { program_.enter(); }
+  ~GpuDevice() override {
+    const InContext here(program_.context());
+    memories_.clear();
+    arena_ = DeviceMemory();
+    stream_.reset();
+  }
 
   uint64_t allocate(uint64_t bytes) override {
     const std::lock_guard lock(one_at_a_time_);
-    program_.make_current();
+    const InContext here(program_.context());
     DeviceMemory memory(program_.driver(), bytes);
     const uint64_t address = memory.address();
     memories_.emplace(address, std::move(memory));
@@ -35,18 +40,18 @@ class GpuDevice final : public PlacedDevice {
   }
   void free(uint64_t memory) override {
     const std::lock_guard lock(one_at_a_time_);
-    program_.enter();
+    const InContext here(program_.context());
     memories_.erase(memory);
   }
   void to_device(const void* host, uint64_t memory, uint64_t bytes) override {
     const std::lock_guard lock(one_at_a_time_);
-    program_.make_current();
+    const InContext here(program_.context());
     check(program_.driver().cuMemcpyHtoDAsync_v2(memory, host, bytes, stream_.get()), "copying to its memory");
     check(program_.driver().cuStreamSynchronize(stream_.get()), "copying to its memory");
   }
   void from_device(uint64_t memory, void* host, uint64_t bytes) override {
     const std::lock_guard lock(one_at_a_time_);
-    program_.make_current();
+    const InContext here(program_.context());
     check(program_.driver().cuMemcpyDtoHAsync_v2(host, memory, bytes, stream_.get()), "copying from its memory");
     check(program_.driver().cuStreamSynchronize(stream_.get()), "copying from its memory");
   }
@@ -55,7 +60,7 @@ class GpuDevice final : public PlacedDevice {
 
   void run(uint64_t kernel, std::span<const uint64_t> memories, const SymbolValues& symbols) override {
     const std::lock_guard lock(one_at_a_time_);
-    program_.make_current();
+    const InContext here(program_.context());
     const GpuPiece& piece = pieces_.at(kernel - 1);
     const auto arena = static_cast<size_t>(artifact_->arena_bytes.evaluate(symbols));
     if (!arena_.address() || arena_.bytes() < arena) arena_ = DeviceMemory(program_.driver(), arena);

@@ -11,7 +11,7 @@
 #include "base/aligned_bytes.hpp"
 #include "opfuse/runtime.hpp"
 #include "runtime/artifact.hpp"
-#include "runtime/device.hpp"
+#include "runtime/device_run.hpp"
 
 namespace opfuse {
 
@@ -28,12 +28,12 @@ struct ExecutableState {
   KernelFunction entry(const ArtifactLaunch& launch) const {
     return reinterpret_cast<KernelFunction>(reinterpret_cast<uintptr_t>(code.get()) + launch.code_offset);
   }
-  /// Opened on the first call; throws E::no_device.
-  std::shared_ptr<const DeviceProgram> device() const;
+  /// Loaded there on the first call; throws E::no_device.
+  std::shared_ptr<const DeviceProgram> device(int number) const;
 
  private:
   mutable std::mutex device_mutex_;
-  mutable std::shared_ptr<const DeviceProgram> device_;
+  mutable std::map<int, std::shared_ptr<const DeviceProgram>> devices_;
 };
 
 /// Memory from the host's allocator, or anonymous huge-page-advised memory.
@@ -83,7 +83,8 @@ struct ContextState {
 
   std::vector<ArrayView> bound_inputs, bound_outputs;  ///< data null: unbound
   std::vector<Memory> own_outputs;
-  bool dirty = true;  ///< bindings changed since prepare()
+  std::vector<bool> outputs_bound;  ///< by the caller; the others are the context's
+  bool dirty = true;                ///< bindings changed since prepare()
   SymbolValues symbol_values;
   std::optional<SymbolValues> checked_sizes;       ///< for which buffers were found within their memory
   const ArtifactProgram* program = nullptr;        ///< the executable's, for the bound sizes
@@ -104,6 +105,7 @@ struct ContextState {
   void run_ready(const ReadyLaunch& launch) const;
   /// The one that begins at ready[first]; `begin` before each launch, `ran` with its place in `ready` behind it.
   void run_body(size_t first, const std::function<void()>& begin, const std::function<void(size_t)>& ran);
+  void run_device(DeviceRun::How how);
   size_t launches_to_run() const;  ///< with those that bodies repeat
   void resolve_symbols();          ///< values of the dimension symbols, from the bound inputs; what runs at these sizes
 

@@ -56,10 +56,11 @@ class OnDevice {
       maps.push_back(cuda::encode(d_, m, addresses.at(static_cast<size_t>(m.buffer)), symbols));
     for (cuda::CuTensorMap& m : maps) arguments.push_back(&m);
     const auto grid = static_cast<unsigned>(shape.grid.evaluate(symbols));
-    d_.check(d_.cuLaunchKernel(function_, grid, 1, 1, static_cast<unsigned>(shape.block), 1, 1,
-                               static_cast<unsigned>(shape.launch_shared.evaluate(symbols)), stream_, arguments.data(),
-                               nullptr),
-             "launch");
+    const cuda::CuLaunch launch{.grid = {grid, 1, 1},
+                                .block = {static_cast<unsigned>(shape.block), 1, 1},
+                                .shared_bytes = static_cast<unsigned>(shape.launch_shared.evaluate(symbols)),
+                                .stream = stream_};
+    d_.check(d_.cuLaunchKernelEx(&launch, function_, arguments.data(), nullptr), "launch");
     const std::vector<Tensor> want = interpret(spec.region, logical, symbols, Precision::exact);
     size_t next = 0;
     for (size_t p = 0; p < spec.region.params.size(); ++p) {
@@ -118,6 +119,9 @@ TEST(FakeDriver, refuses_what_a_device_refuses) {
   const cuda::Driver& d = cuda::fake_driver();
   cuda::CuPointer memory = 0;
   cuda::CuStream stream = nullptr;
+  EXPECT_NE(d.cuMemAlloc_v2(&memory, 64), 0) << "in no context";
+  const DeviceContext context(d, 0);
+  const InContext here(context);
   EXPECT_NE(d.cuMemAlloc_v2(&memory, 0), 0);
   ASSERT_EQ(d.cuMemAlloc_v2(&memory, 64), 0);
   ASSERT_EQ(d.cuStreamCreate(&stream, 0), 0);

@@ -70,9 +70,11 @@ std::string run_binding(const CudaCase& c, const KernelSpec& spec, const cuda::K
   const auto entry = module.find(kernel.symbol);
   if (!entry) return "the kernel is not in the image";
   try {
-    module.launch(entry, static_cast<unsigned>(kernel.grid.evaluate(symbols)), static_cast<unsigned>(kernel.block),
-                  static_cast<size_t>(kernel.launch_shared.evaluate(symbols)), arguments.data(),
-                  static_cast<uint64_t>(order) * 1000003 + seed);
+    module.launch(entry,
+                  {.grid = static_cast<unsigned>(kernel.grid.evaluate(symbols)),
+                   .block = static_cast<unsigned>(kernel.block),
+                   .shared = static_cast<size_t>(kernel.launch_shared.evaluate(symbols))},
+                  arguments.data(), static_cast<uint64_t>(order) * 1000003 + seed);
   } catch (const cuda::EmulationError& e) {
     return e.message;
   }

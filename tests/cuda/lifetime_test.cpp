@@ -7,7 +7,7 @@
 #include "device/driver.hpp"
 #include "interp/random_inputs.hpp"
 #include "proof/compare.hpp"
-#include "runtime/device.hpp"
+#include "runtime/device_run.hpp"
 
 namespace opfuse::test {
 namespace {
@@ -16,13 +16,15 @@ std::string one(const std::string& op, const std::string& shape) {
   return fmt::format("graph @{0}(%x: f32{1}) {{\n  %y = {0}(%x)\n  return %y\n}}\n", op, shape);
 }
 
-/// Runs on `x` and compares; a context's run without the public interface in between.
+/// Runs and compares; a context's run without the public interface in between.
 void expect_right(DeviceRun& run, const Graph& graph, uint64_t seed) {
   const std::vector<Tensor> inputs = random_inputs(graph, {.seed = seed});
   const Tensor want = interpret(graph, inputs).at(0);
   Tensor got(want.dtype(), want.sizes());
-  run.run({{inputs[0].dtype(), const_cast<void*>(inputs[0].data()), inputs[0].sizes()}},
-          {{got.dtype(), got.mutable_data(), got.sizes()}}, nullptr, nullptr);
+  const ArrayView in{inputs[0].dtype(), const_cast<void*>(inputs[0].data()), inputs[0].sizes()};
+  const ArrayView out{got.dtype(), got.mutable_data(), got.sizes()};
+  run.prepare({}, {}, 64, {&in, 1}, {&out, 1});
+  run.run({});
   EXPECT_LE(difference(got, want).relative(), 2e-5);
 }
 
@@ -42,7 +44,6 @@ TEST(DeviceLifetime, contexts_of_two_threads_do_not_disturb_each_other) {
   const auto program = std::make_shared<const DeviceProgram>(model.artifact);
   const auto work = [&](uint64_t seed) {
     DeviceRun run(program);
-    run.prepare({}, {}, 64);
     for (uint64_t i = 0; i < 10; ++i) expect_right(run, model.fused, seed + i);
   };
   std::thread first(work, 1), second(work, 100);
@@ -56,7 +57,6 @@ TEST(DeviceLifetime, gives_back_all_it_took_also_when_it_cannot_start) {
   {
     const auto program = std::make_shared<const DeviceProgram>(model.artifact);
     DeviceRun run(program);
-    run.prepare({}, {}, 64);
     expect_right(run, model.fused, 1);
     EXPECT_GT(cuda::fake_driver_live(), before);
   }
@@ -72,7 +72,7 @@ TEST(DeviceLifetime, takes_launches_again_after_one_was_refused_while_capturing)
   {
     const auto program = std::make_shared<const DeviceProgram>(model.artifact);
     DeviceRun run(program);
-    run.prepare({}, {}, 64);
+    expect_right(run, model.fused, 1);  // from the second run on they are captured
     int& block = model.artifact.launches.at(0).device.block;
     const int right = std::exchange(block, 2048);
     EXPECT_THROW(expect_right(run, model.fused, 1), Error);
@@ -98,6 +98,8 @@ TEST(DeviceLifetime, runs_alone_on_blocks_that_touch) {
 
 TEST(DeviceLifetime, says_why_there_is_none_and_what_to_do) {
   try {
+    const DeviceContext context(cuda::fake_driver(), 0);
+    const InContext here(context);
     const DeviceMemory memory(cuda::fake_driver(), size_t{1} << 50);
     FAIL() << "a pebibyte";
   } catch (const Error& e) {

@@ -94,7 +94,7 @@ TEST(SharedRaces, each_planted_one_is_found_in_the_first_run) {
     void *in = x, *out = y, *arguments[] = {&in, &out};
     std::string found;
     try {
-      module.launch(module.find("racy_" + k.name), 1, 64, 256, arguments, 1);
+      module.launch(module.find("racy_" + k.name), {.grid = 1, .block = 64, .shared = 256}, arguments, 1);
     } catch (const cuda::EmulationError& e) {
       found = e.message;
     }

@@ -21,8 +21,10 @@ TEST(VectorAccess, off_its_alignment_is_an_error_on_the_emulated_device) {
     if (shifted < 3) pointers[shifted] = memory[shifted] + 1;
     void* arguments[3] = {&pointers[0], &pointers[1], &pointers[2]};
     const auto launch = [&] {
-      module.launch(module.find(kernel.symbol), static_cast<unsigned>(kernel.grid.constant().value()),
-                    static_cast<unsigned>(kernel.block), 0, arguments, 1);
+      module.launch(
+          module.find(kernel.symbol),
+          {.grid = static_cast<unsigned>(kernel.grid.constant().value()), .block = static_cast<unsigned>(kernel.block)},
+          arguments, 1);
     };
     if (shifted < 3)
       EXPECT_THROW(launch(), cuda::EmulationError) << shifted;
