@@ -128,6 +128,7 @@ class Inserter {
     report.moved_codes = codes.codes.moved;
     if (options_.means) bias = corrected(node, axis, weights, codes.codes, std::move(bias), report);
     graph_.set_input(node, 1, codes.dequantized);
+    if (options_.added_bias_codes && scale > 0 && is_a<MatMul>(*node)) set_added_bias(node, scale, codes.codes.scales);
     if (as_codes && !bias.empty()) set_bias_codes(node, bias, scale, codes.codes.scales);
   }
 
@@ -178,6 +179,23 @@ class Inserter {
     const std::string name = old && !old->name.empty() ? old->name : node->name() + "_bias";
     const Tensor zeros(DType::i32, made.codes.sizes());
     graph_.set_input(node, 2, dequantized(name, made.codes, made.scales, zeros, 0));
+  }
+
+  /// ONNX Runtime joins MatMul and Add as a Gemm, which multiplies codes only where its bias is codes of s_x s_w.
+  void set_added_bias(Node* product, float scale, const Tensor& weight_scales) {
+    Node* add = product->output()->only_reader();
+    const int64_t channels = weight_scales.elements();
+    const Value* bias = add ? row_bias(*add, product->output(), channels) : nullptr;
+    if (!bias) return;
+    std::vector<double> numbers;
+    for (int64_t c = 0; c < channels; ++c) numbers.push_back(bias->constant->real(c));
+    const std::vector<double> least = least_scales(numbers, scale);
+    for (int64_t c = 0; c < channels; ++c)
+      if (weight_scales.real(c) < least[static_cast<size_t>(c)]) return;  // beyond i32
+    const BiasCodes made = bias_codes(numbers, scale, weight_scales);
+    const Tensor zeros(DType::i32, made.codes.sizes());
+    graph_.set_input(add, add->input(0) == bias ? 0 : 1,
+                     dequantized(add->name() + "_bias", made.codes, made.scales, zeros, 0));
   }
 
   /// The bias with what the codes of the weights shift on average taken back. A product without one gets one; that of a

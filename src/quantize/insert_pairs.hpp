@@ -12,8 +12,9 @@ namespace opfuse::quantization {
 
 struct InsertOptions {
   bool bias_codes = true;
-  bool per_channel = true;  ///< of weights; else one scale, a scalar
-  bool window_sums = true;  ///< of weights, as in WeightOptions
+  bool added_bias_codes = false;  ///< of a bias that an Add behind a MatMul has, too
+  bool per_channel = true;        ///< of weights; else one scale, a scalar
+  bool window_sums = true;        ///< of weights, as in WeightOptions
   /// Of the placement's tensors, with means of channels: biases are corrected; null: they are not.
   const std::vector<TensorStatistics>* means = nullptr;
 };

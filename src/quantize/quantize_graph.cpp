@@ -136,6 +136,7 @@ void write_codes(QuantizedModel& made, const QuantizeOptions& options) {
   const CompilerRules rules = rules_of(options.compiler);
   QuantizedGraph quantized = insert_pairs(made.reference, made.placement, made.codes,
                                           {.bias_codes = rules.bias_codes,
+                                           .added_bias_codes = rules.bias_codes && rules.results,
                                            .per_channel = rules.per_channel,
                                            .window_sums = options.window_sums,
                                            .means = options.bias_correction ? &made.calibration.tensors : nullptr});

@@ -169,6 +169,25 @@ TEST(QuantizeGraph, BiasOfAMatMulIsCorrectedInTheAdditionBehindIt) {
       *parse_graph(text, ops()).find_node("bias")->input(1)->constant));
 }
 
+/// ONNX Runtime makes a Gemm of MatMul and Add, and a Gemm of codes only where its bias has codes.
+TEST(QuantizeGraph, BiasOfAMatMulIsCodesForOnnxRuntime) {
+  const std::string text = R"(graph (%x: f32[4,16]) { %w = const rand<1> : f32[16,8] %b = const rand<2> : f32[8]
+    %p = matmul(%x, %w) @"p"(MatMul@17) %y = add(%p, %b) @"y"(Add@17) return %y })";
+  for (const auto& [compiler, codes] : {std::pair{"onnxruntime", true}, {"cpu", false}, {"openvino", false}}) {
+    const QuantizedModel made = quantized(text, options_for(compiler));
+    const Value* bias = made.graph.find_node("y")->input(1);
+    ASSERT_EQ(bias->producer != nullptr, codes) << compiler;
+    EXPECT_GT(sqnr(made.reference, made.graph), 30);
+    if (!codes) continue;
+    EXPECT_EQ(bias->producer->input(0)->type.dtype, DType::i32);
+    const Node* product = made.graph.find_node("p");
+    for (int64_t c = 0; c < 8; ++c)
+      EXPECT_FLOAT_EQ(static_cast<float>(bias->producer->input(1)->constant->real(c)),
+                      static_cast<float>(product->input(0)->producer->input(1)->constant->real(0) *
+                                         product->input(1)->producer->input(1)->constant->real(c)));
+  }
+}
+
 TEST(QuantizeGraph, DeadChannelsAndLargeBiasesHaveCodes) {
   const std::string text = R"(graph (%x: f32[1,4,4,4]) {
     %w = const splat<0> : f32[4,4,1,1] %b = const splat<1000> : f32[4] %y = conv(%x, %w, %b) @"c"(Conv@17) return %y })";
