@@ -9,27 +9,11 @@
 
 #include <cerrno>
 #include <cstring>
-#include <map>
-#include <mutex>
 
 #include "base/fail.hpp"
 #include "base/read_files.hpp"
 
 namespace opfuse {
-namespace {
-
-struct Mappings {
-  std::mutex mutex;
-  std::map<const char*, size_t> sizes;  ///< by where they begin
-};
-
-/// Never destroyed: files may outlive what is static.
-Mappings& mappings() {
-  static auto& all = *new Mappings;
-  return all;
-}
-
-}  // namespace
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path, bool whole) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -46,24 +30,11 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path, bool
   const int error = errno;
   close(file);
   if (data == MAP_FAILED) throw fail(E::file_not_found, "cannot map \"{}\": {}", path, std::strerror(error)).file(path);
-  if (size > 0) {
-    const std::scoped_lock lock(mappings().mutex);
-    mappings().sizes[static_cast<const char*>(data)] = size;
-  }
   return std::shared_ptr<const MappedFile>(new MappedFile(static_cast<const char*>(data), size));
 }
 
 MappedFile::~MappedFile() {
-  if (size_ == 0) return;
-  const std::scoped_lock lock(mappings().mutex);
-  mappings().sizes.erase(data_);
-  munmap(const_cast<char*>(data_), size_);
-}
-
-void MappedFile::release_pages() {
-  const std::scoped_lock lock(mappings().mutex);
-  for (const auto& [data, size] : mappings().sizes)
-    madvise(const_cast<char*>(data), size, MADV_DONTNEED);  // advice only: failure is harmless
+  if (size_ > 0) munmap(const_cast<char*>(data_), size_);
 }
 
 }  // namespace opfuse

@@ -16,8 +16,6 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
   std::string_view bytes() const { return {data_, size_}; }
-  /// Memory of all mapped files goes back to the system; what is read again comes from the files again.
-  static void release_pages();
 
  private:
   MappedFile(const char* data, size_t size) : data_(data), size_(size) {}

@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "base/fail.hpp"
-#include "base/mapped_file.hpp"
 #include "driver/compilation.hpp"
 #include "interp/interpreter.hpp"
 
@@ -25,7 +24,6 @@ struct ObservedModel::Running {
     with.artifact.progress = options.progress;
     with.algorithms.threads = options.threads;
     Executable executable = Executable::from_artifact(compile_graph(graph, parse_target("host"), with).artifact);
-    MappedFile::release_pages();  // weights are packed now
     Context context = executable.create_context({.threads = options.threads});
     return std::unique_ptr<Running>(new Running{sizes, sizes.empty(), std::move(executable), std::move(context)});
   }

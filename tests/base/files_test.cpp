@@ -53,15 +53,6 @@ TEST(AtomicFile, WritesDevicesDirectly) {
   EXPECT_NO_THROW(file.commit());
 }
 
-TEST(MappedFile, IsReadAgainWhereItsPagesWereReleased) {
-  const test::TemporaryFolder folder;
-  const auto file = MappedFile::open(folder.write("many", std::string(100'000, 'a')));
-  const auto other = MappedFile::open(folder.write("empty", ""));
-  EXPECT_EQ(file->bytes()[99'999], 'a');
-  MappedFile::release_pages();
-  EXPECT_EQ(file->bytes(), std::string(100'000, 'a'));
-}
-
 TEST(MappedFile, RefusesWhatIsNoFile) {
   const TemporaryFolder folder;
   EXPECT_THROW(MappedFile::open(folder.path("")), Error);
