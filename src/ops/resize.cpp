@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "base/fail.hpp"
 #include "ops/checks.hpp"
@@ -62,15 +63,12 @@ std::vector<double> scales_of(const Resize::Attrs& a, const Tensor* scales) {
   return values;
 }
 
-/// One factor for all listed axes; sizes round half up.
-double common_scale(AspectPolicy policy, const std::vector<int64_t>& x, const std::vector<int64_t>& sizes,
-                    const std::vector<size_t>& axes) {
-  double scale = 0;
-  for (size_t i = 0; i < axes.size(); ++i) {
-    const double s = static_cast<double>(sizes[i]) / static_cast<double>(x[axes[i]]);
-    scale = i == 0 ? s : policy == AspectPolicy::not_larger ? std::min(scale, s) : std::max(scale, s);
-  }
-  return scale;
+/// The axis whose factor all listed axes get; sizes round half up.
+const ResizeAxis& common_scale(AspectPolicy policy, const std::vector<size_t>& axes,
+                               const std::vector<ResizeAxis>& each) {
+  const auto less = [&](size_t a, size_t b) { return each[a].scale < each[b].scale; };
+  const auto [least, most] = std::minmax_element(axes.begin(), axes.end(), less);
+  return each[policy == AspectPolicy::not_larger ? *least : *most];
 }
 
 void set_sizes(const Resize::Attrs& a, const std::vector<int64_t>& x, const std::vector<int64_t>& sizes,
@@ -83,14 +81,15 @@ void set_sizes(const Resize::Attrs& a, const std::vector<int64_t>& x, const std:
     r.out = sizes[i];
     r.scale = r.in == 0 ? 1 : static_cast<double>(r.out) / static_cast<double>(r.in);
     r.length = static_cast<double>(r.out);
+    if (r.in > 0) r.from = static_cast<double>(r.in), r.to = r.length;
   }
-  if (a.keep_aspect_ratio_policy == AspectPolicy::stretch) return;
-  const double scale = common_scale(a.keep_aspect_ratio_policy, x, sizes, axes);
+  if (a.keep_aspect_ratio_policy == AspectPolicy::stretch || axes.empty()) return;
+  const ResizeAxis common = common_scale(a.keep_aspect_ratio_policy, axes, result);
   for (size_t axis : axes) {
     ResizeAxis& r = result[axis];
-    r.scale = scale;
-    r.out = static_cast<int64_t>(std::floor(scale * static_cast<double>(r.in) + 0.5));
-    r.length = scale * static_cast<double>(r.in);
+    r.scale = common.scale, r.from = common.from, r.to = common.to;
+    r.length = static_cast<double>(r.in) * r.to / r.from;
+    r.out = static_cast<int64_t>(std::floor(r.length + 0.5));
   }
 }
 
@@ -180,24 +179,33 @@ double extrapolated(const Resize::Attrs& attrs, DType dtype) {
   return is_float(dtype) ? value : static_cast<double>(truncate_to(dtype, value));
 }
 
+std::pair<double, double> scale_quotient(ResizeMode mode, double scale) {
+  constexpr int kLargest = 256;  // denominators: a coincidence among more would still be within single precision
+  for (double from = 1; mode == ResizeMode::nearest && from <= kLargest; ++from)
+    if (const double to = std::round(scale * from);
+        to > 0 && static_cast<float>(to / from) == static_cast<float>(scale))
+      return {from, to};
+  return {1, scale};
+}
+
 double resize_coordinate(CoordinateMode mode, const ResizeAxis& axis, int64_t o) {
   const auto x = static_cast<double>(o);
   const double last = static_cast<double>(axis.in - 1);
   switch (mode) {
     case CoordinateMode::half_pixel:
-      return (x + 0.5) / axis.scale - 0.5;
+      return axis.source(x + 0.5) - 0.5;
     case CoordinateMode::half_pixel_symmetric: {
       const double adjustment = static_cast<double>(axis.out) / axis.length;
-      return static_cast<double>(axis.in) / 2 * (1 - adjustment) + (x + 0.5) / axis.scale - 0.5;
+      return static_cast<double>(axis.in) / 2 * (1 - adjustment) + axis.source(x + 0.5) - 0.5;
     }
     case CoordinateMode::pytorch_half_pixel:
-      return axis.out > 1 ? (x + 0.5) / axis.scale - 0.5 : 0;
+      return axis.out > 1 ? axis.source(x + 0.5) - 0.5 : 0;
     case CoordinateMode::align_corners:
       return axis.length == 1 || axis.out == 1 ? 0 : x * last / (axis.length - 1);
     case CoordinateMode::asymmetric:
-      return x / axis.scale;
+      return axis.source(x);
     case CoordinateMode::tf_half_pixel_for_nn:
-      return (x + 0.5) / axis.scale;
+      return axis.source(x + 0.5);
     case CoordinateMode::tf_crop_and_resize:
       break;
   }
@@ -233,6 +241,7 @@ std::vector<ResizeAxis> resize_axes(const Resize::Attrs& a, const std::vector<in
       ResizeAxis& r = result[axes[i]];
       r.scale = checked_scale(factors[i]);
       r.out = scaled(r.in, r.scale);
+      std::tie(r.from, r.to) = scale_quotient(a.mode, r.scale);
       r.length = r.scale * static_cast<double>(r.in);
     }
   }

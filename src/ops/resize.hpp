@@ -75,10 +75,16 @@ struct ResizeAxis {
   double scale = 1;
   double roi_begin = 0, roi_end = 1;
   double length = 1;  ///< unrounded output length: in * scale, or out when sizes were given
+  double from = 1,
+         to = 1;  ///< scale as a quotient to / from, so that a source position that is whole is computed whole
 
+  double source(double x) const { return x * from / to; }
   bool is_identity(CoordinateMode mode) const;  ///< every output reads its own position
 };
 double resize_coordinate(CoordinateMode mode, const ResizeAxis& axis, int64_t o);
+/// {from, to} of a scale in single precision: {3, 8} of 2.6666667 for nearest, whose positions round; {1, scale} for
+/// filters, and where no small denominator has it.
+std::pair<double, double> scale_quotient(ResizeMode mode, double scale);
 int64_t resize_nearest(NearestMode mode, double x);  ///< unclamped
 
 /// The extrapolation value in the element type of the result: integers truncate and saturate, as casts do.

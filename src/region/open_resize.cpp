@@ -9,9 +9,12 @@ namespace {
 Expr number(double value) { return Expr::constant(DType::f64, value); }
 Expr real(const Dim& dim) { return cast(dim_value(dim), DType::f64); }
 
-Expr position(CoordinateMode mode, const Expr& o, const Expr& in, const Expr& out, const Expr& scale) {
-  const Expr centred = (o + number(0.5)) / scale, length = in * scale;
-  switch (mode) {
+/// The scale is to / from; with sizes these are the extents.
+Expr position(const Resize::Attrs& attrs, const Expr& o, const Expr& in, const Expr& out, std::optional<double> scale) {
+  const auto [denominator, numerator] = scale_quotient(attrs.mode, scale.value_or(1));
+  const Expr from = scale ? number(denominator) : in, to = scale ? number(numerator) : out;
+  const Expr centred = (o + number(0.5)) * from / to, length = scale ? in * number(*scale) : out;
+  switch (attrs.coordinate_transformation_mode) {
     case CoordinateMode::half_pixel_symmetric:
       return in * number(0.5) * (number(1) - out / length) + centred - number(0.5);
     case CoordinateMode::pytorch_half_pixel:
@@ -21,7 +24,7 @@ Expr position(CoordinateMode mode, const Expr& o, const Expr& in, const Expr& ou
       return select(one, number(0), o * (in - number(1)) / (length - number(1)));
     }
     case CoordinateMode::asymmetric:
-      return o / scale;
+      return o * from / to;
     case CoordinateMode::tf_half_pixel_for_nn:
       return centred;
     default:
@@ -40,8 +43,7 @@ Expr cubic(const Expr& d, double a, bool near) {
 OpenResizeAxis::OpenResizeAxis(const Resize::Attrs& attrs, const Dim& in, const Dim& out, std::optional<double> scale,
                                const Expr& coordinate)
     : attrs_(attrs), last_(dim_value(in - Dim(1))) {
-  const Expr factor = scale ? number(*scale) : real(out) / real(in);
-  x_ = position(attrs.coordinate_transformation_mode, cast(coordinate, DType::f64), real(in), real(out), factor);
+  x_ = position(attrs, cast(coordinate, DType::f64), real(in), real(out), scale);
 }
 
 bool OpenResizeAxis::covers(const Resize::Attrs& attrs, std::optional<double> scale) {

@@ -90,6 +90,21 @@ TEST(ImportResize, OfOpset10RoundsEveryAxisByItsOwnScale) {
   expect(scaled(1, 1.5F), {1, 1, 2, 6}, {1, 1, 2, 3, 3, 4, 5, 5, 6, 7, 7, 8});
 }
 
+/// (4 + 0.5) * 7 / 9 - 0.5 is 3, in doubles with the quotient 9 / 7 a little less; 8 * 3 / 8 is 3, of a float 8 / 3
+/// less.
+TEST(ImportResize, APositionThatIsWholeIsNotRoundedDown) {
+  const Tensor x = Tensor::of<double>(DType::f32, {7}, {0, 1, 2, 3, 4, 5, 6});
+  const auto resized = [&](const char* coordinates, const Tensor* scales, const Tensor* sizes) {
+    const AttrMap attrs{{"mode", std::string("nearest")},
+                        {"nearest_mode", std::string("floor")},
+                        {"coordinate_transformation_mode", std::string(coordinates)}};
+    return run_op("resize", attrs, {x, Tensor(), scales ? *scales : Tensor(), sizes ? *sizes : Tensor()});
+  };
+  const Tensor nine = Tensor::from_i64({9}), scale = Tensor::of<double>(DType::f32, {1}, {8.0F / 3.0F});
+  EXPECT_EQ(resized("half_pixel", nullptr, &nine).real(4), 3);
+  EXPECT_EQ(resized("asymmetric", &scale, nullptr).real(8), 3);
+}
+
 TEST(ImportResize, AnAxisWiderThanAKernelIsASumOverWindows) {
   expect_values_of_operator({.from = {1, 2, 300, 3}, .to = {1, 2, 3, 3}}, 0);
   expect_values_of_operator({.mode = "cubic", .from = {2, 1, 5, 400}, .to = {2, 1, 5, 12}}, 0);
