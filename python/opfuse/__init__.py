@@ -16,13 +16,13 @@ import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from . import _core
-from ._core import (Context, Executable, FusionChange, LaunchInfo, Model, Network, NetworkValue, OptimizeCandidate, Optimized,
+from ._core import (Context, DeviceArray, Executable, FusionChange, LaunchInfo, Model, Network, NetworkValue, OptimizeCandidate, Optimized,
                     OptimizeSide, PatternSpec, Plan, PlanDiff, PlanEntry, Remark, Target, TensorInfo, default_threads, diff_text,
                     pattern_names, remarks_text)
 from ._error import Error
 from ._profile import LaunchTime, Profile
 
-__all__ = ["Context", "Error", "Executable", "Explanation", "Fused", "FusionChange", "LaunchInfo", "LaunchTime", "Model", "Network", "NetworkValue",
+__all__ = ["Context", "DeviceArray", "Error", "Executable", "Explanation", "Fused", "FusionChange", "LaunchInfo", "LaunchTime", "Model", "Network", "NetworkValue",
            "OptimizeCandidate", "OptimizeSide", "Optimized", "PatternSpec", "Plan", "PlanDiff", "PlanEntry", "Profile", "Quantized", "Remark",
            "TENSORRT_FUSION_PATTERNS", "Target", "TensorInfo", "apply", "compile", "default_threads", "diff", "diff_text", "explain",
            "fuse", "load", "optimize", "pattern_names", "plan", "quantize", "remarks_text", "transform"]

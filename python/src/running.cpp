@@ -13,7 +13,7 @@
 #include <opfuse/optimize.hpp>
 #include <optional>
 
-#include "arrays.hpp"
+#include "bound_context.hpp"
 #include "errors.hpp"
 #include "module.hpp"
 
@@ -26,87 +26,10 @@ namespace {
 using Arrays = std::map<std::string, nb::object>;
 using Results = nb::typed<nb::dict, nb::str, nb::object>;
 
-std::string names_of(const std::vector<TensorInfo>& tensors) {
-  std::string names;
-  for (const TensorInfo& tensor : tensors) names += (names.empty() ? "" : ", ") + tensor.name;
-  return names;
-}
-
-/// A context and the arrays that are bound to it.
-class BoundContext {
- public:
-  BoundContext(Executable exe, ContextOptions options)
-      : exe_(std::move(exe)), context_(exe_.create_context(std::move(options))) {}
-
-  /// `use` alone with the context, without the interpreter's lock.
-  template <class Use>
-  auto with_context(Use use) -> decltype(use(std::declval<Context&>())) {
-    if (busy_) throw bad_binding("the context is used by another thread", "one context per thread, or Executable.run");
-    const Busy mark(busy_);
-    nb::gil_scoped_release release;
-    return use(context_);
-  }
-
-  void bind(const std::string& name, nb::handle object) {
-    const HeldArray array = array_in_place(name, object, is_output(name));
-    with_context([&](Context& context) { context.bind(name, array.view); });
-    bound_.insert_or_assign(name, array);
-    own_.erase(name);
-  }
-
-  void run() {
-    for (const TensorInfo& output : exe_.outputs()) give_memory(output);
-    with_context([](Context& context) { context.run(); });
-  }
-
-  nb::object output(const std::string& name) const {
-    const auto at = bound_.find(name);
-    if (is_output(name) && at != bound_.end()) return at->second.object;
-    throw bad_binding(
-        is_output(name) ? "output '" + name + "' has no array before run()" : "the model has no output '" + name + "'",
-        "outputs: " + names_of(exe_.outputs()));
-  }
-
-  /// Forgets all arrays, which callers of `run` on an executable own.
-  void release() { bound_.clear(), own_.clear(); }
-
- private:
-  struct Busy {
-    bool& flag;
-    explicit Busy(bool& busy) : flag(busy) { flag = true; }
-    ~Busy() { flag = false; }
-  };
-
-  bool is_output(const std::string& name) const {
-    for (const TensorInfo& output : exe_.outputs())
-      if (output.name == name) return true;
-    return false;
-  }
-
-  /// An array for an output that the caller did not bind: the last run's, unless the shape is another now.
-  void give_memory(const TensorInfo& output) {
-    const auto at = bound_.find(output.name);
-    if (at != bound_.end() && !own_.contains(output.name)) return;
-    const std::vector<int64_t> shape =
-        with_context([&](Context& context) { return context.output_shape(output.name); });
-    if (at != bound_.end() && at->second.view.shape == shape) return;
-    const HeldArray array = new_array(output.name, output.dtype, shape);
-    with_context([&](Context& context) { context.bind(output.name, array.view); });
-    bound_.insert_or_assign(output.name, array);
-    own_[output.name] = true;
-  }
-
-  Executable exe_;
-  Context context_;
-  bool busy_ = false;
-  std::map<std::string, HeldArray> bound_;
-  std::map<std::string, bool> own_;  ///< outputs whose array was made here
-};
-
 /// A compiled model, and contexts that no run uses at the moment.
 struct SharedExecutable {
   Executable exe;
-  std::vector<std::unique_ptr<BoundContext>> idle;
+  std::map<int, std::vector<std::unique_ptr<BoundContext>>> idle;  ///< by device
 
   explicit SharedExecutable(Executable executable) : exe(std::move(executable)) {}
   SharedExecutable(SharedExecutable&&) = default;
@@ -122,23 +45,35 @@ void check_names(const SharedExecutable& self, const Arrays& inputs, const Array
       throw bad_binding("the model has no output '" + name + "'", "outputs: " + names_of(outputs));
 }
 
-Results run(SharedExecutable& self, const Arrays& inputs, const Arrays& out) {
+/// The GPU of the first array that lies on one.
+int device_of_arrays(const Arrays& inputs, const Arrays& out) {
+  for (const Arrays* arrays : {&inputs, &out})
+    for (const auto& [name, array] : *arrays)
+      if (const int device = device_of(array); device != kHostMemory) return device;
+  return 0;
+}
+
+Results run(SharedExecutable& self, const Arrays& inputs, const Arrays& out, nb::object stream) {
   check_names(self, inputs, out);
+  const int64_t waiting = stream_of(stream);
+  ContextOptions options;
+  options.device = device_of_arrays(inputs, out);
+  auto& idle = self.idle[options.device];
   std::unique_ptr<BoundContext> context;
-  if (self.idle.empty()) {
-    context = std::make_unique<BoundContext>(self.exe, ContextOptions{});
+  if (idle.empty()) {
+    context = std::make_unique<BoundContext>(self.exe, options);
   } else {
-    context = std::move(self.idle.back());
-    self.idle.pop_back();
+    context = std::move(idle.back());
+    idle.pop_back();
   }
   for (const Arrays* arrays : {&inputs, &out})
-    for (const auto& [name, array] : *arrays) context->bind(name, array);
-  context->run();
+    for (const auto& [name, array] : *arrays) context->bind(name, array, waiting);
+  context->run(stream);
   nb::dict results;
   for (const TensorInfo& output : self.exe.outputs())
     results[nb::str(output.name.c_str())] = context->output(output.name);
   context->release();
-  self.idle.push_back(std::move(context));  // not after an error: the context may be half bound
+  self.idle[options.device].push_back(std::move(context));  // not after an error: the context may be half bound
   return Results(results);
 }
 
@@ -312,13 +247,44 @@ void bind_launch(nb::module_& m) {
       .def("__repr__", [](const LaunchInfo& l) { return "<opfuse.LaunchInfo " + l.name + ">"; });
 }
 
+void bind_device_array(nb::module_& m) {
+  nb::class_<DeviceArray>(
+      m, "DeviceArray", "An array in the memory of a GPU, of opfuse's own: torch.from_dlpack(array) takes it as it is.")
+      .def_prop_ro(
+          "shape", [](const DeviceArray& a) { return nb::tuple(nb::cast(a.shape())); },
+          nb::sig("def shape(self) -> tuple[int, ...]"))
+      .def_prop_ro("dtype", &DeviceArray::dtype)
+      .def_prop_ro("device", &DeviceArray::device, "The GPU's number.")
+      .def("numpy", &DeviceArray::numpy, nb::sig("def numpy(self) -> object"), "A copy in the host's memory.")
+      .def(
+          "write", [](DeviceArray& a, nb::handle array) { a.write(array_in_place("array", array, false).view); },
+          "array"_a, "Copies an array of the host there; waits.")
+      .def(
+          "__dlpack__", [](const DeviceArray& a, const nb::kwargs&) { return a.dlpack(); },
+          nb::sig("def __dlpack__(self, **options: object) -> object"))
+      .def(
+          "__dlpack_device__", [](const DeviceArray& a) { return nb::make_tuple(2, a.device()); },
+          nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
+      .def("__repr__", [](const DeviceArray& a) {
+        std::string sizes;
+        for (const int64_t size : a.shape()) sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
+        return "<opfuse.DeviceArray " + std::string(a.dtype()) + "[" + sizes + "] on device " +
+               std::to_string(a.device()) + ">";
+      });
+}
+
 void bind_context(nb::module_& m) {
   using C = BoundContext;
   nb::class_<C>(m, "Context",
                 "One caller's state: arena, bound arrays, threads. A call while another thread uses it raises E0602.")
-      .def("bind", &C::bind, "name"_a, "array"_a,
-           "Binds an array to an input or output, in place: it is read or written by run(), and kept alive until then.")
-      .def("run", &C::run)
+      .def(
+          "bind", [](C& c, const std::string& name, nb::handle array) { c.bind(name, array, kNobodyWaits); }, "name"_a,
+          "array"_a,
+          "Binds an array to an input or output, in place: it is read or written by run(), and kept alive until then. "
+          "Of an array of a GPU nothing is waited for: what wrote it comes before the run in the same stream.")
+      .def("run", &C::run, "stream"_a = nb::none(),
+           "stream: of a GPU, an int or a stream of torch or cupy; the run is given to it and not waited for.")
+      .def_prop_ro("device", &C::device, "The GPU's number; -1: the CPU.")
       .def("output", &C::output, "name"_a,
            "The array of an output: the bound one, or one of the context's own, which the next run() writes again.")
       .def(
@@ -372,6 +338,7 @@ void bind_kinds_of_runs(nb::class_<SharedExecutable>& executable) {
 
 void bind_running(nb::module_& m) {
   bind_launch(m);
+  bind_device_array(m);
   bind_context(m);
   using E = SharedExecutable;
   nb::class_<E> executable(m, "Executable", "A compiled model. Any number of threads may run it at once.");
@@ -396,18 +363,30 @@ void bind_running(nb::module_& m) {
       .def(
           "variants", [](const E& self) { return self.exe.variants(); },
           "Sizes of open dimensions that variants were compiled for, in the order in which they are tried.")
-      .def("run", &run, "inputs"_a, "out"_a = Arrays{},
+      .def("run", &run, "inputs"_a, "out"_a = Arrays{}, "stream"_a = nb::none(),
            "Runs the model on arrays by input name and returns arrays by output name: those of `out`, written in "
-           "place, and new "
-           "ones for the rest. Nothing is copied.")
+           "place, and new ones for the rest, which lie where the inputs do. Nothing is copied. stream: of a GPU, an "
+           "int or a stream of torch or cupy; the run is given to it and not waited for.")
       .def(
           "create_context",
-          [](const E& self, int threads, bool profile) {
+          [](const E& self, int threads, bool profile, int device, bool device_results) {
             ContextOptions options;
             options.threads = threads, options.profile = profile;
+            options.device = device, options.device_results = device_results;
             return std::make_unique<BoundContext>(self.exe, std::move(options));
           },
-          "threads"_a = 0, "profile"_a = false, "threads: 0 takes the affinity mask and the CPU quota.")
+          "threads"_a = 0, "profile"_a = false, "device"_a = 0, "device_results"_a = false,
+          "threads: 0 takes the affinity mask and the CPU quota. device: which GPU, as CUDA counts them. "
+          "device_results: outputs that nobody binds stay in its memory.")
+      .def(
+          "to_device",
+          [](const E& self, nb::handle object, int device) {
+            const HeldArray array = array_in_place("array", object, false);
+            DeviceArray made(self.exe, array.view.dtype, array.view.shape, device);
+            made.write(array.view);
+            return made;
+          },
+          "array"_a, "device"_a = 0, "A copy in the memory of the GPU, for those without torch or cupy.")
       .def("__repr__", [](const E& self) {
         return "<opfuse.Executable " + names_of(self.exe.inputs()) + " -> " + names_of(self.exe.outputs()) + ">";
       });
