@@ -111,7 +111,7 @@ def plan(model: Model, target: Target | str = "host", *, only: Sequence[str] = (
     only, skip: patterns ("ConvBN"), rules, or one place ("ConvBN@node"). rules: the rule engine for what no named pattern claims.
     patterns, pattern_files: beside the catalogue. dims: sizes that dimensions have from now on; others stay open.
     max_group_nodes: where rules end a group. no_fuse: pairs of nodes to keep apart, in groups and in launches. fuse: pairs that share
-    a group although it is predicted slower. precision: of products, "bf16" or "f32@node" (docs/precision.md). limits: of planning,
+    a group although it is predicted slower. precision: of products, "bf16", "tf32" or "f32@node" (docs/precision.md). limits: of planning,
     as in load.
     """
     return _core.plan(model, _target(target), only, skip, rules, patterns, _texts(pattern_files), dict(dims or {}),

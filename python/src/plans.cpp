@@ -65,7 +65,7 @@ void bind_plan(nb::module_& m) {
       .def_ro("anchor", &PlanEntry::anchor, "The group's output node.")
       .def_ro("nodes", &PlanEntry::nodes)
       .def_rw("apply", &PlanEntry::apply)
-      .def_rw("precision", &PlanEntry::precision, "Of its products: \"f32\" or \"bf16\".")
+      .def_rw("precision", &PlanEntry::precision, "Of its products: \"f32\", \"bf16\", \"f16\" or \"tf32\".")
       .def_ro("reason", &PlanEntry::reason, "Why it was not chosen; empty when it was.")
       .def_ro("bytes_saved", &PlanEntry::bytes_saved)
       .def("__repr__", [](const PlanEntry& e) {

@@ -165,6 +165,13 @@ static inline double rsqrt(double x) { return 1.0 / sqrt(x); }
 static inline float half_to_float(unsigned short bits) { return (float)emulated_bits<_Float16>(bits); }
 static inline unsigned short float_to_half(float x) { return emulated_bits<unsigned short>((_Float16)x); }
 
+// NaN where bits are set that the unit does not have: a factor that was not rounded.
+static inline float emulated_tf32(unsigned bits) { return __uint_as_float(bits & 0x1fffu ? 0x7fc00000u : bits); }
+static inline float float_to_tf32(float x) {
+  const unsigned bits = __float_as_uint(x);
+  return __uint_as_float((x != x ? bits | 0x400000u : bits + 0x1000u) & 0xffffe000u);
+}
+
 static inline float power_of_two(float x) { return exp2f(x); }
 static inline unsigned pack_f16(float low, float high) {
   return (unsigned)float_to_half(low) | (unsigned)float_to_half(high) << 16;
@@ -290,6 +297,24 @@ EMULATED_UNSEEN static inline void emulated_mma(float (&d)[4], const unsigned (&
       const unsigned shift = k % 2 * 16;
       sum +=
           element((unsigned short)(x.a[row / 8 + k / 8 * 2] >> shift)) * element((unsigned short)(y.b[k / 8] >> shift));
+    }
+    d[e] += sum;
+  }
+  emulated_thread->exchange();
+}
+EMULATED_UNSEEN static inline void mma_tf32(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+  const int lane = (int)(emulated_thread->thread % 32);
+  EmulatedFragments own = {{a[0], a[1], a[2], a[3]}, {b0, b1}};
+  memcpy(emulated_thread->slot(lane), &own, sizeof own);
+  emulated_thread->exchange();
+  for (int e = 0; e < 4; ++e) {
+    const int row = lane / 4 + e / 2 * 8, column = lane % 4 * 2 + e % 2;
+    float sum = 0.0f;
+    for (int k = 0; k < 8; ++k) {
+      EmulatedFragments x, y;
+      memcpy(&x, emulated_thread->slot(row % 8 * 4 + k % 4), sizeof x);
+      memcpy(&y, emulated_thread->slot(column * 4 + k % 4), sizeof y);
+      sum += emulated_tf32(x.a[row / 8 + k / 4 * 2]) * emulated_tf32(y.b[k / 4]);
     }
     d[e] += sum;
   }

@@ -13,8 +13,8 @@ struct EmulatedProducts {
   struct Product {
     float* d;
     unsigned long long a, b;
-    int columns;
-    float (*element)(unsigned short);
+    int columns, bytes;  // of an element
+    float (*element)(unsigned);
     float before[128];
   } products[32];
   int count, ends[8], groups;
@@ -26,9 +26,9 @@ EMULATED_UNSEEN static inline EmulatedProducts& emulated_own_products() {
   if (own.epoch != emulated_thread->epoch) own.count = own.groups = 0, own.epoch = emulated_thread->epoch;
   return own;
 }
-EMULATED_UNSEEN static inline const unsigned char* emulated_operand(unsigned long long operand, int row, int k) {
+EMULATED_UNSEEN static inline const unsigned char* emulated_operand(unsigned long long operand, int row, int byte) {
   if (operand >> 62 != 1 || (operand >> 32 & 0x3fff) != 64) emulated_thread->fault();
-  size_t at = (size_t)((operand & 0x3fff) << 4) + (size_t)(row / 8 * 1024 + row % 8 * 128 + k * 2);
+  size_t at = (size_t)((operand & 0x3fff) << 4) + (size_t)(row / 8 * 1024 + row % 8 * 128 + byte);
   at ^= (at >> 7 & 7) << 4;
   if (at + 2 > emulated_thread->launch_shared_bytes) emulated_thread->fault();
   return emulated_thread->launch_shared + at;
@@ -40,17 +40,17 @@ EMULATED_UNSEEN static inline void emulated_product_reads(const EmulatedProducts
   if (emulated_thread->thread % 32) return;
   for (int chunk = 0; chunk < 2; ++chunk) {
     for (int row = warp * 16; row < warp * 16 + 16; ++row)
-      emulated_thread->touched(emulated_operand(p.a, row, chunk * 8), 16, kEmulatedProductReads);
+      emulated_thread->touched(emulated_operand(p.a, row, chunk * 16), 16, kEmulatedProductReads);
     for (int row = 0; row < p.columns; ++row)
-      emulated_thread->touched(emulated_operand(p.b, row, chunk * 8), 16, kEmulatedProductReads);
+      emulated_thread->touched(emulated_operand(p.b, row, chunk * 16), 16, kEmulatedProductReads);
   }
 }
 EMULATED_UNSEEN static inline void emulated_product(float* d, unsigned long long a, unsigned long long b, int columns,
-                                                    float (*element)(unsigned short)) {
+                                                    int bytes, float (*element)(unsigned)) {
   EmulatedProducts& own = emulated_own_products();
   if (own.count == 32) emulated_thread->fault();
   EmulatedProducts::Product& p = own.products[own.count++];
-  p.d = d, p.a = a, p.b = b, p.columns = columns, p.element = element;
+  p.d = d, p.a = a, p.b = b, p.columns = columns, p.bytes = bytes, p.element = element;
   const bool first = own.count == 1 || own.products[own.count - 2].d != d;
   for (int i = 0; i < columns / 2; ++i) p.before[i] = first ? d[i] : 0.0f;
   if (!first)
@@ -70,10 +70,10 @@ EMULATED_UNSEEN static inline void emulated_multiply(EmulatedProducts::Product& 
   for (int i = 0; i < p.columns / 2; ++i) {
     const int row = warp * 16 + lane / 4 + i / 2 % 2 * 8, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
     float sum = 0.0f;
-    for (int k = 0; k < 16; ++k) {
-      unsigned short x, y;
-      memcpy(&x, emulated_operand(p.a, row, k), 2);
-      memcpy(&y, emulated_operand(p.b, column, k), 2);
+    for (int byte = 0; byte < 32; byte += p.bytes) {
+      unsigned x = 0, y = 0;
+      memcpy(&x, emulated_operand(p.a, row, byte), (size_t)p.bytes);
+      memcpy(&y, emulated_operand(p.b, column, byte), (size_t)p.bytes);
       sum += p.element(x) * p.element(y);
     }
     p.d[i] = (follows ? p.d[i] : p.before[i]) + sum;
@@ -99,17 +99,21 @@ EMULATED_UNSEEN static inline void product_wait() {
   own.groups -= done;
   emulated_thread->exchange();  // .sync.aligned
 }
-static inline float emulated_bfloat_value(unsigned short bits) { return __uint_as_float((unsigned)bits << 16); }
-#define EMULATED_PRODUCT(type, columns, element)                                                                      \
+static inline float emulated_half_value(unsigned bits) { return half_to_float((unsigned short)bits); }
+static inline float emulated_bfloat_value(unsigned bits) { return __uint_as_float(bits << 16); }
+#define EMULATED_PRODUCT(type, columns, bytes, element)                                                               \
   static inline void product_##type##_##columns(float(&d)[columns / 2], unsigned long long a, unsigned long long b) { \
-    emulated_product(d, a, b, columns, element);                                                                      \
+    emulated_product(d, a, b, columns, bytes, element);                                                               \
   }
-EMULATED_PRODUCT(f16, 64, half_to_float)
-EMULATED_PRODUCT(f16, 128, half_to_float)
-EMULATED_PRODUCT(f16, 256, half_to_float)
-EMULATED_PRODUCT(bf16, 64, emulated_bfloat_value)
-EMULATED_PRODUCT(bf16, 128, emulated_bfloat_value)
-EMULATED_PRODUCT(bf16, 256, emulated_bfloat_value)
+EMULATED_PRODUCT(f16, 64, 2, emulated_half_value)
+EMULATED_PRODUCT(f16, 128, 2, emulated_half_value)
+EMULATED_PRODUCT(f16, 256, 2, emulated_half_value)
+EMULATED_PRODUCT(bf16, 64, 2, emulated_bfloat_value)
+EMULATED_PRODUCT(bf16, 128, 2, emulated_bfloat_value)
+EMULATED_PRODUCT(bf16, 256, 2, emulated_bfloat_value)
+EMULATED_PRODUCT(tf32, 64, 4, emulated_tf32)
+EMULATED_PRODUCT(tf32, 128, 4, emulated_tf32)
+EMULATED_PRODUCT(tf32, 256, 4, emulated_tf32)
 
 // The copy engine. Coordinates are the tensor map's, innermost first.
 struct alignas(64) TensorMap {

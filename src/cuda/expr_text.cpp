@@ -12,6 +12,7 @@
 #include "expr/real_ops.hpp"
 #include "tensor/number.hpp"
 #include "tensor/small_float.hpp"
+#include "tensor/tf32.hpp"
 
 namespace opfuse::cuda {
 namespace {
@@ -196,6 +197,7 @@ std::string extremum_text(Kernel& k, bool maximum, const std::string& x, const s
 std::string from_memory(Kernel& k, DType dtype, const std::string& x) {
   if (dtype == DType::boolean) return "(" + x + " != 0)";
   if (!is_small_float(dtype)) return x;
+  if (dtype == kTf32) return x;
   if (byte_size(dtype) == 1) return byte_float(k, "byte_to_float", dtype, x);
   const char* helper = dtype == DType::f16 ? "half_to_float" : "bfloat_to_float";
   k.use(helper);
@@ -205,8 +207,9 @@ std::string from_memory(Kernel& k, DType dtype, const std::string& x) {
 std::string to_memory(Kernel& k, DType dtype, const std::string& x) {
   if (dtype == DType::boolean) return "(unsigned char)" + x;
   if (!is_small_float(dtype)) return x;
+  if (dtype == kTf32 && x.starts_with("float_to_tf32(")) return x;  // rounded already
   if (byte_size(dtype) == 1) return byte_float(k, "float_to_byte", dtype, x);
-  const char* helper = dtype == DType::f16 ? "float_to_half" : "float_to_bfloat";
+  const char* helper = dtype == DType::f16 ? "float_to_half" : dtype == kTf32 ? "float_to_tf32" : "float_to_bfloat";
   k.use(helper);
   return fmt::format("{}({})", helper, x);
 }

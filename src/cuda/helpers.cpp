@@ -6,23 +6,26 @@
 namespace opfuse::cuda {
 namespace {
 
-/// The tensor cores' product of a 16-bit type.
-Helper mma(const std::string& type) {
-  std::string text = R"(// d += a * b for 16 x 8 sums over 16 products.
+/// The tensor cores' product of a type, 32 bytes deep.
+Helper mma(const std::string& type, const std::string& depth) {
+  std::string text = R"(// d += a * b for 16 x 8 sums over DEPTH products.
 __device__ __forceinline__ void mma_TYPE(float (&d)[4], const unsigned int (&a)[4], unsigned int b0, unsigned int b1) {
   asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.TYPE.TYPE.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      "mma.sync.aligned.m16n8kDEPTH.row.col.f32.TYPE.TYPE.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 )";
-  for (size_t at = text.find("TYPE"); at != std::string::npos; at = text.find("TYPE")) text.replace(at, 4, type);
+  for (const auto& [word, by] : {std::pair("TYPE", type), std::pair("DEPTH", depth)})
+    for (size_t at = text.find(word); at != std::string::npos; at = text.find(word))
+      text.replace(at, std::string_view(word).size(), by);
   return {"mma_" + type, text, {}, true};
 }
 
 /// The asynchronous product of a group of four warps (sm_90a).
 Helper group_product(const std::string& type, int columns) {
   const int sums = columns / 2;
+  const bool tf32 = type == "tf32";  // 8 deep, and always as rows: no transposition to ask for
   std::string registers, outputs;
   for (int i = 0; i < sums; ++i) {
     registers += (i ? ", " : "") + ("%" + std::to_string(i));
@@ -30,14 +33,14 @@ Helper group_product(const std::string& type, int columns) {
   }
   const std::string n = std::to_string(columns), name = "product_" + type + "_" + n;
   return {name,
-          "// d += a * b for 64 x " + n +
-              " sums over 16 products, by the four warps of a group; under way until product_wait.\n" +
+          "// d += a * b for 64 x " + n + " sums over " + (tf32 ? "8" : "16") +
+              " products, by the four warps of a group; under way until product_wait.\n" +
               "__device__ __forceinline__ void " + name + "(float (&d)[" + std::to_string(sums) +
               "], unsigned long long a, unsigned long long b) {\n  asm volatile(\n      "
               "\"wgmma.mma_async.sync.aligned.m64n" +
-              n + "k16.f32." + type + "." + type + " {" + registers + "}, %" + std::to_string(sums) + ", %" +
-              std::to_string(sums + 1) + ", 1, 1, 1, 0, 0;\"\n      : " + outputs +
-              "\n      : \"l\"(a), \"l\"(b));\n}\n",
+              n + (tf32 ? "k8" : "k16") + ".f32." + type + "." + type + " {" + registers + "}, %" +
+              std::to_string(sums) + ", %" + std::to_string(sums + 1) + (tf32 ? ", 1, 1, 1;" : ", 1, 1, 1, 0, 0;") +
+              "\"\n      : " + outputs + "\n      : \"l\"(a), \"l\"(b));\n}\n",
           {},
           true};
 }
@@ -242,6 +245,16 @@ __device__ __forceinline__ unsigned short float_to_half(float x) {
 )",
        {},
        true},
+      {"float_to_tf32",
+       R"(// Rounds to 10 bits of mantissa, halfway away from zero: what tensor cores read of a float.
+__device__ __forceinline__ float float_to_tf32(float x) {
+  unsigned int bits;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+  return __uint_as_float(bits);
+}
+)",
+       {},
+       true},
       {"store_16",
        R"(// 16 bytes to global memory as one instruction; the compiler may split an assignment.
 __device__ __forceinline__ void store_16(void* to, const void* from) {
@@ -395,8 +408,12 @@ __device__ __forceinline__ void product_wait() {
       group_product("bf16", 64),
       group_product("bf16", 128),
       group_product("bf16", 256),
-      mma("f16"),
-      mma("bf16"),
+      group_product("tf32", 64),
+      group_product("tf32", 128),
+      group_product("tf32", 256),
+      mma("f16", "16"),
+      mma("bf16", "16"),
+      mma("tf32", "8"),
   };
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/fail.hpp"
 #include "cuda/helpers.hpp"
+#include "tensor/tf32.hpp"
 
 namespace opfuse::cuda {
 namespace {
@@ -69,6 +70,7 @@ std::optional<int64_t> longest_count(const Stage& stage) {
 
 std::string memory_type(DType dtype) {
   if (byte_size(dtype) == 1) return is_integer(dtype) && is_signed(dtype) ? "signed char" : "unsigned char";
+  if (dtype == kTf32) return "float";
   switch (dtype) {
     case DType::f32:
       return "float";

@@ -1,4 +1,4 @@
-// Contraction on tensor cores (mma.sync, f16 or bf16 operands, fp32 sums); convolutions as implicit GEMM:
+// Contraction on tensor cores (mma.sync; f16, bf16 or tf32 operands, fp32 sums); convolutions as implicit GEMM:
 //
 //   shared.a [kStages][kTileM][kTileK], shared.b [kStages][kTileN][kTileK]      k is contiguous in both
 //   a ring of stages: copies for step t + kStages - 1 are under way while step t is multiplied
@@ -6,10 +6,10 @@
 //   epilogue once: sums through the ring's memory, so that neighbouring threads store neighbouring channels, 16 bytes
 //   each
 //
-// The 8 k of 16 bytes lie at a place that XORs their number with the row's (place): eight rows of one chunk are in all
-// banks. Where an operand's k lies together in memory (channels last), tiles are filled by asynchronous copies of 16
-// bytes (mma_copies.hpp); elsewhere element by element, with whatever expression the operand is. Outside the problem
-// tiles are zero.
+// The 8 k of 16 bytes (4 of tf32) lie at a place that XORs their number with the row's (place): eight rows of one chunk
+// are in all banks. Where an operand's k lies together in memory (channels last), tiles are filled by asynchronous
+// copies of 16 bytes (mma_copies.hpp); elsewhere element by element, with whatever expression the operand is. Outside
+// the problem tiles are zero.
 #include <fmt/format.h>
 
 #include "cuda/emitters.hpp"
@@ -59,7 +59,7 @@ class Mma : MmaTiles {
         schedule_(s) {}
 
   void declare_constants() {
-    const int64_t chunks = frame_.tile_k / 8, warp = schedule_.warp;
+    const int64_t chunks = frame_.tile_k / chunk_, warp = schedule_.warp;
     k_.constant("kTileM", frame_.tile_m);
     k_.constant("kTileN", frame_.tile_n);
     k_.constant("kTileK", frame_.tile_k);
@@ -72,11 +72,12 @@ class Mma : MmaTiles {
     k_.constant("kStagingPad", kStagingPad);
     k_.constant("kBlock", k_.block);
     k_.declare_type(
-        "struct Shared {\n"
-        "  uint4 a[kStages][kTileM * kChunks];  // 16 bytes, 8 k, at place(row, k / 8)\n"
-        "  uint4 b[kStages][kTileN * kChunks];\n"
-        "};\n");
-    const int64_t ring = schedule_.stages * (frame_.tile_m + frame_.tile_n) * frame_.tile_k * 2;
+        fmt::format("struct Shared {{\n"
+                    "  uint4 a[kStages][kTileM * kChunks];  // 16 bytes, {0} k, at place(row, k / {0})\n"
+                    "  uint4 b[kStages][kTileN * kChunks];\n"
+                    "}};\n",
+                    chunk_));
+    const int64_t ring = schedule_.stages * (frame_.tile_m + frame_.tile_n) * chunks * 16;
     const int64_t staging = k_.block / 32 * 16 * (warp + kStagingPad) * 4;
     k_.hold(std::max(ring, staging), std::max(ring, staging));
     k_.resident =
@@ -87,7 +88,7 @@ class Mma : MmaTiles {
     if (copies_)
       for (const char* helper : {"copy_16", "copy_commit", "copy_wait"}) k_.use(helper);
     k_.use("ldmatrix_x4");
-    k_.use(bf16_ ? "mma_bf16" : "mma_f16");
+    k_.use(fmt::format("mma_{}", name_of(type_)));
     k_.grid = frame_.blocks();
   }
 
@@ -98,9 +99,10 @@ class Mma : MmaTiles {
     k_.line("const int warp = (int)threadIdx.x / 32;");
     k_.line("const int warp_m = warp / kWarpsN * kWarpTile;");
     k_.line("const int warp_n = warp % kWarpsN * kWarpTile;");
-    k_.line("int rows_a[kTileK / 16], rows_b[kTileK / 16];  // where this lane's rows of fragments lie");
+    k_.line(fmt::format("int rows_a[kTileK / {0}], rows_b[kTileK / {0}];  // where this lane's rows of fragments lie",
+                        product_depth()));
     k_.line("#pragma unroll");
-    k_.open("for (int k = 0; k < kTileK / 16; ++k)");
+    k_.open(fmt::format("for (int k = 0; k < kTileK / {}; ++k)", product_depth()));
     k_.line("rows_a[k] = place<kChunks>(warp_m + lane % 16, k * 2 + lane / 16);");
     k_.line("rows_b[k] = place<kChunks>(warp_n + lane % 8 + lane / 16 * 8, k * 2 + lane / 8 % 2);");
     k_.close();
@@ -108,7 +110,7 @@ class Mma : MmaTiles {
 
   void multiply() {
     k_.line("#pragma unroll");
-    k_.open("for (int k = 0; k < kTileK / 16; ++k)");
+    k_.open(fmt::format("for (int k = 0; k < kTileK / {}; ++k)", product_depth()));
     k_.line("unsigned int a[kFragmentsM][4];");
     k_.line("unsigned int b[kFragmentsN / 2][4];");
     k_.line("#pragma unroll");
@@ -120,9 +122,9 @@ class Mma : MmaTiles {
     k_.open("for (int i = 0; i < kFragmentsM; ++i)");
     k_.line("#pragma unroll");
     k_.line(
-        fmt::format("for (int j = 0; j < kFragmentsN; ++j) {}(sum[i][j], a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 "
+        fmt::format("for (int j = 0; j < kFragmentsN; ++j) mma_{}(sum[i][j], a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 "
                     "* 2 + 1]);",
-                    bf16_ ? "mma_bf16" : "mma_f16"));
+                    name_of(type_)));
     k_.close();
     k_.close();
   }

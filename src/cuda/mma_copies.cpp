@@ -1,4 +1,5 @@
-// offset(row, k) of an operand that is copied is affine, so it is from[row] + along(k). A guard that asks about taps (a
+// offset(row, k) of an operand that is copied is affine, so it is from[row] + along(k); of rows equally far apart one
+// pointer stands for all, and what is between them is part of the copy instruction. A guard that asks about taps (a
 // window at the border of an image) becomes a bit for each of them, gathered once for each row.
 #include "cuda/mma_copies.hpp"
 
@@ -7,11 +8,12 @@
 #include <algorithm>
 
 #include "cuda/mma_operands.hpp"
+#include "cuda/vector_body.hpp"
 
 namespace opfuse::cuda {
 namespace {
 
-constexpr int64_t kBits = 28;  ///< from bit 4 on: shifted down, the bit is the number of bytes to copy
+constexpr int64_t kBits = 32;
 
 /// Axes of k in coordinates that may leave the tensor.
 std::vector<int> guard_axes(const Stage& stage, const Read& read, const Operand& operand) {
@@ -28,6 +30,14 @@ std::vector<int> guard_axes(const Stage& stage, const Read& read, const Operand&
 }
 
 }  // namespace
+
+bool MmaCopies::guards_along(const StageText& s, const Expr& operand, int axis) {
+  const int index = mma_read(operand);
+  if (index < 0 || !s.guarded(index)) return false;
+  const Read& read = s.stage.reads[static_cast<size_t>(index)];
+  const std::vector<int> axes = guard_axes(s.stage, read, s.operand_of(read));
+  return std::find(axes.begin(), axes.end(), axis) != axes.end();
+}
 
 MmaCopies::MmaCopies(StageText& s, const TileView&, const Expr& operand, Tile tile)
     : s_(s),
@@ -53,11 +63,31 @@ Dim MmaCopies::tap(const Env& env) const {
   return flat;
 }
 
-/// from_a[i], taps_a[i] at the coordinates of a row.
-void MmaCopies::offset_of_row(const StageText::Point& row) {
+/// Nested axes, each as far apart as all of those inside it reach.
+std::optional<int64_t> MmaCopies::rows_apart() const {
+  const ParamLayout& layout = s_.k.layouts()[static_cast<size_t>(read_.index)];
+  std::optional<int64_t> step, reach;
+  for (size_t i = tile_.axes.size(); i-- > 0;) {
+    const int axis = tile_.axes[i];
+    if (s_.extent(axis) == Dim(1)) continue;
+    const auto own = step_along(read_.map, layout, axis);
+    if (!own || (reach && *reach != *own)) return std::nullopt;
+    if (!step) step = own;
+    const auto extent = s_.extent(axis).constant();
+    reach = extent ? std::optional(*own * *extent) : std::nullopt;
+    if (!extent && i > 0) return std::nullopt;
+  }
+  return step;
+}
+
+std::string MmaCopies::row_offset(const StageText::Point& row) const {
+  const std::string offset = s_.k.text_of(s_.offset(operand_, read_.map, row));
+  return tile_.whole_steps ? fmt::format("{} + chunk * {}", offset, chunk_of(operand_.dtype)) : offset;
+}
+
+/// taps_a[i] at the coordinates of a row.
+void MmaCopies::taps_of_row(const StageText::Point& row) {
   Kernel& k = s_.k;
-  k.line(fmt::format("from_{}[i] = {};", tile_.name, k.text_of(s_.offset(operand_, read_.map, row))));
-  if (!masked_) return;
   StageText::Point point = row;
   size_t loops = 0;
   for (int axis : taps_) {
@@ -68,7 +98,7 @@ void MmaCopies::offset_of_row(const StageText::Point& row) {
     ++loops;
   }
   const std::string bit = k.text_of(tap(point.env));
-  k.line(fmt::format("taps_{}[i] |= {} ? 16u{} : 0u;", tile_.name, s_.inside(operand_, read_.map, point),
+  k.line(fmt::format("taps_{}[i] |= {} ? 1u{} : 0u;", tile_.name, s_.inside(operand_, read_.map, point),
                      bit == "0" ? "" : fmt::format(" << ({})", bit)));
   while (loops-- > 0) k.close();
 }
@@ -77,7 +107,15 @@ void MmaCopies::declare(const Env& outside) {
   Kernel& k = s_.k;
   const std::string rows = "kRows" + std::string(1, static_cast<char>(std::toupper(tile_.name[0])));
   k.constant(rows, tile_.size / tile_.threads);
-  k.line(fmt::format("{} from_{}[{}];", k.index_type(), tile_.name, rows));
+  apart_ = rows_apart();
+  if (apart_) {
+    StageText::Point first{outside};
+    s_.decode(k.declare_index(tile_.row, fmt::format("{}0 + row", tile_.row)), tile_.axes, first.env);
+    k.line(fmt::format("const auto* start_{} = {} + ({});", tile_.name, operand_.name, row_offset(first)));
+    if (!masked_ && !ragged_) return;
+  } else {
+    k.line(fmt::format("{} from_{}[{}];", k.index_type(), tile_.name, rows));
+  }
   if (masked_)
     k.line(fmt::format("unsigned int taps_{}[{}];", tile_.name, rows));
   else if (ragged_)
@@ -87,24 +125,24 @@ void MmaCopies::declare(const Env& outside) {
   StageText::Point row{outside};
   const Dim at = row_at("i");
   if (masked_) k.line(fmt::format("taps_{}[i] = 0;", tile_.name));
-  if (ragged_) {
-    const std::string in = fmt::format("{} < {}", k.text_of(at), k.text_of(tile_.extent));
-    k.line(fmt::format("from_{}[i] = 0;", tile_.name));
-    if (!masked_) k.line(fmt::format("inside_{}[i] = {};", tile_.name, in));
-    k.open("if (" + in + ")");
+  const std::string in = fmt::format("{} < {}", k.text_of(at), k.text_of(tile_.extent));
+  if (ragged_ && !masked_) k.line(fmt::format("inside_{}[i] = {};", tile_.name, in));
+  if (masked_ || !apart_) {
+    if (ragged_ && !apart_) k.line(fmt::format("from_{}[i] = 0;", tile_.name));
+    if (ragged_) k.open("if (" + in + ")");
+    s_.decode(at, tile_.axes, row.env);
+    if (!apart_) k.line(fmt::format("from_{}[i] = {};", tile_.name, row_offset(row)));
+    if (masked_) taps_of_row(row);
+    if (ragged_) k.close();
   }
-  s_.decode(at, tile_.axes, row.env);
-  offset_of_row(row);
-  if (ragged_) k.close();
   k.close();
 }
 
 /// Bytes of copy i: 16, or 0 where the guard, the rows' edge or k's says so. `outside` has the coordinates of the tile.
 std::string MmaCopies::bytes(const Env& along, const std::string& within, const StageText::Point& outside) {
   if (masked_) {
-    const std::string taps = fmt::format("taps_{}[i]{} & 16u", tile_.name,
-                                         tap(along) == Dim(0) ? "" : fmt::format(" >> tap_{}", tile_.name));
-    return within.empty() ? taps : fmt::format("{} ? {} : 0u", within, taps);
+    const std::string taps = fmt::format("(taps_{0}[i] & bit_{0}) != 0", tile_.name);
+    return fmt::format("{} ? 16 : 0", within.empty() ? taps : within + " && " + taps);
   }
   std::string all = within;
   const auto both = [&](const std::string& condition) { all += (all.empty() ? "" : " && ") + condition; };
@@ -124,13 +162,18 @@ void MmaCopies::copy(const Env& along, const std::string& within, const StageTex
   const StageText::Point zero{Env(along.size(), Dim(0))};
   const Dim step = s_.offset(operand_, read_.map, {along}) - s_.offset(operand_, read_.map, zero);
   const std::string from = k.text_of(k.declare_index("along_" + tile_.name, k.text_of(step)));
-  if (masked_) k.declare("int", "tap_" + tile_.name, k.text_of(tap(along)));
+  if (masked_) {
+    const std::string tap_of_step = k.text_of(k.declare_index("tap_" + tile_.name, k.text_of(tap(along))));
+    k.line(fmt::format("const unsigned int bit_{} = 1u << {};", tile_.name, tap_of_step));
+  }
+  if (apart_) k.line(fmt::format("const auto* from_{0} = start_{0} + {1};", tile_.name, from));
   const std::string rows = fmt::format("kRows{}", static_cast<char>(std::toupper(tile_.name[0])));
   k.line("#pragma unroll");
   k.open(fmt::format("for (int i = 0; i < {}; ++i)", rows));
   const std::string count = bytes(along, within, outside);
-  k.line(fmt::format("copy_16(&shared.{0}[stage][at + i * kRowStep * kChunks], {1} + (from_{0}[i] + {2}), {3});",
-                     tile_.name, operand_.name, from, count));
+  const std::string source = apart_ ? fmt::format("from_{} + i * kRowStep * {}", tile_.name, *apart_)
+                                    : fmt::format("{} + (from_{}[i] + {})", operand_.name, tile_.name, from);
+  k.line(fmt::format("copy_16(&shared.{0}[stage][at + i * kRowStep * kChunks], {1}, {2});", tile_.name, source, count));
   k.close();
 }
 

@@ -20,11 +20,13 @@ int mma_read(const Expr& e) {
 
 namespace {
 
-bool widens(const Expr& e) { return e.op() == ExprOp::cast && e.dtype() == DType::f32 && is_half(e.args()[0].dtype()); }
+bool widens(const Expr& e) {
+  return e.op() == ExprOp::cast && e.dtype() == DType::f32 && is_factor(e.args()[0].dtype());
+}
 
-/// The 16-bit number that is widened, possibly inside of its guard; empty: there is none.
+/// The factor that is widened, possibly inside of its guard; empty: there is none.
 Expr narrow_form(const Expr& e) {
-  if (is_half(e.dtype())) return e;
+  if (is_factor(e.dtype())) return e;
   if (widens(e)) return e.args()[0];
   if (e.op() != ExprOp::select || e.args()[0].op() != ExprOp::in_bounds || !widens(e.args()[1])) return {};
   const Expr &x = e.args()[1].args()[0], &fill = e.args()[2];
@@ -34,16 +36,16 @@ Expr narrow_form(const Expr& e) {
 
 }  // namespace
 
-std::optional<TileView> halves_of(const TileView& view) {
-  TileView halves = view;
-  halves.a = narrow_form(view.a);
-  halves.b = narrow_form(view.b);
-  if (!halves.a || !halves.b || halves.a.dtype() != halves.b.dtype()) return std::nullopt;
-  return halves;
+std::optional<TileView> factors_of(const TileView& view) {
+  TileView narrow = view;
+  narrow.a = narrow_form(view.a);
+  narrow.b = narrow_form(view.b);
+  if (!narrow.a || !narrow.b || narrow.a.dtype() != narrow.b.dtype()) return std::nullopt;
+  return narrow;
 }
 
 TileView mma_view(const Region& region, const std::vector<ParamLayout>& layouts) {
-  const TileView view = *halves_of(std::get<TileView>(view_tiles(region)));
+  const TileView view = *factors_of(std::get<TileView>(view_tiles(region)));
   TileView best = view;
   int most = -1;
   for (size_t last = view.k.size(); last-- > 0;) {
@@ -67,15 +69,17 @@ bool copies_sixteen_bytes(const Region& region, const std::vector<ParamLayout>& 
   const int axes = static_cast<int>(stage.domain.size() + stage.reduce.size());
   const auto extent = stage.reduce[static_cast<size_t>(axis) - stage.domain.size()].constant();
   const Shape& shape = region.params[static_cast<size_t>(r.index)].type.shape;
-  const auto whole_eights = [&](const IndexExpr& d) {
+  const int64_t chunk = chunk_of(operand.dtype());
+  const auto whole_chunks = [&](const IndexExpr& d) {
     const auto size = shape[static_cast<size_t>(&d - r.map.dims.data())].constant();
-    return operand.op() == ExprOp::read || (size && *size % 8 == 0);
+    return operand.op() == ExprOp::read || (size && *size % chunk == 0);
   };
   // a guard that depends on the position within the vector cannot choose 16 bytes at once
   for (const IndexExpr& d : r.map.dims)
     for (const IndexTerm& t : d.terms)
-      if (t.axis == axis && (!(d.offset == Dim(0)) || !whole_eights(d))) return false;
-  return extent && *extent % 8 == 0 && lies_together(r.map, layouts[static_cast<size_t>(r.index)], axes, axis, 8);
+      if (t.axis == axis && (!(d.offset == Dim(0)) || !whole_chunks(d))) return false;
+  return extent && *extent % chunk == 0 &&
+         lies_together(r.map, layouts[static_cast<size_t>(r.index)], axes, axis, chunk);
 }
 
 int64_t stored_together(const Stage& stage, const std::vector<ParamLayout>& layouts, int axis) {
@@ -108,7 +112,8 @@ std::optional<Layout> layout_along(const IndexMap& map, size_t rank, int axis) {
 std::optional<std::string> refuse_tiles(const StagedTiles& tiles, const Region& region,
                                         const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
   const TileView view = mma_view(region, layouts);
-  if (const int64_t bytes = tiles.stages * (tiles.rows + tiles.columns) * tiles.depth * 2;
+  const auto size = static_cast<int64_t>(byte_size(view.a.dtype()));
+  if (const int64_t bytes = tiles.stages * (tiles.rows + tiles.columns) * tiles.depth * size;
       bytes > target.shared_kilobytes << 10)
     return fmt::format("{} stages are {} bytes, more than a block has", tiles.stages, bytes);
   if (tiles.copy_a && !copies_sixteen_bytes(region, layouts, view, view.a)) return "copy_a=1 of data that lie apart";

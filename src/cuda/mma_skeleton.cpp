@@ -1,5 +1,5 @@
-// Contractions on tensor cores as a skeleton: both operands are stored, and multiplied, in 16 bits, and want their
-// channels last.
+// Contractions on tensor cores as a skeleton: both operands are stored, and multiplied, in 16 bits or as tf32, and want
+// their channels last.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,25 +13,26 @@
 
 namespace opfuse::cuda {
 
-bool see_halves_product(const Region& region, const TargetInfo&) {
+bool see_narrow_product(const Region& region, const TargetInfo&) {
   const auto found = view_tiles(region);
   const auto* view = std::get_if<TileView>(&found);
-  return view && !view->n.empty() && !view->m.empty() && halves_of(*view);
+  return view && !view->n.empty() && !view->m.empty() && factors_of(*view);
 }
 
 /// Channels last: the first summed axis in operands, the columns' axis in results. Weights of fewer channels than 16
 /// bytes have stay as they are: what they are multiplied with is no image between kernels, but one of the graph's
 /// inputs.
-void wish_halves_product(const Region& region, const TargetInfo&, LayoutWish& wish) {
-  const TileView view = *halves_of(std::get<TileView>(view_tiles(region)));
+void wish_narrow_product(const Region& region, const TargetInfo&, LayoutWish& wish) {
+  const TileView view = *factors_of(std::get<TileView>(view_tiles(region)));
   const Stage& stage = region.stages[0];
   const auto set = [&](int param, const IndexMap& map, int axis) {
     auto& wanted = wish.params[static_cast<size_t>(param)];
     if (!wanted) wanted = layout_along(map, region.params[static_cast<size_t>(param)].type.shape.rank(), axis);
   };
+  const int64_t chunk = chunk_of(view.a.dtype());
   const auto few = [&](const Read& r) {
     const auto channels = stage.reduce[static_cast<size_t>(view.k.front()) - stage.domain.size()].constant();
-    return region.params[static_cast<size_t>(r.index)].role == ParamRole::constant && channels && *channels % 8;
+    return region.params[static_cast<size_t>(r.index)].role == ParamRole::constant && channels && *channels % chunk;
   };
   for (const Expr* operand : {&view.a, &view.b})
     if (const int read = mma_read(*operand);
@@ -47,7 +48,7 @@ void wish_halves_product(const Region& region, const TargetInfo&, LayoutWish& wi
 namespace {
 
 struct Tile {
-  int64_t m, n, k, warp, stages;
+  int64_t m, n, k, warp, stages;  ///< k of 16-bit types; of tf32 half as many
   double cost;  ///< of a product beside that of the first tile: shared memory is read more often for it
 };
 /// The third has four times as many warps for as many results: for few of them.
@@ -73,7 +74,7 @@ std::vector<Candidate> candidates(const Region& region, const std::vector<ParamL
   MmaSchedule s;
   s.mma_m = tile.m;
   s.mma_n = tile.n;
-  s.mma_k = tile.k;
+  s.mma_k = tile.k * chunk_of(view.a.dtype()) / 8;
   s.warp = tile.warp;
   s.stages = tile.stages;
   s.copy_a = copies_sixteen_bytes(region, layouts, view, view.a);
@@ -82,10 +83,11 @@ std::vector<Candidate> candidates(const Region& region, const std::vector<ParamL
   return {{0, erased("mma", s)}};
 }
 
-/// Places are XORed within 8 rows of 64 bytes, or 8 of 128: each thread's rows must be so many apart.
-bool whole_tiles(const MmaSchedule& s) {
-  if (s.mma_m % 64 || s.mma_n % 64 || s.mma_k % 32 || s.warp % 32) return false;
-  const int64_t block = s.mma_m / s.warp * (s.mma_n / s.warp) * 32, chunks = s.mma_k / 8;
+/// Places are XORed within 8 rows of 64 bytes, or 8 of 128: each thread's rows must be so many apart. `chunk`: numbers
+/// in 16 bytes.
+bool whole_tiles(const MmaSchedule& s, int64_t chunk) {
+  if (s.mma_m % 64 || s.mma_n % 64 || s.mma_k % (4 * chunk) || s.mma_k > 8 * chunk || s.warp % 32) return false;
+  const int64_t block = s.mma_m / s.warp * (s.mma_n / s.warp) * 32, chunks = s.mma_k / chunk;
   return block / 8 % chunks == 0 && s.mma_m * chunks % block == 0 && s.mma_n * chunks % block == 0;
 }
 
@@ -94,7 +96,7 @@ std::optional<std::string> verify(const Schedule& schedule, const Region& region
                                   const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
   if (auto why = verify_fields<MmaSchedule>(schedule)) return why;
   const auto s = typed<MmaSchedule>(schedule);
-  if (!whole_tiles(s))
+  if (!whole_tiles(s, chunk_of(mma_view(region, layouts).a.dtype())))
     return fmt::format("tiles of {} x {} x {} are not whole for warps of {} x {}", s.mma_m, s.mma_n, s.mma_k, s.warp,
                        s.warp);
   return refuse_tiles({s.stages, s.mma_m, s.mma_n, s.mma_k, s.copy_a > 0, s.copy_b > 0, s.vector}, region, layouts,
@@ -106,8 +108,8 @@ std::optional<std::string> verify(const Schedule& schedule, const Region& region
 Skeleton mma_skeleton() {
   return {.name = "mma",
           .form = kGrouped,
-          .see = see_halves_product,
-          .wish = wish_halves_product,
+          .see = see_narrow_product,
+          .wish = wish_narrow_product,
           .candidates = candidates,
           .verify = verify};
 }

@@ -9,7 +9,8 @@ MmaTiles::MmaTiles(Kernel& k, const Shape& shape)
     : k_(k),
       s_(k),
       view_(mma_view(k.region, k.layouts())),
-      bf16_(view_.a.dtype() == DType::bf16),
+      type_(view_.a.dtype()),
+      chunk_(chunk_of(type_)),
       copies_(shape.copy_a || shape.copy_b),
       fill_a_(shape.fill_a),
       fill_b_(shape.fill_b),
@@ -19,16 +20,32 @@ MmaTiles::MmaTiles(Kernel& k, const Shape& shape)
   frame_.tile_n = shape.n;
   frame_.tile_k = shape.k;
   k_.block = static_cast<int>(shape.threads);
-  const int64_t threads = shape.threads / (shape.k / 8);
-  if (shape.copy_a) a_.emplace(s_, view_, view_.a, MmaCopies::Tile{"a", "m", view_.m, frame_.m, shape.m, threads});
-  if (shape.copy_b) b_.emplace(s_, view_, view_.b, MmaCopies::Tile{"b", "n", view_.n, frame_.n, shape.n, threads});
+  const int64_t threads = shape.threads / (shape.k / chunk_);
+  whole_steps_ = steps_are_whole(shape);
+  const auto tile = [&](const char* name, const char* row, const std::vector<int>& axes, const Dim& extent,
+                        int64_t size) { return MmaCopies::Tile{name, row, axes, extent, size, threads, whole_steps_}; };
+  if (shape.copy_a) a_.emplace(s_, view_, view_.a, tile("a", "m", view_.m, frame_.m, shape.m));
+  if (shape.copy_b) b_.emplace(s_, view_, view_.b, tile("b", "n", view_.n, frame_.n, shape.n));
+}
+
+/// A step stays within one extent of the last summed axis, and nobody asks where along it a chunk stands.
+bool MmaTiles::steps_are_whole(const Shape& shape) const {
+  if (view_.k.empty()) return false;
+  const int last = view_.k.back();
+  const auto inner = s_.extent(last).constant();
+  const auto guarded = [&](bool copied, const Expr& operand) {
+    return copied && MmaCopies::guards_along(s_, operand, last);
+  };
+  return (view_.k.size() == 1 || (inner && *inner % shape.k == 0)) && !guarded(shape.copy_a, view_.a) &&
+         !guarded(shape.copy_b, view_.b);
 }
 
 /// What is known before the loop, and `fill`: step t into a stage.
 void MmaTiles::declare_fill(const StageText::Point& point) {
   if (copies_) {
-    k_.constant("kRowStep", threads_ / (frame_.tile_k / 8));
-    k_.line("const int chunk = (int)threadIdx.x % kChunks;  // this thread copies 8 k of every kRowStep-th row");
+    k_.constant("kRowStep", threads_ / (frame_.tile_k / chunk_));
+    k_.line(fmt::format(
+        "const int chunk = (int)threadIdx.x % kChunks;  // this thread copies {} k of every kRowStep-th row", chunk_));
     k_.line("const int row = (int)threadIdx.x / kChunks;");
     k_.line("const int at = place<kChunks>(row, chunk);");
   }
@@ -38,10 +55,12 @@ void MmaTiles::declare_fill(const StageText::Point& point) {
   k_.open(fmt::format("const auto fill = [&]({} step, int stage)", k_.index_type()));
   if (copies_) {
     Env along(point.env.size(), Dim(0));
-    const Dim k = k_.declare_index("k", "step * kTileK + chunk * 8");
+    const std::string own = fmt::format(" + chunk * {}", chunk_);
+    const Dim k = k_.declare_index("k", "step * kTileK" + (whole_steps_ ? "" : own));
     const bool ragged = !frame_.k.is_constant() || frame_.k.value() % frame_.tile_k != 0;
+    const std::string last = k_.text_of(k) + (whole_steps_ ? own : "");
     const std::string within =
-        ragged ? k_.declare("bool", "within", fmt::format("{} < {}", k_.text_of(k), k_.text_of(frame_.k))) : "";
+        ragged ? k_.declare("bool", "within", fmt::format("{} < {}", last, k_.text_of(frame_.k))) : "";
     s_.decode(k, view_.k, along);
     if (a_) a_->copy(along, within, point);
     if (b_) b_->copy(along, within, point);
@@ -62,20 +81,21 @@ void MmaTiles::fill_elements(const std::string& tile, const Expr& value, const s
   const Dim at = k_.declare_index(name, fmt::format("{}0 + tile_{}", name, name));
   const Dim at_k = k_.declare_index("k", "step * kTileK + tile_k");
   const std::string edge = frame_.inside(at, extent, size, at_k);
-  k_.line("unsigned short value = 0;");
+  const std::string type = memory_type(type_);
+  k_.line(fmt::format("{} value = 0;", type));
   k_.open("if (" + (edge.empty() ? "true" : edge) + ")");
   s_.decode(at, axes, point.env);
   s_.decode(at_k, view_.k, point.env);
   k_.line(fmt::format("value = {};", bits_of(value, point)));
   k_.close();
   k_.line(
-      fmt::format("reinterpret_cast<unsigned short*>(shared.{}[stage])[place<kChunks>(tile_{}, tile_k / 8) * 8 + "
-                  "tile_k % 8] = value;",
-                  tile, name));
+      fmt::format("reinterpret_cast<{0}*>(shared.{1}[stage])[place<kChunks>(tile_{2}, tile_k / {3}) * {3} + "
+                  "tile_k % {3}] = value;",
+                  type, tile, name, chunk_));
   k_.close();
 }
 
-/// The operand's 16 bits: those in memory when it is a plain read.
+/// The operand as memory holds it; of a plain read what is there.
 std::string MmaTiles::bits_of(const Expr& value, const StageText::Point& point) {
   const int read = mma_read(value);
   if (read < 0) {

@@ -11,6 +11,9 @@
 
 namespace opfuse::cuda {
 
+/// Numbers that 128 bytes hold: the depth of a step of products of four warps.
+inline int64_t depth_of(const Kernel& k) { return 8 * chunk_of(mma_view(k.region, k.layouts()).a.dtype()); }
+
 class MmaTiles {
  protected:
   struct Shape {
@@ -25,11 +28,16 @@ class MmaTiles {
   StageText s_;
   TileView view_;
   TileFrame frame_{s_, view_};
-  bool bf16_, copies_, fill_a_, fill_b_;
+  DType type_;     ///< of the factors
+  int64_t chunk_;  ///< of them are 16 bytes
+  bool copies_, fill_a_, fill_b_;
+  bool whole_steps_ = false;  ///< a step's chunks are known before the loop
   std::string fillers_;
   int64_t threads_;  ///< that fill
   std::optional<MmaCopies> a_, b_;
 
+  /// Depth of one product of a warp or a group, 32 bytes.
+  int64_t product_depth() const { return 2 * chunk_; }
   /// What is known before the loop, and `fill`: step t into a stage.
   void declare_fill(const StageText::Point& point);
   /// The `vector` results from (row, column) on, texts of their coordinates, as staging[row][column] has their sums.
@@ -37,6 +45,7 @@ class MmaTiles {
              const StoreVector& store = {});
 
  private:
+  bool steps_are_whole(const Shape& shape) const;
   void fill_elements(const std::string& tile, const Expr& value, const std::vector<int>& axes, const std::string& name,
                      const std::string& size_name, const Dim& extent, int64_t size, const StageText::Point& outside);
   std::string bits_of(const Expr& value, const StageText::Point& point);

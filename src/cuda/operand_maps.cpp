@@ -10,13 +10,16 @@
 #include <algorithm>
 
 #include "cuda/mma_operands.hpp"
+#include "cuda/skeletons.hpp"
 #include "cuda/vector_body.hpp"
 #include "kernel/reads.hpp"
 
 namespace opfuse::cuda {
 namespace {
 
-constexpr int64_t kBytes = 2, kColumns = 64, kMostStep = 8, kAligned = 16;
+constexpr int64_t kBoxBytes = 128, kMostStep = 8, kAligned = 16;
+
+int64_t bytes_of(DType dtype) { return static_cast<int64_t>(byte_size(dtype)); }
 
 /// Axes that walk memory as one: `size` elements `step` apart.
 struct Run {
@@ -53,23 +56,24 @@ std::optional<int64_t> stride_of(const ParamLayout& l, size_t dim) {
 }
 
 /// Bytes of the element that all axes at 0 name.
-std::optional<int64_t> offset_of(const IndexMap& map, const ParamLayout& layout) {
+std::optional<int64_t> offset_of(const IndexMap& map, const ParamLayout& layout, int64_t bytes) {
   int64_t offset = 0;
   for (size_t d = 0; d < map.dims.size(); ++d) {
     const auto at = map.dims[d].offset.constant(), stride = stride_of(layout, d);
     if (map.dims[d].dynamic || !at || (*at && !stride)) return std::nullopt;
-    if (*at) offset += *at * *stride * kBytes;
+    if (*at) offset += *at * *stride * bytes;
   }
   return offset >= 0 && offset % kAligned == 0 ? std::optional(offset) : std::nullopt;
 }
 
 /// Adds a dimension to a map of boxes; false: its stride is none.
 bool add(OperandMap& to, const Run& run, int64_t box, OperandMap::Along along = OperandMap::Along::axes) {
+  const int64_t step = run.step * bytes_of(to.map.dtype);
   to.map.sizes.push_back(run.size);
-  if (to.map.sizes.size() > 1) to.map.strides.push_back(run.step * kBytes);
+  if (to.map.sizes.size() > 1) to.map.strides.push_back(step);
   to.map.box.push_back(box);
   to.at.push_back({along, 0, run.terms, {}});
-  return to.map.sizes.size() == 1 ? run.step == 1 : run.step * kBytes % kAligned == 0;
+  return to.map.sizes.size() == 1 ? run.step == 1 : step % kAligned == 0;
 }
 
 /// Operand and result alike: `inner` axes lie together, `rows` nest, each of `single` stands at one place.
@@ -77,14 +81,15 @@ std::optional<OperandMap> boxes(int param, DType dtype, const IndexMap& map, con
                                 const std::vector<Dim>& extents, const std::vector<int>& inner,
                                 const std::vector<std::vector<int>>& single, const std::vector<int>& rows,
                                 int64_t height) {
-  const auto offset = offset_of(map, layout);
+  const auto offset = offset_of(map, layout, bytes_of(dtype));
   const auto along = runs_of(inner, extents, map, layout), down = runs_of(rows, extents, map, layout);
   if (!offset || !along || !down || along->size() != 1 || down->size() != 1) return std::nullopt;
   OperandMap result;
   result.map.buffer = param;
   result.map.dtype = dtype;
   result.map.offset = *offset;
-  bool good = add(result, along->front(), kColumns) && add(result, down->front(), height, OperandMap::Along::rows);
+  bool good = add(result, along->front(), kBoxBytes / bytes_of(dtype)) &&
+              add(result, down->front(), height, OperandMap::Along::rows);
   for (const auto& axes : single) {
     const auto runs = runs_of(axes, extents, map, layout);
     if (!runs) return std::nullopt;
@@ -189,7 +194,8 @@ std::optional<OperandMap> pixels(const Region& region, const ParamLayout& layout
   map.dtype = param.type.dtype;
   map.sizes = {shape[*channels]};
   map.steps = {1};
-  map.box = {kColumns, height};
+  const int64_t bytes = bytes_of(map.dtype);
+  map.box = {kBoxBytes / bytes, height};
   result.at.push_back({OperandMap::Along::axes, 0, {{view.k.back(), 1}}, {}});
   const bool images = dims.back().plain && dims.size() > 1;
   const size_t count = dims.size() - (images ? 1 : 0);
@@ -197,9 +203,9 @@ std::optional<OperandMap> pixels(const Region& region, const ParamLayout& layout
   for (size_t i = 0; i < dims.size(); ++i) {
     const ImageDim& dim = dims[i];
     const auto stride = stride_of(layout, dim.dim);
-    if (!stride || *stride <= 0 || *stride * kBytes % kAligned) return std::nullopt;
+    if (!stride || *stride <= 0 || *stride * bytes % kAligned) return std::nullopt;
     map.sizes.push_back(shape[dim.dim]);
-    map.strides.push_back(*stride * kBytes);
+    map.strides.push_back(*stride * bytes);
     map.steps.push_back(i < count ? dim.step : 1);
     result.at.push_back(dim.at);
     if (i == count) continue;
@@ -229,7 +235,7 @@ const Read* read_of(const Region& region, const std::vector<ParamLayout>& layout
   if (index < 0 || view.k.empty()) return nullptr;
   const Read& read = region.stages[0].reads[static_cast<size_t>(index)];
   const auto p = static_cast<size_t>(read.index);
-  return byte_size(region.params[p].type.dtype) == kBytes && layouts[p].layout.blocks.empty() ? &read : nullptr;
+  return is_factor(region.params[p].type.dtype) && layouts[p].layout.blocks.empty() ? &read : nullptr;
 }
 
 }  // namespace
@@ -268,8 +274,7 @@ std::optional<OperandMap> map_of_result(const Region& region, const std::vector<
   if (stage.outputs.size() != 1) return std::nullopt;
   const StageOutput& o = stage.outputs[0];
   const ParamLayout& layout = layouts[static_cast<size_t>(o.param)];
-  if (byte_size(o.dtype) != kBytes || !is_float(o.dtype) || o.clipped || !layout.layout.blocks.empty())
-    return std::nullopt;
+  if (byte_size(o.dtype) != 2 || !is_float(o.dtype) || o.clipped || !layout.layout.blocks.empty()) return std::nullopt;
   auto found = boxes(o.param, o.dtype, o.map, layout, axis_extents(stage), view.n, {view.batch}, view.m, rows);
   return found && found->map.sizes.size() <= 3 ? found : std::nullopt;
 }

@@ -22,11 +22,11 @@ struct OperandMap {
   std::vector<Coordinate> at;  ///< by the map's dimensions
 };
 
-/// `rows`: those of `axes` by 64 of the last summed axis; nullopt: they are no box.
+/// `rows`: those of `axes` by 128 bytes of the last summed axis; nullopt: they are no box.
 std::optional<OperandMap> map_of_operand(const Region& region, const std::vector<ParamLayout>& layouts,
                                          const TileView& view, const Expr& operand, const std::vector<int>& axes,
                                          int64_t rows);
-/// The same by 64 of all summed axes together, where they nest.
+/// The same by 128 bytes of all summed axes together, where they nest.
 std::optional<OperandMap> map_of_flat_operand(const Region& region, const std::vector<ParamLayout>& layouts,
                                               const TileView& view, const Expr& operand, const std::vector<int>& axes,
                                               int64_t rows);

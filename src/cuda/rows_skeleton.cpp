@@ -40,7 +40,7 @@ void wish_channels_last(const Region& region, LayoutWish& wish) {
   if (stage.anchor != Anchor::window || stage.domain.size() < 3) return;
   const auto set = [&](int param, const IndexMap& map) {
     const TensorType& type = region.params[static_cast<size_t>(param)].type;
-    if (!is_half(type.dtype) || type.shape.rank() < 3) return;
+    if (!is_factor(type.dtype) || type.shape.rank() < 3) return;
     wish.params[static_cast<size_t>(param)] = layout_along(map, type.shape.rank(), 1);
   };
   for (const Read& r : stage.reads) set(r.index, r.map);

@@ -16,7 +16,7 @@ struct MmaSchedule {
   static void each(Self& self, F&& field) {
     field("mma_m", self.mma_m, Range{64, 128});
     field("mma_n", self.mma_n, Range{64, 128});
-    field("mma_k", self.mma_k, Range{32, 64});
+    field("mma_k", self.mma_k, Range{16, 64});
     field("warp", self.warp, Range{32, 64});
     field("stages", self.stages, Range{2, 8});
     field("copy_a", self.copy_a, kFlag);
@@ -25,7 +25,7 @@ struct MmaSchedule {
   }
 };
 
-/// Contractions on tensor cores by groups of four warps, 64 rows each; steps are 64 deep.
+/// Contractions on tensor cores by groups of four warps, 64 rows each; steps are 128 bytes deep.
 struct WgmmaSchedule {
   int64_t mma_m = 128, mma_n = 128;  ///< of a block's tile: rows, columns
   int64_t stages = 3;                ///< of tiles in shared memory

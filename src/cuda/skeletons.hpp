@@ -3,6 +3,7 @@
 
 #include "cuda/tile_view.hpp"
 #include "kernel/skeleton.hpp"
+#include "tensor/tf32.hpp"
 
 namespace opfuse::cuda {
 
@@ -28,5 +29,7 @@ void wish_channels_last(const Region& region, LayoutWish& wish);
 extern const RegionForm kGrouped;
 
 inline bool is_half(DType d) { return d == DType::f16 || d == DType::bf16; }
+/// What tensor cores multiply with fp32 sums; tf32 lies in 4 bytes.
+inline bool is_factor(DType d) { return is_half(d) || d == kTf32; }
 
 }  // namespace opfuse::cuda

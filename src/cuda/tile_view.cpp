@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cuda/skeletons.hpp"
 #include "cuda/stage.hpp"
 #include "region/dependence.hpp"
 #include "region/single_stage.hpp"
@@ -88,7 +89,7 @@ std::variant<TileView, std::string> view_tiles(const Region& region) {
   const Expr& product = stage.reductions[0].value;
   const DType dtype = product.dtype();
   if (product.op() != ExprOp::mul) return "not a sum of products";
-  if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16) return "products are not computed in f32";
+  if (dtype != DType::f32 && !is_factor(dtype)) return "products are not computed in f32";
   TileView view;
   view.a = product.args()[0];
   view.b = product.args()[1];

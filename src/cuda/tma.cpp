@@ -19,7 +19,7 @@
 namespace opfuse::cuda {
 namespace {
 
-constexpr int64_t kDepth = 64, kGroup = 128, kRows = 64;
+constexpr int64_t kChunks = 8, kGroup = 128, kRows = 64;  // 128 bytes of k a step
 
 class Tma : MmaTiles {
  public:
@@ -52,7 +52,8 @@ class Tma : MmaTiles {
   std::optional<OperandMap> map_a_, map_b_, map_y_;
 
   Tma(Kernel& k, const TmaSchedule& s)
-      : MmaTiles(k, {s.mma_m, s.mma_n, kDepth, kGroup, s.copy_a > 0, s.copy_b > 0, !s.map_a, !s.map_b, "kFillers"}),
+      : MmaTiles(k,
+                 {s.mma_m, s.mma_n, depth_of(k), kGroup, s.copy_a > 0, s.copy_b > 0, !s.map_a, !s.map_b, "kFillers"}),
         schedule_(s),
         groups_(s.mma_m / kRows) {}
 
@@ -60,15 +61,15 @@ class Tma : MmaTiles {
   bool mapped() const { return schedule_.map_a || schedule_.map_b; }
   bool gives_registers() const { return groups_ > 1 && !fills(); }
 
-  std::string product() const { return fmt::format("product_{}_{}", bf16_ ? "bf16" : "f16", schedule_.mma_n); }
+  std::string product() const { return fmt::format("product_{}_{}", name_of(type_), schedule_.mma_n); }
 
   void declare_constants() {
     k_.block = static_cast<int>(kGroup * (groups_ + 1));
     k_.resident = groups_ == 1 && schedule_.mma_n < 256 ? 2 : 1;
     k_.constant("kTileM", frame_.tile_m);
     k_.constant("kTileN", frame_.tile_n);
-    k_.constant("kTileK", kDepth);
-    k_.constant("kChunks", kDepth / 8);
+    k_.constant("kTileK", frame_.tile_k);
+    k_.constant("kChunks", kChunks);
     k_.constant("kStages", schedule_.stages);
     k_.constant("kGroups", groups_);
     k_.constant("kPart", kTmaPart);
@@ -78,13 +79,13 @@ class Tma : MmaTiles {
     k_.constant("kResident", k_.resident);
     k_.declare_type(
         fmt::format("struct Shared {{  // tiles first: the swizzle begins anew every 1024 bytes\n"
-                    "  uint4 a[kStages][kTileM * kChunks];  // 16 bytes, 8 k, at place(row, k / 8)\n"
+                    "  uint4 a[kStages][kTileM * kChunks];  // 16 bytes, {1} k, at place(row, k / {1})\n"
                     "  uint4 b[kStages][kTileN * kChunks];\n"
-                    "{}"
+                    "{0}"
                     "  float sums[kGroups * 4][16][kPart + kStagingPad];  // of each warp\n"
                     "  unsigned long long full[kStages], empty[kStages];\n"
                     "}};\n",
-                    schedule_.map_y ? "  uint4 y[kTileN / 64][kTileM * kChunks];  // 64 columns a box\n" : ""));
+                    schedule_.map_y ? "  uint4 y[kTileN / 64][kTileM * kChunks];  // 64 columns a box\n" : "", chunk_));
     const int64_t bytes = tma_shared_bytes(schedule_);
     k_.hold(bytes, bytes);
     k_.grid = min(Dim(schedule_.blocks), frame_.blocks());
@@ -235,9 +236,9 @@ class Tma : MmaTiles {
   void next_stage() { k_.line("if (++stage == kStages) stage = 0, phase ^= 1;"); }
 
   Dim steps() const {
-    if (fills()) return ceil_div(frame_.k, Dim(kDepth));
+    if (fills()) return ceil_div(frame_.k, Dim(frame_.tile_k));
     std::vector<int> taps(view_.k.begin(), view_.k.end() - 1);
-    return s_.elements(taps) * ceil_div(s_.extent(view_.k.back()), Dim(kDepth));
+    return s_.elements(taps) * ceil_div(s_.extent(view_.k.back()), Dim(frame_.tile_k));
   }
 
   void consume() {
@@ -257,7 +258,8 @@ class Tma : MmaTiles {
     k_.line("const unsigned long long b = operand_rows128(&shared.b[stage][0]);");
     k_.line("product_begin();");
     k_.line("#pragma unroll");
-    k_.line(fmt::format("for (int k = 0; k < kTileK / 16; ++k) {}(sum, a + k * 2, b + k * 2);", product()));
+    k_.line(fmt::format("for (int k = 0; k < kTileK / {}; ++k) {}(sum, a + k * 2, b + k * 2);", product_depth(),
+                        product()));
     k_.line("product_commit();");
     k_.line("product_wait<1>();  // the step before is multiplied");
     k_.line("if (step > 0 && lane == 0) barrier_arrive(&shared.empty[stage == 0 ? kStages - 1 : stage - 1]);");
@@ -321,7 +323,7 @@ class Tma : MmaTiles {
 }  // namespace
 
 int64_t tma_shared_bytes(const TmaSchedule& s) {
-  const int64_t tiles = s.stages * (s.mma_m + s.mma_n) * kDepth * 2, result = s.map_y ? s.mma_m * s.mma_n * 2 : 0;
+  const int64_t tiles = s.stages * (s.mma_m + s.mma_n) * kChunks * 16, result = s.map_y ? s.mma_m * s.mma_n * 2 : 0;
   const int64_t sums = s.mma_m / 16 * 16 * (kTmaPart + kTmaPad) * 4;
   return tiles + result + sums + s.stages * 16;
 }

@@ -1,4 +1,4 @@
-// Contractions fed by Hopper's copy engine as a skeleton: 16-bit operands that are boxes or images of tensor maps, from
+// Contractions fed by Hopper's copy engine as a skeleton: narrow operands that are boxes or images of tensor maps, from
 // 64 rows and columns on.
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ namespace {
 bool has_copy_engine(const TargetInfo& target) { return target.cuda_arch == "sm_90a" || target.emulated; }
 
 bool see(const Region& region, const TargetInfo& target) {
-  return has_copy_engine(target) && see_halves_product(region, target);
+  return has_copy_engine(target) && see_narrow_product(region, target);
 }
 
 /// Which of the operands are tensor maps: all summed elements together where one of them is none.
@@ -63,8 +63,9 @@ std::vector<Candidate> candidates(const Region& region, const std::vector<ParamL
   const TileView view = mma_view(region, layouts);
   const Stage& stage = region.stages[0];
   const int64_t m = typical_product(stage, view.m), n = typical_product(stage, view.n),
-                k = typical_product(stage, view.k), batch = typical_product(stage, view.batch);
-  if (std::min(m, n) < 64 || k < 16) return {};
+                k = typical_product(stage, view.k), batch = typical_product(stage, view.batch),
+                chunk = chunk_of(view.a.dtype());
+  if (std::min(m, n) < 64 || k < 2 * chunk) return {};
   const Tile& tile = *std::min_element(std::begin(kTiles), std::end(kTiles), [&](const Tile& x, const Tile& y) {
     return time_of(x, m, n, batch, target) < time_of(y, m, n, batch, target);
   });
@@ -73,8 +74,9 @@ std::vector<Candidate> candidates(const Region& region, const std::vector<ParamL
   s.mma_n = tile.n;
   see_maps(region, layouts, view, s);
   if (s.map_a + s.map_b < 2) {
-    if (s.map_a + s.map_b == 0 || k % 8) return {};  // filled by threads its products wait for issue slots, as mma's do
-    s.mma_n = std::min<int64_t>(s.mma_n, 128);       // the group that fills needs its registers
+    if (s.map_a + s.map_b == 0 || k % chunk)
+      return {};                                // filled by threads its products wait for issue slots, as mma's do
+    s.mma_n = std::min<int64_t>(s.mma_n, 128);  // the group that fills needs its registers
   }
   s.vector = stored_together(stage, layouts, view.n.back());
   s.map_y = s.vector == 8 && map_of_result(region, layouts, view, 64).has_value();
@@ -115,7 +117,7 @@ Skeleton tma_skeleton() {
   return {.name = "tma",
           .form = kGrouped,
           .see = see,
-          .wish = wish_halves_product,
+          .wish = wish_narrow_product,
           .candidates = candidates,
           .verify = verify};
 }

@@ -1,9 +1,8 @@
-// Contraction on tensor cores by groups of four warps (wgmma, sm_90a): f16 or bf16 operands straight from shared
+// Contraction on tensor cores by groups of four warps (wgmma, sm_90a): f16, bf16 or tf32 operands straight from shared
 // memory, fp32 sums; convolutions as implicit GEMM.
 //
-//   shared.a [kStages][kTileM][64], shared.b [kStages][kTileN][64]      k is contiguous; the unit's swizzle of 128
-//   bytes is
-//                                                                      that of place<8>
+//   shared.a [kStages][kTileM][128 bytes], shared.b [kStages][kTileN][128 bytes]      k is contiguous; the unit's
+//   swizzle of 128 bytes is that of place<8>
 //   a ring of stages: while step t is multiplied, copies for step t + kStages - 1 are given out
 //   each group: 64 x kTileN sums
 //   epilogue once, through the ring's memory
@@ -19,7 +18,7 @@
 namespace opfuse::cuda {
 namespace {
 
-constexpr int64_t kDepth = 64, kStagingPad = 4;
+constexpr int64_t kChunks = 8, kStagingPad = 4;  // 128 bytes of k a step
 
 class Wgmma : MmaTiles {
  public:
@@ -59,25 +58,26 @@ class Wgmma : MmaTiles {
   WgmmaSchedule schedule_;
 
   Wgmma(Kernel& k, const WgmmaSchedule& s)
-      : MmaTiles(k, {s.mma_m, s.mma_n, kDepth, s.mma_m * 2, s.copy_a > 0, s.copy_b > 0}), schedule_(s) {}
+      : MmaTiles(k, {s.mma_m, s.mma_n, depth_of(k), s.mma_m * 2, s.copy_a > 0, s.copy_b > 0}), schedule_(s) {}
 
-  std::string product() const { return fmt::format("product_{}_{}", bf16_ ? "bf16" : "f16", schedule_.mma_n); }
+  std::string product() const { return fmt::format("product_{}_{}", name_of(type_), schedule_.mma_n); }
 
   void declare_constants() {
     k_.constant("kTileM", frame_.tile_m);
     k_.constant("kTileN", frame_.tile_n);
     k_.constant("kTileK", frame_.tile_k);
-    k_.constant("kChunks", kDepth / 8);
+    k_.constant("kChunks", kChunks);
     k_.constant("kStages", schedule_.stages);
     k_.constant("kStagingPad", kStagingPad);
     k_.constant("kVector", schedule_.vector);
     k_.constant("kBlock", k_.block);
     k_.declare_type(
-        "struct Shared {\n"
-        "  uint4 a[kStages][kTileM * kChunks];  // 16 bytes, 8 k, at place(row, k / 8)\n"
-        "  uint4 b[kStages][kTileN * kChunks];\n"
-        "};\n");
-    const int64_t ring = schedule_.stages * (frame_.tile_m + frame_.tile_n) * kDepth * 2;
+        fmt::format("struct Shared {{\n"
+                    "  uint4 a[kStages][kTileM * kChunks];  // 16 bytes, {0} k, at place(row, k / {0})\n"
+                    "  uint4 b[kStages][kTileN * kChunks];\n"
+                    "}};\n",
+                    chunk_));
+    const int64_t ring = schedule_.stages * (frame_.tile_m + frame_.tile_n) * kChunks * 16;
     const int64_t staging = k_.block / 32 * 16 * (frame_.tile_n + kStagingPad) * 4;
     k_.hold(std::max(ring, staging), std::max(ring, staging));
     k_.resident = 2;
@@ -91,13 +91,14 @@ class Wgmma : MmaTiles {
       for (const char* helper : {"copy_16", "copy_commit", "copy_wait"}) k_.use(helper);
   }
 
-  /// 16 k are 32 bytes further in a row: 2 in a descriptor.
+  /// A product's k are 32 bytes in a row: 2 in a descriptor.
   void multiply() {
     k_.line("const unsigned long long a = operand_rows128(&shared.a[stage][group * 64 * kChunks]);");
     k_.line("const unsigned long long b = operand_rows128(&shared.b[stage][0]);");
     k_.line("product_begin();");
     k_.line("#pragma unroll");
-    k_.line(fmt::format("for (int k = 0; k < kTileK / 16; ++k) {}(sum, a + k * 2, b + k * 2);", product()));
+    k_.line(fmt::format("for (int k = 0; k < kTileK / {}; ++k) {}(sum, a + k * 2, b + k * 2);", product_depth(),
+                        product()));
     k_.line("product_commit();");
   }
 

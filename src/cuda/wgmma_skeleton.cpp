@@ -9,12 +9,10 @@
 namespace opfuse::cuda {
 namespace {
 
-constexpr int64_t kDepth = 64;
-
 bool has_group_products(const TargetInfo& target) { return target.cuda_arch == "sm_90a" || target.emulated; }
 
 bool see(const Region& region, const TargetInfo& target) {
-  return has_group_products(target) && see_halves_product(region, target);
+  return has_group_products(target) && see_narrow_product(region, target);
 }
 
 std::vector<Candidate> candidates(const Region& region, const std::vector<ParamLayout>& layouts,
@@ -24,7 +22,7 @@ std::vector<Candidate> candidates(const Region& region, const std::vector<ParamL
   const Stage& stage = region.stages[0];
   const int64_t m = typical_product(stage, view.m), n = typical_product(stage, view.n),
                 k = typical_product(stage, view.k), batch = typical_product(stage, view.batch);
-  if (std::min(m, n) < 64 || k < 16) return {};
+  if (std::min(m, n) < 64 || k < 2 * chunk_of(view.a.dtype())) return {};
   const auto blocks = [&](int64_t columns) { return (m + 127) / 128 * ((n + columns - 1) / columns) * batch; };
   WgmmaSchedule s;
   s.mma_n = n % 128 == 0 && blocks(128) >= target.multiprocessors ? 128 : 64;
@@ -41,8 +39,9 @@ std::optional<std::string> verify(const Schedule& schedule, const Region& region
   if (!has_group_products(target)) return target.name + " has no products of four warps (sm_90a)";
   const auto s = typed<WgmmaSchedule>(schedule);
   if (s.mma_m % 64 || s.mma_n % 64) return fmt::format("tiles of {} x {}, not of 64s", s.mma_m, s.mma_n);
-  return refuse_tiles({s.stages, s.mma_m, s.mma_n, kDepth, s.copy_a > 0, s.copy_b > 0, s.vector}, region, layouts,
-                      target);
+  return refuse_tiles({s.stages, s.mma_m, s.mma_n, 8 * chunk_of(mma_view(region, layouts).a.dtype()), s.copy_a > 0,
+                       s.copy_b > 0, s.vector},
+                      region, layouts, target);
 }
 
 }  // namespace
@@ -51,7 +50,7 @@ Skeleton wgmma_skeleton() {
   return {.name = "wgmma",
           .form = kGrouped,
           .see = see,
-          .wish = wish_halves_product,
+          .wish = wish_narrow_product,
           .candidates = candidates,
           .verify = verify};
 }

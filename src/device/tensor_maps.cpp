@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/fail.hpp"
+#include "tensor/tf32.hpp"
 
 namespace opfuse::cuda {
 namespace {
@@ -11,6 +12,7 @@ namespace {
 constexpr int kNoInterleave = 0, kPromote128 = 2, kZeros = 0;  // of cuda.h
 
 int type_of(DType dtype) {
+  if (dtype == kTf32) return 7;  // f32: rounded where it was stored, bytes are copied
   switch (dtype) {
     case DType::f16:
       return 6;

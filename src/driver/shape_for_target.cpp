@@ -44,7 +44,8 @@ Schedule schedule_by(const Generator& generator, const Region& region, const Tar
 std::optional<std::string> no_narrow_kernel(const Region& region, const TargetInfo& target) {
   if (target.traits.on_host) return no_halves_kernel(region, target);
   const Schedule schedule = schedule_by(generator_for(target), region, target);
-  if (schedule.skeleton == "mma" || schedule.skeleton == "wgmma") return std::nullopt;
+  for (const char* skeleton : {"mma", "wgmma", "tma"})
+    if (schedule.skeleton == skeleton) return std::nullopt;
   return "tensor cores do not take this product";
 }
 

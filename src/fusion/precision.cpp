@@ -17,7 +17,7 @@
 namespace opfuse {
 namespace {
 
-constexpr std::array kPrecisions{kFullPrecision, "bf16", "f16"};
+constexpr std::array kPrecisions{kFullPrecision, "bf16", "f16", "tf32"};
 
 /// Nodes of the graph and of its groups.
 void collect(const Graph& graph, std::vector<const Node*>& all) {
@@ -85,8 +85,7 @@ bool is_product(const Node& node) { return is_a<Conv>(node) || is_matrix_product
 
 void check_precision(const std::string& precision) {
   if (std::find(kPrecisions.begin(), kPrecisions.end(), precision) != kPrecisions.end()) return;
-  throw fail(E::bad_option, "there is no precision \"{}\"{}", precision,
-             precision == "tf32" ? ": no kernel multiplies in it" : "")
+  throw fail(E::bad_option, "there is no precision \"{}\"", precision)
       .hint(fmt::format("precisions are {}, of all groups or with @NODE", fmt::join(kPrecisions, ", ")));
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "tensor/number.hpp"
+#include "tensor/tf32.hpp"
 
 namespace opfuse {
 
@@ -23,6 +24,7 @@ std::string number_text(const Tensor& t, int64_t i) {
     case DType::u64:
       return fmt::format("{}", t.view<uint64_t>()[static_cast<size_t>(i)]);
     default:
+      if (t.dtype() == kTf32) return fmt::format("{}", static_cast<float>(t.real(i)));
       if (is_small_float(t.dtype())) return fmt::format("{}", t.real(i));
       return fmt::format("{}", t.integer(i));
   }

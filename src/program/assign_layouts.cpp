@@ -12,6 +12,7 @@
 
 #include "program/layout_facts.hpp"
 #include "program/min_cut.hpp"
+#include "tensor/tf32.hpp"
 
 namespace opfuse {
 namespace {
@@ -77,9 +78,9 @@ class Assigner {
 
   int count() const { return static_cast<int>(program_.buffers.size()); }
   const Buffer& buffer(int index) const { return program_.buffers[static_cast<size_t>(index)]; }
-  /// What the fast kernels compute: f32, bf16 and bytes on CPUs, 16 bits on tensor cores.
+  /// What the fast kernels compute: f32, bf16 and bytes on CPUs, 16 bits and tf32 on tensor cores.
   bool fast_type(DType d) const {
-    if (!target_.traits.channel_blocks) return d == DType::f16 || d == DType::bf16;
+    if (!target_.traits.channel_blocks) return d == DType::f16 || d == DType::bf16 || d == kTf32;
     return d == DType::f32 || d == DType::bf16 || byte_size(d) == 1;
   }
   /// Operands that only one kernel takes, where they lie as it wishes.

@@ -8,13 +8,14 @@
 #include "proof/conditioning.hpp"
 #include "proof/graph_of_launches.hpp"
 #include "proof/prove_groups.hpp"
+#include "tensor/tf32.hpp"
 
 namespace opfuse {
 
 constexpr double kOutputTolerance = 1e-4;
 
 double tolerance_of(DType dtype, double stated) {
-  if (dtype == DType::f16) return std::max(stated, 2e-3);
+  if (dtype == DType::f16 || dtype == kTf32) return std::max(stated, 2e-3);
   if (dtype == DType::bf16) return std::max(stated, 1e-2);
   return stated;
 }

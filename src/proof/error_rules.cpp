@@ -13,6 +13,7 @@
 #include "expr/real_ops.hpp"
 #include "tensor/number.hpp"
 #include "tensor/small_float.hpp"
+#include "tensor/tf32.hpp"
 
 namespace opfuse {
 namespace {
@@ -295,6 +296,7 @@ void overflow(DType computed, Lanes& out, int count) {
 DType computed_in(DType dtype) { return is_small_float(dtype) ? DType::f32 : dtype; }
 
 double unit_of(DType dtype) {
+  if (dtype == kTf32) return 0x1p-11;
   switch (dtype) {
     case DType::f16:
       return 0x1p-11;

@@ -1,6 +1,6 @@
-// Products for which the plan says bf16 or f16 read both factors in that type and add up in f32; what follows the sum
-// (bias, BatchNorm, activation, residual) stays f32 until the result is stored. The producer of a factor stores it in
-// bf16, and in f32 too where others read it: residual streams, norms and softmax keep full precision.
+// Products for which the plan says bf16, f16 or tf32 read both factors in that type and add up in f32; what follows the
+// sum (bias, BatchNorm, activation, residual) stays f32 until the result is stored. The producer of a factor stores it
+// in bf16, and in f32 too where others read it: residual streams, norms and softmax keep full precision.
 //
 //     [.., relu] -- x f32 -- [conv, relu] --          becomes
 //     [.., relu, cast] -- x' bf16 -- [cast f32, conv, relu] --          w' bf16 is made when compiling
@@ -22,6 +22,7 @@
 #include "ops/registry.hpp"
 #include "shape/inner_operand.hpp"
 #include "shape/join.hpp"
+#include "tensor/tf32.hpp"
 
 namespace opfuse {
 namespace {
@@ -32,7 +33,7 @@ struct Precision {
   std::string_view word;
   DType type;
 };
-constexpr Precision kNarrow[] = {{"bf16", DType::bf16}, {"f16", DType::f16}};
+constexpr Precision kNarrow[] = {{"bf16", DType::bf16}, {"f16", DType::f16}, {"tf32", kTf32}};
 
 std::string label_of(const Node& group) {
   return group.label.empty() ? group.op->name + "__" + group.name() : group.label;
@@ -270,7 +271,8 @@ bool run(Graph& graph, const ShapeContext& context, std::vector<ShapeVerdict>& v
 }  // namespace
 
 ShapingPass narrow_factors() {
-  return {kPass, "Products for which the plan says bf16 or f16 read factors of that type, which their producers store.",
+  return {kPass,
+          "Products for which the plan says bf16, f16 or tf32 read factors of that type, which their producers store.",
           run};
 }
 

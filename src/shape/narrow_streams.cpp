@@ -1,4 +1,5 @@
-// An image that groups with products in bf16 (or f16) pass on lies in memory in that type alone, residual streams too:
+// An image that groups with products in bf16 (f16, tf32) pass on lies in memory in that type alone, residual streams
+// too:
 //
 //     [conv, add r, relu, cast] -- y f32 ---------------- [conv, add y, relu]
 //                               -- y' bf16 -- [conv] ..                          y f32 is written and read for the add
@@ -15,6 +16,7 @@
 #include "ops/is_a.hpp"
 #include "ops/registry.hpp"
 #include "shape/join.hpp"
+#include "tensor/tf32.hpp"
 
 namespace opfuse {
 namespace {
@@ -22,7 +24,7 @@ namespace {
 constexpr const char* kPass = "narrow-streams";
 constexpr size_t kImageRank = 4;
 
-bool is_narrow(DType type) { return type == DType::bf16 || type == DType::f16; }
+bool is_narrow(DType type) { return type == DType::bf16 || type == DType::f16 || type == kTf32; }
 
 bool multiplies(const Node& group) {
   return group.body && std::any_of(group.body->nodes().begin(), group.body->nodes().end(),
@@ -151,7 +153,7 @@ bool run(Graph& graph, const ShapeContext& context, std::vector<ShapeVerdict>& v
 }  // namespace
 
 ShapingPass narrow_streams() {
-  return {kPass, "Images between products in bf16 or f16 lie in that type alone, residual streams too.", run};
+  return {kPass, "Images between products in bf16, f16 or tf32 lie in that type alone, residual streams too.", run};
 }
 
 }  // namespace opfuse

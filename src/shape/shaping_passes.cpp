@@ -39,7 +39,8 @@ const std::vector<std::string>& passes_of_types() {
 }
 
 const std::vector<std::string>& passes_of_launches() {
-  static const std::vector<std::string> kNames{"merge-siblings", "absorb-movements", "join-norms", "narrow-factors"};
+  static const std::vector<std::string> kNames{"merge-siblings", "absorb-movements", "join-norms", "narrow-factors",
+                                               "narrow-streams"};
   return kNames;
 }
 

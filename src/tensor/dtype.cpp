@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include "tensor/tf32.hpp"
+
 namespace opfuse {
 
 namespace {
@@ -14,8 +16,8 @@ struct Row {
   bool real, integer, negative;
 };
 
-// In the order of DType.
-constexpr std::array<Row, 25> kRows = {{
+// In the order of DType, then tf32.
+constexpr std::array<Row, 26> kRows = {{
     {"f32", 4, 32, true, false, true},      {"f64", 8, 64, true, false, true},
     {"f16", 2, 16, true, false, true},      {"bf16", 2, 16, true, false, true},
     {"i8", 1, 8, false, true, true},        {"u8", 1, 8, false, true, false},
@@ -28,9 +30,9 @@ constexpr std::array<Row, 25> kRows = {{
     {"f8e8m0", 1, 8, true, false, false},   {"f4e2m1", 1, 4, true, false, true},
     {"i4", 1, 4, false, true, true},        {"u4", 1, 4, false, true, false},
     {"i2", 1, 2, false, true, true},        {"u2", 1, 2, false, true, false},
-    {"unknown", 0, 0, false, false, false},
+    {"unknown", 0, 0, false, false, false}, {"tf32", 4, 19, true, false, true},
 }};
-static_assert(kRows.size() == static_cast<size_t>(DType::unknown) + 1);
+static_assert(kRows.size() == static_cast<size_t>(kTf32) + 1);
 
 const Row& row(DType dtype) { return kRows[static_cast<size_t>(dtype)]; }
 

@@ -11,6 +11,7 @@
 #include "base/fail.hpp"
 #include "tensor/number.hpp"
 #include "tensor/tensor.hpp"
+#include "tensor/tf32.hpp"
 
 namespace opfuse {
 namespace {
@@ -91,6 +92,7 @@ double from_byte_float(DType dtype, uint8_t code) {
 }
 
 double greatest_of(DType dtype) {
+  if (dtype == kTf32) return 0x1.ffcp127;
   switch (dtype) {
     case DType::f64:
       return std::numeric_limits<double>::max();
@@ -108,6 +110,7 @@ double greatest_of(DType dtype) {
 }
 
 uint64_t bits_of(DType dtype, double value) {
+  if (dtype == kTf32) return std::bit_cast<uint32_t>(to_tf32(to_float_odd(value)));
   switch (dtype) {
     case DType::f64:
       return std::bit_cast<uint64_t>(value);
@@ -123,6 +126,7 @@ uint64_t bits_of(DType dtype, double value) {
 }
 
 double value_of_bits(DType dtype, uint64_t bits) {
+  if (dtype == kTf32) return static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(bits)));
   switch (dtype) {
     case DType::f64:
       return std::bit_cast<double>(bits);

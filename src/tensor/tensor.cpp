@@ -10,6 +10,7 @@
 #include "base/parallel.hpp"
 #include "tensor/number.hpp"
 #include "tensor/small_float.hpp"
+#include "tensor/tf32.hpp"
 
 namespace opfuse {
 
@@ -48,6 +49,7 @@ std::shared_ptr<void> allocate(size_t bytes) {
 /// Calls f with a null pointer of the dtype's storage type.
 template <class F>
 auto with_storage(DType dtype, F&& f) {
+  if (dtype == kTf32) return f(static_cast<float*>(nullptr));
   switch (dtype) {
     case DType::f32:
       return f(static_cast<float*>(nullptr));
@@ -148,7 +150,7 @@ size_t Tensor::bytes() const { return checked_bytes(dtype_, sizes_); }
 TensorType Tensor::type() const { return {dtype_, Shape::of(sizes_)}; }
 
 double Tensor::real(int64_t i) const {
-  if (dtype_ == DType::f32) return static_cast<const float*>(data())[i];
+  if (dtype_ == DType::f32 || dtype_ == kTf32) return static_cast<const float*>(data())[i];
   if (dtype_ == DType::f16) return from_half(static_cast<const uint16_t*>(data())[i]);
   if (dtype_ == DType::bf16) return from_bfloat16(static_cast<const uint16_t*>(data())[i]);
   if (is_small_float(dtype_)) return from_byte_float(dtype_, static_cast<const uint8_t*>(data())[i]);
@@ -165,6 +167,10 @@ int64_t Tensor::integer(int64_t i) const {
 }
 
 void Tensor::set_real(int64_t i, double value) {
+  if (dtype_ == kTf32) {
+    static_cast<float*>(mutable_data())[i] = to_tf32(to_float_odd(value));
+    return;
+  }
   switch (dtype_) {
     case DType::f32:
       static_cast<float*>(mutable_data())[i] = static_cast<float>(value);

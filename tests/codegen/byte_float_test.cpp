@@ -66,6 +66,7 @@ std::vector<Case> cases() {
   all.push_back(
       {.name = "i32_wraps_to_i4", .region = region("i32", "i4", 37, "cast<i4>(r0:i32)"), .low = -99, .high = 99});
   all.push_back({.name = "u8_wraps_to_u2", .region = region("u8", "u2", 37, "cast<u2>(r0:u8)"), .low = 0, .high = 255});
+  all.push_back({.name = "f32_to_tf32", .region = region("f32", "tf32", 300, "cast<tf32>(r0)"), .tolerance = 0});
   all.push_back({.name = "bits_of_f32", .region = region("f32", "i32", 37, "bit_cast<i32>(r0)")});
   all.push_back({.name = "f16_of_bits", .region = region("f16", "u16", 37, "bit_cast<u16>(r0:f16)")});
   all.push_back({.name = "f64_of_bits", .region = region("i64", "f64", 19, "bit_cast<f64>(r0:i64)"), .high = 99});

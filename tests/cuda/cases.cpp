@@ -1,5 +1,6 @@
 // The shapes and expressions every skeleton is tested with.
 #include <cctype>
+#include <limits>
 
 #include "codegen/regions.hpp"
 #include "cuda/emulated.hpp"
@@ -39,7 +40,7 @@ std::string retyped(const std::string& text, const std::string& dtype) {
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size() - 1);
     std::string line = text.substr(at, end + 1 - at);
-    for (size_t f; (f = line.find("f32")) != std::string::npos;) line.replace(f, 3, dtype);
+    for (size_t f = 0; (f = line.find("f32", f)) != std::string::npos; f += dtype.size()) line.replace(f, 3, dtype);
     const size_t reduction = line.find("reduction ");
     const size_t value = reduction != std::string::npos ? line.find(' ', reduction + 10) : line.find(" = ");
     if (value != std::string::npos) line = line.substr(0, value) + typed(line.substr(value), dtype);
@@ -179,6 +180,41 @@ CudaCase bfloat(const std::string& name, const std::string& region) {
   return {.name = name, .region = retyped(region, "bf16"), .tolerance = 1e-2};
 }
 
+CudaCase tf32(const std::string& name, const std::string& region, Bindings bindings = {{}}) {
+  return {.name = name, .region = retyped(region, "tf32"), .bindings = std::move(bindings), .tolerance = 2e-3};
+}
+
+/// f32 results of factors that are rounded to tf32 already.
+std::string widened_text(int m, int n, int k) {
+  return fmt::format(
+      "region\nparam input tf32[{0},{2}]\nparam constant tf32[{1},{2}]\nparam output f32[{0},{1}]\nstage contraction\n"
+      "  domain [{0},{1}]\n  reduce [{2}]\n  read param 0 at [a0, a2]\n  read param 1 at [a1, a2]\n"
+      "  reduction sum mul(cast<f32>(r0:tf32), cast<f32>(r1:tf32))\n  output param 2 f32[{0},{1}] at [a0, a1] = s0\n",
+      m, n, k);
+}
+
+/// Numbers halfway between two of tf32, beside that, the largest, denormal ones, NaN; the kernel's rounding is the
+/// interpreter's.
+CudaCase rounded_to_tf32() {
+  std::vector<float> values;
+  for (float x : {1.0f, 0x1.004p0f, 0x1.ffcp0f, 0x1.ffcp127f, 0x1p-126f, 0x1p-136f, 3.0f, 0.1f})
+    for (float by : {0.0f, 0x1p-11f, 0x1.002p-11f, 0x1.ffep-12f, 0x1p-10f}) {
+      values.push_back(x + x * by);
+      values.push_back(-(x + x * by));
+    }
+  for (float x : {0.0f, -0.0f, 0x1p-137f, 0x1.8p-137f, 0x1p-149f, std::numeric_limits<float>::infinity(),
+                  std::numeric_limits<float>::quiet_NaN()})
+    values.push_back(x);
+  const auto n = static_cast<int64_t>(values.size());
+  const std::string type = fmt::format("[{}]", n);
+  return {.name = "round_to_tf32",
+          .region = fmt::format("region\nparam input f32{0}\nparam output tf32{0}\nstage map\n  domain {0}\n"
+                                "  read param 0 at [a0]\n  output param 1 tf32{0} at [a0] = cast<tf32>(r0)\n",
+                                type),
+          .tolerance = 0,
+          .given = {{0, Tensor::of(DType::f32, {n}, values)}}};
+}
+
 /// A tile of the skeleton: rows, columns, depth, warps' rows and columns, stages.
 struct MmaTile {
   int m, n, k, warp, stages;
@@ -204,6 +240,19 @@ void add_tensor_core_schedules(std::vector<CudaCase>& cases) {
                          .region = retyped(conv_region({.c = 24, .h = 5, .w = 5, .o = 24}), "f16"),
                          .schedule = mma_schedule(tile, copies, vector),
                          .tolerance = 2e-3});
+}
+
+void add_tf32_schedules(std::vector<CudaCase>& cases) {
+  const auto add = [&](const MmaTile& tile, int copies, int vector) {
+    cases.push_back({.name = fmt::format("conv_tf32_{}x{}_{}{}_{}", tile.m, tile.n, copies / 2, copies % 2, vector),
+                     .region = retyped(conv_region({.c = 12, .h = 5, .w = 5, .o = 20}), "tf32"),
+                     .schedule = mma_schedule(tile, copies, vector),
+                     .tolerance = 2e-3});
+  };
+  for (const MmaTile& tile : {MmaTile{64, 64, 32, 32, 3}, {128, 64, 16, 64, 4}, {128, 128, 16, 64, 4}}) add(tile, 3, 4);
+  add({64, 64, 32, 32, 3}, 0, 1);
+  add({128, 64, 16, 64, 4}, 1, 4);
+  add({128, 128, 16, 64, 4}, 2, 1);
 }
 
 /// Columns of a thread that small images do not choose: ragged, strided and dilated ones.
@@ -269,10 +318,17 @@ const std::vector<CudaCase>& tensor_core_cases() {
        .region = retyped(gemm_region("130", 72, 168), "f16"),
        .schedule = mma_schedule({128, 64, 32, 64, 4}, 3, 8),
        .tolerance = 2e-3},
+      {"gemm_tf32", widened_text(64, 64, 64)},
+      {"gemm_tf32_8", widened_text(100, 72, 68)},
+      tf32("gemm_tf32_odd", gemm_region("37", 53, 71)),
+      tf32("gemm_tf32_open", gemm_region("n", 24, 24), kSizes),
+      tf32("conv_tf32", conv_region({.c = 12, .h = 9, .w = 9, .o = 24, .stride = 2, .residual = true})),
+      tf32("conv_tf32_stem", conv_region({.c = 3, .h = 15, .w = 15, .o = 8, .kh = 7, .kw = 7, .stride = 2, .pad = 3})),
   };
   static const std::vector<CudaCase> all = [] {
     std::vector<CudaCase> list = cases;
     add_tensor_core_schedules(list);
+    add_tf32_schedules(list);
     return list;
   }();
   return all;
@@ -303,6 +359,7 @@ const std::vector<CudaCase>& map_cases() {
       {.name = "half", .region = map_text("[8,24]", "add(mul(r0, r1), r0)", "f16"), .tolerance = 2e-3},
       {.name = "half_odd", .region = map_text("[5,7]", "exp(r0)", "f16"), .tolerance = 2e-3},
       {.name = "bfloat", .region = map_text("[8,24]", "max(add(r0, r1), 0)", "bf16"), .tolerance = 1e-2},
+      rounded_to_tf32(),
   };
   return cases;
 }

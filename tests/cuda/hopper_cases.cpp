@@ -17,7 +17,9 @@ CudaCase with(const std::string& name, const std::string& region, int rows, int 
                         {"copy_a", copies / 2},
                         {"copy_b", copies % 2},
                         {"vector", vector}}},
-          .tolerance = type == "bf16" ? 1e-2 : 2e-3};
+          .tolerance = type == "bf16"  ? 1e-2
+                       : type == "f32" ? 2e-5
+                                       : 2e-3};
 }
 
 /// Blocks that stay, fed by the copy engine; `boxes`: results leave as boxes.
@@ -36,10 +38,12 @@ CudaCase stays(const std::string& name, const std::string& region, int rows, int
                         {"copy_a", copies / 2},
                         {"copy_b", copies % 2},
                         {"vector", vector}}},
-          .tolerance = type == "bf16" ? 1e-2 : 2e-3};
+          .tolerance = type == "bf16"  ? 1e-2
+                       : type == "f32" ? 2e-5
+                                       : 2e-3};
 }
 
-/// f32 results of operands that are stored in 16 bits.
+/// f32 results of operands that are stored in 16 bits, or as tf32.
 std::string widened(const std::string& type, int m, int n, int k) {
   return fmt::format(
       "region\nparam input {0}[{1},{3}]\nparam constant {0}[{2},{3}]\nparam output f32[{1},{2}]\nstage contraction\n"
@@ -80,6 +84,14 @@ const std::vector<CudaCase>& hopper_cases() {
       stays("elements", gemm_region("67", 64, 136), 64, 64, 3, 1, 1, "f16", 8, 1, 0),
       stays("nothing_mapped", gemm_region("67", 56, 71), 64, 64, 3, 1, 0, "f16", 8, 0, 0),
       with("widened", widened("f16", 70, 72, 136), 64, 64, 3, 3, 4, "f32"),
+      with("tf32", widened("tf32", 130, 40, 100), 128, 64, 3, 3, 4, "f32"),
+      with("conv_tf32", conv_region({.c = 12, .h = 9, .w = 9, .o = 72, .residual = true}), 64, 128, 2, 3, 4, "tf32"),
+      with("tf32_elements", gemm_region("67", 53, 71), 64, 64, 3, 0, 1, "tf32"),
+      stays("tf32", widened("tf32", 150, 72, 84), 128, 64, 2, 2, 0, "f32", 4),
+      stays("tf32_widest", widened("tf32", 70, 264, 36), 64, 256, 2, 1, 0, "f32", 4),
+      stays("conv_tf32", conv_region({.c = 36, .h = 9, .w = 16, .o = 80, .stride = 2}), 128, 128, 2, 1, 0, "tf32", 4),
+      stays("tf32_copied", widened("tf32", 150, 72, 164), 128, 64, 3, 1, 0, "f32", 4, 1, 2),
+      stays("tf32_elements", gemm_region("67", 64, 68), 64, 64, 3, 1, 0, "tf32", 4, 1, 0),
   };
   return all;
 }

@@ -51,7 +51,7 @@ std::vector<CudaCase> bases() {
                                                "channels",
                                                "sum_long",
                                                "gemm_half_128",
-                                               "gemm_half_8",
+                                               "gemm_tf32_8",
                                                "masked_short",
                                                "masked_short_four",
                                                "layer_norm_four",
@@ -165,8 +165,8 @@ void add_mutants(size_t base, const cuda::KernelText& kernel, std::vector<Mutant
   each("i * kRowStep", "(i + 1) * kRowStep", "row shifted");
   each("(stage + kStages - 1) % kStages", "stage", "stage removed from the ring");
   each("fill(t + stage + kStages - 1,", "fill(t + stage + kStages,", "step shifted");
-  each("& 16u", "& 0u", "tap lost");
-  each("0u;", "16u;", "tap added");
+  each("& bit_a)", "& 0u)", "tap lost");
+  each("0u;", "~0u;", "tap added");
   each("tap * kDilation", "(tap + 1) * kDilation", "tap shifted");
   each("rows_a[k] +", "rows_a[0] +", "fragment shifted");
   each("rows_b[k] +", "rows_b[0] +", "fragment shifted");
@@ -274,7 +274,7 @@ TEST(MutatedKernels, nearly_all_are_caught) {
 
 /// Blocks that stay: products, an image, an operand that threads fill.
 TEST(MutatedKernels, of_the_copy_engine_all_but_what_changes_nothing_are_caught) {
-  const Score score = score_of(named({"tma_ragged", "tma_conv_deep", "tma_copied"}));
+  const Score score = score_of(named({"tma_ragged", "tma_conv_deep", "tma_tf32_copied"}));
   EXPECT_GE(score.mutants, 100u);
   EXPECT_EQ(score.caught_synchronizations, score.synchronizations) << score.survivors;
   size_t bounds = 0;  // that end within a box or a vector of eight

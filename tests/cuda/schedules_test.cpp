@@ -32,6 +32,12 @@ TEST(Schedules, each_that_can_be_chosen_is_among_the_cases) {
   for (const char* tile : {"64x64x64 warp 32 stages 3", "128x64x32 warp 64 stages 4", "128x128x32 warp 64 stages 4"})
     for (const char* copies : {"00", "01", "10", "11"})
       for (int vector : {1, 8}) all.insert(fmt::format("mma {} copies {} vector {}", tile, copies, vector));
+  for (const char* how :
+       {"64x64x32 warp 32 stages 3 copies 11 vector 4", "128x64x16 warp 64 stages 4 copies 11 vector 4",
+        "128x128x16 warp 64 stages 4 copies 11 vector 4", "64x64x32 warp 32 stages 3 copies 00 vector 4",
+        "64x64x32 warp 32 stages 3 copies 00 vector 1", "128x64x16 warp 64 stages 4 copies 01 vector 4",
+        "128x128x16 warp 64 stages 4 copies 10 vector 1"})
+    all.insert(fmt::format("mma {}", how));  // tf32
   for (int tile : {32, 64, 128})
     for (int depth : {8, 16}) all.insert(fmt::format("tiles {} deep {}", tile, depth));
   for (int vector : {1, 2, 4, 8}) all.insert(fmt::format("rows team 1 vector {}", vector));

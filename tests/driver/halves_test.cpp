@@ -8,6 +8,7 @@
 #include "driver/one_projection.hpp"
 #include "driver/proof_case.hpp"
 #include "fusion/precision.hpp"
+#include "tensor/tf32.hpp"
 
 namespace opfuse {
 namespace {
@@ -132,7 +133,8 @@ TEST(Bf16, StaysF32ForAReason) {
 }
 
 TEST(NarrowFactors, RunOnTensorCores) {
-  for (const auto& [word, type] : {std::pair{"f16", DType::f16}, std::pair{"bf16", DType::bf16}}) {
+  for (const auto& [word, type] :
+       {std::pair{"f16", DType::f16}, std::pair{"bf16", DType::bf16}, std::pair{"tf32", kTf32}}) {
     const Compilation c = compiled(kNet, asking({word}), "cuda:emulated");
     for (const ShapeVerdict& v : of_pass(c.verdicts, "narrow-factors"))
       EXPECT_FALSE(v.refused) << v.nodes[0] << ": " << v.refused->message;
@@ -145,6 +147,21 @@ TEST(NarrowFactors, RunOnTensorCores) {
   }
   const Compilation f16 = compiled(kNet, asking({"f16"}), "cpu:avx512-bf16");
   EXPECT_EQ(of_pass(f16.verdicts, "narrow-factors").at(0).code(), "no_kernel");
+  const Compilation tf32 = compiled(kNet, asking({"tf32"}), "cpu:avx512-amx");
+  EXPECT_EQ(of_pass(tf32.verdicts, "narrow-factors").at(0).code(), "no_kernel");
+}
+
+/// Large products of sm_90a are other kernels than mma; their images lie in the narrow type alone.
+TEST(NarrowFactors, RunOnTheCopyEngine) {
+  constexpr const char* kWide = R"(graph (%x: f32[1,64,16,16]) {
+    %w = const rand<1> : f32[64,64,3,3] %v = conv(%x, %w) {pads = [1,1,1,1]} %y = relu(%v)
+    %u = const rand<2> : f32[64,64,1,1] %z = conv(%y, %u) %r = relu(%z)
+    %t = const rand<3> : f32[64,64,1,1] %s = conv(%r, %t) %o = add(%s, %y) return %o })";
+  const Compilation c = compiled(kWide, asking({"tf32"}), "cuda:sm_90a");
+  for (const ShapeVerdict& v : of_pass(c.verdicts, "narrow-factors"))
+    EXPECT_FALSE(v.refused) << v.nodes[0] << ": " << v.refused->message;
+  EXPECT_EQ(count_of(c, "tma"), 3);
+  EXPECT_THAT(between(c), testing::Each(kTf32));
 }
 
 /// The bias stays behind the activation that the model has it behind, at any precision; each graph's other order would
@@ -305,7 +322,7 @@ TEST(Bf16, RefusesOtherWordsAndNodes) {
     return std::string("accepted");
   };
   EXPECT_EQ(refused("fp16"), "bad_option");
-  EXPECT_EQ(refused("tf32"), "bad_option");
+  EXPECT_EQ(refused("int8"), "bad_option");
   EXPECT_EQ(refused("bf16@nowhere"), "unknown_name");
   EXPECT_EQ(refused("f32@#3"), "accepted");
 }

@@ -7,6 +7,7 @@
 
 #include "tensor/number.hpp"
 #include "tensor/tensor.hpp"
+#include "tensor/tf32.hpp"
 
 namespace opfuse {
 namespace {
@@ -34,6 +35,19 @@ TEST(SmallFloat, KnowsItsBorders) {
   EXPECT_EQ(from_byte_float(DType::f8e4m3fn, 1), 0x1p-9);
   EXPECT_EQ(from_byte_float(DType::f8e5m2, 1), 0x1p-16);
   EXPECT_EQ(from_byte_float(DType::f8e8m0, 0), 0x1p-127);
+}
+
+/// Halfway between two neighbours the larger size is taken, once.
+TEST(Tf32, RoundsHalfwayAwayFromZero) {
+  EXPECT_EQ(round_to(kTf32, 0x1.002p0), 0x1.004p0);
+  EXPECT_EQ(round_to(kTf32, -0x1.006p0), -0x1.008p0);
+  EXPECT_EQ(round_to(kTf32, 0x1.001ffffffffffp0), 1);
+  EXPECT_EQ(round_to(kTf32, 0x1.ffep127), HUGE_VAL);
+  EXPECT_EQ(round_to(kTf32, 0x1p-137), 0x1p-136);
+  EXPECT_EQ(round_to(kTf32, greatest_of(kTf32)), greatest_of(kTf32));
+  EXPECT_TRUE(std::isnan(round_to(kTf32, NAN)));
+  EXPECT_EQ(Tensor::scalar(DType::f32, 0x1.002p0).cast(kTf32).real(0), 0x1.004p0);
+  EXPECT_EQ(parse_dtype("tf32"), kTf32);
 }
 
 /// Halfway between two neighbours the even code is taken, beside it the nearer one.

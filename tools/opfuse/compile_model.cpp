@@ -99,7 +99,8 @@ void add_plan_flags(FlagSet& app, PlanFlags& flags) {
   app.add_option("--patterns", flags.patterns, "your own patterns, tried before the built-in ones (repeatable)")
       ->type_name("FILE.toml")
       ->allow_extra_args(false);
-  app.add_option("--precision", flags.precision, "compute products in f32 or bf16, all or those of a node (repeatable)")
+  app.add_option("--precision", flags.precision,
+                 "compute products in f32, bf16, f16 or tf32, all or those of a node (repeatable)")
       ->type_name("TYPE[@NODE]")
       ->allow_extra_args(false);
   app.add_option("--no-fuse", flags.no_fuse, "keep two nodes in separate groups and launches (repeatable)")

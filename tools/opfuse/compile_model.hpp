@@ -18,7 +18,7 @@ struct PlanFlags {
   bool allow_stale = false;
   bool no_rules = false;
   std::vector<std::string> patterns;   ///< files
-  std::vector<std::string> precision;  ///< "bf16", "f32@NODE"
+  std::vector<std::string> precision;  ///< "bf16", "tf32", "f32@NODE"
   size_t max_group_nodes = PlanRequest{}.max_group_nodes;
   std::vector<std::pair<std::string, std::string>> no_fuse, fuse;  ///< names of nodes
   std::vector<std::string> place;                                  ///< "NODE=DEVICE"

@@ -15,6 +15,7 @@
 #include "cpu/emit/math/byte_float.hpp"
 #include "cpu/emit/math/erf_table.hpp"
 #include "cpu/emit/math/exp_parts.hpp"
+#include "tensor/tf32.hpp"
 
 namespace opfuse::cpu {
 namespace {
@@ -326,6 +327,7 @@ Value* widen_half(Kernel& k, Value* bits, DType dtype) {
   llvm::Type* real = k.lanes(b.getFloatTy(), w);
   llvm::Type* word = k.lanes(b.getInt32Ty(), w);
   Value* x = b.CreateZExt(bits, word);
+  if (dtype == kTf32) return b.CreateBitCast(bits, real);
   if (dtype == DType::bf16) return b.CreateBitCast(b.CreateShl(x, 16), real);
   // exponent and mantissa moved into a float's, rescaled by 2^112 (denormals come out right)
   Value* magnitude = b.CreateShl(b.CreateAnd(x, 0x7FFF), 13);
@@ -344,6 +346,8 @@ Value* narrow_half(Kernel& k, Value* x, DType dtype) {
   const auto c = [&](uint32_t value) { return llvm::ConstantInt::get(word, value); };
   Value* bits = b.CreateBitCast(x, word);
   Value* nan = b.CreateFCmpUNO(x, x);
+  if (dtype == kTf32)
+    return b.CreateAnd(b.CreateSelect(nan, b.CreateOr(bits, c(0x400000)), b.CreateAdd(bits, c(0x1000))), c(0xFFFFE000));
   if (dtype == DType::bf16) {
     Value* lowest = b.CreateAnd(b.CreateLShr(bits, 16), 1);
     Value* up = b.CreateLShr(b.CreateAdd(bits, b.CreateAdd(lowest, c(0x7FFF))), 16);
