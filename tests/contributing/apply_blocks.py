@@ -133,7 +133,8 @@ class Build:
         words = [w for w in words if w not in (":", "&&")]
         library = self.tree / "libopfuse_llvm.so"
         batches = {name: self.batches.get(ROOT / name) for name in objects}
-        mine = {f"Unity/{batches[name].name}" if batches[name] else name.removeprefix("src/cpu/emit/") for name in objects}
+        emit = [name for name in objects if name.startswith("src/cpu/emit/")]  # batches of other rooms have the same names
+        mine = {f"Unity/{batches[name].name}" if batches[name] else name.removeprefix("src/cpu/emit/") for name in emit}
         kept = [w for w in words if not any(w.endswith(f"opfuse_llvm.dir/{name}.o") for name in mine)]
         at = kept.index("-o")
         run([*kept[:at], "-o", str(library), *objects.values(), *kept[at + 2:]], "link libopfuse_llvm.so", cwd=self.folder)
