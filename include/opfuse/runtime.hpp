@@ -65,6 +65,7 @@ struct LaunchInfo {
   std::vector<std::string> sources;  ///< source node names
   double flops = 0, bytes_read = 0, bytes_written = 0;
   int64_t parts = 1;
+  std::string products = "f32";  ///< the type of what it multiplies: "f32", "bf16", "f16", "int8"
 };
 
 struct Artifact;

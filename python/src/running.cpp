@@ -244,6 +244,7 @@ void bind_launch(nb::module_& m) {
       .def_ro("bytes_read", &LaunchInfo::bytes_read)
       .def_ro("bytes_written", &LaunchInfo::bytes_written)
       .def_ro("parts", &LaunchInfo::parts)
+      .def_ro("products", &LaunchInfo::products, "The type of what it multiplies: f32, bf16, f16 or int8.")
       .def("__repr__", [](const LaunchInfo& l) { return "<opfuse.LaunchInfo " + l.name + ">"; });
 }
 

@@ -14,6 +14,7 @@
 #include "base/parallel.hpp"
 #include "cpu/contraction/codes.hpp"
 #include "kernel/launch_size.hpp"
+#include "kernel/product_type.hpp"
 #include "link/distinct_specs.hpp"
 #include "link/emit_files.hpp"
 #include "link/generators.hpp"
@@ -253,6 +254,7 @@ ArtifactLaunch artifact_launch(const Program& program, const Launch& launch, con
                   d.shared_bytes, d.spill_bytes, d.launch_shared, d.launch_shared_most,
                   d.maps};
   out.schedule = launch.schedule.text();
+  out.products = product_type(launch.region);
   const LaunchCost cost = cost_of(program, launch.region);
   const Body* body = body_of(program, static_cast<size_t>(&launch - program.launches.data()));
   const Dim times = body && always_runs(*body) ? body->times : Dim(1);

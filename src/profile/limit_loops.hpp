@@ -32,17 +32,60 @@ OPFUSE_LOOP_512(bf16_512, "avx512f,avx512bf16")
 #define OPFUSE_STEP(k) asm volatile("vpdpbusd %1, %1, %0" : "+v"(sum[k]) : "v"(x));
 OPFUSE_LOOP_512(int8_512, "avx512f,avx512vnni")
 #undef OPFUSE_STEP
+// Sums of codes without VNNI: pairs of products of words, then an addition.
+#define OPFUSE_STEP(k)                                             \
+  {                                                                \
+    __m512 pairs;                                                  \
+    asm volatile("vpmaddwd %1, %1, %0" : "=v"(pairs) : "v"(x));    \
+    asm volatile("vpaddd %1, %0, %0" : "+v"(sum[k]) : "v"(pairs)); \
+  }
+OPFUSE_LOOP_512(words_512, "avx512f,avx512bw")
+#undef OPFUSE_STEP
 #undef OPFUSE_LOOP_512
 
-__attribute__((target("avx2,fma"), noinline)) inline void fma_256(int64_t steps) {
-  const __m256 x = _mm256_setzero_ps();
-  __m256 sum[kChains] = {};
-  for (int64_t i = 0; i < steps; ++i) {
-#define OPFUSE_STEP(k) asm volatile("vfmadd231ps %1, %1, %0" : "+x"(sum[k]) : "x"(x));
-    OPFUSE_CHAINS(OPFUSE_STEP)
-#undef OPFUSE_STEP
+/// The same over 256-bit registers.
+#define OPFUSE_LOOP_256(NAME, FEATURES)                                         \
+  __attribute__((target(FEATURES), noinline)) inline void NAME(int64_t steps) { \
+    const __m256 x = _mm256_setzero_ps();                                       \
+    __m256 sum[kChains] = {};                                                   \
+    for (int64_t i = 0; i < steps; ++i) {                                       \
+      OPFUSE_CHAINS(OPFUSE_STEP)                                                \
+    }                                                                           \
   }
-}
+#define OPFUSE_STEP(k) asm volatile("vfmadd231ps %1, %1, %0" : "+x"(sum[k]) : "x"(x));
+OPFUSE_LOOP_256(fma_256, "avx2,fma")
+#undef OPFUSE_STEP
+#define OPFUSE_STEP(k) asm volatile("%{vex%} vpdpbusd %1, %1, %0" : "+x"(sum[k]) : "x"(x));
+OPFUSE_LOOP_256(int8_256, "avx2")
+#undef OPFUSE_STEP
+#define OPFUSE_STEP(k)                                             \
+  {                                                                \
+    __m256 pairs;                                                  \
+    asm volatile("vpmaddwd %1, %1, %0" : "=x"(pairs) : "x"(x));    \
+    asm volatile("vpaddd %1, %0, %0" : "+x"(sum[k]) : "x"(pairs)); \
+  }
+OPFUSE_LOOP_256(words_256, "avx2")
+#undef OPFUSE_STEP
+#undef OPFUSE_LOOP_256
+
+/// Matrix registers: four of sums, two of data, two of weights, as kernels have them. All rows are full.
+inline constexpr int kMatrixSums = 4;
+#define OPFUSE_LOOP_MATRIX(NAME, INSTRUCTION)                                                                      \
+  __attribute__((noinline)) inline void NAME(int64_t steps) {                                                      \
+    alignas(64) uint8_t shapes[64] = {1};                                                                          \
+    for (int r = 0; r < 8; ++r) shapes[16 + 2 * r] = 64, shapes[48 + r] = 16;                                      \
+    asm volatile("ldtilecfg %0" ::"m"(shapes));                                                                    \
+    asm volatile(                                                                                                  \
+        "tilezero %%tmm0\n\ttilezero %%tmm1\n\ttilezero %%tmm2\n\ttilezero %%tmm3\n\t"                             \
+        "tilezero %%tmm4\n\ttilezero %%tmm5\n\ttilezero %%tmm6\n\ttilezero %%tmm7" ::);                            \
+    for (int64_t i = 0; i < steps; ++i)                                                                            \
+      asm volatile(INSTRUCTION " %%tmm6, %%tmm4, %%tmm0\n\t" INSTRUCTION " %%tmm7, %%tmm4, %%tmm1\n\t" INSTRUCTION \
+                               " %%tmm6, %%tmm5, %%tmm2\n\t" INSTRUCTION " %%tmm7, %%tmm5, %%tmm3" ::);            \
+    asm volatile("tilerelease" ::);                                                                                \
+  }
+OPFUSE_LOOP_MATRIX(int8_matrix, "tdpbusd")
+OPFUSE_LOOP_MATRIX(bf16_matrix, "tdpbf16ps")
+#undef OPFUSE_LOOP_MATRIX
 
 /// Additions that wait for each other, 16 per step: one per cycle on every known core.
 __attribute__((noinline)) inline void dependent_additions(int64_t steps) {

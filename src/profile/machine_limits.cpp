@@ -114,4 +114,15 @@ double MachineLimits::read_gb_per_s(double bytes) const {
   return reads.empty() ? 0 : reads.back().gb_per_s;
 }
 
+const ProductRate* MachineLimits::rate_of(std::string_view type) const {
+  for (const ProductRate& rate : products)
+    if (rate.products == type) return &rate;
+  return nullptr;
+}
+
+double MachineLimits::gops(std::string_view type) const {
+  const ProductRate* rate = rate_of(type);
+  return rate ? rate->gops : fma_gflops;
+}
+
 }  // namespace opfuse

@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
+
+#include "profile/product_rates.hpp"
 
 namespace opfuse {
 
@@ -15,11 +18,15 @@ struct ReadRate {
 
 struct MachineLimits {
   int threads = 1;
-  int vector_bytes = 0;         ///< of the multiply-adds: 64, 32 or 16
-  double fma_gflops = 0;        ///< fp32, a multiply-add counts two
-  std::vector<ReadRate> reads;  ///< ascending working sets, the last is memory; may be empty
+  int vector_bytes = 0;               ///< of the multiply-adds: 64, 32 or 16
+  double fma_gflops = 0;              ///< fp32, a multiply-add counts two
+  std::vector<ProductRate> products;  ///< of other types than f32, where they were measured
+  std::vector<ReadRate> reads;        ///< ascending working sets, the last is memory; may be empty
   /// Rate for a working set of that size: the first level that holds it, else memory. 0 when nothing was measured.
   double read_gb_per_s(double bytes) const;
+  const ProductRate* rate_of(std::string_view type) const;  ///< null: none was measured
+  /// Rate of products of "int8", "bf16" ...; that of f32 where none was measured.
+  double gops(std::string_view type) const;
 };
 
 /// fp32 multiply-adds in registers, all threads together, best of several rounds that take about `seconds` in all.

@@ -13,9 +13,13 @@ namespace {
 Json limits_json(const MachineLimits& limits) {
   Json reads = Json::array();
   for (const ReadRate& level : limits.reads) reads.push_back({{"bytes", level.bytes}, {"gb_per_s", level.gb_per_s}});
+  Json products = Json::array();
+  for (const ProductRate& rate : limits.products)
+    products.push_back({{"products", rate.products}, {"instruction", rate.instruction}, {"gop_per_s", rate.gops}});
   return {{"threads", limits.threads},
           {"vector_bytes", limits.vector_bytes},
           {"fma_gflop_per_s", limits.fma_gflops > 0 ? Json(limits.fma_gflops) : Json()},
+          {"products", std::move(products)},
           {"reads", std::move(reads)}};
 }
 

@@ -76,6 +76,7 @@ Json launches_json(const Subject& s, Json& texts) {
              {"kernel", launch.symbol},
              {"pattern", launch.pattern},
              {"schedule", launch.schedule},
+             {"products", launch.products},
              {"parts", launch.parts.evaluate(s.dims)},
              {"flop", launch.flops.evaluate(s.dims)},
              {"bytes_read", launch.bytes_read.evaluate(s.dims)},

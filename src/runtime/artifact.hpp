@@ -79,6 +79,7 @@ struct ArtifactLaunch {
   int64_t scratch_bytes = 0;
   Dim flops = 0, bytes_read = 0, bytes_written = 0;  ///< for profile
   std::string schedule;                              ///< for inspect
+  std::string products = "f32";                      ///< type of what is multiplied, for profile
   DeviceLaunch device{};
   /// In a body, one per buffer: bytes from one part or step to the next, and whether it is the slice of the step
   /// before; then `first` is the number among the launch's buffers of what takes its place in the first step.

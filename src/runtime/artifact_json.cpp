@@ -92,6 +92,7 @@ json launches_json(const std::vector<ArtifactLaunch>& launches) {
                     {"read", dim_text(l.bytes_read)},
                     {"written", dim_text(l.bytes_written)},
                     {"schedule", l.schedule}});
+    if (l.products != ArtifactLaunch{}.products) list.back()["products"] = l.products;
     for (const ArtifactLaunch::Step& step : l.steps) list.back()["steps"].push_back({dim_text(step.bytes), step.first});
     if (l.placed.kind != PlacedLaunch::Kind::none) list.back()["placed"] = placed_json(l.placed);
     if (const DeviceLaunch& d = l.device; d.block > 0)
@@ -124,6 +125,7 @@ std::vector<ArtifactLaunch> launches_of(const json& list) {
     launch.bytes_read = dim_of(l.at("read"));
     launch.bytes_written = dim_of(l.at("written"));
     launch.schedule = l.at("schedule");
+    launch.products = l.value("products", launch.products);
     if (const auto steps = l.find("steps"); steps != l.end())
       for (const json& step : *steps) launch.steps.push_back({dim_of(listed(step, 2).at(0)), whole<int>(step.at(1))});
     if (const auto placed = l.find("placed"); placed != l.end()) launch.placed = placed_of(*placed);

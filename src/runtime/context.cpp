@@ -427,7 +427,7 @@ std::vector<LaunchInfo> Context::launches() const {
   for (const ArtifactLaunch& l : s.program->launches) {
     const auto value = [&](const Dim& dim) { return static_cast<double>(dim.evaluate(s.symbol_values)); };
     infos.push_back({l.name, l.symbol, l.pattern, l.schedule, l.sources, value(l.flops), value(l.bytes_read),
-                     value(l.bytes_written), l.parts.evaluate(s.symbol_values)});
+                     value(l.bytes_written), l.parts.evaluate(s.symbol_values), l.products});
   }
   return infos;
 }

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "target/target_file.hpp"
+
 namespace opfuse {
 namespace {
 
@@ -27,6 +31,13 @@ TEST(Roofline, MemoryBoundKernelsUseTheLevelThatHoldsTheirBytes) {
   EXPECT_TRUE(roofline(0, 1e8, 1e-2, made_up()).memory_bound);
 }
 
+TEST(Roofline, ProductsOfAnotherTypeHaveARateOfTheirOwn) {
+  MachineLimits limits = made_up();
+  limits.products = {{"int8", "vpdpbusd", 400}};
+  EXPECT_DOUBLE_EQ(roofline(1e9, 1e5, 0.02, limits, "int8").floor_seconds, 0.0025);
+  EXPECT_DOUBLE_EQ(roofline(1e9, 1e5, 0.02, limits, "bf16").floor_seconds, 0.01);  // not measured: that of f32
+}
+
 TEST(Roofline, NothingMeasuredMeansNoShare) {
   EXPECT_EQ(roofline(1e9, 1e6, 0, made_up()).share, 0);
   EXPECT_EQ(roofline(1e9, 1e6, 1, MachineLimits{}).floor_seconds, 0);
@@ -36,6 +47,26 @@ TEST(MachineLimits, TheFmaRateIsThatOfARealProcessor) {
   const double rate = measure_fma_gflops(1, 0, 0.02);
   EXPECT_GT(rate, 1);
   EXPECT_LT(rate, 2000);
+}
+
+TEST(ProductRates, AreThoseOfTheFastestInstructionOfTheTarget) {
+  const double f32 = measure_fma_gflops(1, 0, 0.02);
+  const std::vector<std::string> all = host_features();
+  for (const char* type : {"int8", "bf16"}) {
+    const ProductRate rate = measure_product_rate(type, all, 1, 0.02);
+    if (std::count(all.begin(), all.end(), "amx-tile")) {
+      EXPECT_GT(rate.gops, 4 * f32) << type;
+    }
+    EXPECT_EQ(measure_product_rate(type, {"sse2"}, 1, 0.02).gops, 0) << type;
+  }
+  EXPECT_EQ(measure_product_rate("f32", all, 1, 0.02).instruction, "");
+  std::vector<std::string> vectors = all;
+  std::erase(vectors, "amx-int8");
+  const ProductRate rate = measure_product_rate("int8", vectors, 1, 0.02);
+  if (std::count(all.begin(), all.end(), "avx512vnni")) {
+    EXPECT_EQ(rate.instruction, "vpdpbusd");
+    EXPECT_GT(rate.gops, 1.5 * f32);
+  }
 }
 
 TEST(MachineLimits, NarrowerVectorsAreNoFaster) {

@@ -2,6 +2,7 @@
 #include "measure_profile.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "console.hpp"
 #include "interrupt.hpp"
@@ -39,6 +40,15 @@ void record(Context& context, const MeasureSettings& settings, LaunchProfile& pr
   }
 }
 
+/// Rates of products of other types than f32 that some launch has.
+void measure_products(const std::vector<std::string>& features, LaunchProfile& profile) {
+  std::set<std::string> types;
+  for (const ProfiledLaunch& row : profile.rows) types.insert(row.launch.products);
+  for (const std::string& type : types)
+    if (const ProductRate rate = measure_product_rate(type, features, profile.limits.threads); rate.gops > 0)
+      profile.limits.products.push_back(rate);
+}
+
 }  // namespace
 
 LaunchProfile measure_profile(const Executable& executable, const ModelInputs& inputs, int threads,
@@ -63,8 +73,9 @@ LaunchProfile measure_profile(const Executable& executable, const ModelInputs& i
   if (!device)
     profile.limits.fma_gflops =
         std::max(profile.limits.fma_gflops, measure_fma_gflops(profile.limits.threads, profile.limits.vector_bytes));
+  if (!device) measure_products(executable.artifact().cpu_features, profile);
   for (ProfiledLaunch& row : profile.rows)
-    row.point = roofline(row.launch.flops, row.bytes(), row.ms * 1e-3, profile.limits);
+    row.point = roofline(row.launch.flops, row.bytes(), row.ms * 1e-3, profile.limits, row.launch.products);
   profile.plain_ms = summarize(measure({&plain.context()}, settings).front()).mean;
   return profile;
 }

@@ -130,6 +130,13 @@ void add_extras(const Extras& extras, Json& out) {
                        {"cache_misses", c->cache_misses}};
 }
 
+/// What a launch cannot exceed: "memory", or the unit that multiplies its type.
+std::string bound_of(const MachineLimits& limits, const ProfiledLaunch& row) {
+  if (row.point.memory_bound) return "memory";
+  const ProductRate* rate = limits.rate_of(row.launch.products);
+  return rate ? rate->instruction : "FMA";
+}
+
 void print_text(const LaunchProfile& p, const std::vector<ProfiledLaunch>& rows, const Flags& flags) {
   fmt::print("{}   {}   threads {}   seed {}   {} runs\n", flags.model, p.target, p.limits.threads, flags.inputs.seed,
              p.runs);
@@ -141,7 +148,7 @@ void print_text(const LaunchProfile& p, const std::vector<ProfiledLaunch>& rows,
     table.row({percent(row.ms / p.sum_ms), milliseconds(row.ms), row.launch.name, human_bytes(row.bytes()),
                fmt::format("{:.1f}", row.bytes() * 1e-6 / row.ms),
                fmt::format("{:.1f}", row.launch.flops * 1e-6 / row.ms), percent(row.point.share, 0),
-               row.point.memory_bound ? "memory" : "FMA", listed(row.launch.sources, 3)});
+               bound_of(p.limits, row), listed(row.launch.sources, 3)});
   table.row({"", milliseconds(p.sum_ms), fmt::format("sum of {} kernels", p.rows.size()), human_bytes(bytes),
              fmt::format("{:.1f}", bytes * 1e-6 / p.sum_ms), fmt::format("{:.1f}", flops * 1e-6 / p.sum_ms),
              percent(floor * 1e3 / p.sum_ms, 0)});
@@ -158,7 +165,10 @@ void print_text(const LaunchProfile& p, const std::vector<ProfiledLaunch>& rows,
   for (const ReadRate& level : p.limits.reads)
     reads += fmt::format("{}{:.0f} GB/s up to {}", reads.empty() ? "" : ", ", level.gb_per_s,
                          human_bytes(static_cast<double>(level.bytes)));
-  fmt::print("  roof: {:.1f} GFLOP/s; reads {}\n", p.limits.fma_gflops, reads);
+  std::string products;
+  for (const ProductRate& rate : p.limits.products)
+    products += fmt::format(", {:.0f} GOP/s {} ({})", rate.gops, rate.products, rate.instruction);
+  fmt::print("  roof: {:.1f} GFLOP/s f32{}; reads {}\n", p.limits.fma_gflops, products, reads);
 }
 
 Json to_json(const LaunchProfile& p, const std::vector<ProfiledLaunch>& rows, const Flags& flags) {
@@ -178,6 +188,10 @@ Json to_json(const LaunchProfile& p, const std::vector<ProfiledLaunch>& rows, co
   Json levels = Json::array();
   for (const ReadRate& level : p.limits.reads) levels.push_back({{"bytes", level.bytes}, {"gb_per_s", level.gb_per_s}});
   out["read_limits"] = std::move(levels);
+  Json products = Json::array();
+  for (const ProductRate& rate : p.limits.products)
+    products.push_back({{"products", rate.products}, {"instruction", rate.instruction}, {"gop_per_s", rate.gops}});
+  out["product_limits"] = std::move(products);
   Json list = Json::array();
   for (const ProfiledLaunch& row : rows)
     list.push_back({{"kernel", row.launch.name},
@@ -191,6 +205,7 @@ Json to_json(const LaunchProfile& p, const std::vector<ProfiledLaunch>& rows, co
                     {"gflop_per_s", row.launch.flops * 1e-6 / row.ms},
                     {"share_of_roof", row.point.share},
                     {"bound", row.point.memory_bound ? "memory" : "fma"},
+                    {"products", row.launch.products},
                     {"parts", row.launch.parts},
                     {"schedule", row.launch.schedule},
                     {"nodes", row.launch.sources}});
