@@ -63,6 +63,43 @@ int main(int argc, char** argv) {
 }
 """
 
+ON_DEVICE = r"""
+#include <opfuse/opfuse.h>
+#include <stdio.h>
+#define EXPECT(x) do { if (!(x)) { printf("line %d: %s [%s]\n", __LINE__, #x, opfuse_last_error()); return 1; } } while (0)
+int main(int argc, char** argv) {
+  opfuse_executable* model = NULL;
+  opfuse_context *first = NULL, *second = NULL;
+  opfuse_context_options options = {sizeof options, 1, 0, 0, 1};
+  const int64_t shape[1] = {64};
+  float x[64], y[64];
+  opfuse_array array = {sizeof array, OPFUSE_F32, 1, shape, x}, result = {sizeof result, 0, 0, NULL, NULL};
+  int i;
+  (void)argc;
+  for (i = 0; i < 64; ++i) x[i] = (float)i;
+  EXPECT(opfuse_load(argv[1], &model) == OPFUSE_OK);
+  EXPECT(opfuse_context_create(model, &options, &first) == OPFUSE_OK);
+  options.size = 16; /* of ABI 1: what lies behind is not read */
+  EXPECT(opfuse_context_create(model, &options, &second) == OPFUSE_OK);
+  EXPECT(opfuse_bind(first, "x", &array) == OPFUSE_OK && opfuse_run(first) == OPFUSE_OK);
+  EXPECT(opfuse_output(first, "y", &result) == OPFUSE_OK);
+  EXPECT(opfuse_bind(second, "x", &result) == OPFUSE_BAD_BINDING); /* it is no memory of the host */
+  EXPECT(opfuse_bind_on_device(second, "x", &result, -1) == OPFUSE_BAD_ARGUMENT);
+  EXPECT(opfuse_bind_on_device(second, "x", &result, 1) == OPFUSE_BAD_BINDING);
+  EXPECT(opfuse_bind_on_device(second, "x", &array, 0) == OPFUSE_BAD_BINDING);
+  EXPECT(opfuse_bind_on_device(second, "x", &result, 0) == OPFUSE_OK);
+  array.data = y;
+  EXPECT(opfuse_bind(second, "y", &array) == OPFUSE_OK);
+  EXPECT(opfuse_run_on(second, NULL) == OPFUSE_OK && opfuse_wait(second) == OPFUSE_OK);
+  for (i = 0; i < 64; ++i) EXPECT(y[i] == 4 * x[i]);
+  opfuse_context_free(first);
+  opfuse_context_free(second);
+  opfuse_free(model);
+  printf("ok\n");
+  return 0;
+}
+"""
+
 RUN_OBJECT = r"""
 #include "%(name)s.h"
 #include <stdio.h>
@@ -139,6 +176,13 @@ class CApi(CliTest):
             program = self.build(ERRORS, name, command=command, suffix=suffix)
             done = subprocess.run([str(program), str(opf), str(broken)], capture_output=True, text=True)
             self.assertEqual((done.returncode, done.stdout), (0, "ok\n"), done.stderr)
+
+    def test_arrays_of_a_gpu_stay_there(self):
+        model = self.folder / "twice.fir"
+        model.write_text("graph (%x: f32[64]) { %y = add(%x, %x) return %y }")
+        opf = self.compiled(model, "--target", "cuda:emulated")
+        done = subprocess.run([str(self.build(ON_DEVICE, "on_device")), str(opf)], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (0, "ok\n"), done.stderr)
 
     def check_object(self, model, name, shape, *arguments):
         self.ok("compile", model, "--emit", "object", self.folder, *arguments)

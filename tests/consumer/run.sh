@@ -28,6 +28,9 @@ example edit_plan
 grep -q '^switched off: StemConvBNReLUMaxPool@' <<<"$output"
 grep -q '^StemConvBNReLUMaxPool: apply is false in the plan$' <<<"$output"
 
+example run_on_gpu
+grep -q '^exp(relu(-2)) = 1, exp(relu(2)) = 7.38906, on device 0$' <<<"$output"
+
 # A plug-in links nothing of opfuse: it needs the installed header, and the installed command line finds it.
 cmake -S "$source/examples/npu" -B "$scratch/npu" -DCMAKE_PREFIX_PATH="$scratch/prefix" >"$scratch/configure.log"
 cmake --build "$scratch/npu" >"$scratch/build.log" || { cat "$scratch/build.log"; exit 1; }

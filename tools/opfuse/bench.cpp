@@ -33,7 +33,7 @@ struct Flags {
   InputFlags inputs;
   CompileFlags compile;
   int iterations = 10, contexts = 1, count = 200;
-  bool vs_unfused = false, per_group = false, alone = false, json = false;
+  bool vs_unfused = false, per_group = false, resident = false, alone = false, json = false;
 
   MeasureSettings settings() const { return {parse_duration(warmup, 1e-3), parse_duration(duration, 1), iterations}; }
 };
@@ -107,7 +107,7 @@ double throughput(const Executable& executable, const ModelInputs& inputs, const
   if (flags.contexts <= 1) return side.latency_ms.mean > 0 ? 1e3 / side.latency_ms.mean : 0;
   std::vector<Session> sessions;
   for (int i = 0; i < flags.contexts; ++i)
-    sessions.emplace_back(executable, inputs, ContextOptions{flags.compile.threads});
+    sessions.emplace_back(executable, inputs, ContextOptions{flags.compile.threads}, flags.resident);
   return measure_throughput(sessions, flags.settings());
 }
 
@@ -163,6 +163,9 @@ std::optional<Result> measure_model(const FlagSet& app, const Flags& flags) {
     show_limits(*fused);
   }
   warn_emulated(*fused);
+  if (flags.resident && !fused->artifact().on_device())
+    throw fail(E::bad_option, "--resident is for GPUs, and this is compiled for {}", fused->artifact().target)
+        .hint("--target cuda:sm_90");
   if (flags.vs_unfused) unfused = compile_unfused(*model.graph, inputs.symbols, flags.compile).executable;
 
   Result result;
@@ -171,9 +174,9 @@ std::optional<Result> measure_model(const FlagSet& app, const Flags& flags) {
   result.target = fused->artifact().target;
   result.contexts = flags.contexts;
   const int vector_bytes = vector_bytes_of(fused->artifact().cpu_features);
-  Session session(*fused, inputs, {flags.compile.threads});
+  Session session(*fused, inputs, {flags.compile.threads}, flags.resident);
   std::optional<Session> other;
-  if (unfused) other.emplace(*unfused, inputs, ContextOptions{flags.compile.threads});
+  if (unfused) other.emplace(*unfused, inputs, ContextOptions{flags.compile.threads}, flags.resident);
   result.threads = session.context().threads();
   result.limits.threads = result.threads;
   result.limits.vector_bytes = vector_bytes;
@@ -210,6 +213,7 @@ Json to_json(const Result& r, const Flags& flags) {
               {"contexts", r.contexts},
               {"dims", cli::json_of(r.dims)},
               {"seed", flags.inputs.seed}});
+  if (flags.resident) out["resident"] = true;
   out.update(json_of(r.fused));
   const auto known = [](double ms) { return ms > 0 ? Json(ms) : Json(nullptr); };
   out["start_ms"] = {{"compile", known(r.start.compile_ms)},
@@ -352,6 +356,8 @@ std::function<int()> add_bench(FlagSet& app) {
       "measure in turns with the unfused program; exit 1 if peak memory is larger, or latency worse beyond noise");
   app.add_flag("--per-group", flags->per_group,
                "with --vs-unfused: time of each group and of the kernels it replaces; exit 1 if too many are slower");
+  app.add_flag("--resident", flags->resident,
+               "of a GPU: inputs and outputs stay in its memory; without it copies there and back are timed too");
   app.add_option("--contexts,--infStreams", flags->contexts, "contexts that run at the same time, --threads each")
       ->range(1, 1024)
       ->capture_default_str();

@@ -21,21 +21,28 @@ Tensor tensor_of(const ArrayView& view) {
   return tensor;
 }
 
-Session::Session(const Executable& executable, const ModelInputs& inputs, ContextOptions options)
+Session::Session(const Executable& executable, const ModelInputs& inputs, ContextOptions options, bool resident)
     : inputs_(inputs.tensors), context_(executable.create_context(std::move(options))) {
   const Artifact& artifact = executable.artifact();
-  for (size_t i = 0; i < artifact.inputs.size(); ++i) context_.bind(artifact.inputs[i].name, view_of(inputs_[i]));
+  const auto on_device = [&](std::vector<DeviceBuffer>& buffers, const Tensor& t) {
+    buffers.emplace_back(executable, t.bytes(), context_.device());
+    buffers.back().write(t.data(), t.bytes());
+    return buffers.back().view(t.dtype(), t.sizes());
+  };
+  for (size_t i = 0; i < artifact.inputs.size(); ++i)
+    context_.bind(artifact.inputs[i].name, resident ? on_device(resident_inputs_, inputs_[i]) : view_of(inputs_[i]));
   check(artifact.constraints, inputs.symbols);  // sizes that the model refuses need not give its results any
   for (const ArtifactTensor& output : artifact.outputs) {
     outputs_.emplace_back(output.type.dtype, output.type.shape.evaluate(inputs.symbols));
     output_names_.push_back(output.name);
-    context_.bind(output.name, view_of(outputs_.back()));
+    context_.bind(output.name, resident ? on_device(resident_, outputs_.back()) : view_of(outputs_.back()));
   }
 }
 
 std::vector<Tensor> Session::outputs() const {
   std::vector<Tensor> copies;
   for (const Tensor& output : outputs_) copies.push_back(output.clone());
+  for (size_t i = 0; i < resident_.size(); ++i) resident_[i].read(copies[i].mutable_data(), copies[i].bytes());
   return copies;
 }
 

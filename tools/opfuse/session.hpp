@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "inputs.hpp"
+#include "opfuse/device_buffer.hpp"
 #include "opfuse/runtime.hpp"
 #include "profile/turns.hpp"
 
@@ -18,7 +19,8 @@ Tensor tensor_of(const ArrayView& view);  ///< a copy
 /// A context with inputs and outputs bound to memory of its own.
 class Session {
  public:
-  Session(const Executable& executable, const ModelInputs& inputs, ContextOptions options);
+  /// `resident`: in the memory of the GPU that the executable is for.
+  Session(const Executable& executable, const ModelInputs& inputs, ContextOptions options, bool resident = false);
   Context& context() { return context_; }
   /// Copies of the outputs of the last run, in model order.
   std::vector<Tensor> outputs() const;
@@ -27,6 +29,8 @@ class Session {
  private:
   std::vector<Tensor> inputs_, outputs_;
   std::vector<std::string> output_names_;
+  std::vector<DeviceBuffer> resident_;  ///< of outputs
+  std::vector<DeviceBuffer> resident_inputs_;
   Context context_;
 };
 
