@@ -46,6 +46,8 @@ class Checks:
             "conformance": ("ONNX's own cases ([the table](conformance.md))", [["./dev", "conformance"]]),
             "plans": ("plans of 5,000 random graphs: groups are kernels, no cycles, equal values, never predicted slower than apart",
                       [[str(build / "tests/drawn_plans"), "--graphs", "5000"]]),
+            "mutants": ("changed CUDA kernels on the emulated device: the tests of results see them",
+                        [[str(build / "tests/test_cuda"), "--gtest_filter=MutatedKernels.*", "--gtest_brief=1"]]),
             "fuzz": (f"random graphs in random configurations, {minutes} minutes", [["./dev", "fuzz", "--minutes", str(minutes)]]),
             "large-graphs": ("graphs of 10,000 nodes: inspect, explain, fuse, compile",
                              [[self.python, "bench/large_graphs.py", "time", self.opfuse, "--nodes", "10000"]]),
