@@ -32,8 +32,7 @@ std::variant<ChainView, std::string> view_chain(const Region& region) {
   if (region.stages[0].anchor != Anchor::contraction || region.stages[1].anchor != Anchor::window)
     return fmt::format(
         "a {} loop nest and a {} one behind it have no kernel: a convolution and the window behind it have one, a "
-        "result "
-        "and its means, attention",
+        "result and its means, attention",
         name_of(region.stages[0].anchor), name_of(region.stages[1].anchor));
   const auto first = view_contraction(region, 0);
   if (const auto* why = std::get_if<std::string>(&first)) return "the convolution: " + *why;
