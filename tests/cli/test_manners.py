@@ -64,8 +64,11 @@ class Manners(CliTest):
     def test_a_suffix_that_says_another_format_is_refused(self):
         for arguments in (("compile", NET, "-o", "g.onnx"), ("compile", NET, "-o", "g.json"),
                           ("fuse", NET, "-o", "g.txt"), ("fuse", NET, "-o", "g.opf"),
-                          ("fuse", NET, "--plan-out", "g.onnx"), ("zoo", "mobilenet_v2", "-o", "g.txt")):
+                          ("fuse", NET, "--plan-out", "g.onnx"), ("zoo", "mobilenet_v2", "-o", "g.txt"),
+                          ("report", NET, "-o", "g.txt"), ("report", NET, "--format", "svg", "-o", "g.dot")):
             self.fails(2, *arguments, says=["--force"], cwd=self.folder)
+        for verb in ("fuse", "report"):  # the suffix was to choose the format
+            self.fails(2, verb, NET, "-o", "g.xyz", says=["not .xyz", "--force", " or "], cwd=self.folder)
         self.assertEqual(list(self.folder.iterdir()), [])
         self.ok("compile", NET, "-o", "g.bin", "--force", cwd=self.folder)
         self.ok("compile", NET, "-o", "g.engine", cwd=self.folder)  # no format of anybody else here

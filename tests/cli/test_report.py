@@ -216,6 +216,12 @@ class PageInABrowser(CliTest):
         self.assertIn("Compiled without fusion", page.evaluate("document.getElementById('missed').textContent"))
         self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), 420)
         self.assertNotEqual(page.evaluate("getComputedStyle(document.body).backgroundColor"), "rgb(255, 255, 255)")
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        for model in (0, 1):  # on paper: every node, of both models
+            drawn = page.evaluate(f"document.querySelectorAll('.paper')[{model}].querySelectorAll('[data-node]').length")
+            self.assertGreaterEqual(drawn, page.evaluate(f"models[{model}].before.nodes.length"))
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        self.assertEqual(page.evaluate("document.querySelectorAll('.paper').length"), 0)
         self.assertEqual(page.problems, [])
 
 

@@ -1,5 +1,6 @@
 // A name that says one kind of file while another is written is a mistake more often than a wish: it is refused where
-// the suffix is one that people know. Unknown suffixes and none say nothing.
+// the suffix is one that people know. An unknown one says nothing where there is one format, but is refused where it
+// should have chosen between several. No suffix is the first of them.
 #include "outputs.hpp"
 
 #include <fmt/ranges.h>
@@ -18,10 +19,10 @@ namespace opfuse::cli {
 namespace {
 
 /// Suffixes with a meaning of their own.
-constexpr const char* kKnown[] = {".onnx", ".opf", ".fir", ".json", ".toml", ".npy", ".npz", ".pb",   ".bin",
-                                  ".data", ".txt", ".md",  ".csv",  ".html", ".pt",  ".pth", ".zip",  ".gz",
-                                  ".py",   ".c",   ".cpp", ".h",    ".hpp",  ".s",   ".ll",  ".cu",   ".so",
-                                  ".o",    ".a",   ".svg", ".png",  ".pdf",  ".xml", ".yml", ".yaml", ".safetensors"};
+constexpr const char* kKnown[] = {
+    ".onnx", ".opf", ".fir", ".json", ".toml", ".npy", ".npz", ".pb",  ".bin", ".data", ".txt",        ".md", ".csv",
+    ".html", ".pt",  ".pth", ".zip",  ".gz",   ".py",  ".c",   ".cpp", ".h",   ".hpp",  ".s",          ".ll", ".cu",
+    ".so",   ".o",   ".a",   ".svg",  ".png",  ".pdf", ".dot", ".xml", ".yml", ".yaml", ".safetensors"};
 
 /// Before minutes of work: the folder is there, and the file can be made in it.
 void check_place(const std::string& flag, const std::filesystem::path& path) {
@@ -72,10 +73,11 @@ void check_output(const std::string& flag, const std::string& path, const std::v
   if (path.empty() || force) return;
   const std::string suffix = std::filesystem::path(path).extension().string();
   const bool known = std::any_of(std::begin(kKnown), std::end(kKnown), [&](const char* s) { return suffix == s; });
-  if (!known || std::find(suffixes.begin(), suffixes.end(), suffix) != suffixes.end()) return;
-  throw fail(E::bad_option, "{} {}: what is written there is {}, not {}", flag, path, fmt::join(suffixes, " or "),
-             suffix)
-      .hint("name a file that ends in " + suffixes.front() + ", or add --force");
+  const bool chooses = suffixes.size() > 1 && !suffix.empty();
+  if ((!known && !chooses) || std::find(suffixes.begin(), suffixes.end(), suffix) != suffixes.end()) return;
+  const std::string formats = fmt::format("{}", fmt::join(suffixes, " or "));
+  throw fail(E::bad_option, "{} {}: what is written there is {}, not {}", flag, path, formats, suffix)
+      .hint(fmt::format("name a file that ends in {}, or add --force", known ? suffixes.front() : formats));
 }
 
 void check_companions(const FlagSet& app, const std::vector<Companion>& companions) {

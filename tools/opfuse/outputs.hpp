@@ -12,8 +12,8 @@ namespace opfuse::cli {
 void add_force_flag(FlagSet& app, bool& force);
 
 /// E::file_write_failed when no file can be made at `path`. E::bad_option when it is a file that was read or that
-/// another flag names, or when its suffix names another kind of file than those in `suffixes` (".opf") and `force` is
-/// not set. An empty path is not an output.
+/// another flag names, or when its suffix names another kind of file than those in `suffixes` (".opf") or, where there
+/// are several to choose from, none of them, and `force` is not set. An empty path is not an output.
 void check_output(const std::string& flag, const std::string& path, const std::vector<std::string>& suffixes,
                   bool force);
 /// The same for files whose kind is free: only inputs are spared.

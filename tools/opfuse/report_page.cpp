@@ -37,6 +37,11 @@ std::string format_of(const Flags& flags) {
   return "html";
 }
 
+std::vector<std::string> suffixes_of(const Flags& flags) {
+  if (!flags.format.empty()) return {"." + flags.format};
+  return {".html", ".json", ".svg", ".dot"};
+}
+
 void check_flags(const FlagSet& app, const Flags& flags, const std::string& format) {
   const bool graph = format == "svg" || format == "dot";
   if (format == "html" && flags.output.empty())
@@ -51,7 +56,7 @@ void check_flags(const FlagSet& app, const Flags& flags, const std::string& form
   if (flags.vs_unfused && !flags.other.empty())
     throw fail(E::bad_option, "--vs-unfused does not apply: two models are given").hint("leave one out");
   check_companions(app, {{"--allow-stale", "--plan"}, {"--radius", "--node"}});
-  check_output("-o", flags.output, {"." + format}, flags.force);
+  check_output("-o", flags.output, suffixes_of(flags), flags.force);
 }
 
 SubjectRequest request_of(const Flags& flags, const std::string& model, bool unfused) {

@@ -30,6 +30,7 @@ function graphs(host) {
   const modes = models.length > 1 ? ["before", "after"] : ["both", "before", "after"];
   const draw = (mode) => {
     cols.replaceChildren();
+    panes.length = 0;
     cols.classList.toggle("two", models.length > 1 || mode === "both");
     for (const b of bar.querySelectorAll("button")) b.setAttribute("aria-pressed", b.textContent === mode);
     models.forEach((m, i) => {
@@ -100,7 +101,6 @@ const current = new IntersectionObserver((entries) => {
   for (const e of entries) if (e.isIntersecting) for (const a of nav.children) a.setAttribute("aria-current", a.hash === "#" + e.target.id);
 }, { rootMargin: "-100px 0px -70% 0px" });
 for (const { element } of sections.values()) { nearby.observe(element); current.observe(element); }
-addEventListener("beforeprint", () => { for (const id of sections.keys()) drawSection(id); for (const p of panes) { p.fit(false); p.draw(); } });
 
 function go(id) { drawSection(id); document.getElementById(id).scrollIntoView(); }
 

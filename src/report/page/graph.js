@@ -8,6 +8,7 @@ class GraphPane {
     this.model = models[index];
     this.graph = this.model[which];
     this.which = which;
+    this.title = title;
     this.k = 1; this.x = 0; this.y = 0;
     this.near = s("g"); this.far = s("g");
     this.world = s("g", {}, this.far, this.near);
@@ -178,8 +179,8 @@ class GraphPane {
     if (n.unit < 0) return "node alone";
     return "node heat" + heatOf(this.model, n.unit);
   }
-  inSight(kind) {
-    const [left, top, right, bottom] = this.rendered, found = new Set();
+  inside(kind, [left, top, right, bottom]) {
+    const found = new Set();
     for (let b = Math.floor(top / BUCKET); b <= Math.floor(bottom / BUCKET); ++b)
       for (const i of (this.buckets.get(b) || { [kind]: [] })[kind]) {
         const box = this.graph[kind][i].box;
@@ -188,18 +189,22 @@ class GraphPane {
     return found;
   }
   drawNear() {
+    this.near.replaceChildren(...this.partsIn(this.rendered));
+    this.mark();
+  }
+  /// Elements of what lies in `area` (left, top, right, bottom).
+  partsIn(area) {
     const g = this.graph, parts = [];
-    for (const i of this.inSight("frames")) {
+    for (const i of this.inside("frames", area)) {
       const f = g.frames[i], [x, y, w, height] = f.box, ms = unitMs(this.model, f.unit);
       const title = f.title + (ms == null ? "" : "  " + msText(ms));
       parts.push(s("rect", { class: "frame", x, y, width: w, height, rx: 6, "data-unit": f.unit }),
         s("text", { class: "frame-title", x: x + 8, y: y + 14 }, title.length * 6.4 > w - 12 ? title.slice(0, Math.floor((w - 12) / 6.4)) : title));
     }
-    for (const i of this.inSight("edges"))
+    for (const i of this.inside("edges", area))
       parts.push(s("path", { class: "edge", d: this.edgePath(g.edges[i]), "data-edge": i }, s("title", {}, this.edgeTitle(g.edges[i]))));
-    for (const i of this.inSight("nodes")) parts.push(this.nodeElement(i));
-    this.near.replaceChildren(...parts);
-    this.mark();
+    for (const i of this.inside("nodes", area)) parts.push(this.nodeElement(i));
+    return parts;
   }
   edgeTitle(e) { const v = this.graph.values[e.value]; return `${v.name} ${v.type} ${v.bytes == null ? "" : bytesText(v.bytes)}`; }
   nodeElement(i) {

@@ -13,6 +13,8 @@ function select(model, what, from) {
   Object.assign(selection, { model, unit, launch, node: what.node ?? null });
   for (const listener of listeners) listener(from);
 }
+/// What is done once before the page is printed, when all sections are drawn.
+const beforePrint = [];
 const onSelect = (listener) => listeners.push(listener);
 const isSelected = (model, unit) => unit >= 0 && selection.model === model && selection.unit === unit;
 

@@ -1,12 +1,13 @@
 // Tables: sorted by a click on a heading, rows that select.
 /// columns: { head, cell(row) -> text or element, value(row) for sorting, n: numbers, w: wide }. rowOf(row): { model, unit, launch }.
+const ROWS_ON_PAPER = 200;
 function table(columns, rows, options = {}) {
   let order = rows, at = options.sort ?? -1, down = true, most = options.most ?? Infinity;
   const body = h("tbody");
   const head = h("tr", {}, columns.map((c, i) => h("th", { class: c.n ? "n" : null, scope: "col" },
     c.value ? h("button", { onclick: () => { down = at === i ? !down : !!c.n; at = i; draw(); } }, c.head) : c.head)));
-  const more = h("button", { onclick: () => { most = Infinity; draw(); } });
-  const box = h("div", {}, h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": options.label }, h("table", {}, h("thead", {}, head), body)), more);
+  const cut = h("p", { class: "none on-paper" }), more = h("button", { onclick: () => { most = Infinity; draw(); } });
+  const box = h("div", {}, h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": options.label }, h("table", {}, h("thead", {}, head), body)), more, cut);
   function draw() {
     order = rows.slice();
     if (at >= 0) {
@@ -23,6 +24,7 @@ function table(columns, rows, options = {}) {
     }));
     more.hidden = order.length <= most;
     more.textContent = `all ${order.length} rows`;
+    cut.textContent = more.hidden ? "" : `${most} of ${order.length} rows; the page on a screen has all of them`;
     mark();
   }
   function mark() {
@@ -37,7 +39,7 @@ function table(columns, rows, options = {}) {
     const on = from !== "table" && body.querySelector("tr.on"), scroll = box.firstChild;
     if (on) scroll.scrollTop = on.offsetTop - scroll.clientHeight / 2;
   });
-  addEventListener("beforeprint", () => { most = Infinity; draw(); });
+  beforePrint.push(() => { most = Math.max(most, ROWS_ON_PAPER); draw(); });
   draw();
   box.setRows = (now) => { rows = now; draw(); };
   return box;
