@@ -117,7 +117,21 @@ std::vector<SplitForm> measure_groups(const Executable& fused, const Executable&
   ContextOptions options{flags.compile.threads};
   options.profile = true;
   Session session(fused, inputs, options), other(unfused, inputs, options);
-  return measure_split_forms(session, other, flags.settings(), flags.inputs.seed);
+  const NodeLinks links = links_between(fused, unfused, inputs.symbols);
+  std::vector<SplitForm> forms = measure_split_forms(session, other, links, flags.settings(), flags.inputs.seed);
+  const bool any = std::any_of(forms.begin(), forms.end(), [](const SplitForm& form) { return form.slower(); });
+  if (fused.artifact().on_device() || (!any && !flags.per_group) || interrupted()) return forms;
+  const auto pool = make_thread_pool(session.context().threads());
+  LaunchReplay replay(*pool, fused.artifact().program_for(inputs.symbols), inputs.symbols);
+  LaunchReplay other_replay(*pool, unfused.artifact().program_for(inputs.symbols), inputs.symbols);
+  const auto with = [](LaunchReplay& executor) {
+    ContextOptions replayed;
+    replayed.executor = &executor;
+    return replayed;
+  };
+  Session again(fused, inputs, with(replay)), other_again(unfused, inputs, with(other_replay));
+  measure_alone(forms, {again, replay}, {other_again, other_replay}, links, flags.settings(), flags.inputs.seed);
+  return forms;
 }
 
 double milliseconds_since(int64_t start) { return static_cast<double>(now_ns() - start) * 1e-6; }

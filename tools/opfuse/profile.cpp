@@ -101,7 +101,8 @@ Extras measure_extras(const Subject& subject, const Flags& flags, const MeasureS
     ContextOptions options{flags.compile.threads};
     options.profile = true;
     Session fused(subject.executable, subject.inputs, options), unfused(*subject.unfused, subject.inputs, options);
-    extras.groups = measure_split_forms(fused, unfused, settings, flags.inputs.seed);
+    const NodeLinks links = links_between(subject.executable, *subject.unfused, subject.inputs.symbols);
+    extras.groups = measure_split_forms(fused, unfused, links, settings, flags.inputs.seed);
   }
   if (flags.counters && !interrupted()) count(subject, flags, extras);
   return extras;

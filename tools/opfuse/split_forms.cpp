@@ -1,5 +1,5 @@
-// Launches are connected when they share a source node; a connected set is a row. One without unfused launches (a copy
-// that only the fused program needs) has no ratio.
+// Launches are connected when they share a source node, or have nodes that are linked; a connected set is a row. One
+// without unfused launches (a copy that only the fused program needs) has no ratio.
 #include "split_forms.hpp"
 
 #include <fmt/core.h>
@@ -10,7 +10,9 @@
 #include <set>
 
 #include "console.hpp"
+#include "fusion/plan.hpp"
 #include "profile/ratio_of_pairs.hpp"
+#include "runtime/artifact.hpp"
 
 namespace opfuse::cli {
 namespace {
@@ -20,24 +22,30 @@ struct Member {
 };
 
 /// Sets of launches that are connected by source nodes, in order of their first fused launch.
-std::vector<Member> connected(const std::vector<LaunchInfo>& fused, const std::vector<LaunchInfo>& unfused) {
-  std::vector<size_t> parent(fused.size() + unfused.size());
+std::vector<Member> connected(const std::vector<LaunchInfo>& fused, const std::vector<LaunchInfo>& unfused,
+                              const NodeLinks& links) {
+  const size_t launches = fused.size() + unfused.size();
+  std::vector<size_t> parent(launches);
   for (size_t i = 0; i < parent.size(); ++i) parent[i] = i;
   const auto root = [&](size_t i) {
     while (parent[i] != i) i = parent[i] = parent[parent[i]];
     return i;
   };
-  std::map<std::string, size_t> first_with;
+  const auto unite = [&](size_t a, size_t b) { parent[std::max(root(a), root(b))] = std::min(root(a), root(b)); };
+  std::map<std::string, size_t> place_of;  // of nodes, behind the launches
+  const auto node = [&](const std::string& name) {
+    const auto [at, fresh] = place_of.emplace(name, parent.size());
+    if (fresh) parent.push_back(at->second);
+    return at->second;
+  };
   const auto source_of = [&](size_t i) -> const std::vector<std::string>& {
     return i < fused.size() ? fused[i].sources : unfused[i - fused.size()].sources;
   };
-  for (size_t i = 0; i < parent.size(); ++i)
-    for (const std::string& node : source_of(i)) {
-      const auto [it, fresh] = first_with.emplace(node, i);
-      if (!fresh) parent[std::max(root(i), root(it->second))] = std::min(root(i), root(it->second));
-    }
+  for (size_t i = 0; i < launches; ++i)
+    for (const std::string& source : source_of(i)) unite(i, node(source));
+  for (const auto& [a, b] : links) unite(node(a), node(b));
   std::map<size_t, Member> sets;  // keyed by the smallest index: fused launches come first
-  for (size_t i = 0; i < parent.size(); ++i)
+  for (size_t i = 0; i < launches; ++i)
     (i < fused.size() ? sets[root(i)].fused : sets[root(i)].unfused).push_back(i < fused.size() ? i : i - fused.size());
   std::vector<Member> members;
   for (auto& [key, member] : sets) members.push_back(std::move(member));
@@ -98,16 +106,74 @@ Interval ratio_of(const Turns& fused, const Turns& split, uint64_t seed) {
   return ratio_of_pairs(medians(fused), medians(split), seed, kResamples);
 }
 
-}  // namespace
-
-std::vector<SplitForm> pair_launches(const std::vector<LaunchInfo>& fused, const std::vector<LaunchInfo>& unfused) {
-  return forms_of(connected(fused, unfused), fused, unfused);
+/// Nothing where one of the launches was not run again.
+std::optional<double> sum_of_replayed(const std::vector<int64_t>& nanoseconds, const std::vector<size_t>& launches) {
+  if (launches.empty()) return std::nullopt;
+  for (size_t launch : launches)
+    if (nanoseconds[launch] < 0) return std::nullopt;
+  return sum_of(nanoseconds, launches);
 }
 
-std::vector<SplitForm> measure_split_forms(Session& fused, Session& unfused, const MeasureSettings& settings,
-                                           uint64_t seed) {
+bool is_above(const GroupBar& bar, const Interval& ratio) {
+  return bar.lower ? ratio.low > bar.above : ratio.low > 1 && ratio.estimate > bar.above;
+}
+
+}  // namespace
+
+void measure_alone(std::vector<SplitForm>& forms, const Replayed& fused, const Replayed& unfused,
+                   const NodeLinks& links, const MeasureSettings& settings, uint64_t seed) {
+  const Replayed* sides[] = {&fused, &unfused};
+  const std::vector<Member> members =
+      connected(fused.session.context().launches(), unfused.session.context().launches(), links);
+  std::vector<Turns> samples[] = {std::vector<Turns>(members.size()), std::vector<Turns>(members.size())};
+  size_t running = 2;
+  measure({&fused.session.context(), &unfused.session.context()}, settings, [&](size_t side) {
+    const std::vector<int64_t>& times = sides[side]->replay.nanoseconds();
+    for (size_t m = 0; m < members.size(); ++m) {
+      if (side != running) samples[side][m].emplace_back();
+      const auto sum = sum_of_replayed(times, side == 0 ? members[m].fused : members[m].unfused);
+      if (sum) samples[side][m].back().push_back(*sum);
+    }
+    running = side;
+  });
+  for (size_t m = 0; m < members.size() && m < forms.size(); ++m) {
+    const auto none = [&](size_t side) { return samples[side][m].empty() || samples[side][m].front().empty(); };
+    if (!none(0) && !none(1)) forms[m].alone = ratio_of(samples[0][m], samples[1][m], seed);
+  }
+}
+
+NodeLinks links_between(const Executable& fused, const Executable& unfused, const SymbolValues& sizes) {
+  const ArtifactProgram &program = fused.artifact().program_for(sizes), &other = unfused.artifact().program_for(sizes);
+  std::set<std::string> launched;
+  for (const ArtifactLaunch& launch : program.launches) launched.insert(launch.sources.begin(), launch.sources.end());
+  const std::map<std::string, std::string> layouts(program.layouts.begin(), program.layouts.end()),
+      other_layouts(other.layouts.begin(), other.layouts.end());
+  const auto lies_otherwise = [&](const std::string& value) {
+    const auto one = layouts.find(value), two = other_layouts.find(value);
+    return one != layouts.end() && two != other_layouts.end() && one->second != two->second;
+  };
+  NodeLinks links;
+  if (fused.artifact().plan_json.empty()) return links;
+  const FusionPlan plan = plan_from_json(fused.artifact().plan_json);
+  std::set<std::string> made;  // what some node makes, by reader
+  for (const EdgeVerdict& edge : plan.edges) {
+    const bool in_no_launch = !launched.contains(edge.consumer);
+    const bool from_input = !launched.contains(edge.producer) && !made.contains(edge.producer);
+    made.insert(edge.consumer);
+    if (in_no_launch || from_input || lies_otherwise(edge.tensor)) links.emplace_back(edge.producer, edge.consumer);
+  }
+  return links;
+}
+
+std::vector<SplitForm> pair_launches(const std::vector<LaunchInfo>& fused, const std::vector<LaunchInfo>& unfused,
+                                     const NodeLinks& links) {
+  return forms_of(connected(fused, unfused, links), fused, unfused);
+}
+
+std::vector<SplitForm> measure_split_forms(Session& fused, Session& unfused, const NodeLinks& links,
+                                           const MeasureSettings& settings, uint64_t seed) {
   const std::vector<LaunchInfo> sides[] = {fused.context().launches(), unfused.context().launches()};
-  const std::vector<Member> members = connected(sides[0], sides[1]);
+  const std::vector<Member> members = connected(sides[0], sides[1], links);
   Context* contexts[] = {&fused.context(), &unfused.context()};
   std::vector<Turns> samples[] = {std::vector<Turns>(members.size()), std::vector<Turns>(members.size())};
   size_t running = 2;
@@ -138,6 +204,7 @@ Json json_of(const SplitForm& form) {
           {"bytes", form.bytes},
           {"bytes_saved", form.saved()},
           {"ratio", form.split_ms > 0 ? json_of(form.ratio) : Json(nullptr)},
+          {"alone", form.alone ? json_of(*form.alone) : Json(nullptr)},
           {"same_kernels", form.same_kernels},
           {"slower", form.slower()}};
 }
@@ -153,7 +220,9 @@ std::vector<GroupBar> bars_of(const std::vector<SplitForm>& forms, bool measured
     if (form.kernels.empty() || form.split_ms <= 0 || form.same_kernels) continue;
     for (GroupBar& bar : bars) {
       ++bar.of;
-      bar.groups += bar.lower ? form.ratio.low > bar.above : form.ratio.low > 1 && form.ratio.estimate > bar.above;
+      const bool in_place = is_above(bar, form.ratio), alone = !form.alone || is_above(bar, *form.alone);
+      bar.groups += in_place && alone;
+      bar.in_place += in_place && !alone;
     }
   }
   if (!measured) bars[0].most = static_cast<size_t>(kMostShare * static_cast<double>(bars[0].of));
@@ -163,19 +232,21 @@ std::vector<GroupBar> bars_of(const std::vector<SplitForm>& forms, bool measured
 std::string text_of(const std::vector<GroupBar>& bars) {
   std::string text;
   for (const GroupBar& bar : bars)
-    text += fmt::format("  {} of {} groups {} {} of their split form, at most {}: {}\n", bar.groups, bar.of,
-                        bar.lower ? "surely above" : "above", bar.above, bar.most, bar.kept() ? "kept" : "MISSED");
+    text += fmt::format("  {} of {} groups {} {} of their split form, at most {}: {}; {} more only where they stand\n",
+                        bar.groups, bar.of, bar.lower ? "surely above" : "above", bar.above, bar.most,
+                        bar.kept() ? "kept" : "MISSED", bar.in_place);
   return text;
 }
 
 Json json_of(const GroupBar& bar) {
   return {{"above", bar.above},   {"of", bar.lower ? "low" : "estimate"},
-          {"groups", bar.groups}, {"most", bar.most},
-          {"compared", bar.of},   {"kept", bar.kept()}};
+          {"groups", bar.groups}, {"in_place", bar.in_place},
+          {"most", bar.most},     {"compared", bar.of},
+          {"kept", bar.kept()}};
 }
 
 std::string text_of(const std::vector<SplitForm>& forms, bool all) {
-  Table table({">ms", ">split, ms", ">ratio", ">95 % interval", ">bytes saved", "", "kernel", ">replaces"});
+  Table table({">ms", ">split, ms", ">ratio", ">95 % interval", ">alone", ">bytes saved", "", "kernel", ">replaces"});
   size_t slower = 0;
   for (const SplitForm& form : forms) {
     slower += form.slower();
@@ -184,6 +255,7 @@ std::string text_of(const std::vector<SplitForm>& forms, bool all) {
     table.row({milliseconds(form.ms), milliseconds(form.split_ms),
                paired ? fmt::format("{:.3f}", form.ratio.estimate) : "-",
                paired ? fmt::format("[{:.3f}, {:.3f}]", form.ratio.low, form.ratio.high) : "-",
+               form.alone ? fmt::format("{:.3f}", form.alone->estimate) : "-",
                form.split.empty() ? "-"
                : form.saved() < 0 ? "-" + human_bytes(-form.saved())
                                   : human_bytes(form.saved()),
