@@ -48,6 +48,8 @@ class Checks:
                       [[str(build / "tests/drawn_plans"), "--graphs", "5000"]]),
             "mutants": ("changed CUDA kernels on the emulated device: the tests of results see them",
                         [[str(build / "tests/test_cuda"), "--gtest_filter=MutatedKernels.*", "--gtest_brief=1"]]),
+            "nvrtc": ("every case of the CUDA tests compiled for sm_90a: no spills",
+                      [[str(build / "tests/test_cuda"), "--gtest_filter=EachNvrtc.*", "--gtest_brief=1"]]),
             "fuzz": (f"random graphs in random configurations, {minutes} minutes", [["./dev", "fuzz", "--minutes", str(minutes)]]),
             "large-graphs": ("graphs of 10,000 nodes: inspect, explain, fuse, compile",
                              [[self.python, "bench/large_graphs.py", "time", self.opfuse, "--nodes", "10000"]]),

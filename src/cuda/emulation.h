@@ -251,6 +251,19 @@ EMULATED_UNSEEN static inline void copy_wait() {
   own.count = kept;
 }
 
+// What the lanes of a warp have shown each other.
+struct EmulatedSlots {
+  char* first;
+  size_t apart;
+  EMULATED_UNSEEN EmulatedSlots()
+      : first(emulated_thread->slot(0)), apart((size_t)(emulated_thread->slot(1) - first)) {}
+  template <class T>
+  EMULATED_UNSEEN T of(int lane) const {
+    T shown;
+    memcpy(&shown, first + (size_t)lane * apart, sizeof shown);
+    return shown;
+  }
+};
 // Every lane shows its rows (or fragments) to the warp, then takes what it gets from the others'.
 template <int kMatrices>
 EMULATED_UNSEEN static inline void emulated_ldmatrix(unsigned (&r)[kMatrices], const void* row,
@@ -260,12 +273,12 @@ EMULATED_UNSEEN static inline void emulated_ldmatrix(unsigned (&r)[kMatrices], c
   if (lane < kMatrices * 8) emulated_touched(row, 16, kEmulatedRead);
   memcpy(emulated_thread->slot(lane), &row, sizeof row);
   emulated_thread->exchange();
+  const EmulatedSlots slots;
   for (int i = 0; i < kMatrices; ++i) {
     unsigned short pair[2];
     for (int e = 0; e < 2; ++e) {
       const int along = lane % 4 * 2 + e, across = lane / 4;
-      const char* from;
-      memcpy(&from, emulated_thread->slot(i * 8 + (transposed ? along : across)), sizeof from);
+      const char* from = slots.of<const char*>(i * 8 + (transposed ? along : across));
       memcpy(&pair[e], from + (transposed ? across : along) * 2, 2);
     }
     memcpy(&r[i], pair, 4);
@@ -278,51 +291,44 @@ static inline void ldmatrix_x4_transposed(unsigned (&r)[4], const void* row) { e
 struct EmulatedFragments {
   unsigned a[4], b[2];
 };
-template <class Element>
-EMULATED_UNSEEN static inline void emulated_mma(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2],
-                                                Element element) {
+// d += a b over 32 bytes of each row and column: 16 elements, of which a register has two, or 8 that fill it. A lane's
+// results lie in rows lane / 4 and 8 below, columns lane % 4 * 2 and the next.
+template <int kElements, class Element>
+EMULATED_UNSEEN static inline void emulated_multiply_add(float (&d)[4], const unsigned (&a)[4], unsigned b0,
+                                                         unsigned b1, Element element) {
+  constexpr int kHalf = kElements / 2, kEach = kElements / 8;
   const int lane = (int)(emulated_thread->thread % 32);
-  EmulatedFragments own;
-  memcpy(own.a, a, sizeof a);
-  memcpy(own.b, b, sizeof b);
+  const EmulatedFragments own = {{a[0], a[1], a[2], a[3]}, {b0, b1}};
   memcpy(emulated_thread->slot(lane), &own, sizeof own);
   emulated_thread->exchange();
+  const EmulatedSlots slots;
+  float x[2][kElements], y[2][kElements];
+  for (int i = 0; i < 4; ++i) {
+    const EmulatedFragments left = slots.of<EmulatedFragments>(lane / 4 * 4 + i);
+    const EmulatedFragments right[2] = {slots.of<EmulatedFragments>(lane % 4 * 8 + i),
+                                        slots.of<EmulatedFragments>(lane % 4 * 8 + 4 + i)};
+    for (int half = 0; half < 2; ++half)
+      for (int e = 0; e < kEach; ++e)
+        for (int r = 0; r < 2; ++r) {
+          const int k = half * kHalf + i * kEach + e;
+          x[r][k] = element(left.a[r + half * 2], e);
+          y[r][k] = element(right[r].b[half], e);
+        }
+  }
   for (int e = 0; e < 4; ++e) {
-    const int row = lane / 4 + e / 2 * 8, column = lane % 4 * 2 + e % 2;
     float sum = 0.0f;
-    for (int k = 0; k < 16; ++k) {
-      EmulatedFragments x, y;
-      memcpy(&x, emulated_thread->slot(row % 8 * 4 + k % 8 / 2), sizeof x);
-      memcpy(&y, emulated_thread->slot(column * 4 + k % 8 / 2), sizeof y);
-      const unsigned shift = k % 2 * 16;
-      sum +=
-          element((unsigned short)(x.a[row / 8 + k / 8 * 2] >> shift)) * element((unsigned short)(y.b[k / 8] >> shift));
-    }
+    for (int k = 0; k < kElements; ++k) sum += x[e / 2][k] * y[e % 2][k];
     d[e] += sum;
   }
   emulated_thread->exchange();
 }
 EMULATED_UNSEEN static inline void mma_tf32(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
-  const int lane = (int)(emulated_thread->thread % 32);
-  EmulatedFragments own = {{a[0], a[1], a[2], a[3]}, {b0, b1}};
-  memcpy(emulated_thread->slot(lane), &own, sizeof own);
-  emulated_thread->exchange();
-  for (int e = 0; e < 4; ++e) {
-    const int row = lane / 4 + e / 2 * 8, column = lane % 4 * 2 + e % 2;
-    float sum = 0.0f;
-    for (int k = 0; k < 8; ++k) {
-      EmulatedFragments x, y;
-      memcpy(&x, emulated_thread->slot(row % 8 * 4 + k % 4), sizeof x);
-      memcpy(&y, emulated_thread->slot(column * 4 + k % 4), sizeof y);
-      sum += emulated_tf32(x.a[row / 8 + k / 4 * 2]) * emulated_tf32(y.b[k / 4]);
-    }
-    d[e] += sum;
-  }
-  emulated_thread->exchange();
+  emulated_multiply_add<8>(d, a, b0, b1, [](unsigned bits, int) { return emulated_tf32(bits); });
 }
 static inline void mma_f16(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
-  emulated_mma(d, a, {b0, b1}, half_to_float);
+  emulated_multiply_add<16>(d, a, b0, b1,
+                            [](unsigned bits, int e) { return half_to_float((unsigned short)(bits >> e * 16)); });
 }
 static inline void mma_bf16(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
-  emulated_mma(d, a, {b0, b1}, [](unsigned short bits) { return __uint_as_float((unsigned)bits << 16); });
+  emulated_multiply_add<16>(d, a, b0, b1, [](unsigned bits, int e) { return __uint_as_float(bits >> e * 16 << 16); });
 }

@@ -30,7 +30,7 @@ EMULATED_UNSEEN static inline const unsigned char* emulated_operand(unsigned lon
   if (operand >> 62 != 1 || (operand >> 32 & 0x3fff) != 64) emulated_thread->fault();
   size_t at = (size_t)((operand & 0x3fff) << 4) + (size_t)(row / 8 * 1024 + row % 8 * 128 + byte);
   at ^= (at >> 7 & 7) << 4;
-  if (at + 2 > emulated_thread->launch_shared_bytes) emulated_thread->fault();
+  if (at + 16 > emulated_thread->launch_shared_bytes) emulated_thread->fault();
   return emulated_thread->launch_shared + at;
 }
 // What the unit reads for a warp: 16 rows of the left operand, all of the right one. It is done when the warp has
@@ -64,19 +64,30 @@ EMULATED_UNSEEN static inline void product_commit() {
   if (own.groups == 8) emulated_thread->fault();
   own.ends[own.groups++] = own.count;
 }
+// 32 bytes of a row: two places, each in one piece.
+EMULATED_UNSEEN static inline void emulated_elements(const EmulatedProducts::Product& p, unsigned long long operand,
+                                                     int row, float* values) {
+  unsigned char bytes[32];
+  for (int place = 0; place < 32; place += 16) memcpy(bytes + place, emulated_operand(operand, row, place), 16);
+  for (int i = 0; i < 32 / p.bytes; ++i) {
+    unsigned bits = 0;
+    memcpy(&bits, bytes + i * p.bytes, (size_t)p.bytes);
+    values[i] = p.element(bits);
+  }
+}
 EMULATED_UNSEEN static inline void emulated_multiply(EmulatedProducts::Product& p, bool follows) {
   const int lane = (int)(emulated_thread->thread % 32), warp = (int)(emulated_thread->thread / 32 % 4);
   emulated_product_reads(p);
-  for (int i = 0; i < p.columns / 2; ++i) {
-    const int row = warp * 16 + lane / 4 + i / 2 % 2 * 8, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
-    float sum = 0.0f;
-    for (int byte = 0; byte < 32; byte += p.bytes) {
-      unsigned x = 0, y = 0;
-      memcpy(&x, emulated_operand(p.a, row, byte), (size_t)p.bytes);
-      memcpy(&y, emulated_operand(p.b, column, byte), (size_t)p.bytes);
-      sum += p.element(x) * p.element(y);
+  float x[2][16], y[16];
+  for (int r = 0; r < 2; ++r) emulated_elements(p, p.a, warp * 16 + lane / 4 + r * 8, x[r]);
+  for (int column = lane % 4 * 2; column < p.columns; column += column % 2 ? 7 : 1) {
+    emulated_elements(p, p.b, column, y);
+    for (int r = 0; r < 2; ++r) {
+      const int i = column / 8 * 4 + r * 2 + column % 2;
+      float sum = 0.0f;
+      for (int k = 0; k < 32 / p.bytes; ++k) sum += x[r][k] * y[k];
+      p.d[i] = (follows ? p.d[i] : p.before[i]) + sum;
     }
-    p.d[i] = (follows ? p.d[i] : p.before[i]) + sum;
   }
 }
 template <int kPending>

@@ -78,12 +78,13 @@ std::vector<uint8_t> compile_for_emulation(const std::vector<KernelText>& kernel
 #else
   const char *compiled = "-fsanitize=thread", *linked = "";  // its calls, which emulation.h defines: no runtime
 #endif
-  const char* fma = __builtin_cpu_supports("fma") ? "-mfma" : "";
+  const std::string units =
+      std::string(__builtin_cpu_supports("fma") ? "-mfma" : "") + (__builtin_cpu_supports("f16c") ? " -mf16c" : "");
   const std::string with = compiler();
   const std::string command = fmt::format(
       "{0} -std=c++17 -O1 -w -fPIC -ffp-contract=off -fvisibility=hidden -fno-exceptions {1} {2} -c -o '{3}' '{4}' "
       "2>'{7}' && {0} -shared {5} -o '{6}' '{3}' 2>>'{7}'",
-      with, compiled, fma, object, source, linked, library, log);
+      with, compiled, units, object, source, linked, library, log);
   const int status = std::system(command.c_str());
   const std::string image = read_all(library);
   if (status != 0 || image.empty())

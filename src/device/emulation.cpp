@@ -51,8 +51,9 @@ class Block {
            SharedRange arrays, SharedRange given, const std::function<void()>& earlier) {
     arrays_ = arrays;
     given_ = given;
-    races_.start(size, arrays.bytes() + given.bytes());
-    bulk_.start(races_, view.launch_shared, given.bytes(), arrays.bytes(), view.lot);
+    given_at_ = (arrays.bytes() + 15) / 16 * 16;
+    races_.start(size, given_at_ + given.bytes());
+    bulk_.start(races_, view.launch_shared, given.bytes(), given_at_, view.lot);
     waits_.assign(size, {});
     kernel_ = kernel;
     arguments_ = arguments;
@@ -164,7 +165,7 @@ class Block {
     else if (arrays_.holds(at))
       races_.touch(current_, static_cast<size_t>(at - arrays_.begin), bytes, how);
     else if (given_.holds(at))
-      races_.touch(current_, arrays_.bytes() + static_cast<size_t>(at - given_.begin), bytes, how);
+      races_.touch(current_, given_at_ + static_cast<size_t>(at - given_.begin), bytes, how);
     if (!races_.found().empty()) fault(races_.found());
   }
 
@@ -180,6 +181,7 @@ class Block {
   bool by_warp_ = false;
   std::string fault_;
   SharedRange arrays_, given_;
+  size_t given_at_ = 0;  ///< where bytes that the launch gives begin among all of shared memory
   SharedRaces races_;
   BulkCopies bulk_;
   struct Wait {
@@ -204,9 +206,11 @@ class Block {
   size_t choose() {
     const size_t start = draw() % ready_.size();
     if (!by_warp_) return start;
-    for (size_t i = 0; i < ready_.size(); ++i)
-      if (const size_t at = (start + i) % ready_.size(); ready_[at] / kWarp == current_ / kWarp) return at;
-    return start;
+    const auto of_same_warp = [&](unsigned thread) { return thread / kWarp == current_ / kWarp; };
+    const auto from = ready_.begin() + static_cast<std::ptrdiff_t>(start);
+    auto found = std::find_if(from, ready_.end(), of_same_warp);
+    if (found == ready_.end()) found = std::find_if(ready_.begin(), from, of_same_warp);
+    return found != ready_.end() && of_same_warp(*found) ? static_cast<size_t>(found - ready_.begin()) : start;
   }
 
   void try_release_warp(unsigned warp, State state) {

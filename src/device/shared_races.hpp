@@ -39,18 +39,26 @@ class SharedRaces {
  private:
   static constexpr unsigned kWarp = 32, kMostAgents = 96;
   static constexpr uint32_t kUnderWay = 0xFFFFFFFF;  ///< as a clock: written by a copy that nobody has waited for
-  static constexpr uint16_t kMany = 0xFFFF;          ///< as a reader: those listed in readers_[read_at]
-  struct Byte {
-    uint32_t written_at = 0, read_at = 0;
-    uint16_t writer = 0, reader = 0;  ///< thread + 1; 0: nobody
-    bool unfenced = false;            ///< the writer has not fenced it since
+  static constexpr size_t kUnit = 16;                ///< bytes
+  /// Lanes of one warp (of agents: of 32 agents) that read at the same clock.
+  struct Readers {
+    uint32_t at = 0, lanes = 0;  ///< no lanes: nobody
+    uint32_t warp = 0;
   };
-  struct Reader {
-    uint16_t thread;
-    uint32_t at;
+  struct Bytes {
+    uint32_t written_at = 0, more = 0;  ///< more: 1 + the place in nodes_ of further readers
+    Readers read;
+    uint16_t writer = 0;    ///< thread + 1; 0: nobody
+    bool unfenced = false;  ///< the writer has not fenced it since
   };
-  std::vector<Byte> bytes_;
-  std::vector<std::vector<Reader>> readers_;
+  struct Node {
+    Readers read;
+    uint32_t next = 0;
+  };
+  std::vector<Bytes> bytes_;          ///< that of a granule's first byte stands for all of them
+  std::vector<unsigned char> split_;  ///< how often each unit was halved into granules
+  std::vector<Node> nodes_;
+  uint32_t free_nodes_ = 0;
   unsigned threads_ = 0, agents_ = 0;
   std::vector<uint32_t> clock_;       ///< of each thread: steps on at each barrier it passes; of agents: unused
   std::vector<uint32_t> known_;       ///< clocks that all threads know of, since the block's last barrier
@@ -66,10 +74,19 @@ class SharedRaces {
            (!joined_.empty() && at <= joined_[size_t{thread} * clock_.size() + other]);
   }
   uint32_t knows(unsigned thread, unsigned other) const;
+  bool all_before(unsigned thread, const Readers& readers) const;
   void add_reader(unsigned thread, unsigned reader, uint32_t clock, size_t at);
+  uint32_t new_node(const Readers& read, uint32_t next);
+  uint32_t free_node(uint32_t node);
+  void forget_readers(Bytes& b);
+  size_t granule(size_t at, size_t end);
+  void split(size_t unit, size_t size);
+  template <class Do>
+  void each_granule(size_t at, size_t end, Do&& what);
   std::string name_of(unsigned who) const;
   void read(unsigned thread, size_t at);
   void write(unsigned thread, size_t at, Access how);
+  void write_all(unsigned thread, size_t at, size_t end, Access how);
   void fence(unsigned thread);
   void stays_unfenced(unsigned thread, size_t at);
   void report(unsigned thread, const char* does, unsigned other, const char* did, size_t at);

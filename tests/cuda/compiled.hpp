@@ -13,6 +13,8 @@ struct Compiled {
   Program program;
   Artifact artifact;
 };
+/// Without an artifact: nothing is generated.
+Compiled lowered(Graph graph, const std::string& target = "cuda:emulated");
 Compiled compiled(Graph graph, const std::string& target = "cuda:emulated");
 Compiled compiled(const std::string& text);
 
