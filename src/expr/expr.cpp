@@ -4,7 +4,9 @@
 // equal branches); nothing that could change a rounding or the sign of a zero.
 #include "expr/expr.hpp"
 
+#include <array>
 #include <bit>
+#include <memory_resource>
 #include <mutex>
 #include <unordered_map>
 #include <unordered_set>
@@ -264,8 +266,15 @@ const Dim& Expr::dim() const {
 
 bool Expr::operator==(const Expr& other) const { return node_ == other.node_; }
 
+/// Memory that is taken piece by piece and given back at once; little of it needs no malloc.
+struct Scratch {
+  std::array<std::byte, 4096> first;
+  std::pmr::monotonic_buffer_resource memory{first.data(), first.size()};
+};
+
 void Expr::visit(const std::function<void(const Expr&)>& each) const {
-  std::unordered_set<const ExprNode*> seen;
+  Scratch scratch;  // a set of every node of every expression: the largest part of planning long chains, by malloc
+  std::pmr::unordered_set<const ExprNode*> seen(&scratch.memory);
   auto walk = [&](auto& self, const Expr& e) -> void {
     if (!e || !seen.insert(e.node()).second) return;
     for (const Expr& arg : e.args()) self(self, arg);
@@ -281,7 +290,8 @@ Expr rebuilt(const Expr& e, std::vector<Expr> args) {
 }
 
 Expr Expr::map_leaves(const std::function<Expr(const Expr&)>& leaf) const {
-  std::unordered_map<const ExprNode*, Expr> done;
+  Scratch scratch;
+  std::pmr::unordered_map<const ExprNode*, Expr> done(&scratch.memory);
   visit([&](const Expr& e) {
     if (e.args().empty()) {
       done.emplace(e.node(), leaf(e));

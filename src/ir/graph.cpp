@@ -131,9 +131,10 @@ Node* Graph::find_node(std::string_view source_name) const {
 }
 
 size_t Graph::position(const Node* node) const {
-  auto at = std::find(order_.begin(), order_.end(), node);
-  OPFUSE_CHECK(at != order_.end(), "node {} is not in the graph", node->name());
-  return static_cast<size_t>(at - order_.begin());
+  // From behind: where groups are replaced by what is in them, first to last, few are left behind the one at hand.
+  const auto at = std::find(order_.rbegin(), order_.rend(), node);
+  OPFUSE_CHECK(at != order_.rend(), "node {} is not in the graph", node->name());
+  return static_cast<size_t>(order_.rend() - at) - 1;
 }
 
 // ---- nodes

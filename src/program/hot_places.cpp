@@ -36,18 +36,23 @@ class Mover {
   }
 
   void run() {
-    std::vector<size_t> order(items_.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    order_.resize(items_.size());
+    std::iota(order_.begin(), order_.end(), size_t{0});
+    std::stable_sort(order_.begin(), order_.end(), [&](size_t a, size_t b) {
       return std::pair(items_[a].life.first, -items_[a].bytes) < std::pair(items_[b].life.first, -items_[b].bytes);
     });
-    for (const size_t i : order) move(items_[i]);
+    for (size_t at = 0; at < order_.size(); ++at) {
+      move(at);
+      alive_.push_back(order_[at]);
+    }
   }
 
  private:
   std::vector<ArenaItem>& items_;
   std::vector<double> touched_;  ///< bytes touched before a launch
   std::vector<size_t> by_end_;   ///< the latest first
+  std::vector<size_t> order_;    ///< the earliest first
+  std::vector<size_t> alive_;    ///< begin before the one that is moved, and some that have ended
   int64_t end_ = 0;
 
   void grow(int launch) {
@@ -59,15 +64,34 @@ class Mover {
     return touched_[static_cast<size_t>(to)] - touched_[static_cast<size_t>(from) + 1];
   }
 
-  void move(ArenaItem& item) {
+  /// What lies where while the item of a position lives, joined, the lowest first.
+  std::vector<Range> taken_beside(size_t position) {
+    const Lifetime life = items_[order_[position]].life;
+    std::erase_if(alive_, [&](size_t i) { return items_[i].life.last < life.first; });
     std::vector<Range> taken;
-    for (const ArenaItem& other : items_)
-      if (&other != &item && other.life.first <= item.life.last && item.life.first <= other.life.last)
-        taken.emplace_back(other.offset, other.offset + other.bytes);
+    const auto take = [&](size_t i) { taken.emplace_back(items_[i].offset, items_[i].offset + items_[i].bytes); };
+    for (const size_t i : alive_) take(i);
+    for (size_t next = position + 1; next < order_.size() && items_[order_[next]].life.first <= life.last; ++next)
+      take(order_[next]);
+    std::sort(taken.begin(), taken.end());
+    size_t joined = 0;
+    for (const Range& range : taken)
+      if (joined > 0 && range.first <= taken[joined - 1].second)
+        taken[joined - 1].second = std::max(taken[joined - 1].second, range.second);
+      else
+        taken[joined++] = range;
+    taken.resize(joined);
+    return taken;
+  }
+
+  void move(size_t position) {
+    ArenaItem& item = items_[order_[position]];
     const auto dead = std::partition_point(by_end_.begin(), by_end_.end(),
                                            [&](size_t i) { return items_[i].life.last >= item.life.first; });
+    if (dead == by_end_.end()) return;
     const auto count = std::min<size_t>(static_cast<size_t>(by_end_.end() - dead), kMostBefore);
     const std::vector<size_t> before(dead, dead + static_cast<std::ptrdiff_t>(count));
+    const std::vector<Range> taken = taken_beside(position);
     int64_t best = item.offset;
     double least = age_at(best, item, before);
     for (size_t i = 0; i < std::min(before.size(), kMostPlaces); ++i) {
@@ -81,8 +105,8 @@ class Mover {
   }
 
   static bool is_free(int64_t at, int64_t bytes, const std::vector<Range>& taken) {
-    return std::none_of(taken.begin(), taken.end(),
-                        [&](const Range& r) { return r.first < at + bytes && at < r.second; });
+    const auto next = std::partition_point(taken.begin(), taken.end(), [&](const Range& r) { return r.second <= at; });
+    return next == taken.end() || next->first >= at + bytes;
   }
 
   /// `before`: what ended before the item begins, the latest first: a byte is as old as the first that covers it.
