@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Launches of small graphs: now, and where the audit of the fusion engine found them.
 
-    python3 bench/fusion_graphs.py GRAPHS [--opfuse PATH] [--target NAME] [--compare] [--times] [--json]
+    python3 bench/fusion_graphs.py GRAPHS [--opfuse PATH] [--target NAME] [--compare] [--times] [--prepared DIR] [--json]
 
 GRAPHS is the folder of the audit's graphs (NAME.onnx). Each row: launches of the audit, launches now, what is one launch
 in TVM, what was slower as one launch (a trap: it must stay apart or be no slower). --compare proves each graph equal to
-the interpreter; --times runs it fused and unfused in turns and prints the ratio of medians.
+the interpreter; --times runs it fused and unfused in turns and prints the ratio of the least times of one thread. With
+--prepared the first run compiles into DIR and the next ones measure what is there: compiling wants no idle machine.
 The exit status is 1 when a graph has more launches than the audit found, or a proof fails.
 """
 import argparse
@@ -14,6 +15,8 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+
+import opf_timer
 
 # Launches of commit 63f0540 with its own plans.
 AUDIT = {
@@ -48,13 +51,27 @@ def launches(args, graph, folder):
     return json.loads(done.stdout)["launches"]
 
 
-def ratio(args, graph):
-    """Latency of the fused program to that of the unfused one, in turns."""
-    done = opfuse(args, "bench", graph, "--vs-unfused", "--json", "--threads", "1", "--warmup", "50ms", "--duration", "400ms",
-                  "--target", args.target)
-    if not done.stdout:
-        raise SystemExit(f"{graph}: {done.stderr.strip()}")
-    return json.loads(done.stdout)["fused_over_unfused"]["estimate"]
+def forms_of(args, graph, folder):
+    """The fused and the unfused program, compiled if they are not there."""
+    paths = [folder / f"{graph.stem}.{form}.opf" for form in ("fused", "unfused")]
+    for path, flags in zip(paths, ([], ["--unfused"])):
+        if not path.exists():
+            done = opfuse(args, "compile", graph, "-o", path, "--threads", "1", "--target", args.target, *flags)
+            if done.returncode:
+                raise SystemExit(f"{graph}: {done.stderr.strip()}")
+    return paths
+
+
+def ratio(args, graph, folder):
+    """Least time of the fused program to that of the unfused one, in turns; outputs must agree."""
+    programs = [opf_timer.Program(args.library, path) for path in forms_of(args, graph, folder)]
+    fused, unfused = opf_timer.in_turns(programs, 7, 0.03)
+    error = opf_timer.difference(*programs)
+    for program in programs:
+        program.close()
+    if error > 1e-5:
+        raise SystemExit(f"{graph}: fused and unfused outputs differ by {error:.2g} of max")
+    return fused / unfused
 
 
 def row_of(args, graph, folder):
@@ -64,7 +81,7 @@ def row_of(args, graph, folder):
     if args.compare:
         row["equal"] = opfuse(args, "compare", graph, "--target", args.target).returncode == 0
     if args.times:
-        row["ratio"] = ratio(args, graph)
+        row["ratio"] = ratio(args, graph, args.prepared or folder)
     return row
 
 
@@ -98,10 +115,20 @@ def main():
     parser.add_argument("--target", default="host")
     parser.add_argument("--compare", action="store_true")
     parser.add_argument("--times", action="store_true")
+    parser.add_argument("--prepared", type=pathlib.Path, help="with --times: a folder for compiled graphs")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
+    graphs = sorted(args.graphs.glob("*.onnx"))
+    if args.times:
+        args.library = opf_timer.library_beside(args.opfuse)
+    if args.prepared and not args.prepared.exists():
+        args.prepared.mkdir(parents=True)
+        for graph in graphs:
+            forms_of(args, graph, args.prepared)
+        print(f"compiled into {args.prepared}: the same command again measures")
+        return 0
     with tempfile.TemporaryDirectory() as folder:
-        rows = [row_of(args, graph, pathlib.Path(folder)) for graph in sorted(args.graphs.glob("*.onnx"))]
+        rows = [row_of(args, graph, pathlib.Path(folder)) for graph in graphs]
     if args.json:
         print(json.dumps(rows, indent=1))
     else:

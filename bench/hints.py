@@ -1,20 +1,24 @@
 #!/usr/bin/env python3
 """Does what the ledger says would change an edge change it? Drawn edges of models, each change applied by itself.
 
-    python3 bench/hints.py MODEL... [--opfuse PATH] [--count 200] [--attacks 100] [--seed 0] [--times]
+    python3 bench/hints.py MODEL... [--opfuse PATH] [--count 200] [--attacks 100] [--seed 0] [--prepare DIR]
+    python3 bench/hints.py --measure DIR [--opfuse PATH]
 
 For --count edges that are two launches or a copy and have a change: the model is lowered with that change, and the edge must
 be one launch or a view then. For --attacks edges with `no_change_flips`: forcing the two (--fuse) must fail, or leave two
-launches. --times also profiles both programs in turns and compares the sign of the difference, of the launches that only one
-of them has, with the predicted one, where they differ by more than 10 %. Prints the share of no_change_flips of each model.
+launches. --prepare also compiles both programs of each change that flips, and --measure, by itself and on an idle machine, profiles
+them in turns and compares the sign of the difference, of the launches that only one of them has, with the predicted one, where
+they differ by more than 10 %. Prints the share of no_change_flips of each model.
 The exit status is 1 below 95 % flips, or when an attack succeeds.
 """
 import argparse
 import json
+import pathlib
 import random
 import shlex
 import subprocess
 import sys
+import time
 
 
 def opfuse(args, *command):
@@ -36,9 +40,9 @@ def same_edge(document, edge):
     return next((e for e in document["edges"] if (e["producer"], e["consumer"]) == (edge["producer"], edge["consumer"])), None)
 
 
-def launches(args, model, *flags):
+def launches(args, program):
     """Microseconds of each launch, by its nodes; None where it does not run."""
-    done = opfuse(args, "profile", model, "--json", "--threads", "1", "--target", args.target, "--duration", "200ms", *flags)
+    done = opfuse(args, "profile", program, "--json", "--threads", "1", "--warmup", "20ms", "--duration", "80ms")
     if done.returncode:
         return None
     times = {}
@@ -48,38 +52,63 @@ def launches(args, model, *flags):
     return times
 
 
-def sign_is_right(args, model, edge, change):
-    """Of the launches that only one of the two programs has; None where these differ by less than 10 %, or were not had.
-
-    A whole model varies by more than two of its launches take.
-    """
-    predicted = edge.get("time_us", {})
-    if "joined" not in predicted:
-        return None
-    turns = [(launches(args, model), launches(args, model, *change)) for _ in range(3)]
+def apart_and_joined(args, base, changed):
+    """Microseconds of the launches that only one of the two programs has: a whole model varies by more than these take."""
+    turns = [(launches(args, base), launches(args, changed)) for _ in range(3)]
     if any(None in turn for turn in turns):
         return None
     alone = lambda one, other: sum(time for nodes, time in one.items() if nodes not in other)  # noqa: E731
-    apart = min(alone(one, other) for one, other in turns)
-    joined = min(alone(other, one) for one, other in turns)
-    if abs(apart - joined) < 0.1 * min(apart, joined):
-        return None
-    return (apart > joined) == (predicted["apart"] > predicted["joined"])
+    return min(alone(one, other) for one, other in turns), min(alone(other, one) for one, other in turns)
+
+
+def prepare(args, index, model, edge, change):
+    """Both programs as files, and a row for --measure."""
+    predicted = edge.get("time_us", {})
+    if "joined" not in predicted:
+        return
+    made = {"base": args.prepare / (pathlib.Path(model).stem + ".opf"), "changed": args.prepare / f"{index}.opf"}
+    for form, flags in (("base", []), ("changed", change)):
+        if made[form].exists() and form == "base":
+            continue
+        if opfuse(args, "compile", model, "--force", "-o", made[form], "--threads", "1", "--target", args.target, *flags).returncode:
+            return
+    args.rows.append({"model": model, "change": edge["change"], "code": edge["reason"]["code"], "apart": predicted["apart"],
+                      "joined": predicted["joined"], **{form: path.name for form, path in made.items()}})
+    (args.prepare / "rows.json").write_text(json.dumps(args.rows, indent=1))
+
+
+def measure(args):
+    """Rows are measured once: what was cut off goes on where it ended."""
+    path, began = args.measure / "rows.json", time.monotonic()
+    rows = json.loads(path.read_text())
+    for row in rows:
+        if "measured" not in row and time.monotonic() - began < args.seconds:
+            row["measured"] = apart_and_joined(args, args.measure / row["base"], args.measure / row["changed"])
+            path.write_text(json.dumps(rows, indent=1))
+    done = [row for row in rows if row.get("measured")]
+    clear = [r for r in done if abs(r["measured"][0] - r["measured"][1]) > 0.1 * min(r["measured"])]
+    right = [r for r in clear if (r["measured"][0] > r["measured"][1]) == (r["apart"] > r["joined"])]
+    for row in clear:
+        if row not in right:
+            print(f"  wrong sign: {row['model']}: {row['change']} ({row['code']}): predicted {row['apart']:.1f} -> {row['joined']:.1f} us, "
+                  f"measured {row['measured'][0]:.1f} -> {row['measured'][1]:.1f} us")
+    print(f"{len(done)} of {len(rows)} changes measured, {len(clear)} differ by more than 10 %, {len(right)} with the predicted sign")
+    return 0 if clear and len(right) >= 0.85 * len(clear) else 1
 
 
 def try_changes(args, drawn):
-    flips, failures, signs = 0, [], []
-    for model, edge in drawn:
+    flips, failures = 0, []
+    for index, (model, edge) in enumerate(drawn):
         change = shlex.split(edge["change"])
         document, error = ledger(args, model, *change)
         after = same_edge(document, edge) if document else None
         if after and not is_apart(after):
             flips += 1
-            if args.times:
-                signs.append(sign_is_right(args, model, edge, change))
+            if args.prepare:
+                prepare(args, index, model, edge, change)
         else:
             failures.append((model, edge, error or f"still {after and after.get('executed')}"))
-    return flips, failures, [s for s in signs if s is not None]
+    return flips, failures
 
 
 def attack(args, drawn):
@@ -94,14 +123,21 @@ def attack(args, drawn):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("models", nargs="+")
+    parser.add_argument("models", nargs="*")
     parser.add_argument("--opfuse", default="opfuse")
     parser.add_argument("--target", default="host")
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--attacks", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--times", action="store_true")
+    parser.add_argument("--prepare", type=pathlib.Path, help="a folder for both programs of each change that flips")
+    parser.add_argument("--measure", type=pathlib.Path, help="a folder that --prepare filled")
+    parser.add_argument("--seconds", type=float, default=1e9, help="with --measure: no row begins after so many")
     args = parser.parse_args()
+    if args.measure:
+        return measure(args)
+    args.rows = []
+    if args.prepare:
+        args.prepare.mkdir(parents=True, exist_ok=True)
     hints, proofs = [], []
     for model in args.models:
         document, error = ledger(args, model)
@@ -115,12 +151,10 @@ def main():
         hints += [(model, e) for e in apart if e.get("change", "").startswith("--")]
     random.seed(args.seed)
     drawn = random.sample(hints, min(args.count, len(hints)))
-    flips, failures, signs = try_changes(args, drawn)
+    flips, failures = try_changes(args, drawn)
     for model, edge, why in failures[:20]:
         print(f"  no flip: {model}: {edge['change']} ({edge['reason']['code']}): {why.splitlines()[0][:200]}")
     print(f"{len(drawn)} changes applied, {flips} flip ({100 * flips / max(len(drawn), 1):.1f} %)")
-    if signs:
-        print(f"{len(signs)} measured differences above 10 %, {sum(signs)} with the predicted sign")
     drawn_proofs = random.sample(proofs, min(args.attacks, len(proofs)))
     gave_way = attack(args, drawn_proofs)
     for model, edge in gave_way:
