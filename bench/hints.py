@@ -2,12 +2,12 @@
 """Does what the ledger says would change an edge change it? Drawn edges of models, each change applied by itself.
 
     python3 bench/hints.py MODEL... [--opfuse PATH] [--count 200] [--attacks 100] [--seed 0] [--prepare DIR]
-    python3 bench/hints.py --measure DIR [--opfuse PATH]
+    python3 bench/hints.py --measure DIR
 
 For --count edges that are two launches or a copy and have a change: the model is lowered with that change, and the edge must
 be one launch or a view then. For --attacks edges with `no_change_flips`: forcing the two (--fuse) must fail, or leave two
-launches. --prepare also compiles both programs of each change that flips, and --measure, by itself and on an idle machine, profiles
-them in turns and compares the sign of the difference, of the launches that only one of them has, with the predicted one, where
+launches. --prepare also compiles both programs of each change that flips, and --measure, by itself and on an idle machine, runs
+them in turns (opfuse's Python module and numpy) and compares the sign of the difference, of the launches that only one of them has, with the predicted one, where
 they differ by more than 10 %. Prints the share of no_change_flips of each model.
 The exit status is 1 below 95 % flips, or when an attack succeeds.
 """
@@ -16,6 +16,7 @@ import json
 import pathlib
 import random
 import shlex
+import statistics
 import subprocess
 import sys
 import time
@@ -40,23 +41,38 @@ def same_edge(document, edge):
     return next((e for e in document["edges"] if (e["producer"], e["consumer"]) == (edge["producer"], edge["consumer"])), None)
 
 
-def launches(args, program):
-    """Microseconds of each launch, by its nodes; None where it does not run."""
-    done = opfuse(args, "profile", program, "--json", "--threads", "1", "--warmup", "20ms", "--duration", "80ms")
-    if done.returncode:
-        return None
-    times = {}
-    for kernel in json.loads(done.stdout)["kernels"]:
-        nodes = tuple(kernel["nodes"])
-        times[nodes] = times.get(nodes, 0) + 1000 * kernel["ms"]
-    return times
+class Launches:
+    """Microseconds of each launch of a compiled model, by its nodes."""
+
+    def __init__(self, path):
+        import numpy
+        import opfuse as api
+        executable = api.Executable.load(str(path))
+        self.context = executable.create_context(threads=1, profile=True)
+        draw = numpy.random.default_rng(0)
+        for info in executable.inputs():
+            real = info.dtype.startswith("float")
+            array = draw.standard_normal(info.shape) if real else draw.integers(0, 2, info.shape)
+            self.context.bind(info.name, array.astype(info.dtype))
+        self.context.run()
+        self.nodes = [tuple(info.sources) for info in self.context.launches()]
+
+    def turn(self, seconds):
+        self.context.run()  # the program before left its own data in the caches
+        runs, end = [], time.perf_counter() + seconds
+        while not runs or time.perf_counter() < end:
+            self.context.run()
+            runs.append(list(self.context.launch_nanoseconds()))
+        times = {}
+        for nodes, column in zip(self.nodes, zip(*runs)):
+            times[nodes] = times.get(nodes, 0) + statistics.median(column) * 1e-3
+        return times
 
 
-def apart_and_joined(args, base, changed):
+def apart_and_joined(base, changed):
     """Microseconds of the launches that only one of the two programs has: a whole model varies by more than these take."""
-    turns = [(launches(args, base), launches(args, changed)) for _ in range(3)]
-    if any(None in turn for turn in turns):
-        return None
+    programs = Launches(base), Launches(changed)
+    turns = [[program.turn(0.1) for program in programs] for _ in range(4)]
     alone = lambda one, other: sum(time for nodes, time in one.items() if nodes not in other)  # noqa: E731
     return min(alone(one, other) for one, other in turns), min(alone(other, one) for one, other in turns)
 
@@ -83,7 +99,7 @@ def measure(args):
     rows = json.loads(path.read_text())
     for row in rows:
         if "measured" not in row and time.monotonic() - began < args.seconds:
-            row["measured"] = apart_and_joined(args, args.measure / row["base"], args.measure / row["changed"])
+            row["measured"] = apart_and_joined(args.measure / row["base"], args.measure / row["changed"])
             path.write_text(json.dumps(rows, indent=1))
     done = [row for row in rows if row.get("measured")]
     clear = [r for r in done if abs(r["measured"][0] - r["measured"][1]) > 0.1 * min(r["measured"])]
