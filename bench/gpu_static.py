@@ -5,6 +5,8 @@ launch, modelled and floor time, for the built-in models x types x batches x arc
     bench/gpu_static.py                                  all variants -> build/gpu-static/table.tsv
     bench/gpu_static.py --models resnet50 --types f16 --batches 128 --archs sm_80 --kernels    each kernel of one
     bench/gpu_static.py --against bench/gpu_static.tsv --check    only what has other kernels than the table says
+    bench/gpu_static.py --against bench/gpu_static.tsv --check --sample --budget 40     what tests do, within 40 s: the table's variants that
+                         have other kernels now, and one kernel of each skeleton, type and architecture of the others
 
 Kernels are compiled by NVRTC and disassembled by nvdisasm (pip install nvidia-cuda-nvrtc nvidia-cuda-nvdisasm). What is
 known of a kernel's text is kept in --cache, so a run goes on where the last one ended; --budget ends it in time and says
@@ -239,13 +241,13 @@ def bytes_moved(text, head):
     """Bytes that a launch reads and writes, rows as often as its head says, beside those of its operands."""
     again = re.search(r"^// rows .*is read (\d+) times", text, re.M)
     operands = 0
-    for _, dtype, shape in re.findall(r"^// (\w+) +(?:input|constant|output) (\w+)\[([\d,]*)\]", text, re.M):
+    for _, dtype, shape in re.findall(r"^// (?!param )(\w+) +(?:input|constant|output) (\w+)\[([\d,]*)\]", text, re.M):
         operands += WIDTHS.get(dtype, 4) * math.prod(int(x) for x in shape.split(",") if x)
     return (head["read"] * (int(again.group(1)) if again else 1) + head["written"]) / max(1, operands)
 
 
-def kernel_rows(folder, dtype, arch, tools, cache):
-    for path in sorted(folder.glob("*.cu")):
+def kernel_rows(paths, dtype, arch, tools, cache):
+    for path in sorted(paths):
         text = path.read_text()
         body = body_of(text)
         head = head_of(text)
@@ -281,6 +283,9 @@ def model_text(opfuse, model, dtype, batch, cache):
         return f"rand<{count}> : f32["
 
     text = re.sub(r'file<"[^"]*", \d+> : f32\[', drawn, text)
+    if 'file<"' not in text:  # integers may be
+        for written in cache.glob(f"{raw.stem}.*"):  # weights take up to 350 MB
+            written.unlink()
     if dtype in ("f16", "bf16"):
         text = re.sub(r"= cast\((%\S+)\) : f32", rf"= cast(\1) {{to = {dtype}}} : f32", text)
         text = re.sub(r"\bf32\b", dtype, text)
@@ -303,8 +308,25 @@ def body_of(text):
     return "\n".join(l for l in text.splitlines() if not l.startswith("//")) + "\n"
 
 
-def variant(args, tools, known, model, dtype, batch, arch):
-    """The row of a variant and its kernels; what `known` says where the texts are those."""
+def of_new_kinds(paths, dtype, arch, kinds):
+    """One kernel of each skeleton that `kinds` has not for this type and architecture."""
+    for path in sorted(paths):
+        kind = (head_of(path.read_text())["skeleton"], dtype, arch)
+        if kind not in kinds:
+            kinds.add(kind)
+            yield path
+
+
+def faults(kernels):
+    """What single kernels fail on: HELD, of each."""
+    for k in kernels:
+        found = [what for what in ("spills", "stack", "warnings", "narrow_stores") if k[what]]
+        if found:
+            yield f"{k['file']}: {', '.join(f'{what} {k[what]}' for what in found)}"
+
+
+def variant(args, tools, known, kinds, model, dtype, batch, arch):
+    """The row of a variant and its kernels; what `known` says where the texts are those, with --sample some kernels even so."""
     folder = args.cache / "texts" / f"{model}-{dtype}-{batch}-{arch}"
     shutil.rmtree(folder, ignore_errors=True)
     graph = model_text(args.opfuse, model, dtype, batch, args.cache)
@@ -312,9 +334,11 @@ def variant(args, tools, known, model, dtype, batch, arch):
     subprocess.run([args.opfuse, "compile", graph, "--target", f"cuda:{arch}", "--emit", "cuda", folder, "--no-cache", *precision],
                    check=True, capture_output=True)
     row = known.get((model, dtype, str(batch), arch))
-    if row and row["text"] == hash_of(body_of(p.read_text()) for p in folder.glob("*.cu")):
-        return row, []
-    kernels = list(kernel_rows(folder, dtype, arch, tools, args.cache))
+    texts = list(folder.glob("*.cu"))
+    if row and row["text"] == hash_of(body_of(p.read_text()) for p in texts):
+        chosen = of_new_kinds(texts, dtype, arch, kinds) if args.sample else []
+        return row, list(kernel_rows(chosen, dtype, arch, tools, args.cache))
+    kernels = list(kernel_rows(texts, dtype, arch, tools, args.cache))
     ratios = {groups: [k["main_loop"]["issued"] / k["main_loop"]["instructions"] for k in kernels
                        if k["main_loop"] and products_count(k) and k["main_loop"]["groups"] == groups]
               for groups in (False, True)}
@@ -387,6 +411,8 @@ def main():
     parser.add_argument("--budget", type=float, default=1e9, help="seconds")
     parser.add_argument("--check", action="store_true", help="names what is above a bar; fails on spills, stacks, serialised wgmma, narrow stores")
     parser.add_argument("--against", type=pathlib.Path, help="a table: variants whose texts it has are taken from it")
+    parser.add_argument("--sample", action="store_true", help="with --against: leave variants that the table lacks, and compile "
+                        "one kernel of each skeleton, type and architecture of those that it has")
     parser.add_argument("--kernels", action="store_true", help="a line for each kernel")
     parser.add_argument("--merge", action="store_true", help="keep the table's rows of variants that this call has not")
     parser.add_argument("-o", "--output", type=pathlib.Path, help="the table (default: CACHE/table.tsv)")
@@ -397,7 +423,7 @@ def main():
         return 0
     (args.cache / "kernels").mkdir(parents=True, exist_ok=True)
     tools, began, rows, left = (Nvrtc(library), nvdisasm), time.time(), [], []
-    known = table_of(args.against)
+    known, kinds, wrong, changed, missing = table_of(args.against), set(), [], [], []
     for model in args.models:
         for dtype in args.types:
             for batch in args.batches:
@@ -405,8 +431,14 @@ def main():
                     if time.time() - began > args.budget:
                         left.append(f"{model} {dtype} {batch} {arch}")
                         continue
-                    row, kernels = variant(args, tools, known, model, dtype, batch, arch)
+                    if args.sample and (model, dtype, str(batch), arch) not in known:
+                        missing.append(f"{model} {dtype} {batch} {arch}")
+                        continue
+                    row, kernels = variant(args, tools, known, kinds, model, dtype, batch, arch)
                     rows.append(row)
+                    wrong += faults(kernels)
+                    if row is not known.get(key(row)):
+                        changed.append(" ".join(str(row[c]) for c in COLUMNS[:4]))
                     print("  ".join(f"{row[c]}" for c in COLUMNS), flush=True)
                     if args.kernels:
                         show(kernels)
@@ -417,8 +449,15 @@ def main():
     if args.check:
         over = [pair for row in rows for pair in over_bars(row)]
         print("\n".join(text for _, text in over))
-        if any(what in HELD for what, _ in over):
+        print("\n".join(wrong))
+        if wrong or any(what in HELD for what, _ in over):
             return 1
+    if args.sample:
+        print(f"{len(missing)} variants that {args.against} has not: {', '.join(missing)}")
+        print(f"{len(rows)} variants, {len(changed)} of them with other kernels than the table has, {len(kinds)} kinds of kernel compiled")
+        if changed or left:
+            print(f"bring the table up to date: ./dev gpu-static --merge -o {args.against}; not compiled now: {', '.join(left) or 'none'}")
+        return 0
     if left:
         print(f"left for the next call: {', '.join(left)}")
     return 3 if left else 0

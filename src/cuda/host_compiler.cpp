@@ -70,8 +70,7 @@ std::string emulation_source(const std::vector<KernelText>& kernels) {
 
 std::vector<uint8_t> compile_for_emulation(const std::vector<KernelText>& kernels) {
   const TemporaryFolder folder;
-  const std::string source = folder.path("kernels.cpp"), object = folder.path("kernels.o"),
-                    library = folder.path("kernels.so"), log = folder.path("log");
+  const std::string source = folder.path("kernels.cpp"), library = folder.path("kernels.so"), log = folder.path("log");
   std::ofstream(source) << emulation_source(kernels);
 #if defined(__SANITIZE_ADDRESS__)
   const char *compiled = "-fsanitize=address", *linked = compiled;  // then only copies and matrices report themselves
@@ -81,10 +80,11 @@ std::vector<uint8_t> compile_for_emulation(const std::vector<KernelText>& kernel
   const std::string units =
       std::string(__builtin_cpu_supports("fma") ? "-mfma" : "") + (__builtin_cpu_supports("f16c") ? " -mf16c" : "");
   const std::string with = compiler();
+  // in the folder: a compiler cache ($CXX "ccache c++") knows a text by its content, not by where it lay
   const std::string command = fmt::format(
-      "{0} -std=c++17 -O1 -w -fPIC -ffp-contract=off -fvisibility=hidden -fno-exceptions {1} {2} -c -o '{3}' '{4}' "
-      "2>'{7}' && {0} -shared {5} -o '{6}' '{3}' 2>>'{7}'",
-      with, compiled, units, object, source, linked, library, log);
+      "cd '{}' && {{ {} -std=c++17 -O1 -w -fPIC -ffp-contract=off -fvisibility=hidden -fno-exceptions {} {} -c "
+      "-o kernels.o kernels.cpp && {} -shared {} -o kernels.so kernels.o; }} 2>log",
+      folder.path(""), with, compiled, units, with, linked);
   const int status = std::system(command.c_str());
   const std::string image = read_all(library);
   if (status != 0 || image.empty())

@@ -149,11 +149,14 @@ void check_cases(const std::vector<CudaCase>& cases) {
         << cases[i].name << " schedule " << specs[i].schedule.text();
 }
 
+std::vector<const std::vector<CudaCase>*> case_groups() {
+  return {&map_cases(),         &row_cases(),       &window_cases(),     &contraction_cases(),
+          &tensor_core_cases(), &attention_cases(), &window_rows_cases()};
+}
+
 std::vector<CudaCase> all_cases() {
   std::vector<CudaCase> all;
-  for (const auto* cases : {&map_cases(), &row_cases(), &window_cases(), &contraction_cases(), &tensor_core_cases(),
-                            &attention_cases(), &window_rows_cases()})
-    all.insert(all.end(), cases->begin(), cases->end());
+  for (const auto* cases : case_groups()) all.insert(all.end(), cases->begin(), cases->end());
   return all;
 }
 

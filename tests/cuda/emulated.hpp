@@ -46,6 +46,7 @@ const std::vector<CudaCase>& attention_cases();
 /// Of sm_90a alone, and of the emulated device where a schedule asks for them.
 const std::vector<CudaCase>& hopper_cases();
 const std::vector<CudaCase>& window_rows_cases();
+std::vector<const std::vector<CudaCase>*> case_groups();  ///< all but Hopper's
 std::vector<CudaCase> all_cases();
 
 }  // namespace opfuse::test
