@@ -279,6 +279,14 @@ class Manners(CliTest):
         self.assertIn("latency", out)
         self.assertIn("interrupted", err)
 
+    def test_an_interrupt_while_nothing_is_measured_ends_at_once(self):
+        for arguments in (("bench", "--kernels", "random"), ("bench", "zoo:vgg16", "--no-cache", "--vs-unfused")):
+            start = time.time()
+            out, err = self.interrupted(0.5, *arguments)
+            self.assertEqual(out, "")
+            self.assertIn("nothing was measured", err)
+            self.assertLess(time.time() - start, 10)  # the limits of a machine alone take longer
+
     def test_an_interrupted_demo_shows_no_half_result(self):
         for seconds in (0.4, 3):
             out, err = self.interrupted(seconds, "demo", "--model", "mobilenet_v2", "--seconds", "60")

@@ -205,12 +205,12 @@ std::optional<Result> measure_model(const FlagSet& app, const Flags& flags) {
   if (!device)
     result.limits.fma_gflops = std::max(result.limits.fma_gflops, measure_fma_gflops(result.threads, vector_bytes));
   result.fused = side_of(session.context(), std::move(samples[0]));
-  if (other) {
+  if (other && !samples[1].empty()) {  // empty: interrupted before its first turn
     result.unfused = side_of(other->context(), std::move(samples[1]));
     result.ratio = ratio_of_medians(result.fused.sample, result.unfused->sample, flags.inputs.seed);
     result.output_error = largest_error(session.outputs(), other->outputs());
     if (!interrupted()) result.groups = measure_groups(*fused, *unfused, inputs, flags);
-    if (flags.per_group) result.bars = bars_of(result.groups, flags.compile.algorithms.measure);
+    if (flags.per_group && !interrupted()) result.bars = bars_of(result.groups, flags.compile.algorithms.measure);
   }
   const double seconds = result.fused.latency_ms.median * 1e-3;
   if (seconds > 0 && !device) result.share = result.fused.work.flops * 1e-9 / seconds / result.limits.fma_gflops;
@@ -303,7 +303,7 @@ void print_text(const Result& r, const Flags& flags) {
              : r.smaller() ? "lower"
                            : "equal");
   fmt::print("  outputs differ by {:.2g} of max abs\n", r.output_error);
-  fmt::print("{}{}", text_of(r.bars), text_of(r.groups, flags.per_group));
+  if (!r.groups.empty() || !interrupted()) fmt::print("{}{}", text_of(r.bars), text_of(r.groups, flags.per_group));
 }
 
 void judge(const Result& r) {

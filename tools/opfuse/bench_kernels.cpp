@@ -173,7 +173,11 @@ Json to_json(const std::vector<Row>& rows, const MachineLimits& limits, const Ke
 int bench_random_kernels(const KernelBench& bench) {
   const TargetInfo target = parse_target(bench.compile.target);
   const int threads = bench.compile.threads > 0 ? bench.compile.threads : default_threads();
-  MachineLimits limits = measure_limits(threads, target.vector_bytes);
+  MachineLimits limits;
+  {
+    const NothingToKeep scope;
+    limits = measure_limits(threads, target.vector_bytes);
+  }
   const Surroundings surroundings = bench.alone ? Surroundings::none : Surroundings::network;
   std::vector<Row> rows;
   const int total = kRounds * bench.count;
@@ -183,7 +187,12 @@ int bench_random_kernels(const KernelBench& bench) {
       // Again and again, the best counts: a limit measured while something else ran would flatter every kernel.
       if (i % 10 == 9)
         limits.fma_gflops = std::max(limits.fma_gflops, measure_fma_gflops(threads, limits.vector_bytes, 0.05));
-      Row row = measure_layer(draw_layer(random, surroundings), bench, limits);
+      Row row;
+      try {
+        row = measure_layer(draw_layer(random, surroundings), bench, limits);
+      } catch (const Stopped&) {
+        break;
+      }
       if (round == 0)
         rows.push_back(std::move(row));
       else if (row.ms < rows[static_cast<size_t>(i)].ms)

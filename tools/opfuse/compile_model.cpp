@@ -8,6 +8,7 @@
 
 #include "base/fail.hpp"
 #include "console.hpp"
+#include "interrupt.hpp"
 #include "limits_flag.hpp"
 #include "opfuse/opfuse.hpp"
 #include "outputs.hpp"
@@ -42,6 +43,10 @@ std::optional<int64_t> parse_bytes(const std::string& option, const std::string&
 Compiled compile_to_end(const Graph& model, const CompileFlags& flags, CompilationOptions options,
                         const EmitRequest& emit, const std::vector<SymbolValues>& specialize) {
   options.specialize = specialize;
+  options.artifact.progress = [](const std::string& step, size_t done, size_t total) {
+    stop_if_interrupted();
+    show_progress(step, done, total);
+  };
   options.artifact.emit_dir = emit.folder;
   options.artifact.emit_llvm = emit.llvm;
   options.artifact.emit_assembly = emit.assembly;

@@ -113,12 +113,6 @@ void run_peer(const Graph& graph, const Compiled& compiled, const ModelInputs& i
   result.peer_error = difference(result.peer->output, mine).relative();
 }
 
-/// Thrown between the stages of a model: half a result is none.
-struct Stopped {};
-void stop_if_interrupted() {
-  if (interrupted()) throw Stopped{};
-}
-
 DemoResult run_model(const std::string& name, const std::string& python, const Flags& flags) {
   DemoResult result;
   result.model = name;

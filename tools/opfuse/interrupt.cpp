@@ -21,6 +21,14 @@ void say_and_end(int) {
   std::raise(SIGINT);
 }
 
+bool g_catching = false;
+
+void end_with_nothing(int) {
+  constexpr char kWords[] = "warning: interrupted: nothing was measured\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kWords, sizeof kWords - 1);
+  _exit(kInterrupted);
+}
+
 void install(void (*handler)(int)) {
   struct sigaction action {};
   action.sa_handler = handler;
@@ -36,9 +44,25 @@ void name_interrupts() {
   if (sigaction(SIGINT, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) install(say_and_end);
 }
 
-void catch_interrupts() { install(on_interrupt); }
+void catch_interrupts() {
+  g_catching = true;
+  install(on_interrupt);
+}
 
 bool interrupted() { return g_interrupted != 0; }
+
+void stop_if_interrupted() {
+  if (interrupted()) throw Stopped{};
+}
+NothingToKeep::NothingToKeep() {
+  stop_if_interrupted();
+  if (g_catching) install(end_with_nothing);
+}
+
+NothingToKeep::~NothingToKeep() {
+  if (g_catching) install(on_interrupt);
+}
+
 int exit_code(int code) { return interrupted() ? kInterrupted : code; }
 
 }  // namespace opfuse::cli

@@ -197,6 +197,10 @@ int guarded(int argc, char** argv) {
     tell(e.diagnostic().text() + "\n");
     print_repeat_line(argc, argv);
     return exit_code_of(e.diagnostic());
+  } catch (const Stopped&) {
+    finish_progress();
+    warn("interrupted: nothing was measured");
+    return kInterrupted;
   } catch (const std::bad_alloc&) {
     tell("error[E0603] out_of_memory: memory ran out\n");
     print_repeat_line(argc, argv);

@@ -63,9 +63,12 @@ LaunchProfile measure_profile(const Executable& executable, const ModelInputs& i
   note_variant(executable, plain.context());
   profile.variant = plain.context().variant();
   const bool device = executable.artifact().on_device();
-  profile.limits = device
-                       ? measure_device_limits(profile.target)
-                       : measure_limits(plain.context().threads(), vector_bytes_of(executable.artifact().cpu_features));
+  {
+    const NothingToKeep scope;
+    profile.limits =
+        device ? measure_device_limits(profile.target)
+               : measure_limits(plain.context().threads(), vector_bytes_of(executable.artifact().cpu_features));
+  }
   options.profile = true;
   Session recorded(executable, inputs, options);
   record(recorded.context(), settings, profile);

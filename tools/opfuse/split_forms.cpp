@@ -185,6 +185,8 @@ std::vector<SplitForm> measure_split_forms(Session& fused, Session& unfused, con
     }
     running = side;
   });
+  for (const std::vector<Turns>& side : samples)  // interrupted before each had a turn
+    if (std::any_of(side.begin(), side.end(), [](const Turns& turns) { return turns.empty(); })) return {};
   std::vector<SplitForm> forms = forms_of(members, sides[0], sides[1]);
   for (size_t m = 0; m < members.size(); ++m) {
     forms[m].ms = percentile(joined(samples[0][m]), 50);
