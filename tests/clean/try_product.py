@@ -11,13 +11,16 @@ import json
 import os
 import pathlib
 import platform
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
+RAY = "ray[data]==2.60.0"
 PACKAGES = ("numpy", "onnx==1.23.2", "onnxruntime==1.32.0")
 SHORT = ("--duration", "300ms", "--warmup", "30ms")
 MODEL = "zoo:mobilenet_v2"
@@ -190,7 +193,7 @@ def apis(clean, options):
     shutil.copytree(SOURCE / "tests" / "python", clean.folder / "python_tests", dirs_exist_ok=True)
     clean.run("pip", "install", "--quiet", "pytest")
     torch = clean.run("python", "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "python_tests/test_torch.py").stdout.strip().splitlines()[-1]
-    return said + f"; torch: {torch}"
+    return said + f"; torch {clean.python('import torch; print(torch.__version__)')}: {torch}"
 
 
 FUSED = """
@@ -253,12 +256,64 @@ def provider(clean, options):
     return f"{wheels[-1].name}; {said}; its tests: {tests.stderr.strip().splitlines()[-1]}"
 
 
-def not_built(clean, options):
-    raise NotTried("not built")
+def ancestors(pid):
+    while pid > 1:
+        yield pid
+        pid = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def kill_a_worker(top):
+    """SIGKILL to one of the Ray workers below the process `top`."""
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and (entry / "cmdline").read_bytes().startswith(b"ray::MapWorker") and top in ancestors(int(entry.name)):
+                os.kill(int(entry.name), signal.SIGKILL)
+                return
+        except (FileNotFoundError, ProcessLookupError):  # ended meanwhile
+            pass
+    raise AssertionError("no worker to kill")
+
+
+IMAGES = 300
+DRAWN = f"""
+import numpy, pathlib
+from PIL import Image
+numbers = numpy.random.default_rng(0)
+pathlib.Path("photos").mkdir()
+for i in range({IMAGES} - 1):
+    small = numbers.integers(0, 256, (8, 10, 3), dtype=numpy.uint8)
+    Image.fromarray(small).resize((320, 256), Image.Resampling.BICUBIC).save(f"photos/{{i:04}}.jpg", quality=85)
+pathlib.Path("photos/broken.jpg").write_bytes(b"no picture")
+"""
+
+
+def cluster(clean, options):
+    """A folder of images on a local cluster, one of its two workers killed; the table is that of one process."""
+    if clean.run("pip", "install", "--quiet", RAY, "pillow", ok=(0, 1)).returncode:
+        raise NotTried(f"{RAY} cannot be installed for this Python")
+    clean.python(DRAWN)
+    clean.run("opfuse", "compile", "zoo:resnet50", "--threads", "1", "-o", "one.opf")
+    shutil.copy(SOURCE / "examples" / "run_in_ray" / "classify_folder.py", clean.folder)
+    one = clean.run("python", "classify_folder.py", "one.opf", "photos", "one.csv", "--workers", "0").stdout.strip()
+    running = subprocess.Popen([clean.folder / "venv/bin/python", "classify_folder.py", "one.opf", "photos", "two.csv", "--workers", "2", "--batch", "8"],
+                               cwd=clean.folder, env=clean.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    told = killed_at = 0
+    for line in running.stderr:
+        if progress := re.match(rf"(\d+) of {IMAGES} images, .* left$", line):
+            told += 1
+            if not killed_at and int(progress[1]) > 40:
+                killed_at = int(progress[1])
+                kill_a_worker(running.pid)
+    two = running.stdout.read().strip()
+    expect(running.wait() == 0 and told and killed_at, f"status {running.returncode}, {told} lines of progress, killed at {killed_at}: {two}")
+    expect((clean.folder / "one.csv").read_text() == (clean.folder / "two.csv").read_text(), "the tables differ")
+    version = clean.python("import ray; print(ray.__version__)")
+    return (f"Ray {version}, 2 workers, one killed after {killed_at} of {IMAGES} images: {told} lines of progress, the same table as one process "
+            f"({one.split(': ', 1)[1]})")
 
 
 PROMISES = (("1 optimize", optimize), ("2 report", report), ("3 profile, bench", profile), ("4 tune", tune), ("5 install without compiling", install),
-            ("6 APIs", apis), ("7 ONNX Runtime plug-in", provider), ("8 several machines", not_built), ("9 fused ONNX", fused))
+            ("6 APIs", apis), ("7 ONNX Runtime plug-in", provider), ("8 several machines", cluster), ("9 fused ONNX", fused))
 
 
 def try_all(options, folder):
