@@ -7,7 +7,8 @@ For each model: edges, how many run as one launch, as a view, as a copy, as two 
   subject        an edge that is apart without a reason, or whose reason names neither of its ends nor the value
   contradiction  said to be one launch while no launch has nodes of both ends, or to be two while every launch of one end
                  is a launch of the other
-  fields         an edge that is apart without bytes and time, or without what flips it
+  fields         an edge that is apart without bytes and time of both forms (or what a kernel of both would save at best, where
+                 there is none), growth, reads of each element, or what flips it
   names          launches of the same name
 The exit status is 1 when there is a mistake.
 """
@@ -47,7 +48,9 @@ def mistakes_of(doc):
         ends = (edge["producer"], edge["consumer"], edge["tensor"])
         if not reason.get("code") or not any(end in text for end in ends):
             found.append(("subject", edge))
-        if "bytes" not in edge or "time_us" not in edge or "change" not in edge:
+        if any(field not in edge for field in ("bytes", "time_us", "growth", "recompute", "change")):
+            found.append(("fields", edge))
+        elif any("apart" not in edge[unit] or not {"joined", "at_best"} & set(edge[unit]) for unit in ("bytes", "time_us")):
             found.append(("fields", edge))
     return found, counts
 

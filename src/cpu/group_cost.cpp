@@ -358,6 +358,12 @@ class StageCost {
 
 }  // namespace
 
+double rate_of(double bytes, const TargetInfo& target) {
+  const auto fits = [&](int64_t level) { return bytes <= target.shares.group * static_cast<double>(level); };
+  const MachineRates& rates = target.rates;
+  return fits(target.l2_bytes) ? rates.maps : fits(target.l3_bytes) ? rates.l3_data : rates.memory;
+}
+
 GroupCost group_cost(const Region& region, const TargetInfo& target, LayoutGuess guess) {
   SymbolValues ones;
   for (const std::string& symbol : region.symbols()) ones[symbol] = 1;
@@ -365,12 +371,10 @@ GroupCost group_cost(const Region& region, const TargetInfo& target, LayoutGuess
   const RegionCost traffic = cost_of(region, ones);
   cost.bytes = traffic.bytes_read + traffic.bytes_written;
   for (const Stage& stage : region.stages) cost.work += StageCost(region, stage, target, guess).work(target);
-  const auto fits = [&](int64_t level) { return cost.bytes <= target.shares.group * static_cast<double>(level); };
-  const MachineRates& rates = target.rates;
-  const double rate = fits(target.l2_bytes) ? rates.maps : fits(target.l3_bytes) ? rates.l3_data : rates.memory;
+  const double rate = rate_of(cost.bytes, target);
   const double read = target.costs.read_share;
-  const double moved =
-      fits(target.l3_bytes) ? read * traffic.bytes_read + (2 - read) * traffic.bytes_written : cost.bytes;
+  const bool cached = cost.bytes <= target.shares.group * static_cast<double>(target.l3_bytes);
+  const double moved = cached ? read * traffic.bytes_read + (2 - read) * traffic.bytes_written : cost.bytes;
   cost.memory = rate > 0 ? moved / rate : 0;
   cost.cycles = target.launch.cycles + overlapped(cost.work, cost.memory, target);
   return cost;

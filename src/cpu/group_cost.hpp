@@ -19,6 +19,9 @@ struct GroupCost {
 
 GroupCost group_cost(const Region& region, const TargetInfo& target, LayoutGuess guess);
 
+/// Bytes in a cycle, from the level that holds so many of a group.
+double rate_of(double bytes, const TargetInfo& target);
+
 /// Cycles as microseconds of the target.
 double microseconds(double cycles, const TargetInfo& target);
 

@@ -9,6 +9,7 @@
 #include "base/fail.hpp"
 #include "base/parallel.hpp"
 #include "cpu/intrinsic/intrinsic.hpp"
+#include "driver/ledger_questions.hpp"
 #include "driver/measure_groups.hpp"
 #include "driver/model_hints.hpp"
 #include "driver/placement.hpp"
@@ -274,7 +275,7 @@ void Compilation::lower() {
     variant.program = lower_to_program(*variant.graph, target, with);
   }
   program = lower_to_program(fused, target, request);
-  if (!plan.edges.empty()) settle_ledger(prepared, plan, fused, verdicts, program);
+  if (!plan.edges.empty()) settle_ledger(prepared, plan, fused, verdicts, program, launch_prices(target));
 }
 
 void Compilation::build() {

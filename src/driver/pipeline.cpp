@@ -13,6 +13,7 @@
 #include "cpu/group_cost.hpp"
 #include "cpu/input_copy.hpp"
 #include "cpu/intrinsic/intrinsic.hpp"
+#include "driver/ledger_questions.hpp"
 #include "driver/measure_launches.hpp"
 #include "driver/measured_schedules.hpp"
 #include "fusion/precision.hpp"
@@ -100,83 +101,6 @@ Legality legality_on(const TargetInfo& target) {
   };
 }
 
-namespace {
-
-/// A contraction or window whose data is more than read.
-bool computes_data(const Stage& stage) {
-  if (stage.anchor != Anchor::contraction && stage.anchor != Anchor::window) return false;
-  int operations = 0;
-  for (const Reduction& reduction : stage.reductions)
-    reduction.value.visit([&](const Expr& e) {
-      const bool moves = e.args().empty() || e.op() == ExprOp::select || e.op() == ExprOp::cast;
-      operations += moves || !is_float(e.dtype()) ? 0 : 1;
-    });
-  return operations > (stage.anchor == Anchor::contraction ? static_cast<int>(stage.reductions.size()) : 0);
-}
-
-/// GPUs have no model of instructions: bytes and launches decide, and nothing is computed again in front of sums.
-GroupPrice price_of_bytes(const Region& region, const TargetInfo& target) {
-  SymbolValues ones;
-  for (const std::string& symbol : region.symbols()) ones[symbol] = 1;
-  const RegionCost cost = cost_of(region, ones);
-  const double bytes = cost.bytes_read + cost.bytes_written;
-  const double time = 1e6 * (target.gpu_launch_seconds + bytes / target.gpu_bytes_per_second);
-  return {time, time, static_cast<int64_t>(bytes)};
-}
-
-GroupPrice price_of_cycles(const Region& region, const TargetInfo& target) {
-  const GroupCost dense = group_cost(region, target, LayoutGuess::dense);
-  const GroupCost blocked = group_cost(region, target, LayoutGuess::channel_blocks);
-  return {microseconds(dense.cycles, target), microseconds(blocked.cycles, target), static_cast<int64_t>(dense.bytes)};
-}
-
-std::variant<GroupPrice, Decline> price_of_launch(const Region& region, const Node& node, const TargetInfo& target) {
-  if (auto reason = generator_for(target).cannot_generate(region, target))
-    return Decline{"not_generated", *reason, {node.name()}};
-  if (target.traits.on_host) return price_of_cycles(region, target);
-  for (const Stage& stage : region.stages)
-    if (computes_data(stage))
-      return Decline{
-          "prologue_recompute", "what stands in front of sums would be computed for each of them", {node.name()}};
-  return price_of_bytes(region, target);
-}
-
-/// A single operator that is several launches (top_k): one for each of its stages.
-std::variant<GroupPrice, Decline> price_in_parts(LoweredGroup group, const Node& node, const TargetInfo& target) {
-  Temporaries temporaries;
-  GroupPrice sum;
-  for (const LoweredGroup& part : separate_stages(std::move(group), temporaries)) {
-    const auto price = price_of_launch(part.region, node, target);
-    if (const auto* decline = std::get_if<Decline>(&price)) return *decline;
-    sum += std::get<GroupPrice>(price);
-  }
-  return sum;
-}
-
-std::variant<GroupPrice, Decline> price_on(const Node& node, const TargetInfo& target) {
-  auto lowered = lower_group(node);
-  if (auto* decline = std::get_if<Decline>(&lowered)) return *decline;
-  auto& group = std::get<LoweredGroup>(lowered);
-  auto price = price_of_launch(group.region, node, target);
-  if (std::holds_alternative<GroupPrice>(price) || node.body || is_single_stage(group.region)) return price;
-  return price_in_parts(std::move(group), node, target);
-}
-
-}  // namespace
-
-Pricing pricing_on(const TargetInfo& target) {
-  return [target, rules = capability_rules(target)](const Node& node) -> std::variant<GroupPrice, Decline> {
-    if (rules)
-      if (auto decline = rules->refuse(node)) return *decline;
-    try {
-      return price_on(node, target);
-    } catch (const Error& error) {  // an operand that only the whole graph knows
-      if (error.diagnostic().name == "internal") throw;
-      return Decline{"dynamic_operand", error.diagnostic().message, {node.name()}};
-    }
-  };
-}
-
 std::vector<FusionPattern> patterns_of(const PlanRequest& request) {
   std::vector<PatternText> own;
   for (const PatternSpec& spec : request.patterns) {
@@ -194,6 +118,8 @@ PlanOptions plan_options(const TargetInfo& target, const PlanRequest& request, c
   options.target = target.name;
   options.legal = legality_on(target);
   if (has_generator(target)) options.price = pricing_on(target);
+  options.reads = reads_of_operand;
+  if (has_generator(target)) options.traffic = traffic_on(target);
   options.only = request.only;
   options.skip = request.skip;
   options.rules = request.rules;

@@ -42,6 +42,8 @@ Legality legality_on(const TargetInfo& target);
 
 /// What groups cost on the target, as a planner asks.
 Pricing pricing_on(const TargetInfo& target);
+/// Of a region that is a launch.
+GroupPrice price_of_region(const Region& region, const TargetInfo& target);
 
 /// What a request plans with: its own patterns, those of its files, the catalogue.
 std::vector<FusionPattern> patterns_of(const PlanRequest& request);

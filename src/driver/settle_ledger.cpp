@@ -18,6 +18,7 @@
 #include "ir/value_name.hpp"
 #include "ops/cast.hpp"
 #include "ops/is_a.hpp"
+#include "ops/recurrent.hpp"
 
 namespace opfuse {
 namespace {
@@ -34,6 +35,8 @@ class Executed {
         if (launch.buffers[i] >= 0 && (launch.reference || launch.region.params[i].role == ParamRole::output))
           writers[launch.buffers[i]].insert(static_cast<int>(l));
     }
+    for (size_t l = 0; l < program.launches.size(); ++l)
+      for (const std::string& source : program.launches[l].sources) by_source_[source].insert(static_cast<int>(l));
     for (size_t b = 0; b < program.buffers.size(); ++b) {
       const std::string& name = program.buffers[b].name;
       known_.insert(name);
@@ -51,12 +54,21 @@ class Executed {
     if (const auto at = interior_.find(value); at != interior_.end()) return at->second;
     return {};
   }
+  /// Of a recurrent layer, which is a product and loops that name their values anew; empty: the node is none.
+  Launches launches_of_layer(const Node& node) const {
+    Launches all;
+    if (!is_a<Gru>(node) && !is_a<Lstm>(node) && !is_a<Rnn>(node)) return all;
+    for (const Source& source : node.sources)
+      if (const auto at = by_source_.find(source.name); at != by_source_.end())
+        all.insert(at->second.begin(), at->second.end());
+    return all;
+  }
   bool knows(const std::string& value) const {
     return known_.contains(value) || interior_.contains(value) || written_.contains(value);
   }
 
  private:
-  std::map<std::string, Launches> written_, interior_;
+  std::map<std::string, Launches> written_, interior_, by_source_;
   std::set<std::string> known_;
 
   /// A part of a value, of an image or a range of channels, has its name and "[...]" behind it.
@@ -130,7 +142,7 @@ struct Consumer {
 };
 
 Consumer consumer_of(const Node& node, const Executed& executed) {
-  Consumer c{&node, {}};
+  Consumer c{&node, executed.launches_of_layer(node)};
   for (const Value* v : node.outputs) {
     c.launches.merge(executed.launches_of(value_name(*v)));
     for (size_t i = 0; i < node.inputs.size() && node.op->moves == Moves::all; ++i)
@@ -150,8 +162,9 @@ class Stored {
   const Launches& behind(const Value& view) {
     const auto known = launches_.find(&view);
     if (known != launches_.end()) return known->second;
-    Launches all;
     const Node* node = view.producer;
+    Launches all = node ? executed_.launches_of_layer(*node) : Launches{};
+    if (!all.empty()) return launches_[&view] = all;
     const bool any = node && node->op->moves == Moves::all;
     for (size_t i = 0; node && i < (any ? node->inputs.size() : std::min<size_t>(node->inputs.size(), 1)); ++i) {
       if (!node->inputs[i]) continue;
@@ -167,10 +180,27 @@ class Stored {
   std::map<const Value*, Launches> launches_;
 };
 
-void settle(EdgeVerdict& edge, const Value& value, const Consumer& reader, const Executed& executed, Stored& stored,
-            const std::vector<ShapeVerdict>& verdicts, const Program& program) {
+/// Both forms of an edge between launches of one group, as they were lowered.
+PricePair price_of_edge(const Graph& graph, const Value& value, const Node& reader, const Launches& makes,
+                        const Launches& takes, const Program& program, const LaunchPrices& prices) {
+  Launches both = makes;
+  both.insert(takes.begin(), takes.end());
+  PricePair price;
+  for (const int launch : both)
+    if (const Launch& l = program.launches[static_cast<size_t>(launch)]; !l.reference)
+      price.apart += prices.launch(l.region);
+  for (size_t i = 0; i < reader.inputs.size() && !price.recompute; ++i)
+    if (reader.inputs[i] == &value && prices.reads) price.recompute = prices.reads(reader, i);
+  add_bounds(price, graph, value, reader, {}, prices.traffic);
+  return price;
+}
+
+void settle(EdgeVerdict& edge, const Graph& graph, const Value& value, const Consumer& reader, const Executed& executed,
+            Stored& stored, const std::vector<ShapeVerdict>& verdicts, const Program& program,
+            const LaunchPrices& prices) {
   const Node& consumer = *reader.node;
   Launches makes = executed.launches_of(edge.tensor), takes = reader.launches;
+  if (makes.empty()) makes = executed.launches_of_layer(*value.producer);
   const auto of_this = static_cast<size_t>(std::count(reader.copied.begin(), reader.copied.end(), &value));
   const bool copied = of_this > 0, others_copied = of_this < reader.copied.size();
   if (others_copied && !copied) takes.clear();  // the concat has launches for its other operands alone
@@ -200,6 +230,7 @@ void settle(EdgeVerdict& edge, const Value& value, const Consumer& reader, const
                                 edge.tensor, edge.producer, edge.consumer),
                     {edge.group}};
     edge.group.clear();
+    if (prices.launch) edge.price = price_of_edge(graph, value, consumer, makes, takes, program, prices);
     return;
   }
   if (edge.executed != kCopy) edge.decline = {};
@@ -209,7 +240,7 @@ void settle(EdgeVerdict& edge, const Value& value, const Consumer& reader, const
 }  // namespace
 
 void settle_ledger(const Graph& prepared, FusionPlan& plan, const Graph& shaped,
-                   const std::vector<ShapeVerdict>& verdicts, const Program& program) {
+                   const std::vector<ShapeVerdict>& verdicts, const Program& program, const LaunchPrices& prices) {
   const NodeNames names(prepared);
   const Executed executed(shaped, program);
   Stored stored(executed);
@@ -219,7 +250,8 @@ void settle_ledger(const Graph& prepared, FusionPlan& plan, const Graph& shaped,
     if (!producer || !consumer) continue;
     if (reader.node != consumer) reader = consumer_of(*consumer, executed);
     for (const Value* v : producer->outputs)
-      if (value_name(*v) == edge.tensor) settle(edge, *v, reader, executed, stored, verdicts, program);
+      if (value_name(*v) == edge.tensor)
+        settle(edge, prepared, *v, reader, executed, stored, verdicts, program, prices);
   }
 }
 

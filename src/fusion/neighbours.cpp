@@ -310,6 +310,7 @@ Neighbours::Trial Neighbours::of_edge(Value& value, Node& reader) {
     trial.price->apart.microseconds = trial.price->apart.blocked_microseconds;
     if (auto& joined = trial.price->joined) joined->microseconds = joined->blocked_microseconds;
   }
+  if (trial.price) add_factors(*trial.price, value, reader);
   return trial;
 }
 

@@ -38,6 +38,7 @@ class Neighbours {
   std::set<const Value*> blocked_;  ///< values that convolutions may want with their channels in blocks; looked up only
   std::set<const Node*> kept_;      ///< movements that attention and rotary embeddings take over; looked up only
   size_t work_ = 0, budget_ = 0;    ///< operands of what was priced, and may be
+  size_t counted_ = 0;              ///< of groups that were lowered to count reads, within the same budget
   bool held_ = false;               ///< a group stopped growing for its size
   std::map<std::vector<size_t>, std::variant<GroupPrice, Decline>> prices_;  ///< by positions of the nodes
   std::map<std::vector<size_t>, std::optional<GroupPrice>> parts_;           ///< of those that cannot be a launch
@@ -70,6 +71,8 @@ class Neighbours {
   double gain(const Pair& pair, const PricePair& price) const;
   double least_gain(const Pair& pair, const PricePair& price) const;
   bool decides_in_blocks(const Pair& pair, const PricePair& price) const;
+  void add_factors(PricePair& price, const Value& value, Node& reader);  // edge_factors.cpp
+  std::optional<double> reads_of(const Nodes& nodes, const Value& value);
   bool in_blocks(const Pair& pair) const;
   void find_blocked();
   std::optional<Decline> slower(const Pair& pair, const PricePair& price) const;

@@ -81,8 +81,10 @@ using NodePairs = std::vector<std::pair<std::string, std::string>>;
 
 struct PlanOptions {
   std::string target;
-  Legality legal;                 ///< empty: everything is legal
-  Pricing price;                  ///< empty: neighbours whose fusion only a price can justify stay apart
+  Legality legal;   ///< empty: everything is legal
+  Pricing price;    ///< empty: neighbours whose fusion only a price can justify stay apart
+  ReadCount reads;  ///< for the ledger, as `traffic`; empty: it does not say
+  Traffic traffic;
   std::vector<std::string> only;  ///< patterns or NAME@NODE; empty: all
   std::vector<std::string> skip;
   bool rules = true;       ///< run the rule engine over what is left

@@ -70,13 +70,17 @@ static Json json_of(const EdgeVerdict& e) {
   };
   if (e.price) add_price("apart", e.price->apart);
   if (e.price && e.price->joined) add_price("joined", *e.price->joined);
+  if (e.price && e.price->at_best) add_price("at_best", *e.price->at_best);
+  if (e.price) edge["growth"] = e.price->growth;
+  if (e.price && e.price->recompute) edge["recompute"] = *e.price->recompute;
   if (e.group.empty() && !e.decline.code.empty()) edge["change"] = change_for(e);
   return edge;
 }
 
 static EdgeVerdict edge_of(const Json& j) {
   check_keys(j, "an edge",
-             {"tensor", "producer", "consumer", "group", "reason", "executed", "by", "bytes", "time_us", "change"});
+             {"tensor", "producer", "consumer", "group", "reason", "executed", "by", "bytes", "time_us", "growth",
+              "recompute", "change"});
   EdgeVerdict edge{j.at("tensor").get<std::string>(),
                    j.at("producer").get<std::string>(),
                    j.at("consumer").get<std::string>(),
@@ -93,6 +97,9 @@ static EdgeVerdict edge_of(const Json& j) {
   };
   edge.price = PricePair{price("apart"), std::nullopt};
   if (j.at("bytes").contains("joined")) edge.price->joined = price("joined");
+  if (j.at("bytes").contains("at_best")) edge.price->at_best = price("at_best");
+  edge.price->growth = j.value("growth", 1.0);
+  if (j.contains("recompute")) edge.price->recompute = j.at("recompute").get<double>();
   return edge;
 }
 

@@ -133,6 +133,48 @@ TEST(Ledger, PricesOperatorsThatAreSeveralLaunches) {
   }
 }
 
+/// Growth and reads are facts of the two, whatever stands in the way; what a kernel of both would save has a bound.
+TEST(Ledger, SaysHowOftenAConsumerReads) {
+  CompilationOptions apart;
+  apart.plan.no_fuse = {{"e", "y"}, {"y", "m"}, {"s", "q"}, {"q", "p"}};
+  const Compilation c = lowered_model(
+      "graph (%x: f32[1,32,28,28], %z: f32[1,32,28,28]) { %w = const rand<1> : f32[64,32,3,3]\n %e = exp(%x) @\"e\"\n"
+      "%y = conv(%e, %w) {pads=[1,1,1,1]} @\"y\"\n %m = max_pool(%y) {kernel_shape=[2,2], strides=[2,2]} @\"m\"\n"
+      "%k = const dense<2,3> : i64[2]\n %g = reduce_mean(%z, %k) @\"g\"\n %s = sigmoid(%g) @\"s\"\n"
+      "%q = mul(%s, %z) @\"q\"\n %p = softmax(%q) {axis=-1} @\"p\" return %m, %p }",
+      apart);
+  const auto price = [&](const char* producer, const char* consumer) {
+    const EdgeVerdict& edge = edge_of(c, producer, consumer);
+    EXPECT_EQ(edge.executed, kTwoLaunches) << producer;
+    EXPECT_TRUE(edge.price && edge.price->recompute) << producer;
+    return edge.price.value_or(PricePair{});
+  };
+  EXPECT_DOUBLE_EQ(price("e", "y").growth, 2);
+  EXPECT_DOUBLE_EQ(price("e", "y").recompute.value_or(0), 9);
+  EXPECT_DOUBLE_EQ(price("y", "m").growth, 0.25);
+  EXPECT_DOUBLE_EQ(price("y", "m").recompute.value_or(0), 1);
+  EXPECT_DOUBLE_EQ(price("s", "q").growth, 784);
+  EXPECT_DOUBLE_EQ(price("s", "q").recompute.value_or(0), 1);  // axes that do not name it share a read
+  EXPECT_DOUBLE_EQ(price("q", "p").recompute.value_or(0), 3);  // largest, sum, quotient
+}
+
+TEST(Ledger, PricesRecurrentLayersAndBoundsWhatHasNoKernel) {
+  const Compilation c = lowered_model(
+      "graph (%x: f32[6,2,8]) { %w = const rand<1> : f32[1,48,8]\n %r = const rand<2> : f32[1,48,16]\n"
+      "%y, %h = gru(%x, %w, %r) {hidden_size=16} @\"gru\"\n %m = const rand<3> : f32[16,4]\n"
+      "%z = matmul(%y, %m) @\"z\" return %z }");
+  const EdgeVerdict& edge = edge_of(c, "gru", "z");
+  EXPECT_EQ(edge.executed, kTwoLaunches);
+  EXPECT_EQ(change_for(edge), kNoChangeFlips);
+  ASSERT_TRUE(edge.price);
+  EXPECT_FALSE(edge.price->joined);
+  ASSERT_TRUE(edge.price->at_best);
+  EXPECT_LT(edge.price->at_best->microseconds, edge.price->apart.microseconds);
+  EXPECT_LT(edge.price->at_best->bytes, edge.price->apart.bytes);
+  const FusionPlan again = plan_from_json(to_json(c.plan));
+  EXPECT_EQ(again.edges, c.plan.edges);
+}
+
 TEST(Ledger, ThatShapingJoinedIsNotApart) {
   const Compilation c = lowered_model(
       "graph (%x: f32[1,16,112,112]) {\n %w1 = const rand<1> : f32[96,16,1,1]\n %w2 = const rand<3> : f32[96,1,3,3]\n"

@@ -35,6 +35,12 @@ std::string megabytes(int64_t bytes) {
                           : fmt::format("{:.1f} kB", 1e-3 * static_cast<double>(bytes));
 }
 
+std::string text_of_factors(const PricePair& price) {
+  std::string text = fmt::format("  growth {:.3g}: elements of the consumer for each of the value", price.growth);
+  if (price.recompute) text += fmt::format("; each is read {:.3g} times", *price.recompute);
+  return text + "\n";
+}
+
 }  // namespace
 
 std::vector<EdgeGroup> edge_groups(const Graph& graph, const FusionPlan& plan) {
@@ -91,6 +97,10 @@ std::string text_of_edges(const Graph& graph, const FusionPlan& plan, const std:
       text += e.price->joined ? fmt::format("  one launch: {:.1f} us, {}\n", e.price->joined->microseconds,
                                             megabytes(e.price->joined->bytes))
                               : "  one launch: not legal\n";
+      if (e.price->at_best)
+        text += fmt::format("  a kernel of both would save {:.1f} us at most\n",
+                            e.price->apart.microseconds - e.price->at_best->microseconds);
+      text += text_of_factors(*e.price);
     }
     if (e.decline.code.empty()) continue;
     text += fmt::format("  {}: {}\n", e.decline.code, e.decline.message);

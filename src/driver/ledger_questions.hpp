@@ -1,0 +1,13 @@
+// What the ledger asks of regions and targets beside prices.
+#pragma once
+
+#include "driver/settle_ledger.hpp"
+#include "target/target.hpp"
+
+namespace opfuse {
+
+std::optional<double> reads_of_operand(const Node& node, size_t operand);  ///< a ReadCount
+Traffic traffic_on(const TargetInfo& target);
+LaunchPrices launch_prices(const TargetInfo& target);
+
+}  // namespace opfuse
