@@ -51,7 +51,9 @@ void check_cut(const WindowAxis& w, const Dim& room, const Dim& reach, LastWindo
   const Dim padded = w.in + w.pad_begin + w.pad_end;
   if (room.is_constant() && room.value() <= -2 * w.stride) throw no_room(w, reach, axis);
   const bool open = last == LastWindow::cut && !room.is_constant();
-  assume(DimRule::at_least, padded, open ? reach : max(reach + Dim(1 - 2 * w.stride), w.pad_begin + w.pad_end + Dim(1)),
+  const bool steps_over = w.dilation > 1 && !(w.pad_begin + w.pad_end == Dim(0));  // taps in the padding on both sides
+  assume(DimRule::at_least, padded,
+         open || steps_over ? reach : max(reach + Dim(1 - 2 * w.stride), w.pad_begin + w.pad_end + Dim(1)),
          fits_into(axis));
 }
 

@@ -93,6 +93,8 @@ TEST(Pools, CutTheWindowThatIsLargerThanItsInput) {  // values of ONNX Runtime 1
   }
   EXPECT_EQ(inference_error("max_pool", {{"kernel_shape", Ints{2}}, {"pads", Ints{1, 1}}}, {"f32[1,1,0]"}),
             "shape_mismatch");  // padding alone
+  const AttrMap over = {{"kernel_shape", Ints{2}}, {"dilations", Ints{2}}, {"pads", Ints{1, 0}}, {"ceil_mode", true}};
+  EXPECT_EQ(inference_error("max_pool", over, {"f32[1,1,1]"}), "shape_mismatch");  // taps at -1 and 1
 }
 
 TEST(Pools, EqualTheirDefinitionOnDrawnGeometries) {
