@@ -17,12 +17,13 @@ namespace opfuse {
 struct GroupComparison {
   std::string name, pattern, output;
   std::vector<std::string> sources;
-  Difference difference;          ///< on the numbers of a run, from the interpreter's; of the worst result
-  Proof real, exact;              ///< on the numbers of a run, and on drawn ones
-  bool padding_zero = true;       ///< padding lanes of blocked outputs
-  int64_t ties = 0;               ///< elements off by a step, their value before rounding near a tie
-  bool mostly_unclaimed = false;  ///< more elements than CompareOptions::most_unclaimed have no bound: not proven
-  std::string problem;            ///< why it could not be judged: it wrote outside its buffers, read outside a tensor
+  Difference difference;           ///< on the numbers of a run, from the interpreter's; of the worst result
+  Proof real, exact;               ///< on the numbers of a run, and on drawn ones
+  std::optional<int64_t> off_law;  ///< requantised groups: elements with other bits than the law's
+  bool padding_zero = true;        ///< padding lanes of blocked outputs
+  int64_t ties = 0;                ///< elements off by a step, their value before rounding near a tie
+  bool mostly_unclaimed = false;   ///< more elements than CompareOptions::most_unclaimed have no bound: not proven
+  std::string problem;             ///< why it could not be judged: it wrote outside its buffers, read outside a tensor
   bool ok = false;
 };
 
@@ -32,6 +33,7 @@ struct OutputComparison {
   double change =
       0;  ///< max |y(x1) - y(x0)| / max |y(x0)|: what another input changes; an error must be small beside it
   bool ok = false;
+  double precision = 0;        ///< what weights that were rounded on request change of it, of its max
   double conditioning = 0;     ///< what noise of the groups' own size makes of it, of its max
   bool same_as_groups = true;  ///< the run's bits are those of the groups one after another
   bool judged = true;          ///< by its conditioning; not behind roundings to steps, whose ties may differ

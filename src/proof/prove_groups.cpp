@@ -18,6 +18,7 @@
 #include "ir/value_name.hpp"
 #include "program/body.hpp"
 #include "proof/exact_inputs.hpp"
+#include "proof/requantised.hpp"
 
 namespace opfuse {
 namespace {
@@ -215,6 +216,13 @@ void GroupProver::prove_real(const Launches& together, const Image& image, Group
     if (is_float(stored.tensor.dtype())) noise_[name] = distance_of(stored.tensor, want.back());
   }
   for (const StoredResult& stored : run.results) values_[key(stored.buffer, image)] = stored.tensor;
+  const Region& region = runner_.program().launches[together.front()].region;
+  if (together.size() == 1 && is_requantised(region)) {
+    std::vector<Tensor> results;
+    for (const StoredResult& stored : run.results) results.push_back(stored.tensor);
+    const int64_t off = off_the_law(region, run.operands.front(), results, runner_.symbols());
+    result.off_law = result.off_law.value_or(0) + off;
+  }
   const std::vector<BoundedRun> bounded = bound_run(together, run, image, true);
   result.real.merge(judge_run(together, run, bounded, want));
   for (size_t r = 0; r < run.results.size(); ++r)
@@ -275,7 +283,8 @@ void GroupProver::conclude(GroupComparison& result) const {
   result.mostly_unclaimed = !result.real.claimed(options_.most_unclaimed);
   const bool close = options_.group_tolerance ? result.difference.relative() <= *options_.group_tolerance
                                               : result.real.ok() && !result.mostly_unclaimed;
-  result.ok = close && result.exact.ok() && result.padding_zero && result.problem.empty();
+  const bool lawful = result.off_law.value_or(0) == 0;
+  result.ok = close && lawful && result.exact.ok() && result.padding_zero && result.problem.empty();
 }
 
 static void keep_worst(GroupComparison& worst, GroupComparison other) {
@@ -285,6 +294,7 @@ static void keep_worst(GroupComparison& worst, GroupComparison other) {
   if (worst.problem.empty()) worst.problem = std::move(other.problem);
   worst.ok = worst.ok && other.ok, worst.padding_zero = worst.padding_zero && other.padding_zero;
   worst.ties += other.ties;
+  if (other.off_law) worst.off_law = worst.off_law.value_or(0) + *other.off_law;
 }
 
 std::vector<GroupComparison> GroupProver::run(const std::vector<Tensor>& inputs) {

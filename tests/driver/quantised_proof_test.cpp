@@ -3,6 +3,7 @@
 
 #include "driver/proof_case.hpp"
 #include "proof/compare.hpp"
+#include "proof/requantised.hpp"
 
 namespace opfuse {
 namespace {
@@ -27,6 +28,32 @@ TEST(QuantisedProof, ProvesAModelWhoseRoundingsMeetTies) {
     for (const GroupComparison& g : c.groups) ties += g.ties;
   }
   EXPECT_LT(ties, 100);
+}
+
+/// A tie explains a step from the graph, but not one from the law.
+TEST(QuantisedProof, RequantisedGroupsHaveTheBitsOfTheirLaw) {
+  const ProofCase built(R"(graph (%x: f32[1,16,9,9]) {
+    %s = const splat<0.02> : f32[] %z = const splat<3> : u8[] %t = const splat<0.03> : f32[]
+    %c = const rand<1> : i8[24,16,3,3] %h = const splat<0.01> : f32[] %w = dequantize_linear(%c, %h)
+    %q = quantize_linear(%x, %s, %z) %d = dequantize_linear(%q, %s, %z)
+    %v = conv(%d, %w) {pads = [1,1,1,1]} %r = relu(%v) %y = quantize_linear(%r, %t, %z) return %y })");
+  const auto lawful = [](const std::vector<GroupComparison>& groups) {
+    std::vector<int64_t> off;
+    for (const GroupComparison& g : groups)
+      if (g.off_law) off.push_back(*g.off_law);
+    return off;
+  };
+  EXPECT_EQ(lawful(built.compare()), std::vector<int64_t>{0});
+  for (size_t i = 0; i < built.program.launches.size(); ++i) {
+    if (!is_requantised(built.program.launches[i].region)) continue;
+    const Executable wrong = built.with_wrong(i, [](Launch& launch) {
+      StageOutput& output = launch.region.stages.back().outputs.back();
+      output.value = Expr::make(ExprOp::max, {output.value, Expr::integer(output.dtype, 4)});
+    });
+    const GroupComparison group = built.compare_with(wrong)[i];
+    EXPECT_GT(group.off_law.value_or(0), 0);
+    EXPECT_FALSE(group.ok);
+  }
 }
 
 TEST(QuantisedProof, AStepThatNoTieExplainsFails) {

@@ -60,6 +60,9 @@ std::string verdict(const GroupComparison& g) {
   if (g.mostly_unclaimed)
     return fmt::format("FAILED: not proven, {} of {} elements are off and have no bound (--max-unclaimed)",
                        g.real.unclaimed, g.real.elements);
+  if (g.off_law.value_or(0) > 0)
+    return fmt::format("FAILED: {} of {} codes are not those of the law of requantising (docs/accuracy.md)", *g.off_law,
+                       g.real.elements);
   const bool exact = !g.exact.ok();
   const Proof& proof = exact ? g.exact : g.real;
   if (proof.ok()) return "FAILED";
@@ -83,16 +86,20 @@ void print_groups(const Comparison& c, const Flags& flags) {
 
 void print_totals(const Comparison& c) {
   Proof real, exact;
-  size_t failed = 0, with_ties = 0;
+  size_t failed = 0, with_ties = 0, lawful = 0, requantised = 0;
   for (const GroupComparison& g : c.groups) {
     real.merge(g.real), exact.merge(g.exact);
     failed += !g.ok, with_ties += g.ties > 0;
+    requantised += g.off_law.has_value(), lawful += g.off_law == 0;
   }
   const GroupComparison* worst = c.worst();
   fmt::print("groups   {} compared, {} failed; real numbers: worst {:.2g} of its bound at {}\n", c.groups.size(),
              failed, worst->real.of_bound, worst->name);
   fmt::print("         drawn numbers: {} elements, {} had to be exact and {} were not\n", exact.elements, exact.exact,
              exact.outside);
+  if (requantised > 0)
+    fmt::print("         requantised: {} of {} groups that sum codes have the law's bits in every element\n", lawful,
+               requantised);
   if (real.ties > 0)
     fmt::print("rounding {} elements of {} groups are one step off, their values before rounding on ties\n", real.ties,
                with_ties);
@@ -108,6 +115,7 @@ void print_output(const OutputComparison& o) {
       fmt::print("; {:.2g} is allowed by its conditioning", kConditioningFactor * o.conditioning);
     else
       fmt::print(" from the interpreter, not judged (integers, or roundings that ties decided)");
+    if (o.precision > 0) fmt::print(", {:.2g} more by rounded weights", o.precision);
     fmt::print("; its bits are {}those of the groups", o.same_as_groups ? "" : "NOT ");
   }
   if (o.change > 0)
@@ -144,6 +152,7 @@ Json to_json(const GroupComparison& g, const Json& sizes) {
           {"real", to_json(g.real)},
           {"drawn", to_json(g.exact)},
           {"padding_zero", g.padding_zero},
+          {"requantised", g.off_law ? Json{{"off", *g.off_law}} : Json(nullptr)},
           {"ties", g.ties},
           {"mostly_unclaimed", g.mostly_unclaimed},
           {"problem", g.problem},
@@ -156,6 +165,7 @@ Json to_json(const OutputComparison& o, const Json& sizes) {
           {"sizes", sizes},
           {"max_abs", o.difference.max_abs},
           {"relative", o.difference.relative()},
+          {"precision", o.precision},
           {"conditioning", o.conditioning},
           {"judged", o.judged},
           {"same_as_groups", o.same_as_groups},
