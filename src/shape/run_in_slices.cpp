@@ -5,8 +5,9 @@
 //     x -- for_parts { A' -- t[C/k] -- B' } -- y        a slice of t is dead before the next begins
 //
 // A depthwise convolution needs of each channel nothing but that channel, so the slices repeat no work; the results
-// are parts of one buffer. Pairs are cut where they hold most bytes of intermediates (shape/live_bytes.hpp) and slices
-// lower that peak noticeably; graphs with open dimensions are left alone.
+// are parts of one buffer. Sums of codes are cut alike: their groups dequantise one datum for all channels, and weights
+// and biases by rows. Pairs are cut where they hold most bytes of intermediates (shape/live_bytes.hpp) and slices lower
+// that peak noticeably; graphs with open dimensions are left alone.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "ops/conv.hpp"
 #include "ops/is_a.hpp"
 #include "ops/norm.hpp"
+#include "ops/quantize.hpp"
 #include "shape/join.hpp"
 #include "shape/live_bytes.hpp"
 
@@ -34,38 +36,59 @@ struct Pair {
   Value* between() const { return a->output(); }
 };
 
+bool is_number(const Tensor& t) { return t.elements() <= 1; }
+bool has_rows(const Tensor& t, int64_t channels) { return t.rank() > 0 && t.dim(0) == channels; }
+
+/// What an operand of a convolution is made from: codes, where it is dequantised in the group.
+const Value* read_of(const Value* operand) {
+  const Node* from = operand->producer;
+  return from && is_a<DequantizeLinear>(*from) ? from->input(0) : operand;
+}
+
+/// Operands behind the first: numbers; of a convolution and of BatchNorm rows, which may be dequantised; never `data`.
+bool others_fit(const Node& node, const Value* data) {
+  const bool by_channel = is_a<Conv>(node) || is_a<BatchNorm>(node);
+  const bool weights = is_a<DequantizeLinear>(node) && node.input(0) != data;
+  const bool by_row = weights && node.as<DequantizeLinear>().axis == 0 && node.as<DequantizeLinear>().block_size == 0;
+  for (size_t i = 1; i < node.inputs.size(); ++i) {
+    const Value* operand = node.inputs[i];
+    if (!operand) continue;
+    if (read_of(operand) == data || read_of(operand)->producer || (operand->producer && !by_channel)) return false;
+    if (by_channel || (operand->is_constant() && is_number(*operand->constant))) continue;
+    if (!by_row) return false;  // else a row per channel, of the body or an operand of the group
+  }
+  return true;
+}
+
 bool is_chain_of(const Node& group, int64_t channels, const Node& conv) {
   const Graph& body = *group.body;
-  if (body.outputs().size() != 1 || body.nodes().front() != &conv || body.nodes().back() != body.outputs()[0]->producer)
-    return false;
-  const Value* data = body.inputs().empty() ? nullptr : conv.input(0);
+  if (body.outputs().size() != 1 || body.nodes().back() != body.outputs()[0]->producer) return false;
+  const Value* data = read_of(conv.input(0));
+  if (data->producer || data->is_constant() || data->uses.size() != 1) return false;
   for (size_t i = 0; i < body.inputs().size(); ++i) {  // one data operand; the others are constants, a row per channel
-    if (body.inputs()[i] == data) continue;
     const Value* operand = group.inputs[i];
-    if (!operand->is_constant() || operand->constant->rank() == 0 || operand->constant->dim(0) != channels)
-      return false;
+    if (body.inputs()[i] != data && (!operand->is_constant() || !has_rows(*operand->constant, channels))) return false;
   }
+  for (const Value* c : body.constants())
+    if (!is_number(*c->constant) && !has_rows(*c->constant, channels)) return false;
   for (const Node* node : body.nodes()) {
     if (node != &conv && !is_a<BatchNorm>(*node) && node->op->kind != OpKind::elementwise) return false;
     if (node->outputs.size() != 1 || (node != body.nodes().back() && body.read_count(node->output()) != 1))
       return false;
-    for (size_t i = 1; i < node->inputs.size(); ++i)
-      if (node->inputs[i] && (node->inputs[i]->producer || node->inputs[i] == data)) return false;
-    if (!is_a<Conv>(*node) && !is_a<BatchNorm>(*node))
-      for (size_t i = 1; i < node->inputs.size(); ++i)
-        if (node->inputs[i] && (!node->inputs[i]->is_constant() || node->inputs[i]->constant->elements() > 1))
-          return false;
+    if (!others_fit(*node, data)) return false;
   }
-  return data != nullptr && data->uses.size() == 1;
+  return true;
 }
 
-/// The group's convolution when the group is convolution, [BatchNorm], elementwise nodes with scalars.
+/// The group's convolution when the group is convolution, [BatchNorm], elementwise nodes with scalars; of codes too.
 const Node* only_convolution(const Node& group) {
-  if (group.op != fused_op() || group.outputs.size() != 1 || group.body->nodes().empty()) return nullptr;
-  const Node* conv = group.body->nodes().front();
+  if (group.op != fused_op() || group.outputs.size() != 1) return nullptr;
+  const auto& nodes = group.body->nodes();
+  const auto first =
+      std::find_if(nodes.begin(), nodes.end(), [](const Node* n) { return !is_a<DequantizeLinear>(*n); });
   const Shape& y = group.output()->type.shape;
-  if (!is_a<Conv>(*conv) || !y.ranked || y.rank() < 3 || !y[1].is_constant()) return nullptr;
-  return is_chain_of(group, y[1].value(), *conv) ? conv : nullptr;
+  if (first == nodes.end() || !is_a<Conv>(**first) || !y.ranked || y.rank() < 3 || !y[1].is_constant()) return nullptr;
+  return is_chain_of(group, y[1].value(), **first) ? *first : nullptr;
 }
 
 std::optional<Pair> pair_from(Node* a) {
@@ -74,7 +97,7 @@ std::optional<Pair> pair_from(Node* a) {
   Node* b = use->node;
   const Node *first = only_convolution(*a), *second = only_convolution(*b);
   if (!first || !second || first->as<Conv>().group != 1 || !is_depthwise(*second)) return std::nullopt;
-  if (outside_of(*b, second->input(0)) != a->output()) return std::nullopt;
+  if (outside_of(*b, read_of(second->input(0))) != a->output()) return std::nullopt;
   return Pair{a, b, a->output()->type.shape[1].value()};
 }
 
@@ -123,6 +146,8 @@ class Slicing {
     std::vector<Value*> inputs;
     for (Value* operand : group.inputs)
       inputs.push_back(data && !operand->is_constant() ? data : input_for(operand, operands));
+    for (const Value* c : group.body->constants())
+      if (!is_number(*c->constant)) inputs.push_back(input_for(graph_.add_constant(*c->constant), operands));
     std::unique_ptr<Graph> body = slice_of(*group.body, inputs);
     const TensorType type = body->outputs()[0]->type;
     Node* slice = body_->add_node(group.op, group.attrs_, inputs, 1, group.sources, nullptr, {type});
@@ -145,7 +170,10 @@ class Slicing {
     std::map<int, Value*> map;
     for (size_t i = 0; i < from.inputs().size(); ++i)
       map[from.inputs()[i]->id] = body->add_input(from.inputs()[i]->name, operands[i]->type);
-    for (const Value* c : from.constants()) map[c->id] = body->add_constant(*c->constant, c->name);
+    size_t next = from.inputs().size();  // rows of codes are operands of the slice
+    for (const Value* c : from.constants())
+      map[c->id] = is_number(*c->constant) ? body->add_constant(*c->constant, c->name)
+                                           : body->add_input(c->name, operands[next++]->type);
     for (const Node* node : from.nodes()) {
       std::vector<Value*> inputs;
       for (const Value* v : node->inputs) inputs.push_back(v ? map.at(v->id) : nullptr);

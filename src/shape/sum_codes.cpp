@@ -8,7 +8,8 @@
 //
 // Products of one group that have only an operand in common (an attention's projections) get groups of their own first.
 // Results of groups that such a product reads are stored as codes, and a maximum between two equal steps pools codes.
-// Tables of codes are gathered as they lie: rows that are read are dequantised, not the table.
+// Tables of codes are gathered as they lie: rows that are read are dequantised, not the table. A mean reads codes too.
+// What is quantised behind a view (a Flatten in front of the classifier) is quantised in front of it, by its maker.
 // A DequantizeLinear that others read too stays for them. Where the target has no kernel for the sum, the group stays
 // as it is: operands are dequantised and the product is computed in f32. One group at a time; a trial decides.
 #include <fmt/format.h>
@@ -17,10 +18,13 @@
 #include <map>
 
 #include "fusion/precision.hpp"
+#include "match/movement.hpp"
 #include "ops/gather.hpp"
+#include "ops/global_pool.hpp"
 #include "ops/is_a.hpp"
 #include "ops/pool.hpp"
 #include "ops/quantize.hpp"
+#include "ops/reduce.hpp"
 #include "shape/inner_operand.hpp"
 #include "shape/join.hpp"
 #include "shape/separate_products.hpp"
@@ -59,18 +63,24 @@ const Node* pool_of(const Node& group) {
   return pools ? nodes[0] : nullptr;
 }
 
+/// The mean of an image that a group begins with; null: it begins with something else.
+const Node* mean_of(const Node& group) {
+  const Node& first = group.op == fused_op() ? *group.body->nodes().front() : group;
+  return is_a<GlobalAveragePool>(first) || is_a<ReduceMean>(first) || is_a<AveragePool>(first) ? &first : nullptr;
+}
+
 bool same_constant(const Value* a, const Value* b) {
   if (!a || !b) return a == b;
   return a->is_constant() && b->is_constant() && a->constant->same_bits(*b->constant);
 }
 
-/// Some result is what a DequantizeLinear of the group makes, for a product or a pool.
+/// Some result is what a DequantizeLinear of the group makes, for a product, a pool or a mean.
 bool hides_codes(const Node& group) {
   if (group.op != fused_op()) return false;
   for (size_t i = 0; i < group.outputs.size(); ++i) {
     const auto& uses = group.outputs[i]->uses;
     if (dequantises(group.body->outputs()[i]) && std::any_of(uses.begin(), uses.end(), [](const Use& use) {
-          return product_of(*use.node) || pool_of(*use.node);
+          return product_of(*use.node) || pool_of(*use.node) || mean_of(*use.node);
         }))
       return true;
   }
@@ -187,16 +197,58 @@ std::optional<Decline> take_codes(Graph& fused, Node* group, const ShapeContext&
   return std::get<Decline>(joined);
 }
 
+/// The kernel of `node` dequantises its operands itself, where it can.
+bool dequantise_inside(Graph& graph, Node* node, const ShapeContext& context) {
+  Copies copies(graph, node);
+  const Outline how{fused_op(), label_of(*node), node->pattern};
+  const auto refuses = [&](const Node& trial) { return context.legal ? context.legal(trial) : std::nullopt; };
+  const auto joined = outline_unless(graph, copies.with_group(), how, refuses);
+  if (std::holds_alternative<Node*>(joined)) return true;
+  copies.take_back();
+  return false;
+}
+
 /// gather(dequantised table) is one launch that reads codes.
 bool gather_codes(Graph& graph, Node* gather, const ShapeContext& context) {
   if (!is_a<Gather>(*gather) || !dequantises(gather->input(0)) || !gather->input(0)->producer->input(0)->is_constant())
     return false;
-  Copies copies(graph, gather);
-  const Outline how{fused_op(), label_of(*gather), gather->pattern};
-  const auto refuses = [&](const Node& trial) { return context.legal ? context.legal(trial) : std::nullopt; };
-  if (std::holds_alternative<Node*>(outline_unless(graph, copies.with_group(), how, refuses))) return true;
-  copies.take_back();
-  return false;
+  return dequantise_inside(graph, gather, context);
+}
+
+/// So is the mean of a dequantised image.
+bool mean_codes(Graph& graph, Node* group, const ShapeContext& context) {
+  const Node* mean = mean_of(*group);
+  return mean && dequantises(inner_operand(*group, *mean, 0)) && dequantise_inside(graph, group, context);
+}
+
+bool is_one_number(const Value* value) { return !value || (value->is_constant() && value->constant->elements() == 1); }
+
+/// quantise(view(x)) = view(quantise(x)) where all elements have one scale, and the kernel that makes x quantises it.
+bool quantise_in_front_of_views(Graph& graph, Node* quantize, const ShapeContext& context) {
+  if (!is_a<QuantizeLinear>(*quantize) || quantize->as<QuantizeLinear>().block_size != 0) return false;
+  if (!is_one_number(quantize->input(1)) || !is_one_number(quantize->input(2))) return false;
+  std::vector<Node*> views;
+  const Value* data = quantize->input(0);
+  for (; data->producer && is_view(*data->producer) && data->only_use(); data = data->producer->input(0))
+    views.insert(views.begin(), data->producer);
+  Node* maker = data->producer;
+  if (views.empty() || !maker || !data->only_use() || (maker->body && maker->op != fused_op())) return false;
+  std::vector<Value*> operands = quantize->inputs;
+  operands[0] = views[0]->input(0);
+  Node* moved = graph.add_node(quantize->op, quantize->attrs_, operands, 1, quantize->sources, views[0]);
+  Value* codes = moved->output();
+  for (const Node* view : views) {
+    std::vector<Value*> inputs = view->inputs;
+    inputs[0] = codes;
+    codes = graph.add_node(view->op, view->attrs_, inputs, 1, view->sources, quantize)->output();
+  }
+  take_over(graph, quantize->output(), codes);
+  graph.erase(quantize);
+  for (auto view = views.rbegin(); view != views.rend(); ++view) graph.erase(*view);
+  const Outline how{fused_op(), label_of(*maker), maker->pattern};
+  outline_unless(graph, {maker, moved}, how,
+                 [&](const Node& trial) { return context.legal ? context.legal(trial) : std::nullopt; });
+  return true;
 }
 
 /// A verdict for each group with a product whose operands are both dequantised.
@@ -209,6 +261,8 @@ bool run(Graph& fused, const ShapeContext& context, std::vector<ShapeVerdict>& v
     for (Node* node : std::vector<Node*>(fused.nodes())) changed |= separate_products(fused, node, both_dequantised);
     for (Node* node : std::vector<Node*>(fused.nodes())) changed |= pool_codes(fused, node);
     for (Node* node : std::vector<Node*>(fused.nodes())) changed |= gather_codes(fused, node, context);
+    for (Node* node : std::vector<Node*>(fused.nodes())) changed |= mean_codes(fused, node, context);
+    for (Node* node : std::vector<Node*>(fused.nodes())) changed |= quantise_in_front_of_views(fused, node, context);
   }
   for (Node* node : std::vector<Node*>(fused.nodes())) {
     if (!reads_codes(*node)) continue;

@@ -170,6 +170,60 @@ std::string gathered(const char* scale, const char* table, const char* input = "
                      scale, table, input);
 }
 
+/// The mean of an image is quantised again behind a Flatten: by the kernel of the mean.
+TEST(Codes, AreMadeInFrontOfAView) {
+  for (const char* step : {"%s", "%t"}) {
+    const std::string text = fmt::format(R"(graph (%x: f32[1,32,6,6]) {{
+      %s = const splat<0.02> : f32[] %z = const splat<3> : u8[] %t = const splat<0.05> : f32[]
+      %c = const rand<1> : i8[32,32,1,1] %e = const rand<2> : i8[10,32] %sw = const splat<0.01> : f32[]
+      %w = dequantize_linear(%c, %sw) %u = dequantize_linear(%e, %sw)
+      %q = quantize_linear(%x, %s, %z) %d = dequantize_linear(%q, %s, %z) %v = conv(%d, %w)
+      %vq = quantize_linear(%v, %s, %z) %vd = dequantize_linear(%vq, %s, %z) %p = global_average_pool(%vd)
+      %pq = quantize_linear(%p, %s, %z) %pd = dequantize_linear(%pq, %s, %z) %f = flatten(%pd)
+      %fq = quantize_linear(%f, {0}, %z) %fd = dequantize_linear(%fq, {0}, %z) %y = gemm(%fd, %u) {{transB = true}}
+      return %y }})",
+                                         step);
+    const Compilation c = compiled(text);
+    EXPECT_EQ(precisions(c).size(), 2u);
+    for (const ShapeVerdict& v : precisions(c)) EXPECT_FALSE(v.refused) << v.refused->message;
+    EXPECT_EQ(c.program.launches.size(), 4u);  // the caller's numbers to codes, convolution, mean, classifier
+    EXPECT_EQ(conversion_tax(c.program, c.target).launches.size(), 1u);
+    for (const Buffer& b : c.program.buffers)
+      EXPECT_FALSE(b.kind == BufferKind::intermediate && is_float(b.type.dtype)) << b.name;
+    ProofCase built(text);
+    for (const GroupComparison& g : built.compare()) EXPECT_TRUE(g.ok) << g.name;
+  }
+}
+
+/// Codes between a convolution and a depthwise one: slices of channels have the same bits.
+TEST(Codes, RunInSlices) {
+  const Graph graph = parse_graph(R"(graph (%x: f32[1,16,112,112]) {
+    %s = const splat<0.02> : f32[] %z = const splat<3> : u8[] %t = const splat<0.05> : f32[] %rs = const rand<5> : f32[96]
+    %one = const splat<2> : f32[96] %sw = add(%rs, %one)
+    %c = const rand<1> : i8[96,16,1,1] %e = const rand<2> : i8[96,1,3,3] %h = const splat<0.01> : f32[]
+    %w = dequantize_linear(%c, %sw) {axis = 0} %u = dequantize_linear(%e, %h)
+    %q = quantize_linear(%x, %s, %z) %d = dequantize_linear(%q, %s, %z) %v = conv(%d, %w) %r = relu(%v)
+    %vq = quantize_linear(%r, %t, %z) %vd = dequantize_linear(%vq, %t, %z)
+    %k = conv(%vd, %u) {pads = [1,1,1,1], strides = [2,2], group = 96} %kr = relu(%k)
+    %kq = quantize_linear(%kr, %t, %z) %kd = dequantize_linear(%kq, %t, %z)
+    %g = const rand<3> : i8[24,96,1,1] %p = dequantize_linear(%g, %h) %o = conv(%kd, %p)
+    %y = quantize_linear(%o, %t, %z) return %y })",
+                                  ops());
+  const std::vector<Tensor> inputs = random_inputs(graph, {.seed = 3});
+  CompilationOptions options;
+  options.artifact.cache = false;
+  const Compilation sliced = compile_graph(graph, parse_target("host"), options);
+  options.no_pass = {"run-in-slices"};
+  const Compilation whole = compile_graph(graph, parse_target("host"), options);
+  EXPECT_EQ(of_pass(sliced.verdicts, "run-in-slices").size(), 1u);
+  EXPECT_LT(sliced.program.arena_bytes.value(), whole.program.arena_bytes.value());
+  EXPECT_EQ(sliced.program.launches.size(), 6u);  // codes, two slices of each, what reads them
+  const auto results = [&](const Compilation& c) {
+    return run_executable(Executable::from_artifact(c.artifact), inputs).front();
+  };
+  EXPECT_TRUE(results(sliced).same_bits(results(whole)));
+}
+
 TEST(Codes, OfTablesAreGatheredAsTheyLie) {
   const auto floats = [](const std::string& text) {
     int64_t most = 0;
