@@ -187,6 +187,7 @@ struct CompileOptions {
   std::vector<std::string> algorithm{}, no_algorithm{};  ///< NAME[@NODE]: forced, forbidden
   std::optional<int64_t> max_weight_growth{};  ///< bytes that transformed weights may add; see docs/accuracy.md
   std::optional<int64_t> workspace{};          ///< bytes of scratch per thread that an algorithm may need
+  bool least_memory = false;                   ///< 16-bit weights stay so in memory, docs/precision.md
   std::map<std::string, int64_t> limits{};     ///< as in LoadOptions: "arena_comparisons"
   std::string dump_dir{};                      ///< write the graph after each pass that changes it here
   std::function<void(const std::string& step, size_t done, size_t total)> progress{};

@@ -178,7 +178,7 @@ def compile(model: Model | Fused, target: Target | str = "host", *, dims: Mappin
             fuse: Sequence[tuple[str, str]] = (), precision: Sequence[str] = (), patterns: Sequence[PatternSpec] = (), pattern_files: Sequence[Path] = (),
             exact: bool = False, no_pass: Sequence[str] = (), chains: bool = True, threads: int = 0, measure: bool = False,
             timings: Sequence[Path] = (), algorithm: Sequence[str] = (), no_algorithm: Sequence[str] = (), max_weight_growth: int | None = None,
-            workspace: int | None = None, emit_dir: Path = "", emit_llvm: bool = False, emit_assembly: bool = False,
+            workspace: int | None = None, least_memory: bool = False, emit_dir: Path = "", emit_llvm: bool = False, emit_assembly: bool = False,
             emit_cuda: bool = False, dump_dir: Path = "", limits: Mapping[str, int] | None = None,
             fixed_inputs: Mapping[str, typing.Any] | None = None,
             progress: Callable[[str, int, int], object] | None = None) -> Executable:
@@ -190,7 +190,7 @@ def compile(model: Model | Fused, target: Target | str = "host", *, dims: Mappin
     exact: direct convolution only, no table-based activations. no_pass: names of
     shaping passes to leave out (docs/internals/shaping.md). chains: False leaves out the joins and the loop over images. threads: of the runs, for the choice of algorithms. measure:
     algorithms, and groups of the rules, by timing the whole model with each. timings: files of measured groups. algorithm, no_algorithm: "f4", "direct@NODE": forced, forbidden.
-    max_weight_growth, workspace: bytes, docs/accuracy.md. dump_dir: the graph after each pass that changes it. limits,
+    max_weight_growth, workspace: bytes, docs/accuracy.md. least_memory: weights of 16 bits stay so, docs/precision.md. dump_dir: the graph after each pass that changes it. limits,
     fixed_inputs: as in load, the latter for models that could be read without them. progress: called with (step, done, total).
     """
     given = dict(locals())

@@ -157,6 +157,7 @@ void bind_compile(nb::module_& m) {
       .def_rw("no_algorithm", &O::no_algorithm)
       .def_rw("max_weight_growth", &O::max_weight_growth)
       .def_rw("workspace", &O::workspace)
+      .def_rw("least_memory", &O::least_memory)
       .def_rw("limits", &O::limits)
       .def_rw("dump_dir", &O::dump_dir);
   m.def("compile", &compile_model, "model"_a, "target"_a, "options"_a, "fixed_inputs"_a = Arrays{},

@@ -182,8 +182,10 @@ void Compilation::make_plan() {
 
 /// Groups that were measured slower are apart, and their edges say so.
 void Compilation::measure_plan() {
-  const ShapeOptions shaping{
-      .no_pass = options.no_pass, .precisions = precision_of_nodes(plan), .no_fuse = options.plan.no_fuse};
+  const ShapeOptions shaping{.no_pass = options.no_pass,
+                             .precisions = precision_of_nodes(plan),
+                             .no_fuse = options.plan.no_fuse,
+                             .least_memory = options.algorithms.least_memory};
   const LowerOptions lowering{options.allow_reference, options.algorithms, options.limits, false};
   conversions.push_back(measure_groups(prepared, plan, {target, shaping, lowering, later_, options.timings}));
   refill_ledger(prepared, plan, plan_options(target, options.plan, options.limits));
@@ -242,7 +244,8 @@ void Compilation::shape() {
   ShapeOptions how{.no_pass = options.no_pass,
                    .only_types = !options.fused || !has_groups(fused),
                    .precisions = precision_of_nodes(plan),
-                   .no_fuse = options.plan.no_fuse};
+                   .no_fuse = options.plan.no_fuse,
+                   .least_memory = options.algorithms.least_memory};
   for (size_t i = 0; i < variants.size(); ++i) {
     const TilesApart apart(*variants[i].graph, target);
     if (!how.only_types) how.dump_dir = dumps_of_variant(options.dump_dir, i);

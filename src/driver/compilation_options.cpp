@@ -37,7 +37,7 @@ CompilationOptions compilation_options(const CompileOptions& options) {
   with.allow_reference = options.allow_reference;
   with.limits = limits_with(options.limits);
   with.algorithms = {options.exact,     options.algorithm, options.no_algorithm, options.max_weight_growth,
-                     options.workspace, options.threads,   options.measure};
+                     options.workspace, options.threads,   options.measure,      options.least_memory};
   with.timings = options.timings;
   with.artifact = {.threads = options.compile_threads,
                    .cache = options.cache,

@@ -214,9 +214,9 @@ void note_inputs(Artifact& artifact, const Graph& graph, const std::vector<DimCo
 namespace {
 
 void refuse_algorithms(const AlgorithmRequest& r, const TargetInfo& target) {
-  if (r.only.empty() && r.skip.empty() && !r.measure && !r.workspace && !r.max_weight_growth) return;
+  if (r.only.empty() && r.skip.empty() && !r.measure && !r.workspace && !r.max_weight_growth && !r.least_memory) return;
   throw fail(E::bad_option, "algorithms are chosen on cpu targets, not on {}", target.name)
-      .hint("leave out --algorithm, --no-algorithm, --measure, --workspace and --max-weight-growth");
+      .hint("leave out --algorithm, --no-algorithm, --measure, --workspace, --max-weight-growth and --memory");
 }
 
 }  // namespace

@@ -17,7 +17,9 @@ struct PrecisionWords {
 };
 constexpr PrecisionWords kPrecisions[] = {
     {"sum-codes", "int8", "codes", "the codes are multiplied and added in i32", "operands are dequantised: "},
-    {"narrow-factors", "bf16", "asked_for", "{0} factors, added up in f32; {0} between kernels", "f32 factors: "}};
+    {"narrow-factors", "bf16", "asked_for", "{0} factors, added up in f32; {0} between kernels", "f32 factors: "},
+    {"narrow-weights", "f16", "stored",
+     "weights of 16 bits in memory, widened in registers; products, sums and data in f32", "f32 weights: "}};
 
 /// What products are computed in where the model or the plan asks for another type than f32, and why.
 std::vector<Remark> precision_remarks(const PrecisionWords& words, const std::vector<ShapeVerdict>& verdicts) {

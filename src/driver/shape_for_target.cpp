@@ -78,7 +78,8 @@ ShapeContext context_for(const TargetInfo& target, const ShapeOptions& options) 
                        .off = {options.no_pass.begin(), options.no_pass.end()},
                        .precisions = options.precisions,
                        .multiplies_bf16 = !target.traits.on_host || has_half_products(target),
-                       .multiplies_f16 = !target.traits.on_host};
+                       .multiplies_f16 = !target.traits.on_host,
+                       .least_memory = options.least_memory};
   context.skeleton = [target](const Node& node) -> std::string {
     const auto lowered = lower_group(node);
     const auto* made = std::get_if<LoweredGroup>(&lowered);

@@ -17,9 +17,10 @@ struct ShapeOptions {
   std::string dump_dir{};              ///< the fused graph, then the graph after each changing pass
   bool only_types = false;             ///< of a graph without groups: passes_of_types()
   std::map<std::string, std::string>
-      precisions{};     ///< by source name of a product, or label of a group; others are f32
-  int first_dump = 0;   ///< number of the fused graph among the dumps
-  NodePairs no_fuse{};  ///< nodes that share no launch
+      precisions{};           ///< by source name of a product, or label of a group; others are f32
+  int first_dump = 0;         ///< number of the fused graph among the dumps
+  NodePairs no_fuse{};        ///< nodes that share no launch
+  bool least_memory = false;  ///< ShapeContext::least_memory
 };
 
 /// What shaping did to a fused graph.

@@ -31,6 +31,7 @@ class ContractionFinder {
       const Expr x = code_of(shifted_ ? factor.args()[0] : factor);
       halves_ = is_half(w);
       if (halves_) w = w.args()[0];
+      widened_ = halves_ && !holds_half(x);
       weights_guarded_ = w.op() == ExprOp::select && w.args()[0].op() == ExprOp::in_bounds &&
                          w.args()[1].op() == ExprOp::read && w.args()[1].index() == w.args()[0].index() &&
                          w.args()[2].is_constant() && w.args()[2].value() == 0;
@@ -52,10 +53,17 @@ class ContractionFinder {
   bool codes_ = false;  ///< i32 products of bytes
 
   bool shifted_ = false;  ///< the data are i8, to which 128 is added
-  bool halves_ = false;   ///< f32 products of numbers that lie in memory as bf16
+  bool halves_ = false;   ///< weights lie in memory as f16 or bf16, the sum is one of f32
+  bool widened_ = false;  ///< these alone: the data are f32
 
   static bool is_half(const Expr& e) {
-    return e.op() == ExprOp::cast && e.args()[0].op() == ExprOp::read && e.args()[0].dtype() == DType::bf16;
+    return e.op() == ExprOp::cast && e.dtype() == DType::f32 && e.args()[0].op() == ExprOp::read &&
+           (e.args()[0].dtype() == DType::bf16 || e.args()[0].dtype() == DType::f16);
+  }
+  static bool holds_half(const Expr& e) {
+    bool holds = false;
+    e.visit([&](const Expr& x) { holds |= is_half(x); });
+    return holds;
   }
 
   static bool is_shifted(const Expr& e) {
@@ -68,8 +76,11 @@ class ContractionFinder {
 
   std::string fill(const Expr& data) {
     const DType weights = dtype_of(region_, stage_.reads[static_cast<size_t>(view_.weights)]);
-    if (weights != (codes_ ? DType::i8 : halves_ ? DType::bf16 : DType::f32))
+    if (!halves_ && weights != (codes_ ? DType::i8 : DType::f32))
       return codes_ ? "weights are not i8" : "weights are not f32";
+    if (halves_ && !widened_ && weights != DType::bf16) return "both factors are f16";
+    if (widened_ && !is_constant(region_, stage_.reads[static_cast<size_t>(view_.weights)]))
+      return "16-bit weights are not constant";
     if (std::string why = find_vec(); !why.empty()) return why;
     if (std::string why = find_data(data); !why.empty()) return why;
     if (std::string why = find_channel(); !why.empty()) return why;
@@ -99,7 +110,8 @@ class ContractionFinder {
       const Expr& e = stage_.reductions[i].value;
       if (stage_.reductions[i].kind != ReduceKind::sum || e.op() != ExprOp::mul) return "a sum of something else";
       const bool left = e.args()[0] == data;
-      const Expr& w = e.args()[left ? 1 : 0];
+      Expr w = e.args()[left ? 1 : 0];
+      if (widened_ && is_half(w)) w = w.args()[0];
       if (!(e.args()[left ? 0 : 1] == data) || w.op() != ExprOp::read) return "sums of different data";
       const Read& read = stage_.reads[static_cast<size_t>(w.index())];
       if (read.stage >= 0 || !(read.map == map_of(view_.weights)) || !(type_of(w.index()) == type_of(view_.weights)) ||
@@ -228,10 +240,11 @@ class ContractionFinder {
     if (view_.data == view_.weights) return "the product is a square";  // a norm's row
     const DType data_type = dtype_of(region_, stage_.reads[static_cast<size_t>(view_.data)]);
     if (codes_ && data_type != (shifted_ ? DType::i8 : DType::u8)) return "the data are not codes";
-    if (!codes_ && data_type != (halves_ ? DType::bf16 : DType::f32)) return "the data is not as the weights are";
+    const bool narrow = halves_ && !widened_;
+    if (!codes_ && data_type != (narrow ? DType::bf16 : DType::f32)) return "the data is not as the weights are";
     if (codes_ && inner.op() != ExprOp::read) return "the codes are computed";
-    if (halves_ && !is_half(inner)) return "the bf16 numbers are computed";
-    if (halves_) inner = inner.args()[0];
+    if (narrow && !is_half(inner)) return "the bf16 numbers are computed";
+    if (narrow) inner = inner.args()[0];
     view_.value = inner;
     return "";
   }
@@ -328,6 +341,7 @@ std::variant<ContractionView, std::string> view_contraction(const Region& region
   const auto* view = std::get_if<ContractionView>(&found);
   if (view && view->types.sum != DType::f32) return "a sum of codes";
   if (view && view->types.data != DType::f32) return "a sum of products of bf16";
+  if (view && view->types.widens_weights()) return "weights of 16 bits";
   return found;
 }
 

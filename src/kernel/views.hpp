@@ -53,7 +53,8 @@ struct ContractionView {
 };
 std::variant<ContractionView, std::string> view_contraction(const Region& region, int stage);  ///< of f32
 /// The same for a stage of one or more sums, of one sum of codes (bytes, added up in i32), or of one of bf16 operands
-/// (added up in f32); of several, weights are constants alike in shape and place.
+/// (added up in f32); of several, weights are constants alike in shape and place. Constant weights of f32 data may be
+/// f16 or bf16.
 std::variant<ContractionView, std::string> view_products(const Region& region, int stage);
 
 /// Taps of more than one extent.

@@ -241,7 +241,7 @@ bool run(Graph& graph, const ShapeContext& context, std::vector<ShapeVerdict>& v
     const Precision* wanted = nullptr;
     for (const Node* product : products)
       if (!wanted) wanted = wanted_by(*node, *product, context);
-    if (!wanted) continue;
+    if (!wanted || (wanted->type == DType::f16 && !context.multiplies_f16)) continue;  // narrow_weights.cpp
     ShapeVerdict& verdict = told.emplace_back(
         ShapeVerdict{.pass = kPass, .subject = std::string(wanted->word), .nodes = {label_of(*node)}});
     for (const Source& source : node->sources) verdict.sources.push_back(source.name);

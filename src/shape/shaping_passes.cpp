@@ -23,7 +23,8 @@ const std::vector<ShapingPass>& shaping_passes() {
       join_channel_factors(),  //
       run_in_slices(),         // of what still holds most memory
       narrow_factors(),        // last: launches are what they will be, and so is what lies between them
-      narrow_streams()};       // what is left of it in f32
+      narrow_streams(),        // what is left of it in f32
+      narrow_weights()};       // of products whose data stay f32
   return kAll;
 }
 
@@ -34,7 +35,7 @@ const std::vector<std::string>& passes_of_chains() {
 }
 
 const std::vector<std::string>& passes_of_types() {
-  static const std::vector<std::string> kNames{"widen-halves", "narrow-factors"};
+  static const std::vector<std::string> kNames{"widen-halves", "narrow-factors", "narrow-weights"};
   return kNames;
 }
 

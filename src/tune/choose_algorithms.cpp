@@ -79,7 +79,8 @@ class Chooser {
     if (request_.measure && has_choice() && !all_known()) measure();
     spend(kNoBound);
     for (Layer& layer : layers_) layer.unbounded = layer.chosen;
-    const int64_t bound = request_.max_weight_growth.value_or(default_weight_growth(program_));
+    const int64_t bound =
+        request_.max_weight_growth.value_or(request_.least_memory ? 0 : default_weight_growth(program_));
     spend(bound);
     for (Layer& layer : layers_) record(layer, bound);
     note_remaining_direct();

@@ -19,6 +19,7 @@ struct AlgorithmRequest {
   std::optional<int64_t> workspace{};          ///< bytes of scratch per thread
   int threads = 0;                             ///< of the runs; 0: available
   bool measure = false;                        ///< times in network order instead of predictions
+  bool least_memory = false;                   ///< no weights grow, unless `max_weight_growth` says by how much
 };
 
 /// Times of launches. Whoever can run programs hands them in: choosing needs no driver.

@@ -31,6 +31,17 @@ std::string halved(std::string region, bool result) {
   return region;
 }
 
+/// The region with weights of 16 bits, which are widened for data of f32.
+std::string widened(std::string region, const std::string& type) {
+  const size_t at = region.find("param constant f32");
+  region.replace(at, 18, "param constant " + type);
+  const size_t sum = region.find("  reduction sum"), end = region.find('\n', sum);
+  std::string line = region.substr(sum, end - sum);
+  const size_t weights = line.find("r1");
+  line.replace(weights, 2, "cast<f32>(r1:" + type + ")");
+  return region.replace(sum, end - sum, line);
+}
+
 Tensor drawn(const TensorType& type, std::mt19937& draw, bool whole) {
   Tensor t(type.dtype, type.shape.evaluate({}));
   for (int64_t i = 0; i < t.elements(); ++i) {
@@ -46,6 +57,13 @@ Case halves(const std::string& name, const std::string& region, bool whole, bool
   std::mt19937 draw(17);
   const Region parsed = parse_region(c.region);
   for (const Param& param : parsed.params) c.operands.push_back(drawn(param.type, draw, whole));
+  return c;
+}
+
+Case weights(const std::string& name, const std::string& region, const std::string& type) {
+  Case c = wished(name + "_" + type, widened(region, type));
+  std::mt19937 draw(29);
+  for (const Param& param : parse_region(c.region).params) c.operands.push_back(drawn(param.type, draw, false));
   return c;
 }
 
@@ -85,6 +103,36 @@ std::vector<Case> cases() {
   all.push_back(halves("stored", conv_region(conv(32, 40, 9, 3, 1)), false, true));
   return all;
 }
+
+std::vector<Case> cases_of_weights() {
+  std::vector<Case> all;
+  for (const char* type : {"f16", "bf16"}) {
+    all.push_back(weights("one_by_one", conv_region(conv(64, 72, 6, 1)), type));
+    all.push_back(weights("features_odd", gemm_region("9", 33, 22, false), type));
+  }
+  const auto add = [&](const char* name, const std::string& region) { all.push_back(weights(name, region, "f16")); };
+  add("half_a_vector", conv_region(conv(32, 24, 9, 1)));
+  add("padded", conv_region(conv(20, 36, 6, 3, 1)));
+  add("image", conv_region(conv(3, 32, 11, 3, 1, 2)));
+  add("groups", conv_region(conv(64, 64, 5, 3, 1, 1, 1, 2)));
+  add("residual", conv_region(residual(conv(32, 80, 4, 1), "3")));
+  add("features", gemm_region("40", 48, 64));
+  add("one_row", gemm_region("1", 96, 64));
+  return all;
+}
+
+class WidenedWeights : public testing::TestWithParam<std::tuple<Case, TargetInfo>> {};
+
+TEST_P(WidenedWeights, HaveTheInterpretersNumbers) {
+  const auto& [c, target] = GetParam();
+  const KernelSpec spec = spec_of(c, target);
+  EXPECT_EQ(spec.schedule.skeleton, "contraction") << spec.schedule.text();
+  check_spec(c, spec, target);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, WidenedWeights,
+                         testing::Combine(testing::ValuesIn(cases_of_weights()), testing::ValuesIn(runnable_targets())),
+                         [](const auto& info) { return case_name(std::get<0>(info.param), std::get<1>(info.param)); });
 
 std::vector<TargetInfo> targets() {
   std::vector<TargetInfo> all;

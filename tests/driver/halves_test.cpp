@@ -145,8 +145,6 @@ TEST(NarrowFactors, RunOnTensorCores) {
     for (const auto& g : compare_groups(c.fused, c.program, executable, random_inputs(c.fused, {.seed = 1}), {}))
       EXPECT_TRUE(g.ok) << g.name;
   }
-  const Compilation f16 = compiled(kNet, asking({"f16"}), "cpu:avx512-bf16");
-  EXPECT_EQ(of_pass(f16.verdicts, "narrow-factors").at(0).code(), "no_kernel");
   const Compilation tf32 = compiled(kNet, asking({"tf32"}), "cpu:avx512-amx");
   EXPECT_EQ(of_pass(tf32.verdicts, "narrow-factors").at(0).code(), "no_kernel");
 }
@@ -162,6 +160,49 @@ TEST(NarrowFactors, RunOnTheCopyEngine) {
     EXPECT_FALSE(v.refused) << v.nodes[0] << ": " << v.refused->message;
   EXPECT_EQ(count_of(c, "tma"), 3);
   EXPECT_THAT(between(c), testing::Each(kTf32));
+}
+
+/// Types of constants of four KiB and more.
+std::vector<DType> weights_of(const Compilation& c) {
+  std::vector<DType> types;
+  for (const Buffer& b : c.program.buffers)
+    if (b.kind == BufferKind::constant && b.constant.elements() >= 1024) types.push_back(b.type.dtype);
+  return types;
+}
+
+void expect_proven(const Compilation& c) {
+  const Executable e = Executable::from_artifact(build_artifact(c.program, c.target, {.cache = false}));
+  for (const auto& g : compare_groups(c.fused, c.program, e, random_inputs(c.fused, {.seed = 1}), {}))
+    EXPECT_TRUE(g.ok) << g.name;
+}
+
+TEST(NarrowWeights, AreStoredWhereCpusHaveNoProductsOfF16) {
+  for (const char* target : {"host", "cpu:avx2", "cpu:baseline"}) {
+    const Compilation c = compiled(kNet, asking({"f16"}), target);
+    EXPECT_TRUE(of_pass(c.verdicts, "narrow-factors").empty());
+    const auto told = of_pass(c.verdicts, "narrow-weights");
+    ASSERT_EQ(told.size(), 2u) << target;  // the third product's weights are 2 KiB
+    for (const ShapeVerdict& v : told) EXPECT_FALSE(v.refused) << v.refused->message;
+    EXPECT_THAT(between(c), testing::Each(DType::f32));
+    EXPECT_THAT(weights_of(c), testing::Each(DType::f16));
+    EXPECT_EQ(count_of(c, "contraction"), 3);
+    expect_proven(c);
+  }
+}
+
+TEST(NarrowWeights, LoseNothingForTheLeastMemory) {
+  CompilationOptions options;
+  options.algorithms.least_memory = true;
+  const Compilation of_halves = compiled(kF16, options), of_floats = compiled(kNet, options);
+  EXPECT_THAT(weights_of(of_halves), testing::Each(DType::f16));
+  for (const auto& choice : of_halves.program.algorithms) EXPECT_EQ(choice.name, "direct");
+  EXPECT_EQ(of_pass(of_floats.verdicts, "narrow-weights").at(0).code(), "rounds");
+  EXPECT_THAT(weights_of(of_floats), testing::Each(DType::f32));
+  const Compilation table = compiled(R"(graph (%i: i64[1,5]) {
+    %t = const rand<1> : f16[100,32] %e = gather(%t, %i) %y = relu(%e) return %y })",
+                                     options);
+  EXPECT_THAT(weights_of(table), testing::ElementsAre(DType::f16));
+  for (const Compilation* c : {&of_halves, &of_floats, &table}) expect_proven(*c);
 }
 
 /// The bias stays behind the activation that the model has it behind, at any precision; each graph's other order would

@@ -104,8 +104,10 @@ void add_plan_flags(FlagSet& app, PlanFlags& flags) {
   app.add_option("--patterns", flags.patterns, "your own patterns, tried before the built-in ones (repeatable)")
       ->type_name("FILE.toml")
       ->allow_extra_args(false);
-  app.add_option("--precision", flags.precision,
-                 "compute products in f32, bf16, f16 or tf32, all or those of a node (repeatable)")
+  app.add_option(
+         "--precision", flags.precision,
+         "compute products in f32, bf16, f16 (on CPUs: f16 weights, f32 products) or tf32, all or those of a node "
+         "(repeatable)")
       ->type_name("TYPE[@NODE]")
       ->allow_extra_args(false);
   app.add_option("--no-fuse", flags.no_fuse, "keep two nodes in separate groups and launches (repeatable)")
@@ -168,6 +170,10 @@ void add_algorithm_flags(FlagSet& app, AlgorithmFlags& flags) {
   app.add_option("--max-weight-growth", flags.max_weight_growth,
                  "memory that transformed weights may add (default: 45MB, or 40 % of a larger model)")
       ->type_name("BYTES");
+  app.add_option("--memory", flags.memory,
+                 "least: weights of 16 bits stay so in memory, and none are transformed; fast: whatever is faster")
+      ->one_of({"fast", "least"})
+      ->capture_default_str();
   app.add_option("--workspace", flags.workspace, "scratch memory per thread that an algorithm may need")
       ->type_name("BYTES");
 }
@@ -181,7 +187,8 @@ AlgorithmRequest algorithm_request(const AlgorithmFlags& flags, int threads) {
           parse_bytes("--max-weight-growth", flags.max_weight_growth),
           parse_bytes("--workspace", flags.workspace),
           threads,
-          flags.measure};
+          flags.measure,
+          flags.memory == "least"};
 }
 
 void add_compile_flags(FlagSet& app, CompileFlags& flags) {
@@ -210,6 +217,7 @@ void refuse_compile_flags(const FlagSet& app, const std::string& opf) {
                      "--algorithm",
                      "--no-algorithm",
                      "--max-weight-growth",
+                     "--memory",
                      "--workspace",
                      "--only",
                      "--skip",

@@ -34,6 +34,7 @@ struct PassFlags {
 
 struct AlgorithmFlags {
   bool exact = false, measure = false;
+  std::string memory = "fast";               ///< or "least"
   std::vector<std::string> only, skip;       ///< NAME or NAME@NODE
   std::vector<std::string> timings;          ///< files, with --measure
   std::string max_weight_growth, workspace;  ///< "45MB"; empty: no bound given

@@ -34,12 +34,14 @@ std::variant<ChainView, std::string> view_chain(const Region& region) {
         "a {} loop nest and a {} one behind it have no kernel: a convolution and the window behind it have one, a "
         "result and its means, attention",
         name_of(region.stages[0].anchor), name_of(region.stages[1].anchor));
-  const auto first = view_contraction(region, 0);
+  const auto first = view_products(region, 0);
   if (const auto* why = std::get_if<std::string>(&first)) return "the convolution: " + *why;
+  const ContractionView& sum = std::get<ContractionView>(first);
+  if (sum.sums() != 1 || sum.types.data != DType::f32) return "the convolution: not one sum of products of f32 data";
   const auto second = view_window(region, 1);
   if (const auto* why = std::get_if<std::string>(&second)) return "the window: " + *why;
   if (std::get<WindowView>(second).padding != 0) return "the window: padding takes part";
-  ChainView view{std::get<ContractionView>(first), std::get<WindowView>(second), {}, 1};
+  ChainView view{sum, std::get<WindowView>(second), {}, 1};
   if (std::string why = mismatch(region, view); !why.empty()) return why;
   for (const SlidingDim& d : view.second.sliding)
     if (d.axis == row_axis_of(view.second) && d.axis >= 0) view.rows = d;

@@ -2,6 +2,7 @@
 #include "cpu/emit/contraction/product.hpp"
 
 #include "base/fail.hpp"
+#include "cpu/emit/math/vector_math.hpp"
 
 namespace opfuse::cpu {
 
@@ -14,6 +15,13 @@ Product float_products(Kernel& k, const ContractionView& view) {
   p.spread = [&k, lanes](Value* x) { return Factor{k.splat(x, lanes)}; };
   p.unpack = [](Value* w) { return Factor{w}; };
   p.add = [&k](Value* sums, const Factor& x, const Factor& w) { return k.fma(x[0], w[0], sums); };
+  return p;
+}
+
+/// Weights of 16 bits become f32 in registers.
+Product widened_products(Kernel& k, const ContractionView& view) {
+  Product p = float_products(k, view);
+  p.unpack = [&k, type = view.types.weights](Value* w) { return Factor{widen_half(k, w, type)}; };
   return p;
 }
 

@@ -34,16 +34,16 @@ Product byte_products(Kernel& k, const ContractionView& view);   // byte_product
 Product byte_products(Kernel& k, const ElementTypes& types);     // the same, nothing said of taps outside
 Product half_products(Kernel& k, const ContractionView& view);   // half_products.cpp
 Product float_products(Kernel& k, const ContractionView& view);  // product.cpp
+Product widened_products(Kernel& k, const ContractionView& view);
 
 struct ProductKind {
   ElementTypes types;  ///< data, weights and sums; results are the epilogue's
   Product (*make)(Kernel&, const ContractionView&);
 };
 inline constexpr ProductKind kProductKinds[] = {
-    {{DType::u8, DType::i8, DType::i32}, byte_products},
-    {{DType::i8, DType::i8, DType::i32}, byte_products},
-    {{DType::bf16, DType::bf16, DType::f32}, half_products},
-    {{DType::f32, DType::f32, DType::f32}, float_products},
+    {{DType::u8, DType::i8, DType::i32}, byte_products},      {{DType::i8, DType::i8, DType::i32}, byte_products},
+    {{DType::bf16, DType::bf16, DType::f32}, half_products},  {{DType::f32, DType::f32, DType::f32}, float_products},
+    {{DType::f32, DType::f16, DType::f32}, widened_products}, {{DType::f32, DType::bf16, DType::f32}, widened_products},
 };
 
 }  // namespace opfuse::cpu

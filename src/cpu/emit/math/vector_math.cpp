@@ -320,6 +320,9 @@ Value* emit_fmod(Kernel& k, Value* dividend, Value* divisor) {
   return single ? narrow(r).v : r.v;
 }
 
+/// F16C: every processor with AVX2 has it.
+static bool converts_f16(const Kernel& k) { return k.target.vector_bytes >= 32; }
+
 Value* widen_half(Kernel& k, Value* bits, DType dtype) {
   if (byte_size(dtype) == 1) return widen_byte(k, bits, dtype);
   auto& b = k.b;
@@ -329,6 +332,7 @@ Value* widen_half(Kernel& k, Value* bits, DType dtype) {
   Value* x = b.CreateZExt(bits, word);
   if (dtype == kTf32) return b.CreateBitCast(bits, real);
   if (dtype == DType::bf16) return b.CreateBitCast(b.CreateShl(x, 16), real);
+  if (converts_f16(k)) return b.CreateFPExt(b.CreateBitCast(bits, k.lanes(b.getHalfTy(), w)), real);
   // exponent and mantissa moved into a float's, rescaled by 2^112 (denormals come out right)
   Value* magnitude = b.CreateShl(b.CreateAnd(x, 0x7FFF), 13);
   Value* scaled = b.CreateFMul(b.CreateBitCast(magnitude, real), llvm::ConstantFP::get(real, std::ldexp(1.0, 112)));
