@@ -1,9 +1,7 @@
 // Padding, output extents and useful taps of sliding windows. Output extents:
 //   explicit    floor((in + begin + end - reach) / stride) + 1,  reach = (kernel - 1) * dilation + 1
 //   ceil_mode   the same with ceil, but a window that would start in the end padding is dropped
-//   pools       a negative numerator is rounded to 0, as ONNX's inference and ONNX Runtime do: one window that is cut,
-//   or
-//               none. Rounded down, that is known of fixed extents alone; open ones have to hold a window
+//               (a negative numerator is rounded to 0, as ONNX Runtime does: one window that is cut, or none)
 //   SAME        ceil(in / stride), the padding follows, the odd one at the end (UPPER) or begin (LOWER)
 #include "ops/window.hpp"
 
@@ -45,20 +43,16 @@ Error no_room(const WindowAxis& w, const Dim& reach, size_t axis) {
 
 std::string fits_into(size_t axis) { return fmt::format("the window fits into padded axis {}", axis); }
 
-/// The numerator above for windows that need not fit, checked: how many there are is not negative, and none sees
-/// padding alone.
-void check_cut(const WindowAxis& w, const Dim& room, const Dim& reach, LastWindow last, size_t axis) {
+/// In ceil_mode a window need not fit. Checked: how many there are is not negative, and none sees padding alone.
+void check_cut(const WindowAxis& w, const Dim& room, const Dim& reach, size_t axis) {
   const Dim padded = w.in + w.pad_begin + w.pad_end;
   if (room.is_constant() && room.value() <= -2 * w.stride) throw no_room(w, reach, axis);
-  const bool open = last == LastWindow::cut && !room.is_constant();
   const bool steps_over = w.dilation > 1 && !(w.pad_begin + w.pad_end == Dim(0));  // taps in the padding on both sides
   assume(DimRule::at_least, padded,
-         open || steps_over ? reach : max(reach + Dim(1 - 2 * w.stride), w.pad_begin + w.pad_end + Dim(1)),
-         fits_into(axis));
+         steps_over ? reach : max(reach + Dim(1 - 2 * w.stride), w.pad_begin + w.pad_end + Dim(1)), fits_into(axis));
 }
 
-WindowAxis resolve_axis(const WindowAttrs& a, int64_t kernel, LastWindow last, const Dim& in, size_t i,
-                        size_t spatial) {
+WindowAxis resolve_axis(const WindowAttrs& a, int64_t kernel, bool ceil_mode, const Dim& in, size_t i, size_t spatial) {
   WindowAxis w{.in = in, .out = 0, .kernel = kernel};
   if (!a.strides.empty()) w.stride = a.strides[i];
   if (!a.dilations.empty()) w.dilation = a.dilations[i];
@@ -77,24 +71,22 @@ WindowAxis resolve_axis(const WindowAttrs& a, int64_t kernel, LastWindow last, c
     w.pad_end = a.pads[i + spatial];
   }
   const Dim room = in + w.pad_begin + w.pad_end - reach;
-  const bool cut = last != LastWindow::inside && room.is_constant() && room.value() < 0;
-  w.fits = (last != LastWindow::beginning || w.stride == 1) && !cut;
-  if (last == LastWindow::inside) {
-    if (room.is_constant() && room.value() < 0) throw no_room(w, reach, i);
-    assume(DimRule::at_least, in + w.pad_begin + w.pad_end, reach, fits_into(i));
-  } else {
-    check_cut(w, room, reach, last, i);
+  w.fits = !ceil_mode || (w.stride == 1 && !(room.is_constant() && room.value() < 0));
+  if (ceil_mode) {
+    check_cut(w, room, reach, i);
+    w.out = min(ceil_div(room, w.stride) + 1, ceil_div(in + w.pad_begin, w.stride));
+    return w;
   }
-  w.out = last == LastWindow::beginning ? min(ceil_div(room, w.stride) + 1, ceil_div(in + w.pad_begin, w.stride))
-          : cut                         ? ceil_div(room, w.stride) + 1
-                                        : floor_div(room, w.stride) + 1;
+  if (room.is_constant() && room.value() < 0) throw no_room(w, reach, i);
+  assume(DimRule::at_least, in + w.pad_begin + w.pad_end, reach, fits_into(i));
+  w.out = floor_div(room, w.stride) + 1;
   return w;
 }
 
 }  // namespace
 
 std::vector<WindowAxis> resolve_pads(const WindowAttrs& a, const std::vector<int64_t>& kernel, const Shape& x,
-                                     LastWindow last) {
+                                     bool ceil_mode) {
   if (x.rank() < 3) throw fail(E::rank_mismatch, "operand 0 has shape {}; [N, C, spatial...] is expected", x.text());
   const size_t spatial = x.rank() - 2;
   if (kernel.size() != spatial)
@@ -109,7 +101,7 @@ std::vector<WindowAxis> resolve_pads(const WindowAttrs& a, const std::vector<int
           .hint("where this is meant, " + how_to_raise("window_taps"));
   check_auto_pads(a);
   std::vector<WindowAxis> axes;
-  for (size_t i = 0; i < spatial; ++i) axes.push_back(resolve_axis(a, kernel[i], last, x[i + 2], i, spatial));
+  for (size_t i = 0; i < spatial; ++i) axes.push_back(resolve_axis(a, kernel[i], ceil_mode, x[i + 2], i, spatial));
   return axes;
 }
 

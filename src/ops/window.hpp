@@ -45,17 +45,10 @@ struct WindowAttrs {
   }
 };
 
-/// Where the last window ends.
-enum class LastWindow {
-  inside,  ///< within the padded input: a convolution
-  cut,  ///< likewise, but the first of a pool takes what is there of an input smaller than it (by less than a stride)
-  beginning,  ///< begins within the input and may end behind the padding: a pool in ceil_mode
-};
-
 /// The one place where padding and output extents are computed, for windows of `kernel` over `x` = [N, C, spatial...].
 /// Checks counts and signs (E::bad_attribute) and that the window fits (E::shape_mismatch).
 std::vector<WindowAxis> resolve_pads(const WindowAttrs& attrs, const std::vector<int64_t>& kernel, const Shape& x,
-                                     LastWindow last = LastWindow::inside);
+                                     bool ceil_mode = false);
 
 /// Concrete form for reference kernels.
 struct WindowSizes {
