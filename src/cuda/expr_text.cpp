@@ -305,6 +305,8 @@ std::string ExprText::unary(ExprOp op, DType dtype, const std::string& x) {
       if (!is_signed(dtype)) return x;
       return fmt::format("({} < 0 ? {} : {})", x, unary(ExprOp::neg, dtype, x), x);
     case ExprOp::sign:
+      if (real)
+        return fmt::format("({0} != {0} ? {0} : ({1})({0} > {2}) - ({1})({0} < {2}))", x, value_type(dtype), zero);
       return fmt::format("(({})({} > {}) - ({})({} < {}))", value_type(dtype), x, zero, value_type(dtype), x, zero);
     case ExprOp::is_nan:
       return real ? fmt::format("({} != {})", x, x) : "false";

@@ -73,13 +73,24 @@ Row open_reduce(Lowering& lowering, const Node& node, const std::vector<int64_t>
 void lower_reduce(Lowering& lowering, const Node& node) {
   const std::vector<int64_t> axes = axes_of(lowering, node);
   const Shape& shape = node.output()->type.shape;
-  if (axes.empty()) {
+  const DType dtype = node.output()->type.dtype;
+  const std::string_view law = std::string_view(node.op->name).substr(7);  // after "reduce_"
+  // Roots and logarithms of integers are those of reals, cut off.
+  const bool of_reals = law == "l2" || law == "log_sum" || law == "log_sum_exp";
+  const auto computed = [&](const Expr& value) {
+    return of_reals && !is_float(dtype) ? cast(value, DType::f64) : value;
+  };
+  if (axes.empty()) {  // each element by itself
     lowering.open(Anchor::map, shape.dims, {});
-    return lowering.define(node.output(), lowering.pull(node.input(0), IndexMap::identity(shape.rank())));
+    const Expr value = lowering.pull(node.input(0), IndexMap::identity(shape.rank()));
+    Expr alone = value;
+    if (law == "l1" || law == "l2") alone = abs(value);
+    if (law == "sum_square") alone = value * value;
+    if (law == "log_sum") alone = cast(log(computed(value)), dtype);
+    return lowering.define(node.output(), alone);
   }
   Row row = open_reduce(lowering, node, axes);
-  const Expr x = row.along();
-  const std::string_view law = std::string_view(node.op->name).substr(7);  // after "reduce_"
+  const Expr x = computed(row.along());
   auto sum = [&](const Expr& value) { return lowering.reduce(ReduceKind::sum, value); };
   Expr y;
   if (law == "sum") y = sum(x);
@@ -98,7 +109,7 @@ void lower_reduce(Lowering& lowering, const Node& node) {
     y = top + log(sum(exp(x - top)));
   }
   if (!y) decline("no_lowering", "an unknown reduction", node);
-  lowering.define(node.output(), y);
+  lowering.define(node.output(), y.dtype() == dtype ? y : cast(y, dtype));
 }
 
 Row open_softmax(Lowering& lowering, const Node& node) {

@@ -95,6 +95,25 @@ TEST(Edges, ReductionsOfNothingAreNeutralInTheirType) {
   reduced("prod", DType::i64, 1);
 }
 
+TEST(Edges, ReductionsOverNoAxesStillApplyTheirLaw) {
+  const auto reduced = [](const std::string& law, const std::vector<double>& x, const std::vector<double>& want) {
+    const Tensor data = reals(DType::f32, x);
+    expect_everywhere("(%x: f32[2]) { %y = reduce_" + law + "(%x) {noop_with_empty_axes = true} return %y }", {data},
+                      want);
+    expect_everywhere("(%x: f32[]) { %y = reduce_" + law + "(%x) return %y }", {reals(DType::f32, {x[0]}).reshaped({})},
+                      {want[0]});
+  };
+  for (const char* law : {"l1", "l2"}) reduced(law, {-2, 0.5}, {2, 0.5});
+  reduced("sum_square", {-3, 0.5}, {9, 0.25});
+  reduced("log_sum", {1, 0}, {0, -kInf});
+  for (const char* law : {"sum", "mean", "max", "min", "prod"}) reduced(law, {-2, 0.5}, {-2, 0.5});
+}
+
+TEST(Edges, TheSignOfANaNIsNaN) {
+  expect_everywhere("(%x: f32[5]) { %y = sign(%x) return %y }", {reals(DType::f32, {kNan, -3, 0, kInf, -kInf})},
+                    {kNan, -1, 0, 1, -1});
+}
+
 TEST(Edges, ReductionsKeepInfinitiesAndUnsignedOrder) {
   expect_everywhere("(%x: f32[3,2]) { %y = reduce_log_sum_exp(%x) {axes = [1], keepdims = false} return %y }",
                     {reals(DType::f32, {kInf, 0, -kInf, -kInf, kNan, 1}).reshaped({3, 2})}, {kInf, -kInf, kNan});

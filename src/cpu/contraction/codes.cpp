@@ -24,16 +24,19 @@ bool planes_apart(const ParamLayout& l) {
   return l.layout == Layout::dense(l.layout.order.size()) && l.strides.back() == Dim(1);
 }
 
-/// Padding of another code than 0 takes part in the sums: by taps, so there must be some.
-bool fillable(const ContractionView& view) {
+/// Padding of another code than 0 takes part in the sums: by taps, so what may leave the image must have some.
+bool fillable(const Stage& stage, const ContractionView& view) {
+  const auto stays = [&](const SlidingDim& d) {
+    return d.stride == 1 && d.offset == 0 && (d.axis < 0 || axis_extent(stage, d.axis) == d.extent);
+  };
   return !view.guarded || view.padding == 0 ||
          std::all_of(view.sliding.begin(), view.sliding.end(),
-                     [](const SlidingDim& d) { return d.tap >= 0 || (d.stride == 1 && d.offset == 0); });
+                     [&](const SlidingDim& d) { return d.tap >= 0 || stays(d); });
 }
 
-bool plain(const ContractionView& view) {
+bool plain(const Stage& stage, const ContractionView& view) {
   return view.phases.empty() && view.gates.empty() && view.factor < 0 && view.channel >= 0 &&
-         view.value.op() == ExprOp::read && fillable(view);
+         view.value.op() == ExprOp::read && fillable(stage, view);
 }
 
 }  // namespace
@@ -61,8 +64,8 @@ Layout code_weights(const ContractionView& view, size_t rank, int64_t block, int
 
 std::optional<CodesFit> fit_codes(const Region& region, const ContractionView& view,
                                   const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
-  if (!plain(view)) return std::nullopt;
   const Stage& stage = region.stages[0];
+  if (!plain(stage, view)) return std::nullopt;
   const int64_t lanes = view.types.lanes(target), depth = channel_depth(stage, view);
   const auto at = [&](int read) { return static_cast<size_t>(stage.reads[static_cast<size_t>(read)].index); };
   const ParamLayout &data = layouts[at(view.data)], &weights = layouts[at(view.weights)];

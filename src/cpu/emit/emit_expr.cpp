@@ -147,7 +147,7 @@ Value* ExprEmitter::unary(ExprOp op, DType dtype, Value* x) {
       if (real) {
         Value* up = b.CreateUIToFP(b.CreateFCmpOGT(x, zero), x->getType());
         Value* down = b.CreateUIToFP(b.CreateFCmpOLT(x, zero), x->getType());
-        return b.CreateFSub(up, down);
+        return b.CreateSelect(b.CreateFCmpUNO(x, x), x, b.CreateFSub(up, down));
       }
       if (unsigned_type(dtype)) return b.CreateZExt(b.CreateICmpNE(x, zero), x->getType());
       return b.CreateSelect(b.CreateICmpSLT(x, zero), llvm::Constant::getAllOnesValue(x->getType()),
