@@ -1,5 +1,8 @@
 #include "driver/ledger_questions.hpp"
 
+#include <algorithm>
+#include <map>
+
 #include "base/fail.hpp"
 #include "cpu/group_cost.hpp"
 #include "driver/pipeline.hpp"
@@ -10,30 +13,32 @@
 namespace opfuse {
 
 /// Of a module that is several kernels: by the nodes of its body.
-static std::optional<double> reads_inside(const Node& node, size_t operand) {
-  if (!node.body || operand >= node.body->inputs().size()) return std::nullopt;
-  std::optional<double> reads;
-  for (const Use& use : node.body->inputs()[operand]->uses)
-    if (const auto own = reads_of_operand(*use.node, use.index)) reads = reads.value_or(0) + *own;
+static OperandReads reads_inside(const Node& node) {
+  OperandReads reads(node.inputs.size());
+  for (size_t i = 0; node.body && i < std::min(reads.size(), node.body->inputs().size()); ++i)
+    for (const Use& use : node.body->inputs()[i]->uses)
+      if (const auto own = reads_of_operands(*use.node).at(use.index)) reads[i] = reads[i].value_or(0) + *own;
   return reads;
 }
 
-std::optional<double> reads_of_operand(const Node& node, size_t operand) {
+OperandReads reads_of_operands(const Node& node) {
+  OperandReads reads(node.inputs.size());
   try {
-    if (operand >= node.inputs.size()) return std::nullopt;
     const auto lowered = lower_group(node);
-    if (const auto* why = std::get_if<Decline>(&lowered); why && why->code == "recurrent" && !node.body) return 1;
+    if (const auto* why = std::get_if<Decline>(&lowered); why && why->code == "recurrent" && !node.body)
+      return OperandReads(node.inputs.size(), 1);
     const auto* group = std::get_if<LoweredGroup>(&lowered);
-    if (!group) return reads_inside(node, operand);
-    std::optional<double> reads;
+    if (!group) return reads_inside(node);
+    const std::vector<double> by_param = reads_by_element(group->region);
+    std::map<const Value*, double> by_value;
     for (size_t param = 0; param < group->operands.size(); ++param)
-      if (group->operands[param].value == node.inputs[operand])
-        reads = reads.value_or(0) + reads_by_element(group->region, static_cast<int>(param));
-    return reads;
+      by_value[group->operands[param].value] += by_param[param];
+    for (size_t i = 0; i < reads.size(); ++i)
+      if (const auto at = by_value.find(node.inputs[i]); at != by_value.end()) reads[i] = at->second;
   } catch (const Error& error) {  // an operand that only the whole graph knows
     if (error.diagnostic().name == "internal") throw;
-    return std::nullopt;
   }
+  return reads;
 }
 
 Traffic traffic_on(const TargetInfo& target) {
@@ -49,7 +54,7 @@ Traffic traffic_on(const TargetInfo& target) {
 
 LaunchPrices launch_prices(const TargetInfo& target) {
   if (!has_generator(target)) return {};
-  return {[target](const Region& region) { return price_of_region(region, target); }, reads_of_operand,
+  return {[target](const Region& region) { return price_of_region(region, target); }, reads_of_operands,
           traffic_on(target)};
 }
 

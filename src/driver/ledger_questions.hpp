@@ -6,7 +6,7 @@
 
 namespace opfuse {
 
-std::optional<double> reads_of_operand(const Node& node, size_t operand);  ///< a ReadCount
+OperandReads reads_of_operands(const Node& node);  ///< a ReadCount
 Traffic traffic_on(const TargetInfo& target);
 LaunchPrices launch_prices(const TargetInfo& target);
 

@@ -180,24 +180,49 @@ class Stored {
   std::map<const Value*, Launches> launches_;
 };
 
-/// Both forms of an edge between launches of one group, as they were lowered.
-PricePair price_of_edge(const Graph& graph, const Value& value, const Node& reader, const Launches& makes,
-                        const Launches& takes, const Program& program, const LaunchPrices& prices) {
-  Launches both = makes;
-  both.insert(takes.begin(), takes.end());
-  PricePair price;
-  for (const int launch : both)
-    if (const Launch& l = program.launches[static_cast<size_t>(launch)]; !l.reference)
-      price.apart += prices.launch(l.region);
-  for (size_t i = 0; i < reader.inputs.size() && !price.recompute; ++i)
-    if (reader.inputs[i] == &value && prices.reads) price.recompute = prices.reads(reader, i);
-  add_bounds(price, graph, value, reader, {}, prices.traffic);
-  return price;
-}
+/// Both forms of an edge between launches of one group, as they were lowered. A launch or reader of many edges is
+/// looked at once.
+class EdgePrices {
+ public:
+  EdgePrices(const Graph& graph, const Program& program, const LaunchPrices& prices)
+      : graph_(graph), program_(program), prices_(prices) {}
 
-void settle(EdgeVerdict& edge, const Graph& graph, const Value& value, const Consumer& reader, const Executed& executed,
-            Stored& stored, const std::vector<ShapeVerdict>& verdicts, const Program& program,
-            const LaunchPrices& prices) {
+  PricePair between(const Value& value, const Node& reader, const Launches& makes, const Launches& takes) {
+    Launches both = makes;
+    both.insert(takes.begin(), takes.end());
+    PricePair price;
+    for (const int launch : both) price.apart += of_launch(launch);
+    if (prices_.reads) {
+      const OperandReads& reads = reads_of(reader);
+      for (size_t i = 0; i < reader.inputs.size() && !price.recompute; ++i)
+        if (reader.inputs[i] == &value) price.recompute = reads[i];
+    }
+    add_bounds(price, graph_, value, reader, {}, prices_.traffic);
+    return price;
+  }
+  bool known() const { return static_cast<bool>(prices_.launch); }
+
+ private:
+  const Graph& graph_;
+  const Program& program_;
+  const LaunchPrices& prices_;
+  std::map<int, GroupPrice> launches_;
+  std::map<const Node*, OperandReads> reads_;
+
+  GroupPrice of_launch(int number) {
+    const auto at = launches_.find(number);
+    if (at != launches_.end()) return at->second;
+    const Launch& launch = program_.launches[static_cast<size_t>(number)];
+    return launches_[number] = launch.reference ? GroupPrice{} : prices_.launch(launch.region);
+  }
+  const OperandReads& reads_of(const Node& reader) {
+    const auto at = reads_.find(&reader);
+    return at != reads_.end() ? at->second : reads_[&reader] = prices_.reads(reader);
+  }
+};
+
+void settle(EdgeVerdict& edge, const Value& value, const Consumer& reader, const Executed& executed, Stored& stored,
+            const std::vector<ShapeVerdict>& verdicts, const Program& program, EdgePrices& prices) {
   const Node& consumer = *reader.node;
   Launches makes = executed.launches_of(edge.tensor), takes = reader.launches;
   if (makes.empty()) makes = executed.launches_of_layer(*value.producer);
@@ -230,7 +255,7 @@ void settle(EdgeVerdict& edge, const Graph& graph, const Value& value, const Con
                                 edge.tensor, edge.producer, edge.consumer),
                     {edge.group}};
     edge.group.clear();
-    if (prices.launch) edge.price = price_of_edge(graph, value, consumer, makes, takes, program, prices);
+    if (prices.known()) edge.price = prices.between(value, consumer, makes, takes);
     return;
   }
   if (edge.executed != kCopy) edge.decline = {};
@@ -244,14 +269,14 @@ void settle_ledger(const Graph& prepared, FusionPlan& plan, const Graph& shaped,
   const NodeNames names(prepared);
   const Executed executed(shaped, program);
   Stored stored(executed);
+  EdgePrices priced(prepared, program, prices);
   Consumer reader;
   for (EdgeVerdict& edge : plan.edges) {
     const Node *producer = names.find(edge.producer), *consumer = names.find(edge.consumer);
     if (!producer || !consumer) continue;
     if (reader.node != consumer) reader = consumer_of(*consumer, executed);
     for (const Value* v : producer->outputs)
-      if (value_name(*v) == edge.tensor)
-        settle(edge, prepared, *v, reader, executed, stored, verdicts, program, prices);
+      if (value_name(*v) == edge.tensor) settle(edge, *v, reader, executed, stored, verdicts, program, priced);
   }
 }
 

@@ -17,14 +17,18 @@ double elements_of(const Value& value, const SymbolValues& dims) {
 }  // namespace
 
 std::optional<double> Neighbours::reads_of(const Nodes& nodes, const Value& value) {
-  const std::vector<Value*> reads = external_reads(nodes);
-  const auto in_graph = std::find(reads.begin(), reads.end(), &value);
-  if (in_graph == reads.end()) return std::nullopt;
-  for (const Node* n : nodes) counted_ += 1 + n->inputs.size();
-  const OutlinedCopy copy = outline_copy(graph(), nodes, {fused_op(), "trial", "trial"});
-  const auto inside = [](const Value* v) { return v->is_constant() && belongs_in_body(*v); };
-  const auto skipped = std::count_if(reads.begin(), in_graph, inside);
-  return planner_.options.reads(*copy.node, static_cast<size_t>(in_graph - reads.begin() - skipped));
+  Counted& unit = counted_units_[{nodes.front(), nodes.size()}];
+  if (unit.nodes != nodes) {  // all edges into a unit are counted at once
+    unit = {nodes, {}};
+    for (const Node* n : nodes) counted_ += 1 + n->inputs.size();
+    const OutlinedCopy copy = outline_copy(graph(), nodes, {fused_op(), "trial", "trial"});
+    const OperandReads reads = planner_.options.reads(*copy.node);
+    size_t at = 0;
+    for (const Value* read : external_reads(nodes))
+      if (!read->is_constant() || !belongs_in_body(*read)) unit.reads[read] = reads.at(at++);
+  }
+  const auto found = unit.reads.find(&value);
+  return found == unit.reads.end() ? std::nullopt : found->second;
 }
 
 void Neighbours::add_factors(PricePair& price, const Value& value, Node& reader) {

@@ -40,6 +40,11 @@ class Neighbours {
   size_t work_ = 0, budget_ = 0;    ///< operands of what was priced, and may be
   size_t counted_ = 0;              ///< of groups that were lowered to count reads, within the same budget
   bool held_ = false;               ///< a group stopped growing for its size
+  struct Counted {
+    std::vector<Node*> nodes;
+    std::map<const Value*, std::optional<double>> reads;
+  };
+  std::map<std::pair<const Node*, size_t>, Counted> counted_units_;          ///< by first node and size
   std::map<std::vector<size_t>, std::variant<GroupPrice, Decline>> prices_;  ///< by positions of the nodes
   std::map<std::vector<size_t>, std::optional<GroupPrice>> parts_;           ///< of those that cannot be a launch
 

@@ -31,9 +31,10 @@ struct GroupPrice {
 /// The price of a fused node as one launch, or why it cannot be one.
 using Pricing = std::function<std::variant<GroupPrice, Decline>(const Node&)>;
 
-/// How often a node reads each element of an operand: what makes the operand inside is computed as often, unless the
-/// kernel keeps it. Axes that the coordinates do not mention share a read. Nothing: no region is made of the node.
-using ReadCount = std::function<std::optional<double>(const Node& node, size_t operand)>;
+/// By operand, how often a node reads each of its elements: what makes the operand inside is computed as often, unless
+/// the kernel keeps it. Axes that the coordinates do not mention share a read. Nothing: no region is made of the node.
+using OperandReads = std::vector<std::optional<double>>;
+using ReadCount = std::function<OperandReads(const Node& node)>;
 
 /// Microseconds that a launch and so many bytes take, at the rate of the level that holds `of` bytes.
 using Traffic = std::function<double(int64_t bytes, int64_t of)>;

@@ -1,6 +1,7 @@
 #include "region/operand_reads.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "region/dependence.hpp"
 #include "region/read_shape.hpp"
@@ -23,33 +24,37 @@ double points_of(const Stage& stage, const IndexMap& map) {
   return points;
 }
 
-/// Points at which some of the values read the parameter.
-double points_read(const Stage& stage, const std::vector<const Expr*>& values, int param) {
+/// Adds, by parameter, the points at which some of the values read it.
+void add_points(const Stage& stage, const std::vector<const Expr*>& values, std::vector<double>& points) {
   Dependence found;
   for (const Expr* value : values) add_dependence(stage, *value, found);
-  std::vector<IndexMap> done;
-  double points = 0;
+  std::map<int, std::vector<IndexMap>> done;
   for (const int r : found.reads) {
     const Read& read = stage.reads[static_cast<size_t>(r)];
-    if (read.stage >= 0 || read.index != param || std::find(done.begin(), done.end(), read.map) != done.end()) continue;
-    done.push_back(read.map);
-    points += points_of(stage, read.map);
+    if (read.stage >= 0) continue;
+    std::vector<IndexMap>& maps = done[read.index];
+    if (std::find(maps.begin(), maps.end(), read.map) != maps.end()) continue;
+    maps.push_back(read.map);
+    points[static_cast<size_t>(read.index)] += points_of(stage, read.map);
   }
-  return points;
 }
 
 }  // namespace
 
-double reads_by_element(const Region& region, int param) {
-  double elements = 1, points = 0;
-  for (const Dim& d : region.params[static_cast<size_t>(param)].type.shape.dims) elements *= extent_of(d);
+std::vector<double> reads_by_element(const Region& region) {
+  std::vector<double> reads(region.params.size(), 0);
   for (const Stage& stage : region.stages) {
-    for (const Reduction& reduction : stage.reductions) points += points_read(stage, {&reduction.value}, param);
+    for (const Reduction& reduction : stage.reductions) add_points(stage, {&reduction.value}, reads);
     std::vector<const Expr*> outputs;
     for (const StageOutput& output : stage.outputs) outputs.push_back(&output.value);
-    points += points_read(stage, outputs, param);
+    add_points(stage, outputs, reads);
   }
-  return elements > 0 ? points / elements : 0;
+  for (size_t i = 0; i < reads.size(); ++i) {
+    double elements = 1;
+    for (const Dim& d : region.params[i].type.shape.dims) elements *= extent_of(d);
+    reads[i] = elements > 0 ? reads[i] / elements : 0;
+  }
+  return reads;
 }
 
 }  // namespace opfuse

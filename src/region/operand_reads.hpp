@@ -5,9 +5,9 @@
 
 namespace opfuse {
 
-/// Reads of a parameter for each of its elements: of every reduction, and of the outputs of every stage, the points of
+/// By parameter, reads for each of its elements: of every reduction, and of the outputs of every stage, the points of
 /// the axes that the coordinates mention (others share a read), equal reads once. 1 for a map, 9 for a window of 3 x 3
 /// with stride 1, 3 for a softmax. Open dimensions are 1.
-double reads_by_element(const Region& region, int param);
+std::vector<double> reads_by_element(const Region& region);
 
 }  // namespace opfuse
