@@ -23,7 +23,7 @@ std::string wide(int readers, const std::string& first, const std::string& end) 
 
 const std::string kComputed = " %a = tanh(%x)\n", kSum = " %y = sum({}) return %y";
 
-/// Nodes in what planning asked prices of.
+/// Nodes in what planning asked prices of, and lowered for the ledger.
 size_t priced_nodes(const std::string& text) {
   Graph graph = parse_graph(text, ops());
   prepare(graph, {}, nullptr);
@@ -36,6 +36,10 @@ size_t priced_nodes(const std::string& text) {
   };
   options.legal = [&nodes, ask = options.legal](const Node& node) {
     nodes += node.body ? node.body->nodes().size() : 1;
+    return ask(node);
+  };
+  options.reads = [&nodes, ask = options.reads](const Node& node) {
+    nodes += node.body ? node.body->nodes().size() : node.inputs.size();
     return ask(node);
   };
   make_plan(graph, options);
