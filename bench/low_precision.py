@@ -41,14 +41,13 @@ def fail(problem):
     sys.exit(2)
 
 
-def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def parser_of(text, kinds, rows):
+    """What this script and own_fp32.py have in common; finish with `parsed`."""
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("names", nargs="*", metavar="NAME", help="of models (default: all that DIR has)")
     add("--models", type=pathlib.Path, required=True, metavar="DIR")
-    add("--make", action="store_true", help="make quantised and f16 files that are not there, then end")
-    add("--bars", action="store_true", help="only rows that have a bar")
-    add("--rows", default="fp32,int8,int8-products,int8-dynamic,bf16,f16", help="kinds, a list")
+    add("--rows", default=",".join(rows), help=f"kinds, a list of {', '.join(kinds)}")
     add("--threads", default="1,2", help="a list (default 1,2)")
     add("--rounds", type=int, default=12)
     add("--seconds", type=float, default=0.5)
@@ -56,14 +55,25 @@ def parse_arguments():
     add("--target", help="opfuse's target, such as cpu:avx512-vnni")
     add("--opfuse-build", type=pathlib.Path, default=ROOT / "build" / "release", metavar="DIR")
     add("--json", type=pathlib.Path, metavar="FILE")
+    return parser
+
+
+def parsed(parser, kinds, tolerance):
     options = parser.parse_args()
-    options.contexts, options.tolerance = 1, 0.0
+    options.contexts, options.tolerance = 1, tolerance
     options.threads = [int(text) for text in options.threads.split(",")]
     options.rows = options.rows.split(",")
-    unknown = [row for row in options.rows if row not in KINDS]
+    unknown = [row for row in options.rows if row not in kinds]
     if unknown:
-        parser.error(f"--rows: {', '.join(unknown)}; there are {', '.join(KINDS)}")
+        parser.error(f"--rows: {', '.join(unknown)}; there are {', '.join(kinds)}")
     return options
+
+
+def parse_arguments():
+    parser = parser_of(__doc__, KINDS, ["fp32", "int8", "int8-products", "int8-dynamic", "bf16", "f16"])
+    parser.add_argument("--make", action="store_true", help="make quantised and f16 files that are not there, then end")
+    parser.add_argument("--bars", action="store_true", help="only rows that have a bar")
+    return parsed(parser, KINDS, 0.0)
 
 
 def float_models(options):

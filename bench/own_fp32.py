@@ -9,7 +9,6 @@ DIR is that of bench/low_precision.py, which makes the files. Bars of time: code
 0.55 of the float file's; of Q/DQ files weights 0.30 and arena 0.35 of them where everything between launches is codes, else weights
 1.05 of the bytes in the file and arena 1.10 of what is alive at once. Exit status 1: something failed, differed or missed a bar.
 """
-import argparse
 import json
 import pathlib
 import subprocess
@@ -19,7 +18,6 @@ import tempfile
 import low_precision
 from peerlib import environment
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 LEAST = ["--memory", "least"]
 # kind: (file, flags of the compiler, bar of time)
 ROWS = {"int8": ("{0}.qdq.onnx", [], 1.0), "int8-products": ("{0}.mm.onnx", [], 1.0), "int8-dynamic": ("{0}.dyn.onnx", [], 1.0),
@@ -29,27 +27,9 @@ WINOGRAD_BAR = 1.25
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add = parser.add_argument
-    add("names", nargs="*", metavar="NAME", help="of models (default: all that DIR has)")
-    add("--models", type=pathlib.Path, required=True, metavar="DIR")
-    add("--memory", action="store_true", help="compile and print memory, time nothing")
-    add("--rows", default=",".join(ROWS), help="kinds, a list")
-    add("--threads", default="1,2", help="a list (default 1,2)")
-    add("--rounds", type=int, default=12)
-    add("--seconds", type=float, default=0.5)
-    add("--seed", type=int, default=0)
-    add("--target", help="opfuse's target, such as cpu:avx512-vnni")
-    add("--opfuse-build", type=pathlib.Path, default=ROOT / "build" / "release", metavar="DIR")
-    add("--json", type=pathlib.Path, metavar="FILE")
-    options = parser.parse_args()
-    options.contexts, options.tolerance = 1, 0.3
-    options.threads = [int(text) for text in options.threads.split(",")]
-    options.rows = options.rows.split(",")
-    unknown = [row for row in options.rows if row not in ROWS]
-    if unknown:
-        parser.error(f"--rows: {', '.join(unknown)}; there are {', '.join(ROWS)}")
-    return options
+    parser = low_precision.parser_of(__doc__, ROWS, ROWS)
+    parser.add_argument("--memory", action="store_true", help="compile and print memory, time nothing")
+    return low_precision.parsed(parser, ROWS, 0.3)
 
 
 def weight_bytes(path):

@@ -20,7 +20,6 @@ std::optional<double> Neighbours::reads_of(const Nodes& nodes, const Value& valu
   Counted& unit = counted_units_[{nodes.front(), nodes.size()}];
   if (unit.nodes != nodes) {  // all edges into a unit are counted at once
     unit = {nodes, {}};
-    for (const Node* n : nodes) counted_ += 1 + n->inputs.size();
     const OutlinedCopy copy = outline_copy(graph(), nodes, {fused_op(), "trial", "trial"});
     const OperandReads reads = planner_.options.reads(*copy.node);
     size_t at = 0;
@@ -33,7 +32,7 @@ std::optional<double> Neighbours::reads_of(const Nodes& nodes, const Value& valu
 
 void Neighbours::add_factors(PricePair& price, const Value& value, Node& reader) {
   if (planner_.options.reads) {
-    if (counted_ <= budget_) price.recompute = reads_of(unit_of(&reader), value);
+    price.recompute = reads_of(unit_of(&reader), value);
     if (!price.recompute)
       price.recompute = reads_of({&reader}, value);  // by itself: of a module of several kernels too
   }

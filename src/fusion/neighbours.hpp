@@ -38,9 +38,8 @@ class Neighbours {
   std::set<const Value*> blocked_;  ///< values that convolutions may want with their channels in blocks; looked up only
   std::set<const Node*> kept_;      ///< movements that attention and rotary embeddings take over; looked up only
   size_t work_ = 0, budget_ = 0;    ///< operands of what was priced, and may be
-  size_t counted_ = 0;              ///< of groups that were lowered to count reads, within the same budget
   bool held_ = false;               ///< a group stopped growing for its size
-  struct Counted {
+  struct Counted {                  ///< how often a unit reads what it is given
     std::vector<Node*> nodes;
     std::map<const Value*, std::optional<double>> reads;
   };

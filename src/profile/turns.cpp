@@ -3,17 +3,13 @@
 #include "profile/turns.hpp"
 
 #include <algorithm>
-#include <chrono>
+
+#include "base/now_ns.hpp"
 
 namespace opfuse {
 namespace {
 
 constexpr double kTurnMs = 40;
-
-int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 double run_once(Context& context) {
   const int64_t start = now_ns();

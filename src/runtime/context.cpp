@@ -3,10 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 #include "base/fail.hpp"
+#include "base/now_ns.hpp"
 #include "runtime/artifact_check.hpp"
 #include "runtime/device_arrays.hpp"
 #include "runtime/launch_call.hpp"
@@ -15,11 +15,6 @@
 
 namespace opfuse {
 namespace {
-
-int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 std::string names_of(const std::vector<ArtifactTensor>& tensors) {
   std::vector<std::string> names;

@@ -1,17 +1,12 @@
 #include "runtime/launch_replay.hpp"
 
-#include <chrono>
 #include <cstring>
 
+#include "base/now_ns.hpp"
 #include "runtime/launch_call.hpp"
 
 namespace opfuse {
 namespace {
-
-int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 struct Range {
   Storage storage = Storage::arena;

@@ -2,20 +2,11 @@
 #include "runtime/part_trace.hpp"
 
 #include <algorithm>
-#include <chrono>
 
+#include "base/now_ns.hpp"
 #include "runtime/launch_call.hpp"
 
 namespace opfuse {
-namespace {
-
-int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-}  // namespace
-
 struct PartTrace::Call {
   PartTrace* trace;
   PartFunction fn;

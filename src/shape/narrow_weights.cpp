@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "fusion/precision.hpp"
 #include "ir/body.hpp"
@@ -65,9 +66,19 @@ void weights_in(const Node& group, const Node& inside, Weights& found) {
   for (const Node* node : inside.body->nodes()) weights_in(group, *node, found);
 }
 
-/// In 16 bits; none: that would lose something.
+/// Some finite number is infinite in the narrow type.
+bool overflows(const Tensor& wide, const Tensor& narrow) {
+  for (int64_t i = 0; i < wide.elements(); ++i)
+    if (std::isfinite(wide.real(i)) && !std::isfinite(narrow.real(i))) return true;
+  return false;
+}
+
+/// In 16 bits; none: that would lose something, or one of them altogether.
 std::optional<Tensor> narrowed(const Tensor& weights, const Wish& wish) {
-  if (wish.rounds) return weights.cast(DType::f16);
+  if (wish.rounds) {
+    Tensor narrow = weights.cast(DType::f16);
+    return overflows(weights, narrow) ? std::nullopt : std::optional(std::move(narrow));
+  }
   for (const DType type : kHalves)
     if (Tensor narrow = weights.cast(type); narrow.cast(DType::f32).same_bits(weights)) return narrow;
   return std::nullopt;
@@ -103,8 +114,9 @@ std::variant<int64_t, Decline> narrow(Graph& graph, Node* group, const Weights& 
     nodes.push_back(graph.add_node(ops().find("cast"), AttrMap{{"to", DType::f32}}, {value}, 1, {}, group));
     graph.set_input(group, operand, nodes.back()->output());
   }
+  if (nodes.empty() && wish.rounds) return Decline{"out_of_range", "a weight is larger than f16 can hold", {}};
   if (nodes.empty())
-    return Decline{"rounds", "weights are no numbers of 16 bits, and memory is saved without rounding", {}};
+    return Decline{"rounds", "16 bits cannot hold the weights exactly, and memory is saved without rounding", {}};
   const std::vector<Node*> casts = nodes;
   nodes.push_back(group);
   const Outline how{fused_op(), name_of_group(*group), group->pattern};

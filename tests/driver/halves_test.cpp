@@ -190,6 +190,16 @@ TEST(NarrowWeights, AreStoredWhereCpusHaveNoProductsOfF16) {
   }
 }
 
+TEST(NarrowWeights, StayF32WhereF16WouldMakeThemInfinite) {
+  const Compilation c = compiled(R"(graph (%x: f32[1,32]) {
+    %w = const splat<70000.0> : f32[32,64] %y = matmul(%x, %w) return %y })",
+                                 asking({"f16"}), "host");
+  const auto told = of_pass(c.verdicts, "narrow-weights");
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].code(), "out_of_range");
+  EXPECT_THAT(weights_of(c), testing::Each(DType::f32));
+}
+
 TEST(NarrowWeights, LoseNothingForTheLeastMemory) {
   CompilationOptions options;
   options.algorithms.least_memory = true;

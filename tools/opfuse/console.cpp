@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
 
@@ -33,11 +32,6 @@ std::string scaled(double value, const char* const* units, int count) {
 }
 
 }  // namespace
-
-int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 std::string human_bytes(double bytes) {
   static const char* const units[] = {"B", "kB", "MB", "GB", "TB"};

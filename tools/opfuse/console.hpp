@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/now_ns.hpp"
+
 namespace opfuse::cli {
 
 /// "1.50 MB", "231 kB", "12 B" (powers of ten).
@@ -41,7 +43,5 @@ class StepTimer {
   std::string title_;
   int64_t start_ns_;
 };
-
-int64_t now_ns();
 
 }  // namespace opfuse::cli
