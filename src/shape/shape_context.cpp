@@ -37,12 +37,15 @@ bool holds(const Node& group, const std::string& name) {
 
 }  // namespace
 
-std::optional<Decline> ShapeContext::refuses(const std::string& pass, const Node& joined) const {
+std::optional<Decline> ShapeContext::forbids(const Node& joined) const {
   for (const auto& [a, b] : apart)
     if (holds(joined, a) && holds(joined, b))
       return Decline{"no_fuse", "\"" + a + "\" and \"" + b + "\" are to stay apart", {a, b}};
-  if (legal)
-    if (auto illegal = legal(joined)) return illegal;
+  return legal ? legal(joined) : std::nullopt;
+}
+
+std::optional<Decline> ShapeContext::refuses(const std::string& pass, const Node& joined) const {
+  if (auto why = forbids(joined)) return why;
   return loses(pass, joined);
 }
 

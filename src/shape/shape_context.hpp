@@ -37,7 +37,9 @@ struct ShapeContext {
   std::optional<Decline> switched_off(const std::string& pass) const;
   /// Why what a pass joined is not a gain.
   std::optional<Decline> loses(const std::string& pass, const Node& joined) const;
-  /// Why what a pass joined should not be one kernel: not legal, or no gain.
+  /// Why what a pass joined must not be one kernel: nodes of it are to stay apart, or it is not legal.
+  std::optional<Decline> forbids(const Node& joined) const;
+  /// Why it should not be one: that, or no gain.
   std::optional<Decline> refuses(const std::string& pass, const Node& joined) const;
 };
 

@@ -201,7 +201,7 @@ std::optional<Decline> take_codes(Graph& fused, Node* group, const ShapeContext&
 bool dequantise_inside(Graph& graph, Node* node, const ShapeContext& context) {
   Copies copies(graph, node);
   const Outline how{fused_op(), label_of(*node), node->pattern};
-  const auto refuses = [&](const Node& trial) { return context.legal ? context.legal(trial) : std::nullopt; };
+  const auto refuses = [&](const Node& trial) { return context.forbids(trial); };
   const auto joined = outline_unless(graph, copies.with_group(), how, refuses);
   if (std::holds_alternative<Node*>(joined)) return true;
   copies.take_back();
@@ -246,8 +246,7 @@ bool quantise_in_front_of_views(Graph& graph, Node* quantize, const ShapeContext
   graph.erase(quantize);
   for (auto view = views.rbegin(); view != views.rend(); ++view) graph.erase(*view);
   const Outline how{fused_op(), label_of(*maker), maker->pattern};
-  outline_unless(graph, {maker, moved}, how,
-                 [&](const Node& trial) { return context.legal ? context.legal(trial) : std::nullopt; });
+  outline_unless(graph, {maker, moved}, how, [&](const Node& trial) { return context.forbids(trial); });
   return true;
 }
 

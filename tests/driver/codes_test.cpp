@@ -27,9 +27,10 @@ std::string text_of(const Net& n) {
                      n.data, n.zero, n.weights, n.weight_zero, n.weight_scale, n.attributes, n.shape, n.codes);
 }
 
-Compilation compiled(const std::string& text) {
+Compilation compiled(const std::string& text, const NodePairs& no_fuse = {}) {
   CompilationOptions options;
   options.artifact.cache = false;
+  options.plan.no_fuse = no_fuse;
   return compile_graph(parse_graph(text, ops()), parse_target("cpu:avx2"), options);
 }
 
@@ -193,6 +194,16 @@ TEST(Codes, AreMadeInFrontOfAView) {
     ProofCase built(text);
     for (const GroupComparison& g : built.compare()) EXPECT_TRUE(g.ok) << g.name;
   }
+}
+
+TEST(Codes, StayBehindAViewWhereTheirMakerIsKeptApart) {
+  const std::string text = R"(graph (%x: f32[1,32,6,6]) {
+    %s = const splat<0.02> : f32[] %z = const splat<3> : u8[] %p = global_average_pool(%x) @"p"
+    %f = flatten(%p)
+    %y = quantize_linear(%f, %s, %z) @"q"
+    return %y })";
+  EXPECT_EQ(compiled(text).program.launches.size(), 1u);
+  EXPECT_EQ(compiled(text, {{"p", "q"}}).program.launches.size(), 2u);
 }
 
 /// Codes between a convolution and a depthwise one: slices of channels have the same bits.
