@@ -3,6 +3,7 @@
 
     run_sanitized.py BUILD_FOLDER [--minutes M] [--batch N] [--only REGEX] [--report]
 
+Test programs run as `./dev test` runs them, in a few processes each; --only takes single tests (their names: ctest -N).
 BUILD_FOLDER/sanitized.tsv has a line per finished test: commit, name, passed or failed, seconds. Tests that passed on this
 commit are not run again; --report only counts. Exit 1 when a test of this commit failed, 3 when the time was over first.
 """
@@ -24,8 +25,13 @@ OPTIONS = {
 }
 
 
-def all_tests(build):
-    text = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], capture_output=True, text=True, check=True).stdout
+def selection(only):
+    return [] if only else ["-C", "whole", "-LE", "single"]
+
+
+def all_tests(build, only):
+    command = ["ctest", "--test-dir", build, "--show-only=json-v1", *selection(only)]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return [test["name"] for test in json.loads(text)["tests"]]
 
 
@@ -39,10 +45,11 @@ def finished(state, commit):
     return done
 
 
-def run_batch(build, numbers, jobs):
+def run_batch(build, numbers, flags):
     junit = build / "sanitized.xml"
     junit.unlink(missing_ok=True)
-    command = ["ctest", "--test-dir", build, "-I", "0,0,0," + ",".join(map(str, numbers)), "-j", str(jobs), "--output-junit", junit.resolve(), "--timeout", "3000"]
+    command = ["ctest", "--test-dir", build, *selection(flags.only), "-I", "0,0,0," + ",".join(map(str, numbers)), "-j", str(flags.jobs),
+               "--output-on-failure", "--output-junit", junit.resolve()]
     log = subprocess.run(command, capture_output=True, text=True, env={**OPTIONS, **os.environ}).stdout
     with open(build / "sanitized.log", "a") as file:
         file.write(log)
@@ -63,21 +70,21 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--minutes", type=float, default=1e9)
-    parser.add_argument("--batch", type=int, default=40)
+    parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--only", default="")
     parser.add_argument("--report", action="store_true")
     flags = parser.parse_args()
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     state, end = flags.build / "sanitized.tsv", time.time() + 60 * flags.minutes
-    names = all_tests(flags.build)
+    names = all_tests(flags.build, flags.only)
     done = finished(state, commit)
     todo = [i + 1 for i, name in enumerate(names) if done.get(name, ("", 0))[0] != "passed" and re.search(flags.only, name)]
     for first in range(0, 0 if flags.report else len(todo), flags.batch):
         if time.time() > end:
             report(names, done)
             return 3
-        for name, verdict, seconds in run_batch(flags.build, todo[first:first + flags.batch], flags.jobs):
+        for name, verdict, seconds in run_batch(flags.build, todo[first:first + flags.batch], flags):
             done[name] = (verdict, seconds)
             with open(state, "a") as file:
                 file.write(f"{commit}\t{name}\t{verdict}\t{seconds:.2f}\n")
