@@ -1,6 +1,7 @@
 // Sums of products of bf16 numbers against the interpreter: on whole numbers, whose sums are exact in any order, and on
 // drawn ones.
 #include <algorithm>
+#include <limits>
 #include <random>
 
 #include "codegen/hot_loops.hpp"
@@ -60,6 +61,37 @@ Case halves(const std::string& name, const std::string& region, bool whole, bool
   return c;
 }
 
+/// Results are the bias alone: what rounds up, down, to even, to infinity, and what does not round.
+Case rounded() {
+  Case c = halves("rounded", gemm_region("19", 64, 32), false, true);
+  c.tolerance = 0;
+  for (int param : {0, 1})
+    for (int64_t i = 0; i < c.operands[static_cast<size_t>(param)].elements(); ++i)
+      c.operands[static_cast<size_t>(param)].set_real(i, 0);
+  constexpr float kLargest = std::numeric_limits<float>::max(), kUnit = 0x1p-8F;
+  const float numbers[] = {0,
+                           1,
+                           -1,
+                           1 + kUnit,
+                           1 + 3 * kUnit,
+                           -1 - kUnit,
+                           1 + kUnit / 2,
+                           1 + kUnit + 0x1p-23F,
+                           0x1p-126F,
+                           -0x1.fffp-126F,
+                           kLargest,
+                           -kLargest,
+                           3e38F,
+                           std::numeric_limits<float>::infinity(),
+                           1e-30F,
+                           std::numeric_limits<float>::quiet_NaN(),
+                           65504,
+                           0.1F,
+                           -0.3F};
+  for (int64_t i = 0; i < c.operands[2].elements(); ++i) c.operands[2].set_real(i, numbers[i % std::ssize(numbers)]);
+  return c;
+}
+
 Case weights(const std::string& name, const std::string& region, const std::string& type) {
   Case c = wished(name + "_" + type, widened(region, type));
   std::mt19937 draw(29);
@@ -101,6 +133,12 @@ std::vector<Case> cases() {
   all.push_back(halves("taps_of_rows_at_once_in_tiles", conv_region(conv(3, 64, 71, 3, 1)), false));
   all.push_back(halves("three_rows_at_once", conv_region(residual(conv(32, 48, 4, 3, 1), "2")), false));
   all.push_back(halves("stored", conv_region(conv(32, 40, 9, 3, 1)), false, true));
+  all.push_back(halves("stored_in_pairs", conv_region(conv(32, 64, 9, 3, 1)), false, true));
+  all.push_back(halves("stored_in_pairs_but_the_last", conv_region(conv(64, 112, 14, 1)), false, true));
+  all.push_back(halves("stored_rows", gemm_region("40", 96, 64), false, true));
+  all.push_back(halves("stored_rows_odd", gemm_region("21", 77, 64), false, true));
+  all.push_back(halves("stored_one_row", gemm_region("1", 96, 64), false, true));
+  all.push_back(rounded());
   return all;
 }
 
@@ -157,6 +195,20 @@ TEST(HalvesAssembly, ProductsAreAloneInTheirLoops) {
       SCOPED_TRACE(std::string(name) + " " + title);
       expect_clean_products(spec_of(halves(title, region, true), target), target, "vdpbf16ps|tdpbf16ps");
     }
+  }
+}
+
+TEST(HalvesAssembly, ResultsAreRoundedByInstruction) {
+  for (const char* name : {"cpu:avx512-bf16", "cpu:avx512-amx"}) {
+    const TargetInfo target = parse_target(name);
+    CodegenOptions options;
+    options.emit_assembly = true;
+    const KernelSpec spec = spec_of(halves("3x3", conv_region(conv(64, 64, 14, 3, 1)), false, true), target);
+    const std::string text = generate({spec}, target, options).kernels[0].assembly;
+    const char* two = target.has("amx-bf16") ? "vcvtne2ps2bf16" : "vcvtneps2bf16";  // blocks of 32 channels, of 16
+    EXPECT_NE(text.find(two), std::string::npos) << text;
+    EXPECT_EQ(text.find("vpsrld"), std::string::npos) << text;  // by integers: nine instructions
+    EXPECT_EQ(text.find("vpmovdw"), std::string::npos) << text;
   }
 }
 

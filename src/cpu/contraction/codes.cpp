@@ -103,6 +103,11 @@ bool sums_codes(const Region& region) {
   return types && types->sum == DType::i32;
 }
 
+bool multiplies_halves(const Region& region) {
+  const auto types = product_types(region);
+  return types && types->data == DType::bf16;
+}
+
 namespace {
 
 /// Features that only products of these kinds use.

@@ -36,6 +36,9 @@ int64_t registers_of_products(const ElementTypes& types, int64_t vectors, const 
 /// A product of codes is the region's first stage.
 bool sums_codes(const Region& region);
 
+/// It is one of bf16 numbers.
+bool multiplies_halves(const Region& region);
+
 /// Features that the region's kernel may use: those besides the target's own only where it sums
 /// codes or products of bf16.
 std::vector<std::string> needed_features(const Region& region, const Schedule& schedule, const TargetInfo& target);

@@ -7,7 +7,7 @@
 
 #include "base/fail.hpp"
 #include "cpu/emit/masked_load.hpp"
-#include "cpu/emit/math/vector_math.hpp"
+#include "cpu/emit/math/half_float.hpp"
 #include "kernel/reads.hpp"
 
 namespace opfuse::cpu {

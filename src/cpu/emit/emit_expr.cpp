@@ -11,6 +11,7 @@
 #include "cpu/emit/math/activation_tables.hpp"
 #include "cpu/emit/math/division.hpp"
 #include "cpu/emit/math/float_to_int.hpp"
+#include "cpu/emit/math/half_float.hpp"
 #include "cpu/emit/math/logistic.hpp"
 #include "cpu/emit/math/quantise.hpp"
 #include "cpu/emit/math/vector_math.hpp"

@@ -38,7 +38,10 @@ int width_of(const Value* value) {
 }
 
 Kernel::Kernel(llvm::Module& module, const KernelSpec& s, const TargetInfo& t, const std::string& symbol)
-    : b(module.getContext()), spec(s), target(t) {
+    : b(module.getContext()),
+      spec(s),
+      target(t),
+      rounds_halves(t.has("avx512bf16") && t.vector_bytes == 64 && multiplies_halves(s.region)) {
   Type* pointer = b.getPtrTy();
   auto* type =
       llvm::FunctionType::get(b.getVoidTy(), {pointer, pointer, pointer, b.getInt64Ty(), b.getInt64Ty()}, false);

@@ -35,6 +35,7 @@ class Kernel {
   llvm::IRBuilder<> b;
   const KernelSpec& spec;
   const TargetInfo& target;
+  const bool rounds_halves;  ///< by vcvtneps2bf16: below 2^-126 bf16 products read 0, and their kernels store it
   llvm::Function* function = nullptr;
   Value* part = nullptr;
   Value* scratch = nullptr;

@@ -123,18 +123,18 @@ ExprEmitter StageEmitter::at(const Env& env, const std::vector<Value*>& results,
           [this](const Expr& x) { return is_below_maximum(stage, x); }, jumps};
 }
 
+/// Null: it is not stored.
+Value* StageEmitter::value_at(size_t output, ExprEmitter& point) {
+  if (!outputs[output].base) return nullptr;
+  if (const auto& table = tables_[output]) return look_up(k, *table, point.emit(table->code));
+  return point.emit(stage.outputs[output].value, outputs[output].dtype);
+}
+
 /// All values before the first store: an output may lie in an operand's buffer.
 std::vector<Value*> StageEmitter::values_at(const Point& p, const std::map<int, Value*>& given) {
   ExprEmitter point = at(p.env, p.results, given);
   std::vector<Value*> emitted;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    if (!outputs[i].base)
-      emitted.push_back(nullptr);
-    else if (tables_[i])
-      emitted.push_back(look_up(k, *tables_[i], point.emit(tables_[i]->code)));
-    else
-      emitted.push_back(point.emit(stage.outputs[i].value, outputs[i].dtype));
-  }
+  for (size_t i = 0; i < outputs.size(); ++i) emitted.push_back(value_at(i, point));
   return emitted;
 }
 
@@ -170,6 +170,7 @@ void StageEmitter::store_outputs(const std::vector<Point>& points) {
   if (short_chains || points.size() == 1 || clips()) {
     for (size_t i = 0; i < points.size();) {
       size_t stored = store_codes(points, i);
+      if (stored == 0) stored = store_halves(points, i);
       if (stored == 0) stored = store_turned(*this, points, i, [&](const Point& p) { return values_at(p, {})[0]; });
       if (stored == 0) store_outputs_of(points[i]);
       i += std::max<size_t>(stored, 1);

@@ -36,6 +36,7 @@ class StageEmitter {
   struct Point {
     Env env;
     std::vector<Value*> results;
+    bool pairs = false;  ///< the next point has the lanes behind these
   };
   void store_outputs(const Env& env, const std::vector<Value*>& results) {
     store_outputs(std::vector<Point>{{env, results}});
@@ -51,9 +52,12 @@ class StageEmitter {
   void store_resting(Point point, llvm::Type* type);
 
  private:
+  Value* value_at(size_t output, ExprEmitter& point);
   std::vector<Value*> values_at(const Point& point, const std::map<int, Value*>& given);
   Value* inside_outputs(const Env& env);
-  size_t store_codes(const std::vector<Point>& points, size_t first);  // stage_codes.cpp
+  size_t store_codes(const std::vector<Point>& points, size_t first);   // stage_codes.cpp
+  size_t store_halves(const std::vector<Point>& points, size_t first);  // stage_halves.cpp
+  bool joins_lanes(size_t output, const Env& env) const;
   void store_inside(const Point& point, const std::map<int, Value*>& given = {});
   std::set<int> guarded_;                         ///< reads whose in_bounds appears somewhere
   std::vector<std::optional<CodeTable>> tables_;  ///< of outputs

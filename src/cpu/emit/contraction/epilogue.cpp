@@ -10,6 +10,20 @@ namespace opfuse::cpu {
 
 static constexpr size_t kStoredAtOnce = 8;  // sums in memory come to registers a few at a time
 
+/// Vectors of a pixel behind each other: two of bf16 results are one store.
+static std::vector<StageEmitter::Point> by_pixels(const ContractionPlan& plan,
+                                                  const std::vector<StageEmitter::Point>& points, int64_t pixels) {
+  const auto vectors = static_cast<int64_t>(points.size()) / pixels;
+  const bool pairs = plan.block % (2 * plan.lanes) == 0;
+  std::vector<StageEmitter::Point> ordered;
+  for (int64_t p = 0; p < pixels; ++p)
+    for (int64_t v = 0; v < vectors; ++v) {
+      ordered.push_back(points[static_cast<size_t>(v * pixels + p)]);
+      ordered.back().pairs = pairs && v % 2 == 0 && v + 1 < vectors;
+    }
+  return ordered;
+}
+
 std::vector<StageEmitter::Point> points_of(const ContractionPlan& plan, const Tile& tile, const Env& env, bool last) {
   Kernel& k = plan.k;
   const int64_t channels = plan.channels(), lanes = plan.lanes;
@@ -42,6 +56,7 @@ std::vector<StageEmitter::Point> points_of(const ContractionPlan& plan, const Ti
       points.push_back({at, std::move(results)});
     }
   }
+  if (k.rounds_halves) return by_pixels(plan, points, tile.pixels());
   return points;
 }
 

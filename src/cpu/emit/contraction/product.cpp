@@ -2,7 +2,7 @@
 #include "cpu/emit/contraction/product.hpp"
 
 #include "base/fail.hpp"
-#include "cpu/emit/math/vector_math.hpp"
+#include "cpu/emit/math/half_float.hpp"
 
 namespace opfuse::cpu {
 

@@ -12,10 +12,8 @@
 #include <numbers>
 
 #include "base/fail.hpp"
-#include "cpu/emit/math/byte_float.hpp"
 #include "cpu/emit/math/erf_table.hpp"
 #include "cpu/emit/math/exp_parts.hpp"
-#include "tensor/tf32.hpp"
 
 namespace opfuse::cpu {
 namespace {
@@ -318,57 +316,6 @@ Value* emit_fmod(Kernel& k, Value* dividend, Value* divisor) {
   r = choose(bad, x.of(kNan), copy_sign(r, x));
   r = choose(k.b.CreateOr(is_nan(x), is_nan(y)), x + y, r);
   return single ? narrow(r).v : r.v;
-}
-
-/// F16C: every processor with AVX2 has it.
-static bool converts_f16(const Kernel& k) { return k.target.vector_bytes >= 32; }
-
-Value* widen_half(Kernel& k, Value* bits, DType dtype) {
-  if (byte_size(dtype) == 1) return widen_byte(k, bits, dtype);
-  auto& b = k.b;
-  const int w = width_of(bits);
-  llvm::Type* real = k.lanes(b.getFloatTy(), w);
-  llvm::Type* word = k.lanes(b.getInt32Ty(), w);
-  Value* x = b.CreateZExt(bits, word);
-  if (dtype == kTf32) return b.CreateBitCast(bits, real);
-  if (dtype == DType::bf16) return b.CreateBitCast(b.CreateShl(x, 16), real);
-  if (converts_f16(k)) return b.CreateFPExt(b.CreateBitCast(bits, k.lanes(b.getHalfTy(), w)), real);
-  // exponent and mantissa moved into a float's, rescaled by 2^112 (denormals come out right)
-  Value* magnitude = b.CreateShl(b.CreateAnd(x, 0x7FFF), 13);
-  Value* scaled = b.CreateFMul(b.CreateBitCast(magnitude, real), llvm::ConstantFP::get(real, std::ldexp(1.0, 112)));
-  Value* special = b.CreateICmpUGE(magnitude, llvm::ConstantInt::get(word, 0x0F800000));
-  Value* value = b.CreateSelect(special, b.CreateOr(magnitude, 0x7F800000), b.CreateBitCast(scaled, word));
-  return b.CreateBitCast(b.CreateOr(value, b.CreateShl(b.CreateAnd(x, 0x8000), 16)), real);
-}
-
-Value* narrow_half(Kernel& k, Value* x, DType dtype) {
-  if (byte_size(dtype) == 1) return narrow_byte(k, x, dtype);
-  auto& b = k.b;
-  const int w = width_of(x);
-  llvm::Type* word = k.lanes(b.getInt32Ty(), w);
-  llvm::Type* half = k.lanes(b.getInt16Ty(), w);
-  const auto c = [&](uint32_t value) { return llvm::ConstantInt::get(word, value); };
-  Value* bits = b.CreateBitCast(x, word);
-  Value* nan = b.CreateFCmpUNO(x, x);
-  if (dtype == kTf32)
-    return b.CreateAnd(b.CreateSelect(nan, b.CreateOr(bits, c(0x400000)), b.CreateAdd(bits, c(0x1000))), c(0xFFFFE000));
-  if (dtype == DType::bf16) {
-    Value* lowest = b.CreateAnd(b.CreateLShr(bits, 16), 1);
-    Value* up = b.CreateLShr(b.CreateAdd(bits, b.CreateAdd(lowest, c(0x7FFF))), 16);
-    Value* quiet = b.CreateOr(b.CreateLShr(bits, 16), 0x40);
-    return b.CreateTrunc(b.CreateSelect(nan, quiet, up), half);
-  }
-  Value* sign = b.CreateAnd(b.CreateLShr(bits, 16), 0x8000);
-  Value* a = b.CreateAnd(bits, 0x7FFFFFFF);
-  Value* lowest = b.CreateAnd(b.CreateLShr(a, 13), 1);
-  Value* normal = b.CreateLShr(b.CreateAdd(a, b.CreateAdd(lowest, c(0xC8000FFF))), 13);  // rebias by -112
-  // below 2^-14: adding 0.5 aligns the mantissa so that the sum's low bits are the rounded denormal
-  Value* sum = b.CreateFAdd(b.CreateBitCast(a, x->getType()), llvm::ConstantFP::get(x->getType(), 0.5));
-  Value* denormal = b.CreateSub(b.CreateBitCast(sum, word), c(0x3F000000));
-  Value* y = b.CreateSelect(b.CreateICmpULT(a, c(0x38800000)), denormal, normal);
-  y = b.CreateSelect(b.CreateICmpUGE(a, c(0x477FF000)), c(0x7C00), y);
-  y = b.CreateSelect(nan, c(0x7E00), y);
-  return b.CreateTrunc(b.CreateOr(y, sign), half);
 }
 
 }  // namespace opfuse::cpu

@@ -15,8 +15,4 @@ Value* emit_exp_below_zero(Kernel& k, Value* x);
 Value* emit_pow(Kernel& k, Value* x, Value* y);
 Value* emit_fmod(Kernel& k, Value* x, Value* y);
 
-/// f16 / bf16 bit patterns (i16) <-> float, rounding to nearest even.
-Value* widen_half(Kernel& k, Value* bits, DType dtype);
-Value* narrow_half(Kernel& k, Value* x, DType dtype);
-
 }  // namespace opfuse::cpu
