@@ -74,10 +74,43 @@ Results import_qlinear_conv(NodeImport& n) {
   return {s.op("quantize_linear", {y, n.required(6), n.input(7)}, {{"axis", int64_t{1}}})};
 }
 
+namespace {
+
+constexpr int64_t kSquaredCodes = 255 * 255;
+
+bool is_single(const Value* value) {
+  return !value || (value->type.shape.ranked && value->type.shape.elements() == Dim(1));
+}
+
+bool is_byte(const Value* value) { return value->type.dtype == DType::u8 || value->type.dtype == DType::i8; }
+
+/// The sum of (a - z_a) (b - z_b), exactly: in f32 where its depth proves that it stays below 2^24.
+Value* exact_product(Speller& s, NodeImport& n, Value* a, Value* b, Value* a_zero, Value* b_zero) {
+  const Shape& shape = b->type.shape;
+  const Dim depth = shape[shape.rank() - (shape.rank() > 1 ? 2 : 1)];
+  if (b->is_constant() || !depth.is_constant() || depth.value() * kSquaredCodes >= int64_t{1} << 24)
+    return product_of_codes(s, n, a, b, a_zero, b_zero);
+  return s.op("matmul", {centred(s, a, a_zero, DType::f32, 2), centred(s, b, b_zero, DType::f32, 1)});
+}
+
+}  // namespace
+
+/// Constant weights take the form that Q/DQ models have, for which there are kernels. Sums of other codes are exact
+/// too, and one factor is behind them: f32(sum) (s_a s_b / s_y), as ONNX Runtime multiplies.
 Results import_qlinear_matmul(NodeImport& n) {
   n.require_inputs(8, 8);
   Speller s(n);
   Value *a = n.required(0), *b = n.required(3);
+  const bool ranked = a->type.shape.ranked && b->type.shape.ranked;
+  if (ranked && is_byte(a) && is_byte(b) && !fits_i8(b, n.input(5)) && is_single(n.required(6)) &&
+      is_single(n.input(7))) {
+    const auto scale = [&](size_t i) { return s.cast(n.required(i), DType::f32); };
+    Value *sum = exact_product(s, n, a, b, n.input(2), n.input(5)), *rows = scale(1);
+    if (!is_single(rows) && rows->type.shape.rank() == 1) rows = s.unsqueeze(rows, 1);
+    Value* factor = s.op("div", {s.op("mul", {rows, scale(4)}), scale(6)});
+    Value* real = s.op("mul", {s.cast(sum, DType::f32), factor});
+    return {s.op("quantize_linear", {real, s.number(1, DType::f32), n.input(7)})};
+  }
   Value* left = dequantized(s, a, n.required(1), n.input(2), static_cast<int64_t>(rank_of(a)) - 2);
   Value* right = dequantized(s, b, n.required(4), n.input(5), static_cast<int64_t>(rank_of(b)) - 1);
   return {s.op("quantize_linear", {s.op("matmul", {left, right}), n.required(6), n.input(7)})};

@@ -92,6 +92,90 @@ Value* rows_of(Speller& s, Value* x, int64_t groups) {
 
 }  // namespace
 
+namespace {
+
+struct RoiAlign {
+  int64_t rows = 1, columns = 1;
+  double scale = 1, shift = 0;  ///< a coordinate is scale * x - shift
+};
+
+/// Begin and extent of each box along an axis, [boxes, 1, 1].
+struct Reach {
+  Value *low, *extent;
+};
+
+Reach reach_of(Speller& s, const RoiAlign& a, Value* boxes, int64_t from, int64_t to) {
+  const DType dtype = boxes->type.dtype;
+  const auto corner = [&](int64_t i) {
+    Value* at = s.op("mul", {s.slice(boxes, 1, i, i + 1), s.number(a.scale, dtype)});
+    return s.unsqueeze(s.op("sub", {at, s.number(a.shift, dtype)}), 2);
+  };
+  Value *low = corner(from), *extent = s.op("sub", {corner(to), low});
+  if (a.shift == 0) extent = s.op("max", {extent, s.number(1, dtype)});
+  return {low, extent};
+}
+
+/// 0, 1, .. along the last of `rank` axes.
+Value* numbers(NodeImport& n, DType dtype, int64_t count, size_t rank) {
+  Integers sizes(rank, 1);
+  sizes.back() = count;
+  Tensor t(dtype, sizes);
+  for (int64_t i = 0; i < count; ++i) t.set_real(i, static_cast<double>(i));
+  return n.constant(std::move(t));
+}
+
+/// What each pixel of an axis counts in the cells of a box, [boxes, cells, size], where a cell takes a sample per
+/// pixel:
+///
+///   weight(c, h) = 1/n sum over i < n of near(y_i) max(0, 1 - |clamped(y_i) - h|)
+///   y_i = low + bin c + (i + 1/2) step,  n = ceil(bin),  step = bin / n
+///
+/// Steps are above (n - 1) / n, so of size + 5 samples, the first of them just before the image, none near it is
+/// missing.
+Value* weights_of_pixels(Speller& s, NodeImport& node, const Reach& reach, int64_t cells, int64_t size) {
+  const DType dtype = reach.low->type.dtype;
+  const auto real = [&](double v) { return s.number(v, dtype); };
+  const auto op = [&](const char* name, Value* a, Value* b) { return s.op(name, {a, b}); };
+  Value* bin = op("div", reach.extent, real(static_cast<double>(cells)));
+  Value* some = op("greater", bin, real(0));
+  bin = s.op("where", {some, bin, real(1)});
+  Value *n = s.op("ceil", {bin}), *step = op("div", bin, n);
+  Value* cell = s.op("transpose", {numbers(node, dtype, cells, 3)}, {{"perm", Integers{0, 2, 1}}});
+  Value* start = op("add", reach.low, op("mul", bin, cell));
+  Value* before = op("sub", op("div", op("sub", real(-1), start), step), real(0.5));
+  Value* first = op("max", s.op("floor", {before}), real(0));
+  Value* i = op("add", first, numbers(node, dtype, size + 5, 3));
+  Value* y = op("add", start, op("mul", op("add", i, real(0.5)), step));
+  Value* near = op("and", op("greater_or_equal", y, real(-1)), op("less_or_equal", y, real(static_cast<double>(size))));
+  Value* counts = op("and", op("and", near, some), op("less", i, n));
+  Value* share = s.op("where", {counts, op("div", real(1), n), real(0)});
+  Value* inside = op("min", op("max", y, real(0)), real(static_cast<double>(size - 1)));
+  Value* away = s.op("abs", {op("sub", s.unsqueeze(inside, 3), numbers(node, dtype, size, 4))});
+  Value* hat = op("max", op("sub", real(1), away), real(0));
+  return s.op("reduce_sum", {op("mul", hat, s.unsqueeze(share, 3)), s.integers({2})}, {{"keepdims", false}});
+}
+
+/// Means of as many samples as a cell has pixels: a product with the weights of rows, then one with those of columns.
+Value* adaptive_means(Speller& s, NodeImport& n, const RoiAlign& a, Value* x, Value* boxes) {
+  const int64_t channels = known(x, 1), height = known(x, 2), width = known(x, 3);
+  Value* down = weights_of_pixels(s, n, reach_of(s, a, boxes, 1, 3), a.rows, height);
+  Value* across = weights_of_pixels(s, n, reach_of(s, a, boxes, 0, 2), a.columns, width);
+  if (!(x->type.shape[0] == Dim(1))) {  // rows of other images count 0
+    Value* image = s.unsqueeze(s.cast(n.required(2), DType::i64), 1);
+    Value* own = s.cast(s.op("equal", {image, positions_along(s, x, 0)}), x->type.dtype);
+    down = s.op("mul", {s.unsqueeze(down, 2), s.op("unsqueeze", {own, s.integers({1, 3})})});
+    Value* lines = s.op("mul", {s.size_of(x, 0), s.integers({height})});
+    down = s.op("reshape", {down, s.concat({s.integers({-1}), lines}, 0)});
+  } else {
+    down = s.reshape(down, {-1, height});
+  }
+  Value* pixels = s.reshape(s.transpose(x, {0, 2, 3, 1}), {-1, width * channels});
+  Value* lines = s.reshape(s.op("matmul", {down, pixels}), {-1, a.rows, width, channels});
+  return s.transpose(s.op("matmul", {s.unsqueeze(across, 1), lines}), {0, 3, 1, 2});
+}
+
+}  // namespace
+
 Results import_roi_align(NodeImport& n) {
   n.require_inputs(3, 3);
   Speller s(n);
@@ -105,26 +189,22 @@ Results import_roi_align(NodeImport& n) {
   const std::string form = n.text("coordinate_transformation_mode", n.opset >= 16 ? "half_pixel" : "output_half_pixel");
   if (form != "half_pixel" && form != "output_half_pixel")
     throw fail(E::bad_attribute, "coordinate_transformation_mode is \"{}\"", form);
-  const int64_t rows = n.integer("output_height", 1), columns = n.integer("output_width", 1);
-  const int64_t samples = n.integer("sampling_ratio", 0);
-  const double scale = n.real("spatial_scale", 1), shift = form == "half_pixel" ? 0.5 : 0;
+  const RoiAlign a{n.integer("output_height", 1), n.integer("output_width", 1), n.real("spatial_scale", 1),
+                   form == "half_pixel" ? 0.5 : 0};
+  const int64_t rows = a.rows, columns = a.columns, samples = n.integer("sampling_ratio", 0);
   if (rows <= 0 || columns <= 0) throw fail(E::bad_attribute, "an output of {} x {}", rows, columns);
-  if (samples <= 0)
-    throw fail(E::unsupported_attribute, "RoiAlign whose boxes decide the number of samples is not supported")
-        .hint("export with sampling_ratio > 0");
-  const auto number = [&](double value) { return s.number(value, dtype); };
-  const auto corner = [&](int64_t i) {  // [boxes, 1, 1]
-    Value* at = s.op("mul", {s.slice(boxes, 1, i, i + 1), number(scale)});
-    return s.unsqueeze(s.op("sub", {at, number(shift)}), 2);
-  };
+  if (samples <= 0 && greatest)
+    throw fail(E::unsupported_attribute,
+               "RoiAlign with mode max whose boxes decide the number of samples is not supported")
+        .hint("export with sampling_ratio > 0, or with mode avg");
+  if (samples <= 0) return {adaptive_means(s, n, a, x, boxes)};
   // Coordinates of all samples along one axis, [boxes, size * samples].
   const auto samples_along = [&](int64_t from, int64_t to, int64_t size) {
-    Value *low = corner(from), *extent = s.op("sub", {corner(to), low});
-    if (shift == 0) extent = s.op("max", {extent, number(1)});
+    const Reach reach = reach_of(s, a, boxes, from, to);
     Tensor at(dtype, {1, size, samples});
     for (int64_t i = 0; i < size * samples; ++i)
       at.set_real(i, (static_cast<double>(i) + 0.5) / static_cast<double>(size * samples));
-    Value* all = s.op("add", {low, s.op("mul", {extent, n.constant(std::move(at))})});
+    Value* all = s.op("add", {reach.low, s.op("mul", {reach.extent, n.constant(std::move(at))})});
     return s.reshape(all, {0, size * samples});
   };
   Value* y = s.unsqueeze(samples_along(1, 3, rows), 2);

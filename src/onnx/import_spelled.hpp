@@ -73,6 +73,8 @@ std::vector<Value*> import_conv_integer(NodeImport& node);
 std::vector<Value*> import_dynamic_quantize_linear(NodeImport& node);
 /// Sums of products of (a - a_zero) (b - b_zero) in i32; the zero points may be null.  product_of_codes.cpp
 Value* product_of_codes(Speller& s, NodeImport& node, Value* a, Value* b, Value* a_zero, Value* b_zero);
+/// Constant codes [K, N] that are i8 once their zero points are subtracted.
+bool fits_i8(const Value* b, const Value* b_zero);
 struct DynamicCodes {
   Value *codes, *scale, *zero;
 };

@@ -59,11 +59,18 @@ Results dropout(NodeImport& n, const char* op) {
   return generic(n, op);
 }
 
+/// Before opset 13 over all axes from `axis` on.
 Results softmax(NodeImport& n, const char* op) {
   if (n.opset >= 13) return generic(n, op);
-  return generic(n, op,
-                 n.has("axis") ? AttrMap{{"axis", n.integer("axis", 1)}, {"flatten", true}}
-                               : AttrMap{{"axis", int64_t{1}}, {"flatten", true}});
+  return generic(n, op, {{"axis", n.integer("axis", 1)}, {"flatten", true}});
+}
+
+Results hardmax(NodeImport& n, const char* op) {
+  if (n.opset >= 13 || !n.required(0)->type.shape.ranked) return softmax(n, op);
+  Speller s(n);
+  Value* x = n.required(0);
+  Value* row = s.op("hardmax", {s.op("flatten", {x}, {{"axis", n.integer("axis", 1)}})}, {{"axis", int64_t{1}}});
+  return {s.op("reshape", {row, s.op("shape", {x})})};
 }
 
 Results cast(NodeImport& n, const char*) { return import_cast(n); }
@@ -97,18 +104,22 @@ Results gelu(NodeImport& n, const char* op) {
 Results group_norm(NodeImport& n, const char* op) {
   if (n.integer("stash_type", 1) != 1) throw fail(E::unsupported_attribute, "stash_type is not 1");
   if (n.opset >= 21) return generic(n, op);
-  // Opset 18: scale and bias are per group; repeated they are per channel.
+  // Opset 18: scale and bias are per group; repeated they are per channel, [groups, channels / groups] as one axis.
   n.require_inputs(3, 3);
   const int64_t groups = n.integer("num_groups", 0);
-  const auto channels = n.required(0)->type.shape.rank() > 1 ? n.required(0)->type.shape[1].constant() : std::nullopt;
-  if (groups <= 0 || !channels || *channels % groups != 0)
-    throw fail(E::bad_attribute, "num_groups is {}, which does not divide the channels", groups);
+  if (groups <= 0) throw fail(E::bad_attribute, "num_groups is {}", groups);
+  Value* x = n.required(0);
+  const Shape& shape = x->type.shape;
+  if (!shape.ranked || shape.rank() < 2)
+    throw fail(E::unsupported_op, "the operand is {}; opset 18 needs its rank", x->type.text());
+  if (shape[1].is_constant() && shape[1].value() % groups != 0)
+    throw fail(E::bad_attribute, "num_groups is {}, which does not divide {} channels", groups, shape[1].value());
+  Speller s(n);
+  Value* each = shape[1].is_constant() ? s.integers({shape[1].value() / groups})
+                                       : s.op("div", {s.size_of(x, 1), s.integers({groups})});
   for (size_t i : {size_t{1}, size_t{2}}) {
-    const Value* value = n.required(i);
-    if (!value->is_constant()) throw fail(E::unsupported_op, "GroupNormalization with computed scale or bias");
-    std::vector<double> repeated;
-    for (int64_t c = 0; c < *channels; ++c) repeated.push_back(value->constant->real(c / (*channels / groups)));
-    n.inputs[i] = n.constant(Tensor::of(value->type.dtype, {*channels}, repeated));
+    Value* columns = s.unsqueeze(n.required(i), 1);
+    n.inputs[i] = s.reshape(s.op("expand", {columns, s.concat({s.integers({groups}), each}, 0)}), {-1});
   }
   return n.emit(op, {{"epsilon", n.real("epsilon", 1e-5)}, {"num_groups", groups}}, n.inputs);
 }
@@ -243,7 +254,7 @@ constexpr Row kRows[] = {
     {.onnx = "GroupNormalization", .op = "group_norm", .since = 21, .import = group_norm, .read_since = 18},
     {"HardSigmoid", "hard_sigmoid"},
     {.onnx = "HardSwish", .op = "hard_swish", .since = 14},
-    {.onnx = "Hardmax", .op = "hardmax", .import = softmax},
+    {.onnx = "Hardmax", .op = "hardmax", .import = hardmax},
     {"Identity", "identity"},
     {"InstanceNormalization", "instance_norm"},
     {.onnx = "IsInf", .op = "is_inf", .since = 10},

@@ -69,6 +69,11 @@ Value* row_sums(Speller& s, Value* x, Value* zero) {
 
 }  // namespace
 
+bool fits_i8(const Value* b, const Value* b_zero) {
+  const auto weights = constant_weights(b, b_zero);
+  return weights && weights->fits();
+}
+
 Value* product_of_codes(Speller& s, NodeImport& node, Value* a, Value* b, Value* a_zero, Value* b_zero) {
   const auto weights = constant_weights(b, b_zero);
   if (!weights) return s.op("matmul_integer", {a, b, a_zero, b_zero});

@@ -255,6 +255,7 @@ std::optional<std::vector<Value*>> ModelReader::try_known(const FlatNode& node, 
     if (!is_unsupported(error) && !sized) throw;
     while (graph_.nodes().size() > before) graph_.erase(graph_.nodes().back());  // begun and given up
     reason = error.diagnostic().message + (sized ? kGivenSizes : "");
+    if (!sized && !error.diagnostic().hint.empty()) reason += ": " + error.diagnostic().hint;
     if (!limited_.empty()) reason += "; " + limited_;
     return std::nullopt;
   }

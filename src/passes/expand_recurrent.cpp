@@ -45,17 +45,21 @@ class Expansion {
   }
 
   void run() {
-    const std::vector<Value*> products = products_with_input();
-    if (input(kLengths)) alive_ = alive();
     for (int64_t d = 0; d < directions_; ++d) starts_.push_back(initial_state(kH0, d));
     for (int64_t d = 0; kind_ == CellKind::lstm && d < directions_; ++d) starts_.push_back(initial_state(kC0, d));
-    for (int64_t d = 0; d < directions_; ++d) steps(d, products[static_cast<size_t>(d)]);
+    if (time_ == Dim(0)) {
+      no_steps();
+    } else {
+      const std::vector<Value*> products = products_with_input();
+      if (input(kLengths)) alive_ = alive();
+      for (int64_t d = 0; d < directions_; ++d) steps(d, products[static_cast<size_t>(d)]);
+    }
     if (wanted(0)) replace(0, sequence());
     for (size_t result : {size_t{1}, size_t{2}})
       if (wanted(result)) replace(result, result == 1 ? last_states(h_, kH0) : last_states(c_, kC0));
     const std::string name = node_.name(), label = "RecurrentInput__" + name;
     graph_.erase(&node_);
-    outline(graph_, product_, {fused_op(), label, "Recurrent"});
+    if (!product_.empty()) outline(graph_, product_, {fused_op(), label, "Recurrent"});
     for (const std::vector<Node*>& end : ends_)
       outline(graph_, end, {fused_op(), "RecurrentEnd__" + name, "Recurrent"});
   }
@@ -180,6 +184,18 @@ class Expansion {
     return zeros_;
   }
 
+  Value* start(size_t initial, int64_t d) const {
+    return starts_[static_cast<size_t>(initial == kH0 ? d : directions_ + d)];
+  }
+
+  /// Sequences of length 0: a slice without rows of what the states begin with, of which nothing is read.
+  void no_steps() {
+    for (int64_t d = 0; d < directions_; ++d) {
+      h_.push_back(slice(start(kH0, d), 0, 0, 0));
+      if (kind_ == CellKind::lstm) c_.push_back(slice(start(kC0, d), 0, 0, 0));
+    }
+  }
+
   void steps(int64_t d, Value* product) {
     AttrMap attrs = {{"cell", std::string(enum_names<CellKind>[static_cast<size_t>(kind_)])},
                      {"reverse", a_.reverse(d)},
@@ -187,9 +203,9 @@ class Expansion {
                      {"input_forget", a_.input_forget},
                      {"linear_before_reset", a_.linear_before_reset}};
     cell_attributes(a_.cell(kind_, d), attrs);
-    std::vector<Value*> operands = {product, part(input(kStateWeights), d), starts_[static_cast<size_t>(d)]};
+    std::vector<Value*> operands = {product, part(input(kStateWeights), d), start(kH0, d)};
     const bool lstm = kind_ == CellKind::lstm;
-    operands.push_back(lstm ? starts_[static_cast<size_t>(directions_ + d)] : nullptr);
+    operands.push_back(lstm ? start(kC0, d) : nullptr);
     operands.push_back(apart() && input(kBias) ? part(slice(input(kBias), 1, 2 * gates_ - hidden_, 2 * gates_), d)
                                                : nullptr);
     operands.push_back(input(kPeepholes) ? part(input(kPeepholes), d) : nullptr);
@@ -230,7 +246,9 @@ class Expansion {
     }
     // [time, 2 * batch, hidden] is the same memory, and its parts are views
     Value* both = named(concat(parts, 1), "both");
-    Value* y = reshape(both, {0, 2, batch_.is_constant() ? batch_.value() : -1, hidden_});
+    Value* y = time_ == Dim(0) && !batch_.is_constant()  // of no elements nothing follows
+                   ? op("reshape", {both, concat({integers({0, 2}), batch_size(), integers({hidden_})}, 0)})
+                   : reshape(both, {0, 2, batch_.is_constant() ? batch_.value() : -1, hidden_});
     return a_.batch_first() ? transpose(y, {2, 0, 1, 3}) : y;
   }
 
@@ -244,20 +262,20 @@ class Expansion {
 
   /// A sequence that may have no step at all ends where it begins.
   Value* last_state(int64_t d, Value* all, size_t initial) {
+    Value* const begin = start(initial, d);
+    if (time_ == Dim(0)) return begin;
     const size_t from = added_.size();
-    const bool some = time_.is_constant() && time_.value() > 0, back = a_.reverse(d);
-    if (!some) {
-      Value* start = starts_[static_cast<size_t>(initial == kH0 ? d : directions_ + d)];
-      all = concat(back ? std::vector<Value*>{all, start} : std::vector<Value*>{start, all}, 0);
-    }
+    const bool back = a_.reverse(d);
+    if (!time_.is_constant()) all = concat(back ? std::vector<Value*>{all, begin} : std::vector<Value*>{begin, all}, 0);
     Value* end = back ? slice(all, 0, 0, 1) : slice(all, 0, -1, kEnd);
-    if (!some) ends_.emplace_back(added_.begin() + static_cast<std::ptrdiff_t>(from), added_.end());
+    if (!time_.is_constant()) ends_.emplace_back(added_.begin() + static_cast<std::ptrdiff_t>(from), added_.end());
     return end;
   }
 
   void replace(size_t result, Value* value) {
     Value* old = node_.outputs[result];
     const TensorType type = old->type;
+    if (!graph_.can_replace(old, value)) value = op("identity", {value});  // an initial state is the last one
     take_over(graph_, old, value);
     if (compatible(value->type, type)) value->type = type;
   }

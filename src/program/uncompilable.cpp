@@ -95,8 +95,9 @@ std::string remedy_of(const Node& node, bool interpreted) {
   const OpaqueAttrs& kept = *static_cast<const OpaqueAttrs*>(node.attrs());
   if (kept.reason.find("--dim NAME=SIZE") != std::string::npos)
     return "give the sizes of open dimensions (--dim NAME=SIZE)";
-  if (kept.domain.empty())
+  if (kept.domain.empty() && kept.reason.ends_with("is not known"))
     return "export with another opset, which may spell it in other operators; opfuse ops lists the known ones";
+  if (kept.domain.empty()) return fmt::format("export without that, or {}", kOnHost);
   return "give the model a function of that name (ONNX local functions are inlined), or end it before the operator";
 }
 
@@ -131,6 +132,17 @@ std::string listed(const std::set<std::string>& names) {
   return text;
 }
 
+/// What helps where one remedy is that of all; empty: there are more.
+std::string only_remedy(const std::vector<Obstacle>& obstacles) {
+  std::string found;
+  for (const Obstacle& o : obstacles) {
+    if (o.follows) continue;
+    if (!found.empty() && found != o.remedy) return {};
+    found = o.remedy;
+  }
+  return found;
+}
+
 /// True whatever the model: what the interpreter runs is named, and so is what it does not.
 std::string hint_of(const std::vector<Obstacle>& obstacles, bool allow_reference) {
   std::set<std::string> runs, stays;
@@ -143,7 +155,8 @@ std::string hint_of(const std::vector<Obstacle>& obstacles, bool allow_reference
   }
   if (!raise.empty()) return raise;
   if (stays.empty()) return fmt::format("--allow-reference runs {} in the interpreter, which is slow", listed(runs));
-  const std::string check = "opfuse check says for each what would help";
+  const std::string one = only_remedy(obstacles);
+  const std::string check = one.empty() ? "opfuse check says for each what would help" : one;
   if (!runs.empty())
     return fmt::format("--allow-reference runs {} in the interpreter, but not {}; {}", listed(runs), listed(stays),
                        check);

@@ -96,7 +96,7 @@ std::vector<Tensor> GroupProver::step_results(const Body& loop, const LoopRun& r
   const StepsInDoubles::Results made = cell.run();
   std::vector<Tensor> results;
   for (const std::vector<double>* values : {&made.h, &made.second, &made.third}) {
-    if (values->empty()) continue;
+    if (results.size() == node.outputs.size()) break;
     results.emplace_back(DType::f64, sizes);
     std::copy(values->begin(), values->end(), static_cast<double*>(results.back().mutable_data()));
   }

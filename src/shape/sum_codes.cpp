@@ -19,6 +19,7 @@
 
 #include "fusion/precision.hpp"
 #include "match/movement.hpp"
+#include "ops/conv.hpp"
 #include "ops/gather.hpp"
 #include "ops/global_pool.hpp"
 #include "ops/is_a.hpp"
@@ -158,8 +159,11 @@ class Copies {
   std::vector<Node*> nodes_;
 };
 
-/// Images that come from outside are dense: four channels of a pixel do not lie side by side.
+/// Images that come from outside are dense: four channels of a pixel do not lie side by side. Rows of a matrix product
+/// do.
 std::optional<Decline> dense_image(const Node& group) {
+  const Node* product = product_of(group);
+  if (!product || !is_a<Conv>(*product)) return std::nullopt;
   for (const Value* value : group.inputs) {
     if (!dequantises(value)) continue;
     const Value* codes = value->producer->input(0);

@@ -98,6 +98,18 @@ TEST(Codes, BatchNormOfQuantisedConstantsIsOneFactorPerChannel) {
   }
 }
 
+/// Images of the caller are dense and stay in float; rows of a matrix product lie side by side, however many there are.
+TEST(Codes, RowsOfTheCallerAreSummed) {
+  const std::string text = R"(graph (%x: i8[2,6,9]) {
+    %s = const splat<0.02> : f32[] %z = const splat<127> : i8[] %t = const splat<0.05> : f32[] %h = const splat<37> : i8[]
+    %c = const rand<1> : i8[9,6] %sw = const splat<0.01> : f32[] %w = dequantize_linear(%c, %sw)
+    %d = dequantize_linear(%x, %s, %z) %v = matmul(%d, %w) %y = quantize_linear(%v, %t, %h) return %y })";
+  const Compilation c = compiled(text);
+  ASSERT_EQ(precisions(c).size(), 1u);
+  EXPECT_FALSE(precisions(c)[0].refused) << precisions(c)[0].refused->message;
+  for (const auto& g : ProofCase(text).compare()) EXPECT_TRUE(g.ok) << g.name;
+}
+
 TEST(Codes, StayInFloatForAReason) {
   const std::pair<const char*, Net> cases[] = {
       {"asymmetric_weights", {.weight_zero = "3", .codes = "splat<-126>"}},

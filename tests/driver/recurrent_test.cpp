@@ -123,8 +123,17 @@ TEST(Recurrent, WeightsMayBeComputed) {
 
 TEST(Recurrent, TimeAndBatchMayBeOpen) {
   const Layer layer{.op = "lstm", .attrs = "{direction = \"bidirectional\"}", .time = "t", .open_batch = "b"};
-  for (const int64_t time : {1, 6}) expect_right(layer, {{"t", time}, {"b", 1}});
+  for (const int64_t time : {0, 6}) expect_right(layer, {{"t", time}, {"b", 1}});
   expect_right(layer, {{"t", 3}, {"b", 5}});
+}
+
+TEST(Recurrent, ASequenceWithoutStepsEndsWhereItBegins) {
+  expect_right({.op = "lstm", .attrs = "{}", .time = "0", .states = true});  // y_h is h0, which has a name
+  Layer layer{.op = "gru", .attrs = "{direction = \"bidirectional\"}", .hidden = 3, .time = "0", .open_batch = "b"};
+  layer.lengths = true;
+  expect_right(layer, {{"b", 3}});
+  layer.op = "rnn", layer.attrs = "{}", layer.time = "2";
+  expect_right(layer, {{"b", 0}});
 }
 
 TEST(Recurrent, TheBatchOfStatesAndLengthsMayHaveANameOfItsOwn) {

@@ -98,6 +98,33 @@ TEST(ContribQuantized, AddsRealNumbers) {
 
 // ---- products of codes in i32, of the default domain
 
+/// Of computed codes, of weights that are i8 and of those that are not. 625 * 0.004 is a tie in real numbers;
+/// f32(0.02 * 0.01 / 0.05) is below 0.004, so the quotient is too.
+TEST(Quantized, ProductsOfComputedCodesAreExact) {
+  constexpr int64_t kI8 = 3;
+  for (const bool constant : {true, false})
+    for (const int64_t type : {kI8, kU8}) {
+      ModelBytes m;
+      m.graph.nodes = {node("QLinearMatMul", {"a", "sa", "za", "b", "sb", "zb", "sy", "zy"}, {"y"})};
+      m.graph.initializers = {scale("sa", 0.02F), zero("za", 0),  scale("sb", 0.01F),
+                              scale("sy", 0.05F), zero("zy", 37), tensor("zb", type, {}, std::string(1, 0))};
+      m.graph.inputs = {value_info("a", kU8, {"1", "5"})};
+      const std::string codes(5, static_cast<char>(type == kI8 ? 1 : 250));
+      if (constant)
+        m.graph.initializers.push_back(tensor("b", type, {5, 1}, codes));
+      else
+        m.graph.inputs.push_back(value_info("b", type, {"5", "1"}));
+      m.graph.outputs = {value_info("y", 0, {})};
+      const Graph graph = read_onnx_bytes(m.text());
+      EXPECT_EQ(operators_of(graph).find("dequantize_linear") != std::string::npos, constant && type == kI8);
+      Tensor a(DType::u8, {1, 5}), b(type == kI8 ? DType::i8 : DType::u8, {5, 1});
+      for (int64_t i = 0; i < 5; ++i) a.set_integer(i, 125), b.set_integer(i, type == kI8 ? 1 : 250);
+      std::vector<Tensor> inputs{a};
+      if (!constant) inputs.push_back(b);
+      EXPECT_EQ(interpret(graph, inputs, {}).at(0).integer(0), type == kI8 ? 39 : 255) << constant;
+    }
+}
+
 struct Weights {
   int64_t type = kU8;
   std::vector<int> codes, zeros;  ///< 4 x 2, one or two
