@@ -21,8 +21,11 @@ std::string source_operator(const Node& node) {
     const OpaqueAttrs& kept = *static_cast<const OpaqueAttrs*>(node.attrs());
     if (!kept.op_type.empty()) return qualified(kept.domain, kept.op_type);
   }
-  if (node.sources.size() == 1 && !node.sources[0].op_type.empty())
-    return qualified(node.sources[0].domain, node.sources[0].op_type);
+  const auto same = [&](const Source& s) {
+    return s.op_type == node.sources[0].op_type && s.domain == node.sources[0].domain;
+  };
+  if (!node.sources.empty() && !node.sources[0].op_type.empty() && std::ranges::all_of(node.sources, same))
+    return qualified(node.sources[0].domain, node.sources[0].op_type);  // equal nodes are one
   return node.op->name;
 }
 

@@ -9,8 +9,8 @@
 
 namespace opfuse {
 
-/// The operator as the model calls it: "Conv", "If", "com.example.Mine"; opfuse's own name where several nodes of the
-/// model, or none, became this one.
+/// The operator as the model calls it: "Conv", "If", "com.example.Mine"; opfuse's own name where different nodes of
+/// the model, or none, became this one.
 std::string source_operator(const Node& node);
 
 /// "Conv, opset 17", or opfuse's own name when the source is unknown.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/fail.hpp"
+#include "ir/located.hpp"
 #include "ops/registry.hpp"
 
 namespace opfuse {
@@ -182,6 +183,17 @@ TEST(Equal, SaysWhere) {
       parse_graph("graph (%x: f32[2]) { %a = relu(%x) @\"A\" %b = log(%a) @\"B\" %y = neg(%b) return %y }", ops()),
       &why));
   EXPECT_EQ(why, "node B is exp, node B is log");
+}
+
+TEST(SourceOperator, IsTheModelsWhereAllItsNodesHaveIt) {
+  Graph g = parse_graph("graph (%x: f32[2]) { %y = non_zero(%x) return %y }", ops());
+  Node& node = *g.nodes()[0];
+  node.sources = {{"a", "NonZero", ""}, {"b", "NonZero", ""}};  // equal nodes became one
+  EXPECT_EQ(source_operator(node), "NonZero");
+  node.sources[1].op_type = "Identity";
+  EXPECT_EQ(source_operator(node), "non_zero");
+  node.sources.clear();
+  EXPECT_EQ(source_operator(node), "non_zero");
 }
 
 }  // namespace
