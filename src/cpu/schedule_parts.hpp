@@ -13,7 +13,8 @@ int64_t work_of(const Stage& stage);
 /// Launches for more threads than these are cut finer.
 inline constexpr int64_t kFewThreads = 4;
 
-/// About 10 us of one core per part, or of its share of the memory bandwidth; at most 16 parts. For many threads
+/// About 10 us of one core per part, or of its share of the memory bandwidth; at most 16 parts, of products of
+/// matrices 4. For many threads
 /// (LaunchCosts::threads) 2 us, and as many parts as there are threads, or twice as many.
 int64_t wanted_parts(double macs, const TargetInfo& target, double bytes = 0);
 

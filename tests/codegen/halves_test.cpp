@@ -211,6 +211,19 @@ TEST(HalvesAssembly, ResultsAreRoundedByInstruction) {
   }
 }
 
+TEST(HalvesSchedule, MatricesAreCutIntoPartsForAFewThreads) {
+  const auto parts = [](int64_t threads) {
+    TargetInfo target = parse_target("cpu:avx512-amx");
+    target.launch.threads = threads;
+    const Schedule s = spec_of(halves("3x3", conv_region(conv(64, 64, 56, 3, 1)), true), target).schedule;
+    EXPECT_EQ(s.get("matrix", 0), 1) << s.text();
+    return s.get("parts_o", 1) * s.get("parts_p", 1);
+  };
+  EXPECT_EQ(parts(1), 4);
+  EXPECT_EQ(parts(4), 4);
+  EXPECT_GE(parts(16), 16);
+}
+
 class HalvesTest : public testing::TestWithParam<std::tuple<Case, TargetInfo>> {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(HalvesTest);
 

@@ -164,6 +164,8 @@ void fetch_ahead(ContractionSchedule& s, const Region& region, const std::vector
   if (out_bytes > far && !s.k_block) s.fetch_outputs = 1;
 }
 
+/// Matrices multiply several times as fast as vectors, and each part sets registers, copies data and ends alone: no
+/// more parts than a few threads need.
 void cut_parts(ContractionSchedule& s, const Region& region, const std::vector<ParamLayout>& layouts,
                const ContractionView& view, int64_t items, const TargetInfo& target) {
   const Stage& stage = region.stages[0];
@@ -176,7 +178,9 @@ void cut_parts(ContractionSchedule& s, const Region& region, const std::vector<P
   const double image_bytes = image_bytes_of(region, stage, view, view.data);
   const double work = sums * static_cast<double>(work_of(stage)) / static_cast<double>(view.types.unit());
   const double image_work = work / static_cast<double>(images);  // every image is cut like the only one
-  split_parts(s, wanted_parts(image_work, target, weight_bytes), blocks, items, weight_bytes, image_bytes, target);
+  int64_t pieces = wanted_parts(image_work, target, weight_bytes);
+  if (s.matrix && target.launch.threads <= kFewThreads) pieces = std::min(pieces, kFewThreads);
+  split_parts(s, pieces, blocks, items, weight_bytes, image_bytes, target);
   Streams streams;
   streams.rows = ceil_of(items, s.parts_p);
   streams.block = weight_bytes / static_cast<double>(blocks);
