@@ -286,7 +286,8 @@ __device__ __forceinline__ unsigned char* launch_shared() {
       {"place", R"(// Where 16 bytes of a tile's row lie: the same chunk of eight rows is in all banks of shared memory.
 template <int kChunks>
 __device__ __forceinline__ int place(int row, int chunk) {
-  return row * kChunks + (chunk ^ row * kChunks / 8 % kChunks);
+  constexpr int kPeriod = kChunks < 8 ? kChunks : 8;
+  return row * kChunks + (chunk ^ row * kPeriod / 8 % kPeriod);
 }
 )"},
       {"copy_16",

@@ -1,6 +1,8 @@
 // offset(row, k) of an operand that is copied is affine, so it is from[row] + along(k); of rows equally far apart one
-// pointer stands for all, and what is between them is part of the copy instruction. A guard that asks about taps (a
-// window at the border of an image) becomes a bit for each of them, gathered once for each row.
+// pointer stands for all, and what is between them is part of the copy instruction. along(k) counts steps where k's
+// axes nest: step * depth, and at every so manieth step the jump by which an outer axis is more than what it holds. A
+// guard that asks about taps (a window at the border of an image) becomes a bit for each of them, gathered once for
+// each row.
 #include "cuda/mma_copies.hpp"
 
 #include <fmt/format.h>
@@ -31,6 +33,24 @@ std::vector<int> guard_axes(const Stage& stage, const Read& read, const Operand&
 
 }  // namespace
 
+CopyShape copy_shape(int64_t threads, int64_t depth, int64_t chunks, bool each_chunk_known, int64_t m, int64_t n) {
+  CopyShape shape{threads, depth, chunks, chunks};
+  for (int64_t columns = chunks / 2; each_chunk_known && columns >= 2; columns /= 2) {
+    const int64_t rows = threads / columns;
+    if (threads % columns == 0 && rows % 8 == 0 && m % rows == 0 && n % rows == 0) shape.columns = columns;
+  }
+  return shape;
+}
+
+/// Eight threads have 8 / columns rows. place XORs a chunk with bits of its row, so these rows differ in the bits that
+/// the columns leave: of rows of 64 bytes, two of which share the banks, in bits 0 and 2.
+std::array<int, 3> row_bits(const CopyShape& shape) {
+  if (shape.chunks == 4 && shape.columns == 2) return {0, 2, 1};
+  if (shape.columns == 2) return {1, 2, 0};
+  if (shape.chunks > 4 && shape.columns == 4) return {2, 0, 1};
+  return {0, 1, 2};
+}
+
 bool MmaCopies::guards_along(const StageText& s, const Expr& operand, int axis) {
   const int index = mma_read(operand);
   if (index < 0 || !s.guarded(index)) return false;
@@ -39,7 +59,7 @@ bool MmaCopies::guards_along(const StageText& s, const Expr& operand, int axis) 
   return std::find(axes.begin(), axes.end(), axis) != axes.end();
 }
 
-MmaCopies::MmaCopies(StageText& s, const TileView&, const Expr& operand, Tile tile)
+MmaCopies::MmaCopies(StageText& s, const TileView& view, const Expr& operand, Tile tile)
     : s_(s),
       tile_(std::move(tile)),
       read_(s.stage.reads[static_cast<size_t>(mma_read(operand))]),
@@ -47,10 +67,45 @@ MmaCopies::MmaCopies(StageText& s, const TileView&, const Expr& operand, Tile ti
       operand_(s.operand_of(read_)),
       guarded_(s.guarded(index_)),
       ragged_(!tile_.extent.is_constant() || tile_.extent.value() % tile_.size != 0) {
-  if (!guarded_) return;
-  taps_ = guard_axes(s.stage, read_, operand_);
-  const auto count = s.elements(taps_).constant();
-  masked_ = count && *count <= kBits;
+  if (guarded_) {
+    taps_ = guard_axes(s.stage, read_, operand_);
+    const auto count = s.elements(taps_).constant();
+    masked_ = count && *count <= kBits;
+  }
+  if (tile_.whole_steps && guarded_ == masked_) see_steps(view);
+}
+
+/// moves_, and steps_of_tap_: k = step * depth counts through the axes of k, the last one fastest. With the extents e
+/// and distances d of axes from the last one on, a coordinate's quotient q[i + 1] = q[i] / e[i] moves it by d[i + 1] -
+/// e[i] d[i].
+void MmaCopies::see_steps(const TileView& view) {
+  const ParamLayout& layout = s_.k.layouts()[static_cast<size_t>(read_.index)];
+  const int64_t depth = tile_.shape.depth;
+  std::vector<Move> moves;
+  std::vector<int> outer;
+  std::optional<int64_t> inner = 1, reach = 0, innermost;
+  for (size_t i = view.k.size(); i-- > 0;) {
+    const int axis = view.k[i];
+    if (s_.extent(axis) == Dim(1)) continue;
+    const auto step = step_along(read_.map, layout, axis);
+    if (!step || !inner || (!moves.empty() && *inner % depth)) return;
+    if (moves.empty())
+      moves.push_back({1, *step * depth});
+    else if (*step != *reach)
+      moves.push_back({*inner / depth, *step - *reach});
+    if (innermost) outer.insert(outer.begin(), axis);
+    const auto extent = s_.extent(axis).constant();
+    if (!innermost) innermost = extent;
+    reach = extent ? std::optional(*step * *extent) : std::nullopt;
+    inner = extent ? std::optional(*inner * *extent) : std::nullopt;
+  }
+  if (moves.empty()) return;
+  std::vector<int> taps;
+  std::copy_if(taps_.begin(), taps_.end(), std::back_inserter(taps),
+               [&](int axis) { return s_.extent(axis) != Dim(1); });
+  if (masked_ && (!innermost || taps != outer || *innermost % depth)) return;
+  if (masked_) steps_of_tap_ = *innermost / depth;
+  moves_ = moves;
 }
 
 Dim MmaCopies::row_at(const std::string& i) {
@@ -106,7 +161,7 @@ void MmaCopies::taps_of_row(const StageText::Point& row) {
 void MmaCopies::declare(const Env& outside) {
   Kernel& k = s_.k;
   const std::string rows = "kRows" + std::string(1, static_cast<char>(std::toupper(tile_.name[0])));
-  k.constant(rows, tile_.size / tile_.threads);
+  k.constant(rows, tile_.size / tile_.shape.rows());
   apart_ = rows_apart();
   if (apart_) {
     StageText::Point first{outside};
@@ -157,15 +212,33 @@ std::string MmaCopies::bytes(const Env& along, const std::string& within, const 
   return all.empty() ? "16" : all + " ? 16 : 0";
 }
 
-void MmaCopies::copy(const Env& along, const std::string& within, const StageText::Point& outside) {
+/// along_a and bit_a of a step, from its number.
+void MmaCopies::count_steps() {
+  Kernel& k = s_.k;
+  const auto quotient = [](int64_t every) { return every == 1 ? "step" : fmt::format("step / {}", every); };
+  std::string along;
+  for (const Move& move : moves_)
+    along += fmt::format("{}{} * {}", along.empty() ? "" : " + ", quotient(move.every), move.by);
+  k.line(fmt::format("const {} along_{} = {};", k.index_type(), tile_.name, along));
+  if (masked_)
+    k.line(fmt::format("const unsigned int bit_{} = 1u << {};", tile_.name,
+                       steps_of_tap_ == 1 ? "step" : "(" + quotient(steps_of_tap_) + ")"));
+}
+
+/// The same from the axes of k.
+void MmaCopies::decode_step(const Env& along) {
   Kernel& k = s_.k;
   const StageText::Point zero{Env(along.size(), Dim(0))};
   const Dim step = s_.offset(operand_, read_.map, {along}) - s_.offset(operand_, read_.map, zero);
-  const std::string from = k.text_of(k.declare_index("along_" + tile_.name, k.text_of(step)));
-  if (masked_) {
-    const std::string tap_of_step = k.text_of(k.declare_index("tap_" + tile_.name, k.text_of(tap(along))));
-    k.line(fmt::format("const unsigned int bit_{} = 1u << {};", tile_.name, tap_of_step));
-  }
+  k.line(fmt::format("const {} along_{} = {};", k.index_type(), tile_.name, k.text_of(step)));
+  if (!masked_) return;
+  k.line(fmt::format("const unsigned int bit_{} = 1u << ({});", tile_.name, k.text_of(tap(along))));
+}
+
+void MmaCopies::copy(const Env& along, const std::string& within, const StageText::Point& outside) {
+  Kernel& k = s_.k;
+  counts_steps() ? count_steps() : decode_step(along);
+  const std::string from = "along_" + tile_.name;
   if (apart_) k.line(fmt::format("const auto* from_{0} = start_{0} + {1};", tile_.name, from));
   const std::string rows = fmt::format("kRows{}", static_cast<char>(std::toupper(tile_.name[0])));
   k.line("#pragma unroll");
@@ -173,7 +246,15 @@ void MmaCopies::copy(const Env& along, const std::string& within, const StageTex
   const std::string count = bytes(along, within, outside);
   const std::string source = apart_ ? fmt::format("from_{} + i * kRowStep * {}", tile_.name, *apart_)
                                     : fmt::format("{} + (from_{}[i] + {})", operand_.name, tile_.name, from);
-  k.line(fmt::format("copy_16(&shared.{0}[stage][at + i * kRowStep * kChunks], {1}, {2});", tile_.name, source, count));
+  const bool several = tile_.shape.together() > 1;
+  if (several) {
+    k.line("#pragma unroll");
+    k.open("for (int g = 0; g < kTogether; ++g)");
+  }
+  k.line(fmt::format("copy_16(&shared.{0}[stage][at{1} + i * kRowStep * kChunks], {2}{3}, {4});", tile_.name,
+                     several ? "[g]" : "", source,
+                     several ? fmt::format(" + g * kColumns * {}", chunk_of(operand_.dtype)) : "", count));
+  if (several) k.close();
   k.close();
 }
 

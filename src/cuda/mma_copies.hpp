@@ -2,28 +2,48 @@
 // loop over k, so that a step adds one number to each row's offset, or to one pointer where rows are equally far apart.
 #pragma once
 
+#include <array>
+
 #include "cuda/stage.hpp"
 #include "cuda/tile_view.hpp"
 
 namespace opfuse::cuda {
 
+/// How the threads of a fill share tiles of rows that have `chunks` times 16 bytes. `columns` of them stand along a row
+/// and copy every `columns`-th chunk of it: whole sectors of 32 bytes, of few rows, whose addresses and taps are few.
+struct CopyShape {
+  int64_t threads = 0, depth = 0;  ///< elements of a step
+  int64_t chunks = 0, columns = 0;
+  int64_t rows() const { return threads / columns; }     ///< copied at once
+  int64_t together() const { return chunks / columns; }  ///< of a row, by one thread
+};
+/// `each_chunk_known`: where a thread's chunks lie does not depend on each of their own k. `m`, `n`: rows of the tiles.
+CopyShape copy_shape(int64_t threads, int64_t depth, int64_t chunks, bool each_chunk_known, int64_t m, int64_t n);
+/// Which bits of a row, among the eight of one period of place, the lowest three bits of the number of a thread's row
+/// are: such that eight threads write to all banks.
+std::array<int, 3> row_bits(const CopyShape& shape);
+
 class MmaCopies {
  public:
   struct Tile {
-    std::string name;               ///< "a", of the operand
-    std::string row;                ///< "m", of its rows
-    const std::vector<int>& axes;   ///< that its rows stand for
-    Dim extent;                     ///< of rows in the problem
-    int64_t size = 0, threads = 0;  ///< rows of the tile, threads that copy one row after the other
-    bool whole_steps = false;       ///< a step stays within one extent of the last summed axis: chunks are in the rows
+    std::string name;              ///< "a", of the operand
+    std::string row;               ///< "m", of its rows
+    const std::vector<int>& axes;  ///< that its rows stand for
+    Dim extent;                    ///< of rows in the problem
+    int64_t size = 0;              ///< rows of the tile
+    CopyShape shape;
+    bool whole_steps = false;  ///< a step stays within one extent of the last summed axis: chunks are in the rows
   };
   MmaCopies(StageText& s, const TileView& view, const Expr& operand, Tile tile);
 
   /// Whether a guard of the operand asks where `axis`, one of k, stands.
   static bool guards_along(const StageText& s, const Expr& operand, int axis);
+  /// Whether the step's number is all that a copy asks about k.
+  bool counts_steps() const { return !moves_.empty(); }
   /// Before the loop: offsets of this thread's rows, and which taps of each lie inside. `outside` has the batch.
   void declare(const Env& outside);
-  /// Within the fill of a stage: the copies. `along` has the axes of k; `within`: whether k is inside, "" always.
+  /// Within the fill of a stage: the copies. `along` has the axes of k, where steps do not count; `within`: whether k
+  /// is inside, "" always.
   void copy(const Env& along, const std::string& within, const StageText::Point& outside);
 
  private:
@@ -36,7 +56,15 @@ class MmaCopies {
   std::vector<int> taps_;         ///< axes of k that a guard asks about
   std::optional<int64_t> apart_;  ///< numbers from row to row, where that is the same for all
   bool masked_ = false;           ///< one bit for each of their positions says what the guard does
+  struct Move {
+    int64_t every, by;  ///< steps, elements
+  };
+  std::vector<Move> moves_;  ///< of a row's start from step to step; empty: it does not only depend on the step
+  int64_t steps_of_tap_ = 0;
   Dim tap(const Env& env) const;
+  void see_steps(const TileView& view);
+  void count_steps();
+  void decode_step(const Env& along);
   std::optional<int64_t> rows_apart() const;
   std::string row_offset(const StageText::Point& row) const;
   void taps_of_row(const StageText::Point& row);

@@ -10,6 +10,7 @@
 #include "cuda/skeletons.hpp"
 #include "cuda/stage.hpp"
 #include "cuda/vector_body.hpp"
+#include "kernel/views.hpp"
 
 namespace opfuse::cuda {
 
@@ -52,13 +53,30 @@ struct Tile {
   double cost;  ///< of a product beside that of the first tile: shared memory is read more often for it
 };
 /// The third has four times as many warps for as many results: for few of them.
-constexpr Tile kTiles[] = {{128, 128, 32, 64, 4, 1.0}, {128, 64, 32, 64, 4, 1.15}, {64, 64, 64, 32, 3, 1.7}};
+constexpr Tile kTiles[] = {{128, 128, 32, 64, 4, 1.0}, {128, 64, 32, 64, 4, 1.15}, {64, 64, 64, 32, 4, 1.7}};
 
 /// Results that the busiest multiprocessor computes, those outside the problem too.
 double time_of(const Tile& tile, int64_t m, int64_t n, int64_t batch, const TargetInfo& target) {
   const int64_t blocks = (m + tile.m - 1) / tile.m * ((n + tile.n - 1) / tile.n) * batch;
   const int64_t each = (blocks + target.multiprocessors - 1) / std::max<int64_t>(1, target.multiprocessors);
   return static_cast<double>(each * tile.m * tile.n) * tile.cost;
+}
+
+/// The steps of the third tile. Stages that divide their number ask at no step whether it is there. Windows have steps
+/// twice as deep where the channels allow that, so that borders, jumps and barriers are those of twice as many
+/// products, and three stages: nine taps of one step each need no loop.
+void choose_steps(const Stage& stage, const TileView& view, MmaSchedule& s) {
+  const std::vector<int> taps(view.k.begin(), view.k.end() - 1);
+  if (typical_product(stage, taps) <= 1) {
+    const int64_t steps = (typical_product(stage, view.k) + s.mma_k - 1) / s.mma_k;
+    const int64_t stages[] = {4, 5, 3};
+    const auto* whole = std::find_if(std::begin(stages), std::end(stages), [&](int64_t n) { return steps % n == 0; });
+    if (whole != std::end(stages)) s.stages = *whole;
+    return;
+  }
+  s.stages = 3;
+  const auto channels = axis_extent(stage, view.k.back()).constant();
+  if (channels && *channels % (2 * s.mma_k) == 0) s.mma_k *= 2;
 }
 
 std::vector<Candidate> candidates(const Region& region, const std::vector<ParamLayout>& layouts,
@@ -77,17 +95,19 @@ std::vector<Candidate> candidates(const Region& region, const std::vector<ParamL
   s.mma_k = tile.k * chunk_of(view.a.dtype()) / 8;
   s.warp = tile.warp;
   s.stages = tile.stages;
+  if (&tile == &kTiles[2]) choose_steps(stage, view, s);
   s.copy_a = copies_sixteen_bytes(region, layouts, view, view.a);
   s.copy_b = copies_sixteen_bytes(region, layouts, view, view.b);
   s.vector = stored_together(stage, layouts, view.n.back());
   return {{0, erased("mma", s)}};
 }
 
-/// Places are XORed within 8 rows of 64 bytes, or 8 of 128: each thread's rows must be so many apart. `chunk`: numbers
-/// in 16 bytes.
+/// Places are XORed within 8 rows of 64 bytes, or 8 of 128 or 256: each thread's rows must be so many apart. `chunk`:
+/// numbers in 16 bytes.
 bool whole_tiles(const MmaSchedule& s, int64_t chunk) {
-  if (s.mma_m % 64 || s.mma_n % 64 || s.mma_k % (4 * chunk) || s.mma_k > 8 * chunk || s.warp % 32) return false;
   const int64_t block = s.mma_m / s.warp * (s.mma_n / s.warp) * 32, chunks = s.mma_k / chunk;
+  if (s.mma_m % 64 || s.mma_n % 64 || s.mma_k % chunk || s.warp % 32) return false;
+  if (chunks != 4 && chunks != 8 && chunks != 16) return false;
   return block / 8 % chunks == 0 && s.mma_m * chunks % block == 0 && s.mma_n * chunks % block == 0;
 }
 

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace opfuse::cuda {
 
 MmaTiles::MmaTiles(Kernel& k, const Shape& shape)
@@ -14,16 +16,15 @@ MmaTiles::MmaTiles(Kernel& k, const Shape& shape)
       copies_(shape.copy_a || shape.copy_b),
       fill_a_(shape.fill_a),
       fill_b_(shape.fill_b),
-      fillers_(shape.fillers),
-      threads_(shape.threads) {
+      fillers_(shape.fillers) {
   frame_.tile_m = shape.m;
   frame_.tile_n = shape.n;
   frame_.tile_k = shape.k;
   k_.block = static_cast<int>(shape.threads);
-  const int64_t threads = shape.threads / (shape.k / chunk_);
   whole_steps_ = steps_are_whole(shape);
+  copy_ = copy_shape(shape.threads, shape.k, shape.k / chunk_, whole_steps_, shape.m, shape.n);
   const auto tile = [&](const char* name, const char* row, const std::vector<int>& axes, const Dim& extent,
-                        int64_t size) { return MmaCopies::Tile{name, row, axes, extent, size, threads, whole_steps_}; };
+                        int64_t size) { return MmaCopies::Tile{name, row, axes, extent, size, copy_, whole_steps_}; };
   if (shape.copy_a) a_.emplace(s_, view_, view_.a, tile("a", "m", view_.m, frame_.m, shape.m));
   if (shape.copy_b) b_.emplace(s_, view_, view_.b, tile("b", "n", view_.n, frame_.n, shape.n));
 }
@@ -36,32 +37,60 @@ bool MmaTiles::steps_are_whole(const Shape& shape) const {
   const auto guarded = [&](bool copied, const Expr& operand) {
     return copied && MmaCopies::guards_along(s_, operand, last);
   };
-  return (view_.k.size() == 1 || (inner && *inner % shape.k == 0)) && !guarded(shape.copy_a, view_.a) &&
+  const auto longer = [&](int axis) { return s_.extent(axis) != Dim(1); };
+  const bool only = std::none_of(view_.k.begin(), view_.k.end() - 1, longer);
+  return (only || (inner && *inner % shape.k == 0)) && !guarded(shape.copy_a, view_.a) &&
          !guarded(shape.copy_b, view_.b);
+}
+
+/// Which chunks of which rows this thread copies, and where they lie in a tile.
+void MmaTiles::declare_places() {
+  k_.constant("kRowStep", copy_.rows());
+  const bool several = copy_.together() > 1;
+  if (several) {
+    k_.constant("kColumns", copy_.columns);
+    k_.constant("kTogether", copy_.together());
+  }
+  const char* columns = several ? "kColumns" : "kChunks";
+  k_.line(fmt::format("const int chunk = (int)threadIdx.x % {};  // this thread copies {}{} k of every kRowStep-th row",
+                      columns, several ? "kTogether times " : "", chunk_));
+  if (several) {
+    k_.line("const int order = (int)threadIdx.x / kColumns;");
+    std::string row = "order / 8 * 8";
+    const auto bits = row_bits(copy_);
+    for (size_t b = 0; b < bits.size(); ++b) row += fmt::format(" + (order >> {} & 1) * {}", b, 1 << bits[b]);
+    k_.line(fmt::format("const int row = {};  // eight threads write to all banks", row));
+    k_.line("int at[kTogether];");
+    k_.line("#pragma unroll");
+    k_.line("for (int g = 0; g < kTogether; ++g) at[g] = place<kChunks>(row, chunk + g * kColumns);");
+  } else {
+    k_.line("const int row = (int)threadIdx.x / kChunks;");
+    k_.line("const int at = place<kChunks>(row, chunk);");
+  }
+}
+
+/// Whether a chunk's k is inside; "": all are.
+std::string MmaTiles::within_depth() {
+  if (frame_.k.is_constant() && frame_.k.value() % frame_.tile_k == 0) return "";
+  const bool several = copy_.together() > 1;
+  const std::string inside = fmt::format("step * kTileK + {} * {} < {}", several ? "(chunk + g * kColumns)" : "chunk",
+                                         chunk_, k_.text_of(frame_.k));
+  return several ? inside : k_.declare("bool", "within", inside);
 }
 
 /// What is known before the loop, and `fill`: step t into a stage.
 void MmaTiles::declare_fill(const StageText::Point& point) {
-  if (copies_) {
-    k_.constant("kRowStep", threads_ / (frame_.tile_k / chunk_));
-    k_.line(fmt::format(
-        "const int chunk = (int)threadIdx.x % kChunks;  // this thread copies {} k of every kRowStep-th row", chunk_));
-    k_.line("const int row = (int)threadIdx.x / kChunks;");
-    k_.line("const int at = place<kChunks>(row, chunk);");
-  }
+  if (copies_) declare_places();
   if (a_) a_->declare(point.env);
   if (b_) b_->declare(point.env);
   k_.line(fmt::format("const {} steps = {};", k_.index_type(), k_.text_of(ceil_div(frame_.k, Dim(frame_.tile_k)))));
   k_.open(fmt::format("const auto fill = [&]({} step, int stage)", k_.index_type()));
   if (copies_) {
     Env along(point.env.size(), Dim(0));
-    const std::string own = fmt::format(" + chunk * {}", chunk_);
-    const Dim k = k_.declare_index("k", "step * kTileK" + (whole_steps_ ? "" : own));
-    const bool ragged = !frame_.k.is_constant() || frame_.k.value() % frame_.tile_k != 0;
-    const std::string last = k_.text_of(k) + (whole_steps_ ? own : "");
-    const std::string within =
-        ragged ? k_.declare("bool", "within", fmt::format("{} < {}", last, k_.text_of(frame_.k))) : "";
-    s_.decode(k, view_.k, along);
+    const std::string first = whole_steps_ ? "step * kTileK" : fmt::format("step * kTileK + chunk * {}", chunk_);
+    if ((a_ && !a_->counts_steps()) || (b_ && !b_->counts_steps()))
+      s_.decode(k_.declare_index("k", first), view_.k, along);
+    const std::string within = within_depth();
     if (a_) a_->copy(along, within, point);
     if (b_) b_->copy(along, within, point);
   }

@@ -33,7 +33,7 @@ class MmaTiles {
   bool copies_, fill_a_, fill_b_;
   bool whole_steps_ = false;  ///< a step's chunks are known before the loop
   std::string fillers_;
-  int64_t threads_;  ///< that fill
+  CopyShape copy_;  ///< of the threads that fill
   std::optional<MmaCopies> a_, b_;
 
   /// Depth of one product of a warp or a group, 32 bytes.
@@ -45,6 +45,8 @@ class MmaTiles {
              const StoreVector& store = {});
 
  private:
+  void declare_places();
+  std::string within_depth();
   bool steps_are_whole(const Shape& shape) const;
   void fill_elements(const std::string& tile, const Expr& value, const std::vector<int>& axes, const std::string& name,
                      const std::string& size_name, const Dim& extent, int64_t size, const StageText::Point& outside);

@@ -16,7 +16,7 @@ struct MmaSchedule {
   static void each(Self& self, F&& field) {
     field("mma_m", self.mma_m, Range{64, 128});
     field("mma_n", self.mma_n, Range{64, 128});
-    field("mma_k", self.mma_k, Range{16, 64});
+    field("mma_k", self.mma_k, Range{16, 128});
     field("warp", self.warp, Range{32, 64});
     field("stages", self.stages, Range{2, 8});
     field("copy_a", self.copy_a, kFlag);

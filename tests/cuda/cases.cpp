@@ -242,6 +242,23 @@ void add_tensor_core_schedules(std::vector<CudaCase>& cases) {
                          .tolerance = 2e-3});
 }
 
+/// Steps that stay within a tap of the window: a thread has several chunks of a row, borders and jumps count steps.
+/// Rows are equally far apart or not, ragged, the window dilated; the depth of a step is chosen, or twice that.
+void add_windows_of_whole_steps(std::vector<CudaCase>& cases) {
+  cases.push_back(half("conv_half_taps", conv_region({.c = 64, .h = 9, .w = 9, .o = 72})));
+  cases.push_back(half("conv_half_taps_deep", conv_region({.c = 128, .h = 13, .w = 5, .o = 40, .stride = 2})));
+  cases.push_back(half("conv_half_taps_dilated",
+                       conv_region({.n = "2", .c = 64, .h = 7, .w = 6, .o = 24, .pad = 2, .dilation = 2})));
+  cases.push_back(tf32("conv_tf32_taps", conv_region({.c = 32, .h = 6, .w = 7, .o = 24, .kh = 1, .kw = 5, .pad = 2})));
+  const auto add = [&](const char* what, const Conv& conv, const MmaTile& tile) {
+    cases.push_back(half(fmt::format("conv_half_taps_{}_{}x{}", what, tile.m, tile.n), conv_region(conv)));
+    cases.back().schedule = mma_schedule(tile, 3, 8);
+  };
+  add("even", {.c = 32, .h = 12, .w = 11, .o = 72}, {128, 64, 32, 64, 4});
+  add("strided", {.n = "3", .c = 64, .h = 13, .w = 15, .o = 40, .stride = 2}, {128, 64, 32, 64, 4});
+  add("bare", {.c = 64, .h = 9, .w = 14, .o = 136, .pad = 0}, {128, 128, 32, 64, 4});
+}
+
 void add_tf32_schedules(std::vector<CudaCase>& cases) {
   const auto add = [&](const MmaTile& tile, int copies, int vector) {
     cases.push_back({.name = fmt::format("conv_tf32_{}x{}_{}{}_{}", tile.m, tile.n, copies / 2, copies % 2, vector),
@@ -290,7 +307,8 @@ const std::vector<CudaCase>& tensor_core_cases() {
       half("gemm_half", gemm_region("64", 64, 64)),
       half("gemm_half_odd", gemm_region("37", 53, 71)),
       half("gemm_half_8", gemm_region("100", 72, 136)),
-      half("gemm_half_deep", gemm_region("37", 53, 235)),
+      half("gemm_half_deep", gemm_region("37", 53, 811)),
+      half("gemm_half_five", gemm_region("50", 40, 320)),
       half("conv_half_deep", conv_region({.c = 32, .h = 9, .w = 9, .o = 40})),
       half("conv_half_deep_odd", conv_region({.c = 27, .h = 11, .w = 7, .o = 45, .stride = 2})),
       half("gemm_half_untransposed", gemm_region("50", 40, 40, false)),
@@ -328,6 +346,7 @@ const std::vector<CudaCase>& tensor_core_cases() {
   static const std::vector<CudaCase> all = [] {
     std::vector<CudaCase> list = cases;
     add_tensor_core_schedules(list);
+    add_windows_of_whole_steps(list);
     add_tf32_schedules(list);
     return list;
   }();

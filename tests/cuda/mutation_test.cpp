@@ -48,6 +48,7 @@ std::vector<CudaCase> bases() {
                                                "gemm_half_deep",
                                                "conv_half_deep",
                                                "conv_half_deep_odd",
+                                               "conv_half_taps",
                                                "channels",
                                                "sum_long",
                                                "gemm_half_128",
@@ -166,13 +167,16 @@ void add_mutants(size_t base, const cuda::KernelText& kernel, std::vector<Mutant
   each("(stage + kStages - 1) % kStages", "stage", "stage removed from the ring");
   each("fill(t + stage + kStages - 1,", "fill(t + stage + kStages,", "step shifted");
   each("& bit_a)", "& 0u)", "tap lost");
+  each("place<kChunks>(row, chunk + g * kColumns)", "place<kChunks>(row, chunk)", "chunk shifted");
+  each(" + g * kColumns * ", " + g * ", "chunk shifted");
+  each("step / ", "1 + step / ", "tap shifted");
   each("0u;", "~0u;", "tap added");
   each("tap * kDilation", "(tap + 1) * kDilation", "tap shifted");
   each("rows_a[k] +", "rows_a[0] +", "fragment shifted");
   each("rows_b[k] +", "rows_b[0] +", "fragment shifted");
   // coordinates: one further
   static const std::regex coordinate(
-      R"(const (?:int|long long) (a\d+|m|n|k|row|chunk|at|column|element|tap_[ab]|along_[ab]|tile_[kmn])(?:_\d+)? = ([^;]+);)");
+      R"(const (?:int|long long) (a\d+|m|n|k|row|order|chunk|at|column|element|tap_[ab]|along_[ab]|tile_[kmn])(?:_\d+)? = ([^;]+);)");
   for (auto at = std::sregex_iterator(text.begin() + static_cast<std::ptrdiff_t>(body), text.end(), coordinate);
        at != std::sregex_iterator(); ++at)
     add(body + static_cast<size_t>(at->position(2)), static_cast<size_t>(at->length(2)),
