@@ -26,11 +26,12 @@ bool runs_along(const Stage& stage, const Read& read) {
   return !axes.empty() && *axes.rbegin() >= static_cast<int>(stage.domain.size());
 }
 
-bool plain(const Stage& stage, int read) {
-  if (guarded_reads(stage).count(read)) return false;
+/// Whether the element is known before the first reduction is: where it lies may be read, and a guard may leave it out.
+bool keepable(const Stage& stage, int read) {
+  bool known = true;
   for (const IndexExpr& d : stage.reads[static_cast<size_t>(read)].map.dims)
-    if (d.dynamic) return false;
-  return true;
+    if (d.dynamic) d.dynamic.visit([&](const Expr& x) { known &= x.op() != ExprOp::result; });
+  return known;
 }
 
 bool inner_is_reduce(const Stage& stage, const RowAxes& axes) {
@@ -57,7 +58,8 @@ std::string times(int passes) { return passes == 2 ? "twice" : fmt::format("{} t
 
 bool same_element(const Stage& stage, const RowAxes& axes, int here, int along) {
   const Read &result = stage.reads[static_cast<size_t>(here)], &reduced = stage.reads[static_cast<size_t>(along)];
-  if (result.index != reduced.index || guarded_reads(stage).count(here)) return false;
+  const std::set<int> guarded = guarded_reads(stage);
+  if (result.index != reduced.index || guarded.count(here) != guarded.count(along)) return false;
   const auto domain = static_cast<int>(stage.domain.size());
   IndexMap moved = reduced.map;
   for (IndexExpr& d : moved.dims)
@@ -75,9 +77,9 @@ RowReads row_reads(const Stage& stage, const Region& region, const RowAxes& axes
     if (!runs_along(stage, stage.reads[static_cast<size_t>(r)])) continue;
     const int passes = passes_of(stage, axes, row, r);
     row.passes = std::max(row.passes, passes);
-    const bool keepable = plain(stage, r);
-    if (keepable) row.kept.push_back(r);
-    if (passes > 1) (keepable ? row.again : row.anew).push_back(r);
+    const bool kept = keepable(stage, r);
+    if (kept) row.kept.push_back(r);
+    if (passes > 1) (kept ? row.again : row.anew).push_back(r);
   }
   row.bytes = bytes_along(region, row.again);
   return row;
@@ -92,7 +94,7 @@ RowReading row_reading(const Region& region, const std::vector<ParamLayout>& lay
   const RowReads row = row_reads(stage, region, row_axes(stage, layouts));
   if (row.passes <= 1) return {"each row is read once", false};
   const std::string read = fmt::format("each row is read {}: ", times(row.passes));
-  if (!row.anew.empty()) return {read + "every pass evaluates the indices or guards of its elements", true};
+  if (!row.anew.empty()) return {read + "where its elements lie depends on what was reduced", true};
   if (const int64_t kept = typed<RowsSchedule>(schedule).per_thread; kept > 0)
     return {fmt::format("each row is read once and kept in registers, {} elements a thread", kept), false};
   Dim count = 1;

@@ -139,7 +139,7 @@ class Rows {
         for (const auto& [r, name] : kept_) {
           const auto vector = loaded.find(r);
           k_.line(fmt::format("{} = {};", in_register(name),
-                              vector == loaded.end() ? s_.load(r, element) : vector->second));
+                              vector == loaded.end() ? load_inside(r, element) : vector->second));
         }
       });
     });
@@ -171,12 +171,23 @@ class Rows {
       StageText::Point inner = point;
       s_.decode(at, reduce_, inner.env);
       for (const auto& [r, name] : kept_) {
-        const std::string to = k_.text_of(at), from = s_.element(r, inner);
-        k_.line(vector_ == 1 ? fmt::format("{}[{}] = {};", name, to, from)
-                             : copy_text(dtype_of(r), vector_, fmt::format("{} + {}", name, to), "&" + from));
+        const std::string to = k_.text_of(at), from = s_.element(r, inner), guard = guard_of(r, inner);
+        k_.line(vector_ == 1
+                    ? fmt::format("{}[{}] = {};", name, to, guard == "true" ? from : guard + " ? " + from + " : 0")
+                    : copy_text(dtype_of(r), vector_, fmt::format("{} + {}", name, to), "&" + from));
       }
     });
     if (!fits_.empty()) k_.close();
+  }
+
+  /// When the element that `read` takes at `point` exists.
+  std::string guard_of(int read, const StageText::Point& point) {
+    if (!s_.guarded(read)) return "true";
+    const Read& r = s_.stage.reads[static_cast<size_t>(read)];
+    return s_.inside(s_.operand_of(r), r.map, point);
+  }
+  std::string load_inside(int read, const StageText::Point& point) {
+    return s_.load(read, point, guard_of(read, point));
   }
 
   DType dtype_of(int read) const { return s_.operand_of(s_.stage.reads[static_cast<size_t>(read)]).dtype; }
@@ -209,7 +220,7 @@ class Rows {
 
   /// What `here`, standing at `point`, takes instead of loading: of open rows, only where they fit.
   std::string instead(const std::string& kept, int here, const StageText::Point& point) {
-    return fits_.empty() ? kept : fmt::format("({} ? {} : {})", fits_, kept, s_.load(here, point));
+    return fits_.empty() ? kept : fmt::format("({} ? {} : {})", fits_, kept, load_inside(here, point));
   }
 
   std::string reduce(const Reduction& r, const StageText::Point& point) {

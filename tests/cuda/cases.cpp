@@ -123,6 +123,33 @@ std::string masked_text(const std::string& rows, const std::string& n) {
       rows, n);
 }
 
+/// A normalisation behind a concatenation of one row and many: guards say which of both a row takes.
+std::string joined_text(int rows, const std::string& n) {
+  const auto x = [](int r) {
+    return fmt::format("add(select(in{1}, r{1}, select(in{0}, r{0}, 0)), r{2})", r, r + 1, r + 2);
+  };
+  return fmt::format(
+      "region\nparam input f32[2,{0},{2}]\nparam input f32[2,1,{2}]\nparam input f32[{1},{2}]\nparam output "
+      "f32[2,{1},{2}]\nstage row\n  domain [2,{1},{2}]\n  reduce [{2}]\n  read param 0 at [a0, a1 + -1, a3]\n"
+      "  read param 1 at [a0, a1, a3]\n  read param 2 at [a1, a3]\n  read param 0 at [a0, a1 + -1, a2]\n"
+      "  read param 1 at [a0, a1, a2]\n  read param 2 at [a1, a2]\n  reduction sum {3}\n"
+      "  reduction sum abs(sub({3}, mul(s0, 0.01)))\n"
+      "  output param 3 f32[2,{1},{2}] at [a0, a1, a2] = div(sub({4}, mul(s0, 0.01)), s1)\n",
+      rows, rows + 1, n, x(0), x(3));
+}
+
+/// The same of rows that indices choose from a table.
+std::string chosen_text(int rows, const std::string& n) {
+  return fmt::format(
+      "region\nparam input i64[{0}]\nparam input f32[7,{1}]\nparam input f32[{0},{1}]\nparam output f32[{0},{1}]\n"
+      "stage row\n  domain [{0},{1}]\n  reduce [{1}]\n  read param 0 at [a0]\n"
+      "  read param 1 at [`mod(r0:i64, 7:i64)`, a2]\n  read param 2 at [a0, a2]\n"
+      "  read param 1 at [`mod(r0:i64, 7:i64)`, a1]\n  read param 2 at [a0, a1]\n  reduction sum add(r1, r2)\n"
+      "  reduction sum abs(sub(add(r1, r2), mul(s0, 0.01)))\n"
+      "  output param 3 f32[{0},{1}] at [a0, a1] = div(sub(add(r3, r4), mul(s0, 0.01)), s1)\n",
+      rows, n);
+}
+
 /// The sum of |x - reversed x|: rows whose second operand no position of the row has.
 std::string centred_text(int rows, int n) {
   return fmt::format(
@@ -420,6 +447,14 @@ const std::vector<CudaCase>& row_cases() {
        .schedule = {"rows", {{"team", 512}, {"held", 1100}, {"vector", 4}, {"block", 512}}}},
       {"masked_open", masked_text("2", "n"), kLengths},
       {"centred_held", centred_text(2, 9001)},
+      {"joined", joined_text(3, "96")},
+      {"joined_prime", joined_text(2, "131")},
+      {"joined_held", joined_text(1, "8209")},
+      {"joined_open", joined_text(2, "n"), kLengths},
+      half("joined_half", joined_text(2, "200")),
+      {"chosen", chosen_text(5, "96")},
+      {"chosen_held", chosen_text(3, "9001")},
+      {"chosen_open", chosen_text(3, "n"), kLengths},
       {"sum_open", reduce_text("3", "n", "sum", true), kLengths},
       {"max_longest", reduce_text("2", "40009", "max", true)},
       {"softmax_open", softmax_text("3", "n"), kLengths},

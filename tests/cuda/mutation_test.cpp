@@ -57,6 +57,8 @@ std::vector<CudaCase> bases() {
                                                "masked_short_four",
                                                "layer_norm_four",
                                                "softmax_open_short",
+                                               "joined",
+                                               "chosen",
                                                "depthwise_strided_7",
                                                "attention_three_steps_f16",
                                                "attention_bias_per_key_f32",

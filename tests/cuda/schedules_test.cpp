@@ -89,6 +89,15 @@ TEST(Schedules, rows_stay_in_registers_as_long_as_all_their_operands_fit) {
   EXPECT_EQ(kept("rows_of_four_short"), 4) << "as many more threads as it takes";
 }
 
+/// Guards and indices are evaluated once: registers or shared memory hold what they lead to.
+TEST(Schedules, rows_behind_a_gather_or_a_concatenation_are_read_once) {
+  for (const char* name : {"joined", "joined_prime", "joined_held", "joined_half", "chosen", "chosen_held"}) {
+    const KernelSpec spec = spec_of(row_case(name), emulated_target());
+    EXPECT_THAT(cuda::write_kernel(spec, emulated_target()).reading, testing::StartsWith("each row is read once"))
+        << name;
+  }
+}
+
 TEST(Schedules, longer_rows_are_held_in_the_shared_memory_of_the_architecture) {
   const auto held = [](const std::string& name, const char* target) {
     return spec_of(row_case(name), parse_target(target)).schedule.get("held", 0);
