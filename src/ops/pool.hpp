@@ -15,7 +15,9 @@ struct PoolAttrs : WindowAttrs {
     field("ceil_mode", s.ceil_mode);
   }
   /// The resolved spatial axes.
-  std::vector<WindowAxis> window(const Shape& x) const { return resolve_pads(*this, kernel_shape, x, ceil_mode); }
+  std::vector<WindowAxis> window(const Shape& x) const {
+    return resolve_pads(*this, kernel_shape, x, ceil_mode ? LastWindow::beginning : LastWindow::cut);
+  }
 };
 
 struct MaxPool {

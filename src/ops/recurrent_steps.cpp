@@ -153,8 +153,11 @@ std::vector<Tensor> RecurrentSteps::reference(const Attrs& attrs, Tensors in, Pr
   const StepsInDoubles::Results made = steps.run();
   const std::vector<int64_t> sizes = {steps.time, steps.batch, steps.hidden};
   std::vector<Tensor> results;
+  const size_t count = attrs.cell == CellKind::lstm                                ? 2
+                       : attrs.cell == CellKind::gru && !attrs.linear_before_reset ? 3
+                                                                                   : 1;
   for (const std::vector<double>* values : {&made.h, &made.second, &made.third}) {
-    if (values->empty() && values != &made.h) continue;
+    if (results.size() == count) break;  // empty too, where time or batch is 0
     Tensor result(DType::f64, sizes);
     std::copy(values->begin(), values->end(), reals(result));
     results.push_back(rounded(std::move(result), x.dtype()));

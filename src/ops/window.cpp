@@ -1,7 +1,9 @@
 // Padding, output extents and useful taps of sliding windows. Output extents:
 //   explicit    floor((in + begin + end - reach) / stride) + 1,  reach = (kernel - 1) * dilation + 1
 //   ceil_mode   the same with ceil, but a window that would start in the end padding is dropped
-//               (a negative numerator is rounded to 0, as ONNX Runtime does: one window that is cut, or none)
+//   pools       a negative numerator is rounded to 0, as ONNX's inference and ONNX Runtime do: one window that is cut,
+//               or none. Rounded down with strides, that is asked of fixed extents alone: open ones would pay for a
+//               guard in every window, and have to hold one
 //   SAME        ceil(in / stride), the padding follows, the odd one at the end (UPPER) or begin (LOWER)
 #include "ops/window.hpp"
 
@@ -41,9 +43,10 @@ Error no_room(const WindowAxis& w, const Dim& reach, size_t axis) {
               reach.text(), axis, (w.in + w.pad_begin + w.pad_end).text());
 }
 
+constexpr const char* kOrFixed = " (a smaller one that --dim fixes is cut, as ONNX Runtime does)";
 std::string fits_into(size_t axis) { return fmt::format("the window fits into padded axis {}", axis); }
 
-/// In ceil_mode a window need not fit. Checked: how many there are is not negative, and none sees padding alone.
+/// A pool's window need not fit. Checked: how many there are is not negative, and none sees padding alone.
 void check_cut(const WindowAxis& w, const Dim& room, const Dim& reach, size_t axis) {
   const Dim padded = w.in + w.pad_begin + w.pad_end;
   if (room.is_constant() && room.value() <= -2 * w.stride) throw no_room(w, reach, axis);
@@ -52,7 +55,8 @@ void check_cut(const WindowAxis& w, const Dim& room, const Dim& reach, size_t ax
          steps_over ? reach : max(reach + Dim(1 - 2 * w.stride), w.pad_begin + w.pad_end + Dim(1)), fits_into(axis));
 }
 
-WindowAxis resolve_axis(const WindowAttrs& a, int64_t kernel, bool ceil_mode, const Dim& in, size_t i, size_t spatial) {
+WindowAxis resolve_axis(const WindowAttrs& a, int64_t kernel, LastWindow last, const Dim& in, size_t i,
+                        size_t spatial) {
   WindowAxis w{.in = in, .out = 0, .kernel = kernel};
   if (!a.strides.empty()) w.stride = a.strides[i];
   if (!a.dilations.empty()) w.dilation = a.dilations[i];
@@ -71,22 +75,26 @@ WindowAxis resolve_axis(const WindowAttrs& a, int64_t kernel, bool ceil_mode, co
     w.pad_end = a.pads[i + spatial];
   }
   const Dim room = in + w.pad_begin + w.pad_end - reach;
-  w.fits = !ceil_mode || (w.stride == 1 && !(room.is_constant() && room.value() < 0));
-  if (ceil_mode) {
+  const bool cut = last != LastWindow::inside && room.is_constant() && room.value() < 0;
+  w.fits = !cut && (last != LastWindow::beginning || w.stride == 1);
+  if (last == LastWindow::beginning || cut || (last == LastWindow::cut && w.stride == 1))
     check_cut(w, room, reach, i);
+  else if (room.is_constant() && room.value() < 0)
+    throw no_room(w, reach, i);
+  else
+    assume(DimRule::at_least, in + w.pad_begin + w.pad_end, reach,
+           fits_into(i) + (last == LastWindow::cut ? kOrFixed : ""));
+  if (last == LastWindow::beginning)
     w.out = min(ceil_div(room, w.stride) + 1, ceil_div(in + w.pad_begin, w.stride));
-    return w;
-  }
-  if (room.is_constant() && room.value() < 0) throw no_room(w, reach, i);
-  assume(DimRule::at_least, in + w.pad_begin + w.pad_end, reach, fits_into(i));
-  w.out = floor_div(room, w.stride) + 1;
+  else
+    w.out = (cut ? ceil_div(room, w.stride) : floor_div(room, w.stride)) + 1;
   return w;
 }
 
 }  // namespace
 
 std::vector<WindowAxis> resolve_pads(const WindowAttrs& a, const std::vector<int64_t>& kernel, const Shape& x,
-                                     bool ceil_mode) {
+                                     LastWindow last) {
   if (x.rank() < 3) throw fail(E::rank_mismatch, "operand 0 has shape {}; [N, C, spatial...] is expected", x.text());
   const size_t spatial = x.rank() - 2;
   if (kernel.size() != spatial)
@@ -101,7 +109,7 @@ std::vector<WindowAxis> resolve_pads(const WindowAttrs& a, const std::vector<int
           .hint("where this is meant, " + how_to_raise("window_taps"));
   check_auto_pads(a);
   std::vector<WindowAxis> axes;
-  for (size_t i = 0; i < spatial; ++i) axes.push_back(resolve_axis(a, kernel[i], ceil_mode, x[i + 2], i, spatial));
+  for (size_t i = 0; i < spatial; ++i) axes.push_back(resolve_axis(a, kernel[i], last, x[i + 2], i, spatial));
   return axes;
 }
 

@@ -45,10 +45,17 @@ struct WindowAttrs {
   }
 };
 
+/// Where windows end.
+enum class LastWindow {
+  inside,     ///< within the padded input: a convolution
+  cut,        ///< likewise, but a pool's first window takes what there is of a fixed extent smaller than it
+  beginning,  ///< begins within the input and may end behind the padding: a pool in ceil_mode
+};
+
 /// The one place where padding and output extents are computed, for windows of `kernel` over `x` = [N, C, spatial...].
 /// Checks counts and signs (E::bad_attribute) and that the window fits (E::shape_mismatch).
 std::vector<WindowAxis> resolve_pads(const WindowAttrs& attrs, const std::vector<int64_t>& kernel, const Shape& x,
-                                     bool ceil_mode = false);
+                                     LastWindow last = LastWindow::inside);
 
 /// Concrete form for reference kernels.
 struct WindowSizes {

@@ -246,7 +246,8 @@ class Expansion {
     }
     // [time, 2 * batch, hidden] is the same memory, and its parts are views
     Value* both = named(concat(parts, 1), "both");
-    Value* y = time_ == Dim(0) && !batch_.is_constant()  // of no elements nothing follows
+    const bool some = time_.is_constant() && time_.value() > 0;
+    Value* y = !some && !batch_.is_constant()  // of no elements no extent follows
                    ? op("reshape", {both, concat({integers({0, 2}), batch_size(), integers({hidden_})}, 0)})
                    : reshape(both, {0, 2, batch_.is_constant() ? batch_.value() : -1, hidden_});
     return a_.batch_first() ? transpose(y, {2, 0, 1, 3}) : y;

@@ -122,7 +122,9 @@ const Case kCases[] = {
     {"ConvWindow", R"(graph (%x: f32[1,3,h,6]) {
        %w = const rand<1> : f32[8,3,3,3] %y = conv(%x, %w) return %y })"},
     {"MaxPoolWindow", R"(graph (%x: f32[1,3,h,6]) {
-       %y = max_pool(%x) {kernel_shape = [3,3], strides = [2,2]} return %y })"},
+       %y = max_pool(%x) {kernel_shape = [3,3], strides = [1,2]} return %y })"},
+    {"MaxPoolCeil", R"(graph (%x: f32[1,3,h,6]) {
+       %y = max_pool(%x) {kernel_shape = [3,3], strides = [2,2], ceil_mode = true} return %y })"},
     {"BatchNorm", R"(graph (%x: f32[2,c,5]) { %s = const rand<1> : f32[3] %v = const splat<1.5> : f32[3]
        %y = batch_norm(%x, %s, %s, %s, %v) return %y })"},
     {"LayerNorm",
@@ -169,6 +171,22 @@ const Case kCases[] = {
        %y = concat(%x, %u) {axis = 1} return %y })",
      {{2, 3, 4, 5}}},
 };
+
+/// The only rule that an open extent has and a fixed one has not: a window that strides, rounded down, is not cut.
+TEST(OpenPools, HoldAWindowThatAFixedExtentCuts) {
+  const Graph graph = parse_graph(R"(graph (%x: f32[1,3,h,6]) {
+    %y = max_pool(%x) {kernel_shape = [3,3], strides = [2,2]} return %y })",
+                                  ops());
+  const SymbolValues small = {{"h", 2}};
+  try {
+    run_executable(open_executable(graph), random_inputs(graph, {.seed = 3, .symbols = small}));
+    ADD_FAILURE() << "a window was cut";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.diagnostic().name, "shape_mismatch");
+    EXPECT_NE(std::string(error.what()).find("--dim"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(fixed(graph, small)->outputs()[0]->type.shape.text(), "[1,3,1,2]");
+}
 
 INSTANTIATE_TEST_SUITE_P(Operators, OpenDimensions, testing::ValuesIn(kCases), name_of);
 

@@ -17,7 +17,7 @@ bool pool(Drawer& d) {
     strides.push_back(d.one_of<int64_t>({1, 2, 2, 3}));
     begin.push_back(d.chance(0.5) ? 0 : d.between(0, kernel.back() / 2));
     end.push_back(d.chance(0.5) ? begin.back() : d.between(0, kernel.back() / 2));
-    dilations.push_back(d.chance(0.1) ? 2 : 1);
+    dilations.push_back(d.chance(0.1) && 2 * kernel.back() - 1 <= size ? 2 : 1);  // open extents hold a window
   }
   AttrMap attrs{{"kernel_shape", kernel}, {"strides", strides}, {"ceil_mode", d.chance(0.3)}};
   if (d.chance(0.1)) {
