@@ -84,13 +84,21 @@ std::optional<Tensor> narrowed(const Tensor& weights, const Wish& wish) {
   return std::nullopt;
 }
 
+/// A product of one row: its lanes hold outputs, whatever skeleton a group that stands alone would have.
+bool is_one_row(const Node& group) {
+  const Shape& y = group.output()->type.shape;
+  return y.ranked && y.rank() > 0 &&
+         std::count_if(y.dims.begin(), y.dims.end(), [](const Dim& d) { return !(d == Dim(1)); }) <= 1;
+}
+
 /// A kernel of the same kind; products need one of register tiles.
 Legality kind_kept(const ShapeContext& context, const Node& group, bool multiplies) {
   const std::string before = context.skeleton ? context.skeleton(group) : "";
   return [&context, before, multiplies](const Node& trial) -> std::optional<Decline> {
     if (auto why = context.refuses(kPass, trial)) return why;
     const std::string after = context.skeleton ? context.skeleton(trial) : "";
-    if (after != before)
+    const bool tiles = after == "contraction" && is_one_row(trial);
+    if (after != before && !tiles)
       return Decline{"no_gain", fmt::format("its kernel would be {} instead of {}", after, before), {}};
     if (multiplies && context.skeleton && after != "contraction" && after != "chain")
       return Decline{"no_kernel", "its kernel does not widen weights", {}};

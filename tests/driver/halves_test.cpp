@@ -200,6 +200,19 @@ TEST(NarrowWeights, StayF32WhereF16WouldMakeThemInfinite) {
   EXPECT_THAT(weights_of(c), testing::Each(DType::f32));
 }
 
+/// Alone the product of one row would have lanes of pixels; as it stands, lanes are outputs.
+TEST(NarrowWeights, OfAClassifierBehindItsPoolToo) {
+  const Compilation c = compiled(R"(graph (%x: f32[1,320,7,7]) {
+    %p = global_average_pool(%x) %f = flatten(%p) %w = const rand<1> : f32[1000,320] %b = const rand<2> : f32[1000]
+    %y = gemm(%f, %w, %b) {transB = true} return %y })",
+                                 asking({"f16"}), "host");
+  const auto told = of_pass(c.verdicts, "narrow-weights");
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_FALSE(told[0].refused) << told[0].refused->message;
+  EXPECT_EQ(count_of(c, "contraction"), 1);
+  expect_proven(c);
+}
+
 TEST(NarrowWeights, LoseNothingForTheLeastMemory) {
   CompilationOptions options;
   options.algorithms.least_memory = true;
