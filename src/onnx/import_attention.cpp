@@ -12,7 +12,7 @@
 #include <limits>
 
 #include "base/fail.hpp"
-#include "onnx/import_spelled.hpp"
+#include "onnx/attention_parts.hpp"
 
 namespace opfuse::onnx {
 namespace {
@@ -54,44 +54,12 @@ Attributes read_attributes(NodeImport& n) {
   return a;
 }
 
-/// [batch, heads, sequence, size], cut from [batch, sequence, heads * size] where need be.
-Value* heads_of(Speller& s, Value* x, int64_t heads, const char* attribute) {
-  const Shape& shape = x->type.shape;
-  if (!shape.ranked) throw fail(E::unsupported_op, "the rank of an operand is not known");
-  if (shape.rank() == 4) return x;
-  if (shape.rank() != 3)
-    throw fail(E::shape_mismatch, "an operand is {}; three or four dimensions are expected", shape.text());
-  if (heads <= 0) throw fail(E::bad_attribute, "{} is {}; operands of three dimensions need it", attribute, heads);
-  const auto hidden = shape[2].constant();
-  if (!hidden) throw fail(E::unsupported_op, "the last dimension of {} is not known", shape.text());
-  if (*hidden % heads != 0)
-    throw fail(E::bad_attribute, "{} is {}, which does not divide {}", attribute, heads, *hidden);
-  return s.transpose(s.reshape(x, {0, 0, heads, *hidden / heads}), {0, 2, 1, 3});
-}
-
-int64_t known(const Value* x, size_t axis, const char* what) {
-  const Shape& shape = x->type.shape;
-  const auto size = shape.ranked && axis < shape.rank() ? shape[axis].constant() : std::nullopt;
-  if (!size) throw fail(E::unsupported_op, "the {} of {} is not known", what, x->type.shape.text());
-  return *size;
-}
-
 /// Every head `times` times: [b, h, s, d] -> [b, h, 1, s, d] -> [b, h, times, s, d] -> [b, h * times, s, d]
 Value* repeated_heads(Speller& s, Value* x, int64_t times) {
   if (times == 1) return x;
-  const int64_t heads = known(x, 1, "number of heads"), size = known(x, 3, "size of a head");
+  const int64_t heads = known_size(x, 1, "number of heads"), size = known_size(x, 3, "size of a head");
   Value* wide = s.op("expand", {s.unsqueeze(x, 2), s.integers({1, 1, times, 1, 1})});
   return s.reshape(wide, {0, heads * times, -1, size});
-}
-
-/// 0 where query i may see key j, that is j <= i + past, else -inf.
-Value* causal_bias(Speller& s, Value* q, Value* k, Value* past, DType dtype) {
-  Value* sizes = s.concat({s.size_of(q, 2), s.size_of(k, 2)}, 0);
-  Value* all = s.op("constant_of_shape", {sizes}, {{"value", 1.0}, {"dtype", DType::boolean}});
-  std::vector<Value*> operands{all};
-  if (past) operands.push_back(s.reshape(s.size_of(past, 2), {}));
-  Value* seen = s.op("trilu", std::move(operands), {{"upper", false}});
-  return s.op("where", {seen, s.number(0, dtype), s.number(-kInfinity, dtype)});
 }
 
 /// Positions of queries and keys against each other: what hides keys beside a plain causal mask.
@@ -178,7 +146,7 @@ Operands read_operands(NodeImport& n, Speller& s, const Attributes& a) {
 }
 
 int64_t heads_per_key(const Operands& o) {
-  const int64_t q = known(o.q, 1, "number of heads"), k = known(o.k, 1, "number of heads");
+  const int64_t q = known_size(o.q, 1, "number of heads"), k = known_size(o.k, 1, "number of heads");
   if (k <= 0 || q % k != 0) throw fail(E::bad_attribute, "{} heads of keys do not divide {} of queries", k, q);
   return q / k;
 }
@@ -199,7 +167,7 @@ std::vector<Value*> import_attention(NodeImport& n) {
   const Operands o = read_operands(n, s, a);
   const int64_t times = heads_per_key(o);
   const DType dtype = o.q->type.dtype;
-  const double scale = a.has_scale ? a.scale : 1 / std::sqrt(static_cast<double>(known(o.q, 3, "size of a head")));
+  const double scale = a.has_scale ? a.scale : 1 / std::sqrt(static_cast<double>(known_size(o.q, 3, "size of a head")));
   Value* keys = s.transpose(repeated_heads(s, o.k, times), {0, 1, 3, 2});
   Value* raw = s.op("matmul", {scaled(s, o.q, std::sqrt(scale)), scaled(s, keys, std::sqrt(scale))});
   Value* soft = capped(s, raw, a.softcap);
@@ -219,7 +187,7 @@ std::vector<Value*> import_attention(NodeImport& n) {
   Value* y = s.op("matmul", {weights, repeated_heads(s, o.v, times)});
   if (n.required(0)->type.shape.rank() == 3)
     y = s.reshape(s.transpose(y, {0, 2, 1, 3}),
-                  {0, 0, known(o.q, 1, "number of heads") * known(o.v, 3, "size of a head")});
+                  {0, 0, known_size(o.q, 1, "number of heads") * known_size(o.v, 3, "size of a head")});
   Value* const stages[] = {raw, soft, scores, weights};
   std::vector<Value*> results{y, o.k, o.v, stages[a.output_mode]};
   results.resize(std::max<size_t>(1, n.output_count()));

@@ -98,6 +98,23 @@ std::vector<Value*> import_qgemm(NodeImport& node);
 std::vector<Value*> import_matmul_integer_to_float(NodeImport& node);
 std::vector<Value*> import_dynamic_quantize_matmul(NodeImport& node);
 
+std::vector<Value*> import_contrib_gelu(NodeImport& node);  // import_contrib_fused.cpp
+std::vector<Value*> import_bias_gelu(NodeImport& node);
+std::vector<Value*> import_fast_gelu(NodeImport& node);
+std::vector<Value*> import_quick_gelu(NodeImport& node);
+std::vector<Value*> import_fused_matmul(NodeImport& node);
+std::vector<Value*> import_fused_gemm(NodeImport& node);
+std::vector<Value*> import_fused_conv(NodeImport& node);
+std::vector<Value*> import_skip_layer_norm(NodeImport& node);
+std::vector<Value*> import_skip_rms_norm(NodeImport& node);
+std::vector<Value*> import_simplified_layer_norm(NodeImport& node);
+std::vector<Value*> import_embed_layer_norm(NodeImport& node);
+
+std::vector<Value*> import_contrib_attention(NodeImport& node);  // import_contrib_attention.cpp
+std::vector<Value*> import_multi_head_attention(NodeImport& node);
+
+std::vector<Value*> import_matmul_nbits(NodeImport& node);  // import_packed_weights.cpp
+
 std::vector<Value*> import_dft(NodeImport& node);  // import_signal.cpp
 std::vector<Value*> import_stft(NodeImport& node);
 std::vector<Value*> import_hann_window(NodeImport& node);

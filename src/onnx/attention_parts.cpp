@@ -1,0 +1,39 @@
+#include "onnx/attention_parts.hpp"
+
+#include <limits>
+
+#include "base/fail.hpp"
+
+namespace opfuse::onnx {
+
+Value* heads_of(Speller& s, Value* x, int64_t heads, const char* attribute) {
+  const Shape& shape = x->type.shape;
+  if (!shape.ranked) throw fail(E::unsupported_op, "the rank of an operand is not known");
+  if (shape.rank() == 4) return x;
+  if (shape.rank() != 3)
+    throw fail(E::shape_mismatch, "an operand is {}; three or four dimensions are expected", shape.text());
+  if (heads <= 0) throw fail(E::bad_attribute, "{} is {}; operands of three dimensions need it", attribute, heads);
+  const auto hidden = shape[2].constant();
+  if (!hidden) throw fail(E::unsupported_op, "the last dimension of {} is not known", shape.text());
+  if (*hidden % heads != 0)
+    throw fail(E::bad_attribute, "{} is {}, which does not divide {}", attribute, heads, *hidden);
+  return s.transpose(s.reshape(x, {0, 0, heads, *hidden / heads}), {0, 2, 1, 3});
+}
+
+int64_t known_size(const Value* x, size_t axis, const char* what) {
+  const Shape& shape = x->type.shape;
+  const auto size = shape.ranked && axis < shape.rank() ? shape[axis].constant() : std::nullopt;
+  if (!size) throw fail(E::unsupported_op, "the {} of {} is not known", what, x->type.shape.text());
+  return *size;
+}
+
+Value* causal_bias(Speller& s, Value* q, Value* k, Value* past, DType dtype) {
+  Value* sizes = s.concat({s.size_of(q, 2), s.size_of(k, 2)}, 0);
+  Value* all = s.op("constant_of_shape", {sizes}, {{"value", 1.0}, {"dtype", DType::boolean}});
+  std::vector<Value*> operands{all};
+  if (past) operands.push_back(s.reshape(s.size_of(past, 2), {}));
+  Value* seen = s.op("trilu", std::move(operands), {{"upper", false}});
+  return s.op("where", {seen, s.number(0, dtype), s.number(-std::numeric_limits<double>::infinity(), dtype)});
+}
+
+}  // namespace opfuse::onnx
