@@ -6,6 +6,9 @@
 
 namespace opfuse {
 
+/// Instructions of a function's code (cpu/emit/math), those of exp being 1.
+double weight_of_function(ExprOp op);
+
 /// Cycles of one core for a vector of f32. A quotient that is computed with the function below it costs next to
 /// nothing.
 double cost_of_op(const Expr& e, const VectorCosts& costs);

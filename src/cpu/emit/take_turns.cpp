@@ -9,6 +9,7 @@ namespace {
 
 constexpr size_t kUnderWay = 10;
 constexpr size_t kUnderWayBehind = 2;
+constexpr size_t kMostLag = 12;  // instructions: a core sees some hundreds of them, a long chain has thousands
 
 using Chain = std::vector<llvm::Instruction*>;
 
@@ -29,11 +30,15 @@ std::vector<Chain> emit_chains(Kernel& k, size_t count, const std::function<void
   return chains;
 }
 
-/// Each chain a part of its length behind the one before.
-Chain staggered(const std::vector<Chain>& chains, size_t under_way) {
+size_t longest_of(const std::vector<Chain>& chains) {
   size_t longest = 0;
   for (const Chain& chain : chains) longest = std::max(longest, chain.size());
-  const size_t lag = std::max<size_t>(1, longest / under_way);
+  return longest;
+}
+
+/// Each chain so many instructions behind the one before.
+Chain staggered(const std::vector<Chain>& chains, size_t lag) {
+  const size_t longest = longest_of(chains);
   Chain order;
   for (size_t time = 0; time < longest + lag * chains.size(); ++time)
     for (size_t i = 0; i < chains.size() && i * lag <= time; ++i)
@@ -45,8 +50,8 @@ Chain staggered(const std::vector<Chain>& chains, size_t under_way) {
 
 void take_turns(Kernel& k, size_t count, const std::function<void(size_t)>& emit) {
   const std::vector<Chain> chains = emit_chains(k, count, emit);
-  for (llvm::Instruction* step : staggered(chains, kUnderWay))
-    step->moveBefore(*step->getParent(), step->getParent()->end());
+  const size_t lag = std::clamp<size_t>(longest_of(chains) / kUnderWay, 1, kMostLag);
+  for (llvm::Instruction* step : staggered(chains, lag)) step->moveBefore(*step->getParent(), step->getParent()->end());
 }
 
 void take_turns_behind(Kernel& k, llvm::Instruction* first, size_t count, const std::function<void(size_t)>& emit) {
@@ -54,7 +59,8 @@ void take_turns_behind(Kernel& k, llvm::Instruction* first, size_t count, const 
   Chain others;
   if (first->getParent() == block)
     for (auto at = std::next(first->getIterator()); at != block->end(); ++at) others.push_back(&*at);
-  const Chain steps = staggered(emit_chains(k, count, emit), kUnderWayBehind);
+  const std::vector<Chain> chains = emit_chains(k, count, emit);
+  const Chain steps = staggered(chains, std::max<size_t>(1, longest_of(chains) / kUnderWayBehind));
   for (size_t i = 0, moved = 0; i < others.size(); ++i)
     for (; moved < steps.size() && moved * others.size() <= i * steps.size(); ++moved)
       steps[moved]->moveBefore(others[i]);

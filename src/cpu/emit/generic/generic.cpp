@@ -7,6 +7,9 @@
 // Horizontal reductions take several neighbouring rows at once: their chains overlap and their lanes are combined
 // together (row_reductions.cpp).
 //
+// What a pass over a row computes as an earlier one did rests in the result (resting_row.cpp). A stage that chooses
+// between operands along an axis, as a concatenation does, is several nests, one after the other.
+//
 // Lanes run along the axis that is contiguous in the output and in most operands. Blocks with padding
 // must have their axis as the lane axis, so that padding lanes can be written.
 #include <algorithm>
@@ -14,10 +17,13 @@
 
 #include "base/fail.hpp"
 #include "cpu/emit/emitters.hpp"
+#include "cpu/emit/generic/resting_row.hpp"
 #include "cpu/emit/generic/row_reductions.hpp"
+#include "cpu/emit/generic/segments.hpp"
 #include "cpu/emit/generic/turned.hpp"
 #include "cpu/emit/nest.hpp"
 #include "cpu/emit/take_turns.hpp"
+#include "kernel/choice_pieces.hpp"
 #include "kernel/reads.hpp"
 #include "region/dependence.hpp"
 
@@ -28,15 +34,22 @@ constexpr int64_t kTileBytes = 24 << 10;  // rows at once stay in L1 from one re
 constexpr size_t kCheapReduction = 12;    // nodes: beyond, a row has enough work of its own
 constexpr int kFewLanes = 4;              // a quarter of a vector
 constexpr int64_t kUnrolledTrips = 8;     // of the lane axis, where elements differ by their place
-constexpr int64_t kVectorsAtOnce = 4;     // of maps with functions: long chains of operations, which take turns
+constexpr int64_t kWholeTurns = 8;
+constexpr int64_t kStrip = 32;  // vectors of a strip: 2 kB
 
 class Generic {
  public:
-  explicit Generic(Kernel& k)
-      : k_(k), s_(k, 0), domain_(static_cast<int>(s_.stage.domain.size())), reductions_(k_, s_, plan_) {
+  /// Of the region's stage, or one made of it, which must outlive this.
+  Generic(Kernel& k, const Stage& stage)
+      : k_(k), s_(k, stage, 0), domain_(static_cast<int>(s_.stage.domain.size())), reductions_(k_, s_, plan_) {
     s_.jumps = true;
   }
-  void emit();
+  void choose();
+  /// Where the choices of a stage are cut into pieces: along whole vectors and blocks.
+  bool cuts(const ChoiceCut& cut) const;
+  void emit() { emit(work()); }
+  void emit(const Dim& work);
+  Dim work() const;
 
  private:
   Kernel& k_;
@@ -52,7 +65,6 @@ class Generic {
   LaneShape read_shape(int i, int axis, int width) const;
   int read_score(const std::set<int>& reads, int axis, int width) const;
   int output_score(int axis, int width) const;
-  void choose();
   void choose_lane_axis(const std::vector<bool>& row_axis, const std::set<int>& reduced, const std::set<int>& all);
   bool unrolls(int axis) const;
   std::vector<Level> levels(const std::vector<int>& axes) const;
@@ -60,9 +72,12 @@ class Generic {
     return axis < domain_ ? s_.stage.domain[static_cast<size_t>(axis)]
                           : s_.stage.reduce[static_cast<size_t>(axis - domain_)];
   }
-  Dim work() const;
+  void emit_rows(const Dim& work);
+  bool emit_segments(const Dim& work);
+  void store_strip(const Env& env, std::vector<StageEmitter>& segments);
   int64_t rows_at_once() const;
   int64_t vectors_at_once() const;
+  int64_t strip() const;
   void store(const std::vector<StageEmitter::Point>& points);
 };
 
@@ -203,7 +218,17 @@ int64_t Generic::rows_at_once() const {
 int64_t Generic::vectors_at_once() const {
   if (!s_.stage.reductions.empty() || plan_.lane_axis < 0 || plan_.rows.back() != plan_.lane_axis) return 1;
   if (!has_long_epilogue(s_.stage) || s_.clips() || unrolls(plan_.lane_axis)) return 1;
-  return extent(plan_.lane_axis).constant().value_or(0) < kVectorsAtOnce * plan_.width ? 1 : kVectorsAtOnce;
+  int64_t vectors = 0;
+  for (const StageOutput& o : s_.stage.outputs)
+    vectors = std::max(vectors, vectors_in_turns(o.value, k_.target.vector_registers));
+  const int64_t trips = extent(plan_.lane_axis).constant().value_or(0) / plan_.width;
+  return vectors > trips ? (vectors / 2 > trips ? 1 : vectors / 2) : vectors;
+}
+
+/// Vectors of a strip that segments go over: whole turns of all of them, which are 4 or 8.
+int64_t Generic::strip() const {
+  const int64_t trips = extent(plan_.lane_axis).constant().value_or(0) / plan_.width;
+  return std::min(kStrip, trips / kWholeTurns * kWholeTurns);
 }
 
 /// Elements differ by their place along the lane axis (halves of a rotary embedding, borders), in few vectors: each of
@@ -246,10 +271,64 @@ void Generic::store(const std::vector<StageEmitter::Point>& points) {
   for (size_t i = 0; i < points.size(); ++i) one(i);
 }
 
-void Generic::emit() {
-  choose();
+bool Generic::cuts(const ChoiceCut& cut) const {
+  const int64_t block = std::max<int64_t>(output_block(cut.axis), 1);
+  const bool lanes = cut.axis == plan_.lane_axis;
+  if (lanes && unrolls(cut.axis)) return false;
+  const int64_t multiple = std::lcm(block, lanes ? int64_t{plan_.width} : 1);
+  return std::all_of(cut.ends.begin(), cut.ends.end() - 1, [&](int64_t at) { return at % multiple == 0; });
+}
+
+void Generic::emit(const Dim& work) {
+  if (const auto resting = find_resting_row(k_, s_, plan_)) {
+    Generic made(k_, resting->stage);
+    made.plan_ = plan_;
+    const Operand place = made.s_.outputs[resting->output];
+    if (resting->finished) made.s_.outputs[resting->output].base = nullptr;
+    made.reductions_.also([&](size_t reduction, const Env& env, ExprEmitter& point) {
+      if (static_cast<int>(reduction) != resting->reduction) return;
+      Value* value = k_.splat(point.emit(resting->value, DType::f32), env.width);
+      cpu::store(k_, place, address_of(k_, place, resting->map, env, nullptr), env, value);
+    });
+    return made.emit_rows(work);
+  }
+  emit_rows(work);
+}
+
+/// Loops over a strip, one after the other.
+void Generic::store_strip(const Env& env, std::vector<StageEmitter>& segments) {
+  for (StageEmitter& segment : segments) {
+    const Expr& value = segment.stage.outputs[0].value;
+    const int64_t turns = std::min(vectors_in_turns(value, k_.target.vector_registers), env.tile);
+    k_.loop(k_.i64(0), k_.i64(env.tile), turns, [&](Value* i) {
+      Env first = env;
+      AxisValue& axis = first.axes.at(static_cast<size_t>(plan_.lane_axis));
+      axis.base = k_.add(axis.base, k_.mul(i, k_.i64(plan_.width)));
+      std::vector<StageEmitter::Point> points;
+      for (int64_t v = 0; v < turns; ++v) points.push_back({reductions_.row_of(first, static_cast<size_t>(v)), {}});
+      segment.store_outputs(points);
+    });
+  }
+}
+
+bool Generic::emit_segments(const Dim& work) {
+  if (plan_.tile == 1 || !s_.stage.reductions.empty() || !plan_.inner.empty()) return false;
+  const std::vector<Stage> stages = segments_of(k_, s_);
+  if (stages.empty() || strip() == 0) return false;
+  std::vector<StageEmitter> segments;
+  for (const Stage& stage : stages) segments.emplace_back(k_, stage, 0).jumps = true;
+  std::vector<Level> outer = levels(plan_.rows);
+  outer.back().tile = strip();
+  Env first = s_.fresh_env(plan_.width);
+  first.block = plan_.lane_block;
+  Nest(k_, std::move(outer), plan_.width).emit_parts(first, work, [&](const Env& env) { store_strip(env, segments); });
+  return true;
+}
+
+void Generic::emit_rows(const Dim& work) {
+  if (emit_segments(work)) return;
   if (const auto turned = find_turned(s_, plan_.lane_axis, plan_.lane_block, plan_.width))
-    return emit_turned(k_, s_, *turned, memory_order());
+    return emit_turned(k_, s_, *turned, memory_order(), work);
   std::vector<Level> outer = levels(plan_.rows);
   if (plan_.tile > 1) outer.back().tile = plan_.tile;
   Nest rows(k_, std::move(outer), plan_.width);
@@ -257,7 +336,7 @@ void Generic::emit() {
   const bool vertical = std::find(plan_.rows.begin(), plan_.rows.end(), plan_.lane_axis) != plan_.rows.end();
   Env first = s_.fresh_env(vertical ? plan_.width : 1);
   if (vertical) first.block = plan_.lane_block;
-  rows.emit_parts(first, work(), [&](const Env& env) {
+  rows.emit_parts(first, work, [&](const Env& env) {
     const RowReductions::Results results = reductions_.reduce(env);
     Env start = env;
     start.width = plan_.width;
@@ -271,8 +350,49 @@ void Generic::emit() {
   });
 }
 
+/// Each piece is cut into parts as the whole would be; a part does its share of all of them.
+void emit_pieces(Kernel& k, const std::vector<Stage>& pieces, const Dim& work) {
+  Dim most = 1;
+  for (const Stage& piece : pieces) {
+    llvm::BasicBlock* before = k.b.GetInsertBlock();
+    auto* begin = llvm::BasicBlock::Create(k.context(), "piece", k.function);
+    auto* after = llvm::BasicBlock::Create(k.context(), "pieces", k.function);
+    k.b.SetInsertPoint(begin);
+    Generic nest(k, piece);
+    nest.choose();
+    nest.emit(work);
+    k.b.CreateBr(after);
+    k.b.SetInsertPoint(before);
+    k.b.CreateCondBr(k.b.CreateICmpSLT(k.part, k.dim(k.parts)), begin, after);
+    k.b.SetInsertPoint(after);
+    most = max(most, k.parts);
+  }
+  k.parts = most;
+}
+
+std::vector<Stage> pieces_of(Kernel& k, const Stage& stage, const Generic& whole) {
+  const auto cut = cut_of_choices(k.spec.region, stage);
+  std::vector<Stage> pieces;
+  if (!cut || !whole.cuts(*cut)) return pieces;
+  for (size_t i = 0; i < cut->pieces(); ++i) {
+    auto piece = piece_of(k.spec.region, stage, cut->axis, cut->ends[i], cut->ends[i + 1]);
+    if (!piece) return {};
+    pieces.push_back(std::move(*piece));
+  }
+  return pieces;
+}
+
+void emit_whole(Kernel& k) {
+  const Stage& stage = k.spec.region.stages.at(0);
+  Generic whole(k, stage);
+  whole.choose();
+  const std::vector<Stage> pieces = pieces_of(k, stage, whole);
+  if (pieces.empty()) return whole.emit();
+  emit_pieces(k, pieces, whole.work());
+}
+
 }  // namespace
 
-void emit_generic(Kernel& k) { Generic(k).emit(); }
+void emit_generic(Kernel& k) { emit_whole(k); }
 
 }  // namespace opfuse::cpu

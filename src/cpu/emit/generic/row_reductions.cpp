@@ -111,7 +111,8 @@ std::vector<ExprEmitter> RowReductions::emit_points(const Reduction& r, const st
   return emitters;
 }
 
-void RowReductions::reduce_one(const Reduction& r, const Env& env, Results& results) {
+void RowReductions::reduce_one(size_t index, const Env& env, Results& results) {
+  const Reduction& r = s_.stage.reductions[index];
   const bool horizontal = plan_.reduce_lane >= 0;
   const int width = horizontal ? plan_.reduce_width : env.width;
   std::vector<int> axes;
@@ -133,6 +134,7 @@ void RowReductions::reduce_one(const Reduction& r, const Env& env, Results& resu
       Value* before = k_.b.CreateLoad(start->getType(), acc);
       Value* mask = horizontal ? point.env.mask : nullptr;
       k_.b.CreateStore(accumulate(k_, r, r.value, before, emitters[i], mask), acc);
+      if (stored_) stored_(index, row_of(point.env, i % sums.size()), emitters[i]);
     }
   };
   if (is_window())
@@ -165,7 +167,7 @@ Env RowReductions::row_of(const Env& env, size_t row) const {
 
 RowReductions::Results RowReductions::reduce(const Env& env) {
   Results results(static_cast<size_t>(env.tile));
-  for (const Reduction& r : s_.stage.reductions) reduce_one(r, env, results);
+  for (size_t r = 0; r < s_.stage.reductions.size(); ++r) reduce_one(r, env, results);
   return results;
 }
 

@@ -1,6 +1,7 @@
 // What rows of the plain nest are reduced to, and how the nest is laid out for that.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "cpu/emit/stage.hpp"
@@ -26,6 +27,10 @@ class RowReductions {
   RowReductions(Kernel& k, StageEmitter& stage, const NestPlan& plan)
       : k_(k), s_(stage), plan_(plan), domain_(static_cast<int>(stage.stage.domain.size())) {}
 
+  /// Called at each point of a reduction, when its value is emitted.
+  using Stored = std::function<void(size_t reduction, const Env& env, ExprEmitter& point)>;
+  void also(Stored stored) { stored_ = std::move(stored); }
+
   using Results = std::vector<std::vector<Value*>>;  ///< of the reductions, by row of the tile
   Results reduce(const Env& env);
   /// The place of a row, or vector, of the tile at `env`.
@@ -36,6 +41,7 @@ class RowReductions {
   StageEmitter& s_;
   const NestPlan& plan_;
   int domain_;
+  Stored stored_;
 
   /// A point of the reduction, some lanes masked in `env` or none.
   struct Point {
@@ -45,7 +51,7 @@ class RowReductions {
   /// Neighbours that are emitted together: each the next chain's.
   using Body = std::function<void(const std::vector<Point>&)>;
   const Dim& extent(int axis) const { return s_.stage.reduce[static_cast<size_t>(axis - domain_)]; }
-  void reduce_one(const Reduction& r, const Env& env, Results& results);
+  void reduce_one(size_t index, const Env& env, Results& results);
   bool is_window() const;
   void unroll_window(const Env& env, const Body& body);
   void loops(size_t index, const std::vector<int>& axes, Env env, const Body& body);

@@ -30,14 +30,12 @@ class TurnedEmitter {
  public:
   TurnedEmitter(Kernel& k, StageEmitter& s, const Turned& turned) : k_(k), s_(s), t_(turned) {}
 
-  void emit(const std::vector<int>& order) {
+  void emit(const std::vector<int>& order, const Dim& work) {
     std::vector<Level> levels;
     for (int axis : order)
       if (axis != t_.across && axis != t_.along) levels.push_back({axis, false, extent(axis), 1, 1, false});
     levels.push_back({t_.across, false, ceil_div(extent(t_.across), t_.width), 1, 1, false});
     levels.push_back({t_.along, true, extent(t_.along), t_.block, 1, false});
-    Dim work = 1;
-    for (const Dim& d : s_.stage.domain) work = work * d;
     Env first = s_.fresh_env(t_.width);
     first.block = t_.block;
     Nest(k_, std::move(levels), t_.width).emit_parts(first, work, [&](const Env& env) { square(env); });
@@ -131,8 +129,8 @@ std::optional<Turned> find_turned(const StageEmitter& s, int along, int64_t bloc
   return best.reads.empty() ? std::nullopt : std::optional(best);
 }
 
-void emit_turned(Kernel& k, StageEmitter& s, const Turned& turned, const std::vector<int>& order) {
-  TurnedEmitter(k, s, turned).emit(order);
+void emit_turned(Kernel& k, StageEmitter& s, const Turned& turned, const std::vector<int>& order, const Dim& work) {
+  TurnedEmitter(k, s, turned).emit(order, work);
 }
 
 }  // namespace opfuse::cpu

@@ -17,7 +17,7 @@ struct Turned {
 /// Nothing where no operand is worth turning.
 std::optional<Turned> find_turned(const StageEmitter& stage, int along, int64_t block, int width);
 
-/// `order`: domain axes from the outermost in memory.
-void emit_turned(Kernel& k, StageEmitter& stage, const Turned& turned, const std::vector<int>& order);
+/// `order`: domain axes from the outermost in memory; `work` decides the number of parts.
+void emit_turned(Kernel& k, StageEmitter& stage, const Turned& turned, const std::vector<int>& order, const Dim& work);
 
 }  // namespace opfuse::cpu

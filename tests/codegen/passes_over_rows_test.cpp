@@ -1,0 +1,127 @@
+// What the plain nest does not compute twice, and how it is cut: choices along an axis into pieces, long chains of
+// functions into loops over strips, rows that rest in their result from one pass to the next.
+#include "codegen/regions.hpp"
+#include "codegen/run_kernel.hpp"
+#include "kernel/choice_pieces.hpp"
+
+namespace opfuse::test {
+namespace {
+
+/// f(x, z) side by side along channels, and something of both behind it.
+std::string concat(const std::string& n, int first, int second, int h, int w, const std::string& behind,
+                   const std::string& of_first = "r0", const std::string& of_second = "r1") {
+  const auto shape = [&](int c) { return fmt::format("[{},{},{},{}]", n, c, h, w); };
+  const std::string joined = fmt::format("select(in0, {}, {})", of_first, of_second);
+  return fmt::format(
+      "region\nparam input f32{}\nparam input f32{}\nparam output f32{}\nstage map\n  domain {}\n"
+      "  read param 0 at [a0, a1, a2, a3]\n  read param 1 at [a0, a1 + -{}, a2, a3]\n"
+      "  output param 2 f32{} at [a0, a1, a2, a3] = {}\n",
+      shape(first), shape(second), shape(first + second), shape(first + second), first, shape(first + second),
+      fmt::format(fmt::runtime(behind), joined));
+}
+
+/// A softmax over the last axis of two tensors side by side, and where each point stands.
+const std::string kRowsOfConcat = R"(region
+param input f32[3,19]
+param input f32[5,19]
+param output f32[8,19]
+stage row
+  domain [8,19]
+  reduce [19]
+  read param 0 at [a0, a2]
+  read param 1 at [a0 + -3, a2]
+  read param 0 at [a0, a1]
+  read param 1 at [a0 + -3, a1]
+  reduction max select(in0, r0, r1)
+  reduction sum exp(sub(select(in0, r0, r1), s0))
+  output param 2 f32[8,19] at [a0, a1] = add(div(exp(sub(select(in2, r2, r3), s0)), s1), cast<f32>(i0))
+)";
+
+std::string add_norm(const std::string& n, int c) {
+  return fmt::format(
+      "region\nparam input f32[{0},{1}]\nparam input f32[{0},{1}]\nparam output f32[{0},{1}]\n"
+      "param output f32[{0},{1}]\nstage row\n  domain [{0},{1}]\n  reduce [{1}]\n  read param 0 at [a0, a2]\n"
+      "  read param 1 at [a0, a2]\n  read param 0 at [a0, a1]\n  read param 1 at [a0, a1]\n"
+      "  reduction sum add(r0, r1)\n  reduction sum t0 = sub(add(r0, r1), div(s0, {1})); mul(t0, t0)\n"
+      "  output param 2 f32[{0},{1}] at [a0, a1] = add(r2, r3)\n"
+      "  output param 3 f32[{0},{1}] at [a0, a1] = mul(sub(add(r2, r3), div(s0, {1})), reciprocal(sqrt(add(s1, "
+      "0.01))))\n",
+      n, c);
+}
+
+/// The first value is read again behind everything: where it lies the result may lie.
+const std::string kReadAgain = R"(region
+param input f32[4,37]
+param output f32[4,37]
+stage row
+  domain [4,37]
+  reduce [37]
+  read param 0 at [a0, a2]
+  read param 0 at [a0, a1]
+  reduction sum exp(r0)
+  output param 1 f32[4,37] at [a0, a1] = mul(r1, div(exp(r1), s0))
+)";
+
+std::string functions(const std::string& n, int c, int count, const std::string& last = "{}") {
+  std::string value = "r0";
+  const std::string laws[] = {"tanh({})", "sin({})", "exp(neg(abs({})))", "div(1, add(1, exp({})))"};
+  for (int i = 0; i < count; ++i) value = fmt::format(fmt::runtime(laws[i % 4]), value);
+  value = fmt::format(fmt::runtime(last), value);
+  return fmt::format(
+      "region\nparam input f32[{0},{1}]\nparam output f32[{0},{1}]\nstage map\n  domain [{0},{1}]\n"
+      "  read param 0 at [a0, a1]\n  output param 1 f32[{0},{1}] at [a0, a1] = {2}\n",
+      n, c, value);
+}
+
+const std::vector<SymbolValues> kBatches = {{{"n", 1}}, {{"n", 3}}};
+const std::string kBlocks = "0123/1:16";
+
+const std::vector<Case> kCases = {
+    {.name = "concat_of_two", .region = concat("2", 5, 7, 3, 4, "{}")},
+    {.name = "concat_to_blocks", .region = concat("1", 16, 32, 7, 5, "max({}, 0)"), .layouts = {"", "", kBlocks}},
+    {.name = "concat_to_ragged_blocks",
+     .region = concat("n", 16, 9, 7, 5, "{}"),
+     .layouts = {"", "", kBlocks},
+     .bindings = kBatches},
+    {.name = "concat_inside_a_block", .region = concat("1", 9, 16, 7, 5, "{}"), .layouts = {"", "", kBlocks}},
+    {.name = "concat_of_blocks", .region = concat("1", 16, 16, 7, 5, "{}"), .layouts = {kBlocks, kBlocks, ""}},
+    {.name = "concat_of_functions",
+     .region = concat("n", 4, 3, 9, 33, "tanh({})", "exp(r0)", "max(r1, 0)"),
+     .bindings = kBatches},
+    {.name = "concat_in_parts", .region = concat("2", 40, 24, 40, 41, "neg({})")},
+    {.name = "one_row_and_many", .region = concat("1", 1, 63, 30, 41, "{}")},
+    {.name = "rows_of_concat", .region = kRowsOfConcat},
+    {.name = "sum_is_read_again", .region = add_norm("n", 100), .bindings = kBatches},
+    {.name = "sum_of_whole_vectors", .region = add_norm("9", 64)},
+    {.name = "operand_is_read_again", .region = kReadAgain},
+    {.name = "functions_of_a_row", .region = functions("1", 1000, 9)},
+    {.name = "functions_of_short_rows", .region = functions("n", 40, 9), .bindings = kBatches},
+    {.name = "functions_then_the_operand", .region = functions("3", 700, 9, "add({}, r0)")},
+    {.name = "functions_of_many_rows", .region = functions("60", 517, 17)},
+};
+OPFUSE_CASES(Passes, kCases);
+
+TEST(ChoicePieces, are_stages_without_the_choice) {
+  const Region region = parse_region(concat("2", 5, 7, 3, 4, "{}"));
+  const auto cut = cut_of_choices(region, region.stages[0]);
+  ASSERT_TRUE(cut);
+  EXPECT_EQ(cut->axis, 1);
+  EXPECT_EQ(cut->ends, (std::vector<int64_t>{0, 5, 12}));
+  const auto second = piece_of(region, region.stages[0], 1, 5, 12);
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->outputs[0].value.text(), "r0");
+  ASSERT_EQ(second->reads.size(), 1);
+  EXPECT_EQ(second->reads[0].index, 1);
+  EXPECT_EQ(second->reads[0].map.dims[1].offset, Dim(0));
+  EXPECT_EQ(second->outputs[0].map.dims[1].offset, Dim(5));
+}
+
+TEST(ChoicePieces, are_not_made_of_padding_or_many_parts) {
+  const Region region = parse_region(concat("2", 5, 7, 3, 4, "{}", "r0", "0"));
+  EXPECT_FALSE(cut_of_choices(region, region.stages[0]));
+  const Region two = parse_region(concat("2", 5, 7, 3, 4, "{}"));
+  EXPECT_FALSE(cut_of_choices(two, two.stages[0], 1));
+}
+
+}  // namespace
+}  // namespace opfuse::test
