@@ -16,6 +16,7 @@
 #include "cpu/memory_rates.hpp"
 #include "cpu/operation_cost.hpp"
 #include "expr/real_ops.hpp"
+#include "kernel/choice_pieces.hpp"
 #include "kernel/collapse.hpp"
 #include "kernel/reads.hpp"
 #include "kernel/views.hpp"
@@ -46,6 +47,7 @@ class StageCost {
     for (const Dim& d : stage.domain) extents_.push_back(extent_of(d));
     domain_ = static_cast<int>(extents_.size());
     for (const Dim& d : stage.reduce) extents_.push_back(extent_of(d));
+    cut_ = cut_of_choices(region, stage);
   }
 
   double work(const TargetInfo& target) {
@@ -61,6 +63,7 @@ class StageCost {
   LayoutGuess guess_;
   std::vector<double> extents_;
   int domain_ = 0;
+  std::optional<ChoiceCut> cut_;
 
   double points(const std::set<int>& axes) const {
     double count = 1;
@@ -173,8 +176,17 @@ class StageCost {
     return stage_.anchor == Anchor::window && e.op() == ExprOp::select && e.args()[0].op() == ExprOp::in_bounds;
   }
 
-  /// A choice that all lanes make alike, of an arm with functions: the nest computes one arm (emit_select.cpp).
+  /// A choice between operands that is made once for a piece of the axis (kernel/choice_pieces.hpp).
+  bool cut(const Expr& e, int axis) const {
+    if (!cut_ || stage_.anchor == Anchor::window || !chooses_along(region_, stage_, e, cut_->axis)) return false;
+    const auto lanes = static_cast<int64_t>(lanes_);
+    return axis != cut_->axis ||
+           std::all_of(cut_->ends.begin(), cut_->ends.end() - 1, [&](int64_t at) { return at % lanes == 0; });
+  }
+
+  /// One arm alone is computed: of a piece, or where all lanes choose alike and an arm has functions (emit_select.cpp).
   bool jumps(const Expr& e, int axis) const {
+    if (cut(e, axis)) return true;
     if (e.op() != ExprOp::select || e.args()[0].op() != ExprOp::in_bounds || stage_.anchor == Anchor::window)
       return false;
     const Read& read = stage_.reads[static_cast<size_t>(e.args()[0].index())];
@@ -317,9 +329,22 @@ class StageCost {
     return std::min(best, plain);
   }
 
+  /// Lanes of a matrix product are columns, wherever they are stored; those of images lie as layouts have it.
+  double tile_outputs() const {
+    for (const Read& read : stage_.reads) {
+      const bool weights = read.stage < 0 && read.map.dims.size() == 2 &&
+                           region_.params[static_cast<size_t>(read.index)].role == ParamRole::constant;
+      if (!weights) continue;
+      const std::set<int> axes = axes_of(read.map);
+      const bool summed = std::any_of(axes.begin(), axes.end(), [&](int a) { return a >= domain_; });
+      if (summed && axes.size() == 2 && *axes.begin() < domain_) return outputs(*axes.begin());
+    }
+    return best_outputs({});
+  }
+
   /// Multiply-adds of register tiles; what stands in front of the data once per tile of channels, for each element.
   double contraction(const TargetInfo& target) const {
-    double total = best_outputs({});
+    double total = tile_outputs();
     const double units = static_cast<double>(std::max<int64_t>(target.fma_units, 1));
     for (const Reduction& r : stage_.reductions) {
       const std::set<int> axes = reduced_axes(r);

@@ -121,6 +121,21 @@ std::optional<GroupPrice> Neighbours::price_apart(const Pair& pair) {
   return first;
 }
 
+/// A movement next to attention is part of its loads and stores, where it takes no time of its own.
+std::optional<GroupPrice> Neighbours::price_beside_attention(const Pair& pair) {
+  std::optional<GroupPrice> sum;
+  for (const Nodes* nodes : {&pair.first, &pair.between, &pair.second})
+    for (Node* node : *nodes) {
+      if (kept_.contains(node)) continue;
+      const auto price = nodes->size() > 1 ? price_of_unit(*nodes) : price_of_unit({node});
+      if (!price) return std::nullopt;
+      sum = sum.value_or(GroupPrice{});
+      *sum += *price;
+      if (nodes->size() > 1) break;
+    }
+  return sum.value_or(GroupPrice{});
+}
+
 double Neighbours::gain(const Pair& pair, const PricePair& price) const {
   const double dense = price.apart.microseconds - price.joined->microseconds;
   if (!in_blocks(pair)) return dense;

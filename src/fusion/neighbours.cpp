@@ -323,7 +323,8 @@ Neighbours::Trial Neighbours::consider(const Pair& pair, bool forced, bool about
       trial.why = Decline{"prices_spent", fmt::format("{} operands were priced, no more are", budget_), {}};
     return trial;
   }
-  const std::optional<GroupPrice> apart = price_apart(pair);
+  std::optional<GroupPrice> apart = price_apart(pair);
+  if (apart && trial.why && trial.why->code == "moved_by_attention") apart = price_beside_attention(pair);
   if (!apart) {
     if (!trial.why)
       trial.why = Decline{

@@ -68,6 +68,7 @@ class Neighbours {
   std::vector<size_t> key_of(const Nodes& nodes) const;  // neighbour_prices.cpp
   std::variant<GroupPrice, Decline> price_of(const Nodes& nodes);
   std::optional<GroupPrice> price_apart(const Pair& pair);
+  std::optional<GroupPrice> price_beside_attention(const Pair& pair);
   std::optional<GroupPrice> price_of_unit(const Nodes& nodes);
   std::optional<GroupPrice> price_of_parts(const Nodes& nodes);
   const Node* first_concat_of(const Value& value) const;

@@ -11,7 +11,7 @@ namespace {
 std::string concat(const std::string& n, int first, int second, int h, int w, const std::string& behind,
                    const std::string& of_first = "r0", const std::string& of_second = "r1") {
   const auto shape = [&](int c) { return fmt::format("[{},{},{},{}]", n, c, h, w); };
-  const std::string joined = fmt::format("select(in0, {}, {})", of_first, of_second);
+  const std::string joined = fmt::format("select(in0, {}, select(in1, {}, 0))", of_first, of_second);
   return fmt::format(
       "region\nparam input f32{}\nparam input f32{}\nparam output f32{}\nstage map\n  domain {}\n"
       "  read param 0 at [a0, a1, a2, a3]\n  read param 1 at [a0, a1 + -{}, a2, a3]\n"
@@ -32,9 +32,9 @@ stage row
   read param 1 at [a0 + -3, a2]
   read param 0 at [a0, a1]
   read param 1 at [a0 + -3, a1]
-  reduction max select(in0, r0, r1)
-  reduction sum exp(sub(select(in0, r0, r1), s0))
-  output param 2 f32[8,19] at [a0, a1] = add(div(exp(sub(select(in2, r2, r3), s0)), s1), cast<f32>(i0))
+  reduction max select(in0, r0, select(in1, r1, 0))
+  reduction sum exp(sub(select(in0, r0, select(in1, r1, 0)), s0))
+  output param 2 f32[8,19] at [a0, a1] = add(div(exp(sub(select(in2, r2, select(in3, r3, 0)), s0)), s1), cast<f32>(i0))
 )";
 
 std::string add_norm(const std::string& n, int c) {
@@ -73,6 +73,20 @@ std::string functions(const std::string& n, int c, int count, const std::string&
       n, c, value);
 }
 
+/// A 1x1 convolution of one output, its data computed: lanes of pixels in the plain nest.
+const std::string kOneOutput = R"(region
+param input f32[2,19,35]
+param constant f32[2,19]
+param output f32[2,2,35]
+stage contraction
+  domain [2,2,35]
+  reduce [19]
+  read param 0 at [a0, a3, a2]
+  read param 1 at [a1, a3]
+  reduction sum mul(max(r0, 0), r1)
+  output param 2 f32[2,2,35] at [a0, a1, a2] = s0
+)";
+
 const std::vector<SymbolValues> kBatches = {{{"n", 1}}, {{"n", 3}}};
 const std::string kBlocks = "0123/1:16";
 
@@ -97,6 +111,7 @@ const std::vector<Case> kCases = {
     {.name = "functions_of_a_row", .region = functions("1", 1000, 9)},
     {.name = "functions_of_short_rows", .region = functions("n", 40, 9), .bindings = kBatches},
     {.name = "functions_then_the_operand", .region = functions("3", 700, 9, "add({}, r0)")},
+    {.name = "one_output", .region = kOneOutput},
     {.name = "functions_of_many_rows", .region = functions("60", 517, 17)},
 };
 OPFUSE_CASES(Passes, kCases);
@@ -117,7 +132,7 @@ TEST(ChoicePieces, are_stages_without_the_choice) {
 }
 
 TEST(ChoicePieces, are_not_made_of_padding_or_many_parts) {
-  const Region region = parse_region(concat("2", 5, 7, 3, 4, "{}", "r0", "0"));
+  const Region region = parse_region(concat("2", 5, 7, 3, 4, "{}", "0", "r1"));
   EXPECT_FALSE(cut_of_choices(region, region.stages[0]));
   const Region two = parse_region(concat("2", 5, 7, 3, 4, "{}"));
   EXPECT_FALSE(cut_of_choices(two, two.stages[0], 1));

@@ -1,4 +1,6 @@
 // The plain loop nest, which takes any layouts, and updates at computed indices, which are one too.
+#include <algorithm>
+
 #include "cpu/algorithms.hpp"
 #include "cpu/contraction/direct_cost.hpp"
 #include "cpu/parts_schedule.hpp"
@@ -55,6 +57,38 @@ std::vector<Candidate> updates(const Region&, const std::vector<ParamLayout>&, c
   return {{0, erased("scatter", Activations{})}};
 }
 
+constexpr int64_t kLanesOfFew = 4;  // a quarter of a vector of outputs, or fewer
+
+/// A product with so few outputs that lanes of them stay idle, whose data is computed: lanes of its rows compute them
+/// side by side. Other such convolutions have pixels in the lanes by skeletons of their own, which take no functions.
+bool has_few_outputs(const Region& region, const TargetInfo& target) {
+  if (!is_single_stage(region) || region.stages[0].anchor != Anchor::contraction) return false;
+  const Stage& stage = region.stages[0];
+  const auto found = view_products(region, 0);
+  if (stage.reductions.size() != 1 || !std::holds_alternative<ContractionView>(found)) return false;
+  const auto& view = std::get<ContractionView>(found);
+  const auto outputs = axis_extent(stage, view.vec).constant();
+  const auto pixels = view.pixel < 0 ? std::nullopt : axis_extent(stage, view.pixel).constant();
+  if (!outputs || !pixels || !view.taps.empty() || view.group_out) return false;
+  const std::vector<Expr>& factors = stage.reductions[0].value.args();
+  const bool computes = std::any_of(factors.begin(), factors.end(), [](const Expr& e) { return !e.args().empty(); });
+  return computes && *outputs * kLanesOfFew <= target.lanes_f32() && *pixels >= target.lanes_f32();
+}
+
+std::vector<Candidate> nest_of_dense(const Region& region, const std::vector<ParamLayout>& layouts,
+                                     const TargetInfo& target, size_t most) {
+  const auto is_dense = [](const ParamLayout& l) { return l.layout.is_dense(); };
+  const auto reads_rows = [&](const Read& r) {
+    const size_t p = static_cast<size_t>(r.index);
+    return region.params[p].role == ParamRole::constant || is_dense(layouts[p]);
+  };
+  const Stage& stage = region.stages[0];
+  const bool fits = std::all_of(stage.reads.begin(), stage.reads.end(), reads_rows) &&
+                    std::all_of(stage.outputs.begin(), stage.outputs.end(),
+                                [&](const StageOutput& o) { return is_dense(layouts[static_cast<size_t>(o.param)]); });
+  return fits ? nest(region, layouts, target, most) : std::vector<Candidate>{};
+}
+
 double cost(const Region& region, const Schedule& schedule, const TargetInfo& target) {
   if (std::holds_alternative<ContractionView>(view_contraction(region, 0)))
     return target.kernels.without_tiles * tiled_cycles(region, schedule, target);
@@ -81,6 +115,15 @@ Skeleton generic_skeleton() {
           .candidates = nest,
           .verify = verify_as<GenericSchedule>,
           .cost = cost};
+}
+
+/// Products of a few outputs, in front of those with channels in the lanes.
+Skeleton few_outputs_skeleton() {
+  Skeleton skeleton = generic_skeleton();
+  skeleton.see = has_few_outputs;
+  skeleton.any_layouts = false;
+  skeleton.candidates = nest_of_dense;
+  return skeleton;
 }
 
 }  // namespace opfuse

@@ -2,8 +2,8 @@
 //
 //   y = f9(f8(... f1(x)))     strip of y = f4(f3(f2(f1(x)))), then strip of y = f8(... f5(y)), then f9
 //
-// The code of a chain is as long as the chain, times the vectors that take turns: beyond some ten functions it no longer
-// fits what a core keeps decoded. Between two loops the strip rests where the result will be.
+// The code of a chain is as long as the chain, times the vectors that take turns: beyond some ten functions it no
+// longer fits what a core keeps decoded. Between two loops the strip rests where the result will be.
 #pragma once
 
 #include <vector>
