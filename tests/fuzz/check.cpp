@@ -164,6 +164,11 @@ std::vector<Tensor> inputs_of(const Graph& graph, const Task& task, size_t run) 
   return inputs;
 }
 
+/// The one rule of open extents alone: a pool that strides, rounded down, holds a window.
+bool asks_for_a_window(const Error& error) {
+  return error.diagnostic().message.find("that --dim fixes is cut") != std::string::npos;
+}
+
 Outcome check(const Graph& graph, const Task& task) {
   try {
     const Graph read = read_onnx_bytes(write_onnx_bytes(graph, {.opset = 21}));
@@ -173,6 +178,7 @@ Outcome check(const Graph& graph, const Task& task) {
         const std::string problem = run_and_judge(executable, graph, task, number);
         if (!problem.empty()) return {Kind::wrong, problem + sizes_text(task.sizes[number])};
       } catch (const Error& error) {
+        if (number > 0 && asks_for_a_window(error)) continue;
         // Sizes that the model itself does not take: the interpreter refuses them too.
         try {
           interpret(graph, inputs_of(graph, task, number), {.symbols = task.sizes[number]});
