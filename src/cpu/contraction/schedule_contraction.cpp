@@ -64,6 +64,13 @@ bool shares_last_vector(const Stage& stage, const ContractionView& view, const s
          ends_in_half(channels, lanes, target);
 }
 
+constexpr int64_t kRounding = 4;  ///< registers: factor, limits, zero point, order of codes
+
+/// Sums of codes of few channels have no loop of their own: what rounds them is in registers beside all of them.
+bool rounds_beside_sums(const Stage& stage, const ContractionView& view, int64_t step) {
+  return view.types.sum == DType::i32 && channel_depth(stage, view) < 2 * step;
+}
+
 /// A register tile, and whether it leaves registers to the epilogue of the one before.
 struct TileOption {
   int64_t width = 1;
@@ -99,8 +106,9 @@ std::optional<Problem> problem_of(const Region& region, const std::vector<ParamL
     if (!axis_extent(stage, tap).is_constant()) return std::nullopt;
   const auto fit = fit_operands(region, view, layouts, target);
   const int64_t vectors = fit ? fit->vectors * view.sums() : 0;
-  const int64_t kept = registers_of_products(view.types, vectors, target);
+  int64_t kept = registers_of_products(view.types, vectors, target);
   if (!fit || !fits({vectors, 1}, target, kept)) return std::nullopt;
+  if (rounds_beside_sums(stage, view, fit->step) && fits({vectors, 1}, target, kept + kRounding)) kept += kRounding;
   const bool shares = shares_last_vector(stage, view, layouts, vectors, target);
   return Problem{region, layouts, stage, view, target, *fit, vectors, kept, pixel_count(stage, view.pixel), shares};
 }
