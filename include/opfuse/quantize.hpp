@@ -53,9 +53,9 @@ struct QuantizeRequest {
   std::string weight_rounding = "window-sums";
   std::optional<std::vector<std::string>> keep_float{};  ///< presets; none: the compiler's
   std::vector<std::string> skip{}, only{};               ///< modules, by pattern, operator, node or "PATTERN@NODE"
-  int64_t min_linear = 256;                              ///< a Linear K -> N stays in float where K N / (K + N) is less
-  bool add_missing = false;                              ///< pairs for points that a model with Q/DQ lacks
-  SampleSource evaluate{};  ///< samples that judge and choose nothing; none: those of calibration judge
+  std::optional<int64_t> min_linear{};  ///< least K N / (K + N) of a Linear K -> N in codes; none: the compiler's
+  bool add_missing = false;             ///< pairs for points that a model with Q/DQ lacks
+  SampleSource evaluate{};              ///< samples that judge and choose nothing; none: those of calibration judge
   std::optional<SampleFiles> evaluate_files{};
   int64_t compare_samples = 8;  ///< to measure agreement with the float model on; 0: it is not measured
   /// sqnr, cosine or top1 against the float model, or a command that is called with a folder of outputs and prints a

@@ -217,7 +217,7 @@ def quantize(model: typing.Any, samples: Samples, plan: Plan | None = None, *,
              example: typing.Any = None, compiler: str = "cpu", method: str = "mse", activations: str = "",
              bias_correction: bool = False, equalize: str | float = "off", share_scales: str = "moves", weight_rounding: str = "window-sums",
              keep_float: Sequence[str] | None = None, skip: Sequence[str] = (), only: Sequence[str] = (),
-             min_linear: int = 256, add_missing: bool = False, compare_samples: int = 8, evaluate: Samples | None = None,
+             min_linear: int | None = None, add_missing: bool = False, compare_samples: int = 8, evaluate: Samples | None = None,
              metric: str | Callable[[int, dict[str, typing.Any]], float] = "", max_drop: str | float = "", scales_file: Path = "",
              images: Mapping[str, typing.Any] | None = None, most: int = 0,
              dims: Mapping[str, int] | None = None, limits: Mapping[str, int] | None = None, pattern_files: Sequence[Path] = (),
@@ -233,7 +233,7 @@ def quantize(model: typing.Any, samples: Samples, plan: Plan | None = None, *,
     file. equalize: auto, an alpha, off. share_scales: off, moves, adds. weight_rounding: window-sums, nearest. method: minmax,
     ema, percentile=99.99, mse, entropy. activations: u8 or s8 instead of the compiler's. keep_float: presets instead of the
     compiler's (docs/quantization.md). skip, only: modules by pattern, operator, node or "PATTERN@NODE". min_linear: a Linear
-    K -> N stays in float where K N / (K + N) is less. add_missing: pairs for points that a model with Q/DQ lacks.
+    K -> N stays in float where K N / (K + N) is less; the compiler's otherwise. add_missing: pairs for points that a model with Q/DQ lacks.
 
     compare_samples: to measure agreement with the float model on, for the report; 0: it is not measured. evaluate: samples, as
     `samples`, to measure on that choose nothing; without them those of calibration. metric: sqnr, cosine, top1, a command that is

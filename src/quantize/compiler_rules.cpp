@@ -24,6 +24,13 @@ TargetInfo target_of(const std::string& compiler) {
   }
 }
 
+constexpr int64_t kLeastLinear = 256;  // the design's rule for every compiler that says nothing
+
+bool says_small_products(const QuantizePreferences& said) {
+  return std::any_of(said.leave.begin(), said.leave.end(),
+                     [](const LeaveRow& row) { return row.name.text == kSmallProduct; });
+}
+
 DType codes_of_data(const QuantizePreferences& said, const std::string& compiler) {
   if (said.weights == "int8" && said.activations == "uint8") return DType::u8;
   if (said.weights == "int8" && said.activations == "int8") return DType::i8;
@@ -57,6 +64,7 @@ CompilerRules rules_of(const std::string& compiler) {
                       .integer = said.arithmetic == "int8",
                       .results = said.results,
                       .equalize_anywhere = said.equalize_anywhere,
+                      .min_linear = says_small_products(said) ? 0 : kLeastLinear,
                       .presets = {},
                       .target = nullptr};
   for (const PlacedText& preset : said.keep_float) {

@@ -10,6 +10,8 @@
 
 namespace opfuse::quantization {
 
+constexpr const char* kSmallProduct = "small product";  ///< the row of [[quantize.leave]] that --min-linear stands for
+
 struct CompilerRules {
   std::string name;               ///< "tensorrt", or a file's name for its target
   std::string about;              ///< of the target's file
@@ -19,6 +21,7 @@ struct CompilerRules {
   bool bias_codes = false;        ///< bias as DequantizeLinear of i32 codes of the scale s_x s_w; else it stays float
   bool integer = true;            ///< it multiplies codes; else it dequantises first
   bool results = false, equalize_anywhere = false;  ///< as in QuantizePreferences
+  int64_t min_linear = 256;          ///< least K N / (K + N) of a Linear; 0: the file's row "small product" says which
   std::vector<std::string> presets;  ///< what stays in float unless chosen otherwise (quantize/presets.hpp)
   std::shared_ptr<const CapabilityRules> target;  ///< its points and [[quantize.leave]]; null: all points, no rows
 

@@ -37,21 +37,18 @@ Search search_for(const Graph& graph, const Samples& samples, const QuantizeOpti
 
 }  // namespace
 
-void check_choice(const JudgeChoice& choice, const QuantizeOptions& options) {
+void check_choice(const JudgeChoice& choice) {
   if (choice.compare_samples < 0) throw fail(E::bad_option, "{} samples to compare", choice.compare_samples);
   if (choice.metric && choice.compare_samples == 0)
     throw fail(E::bad_option, "--metric needs samples to compare").hint("leave --compare-samples 0 out");
   if (choice.max_drop.empty()) return;
   drop_of(choice.max_drop);
   if (!choice.metric) throw fail(E::bad_option, "--max-drop needs --metric").hint("for example --metric top1");
-  if (options.equalize.on)
-    throw fail(E::bad_option, "--max-drop leaves modules out, and factors of --equalize belong to all of them together")
-        .hint("use one of the two");
 }
 
 JudgedModel quantize_and_judge(const Graph& model, const Samples& calibration, const Samples* judging,
                                const QuantizeOptions& options, const JudgeChoice& choice) {
-  check_choice(choice, options);
+  check_choice(choice);
   JudgedModel judged;
   const Stopwatch watch;
   judged.made = quantize_graph(model, calibration, options);

@@ -18,7 +18,7 @@ struct JudgeChoice {
 };
 
 /// E::bad_option where choices contradict each other: before any work.
-void check_choice(const JudgeChoice& choice, const QuantizeOptions& options);
+void check_choice(const JudgeChoice& choice);
 
 struct JudgedModel {
   QuantizedModel made;

@@ -46,8 +46,6 @@ std::set<std::string> callable_by(const Candidate& c, const std::vector<const No
   return names;
 }
 
-constexpr const char* kSmallProduct = "small product";  // a row that --min-linear stands for
-
 class Placer {
  public:
   Placer(const Graph& graph, const FusionPlan& plan, const PlacementRequest& request)
@@ -100,10 +98,17 @@ class Placer {
     for (const std::string& name : request_.presets)
       if (preset_of(name).holds(c, nodes))
         return Decline{"preset", fmt::format("preset '{}': {}", name, preset_of(name).summary), {name}};
-    if (request_.rules.target && request_.target_leaves)
-      for (const LeftByTarget& row : request_.rules.target->left_by(grouping_, c))
-        if (row.name != kSmallProduct)
-          return Decline{"target", fmt::format("{} ({}: {})", row.why, row.place, row.name), {row.name}};
+    return left_by_target(c);
+  }
+
+  std::optional<Decline> left_by_target(const Candidate& c) const {
+    if (!request_.rules.target) return std::nullopt;
+    for (const LeftByTarget& row : request_.rules.target->left_by(grouping_, c)) {
+      const bool small = row.name == kSmallProduct;
+      if (small ? request_.min_linear.has_value() : !request_.target_leaves) continue;
+      return Decline{
+          small ? "small_linear" : "target", fmt::format("{} ({}: {})", row.why, row.place, row.name), {row.name}};
+    }
     return std::nullopt;
   }
 
@@ -136,11 +141,12 @@ class Placer {
       if (auto why = unfit_weights(*product)) return why;
       for (const LinearSize& size : linear_sizes(*product)) in = size.in, out += size.out;
     }
-    if (in == 0 || in * out / (in + out) >= request_.min_linear) return std::nullopt;
-    return Decline{"small_linear",
-                   fmt::format("K N / (K + N) = {} of the Linear {} -> {} is below {}", in * out / (in + out), in, out,
-                               request_.min_linear),
-                   {}};
+    const int64_t least = request_.min_linear.value_or(request_.rules.min_linear);
+    if (in == 0 || in * out / (in + out) >= least) return std::nullopt;
+    return Decline{
+        "small_linear",
+        fmt::format("K N / (K + N) = {} of the Linear {} -> {} is below {}", in * out / (in + out), in, out, least),
+        {}};
   }
 
   bool is_given(const Value* tensor) const { return tensor->producer && is_a<DequantizeLinear>(*tensor->producer); }

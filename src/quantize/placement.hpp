@@ -2,6 +2,7 @@
 // codes. What stays in floating point is listed with the reason.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,8 +50,9 @@ struct PlacementRequest {
   bool target_leaves = true;         ///< also what [[quantize.leave]] of the target's file names
   std::vector<std::string> skip;     ///< a pattern, an operator, a node, or PATTERN@NODE: kept in float
   std::vector<std::string> only;     ///< all others are kept in float; empty: none
-  /// A Linear K -> N is quantised where K N / (K + N) is at least this. Stands for a target's row "small product" too.
-  int64_t min_linear = 256;
+  /// A Linear K -> N is quantised where K N / (K + N) is at least this; without it what the compiler's rules say.
+  /// Stands for a target's row "small product" too.
+  std::optional<int64_t> min_linear;
   /// Points that are missing in a model that has pairs already get one; else they are listed.
   bool add_missing = false;
 };

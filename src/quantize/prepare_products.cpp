@@ -15,8 +15,10 @@
 #include "ir/value_name.hpp"
 #include "match/pattern.hpp"
 #include "ops/conv.hpp"
+#include "ops/hard_sigmoid.hpp"
 #include "ops/is_a.hpp"
 #include "ops/norm.hpp"
+#include "ops/registry.hpp"
 #include "quantize/linear_size.hpp"
 
 namespace opfuse::quantization {
@@ -77,7 +79,7 @@ class Preparer {
  public:
   Preparer(const Graph& prepared, Placement& placement) : graph_(prepared.clone()), placement_(placement) {}
 
-  Graph run() {
+  Graph run(bool hard_sigmoid) {
     name_values();
     const std::vector<PlacedProduct> products = placement_.products;
     for (const PlacedProduct& product : products) {
@@ -87,6 +89,7 @@ class Preparer {
       else if (node->body)
         inline_projections(node);
     }
+    if (hard_sigmoid) write_hard_swish();
     graph_.remove_dead_nodes();
     for (PlacedProduct& product : placement_.products) product.name = nodes_by_id(graph_).at(product.node)->name();
     return std::move(graph_);
@@ -130,12 +133,35 @@ class Preparer {
       if (const auto at = values.find(placed.value); at != values.end()) placed.value = at->second;
   }
 
+  /// x clip(x + 3, 0, 6) / 6, which passes made a composite, as x HardSigmoid(x).
+  void write_hard_swish() {
+    const std::vector<Node*> nodes = graph_.nodes();
+    for (Node* node : nodes) {
+      if (!node->body || node->label != "hard_swish" || node->outputs.size() != 1) continue;
+      const auto data = [](const Value* v) { return !v->is_constant(); };
+      const auto at = std::find_if(node->inputs.begin(), node->inputs.end(), data);
+      if (at == node->inputs.end() || std::count_if(node->inputs.begin(), node->inputs.end(), data) != 1) continue;
+      Value* x = *at;
+      const std::vector<Source> sources = node->sources;
+      Node* gate =
+          graph_.add_node(op_named("hard_sigmoid"), AttrMap{{"alpha", 1.0 / 6}, {"beta", 0.5}}, {x}, 1, sources, node);
+      Node* made = graph_.add_node(op_named("mul"), AttrMap{}, {x, gate->output()}, 1, sources, node);
+      for (PlacedTensor& placed : placement_.tensors)
+        if (placed.value == node->output()->id) placed.value = made->output()->id;
+      rename(placement_, node->id, {gate->id, made->id});
+      take_over(graph_, node->output(), made->output());
+      graph_.erase(node);
+    }
+  }
+
   Graph graph_;
   Placement& placement_;
 };
 
 }  // namespace
 
-Graph prepare_products(const Graph& prepared, Placement& placement) { return Preparer(prepared, placement).run(); }
+Graph prepare_products(const Graph& prepared, Placement& placement, bool hard_sigmoid) {
+  return Preparer(prepared, placement).run(hard_sigmoid);
+}
 
 }  // namespace opfuse::quantization

@@ -7,6 +7,7 @@
 
 #include "base/fail.hpp"
 #include "driver/compilation.hpp"
+#include "ir/value_name.hpp"
 #include "quantize/prepare_products.hpp"
 #include "quantize/record.hpp"
 
@@ -54,6 +55,7 @@ void drop_unseen(QuantizedModel& made) {
       return std::find(placed.readers.begin(), placed.readers.end(), p.node) != placed.readers.end();
     });
     made.placement.tensors.erase(made.placement.tensors.begin() + static_cast<int64_t>(i));
+    made.before.tensors.erase(made.before.tensors.begin() + static_cast<int64_t>(i));
     made.calibration.tensors.erase(made.calibration.tensors.begin() + static_cast<int64_t>(i));
     forget(made.shared, i);
   }
@@ -127,8 +129,11 @@ QuantizedModel place_graph(const Graph& model, const QuantizeOptions& options) {
   if (made.plan.model != model_hash(compilation.prepared))
     throw fail(E::stale_plan, "the plan was made for another model").hint("make the plan again, with the same --dim");
   made.placement = place(compilation.prepared, made.plan, placement_request(options, rules));
-  made.reference = prepare_products(compilation.prepared, made.placement);
+  made.reference = prepare_products(compilation.prepared, made.placement, rules.results);
   made.shared = link_scales(made.reference, made.placement, options.sharing);
+  for (const PlacedTensor& placed : made.placement.tensors) made.before.tensors.push_back(placed.tensor);
+  for (const Node* node : made.reference.nodes())
+    if (!node->outputs.empty()) made.before.outputs[node->id] = value_name(*node->outputs.front());
   return made;
 }
 

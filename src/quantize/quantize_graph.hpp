@@ -1,6 +1,7 @@
 // A float graph to one with Q/DQ pairs: plan, placement, calibration, codes.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,7 +27,7 @@ struct QuantizeOptions {
   EqualizeChoice equalize;
   std::optional<std::vector<std::string>> presets;  ///< kept in float; none: the compiler's
   std::vector<std::string> skip, only;              ///< as in PlacementRequest
-  int64_t min_linear = 256;
+  std::optional<int64_t> min_linear;                ///< the compiler's otherwise
   bool add_missing = false;
   SymbolValues dims;
   PlanRequest plan;
@@ -37,6 +38,12 @@ struct QuantizeOptions {
   RunOptions run;
 };
 
+/// What a model is called by before channels are equalised: then values get new names, and ids stay.
+struct NamesBefore {
+  std::vector<std::string> tensors;    ///< by placed tensor
+  std::map<int, std::string> outputs;  ///< of nodes of `reference`, by id
+};
+
 struct QuantizedModel {
   Graph graph;      ///< with pairs
   Graph reference;  ///< the same in float: values have the same names
@@ -44,6 +51,7 @@ struct QuantizedModel {
   Placement placement;
   std::vector<SharedScale> shared;
   std::vector<EqualizedTensor> equalized;
+  NamesBefore before;
   std::vector<Codes> codes;  ///< by placed tensor
   Calibration calibration;
   std::vector<QuantizedProduct> products;

@@ -38,7 +38,7 @@ class Searcher {
       std::vector<Tensor>& probe = probes_.emplace_back();  // a sample's memory is its source's until the next one
       for (const Tensor& array : *sample) probe.push_back(array.clone());
     }
-    for (size_t i = 0; i < whole.codes.size(); ++i) at_[whole.placement.tensors[i].tensor] = i;
+    for (size_t i = 0; i < whole.codes.size(); ++i) at_[whole.before.tensors[i]] = i;
   }
 
   /// By what each does alone.
@@ -87,10 +87,37 @@ class Searcher {
       made.codes.push_back(whole_.codes[at_.at(placed.tensor)]);
       made.calibration.tensors.push_back(whole_.calibration.tensors[at_.at(placed.tensor)]);
     }
+    if (!whole_.equalized.empty()) move_to_equalized(made);
     made.calibration.samples = whole_.calibration.samples;
     made.warnings = whole_.warnings;
     write_codes(made, options);
     return made;
+  }
+
+  /// The same places in the whole model's reference, whose weights have the factors of channels. A module in float
+  /// reads what is divided by them, and multiplies it.
+  void move_to_equalized(QuantizedModel& made) const {
+    std::set<std::string> modules;
+    for (const PlacedProduct& product : made.placement.products) modules.insert(product.module);
+    std::set<int> products, left;
+    for (const PlacedProduct& product : whole_.placement.products)
+      (modules.contains(product.module) ? products : left).insert(product.node);
+    for (PlacedTensor& placed : made.placement.tensors) {
+      std::set<std::string> outputs;
+      for (int reader : placed.readers) outputs.insert(made.before.outputs.at(reader));
+      PlacedTensor moved = whole_.placement.tensors[at_.at(placed.tensor)];
+      std::erase_if(moved.readers, [&](int reader) {
+        return left.contains(reader) ||
+               (!products.contains(reader) && !outputs.contains(whole_.before.outputs.at(reader)));
+      });
+      moved.modules = std::move(placed.modules);
+      placed = std::move(moved);
+    }
+    made.placement.products = whole_.placement.products;
+    std::erase_if(made.placement.products, [&](const PlacedProduct& p) { return left.contains(p.node); });
+    made.reference = whole_.reference.clone();
+    made.before = whole_.before;
+    made.equalized = whole_.equalized;
   }
 
   std::vector<std::vector<Tensor>> outputs_of(const Graph& graph) const {
@@ -122,7 +149,7 @@ class Searcher {
   const QuantizeOptions& options_;
   const QuantizedModel& whole_;
   std::vector<std::vector<Tensor>> probes_;
-  std::map<std::string, size_t> at_;  ///< by tensor
+  std::map<std::string, size_t> at_;  ///< by tensor, as it is called before channels are equalised
 };
 
 }  // namespace

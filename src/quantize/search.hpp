@@ -33,8 +33,7 @@ struct Search {
 using MetricOf = std::function<std::pair<double, double>(const QuantizedModel&)>;
 
 /// `made`: all modules in codes; becomes the chosen model. Ranges stay: nothing is calibrated again. The first `probes`
-/// samples measure sensitivity. Channels are not equalised: their factors belong to all modules together. E::bad_option
-/// when no choice holds.
+/// samples measure sensitivity. Factors of equalised channels stay where they are. E::bad_option when no choice holds.
 Search search_modules(const Graph& model, const Samples& samples, const QuantizeOptions& options, double most_drop,
                       size_t probes, const MetricOf& metric, QuantizedModel& made);
 

@@ -13,6 +13,7 @@
 #include "ops/registry.hpp"
 #include "quantize/quantize_graph.hpp"
 #include "quantize/sample_files.hpp"
+#include "quantize/search.hpp"
 
 namespace opfuse::quantization {
 namespace {
@@ -71,6 +72,33 @@ TEST(Equalize, FoldsBehindAReluAndKeepsTheFunction) {
   const Graph graph = parse_graph(text, ops());
   EXPECT_GT(sqnr(graph, made.reference), 100);
   EXPECT_GT(sqnr(graph, made.graph), sqnr(graph, quantized(text, "off").graph) + 3);
+}
+
+/// The module in float multiplies the weights with factors by data without them: the float function stays.
+TEST(Equalize, FactorsStayWhereTheSearchLeavesModulesInFloat) {
+  for (const char* behind : {"relu(%m) @\"r\"(Relu@17)", "hard_swish(%m) @\"r\"(HardSwish@17)"}) {
+    const Graph graph = parse_graph(net(behind), ops());
+    QuantizeOptions options;
+    options.min_linear = 0;
+    options.equalize = parse_equalize("auto");
+    options.run.threads = 1;
+    const Samples samples = random_samples(graph, 4, 1, {});
+    QuantizedModel made = quantize_graph(graph, samples, options);
+    ASSERT_EQ(made.equalized.size(), 1u);
+    std::vector<size_t> products;
+    const auto metric = [&](const QuantizedModel& candidate) {
+      products.push_back(candidate.products.size());
+      EXPECT_EQ(candidate.equalized.size(), 1u);
+      EXPECT_GT(sqnr(graph, candidate.reference), 100);
+      const double noise = std::pow(10, -sqnr(graph, candidate.graph) / 20);
+      return std::pair{1 - noise, 1.0};
+    };
+    const Search found = search_modules(graph, samples, options, 1e-6, 2, metric, made);
+    EXPECT_EQ(products, (std::vector<size_t>{2, 1, 0})) << behind;
+    for (size_t i = 1; i < found.frontier.size(); ++i)
+      EXPECT_LT(found.frontier[i].drop, found.frontier[i - 1].drop) << behind;
+    EXPECT_GT(sqnr(graph, made.graph), 100);
+  }
 }
 
 TEST(Equalize, MultipliesBehindWhatTakesNoFactors) {

@@ -76,7 +76,7 @@ TEST(Placement, AttentionOfThreeLinearsSharesOnePair) {
   Placement p = bert.placement;
   EXPECT_EQ(p.tensors.size(), 85u);
   EXPECT_EQ(p.products.size(), 12u + 12 + 25);
-  const Graph base = prepare_products(bert.prepared, p);
+  const Graph base = prepare_products(bert.prepared, p, false);
   EXPECT_EQ(p.products.size(), 36u + 12 + 25);  // the projections are Linears of their own now
   for (const PlacedTensor& t : p.tensors) EXPECT_TRUE(base.find_value(t.tensor)) << t.tensor;
 }
@@ -95,6 +95,11 @@ TEST(Placement, SmallLinearsStayInFloat) {
   ASSERT_EQ(small.left.size(), 1u);
   EXPECT_EQ(small.left[0].reason.code, "small_linear");
   EXPECT_EQ(placed(linear(8, 8), "cpu", {.min_linear = 4}).placement.tensors.size(), 1u);
+  // 192: what compilers' files say
+  EXPECT_EQ(placed(linear(384, 384), "onnxruntime").placement.products.size(), 1u);
+  EXPECT_EQ(placed(linear(384, 384), "openvino").placement.products.size(), 1u);
+  EXPECT_EQ(placed(linear(120, 360), "openvino").placement.products.size(), 0u);
+  EXPECT_EQ(placed(linear(384, 384), "tensorrt").placement.products.size(), 0u);
 }
 
 constexpr const char* kBlock = R"(graph (%x: f32[1,16,8,8]) {

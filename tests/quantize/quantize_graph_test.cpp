@@ -188,6 +188,22 @@ TEST(QuantizeGraph, BiasOfAMatMulIsCodesForOnnxRuntime) {
   }
 }
 
+/// Which runs every operator by itself.
+TEST(QuantizeGraph, SpelledOutHardSwishIsTwoOperatorsForOnnxRuntime) {
+  const std::string text = R"(graph (%x: f32[1,4,6,6]) { %w = const rand<1> : f32[4,4,3,3]
+    %three = const splat<3> : f32[] %none = const splat<0> : f32[] %six = const splat<6> : f32[]
+    %c = conv(%x, %w) @"c"(Conv@17) %s = add(%c, %three) @"s"(Add@17) %g = clip(%s, %none, %six) @"g"(Clip@17)
+    %m = mul(%c, %g) @"m"(Mul@17) %h = div(%m, %six) @"h"(Div@17) %y = conv(%h, %w) @"y"(Conv@17) return %y })";
+  for (const auto& [compiler, two] : {std::pair{"onnxruntime", true}, {"cpu", false}, {"openvino", false}}) {
+    const QuantizedModel made = quantized(text, options_for(compiler));
+    ASSERT_NO_THROW(verify(made.graph));
+    EXPECT_EQ(count(made.reference, "hard_sigmoid"), two ? 1u : 0u) << compiler;
+    EXPECT_EQ(count(made.reference, "div") + count(made.reference, "clip"), 0u) << compiler;  // a composite otherwise
+    EXPECT_GT(sqnr(parse_graph(text, ops()), made.reference), 120) << compiler;
+    EXPECT_GT(sqnr(made.reference, made.graph), 30) << compiler;
+  }
+}
+
 TEST(QuantizeGraph, DeadChannelsAndLargeBiasesHaveCodes) {
   const std::string text = R"(graph (%x: f32[1,4,4,4]) {
     %w = const splat<0> : f32[4,4,1,1] %b = const splat<1000> : f32[4] %y = conv(%x, %w, %b) @"c"(Conv@17) return %y })";

@@ -76,7 +76,7 @@ int run(const FlagSet& app, const QuantizeFlags& flags) {
   const Graph& graph = *model.graph;
   const SymbolValues dims = given_dimensions(graph, flags.dimensions);
   const quantization::QuantizeOptions options = quantize_options(flags, dims);
-  check_choice(choice_of(flags), options);
+  check_choice(choice_of(flags));
   if (flags.dry_run) return print_places(flags, quantization::place_graph(graph, options), options);
   const quantization::Samples samples = calibration_samples(flags, graph, dims);
   std::optional<quantization::Samples> others;

@@ -52,9 +52,11 @@ void add_choice_flags(FlagSet& app, QuantizeFlags& flags) {
   app.add_option("--only", flags.only, "quantise only these modules (repeatable)")
       ->type_name("NAME")
       ->allow_extra_args(false);
-  app.add_option("--min-linear", flags.min_linear, "a Linear K -> N stays in float where K N / (K + N) is less")
-      ->range(0, 1 << 30)
-      ->capture_default_str();
+  app.add_option(
+         "--min-linear", flags.min_linear,
+         "a Linear K -> N stays in float where K N / (K + N) is less than this, instead of the compiler's (256; "
+         "openvino 128, onnxruntime 48)")
+      ->range(0, 1 << 30);
   app.add_flag("--add-missing", flags.add_missing,
                "a model with Q/DQ: pairs for the points without one too; its own scales stay");
   app.add_flag("--bias-correction", flags.bias_correction,
@@ -189,7 +191,7 @@ quantization::QuantizeOptions quantize_options(const QuantizeFlags& flags, const
   }
   options.skip = flags.skip, options.only = flags.only;
   options.window_sums = quantization::parse_rounding(flags.weight_rounding);
-  options.min_linear = flags.min_linear;
+  if (flags.min_linear >= 0) options.min_linear = flags.min_linear;
   options.add_missing = flags.add_missing;
   options.dims = dims;
   options.plan.pattern_files = flags.patterns;

@@ -32,7 +32,8 @@ struct QuantizeFlags {
   std::string compiler = "cpu", method = "mse", activations, scales, plan_file, equalize = "off",
               share_scales = "moves", weight_rounding = "window-sums";
   std::vector<std::string> keep_float, skip, only, patterns;
-  int min_linear = 256, threads = 0, compare_samples = 8;
+  int min_linear = -1;  // the compiler's
+  int threads = 0, compare_samples = 8;
   bool bias_correction = false, add_missing = false, no_cache = false;
   DimensionFlags dimensions;
   PictureFlags pictures;
