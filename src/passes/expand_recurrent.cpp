@@ -45,6 +45,7 @@ class Expansion {
   }
 
   void run() {
+    settle();
     for (int64_t d = 0; d < directions_; ++d) starts_.push_back(initial_state(kH0, d));
     for (int64_t d = 0; kind_ == CellKind::lstm && d < directions_; ++d) starts_.push_back(initial_state(kC0, d));
     if (time_ == Dim(0)) {
@@ -79,7 +80,28 @@ class Expansion {
   std::vector<std::vector<Node*>> ends_{};  ///< one launch each
   Value* zeros_ = nullptr;
 
-  Value* input(size_t i) const { return node_.input(i); }
+  std::vector<Value*> operands_ = node_.inputs;
+
+  Value* input(size_t i) const { return i < operands_.size() ? operands_[i] : nullptr; }
+
+  /// Extents that follow from the layer are open where a model leaves them so; a run checks them.
+  void settle() {
+    const auto settled = [&](size_t i, const std::vector<int64_t>& extents) {  // 0: as it is
+      if (!input(i)) return;
+      const Shape& shape = input(i)->type.shape;
+      bool same = true;
+      for (size_t d = 0; d < extents.size(); ++d) same = same && (extents[d] == 0 || shape[d] == Dim(extents[d]));
+      if (!same) operands_[i] = reshape(input(i), extents);
+    };
+    settled(kInputWeights, {directions_, gates_, 0});
+    settled(kStateWeights, {directions_, gates_, hidden_});
+    settled(kBias, {directions_, 2 * gates_});
+    settled(kPeepholes, {directions_, 3 * hidden_});
+    const std::vector<int64_t> state = a_.batch_first() ? std::vector<int64_t>{0, directions_, hidden_}
+                                                        : std::vector<int64_t>{directions_, 0, hidden_};
+    settled(kH0, state);
+    settled(kC0, state);
+  }
   bool wanted(size_t i) const { return i < node_.outputs.size() && graph_.read_count(node_.outputs[i]) > 0; }
   bool apart() const { return kind_ == CellKind::gru && a_.linear_before_reset; }
 

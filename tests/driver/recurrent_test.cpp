@@ -144,6 +144,18 @@ TEST(Recurrent, TheBatchOfStatesAndLengthsMayHaveANameOfItsOwn) {
   expect_right(layer, {{"t", 3}, {"m", 2}, {"k", 2}});
 }
 
+TEST(Recurrent, ExtentsThatFollowFromTheLayerMayBeOpen) {
+  Graph graph = parse_graph(R"(graph (%x: f32[t,b,2], %h0: f32[d,m,k]) {
+    %w = const rand<1> : f32[2,4,2] %r = const rand<2> : f32[2,4,4]
+    %y, %yh = rnn(%x, %w, %r, _, _, %h0) {direction = "bidirectional"} return %y, %yh })",
+                            ops());
+  prepare(graph, {}, nullptr);
+  const TargetInfo target = host_target();
+  graph = apply(graph, plan_graph(graph, target, {}));
+  shape_for_target(graph, target);
+  EXPECT_EQ(lower_to_program(graph, target).bodies.size(), 2u);
+}
+
 TEST(Recurrent, OneKernelServesAllSteps) {
   const TargetInfo target = host_target();
   const Compiled few = compiled(text_of({.op = "lstm", .time = "4"}), target);
