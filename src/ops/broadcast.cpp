@@ -46,6 +46,15 @@ std::vector<Dim> operands_of(const Dim& d) {
   return !operands.empty() && open_extent(operands) == d ? operands : std::vector<Dim>{d};
 }
 
+/// d is the other, cut at a constant: positions sliced from a table. Where the two broadcast, the other is the extent,
+/// since the cut one is 1 only where the other is (or the constant is).
+bool is_cut(const Dim& d, const Dim& other) {
+  const std::vector<Dim>& args = d.args();
+  const auto stays = [&](const Dim& arg) { return arg == other || (arg.is_constant() && arg.value() >= 1); };
+  return d.op() == DimOp::min && std::find(args.begin(), args.end(), other) != args.end() &&
+         std::all_of(args.begin(), args.end(), stays);
+}
+
 }  // namespace
 
 std::optional<Dim> broadcast_dim(const Dim& a, const Dim& b) {
@@ -57,7 +66,11 @@ std::optional<Dim> broadcast_dim(const Dim& a, const Dim& b) {
   std::vector<Dim> all = operands_of(a);
   for (const Dim& d : operands_of(b))
     if (std::find(all.begin(), all.end(), d) == all.end()) all.push_back(d);
-  return open_extent(all);
+  const std::vector<Dim> every = all;
+  std::erase_if(all, [&](const Dim& d) {
+    return std::any_of(every.begin(), every.end(), [&](const Dim& other) { return is_cut(d, other); });
+  });
+  return all.size() == 1 ? all[0] : open_extent(all);
 }
 
 namespace {

@@ -13,6 +13,7 @@
 #include "base/fail.hpp"
 #include "base/limits.hpp"
 #include "tensor/dim_node.hpp"
+#include "tensor/dim_rule.hpp"
 
 namespace opfuse {
 
@@ -203,16 +204,14 @@ Dim extremum(DimOp op, const Dim& a, const Dim& b) {
   std::vector<Dim> all, kept;
   collect_extremum(op, a, all);
   collect_extremum(op, b, all);
+  // Surely the smaller (min) or larger (max), or equal: symbols are extents.
+  const auto decides = [&](const Dim& x, const Dim& y) {
+    return surely_not_negative(op == DimOp::min ? y - x : x - y);
+  };
   for (const Dim& candidate : all) {
-    bool decided = false;
-    for (Dim& other : kept) {
-      const Dim gap = candidate - other;
-      if (!gap.is_constant()) continue;
-      if ((op == DimOp::min) == (gap.value() < 0)) other = candidate;
-      decided = true;
-      break;
-    }
-    if (!decided) kept.push_back(candidate);
+    if (std::any_of(kept.begin(), kept.end(), [&](const Dim& other) { return decides(other, candidate); })) continue;
+    std::erase_if(kept, [&](const Dim& other) { return decides(candidate, other); });
+    kept.push_back(candidate);
   }
   std::sort(kept.begin(), kept.end(), [](const Dim& x, const Dim& y) { return compare(x, y) < 0; });
   Dim result = kept.front();

@@ -152,6 +152,11 @@ TEST(Broadcast, FollowsNumpyAndKeepsSymbols) {
   EXPECT_EQ(broadcast(Shape{n}, Shape{1}), (Shape{n}));
   EXPECT_EQ(broadcast(Shape{n}, Shape{8}), (Shape{8}));
   EXPECT_EQ(broadcast(Shape{n}, Shape{m}), (Shape{max(n, m) * min(min(n, m), 1)}));
+  EXPECT_EQ(broadcast(Shape{n}, Shape{min(n, 8)}), (Shape{n}));  // positions cut from a table
+  EXPECT_EQ(broadcast(Shape{min(8, n)}, Shape{n}), (Shape{n}));
+  EXPECT_EQ(broadcast(broadcast(Shape{n}, Shape{m}), Shape{min(n, 8)}), broadcast(Shape{n}, Shape{m}));
+  EXPECT_NE(broadcast(Shape{n}, Shape{min(m, 8)}), (Shape{n}));
+  EXPECT_NE(broadcast(Shape{n}, Shape{min(n, m)}), (Shape{n}));  // with m = 0
   EXPECT_FALSE(broadcast(Shape::unknown(), Shape{8}).ranked);
   EXPECT_EQ(error_of([] { broadcast(Shape{2}, Shape{3}); }), "shape_mismatch");
   EXPECT_EQ(error_of([] { broadcast(Shape{0}, Shape{3}); }), "shape_mismatch");

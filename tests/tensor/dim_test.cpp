@@ -169,5 +169,17 @@ TEST(Shape, CountsAndPrints) {
   EXPECT_EQ((Shape{sym("h"), 2}).evaluate({{"h", 5}}), (std::vector<int64_t>{5, 2}));
 }
 
+TEST(Dim, ExtremaDropWhatSymbolsDecide) {
+  const Dim n = Dim::symbol("n"), m = Dim::symbol("m");
+  EXPECT_EQ(max(0, n), n);
+  EXPECT_EQ(min(0, n), Dim(0));
+  EXPECT_EQ(min(8, max(0, n)), min(n, 8));
+  EXPECT_EQ(max(n, n + m), n + m);
+  EXPECT_EQ(min(n, n + m), n);
+  EXPECT_EQ(max(max(n, m), n + m), n + m);
+  EXPECT_EQ(max(0, n - 4).evaluate({{"n", 3}}), 0);
+  EXPECT_EQ(min(n, m).evaluate({{"n", 3}, {"m", 2}}), 2);
+}
+
 }  // namespace
 }  // namespace opfuse
