@@ -14,7 +14,7 @@ Value* heads_of(Speller& s, Value* x, int64_t heads, const char* attribute) {
     throw fail(E::shape_mismatch, "an operand is {}; three or four dimensions are expected", shape.text());
   if (heads <= 0) throw fail(E::bad_attribute, "{} is {}; operands of three dimensions need it", attribute, heads);
   const auto hidden = shape[2].constant();
-  if (!hidden) throw fail(E::unsupported_op, "the last dimension of {} is not known", shape.text());
+  if (!hidden) throw fail(E::unsupported_op, "the last dimension of {} is not known", shape.text()).hint(kGiveSizes);
   if (*hidden % heads != 0)
     throw fail(E::bad_attribute, "{} is {}, which does not divide {}", attribute, heads, *hidden);
   return s.transpose(s.reshape(x, {0, 0, heads, *hidden / heads}), {0, 2, 1, 3});
@@ -23,7 +23,7 @@ Value* heads_of(Speller& s, Value* x, int64_t heads, const char* attribute) {
 int64_t known_size(const Value* x, size_t axis, const char* what) {
   const Shape& shape = x->type.shape;
   const auto size = shape.ranked && axis < shape.rank() ? shape[axis].constant() : std::nullopt;
-  if (!size) throw fail(E::unsupported_op, "the {} of {} is not known", what, x->type.shape.text());
+  if (!size) throw fail(E::unsupported_op, "the {} of {} is not known", what, x->type.shape.text()).hint(kGiveSizes);
   return *size;
 }
 

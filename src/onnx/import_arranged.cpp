@@ -31,7 +31,7 @@ const Shape& ranked(const Value* x) {
 
 int64_t known(const Value* x, size_t axis) {
   const auto size = ranked(x)[axis].constant();
-  if (!size) throw fail(E::unsupported_op, "dimension {} of {} is open", axis, x->type.text());
+  if (!size) throw fail(E::unsupported_op, "dimension {} of {} is open", axis, x->type.text()).hint(kGiveSizes);
   return *size;
 }
 

@@ -15,7 +15,7 @@ using Results = std::vector<Value*>;
 int64_t known(const Value* x, size_t axis) {
   const Shape& shape = x->type.shape;
   const auto size = shape.ranked && axis < shape.rank() ? shape[axis].constant() : std::nullopt;
-  if (!size) throw fail(E::unsupported_op, "dimension {} of {} is open", axis, x->type.text());
+  if (!size) throw fail(E::unsupported_op, "dimension {} of {} is open", axis, x->type.text()).hint(kGiveSizes);
   return *size;
 }
 

@@ -54,7 +54,7 @@ Results turned(NodeImport& n, Speller& s, const Operands& operands) {
   const bool flat = shape.rank() == 3;  // [batch, sequence, hidden]
   if (flat && heads <= 0) throw fail(E::bad_attribute, "num_heads is {}; x of three dimensions needs it", heads);
   const auto last = shape[shape.rank() - 1].constant();
-  if (!last) throw fail(E::unsupported_op, "the size of a head of {} is not known", shape.text());
+  if (!last) throw fail(E::unsupported_op, "the size of a head of {} is not known", shape.text()).hint(kGiveSizes);
   if (flat && *last % heads != 0) throw fail(E::bad_attribute, "num_heads {} does not divide {}", heads, *last);
   const int64_t size = flat ? *last / heads : *last;
   if (dim == 0) dim = size;

@@ -126,7 +126,7 @@ Results import_dft(NodeImport& n) {
   if (axis == rank - 1) throw fail(E::bad_attribute, "axis {} holds the parts of numbers", given);
   const auto have = x->type.shape[axis].constant();
   if (!n.input(1) && !have)
-    throw fail(E::unsupported_op, "the number of points, {}, is open", x->type.shape[axis].text());
+    throw fail(E::unsupported_op, "the number of points, {}, is open", x->type.shape[axis].text()).hint(kGiveSizes);
   t.length = n.input(1) ? constant_integer(n.input(1), "number of points") : t.gives_reals() ? 2 * (*have - 1) : *have;
   check_table(n, t.length, static_cast<double>(t.length));
   Speller s(n);
@@ -148,7 +148,7 @@ Results import_stft(NodeImport& n) {
   if (x->type.shape.rank() != 3) throw fail(E::rank_mismatch, "the signal is {}", x->type.text());
   if (step <= 0) throw fail(E::bad_attribute, "the step of frames is {}", step);
   const auto have = window ? window->type.shape.elements().constant() : x->type.shape[1].constant();
-  if (!n.input(3) && !have) throw fail(E::unsupported_op, "the length of frames is not known");
+  if (!n.input(3) && !have) throw fail(E::unsupported_op, "the length of frames is not known").hint(kGiveSizes);
   t.length = n.input(3) ? constant_integer(n.input(3), "length of frames") : *have;
   check_table(n, t.length, 2.0 * static_cast<double>(t.length * parts) * static_cast<double>(t.bins()));
   Tensor filters(x->type.dtype, {t.bins() * 2, parts, t.length});

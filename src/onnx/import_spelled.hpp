@@ -11,6 +11,9 @@
 
 namespace opfuse::onnx {
 
+/// What helps where a table or a loop needs an extent that is open.
+inline constexpr const char* kGiveSizes = "give the sizes of open dimensions (--dim NAME=SIZE)";
+
 /// The results of a node, or nullopt when it is none of these operators.
 std::optional<std::vector<Value*>> import_spelled(NodeImport& node);
 

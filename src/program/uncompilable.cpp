@@ -20,6 +20,7 @@ namespace opfuse {
 namespace {
 
 constexpr const char* kAllowReference = "--allow-reference runs it in the interpreter, which is slow";
+constexpr const char* kGiveSizes = "give the sizes of open dimensions (--dim NAME=SIZE)";
 constexpr const char* kOnHost = "end the model before it and do this step on the host";
 
 struct Remedy {
@@ -91,10 +92,9 @@ std::string remedy_of(const Node& node, bool interpreted) {
   if (interpreted) return kAllowReference;
   if (const std::string_view text = remedy_for(source_operator(node)); !text.empty()) return std::string(text);
   if (only_follows(node) && node.op != opaque_op()) return "it compiles once the nodes before it do";
-  if (node.op != opaque_op()) return "give the sizes of open dimensions (--dim NAME=SIZE)";
+  if (node.op != opaque_op()) return kGiveSizes;
   const OpaqueAttrs& kept = *static_cast<const OpaqueAttrs*>(node.attrs());
-  if (kept.reason.find("--dim NAME=SIZE") != std::string::npos)
-    return "give the sizes of open dimensions (--dim NAME=SIZE)";
+  if (kept.reason.find("--dim NAME=SIZE") != std::string::npos) return kGiveSizes;
   if (kept.domain.empty() && kept.reason.ends_with("is not known"))
     return "export with another opset, which may spell it in other operators; opfuse ops lists the known ones";
   if (kept.domain.empty()) return fmt::format("export without that, or {}", kOnHost);
