@@ -382,21 +382,22 @@ int64_t first_opset(std::string_view op) {
   return first;
 }
 
-std::optional<OperatorSupport> operator_support(std::string_view onnx_op) {
-  const auto spelled = [&](bool elsewhere) -> std::optional<OperatorSupport> {
-    for (const SpelledOperator& s : spelled_operators())
-      if (s.onnx == onnx_op && s.domain.empty() != elsewhere)
-        return OperatorSupport{std::string(s.onnx), "", s.since, 0};
-    return std::nullopt;
-  };
+namespace {
+
+/// How ONNX's own operator of that name is read.
+std::optional<OperatorSupport> own_support(std::string_view onnx_op) {
   for (const StructuralOperator& s : structural_operators())
-    if (s.onnx == onnx_op) return OperatorSupport{std::string(s.onnx), "", s.since, 0, std::string(s.how)};
-  if (auto support = spelled(false)) return support;
+    if (s.onnx == onnx_op && s.domain.empty())
+      return OperatorSupport{std::string(s.onnx), "", s.since, 0, std::string(s.how)};
+  for (const SpelledOperator& s : spelled_operators())
+    if (s.onnx == onnx_op && s.domain.empty()) return OperatorSupport{std::string(s.onnx), "", s.since};
   const Row* row = find_row(onnx_op);
-  if (!row || !ops().find(row->op)) return spelled(true);
+  if (!row || !ops().find(row->op)) return std::nullopt;
   const int64_t since = row->read_since ? row->read_since : row->since == Row{}.since ? 1 : row->since;
   return OperatorSupport{row->onnx, row->op, since, row->until == Row{}.until ? 0 : row->until};
 }
+
+}  // namespace
 
 std::vector<OperatorSupport> all_operator_support() {
   std::set<std::string_view> names;
@@ -404,8 +405,15 @@ std::vector<OperatorSupport> all_operator_support() {
   for (const SpelledOperator& spelled : spelled_operators()) names.insert(spelled.onnx);
   for (const StructuralOperator& structural : structural_operators()) names.insert(structural.onnx);
   std::vector<OperatorSupport> all;
-  for (std::string_view name : names)
-    if (auto support = operator_support(name)) all.push_back(std::move(*support));
+  for (std::string_view name : names) {
+    if (auto support = own_support(name)) all.push_back(std::move(*support));
+    for (const StructuralOperator& s : structural_operators())
+      if (s.onnx == name && !s.domain.empty())
+        all.push_back({std::string(s.onnx), "", s.since, 0, std::string(s.how), std::string(s.domain)});
+    for (const SpelledOperator& s : spelled_operators())
+      if (s.onnx == name && !s.domain.empty())
+        all.push_back({std::string(s.onnx), "", s.since, 0, "", std::string(s.domain)});
+  }
   return all;
 }
 

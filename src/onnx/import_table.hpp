@@ -24,13 +24,14 @@ std::string onnx_name(std::string_view op, int64_t opset, std::string_view prefe
 /// The oldest opset that an opfuse operator can be written in, 0 when there is none.
 int64_t first_opset(std::string_view op);
 
-/// How ONNX's operator of that name is read.
+/// How an operator is read.
 struct OperatorSupport {
   std::string onnx;
-  std::string op;     ///< opfuse's operator; empty: it is read as a composition of others
-  int64_t since = 0;  ///< first opset that is read
-  int64_t until = 0;  ///< first opset that has it no more; 0: the newest has it
-  std::string how{};  ///< of one that the reader takes apart: as what, and where
+  std::string op;        ///< opfuse's operator; empty: it is read as a composition of others
+  int64_t since = 0;     ///< first opset that is read
+  int64_t until = 0;     ///< first opset that has it no more; 0: the newest has it
+  std::string how{};     ///< of one that the reader takes apart: as what, and where
+  std::string domain{};  ///< "com.microsoft"; empty: ONNX's own
 };
 
 /// Operators that the reader takes apart itself, sorted by name.
@@ -41,9 +42,7 @@ struct StructuralOperator {
 };
 std::span<const StructuralOperator> structural_operators();
 
-/// Of the default domain, or else of another that is read; nullopt when it is not read.
-std::optional<OperatorSupport> operator_support(std::string_view onnx_op);
-/// All of them, sorted by name.
+/// All of them, sorted by name, those of ONNX's own domain first.
 std::vector<OperatorSupport> all_operator_support();
 
 /// (ONNX name, opfuse name) of every declared operator, sorted by ONNX name.

@@ -71,6 +71,8 @@ class Registries(CliTest):
         self.assertIn("axis = -1", self.ok("ops", "layernormalization").out)
         self.assertIn("ONNX Upsample, opset 1 to 9", self.ok("ops", "resize").out)
         self.assertIn("a composition", self.ok("ops", "QLinearConv").out)
+        self.assertIn("com.microsoft.FusedConv, opset 1 on: read as a composition", self.ok("ops", "FusedConv").out)
+        self.assertIn("com.microsoft.Attention", self.ok("ops", "Attention").out)
         self.assertIn("ONNX If, opset 1 on: read where the condition is a constant", self.ok("ops", "If").out)
         self.assertIn("ONNX StringConcat: not read", self.ok("ops", "StringConcat").out)
         self.assertEqual(self.ok("ops", "Conv", "--json").json["onnx"][0]["operator"], "conv")

@@ -66,6 +66,11 @@ std::string opsets(const onnx::OperatorSupport& onnx) {
   return onnx.until > 0 ? fmt::format("opset {} to {}", since, onnx.until - 1) : fmt::format("opset {} on", since);
 }
 
+/// "Conv", "com.microsoft.FusedConv"
+std::string full_name(const onnx::OperatorSupport& onnx) {
+  return onnx.domain.empty() ? onnx.onnx : onnx.domain + "." + onnx.onnx;
+}
+
 /// What the argument names: an operator of opfuse, of ONNX (in any case), or of ONNX as others of opfuse.
 struct Named {
   const OpInfo* op = nullptr;
@@ -83,7 +88,8 @@ Named found(const std::string& name) {
   for (const OpInfo* op : ops().all()) names.push_back(op->name);
   for (const onnx::OperatorSupport& onnx : onnx::all_operator_support()) {
     names.push_back(onnx.onnx);
-    if (named.op ? onnx.op == named.op->name : lower(onnx.onnx) == lower(name)) named.onnx.push_back(onnx);
+    if (named.op ? onnx.op == named.op->name : lower(onnx.onnx) == lower(name) || lower(full_name(onnx)) == lower(name))
+      named.onnx.push_back(onnx);
   }
   if (!named.op && named.onnx.empty() && remedy_for(name).empty()) {
     const std::string near = did_you_mean(name, names);
@@ -102,7 +108,7 @@ std::string how_read(const onnx::OperatorSupport& onnx) {
 int show_one(const std::string& name) {
   const Named named = found(name);
   for (const onnx::OperatorSupport& onnx : named.onnx)
-    fmt::print("ONNX {}, {}: {}\n", onnx.onnx, opsets(onnx), how_read(onnx));
+    fmt::print("{}{}, {}: {}\n", onnx.domain.empty() ? "ONNX " : "", full_name(onnx), opsets(onnx), how_read(onnx));
   if (named.onnx.empty() && !named.op) fmt::print("ONNX {}: not read\n", name);
   const std::string_view remedy = remedy_for(named.onnx.empty() ? name : named.onnx[0].onnx);
   if (!remedy.empty()) fmt::print("  where it stops a model: {}\n", remedy);
@@ -131,6 +137,7 @@ std::function<int()> add_ops(FlagSet& app) {
       Json names = Json::array();
       for (const onnx::OperatorSupport& onnx : name->empty() ? onnx::all_operator_support() : found(*name).onnx)
         names.push_back({{"onnx", onnx.onnx},
+                         {"domain", onnx.domain},
                          {"operator", onnx.op},
                          {"since", std::max(onnx.since, kOldestOpset)},
                          {"until", onnx.until},
@@ -144,7 +151,7 @@ std::function<int()> add_ops(FlagSet& app) {
     fmt::print("{}", table.text());
     Table onnx_table({"ONNX", "opsets", "read as"});
     for (const onnx::OperatorSupport& onnx : onnx::all_operator_support())
-      onnx_table.row({onnx.onnx, opsets(onnx),
+      onnx_table.row({full_name(onnx), opsets(onnx),
                       !onnx.how.empty() ? onnx.how
                       : onnx.op.empty() ? "a composition"
                                         : onnx.op});
