@@ -5,6 +5,7 @@
 #include <set>
 
 #include "kernel/reads.hpp"
+#include "region/dependence.hpp"
 #include "region/read_shape.hpp"
 
 namespace opfuse {
@@ -175,11 +176,13 @@ bool chooses_along(const Region& region, const Stage& stage, const Expr& e, int 
 }
 
 std::optional<ChoiceCut> cut_of_choices(const Region& region, const Stage& stage, size_t most) {
+  std::set<int> rows;
+  for (const Reduction& r : stage.reductions) rows.merge(axes_of(stage, r.value));
   std::map<int, std::set<int64_t>> cuts;
   visit_values(stage, [&](const Expr& e) {
     if (!is_choice(e)) return;
     const auto interval = interval_of(region, stage, e.args()[0]);
-    if (!interval) return;
+    if (!interval || (!stage.reductions.empty() && !rows.contains(interval->axis))) return;
     const auto extent = stage.domain[static_cast<size_t>(interval->axis)].constant();
     if (!extent) return;
     for (const int64_t at : {interval->low, interval->high})

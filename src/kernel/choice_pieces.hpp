@@ -20,6 +20,7 @@ struct ChoiceCut {
 };
 
 /// The axis along which most choices between reads change; nothing where there is none, or more than `most` parts.
+/// Never along a row: each piece would do the sums again, behind the first over operands whose place the result has.
 std::optional<ChoiceCut> cut_of_choices(const Region& region, const Stage& stage, size_t most = 8);
 
 /// The points in [low, high) of an axis as a stage, whose coordinate begins at 0; what is chosen there is known.

@@ -62,6 +62,41 @@ stage row
   output param 1 f32[4,37] at [a0, a1] = mul(r1, div(exp(r1), s0))
 )";
 
+/// The pass that stores exp(x) goes on to read x across, which that overwrites.
+const std::string kReadAcross = R"(region
+param input f32[2,9,9]
+param input f32[2,9,9]
+param output f32[2,9,9]
+stage row
+  domain [2,9,9]
+  reduce [9,9]
+  read param 0 at [a0, a3, a4]
+  read param 1 at [a0, a3, a4]
+  read param 0 at [a0, a4, a3]
+  read param 0 at [a0, a1, a2]
+  reduction sum mul(mul(exp(r0), r1), r2)
+  output param 2 f32[2,9,9] at [a0, a1, a2] = sub(exp(r3), s0)
+)";
+
+/// What is summed along the row is a choice along it: two pieces would sum twice, the second what the first stored.
+const std::string kRowOfChoices = R"(region
+param input f32[3,48]
+param input f32[3,16]
+param input f32[3,32]
+param output f32[3,48]
+stage row
+  domain [3,48]
+  reduce [48]
+  read param 0 at [a0, a2]
+  read param 1 at [a0, a2]
+  read param 2 at [a0, a2 + -16]
+  read param 0 at [a0, a1]
+  read param 1 at [a0, a1]
+  read param 2 at [a0, a1 + -16]
+  reduction sum add(r0, select(in1, r1, select(in2, r2, 0)))
+  output param 3 f32[3,48] at [a0, a1] = sub(add(r3, select(in4, r4, select(in5, r5, 0))), s0)
+)";
+
 std::string functions(const std::string& n, int c, int count, const std::string& last = "{}") {
   std::string value = "r0";
   const std::string laws[] = {"tanh({})", "sin({})", "exp(neg(abs({})))", "div(1, add(1, exp({})))"};
@@ -108,6 +143,8 @@ const std::vector<Case> kCases = {
     {.name = "sum_is_read_again", .region = add_norm("n", 100), .bindings = kBatches},
     {.name = "sum_of_whole_vectors", .region = add_norm("9", 64)},
     {.name = "operand_is_read_again", .region = kReadAgain},
+    {.name = "operand_is_read_across", .region = kReadAcross, .in_place = {2, 0}},
+    {.name = "choices_along_a_row", .region = kRowOfChoices, .in_place = {3, 0}},
     {.name = "functions_of_a_row", .region = functions("1", 1000, 9)},
     {.name = "functions_of_short_rows", .region = functions("n", 40, 9), .bindings = kBatches},
     {.name = "functions_then_the_operand", .region = functions("3", 700, 9, "add({}, r0)")},
@@ -136,6 +173,11 @@ TEST(ChoicePieces, are_not_made_of_padding_or_many_parts) {
   EXPECT_FALSE(cut_of_choices(region, region.stages[0]));
   const Region two = parse_region(concat("2", 5, 7, 3, 4, "{}"));
   EXPECT_FALSE(cut_of_choices(two, two.stages[0], 1));
+}
+
+TEST(ChoicePieces, are_not_made_along_a_row) {
+  const Region region = parse_region(kRowOfChoices);
+  EXPECT_FALSE(cut_of_choices(region, region.stages[0]));
 }
 
 }  // namespace

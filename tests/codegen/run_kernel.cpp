@@ -53,6 +53,7 @@ void run_binding(const Case& c, const KernelSpec& spec, const LinkedCode& code, 
       std::memset(buffers.back().data(), 0x7F, packed.bytes());
   }
   for (const Fenced& b : buffers) pointers.push_back(b.data());
+  if (c.in_place.first >= 0) pointers.at(c.in_place.first) = pointers.at(c.in_place.second);
   const KernelCode& kernel = code.kernels.at(0);
   Fenced scratch(static_cast<size_t>(kernel.scratch_bytes));
   const auto arguments = symbol_arguments(spec, symbols);
@@ -68,7 +69,7 @@ void run_binding(const Case& c, const KernelSpec& spec, const LinkedCode& code, 
     if (region.params[p].role != ParamRole::output) continue;
     const auto sizes = region.params[p].type.shape.evaluate(symbols);
     const Tensor shape_of_pack = pack(operands[p], spec.layouts[p].layout);
-    const Tensor packed = Tensor::wrap(region.params[p].type.dtype, shape_of_pack.sizes(), buffers[p].data(), nullptr);
+    const Tensor packed = Tensor::wrap(region.params[p].type.dtype, shape_of_pack.sizes(), pointers[p], nullptr);
     const Tensor got = unpack(packed, spec.layouts[p].layout, sizes);
     compare(got, want.at(next++), c, "output " + std::to_string(p));
     EXPECT_TRUE(pack(got, spec.layouts[p].layout).same_bits(packed))

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cpu/generator.hpp"
@@ -38,9 +39,10 @@ struct Case {
   bool wished = false;                    ///< take wish_layouts for every unnamed parameter
   std::vector<SymbolValues> bindings = {{}};
   double tolerance = 2e-5;
-  double low = -1, high = 1;               ///< range of random operands
-  std::vector<Tensor> operands = {};       ///< by parameter, empty tensors are drawn
-  Precision precision = Precision::exact;  ///< of the interpreter
+  double low = -1, high = 1;                ///< range of random operands
+  std::vector<Tensor> operands = {};        ///< by parameter, empty tensors are drawn
+  Precision precision = Precision::exact;   ///< of the interpreter
+  std::pair<int, int> in_place = {-1, -1};  ///< a result and the operand where it lies
 };
 
 inline void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }

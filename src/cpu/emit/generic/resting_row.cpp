@@ -181,21 +181,28 @@ class Search {
     return row;
   }
 
-  /// A result may lie where an operand of its size lies (program/in_place.hpp), which the first pass then overwrites.
+  /// A result may lie where an operand of its size lies (program/in_place.hpp): the pass that stores may read that only
+  /// where it stores, and nothing may read it later.
   bool reads_place(const RestingRow& row) const {
-    std::set<int> used;
-    const auto collect = [&](const Expr& e) { used.merge(reads_used(e)); };
-    for (size_t r = static_cast<size_t>(row.reduction) + 1; r < row.stage.reductions.size(); ++r)
-      collect(row.stage.reductions[r].value);
+    const auto pass = static_cast<size_t>(row.reduction);
+    std::set<int> later;
+    const auto collect = [&](const Expr& e) { later.merge(reads_used(e)); };
+    for (size_t r = pass + 1; r < row.stage.reductions.size(); ++r) collect(row.stage.reductions[r].value);
     for (size_t o = 0; o < row.stage.outputs.size(); ++o)
       if (!row.finished || o != row.output) collect(row.stage.outputs[o].value);
-    const Shape& place = stage_.outputs[row.output].shape;
-    return std::any_of(used.begin(), used.end(), [&](int i) {
-      const Read& read = row.stage.reads[static_cast<size_t>(i)];
-      if (read.index == stage_.outputs[row.output].param) return false;
-      const Param& param = k_.spec.region.params[static_cast<size_t>(read.index)];
-      return param.role == ParamRole::input && param.type.shape == place;
-    });
+    const std::set<int> now = reads_used(row.stage.reductions[pass].value);
+    return std::any_of(later.begin(), later.end(), [&](int i) { return may_lie_there(row, read_of(row, i)); }) ||
+           std::any_of(now.begin(), now.end(),
+                       [&](int i) { return may_lie_there(row, read_of(row, i)) && !(read_of(row, i).map == row.map); });
+  }
+
+  static const Read& read_of(const RestingRow& row, int i) { return row.stage.reads[static_cast<size_t>(i)]; }
+
+  bool may_lie_there(const RestingRow& row, const Read& read) const {
+    const StageOutput& output = stage_.outputs[row.output];
+    if (read.index == output.param) return false;
+    const Param& param = k_.spec.region.params[static_cast<size_t>(read.index)];
+    return param.role == ParamRole::input && param.type.shape == output.shape;
   }
 };
 
