@@ -118,5 +118,17 @@ TEST(Variadic, OfFewOperandsStays) {
   EXPECT_FALSE(split_operands()(graph));
 }
 
+/// Chains of functions behind a tile of a product: as many are under way as registers hold, the rest would be on the
+/// stack (all at once: 232 kB, and five such functions took 1.8 times as long).
+TEST(Wide, TilesOfLongChainsStayInRegisters) {
+  CompilationOptions options;
+  options.artifact.cache = false;
+  const std::string text = R"(graph (%x: f32[257,8]) { %w = const rand<1> : f32[8,8] %a = matmul(%x, %w)
+    %b = mish(%a) %c = mish(%b) %y = mish(%c) return %y })";
+  const Compilation made = compile_graph(parse_graph(text, ops()), parse_target("cpu:avx512"), options);
+  ASSERT_EQ(made.program.launches.size(), 1u);
+  EXPECT_LT(made.artifact.code.size(), 210'000u);
+}
+
 }  // namespace
 }  // namespace opfuse

@@ -50,7 +50,9 @@ Chain staggered(const std::vector<Chain>& chains, size_t lag) {
 
 void take_turns(Kernel& k, size_t count, const std::function<void(size_t)>& emit) {
   const std::vector<Chain> chains = emit_chains(k, count, emit);
-  const size_t lag = std::clamp<size_t>(longest_of(chains) / kUnderWay, 1, kMostLag);
+  // Of more chains than may be under way, a short lag would begin all before the first ends, and spill.
+  const size_t most = chains.size() > kUnderWay ? SIZE_MAX : kMostLag;
+  const size_t lag = std::clamp<size_t>(longest_of(chains) / kUnderWay, 1, most);
   for (llvm::Instruction* step : staggered(chains, lag)) step->moveBefore(*step->getParent(), step->getParent()->end());
 }
 
