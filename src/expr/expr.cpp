@@ -289,6 +289,22 @@ Expr rebuilt(const Expr& e, std::vector<Expr> args) {
   return Expr::make(e.op(), std::move(args));
 }
 
+Expr replaced(const Expr& e, const Expr& from, const Expr& to) {
+  std::unordered_map<const ExprNode*, Expr> made;
+  e.visit([&](const Expr& node) {
+    std::vector<Expr> args;
+    for (const Expr& arg : node.args()) args.push_back(made.at(arg.node()));
+    made.emplace(node.node(), node == from ? to : args == node.args() ? node : rebuilt(node, std::move(args)));
+  });
+  return made.at(e.node());
+}
+
+std::vector<Expr> nodes_of(const Expr& e) {
+  std::vector<Expr> nodes;
+  e.visit([&](const Expr& node) { nodes.push_back(node); });
+  return nodes;
+}
+
 Expr Expr::map_leaves(const std::function<Expr(const Expr&)>& leaf) const {
   Scratch scratch;
   std::pmr::unordered_map<const ExprNode*, Expr> done(&scratch.memory);

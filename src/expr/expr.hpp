@@ -130,6 +130,10 @@ class Expr {
 
 /// `e` with other operands.
 Expr rebuilt(const Expr& e, std::vector<Expr> args);
+/// `e` with `to` wherever `from` is.
+Expr replaced(const Expr& e, const Expr& from, const Expr& to);
+/// Each distinct node once, operands first.
+std::vector<Expr> nodes_of(const Expr& e);
 
 std::string_view name_of(ExprOp op);
 std::optional<ExprOp> parse_expr_op(std::string_view name);

@@ -9,6 +9,9 @@
 
 namespace opfuse {
 
+/// The hint where only the size of an open dimension is missing.
+inline constexpr const char* kGiveSizes = "give the sizes of open dimensions (--dim NAME=SIZE)";
+
 /// The operator as the model calls it: "Conv", "If", "com.example.Mine"; opfuse's own name where different nodes of
 /// the model, or none, became this one.
 std::string source_operator(const Node& node);

@@ -41,6 +41,12 @@ std::set<int> guarded_reads(const Stage& stage) {
   return reads;
 }
 
+bool may_share_memory(const Region& region, const Read& read, const StageOutput& output) {
+  if (read.stage >= 0 || read.index == output.param) return false;
+  const Param& param = region.params[static_cast<size_t>(read.index)];
+  return param.role == ParamRole::input && param.type.shape == output.shape;
+}
+
 CoordinateRange coordinate_range(const IndexExpr& index, const std::vector<Dim>& extents) {
   if (index.dynamic || !index.offset.is_constant()) return {};
   CoordinateRange range{index.offset.value(), index.offset.value()};

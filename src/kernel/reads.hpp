@@ -15,6 +15,10 @@ std::set<int> reads_used(const Expr& e);
 /// Reads whose in_bounds appears anywhere in the stage, and those at the same coordinates.
 std::set<int> guarded_reads(const Stage& stage);
 
+/// Whether the result may lie where the operand of a read lies: program/in_place.hpp gives results the memory of
+/// operands of their size.
+bool may_share_memory(const Region& region, const Read& read, const StageOutput& output);
+
 /// The smallest and the largest value of a coordinate over all positions, as far as they are known.
 struct CoordinateRange {
   std::optional<int64_t> low, high;

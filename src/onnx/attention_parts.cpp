@@ -20,13 +20,6 @@ Value* heads_of(Speller& s, Value* x, int64_t heads, const char* attribute) {
   return s.transpose(s.reshape(x, {0, 0, heads, *hidden / heads}), {0, 2, 1, 3});
 }
 
-int64_t known_size(const Value* x, size_t axis, const char* what) {
-  const Shape& shape = x->type.shape;
-  const auto size = shape.ranked && axis < shape.rank() ? shape[axis].constant() : std::nullopt;
-  if (!size) throw fail(E::unsupported_op, "the {} of {} is not known", what, x->type.shape.text()).hint(kGiveSizes);
-  return *size;
-}
-
 Value* causal_bias(Speller& s, Value* q, Value* k, Value* past, DType dtype) {
   Value* sizes = s.concat({s.size_of(q, 2), s.size_of(k, 2)}, 0);
   Value* all = s.op("constant_of_shape", {sizes}, {{"value", 1.0}, {"dtype", DType::boolean}});

@@ -11,6 +11,7 @@
 
 #include "base/fail.hpp"
 #include "onnx/import_spelled.hpp"
+#include "onnx/known_shape.hpp"
 #include "ops/axes.hpp"
 
 namespace opfuse::onnx {
@@ -27,12 +28,6 @@ Integers constant_integers(const Value* value, const char* what) {
 const Shape& ranked(const Value* x) {
   if (!x->type.shape.ranked) throw fail(E::unsupported_op, "the rank of an operand is not known");
   return x->type.shape;
-}
-
-int64_t known(const Value* x, size_t axis) {
-  const auto size = ranked(x)[axis].constant();
-  if (!size) throw fail(E::unsupported_op, "dimension {} of {} is open", axis, x->type.text()).hint(kGiveSizes);
-  return *size;
 }
 
 int64_t product_of(const NodeImport& n, const Integers& values) {
@@ -80,7 +75,7 @@ Results import_center_crop_pad(NodeImport& n) {
   Integers pads(2 * rank, 0);
   for (size_t i = 0; i < axes.size(); ++i) {
     const size_t axis = normalize_axis(axes[i], rank);
-    const int64_t have = known(x, axis), want = sizes[i], less = want < have ? (have - want) / 2 : 0;
+    const int64_t have = known_size(x, axis), want = sizes[i], less = want < have ? (have - want) / 2 : 0;
     if (want < 0) throw fail(E::bad_dimension, "a size of {}", want);
     if (want < have) x = s.slice(x, static_cast<int64_t>(axis), less, less + want);
     if (want > have) pads[axis] = (want - have) / 2, pads[rank + axis] = want - have - pads[axis];
@@ -143,7 +138,7 @@ Results import_space_to_depth_crd(NodeImport& n) {
   Value* x = n.required(0);
   const int64_t b = n.integer("blocksize", 0);
   if (ranked(x).rank() != 4) throw fail(E::rank_mismatch, "the operand is {}", x->type.text());
-  const int64_t channels = known(x, 1), height = known(x, 2), width = known(x, 3);
+  const int64_t channels = known_size(x, 1), height = known_size(x, 2), width = known_size(x, 3);
   if (b <= 0 || height % b != 0 || width % b != 0) throw fail(E::bad_attribute, "blocksize is {}", b);
   Value* blocks = s.reshape(x, {0, channels, height / b, b, width / b, b});
   return {s.reshape(s.transpose(blocks, {0, 1, 3, 5, 2, 4}), {0, channels * b * b, height / b, width / b})};
@@ -161,9 +156,9 @@ Results import_max_unpool(NodeImport& n) {
   const Integers strides = n.integers("strides").value_or(Integers(axes, 1));
   if (pads.size() != 2 * axes || strides.size() != axes)
     throw fail(E::bad_attribute, "pads or strides of {} axes", axes);
-  Integers shape{known(x, 0), known(x, 1)}, missing(2 * rank, 0);
+  Integers shape{known_size(x, 0), known_size(x, 1)}, missing(2 * rank, 0);
   for (size_t i = 0; i < axes; ++i)
-    shape.push_back((known(x, i + 2) - 1) * strides[i] - pads[i] - pads[axes + i] + kernel[i]);
+    shape.push_back((known_size(x, i + 2) - 1) * strides[i] - pads[i] - pads[axes + i] + kernel[i]);
   Value* zeros = s.op("constant_of_shape", {s.integers({product_of(n, shape)})}, {{"dtype", x->type.dtype}});
   Value* places = s.reshape(n.required(1), {-1});
   Value* y = s.op("scatter_elements", {zeros, places, s.reshape(x, {-1})}, {{"axis", int64_t{0}}});
@@ -189,7 +184,7 @@ Results import_col2im(NodeImport& n) {
   const Integers pads = n.integers("pads").value_or(Integers(2 * axes, 0));
   if (dilations.size() != axes || strides.size() != axes || pads.size() != 2 * axes)
     throw fail(E::bad_attribute, "dilations, strides or pads do not belong to {} axes", axes);
-  const int64_t taps = product_of(n, block), planes = known(x, 1);
+  const int64_t taps = product_of(n, block), planes = known_size(x, 1);
   if (taps == 0 || planes % taps != 0) throw fail(E::shape_mismatch, "{} planes of blocks of {}", planes, taps);
   Integers places{0, planes}, rest, filter{planes, 1};
   for (size_t i = 0; i < axes; ++i) {

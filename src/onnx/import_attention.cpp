@@ -57,7 +57,7 @@ Attributes read_attributes(NodeImport& n) {
 /// Every head `times` times: [b, h, s, d] -> [b, h, 1, s, d] -> [b, h, times, s, d] -> [b, h * times, s, d]
 Value* repeated_heads(Speller& s, Value* x, int64_t times) {
   if (times == 1) return x;
-  const int64_t heads = known_size(x, 1, "number of heads"), size = known_size(x, 3, "size of a head");
+  const int64_t heads = known_size(x, 1), size = known_size(x, 3);
   Value* wide = s.op("expand", {s.unsqueeze(x, 2), s.integers({1, 1, times, 1, 1})});
   return s.reshape(wide, {0, heads * times, -1, size});
 }
@@ -146,7 +146,7 @@ Operands read_operands(NodeImport& n, Speller& s, const Attributes& a) {
 }
 
 int64_t heads_per_key(const Operands& o) {
-  const int64_t q = known_size(o.q, 1, "number of heads"), k = known_size(o.k, 1, "number of heads");
+  const int64_t q = known_size(o.q, 1), k = known_size(o.k, 1);
   if (k <= 0 || q % k != 0) throw fail(E::bad_attribute, "{} heads of keys do not divide {} of queries", k, q);
   return q / k;
 }
@@ -167,7 +167,7 @@ std::vector<Value*> import_attention(NodeImport& n) {
   const Operands o = read_operands(n, s, a);
   const int64_t times = heads_per_key(o);
   const DType dtype = o.q->type.dtype;
-  const double scale = a.has_scale ? a.scale : 1 / std::sqrt(static_cast<double>(known_size(o.q, 3, "size of a head")));
+  const double scale = a.has_scale ? a.scale : 1 / std::sqrt(static_cast<double>(known_size(o.q, 3)));
   Value* keys = s.transpose(repeated_heads(s, o.k, times), {0, 1, 3, 2});
   Value* raw = s.op("matmul", {scaled(s, o.q, std::sqrt(scale)), scaled(s, keys, std::sqrt(scale))});
   Value* soft = capped(s, raw, a.softcap);
@@ -186,8 +186,7 @@ std::vector<Value*> import_attention(NodeImport& n) {
   if (none) weights = s.op("where", {none, s.number(0, dtype), weights});
   Value* y = s.op("matmul", {weights, repeated_heads(s, o.v, times)});
   if (n.required(0)->type.shape.rank() == 3)
-    y = s.reshape(s.transpose(y, {0, 2, 1, 3}),
-                  {0, 0, known_size(o.q, 1, "number of heads") * known_size(o.v, 3, "size of a head")});
+    y = s.reshape(s.transpose(y, {0, 2, 1, 3}), {0, 0, known_size(o.q, 1) * known_size(o.v, 3)});
   Value* const stages[] = {raw, soft, scores, weights};
   std::vector<Value*> results{y, o.k, o.v, stages[a.output_mode]};
   results.resize(std::max<size_t>(1, n.output_count()));

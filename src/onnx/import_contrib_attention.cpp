@@ -12,6 +12,7 @@
 
 #include "base/fail.hpp"
 #include "onnx/attention_parts.hpp"
+#include "onnx/known_shape.hpp"
 #include "ops/checks.hpp"
 
 namespace opfuse::onnx {
@@ -32,11 +33,6 @@ Attributes read_attributes(NodeImport& n) {
                n.integer("unidirectional", 0) != 0};
   if (a.heads <= 0) throw fail(E::bad_attribute, "num_heads is {}", a.heads);
   return a;
-}
-
-size_t rank_of(const Value* x, const char* what) {
-  if (!x->type.shape.ranked) throw fail(E::unsupported_op, "the rank of {} is not known", what);
-  return x->type.shape.rank();
 }
 
 /// Columns [from, to) of the last axis, of a bias or a product.
@@ -71,7 +67,7 @@ struct Operands {
 
 /// [batch, queries, heads * size of a value]
 Value* attended(Speller& s, const Attributes& a, const Operands& o) {
-  const int64_t size = known_size(o.q, 3, "size of a head");
+  const int64_t size = known_size(o.q, 3);
   const double scale = a.scale != 0 ? a.scale : 1 / std::sqrt(static_cast<double>(size));
   const DType dtype = o.q->type.dtype;
   Value* scores = s.op("matmul", {o.q, s.transpose(o.k, {0, 1, 3, 2})});
@@ -80,7 +76,7 @@ Value* attended(Speller& s, const Attributes& a, const Operands& o) {
   if (o.bias) scores = s.op("add", {scores, o.bias});
   if (a.causal) scores = s.op("add", {scores, causal_bias(s, o.q, o.k, o.past_key, dtype)});
   Value* y = s.op("matmul", {s.op("softmax", {scores}, {{"axis", int64_t{-1}}}), o.v});
-  return s.reshape(s.transpose(y, {0, 2, 1, 3}), {0, 0, a.heads * known_size(o.v, 3, "size of a head")});
+  return s.reshape(s.transpose(y, {0, 2, 1, 3}), {0, 0, a.heads * known_size(o.v, 3)});
 }
 
 void refuse_inputs(const NodeImport& n, size_t first, const char* what) {
@@ -133,7 +129,7 @@ Triple heads_of_operands(NodeImport& n, Speller& s, int64_t heads) {
   if (packed) return {packed_part(s, q, 0), packed_part(s, q, 1), packed_part(s, q, 2)};
   if (!k || (!v && !pairs)) throw fail(E::arity_mismatch, "key and value are missing, and the query is not packed");
   if (bias) {
-    const int64_t a = known_size(q, 2, "width"), b = a + known_size(k, 2, "width"), c = b + known_size(v, 2, "width");
+    const int64_t a = known_size(q, 2), b = a + known_size(k, 2), c = b + known_size(v, 2);
     q = s.op("add", {q, columns(s, bias, 0, a)});
     k = s.op("add", {k, columns(s, bias, a, b)});
     v = s.op("add", {v, columns(s, bias, b, c)});
@@ -154,7 +150,7 @@ Results import_contrib_attention(NodeImport& n) {
   Speller s(n);
   Value* all = s.op("matmul", {n.required(0), n.required(1)});
   if (n.input(2)) all = s.op("add", {all, n.input(2)});
-  const std::vector<int64_t> w = widths(n, known_size(all, 2, "number of columns"));
+  const std::vector<int64_t> w = widths(n, known_size(all, 2));
   const auto part = [&](int64_t from, int64_t width) {
     return heads_of(s, columns(s, all, from, from + width), a.heads, "num_heads");
   };

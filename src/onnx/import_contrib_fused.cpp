@@ -5,10 +5,11 @@
 //   FusedMatMul, FusedGemm, FusedConv                            an activation behind; FusedConv adds z before it
 //   SkipLayerNormalization              layer_norm(x + skip + bias), also the sum
 //   SkipSimplifiedLayerNormalization    x / sqrt(mean(x^2) + epsilon) * scale of such a sum
-//   SimplifiedLayerNormalization        the same of x, in ONNX's own domain
+//   SimplifiedLayerNormalization        RMSNormalization by another name, in ONNX's own domain
 //   EmbedLayerNormalization             layer_norm(words[ids] + positions[0, 1, ..] + segments[ids])
 #include "base/fail.hpp"
 #include "onnx/import_spelled.hpp"
+#include "onnx/known_shape.hpp"
 #include "ops/registry.hpp"
 
 namespace opfuse::onnx {
@@ -18,13 +19,7 @@ using Results = std::vector<Value*>;
 
 constexpr double kQuick = 1.702;        // QuickGelu's alpha where the node has none
 constexpr double kSkipEpsilon = 1e-12;  // SkipLayerNormalization's, and EmbedLayerNormalization's
-constexpr double kPlainEpsilon = 1e-5;  // SimplifiedLayerNormalization's
 constexpr size_t kSum = 3;              // the result that is the sum, behind mean and inverse deviation
-
-size_t rank_of(const Value* x, const char* what) {
-  if (!x->type.shape.ranked) throw fail(E::unsupported_op, "the rank of {} is not known", what);
-  return x->type.shape.rank();
-}
 
 Value* plus(Speller& s, Value* x, Value* y) { return y ? s.op("add", {x, y}) : x; }
 
@@ -43,19 +38,6 @@ Value* activated(Speller& s, Value* x, const std::string& name, const std::vecto
     return s.op("hard_sigmoid", {x}, {{"alpha", parameter(0, 0.2)}, {"beta", parameter(1, 0.5)}});
   if (name == "Clip" && given.size() == 2) return s.op("clip", {x, number(given[0]), number(given[1])});
   throw fail(E::unsupported_attribute, "activation \"{}\" of {} parameters is not supported", name, given.size());
-}
-
-/// Of x over its last dimensions, from `axis` on, computed in at least single precision.
-Value* rms_norm(Speller& s, Value* x, Value* scale, int64_t axis, double epsilon) {
-  const auto rank = static_cast<int64_t>(rank_of(x, "x"));
-  if (axis < -rank || axis >= rank) throw fail(E::bad_attribute, "axis is {}, x has {} dimensions", axis, rank);
-  std::vector<int64_t> axes;
-  for (int64_t i = axis < 0 ? axis + rank : axis; i < rank; ++i) axes.push_back(i);
-  const DType dtype = x->type.dtype, wide = byte_size(dtype) < 4 ? DType::f32 : dtype;
-  Value* y = s.cast(x, wide);
-  Value* mean = s.op("reduce_mean", {s.op("mul", {y, y}), s.integers(axes)});
-  Value* root = s.op("sqrt", {s.op("add", {mean, s.number(epsilon, wide)})});
-  return s.op("mul", {s.cast(s.op("div", {y, root}), dtype), scale});
 }
 
 /// Statistics are results of training; nobody reads them in inference.
@@ -164,11 +146,8 @@ Results import_skip_rms_norm(NodeImport& n) {
 }
 
 Results import_simplified_layer_norm(NodeImport& n) {
-  n.require_inputs(2, 2);
-  if (n.integer("stash_type", 1) != 1) throw fail(E::unsupported_attribute, "stash_type is not 1");
   refuse_statistics(n, 1, 1);
-  Speller s(n);
-  return {rms_norm(s, n.required(0), n.required(1), n.integer("axis", -1), n.real("epsilon", kPlainEpsilon))};
+  return import_rms_normalization(n);
 }
 
 Results import_embed_layer_norm(NodeImport& n) {

@@ -6,6 +6,7 @@
 
 #include "base/fail.hpp"
 #include "onnx/import_spelled.hpp"
+#include "onnx/known_shape.hpp"
 #include "ops/registry.hpp"
 
 namespace opfuse::onnx {
@@ -15,11 +16,6 @@ using Results = std::vector<Value*>;
 
 bool is_one_of(Bytes op, std::initializer_list<Bytes> names) {
   return std::find(names.begin(), names.end(), op) != names.end();
-}
-
-size_t rank_of(const Value* x) {
-  if (!x->type.shape.ranked) throw fail(E::unsupported_op, "the rank of an operand is not known");
-  return x->type.shape.rank();
 }
 
 /// b with ones behind it, so that its dimensions meet those of a from `axis` on.

@@ -6,18 +6,12 @@
 
 #include "base/fail.hpp"
 #include "onnx/import_spelled.hpp"
+#include "onnx/known_shape.hpp"
 
 namespace opfuse::onnx {
 namespace {
 
 using Results = std::vector<Value*>;
-
-int64_t known(const Value* x, size_t axis) {
-  const Shape& shape = x->type.shape;
-  const auto size = shape.ranked && axis < shape.rank() ? shape[axis].constant() : std::nullopt;
-  if (!size) throw fail(E::unsupported_op, "dimension {} of {} is open", axis, x->type.text()).hint(kGiveSizes);
-  return *size;
-}
 
 struct Recurrence {
   NodeImport& n;
@@ -40,9 +34,9 @@ struct Recurrence {
       throw fail(E::bad_attribute, "{} heads of keys for {} of queries", heads, q_heads);
     if (gated != (n.input(4) != nullptr) || corrected != (n.input(5) != nullptr))
       throw fail(E::arity_mismatch, "decay and beta do not belong to update_rule \"{}\"", rule);
-    steps = known(n.required(0), 1);
-    key_size = known(n.required(0), 2) / q_heads;
-    value_size = known(n.required(2), 2) / heads;
+    steps = known_size(n.required(0), 1);
+    key_size = known_size(n.required(0), 2) / q_heads;
+    value_size = known_size(n.required(2), 2) / heads;
     scale = n.real("scale", 0);
     if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(key_size));
     if (steps > n.limits.unrolled_steps)
@@ -76,11 +70,11 @@ struct Recurrence {
     Value* v = heads_of(n.required(2), heads, value_size);
     Value *decay = nullptr, *beta = nullptr;
     if (gated) {
-      const int64_t last = known(n.required(4), 2);
+      const int64_t last = known_size(n.required(4), 2);
       if (last % heads != 0) throw fail(E::shape_mismatch, "decay is {}", n.required(4)->type.text());
       decay = s.op("exp", {heads_of(n.required(4), heads, last / heads)});
     }
-    if (corrected) beta = heads_of(n.required(5), known(n.required(5), 2), 1);
+    if (corrected) beta = heads_of(n.required(5), known_size(n.required(5), 2), 1);
     Value* state = first_state();
     Results outputs;
     for (int64_t t = 0; t < steps; ++t) {
@@ -111,7 +105,7 @@ Results import_causal_conv_with_state(NodeImport& n) {
   const std::string activation = n.text("activation", "none");
   if (activation != "none" && activation != "silu" && activation != "swish")
     throw fail(E::bad_attribute, "activation is \"{}\"", activation);
-  const int64_t channels = known(x, 1), kept = known(weights, 2) - 1;
+  const int64_t channels = known_size(x, 1), kept = known_size(weights, 2) - 1;
   Value* read = x;
   if (Value* past = n.input(3))
     read = s.concat({past, x}, 2);
@@ -144,8 +138,8 @@ Results import_det(NodeImport& n) {
   const Shape& shape = x->type.shape;
   if (!shape.ranked || shape.rank() < 2) throw fail(E::unsupported_op, "a determinant of {}", x->type.text());
   const auto rank = static_cast<int64_t>(shape.rank());
-  const int64_t size = known(x, shape.rank() - 1);
-  if (size < 1 || size > 3 || known(x, shape.rank() - 2) != size)
+  const int64_t size = known_size(x, shape.rank() - 1);
+  if (size < 1 || size > 3 || known_size(x, shape.rank() - 2) != size)
     throw fail(E::unsupported_op, "a determinant of {}: matrices of up to 3 x 3 are supported", x->type.text());
   const auto at = [&](int64_t i, int64_t j) {
     Value* element = s.slice(s.slice(x, rank - 2, i, i + 1), rank - 1, j, j + 1);

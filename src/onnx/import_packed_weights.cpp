@@ -26,11 +26,13 @@ Packing read_packing(NodeImport& n) {
   if (p.columns <= 0 || p.depth <= 0 || p.block <= 0)
     throw fail(E::bad_attribute, "N is {}, K is {}, block_size is {}", p.columns, p.depth, p.block);
   if (p.bits != 2 && p.bits != 4 && p.bits != 8) throw fail(E::unsupported_attribute, "bits is {}", p.bits);
+  if (p.block * p.bits % 8 != 0)
+    throw fail(E::bad_attribute, "blocks of {} codes of {} bits do not end at a byte", p.block, p.bits);
   n.ignore("accuracy_level");  // how it is computed, not what
   return p;
 }
 
-/// `rows` of `count` codes, each row in `row_bytes` bytes.
+/// The first `count` codes of rows of `row_bytes` bytes.
 Tensor unpacked(const Tensor& bytes, const Packing& p, int64_t count, int64_t row_bytes, const char* what) {
   if (bytes.dtype() != DType::u8 || bytes.elements() != p.columns * row_bytes)
     throw fail(E::shape_mismatch, "{} is {}[{}]; {} rows of {} bytes are expected", what, name_of(bytes.dtype()),
@@ -53,12 +55,8 @@ Tensor halves(const Packing& p) {
 
 /// [N, K]
 Value* weights_of(NodeImport& n, Speller& s, const Packing& p) {
-  const int64_t block_bytes = (p.block * p.bits + 7) / 8, row_zeros = (p.blocks() * p.bits + 7) / 8;
-  const Tensor all = unpacked(constant_of(n.required(1), "B"), p, p.blocks() * p.block, p.blocks() * block_bytes, "B");
-  Tensor codes(p.dtype(), {p.columns, p.depth});  // without what fills the last block
-  for (int64_t row = 0; row < p.columns; ++row)
-    for (int64_t k = 0; k < p.depth; ++k)
-      codes.set_integer(row * p.depth + k, all.integer(row * p.blocks() * p.block + k));
+  const int64_t block_bytes = p.block * p.bits / 8, row_zeros = (p.blocks() * p.bits + 7) / 8;
+  Tensor codes = unpacked(constant_of(n.required(1), "B"), p, p.depth, p.blocks() * block_bytes, "B");
   const Tensor& scales = constant_of(n.required(2), "scales");
   if (scales.elements() != p.columns * p.blocks())
     throw fail(E::shape_mismatch, "scales has {} values, {} blocks of {} columns need {}", scales.elements(),

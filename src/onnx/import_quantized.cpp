@@ -10,6 +10,7 @@
 
 #include "base/fail.hpp"
 #include "onnx/import_spelled.hpp"
+#include "onnx/known_shape.hpp"
 #include "ops/registry.hpp"
 
 namespace opfuse::onnx {
@@ -52,11 +53,6 @@ double greatest_filter(const Value* w, const Value* zero) {
     greatest = std::max(greatest, sum);
   }
   return greatest;
-}
-
-size_t rank_of(const Value* x) {
-  if (!x->type.shape.ranked) throw fail(E::unsupported_op, "the rank of an operand is not known");
-  return x->type.shape.rank();
 }
 
 }  // namespace

@@ -5,19 +5,13 @@
 //   DeformConv   samples at taps that move by offsets, times a mask, then a product with the filters
 #include "base/fail.hpp"
 #include "onnx/import_spelled.hpp"
+#include "onnx/known_shape.hpp"
 
 namespace opfuse::onnx {
 namespace {
 
 using Results = std::vector<Value*>;
 using Integers = std::vector<int64_t>;
-
-int64_t known(const Value* x, size_t axis) {
-  const Shape& shape = x->type.shape;
-  const auto size = shape.ranked && axis < shape.rank() ? shape[axis].constant() : std::nullopt;
-  if (!size) throw fail(E::unsupported_op, "dimension {} of {} is open", axis, x->type.text()).hint(kGiveSizes);
-  return *size;
-}
 
 void require_rank(const Value* x, size_t rank) {
   if (!x->type.shape.ranked || x->type.shape.rank() != rank)
@@ -85,7 +79,7 @@ class Sampler {
 
 /// [n, c, h, w] -> [n * h * w, c], channels cut into `groups` images: [n * groups * h * w, c / groups]
 Value* rows_of(Speller& s, Value* x, int64_t groups) {
-  const int64_t channels = known(x, 1), pixels = known(x, 2) * known(x, 3);
+  const int64_t channels = known_size(x, 1), pixels = known_size(x, 2) * known_size(x, 3);
   Value* planes = s.reshape(x, {-1, channels / groups, pixels});
   return s.reshape(s.transpose(planes, {0, 2, 1}), {-1, channels / groups});
 }
@@ -157,7 +151,7 @@ Value* weights_of_pixels(Speller& s, NodeImport& node, const Reach& reach, int64
 
 /// Means of as many samples as a cell has pixels: a product with the weights of rows, then one with those of columns.
 Value* adaptive_means(Speller& s, NodeImport& n, const RoiAlign& a, Value* x, Value* boxes) {
-  const int64_t channels = known(x, 1), height = known(x, 2), width = known(x, 3);
+  const int64_t channels = known_size(x, 1), height = known_size(x, 2), width = known_size(x, 3);
   Value* down = weights_of_pixels(s, n, reach_of(s, a, boxes, 1, 3), a.rows, height);
   Value* across = weights_of_pixels(s, n, reach_of(s, a, boxes, 0, 2), a.columns, width);
   if (!(x->type.shape[0] == Dim(1))) {  // rows of other images count 0
@@ -210,9 +204,9 @@ Results import_roi_align(NodeImport& n) {
   Value* y = s.unsqueeze(samples_along(1, 3, rows), 2);
   Value* across = s.unsqueeze(samples_along(0, 2, columns), 1);
   Value* image = s.op("unsqueeze", {s.cast(n.required(2), DType::i64), s.integers({1, 2})});
-  Value* sampled =
-      Sampler(s, rows_of(s, x, 1), image, known(x, 2), known(x, 3), greatest ? "max" : "add").clamped(y, across);
-  sampled = s.reshape(sampled, {-1, rows, samples, columns, samples, known(x, 1)});
+  Value* sampled = Sampler(s, rows_of(s, x, 1), image, known_size(x, 2), known_size(x, 3), greatest ? "max" : "add")
+                       .clamped(y, across);
+  sampled = s.reshape(sampled, {-1, rows, samples, columns, samples, known_size(x, 1)});
   const char* pooled = greatest ? "reduce_max" : "reduce_mean";
   return {s.transpose(s.op(pooled, {sampled, s.integers({2, 4})}, {{"keepdims", false}}), {0, 3, 1, 2})};
 }
@@ -225,7 +219,7 @@ struct DeformedWindow {
 };
 
 DeformedWindow window_of(NodeImport& n, const Value* weights) {
-  DeformedWindow w{{known(weights, 2), known(weights, 3)},
+  DeformedWindow w{{known_size(weights, 2), known_size(weights, 3)},
                    n.integers("strides").value_or(Integers{1, 1}),
                    n.integers("pads").value_or(Integers{0, 0, 0, 0}),
                    n.integers("dilations").value_or(Integers{1, 1}),
@@ -262,8 +256,8 @@ Results import_deform_conv(NodeImport& n) {
   require_rank(offset, 4);
   const DeformedWindow w = window_of(n, weights);
   const DType dtype = x->type.dtype;
-  const int64_t channels = known(x, 1), filters = known(weights, 0), taps = w.kernel[0] * w.kernel[1];
-  const int64_t rows = known(offset, 2), columns = known(offset, 3), places = rows * columns;
+  const int64_t channels = known_size(x, 1), filters = known_size(weights, 0), taps = w.kernel[0] * w.kernel[1];
+  const int64_t rows = known_size(offset, 2), columns = known_size(offset, 3), places = rows * columns;
   if (channels % w.offset_groups != 0 || channels % w.groups != 0 || filters % w.groups != 0)
     throw fail(E::bad_attribute, "{} channels and {} filters in {} groups", channels, filters, w.groups);
   Value* moved = s.reshape(offset, {0, w.offset_groups, taps, 2, places});
@@ -277,7 +271,7 @@ Results import_deform_conv(NodeImport& n) {
   for (int64_t g = 0; g < w.offset_groups; ++g) groups.push_back(g);
   image = s.op("add", {s.unsqueeze(image, 1), s.integers(groups)});
   image = s.op("unsqueeze", {image, s.integers({2, 3})});
-  Value* sampled = Sampler(s, rows_of(s, x, w.offset_groups), image, known(x, 2), known(x, 3))
+  Value* sampled = Sampler(s, rows_of(s, x, w.offset_groups), image, known_size(x, 2), known_size(x, 3))
                        .with_zeros(coordinate(0), coordinate(1));  // [n, offset groups, taps, places, channels of one]
   if (Value* mask = n.input(4))
     sampled = s.op("mul", {sampled, s.unsqueeze(s.reshape(mask, {0, w.offset_groups, taps, places}), 4)});

@@ -3,6 +3,7 @@
 #include "onnx/import_spelled.hpp"
 
 #include "base/fail.hpp"
+#include "onnx/known_shape.hpp"
 
 namespace opfuse::onnx {
 namespace {
@@ -97,25 +98,23 @@ const SpelledOperator* find_spelled(std::string_view onnx, std::string_view doma
 
 }  // namespace
 
+Value* rms_norm(Speller& s, Value* x, Value* scale, int64_t axis, double epsilon) {
+  const auto rank = static_cast<int64_t>(rank_of(x, "x"));
+  if (axis < -rank || axis >= rank) throw fail(E::bad_attribute, "axis is {}, x has {} dimensions", axis, rank);
+  std::vector<int64_t> axes;
+  for (int64_t i = axis < 0 ? axis + rank : axis; i < rank; ++i) axes.push_back(i);
+  const DType dtype = x->type.dtype, wide = byte_size(dtype) < 4 ? DType::f32 : dtype;
+  Value* y = s.cast(x, wide);
+  Value* mean = s.op("reduce_mean", {s.op("mul", {y, y}), s.integers(axes)});
+  Value* root = s.op("sqrt", {s.op("add", {mean, s.number(epsilon, wide)})});
+  return s.op("mul", {s.cast(s.op("div", {y, root}), dtype), scale});
+}
+
 Results import_rms_normalization(NodeImport& n) {
   n.require_inputs(2, 2);
   if (n.integer("stash_type", 1) != 1) throw fail(E::unsupported_attribute, "stash_type is not 1");
-  const double epsilon = n.real("epsilon", 1e-5);
-  int64_t axis = n.integer("axis", -1);
-  Value* const given = n.required(0);
-  if (!given->type.shape.ranked) throw fail(E::unsupported_op, "the rank of x is not known");
-  const int64_t rank = static_cast<int64_t>(given->type.shape.rank());
-  if (axis < -rank || axis >= rank) throw fail(E::bad_attribute, "axis is {}, x has {} dimensions", axis, rank);
-  if (axis < 0) axis += rank;
-  std::vector<int64_t> axes;
-  for (int64_t i = axis; i < rank; ++i) axes.push_back(i);
   Speller s(n);
-  const DType dtype = given->type.dtype, wide = byte_size(dtype) < 4 ? DType::f32 : dtype;
-  Value* x = s.cast(given, wide);
-  Value* mean = s.op("reduce_mean", {s.op("mul", {x, x}), s.integers(axes)});
-  Value* root = s.op("sqrt", {s.op("add", {mean, s.number(epsilon, wide)})});
-  Value* normal = s.cast(s.op("div", {x, root}), dtype);
-  return {s.op("mul", {normal, n.required(1)})};
+  return {rms_norm(s, n.required(0), n.required(1), n.integer("axis", -1), n.real("epsilon", 1e-5))};
 }
 
 std::optional<Results> import_spelled(NodeImport& node) {

@@ -7,12 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/located.hpp"
 #include "onnx/node_import.hpp"
 
 namespace opfuse::onnx {
-
-/// What helps where a table or a loop needs an extent that is open.
-inline constexpr const char* kGiveSizes = "give the sizes of open dimensions (--dim NAME=SIZE)";
 
 /// The results of a node, or nullopt when it is none of these operators.
 std::optional<std::vector<Value*>> import_spelled(NodeImport& node);
@@ -59,6 +57,8 @@ std::optional<std::vector<Value*>> import_legacy(NodeImport& node);  // import_l
 
 std::vector<Value*> import_attention(NodeImport& node);          // import_attention.cpp
 std::vector<Value*> import_rms_normalization(NodeImport& node);  // import_spelled.cpp
+/// x / sqrt(mean(x^2) + epsilon) * scale over the dimensions from `axis` on, in at least single precision.
+Value* rms_norm(Speller& s, Value* x, Value* scale, int64_t axis, double epsilon);
 
 std::vector<Value*> import_rotary_embedding(NodeImport& node);  // import_rotary.cpp
 std::vector<Value*> import_contrib_rotary_embedding(NodeImport& node);

@@ -20,7 +20,6 @@ namespace opfuse {
 namespace {
 
 constexpr const char* kAllowReference = "--allow-reference runs it in the interpreter, which is slow";
-constexpr const char* kGiveSizes = "give the sizes of open dimensions (--dim NAME=SIZE)";
 constexpr const char* kOnHost = "end the model before it and do this step on the host";
 
 struct Remedy {

@@ -207,5 +207,16 @@ RC_GTEST_PROP(ExprProperty, TextReadsBackToTheSameNode, ()) {
   if (e.text().find("nan") == std::string::npos) RC_ASSERT(back == e);
 }
 
+TEST(Expr, ReplacesAPartWhereverItIs) {
+  const Expr e = Expr::parse("add(exp(sub(r0, s0)), mul(exp(sub(r0, s0)), 2))");
+  const Expr part = Expr::parse("exp(sub(r0, s0))"), other = Expr::parse("r1");
+  EXPECT_EQ(replaced(e, part, other), Expr::parse("add(r1, mul(r1, 2))"));
+  EXPECT_EQ(replaced(e, e, other), other);
+  EXPECT_EQ(replaced(e, Expr::parse("exp(r0)"), other), e);
+  const std::vector<Expr> nodes = nodes_of(e);
+  EXPECT_EQ(nodes.back(), e);
+  EXPECT_EQ(std::count(nodes.begin(), nodes.end(), part), 1);
+}
+
 }  // namespace
 }  // namespace opfuse

@@ -12,31 +12,6 @@ namespace {
 
 constexpr size_t kMostNodes = 256;  // of a value that is searched
 
-std::vector<Expr> nodes_of(const Expr& value) {  // operands first
-  std::vector<Expr> nodes;
-  value.visit([&](const Expr& e) { nodes.push_back(e); });
-  return nodes;
-}
-
-/// `from` inside `e` becomes `to`.
-Expr replaced(const Expr& e, const Expr& from, const Expr& to) {
-  std::map<const ExprNode*, Expr> made;
-  for (const Expr& node : nodes_of(e)) {
-    if (node == from) {
-      made.emplace(node.node(), to);
-      continue;
-    }
-    std::vector<Expr> args;
-    bool same = true;
-    for (const Expr& arg : node.args()) {
-      args.push_back(made.at(arg.node()));
-      same &= args.back().node() == arg.node();
-    }
-    made.emplace(node.node(), same ? node : rebuilt(node, std::move(args)));
-  }
-  return made.at(e.node());
-}
-
 /// The same stage of expressions that this library made: equal ones are one node then. It has a table of its own, and
 /// the stage comes from whoever opened the library.
 Stage made_here(Stage stage) {
@@ -199,10 +174,7 @@ class Search {
   static const Read& read_of(const RestingRow& row, int i) { return row.stage.reads[static_cast<size_t>(i)]; }
 
   bool may_lie_there(const RestingRow& row, const Read& read) const {
-    const StageOutput& output = stage_.outputs[row.output];
-    if (read.index == output.param) return false;
-    const Param& param = k_.spec.region.params[static_cast<size_t>(read.index)];
-    return param.role == ParamRole::input && param.type.shape == output.shape;
+    return may_share_memory(k_.spec.region, read, stage_.outputs[row.output]);
   }
 };
 

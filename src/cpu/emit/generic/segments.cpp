@@ -21,12 +21,6 @@ double length_of(const Expr& e) {
   return e.op() == ExprOp::pow ? kLongestTurn : 0;
 }
 
-std::vector<Expr> nodes_of(const Expr& value) {  // operands first
-  std::vector<Expr> nodes;
-  value.visit([&](const Expr& e) { nodes.push_back(e); });
-  return nodes;
-}
-
 /// Nodes after which nothing but their own value goes on: places in the order of `nodes`. Between two of them as many
 /// functions as take turns well, at least one.
 std::vector<size_t> cuts_of(const std::vector<Expr>& nodes) {
@@ -51,32 +45,11 @@ std::vector<size_t> cuts_of(const std::vector<Expr>& nodes) {
   return cuts;
 }
 
-/// The value of nodes[to], with nodes[from] read again; from the beginning where `from` is none of them.
-Expr between(const std::vector<Expr>& nodes, size_t from, size_t to, const Expr& read) {
-  std::map<const ExprNode*, Expr> made;
-  for (size_t i = from < nodes.size() ? from : 0; i <= to; ++i) {
-    if (from == i) {
-      made.emplace(nodes[i].node(), read);
-      continue;
-    }
-    std::vector<Expr> args;
-    for (const Expr& arg : nodes[i].args()) {
-      const auto at = made.find(arg.node());  // a leaf from before stays as it is
-      args.push_back(at == made.end() ? arg : at->second);
-    }
-    made.emplace(nodes[i].node(), args.empty() ? nodes[i] : rebuilt(nodes[i], std::move(args)));
-  }
-  return made.at(nodes[to].node());
-}
-
-/// A result may lie where an operand of its size lies (program/in_place.hpp): the first loop overwrites that.
+/// What may lie where the result does is overwritten by the first loop.
 bool reads_place(const Kernel& k, const Stage& segment) {
-  const StageOutput& output = segment.outputs[0];
-  const std::set<int> used = reads_used(output.value);
+  const std::set<int> used = reads_used(segment.outputs[0].value);
   return std::any_of(used.begin(), used.end(), [&](int i) {
-    const Read& read = segment.reads[static_cast<size_t>(i)];
-    const Param& param = k.spec.region.params[static_cast<size_t>(read.index)];
-    return read.index != output.param && param.role == ParamRole::input && param.type.shape == output.shape;
+    return may_share_memory(k.spec.region, segment.reads[static_cast<size_t>(i)], segment.outputs[0]);
   });
 }
 
@@ -103,7 +76,8 @@ std::vector<Stage> segments_of(const Kernel& k, const StageEmitter& s) {
   for (size_t i = 0; i < cuts.size(); ++i) {
     Stage segment = stage;
     segment.reads.push_back({-1, output.param, output.map});
-    segment.outputs[0].value = between(nodes, i == 0 ? nodes.size() : cuts[i - 1], cuts[i], again);
+    const Expr& value = nodes[cuts[i]];
+    segment.outputs[0].value = i == 0 ? value : replaced(value, nodes[cuts[i - 1]], again);
     if (i > 0 && reads_place(k, segment)) return {};
     segments.push_back(std::move(segment));
   }

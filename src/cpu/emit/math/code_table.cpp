@@ -5,8 +5,6 @@
 
 #include <llvm/IR/IntrinsicsX86.h>
 
-#include <map>
-
 #include "cpu/emit/math/quantise.hpp"
 #include "expr/domain.hpp"
 #include "expr/evaluator.hpp"
@@ -59,13 +57,7 @@ bool is_number_of(const Expr& x, const std::function<bool(const Expr&)>& is_numb
 
 /// `e` as a function of the code alone; nothing: it depends on something else too.
 std::optional<Expr> function_of(const Expr& e, const Expr& code, const Expr& by) {
-  std::map<const ExprNode*, Expr> made;  // looked up only
-  e.visit([&](const Expr& x) {
-    std::vector<Expr> args;
-    for (const Expr& arg : x.args()) args.push_back(made.at(arg.node()));
-    made[x.node()] = x.node() == code.node() ? by : args.empty() ? x : rebuilt(x, std::move(args));
-  });
-  const Expr& whole = made.at(e.node());
+  const Expr whole = replaced(e, code, by);
   bool alone = true;
   int operations = 0;
   whole.visit([&](const Expr& x) {
