@@ -183,6 +183,23 @@ std::string rms_norm(int rows, int c) {
       rows, c);
 }
 
+/// x - mean, and x scaled twice: three results of each row, stored by a few rows at once.
+std::string three_results(int rows, int c) {
+  return fmt::format(
+      "region\nparam input f32[{0},{1}]\nparam output f32[{0},{1}]\nparam output f32[{0},{1}]\n"
+      "param output f32[{0},{1}]\nstage row\n  domain [{0},{1}]\n  reduce [{1}]\n  read param 0 at [a0, a2]\n"
+      "  read param 0 at [a0, a1]\n  reduction sum r0\n"
+      "  output param 1 f32[{0},{1}] at [a0, a1] = sub(r1, div(s0, {1}))\n"
+      "  output param 2 f32[{0},{1}] at [a0, a1] = mul(r1, sub(s0, 1))\n"
+      "  output param 3 f32[{0},{1}] at [a0, a1] = mul(r1, 3)\n",
+      rows, c);
+}
+
+TEST(Rows, of_several_results_are_stored_in_turns) {
+  for (const TargetInfo& target : runnable_targets())
+    for (const int c : {40, 2000}) check_case(wished("three_results", three_results(15, c)), target);
+}
+
 TEST(Rows, of_squares_are_no_contractions) {
   for (const TargetInfo& target : runnable_targets()) {
     const Case c = wished("rms_norm", rms_norm(64, 512));

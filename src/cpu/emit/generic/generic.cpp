@@ -19,6 +19,7 @@
 #include "cpu/emit/emitters.hpp"
 #include "cpu/emit/generic/resting_row.hpp"
 #include "cpu/emit/generic/row_reductions.hpp"
+#include "cpu/emit/generic/row_tile.hpp"
 #include "cpu/emit/generic/segments.hpp"
 #include "cpu/emit/generic/turned.hpp"
 #include "cpu/emit/nest.hpp"
@@ -30,10 +31,8 @@
 namespace opfuse::cpu {
 namespace {
 
-constexpr int64_t kTileBytes = 24 << 10;  // rows at once stay in L1 from one reduction to the next
-constexpr size_t kCheapReduction = 12;    // nodes: beyond, a row has enough work of its own
-constexpr int kFewLanes = 4;              // a quarter of a vector
-constexpr int64_t kUnrolledTrips = 8;     // of the lane axis, where elements differ by their place
+constexpr int kFewLanes = 4;           // a quarter of a vector
+constexpr int64_t kUnrolledTrips = 8;  // of the lane axis, where elements differ by their place
 constexpr int64_t kWholeTurns = 8;
 constexpr int64_t kStrip = 32;  // vectors of a strip: 2 kB
 
@@ -75,7 +74,6 @@ class Generic {
   void emit_rows(const Dim& work);
   bool emit_segments(const Dim& work);
   void store_strip(const Env& env, std::vector<StageEmitter>& segments);
-  int64_t rows_at_once() const;
   int64_t vectors_at_once() const;
   int64_t strip() const;
   void store(const std::vector<StageEmitter::Point>& points);
@@ -195,24 +193,8 @@ void Generic::choose() {
     if (!(s_.outputs[i].layout.blocks == s_.outputs[0].layout.blocks))
       throw fail(E::codegen_failed, "outputs of one kernel are stored in different blocks");
   if (padded) throw fail(E::codegen_failed, "more than one blocked axis has padding lanes to write");
-  plan_.tile = std::max(rows_at_once(), vectors_at_once());
+  plan_.tile = std::max(rows_at_once(k_, s_.stage, plan_), vectors_at_once());
   plan_.chains = std::min(kMostChains, k_.target.multiply_adds_in_flight() / plan_.tile);
-}
-
-int64_t Generic::rows_at_once() const {
-  if (plan_.reduce_lane < 0 || plan_.rows.empty() || plan_.rows.back() == plan_.lane_axis) return 1;
-  size_t nodes = 0;
-  for (const Reduction& r : s_.stage.reductions) r.value.visit([&](const Expr&) { ++nodes; });
-  if (nodes > kCheapReduction * s_.stage.reductions.size()) return 1;
-  int64_t row_bytes = 4;
-  for (const Dim& d : s_.stage.reduce) row_bytes *= d.constant().value_or(1);
-  const int64_t in_flight = k_.target.multiply_adds_in_flight();
-  const int64_t most = extent(plan_.rows.back()).constant().value_or(in_flight);
-  int64_t rows = 1;
-  const int64_t limit =
-      std::min({in_flight, k_.target.vector_registers / int64_t{4}, most, int64_t{plan_.reduce_width}});
-  while (2 * rows <= limit && 2 * rows * row_bytes <= kTileBytes) rows *= 2;
-  return rows;
 }
 
 int64_t Generic::vectors_at_once() const {
@@ -341,12 +323,14 @@ void Generic::emit_rows(const Dim& work) {
     Env start = env;
     start.width = plan_.width;
     start.block = plan_.lane_block;
-    inner.emit_all(start, [&](const Env& point) {
-      std::vector<StageEmitter::Point> points;
-      for (size_t row = 0; row < results.size(); ++row)
-        points.push_back({reductions_.row_of(point, row), results[row]});
-      store(points);
-    });
+    const auto at_once = static_cast<size_t>(rows_stored_at_once(s_, plan_, static_cast<int64_t>(results.size())));
+    for (size_t from = 0; from < results.size(); from += at_once)
+      inner.emit_all(start, [&](const Env& point) {
+        std::vector<StageEmitter::Point> points;
+        for (size_t row = from; row < std::min(results.size(), from + at_once); ++row)
+          points.push_back({reductions_.row_of(point, row), results[row]});
+        store(points);
+      });
   });
 }
 
