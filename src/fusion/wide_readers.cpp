@@ -6,6 +6,7 @@
 // A batch is priced once, as a whole; in pairs it would be priced as often as it has readers. One that is refused is
 // halved until it is a pair.
 #include <algorithm>
+#include <unordered_set>
 
 #include "fusion/neighbours.hpp"
 #include "fusion/node_kind.hpp"
@@ -28,12 +29,13 @@ std::vector<Neighbours::Nodes> Neighbours::readers_of(const Value& value) const 
   std::vector<Node*> nodes;
   for (const Use& use : value.uses) nodes.push_back(use.node);
   std::vector<Nodes> units;
+  std::unordered_set<const Node*> seen;  // the first of each: units are disjoint
   const Shape* shape = nullptr;
   for (Node* node : planner_.grouping.sorted(std::move(nodes))) {
     Nodes unit = unit_of(node);
     if (!shape) shape = &node->output()->type.shape;
     if (!is_map_of(unit, *shape)) continue;
-    if (std::find(units.begin(), units.end(), unit) == units.end()) units.push_back(std::move(unit));
+    if (seen.insert(unit.front()).second) units.push_back(std::move(unit));
   }
   return units;
 }

@@ -118,6 +118,18 @@ std::unordered_set<std::string> names_of(const Graph& graph) {
   return names;
 }
 
+/// Whether a reader of the node stands before it, which only several results can cause. Sorting for each group of many
+/// would be quadratic.
+bool read_before(const Graph& graph, const Node& node) {
+  std::unordered_set<const Node*> readers;
+  for (const Value* v : node.outputs) {
+    for (const Use& use : v->uses) readers.insert(use.node);
+  }
+  const std::vector<Node*>& order = graph.nodes();
+  const auto here = std::find(order.begin(), order.end(), &node);
+  return std::any_of(order.begin(), here, [&](const Node* n) { return readers.contains(n); });
+}
+
 }  // namespace
 
 bool belongs_in_body(const Value& constant) {
@@ -135,7 +147,7 @@ Node* outline(Graph& graph, const std::vector<Node*>& nodes, const Outline& how)
   node->pattern = how.pattern;
   for (size_t i = 0; i < body.results.size(); ++i) take_over(graph, body.results[i], node->outputs[i]);
   graph.erase(nodes);
-  if (body.results.size() > 1) graph.sort_topologically();
+  if (read_before(graph, *node)) graph.sort_topologically();
   return node;
 }
 

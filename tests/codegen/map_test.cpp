@@ -33,6 +33,39 @@ std::string rotated(const std::string& rows, int size) {
       shape, table, rows, size, half);
 }
 
+/// `count` results of one operand, more than are computed before the first is stored.
+std::string many_results(int count, const std::string& dtype, const std::string& row, int rows = 3) {
+  const std::string type = fmt::format("{}[{},{}]", dtype, rows, row);
+  std::string text = "region\nparam input " + type + "\n";
+  for (int i = 0; i < count; ++i) text += "param output " + type + "\n";
+  text += fmt::format("stage map\n  domain [{},{}]\n  read param 0 at [a0, a1]\n", rows, row);
+  for (int i = 0; i < count; ++i)
+    text += fmt::format(
+        "  output param {0} {1} at [a0, a1] = select(lt(r0:{2}, 0:{2}), mul(r0:{2}, 0.{0}1:{2}), add(r0:{2}, "
+        "{0}:{2}))\n",
+        i + 1, type, dtype);
+  return text;
+}
+
+const std::vector<Case> kManyResults = {
+    {.name = "of_a_vector", .region = many_results(9, "f32", "8")},
+    {.name = "ragged", .region = many_results(40, "f32", "37")},
+    {.name = "over_the_operand", .region = many_results(12, "f32", "37"), .in_place = {1, 0}},
+    {.name = "open", .region = many_results(12, "f32", "n"), .bindings = {{{"n", 1}}, {{"n", 50}}}, .in_place = {1, 0}},
+    {.name = "halves", .region = many_results(12, "f16", "37"), .tolerance = 2e-3},
+};
+OPFUSE_CASES(ManyResults, kManyResults);
+
+/// Operands' pointers and results are in registers only while they are used.
+TEST(ManyResultsText, nothing_rests_on_the_stack) {
+  const TargetInfo target = parse_target("cpu:avx512");
+  CodegenOptions options;
+  options.emit_assembly = true;
+  const Case c{.name = "", .region = many_results(64, "f32", "8", 1)};
+  const std::string text = generate({spec_of(c, target)}, target, options).kernels[0].assembly;
+  EXPECT_EQ(text.find("(%rsp)"), std::string::npos);
+}
+
 const std::vector<Case> kRotated = {
     {.name = "half_is_a_vector", .region = rotated("5", 32)},
     {.name = "half_is_two_vectors", .region = rotated("5", 64)},

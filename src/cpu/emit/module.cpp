@@ -36,6 +36,7 @@ namespace {
 
 constexpr const char* kTriple = "x86_64-unknown-linux-gnu";
 constexpr size_t kKernelAlignment = 64;
+constexpr size_t kGeneralRegisters = 16;
 
 std::unique_ptr<llvm::LLVMTargetMachine> target_machine(const TargetInfo& target) {
   static std::once_flag once;
@@ -56,6 +57,21 @@ std::unique_ptr<llvm::LLVMTargetMachine> target_machine(const TargetInfo& target
   return std::unique_ptr<llvm::LLVMTargetMachine>(static_cast<llvm::LLVMTargetMachine*>(
       t->createTargetMachine(kTriple, target.llvm_cpu, "", options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
                              llvm::CodeGenOptLevel::Default)));
+}
+
+/// Pointers of operands are loaded where they are used once: more of them than registers would be spilled, one by one.
+void sink_operands(llvm::Function& function) {
+  std::vector<llvm::LoadInst*> pointers;
+  for (llvm::Instruction& i : function.getEntryBlock()) {
+    auto* load = llvm::dyn_cast<llvm::LoadInst>(&i);
+    if (load && load->getType()->isPointerTy() && load->hasMetadata(llvm::LLVMContext::MD_invariant_load))
+      pointers.push_back(load);
+  }
+  if (pointers.size() <= kGeneralRegisters) return;
+  for (llvm::LoadInst* load : pointers) {
+    auto* user = load->hasOneUse() ? llvm::dyn_cast<llvm::Instruction>(load->user_back()) : nullptr;
+    if (user && user->getParent() == load->getParent() && !llvm::isa<llvm::PHINode>(user)) load->moveBefore(user);
+  }
 }
 
 void optimise(llvm::Function& function, llvm::TargetMachine& machine) {
@@ -79,6 +95,7 @@ void optimise(llvm::Function& function, llvm::TargetMachine& machine) {
   passes.addPass(llvm::EarlyCSEPass(true));
   passes.addPass(llvm::SimplifyCFGPass());
   passes.run(function, functions);
+  sink_operands(function);
 }
 
 /// addPassesToEmitFile without the machine scheduler: the emitter's order of instructions is meant (every

@@ -13,6 +13,8 @@
 namespace opfuse::cpu {
 namespace {
 
+constexpr size_t kResultsAtOnce = 8;  // a quarter of AVX-512's registers, half of AVX2's
+
 /// The results' places in memory, which the optimiser must not bring back: the functions need the registers.
 std::vector<StageEmitter::Point> at_rest(Kernel& k, std::vector<StageEmitter::Point> points) {
   for (StageEmitter::Point& point : points)
@@ -53,6 +55,13 @@ bool is_below_maximum(const Stage& stage, const Expr& x) {
   if (x.op() != ExprOp::sub || x.args()[1].op() != ExprOp::result) return false;
   const Reduction& top = stage.reductions[static_cast<size_t>(x.args()[1].index())];
   return top.kind == ReduceKind::max && is_one_of(stage, x.args()[0], top.value);
+}
+
+/// An operand read at an index that is itself computed.
+bool is_looked_up(const Stage& stage) {
+  return std::any_of(stage.reads.begin(), stage.reads.end(), [](const Read& r) {
+    return std::any_of(r.map.dims.begin(), r.map.dims.end(), [](const IndexExpr& d) { return d.dynamic; });
+  });
 }
 
 }  // namespace
@@ -158,11 +167,28 @@ Value* StageEmitter::inside_outputs(const Env& env) {
   return nullptr;
 }
 
+void StageEmitter::store_output(size_t i, const Point& point, Value* value) {
+  if (outputs[i].base)
+    store(k, outputs[i], address_of(k, outputs[i], stage.outputs[i].map, point.env, nullptr), point.env, value);
+}
+
 void StageEmitter::store_inside(const Point& point, const std::map<int, Value*>& given) {
+  if (outputs.size() > kResultsAtOnce && guarded_.empty() && !is_looked_up(stage)) return store_in_turn(point, given);
   const std::vector<Value*> emitted = values_at(point, given);
-  for (size_t i = 0; i < outputs.size(); ++i)
-    if (outputs[i].base)
-      store(k, outputs[i], address_of(k, outputs[i], stage.outputs[i].map, point.env, nullptr), point.env, emitted[i]);
+  for (size_t i = 0; i < outputs.size(); ++i) store_output(i, point, emitted[i]);
+}
+
+/// Of many results one after the other: together they leave the registers, and LLVM's allocator is slow at it. An
+/// output may lie in an operand's buffer, so the operands are read before.
+void StageEmitter::store_in_turn(const Point& point, const std::map<int, Value*>& given) {
+  ExprEmitter emitter = at(point.env, point.results, given);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].base) continue;
+    stage.outputs[i].value.visit([&](const Expr& e) {
+      if (e.op() == ExprOp::read) emitter.emit(e);
+    });
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) store_output(i, point, value_at(i, emitter));
 }
 
 void StageEmitter::store_outputs(const std::vector<Point>& points) {

@@ -59,6 +59,8 @@ class StageEmitter {
   size_t store_halves(const std::vector<Point>& points, size_t first);  // stage_halves.cpp
   bool joins_lanes(size_t output, const Env& env) const;
   void store_inside(const Point& point, const std::map<int, Value*>& given = {});
+  void store_in_turn(const Point& point, const std::map<int, Value*>& given);
+  void store_output(size_t i, const Point& point, Value* value);
   std::set<int> guarded_;                         ///< reads whose in_bounds appears somewhere
   std::vector<std::optional<CodeTable>> tables_;  ///< of outputs
 };
