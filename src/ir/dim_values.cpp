@@ -3,8 +3,11 @@
 // length: a node whose operands are not known yet says which it asked for, and is asked again behind them.
 #include "ir/dim_values.hpp"
 
+#include <algorithm>
+
 #include "base/fail.hpp"
 #include "base/limits.hpp"
+#include "ir/body.hpp"
 
 namespace opfuse {
 namespace {
@@ -22,10 +25,11 @@ bool is_integral(const TensorType& type) {
   return (type.dtype == DType::i64 || type.dtype == DType::i32 || type.dtype == DType::boolean) && type.shape.ranked;
 }
 
-/// Its producer may say what it holds.
+/// Its producer may say what it holds, or the body that it stands for.
 bool may_hold_dims(const Value& value) {
   const Node* node = value.producer;
-  if (!node || !node->op->dims || node->outputs.size() != 1 || !is_integral(value.type)) return false;
+  if (!node || !is_integral(value.type)) return false;
+  if (!stands_for_body(*node) && (!node->op->dims || node->outputs.size() != 1)) return false;
   const auto count = value.type.shape.elements().constant();
   return count && *count <= most_dim_values();
 }
@@ -36,13 +40,14 @@ int64_t most_dim_values() { return limits_in_force().shape_values; }
 
 Dims DimEvaluator::of(const Value& value) {
   if (value.constant) return integers_of(*value.constant);
+  if (const auto found = known_.find(value.id); found != known_.end()) return found->second;
   if (!may_hold_dims(value)) return std::nullopt;
   std::vector<const Value*> open{&value};
   while (!open.empty()) {
     const Value& next = *open.back();
     std::vector<const Value*> missing;
     if (!known_.contains(next.id)) {
-      Dims dims = attempt(*next.producer, missing);
+      Dims dims = stands_for_body(*next.producer) ? attempt_body(next, missing) : attempt(*next.producer, missing);
       if (missing.empty()) known_[next.id] = std::move(dims);
     }
     if (missing.empty()) open.pop_back();
@@ -61,8 +66,9 @@ Dims DimEvaluator::attempt(const Node& node, std::vector<const Value*>& missing)
   }
   Inference inference(types, constants, 1, [&](size_t i) -> Dims {
     const Value* in = node.input(i);
-    if (!in || in->constant || !may_hold_dims(*in)) return std::nullopt;
+    if (!in || in->constant) return std::nullopt;
     if (const auto found = known_.find(in->id); found != known_.end()) return found->second;
+    if (!may_hold_dims(*in)) return std::nullopt;
     missing.push_back(in);
     return std::nullopt;
   });
@@ -72,6 +78,28 @@ Dims DimEvaluator::attempt(const Node& node, std::vector<const Value*>& missing)
     if (missing.empty()) throw;
     return std::nullopt;
   }
+}
+
+/// Size arithmetic that was grouped: its body with what is known of the node's operands.
+Dims DimEvaluator::attempt_body(const Value& value, std::vector<const Value*>& missing) const {
+  const Node& node = *value.producer;
+  DimEvaluator inside;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const Value* in = node.inputs[i];
+    if (!in) continue;
+    Dims& known = inside.known_[node.body->inputs()[i]->id];
+    if (in->constant) {
+      known = integers_of(*in->constant);
+    } else if (may_hold_dims(*in)) {
+      if (const auto found = known_.find(in->id); found != known_.end())
+        known = found->second;
+      else
+        missing.push_back(in);
+    }
+  }
+  if (!missing.empty()) return std::nullopt;
+  const auto at = std::find(node.outputs.begin(), node.outputs.end(), &value) - node.outputs.begin();
+  return inside.of(*node.body->outputs()[static_cast<size_t>(at)]);
 }
 
 Dims dim_values(const Value& value) { return DimEvaluator{}.of(value); }

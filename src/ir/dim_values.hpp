@@ -23,6 +23,7 @@ class DimEvaluator {
   using Dims = std::optional<std::vector<Dim>>;
   std::map<int, Dims> known_;  ///< by value id
   Dims attempt(const Node& node, std::vector<const Value*>& missing) const;
+  Dims attempt_body(const Value& value, std::vector<const Value*>& missing) const;
 };
 
 /// Limits::shape_values: larger values are data.

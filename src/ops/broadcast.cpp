@@ -46,13 +46,30 @@ std::vector<Dim> operands_of(const Dim& d) {
   return !operands.empty() && open_extent(operands) == d ? operands : std::vector<Dim>{d};
 }
 
+/// min(a, b) where d is max(0, min(a + c, b + c) - c): the extent of a slice of which both ends were moved.
+std::vector<Dim> cut_at(const Dim& d) {
+  if (d.op() == DimOp::min) return d.args();
+  const Dim* sum = &d;
+  if (d.op() == DimOp::max) {
+    const size_t zero = d.args()[0] == Dim(0) ? 0 : 1;
+    if (!(d.args()[zero] == Dim(0))) return {};
+    sum = &d.args()[1 - zero];
+  }
+  if (sum->op() != DimOp::add || sum->args().size() != 2) return {};
+  const size_t by = sum->args()[0].is_constant() ? 0 : 1;
+  const Dim& inner = sum->args()[1 - by];
+  if (!sum->args()[by].is_constant() || inner.op() != DimOp::min) return {};
+  std::vector<Dim> moved;
+  for (const Dim& arg : inner.args()) moved.push_back(arg + sum->args()[by]);
+  return moved;
+}
+
 /// d is the other, cut at a constant: positions sliced from a table. Where the two broadcast, the other is the extent,
 /// since the cut one is 1 only where the other is (or the constant is).
 bool is_cut(const Dim& d, const Dim& other) {
-  const std::vector<Dim>& args = d.args();
+  const std::vector<Dim> args = cut_at(d);
   const auto stays = [&](const Dim& arg) { return arg == other || (arg.is_constant() && arg.value() >= 1); };
-  return d.op() == DimOp::min && std::find(args.begin(), args.end(), other) != args.end() &&
-         std::all_of(args.begin(), args.end(), stays);
+  return std::find(args.begin(), args.end(), other) != args.end() && std::all_of(args.begin(), args.end(), stays);
 }
 
 }  // namespace

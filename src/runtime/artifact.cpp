@@ -52,7 +52,8 @@ void open_code(Artifact& a, std::span<const uint8_t> blob, const std::string& co
   const std::string contract(reinterpret_cast<const char*>(blob.data()) + a.code.size(), seal);
   if (contract != contract_of(a, constants_hash, a.format).hex())
     throw fail(E::bad_file,
-               "the header was altered: its machine code was generated for other launches, buffers or types");
+               "the header was altered: its machine code was generated for other launches, buffers or types")
+        .hint("compile the model again");
 }
 
 void check_versions(const json& header) {

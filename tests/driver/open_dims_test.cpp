@@ -163,6 +163,9 @@ const Case kCases[] = {
     {"PadReflect", R"(graph (%x: f32[n,3]) { %p = const dense<1,0,1,0> : i64[4]
        %y = pad(%x, %p) {mode = "edge"} return %y })"},
     {"PadCuts", R"(graph (%x: f32[n,3]) { %p = const dense<-2,0,0,0> : i64[4] %y = pad(%x, %p) return %y })"},
+    {"MovedPositions", R"(graph (%x: f32[2,n,3]) { %t = const rand<1> : f32[5,3] %s = shape(%x)
+       %z = const dense<0> : i64[1] %one = const dense<1> : i64[1] %two = const dense<2> : i64[1]
+       %d = gather(%s, %one) {axis = 0} %e = add(%d, %two) %p = slice(%t, %two, %e, %z) %y = add(%x, %p) return %y })"},
     {"SkipOfOddSizes",
      R"(graph (%x: f32[1,3,h,4]) {
        %p = max_pool(%x) {kernel_shape = [2,2], strides = [2,2]}

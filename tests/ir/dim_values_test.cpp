@@ -6,6 +6,7 @@
 
 #include "base/limits.hpp"
 #include "ir/graph.hpp"
+#include "ir/outline.hpp"
 #include "ops/registry.hpp"
 
 namespace opfuse {
@@ -46,6 +47,19 @@ TEST(DimValues, StopAtBoundsThatAreOpen) {
   const char* open = R"(%b = const dense<0> : i64[1] %two = const dense<2> : i64[1] %three = const dense<3> : i64[1]
     %e = slice(%s, %two, %three) %m = slice(%p, %b, %e))";
   EXPECT_EQ(dims_of(open), std::nullopt);
+}
+
+TEST(DimValues, GoThroughAGroup) {  // a fused body is a graph of its own
+  const char* grouped = R"(%z = const dense<0> : i64[1] %one = const dense<1> : i64[1] %two = const dense<2> : i64[1]
+    %d = slice(%s, %z, %one, %z) %e = add(%d, %two) %m = concat(%e, %two) {axis = 0})";
+  Graph graph =
+      parse_graph(std::string("graph (%x: f32[n,3]) {\n %s = shape(%x)\n") + grouped + "\n return %m }", ops());
+  std::vector<Node*> group;
+  for (Node* node : graph.nodes())
+    if (node->op->name == "slice" || node->op->name == "add") group.push_back(node);
+  ASSERT_EQ(group.size(), 2);
+  outline(graph, group, {fused_op(), "", "map"});
+  EXPECT_EQ(dim_values(*graph.outputs()[0]), (std::vector<Dim>{n + 2, 2}));
 }
 
 /// n + 1 + 1 ... as shape arithmetic, then a list of so many of the last.

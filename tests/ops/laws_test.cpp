@@ -152,7 +152,9 @@ TEST(Broadcast, FollowsNumpyAndKeepsSymbols) {
   EXPECT_EQ(broadcast(Shape{n}, Shape{1}), (Shape{n}));
   EXPECT_EQ(broadcast(Shape{n}, Shape{8}), (Shape{8}));
   EXPECT_EQ(broadcast(Shape{n}, Shape{m}), (Shape{max(n, m) * min(min(n, m), 1)}));
-  EXPECT_EQ(broadcast(Shape{n}, Shape{min(n, 8)}), (Shape{n}));  // positions cut from a table
+  EXPECT_EQ(broadcast(Shape{n}, Shape{min(n, 8)}), (Shape{n}));                    // positions cut from a table
+  EXPECT_EQ(broadcast(Shape{n}, Shape{max(0, min(130, n + 2) - 2)}), (Shape{n}));  // and moved, as in RoBERTa
+  EXPECT_NE(broadcast(Shape{n}, Shape{max(0, min(130, n + 2) - 3)}), (Shape{n}));
   EXPECT_EQ(broadcast(Shape{min(8, n)}, Shape{n}), (Shape{n}));
   EXPECT_EQ(broadcast(broadcast(Shape{n}, Shape{m}), Shape{min(n, 8)}), broadcast(Shape{n}, Shape{m}));
   EXPECT_NE(broadcast(Shape{n}, Shape{min(m, 8)}), (Shape{n}));
