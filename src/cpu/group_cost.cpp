@@ -15,6 +15,7 @@
 
 #include "cpu/memory_rates.hpp"
 #include "cpu/operation_cost.hpp"
+#include "cpu/skeletons.hpp"
 #include "expr/real_ops.hpp"
 #include "kernel/choice_pieces.hpp"
 #include "kernel/collapse.hpp"
@@ -22,6 +23,7 @@
 #include "kernel/views.hpp"
 #include "region/dependence.hpp"
 #include "region/read_shape.hpp"
+#include "region/single_stage.hpp"
 
 namespace opfuse {
 namespace {
@@ -50,8 +52,9 @@ class StageCost {
     cut_ = cut_of_choices(region, stage);
   }
 
-  double work(const TargetInfo& target) {
-    if (stage_.anchor == Anchor::contraction) return contraction(target);
+  /// `tiled`: some skeleton has register tiles for it.
+  double work(const TargetInfo& target, bool tiled) {
+    if (stage_.anchor == Anchor::contraction && tiled) return contraction(target);
     return nest();
   }
 
@@ -381,6 +384,13 @@ class StageCost {
   }
 };
 
+/// A product that no skeleton of tiles sees, such as one padded by another number than 0, is a plain nest.
+bool has_tiles(const Region& region, const TargetInfo& target) {
+  if (!is_single_stage(region) || region.stages[0].anchor != Anchor::contraction) return true;
+  const Skeleton* first = first_to_see(skeletons(), region, target);
+  return first == nullptr || first->see != generic_skeleton().see;
+}
+
 }  // namespace
 
 double rate_of(double bytes, const TargetInfo& target) {
@@ -395,7 +405,8 @@ GroupCost group_cost(const Region& region, const TargetInfo& target, LayoutGuess
   GroupCost cost;
   const RegionCost traffic = cost_of(region, ones);
   cost.bytes = traffic.bytes_read + traffic.bytes_written;
-  for (const Stage& stage : region.stages) cost.work += StageCost(region, stage, target, guess).work(target);
+  const bool tiled = has_tiles(region, target);
+  for (const Stage& stage : region.stages) cost.work += StageCost(region, stage, target, guess).work(target, tiled);
   const double rate = rate_of(cost.bytes, target);
   const double read = target.costs.read_share;
   const bool cached = cost.bytes <= target.shares.group * static_cast<double>(target.l3_bytes);

@@ -36,6 +36,33 @@ std::optional<BoxDim> box_dim(const std::vector<int64_t>& values, const std::vec
   return dim;
 }
 
+std::optional<AffineIndices> affine_indices(const Tensor& indices, size_t first, size_t stride,
+                                            const std::vector<int64_t>& sizes, int64_t extent) {
+  const auto at = [&](int64_t i) {
+    const int64_t index = indices.integer(static_cast<int64_t>(first) + i * static_cast<int64_t>(stride));
+    return index < 0 ? index + extent : index;
+  };
+  int64_t count = 1;
+  for (const int64_t size : sizes) count *= size;
+  if (count == 0) return std::nullopt;
+  AffineIndices affine{at(0), std::vector<int64_t>(sizes.size(), 0)};
+  int64_t last = affine.start, pitch = 1;  // elements from one coordinate of an axis to the next
+  for (size_t axis = sizes.size(); axis-- > 0; pitch *= sizes[axis]) {
+    if (sizes[axis] < 2) continue;
+    affine.steps[axis] = at(pitch) - affine.start;
+    last += affine.steps[axis] * (sizes[axis] - 1);
+  }
+  if (at(count - 1) != last) return std::nullopt;  // most others end here
+  std::vector<int64_t> coordinates(sizes.size(), 0);
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t expected = affine.start;
+    for (size_t axis = 0; axis < sizes.size(); ++axis) expected += affine.steps[axis] * coordinates[axis];
+    if (at(i) != expected || expected < 0 || expected >= extent) return std::nullopt;
+    for (size_t axis = sizes.size(); axis-- > 0 && ++coordinates[axis] == sizes[axis];) coordinates[axis] = 0;
+  }
+  return affine;
+}
+
 bool fills_box(const std::vector<BoxDim>& dims, const std::vector<int64_t>& sizes) {
   std::vector<int> users(sizes.size(), 0);
   for (const BoxDim& dim : dims)

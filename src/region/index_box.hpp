@@ -1,5 +1,5 @@
-// Constant indices whose updates fill a box of the result: y[.., start + step * j, ..] for j of one axis of the
-// updates.
+// Constant indices that are affine in their coordinates. Of a scatter, updates may fill a box of the result:
+// y[.., start + step * j, ..] for j of one axis of the updates.
 #pragma once
 
 #include <optional>
@@ -23,6 +23,18 @@ std::optional<std::vector<int64_t>> counted_from_zero(const Tensor& indices, siz
 
 /// `values` over axes of `sizes`, as one of the axes steps it up; nothing when it is not so.
 std::optional<BoxDim> box_dim(const std::vector<int64_t>& values, const std::vector<int64_t>& sizes);
+
+/// start + sum of step[axis] * coordinate
+struct AffineIndices {
+  int64_t start = 0;
+  std::vector<int64_t> steps;
+};
+
+/// What constant indices are at every coordinate: windows, strides, reversals, spelled out element by element. Of every
+/// `stride`th element from `first` on, which `sizes` number. Nothing where they are not so, or one is outside
+/// [-extent, extent).
+std::optional<AffineIndices> affine_indices(const Tensor& indices, size_t first, size_t stride,
+                                            const std::vector<int64_t>& sizes, int64_t extent);
 
 /// No two updates of `sizes` meet: every axis of more than one is that of exactly one dimension.
 bool fills_box(const std::vector<BoxDim>& dims, const std::vector<int64_t>& sizes);

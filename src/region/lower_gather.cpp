@@ -3,6 +3,8 @@
 #include "expr/domain.hpp"
 #include "ops/gather.hpp"
 #include "ops/one_hot.hpp"
+#include "region/index_box.hpp"
+#include "region/index_map.hpp"
 #include "region/lowering.hpp"
 
 namespace opfuse {
@@ -30,18 +32,39 @@ void append(IndexMap& map, const IndexMap& more) {
   map.dims.insert(map.dims.end(), more.dims.begin(), more.dims.end());
 }
 
-/// A constant index of one element is a slice.
+/// The index at `map`, coordinates of the indices (of their tuples). Constant ones that are affine, as a slice,
+/// a reversal or windows that overlap have them, are not read.
+IndexExpr index_at(Lowering& lowering, const Value* indices, const IndexMap& map, const Dim& size,
+                   std::optional<size_t> of_tuple = {}) {
+  const Tensor* constant = lowering.constant_of(indices);
+  if (constant != nullptr && size.is_constant()) {
+    std::vector<int64_t> sizes = constant->sizes();
+    size_t stride = 1;
+    if (of_tuple) stride = static_cast<size_t>(sizes.back()), sizes.pop_back();
+    if (const auto affine = affine_indices(*constant, of_tuple.value_or(0), stride, sizes, size.value())) {
+      IndexExpr index{{}, Dim(affine->start), {}};
+      for (size_t axis = 0; axis < sizes.size(); ++axis)
+        if (affine->steps[axis] != 0)
+          index.terms.push_back({.coef = Dim(affine->steps[axis]), .axis = static_cast<int>(axis)});
+      return compose({{index}}, map, lowering.extents()).dims[0];
+    }
+  }
+  IndexMap at = map;
+  if (of_tuple) at.dims.push_back(IndexExpr{{}, Dim(static_cast<int64_t>(*of_tuple)), {}});
+  return clamped(lowering.pull(indices, at), size);
+}
+
 Expr pull_gather(Lowering& lowering, const Node& node, size_t, const IndexMap& map) {
   const Shape& x = node.input(0)->type.shape;
   const size_t axis = wrapped(node.as<Gather>().axis, x.rank());
   const size_t index_rank = node.input(1)->type.shape.rank();
   IndexExpr at;
   const Tensor* constant = lowering.constant_of(node.input(1));
-  if (constant != nullptr && constant->elements() == 1) {
+  if (constant != nullptr && constant->elements() == 1) {  // of an open axis too
     const int64_t position = constant->integer(0);
     at.offset = position < 0 ? x[axis] + Dim(position) : Dim(position);
   } else {
-    at = clamped(lowering.pull(node.input(1), part(map, axis, index_rank)), x[axis]);
+    at = index_at(lowering, node.input(1), part(map, axis, index_rank), x[axis]);
   }
   IndexMap inner = part(map, 0, axis);
   inner.dims.push_back(std::move(at));
@@ -53,7 +76,7 @@ Expr pull_gather_elements(Lowering& lowering, const Node& node, size_t, const In
   const Shape& x = node.input(0)->type.shape;
   const size_t axis = wrapped(node.as<GatherElements>().axis, x.rank());
   IndexMap inner = map;
-  inner.dims[axis] = clamped(lowering.pull(node.input(1), map), x[axis]);
+  inner.dims[axis] = index_at(lowering, node.input(1), map, x[axis]);
   return lowering.pull(node.input(0), inner);
 }
 
@@ -65,11 +88,8 @@ Expr pull_gather_nd(Lowering& lowering, const Node& node, size_t, const IndexMap
   if (!last.is_constant()) decline("dynamic_operand", "the length of an index tuple is not known", node);
   const auto tuple = static_cast<size_t>(last.value());
   IndexMap inner = part(map, 0, batch);
-  for (size_t i = 0; i < tuple; ++i) {
-    IndexMap at = part(map, 0, indices.rank() - 1);
-    at.dims.push_back(IndexExpr{{}, Dim(static_cast<int64_t>(i)), {}});
-    inner.dims.push_back(clamped(lowering.pull(node.input(1), at), x[batch + i]));
-  }
+  for (size_t i = 0; i < tuple; ++i)
+    inner.dims.push_back(index_at(lowering, node.input(1), part(map, 0, indices.rank() - 1), x[batch + i], i));
   append(inner, part(map, indices.rank() - 1, x.rank() - batch - tuple));
   return lowering.pull(node.input(0), inner);
 }

@@ -190,6 +190,20 @@ TEST(LowerGather, RowsElementsAndTuples) {
                 elements("gather_elements", {data, elements.input({3, 2}, DType::i64)}, {{"axis", int64_t{1}}}));
 }
 
+/// Windows that overlap, a step back, and one index out of line, which has to be read.
+TEST(LowerGather, AffineConstantIndicesAreNotRead) {
+  const auto lowered = [](const std::vector<int64_t>& indices, std::vector<int64_t> sizes) {
+    Net net;
+    Value* x = net.input({2, 12});
+    Value* at = net.graph.add_constant(Tensor::of<int64_t>(DType::i64, std::move(sizes), indices));
+    return expect_lowers(net, net("gather", {x, at}, {{"axis", int64_t{1}}})).params.size();
+  };
+  EXPECT_EQ(lowered({0, 1, 2, 3, 2, 3, 4, 5, 4, 5, 6, 7}, {3, 4}), 2U);
+  EXPECT_EQ(lowered({11, 10, -3, 8}, {4}), 2U);
+  EXPECT_EQ(lowered({0, 1, 2, 3, 2, 3, 4, 6}, {2, 4}), 3U);
+  EXPECT_EQ(lowered({0, 1, 2, 4, 3, 4}, {3, 2}), 3U);
+}
+
 TEST(LowerResize, EveryModeInEveryCoordinateMode) {
   for (const char* coordinates : {"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric",
                                   "half_pixel_symmetric", "tf_half_pixel_for_nn"})
