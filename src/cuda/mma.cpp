@@ -34,6 +34,7 @@ class Mma : MmaTiles {
     k_.line("if (t < steps) fill(t, t);");
     if (copies_) k_.line("copy_commit();");
     k_.close();
+    if (gathers()) k_.line("#pragma unroll");
     k_.open(fmt::format("for ({0} t = 0; t < steps; t += kStages)", k_.index_type()));
     k_.line("#pragma unroll");
     k_.open("for (int stage = 0; stage < kStages; ++stage)");

@@ -15,8 +15,6 @@
 namespace opfuse::cuda {
 namespace {
 
-constexpr int64_t kBits = 32;
-
 /// Axes of k in coordinates that may leave the tensor.
 std::vector<int> guard_axes(const Stage& stage, const Read& read, const Operand& operand) {
   const std::vector<Dim> extents = axis_extents(stage);
@@ -70,7 +68,8 @@ MmaCopies::MmaCopies(StageText& s, const TileView& view, const Expr& operand, Ti
   if (guarded_) {
     taps_ = guard_axes(s.stage, read_, operand_);
     const auto count = s.elements(taps_).constant();
-    masked_ = count && *count <= kBits;
+    masked_ = count && *count <= tile_.bits;
+    wide_ = masked_ && *count > 32;
   }
   if (tile_.whole_steps && guarded_ == masked_) see_steps(view);
 }
@@ -153,7 +152,8 @@ void MmaCopies::taps_of_row(const StageText::Point& row) {
     ++loops;
   }
   const std::string bit = k.text_of(tap(point.env));
-  k.line(fmt::format("taps_{}[i] |= {} ? 1u{} : 0u;", tile_.name, s_.inside(operand_, read_.map, point),
+  const char* one = wide_ ? "1ull" : "1u";
+  k.line(fmt::format("taps_{}[i] |= {} ? {}{} : 0u;", tile_.name, s_.inside(operand_, read_.map, point), one,
                      bit == "0" ? "" : fmt::format(" << ({})", bit)));
   while (loops-- > 0) k.close();
 }
@@ -172,7 +172,7 @@ void MmaCopies::declare(const Env& outside) {
     k.line(fmt::format("{} from_{}[{}];", k.index_type(), tile_.name, rows));
   }
   if (masked_)
-    k.line(fmt::format("unsigned int taps_{}[{}];", tile_.name, rows));
+    k.line(fmt::format("unsigned {} taps_{}[{}];", wide_ ? "long long" : "int", tile_.name, rows));
   else if (ragged_)
     k.line(fmt::format("bool inside_{}[{}];", tile_.name, rows));
   k.line("#pragma unroll");
@@ -255,6 +255,41 @@ void MmaCopies::copy(const Env& along, const std::string& within, const StageTex
                      several ? "[g]" : "", source,
                      several ? fmt::format(" + g * kColumns * {}", chunk_of(operand_.dtype)) : "", count));
   if (several) k.close();
+  k.close();
+}
+
+void MmaCopies::gather(const std::vector<int>& axes, int64_t depth) {
+  Kernel& k = s_.k;
+  const int64_t chunk = chunk_of(operand_.dtype);
+  const std::string type = memory_type(operand_.dtype);
+  const std::string rows = fmt::format("kRows{}", static_cast<char>(std::toupper(tile_.name[0])));
+  for (const auto& [variable, count] : {std::pair("i", rows), std::pair("c", std::string("kChunks"))}) {
+    k.line("#pragma unroll");
+    k.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", variable, count));
+  }
+  k.line(fmt::format("alignas(16) {} part[{}];", type, chunk));
+  k.line("#pragma unroll");
+  k.open(fmt::format("for (int j = 0; j < {}; ++j)", chunk));
+  Env along(static_cast<size_t>(s_.axis_count()), Dim(0));
+  const StageText::Point zero{along};
+  const Dim at = k.declare_index("k", fmt::format("step * kTileK + c * {} + j", chunk));
+  s_.decode(at, axes, along);
+  const Dim step = s_.offset(operand_, read_.map, {along}) - s_.offset(operand_, read_.map, zero);
+  std::string when;
+  const auto both = [&](const std::string& condition) { when += (when.empty() ? "" : " && ") + condition; };
+  if (depth % tile_.shape.depth) both(fmt::format("{} < {}", k.text_of(at), depth));
+  if (masked_) both(fmt::format("(taps_{}[i] >> ({}) & 1) != 0", tile_.name, k.text_of(tap(along))));
+  if (ragged_ && !masked_) both(fmt::format("inside_{}[i]", tile_.name));
+  const std::string from = apart_
+                               ? fmt::format("start_{}[i * kRowStep * {} + {}]", tile_.name, *apart_, k.text_of(step))
+                               : fmt::format("{}[from_{}[i] + {}]", operand_.name, tile_.name, k.text_of(step));
+  k.line(fmt::format("part[j] = {};", when.empty() ? from : fmt::format("{} ? {} : ({})0", when, from, type)));
+  k.close();
+  k.line(
+      fmt::format("*reinterpret_cast<uint4*>(&shared.{}[stage][place<kChunks>(row + i * kRowStep, c)]) = "
+                  "*reinterpret_cast<const uint4*>(part);",
+                  tile_.name));
+  k.close();
   k.close();
 }
 

@@ -33,6 +33,7 @@ class MmaCopies {
     int64_t size = 0;              ///< rows of the tile
     CopyShape shape;
     bool whole_steps = false;  ///< a step stays within one extent of the last summed axis: chunks are in the rows
+    int64_t bits = 32;         ///< taps that are a bit each
   };
   MmaCopies(StageText& s, const TileView& view, const Expr& operand, Tile tile);
 
@@ -45,6 +46,11 @@ class MmaCopies {
   /// Within the fill of a stage: the copies. `along` has the axes of k, where steps do not count; `within`: whether k
   /// is inside, "" always.
   void copy(const Env& along, const std::string& within, const StageText::Point& outside);
+  /// Whether elements of rows may be gathered: what a guard asks is a bit.
+  bool gathers() const { return guarded_ == masked_; }
+  /// Within the fill of a stage: rows whose k does not lie in whole 16 bytes, element by element into registers, 16
+  /// bytes at a time to shared memory. `k`: summed axes, `depth`: all of their elements.
+  void gather(const std::vector<int>& k, int64_t depth);
 
  private:
   StageText& s_;
@@ -56,6 +62,7 @@ class MmaCopies {
   std::vector<int> taps_;         ///< axes of k that a guard asks about
   std::optional<int64_t> apart_;  ///< numbers from row to row, where that is the same for all
   bool masked_ = false;           ///< one bit for each of their positions says what the guard does
+  bool wide_ = false;             ///< of 64
   struct Move {
     int64_t every, by;  ///< steps, elements
   };

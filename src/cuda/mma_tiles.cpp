@@ -6,6 +6,11 @@
 #include <algorithm>
 
 namespace opfuse::cuda {
+namespace {
+
+constexpr int64_t kGatheredBytes = 512;  ///< of k; more spill when all its steps are written out
+
+}  // namespace
 
 MmaTiles::MmaTiles(Kernel& k, const Shape& shape)
     : k_(k),
@@ -27,6 +32,24 @@ MmaTiles::MmaTiles(Kernel& k, const Shape& shape)
                         int64_t size) { return MmaCopies::Tile{name, row, axes, extent, size, copy_, whole_steps_}; };
   if (shape.copy_a) a_.emplace(s_, view_, view_.a, tile("a", "m", view_.m, frame_.m, shape.m));
   if (shape.copy_b) b_.emplace(s_, view_, view_.b, tile("b", "n", view_.n, frame_.n, shape.n));
+  if (!copies_) see_gathered(shape);
+}
+
+/// Few steps of k, such as a stem's: a thread gathers whole rows of a step. It knows their starts and taps before.
+void MmaTiles::see_gathered(const Shape& shape) {
+  const auto depth = frame_.k.constant();
+  if (!depth || *depth * static_cast<int64_t>(byte_size(type_)) > kGatheredBytes) return;
+  const CopyShape rows{shape.threads, shape.k, shape.k / chunk_, 1};
+  const auto see = [&](std::optional<MmaCopies>& gathered, const Expr& operand, const MmaCopies::Tile& tile) {
+    const int read = mma_read(operand);
+    if (read < 0 || tile.size % shape.threads) return;
+    const auto& dims = s_.stage.reads[static_cast<size_t>(read)].map.dims;
+    if (std::any_of(dims.begin(), dims.end(), [](const IndexExpr& d) { return bool(d.dynamic); })) return;
+    gathered.emplace(s_, view_, operand, tile);
+    if (!gathered->gathers()) gathered.reset();
+  };
+  if (fill_a_) see(gathered_a_, view_.a, {"a", "m", view_.m, frame_.m, shape.m, rows, false, 64});
+  if (fill_b_) see(gathered_b_, view_.b, {"b", "n", view_.n, frame_.n, shape.n, rows, false, 64});
 }
 
 /// A step stays within one extent of the last summed axis, and nobody asks where along it a chunk stands.
@@ -81,8 +104,13 @@ std::string MmaTiles::within_depth() {
 /// What is known before the loop, and `fill`: step t into a stage.
 void MmaTiles::declare_fill(const StageText::Point& point) {
   if (copies_) declare_places();
-  if (a_) a_->declare(point.env);
-  if (b_) b_->declare(point.env);
+  if (gathers()) {
+    k_.constant("kRowStep", copy_.threads);
+    k_.line("const int row = (int)threadIdx.x;  // this thread gathers every kRowStep-th row");
+    k_.use("place");
+  }
+  for (auto* operand : {&a_, &b_, &gathered_a_, &gathered_b_})
+    if (*operand) (*operand)->declare(point.env);
   k_.line(fmt::format("const {} steps = {};", k_.index_type(), k_.text_of(ceil_div(frame_.k, Dim(frame_.tile_k)))));
   k_.open(fmt::format("const auto fill = [&]({} step, int stage)", k_.index_type()));
   if (copies_) {
@@ -94,8 +122,13 @@ void MmaTiles::declare_fill(const StageText::Point& point) {
     if (a_) a_->copy(along, within, point);
     if (b_) b_->copy(along, within, point);
   }
-  if (!a_ && fill_a_) fill_elements("a", view_.a, view_.m, "m", "kTileM", frame_.m, frame_.tile_m, point);
-  if (!b_ && fill_b_) fill_elements("b", view_.b, view_.n, "n", "kTileN", frame_.n, frame_.tile_n, point);
+  const auto gather = [&](std::optional<MmaCopies>& operand) { operand->gather(view_.k, frame_.k.value()); };
+  if (gathered_a_) gather(gathered_a_);
+  if (gathered_b_) gather(gathered_b_);
+  if (!a_ && !gathered_a_ && fill_a_)
+    fill_elements("a", view_.a, view_.m, "m", "kTileM", frame_.m, frame_.tile_m, point);
+  if (!b_ && !gathered_b_ && fill_b_)
+    fill_elements("b", view_.b, view_.n, "n", "kTileN", frame_.n, frame_.tile_n, point);
   k_.close(";");
 }
 

@@ -35,6 +35,9 @@ class MmaTiles {
   std::string fillers_;
   CopyShape copy_;  ///< of the threads that fill
   std::optional<MmaCopies> a_, b_;
+  std::optional<MmaCopies> gathered_a_, gathered_b_;  ///< whose rows are whole threads': one thread gathers a row
+  /// Steps are to be written out: where an element lies is then known when the kernel is compiled.
+  bool gathers() const { return gathered_a_ || gathered_b_; }
 
   /// Depth of one product of a warp or a group, 32 bytes.
   int64_t product_depth() const { return 2 * chunk_; }
@@ -45,6 +48,7 @@ class MmaTiles {
              const StoreVector& store = {});
 
  private:
+  void see_gathered(const Shape& shape);
   void declare_places();
   std::string within_depth();
   bool steps_are_whole(const Shape& shape) const;

@@ -202,7 +202,7 @@ class Tma : MmaTiles {
     open_tiles();
     const StageText::Point point = place();
     declare_fill(point);
-    k_.line("#pragma unroll 1");
+    k_.line(gathers() ? "#pragma unroll" : "#pragma unroll 1");
     k_.open(fmt::format("for ({} step = 0; step < steps; ++step)", k_.index_type()));
     k_.line("barrier_wait(&shared.empty[stage], phase ^ 1);");
     k_.line("fill(step, stage);");

@@ -286,6 +286,20 @@ void add_windows_of_whole_steps(std::vector<CudaCase>& cases) {
   add("bare", {.c = 64, .h = 9, .w = 14, .o = 136, .pad = 0}, {128, 128, 32, 64, 4});
 }
 
+/// Stems: rows that a thread gathers, more taps than 32, ragged, unpadded.
+void add_gathered_rows(std::vector<CudaCase>& cases) {
+  const auto add = [&](CudaCase c, const MmaTile& tile, int vector) {
+    c.schedule = mma_schedule(tile, 0, vector);
+    cases.push_back(std::move(c));
+  };
+  const Conv stem = {.n = "3", .c = 3, .h = 15, .w = 13, .o = 72, .kh = 7, .kw = 7, .stride = 2, .pad = 3};
+  add(half("conv_half_stem_gathered", conv_region(stem)), {128, 64, 32, 64, 4}, 8);
+  const Conv patches = {.n = "7", .c = 3, .h = 20, .w = 24, .o = 40, .kh = 4, .kw = 4, .stride = 4, .pad = 0};
+  add(half("conv_half_patches_gathered", conv_region(patches)), {128, 128, 32, 64, 4}, 8);
+  const Conv wide = {.c = 3, .h = 12, .w = 17, .o = 20, .kh = 5, .kw = 5, .stride = 2, .pad = 2};
+  add(tf32("conv_tf32_stem_gathered", conv_region(wide)), {128, 64, 16, 64, 4}, 4);
+}
+
 void add_tf32_schedules(std::vector<CudaCase>& cases) {
   const auto add = [&](const MmaTile& tile, int copies, int vector) {
     cases.push_back({.name = fmt::format("conv_tf32_{}x{}_{}{}_{}", tile.m, tile.n, copies / 2, copies % 2, vector),
@@ -374,6 +388,7 @@ const std::vector<CudaCase>& tensor_core_cases() {
     std::vector<CudaCase> list = cases;
     add_tensor_core_schedules(list);
     add_windows_of_whole_steps(list);
+    add_gathered_rows(list);
     add_tf32_schedules(list);
     return list;
   }();

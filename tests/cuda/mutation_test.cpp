@@ -49,6 +49,7 @@ std::vector<CudaCase> bases() {
                                                "conv_half_deep",
                                                "conv_half_deep_odd",
                                                "conv_half_taps",
+                                               "conv_half_stem_gathered",
                                                "channels",
                                                "sum_long",
                                                "gemm_half_128",
@@ -173,6 +174,8 @@ void add_mutants(size_t base, const cuda::KernelText& kernel, std::vector<Mutant
   each(" + g * kColumns * ", " + g * ", "chunk shifted");
   each("step / ", "1 + step / ", "tap shifted");
   each("0u;", "~0u;", "tap added");
+  each("& 1) != 0", "& 0) != 0", "tap lost");
+  each("(row + i * kRowStep, c)", "(row + i * kRowStep, c ^ 1)", "chunk shifted");
   each("tap * kDilation", "(tap + 1) * kDilation", "tap shifted");
   each("rows_a[k] +", "rows_a[0] +", "fragment shifted");
   each("rows_b[k] +", "rows_b[0] +", "fragment shifted");

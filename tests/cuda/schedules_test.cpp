@@ -45,6 +45,7 @@ TEST(Schedules, each_that_can_be_chosen_is_among_the_cases) {
     all.insert(fmt::format("mma 64x64x64 warp 32 stages 4 copies {}", how));  // no window
   all.insert("mma 64x64x64 warp 32 stages 5 copies 11 vector 8");
   all.insert("mma 64x64x32 warp 32 stages 4 copies 11 vector 4");
+  all.insert("mma 128x64x16 warp 64 stages 4 copies 00 vector 4");  // a stem in tf32
   for (int tile : {32, 64, 128})
     for (int depth : {8, 16}) all.insert(fmt::format("tiles {} deep {}", tile, depth));
   for (int vector : {1, 2, 4, 8}) all.insert(fmt::format("rows team 1 vector {}", vector));
