@@ -1,21 +1,9 @@
 #include "cuda/attention_copies.hpp"
 
-#include <algorithm>
-
+#include "cuda/vector_body.hpp"
 #include "kernel/reads.hpp"
 
 namespace opfuse::cuda {
-namespace {
-
-bool divisible_by_eight(const Dim& d) {
-  if (d.is_constant()) return d.value() % 8 == 0;
-  const auto divides = [](const Dim& x) { return divisible_by_eight(x); };
-  if (d.op() == DimOp::mul) return std::any_of(d.args().begin(), d.args().end(), divides);
-  return d.op() == DimOp::add && std::all_of(d.args().begin(), d.args().end(), divides);
-}
-
-}  // namespace
-
 bool rows_of_eights(const Stage& stage, const std::vector<ParamLayout>& layouts, const Expr& operand, int axis) {
   if (operand.op() != ExprOp::read) return false;
   const Read& read = stage.reads[static_cast<size_t>(operand.index())];
@@ -26,11 +14,11 @@ bool rows_of_eights(const Stage& stage, const std::vector<ParamLayout>& layouts,
   Dim along = 0;
   for (size_t i = 0; i < l.layout.order.size(); ++i) {
     const IndexExpr& d = read.map.dims[static_cast<size_t>(l.layout.order[i])];
-    if (d.dynamic || !divisible_by_eight(d.offset * l.strides[i])) return false;
+    if (d.dynamic || !multiple_of(d.offset * l.strides[i], 8)) return false;
     for (const IndexTerm& t : d.terms) {
       const Dim step = t.coef * l.strides[i];
       if (t.axis != axis) {
-        if (!divisible_by_eight(step)) return false;
+        if (!multiple_of(step, 8)) return false;
         continue;
       }
       if (!(t.div == Dim(1)) || !(t.mod == Dim(0))) return false;

@@ -11,7 +11,8 @@
 // zero; scores behind the last key are minus infinity.
 #include <fmt/format.h>
 
-#include "cuda/attention_frame.hpp"
+#include "cuda/attention_maps.hpp"
+#include "cuda/attention_rows.hpp"
 #include "cuda/emitters.hpp"
 #include "cuda/schedules.hpp"
 #include "cuda/vector_body.hpp"
@@ -21,7 +22,6 @@ namespace {
 
 constexpr int64_t kKeys = 64, kStages = 2, kStagingPad = 4;
 
-int64_t panels_of(int64_t numbers) { return (numbers + 63) / 64; }
 int64_t rounded(int64_t numbers) { return (numbers + 15) / 16 * 16; }
 
 class AttentionMma {
@@ -42,8 +42,7 @@ class AttentionMma {
     declare_fill();
     load_queries();
     k_.line("float sum[kColumns / 8][4] = {};");
-    k_.line("float highest[2] = {-__int_as_float(0x7f800000), -__int_as_float(0x7f800000)};  // of lane / 4, + 8");
-    k_.line("float total[2] = {};  // of this lane's keys");
+    declare_rows(k_);
     k_.open(fmt::format("for ({0} t = 0; t < steps; ++t)", k_.index_type()));
     k_.line("copy_wait<kStages - 2>();");
     k_.line("__syncthreads();");
@@ -51,8 +50,9 @@ class AttentionMma {
     k_.line("if (t + 1 < steps) fill(t + 1, (stage + kStages - 1) % kStages);");
     k_.line("copy_commit();");
     multiply_keys();
-    change_scores();
-    update_rows();
+    const FragmentTexts texts = fragments();
+    change_scores(f_, texts);
+    update_rows(k_, texts);
     multiply_values();
     k_.close();
     epilogue();
@@ -195,44 +195,11 @@ class AttentionMma {
     k_.close();
   }
 
-  void change_scores() {
-    k_.line("#pragma unroll");
-    k_.open("for (int j = 0; j < kKeys / 8; ++j)");
-    k_.line("#pragma unroll");
-    k_.open("for (int e = 0; e < 4; ++e)");
-    const Dim row = k_.declare_index("m", "m0 + warp * 16 + lane / 4 + e / 2 * 8");
-    const Dim key = k_.declare_index("n", "t * kKeys + j * 8 + lane % 4 * 2 + e % 2");
-    f_.declare_score("changed", row, key, "score[j][e]", rows_, kKeys);
-    k_.line("score[j][e] = changed;");
-    k_.close();
-    k_.close();
-  }
-
-  /// Four lanes have a row. Rows that have seen no key yet but masked ones are measured from 0.
-  void update_rows() {
-    k_.line("#pragma unroll");
-    k_.open("for (int half = 0; half < 2; ++half)");
-    k_.line("float most = highest[half];");
-    k_.line("#pragma unroll");
-    k_.line("for (int j = 0; j < kKeys / 8; ++j)");
-    k_.line("  most = fmaxf(most, fmaxf(score[j][half * 2], score[j][half * 2 + 1]));");
-    k_.line("most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));");
-    k_.line("most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));");
-    k_.line("const float base = most == -__int_as_float(0x7f800000) ? 0.0f : most;");
-    k_.line("const float keep = power_of_two((highest[half] - base) * kLog2e);");
-    k_.line("highest[half] = most;");
-    k_.line("total[half] *= keep;");
-    k_.line("#pragma unroll");
-    k_.open("for (int j = 0; j < kKeys / 8; ++j)");
-    k_.line("#pragma unroll");
-    k_.open("for (int e = half * 2; e < half * 2 + 2; ++e)");
-    k_.line("score[j][e] = power_of_two((score[j][e] - base) * kLog2e);");
-    k_.line("total[half] += score[j][e];");
-    k_.close();
-    k_.close();
-    k_.line("#pragma unroll");
-    k_.line("for (int j = 0; j < kColumns / 8; ++j) sum[j][half * 2] *= keep, sum[j][half * 2 + 1] *= keep;");
-    k_.close();
+  FragmentTexts fragments() const {
+    const auto of = [](const char* array) {
+      return [array](const std::string& j, const std::string& e) { return fmt::format("{}[{}][{}]", array, j, e); };
+    };
+    return {of("score"), of("sum"), "warp * 16", rows_, kKeys};
   }
 
   void multiply_values() {
@@ -260,9 +227,7 @@ class AttentionMma {
     k_.line("auto* staging = reinterpret_cast<float(*)[kColumns + kStagingPad]>(launch_shared()) + warp * 16;");
     k_.line("#pragma unroll");
     k_.open("for (int half = 0; half < 2; ++half)");
-    k_.line("total[half] += __shfl_xor_sync(0xffffffffu, total[half], 1);");
-    k_.line("total[half] += __shfl_xor_sync(0xffffffffu, total[half], 2);");
-    k_.line("const float factor = " + f_.factor("highest[half]", "total[half]") + ";");
+    finish_rows(f_);
     k_.line("float* row = &staging[lane / 4 + half * 8][lane % 4 * 2];");
     k_.line("#pragma unroll");
     k_.open("for (int j = 0; j < kColumns / 8; ++j)");

@@ -1,10 +1,12 @@
-// Attention as two skeletons: of 16-bit operands on tensor cores where a head has at most 128 numbers, else in fp32
-// arithmetic. Operands are read as they lie: heads cut from a projection, transposed or shared by several queries.
+// Attention as three skeletons: of 16-bit operands on tensor cores where a head has at most 128 numbers, on sm_90a by
+// wgmma where operands are boxes of the copy engine; else in fp32 arithmetic. Operands are read as they lie: heads cut
+// from a projection, transposed or shared by several queries.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "cuda/attention_copies.hpp"
+#include "cuda/attention_maps.hpp"
 #include "cuda/mma_operands.hpp"
 #include "cuda/schedules.hpp"
 #include "cuda/skeletons.hpp"
@@ -107,6 +109,56 @@ std::optional<std::string> verify_halves(const Schedule& schedule, const Region&
   return std::nullopt;
 }
 
+bool see_boxes(const Region& region, const TargetInfo& target) {
+  return (target.cuda_arch == "sm_90a" || target.emulated) && see_halves(region, target);
+}
+
+/// As many blocks as registers are given out for.
+bool fits(const AttentionTmaSchedule& s, const Region& region, const AttentionView& view, const TargetInfo& target) {
+  const int64_t bytes = attention_tma_bytes(s, view.head_size(region), view.columns(region));
+  const int64_t each = attention_tma_resident(s, view.head_size(region), view.columns(region));
+  return each * (bytes + (each - 1) * 1024) <= target.shared_kilobytes << 10;
+}
+
+/// Queries of a block share what is copied of keys and values: 128 of them, but where that leaves multiprocessors idle.
+/// Steps of 128 keys read the queries half as often; 64 where they leave less behind the last key.
+std::vector<Candidate> boxes(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target,
+                             size_t) {
+  if (target.emulated) return {};  // of the emulated device's kernels most are those of every architecture
+  const AttentionView view = *viewed(region);
+  const Stage& scores = region.stages[0];
+  const auto count = [&](int axis) { return scores.domain[static_cast<size_t>(axis)].constant().value_or(64); };
+  const int64_t queries = count(view.row), keys = count(view.key_axis);
+  if (queries <= 32 || keys <= 32) return {};
+  int64_t heads = 1;
+  for (int axis = 0; axis < view.row; ++axis) heads *= count(axis);
+  AttentionTmaSchedule s;
+  s.groups = (queries + 127) / 128 * heads >= target.multiprocessors ? 2 : 1;
+  s.keys = keys >= 1024 ? 128 : 64;
+  s.vector = stored_together(region.stages[2], layouts, view.column);
+  if (!attention_maps(region, layouts, view, s)) return {};
+  for (s.stages = 4; s.stages > 2 && !fits(s, region, view, target); --s.stages) {
+  }
+  if (!fits(s, region, view, target)) return {};
+  return {{0, erased("attention_tma", s)}};
+}
+
+std::optional<std::string> verify_boxes(const Schedule& schedule, const Region& region,
+                                        const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
+  if (auto why = verify_fields<AttentionTmaSchedule>(schedule)) return why;
+  if (!see_boxes(region, target)) return "no attention of 16 bits on sm_90a";
+  const auto s = typed<AttentionTmaSchedule>(schedule);
+  const AttentionView view = *viewed(region);
+  if (s.keys != 64 && s.keys != 128) return fmt::format("keys={} is neither 64 nor 128", s.keys);
+  if (!attention_maps(region, layouts, view, s)) return "operands that are no tensor maps";
+  if (const int64_t bytes = attention_tma_bytes(s, view.head_size(region), view.columns(region));
+      bytes > target.shared_kilobytes << 10)
+    return fmt::format("{} stages are {} bytes, more than a block has", s.stages, bytes);
+  if (s.vector != 1 && s.vector != stored_together(region.stages[2], layouts, view.column))
+    return fmt::format("vector={} of results that lie apart", s.vector);
+  return std::nullopt;
+}
+
 std::vector<Candidate> candidates(const Region& region, const std::vector<ParamLayout>&, const TargetInfo& target,
                                   size_t) {
   const auto view = viewed(region);
@@ -129,6 +181,17 @@ std::optional<std::string> verify(const Schedule& schedule, const Region& region
 }
 
 }  // namespace
+
+Skeleton attention_tma_skeleton() {
+  return {.name = "attention_tma",
+          .form = kAsLowered,
+          .see = see_boxes,
+          .refuses = refuses,
+          .any_layouts = true,
+          .wish = wish,
+          .candidates = boxes,
+          .verify = verify_boxes};
+}
 
 Skeleton attention_mma_skeleton() {
   return {.name = "attention_mma",

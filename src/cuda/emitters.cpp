@@ -6,11 +6,17 @@
 namespace opfuse::cuda {
 
 std::span<const Emitter> emitters() {
-  static constexpr Emitter kAll[] = {{"scatter", emit_scatter},     {"attention_mma", emit_attention_mma},
-                                     {"attention", emit_attention}, {"tma", emit_tma},
-                                     {"wgmma", emit_wgmma},         {"mma", emit_mma},
-                                     {"tiles", emit_tiles},         {"window_rows", emit_window_rows},
-                                     {"depthwise", emit_depthwise}, {"rows", emit_rows}};
+  static constexpr Emitter kAll[] = {{"scatter", emit_scatter},
+                                     {"attention_tma", emit_attention_tma},
+                                     {"attention_mma", emit_attention_mma},
+                                     {"attention", emit_attention},
+                                     {"tma", emit_tma},
+                                     {"wgmma", emit_wgmma},
+                                     {"mma", emit_mma},
+                                     {"tiles", emit_tiles},
+                                     {"window_rows", emit_window_rows},
+                                     {"depthwise", emit_depthwise},
+                                     {"rows", emit_rows}};
   return kAll;
 }
 

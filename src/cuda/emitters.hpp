@@ -10,6 +10,7 @@ namespace opfuse::cuda {
 
 void emit_rows(Kernel& k);
 void emit_scatter(Kernel& k);
+void emit_attention_tma(Kernel& k);
 void emit_attention_mma(Kernel& k);
 void emit_attention(Kernel& k);
 void emit_tiles(Kernel& k);

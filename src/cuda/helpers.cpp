@@ -22,29 +22,6 @@ __device__ __forceinline__ void mma_TYPE(float (&d)[4], const unsigned int (&a)[
   return {"mma_" + type, text, {}, true};
 }
 
-/// The asynchronous product of a group of four warps (sm_90a).
-Helper group_product(const std::string& type, int columns) {
-  const int sums = columns / 2;
-  const bool tf32 = type == "tf32";  // 8 deep, and always as rows: no transposition to ask for
-  std::string registers, outputs;
-  for (int i = 0; i < sums; ++i) {
-    registers += (i ? ", " : "") + ("%" + std::to_string(i));
-    outputs += (i ? ", " : "") + ("\"+f\"(d[" + std::to_string(i) + "])");
-  }
-  const std::string n = std::to_string(columns), name = "product_" + type + "_" + n;
-  return {name,
-          "// d += a * b for 64 x " + n + " sums over " + (tf32 ? "8" : "16") +
-              " products, by the four warps of a group; under way until product_wait.\n" +
-              "__device__ __forceinline__ void " + name + "(float (&d)[" + std::to_string(sums) +
-              "], unsigned long long a, unsigned long long b) {\n  asm volatile(\n      "
-              "\"wgmma.mma_async.sync.aligned.m64n" +
-              n + (tf32 ? "k8" : "k16") + ".f32." + type + "." + type + " {" + registers + "}, %" +
-              std::to_string(sums) + ", %" + std::to_string(sums + 1) + (tf32 ? ", 1, 1, 1;" : ", 1, 1, 1, 0, 0;") +
-              "\"\n      : " + outputs + "\n      : \"l\"(a), \"l\"(b));\n}\n",
-          {},
-          true};
-}
-
 /// Two numbers as one register of an operand.
 Helper pack(const std::string& type) {
   const std::string half = type == "f16" ? "f16x2" : "bf16x2";
@@ -316,6 +293,12 @@ __device__ __forceinline__ void copy_wait() {
 )",
        {},
        true},
+      {"keep_order",
+       R"(// What follows is not begun before: loads of many rows at a time would need more registers than there are.
+__device__ __forceinline__ void keep_order() {
+  __syncwarp();
+}
+)"},
       {"ldmatrix_x4",
        R"(// Four 8x8 matrices of 16-bit elements; lane l gives the address of row l % 8 of matrix l / 8.
 __device__ __forceinline__ void ldmatrix_x4(unsigned int (&r)[4], const void* row) {
@@ -361,57 +344,6 @@ __device__ __forceinline__ unsigned char* launch_shared_1024() {
 )",
        {},
        true},
-      {"async_fence",
-       R"(// What this thread has stored in shared memory becomes visible to asynchronous products.
-__device__ __forceinline__ void async_fence() {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-)",
-       {},
-       true},
-      {"operand_rows128",
-       R"(// An operand's descriptor: k together, rows of 128 bytes in the swizzle of 128, eight rows 1024 bytes apart.
-__device__ __forceinline__ unsigned long long operand_rows128(const void* p) {
-  const unsigned int at = (unsigned int)__cvta_generic_to_shared(p);
-  return (unsigned long long)((at & 0x3ffffu) >> 4) | 1ull << 16 | 64ull << 32 | 1ull << 62;
-}
-)",
-       {},
-       true},
-      {"product_begin",
-       R"(// Before the first product: registers are written, and from here on the unit's.
-__device__ __forceinline__ void product_begin() {
-  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-}
-)",
-       {},
-       true},
-      {"product_commit",
-       R"(// Ends a group of products.
-__device__ __forceinline__ void product_commit() {
-  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-}
-)",
-       {},
-       true},
-      {"product_wait",
-       R"(// Waits until at most kPending groups of products are under way.
-template <int kPending>
-__device__ __forceinline__ void product_wait() {
-  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
-}
-)",
-       {},
-       true},
-      group_product("f16", 64),
-      group_product("f16", 128),
-      group_product("f16", 256),
-      group_product("bf16", 64),
-      group_product("bf16", 128),
-      group_product("bf16", 256),
-      group_product("tf32", 64),
-      group_product("tf32", 128),
-      group_product("tf32", 256),
       mma("f16", "16"),
       mma("bf16", "16"),
       mma("tf32", "8"),
@@ -423,8 +355,8 @@ __device__ __forceinline__ void product_wait() {
 const std::vector<Helper>& all_helpers() {
   static const std::vector<Helper> helpers = [] {
     std::vector<Helper> all = plain_helpers();
-    const std::vector<Helper> hopper = copy_engine_helpers();
-    all.insert(all.end(), hopper.begin(), hopper.end());
+    for (const auto& more : {group_product_helpers(), copy_engine_helpers()})
+      all.insert(all.end(), more.begin(), more.end());
     return all;
   }();
   return helpers;

@@ -14,7 +14,8 @@ struct Helper {
   bool primitive = false;  ///< PTX: the emulation brings its own
 };
 
-/// Those of Hopper's copy engine.
+/// Those of products of four warps, and of Hopper's copy engine.
+std::vector<Helper> group_product_helpers();
 std::vector<Helper> copy_engine_helpers();
 
 const Helper& find_helper(std::string_view name);

@@ -290,6 +290,8 @@ void MmaCopies::gather(const std::vector<int>& axes, int64_t depth) {
                   "*reinterpret_cast<const uint4*>(part);",
                   tile_.name));
   k.close();
+  k.use("keep_order");
+  k.line("keep_order();");
   k.close();
 }
 

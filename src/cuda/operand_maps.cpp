@@ -268,6 +268,72 @@ std::optional<OperandMap> map_of_flat_operand(const Region& region, const std::v
   return found;
 }
 
+namespace {
+
+/// What walks memory: an axis, or a part of one, (axis / div) % mod.
+struct Walk {
+  IndexTerm part;
+  Dim size;
+  int64_t step;
+};
+
+std::optional<std::vector<Walk>> walks_of(const IndexMap& map, const ParamLayout& layout,
+                                          const std::vector<Dim>& extents) {
+  std::vector<Walk> walks;
+  for (size_t d = 0; d < map.dims.size(); ++d)
+    for (const IndexTerm& t : map.dims[d].terms) {
+      const Dim& extent = extents[static_cast<size_t>(t.axis)];
+      if (extent == Dim(1)) continue;
+      const auto coef = t.coef.constant(), stride = stride_of(layout, d);
+      if (!coef || !stride || *coef <= 0 || *stride <= 0) return std::nullopt;
+      const IndexTerm part{.coef = 1, .axis = t.axis, .div = t.div, .mod = t.mod};
+      const auto same = std::find_if(walks.begin(), walks.end(), [&](const Walk& w) { return w.part == part; });
+      if (same != walks.end())
+        same->step += *coef * *stride;
+      else
+        walks.push_back({part, t.mod == Dim(0) ? ceil_div(extent, t.div) : t.mod, *coef * *stride});
+    }
+  return walks;
+}
+
+}  // namespace
+
+std::optional<OperandMap> map_of_rows(const Region& region, const std::vector<ParamLayout>& layouts, size_t stage,
+                                      const Expr& operand, const RowsOfHead& rows) {
+  if (operand.op() != ExprOp::read) return std::nullopt;
+  const Stage& s = region.stages[stage];
+  const Read& read = s.reads[static_cast<size_t>(operand.index())];
+  if (read.stage >= 0 || guarded_reads(s).count(operand.index())) return std::nullopt;
+  const auto p = static_cast<size_t>(read.index);
+  OperandMap result;
+  result.map.buffer = read.index;
+  result.map.dtype = region.params[p].type.dtype;
+  if (!is_half(result.map.dtype) || !layouts[p].layout.blocks.empty()) return std::nullopt;
+  const auto offset = offset_of(read.map, layouts[p], 2);
+  const auto walks = offset ? walks_of(read.map, layouts[p], axis_extents(s)) : std::nullopt;
+  if (!walks) return std::nullopt;
+  result.map.offset = *offset;
+  const auto whole = [&](int axis) -> const Walk* {
+    const Walk* only = nullptr;
+    for (const Walk& w : *walks) {
+      if (w.part.axis != axis) continue;
+      if (only || !(w.part.div == Dim(1)) || !(w.part.mod == Dim(0))) return nullptr;
+      only = &w;
+    }
+    return only;
+  };
+  const Walk *number = whole(rows.number), *row = whole(rows.row);
+  if (!number || !row) return std::nullopt;
+  const auto run = [](const Walk& w) { return Run{w.size, w.step, {}}; };
+  bool good = add(result, run(*number), kBoxBytes / 2) && add(result, run(*row), rows.height, OperandMap::Along::rows);
+  for (const Walk& w : *walks) {
+    if (&w == number || &w == row || w.size == Dim(1)) continue;
+    good = good && add(result, run(w), 1);
+    result.at.back().part = w.part;
+  }
+  return good && result.map.sizes.size() <= 4 ? std::optional(result) : std::nullopt;
+}
+
 std::optional<OperandMap> map_of_result(const Region& region, const std::vector<ParamLayout>& layouts,
                                         const TileView& view, int64_t rows) {
   const Stage& stage = region.stages[0];

@@ -17,6 +17,7 @@ struct OperandMap {
     Dim offset = 0;
     std::vector<std::pair<int, int64_t>> terms = {};   ///< axis, times so much
     std::vector<std::pair<int, int64_t>> window = {};  ///< of an image: the same for the element of the window
+    std::optional<IndexTerm> part = {};                ///< of rows of heads: a part of an axis, without its coefficient
   };
   TensorMap map;
   std::vector<Coordinate> at;  ///< by the map's dimensions
@@ -30,6 +31,14 @@ std::optional<OperandMap> map_of_operand(const Region& region, const std::vector
 std::optional<OperandMap> map_of_flat_operand(const Region& region, const std::vector<ParamLayout>& layouts,
                                               const TileView& view, const Expr& operand, const std::vector<int>& axes,
                                               int64_t rows);
+/// Rows of heads: the axes of a stage that a box runs along, and how many rows it has.
+struct RowsOfHead {
+  int number, row;
+  int64_t height;
+};
+/// Boxes of 64 numbers of `height` rows of an operand of 16 bits, as it lies; nullopt: they are none.
+std::optional<OperandMap> map_of_rows(const Region& region, const std::vector<ParamLayout>& layouts, size_t stage,
+                                      const Expr& operand, const RowsOfHead& rows);
 /// `rows` by 64 columns of the only result, of 16 bits.
 std::optional<OperandMap> map_of_result(const Region& region, const std::vector<ParamLayout>& layouts,
                                         const TileView& view, int64_t rows);

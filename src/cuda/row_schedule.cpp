@@ -106,6 +106,26 @@ int64_t in_registers(const Stage& stage, int64_t count, int64_t team, int64_t ve
   return each <= 32 && each * static_cast<int64_t>(read.size()) <= kKeptElements ? each : 0;
 }
 
+/// Rows side by side that several passes read: 32 of them a block, whose threads keep a share of each.
+bool choose_across(const Region& region, const std::vector<ParamLayout>& layouts, const RowAxes& axes, int64_t count,
+                   RowsSchedule& s) {
+  const Stage& stage = region.stages[0];
+  const RowReads row = row_reads(stage, region, axes);
+  const auto [along, across] = directions(stage, layouts, axes);
+  if (open_rows(stage) || stage.anchor == Anchor::window || along > 0 || across == 0 || row.again.empty() || count < 8)
+    return false;
+  for (int64_t team : {8, 16, 32}) {
+    const int64_t each = in_registers(stage, count, team, 1);
+    if (each == 0 || (each > 16 && team < 32)) continue;
+    s.team = team;
+    s.per_thread = each;
+    s.across = 1;
+    s.block = 32 * team;
+    return true;
+  }
+  return false;
+}
+
 /// Threads of a row's team: one where rows (or windows) lie side by side, more where the reduced elements do. Rows that
 /// several passes read are kept: in registers, else in shared memory, where only few blocks have room beside each other
 /// and need more threads each.
@@ -115,6 +135,7 @@ void choose_team(const Region& region, const std::vector<ParamLayout>& layouts, 
   std::vector<int> reduce;
   for (size_t i = 0; i < stage.reduce.size(); ++i) reduce.push_back(static_cast<int>(stage.domain.size() + i));
   const int64_t count = typical_product(stage, reduce), rows = typical_product(stage, axes.rows);
+  if (rows >= 64 && choose_across(region, layouts, axes, count, s)) return;
   const bool open = open_rows(stage);
   const auto [along, across] = directions(stage, layouts, axes);
   if (open ? along <= across : count < 32) return;
@@ -156,7 +177,7 @@ void choose_rows(const Region& region, const std::vector<ParamLayout>& layouts, 
   const RowAxes axes = row_axes(stage, layouts);
   if (!stage.reductions.empty()) choose_team(region, layouts, axes, target, s);
   if (const int64_t vector = vector_of(region, layouts, axes); vector > 1) s.vector = vector;
-  s.block = std::max<int64_t>(256, s.team);
+  if (!s.across) s.block = std::max<int64_t>(256, s.team);
 }
 
 }  // namespace opfuse::cuda

@@ -30,14 +30,15 @@ class Rows {
         team_(static_cast<int>(typed<RowsSchedule>(k.spec.schedule).team)),
         vector_(static_cast<int>(typed<RowsSchedule>(k.spec.schedule).vector)),
         per_thread_(static_cast<int>(typed<RowsSchedule>(k.spec.schedule).per_thread)),
-        held_(typed<RowsSchedule>(k.spec.schedule).held) {
+        held_(typed<RowsSchedule>(k.spec.schedule).held),
+        across_(typed<RowsSchedule>(k.spec.schedule).across > 0) {
     for (int i = 0; i < static_cast<int>(s_.stage.reduce.size()); ++i) reduce_.push_back(s_.domain() + i);
   }
 
   void emit() {
     k_.block = static_cast<int>(typed<RowsSchedule>(k_.spec.schedule).block);
     k_.constant("kBlock", k_.block);
-    const bool whole_warps = team_ == 32 || (team_ == k_.block && team_ % 32 == 0);
+    const bool whole_warps = across_ || team_ == 32 || (team_ == k_.block && team_ % 32 == 0);
     OPFUSE_CHECK(team_ == 1 || whole_warps, "a team of {} threads in a block of {}", team_, k_.block);
     if (vector_ > 1) k_.constant("kVector", vector_);
     if (vector_ > 1 && s_.stage.reductions.empty()) return emit_vectors();
@@ -56,14 +57,31 @@ class Rows {
   RowReads reads_;
   int team_, vector_, per_thread_;
   int64_t held_;  ///< elements of a row, at most, that shared memory holds
+  bool across_;   ///< a warp has neighbouring rows, each warp of the block another share of them
   std::vector<int> reduce_;
   std::map<int, std::string> kept_;  ///< reads whose row lies in registers or shared memory, by the array's name
   std::string fits_;                 ///< rows of open length: whether they are held
+  std::string there_;                ///< of rows across: whether this one is; the last one stands in for it
 
   int last_reduced() const { return reduce_.empty() ? -1 : reduce_.back(); }  ///< none where they all have one element
   std::string lane() const { return team_ == 1 ? "0" : "lane"; }
 
+  /// Rows side by side: 32 of them in a block. All threads stay, since they meet at barriers.
+  void begin_rows_across(Env& env) {
+    const Dim rows = s_.elements(axes_.rows);
+    k_.grid = ceil_div(rows, Dim(32));
+    k_.constant("kTeam", team_);
+    k_.line("const int lane = (int)threadIdx.x / 32;  // neighbouring threads have neighbouring rows");
+    const std::string here = fmt::format("({0})blockIdx.x * 32 + ({0})threadIdx.x % 32", k_.index_type());
+    const auto count = rows.constant();
+    if (count && *count % 32 == 0) return s_.decode(k_.declare_index("row", here), axes_.rows, env);
+    const std::string all = k_.text_of(rows), at = k_.text_of(k_.declare_index("here", here));
+    there_ = k_.declare("bool", "there", fmt::format("{} < {}", at, all));
+    s_.decode(k_.declare_index("row", fmt::format("{} ? {} : {} - 1", there_, at, all)), axes_.rows, env);
+  }
+
   void begin_row(Env& env) {
+    if (across_) return begin_rows_across(env);
     const Dim rows = s_.elements(axes_.rows);
     const int64_t per_block = k_.block / team_;
     k_.grid = ceil_div(rows, Dim(per_block));
@@ -274,6 +292,17 @@ class Rows {
   void combine_team(const Reduction& r, const std::string& acc) {
     const DType dtype = r.value.dtype();
     const std::string type = value_type(dtype);
+    if (across_) {
+      const std::string partial = k_.shared(dtype == DType::boolean ? "unsigned char" : type, "partial", "[kTeam][32]");
+      k_.line(fmt::format("{}[lane][threadIdx.x % 32] = {};", partial, acc));
+      k_.line("__syncthreads();");
+      k_.line(fmt::format("{} = {}[0][threadIdx.x % 32];", acc, partial));
+      k_.line("#pragma unroll");
+      k_.open("for (int other = 1; other < kTeam; ++other)");
+      k_.line(
+          fmt::format("{} = {};", acc, combine_text(k_, r.kind, dtype, acc, partial + "[other][threadIdx.x % 32]")));
+      return k_.close();
+    }
     const bool direct = byte_size(dtype) >= 4 || is_float(dtype);
     k_.line("#pragma unroll");
     k_.open(fmt::format("for (int step = {}; step > 0; step /= 2)", std::min(team_, 32) / 2));
@@ -294,6 +323,12 @@ class Rows {
   }
 
   void store(StageText::Point& point) {
+    if (!there_.empty()) k_.open("if (" + there_ + ")");
+    store_row(point);
+    if (!there_.empty()) k_.close();
+  }
+
+  void store_row(StageText::Point& point) {
     const Dim count = s_.elements(axes_.inner);
     if (axes_.inner.empty() || (team_ == 1 && count == Dim(1))) {
       if (team_ > 1) k_.open("if (lane == 0)");

@@ -28,7 +28,9 @@ std::optional<std::string> verify(const Schedule& schedule, const Region&, const
   if (auto why = verify_fields<RowsSchedule>(schedule)) return why;
   const auto s = typed<RowsSchedule>(schedule);
   if (s.block % 32) return fmt::format("block={} is not a whole number of warps", s.block);
-  if (s.team != 1 && s.team != 32 && s.team != s.block)
+  if (s.across && (s.team < 2 || s.block != 32 * s.team || s.vector != 1 || s.held))
+    return fmt::format("across=1 with team={} block={}: the block has 32 rows", int64_t{s.team}, s.block);
+  if (!s.across && s.team != 1 && s.team != 32 && s.team != s.block)
     return fmt::format("team={} is neither a thread, a warp nor the block", int64_t{s.team});
   return std::nullopt;
 }

@@ -94,6 +94,21 @@ struct AttentionMmaSchedule {
   }
 };
 
+/// Attention on Hopper's tensor cores: groups of four warps have 64 queries each, a warp more copies.
+struct AttentionTmaSchedule {
+  int64_t groups = 2;  ///< of a block
+  int64_t keys = 64;   ///< of a step
+  int64_t stages = 2;  ///< of keys and values in shared memory
+  int64_t vector = 1;  ///< results that a thread stores together
+  template <class Self, class F>
+  static void each(Self& self, F&& field) {
+    field("groups", self.groups, Range{1, 2});
+    field("keys", self.keys, Range{64, 128});
+    field("stages", self.stages, Range{2, 8});
+    field("vector", self.vector, Range{1, 8});
+  }
+};
+
 /// Attention in fp32 arithmetic.
 struct AttentionSchedule {
   int64_t rows = 64, keys = 64;  ///< of a block's queries, of the keys of a step
@@ -138,6 +153,7 @@ struct RowsSchedule {
   Given<1> vector;      ///< neighbours that a thread takes together
   Given<0> per_thread;  ///< elements of a row that a thread keeps in registers; 0: it keeps none
   Given<0> held;        ///< elements of a row that shared memory holds; 0: none
+  Given<0> across;      ///< a block has 32 neighbouring rows: a warp has the same share of each
   int64_t block = 256;  ///< threads
   template <class Self, class F>
   static void each(Self& self, F&& field) {
@@ -145,6 +161,7 @@ struct RowsSchedule {
     field("vector", self.vector, Range{1, 8});
     field("per_thread", self.per_thread, Range{0, 96});
     field("held", self.held, Range{0});
+    field("across", self.across, kFlag);
     field("block", self.block, Range{32, 1024});
   }
 };

@@ -42,9 +42,10 @@ Skeleton scatter_skeleton() {
 }
 
 Skeletons skeletons() {
-  static const std::vector<Skeleton> kAll{
-      scatter_skeleton(), attention_mma_skeleton(), attention_skeleton(),   tma_skeleton(),       wgmma_skeleton(),
-      mma_skeleton(),     tiles_skeleton(),         window_rows_skeleton(), depthwise_skeleton(), rows_skeleton()};
+  static const std::vector<Skeleton> kAll{scatter_skeleton(),   attention_tma_skeleton(), attention_mma_skeleton(),
+                                          attention_skeleton(), tma_skeleton(),           wgmma_skeleton(),
+                                          mma_skeleton(),       tiles_skeleton(),         window_rows_skeleton(),
+                                          depthwise_skeleton(), rows_skeleton()};
   return kAll;
 }
 

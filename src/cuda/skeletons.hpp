@@ -11,6 +11,7 @@ Skeleton scatter_skeleton();        ///< updates at computed indices: a thread t
 Skeleton tma_skeleton();            ///< the same by blocks that stay, fed by the copy engine of sm_90a
 Skeleton wgmma_skeleton();          ///< the same by groups of four warps, on sm_90a
 Skeleton mma_skeleton();            ///< contraction of f16 or bf16 operands on tensor cores (mma.sync) with fp32 sums
+Skeleton attention_tma_skeleton();  ///< attention on wgmma, its operands by the copy engine (sm_90a)
 Skeleton attention_mma_skeleton();  ///< attention in f16 or bf16 on tensor cores: one kernel, scores in registers
 Skeleton attention_skeleton();      ///< attention in fp32 arithmetic: one kernel, operands in shared memory
 Skeleton tiles_skeleton();          ///< contraction in fp32: tiles of both operands in shared memory, sums in registers

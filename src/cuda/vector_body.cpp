@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace opfuse::cuda {
 namespace {
 
@@ -113,20 +115,31 @@ std::optional<int64_t> step_along(const IndexMap& map, const ParamLayout& l, int
   return step;
 }
 
+bool multiple_of(const Dim& d, int64_t factor) {
+  if (d.is_constant()) return d.value() % factor == 0;
+  const auto divides = [&](const Dim& x) { return multiple_of(x, factor); };
+  if (d.op() == DimOp::mul) return std::any_of(d.args().begin(), d.args().end(), divides);
+  return d.op() == DimOp::add && std::all_of(d.args().begin(), d.args().end(), divides);
+}
+
+/// Axes are taken as wholes, so that what two coordinates add up to counts; a part of one, (a / div) % mod, stands at
+/// multiples of its own step.
 bool lies_together(const IndexMap& map, const ParamLayout& l, int axes, int axis, int64_t vector) {
-  if (step_along(map, l, axis) != 1) return false;
-  for (int other = 0; other < axes; ++other)
-    if (other != axis) {
-      const auto step = step_along(map, l, other);
-      if (!step || *step % vector) return false;
-    }
+  std::vector<Dim> steps(static_cast<size_t>(axes), Dim(0));
   for (size_t d = 0; d < map.dims.size(); ++d) {
-    const auto offset = map.dims[d].offset.constant(), stride = stride_of(l, d).constant();
-    if (map.dims[d].dynamic || !offset || (*offset && (!stride || *offset * *stride % vector))) return false;
-    for (const IndexTerm& t : map.dims[d].terms)
-      if (!(t.div == Dim(1)) || !(t.mod == Dim(0))) return false;
+    const Dim stride = stride_of(l, d);
+    if (map.dims[d].dynamic || !multiple_of(map.dims[d].offset * stride, vector)) return false;
+    for (const IndexTerm& t : map.dims[d].terms) {
+      const Dim step = t.coef * stride;
+      if (t.div == Dim(1) && t.mod == Dim(0))
+        steps[static_cast<size_t>(t.axis)] = steps[static_cast<size_t>(t.axis)] + step;
+      else if (t.axis == axis || !multiple_of(step, vector))
+        return false;
+    }
   }
-  return true;
+  for (int other = 0; other < axes; ++other)
+    if (other != axis && !multiple_of(steps[static_cast<size_t>(other)], vector)) return false;
+  return steps[static_cast<size_t>(axis)] == Dim(1);
 }
 
 }  // namespace opfuse::cuda

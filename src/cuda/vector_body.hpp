@@ -32,6 +32,8 @@ std::string store_text(Kernel& k, DType dtype, int64_t vector, const std::string
 
 /// Steps in memory: elements between neighbours along `axis`; nullopt when that is not a constant.
 std::optional<int64_t> step_along(const IndexMap& map, const ParamLayout& layout, int axis);
+/// Whether `d` is a multiple of `factor` whatever its symbols are.
+bool multiple_of(const Dim& d, int64_t factor);
 /// Neighbours along `axis` lie together, and each vector of them starts at a multiple of `vector`.
 bool lies_together(const IndexMap& map, const ParamLayout& layout, int axes, int axis, int64_t vector);
 

@@ -112,6 +112,18 @@ std::string layer_norm_text(const std::string& rows, const std::string& n) {
       rows, n);
 }
 
+/// The same over channels that lie apart: rows side by side.
+std::string norm_across_text(int n, int c, int h, int w) {
+  return fmt::format(
+      "region\nparam input f32[{0},{1},{2},{3}]\nparam input f32[{1}]\nparam output f32[{0},{1},{2},{3}]\n"
+      "stage row\n  domain [{0},{2},{3},{1}]\n  reduce [{1}]\n  read param 0 at [a0, a4, a1, a2]\n"
+      "  read param 0 at [a0, a3, a1, a2]\n  read param 1 at [a3]\n  reduction sum r0\n"
+      "  reduction sum mul(sub(r0, mul(s0, 0.001)), sub(r0, mul(s0, 0.001)))\n"
+      "  output param 2 f32[{0},{1},{2},{3}] at [a0, a3, a1, a2] = "
+      "mul(div(sub(r1, mul(s0, 0.001)), sqrt(add(s1, 0.00001))), r2)\n",
+      n, c, h, w);
+}
+
 /// Softmax of the sum of two operands of different width.
 std::string masked_text(const std::string& rows, const std::string& n) {
   return fmt::format(
@@ -453,6 +465,10 @@ const std::vector<CudaCase>& row_cases() {
       {"layer_norm_held", layer_norm_text("2", "8209")},
       {"layer_norm_too_long", layer_norm_text("1", "30011")},
       {"layer_norm_open", layer_norm_text("2", "n"), kLengths},
+      {"norm_across", norm_across_text(2, 150, 4, 8)},
+      {"norm_across_ragged", norm_across_text(3, 20, 5, 7)},
+      {"norm_across_long", norm_across_text(1, 600, 9, 9)},
+      half("norm_across_half", norm_across_text(2, 24, 8, 5)),
       {"masked_held", masked_text("2", "16001")},
       {.name = "masked_short",
        .region = masked_text("3", "300"),

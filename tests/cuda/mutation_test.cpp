@@ -57,6 +57,7 @@ std::vector<CudaCase> bases() {
                                                "masked_short",
                                                "masked_short_four",
                                                "layer_norm_four",
+                                               "norm_across_ragged",
                                                "softmax_open_short",
                                                "joined",
                                                "chosen",
@@ -127,6 +128,32 @@ void add_copy_engine_mutants(const EachWord& each, bool both_mapped) {
   each("s = left; s > 0;", "s = left; s > 1;", "arrival lost");
 }
 
+/// Attention by boxes: its operands, their boxes and places, the rows' maximum and sum.
+void add_attention_mutants(const EachWord& each) {
+  each("&map_q,", "&map_k,", "map of the other operand");
+  each("&map_v,", "&map_k,", "map of the other operand");
+  each("ready, 1)", "ready, 2)", "arrivals of a barrier");
+  each("barrier_wait(&shared.ready, 0);", "", "wait for queries removed");
+  each("sizeof shared.keys[0] + ", "", "bytes not expected");
+  each(" + sizeof shared.values[0]", "", "bytes not expected");
+  each("if (lane == 0) barrier_arrive(&shared.empty[stage]);", "", "arrival removed");
+  each("step * kKeys", "(step + 1) * kKeys", "box shifted");
+  each("step * kKeys", "step * kKeys + 1", "box shifted");
+  each(", 64, m0", ", 0, m0", "panel shifted");
+  each("group * 64 * 8", "0", "group shifted");
+  each("k % 4 * 2", "k % 2 * 2", "operand shifted");
+  each("k * 16 * 8", "k * 8 * 8", "operand shifted");
+  each("kKeys * 128", "kKeys * 64", "panel shifted");
+  each("group_sync<128>(group + 1);", "", "barrier of a group removed");
+  each("place<8>(row, chunk)", "place<8>(row, chunk ^ 1)", "swizzle");
+  each("weights[k],", "weights[0],", "fragment shifted");
+  each("score[k * 8 + i * 2 + 1]", "score[k * 8 + i * 2]", "fragment shifted");
+  each("] *= keep", "] *= 1.0f", "sums not scaled");
+  each("total[half] *= keep;", "", "total not scaled");
+  each("most, 2));", "most, 1));", "maximum of half a row");
+  each("row_of_warp + lane / 4 + e / 2 * 8", "row_of_warp + lane / 4", "row shifted");
+}
+
 /// Every single change of one kernel.
 void add_mutants(size_t base, const cuda::KernelText& kernel, std::vector<Mutant>& out) {
   const std::string& text = kernel.function;
@@ -158,6 +185,7 @@ void add_mutants(size_t base, const cuda::KernelText& kernel, std::vector<Mutant
   each("fill(t + kStages - 1,", "fill(t + kStages,", "step shifted");
   each("copy_commit();", "", "commit removed");
   add_copy_engine_mutants(each, text.find("&map_a,") != std::string::npos && text.find("&map_b,") != std::string::npos);
+  if (kernel.function.find("&map_v") != std::string::npos) add_attention_mutants(each);
   // copies into what others may still read: seen only where they land before the barrier behind them
   const size_t wait = text.find("copy_wait<kStages - 2>();");
   const size_t barrier = wait == std::string::npos ? wait : text.find("__syncthreads();", wait);
@@ -283,7 +311,9 @@ TEST(MutatedKernels, nearly_all_are_caught) {
 
 /// Blocks that stay: products, an image, an operand that threads fill.
 TEST(MutatedKernels, of_the_copy_engine_all_but_what_changes_nothing_are_caught) {
-  const Score score = score_of(named({"tma_ragged", "tma_conv_deep", "tma_tf32_copied"}));
+  const Score score =
+      score_of(named({"tma_ragged", "tma_conv_deep", "tma_tf32_copied", "attention_tma_computed_queries",
+                      "attention_tma_bias", "attention_tma_parts_of_panels"}));
   EXPECT_GE(score.mutants, 100u);
   EXPECT_EQ(score.caught_synchronizations, score.synchronizations) << score.survivors;
   size_t bounds = 0;  // that end within a box or a vector of eight

@@ -21,7 +21,8 @@ std::string skeleton_and_knobs(const Schedule& s) {
   if (s.skeleton == "attention_mma")
     return fmt::format("attention_mma warps {} copies {}{}{} vector {}", s.get("warps", 0), s.get("copy_q", 0),
                        s.get("copy_k", 0), s.get("copy_v", 0), s.get("vector", 1));
-  return fmt::format("rows team {} vector {}{}", s.get("team", 1), s.get("vector", 1),
+  return fmt::format("rows team {} vector {}{}{}", s.get("team", 1), s.get("vector", 1),
+                     s.get("across", 0) > 0 ? " across" : "",
                      s.get("per_thread", 0) > 0 ? " kept"
                      : s.get("held", 0) > 0     ? " held"
                                                 : "");
@@ -52,9 +53,9 @@ TEST(Schedules, each_that_can_be_chosen_is_among_the_cases) {
   for (int columns : {2, 4, 7, 8}) all.insert(fmt::format("depthwise columns {}", columns));
   for (const char* tile : {"64 x 64", "64 x 32", "32 x 32", "16 x 16"}) all.insert(fmt::format("attention {}", tile));
   all.insert("attention_mma warps 8 copies 111 vector 8");
-  for (const char* how :
-       {"000 vector 1", "001 vector 8", "101 vector 8", "110 vector 1", "111 vector 1", "111 vector 8"})
+  for (const char* how : {"000 vector 1", "001 vector 8", "101 vector 8", "110 vector 1", "111 vector 8"})
     all.insert(fmt::format("attention_mma warps 4 copies {}", how));
+  for (int team : {8, 16, 32}) all.insert(fmt::format("rows team {} vector 1 across kept", team));
   all.insert("rows team 32 vector 1");        // rows side by side, too few for a thread each
   all.insert("rows team 256 vector 1 held");  // open length
   for (int vector : {1, 2, 4, 8})
