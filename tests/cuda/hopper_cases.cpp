@@ -92,7 +92,7 @@ std::vector<CudaCase> attention_by_boxes() {
   heads.heads_inside = true;
   Sizes open = sized(0, 0, 24, 24, "1");
   open.rows = "m", open.keys = "n";
-  const Sizes computed = with_prologues_of_queries(sized(75, 75, 24, 40));
+  const Sizes computed = with_prologues_of_queries(sized(75, 150, 24, 40, "1"));
   const Sizes added = masked(sized(70, 150, 24, 40), "f32[70,150]", "a1, a2", "add(s0, r2)");
   std::vector<CudaCase> all = {
       attends("tile", sized(64, 64, 64, 64, "1"), 1, 64, 2),
@@ -101,7 +101,7 @@ std::vector<CudaCase> attention_by_boxes() {
       attends("wide_steps", sized(130, 300, 64, 64, "1"), 2, 128, 2),
       attends("panels", sized(67, 130, 128, 128, "1"), 1, 64, 2),
       attends("panels_of_values", sized(130, 70, 64, 128, "1"), 2, 64, 2),
-      attends("parts_of_panels", sized(66, 70, 80, 72, "1"), 1, 64, 2),
+      attends("parts_of_panels", sized(66, 150, 80, 72, "1"), 1, 64, 2),
       attends("merged", merged_heads(2, 75, 3, 64), 2, 64, 2),
       attends("strided", heads, 2, 64, 2),
       attends("bias", added, 2, 64, 2),

@@ -129,7 +129,8 @@ void add_copy_engine_mutants(const EachWord& each, bool both_mapped) {
 }
 
 /// Attention by boxes: its operands, their boxes and places, the rows' maximum and sum.
-void add_attention_mutants(const EachWord& each) {
+void add_attention_mutants(const EachWord& each, const std::string& constants) {
+  const auto has = [&](const char* constant) { return constants.find(constant) != std::string::npos; };
   each("&map_q,", "&map_k,", "map of the other operand");
   each("&map_v,", "&map_k,", "map of the other operand");
   each("ready, 1)", "ready, 2)", "arrivals of a barrier");
@@ -140,10 +141,10 @@ void add_attention_mutants(const EachWord& each) {
   each("step * kKeys", "(step + 1) * kKeys", "box shifted");
   each("step * kKeys", "step * kKeys + 1", "box shifted");
   each(", 64, m0", ", 0, m0", "panel shifted");
-  each("group * 64 * 8", "0", "group shifted");
-  each("k % 4 * 2", "k % 2 * 2", "operand shifted");
+  if (has("kGroups = 2")) each("group * 64 * 8", "0", "group shifted");
+  if (!has("kDepth = 32")) each("k % 4 * 2", "k % 2 * 2", "operand shifted");
   each("k * 16 * 8", "k * 8 * 8", "operand shifted");
-  each("kKeys * 128", "kKeys * 64", "panel shifted");
+  if (!has("kColumns = 64")) each("kKeys * 128", "kKeys * 64", "panel shifted");
   each("group_sync<128>(group + 1);", "", "barrier of a group removed");
   each("place<8>(row, chunk)", "place<8>(row, chunk ^ 1)", "swizzle");
   each("weights[k],", "weights[0],", "fragment shifted");
@@ -185,7 +186,7 @@ void add_mutants(size_t base, const cuda::KernelText& kernel, std::vector<Mutant
   each("fill(t + kStages - 1,", "fill(t + kStages,", "step shifted");
   each("copy_commit();", "", "commit removed");
   add_copy_engine_mutants(each, text.find("&map_a,") != std::string::npos && text.find("&map_b,") != std::string::npos);
-  if (kernel.function.find("&map_v") != std::string::npos) add_attention_mutants(each);
+  if (kernel.function.find("&map_v") != std::string::npos) add_attention_mutants(each, kernel.constants);
   // copies into what others may still read: seen only where they land before the barrier behind them
   const size_t wait = text.find("copy_wait<kStages - 2>();");
   const size_t barrier = wait == std::string::npos ? wait : text.find("__syncthreads();", wait);
