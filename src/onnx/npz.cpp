@@ -10,6 +10,7 @@
 
 #include "base/fail.hpp"
 #include "base/mapped_file.hpp"
+#include "base/read_files.hpp"
 #include "onnx/tensor_files.hpp"
 
 namespace opfuse {
@@ -97,6 +98,9 @@ std::vector<NamedTensor> read_npz(const std::string& path) {
 }
 
 void write_npz(const std::string& path, const std::vector<NamedTensor>& tensors) {
+  if (const std::string input = read_as(path); !input.empty())
+    throw fail(E::bad_option, "writing \"{}\" would replace the input \"{}\"", path, input)
+        .hint("name another file to write");
   const std::string part = path + ".part";  // renamed when it is complete
   try {
     const zipFile zip = zipOpen64(part.c_str(), APPEND_STATUS_CREATE);

@@ -189,7 +189,8 @@ Artifact load_artifact(const std::string& path) {
   } catch (const json::exception& e) {
     throw fail(E::bad_file, "a section is not what it should be: {}", e.what()).file(path);
   } catch (Error& e) {
-    throw e.file(path).hint("an .opf is a cache: compile the model again");
+    if (e.diagnostic().hint.empty()) e.hint("an .opf is a cache: compile the model again");
+    throw e.file(path);
   }
 }
 

@@ -102,7 +102,8 @@ const Section& SectionFile::at(std::string_view id) const {
 FileHeader read_header(std::string_view file) {
   uint64_t header_bytes = 0, header_hash = 0;
   if (file.size() < kPrefix || std::memcmp(file.data(), kMagic, sizeof kMagic) != 0)
-    throw fail(E::bad_file, "the file does not start with the .opf magic");
+    throw fail(E::bad_file, "the file is not an .opf: it does not start as one")
+        .hint("name a model NAME.onnx; only what opfuse compile wrote is an .opf");
   std::memcpy(&header_bytes, file.data() + 8, 8);
   std::memcpy(&header_hash, file.data() + 16, 8);
   if (header_bytes > file.size() - kPrefix) throw fail(E::bad_file, "the header is longer than the file (truncated?)");

@@ -54,6 +54,32 @@ class Run(CliTest):
             self.assertEqual(result.code, code, f"{expected}: {result}")
         self.fails(2, "run", model, "--rtol", "inf", says=["E0401"])
 
+    def test_outputs_go_where_a_name_says(self):
+        model = self.folder / "two.fir"
+        model.write_text("graph (%x: f32[2,3]) { %a = relu(%x) %b = neg(%x) return %a, %b }")
+        given = ("--input", self.folder / "x.npy")
+        write_npy(self.folder / "x.npy", (2, 3), [-1, 2, -3, 4, -5, 6])
+        self.ok("run", model, *given, "--output", self.folder / "folder")
+        self.ok("run", model, *given, "-o", self.folder / "all.npz", "--save-inputs")
+        with zipfile.ZipFile(self.folder / "all.npz") as archive:
+            self.assertEqual(sorted(archive.namelist()), ["a.npy", "b.npy", "x.npy"])
+            archive.extract("b.npy", self.folder)
+        self.assertEqual(read_npy(self.folder / "b.npy"), read_npy(self.folder / "folder" / "b.npy"))
+        self.fails(2, "run", model, *given, "-o", self.folder / "y.npy", says=["2 outputs"])
+        self.fails(2, "run", model, *given, "-o", self.folder / "y.json", says=[".npz"])
+        self.fails(2, "run", model, *given, "-o", "a", "--output-dir", "b", says=["--output-dir"])
+        self.fails(5, "run", model, *given, "-o", "/dev/full", says=["not a folder"])
+        self.fails(5, "run", model, *given, "--output-dir", model, says=["not a folder"])
+        self.fails(2, "run", model, "--input", f"x={self.folder}/all.npz", "-o", self.folder / "all.npz", says=["would replace"])
+        expected = ("--expect", f"a={self.folder}/folder/a.npy")
+        self.fails(2, "run", model, "--seed", "1", *expected, "-o", self.folder / "folder", says=["would replace"])
+
+    def test_names_that_files_cannot_tell_apart_are_counted(self):
+        model = self.folder / "model.fir"
+        model.write_text('graph (%x: f32[2]) { %a/b = relu(%x) %"a:b" = neg(%x) return %a/b, %"a:b" }')
+        self.ok("run", model, "--output-dir", self.folder / "out")
+        self.assertEqual(sorted(p.name for p in (self.folder / "out").iterdir()), ["a_b.npy", "a_b_2.npy"])
+
     def test_a_wrong_expectation_fails(self):
         write_npy(self.folder / "y.npy", (1, 10), [1e3] * 10)
         result = opfuse("run", SMALL, "--expect", f"y={self.folder}/y.npy")

@@ -263,6 +263,12 @@ static size_t end_of_name(const std::string& argument, const std::vector<std::st
   return std::find(names.begin(), names.end(), argument.substr(0, colon)) == names.end() ? equals : colon;
 }
 
+/// "did you mean "x"? " where a name is close.
+static std::string suggestion(const std::string& name, const std::vector<std::string>& names) {
+  const std::string close = closest_name(name, names);
+  return close.empty() ? "" : fmt::format("did you mean \"{}\"? ", close);
+}
+
 NamedTensors read_arrays(const std::vector<std::string>& arguments, const NamedTypes& known, const std::string& flag) {
   std::vector<std::string> names;
   for (const auto& [name, type] : known) names.push_back(name);
@@ -270,7 +276,7 @@ NamedTensors read_arrays(const std::vector<std::string>& arguments, const NamedT
   const auto check_name = [&](const std::string& name) {
     if (std::find(names.begin(), names.end(), name) == names.end())
       throw fail(E::unknown_name, "{}: the model has no tensor '{}' here", flag, name)
-          .hint(fmt::format("{}; known: {}", did_you_mean(name, names), fmt::join(names, ", ")));
+          .hint(fmt::format("{}known: {}", suggestion(name, names), fmt::join(names, ", ")));
   };
   const auto add = [&](const std::string& name, Tensor tensor) {
     check_name(name);

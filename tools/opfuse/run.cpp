@@ -1,7 +1,6 @@
 // opfuse run: a model or an .opf on given or random inputs; writes outputs, checks them against expected arrays.
 #include <fmt/core.h>
 
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -19,17 +18,19 @@
 #include "talk.hpp"
 #include "variant_flags.hpp"
 #include "verb.hpp"
+#include "written_arrays.hpp"
 
 namespace opfuse::cli {
 namespace {
 
 struct Flags {
-  std::string model, output_folder;
+  std::string model;
+  ArrayFlags arrays;
   InputFlags inputs;
   CompileFlags compile;
   std::vector<std::string> expect;
   double atol = 1e-5, rtol = 1e-5;
-  bool reference = false, save_inputs = false, json = false;
+  bool reference = false, json = false;
 };
 
 using Outputs = std::vector<NamedTensor>;
@@ -60,24 +61,6 @@ Outputs run_compiled(const GivenModel& model, const ModelInputs& inputs, const F
   const std::vector<Tensor> tensors = session.outputs();
   for (size_t i = 0; i < tensors.size(); ++i) outputs.emplace_back(session.output_names()[i], tensors[i]);
   return outputs;
-}
-
-/// A tensor's file: its name with everything that is not a file name character replaced.
-std::string file_name(std::string name) {
-  for (char& c : name)
-    if (c == '/' || c == '\\' || c == ':' || static_cast<unsigned char>(c) < 32) c = '_';
-  return name.empty() || name[0] == '.' ? "_" + name : name;
-}
-
-void write_arrays(const std::string& folder, const Outputs& tensors) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw fail(E::file_write_failed, "cannot make the folder '{}': {}", folder, error.message());
-  for (const auto& [name, tensor] : tensors) {
-    const std::string path = folder + "/" + file_name(name) + ".npy";
-    write_npy(path, tensor);
-    say(fmt::format("wrote {}: {}", path, tensor.type().text()));
-  }
 }
 
 struct Verdict {
@@ -151,9 +134,7 @@ void print_report(const Outputs& outputs, const std::vector<Verdict>& verdicts, 
 }
 
 void check_flags(const FlagSet& app, const GivenModel& model, const Flags& flags) {
-  check_companions(
-      app,
-      {{"--save-inputs", "--output-dir"}, {"--atol", "--expect"}, {"--rtol", "--expect"}, {"--allow-stale", "--plan"}});
+  check_companions(app, {{"--atol", "--expect"}, {"--rtol", "--expect"}, {"--allow-stale", "--plan"}});
   if (model.executable) refuse_compile_flags(app, flags.model);
   if (flags.reference)
     refuse_flags(app, {"--target", "--threads", "--exact", "--algorithm", "--plan", "--only", "--skip", "--patterns"},
@@ -171,17 +152,13 @@ int run(const FlagSet& app, Flags flags) {
   if (flags.reference && !model.graph)
     throw fail(E::bad_option, "--reference needs the model, an .opf holds only its machine code");
   const ModelInputs inputs = make_inputs(model.interface(), flags.inputs);
+  check_array_flags(app, flags.arrays, model.interface().outputs().size());
   const Outputs outputs = flags.reference ? run_reference(*model.graph, inputs) : run_compiled(model, inputs, flags);
   const std::vector<Verdict> verdicts = check_expected(outputs, flags);
-  if (!flags.output_folder.empty()) {
-    write_arrays(flags.output_folder, outputs);
-    if (flags.save_inputs) {
-      Outputs given;
-      for (size_t i = 0; i < inputs.tensors.size(); ++i)
-        given.emplace_back(model.interface().inputs()[i]->name, inputs.tensors[i]);
-      write_arrays(flags.output_folder, given);
-    }
-  }
+  Outputs given;
+  for (size_t i = 0; i < inputs.tensors.size(); ++i)
+    given.emplace_back(model.interface().inputs()[i]->name, inputs.tensors[i]);
+  write_arrays(flags.arrays, outputs, given);
   print_report(outputs, verdicts, flags);
   for (const Verdict& verdict : verdicts)
     if (verdict.outside > 0) return kCheckFailed;
@@ -194,8 +171,7 @@ std::function<int()> add_run(FlagSet& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("MODEL", flags->model, kModelOrOpfHelp)->required();
   add_input_flags(app, flags->inputs);
-  app.add_option("--output-dir", flags->output_folder, "write each output as NAME.npy")->type_name("DIR");
-  app.add_flag("--save-inputs", flags->save_inputs, "write the inputs there too");
+  add_array_flags(app, flags->arrays);
   app.add_option("--expect", flags->expect, "array an output must equal; exit 1 when it does not")
       ->type_name("NAME=FILE")
       ->allow_extra_args(false);
