@@ -1,5 +1,7 @@
 #include "cuda/attention_maps.hpp"
 
+#include "kernel/reads.hpp"
+
 namespace opfuse::cuda {
 
 std::optional<AttentionMaps> attention_maps(const Region& region, const std::vector<ParamLayout>& layouts,
@@ -18,8 +20,9 @@ int64_t attention_tma_bytes(const AttentionTmaSchedule& s, int64_t depth, int64_
   return (queries + ring) * 128 + staging + (1 + 2 * s.stages) * 8;
 }
 
-int attention_tma_resident(const AttentionTmaSchedule& s, int64_t depth, int64_t columns) {
-  const bool narrow = s.keys == 64 && panels_of(depth) + panels_of(columns) == 2;
+int attention_tma_resident(const AttentionTmaSchedule& s, const Region& region, const AttentionView& view) {
+  const bool narrow = s.keys == 64 && panels_of(view.head_size(region)) + panels_of(view.columns(region)) == 2 &&
+                      reads_used(region.stages[0].outputs[0].value).empty();
   return narrow || s.groups == 1 ? 2 : 1;
 }
 

@@ -20,9 +20,9 @@ struct AttentionMaps {
 std::optional<AttentionMaps> attention_maps(const Region& region, const std::vector<ParamLayout>& layouts,
                                             const AttentionView& view, const AttentionTmaSchedule& s);
 
-/// Shared memory of a block. Blocks that a multiprocessor has at once: two where that leaves registers for scores and
-/// sums.
+/// Shared memory of a block. Blocks that a multiprocessor has at once: two where that leaves registers for scores,
+/// sums, and what scores read beside their product.
 int64_t attention_tma_bytes(const AttentionTmaSchedule& s, int64_t depth, int64_t columns);
-int attention_tma_resident(const AttentionTmaSchedule& s, int64_t depth, int64_t columns);
+int attention_tma_resident(const AttentionTmaSchedule& s, const Region& region, const AttentionView& view);
 
 }  // namespace opfuse::cuda

@@ -11,6 +11,7 @@
 #include "cuda/schedules.hpp"
 #include "cuda/skeletons.hpp"
 #include "kernel/attention_view.hpp"
+#include "kernel/reads.hpp"
 
 namespace opfuse::cuda {
 namespace {
@@ -116,11 +117,12 @@ bool see_boxes(const Region& region, const TargetInfo& target) {
 /// As many blocks as registers are given out for.
 bool fits(const AttentionTmaSchedule& s, const Region& region, const AttentionView& view, const TargetInfo& target) {
   const int64_t bytes = attention_tma_bytes(s, view.head_size(region), view.columns(region));
-  const int64_t each = attention_tma_resident(s, view.head_size(region), view.columns(region));
+  const int64_t each = attention_tma_resident(s, region, view);
   return each * (bytes + (each - 1) * 1024) <= target.shared_kilobytes << 10;
 }
 
-/// Queries of a block share what is copied of keys and values: 128 of them, but where that leaves multiprocessors idle.
+/// Queries of a block share what is copied of keys and values: 128 of them, but where that leaves multiprocessors idle,
+/// or registers for one block alone.
 /// Steps of 128 keys read the queries half as often; 64 where they leave less behind the last key.
 std::vector<Candidate> boxes(const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& target,
                              size_t) {
@@ -133,7 +135,8 @@ std::vector<Candidate> boxes(const Region& region, const std::vector<ParamLayout
   int64_t heads = 1;
   for (int axis = 0; axis < view.row; ++axis) heads *= count(axis);
   AttentionTmaSchedule s;
-  s.groups = (queries + 127) / 128 * heads >= target.multiprocessors ? 2 : 1;
+  const bool reads = !reads_used(scores.outputs[0].value).empty();
+  s.groups = !reads && (queries + 127) / 128 * heads >= target.multiprocessors ? 2 : 1;
   s.keys = keys >= 1024 ? 128 : 64;
   s.vector = stored_together(region.stages[2], layouts, view.column);
   if (!attention_maps(region, layouts, view, s)) return {};

@@ -99,7 +99,7 @@ class AttentionTma {
                     depth_panels_, column_panels_));
     const int64_t bytes = attention_tma_bytes(s_, f_.depth, f_.columns);
     k_.hold(bytes, bytes);
-    k_.resident = attention_tma_resident(s_, f_.depth, f_.columns);
+    k_.resident = attention_tma_resident(s_, k_.region, f_.view);
     k_.constant("kResident", k_.resident);
     for (const char* helper :
          {"launch_shared_1024", "barrier_init", "barrier_init_visible", "barrier_arrive", "barrier_expect",
