@@ -24,7 +24,16 @@ Graph with_fixed(Graph graph, const std::map<std::string, ArrayView>& arrays) {
   return graph;
 }
 
+/// What the command line's flags refuse too.
+static void refuse_negative(const char* field, int64_t value) {
+  if (value < 0) throw fail(E::bad_option, "{} is {}", field, value).hint("0 takes all processors, or no bytes");
+}
+
 CompilationOptions compilation_options(const CompileOptions& options) {
+  refuse_negative("threads", options.threads);
+  refuse_negative("compile_threads", options.compile_threads);
+  refuse_negative("max_weight_growth", options.max_weight_growth.value_or(0));
+  refuse_negative("workspace", options.workspace.value_or(0));
   CompilationOptions with;
   with.dims = options.dims;
   with.dims.insert(options.plan.dims.begin(), options.plan.dims.end());

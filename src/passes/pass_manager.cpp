@@ -31,7 +31,11 @@ class Manager {
     context_.fold_growth_bytes = options.fold_growth_bytes;
     context_.report = options.report;
     if (!options.dump_dir.empty()) {
-      std::filesystem::create_directories(options.dump_dir);
+      std::error_code error;
+      std::filesystem::create_directories(options.dump_dir, error);
+      if (error)
+        throw fail(E::file_write_failed, "cannot make the folder '{}': {}", options.dump_dir, error.message())
+            .hint("name a folder for the dumps where you may write");
       dumps_ = options.first_dump;
       const std::string constants = dumps_ == 0 ? "constants.bin" : fmt::format("constants-{:02}.bin", dumps_);
       dump_constants_.emplace((std::filesystem::path(options.dump_dir) / constants).string());

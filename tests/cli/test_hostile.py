@@ -39,6 +39,12 @@ class Hostile(CliTest):
         self.fails(2, "profile", NET, "--trace", "t.json", "--exportProfile", "t.json", says=["name the same file"], cwd=self.folder)
         self.assertEqual([path.name for path in self.folder.iterdir()], ["d"])
 
+    def test_folders_that_cannot_be_made_are_no_internal_error(self):
+        for flag in ("--dump-dir", "--emit"):
+            place = ("llvm", "/proc/x") if flag == "--emit" else ("/proc/x",)
+            self.fails(5, "compile", NET, "-o", self.folder / "x.opf", flag, *place, says=["E0702", "/proc/x"])
+        self.fails(5, "run", NET, "-o", "/proc/x", says=["E0702", "/proc/x"])
+
     def test_a_device_is_written_and_not_read_back(self):
         done = self.ok("fuse", NET, "-o", "/dev/null")
         self.assertIn("not read back", done.err)

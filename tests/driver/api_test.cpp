@@ -41,6 +41,24 @@ TEST(PublicApi, ExplainsThePlanItIsGiven) {
   EXPECT_THROW(explain(Model::zoo("mobilenet_v2"), plan), Error);
 }
 
+/// As the command line does: a negative number of threads was taken for all, and a folder's failure was not an Error.
+TEST(PublicApi, RefusesOptionsThatNoFlagTakes) {
+  const Model model = Model::from_graph(parse_graph("graph (%x: f32[3]) { %y = relu(%x) return %y }", ops()));
+  const auto name_of = [&](const CompileOptions& options) -> std::string {
+    try {
+      compile(model, Target::host(), options);
+      return "compiled";
+    } catch (const Error& error) {
+      return error.diagnostic().name;
+    }
+  };
+  EXPECT_EQ(name_of({.threads = -1}), "bad_option");
+  EXPECT_EQ(name_of({.compile_threads = -1}), "bad_option");
+  EXPECT_EQ(name_of({.max_weight_growth = -1}), "bad_option");
+  EXPECT_EQ(name_of({.workspace = -1}), "bad_option");
+  EXPECT_EQ(name_of({.dump_dir = "/proc/x"}), "file_write_failed");
+}
+
 TEST(PublicApi, NamesPatternsInTheirOrder) {
   const std::vector<std::string> names = pattern_names();
   ASSERT_FALSE(names.empty());

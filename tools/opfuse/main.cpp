@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <deque>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
@@ -205,6 +206,10 @@ int guarded(int argc, char** argv) {
     tell("error[E0603] out_of_memory: memory ran out\n");
     print_repeat_line(argc, argv);
     return kRuntime;
+  } catch (const std::filesystem::filesystem_error& e) {
+    tell(fmt::format("error[E0702] file_write_failed: cannot use '{}': {}\n", e.path1().string(), e.code().message()));
+    print_repeat_line(argc, argv);
+    return kFiles;
   } catch (const std::system_error& e) {
     if (!std::ferror(stdout) && !std::ferror(stderr)) throw;
     if (e.code().value() != EPIPE)
