@@ -7,8 +7,11 @@ namespace opfuse {
 namespace {
 
 [[noreturn]] void misfit(const Value& value, const Tensor& tensor, std::string_view why) {
-  throw fail(E::bad_binding, "input \"{}\" is {}, but {} was given{}", value.name, value.type.text(),
-             tensor.type().text(), why);
+  Error error = fail(E::bad_binding, "input \"{}\" is {}, but {} was given{}", value.name, value.type.text(),
+                     tensor.type().text(), why);
+  if (value.type.dtype != DType::unknown && value.type.dtype != tensor.dtype())
+    error.hint(fmt::format("convert the array to {} (NumPy: astype)", name_of(value.type.dtype)));
+  throw error;
 }
 
 /// f64 stands for any float: results of an exact run may be fed to another one.

@@ -32,7 +32,8 @@ void check_array(const ArtifactTensor& tensor, const ArrayView& array) {
   const Shape& shape = tensor.type.shape;
   if (array.dtype != tensor.type.dtype)
     throw fail(E::bad_binding, "'{}' is {}, but the bound array has elements of type {}", tensor.name,
-               tensor.type.text(), name_of(array.dtype));
+               tensor.type.text(), name_of(array.dtype))
+        .hint(fmt::format("convert the array to {} (NumPy: astype)", name_of(tensor.type.dtype)));
   bool fits = array.shape.size() == shape.rank();
   for (size_t i = 0; fits && i < shape.rank(); ++i)
     fits = array.shape[i] >= 0 && (!shape[i].is_constant() || shape[i].value() == array.shape[i]);

@@ -39,7 +39,7 @@ def opfuse(*arguments, cwd=None, timeout=280, environment=None):
 def write_npy(path, shape, values, descr="<f4"):
     header = repr({"descr": descr, "fortran_order": False, "shape": tuple(shape)})
     header += " " * (-(len(header) + 11) % 64) + "\n"
-    code = {"<f4": "f", "<i8": "q", "<f8": "d"}[descr]
+    code = {"<f4": "f", "<i8": "q", "<f8": "d", "<i4": "i"}[descr]
     with open(path, "wb") as file:
         file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
         file.write(array.array(code, values).tobytes())

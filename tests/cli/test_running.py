@@ -54,6 +54,11 @@ class Run(CliTest):
             self.assertEqual(result.code, code, f"{expected}: {result}")
         self.fails(2, "run", model, "--rtol", "inf", says=["E0401"])
 
+    def test_arrays_of_another_type_are_told_what_to_do(self):
+        for descr in ("<f8", "<i4"):
+            write_npy(self.folder / "x.npy", (1, 3, 16, 16), [1] * 768, descr)
+            self.fails(4, "run", SMALL, "--input", f"x={self.folder}/x.npy", says=["E0602", "convert the array to f32"])
+
     def test_outputs_go_where_a_name_says(self):
         model = self.folder / "two.fir"
         model.write_text("graph (%x: f32[2,3]) { %a = relu(%x) %b = neg(%x) return %a, %b }")
