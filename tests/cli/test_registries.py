@@ -104,6 +104,13 @@ class Registries(CliTest):
         self.assertLessEqual({"StemConvBNReLUMaxPool", "ConvBNAddReLU", "ConvBNReLU", "ConvBN", "AdaptiveAvgPool",
                               "Linear", "LinearReLU"}, set(names))
 
+    def test_one_error_and_one_reason(self):
+        for name in ("E0205", "unknown_dimension"):
+            self.assertEqual([row["code"] for row in self.ok("errors", name, "--json").json["errors"]], ["E0205"])
+        self.assertEqual([row["code"] for row in self.ok("reasons", "two_anchors", "--json").json["reasons"]], ["two_anchors"])
+        self.fails(2, "errors", "E9999", says=["E0402", "no error 'E9999'"])
+        self.fails(2, "reasons", "two_anchor", says=["two_anchors"])
+
     def test_error_codes_are_unique_and_have_exit_codes(self):
         rows = self.ok("errors", "--json").json["errors"]
         self.assertEqual(len({row["code"] for row in rows}), len(rows))

@@ -1,9 +1,11 @@
 // opfuse errors: every error code, from the table that errors are made of.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/did_you_mean.hpp"
 #include "base/fail.hpp"
 #include "console.hpp"
 #include "report.hpp"
@@ -26,13 +28,27 @@ int exit_code_of(const Diagnostic& diagnostic) {
   }
 }
 
+/// Empty: all of them.
+static void check_code(const std::string& wanted) {
+  std::vector<std::string> known;
+  for (const ErrorCodeInfo& info : error_codes()) known.insert(known.end(), {info.code, info.name});
+  if (!wanted.empty() && std::find(known.begin(), known.end(), wanted) == known.end())
+    throw fail(E::unknown_name, "there is no error '{}'", wanted)
+        .hint(did_you_mean(wanted, known))
+        .hint("opfuse errors lists all");
+}
+
 std::function<int()> add_errors(FlagSet& app) {
   auto json = std::make_shared<bool>(false);
+  auto wanted = std::make_shared<std::string>();
+  app.add_option("CODE", *wanted, "this one alone, by code or name: E0205, unknown_dimension");
   app.add_flag("--json", *json, "as JSON");
-  return [json] {
+  return [json, wanted] {
+    check_code(*wanted);
     Table table({"code", "name", "exit", "meaning"});
     Json rows = Json::array();
     for (const ErrorCodeInfo& info : error_codes()) {
+      if (!wanted->empty() && *wanted != info.code && *wanted != info.name) continue;
       Diagnostic diagnostic;
       diagnostic.code = info.code;
       diagnostic.name = info.name;
