@@ -147,7 +147,9 @@ double Neighbours::least_gain(const Pair& pair, const PricePair& price) const {
   if (std::all_of(pair.first.begin(), pair.first.end(), is_elementwise) &&
       std::all_of(pair.second.begin(), pair.second.end(), is_elementwise))
     return 0;  // the same is computed, by a launch less
-  const bool prologue = holds_contraction(pair.second) && !sums_products(pair.first);
+  const auto computes = [](const Node* n) { return !moves_rows(*n); };
+  const bool prologue = holds_contraction(pair.second) && !sums_products(pair.first) &&
+                        std::any_of(pair.first.begin(), pair.first.end(), computes);
   return (prologue ? kLeastPrologueGain : kLeastGain) * price.apart.microseconds;
 }
 

@@ -97,6 +97,12 @@ bool slides(const Nodes& nodes) {
          });
 }
 
+/// Elements that a product stores one after the other end apart: more than rows change places.
+bool scatters(const Nodes& nodes) {
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [](const Node* n) { return kind_of(*n) == OpKind::injective && !moves_rows(*n); });
+}
+
 }  // namespace
 
 bool costs_nothing(const Node& node) {
@@ -396,8 +402,7 @@ std::optional<Decline> Neighbours::unfit_kinds(const Pair& pair) const {
                    fmt::format("{} and {} are both contractions or windows", describe(*pair.first.front()),
                                describe(*pair.second.front())),
                    {}};
-  const bool moves = any_kind(pair.second, {OpKind::injective}) || any_kind(pair.between, {OpKind::injective});
-  if (sums_products(pair.first) && moves)
+  if (sums_products(pair.first) && (scatters(pair.second) || scatters(pair.between)))
     return Decline{"scattered_store",
                    fmt::format("{} would store its tiles where {} puts them", describe(*pair.first.front()),
                                describe(*pair.second.front())),

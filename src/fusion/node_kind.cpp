@@ -70,6 +70,14 @@ bool turns_channels(const Node& node) {
   return perm == std::vector<size_t>{0, 2, 3, 1} || perm == std::vector<size_t>{0, 3, 1, 2};
 }
 
+bool moves_rows(const Node& node) {
+  constexpr int64_t kVector = 16;  // elements, of the widest vectors
+  if (!is_a<Transpose>(node)) return false;
+  const size_t rank = node.output()->type.shape.rank();
+  if (rank < 2 || Transpose::permutation(node.as<Transpose>(), rank).back() != rank - 1) return false;
+  return node.output()->type.shape[rank - 1].constant().value_or(0) >= kVector;
+}
+
 std::string_view name_of(OpKind kind) {
   switch (kind) {
     case OpKind::elementwise:
