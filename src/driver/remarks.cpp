@@ -18,6 +18,8 @@ struct PrecisionWords {
 constexpr PrecisionWords kPrecisions[] = {
     {"sum-codes", "int8", "codes", "the codes are multiplied and added in i32", "operands are dequantised: "},
     {"narrow-factors", "bf16", "asked_for", "{0} factors, added up in f32; {0} between kernels", "f32 factors: "},
+    {"pack-codes", "codes", "decoded",
+     "weights lie as codes in memory, decoded by the kernel; products, sums and data in f32", "weights become f32: "},
     {"narrow-weights", "f16", "stored",
      "weights of 16 bits in memory, widened in registers; products, sums and data in f32", "f32 weights: "}};
 

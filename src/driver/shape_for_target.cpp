@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cpu/contraction/codes.hpp"
+#include "cpu/contraction/decoded_weights.hpp"
 #include "cpu/contraction/halves.hpp"
 #include "cpu/generator.hpp"
 #include "cpu/window/channel_factor_cost.hpp"
@@ -55,6 +56,7 @@ std::optional<std::string> narrow_loses(const Region& region, const TargetInfo& 
 
 constexpr Gain kGains[] = {{"sum-codes", no_codes_kernel, "no_kernel"},
                            {"narrow-factors", no_narrow_kernel, "no_kernel", narrow_loses},
+                           {"pack-codes", no_decoding_kernel, "no_kernel"},
                            {"join-chains", joining_loses},
                            {"join-gates", joining_loses},
                            {"join-channel-factors", channel_factor_loses}};

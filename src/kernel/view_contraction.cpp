@@ -333,6 +333,19 @@ class ContractionFinder {
   }
 };
 
+/// Seen as weights of f32, which they stand for.
+std::variant<ContractionView, std::string> view_coded(const Region& region, int stage, const CodedWeights& coded) {
+  const Region plain = with_plain_weights(region, stage, coded);
+  auto found = ContractionFinder(plain, plain.stages[static_cast<size_t>(stage)]).find();
+  auto* view = std::get_if<ContractionView>(&found);
+  if (!view) return found;
+  if (view->weights != coded.words || view->channel < 0) return "codes of another operand than the weights";
+  if (view->guarded || view->group_out || !view->taps.empty() || !view->phases.empty()) return "codes of a window";
+  view->coded = coded;
+  view->factor = -1;
+  return found;
+}
+
 }  // namespace
 
 std::variant<ContractionView, std::string> view_contraction(const Region& region, int stage) {
@@ -342,11 +355,14 @@ std::variant<ContractionView, std::string> view_contraction(const Region& region
   if (view && view->types.sum != DType::f32) return "a sum of codes";
   if (view && view->types.data != DType::f32) return "a sum of products of bf16";
   if (view && view->types.widens_weights()) return "weights of 16 bits";
+  if (view && view->coded) return "weights are codes";
   return found;
 }
 
 std::variant<ContractionView, std::string> view_products(const Region& region, int stage) {
-  return ContractionFinder(region, region.stages[static_cast<size_t>(stage)]).find();
+  const Stage& seen = region.stages[static_cast<size_t>(stage)];
+  if (const auto coded = coded_weights(region, seen)) return view_coded(region, stage, *coded);
+  return ContractionFinder(region, seen).find();
 }
 
 }  // namespace opfuse

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "kernel/coded_weights.hpp"
 #include "kernel/element_types.hpp"
 #include "region/region.hpp"
 
@@ -48,13 +49,14 @@ struct ContractionView {
   std::vector<int> gates;        ///< reads of the weights of the other sums, which multiply the same data
 
   int factor = -1;  ///< value is data * this read, one per input channel (and image), which weights may have instead
+  std::optional<CodedWeights> coded;  ///< what the weights are made of: they do not lie as `types` says, but as codes
 
   int64_t sums() const { return 1 + static_cast<int64_t>(gates.size()); }
 };
 std::variant<ContractionView, std::string> view_contraction(const Region& region, int stage);  ///< of f32
 /// The same for a stage of one or more sums, of one sum of codes (bytes, added up in i32), or of one of bf16 operands
 /// (added up in f32); of several, weights are constants alike in shape and place. Constant weights of f32 data may be
-/// f16 or bf16.
+/// f16 or bf16, or codes with scales.
 std::variant<ContractionView, std::string> view_products(const Region& region, int stage);
 
 /// Taps of more than one extent.

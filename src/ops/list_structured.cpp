@@ -5,6 +5,7 @@
 #include "ops/conv_transpose.hpp"
 #include "ops/cum_sum.hpp"
 #include "ops/declare_impl.hpp"
+#include "ops/dequantize_words.hpp"
 #include "ops/einsum.hpp"
 #include "ops/gather.hpp"
 #include "ops/gemm.hpp"
@@ -54,6 +55,12 @@ void register_structured(OpRegistry& registry) {
   add<Gather, GatherElements, GatherND, ScatterElements, ScatterND, OneHot, NonZero, NonMaxSuppression>(registry);
   add<QuantizeLinear, DequantizeLinear>(registry);
   add<Rnn, Gru, Lstm>(registry);
+}
+
+/// Declared here, as those of the registry are: alone in a file GCC 12 takes its attributes for uninitialised.
+const OpInfo* dequantize_words_op() {
+  static const OpInfo info = declare<DequantizeWords>();
+  return &info;
 }
 
 }  // namespace opfuse

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "expr/domain.hpp"
+#include "ops/dequantize_words.hpp"
 #include "ops/quantize.hpp"
 #include "region/index_map.hpp"
 #include "region/integer_product.hpp"
@@ -119,6 +120,24 @@ Expr pull_dequantize(Lowering& lowering, const Node& node, size_t, const IndexMa
   return cast(cast(x, scale.dtype()) * scale, to);
 }
 
+/// (code - zero) * scale, the code being some bits of a word.
+Expr pull_words(Lowering& lowering, const Node& node, size_t, const IndexMap& map) {
+  const auto& attrs = node.as<DequantizeWords>();
+  const auto at = [&](const IndexTerm& row) {
+    IndexMap inner = IndexMap::identity(2);
+    inner.dims[0].terms = {row};
+    return compose(inner, map, lowering.extents());
+  };
+  const Expr shift = cast(index_value(at({attrs.bits, 0, 1, attrs.unit()}).dims[0]), DType::i32);
+  const Expr word = lowering.pull(node.input(0), at({1, 0, attrs.unit()}));
+  const Expr mask = Expr::integer(DType::i32, (int64_t{1} << attrs.bits) - 1);
+  const IndexMap block = at({1, 0, attrs.block_size});
+  const Expr zero =
+      node.input(2) ? cast(lowering.pull(node.input(2), block), DType::i32) : Expr::integer(DType::i32, attrs.zero);
+  const Expr code = bit_and(shift_right(word, shift), mask) - zero;
+  return cast(code, DType::f32) * cast(lowering.pull(node.input(1), block), DType::f32);
+}
+
 /// The second operand is never read.
 Expr pull_cast_like(Lowering& lowering, const Node& node, size_t, const IndexMap& map) {
   return cast(lowering.pull(node.input(0), map), node.output()->type.dtype);
@@ -126,7 +145,8 @@ Expr pull_cast_like(Lowering& lowering, const Node& node, size_t, const IndexMap
 
 constexpr LowerRule kRules[] = {{.op = "cast_like", .pull = pull_cast_like, .pointwise = true},
                                 {.op = "quantize_linear", .pull = pull_quantize, .pointwise = true},
-                                {.op = "dequantize_linear", .pull = pull_dequantize, .pointwise = true}};
+                                {.op = "dequantize_linear", .pull = pull_dequantize, .pointwise = true},
+                                {.op = "dequantize_words", .pull = pull_words}};
 
 }  // namespace
 

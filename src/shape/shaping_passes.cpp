@@ -24,6 +24,7 @@ const std::vector<ShapingPass>& shaping_passes() {
       run_in_slices(),         // of what still holds most memory
       narrow_factors(),        // last: launches are what they will be, and so is what lies between them
       narrow_streams(),        // what is left of it in f32
+      pack_codes(),            // of products whose data are floats
       narrow_weights()};       // of products whose data stay f32
   return kAll;
 }
@@ -35,7 +36,7 @@ const std::vector<std::string>& passes_of_chains() {
 }
 
 const std::vector<std::string>& passes_of_types() {
-  static const std::vector<std::string> kNames{"widen-halves", "narrow-factors", "narrow-weights"};
+  static const std::vector<std::string> kNames{"widen-halves", "narrow-factors", "pack-codes", "narrow-weights"};
   return kNames;
 }
 

@@ -49,6 +49,8 @@ ShapingPass run_in_slices();
 /// Products for which the plan says bf16 or f16 read factors of that type, which their producers store.
 ShapingPass narrow_factors();
 ShapingPass narrow_streams();
+/// Weights that are stored as codes stay codes, and kernels decode them.
+ShapingPass pack_codes();
 /// Weights of products lie in 16 bits, and kernels widen them in registers.
 ShapingPass narrow_weights();
 

@@ -7,6 +7,7 @@
 #include "base/integers.hpp"
 #include "cpu/contraction/codes.hpp"
 #include "cpu/contraction/data_copies.hpp"
+#include "cpu/contraction/decoded_weights.hpp"
 #include "cpu/contraction/matrix.hpp"
 #include "cpu/contraction/packed_weights.hpp"
 #include "cpu/schedules.hpp"
@@ -102,6 +103,10 @@ std::optional<OperandFit> fit_layouts(const Stage& stage, const ContractionView&
 std::optional<OperandFit> fit_operands(const Region& region, const ContractionView& view,
                                        const std::vector<ParamLayout>& layouts, const TargetInfo& target) {
   const Stage& stage = region.stages[0];
+  if (view.coded) {
+    auto fit = fit_decoded(region, view, layouts, target);
+    return fit && outputs_fit(stage, layouts, view.vec, view.types.lanes(target)) ? fit : std::nullopt;
+  }
   if (view.types.unit() > 1) {
     const auto codes = fit_codes(region, view, layouts, target);
     if (!codes || !outputs_fit(stage, layouts, view.vec, view.types.lanes(target))) return std::nullopt;

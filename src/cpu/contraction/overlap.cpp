@@ -42,7 +42,7 @@ bool may_overlap(const Stage& stage, const ContractionView& view, const TargetIn
   const bool clipped =
       std::any_of(stage.outputs.begin(), stage.outputs.end(), [](const StageOutput& o) { return o.clipped; });
   const bool plain = !clipped && view.phases.empty() && !has_taps(stage, view) && !view.guarded && !view.group_out &&
-                     view.gates.empty() && view.factor < 0 && view.channel >= 0;
+                     view.gates.empty() && view.factor < 0 && view.channel >= 0 && !view.coded;
   if (target.vector_registers < 32 || view.types.unit() > 1 || !plain || !has_fixed_pixels(stage, view)) return false;
   return channel_depth(stage, view) >= view.types.lanes(target) && calls_functions(stage) && !reads_pixels(stage, view);
 }

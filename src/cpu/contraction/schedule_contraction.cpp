@@ -9,6 +9,7 @@
 #include "cpu/contraction/cache_blocking.hpp"
 #include "cpu/contraction/codes.hpp"
 #include "cpu/contraction/data_copies.hpp"
+#include "cpu/contraction/decoded_weights.hpp"
 #include "cpu/contraction/matrix.hpp"
 #include "cpu/contraction/operand_fit.hpp"
 #include "cpu/contraction/overlap.hpp"
@@ -43,6 +44,17 @@ void cut_packed(ContractionSchedule& s, const Stage& stage, const ContractionVie
   split_parts(s, ceil_of(wanted, images), blocks, std::clamp<int64_t>(rows / kPackedRows, 1, items), 1, 1, target);
 }
 
+/// Of codes in words: each part decodes the blocks it uses.
+void cut_decoded(ContractionSchedule& s, const Region& region, const ContractionView& view, int64_t items,
+                 const TargetInfo& target) {
+  const Stage& stage = region.stages[0];
+  if (s.decode == static_cast<int64_t>(Decode::into_scratch)) return cut_packed(s, stage, view, items, target);
+  const int64_t columns = axis_extent(stage, view.vec).value(), depth = channel_depth(stage, view);
+  const auto bytes = static_cast<double>(columns * depth * view.coded->bits) / 8;
+  const int64_t wanted = wanted_parts(static_cast<double>(work_of(stage)), target, bytes);
+  split_parts(s, wanted, ceil_of(columns, s.nv * view.types.lanes(target)), 1, bytes, 1, target);
+}
+
 TileProblem problem_of_row(const ContractionView& view, int64_t channels, int64_t pixels) {
   TileProblem problem;
   problem.types = view.types;
@@ -59,6 +71,7 @@ bool shares_last_vector(const Stage& stage, const ContractionView& view, const s
     if (o.param >= 0)
       for (const Block& b : layouts[static_cast<size_t>(o.param)].layout.blocks)
         if (b.factor > lanes) return false;
+  if (view.coded) return false;
   const bool alone = ceil_of(channels, lanes) % vectors == 1;  // loads take as long as the products of a vector
   return vectors > 1 && !alone && !view.group_out && view.sums() == 1 && view.types.unit() == 1 &&
          ends_in_half(channels, lanes, target);
@@ -120,6 +133,10 @@ std::vector<Ranked<TileOption>> tiles_by_time(const Problem& p, size_t most) {
     fastest.offer(0, {matrix_width(p.pixels), false});
     return fastest.all();
   }
+  if (decode_of(p.stage, p.view, p.target) == Decode::in_registers) {
+    fastest.offer(0, {std::min(p.pixels, rows_in_registers(p.target)), false});
+    return fastest.all();
+  }
   // lanes of several groups need registers for the channels they are put together from
   const int64_t kept = p.fit.grouped ? 4 * p.vectors : p.kept, depth = channel_depth(p.stage, p.view);
   const TileProblem map = problem_of_row(p.view, p.channels(), p.pixels);
@@ -143,6 +160,11 @@ ContractionSchedule schedule_with(const TileOption& tile, const Problem& p) {
   if (p.fit.grouped) s.grouped = p.fit.grouped;
   s.step = p.fit.step;
   if (p.fit.matrix) s.matrix = 1;
+  if (p.view.coded) {
+    s.decode = static_cast<int64_t>(decode_of(p.stage, p.view, p.target));
+    cut_decoded(s, p.region, p.view, item_count(p.stage, p.view, tile.width, 1), p.target);
+    return s;
+  }
   // a row that is one narrow tile: several rows share each load of weights
   int64_t height = 1;
   if (tile.width == p.pixels && !tile.overlapped) {
@@ -190,6 +212,9 @@ std::optional<std::string> misfit(const ContractionSchedule& s, const Region& re
   if (s.matrix && s.k_block) return "k_block beside matrix=1: sums in matrix registers do not rest";
   if (s.grouped != fit.grouped) return wrong("grouped", s.grouped, fit.grouped);
   if (s.pack != int64_t{packs_weights(region, *view)}) return wrong("pack", s.pack, packs_weights(region, *view));
+  if (const auto decode = static_cast<int64_t>(decode_of(problem->stage, *view, target)); s.decode != decode)
+    return wrong("decode", s.decode, decode);
+  if (view->coded && (s.tile_h > 1 || s.k_block || s.prefetch)) return "tile_h, k_block or prefetch of codes";
   if (s.half && !problem->shares_last) return "half=1 of channels that end in no half vector";
   if (s.overlap && s.k_block) return "overlap=1 beside k_block: sums that rest between passes are not done";
   if (s.overlap && !may_overlap(problem->stage, *view, target)) return "overlap=1 of an epilogue that cannot wait";

@@ -5,6 +5,7 @@
 #include "base/integers.hpp"
 #include "cpu/contraction/codes.hpp"
 #include "cpu/contraction/data_copies.hpp"
+#include "cpu/contraction/decoded_weights.hpp"
 #include "cpu/contraction/matrix.hpp"
 #include "cpu/contraction/overlap.hpp"
 #include "cpu/contraction/register_tile.hpp"
@@ -147,7 +148,10 @@ void drop_last_axis(LayoutWish& wish) {
 void wish_contraction(const Region& region, const TargetInfo& target, LayoutWish& wish) {
   const auto view = std::get<ContractionView>(view_products(region, 0));
   const auto wished = [&](bool narrow, LayoutWish from) {
-    wish_operands(region, view, narrow, target, from);
+    if (view.coded)
+      wish_decoded(region, view, target, from);
+    else
+      wish_operands(region, view, narrow, target, from);
     wish_like_output(region, region.stages[0], view.vec, target, from);
     if (!constant_weights(region, view)) drop_last_axis(from);
     return from;

@@ -69,7 +69,7 @@ bool has_few_outputs(const Region& region, const TargetInfo& target) {
   const auto& view = std::get<ContractionView>(found);
   const auto outputs = axis_extent(stage, view.vec).constant();
   const auto pixels = view.pixel < 0 ? std::nullopt : axis_extent(stage, view.pixel).constant();
-  if (!outputs || !pixels || !view.taps.empty() || view.group_out) return false;
+  if (!outputs || !pixels || !view.taps.empty() || view.group_out || view.coded) return false;
   const std::vector<Expr>& factors = stage.reductions[0].value.args();
   const bool computes = std::any_of(factors.begin(), factors.end(), [](const Expr& e) { return !e.args().empty(); });
   return computes && *outputs * kLanesOfFew <= target.lanes_f32() && *pixels >= target.lanes_f32();

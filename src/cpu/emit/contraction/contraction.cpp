@@ -15,6 +15,8 @@
 #include "cpu/emit/contraction/contraction.hpp"
 
 #include "base/fail.hpp"
+#include "cpu/contraction/decoded_weights.hpp"
+#include "cpu/emit/contraction/decode.hpp"
 #include "cpu/emit/contraction/epilogue.hpp"
 #include "cpu/emit/contraction/fetch.hpp"
 #include "cpu/emit/contraction/policies.hpp"
@@ -30,6 +32,25 @@ void emit_tiles(const ContractionPlan& plan, const Env& env, PartRange blocks, P
     if (kind.asked(plan.schedule)) return kind.emit(plan, env, blocks, items);
 }
 
+bool is(const ContractionSchedule& schedule, Decode decode) { return schedule.decode == static_cast<int64_t>(decode); }
+
+ContractionSchedule with(ContractionSchedule schedule, Decode decode) {
+  schedule.decode = static_cast<int64_t>(decode);
+  return schedule;
+}
+
+ContractionSchedule of_many_rows(const Kernel& k) {
+  const auto schedule = typed<ContractionSchedule>(k.spec.schedule);
+  return is(schedule, Decode::by_rows) ? with(schedule, Decode::into_scratch) : schedule;
+}
+
+std::optional<ContractionPlan> of_few_rows(Kernel& k, StageEmitter& stage, const ContractionView& view) {
+  auto schedule = with(typed<ContractionSchedule>(k.spec.schedule), Decode::in_registers);
+  if (!is(typed<ContractionSchedule>(k.spec.schedule), Decode::by_rows)) return std::nullopt;
+  schedule.tile_w = std::min(int64_t{schedule.tile_w}, rows_in_registers(k.target));
+  return std::optional<ContractionPlan>(std::in_place, k, stage, view, schedule);
+}
+
 }  // namespace
 
 void clear_sums(const ContractionPlan& plan, const Tile& tile) {
@@ -41,16 +62,35 @@ void emit_plain(const ContractionPlan& plan, const Env& env, PartRange blocks, P
   walk_tiles(plan, env, blocks, items, [&](const Tile& tile, const Env& at) {
     if (plan.schedule.fetch_outputs) fetch_epilogue(plan, tile, at);
     clear_sums(plan, tile);
-    TileProducts(plan, tile).add_inside(at);
+    if (is(plan.schedule, Decode::in_registers))
+      add_decoded(plan, tile, at);
+    else
+      TileProducts(plan, tile).add_inside(at);
     emit_epilogue(plan, tile, at);
   });
 }
 
+ContractionEmitter::ContractionEmitter(Kernel& k, StageEmitter& stage, const ContractionView& view)
+    : plan_(k, stage, view, of_many_rows(k)), few_rows_(of_few_rows(k, stage, view)) {}
+
 void ContractionEmitter::emit(const Env& env, PartRange blocks, PartRange items) const {
-  if (!plan_.schedule.pack) return emit_tiles(plan_, env, blocks, items);
+  if (!few_rows_) return emit_blocks(env, blocks, items);
+  Kernel& k = plan_.k;
+  Value* rows = k.dim(rows_of_product(plan_.s.stage, plan_.view));
+  k.branch(
+      k.b.CreateICmpSLE(rows, k.i64(rows_in_registers(k.target))), [&] { emit_tiles(*few_rows_, env, blocks, items); },
+      [&] { emit_blocks(env, blocks, items); });
+}
+
+void ContractionEmitter::emit_blocks(const Env& env, PartRange blocks, PartRange items) const {
+  const bool decodes = is(plan_.schedule, Decode::into_scratch);
+  if (!plan_.schedule.pack && !decodes) return emit_tiles(plan_, env, blocks, items);
   Kernel& k = plan_.k;
   k.loop(blocks.begin, blocks.end, 1, [&](Value* block) {
-    pack_block(plan_, env, block);
+    if (decodes)
+      decode_block(plan_, block);
+    else
+      pack_block(plan_, env, block);
     emit_tiles(plan_, env, {block, k.add(block, k.i64(1))}, items);
   });
 }

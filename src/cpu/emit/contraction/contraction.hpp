@@ -8,7 +8,7 @@ namespace opfuse::cpu {
 
 class ContractionEmitter {
  public:
-  ContractionEmitter(Kernel& k, StageEmitter& stage, const ContractionView& view) : plan_(k, stage, view) {}
+  ContractionEmitter(Kernel& k, StageEmitter& stage, const ContractionView& view);
 
   int64_t blocks() const { return plan_.blocks(); }  ///< of output channels
   Dim items() const { return plan_.items(); }        ///< rows, or tiles
@@ -18,6 +18,9 @@ class ContractionEmitter {
 
  private:
   const ContractionPlan plan_;
+  const std::optional<ContractionPlan> few_rows_;  ///< the same for few of an open number of rows
+
+  void emit_blocks(const Env& env, PartRange blocks, PartRange items) const;
 };
 
 }  // namespace opfuse::cpu

@@ -2,6 +2,7 @@
 #include "cpu/emit/contraction/plan.hpp"
 
 #include "base/integers.hpp"
+#include "cpu/contraction/decoded_weights.hpp"
 #include "cpu/contraction/packed_weights.hpp"
 
 namespace opfuse::cpu {
@@ -28,7 +29,7 @@ std::vector<int> batch_axes_of(const ContractionView& view) {
 /// What a part packs into scratch lies as a constant block does (packed_weights.hpp).
 Operand weights_in_use(const ContractionPlan& plan) {
   Operand weights = plan.s.reads[static_cast<size_t>(plan.view.weights)];
-  if (!plan.schedule.pack) return weights;
+  if (!plan.schedule.pack && plan.schedule.decode != static_cast<int64_t>(Decode::into_scratch)) return weights;
   const ParamLayout packed = packed_weights(plan.k.spec.region, plan.view, plan.block);
   weights.base = plan.k.scratch;
   weights.layout = packed.layout;
@@ -70,11 +71,12 @@ std::vector<Value*> places_of(const ContractionPlan& plan) {
 
 }  // namespace
 
-ContractionPlan::ContractionPlan(Kernel& kernel, StageEmitter& stage, const ContractionView& seen)
+ContractionPlan::ContractionPlan(Kernel& kernel, StageEmitter& stage, const ContractionView& seen,
+                                 const ContractionSchedule& given)
     : k(kernel),
       s(stage),
       view(seen),
-      schedule(typed<ContractionSchedule>(k.spec.schedule)),
+      schedule(given),
       product(product_of(k, view)),
       lanes(view.types.lanes(k.target)),
       vectors(schedule.nv),

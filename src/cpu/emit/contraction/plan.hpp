@@ -24,7 +24,7 @@ MatrixMemory matrix_memory(const ContractionPlan& plan);
 std::vector<Value*> matrix_places(const ContractionPlan& plan);
 
 struct ContractionPlan {
-  ContractionPlan(Kernel& k, StageEmitter& stage, const ContractionView& view);
+  ContractionPlan(Kernel& k, StageEmitter& stage, const ContractionView& view, const ContractionSchedule& schedule);
 
   Kernel& k;
   StageEmitter& s;
@@ -54,7 +54,10 @@ struct ContractionPlan {
   llvm::Align sum_align() const { return llvm::Align(static_cast<uint64_t>(types().sum_bytes())); }
 
   const Operand& data() const { return s.reads[static_cast<size_t>(view.data)]; }
-  const IndexMap& map_of(int read) const { return s.stage.reads[static_cast<size_t>(read)].map; }
+  /// Of weights that lie as codes: of the numbers they stand for.
+  const IndexMap& map_of(int read) const {
+    return view.coded && read == view.weights ? view.coded->map : s.stage.reads[static_cast<size_t>(read)].map;
+  }
   const Operand& weights_of(int64_t sum) const;
   /// Elements between neighbours along an axis of the data; no axis: 0.
   Value* data_step(int axis) const { return axis < 0 ? k.i64(0) : axis_step(k, data(), map_of(view.data), axis); }

@@ -1,0 +1,132 @@
+// Weights that a model stores as codes: kept so by kernels of every target, equal to the interpreter, in spellings that
+// exporters write.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "driver/compilation.hpp"
+#include "driver/proof_case.hpp"
+
+namespace opfuse {
+namespace {
+
+struct Product {
+  std::string rows;  ///< a number, or a symbol
+  int64_t depth, columns, block;
+  const char* codes;
+  bool zeros;
+  int64_t bits;
+  std::vector<int64_t> runs{};  ///< values of the symbol
+};
+
+/// Codes [N, K] with a scale for each block of K, behind a transpose: what MatMulNBits becomes when it is read.
+std::string blocked(const Product& p) {
+  const int64_t blocks = (p.depth + p.block - 1) / p.block;
+  return fmt::format(R"(graph (%x: f32[{0},{1}]) {{ %c = const rand<1> : {5}[{2},{1}] %s = const rand<2> : f32[{2},{3}]
+    {6} %w = dequantize_linear(%c, %s{7}) {{axis = 1, block_size = {4}}} %t = transpose(%w) {{perm = [1,0]}}
+    %b = const rand<4> : f32[{2}] %y = matmul(%x, %t) %z = add(%y, %b) %r = relu(%z) return %r }})",
+                     p.rows, p.depth, p.columns, blocks, p.block, p.codes,
+                     p.zeros ? fmt::format("%zp = const rand<3> : {}[{},{}]", p.codes, p.columns, blocks) : "",
+                     p.zeros ? ", %zp" : "");
+}
+
+Compilation compiled(const std::string& text, const TargetInfo& target, CompilationOptions options = {}) {
+  options.artifact.cache = false;
+  return compile_graph(parse_graph(text, ops()), target, options);
+}
+
+/// Bytes of all constants.
+int64_t constant_bytes(const Compilation& c) {
+  int64_t bytes = 0;
+  for (const Buffer& b : c.program.buffers)
+    if (b.kind == BufferKind::constant) bytes += static_cast<int64_t>(b.constant.bytes());
+  return bytes;
+}
+
+void expect_proven(const Compilation& c, const SymbolValues& symbols = {}) {
+  const Executable e = Executable::from_artifact(build_artifact(c.program, c.target, {.cache = false}));
+  for (const auto& g :
+       compare_groups(c.fused, c.program, e, random_inputs(c.fused, {.seed = 1, .symbols = symbols}), {}))
+    EXPECT_TRUE(g.ok) << g.name << " on " << c.target.name;
+}
+
+/// Rows decided when compiling and at run time, depths that end inside a word or a block, columns that end inside a
+/// vector.
+TEST(PackedCodes, AreDecodedOnEveryTarget) {
+  const Product products[] = {{"1", 128, 128, 32, "u4", true, 4},
+                              {"1", 131, 70, 16, "i4", false, 4},
+                              {"3", 100, 45, 64, "u4", true, 4},
+                              {"17", 160, 37, 128, "u4", false, 4},
+                              {"1", 203, 33, 32, "u8", true, 8},
+                              {"19", 77, 64, 16, "i8", false, 8},
+                              {"m", 128, 80, 32, "u4", true, 4, {1, 2, 4, 5, 23}},
+                              {"m", 90, 66, 32, "i8", true, 8, {1, 3, 40}}};
+  int number = 0;
+  for (const char* name : {"host", "cpu:avx2", "cpu:baseline"})
+    for (const Product& p : products) {
+      const TargetInfo target = parse_target(name);
+      if (target.name != parse_target("host").name && ++number % 2) continue;  // half of them on each
+      SCOPED_TRACE(fmt::format("{} {} x {} x {} of {}", target.name, p.rows, p.depth, p.columns, p.codes));
+      const Compilation c = compiled(blocked(p), target);
+      const auto told = of_pass(c.verdicts, "pack-codes");
+      ASSERT_EQ(told.size(), 1u);
+      ASSERT_EQ(told[0].code(), "done") << told[0].refused->message;
+      ASSERT_EQ(c.program.launches.size(), 1u);
+      EXPECT_EQ(c.program.launches[0].schedule.skeleton, "contraction");
+      for (const int64_t rows : p.runs) expect_proven(c, {{p.rows, rows}});
+      if (p.runs.empty()) expect_proven(c);
+    }
+}
+
+TEST(PackedCodes, LieInAsManyBytesAsInTheFile) {
+  const Compilation c = compiled(blocked({"1", 512, 512, 32, "u4", true, 4}), parse_target("cpu:avx2"));
+  const int64_t file = 512 * 512 / 2 + 512 * 16 * 4 + 512 * 16 / 2 + 512 * 4;
+  EXPECT_LE(static_cast<double>(constant_bytes(c)), 1.05 * static_cast<double>(file));
+}
+
+/// A scale per column, blocks behind a reshape with and without block_size, and Gemm's own transpose.
+TEST(PackedCodes, InTheSpellingsOfExporters) {
+  const char* const graphs[] = {
+      R"(graph (%x: f32[2,96]) { %c = const rand<1> : i8[96,64] %s = const rand<2> : f32[64]
+        %w = dequantize_linear(%c, %s) {axis = 1} %y = matmul(%x, %w) return %y })",
+      R"(graph (%x: f32[2,96]) { %c = const rand<1> : u4[64,3,32] %s = const rand<2> : f32[64,3,1]
+        %w = dequantize_linear(%c, %s) {axis = 2, block_size = 32} %f = const dense<64,96> : i64[2] %v = reshape(%w, %f)
+        %t = transpose(%v) {perm = [1,0]} %y = matmul(%x, %t) return %y })",
+      R"(graph (%x: f32[2,96]) { %c = const rand<1> : u8[192,32] %s = const rand<2> : f32[192] %z = const rand<3> : u8[192]
+        %w = dequantize_linear(%c, %s, %z) {axis = 0} %f = const dense<64,96> : i64[2] %v = reshape(%w, %f)
+        %y = gemm(%x, %v) {transB = true} return %y })",
+      R"(graph (%x: f32[2,5,96]) { %c = const rand<1> : i8[64,96] %s = const splat<0.02> : f32[]
+        %w = dequantize_linear(%c, %s) %t = transpose(%w) {perm = [1,0]} %y = matmul(%x, %t) return %y })"};
+  for (const char* text : graphs) {
+    SCOPED_TRACE(text);
+    const Compilation c = compiled(text, parse_target("cpu:avx2"));
+    const auto told = of_pass(c.verdicts, "pack-codes");
+    ASSERT_EQ(told.size(), 1u);
+    EXPECT_EQ(told[0].code(), "done") << told[0].refused->message;
+    expect_proven(c);
+  }
+}
+
+TEST(PackedCodes, SayWhyTheyBecomeFloats) {
+  const auto code_of = [](const char* text, CompilationOptions options = {}) {
+    const Compilation c = compiled(text, parse_target("cpu:avx2"), options);
+    const auto told = of_pass(c.verdicts, "pack-codes");
+    expect_proven(c);
+    return told.size() == 1 ? told[0].code() : "";
+  };
+  EXPECT_EQ(code_of(R"(graph (%x: f32[2,96]) { %c = const rand<1> : i8[96,64] %s = const rand<2> : f32[96]
+    %w = dequantize_linear(%c, %s) {axis = 0} %y = matmul(%x, %w) return %y })"),
+            "blocks");
+  EXPECT_EQ(code_of(R"(graph (%x: f32[2,96]) { %c = const rand<1> : u4[64,96] %s = const rand<2> : f32[64,24]
+    %w = dequantize_linear(%c, %s) {axis = 1, block_size = 4} %y = gemm(%x, %w) {transB = true} return %y })"),
+            "blocks");
+  CompilationOptions off;
+  off.no_pass = {"pack-codes"};
+  EXPECT_EQ(code_of(R"(graph (%x: f32[2,96]) { %c = const rand<1> : i8[96,64] %s = const rand<2> : f32[64]
+    %w = dequantize_linear(%c, %s) {axis = 1} %y = matmul(%x, %w) return %y })",
+                    off),
+            "disabled");
+}
+
+}  // namespace
+}  // namespace opfuse
