@@ -11,6 +11,7 @@ The exit status is 1 when a graph has more launches than the audit found, or a p
 """
 import argparse
 import json
+import math
 import pathlib
 import subprocess
 import sys
@@ -37,6 +38,7 @@ TVM = {
     "t11_bcast_grow": 1, "v02_shuffle_concat": 1, "t15_chain300": 2,
 }
 # Slower as one launch at large shapes, with the ratio the audit measured.
+OPENINGS = 4  # where buffers lie differs from one to the next, and is worth a tenth
 TRAPS = {"t01i_uint8_norm_conv": 16.71, "v03_densenet": 7.17, "t03c_sum_div_bcast": 1.70, "t03h_softmax_handmade": 1.54}
 
 
@@ -64,11 +66,14 @@ def forms_of(args, graph, folder):
 
 def ratio(args, graph, folder):
     """Least time of the fused program to that of the unfused one, in turns; outputs must agree."""
-    programs = [opf_timer.Program(args.library, path) for path in forms_of(args, graph, folder)]
-    fused, unfused = opf_timer.in_turns(programs, 7, 0.03)
-    error = opf_timer.difference(*programs)
-    for program in programs:
-        program.close()
+    least = [math.inf, math.inf]
+    for _ in range(OPENINGS):
+        programs = [opf_timer.Program(args.library, path) for path in forms_of(args, graph, folder)]
+        least = [min(pair) for pair in zip(least, opf_timer.in_turns(programs, 3, 0.02))]
+        error = opf_timer.difference(*programs)
+        for program in programs:
+            program.close()
+    fused, unfused = least
     if error > 1e-5:
         raise SystemExit(f"{graph}: fused and unfused outputs differ by {error:.2g} of max")
     return fused / unfused
