@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace nb = nanobind;
 
@@ -37,7 +38,10 @@ void BoundContext::bind(const std::string& name, nb::handle object, int64_t stre
 
 void BoundContext::run(nb::handle stream) {
   for (const TensorInfo& output : exe_.outputs()) give_memory(output);
-  if (stream.is_none() && !resident()) return with_context([](Context& context) { context.run(); });
+  if (stream.is_none() && !resident()) {
+    with_context([](Context& context) { context.run(); });
+    return take_found();
+  }
   const int64_t handle = stream_of(stream);
   if (!stream.is_none() && context_.device() != kHostMemory) check_resident();
   const bool wait = stream.is_none();
@@ -79,8 +83,15 @@ void BoundContext::check_resident() const {
 /// where inputs do, and is torch's where they are.
 void BoundContext::give_memory(const TensorInfo& output) {
   const auto at = bound_.find(output.name);
-  if (at != bound_.end() && !own_.contains(output.name)) return;
-  const std::vector<int64_t> shape = with_context([&](Context& context) { return context.output_shape(output.name); });
+  if (found_.contains(output.name) || (at != bound_.end() && !own_.contains(output.name))) return;
+  std::vector<int64_t> shape;
+  try {
+    shape = with_context([&](Context& context) { return context.output_shape(output.name); });
+  } catch (const Error& error) {
+    if (error.diagnostic().name != "missing_dimension") throw;
+    found_.insert(output.name);
+    return;
+  }
   if (at != bound_.end() && at->second.view.shape == shape) return;
   const HeldArray array = context_.device() != kHostMemory && (device_results_ || resident())
                               ? new_device_array(output, shape)
@@ -88,6 +99,19 @@ void BoundContext::give_memory(const TensorInfo& output) {
   with_context([&](Context& context) { context.bind(output.name, array.view); });
   bound_.insert_or_assign(output.name, array);
   own_[output.name] = true;
+}
+
+/// Outputs whose sizes the run found: copies of the context's arrays, since the next run's may be of other sizes.
+void BoundContext::take_found() {
+  for (const TensorInfo& output : exe_.outputs()) {
+    if (!found_.contains(output.name) || (bound_.contains(output.name) && !own_.contains(output.name))) continue;
+    const ArrayView view = with_context([&](Context& context) { return context.output(output.name); });
+    const HeldArray array = new_array(output.name, output.dtype, view.shape);
+    const auto bytes = nb::cast<size_t>(array.object.attr("nbytes"));
+    if (bytes > 0) std::memcpy(array.view.data, view.data, bytes);
+    bound_.insert_or_assign(output.name, array);
+    own_[output.name] = true;
+  }
 }
 
 HeldArray BoundContext::new_device_array(const TensorInfo& output, const std::vector<int64_t>& shape) {

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <opfuse/opfuse.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,7 @@ class BoundContext {
   bool resident() const;
   void check_resident() const;
   void give_memory(const TensorInfo& output);
+  void take_found();
   HeldArray new_device_array(const TensorInfo& output, const std::vector<int64_t>& shape);
 
   Executable exe_;
@@ -62,6 +64,7 @@ class BoundContext {
   bool busy_ = false;
   std::map<std::string, HeldArray> bound_;
   std::map<std::string, bool> own_;  ///< outputs whose array was made here
+  std::set<std::string> found_;      ///< outputs whose sizes the run finds
 };
 
 }  // namespace opfuse::python

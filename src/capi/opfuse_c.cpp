@@ -219,7 +219,7 @@ opfuse_status opfuse_output(opfuse_context* context, const char* name, opfuse_ar
     if (!context || !name || !array) return no_argument(!context ? "context" : !name ? "name" : "array");
     if (array->size < sizeof *array) return wrong_size("array", array->size, sizeof *array);
     ArrayView view = context->context.output(name);
-    if (!view.data && view.shape.empty() && view.dtype == DType::unknown)
+    if (!view.data && view.shape.empty())
       return refused(OPFUSE_BAD_BINDING, "the output has no array before opfuse_run");
     context->shape = std::move(view.shape);
     array->type = type_of(view.dtype);

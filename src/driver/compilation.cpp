@@ -16,12 +16,14 @@
 #include "driver/settle_ledger.hpp"
 #include "fusion/precision.hpp"
 #include "ir/body.hpp"
+#include "ir/defined_symbols.hpp"
 #include "ir/dim_constraints.hpp"
 #include "ir/for_parts.hpp"
 #include "ir/outline.hpp"
 #include "ir/placed.hpp"
 #include "link/placed_launch.hpp"
 #include "opfuse/opfuse.hpp"
+#include "program/routine_launches.hpp"
 
 namespace opfuse {
 namespace {
@@ -265,6 +267,20 @@ std::optional<KnownTimes> Compilation::known_times() const {
   return read_times(options.timings, target, options.algorithms.threads);
 }
 
+/// A size that the run finds may be 1 and stretch: no variant is taken for it, so the program itself does.
+static bool stretches_found_sizes(const Graph& graph) {
+  const std::set<std::string> found = defined_symbols(graph);
+  if (found.empty()) return false;
+  for (const DimConstraint& c : dim_constraints(graph)) {
+    std::set<std::string> used;
+    c.relation.a.collect_symbols(used);
+    c.relation.b.collect_symbols(used);
+    const bool by_data = std::ranges::any_of(used, [&](const std::string& symbol) { return found.contains(symbol); });
+    if (by_data && any_stretches({c})) return true;
+  }
+  return false;
+}
+
 void Compilation::lower() {
   const auto& off = options.no_pass;
   const bool loop =
@@ -272,12 +288,15 @@ void Compilation::lower() {
   const std::optional<KnownTimes> times = known_times();
   const LowerOptions request{options.allow_reference, options.algorithms, options.limits, loop,
                              times ? &*times : nullptr};
+  const bool stretches = stretches_found_sizes(fused);
   for (Variant& variant : variants) {
     LowerOptions with = request;
-    with.stretches = variant.stretches;
+    with.stretches = variant.stretches || stretches;
     variant.program = lower_to_program(*variant.graph, target, with);
   }
-  program = lower_to_program(fused, target, request);
+  LowerOptions own = request;
+  own.stretches = stretches;
+  program = lower_to_program(fused, target, own);
   if (!plan.edges.empty()) settle_ledger(prepared, plan, fused, verdicts, program, launch_prices(target));
 }
 
@@ -286,7 +305,7 @@ void Compilation::build() {
   with.model_hash = plan.model;
   if (!plan.candidates.empty()) with.plan_json = to_json(plan);
   with.kernel_times = &kernel_times;
-  const auto in_interpreter = [](const Launch& launch) { return launch.reference; };
+  const auto in_interpreter = [](const Launch& launch) { return launch.reference && !is_routine(launch); };
   if (std::any_of(program.launches.begin(), program.launches.end(), in_interpreter))
     with.reference_graph = std::make_shared<const Graph>(fused.clone());
   PlacedDevices devices;

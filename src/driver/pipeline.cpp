@@ -231,6 +231,7 @@ BuildOptions build_options(const TargetInfo& target, const LowerOptions& request
   options.arena_comparisons = request.limits.arena_comparisons;
   options.stretches = request.stretches || target.traits.stretches_itself;
   options.loops = target.traits.loops;
+  options.routines = target.traits.on_host;
   options.divide = [&target](const Node& node) { return divided(node, target); };
   options.cannot_generate = [&generator, &target](const Region& region) {
     return generator.cannot_generate(region, target);

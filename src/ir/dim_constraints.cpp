@@ -1,10 +1,11 @@
 // Collects the assumptions of shape inference, node by node: what `assume` receives, and that no extent is negative.
-// Sizes that only data decide (the result of NonZero) are not symbols of the inputs: operators that depend on them
-// check them where they run.
+// Sizes that data decide (ir/defined_symbols.hpp) are symbols as well: what holds between them is checked once they are
+// known. Of symbols that nobody gives (results of opaque nodes) nothing is checked.
 #include "ir/dim_constraints.hpp"
 
 #include <algorithm>
 
+#include "ir/defined_symbols.hpp"
 #include "ir/located.hpp"
 
 namespace opfuse {
@@ -16,7 +17,7 @@ std::string key_of(const DimRelation& r) {
 
 class Collector {
  public:
-  explicit Collector(const Graph& graph) : symbols_(graph.symbols()) {}
+  explicit Collector(const Graph& graph) : symbols_(all_symbols(graph)) {}
   std::vector<DimConstraint> found;
 
   void walk(const Graph& graph) {
@@ -31,7 +32,7 @@ class Collector {
  private:
   std::set<std::string> symbols_, known_;
 
-  bool decided_by_inputs(const DimRelation& r) const {
+  bool decided_by_run(const DimRelation& r) const {
     std::set<std::string> used;
     r.a.collect_symbols(used);
     r.b.collect_symbols(used);
@@ -47,7 +48,7 @@ class Collector {
           if (!surely_not_negative(dim)) assume(DimRule::at_least, dim, 0, "an extent of the result is not negative");
     }
     for (DimRelation& relation : relations)
-      if (decided_by_inputs(relation) && known_.insert(key_of(relation)).second) add(node, std::move(relation));
+      if (decided_by_run(relation) && known_.insert(key_of(relation)).second) add(node, std::move(relation));
   }
 
   void add(const Node& node, DimRelation relation) {
@@ -60,7 +61,7 @@ class Collector {
 }  // namespace
 
 std::vector<DimConstraint> dim_constraints(const Graph& graph) {
-  if (graph.symbols().empty()) return {};
+  if (all_symbols(graph).empty()) return {};
   Collector collector(graph);
   collector.walk(graph);
   return std::move(collector.found);

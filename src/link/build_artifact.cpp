@@ -22,7 +22,9 @@
 #include "link/kernel_cache.hpp"
 #include "link/reference_launch.hpp"
 #include "program/body.hpp"
+#include "program/levels.hpp"
 #include "program/origins.hpp"
+#include "program/routine_launches.hpp"
 
 namespace opfuse {
 namespace {
@@ -159,6 +161,7 @@ std::vector<ArtifactBuffer> artifact_buffers(const Program& program, const std::
   std::vector<ArtifactBuffer> buffers;
   const std::vector<int> roots = roots_of(program);
   const std::vector<Dim> origins = origins_in_roots(program);
+  const Levels levels(program);
   for (size_t i = 0; i < program.buffers.size(); ++i) {
     const int root_index = roots[i];
     const Buffer& root = program.buffers[static_cast<size_t>(root_index)];
@@ -177,6 +180,7 @@ std::vector<ArtifactBuffer> artifact_buffers(const Program& program, const std::
         break;
       case BufferKind::intermediate:
         b.offset = b.offset + root.arena_offset;
+        if (const int level = levels.of(root); level > 0) b.root = level;
         break;
     }
     buffers.push_back(std::move(b));
@@ -282,8 +286,29 @@ void follow_bodies(const Program& program, std::vector<ArtifactLaunch>& launches
     }
 }
 
+ArtifactLaunch routine_launch(const Program& program, const Launch& launch) {
+  ArtifactLaunch out;
+  out.name = launch.name;
+  out.symbol = launch.schedule.skeleton;
+  out.sources = launch.sources;
+  out.schedule = "routine";
+  out.routine.call = *routine_of(launch);
+  out.routine.inputs = static_cast<int>(launch.buffers.size() - results_of_routine(launch));
+  for (const int b : launch.buffers) {
+    out.buffers.push_back(b);
+    if (b < 0) {
+      out.routine.values.emplace_back();
+      continue;
+    }
+    const Buffer& buffer = program.buffers[static_cast<size_t>(b)];
+    out.routine.values.push_back({buffer.type, buffer.layout, buffer.strides});
+  }
+  return out;
+}
+
 /// Launches of pieces have a pattern, the device's; those of the interpreter have none.
 ArtifactLaunch host_launch(const Program& program, const Launch& launch, const ArtifactOptions& options) {
+  if (is_routine(launch)) return routine_launch(program, launch);
   const bool placed = !launch.pattern.empty();
   OPFUSE_CHECK(!placed || options.placed_launch, "{} runs on a device that nobody opened", launch.name);
   ArtifactLaunch out;

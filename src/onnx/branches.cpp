@@ -1,6 +1,9 @@
-// An If whose condition is a constant is the branch that it takes: that graph's nodes are read in its place. Its names
-// are visible inside it only; values that it makes are named after the node, results as the node's results.
+// An If whose condition is a constant is the branch that it takes: that graph's nodes are read in its place, or those
+// of both branches and a choice. Its names are visible inside it only; values that it makes are named after the node,
+// results as the node's results.
 #include "base/fail.hpp"
+#include "ir/defined_symbols.hpp"
+#include "onnx/defined_sizes.hpp"
 #include "onnx/file_checks.hpp"
 #include "onnx/model_reader.hpp"
 #include "onnx/opaque.hpp"
@@ -12,6 +15,24 @@ const Attribute* branch_of(const NodeProto& node, bool taken) {
   for (const Attribute& a : node.attributes)
     if (a.name == (taken ? "then_branch" : "else_branch") && a.type == AttributeType::graph) return &a;
   return nullptr;
+}
+
+/// `a` where the node's condition holds, else `b`.
+Value* chosen(NodeImport& node, Value* a, Value* b, Bytes name) {
+  if (a == b) return a;
+  const Shape &x = a->type.shape, &y = b->type.shape;
+  if (a->type.dtype != b->type.dtype || !x.ranked || !y.ranked || x.rank() != y.rank())
+    throw fail(E::unsupported_op, "its condition is computed by the run, and its branches give {} and {}",
+               a->type.text(), b->type.text());
+  Value* condition = node.input(0);
+  if (condition->type.shape.rank() > 0)
+    condition = node.emit("reshape", {}, {condition, node.integers_constant({})})[0];
+  if (x == y) return node.emit("where", {}, {condition, a, b})[0];
+  std::vector<int64_t> axes;
+  for (size_t d = 0; d < x.rank(); ++d)
+    if (!(x[d] == y[d])) axes.push_back(static_cast<int64_t>(d));
+  return node.emit("choose", {{"axes", axes}, {kDefines, symbols_named(node.graph, std::string(name), axes.size())}},
+                   {condition, a, b})[0];
 }
 
 std::vector<Bytes> names_defined_in(const FlatNodes& flat, const GraphProto& graph) {
@@ -107,8 +128,10 @@ void ModelReader::define_results(const FlatNode& node, const std::vector<Value*>
 
 bool ModelReader::read_branch(const FlatNode& node, const Source& source) {
   if (!source.domain.empty() || source.op_type != "If" || node.proto.inputs.size() != 1) return false;
-  const Value* condition = operand(node.proto.inputs[0]);
-  if (!condition || !condition->is_constant() || condition->constant->elements() != 1) return false;
+  Value* condition = operand(node.proto.inputs[0]);
+  if (!condition) return false;
+  if (!condition->is_constant()) return read_choice(node, source, condition);
+  if (condition->constant->elements() != 1) return false;
   if (condition->type.dtype != DType::boolean)
     throw fail(E::dtype_mismatch, "the condition is {}, bool is expected", condition->type.text());
   const Attribute* branch = branch_of(node.proto, condition->constant->integer(0) != 0);
@@ -124,15 +147,37 @@ bool ModelReader::read_branch(const FlatNode& node, const Source& source) {
   return true;
 }
 
+/// An If whose condition the run computes: operators have no effect but their results, so both branches are computed
+/// and one of each pair of results is taken. Branches that give sequences, or values of different ranks or types, stay
+/// as they are.
+bool ModelReader::read_choice(const FlatNode& node, const Source& source, Value* condition) {
+  const Attribute *then = branch_of(node.proto, true), *otherwise = branch_of(node.proto, false);
+  const auto count = condition->type.shape.ranked ? condition->type.shape.elements().constant() : std::nullopt;
+  if (!then || !otherwise || condition->type.dtype != DType::boolean || count != 1) return false;
+  read_in_place(node, source, [&] {
+    const std::vector<Value*> a = read_body(keep_body(then->graph), {}, source.name + "/then"),
+                              b = read_body(keep_body(otherwise->graph), {}, source.name + "/else");
+    if (a.size() != node.proto.outputs.size() || b.size() != a.size())
+      throw fail(E::arity_mismatch, "the branches give {} and {} values, the node has {} results", a.size(), b.size(),
+                 node.proto.outputs.size());
+    NodeImport import(graph_, node.proto, node.opset, {condition}, source, tensors_, options_.fold_shapes,
+                      options_.limits);
+    std::vector<Value*> results;
+    for (size_t i = 0; i < a.size(); ++i) results.push_back(chosen(import, a[i], b[i], node.proto.outputs[i]));
+    return results;
+  });
+  return true;
+}
+
 void ModelReader::read_in_place(const FlatNode& node, const Source& source,
                                 const std::function<std::vector<Value*>()>& results) {
-  const size_t before = graph_.nodes().size();
+  const size_t before = appended();
   const std::set<int> known = ids_of_values();
   try {
     define_results(node, results(), known);
   } catch (const Error& error) {
     if (!error.diagnostic().code.starts_with("E03")) throw;
-    while (graph_.nodes().size() > before) graph_.erase(graph_.nodes().back());  // begun and given up
+    give_up(before);
     const std::vector<Value*> kept = make_opaque(node, source, error.diagnostic().message);
     for (size_t i = 0; i < kept.size(); ++i) define(node.proto.outputs[i], kept[i]);
   }

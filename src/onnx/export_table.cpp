@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/fail.hpp"
+#include "ir/defined_symbols.hpp"
 #include "onnx/import_table.hpp"
 #include "onnx/node_export.hpp"
 
@@ -156,6 +157,11 @@ void kernel_shape(NodeExport& n) { always(n, "kernel_shape"); }
 void equation(NodeExport& n) { always(n, "equation"); }
 void num_groups(NodeExport& n) { always(n, "num_groups"); }
 
+/// One, or none: ONNX's attribute is a number that may be absent.
+void only_axis(NodeExport& n) {
+  if (const auto axis = n.take_integers("axis"); !axis.empty()) n.put("axis", axis[0]);
+}
+
 /// Before opset 14 the time comes first.
 void recurrent(NodeExport& n) {
   if (n.opset < 14 && n.take("layout") != AttrValue(int64_t{0})) throw n.unwritable("with layout 1", 14);
@@ -196,6 +202,8 @@ constexpr Special kSpecial[] = {
     {"rnn", recurrent},
     {"gru", recurrent},
     {"lstm", recurrent},
+    {"compress", only_axis},
+    {"unique", only_axis},
 };
 
 bool same_value(const AttrValue& a, const AttrValue& b) {
@@ -206,11 +214,16 @@ bool same_value(const AttrValue& a, const AttrValue& b) {
 }  // namespace
 
 void export_known(NodeExport& n) {
-  const std::string& source = n.node.sources.empty() ? std::string() : n.node.sources.front().op_type;
+  const std::string source = n.node.sources.empty() ? std::string() : n.node.sources.front().op_type;
+  if (n.node.is("read_sizes")) {
+    n.op_type = "Identity";
+    return;
+  }
   n.op_type = onnx_name(n.node.op->name, n.opset, source);
   if (n.op_type.empty()) throw n.unwritable("has no operator", first_opset_of(n.node));
   for (auto& [name, value] : n.node.attr_map()) {
     const AttrValue* otherwise = find(n.node.op->default_attrs, name);
+    if (name == kDefines) continue;  // names of sizes are made when reading
     if (!otherwise || !same_value(value, *otherwise)) n.attrs.emplace_back(name, value);
   }
   for (const Special& special : kSpecial)

@@ -162,6 +162,7 @@ void GraphWriter::write_node(const Node& node, Bindings& bindings) {
   if (options_.functions && !scope_->function && node.op == fused_op()) return write_call(node, bindings);
   if (node.body) return write_body(node, bindings);
   if (node.op == opaque_op()) return write_opaque(node, bindings);
+  if (node.is("choose")) return write_choice(node, bindings);
   write_known(node, bindings);
 }
 
@@ -210,6 +211,34 @@ void GraphWriter::write_known(const Node& node, const Bindings& bindings) {
   for (const Value* output : node.outputs) origins.push_back(output->name);
   scope_->record.add(node_name, origins, kept);
   encode_node(n.op_type, "", n.op_type, n.inputs, n.outputs, refer(n.op_type, n.encoded.text()));
+}
+
+/// A branch of an If: a value of the graph around it, under another name.
+static void put_branch(Encoder& fields, const char* attribute, const std::string& from, const std::string& to,
+                       const TensorType& type) {
+  Encoder identity, graph, a;
+  identity.bytes(1, from);
+  identity.bytes(2, to);
+  identity.bytes(4, "Identity");
+  graph.message(1, identity);
+  graph.bytes(2, attribute);
+  graph.bytes(12, encode_value_info(to, type));
+  a.bytes(1, attribute);
+  a.message(6, graph);
+  a.integer(20, static_cast<int64_t>(AttributeType::graph));
+  fields.message(5, a);
+}
+
+/// An If whose branches give what was computed before it.
+void GraphWriter::write_choice(const Node& node, const Bindings& bindings) {
+  std::vector<std::string> operands;
+  for (const Value* input : node.inputs) operands.push_back(name(resolve(input, bindings)));
+  const std::string result = name(resolve(node.output(), bindings));
+  Encoder fields;
+  put_branch(fields, "then_branch", operands[1], unique(result + "_then"), node.input(1)->type);
+  put_branch(fields, "else_branch", operands[2], unique(result + "_else"), node.input(2)->type);
+  if (scope_->function) scope_->record.add(node.name(), {node.output()->name}, {});
+  encode_node("If", "", scope_->function ? "If" : node.name(), {operands[0]}, {result}, fields.text());
 }
 
 void GraphWriter::write_opaque(const Node& node, const Bindings& bindings) {

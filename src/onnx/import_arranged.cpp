@@ -3,13 +3,15 @@
 //   t Compress           gather of the places whose condition is true      TensorScatter    where(in the update,
 //   update[t - start], cache) SpaceToDepth, CRD  reshape, transpose, reshape                       MaxUnpool scatter
 //   into zeros Col2Im             a transposed convolution whose filter k is 1 at tap k and 0 elsewhere AffineGrid base
-//   points times theta, transposed               Unique           of constants
+//   points times theta, transposed               Unique           of constants: what the reader counts
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
 
 #include "base/fail.hpp"
+#include "ir/defined_symbols.hpp"
+#include "onnx/defined_sizes.hpp"
 #include "onnx/import_spelled.hpp"
 #include "onnx/known_shape.hpp"
 #include "ops/axes.hpp"
@@ -89,6 +91,12 @@ Results import_compress(NodeImport& n) {
   n.require_inputs(2, 2);
   Speller s(n);
   Value* x = n.required(0);
+  if (!n.required(1)->is_constant()) {
+    AttrMap attrs{{"axis", n.has("axis") ? Integers{n.integer("axis", 0)} : Integers{}}};
+    if (const Node* same = same_node(n, "compress", attrs)) return {same->output()};
+    attrs.emplace_back(kDefines, defines_of(n));
+    return n.emit("compress", attrs, n.inputs);
+  }
   const Integers chosen = constant_integers(n.required(1), "condition");
   Integers places;
   for (size_t i = 0; i < chosen.size(); ++i)
@@ -258,8 +266,12 @@ struct Slices {
 
 Results import_unique(NodeImport& n) {
   n.require_inputs(1, 1);
-  if (!n.required(0)->is_constant())
-    throw fail(E::unsupported_op, "Unique of computed values is not supported: their number decides shapes");
+  if (!n.required(0)->is_constant()) {
+    const AttrMap attrs{{"axis", n.has("axis") ? Integers{n.integer("axis", 0)} : Integers{}},
+                        {"sorted", n.integer("sorted", 1) != 0},
+                        {kDefines, defines_of(n)}};
+    return n.emit("unique", attrs, n.inputs, std::max<size_t>(1, n.output_count()));
+  }
   const bool sorted = n.integer("sorted", 1) != 0, flat = !n.has("axis");
   const Tensor& given = *n.required(0)->constant;
   const size_t axis = flat ? 0 : normalize_axis(n.integer("axis", 0), given.rank());

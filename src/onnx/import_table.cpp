@@ -8,6 +8,8 @@
 #include <set>
 
 #include "base/fail.hpp"
+#include "ir/defined_symbols.hpp"
+#include "onnx/defined_sizes.hpp"
 #include "onnx/import_spelled.hpp"
 #include "ops/registry.hpp"
 
@@ -20,6 +22,14 @@ Results generic(NodeImport& n, const char* op, AttrMap extra = {}) {
   AttrMap attrs = n.declared_attributes(*op_named(op));
   attrs.insert(attrs.end(), extra.begin(), extra.end());
   return n.emit(op, attrs, n.inputs, std::max<size_t>(1, n.output_count()));
+}
+
+/// How large the result is only data say.
+Results counted(NodeImport& n, const char* op) {
+  AttrMap attrs = n.declared_attributes(*op_named(op));
+  if (const Node* same = same_node(n, op, attrs)) return {same->output()};
+  attrs.emplace_back(kDefines, defines_of(n));
+  return n.emit(op, attrs, n.inputs);
 }
 
 std::string lower(std::string text) {
@@ -218,6 +228,7 @@ constexpr Row kRows[] = {
     {"Ceil", "ceil"},
     {.onnx = "Celu", .op = "celu", .since = 12},
     {"Clip", "clip"},
+    {.onnx = "Compress", .op = "compress", .since = 9},
     {.onnx = "Concat", .op = "concat", .import = concat},
     {.onnx = "ConstantOfShape", .op = "constant_of_shape", .since = 9, .import = constant_of_shape},
     {"Conv", "conv"},
@@ -278,8 +289,8 @@ constexpr Row kRows[] = {
     {.onnx = "Mod", .op = "mod", .since = 10},
     {"Mul", "mul"},
     {"Neg", "neg"},
-    {.onnx = "NonMaxSuppression", .op = "non_max_suppression", .since = 10},
-    {.onnx = "NonZero", .op = "non_zero", .since = 9},
+    {.onnx = "NonMaxSuppression", .op = "non_max_suppression", .since = 10, .import = counted},
+    {.onnx = "NonZero", .op = "non_zero", .since = 9, .import = counted},
     {"Not", "not"},
     {.onnx = "OneHot", .op = "one_hot", .since = 9},
     {"Or", "or"},
@@ -333,6 +344,7 @@ constexpr Row kRows[] = {
     {"TopK", "top_k"},
     {"Transpose", "transpose"},
     {.onnx = "Trilu", .op = "trilu", .since = 14},
+    {.onnx = "Unique", .op = "unique", .since = 11},
     {"Unsqueeze", "unsqueeze"},
     {.onnx = "Upsample", .op = "resize", .until = 10, .import = upsample},
     {.onnx = "Where", .op = "where", .since = 9},

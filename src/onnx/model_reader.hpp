@@ -73,6 +73,10 @@ class ModelReader {
 
   Value* operand(Bytes name);
   std::vector<Value*> operands(const NodeProto& node);
+  size_t appended() const;
+  void give_up(size_t before);
+  bool read_choice(const FlatNode& node, const Source& source, Value* condition);
+  std::optional<std::vector<Value*>> import_node(const FlatNode& node, const Source& source);
   std::optional<std::vector<Value*>> try_known(const FlatNode& node, const Source& source, std::string& reason);
   bool needs_sizes(const Error& error) const;
   std::vector<Value*> make_opaque(const FlatNode& node, const Source& source, std::string reason);
@@ -108,6 +112,7 @@ class ModelReader {
   };
   std::unordered_map<Bytes, Sequence> sequences_;
   std::set<Bytes> empty_optionals_;
+  size_t sizes_read_ = 0;  ///< nodes that read_sizes_of_operands made
 };
 
 }  // namespace opfuse::onnx

@@ -12,6 +12,7 @@
 #include "base/fail.hpp"
 #include "base/mapped_file.hpp"
 #include "ir/fix_input.hpp"
+#include "onnx/defined_sizes.hpp"
 #include "onnx/expression_operator.hpp"
 #include "onnx/file_checks.hpp"
 #include "onnx/file_kind.hpp"
@@ -227,6 +228,43 @@ void ModelReader::read_constant(const NodeProto& node) {
   define(node.outputs[0], graph_.add_constant(std::move(value)));
 }
 
+namespace {
+
+bool is_unknown_dimension(const Error& error) { return error.diagnostic().name == "unknown_dimension"; }
+
+/// Of operands whose shapes are known, computed by an operator that is: operands' values decide.
+bool lacks_shape(const NodeImport& import, const std::optional<std::vector<Value*>>& results) {
+  const auto ranked = [](const Value* v) { return !v || v->type.shape.ranked; };
+  return results && !results->empty() && !ranked(results->front()) &&
+         std::all_of(import.inputs.begin(), import.inputs.end(), ranked);
+}
+
+}  // namespace
+
+/// Where a shape needs values that data decide, these are read as sizes (onnx/defined_sizes.hpp).
+std::optional<std::vector<Value*>> ModelReader::import_node(const FlatNode& node, const Source& source) {
+  const size_t before = appended();
+  NodeImport import(graph_, node.proto, node.opset, operands(node.proto), source, tensors_, options_.fold_shapes,
+                    options_.limits);
+  NodeImport again = import;
+  std::optional<std::vector<Value*>> results;
+  std::exception_ptr why;
+  try {
+    results = import_known(import);
+    if (!lacks_shape(import, results)) return results;
+  } catch (const Error& error) {
+    if (!is_unknown_dimension(error)) throw;
+    why = std::current_exception();
+  }
+  if (sizes_to_read(again)) {
+    give_up(before);
+    sizes_read_ += read_sizes_of_operands(again);
+    return import_known(again);
+  }
+  if (why) std::rethrow_exception(why);
+  return results;
+}
+
 std::optional<std::vector<Value*>> ModelReader::try_known(const FlatNode& node, const Source& source,
                                                           std::string& reason) {
   if (!source.domain.empty() && !is_spelled(source.op_type, source.domain)) {
@@ -236,15 +274,13 @@ std::optional<std::vector<Value*>> ModelReader::try_known(const FlatNode& node, 
     return std::nullopt;
   }
   if (node.opset == 0) throw fail(E::bad_opset, "the model does not import the operator set of {}", source.op_type);
-  const size_t before = graph_.nodes().size();
+  const size_t before = appended();
   limited_.clear();
   try {
     for (const Value* operand : operands(node.proto))
       if (operand && operand->type.dtype == DType::string && is_declared(source.op_type))
         throw fail(E::unsupported_dtype, "operator {} on strings is not supported", source.op_type);
-    NodeImport import(graph_, node.proto, node.opset, operands(node.proto), source, tensors_, options_.fold_shapes,
-                      options_.limits);
-    auto results = import_known(import);
+    auto results = import_node(node, source);
     if (!results && source.op_type == "If") reason = "its condition is computed by the run";
     if (const auto why = why_refused(source.op_type); !results && reason.empty() && !why.empty())
       reason = fmt::format("{} {}", source.op_type, why);
@@ -253,11 +289,23 @@ std::optional<std::vector<Value*>> ModelReader::try_known(const FlatNode& node, 
   } catch (const Error& error) {
     const bool sized = needs_sizes(error);
     if (!is_unsupported(error) && !sized) throw;
-    while (graph_.nodes().size() > before) graph_.erase(graph_.nodes().back());  // begun and given up
+    give_up(before);
     reason = error.diagnostic().message + (sized ? kGivenSizes : "");
     if (!sized && !error.diagnostic().hint.empty()) reason += ": " + error.diagnostic().hint;
     if (!limited_.empty()) reason += "; " + limited_;
     return std::nullopt;
+  }
+}
+
+/// Nodes but for read_sizes, which may be put before nodes that were there already.
+size_t ModelReader::appended() const { return graph_.nodes().size() - sizes_read_; }
+
+/// Removes what was begun and given up.
+void ModelReader::give_up(size_t before) {
+  while (appended() > before) {
+    Node* last = graph_.nodes().back();
+    if (last->is("read_sizes")) --sizes_read_;
+    graph_.erase(last);
   }
 }
 

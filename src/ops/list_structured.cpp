@@ -1,5 +1,7 @@
 // Operators with structure: contractions, windows, reductions, movement of elements.
 #include "ops/arg_reduce.hpp"
+#include "ops/choose.hpp"
+#include "ops/compress.hpp"
 #include "ops/concat.hpp"
 #include "ops/conv.hpp"
 #include "ops/conv_transpose.hpp"
@@ -21,6 +23,7 @@
 #include "ops/pad.hpp"
 #include "ops/pool.hpp"
 #include "ops/quantize.hpp"
+#include "ops/read_sizes.hpp"
 #include "ops/recurrent.hpp"
 #include "ops/reduce.hpp"
 #include "ops/resize.hpp"
@@ -32,6 +35,7 @@
 #include "ops/tile.hpp"
 #include "ops/top_k.hpp"
 #include "ops/trilu.hpp"
+#include "ops/unique.hpp"
 
 namespace opfuse {
 namespace {
@@ -53,6 +57,7 @@ void register_structured(OpRegistry& registry) {
   add<ArgMax, ArgMin, TopK, CumSum, CumProd>(registry);
   add<Concat, Split, Slice, Pad, Tile, Trilu, DepthToSpace, SpaceToDepth, Resize, GridSample>(registry);
   add<Gather, GatherElements, GatherND, ScatterElements, ScatterND, OneHot, NonZero, NonMaxSuppression>(registry);
+  add<Choose, Compress, Unique, ReadSizes>(registry);
   add<QuantizeLinear, DequantizeLinear>(registry);
   add<Rnn, Gru, Lstm>(registry);
 }

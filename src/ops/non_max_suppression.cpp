@@ -9,6 +9,7 @@
 
 #include "base/fail.hpp"
 #include "ops/checks.hpp"
+#include "ops/defined_size.hpp"
 
 namespace opfuse {
 namespace {
@@ -63,8 +64,11 @@ std::vector<TensorType> NonMaxSuppression::infer(const Attrs& a, const Inference
   unify(boxes[2], Dim(4), "the coordinates of a box");
   std::vector<const Tensor*> constants(in.inputs(), nullptr);
   for (size_t i = 0; i < in.inputs(); ++i) {
-    if (in.has(i) && !in.constant(i)) return unranked(in, DType::i64);
     constants[i] = in.has(i) ? in.constant(i) : nullptr;
+    if (!in.has(i) || constants[i]) continue;
+    const auto stay = defined_size(a.defines, 0);
+    if (!stay) return unranked(in, DType::i64);
+    return {{DType::i64, Shape{*stay, 3}}};
   }
   return {reference(a, constants, Precision::typed)[0].type()};
 }

@@ -9,8 +9,11 @@ namespace opfuse {
 /// score_threshold. The result has a row (batch, class, box) per box that stays: how many depends on the data.
 struct NonMaxSuppression {
   struct Attrs {
-    bool center_point_box = false;  ///< boxes are (x, y, width, height), not two corners (y, x, y, x)
-    static void each(auto& s, auto&& field) { field("center_point_box", s.center_point_box); }
+    bool center_point_box = false;     ///< boxes are (x, y, width, height), not two corners (y, x, y, x)
+    std::vector<std::string> defines;  ///< how many stay
+    static void each(auto& s, auto&& field) {
+      field("center_point_box", s.center_point_box), field("defines", s.defines);
+    }
   };
   static OpSpec spec();
   static std::vector<TensorType> infer(const Attrs& attrs, const Inference& in);

@@ -1,8 +1,9 @@
-// NonZero: the one operator here whose result shape depends on values.
+// NonZero: the result's shape depends on values.
 #include "ops/non_zero.hpp"
 
 #include "base/fail.hpp"
 #include "ops/checks.hpp"
+#include "ops/defined_size.hpp"
 
 namespace opfuse {
 namespace {
@@ -25,9 +26,14 @@ OpSpec NonZero::spec() {
           .doc = "Coordinates of the non-zero elements."};
 }
 
-std::vector<TensorType> NonZero::infer(const Attrs&, const Inference& in) {
+std::vector<TensorType> NonZero::infer(const Attrs& a, const Inference& in) {
   const Tensor* x = in.constant(0);
-  if (!x || !in.shape(0).ranked) return unranked(in, DType::i64);
+  if (!in.shape(0).ranked) return unranked(in, DType::i64);
+  if (!x) {
+    const auto count = defined_size(a.defines, 0);
+    if (!count) return unranked(in, DType::i64);
+    return {{DType::i64, Shape{static_cast<int64_t>(in.shape(0).rank()), *count}}};
+  }
   return {{DType::i64, Shape{static_cast<int64_t>(x->rank()), static_cast<int64_t>(positions(*x).size())}}};
 }
 

@@ -1,4 +1,5 @@
-// Coordinates of the non-zero elements, [rank, count], in row-major order. The count is known only for constants.
+// Coordinates of the non-zero elements, [rank, count], in row-major order. The count is known for constants; of data it
+// is the symbol in `defines`, which a run gives its value (ir/defined_symbols.hpp).
 #pragma once
 
 #include "ops/declare.hpp"
@@ -7,7 +8,8 @@ namespace opfuse {
 
 struct NonZero {
   struct Attrs {
-    static void each(auto&, auto&&) {}
+    std::vector<std::string> defines;  ///< the count
+    static void each(auto& s, auto&& field) { field("defines", s.defines); }
   };
   static OpSpec spec();
   static std::vector<TensorType> infer(const Attrs& attrs, const Inference& in);

@@ -4,16 +4,21 @@
 #include "program/build.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 
 #include "base/fail.hpp"
+#include "ir/defined_symbols.hpp"
 #include "ir/for_parts.hpp"
 #include "ir/placed.hpp"
+#include "ops/routines.hpp"
 #include "program/assign_layouts.hpp"
 #include "program/in_place.hpp"
 #include "program/layout_facts.hpp"
+#include "program/levels.hpp"
+#include "program/routine_launches.hpp"
 
 namespace opfuse {
 namespace {
@@ -44,7 +49,7 @@ class Builder {
       : target_(target), options_(options), work_(make_work_list(graph, options)) {}
 
   Program run() {
-    const std::set<std::string> symbols = work_.graph.symbols();
+    const std::set<std::string> symbols = all_symbols(work_.graph);
     program_.symbols.assign(symbols.begin(), symbols.end());
     program_.notes = work_.notes;
     make_buffers();
@@ -81,6 +86,7 @@ class Builder {
   int entered_ = 0;                                 ///< the first launch of the body that is being emitted
   std::set<int> moving_;                            ///< boxes of its first part
   bool in_body_ = false;
+  Levels levels_;                                            ///< of the launches so far
   std::map<std::pair<int, std::string>, int> input_copies_;  ///< by buffer and layout
 
   Buffer& buffer(int index) { return program_.buffers[static_cast<size_t>(index)]; }
@@ -347,6 +353,11 @@ class Builder {
     for (const Value* value : node.outputs) added.buffers.push_back(find(value));
     added.reference = true;
     if (node.op == placed_op()) added.pattern = node.pattern;  // the device, or a copy
+    const std::optional<RoutineCall> call = routine_of(node);
+    if (call) added.schedule = schedule_of(*call, node.outputs.size());
+    levels_.add(added);
+    if (call)
+      program_.notes.push_back(fmt::format("{}: known when {} has run", fmt::join(call->defines, ", "), added.name));
     program_.launches.push_back(std::move(added));
   }
 
@@ -375,6 +386,7 @@ class Builder {
       return true;
     }
     // A graph output: what was to be reshaped is computed in the caller's array instead.
+    if (!is_there_for(to, root, {})) return false;
     if (buffer(root).kind != BufferKind::intermediate || !in_order) return false;
     if (!stores_row_major(buffer(root).layout, buffer(root).type.shape)) return false;
     buffer(root).view_of = to;
@@ -428,6 +440,12 @@ class Builder {
     return false;
   }
 
+  /// Whether the memory of `whole`, and the place in it, is known when `part` is computed.
+  bool is_there_for(int whole, int part, const std::vector<Dim>& offset) {
+    const int level = levels_.of(buffer(part).type.shape.dims);
+    return levels_.of(buffer(whole).type.shape.dims) <= level && levels_.of(offset) <= level;
+  }
+
   /// Operands computed by launches become parts of the result; others are copied into their part.
   void emit_concat(const WorkItem& item) {
     const Node& node = *item.node;
@@ -440,7 +458,8 @@ class Builder {
       const int part = find(value);
       const bool view = part >= 0 && buffer(part).kind == BufferKind::intermediate && buffer(part).view_of < 0 &&
                         buffer(part).layout == buffer(whole).layout && !has_reshaped_views(part) &&
-                        reshape_root(whole) != part && !(node.op == for_parts_op() && has_rows_cut(part));
+                        reshape_root(whole) != part && is_there_for(whole, part, item.offsets[i]) &&
+                        !(node.op == for_parts_op() && has_rows_cut(part));
       if (view) {
         buffer(part).view_of = whole;
         buffer(part).view_offset = item.offsets[i];

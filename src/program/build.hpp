@@ -24,6 +24,7 @@ struct BuildOptions {
   bool in_place = true;
   bool stretches = false;  ///< open dimensions that may be 1 beside others are read as such (lower_group)
   bool loops = true;       ///< the runtime of the target runs loops of launches
+  bool routines = true;    ///< ... and routines, whose results have sizes that they find (program/levels.hpp)
 
   std::function<std::optional<std::string>(const Region&)> cannot_generate;
   /// The smaller groups that a fused node becomes when it is not a single kernel: its body with fused nodes inside.

@@ -6,7 +6,8 @@
 //
 // Symbolic sizes: when every symbolic size is a constant multiple of one symbol (an unbound batch), the
 // multiples are planned like constants and scaled; other symbolic sizes share a place only with equal
-// sizes that live at other times. Constant sizes lie before symbolic ones.
+// sizes that live at other times. Constant sizes lie before symbolic ones. Each level of sizes that a run finds has an
+// arena of its own (levels.hpp).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 
 #include "base/fail.hpp"
 #include "program/hot_places.hpp"
+#include "program/levels.hpp"
 
 namespace opfuse {
 
@@ -145,36 +147,41 @@ std::optional<int64_t> multiple_of(const Dim& size, const Dim& symbol) {
 class Planner {
  public:
   Planner(Program& program, int64_t most_comparisons)
-      : program_(program), lives_(lifetimes(program)), most_comparisons_(most_comparisons) {}
+      : program_(program), lives_(lifetimes(program)), levels_(program), most_comparisons_(most_comparisons) {}
 
   void run() {
-    std::vector<int> fixed, symbolic;
     program_.intermediate_bytes = 0;
+    program_.arena_bytes = run(0);
+    for (int level = 1; level <= levels_.count(); ++level) run(level);
+  }
+
+ private:
+  Program& program_;
+  std::vector<Lifetime> lives_;
+  Levels levels_;
+  int64_t most_comparisons_;
+
+  /// Places what is in that level's arena; its bytes.
+  Dim run(int level) {
+    std::vector<int> fixed, symbolic;
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
       const Buffer& buffer = program_.buffers[i];
       if (buffer.kind != BufferKind::intermediate || buffer.view_of >= 0 || lives_[i].first < 0) continue;
       const Dim bytes = bytes_of(buffer);
+      if (levels_.of(bytes) != level) continue;
       program_.intermediate_bytes = program_.intermediate_bytes + bytes;
       (bytes.is_constant() ? fixed : symbolic).push_back(static_cast<int>(i));
     }
-    program_.arena_bytes = place_scaled(fixed, Dim(1), Dim(0));
-    if (symbolic.empty()) return;
+    const Dim arena = place_scaled(fixed, Dim(1), Dim(0));
+    if (symbolic.empty()) return arena;
     std::set<std::string> symbols;
     for (int buffer : symbolic) bytes_of(program_.buffers[static_cast<size_t>(buffer)]).collect_symbols(symbols);
     const Dim symbol = Dim::symbol(*symbols.begin());
     const bool one = symbols.size() == 1 && std::all_of(symbolic.begin(), symbolic.end(), [&](int b) {
                        return multiple_of(bytes_of(program_.buffers[static_cast<size_t>(b)]), symbol).has_value();
                      });
-    if (one)
-      program_.arena_bytes = place_scaled(symbolic, symbol, program_.arena_bytes);
-    else
-      place_equal_sizes(symbolic);
+    return one ? place_scaled(symbolic, symbol, arena) : place_equal_sizes(symbolic, arena);
   }
-
- private:
-  Program& program_;
-  std::vector<Lifetime> lives_;
-  int64_t most_comparisons_;
 
   /// The limit kept orders out that may have needed less.
   void note_limit(const Placed& placed, size_t buffers) {
@@ -202,7 +209,7 @@ class Planner {
   }
 
   /// A place for each size expression and each set of buffers that are alive together.
-  void place_equal_sizes(const std::vector<int>& buffers) {
+  Dim place_equal_sizes(const std::vector<int>& buffers, Dim arena) {
     struct Place {
       Dim bytes, offset;
       std::vector<Lifetime> taken;
@@ -217,13 +224,14 @@ class Planner {
                std::none_of(p.taken.begin(), p.taken.end(), [&](const Lifetime& l) { return overlap(l, life); });
       });
       if (free == places.end()) {
-        places.push_back({bytes, program_.arena_bytes, {}});
+        places.push_back({bytes, arena, {}});
         free = places.end() - 1;
-        program_.arena_bytes = program_.arena_bytes + ceil_div(bytes, Dim(kAlignment)) * Dim(kAlignment);
+        arena = arena + ceil_div(bytes, Dim(kAlignment)) * Dim(kAlignment);
       }
       free->taken.push_back(life);
       buffer.arena_offset = free->offset;
     }
+    return arena;
   }
 };
 

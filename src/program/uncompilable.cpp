@@ -12,6 +12,7 @@
 #include "base/fail.hpp"
 #include "base/limits.hpp"
 #include "ir/body.hpp"
+#include "ir/defined_symbols.hpp"
 #include "ir/dim_values.hpp"
 #include "ir/located.hpp"
 #include "ir/value_name.hpp"
@@ -20,6 +21,8 @@ namespace opfuse {
 namespace {
 
 constexpr const char* kAllowReference = "--allow-reference runs it in the interpreter, which is slow";
+constexpr const char* kFound =
+    "how many there are depends on the data, which runs on cpu targets: compile for one, or end the model before it";
 constexpr const char* kOnHost = "end the model before it and do this step on the host";
 
 struct Remedy {
@@ -28,14 +31,16 @@ struct Remedy {
 
 constexpr Remedy kRemedies[] = {
     {"If",
-     "an If whose condition is a constant is read as its branch: export with fixed sizes, or only the branch taken"},
+     "branches that give tensors of one type and rank are both computed; of others export only the branch taken, or "
+     "fix "
+     "what decides with --dim"},
     {"Loop",
      "a Loop whose number of trips and condition fold is unrolled: fix sizes with --dim, or export it unrolled"},
     {"Scan", "a Scan over a fixed number of steps is unrolled: fix sizes with --dim, or export it unrolled"},
-    {"NonMaxSuppression", "end the model at its boxes and scores, and suppress on the host"},
-    {"NonZero", "how many there are depends on the data: replace it by Where or a mask, or end the model before it"},
-    {"Unique", "how many there are depends on the data: end the model before it"},
-    {"Compress", "how many are kept depends on the data: replace it by Where or a mask, or end the model before it"},
+    {"NonMaxSuppression", kFound},
+    {"NonZero", kFound},
+    {"Unique", kFound},
+    {"Compress", kFound},
     {"StringNormalizer", kOnHost},
     {"StringConcat", kOnHost},
     {"StringSplit", kOnHost},
@@ -177,7 +182,7 @@ std::string_view remedy_for(std::string_view onnx_op) {
 
 bool runs_in_interpreter(const Node& node, const Graph& graph) {
   if (!node.op->reference) return false;
-  const std::set<std::string> symbols = graph.symbols();
+  const std::set<std::string> symbols = all_symbols(graph);
   const auto has_place = [&](const Value* v) {
     return v == nullptr || v->is_constant() || has_memory(v->type, symbols);
   };

@@ -5,6 +5,7 @@
 #include "base/fail.hpp"
 #include "program/body.hpp"
 #include "program/layout_facts.hpp"
+#include "program/levels.hpp"
 #include "program/lifetimes.hpp"
 
 namespace opfuse {
@@ -12,7 +13,7 @@ namespace {
 
 class Verifier {
  public:
-  explicit Verifier(const Program& program) : program_(program) {}
+  explicit Verifier(const Program& program) : program_(program), levels_(program) {}
 
   std::vector<std::string> problems() {
     for (size_t i = 0; i < program_.buffers.size(); ++i) check_buffer(i);
@@ -23,7 +24,11 @@ class Verifier {
       const BufferKind kind = program_.buffers[i].kind;
       written[i] = kind == BufferKind::input || kind == BufferKind::constant;
     }
-    for (const Launch& launch : program_.launches) check_launch(launch, written);
+    for (const Launch& launch : program_.launches) {
+      check_launch(launch, written);
+      found_sizes_.add(launch);
+      check_levels(launch);
+    }
     for (int output : program_.outputs) require(written[root(output)], "output buffer {} is never written", output);
     check_bodies();
     check_memory();
@@ -34,6 +39,7 @@ class Verifier {
   const Program& program_;
   std::vector<std::string> found_;
   std::vector<int> roots_;
+  Levels levels_, found_sizes_;  ///< of the whole program, of the launches so far
 
   size_t root(int buffer) const { return static_cast<size_t>(roots_[static_cast<size_t>(buffer)]); }
 
@@ -96,6 +102,19 @@ class Verifier {
       if (launch.region.params[i].role == ParamRole::output) written[root(launch.buffers[i])] = 1;
   }
 
+  /// Memory is there, and sizes are known, when a launch needs them.
+  void check_levels(const Launch& launch) {
+    if (levels_.count() == 0) return;
+    for (const int buffer : launch.buffers) {
+      if (!exists(buffer)) continue;
+      const Buffer& own = program_.buffers[static_cast<size_t>(buffer)];
+      const int level = std::max({levels_.of(program_.buffers[root(buffer)]), levels_.of(own.type.shape.dims),
+                                  levels_.of(origin_in_root(program_, buffer))});
+      require(level <= found_sizes_.count(), "launch {} uses buffer {}, whose size is found later", launch.name,
+              buffer);
+    }
+  }
+
   /// Rows of the first axis that lie behind the first one of a box, in what it is cut from.
   Dim rows_from(int box) const {
     const Buffer* buffer = &program_.buffers[static_cast<size_t>(box)];
@@ -144,12 +163,12 @@ class Verifier {
       size_t buffer;
       int64_t from, to;
     };
-    std::vector<Span> spans;
+    std::vector<Span> spans;  // of the first arena; in others few offsets are constant
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
       const Buffer& buffer = program_.buffers[i];
       if (buffer.kind != BufferKind::intermediate || buffer.view_of >= 0 || lives[i].first < 0) continue;
       const Dim bytes = bytes_of(buffer);
-      if (!bytes.is_constant() || !buffer.arena_offset.is_constant()) continue;
+      if (!bytes.is_constant() || levels_.of(bytes) > 0 || !buffer.arena_offset.is_constant()) continue;
       spans.push_back({i, buffer.arena_offset.value(), buffer.arena_offset.value() + bytes.value()});
       require(buffer.arena_offset.value() % 64 == 0, "buffer {} is not aligned", i);
     }

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/fail.hpp"
+#include "ir/defined_symbols.hpp"
 #include "ir/for_parts.hpp"
 #include "ir/located.hpp"
 #include "ir/outline.hpp"
@@ -17,6 +18,7 @@
 #include "ops/concat.hpp"
 #include "ops/is_a.hpp"
 #include "ops/recurrent_steps.hpp"
+#include "ops/routines.hpp"
 #include "ops/slice.hpp"
 #include "ops/split.hpp"
 #include "program/uncompilable.hpp"
@@ -160,7 +162,10 @@ class Worker {
   Worker(const Graph& graph, const BuildOptions& options) : options_(options) {
     list_.graph = graph.clone();
     unroll_parts(list_.graph, options.loops && options.views);
-    for (Value* output : list_.graph.outputs()) needed_.insert(output);
+    for (Value* output : list_.graph.outputs()) {
+      needed_.insert(output);
+      need_sizes(output->type.shape);
+    }
   }
 
   WorkList run() {
@@ -177,8 +182,9 @@ class Worker {
  private:
   const BuildOptions& options_;
   WorkList list_;
-  std::set<const Value*> needed_;  ///< looked up only
-  std::vector<Missing> missing_;   ///< without a kernel, and not run by the interpreter
+  std::set<const Value*> needed_;       ///< looked up only
+  std::set<std::string> needed_sizes_;  ///< symbols of values and launches: what gives them runs though nobody reads it
+  std::vector<Missing> missing_;        ///< without a kernel, and not run by the interpreter
 
   void walk() {
     walk(0, list_.graph.nodes().size());
@@ -191,9 +197,11 @@ class Worker {
   void walk(size_t begin, size_t end) {
     for (size_t at = end; at-- > begin;) {
       Node* node = list_.graph.nodes()[at];
-      if (std::none_of(node->outputs.begin(), node->outputs.end(), [&](Value* v) { return needed_.contains(v); }))
+      if (std::none_of(node->outputs.begin(), node->outputs.end(), [&](Value* v) { return needed_.contains(v); }) &&
+          !gives_size(*node))
         continue;
       const size_t before = list_.graph.nodes().size();
+      need_sizes_of(*node);
       if (node->op == for_parts_op())
         visit_loop(node, at);
       else if (!visit(node))
@@ -252,6 +260,20 @@ class Worker {
     loop->body.reset();
   }
 
+  bool gives_size(const Node& node) const {
+    const std::vector<std::string> defined = defined_symbols(node);
+    return std::any_of(defined.begin(), defined.end(),
+                       [&](const std::string& symbol) { return needed_sizes_.contains(symbol); });
+  }
+  void need_sizes(const Shape& shape) {
+    for (const Dim& dim : shape.dims) dim.collect_symbols(needed_sizes_);
+  }
+  void need_sizes_of(const Node& node) {
+    for (const auto* values : {&node.inputs, &node.outputs})
+      for (const Value* value : *values)
+        if (value) need_sizes(value->type.shape);
+  }
+
   void need(const Value* value) {
     if (value != nullptr && !value->is_constant()) needed_.insert(value);
   }
@@ -260,6 +282,16 @@ class Worker {
   bool visit(Node* node) {
     if (node->op == placed_op()) {
       list_.items.push_back({WorkKind::reference, node});
+      for (const Value* input : node->inputs) need(input);
+      return true;
+    }
+    if (routine_of(*node)) {
+      if (!options_.routines) {
+        missing_.push_back(
+            {node, {"no_routine", "its sizes are known when it has run, which this target cannot wait for", {}}});
+      } else {
+        list_.items.push_back({WorkKind::reference, node});
+      }
       for (const Value* input : node->inputs) need(input);
       return true;
     }
@@ -291,9 +323,11 @@ class Worker {
     }
     WorkItem item{WorkKind::launch, node, std::move(std::get<std::vector<LoweredGroup>>(result))};
     std::erase_if(item.groups, [&](const LoweredGroup& group) { return !wanted(group); });
-    for (const LoweredGroup& group : item.groups)
+    for (const LoweredGroup& group : item.groups) {
+      needed_sizes_.merge(group.region.symbols());
       for (size_t i = 0; i < group.operands.size(); ++i)
         if (group.region.params[i].role == ParamRole::input) need(group.operands[i].value);
+    }
     list_.items.push_back(std::move(item));
     return true;
   }

@@ -2,8 +2,10 @@
 #include "proof/compare.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/fail.hpp"
+#include "interp/found_sizes.hpp"
 #include "ir/value_name.hpp"
 #include "proof/conditioning.hpp"
 #include "proof/graph_of_launches.hpp"
@@ -35,7 +37,7 @@ const GroupComparison* Comparison::worst() const {
 std::vector<GroupComparison> compare_groups(const Graph& graph, const Program& program, const Executable& executable,
                                             const std::vector<Tensor>& inputs, const CompareOptions& options) {
   const Graph of_launches = graph_of_launches(graph);
-  return GroupProver(of_launches, program, executable, bind_symbols(graph, inputs), options).run(inputs);
+  return GroupProver(of_launches, program, executable, all_sizes(graph, inputs), options).run(inputs);
 }
 
 std::vector<Tensor> run_executable(const Executable& executable, const std::vector<Tensor>& inputs,
@@ -65,6 +67,12 @@ static void measure_change(const Executable& executable, const std::vector<Tenso
     if (other[i].sizes() == got[i].sizes()) outputs[i].change = difference(other[i], got[i]).relative();
 }
 
+/// Of another size, which data decided otherwise (a score beside a threshold): as far as can be.
+static Difference distance(const Tensor& got, const Tensor& want) {
+  if (got.sizes() == want.sizes()) return difference(got, want);
+  return {.max_abs = std::numeric_limits<double>::infinity(), .max_reference = 1};
+}
+
 std::vector<OutputComparison> compare_outputs(const Graph& graph, const Executable& executable,
                                               const std::vector<Tensor>& inputs,
                                               const std::vector<Tensor>& other_inputs, const CompareOptions& options) {
@@ -73,7 +81,7 @@ std::vector<OutputComparison> compare_outputs(const Graph& graph, const Executab
   const std::vector<Tensor> got = run_executable(executable, inputs, {.threads = options.threads});
   std::vector<OutputComparison> results;
   for (size_t i = 0; i < want.size(); ++i) {
-    OutputComparison result{executable.outputs()[i].name, difference(got[i], want[i])};
+    OutputComparison result{executable.outputs()[i].name, distance(got[i], want[i])};
     result.ok = result.difference.relative() <=
                 tolerance_of(want[i].dtype(), options.output_tolerance.value_or(kOutputTolerance));
     results.push_back(std::move(result));
@@ -117,7 +125,7 @@ Comparison compare_model(const Graph& model, const Graph& fused, const Program& 
                          const CompareOptions& options) {
   Comparison comparison;
   const Graph of_launches = graph_of_launches(fused);
-  GroupProver prover(of_launches, program, executable, bind_symbols(fused, inputs), options);
+  GroupProver prover(of_launches, program, executable, all_sizes(fused, inputs), options);
   comparison.groups = prover.run(inputs);
   comparison.outputs = compare_outputs(model, executable, inputs, other_inputs, options);
   if (options.progress) options.progress("measure conditioning", 0, 0);

@@ -17,6 +17,7 @@
 #include "ir/for_parts.hpp"
 #include "ir/value_name.hpp"
 #include "program/body.hpp"
+#include "program/routine_launches.hpp"
 #include "proof/exact_inputs.hpp"
 #include "proof/requantised.hpp"
 
@@ -260,6 +261,7 @@ GroupComparison GroupProver::prove(size_t index, const Image& image) {
   result.name = launch.name, result.pattern = launch.pattern, result.sources = launch.sources;
   result.ok = true;
   if (launch.reference && !launch.pattern.empty()) prove_placed(index, result);
+  if (is_routine(launch)) prove_routine(index, result);
   if (launch.reference) return result;  // the interpreter itself
   if (const Body* loop = steps_of(runner_.program(), index)) {
     if (!loops_.contains(index)) prove_steps(*loop);

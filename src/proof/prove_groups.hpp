@@ -52,6 +52,7 @@ class GroupProver {
   GroupComparison prove(size_t index, const Image& image);
   void prove_real(const Launches& together, const Image& image, GroupComparison& result);
   void prove_placed(size_t index, GroupComparison& result);  ///< a launch of a plug-in
+  void prove_routine(size_t index, GroupComparison& result);
   void prove_steps(const Body& loop);
   std::vector<Tensor> step_results(const Body& loop, const LoopRun& run);
   LoopRun run_drawn_steps(const Body& loop);

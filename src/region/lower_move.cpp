@@ -72,10 +72,10 @@ Dim slice_start(const Node& node, const Dim& size, const Dim& start, const Dim& 
 }
 IndexMap slice_map(Lowering& lowering, const Node& node) {
   const Slice::Attrs& attrs = node.as<Slice>();
-  const bool operands = node.input(1) != nullptr;
-  const auto starts =
-      operands ? lowering.positions_of(node, 1) : std::vector<Dim>(attrs.starts.begin(), attrs.starts.end());
-  const auto ends = operands ? lowering.positions_of(node, 2) : std::vector<Dim>(attrs.ends.begin(), attrs.ends.end());
+  const auto positions = [&](size_t input, const std::vector<int64_t>& given) {
+    return node.input(input) ? lowering.positions_of(node, input) : std::vector<Dim>(given.begin(), given.end());
+  };
+  const std::vector<Dim> starts = positions(1, attrs.starts), ends = positions(2, attrs.ends);
   const auto axes = node.input(3) != nullptr ? lowering.integers_of(node, 3) : attrs.axes;
   const auto steps = node.input(4) != nullptr ? lowering.integers_of(node, 4) : std::vector<int64_t>{};
   const Shape& x = shape_in(node);

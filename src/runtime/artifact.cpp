@@ -15,6 +15,7 @@
 #include "runtime/artifact_json.hpp"
 #include "runtime/json_fields.hpp"
 #include "runtime/require_features.hpp"
+#include "runtime/routine_launch.hpp"
 #include "runtime/sections.hpp"
 
 namespace opfuse {
@@ -23,6 +24,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int kFormatWithoutSections = 4;
+constexpr int kWithoutRoutines = 2;  ///< version of program and variants that earlier releases read
 
 std::span<const uint8_t> span_of(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
@@ -167,8 +169,9 @@ void save_artifact(const Artifact& loaded, const std::string& path) {
   const std::string model = text_of(model_json(artifact)), program = text_of(program_json(artifact)),
                     variants = text_of(variants_json(artifact.variants)), notes = text_of(json(artifact.notes));
   SectionFile file{kArtifactFormat, kCodegenVersion, artifact.producer, {}, {}};
-  file.sections = {{"model", span_of(model)}, {"program", span_of(program)}};
-  if (!artifact.variants.empty()) file.sections.push_back({"variants", span_of(variants)});
+  const int version = routines_in(artifact) == 0 ? kWithoutRoutines : 0;
+  file.sections = {{"model", span_of(model)}, {"program", span_of(program), version}};
+  if (!artifact.variants.empty()) file.sections.push_back({"variants", span_of(variants), version});
   if (!artifact.notes.empty()) file.sections.push_back({"notes", span_of(notes)});
   if (!artifact.plan_json.empty()) file.sections.push_back({"plan", span_of(artifact.plan_json)});
   file.sections.push_back({code_section(artifact), code});

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "routine/routine_call.hpp"
 #include "tensor/dim_rule.hpp"
 #include "tensor/layout.hpp"
 #include "tensor/tensor.hpp"
@@ -29,7 +30,7 @@ enum class Storage { input, output, constant, arena };
 
 struct ArtifactBuffer {
   Storage storage = Storage::arena;
-  int root = -1;   ///< index into inputs / outputs (storage input/output)
+  int root = -1;   ///< index into inputs / outputs (storage input/output); arena: level, of -1 and 0 the first
   Dim offset = 0;  ///< bytes: into the constants blob, the arena, or the caller's array
   Dim bytes = 0;
   std::string name;
@@ -68,6 +69,13 @@ struct PlacedLaunch {
   std::vector<PlacedValue> values{};   ///< by the launch's buffers
 };
 
+/// A launch of a routine (routine/routine.hpp): it finds the sizes of its results, which gives symbols their values.
+struct RoutineLaunch {
+  RoutineCall call{};                 ///< no name: there is none
+  int inputs = 0;                     ///< so many of the launch's buffers are operands, those behind results
+  std::vector<PlacedValue> values{};  ///< by the launch's buffers
+};
+
 struct ArtifactLaunch {
   std::string name;    ///< readable instance name
   std::string symbol;  ///< kernel symbol
@@ -89,6 +97,8 @@ struct ArtifactLaunch {
   };
   std::vector<Step> steps{};
   PlacedLaunch placed{};
+  RoutineLaunch routine{};
+  bool is_routine() const { return !routine.call.name.empty(); }
   HostFunction host{};  ///< instead of a kernel; but of a device's launches, which a loaded file gets anew, never saved
 };
 

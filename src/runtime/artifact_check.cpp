@@ -9,7 +9,9 @@
 
 #include "base/fail.hpp"
 #include "runtime/artifact_devices.hpp"
+#include "runtime/artifact_json.hpp"
 #include "runtime/check_devices.hpp"
+#include "runtime/routine_launch.hpp"
 #include "runtime/tensor_map_json.hpp"
 
 namespace opfuse {
@@ -61,6 +63,7 @@ json contract_json(const ArtifactProgram& p) {
                         d.code_bytes, d.registers, d.shared_bytes, d.launch_shared.text(), d.launch_shared_most});
     if (!d.maps.empty()) launches.push_back(tensor_maps_json(d.maps));
     if (l.placed.kind != PlacedLaunch::Kind::none) launches.push_back(placed_contract(l.placed));
+    if (l.is_routine()) launches.push_back(routine_json(l.routine));
   }
   json steps = json::array(), bodies = json::array();
   for (const ArtifactLaunch& l : p.launches)
@@ -77,7 +80,8 @@ json contract_json(const std::vector<ArtifactTensor>& tensors) {
   return list;
 }
 
-void check_buffer(const Artifact& a, const ArtifactBuffer& b) {
+void check_buffer(const Artifact& a, const ArtifactProgram& program, const ArtifactBuffer& b) {
+  if (b.storage == Storage::arena) consistent(b.root >= -1 && b.root <= routines_in(program), "buffers");
   if (b.storage == Storage::input) consistent(b.root >= 0 && b.root < static_cast<int>(a.inputs.size()), "buffers");
   if (b.storage == Storage::output) consistent(b.root >= 0 && b.root < static_cast<int>(a.outputs.size()), "buffers");
   if (b.storage != Storage::constant || !b.offset.is_constant() || !b.bytes.is_constant()) return;
@@ -149,7 +153,7 @@ void check_symbols(const Artifact& a, const ArtifactProgram& program) {
     for (const TensorMap& map : l.device.maps)
       for (const auto* dims : {&map.sizes, &map.strides})
         for (const Dim& d : *dims) uses({&d});
-  const std::set<std::string> known = bound_symbols(a);
+  const std::set<std::string> known = known_symbols(a, program);
   used.insert(program.symbols.begin(), program.symbols.end());
   consistent(std::includes(known.begin(), known.end(), used.begin(), used.end()), "dimensions");
 }
@@ -158,7 +162,8 @@ void check_symbols(const Artifact& a, const ArtifactProgram& program) {
 bool may_fit(const ArtifactProgram& program, const ArtifactBuffer& b) {
   if (b.offset.is_constant() && b.offset.value() < 0) return false;
   if (b.bytes.is_constant() && b.bytes.value() <= 0) return b.bytes.value() == 0;  // of nothing, anywhere
-  if (b.storage != Storage::arena || !b.offset.is_constant() || !program.arena_bytes.is_constant()) return true;
+  if (b.storage != Storage::arena || b.root > 0 || !b.offset.is_constant() || !program.arena_bytes.is_constant())
+    return true;
   const int64_t arena = program.arena_bytes.value(), offset = b.offset.value();
   return offset <= arena && (!b.bytes.is_constant() || b.bytes.value() <= arena - offset);
 }
@@ -171,13 +176,18 @@ void check_program(const Artifact& a, const ArtifactProgram& program) {
       check_placed(a, program, l);
       continue;
     }
+    if (l.is_routine()) {
+      for (int b : l.buffers) consistent(b >= -1 && b < buffers, "launch buffers");
+      check_routine(a, program, l);
+      continue;
+    }
     consistent(l.code_offset < a.code.size() && l.scratch_bytes >= 0, "launches");
     consistent((l.device.block > 0) == a.on_device() && l.device.code_bytes <= a.code.size() - l.code_offset,
                "launches");
     for (int b : l.buffers) consistent(b >= 0 && b < buffers, "launch buffers");
   }
   for (const ArtifactBuffer& b : program.buffers) {
-    check_buffer(a, b);
+    check_buffer(a, program, b);
     consistent(may_fit(program, b), "buffers");
   }
   check_symbols(a, program);
@@ -200,7 +210,7 @@ void check_variant(const Artifact& a, const ArtifactVariant& variant) {
 
 void check_artifact(const Artifact& a) {
   const int buffers = static_cast<int>(a.buffers.size());
-  const std::set<std::string> bound = bound_symbols(a);
+  const std::set<std::string> bound = known_symbols(a, a);
   std::set<std::string> read;  // that outputs need
   for (const auto* tensors : {&a.inputs, &a.outputs})
     for (const ArtifactTensor& t : *tensors)
@@ -250,7 +260,7 @@ namespace {
 
 void check_range(const ArtifactBuffer& b, int64_t offset, int64_t bytes, const RunMemory& memory) {
   const int64_t whole = whole_of(b, memory);
-  if (bytes == 0) return;  // a part of an empty value lies nowhere
+  if (bytes == 0 || whole == kLater) return;  // a part of an empty value lies nowhere
   if (offset < 0 || bytes < 0 || offset > whole || bytes > whole - offset)
     throw fail(E::bad_file, "buffer '{}' has {} bytes at {}, beyond the {} that there are", b.name, bytes, offset,
                whole)
@@ -262,10 +272,12 @@ void check_range(const ArtifactBuffer& b, int64_t offset, int64_t bytes, const R
 void check_slices(const ArtifactProgram& program, const ArtifactBody& body, const SymbolValues& sizes,
                   const RunMemory& memory, std::set<int>& slices) {
   if (!body.symbol.empty()) return;
+  if (!is_known(body.times, sizes)) return;
   const int64_t steps = body.times.evaluate(sizes);
   for (int64_t l = body.first; l < body.first + body.launches; ++l) {
     const ArtifactLaunch& launch = program.launches[static_cast<size_t>(l)];
     for (size_t i = 0; i < launch.steps.size(); ++i) {
+      if (!is_known(launch.steps[i].bytes, sizes)) continue;
       const int64_t step = launch.steps[i].bytes.evaluate(sizes);
       if (step == 0) continue;
       slices.insert(launch.buffers[i]);
@@ -281,12 +293,14 @@ void check_slices(const ArtifactProgram& program, const ArtifactBody& body, cons
 }  // namespace
 
 void check_ranges(const ArtifactProgram& program, const SymbolValues& sizes, const RunMemory& memory) {
+  const bool found = routines_in(program) > 0;
   std::set<int> slices;
   for (const ArtifactBody& body : program.bodies) check_slices(program, body, sizes, memory, slices);
   for (const ArtifactLaunch& launch : program.launches) check_placed_ranges(program, launch, sizes, memory);
   for (size_t i = 0; i < program.buffers.size(); ++i) {
     const ArtifactBuffer& b = program.buffers[i];
-    if (!slices.contains(static_cast<int>(i)))
+    const bool later = found && !(is_known(b.offset, sizes) && is_known(b.bytes, sizes));
+    if (!later && !slices.contains(static_cast<int>(i)))
       check_range(b, b.offset.evaluate(sizes), b.bytes.evaluate(sizes), memory);
   }
 }

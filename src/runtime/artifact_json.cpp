@@ -50,13 +50,28 @@ std::vector<ArtifactBuffer> buffers_of(const json& list) {
   return buffers;
 }
 
+json value_json(const PlacedValue& v) {
+  json strides = json::array();
+  for (const Dim& stride : v.strides) strides.push_back(dim_text(stride));
+  return {v.type.text(), v.layout.text(), strides};
+}
+
+PlacedValue value_of(const json& v) {
+  PlacedValue value{parse_type(listed(v, 3).at(0).get<std::string>()), Layout::parse(v.at(1).get<std::string>()), {}};
+  for (const json& stride : listed(v.at(2))) value.strides.push_back(dim_of(stride));
+  return value;
+}
+
+RoutineLaunch routine_of(const json& j) {
+  RoutineLaunch routine{
+      {listed(j, 5).at(0), wholes<int64_t>(j.at(1)), j.at(2).get<std::vector<std::string>>()}, whole<int>(j.at(3)), {}};
+  for (const json& v : listed(j.at(4))) routine.values.push_back(v.is_null() ? PlacedValue{} : value_of(v));
+  return routine;
+}
+
 json placed_json(const PlacedLaunch& placed) {
   json values = json::array();
-  for (const PlacedValue& v : placed.values) {
-    json strides = json::array();
-    for (const Dim& stride : v.strides) strides.push_back(dim_text(stride));
-    values.push_back({v.type.text(), v.layout.text(), strides});
-  }
+  for (const PlacedValue& v : placed.values) values.push_back(value_json(v));
   return {static_cast<int>(placed.kind), placed.device, placed.inputs, placed.piece, placed.symbols, values};
 }
 
@@ -69,11 +84,7 @@ PlacedLaunch placed_of(const json& j) {
                       j.at(3),
                       j.at(4).get<std::vector<std::string>>(),
                       {}};
-  for (const json& v : listed(j.at(5))) {
-    PlacedValue value{parse_type(listed(v, 3).at(0).get<std::string>()), Layout::parse(v.at(1).get<std::string>()), {}};
-    for (const json& stride : listed(v.at(2))) value.strides.push_back(dim_of(stride));
-    placed.values.push_back(std::move(value));
-  }
+  for (const json& v : listed(j.at(5))) placed.values.push_back(value_of(v));
   return placed;
 }
 
@@ -95,6 +106,7 @@ json launches_json(const std::vector<ArtifactLaunch>& launches) {
     if (l.products != ArtifactLaunch{}.products) list.back()["products"] = l.products;
     for (const ArtifactLaunch::Step& step : l.steps) list.back()["steps"].push_back({dim_text(step.bytes), step.first});
     if (l.placed.kind != PlacedLaunch::Kind::none) list.back()["placed"] = placed_json(l.placed);
+    if (l.is_routine()) list.back()["routine"] = routine_json(l.routine);
     if (const DeviceLaunch& d = l.device; d.block > 0)
       list.back()["device"] = {dim_text(d.grid),
                                d.block,
@@ -129,6 +141,7 @@ std::vector<ArtifactLaunch> launches_of(const json& list) {
     if (const auto steps = l.find("steps"); steps != l.end())
       for (const json& step : *steps) launch.steps.push_back({dim_of(listed(step, 2).at(0)), whole<int>(step.at(1))});
     if (const auto placed = l.find("placed"); placed != l.end()) launch.placed = placed_of(*placed);
+    if (const auto routine = l.find("routine"); routine != l.end()) launch.routine = routine_of(*routine);
     if (const auto d = l.find("device"); d != l.end())
       launch.device = {
           dim_of(listed(*d, 8).at(0)), whole<int>(d->at(1)),     whole<size_t>(d->at(2)), whole<int>(d->at(3)),
@@ -141,6 +154,12 @@ std::vector<ArtifactLaunch> launches_of(const json& list) {
 }
 
 }  // namespace
+
+json routine_json(const RoutineLaunch& routine) {
+  json values = json::array();
+  for (const PlacedValue& v : routine.values) values.push_back(v.type.dtype == DType::unknown ? json() : value_json(v));
+  return {routine.call.name, routine.call.settings, routine.call.defines, routine.inputs, values};
+}
 
 json program_json(const ArtifactProgram& p) {
   json program = {{"symbols", p.symbols},

@@ -10,6 +10,7 @@ namespace opfuse {
 nlohmann::json model_json(const Artifact& artifact);
 void read_model(const nlohmann::json& model, Artifact& artifact);
 
+nlohmann::json routine_json(const RoutineLaunch& routine);
 nlohmann::json program_json(const ArtifactProgram& program);
 void read_program(const nlohmann::json& header, ArtifactProgram& program);
 

@@ -4,7 +4,7 @@
 #include "plugin/plugin.hpp"
 #include "runtime/gpu_device.hpp"
 #include "runtime/placed_device.hpp"
-#include "tensor/strided_access.hpp"
+#include "runtime/placed_value.hpp"
 
 namespace opfuse {
 namespace {
@@ -36,24 +36,6 @@ class PluginDevice final : public PlacedDevice {
 
 uint64_t bytes_of(const TensorType& type, const SymbolValues& symbols) {
   return static_cast<uint64_t>(type.shape.elements().evaluate(symbols)) * byte_size(type.dtype);
-}
-
-/// Row-major without holes, at these sizes.
-bool is_plain(const PlacedValue& value, const SymbolValues& symbols) {
-  if (!value.layout.is_dense() || value.strides.size() != value.type.shape.rank()) return value.strides.empty();
-  int64_t step = 1;
-  for (size_t i = value.strides.size(); i-- > 0;) {
-    const int64_t extent = value.type.shape[i].evaluate(symbols);
-    if (extent != 1 && value.strides[i].evaluate(symbols) != step) return false;
-    step *= extent;
-  }
-  return true;
-}
-
-StridedAccess access_of(const PlacedValue& value, const SymbolValues& symbols) {
-  std::vector<int64_t> strides;
-  for (const Dim& stride : value.strides) strides.push_back(stride.evaluate(symbols));
-  return {value.layout, value.type.dtype, value.type.shape.evaluate(symbols), std::move(strides)};
 }
 
 using Session = std::shared_ptr<DeviceSession>;

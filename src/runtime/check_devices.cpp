@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
+#include "runtime/routine_launch.hpp"
 
 namespace opfuse {
 
@@ -19,11 +20,19 @@ std::set<std::string> bound_symbols(const Artifact& a) {
   return symbols;
 }
 
+std::set<std::string> known_symbols(const Artifact& a, const ArtifactProgram& program) {
+  std::set<std::string> symbols = bound_symbols(a);
+  for (const ArtifactLaunch& l : program.launches)
+    symbols.insert(l.routine.call.defines.begin(), l.routine.call.defines.end());
+  return symbols;
+}
+
 int64_t whole_of(const ArtifactBuffer& b, const RunMemory& memory) {
   const auto root = static_cast<size_t>(b.root);
   return b.storage == Storage::input      ? memory.inputs[root]
          : b.storage == Storage::output   ? memory.outputs[root]
          : b.storage == Storage::constant ? memory.constants
+         : b.root > 0                     ? memory.later_arenas[root - 1]
                                           : memory.arena;
 }
 
@@ -38,6 +47,36 @@ static bool is_layout_of(const Layout& layout, size_t rank) {
   return std::all_of(layout.blocks.begin(), layout.blocks.end(), [&](const Block& block) {
     return block.axis >= 0 && block.axis < static_cast<int>(rank) && block.factor > 0 && block.factor < 1 << 20;
   });
+}
+
+static bool is_value(const PlacedValue& value, std::set<std::string>& symbols) {
+  const size_t dims = value.layout.order.size() + value.layout.blocks.size();
+  for (const Dim& dim : value.type.shape.dims) dim.collect_symbols(symbols);
+  for (const Dim& stride : value.strides) stride.collect_symbols(symbols);
+  return value.type.shape.ranked && byte_size(value.type.dtype) > 0 &&
+         is_layout_of(value.layout, value.type.shape.rank()) && value.strides.size() == dims;
+}
+
+void check_routine(const Artifact& a, const ArtifactProgram& program, const ArtifactLaunch& l) {
+  const RoutineLaunch& routine = l.routine;
+  const auto count = static_cast<int>(l.buffers.size());
+  consistent(!a.on_device() && is_routine(routine.call.name) && routine.values.size() == l.buffers.size() &&
+                 routine.inputs > 0 && routine.inputs <= count && l.steps.empty() &&
+                 l.placed.kind == PlacedLaunch::Kind::none,
+             "routines");
+  std::set<std::string> symbols;
+  for (int i = 0; i < count; ++i) {
+    const auto at = static_cast<size_t>(i);
+    const bool absent = l.buffers[at] < 0;
+    consistent(absent ? routine.values[at].type.dtype == DType::unknown : is_value(routine.values[at], symbols),
+               "routines");
+    if (absent) continue;
+    const ArtifactBuffer& buffer = program.buffers[static_cast<size_t>(l.buffers[at])];
+    consistent(i < routine.inputs || (buffer.storage != Storage::constant && buffer.storage != Storage::input),
+               "routines");
+  }
+  const std::set<std::string> known = known_symbols(a, program);
+  consistent(std::includes(known.begin(), known.end(), symbols.begin(), symbols.end()), "dimensions");
 }
 
 void check_placed(const Artifact& a, const ArtifactProgram& program, const ArtifactLaunch& l) {
@@ -60,7 +99,7 @@ void check_placed(const Artifact& a, const ArtifactProgram& program, const Artif
     consistent(copies || buffer.storage != Storage::constant || value.type.shape.elements().is_constant(),
                "launches of devices");
   }
-  const std::set<std::string> known = bound_symbols(a);
+  const std::set<std::string> known = known_symbols(a, program);
   consistent(std::includes(known.begin(), known.end(), symbols.begin(), symbols.end()), "dimensions");
   const ArtifactDevice& device = a.devices[static_cast<size_t>(placed.device)];
   if (copies || !device.program) return;
@@ -78,9 +117,15 @@ void check_placed(const Artifact& a, const ArtifactProgram& program, const Artif
 
 void check_placed_ranges(const ArtifactProgram& program, const ArtifactLaunch& l, const SymbolValues& sizes,
                          const RunMemory& memory) {
-  for (size_t i = 0; i < l.placed.values.size(); ++i) {
-    const PlacedValue& value = l.placed.values[i];
+  const std::vector<PlacedValue>& values = l.placed.values.empty() ? l.routine.values : l.placed.values;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const PlacedValue& value = values[i];
+    if (l.buffers[i] < 0) continue;
     const ArtifactBuffer& buffer = program.buffers[static_cast<size_t>(l.buffers[i])];
+    const auto known = [&](const Dim& dim) { return is_known(dim, sizes); };
+    if (!is_known(value.type.shape, sizes) || !known(buffer.offset) || !std::ranges::all_of(value.strides, known))
+      continue;
+    if (whole_of(buffer, memory) == kLater) continue;
     const int64_t bytes = whole_of(buffer, memory) - buffer.offset.evaluate(sizes),
                   element = static_cast<int64_t>(byte_size(value.type.dtype));
     int64_t last = 0;

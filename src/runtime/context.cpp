@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <set>
 
 #include "base/fail.hpp"
 #include "base/now_ns.hpp"
@@ -11,6 +13,7 @@
 #include "runtime/device_arrays.hpp"
 #include "runtime/launch_call.hpp"
 #include "runtime/require_features.hpp"
+#include "runtime/routine_launch.hpp"
 #include "runtime/state.hpp"
 
 namespace opfuse {
@@ -79,6 +82,20 @@ int64_t most_scratch(const ArtifactProgram& program) {
   return bytes;
 }
 
+/// A size that no input gives: the caller, who cannot know it, binds an array with room enough.
+bool is_found(const ArtifactProgram& program, const Shape& shape) {
+  std::set<std::string> used;
+  for (const Dim& dim : shape.dims) dim.collect_symbols(used);
+  for (const ArtifactLaunch& launch : program.launches)
+    for (const std::string& symbol : launch.routine.call.defines)
+      if (used.contains(symbol)) return true;
+  return false;
+}
+
+int64_t elements_of(const std::vector<int64_t>& sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
+}
+
 size_t bytes_of(const TensorType& type, const SymbolValues& symbols) {
   size_t bytes = byte_size(type.dtype);
   for (int64_t size : type.shape.evaluate(symbols))
@@ -106,18 +123,30 @@ void ContextState::resolve_symbols() {
     }
   }
   for (size_t i = 0; i < a.inputs.size(); ++i) check_sizes(a.inputs[i], bound_inputs[i], symbol_values);
-  check(a.constraints, symbol_values);
   program = &a.program_for(symbol_values);
-  symbols.clear();
-  for (const std::string& name : program->symbols) symbols.push_back(Dim::symbol(name).evaluate(symbol_values));
+  if (routines_in(*program) == 0) check(a.constraints, symbol_values);
+  for (const DimConstraint& c : a.constraints)
+    if (routines_in(*program) > 0 && is_known(c.relation.a, symbol_values) && is_known(c.relation.b, symbol_values))
+      check({c}, symbol_values);
+  number_symbols();
 }
 
 void ContextState::resolve_outputs() {
   const Artifact& a = executable->artifact;
   for (size_t i = 0; i < a.outputs.size(); ++i) {
-    const std::vector<int64_t> sizes = a.outputs[i].type.shape.evaluate(symbol_values);
     ArrayView& bound = bound_outputs[i];
+    if (!is_known(a.outputs[i].type.shape, symbol_values)) {  // a launch has yet to find its size
+      bound = {a.outputs[i].type.dtype, nullptr, {}};
+      continue;
+    }
+    const std::vector<int64_t> sizes = a.outputs[i].type.shape.evaluate(symbol_values);
     if (outputs_bound[i]) {
+      bound = callers_outputs[i];
+      if (bound.shape != sizes && elements_of(sizes) <= elements_of(bound.shape) &&
+          is_found(*program, a.outputs[i].type.shape)) {
+        bound.shape = sizes;
+        continue;
+      }
       if (bound.shape != sizes)
         throw fail(E::bad_binding, "output '{}' has shape [{}], but the bound array has shape [{}]", a.outputs[i].name,
                    fmt::join(sizes, ","), fmt::join(bound.shape, ","));
@@ -137,7 +166,8 @@ void ContextState::resolve_outputs() {
 void ContextState::reserve_memory() {
   const Artifact& a = executable->artifact;
   arena_bytes = static_cast<size_t>(program->arena_bytes.evaluate(symbol_values));
-  intermediate_bytes = static_cast<size_t>(program->intermediate_bytes.evaluate(symbol_values));
+  const bool all_known = is_known(program->intermediate_bytes, symbol_values);
+  intermediate_bytes = all_known ? static_cast<size_t>(program->intermediate_bytes.evaluate(symbol_values)) : 0;
   if (device) return device->prepare(symbol_values, symbols, arena_bytes, bound_inputs, bound_outputs);
   if (arena.bytes() < arena_bytes) arena = Memory(arena_bytes, options.allocator);
   if (!scratch.empty() || executor->workers() == 0) return;
@@ -153,11 +183,13 @@ void ContextState::reserve_memory() {
 void ContextState::check_memory() {
   if (checked_sizes && *checked_sizes == symbol_values) return;
   const Artifact& a = executable->artifact;
-  RunMemory memory{static_cast<int64_t>(arena_bytes), static_cast<int64_t>(a.constants.size()), {}, {}};
+  RunMemory memory{static_cast<int64_t>(arena_bytes), static_cast<int64_t>(a.constants.size()), {}, {}, {}};
+  memory.later_arenas = later_bytes;
   for (const ArtifactTensor& t : a.inputs)
     memory.inputs.push_back(static_cast<int64_t>(bytes_of(t.type, symbol_values)));
   for (const ArtifactTensor& t : a.outputs)
-    memory.outputs.push_back(static_cast<int64_t>(bytes_of(t.type, symbol_values)));
+    memory.outputs.push_back(
+        is_known(t.type.shape, symbol_values) ? static_cast<int64_t>(bytes_of(t.type, symbol_values)) : kLater);
   check_ranges(*program, symbol_values, memory);
   checked_sizes = symbol_values;
 }
@@ -173,7 +205,7 @@ void* ContextState::address_of(const ArtifactBuffer& buffer) const {
     case Storage::constant:
       return at(executable->artifact.constants.data());
     case Storage::arena:
-      return at(arena.data());
+      return at(buffer.root > 0 ? later_arenas[static_cast<size_t>(buffer.root) - 1].data() : arena.data());
   }
   return nullptr;
 }
@@ -185,12 +217,17 @@ int64_t ContextState::times_of(const ArtifactBody& body) const {
   return times >= std::max<int64_t>(body.from, 2) ? times : 0;
 }
 
+/// The results of a routine have no place yet.
 void ContextState::resolve_launch(size_t number, const SymbolValues& values, const std::vector<int64_t>& arguments) {
   const ArtifactLaunch& launch = program->launches[number];
   void* const* first = pointers.data() + pointers.size();
-  for (int b : launch.buffers)
-    pointers.push_back(b < 0 ? nullptr : address_of(program->buffers[static_cast<size_t>(b)]));
-  if (launch.host)
+  const bool routine = launch.is_routine();
+  for (size_t i = 0; i < launch.buffers.size(); ++i) {
+    const int b = launch.buffers[i];
+    const bool later = b < 0 || (routine && static_cast<int>(i) >= launch.routine.inputs);
+    pointers.push_back(later ? nullptr : address_of(program->buffers[static_cast<size_t>(b)]));
+  }
+  if (launch.host || routine)
     ready.push_back({number, nullptr, first, nullptr, 1, &launch});
   else
     ready.push_back(
@@ -198,38 +235,49 @@ void ContextState::resolve_launch(size_t number, const SymbolValues& values, con
 }
 
 /// Where the batch is open, the launches of a body get 1 for it.
-void ContextState::resolve_launches() {
+void ContextState::resolve_launches(size_t from) {
   const ArtifactProgram& a = *program;
-  launch_ns.assign(a.launches.size(), 0);
-  if (device) return;
-  size_t count = 0;
-  for (const ArtifactLaunch& launch : a.launches) count += launch.buffers.size();
-  pointers.clear();
-  pointers.reserve(count);
-  ready.clear();
-  part_symbols.assign(a.bodies.size(), symbols);
-  size_t done = 0;
-  const auto resolve_to = [&](size_t end, const SymbolValues& values, const std::vector<int64_t>& arguments) {
-    for (; done < end; ++done) resolve_launch(done, values, arguments);
+  if (from == 0) {
+    launch_ns.assign(a.launches.size(), 0);
+    if (device) return;
+    size_t count = 0;
+    for (const ArtifactLaunch& launch : a.launches) count += launch.buffers.size();
+    pointers.clear();
+    pointers.reserve(count);
+    part_symbols.assign(a.bodies.size(), symbols);
+  }
+  ready.resize(std::min(ready.size(), from));
+  size_t before = 0;
+  for (size_t l = 0; l < from; ++l) before += a.launches[l].buffers.size();
+  pointers.resize(before);
+  size_t end = from;
+  while (end < a.launches.size() && (end == from || !a.launches[end - 1].is_routine())) ++end;
+  const auto resolve_to = [&](size_t to, const SymbolValues& values, const std::vector<int64_t>& arguments) {
+    for (size_t l = ready.size(); l < to; ++l) resolve_launch(l, values, arguments);
   };
   for (size_t b = 0; b < a.bodies.size(); ++b) {
     const ArtifactBody& body = a.bodies[b];
     const auto first = static_cast<size_t>(body.first);
+    if (first < from || first >= end) continue;
     resolve_to(first, symbol_values, symbols);
     SymbolValues one = symbol_values;
     if (!body.symbol.empty() && times_of(body) > 0) one[body.symbol] = 1;
-    for (size_t i = 0; i < a.symbols.size(); ++i) part_symbols[b][i] = one.at(a.symbols[i]);
+    part_symbols[b] = symbols;
+    for (size_t i = 0; i < a.symbols.size(); ++i)
+      if (a.symbols[i] == body.symbol) part_symbols[b][i] = one.at(body.symbol);
     resolve_to(first + static_cast<size_t>(body.launches), one, part_symbols[b]);
   }
-  resolve_to(a.launches.size(), symbol_values, symbols);
+  resolve_to(end, symbol_values, symbols);
+  resolve_bodies(from, end);
 }
 
 /// Launches of a body: where their pointers go from time to time.
-void ContextState::resolve_bodies() {
-  pointer_steps.clear();
+void ContextState::resolve_bodies(size_t from, size_t end) {
+  if (from == 0) pointer_steps.clear();
   if (device || program->bodies.empty()) return;
-  pointer_steps.resize(pointers.size());
+  pointer_steps.resize(pointers.capacity());
   for (const ArtifactBody& body : program->bodies) {
+    if (static_cast<size_t>(body.first) < from || static_cast<size_t>(body.first) >= end) continue;
     const int64_t times = times_of(body);
     if (times == 0 && !body.symbol.empty()) continue;
     ReadyLaunch& begin = ready[static_cast<size_t>(body.first)];
@@ -255,7 +303,7 @@ void ContextState::run_ready(const ReadyLaunch& launch) const {
 }
 
 size_t ContextState::launches_to_run() const {
-  size_t count = 0;
+  size_t count = program->launches.size() - ready.size();
   for (size_t i = 0; i < ready.size(); i += std::max<size_t>(ready[i].looped, 1))
     count += ready[i].looped > 0 ? ready[i].looped * static_cast<size_t>(ready[i].times) : 1;
   return count;
@@ -283,9 +331,9 @@ void ContextState::prepare() {
   resolve_symbols();
   resolve_outputs();
   reserve_memory();
+  later_bytes.assign(static_cast<size_t>(routines_in(*program)), kLater);
   check_memory();
-  resolve_launches();
-  resolve_bodies();
+  resolve_launches(0);
   dirty = false;
 }
 
@@ -307,6 +355,7 @@ Context Executable::create_context(ContextOptions options) const {
   state->bound_outputs.resize(state_->artifact.outputs.size());
   state->own_outputs.resize(state_->artifact.outputs.size());
   state->outputs_bound.resize(state_->artifact.outputs.size());
+  state->callers_outputs.resize(state_->artifact.outputs.size());
   return Context(std::move(state));
 }
 
@@ -330,7 +379,7 @@ void Context::bind(const std::string& name, const ArrayView& array) {
     check_place(state_->device->program(), name, array);
   else
     check_host_place(name, array);
-  if (!is_input) state_->outputs_bound[at] = true;
+  if (!is_input) state_->outputs_bound[at] = true, state_->callers_outputs[at] = array;
   (is_input ? state_->bound_inputs : state_->bound_outputs)[at] = array;
   state_->dirty = true;
 }
@@ -352,20 +401,25 @@ void Context::run() {
     s.launch_ns[s.ready[i].launch] += now - last;
     last = now;
   };
-  const size_t all = s.options.progress ? s.launches_to_run() : 0;
+  size_t all = s.options.progress ? s.launches_to_run() : 0;
   size_t begun = 0;
   const auto begin = [&] {
     if (s.options.progress && !s.options.progress(begun++, all))
       throw fail(E::cancelled, "the run was cancelled before launch {} of {}", begun, all);
   };
-  for (size_t i = 0; i < s.ready.size(); ++i) {
+  for (size_t i = 0; i < s.program->launches.size(); ++i) {
     if (const size_t looped = s.ready[i].looped; looped > 0) {
       s.run_body(i, begin, ran);
       i += looped - 1;
       continue;
     }
     begin();
-    s.run_ready(s.ready[i]);
+    if (s.program->launches[i].is_routine()) {
+      s.run_routine_at(i);
+      if (s.options.progress) all = s.launches_to_run();
+    } else {
+      s.run_ready(s.ready[i]);
+    }
     ran(i);
   }
   s.total_ns = now_ns() - start;
@@ -409,7 +463,12 @@ std::vector<int64_t> Context::output_shape(const std::string& name) const {
   const int at = index_of(outputs, name);
   if (at < 0) throw fail(E::bad_binding, "the model has no output '{}'", name).hint("outputs: " + names_of(outputs));
   if (s.dirty) s.resolve_symbols();
-  return outputs[static_cast<size_t>(at)].type.shape.evaluate(s.symbol_values);
+  const Shape& shape = outputs[static_cast<size_t>(at)].type.shape;
+  if (!is_known(shape, s.symbol_values))
+    throw fail(E::missing_dimension, "the shape of output '{}', {}, is known when the model has run", name,
+               shape.text())
+        .hint("bind nothing and ask after the run, or bind an array that has room for all there may be");
+  return shape.evaluate(s.symbol_values);
 }
 
 int Context::threads() const { return state_->executor->workers(); }
@@ -421,9 +480,12 @@ std::vector<LaunchInfo> Context::launches() const {
   s.prepare();
   std::vector<LaunchInfo> infos;
   for (const ArtifactLaunch& l : s.program->launches) {
-    const auto value = [&](const Dim& dim) { return static_cast<double>(dim.evaluate(s.symbol_values)); };
+    const auto whole = [&](const Dim& dim) {  // 0: before the first run, of sizes that it finds
+      return is_known(dim, s.symbol_values) ? dim.evaluate(s.symbol_values) : 0;
+    };
+    const auto value = [&](const Dim& dim) { return static_cast<double>(whole(dim)); };
     infos.push_back({l.name, l.symbol, l.pattern, l.schedule, l.sources, value(l.flops), value(l.bytes_read),
-                     value(l.bytes_written), l.parts.evaluate(s.symbol_values), l.products});
+                     value(l.bytes_written), whole(l.parts), l.products});
   }
   return infos;
 }

@@ -23,8 +23,8 @@ constexpr size_t kPrefix = 24;
 
 constexpr KnownSection kSections[] = {
     {"model", 1, 1, true, "0.2.0", false},     // target, features, inputs, outputs, constraints
-    {"program", 1, 2, true, "0.2.0", false},   // buffers, launches, bodies; 1: loops over images and over steps
-    {"variants", 1, 2, true, "0.2.0", false},  // programs for given sizes
+    {"program", 1, 3, true, "0.2.0", false},   // buffers, launches, bodies; 1: two kinds of loops; 3: routines
+    {"variants", 1, 3, true, "0.2.0", false},  // programs for given sizes
     {"notes", 1, 1, false, "0.2.0", false},    // what the compiler remarked
     {"plan", 1, 1, false, "0.2.0", false},     // the fusion plan it was made with
     {"code", 1, 1, true, "0.2.0", true},       // of CPUs, and the contract's hash
@@ -154,7 +154,7 @@ void write_sections(AtomicFile& file, const SectionFile& given) {
     offsets.push_back(align_up(end, alignment_of(known)));
     end = offsets.back() + section.bytes.size();
     table.push_back({{"id", section.id},
-                     {"version", known.newest},
+                     {"version", section.version > 0 ? section.version : known.newest},
                      {"required", known.required},
                      {"since", known.since},
                      {"offset", offsets.back()},

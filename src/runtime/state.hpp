@@ -82,6 +82,7 @@ struct ContextState {
   Executor* executor = nullptr;
 
   std::vector<ArrayView> bound_inputs, bound_outputs;  ///< data null: unbound
+  std::vector<ArrayView> callers_outputs;              ///< as bound; where a run finds the size, there may be more room
   std::vector<Memory> own_outputs;
   std::vector<bool> outputs_bound;  ///< by the caller; the others are the context's
   bool dirty = true;                ///< bindings changed since prepare()
@@ -91,7 +92,9 @@ struct ContextState {
   std::vector<int64_t> symbols;                    ///< in kernel argument order
   std::vector<std::vector<int64_t>> part_symbols;  ///< the same in each body
   Memory arena;
-  std::vector<Memory> scratch;  ///< per worker
+  std::vector<Memory> later_arenas;  ///< by level from 1 (program/levels.hpp)
+  std::vector<int64_t> later_bytes;  ///< what is needed of them
+  std::vector<Memory> scratch;       ///< per worker
   std::vector<char*> scratch_pointers;
   std::vector<void*> pointers;             ///< of all launches, one after the other
   std::vector<PointerStep> pointer_steps;  ///< of launches in bodies, by pointer; empty: there is none
@@ -106,15 +109,21 @@ struct ContextState {
   /// The one that begins at ready[first]; `begin` before each launch, `ran` with its place in `ready` behind it.
   void run_body(size_t first, const std::function<void()>& begin, const std::function<void(size_t)>& ran);
   void run_device(DeviceRun::How how);
-  size_t launches_to_run() const;  ///< with those that bodies repeat
+  /// A launch of a routine: what it finds resolves the launches behind it (runtime/routine_launch.cpp).
+  void run_routine_at(size_t number);
+  size_t launches_to_run() const;  ///< with those that bodies repeat, as far as sizes are known
   void resolve_symbols();          ///< values of the dimension symbols, from the bound inputs; what runs at these sizes
 
  private:
   void resolve_outputs();
   void reserve_memory();
   void check_memory();
-  void resolve_launches();
-  void resolve_bodies();
+  void resolve_launches(size_t from);  ///< to the next one of a routine
+  void resolve_bodies(size_t from, size_t end);
+  void forget_sizes(size_t from);
+  void number_symbols();
+  void check_found_sizes(const RoutineLaunch& launch) const;
+  void reserve_later(size_t number);
   void resolve_launch(size_t launch, const SymbolValues& values, const std::vector<int64_t>& arguments);
   int64_t times_of(const ArtifactBody& body) const;
   void* address_of(const ArtifactBuffer& buffer) const;

@@ -73,7 +73,7 @@ class Registries(CliTest):
         self.assertIn("a composition", self.ok("ops", "QLinearConv").out)
         self.assertIn("com.microsoft.FusedConv, opset 1 on: read as a composition", self.ok("ops", "FusedConv").out)
         self.assertIn("com.microsoft.Attention", self.ok("ops", "Attention").out)
-        self.assertIn("ONNX If, opset 1 on: read where the condition is a constant", self.ok("ops", "If").out)
+        self.assertIn("ONNX If, opset 1 on: read as the branch that a constant condition takes", self.ok("ops", "If").out)
         self.assertIn("ONNX StringConcat: not read", self.ok("ops", "StringConcat").out)
         self.assertEqual(self.ok("ops", "Conv", "--json").json["onnx"][0]["operator"], "conv")
         self.fails(2, "ops", "LayerNormalisation", says=["E0402", "LayerNormalization"])

@@ -114,6 +114,10 @@ double throughput(const Executable& executable, const ModelInputs& inputs, const
 /// Each group against the kernels it replaces, with the launches recorded.
 std::vector<SplitForm> measure_groups(const Executable& fused, const Executable& unfused, const ModelInputs& inputs,
                                       const Flags& flags) {
+  if (std::ranges::any_of(fused.artifact().launches, [](const ArtifactLaunch& l) { return l.is_routine(); })) {
+    say("groups are not timed apart: a run finds the sizes of some values");
+    return {};
+  }
   ContextOptions options{flags.compile.threads};
   options.profile = true;
   Session session(fused, inputs, options), other(unfused, inputs, options);

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstring>
 #include <exception>
+#include <set>
 #include <thread>
 
 #include "console.hpp"
@@ -21,6 +22,13 @@ Tensor tensor_of(const ArrayView& view) {
   return tensor;
 }
 
+/// The inputs give every symbol of it a value; sizes that the run finds have none yet.
+static bool is_given(const Dim& dim, const SymbolValues& sizes) {
+  std::set<std::string> symbols;
+  dim.collect_symbols(symbols);
+  return std::ranges::all_of(symbols, [&](const std::string& s) { return sizes.contains(s); });
+}
+
 Session::Session(const Executable& executable, const ModelInputs& inputs, ContextOptions options, bool resident)
     : inputs_(inputs.tensors), context_(executable.create_context(std::move(options))) {
   const Artifact& artifact = executable.artifact();
@@ -31,17 +39,24 @@ Session::Session(const Executable& executable, const ModelInputs& inputs, Contex
   };
   for (size_t i = 0; i < artifact.inputs.size(); ++i)
     context_.bind(artifact.inputs[i].name, resident ? on_device(resident_inputs_, inputs_[i]) : view_of(inputs_[i]));
-  check(artifact.constraints, inputs.symbols);  // sizes that the model refuses need not give its results any
+  for (const DimConstraint& c : artifact.constraints)  // sizes that the model refuses need not give its results any
+    if (is_given(c.relation.a, inputs.symbols) && is_given(c.relation.b, inputs.symbols)) check({c}, inputs.symbols);
   for (const ArtifactTensor& output : artifact.outputs) {
-    outputs_.emplace_back(output.type.dtype, output.type.shape.evaluate(inputs.symbols));
     output_names_.push_back(output.name);
+    if (!std::ranges::all_of(output.type.shape.dims, [&](const Dim& d) { return is_given(d, inputs.symbols); })) {
+      outputs_.emplace_back();  // the context has memory for it once its size is found
+      continue;
+    }
+    outputs_.emplace_back(output.type.dtype, output.type.shape.evaluate(inputs.symbols));
     context_.bind(output.name, resident ? on_device(resident_, outputs_.back()) : view_of(outputs_.back()));
   }
 }
 
 std::vector<Tensor> Session::outputs() const {
   std::vector<Tensor> copies;
-  for (const Tensor& output : outputs_) copies.push_back(output.clone());
+  for (size_t i = 0; i < outputs_.size(); ++i)
+    copies.push_back(outputs_[i].dtype() == DType::unknown ? tensor_of(context_.output(output_names_[i]))
+                                                           : outputs_[i].clone());
   for (size_t i = 0; i < resident_.size(); ++i) resident_[i].read(copies[i].mutable_data(), copies[i].bytes());
   return copies;
 }
