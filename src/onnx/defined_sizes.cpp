@@ -8,6 +8,8 @@
 #include "ir/defined_symbols.hpp"
 #include "ir/dim_values.hpp"
 #include "onnx/shape_inputs.hpp"
+#include "ops/is_a.hpp"
+#include "ops/read_sizes.hpp"
 #include "ops/registry.hpp"
 
 namespace opfuse::onnx {
@@ -39,7 +41,7 @@ bool is_computed(const Value* value) {
 /// The read_sizes of a value.
 Value* read_here(Graph& graph, Value* value, Node* before, const std::string& name) {
   for (const Use& use : value->uses)
-    if (use.node->is("read_sizes") && (!before || graph.position(use.node) < graph.position(before)))
+    if (is_a<ReadSizes>(*use.node) && (!before || graph.position(use.node) < graph.position(before)))
       return use.node->output();
   const auto count = static_cast<size_t>(value->type.shape.elements().value());
   const AttrMap attrs{{kDefines, symbols_named(graph, value->name.empty() ? name : value->name, count)}};

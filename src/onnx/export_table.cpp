@@ -7,6 +7,8 @@
 #include "ir/defined_symbols.hpp"
 #include "onnx/import_table.hpp"
 #include "onnx/node_export.hpp"
+#include "ops/is_a.hpp"
+#include "ops/read_sizes.hpp"
 
 namespace opfuse::onnx {
 namespace {
@@ -215,7 +217,7 @@ bool same_value(const AttrValue& a, const AttrValue& b) {
 
 void export_known(NodeExport& n) {
   const std::string source = n.node.sources.empty() ? std::string() : n.node.sources.front().op_type;
-  if (n.node.is("read_sizes")) {
+  if (is_a<ReadSizes>(n.node)) {
     n.op_type = "Identity";
     return;
   }

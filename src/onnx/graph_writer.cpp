@@ -10,6 +10,8 @@
 #include "onnx/opaque.hpp"
 #include "onnx/tensor_proto.hpp"
 #include "onnx/value_info.hpp"
+#include "ops/choose.hpp"
+#include "ops/is_a.hpp"
 
 namespace opfuse::onnx {
 namespace {
@@ -162,7 +164,7 @@ void GraphWriter::write_node(const Node& node, Bindings& bindings) {
   if (options_.functions && !scope_->function && node.op == fused_op()) return write_call(node, bindings);
   if (node.body) return write_body(node, bindings);
   if (node.op == opaque_op()) return write_opaque(node, bindings);
-  if (node.is("choose")) return write_choice(node, bindings);
+  if (is_a<Choose>(node)) return write_choice(node, bindings);
   write_known(node, bindings);
 }
 

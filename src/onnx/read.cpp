@@ -25,6 +25,8 @@
 #include "onnx/refused_operators.hpp"
 #include "onnx/settle.hpp"
 #include "onnx/shape_inputs.hpp"
+#include "ops/is_a.hpp"
+#include "ops/read_sizes.hpp"
 #include "ops/registry.hpp"
 
 namespace opfuse::onnx {
@@ -304,7 +306,7 @@ size_t ModelReader::appended() const { return graph_.nodes().size() - sizes_read
 void ModelReader::give_up(size_t before) {
   while (appended() > before) {
     Node* last = graph_.nodes().back();
-    if (last->is("read_sizes")) --sizes_read_;
+    if (is_a<ReadSizes>(*last)) --sizes_read_;
     graph_.erase(last);
   }
 }

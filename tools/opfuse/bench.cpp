@@ -115,7 +115,7 @@ double throughput(const Executable& executable, const ModelInputs& inputs, const
 std::vector<SplitForm> measure_groups(const Executable& fused, const Executable& unfused, const ModelInputs& inputs,
                                       const Flags& flags) {
   if (std::ranges::any_of(fused.artifact().launches, [](const ArtifactLaunch& l) { return l.is_routine(); })) {
-    say("groups are not timed apart: a run finds the sizes of some values");
+    note("groups are not timed apart: a run finds the sizes of some values");
     return {};
   }
   ContextOptions options{flags.compile.threads};
