@@ -36,6 +36,7 @@
 #include "program/work_list.hpp"
 #include "region/lower.hpp"
 #include "region/single_stage.hpp"
+#include "runtime/check_devices.hpp"
 #include "tune/activation_tables.hpp"
 
 namespace opfuse {
@@ -209,6 +210,13 @@ void note_inputs(Artifact& artifact, const Graph& graph, const std::vector<DimCo
   artifact.fixed_inputs = fixed_inputs(graph);
   artifact.constraints = constraints;
   add_constraints(artifact.constraints, dim_constraints(graph));
+  const std::set<std::string> known = known_symbols(artifact, artifact);
+  std::erase_if(artifact.constraints, [&](const DimConstraint& c) {  // of sizes that no output needs
+    std::set<std::string> used;
+    c.relation.a.collect_symbols(used);
+    c.relation.b.collect_symbols(used);
+    return !std::includes(known.begin(), known.end(), used.begin(), used.end());
+  });
 }
 
 namespace {

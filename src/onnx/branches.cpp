@@ -7,6 +7,10 @@
 #include "onnx/file_checks.hpp"
 #include "onnx/model_reader.hpp"
 #include "onnx/opaque.hpp"
+#include "ops/is_a.hpp"
+#include "ops/read_sizes.hpp"
+#include "ops/shape.hpp"
+#include "ops/size.hpp"
 
 namespace opfuse::onnx {
 namespace {
@@ -33,6 +37,29 @@ Value* chosen(NodeImport& node, Value* a, Value* b, Bytes name) {
     if (!(x[d] == y[d])) axes.push_back(static_cast<int64_t>(d));
   return node.emit("choose", {{"axes", axes}, {kDefines, symbols_named(node.graph, std::string(name), axes.size())}},
                    {condition, a, b})[0];
+}
+
+/// It is computed from shapes alone, of which the run finds some.
+bool decided_by_found_sizes(const Graph& graph, const Value& condition) {
+  const std::set<std::string> found = defined_symbols(graph);
+  std::set<std::string> used;
+  std::set<const Value*> seen;
+  std::vector<const Value*> open{&condition};
+  while (!open.empty()) {
+    const Value& value = *open.back();
+    open.pop_back();
+    if (value.is_constant() || !seen.insert(&value).second) continue;
+    if (!value.producer) return false;
+    for (const std::string& symbol : defined_symbols(*value.producer)) used.insert(symbol);
+    const bool of_shapes = is_a<ShapeOf>(*value.producer) || is_a<SizeOf>(*value.producer);
+    for (const Value* input : value.producer->inputs) {
+      if (of_shapes && input)
+        for (const Dim& dim : input->type.shape.dims) dim.collect_symbols(used);
+      else if (input && !is_a<ReadSizes>(*value.producer))
+        open.push_back(input);
+    }
+  }
+  return std::ranges::any_of(used, [&](const std::string& symbol) { return found.contains(symbol); });
 }
 
 std::vector<Bytes> names_defined_in(const FlatNodes& flat, const GraphProto& graph) {
@@ -147,13 +174,14 @@ bool ModelReader::read_branch(const FlatNode& node, const Source& source) {
   return true;
 }
 
-/// An If whose condition the run computes: operators have no effect but their results, so both branches are computed
-/// and one of each pair of results is taken. Branches that give sequences, or values of different ranks or types, stay
-/// as they are.
+/// An If whose condition is made of sizes that the run finds ("there are no boxes"): operators have no effect but their
+/// results, so both branches are computed and one of each pair of results is taken. Branches that give sequences, or
+/// values of different ranks or types, stay as they are.
 bool ModelReader::read_choice(const FlatNode& node, const Source& source, Value* condition) {
   const Attribute *then = branch_of(node.proto, true), *otherwise = branch_of(node.proto, false);
   const auto count = condition->type.shape.ranked ? condition->type.shape.elements().constant() : std::nullopt;
   if (!then || !otherwise || condition->type.dtype != DType::boolean || count != 1) return false;
+  if (!decided_by_found_sizes(graph_, *condition)) return false;
   read_in_place(node, source, [&] {
     const std::vector<Value*> a = read_body(keep_body(then->graph), {}, source.name + "/then"),
                               b = read_body(keep_body(otherwise->graph), {}, source.name + "/else");

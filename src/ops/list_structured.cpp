@@ -1,4 +1,6 @@
 // Operators with structure: contractions, windows, reductions, movement of elements.
+#include <array>
+
 #include "ops/arg_reduce.hpp"
 #include "ops/choose.hpp"
 #include "ops/compress.hpp"
@@ -45,6 +47,13 @@ void add(OpRegistry& registry) {
   (registry.add(declare<Ops>()), ...);
 }
 
+/// Operators that no model has: the reader makes them.
+template <class... Ops>
+void add_internal(OpRegistry& registry) {
+  static const std::array<OpInfo, sizeof...(Ops)> infos{declare<Ops>()...};
+  for (const OpInfo& info : infos) registry.add_internal(&info);
+}
+
 }  // namespace
 
 void register_structured(OpRegistry& registry) {
@@ -57,7 +66,8 @@ void register_structured(OpRegistry& registry) {
   add<ArgMax, ArgMin, TopK, CumSum, CumProd>(registry);
   add<Concat, Split, Slice, Pad, Tile, Trilu, DepthToSpace, SpaceToDepth, Resize, GridSample>(registry);
   add<Gather, GatherElements, GatherND, ScatterElements, ScatterND, OneHot, NonZero, NonMaxSuppression>(registry);
-  add<Choose, Compress, Unique, ReadSizes>(registry);
+  add<Compress, Unique>(registry);
+  add_internal<Choose, ReadSizes>(registry);
   add<QuantizeLinear, DequantizeLinear>(registry);
   add<Rnn, Gru, Lstm>(registry);
 }

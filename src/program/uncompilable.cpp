@@ -31,9 +31,7 @@ struct Remedy {
 
 constexpr Remedy kRemedies[] = {
     {"If",
-     "branches that give tensors of one type and rank are both computed; of others export only the branch taken, or "
-     "fix "
-     "what decides with --dim"},
+     "an If whose condition is a constant is read as its branch: export with fixed sizes, or only the branch taken"},
     {"Loop",
      "a Loop whose number of trips and condition fold is unrolled: fix sizes with --dim, or export it unrolled"},
     {"Scan", "a Scan over a fixed number of steps is unrolled: fix sizes with --dim, or export it unrolled"},
