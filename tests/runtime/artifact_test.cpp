@@ -264,9 +264,9 @@ TEST_F(ArtifactSections, LaterVersionsOfKnownOnesAreAskedForOrSkipped) {
   save_artifact(with_plan, path);
   OpfFile file(read());
   OpfFile later = file;
-  later.table["sections"][later.index_of("program")].update({{"version", 3}, {"since", "0.9.0"}});
+  later.table["sections"][later.index_of("program")].update({{"version", 4}, {"since", "0.9.0"}});
   write(later.bytes());
-  EXPECT_THAT(message_of_load(), testing::HasSubstr("needs opfuse 0.9.0 or later: its section 'program', version 3"));
+  EXPECT_THAT(message_of_load(), testing::HasSubstr("needs opfuse 0.9.0 or later: its section 'program', version 4"));
   file.table["sections"][file.index_of("plan")].update({{"version", 2}, {"since", "0.9.0"}});
   write(file.bytes());
   EXPECT_EQ(message_of_load(), "loaded");
