@@ -89,10 +89,10 @@ class Maker:
             h = self.norm(x, hidden)
             q, k, v = (self.op("Transpose", self.op("Reshape", self.linear(h, hidden, hidden), shape(1, 1, heads, width)), perm=[0, 2, 1, 3])
                        for _ in range(3))
-            inputs += [(f"k{layer}", [1, heads, past, width]), (f"v{layer}", [1, heads, past, width])]
-            k = self.op("Transpose", self.op("Concat", f"k{layer}", k, axis=2), perm=[0, 1, 3, 2])
+            inputs += [(f"keys{layer}", [1, heads, past, width]), (f"values{layer}", [1, heads, past, width])]
+            k = self.op("Transpose", self.op("Concat", f"keys{layer}", k, axis=2), perm=[0, 1, 3, 2])
             scores = self.op("Mul", self.op("MatMul", q, k), self.constant(np.array(width**-0.5, np.float32)))
-            mixed = self.op("MatMul", self.op("Softmax", scores, axis=-1), self.op("Concat", f"v{layer}", v, axis=2))
+            mixed = self.op("MatMul", self.op("Softmax", scores, axis=-1), self.op("Concat", f"values{layer}", v, axis=2))
             mixed = self.op("Reshape", self.op("Transpose", mixed, perm=[0, 2, 1, 3]), shape(1, 1, hidden))
             x = self.op("Add", x, self.linear(mixed, hidden, hidden))
             h = self.norm(x, hidden)
