@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "base/fail.hpp"
 #include "ops/checks.hpp"
@@ -78,14 +77,15 @@ std::vector<Tensor> NonMaxSuppression::reference(const Attrs& a, Tensors in, Pre
   const int64_t batches = in[1]->dim(0), classes = in[1]->dim(1), count = in[1]->dim(2);
   const int64_t most = in.size() > 2 && in[2] && in[2]->elements() > 0 ? in[2]->integer(0) : 0;
   const double threshold = optional_real(in, 3, 0);
-  const double least = optional_real(in, 4, -std::numeric_limits<double>::infinity());
+  const bool has_least = in.size() > 4 && in[4] && in[4]->elements() > 0;
+  const double least = optional_real(in, 4, 0);
   std::vector<int64_t> rows;
   for (int64_t group = 0; group < batches * classes; ++group) {
     const auto score = [&](int64_t i) { return scores[group * count + i]; };
     const auto box = [&](int64_t i) { return box_of(boxes, (group / classes * count + i) * 4, a.center_point_box); };
     std::vector<int64_t> order, kept;
     for (int64_t i = 0; i < count; ++i)
-      if (score(i) > least) order.push_back(i);
+      if (has_least ? score(i) > least : score(i) == score(i)) order.push_back(i);  // never a NaN
     std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t j) { return score(i) > score(j); });
     for (const int64_t i : order) {
       if (static_cast<int64_t>(kept.size()) >= most) break;

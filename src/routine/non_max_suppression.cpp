@@ -66,7 +66,7 @@ struct Limits {
 std::vector<int64_t> candidates(const float* scores, int64_t count, const Limits& limits) {
   std::vector<int64_t> order;
   for (int64_t i = 0; i < count; ++i)
-    if (!limits.has_least || scores[i] > limits.least) order.push_back(i);
+    if (limits.has_least ? scores[i] > limits.least : scores[i] == scores[i]) order.push_back(i);  // never a NaN
   std::sort(order.begin(), order.end(),
             [&](int64_t a, int64_t b) { return scores[a] > scores[b] || (scores[a] == scores[b] && a < b); });
   return order;

@@ -107,6 +107,7 @@ void ContextState::run_routine_at(size_t number) {
     same = same && at != symbol_values.end() && at->second == found.sizes[i];
   }
   if (!same) {
+    dirty = true;              // nothing is resolved while this may fail
     ready.resize(number + 1);  // what follows was resolved for other sizes
     forget_sizes(number);
     for (size_t i = 0; i < found.sizes.size(); ++i) symbol_values[launch.routine.call.defines[i]] = found.sizes[i];
@@ -117,6 +118,7 @@ void ContextState::run_routine_at(size_t number) {
     for (size_t i = static_cast<size_t>(launch.routine.inputs); i < launch.buffers.size(); ++i)
       if (launch.buffers[i] >= 0) own[i] = address_of(program->buffers[static_cast<size_t>(launch.buffers[i])]);
     resolve_launches(number + 1);
+    dirty = false;
   }
   store_results(launch.routine, found, pointers, symbol_values);
 }

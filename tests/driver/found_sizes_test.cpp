@@ -162,6 +162,29 @@ TEST(FoundSizesOfOutputs, AnArrayOfTheCallersNeedsRoom) {
   EXPECT_EQ(context.output(executable.outputs()[0].name).shape, std::vector<int64_t>{5});
 }
 
+TEST(FoundSizesOfOutputs, ARunThatFailedFailsAgain) {
+  const Executable executable = compiled(parse_graph(R"(graph (%x: f32[8]) { %z = const splat<0> : f32[]
+    %p = greater(%x, %z) %i = non_zero(%p) {defines = ["n"]} return %i })",
+                                                     ops()));
+  Context context = executable.create_context({.threads = 1});
+  Tensor x = eight(7), room(DType::i64, {1, 6});
+  context.bind("x", {DType::f32, x.mutable_data(), {8}});
+  context.bind(executable.outputs()[0].name, {DType::i64, room.mutable_data(), {1, 6}});
+  for (int again = 0; again < 2; ++again) EXPECT_THROW(context.run(), Error) << again;
+}
+
+TEST(FoundSizesOfBoxes, AScoreThatIsNoNumberNeverStays) {
+  const Graph graph = parse_graph(R"(graph (%b: f32[1,64,4], %s: f32[1,1,64]) { %m = const splat<64> : i64[]
+    %o = const splat<0.9> : f32[] %r = non_max_suppression(%b, %s, %m, %o) {defines = ["n"]} return %r })",
+                                  ops());
+  std::vector<Tensor> inputs = random_inputs(graph, {.seed = 3});
+  for (int64_t i = 0; i < 64; i += 3) inputs[1].set_real(i, i % 2 == 0 ? NAN : -INFINITY);
+  const Tensor want = interpret(graph, inputs)[0];
+  ASSERT_GT(want.dim(0), 0);
+  for (int64_t row = 0; row < want.dim(0); ++row) EXPECT_FALSE(std::isnan(inputs[1].real(want.integer(3 * row + 2))));
+  expect_same(run_executable(compiled(graph), inputs), {want}, "scores that are no numbers");
+}
+
 TEST(FoundSizesOfOutputs, AreNotKnownBeforeTheRun) {
   const Executable executable = compiled(parse_graph(kMask, ops()));
   Context context = executable.create_context({.threads = 1});
