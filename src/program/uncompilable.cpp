@@ -92,6 +92,7 @@ std::string remedy_of(const Node& node, bool interpreted) {
                          wide->type.shape.elements().value(), value_name(*wide), most_dim_values(),
                          how_to_raise("shape_values"));
   if (interpreted) return kAllowReference;
+  if (!defined_symbols(node).empty()) return kFound;
   if (const std::string_view text = remedy_for(source_operator(node)); !text.empty()) return std::string(text);
   if (only_follows(node) && node.op != opaque_op()) return "it compiles once the nodes before it do";
   if (node.op != opaque_op()) return kGiveSizes;
@@ -179,7 +180,7 @@ std::string_view remedy_for(std::string_view onnx_op) {
 }
 
 bool runs_in_interpreter(const Node& node, const Graph& graph) {
-  if (!node.op->reference) return false;
+  if (!node.op->reference || !defined_symbols(node).empty()) return false;
   const std::set<std::string> symbols = all_symbols(graph);
   const auto has_place = [&](const Value* v) {
     return v == nullptr || v->is_constant() || has_memory(v->type, symbols);

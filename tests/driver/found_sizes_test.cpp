@@ -199,6 +199,18 @@ TEST(FoundSizesOfOutputs, AreNotKnownBeforeTheRun) {
   }
 }
 
+TEST(FoundSizesOfDevices, AreRefusedWithWhatHelps) {
+  const Graph graph = parse_graph(kMask, ops());
+  for (const bool reference : {false, true}) try {
+      compile(Model::from_graph(graph.clone()), Target::named("cuda:sm_90"),
+              {.cache = false, .allow_reference = reference});
+      ADD_FAILURE() << "compiled";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.diagnostic().name, "uncompilable") << error.what();
+      EXPECT_NE(error.diagnostic().hint.find("cpu targets"), std::string::npos) << error.what();
+    }
+}
+
 TEST(FoundSizesOfOperands, AreComparedWhenTheyAreKnown) {
   const Executable executable = compiled(parse_graph(R"(graph (%x: f32[8], %y: f32[8]) {
     %z = const splat<0> : f32[] %p = greater(%x, %z) %q = greater(%y, %z)
