@@ -94,9 +94,6 @@ size_t byte_count(const std::vector<int64_t>& sizes, DType dtype, const std::str
   return bytes;
 }
 
-/// Types of four and two bits lie packed in files, the first element lowest in its byte; in memory each has a byte.
-bool is_packed(DType dtype) { return dtype != DType::boolean && bit_size(dtype) < 8; }
-
 size_t packed_bytes(DType dtype, size_t elements) {
   const size_t per_byte = 8 / static_cast<size_t>(bit_size(dtype));
   return elements / per_byte + (elements % per_byte != 0);
@@ -112,18 +109,6 @@ Tensor unpacked(DType dtype, const std::vector<int64_t>& sizes, Bytes packed) {
     to[i] = static_cast<int8_t>(is_integer(dtype) ? wrap_to(dtype, code) : code);
   }
   return tensor;
-}
-
-std::string packed(const Tensor& tensor) {
-  const auto bits = static_cast<size_t>(bit_size(tensor.dtype())), per_byte = 8 / bits;
-  const auto elements = static_cast<size_t>(tensor.elements());
-  const auto* from = static_cast<const uint8_t*>(tensor.data());
-  std::string bytes(packed_bytes(tensor.dtype(), elements), '\0');
-  for (size_t i = 0; i < elements; ++i) {
-    const int code = (from[i] & ((1 << bits) - 1)) << (i % per_byte * bits);
-    bytes[i / per_byte] = static_cast<char>(bytes[i / per_byte] | code);
-  }
-  return bytes;
 }
 
 template <class T>
@@ -339,6 +324,20 @@ Tensor TensorReader::read_external(const TensorProto& proto, DType dtype, size_t
         .hint("the external data file is truncated or belongs to another export of this model");
   check_booleans(dtype, file.substr(offset, bytes), what);
   return wrap(dtype, proto.dims, file.substr(offset, bytes), mapping);
+}
+
+bool is_packed(DType dtype) { return dtype != DType::boolean && bit_size(dtype) < 8; }
+
+std::string packed(const Tensor& tensor) {
+  const auto bits = static_cast<size_t>(bit_size(tensor.dtype())), per_byte = 8 / bits;
+  const auto elements = static_cast<size_t>(tensor.elements());
+  const auto* from = static_cast<const uint8_t*>(tensor.data());
+  std::string bytes(packed_bytes(tensor.dtype(), elements), '\0');
+  for (size_t i = 0; i < elements; ++i) {
+    const int code = (from[i] & ((1 << bits) - 1)) << (i % per_byte * bits);
+    bytes[i / per_byte] = static_cast<char>(bytes[i / per_byte] | code);
+  }
+  return bytes;
 }
 
 void encode_tensor(const Tensor& tensor, Bytes name, Encoder& into) {

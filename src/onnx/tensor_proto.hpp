@@ -36,6 +36,10 @@ class TensorReader {
   std::map<std::string, std::shared_ptr<const void>> external_;
 };
 
+/// Types of four and two bits lie packed in files, the first element lowest in its byte; in memory each has a byte.
+bool is_packed(DType dtype);
+std::string packed(const Tensor& tensor);
+
 /// Encodes with raw_data.
 void encode_tensor(const Tensor& tensor, Bytes name, Encoder& into);
 

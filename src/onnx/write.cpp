@@ -32,7 +32,18 @@ struct Pieces {
   }
 };
 
-Bytes bytes_of(const Tensor& tensor) { return {static_cast<const char*>(tensor.data()), tensor.bytes()}; }
+/// A tensor's bytes as the file has them: those in memory, but for types of 4 and 2 bits.
+struct Stored {
+  explicit Stored(const Tensor& tensor)
+      : packed(onnx::is_packed(tensor.dtype()) ? onnx::packed(tensor) : ""),
+        bytes(onnx::is_packed(tensor.dtype()) ? Bytes(packed)
+                                              : Bytes(static_cast<const char*>(tensor.data()), tensor.bytes())) {}
+  Stored(const Stored&) = delete;
+  Stored& operator=(const Stored&) = delete;
+
+  std::string packed;
+  Bytes bytes;
+};
 
 size_t varint_size(size_t value) {
   size_t n = 1;
@@ -46,16 +57,24 @@ void add_inline(Pieces& graph, const std::string& name, const Tensor& tensor) {
   head.integers(1, tensor.sizes());
   head.integer(2, onnx::onnx_type_of(tensor.dtype()));
   head.bytes(8, name);
-  const size_t bytes = tensor.bytes();
+  const Stored stored(tensor);
+  const size_t bytes = stored.bytes.size();
   Encoder field;
   field.length(5, head.text().size() + 1 + varint_size(bytes) + bytes);
   field.raw(head.text());
   field.length(9, bytes);
-  graph.add(field.text(), bytes_of(tensor));
+  if (onnx::is_packed(tensor.dtype()))
+    graph.add(field.text() + stored.packed);
+  else
+    graph.add(field.text(), stored.bytes);
 }
 
-void add_external(Pieces& graph, const std::string& name, const Tensor& tensor, const std::string& location,
-                  size_t offset) {
+struct Place {
+  std::string location;
+  size_t offset, length;
+};
+
+void add_external(Pieces& graph, const std::string& name, const Tensor& tensor, const Place& place) {
   Encoder proto;
   proto.integers(1, tensor.sizes());
   proto.integer(2, onnx::onnx_type_of(tensor.dtype()));
@@ -66,9 +85,9 @@ void add_external(Pieces& graph, const std::string& name, const Tensor& tensor, 
     pair.bytes(2, value);
     proto.message(13, pair);
   };
-  entry("location", location);
-  entry("offset", std::to_string(offset));
-  entry("length", std::to_string(tensor.bytes()));
+  entry("location", place.location);
+  entry("offset", std::to_string(place.offset));
+  entry("length", std::to_string(place.length));
   proto.integer(14, 1);
   Encoder field;
   field.message(5, proto);
@@ -174,8 +193,9 @@ Pieces external_model(const Graph& graph, const onnx::GraphWriter& writer, const
       continue;
     }
     data.write(std::string((kExternalAlignment - data.written() % kExternalAlignment) % kExternalAlignment, '\0'));
-    add_external(content, name, tensor, location, data.written());
-    data.write(bytes_of(tensor));
+    const Stored stored(tensor);
+    add_external(content, name, tensor, {location, data.written(), stored.bytes.size()});
+    data.write(stored.bytes);
   }
   data.commit();
   return content;

@@ -1,4 +1,5 @@
 // Types of a byte and less in files: packed constants, casts that saturate, quantisation in blocks.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +9,7 @@
 #include "onnx/tensor_files.hpp"
 #include "onnx/tensor_proto.hpp"
 #include "onnx/write.hpp"
+#include "ops/registry.hpp"
 #include "ops/run_op.hpp"
 
 namespace opfuse::test {
@@ -82,6 +84,25 @@ TEST(StorageTypes, ExponentsRoundAsTheyAreTold) {
   EXPECT_THAT(run(cast_to(kE8m0), x), testing::ElementsAre(4, 8, 2, 0.25));
   EXPECT_THAT(run(cast_to(kE8m0, {text_attribute("round_mode", "down")}), x), testing::ElementsAre(2, 4, 2, 0.25));
   EXPECT_THAT(run(cast_to(kE8m0, {text_attribute("round_mode", "nearest")}), x), testing::ElementsAre(4, 4, 2, 0.25));
+}
+
+/// Beyond 1024 elements, beside the file too: 41 columns end inside a byte.
+TEST(StorageTypes, WeightsOfFourAndTwoBitsArePackedInFiles) {
+  for (const char* type : {"i4", "u4", "i2", "u2"}) {
+    SCOPED_TRACE(type);
+    const Graph graph = parse_graph(fmt::format(R"(graph (%x: f32[2,41]) {{ %c = const rand<1> : {}[41,41]
+      %s = const splat<0.5> : f32[] %w = dequantize_linear(%c, %s) %y = matmul(%x, %w) return %y }})",
+                                                type),
+                                    ops());
+    const auto codes = [](const Graph& g) { return g.nodes().front()->input(0)->constant->to_i64(); };
+    const std::vector<int64_t> wanted = codes(graph);
+    const std::string bytes = write_onnx_bytes(graph);
+    EXPECT_LT(bytes.size(), 41u * 41 / (type[1] == '4' ? 2 : 4) + 1000);
+    EXPECT_EQ(codes(read_onnx_bytes(bytes)), wanted);
+    const std::string path = testing::TempDir() + "packed_" + type + ".onnx";
+    write_onnx(graph, path, {.max_file_bytes = 0});
+    EXPECT_EQ(codes(read_onnx(path)), wanted);
+  }
 }
 
 TEST(StorageTypes, BlocksHaveScalesOfTheirOwn) {
