@@ -226,6 +226,39 @@ class Quantize(CliTest):
         model, _ = self.quantized()
         self.fails(2, "quantize", model, "--to", "f16", "-o", out, says=["Q/DQ"])
 
+    def test_to_codes_weights_alone(self):
+        heldout = self.samples("heldout", range(100, 102))
+        out, report = self.folder / "weights.onnx", self.folder / "weights.json"
+        small = ("quantize", SMALL, "--min-linear", "4")
+        for to, block, least in (("int8-weights", 0, 40), ("int8-weights", 8, 40), ("int4-weights", 8, 15), ("int4-weights", 32, 15)):
+            blocks = ("--block", str(block)) if block == 8 else ()  # the others are defaults
+            made = self.ok(*small, "--to", to, *blocks, "-o", out, "--evaluate", heldout, "--json", "--report", report).json
+            self.assertEqual(made["products"], json.loads(report.read_text())["products"])
+            self.assertEqual((made["schema"], made["block"]), ("opfuse.code-weights/1", block))
+            self.assertEqual([row["node"] for row in made["products"]], ["/head"])
+            self.assertEqual(made["products"][0]["shape"], [24, 10])
+            self.assertEqual([row["code"] for row in made["float"]], ["convolution"] * 2)
+            self.assertGreater(made["agreement"]["outputs"][0]["sqnr"], least)
+            if PYTHON and block != 32:  # OpenVINO takes whole blocks alone, and rounds data to 8 bits by itself
+                write_npy(self.folder / "in.npy", SIZES, values(50))
+                (self.folder / "runtimes.py").write_text(RUNTIMES)
+                results = self.folder / "results.json"
+                subprocess.run([PYTHON, self.folder / "runtimes.py", out, results, self.folder / "in.npy"], check=True, capture_output=True)
+                self.ok("run", out, "--input", f"x={self.folder / 'in.npy'}", "--output", self.folder / "out.npy")
+                own = read_npy(self.folder / "out.npy")[1]
+                for name, rows in json.loads(results.read_text()).items():
+                    for a, b in zip(own, rows[0]):
+                        self.assertAlmostEqual(a, b, delta=(1e-5 if name == "onnxruntime" else 2e-2) * max(map(abs, own)), msg=name)
+        text = self.ok(*small, "--to", "int4-weights").out
+        self.assertRegex(text, r"/head +24 +10 +\d+\.\d")
+        self.assertIn("2 convolution: /stem/conv", text)
+        self.fails(2, "quantize", SMALL, "--to", "int4-weights", says=["no weights become codes", "below 32 [small_linear]"])
+        self.fails(2, *small, "--to", "int4-weights", "--block", "12", says=["multiple of 8"])
+        self.fails(2, *small, "--to", "int4-weights", "--calibrate", heldout, says=["--calibrate does not apply"])
+        self.fails(2, *small, "--to", "int4-weights", "--skip", "/heed", says=["/head"])
+        self.fails(2, *small, "--to", "int4-weights", "--skip", "/head", says=["left out by --skip"])
+        self.fails(2, "quantize", SMALL, "--to", "f16", "--block", "8", says=["--block"])
+
     def test_channels_and_shared_scales_are_said(self):
         _, result = self.quantized("--share-scales", "adds", "--equalize", "0.5", "--json", "--force")
         report = result.json

@@ -14,6 +14,7 @@
 #include "quantize_flags.hpp"
 #include "quantize_narrow.hpp"
 #include "quantize_text.hpp"
+#include "quantize_weights.hpp"
 #include "report.hpp"
 #include "talk.hpp"
 #include "verb.hpp"
@@ -22,7 +23,8 @@ namespace opfuse::cli {
 namespace {
 
 void check_flags(const FlagSet& app, const QuantizeFlags& flags) {
-  check_companions(app, {{"--samples", "--calibrate"},
+  check_companions(app, {{"--block", "--to"},
+                         {"--samples", "--calibrate"},
                          {"--seed", "--calibrate"},
                          {"--max-drop", "--calibrate"},
                          {"--force", "--output"}});
@@ -70,6 +72,7 @@ void print_judged(const QuantizeFlags& flags, const quantization::JudgedModel& j
 }
 
 int run(const FlagSet& app, const QuantizeFlags& flags) {
+  if (flags.to.ends_with("-weights")) return code_weights_alone(app, flags);
   if (!flags.to.empty()) return convert_floats(app, flags);
   check_flags(app, flags);
   const GivenModel model = open_graph(flags.model, "quantize");

@@ -55,7 +55,7 @@ void add_choice_flags(FlagSet& app, QuantizeFlags& flags) {
   app.add_option(
          "--min-linear", flags.min_linear,
          "a Linear K -> N stays in float where K N / (K + N) is less than this, instead of the compiler's (256; "
-         "openvino 128, onnxruntime 48)")
+         "openvino 128, onnxruntime 48; of --to int8-weights|int4-weights 32)")
       ->range(0, 1 << 30);
   app.add_flag("--add-missing", flags.add_missing,
                "a model with Q/DQ: pairs for the points without one too; its own scales stay");
@@ -139,8 +139,15 @@ void add_quantize_flags(FlagSet& app, QuantizeFlags& flags) {
   app.add_option("--method", flags.method, "ranges by minmax, ema, percentile=99.99, mse or entropy")
       ->type_name("NAME")
       ->capture_default_str();
-  app.add_option("--to", flags.to, "16-bit floats instead of codes: all of the model, inputs and outputs stay f32")
-      ->one_of({"f16", "bf16"});
+  app.add_option("--to", flags.to,
+                 "without samples: 16-bit floats (all of the model, inputs and outputs stay f32), or codes for the "
+                 "weights of MatMul and Gemm alone")
+      ->one_of({"f16", "bf16", "int8-weights", "int4-weights"});
+  app.add_option(
+         "--block", flags.block,
+         "--to int8-weights|int4-weights: weights along K that share a scale, a multiple of 8; 0: one scale per "
+         "column (default: 0 of int8, 32 of int4)")
+      ->range(0, 1 << 20);
   add_choice_flags(app, flags);
   app.add_option("--scales", flags.scales, "keep what calibration finds here, and take it up again")
       ->type_name("FILE.json");

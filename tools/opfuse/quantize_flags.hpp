@@ -33,6 +33,7 @@ struct QuantizeFlags {
               share_scales = "moves", weight_rounding = "window-sums";
   std::vector<std::string> keep_float, skip, only, patterns;
   int min_linear = -1;  // the compiler's
+  int block = -1;       // that of --to
   int threads = 0, compare_samples = 8;
   bool bias_correction = false, add_missing = false, no_cache = false;
   DimensionFlags dimensions;

@@ -22,6 +22,7 @@ namespace opfuse::cli {
 namespace {
 
 void check_flags(const FlagSet& app, const QuantizeFlags& flags) {
+  refuse_flags(app, {"--block"}, "16-bit floats have no blocks", "--to int8-weights or int4-weights has them");
   refuse_flags(app,
                {"--calibrate",
                 "--samples",
