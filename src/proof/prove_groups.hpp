@@ -9,6 +9,7 @@
 #include "proof/compare.hpp"
 #include "proof/group_values.hpp"
 #include "proof/launch_runner.hpp"
+#include "routine/routine.hpp"
 
 namespace opfuse {
 
@@ -53,6 +54,8 @@ class GroupProver {
   void prove_real(const Launches& together, const Image& image, GroupComparison& result);
   void prove_placed(size_t index, GroupComparison& result);  ///< a launch of a plug-in
   void prove_routine(size_t index, GroupComparison& result);
+  RoutineResult run_routine_on_values(const Launch& launch);
+  std::string keep_exact_sizes(const Launch& launch, const RoutineResult& found, const GroupValues::Known& known);
   void prove_steps(const Body& loop);
   std::vector<Tensor> step_results(const Body& loop, const LoopRun& run);
   LoopRun run_drawn_steps(const Body& loop);

@@ -29,11 +29,24 @@ int64_t covered(std::vector<std::pair<int64_t, int64_t>> ranges) {
   return sum;
 }
 
+/// Where each arena begins: one for every set of sizes that a run finds stands behind the first.
+std::vector<int64_t> arenas(const ArtifactProgram& program, const SymbolValues& sizes, int64_t& all) {
+  std::vector<int64_t> bytes{program.arena_bytes.evaluate(sizes)}, begins;
+  for (const ArtifactBuffer& b : program.buffers) {
+    if (b.storage != Storage::arena || b.root <= 0) continue;
+    const auto number = static_cast<size_t>(b.root);
+    bytes.resize(std::max(bytes.size(), number + 1));
+    bytes[number] = std::max(bytes[number], b.offset.evaluate(sizes) + b.bytes.evaluate(sizes));
+  }
+  for (const int64_t b : bytes) begins.push_back(all), all += b;
+  return begins;
+}
+
 }  // namespace
 
 ArenaUse arena_use(const ArtifactProgram& program, const SymbolValues& sizes) {
   ArenaUse use;
-  use.bytes = program.arena_bytes.evaluate(sizes);
+  const std::vector<int64_t> begins = arenas(program, sizes, use.bytes);
   std::vector<int> block_of(program.buffers.size(), -1);
   for (size_t l = 0; l < program.launches.size(); ++l)
     for (int b : program.launches[l].buffers) {
@@ -42,8 +55,9 @@ ArenaUse arena_use(const ArtifactProgram& program, const SymbolValues& sizes) {
       int& block = block_of[static_cast<size_t>(b)];
       if (block < 0) {
         block = static_cast<int>(use.blocks.size());
-        use.blocks.push_back(
-            {buffer.name, buffer.offset.evaluate(sizes), buffer.bytes.evaluate(sizes), static_cast<int>(l), 0});
+        use.blocks.push_back({buffer.name,
+                              begins[static_cast<size_t>(std::max(buffer.root, 0))] + buffer.offset.evaluate(sizes),
+                              buffer.bytes.evaluate(sizes), static_cast<int>(l), 0});
       }
       use.blocks[static_cast<size_t>(block)].last = static_cast<int>(l);
     }

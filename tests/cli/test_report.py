@@ -85,6 +85,26 @@ class Report(CliTest):
         traced = {part[0] for part in model["timeline"]["parts"]}
         self.assertEqual(traced, set(range(len(model["launches"]))))
 
+    def test_sizes_that_a_run_finds(self):
+        path = self.folder / "mask.fir"
+        path.write_text("""graph (%x: f32[24]) { %z = const splat<0> : f32[] %p = greater(%x, %z) %i = non_zero(%p) {defines = ["n"]}
+          %j = squeeze(%i) {axes = [0]} %g = gather(%x, %j) {axis = 0} %m = reduce_max(%g) {axes = [0], keepdims = true}
+          %s = sub(%g, %m) %e = exp(%s) return %e }""")
+        artifact, trace = self.folder / "mask.opf", self.folder / "trace.json"
+        self.ok("compile", path, "-o", artifact)
+        sizes = set()
+        for model in (path, artifact):
+            for how in (MEASURED, QUICK):
+                data = self.ok("report", model, "--format", "json", "--no-code", *how).json["models"][0]
+                if model == path:  # a text graph's nodes have no names that an .opf would keep
+                    self.check_model(data)
+                sizes.add(data["dims"]["n"])
+                self.assertLessEqual({b["offset"] + b["bytes"] <= data["memory"]["arena_bytes"] for b in data["memory"]["blocks"]}, {True})
+        self.assertEqual(len(sizes), 1)
+        self.assertTrue(0 < min(sizes) < 24, sizes)
+        self.ok("profile", path, "--trace", trace, *MEASURED)
+        self.assertTrue(json.loads(trace.read_text())["traceEvents"])
+
     def test_graphs_of_branches_and_attention_are_sound(self):
         for name in ("zoo:mobilenet_v3_large", "zoo:swin_t"):
             self.check_model(self.ok("report", name, "--format", "json", "--no-code", *QUICK).json["models"][0])

@@ -98,6 +98,8 @@ class Run(CliTest):
         self.ok("run", SMALL, "--seed", "7", "--output-dir", self.folder / "a")
         self.ok("run", opf, "--seed", "7", "--output-dir", self.folder / "b")
         self.assertEqual(read_npy(self.folder / "a" / "y.npy"), read_npy(self.folder / "b" / "y.npy"))
+        self.ok("run", opf, "--seed", "7", "--output", self.folder / "c.npy")
+        self.assertEqual(read_npy(self.folder / "a" / "y.npy"), read_npy(self.folder / "c.npy"))
         document = self.ok("inspect", opf, "--json").json
         self.assertEqual(document["schema"], "opfuse.inspect-opf/1")
         self.assertGreater(len(document["launches"]), 0)

@@ -122,6 +122,8 @@ const Case kCases[] = {
        %y, %f, %i, %c = unique(%k) {axis = [0], sorted = false, defines = ["u"]} %r = mul(%c, %c)
        return %y, %f, %i, %r })",
      {{{"n", 7}}, {{"n", 1}}}},
+    {"UniqueOfRounded",  // as many as there are whatever noise a proof adds
+     R"(graph (%x: f32[6,4]) { %q = round(%x) %y, %f = unique(%q) {defines = ["u"]} %r = exp(%y) return %r, %f })"},
     {"ComputedBounds",
      R"(graph (%x: f32[7], %w: f32[2,9]) { %z = const splat<0> : f32[] %p = greater(%x, %z) %k = cast(%p) {to = i64}
        %s = reduce_sum(%k) {axes = [0], keepdims = true} %n = read_sizes(%s) {defines = ["n"]}

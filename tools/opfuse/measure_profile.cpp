@@ -8,6 +8,7 @@
 #include "interrupt.hpp"
 #include "profile/device_limits.hpp"
 #include "profile/statistics.hpp"
+#include "run_sizes.hpp"
 #include "runtime/artifact.hpp"
 #include "target/target.hpp"
 #include "variant_flags.hpp"
@@ -54,7 +55,7 @@ void measure_products(const std::vector<std::string>& features, LaunchProfile& p
 LaunchProfile measure_profile(const Executable& executable, const ModelInputs& inputs, int threads,
                               const MeasureSettings& given) {
   LaunchProfile profile;
-  profile.dims = inputs.symbols;
+  profile.dims = sizes_of_run(executable, inputs, threads);
   profile.target = executable.artifact().target;
   MeasureSettings settings = given;
   ContextOptions options;

@@ -223,11 +223,10 @@ Json layers_of(Json profile) {
   return out;
 }
 
-void write_trace(const Subject& subject, const Flags& flags) {
+void write_trace(const Subject& subject, const SymbolValues& sizes, const Flags& flags) {
   const Artifact& artifact = subject.executable.artifact();
   const report::RunTrace trace = trace_run(subject.executable, subject.inputs, flags.compile.threads);
-  write_text_file(flags.trace, report::chrome_trace(flags.model, artifact.program_for(subject.inputs.symbols),
-                                                    subject.inputs.symbols, trace));
+  write_text_file(flags.trace, report::chrome_trace(flags.model, artifact.program_for(sizes), sizes, trace));
 }
 
 int run(const FlagSet& app, Flags flags) {
@@ -241,7 +240,7 @@ int run(const FlagSet& app, Flags flags) {
   const Subject subject = open_subject(app, flags);
   const MeasureSettings settings{parse_duration(flags.warmup, 1e-3), parse_duration(flags.duration, 1), 5};
   const LaunchProfile profile = measure_profile(subject.executable, subject.inputs, flags.compile.threads, settings);
-  if (!flags.trace.empty()) write_trace(subject, flags);
+  if (!flags.trace.empty()) write_trace(subject, profile.dims, flags);
   const Extras extras = measure_extras(subject, flags, settings);
   if (interrupted())
     warn(fmt::format("interrupted: the numbers are those of the {} run{} so far", profile.runs,

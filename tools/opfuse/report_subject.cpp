@@ -14,6 +14,7 @@
 #include "ir/located.hpp"
 #include "measure_profile.hpp"
 #include "report.hpp"
+#include "run_sizes.hpp"
 
 namespace opfuse::cli {
 namespace {
@@ -129,15 +130,15 @@ std::unique_ptr<HeldSubject> make_subject(const FlagSet& app, const SubjectReque
   auto held = opened(app, request, Fix::shapes);
   report::Subject& s = held->subject;
   held->inputs = make_inputs(held->model.interface(), request.inputs);
-  s.dims = held->inputs.symbols;
   if (held->model.graph)
     compile(*held, request);
   else
     show_limits(*held->executable);
   find_program(*held);
+  s.dims = sizes_of_run(*held->executable, held->inputs, request.compile.threads);
   if (s.compilation) {
     held->bound = held->model.graph->clone();
-    held->bound->bind_dimensions(s.dims);
+    held->bound->bind_dimensions(held->inputs.symbols);
     s.work = work_of(*held->bound, *s.graph, s.dims);
     s.views = report::views_of(*held->bound, *s.graph, s.compilation->plan, *s.runs);
     if (!request.unfused)

@@ -152,7 +152,8 @@ int run(const FlagSet& app, Flags flags) {
   if (flags.reference && !model.graph)
     throw fail(E::bad_option, "--reference needs the model, an .opf holds only its machine code");
   const ModelInputs inputs = make_inputs(model.interface(), flags.inputs);
-  check_array_flags(app, flags.arrays, model.interface().outputs().size());
+  check_array_flags(app, flags.arrays,
+                    model.executable ? model.executable->outputs().size() : model.graph->outputs().size());
   const Outputs outputs = flags.reference ? run_reference(*model.graph, inputs) : run_compiled(model, inputs, flags);
   const std::vector<Verdict> verdicts = check_expected(outputs, flags);
   Outputs given;
