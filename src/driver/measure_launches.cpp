@@ -10,6 +10,7 @@
 #include "interp/random_inputs.hpp"
 #include "link/interface.hpp"
 #include "opfuse/opfuse.hpp"
+#include "program/routine_launches.hpp"
 
 namespace opfuse {
 namespace {
@@ -51,6 +52,11 @@ std::vector<std::vector<std::vector<double>>> sample_launches(const std::vector<
                                                               const TargetInfo& target, int threads,
                                                               const LaunchRounds& rounds) {
   for (const Program& program : programs) {
+    for (const Launch& launch : program.launches)
+      if (is_routine(launch))
+        throw fail(E::bad_option, "launches are not measured apart: a run finds the sizes of some values")
+            .node(launch.name)
+            .hint("compile without measuring; --dim cannot give these sizes");
     if (!program.symbols.empty())
       throw fail(E::bad_option, "--measure with open dimensions: {}", fmt::join(program.symbols, ", "))
           .hint("give them with --dim NAME=SIZE");

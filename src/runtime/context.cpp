@@ -472,8 +472,19 @@ std::vector<int64_t> Context::output_shape(const std::string& name) const {
 }
 
 int Context::threads() const { return state_->executor->workers(); }
-size_t Context::arena_bytes() const { return state_->arena_bytes; }
-size_t Context::intermediate_bytes() const { return state_->intermediate_bytes; }
+size_t Context::arena_bytes() const {
+  size_t bytes = state_->arena_bytes;
+  for (const int64_t later : state_->later_bytes)  // of sizes that the last run found
+    if (later != kLater) bytes += static_cast<size_t>(later);
+  return bytes;
+}
+
+size_t Context::intermediate_bytes() const {
+  const ContextState& s = *state_;
+  if (s.intermediate_bytes > 0 || !s.program || !is_known(s.program->intermediate_bytes, s.symbol_values))
+    return s.intermediate_bytes;
+  return static_cast<size_t>(s.program->intermediate_bytes.evaluate(s.symbol_values));
+}
 
 std::vector<LaunchInfo> Context::launches() const {
   ContextState& s = *state_;

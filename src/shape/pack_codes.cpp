@@ -65,6 +65,8 @@ bool is_narrow(const Node& group, const ShapeContext& context) { return context.
 std::variant<int64_t, Decline> pack(Graph& graph, Node* group, const Found& found, const ShapeContext& context) {
   if (auto why = context.switched_off(kPass)) return *why;
   Value* before = group->inputs[found.operand];
+  if (const DType type = before->type.dtype; type != DType::f32)
+    return Decline{"types", fmt::format("a product of {}", name_of(type)), {}};
   const bool transposed = found.transposed;
   auto made = pack_matrix(before, transposed);
   if (const auto* why = std::get_if<Decline>(&made)) return *why;

@@ -225,6 +225,14 @@ class Run(CliTest):
 
 
 class Compare(CliTest):
+    def test_sizes_that_a_run_finds_differ_from_input_to_input(self):
+        model = self.folder / "mask.fir"
+        model.write_text("""graph (%x: f32[24]) { %z = const splat<0> : f32[] %p = greater(%x, %z)
+          %y = compress(%x, %p) {axis = [0], defines = ["n"]} %i = unsqueeze(%y) {axes = [1]}
+          %w = const rand<1> : f32[1,24] %m = matmul(%i, %w) %r = gelu(%m) return %r }""")
+        self.ok("compare", model, "--against", model)
+        self.fails(2, "tune", model, says=["a run finds the sizes", "--dim cannot give"])
+
     def test_every_group_equals_the_interpreter(self):
         document = self.ok("compare", SMALL, "--dim", "batch=2", "--json").json
         self.assertTrue(document["ok"])

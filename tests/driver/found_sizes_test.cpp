@@ -164,6 +164,24 @@ TEST(FoundSizesOfOutputs, AnArrayOfTheCallersNeedsRoom) {
   EXPECT_EQ(context.output(executable.outputs()[0].name).shape, std::vector<int64_t>{5});
 }
 
+TEST(FoundSizesOfMemory, ArenasOfFoundSizesCount) {
+  const Executable executable = compiled(parse_graph(R"(graph (%x: f32[8]) { %z = const splat<0> : f32[]
+    %p = greater(%x, %z) %y = compress(%x, %p) {axis = [0], defines = ["n"]}
+    %q = unsqueeze(%y) {axes = [0]} %e = exp(%q) %m = reduce_sum(%e) {axes = [1], keepdims = true} %d = div(%e, %m)
+    %s = non_zero(%d) {defines = ["k"]} return %s })",
+                                                     ops()));
+  Context context = executable.create_context({.threads = 1});
+  const Tensor few = eight(1), more = eight(8);
+  size_t before = 0;
+  for (const Tensor* x : {&few, &more}) {
+    context.bind("x", {DType::f32, const_cast<void*>(x->data()), {8}});
+    context.run();
+    EXPECT_GT(context.intermediate_bytes(), before);
+    before = context.intermediate_bytes();
+    EXPECT_GE(context.arena_bytes(), 4 * sizeof(float)) << "of what compress keeps";
+  }
+}
+
 TEST(FoundSizesOfOutputs, ARunThatFailedFailsAgain) {
   const Executable executable = compiled(parse_graph(R"(graph (%x: f32[8]) { %z = const splat<0> : f32[]
     %p = greater(%x, %z) %i = non_zero(%p) {defines = ["n"]} return %i })",

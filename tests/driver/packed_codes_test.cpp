@@ -132,5 +132,17 @@ TEST(PackedCodes, SayWhyTheyBecomeFloats) {
             "disabled");
 }
 
+/// Products that are not widened stay what they are.
+TEST(PackedCodes, OfHalvesBecomeHalves) {
+  CompilationOptions halves;
+  halves.no_pass = {"widen-halves"};
+  const Compilation c = compiled(R"(graph (%x: f16[2,96]) { %c = const rand<1> : i8[96,64] %s = const rand<2> : f16[64]
+    %w = dequantize_linear(%c, %s) {axis = 1} %y = matmul(%x, %w) return %y })",
+                                 parse_target("cpu:avx2"), halves);
+  const auto told = of_pass(c.verdicts, "pack-codes");
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].code(), "types");
+}
+
 }  // namespace
 }  // namespace opfuse
