@@ -40,10 +40,13 @@ bool names_optional_section(const json& table, const json::json_pointer& place) 
          table.at(section).value("required", true) == false;
 }
 
-/// A section's version made older: what a version lacks is told by its keys, so the file means what it meant.
-bool is_older_version(const json& table, const json::json_pointer& place, const json& value) {
-  return !place.empty() && place.back() == "version" && value.is_number_integer() && value > 0 &&
-         value < table.at(place);
+/// A section's version made older, or that of programs with routines, which this release reads too: what a version
+/// has is told by its keys, so the file means what it meant.
+bool is_readable_version(const json& table, const json::json_pointer& place, const json& value) {
+  if (place.empty() || place.back() != "version" || !value.is_number_integer() || value <= 0) return false;
+  const json& section = table.at(place.parent_pointer());
+  const bool runs = section.contains("id") && (section["id"] == "program" || section["id"] == "variants");
+  return value < table.at(place) || (runs && value == 3);
 }
 
 class OpfMutation : public testing::Test {
@@ -95,7 +98,7 @@ class OpfMutation : public testing::Test {
           const std::string result = outcome(2);
           ++outcomes[result];
           if (is_for_people(place.to_string()) || names_optional_section(given, place)) continue;
-          if (is_older_version(given, place, value)) continue;
+          if (is_readable_version(given, place, value)) continue;
           EXPECT_NE(result, "ran") << place.to_string() << " = " << value.dump().substr(0, 60);
         }
     };
