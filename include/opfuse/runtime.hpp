@@ -120,7 +120,8 @@ class OPFUSE_API Context {
   void wait();
   /// The array of an output after run(): the bound one, or the context's own.
   ArrayView output(const std::string& name) const;
-  /// The shape an output has for the bound inputs, before or after run(). Throws bad_binding.
+  /// The shape an output has for the bound inputs, before or after run(). Throws bad_binding; missing_dimension before
+  /// the run where data decide it (behind NonZero, NonMaxSuppression ...).
   std::vector<int64_t> output_shape(const std::string& name) const;
 
   /// The sizes of the variant that runs for the bound inputs; empty: the kernels for all sizes run. Throws bad_binding.

@@ -16,7 +16,7 @@ struct AttentionMaps {
   std::optional<OperandMap> q;  ///< none: what queries are is computed
   OperandMap k, v;
 };
-/// nullopt: keys or values are no boxes, such as keys that lie transposed.
+/// nullopt: keys or values do not lie as boxes (transposed keys, for example).
 std::optional<AttentionMaps> attention_maps(const Region& region, const std::vector<ParamLayout>& layouts,
                                             const AttentionView& view, const AttentionTmaSchedule& s);
 

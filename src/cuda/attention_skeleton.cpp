@@ -153,7 +153,7 @@ std::optional<std::string> verify_boxes(const Schedule& schedule, const Region& 
   const auto s = typed<AttentionTmaSchedule>(schedule);
   const AttentionView view = *viewed(region);
   if (s.keys != 64 && s.keys != 128) return fmt::format("keys={} is neither 64 nor 128", s.keys);
-  if (!attention_maps(region, layouts, view, s)) return "operands that are no tensor maps";
+  if (!attention_maps(region, layouts, view, s)) return "operands that do not lie as boxes of the copy engine";
   if (const int64_t bytes = attention_tma_bytes(s, view.head_size(region), view.columns(region));
       bytes > target.shared_kilobytes << 10)
     return fmt::format("{} stages are {} bytes, more than a block has", s.stages, bytes);

@@ -174,9 +174,9 @@ bool ModelReader::read_branch(const FlatNode& node, const Source& source) {
   return true;
 }
 
-/// An If whose condition is made of sizes that the run finds ("there are no boxes"): operators have no effect but their
-/// results, so both branches are computed and one of each pair of results is taken. Branches that give sequences, or
-/// values of different ranks or types, stay as they are.
+/// An If whose condition is made of sizes that the run finds (a test for zero boxes): operators have no effect but
+/// their results, so both branches are computed and one of each pair of results is taken. Branches that give sequences,
+/// or values of different ranks or types, stay as they are.
 bool ModelReader::read_choice(const FlatNode& node, const Source& source, Value* condition) {
   const Attribute *then = branch_of(node.proto, true), *otherwise = branch_of(node.proto, false);
   const auto count = condition->type.shape.ranked ? condition->type.shape.elements().constant() : std::nullopt;

@@ -1,9 +1,14 @@
-// Operators that arrange elements, in those that opfuse has.
-//   CenterCropPad      a slice or a pad of both sides                    ReverseSequence  gather_elements at len - 1 -
-//   t Compress           gather of the places whose condition is true      TensorScatter    where(in the update,
-//   update[t - start], cache) SpaceToDepth, CRD  reshape, transpose, reshape                       MaxUnpool scatter
-//   into zeros Col2Im             a transposed convolution whose filter k is 1 at tap k and 0 elsewhere AffineGrid base
-//   points times theta, transposed               Unique           of constants: what the reader counts
+// Operators that arrange elements, in those that opfuse has. Of constants; where data decide how many, Compress and
+// Unique are routines.
+//   CenterCropPad      a slice or a pad of both sides
+//   ReverseSequence    gather_elements at len - 1 - t
+//   Compress           gather of the places whose condition is true
+//   TensorScatter      where(in the update, update[t - start], cache)
+//   SpaceToDepth, CRD  reshape, transpose, reshape
+//   MaxUnpool          scatter into zeros
+//   Col2Im             a transposed convolution whose filter k is 1 at tap k and 0 elsewhere
+//   AffineGrid         base points times theta, transposed
+//   Unique             what the reader counts
 #include <fmt/ranges.h>
 
 #include <algorithm>
