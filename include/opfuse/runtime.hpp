@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -123,6 +124,8 @@ class OPFUSE_API Context {
   /// The shape an output has for the bound inputs, before or after run(). Throws bad_binding; missing_dimension before
   /// the run where data decide it (behind NonZero, NonMaxSuppression ...).
   std::vector<int64_t> output_shape(const std::string& name) const;
+  /// The same; nothing before the run that finds it.
+  std::optional<std::vector<int64_t>> known_output_shape(const std::string& name) const;
 
   /// The sizes of the variant that runs for the bound inputs; empty: the kernels for all sizes run. Throws bad_binding.
   std::map<std::string, int64_t> variant() const;

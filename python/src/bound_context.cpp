@@ -84,14 +84,12 @@ void BoundContext::check_resident() const {
 void BoundContext::give_memory(const TensorInfo& output) {
   const auto at = bound_.find(output.name);
   if (found_.contains(output.name) || (at != bound_.end() && !own_.contains(output.name))) return;
-  std::vector<int64_t> shape;
-  try {
-    shape = with_context([&](Context& context) { return context.output_shape(output.name); });
-  } catch (const Error& error) {
-    if (error.diagnostic().name != "missing_dimension") throw;
+  const auto known = with_context([&](Context& context) { return context.known_output_shape(output.name); });
+  if (!known) {
     found_.insert(output.name);
     return;
   }
+  const std::vector<int64_t>& shape = *known;
   if (at != bound_.end() && at->second.view.shape == shape) return;
   const HeldArray array = context_.device() != kHostMemory && (device_results_ || resident())
                               ? new_device_array(output, shape)

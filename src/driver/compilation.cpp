@@ -272,10 +272,7 @@ static bool stretches_found_sizes(const Graph& graph) {
   const std::set<std::string> found = defined_symbols(graph);
   if (found.empty()) return false;
   for (const DimConstraint& c : dim_constraints(graph)) {
-    std::set<std::string> used;
-    c.relation.a.collect_symbols(used);
-    c.relation.b.collect_symbols(used);
-    const bool by_data = std::ranges::any_of(used, [&](const std::string& symbol) { return found.contains(symbol); });
+    const bool by_data = std::ranges::any_of(symbols_of(c.relation), [&](const auto& s) { return found.contains(s); });
     if (by_data && any_stretches({c})) return true;
   }
   return false;

@@ -212,10 +212,7 @@ void note_inputs(Artifact& artifact, const Graph& graph, const std::vector<DimCo
   add_constraints(artifact.constraints, dim_constraints(graph));
   const std::set<std::string> known = known_symbols(artifact, artifact);
   std::erase_if(artifact.constraints, [&](const DimConstraint& c) {  // of sizes that no output needs
-    std::set<std::string> used;
-    c.relation.a.collect_symbols(used);
-    c.relation.b.collect_symbols(used);
-    return !std::includes(known.begin(), known.end(), used.begin(), used.end());
+    return !std::ranges::includes(known, symbols_of(c.relation));
   });
 }
 

@@ -32,12 +32,7 @@ class Collector {
  private:
   std::set<std::string> symbols_, known_;
 
-  bool decided_by_run(const DimRelation& r) const {
-    std::set<std::string> used;
-    r.a.collect_symbols(used);
-    r.b.collect_symbols(used);
-    return std::includes(symbols_.begin(), symbols_.end(), used.begin(), used.end());
-  }
+  bool decided_by_run(const DimRelation& r) const { return std::ranges::includes(symbols_, symbols_of(r)); }
 
   /// A node whose sizes were known before a group took what computes them keeps its shape, and what was collected then.
   void visit(const Node& node) {

@@ -457,18 +457,21 @@ ArrayView Context::output(const std::string& name) const {
   return state_->bound_outputs[static_cast<size_t>(at)];
 }
 
-std::vector<int64_t> Context::output_shape(const std::string& name) const {
+std::optional<std::vector<int64_t>> Context::known_output_shape(const std::string& name) const {
   ContextState& s = *state_;
   const std::vector<ArtifactTensor>& outputs = s.executable->artifact.outputs;
   const int at = index_of(outputs, name);
   if (at < 0) throw fail(E::bad_binding, "the model has no output '{}'", name).hint("outputs: " + names_of(outputs));
   if (s.dirty) s.resolve_symbols();
   const Shape& shape = outputs[static_cast<size_t>(at)].type.shape;
-  if (!is_known(shape, s.symbol_values))
-    throw fail(E::missing_dimension, "the shape of output '{}', {}, is known when the model has run", name,
-               shape.text())
-        .hint("bind nothing and ask after the run, or bind an array that has room for all there may be");
+  if (!is_known(shape, s.symbol_values)) return std::nullopt;
   return shape.evaluate(s.symbol_values);
+}
+
+std::vector<int64_t> Context::output_shape(const std::string& name) const {
+  if (auto shape = known_output_shape(name)) return *std::move(shape);
+  throw fail(E::missing_dimension, "the shape of output '{}' is known when the model has run", name)
+      .hint("bind nothing and ask after the run, or bind an array that has room for all there may be");
 }
 
 int Context::threads() const { return state_->executor->workers(); }

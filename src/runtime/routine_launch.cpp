@@ -87,11 +87,9 @@ void ContextState::number_symbols() {
 void ContextState::check_found_sizes(const RoutineLaunch& launch) const {
   const std::set<std::string> fresh(launch.call.defines.begin(), launch.call.defines.end());
   for (const DimConstraint& c : executable->artifact.constraints) {
-    std::set<std::string> used;
-    c.relation.a.collect_symbols(used);
-    c.relation.b.collect_symbols(used);
     bool now = false, all = true;
-    for (const std::string& symbol : used) now |= fresh.contains(symbol), all &= symbol_values.contains(symbol);
+    for (const std::string& symbol : symbols_of(c.relation))
+      now |= fresh.contains(symbol), all &= symbol_values.contains(symbol);
     if (now && all) check({c}, symbol_values);
   }
 }

@@ -86,6 +86,13 @@ bool surely_not_negative(const Dim& dim) {
   return false;
 }
 
+std::set<std::string> symbols_of(const DimRelation& relation) {
+  std::set<std::string> symbols;
+  relation.a.collect_symbols(symbols);
+  relation.b.collect_symbols(symbols);
+  return symbols;
+}
+
 std::optional<bool> settled(const DimRelation& r) {
   if (r.a.is_constant() && r.b.is_constant()) return holds(r.rule, r.a.value(), r.b.value());
   switch (r.rule) {

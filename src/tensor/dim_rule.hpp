@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,7 @@ struct DimRelation {
   std::string what;  ///< a sentence about a and b: "the inner dimensions of the operands are equal"
 };
 
+std::set<std::string> symbols_of(const DimRelation& relation);
 /// Whether the relation holds whatever the symbols are (extents: they are not negative); nothing when that depends.
 std::optional<bool> settled(const DimRelation& relation);
 bool holds(const DimRelation& relation, const SymbolValues& symbols);
