@@ -11,8 +11,6 @@
 #include "base/did_you_mean.hpp"
 #include "base/fail.hpp"
 #include "fusion/neighbours.hpp"
-#include "ir/defined_symbols.hpp"
-#include "ir/dim_values.hpp"
 #include "ir/outline.hpp"
 
 namespace opfuse {
@@ -41,21 +39,7 @@ struct Choice {
 
 }  // namespace
 
-/// Inference reads sizes through the nodes that compute them; within a group nobody would.
-static std::set<const Node*> found_sizes(const Graph& graph) {
-  std::set<const Node*> nodes;
-  if (defined_symbols(graph).empty()) return nodes;
-  DimEvaluator evaluator;
-  for (const Node* node : graph.nodes()) {
-    if (!node->op->dims || node->outputs.size() != 1) continue;
-    const auto dims = evaluator.of(*node->output());
-    if (dims && std::ranges::any_of(*dims, [](const Dim& d) { return !d.is_constant(); })) nodes.insert(node);
-  }
-  return nodes;
-}
-
-Planner::Planner(const Graph& graph, const PlanOptions& opts)
-    : grouping(graph), options(opts), sizes_(found_sizes(graph)) {
+Planner::Planner(const Graph& graph, const PlanOptions& opts) : grouping(graph), options(opts) {
   plan.model = model_hash(graph);
   plan.target = opts.target;
 }
@@ -103,9 +87,6 @@ std::optional<Decline> Planner::too_large(size_t nodes) const {
 }
 
 std::optional<Decline> Planner::refuse_place(const std::vector<Node*>& nodes, const std::vector<int>& ignoring) const {
-  for (const Node* node : nodes)
-    if (sizes_.contains(node))
-      return Decline{"sizes", fmt::format("shapes are made of what {} computes", describe(*node)), {}};
   if (auto decline = too_large(nodes.size())) return decline;
   if (const size_t reads = external_reads(nodes).size(); reads > limit(&Limits::group_operands) && nodes.size() > 1)
     return Decline{"group_operands", fmt::format("the group would have {} operands", reads), {}};

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <set>
 
 #include "fusion/grouping.hpp"
 #include "fusion/plan.hpp"
@@ -46,7 +45,6 @@ class Planner {
   void enter(const FusionPattern& pattern, const Match& match, std::optional<Decline> decline);
   std::map<std::string, int> labels_;
   std::vector<AnchorOps> anchors_;  // by pattern
-  std::set<const Node*> sizes_;     // nodes whose results shapes are made of, where data decide some; looked up only
 };
 
 /// Groups what no pattern claims, and grows open groups forward; fills the ledger's reasons (by tensor and reader).

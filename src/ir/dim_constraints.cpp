@@ -34,16 +34,13 @@ class Collector {
 
   bool decided_by_run(const DimRelation& r) const { return std::ranges::includes(symbols_, symbols_of(r)); }
 
-  /// A node whose sizes were known before a group took what computes them keeps its shape, and what was collected then.
   void visit(const Node& node) {
     std::vector<DimRelation> relations;
-    try {
+    {
       const DimRecorder recorder(relations);
       for (const TensorType& type : infer_node(*node.op, node.attrs(), node.inputs, node.outputs.size()))
         for (const Dim& dim : type.shape.dims)
           if (!surely_not_negative(dim)) assume(DimRule::at_least, dim, 0, "an extent of the result is not negative");
-    } catch (const Error& error) {
-      if (error.diagnostic().name != "unknown_dimension") throw;
     }
     for (DimRelation& relation : relations)
       if (decided_by_run(relation) && known_.insert(key_of(relation)).second) add(node, std::move(relation));
