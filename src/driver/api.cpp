@@ -2,6 +2,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <utility>
 
 #include "base/fail.hpp"
 #include "driver/compilation_options.hpp"
@@ -18,9 +20,9 @@ namespace opfuse {
 // ---- Model ------------------------------------------------------------------------------------------------------
 
 Model::Model() : graph_(std::make_unique<Graph>()) {}
-Model::Model(const Model& other) : graph_(std::make_unique<Graph>(other.graph_->clone())) {}
+Model::Model(const Model& other) : graph_(std::make_unique<Graph>(other.graph().clone())) {}
 Model& Model::operator=(const Model& other) {
-  if (this != &other) graph_ = std::make_unique<Graph>(other.graph_->clone());
+  if (this != &other) graph_ = std::make_unique<Graph>(other.graph().clone());
   return *this;
 }
 Model::Model(Model&&) noexcept = default;
@@ -39,10 +41,22 @@ Model Model::load(const std::string& path, const LoadOptions& options) {
                                      .operators = options.operators}));
 }
 Model Model::zoo(const std::string& name) { return from_graph(build_zoo(name)); }
-void Model::save(const std::string& path, bool flatten) const { write_onnx(*graph_, path, {.functions = !flatten}); }
-std::string Model::text() const { return print(*graph_); }
-const Graph& Model::graph() const { return *graph_; }
-Graph& Model::graph() { return *graph_; }
+
+void Model::save(const std::string& path, bool flatten) const {
+  const std::string& read = graph().model_file;
+  std::error_code none;  // links and other spellings of a path are the same file
+  if (!read.empty() && std::filesystem::equivalent(path, read, none))
+    throw fail(E::bad_option, "{} would replace '{}', which the model was read from", path, read)
+        .hint("name another file to write");
+  write_onnx(graph(), path, {.functions = !flatten});
+}
+
+std::string Model::text() const { return print(graph()); }
+const Graph& Model::graph() const {
+  if (!graph_) throw fail(E::bad_option, "this model was moved from").hint("use the one that it was moved to");
+  return *graph_;
+}
+Graph& Model::graph() { return const_cast<Graph&>(std::as_const(*this).graph()); }
 
 namespace {
 std::vector<TensorInfo> infos_of(const std::vector<Value*>& values) {
@@ -56,13 +70,13 @@ std::vector<TensorInfo> infos_of(const std::vector<Value*>& values) {
 }
 }  // namespace
 
-std::vector<TensorInfo> Model::inputs() const { return infos_of(graph_->inputs()); }
-std::vector<TensorInfo> Model::outputs() const { return infos_of(graph_->outputs()); }
+std::vector<TensorInfo> Model::inputs() const { return infos_of(graph().inputs()); }
+std::vector<TensorInfo> Model::outputs() const { return infos_of(graph().outputs()); }
 
 std::map<std::string, int> Model::modules() const {
   const std::vector<std::string>& rules = rule_names();
   std::map<std::string, int> counts;
-  for (const Node* node : graph_->nodes())
+  for (const Node* node : graph().nodes())
     if (node->op == fused_op() && std::find(rules.begin(), rules.end(), node->pattern) == rules.end())
       ++counts[node->label.substr(0, node->label.find("__"))];
   return counts;

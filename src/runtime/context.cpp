@@ -338,10 +338,11 @@ void ContextState::prepare() {
 }
 
 Context Executable::create_context(ContextOptions options) const {
-  require_features(state_->artifact);  // one that was compiled in this process may be for another machine
+  const Artifact& artifact = this->artifact();
+  require_features(artifact);  // one that was compiled in this process may be for another machine
   auto state = std::make_unique<ContextState>();
   state->executable = state_;
-  if (state_->artifact.on_device()) state->device = std::make_unique<DeviceRun>(state_->device(options.device));
+  if (artifact.on_device()) state->device = std::make_unique<DeviceRun>(state_->device(options.device));
   if (options.executor) {
     state->executor = options.executor;
   } else {
@@ -351,11 +352,11 @@ Context Executable::create_context(ContextOptions options) const {
     state->executor = state->own_executor.get();
   }
   state->options = std::move(options);
-  state->bound_inputs.resize(state_->artifact.inputs.size());
-  state->bound_outputs.resize(state_->artifact.outputs.size());
-  state->own_outputs.resize(state_->artifact.outputs.size());
-  state->outputs_bound.resize(state_->artifact.outputs.size());
-  state->callers_outputs.resize(state_->artifact.outputs.size());
+  state->bound_inputs.resize(artifact.inputs.size());
+  state->bound_outputs.resize(artifact.outputs.size());
+  state->own_outputs.resize(artifact.outputs.size());
+  state->outputs_bound.resize(artifact.outputs.size());
+  state->callers_outputs.resize(artifact.outputs.size());
   return Context(std::move(state));
 }
 
@@ -364,8 +365,14 @@ Context::Context(Context&&) noexcept = default;
 Context& Context::operator=(Context&&) noexcept = default;
 Context::~Context() = default;
 
+static ContextState& still_there(const std::unique_ptr<ContextState>& state) {
+  if (!state) throw fail(E::bad_binding, "this context was moved from").hint("use the one that it was moved to");
+  return *state;
+}
+
 void Context::bind(const std::string& name, const ArrayView& array) {
-  const Artifact& a = state_->executable->artifact;
+  ContextState& s = still_there(state_);
+  const Artifact& a = s.executable->artifact;
   const int input = index_of(a.inputs, name), output = index_of(a.outputs, name);
   for (const auto& [fixed, value] : a.fixed_inputs)
     if (fixed == name) return check_fixed(name, value, array);
@@ -375,17 +382,17 @@ void Context::bind(const std::string& name, const ArrayView& array) {
   const bool is_input = input >= 0;
   const size_t at = static_cast<size_t>(is_input ? input : output);
   check_array(is_input ? a.inputs[at] : a.outputs[at], array);
-  if (state_->device)
-    check_place(state_->device->program(), name, array);
+  if (s.device)
+    check_place(s.device->program(), name, array);
   else
     check_host_place(name, array);
-  if (!is_input) state_->outputs_bound[at] = true, state_->callers_outputs[at] = array;
-  (is_input ? state_->bound_inputs : state_->bound_outputs)[at] = array;
-  state_->dirty = true;
+  if (!is_input) s.outputs_bound[at] = true, s.callers_outputs[at] = array;
+  (is_input ? s.bound_inputs : s.bound_outputs)[at] = array;
+  s.dirty = true;
 }
 
 void Context::run() {
-  ContextState& s = *state_;
+  ContextState& s = still_there(state_);
   s.prepare();
   if (s.options.profile) std::fill(s.launch_ns.begin(), s.launch_ns.end(), 0);
   const int64_t start = now_ns();
@@ -432,7 +439,7 @@ void ContextState::run_device(DeviceRun::How how) {
 }
 
 void Context::run_on(void* stream) {
-  ContextState& s = *state_;
+  ContextState& s = still_there(state_);
   if (!s.device)
     throw fail(E::bad_binding, "run_on is for executables of a GPU, and this one is for {}",
                s.executable->artifact.target)
@@ -444,21 +451,23 @@ void Context::run_on(void* stream) {
 }
 
 void Context::wait() {
-  if (state_->device) state_->device->wait();
+  if (still_there(state_).device) still_there(state_).device->wait();
 }
 
-int Context::device() const { return state_->device ? state_->device->program().device() : kHostMemory; }
+int Context::device() const {
+  return still_there(state_).device ? still_there(state_).device->program().device() : kHostMemory;
+}
 
 ArrayView Context::output(const std::string& name) const {
-  const int at = index_of(state_->executable->artifact.outputs, name);
+  const int at = index_of(still_there(state_).executable->artifact.outputs, name);
   if (at < 0)
     throw fail(E::bad_binding, "the model has no output '{}'", name)
-        .hint("outputs: " + names_of(state_->executable->artifact.outputs));
-  return state_->bound_outputs[static_cast<size_t>(at)];
+        .hint("outputs: " + names_of(still_there(state_).executable->artifact.outputs));
+  return still_there(state_).bound_outputs[static_cast<size_t>(at)];
 }
 
 std::optional<std::vector<int64_t>> Context::known_output_shape(const std::string& name) const {
-  ContextState& s = *state_;
+  ContextState& s = still_there(state_);
   const std::vector<ArtifactTensor>& outputs = s.executable->artifact.outputs;
   const int at = index_of(outputs, name);
   if (at < 0) throw fail(E::bad_binding, "the model has no output '{}'", name).hint("outputs: " + names_of(outputs));
@@ -474,23 +483,23 @@ std::vector<int64_t> Context::output_shape(const std::string& name) const {
       .hint("bind nothing and ask after the run, or bind an array that has room for all there may be");
 }
 
-int Context::threads() const { return state_->executor->workers(); }
+int Context::threads() const { return still_there(state_).executor->workers(); }
 size_t Context::arena_bytes() const {
-  size_t bytes = state_->arena_bytes;
-  for (const int64_t later : state_->later_bytes)  // of sizes that the last run found
+  size_t bytes = still_there(state_).arena_bytes;
+  for (const int64_t later : still_there(state_).later_bytes)  // of sizes that the last run found
     if (later != kLater) bytes += static_cast<size_t>(later);
   return bytes;
 }
 
 size_t Context::intermediate_bytes() const {
-  const ContextState& s = *state_;
+  const ContextState& s = still_there(state_);
   if (s.intermediate_bytes > 0 || !s.program || !is_known(s.program->intermediate_bytes, s.symbol_values))
     return s.intermediate_bytes;
   return static_cast<size_t>(s.program->intermediate_bytes.evaluate(s.symbol_values));
 }
 
 std::vector<LaunchInfo> Context::launches() const {
-  ContextState& s = *state_;
+  ContextState& s = still_there(state_);
   s.prepare();
   std::vector<LaunchInfo> infos;
   for (const ArtifactLaunch& l : s.program->launches) {
@@ -505,14 +514,14 @@ std::vector<LaunchInfo> Context::launches() const {
 }
 
 std::map<std::string, int64_t> Context::variant() const {
-  ContextState& s = *state_;
+  ContextState& s = still_there(state_);
   if (s.dirty) s.resolve_symbols();
   for (const ArtifactVariant& variant : s.executable->artifact.variants)
     if (&variant == s.program) return variant.when;
   return {};
 }
 
-const std::vector<int64_t>& Context::launch_nanoseconds() const { return state_->launch_ns; }
-int64_t Context::total_nanoseconds() const { return state_->total_ns; }
+const std::vector<int64_t>& Context::launch_nanoseconds() const { return still_there(state_).launch_ns; }
+int64_t Context::total_nanoseconds() const { return still_there(state_).total_ns; }
 
 }  // namespace opfuse

@@ -62,17 +62,22 @@ std::shared_ptr<const DeviceProgram> ExecutableState::device(int number) const {
   return program;
 }
 
+static const ExecutableState& still_there(const std::shared_ptr<const ExecutableState>& state) {
+  if (!state) throw fail(E::bad_binding, "this executable was moved from").hint("use the one that it was moved to");
+  return *state;
+}
+
 Executable Executable::load(const std::string& path) { return from_artifact(load_artifact(path)); }
 Executable Executable::from_artifact(Artifact artifact) {
   return Executable(std::make_shared<const ExecutableState>(std::move(artifact)));
 }
-void Executable::save(const std::string& path) const { save_artifact(state_->artifact, path); }
-const std::vector<TensorInfo>& Executable::inputs() const { return state_->inputs; }
-const std::vector<TensorInfo>& Executable::outputs() const { return state_->outputs; }
-const Artifact& Executable::artifact() const { return state_->artifact; }
+void Executable::save(const std::string& path) const { save_artifact(still_there(state_).artifact, path); }
+const std::vector<TensorInfo>& Executable::inputs() const { return still_there(state_).inputs; }
+const std::vector<TensorInfo>& Executable::outputs() const { return still_there(state_).outputs; }
+const Artifact& Executable::artifact() const { return still_there(state_).artifact; }
 std::vector<std::map<std::string, int64_t>> Executable::variants() const {
   std::vector<std::map<std::string, int64_t>> sizes;
-  for (const ArtifactVariant& variant : state_->artifact.variants)
+  for (const ArtifactVariant& variant : still_there(state_).artifact.variants)
     if (!variant.stretches) sizes.push_back(variant.when);
   return sizes;
 }

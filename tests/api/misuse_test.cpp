@@ -1,0 +1,67 @@
+// What callers do by mistake: use what they moved away, write a model over the file it was read from.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "opfuse/network.hpp"
+#include "testing/temporary_folder.hpp"
+
+namespace opfuse {
+namespace {
+
+Model doubled() {
+  Network net;
+  auto x = net.input("x", {"4", "8"});
+  net.output("y", net.add(x, x));
+  return net.model();
+}
+
+template <class F>
+std::string code_of(F&& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.diagnostic().code;
+  }
+  return "nothing thrown";
+}
+
+TEST(Moved, ContextsExecutablesAndModelsAnswerWithAnError) {
+  Model model = doubled();
+  Executable exe = compile(model, Target::host());
+  Context context = exe.create_context({.threads = 1});
+  const Context kept = std::move(context);
+  EXPECT_EQ(code_of([&] { context.run(); }), "E0602");          // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(code_of([&] { context.bind("x", {}); }), "E0602");  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(code_of([&] { context.threads(); }), "E0602");      // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(kept.threads(), 1);
+
+  const Executable other = std::move(exe);
+  EXPECT_EQ(code_of([&] { exe.create_context(); }), "E0602");  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(code_of([&] { exe.inputs(); }), "E0602");          // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(other.inputs().size(), 1u);
+
+  const Model moved = std::move(model);
+  EXPECT_EQ(code_of([&] { model.text(); }), "E0401");                    // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(code_of([&] { compile(model, Target::host()); }), "E0401");  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(code_of([&] { const Model copy = model; }), "E0401");        // NOLINT(bugprone-use-after-move)
+  EXPECT_FALSE(moved.text().empty());
+}
+
+TEST(Save, RefusesTheFileThatTheModelWasReadFrom) {
+  const test::TemporaryFolder folder;
+  const std::string file = folder.path("m.onnx"), link = folder.path("link.onnx");
+  doubled().save(file);
+  doubled().save(file);  // not read from there
+  std::filesystem::create_symlink(file, link);
+  const Model read = Model::load(file);
+  const Fused fused = apply(read, plan(read, Target::host()));
+  for (const std::string& path : {file, link}) {
+    EXPECT_EQ(code_of([&] { read.save(path); }), "E0401") << path;
+    EXPECT_EQ(code_of([&] { fused.model.save(path); }), "E0401") << path;
+  }
+  read.save(folder.path("other.onnx"));
+}
+
+}  // namespace
+}  // namespace opfuse
