@@ -14,6 +14,7 @@
 #include "ir/outline.hpp"
 #include "ir/value_name.hpp"
 #include "match/pattern.hpp"
+#include "ops/add.hpp"
 #include "ops/conv.hpp"
 #include "ops/hard_sigmoid.hpp"
 #include "ops/is_a.hpp"
@@ -79,7 +80,7 @@ class Preparer {
  public:
   Preparer(const Graph& prepared, Placement& placement) : graph_(prepared.clone()), placement_(placement) {}
 
-  Graph run(bool hard_sigmoid) {
+  Graph run(bool for_operators) {
     name_values();
     const std::vector<PlacedProduct> products = placement_.products;
     for (const PlacedProduct& product : products) {
@@ -89,7 +90,7 @@ class Preparer {
       else if (node->body)
         inline_projections(node);
     }
-    if (hard_sigmoid) write_hard_swish();
+    if (for_operators) write_hard_swish(), write_sums_before_norms();
     graph_.remove_dead_nodes();
     for (PlacedProduct& product : placement_.products) product.name = nodes_by_id(graph_).at(product.node)->name();
     return std::move(graph_);
@@ -154,14 +155,31 @@ class Preparer {
     }
   }
 
+  /// ONNX Runtime makes one operator of a residual Add and the LayerNormalization behind it, which takes rows number by
+  /// number: 0.18 ms for 128 x 384, where the two by themselves take 0.05. It leaves a Sum alone.
+  void write_sums_before_norms() {
+    const std::vector<Node*> nodes = graph_.nodes();
+    for (Node* norm : nodes) {
+      if (!is_a<LayerNorm>(*norm)) continue;
+      Node* add = norm->input(0)->producer;
+      if (!add || !is_a<Add>(*add) || add->input(0)->is_constant() || add->input(1)->is_constant()) continue;
+      const auto paired = [&](const PlacedTensor& placed) { return placed.value == add->output()->id; };
+      if (std::any_of(placement_.tensors.begin(), placement_.tensors.end(), paired)) continue;
+      Node* sum = graph_.add_node(op_named("sum"), AttrMap{}, {add->input(0), add->input(1)}, 1, add->sources, add);
+      rename(placement_, add->id, {sum->id});
+      take_over(graph_, add->output(), sum->output());
+      graph_.erase(add);
+    }
+  }
+
   Graph graph_;
   Placement& placement_;
 };
 
 }  // namespace
 
-Graph prepare_products(const Graph& prepared, Placement& placement, bool hard_sigmoid) {
-  return Preparer(prepared, placement).run(hard_sigmoid);
+Graph prepare_products(const Graph& prepared, Placement& placement, bool for_operators) {
+  return Preparer(prepared, placement).run(for_operators);
 }
 
 }  // namespace opfuse::quantization

@@ -8,8 +8,8 @@
 namespace opfuse::quantization {
 
 /// A copy of the graph that a placement is for; `placement` then names nodes and values of the copy. Values with a pair
-/// get names where they had none. `hard_sigmoid`: x clip(x + 3, 0, 6) / 6 becomes x HardSigmoid(x), two operators for a
-/// runtime that runs each by itself.
-Graph prepare_products(const Graph& prepared, Placement& placement, bool hard_sigmoid);
+/// get names where they had none. `for_operators`, of a runtime that runs each operator by itself: x clip(x + 3, 0, 6)
+/// / 6 becomes x HardSigmoid(x), and a residual addition in front of a LayerNormalization a Sum.
+Graph prepare_products(const Graph& prepared, Placement& placement, bool for_operators);
 
 }  // namespace opfuse::quantization

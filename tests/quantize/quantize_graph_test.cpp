@@ -204,6 +204,22 @@ TEST(QuantizeGraph, SpelledOutHardSwishIsTwoOperatorsForOnnxRuntime) {
   }
 }
 
+/// Which joins Add and LayerNormalization to one slow operator. A Sum with a constant, or with a pair behind it, is not
+/// of that form.
+TEST(QuantizeGraph, ResidualAdditionBeforeANormIsASumForOnnxRuntime) {
+  const std::string text = R"(graph (%x: f32[4,16]) { %w = const rand<1> : f32[16,16] %g = const rand<2> : f32[16]
+    %e = add(%x, %g) @"e"(Add@17) %f = layer_norm(%e, %g) @"f"(LayerNormalization@17)
+    %p = matmul(%f, %w) @"p"(MatMul@17) %r = add(%p, %f) @"r"(Add@17)
+    %y = layer_norm(%r, %g) @"y"(LayerNormalization@17) return %y })";
+  for (const auto& [compiler, sums] : {std::pair{"onnxruntime", 1u}, {"cpu", 0u}, {"openvino", 0u}}) {
+    const QuantizedModel made = quantized(text, options_for(compiler));
+    ASSERT_NO_THROW(verify(made.graph));
+    EXPECT_EQ(count(made.graph, "sum"), sums) << compiler;
+    EXPECT_EQ(count(made.graph, "add"), 2 - sums) << compiler;
+    EXPECT_GT(sqnr(made.reference, made.graph), 30) << compiler;
+  }
+}
+
 TEST(QuantizeGraph, DeadChannelsAndLargeBiasesHaveCodes) {
   const std::string text = R"(graph (%x: f32[1,4,4,4]) {
     %w = const splat<0> : f32[4,4,1,1] %b = const splat<1000> : f32[4] %y = conv(%x, %w, %b) @"c"(Conv@17) return %y })";
