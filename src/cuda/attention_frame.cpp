@@ -55,13 +55,18 @@ std::string AttentionFrame::within(const Dim& at, const Dim& size, int64_t step)
   return fmt::format("{} < {}", k.text_of(at), k.text_of(size));
 }
 
+std::string AttentionFrame::guard_of_score(const Dim& row, const Dim& key, int64_t rows, int64_t keys_of_step) const {
+  std::string guard = within(key, keys, keys_of_step);
+  if (!reads_used(scores.stage.outputs[0].value).empty())
+    if (const std::string row_guard = within(row, queries, rows); !row_guard.empty())
+      guard += (guard.empty() ? "" : " && ") + row_guard;
+  return guard;
+}
+
 void AttentionFrame::declare_score(const std::string& name, const Dim& row, const Dim& key, const std::string& product,
                                    int64_t rows, int64_t keys_of_step) {
   const StageOutput& score = scores.stage.outputs[0];
-  std::string guard = within(key, keys, keys_of_step);
-  if (!reads_used(score.value).empty())
-    if (const std::string row_guard = within(row, queries, rows); !row_guard.empty())
-      guard += (guard.empty() ? "" : " && ") + row_guard;
+  const std::string guard = guard_of_score(row, key, rows, keys_of_step);
   k.line(fmt::format("float {} = {};", name, guard.empty() ? "0.0f" : "-__int_as_float(0x7f800000)"));
   if (!guard.empty()) k.open("if (" + guard + ")");
   StageText::Point point = score_at(row, key, 0);

@@ -23,6 +23,9 @@ struct AttentionFrame {
   StageText::Point score_at(const Dim& row, const Dim& key, const Dim& depth) const;
   StageText::Point result_at(const Dim& row, const Dim& column, const Dim& key) const;
 
+  /// Which scores are there, of `rows` queries of a block and `keys_of_step` keys; "": all. What reads nothing may have
+  /// rows behind the last query.
+  std::string guard_of_score(const Dim& row, const Dim& key, int64_t rows, int64_t keys_of_step) const;
   /// Declares `name`, the score of a row and a key whose product is `product`; minus infinity behind the last key.
   void declare_score(const std::string& name, const Dim& row, const Dim& key, const std::string& product, int64_t rows,
                      int64_t keys_of_step);

@@ -240,21 +240,7 @@ class AttentionMma {
     k_.line("const int row = e / (kColumns / kVector);");
     k_.line("const int column = e % (kColumns / kVector) * kVector;");
     const Dim m = k_.declare_index("m", "m0 + warp * 16 + row");
-    std::string inside = f_.within(m, f_.queries, rows_);
-    if (f_.columns != rounded(f_.columns))
-      inside += fmt::format("{}column < {}", inside.empty() ? "" : " && ", f_.columns);
-    if (!inside.empty()) k_.open("if (" + inside + ")");
-    StageText::Point point = f_.result_at(m, Kernel::local("column"), 0);
-    if (s_.vector > 1) {
-      emit_vector(f_.context, point, f_.view.column, s_.vector, {},
-                  [](StageText::Point& element, const std::string& j) {
-                    element.results = {"staging[row][column + " + j + "]"};
-                  });
-    } else {
-      point.results = {"staging[row][column]"};
-      f_.context.store_outputs(point);
-    }
-    if (!inside.empty()) k_.close();
+    store_staged(f_, m, Kernel::local("column"), {rows_, rounded(f_.columns), s_.vector});
     k_.close();
   }
 };

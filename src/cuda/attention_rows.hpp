@@ -27,4 +27,11 @@ void update_rows(Kernel& k, const FragmentTexts& texts);
 /// Within the loop over `half` rows: the total of the row, and `factor`.
 void finish_rows(AttentionFrame& frame);
 
+/// What a block computes: rows, columns with those behind the last; and how many are stored together.
+struct StagedResults {
+  int64_t rows, columns, vector;
+};
+/// Stores staging[row][column], the result of query `m` and column `n`.
+void store_staged(AttentionFrame& frame, const Dim& m, const Dim& n, const StagedResults& results);
+
 }  // namespace opfuse::cuda

@@ -15,6 +15,7 @@
 
 #include "cuda/attention_maps.hpp"
 #include "cuda/attention_rows.hpp"
+#include "cuda/copy_engine_text.hpp"
 #include "cuda/emitters.hpp"
 #include "cuda/schedules.hpp"
 #include "cuda/vector_body.hpp"
@@ -43,15 +44,7 @@ class AttentionTma {
     k_.line(
         "const int group = (int)threadIdx.x / 128;  // the last one, a warp, copies; the others have 64 queries each");
     k_.line(fmt::format("const int steps = (int)({});", k_.text_of(ceil_div(f_.keys, Dim(s_.keys)))));
-    k_.open("if (threadIdx.x == 0)");
-    if (maps_->q) k_.line("barrier_init(&shared.ready, 1);");
-    k_.open("for (int s = 0; s < kStages; ++s)");
-    k_.line("barrier_init(&shared.full[s], 1);");
-    k_.line("barrier_init(&shared.empty[s], kGroups * 4);  // a warp each");
-    k_.close();
-    k_.line("barrier_init_visible();");
-    k_.close();
-    k_.line("__syncthreads();");
+    begin_barriers(k_, "1", maps_->q ? "barrier_init(&shared.ready, 1);" : "");
     k_.open("if (group == kGroups)");
     k_.line("if (threadIdx.x % 32 != 0) return;");
     produce();
@@ -153,11 +146,9 @@ class AttentionTma {
     k_.line("barrier_expect(&shared.full[stage], (int)(sizeof shared.keys[0] + sizeof shared.values[0]));");
     copy_panels(maps_->k, "map_k", "shared.keys[stage]", depth_panels_, "full[stage]", "step * kKeys");
     copy_panels(maps_->v, "map_v", "shared.values[stage]", column_panels_, "full[stage]", "step * kKeys");
-    next_stage();
+    next_stage(k_);
     k_.close();
   }
-
-  void next_stage() { k_.line("if (++stage == kStages) stage = 0, phase ^= 1;"); }
 
   FragmentTexts fragments() const {
     const auto of = [](const char* array) {
@@ -185,7 +176,7 @@ class AttentionTma {
     multiply_values();
     k_.line("product_wait<0>();");
     k_.line("if (lane == 0) barrier_arrive(&shared.empty[stage]);");
-    next_stage();
+    next_stage(k_);
     k_.close();
   }
 
@@ -263,38 +254,11 @@ class AttentionTma {
       k_.line(fmt::format("sum[j * 4 + {0}] = {1};", e, f_.result(fmt::format("sum[j * 4 + {}]", e), "factor")));
     k_.close();
     k_.close();
-    k_.line("#pragma unroll");
-    k_.open("for (int part = 0; part < kColumns / kPart; ++part)");
-    k_.line("#pragma unroll");
-    k_.line("for (int i = 0; i < kPart / 2; ++i)");
-    k_.line("  staging[lane / 4 + i / 2 % 2 * 8][i / 4 * 8 + lane % 4 * 2 + i % 2] = sum[part * (kPart / 2) + i];");
-    k_.line("__syncwarp();");
-    k_.open("for (int e = lane; e < 16 * kPart / kVector; e += 32)");
-    k_.line("const int row = e / (kPart / kVector);");
-    k_.line("const int column = e % (kPart / kVector) * kVector;");
-    store();
-    k_.close();
-    k_.line("__syncwarp();");
-    k_.close();
-  }
-
-  void store() {
-    const Dim m = k_.declare_index("m", "m0 + row_of_warp + row");
-    const Dim n = k_.declare_index("n", "part * kPart + column");
-    std::string inside = f_.within(m, f_.queries, rows_);
-    if (f_.columns % 64) inside += fmt::format("{}{} < {}", inside.empty() ? "" : " && ", k_.text_of(n), f_.columns);
-    if (!inside.empty()) k_.open("if (" + inside + ")");
-    StageText::Point point = f_.result_at(m, n, 0);
-    if (s_.vector > 1) {
-      emit_vector(f_.context, point, f_.view.column, s_.vector, {},
-                  [](StageText::Point& element, const std::string& j) {
-                    element.results = {"staging[row][column + " + j + "]"};
-                  });
-    } else {
-      point.results = {"staging[row][column]"};
-      f_.context.store_outputs(point);
-    }
-    if (!inside.empty()) k_.close();
+    store_parts(k_, "kColumns", [&] {
+      const Dim m = k_.declare_index("m", "m0 + row_of_warp + row");
+      const Dim n = k_.declare_index("n", "part * kPart + column");
+      store_staged(f_, m, n, {rows_, column_panels_ * 64, s_.vector});
+    });
   }
 };
 

@@ -7,52 +7,65 @@
 namespace opfuse::cuda {
 namespace {
 
-/// "%0, %1" and ""+f"(d[0]), "+f"(d[1])" of a product's sums.
-struct Sums {
-  std::string registers, outputs;
-  explicit Sums(int count) {
-    for (int i = 0; i < count; ++i) {
-      registers += fmt::format("{}%{}", i ? ", " : "", i);
-      outputs += fmt::format("{}\"+f\"(d[{}])", i ? ", " : "", i);
-    }
-  }
+/// A product of a group into its sums, 64 x `columns`. Operands are numbered behind those.
+struct Product {
+  std::string name, comment, type;
+  int columns, depth;
+  std::string parameters;             ///< behind the sums
+  std::vector<std::string> operands;  ///< as the assembler takes them
+  std::string left;                   ///< the left operand, # its numbers
+  std::string modifiers;              ///< behind the right one
 };
+
+Helper helper_of(const Product& p) {
+  const int sums = p.columns / 2;
+  std::string registers, outputs, inputs, left;
+  for (int i = 0; i < sums; ++i) {
+    registers += fmt::format("{}%{}", i ? ", " : "", i);
+    outputs += fmt::format("{}\"+f\"(d[{}])", i ? ", " : "", i);
+  }
+  int number = sums;
+  for (const std::string& operand : p.operands) inputs += (inputs.empty() ? "" : ", ") + operand;
+  for (char c : p.left) left += c == '#' ? fmt::format("%{}", number++) : std::string(1, c);
+  return {p.name,
+          fmt::format("{}__device__ __forceinline__ void {}(float (&d)[{}], {}) {{\n  asm volatile(\n"
+                      "      \"wgmma.mma_async.sync.aligned.m64n{}k{}.f32.{}.{} {{{}}}, {}, %{}, {}\"\n"
+                      "      : {}\n      : {});\n}}\n",
+                      p.comment, p.name, sums, p.parameters, p.columns, p.depth, p.type, p.type, registers, left,
+                      number, p.modifiers, outputs, inputs),
+          {},
+          true};
+}
 
 /// Both operands in shared memory. tf32 is 8 deep, and always as rows: no transposition to ask for.
 Helper of_shared(const std::string& type, int columns) {
-  const int sums = columns / 2;
-  const bool tf32 = type == "tf32";
-  const Sums d(sums);
-  const std::string name = fmt::format("product_{}_{}", type, columns);
-  return {
-      name,
-      fmt::format("// d += a * b for 64 x {0} sums over {1} products, by the four warps of a group; under way until "
-                  "product_wait.\n"
-                  "__device__ __forceinline__ void {2}(float (&d)[{3}], unsigned long long a, unsigned long long b) "
-                  "{{\n  asm volatile(\n      \"wgmma.mma_async.sync.aligned.m64n{0}k{1}.f32.{4}.{4} {{{5}}}, %{3}, "
-                  "%{6}, {7}\"\n      : {8}\n      : \"l\"(a), \"l\"(b));\n}}\n",
-                  columns, tf32 ? 8 : 16, name, sums, type, d.registers, sums + 1, tf32 ? "1, 1, 1;" : "1, 1, 1, 0, 0;",
-                  d.outputs),
-      {},
-      true};
+  const int depth = type == "tf32" ? 8 : 16;
+  return helper_of({.name = fmt::format("product_{}_{}", type, columns),
+                    .comment = fmt::format("// d += a * b for 64 x {} sums over {} products, by the four warps of a "
+                                           "group; under way until product_wait.\n",
+                                           columns, depth),
+                    .type = type,
+                    .columns = columns,
+                    .depth = depth,
+                    .parameters = "unsigned long long a, unsigned long long b",
+                    .operands = {"\"l\"(a)", "\"l\"(b)"},
+                    .left = "#",
+                    .modifiers = type == "tf32" ? "1, 1, 1;" : "1, 1, 1, 0, 0;"});
 }
 
 /// The left operand in registers, in the fragments of mma; the right one with its columns together.
 Helper of_registers(const std::string& type, int columns) {
-  const int sums = columns / 2;
-  const Sums d(sums);
-  const std::string name = fmt::format("product_of_registers_{}_{}", type, columns);
-  return {
-      name,
-      fmt::format("// The same with 16 rows of a in each warp's registers, as mma has them, and columns of b "
-                  "together.\n"
-                  "__device__ __forceinline__ void {0}(float (&d)[{1}], const unsigned int (&a)[4], unsigned long "
-                  "long b) {{\n  asm volatile(\n      \"wgmma.mma_async.sync.aligned.m64n{2}k16.f32.{3}.{3} {{{4}}}, "
-                  "{{%{1}, %{5}, %{6}, %{7}}}, %{8}, 1, 1, 1, 1;\"\n      : {9}\n      : \"r\"(a[0]), \"r\"(a[1]), "
-                  "\"r\"(a[2]), \"r\"(a[3]), \"l\"(b));\n}}\n",
-                  name, sums, columns, type, d.registers, sums + 1, sums + 2, sums + 3, sums + 4, d.outputs),
-      {},
-      true};
+  return helper_of(
+      {.name = fmt::format("product_of_registers_{}_{}", type, columns),
+       .comment =
+           "// The same with 16 rows of a in each warp's registers, as mma has them, and columns of b together.\n",
+       .type = type,
+       .columns = columns,
+       .depth = 16,
+       .parameters = "const unsigned int (&a)[4], unsigned long long b",
+       .operands = {"\"r\"(a[0])", "\"r\"(a[1])", "\"r\"(a[2])", "\"r\"(a[3])", "\"l\"(b)"},
+       .left = "{#, #, #, #}",
+       .modifiers = "1, 1, 1, 1;"});
 }
 
 std::vector<Helper> around_products() {

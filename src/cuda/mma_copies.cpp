@@ -11,6 +11,7 @@
 
 #include "cuda/mma_operands.hpp"
 #include "cuda/vector_body.hpp"
+#include "kernel/views.hpp"
 
 namespace opfuse::cuda {
 namespace {
@@ -31,13 +32,30 @@ std::vector<int> guard_axes(const Stage& stage, const Read& read, const Operand&
 
 }  // namespace
 
-CopyShape copy_shape(int64_t threads, int64_t depth, int64_t chunks, bool each_chunk_known, int64_t m, int64_t n) {
+CopyShape copy_shape(int64_t threads, int64_t depth, int64_t chunks, int64_t apart, int64_t m, int64_t n) {
   CopyShape shape{threads, depth, chunks, chunks};
-  for (int64_t columns = chunks / 2; each_chunk_known && columns >= 2; columns /= 2) {
+  for (int64_t columns = chunks / 2; apart && columns >= std::max<int64_t>(2, apart); columns /= 2) {
     const int64_t rows = threads / columns;
-    if (threads % columns == 0 && rows % 8 == 0 && m % rows == 0 && n % rows == 0) shape.columns = columns;
+    if (columns % apart == 0 && threads % columns == 0 && rows % 8 == 0 && m % rows == 0 && n % rows == 0)
+      shape.columns = columns;
   }
   return shape;
+}
+
+WholeStep whole_step(const Stage& stage, const std::vector<int>& k, int64_t depth) {
+  std::vector<int> longer;
+  std::copy_if(k.begin(), k.end(), std::back_inserter(longer),
+               [&](int axis) { return axis_extent(stage, axis) != Dim(1); });
+  if (longer.empty() && !k.empty()) longer = {k.back()};
+  WholeStep step;
+  for (size_t i = longer.size(); i-- > 0;) {
+    step.axes.insert(step.axes.begin(), longer[i]);
+    const auto extent = axis_extent(stage, longer[i]).constant();
+    if (longer.size() == 1 || (extent && step.inside * *extent % depth == 0)) return step;
+    if (!extent || *extent == 0 || depth % (step.inside * *extent)) return {};
+    step.inside *= *extent;
+  }
+  return {};
 }
 
 /// Eight threads have 8 / columns rows. place XORs a chunk with bits of its row, so these rows differ in the bits that
@@ -71,32 +89,33 @@ MmaCopies::MmaCopies(StageText& s, const TileView& view, const Expr& operand, Ti
     masked_ = count && *count <= tile_.bits;
     wide_ = masked_ && *count > 32;
   }
-  if (tile_.whole_steps && guarded_ == masked_) see_steps(view);
+  if (tile_.step && guarded_ == masked_) see_steps(view);
 }
 
 /// moves_, and steps_of_tap_: k = step * depth counts through the axes of k, the last one fastest. With the extents e
 /// and distances d of axes from the last one on, a coordinate's quotient q[i + 1] = q[i] / e[i] moves it by d[i + 1] -
-/// e[i] d[i].
+/// e[i] d[i]. Of the axes of a step the first one moves alone.
 void MmaCopies::see_steps(const TileView& view) {
   const ParamLayout& layout = s_.k.layouts()[static_cast<size_t>(read_.index)];
-  const int64_t depth = tile_.shape.depth;
+  const int64_t depth = tile_.shape.depth, inside = tile_.step.inside;
+  const auto whole = tile_.step.axes.begin() + 1;
   std::vector<Move> moves;
   std::vector<int> outer;
-  std::optional<int64_t> inner = 1, reach = 0, innermost;
+  std::optional<int64_t> inner = inside, reach = 0, innermost;
   for (size_t i = view.k.size(); i-- > 0;) {
     const int axis = view.k[i];
-    if (s_.extent(axis) == Dim(1)) continue;
+    if (s_.extent(axis) == Dim(1) || std::find(whole, tile_.step.axes.end(), axis) != tile_.step.axes.end()) continue;
     const auto step = step_along(read_.map, layout, axis);
     if (!step || !inner || (!moves.empty() && *inner % depth)) return;
     if (moves.empty())
-      moves.push_back({1, *step * depth});
+      moves.push_back({1, *step * (depth / inside)});
     else if (*step != *reach)
       moves.push_back({*inner / depth, *step - *reach});
     if (innermost) outer.insert(outer.begin(), axis);
     const auto extent = s_.extent(axis).constant();
-    if (!innermost) innermost = extent;
     reach = extent ? std::optional(*step * *extent) : std::nullopt;
-    inner = extent ? std::optional(*inner * *extent) : std::nullopt;
+    inner = extent && inner ? std::optional(*inner * *extent) : std::nullopt;
+    if (!innermost) innermost = inner;
   }
   if (moves.empty()) return;
   std::vector<int> taps;
@@ -136,7 +155,29 @@ std::optional<int64_t> MmaCopies::rows_apart() const {
 
 std::string MmaCopies::row_offset(const StageText::Point& row) const {
   const std::string offset = s_.k.text_of(s_.offset(operand_, read_.map, row));
-  return tile_.whole_steps ? fmt::format("{} + chunk * {}", offset, chunk_of(operand_.dtype)) : offset;
+  return chunk_.empty() ? offset : fmt::format("{} + {}", offset, chunk_);
+}
+
+/// chunk_, of a chunk that may lie in any of the axes of a step.
+void MmaCopies::declare_chunk(size_t axes) {
+  if (!tile_.step) return;
+  const std::string first = fmt::format("chunk * {}", chunk_of(operand_.dtype));
+  chunk_ = first;
+  if (tile_.step.inside == 1) return;
+  StageText::Point point{Env(axes, Dim(0))};
+  const StageText::Point zero = point;
+  s_.decode(s_.k.declare_index("k", first), tile_.step.axes, point.env);
+  const Dim offset = s_.offset(operand_, read_.map, point) - s_.offset(operand_, read_.map, zero);
+  chunk_ = s_.k.declare(s_.k.index_type(), "chunk_" + tile_.name, s_.k.text_of(offset));
+}
+
+/// What kColumns chunks are apart.
+std::string MmaCopies::between_columns() const {
+  const int64_t chunk = chunk_of(operand_.dtype), inside = tile_.step.inside;
+  if (inside == 1) return fmt::format("kColumns * {}", chunk);
+  const ParamLayout& layout = s_.k.layouts()[static_cast<size_t>(read_.index)];
+  return fmt::format(
+      "{}", tile_.shape.columns * chunk / inside * step_along(read_.map, layout, tile_.step.axes.front()).value());
 }
 
 /// taps_a[i] at the coordinates of a row.
@@ -163,6 +204,7 @@ void MmaCopies::declare(const Env& outside) {
   const std::string rows = "kRows" + std::string(1, static_cast<char>(std::toupper(tile_.name[0])));
   k.constant(rows, tile_.size / tile_.shape.rows());
   apart_ = rows_apart();
+  declare_chunk(outside.size());
   if (apart_) {
     StageText::Point first{outside};
     s_.decode(k.declare_index(tile_.row, fmt::format("{}0 + row", tile_.row)), tile_.axes, first.env);
@@ -252,8 +294,7 @@ void MmaCopies::copy(const Env& along, const std::string& within, const StageTex
     k.open("for (int g = 0; g < kTogether; ++g)");
   }
   k.line(fmt::format("copy_16(&shared.{0}[stage][at{1} + i * kRowStep * kChunks], {2}{3}, {4});", tile_.name,
-                     several ? "[g]" : "", source,
-                     several ? fmt::format(" + g * kColumns * {}", chunk_of(operand_.dtype)) : "", count));
+                     several ? "[g]" : "", source, several ? " + g * " + between_columns() : "", count));
   if (several) k.close();
   k.close();
 }

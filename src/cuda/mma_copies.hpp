@@ -17,8 +17,19 @@ struct CopyShape {
   int64_t rows() const { return threads / columns; }     ///< copied at once
   int64_t together() const { return chunks / columns; }  ///< of a row, by one thread
 };
-/// `each_chunk_known`: where a thread's chunks lie does not depend on each of their own k. `m`, `n`: rows of the tiles.
-CopyShape copy_shape(int64_t threads, int64_t depth, int64_t chunks, bool each_chunk_known, int64_t m, int64_t n);
+/// A step that has whole extents of the last axes of k, within one extent of the axis in front of them: where a chunk
+/// lies is then a sum of what the row, the step and its place in the step say.
+struct WholeStep {
+  std::vector<int> axes;  ///< that one in front, then the whole ones; empty: steps are not whole
+  int64_t inside = 1;     ///< elements of the whole ones
+  explicit operator bool() const { return !axes.empty(); }
+};
+/// Of steps of `depth` along the axes `k`, which may be ragged where only one is longer than 1.
+WholeStep whole_step(const Stage& stage, const std::vector<int>& k, int64_t depth);
+
+/// `apart`: chunks of a thread so far apart, or multiples, lie at one distance whatever their k; 0: none do. `m`, `n`:
+/// rows of the tiles.
+CopyShape copy_shape(int64_t threads, int64_t depth, int64_t chunks, int64_t apart, int64_t m, int64_t n);
 /// Which bits of a row, among the eight of one period of place, the lowest three bits of the number of a thread's row
 /// are: such that eight threads write to all banks.
 std::array<int, 3> row_bits(const CopyShape& shape);
@@ -32,8 +43,8 @@ class MmaCopies {
     Dim extent;                    ///< of rows in the problem
     int64_t size = 0;              ///< rows of the tile
     CopyShape shape;
-    bool whole_steps = false;  ///< a step stays within one extent of the last summed axis: chunks are in the rows
-    int64_t bits = 32;         ///< taps that are a bit each
+    WholeStep step = {};  ///< where that is one, chunks are in the rows
+    int64_t bits = 32;    ///< taps that are a bit each
   };
   MmaCopies(StageText& s, const TileView& view, const Expr& operand, Tile tile);
 
@@ -61,6 +72,7 @@ class MmaCopies {
   bool guarded_, ragged_;
   std::vector<int> taps_;         ///< axes of k that a guard asks about
   std::optional<int64_t> apart_;  ///< numbers from row to row, where that is the same for all
+  std::string chunk_;             ///< where this thread's first chunk of a whole step lies, from its row's start on
   bool masked_ = false;           ///< one bit for each of their positions says what the guard does
   bool wide_ = false;             ///< of 64
   struct Move {
@@ -74,6 +86,8 @@ class MmaCopies {
   void decode_step(const Env& along);
   std::optional<int64_t> rows_apart() const;
   std::string row_offset(const StageText::Point& row) const;
+  void declare_chunk(size_t axes);
+  std::string between_columns() const;
   void taps_of_row(const StageText::Point& row);
   Dim row_at(const std::string& i);
   std::string bytes(const Env& along, const std::string& within, const StageText::Point& outside);

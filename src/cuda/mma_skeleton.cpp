@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cuda/mma_copies.hpp"
 #include "cuda/mma_operands.hpp"
 #include "cuda/row_schedule.hpp"
 #include "cuda/schedules.hpp"
@@ -62,21 +63,25 @@ double time_of(const Tile& tile, int64_t m, int64_t n, int64_t batch, const Targ
   return static_cast<double>(each * tile.m * tile.n) * tile.cost;
 }
 
-/// The steps of the third tile. Stages that divide their number ask at no step whether it is there. Windows have steps
-/// twice as deep where the channels allow that, so that borders, jumps and barriers are those of twice as many
-/// products, and three stages: nine taps of one step each need no loop.
-void choose_steps(const Stage& stage, const TileView& view, MmaSchedule& s) {
+/// The steps of the third tile. Stages that divide their number ask at no step whether it is there. Twice as deep ones
+/// have borders, jumps and barriers of twice as many products: windows have those where a step still is a whole one,
+/// and three stages, as nine taps of one step each need no loop; so do other products whose number six divides and four
+/// does not. Steps of several rows of a window have one more stage, where shared memory has room: jumps are then the
+/// trip's.
+void choose_steps(const Stage& stage, const TileView& view, const TargetInfo& target, MmaSchedule& s) {
   const std::vector<int> taps(view.k.begin(), view.k.end() - 1);
-  if (typical_product(stage, taps) <= 1) {
-    const int64_t steps = (typical_product(stage, view.k) + s.mma_k - 1) / s.mma_k;
-    const int64_t stages[] = {4, 5, 3};
-    const auto* whole = std::find_if(std::begin(stages), std::end(stages), [&](int64_t n) { return steps % n == 0; });
-    if (whole != std::end(stages)) s.stages = *whole;
+  const int64_t depth = typical_product(stage, view.k), steps = (depth + s.mma_k - 1) / s.mma_k;
+  if (typical_product(stage, taps) > 1) {
+    s.stages = 3;
+    const WholeStep step = whole_step(stage, view.k, 2 * s.mma_k);
+    if (step) s.mma_k *= 2;
+    constexpr int64_t kBytes = 4 * (64 + 64) * 256;  // of four stages
+    if (step.axes.size() > 1 && depth % (4 * s.mma_k) == 0 && kBytes <= target.shared_kilobytes << 10) s.stages = 4;
     return;
   }
-  s.stages = 3;
-  const auto channels = axis_extent(stage, view.k.back()).constant();
-  if (channels && *channels % (2 * s.mma_k) == 0) s.mma_k *= 2;
+  const bool deeper = depth % (6 * s.mma_k) == 0;
+  s.stages = steps % 4 == 0 ? 4 : deeper ? 3 : steps % 5 == 0 ? 5 : steps % 3 == 0 ? 3 : s.stages;
+  if (steps % 4 && deeper) s.mma_k *= 2;
 }
 
 std::vector<Candidate> candidates(const Region& region, const std::vector<ParamLayout>& layouts,
@@ -95,7 +100,7 @@ std::vector<Candidate> candidates(const Region& region, const std::vector<ParamL
   s.mma_k = tile.k * chunk_of(view.a.dtype()) / 8;
   s.warp = tile.warp;
   s.stages = tile.stages;
-  if (&tile == &kTiles[2]) choose_steps(stage, view, s);
+  if (&tile == &kTiles[2]) choose_steps(stage, view, target, s);
   s.copy_a = copies_sixteen_bytes(region, layouts, view, view.a);
   s.copy_b = copies_sixteen_bytes(region, layouts, view, view.b);
   s.vector = stored_together(stage, layouts, view.n.back());

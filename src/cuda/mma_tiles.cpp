@@ -26,10 +26,11 @@ MmaTiles::MmaTiles(Kernel& k, const Shape& shape)
   frame_.tile_n = shape.n;
   frame_.tile_k = shape.k;
   k_.block = static_cast<int>(shape.threads);
-  whole_steps_ = steps_are_whole(shape);
-  copy_ = copy_shape(shape.threads, shape.k, shape.k / chunk_, whole_steps_, shape.m, shape.n);
+  step_ = known_step(shape);
+  copy_ = copy_shape(shape.threads, shape.k, shape.k / chunk_, step_ ? std::max<int64_t>(1, step_.inside / chunk_) : 0,
+                     shape.m, shape.n);
   const auto tile = [&](const char* name, const char* row, const std::vector<int>& axes, const Dim& extent,
-                        int64_t size) { return MmaCopies::Tile{name, row, axes, extent, size, copy_, whole_steps_}; };
+                        int64_t size) { return MmaCopies::Tile{name, row, axes, extent, size, copy_, step_}; };
   if (shape.copy_a) a_.emplace(s_, view_, view_.a, tile("a", "m", view_.m, frame_.m, shape.m));
   if (shape.copy_b) b_.emplace(s_, view_, view_.b, tile("b", "n", view_.n, frame_.n, shape.n));
   if (!copies_) see_gathered(shape);
@@ -48,22 +49,18 @@ void MmaTiles::see_gathered(const Shape& shape) {
     gathered.emplace(s_, view_, operand, tile);
     if (!gathered->gathers()) gathered.reset();
   };
-  if (fill_a_) see(gathered_a_, view_.a, {"a", "m", view_.m, frame_.m, shape.m, rows, false, 64});
-  if (fill_b_) see(gathered_b_, view_.b, {"b", "n", view_.n, frame_.n, shape.n, rows, false, 64});
+  if (fill_a_) see(gathered_a_, view_.a, {"a", "m", view_.m, frame_.m, shape.m, rows, {}, 64});
+  if (fill_b_) see(gathered_b_, view_.b, {"b", "n", view_.n, frame_.n, shape.n, rows, {}, 64});
 }
 
-/// A step stays within one extent of the last summed axis, and nobody asks where along it a chunk stands.
-bool MmaTiles::steps_are_whole(const Shape& shape) const {
-  if (view_.k.empty()) return false;
-  const int last = view_.k.back();
-  const auto inner = s_.extent(last).constant();
+/// Nobody may ask where along the axes of a step a chunk stands.
+WholeStep MmaTiles::known_step(const Shape& shape) const {
+  const WholeStep step = whole_step(s_.stage, view_.k, shape.k);
   const auto guarded = [&](bool copied, const Expr& operand) {
-    return copied && MmaCopies::guards_along(s_, operand, last);
+    return copied && std::any_of(step.axes.begin(), step.axes.end(),
+                                 [&](int axis) { return MmaCopies::guards_along(s_, operand, axis); });
   };
-  const auto longer = [&](int axis) { return s_.extent(axis) != Dim(1); };
-  const bool only = std::none_of(view_.k.begin(), view_.k.end() - 1, longer);
-  return (only || (inner && *inner % shape.k == 0)) && !guarded(shape.copy_a, view_.a) &&
-         !guarded(shape.copy_b, view_.b);
+  return guarded(shape.copy_a, view_.a) || guarded(shape.copy_b, view_.b) ? WholeStep{} : step;
 }
 
 /// Which chunks of which rows this thread copies, and where they lie in a tile.
@@ -115,7 +112,7 @@ void MmaTiles::declare_fill(const StageText::Point& point) {
   k_.open(fmt::format("const auto fill = [&]({} step, int stage)", k_.index_type()));
   if (copies_) {
     Env along(point.env.size(), Dim(0));
-    const std::string first = whole_steps_ ? "step * kTileK" : fmt::format("step * kTileK + chunk * {}", chunk_);
+    const std::string first = step_ ? "step * kTileK" : fmt::format("step * kTileK + chunk * {}", chunk_);
     if ((a_ && !a_->counts_steps()) || (b_ && !b_->counts_steps()))
       s_.decode(k_.declare_index("k", first), view_.k, along);
     const std::string within = within_depth();

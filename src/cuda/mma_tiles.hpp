@@ -31,7 +31,7 @@ class MmaTiles {
   DType type_;     ///< of the factors
   int64_t chunk_;  ///< of them are 16 bytes
   bool copies_, fill_a_, fill_b_;
-  bool whole_steps_ = false;  ///< a step's chunks are known before the loop
+  WholeStep step_;  ///< where it is one, a step's chunks are known before the loop
   std::string fillers_;
   CopyShape copy_;  ///< of the threads that fill
   std::optional<MmaCopies> a_, b_;
@@ -51,7 +51,7 @@ class MmaTiles {
   void see_gathered(const Shape& shape);
   void declare_places();
   std::string within_depth();
-  bool steps_are_whole(const Shape& shape) const;
+  WholeStep known_step(const Shape& shape) const;
   void fill_elements(const std::string& tile, const Expr& value, const std::vector<int>& axes, const std::string& name,
                      const std::string& size_name, const Dim& extent, int64_t size, const StageText::Point& outside);
   std::string bits_of(const Expr& value, const StageText::Point& point);

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "cuda/copy_engine_text.hpp"
 #include "cuda/emitters.hpp"
 #include "cuda/mma_tiles.hpp"
 #include "cuda/operand_maps.hpp"
@@ -30,15 +31,7 @@ class Tma : MmaTiles {
     declare_maps();
     k_.line("Shared& shared = *reinterpret_cast<Shared*>(launch_shared_1024());");
     k_.line("const int group = (int)threadIdx.x / 128;  // 0 copies, the others multiply 64 rows each");
-    k_.open("if (threadIdx.x == 0)");
-    k_.open("for (int s = 0; s < kStages; ++s)");
-    const char* fillers = !fills() ? "1" : mapped() ? "kFillers + 1" : "kFillers";
-    k_.line(fmt::format("barrier_init(&shared.full[s], {});", fillers));
-    k_.line("barrier_init(&shared.empty[s], kGroups * 4);  // a warp each");
-    k_.close();
-    k_.line("barrier_init_visible();");
-    k_.close();
-    k_.line("__syncthreads();");
+    begin_barriers(k_, !fills() ? "1" : mapped() ? "kFillers + 1" : "kFillers");
     k_.open("if (group == 0)");
     fills() ? fill_stages() : produce();
     k_.line("return;");
@@ -188,7 +181,7 @@ class Tma : MmaTiles {
     point.env[static_cast<size_t>(view_.k.back())] = Kernel::local("k");
     k_.line("barrier_wait(&shared.empty[stage], phase ^ 1);");
     copy_boxes(point.env);
-    next_stage();
+    next_stage(k_);
     k_.close();
     while (loops-- > 0) k_.close();
     k_.close();
@@ -222,7 +215,7 @@ class Tma : MmaTiles {
       k_.line("async_fence();");
       k_.line("barrier_arrive(&shared.full[stage]);");
     }
-    next_stage();
+    next_stage(k_);
     k_.close();
     if (copies_) {
       k_.line("copy_wait<0>();");
@@ -232,8 +225,6 @@ class Tma : MmaTiles {
     }
     k_.close();
   }
-
-  void next_stage() { k_.line("if (++stage == kStages) stage = 0, phase ^= 1;"); }
 
   Dim steps() const {
     if (fills()) return ceil_div(frame_.k, Dim(frame_.tile_k));
@@ -263,7 +254,7 @@ class Tma : MmaTiles {
     k_.line("product_commit();");
     k_.line("product_wait<1>();  // the step before is multiplied");
     k_.line("if (step > 0 && lane == 0) barrier_arrive(&shared.empty[stage == 0 ? kStages - 1 : stage - 1]);");
-    next_stage();
+    next_stage(k_);
     k_.close();
     k_.line("product_wait<0>();");
     k_.line("if (lane == 0) barrier_arrive(&shared.empty[stage == 0 ? kStages - 1 : stage - 1]);");
@@ -277,15 +268,6 @@ class Tma : MmaTiles {
       k_.line("if (threadIdx.x % 128 == 0) store_wait_read<0>();  // boxes of the tile before");
       k_.line("group_sync<128>(group);");
     }
-    k_.line("#pragma unroll");
-    k_.open("for (int part = 0; part < kTileN / kPart; ++part)");
-    k_.line("#pragma unroll");
-    k_.line("for (int i = 0; i < kPart / 2; ++i)");
-    k_.line("  staging[lane / 4 + i / 2 % 2 * 8][i / 4 * 8 + lane % 4 * 2 + i % 2] = sum[part * (kPart / 2) + i];");
-    k_.line("__syncwarp();");
-    k_.open("for (int e = lane; e < 16 * kPart / kVector; e += 32)");
-    k_.line("const int row = e / (kPart / kVector);");
-    k_.line("const int column = e % (kPart / kVector) * kVector;");
     StoreVector to_box;
     if (schedule_.map_y)
       to_box = [](const std::string& array) {
@@ -295,10 +277,9 @@ class Tma : MmaTiles {
             "kPart + column) % 64 / 8)]) = *reinterpret_cast<const uint4*>({});",
             array);
       };
-    store(point, "m0 + row_of_warp + row", "n0 + part * kPart + column", schedule_.vector, to_box);
-    k_.close();
-    k_.line("__syncwarp();");
-    k_.close();
+    store_parts(k_, "kTileN", [&] {
+      store(point, "m0 + row_of_warp + row", "n0 + part * kPart + column", schedule_.vector, to_box);
+    });
     if (!schedule_.map_y) return;
     k_.line("async_fence();");
     k_.line("group_sync<128>(group);");

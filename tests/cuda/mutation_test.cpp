@@ -155,6 +155,18 @@ void add_attention_mutants(const EachWord& each, const std::string& constants) {
   each("row_of_warp + lane / 4 + e / 2 * 8", "row_of_warp + lane / 4", "row shifted");
 }
 
+/// How much less of a bound is less: a loop's step, a vector of the columns that are stored together, 16 bytes.
+std::string step_of_bound(const cuda::KernelText& kernel, const std::string& line, const std::string& bounded) {
+  std::smatch found;
+  const bool loop = line.starts_with("for (");
+  if (loop && std::regex_search(line, found, std::regex(R"(\+= ([\w* ]+)\))"))) return "(" + found.str(1) + ")";
+  if (loop) return "1";
+  const bool stored = bounded == "n" || bounded.starts_with("n_") || bounded == "column";
+  if (stored && kernel.constants.find("kVector") != std::string::npos) return "kVector";
+  if (std::regex_search(kernel.function, std::regex(R"(kTeam\)? \* kVector)"))) return "kVector";
+  return kernel.function.find("copy_16(") != std::string::npos ? "8" : "1";
+}
+
 /// Every single change of one kernel.
 void add_mutants(size_t base, const cuda::KernelText& kernel, std::vector<Mutant>& out) {
   const std::string& text = kernel.function;
@@ -216,19 +228,13 @@ void add_mutants(size_t base, const cuda::KernelText& kernel, std::vector<Mutant
     add(body + static_cast<size_t>(at->position(2)), static_cast<size_t>(at->length(2)),
         "(" + at->str(2) + ") + " + (at->str(2).find("* kVector") != std::string::npos ? "kVector" : "1"),
         "index shifted");
-  // bounds: a step less. Loops over tiles of K may end early within a tile; there nothing changes.
-  const bool vectors_of_rows = std::regex_search(text, std::regex(R"(kTeam\)? \* kVector)"));
-  const std::string step = text.find("copy_16(") != std::string::npos ? " - 8"
-                           : vectors_of_rows                          ? " - kVector"
-                                                                      : " - 1";
-  static const std::regex bound(R"((?:<|>=) (\d+)(?=[);& ]))");
+  // bounds: a step less
+  static const std::regex bound(R"((\w*) (?:<|>=) (\d+)(?=[);& ]))");
   for (auto at = std::sregex_iterator(text.begin() + static_cast<std::ptrdiff_t>(body), text.end(), bound);
        at != std::sregex_iterator(); ++at) {
-    const size_t place = body + static_cast<size_t>(at->position(1));
-    if (line_of(text, place).find("k0 < ") != std::string::npos) continue;
-    const bool counts = line_of(text, place).starts_with("for (int ");
-    add(place, static_cast<size_t>(at->length(1)), at->str(1) + (counts && !vectors_of_rows ? " - 1" : step),
-        "bound lowered");
+    const size_t place = body + static_cast<size_t>(at->position(2));
+    add(place, static_cast<size_t>(at->length(2)),
+        at->str(2) + " - " + step_of_bound(kernel, line_of(text, place), at->str(1)), "bound lowered");
   }
 }
 
