@@ -9,6 +9,7 @@
 
 #include "base/fail.hpp"
 #include "base/now_ns.hpp"
+#include "runtime/array_overlaps.hpp"
 #include "runtime/artifact_check.hpp"
 #include "runtime/device_arrays.hpp"
 #include "runtime/launch_call.hpp"
@@ -330,6 +331,7 @@ void ContextState::prepare() {
   if (!dirty) return;
   resolve_symbols();
   resolve_outputs();
+  check_overlaps(executable->artifact, bound_inputs, callers_outputs);
   reserve_memory();
   later_bytes.assign(static_cast<size_t>(routines_in(*program)), kLater);
   check_memory();

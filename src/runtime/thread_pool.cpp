@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
+#include <system_error>
 
 #include "base/fail.hpp"
 #include "base/parallel.hpp"
@@ -50,10 +52,20 @@ bool spin_until(Done done, int microseconds) {
 ThreadPool::ThreadPool(int threads, int spin_microseconds)
     : ranges_(static_cast<size_t>(std::max(threads, 1))), spin_microseconds_(spin_microseconds) {
   OPFUSE_CHECK(threads >= 1, "a pool of {} threads", threads);
-  for (int i = 1; i < threads; ++i) threads_.emplace_back([this, i] { worker_loop(i); });
+  try {
+    for (int i = 1; i < threads; ++i) threads_.emplace_back([this, i] { worker_loop(i); });
+  } catch (const std::system_error& error) {
+    const size_t started = threads_.size() + 1;
+    stop();  // no destructor runs here, and threads that nobody joins end the process
+    throw fail(E::bad_option, "{} threads were asked for, and the system starts no more than {}: {}", threads, started,
+               error.what())
+        .hint(fmt::format("this process may use {}", default_threads()));
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::stop() {
   stop_.store(true, std::memory_order_release);
   wake_.fetch_add(1, std::memory_order_seq_cst);
   wake_.notify_all();
@@ -140,7 +152,12 @@ void ThreadPool::worker_loop(int worker) {
 
 std::unique_ptr<Executor> make_thread_pool(int threads, int spin_microseconds) {
   if (threads < 1) throw fail(E::bad_option, "a thread pool needs at least 1 thread, got {}", threads);
-  return std::make_unique<ThreadPool>(threads, spin_microseconds);
+  try {
+    return std::make_unique<ThreadPool>(threads, spin_microseconds);
+  } catch (const std::bad_alloc&) {
+    throw fail(E::out_of_memory, "there is no memory for a pool of {} threads", threads)
+        .hint(fmt::format("this process may use {}", default_threads()));
+  }
 }
 
 int default_threads() { return available_threads(); }

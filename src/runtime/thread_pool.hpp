@@ -27,6 +27,7 @@ class ThreadPool final : public Executor {
     std::atomic<int64_t> grain{1};  ///< parts claimed at once: 1 up to a million parts
   };
 
+  void stop();
   void worker_loop(int worker);
   void work_on(uint64_t epoch, int worker);
   uint64_t wait_for_change(uint64_t seen_epoch);

@@ -48,6 +48,31 @@ TEST(Moved, ContextsExecutablesAndModelsAnswerWithAnError) {
   EXPECT_FALSE(moved.text().empty());
 }
 
+/// A product written over its operand would read what it wrote.
+TEST(Bind, RefusesOutputsThatShareMemory) {
+  Network net;
+  auto x = net.input("x", {"n", "8"}), w = net.input("w", {"8", "8"});
+  net.output("y", net.op("matmul", {x, w}));
+  net.output("z", net.op("relu", {x}));
+  const Executable exe = compile(net.model(), Target::host());
+  std::vector<float> memory(256, 1.0F), weights(64, 1.0F), more(64);
+  const auto run = [&](const ArrayView& y, const ArrayView& z) {
+    Context context = exe.create_context({.threads = 1});
+    context.bind("x", {DType::f32, memory.data(), {4, 8}});
+    context.bind("w", view(weights, {8, 8}));
+    context.bind("y", y);
+    context.bind("z", z);
+    return code_of([&] { context.run(); });
+  };
+  const auto at = [&](size_t offset, int64_t rows) { return ArrayView{DType::f32, memory.data() + offset, {rows, 8}}; };
+  const ArrayView apart{DType::f32, more.data(), {4, 8}};
+  EXPECT_EQ(run(at(32, 4), at(64, 4)), "nothing thrown");  // one behind the other
+  EXPECT_EQ(run(at(0, 4), apart), "E0602");
+  EXPECT_EQ(run(at(31, 4), apart), "E0602");
+  EXPECT_EQ(run(apart, apart), "E0602");
+  EXPECT_EQ(run({DType::f32, weights.data(), {4, 8}}, apart), "E0602");
+}
+
 TEST(Save, RefusesTheFileThatTheModelWasReadFrom) {
   const test::TemporaryFolder folder;
   const std::string file = folder.path("m.onnx"), link = folder.path("link.onnx");

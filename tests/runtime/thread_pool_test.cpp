@@ -2,9 +2,14 @@
 #include "runtime/thread_pool.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <fstream>
 #include <numeric>
+
+#include "testing/own_process.hpp"
 
 namespace opfuse {
 namespace {
@@ -92,6 +97,31 @@ TEST(ThreadPool, RunsNothingForZeroParts) {
 }
 
 TEST(ThreadPool, RefusesZeroThreads) { EXPECT_THROW(make_thread_pool(0), Error); }
+
+/// Those that were started end before the error leaves; threads that nobody joins end the process.
+TEST(ThreadPool, SaysHowManyThreadsTheSystemStarts) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "shadow memory needs more address space than the limit leaves";
+#endif
+  const test::Ended ended = test::in_own_process(
+      [] {
+        std::ifstream statm("/proc/self/statm");
+        rlim_t pages = 0;
+        statm >> pages;
+        const rlim_t bytes = pages * static_cast<rlim_t>(getpagesize()) + (rlim_t{96} << 20);  // some ten stacks
+        const rlimit limit{bytes, bytes};
+        setrlimit(RLIMIT_AS, &limit);
+        try {
+          make_thread_pool(1000);
+        } catch (const Error& error) {
+          return error.diagnostic().code + " " + error.diagnostic().message;
+        }
+        return std::string("started");
+      },
+      20);
+  ASSERT_TRUE(ended.complete()) << "signal " << ended.signal;
+  EXPECT_TRUE(ended.text.starts_with("E0401 1000 threads were asked for")) << ended.text;
+}
 
 }  // namespace
 }  // namespace opfuse
