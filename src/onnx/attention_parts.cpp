@@ -29,4 +29,18 @@ Value* causal_bias(Speller& s, Value* q, Value* k, Value* past, DType dtype) {
   return s.op("where", {seen, s.number(0, dtype), s.number(-std::numeric_limits<double>::infinity(), dtype)});
 }
 
+/// [b, h, s, d] -> [b, h, 1, s, d] -> [b, h, times, s, d] -> [b, h * times, s, d]
+Value* repeated_heads(Speller& s, Value* x, int64_t times) {
+  if (times == 1) return x;
+  const int64_t heads = known_size(x, 1), size = known_size(x, 3);
+  Value* wide = s.op("expand", {s.unsqueeze(x, 2), s.integers({1, 1, times, 1, 1})});
+  return s.reshape(wide, {0, heads * times, -1, size});
+}
+
+Value* capped(Speller& s, Value* scores, double cap) {
+  if (cap == 0) return scores;
+  Value* limit = s.number(cap, scores->type.dtype);
+  return s.op("mul", {s.op("tanh", {s.op("div", {scores, limit})}), limit});
+}
+
 }  // namespace opfuse::onnx

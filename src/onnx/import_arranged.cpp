@@ -16,8 +16,8 @@
 
 #include "base/fail.hpp"
 #include "ir/defined_symbols.hpp"
+#include "onnx/attention_parts.hpp"
 #include "onnx/defined_sizes.hpp"
-#include "onnx/import_spelled.hpp"
 #include "onnx/known_shape.hpp"
 #include "ops/axes.hpp"
 
@@ -126,6 +126,26 @@ Results import_reverse_sequence(NodeImport& n) {
   return {s.op("gather_elements", {x, shaped_like(s, at, x)}, {{"axis", static_cast<int64_t>(time)}})};
 }
 
+/// `at`: rows of the cache counted from where the update starts.
+static Value* overwritten(Speller& s, Value* cache, Value* update, Value* at, size_t axis) {
+  Value *zero = s.number(0, DType::i64), *size = s.size_of(update, static_cast<int64_t>(axis));
+  Value* inside = s.op("and", {s.op("greater_or_equal", {at, zero}), s.op("less", {at, size})});
+  if (ranked(update)[axis].constant() == 1) return s.op("where", {inside, update, cache});
+  Value* place = shaped_like(s, s.op("where", {inside, at, zero}), cache);
+  Value* fresh = s.op("gather_elements", {update, place}, {{"axis", static_cast<int64_t>(axis)}});
+  return s.op("where", {inside, fresh, cache});
+}
+
+static Value* rows_from(Speller& s, Value* cache, Value* start, size_t axis) {
+  const size_t rank = ranked(cache).rank();
+  Value* at = along(s, positions_along(s, cache, axis), axis, rank);
+  return start ? s.op("sub", {at, along(s, s.cast(start, DType::i64), 0, rank)}) : at;
+}
+
+Value* written_at(Speller& s, Value* cache, Value* update, Value* start, size_t axis) {
+  return overwritten(s, cache, update, rows_from(s, cache, start, axis), axis);
+}
+
 Results import_tensor_scatter(NodeImport& n) {
   n.require_inputs(2, 3);
   Speller s(n);
@@ -135,14 +155,9 @@ Results import_tensor_scatter(NodeImport& n) {
   const size_t rank = ranked(cache).rank(), axis = normalize_axis(n.integer("axis", -2), rank);
   if (axis == 0 || ranked(update).rank() != rank)
     throw fail(E::bad_attribute, "an update of {} along axis {} of {}", update->type.text(), axis, cache->type.text());
-  Value* at = along(s, positions_along(s, cache, axis), axis, rank);
-  if (Value* start = n.input(2)) at = s.op("sub", {at, along(s, s.cast(start, DType::i64), 0, rank)});
+  Value* at = rows_from(s, cache, n.input(2), axis);
   if (mode == "circular") at = s.op("mod", {at, s.size_of(cache, static_cast<int64_t>(axis))});
-  Value *zero = s.number(0, DType::i64), *size = s.size_of(update, static_cast<int64_t>(axis));
-  Value* inside = s.op("and", {s.op("greater_or_equal", {at, zero}), s.op("less", {at, size})});
-  Value* place = shaped_like(s, s.op("where", {inside, at, zero}), cache);
-  Value* fresh = s.op("gather_elements", {update, place}, {{"axis", static_cast<int64_t>(axis)}});
-  return {s.op("where", {inside, fresh, cache})};
+  return {overwritten(s, cache, update, at, axis)};
 }
 
 Results import_space_to_depth_crd(NodeImport& n) {

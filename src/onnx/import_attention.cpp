@@ -54,14 +54,6 @@ Attributes read_attributes(NodeImport& n) {
   return a;
 }
 
-/// Every head `times` times: [b, h, s, d] -> [b, h, 1, s, d] -> [b, h, times, s, d] -> [b, h * times, s, d]
-Value* repeated_heads(Speller& s, Value* x, int64_t times) {
-  if (times == 1) return x;
-  const int64_t heads = known_size(x, 1), size = known_size(x, 3);
-  Value* wide = s.op("expand", {s.unsqueeze(x, 2), s.integers({1, 1, times, 1, 1})});
-  return s.reshape(wide, {0, heads * times, -1, size});
-}
-
 /// Positions of queries and keys against each other: what hides keys beside a plain causal mask.
 class Hidden {
  public:
@@ -152,12 +144,6 @@ int64_t heads_per_key(const Operands& o) {
 }
 
 Value* scaled(Speller& s, Value* x, double root) { return s.op("mul", {x, s.number(root, x->type.dtype)}); }
-
-Value* capped(Speller& s, Value* scores, double cap) {
-  if (cap == 0) return scores;
-  Value* limit = s.number(cap, scores->type.dtype);
-  return s.op("mul", {s.op("tanh", {s.op("div", {scores, limit})}), limit});
-}
 
 }  // namespace
 

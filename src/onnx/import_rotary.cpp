@@ -4,7 +4,7 @@
 // ONNX Runtime's takes its operands in another order and always positions, of which one alone is that of the first row;
 // without num_heads the tables tell how large a head is.
 #include "base/fail.hpp"
-#include "onnx/import_spelled.hpp"
+#include "onnx/attention_parts.hpp"
 
 namespace opfuse::onnx {
 namespace {
@@ -27,7 +27,8 @@ Value* joined(Speller& s, const Halves& h, int64_t axis, int64_t dim, bool inter
   return s.reshape(pairs, {0, 0, 0, dim});
 }
 
-/// Rotates x: [.., .., .., size] by angles that broadcast to it.
+}  // namespace
+
 Value* rotated(Speller& s, Value* x, Value* cos, Value* sin, int64_t size, int64_t dim, bool interleaved) {
   const Halves x12 = halves(s, x, 3, dim, interleaved);
   const auto mul = [&](Value* a, Value* b) { return s.op("mul", {a, b}); };
@@ -36,6 +37,8 @@ Value* rotated(Speller& s, Value* x, Value* cos, Value* sin, int64_t size, int64
   Value* y = joined(s, y12, 3, dim, interleaved);
   return dim == size ? y : s.concat({y, s.slice(x, 3, dim, size)}, 3);
 }
+
+namespace {
 
 struct Operands {
   Value *x, *cos, *sin;

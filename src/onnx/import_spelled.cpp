@@ -64,6 +64,7 @@ constexpr SpelledOperator kSpelled[] = {
     {"FusedGemm", 1, import_fused_gemm, kContrib},
     {"FusedMatMul", 1, import_fused_matmul, kContrib},
     {"Gelu", 1, import_contrib_gelu, kContrib},
+    {"GroupQueryAttention", 1, import_group_query_attention, kContrib},
     {"MatMulIntegerToFloat", 1, import_matmul_integer_to_float, kContrib},
     {"MatMulNBits", 1, import_matmul_nbits, kContrib},
     {"MultiHeadAttention", 1, import_multi_head_attention, kContrib},

@@ -115,6 +115,7 @@ std::vector<Value*> import_embed_layer_norm(NodeImport& node);
 
 std::vector<Value*> import_contrib_attention(NodeImport& node);  // import_contrib_attention.cpp
 std::vector<Value*> import_multi_head_attention(NodeImport& node);
+std::vector<Value*> import_group_query_attention(NodeImport& node);  // import_group_query_attention.cpp
 
 std::vector<Value*> import_matmul_nbits(NodeImport& node);  // import_packed_weights.cpp
 

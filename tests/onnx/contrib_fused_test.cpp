@@ -203,6 +203,33 @@ TEST(ContribFused, PackedWeightsAreCodesWithAScaleForEachBlock) {
   }
 }
 
+/// Zero points between codes, and rows whose blocks are in an order of their own: neither has a spelling as codes.
+TEST(ContribFused, PackedWeightsWithZeroPointsThatAreNumbersAndAnOrder) {
+  const float zero[] = {1.5F, 3}, scale[] = {0.5F, 2};
+  const int64_t order[] = {1, 0, 0, 1};
+  const std::string codes{"\x05\xff\x00\x13", 4};
+  for (const bool ordered : {false, true}) {
+    ModelBytes m;
+    m.graph.nodes = {node("MatMulNBits", {"x", "b", "s", "z", ordered ? "g" : ""}, {"y"},
+                          {attribute("K", int64_t{4}), attribute("N", int64_t{1}), attribute("bits", int64_t{8}),
+                           attribute("block_size", int64_t{2})},
+                          "n", "com.microsoft")};
+    m.graph.initializers = {tensor("b", kU8, {1, 2, 2}, codes), tensor("s", kFloat, {2}, floats({scale[0], scale[1]})),
+                            tensor("z", kFloat, {2}, floats({zero[0], zero[1]})),
+                            tensor("g", 7, {4}, integers({1, 0, 0, 1}))};
+    m.graph.inputs = {value_info("x", kFloat, {"1", "4"})};
+    m.graph.outputs = {value_info("y", kFloat, {})};
+    m.domains = {"com.microsoft"};
+    const Tensor x = drawn({"x", {1, 4}}, 0);
+    double sum = 0;
+    for (int64_t k = 0; k < 4; ++k) {
+      const int64_t block = ordered ? order[k] : k / 2;
+      sum += x.real(k) * (static_cast<unsigned char>(codes[static_cast<size_t>(k)]) - zero[block]) * scale[block];
+    }
+    EXPECT_NEAR(interpret(read_onnx_bytes(m.text()), {x}, {}).at(0).real(0), sum, 1e-4) << ordered;
+  }
+}
+
 TEST(ContribFused, RefusesWhatItDoesNotCompute) {
   const std::string two = attribute("num_heads", int64_t{2});
   const Case cases[] = {
