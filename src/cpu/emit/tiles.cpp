@@ -26,18 +26,30 @@ std::vector<uint64_t> validity(const SlidingDim& s, int64_t first, int64_t width
   return all ? std::vector<uint64_t>{} : valid;
 }
 
+/// Behind the last pixel whose windows lie inside the data; of a pixel that is inside itself.
+int64_t inside_end(const SlidingDim* s, int64_t pixels, int64_t taps) {
+  if (!s) return pixels;
+  return std::min(pixels, (*s->extent.constant() - 1 - (taps - 1) * s->dilation - s->offset) / s->stride + 1);
+}
+
+/// Tiles inside the data are counted, not visited: there may be billions.
 std::vector<TileRun> cut_constant(Kernel& k, int64_t pixels, int64_t width, const SlidingDim* s, int64_t taps) {
   std::vector<TileRun> runs;
   int64_t number = 0;
-  for (int64_t at = 0; at < pixels; at += width, ++number) {
+  for (int64_t at = 0; at < pixels;) {
     const int64_t w = std::min(width, pixels - at);
     const auto valid = s ? validity(*s, at, w, taps) : std::vector<uint64_t>{};
+    const bool inside = valid.empty() && w == width;
+    const int64_t count = inside ? std::max<int64_t>(1, (inside_end(s, pixels, taps) - at) / width) : 1;
+    const int64_t end = at + count * w;
     if (!runs.empty() && runs.back().width == w && runs.back().valid == valid) {
-      ++runs.back().count;
-      runs.back().end = k.i64(at + w);
-      continue;
+      runs.back().count += count;
+      runs.back().end = k.i64(end);
+    } else {
+      runs.push_back({k.i64(at), k.i64(end), w, valid, false, number, count});
     }
-    runs.push_back({k.i64(at), k.i64(at + w), w, valid, false, number, 1});
+    at = end;
+    number += count;
   }
   return runs;
 }
