@@ -16,6 +16,7 @@
 #include "fusion/names.hpp"
 #include "ir/body.hpp"
 #include "ir/value_name.hpp"
+#include "match/movement.hpp"
 #include "ops/cast.hpp"
 #include "ops/is_a.hpp"
 #include "ops/recurrent.hpp"
@@ -202,6 +203,20 @@ class EdgePrices {
   }
   bool known() const { return static_cast<bool>(prices_.launch); }
 
+  /// Of launches that only move elements: attention took them for its loads and stores in the plan, and did not.
+  GroupPrice of_movements(const NodeNames& names, const Launches& launches) {
+    GroupPrice sum;
+    for (const int launch : launches) {
+      const auto& sources = program_.launches[static_cast<size_t>(launch)].sources;
+      const bool moves = std::all_of(sources.begin(), sources.end(), [&](const std::string& source) {
+        const Node* node = names.find(source);
+        return node && moves_elements(*node);
+      });
+      if (moves) sum += of_launch(launch);
+    }
+    return sum;
+  }
+
  private:
   const Graph& graph_;
   const Program& program_;
@@ -222,7 +237,8 @@ class EdgePrices {
 };
 
 void settle(EdgeVerdict& edge, const Value& value, const Consumer& reader, const Executed& executed, Stored& stored,
-            const std::vector<ShapeVerdict>& verdicts, const Program& program, EdgePrices& prices) {
+            const std::vector<ShapeVerdict>& verdicts, const Program& program, EdgePrices& prices,
+            const NodeNames& names) {
   const Node& consumer = *reader.node;
   Launches makes = executed.launches_of(edge.tensor), takes = reader.launches;
   if (makes.empty()) makes = executed.launches_of_layer(*value.producer);
@@ -235,6 +251,7 @@ void settle(EdgeVerdict& edge, const Value& value, const Consumer& reader, const
                     : takes.empty()            ? -1
                                                : *takes.begin();
   const std::string first = named < 0 ? "" : program.launches[static_cast<size_t>(named)].name;
+  const Launches made = makes;
   if (makes.empty() && !copied && !absorbed && !takes.empty() && !edge.decline.code.empty())
     if (const Launches& behind = stored.behind(value); !meet(behind, takes)) makes = behind;
   if (!copied && (absorbed || meet(makes, takes))) {
@@ -249,6 +266,11 @@ void settle(EdgeVerdict& edge, const Value& value, const Consumer& reader, const
   } else {
     edge.executed = kTwoLaunches;
     edge.by.clear();
+    if (edge.decline.code == "moved_by_attention" && edge.price && prices.known()) {
+      Launches own = made;
+      own.insert(takes.begin(), takes.end());
+      edge.price->apart += prices.of_movements(names, own);
+    }
     if (edge.group.empty()) return;
     edge.decline = {"several_launches",
                     fmt::format("{} runs as several launches: \"{}\" is stored between \"{}\" and \"{}\"", edge.group,
@@ -276,7 +298,7 @@ void settle_ledger(const Graph& prepared, FusionPlan& plan, const Graph& shaped,
     if (!producer || !consumer) continue;
     if (reader.node != consumer) reader = consumer_of(*consumer, executed);
     for (const Value* v : producer->outputs)
-      if (value_name(*v) == edge.tensor) settle(edge, *v, reader, executed, stored, verdicts, program, priced);
+      if (value_name(*v) == edge.tensor) settle(edge, *v, reader, executed, stored, verdicts, program, priced, names);
   }
 }
 

@@ -59,6 +59,27 @@ TEST(Ledger, OfAReaderBehindAViewNamesTheLaunchInFrontOfIt) {
   EXPECT_EQ(edge_of(input, "halves", "gate").executed, kView);
 }
 
+/// The plan leaves movements to attention. Where attention runs otherwise they are launches, and cost what these cost.
+TEST(Ledger, MovementsThatAttentionDidNotTakeHaveTheirTime) {
+  const std::string model =
+      "graph (%x: f32[1,8,2,3,16]) { %i = const dense<0> : i64[] %j = const dense<1> : i64[] %n = const dense<2> : "
+      "i64[]\n"
+      "%a = gather(%x, %i) {axis=3} @\"first\" %b = gather(%x, %j) {axis=3} %d = gather(%x, %n) {axis=3}\n"
+      "%q = transpose(%a) {perm=[0,2,1,3]} @\"heads\" %k = transpose(%b) {perm=[0,2,3,1]}\n"
+      "%v = transpose(%d) {perm=[0,2,1,3]} %c = const dense<0.25> : f32[] %s = matmul(%q, %k) %m = mul(%s, %c)\n"
+      "%p = softmax(%m) {axis=-1} %y = matmul(%p, %v) return %y }";
+  EXPECT_EQ(edge_of(lowered_model(model), "first", "heads").executed, kView);
+  CompilationOptions options;
+  options.plan.skip = {"ScaledDotProductAttention"};
+  const Compilation c = lowered_model(model, options);
+  const EdgeVerdict& edge = edge_of(c, "first", "heads");
+  EXPECT_EQ(edge.executed, kTwoLaunches);
+  EXPECT_EQ(edge.decline.code, "moved_by_attention");
+  ASSERT_TRUE(edge.price && edge.price->joined);
+  EXPECT_EQ(edge.price->apart.bytes, 2 * edge.price->joined->bytes);
+  EXPECT_GT(edge.price->apart.microseconds, 1.5 * edge.price->joined->microseconds);
+}
+
 TEST(Ledger, OfCopiesNamesTheLaunchOfEachOperand) {
   const Compilation c = lowered_model(
       "graph (%x: f32[1,16,14,14]) {\n %a = max_pool(%x) {kernel_shape=[5,5], pads=[2,2,2,2]} @\"a\"\n"
