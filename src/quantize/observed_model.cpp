@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/fail.hpp"
+#include "base/free_memory.hpp"
 #include "driver/compilation.hpp"
 #include "interp/interpreter.hpp"
 
@@ -24,6 +25,7 @@ struct ObservedModel::Running {
     with.artifact.progress = options.progress;
     with.algorithms.threads = options.threads;
     Executable executable = Executable::from_artifact(compile_graph(graph, parse_target("host"), with).artifact);
+    return_free_memory();
     Context context = executable.create_context({.threads = options.threads});
     return std::unique_ptr<Running>(new Running{sizes, sizes.empty(), std::move(executable), std::move(context)});
   }
