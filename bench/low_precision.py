@@ -3,6 +3,7 @@
 
     bench/low_precision.py --models DIR [--rows int8,bf16,f16,fp32] [--threads 1,2] [--rounds 12] [--seconds 0.5] [--json out.json]
     bench/low_precision.py --models DIR --bars          only rows with a bar: all of int8 and bf16, fp16 files
+    bench/low_precision.py --models DIR --pool FILE     adds its turns to FILE and prints the rows of all turns there: for a shared host
     bench/low_precision.py --models DIR --make          makes what DIR lacks, from the built-in and from shared float models
 
 DIR holds float models NAME.onnx; --make writes NAME.qdq.onnx (ONNX Runtime's quantize_static: u8 data, i8 weights per channel),
@@ -55,6 +56,8 @@ def parser_of(text, kinds, rows):
     add("--target", help="opfuse's target, such as cpu:avx512-vnni")
     add("--opfuse-build", type=pathlib.Path, default=ROOT / "build" / "release", metavar="DIR")
     add("--json", type=pathlib.Path, metavar="FILE")
+    add("--pool", type=pathlib.Path, metavar="FILE", help="add the turns to FILE; rows are those of all turns in it (peerlib/pool.py)")
+    add("--without", default="", metavar="PEER,...", help="leave out a peer, such as one that is much slower")
     return parser
 
 
@@ -175,7 +178,8 @@ def contestants(kind, own, options, threads, folder):
         against = Opfuse(program, options.target)
         against.name = "own fp32"
         return [against, Compiled(program, options.target)]
-    return [OnnxRuntime(), OpenVino() if kind == "fp32" else AsItComes(), Compiled(program, options.target)]
+    peers = [OnnxRuntime(), OpenVino() if kind == "fp32" else AsItComes()]
+    return [*(peer for peer in peers if peer.name not in options.without.split(",")), Compiled(program, options.target)]
 
 
 def against_bar(name, kind, own):
@@ -197,11 +201,24 @@ def row_of(name, kind, case):
 
     own = of["opfuse"]
     ratio = f"{own['ratio']:.3f} [{own['ratio_low']:.3f}, {own['ratio_high']:.3f}]" if "ratio" in own else "-"
+    ratio += f" of {own['pairs']} pairs" if "pairs" in own else ""
     error = f"{own['error']:.1e}" if "error" in own else "-"
     others = ("own fp32", "") if kind == "f16" else ("ONNX Runtime", "OpenVINO")
     cells = [f"{name} {kind}", str(case["threads"]), cell(own), *(cell(of.get(o)) for o in others), ratio,
              against_bar(name, kind, own), error]
     return "| " + " | ".join(cells) + " |"
+
+
+def pooled(case, path):
+    """The case with the turns of all calls in its numbers."""
+    from peerlib import pool
+    pool.add(path, case)
+    rows, ratio = pool.together(path, case["model"], case["threads"])
+    for c in case["contestants"]:
+        c.update(rows.get(c["name"], {}))
+        if c["name"] == "opfuse" and ratio and c["status"] == "ok":
+            c.update(zip(("ratio", "ratio_low", "ratio_high", "peer", "pairs"), ratio))
+    return case
 
 
 def main():
@@ -230,6 +247,8 @@ def main():
                 for threads in options.threads:
                     running = contestants(kind, own, options, threads, folder)
                     case_done = measure.run_case(case, running, None, options, threads)
+                    if options.pool:
+                        case_done = pooled(case_done, options.pool)
                     print(row_of(name, kind, case_done), flush=True)
                     cases.append(case_done)
                     right = right and all(c["status"] == "ok" for c in case_done["contestants"])

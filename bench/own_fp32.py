@@ -109,8 +109,9 @@ def row_of(name, kind, case, memory, bar):
     if own["status"] != "ok" or base["status"] != "ok":
         return f"| {name} {kind} | {case['threads']} | {own['status']}: {own['reason'][:80]} {base['reason'][:80]} |", False
     fast = own["ratio_high"] <= bar
+    pairs = f" of {own['pairs']} pairs" if "pairs" in own else ""
     return (f"| {name} {kind} | {case['threads']} | {base['median']:.3g} ({base['best']:.3g}) | {own['median']:.3g} ({own['best']:.3g}) | "
-            f"{own['ratio']:.3f} [{own['ratio_low']:.3f}, {own['ratio_high']:.3f}] | {bar:.2f}: {'met' if fast else 'short'} | {text} | "
+            f"{own['ratio']:.3f} [{own['ratio_low']:.3f}, {own['ratio_high']:.3f}]{pairs} | {bar:.2f}: {'met' if fast else 'short'} | {text} | "
             f"{own['error']:.1e} |"), met and fast
 
 
@@ -143,6 +144,8 @@ def main():
                     if "least" in flags and base["winograd"]:
                         bar = WINOGRAD_BAR
                     case = None if options.memory else timed(name, kind, own, theirs, threads, options, folder)
+                    if case and options.pool:
+                        case = low_precision.pooled(case, options.pool)
                     line, met = row_of(name, kind, case, memory, bar)
                     print(line, flush=True)
                     right = right and met

@@ -2,6 +2,7 @@
 import itertools
 import pathlib
 import sys
+import tempfile
 import unittest
 
 import numpy as np
@@ -9,7 +10,7 @@ import onnx
 from onnx import TensorProto, helper
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from peerlib import flops, inputs, intervals, measure, plot, report  # noqa: E402
+from peerlib import flops, inputs, intervals, measure, plot, pool, report  # noqa: E402
 
 
 def single_node_model(op, x, w, y_rank, **attrs):
@@ -86,6 +87,20 @@ class Statistics(unittest.TestCase):
         theirs = [rng.normal(10.0, 0.1, 20) for _ in range(12)]
         ratio, low, high = intervals.ratio_of_medians(ours, theirs)
         self.assertTrue(low <= ratio <= high and 0.88 < low and high < 0.92)
+
+    def test_the_interval_of_a_median_is_that_of_the_sign_test(self):
+        self.assertEqual(pool.order_interval(range(6)), (0, 5))  # 2/64 of all series
+        self.assertEqual(pool.order_interval(range(20)), (5, 14))  # tables: ranks 6 and 15
+        self.assertTrue(np.isnan(pool.order_interval([1.0] * 5)[0]))
+
+    def test_calls_are_put_together_turn_by_turn(self):
+        case = {"model": "m", "threads": 1, "contestants": [{"name": "p", "status": "ok", "turns": [2.0, 8.0, 2.0]},
+                                                            {"name": "opfuse", "status": "ok", "turns": [1.0, 4.0, 1.5], "error": 0.1}]}
+        with tempfile.TemporaryDirectory() as folder:
+            for _ in range(2):
+                pool.add(f"{folder}/pool", case)
+            rows, (ratio, low, high, peer, pairs) = pool.together(f"{folder}/pool", "m", 1)
+        self.assertEqual((rows["p"]["median"], ratio, low, high, peer, pairs), (2.0, 0.5, 0.5, 0.75, "p", 6))
 
     def test_errors_are_relative_to_the_largest_reference_value_and_never_hide_a_nan(self):
         reference = {"y": np.array([10.0, 0.0])}

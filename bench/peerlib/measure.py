@@ -110,6 +110,7 @@ def summarize(rows, samples, contestants, fma, flop, throughput):
     for contestant in contestants:
         row = rows[contestant.name]
         row.update(intervals.summary(samples[contestant.name]))
+        row["turns"] = [round(float(np.median(turn)), 6) for turn in samples[contestant.name]]
         if throughput:
             row["best"] = max(float(s.max()) for s in samples[contestant.name])
         for share, value, rate in (("share", "median", "median_rate"), ("share_best", "best", "best_rate")):

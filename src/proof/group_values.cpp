@@ -6,6 +6,7 @@
 #include "base/fail.hpp"
 #include "ir/outline.hpp"
 #include "ir/value_name.hpp"
+#include "match/qdq.hpp"
 
 namespace opfuse {
 
@@ -58,7 +59,16 @@ struct GroupValues::Evaluation {
     InterpretOptions options;
     options.symbols = owner.symbols_;
     std::vector<Tensor> results = interpret_node(node, operands, options);
-    for (size_t i = 0; i < results.size(); ++i) done[node.outputs[i]] = std::move(results[i]);
+    for (size_t i = 0; i < results.size(); ++i)
+      done[node.outputs[i]] = is_folded_half(node) ? results[i].cast(node.outputs[i]->type.dtype).cast(DType::f64)
+                                                   : std::move(results[i]);
+  }
+
+  /// Weights of 16 bits that codes stand for are constants of that type in a program (passes/fold_dequantized.hpp).
+  static bool is_folded_half(const Node& node) {
+    const DType type = node.outputs[0]->type.dtype;
+    return node.is("dequantize_linear") && (type == DType::f16 || type == DType::bf16) &&
+           is_constant_or_dequantized(node.output());
   }
 
   const Tensor& operator()(const Value& wanted) {

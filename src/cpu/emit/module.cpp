@@ -98,8 +98,9 @@ void optimise(llvm::Function& function, llvm::TargetMachine& machine) {
   sink_operands(function);
 }
 
-/// addPassesToEmitFile without the machine scheduler: the emitter's order of instructions is meant (every
-/// register of a tile holds an accumulator), and moving loads up costs spills.
+/// addPassesToEmitFile without the machine scheduler and combiner: the emitter's order of instructions is meant (every
+/// register of a tile holds an accumulator). Moving loads up costs spills, and so does a tree of sums of i32 in place
+/// of a chain, whose products all wait at once (vpmaddwd).
 std::vector<char> emit_file(llvm::Module& module, llvm::LLVMTargetMachine& machine, llvm::CodeGenFileType type) {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream out(bytes);
@@ -107,6 +108,7 @@ std::vector<char> emit_file(llvm::Module& module, llvm::LLVMTargetMachine& machi
   auto* information = new llvm::MachineModuleInfoWrapperPass(&machine);  // owned by the pass manager
   llvm::TargetPassConfig* config = machine.createPassConfig(passes);
   config->disablePass(&llvm::MachineSchedulerID);
+  config->disablePass(&llvm::MachineCombinerID);
   passes.add(config);
   passes.add(information);
   if (config->addISelPasses()) throw fail(E::codegen_failed, "LLVM cannot select instructions for this target");

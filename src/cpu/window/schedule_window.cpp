@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cpu/contraction/codes.hpp"
 #include "cpu/contraction/register_tile.hpp"
 #include "cpu/schedule_parts.hpp"
 #include "cpu/schedules.hpp"
@@ -85,10 +86,12 @@ std::vector<Ranked<int64_t>> widths_of(const Stage& stage, const WindowView& vie
   return fastest.all();
 }
 
-/// Sums of the tile and some words of data and weights are in registers; codes leave four pixels at a time.
+/// Sums of the tile and some words of data and weights are in registers; codes leave four pixels at a time. Without byte
+/// products a word of data or weights is two vectors, and those of all rows of taps do not rest in registers.
 std::vector<Ranked<int64_t>> widths_of_codes(const Stage& stage, const WindowView& view, const TargetInfo& target,
                                              size_t most) {
-  const int64_t pixels = pixel_count(stage, view.pixel), widest = target.vector_registers * 5 / 8;
+  const int64_t pixels = pixel_count(stage, view.pixel), registers = target.vector_registers,
+                widest = has_byte_products(target) ? registers * 5 / 8 : registers / 4;
   const auto cycles = [](int64_t w) { return w == 0 ? 0.0 : static_cast<double>(w + w % kPixelsOfWord + 2); };
   Fastest<int64_t> fastest(most);
   for (int64_t w = 1; w == 1 || w <= std::min(pixels, widest); ++w)
