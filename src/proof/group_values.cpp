@@ -60,8 +60,8 @@ struct GroupValues::Evaluation {
     options.symbols = owner.symbols_;
     std::vector<Tensor> results = interpret_node(node, operands, options);
     for (size_t i = 0; i < results.size(); ++i)
-      done[node.outputs[i]] = is_folded_half(node) ? results[i].cast(node.outputs[i]->type.dtype).cast(DType::f64)
-                                                   : std::move(results[i]);
+      done[node.outputs[i]] =
+          is_folded_half(node) ? results[i].cast(node.outputs[i]->type.dtype).cast(DType::f64) : std::move(results[i]);
   }
 
   /// Weights of 16 bits that codes stand for are constants of that type in a program (passes/fold_dequantized.hpp).

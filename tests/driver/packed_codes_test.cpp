@@ -142,6 +142,7 @@ TEST(PackedCodes, OfHalvesBecomeHalves) {
   const auto told = of_pass(c.verdicts, "pack-codes");
   ASSERT_EQ(told.size(), 1u);
   EXPECT_EQ(told[0].code(), "types");
+  expect_proven(c);
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 #include "cpu/contraction/codes.hpp"
 
 #include <algorithm>
+#include <cmath>
 
+#include "base/integers.hpp"
 #include "cpu/contraction/data_copies.hpp"
 #include "cpu/contraction/matrix.hpp"
 #include "cpu/generator.hpp"
@@ -47,7 +49,26 @@ bool has_byte_products(const TargetInfo& target) {
 }
 
 int64_t registers_of_products(const ElementTypes& types, int64_t vectors, const TargetInfo& target) {
-  return types.unit() == 1 || has_byte_products(target) ? 0 : vectors + 3;
+  if (types.unit() == 1 || has_byte_products(target)) return 0;
+  // of many, the mask of even bytes is in one, and what rounds sums stays in some; of few it is read from memory
+  const bool many = target.vector_registers > 16;
+  return vectors + (many ? 9 : 4);
+}
+
+RegisterTile tile_of_words(const TileProblem& problem, const TargetInfo& target) {
+  const int64_t count = ceil_of(problem.channels, problem.types.lanes(target));
+  RegisterTile best;
+  double least = INFINITY;
+  for (int64_t v = 1; v <= std::min<int64_t>(4, count); ++v)
+    for (int64_t w = 1; w <= problem.pixels * problem.rows; ++w) {
+      if (!fits({v, w}, target, registers_of_products(problem.types, v, target))) break;
+      const auto vectors = static_cast<double>(v), pixels = static_cast<double>(w);
+      const double operations = 4 * vectors * pixels + 2 * pixels + 3 * vectors;
+      const double blocks = static_cast<double>(ceil_of(count, v)) * vectors / static_cast<double>(count);
+      if (const double each = blocks * operations / (vectors * pixels); each < 0.999 * least)
+        least = each, best = {v, w};
+    }
+  return best;
 }
 
 Layout code_weights(const ContractionView& view, size_t rank, int64_t block, int64_t step) {

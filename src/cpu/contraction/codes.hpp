@@ -10,6 +10,7 @@
 
 #include <optional>
 
+#include "cpu/contraction/register_tile.hpp"
 #include "kernel/spec.hpp"
 #include "kernel/views.hpp"
 
@@ -32,6 +33,10 @@ bool has_byte_products(const TargetInfo& target);
 
 /// Registers that products take besides sums, weights and data.
 int64_t registers_of_products(const ElementTypes& types, int64_t vectors, const TargetInfo& target);
+
+/// The register tile of products without them: an operation and an addition for each of two pairs of channels, two to
+/// take a word of data apart, three for a vector of weights.
+RegisterTile tile_of_words(const TileProblem& problem, const TargetInfo& target);
 
 /// A product of codes is the region's first stage.
 bool sums_codes(const Region& region);

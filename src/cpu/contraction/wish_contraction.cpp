@@ -93,7 +93,8 @@ void wish_operands(const Region& region, const ContractionView& view, bool narro
   const int64_t depth = channel_depth(stage, view);
   if (!channels || !depth) return;
   const TileProblem problem = tile_problem(region, view);
-  const RegisterTile tile = choose_tile(problem, stage, view, target);
+  const bool words = view.types.sum == DType::i32 && !has_byte_products(target);
+  const RegisterTile tile = words ? tile_of_words(problem, target) : choose_tile(problem, stage, view, target);
   const bool joined = in_blocks(region, view) && joins_taps(region, view, target);
   const int64_t block = joined ? kJoinedChannels : block_of_codes(region, view, narrow, target);
   const bool matrices = has_matrix_products(view.types, target) &&

@@ -31,14 +31,22 @@ Value* keep_until(Kernel& k, Value* value, Value* later) {
   return k.b.CreateCall(nothing, {later, value});
 }
 
-Value* opaque(Kernel& k, Value* integer) {
-  llvm::Type* type = integer->getType();
-  auto* nothing = llvm::InlineAsm::get(llvm::FunctionType::get(type, {type}, false), "", "=r,0", false);
-  llvm::CallInst* same = k.b.CreateCall(nothing, {integer});  // one for all of its uses, in front of their loops
+namespace {
+
+Value* same(Kernel& k, Value* value, const char* constraints) {
+  llvm::Type* type = value->getType();
+  auto* nothing = llvm::InlineAsm::get(llvm::FunctionType::get(type, {type}, false), "", constraints, false);
+  llvm::CallInst* same = k.b.CreateCall(nothing, {value});  // one for all of its uses, in front of their loops
   same->setDoesNotAccessMemory();
   same->setDoesNotThrow();
   same->addFnAttr(llvm::Attribute::WillReturn);
   return same;
 }
+
+}  // namespace
+
+Value* opaque(Kernel& k, Value* integer) { return same(k, integer, "=r,0"); }
+
+Value* opaque_vector(Kernel& k, Value* vector) { return same(k, vector, k.target.has("avx512f") ? "=v,0" : "=x,0"); }
 
 }  // namespace opfuse::cpu

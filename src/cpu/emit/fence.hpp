@@ -19,4 +19,7 @@ Value* keep_until(Kernel& k, Value* value, Value* later);
 /// no shuffle (two, one of which multiplies).
 Value* opaque(Kernel& k, Value* integer);
 
+/// The same vector: what computes with a number in all lanes does not become what computes with the number first.
+Value* opaque_vector(Kernel& k, Value* vector);
+
 }  // namespace opfuse::cpu

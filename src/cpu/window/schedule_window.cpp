@@ -86,8 +86,8 @@ std::vector<Ranked<int64_t>> widths_of(const Stage& stage, const WindowView& vie
   return fastest.all();
 }
 
-/// Sums of the tile and some words of data and weights are in registers; codes leave four pixels at a time. Without byte
-/// products a word of data or weights is two vectors, and those of all rows of taps do not rest in registers.
+/// Sums of the tile and some words of data and weights are in registers; codes leave four pixels at a time. Without
+/// byte products a word of data or weights is two vectors, and those of all rows of taps do not rest in registers.
 std::vector<Ranked<int64_t>> widths_of_codes(const Stage& stage, const WindowView& view, const TargetInfo& target,
                                              size_t most) {
   const int64_t pixels = pixel_count(stage, view.pixel), registers = target.vector_registers,

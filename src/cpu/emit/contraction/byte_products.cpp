@@ -7,6 +7,7 @@
 
 #include "cpu/contraction/codes.hpp"
 #include "cpu/emit/contraction/product.hpp"
+#include "cpu/emit/fence.hpp"
 
 namespace opfuse::cpu {
 namespace {
@@ -33,17 +34,22 @@ void add_bytes(Product& p, Kernel& k, int lanes) {
 
 Value* constant_like(Value* x, uint32_t bits) { return llvm::ConstantInt::get(x->getType(), bits); }
 
-/// Factors are the even and the odd bytes of every word, as vectors of i16.
+/// A word as it is loaded, not what is computed from it: a load does that at no cost.
+Value* in_all_lanes(Kernel& k, Value* x, int lanes) {
+  const bool vector = x->getType()->isVectorTy() || llvm::isa<llvm::Constant>(x);
+  return vector ? k.splat(x, lanes) : opaque_vector(k, k.splat(x, lanes));
+}
+
+/// Factors are the even and the odd bytes of every word, as vectors of i16. Words are loaded into all lanes and taken
+/// apart there: a broadcast of a general register is an instruction of a unit that multiplies.
 void add_words(Product& p, Kernel& k, int lanes) {
   const auto id = of_width(k.target, llvm::Intrinsic::x86_avx512_pmaddw_d_512, llvm::Intrinsic::x86_avx2_pmadd_wd,
                            llvm::Intrinsic::x86_sse2_pmadd_wd);
   llvm::Type* words = k.lanes(k.b.getInt16Ty(), 2 * lanes);
-  const auto even_bytes = [&k, lanes, words](Value* v) {
-    return k.b.CreateBitCast(k.splat(k.b.CreateAnd(v, constant_like(v, kEvenBytes)), lanes), words);
-  };
-  p.spread = [&k, even_bytes](Value* x) {
-    Value* even = even_bytes(x);
-    return Factor{even, even_bytes(k.b.CreateLShr(x, 8))};
+  p.spread = [&k, lanes, words](Value* x) {
+    Value* all = in_all_lanes(k, x, lanes);
+    Value* even = k.b.CreateBitCast(k.b.CreateAnd(all, constant_like(all, kEvenBytes)), words);
+    return Factor{even, k.b.CreateLShr(k.b.CreateBitCast(all, words), 8)};
   };
   p.unpack = [&k, words](Value* w) {
     Value* pairs = k.b.CreateBitCast(w, words);
@@ -51,7 +57,11 @@ void add_words(Product& p, Kernel& k, int lanes) {
     return Factor{even, k.b.CreateAShr(pairs, 8)};
   };
   p.add = [&k, id](Value* sums, const Factor& x, const Factor& w) {
-    for (size_t i = 0; i < x.size(); ++i) sums = k.b.CreateAdd(sums, k.b.CreateIntrinsic(id, {}, {x[i], w[i]}));
+    for (size_t i = 0; i < x.size(); ++i) {
+      Value* product = k.b.CreateIntrinsic(id, {}, {x[i], w[i]});
+      sums = k.b.CreateAdd(sums, product);
+      if (k.target.vector_registers > 16) sums = keep_until(k, product, sums);  // else there is none to keep it in
+    }
     return sums;
   };
 }
@@ -69,7 +79,10 @@ Product byte_products(Kernel& k, const ElementTypes& types) {
   else
     add_words(p, k, lanes);
   if (types.data == DType::i8)  // + 128 they are u8
-    p.spread = [&k, spread = p.spread](Value* x) { return spread(k.b.CreateXor(x, constant_like(x, kSignBits))); };
+    p.spread = [&k, lanes, spread = p.spread](Value* x) {
+      if (!has_byte_products(k.target)) x = in_all_lanes(k, x, lanes);
+      return spread(k.b.CreateXor(x, constant_like(x, kSignBits)));
+    };
   return p;
 }
 
