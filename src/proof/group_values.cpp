@@ -7,6 +7,8 @@
 #include "ir/outline.hpp"
 #include "ir/value_name.hpp"
 #include "match/qdq.hpp"
+#include "ops/is_a.hpp"
+#include "ops/quantize.hpp"
 
 namespace opfuse {
 
@@ -67,7 +69,7 @@ struct GroupValues::Evaluation {
   /// Weights of 16 bits that codes stand for are constants of that type in a program (passes/fold_dequantized.hpp).
   static bool is_folded_half(const Node& node) {
     const DType type = node.outputs[0]->type.dtype;
-    return node.is("dequantize_linear") && (type == DType::f16 || type == DType::bf16) &&
+    return is_a<DequantizeLinear>(node) && (type == DType::f16 || type == DType::bf16) &&
            is_constant_or_dequantized(node.output());
   }
 
