@@ -62,13 +62,19 @@ Expr assume_inside(const Expr& e, int read, bool inside) {
   return rebuilt(e, std::move(args));
 }
 
+/// How many outputs p have p * stride + from in [0, extent).
+static int64_t inside_count(int64_t stride, int64_t from, int64_t extent, int64_t outputs) {
+  if (stride < 0) return inside_count(-stride, from + (outputs - 1) * stride, extent, outputs);
+  if (stride == 0) return from >= 0 && from < extent ? outputs : 0;
+  const int64_t first = from < 0 ? (stride - 1 - from) / stride : 0;
+  const int64_t end = from < extent ? (extent - 1 - from) / stride + 1 : 0;
+  return std::max<int64_t>(0, std::min(outputs, end) - first);
+}
+
 double inside_share(const SlidingDim& d, int64_t taps, int64_t outputs) {
   int64_t inside = 0;
-  for (int64_t p = 0; p < outputs; ++p)
-    for (int64_t r = 0; r < taps; ++r) {
-      const int64_t at = p * d.stride + r * d.dilation + d.offset;
-      inside += at >= 0 && at < d.extent.value();
-    }
+  for (int64_t r = 0; r < taps; ++r)
+    inside += inside_count(d.stride, r * d.dilation + d.offset, d.extent.value(), outputs);
   return static_cast<double>(inside) / static_cast<double>(taps * outputs);
 }
 

@@ -73,6 +73,17 @@ TEST(Bind, RefusesOutputsThatShareMemory) {
   EXPECT_EQ(run({DType::f32, weights.data(), {4, 8}}, apart), "E0602");
 }
 
+/// Nobody runs them, and nothing may visit their elements one by one.
+TEST(Compile, TakesExtentsOfBillions) {
+  Network net;
+  const std::vector<float> weights(std::size_t{8} * 8 * 9, 0.5F);
+  auto x = net.input("x", {"10000000000", "8"}), z = net.input("z", {"1", "8", "4", "10000000000"});
+  auto w = net.constant(view(weights, {8, 8, 3, 3})), v = net.constant(view(weights, {8, 72}));
+  net.output("y", net.op("matmul", {x, v}));
+  net.output("c", net.op("conv", {z, w}, {{"pads", std::vector<int64_t>{1, 1, 1, 1}}}));
+  EXPECT_EQ(compile(net.model(), Target::host()).outputs().size(), 2u);
+}
+
 TEST(Save, RefusesTheFileThatTheModelWasReadFrom) {
   const test::TemporaryFolder folder;
   const std::string file = folder.path("m.onnx"), link = folder.path("link.onnx");
