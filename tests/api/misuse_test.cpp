@@ -77,7 +77,7 @@ TEST(Bind, RefusesOutputsThatShareMemory) {
 TEST(Compile, TakesExtentsOfBillions) {
   Network net;
   const std::vector<float> weights(std::size_t{8} * 8 * 9, 0.5F);
-  auto x = net.input("x", {"10000000000", "8"}), z = net.input("z", {"1", "8", "4", "10000000000"});
+  auto x = net.input("x", {"10000000000", "8"}), z = net.input("z", {"1", "8", "10000000000", "4"});
   auto w = net.constant(view(weights, {8, 8, 3, 3})), v = net.constant(view(weights, {8, 72}));
   net.output("y", net.op("matmul", {x, v}));
   net.output("c", net.op("conv", {z, w}, {{"pads", std::vector<int64_t>{1, 1, 1, 1}}}));

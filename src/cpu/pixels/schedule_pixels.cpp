@@ -109,6 +109,17 @@ double of_parts(int64_t parts, const TargetInfo& target) {
   return threads > kFewThreads ? imbalance(parts, threads) : 1 + target.parts.pixel_uneven * (imbalance(parts, 2) - 1);
 }
 
+/// Rows of the largest band to look at: what half of it needs fits `room`, so nothing larger than it does.
+int64_t most_rows(const PixelView& view, const TargetInfo& target, bool all_groups, double room) {
+  int64_t rows = view.rows.positions;
+  const auto bytes = [&](int64_t of) {
+    const int64_t bands = ceil_of(view.rows.positions, of);
+    return static_cast<double>(pack_pixels(view, target.lanes_f32(), bands, all_groups).scratch_bytes());
+  };
+  while (rows > 1 && bytes(rows / 2) > room) rows /= 2;
+  return rows;
+}
+
 /// By the number of bands, the least work first; none when not even a row fits the cache. `shared`: by several workers.
 std::vector<Ranked<PixelChoice>> bands_by_time(const PixelView& view, const TargetInfo& target, int64_t batch,
                                                bool shared, size_t most, int64_t block = 0) {
@@ -116,7 +127,7 @@ std::vector<Ranked<PixelChoice>> bands_by_time(const PixelView& view, const Targ
   const double room = target.shares.pixels * static_cast<double>(target.l2_bytes);
   for (const bool all_groups : {true, false}) {
     if (!all_groups && view.groups == 1) break;
-    for (int64_t rows = view.rows.positions, fitting = 0; rows > 0 && fitting < 40; --rows) {
+    for (int64_t rows = most_rows(view, target, all_groups, room), fitting = 0; rows > 0 && fitting < 40; --rows) {
       PixelChoice choice;
       choice.bands = ceil_of(view.rows.positions, rows);
       choice.all_groups = all_groups;
