@@ -102,6 +102,7 @@ class Measure {
       : observed_(observed_in(reference, quantised)),
         sources_(sources_of(reference, observed_)),
         options_(options),
+        inputs_of_(reference),
         reference_(reference, names_of(observed_, &Observed::tensor), options),
         quantised_(quantised, names_of(observed_, &Observed::codes), options) {
     if (reference.inputs().size() != quantised.inputs().size() ||
@@ -115,6 +116,7 @@ class Measure {
 
   Agreement run(const Samples& samples) {
     for (size_t index = 0; const auto sample = samples.read(index); ++index) {
+      require_finite(inputs_of_, samples, index, *sample);
       reference_.run(*sample);
       quantised_.run(*sample);
       parallel_for(
@@ -197,6 +199,7 @@ class Measure {
   const std::vector<Observed> observed_;
   const std::vector<std::vector<size_t>> sources_;
   const RunOptions options_;
+  const Graph& inputs_of_;
   ObservedModel reference_, quantised_;
   Agreement result_;
 };

@@ -7,12 +7,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 
 #include "base/fail.hpp"
 #include "base/parallel.hpp"
 #include "base/stopwatch.hpp"
-#include "ir/value_name.hpp"
 #include "ops/conv.hpp"
 #include "ops/is_a.hpp"
 #include "quantize/scales_file.hpp"
@@ -61,7 +59,7 @@ class Calibrator {
   void take_samples() {
     size_t& done = found_.samples;
     while (const auto sample = samples_.read(done)) {
-      check(*sample, done);
+      require_finite(graph_, samples_, done, *sample);
       try {
         model_.run(*sample);
       } catch (Error& error) {
@@ -75,17 +73,6 @@ class Calibrator {
     if (done == 0) throw fail(E::bad_binding, "there is no sample to calibrate with");
     found_.done = true;
     save();
-  }
-
-  void check(const std::vector<Tensor>& sample, size_t index) const {
-    for (size_t i = 0; i < sample.size(); ++i) {
-      if (sample[i].dtype() != DType::f32) continue;
-      const auto values = sample[i].view<float>();
-      if (std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); })) continue;
-      throw fail(E::bad_binding, "{} has NaN or infinite numbers in '{}'", samples_.name_of(index),
-                 value_name(*graph_.inputs()[i]))
-          .hint("repair or remove it; nothing was written");
-    }
   }
 
   void take(size_t index) {

@@ -73,8 +73,9 @@ void choose_codes(QuantizedModel& made, const QuantizeOptions& options, DType dt
 void warn_of_products(QuantizedModel& made) {
   for (const QuantizedProduct& product : made.products) {
     if (product.dead_channels > 0)
-      made.warnings.push_back(fmt::format("{} output channel{} of {} have no weight but 0", product.dead_channels,
-                                          product.dead_channels == 1 ? "" : "s", product.name));
+      made.warnings.push_back(fmt::format("{} output channel{} of {} {} no weight but 0", product.dead_channels,
+                                          product.dead_channels == 1 ? "" : "s", product.name,
+                                          product.dead_channels == 1 ? "has" : "have"));
     if (!product.note.empty()) made.warnings.push_back(fmt::format("{}: {}", product.name, product.note));
   }
 }

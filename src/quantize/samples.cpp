@@ -4,6 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+
+#include "base/fail.hpp"
+#include "ir/value_name.hpp"
 
 namespace opfuse::quantization {
 
@@ -20,6 +24,17 @@ Samples some_of(const Samples& samples, size_t most) {
           .name = [samples, at](size_t index) { return samples.name_of(at(index)); },
           .count = count == 0 ? most : std::min(count, most),
           .original = [samples, at](size_t index) { return samples.number_of(at(index)); }};
+}
+
+void require_finite(const Graph& graph, const Samples& samples, size_t index, const std::vector<Tensor>& sample) {
+  for (size_t i = 0; i < sample.size(); ++i) {
+    if (sample[i].dtype() != DType::f32) continue;
+    const auto values = sample[i].view<float>();
+    if (std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); })) continue;
+    throw fail(E::bad_binding, "{} has NaN or infinite numbers in '{}'", samples.name_of(index),
+               value_name(*graph.inputs()[i]))
+        .hint("repair or remove it; nothing was written");
+  }
 }
 
 }  // namespace opfuse::quantization

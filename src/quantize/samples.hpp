@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/graph.hpp"
 #include "tensor/tensor.hpp"
 
 namespace opfuse::quantization {
@@ -24,5 +25,8 @@ struct Samples {
 
 /// At most so many of them, evenly spread where their number is known.
 Samples some_of(const Samples& samples, size_t most);
+
+/// A float input of sample `index` that has NaN or an infinity is E::bad_binding with the sample's name.
+void require_finite(const Graph& graph, const Samples& samples, size_t index, const std::vector<Tensor>& sample);
 
 }  // namespace opfuse::quantization

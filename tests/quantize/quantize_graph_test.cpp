@@ -259,6 +259,10 @@ TEST(QuantizeGraph, BadSamplesAreNamed) {
   Tensor nan(DType::f32, {1, 16, 8, 8});
   nan.set_real(5, std::nan(""));
   EXPECT_THAT(with(nan), testing::HasSubstr("sample 1 has NaN or infinite numbers in 'x'"));
+  EXPECT_THAT(message_of([&] {
+                measure_agreement(graph, graph, samples_of({random_inputs(graph), {nan}}), {.threads = 1});
+              }),
+              testing::HasSubstr("sample 1 has NaN or infinite numbers in 'x'"));
   Tensor huge(DType::f32, {1, 16, 8, 8});
   for (int64_t i = 0; i < huge.elements(); ++i) huge.set_real(i, 3e38);
   EXPECT_THAT(with(huge), testing::HasSubstr("becomes NaN or infinite for sample 1"));
