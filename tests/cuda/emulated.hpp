@@ -31,7 +31,7 @@ KernelSpec spec_of(const CudaCase& c, const TargetInfo& target);
 std::vector<KernelSpec> specs_of(const std::vector<CudaCase>& cases, const TargetInfo& target);
 /// What is wrong with a kernel's results under every binding; empty: nothing.
 std::string run_case(const CudaCase& c, const KernelSpec& spec, const cuda::KernelText& kernel,
-                     const cuda::EmulatedModule& module, int orders = 3);
+                     const cuda::EmulatedModule& module, int orders = 2);
 /// Compiles all cases in one image and checks each.
 void check_cases(const std::vector<CudaCase>& cases);
 TargetInfo emulated_target();

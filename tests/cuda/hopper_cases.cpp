@@ -154,7 +154,7 @@ const std::vector<CudaCase>& hopper_cases() {
       stays("odd_columns", gemm_region("67", 53, 72), 64, 64, 3, 1, 0, "f16", 1),
       stays("conv", conv_region({.c = 24, .h = 9, .w = 9, .o = 72, .residual = true}), 64, 64, 3, 2, 1),
       stays("conv_strided", conv_region({.c = 16, .h = 13, .w = 11, .o = 64, .stride = 2}), 64, 64, 3, 1, 1),
-      stays("conv_deep", conv_region({.c = 72, .h = 9, .w = 16, .o = 80}), 128, 64, 2, 1, 1),
+      stays("conv_deep", conv_region({.c = 72, .h = 5, .w = 16, .o = 80}), 128, 64, 2, 1, 1),
       stays("bfloat", gemm_region("100", 64, 136), 128, 64, 2, 1, 1, "bf16"),
       stays("widened", widened("f16", 70, 72, 136), 64, 64, 3, 1, 0, "f32", 4),
       stays("copied", gemm_region("150", 72, 328), 128, 64, 3, 1, 0, "f16", 8, 1, 2),
