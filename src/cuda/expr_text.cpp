@@ -364,6 +364,8 @@ std::string ExprText::binary(const Expr& e, DType dtype) {
   }
   if (comparison) return fmt::format("({} {} {})", x, operator_of(op), y);
   if (op == ExprOp::div && is_half(type)) return half_quotient(right, x, y);
+  if (op == ExprOp::div && value_type(type) == "float" && right.is_constant())
+    return quotient_of(static_cast<float>(right.value()), x, y);
   return is_float(type) ? real_binary(op, type, x, y) : integer_binary(op, type, x, y);
 }
 
@@ -377,6 +379,16 @@ std::string ExprText::half_quotient(const Expr& divisor, const std::string& x, c
   }
   k_.use("quotient");
   return fmt::format("quotient({}, {})", x, y);
+}
+
+/// Division by a constant without the call that the operator has for extreme divisors.
+std::string ExprText::quotient_of(float divisor, const std::string& x, const std::string& y) {
+  if (!(divisor > 0x1p-60F && divisor < 0x1p60F)) return fmt::format("({} / {})", x, y);
+  const auto by = static_cast<float>(1.0 / static_cast<double>(divisor));
+  if (static_cast<double>(by) * static_cast<double>(divisor) == 1.0)
+    return fmt::format("({} * {})", x, literal(DType::f32, by, 0));
+  k_.use("divided");
+  return fmt::format("divided({}, {}, {})", unwrapped(x), y, literal(DType::f32, by, 0));
 }
 
 std::string ExprText::real_binary(ExprOp op, DType dtype, const std::string& x, const std::string& y) {

@@ -34,6 +34,7 @@ class ExprText {
   std::string unary(ExprOp op, DType dtype, const std::string& x);
   std::string binary(const Expr& e, DType dtype);
   std::string half_quotient(const Expr& divisor, const std::string& x, const std::string& y);
+  std::string quotient_of(float divisor, const std::string& x, const std::string& y);
   std::string real_binary(ExprOp op, DType dtype, const std::string& x, const std::string& y);
   std::string integer_binary(ExprOp op, DType dtype, const std::string& x, const std::string& y);
   std::string guard_of(int read);

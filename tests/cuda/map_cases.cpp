@@ -1,4 +1,6 @@
 // Results element by element: every type, functions, open and odd shapes, numbers from elsewhere.
+#include <array>
+#include <cmath>
 #include <limits>
 
 #include "cuda/case_text.hpp"
@@ -62,6 +64,33 @@ CudaCase rounded_to_tf32() {
           .given = {{0, Tensor::of(DType::f32, {n}, values)}}};
 }
 
+/// By constants: rounded once, infinite and signed zeros as IEEE 754 has them.
+CudaCase divided_by_constants() {
+  std::vector<float> values = {0.0f,
+                               -0.0f,
+                               0x1.fffffep127f,
+                               std::numeric_limits<float>::infinity(),
+                               -std::numeric_limits<float>::infinity(),
+                               std::numeric_limits<float>::quiet_NaN()};
+  for (int i = 0; i < 500; ++i)
+    values.push_back(std::ldexp(1.0f + static_cast<float>(i * 16763) * 0x1p-23f, i % 160 - 80));
+  const auto n = static_cast<int64_t>(values.size());
+  std::string region = fmt::format("region\nparam input f32[{}]\n", n), outputs;
+  const std::array<std::string, 7> results = {"div(r0, 1.4142135381698608)",
+                                              "div(r0, 3)",
+                                              "div(r0, 768)",
+                                              "div(r0, 0.10000000149011612)",
+                                              "div(r0, 0.25)",
+                                              "div(r0, -7)",
+                                              "select(eq(r0, 0), div(1, div(r0, 3)), 0)"};
+  for (size_t i = 0; i < results.size(); ++i) {
+    region += fmt::format("param output f32[{}]\n", n);
+    outputs += fmt::format("  output param {} f32[{}] at [a0] = {}\n", i + 1, n, results[i]);
+  }
+  region += fmt::format("stage map\n  domain [{}]\n  read param 0 at [a0]\n{}", n, outputs);
+  return {.name = "divided", .region = region, .tolerance = 0, .given = {{0, Tensor::of(DType::f32, {n}, values)}}};
+}
+
 }  // namespace
 
 const std::vector<CudaCase>& map_cases() {
@@ -90,6 +119,7 @@ const std::vector<CudaCase>& map_cases() {
       {.name = "half_odd", .region = map_text("[5,7]", "exp(r0)", "f16"), .tolerance = 2e-3},
       {.name = "bfloat", .region = map_text("[8,24]", "max(add(r0, r1), 0)", "bf16"), .tolerance = 1e-2},
       rounded_to_tf32(),
+      divided_by_constants(),
   };
   return cases;
 }
