@@ -381,14 +381,18 @@ std::string ExprText::half_quotient(const Expr& divisor, const std::string& x, c
   return fmt::format("quotient({}, {})", x, y);
 }
 
-/// Division by a constant without the call that the operator has for extreme divisors.
+/// Division by a constant without the call that the operator has for extreme divisors: its reciprocal as two numbers,
+/// of one sign so that infinities and zeros stay what they are.
 std::string ExprText::quotient_of(float divisor, const std::string& x, const std::string& y) {
   if (!(divisor > 0x1p-60F && divisor < 0x1p60F)) return fmt::format("({} / {})", x, y);
-  const auto by = static_cast<float>(1.0 / static_cast<double>(divisor));
-  if (static_cast<double>(by) * static_cast<double>(divisor) == 1.0)
-    return fmt::format("({} * {})", x, literal(DType::f32, by, 0));
+  const double by = 1.0 / static_cast<double>(divisor);
+  auto high = static_cast<float>(by);
+  if (static_cast<double>(high) * static_cast<double>(divisor) == 1.0)
+    return fmt::format("({} * {})", x, literal(DType::f32, high, 0));
+  if (static_cast<double>(high) > by) high = std::nextafter(high, 0.0F);
   k_.use("divided");
-  return fmt::format("divided({}, {}, {})", unwrapped(x), y, literal(DType::f32, by, 0));
+  return fmt::format("divided({}, {}, {})", unwrapped(x), literal(DType::f32, high, 0),
+                     literal(DType::f32, by - static_cast<double>(high), 0));
 }
 
 std::string ExprText::real_binary(ExprOp op, DType dtype, const std::string& x, const std::string& y) {

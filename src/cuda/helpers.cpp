@@ -242,12 +242,8 @@ __device__ __forceinline__ void store_16(void* to, const void* from) {
        {},
        true},
       {"divided",
-       R"(// x / y, where by is 1 / y: Markstein's correction rounds it once, but for |x| below 2^-100 (a unit more).
-__device__ __forceinline__ float divided(float x, float y, float by) {
-  const float q = x * by;
-  const float better = fmaf(fmaf(-q, y, x), by, q);
-  return better == better && q != 0.0f ? better : q;  // infinite ones have no rest, and zeros keep their sign
-}
+       R"(// x / y, where high + low is 1 / y: rounded once but for at most one fraction of x in 2^23, which is a unit off.
+__device__ __forceinline__ float divided(float x, float high, float low) { return fmaf(x, high, x * low); }
 )"},
       {"quotient",
        R"(// x / y within 2 units in the last place: enough for what is rounded to 16 bits.
