@@ -21,7 +21,9 @@ constexpr PrecisionWords kPrecisions[] = {
     {"pack-codes", "codes", "decoded",
      "weights lie as codes in memory, decoded by the kernel; products, sums and data in f32", "weights become f32: "},
     {"narrow-weights", "f16", "stored",
-     "weights of 16 bits in memory, widened in registers; products, sums and data in f32", "f32 weights: "}};
+     "weights of 16 bits in memory, widened in registers; products, sums and data in f32", "f32 weights: "},
+    {"narrow-maps", "f16", "rounded", "its result lies in memory as {0}, rounded once when stored; computed in f32",
+     ""}};
 
 /// What products are computed in where the model or the plan asks for another type than f32, and why.
 std::vector<Remark> precision_remarks(const PrecisionWords& words, const std::vector<ShapeVerdict>& verdicts) {

@@ -12,8 +12,10 @@ struct ElementTypes {
   DType result = DType::f32;                      ///< of the first output
   bool operator==(const ElementTypes&) const = default;
 
-  /// Weights of 16 bits beside data of f32: each is widened when it is loaded.
-  bool widens_weights() const { return data == DType::f32 && weights != DType::f32; }
+  /// Maps of f16: a step's channels of a tile become f32 before they are multiplied.
+  bool widens_data() const { return data == DType::f16; }
+  /// Weights of 16 bits beside data of f32, or data that become so: each is widened when it is loaded.
+  bool widens_weights() const { return (data == DType::f32 || widens_data()) && weights != DType::f32; }
   /// Channels of which one lane of a sum takes the products at once: they lie side by side in a word of its size.
   int64_t unit() const { return widens_weights() ? 1 : sum_bytes() / weight_bytes(); }
   /// Sums in a vector; blocks of channels have as many, whatever their type.

@@ -31,7 +31,7 @@ class ContractionFinder {
       const Expr x = code_of(shifted_ ? factor.args()[0] : factor);
       halves_ = is_half(w);
       if (halves_) w = w.args()[0];
-      widened_ = halves_ && !holds_half(x);
+      widened_ = halves_ && (!holds_half(x) || w.dtype() == DType::f16);
       weights_guarded_ = w.op() == ExprOp::select && w.args()[0].op() == ExprOp::in_bounds &&
                          w.args()[1].op() == ExprOp::read && w.args()[1].index() == w.args()[0].index() &&
                          w.args()[2].is_constant() && w.args()[2].value() == 0;
@@ -54,7 +54,7 @@ class ContractionFinder {
 
   bool shifted_ = false;  ///< the data are i8, to which 128 is added
   bool halves_ = false;   ///< weights lie in memory as f16 or bf16, the sum is one of f32
-  bool widened_ = false;  ///< these alone: the data are f32
+  bool widened_ = false;  ///< and become f32 for it, whatever the data are
 
   static bool is_half(const Expr& e) {
     return e.op() == ExprOp::cast && e.dtype() == DType::f32 && e.args()[0].op() == ExprOp::read &&
@@ -78,7 +78,6 @@ class ContractionFinder {
     const DType weights = dtype_of(region_, stage_.reads[static_cast<size_t>(view_.weights)]);
     if (!halves_ && weights != (codes_ ? DType::i8 : DType::f32))
       return codes_ ? "weights are not i8" : "weights are not f32";
-    if (halves_ && !widened_ && weights != DType::bf16) return "both factors are f16";
     if (widened_ && !is_constant(region_, stage_.reads[static_cast<size_t>(view_.weights)]))
       return "16-bit weights are not constant";
     if (std::string why = find_vec(); !why.empty()) return why;
@@ -240,11 +239,11 @@ class ContractionFinder {
     if (view_.data == view_.weights) return "the product is a square";  // a norm's row
     const DType data_type = dtype_of(region_, stage_.reads[static_cast<size_t>(view_.data)]);
     if (codes_ && data_type != (shifted_ ? DType::i8 : DType::u8)) return "the data are not codes";
-    const bool narrow = halves_ && !widened_;
-    if (!codes_ && data_type != (narrow ? DType::bf16 : DType::f32)) return "the data is not as the weights are";
+    const bool both = halves_ && !widened_, maps = !codes_ && !both && data_type == DType::f16;
+    if (!codes_ && !maps && data_type != (both ? DType::bf16 : DType::f32)) return "the data is not as the weights are";
     if (codes_ && inner.op() != ExprOp::read) return "the codes are computed";
-    if (narrow && !is_half(inner)) return "the bf16 numbers are computed";
-    if (narrow) inner = inner.args()[0];
+    if ((both || maps) && !is_half(inner)) return "the 16-bit numbers are computed";
+    if (both || maps) inner = inner.args()[0];
     view_.value = inner;
     return "";
   }
@@ -291,7 +290,8 @@ class ContractionFinder {
     for (size_t d = 1; view_.data_channel_dim < 0 && d < map.dims.size(); ++d)  // one channel: its axis is gone
       if (map.dims[d].terms.empty() && map.dims[d].offset == Dim(0)) view_.data_channel_dim = static_cast<int>(d);
     if (view_.data_channel_dim < 0) return "no channel axis";
-    if (view_.channel < 0) return "";
+    const bool maps = dtype_of(region_, stage_.reads[static_cast<size_t>(view_.data)]) == DType::f16;
+    if (view_.channel < 0) return maps ? "one channel per group, of f16" : "";
     const IndexMap& weights = map_of(view_.weights);
     for (size_t d = 0; d < weights.dims.size(); ++d)
       if (weights.dims[d].terms.size() == 1 && weights.dims[d].terms[0].axis == view_.channel)
@@ -340,6 +340,7 @@ std::variant<ContractionView, std::string> view_coded(const Region& region, int 
   auto* view = std::get_if<ContractionView>(&found);
   if (!view) return found;
   if (view->weights != coded.words || view->channel < 0) return "codes of another operand than the weights";
+  if (view->types.widens_data()) return "codes beside data of 16 bits";
   if (view->guarded || view->group_out || !view->taps.empty() || !view->phases.empty()) return "codes of a window";
   view->coded = coded;
   view->factor = -1;
@@ -353,7 +354,7 @@ std::variant<ContractionView, std::string> view_contraction(const Region& region
   auto found = view_products(region, stage);
   const auto* view = std::get_if<ContractionView>(&found);
   if (view && view->types.sum != DType::f32) return "a sum of codes";
-  if (view && view->types.data != DType::f32) return "a sum of products of bf16";
+  if (view && view->types.data != DType::f32) return "data of 16 bits";
   if (view && view->types.widens_weights()) return "weights of 16 bits";
   if (view && view->coded) return "weights are codes";
   return found;

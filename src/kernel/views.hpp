@@ -56,7 +56,7 @@ struct ContractionView {
 std::variant<ContractionView, std::string> view_contraction(const Region& region, int stage);  ///< of f32
 /// The same for a stage of one or more sums, of one sum of codes (bytes, added up in i32), or of one of bf16 operands
 /// (added up in f32); of several, weights are constants alike in shape and place. Constant weights of f32 data may be
-/// f16 or bf16, or codes with scales.
+/// f16 or bf16, or codes with scales. Data of f32 products may be f16, as it lies in memory.
 std::variant<ContractionView, std::string> view_products(const Region& region, int stage);
 
 /// Taps of more than one extent.

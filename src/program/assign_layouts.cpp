@@ -78,10 +78,10 @@ class Assigner {
 
   int count() const { return static_cast<int>(program_.buffers.size()); }
   const Buffer& buffer(int index) const { return program_.buffers[static_cast<size_t>(index)]; }
-  /// What the fast kernels compute: f32, bf16 and bytes on CPUs, 16 bits and tf32 on tensor cores.
+  /// What the fast kernels read: f32, 16 bits and bytes on CPUs, 16 bits and tf32 on tensor cores.
   bool fast_type(DType d) const {
     if (!target_.traits.channel_blocks) return d == DType::f16 || d == DType::bf16 || d == kTf32;
-    return d == DType::f32 || d == DType::bf16 || byte_size(d) == 1;
+    return d == DType::f32 || d == DType::bf16 || d == DType::f16 || byte_size(d) == 1;
   }
   /// Operands that only one kernel takes, where they lie as it wishes.
   bool packed(DType d) const { return target_.traits.channel_blocks && (d == DType::u8 || d == DType::bf16); }

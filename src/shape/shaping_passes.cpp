@@ -21,7 +21,8 @@ const std::vector<ShapingPass>& shaping_passes() {
       join_means(),            // behind chains: those make the maps too
       join_norms(),            //
       join_channel_factors(),  //
-      run_in_slices(),         // of what still holds most memory
+      narrow_maps(),           // of what holds most memory
+      run_in_slices(),         // of what still does
       narrow_factors(),        // last: launches are what they will be, and so is what lies between them
       narrow_streams(),        // what is left of it in f32
       pack_codes(),            // of products whose data are floats

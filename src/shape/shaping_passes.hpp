@@ -43,6 +43,8 @@ ShapingPass join_means();
 ShapingPass join_norms();
 /// Factors of channels become factors of the next convolution's weights.
 ShapingPass join_channel_factors();
+/// With the least memory, images of an f16 model that hold most of it lie in f16.
+ShapingPass narrow_maps();
 /// Pairs of groups that hold most memory run slice by slice.
 ShapingPass run_in_slices();
 

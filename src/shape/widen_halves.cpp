@@ -48,6 +48,7 @@ void widen_attributes(Node& node) {
 /// What widening did.
 struct Widened {
   int64_t values = 0, casts = 0, bytes = 0;  ///< bytes: by which constants grew
+  int64_t floats = 0;                        ///< values that were f32 before
   DType from = DType::unknown;
 };
 
@@ -65,6 +66,7 @@ void widen_constant(Graph& graph, Value* value, Widened& done) {
 /// `inputs`: those of a body change with what stands outside; a model's own stay.
 void widen_values(Graph& graph, bool inputs, Widened& done) {
   for (Value* value : graph.values()) {
+    done.floats += value->producer && value->type.dtype == DType::f32;
     if (!is_half(value)) continue;
     done.from = value->type.dtype;
     if (value->is_constant()) {
@@ -140,7 +142,7 @@ bool run(Graph& graph, const ShapeContext& context, std::vector<ShapeVerdict>& v
   cast_outputs(graph, types, done);
   drop_casts(graph, false);
   verdict.subject = name_of(done.from);
-  verdict.numbers = {{"values", done.values}, {"casts", done.casts}, {"bytes", done.bytes}};
+  verdict.numbers = {{"values", done.values}, {"casts", done.casts}, {"bytes", done.bytes}, {"floats", done.floats}};
   return true;
 }
 

@@ -159,6 +159,34 @@ std::vector<Case> cases_of_weights() {
   return all;
 }
 
+/// Data of f16 beside weights of f32 or f16.
+std::vector<Case> cases_of_maps() {
+  std::vector<Case> all;
+  const auto add = [&](const std::string& name, const std::string& region, const char* type) {
+    std::string stored = std::string(type) == "f32" ? region : widened(region, type);
+    stored.replace(stored.find("param input f32"), 15, "param input f16");
+    const size_t sum = stored.find("  reduction sum"), end = stored.find('\n', sum);
+    std::string line = stored.substr(sum, end - sum);
+    line.replace(line.find("r0"), 2, "cast<f32>(r0:f16)");
+    Case c = wished(name + "_" + type, stored.replace(sum, end - sum, line));
+    c.tolerance = 2e-5;
+    std::mt19937 draw(17);
+    const Region parsed = parse_region(c.region);
+    for (const Param& param : parsed.params) c.operands.push_back(drawn(param.type, draw, false));
+    all.push_back(c);
+  };
+  for (const char* type : {"f32", "f16"}) {
+    add("one_by_one", conv_region(conv(64, 72, 6, 1)), type);
+    add("half_a_vector", conv_region(conv(32, 24, 9, 1)), type);
+    add("padded", conv_region(conv(24, 36, 6, 3, 1)), type);
+  }
+  add("odd_channels", conv_region(conv(37, 51, 6, 1)), "f16");
+  add("strided", conv_region(conv(20, 24, 11, 3, 1, 2)), "f16");
+  add("long_rows", conv_region(conv(32, 16, 40, 1)), "f32");
+  add("residual", conv_region(residual(conv(32, 80, 4, 1), "3")), "f16");
+  return all;
+}
+
 class WidenedWeights : public testing::TestWithParam<std::tuple<Case, TargetInfo>> {};
 
 TEST_P(WidenedWeights, HaveTheInterpretersNumbers) {
@@ -170,6 +198,19 @@ TEST_P(WidenedWeights, HaveTheInterpretersNumbers) {
 
 INSTANTIATE_TEST_SUITE_P(Kernels, WidenedWeights,
                          testing::Combine(testing::ValuesIn(cases_of_weights()), testing::ValuesIn(runnable_targets())),
+                         [](const auto& info) { return case_name(std::get<0>(info.param), std::get<1>(info.param)); });
+
+class WidenedMaps : public testing::TestWithParam<std::tuple<Case, TargetInfo>> {};
+
+TEST_P(WidenedMaps, HaveTheInterpretersNumbers) {
+  const auto& [c, target] = GetParam();
+  const KernelSpec spec = spec_of(c, target);
+  EXPECT_EQ(spec.schedule.skeleton, "contraction") << spec.schedule.text();
+  check_spec(c, spec, target);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, WidenedMaps,
+                         testing::Combine(testing::ValuesIn(cases_of_maps()), testing::ValuesIn(runnable_targets())),
                          [](const auto& info) { return case_name(std::get<0>(info.param), std::get<1>(info.param)); });
 
 std::vector<TargetInfo> targets() {

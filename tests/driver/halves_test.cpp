@@ -228,6 +228,50 @@ TEST(NarrowWeights, LoseNothingForTheLeastMemory) {
   for (const Compilation* c : {&of_halves, &of_floats, &table}) expect_proven(*c);
 }
 
+/// The first layers of a MobileNet, whose maps are much larger than their weights.
+constexpr const char* kMobile = R"(graph (%x: f16[1,3,32,32]) {
+  %a = const rand<1> : f16[32,3,3,3] %b = const rand<2> : f16[32,1,3,3] %c = const rand<3> : f16[16,32,1,1]
+  %d = const rand<4> : f16[64,16,1,1] %s = conv(%x, %a) {pads = [1,1,1,1], strides = [2,2]} %r = relu(%s)
+  %t = conv(%r, %b) {pads = [1,1,1,1], group = 32} %u = relu(%t) %p = conv(%u, %c) %e = conv(%p, %d)
+  %f = relu(%e) %y = global_average_pool(%f) return %y })";
+
+TEST(NarrowMaps, ThatHoldMostMemoryLieInF16) {
+  for (const char* target : {"host"}) {
+    CompilationOptions options;
+    const Compilation wide = compiled(kMobile, options, target);
+    options.algorithms.least_memory = true;
+    const Compilation least = compiled(kMobile, options, target);
+    const auto told = of_pass(least.verdicts, "narrow-maps");
+    ASSERT_GE(told.size(), 2u) << target;
+    EXPECT_EQ(told[0].subject, "f16");
+    EXPECT_TRUE(of_pass(wide.verdicts, "narrow-maps").empty());
+    EXPECT_THAT(between(least), testing::Contains(DType::f16));
+    EXPECT_LE(4 * least.program.arena_bytes.value(), 3 * wide.program.arena_bytes.value()) << target;
+    for (const char* kind : {"contraction", "window"}) EXPECT_EQ(count_of(least, kind), count_of(wide, kind)) << target;
+    for (const Buffer& b : least.program.buffers) {
+      const bool map = b.type.dtype == DType::f16 && b.kind == BufferKind::intermediate;
+      EXPECT_FALSE(map && b.layout.is_dense()) << target;
+    }
+    expect_proven(least);
+    options.no_pass = {"narrow-maps"};
+    EXPECT_THAT(between(compiled(kMobile, options, target)), testing::Each(DType::f32));
+  }
+}
+
+/// Nothing says that numbers of f32 may be rounded, and maps that are small beside their weights are not worth it.
+TEST(NarrowMaps, StayF32OfFloatsAndBesideLargeWeights) {
+  CompilationOptions options;
+  options.algorithms.least_memory = true;
+  std::string floats = kMobile;
+  for (size_t at; (at = floats.find("f16")) != std::string::npos;) floats.replace(at, 3, "f32");
+  EXPECT_TRUE(of_pass(compiled(floats, options).verdicts, "narrow-maps").empty());
+  const char* const kLarge = R"(graph (%x: f16[1,64,4,4]) { %w = const rand<1> : f16[64,64,3,3]
+    %v = conv(%x, %w) {pads = [1,1,1,1]} %y = relu(%v) %z = conv(%y, %w) {pads = [1,1,1,1]} return %z })";
+  EXPECT_TRUE(of_pass(compiled(kLarge, options).verdicts, "narrow-maps").empty());
+  options.plan.precision = {"f16"};
+  EXPECT_FALSE(of_pass(compiled(floats, options).verdicts, "narrow-maps").empty());
+}
+
 /// The bias stays behind the activation that the model has it behind, at any precision; each graph's other order would
 /// give other numbers.
 TEST(Precisions, ABiasBehindAnActivationStaysThere) {

@@ -98,6 +98,17 @@ std::optional<OperandFit> fit_layouts(const Stage& stage, const ContractionView&
   return fit;
 }
 
+/// Data to be widened lie in blocks of as many channels as a vector has lanes, and no step takes channels of two
+/// groups.
+bool holds_whole_vectors(const Stage& stage, const ContractionView& view, const std::vector<ParamLayout>& layouts,
+                         const TargetInfo& target) {
+  const Read& data = stage.reads[static_cast<size_t>(view.data)];
+  if (data.stage >= 0 || view.group_out || view.value.op() != ExprOp::read) return false;
+  const ParamLayout& lies = layouts[static_cast<size_t>(data.index)];
+  return stored_contiguous(lies, view.data_channel_dim) &&
+         lies.layout.block_of(view.data_channel_dim) == view.types.lanes(target);
+}
+
 }  // namespace
 
 std::optional<OperandFit> fit_operands(const Region& region, const ContractionView& view,
@@ -118,6 +129,7 @@ std::optional<OperandFit> fit_operands(const Region& region, const ContractionVi
                              : 0;
     return OperandFit{codes->vectors, 0, step ? step : codes->step, step > 0};
   }
+  if (view.types.widens_data() && !holds_whole_vectors(stage, view, layouts, target)) return std::nullopt;
   if (!packs_weights(region, view)) return fit_layouts(stage, view, layouts, view.types.lanes(target));
   const int64_t block = packed_vectors(stage, view, stackable_rows(region, view), target) * view.types.lanes(target);
   const ParamLayout packed = packed_weights(region, view, block);

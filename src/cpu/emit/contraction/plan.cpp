@@ -93,7 +93,8 @@ ContractionPlan::ContractionPlan(Kernel& kernel, StageEmitter& stage, const Cont
       open_items(count_open_items(*this)),
       row_runs(stacked_rows(*this)),
       matrix(schedule.matrix ? matrix_memory(*this) : MatrixMemory{}),
-      places(schedule.matrix ? matrix_places(*this) : places_of(*this)) {}
+      places(schedule.matrix ? matrix_places(*this) : places_of(*this)),
+      widened(view.types.widens_data() ? widened_data(*this) : nullptr) {}
 
 const Operand& ContractionPlan::weights_of(int64_t sum) const {
   return sum ? s.reads[static_cast<size_t>(view.gates[static_cast<size_t>(sum - 1)])] : weights;

@@ -22,6 +22,7 @@ struct MatrixMemory {
 struct ContractionPlan;
 MatrixMemory matrix_memory(const ContractionPlan& plan);
 std::vector<Value*> matrix_places(const ContractionPlan& plan);
+Value* widened_data(const ContractionPlan& plan);  // widen_data.cpp
 
 struct ContractionPlan {
   ContractionPlan(Kernel& k, StageEmitter& stage, const ContractionView& view, const ContractionSchedule& schedule);
@@ -47,6 +48,7 @@ struct ContractionPlan {
   const std::vector<TileRun> row_runs;
   const MatrixMemory matrix;         ///< where sums are, where the schedule says so
   const std::vector<Value*> places;  ///< of sums in memory (BlockForm::place_of)
+  Value* const widened;              ///< a step's data of a tile in f32; null: data are multiplied as they lie
 
   const ElementTypes& types() const { return view.types; }
   llvm::Align data_align() const { return llvm::Align(static_cast<uint64_t>(types().data_bytes())); }

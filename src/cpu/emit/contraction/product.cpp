@@ -9,7 +9,7 @@ namespace opfuse::cpu {
 Product float_products(Kernel& k, const ContractionView& view) {
   const auto lanes = static_cast<int>(view.types.lanes(k.target));
   Product p;
-  p.word = k.memory_type(view.types.data);
+  p.word = k.value_type(view.types.sum);  // data of f16 are widened before (widen_data.cpp)
   p.weights = k.lanes(k.memory_type(view.types.weights), lanes);
   p.sums = k.lanes(k.value_type(view.types.sum), lanes);
   p.spread = [&k, lanes](Value* x) { return Factor{k.splat(x, lanes)}; };

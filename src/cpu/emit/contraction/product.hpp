@@ -41,9 +41,15 @@ struct ProductKind {
   Product (*make)(Kernel&, const ContractionView&);
 };
 inline constexpr ProductKind kProductKinds[] = {
-    {{DType::u8, DType::i8, DType::i32}, byte_products},      {{DType::i8, DType::i8, DType::i32}, byte_products},
-    {{DType::bf16, DType::bf16, DType::f32}, half_products},  {{DType::f32, DType::f32, DType::f32}, float_products},
-    {{DType::f32, DType::f16, DType::f32}, widened_products}, {{DType::f32, DType::bf16, DType::f32}, widened_products},
+    {{DType::u8, DType::i8, DType::i32}, byte_products},
+    {{DType::i8, DType::i8, DType::i32}, byte_products},
+    {{DType::bf16, DType::bf16, DType::f32}, half_products},
+    {{DType::f32, DType::f32, DType::f32}, float_products},
+    {{DType::f32, DType::f16, DType::f32}, widened_products},
+    {{DType::f32, DType::bf16, DType::f32}, widened_products},
+    {{DType::f16, DType::f32, DType::f32}, float_products},
+    {{DType::f16, DType::f16, DType::f32}, widened_products},
+    {{DType::f16, DType::bf16, DType::f32}, widened_products},
 };
 
 }  // namespace opfuse::cpu

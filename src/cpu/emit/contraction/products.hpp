@@ -39,6 +39,7 @@ class TileProducts {
 
   struct Start;
   void step_from(const Env& env, const Start& at, Value* lane, int64_t channels, uint64_t pixels) const;
+  void widen_data(const Address& data, int64_t channels, uint64_t pixels) const;
   void step_of_groups(const Env& env, const Address& weights, int64_t channels, uint64_t pixels) const;
   void multiply(const std::vector<Value*>& weights, Value* weights_step, int64_t channels, uint64_t pixels,
                 const OfChannel& data) const;

@@ -36,6 +36,7 @@ void TileProducts::add_step(const Env& env, uint64_t pixels, int64_t channels, i
   if (plan_.schedule.grouped) return step_of_groups(env, at.weights[0], channels, pixels);
   at.data = address_of(k_, plan_.data(), plan_.map_of(plan_.view.data), env, nullptr);
   if (plan_.schedule.fetch_data) fetch_data(plan_, tile_, env, at.data);
+  if (plan_.widened) widen_data(at.data, channels, pixels);
   unrolled = std::min(channels, unrolled ? unrolled : kUnrolledSteps * plan_.product.unit);
   const int64_t whole = channels / unrolled * unrolled;
   if (whole == unrolled)
@@ -47,21 +48,24 @@ void TileProducts::add_step(const Env& env, uint64_t pixels, int64_t channels, i
 
 /// `channels` channels from `lane` on, counted from the step's start.
 void TileProducts::step_from(const Env& env, const Start& at, Value* lane, int64_t channels, uint64_t pixels) const {
-  const DType type = plan_.types().data;
+  const DType type = plan_.widened ? plan_.types().sum : plan_.types().data;
   Value* data_step = plan_.data_step(plan_.view.channel);
   Value* weights_step = plan_.weights_step();
   const PixelSteps steps(plan_, tile_);
   const auto offset = [&](const Address& a, Value* step) {
     return k_.add(k_.add(a.scalar, k_.i64(a.constant)), k_.mul(lane, step));
   };
-  Value* data = k_.element(plan_.data().base, type, offset(at.data, data_step));
+  Value* data = plan_.widened ? k_.element(plan_.widened, type, lane)
+                              : k_.element(plan_.data().base, type, offset(at.data, data_step));
   std::vector<Value*> weights;
   for (int64_t sum = 0; sum < plan_.sums; ++sum)
     weights.push_back(k_.element(plan_.weights_of(sum).base, plan_.types().weights,
                                  offset(at.weights[static_cast<size_t>(sum)], weights_step)));
   multiply(weights, weights_step, channels, pixels, [&](int64_t channel) -> OfPixel {
     return [&, channel](int64_t p) {
-      Value* from = k_.element(data, type, steps.offset(k_, tile_, p, k_.mul(data_step, k_.i64(channel))));
+      Value* away = plan_.widened ? k_.i64(p * plan_.schedule.step + channel)
+                                  : steps.offset(k_, tile_, p, k_.mul(data_step, k_.i64(channel)));
+      Value* from = k_.element(data, type, away);
       return plan_.product.spread(word_of(env, from, lane, channel, p, channels - channel));
     };
   });

@@ -18,11 +18,12 @@ constexpr uint32_t kSign = 0x80000000, kExponent = 0x7F800000;
 /// F16C: every processor with AVX2 has it.
 bool converts_f16(const Kernel& k) { return k.target.vector_bytes >= 32; }
 
-/// What widen_half made of bf16 bits; null: x is something else.
-Value* widened_bits(Value* x, llvm::Type* half) {
+/// The 16 bits that widen_half made x of; null: x is something else.
+Value* widened_bits(Value* x, llvm::Type* half, DType dtype) {
   using namespace llvm::PatternMatch;
   Value* bits = nullptr;
-  const bool is = match(x, m_BitCast(m_Shl(m_ZExt(m_Value(bits)), m_SpecificInt(16))));
+  const bool is = dtype == DType::f16 ? match(x, m_FPExt(m_BitCast(m_Value(bits))))
+                                      : match(x, m_BitCast(m_Shl(m_ZExt(m_Value(bits)), m_SpecificInt(16))));
   return is && bits->getType() == half ? bits : nullptr;
 }
 
@@ -31,6 +32,19 @@ Value* rounded_bf16(Kernel& k, Value* x) {
   const int w = width_of(x);
   if (w == 16) return k.b.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_512, {}, {x});
   if (w == 8) return k.b.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_256, {}, {x});
+  return nullptr;
+}
+
+/// By the instruction, NaN apart; null: so few lanes have none.
+Value* rounded_f16(Kernel& k, Value* x) {
+  auto& b = k.b;
+  constexpr int kNearestEven = 0;
+  const int w = width_of(x);
+  if (w == 16 && k.target.vector_bytes >= 64)
+    return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_vcvtps2ph_512, {},
+                             {x, b.getInt32(kNearestEven), k.zero(k.lanes(b.getInt16Ty(), w)), b.getInt16(0xFFFF)});
+  if (w == 8 && converts_f16(k))
+    return b.CreateIntrinsic(llvm::Intrinsic::x86_vcvtps2ph_256, {}, {x, b.getInt32(kNearestEven)});
   return nullptr;
 }
 
@@ -65,8 +79,8 @@ Value* narrow_half(Kernel& k, Value* x, DType dtype) {
   const int w = width_of(x);
   llvm::Type* word = k.lanes(b.getInt32Ty(), w);
   llvm::Type* half = k.lanes(b.getInt16Ty(), w);
+  if (Value* known = dtype == kTf32 ? nullptr : widened_bits(x, half, dtype)) return known;
   if (dtype == DType::bf16) {
-    if (Value* known = widened_bits(x, half)) return known;
     Value* rounded = k.rounds_halves ? rounded_bf16(k, x) : nullptr;
     if (rounded) return b.CreateBitCast(rounded, half);
   }
@@ -86,6 +100,8 @@ Value* narrow_half(Kernel& k, Value* x, DType dtype) {
     return b.CreateTrunc(b.CreateSelect(nan, quiet, up), half);
   }
   Value* sign = b.CreateAnd(b.CreateLShr(bits, 16), 0x8000);
+  if (Value* rounded = rounded_f16(k, x))
+    return b.CreateSelect(nan, b.CreateTrunc(b.CreateOr(sign, 0x7E00), half), rounded);
   Value* a = b.CreateAnd(bits, 0x7FFFFFFF);
   Value* lowest = b.CreateAnd(b.CreateLShr(a, 13), 1);
   Value* normal = b.CreateLShr(b.CreateAdd(a, b.CreateAdd(lowest, c(0xC8000FFF))), 13);  // rebias by -112
