@@ -7,6 +7,7 @@ already compiled. Nothing is built or fetched there.
 
 Models travel as text graphs whose weights are drawn from seeds there: packed, those of five models would be 500 MB."""
 import argparse
+import json
 import os
 import pathlib
 import re
@@ -65,7 +66,9 @@ def fill_cache(args, kit, scratch):
     command = [sys.executable, "-B", kit / "bench/gpu.py", "compile", "--out", scratch, "--target", args.target, "--budget", str(args.budget)]
     done = subprocess.run([*map(str, command), *(["--dry-run"] if args.dry_run else [])], stdout=None if args.verbose else subprocess.DEVNULL)
     if done.returncode:
-        sys.exit(f"the kernels were not all compiled (status {done.returncode}); see {scratch / 'rows.jsonl'}")
+        rows = [json.loads(line) for line in (scratch / "rows.jsonl").read_text().splitlines()]
+        failed = [f"\n  {row['what']}: {row['why']}" for row in rows if row["status"] == "failed"]
+        sys.exit(f"the kernels were not all compiled (status {done.returncode}); --verbose shows each{''.join(failed)}")
 
 
 def main():

@@ -54,7 +54,7 @@ def model_text(opfuse, model, batch, folder, dry_run):
     path = folder / f"{model}-{batch}.fir"
     if path.exists():
         return path
-    raw = folder / f"{model}-{batch}-f32.fir"
+    raw = folder / f"{model}-{batch}-written.fir"
     small = ["--resolution", str(REDUCED[model]), "--width", "0.125", "--classes", "10"] if dry_run else []
     subprocess.run([opfuse, "zoo", model, "--batch", str(batch), "-o", raw, "--force", *small], check=True, capture_output=True)
     count = 0
@@ -70,5 +70,6 @@ def model_text(opfuse, model, batch, folder, dry_run):
         text = re.sub(r"\bf32\b", "f16", text)
     path.write_text(text)
     for left in folder.glob(raw.stem + ".*"):
-        left.unlink()
+        if left.suffix != ".bin" or 'file<"' not in text:  # integers are not drawn
+            left.unlink()
     return path
