@@ -364,7 +364,7 @@ std::string ExprText::binary(const Expr& e, DType dtype) {
   }
   if (comparison) return fmt::format("({} {} {})", x, operator_of(op), y);
   if (op == ExprOp::div && is_half(type)) return half_quotient(right, x, y);
-  if (op == ExprOp::div && value_type(type) == "float" && right.is_constant())
+  if (op == ExprOp::div && small_float(type) && right.is_constant())
     return quotient_of(static_cast<float>(right.value()), x, y);
   return is_float(type) ? real_binary(op, type, x, y) : integer_binary(op, type, x, y);
 }

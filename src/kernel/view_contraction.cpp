@@ -302,7 +302,7 @@ class ContractionFinder {
   /// -1: the prologue is not a product of the data and a factor of its channel and image.
   int find_factor() const {
     if (view_.guarded || view_.group_out || view_.channel < 0 || view_.value.op() != ExprOp::mul) return -1;
-    // the kernel multiplies the weights, as numbers of their own type in memory
+    // Factors go into the weights when those are packed, as f32.
     if (dtype_of(region_, stage_.reads[static_cast<size_t>(view_.weights)]) != DType::f32) return -1;
     for (size_t side : {0u, 1u}) {
       const Expr &x = view_.value.args()[side], &factor = view_.value.args()[1 - side];

@@ -62,10 +62,8 @@ Expr assume_inside(const Expr& e, int read, bool inside) {
   return rebuilt(e, std::move(args));
 }
 
-/// How many outputs p have p * stride + from in [0, extent).
+/// How many outputs p have p * stride + from in [0, extent); strides are positive (sliding_dims).
 static int64_t inside_count(int64_t stride, int64_t from, int64_t extent, int64_t outputs) {
-  if (stride < 0) return inside_count(-stride, from + (outputs - 1) * stride, extent, outputs);
-  if (stride == 0) return from >= 0 && from < extent ? outputs : 0;
   const int64_t first = from < 0 ? (stride - 1 - from) / stride : 0;
   const int64_t end = from < extent ? (extent - 1 - from) / stride + 1 : 0;
   return std::max<int64_t>(0, std::min(outputs, end) - first);

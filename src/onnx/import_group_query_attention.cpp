@@ -64,7 +64,7 @@ struct Triple {
   Value *q, *k, *v;  ///< [batch, heads, sequence, size]
 };
 
-/// Where there is no key, the query holds all three, one behind the other.
+/// Without a key the query holds all three, each after the other.
 Triple heads_of_operands(NodeImport& n, Speller& s, const Attributes& a) {
   Value *q = n.required(kQuery), *k = n.input(kKey), *v = n.input(kValue);
   if (!k != !v) throw fail(E::arity_mismatch, "key and value come together");

@@ -1,8 +1,8 @@
 // MatMulNBits of com.microsoft: a product whose weights are codes of 2, 4 or 8 bits with a scale for each block.
 //   y[.., n] = sum_k a[.., k] (code[n, k] - zero[n, k / block]) scale[n, k / block] + bias[n]
 // Codes lie in bytes, the first in the lowest bits, and so do zero points, whose rows start at a byte each; without
-// them the zero point is half the range. It becomes DequantizeLinear with blocks, ONNX's own spelling. Zero points that
-// are no codes, and rows in an order of their own (g_idx), have none: their weights become numbers.
+// them the zero point is half the range. It becomes DequantizeLinear with blocks, ONNX's own spelling. Zero points
+// other than codes, and rows in an order of their own (g_idx), have none: their weights become numbers.
 #include <cmath>
 #include <optional>
 

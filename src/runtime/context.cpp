@@ -453,19 +453,21 @@ void Context::run_on(void* stream) {
 }
 
 void Context::wait() {
-  if (still_there(state_).device) still_there(state_).device->wait();
+  const ContextState& s = still_there(state_);
+  if (s.device) s.device->wait();
 }
 
 int Context::device() const {
-  return still_there(state_).device ? still_there(state_).device->program().device() : kHostMemory;
+  const ContextState& s = still_there(state_);
+  return s.device ? s.device->program().device() : kHostMemory;
 }
 
 ArrayView Context::output(const std::string& name) const {
-  const int at = index_of(still_there(state_).executable->artifact.outputs, name);
-  if (at < 0)
-    throw fail(E::bad_binding, "the model has no output '{}'", name)
-        .hint("outputs: " + names_of(still_there(state_).executable->artifact.outputs));
-  return still_there(state_).bound_outputs[static_cast<size_t>(at)];
+  const ContextState& s = still_there(state_);
+  const std::vector<ArtifactTensor>& outputs = s.executable->artifact.outputs;
+  const int at = index_of(outputs, name);
+  if (at < 0) throw fail(E::bad_binding, "the model has no output '{}'", name).hint("outputs: " + names_of(outputs));
+  return s.bound_outputs[static_cast<size_t>(at)];
 }
 
 std::optional<std::vector<int64_t>> Context::known_output_shape(const std::string& name) const {
@@ -487,8 +489,9 @@ std::vector<int64_t> Context::output_shape(const std::string& name) const {
 
 int Context::threads() const { return still_there(state_).executor->workers(); }
 size_t Context::arena_bytes() const {
-  size_t bytes = still_there(state_).arena_bytes;
-  for (const int64_t later : still_there(state_).later_bytes)  // of sizes that the last run found
+  const ContextState& s = still_there(state_);
+  size_t bytes = s.arena_bytes;
+  for (const int64_t later : s.later_bytes)  // of sizes that the last run found
     if (later != kLater) bytes += static_cast<size_t>(later);
   return bytes;
 }

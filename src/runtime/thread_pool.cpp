@@ -155,7 +155,7 @@ std::unique_ptr<Executor> make_thread_pool(int threads, int spin_microseconds) {
   try {
     return std::make_unique<ThreadPool>(threads, spin_microseconds);
   } catch (const std::bad_alloc&) {
-    throw fail(E::out_of_memory, "there is no memory for a pool of {} threads", threads)
+    throw fail(E::out_of_memory, "memory ran out for a pool of {} threads", threads)
         .hint(fmt::format("this process may use {}", default_threads()));
   }
 }

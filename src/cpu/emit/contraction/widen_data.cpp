@@ -11,7 +11,7 @@
 
 namespace opfuse::cpu {
 
-/// Behind an integer that is no constant, so that stored vectors are not taken apart in registers.
+/// Behind an integer that LLVM cannot know, so that stored vectors are not taken apart in registers.
 Value* widened_data(const ContractionPlan& plan) {
   Kernel& k = plan.k;
   const int64_t numbers = plan.schedule.tile_w * plan.schedule.tile_h * plan.schedule.step;
