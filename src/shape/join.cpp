@@ -45,6 +45,7 @@ ShapeVerdict try_join(Graph& graph, const Join& join, const JoinPair& pair, cons
   ShapeVerdict verdict = verdict_of(join, pair);
   verdict.refused = join.unfit(pair);
   if (!verdict.refused) verdict.refused = context.switched_off(join.name);
+  if (!verdict.refused && join.unwanted) verdict.refused = join.unwanted(pair, context);
   if (verdict.refused) return verdict;
   const Outline how = named_after(join, pair);
   Node* second = join.stand_in ? join.stand_in(graph, pair, context) : pair.second;

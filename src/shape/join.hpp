@@ -23,6 +23,8 @@ struct Join {
   std::optional<JoinPair> (*find)(Node& node) = nullptr;
   /// Why a pair cannot be joined whatever the target is.
   std::optional<Decline> (*unfit)(const JoinPair& pair) = nullptr;
+  /// Why a pair is not joined as things are; null: it always is.
+  std::optional<Decline> (*unwanted)(const JoinPair& pair, const ShapeContext& context) = nullptr;
   /// What stands for the first group in names; null: its own name and pattern.
   const char* first_name = nullptr;
   /// What is joined instead of the second, made for the trial; null: the second itself.

@@ -8,6 +8,7 @@
 #include "ops/is_a.hpp"
 #include "ops/mul.hpp"
 #include "shape/join.hpp"
+#include "shape/narrow_weights.hpp"
 
 namespace opfuse {
 namespace {
@@ -45,6 +46,13 @@ std::optional<JoinPair> find(Node& reader) {
                                                                : std::nullopt;
 }
 
+/// Packed weights of 16 bits take no factor: it would multiply the data, for every block of outputs again.
+std::optional<Decline> narrow_weights_unwanted(const JoinPair& pair, const ShapeContext& context) {
+  const Value* weights = outside_of(*pair.second, leading_convolution(*pair.second)->input(1));
+  if (!weights || !lies_in_16_bits(*pair.second, *weights, context)) return std::nullopt;
+  return Decline{"no_kernel", "weights of 16 bits take no factor", {}};
+}
+
 }  // namespace
 
 ShapingPass join_channel_factors() {
@@ -52,6 +60,7 @@ ShapingPass join_channel_factors() {
                   .summary = "Factors of channels become factors of the next convolution's weights.",
                   .find = find,
                   .unfit = read_elsewhere,
+                  .unwanted = narrow_weights_unwanted,
                   .first_name = "mul"});
 }
 

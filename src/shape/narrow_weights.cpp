@@ -6,6 +6,8 @@
 // weights are rounded), and whoever asks for the least memory (only weights that lose nothing by it, as those of a file
 // of 16 bits, and tables that a gather reads too). Winograd transforms weights beforehand, so such convolutions are
 // direct.
+#include "shape/narrow_weights.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,14 +51,19 @@ struct Weights {
   bool multiplied = false;  ///< some of them
 };
 
+/// Constants of f32 that are worth it.
+bool is_wide(const Value& value) {
+  return value.is_constant() && value.type.dtype == DType::f32 &&
+         static_cast<int64_t>(value.constant->bytes()) >= kSmallest;
+}
+
 /// Weights of products, and tables of gathers. Depthwise filters are small, and their kernels read them for every
 /// pixel.
 void weights_in(const Node& group, const Node& inside, Weights& found) {
   const auto add = [&](size_t operand, bool multiplied) {
     const Value* value = &group == &inside ? group.input(operand) : inner_operand(group, inside, operand, true);
     const auto at = std::find(group.inputs.begin(), group.inputs.end(), value);
-    if (!value || at == group.inputs.end() || !value->is_constant() || value->type.dtype != DType::f32) return;
-    if (static_cast<int64_t>(value->constant->bytes()) < kSmallest) return;
+    if (!value || at == group.inputs.end() || !is_wide(*value)) return;
     found.operands.push_back(static_cast<size_t>(at - group.inputs.begin()));
     found.multiplied |= multiplied;
   };
@@ -153,6 +160,11 @@ bool run(Graph& graph, const ShapeContext& context, std::vector<ShapeVerdict>& v
 }
 
 }  // namespace
+
+bool lies_in_16_bits(const Node& group, const Value& weights, const ShapeContext& context) {
+  const std::optional<Wish> wish = context.switched_off(kPass) ? std::nullopt : wish_for(group, context);
+  return wish && is_wide(weights) && narrowed(*weights.constant, *wish);
+}
 
 ShapingPass narrow_weights() {
   return {kPass, "Weights of products lie in 16 bits, and kernels widen them in registers.", run};

@@ -272,13 +272,18 @@ TEST(NarrowMaps, StayF32OfFloatsAndBesideLargeWeights) {
   EXPECT_FALSE(of_pass(compiled(floats, options).verdicts, "narrow-maps").empty());
 }
 
-/// Factors of channels multiply weights where those are f32; outputs that fill no vector.
-TEST(Halves, WithTheLeastMemoryHaveFactorsOfChannels) {
+/// Factors of channels multiply weights where those are f32; else the map is multiplied by itself. Outputs fill no
+/// vector.
+TEST(Halves, WithTheLeastMemoryLeaveFactorsToTheMap) {
   CompilationOptions options;
   options.algorithms.least_memory = true;
-  expect_proven(compiled(R"(graph (%x: f16[1,86,6,6], %s: f16[1,86,1,1]) {
+  const Compilation c = compiled(R"(graph (%x: f16[1,86,6,6], %s: f16[1,86,1,1]) {
     %w = const rand<1> : f16[12,86,1,1] %m = mul(%x, %s) %c = conv(%m, %w) return %c })",
-                         options, "cpu:avx512"));
+                                 options, "cpu:avx512");
+  const auto pairs = of_pass(c.verdicts, "join-channel-factors");
+  ASSERT_EQ(pairs.size(), 1u);
+  EXPECT_EQ(pairs[0].code(), "no_kernel");
+  expect_proven(c);
 }
 
 /// The bias stays behind the activation that the model has it behind, at any precision; each graph's other order would
