@@ -23,7 +23,7 @@ constexpr PrecisionWords kPrecisions[] = {
     {"narrow-weights", "f16", "stored",
      "weights of 16 bits in memory, widened in registers; products, sums and data in f32", "f32 weights: "},
     {"narrow-maps", "f16", "rounded", "its result lies in memory as {0}, rounded once when stored; computed in f32",
-     ""}};
+     "its result stays f32: "}};
 
 /// What products are computed in where the model or the plan asks for another type than f32, and why.
 std::vector<Remark> precision_remarks(const PrecisionWords& words, const std::vector<ShapeVerdict>& verdicts) {

@@ -7,6 +7,8 @@
 // Each such image is rounded once more, when it is stored, as the model says. Readers convert what they load, which
 // costs time, so only images that are alive at the peak are narrowed, none once the peak has fallen far, and none at
 // all beside weights that are much larger.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -84,32 +86,45 @@ ShapeVerdict verdict_on(const Node& producer, DType type, int64_t before) {
   return verdict;
 }
 
+/// Why no image of a graph with such a peak is narrowed.
+std::optional<Decline> not_worth(int64_t peak, int64_t weights) {
+  const int64_t all = peak + weights;
+  if (static_cast<double>(peak) / 2 >= kWorth * static_cast<double>(all)) return std::nullopt;
+  return Decline{"no_gain",
+                 fmt::format("half of the {} B at the peak is under {:.0f} % of them and the weights, {} B", peak,
+                             100 * kWorth, all),
+                 {}};
+}
+
 bool run(Graph& fused, const ShapeContext& context, std::vector<ShapeVerdict>& verdicts) {
   const DType type = context.least_memory ? type_of_maps(context, verdicts) : DType::unknown;
   if (type == DType::unknown || context.switched_off(kPass)) return false;
   std::set<const Value*> refused;
   std::optional<int64_t> before;
   const size_t first = verdicts.size();
+  bool changed = false;
   for (;;) {
     const std::vector<LiveBytes> live = live_bytes(fused);
     const LiveBytes* peak = peak_of(live);
     if (!peak) break;
     if (!before) before = peak->bytes;
     if (first < verdicts.size()) verdicts.back().numbers["bytes"] = peak->bytes;
-    const auto all = static_cast<double>(weight_bytes(fused) + *before);
-    if (static_cast<double>(*before) / 2 < kWorth * all) break;
     if (static_cast<double>(peak->bytes) <= kFar * static_cast<double>(*before)) break;
     Value* value = largest_at(*peak->node, refused);
     if (!value) break;
-    if (!can_narrow(*peak->graph, *value, type, context)) {
-      refused.insert(value);
-      continue;
-    }
     ShapeVerdict verdict = verdict_on(*value->producer, type, *before);
-    narrow_value(*peak->graph, value, type, context);
+    if (first == verdicts.size()) verdict.refused = not_worth(*before, weight_bytes(fused));
+    const bool worth = !verdict.refused;
+    if (worth && !can_narrow(*peak->graph, *value, type, context))
+      verdict.refused = Decline{"no_kernel", "its kernel or that of a reader takes no images of 16 bits", {}};
+    if (verdict.refused)
+      refused.insert(value);
+    else
+      narrow_value(*peak->graph, value, type, context), changed = true;
     verdicts.push_back(std::move(verdict));
+    if (!worth) break;
   }
-  return verdicts.size() > first;
+  return changed;
 }
 
 }  // namespace

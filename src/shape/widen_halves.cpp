@@ -45,6 +45,19 @@ void widen_attributes(Node& node) {
   if (changed) node.attrs_ = node.op->attrs_from_map(attrs);
 }
 
+/// Results of f32, but what a cast makes of a half for whoever asked for f32.
+int64_t count_floats(const Graph& graph) {
+  int64_t floats = 0;
+  for (const Node* node : graph.nodes()) {
+    if (node->body)
+      floats += count_floats(*node->body);
+    else if (!is_a<Cast>(*node) || !is_half(node->input(0)))
+      floats += std::count_if(node->outputs.begin(), node->outputs.end(),
+                              [](const Value* value) { return value->type.dtype == DType::f32; });
+  }
+  return floats;
+}
+
 /// What widening did.
 struct Widened {
   int64_t values = 0, casts = 0, bytes = 0;  ///< bytes: by which constants grew
@@ -66,7 +79,6 @@ void widen_constant(Graph& graph, Value* value, Widened& done) {
 /// `inputs`: those of a body change with what stands outside; a model's own stay.
 void widen_values(Graph& graph, bool inputs, Widened& done) {
   for (Value* value : graph.values()) {
-    done.floats += value->producer && value->type.dtype == DType::f32;
     if (!is_half(value)) continue;
     done.from = value->type.dtype;
     if (value->is_constant()) {
@@ -137,6 +149,7 @@ bool run(Graph& graph, const ShapeContext& context, std::vector<ShapeVerdict>& v
   std::vector<DType> types;
   for (const Value* output : graph.outputs()) types.push_back(output->type.dtype);
   Widened done;
+  done.floats = count_floats(graph);
   widen_values(graph, false, done);
   cast_inputs(graph, done);
   cast_outputs(graph, types, done);

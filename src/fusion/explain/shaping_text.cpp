@@ -98,12 +98,12 @@ Lines narrowed(const Verdicts& verdicts) {
 }
 
 Lines maps(const Verdicts& verdicts) {
-  if (verdicts.empty()) return {};
+  const auto count = std::count_if(verdicts.begin(), verdicts.end(), [](const auto& v) { return !v.refused; });
+  if (count == 0) return {};
   const ShapeVerdict& last = verdicts.back();
-  return {
-      fmt::format("{} image{} in {} for the least memory, rounded when stored: {:.2f} MB at the peak instead of {:.2f}",
-                  verdicts.size(), verdicts.size() == 1 ? " lies" : "s lie", last.subject,
-                  megabytes(last.number("bytes")), megabytes(last.number("before")))};
+  return {fmt::format(
+      "{} image{} in {} for the least memory, rounded when stored: {:.2f} MB at the peak instead of {:.2f}", count,
+      count == 1 ? " lies" : "s lie", last.subject, megabytes(last.number("bytes")), megabytes(last.number("before")))};
 }
 
 Lines streams(const Verdicts& verdicts) {
