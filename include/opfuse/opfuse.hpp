@@ -45,7 +45,8 @@ class OPFUSE_API Model {
   static Model from_graph(Graph graph);
 
   /// Writes standard ONNX. Fused groups become model-local functions of domain dev.opfuse, named after the module, or
-  /// their original operators in place (`flatten`), which runtimes without functions load too.
+  /// their original operators in place (`flatten`), which runtimes without functions load too. The file that the model
+  /// was read from is not replaced: bad_option.
   void save(const std::string& path, bool flatten = false) const;
   /// The graph as text (.fir).
   std::string text() const;

@@ -99,7 +99,7 @@ class OPFUSE_API Executable {
 };
 
 /// One caller's state: arena, bindings, threads. Use from one thread at a time; any number of contexts
-/// of one executable may run at once.
+/// of one executable may run at once. Of one that was moved from every call throws bad_binding.
 class OPFUSE_API Context {
  public:
   Context(Context&&) noexcept;
@@ -107,7 +107,8 @@ class OPFUSE_API Context {
   ~Context();
 
   /// Binds an input or output by name, without a copy: the array must stay alive while run() uses it.
-  /// Symbolic dimensions take their values from the bound inputs. Throws bad_binding.
+  /// Symbolic dimensions take their values from the bound inputs. Throws bad_binding; so does run() where the array of
+  /// an output shares memory with that of an input or of another output.
   void bind(const std::string& name, const ArrayView& array);
   /// Runs all launches. Unbound outputs are held by the context (see output()). Allocates nothing once
   /// a shape has run before.
