@@ -31,6 +31,8 @@ ShapingPass sum_codes();
 ShapingPass merge_siblings();
 /// Movements of elements around attention and rotary embeddings become part of their loads and stores.
 ShapingPass absorb_movements();
+/// Tables added to concatenated tokens are added where the tokens are made.
+ShapingPass add_in_parts();
 /// The first groups of a batch run image by image, where the maps of all images leave the caches.
 ShapingPass loop_over_images();
 /// A convolution and the depthwise one behind it become one launch.

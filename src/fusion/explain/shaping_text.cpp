@@ -19,6 +19,8 @@ struct Wording {
   const char *pass, *kind, *one, *several, *spared;
 };
 constexpr Wording kWordings[] = {
+    {"add-in-parts", "terms", "added where the tokens are made",
+     "tables added to concatenated tokens are added where the tokens are made", "are not read again"},
     {"join-chains", "chain", "one launch", "pairs of a convolution and a depthwise one run as chains",
      "between them stay in caches"},
     {"join-gates", "gate", "one launch", "gated MLPs run their two products as one", "between them are never stored"},
