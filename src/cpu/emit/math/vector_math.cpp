@@ -14,6 +14,7 @@
 #include "base/fail.hpp"
 #include "cpu/emit/math/erf_table.hpp"
 #include "cpu/emit/math/exp_parts.hpp"
+#include "cpu/emit/math/large_angle.hpp"
 
 namespace opfuse::cpu {
 namespace {
@@ -133,16 +134,23 @@ Real erf(Real x) {
   return choose(far, copy_sign(x.of(1) - exp2_of_negative(r), x), fma(near, x, x));
 }
 
-/// sin (quadrant 0) or cos (quadrant 1) in double: three-part reduction by pi/2, exact to |x| ~ 1e15; beyond, the sine
-/// of 0.
-Real sine(Real x, int quadrant) {
+/// sin (quadrant 0) or cos (quadrant 1) in double: three-part reduction by pi/2, and another one of large floats.
+/// Doubles of 1e15 and more have the sine of 0 (docs/accuracy.md).
+Real sine(Real x, int quadrant, bool single) {
   auto& b = x.k->b;
-  Real bounded = choose(magnitude(x) < x.of(1e15), x, x.of(0));
+  Value* small = magnitude(x) < x.of(single ? kLargeAngle : 1e15);
+  Real bounded = choose(small, x, x.of(0));
   Real n = nearest(bounded * (2 / std::numbers::pi));
   Real r = fma(n, x.of(-1.57079632673412561417e+00), bounded);
   r = fma(n, x.of(-6.07710050630396597660e-11), r);
   r = fma(n, x.of(-2.02226624879595063154e-21), r);
-  Value* q = b.CreateAdd(to_integer(n), x.integer(quadrant));
+  Value* q = to_integer(n);
+  if (single) {
+    const ReducedAngle large = reduce_large(x);
+    r = choose(small, r, large.rest);
+    q = b.CreateSelect(small, q, large.quadrant);
+  }
+  q = b.CreateAdd(q, x.integer(quadrant));
   Real z = r * r;
   Real s = fma(r * z,
                horner(z, {1.58969099521155010221e-10, -2.50507602534068634195e-08, 2.75573137070700676789e-06,
@@ -199,14 +207,14 @@ Real rounded(Real x, llvm::Intrinsic::ID id) {
   return choose(big, x, copy_sign(n, x));
 }
 
-Real rare(ExprOp op, Real x) {  // x is double
+Real rare(ExprOp op, Real x, bool single) {  // x is double; `single`: made of a float
   switch (op) {
     case ExprOp::sin:
-      return sine(x, 0);
+      return sine(x, 0, single);
     case ExprOp::cos:
-      return sine(x, 1);
+      return sine(x, 1, single);
     case ExprOp::tan:
-      return sine(x, 0) / sine(x, 1);
+      return sine(x, 0, single) / sine(x, 1, single);
     case ExprOp::atan:
       return atan(x);
     case ExprOp::asin:
@@ -264,7 +272,7 @@ Value* emit_function(Kernel& k, ExprOp op, Value* value) {
     case ExprOp::round_even:
       return rounded(x, llvm::Intrinsic::nearbyint).v;
     default:
-      return x.is_double() ? rare(op, x).v : narrow(rare(op, widen(x))).v;
+      return x.is_double() ? rare(op, x, false).v : narrow(rare(op, widen(x), true)).v;
   }
 }
 
@@ -298,18 +306,21 @@ Value* emit_pow(Kernel& k, Value* base, Value* exponent) {
   return single ? narrow(r).v : r.v;
 }
 
-// x - trunc(x / y) y in double, twice; exact for float while |x / y| < 2^52.
+// x - trunc(x / y) y in double, until nothing of the quotient of two floats (277 bits) is left: 52 bits a step, or,
+// where the product would round, 28. Of doubles, quotients of 2^104 and more leave 0 (docs/accuracy.md).
 Value* emit_fmod(Kernel& k, Value* dividend, Value* divisor) {
   Real x{&k, dividend}, y{&k, divisor};
-  const bool single = !x.is_double();
+  const bool single = !x.is_double(), rounds = single && !k.target.fma;
   if (single) x = widen(x), y = widen(y);
   Real a = magnitude(x), m = magnitude(y);
   Real r = a;
-  for (int step = 0; step < 2; ++step) {
+  const int steps = rounds ? 10 : single ? 6 : 2;
+  for (int step = 0; step < steps; ++step) {
     Real q = rounded(r / m, llvm::Intrinsic::trunc);
-    r = fma(-q, m, r);
-    r = choose(r < x.of(0), r + m, r);
+    if (rounds) q = q.from_bits(k.b.CreateAnd(q.bits(), q.integer(~((int64_t{1} << 24) - 1))));
+    r = fma(-q, m, r);  // below 0 where q was rounded up
   }
+  r = choose(r < x.of(0), r + m, r);
   r = choose(r < m, r, x.of(0));
   r = choose(equal(m, x.of(kInf)), a, r);
   Value* bad = k.b.CreateOr(equal(a, x.of(kInf)), equal(m, x.of(0)));
