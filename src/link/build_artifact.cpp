@@ -31,6 +31,7 @@ namespace {
 
 constexpr size_t kConstantAlignment = 64;
 constexpr size_t kCodeAlignment = 64;
+constexpr size_t kGivenAlignment = sizeof(int64_t);
 
 size_t align_up(size_t value, size_t alignment) { return (value + alignment - 1) / alignment * alignment; }
 
@@ -45,19 +46,21 @@ using Programs = std::vector<const Program*>;
 // ---- constants ------------------------------------------------------------------------------------------------
 
 struct PackedConstants {
-  std::vector<std::vector<size_t>> offset;  ///< by program and buffer index
-  std::vector<size_t> end;                  ///< by program: bytes of its constants and those before
-  std::map<int64_t, size_t> sizes;          ///< of launches, the first bytes -> their offset
+  std::vector<std::vector<size_t>> offset;       ///< by program and buffer index
+  std::vector<size_t> end;                       ///< by program: bytes of its constants and those before
+  std::map<std::vector<uint8_t>, size_t> given;  ///< by launches to their kernels, the first bytes -> their offset
   std::shared_ptr<AlignedBytes> bytes;
 };
 
 /// Equal recipes share bytes. Packing runs buffer by buffer, each one parallel inside.
-PackedConstants pack_constants(const Programs& programs, const std::set<int64_t>& sizes, const StepProgress& progress) {
+PackedConstants pack_constants(const Programs& programs, const std::set<std::vector<uint8_t>>& given,
+                               const StepProgress& progress) {
   PackedConstants packed;
   std::map<std::string, size_t> known;
   std::vector<std::pair<const Buffer*, size_t>> todo;  // with the offset
   size_t end = 0;
-  for (const int64_t size : sizes) packed.sizes[size] = end, end += sizeof(int64_t);
+  for (const std::vector<uint8_t>& bytes : given)
+    packed.given[bytes] = end, end = align_up(end + bytes.size(), kGivenAlignment);
   end = align_up(end, kConstantAlignment);
   for (const Program* program : programs) {
     std::vector<size_t>& offsets = packed.offset.emplace_back(program->buffers.size(), 0);
@@ -75,7 +78,8 @@ PackedConstants pack_constants(const Programs& programs, const std::set<int64_t>
     packed.end.push_back(end);
   }
   packed.bytes = std::make_shared<AlignedBytes>(end, "packed constants");
-  for (const auto& [size, offset] : packed.sizes) std::memcpy(packed.bytes->data() + offset, &size, sizeof size);
+  for (const auto& [bytes, offset] : packed.given)
+    std::memcpy(packed.bytes->data() + offset, bytes.data(), bytes.size());
   for (size_t k = 0; k < todo.size(); ++k) {
     const Buffer& b = *todo[k].first;
     const Tensor tensor = b.layout.is_dense() ? b.constant : pack(b.constant, b.layout);
@@ -88,8 +92,8 @@ PackedConstants pack_constants(const Programs& programs, const std::set<int64_t>
 // ---- kernels --------------------------------------------------------------------------------------------------
 
 struct Kernels {
-  std::vector<std::vector<size_t>> of_launch;  ///< by program: launch -> kernel
-  std::vector<std::vector<int64_t>> size_of;   ///< by program: launch -> the size its kernel reads; 0: none
+  std::vector<std::vector<size_t>> of_launch;            ///< by program: launch -> kernel
+  std::vector<std::vector<LaunchConstant>> constant_of;  ///< by program, of launches
   std::vector<CachedKernel> kernels;
   std::vector<bool> cached;  ///< by kernel: it came from the disk
 };
@@ -99,7 +103,7 @@ Kernels make_kernels(const Programs& programs, const TargetInfo& target, const A
   DistinctSpecs distinct = distinct_specs(programs, target);
   const std::vector<KernelSpec>& specs = distinct.specs;
   result.of_launch = std::move(distinct.of_launch);
-  result.size_of = std::move(distinct.size_of);
+  result.constant_of = std::move(distinct.constant_of);
   const bool emits = options.emit_llvm || options.emit_assembly || options.emit_cuda || options.text_only;
   // emulated kernels share one library: they are not files of their own
   const KernelCache cache(options.cache && !emits && !target.emulated ? KernelCache::default_folder() : "", target);
@@ -268,11 +272,13 @@ ArtifactLaunch artifact_launch(const Program& program, const Launch& launch, con
   return out;
 }
 
-/// The size that a launch gives its kernel: a constant behind its operands.
-void give_size(ArtifactProgram& a, ArtifactLaunch& launch, int64_t size, size_t offset) {
+/// What a launch gives its kernel: a constant behind its operands.
+void give_constant(ArtifactProgram& a, ArtifactLaunch& launch, const LaunchConstant& given, size_t offset) {
   launch.buffers.push_back(static_cast<int>(a.buffers.size()));
-  a.buffers.push_back({Storage::constant, -1, Dim(static_cast<int64_t>(offset)), Dim(8), kLaunchSize});
-  launch.parts = launch.parts.substitute({{kLaunchSize, size}});
+  const auto bytes = static_cast<int64_t>(given.bytes.size());
+  a.buffers.push_back({Storage::constant, -1, Dim(static_cast<int64_t>(offset)), Dim(bytes),
+                       given.size > 0 ? kLaunchSize : "launch literals"});
+  if (given.size > 0) launch.parts = launch.parts.substitute({{kLaunchSize, given.size}});
 }
 
 /// How the launches of bodies follow them.
@@ -342,8 +348,8 @@ ArtifactProgram assemble(const Program& program, size_t index, const Assembly& a
     const size_t kernel = all.kernels.of_launch[index][i];
     if (kernel != kNoKernel) {
       a.launches.push_back(artifact_launch(program, launch, all.kernels.kernels[kernel].code, all.entries[kernel]));
-      if (const int64_t size = all.kernels.size_of[index][i])
-        give_size(a, a.launches.back(), size, all.constants.sizes.at(size));
+      if (const LaunchConstant& given = all.kernels.constant_of[index][i]; !given.bytes.empty())
+        give_constant(a, a.launches.back(), given, all.constants.given.at(given.bytes));
       continue;
     }
     if (!all.target.traits.on_host)
@@ -419,10 +425,11 @@ Artifact build_artifact(const Program& program, const std::vector<Variant>& vari
   Programs programs = {&program};
   for (const Variant& variant : variants) programs.push_back(&variant.program);
   const Kernels kernels = make_kernels(programs, target, options);
-  std::set<int64_t> sizes;
-  for (const std::vector<int64_t>& of : kernels.size_of) sizes.insert(of.begin(), of.end());
-  sizes.erase(0);
-  const PackedConstants constants = pack_constants(programs, sizes, options.progress);
+  std::set<std::vector<uint8_t>> given;
+  for (const std::vector<LaunchConstant>& of : kernels.constant_of)
+    for (const LaunchConstant& constant : of)
+      if (!constant.bytes.empty()) given.insert(constant.bytes);
+  const PackedConstants constants = pack_constants(programs, given, options.progress);
   auto owned = std::make_shared<Owned>();
   owned->constants = constants.bytes;
   const std::vector<size_t> entries = lay_out_code(kernels, owned->code);

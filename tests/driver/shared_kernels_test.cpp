@@ -1,5 +1,7 @@
-// Launches that differ by one size share a kernel, which reads the size.
+// Launches that differ by one size share a kernel, which reads the size; many that differ by numbers read those.
 #include <fmt/format.h>
+
+#include <functional>
 
 #include "driver/runs_everywhere.hpp"
 #include "link/distinct_specs.hpp"
@@ -59,6 +61,35 @@ TEST(SharedKernels, StridesOfABatchAreNotShared) {
 }
 
 TEST(SharedKernels, AKernelAloneHasItsConstants) { EXPECT_TRUE(maps_of(expect_runs(dense_block(1))).sizes.empty()); }
+
+/// Rectifiers of inputs of their own, each with its slope; `slope` makes the number of the i-th.
+std::string slopes(int count, const std::function<double(int)>& slope) {
+  std::string inputs, body, results;
+  for (int i = 0; i < count; ++i) {
+    inputs += fmt::format("{}%x{}: f32[3,{}]", i ? ", " : "", i, 37);
+    body += fmt::format("%l{0} = leaky_relu(%x{0}) {{alpha = {1}}}\n%y{0} = tanh(%l{0})\n", i, slope(i));
+    results += fmt::format("{}%y{}", i ? ", " : "", i);
+  }
+  return fmt::format("graph ({}) {{\n{}return {}\n}}\n", inputs, body, results);
+}
+
+TEST(SharedKernels, ManyMapsThatDifferByANumberAreOne) {
+  const Kernels found = maps_of(expect_runs(slopes(20, [](int i) { return 0.04 * (i + 1); })));
+  EXPECT_EQ(found.symbols.size(), 1u);
+  EXPECT_EQ(found.sizes.size(), 20u);
+}
+
+TEST(SharedKernels, AFewMapsHaveTheirNumbersInTheirCode) {
+  const Kernels found = maps_of(expect_runs(slopes(5, [](int i) { return 0.04 * (i + 1); })));
+  EXPECT_EQ(found.symbols.size(), 5u);
+  EXPECT_TRUE(found.sizes.empty());
+}
+
+TEST(SharedKernels, EqualMapsNeedNoNumbers) {
+  const Kernels found = maps_of(expect_runs(slopes(20, [](int) { return 0.25; })));
+  EXPECT_EQ(found.symbols.size(), 1u);
+  EXPECT_TRUE(found.sizes.empty());
+}
 
 }  // namespace
 }  // namespace opfuse::test
