@@ -1,7 +1,7 @@
 // Recurrences of language models that keep a state instead of keys and values, step by step, and what surrounds them.
 //   LinearAttention      S = decay S + k (x) v';   o = scale q S       v' = v, or beta (v - S k): the delta rule
 //   CausalConvWithState  a depthwise convolution behind the state; the state's next is the end of what it read
-//   SwiGLU               a sigmoid(alpha a) b                Det       of matrices up to 3 x 3, by their first row
+//   SwiGLU               a sigmoid(alpha a) b
 #include <cmath>
 
 #include "base/fail.hpp"
@@ -129,30 +129,6 @@ Results import_swiglu(NodeImport& n) {
   Speller s(n);
   Value* gate = s.op("silu", {n.required(0)}, {{"alpha", n.real("alpha", 1)}});
   return {s.op("mul", {gate, n.required(1)})};
-}
-
-Results import_det(NodeImport& n) {
-  n.require_inputs(1, 1);
-  Speller s(n);
-  Value* x = n.required(0);
-  const Shape& shape = x->type.shape;
-  if (!shape.ranked || shape.rank() < 2) throw fail(E::unsupported_op, "a determinant of {}", x->type.text());
-  const auto rank = static_cast<int64_t>(shape.rank());
-  const int64_t size = known_size(x, shape.rank() - 1);
-  if (size < 1 || size > 3 || known_size(x, shape.rank() - 2) != size)
-    throw fail(E::unsupported_op, "a determinant of {}: matrices of up to 3 x 3 are supported", x->type.text());
-  const auto at = [&](int64_t i, int64_t j) {
-    Value* element = s.slice(s.slice(x, rank - 2, i, i + 1), rank - 1, j, j + 1);
-    return s.op("squeeze", {element, s.integers({rank - 2, rank - 1})});
-  };
-  const auto mul = [&](Value* a, Value* b) { return s.op("mul", {a, b}); };
-  const auto minor = [&](int64_t i, int64_t a, int64_t b) {
-    return s.op("sub", {mul(at(i, a), at(i + 1, b)), mul(at(i, b), at(i + 1, a))});
-  };
-  if (size == 1) return {at(0, 0)};
-  if (size == 2) return {minor(0, 0, 1)};
-  Value* first = s.op("sub", {mul(at(0, 0), minor(1, 1, 2)), mul(at(0, 1), minor(1, 0, 2))});
-  return {s.op("add", {first, mul(at(0, 2), minor(1, 0, 1))})};
 }
 
 }  // namespace opfuse::onnx
