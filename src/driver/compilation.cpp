@@ -9,6 +9,7 @@
 #include "base/fail.hpp"
 #include "base/parallel.hpp"
 #include "cpu/intrinsic/intrinsic.hpp"
+#include "driver/both_branches.hpp"
 #include "driver/ledger_questions.hpp"
 #include "driver/measure_groups.hpp"
 #include "driver/model_hints.hpp"
@@ -92,6 +93,7 @@ void Compilation::prepare_model() {
     if (!first.contains(name)) later_[name] = size;
   bind_sizes(prepared, first, &conversions, options.limits);
   constraints = dim_constraints(prepared);
+  for (std::string& note : notes_on_branches(prepared, constraints)) conversions.push_back(std::move(note));
   dumps_ = prepare(prepared, {{}, options.dump_dir, options.fused}, &conversions).next_dump;
   if (options.fused) take_model_hints(prepared, options.plan, conversions);
 }

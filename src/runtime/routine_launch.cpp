@@ -83,6 +83,17 @@ void ContextState::number_symbols() {
   }
 }
 
+/// No caller gives a size that the run finds.
+static Error about_found(const Error& error, const std::set<std::string>& found) {
+  Diagnostic what = error.diagnostic();
+  what.hint.clear();
+  for (const std::string& size : found) what.hint += (what.hint.empty() ? "" : ", ") + size;
+  what.hint +=
+      ": found by this run, not the size of an input. Both branches of an If that found sizes decide are computed: "
+      "within one, they have to suit the other case too";
+  return Error(what);
+}
+
 /// What must hold between sizes, once: when the last of them is known.
 void ContextState::check_found_sizes(const RoutineLaunch& launch) const {
   const std::set<std::string> fresh(launch.call.defines.begin(), launch.call.defines.end());
@@ -90,7 +101,12 @@ void ContextState::check_found_sizes(const RoutineLaunch& launch) const {
     bool now = false, all = true;
     for (const std::string& symbol : symbols_of(c.relation))
       now |= fresh.contains(symbol), all &= symbol_values.contains(symbol);
-    if (now && all) check({c}, symbol_values);
+    if (!now || !all) continue;
+    try {
+      check({c}, symbol_values);
+    } catch (const Error& error) {
+      throw about_found(error, fresh);
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 // Sizes that a run finds: what NonZero, NonMaxSuppression, Compress, Unique and computed bounds give has the shape and
 // the values that the operators' references have, whatever the data, run after run in one context and from a file.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -145,6 +146,29 @@ Tensor eight(int64_t positive) {
   Tensor x(DType::f32, {8});
   for (int64_t i = 0; i < 8; ++i) x.set_real(i, i < positive ? i + 1 : -1);
   return x;
+}
+
+/// Both branches of an If are computed: sizes that only one needs are told when compiling, and where a run breaks them.
+TEST(FoundSizesOfBranches, AreToldWhereTheySuitOneBranchAlone) {
+  const Graph graph = parse_graph(R"(graph (%x: f32[8], %t: f32[3]) { %z = const splat<0> : f32[] %p = greater(%x, %z)
+    %i = non_zero(%p) {defines = ["n"]} %j = squeeze(%i) {axes = [0]} %g = gather(%x, %j) {axis = 0}
+    %a = add(%g, %t) %m = reduce_sum(%x) {axes = [0], keepdims = false} %c = greater(%m, %z)
+    %y = choose(%c, %x, %a) {axes = [0], defines = ["k"]} return %y })",
+                                  ops());
+  const std::vector<std::string> notes = compile_graph(graph, host_target(), {}).notes();
+  EXPECT_THAT(notes, testing::Contains(testing::AllOf(testing::HasSubstr("both branches are computed"),
+                                                      testing::HasSubstr("n = 3 or n = 1"))));
+  const Executable executable = compiled(graph);
+  const Tensor t(DType::f32, {3});
+  EXPECT_EQ(run_executable(executable, {eight(3), t})[0].sizes(), std::vector<int64_t>{8});
+  try {
+    run_executable(executable, {eight(5), t});
+    ADD_FAILURE() << "sizes of 5 and 3 were added";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.diagnostic().code, "E0204");
+    EXPECT_THAT(error.diagnostic().hint,
+                testing::AllOf(testing::HasSubstr("found by this run"), testing::Not(testing::HasSubstr("--dim"))));
+  }
 }
 
 TEST(FoundSizesOfOutputs, AnArrayOfTheCallersNeedsRoom) {
