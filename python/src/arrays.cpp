@@ -48,9 +48,10 @@ DType dtype_of(nb::dlpack::dtype type) {
 
 /// Dense and row-major; strides of axes with one element do not matter, nor do those of empty arrays.
 bool dense(const nb::ndarray<nb::ro>& array) {
+  for (size_t axis = 0; axis < array.ndim(); ++axis)
+    if (array.shape(axis) == 0) return true;
   int64_t expected = 1;
   for (size_t axis = array.ndim(); axis-- > 0;) {
-    if (array.shape(axis) == 0) return true;
     if (array.shape(axis) != 1 && array.stride(axis) != expected) return false;
     expected *= static_cast<int64_t>(array.shape(axis));
   }

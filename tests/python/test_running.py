@@ -89,7 +89,7 @@ def test_each_element_type_keeps_its_own(typed_file):
 
 def test_open_dimensions_take_their_value_from_each_run(conv_file):
     exe = opfuse.compile(opfuse.load(conv_file))
-    for batch in (1, 3, 2):
+    for batch in (1, 3, 0, 2):
         assert exe.run({"x": np.ones((batch, 16, 6, 6), np.float32)})["y"].shape == (batch, 4, 6, 6)
     fixed = opfuse.compile(opfuse.load(conv_file), dims={"n": 2})
     assert fixed.inputs()[0].shape == (2, 16, 6, 6)
