@@ -8,4 +8,7 @@ namespace opfuse {
 /// call.
 void return_free_memory();
 
+/// Pages of mapped files that were read leave the process; who reads them again finds them in the system's cache.
+void release_file_pages();
+
 }  // namespace opfuse

@@ -9,11 +9,33 @@
 
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <mutex>
 
 #include "base/fail.hpp"
+#include "base/free_memory.hpp"
 #include "base/read_files.hpp"
 
 namespace opfuse {
+namespace {
+
+/// Files that are mapped now.
+struct Mapped {
+  std::mutex mutex;
+  std::map<const char*, size_t> sizes;
+};
+
+Mapped& mapped() {
+  static auto* const all = new Mapped;  // outlives files that static objects hold
+  return *all;
+}
+
+}  // namespace
+
+void release_file_pages() {
+  const std::lock_guard lock(mapped().mutex);
+  for (const auto& [data, size] : mapped().sizes) madvise(const_cast<char*>(data), size, MADV_DONTNEED);
+}
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path, bool whole) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -30,11 +52,18 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path, bool
   const int error = errno;
   close(file);
   if (data == MAP_FAILED) throw fail(E::file_not_found, "cannot map \"{}\": {}", path, std::strerror(error)).file(path);
+  if (size > 0) {
+    const std::lock_guard lock(mapped().mutex);
+    mapped().sizes[static_cast<const char*>(data)] = size;
+  }
   return std::shared_ptr<const MappedFile>(new MappedFile(static_cast<const char*>(data), size));
 }
 
 MappedFile::~MappedFile() {
-  if (size_ > 0) munmap(const_cast<char*>(data_), size_);
+  if (size_ == 0) return;
+  const std::lock_guard lock(mapped().mutex);
+  mapped().sizes.erase(data_);
+  munmap(const_cast<char*>(data_), size_);
 }
 
 }  // namespace opfuse

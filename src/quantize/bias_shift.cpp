@@ -47,17 +47,24 @@ std::vector<double> bias_shift(const Node& product, const Tensor& weights, const
   const std::vector<int64_t>& sizes = weights.sizes();
   const bool conv = is_a<Conv>(product);
   const std::vector<double> inside = conv ? taps_inside(product, weights) : std::vector<double>{1};
-  const auto taps = static_cast<int64_t>(inside.size());
   const int64_t outputs = sizes[axis], inputs = sizes[1 - axis];
   const int64_t group = conv ? product.as<Conv>().group : 1;
-  std::vector<double> shift(static_cast<size_t>(outputs));
-  for (int64_t i = 0; i < weights.elements(); ++i) {
-    const int64_t tap = i % taps, pair = i / taps;
-    const int64_t o = axis == 0 ? pair / inputs : pair % outputs, c = axis == 0 ? pair % inputs : pair / outputs;
-    const auto channel = static_cast<size_t>(conv ? o / (outputs / group) * inputs + c : c);
-    const double error = codes.real(i, axis) - weights.real(i);
-    shift[static_cast<size_t>(o)] += error * data.channel_mean(channel) * inside[static_cast<size_t>(tap)];
-  }
+  const auto w = weights.view<float>();
+  const auto scales = codes.scales.view<float>();
+  const auto code = codes.codes.view<int8_t>();
+  std::vector<double> shift(static_cast<size_t>(outputs)), means;
+  for (size_t c = 0; c < data.channel_sums.size(); ++c) means.push_back(data.channel_mean(c));
+  const auto add = [&](int64_t o, int64_t c, size_t at) {
+    const double scale = static_cast<double>(scales[static_cast<size_t>(o)]);
+    const double mean = means[static_cast<size_t>(conv ? o / (outputs / group) * inputs + c : c)];
+    double& sum = shift[static_cast<size_t>(o)];
+    for (size_t t = 0; t < inside.size(); ++t, ++at)
+      sum += (code[at] * scale - static_cast<double>(w[at])) * mean * inside[t];
+  };
+  size_t at = 0;
+  for (int64_t first = 0; first < sizes[0]; ++first)
+    for (int64_t second = 0; second < sizes[1]; ++second, at += inside.size())
+      axis == 0 ? add(first, second, at) : add(second, first, at);
   return shift;
 }
 

@@ -82,9 +82,7 @@ class Calibrator {
         [&](int64_t i) {
           TensorStatistics& statistics = found_.tensors[static_cast<size_t>(i)];
           const ArrayView value = model_.value(statistics.tensor);
-          char& good = finite[static_cast<size_t>(i)];
-          good = take_range(statistics, value);
-          if (good && options_.histograms) take_histogram(statistics, value);
+          finite[static_cast<size_t>(i)] = take_array(statistics, value, options_.histograms);
         },
         options_.run.threads);
     const auto bad = std::find(finite.begin(), finite.end(), 0);

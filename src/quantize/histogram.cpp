@@ -5,8 +5,9 @@
 #include "quantize/histogram.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+
+#include "quantize/by_vectors.hpp"
 
 namespace opfuse::quantization {
 namespace {
@@ -33,55 +34,41 @@ Bins bins_for(double low, double high) {
 
 /// Bins of `count` numbers; how many of them are 0.
 [[gnu::always_inline]] inline int32_t bins_body(const float* x, int64_t count, float factor, int32_t first,
-                                                int32_t* bins) {
+                                                uint16_t* bins) {
   int32_t zeros = 0;
   for (int64_t i = 0; i < count; ++i) {
     const float quotient = x[i] * factor;
     int32_t at = static_cast<int32_t>(quotient);
     at -= static_cast<float>(at) > quotient ? 1 : 0;  // towards minus infinity
-    bins[i] = std::min(std::max(at - first, 0), kBins - 1);
+    bins[i] = static_cast<uint16_t>(std::min(std::max(at - first, 0), kBins - 1));
     zeros += x[i] == 0.0f ? 1 : 0;
   }
   return zeros;
 }
 
+int32_t bins_base(const float* x, int64_t count, float factor, int32_t first, uint16_t* bins) {
+  return bins_body(x, count, factor, first, bins);
+}
+
 #if defined(__x86_64__) && defined(__GNUC__)
 __attribute__((target("avx2"))) int32_t bins_avx2(const float* x, int64_t count, float factor, int32_t first,
-                                                  int32_t* bins) {
+                                                  uint16_t* bins) {
   return bins_body(x, count, factor, first, bins);
 }
-bool wide_bins() {
-  static const bool has = __builtin_cpu_supports("avx2");
-  return has;
-}
-#else
-int32_t bins_avx2(const float* x, int64_t count, float factor, int32_t first, int32_t* bins) {
+__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,prefer-vector-width=512"))) int32_t bins_avx512(
+    const float* x, int64_t count, float factor, int32_t first, uint16_t* bins) {
   return bins_body(x, count, factor, first, bins);
 }
-constexpr bool wide_bins() { return true; }
 #endif
 
-int32_t bins_of(const float* x, int64_t count, float factor, int32_t first, int32_t* bins) {
-  return wide_bins() ? bins_avx2(x, count, factor, first, bins) : bins_body(x, count, factor, first, bins);
+int32_t bins_of(const float* x, int64_t count, float factor, int32_t first, uint16_t* bins) {
+#if defined(__x86_64__) && defined(__GNUC__)
+  static const auto best = by_vectors(bins_base, bins_avx2, bins_avx512);
+  return best(x, count, factor, first, bins);
+#else
+  return bins_base(x, count, factor, first, bins);
+#endif
 }
-
-/// Equal neighbours would wait for each other's store: four counters take turns. Narrow ones stay in L1.
-class Counters {
- public:
-  void take(const int32_t* bins, size_t count) {
-    size_t i = 0;
-    for (; i + 4 <= count; i += 4)
-      for (size_t turn = 0; turn < 4; ++turn) ++counters_[turn][static_cast<size_t>(bins[i + turn])];
-    for (; i < count; ++i) ++counters_[0][static_cast<size_t>(bins[i])];
-  }
-  void add_to(std::vector<int64_t>& counts) const {
-    for (size_t b = 0; b < kBins; ++b)
-      for (const auto& counter : counters_) counts[b] += counter[b];
-  }
-
- private:
-  std::array<std::array<uint32_t, kBins>, 4> counters_{};
-};
 
 }  // namespace
 
@@ -104,31 +91,47 @@ void Histogram::cover(double low, double high) {
   exponent = bins.exponent, first = bins.first, counts = std::move(moved);
 }
 
-int64_t Histogram::add(const float* numbers, int64_t count) {
-  constexpr int64_t kBlock = 1024, kFew = 2 * kBins, kMostCounted = int64_t{1} << 30;
-  const float factor = std::ldexp(1.0f, -exponent);
-  const auto from = static_cast<int32_t>(first);
-  std::array<int32_t, kBlock> bin;
+Histogram::Counting::Counting(Histogram& histogram) : histogram_(histogram) {}
+
+void Histogram::Counting::cover(double low, double high) {
+  if (covered_ && low >= low_ && high <= high_) return;
+  low_ = covered_ ? std::min(low, low_) : low, high_ = covered_ ? std::max(high, high_) : high;
+  covered_ = true;
+  const Bins bins = bins_for(low_, high_);
+  if (bins.exponent != histogram_.exponent || bins.first != histogram_.first) flush();
+  histogram_.cover(low_, high_);
+}
+
+int64_t Histogram::Counting::add(const float* numbers, int64_t count) {
+  constexpr int64_t kBlock = 1024;
+  const float factor = std::ldexp(1.0f, -histogram_.exponent);
+  const auto from = static_cast<int32_t>(histogram_.first);
+  std::array<uint16_t, kBlock> bins;
   int64_t zeros = 0;
-  const auto each_block = [&](int64_t begin, int64_t end, auto&& take) {
-    for (int64_t at = begin; at < end; at += kBlock) {
-      const int64_t n = std::min(kBlock, end - at);
-      zeros += bins_of(numbers + at, n, factor, from, bin.data());
-      take(static_cast<size_t>(n));
-    }
-  };
-  if (count <= kFew) {
-    each_block(0, count, [&](size_t n) {
-      for (size_t i = 0; i < n; ++i) ++counts[static_cast<size_t>(bin[i])];
-    });
-    return zeros;
-  }
-  for (int64_t begin = 0; begin < count; begin += kMostCounted) {
-    Counters counters;
-    each_block(begin, std::min(count, begin + kMostCounted), [&](size_t n) { counters.take(bin.data(), n); });
-    counters.add_to(counts);
+  for (int64_t at = 0; at < count; at += kBlock) {
+    const int64_t n = std::min(kBlock, count - at);
+    zeros += bins_of(numbers + at, n, factor, from, bins.data());
+    this->count(bins.data(), static_cast<size_t>(n));
   }
   return zeros;
+}
+
+void Histogram::Counting::count(const uint16_t* bins, size_t count) {
+  const size_t most = count / kTurns + count % kTurns;
+  if (held_ + most > UINT16_MAX) flush();
+  held_ += most;
+  size_t i = 0;
+  for (; i + kTurns <= count; i += kTurns)
+    for (size_t turn = 0; turn < kTurns; ++turn) ++counters_[turn][bins[i + turn]];
+  for (; i < count; ++i) ++counters_[0][bins[i]];
+}
+
+void Histogram::Counting::flush() {
+  if (held_ == 0) return;
+  for (size_t b = 0; b < kBins; ++b)
+    for (auto& counter : counters_) histogram_.counts[b] += counter[b];
+  for (auto& counter : counters_) counter.fill(0);
+  held_ = 0;
 }
 
 }  // namespace opfuse::quantization

@@ -2,6 +2,7 @@
 // alone, not on their order.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -24,8 +25,33 @@ struct Histogram {
 
   /// Bins for low to high, which hold all that was counted.
   void cover(double low, double high);
+  class Counting;
+};
+
+/// Adds numbers to a histogram. Counters are narrow, so that they stay in L1; the histogram has all counts when this
+/// ends.
+class Histogram::Counting {
+ public:
+  explicit Counting(Histogram& histogram);
+  Counting(const Counting&) = delete;
+  ~Counting() { flush(); }
+
+  /// Bins for low to high at least.
+  void cover(double low, double high);
   /// Numbers that cover() was told of, finite all; how many of them are 0.
   int64_t add(const float* numbers, int64_t count);
+
+ private:
+  static constexpr size_t kTurns = 8;  // counters of one bin: equal neighbours would wait for each other's store
+
+  void count(const uint16_t* bins, size_t count);
+  void flush();
+
+  Histogram& histogram_;
+  double low_ = 0, high_ = 0;  ///< covered, where `covered_`
+  bool covered_ = false;
+  size_t held_ = 0;  ///< the most that a counter can have
+  std::array<std::array<uint16_t, kBins>, kTurns> counters_{};
 };
 
 }  // namespace opfuse::quantization

@@ -26,6 +26,7 @@ struct ObservedModel::Running {
     with.algorithms.threads = options.threads;
     Executable executable = Executable::from_artifact(compile_graph(graph, parse_target("host"), with).artifact);
     return_free_memory();
+    release_file_pages();  // its weights are packed now
     Context context = executable.create_context({.threads = options.threads});
     return std::unique_ptr<Running>(new Running{sizes, sizes.empty(), std::move(executable), std::move(context)});
   }

@@ -6,6 +6,9 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <optional>
+
+#include "quantize/by_vectors.hpp"
 
 namespace opfuse::quantization {
 namespace {
@@ -16,9 +19,15 @@ constexpr uint32_t kExponent = 0x7f800000;
 
 /// What one look at numbers that lie together gives.
 struct Row {
-  float low, high;
-  bool finite;
+  float low = HUGE_VALF, high = -HUGE_VALF;
+  bool finite = true;
   double sum = 0, squares = 0;
+
+  void join(const Row& other) {
+    low = std::min(low, other.low), high = std::max(high, other.high);
+    finite = finite && other.finite;
+    sum += other.sum, squares += other.squares;
+  }
 };
 
 template <bool sums>
@@ -43,25 +52,29 @@ template <bool sums>
   return row;
 }
 
-// No FMA: every machine takes the same sums.
+Row row_base(const float* x, int64_t count, bool sums) {
+  return sums ? row_body<true>(x, count) : row_body<false>(x, count);
+}
+
+// A square of an f32 is exact in f64, so every machine takes the same sums, with FMA or without.
 #if defined(__x86_64__) && defined(__GNUC__)
 __attribute__((target("avx2"))) Row row_avx2(const float* x, int64_t count, bool sums) {
   return sums ? row_body<true>(x, count) : row_body<false>(x, count);
 }
-bool has_avx2() {
-  static const bool has = __builtin_cpu_supports("avx2");
-  return has;
-}
-#else
-Row row_avx2(const float* x, int64_t count, bool sums) {
+__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,prefer-vector-width=512"))) Row row_avx512(const float* x,
+                                                                                                     int64_t count,
+                                                                                                     bool sums) {
   return sums ? row_body<true>(x, count) : row_body<false>(x, count);
 }
-constexpr bool has_avx2() { return true; }
 #endif
 
 Row row_of(const float* x, int64_t count, bool sums) {
-  if (has_avx2()) return row_avx2(x, count, sums);
-  return sums ? row_body<true>(x, count) : row_body<false>(x, count);
+#if defined(__x86_64__) && defined(__GNUC__)
+  static const auto best = by_vectors(row_base, row_avx2, row_avx512);
+  return best(x, count, sums);
+#else
+  return row_base(x, count, sums);
+#endif
 }
 
 /// One number of each channel.
@@ -84,22 +97,6 @@ Extents extents_of(const std::vector<int64_t>& shape, size_t axis) {
   return e;
 }
 
-/// The whole from rows of channels, which are looked at once.
-Row whole_of(const std::vector<Row>& rows) {
-  Row all{rows[0].low, rows[0].high, true};
-  for (const Row& row : rows) {
-    all.low = std::min(all.low, row.low), all.high = std::max(all.high, row.high);
-    all.finite = all.finite && row.finite;
-  }
-  return all;
-}
-
-std::vector<Row> rows_of(const float* x, const Extents& e) {
-  std::vector<Row> rows;
-  for (int64_t r = 0; r < e.outer * e.channels; ++r) rows.push_back(row_of(x + r * e.inner, e.inner, true));
-  return rows;
-}
-
 void take_channels(TensorStatistics& s, const float* x, const Extents& e, const std::vector<Row>& rows) {
   const auto count = static_cast<size_t>(e.channels);
   s.channel_sums.resize(count), s.channel_squares.resize(count);
@@ -120,38 +117,92 @@ int64_t elements_of(const ArrayView& array) {
   return count;
 }
 
+/// Ranges and counts of one array, piece by piece: what was looked at is counted while it lies in L1.
+class Taker {
+ public:
+  Taker(TensorStatistics& s, bool histogram) : s_(s), first_(s.elements == 0) {
+    if (histogram) counting_.emplace(s.histogram);
+  }
+
+  /// `rows`: as many as the array has, of equal length.
+  bool take(const float* x, int64_t count, bool sums, std::vector<Row>& rows) {
+    const int64_t length = count / static_cast<int64_t>(rows.size());
+    const auto together = static_cast<size_t>(std::max<int64_t>(1, kPiece / length));
+    for (size_t r = 0; r < rows.size(); r += together) {
+      const size_t end = std::min(rows.size(), r + together);
+      const float* from = x + static_cast<int64_t>(r) * length;
+      if (length > kPiece) {
+        if (!take_long(from, length, sums, rows[r])) return false;
+        continue;
+      }
+      Row piece;
+      for (size_t i = r; i < end; ++i) {
+        rows[i] = row_of(x + static_cast<int64_t>(i) * length, length, sums);
+        piece.join(rows[i]);
+      }
+      if (!take_piece(from, static_cast<int64_t>(end - r) * length, piece)) return false;
+    }
+    finish(count);
+    return true;
+  }
+
+ private:
+  static constexpr int64_t kPiece = 4096;
+
+  bool take_long(const float* x, int64_t length, bool sums, Row& row) {
+    for (int64_t at = 0; at < length; at += kPiece) {
+      const int64_t n = std::min(kPiece, length - at);
+      const Row piece = row_of(x + at, n, sums);
+      row.join(piece);
+      if (!take_piece(x + at, n, piece)) return false;
+    }
+    return true;
+  }
+
+  bool take_piece(const float* x, int64_t count, const Row& piece) {
+    if (!piece.finite) return false;
+    low_ = std::min(low_, piece.low), high_ = std::max(high_, piece.high);
+    if (!counting_) return true;
+    const double low = static_cast<double>(low_), high = static_cast<double>(high_);
+    counting_->cover(first_ ? low : std::min(low, s_.low), first_ ? high : std::max(high, s_.high));
+    s_.zeros += counting_->add(x, count);
+    return true;
+  }
+
+  void finish(int64_t count) {
+    const double low = static_cast<double>(low_), high = static_cast<double>(high_);
+    s_.low = first_ ? low : std::min(s_.low, low);
+    s_.high = first_ ? high : std::max(s_.high, high);
+    s_.mean_low = first_ ? low : s_.mean_low + kMoving * (low - s_.mean_low);
+    s_.mean_high = first_ ? high : s_.mean_high + kMoving * (high - s_.mean_high);
+    s_.elements += count;
+  }
+
+  TensorStatistics& s_;
+  const bool first_;
+  float low_ = HUGE_VALF, high_ = -HUGE_VALF;
+  std::optional<Histogram::Counting> counting_;
+};
+
 }  // namespace
 
 double TensorStatistics::channel_mean(size_t channel) const {
   return per_channel > 0 ? channel_sums[channel] / static_cast<double>(per_channel) : 0;
 }
 
-bool take_range(TensorStatistics& s, const ArrayView& array) {
+bool take_array(TensorStatistics& s, const ArrayView& array, bool histogram) {
   const int64_t count = elements_of(array);
   if (count == 0) return true;
   const auto* x = static_cast<const float*>(array.data);
   const bool channels = s.axis >= 0 && static_cast<size_t>(s.axis) < array.shape.size();
   const Extents extents = channels ? extents_of(array.shape, static_cast<size_t>(s.axis)) : Extents{};
-  const std::vector<Row> rows = channels && extents.inner > 1 ? rows_of(x, extents) : std::vector<Row>{};
-  const Row range = rows.empty() ? row_of(x, count, false) : whole_of(rows);
-  if (!range.finite) return false;
-  const double low = static_cast<double>(range.low), high = static_cast<double>(range.high);
-  const bool first = s.elements == 0;
-  s.low = first ? low : std::min(s.low, low);
-  s.high = first ? high : std::max(s.high, high);
-  s.mean_low = first ? low : s.mean_low + kMoving * (low - s.mean_low);
-  s.mean_high = first ? high : s.mean_high + kMoving * (high - s.mean_high);
-  s.elements += count;
+  const bool by_rows = channels && extents.inner > 1;
+  std::vector<Row> rows(static_cast<size_t>(by_rows ? extents.outer * extents.channels : 1));
+  Taker taker(s, histogram);
+  if (!taker.take(x, count, by_rows, rows)) return false;
   ++s.samples;
-  if (channels) take_channels(s, x, extents, rows);
+  if (channels) take_channels(s, x, extents, by_rows ? rows : std::vector<Row>{});
   return true;
-}
-
-void take_histogram(TensorStatistics& s, const ArrayView& array) {
-  const int64_t count = elements_of(array);
-  if (count == 0) return;
-  s.histogram.cover(s.low, s.high);
-  s.zeros += s.histogram.add(static_cast<const float*>(array.data), count);
 }
 
 }  // namespace opfuse::quantization

@@ -26,9 +26,7 @@ struct TensorStatistics {
   double channel_mean(size_t channel) const;
 };
 
-/// False when an element is NaN or infinite; then nothing was taken.
-bool take_range(TensorStatistics& statistics, const ArrayView& array);
-/// Behind take_range() of the same array.
-void take_histogram(TensorStatistics& statistics, const ArrayView& array);
+/// The array of one sample. False when an element is NaN or infinite: the statistics are of no use then.
+bool take_array(TensorStatistics& statistics, const ArrayView& array, bool histogram);
 
 }  // namespace opfuse::quantization

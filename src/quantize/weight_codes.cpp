@@ -27,7 +27,22 @@ struct Channels {
     for (size_t d = axis + 1; d < sizes.size(); ++d) inner *= static_cast<size_t>(sizes[d]);
   }
   size_t of(size_t i) const { return i / inner % count; }
+
+  /// take(channel, element) for all elements, in their order.
+  template <class F>
+  void each(size_t elements, F&& take) const {
+    for (size_t i = 0; i < elements;)
+      for (size_t c = 0; c < count; ++c)
+        for (const size_t end = i + inner; i < end; ++i) take(c, i);
+  }
 };
+
+/// Half to even, of numbers below 2^22: those that are added have no binary places left. Vectors take it,
+/// std::nearbyint not.
+float rounded(float x) {
+  constexpr float kNoPlaces = 3 << 22;
+  return (x + kNoPlaces) - kNoPlaces;
+}
 
 /// Of one window; `exact`: the weights in units of the scale. How many codes moved.
 int64_t keep_sum(std::span<const double> exact, std::span<int8_t> codes) {
@@ -67,17 +82,12 @@ int64_t keep_sums(const Tensor& weights, const Channels& channels, std::span<con
 
 }  // namespace
 
-double WeightCodes::real(int64_t i, size_t axis) const {
-  const auto c = static_cast<int64_t>(Channels(codes.sizes(), axis).of(static_cast<size_t>(i)));
-  return static_cast<double>(codes.integer(i)) * scales.real(c);
-}
-
 WeightCodes weight_codes(const Tensor& weights, size_t axis, const WeightOptions& options) {
   const Channels channels(weights.sizes(), axis);
   const auto w = weights.view<float>();
   std::vector<double> most(channels.count);
-  for (size_t i = 0; i < w.size(); ++i)
-    most[channels.of(i)] = std::max(most[channels.of(i)], std::fabs(static_cast<double>(w[i])));
+  channels.each(w.size(),
+                [&](size_t c, size_t i) { most[c] = std::max(most[c], std::fabs(static_cast<double>(w[i]))); });
   WeightCodes made{Tensor(DType::i8, weights.sizes()), Tensor(DType::f32, {static_cast<int64_t>(channels.count)}),
                    Tensor(DType::i8, {static_cast<int64_t>(channels.count)})};
   made.dead = std::count(most.begin(), most.end(), 0.0);
@@ -94,14 +104,15 @@ WeightCodes weight_codes(const Tensor& weights, size_t axis, const WeightOptions
   if (!options.per_channel && channels.count > 0)
     std::fill(scales.begin(), scales.end(), *std::max_element(scales.begin(), scales.end()));
   auto codes = made.codes.mutable_view<int8_t>();
-  for (size_t i = 0; i < w.size(); ++i)
-    codes[i] = static_cast<int8_t>(std::clamp(std::nearbyint(w[i] / scales[channels.of(i)]), -127.0f, 127.0f));
+  channels.each(w.size(), [&](size_t c, size_t i) {
+    codes[i] = static_cast<int8_t>(rounded(std::clamp(w[i] / scales[c], -127.0f, 127.0f)));
+  });
   if (axis == 0 && options.window_sums) made.moved = keep_sums(weights, channels, scales, codes);
   double energy = 0, error = 0;
-  for (size_t i = 0; i < w.size(); ++i) {
-    const double x = static_cast<double>(w[i]), d = x - codes[i] * static_cast<double>(scales[channels.of(i)]);
+  channels.each(w.size(), [&](size_t c, size_t i) {
+    const double x = static_cast<double>(w[i]), d = x - codes[i] * static_cast<double>(scales[c]);
     energy += x * x, error += d * d;
-  }
+  });
   made.sqnr = error > 0 ? 10 * std::log10(energy / error) : 0;
   return made;
 }

@@ -13,9 +13,6 @@ struct WeightCodes {
   double sqnr = 0;              ///< dB
   int64_t dead = 0;             ///< channels whose weights are all 0
   int64_t moved = 0;            ///< codes that are not the nearest, for the sum of their window
-
-  /// Weight i as its code says it.
-  double real(int64_t i, size_t axis) const;
 };
 
 struct WeightOptions {

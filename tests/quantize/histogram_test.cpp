@@ -25,8 +25,9 @@ Histogram taken(const std::vector<std::vector<float>>& parts, int64_t* zeros = n
   for (const std::vector<float>& x : parts) {
     low = std::min(low, double(*std::min_element(x.begin(), x.end())));
     high = std::max(high, double(*std::max_element(x.begin(), x.end())));
-    h.cover(low, high);
-    const int64_t of_zero = h.add(x.data(), static_cast<int64_t>(x.size()));
+    Histogram::Counting counting(h);
+    counting.cover(low, high);
+    const int64_t of_zero = counting.add(x.data(), static_cast<int64_t>(x.size()));
     if (zeros) *zeros += of_zero;
   }
   return h;
