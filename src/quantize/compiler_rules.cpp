@@ -12,6 +12,7 @@ namespace opfuse::quantization {
 namespace {
 
 constexpr const char* kCuda = "cuda";
+constexpr const char* kBySign = "by_sign";
 
 TargetInfo target_of(const std::string& compiler) {
   if (compiler == kCuda) return parse_target(cuda_targets().front());
@@ -33,10 +34,10 @@ bool says_small_products(const QuantizePreferences& said) {
 
 DType codes_of_data(const QuantizePreferences& said, const std::string& compiler) {
   if (said.weights == "int8" && said.activations == "uint8") return DType::u8;
-  if (said.weights == "int8" && said.activations == "int8") return DType::i8;
+  if (said.weights == "int8" && (said.activations == "int8" || said.activations == kBySign)) return DType::i8;
   throw fail(E::bad_option, "{} wants {} data and {} weights, and quantize makes codes of 8 bits", compiler,
              said.activations, said.weights)
-      .hint("activations = \"int8\" or \"uint8\", weights = \"int8\" in [quantize] of its file");
+      .hint("activations = \"int8\", \"uint8\" or \"by_sign\", weights = \"int8\" in [quantize] of its file");
 }
 
 }  // namespace
@@ -58,6 +59,7 @@ CompilerRules rules_of(const std::string& compiler) {
   CompilerRules rules{.name = compiler == kCuda || compiler == "cpu" ? compiler : target.name,
                       .about = target.about,
                       .activations = codes_of_data(said, compiler),
+                      .by_sign = said.activations == kBySign,
                       .affine = !said.symmetric,
                       .per_channel = said.per_channel,
                       .bias_codes = said.bias == "int32",

@@ -16,6 +16,7 @@ struct CompilerRules {
   std::string name;               ///< "tensorrt", or a file's name for its target
   std::string about;              ///< of the target's file
   DType activations = DType::u8;  ///< u8: any zero point; i8: zero point 0
+  bool by_sign = false;           ///< i8 where a tensor has negative numbers, u8 with zero point 0 where it has none
   bool affine = true;             ///< zero points other than 0 are taken, so u8 may be chosen
   bool per_channel = true;        ///< weights have a scale for each output channel; else one
   bool bias_codes = false;        ///< bias as DequantizeLinear of i32 codes of the scale s_x s_w; else it stays float

@@ -61,9 +61,11 @@ void drop_unseen(QuantizedModel& made) {
   }
 }
 
-void choose_codes(QuantizedModel& made, const QuantizeOptions& options, DType dtype) {
+/// `by_sign`: what has no negative number gets u8 codes, whose zero point is 0 then.
+void choose_codes(QuantizedModel& made, const QuantizeOptions& options, DType dtype, bool by_sign) {
   for (const TensorStatistics& statistics : made.calibration.tensors) {
-    made.codes.push_back(codes_of(statistics, options.method, dtype));
+    const DType own = by_sign ? (statistics.low < 0 ? DType::i8 : DType::u8) : dtype;
+    made.codes.push_back(codes_of(statistics, options.method, own));
     if (statistics.low != statistics.high) continue;
     made.warnings.push_back(fmt::format("'{}' is {:g} in every sample", statistics.tensor, statistics.low));
   }
@@ -163,7 +165,7 @@ QuantizedModel quantize_graph(const Graph& model, const Samples& samples, const 
   }
   find_ranges(made, samples, options, rules);
   drop_unseen(made);
-  choose_codes(made, options, dtype);
+  choose_codes(made, options, dtype, rules.by_sign && !options.activations);
   write_codes(made, options);
   return made;
 }

@@ -202,8 +202,12 @@ void share_codes(const std::vector<TensorStatistics>& statistics, const MethodCh
                  std::vector<SharedScale>& groups, std::vector<Codes>& codes) {
   for (SharedScale& group : groups) {
     std::vector<const TensorStatistics*> parts;
-    for (size_t i : group.tensors) parts.push_back(&statistics[i]);
-    const Codes shared = codes_of(united(parts), method, codes[group.tensors.front()].dtype);
+    DType dtype = DType::u8;  // of types by sign, i8 where one member has negative numbers
+    for (size_t i : group.tensors) {
+      parts.push_back(&statistics[i]);
+      if (codes[i].dtype == DType::i8) dtype = DType::i8;
+    }
+    const Codes shared = codes_of(united(parts), method, dtype);
     for (size_t k = 0; k < group.tensors.size(); ++k) {
       const size_t i = group.tensors[k];
       group.cost[k] = cost_of(statistics[i], codes[i], shared);

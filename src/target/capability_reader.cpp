@@ -229,7 +229,9 @@ class Sections {
     row.word("activations", q.activations);
     row.word("weights", q.weights);
     static const std::vector<std::string> kTypes{"int4", "int8", "uint8", "int16", "uint16", "fp8", "none"};
-    check_choice(table, "activations", q.activations, kTypes);
+    std::vector<std::string> of_data = kTypes;
+    of_data.emplace_back("by_sign");
+    check_choice(table, "activations", q.activations, of_data);
     check_choice(table, "weights", q.weights, kTypes);
     row.flag("symmetric", q.symmetric);
     row.flag("per_channel", q.per_channel);

@@ -151,7 +151,7 @@ class Quantize(CliTest):
         self.ok("compare", model, "--dim", "batch=2")
 
     def test_explain_says_in_whom_a_module_is_int8(self):
-        model, _ = self.quantized("--for", "openvino")
+        model, _ = self.quantized("--for", "openvino", "--activations", "u8")
         lines = [line for line in self.ok("explain", model).out.splitlines() if line.startswith("MODULE")]
         self.assertEqual(len(lines), 3)
         for line in lines:

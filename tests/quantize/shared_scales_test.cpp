@@ -54,6 +54,19 @@ TEST(SharedScales, AConcatJoinsCodes) {
   EXPECT_GT(made.shared[0].most(), 0.5);  // r is the narrower one
 }
 
+/// The first of the three has no negative number: by signs alone its codes would be u8.
+TEST(SharedScales, SignsAreSharedToo) {
+  const std::string text = std::string(kConcat).replace(std::string_view(kConcat).find("relu(%t)"), 8, "tanh(%t)");
+  const Graph graph = parse_graph(text, ops());
+  QuantizeOptions options;
+  options.compiler = "openvino";
+  options.run.threads = 1;
+  const QuantizedModel made = quantize_graph(graph, random_samples(graph, 4, 1, {}), options);
+  ASSERT_EQ(made.shared.size(), 1u);
+  EXPECT_EQ(codes_of(made, "r").dtype, DType::i8);
+  for (const char* other : {"s", "c"}) EXPECT_EQ(codes_of(made, other), codes_of(made, "r"));
+}
+
 /// Codes that are joined are those that would be made of what is joined.
 TEST(SharedScales, JoiningCodesChangesNoValue) {
   const QuantizedModel made = quantized(kConcat, "moves");
