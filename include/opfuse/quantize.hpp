@@ -64,6 +64,8 @@ struct QuantizeRequest {
   SampleScore score{};
   /// "1%" or "0.01": modules stay in float until the metric of calibration's samples is at most so much lower.
   std::string max_drop{};
+  /// max_drop with the metric top1: the lower end of its 95 % interval holds the drop, not its value.
+  bool lower_bound = false;
   std::string scales_file{};  ///< what calibration finds is kept here and taken up again
   PlanRequest plan{};         ///< without a plan: what to plan with
   int threads = 0;

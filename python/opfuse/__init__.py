@@ -218,7 +218,7 @@ def quantize(model: typing.Any, samples: Samples, plan: Plan | None = None, *,
              bias_correction: bool = False, equalize: str | float = "off", share_scales: str = "moves", weight_rounding: str = "window-sums",
              keep_float: Sequence[str] | None = None, skip: Sequence[str] = (), only: Sequence[str] = (),
              min_linear: int | None = None, add_missing: bool = False, compare_samples: int = 8, evaluate: Samples | None = None,
-             metric: str | Callable[[int, dict[str, typing.Any]], float] = "", max_drop: str | float = "", scales_file: Path = "",
+             metric: str | Callable[[int, dict[str, typing.Any]], float] = "", max_drop: str | float = "", lower_bound: bool = False, scales_file: Path = "",
              images: Mapping[str, typing.Any] | None = None, most: int = 0,
              dims: Mapping[str, int] | None = None, limits: Mapping[str, int] | None = None, pattern_files: Sequence[Path] = (),
              threads: int = 0, progress: Callable[[str, int, int], object] | None = None) -> Quantized:
@@ -238,8 +238,8 @@ def quantize(model: typing.Any, samples: Samples, plan: Plan | None = None, *,
     compare_samples: to measure agreement with the float model on, for the report; 0: it is not measured. evaluate: samples, as
     `samples`, to measure on that choose nothing; without them those of calibration. metric: sqnr, cosine, top1, a command that is
     called with a folder of outputs, or a function of a sample's index and outputs whose mean it is. max_drop: "1%" or 0.01:
-    modules stay in float until the metric of calibration's samples is at most so much lower. scales_file: what calibration finds
-    is kept there and taken up again. progress: called with (step, done, total), total 0 where it is not known.
+    modules stay in float until the metric of calibration's samples is at most so much lower. lower_bound: the lower end of top1's
+    95 % interval is, not its value. scales_file: what calibration finds is kept there and taken up again. progress: called with (step, done, total), total 0 where it is not known.
     """
     if not isinstance(model, Model):
         from . import torch as _torch
@@ -251,6 +251,7 @@ def quantize(model: typing.Any, samples: Samples, plan: Plan | None = None, *,
     request.bias_correction, request.equalize, request.share_scales = bias_correction, str(equalize), share_scales
     request.weight_rounding, request.min_linear, request.add_missing = weight_rounding, min_linear, add_missing
     request.compare_samples, request.threads, request.max_drop = compare_samples, threads, str(max_drop)
+    request.lower_bound = lower_bound
     request.skip, request.only = list(skip), list(only)
     request.keep_float = None if keep_float is None else list(keep_float)
     request.scales_file, request.dims, request.limits = os.fspath(scales_file), dict(dims or {}), dict(limits or {})

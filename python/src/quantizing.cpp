@@ -131,6 +131,7 @@ void bind_quantizing(nb::module_& m) {
       .def_rw("evaluate_files", &R::evaluate_files)
       .def_rw("metric", &R::metric)
       .def_rw("max_drop", &R::max_drop)
+      .def_rw("lower_bound", &R::lower_bound)
       .def_rw("scales_file", &R::scales_file)
       .def_rw("threads", &R::threads)
       .def_prop_rw(

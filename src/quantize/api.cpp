@@ -95,7 +95,8 @@ Quantized run(const Model& model, const Sources& sources, const QuantizeOptions&
               const QuantizeRequest& request) {
   const JudgeChoice choice{.compare_samples = request.compare_samples,
                            .metric = {.name = request.metric, .score = request.score},
-                           .max_drop = request.max_drop};
+                           .max_drop = request.max_drop,
+                           .lower_bound = request.lower_bound};
   JudgedModel judged =
       quantize_and_judge(model.graph(), sources.calibration,
                          sources.evaluation ? &*sources.evaluation : &sources.calibration, options, choice);

@@ -2,6 +2,7 @@
 #include "quantize/judge.hpp"
 
 #include <charconv>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/fail.hpp"
@@ -23,16 +24,36 @@ double drop_of(std::string text) {
   return percent ? drop / 100 : drop;
 }
 
+/// The lower end of a share's 95 % interval (Wilson's).
+double lower_bound(int64_t hits, int64_t count) {
+  constexpr double kZ = 1.96;
+  const auto n = static_cast<double>(count);
+  const double share = static_cast<double>(hits) / n, square = kZ * kZ / n;
+  return (share + square / 2 - kZ * std::sqrt((share * (1 - share) + square / 4) / n)) / (1 + square);
+}
+
+/// Without one difference the bound is n / (n + z^2): fewer rows can hold no such drop.
+double bound_of(const Agreement& agreement, double drop) {
+  const OutputAgreement& first = agreement.outputs.front();
+  const double most = lower_bound(first.rows, first.rows);
+  if (most < 1 - drop)
+    throw fail(E::bad_option, "{} rows cannot hold a drop of {:g} %: without any difference their bound is {:.2f} %",
+               first.rows, 100 * drop, 100 * (1 - most))
+        .hint("--compare-samples (and --calibrate) with more samples, a larger --max-drop, or no --lower-bound");
+  return lower_bound(first.same_top, first.rows);
+}
+
 Search search_for(const Graph& graph, const Samples& samples, const QuantizeOptions& options, const JudgeChoice& choice,
                   QuantizedModel& made) {
   constexpr size_t kProbes = 4;
   const Samples some = some_of(samples, static_cast<size_t>(choice.compare_samples));
+  const double drop = drop_of(choice.max_drop);
   const auto metric = [&](const QuantizedModel& candidate) {
     const Agreement agreement = measure_agreement(candidate.reference, candidate.graph, some, options.run);
     const Metric m = measure_metric(choice.metric, candidate.reference, candidate.graph, some, agreement, options.run);
-    return std::pair{m.of_codes, m.of_float};
+    return std::pair{choice.lower_bound ? bound_of(agreement, drop) : m.of_codes, m.of_float};
   };
-  return search_modules(graph, some, options, drop_of(choice.max_drop), kProbes, metric, made);
+  return search_modules(graph, some, options, drop, kProbes, metric, made);
 }
 
 }  // namespace
@@ -41,6 +62,9 @@ void check_choice(const JudgeChoice& choice) {
   if (choice.compare_samples < 0) throw fail(E::bad_option, "{} samples to compare", choice.compare_samples);
   if (choice.metric && choice.compare_samples == 0)
     throw fail(E::bad_option, "--metric needs samples to compare").hint("leave --compare-samples 0 out");
+  if (choice.lower_bound && (choice.max_drop.empty() || choice.metric.score || choice.metric.name != "top1"))
+    throw fail(E::bad_option, "--lower-bound is the bound of a share, for --max-drop with --metric top1")
+        .hint("add them, or leave --lower-bound out");
   if (choice.max_drop.empty()) return;
   drop_of(choice.max_drop);
   if (!choice.metric) throw fail(E::bad_option, "--max-drop needs --metric").hint("for example --metric top1");

@@ -14,7 +14,8 @@ namespace opfuse::quantization {
 struct JudgeChoice {
   int64_t compare_samples = 8;  ///< to measure agreement on; 0: it is not measured
   MetricChoice metric;
-  std::string max_drop;  ///< "1%" or "0.01" of the metric; empty: nothing is searched
+  std::string max_drop;      ///< "1%" or "0.01" of the metric; empty: nothing is searched
+  bool lower_bound = false;  ///< the search asks the lower end of top1's 95 % interval, not its value
 };
 
 /// E::bad_option where choices contradict each other: before any work.

@@ -110,21 +110,29 @@ Json agreement_json(const Agreement& a) {
 }
 
 Json search_json(const Search& search) {
-  Json order = Json::array(), frontier = Json::array();
+  Json order = Json::array(), frontier = Json::array(), left = Json::array(), returned = Json::array();
+  for (const Sensitivity& s : search.left) left.push_back(s.module);
+  for (const Returned& r : search.returned)
+    returned.push_back({{"group", r.module}, {"metric", r.metric}, {"drop", r.drop}, {"held", r.held}});
   for (const Sensitivity& s : search.order)
     order.push_back({{"group", s.module}, {"sqnr", s.sqnr}, {"multiply_adds", s.multiply_adds}});
   for (const FrontierPoint& p : search.frontier)
     frontier.push_back({{"left", p.left}, {"share", p.share}, {"metric", p.metric}, {"drop", p.drop}});
-  return {{"sensitivity", std::move(order)}, {"frontier", std::move(frontier)}, {"chosen", search.chosen}};
+  return {{"sensitivity", std::move(order)},
+          {"frontier", std::move(frontier)},
+          {"returned", std::move(returned)},
+          {"left", std::move(left)},
+          {"chosen", search.chosen}};
 }
 
 Json report_json(const QuantizedModel& made, const QuantizeOptions& options,
                  const std::optional<Agreement>& agreement) {
   const CompilerRules rules = rules_of(options.compiler);
-  const DType dtype = options.activations.value_or(rules.activations);
+  const bool by_sign = rules.by_sign && !options.activations;
+  const std::string_view data = by_sign ? "by_sign" : name_of(options.activations.value_or(rules.activations));
   Json out{{"for", rules.name},
            {"method", options.method.text()},
-           {"activations", name_of(dtype)},
+           {"activations", data},
            {"bias", rules.bias_codes ? "i32" : "f32"},
            {"bias_correction", options.bias_correction},
            {"weight_rounding", rounding_name(options.window_sums)},

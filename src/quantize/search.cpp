@@ -1,5 +1,7 @@
 // Sensitivity: the outputs' noise with one module in codes alone. Left in float first: most noise per multiply-add,
-// since multiply-adds are what codes save. The frontier leaves out 0, 1, 2, 3, 4, 6, 8, 12, 16 ... modules.
+// since multiply-adds are what codes save. The frontier leaves out 0, 1, 2, 3, 4, 6, 8, 12, 16 ... modules. Where it
+// holds, those that were left get codes again one by one, most multiply-adds first, as long as it still holds: one
+// module may have made all of the noise, and the steps grow.
 #include "quantize/search.hpp"
 
 #include <algorithm>
@@ -25,6 +27,22 @@ int64_t multiply_adds(const Node& product) {
   const Dim& out = weights->type.shape[output_axis(product)];
   const int64_t channels = out.is_constant() ? std::max<int64_t>(out.value(), 1) : 1;
   return extent(weights->type) / channels * extent(product.output()->type);
+}
+
+constexpr double kWorthTrying = 0.01;  // share of the multiply-adds that a module needs to be tried in codes again
+
+double multiply_adds(const std::vector<Sensitivity>& modules) {
+  double all = 0;
+  for (const Sensitivity& s : modules) all += static_cast<double>(s.multiply_adds);
+  return all;
+}
+
+/// Whether these are the first ones of the order, and the frontier has a point without them.
+bool measured(const Search& found, const std::vector<Sensitivity>& left) {
+  for (size_t i = 0; i < left.size(); ++i)
+    if (left[i].module != found.order[i].module) return false;
+  return std::any_of(found.frontier.begin(), found.frontier.end(),
+                     [&](const FrontierPoint& p) { return p.left == left.size(); });
 }
 
 class Searcher {
@@ -67,9 +85,9 @@ class Searcher {
     return list;
   }
 
-  QuantizedModel without(const std::vector<Sensitivity>& order, size_t left) const {
+  QuantizedModel without(const std::vector<Sensitivity>& left) const {
     QuantizeOptions fewer = options_;
-    for (size_t i = 0; i < left; ++i) fewer.skip.push_back(order[i].module);
+    for (const Sensitivity& s : left) fewer.skip.push_back(s.module);
     return variant(fewer);
   }
 
@@ -157,35 +175,50 @@ class Searcher {
 Search search_modules(const Graph& model, const Samples& samples, const QuantizeOptions& options, double most_drop,
                       size_t probes, const MetricOf& metric, QuantizedModel& made) {
   Search found;
-  const auto try_point = [&](QuantizedModel& candidate, size_t left, double share) {
+  const auto point_of = [&](QuantizedModel& candidate, size_t left, double share) {
     const auto [of_codes, of_float] = metric(candidate);
-    const double drop = of_float != 0 ? (of_float - of_codes) / std::fabs(of_float) : of_float - of_codes;
-    found.frontier.push_back({left, share, of_codes, drop});
-    return drop <= most_drop;
+    return FrontierPoint{left, share, of_codes,
+                         of_float != 0 ? (of_float - of_codes) / std::fabs(of_float) : of_float - of_codes};
   };
-  if (try_point(made, 0, 1)) return found;
+  found.frontier.push_back(point_of(made, 0, 1));
+  if (found.frontier.back().drop <= most_drop) return found;
+  Searcher searcher(model, samples, options, probes, made);
+  found.order = searcher.sensitivities();
+  const double all = multiply_adds(found.order);
+  const auto share_without = [&](const std::vector<Sensitivity>& left) {
+    return all > 0 ? 1 - multiply_adds(left) / all : 0;
+  };
+  std::vector<Sensitivity> left;
   QuantizedModel best;
-  {
-    Searcher searcher(model, samples, options, probes, made);
-    found.order = searcher.sensitivities();
-    double all = 0, in_float = 0;
-    for (const Sensitivity& s : found.order) all += static_cast<double>(s.multiply_adds);
-    size_t left = 0;
-    bool good = false;
-    size_t step = 1;
-    while (!good && left < found.order.size()) {
-      const size_t next = std::min(found.order.size(), left + step);
-      for (size_t i = left; i < next; ++i) in_float += static_cast<double>(found.order[i].multiply_adds);
-      left = next;
-      if (left >= 4 && (left & (left - 1)) == 0) step = left / 2;
-      best = searcher.without(found.order, left);
-      good = try_point(best, left, all > 0 ? 1 - in_float / all : 0);
-    }
-    if (!good)
+  size_t step = 1;
+  while (found.frontier.back().drop > most_drop) {
+    if (left.size() == found.order.size())
       throw fail(E::bad_option, "no choice of modules holds a drop of {:g} %", 100 * most_drop)
           .hint("choose another --method or --keep-float, or give more samples");
+    const size_t next = std::min(found.order.size(), left.size() + step);
+    left.assign(found.order.begin(), found.order.begin() + static_cast<int64_t>(next));
+    if (next >= 4 && (next & (next - 1)) == 0) step = next / 2;
+    best = searcher.without(left);
+    found.frontier.push_back(point_of(best, next, share_without(left)));
+  }
+  std::vector<Sensitivity> tried = left;
+  std::stable_sort(tried.begin(), tried.end(),
+                   [](const Sensitivity& a, const Sensitivity& b) { return a.multiply_adds > b.multiply_adds; });
+  for (const Sensitivity& s : tried) {
+    if (left.size() < 2 || static_cast<double>(s.multiply_adds) < kWorthTrying * all) break;
+    std::vector<Sensitivity> fewer = left;
+    std::erase_if(fewer, [&](const Sensitivity& other) { return other.module == s.module; });
+    if (measured(found, fewer)) continue;
+    QuantizedModel candidate = searcher.without(fewer);
+    const FrontierPoint point = point_of(candidate, fewer.size(), share_without(fewer));
+    const bool held = point.drop <= most_drop;
+    found.returned.push_back({s.module, point.metric, point.drop, held});
+    if (!held) continue;
+    found.frontier.push_back(point);
+    left = std::move(fewer), best = std::move(candidate);
   }
   found.chosen = found.frontier.size() - 1;
+  found.left = std::move(left);
   made = std::move(best);
   return found;
 }

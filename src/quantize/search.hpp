@@ -17,16 +17,25 @@ struct Sensitivity {
 };
 
 struct FrontierPoint {
-  size_t left = 0;   ///< so many of Search::order stay in float
+  size_t left = 0;   ///< so many modules stay in float
   double share = 0;  ///< of the quantised modules' multiply-adds that are in codes
   double metric = 0;
   double drop = 0;  ///< of the float model's metric
 };
 
+/// A module that was left in float, in codes again.
+struct Returned {
+  std::string module;
+  double metric = 0, drop = 0;
+  bool held = false;  ///< else it stays in float
+};
+
 struct Search {
   std::vector<Sensitivity> order;       ///< by noise per multiply-add, the first to stay in float first
-  std::vector<FrontierPoint> frontier;  ///< from nothing left on, until the drop holds
-  size_t chosen = 0;                    ///< index into frontier
+  std::vector<FrontierPoint> frontier;  ///< from nothing left on, until the drop holds; then each return that held
+  std::vector<Returned> returned;
+  std::vector<Sensitivity> left;  ///< in float in the chosen model
+  size_t chosen = 0;              ///< index into frontier
 };
 
 /// Metric of a quantised model, and of the float model.

@@ -105,6 +105,24 @@ TEST(QuantizeApi, AScoreIsTheMetricAndAMaxDropLeavesModulesInFloat) {
   EXPECT_THROW(quantize(net(), waves(4), r), Error);
 }
 
+/// 256 rows: a bound of 98.5 % where none differs.
+TEST(QuantizeApi, ALowerBoundAsksForMoreThanAValue) {
+  QuantizeRequest r = request();
+  r.metric = "top1", r.max_drop = "90%";
+  const nlohmann::json value = report_of(quantize(net(), waves(8), r));
+  r.lower_bound = true;
+  const nlohmann::json bound = report_of(quantize(net(), waves(8), r));
+  EXPECT_EQ(bound["metric"], value["metric"]);
+  const auto first = [](const nlohmann::json& report) {
+    return report["search"]["frontier"][0]["metric"].get<double>();
+  };
+  EXPECT_LT(first(bound), first(value) - 0.01);
+  r.max_drop = "2%";
+  EXPECT_LE(report_of(quantize(net(), waves(8), r))["search"]["frontier"].back()["drop"], 0.02);
+  r.max_drop = "1%";
+  EXPECT_THROW(quantize(net(), waves(8), r), Error);
+}
+
 TEST(QuantizeApi, ContradictionsAreRefusedBeforeASampleIsRead) {
   const SampleSource never = [](size_t, std::map<std::string, ArrayView>&) -> bool {
     throw std::logic_error("a sample was read");
@@ -113,6 +131,8 @@ TEST(QuantizeApi, ContradictionsAreRefusedBeforeASampleIsRead) {
   r.max_drop = "1%";
   EXPECT_THROW(quantize(net(), never, r), Error);
   r.metric = "sqnr", r.max_drop = "one";
+  EXPECT_THROW(quantize(net(), never, r), Error);
+  r.metric = "sqnr", r.max_drop = "1%", r.lower_bound = true;  // a bound is that of a share
   EXPECT_THROW(quantize(net(), never, r), Error);
   r = request();
   r.metric = "sqnr", r.compare_samples = 0;

@@ -94,7 +94,10 @@ TEST(Equalize, FactorsStayWhereTheSearchLeavesModulesInFloat) {
       return std::pair{1 - noise, 1.0};
     };
     const Search found = search_modules(graph, samples, options, 1e-6, 2, metric, made);
-    EXPECT_EQ(products, (std::vector<size_t>{2, 1, 0})) << behind;
+    EXPECT_EQ(products, (std::vector<size_t>{2, 1, 0, 1})) << behind;  // the last: the other one of the two in codes
+    ASSERT_EQ(found.returned.size(), 1u);
+    EXPECT_FALSE(found.returned[0].held);
+    EXPECT_EQ(found.left.size(), 2u);
     for (size_t i = 1; i < found.frontier.size(); ++i)
       EXPECT_LT(found.frontier[i].drop, found.frontier[i - 1].drop) << behind;
     EXPECT_GT(sqnr(graph, made.graph), 100);

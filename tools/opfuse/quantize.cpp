@@ -46,7 +46,10 @@ quantization::Samples calibration_samples(const QuantizeFlags& flags, const Grap
 }
 
 quantization::JudgeChoice choice_of(const QuantizeFlags& flags) {
-  return {.compare_samples = flags.compare_samples, .metric = {.name = flags.metric}, .max_drop = flags.max_drop};
+  return {.compare_samples = flags.compare_samples,
+          .metric = {.name = flags.metric},
+          .max_drop = flags.max_drop,
+          .lower_bound = flags.lower_bound};
 }
 
 int print_places(const QuantizeFlags& flags, const quantization::QuantizedModel& placed,

@@ -166,6 +166,8 @@ void add_quantize_flags(FlagSet& app, QuantizeFlags& flags) {
                  "leave modules in float, the noisiest per multiply-add first, until the metric on the samples of "
                  "--calibrate is no further below the float model's than this")
       ->type_name("SHARE%");
+  app.add_flag("--lower-bound", flags.lower_bound,
+               "--max-drop with --metric top1: the lower end of its 95 % interval holds the drop, not its value");
   app.add_option("--weights", flags.weights, "inside the file, or beside it in FILE.onnx.data")
       ->one_of({"inside", "beside"})
       ->capture_default_str();

@@ -35,7 +35,7 @@ struct QuantizeFlags {
   int min_linear = -1;  // the compiler's
   int block = -1;       // that of --to
   int threads = 0, compare_samples = 8;
-  bool bias_correction = false, add_missing = false, no_cache = false;
+  bool bias_correction = false, add_missing = false, lower_bound = false, no_cache = false;
   DimensionFlags dimensions;
   PictureFlags pictures;
 };

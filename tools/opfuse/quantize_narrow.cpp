@@ -41,6 +41,7 @@ void check_flags(const FlagSet& app, const QuantizeFlags& flags) {
                 "--scales",
                 "--metric",
                 "--max-drop",
+                "--lower-bound",
                 "--plan",
                 "--patterns",
                 "--dry-run"},

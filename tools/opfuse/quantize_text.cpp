@@ -132,8 +132,11 @@ void print_search(const quantization::Search& search, const std::string& metric)
                i == search.chosen ? "chosen" : ""});
   }
   fmt::print("frontier, on samples of calibration\n{}", table.text());
-  for (size_t i = 0; i < search.frontier[search.chosen].left; ++i)
-    fmt::print("  left     {}: {:.1f} dB alone\n", search.order[i].module, search.order[i].sqnr);
+  for (const quantization::Returned& r : search.returned)
+    fmt::print("  again    {} in codes: drop {}, {}\n", r.module, percent(r.drop, 2),
+               r.held ? "kept in codes" : "stays in float");
+  for (const quantization::Sensitivity& s : search.left)
+    fmt::print("  left     {}: {:.1f} dB alone\n", s.module, s.sqnr);
 }
 
 }  // namespace opfuse::cli

@@ -1,0 +1,51 @@
+// What the search leaves in float where one module alone makes the metric fall.
+#include "quantize/search.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "ops/registry.hpp"
+#include "quantize/sample_files.hpp"
+
+namespace opfuse::quantization {
+namespace {
+
+constexpr const char* kThree = R"(graph (%x: f32[1,16,8,8]) {
+  %w = const rand<1> : f32[16,16,1,1] %v = const rand<2> : f32[16,16,1,1] %u = const rand<3> : f32[16,16,1,1]
+  %a = conv(%x, %w) @"a"(Conv@17) %r = relu(%a) @"ar"(Relu@17) %b = conv(%r, %v) @"b"(Conv@17) %s = relu(%b) @"br"(Relu@17)
+  %c = conv(%s, %u) @"c"(Conv@17) return %c })";
+
+/// `bad`: the metric is 0.5 where this module is in codes; empty: where any is.
+Search searched(const std::string& bad, QuantizedModel& made) {
+  const Graph graph = parse_graph(kThree, ops());
+  QuantizeOptions options;
+  options.run.threads = 1;
+  const Samples samples = random_samples(graph, 3, 1, {});
+  made = quantize_graph(graph, samples, options);
+  const auto metric = [&](const QuantizedModel& candidate) {
+    const auto& products = candidate.placement.products;
+    const bool falls = std::any_of(products.begin(), products.end(),
+                                   [&](const PlacedProduct& p) { return bad.empty() || p.module == bad; });
+    return std::pair{falls ? 0.5 : 1.0, 1.0};
+  };
+  return search_modules(graph, samples, options, 0.1, 2, metric, made);
+}
+
+TEST(Search, ModulesThatTheMetricDoesNotNeedGetCodesAgain) {
+  QuantizedModel made;
+  const Search all = searched("", made);
+  ASSERT_EQ(all.order.size(), 3u);
+  EXPECT_EQ(all.left.size(), 3u);
+  EXPECT_TRUE(std::none_of(all.returned.begin(), all.returned.end(), [](const Returned& r) { return r.held; }));
+  const std::string bad = all.order.back().module;  // the last to be left in float
+  const Search found = searched(bad, made);
+  ASSERT_EQ(found.left.size(), 1u);
+  EXPECT_EQ(found.left[0].module, bad);
+  EXPECT_EQ(found.frontier[found.chosen].left, 1u);
+  EXPECT_NEAR(found.frontier[found.chosen].share, 2.0 / 3, 1e-9);
+  EXPECT_EQ(made.placement.products.size(), 2u);
+}
+
+}  // namespace
+}  // namespace opfuse::quantization
