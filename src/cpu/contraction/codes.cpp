@@ -50,9 +50,9 @@ bool has_byte_products(const TargetInfo& target) {
 
 int64_t registers_of_products(const ElementTypes& types, int64_t vectors, const TargetInfo& target) {
   if (types.unit() == 1 || has_byte_products(target)) return 0;
-  // of many, the mask of even bytes is in one, and what rounds sums stays in some; of few it is read from memory
+  // the odd channels' weights and data, a product that waits for its sum; of many, what rounds sums stays in some
   const bool many = target.vector_registers > 16;
-  return vectors + (many ? 9 : 4);
+  return vectors + (many ? 7 : 2);
 }
 
 RegisterTile tile_of_words(const TileProblem& problem, const TargetInfo& target) {
@@ -63,7 +63,7 @@ RegisterTile tile_of_words(const TileProblem& problem, const TargetInfo& target)
     for (int64_t w = 1; w <= problem.pixels * problem.rows; ++w) {
       if (!fits({v, w}, target, registers_of_products(problem.types, v, target))) break;
       const auto vectors = static_cast<double>(v), pixels = static_cast<double>(w);
-      const double operations = 4 * vectors * pixels + 2 * pixels + 3 * vectors;
+      const double operations = 4 * vectors * pixels + 2.75 * pixels + 3 * vectors;
       const double blocks = static_cast<double>(ceil_of(count, v)) * vectors / static_cast<double>(count);
       if (const double each = blocks * operations / (vectors * pixels); each < 0.999 * least)
         least = each, best = {v, w};

@@ -34,8 +34,8 @@ bool has_byte_products(const TargetInfo& target);
 /// Registers that products take besides sums, weights and data.
 int64_t registers_of_products(const ElementTypes& types, int64_t vectors, const TargetInfo& target);
 
-/// The register tile of products without them: an operation and an addition for each of two pairs of channels, two to
-/// take a word of data apart, three for a vector of weights.
+/// The register tile of products without them: an operation and an addition for each of two pairs of channels, three
+/// for a vector of weights, and what a pixel's data take to be widened.
 RegisterTile tile_of_words(const TileProblem& problem, const TargetInfo& target);
 
 /// A product of codes is the region's first stage.

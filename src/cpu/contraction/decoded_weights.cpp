@@ -9,7 +9,8 @@
 namespace opfuse {
 namespace {
 
-constexpr int64_t kVectors = 4;  ///< of columns in a block: their chains of sums hide the latency of multiply-adds
+constexpr int64_t kRowsOfWords = 32;  ///< widening a block of codes costs about as much as products of four rows
+constexpr int64_t kVectors = 4;       ///< of columns in a block: their chains of sums hide the latency of multiply-adds
 
 Layout in_blocks(int64_t columns) {
   Layout layout = Layout::dense(2);
@@ -28,9 +29,19 @@ Dim rows_of_product(const Stage& stage, const ContractionView& view) {
   return row < 0 ? pixels : pixels * axis_extent(stage, row);
 }
 
+namespace {
+
+/// Codes, two of a word at a time.
+bool sums_pairs(const ContractionView& view, const TargetInfo& target) {
+  return view.types.sum == DType::i32 && view.types.unit() > 1 && !has_byte_products(target);
+}
+
+}  // namespace
+
 Decode decode_of(const Stage& stage, const ContractionView& view, const TargetInfo& target) {
-  if (!view.coded) return Decode::none;
   const auto rows = rows_of_product(stage, view).constant();
+  if (!view.coded)
+    return sums_pairs(view, target) && rows.value_or(0) >= kRowsOfWords ? Decode::into_scratch : Decode::none;
   if (!rows) return Decode::by_rows;
   return *rows <= rows_in_registers(target) ? Decode::in_registers : Decode::into_scratch;
 }

@@ -2,6 +2,8 @@
 // registers, so that a step reads the codes' bytes alone; for many rows a part decodes a block once into scratch, and
 // the ordinary product goes over it. An open number of rows decides when the kernel runs.
 //
+// Sums of codes without byte products (codes.hpp) have their blocks widened to i16 in the same way.
+//
 //   words, scales, zero points    [N/block][rows][block]        each block of columns is one stream
 #pragma once
 

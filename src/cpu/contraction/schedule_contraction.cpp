@@ -17,6 +17,7 @@
 #include "cpu/contraction/register_tile.hpp"
 #include "cpu/schedule_parts.hpp"
 #include "cpu/schedules.hpp"
+#include "region/single_stage.hpp"
 
 namespace opfuse {
 namespace {
@@ -89,6 +90,11 @@ struct TileOption {
   int64_t width = 1;
   bool overlapped = false;
 };
+
+/// Chains have their band in scratch.
+Decode decode_in(const Region& region, const Stage& stage, const ContractionView& view, const TargetInfo& target) {
+  return view.coded || is_single_stage(region) ? decode_of(stage, view, target) : Decode::none;
+}
 
 /// What the schedules of a contraction have in common.
 struct Problem {
@@ -186,6 +192,10 @@ ContractionSchedule schedule_with(const TileOption& tile, const Problem& p) {
     }
   }
   if (p.fit.matrix) copy_where_needed(s, p.region, p.view, p.target);
+  if (decode_in(p.region, p.stage, p.view, p.target) == Decode::into_scratch) {  // block by block for all rows
+    s.decode = static_cast<int64_t>(Decode::into_scratch);
+    s.k_block = {}, s.prefetch = {};
+  }
   if (tile.overlapped && !s.k_block) s.overlap = 1;  // sums that rest between passes are not done
   return s;
 }
@@ -212,9 +222,10 @@ std::optional<std::string> misfit(const ContractionSchedule& s, const Region& re
   if (s.matrix && s.k_block) return "k_block beside matrix=1: sums in matrix registers do not rest";
   if (s.grouped != fit.grouped) return wrong("grouped", s.grouped, fit.grouped);
   if (s.pack != int64_t{packs_weights(region, *view)}) return wrong("pack", s.pack, packs_weights(region, *view));
-  if (const auto decode = static_cast<int64_t>(decode_of(problem->stage, *view, target)); s.decode != decode)
+  if (const auto decode = static_cast<int64_t>(decode_in(region, problem->stage, *view, target)); s.decode != decode)
     return wrong("decode", s.decode, decode);
-  if (view->coded && (s.tile_h > 1 || s.k_block || s.prefetch)) return "tile_h, k_block or prefetch of codes";
+  if (view->coded && s.tile_h > 1) return "tile_h of codes";
+  if (s.decode && (s.k_block || s.prefetch)) return "k_block or prefetch of weights that parts decode";
   if (s.half && !problem->shares_last) return "half=1 of channels that end in no half vector";
   if (s.overlap && s.k_block) return "overlap=1 beside k_block: sums that rest between passes are not done";
   if (s.overlap && !may_overlap(problem->stage, *view, target)) return "overlap=1 of an epilogue that cannot wait";

@@ -22,6 +22,7 @@
 #include "cpu/emit/contraction/policies.hpp"
 #include "cpu/emit/contraction/products.hpp"
 #include "cpu/emit/contraction/walk.hpp"
+#include "cpu/emit/contraction/widen_weights.hpp"
 #include "cpu/emit/emitters.hpp"
 
 namespace opfuse::cpu {
@@ -87,7 +88,9 @@ void ContractionEmitter::emit_blocks(const Env& env, PartRange blocks, PartRange
   if (!plan_.schedule.pack && !decodes) return emit_tiles(plan_, env, blocks, items);
   Kernel& k = plan_.k;
   k.loop(blocks.begin, blocks.end, 1, [&](Value* block) {
-    if (decodes)
+    if (widens_weights(plan_))
+      widen_block(plan_, block);
+    else if (decodes)
       decode_block(plan_, block);
     else
       pack_block(plan_, env, block);

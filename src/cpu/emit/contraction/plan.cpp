@@ -4,6 +4,7 @@
 #include "base/integers.hpp"
 #include "cpu/contraction/decoded_weights.hpp"
 #include "cpu/contraction/packed_weights.hpp"
+#include "cpu/emit/contraction/widen_weights.hpp"
 
 namespace opfuse::cpu {
 namespace {
@@ -28,6 +29,7 @@ std::vector<int> batch_axes_of(const ContractionView& view) {
 
 /// What a part packs into scratch lies as a constant block does (packed_weights.hpp).
 Operand weights_in_use(const ContractionPlan& plan) {
+  if (widens_weights(plan)) return widened_weights(plan);
   Operand weights = plan.s.reads[static_cast<size_t>(plan.view.weights)];
   if (!plan.schedule.pack && plan.schedule.decode != static_cast<int64_t>(Decode::into_scratch)) return weights;
   const ParamLayout packed = packed_weights(plan.k.spec.region, plan.view, plan.block);
@@ -94,7 +96,7 @@ ContractionPlan::ContractionPlan(Kernel& kernel, StageEmitter& stage, const Cont
       row_runs(stacked_rows(*this)),
       matrix(schedule.matrix ? matrix_memory(*this) : MatrixMemory{}),
       places(schedule.matrix ? matrix_places(*this) : places_of(*this)),
-      widened(view.types.widens_data() ? widened_data(*this) : nullptr) {}
+      widened(widened_data(*this)) {}
 
 const Operand& ContractionPlan::weights_of(int64_t sum) const {
   return sum ? s.reads[static_cast<size_t>(view.gates[static_cast<size_t>(sum - 1)])] : weights;

@@ -10,6 +10,8 @@
 #include "cpu/emit/contraction/fetch.hpp"
 #include "cpu/emit/contraction/policies.hpp"
 #include "cpu/emit/contraction/products.hpp"
+#include "cpu/emit/contraction/widen_data.hpp"
+#include "cpu/emit/contraction/widen_weights.hpp"
 #include "cpu/emit/fence.hpp"
 
 namespace opfuse::cpu {
@@ -22,10 +24,18 @@ std::vector<Address> weights_at(const ContractionPlan& plan, const Env& env) {
   return all;
 }
 
+namespace {
+
+/// As they lie where tiles read them.
+DType type_of_weights(const ContractionPlan& plan) { return widens_weights(plan) ? DType::i16 : plan.types().weights; }
+
+}  // namespace
+
 /// Where the first channel of a step lies.
 struct TileProducts::Start {
   Address data;
   std::vector<Address> weights;
+  bool widened = false;
 };
 
 void TileProducts::add_step(const Env& env, uint64_t pixels, int64_t channels, int64_t unrolled) const {
@@ -36,7 +46,8 @@ void TileProducts::add_step(const Env& env, uint64_t pixels, int64_t channels, i
   if (plan_.schedule.grouped) return step_of_groups(env, at.weights[0], channels, pixels);
   at.data = address_of(k_, plan_.data(), plan_.map_of(plan_.view.data), env, nullptr);
   if (plan_.schedule.fetch_data) fetch_data(plan_, tile_, env, at.data);
-  if (plan_.widened) widen_data(at.data, channels, pixels);
+  at.widened = widens(plan_, channels);
+  if (at.widened) widen_data(at.data, channels, pixels);
   unrolled = std::min(channels, unrolled ? unrolled : kUnrolledSteps * plan_.product.unit);
   const int64_t whole = channels / unrolled * unrolled;
   if (whole == unrolled)
@@ -48,24 +59,22 @@ void TileProducts::add_step(const Env& env, uint64_t pixels, int64_t channels, i
 
 /// `channels` channels from `lane` on, counted from the step's start.
 void TileProducts::step_from(const Env& env, const Start& at, Value* lane, int64_t channels, uint64_t pixels) const {
-  const DType type = plan_.widened ? plan_.types().sum : plan_.types().data;
+  const DType type = plan_.types().data;
   Value* data_step = plan_.data_step(plan_.view.channel);
   Value* weights_step = plan_.weights_step();
   const PixelSteps steps(plan_, tile_);
   const auto offset = [&](const Address& a, Value* step) {
     return k_.add(k_.add(a.scalar, k_.i64(a.constant)), k_.mul(lane, step));
   };
-  Value* data = plan_.widened ? k_.element(plan_.widened, type, lane)
-                              : k_.element(plan_.data().base, type, offset(at.data, data_step));
+  Value* data = k_.element(plan_.data().base, type, offset(at.data, data_step));
   std::vector<Value*> weights;
   for (int64_t sum = 0; sum < plan_.sums; ++sum)
-    weights.push_back(k_.element(plan_.weights_of(sum).base, plan_.types().weights,
+    weights.push_back(k_.element(plan_.weights_of(sum).base, type_of_weights(plan_),
                                  offset(at.weights[static_cast<size_t>(sum)], weights_step)));
   multiply(weights, weights_step, channels, pixels, [&](int64_t channel) -> OfPixel {
     return [&, channel](int64_t p) {
-      Value* away = plan_.widened ? k_.i64(p * plan_.schedule.step + channel)
-                                  : steps.offset(k_, tile_, p, k_.mul(data_step, k_.i64(channel)));
-      Value* from = k_.element(data, type, away);
+      if (at.widened) return widened_data_of(plan_, lane, channel, p);
+      Value* from = k_.element(data, type, steps.offset(k_, tile_, p, k_.mul(data_step, k_.i64(channel))));
       return plan_.product.spread(word_of(env, from, lane, channel, p, channels - channel));
     };
   });
@@ -133,7 +142,11 @@ std::vector<Factor> TileProducts::load_weights(const std::vector<Value*>& from, 
   for (Value* weights : from)
     for (int64_t v = 0; v < tile_.form.vectors; ++v) {
       Value* offset = k_.add(k_.mul(step, k_.i64(channel)), k_.i64(v * plan_.lanes * plan_.product.unit));
-      Value* at = k_.element(weights, plan_.types().weights, offset);
+      Value* at = k_.element(weights, type_of_weights(plan_), offset);
+      if (widens_weights(plan_)) {
+        factors.push_back(widened_factor(plan_, at));
+        continue;
+      }
       const bool half = tile_.form.half && v + 1 == tile_.form.vectors;
       factors.push_back(plan_.product.unpack(
           half ? load_half(at) : k_.b.CreateAlignedLoad(plan_.product.weights, at, plan_.weight_align())));

@@ -1,30 +1,103 @@
-// Data that lie in memory as f16 become f32 once per step of a tile, a vector of channels at a time:
+// Data of types that products do not take are widened once per step of a tile, a vector of channels at a time. Products
+// then read words from there by broadcasts from memory; widened where each word is spread over the lanes, every one
+// would cost operations.
 //
-//   for pixels p of the tile:  widened[p, channels] = f32 of data[p, channels]
-//
-// Products then read numbers from there as they read f32 data, by broadcasts from memory. Widened where each is spread
-// over the lanes, every number would cost a conversion.
-#include "cpu/emit/contraction/fetch.hpp"
+//   f16      widened[p, channels] = f32 of data[p, channels]
+//   codes    even[p, channels / 2] = i16 of channels 0, 2 ..;  odd[p, ..] = those between: a word of two for pmaddwd
+#include "cpu/emit/contraction/widen_data.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "cpu/contraction/codes.hpp"
 #include "cpu/emit/contraction/products.hpp"
 #include "cpu/emit/fence.hpp"
 #include "cpu/emit/math/half_float.hpp"
 
 namespace opfuse::cpu {
+namespace {
+
+constexpr uint64_t kSignBit = 0x80, kEvenByte = 0x00FF;
+
+int64_t pixels_of_tile(const ContractionPlan& plan) { return plan.schedule.tile_w * plan.schedule.tile_h; }
+
+/// Where products take two codes at a time.
+bool widens_codes(const ContractionPlan& plan) {
+  return plan.types().data_bytes() == 1 && !has_byte_products(plan.k.target) && !plan.schedule.matrix;
+}
+
+/// Of the even channels of all pixels: the odd ones lie behind them.
+int64_t bytes_of_half(const ContractionPlan& plan) { return pixels_of_tile(plan) * plan.schedule.step; }
+
+/// Of neighbours as many at once as a vector holds.
+void widen_codes(const ContractionPlan& plan, const Tile& tile, Value* from, int64_t channels, uint64_t pixels) {
+  Kernel& k = plan.k;
+  auto& b = k.b;
+  const DType type = plan.types().data;
+  const int64_t step = plan.schedule.step, all = tile.pixels(), width = tile.run->width;
+  const PixelSteps steps(plan, tile);
+  const auto* apart = llvm::dyn_cast<llvm::ConstantInt>(steps.pixel);
+  const bool neighbours = channels == step && apart && apart->getSExtValue() == step;
+  const int64_t most = neighbours ? std::max<int64_t>(1, k.target.vector_bytes / step) : 1;
+  for (int64_t p = 0, count = 1; p < all; p += count) {
+    count = 1;
+    if (!(pixels >> p & 1)) continue;
+    while (count < most && (p + count) % width != 0 && (pixels >> (p + count) & 1)) ++count;
+    count = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(count)));
+    const auto bytes = static_cast<int>(count * channels);
+    Value* at = k.element(from, type, steps.offset(k, tile, p, k.i64(0)));
+    Value* codes = b.CreateAlignedLoad(k.lanes(b.getInt8Ty(), bytes), at, plan.data_align());
+    if (type == DType::i8) codes = b.CreateXor(codes, llvm::ConstantInt::get(codes->getType(), kSignBit));
+    codes = b.CreateBitCast(codes, k.lanes(b.getInt16Ty(), bytes / 2));
+    Value* even = b.CreateAnd(codes, llvm::ConstantInt::get(codes->getType(), kEvenByte));
+    const auto store = [&](Value* words, int64_t first) {
+      Value* to = k.element(plan.widened, type, k.i64(first + p * step));
+      // volatile: else words of a short vector reach their products through general registers, not by a load
+      b.CreateAlignedStore(words, to, plan.sum_align(), true);
+    };
+    store(even, 0);
+    store(b.CreateLShr(codes, 8), bytes_of_half(plan));
+  }
+}
+
+}  // namespace
 
 /// Behind an integer that LLVM cannot know, so that stored vectors are not taken apart in registers.
 Value* widened_data(const ContractionPlan& plan) {
+  if (!widens_codes(plan) && !plan.types().widens_data()) return nullptr;
   Kernel& k = plan.k;
-  const int64_t numbers = plan.schedule.tile_w * plan.schedule.tile_h * plan.schedule.step;
-  llvm::AllocaInst* place = k.variable(llvm::ArrayType::get(k.b.getFloatTy(), static_cast<uint64_t>(numbers)));
+  const int64_t bytes = pixels_of_tile(plan) * plan.schedule.step * (widens_codes(plan) ? 2 : plan.types().sum_bytes());
+  llvm::AllocaInst* place = k.variable(llvm::ArrayType::get(k.b.getInt8Ty(), static_cast<uint64_t>(bytes)));
   place->setAlignment(llvm::Align(static_cast<uint64_t>(k.target.vector_bytes)));
   return k.b.CreateIntToPtr(opaque(k, k.b.CreatePtrToInt(place, k.b.getInt64Ty())), place->getType());
+}
+
+/// Not the last channels of a dense row where they fill no word: there may be nothing behind them.
+bool widens(const ContractionPlan& plan, int64_t channels) { return plan.widened && channels % plan.product.unit == 0; }
+
+Factor widened_data_of(const ContractionPlan& plan, Value* lane, int64_t channel, int64_t pixel) {
+  Kernel& k = plan.k;
+  const ElementTypes& types = plan.types();
+  const int64_t at = pixel * plan.schedule.step + channel;
+  const auto word = [&](DType type, int64_t first) {
+    Value* from = k.element(plan.widened, type, k.add(lane, k.i64(first + at)));
+    return k.b.CreateAlignedLoad(plan.product.word, from, plan.sum_align());
+  };
+  if (!widens_codes(plan)) return plan.product.spread(word(types.sum, 0));
+  Factor words;  // as byte_products.cpp takes a word apart
+  for (const int64_t first : {int64_t{0}, bytes_of_half(plan)}) {
+    Value* all = k.splat(word(types.data, first), static_cast<int>(plan.lanes));
+    words.push_back(k.b.CreateBitCast(all, k.lanes(k.b.getInt16Ty(), static_cast<int>(2 * plan.lanes))));
+  }
+  return words;
 }
 
 /// `data`: where the step starts. Its channels are neighbours (operand_fit.cpp).
 void TileProducts::widen_data(const Address& data, int64_t channels, uint64_t pixels) const {
   const DType type = plan_.types().data;
-  const PixelSteps steps(plan_, tile_);
   Value* from = k_.element(plan_.data().base, type, k_.add(data.scalar, k_.i64(data.constant)));
+  if (widens_codes(plan_)) return widen_codes(plan_, tile_, from, channels, pixels);
+  const PixelSteps steps(plan_, tile_);
   llvm::Type* vector = k_.lanes(k_.memory_type(type), static_cast<int>(channels));
   for (int64_t p = 0; p < tile_.pixels(); ++p) {
     if (!(pixels >> p & 1)) continue;
