@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "cpu/contraction/codes.hpp"
 #include "cpu/group_cost.hpp"
 #include "cpu/memory_rates.hpp"
 
@@ -53,12 +54,17 @@ bool sums_products(const Region& region) {
   });
 }
 
+/// Products that a lane adds up with one instruction, or with as many as there are products.
+double products_at_once(const Region& region, const TargetInfo& target) {
+  return sums_codes(region) && has_byte_products(target) ? 4 : 1;
+}
+
 /// Cycles of the multiply-adds of register tiles.
 double multiply_adds(const Region& region, const TargetInfo& target) {
   SymbolValues ones;
   for (const std::string& symbol : region.symbols()) ones[symbol] = 1;
   const auto per_cycle = static_cast<double>(std::max<int64_t>(target.lanes_f32() * target.fma_units, 1));
-  return cost_of(region, ones).flops / 2 / per_cycle;
+  return cost_of(region, ones).flops / 2 / per_cycle / products_at_once(region, target);
 }
 
 }  // namespace

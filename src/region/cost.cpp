@@ -36,6 +36,9 @@ bool is_arithmetic(ExprOp op) {
 /// An operation on real numbers (a comparison of reals too); index arithmetic is not work.
 bool is_operation(const Expr& e) { return is_arithmetic(e.op()) && !e.args().empty() && is_float(e.args()[0].dtype()); }
 
+/// The product of two codes, which a sum of i32 adds up.
+bool is_product_of_codes(const Expr& e) { return e.op() == ExprOp::mul && e.dtype() == DType::i32; }
+
 double operations(const Expr& expr) {
   double count = 0;
   expr.visit([&](const Expr& e) { count += is_operation(e); });
@@ -80,7 +83,7 @@ class StageCost {
     const double each = taps(value);
     double total = 0;
     value.visit([&](const Expr& e) {
-      if (!is_operation(e)) return;
+      if (!is_operation(e) && !is_product_of_codes(e)) return;
       const std::set<int> axes = axes_of(stage_, e);
       double count = axes == all ? each : 1;
       if (!(axes == all))

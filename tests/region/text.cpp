@@ -151,6 +151,22 @@ stage contraction
   EXPECT_EQ(cost.flops, 2 * (2 * 4 * 6 * 8) + 2 * 8 * 6 + 2 * 4 * 6);
 }
 
+TEST(RegionCostModel, CountsAProductOfCodesAsOneOfNumbers) {
+  const RegionCost cost = cost_of(parse_region(R"(region
+param input u8[4,8]
+param constant i8[8,6]
+param output i32[4,6]
+stage contraction
+  domain [4,6]
+  reduce [8]
+  read param 0 at [a0, a2]
+  read param 1 at [a2, a1]
+  reduction sum mul(cast<i32>(r0:u8), cast<i32>(r1:i8))
+  output param 2 i32[4,6] at [a0, a1] = s0:i32
+)"));
+  EXPECT_EQ(cost.flops, 2 * (4 * 6 * 8));
+}
+
 TEST(IndexMaps, ReshapesSplitAndMergeThroughTerms) {
   const IndexMap split = reshape_map(Shape{2, 12}, Shape{2, 3, 4});
   EXPECT_FALSE(has_dynamic(split));
