@@ -10,9 +10,11 @@
 #include <algorithm>
 
 #include "ir/body.hpp"
+#include "ops/conv.hpp"
 #include "ops/dequantize_words.hpp"
 #include "ops/gemm.hpp"
 #include "ops/is_a.hpp"
+#include "ops/quantize.hpp"
 #include "ops/registry.hpp"
 #include "ops/transpose.hpp"
 #include "shape/coded_matrix.hpp"
@@ -29,6 +31,7 @@ constexpr int64_t kSmallest = 4096;  ///< elements: fewer are not worth a kernel
 struct Found {
   size_t operand = 0;       ///< of the group
   bool transposed = false;  ///< it lies [N, K]
+  bool convolution = false;
 };
 
 /// The operand of a product's weights, by transposes inside the group.
@@ -52,7 +55,16 @@ std::optional<Found> weights_of(const Node& group, const Node& product) {
   return found;
 }
 
+/// Not those of quantised data, of which sum-codes tells.
+bool convolves_floats(const Node& group, const Node& inside) {
+  if (!is_a<Conv>(inside)) return false;
+  const Value* data = &group == &inside ? inside.input(0) : inner_operand(group, inside, 0);
+  return !data || !data->producer || !is_a<DequantizeLinear>(*data->producer);
+}
+
 void products_in(const Node& group, const Node& inside, std::vector<Found>& found) {
+  if (convolves_floats(group, inside))
+    if (auto weights = weights_of(group, inside)) weights->convolution = true, found.push_back(*weights);
   if (is_matrix_product(inside))
     if (const auto weights = weights_of(group, inside)) found.push_back(*weights);
   if (!inside.body || !stands_for_body(inside)) return;
@@ -103,6 +115,10 @@ bool run(Graph& graph, const ShapeContext& context, std::vector<ShapeVerdict>& v
     for (const Source& source : node->sources) verdict.sources.push_back(source.name);
     if (found.size() > 1) {
       verdict.refused = Decline{"several_products", "its kernel computes several products", {}};
+      continue;
+    }
+    if (found[0].convolution) {
+      verdict.refused = Decline{"convolution", "kernels of convolutions do not decode weights", {}};
       continue;
     }
     const auto done = pack(graph, node, found[0], context);

@@ -124,6 +124,9 @@ TEST(PackedCodes, SayWhyTheyBecomeFloats) {
   EXPECT_EQ(code_of(R"(graph (%x: f32[2,96]) { %c = const rand<1> : u4[64,96] %s = const rand<2> : f32[64,24]
     %w = dequantize_linear(%c, %s) {axis = 1, block_size = 4} %y = gemm(%x, %w) {transB = true} return %y })"),
             "blocks");
+  EXPECT_EQ(code_of(R"(graph (%x: f32[1,16,8,8]) { %c = const rand<1> : i8[32,16,3,3] %s = const rand<2> : f32[32]
+    %w = dequantize_linear(%c, %s) {axis = 0} %y = conv(%x, %w) {pads = [1,1,1,1]} %r = relu(%y) return %r })"),
+            "convolution");
   CompilationOptions off;
   off.no_pass = {"pack-codes"};
   EXPECT_EQ(code_of(R"(graph (%x: f32[2,96]) { %c = const rand<1> : i8[96,64] %s = const rand<2> : f32[64]
