@@ -34,7 +34,7 @@ namespace {
 constexpr int kFewLanes = 4;           // a quarter of a vector
 constexpr int64_t kUnrolledTrips = 8;  // of the lane axis, where elements differ by their place
 constexpr int64_t kWholeTurns = 8;
-constexpr int64_t kStrip = 32;  // vectors of a strip: 2 kB
+constexpr int64_t kStrip = 128;  // vectors of a strip: 8 kB
 
 class Generic {
  public:

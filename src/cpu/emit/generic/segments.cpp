@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kMostInTurns = 8;
 constexpr int64_t kFewRegisters = 16;
-constexpr double kLongestTurn = 4;  // of code that takes turns well, in functions as long as exp
+constexpr double kLongestTurn = 2;  // of code that takes turns well, in functions as long as exp
 
 bool computes_in_f64(ExprOp op) { return op == ExprOp::sin || op == ExprOp::cos || op == ExprOp::tan; }
 
