@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 
 #include "base/fail.hpp"
 #include "interp/interpreter.hpp"
@@ -12,6 +13,7 @@
 #include "ops/registry.hpp"
 #include "quantize/quantize_graph.hpp"
 #include "quantize/sample_files.hpp"
+#include "testing/temporary_folder.hpp"
 
 namespace opfuse::quantization {
 namespace {
@@ -59,7 +61,11 @@ TEST(SharedScales, SignsAreSharedToo) {
   const std::string text = std::string(kConcat).replace(std::string_view(kConcat).find("relu(%t)"), 8, "tanh(%t)");
   const Graph graph = parse_graph(text, ops());
   QuantizeOptions options;
-  options.compiler = "openvino";
+  const test::TemporaryFolder folder;
+  options.compiler = folder.path("signed.toml");
+  std::ofstream(options.compiler) << "schema = 1\nkind = \"planning\"\n[device]\nmultiply_adds_per_second = 1e12\n"
+                                     "bytes_per_second = 1e9\nlaunch_seconds = 1e-6\n[quantize]\n"
+                                     "activations = \"by_sign\"\n";
   options.run.threads = 1;
   const QuantizedModel made = quantize_graph(graph, random_samples(graph, 4, 1, {}), options);
   ASSERT_EQ(made.shared.size(), 1u);
