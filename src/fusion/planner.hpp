@@ -11,7 +11,8 @@ namespace opfuse {
 
 class Planner {
  public:
-  Planner(const Graph& graph, const PlanOptions& options);
+  Planner(const Graph& graph, const PlanOptions& options);  ///< both are looked at until run() ends
+  Planner(const Graph& graph, PlanOptions&& options) = delete;
   FusionPlan run();
 
   Grouping grouping;

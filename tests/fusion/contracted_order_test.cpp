@@ -120,7 +120,8 @@ void expect_linear(const std::string& step) {
   size_t visited[2] = {};
   for (int i : {0, 1}) {
     const Graph g = repeated(400 << i, step, "neg");
-    Planner planner(g, {});
+    const PlanOptions options;
+    Planner planner(g, options);
     planner.run();
     visited[i] = planner.grouping.visited();
   }
