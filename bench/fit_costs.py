@@ -4,11 +4,13 @@
     python3 bench/fit_costs.py table [--opfuse PATH] [--target NAME]          # predicted and measured, group by group
     python3 bench/fit_costs.py fit [-o mine.toml] [--sweeps 3]                 # fits [costs], prints the table before and after
     python3 bench/fit_costs.py pairs [--count 300] [--seed 0] [--prepared DIR] # one launch or two: is the predicted sign right?
+    python3 bench/fit_costs.py margins [--prepared DIR]                        # the same pairs: what [margins] cost and gain
 
 Groups are graphs of one launch each, small enough for the caches, on one thread: maps of each kind of operation, rows,
 transposes, elements by themselves. `fit` moves one constant after the other by factors as long as the mean squared logarithm of
 predicted / measured falls. `pairs` draws a producer and a consumer and runs them as one launch (--fuse) and as two (--no-fuse),
-in turns, and counts the pairs that differ by more than 10 %. Measure on an idle machine.
+in turns, and counts the pairs that differ by more than 10 %. `margins` goes over the same times: for each margin the pairs that are decided
+as they were measured, and the time of what is then chosen over that of the faster forms. Measure on an idle machine.
 """
 import argparse
 import json
@@ -22,7 +24,7 @@ import tempfile
 import opf_timer
 
 COSTS = ["simple", "division", "root", "function", "power", "index_division", "access", "turned", "element", "point", "row",
-         "second", "far", "in_row", "read_share"]
+         "second", "far", "in_row", "tile_vectors", "read_share"]
 AXIS = "%k = const dense<-1> : i64[1]\n"
 
 
@@ -240,13 +242,42 @@ def measure_pairs(args, folder):
     return 0 if clear and right >= 0.9 * clear and not differ else 1
 
 
+MARGINS = (0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)
+
+
+def measure_margins(args, folder):
+    """[margins] decide pairs by the share that one launch is predicted to save: prologues of contractions, and all others."""
+    library = opf_timer.library_beside(args.opfuse)
+    found = {"fusion": [], "prologue": []}
+    for i, row in enumerate(json.loads((folder / "pairs.json").read_text()), 1):
+        if not row["price"]:
+            continue
+        programs = [opf_timer.Program(library, folder / f"{i}{form}.opf") for form in FORMS]
+        times = opf_timer.in_turns(programs, args.rounds, 0.008)
+        for program in programs:
+            program.close()
+        found["prologue" if row["pair"][1] in CONTRACTIONS else "fusion"].append((1 - row["price"][0] / row["price"][1], *times))
+    for name, rows in found.items():
+        print(f"{name}: {len(rows)} pairs")
+        for margin in MARGINS:
+            right = [(joined < apart) == (saved > margin) for saved, joined, apart in rows if abs(math.log(joined / apart)) > math.log(1.1)]
+            lost = [(joined if saved > margin else apart) / min(joined, apart) for saved, joined, apart in rows]
+            mean = math.exp(sum(map(math.log, lost)) / max(len(lost), 1))
+            print(f"  {margin:4.2f}  {sum(right)} of {len(right)} that differ by more than 10 % as measured; time of the choice {mean:.3f} of the faster form")
+    return 0
+
+
+CONTRACTIONS = ("conv1x1",)
+
+
 def pairs(args, folder):
     """Compiling wants no idle machine, so the two parts can run apart."""
+    measure = measure_margins if args.what == "margins" else measure_pairs
     if args.prepared is None:
         prepare_pairs(args, folder)
-        return measure_pairs(args, folder)
+        return measure(args, folder)
     if (args.prepared / "pairs.json").exists():
-        return measure_pairs(args, args.prepared)
+        return measure(args, args.prepared)
     args.prepared.mkdir(parents=True, exist_ok=True)
     prepare_pairs(args, args.prepared)
     print(f"compiled into {args.prepared}: the same command again measures")
@@ -255,7 +286,7 @@ def pairs(args, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["table", "fit", "pairs"])
+    parser.add_argument("what", choices=["table", "fit", "pairs", "margins"])
     parser.add_argument("--opfuse", default="opfuse")
     parser.add_argument("--target", default="cpu:avx512")
     parser.add_argument("-o", "--output", type=pathlib.Path, help="the fitted file")
@@ -267,7 +298,7 @@ def main():
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        if args.what == "pairs":
+        if args.what in ("pairs", "margins"):
             return pairs(args, folder)
         files = write_groups(folder)
         times = least(args, files)

@@ -28,7 +28,6 @@
 namespace opfuse {
 namespace {
 
-constexpr double kColumnsOfTile = 4;    // vectors of output channels that share an element of a contraction's data
 constexpr int64_t kShortestTurned = 4;  // elements across
 constexpr double kFloatBytes = 4;
 
@@ -371,7 +370,7 @@ class StageCost {
       // a guard of taps outside is not work of its own
       prologue = std::max(0.0, prologue - guards(r.value));
       const double by_pixels = points(axes) / lanes_;
-      const double by_channels = points(axes) / channels * std::ceil(channels / (lanes_ * kColumnsOfTile));
+      const double by_channels = points(axes) / channels * std::ceil(channels / (lanes_ * costs_.tile_vectors));
       total += prologue * std::min(by_pixels, by_channels) * (prologue > 0 ? 1 : 0);
     }
     return total;

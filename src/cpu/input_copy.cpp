@@ -10,9 +10,6 @@
 namespace opfuse {
 namespace {
 
-constexpr double kWorthwhile = 0.9;  ///< of the time without the copy: predictions are not finer than that
-constexpr double kTurned = 8;        ///< bytes a cycle that turn from dense into blocks in registers
-
 std::vector<ParamLayout> placed(const Region& region, const std::vector<Layout>& layouts) {
   std::vector<ParamLayout> all;
   for (size_t p = 0; p < layouts.size(); ++p)
@@ -48,8 +45,9 @@ bool copy_of_input_pays(const Region& region, size_t data, const std::vector<Lay
   if (as_given.options.empty()) return false;
   const auto bytes = static_cast<double>(4 * type.shape.elements().value());
   const double copy = 2 * bytes / memory_bytes_per_cycle(target, threads) +
-                      bytes / kTurned / static_cast<double>(threads) + target.kernels.winograd_launch;
-  return fastest(copied) + copy < kWorthwhile * fastest(as_given);
+                      bytes / target.kernels.turned_rate / static_cast<double>(threads) +
+                      target.kernels.winograd_launch;
+  return fastest(copied) + copy < (1 - target.kernels.copy_gain) * fastest(as_given);
 }
 
 }  // namespace opfuse

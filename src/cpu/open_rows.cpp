@@ -6,7 +6,6 @@ namespace opfuse {
 namespace {
 
 constexpr int64_t kLastWidths[] = {20, 16, 10, 9, 8, 5, 4, 3, 2, 1};
-constexpr double kTile = 1;  // rows that a tile costs besides: it reads all weights again
 
 }  // namespace
 
@@ -17,9 +16,9 @@ std::vector<int64_t> row_widths(int64_t widest) {
   return widths;
 }
 
-std::vector<RowCut> cut_rows(int64_t rows, int64_t widest, int64_t vectors, int64_t in_flight) {
+std::vector<RowCut> cut_rows(int64_t rows, int64_t widest, int64_t vectors, int64_t in_flight, double tile) {
   const std::vector<int64_t> widths = row_widths(widest);
-  const auto cost = [&](int64_t width) { return static_cast<double>(std::max(width, in_flight / vectors)) + kTile; };
+  const auto cost = [&](int64_t width) { return static_cast<double>(std::max(width, in_flight / vectors)) + tile; };
   std::vector<double> least(static_cast<size_t>(rows) + 1, 0);
   std::vector<size_t> first(least.size(), 0);  // width of a tile in the fastest cut of so many rows
   for (int64_t n = 1; n <= rows; ++n) {

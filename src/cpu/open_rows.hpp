@@ -15,7 +15,8 @@ struct RowCut {
 /// Widths that last rows may have: the widest first, 1 last.
 std::vector<int64_t> row_widths(int64_t widest);
 
-/// The fastest cut of `rows` rows, a tile count for each of row_widths(widest). `vectors`: of outputs in a tile.
-std::vector<RowCut> cut_rows(int64_t rows, int64_t widest, int64_t vectors, int64_t in_flight);
+/// The fastest cut of `rows` rows, a tile count for each of row_widths(widest). `vectors`: of outputs in a tile, which
+/// costs as much as `tile` rows besides its own.
+std::vector<RowCut> cut_rows(int64_t rows, int64_t widest, int64_t vectors, int64_t in_flight, double tile);
 
 }  // namespace opfuse

@@ -119,6 +119,7 @@ PlanOptions plan_options(const TargetInfo& target, const PlanRequest& request, c
   options.target = target.name;
   options.legal = legality_on(target);
   if (has_generator(target)) options.price = pricing_on(target);
+  options.margins = target.margins;
   options.reads = reads_of_operands;
   if (has_generator(target)) options.traffic = traffic_on(target);
   options.only = request.only;

@@ -14,9 +14,6 @@ namespace opfuse {
 
 namespace {
 
-constexpr double kLeastGain = 0.02;          ///< of the time apart: predictions of smaller gains are guesses
-constexpr double kLeastPrologueGain = 0.25;  ///< where a contraction computes its data: tiles are chosen for products
-
 std::string text_of_time(double microseconds) { return fmt::format("{:.1f} us", microseconds); }
 
 bool is_elementwise(const Node* node) { return kind_of(*node) == OpKind::elementwise; }
@@ -150,7 +147,7 @@ double Neighbours::least_gain(const Pair& pair, const PricePair& price) const {
   const auto computes = [](const Node* n) { return !moves_rows(*n); };
   const bool prologue = holds_contraction(pair.second) && !sums_products(pair.first) &&
                         std::any_of(pair.first.begin(), pair.first.end(), computes);
-  return (prologue ? kLeastPrologueGain : kLeastGain) * price.apart.microseconds;
+  return (prologue ? planner_.options.margins.prologue : planner_.options.margins.fusion) * price.apart.microseconds;
 }
 
 /// The layout in which one launch gains too little, else the one in which it gains less: both forms are told in it.

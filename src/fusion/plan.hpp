@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/decline.hpp"
+#include "base/fusion_margins.hpp"
 #include "base/limits.hpp"
 #include "fusion/ledger.hpp"
 #include "fusion/patterns.hpp"
@@ -85,6 +86,7 @@ struct PlanOptions {
   Pricing price;    ///< empty: neighbours whose fusion only a price can justify stay apart
   ReadCount reads;  ///< for the ledger, as `traffic`; empty: it does not say
   Traffic traffic;
+  FusionMargins margins{};        ///< what a price must save
   std::vector<std::string> only;  ///< patterns or NAME@NODE; empty: all
   std::vector<std::string> skip;
   bool rules = true;       ///< run the rule engine over what is left

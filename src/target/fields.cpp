@@ -56,6 +56,7 @@ const TargetField kFields[] = {
     {"costs", "second", OPFUSE_IN(costs.second), 0, 1e6, kCpu, true},
     {"costs", "far", OPFUSE_IN(costs.far), 0, 1e6, kCpu, true},
     {"costs", "in_row", OPFUSE_IN(costs.in_row), 1, 100, kCpu, true},
+    {"costs", "tile_vectors", OPFUSE_IN(costs.tile_vectors), 1, 64, kCpu, true},
     {"costs", "read_share", OPFUSE_IN(costs.read_share), 0, 2, kCpu, true},
     {"kernels", "overlap_loss", OPFUSE_IN(kernels.overlap_loss), 0, 1, kCpu, true},
     {"kernels", "exposed_weights", OPFUSE_IN(kernels.exposed_weights), 0, 1, kCpu, true},
@@ -85,6 +86,11 @@ const TargetField kFields[] = {
     {"kernels", "phased_lanes", OPFUSE_IN(kernels.phased_lanes), 1, 1e6, kCpu, true},
     {"kernels", "pixel_weights_near", OPFUSE_IN(kernels.pixel_weights_near), 0, 1e6, kCpu, true},
     {"kernels", "pixel_lines", OPFUSE_IN(kernels.pixel_lines), 0, 1e9, kCpu, true},
+    {"kernels", "algorithm_gain", OPFUSE_IN(kernels.algorithm_gain), 0, 1, kCpu, true},
+    {"kernels", "copy_gain", OPFUSE_IN(kernels.copy_gain), 0, 1, kCpu, true},
+    {"kernels", "turned_rate", OPFUSE_IN(kernels.turned_rate), 0.01, 1e4, kCpu, true},
+    {"kernels", "open_tile", OPFUSE_IN(kernels.open_tile), 0, 100, kCpu, true},
+    {"kernels", "packed_rows", OPFUSE_IN(kernels.packed_rows), 1, 1e9, kCpu, true},
     {"parts", "missing", OPFUSE_IN(parts.missing), 0, 100, kCpu, true},
     {"parts", "odd", OPFUSE_IN(parts.odd), 0, 100, kCpu, true},
     {"parts", "each", OPFUSE_IN(parts.each), 0, 100, kCpu, true},
@@ -102,9 +108,12 @@ const TargetField kFields[] = {
     {"shares", "attention_blocks", OPFUSE_IN(shares.attention_blocks), 0, 1, kCpu, true},
     {"shares", "winograd_data", OPFUSE_IN(shares.winograd_data), 0, 1, kCpu, true},
     {"shares", "winograd_part", OPFUSE_IN(shares.winograd_part), 0, 1, kCpu, true},
+    {"shares", "winograd_l3", OPFUSE_IN(shares.winograd_l3), 0, 1, kCpu, true},
     {"shares", "chain_band", OPFUSE_IN(shares.chain_band), 0, 1, kCpu, true},
     {"shares", "pixels", OPFUSE_IN(shares.pixels), 0, 1, kCpu, true},
     {"shares", "group", OPFUSE_IN(shares.group), 0, 1, kCpu, true},
+    {"margins", "fusion", OPFUSE_IN(margins.fusion), 0, 1},
+    {"margins", "prologue", OPFUSE_IN(margins.prologue), 0, 1},
     {"gpu", "arch", OPFUSE_IN(cuda_arch), 0, 0, kCuda},
     {"gpu", "emulated", OPFUSE_IN(emulated)},
     {"gpu", "multiprocessors", OPFUSE_IN(multiprocessors), 1, 4096, kCuda},
@@ -133,6 +142,7 @@ std::span<const TargetField> target_fields() { return kFields; }
 bool TargetField::allowed(std::string_view kind) const {
   const std::string_view in = section;
   if (in.empty()) return true;
+  if (in == "margins") return kind == kCpu || kind == kCuda;  // who has prices
   if (kind == kCuda) return in == "gpu" || (in == "instructions" && std::string_view(key) == "vector_bytes");
   return kind == kCpu && in != "gpu";
 }

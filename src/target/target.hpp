@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/fusion_margins.hpp"
+
 namespace opfuse {
 
 /// What generator and runtime of a kind of device do; the table of kinds is in kinds.cpp.
@@ -57,6 +59,7 @@ struct VectorCosts {
   double second = 0;          ///< a vector of every second element
   double far = 0;             ///< one lane whose neighbours are in other lines, and rows wait for it
   double in_row = 0;          ///< times: a function inside a reduction, where fewer overlap than in a map
+  double tile_vectors = 0;    ///< of outputs of a contraction that share an element of computed data
   double read_share = 0;      ///< of a byte that is read and one that is written, which together count 2: the first
 };
 
@@ -91,6 +94,11 @@ struct KernelCosts {
   double phased_lanes = 0;        ///< times: lanes of channels with phases of results
   double pixel_weights_near = 0;  ///< a step with pixels in the lanes whose weights come from L1
   int64_t pixel_lines = 0;        ///< lines of weights that stay in L1 beside the data
+  double algorithm_gain = 0;      ///< of its time, what an algorithm with more bytes must save
+  double copy_gain = 0;           ///< the same of an input that is copied into blocks for its reader
+  double turned_rate = 0;         ///< bytes a cycle of such a copy, turned in registers
+  double open_tile = 0;           ///< rows that a tile costs besides, where the number of rows is open
+  int64_t packed_rows = 0;        ///< rows that use a part's packed weights, at the least
 };
 
 /// How launches are cut into parts: shares of the launch's time, where nothing else is said.
@@ -116,6 +124,7 @@ struct CacheShares {
   double attention_blocks = 0;  ///< the same where there are several blocks
   double winograd_data = 0;     ///< transformed data
   double winograd_part = 0;     ///< weights and data of a part
+  double winograd_l3 = 0;       ///< of L3: data of a part that are transformed at a time
   double chain_band = 0;        ///< rows between the stages of a chain
   double pixels = 0;            ///< a packed band
   double group = 0;             ///< of each level: operands and results of a group that is priced
@@ -143,6 +152,7 @@ struct TargetInfo {
   KernelCosts kernels;
   PartCosts parts;
   CacheShares shares;
+  FusionMargins margins;
   double gpu_launch_seconds = 4e-6, gpu_bytes_per_second = 1e12;  ///< of devices besides CPUs, where no file says more
   std::string cuda_arch;                                          ///< "sm_90"; empty for CPUs
   bool emulated = false;         ///< the GPU that the host plays: kernels run as fibers

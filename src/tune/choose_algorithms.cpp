@@ -18,8 +18,7 @@
 namespace opfuse {
 namespace {
 
-constexpr double kWorthwhile = 0.97;  ///< of the time of an option with fewer bytes
-constexpr double kForbidden = 1e15;   ///< cycles of what is only taken when nothing else may be
+constexpr double kForbidden = 1e15;  ///< cycles of what is only taken when nothing else may be
 constexpr int64_t kNoBound = INT64_MAX / 2;
 
 double median(std::vector<double> sample) {
@@ -245,7 +244,8 @@ class Chooser {
       all.push_back({i, layer.option(i).cycles, layer.growth(i)});
     std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
     for (const SizedOption& o : all)
-      if (o.cost < found.back().cost * kWorthwhile && allowed(layer, o.number)) found.push_back(o);
+      if (o.cost < found.back().cost * (1 - target_.kernels.algorithm_gain) && allowed(layer, o.number))
+        found.push_back(o);
     return found;
   }
 

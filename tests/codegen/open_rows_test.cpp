@@ -11,7 +11,7 @@ TEST(OpenRows, EveryCutHasAllRowsInFewTiles) {
     for (int64_t vectors : {1, 2, 3, 4})
       for (int64_t drawn = 0; drawn < 6 * widest; ++drawn) {
         const int64_t rows = drawn / 3, in_flight = int64_t{4} << drawn % 3;
-        const std::vector<RowCut> cuts = cut_rows(rows, widest, vectors, in_flight);
+        const std::vector<RowCut> cuts = cut_rows(rows, widest, vectors, in_flight, 1);
         ASSERT_EQ(cuts.size(), row_widths(widest).size());
         int64_t sum = 0;
         for (const RowCut& cut : cuts) {
@@ -31,13 +31,13 @@ int64_t tiles(const std::vector<RowCut>& cuts, int64_t width) {
 /// Tiles of one, two or three rows wait for the latency of their multiply-adds.
 TEST(OpenRows, NarrowTilesAreAvoided) {
   for (int64_t rows = 14; rows < 28; ++rows) {
-    const std::vector<RowCut> cuts = cut_rows(rows, 14, 2, 8);
+    const std::vector<RowCut> cuts = cut_rows(rows, 14, 2, 8, 1);
     EXPECT_EQ(tiles(cuts, 1) + tiles(cuts, 2) + tiles(cuts, 3), 0) << rows << " rows";
   }
-  EXPECT_EQ(tiles(cut_rows(17, 14, 2, 8), 9), 1);
-  EXPECT_EQ(tiles(cut_rows(17, 14, 2, 8), 8), 1);
-  EXPECT_EQ(tiles(cut_rows(28, 14, 2, 8), 14), 2);
-  EXPECT_EQ(tiles(cut_rows(1, 14, 2, 8), 1), 1);
+  EXPECT_EQ(tiles(cut_rows(17, 14, 2, 8, 1), 9), 1);
+  EXPECT_EQ(tiles(cut_rows(17, 14, 2, 8, 1), 8), 1);
+  EXPECT_EQ(tiles(cut_rows(28, 14, 2, 8, 1), 14), 2);
+  EXPECT_EQ(tiles(cut_rows(1, 14, 2, 8, 1), 1), 1);
 }
 
 }  // namespace

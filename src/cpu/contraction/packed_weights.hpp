@@ -7,8 +7,6 @@
 
 namespace opfuse {
 
-inline constexpr int64_t kPackedRows = 64;  ///< a part has, so that packing is a few percent of its products
-
 /// The kernel packs them: they are not constants, and the rows that use them are worth it.
 bool packs_weights(const Region& region, const ContractionView& view);
 

@@ -42,7 +42,8 @@ void cut_packed(ContractionSchedule& s, const Stage& stage, const ContractionVie
     s.parts_batch = std::min(images, ceil_of(wanted, 2) * 2);
     return;
   }
-  split_parts(s, ceil_of(wanted, images), blocks, std::clamp<int64_t>(rows / kPackedRows, 1, items), 1, 1, target);
+  split_parts(s, ceil_of(wanted, images), blocks, std::clamp<int64_t>(rows / target.kernels.packed_rows, 1, items), 1,
+              1, target);
 }
 
 /// Of codes in words: each part decodes the blocks it uses.

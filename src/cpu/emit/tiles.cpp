@@ -60,10 +60,11 @@ void append_run(Kernel& k, std::vector<TileRun>& runs, Value* begin, Value* end,
 }
 
 /// How many of up to `span` rows go in tiles of the i-th width: two bits for each number of rows.
-uint64_t counts_of(size_t i, int64_t span, int64_t width, int64_t vectors, int64_t in_flight) {
+uint64_t counts_of(size_t i, int64_t span, int64_t width, int64_t vectors, const TargetInfo& target) {
   uint64_t counts = 0;
   for (int64_t rows = 0; rows < span; ++rows) {
-    const int64_t count = cut_rows(rows, width, vectors, in_flight)[i].count;
+    const int64_t count =
+        cut_rows(rows, width, vectors, target.multiply_adds_in_flight(), target.kernels.open_tile)[i].count;
     OPFUSE_CHECK(count <= 3, "{} tiles for {} rows", count, rows);
     counts |= static_cast<uint64_t>(count) << (2 * rows);
   }
@@ -83,7 +84,7 @@ std::vector<TileRun> cut_open(Kernel& k, Value* total, int64_t width, int64_t ve
   const std::vector<int64_t> widths = row_widths(width);
   Value* at = k.i64(0);
   for (size_t i = 0; i < widths.size(); ++i) {
-    const auto table = static_cast<int64_t>(counts_of(i, span, width, vectors, k.target.multiply_adds_in_flight()));
+    const auto table = static_cast<int64_t>(counts_of(i, span, width, vectors, k.target));
     Value* count = k.b.CreateAnd(k.b.CreateLShr(k.i64(table), shift), k.i64(3));
     if (i == 0) count = k.add(count, full);
     Value* end = k.add(at, k.mul(count, k.i64(widths[i])));

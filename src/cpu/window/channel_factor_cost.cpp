@@ -21,7 +21,7 @@ ChannelFactorCost channel_factor_cost(const Region& region, const ContractionVie
   pixels /= std::max<int64_t>(images * outputs, 1);
   ChannelFactorCost cost;
   const int64_t work = work_of(stage) / images, wanted = wanted_parts(static_cast<double>(work), target);
-  cost.parts = std::clamp<int64_t>(pixels / kPackedRows, 1, wanted);
+  cost.parts = std::clamp<int64_t>(pixels / target.kernels.packed_rows, 1, wanted);
   cost.saved = 8.0 * static_cast<double>(depth * pixels) / target.rates.products;
   const auto vectors = static_cast<double>(depth * ceil_of(outputs, target.lanes_f32()));
   cost.scaling = static_cast<double>(cost.parts) * vectors * target.kernels.scaled_vector +

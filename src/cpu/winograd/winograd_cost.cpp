@@ -11,7 +11,6 @@
 namespace opfuse {
 namespace {
 
-constexpr int64_t kDataShareOfL3 = 8;      // one part's transformed data take at most the eighth part
 constexpr int64_t kMostTilesToBlock = 64;  // as many as choose the number of vectors per block
 
 int64_t tile_count(const Stage& stage, const WinogradView& view, const WinogradTile& tile) {
@@ -143,7 +142,8 @@ std::vector<Ranked<WinogradChoice>> winograd_choices(const WinogradWork& work, c
       const int64_t tiles = ceil_of(work.tiles, p);
       for (int64_t chunks = 1; chunks <= tiles; chunks += 1 + chunks / 8) {
         const WinogradChoice c = cost_winograd_part(work, o, p, ceil_of(tiles, chunks), target);
-        if (c.held_bytes > target.l3_bytes / kDataShareOfL3 && c.chunk > 1) continue;
+        if (static_cast<double>(c.held_bytes) > scaled(target.l3_bytes, target.shares.winograd_l3) && c.chunk > 1)
+          continue;
         double cycles = static_cast<double>(o * p) * target.launch.part_cycles;
         for (const auto& [count, weight] : {std::pair{1, 1}, {2, 2}, {4, 1}})
           cycles += weight * winograd_cycles(work, c, target, count);
