@@ -71,14 +71,28 @@ Dim clamp_position(const Dim& at, const Dim& size, const Dim& low, const Dim& hi
   return at.value() == 0 && low == Dim(0) ? Dim(0) : min(at, high);
 }
 
+/// No extents make it positive, as -n of the last n elements.
+bool counts_from_end(const Dim& at) {
+  return !at.is_constant() && settled({DimRule::at_least, Dim(0) - at, Dim(0), {}}) == true;
+}
+
+/// What a run checks: with the sign, the end that a computed position counts from would change.
+void assume_end(const Dim& at, int64_t step) {
+  if (at.is_constant()) return;
+  if (step > 0 && counts_from_end(at))
+    return assume(DimRule::at_least, -1, at, "a computed position counts from the end");
+  assume(DimRule::at_least, at, 0, "a computed position counts from the start");
+}
+
 Dim count_of(const Dim& start, const Dim& end, int64_t step, const Dim& size) {
   if (start.is_constant() && end.is_constant() && size.is_constant())
     return slice_axis(start.value(), end.value(), step, size.value()).count;
-  for (const Dim* at : {&start, &end})
-    if (!at->is_constant()) assume(DimRule::at_least, *at, 0, "a computed position counts from the start");
+  assume_end(start, step);
+  assume_end(end, step);
   const Dim low = step > 0 ? Dim(0) : Dim(-1), high = step > 0 ? size : size - 1;
-  const Dim first = clamp_position(start, size, step > 0 ? Dim(0) : min(Dim(0), high), high);  // of nothing, -1
-  const Dim last = clamp_position(end, size, low, high);
+  const Dim least = step > 0 ? Dim(0) : min(Dim(0), high);  // of nothing, -1
+  const Dim first = clamp_position(position_from_start(start, step, size), size, least, high);
+  const Dim last = clamp_position(position_from_start(end, step, size), size, low, high);
   const Dim span = step > 0 ? last - first : first - last;
   if (step < -kFar || step > kFar) return min(max(span, Dim(0)), Dim(1));
   const Dim count = ceil_div(span, step > 0 ? step : -step);
@@ -86,6 +100,10 @@ Dim count_of(const Dim& start, const Dim& end, int64_t step, const Dim& size) {
 }
 
 }  // namespace
+
+Dim position_from_start(const Dim& at, int64_t step, const Dim& size) {
+  return step > 0 && counts_from_end(at) ? max(size + at, Dim(0)) : at;
+}
 
 SliceAxis slice_axis(int64_t start, int64_t end, int64_t step, int64_t size) {
   const int64_t low = step > 0 ? 0 : -1, high = step > 0 ? size : size - 1;

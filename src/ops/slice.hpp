@@ -28,6 +28,9 @@ struct Slice {
 struct SliceAxis {
   int64_t start = 0, step = 1, count = 0;
 };
+/// A computed position of an axis of `size` elements: one that no extents make positive counts from the end, for
+/// positive steps. Constants stay as they are.
+Dim position_from_start(const Dim& at, int64_t step, const Dim& size);
 /// Clamps ONNX positions to an axis of `size` elements.
 SliceAxis slice_axis(int64_t start, int64_t end, int64_t step, int64_t size);
 

@@ -84,7 +84,7 @@ IndexMap slice_map(Lowering& lowering, const Node& node) {
     const size_t axis = axes.empty() ? i : wrapped(axes[i], x.rank());
     const int64_t step = steps.empty() ? 1 : steps[i];
     inner.dims[axis].terms[0].coef = step;
-    inner.dims[axis].offset = slice_start(node, x[axis], starts[i], ends[i], step);
+    inner.dims[axis].offset = slice_start(node, x[axis], position_from_start(starts[i], step, x[axis]), ends[i], step);
   }
   return inner;
 }

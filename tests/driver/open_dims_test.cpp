@@ -228,6 +228,23 @@ TEST(OpenIndices, ConstantOnesNeedAnAxisThatHoldsThem) {
   EXPECT_THROW(run_executable(executable, inputs(2)), Error);
 }
 
+/// The last t of n + t elements, and all but the last t.
+TEST(OpenSlices, CountFromTheEndWhereTheyAreNegative) {
+  const Graph graph = parse_graph(R"(graph (%x: f32[n,2], %z: f32[t,2]) {
+    %k = concat(%x, %z) {axis = 0} %h = relu(%k) %s = shape(%z) %o = const dense<0> : i64[1] %f = const dense<9223372036854775807> : i64[1]
+    %l = gather(%s, %o) {axis = 0} %m = neg(%l) %a = slice(%h, %m, %f, %o) %b = slice(%h, %o, %m, %o)
+    %p = exp(%a) %q = add(%p, %z) %r = neg(%b) %u = add(%r, %x) return %q, %u })",
+                                  ops());
+  const Executable executable = open_executable(graph);
+  for (const SymbolValues& sizes : {SymbolValues{{"n", 5}, {"t", 3}}, {{"n", 1}, {"t", 1}}, {{"n", 2}, {"t", 7}}}) {
+    const std::vector<Tensor> inputs = random_inputs(graph, {.seed = 3, .symbols = sizes});
+    for (const OutputComparison& output : compare_outputs(*fixed(graph, sizes), executable, inputs, inputs, {}))
+      EXPECT_TRUE(output.ok) << text_of(sizes) << ": " << output.difference.relative();
+  }
+  const std::vector<Tensor> none = random_inputs(graph, {.seed = 3, .symbols = {{"n", 5}, {"t", 0}}});
+  EXPECT_THROW(run_executable(executable, none), Error);  // -0 counts from the start
+}
+
 Graph adding() {
   return parse_graph(R"(graph (%x: f32[n,4], %z: f32[m,4]) {
     %c = const rand<1> : f32[4,4]
