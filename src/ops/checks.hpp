@@ -52,7 +52,7 @@ class Reals {
 
 inline double* reals(Tensor& f64) { return static_cast<double*>(f64.mutable_data()); }
 /// Rounds a computed f64 tensor to the result's element type.
-inline Tensor rounded(Tensor f64, DType dtype) { return dtype == DType::f64 ? f64 : f64.cast(dtype); }
+inline Tensor rounded(const Tensor& f64, DType dtype) { return dtype == DType::f64 ? f64 : f64.cast(dtype); }
 
 /// Bytes of an operand known from its type (0 when absent).
 Dim bytes_of(const TensorType& type);

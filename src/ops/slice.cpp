@@ -112,7 +112,7 @@ SliceAxis slice_axis(int64_t start, int64_t end, int64_t step, int64_t size) {
     if (at < 0) at += size;  // -1 when before the start
     return std::clamp(at, std::min(least, high), high);
   };
-  SliceAxis s{.start = position(start, step > 0 ? 0 : 0), .step = step, .count = 0};
+  SliceAxis s{.start = position(start, 0), .step = step, .count = 0};
   const int64_t last = position(end, low);
   const int64_t span = step > 0 ? last - s.start : s.start - last;
   // Computed without negating the step: it may be the smallest integer.
