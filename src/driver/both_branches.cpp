@@ -25,8 +25,7 @@ std::unordered_set<const Node*> nodes_only_for(const Graph& graph, const Node& c
   const size_t end = graph.position(&choice);
   for (size_t i = end; i-- > 0;) {
     const Node* node = nodes[i];
-    if (std::find(choice.inputs.begin(), choice.inputs.begin() + 1, node->output()) != choice.inputs.begin() + 1)
-      continue;  // the condition
+    if (node->output() == choice.inputs[0]) continue;  // the condition
     const bool only = std::all_of(node->outputs.begin(), node->outputs.end(), [&](const Value* v) {
       return !graph.is_output(v) &&
              std::all_of(v->uses.begin(), v->uses.end(), [&](const Use& use) { return inside.contains(use.node); });

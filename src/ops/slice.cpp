@@ -80,7 +80,7 @@ bool counts_from_end(const Dim& at) {
 void assume_end(const Dim& at, int64_t step) {
   if (at.is_constant()) return;
   if (step > 0 && counts_from_end(at))
-    return assume(DimRule::at_least, -1, at, "a computed position counts from the end");
+    return assume(DimRule::at_least, Dim(0) - at, 1, "a computed position counts from the end");
   assume(DimRule::at_least, at, 0, "a computed position counts from the start");
 }
 

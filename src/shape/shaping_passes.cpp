@@ -15,7 +15,7 @@ const std::vector<ShapingPass>& shaping_passes() {
       sum_codes(),             // before siblings: who reads codes is not a sibling of who reads what they stand for
       merge_siblings(),        // before movements: attention reads the columns of the product, as one of them
       absorb_movements(),      // before images: what is left between the groups decides how far a loop goes
-      add_in_parts(),          // before images: the sum is no group of its own then
+      add_in_parts(),          // before images: its sum has no group afterwards
       loop_over_images(),      // before the joins, which are chosen for the maps of one image
       join_chains(),           //
       join_gates(),            //

@@ -19,6 +19,11 @@ Layout in_blocks(int64_t columns) {
   return layout;
 }
 
+/// Codes, two of a word at a time.
+bool sums_pairs(const ContractionView& view, const TargetInfo& target) {
+  return view.types.sum == DType::i32 && view.types.unit() > 1 && !has_byte_products(target);
+}
+
 }  // namespace
 
 int64_t rows_in_registers(const TargetInfo& target) { return target.vector_registers >= 32 ? 4 : 2; }
@@ -28,15 +33,6 @@ Dim rows_of_product(const Stage& stage, const ContractionView& view) {
   const Dim pixels = view.pixel < 0 ? Dim(1) : axis_extent(stage, view.pixel);
   return row < 0 ? pixels : pixels * axis_extent(stage, row);
 }
-
-namespace {
-
-/// Codes, two of a word at a time.
-bool sums_pairs(const ContractionView& view, const TargetInfo& target) {
-  return view.types.sum == DType::i32 && view.types.unit() > 1 && !has_byte_products(target);
-}
-
-}  // namespace
 
 Decode decode_of(const Stage& stage, const ContractionView& view, const TargetInfo& target) {
   const auto rows = rows_of_product(stage, view).constant();

@@ -175,10 +175,10 @@ Value* ExprEmitter::unary(ExprOp op, DType dtype, Value* x) {
   }
   if (!real) {  // real functions of integers: through double
     Value* wide = emit_cast(k_, x, dtype, DType::f64);
-    return emit_cast(k_, emit_function(k_, op, wide), DType::f64, dtype);
+    return emit_cast(k_, emit_function(k_, op, wide, jumps_), DType::f64, dtype);
   }
   if (!has_function(op, dtype)) throw fail(E::codegen_failed, "{} of {} is not generated", name_of(op), name_of(dtype));
-  return emit_function(k_, op, x);
+  return emit_function(k_, op, x, jumps_);
 }
 
 Value* ExprEmitter::compare(ExprOp op, DType dtype, Value* x, Value* y) {
@@ -274,9 +274,9 @@ Value* ExprEmitter::real_binary(ExprOp op, Value* x, Value* y) {
     case ExprOp::pow:
       return emit_pow(k_, x, y);
     case ExprOp::fmod:
-      return emit_fmod(k_, x, y);
+      return emit_fmod(k_, x, y, jumps_);
     case ExprOp::mod: {  // sign of the divisor
-      Value* r = emit_fmod(k_, x, y);
+      Value* r = emit_fmod(k_, x, y, jumps_);
       Value* zero = k_.zero(r->getType());
       Value* wrong =
           b.CreateAnd(b.CreateFCmpUNE(r, zero), b.CreateXor(b.CreateFCmpOLT(r, zero), b.CreateFCmpOLT(y, zero)));

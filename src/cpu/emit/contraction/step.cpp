@@ -15,6 +15,12 @@
 #include "cpu/emit/fence.hpp"
 
 namespace opfuse::cpu {
+namespace {
+
+/// As they lie where tiles read them.
+DType type_of_weights(const ContractionPlan& plan) { return widens_weights(plan) ? DType::i16 : plan.types().weights; }
+
+}  // namespace
 
 std::vector<Address> weights_at(const ContractionPlan& plan, const Env& env) {
   const IndexMap& map = plan.map_of(plan.view.weights);
@@ -23,13 +29,6 @@ std::vector<Address> weights_at(const ContractionPlan& plan, const Env& env) {
     all.push_back(address_of(plan.k, plan.weights_of(sum), map, env, nullptr));
   return all;
 }
-
-namespace {
-
-/// As they lie where tiles read them.
-DType type_of_weights(const ContractionPlan& plan) { return widens_weights(plan) ? DType::i16 : plan.types().weights; }
-
-}  // namespace
 
 /// Where the first channel of a step lies.
 struct TileProducts::Start {

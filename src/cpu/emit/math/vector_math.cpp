@@ -15,6 +15,7 @@
 #include "cpu/emit/math/erf_table.hpp"
 #include "cpu/emit/math/exp_parts.hpp"
 #include "cpu/emit/math/large_angle.hpp"
+#include "cpu/emit/math/rare_lanes.hpp"
 
 namespace opfuse::cpu {
 namespace {
@@ -134,23 +135,29 @@ Real erf(Real x) {
   return choose(far, copy_sign(x.of(1) - exp2_of_negative(r), x), fma(near, x, x));
 }
 
-/// sin (quadrant 0) or cos (quadrant 1) in double: three-part reduction by pi/2, and another one of large floats.
-/// Doubles of 1e15 and more have the sine of 0 (docs/accuracy.md).
-Real sine(Real x, int quadrant, bool single) {
-  auto& b = x.k->b;
-  Value* small = magnitude(x) < x.of(single ? kLargeAngle : 1e15);
-  Real bounded = choose(small, x, x.of(0));
+/// Three-part reduction by pi / 2, and another one of large floats. Doubles of 1e15 and more become 0
+/// (docs/accuracy.md).
+ReducedAngle reduce(Real x, bool single, bool jumps) {
+  const double bound = single ? kLargeAngle : 1e15;
+  Real bounded = choose(magnitude(x) < x.of(bound), x, x.of(0));
   Real n = nearest(bounded * (2 / std::numbers::pi));
   Real r = fma(n, x.of(-1.57079632673412561417e+00), bounded);
   r = fma(n, x.of(-6.07710050630396597660e-11), r);
   r = fma(n, x.of(-2.02226624879595063154e-21), r);
-  Value* q = to_integer(n);
-  if (single) {
-    const ReducedAngle large = reduce_large(x);
-    r = choose(small, r, large.rest);
-    q = b.CreateSelect(small, q, large.quadrant);
-  }
-  q = b.CreateAdd(q, x.integer(quadrant));
+  if (!single) return {r, to_integer(n)};
+  Value* large = x.k->b.CreateFCmpOGE(magnitude(x).v, x.of(bound).v);
+  const std::vector<Value*> angle = correct_lanes(*x.k, large, {r.v, to_integer(n)}, jumps, [&] {
+    const ReducedAngle exact = reduce_large(x);
+    return std::vector<Value*>{exact.rest.v, exact.quadrant};
+  });
+  return {x.with(angle[0]), angle[1]};
+}
+
+/// The sine of x, `turned` by quarter turns: 1 gives the cosine. In double.
+Real sine(Real x, const ReducedAngle& angle, int turned) {
+  auto& b = x.k->b;
+  Value* q = b.CreateAdd(angle.quadrant, x.integer(turned));
+  const Real r = angle.rest;
   Real z = r * r;
   Real s = fma(r * z,
                horner(z, {1.58969099521155010221e-10, -2.50507602534068634195e-08, 2.75573137070700676789e-06,
@@ -165,6 +172,12 @@ Real sine(Real x, int quadrant, bool single) {
   Real y = choose(odd, c, s);
   y = choose(negative, -y, y);
   return choose(b.CreateFCmpULT(magnitude(x).v, x.of(kInf).v), choose(is_nan(x), x, y), x.of(kNan));
+}
+
+Real trigonometric(ExprOp op, Real x, bool single, bool jumps) {
+  const ReducedAngle angle = reduce(x, single, jumps);
+  if (op == ExprOp::tan) return sine(x, angle, 0) / sine(x, angle, 1);
+  return sine(x, angle, op == ExprOp::cos ? 1 : 0);
 }
 
 /// atan in double: |x| > 1 through pi/2 - atan(1/x), then halved once more; error below 1e-13.
@@ -207,14 +220,12 @@ Real rounded(Real x, llvm::Intrinsic::ID id) {
   return choose(big, x, copy_sign(n, x));
 }
 
-Real rare(ExprOp op, Real x, bool single) {  // x is double; `single`: made of a float
+Real rare(ExprOp op, Real x, bool single, bool jumps) {  // x is double; `single`: made of a float
   switch (op) {
     case ExprOp::sin:
-      return sine(x, 0, single);
     case ExprOp::cos:
-      return sine(x, 1, single);
     case ExprOp::tan:
-      return sine(x, 0, single) / sine(x, 1, single);
+      return trigonometric(op, x, single, jumps);
     case ExprOp::atan:
       return atan(x);
     case ExprOp::asin:
@@ -248,7 +259,7 @@ Real rare(ExprOp op, Real x, bool single) {  // x is double; `single`: made of a
 
 }  // namespace
 
-Value* emit_function(Kernel& k, ExprOp op, Value* value) {
+Value* emit_function(Kernel& k, ExprOp op, Value* value, bool jumps) {
   Real x{&k, value};
   switch (op) {
     case ExprOp::exp:
@@ -272,7 +283,7 @@ Value* emit_function(Kernel& k, ExprOp op, Value* value) {
     case ExprOp::round_even:
       return rounded(x, llvm::Intrinsic::nearbyint).v;
     default:
-      return x.is_double() ? rare(op, x, false).v : narrow(rare(op, widen(x), true)).v;
+      return x.is_double() ? rare(op, x, false, jumps).v : narrow(rare(op, widen(x), true, jumps)).v;
   }
 }
 
@@ -307,19 +318,26 @@ Value* emit_pow(Kernel& k, Value* base, Value* exponent) {
 }
 
 // x - trunc(x / y) y in double, until nothing of the quotient of two floats (277 bits) is left: 52 bits a step, or,
-// where the product would round, 28. Of doubles, quotients of 2^104 and more leave 0 (docs/accuracy.md).
-Value* emit_fmod(Kernel& k, Value* dividend, Value* divisor) {
+// where the product would round, 28. Few quotients need a second step. Of doubles, those of 2^104 and more leave 0
+// (docs/accuracy.md).
+Value* emit_fmod(Kernel& k, Value* dividend, Value* divisor, bool jumps) {
   Real x{&k, dividend}, y{&k, divisor};
   const bool single = !x.is_double(), rounds = single && !k.target.fma;
   if (single) x = widen(x), y = widen(y);
   Real a = magnitude(x), m = magnitude(y);
-  Real r = a;
-  const int steps = rounds ? 10 : single ? 6 : 2;
-  for (int step = 0; step < steps; ++step) {
+  const auto step = [&](Real r) {
     Real q = rounded(r / m, llvm::Intrinsic::trunc);
     if (rounds) q = q.from_bits(k.b.CreateAnd(q.bits(), q.integer(~((int64_t{1} << 24) - 1))));
-    r = fma(-q, m, r);  // below 0 where q was rounded up
-  }
+    return fma(-q, m, r);  // below 0 where q was rounded up
+  };
+  Real r = step(a);
+  const auto further = [&] {
+    Real rest = r;
+    const int steps = rounds ? 10 : single ? 6 : 2;
+    for (int i = 1; i < steps; ++i) rest = step(rest);
+    return std::vector<Value*>{rest.v};
+  };
+  r = x.with(correct_lanes(k, k.b.CreateFCmpOGE(magnitude(r).v, m.v), {r.v}, jumps, further)[0]);
   r = choose(r < x.of(0), r + m, r);
   r = choose(r < m, r, x.of(0));
   r = choose(equal(m, x.of(kInf)), a, r);
