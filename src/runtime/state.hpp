@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/aligned_bytes.hpp"
@@ -74,6 +75,9 @@ struct PointerStep {
   bool before = false;
   char* first = nullptr;
 };
+
+/// With their types, for messages.
+std::string names_of(const std::vector<ArtifactTensor>& tensors);
 
 struct ContextState {
   std::shared_ptr<const ExecutableState> executable;
