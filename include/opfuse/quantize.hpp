@@ -45,7 +45,7 @@ using SampleScore = std::function<double(size_t index, const std::map<std::strin
 struct QuantizeRequest {
   std::string compiler = "cpu";  ///< whose rules: cpu, cuda, tensorrt, openvino, onnxruntime, any target, or a file
   std::string method = "mse";    ///< minmax, ema, percentile=99.99, mse, entropy
-  std::string activations{};     ///< "u8", "s8"; empty: the compiler's
+  std::string activations{};     ///< "u8", "s8", "by-sign"; empty: the compiler's
   bool bias_correction = false;
   std::string equalize = "off";        ///< of channels: auto, an alpha from 0 to 1, off
   std::string share_scales = "moves";  ///< off, moves, adds: tensors between which nothing is to be quantised again

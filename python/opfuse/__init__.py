@@ -231,8 +231,8 @@ def quantize(model: typing.Any, samples: Samples, plan: Plan | None = None, *,
     number), channels (rgb, bgr), fit (stretch, crop), size ((height, width), where the model leaves it open). most: as many
     samples of a path, evenly spread; 0: all. compiler: whose rules: cpu, cuda, tensorrt, openvino, onnxruntime, any target, or a
     file. equalize: auto, an alpha, off. share_scales: off, moves, adds. weight_rounding: window-sums, nearest. method: minmax,
-    ema, percentile=99.99, mse, entropy. activations: u8 or s8 instead of the compiler's. keep_float: presets instead of the
-    compiler's (docs/quantization.md). skip, only: modules by pattern, operator, node or "PATTERN@NODE". min_linear: a Linear
+    ema, percentile=99.99, mse, entropy. activations: u8, s8 or by-sign instead of the compiler's. keep_float: presets instead of
+    the compiler's (docs/quantization.md). skip, only: modules by pattern, operator, node or "PATTERN@NODE". min_linear: a Linear
     K -> N stays in float where K N / (K + N) is less; the compiler's otherwise. add_missing: pairs for points that a model with Q/DQ lacks.
 
     compare_samples: to measure agreement with the float model on, for the report; 0: it is not measured. evaluate: samples, as

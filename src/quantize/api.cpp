@@ -25,9 +25,7 @@ QuantizeOptions options_of(const QuantizeRequest& request) {
   QuantizeOptions options;
   options.compiler = request.compiler;
   options.method = parse_method(request.method);
-  if (!request.activations.empty() && request.activations != "u8" && request.activations != "s8")
-    throw fail(E::bad_option, "activations are u8 or s8, not '{}'", request.activations);
-  if (!request.activations.empty()) options.activations = request.activations == "u8" ? DType::u8 : DType::i8;
+  if (!request.activations.empty()) options.activations = parse_data_codes(request.activations);
   options.bias_correction = request.bias_correction;
   options.equalize = parse_equalize(request.equalize);
   options.sharing = parse_sharing(request.share_scales);

@@ -12,7 +12,6 @@ namespace opfuse::quantization {
 namespace {
 
 constexpr const char* kCuda = "cuda";
-constexpr const char* kBySign = "by_sign";
 
 TargetInfo target_of(const std::string& compiler) {
   if (compiler == kCuda) return parse_target(cuda_targets().front());
@@ -32,9 +31,10 @@ bool says_small_products(const QuantizePreferences& said) {
                      [](const LeaveRow& row) { return row.name.text == kSmallProduct; });
 }
 
-DType codes_of_data(const QuantizePreferences& said, const std::string& compiler) {
-  if (said.weights == "int8" && said.activations == "uint8") return DType::u8;
-  if (said.weights == "int8" && (said.activations == "int8" || said.activations == kBySign)) return DType::i8;
+DataCodes codes_of_data(const QuantizePreferences& said, const std::string& compiler) {
+  if (said.weights == "int8" && said.activations == "uint8") return DataCodes::u8;
+  if (said.weights == "int8" && said.activations == "int8") return DataCodes::s8;
+  if (said.weights == "int8" && said.activations == "by_sign") return DataCodes::by_sign;
   throw fail(E::bad_option, "{} wants {} data and {} weights, and quantize makes codes of 8 bits", compiler,
              said.activations, said.weights)
       .hint("activations = \"int8\", \"uint8\" or \"by_sign\", weights = \"int8\" in [quantize] of its file");
@@ -59,7 +59,6 @@ CompilerRules rules_of(const std::string& compiler) {
   CompilerRules rules{.name = compiler == kCuda || compiler == "cpu" ? compiler : target.name,
                       .about = target.about,
                       .activations = codes_of_data(said, compiler),
-                      .by_sign = said.activations == kBySign,
                       .affine = !said.symmetric,
                       .per_channel = said.per_channel,
                       .bias_codes = said.bias == "int32",

@@ -47,7 +47,7 @@ std::optional<Decline> refuse_data(const Node& data, const CompilerRules& rules)
   if (data.input(1)->is_constant() && data.input(1)->constant->elements() != 1)
     return Decline{"scale_per_channel", "its data have a scale for each channel", {}};
   if (rules.affine) return std::nullopt;
-  if (codes == DType::u8 && !rules.by_sign)
+  if (codes == DType::u8 && rules.activations != DataCodes::by_sign)
     return Decline{"unsigned_codes", "its data are u8 codes, and i8 ones are taken", {}};
   if (!zero_point_is_0(data)) return Decline{"zero_point", "its data have a zero point that is not 0", {}};
   return std::nullopt;

@@ -24,12 +24,11 @@ PlacementRequest placement_request(const QuantizeOptions& options, const Compile
           .add_missing = options.add_missing};
 }
 
-DType activations_of(const QuantizeOptions& options, const CompilerRules& rules) {
-  const DType wanted = options.activations.value_or(rules.activations);
-  if (wanted != DType::i8 && wanted != DType::u8)
-    throw fail(E::bad_option, "activations are u8 or s8 codes, not {}", name_of(wanted));
-  if (wanted == DType::u8 && !rules.affine)
-    throw fail(E::bad_option, "{} takes zero point 0 only, so its codes are s8", rules.name)
+DataCodes activations_of(const QuantizeOptions& options, const CompilerRules& rules) {
+  const DataCodes wanted = options.activations.value_or(rules.activations);
+  const bool named = wanted == rules.activations || wanted == DataCodes::s8;
+  if (!named && !rules.affine)
+    throw fail(E::bad_option, "{} takes i8 codes with zero point 0 only", rules.name)
         .hint("leave --activations out, or choose another --for");
   return wanted;
 }
@@ -61,11 +60,9 @@ void drop_unseen(QuantizedModel& made) {
   }
 }
 
-/// `by_sign`: what has no negative number gets u8 codes, whose zero point is 0 then.
-void choose_codes(QuantizedModel& made, const QuantizeOptions& options, DType dtype, bool by_sign) {
+void choose_codes(QuantizedModel& made, const QuantizeOptions& options, DataCodes data) {
   for (const TensorStatistics& statistics : made.calibration.tensors) {
-    const DType own = by_sign ? (statistics.low < 0 ? DType::i8 : DType::u8) : dtype;
-    made.codes.push_back(codes_of(statistics, options.method, own));
+    made.codes.push_back(codes_of(statistics, options.method, dtype_of(data, statistics.low < 0)));
     if (statistics.low != statistics.high) continue;
     made.warnings.push_back(fmt::format("'{}' is {:g} in every sample", statistics.tensor, statistics.low));
   }
@@ -156,7 +153,7 @@ void write_codes(QuantizedModel& made, const QuantizeOptions& options) {
 
 QuantizedModel quantize_graph(const Graph& model, const Samples& samples, const QuantizeOptions& options) {
   const CompilerRules rules = rules_of(options.compiler);
-  const DType dtype = activations_of(options, rules);
+  const DataCodes data = activations_of(options, rules);
   QuantizedModel made = place_graph(model, options);
   if (made.placement.tensors.empty()) {
     made.graph = made.reference.clone();
@@ -165,7 +162,7 @@ QuantizedModel quantize_graph(const Graph& model, const Samples& samples, const 
   }
   find_ranges(made, samples, options, rules);
   drop_unseen(made);
-  choose_codes(made, options, dtype, rules.by_sign && !options.activations);
+  choose_codes(made, options, data);
   write_codes(made, options);
   return made;
 }

@@ -10,6 +10,7 @@
 #include "ir/graph.hpp"
 #include "opfuse/opfuse.hpp"
 #include "quantize/calibrate.hpp"
+#include "quantize/data_codes.hpp"
 #include "quantize/equalize.hpp"
 #include "quantize/insert_pairs.hpp"
 #include "quantize/placement.hpp"
@@ -19,8 +20,8 @@
 namespace opfuse::quantization {
 
 struct QuantizeOptions {
-  std::string compiler = "cpu";      ///< as rules_of() takes it
-  std::optional<DType> activations;  ///< u8 or i8 instead of the compiler's
+  std::string compiler = "cpu";          ///< as rules_of() takes it
+  std::optional<DataCodes> activations;  ///< instead of the compiler's
   MethodChoice method;
   bool bias_correction = false;
   Sharing sharing = Sharing::moves;  ///< of scales

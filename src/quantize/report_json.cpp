@@ -128,11 +128,9 @@ Json search_json(const Search& search) {
 Json report_json(const QuantizedModel& made, const QuantizeOptions& options,
                  const std::optional<Agreement>& agreement) {
   const CompilerRules rules = rules_of(options.compiler);
-  const bool by_sign = rules.by_sign && !options.activations;
-  const std::string_view data = by_sign ? "by_sign" : name_of(options.activations.value_or(rules.activations));
   Json out{{"for", rules.name},
            {"method", options.method.text()},
-           {"activations", data},
+           {"activations", name_of(options.activations.value_or(rules.activations))},
            {"bias", rules.bias_codes ? "i32" : "f32"},
            {"bias_correction", options.bias_correction},
            {"weight_rounding", rounding_name(options.window_sums)},

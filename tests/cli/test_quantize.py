@@ -164,6 +164,12 @@ class Quantize(CliTest):
         self.assertIn("openvino", rows[0]["int8_in"])
         self.assertNotIn("MODULE", self.ok("explain", SMALL, "--dim", "batch=1").out)
 
+    def test_codes_by_sign(self):
+        flags = ("--calibrate", "random", "--activations", "by-sign", "-o", self.folder / "signs.onnx")
+        report = self.ok("quantize", SMALL, *flags, "--for", "openvino", "--json").json
+        self.assertEqual(report["activations"], "by_sign")
+        self.fails(2, "quantize", SMALL, *flags, "--for", "cuda", says=["zero point 0 only"])
+
     def test_a_metric_judges_both_models(self):
         heldout = self.samples("heldout", range(100, 104))
         command = self.folder / "count.py"

@@ -34,8 +34,9 @@ def test_an_iterator_is_gone_through_once(conv_file, samples):
             buffer[:] = sample["x"]
             yield {"x": buffer}
 
-    made = opfuse.quantize(model, filled(), compare_samples=3)
-    want = opfuse.quantize(model, lambda: iter(samples), compare_samples=3)
+    made = opfuse.quantize(model, filled(), compare_samples=3, activations="by-sign")
+    want = opfuse.quantize(model, lambda: iter(samples), compare_samples=3, activations="by-sign")
+    assert made.report["activations"] == "by_sign"
     assert made.model.text() == want.model.text()
     assert made.report["agreement"] == want.report["agreement"]
     with pytest.raises(TypeError, match="more than once"):
@@ -168,6 +169,8 @@ def test_bad_samples_are_named(conv_file, samples):
         opfuse.quantize(model, [{**samples[0], "z": samples[0]["x"]}])
     with pytest.raises(opfuse.Error, match="x"):
         opfuse.quantize(model, [{"x": samples[0]["x"][:, :3]}])
+    with pytest.raises(opfuse.Error, match="u8, s8 or by-sign"):
+        opfuse.quantize(model, samples, activations="signs")
     with pytest.raises(opfuse.Error, match="not a method"):
         opfuse.quantize(model, samples, method="best")
     with pytest.raises(TypeError, match="torch"):

@@ -77,8 +77,8 @@ TEST_P(Compilers, GetTheirCodes) {
   for (const Node* node : made.graph.nodes()) {
     if (node->is("quantize_linear")) {
       const bool behind_relu = node->input(0)->producer && node->input(0)->producer->is("relu");
-      EXPECT_EQ(node->output()->type.dtype, rules.by_sign && behind_relu ? DType::u8 : rules.activations);
-      EXPECT_TRUE((rules.affine && !rules.by_sign) || node->input(2)->constant->integer(0) == 0);
+      EXPECT_EQ(node->output()->type.dtype, dtype_of(rules.activations, !behind_relu));
+      EXPECT_TRUE((rules.affine && rules.activations == DataCodes::u8) || node->input(2)->constant->integer(0) == 0);
     }
     if (!node->is("conv")) continue;
     EXPECT_TRUE(node->input(1)->producer->is("dequantize_linear"));
@@ -299,8 +299,26 @@ TEST(QuantizeGraph, OddDataGetUsableScales) {
 
 TEST(QuantizeGraph, CompilersWithoutZeroPointsRefuseUnsignedCodes) {
   QuantizeOptions options = options_for("tensorrt");
-  options.activations = DType::u8;
-  EXPECT_THAT(message_of([&] { quantized(kNet, options); }), testing::HasSubstr("zero point 0 only"));
+  for (const DataCodes codes : {DataCodes::u8, DataCodes::by_sign}) {
+    options.activations = codes;
+    EXPECT_THAT(message_of([&] { quantized(kNet, options); }), testing::HasSubstr("zero point 0 only"));
+  }
+}
+
+TEST(QuantizeGraph, CodesMayBeChosenByTheSignsOfData) {
+  QuantizeOptions options = options_for("openvino");
+  options.activations = parse_data_codes("by-sign");
+  const QuantizedModel made = quantized(kNet, options);
+  std::set<DType> seen;
+  for (const Node* node : made.graph.nodes()) {
+    if (!node->is("quantize_linear")) continue;
+    const bool behind_relu = node->input(0)->producer && node->input(0)->producer->is("relu");
+    EXPECT_EQ(node->output()->type.dtype, behind_relu ? DType::u8 : DType::i8);
+    EXPECT_EQ(node->input(2)->constant->integer(0), 0);
+    seen.insert(node->output()->type.dtype);
+  }
+  EXPECT_EQ(seen.size(), 2u);
+  EXPECT_THAT(message_of([] { parse_data_codes("by_sign"); }), testing::HasSubstr("u8, s8 or by-sign"));
 }
 
 /// Calibration ends at its third sample; what was found before is not found again.

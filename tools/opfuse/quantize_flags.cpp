@@ -39,8 +39,10 @@ void add_choice_flags(FlagSet& app, QuantizeFlags& flags) {
                  "whose rules decide codes, zero points, bias and places of pairs: " + compilers())
       ->type_name("COMPILER")
       ->capture_default_str();
-  app.add_option("--activations", flags.activations, "codes of activations instead of the compiler's")
-      ->one_of({"u8", "s8"});
+  app.add_option("--activations", flags.activations,
+                 "codes of activations instead of the compiler's; by-sign: s8 where a tensor has negative numbers, u8 "
+                 "where it has none, zero points 0")
+      ->one_of(quantization::data_codes_names());
   app.add_option("--keep-float", flags.keep_float,
                  "kinds of modules that stay in float, instead of the compiler's; or none: " + preset_names())
       ->type_name("NAME,...")
@@ -189,7 +191,7 @@ quantization::QuantizeOptions quantize_options(const QuantizeFlags& flags, const
   quantization::QuantizeOptions options;
   options.compiler = flags.compiler;
   options.method = quantization::parse_method(flags.method);
-  if (!flags.activations.empty()) options.activations = flags.activations == "u8" ? DType::u8 : DType::i8;
+  if (!flags.activations.empty()) options.activations = quantization::parse_data_codes(flags.activations);
   options.bias_correction = flags.bias_correction;
   options.equalize = quantization::parse_equalize(flags.equalize);
   options.sharing = quantization::parse_sharing(flags.share_scales);
