@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <set>
+#include <unordered_set>
 
 #include "base/fail.hpp"
 #include "interp/random_inputs.hpp"
@@ -15,7 +16,16 @@ struct Network::State {
   Graph graph;
   std::set<std::string> names;
   std::vector<Value*> outputs;
+  std::unordered_set<const Value*> values;  ///< of this network: handles of another one may dangle
 
+  Value* own(Value* value) {
+    values.insert(value);
+    return value;
+  }
+  void check_own(const Value* value) const {
+    if (value && !values.contains(value))
+      throw fail(E::bad_option, "an operand belongs to another network").hint("build both parts in one Network");
+  }
   std::string unique(const std::string& wish) {
     std::string name = wish;
     for (int n = 1; !names.insert(name).second; ++n) name = fmt::format("{}_{}", wish, n);
@@ -109,19 +119,23 @@ NetworkValue Network::input(const std::string& name, const std::vector<Size>& sh
   TensorType type{dtype, Shape{}};
   for (const Size& size : shape) type.shape.dims.push_back(dim_of(size));
   state_->claim(name, "input");
-  return NetworkValue(state_->graph.add_input(name, std::move(type)));
+  return NetworkValue(state_->own(state_->graph.add_input(name, std::move(type))));
 }
 
 NetworkValue Network::constant(const ArrayView& array, const std::string& name) {
   Tensor tensor = tensor_of(array, name.empty() ? "a constant" : "'" + name + "'");
-  return NetworkValue(state_->graph.add_constant(std::move(tensor), state_->unique(name.empty() ? "constant" : name)));
+  return NetworkValue(
+      state_->own(state_->graph.add_constant(std::move(tensor), state_->unique(name.empty() ? "constant" : name))));
 }
 
 std::vector<NetworkValue> Network::op_results(const std::string& op, const std::vector<NetworkValue>& inputs,
                                               size_t results, const Attributes& attributes, const std::string& name) {
   const OpInfo* info = op_named(op);
   std::vector<Value*> operands;
-  for (const NetworkValue& input : inputs) operands.push_back(input.value_);
+  for (const NetworkValue& input : inputs) {
+    state_->check_own(input.value_);
+    operands.push_back(input.value_);
+  }
   const std::string node_name = state_->unique(name.empty() ? "/" + camel(op) : name);
   Node* node = nullptr;
   try {
@@ -134,7 +148,7 @@ std::vector<NetworkValue> Network::op_results(const std::string& op, const std::
   std::vector<NetworkValue> values;
   for (size_t i = 0; i < node->outputs.size(); ++i) {
     node->outputs[i]->name = state_->unique(fmt::format("{}_output_{}", node_name, i));
-    values.push_back(NetworkValue(node->outputs[i]));
+    values.push_back(NetworkValue(state_->own(node->outputs[i])));
   }
   return values;
 }
@@ -150,6 +164,7 @@ NetworkValue Network::add(NetworkValue a, NetworkValue b, const std::string& nam
 
 NetworkValue Network::conv(NetworkValue x, const ConvSpec& spec) {
   if (!x.value_) throw fail(E::bad_option, "a convolution needs an operand");
+  state_->check_own(x.value_);
   if (spec.kernel < 1 || spec.stride < 1 || spec.dilation < 1 || spec.group < 1 || spec.pad < -1 || spec.out < 0)
     throw fail(E::bad_attribute, "sizes of a convolution are positive, its padding is not negative");
   const std::string name = spec.name.empty() ? "/Conv" : spec.name;
@@ -178,10 +193,10 @@ NetworkValue Network::conv(NetworkValue x, const ConvSpec& spec) {
   for (int end = 0; end < 2; ++end)
     for (int64_t k : kernel) pads.push_back(spec.pad >= 0 ? spec.pad : (k - 1) / 2 * spec.dilation);
   std::vector<NetworkValue> inputs = {
-      x, NetworkValue(state_->graph.add_constant(std::move(weights), state_->unique(name + ".weight")))};
+      x, NetworkValue(state_->own(state_->graph.add_constant(std::move(weights), state_->unique(name + ".weight"))))};
   if (spec.bias.dtype != DType::unknown)
-    inputs.push_back(NetworkValue(state_->graph.add_constant(tensor_of(spec.bias, "the bias of '" + name + "'"),
-                                                             state_->unique(name + ".bias"))));
+    inputs.push_back(NetworkValue(state_->own(state_->graph.add_constant(
+        tensor_of(spec.bias, "the bias of '" + name + "'"), state_->unique(name + ".bias")))));
   return op("conv", inputs,
             {{"dilations", std::vector<int64_t>(spatial, spec.dilation)},
              {"group", spec.group},
@@ -193,13 +208,14 @@ NetworkValue Network::conv(NetworkValue x, const ConvSpec& spec) {
 
 NetworkValue Network::batch_norm(NetworkValue x, const BatchNormSpec& spec) {
   if (!x.value_) throw fail(E::bad_option, "a batch norm needs an operand");
+  state_->check_own(x.value_);
   const std::string name = spec.name.empty() ? "/BatchNorm" : spec.name;
   const int64_t channels = channels_of(*x.value_, "a batch norm");
   const auto parameter = [&](const ArrayView& array, double otherwise, const char* part) {
     Tensor tensor = array.dtype == DType::unknown ? filled(channels, otherwise)
                                                   : tensor_of(array, fmt::format("{} of '{}'", part, name));
     return NetworkValue(
-        state_->graph.add_constant(std::move(tensor), state_->unique(fmt::format("{}.{}", name, part))));
+        state_->own(state_->graph.add_constant(std::move(tensor), state_->unique(fmt::format("{}.{}", name, part)))));
   };
   return op("batch_norm",
             {x, parameter(spec.scale, 1, "scale"), parameter(spec.bias, 0, "bias"), parameter(spec.mean, 0, "mean"),
@@ -209,6 +225,7 @@ NetworkValue Network::batch_norm(NetworkValue x, const BatchNormSpec& spec) {
 
 void Network::output(const std::string& name, NetworkValue value) {
   if (!value.value_) throw fail(E::bad_option, "output '{}' has no value", name);
+  state_->check_own(value.value_);
   state_->claim(name, "output");
   Value* result = value.value_;
   const auto& outputs = state_->outputs;

@@ -54,7 +54,7 @@ std::string Optimized::text() const {
                                                           : "equal");
   text += fmt::format("  launches  {}, unfused {}; moved {}, unfused {}\n", fused.launches, unfused.launches,
                       megabytes(fused.bytes), megabytes(unfused.bytes));
-  return text + (ok() ? "PASSED\n" : "FAILED\n");
+  return text + (!ok() ? "FAILED\n" : interrupted ? "INTERRUPTED\n" : "PASSED\n");
 }
 
 }  // namespace opfuse

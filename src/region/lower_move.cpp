@@ -161,15 +161,18 @@ Expr padded_coordinate(PadMode mode, const Expr& at, const Dim& size) {
 Expr pull_pad(Lowering& lowering, const Node& node, size_t, const IndexMap& map) {
   const Pad::Attrs& attrs = node.as<Pad>();
   const Shape& x = shape_in(node);
-  const auto pads = node.input(1) != nullptr ? lowering.integers_of(node, 1) : attrs.pads;
+  const std::vector<Dim> pads = node.input(1)
+                                    ? lowering.positions_of(node, 1)  // of shapes: up to a multiple of a window
+                                    : std::vector<Dim>(attrs.pads.begin(), attrs.pads.end());
+  const auto grows = [](const Dim& amount) { return !amount.is_constant() || amount.value() > 0; };
   const auto axes = node.input(3) != nullptr ? lowering.integers_of(node, 3) : std::vector<int64_t>{};
   const size_t count = axes.empty() ? x.rank() : axes.size();
   IndexMap inner = IndexMap::identity(x.rank());
   bool outside = false;
   for (size_t i = 0; i < count; ++i) {
     const size_t axis = axes.empty() ? i : wrapped(axes[i], x.rank());
-    inner.dims[axis].offset = Dim(-pads[i]);
-    if (pads[i] <= 0 && pads[i + count] <= 0) continue;
+    inner.dims[axis].offset = Dim(0) - pads[i];
+    if (!grows(pads[i]) && !grows(pads[i + count])) continue;
     outside = true;
     if (attrs.mode != PadMode::constant)
       inner.dims[axis].dynamic = padded_coordinate(attrs.mode, index_value(inner.dims[axis]), x[axis]);

@@ -63,6 +63,18 @@ TEST(Network, ChecksShapesAtTheCallThatDoesNotFit) {
   EXPECT_EQ(net.model().outputs()[0].name, "y");
 }
 
+TEST(Network, RefusesValuesOfAnotherNetwork) {
+  Network net, other;
+  const NetworkValue x = net.input("x", {1, 3, 8, 8}), stranger = other.input("x", {1, 3, 8, 8});
+  EXPECT_EQ(refusal([&] { net.op("relu", {stranger}); }), "bad_option ");
+  EXPECT_EQ(refusal([&] { net.add(x, stranger, "sum"); }), "bad_option ");
+  EXPECT_EQ(refusal([&] { net.conv(stranger, {.out = 4}); }), "bad_option ");
+  EXPECT_EQ(refusal([&] { net.batch_norm(stranger); }), "bad_option ");
+  EXPECT_EQ(refusal([&] { net.output("y", stranger); }), "bad_option ");
+  net.output("y", net.batch_norm(net.conv(x, {.out = 4})));
+  EXPECT_EQ(net.model().outputs()[0].name, "y");
+}
+
 TEST(Network, OutputsKeepTheirNamesWhateverTheyAre) {
   Network net;
   auto x = net.input("x", {4});

@@ -69,6 +69,7 @@ class Manners(CliTest):
             self.fails(2, *arguments, says=["--force"], cwd=self.folder)
         for verb in ("fuse", "report"):  # the suffix was to choose the format
             self.fails(2, verb, NET, "-o", "g.xyz", says=["not .xyz", "--force", " or "], cwd=self.folder)
+        self.assertNotIn("--force", self.fails(2, "bench", NET, "--export-times", "g.onnx", says=["not .onnx"], cwd=self.folder).err)
         self.assertEqual(list(self.folder.iterdir()), [])
         self.ok("compile", NET, "-o", "g.bin", "--force", cwd=self.folder)
         self.ok("compile", NET, "-o", "g.engine", cwd=self.folder)  # no format of anybody else here
@@ -79,8 +80,17 @@ class Manners(CliTest):
         self.ok("compile", NET, "-o", opf)
         for verb in ("run", "bench", "profile"):
             for flags in (("--target", "cpu:avx2"), ("--exact",), ("--only", "ConvBN"), ("--no-chains",), ("--no-pass", "join-chains"),
-                          ("--max-group-nodes", "3")):
+                          ("--max-group-nodes", "3"), ("--precision", "bf16"), ("--compile-threads", "1"), ("--dump-dir", "d"), ("--fallback",),
+                          ("--place", "a=cpu"), ("--operator", "f(x) = x"), ("--reproducer-dir", "d"), ("--limit", "inlined_nodes=3")):
                 self.fails(2, verb, opf, *flags, says=[f"{flags[0]} does not apply", "compile"])
+        self.fails(2, "inspect", opf, "--limit", "inlined_nodes=3", says=["--limit does not apply"])
+        self.fails(2, "run", NET, "--reference", "--no-chains", says=["--reference compiles nothing"])
+        self.fails(2, "explain", NET, "--json", "--jsonl", says=["exclude each other"])
+        self.fails(2, "explain", NET, "--edge", "a", "b", "--json", says=["--json does not apply"])
+        given = self.folder / "x.npy"
+        write_npy(given, [1, 3, 16, 16], ramp(768))
+        name = self.ok("inspect", NET, "--json").json["inputs"][0]["name"]
+        self.fails(2, "run", NET, "--input", f"{name}={given}", "--range", f"{name}=0..1", says=[f"--range {name} does not apply"])
         self.fails(2, "inspect", opf, "--show", "layers", says=["--show layers does not apply"])
         self.fails(2, "inspect", NET, "--show", "layouts", says=["--show layouts does not apply"])
         self.fails(2, "run", NET, "--save-inputs", says=["--output-dir"])

@@ -41,8 +41,8 @@ def run(opfuse, case, folder, reference):
     model = folder / "model.onnx"
     onnx.save(case.model, model)
     inputs, outputs = case.data_sets[0]
-    command = [opfuse, "run", str(model), "--no-cache", "--allow-reference"]
-    command += ["--reference"] if reference else ["--exact"]
+    command = [opfuse, "run", str(model)]
+    command += ["--reference"] if reference else ["--exact", "--no-cache", "--allow-reference"]
     half = any(a.dtype.itemsize == 2 for a in outputs)
     command += ["--rtol", "2e-2" if half else "1e-4", "--atol", "1e-2" if half else "1e-5"]
     for flag, infos, arrays in (("--input", case.model.graph.input, inputs), ("--expect", case.model.graph.output, outputs)):

@@ -245,6 +245,21 @@ TEST(OpenSlices, CountFromTheEndWhereTheyAreNegative) {
   EXPECT_THROW(run_executable(executable, none), Error);  // -0 counts from the start
 }
 
+/// To a multiple of 4, and to 4 rows whatever there are: computed amounts that add or cut.
+TEST(OpenPads, AreComputedFromShapes) {
+  const Graph graph = parse_graph(R"(graph (%x: f32[n,3]) {
+    %h = relu(%x) %s = shape(%h) %z = const dense<0> : i64[1] %f = const dense<4> : i64[1] %n = gather(%s, %z) {axis = 0}
+    %d = sub(%f, %n) %p = concat(%d, %z, %z, %z) {axis = 0} %r = mod(%n, %f) %q = sub(%f, %r) %e = mod(%q, %f) %w = concat(%z, %z, %e, %z) {axis = 0}
+    %a = pad(%h, %p) {value = 2.5} %b = exp(%a) %c = pad(%h, %w) {mode = "edge"} %u = exp(%c) return %b, %u })",
+                                  ops());
+  const Executable executable = open_executable(graph);
+  for (const int64_t n : {1, 3, 4, 5, 8, 9}) {
+    const std::vector<Tensor> inputs = random_inputs(graph, {.seed = 3, .symbols = {{"n", n}}});
+    for (const OutputComparison& output : compare_outputs(*fixed(graph, {{"n", n}}), executable, inputs, inputs, {}))
+      EXPECT_TRUE(output.ok) << n << ": " << output.difference.relative();
+  }
+}
+
 Graph adding() {
   return parse_graph(R"(graph (%x: f32[n,4], %z: f32[m,4]) {
     %c = const rand<1> : f32[4,4]

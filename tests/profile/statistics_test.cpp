@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <random>
 
 #include "profile/ratio_of_pairs.hpp"
@@ -51,6 +52,20 @@ TEST(Statistics, NoDifferenceKeepsOneInsideTheInterval) {
   const Interval ratio = ratio_of_medians(around(10, 3), around(10, 4), 0);
   EXPECT_LE(ratio.low, 1);
   EXPECT_GE(ratio.high, 1);
+}
+
+TEST(Statistics, AMillionRunsCostNoMoreThanThousands) {
+  std::vector<double> a, b;
+  for (size_t i = 0; i < 1'000'000; ++i) {  // runs of 100 ns, for as long as a measurement takes
+    a.push_back(100 + static_cast<double>(i * 7919 % 1000) / 100);
+    b.push_back(110 + static_cast<double>(i * 104729 % 1000) / 100);
+  }
+  const std::clock_t begin = std::clock();
+  const Interval ratio = ratio_of_medians(a, b, 0, 300);
+  EXPECT_LT(std::clock() - begin, 2 * CLOCKS_PER_SEC);  // of the processor; several times that if all are resampled
+  EXPECT_NEAR(ratio.estimate, 105.0 / 115, 1e-3);
+  EXPECT_LT(ratio.high, 0.93);
+  EXPECT_GT(ratio.low, 0.90);
 }
 
 TEST(Statistics, TheSameSeedGivesTheSameInterval) {

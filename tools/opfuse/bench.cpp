@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/fail.hpp"
+#include "base/read_files.hpp"
 #include "base/temporary_folder.hpp"
 #include "bench_kernels.hpp"
 #include "compile_model.hpp"
@@ -337,7 +338,8 @@ int run(const FlagSet& app, Flags flags) {
   if (flags.per_group && !flags.vs_unfused) throw fail(E::bad_option, "--per-group goes with --vs-unfused");
   if (flags.model.empty())
     throw fail(E::bad_option, "a MODEL is required").hint("opfuse bench MODEL.onnx, or --kernels random");
-  check_output("--export-times", flags.export_times, {".json"}, true);
+  remember_read_file(flags.model);
+  check_output("--export-times", flags.export_times, {".json"}, false, false);
   const std::optional<Result> measured = measure_model(app, flags);
   if (!measured) {
     warn("interrupted before the first counted run: nothing was measured");

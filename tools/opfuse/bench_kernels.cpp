@@ -126,7 +126,8 @@ void print_text(const std::vector<Row>& rows, const MachineLimits& limits) {
     if (row.point.share < kExplainBelow)
       fmt::print("  below {}: {}: {}\n", percent(kExplainBelow, 0), row.layer.title, explain(row, limits));
   for (const char* kind : {"conv", "depthwise", "gemm"})
-    fmt::print("  {:<10} geometric mean {}\n", kind, percent(geometric_mean(rows, kind)));
+    if (std::any_of(rows.begin(), rows.end(), [&](const Row& row) { return row.layer.kind == kind; }))
+      fmt::print("  {:<10} geometric mean {}\n", kind, percent(geometric_mean(rows, kind)));
   double launch = 0;
   for (const Row& row : rows) launch = std::max(launch, row.launch_us);
   fmt::print("  a launch that does nothing takes up to {:.2f} us, which is part of every time above\n", launch);

@@ -205,32 +205,28 @@ void add_compile_flags(FlagSet& app, CompileFlags& flags) {
   add_plan_flags(app, flags.plan);
 }
 
+/// Every flag of add_compile_flags, so that a new one is refused too where nothing is compiled; `but`: those that
+/// apply.
+static std::vector<std::string> names_of_compiling(const std::vector<std::string>& but) {
+  CompileFlags unused;
+  std::vector<std::string> names = FlagSet::names_added_by([&](FlagSet& set) { add_compile_flags(set, unused); });
+  std::erase_if(names, [&](const std::string& name) { return std::count(but.begin(), but.end(), name) > 0; });
+  return names;
+}
+
 void refuse_compile_flags(const FlagSet& app, const std::string& opf) {
-  refuse_flags(app, {"--target",
-                     "--no-cache",
-                     "--allow-reference",
-                     "--no-pass",
-                     "--no-chains",
-                     "--exact",
-                     "--measure",
-                     "--timings",
-                     "--algorithm",
-                     "--no-algorithm",
-                     "--max-weight-growth",
-                     "--memory",
-                     "--workspace",
-                     "--only",
-                     "--skip",
-                     "--plan",
-                     "--allow-stale",
-                     "--patterns",
-                     "--max-group-nodes",
-                     "--no-rules",
-                     "--no-fuse",
-                     "--fuse",
-                     "--limit"},
-               "'" + opf + "' is compiled already",
+  refuse_flags(app, names_of_compiling({"--threads"}), "'" + opf + "' is compiled already",
                "compile the model again with that flag: opfuse compile MODEL -o " + opf);
+  refuse_reading_flags(app, opf);
+}
+
+void refuse_reading_flags(const FlagSet& app, const std::string& opf) {
+  refuse_flags(app, {"--limit", "--operator"}, "'" + opf + "' is compiled already",
+               "compile the model again with that flag: opfuse compile MODEL -o " + opf);
+}
+
+void refuse_compile_flags_of_reference(const FlagSet& app) {
+  refuse_flags(app, names_of_compiling({"--reproducer-dir"}), "--reference compiles nothing", "leave it out");
 }
 
 void refuse_plan_flags(const FlagSet& app, const std::string& why) {

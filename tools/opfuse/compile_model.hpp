@@ -66,6 +66,10 @@ void add_compile_flags(FlagSet& app, CompileFlags& flags);  ///< all of them
 
 /// For verbs that also take an .opf: E::bad_option for a flag that only a compilation reads.
 void refuse_compile_flags(const FlagSet& app, const std::string& opf);
+/// Of these, those of reading a model: what `inspect` has too.
+void refuse_reading_flags(const FlagSet& app, const std::string& opf);
+/// For --reference, which compiles nothing.
+void refuse_compile_flags_of_reference(const FlagSet& app);
 /// For verbs that ignore the plan (--unfused).
 void refuse_plan_flags(const FlagSet& app, const std::string& why);
 /// For verbs that run: no more threads than this process may use processors, with a note. Only compiling for another

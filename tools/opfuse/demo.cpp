@@ -300,6 +300,7 @@ int run(Flags flags) {
     out["seconds"] = static_cast<double>(now_ns() - start) * 1e-9;
     out["models"] = Json::array();
     for (const DemoResult& result : results) out["models"].push_back(to_json(result));
+    out["interrupted"] = interrupted();
     print_json(out);
     return exit_code(equal ? kOk : kCheckFailed);
   }

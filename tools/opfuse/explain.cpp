@@ -20,6 +20,7 @@
 #include "fusion/user/pattern_file.hpp"
 #include "inputs.hpp"
 #include "model_arg.hpp"
+#include "outputs.hpp"
 #include "quantize/int8_support.hpp"
 #include "quantize/record.hpp"
 #include "report.hpp"
@@ -280,8 +281,18 @@ std::vector<quantization::ModuleSupport> modules_of(const Graph& given, const Co
   return modules;
 }
 
-int run(const Flags& flags) {
+void check_flags(const FlagSet& app, const Flags& flags) {
   if (flags.missed && flags.passed) throw fail(E::bad_option, "--missed and --passed exclude each other");
+  if (flags.json && flags.jsonl) throw fail(E::bad_option, "--json and --jsonl exclude each other");
+  if (app.given("--edge"))
+    refuse_flags(app, {"--missed", "--passed", "--node", "--why-slow", "--top", "--threads", "--json", "--jsonl"},
+                 "--edge tells one edge's sentences", "leave it out; --json without --edge lists every edge");
+  if (flags.why_slow)
+    refuse_flags(app, {"--missed", "--passed", "--node", "--jsonl"}, "--why-slow lists launches", "leave it out");
+}
+
+int run(const FlagSet& app, const Flags& flags) {
+  check_flags(app, flags);
   const GivenModel model = open_graph(flags.model, "explain", {.inputs = flags.fixed, .fix = Fix::all});
   CompilationOptions options = options_of(*model.graph, flags);
   const TargetInfo target = take_target(flags.target, options);
@@ -356,9 +367,9 @@ std::function<int()> add_explain(FlagSet& app) {
   add_fixed_input_flag(app, flags->fixed);
   app.add_flag("--json", flags->json, "one JSON document");
   app.add_flag("--jsonl", flags->jsonl, "one JSON object per line");
-  return [flags] {
+  return [flags, &app] {
     take_plan(flags->dimensions, flags->plan);
-    return run(*flags);
+    return run(app, *flags);
   };
 }
 

@@ -73,6 +73,16 @@ std::vector<OptionRow> FlagSet::rows() const {
   return rows;
 }
 
+std::vector<std::string> FlagSet::names_added_by(const std::function<void(FlagSet&)>& add) {
+  CLI::App scratch;
+  scratch.set_help_flag();
+  FlagSet set(&scratch);
+  add(set);
+  std::vector<std::string> names;
+  for (const OptionRow& row : set.rows()) names.push_back(row.name);
+  return names;
+}
+
 std::vector<FlagSet> FlagSet::all_verbs() const {
   std::vector<FlagSet> sets;
   for (CLI::App* verb : app_->get_parent()->get_subcommands([](const CLI::App*) { return true; }))

@@ -59,6 +59,8 @@ class FlagSet {
   std::string verb() const;
   std::vector<OptionRow> rows() const;
   std::vector<FlagSet> all_verbs() const;  ///< those of the program that this one belongs to
+  /// Names of the options that `add` adds to a verb.
+  static std::vector<std::string> names_added_by(const std::function<void(FlagSet&)>& add);
 
  private:
   CLI::App* app_;

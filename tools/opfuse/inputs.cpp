@@ -107,8 +107,14 @@ Wanted read_dimension_flags(const Graph& interface, const DimensionFlags& flags)
       throw fail(E::bad_option, "--dim {}: {} is {} already", argument, name, at->second);
   }
   for (const std::string& argument : flags.shapes) read_shape_flag(interface, argument, wanted.values);
+  for (const std::string& name : wanted.open)
+    if (const auto at = wanted.values.find(name); at != wanted.values.end())
+      throw fail(E::bad_option, "--dim {}=any leaves open what is {} by another flag", name, at->second);
   if (flags.plan_file.empty()) return wanted;
   for (const auto& [name, size] : plan_from_json(read_text_file(flags.plan_file)).dims) {
+    if (wanted.open.contains(name))
+      throw fail(E::stale_plan, "the plan was made for {0} = {1}, and {0} is to stay open", name, size)
+          .hint("make a plan without that size: fuse MODEL --plan-out FILE");
     const auto [at, fresh] = wanted.values.emplace(name, size);
     if (at->second != size)
       throw fail(E::stale_plan, "the plan was made for {} = {}, not for {}", name, size, at->second)
@@ -363,7 +369,9 @@ ModelInputs make_inputs(const Graph& interface, const InputFlags& flags) {
   ModelInputs inputs;
   inputs.symbols = resolve_dimensions(interface, flags.dimensions, given);
   std::map<std::string, std::pair<double, double>> ranges = read_ranges(flags.ranges);
-  if (given.size() < interface.inputs().size()) {
+  for (const auto& [name, range] : ranges)
+    if (given.contains(name)) throw fail(E::bad_option, "--range {} does not apply: --input gives that array", name);
+  if (given.size() < interface.inputs().size() || !ranges.empty()) {  // drawing knows which names there are
     inputs.tensors = random_inputs(interface, {flags.seed, inputs.symbols, ranges});
   } else {
     inputs.tensors.resize(interface.inputs().size());

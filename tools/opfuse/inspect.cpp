@@ -6,6 +6,7 @@
 
 #include "base/fail.hpp"
 #include "base/hash.hpp"
+#include "compile_model.hpp"
 #include "console.hpp"
 #include "facts.hpp"
 #include "inputs.hpp"
@@ -282,8 +283,9 @@ std::function<int()> add_inspect(FlagSet& app) {
       ->one_of({"layers", "weights", "text", "layouts"});
   add_dimension_flags(app, flags->dimensions);
   app.add_flag("--json", flags->json, "as JSON");
-  return [flags] {
+  return [flags, &app] {
     const GivenModel model = open_model(flags->model);
+    if (model.executable) refuse_reading_flags(app, flags->model);
     check_shown(model, *flags);
     return model.executable ? inspect_artifact(model, *flags) : inspect_graph(model, *flags);
   };

@@ -68,7 +68,7 @@ void check_output(const std::string& flag, const std::string& path) {
 }
 
 void check_output(const std::string& flag, const std::string& path, const std::vector<std::string>& suffixes,
-                  bool force) {
+                  bool force, bool has_force) {
   check_output(flag, path);
   if (path.empty() || force) return;
   const std::string suffix = std::filesystem::path(path).extension().string();
@@ -77,7 +77,8 @@ void check_output(const std::string& flag, const std::string& path, const std::v
   if ((!known && !chooses) || std::find(suffixes.begin(), suffixes.end(), suffix) != suffixes.end()) return;
   const std::string formats = fmt::format("{}", fmt::join(suffixes, " or "));
   throw fail(E::bad_option, "{} {}: what is written there is {}, not {}", flag, path, formats, suffix)
-      .hint(fmt::format("name a file that ends in {}, or add --force", known ? suffixes.front() : formats));
+      .hint(fmt::format("name a file that ends in {}{}", known ? suffixes.front() : formats,
+                        has_force ? ", or add --force" : ""));
 }
 
 void check_companions(const FlagSet& app, const std::vector<Companion>& companions) {
@@ -86,9 +87,9 @@ void check_companions(const FlagSet& app, const std::vector<Companion>& companio
       throw fail(E::bad_option, "{} does not apply: it goes with {}", flag, needs);
 }
 
-void refuse_flags(const FlagSet& app, const std::vector<const char*>& flags, const std::string& why,
+void refuse_flags(const FlagSet& app, const std::vector<std::string>& flags, const std::string& why,
                   const std::string& hint) {
-  for (const char* flag : flags)
+  for (const std::string& flag : flags)
     if (app.given(flag)) throw fail(E::bad_option, "{} does not apply: {}", flag, why).hint(hint);
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/fail.hpp"
+#include "base/read_files.hpp"
 #include "console.hpp"
 #include "model_arg.hpp"
 #include "onnx/write.hpp"
@@ -28,9 +29,10 @@ void check_flags(const FlagSet& app, const QuantizeFlags& flags) {
                          {"--seed", "--calibrate"},
                          {"--max-drop", "--calibrate"},
                          {"--force", "--output"}});
+  remember_read_file(flags.model);
   check_output("--output", flags.output, {".onnx"}, flags.force);
-  check_output("--report", flags.report, {".json", ".html"}, false);
-  check_output("--scales", flags.scales, {".json"}, false);
+  check_output("--report", flags.report, {".json", ".html"}, false, false);
+  check_output("--scales", flags.scales, {".json"}, false, false);
   if (flags.dry_run) return;
   if (flags.calibrate.path.empty() && flags.scales.empty())
     throw fail(E::bad_option, "nothing to calibrate with")

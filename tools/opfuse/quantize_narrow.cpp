@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/read_files.hpp"
 #include "console.hpp"
 #include "model_arg.hpp"
 #include "onnx/write.hpp"
@@ -47,8 +48,9 @@ void check_flags(const FlagSet& app, const QuantizeFlags& flags) {
                 "--dry-run"},
                "--to converts all of the model and needs no ranges", "--evaluate PATH measures what it costs");
   check_companions(app, {{"--compare-samples", "--evaluate"}});
+  remember_read_file(flags.model);
   check_output("--output", flags.output, {".onnx"}, flags.force);
-  check_output("--report", flags.report, {".json"}, false);
+  check_output("--report", flags.report, {".json"}, false, false);
 }
 
 Json json_of(const quantization::NarrowedModel& made, const QuantizeFlags& flags) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/read_files.hpp"
 #include "console.hpp"
 #include "model_arg.hpp"
 #include "onnx/write.hpp"
@@ -36,8 +37,9 @@ void check_flags(const FlagSet& app, const QuantizeFlags& flags) {
                fmt::format("--to {} codes weights alone, without ranges", flags.to),
                "--evaluate PATH measures what it costs; --skip and --only choose products");
   check_companions(app, {{"--compare-samples", "--evaluate"}, {"--force", "--output"}});
+  remember_read_file(flags.model);
   check_output("--output", flags.output, {".onnx"}, flags.force);
-  check_output("--report", flags.report, {".json"}, false);
+  check_output("--report", flags.report, {".json"}, false, false);
 }
 
 quantization::CodeWeightsOptions options_of(const QuantizeFlags& flags) {

@@ -136,9 +136,7 @@ void print_report(const Outputs& outputs, const std::vector<Verdict>& verdicts, 
 void check_flags(const FlagSet& app, const GivenModel& model, const Flags& flags) {
   check_companions(app, {{"--atol", "--expect"}, {"--rtol", "--expect"}, {"--allow-stale", "--plan"}});
   if (model.executable) refuse_compile_flags(app, flags.model);
-  if (flags.reference)
-    refuse_flags(app, {"--target", "--threads", "--exact", "--algorithm", "--plan", "--only", "--skip", "--patterns"},
-                 "--reference compiles nothing", "leave it out");
+  if (flags.reference) refuse_compile_flags_of_reference(app);
 }
 
 int run(const FlagSet& app, Flags flags) {

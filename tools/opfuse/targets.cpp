@@ -8,6 +8,7 @@
 
 #include "base/did_you_mean.hpp"
 #include "base/fail.hpp"
+#include "base/read_files.hpp"
 #include "console.hpp"
 #include "fusion/user/capability_rules.hpp"
 #include "inputs.hpp"
@@ -119,6 +120,7 @@ int probe(const Flags& flags) {
   if (const std::vector<std::string> lacks = missing_features(target.features); !lacks.empty())
     throw fail(E::unsupported_cpu, "this machine cannot be measured as {}: it lacks {}", target.name,
                fmt::join(lacks, ", "));
+  remember_read_file(flags.target);
   check_output("-o", flags.output);
   const int threads = flags.threads > 0 ? flags.threads : default_threads();
   size_t step = 0;
