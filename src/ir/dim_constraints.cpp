@@ -55,6 +55,14 @@ class Collector {
 
 }  // namespace
 
+void check_given(const std::vector<DimConstraint>& constraints, const SymbolValues& symbols) {
+  for (const DimConstraint& c : constraints) {
+    const std::set<std::string> used = symbols_of(c.relation);
+    const bool given = std::ranges::all_of(used, [&](const std::string& s) { return symbols.contains(s); });
+    if (given && !holds(c.relation, symbols)) throw broken(c, symbols);
+  }
+}
+
 std::vector<DimConstraint> dim_constraints(const Graph& graph) {
   if (all_symbols(graph).empty()) return {};
   Collector collector(graph);

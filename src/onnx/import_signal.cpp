@@ -144,6 +144,8 @@ Results import_stft(NodeImport& n) {
   Transform t;
   t.one_sided = n.integer("onesided", 1) != 0;
   Value *x = n.required(0), *window = n.input(2);
+  Speller s(n);
+  if (x->type.shape.ranked && x->type.shape.rank() == 2) x = s.unsqueeze(x, 2);  // as torch.stft is exported
   const int64_t parts = parts_of(x), step = constant_integer(n.required(1), "step of frames");
   if (x->type.shape.rank() != 3) throw fail(E::rank_mismatch, "the signal is {}", x->type.text());
   if (step <= 0) throw fail(E::bad_attribute, "the step of frames is {}", step);
@@ -157,7 +159,6 @@ Results import_stft(NodeImport& n) {
     for (int to = 0; to < 2; ++to)
       for (int from = 0; from < parts; ++from)
         for (int64_t i = 0; i < t.length; ++i) filters.set_real(at++, factor(t, i, from, k, to));
-  Speller s(n);
   Value* weights = n.constant(std::move(filters));
   if (window) weights = s.op("mul", {weights, window});
   Value* y = s.op("conv", {s.transpose(x, {0, 2, 1}), weights}, {{"strides", std::vector<int64_t>{step}}});

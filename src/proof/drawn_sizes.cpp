@@ -60,6 +60,28 @@ void obey(const std::vector<DimConstraint>& constraints, SymbolValues known, Sym
     }
 }
 
+/// Doubles what is too small (a map that five poolings halve has 32 rows at least) and leaves other symbols as drawn: a
+/// batch need not grow with it. Odd sizes stay odd.
+void grow(const std::vector<DimConstraint>& constraints, const SymbolValues& known, SymbolValues& sizes) {
+  const int64_t most = kLargest[std::size(kLargest) - 1];
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const DimConstraint& c : constraints) {
+      SymbolValues values = known;
+      values.insert(sizes.begin(), sizes.end());
+      const std::set<std::string> used = symbols_of(c.relation);
+      const auto given = [&](const std::string& s) { return values.contains(s); };
+      if (c.relation.rule != DimRule::at_least || !std::ranges::all_of(used, given) || holds(c.relation, values))
+        continue;
+      for (const std::string& symbol : used)
+        if (const auto at = sizes.find(symbol); at != sizes.end() && 2 * at->second + 1 <= most) {
+          at->second = std::max<int64_t>(1, 2 * at->second) + (at->second > 1 ? at->second % 2 : 0);
+          changed = true;
+        }
+    }
+  }
+}
+
 }  // namespace
 
 DrawnSizes draw_sizes(const std::set<std::string>& open, const SymbolValues& known, uint64_t seed,
@@ -71,6 +93,7 @@ DrawnSizes draw_sizes(const std::set<std::string>& open, const SymbolValues& kno
     bool found = false;
     for (int attempt = 0; attempt < kAttempts && !found; ++attempt) {
       SymbolValues sizes = draw_all(open, round, attempt, random);
+      grow(constraints, known, sizes);
       obey(constraints, known, sizes);
       sizes.insert(known.begin(), known.end());
       if (std::find(drawn.sizes.begin(), drawn.sizes.end(), sizes) != drawn.sizes.end()) continue;

@@ -36,6 +36,8 @@ constexpr FunctionUlps kFunctions[] = {
 bool is_step(ExprOp op) {
   return op == ExprOp::floor || op == ExprOp::ceil || op == ExprOp::round_even || op == ExprOp::sign;
 }
+/// The result is an operand, or its negative: nothing is rounded. A coordinate that is cut to a border is on it.
+bool picks(ExprOp op) { return op == ExprOp::min || op == ExprOp::max || op == ExprOp::neg || op == ExprOp::abs; }
 bool is_comparison(ExprOp op) { return op >= ExprOp::lt && op <= ExprOp::ne; }
 bool is_power_of_two(double v) {
   int exponent = 0;
@@ -76,6 +78,8 @@ class RealLane {
     const double rounding = rounding_of(dtype_, v);
     if (bits || quotient)
       e += rounding;
+    else if (picks(op_))
+      e += std::fabs(v) < smallest_normal_of(dtype_) ? std::fabs(v) : 0;
     else if (!is_step(op_))
       e += std::max(rounding, 2 * ulps * unit_of(dtype_) * std::fabs(v) + smallest_normal_of(dtype_));
     return {v, e, tie_};

@@ -253,6 +253,15 @@ class Compare(CliTest):
         self.assertTrue(sizes[1] % 2 == 1 and sizes[1] > 1, sizes)
         self.assertEqual({group["sizes"]["batch"] for group in document["groups"]}, set(sizes))
 
+    def test_sizes_are_drawn_that_windows_fit_into(self):
+        model = self.folder / "pool.fir"
+        model.write_text("graph (%x: f32[1,2,h,w]) {\n %y = max_pool(%x) {kernel_shape = [2,2], strides = [2,2]}\n return %y\n}\n")
+        document = self.ok("compare", model, "--json").json
+        self.assertEqual(len(document["sizes"]), 3)
+        self.assertTrue(all(min(drawn.values()) >= 2 for drawn in document["sizes"]), document["sizes"])
+        fixed = ("--dim", "h=1", "--dim", "w=1", "--json")  # a window that is cut, as ONNX Runtime takes it
+        self.assertEqual(self.ok("run", model, "--reference", *fixed).json["outputs"], self.ok("run", model, *fixed).json["outputs"])
+
     def test_all_inputs_given(self):
         write_npy(self.folder / "x.npy", (1, 3, 16, 16), ramp(768))
         self.ok("compare", SMALL, "--input", f"x={self.folder}/x.npy")

@@ -76,6 +76,13 @@ TEST(ErrorBound, WhatIsSmallerThanFloatsMayBeZero) {
   for (size_t i = 0; i < y.value.size(); ++i) EXPECT_GE(y.error[i], std::fabs(y.value[i]));
 }
 
+TEST(ErrorBound, AValueThatIsCutToABorderIsOnIt) {
+  const BoundedTensor y = bounds(R"(graph (%a: f32[64]) { %e = exp(%a) %n = neg(%e) %z = const dense<0> : f32[1]
+    %m = max(%n, %z) %y = floor(%m) return %y })",
+                                 {normal({64}, 3)});
+  EXPECT_EQ(std::count(y.error.begin(), y.error.end(), 0.0), y.elements());  // floor(0 - 1e-38) would be -1
+}
+
 TEST(ErrorBound, AStepCountsOnlyNearItsThreshold) {
   // 2.5 and 7.5 steps, exactly; then far from a tie.
   const Tensor x = Tensor::of(DType::f32, {4}, std::vector<double>{1.25, 3.75, 1.2, 3.9});
@@ -120,6 +127,14 @@ TEST(DrawnSizes, MeetEqualitiesThatFewDrawsWould) {
   };
   const DrawnSizes drawn = draw_sizes({"c", "d", "e", "n"}, {}, 1, check, equal);
   EXPECT_EQ(drawn.sizes.size(), 3u);
+  const std::vector<DimConstraint> pools = {
+      {{DimRule::at_least, floor_div(Dim::symbol("h"), 16), Dim(2), "a window fits"}, "p", "max_pool", {}}};
+  const auto fits = [](const SymbolValues& s) { return s.at("h") >= 32 ? std::string() : std::string("too small"); };
+  const DrawnSizes grown = draw_sizes({"h", "n"}, {}, 1, fits, pools);
+  ASSERT_EQ(grown.sizes.size(), 3u);
+  EXPECT_TRUE(grown.rejected.empty());  // the first draw of each round
+  EXPECT_EQ(grown.sizes[0], (SymbolValues{{"h", 32}, {"n", 1}}));
+  EXPECT_EQ(grown.sizes[1].at("h") % 2, 1);
   const DrawnSizes given = draw_sizes({"c", "d", "n"}, {{"e", 7}}, 1, check, equal);
   ASSERT_EQ(given.sizes.size(), 3u);
   EXPECT_EQ(given.sizes[0].at("d"), 7);

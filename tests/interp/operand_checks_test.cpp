@@ -26,6 +26,14 @@ TEST(Interpreter, RefusesAConvolutionWhoseSymbolicChannelsDoNotFit) {
   EXPECT_EQ(error_of(g, {Tensor(DType::f32, {1, 3, 4, 4})}), "none");
 }
 
+TEST(Interpreter, RefusesAnOpenExtentThatIsSmallerThanItsWindow) {
+  const Graph g = parse_graph(R"(graph (%x: f32[1,2,h,4]) {
+    %y = max_pool(%x) {kernel_shape = [2,2], strides = [2,2]} @"p"(MaxPool@17) return %y })",
+                              ops());
+  EXPECT_EQ(error_of(g, {Tensor(DType::f32, {1, 2, 1, 4})}), "shape_mismatch at p");  // as a run does
+  EXPECT_EQ(error_of(g, {Tensor(DType::f32, {1, 2, 2, 4})}), "none");
+}
+
 TEST(Interpreter, ChecksShapesThatDependOnData) {
   Graph g;
   Value* x = g.add_input("x", parse_type("f32[3]"));

@@ -16,6 +16,7 @@
 #include "console.hpp"
 #include "inputs.hpp"
 #include "interrupt.hpp"
+#include "ir/dim_constraints.hpp"
 #include "model_arg.hpp"
 #include "outputs.hpp"
 #include "proof/conditioning.hpp"
@@ -285,18 +286,41 @@ InputFlags at_sizes(const InputFlags& flags, const SymbolValues& sizes) {
   return sized;
 }
 
+/// At a size of 1 a model may divide by 0 (a coordinate by the extent less 1): nothing is proven or disproven there.
+std::string proves_nothing(const Comparison& c) {
+  const bool one = std::any_of(c.sizes.begin(), c.sizes.end(), [](const auto& size) { return size.second == 1; });
+  const GroupComparison* vague = nullptr;
+  for (const GroupComparison& g : c.groups)
+    if (!g.ok) {
+      const bool else_right = g.real.ok() && g.exact.ok() && g.problem.empty() && g.padding_zero;
+      if (!g.mostly_unclaimed || !else_right || g.off_law.value_or(0) != 0) return {};
+      vague = &g;
+    }
+  const bool outputs = std::all_of(c.outputs.begin(), c.outputs.end(), [](const OutputComparison& o) { return o.ok; });
+  if (!one || !vague || !outputs) return {};
+  return fmt::format("{} of {} elements of {} have no bound (overflow, or a divisor that may be 0)",
+                     vague->real.unclaimed, vague->real.elements, vague->name);
+}
+
 /// Draws sizes until three are legal: the model's shapes fit, its operators and kernels accept them.
 Report prove_open(const GivenModel& model, const SymbolValues& known, const std::set<std::string>& open,
                   const Flags& flags) {
   const Compiled compiled = compiled_for(model, known, flags);
   Report report;
   report.drawn = true;
+  std::optional<Comparison> vague;  // reported if no other sizes are found
   const auto refused = [&](const SymbolValues& sizes) -> std::string {
     try {
+      check_given(compiled.executable.artifact().constraints, sizes);
       Graph bound = model.graph->clone();
       bound.bind_dimensions(sizes);
-      report.runs.push_back(prove_at(model, compiled, at_sizes(flags.inputs, sizes), flags));
-      return {};
+      Comparison comparison = prove_at(model, compiled, at_sizes(flags.inputs, sizes), flags);
+      std::string nothing = proves_nothing(comparison);
+      if (nothing.empty())
+        report.runs.push_back(std::move(comparison));
+      else
+        vague = std::move(comparison);
+      return nothing;
     } catch (const Error& error) {
       const std::string& name = error.diagnostic().name;
       if (name == "internal" || name == "unsupported_cpu") throw;  // whatever the sizes are
@@ -305,6 +329,7 @@ Report prove_open(const GivenModel& model, const SymbolValues& known, const std:
   };
   report.rejected =
       draw_sizes(open, known, flags.inputs.seed, refused, compiled.executable.artifact().constraints).rejected;
+  if (vague && report.runs.size() < 3) report.runs.push_back(std::move(*vague));
   return report;
 }
 
