@@ -56,7 +56,7 @@ Graph chain(const std::vector<int64_t>& s) {
 
 void cut(Schedule& s, const std::vector<int64_t>& knobs, const TargetInfo& target) {
   if (s.get("winograd_h", 0) == 0 || knobs.size() != 3) return;
-  const int64_t vectors = s.get("nv", 1), width = winograd_width(knobs[2], vectors, target);
+  const int64_t vectors = s.get("nv", 1), width = winograd_width(knobs[2], vectors, false, target);
   s.set("parts_o", knobs[0]);
   s.set("parts_p", knobs[1]);
   s.set("chunk", knobs[2]);

@@ -4,6 +4,7 @@
 
 #include "base/integers.hpp"
 #include "cpu/activation_form.hpp"
+#include "cpu/contraction/codes.hpp"
 #include "cpu/contraction/direct_cost.hpp"
 #include "cpu/memory_rates.hpp"
 #include "cpu/winograd/schedule_winograd.hpp"
@@ -18,8 +19,8 @@ SymbolValues ones(const Region& region) {
   return values;
 }
 
-int64_t stored_bytes(const ParamLayout& l, const Shape& shape) {
-  return l.layout.physical_elements(shape).constant().value_or(0) * 4;
+int64_t stored_bytes(const ParamLayout& l, const TensorType& type) {
+  return l.layout.physical_elements(type.shape).constant().value_or(0) * static_cast<int64_t>(byte_size(type.dtype));
 }
 
 constexpr std::pair<const char*, WinogradTile> kTiles[] = {{"f2", {2, 2}}, {"f4x2", {4, 2}}, {"f4", {4, 4}}};
@@ -33,9 +34,9 @@ AlgorithmOption winograd_option(const char* name, const WinogradTile& tile, cons
   if (vectors == 0) return option;
   std::vector<ParamLayout> changed = layouts;
   ParamLayout& w = changed[static_cast<size_t>(weights)];
-  const Shape& shape = region.params[static_cast<size_t>(weights)].type.shape;
-  w.layout = winograd_weights(tile, vectors, target);
-  w.strides = dense_strides(w.layout, shape);
+  const TensorType& type = region.params[static_cast<size_t>(weights)].type;
+  w.layout = winograd_weights(view, tile, vectors, target);
+  w.strides = dense_strides(w.layout, type.shape);
   const auto plans = plan_winograd(region, changed, target, threads, 1);
   if (plans.empty()) return option;
   const WinogradPlan& plan = plans.front().choice;
@@ -43,7 +44,7 @@ AlgorithmOption winograd_option(const char* name, const WinogradTile& tile, cons
   option.weights = w.layout;
   option.cycles = winograd_cycles(plan.work, plan.choice, target, threads) + target.kernels.winograd_launch;
   option.scratch_bytes = plan.choice.scratch_bytes;
-  option.weight_bytes = stored_bytes(w, shape);
+  option.weight_bytes = stored_bytes(w, type);
   return option;
 }
 
@@ -71,11 +72,16 @@ AlgorithmOptions algorithm_options(const Region& region, const std::vector<Param
     return found;
   }
   const auto& winograd = std::get<WinogradView>(view);
+  found.codes = winograd.codes();
+  if (found.codes && has_byte_products(target)) {
+    found.refused = "the target multiplies four codes at once";
+    return found;
+  }
   const Stage& stage = c.region.stages[0];
   found.weights = stage.reads[static_cast<size_t>(winograd.contraction.weights)].index;
   const auto w = static_cast<size_t>(found.weights);
   AlgorithmOption plain{"direct", std::nullopt, direct, 0, 0, 0};
-  plain.weight_bytes = stored_bytes(layouts[w], region.params[w].type.shape);
+  plain.weight_bytes = stored_bytes(layouts[w], region.params[w].type);
   plain.cycles = direct_cycles(region, direct, plain.weight_bytes, target, threads);
   found.options.push_back(std::move(plain));
   for (const auto& [name, tile] : kTiles) {
@@ -100,7 +106,8 @@ double roof_cycles(const Region& region, const TargetInfo& target, int64_t threa
 
 bool is_convolution(const Region& region) {
   if (region.stages.empty() || region.stages[0].anchor != Anchor::contraction) return false;
-  const auto view = view_contraction(region, 0);
+  auto view = view_contraction(region, 0);
+  if (!std::holds_alternative<ContractionView>(view) && sums_codes(region)) view = view_products(region, 0);
   if (!std::holds_alternative<ContractionView>(view)) return false;
   // an image and filters: a product of matrices, batched or not, has neither
   const auto& c = std::get<ContractionView>(view);

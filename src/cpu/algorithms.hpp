@@ -26,6 +26,7 @@ struct AlgorithmOption {
 struct AlgorithmOptions {
   std::vector<AlgorithmOption> options;
   int weights = -1;     ///< region parameter
+  bool codes = false;   ///< sums of codes: all algorithms give the same bits
   std::string refused;  ///< why no other algorithm fits; empty when one does
 };
 AlgorithmOptions algorithm_options(const Region& region, const std::vector<ParamLayout>& layouts,

@@ -13,6 +13,7 @@
 #include "cpu/group_cost.hpp"
 #include "cpu/input_copy.hpp"
 #include "cpu/intrinsic/intrinsic.hpp"
+#include "cpu/winograd/winograd.hpp"
 #include "driver/ledger_questions.hpp"
 #include "driver/measure_launches.hpp"
 #include "driver/measured_schedules.hpp"
@@ -193,8 +194,9 @@ void note_limits(Program& program, const Generator& generator, const TargetInfo&
   for (const Launch& launch : program.launches) {
     if (launch.reference) continue;
     std::string limit = generator.limit_of(kernel_spec(program, launch), target);
-    if (limit.empty() && target.traits.on_host && launch.schedule.skeleton != "contraction" &&
-        launch.schedule.skeleton != "window" && sums_codes(launch.region))
+    const std::string& skeleton = launch.schedule.skeleton;
+    if (limit.empty() && target.traits.on_host && skeleton != "contraction" && skeleton != "window" &&
+        skeleton != kWinogradName && sums_codes(launch.region))
       limit = "codes are summed one by one: its operands do not lie as register tiles need them";
     if (!limit.empty()) met[limit].push_back(launch.name);
   }

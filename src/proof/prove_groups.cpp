@@ -116,7 +116,7 @@ std::vector<GroupProver::Transformed> GroupProver::transformed(const Launch& lau
     if (weights.stage >= 0) continue;
     const Buffer& buffer =
         runner_.program().buffers[static_cast<size_t>(launch.buffers[static_cast<size_t>(weights.index)])];
-    if (!buffer.layout.is_transformed()) continue;
+    if (!buffer.layout.is_transformed() || w.codes()) continue;  // sums of codes are exact
     found.push_back({stage, static_cast<size_t>(weights.index), &buffer, w.row.axis, w.column.axis});
   }
   return found;

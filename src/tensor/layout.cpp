@@ -13,6 +13,7 @@
 #include "base/fail.hpp"
 #include "base/parallel.hpp"
 #include "tensor/winograd.hpp"
+#include "tensor/winograd_codes.hpp"
 
 namespace opfuse {
 
@@ -290,6 +291,7 @@ std::vector<Dim> Layout::physical_extents(const Shape& shape) const {
   std::vector<Dim> out;
   for (int axis : order) out.push_back(ceil_div(extents[static_cast<size_t>(axis)], Dim(block_of(axis))));
   for (const Block& b : blocks) out.push_back(b.factor);
+  if (winograd::holds_codes(*this)) out.push_back(static_cast<int64_t>(sizeof(int16_t)));
   return out;
 }
 
@@ -306,12 +308,21 @@ std::vector<Dim> dense_strides(const Layout& layout, const Shape& shape) {
   return strides;
 }
 
+/// Each i16 as two elements.
+static Tensor as_bytes(Tensor numbers, std::vector<int64_t> sizes) {
+  const auto held = std::make_shared<Tensor>(std::move(numbers));
+  return Tensor::wrap(DType::i8, std::move(sizes), held->mutable_data(), held);
+}
+
 Tensor pack(const Tensor& tensor, const Layout& layout) {
   check(layout, tensor.rank());
   if (layout.is_dense()) return tensor;
   if (layout.is_transformed()) {
     Layout order = layout;
     order.tile_h = order.tile_w = 0;
+    if (winograd::holds_codes(layout))
+      return as_bytes(pack(winograd::transform_codes(tensor, layout.tile_h, layout.tile_w), order),
+                      Shape(layout.physical_extents(tensor.type().shape)).sizes());
     return pack(winograd::transform_filters(tensor, layout.tile_h, layout.tile_w), order);
   }
   const std::vector<int64_t> extents = Shape(layout.physical_extents(tensor.type().shape)).sizes();

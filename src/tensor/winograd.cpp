@@ -6,11 +6,13 @@
 namespace opfuse::winograd {
 namespace {
 
-std::vector<double> finite_points(int64_t tile) {
+std::vector<double> finite_points(const std::vector<double>& pairs) {
   std::vector<double> all = {0};
-  for (double p : point_pairs(tile)) all.insert(all.end(), {p, -p});
+  for (double p : pairs) all.insert(all.end(), {p, -p});
   return all;
 }
+
+std::vector<double> finite_points(int64_t tile) { return finite_points(point_pairs(tile)); }
 
 /// Coefficients, from the constant, of the product of (x - p) over all points but number `without`.
 std::vector<double> polynomial(const std::vector<double>& roots, size_t without) {
@@ -30,8 +32,10 @@ std::vector<double> point_pairs(int64_t tile) {
   return tile == 2 ? std::vector<double>{1.0} : std::vector<double>{0.75, 1.5};
 }
 
-Matrix filter_matrix(int64_t tile) {
-  const std::vector<double> p = finite_points(tile);
+Matrix filter_matrix(int64_t tile) { return filter_matrix(point_pairs(tile)); }
+
+Matrix filter_matrix(const std::vector<double>& pairs) {
+  const std::vector<double> p = finite_points(pairs);
   Matrix m;
   for (size_t i = 0; i < p.size(); ++i) {
     double scale = 1;

@@ -20,6 +20,7 @@ std::vector<double> point_pairs(int64_t tile);
 inline int64_t points(int64_t tile) { return tile + 2; }
 
 Matrix filter_matrix(int64_t tile);  ///< points x 3
+Matrix filter_matrix(const std::vector<double>& pairs);
 Matrix data_matrix(int64_t tile);    ///< points x points
 Matrix result_matrix(int64_t tile);  ///< tile x points
 

@@ -12,7 +12,9 @@
 #include "base/fail.hpp"
 #include "base/parallel.hpp"
 #include "cpu/algorithms.hpp"
+#include "cpu/contraction/codes.hpp"
 #include "cpu/winograd/winograd_error.hpp"
+#include "tensor/winograd_codes.hpp"
 #include "tune/choose_within.hpp"
 
 namespace opfuse {
@@ -114,6 +116,12 @@ class Chooser {
     return program_.buffers[static_cast<size_t>(index)];
   }
 
+  /// Sums of codes are exact or not computed that way.
+  std::string bound_of(const Layer& layer, size_t i) {
+    const WinogradTile tile = *winograd_tile(layer.option(i).name);
+    return winograd::codes_bound(weights_of(layer).constant, tile.h, tile.w);
+  }
+
   static bool concerns(Wish& wish, const Launch& launch) {
     const bool yes = wish.node.empty() || wish.node == launch.name ||
                      std::find(launch.sources.begin(), launch.sources.end(), wish.node) != launch.sources.end();
@@ -136,8 +144,9 @@ class Chooser {
   void constrain(Layer& layer, const Launch& launch) {
     const auto& options = layer.options.options;
     for (size_t i = 1; i < options.size(); ++i) {
-      if (request_.exact) layer.refused[i] = "--exact";
-      if (weights_of(layer).quantised) layer.refused[i] = "its weights are quantised";
+      if (layer.options.codes) layer.refused[i] = bound_of(layer, i);
+      if (request_.exact && !layer.options.codes) layer.refused[i] = "--exact";
+      if (weights_of(layer).quantised && !layer.options.codes) layer.refused[i] = "its weights are quantised";
       if (request_.workspace && options[i].scratch_bytes > *request_.workspace)
         layer.refused[i] =
             fmt::format("--workspace: {} needs {} bytes per thread", options[i].name, options[i].scratch_bytes);
@@ -218,6 +227,7 @@ class Chooser {
   /// Whether the weights allow option i; probed when it is first asked.
   bool accurate(Layer& layer, size_t i) {
     if (i == 0) return true;
+    if (layer.options.codes) return true;
     if (!layer.errors[i])
       layer.errors[i] = probe_winograd_error(weights_of(layer).constant, *winograd_tile(layer.option(i).name));
     const WinogradError& error = *layer.errors[i];
@@ -366,7 +376,8 @@ class Chooser {
       const double other =
           exact_times_.empty() ? roof_cycles(program_.launches[l].region, target_, threads_) * 1.1 : exact_times_[l];
       chosen += it == of_launch.end() ? other : it->second->option(it->second->chosen).cycles;
-      exact += it == of_launch.end() ? other : it->second->option(0).cycles;
+      const bool stays = it != of_launch.end() && it->second->options.codes;
+      exact += it == of_launch.end() ? other : it->second->option(stays ? it->second->chosen : 0).cycles;
     }
     if (chosen <= 0 || exact <= chosen) return "";
     return fmt::format("; --exact: +{:.0f} % {}", (exact / chosen - 1) * 100, known());
@@ -383,10 +394,12 @@ void choose_algorithms(Program& program, const TargetInfo& target, const Algorit
 std::string algorithm_summary(const Program& program) {
   std::map<std::string, int> counts;
   double error = 0;
+  bool rounded = false;
   for (const Algorithm& a : program.algorithms) {
     if (a.name == "direct") continue;
     ++counts[a.name];
     error = std::max(error, a.error);
+    rounded |= !sums_codes(program.launches[static_cast<size_t>(a.launch)].region);
   }
   if (counts.empty()) return "";
   std::vector<std::string> words;
@@ -394,8 +407,10 @@ std::string algorithm_summary(const Program& program) {
     const WinogradTile tile = *winograd_tile(name);
     words.push_back(fmt::format("F({}x{}) in {}", tile.h, tile.w, count));
   }
-  return fmt::format("Winograd {} of {} convolutions, largest error {:.1e} of max (probed)", fmt::join(words, ", "),
-                     program.algorithms.size(), error);
+  const std::string exactness =
+      rounded ? fmt::format("largest error {:.1e} of max (probed)", error) : "sums of codes, exact";
+  return fmt::format("Winograd {} of {} convolutions, {}", fmt::join(words, ", "), program.algorithms.size(),
+                     exactness);
 }
 
 int64_t default_weight_growth(const Program& program) {

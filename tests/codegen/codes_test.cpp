@@ -8,6 +8,8 @@
 #include "codegen/hot_loops.hpp"
 #include "codegen/regions.hpp"
 #include "codegen/run_kernel.hpp"
+#include "cpu/winograd/winograd_cost.hpp"
+#include "tensor/winograd_codes.hpp"
 
 namespace opfuse::test {
 namespace {
@@ -26,6 +28,7 @@ struct Codes {
   bool extreme = false;     ///< codes 0 and 255, weights -128 and 127 only
   bool with_signs = false;  ///< the data are i8
   bool full = false;        ///< sums reach the ends of i32
+  int same = 0;             ///< all weights, of data that are 255
   bool middle = false;      ///< the sum is quantised before the residual is added, as graphs with a pair there do
   bool chain = false;       ///< a GELU that is quantised behind each operator: a table of codes
 };
@@ -85,6 +88,8 @@ Tensor drawn(DType dtype, const std::vector<int64_t>& sizes, std::mt19937& draw,
     const auto number = static_cast<int64_t>(draw() % 256), low = static_cast<int64_t>(dtype == DType::i8 ? -128 : 0);
     if (dtype == DType::f32)
       t.set_real(i, 1.0 / (v.unit << draw() % 3));
+    else if (v.same != 0 && dtype != DType::i32)
+      t.set_integer(i, dtype == DType::u8 ? 255 : v.same);
     else if (dtype == DType::i32)
       t.set_integer(i, v.full ? (number & 1 ? 1 : -1) * room_of(v.conv) : number * 16 - 2000);
     else
@@ -280,5 +285,85 @@ INSTANTIATE_TEST_SUITE_P(Drawn, CodesTest,
                          [](const auto& info) { return case_name(std::get<0>(info.param), std::get<1>(info.param)); });
 INSTANTIATE_TEST_SUITE_P(Kernels, CodesTest, testing::Combine(testing::ValuesIn(kCases), testing::ValuesIn(targets())),
                          [](const auto& info) { return case_name(std::get<0>(info.param), std::get<1>(info.param)); });
+
+namespace {
+
+const std::vector<Case> kTransformed = {
+    codes("even", {.conv = conv(16, 32, 8, 3, 1), .unit = 2048}),
+    codes("odd_size", {.conv = conv(32, 24, 7, 3, 1), .zero = 128, .unit = 2048}),
+    codes("odd_channels", {.conv = conv(19, 21, 9, 3, 1), .zero = 255, .unit = 2048}),
+    codes("few_channels", {.conv = conv(5, 3, 6, 3, 1), .unit = 256}),
+    codes("no_padding", {.conv = conv(16, 16, 9, 3), .unit = 1024}),
+    codes("tiny", {.conv = conv(16, 20, 2, 3, 1), .padding = 7, .unit = 1024}),
+    codes("wide_padding_of_128", {.conv = conv(17, 20, 3, 3, 4), .padding = 128, .zero = 255, .unit = 2048}),
+    codes("padding_of_255", {.conv = conv(33, 17, 6, 3, 1), .padding = 255, .unit = 1024}),
+    codes("saturates", {.conv = conv(48, 16, 6, 3, 1), .unit = 64, .extreme = true}),
+    codes("signs", {.conv = conv(24, 24, 7, 3, 1), .padding = -5, .unit = 2048, .with_signs = true}),
+    codes("signs_saturate",
+          {.conv = conv(64, 16, 5, 3, 1), .padding = 127, .unit = 64, .extreme = true, .with_signs = true}),
+    codes("residual", {.conv = with_residual(conv(16, 36, 5, 3, 1), "3"), .unit = 1024}),
+    codes("middle_pair", {.conv = with_residual(conv(16, 32, 5, 3, 1)), .unit = 512, .middle = true}),
+    codes("groups", {.conv = conv(32, 32, 6, 3, 1, 1, 1, 2), .padding = 9, .unit = 2048}),
+    codes("gelu", {.conv = conv(20, 20, 8, 3, 1), .unit = 512, .chain = true}),
+    codes("near_the_end_of_i32",
+          {.conv = conv(20, 16, 6, 3, 1), .padding = 255, .unit = 1 << 24, .extreme = true, .full = true}),
+    // 2^6 times these sums are the last ones in i32
+    codes("at_the_bound", {.conv = conv(115, 4, 4, 3, 1), .padding = 255, .unit = 1 << 20, .same = 127}),
+    codes("at_the_lower_bound", {.conv = conv(114, 4, 4, 3, 1), .padding = 255, .unit = 1 << 20, .same = -128}),
+    codes("many_parts", {.conv = conv(5, 16, 29, 3, 1), .padding = 3, .unit = 1024}),
+};
+
+/// The case with its weights transformed, which they may be.
+KernelSpec transformed(const Case& c, const WinogradTile& tile, const TargetInfo& target) {
+  KernelSpec spec = spec_of(c, target);
+  const auto found = view_winograd(spec.region, 0);
+  EXPECT_TRUE(std::holds_alternative<WinogradView>(found)) << std::get<std::string>(found);
+  const auto& view = std::get<WinogradView>(found);
+  const Stage& stage = spec.region.stages[0];
+  const auto weights = static_cast<size_t>(stage.reads[static_cast<size_t>(view.contraction.weights)].index);
+  EXPECT_EQ(winograd::codes_bound(c.operands[weights], tile.h, tile.w), "");
+  const int64_t vectors = winograd_vectors(stage, view, tile, target);
+  spec.layouts[weights].layout = winograd_weights(view, tile, vectors, target);
+  spec.layouts[weights].strides = dense_strides(spec.layouts[weights].layout, spec.region.params[weights].type.shape);
+  spec.schedule = choose_schedule(spec.region, spec.layouts, target);
+  return spec;
+}
+
+}  // namespace
+
+class WinogradOfCodes : public testing::TestWithParam<std::tuple<Case, WinogradTile, TargetInfo>> {};
+
+TEST_P(WinogradOfCodes, HasTheInterpretersBits) {
+  const auto& [c, tile, target] = GetParam();
+  const KernelSpec spec = transformed(c, tile, target);
+  ASSERT_EQ(spec.schedule.get("winograd_h", 0), tile.h) << spec.schedule.text();
+  check_spec(c, spec, target);
+}
+
+TEST(CodesAssembly, TransformedProductsAreAloneInTheirLoops) {
+  for (const char* name : {"cpu:avx512", "cpu:avx2"})
+    for (const WinogradTile& tile : {WinogradTile{2, 2}, WinogradTile{4, 4}}) {
+      SCOPED_TRACE(fmt::format("{} F({}x{})", name, tile.h, tile.w));
+      const TargetInfo target = parse_target(name);
+      const Case c = codes("3x3", {.conv = conv(64, 64, 28, 3, 1), .unit = 512});
+      expect_clean_products(transformed(c, tile, target), target, "vpmaddwd");
+    }
+}
+
+/// Every case in the largest tile; every third in the others, and on a target without VEX.
+std::vector<std::tuple<Case, WinogradTile, TargetInfo>> transformed_cases() {
+  std::vector<std::tuple<Case, WinogradTile, TargetInfo>> all;
+  for (size_t i = 0; i < kTransformed.size(); ++i)
+    for (const TargetInfo& target : runnable_targets())
+      for (const WinogradTile& tile : {WinogradTile{4, 4}, WinogradTile{2, 2}, WinogradTile{4, 2}})
+        if (i % 3 == 0 || (tile.w == 4 && target.name != "cpu:baseline"))
+          all.emplace_back(kTransformed[i], tile, target);
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, WinogradOfCodes, testing::ValuesIn(transformed_cases()), [](const auto& info) {
+  const WinogradTile& t = std::get<1>(info.param);
+  return case_name(std::get<0>(info.param), std::get<2>(info.param)) + fmt::format("_f{}x{}", t.h, t.w);
+});
 
 }  // namespace opfuse::test

@@ -54,7 +54,7 @@ KernelSpec winograd_spec(const Case& c, const WinogradTile& tile, const TargetIn
   const auto weights = static_cast<size_t>(stage.reads[static_cast<size_t>(view.weights)].index);
   const int64_t vectors = winograd_vectors(stage, winograd, tile, target);
   EXPECT_GT(vectors, 0);
-  spec.layouts[weights].layout = winograd_weights(tile, vectors, target);
+  spec.layouts[weights].layout = winograd_weights(winograd, tile, vectors, target);
   spec.layouts[weights].strides = dense_strides(spec.layouts[weights].layout, spec.region.params[weights].type.shape);
   spec.schedule = choose_schedule(spec.region, spec.layouts, target);
   return spec;

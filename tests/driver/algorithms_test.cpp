@@ -8,6 +8,7 @@
 
 #include "base/fail.hpp"
 #include "cpu/winograd/winograd_error.hpp"
+#include "driver/compilation.hpp"
 #include "driver/pipeline.hpp"
 #include "interp/random_inputs.hpp"
 #include "ops/registry.hpp"
@@ -212,6 +213,51 @@ TEST(Algorithms, QuantisedWeightsStayDirectAndSayWhy) {
     EXPECT_EQ(integers.algorithms[1].reason, "its weights are quantised");
     EXPECT_LT(count(lower(quantised_convolutions(false, norm)), "direct"), 3);
   }
+}
+
+/// Codes between two quantised convolutions; `codes`: of the weights.
+Compilation convolution_of_codes(const char* target, const AlgorithmRequest& request, const std::string& codes,
+                                 int stride = 1) {
+  const std::string text = fmt::format(R"(graph (%x: f32[1,256,28,28]) {{
+  %s = const splat<0.02> : f32[] %z = const splat<7> : u8[] %c = const {} : i8[256,256,3,3] %sw = const splat<0.01> : f32[]
+  %w = dequantize_linear(%c, %sw) %q = quantize_linear(%x, %s, %z) %d = dequantize_linear(%q, %s, %z)
+  %v = conv(%d, %w) {{pads = [1,1,1,1], strides = [{},{}]}} %y = quantize_linear(%v, %s, %z) return %y }})",
+                                       codes, stride, stride);
+  CompilationOptions options;
+  options.artifact.cache = false;
+  options.algorithms = request;
+  options.algorithms.threads = 1;
+  return compile_graph(parse_graph(text, ops()), parse_target(target), options);
+}
+
+TEST(Algorithms, SumsOfCodesAreTransformedWhereTheyStayExact) {
+  for (const bool exact : {false, true}) {  // their bits are those of the direct convolution
+    const Compilation c = convolution_of_codes("cpu:avx2", {.exact = exact}, "rand<1>");
+    ASSERT_EQ(c.program.algorithms.size(), 1U);
+    EXPECT_EQ(c.program.algorithms[0].name, "f4") << c.program.algorithms[0].reason;
+    EXPECT_TRUE(mentions(c.program.notes, "Winograd F(4x4) in 1 of 1 convolutions, sums of codes, exact"));
+    EXPECT_FALSE(mentions(c.program.notes, "--exact: +"));
+    EXPECT_FALSE(mentions(c.program.notes, "one by one"));
+  }
+  const Algorithm strided = convolution_of_codes("cpu:avx2", {}, "rand<1>", 2).program.algorithms.at(0);
+  EXPECT_EQ(strided.name + ": " + strided.reason, "direct: stride or dilation");
+  const Algorithm bytes = convolution_of_codes("cpu:avx512-vnni", {}, "rand<1>").program.algorithms.at(0);
+  EXPECT_EQ(bytes.name + ": " + bytes.reason, "direct: the target multiplies four codes at once");
+}
+
+TEST(Algorithms, SumsOfCodesThatWouldLeaveI32TakeASmallerTileOrNone) {
+  const Compilation c = convolution_of_codes("cpu:avx2", {}, "splat<127>");
+  const Algorithm& a = c.program.algorithms.at(0);
+  const std::string node = c.program.launches[static_cast<size_t>(a.launch)].name;
+  EXPECT_EQ(a.name, "f4x2");
+  EXPECT_NE(a.reason.find("beyond i32"), std::string::npos) << a.reason;
+  try {
+    convolution_of_codes("cpu:avx2", {.only = {"f4@" + node}}, "splat<127>");
+    ADD_FAILURE() << "f4 of sums beyond i32";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("beyond i32"), std::string::npos) << e.what();
+  }
+  EXPECT_EQ(convolution_of_codes("cpu:avx2", {.only = {"f4"}}, "splat<127>").program.algorithms.at(0).name, "f4x2");
 }
 
 TEST(Algorithms, ALayerWhoseErrorIsTooLargeStaysDirectAndSaysWhy) {

@@ -5,6 +5,7 @@
 
 #include "base/fail.hpp"
 #include "tensor/layout.hpp"
+#include "tensor/winograd_codes.hpp"
 
 namespace opfuse {
 namespace {
@@ -66,6 +67,55 @@ TEST(WinogradLayout, packs_transformed_filters) {
 
 TEST(WinogradLayout, refuses_other_tiles) {
   for (const char* text : {"f3x3:0231", "f4:0231", "f4x4", "fx:0123"}) EXPECT_THROW(Layout::parse(text), Error) << text;
+}
+
+Tensor codes_of(int64_t channels, int64_t code) {
+  Tensor filters(DType::i8, {1, channels, 3, 3});
+  for (int64_t i = 0; i < filters.elements(); ++i) filters.set_integer(i, code);
+  return filters;
+}
+
+/// 255 * 9 * C * |w| * 2^6 below 2^31: up to 115 channels of 127, 114 of -128.
+TEST(WinogradOfCodes, is_bounded_by_the_codes_themselves) {
+  EXPECT_EQ(winograd::codes_bound(codes_of(115, 127), 4, 4), "");
+  EXPECT_NE(winograd::codes_bound(codes_of(116, 127), 4, 4), "");
+  EXPECT_EQ(winograd::codes_bound(codes_of(116, 127), 4, 2), "");
+  EXPECT_EQ(winograd::codes_bound(codes_of(114, -128), 4, 4), "");
+  EXPECT_NE(winograd::codes_bound(codes_of(115, -128), 4, 4), "");
+  EXPECT_EQ(winograd::codes_bound(codes_of(450, -128), 4, 2), "");
+  EXPECT_NE(winograd::codes_bound(codes_of(460, -128), 4, 2), "");
+  EXPECT_EQ(winograd::codes_bound(codes_of(1800, -128), 2, 2), "");
+  EXPECT_NE(winograd::codes_bound(codes_of(1900, -128), 2, 2), "");
+  Tensor both = codes_of(200, 127);  // positive and negative codes never add up together
+  for (int64_t i = 0; i < both.elements(); i += 2) both.set_integer(i, -127);
+  EXPECT_EQ(winograd::codes_bound(both, 4, 4), "");
+}
+
+TEST(WinogradOfCodes, has_inverses_of_odd_numbers) {
+  for (const uint32_t odd : {1U, 3U, 9U, 4294967295U}) EXPECT_EQ(odd * winograd::inverse_of(odd), 1U) << odd;
+}
+
+TEST(WinogradOfCodes, packs_pairs_of_channels_as_i16) {
+  Tensor filters(DType::i8, {3, 5, 3, 3});
+  for (int64_t i = 0; i < filters.elements(); ++i) filters.set_integer(i, i * 37 % 256 - 128);
+  const Layout layout = Layout::parse("f4x2:0231/0:2,1:2");
+  ASSERT_TRUE(winograd::holds_codes(layout));
+  EXPECT_FALSE(winograd::holds_codes(Layout::parse("f4x2:0231/0:2")));
+  const Tensor packed = pack(filters, layout);
+  EXPECT_EQ(packed.dtype(), DType::i8);
+  EXPECT_EQ(packed.sizes(), (std::vector<int64_t>{2, 6, 4, 3, 2, 2, 2}));
+  EXPECT_EQ(layout.physical_elements(filters.type().shape), Dim(packed.elements()));
+  const Tensor transformed = winograd::transform_codes(filters, 4, 2);
+  const auto* numbers = static_cast<const int16_t*>(packed.data());
+  for (int64_t o = 0; o < 4; ++o)
+    for (int64_t c = 0; c < 6; ++c)
+      for (int64_t point = 0; point < 24; ++point) {
+        const int64_t at = (((o / 2 * 24 + point) * 3 + c / 2) * 2 + o % 2) * 2 + c % 2;
+        EXPECT_EQ(numbers[at], o < 3 && c < 5 ? transformed.integer((o * 5 + c) * 24 + point) : 0);
+      }
+  // the corners of the transform: 4! / 4 of the finite rows, 6 of infinity's; 2 of the other direction
+  EXPECT_EQ(transformed.integer(0), filters.integer(0) * 6 * -2);
+  EXPECT_EQ(transformed.integer(23), filters.integer(8) * 6 * 2);
 }
 
 }  // namespace

@@ -55,6 +55,11 @@ int64_t registers_of_products(const ElementTypes& types, int64_t vectors, const 
   return vectors + (many ? 7 : 2);
 }
 
+double word_operations(const RegisterTile& tile) {
+  const auto vectors = static_cast<double>(tile.vectors), pixels = static_cast<double>(tile.width);
+  return (4 * vectors * pixels + 2.75 * pixels + 3 * vectors) / (vectors * pixels);
+}
+
 RegisterTile tile_of_words(const TileProblem& problem, const TargetInfo& target) {
   const int64_t count = ceil_of(problem.channels, problem.types.lanes(target));
   RegisterTile best;
@@ -62,11 +67,8 @@ RegisterTile tile_of_words(const TileProblem& problem, const TargetInfo& target)
   for (int64_t v = 1; v <= std::min<int64_t>(4, count); ++v)
     for (int64_t w = 1; w <= problem.pixels * problem.rows; ++w) {
       if (!fits({v, w}, target, registers_of_products(problem.types, v, target))) break;
-      const auto vectors = static_cast<double>(v), pixels = static_cast<double>(w);
-      const double operations = 4 * vectors * pixels + 2.75 * pixels + 3 * vectors;
-      const double blocks = static_cast<double>(ceil_of(count, v)) * vectors / static_cast<double>(count);
-      if (const double each = blocks * operations / (vectors * pixels); each < 0.999 * least)
-        least = each, best = {v, w};
+      const double blocks = static_cast<double>(ceil_of(count, v) * v) / static_cast<double>(count);
+      if (const double each = blocks * word_operations({v, w}); each < 0.999 * least) least = each, best = {v, w};
     }
   return best;
 }

@@ -38,6 +38,9 @@ int64_t registers_of_products(const ElementTypes& types, int64_t vectors, const 
 /// for a vector of weights, and what a pixel's data take to be widened.
 RegisterTile tile_of_words(const TileProblem& problem, const TargetInfo& target);
 
+/// Operations of one step of such a tile for each of its sums.
+double word_operations(const RegisterTile& tile);
+
 /// A product of codes is the region's first stage.
 bool sums_codes(const Region& region);
 

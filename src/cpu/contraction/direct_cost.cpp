@@ -4,6 +4,7 @@
 
 #include "base/fail.hpp"
 #include "base/integers.hpp"
+#include "cpu/contraction/codes.hpp"
 #include "cpu/contraction/register_tile.hpp"
 #include "cpu/memory_rates.hpp"
 #include "cpu/skeletons.hpp"
@@ -42,7 +43,9 @@ double tiled_cycles(const Region& region, const Schedule& s, const TargetInfo& t
   problem.rows = row < 0 ? 1 : known(axis_extent(stage, row));
   double steps = static_cast<double>(ceil_of(channel_depth(stage, view), view.types.unit()) * ceil_of(channels, group));
   for (int tap : view.taps) steps *= static_cast<double>(known(axis_extent(stage, tap)));
-  return tile_cycles(problem, {s.get("nv", 1), s.get("tile_w", 1)}, target) * steps * useful_share(stage, view);
+  const RegisterTile tile{s.get("nv", 1), s.get("tile_w", 1)};
+  if (view.types.sum == DType::i32 && !has_byte_products(target)) steps *= word_operations(tile);
+  return tile_cycles(problem, tile, target) * steps * useful_share(stage, view);
 }
 
 /// Weights are read once per image: from memory, then from L2 if they stay there, or from L3. Parts of all images read

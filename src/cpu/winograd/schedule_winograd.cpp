@@ -6,6 +6,7 @@
 #include "cpu/winograd/schedule_winograd.hpp"
 
 #include "base/integers.hpp"
+#include "tensor/winograd_codes.hpp"
 
 namespace opfuse {
 namespace {
@@ -46,6 +47,7 @@ std::vector<Ranked<WinogradPlan>> plan_winograd(const Region& region, const std:
   const ParamLayout& data = layouts[static_cast<size_t>(stage.reads[static_cast<size_t>(c.data)].index)];
   if (!weights.is_transformed()) return {};
   const int64_t lanes = target.lanes_f32(), block = weights.block_of(0);
+  if (winograd::holds_codes(weights) != view->codes()) return {};
   if (data.layout.blocks != std::vector<Block>{{c.data_channel_dim, lanes}} || !(data.strides.back() == Dim(1)))
     return {};
   for (const StageOutput& o : stage.outputs)

@@ -34,7 +34,9 @@ bool is_weight_constant(const Region& region, const Read& read) {
 
 std::variant<WinogradView, std::string> view_winograd(const Region& region, int index) {
   if (!is_single_stage(region)) return "several stages in one kernel";
-  auto found = view_contraction(region, index);
+  auto found = view_products(region, index);
+  const auto* products = std::get_if<ContractionView>(&found);
+  if (!products || products->types.sum != DType::i32) found = view_contraction(region, index);
   if (auto* why = std::get_if<std::string>(&found)) return std::move(*why);
   WinogradView view;
   view.contraction = std::get<ContractionView>(std::move(found));
@@ -61,22 +63,23 @@ std::variant<WinogradView, std::string> view_winograd(const Region& region, int 
   return view;
 }
 
-Layout winograd_weights(const WinogradTile& tile, int64_t vectors, const TargetInfo& target) {
+Layout winograd_weights(const WinogradView& view, const WinogradTile& tile, int64_t vectors, const TargetInfo& target) {
   Layout layout;
   layout.order = {0, 2, 3, 1};
   layout.blocks = {{0, vectors * target.lanes_f32()}};
+  if (view.codes()) layout.blocks.push_back({1, winograd_unit(true)});
   layout.tile_h = tile.h;
   layout.tile_w = tile.w;
   return layout;
 }
 
-WinogradScratch winograd_scratch(const WinogradTile& tile, int64_t channels, int64_t block, int64_t capacity,
-                                 const TargetInfo& target) {
+WinogradScratch winograd_scratch(const WinogradTile& tile, int64_t channel_vectors, bool codes, int64_t block,
+                                 int64_t capacity, const TargetInfo& target) {
   const int64_t lanes = target.lanes_f32(), line = target.line_floats();
   const int64_t points = winograd::points(tile.h) * winograd::points(tile.w);
   WinogradScratch s;
   // a cache line more than needed: neighbouring points do not fall into one set of L1
-  s.data_point = ceil_of(channels, lanes) * lanes * capacity + line;
+  s.data_point = channel_vectors * lanes / winograd_unit(codes) * capacity + line;
   s.sum_point = capacity * block + line;
   for (const int64_t floats : {lanes, points * s.data_point, points * s.sum_point, tile.h * tile.w * lanes})
     s.bytes += ceil_of(floats, line) * line * 4;

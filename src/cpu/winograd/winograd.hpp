@@ -22,6 +22,9 @@ struct WinogradView {
   ContractionView contraction;
   SlidingDim row, column;
   std::vector<int> batch;  ///< domain axes that are neither channels nor image
+
+  /// Sums of codes, by whole numbers (tensor/winograd_codes.hpp): transformed data and weights are i16, products i32.
+  bool codes() const { return contraction.types.sum == DType::i32; }
 };
 /// The name of the skeleton.
 inline constexpr const char* kWinogradName = "winograd";
@@ -30,18 +33,24 @@ inline constexpr const char* kWinogradName = "winograd";
 std::variant<WinogradView, std::string> view_winograd(const Region& region, int stage);
 
 /// Weights as the kernel reads them, `vectors` vectors of output channels per block:
-///   [O/block][points of the tile][C][block]
-Layout winograd_weights(const WinogradTile& tile, int64_t vectors, const TargetInfo& target);
+///   [O/block][points of the tile][C][block]           of codes: [O/block][points of the tile][C/2][block][2]
+Layout winograd_weights(const WinogradView& view, const WinogradTile& tile, int64_t vectors, const TargetInfo& target);
 
-/// Channels of one unrolled step of the products, which also fetches a share of the next weights.
+/// Channels of a word of transformed data or weights: an f32, or two i16.
+inline int64_t winograd_unit(bool codes) { return codes ? 2 : 1; }
+
+/// Registers that products of codes take besides sums, weights and data: those that wait for their sum.
+inline int64_t winograd_kept(bool codes) { return codes ? 2 : 0; }
+
+/// Words of channels of one unrolled step of the products, which also fetches a share of the next weights.
 inline constexpr int64_t kWinogradUnrolled = 4;
 
-/// Floats of a part's scratch for `capacity` tiles; the emitter places them by the same numbers.
+/// Words of a part's scratch for `capacity` tiles; the emitter places them by the same numbers.
 struct WinogradScratch {
   int64_t data_point = 0, sum_point = 0;  ///< between points of transformed data, of products
   int64_t bytes = 0;
 };
-WinogradScratch winograd_scratch(const WinogradTile& tile, int64_t channels, int64_t block, int64_t capacity,
-                                 const TargetInfo& target);
+WinogradScratch winograd_scratch(const WinogradTile& tile, int64_t channel_vectors, bool codes, int64_t block,
+                                 int64_t capacity, const TargetInfo& target);
 
 }  // namespace opfuse

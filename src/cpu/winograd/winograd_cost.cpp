@@ -20,13 +20,15 @@ int64_t tile_count(const Stage& stage, const WinogradView& view, const WinogradT
   return tiles;
 }
 
-/// Of one tile and vector: multiply-adds of both passes, and stores, one per cycle.
-double transform_cycles(const WinogradTile& t, bool input, const TargetInfo& target) {
+/// Of one tile and vector: multiply-adds of both passes, and stores, one per cycle. Sums of codes are divided, their
+/// data are widened.
+double transform_cycles(const WinogradTile& t, bool input, bool codes, const TargetInfo& target) {
   const auto h = static_cast<double>(winograd::points(t.h)), w = static_cast<double>(winograd::points(t.w));
   const auto line = [](int64_t tile) { return tile == 4 ? 12.0 : 4.0; };
   const double rows = input ? h : static_cast<double>(t.w);
   const double stores = input ? h * w : static_cast<double>(t.h * t.w);
-  return (rows * line(t.w) + w * line(t.h)) / static_cast<double>(target.fma_units) + stores +
+  const double more = codes ? (input ? h * w : 3 * stores) : 0;
+  return (rows * line(t.w) + w * line(t.h) + more) / static_cast<double>(target.fma_units) + stores +
          target.kernels.winograd_transform;
 }
 
@@ -34,20 +36,22 @@ double scaled(int64_t bytes, double share) { return static_cast<double>(bytes) *
 
 }  // namespace
 
-/// As register_tile.hpp has it, but every vector of weights comes from L2 or beyond.
-double winograd_step_cycles(int64_t width, int64_t vectors, const TargetInfo& target) {
+/// As register_tile.hpp has it, but every vector of weights comes from L2 or beyond. Two codes are multiplied by one
+/// operation and added by another.
+double winograd_step_cycles(int64_t width, int64_t vectors, bool codes, const TargetInfo& target) {
   const auto w = static_cast<double>(width), v = static_cast<double>(vectors);
   const auto units = static_cast<double>(target.fma_units), loads = static_cast<double>(target.load_units);
-  const double arithmetic = w * v / units * (target.fma ? 1 : 2), latency = static_cast<double>(target.fma_latency);
+  const double arithmetic = w * v / units * (target.fma && !codes ? 1 : 2),
+               latency = static_cast<double>(target.fma_latency);
   return std::max({arithmetic, (w + v) / loads, v * target.kernels.winograd_weights, latency}) +
          target.kernels.winograd_step;
 }
 
-int64_t winograd_width(int64_t tiles, int64_t vectors, const TargetInfo& target) {
+int64_t winograd_width(int64_t tiles, int64_t vectors, bool codes, const TargetInfo& target) {
   int64_t best = 1;
   double least = INFINITY;
-  for (int64_t w = 1; fits({vectors, w}, target) && w <= tiles; ++w) {
-    const double cycles = static_cast<double>(ceil_of(tiles, w)) * winograd_step_cycles(w, vectors, target);
+  for (int64_t w = 1; fits({vectors, w}, target, winograd_kept(codes)) && w <= tiles; ++w) {
+    const double cycles = static_cast<double>(ceil_of(tiles, w)) * winograd_step_cycles(w, vectors, codes, target);
     if (cycles < least) least = cycles, best = w;
   }
   return best;
@@ -62,11 +66,12 @@ int64_t winograd_vectors(const Stage& stage, const WinogradView& view, const Win
   const int64_t tiles = std::min(tile_count(stage, view, tile), kMostTilesToBlock), count = ceil_of(channels, lanes);
   int64_t best = 1;
   double least = INFINITY;
-  for (int64_t v = 1; v <= 4 && fits({v, 1}, target); ++v) {
+  const bool codes = view.codes();
+  for (int64_t v = 1; v <= 4 && fits({v, 1}, target, winograd_kept(codes)); ++v) {
     if (c.group_out && count % v) continue;
-    const int64_t width = winograd_width(tiles, v, target);
+    const int64_t width = winograd_width(tiles, v, codes, target);
     const double cycles =
-        static_cast<double>(ceil_of(count, v) * ceil_of(tiles, width)) * winograd_step_cycles(width, v, target);
+        static_cast<double>(ceil_of(count, v) * ceil_of(tiles, width)) * winograd_step_cycles(width, v, codes, target);
     if (cycles < least * 0.999) least = cycles, best = v;
   }
   return best;
@@ -80,14 +85,15 @@ WinogradWork winograd_work(const Stage& stage, const WinogradView& view, const W
   work.tile = tile;
   work.lanes = target.lanes_f32();
   work.points = winograd::points(tile.h) * winograd::points(tile.w);
-  work.channels = channel_depth(stage, c);
-  work.channel_vectors = ceil_of(work.channels, work.lanes);
+  work.codes = view.codes();
+  work.words = ceil_of(channel_depth(stage, c), winograd_unit(work.codes));
+  work.channel_vectors = ceil_of(channel_depth(stage, c), work.lanes);
   work.groups = c.group_out ? outputs / c.group_out : 1;
   work.vectors = vectors;
   work.blocks = ceil_of(outputs, vectors * work.lanes);
   work.tiles = tile_count(stage, view, tile);
-  work.input_cycles = transform_cycles(tile, true, target);
-  work.output_cycles = transform_cycles(tile, false, target);
+  work.input_cycles = transform_cycles(tile, true, work.codes, target);
+  work.output_cycles = transform_cycles(tile, false, work.codes, target);
   return work;
 }
 
@@ -98,14 +104,15 @@ WinogradChoice cost_winograd_part(const WinogradWork& work, int64_t parts_o, int
   const int64_t groups = ceil_of(work.groups, parts_o);
   c.chunks = ceil_of(tiles, chunk);
   c.chunk = ceil_of(tiles, c.chunks);
-  c.width = winograd_width(c.chunk, work.vectors, target);
+  c.width = winograd_width(c.chunk, work.vectors, work.codes, target);
   c.part_bytes = blocks * work.block_bytes();
-  c.held_bytes = work.points * work.channel_vectors * c.chunk * target.vector_bytes;
-  c.scratch_bytes = winograd_scratch(work.tile, work.channels, work.vectors * work.lanes, c.chunk, target).bytes;
+  c.held_bytes = work.points * work.channel_vectors * c.chunk * target.vector_bytes / winograd_unit(work.codes);
+  c.scratch_bytes =
+      winograd_scratch(work.tile, work.channel_vectors, work.codes, work.vectors * work.lanes, c.chunk, target).bytes;
   const auto all_tiles = static_cast<double>(tiles), passes = static_cast<double>(c.chunks);
-  const double step = winograd_step_cycles(c.width, work.vectors, target);
+  const double step = winograd_step_cycles(c.width, work.vectors, work.codes, target);
   const double product = static_cast<double>(work.points * ceil_of(c.chunk, c.width)) *
-                         (static_cast<double>(work.channels) * step + target.kernels.winograd_tile);
+                         (static_cast<double>(work.words) * step + target.kernels.winograd_tile);
   const double input = all_tiles * static_cast<double>(groups * work.channel_vectors) * work.input_cycles;
   const double output = all_tiles * static_cast<double>(blocks * work.vectors) * work.output_cycles;
   c.cycles = input + passes * static_cast<double>(blocks) * product + output;

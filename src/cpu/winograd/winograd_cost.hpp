@@ -9,10 +9,11 @@ namespace opfuse {
 /// What the cost model knows of a convolution; a symbolic batch counts as 1.
 struct WinogradWork {
   WinogradTile tile;
-  int64_t points = 36, channels = 1, channel_vectors = 1;  ///< channels of one group
+  bool codes = false;
+  int64_t points = 36, words = 1, channel_vectors = 1;  ///< of the channels of one group
   int64_t groups = 1, blocks = 1, vectors = 1, tiles = 1, lanes = 16;
-  double input_cycles = 0, output_cycles = 0;                                      ///< per tile and vector of channels
-  int64_t block_bytes() const { return points * channels * vectors * lanes * 4; }  ///< of weights
+  double input_cycles = 0, output_cycles = 0;                                   ///< per tile and vector of channels
+  int64_t block_bytes() const { return points * words * vectors * lanes * 4; }  ///< of weights
   int64_t weight_bytes() const { return blocks * block_bytes(); }
 };
 WinogradWork winograd_work(const Stage& stage, const WinogradView& view, const WinogradTile& tile, int64_t vectors,
@@ -22,9 +23,9 @@ WinogradWork winograd_work(const Stage& stage, const WinogradView& view, const W
 int64_t winograd_vectors(const Stage& stage, const WinogradView& view, const WinogradTile& tile,
                          const TargetInfo& target);
 
-/// Cycles of one step over the channels of a register tile, and the width of the fastest one for a chunk.
-double winograd_step_cycles(int64_t width, int64_t vectors, const TargetInfo& target);
-int64_t winograd_width(int64_t tiles, int64_t vectors, const TargetInfo& target);
+/// Cycles of one step over the words of channels of a register tile, and the width of the fastest one for a chunk.
+double winograd_step_cycles(int64_t width, int64_t vectors, bool codes, const TargetInfo& target);
+int64_t winograd_width(int64_t tiles, int64_t vectors, bool codes, const TargetInfo& target);
 
 /// How a launch is cut, and what a part costs.
 struct WinogradChoice {

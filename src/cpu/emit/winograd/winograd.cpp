@@ -21,7 +21,10 @@ WinogradEmitter::WinogradEmitter(Kernel& k, StageEmitter& stage, const WinogradV
   lanes_ = lanes_of(k.target);
   vectors_ = s.nv;
   block_ = vectors_ * lanes_;
+  codes_ = view.codes();
   channels_ = channel_depth(s_.stage, view.contraction);
+  words_ = ceil_of(channels_, winograd_unit(codes_));
+  vector_words_ = lanes_ / winograd_unit(codes_);
   blocks_ = ceil_of(extent(view.contraction.vec), block_);
   width_ = s.tile_w;
   capacity_ = std::max(s.chunk, width_);
@@ -29,28 +32,38 @@ WinogradEmitter::WinogradEmitter(Kernel& k, StageEmitter& stage, const WinogradV
   points_ = winograd::points(tile_.h) * winograd::points(tile_.w);
   rows_ = ceil_of(extent(view.row.axis), tile_.h);
   columns_ = ceil_of(extent(view.column.axis), tile_.w);
-  const WinogradScratch scratch = winograd_scratch(tile_, channels_, block_, capacity_, k.target);
+  const WinogradScratch scratch =
+      winograd_scratch(tile_, ceil_of(channels_, lanes_), codes_, block_, capacity_, k.target);
   data_point_ = scratch.data_point;
   sum_point_ = scratch.sum_point;
   int64_t at = 0;
   const auto place = [&](int64_t count) {
-    Value* here = floats(k.scratch, k.i64(at));
+    Value* here = words(k.scratch, k.i64(at));
     at += ceil_of(count, k.target.line_floats()) * k.target.line_floats();
     return here;
   };
-  zeros_ = place(lanes_);
+  outside_ = place(lanes_);
   data_ = place(points_ * data_point_);
   sums_ = place(points_ * sum_point_);
   results_ = place(tile_.h * tile_.w * lanes_);
   k.scratch_bytes = at * 4;
   OPFUSE_CHECK(k.scratch_bytes == scratch.bytes, "{} bytes of scratch, {} foretold", k.scratch_bytes, scratch.bytes);
-  store_vector(zeros_, k.zero(vector_type()));
+  place_outside();
   for (int64_t i = 0; i < width_ * vectors_; ++i) acc_.push_back(k.variable(vector_type()));
 }
 
 Value* WinogradEmitter::load_vector(Value* at) { return k_.b.CreateAlignedLoad(vector_type(), at, llvm::Align(4)); }
 
 void WinogradEmitter::store_vector(Value* at, Value* value) { k_.b.CreateAlignedStore(value, at, llvm::Align(4)); }
+
+/// What is read where there is no image.
+void WinogradEmitter::place_outside() {
+  if (!codes_) return store_vector(outside_, k_.zero(vector_type()));
+  const ContractionView& c = view_.contraction;
+  const int64_t code = c.types.data == DType::i8 ? c.padding - kHalfOfCodes : c.padding;
+  llvm::Type* bytes = k_.lanes(k_.b.getInt8Ty(), static_cast<int>(lanes_));
+  store_vector(outside_, llvm::ConstantInt::get(bytes, static_cast<uint64_t>(code) & 0xFF));
+}
 
 Dim WinogradEmitter::tiles() const {
   Dim count = rows_ * columns_;

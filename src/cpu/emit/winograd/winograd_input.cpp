@@ -15,17 +15,26 @@ void WinogradEmitter::emit_input(const Env& env, Value* t0, Value* count) {
     Env at = env;
     at.width = static_cast<int>(lanes_);
     at.axes[static_cast<size_t>(channel)] = {k_.mul(vector, k_.i64(lanes_)), true, lanes_};
-    Value* to = floats(data_, k_.mul(vector, k_.i64(capacity_ * lanes_)));
+    Value* to = words(data_, k_.mul(vector, k_.i64(capacity_ * vector_words_)));
     k_.loop(k_.i64(0), count, 1, [&](Value* t) {
       Env here = at;
       move_to_tile(here, k_.add(t0, t));
-      Value* place = floats(to, k_.mul(t, k_.i64(lanes_)));
+      Value* place = words(to, k_.mul(t, k_.i64(vector_words_)));
       Value* whole = k_.b.CreateAnd(inside(here, view_.row, 0, winograd::points(tile_.h)),
                                     inside(here, view_.column, 0, winograd::points(tile_.w)));
       k_.branch(
           whole, [&] { emit_input_tile(here, place, false); }, [&] { emit_input_tile(here, place, true); });
     });
   });
+}
+
+/// Codes as i16, without a sign.
+Value* WinogradEmitter::load_image(Value* at) {
+  if (!codes_) return load_vector(at);
+  llvm::Type* bytes = k_.lanes(k_.b.getInt8Ty(), static_cast<int>(lanes_));
+  Value* x = k_.b.CreateAlignedLoad(bytes, at, llvm::Align(1));
+  if (view_.contraction.types.data == DType::i8) x = k_.b.CreateXor(x, llvm::ConstantInt::get(bytes, kHalfOfCodes));
+  return k_.b.CreateZExt(x, k_.lanes(k_.b.getInt16Ty(), static_cast<int>(lanes_)));
 }
 
 /// Taps [tap, tap + taps) of the window at `env` lie in the image.
@@ -40,7 +49,8 @@ void WinogradEmitter::emit_input_tile(const Env& env, Value* to, bool edge) {
   const ContractionView& c = view_.contraction;
   const int64_t height = winograd::points(tile_.h), width = winograd::points(tile_.w);
   const Address a = address_of(k_, image(), image_map(), env, nullptr);
-  Value* base = floats(image().base, k_.add(a.scalar, k_.i64(a.constant)));
+  const auto elements = [&](Value* from, Value* offset) { return k_.element(from, c.types.data, offset); };
+  Value* base = elements(image().base, k_.add(a.scalar, k_.i64(a.constant)));
   Value* row_step = axis_step(k_, image(), image_map(), view_.row.tap);
   Value* column_step = axis_step(k_, image(), image_map(), view_.column.tap);
   Line row_inside, column_inside;
@@ -56,10 +66,10 @@ void WinogradEmitter::emit_input_tile(const Env& env, Value* to, bool edge) {
   for (int64_t y = 0; y < height; ++y) {
     Line row;
     for (int64_t x = 0; x < width; ++x) {
-      Value* at = floats(base, k_.add(k_.mul(row_step, k_.i64(y)), k_.mul(column_step, k_.i64(x))));
+      Value* at = elements(base, k_.add(k_.mul(row_step, k_.i64(y)), k_.mul(column_step, k_.i64(x))));
       Value* in =
           edge ? k_.b.CreateAnd(row_inside[static_cast<size_t>(y)], column_inside[static_cast<size_t>(x)]) : nullptr;
-      Value* value = load_vector(edge ? k_.b.CreateSelect(in, at, zeros_) : at);
+      Value* value = load_image(edge ? k_.b.CreateSelect(in, at, outside_) : at);
       if (c.value.op() != ExprOp::read) {
         value = s_.at(point, {}, {{c.data, value}}).emit(c.value, DType::f32);
         value = k_.splat(value, env.width);
@@ -67,14 +77,14 @@ void WinogradEmitter::emit_input_tile(const Env& env, Value* to, bool edge) {
       }
       row.push_back(value);
     }
-    rows.push_back(transform_data(k_, tile_.w, row));
+    rows.push_back(transform_data(k_, tile_.w, codes_, row));
   }
   for (int64_t x = 0; x < width; ++x) {
     Line column;
     for (const Line& row : rows) column.push_back(row[static_cast<size_t>(x)]);
-    column = transform_data(k_, tile_.h, column);
+    column = transform_data(k_, tile_.h, codes_, column);
     for (int64_t y = 0; y < height; ++y)
-      store_vector(floats(to, k_.i64((y * width + x) * data_point_)), column[static_cast<size_t>(y)]);
+      store_vector(words(to, k_.i64((y * width + x) * data_point_)), column[static_cast<size_t>(y)]);
   }
 }
 

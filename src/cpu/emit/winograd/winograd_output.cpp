@@ -3,7 +3,7 @@
 #include "base/integers.hpp"
 #include "cpu/emit/winograd/winograd.hpp"
 #include "cpu/emit/winograd/winograd_transform.hpp"
-#include "tensor/winograd.hpp"
+#include "tensor/winograd_codes.hpp"
 
 namespace opfuse::cpu {
 namespace {
@@ -31,7 +31,7 @@ void WinogradEmitter::emit_output(const Env& env, Value* ob, Value* t0, Value* c
     at.width = static_cast<int>(lanes_);
     at.block = block;
     move_to_tile(at, k_.add(t0, t));
-    Value* from = floats(sums_, k_.mul(t, k_.i64(block_)));
+    Value* from = words(sums_, k_.mul(t, k_.i64(block_)));
     k_.loop(k_.i64(0), end, lanes_, [&](Value* o) {
       Env here = at;
       Value* first = k_.add(base, o);
@@ -40,7 +40,7 @@ void WinogradEmitter::emit_output(const Env& env, Value* ob, Value* t0, Value* c
         Value* numbers = k_.b.CreateAdd(k_.splat(first, here.width), k_.iota(here.width));
         here.mask = k_.b.CreateICmpULT(numbers, k_.splat(k_.i64(outputs), here.width));
       }
-      emit_output_tile(here, floats(from, o));
+      emit_output_tile(here, words(from, o));
     });
   });
 }
@@ -51,16 +51,19 @@ void WinogradEmitter::emit_output_tile(Env env, Value* from) {
   for (int64_t x = 0; x < width; ++x) {
     Line column;
     for (int64_t y = 0; y < height; ++y)
-      column.push_back(load_vector(floats(from, k_.i64((y * width + x) * sum_point_))));
-    columns.push_back(transform_result(k_, tile_.h, column));
+      column.push_back(load_vector(words(from, k_.i64((y * width + x) * sum_point_))));
+    columns.push_back(transform_result(k_, tile_.h, codes_, column));
   }
   std::vector<Line> results;
   for (int64_t y = 0; y < tile_.h; ++y) {
     Line row;
     for (const Line& column : columns) row.push_back(column[static_cast<size_t>(y)]);
-    results.push_back(transform_result(k_, tile_.w, row));
+    results.push_back(transform_result(k_, tile_.w, codes_, row));
   }
-  if (node_count(s_.stage) > kUnrolledEpilogue) return store_some_results(env, results);
+  if (codes_)
+    for (Line& row : results)
+      for (Value*& result : row) result = divided(result);
+  if (!codes_ && node_count(s_.stage) > kUnrolledEpilogue) return store_some_results(env, results);
   Value* whole = k_.b.getTrue();
   for (const auto& [d, size] : {std::pair{&view_.row, tile_.h}, {&view_.column, tile_.w}}) {
     if (extent(d->axis) % size == 0) continue;
@@ -71,21 +74,33 @@ void WinogradEmitter::emit_output_tile(Env env, Value* from) {
       whole, [&] { store_results(env, results); }, [&] { store_some_results(env, results); });
 }
 
+/// The sum of a denominator's multiple, modulo 2^32.
+Value* WinogradEmitter::divided(Value* result) {
+  const winograd::CodesForm &h = winograd::codes_form(tile_.h), &w = winograd::codes_form(tile_.w);
+  const uint32_t inverse = winograd::inverse_of(static_cast<uint32_t>(h.odd * w.odd));
+  if (inverse != 1) result = k_.b.CreateMul(result, llvm::ConstantInt::get(result->getType(), inverse));
+  return k_.b.CreateAShr(result, static_cast<uint64_t>(h.shift + w.shift));
+}
+
+/// A row of codes is stored together (stage_codes.cpp).
 void WinogradEmitter::store_results(const Env& env, const std::vector<Line>& results) {
+  std::vector<StageEmitter::Point> points;
   for (size_t y = 0; y < results.size(); ++y)
     for (size_t x = 0; x < results[y].size(); ++x) {
       Env at = env;
       at.axes[static_cast<size_t>(view_.row.axis)].plus = static_cast<int64_t>(y);
       at.axes[static_cast<size_t>(view_.column.axis)].plus = static_cast<int64_t>(x);
-      s_.store_outputs(at, {results[y][x]});
+      points.push_back({at, {results[y][x]}});
     }
+  if (codes_) return s_.store_outputs(points);
+  for (const StageEmitter::Point& point : points) s_.store_outputs(point.env, point.results);
 }
 
 /// Through scratch, one after another: those inside the image.
 void WinogradEmitter::store_some_results(const Env& env, const std::vector<Line>& results) {
   for (int64_t y = 0; y < tile_.h; ++y)
     for (int64_t x = 0; x < tile_.w; ++x)
-      store_vector(floats(results_, k_.i64((y * tile_.w + x) * lanes_)),
+      store_vector(words(results_, k_.i64((y * tile_.w + x) * lanes_)),
                    results[static_cast<size_t>(y)][static_cast<size_t>(x)]);
   const auto last = [&](const SlidingDim& d, int64_t size) {
     Value* first = env.axes[static_cast<size_t>(d.axis)].base;
@@ -94,12 +109,12 @@ void WinogradEmitter::store_some_results(const Env& env, const std::vector<Line>
   Value* y0 = env.axes[static_cast<size_t>(view_.row.axis)].base;
   Value* x0 = env.axes[static_cast<size_t>(view_.column.axis)].base;
   k_.loop(y0, last(view_.row, tile_.h), 1, [&](Value* y) {
-    Value* row = floats(results_, k_.mul(k_.sub(y, y0), k_.i64(tile_.w * lanes_)));
+    Value* row = words(results_, k_.mul(k_.sub(y, y0), k_.i64(tile_.w * lanes_)));
     k_.loop(x0, last(view_.column, tile_.w), 1, [&](Value* x) {
       Env at = env;
       at.axes[static_cast<size_t>(view_.row.axis)] = {y, false, 1};
       at.axes[static_cast<size_t>(view_.column.axis)] = {x, false, 1};
-      s_.store_outputs(at, {load_vector(floats(row, k_.mul(k_.sub(x, x0), k_.i64(lanes_))))});
+      s_.store_outputs(at, {load_vector(words(row, k_.mul(k_.sub(x, x0), k_.i64(lanes_))))});
     });
   });
 }

@@ -2,6 +2,7 @@
 //   sums[tile][output] = sum over c of data[c][tile] * weights[c][output]
 // in register tiles of `width` tiles x `vectors` vectors. The last register tile of a chunk overlaps the one before it.
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
 #include <algorithm>
 
@@ -16,21 +17,23 @@ constexpr size_t kTiedAccumulators = 6;
 }  // namespace
 
 void WinogradEmitter::emit_products(Value* ob, Value* count) {
-  const std::vector<Dim>& strides = weights().strides;  // [O/block][points_h][points_w][C][block]
-  Value* first = floats(weights().base, k_.mul(ob, k_.dim(strides[0])));
+  const std::vector<Dim>& strides = weights().strides;  // [O/block][points_h][points_w][C][block], of codes in bytes
+  const auto elements = [&](Value* from, const Dim& stride, Value* count) {
+    return k_.element(from, view_.contraction.types.weights, k_.mul(count, k_.dim(stride)));
+  };
+  Value* first = elements(weights().base, strides[0], ob);
   Value* last = k_.max(k_.i64(0), k_.sub(count, k_.i64(width_)));
-  const int64_t fetched =
-      (channels_ + kWinogradUnrolled - 1) / kWinogradUnrolled * prefetched_ * k_.target.line_floats();
+  const int64_t fetched = (words_ + kWinogradUnrolled - 1) / kWinogradUnrolled * prefetched_ * k_.target.line_floats();
   k_.loop(k_.i64(0), k_.i64(points_), 1, [&](Value* point) {
-    Value* w = floats(first, k_.mul(point, k_.dim(strides[2])));
-    Value* data = floats(data_, k_.mul(point, k_.i64(data_point_)));
-    Value* sums = floats(sums_, k_.mul(point, k_.i64(sum_point_)));
-    Value* ahead = floats(w, k_.dim(strides[2]));
+    Value* w = elements(first, strides[2], point);
+    Value* data = words(data_, k_.mul(point, k_.i64(data_point_)));
+    Value* sums = words(sums_, k_.mul(point, k_.i64(sum_point_)));
+    Value* ahead = elements(w, strides[2], k_.i64(1));
     k_.loop(k_.i64(0), count, width_, [&](Value* t) {
       Value* tile = k_.min(t, last);
       Value* pass = k_.div(t, k_.i64(width_));
-      emit_register_tile(floats(data, k_.mul(tile, k_.i64(lanes_))), w, floats(sums, k_.mul(tile, k_.i64(block_))),
-                         floats(ahead, k_.mul(pass, k_.i64(fetched))));
+      emit_register_tile(words(data, k_.mul(tile, k_.i64(vector_words_))), w, words(sums, k_.mul(tile, k_.i64(block_))),
+                         words(ahead, k_.mul(pass, k_.i64(fetched))));
     });
   });
 }
@@ -38,15 +41,15 @@ void WinogradEmitter::emit_products(Value* ob, Value* count) {
 void WinogradEmitter::emit_register_tile(Value* data, Value* w, Value* sums, Value* ahead) {
   for (llvm::AllocaInst* acc : acc_) k_.b.CreateStore(k_.zero(vector_type()), acc);
   const auto steps = [&](Value* vector, int64_t lanes) {
-    Value* d = floats(data, k_.mul(vector, k_.i64(capacity_ * lanes_)));
-    Value* first = k_.mul(vector, k_.i64(lanes_));
-    Value* at = floats(w, k_.mul(first, k_.i64(block_)));
-    Value* far = floats(ahead, k_.mul(first, k_.i64(prefetched_ * k_.target.line_floats() / kWinogradUnrolled)));
+    Value* d = words(data, k_.mul(vector, k_.i64(capacity_ * vector_words_)));
+    Value* first = k_.mul(vector, k_.i64(vector_words_));
+    Value* at = words(w, k_.mul(first, k_.i64(block_)));
+    Value* far = words(ahead, k_.mul(first, k_.i64(prefetched_ * k_.target.line_floats() / kWinogradUnrolled)));
     const auto group = [&](Value* lane, int64_t count) {
-      Value* fetch = floats(far, k_.mul(lane, k_.i64(prefetched_ * k_.target.line_floats() / kWinogradUnrolled)));
+      Value* fetch = words(far, k_.mul(lane, k_.i64(prefetched_ * k_.target.line_floats() / kWinogradUnrolled)));
       for (int64_t line = 0; line < prefetched_; ++line)
         k_.b.CreateIntrinsic(llvm::Intrinsic::prefetch, {k_.b.getPtrTy()},
-                             {floats(fetch, k_.i64(line * k_.target.line_floats())), k_.b.getInt32(0), k_.b.getInt32(2),
+                             {words(fetch, k_.i64(line * k_.target.line_floats())), k_.b.getInt32(0), k_.b.getInt32(2),
                               k_.b.getInt32(1)});
       emit_steps(d, at, lane, count);
     };
@@ -54,30 +57,41 @@ void WinogradEmitter::emit_register_tile(Value* data, Value* w, Value* sums, Val
     k_.loop(k_.i64(0), k_.i64(whole), kWinogradUnrolled, [&](Value* lane) { group(lane, kWinogradUnrolled); });
     if (lanes > whole) group(k_.i64(whole), lanes - whole);
   };
-  k_.loop(k_.i64(0), k_.i64(channels_ / lanes_), 1, [&](Value* vector) { steps(vector, lanes_); });
-  if (channels_ % lanes_) steps(k_.i64(channels_ / lanes_), channels_ % lanes_);
+  k_.loop(k_.i64(0), k_.i64(words_ / vector_words_), 1, [&](Value* vector) { steps(vector, vector_words_); });
+  if (words_ % vector_words_) steps(k_.i64(words_ / vector_words_), words_ % vector_words_);
   for (int64_t t = 0; t < width_; ++t)
     for (int64_t v = 0; v < vectors_; ++v)
-      store_vector(floats(sums, k_.i64(t * block_ + v * lanes_)),
+      store_vector(words(sums, k_.i64(t * block_ + v * lanes_)),
                    k_.b.CreateLoad(vector_type(), acc_[static_cast<size_t>(t * vectors_ + v)]));
 }
 
+/// Of two channels of i16, added up in i32.
+Value* WinogradEmitter::add_product(Value* x, Value* w, Value* sum) {
+  if (!codes_) return k_.fma(x, w, sum);
+  const auto id = k_.target.vector_bytes == 64   ? llvm::Intrinsic::x86_avx512_pmaddw_d_512
+                  : k_.target.vector_bytes == 32 ? llvm::Intrinsic::x86_avx2_pmadd_wd
+                                                 : llvm::Intrinsic::x86_sse2_pmadd_wd;
+  llvm::Type* pairs = k_.lanes(k_.b.getInt16Ty(), static_cast<int>(2 * lanes_));
+  Value* product = k_.b.CreateIntrinsic(id, {}, {k_.b.CreateBitCast(x, pairs), k_.b.CreateBitCast(w, pairs)});
+  return keep_until(k_, product, k_.b.CreateAdd(sum, product));
+}
+
 void WinogradEmitter::emit_steps(Value* data, Value* w, Value* lane, int64_t lanes) {
-  data = floats(data, lane);
-  w = floats(w, k_.mul(lane, k_.i64(block_)));
+  data = words(data, lane);
+  w = words(w, k_.mul(lane, k_.i64(block_)));
   std::vector<Value*> acc;
   for (llvm::AllocaInst* a : acc_) acc.push_back(k_.b.CreateLoad(vector_type(), a));
   std::vector<Value**> last;
   for (size_t i = acc.size(); i-- > 0 && last.size() < kTiedAccumulators;) last.push_back(&acc[i]);
   for (int64_t u = 0; u < lanes; ++u) {
     std::vector<Value*> vectors;
-    for (int64_t v = 0; v < vectors_; ++v) vectors.push_back(load_vector(floats(w, k_.i64(u * block_ + v * lanes_))));
+    for (int64_t v = 0; v < vectors_; ++v) vectors.push_back(load_vector(words(w, k_.i64(u * block_ + v * lanes_))));
     for (int64_t t = 0; t < width_; ++t) {
-      Value* x = k_.b.CreateAlignedLoad(k_.b.getFloatTy(), floats(data, k_.i64(t * lanes_ + u)), llvm::Align(4));
+      Value* x = k_.b.CreateAlignedLoad(word_type(), words(data, k_.i64(t * vector_words_ + u)), llvm::Align(4));
       x = k_.splat(x, static_cast<int>(lanes_));
       for (int64_t v = 0; v < vectors_; ++v) {
         Value*& sum = acc[static_cast<size_t>(t * vectors_ + v)];
-        sum = k_.fma(x, vectors[static_cast<size_t>(v)], sum);
+        sum = add_product(x, vectors[static_cast<size_t>(v)], sum);
       }
     }
     hold_back(k_, last);

@@ -10,8 +10,8 @@ namespace opfuse::cpu {
 using Line = std::vector<Value*>;
 
 /// points(tile) values -> data_matrix times them.
-Line transform_data(Kernel& k, int64_t tile, const Line& d);
+Line transform_data(Kernel& k, int64_t tile, bool codes, const Line& d);
 /// points(tile) values -> `tile` results, result_matrix times them.
-Line transform_result(Kernel& k, int64_t tile, const Line& m);
+Line transform_result(Kernel& k, int64_t tile, bool codes, const Line& m);
 
 }  // namespace opfuse::cpu
