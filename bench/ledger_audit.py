@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Is what the ledger says true? Every edge of models, held against the program that runs.
 
-    python3 bench/ledger_audit.py MODEL... [--opfuse PATH] [--target NAME] [--worst N]
+    python3 bench/ledger_audit.py MODEL... [--opfuse PATH] [--target NAME] [--options="--precision bf16"] [--worst N]
 
 For each model: edges, how many run as one launch, as a view, as a copy, as two launches; and mistakes:
   subject        an edge that is apart without a reason, or whose reason names neither of its ends nor the value
-  contradiction  said to be one launch while no launch has nodes of both ends, or to be two while every launch of one end
-                 is a launch of the other
+  contradiction  said to be one launch, or a view, while no launch has nodes of both ends and each is in one; or to be two
+                 while every launch of one end is a launch of the other
   fields         an edge that is apart without bytes and time of both forms (or what a kernel of both would save at best, where
                  there is none), growth, reads of each element, or what flips it
   names          launches of the same name
@@ -19,8 +19,8 @@ import sys
 
 
 def document(args, model):
-    done = subprocess.run([args.opfuse, "explain", model, "--json", "--target", args.target], capture_output=True, text=True,
-                          check=False)
+    done = subprocess.run([args.opfuse, "explain", model, "--json", "--target", args.target, *args.options.split()],
+                          capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{model}: {done.stderr.strip()}")
     return json.loads(done.stdout)
@@ -37,7 +37,11 @@ def mistakes_of(doc):
         counts[executed] = counts.get(executed, 0) + 1
         makes = [i for i, sources in enumerate(launches) if edge["producer"] in sources]
         takes = [i for i, sources in enumerate(launches) if edge["consumer"] in sources]
-        if executed == "one_launch" and makes and takes and not set(makes) & set(takes):
+        apart = makes and takes and not set(makes) & set(takes)
+        of_composite = any(names[i] == edge.get("by") for i in makes)  # has the name of the first of its launches
+        if executed == "one_launch" and apart and not of_composite:
+            found.append(("contradiction", edge))
+        if executed == "view" and apart and edge.get("by") != "concat":  # launches of a concat copy its other operands
             found.append(("contradiction", edge))
         if executed != "two_launches":
             continue
@@ -60,6 +64,7 @@ def main():
     parser.add_argument("models", nargs="+")
     parser.add_argument("--opfuse", default="opfuse")
     parser.add_argument("--target", default="host")
+    parser.add_argument("--options", default="", help="of opfuse explain, one string")
     parser.add_argument("--worst", type=int, default=3, help="examples of each kind of mistake")
     args = parser.parse_args()
     bad = 0

@@ -2,6 +2,7 @@
 // inside a group, those that write the group's results. A value that no launch writes is a place in other memory.
 //
 //     producer and consumer in one launch           one_launch
+//     a node whose result no launch stores is where its name is among the sources
 //     no launch of its own on one side               view, or copy where the operand of a concat is copied
 //     a view of what another launch stored           two_launches, of which the reader is the second
 //     else                                           two_launches
@@ -57,8 +58,11 @@ class Executed {
   }
   /// Of a recurrent layer, which is a product and loops that name their values anew; empty: the node is none.
   Launches launches_of_layer(const Node& node) const {
+    return is_a<Gru>(node) || is_a<Lstm>(node) || is_a<Rnn>(node) ? launches_with(node) : Launches{};
+  }
+  /// Those that have the node among their sources; empty: it is a view, or no longer there.
+  Launches launches_with(const Node& node) const {
     Launches all;
-    if (!is_a<Gru>(node) && !is_a<Lstm>(node) && !is_a<Rnn>(node)) return all;
     for (const Source& source : node.sources)
       if (const auto at = by_source_.find(source.name); at != by_source_.end())
         all.insert(at->second.begin(), at->second.end());
@@ -116,9 +120,12 @@ class Executed {
   }
 };
 
-bool meet(const Launches& a, const Launches& b) {
-  return std::any_of(a.begin(), a.end(), [&](int launch) { return b.contains(launch); });
+/// The first launch of both; -1: they have none in common.
+int common(const Launches& a, const Launches& b) {
+  const auto at = std::find_if(a.begin(), a.end(), [&](int launch) { return b.contains(launch); });
+  return at == a.end() ? -1 : *at;
 }
+bool meet(const Launches& a, const Launches& b) { return common(a, b) >= 0; }
 
 bool has_source(const ShapeVerdict& verdict, const Node& node) {
   return std::any_of(node.sources.begin(), node.sources.end(), [&](const Source& source) {
@@ -236,70 +243,123 @@ class EdgePrices {
   }
 };
 
-void settle(EdgeVerdict& edge, const Value& value, const Consumer& reader, const Executed& executed, Stored& stored,
-            const std::vector<ShapeVerdict>& verdicts, const Program& program, EdgePrices& prices,
-            const NodeNames& names) {
-  const Node& consumer = *reader.node;
-  Launches makes = executed.launches_of(edge.tensor), takes = reader.launches;
-  if (makes.empty()) makes = executed.launches_of_layer(*value.producer);
-  const auto of_this = static_cast<size_t>(std::count(reader.copied.begin(), reader.copied.end(), &value));
-  const bool copied = of_this > 0, others_copied = of_this < reader.copied.size();
-  if (others_copied && !copied) takes.clear();  // the concat has launches for its other operands alone
-  const bool absorbed = !executed.knows(edge.tensor) && !takes.empty();
-  const auto own = std::find(reader.copied.begin(), reader.copied.end(), &value);
-  const int named = own != reader.copied.end() ? reader.copies[static_cast<size_t>(own - reader.copied.begin())]
-                    : takes.empty()            ? -1
-                                               : *takes.begin();
-  const std::string first = named < 0 ? "" : program.launches[static_cast<size_t>(named)].name;
-  const Launches made = makes;
-  if (makes.empty() && !copied && !absorbed && !takes.empty() && !edge.decline.code.empty())
-    if (const Launches& behind = stored.behind(value); !meet(behind, takes)) makes = behind;
-  if (!copied && (absorbed || meet(makes, takes))) {
-    edge.executed = kOneLaunch;
-    edge.by = edge.group.empty() ? joined_by(*value.producer, consumer, verdicts, first) : edge.group;
-  } else if (copied) {
-    edge.executed = kCopy;
-    edge.by = first;
-  } else if (makes.empty() || takes.empty()) {
-    edge.executed = kView;
-    edge.by = std::string(makes.empty() ? value.producer->op->name : consumer.op->name);
-  } else {
+class Settler {
+ public:
+  Settler(const Graph& prepared, const FusionPlan& plan, const Graph& shaped, const std::vector<ShapeVerdict>& verdicts,
+          const Program& program, const LaunchPrices& prices)
+      : names_(prepared),
+        executed_(shaped, program),
+        stored_(executed_),
+        prices_(prepared, program, prices),
+        verdicts_(verdicts),
+        program_(program) {
+    for (const EdgeVerdict& edge : plan.edges)
+      if (!edge.decline.code.empty()) declines_.emplace(edge.producer, edge.decline);
+  }
+
+  void settle(EdgeVerdict& edge) {
+    const Node *producer = names_.find(edge.producer), *consumer = names_.find(edge.consumer);
+    if (!producer || !consumer) return;
+    if (reader_.node != consumer) reader_ = consumer_of(*consumer, executed_);
+    for (const Value* v : producer->outputs)
+      if (value_name(*v) == edge.tensor) settle(edge, *v);
+  }
+
+ private:
+  NodeNames names_;
+  Executed executed_;
+  Stored stored_;
+  EdgePrices prices_;
+  const std::vector<ShapeVerdict>& verdicts_;
+  const Program& program_;
+  std::map<std::string, Decline> declines_;  ///< of the plan: the first of a node's result
+  Consumer reader_;
+
+  /// Both ends of an edge.
+  struct Ends {
+    Launches makes, takes;
+    Launches made;   ///< without those behind a view
+    Launches holds;  ///< with the producer among their sources
+    bool copied = false, absorbed = false;
+    std::string copy;  ///< name of the launch
+  };
+
+  Ends ends_of(const EdgeVerdict& edge, const Value& value) {
+    Ends e{executed_.launches_of(edge.tensor), reader_.launches, {}, executed_.launches_with(*value.producer)};
+    if (e.makes.empty()) e.makes = executed_.launches_of_layer(*value.producer);
+    const auto own = std::find(reader_.copied.begin(), reader_.copied.end(), &value);
+    e.copied = own != reader_.copied.end();
+    const bool others_copied = std::count(reader_.copied.begin(), reader_.copied.end(), &value) <
+                               static_cast<std::ptrdiff_t>(reader_.copied.size());
+    if (e.copied) e.copy = name_of(reader_.copies[static_cast<size_t>(own - reader_.copied.begin())]);
+    if (others_copied && !e.copied) e.takes.clear();  // the concat has launches for its other operands alone
+    const Launches inside = executed_.launches_with(*reader_.node);
+    if (e.takes.empty() && !others_copied && !inside.empty()) e.takes = {*inside.begin()};
+    const bool stored_nowhere = !executed_.knows(edge.tensor);
+    e.absorbed = stored_nowhere && !e.takes.empty() && (e.holds.empty() || meet(e.holds, e.takes));
+    if (e.makes.empty() && !meet(e.holds, e.takes)) e.makes = e.holds;
+    e.made = e.makes;
+    if (e.makes.empty() && !e.copied && !e.absorbed && !e.takes.empty() && !edge.decline.code.empty())
+      if (const Launches& behind = stored_.behind(value); !meet(behind, e.takes)) e.makes = behind;
+    return e;
+  }
+
+  void settle(EdgeVerdict& edge, const Value& value) {
+    const Ends e = ends_of(edge, value);
+    if (!e.copied && (e.absorbed || meet(e.makes, e.takes))) {
+      edge.executed = kOneLaunch;
+      const int both = std::max(common(e.makes, e.takes), common(e.holds, e.takes));
+      const std::string launch = name_of(both >= 0 ? both : *e.takes.begin());
+      edge.by = edge.group.empty() ? joined_by(*value.producer, *reader_.node, verdicts_, launch) : edge.group;
+    } else if (e.copied) {
+      edge.executed = kCopy;
+      edge.by = e.copy;
+    } else if (e.makes.empty() || e.takes.empty()) {
+      edge.executed = kView;
+      edge.by = std::string(e.makes.empty() ? value.producer->op->name : reader_.node->op->name);
+    } else {
+      return settle_apart(edge, value, e);
+    }
+    if (edge.executed != kCopy) edge.decline = {};
+    if (edge.executed != kCopy) edge.price.reset();
+  }
+
+  void settle_apart(EdgeVerdict& edge, const Value& value, const Ends& e) {
     edge.executed = kTwoLaunches;
     edge.by.clear();
-    if (edge.decline.code == "moved_by_attention" && edge.price && prices.known()) {
-      Launches own = made;
-      own.insert(takes.begin(), takes.end());
-      edge.price->apart += prices.of_movements(names, own);
+    if (edge.decline.code == "moved_by_attention" && edge.price && prices_.known()) {
+      Launches own = e.made;
+      own.insert(e.takes.begin(), e.takes.end());
+      edge.price->apart += prices_.of_movements(names_, own);
     }
     if (edge.group.empty()) return;
-    edge.decline = {"several_launches",
-                    fmt::format("{} runs as several launches: \"{}\" is stored between \"{}\" and \"{}\"", edge.group,
-                                edge.tensor, edge.producer, edge.consumer),
-                    {edge.group}};
+    edge.decline = decline_within(edge, value);
     edge.group.clear();
-    if (prices.known()) edge.price = prices.between(value, consumer, makes, takes);
-    return;
+    if (prices_.known()) edge.price = prices_.between(value, *reader_.node, e.makes, e.takes);
   }
-  if (edge.executed != kCopy) edge.decline = {};
-  if (edge.executed != kCopy) edge.price.reset();
-}
+
+  /// A node that a pass moved to what reads its result, as from codes to floats, is apart from its producer for the
+  /// reason that kept it apart from there; else the group is several launches.
+  Decline decline_within(const EdgeVerdict& edge, const Value& value) const {
+    const auto moved = declines_.find(edge.consumer);
+    if (moved != declines_.end() &&
+        !meet(executed_.launches_with(*value.producer), executed_.launches_with(*reader_.node)))
+      return moved->second;
+    return {"several_launches",
+            fmt::format("{} runs as several launches: \"{}\" is stored between \"{}\" and \"{}\"", edge.group,
+                        edge.tensor, edge.producer, edge.consumer),
+            {edge.group}};
+  }
+
+  std::string name_of(int launch) const { return program_.launches[static_cast<size_t>(launch)].name; }
+};
 
 }  // namespace
 
 void settle_ledger(const Graph& prepared, FusionPlan& plan, const Graph& shaped,
                    const std::vector<ShapeVerdict>& verdicts, const Program& program, const LaunchPrices& prices) {
-  const NodeNames names(prepared);
-  const Executed executed(shaped, program);
-  Stored stored(executed);
-  EdgePrices priced(prepared, program, prices);
-  Consumer reader;
-  for (EdgeVerdict& edge : plan.edges) {
-    const Node *producer = names.find(edge.producer), *consumer = names.find(edge.consumer);
-    if (!producer || !consumer) continue;
-    if (reader.node != consumer) reader = consumer_of(*consumer, executed);
-    for (const Value* v : producer->outputs)
-      if (value_name(*v) == edge.tensor) settle(edge, *v, reader, executed, stored, verdicts, program, priced, names);
-  }
+  Settler settler(prepared, plan, shaped, verdicts, program, prices);
+  for (EdgeVerdict& edge : plan.edges) settler.settle(edge);
 }
 
 }  // namespace opfuse

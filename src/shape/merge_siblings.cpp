@@ -240,7 +240,7 @@ Value* columns_of(Graph& graph, Value* whole, int64_t first, int64_t count, Node
   attrs->axes = {static_cast<int64_t>(whole->type.shape.rank()) - 1};
   attrs->starts = {first};
   attrs->ends = {first + count};
-  return graph.add_node(ops().find("slice"), attrs, {whole}, 1, whole->producer->sources, before)->output();
+  return graph.add_node(ops().find("slice"), attrs, {whole}, 1, {}, before)->output();
 }
 
 std::vector<Node*> groups_of(const std::vector<Linear>& linears) {

@@ -30,7 +30,7 @@ Node* add_cast(Graph& graph, Value* value, DType to, Node* before) {
   return graph.add_node(ops().find("cast"), AttrMap{{"to", to}}, {value}, 1, {}, before);
 }
 
-/// The group without results that nobody reads.
+/// The group without results that nobody reads. Inside they keep their names, by which the ledger finds their launch.
 void drop_unread(Graph& graph, Node* group) {
   const Outline how = outline_of(*group);
   const std::vector<Node*> before = graph.nodes();
@@ -38,9 +38,14 @@ void drop_unread(Graph& graph, Node* group) {
   std::vector<Node*> nodes;
   for (Node* node : graph.nodes())
     if (std::find(before.begin(), before.end(), node) == before.end()) nodes.push_back(node);
+  std::vector<std::pair<Value*, std::string>> named;
   for (size_t i = 0; i < results.size(); ++i)
-    if (graph.read_count(group->outputs[i]) > 0) take_over(graph, group->outputs[i], results[i]);
+    if (graph.read_count(group->outputs[i]) > 0)
+      take_over(graph, group->outputs[i], results[i]);
+    else
+      named.emplace_back(results[i], group->outputs[i]->name);
   graph.erase(group);
+  for (const auto& [value, name] : named) value->name = name;
   outline(graph, nodes, how);
 }
 
