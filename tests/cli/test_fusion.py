@@ -34,6 +34,18 @@ class Fusion(CliTest):
         self.fails(2, "diff", model, plan, "--workspace", "large", says=["--workspace large: not a number of bytes"])
         self.fails(5, "diff", plan, self.folder / "missing.json")
 
+    def test_diff_of_settings_of_one_model(self):
+        text = self.ok("diff", SMALL, "--precision", "f32,bf16,f16", "--target", "cpu:avx512-bf16").out
+        self.assertEqual(text.count("fusions:"), 2)
+        self.assertIn(f"second   {SMALL} --precision bf16   target cpu:avx512-bf16", text)
+        diffs = self.ok("diff", SMALL, "--workspace", "0,64kB", "--json").json
+        self.assertEqual(diffs["schema"], "opfuse.diffs/1")
+        self.assertEqual([d["second"]["name"] for d in diffs["diffs"]], [f"{SMALL} --workspace 64kB"])
+        self.assertGreater(diffs["diffs"][0]["first"]["arena_bytes"], 0)
+        self.fails(2, "diff", SMALL, says=["only '", "--precision (f32,bf16)"])
+        self.fails(2, "diff", SMALL, "--precision", "f32,int8", says=["int8 needs scales", "opfuse quantize"])
+        self.fails(2, "diff", SMALL, "--precision", "f32,", says=['there is no precision ""'])
+
     def test_why_slow_names_launches_and_what_bounds_them(self):
         text = self.ok("explain", SMALL, "--why-slow", "--top", "2").out
         self.assertEqual(text.count("SLOW"), 2)
