@@ -15,6 +15,7 @@
 
 #include "cpu/memory_rates.hpp"
 #include "cpu/operation_cost.hpp"
+#include "cpu/product_rows/product_rows_cost.hpp"
 #include "cpu/skeletons.hpp"
 #include "expr/real_ops.hpp"
 #include "kernel/choice_pieces.hpp"
@@ -405,13 +406,17 @@ GroupCost group_cost(const Region& region, const TargetInfo& target, LayoutGuess
   const RegionCost traffic = cost_of(region, ones);
   cost.bytes = traffic.bytes_read + traffic.bytes_written;
   const bool tiled = has_tiles(region, target);
-  for (const Stage& stage : region.stages) cost.work += StageCost(region, stage, target, guess).work(target, tiled);
+  std::vector<double> works;
+  for (const Stage& stage : region.stages) works.push_back(StageCost(region, stage, target, guess).work(target, tiled));
+  for (const double work : works) cost.work += work;
   const double rate = rate_of(cost.bytes, target);
   const double read = target.costs.read_share;
   const bool cached = cost.bytes <= target.shares.group * static_cast<double>(target.l3_bytes);
   const double moved = cached ? read * traffic.bytes_read + (2 - read) * traffic.bytes_written : cost.bytes;
   cost.memory = rate > 0 ? moved / rate : 0;
-  cost.cycles = target.launch.cycles + overlapped(cost.work, cost.memory, target);
+  double time = overlapped(cost.work, cost.memory, target);
+  if (resembles_product_rows(region)) time += product_rows_lost(region, {works[0], works[1], time}, target);
+  cost.cycles = target.launch.cycles + time;
   return cost;
 }
 

@@ -5,6 +5,7 @@
 #include "cpu/attention/attention_schedule.hpp"
 #include "cpu/contraction/contraction_schedule.hpp"
 #include "cpu/pixels/pixel_schedule.hpp"
+#include "cpu/product_rows/product_rows_schedule.hpp"
 #include "cpu/window/chain_schedule.hpp"
 #include "cpu/window/window_schedule.hpp"
 #include "kernel/fastest.hpp"
@@ -21,6 +22,11 @@ std::vector<Ranked<WindowSchedule>> schedule_window(const Region& region, const 
 
 /// Scores, softmax and the product with the values in one kernel; any layouts.
 std::vector<Ranked<AttentionSchedule>> schedule_attention(const Region& region, const TargetInfo& target, size_t most);
+
+/// A product and the reduction of its rows in one kernel; none where results are not dense.
+std::vector<Ranked<ProductRowsSchedule>> schedule_product_rows(const Region& region,
+                                                               const std::vector<ParamLayout>& layouts,
+                                                               const TargetInfo& target, size_t most);
 
 /// A convolution and a window in one kernel.
 std::vector<Ranked<ChainSchedule>> schedule_chain(const Region& region, const std::vector<ParamLayout>& layouts,

@@ -5,7 +5,7 @@
 //
 // Each statistic reads only the row itself and statistics before it, so they are reductions of one loop nest. Between
 // other stages the same holds for rows that follow each other: attention whose rows without keys become 0 asks for the
-// largest score, which its softmax has anyway.
+// largest score, which its softmax has anyway. Behind a product all of them become one, what is stored at the end too.
 #include <span>
 
 #include "region/lowering.hpp"
@@ -175,6 +175,9 @@ void merge_rows(Region& region) {
   if (region.stages.size() < 2 || merge_between(region, 0, region.stages.size() - 1)) return;
   for (size_t s = 1; s < region.stages.size(); ++s)
     if (region.stages[s].anchor == Anchor::row && merge_between(region, s - 1, s)) --s;
+  // rows behind a product end in what is stored of them
+  if (region.stages[0].anchor == Anchor::contraction && region.stages.size() > 2)
+    merge_between(region, 1, region.stages.size() - 1);
 }
 
 }  // namespace opfuse

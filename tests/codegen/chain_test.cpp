@@ -79,7 +79,7 @@ TEST(ChainView, refuses_what_is_no_chain_with_a_reason) {
   };
   EXPECT_EQ(refusal("", ""), "");
   EXPECT_THAT(refusal("stage window", "stage row"),
-              testing::HasSubstr("a contraction loop nest and a row one behind it have no kernel"));
+              testing::HasSubstr("the reduction of its rows: not one of matrices whose columns are the last axis"));
   EXPECT_THAT(refusal("f32", "f64"), testing::HasSubstr("f32"));
   EXPECT_THAT(refusal(",9,", ",h,"), testing::HasSubstr("symbolic image extents"));
 }

@@ -27,6 +27,8 @@ class Nest {
 
   /// Emits this part's share; sets Kernel::parts. `work`: scalar operations in the whole nest.
   void emit_parts(const Env& start, const Dim& work, const Body& body);
+  /// Emits [begin, end) of the first level, and all of those inside.
+  void emit_range(const Env& start, Value* begin, Value* end, const Body& body) { run(0, begin, end, start, body); }
   /// Emits all of it.
   void emit_all(const Env& start, const Body& body);
 

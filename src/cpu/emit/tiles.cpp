@@ -72,7 +72,7 @@ uint64_t counts_of(size_t i, int64_t span, int64_t width, int64_t vectors, const
 }
 
 /// The last rows, up to two of the widest tiles' where the table holds as many, are cut by the table.
-std::vector<TileRun> cut_open(Kernel& k, Value* total, int64_t width, int64_t vectors) {
+std::vector<TileRun> cut_open(Kernel& k, Value* first, Value* total, int64_t width, int64_t vectors) {
   const bool two = 4 * width <= 64;
   const int64_t span = (two ? 2 : 1) * width;
   OPFUSE_CHECK(2 * span <= 64, "tiles of {} rows", width);
@@ -82,11 +82,13 @@ std::vector<TileRun> cut_open(Kernel& k, Value* total, int64_t width, int64_t ve
   Value* shift = k.mul(rest, k.i64(2));
   std::vector<TileRun> runs;
   const std::vector<int64_t> widths = row_widths(width);
-  Value* at = k.i64(0);
+  Value* at = first;
   for (size_t i = 0; i < widths.size(); ++i) {
     const auto table = static_cast<int64_t>(counts_of(i, span, width, vectors, k.target));
     Value* count = k.b.CreateAnd(k.b.CreateLShr(k.i64(table), shift), k.i64(3));
     if (i == 0) count = k.add(count, full);
+    if (const auto* known = llvm::dyn_cast<llvm::ConstantInt>(count); known && known->isZero() && !runs.empty())
+      continue;
     Value* end = k.add(at, k.mul(count, k.i64(widths[i])));
     append_run(k, runs, at, end, widths[i]);
     at = end;
@@ -134,7 +136,7 @@ std::vector<TileRun> cut_tiles(Kernel& k, const Dim& pixels, int64_t width, cons
   const auto count = pixels.constant();
   if (count && (!s || s->extent.is_constant())) return cut_constant(k, *count, width, s, taps);
   Value* total = k.dim(pixels);
-  if (!s) return cut_open(k, total, width, vectors);
+  if (!s) return cut_open(k, k.i64(0), total, width, vectors);
   Value* begin = k.min(total, k.i64(s->offset < 0 ? (-s->offset + s->stride - 1) / s->stride : 0));
   // last pixel whose last tap is inside
   Value* room = k.sub(k.dim(s->extent), k.i64(s->offset + (taps - 1) * s->dilation + 1));
@@ -145,6 +147,10 @@ std::vector<TileRun> cut_tiles(Kernel& k, const Dim& pixels, int64_t width, cons
   append_run(k, runs, begin, middle, width);
   append_run(k, runs, middle, total, 1, true);
   return runs;
+}
+
+std::vector<TileRun> cut_band(Kernel& k, Value* begin, Value* count, int64_t width, int64_t vectors) {
+  return cut_open(k, begin, count, width, vectors);
 }
 
 Value* open_tile_count(Kernel& k, const std::vector<TileRun>& runs) {

@@ -37,6 +37,8 @@ Value* inside_without_taps(Kernel& k, const Stage& stage, const std::vector<Slid
 /// in a tile decide how an open extent is cut.
 std::vector<TileRun> cut_tiles(Kernel& k, const Dim& pixels, int64_t width, const SlidingDim* sliding, int64_t taps,
                                int64_t vectors = 1);
+/// Pixels [begin, begin + count) of an axis, of which all are inside the data.
+std::vector<TileRun> cut_band(Kernel& k, Value* begin, Value* count, int64_t width, int64_t vectors);
 /// Tiles of a constant extent.
 int64_t tile_count(const std::vector<TileRun>& runs);
 /// Tiles of an open one.

@@ -71,8 +71,9 @@ void emit_plain(const ContractionPlan& plan, const Env& env, PartRange blocks, P
   });
 }
 
-ContractionEmitter::ContractionEmitter(Kernel& k, StageEmitter& stage, const ContractionView& view)
-    : plan_(k, stage, view, of_many_rows(k)), few_rows_(of_few_rows(k, stage, view)) {}
+ContractionEmitter::ContractionEmitter(Kernel& k, StageEmitter& stage, const ContractionView& view,
+                                       std::optional<PixelBand> band)
+    : plan_(k, stage, view, of_many_rows(k), band), few_rows_(of_few_rows(k, stage, view)) {}
 
 void ContractionEmitter::emit(const Env& env, PartRange blocks, PartRange items) const {
   if (!few_rows_) return emit_blocks(env, blocks, items);

@@ -40,6 +40,8 @@ Operand weights_in_use(const ContractionPlan& plan) {
 }
 
 std::vector<TileRun> pixel_runs(const ContractionPlan& plan) {
+  if (plan.band)
+    return cut_band(plan.k, plan.band->begin, plan.band->count, plan.schedule.tile_w, plan.sums * plan.vectors);
   const Dim pixels = plan.view.pixel < 0 ? Dim(1) : axis_extent(plan.s.stage, plan.view.pixel);
   const SlidingDim* d = plan.pixel_dim;
   const int64_t taps = d && d->tap >= 0 ? plan.tap_count(d->tap) : 1;
@@ -74,11 +76,12 @@ std::vector<Value*> places_of(const ContractionPlan& plan) {
 }  // namespace
 
 ContractionPlan::ContractionPlan(Kernel& kernel, StageEmitter& stage, const ContractionView& seen,
-                                 const ContractionSchedule& given)
+                                 const ContractionSchedule& given, std::optional<PixelBand> some)
     : k(kernel),
       s(stage),
       view(seen),
       schedule(given),
+      band(some),
       product(product_of(k, view)),
       lanes(view.types.lanes(k.target)),
       vectors(schedule.nv),

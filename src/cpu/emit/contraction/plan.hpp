@@ -24,13 +24,21 @@ MatrixMemory matrix_memory(const ContractionPlan& plan);
 std::vector<Value*> matrix_places(const ContractionPlan& plan);
 Value* widened_data(const ContractionPlan& plan);  // widen_data.cpp
 
+/// Pixels [begin, begin + count) alone, in the coordinates of all.
+struct PixelBand {
+  Value* begin = nullptr;
+  Value* count = nullptr;
+};
+
 struct ContractionPlan {
-  ContractionPlan(Kernel& k, StageEmitter& stage, const ContractionView& view, const ContractionSchedule& schedule);
+  ContractionPlan(Kernel& k, StageEmitter& stage, const ContractionView& view, const ContractionSchedule& schedule,
+                  std::optional<PixelBand> band = {});
 
   Kernel& k;
   StageEmitter& s;
   const ContractionView& view;
   const ContractionSchedule schedule;
+  const std::optional<PixelBand> band;  ///< nothing: all pixels
   const Product product;
   const int64_t lanes;    ///< sums in a vector
   const int64_t vectors;  ///< of a block of weights, per sum

@@ -20,6 +20,7 @@
 #include "cpu/emit/generic/resting_row.hpp"
 #include "cpu/emit/generic/row_reductions.hpp"
 #include "cpu/emit/generic/row_tile.hpp"
+#include "cpu/emit/generic/rows.hpp"
 #include "cpu/emit/generic/segments.hpp"
 #include "cpu/emit/generic/turned.hpp"
 #include "cpu/emit/nest.hpp"
@@ -39,8 +40,16 @@ constexpr int64_t kStrip = 128;  // vectors of a strip: 8 kB
 class Generic {
  public:
   /// Of the region's stage, or one made of it, which must outlive this.
-  Generic(Kernel& k, const Stage& stage)
-      : k_(k), s_(k, stage, 0), domain_(static_cast<int>(s_.stage.domain.size())), reductions_(k_, s_, plan_) {
+  Generic(Kernel& k, const Stage& stage) : Generic(k, stage, {}, {}, {}) {}
+  /// Of a band of its rows, whose axes before the band's stand as in `at`.
+  Generic(Kernel& k, const Stage& stage, std::optional<RowBand> band, const StageEmitter::Locals& locals, const Env& at)
+      : k_(k),
+        s_(k, stage, band ? band->stage : 0, locals),
+        domain_(static_cast<int>(s_.stage.domain.size())),
+        reductions_(k_, s_, plan_),
+        band_(band),
+        locals_(locals),
+        at_(at) {
     s_.jumps = true;
   }
   void choose();
@@ -56,7 +65,11 @@ class Generic {
   int domain_;
   NestPlan plan_;
   RowReductions reductions_;
+  std::optional<RowBand> band_;
+  StageEmitter::Locals locals_;
+  Env at_;
 
+  bool stands(int axis) const { return band_ && axis < band_->axis; }
   std::vector<int> memory_order() const;
   int width_for(int axis, int64_t block) const;
   int64_t output_block(int axis) const;
@@ -147,7 +160,7 @@ void Generic::choose_lane_axis(const std::vector<bool>& row_axis, const std::set
   for (int axis = 0; axis < domain_; ++axis) {
     const int64_t block = output_block(axis);
     const bool forced = needs_padding(axis);
-    if (extent(axis).constant() == 1 && !forced) continue;
+    if ((extent(axis).constant() == 1 && !forced) || (band_ && axis <= band_->axis)) continue;
     const int width = width_for(axis, block);
     if (width < 2) continue;
     int score = output_score(axis, width) + read_score(all, axis, width) + (forced ? 10000 : 0);
@@ -184,7 +197,9 @@ void Generic::choose() {
   for (int axis : rows.axes) row_axis[static_cast<size_t>(axis)] = true;
   choose_lane_axis(row_axis, rows.reads, all.reads);
   for (int axis : memory_order()) {
-    const bool row = s_.stage.reductions.empty() || row_axis[static_cast<size_t>(axis)];
+    if (stands(axis)) continue;
+    const bool row =
+        s_.stage.reductions.empty() || row_axis[static_cast<size_t>(axis)] || (band_ && axis == band_->axis);
     (row ? plan_.rows : plan_.inner).push_back(axis);
   }
   int padded = 0;
@@ -263,7 +278,7 @@ bool Generic::cuts(const ChoiceCut& cut) const {
 
 void Generic::emit(const Dim& work) {
   if (const auto resting = find_resting_row(k_, s_, plan_)) {
-    Generic made(k_, resting->stage);
+    Generic made(k_, resting->stage, band_, locals_, at_);
     made.plan_ = plan_;
     const Operand place = made.s_.outputs[resting->output];
     if (resting->finished) made.s_.outputs[resting->output].base = nullptr;
@@ -318,7 +333,9 @@ void Generic::emit_rows(const Dim& work) {
   const bool vertical = std::find(plan_.rows.begin(), plan_.rows.end(), plan_.lane_axis) != plan_.rows.end();
   Env first = s_.fresh_env(vertical ? plan_.width : 1);
   if (vertical) first.block = plan_.lane_block;
-  rows.emit_parts(first, work, [&](const Env& env) {
+  for (int axis = 0; axis < domain_; ++axis)
+    if (stands(axis)) first.axes[static_cast<size_t>(axis)] = at_.axes[static_cast<size_t>(axis)];
+  const auto body = [&](const Env& env) {
     const RowReductions::Results results = reductions_.reduce(env);
     Env start = env;
     start.width = plan_.width;
@@ -331,7 +348,9 @@ void Generic::emit_rows(const Dim& work) {
           points.push_back({reductions_.row_of(point, row), results[row]});
         store(points);
       });
-  });
+  };
+  if (band_) return rows.emit_range(first, band_->rows.begin, band_->rows.end, body);
+  rows.emit_parts(first, work, body);
 }
 
 /// Each piece is cut into parts as the whole would be; a part does its share of all of them.
@@ -378,5 +397,11 @@ void emit_whole(Kernel& k) {
 }  // namespace
 
 void emit_generic(Kernel& k) { emit_whole(k); }
+
+void emit_rows(Kernel& k, const RowBand& band, const StageEmitter::Locals& locals, const Env& at) {
+  Generic rows(k, k.spec.region.stages.at(static_cast<size_t>(band.stage)), band, locals, at);
+  rows.choose();
+  rows.emit();
+}
 
 }  // namespace opfuse::cpu
