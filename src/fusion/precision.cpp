@@ -106,6 +106,16 @@ void set_precisions(FusionPlan& plan, const Graph& graph, const std::vector<std:
   for (const PrecisionRule& rule : parsed) setter.apply(rule);
 }
 
+std::string asked_precision(const std::vector<std::string>& rules, const std::string& node) {
+  std::string all = kFullPrecision, own;
+  for (const std::string& text : rules) {
+    const PrecisionRule rule = parse_precision(text);
+    if (rule.node.empty()) all = rule.precision;
+    if (rule.node == node) own = rule.precision;
+  }
+  return own.empty() ? all : own;
+}
+
 std::map<std::string, std::string> precision_of_nodes(const FusionPlan& plan) {
   std::map<std::string, std::string> all = plan.precisions;
   for (const Candidate& group : plan.candidates)

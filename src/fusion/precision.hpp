@@ -27,6 +27,9 @@ void check_precision(const std::string& precision);
 /// one without, a later one than one before. E::unknown_name for a node that is not in the graph the plan was made for.
 void set_precisions(FusionPlan& plan, const Graph& graph, const std::vector<std::string>& rules);
 
+/// What rules ask for a node.
+std::string asked_precision(const std::vector<std::string>& rules, const std::string& node);
+
 /// By source name of a node, and by label of a group: where a plan asks for another precision than f32.
 std::map<std::string, std::string> precision_of_nodes(const FusionPlan& plan);
 

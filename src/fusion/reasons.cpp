@@ -38,7 +38,8 @@ const Reason* find_reason(std::string_view code) {
 
 std::string change_for(const EdgeVerdict& edge) {
   const Reason* reason = find_reason(edge.decline.code);
-  const bool illegal = edge.price && !edge.price->joined;
+  const bool asked = edge.decline.code == "narrow_product";  // priced with the precision, which the change leaves out
+  const bool illegal = edge.price && !edge.price->joined && !asked;
   if (!reason || reason->change.empty() || illegal) return kNoChangeFlips;
   std::string change(reason->change);
   fill(change, "{producer}", shell_quoted(edge.producer));

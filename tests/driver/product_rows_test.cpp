@@ -134,6 +134,17 @@ TEST(ProductRows, ReductionsOfOtherAxesAreNoneOfIt) {
   EXPECT_THAT(edge_to(two, "y").decline.message, HasSubstr("both factors are computed"));
 }
 
+/// A precision that is asked for is kept: kernels of 16-bit factors reduce no rows.
+TEST(ProductRows, ProductsOfSixteenBitsStayAlone) {
+  PlanRequest all, other;
+  all.precision = {"bf16"};
+  other.precision = {"bf16", "f32@p"};
+  const FusionPlan two = plan_of(product("64", 64, 100, kSoftmax), kTarget, all);
+  EXPECT_EQ(edge_to(two, "y").decline.code, "narrow_product") << edge_to(two, "y").decline.message;
+  EXPECT_THAT(change_for(edge_to(two, "y")), HasSubstr("leave out --precision"));
+  EXPECT_EQ(plan_of(product("64", 64, 100, kSoftmax), kTarget, other).candidates.at(0).epilogue.size(), 1u);
+}
+
 /// What the ledger offers does what it says: one launch, with its price.
 TEST(ProductRows, IsForcedAtItsPriceAndKeptApart) {
   PlanRequest forced, apart;
