@@ -134,6 +134,15 @@ TEST(ProductRows, ReductionsOfOtherAxesAreNoneOfIt) {
   EXPECT_THAT(edge_to(two, "y").decline.message, HasSubstr("both factors are computed"));
 }
 
+/// A vector times a matrix has columns, but no axis of rows.
+TEST(ProductRows, AVectorStaysTwo) {
+  const std::string text =
+      "graph (%x: f32[12]) { %w = const rand<1> : f32[12,40] %p = matmul(%x, %w) %y = softmax(%p) {axis=0} @\"y\" "
+      "return %y }";
+  EXPECT_THAT(edge_to(plan_of(text), "y").decline.message, HasSubstr("one row alone, as a vector"));
+  EXPECT_EQ(expect_runs(text).launches.size(), 2u);
+}
+
 /// A precision that is asked for is kept: kernels of 16-bit factors reduce no rows.
 TEST(ProductRows, ProductsOfSixteenBitsStayAlone) {
   PlanRequest all, other;

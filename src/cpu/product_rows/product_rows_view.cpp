@@ -43,6 +43,7 @@ class Finder {
     const Read& weights = first_.reads[static_cast<size_t>(p.weights)];
     if (weights.stage >= 0 || region_.params[static_cast<size_t>(weights.index)].role != ParamRole::constant)
       return "both factors are computed, so each part would pack all columns";
+    if (p.pixel < 0) return "one row alone, as a vector";
     if (p.vec != last || p.pixel != last - 1 || !p.taps.empty() || p.group_out || p.guarded || row_axis_of(p) >= 0)
       return "not one of matrices whose columns are the last axis";
     const auto columns = axis_extent(first_, p.vec).constant();
