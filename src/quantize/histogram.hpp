@@ -39,7 +39,7 @@ class Histogram::Counting {
   /// Bins for low to high at least.
   void cover(double low, double high);
   /// Numbers that cover() was told of, finite all; how many of them are 0.
-  int64_t add(const float* numbers, int64_t count);
+  int64_t add(const float* numbers, int64_t amount);
 
  private:
   static constexpr size_t kTurns = 8;  // counters of one bin: equal neighbours would wait for each other's store
