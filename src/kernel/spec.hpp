@@ -82,6 +82,7 @@ struct CodegenOptions {
   int threads = 0;         ///< 0: available_threads()
   std::function<void(size_t done, size_t total)> progress;
   std::map<int64_t, IntrinsicCode> intrinsics{};  ///< by composite of the target's file; those that kernels call
+  bool brief = false;  ///< CPUs: for code that runs a few times; the passes left out make it a few percent faster
 };
 
 }  // namespace opfuse

@@ -112,7 +112,7 @@ Kernels make_kernels(const Programs& programs, const TargetInfo& target, const A
   std::vector<KernelSpec> missing;
   std::vector<size_t> slots;
   for (size_t i = 0; i < specs.size(); ++i) {
-    if (auto hit = cache.load(specs[i])) {
+    if (auto hit = cache.load(specs[i], options.brief)) {
       result.kernels[i] = std::move(*hit);
     } else {
       result.cached[i] = false;
@@ -126,6 +126,7 @@ Kernels make_kernels(const Programs& programs, const TargetInfo& target, const A
   if (options.progress)
     codegen.progress = [&](size_t done, size_t total) { options.progress("generate kernels", done, total); };
   codegen.intrinsics = intrinsics_of(missing, target);
+  codegen.brief = options.brief;
   const LinkedCode linked = generator_for(target).generate(missing, target, codegen);
   OPFUSE_CHECK(linked.kernels.size() == missing.size(), "{} kernels for {} specs", linked.kernels.size(),
                missing.size());
@@ -136,7 +137,7 @@ Kernels make_kernels(const Programs& programs, const TargetInfo& target, const A
     kernel.bytes.assign(begin, begin + static_cast<std::ptrdiff_t>(kernel.code.size));
     kernel.code.offset -= kernel.code.begin;
     kernel.code.begin = 0;
-    cache.store(missing[k], kernel);
+    cache.store(missing[k], kernel, options.brief);
   }
   return result;
 }

@@ -44,6 +44,7 @@ struct ArtifactOptions {
   std::function<PlacedLaunch(const Program&, const Launch&)> placed_launch{};
   StepProgress progress;
   std::vector<KernelTime>* kernel_times = nullptr;  ///< filled where wanted
+  bool brief = false;                               ///< as CodegenOptions has it; such kernels are cached apart
 };
 
 /// Generates the kernels of a program (equal specs once, from the disk cache where it has them), packs the

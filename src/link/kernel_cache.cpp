@@ -109,26 +109,33 @@ KernelCache::KernelCache(std::string folder, const TargetInfo& target) : folder_
   ::chmod(folder_.c_str(), 0700);
 }
 
-std::string KernelCache::key_of(const KernelSpec& spec) const {
-  return hash_text(target_ + "\n" + std::to_string(kCodegenVersion) + "\n" + spec.text()).hex();
+std::string KernelCache::key_of(const KernelSpec& spec, bool brief) const {
+  return hash_text(target_ + (brief ? "\nbrief\n" : "\n") + std::to_string(kCodegenVersion) + "\n" + spec.text()).hex();
 }
 
-std::string KernelCache::path_of(const KernelSpec& spec) const { return folder_ + "/" + key_of(spec) + ".kernel"; }
+std::string KernelCache::path_of(const std::string& key) const { return folder_ + "/" + key + ".kernel"; }
 
-std::optional<CachedKernel> KernelCache::load(const KernelSpec& spec) const {
-  if (!enabled()) return std::nullopt;
+std::optional<CachedKernel> KernelCache::read(const std::string& key) const {
   try {
-    return decode(read_file(path_of(spec)), key_of(spec));
+    return decode(read_file(path_of(key)), key);
   } catch (const std::exception&) {  // a damaged file is an absent one; it will be written again
     return std::nullopt;
   }
 }
 
-void KernelCache::store(const KernelSpec& spec, const CachedKernel& kernel) const {
+std::optional<CachedKernel> KernelCache::load(const KernelSpec& spec, bool brief) const {
+  if (!enabled()) return std::nullopt;
+  std::optional<CachedKernel> found = read(key_of(spec, false));
+  if (!found && brief) found = read(key_of(spec, true));
+  return found;
+}
+
+void KernelCache::store(const KernelSpec& spec, const CachedKernel& kernel, bool brief) const {
   if (!enabled()) return;
+  const std::string key = key_of(spec, brief);
   try {
-    AtomicFile file(path_of(spec));
-    file.write(encode(kernel, key_of(spec)));
+    AtomicFile file(path_of(key));
+    file.write(encode(kernel, key));
     file.commit();
   } catch (const Error&) {  // a full disk costs the next compilation time, nothing else
   }

@@ -21,12 +21,15 @@ class KernelCache {
   static std::string default_folder();
   KernelCache(std::string folder, const TargetInfo& target);
   bool enabled() const { return !folder_.empty(); }
-  std::optional<CachedKernel> load(const KernelSpec& spec) const;        ///< damaged or foreign files count as absent
-  void store(const KernelSpec& spec, const CachedKernel& kernel) const;  ///< atomic; failing to write is not an error
+  /// Damaged or foreign files count as absent. `brief`: code that was made briefly will do too.
+  std::optional<CachedKernel> load(const KernelSpec& spec, bool brief = false) const;
+  /// Atomic; failing to write is not an error.
+  void store(const KernelSpec& spec, const CachedKernel& kernel, bool brief = false) const;
 
  private:
-  std::string key_of(const KernelSpec& spec) const;  ///< hash of everything the code depends on
-  std::string path_of(const KernelSpec& spec) const;
+  std::string key_of(const KernelSpec& spec, bool brief) const;  ///< hash of everything the code depends on
+  std::string path_of(const std::string& key) const;
+  std::optional<CachedKernel> read(const std::string& key) const;
   std::string folder_, target_;
 };
 

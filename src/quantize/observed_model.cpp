@@ -22,6 +22,7 @@ struct ObservedModel::Running {
     CompilationOptions with;
     with.dims = sizes;
     with.artifact.cache = options.cache;
+    with.artifact.brief = true;
     with.artifact.progress = options.progress;
     with.algorithms.threads = options.threads;
     Executable executable = Executable::from_artifact(compile_graph(graph, parse_target("host"), with).artifact);

@@ -98,10 +98,30 @@ void optimise(llvm::Function& function, llvm::TargetMachine& machine) {
   sink_operands(function);
 }
 
+/// TargetPassConfig keeps it for its own; addISelPasses() is this behind passes on IR.
+struct InstructionSelection : llvm::TargetPassConfig {
+  static bool add(llvm::TargetPassConfig& config) { return (config.*&InstructionSelection::addCoreISelPasses)(); }
+};
+
+/// addISelPasses() with the passes on IR that code needs, but none that optimises: loop strength reduction and what
+/// selecting instructions makes of its work take a quarter of a kernel's time, and give its code up to 3 %.
+bool add_brief_selection(llvm::legacy::PassManager& passes, llvm::TargetPassConfig& config,
+                         llvm::TargetMachine& machine) {
+  passes.add(llvm::createTargetTransformInfoWrapperPass(machine.getTargetIRAnalysis()));
+  passes.add(llvm::createPreISelIntrinsicLoweringPass());
+  machine.setOptLevel(llvm::CodeGenOptLevel::None);
+  config.addIRPasses();
+  machine.setOptLevel(llvm::CodeGenOptLevel::Default);
+  config.addCodeGenPrepare();
+  config.addISelPrepare();
+  return InstructionSelection::add(config);
+}
+
 /// addPassesToEmitFile without the machine scheduler and combiner: the emitter's order of instructions is meant (every
 /// register of a tile holds an accumulator). Moving loads up costs spills, and so does a tree of sums of i32 in place
 /// of a chain, whose products all wait at once (vpmaddwd).
-std::vector<char> emit_file(llvm::Module& module, llvm::LLVMTargetMachine& machine, llvm::CodeGenFileType type) {
+std::vector<char> emit_file(llvm::Module& module, llvm::LLVMTargetMachine& machine, llvm::CodeGenFileType type,
+                            bool brief = false) {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream out(bytes);
   llvm::legacy::PassManager passes;
@@ -111,7 +131,8 @@ std::vector<char> emit_file(llvm::Module& module, llvm::LLVMTargetMachine& machi
   config->disablePass(&llvm::MachineCombinerID);
   passes.add(config);
   passes.add(information);
-  if (config->addISelPasses()) throw fail(E::codegen_failed, "LLVM cannot select instructions for this target");
+  if (brief ? add_brief_selection(passes, *config, machine) : config->addISelPasses())
+    throw fail(E::codegen_failed, "LLVM cannot select instructions for this target");
   config->addMachinePasses();
   config->setInitialized();
   if (machine.addAsmPrinter(passes, out, nullptr, type, information->getMMI().getContext()))
@@ -178,12 +199,12 @@ CompiledKernel compile_kernel(const KernelSpec& spec, const TargetInfo& target, 
   if (options.emit_llvm) result.code.llvm_ir = text_of(module);
   if (options.emit_assembly) {
     auto copy = llvm::CloneModule(module);
-    const auto text = emit_file(*copy, *machine, llvm::CodeGenFileType::AssemblyFile);
+    const auto text = emit_file(*copy, *machine, llvm::CodeGenFileType::AssemblyFile, options.brief);
     result.code.assembly.assign(text.begin(), text.end());
   }
   const auto called = intrinsic_for(spec, options, *machine);
-  result.flat = link_object(emit_file(module, *machine, llvm::CodeGenFileType::ObjectFile), result.code.symbol,
-                            called ? &*called : nullptr);
+  result.flat = link_object(emit_file(module, *machine, llvm::CodeGenFileType::ObjectFile, options.brief),
+                            result.code.symbol, called ? &*called : nullptr);
   result.code.size = result.flat.bytes.size();
   result.code.compile_ms = time.milliseconds();
   return result;
