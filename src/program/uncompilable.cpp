@@ -102,7 +102,7 @@ std::string remedy_of(const Node& node, bool interpreted) {
     return "export with another opset, which may spell it in other operators; opfuse ops lists the known ones";
   if (kept.domain.empty()) return fmt::format("export without that, or {}", kOnHost);
   return "write it as an expression (--operator, `operators` of the APIs), give the model a function of that name "
-         "(local functions of ONNX are inlined), or end it before the operator";
+         "(ONNX local functions are inlined), or end it before the operator";
 }
 
 double flops_of(const Graph& graph);
