@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
+#include "cpu/nest_parts.hpp"
 
 namespace opfuse::cpu {
 
@@ -108,7 +109,7 @@ void Nest::emit_all(const Env& start, const Body& body) { run_from(0, start, bod
 /// Of `work`, which two cores share evenly, or as many threads as the schedule names.
 Dim Nest::wanted_parts(const Dim& work) const {
   const int64_t* threads = k_.spec.schedule.find("threads");
-  if (!threads) return max(Dim(1), min(Dim(kMostParts), floor_div(work, 2 * kPartGrain) * Dim(2)));
+  if (!threads) return max(Dim(1), min(Dim(kMostNestParts), floor_div(work, 2 * kNestGrain) * Dim(2)));
   const Dim count = floor_div(work, kGrainOfMany);
   if (const auto known = count.constant(); known && *known > *threads)
     return *threads * std::min<int64_t>(*known / *threads, 2);

@@ -47,9 +47,7 @@ class Nest {
   void run_from(size_t index, const Env& env, const Body& body);
 };
 
-/// Scalar operations that make a part worth its dispatch.
-inline constexpr int64_t kPartGrain = 1 << 16;
-inline constexpr int64_t kGrainOfMany = 1 << 13;  // where a schedule names the threads
-inline constexpr int64_t kMostParts = 64;
+/// As kNestGrain, where a schedule names the threads.
+inline constexpr int64_t kGrainOfMany = 1 << 13;
 
 }  // namespace opfuse::cpu

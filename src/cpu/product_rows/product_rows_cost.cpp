@@ -4,17 +4,16 @@
 
 #include "base/integers.hpp"
 #include "cpu/contraction/register_tile.hpp"
+#include "cpu/nest_parts.hpp"
 #include "cpu/schedule_parts.hpp"
 
 namespace opfuse {
 namespace {
 
-constexpr int64_t kTileRows = 8;       ///< of a part: a register tile
-constexpr int64_t kPartRows = 64;      ///< of a part, where there are as many parts as a few threads need
-constexpr int64_t kOpenBand = 32;      ///< rows of a band where their number is open
-constexpr int64_t kUsualThreads = 2;   ///< at least
-constexpr double kRowGrain = 1 << 17;  ///< scalar operations of two parts of a plain nest (cpu/emit/nest.hpp)
-constexpr int64_t kMostRowParts = 64;
+constexpr int64_t kTileRows = 8;      ///< of a part: a register tile
+constexpr int64_t kPartRows = 64;     ///< of a part, where there are as many parts as a few threads need
+constexpr int64_t kOpenBand = 32;     ///< rows of a band where their number is open
+constexpr int64_t kUsualThreads = 2;  ///< at least
 
 int64_t images_of(const Region& region, const ProductRowsView& view) {
   int64_t images = 1;
@@ -56,7 +55,7 @@ int64_t parts_of_product(const Region& region, const ProductRowsView& view, cons
 int64_t parts_of_rows(const Region& region, int64_t rows, const ProductRowsView& view) {
   const auto passes = static_cast<double>(region.stages[1].reductions.size() + 1);
   const double work = passes * static_cast<double>(rows * view.columns);
-  return std::clamp<int64_t>(static_cast<int64_t>(work / kRowGrain) * 2, 1, std::min(rows, kMostRowParts));
+  return std::clamp<int64_t>(static_cast<int64_t>(work) / (2 * kNestGrain) * 2, 1, std::min(rows, kMostNestParts));
 }
 
 /// The busiest thread waits for what others could do if columns were cut too.

@@ -8,23 +8,19 @@
 #include "cpu/contraction/codes.hpp"
 #include "cpu/emit/contraction/product.hpp"
 #include "cpu/emit/fence.hpp"
+#include "cpu/emit/multiply_pairs.hpp"
 
 namespace opfuse::cpu {
 namespace {
 
 constexpr uint32_t kEvenBytes = 0x00FF00FF, kEveryByte = 0x01010101, kSignBits = 0x80808080;
 
-/// The intrinsic of the vectors' width: of 64, 32 and 16 bytes.
-llvm::Intrinsic::ID of_width(const TargetInfo& target, llvm::Intrinsic::ID wide, llvm::Intrinsic::ID half,
-                             llvm::Intrinsic::ID quarter) {
-  if (target.vector_bytes == 64) return wide;
-  return target.vector_bytes == 32 ? half : quarter;
-}
-
 void add_bytes(Product& p, Kernel& k, int lanes) {
   // both encodings have these names
-  const auto id = of_width(k.target, llvm::Intrinsic::x86_avx512_vpdpbusd_512, llvm::Intrinsic::x86_avx512_vpdpbusd_256,
-                           llvm::Intrinsic::x86_avx512_vpdpbusd_128);
+  const int64_t bytes = k.target.vector_bytes;
+  const auto id = bytes == 64   ? llvm::Intrinsic::x86_avx512_vpdpbusd_512
+                  : bytes == 32 ? llvm::Intrinsic::x86_avx512_vpdpbusd_256
+                                : llvm::Intrinsic::x86_avx512_vpdpbusd_128;
   p.spread = [&k, lanes](Value* x) { return Factor{k.splat(x, lanes)}; };
   p.unpack = [](Value* w) { return Factor{w}; };
   p.add = [&k, id](Value* sums, const Factor& x, const Factor& w) {
@@ -43,8 +39,6 @@ Value* in_all_lanes(Kernel& k, Value* x, int lanes) {
 /// Factors are the even and the odd bytes of every word, as vectors of i16. Words are loaded into all lanes and taken
 /// apart there: a broadcast of a general register is an instruction of a unit that multiplies.
 void add_words(Product& p, Kernel& k, int lanes) {
-  const auto id = of_width(k.target, llvm::Intrinsic::x86_avx512_pmaddw_d_512, llvm::Intrinsic::x86_avx2_pmadd_wd,
-                           llvm::Intrinsic::x86_sse2_pmadd_wd);
   llvm::Type* words = k.lanes(k.b.getInt16Ty(), 2 * lanes);
   p.spread = [&k, lanes, words](Value* x) {
     Value* all = in_all_lanes(k, x, lanes);
@@ -56,9 +50,9 @@ void add_words(Product& p, Kernel& k, int lanes) {
     Value* even = k.b.CreateAShr(k.b.CreateShl(pairs, 8), 8);
     return Factor{even, k.b.CreateAShr(pairs, 8)};
   };
-  p.add = [&k, id](Value* sums, const Factor& x, const Factor& w) {
+  p.add = [&k](Value* sums, const Factor& x, const Factor& w) {
     for (size_t i = 0; i < x.size(); ++i) {
-      Value* product = k.b.CreateIntrinsic(id, {}, {x[i], w[i]});
+      Value* product = multiply_pairs(k, x[i], w[i]);
       sums = k.b.CreateAdd(sums, product);
       if (k.target.vector_registers > 16) sums = keep_until(k, product, sums);  // else there is none to keep it in
     }

@@ -12,6 +12,7 @@
 #include "base/fail.hpp"
 #include "cpu/emit/emitters.hpp"
 #include "cpu/emit/nest.hpp"
+#include "cpu/nest_parts.hpp"
 #include "kernel/scatter_view.hpp"
 #include "region/dependence.hpp"
 
@@ -91,7 +92,7 @@ class ScatterEmitter {
     Dim work = 1, lines = 1;
     for (const Dim& d : s_.stage.domain) work = work * d;
     for (int axis : lines_) lines = lines * extent(axis);
-    const Dim wanted = max(Dim(1), min(Dim(kMostParts), floor_div(work, 2 * kUpdateGrain) * Dim(2)));
+    const Dim wanted = max(Dim(1), min(Dim(kMostNestParts), floor_div(work, 2 * kUpdateGrain) * Dim(2)));
     shares_result_ = lines_.empty() && lane_axis_ < 0 && !view_.dynamic.empty();
     pieces_ = max(Dim(1), min(lines, wanted));
     ranges_ = shares_result_ ? min(wanted, Dim(kMostScans)) : max(Dim(1), min(trips(), floor_div(wanted, pieces_)));

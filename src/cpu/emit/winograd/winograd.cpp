@@ -56,7 +56,7 @@ Value* WinogradEmitter::load_vector(Value* at) { return k_.b.CreateAlignedLoad(v
 
 void WinogradEmitter::store_vector(Value* at, Value* value) { k_.b.CreateAlignedStore(value, at, llvm::Align(4)); }
 
-/// What is read where there is no image.
+/// The padding, which is read outside the image.
 void WinogradEmitter::place_outside() {
   if (!codes_) return store_vector(outside_, k_.zero(vector_type()));
   const ContractionView& c = view_.contraction;

@@ -2,11 +2,11 @@
 //   sums[tile][output] = sum over c of data[c][tile] * weights[c][output]
 // in register tiles of `width` tiles x `vectors` vectors. The last register tile of a chunk overlaps the one before it.
 #include <llvm/IR/Intrinsics.h>
-#include <llvm/IR/IntrinsicsX86.h>
 
 #include <algorithm>
 
 #include "cpu/emit/fence.hpp"
+#include "cpu/emit/multiply_pairs.hpp"
 #include "cpu/emit/winograd/winograd.hpp"
 
 namespace opfuse::cpu {
@@ -68,11 +68,7 @@ void WinogradEmitter::emit_register_tile(Value* data, Value* w, Value* sums, Val
 /// Of two channels of i16, added up in i32.
 Value* WinogradEmitter::add_product(Value* x, Value* w, Value* sum) {
   if (!codes_) return k_.fma(x, w, sum);
-  const auto id = k_.target.vector_bytes == 64   ? llvm::Intrinsic::x86_avx512_pmaddw_d_512
-                  : k_.target.vector_bytes == 32 ? llvm::Intrinsic::x86_avx2_pmadd_wd
-                                                 : llvm::Intrinsic::x86_sse2_pmadd_wd;
-  llvm::Type* pairs = k_.lanes(k_.b.getInt16Ty(), static_cast<int>(2 * lanes_));
-  Value* product = k_.b.CreateIntrinsic(id, {}, {k_.b.CreateBitCast(x, pairs), k_.b.CreateBitCast(w, pairs)});
+  Value* product = multiply_pairs(k_, x, w);
   return keep_until(k_, product, k_.b.CreateAdd(sum, product));
 }
 
