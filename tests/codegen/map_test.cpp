@@ -66,6 +66,29 @@ TEST(ManyResultsText, nothing_rests_on_the_stack) {
   EXPECT_EQ(text.find("(%rsp)"), std::string::npos);
 }
 
+/// The last vector of a row of every length.
+std::vector<Case> ragged_rows() {
+  std::vector<Case> cases;
+  for (const char* dtype : {"f32", "f16"})
+    for (const char* columns : {"1", "2", "3", "5", "6", "7", "9", "11", "13", "15", "49"})
+      cases.push_back({.name = std::string(dtype) + "_" + columns,
+                       .region = many_results(2, dtype, columns),
+                       .tolerance = dtype == std::string("f16") ? 2e-3 : 2e-5});
+  return cases;
+}
+const std::vector<Case> kRaggedRows = ragged_rows();
+OPFUSE_CASES(RaggedRows, kRaggedRows);
+
+TEST(RaggedRowsText, avx2_stores_known_lanes_without_a_mask) {
+  const TargetInfo target = parse_target("cpu:avx2");
+  CodegenOptions options;
+  options.emit_assembly = true;
+  const Case c{.name = "", .region = many_results(2, "f32", "37")};
+  const std::string text = generate({spec_of(c, target)}, target, options).kernels[0].assembly;
+  EXPECT_NE(text.find("vmov"), std::string::npos);
+  EXPECT_THAT(text, testing::Not(testing::ContainsRegex("vmaskmovps\t%[xy]mm[0-9]+, %[xy]mm[0-9]+, ")));
+}
+
 const std::vector<Case> kRotated = {
     {.name = "half_is_a_vector", .region = rotated("5", 32)},
     {.name = "half_is_two_vectors", .region = rotated("5", 64)},

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "base/fail.hpp"
-#include "cpu/emit/masked_load.hpp"
+#include "cpu/emit/masked.hpp"
 #include "cpu/emit/math/half_float.hpp"
 #include "kernel/reads.hpp"
 
@@ -331,7 +331,7 @@ void store(Kernel& k, const Operand& operand, const Address& a, const Env& env, 
   if (a.step == 1) {
     Value* p = place(k, operand, a);
     if (mask)
-      b.CreateMaskedStore(value, p, llvm::Align(bytes), mask);
+      masked_store(k, value, p, llvm::Align(bytes), mask);
     else
       b.CreateAlignedStore(value, p, llvm::Align(bytes));
     return;

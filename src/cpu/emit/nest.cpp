@@ -30,7 +30,10 @@ void Nest::at_trip(const Level& level, Value* trip, const Env& env, const Body& 
     Env masked = inner;
     auto& b = k_.b;
     auto* type = b.getInt32Ty();
-    Value* left = b.CreateTrunc(k_.sub(k_.dim(level.extent), axis.base), type);
+    const auto extent = level.extent.constant();
+    const bool last = extent && level.block <= width_;  // there is one such trip: its lanes are known
+    Value* rest = last ? k_.i64(*extent % width_) : k_.sub(k_.dim(level.extent), axis.base);
+    Value* left = b.CreateTrunc(rest, type);
     Value* lane = b.CreateTrunc(k_.iota(width_), k_.lanes(type, width_));
     masked.mask = b.CreateICmpSLT(lane, k_.splat(left, width_));
     body(masked);

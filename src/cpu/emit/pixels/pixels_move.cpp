@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "cpu/emit/masked_load.hpp"
+#include "cpu/emit/masked.hpp"
 #include "cpu/emit/pixels/pixels.hpp"
 #include "cpu/emit/transpose.hpp"
 
