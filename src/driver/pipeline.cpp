@@ -17,7 +17,7 @@
 #include "driver/ledger_questions.hpp"
 #include "driver/measure_launches.hpp"
 #include "driver/measured_schedules.hpp"
-#include "fusion/node_kind.hpp"
+#include "driver/settings.hpp"
 #include "fusion/precision.hpp"
 #include "fusion/user/capability_rules.hpp"
 #include "fusion/user/pattern_file.hpp"
@@ -116,44 +116,11 @@ std::vector<FusionPattern> patterns_of(const PlanRequest& request) {
   return patterns_with(request.pattern_files, own);
 }
 
-/// A product that is asked for in 16 bits, and a reduction of what it makes: rows of a product are f32 (product_rows).
-static std::optional<Decline> narrow_product_with_rows(const Node& group, const std::vector<std::string>& rules) {
-  const Node* product = nullptr;
-  bool reduces = false, several = false;
-  const std::function<void(const Node&)> visit = [&](const Node& node) {
-    if (node.body) {
-      for (const Node* inner : node.body->nodes()) visit(*inner);
-      return;
-    }
-    reduces |= kind_of(node) == OpKind::reduction;
-    if (!is_product(node)) return;
-    several |= product != nullptr;
-    product = &node;
-  };
-  visit(group);
-  if (!product || several || !reduces) return std::nullopt;
-  const std::string word = asked_precision(rules, product->name());
-  if (word == kFullPrecision) return std::nullopt;
-  return Decline{"narrow_product",
-                 fmt::format("\"{}\" is asked for in {}, whose kernels do not reduce rows", product->name(), word),
-                 {product->name()}};
-}
-
 PlanOptions plan_options(const TargetInfo& target, const PlanRequest& request, const Limits& limits) {
   PlanOptions options;
   options.target = target.name;
   options.legal = legality_on(target);
-  if (has_generator(target)) {
-    options.price = pricing_on(target);
-    if (!request.precision.empty())
-      options.price = [price = options.price,
-                       rules = request.precision](const Node& node) -> std::variant<GroupPrice, Decline> {
-        auto whole = price(node);
-        if (std::holds_alternative<Decline>(whole)) return whole;
-        if (auto decline = narrow_product_with_rows(node, rules)) return *decline;
-        return whole;
-      };
-  }
+  if (has_generator(target)) options.price = pricing_within(request, pricing_on(target));
   options.margins = target.margins;
   options.reads = reads_of_operands;
   if (has_generator(target)) options.traffic = traffic_on(target);

@@ -6,8 +6,10 @@ namespace {
 
 constexpr Reason kReasons[] = {
 #define OPFUSE_REASON(code, meaning, change) {#code, meaning, change},
+#define OPFUSE_REASON_OF_SETTING(code, meaning, change) {#code, meaning, change, true},
 #include "fusion/reasons.def"
 #undef OPFUSE_REASON
+#undef OPFUSE_REASON_OF_SETTING
 };
 
 /// As one word of a command.
@@ -38,9 +40,8 @@ const Reason* find_reason(std::string_view code) {
 
 std::string change_for(const EdgeVerdict& edge) {
   const Reason* reason = find_reason(edge.decline.code);
-  const bool asked = edge.decline.code == "narrow_product";  // priced with the precision, which the change leaves out
-  const bool illegal = edge.price && !edge.price->joined && !asked;
-  if (!reason || reason->change.empty() || illegal) return kNoChangeFlips;
+  if (!reason || reason->change.empty()) return kNoChangeFlips;
+  if (edge.price && !edge.price->joined && !reason->of_setting) return kNoChangeFlips;  // it is illegal
   std::string change(reason->change);
   fill(change, "{producer}", shell_quoted(edge.producer));
   fill(change, "{consumer}", shell_quoted(edge.consumer));

@@ -12,6 +12,7 @@ namespace opfuse {
 struct Reason {
   std::string_view code, meaning;
   std::string_view change;  ///< with {producer} and {consumer}; empty: no change flips it
+  bool of_setting = false;  ///< a setting refuses what may be one launch without it
 };
 
 std::span<const Reason> reasons();
