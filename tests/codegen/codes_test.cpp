@@ -1,7 +1,6 @@
 // Sums of codes against the interpreter, in every bit: requantised results, on all targets this machine runs.
 #include "cpu/contraction/codes.hpp"
 
-#include <algorithm>
 #include <cstdlib>
 #include <random>
 
@@ -10,6 +9,7 @@
 #include "codegen/run_kernel.hpp"
 #include "cpu/winograd/winograd_cost.hpp"
 #include "tensor/winograd_codes.hpp"
+#include "testing/runs_here.hpp"
 
 namespace opfuse::test {
 namespace {
@@ -242,13 +242,8 @@ std::vector<Case> drawn_cases() {
 /// With byte products too, where this machine has them.
 std::vector<TargetInfo> targets() {
   std::vector<TargetInfo> all = runnable_targets();
-  const auto have = host_features();
-  for (const char* name : {"cpu:avx512-vnni", "cpu:avx2-vnni", "cpu:avx512-amx"}) {
-    const TargetInfo t = parse_target(name);
-    if (std::all_of(t.features.begin(), t.features.end(),
-                    [&](const std::string& f) { return std::find(have.begin(), have.end(), f) != have.end(); }))
-      all.push_back(t);
-  }
+  for (TargetInfo& t : targets_here({"cpu:avx512-vnni", "cpu:avx2-vnni", "cpu:avx512-amx"}))
+    all.push_back(std::move(t));
   return all;
 }
 

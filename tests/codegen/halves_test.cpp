@@ -1,12 +1,12 @@
 // Sums of products of bf16 numbers against the interpreter: on whole numbers, whose sums are exact in any order, and on
 // drawn ones.
-#include <algorithm>
 #include <limits>
 #include <random>
 
 #include "codegen/hot_loops.hpp"
 #include "codegen/regions.hpp"
 #include "codegen/run_kernel.hpp"
+#include "testing/runs_here.hpp"
 
 namespace opfuse::test {
 namespace {
@@ -213,17 +213,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, WidenedMaps,
                          testing::Combine(testing::ValuesIn(cases_of_maps()), testing::ValuesIn(runnable_targets())),
                          [](const auto& info) { return case_name(std::get<0>(info.param), std::get<1>(info.param)); });
 
-std::vector<TargetInfo> targets() {
-  std::vector<TargetInfo> all;
-  const auto have = host_features();
-  for (const char* name : {"cpu:avx512-bf16", "cpu:avx512-amx"}) {
-    const TargetInfo t = parse_target(name);
-    if (std::all_of(t.features.begin(), t.features.end(),
-                    [&](const std::string& f) { return std::find(have.begin(), have.end(), f) != have.end(); }))
-      all.push_back(t);
-  }
-  return all;
-}
+std::vector<TargetInfo> targets() { return targets_here({"cpu:avx512-bf16", "cpu:avx512-amx"}); }
 
 }  // namespace
 

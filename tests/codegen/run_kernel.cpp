@@ -8,6 +8,7 @@
 #include "base/fail.hpp"
 #include "codegen/fenced.hpp"
 #include "testing/kernel_operands.hpp"
+#include "testing/runs_here.hpp"
 
 namespace opfuse::test {
 namespace {
@@ -128,17 +129,7 @@ void check_spec(const Case& c, const KernelSpec& spec, const TargetInfo& target)
   }
 }
 
-std::vector<TargetInfo> runnable_targets() {
-  std::vector<TargetInfo> targets;
-  const auto have = host_features();
-  for (const char* name : {"cpu:avx512", "cpu:avx2", "cpu:baseline"}) {
-    const TargetInfo t = parse_target(name);
-    if (std::all_of(t.features.begin(), t.features.end(),
-                    [&](const std::string& f) { return std::find(have.begin(), have.end(), f) != have.end(); }))
-      targets.push_back(t);
-  }
-  return targets;
-}
+std::vector<TargetInfo> runnable_targets() { return targets_here({"cpu:avx512", "cpu:avx2", "cpu:baseline"}); }
 
 std::string case_name(const Case& c, const TargetInfo& target) {
   std::string name = c.name + "_" + target.name;

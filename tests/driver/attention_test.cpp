@@ -11,6 +11,7 @@
 #include "interp/random_inputs.hpp"
 #include "ops/registry.hpp"
 #include "proof/compare.hpp"
+#include "testing/runs_here.hpp"
 
 namespace opfuse {
 namespace {
@@ -60,14 +61,9 @@ Built build(Graph graph, const TargetInfo& target) {
 }
 
 std::vector<TargetInfo> runnable() {
-  const std::vector<std::string> host = host_features();
   std::vector<TargetInfo> all;
-  for (const std::string& name : known_targets()) {
-    const TargetInfo target = parse_target(name);
-    if (std::all_of(target.features.begin(), target.features.end(),
-                    [&](const std::string& f) { return std::find(host.begin(), host.end(), f) != host.end(); }))
-      all.push_back(target);
-  }
+  for (const std::string& name : known_targets())
+    if (const TargetInfo target = parse_target(name); runs_here(target)) all.push_back(target);
   return all;
 }
 

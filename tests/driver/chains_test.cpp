@@ -9,6 +9,7 @@
 #include "interp/random_inputs.hpp"
 #include "ops/registry.hpp"
 #include "proof/compare.hpp"
+#include "testing/runs_here.hpp"
 
 namespace opfuse {
 namespace {
@@ -149,14 +150,8 @@ void expect_joined_values(const Graph& graph, const TargetInfo& target, const st
 
 std::vector<TargetInfo> cpus_of_this_host() {
   std::vector<TargetInfo> targets;
-  const std::vector<std::string> host = host_features();
-  for (const std::string& name : known_targets()) {
-    const TargetInfo target = parse_target(name);
-    if (!target.is_cuda() && std::all_of(target.features.begin(), target.features.end(), [&](const std::string& f) {
-          return std::find(host.begin(), host.end(), f) != host.end();
-        }))
-      targets.push_back(target);
-  }
+  for (const std::string& name : known_targets())
+    if (const TargetInfo target = parse_target(name); !target.is_cuda() && runs_here(target)) targets.push_back(target);
   return targets;
 }
 

@@ -7,6 +7,7 @@
 #include "interp/random_inputs.hpp"
 #include "ops/registry.hpp"
 #include "proof/compare.hpp"
+#include "testing/runs_here.hpp"
 
 namespace opfuse {
 namespace {
@@ -62,14 +63,10 @@ TEST_P(ChannelsLast, BlocksRunWithoutMovingElementsAndEqualTheInterpreter) {
 }
 
 std::vector<Case> cases() {
-  const std::vector<std::string> host = host_features();
   std::vector<Case> all;
   for (const std::string& name : known_targets()) {
     const TargetInfo target = parse_target(name);
-    if (target.is_cuda() || !std::all_of(target.features.begin(), target.features.end(), [&](const std::string& f) {
-          return std::find(host.begin(), host.end(), f) != host.end();
-        }))
-      continue;
+    if (target.is_cuda() || !runs_here(target)) continue;
     all.push_back({name, "1", 32, 14, 14});
     all.push_back({name, "2", 37, 9, 6});
     all.push_back({name, "n", 20, 8, 7});

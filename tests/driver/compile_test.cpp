@@ -13,6 +13,7 @@
 #include "opfuse/opfuse.hpp"
 #include "ops/registry.hpp"
 #include "proof/compare.hpp"
+#include "testing/runs_here.hpp"
 #include "zoo/zoo.hpp"
 
 namespace opfuse {
@@ -20,13 +21,8 @@ namespace {
 
 std::vector<std::string> runnable_targets() {
   std::vector<std::string> names;
-  const std::vector<std::string> host = host_features();
-  for (const std::string& name : known_targets()) {
-    const TargetInfo target = parse_target(name);
-    if (std::all_of(target.features.begin(), target.features.end(),
-                    [&](const std::string& f) { return std::find(host.begin(), host.end(), f) != host.end(); }))
-      names.push_back(name);
-  }
+  for (const std::string& name : known_targets())
+    if (runs_here(parse_target(name))) names.push_back(name);
   return names;
 }
 

@@ -2,7 +2,6 @@
 // interpreter give the same named values.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -10,6 +9,7 @@
 #include "interp/interpreter.hpp"
 #include "ops/run_op.hpp"
 #include "proof/compare.hpp"
+#include "testing/runs_here.hpp"
 
 namespace opfuse {
 namespace {
@@ -22,18 +22,7 @@ Executable compiled(const Graph& graph, const TargetInfo& target) {
   return Executable::from_artifact(compile_graph(graph, target, options).artifact);
 }
 
-std::vector<TargetInfo> runnable_targets() {
-  std::vector<TargetInfo> targets;
-  const auto have = host_features();
-  for (const char* name : {"cpu:avx512", "cpu:avx2", "cpu:baseline"}) {
-    const TargetInfo target = parse_target(name);
-    if (std::all_of(target.features.begin(), target.features.end(), [&](const std::string& feature) {
-          return std::find(have.begin(), have.end(), feature) != have.end();
-        }))
-      targets.push_back(target);
-  }
-  return targets;
-}
+std::vector<TargetInfo> runnable_targets() { return targets_here({"cpu:avx512", "cpu:avx2", "cpu:baseline"}); }
 
 /// Equal, where infinities, NaN and the signs of zeros count.
 void expect_same(const Tensor& got, const std::vector<double>& want, const std::string& what) {

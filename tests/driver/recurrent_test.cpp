@@ -12,22 +12,13 @@
 #include "ops/registry.hpp"
 #include "program/body.hpp"
 #include "proof/compare.hpp"
+#include "testing/runs_here.hpp"
 #include "testing/temporary_folder.hpp"
 
 namespace opfuse {
 namespace {
 
-std::vector<TargetInfo> targets_here() {
-  std::vector<TargetInfo> targets;
-  const std::vector<std::string> host = host_features();
-  for (const char* name : {"cpu:avx512", "cpu:avx2", "cpu:baseline"}) {
-    TargetInfo target = parse_target(name);
-    if (std::all_of(target.features.begin(), target.features.end(),
-                    [&](const std::string& f) { return std::find(host.begin(), host.end(), f) != host.end(); }))
-      targets.push_back(std::move(target));
-  }
-  return targets;
-}
+std::vector<TargetInfo> runnable_targets() { return targets_here({"cpu:avx512", "cpu:avx2", "cpu:baseline"}); }
 
 struct Layer {
   std::string op, attrs;
@@ -83,7 +74,7 @@ Compiled compiled(const std::string& text, const TargetInfo& target) {
 
 /// Every group alone and the model as a whole.
 void expect_right(const Layer& layer, const SymbolValues& sizes = {}) {
-  for (const TargetInfo& target : targets_here()) {
+  for (const TargetInfo& target : runnable_targets()) {
     const Compiled c = compiled(text_of(layer), target);
     std::vector<Tensor> inputs = random_inputs(c.graph, {.seed = 1, .symbols = sizes});
     std::vector<Tensor> others = random_inputs(c.graph, {.seed = 2, .symbols = sizes});

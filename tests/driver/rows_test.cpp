@@ -6,15 +6,10 @@
 #include "interp/interpreter.hpp"
 #include "ops/registry.hpp"
 #include "proof/compare.hpp"
+#include "testing/runs_here.hpp"
 
 namespace opfuse {
 namespace {
-
-bool runs_here(const TargetInfo& target) {
-  const std::vector<std::string> host = host_features();
-  return std::all_of(target.features.begin(), target.features.end(),
-                     [&](const std::string& f) { return std::find(host.begin(), host.end(), f) != host.end(); });
-}
 
 TEST(Rows, EqualRowsHaveEqualBitsWhereverTheyAre) {
   for (const char* target_name : {"cpu:avx512", "cpu:avx2", "cpu:baseline"}) {

@@ -8,6 +8,7 @@
 #include "interp/random_inputs.hpp"
 #include "ops/registry.hpp"
 #include "proof/compare.hpp"
+#include "testing/runs_here.hpp"
 
 namespace opfuse {
 namespace {
@@ -111,11 +112,7 @@ TEST_P(SqueezeValues, EqualTheInterpreter) {
   const Values& v = GetParam();
   for (const std::string& name : known_targets()) {
     const TargetInfo target = parse_target(name);
-    const std::vector<std::string> host = host_features();
-    if (target.is_cuda() || !std::all_of(target.features.begin(), target.features.end(), [&](const std::string& f) {
-          return std::find(host.begin(), host.end(), f) != host.end();
-        }))
-      continue;
+    if (target.is_cuda() || !runs_here(target)) continue;
     const Shaped s = shape(block(v.n, v.c, v.size, v.expanded, v.kernel, v.stride, v.gate), target);
     EXPECT_FALSE(pair_of(s, "join-means").refused) << name << ": " << pair_of(s, "join-means").refused->message;
     ArtifactOptions options;
