@@ -228,6 +228,9 @@ void mark_invariant(Kernel& k, const Operand& operand, Value* v) {
     i->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(k.context(), {}));
 }
 
+/// Whether a load under a mask is one instruction.
+bool masks_loads(Kernel& k, unsigned bytes) { return k.target.has("avx512f") || (k.target.has("avx2") && bytes >= 4); }
+
 /// Every second element, lane 0 at `p`: the even ones of two loads, of which the second begins early enough to end at
 /// the last lane. `mask` or null: lanes whose elements are read, and nothing between them.
 Value* load_every_second(Kernel& k, const Operand& operand, Value* p, int width, Value* mask) {
@@ -268,10 +271,16 @@ Address address_of(Kernel& k, const Operand& operand, const IndexMap& map, const
   return a;
 }
 
+static bool is_interior(const IndexExpr& index, const Env& env) {
+  return !index.dynamic && std::any_of(index.terms.begin(), index.terms.end(), [&](const IndexTerm& t) {
+    return env.axes.at(static_cast<size_t>(t.axis)).interior.has_value();
+  });
+}
+
 Value* inside(Kernel& k, const Operand& operand, const IndexMap& map, const Env& env, const EmitIndex& index) {
   Value* all = nullptr;
   for (size_t d = 0; d < map.dims.size(); ++d) {
-    if (always_inside(map.dims[d], operand.shape[d], env.extents)) continue;
+    if (always_inside(map.dims[d], operand.shape[d], env.extents) || is_interior(map.dims[d], env)) continue;
     const Coordinate c = coordinate(k, map.dims[d], env, index);
     Value* x = k.add(c.base, k.i64(c.plus));
     if (c.lanes || c.coef) {
@@ -306,7 +315,7 @@ Value* load(Kernel& k, const Operand& operand, const Address& a, const Env& env,
     Value* p = place(k, operand, a);
     v = mask ? masked_load(k, vector, p, llvm::Align(bytes), mask) : b.CreateAlignedLoad(vector, p, llvm::Align(bytes));
     if (!mask) mark_invariant(k, operand, v);
-  } else if (a.step == 2 && (!mask || k.target.has("avx512f"))) {
+  } else if (a.step == 2 && (!mask || masks_loads(k, bytes))) {
     v = load_every_second(k, operand, place(k, operand, a), env.width, mask);
   } else {
     Value* all = mask ? mask : k.splat(b.getTrue(), env.width);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cpu/emit/kernel.hpp"
+#include "kernel/interior.hpp"
 
 namespace opfuse::cpu {
 
@@ -13,8 +14,9 @@ namespace opfuse::cpu {
 struct AxisValue {
   Value* base = nullptr;
   bool lanes = false;
-  int64_t multiple = 1;  ///< base is a multiple of this (0: base is the constant 0)
-  int64_t plus = 0;      ///< added to base; kept apart so that neighbours differ by a constant offset
+  int64_t multiple = 1;               ///< base is a multiple of this (0: base is the constant 0)
+  int64_t plus = 0;                   ///< added to base; kept apart so that neighbours differ by a constant offset
+  std::optional<AxisRange> interior;  ///< base and lanes lie in this interior (kernel/interior.hpp)
 };
 
 /// A point (or W points) of a stage's iteration space.

@@ -102,6 +102,7 @@ Value* ExprEmitter::constant(const Expr& e, DType dtype) {
 }
 
 Value* ExprEmitter::compute(const Expr& e, DType dtype) {
+  if (const auto number = number_ && e.dtype() == DType::i64 ? number_(e) : std::nullopt) return k_.i64(*number);
   switch (e.op()) {
     case ExprOp::constant:
       return constant(e, dtype);

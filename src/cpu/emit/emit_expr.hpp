@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 
 #include "cpu/emit/kernel.hpp"
 #include "expr/expr.hpp"
@@ -18,6 +19,9 @@ class ExprEmitter {
   using Known = std::function<bool(const Expr&)>;
   ExprEmitter(Kernel& k, Leaf leaf, Known below_zero = {}, bool jumps = false)
       : k_(k), leaf_(std::move(leaf)), below_zero_(std::move(below_zero)), jumps_(jumps) {}
+  /// Whole numbers that are the same wherever this emitter's code runs.
+  using Number = std::function<std::optional<int64_t>(const Expr&)>;
+  void know(Number number) { number_ = std::move(number); }
 
   /// The value in value_type(dtype): weak constants take `dtype`.
   Value* emit(const Expr& e, DType dtype);
@@ -28,6 +32,7 @@ class ExprEmitter {
   Leaf leaf_;
   Known below_zero_;
   bool jumps_;
+  Number number_;
   std::map<const ExprNode*, Value*> memo_;
 
   Value* compute(const Expr& e, DType dtype);

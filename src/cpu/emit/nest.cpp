@@ -3,6 +3,7 @@
 #include "cpu/emit/nest.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/fail.hpp"
 #include "cpu/nest_parts.hpp"
@@ -74,10 +75,28 @@ void Nest::run_vectors(size_t index, Value* begin, Value* end, const Env& env, c
   level.tile = tile;
 }
 
+/// Border, interior, border.
+void Nest::run_interior(size_t index, Value* begin, Value* end, const Env& env, const Body& body) {
+  Level& level = levels_[index];
+  const AxisRange inside = *std::exchange(level.interior, std::nullopt);
+  const int64_t step = level.lanes ? width_ : 1;
+  Value* first = k_.max(begin, k_.min(end, k_.i64((inside.low + step - 1) / step)));
+  Value* last = k_.max(first, k_.min(end, k_.i64((inside.high + 1) / step)));
+  run(index, begin, first, env, body);
+  k_.loop(first, last, 1, [&](Value* i) {
+    Env inner = env;
+    inner.axes.at(static_cast<size_t>(level.axis)) = {k_.mul(i, k_.i64(step)), level.lanes, step, 0, inside};
+    run_from(index + 1, inner, body);
+  });
+  run(index, last, end, env, body);
+  level.interior = inside;
+}
+
 void Nest::run(size_t index, Value* begin, Value* end, const Env& env, const Body& body) {
   const Level& level = levels_[index];
   if (level.tile > 1)
     return level.lanes ? run_vectors(index, begin, end, env, body) : run_tiles(level, begin, end, env, body);
+  if (level.interior) return run_interior(index, begin, end, env, body);
   const auto next = [&](const Env& inner) { run_from(index + 1, inner, body); };
   const auto* first = llvm::dyn_cast<llvm::ConstantInt>(begin);
   const auto* last = llvm::dyn_cast<llvm::ConstantInt>(end);

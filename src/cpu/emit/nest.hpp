@@ -18,6 +18,7 @@ struct Level {
   int64_t tile = 1;   ///< of the last level: iterations (vectors, of lanes) that one call of the body makes (Env::tile)
   /// A few trips one by one, so that what a body asks of its place is known in each.
   bool unrolled = false;
+  std::optional<AxisRange> interior;  ///< in which no guard asks for the axis: a loop of its own
 };
 
 class Nest {
@@ -43,6 +44,7 @@ class Nest {
   void at_trip(const Level& level, Value* trip, const Env& env, const Body& body);
   void run(size_t index, Value* begin, Value* end, const Env& env, const Body& body);
   void run_tiles(const Level& level, Value* begin, Value* end, const Env& env, const Body& body);
+  void run_interior(size_t index, Value* begin, Value* end, const Env& env, const Body& body);
   void run_vectors(size_t index, Value* begin, Value* end, const Env& env, const Body& body);
   void run_from(size_t index, const Env& env, const Body& body);
 };

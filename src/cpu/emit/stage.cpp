@@ -107,29 +107,34 @@ ExprEmitter StageEmitter::at(const Env& env, const std::vector<Value*>& results,
     ExprEmitter inner = at(env, results);
     return inner.emit(e, DType::i64);
   };
-  return {k,
-          [this, env, results, given, index](const Expr& leaf) -> Value* {
-            const int i = leaf.index();
-            switch (leaf.op()) {
-              case ExprOp::result:
-                return results.at(static_cast<size_t>(i));
-              case ExprOp::coord: {
-                const AxisValue& axis = env.axes.at(static_cast<size_t>(i));
-                Value* base = k.add(axis.base, k.i64(axis.plus));
-                return axis.lanes ? k.b.CreateAdd(k.splat(base, env.width), k.iota(env.width)) : base;
-              }
-              case ExprOp::in_bounds:
-                return inside(k, reads[i], stage.reads[i].map, env, index);
-              default:
-                break;
-            }
-            OPFUSE_CHECK(leaf.op() == ExprOp::read, "leaf {}", leaf.text());
-            if (auto it = given.find(i); it != given.end()) return it->second;
-            const IndexMap& map = stage.reads.at(static_cast<size_t>(i)).map;
-            Value* guard = guarded_.count(i) ? inside(k, reads[i], map, env, index) : nullptr;
-            return load(k, reads[i], address_of(k, reads[i], map, env, index), env, guard);
-          },
-          [this](const Expr& x) { return is_below_maximum(stage, x); }, jumps};
+  ExprEmitter emitter{k,
+                      [this, env, results, given, index](const Expr& leaf) -> Value* {
+                        const int i = leaf.index();
+                        switch (leaf.op()) {
+                          case ExprOp::result:
+                            return results.at(static_cast<size_t>(i));
+                          case ExprOp::coord: {
+                            const AxisValue& axis = env.axes.at(static_cast<size_t>(i));
+                            Value* base = k.add(axis.base, k.i64(axis.plus));
+                            return axis.lanes ? k.b.CreateAdd(k.splat(base, env.width), k.iota(env.width)) : base;
+                          }
+                          case ExprOp::in_bounds:
+                            return inside(k, reads[i], stage.reads[i].map, env, index);
+                          default:
+                            break;
+                        }
+                        OPFUSE_CHECK(leaf.op() == ExprOp::read, "leaf {}", leaf.text());
+                        if (auto it = given.find(i); it != given.end()) return it->second;
+                        const IndexMap& map = stage.reads.at(static_cast<size_t>(i)).map;
+                        Value* guard = guarded_.count(i) ? inside(k, reads[i], map, env, index) : nullptr;
+                        return load(k, reads[i], address_of(k, reads[i], map, env, index), env, guard);
+                      },
+                      [this](const Expr& x) { return is_below_maximum(stage, x); }, jumps};
+  std::vector<std::optional<AxisRange>> known;
+  for (const AxisValue& axis : env.axes) known.push_back(axis.interior);
+  if (std::any_of(known.begin(), known.end(), [](const auto& range) { return range.has_value(); }))
+    emitter.know([numbers = KnownNumbers(std::move(known))](const Expr& e) mutable { return numbers.value(e); });
+  return emitter;
 }
 
 /// Null: it is not stored.

@@ -17,6 +17,7 @@
 
 #include "base/fail.hpp"
 #include "cpu/emit/emitters.hpp"
+#include "cpu/emit/generic/interiors.hpp"
 #include "cpu/emit/generic/resting_row.hpp"
 #include "cpu/emit/generic/row_reductions.hpp"
 #include "cpu/emit/generic/row_tile.hpp"
@@ -178,7 +179,8 @@ void Generic::choose_lane_axis(const std::vector<bool>& row_axis, const std::set
     if (extent(axis).constant() == 1) continue;
     const int width = width_for(axis, 1);
     const int score = read_score(reduced, axis, width);
-    const bool few = kFewLanes * width <= lanes_of(k_.target);  // taps of a window: domain axes have more
+    // domain axes have more than a few rows or the taps of a window
+    const bool few = s_.stage.anchor == Anchor::window || kFewLanes * width <= lanes_of(k_.target);
     if (score <= std::max(best_vertical, 0) || (few && best_vertical >= 0)) continue;
     best_vertical = score;
     plan_.reduce_lane = axis;
@@ -210,6 +212,7 @@ void Generic::choose() {
   if (padded) throw fail(E::codegen_failed, "more than one blocked axis has padding lanes to write");
   plan_.tile = std::max(rows_at_once(k_, s_.stage, plan_), vectors_at_once());
   plan_.chains = std::min(kMostChains, k_.target.multiply_adds_in_flight() / plan_.tile);
+  plan_.interiors = interiors_of(k_, s_.stage, plan_);
 }
 
 int64_t Generic::vectors_at_once() const {
@@ -247,6 +250,8 @@ std::vector<Level> Generic::levels(const std::vector<int>& axes) const {
   for (int axis : axes) {
     const bool lanes = axis == plan_.lane_axis;
     result.push_back({axis, lanes, extent(axis), lanes ? plan_.lane_block : 1, 1, unrolls(axis)});
+    if (const auto it = plan_.interiors.find(axis); it != plan_.interiors.end() && !result.back().unrolled)
+      result.back().interior = it->second;
   }
   return result;
 }

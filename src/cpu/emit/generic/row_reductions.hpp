@@ -18,8 +18,9 @@ struct NestPlan {
   int reduce_lane = -1;  ///< reduce axis (numbered after the domain axes)
   int reduce_width = 1;
   std::vector<int> rows, inner;
-  int64_t tile = 1;              ///< rows, or vectors of a map, at once, along the last of `rows`
-  int64_t chains = kMostChains;  ///< partial sums of a row, the same whether it is in a tile or alone
+  int64_t tile = 1;                    ///< rows, or vectors of a map, at once, along the last of `rows`
+  int64_t chains = kMostChains;        ///< partial sums of a row, the same whether it is in a tile or alone
+  std::map<int, AxisRange> interiors;  ///< by axis
 };
 
 class RowReductions {
