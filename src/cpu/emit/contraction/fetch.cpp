@@ -86,8 +86,15 @@ void fetch_data(const ContractionPlan& plan, const Tile& tile, const Env& env, c
   Value* ahead = k.b.CreateSelect(more, distance, k.i64(0));
   Value* first = k.element(plan.data().base, type, k.add(k.add(data.scalar, k.i64(data.constant)), ahead));
   const PixelSteps steps(plan, tile);
+  const auto* apart = llvm::dyn_cast<llvm::ConstantInt>(steps.pixel);
+  const int64_t bytes = apart ? apart->getSExtValue() * plan.types().data_bytes() : k.target.line_bytes;
+  const int64_t width = tile.run->width;
+  const auto in_line_before = [&](int64_t p) {  // the last of a row may lie in the next line
+    const int64_t x = p % width;
+    return x > 0 && x + 1 < width && x * bytes / k.target.line_bytes == (x - 1) * bytes / k.target.line_bytes;
+  };
   for (int64_t p = 0; p < tile.pixels(); ++p)
-    prefetch(k, k.element(first, type, steps.offset(k, tile, p, k.i64(0))), Ahead::near);
+    if (!in_line_before(p)) prefetch(k, k.element(first, type, steps.offset(k, tile, p, k.i64(0))), Ahead::near);
 }
 
 void fetch_epilogue(const ContractionPlan& plan, const Tile& tile, const Env& env) {

@@ -6,9 +6,14 @@
 
 namespace opfuse::cpu {
 
+/// What is done of some steps: their data are widened before the first of their products (widen_data.cpp).
+enum class Phase { whole, widen, multiply };
+
 class TileProducts {
  public:
-  TileProducts(const ContractionPlan& plan, const Tile& tile) : plan_(plan), tile_(tile), k_(plan.k) {}
+  /// `first`: of the channels whose data are widened together.
+  TileProducts(const ContractionPlan& plan, const Tile& tile, Phase phase = Phase::whole, Value* first = nullptr)
+      : plan_(plan), tile_(tile), k_(plan.k), phase_(phase), first_(first) {}
 
   /// All of the tile's pass, from channel step `first_step` on.
   void add_all(const Env& env, int64_t first_step = 0) const;
@@ -27,8 +32,13 @@ class TileProducts {
   const ContractionPlan& plan_;
   const Tile& tile_;
   Kernel& k_;
+  const Phase phase_;
+  Value* const first_;
 
+  bool fetches() const { return plan_.prefetches() && phase_ != Phase::widen; }
   Env at_axis(const Env& env, int axis, Value* value, int64_t multiple = 1) const;
+  void add_steps(const Env& env, Value* from, Value* to) const;
+  void add_ahead(const Env& env, Value* from, Value* to) const;
   void taps(size_t index, const Env& env, uint64_t pixels, int64_t channels) const;
   void padded_without_taps(const Env& env, uint64_t pixels, int64_t channels) const;
   bool taps_by_pixels(size_t index, const Env& env, uint64_t pixels, int64_t channels) const;
@@ -39,7 +49,8 @@ class TileProducts {
 
   struct Start;
   void step_from(const Env& env, const Start& at, Value* lane, int64_t channels, uint64_t pixels) const;
-  void widen_data(const Address& data, int64_t channels, uint64_t pixels) const;
+  Value* place_of_step(const Env& env) const;
+  void widen_data(const Address& data, int64_t channels, uint64_t pixels, Value* place) const;
   void step_of_groups(const Env& env, const Address& weights, int64_t channels, uint64_t pixels) const;
   void multiply(const std::vector<Value*>& weights, Value* weights_step, int64_t channels, uint64_t pixels,
                 const OfChannel& data) const;

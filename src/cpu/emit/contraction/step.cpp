@@ -34,19 +34,22 @@ std::vector<Address> weights_at(const ContractionPlan& plan, const Env& env) {
 struct TileProducts::Start {
   Address data;
   std::vector<Address> weights;
-  bool widened = false;
+  Value* widened = nullptr;  ///< where the step's data are, where they are widened
 };
 
 void TileProducts::add_step(const Env& env, uint64_t pixels, int64_t channels, int64_t unrolled) const {
+  const auto data = [&] { return address_of(k_, plan_.data(), plan_.map_of(plan_.view.data), env, nullptr); };
+  // nothing is fetched for a loop that only widens: its loads do not wait for each other
+  if (phase_ == Phase::widen) return widen_data(data(), channels, pixels, place_of_step(env));
   Start at;
   at.weights = weights_at(plan_, env);
   fetch_weights(plan_, tile_, at.weights, channels);
   if (plan_.schedule.matrix) return multiply_matrices(plan_, tile_, env, at.weights[0], pixels);
   if (plan_.schedule.grouped) return step_of_groups(env, at.weights[0], channels, pixels);
-  at.data = address_of(k_, plan_.data(), plan_.map_of(plan_.view.data), env, nullptr);
-  if (plan_.schedule.fetch_data) fetch_data(plan_, tile_, env, at.data);
-  at.widened = widens(plan_, channels);
-  if (at.widened) widen_data(at.data, channels, pixels);
+  if (phase_ == Phase::whole) at.data = data();
+  if (phase_ == Phase::whole && plan_.schedule.fetch_data) fetch_data(plan_, tile_, env, at.data);
+  if (widens(plan_, channels)) at.widened = place_of_step(env);
+  if (at.widened && phase_ == Phase::whole) widen_data(at.data, channels, pixels, at.widened);
   unrolled = std::min(channels, unrolled ? unrolled : kUnrolledSteps * plan_.product.unit);
   const int64_t whole = channels / unrolled * unrolled;
   if (whole == unrolled)
@@ -65,14 +68,14 @@ void TileProducts::step_from(const Env& env, const Start& at, Value* lane, int64
   const auto offset = [&](const Address& a, Value* step) {
     return k_.add(k_.add(a.scalar, k_.i64(a.constant)), k_.mul(lane, step));
   };
-  Value* data = k_.element(plan_.data().base, type, offset(at.data, data_step));
+  Value* data = at.widened ? nullptr : k_.element(plan_.data().base, type, offset(at.data, data_step));
   std::vector<Value*> weights;
   for (int64_t sum = 0; sum < plan_.sums; ++sum)
     weights.push_back(k_.element(plan_.weights_of(sum).base, type_of_weights(plan_),
                                  offset(at.weights[static_cast<size_t>(sum)], weights_step)));
   multiply(weights, weights_step, channels, pixels, [&](int64_t channel) -> OfPixel {
     return [&, channel](int64_t p) {
-      if (at.widened) return widened_data_of(plan_, lane, channel, p);
+      if (at.widened) return widened_data_of(plan_, at.widened, lane, channel, p);
       Value* from = k_.element(data, type, steps.offset(k_, tile_, p, k_.mul(data_step, k_.i64(channel))));
       return plan_.product.spread(word_of(env, from, lane, channel, p, channels - channel));
     };

@@ -3,6 +3,7 @@
 // next weights; where padding has a code, they are added without data (Product::outside).
 #include "cpu/emit/contraction/fetch.hpp"
 #include "cpu/emit/contraction/products.hpp"
+#include "cpu/emit/contraction/widen_data.hpp"
 
 namespace opfuse::cpu {
 
@@ -35,8 +36,27 @@ void TileProducts::add_all(const Env& env, int64_t first_step) const {
     first = k_.mul(tile_.pass, steps);
     end = k_.min(end, k_.add(first, steps));
   }
-  k_.loop(first, end, 1, [&](Value* c) { at_channel(k_.mul(c, k_.i64(step)), step); });
+  const int64_t ahead = steps_ahead(plan_);
+  if (ahead == 0)
+    add_steps(env, first, end);
+  else if (ahead >= depth / step)
+    add_ahead(env, first, end);
+  else
+    k_.loop(first, end, ahead, [&](Value* from) { add_ahead(env, from, k_.min(end, k_.add(from, k_.i64(ahead)))); });
   if (depth % step) at_channel(k_.i64(depth / step * step), depth % step);
+}
+
+void TileProducts::add_steps(const Env& env, Value* from, Value* to) const {
+  const int64_t step = plan_.schedule.step;
+  k_.loop(from, to, 1, [&](Value* c) {
+    taps(0, at_axis(env, plan_.view.channel, k_.mul(c, k_.i64(step)), step), tile_.all(), step);
+  });
+}
+
+void TileProducts::add_ahead(const Env& env, Value* from, Value* to) const {
+  Value* first = k_.mul(from, k_.i64(plan_.schedule.step));
+  for (const Phase phase : {Phase::widen, Phase::multiply})
+    TileProducts(plan_, tile_, phase, first).add_steps(env, from, to);
 }
 
 void TileProducts::taps(size_t index, const Env& env, uint64_t pixels, int64_t channels) const {
@@ -83,7 +103,7 @@ void TileProducts::masked_taps(size_t index, const Env& env, const std::vector<u
     while (last < count && valid[static_cast<size_t>(last)] == bits) ++last;
     Value* begin = first == 0 ? missing_taps(axis, env) : k_.i64(first);
     const bool adds = (pixels & bits) || plan_.fills();
-    if (adds || plan_.prefetches())
+    if (adds || fetches())
       k_.loop(begin, k_.i64(last), 1, [&](Value* tap) {
         const Env at = at_axis(env, axis, tap);
         if (adds) return taps(index + 1, at, pixels & bits, channels);
@@ -113,7 +133,7 @@ void TileProducts::clipped_taps(size_t index, const Env& env, uint64_t pixels, i
   if (d && plan_.fills()) loop(k_.i64(0), k_.min(low, count), 0);
   loop(low, high, pixels);
   if (d && plan_.fills()) return loop(k_.max(low, high), count, 0);
-  if (!d || !plan_.prefetches()) return;
+  if (!d || !fetches()) return;
   const auto fetch = [&](Value* tap) {
     fetch_weights_of_taps(plan_, tile_, index + 1, at_axis(env, axis, tap), channels);
   };
