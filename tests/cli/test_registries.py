@@ -119,7 +119,7 @@ class Registries(CliTest):
 
     def test_doctor_knows_the_machine(self):
         document = self.ok("doctor", "--json").json
-        for key in ("processor", "cpu_features", "target", "threads", "code_generator", "kernel_cache", "warnings"):
+        for key in ("processor", "cpu_features", "target", "threads", "code_generator", "kernel_cache", "malloc", "warnings"):
             self.assertIn(key, document)
         self.assertEqual(document["code_generator"], "ok")
 

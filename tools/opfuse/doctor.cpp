@@ -9,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/free_memory.hpp"
 #include "console.hpp"
 #include "cuda/compilers.hpp"
 #include "device/driver.hpp"
@@ -96,6 +97,7 @@ Findings examine(bool limits) {
   if (generator != "ok") f.warnings.push_back("code generator: " + generator + " (running an .opf needs none)");
   f.facts["cuda_driver"] = cuda::driver_state();
   f.facts["cuda_compiler"] = cuda::nvrtc_state();
+  f.facts["malloc"] = malloc_name();
   const std::string cache = cache_state(KernelCache::default_folder());
   f.facts["kernel_cache"] = cache;
   if (cache.find("NOT WRITABLE") != std::string::npos)
