@@ -35,6 +35,8 @@ namespace opfuse {
 namespace {
 
 constexpr size_t kLeastPrices = 200'000;  ///< operands that are priced whatever the size of the graph
+constexpr size_t kManyNodes = 4'000;      ///< graphs of so many begin with groups of kBegunNodes
+constexpr size_t kBegunNodes = 16;
 
 using Nodes = std::vector<Node*>;
 
@@ -181,10 +183,12 @@ Neighbours::Nodes Neighbours::unit_of(Node* node) const {
 }
 
 /// Growing a group by single nodes prices it again with each: quadratic in its size. So groups grow to `grown_nodes`
-/// first, and then whole groups join.
+/// first (where there are thousands of nodes in smaller steps), and then whole groups join.
 void Neighbours::run() {
   join_wide_readers();
-  for (const size_t most : {planner_.limit(&Limits::grown_nodes), planner_.options.max_nodes}) {
+  std::vector<size_t> sizes{planner_.limit(&Limits::grown_nodes), planner_.options.max_nodes};
+  if (graph().nodes().size() >= kManyNodes) sizes.insert(sizes.begin(), kBegunNodes);
+  for (const size_t most : sizes) {
     held_ = false;
     bool changed = true;
     while (changed) {
@@ -424,9 +428,10 @@ std::optional<Decline> Neighbours::unfit_candidates(const Pair& pair) const {
   }
   if (named.size() == 2)
     return Decline{"claimed", fmt::format("{} and {} are named patterns", named[0], named[1]), named};
+  const std::string rule = rules_.rule_for(pair.first, pair.second);
   for (const Nodes* unit : {&pair.first, &pair.second})
     for (const Node* n : *unit)
-      if (!planner_.enabled(rules_.rule_for(pair.first, pair.second), planner_.grouping.names().of(n)))
+      if (!planner_.enabled(rule, planner_.grouping.names().of(n)))
         return Decline{"disabled", "switched off by --only or --skip", {}};
   // A path node whose value is read elsewhere would be stored for that reader alone.
   for (size_t i = 0; i < pair.between.size(); ++i)

@@ -288,20 +288,24 @@ Graph Graph::clone() const {
   copy.name = name;
   copy.model_file = model_file;
   copy.metadata = metadata;
-  std::unordered_map<const Value*, Value*> value_of;
-  std::unordered_map<const Node*, Node*> node_of;
+  std::vector<Value*> value_of(static_cast<size_t>(next_value_));  // by id
+  std::vector<Node*> node_of(static_cast<size_t>(next_node_));
+  const auto copied = [&](const Node* n) { return node_of[static_cast<size_t>(n->id)]; };
+  copy.values_.reserve(values_.size());
   for (const auto& v : values_) {
     copy.values_.push_back(std::make_unique<Value>(*v));
-    value_of[v.get()] = copy.values_.back().get();
+    value_of[static_cast<size_t>(v->id)] = copy.values_.back().get();
   }
   auto mapped = [&](const std::vector<Value*>& list) {
     std::vector<Value*> out;
-    for (const Value* v : list) out.push_back(v == nullptr ? nullptr : value_of.at(v));
+    out.reserve(list.size());
+    for (const Value* v : list) out.push_back(v == nullptr ? nullptr : value_of[static_cast<size_t>(v->id)]);
     return out;
   };
+  copy.nodes_.reserve(nodes_.size());
   for (const auto& n : nodes_) {
     copy.nodes_.push_back(std::make_unique<Node>());
-    Node* made = node_of[n.get()] = copy.nodes_.back().get();
+    Node* made = node_of[static_cast<size_t>(n->id)] = copy.nodes_.back().get();
     made->id = n->id;
     made->op = n->op;
     made->inputs = mapped(n->inputs);
@@ -313,10 +317,11 @@ Graph Graph::clone() const {
     made->attrs_ = n->attrs_;
   }
   for (const auto& v : copy.values_) {
-    if (v->producer != nullptr) v->producer = node_of.at(v->producer);
-    for (Use& use : v->uses) use.node = node_of.at(use.node);
+    if (v->producer != nullptr) v->producer = copied(v->producer);
+    for (Use& use : v->uses) use.node = copied(use.node);
   }
-  for (const Node* n : order_) copy.order_.push_back(node_of.at(n));
+  copy.order_.reserve(order_.size());
+  for (const Node* n : order_) copy.order_.push_back(copied(n));
   copy.inputs_ = mapped(inputs_);
   copy.outputs_ = mapped(outputs_);
   copy.next_value_ = next_value_;

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/fail.hpp"
 #include "base/hash.hpp"
@@ -88,10 +89,10 @@ void print_weights(const Graph& graph) {
 }
 
 int inspect_graph(const GivenModel& model, const Flags& flags) {
-  Graph bound = model.graph->clone();
-  const SymbolValues dims = given_dimensions(bound, flags.dimensions);
-  if (!dims.empty()) bound.bind_dimensions(dims);
-  const Graph& graph = bound;
+  const SymbolValues dims = given_dimensions(*model.graph, flags.dimensions);
+  std::optional<Graph> bound;
+  if (!dims.empty()) bound.emplace(model.graph->clone()).bind_dimensions(dims);
+  const Graph& graph = bound ? *bound : *model.graph;
   const std::vector<const Node*> opaque = opaque_nodes(graph);
   const std::set<std::string> open = graph.symbols();
   const std::vector<std::string> symbols(open.begin(), open.end());
