@@ -81,7 +81,8 @@ class RealLane {
     else if (picks(op_))
       e += std::fabs(v) < smallest_normal_of(dtype_) ? std::fabs(v) : 0;
     else if (!is_step(op_))
-      e += std::max(rounding, 2 * ulps * unit_of(dtype_) * std::fabs(v) + smallest_normal_of(dtype_));
+      e += std::min(most_rounding(), std::max(rounding, 2 * ulps * unit_of(dtype_) * std::fabs(v))) +
+           smallest_normal_of(dtype_);
     return {v, e, tie_};
   }
 
@@ -110,6 +111,13 @@ class RealLane {
         if (value(at[0], at[1]) != v) return false;
       }
     return true;
+  }
+
+  /// A sum's nearest number is no further away than either operand, which is a number of the type too. So a mask of the
+  /// lowest number hides a score instead of overflowing with it.
+  double most_rounding() const {
+    if (op_ != ExprOp::add && op_ != ExprOp::sub) return kInfinity;
+    return std::min(std::fabs(x_[0]) + e_[0], std::fabs(x_[1]) + e_[1]);
   }
 
   /// What the operands' errors make of it.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "driver/proof_case.hpp"
 #include "proof/drawn_sizes.hpp"
@@ -37,6 +38,12 @@ Tensor normal(std::vector<int64_t> sizes, uint64_t seed, double scale = 1) {
 Tensor whole_numbers(std::vector<int64_t> sizes) {
   Tensor t(DType::f32, std::move(sizes));
   for (int64_t i = 0; i < t.elements(); ++i) t.set_real(i, static_cast<double>(i * 7 % 17 - 8));
+  return t;
+}
+
+Tensor lowest_numbers(std::vector<int64_t> sizes) {
+  Tensor t(DType::f32, std::move(sizes));
+  for (int64_t i = 0; i < t.elements(); ++i) t.set_real(i, -std::numeric_limits<float>::max());
   return t;
 }
 
@@ -81,6 +88,26 @@ TEST(ErrorBound, AValueThatIsCutToABorderIsOnIt) {
     %m = max(%n, %z) %y = floor(%m) return %y })",
                                  {normal({64}, 3)});
   EXPECT_EQ(std::count(y.error.begin(), y.error.end(), 0.0), y.elements());  // floor(0 - 1e-38) would be -1
+}
+
+/// -3.4e38 + s is -3.4e38 in f32, whatever the score: off by the score, not by a rounding of 3.4e38 that would
+/// overflow.
+TEST(ErrorBound, ASumWithTheLowestNumberIsOffByItsOtherAddend) {
+  const char* masked = "graph (%x: f32[4,8], %m: f32[4,8]) { %s = tanh(%x) %y = add(%s, %m) return %y }";
+  for (const double e : bounds(masked, {normal({4, 8}, 1), lowest_numbers({4, 8})}).error) {
+    EXPECT_GT(e, 0);
+    EXPECT_LE(e, 1.001);
+  }
+}
+
+TEST(ErrorBound, ARowOfWhichAllIsMaskedHasABound) {
+  const BoundedTensor y =
+      bounds("graph (%x: f32[4,8], %m: f32[4,8]) { %t = tanh(%x) %s = add(%t, %m) %y = softmax(%s) return %y }",
+             {normal({4, 8}, 1, 0.01), lowest_numbers({4, 8})});
+  for (int64_t i = 0; i < y.elements(); ++i) {
+    EXPECT_NEAR(y.value[static_cast<size_t>(i)], 0.125, 1e-12);
+    EXPECT_LT(y.error[static_cast<size_t>(i)], 0.1);
+  }
 }
 
 TEST(ErrorBound, AStepCountsOnlyNearItsThreshold) {
