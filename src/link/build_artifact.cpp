@@ -25,6 +25,7 @@
 #include "program/levels.hpp"
 #include "program/origins.hpp"
 #include "program/routine_launches.hpp"
+#include "runtime/prepared_constants.hpp"
 
 namespace opfuse {
 namespace {
@@ -46,8 +47,9 @@ using Programs = std::vector<const Program*>;
 // ---- constants ------------------------------------------------------------------------------------------------
 
 struct PackedConstants {
-  std::vector<std::vector<size_t>> offset;       ///< by program and buffer index
-  std::vector<size_t> end;                       ///< by program: bytes of its constants and those before
+  std::vector<std::vector<size_t>> offset;  ///< by program and buffer index
+  std::vector<size_t> end;                  ///< by program: bytes of its constants and those before
+  std::vector<PreparedConstant> prepared;
   std::map<std::vector<uint8_t>, size_t> given;  ///< by launches to their kernels, the first bytes -> their offset
   std::shared_ptr<AlignedBytes> bytes;
 };
@@ -84,6 +86,8 @@ PackedConstants pack_constants(const Programs& programs, const std::set<std::vec
     const Buffer& b = *todo[k].first;
     const Tensor tensor = b.layout.is_dense() ? b.constant : pack(b.constant, b.layout);
     std::memcpy(packed.bytes->data() + todo[k].second, tensor.data(), tensor.bytes());
+    if (is_prepared(b.layout))  // a copy: the model's file may change before this is saved
+      packed.prepared.push_back({todo[k].second, tensor.bytes(), b.constant.clone(), b.layout});
     if (progress) progress("pack weights", k + 1, todo.size());
   }
   return packed;
@@ -447,6 +451,7 @@ Artifact build_artifact(const Program& program, const std::vector<Variant>& vari
   a.notes = program.notes;
   a.code = owned->code;
   a.constants = owned->constants->span();
+  a.prepared = constants.prepared;
   a.owner = owned;
   add_variants(a, variants, all, options);
   if (options.kernel_times) *options.kernel_times = kernel_times(programs, variants, kernels);

@@ -6,6 +6,7 @@
 
 #include "report/arena_use.hpp"
 #include "report/missed_rows.hpp"
+#include "runtime/prepared_constants.hpp"
 
 namespace opfuse::report {
 namespace {
@@ -91,6 +92,7 @@ Json memory_json(const Subject& s) {
   return {{"arena_bytes", use.bytes},
           {"intermediate_bytes", s.runs->intermediate_bytes.evaluate(s.dims)},
           {"constant_bytes", s.artifact->constants.size()},
+          {"stored_constant_bytes", stored_constant_bytes(*s.artifact)},
           {"code_bytes", s.artifact->code.size()},
           {"live", use.live},
           {"blocks", std::move(blocks)}};

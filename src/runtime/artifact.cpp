@@ -14,6 +14,7 @@
 #include "runtime/artifact_devices.hpp"
 #include "runtime/artifact_json.hpp"
 #include "runtime/json_fields.hpp"
+#include "runtime/prepared_constants.hpp"
 #include "runtime/require_features.hpp"
 #include "runtime/routine_launch.hpp"
 #include "runtime/sections.hpp"
@@ -85,7 +86,10 @@ void read_artifact(Artifact& a, std::string_view file, const FileHeader& header)
   require_features(a);
   const Section& constants = sections.at("constants");
   a.constants = constants.bytes;
+  if (const Section* prepared = sections.find("prepared"))
+    a.prepared = prepared_of(json_of(*prepared), constants.bytes, a.owner);
   open_code(a, sections.at(code_section(a)).bytes, constants.xxh3);
+  if (!a.prepared.empty()) prepare_constants(a, constants.bytes, a.owner);
 }
 
 /// Format 4.
@@ -110,12 +114,12 @@ Artifact parse_artifact(const std::shared_ptr<const MappedFile>& mapping) {
   const FileHeader header = read_header(mapping->bytes());
   check_versions(header.json);
   Artifact a;
+  a.owner = mapping;
   a.format = whole<int>(header.json.at("format"));
   if (a.format == kArtifactFormat)
     read_artifact(a, mapping->bytes(), header);
   else
     read_without_sections(a, mapping->bytes(), header);
-  a.owner = mapping;
   check_artifact(a);
   return a;
 }
@@ -164,10 +168,14 @@ void save_artifact(const Artifact& loaded, const std::string& path) {
   const Artifact artifact = in_this_version(loaded);
   refuse_host_launches(artifact, path);
   for (const ArtifactVariant& variant : artifact.variants) refuse_host_launches(variant, path);
-  const std::string constants_hash = hash_bytes(artifact.constants.data(), artifact.constants.size()).hex();
+  const bool prepares = !artifact.prepared.empty();
+  const std::vector<uint8_t> stored = prepares ? stored_constants(artifact) : std::vector<uint8_t>();
+  const std::span<const uint8_t> constants = prepares ? stored : artifact.constants;
+  const std::string constants_hash = hash_bytes(constants.data(), constants.size()).hex();
   const std::vector<uint8_t> code = sealed_code(artifact, constants_hash);
   const std::string model = text_of(model_json(artifact)), program = text_of(program_json(artifact)),
-                    variants = text_of(variants_json(artifact.variants)), notes = text_of(json(artifact.notes));
+                    variants = text_of(variants_json(artifact.variants)), notes = text_of(json(artifact.notes)),
+                    prepared = text_of(prepared_json(artifact.prepared));
   SectionFile file{kArtifactFormat, kCodegenVersion, artifact.producer, {}, {}};
   const int version = routines_in(artifact) == 0 ? kWithoutRoutines : 0;
   file.sections = {{"model", span_of(model)}, {"program", span_of(program), version}};
@@ -179,7 +187,8 @@ void save_artifact(const Artifact& loaded, const std::string& path) {
   for (const ArtifactDevice& device : artifact.devices) devices.push_back(device_section(device));
   for (size_t i = 0; i < devices.size(); ++i)
     file.sections.push_back({"device:" + artifact.devices[i].target, devices[i]});
-  file.sections.push_back({.id = "constants", .bytes = artifact.constants, .xxh3 = constants_hash});
+  if (prepares) file.sections.push_back({"prepared", span_of(prepared)});
+  file.sections.push_back({.id = "constants", .bytes = constants, .xxh3 = constants_hash});
   AtomicFile out(path);
   write_sections(out, file);
   out.commit();

@@ -130,6 +130,13 @@ struct ArtifactVariant : ArtifactProgram {
   bool stretches = false;
 };
 
+/// A constant that a file has as its source, which loading packs into the layout (prepared_constants.hpp).
+struct PreparedConstant {
+  size_t offset = 0, bytes = 0;  ///< among the constants
+  Tensor source{};
+  Layout layout{};
+};
+
 struct Artifact;
 class DeviceSession;
 
@@ -168,6 +175,7 @@ struct Artifact : ArtifactProgram {
   std::vector<std::string> skipped{};  ///< sections of later releases that the reader passed over
   std::span<const uint8_t> code;
   std::span<const uint8_t> constants;
+  std::vector<PreparedConstant> prepared{};  ///< of the constants, in order
   std::shared_ptr<const void> owner;
 
   /// What runs at these sizes: the first variant that they meet, else the program for all sizes. Where an open

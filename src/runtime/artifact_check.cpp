@@ -11,6 +11,7 @@
 #include "runtime/artifact_devices.hpp"
 #include "runtime/artifact_json.hpp"
 #include "runtime/check_devices.hpp"
+#include "runtime/prepared_constants.hpp"
 #include "runtime/routine_launch.hpp"
 #include "runtime/tensor_map_json.hpp"
 
@@ -249,6 +250,7 @@ Hash128 contract_of(const Artifact& a, const std::string& constants_hash, int fo
                    a.codegen,
                    hash_bytes(a.code.data(), a.code.size()).hex(),
                    constants_hash};
+  if (!a.prepared.empty()) contract.push_back(prepared_json(a.prepared));
   for (const ArtifactDevice& device : a.devices) {
     const std::vector<uint8_t> bytes = device_section(device);
     contract.push_back(hash_bytes(bytes.data(), bytes.size()).hex());

@@ -30,6 +30,7 @@ constexpr KnownSection kSections[] = {
     {"code", 1, 1, true, "0.2.0", true},       // of CPUs, and the contract's hash
     {"cubins", 2, 3, true, "0.2.0", true},     // of GPUs, and the contract's hash; 3: launches have tensor maps
     {"device", 1, 2, true, "0.2.0", true},     // one for each beside the target: "device:example-npu"; 2: tensor maps
+    {"prepared", 1, 1, true, "0.2.0", false},  // constants that loading makes of what "constants" has instead
     {"constants", 1, 1, true, "0.2.0", true},  // packed weights
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/fail.hpp"
@@ -13,13 +14,28 @@ namespace {
 
 constexpr int64_t kLargestCode = 255;
 
+using WholeMatrix = std::vector<std::array<int32_t, 3>>;
+
 /// Rows of the filter matrix as whole numbers.
-Matrix whole_filter_matrix(int64_t tile) {
+WholeMatrix whole_filter_matrix(int64_t tile) {
   const CodesForm& form = codes_form(tile);
-  Matrix m = filter_matrix(form.pairs);
+  const Matrix m = filter_matrix(form.pairs);
+  WholeMatrix whole(m.size());
   for (size_t i = 0; i < m.size(); ++i)
-    for (double& x : m[i]) x = std::round(x * (i + 1 < m.size() ? form.finite : form.infinite));
-  return m;
+    for (size_t j = 0; j < 3; ++j)
+      whole[i][j] = static_cast<int32_t>(std::lround(m[i][j] * (i + 1 < m.size() ? form.finite : form.infinite)));
+  return whole;
+}
+
+/// One 3x3 filter `g`: whole numbers below 2^15.
+void transform_filter(const WholeMatrix& height, const WholeMatrix& width, const int8_t* g, int16_t* u) {
+  for (const auto& row : height) {
+    std::array<int32_t, 3> sums{};
+    for (size_t a = 0; a < 3; ++a)
+      for (size_t b = 0; b < 3; ++b) sums[b] += row[a] * g[a * 3 + b];
+    for (const auto& column : width)
+      *u++ = static_cast<int16_t>(sums[0] * column[0] + sums[1] * column[1] + sums[2] * column[2]);
+  }
 }
 
 }  // namespace
@@ -60,18 +76,14 @@ Tensor transform_codes(const Tensor& filters, int64_t tile_h, int64_t tile_w) {
   const std::vector<int64_t>& sizes = filters.sizes();
   OPFUSE_CHECK(filters.dtype() == DType::i8 && sizes.size() == 4 && sizes[2] == 3 && sizes[3] == 3,
                "F({}x{},3x3) of {}", tile_h, tile_w, filters.type().text());
-  const Matrix gh = whole_filter_matrix(tile_h), gw = whole_filter_matrix(tile_w);
+  const WholeMatrix gh = whole_filter_matrix(tile_h), gw = whole_filter_matrix(tile_w);
   Tensor out(DType::i16, {sizes[0], sizes[1], points(tile_h), points(tile_w)});
   const auto* from = static_cast<const int8_t*>(filters.data());
   auto* to = static_cast<int16_t*>(out.mutable_data());
   const int64_t area = points(tile_h) * points(tile_w);
   parallel_for(sizes[0], [&](int64_t o) {
-    std::vector<float> g(9), u(static_cast<size_t>(area));
-    for (int64_t filter = o * sizes[1]; filter < (o + 1) * sizes[1]; ++filter) {
-      std::copy_n(from + filter * 9, 9, g.begin());
-      transform_filter(gh, gw, g.data(), u.data());  // whole numbers below 2^15
-      std::transform(u.begin(), u.end(), to + filter * area, [](float x) { return static_cast<int16_t>(x); });
-    }
+    for (int64_t filter = o * sizes[1]; filter < (o + 1) * sizes[1]; ++filter)
+      transform_filter(gh, gw, from + filter * 9, to + filter * area);
   });
   return out;
 }

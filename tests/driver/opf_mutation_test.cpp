@@ -79,8 +79,8 @@ class OpfMutation : public testing::Test {
     }
   }
 
-  void alter_everything(const Model& model, const CompileOptions& options) {
-    compile(model, Target::host(), options).save(path());
+  void alter_everything(const Model& model, const CompileOptions& options, const Target& target = Target::host()) {
+    compile(model, target, options).save(path());
     const OpfFile file(contents());
     const OpfFile whole(file.bytes());  // with all sections on pages
     write(whole.bytes());
@@ -103,8 +103,8 @@ class OpfMutation : public testing::Test {
         }
     };
     alter(whole.table, [&](const json& altered) { return whole.bytes_with(altered); });
-    for (const char* id : {"model", "program", "variants"}) {
-      if (options.specialize.empty() && id == std::string("variants")) continue;
+    for (const char* id : {"model", "program", "variants", "prepared"}) {
+      if (!whole.has(id)) continue;
       alter(whole.json_of(id), [&](const json& altered) {
         OpfFile with = whole;
         with.set(id, altered.dump());
@@ -127,6 +127,16 @@ const char* const kNet = R"(graph (%x: f32[n,8,9,9]) {
  return %t
 })";
 
+const char* const kNetOfCodes = R"(graph (%x: f32[2,8,9,9]) {
+ %s = const splat<0.02> : f32[] %z = const splat<7> : u8[] %t = const splat<0.05> : f32[]
+ %c = const rand<1> : i8[16,8,3,3] %zw = const splat<0> : i8[] %sw = const splat<0.01> : f32[]
+ %w = dequantize_linear(%c, %sw, %zw)
+ %q = quantize_linear(%x, %s, %z) %d = dequantize_linear(%q, %s, %z)
+ %v = conv(%d, %w) {pads = [1,1,1,1]}
+ %y = quantize_linear(%v, %t, %z) %r = dequantize_linear(%y, %t, %z)
+ return %r
+})";
+
 TEST_F(OpfMutation, EveryFieldOfAnOpenBatchWithAVariant) {
   CompileOptions options;
   options.cache = false;
@@ -140,6 +150,15 @@ TEST_F(OpfMutation, EveryFieldOfFixedSizes) {
   options.dims = {{"n", 2}};
   options.fused = false;
   alter_everything(Model::from_graph(parse_graph(kNet, ops())), options);
+}
+
+/// Without byte products the filters of codes are transformed, which loading does again.
+TEST_F(OpfMutation, EveryFieldOfConstantsThatLoadingMakes) {
+  CompileOptions options;
+  options.cache = false;
+  options.algorithm = {"f4"};
+  alter_everything(Model::from_graph(parse_graph(kNetOfCodes, ops())), options, Target::named("cpu:avx2"));
+  EXPECT_TRUE(OpfFile(contents()).has("prepared"));
 }
 
 /// Bytes of sections, with their own checksums mended as well: weights and code are not the contract's.

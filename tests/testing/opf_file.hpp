@@ -29,6 +29,11 @@ struct OpfFile {
     while (table.at("sections").at(at).at("id") != id) ++at;
     return at;
   }
+  bool has(const std::string& id) const {
+    for (const nlohmann::json& s : table.at("sections"))
+      if (s.at("id") == id) return true;
+    return false;
+  }
   nlohmann::json json_of(const std::string& id) const { return nlohmann::json::parse(sections.at(index_of(id))); }
   void set(const std::string& id, const std::string& bytes) { sections.at(index_of(id)) = bytes; }
   void add(nlohmann::json entry, std::string bytes) {

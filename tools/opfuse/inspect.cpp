@@ -15,6 +15,7 @@
 #include "model_arg.hpp"
 #include "report.hpp"
 #include "runtime/artifact.hpp"
+#include "runtime/prepared_constants.hpp"
 #include "tensor/dim_flag.hpp"
 #include "variant_flags.hpp"
 #include "verb.hpp"
@@ -226,6 +227,7 @@ int inspect_artifact(const GivenModel& model, const Flags& flags) {
                 {"code_bytes", a.code.size()},
                 {"code_hash", hash_bytes(a.code.data(), a.code.size()).hex()},
                 {"constant_bytes", a.constants.size()},
+                {"stored_constant_bytes", stored_constant_bytes(a)},
                 {"constant_hash", hash_bytes(a.constants.data(), a.constants.size()).hex()},
                 {"arena_bytes", a.arena_bytes.text()},
                 {"intermediate_bytes", a.intermediate_bytes.text()},
