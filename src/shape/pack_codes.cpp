@@ -20,6 +20,7 @@
 #include "shape/coded_matrix.hpp"
 #include "shape/inner_operand.hpp"
 #include "shape/join.hpp"
+#include "shape/separate_products.hpp"
 
 namespace opfuse {
 namespace {
@@ -105,11 +106,26 @@ std::variant<int64_t, Decline> pack(Graph& graph, Node* group, const Found& foun
   return std::get<Decline>(joined);
 }
 
-bool run(Graph& graph, const ShapeContext& context, std::vector<ShapeVerdict>& verdicts) {
+std::vector<Found> products_of(const Node& group, const ShapeContext& context) {
+  std::vector<Found> found;
+  if (!is_narrow(group, context)) products_in(group, group, found);
+  return found;
+}
+
+/// Projections of one operand, which a pattern made one group: a kernel decodes the weights of one product.
+bool separate(Graph& graph, const ShapeContext& context) {
+  if (context.switched_off(kPass)) return false;
+  const auto coded = [](const Value*, const Value* weights) { return weights && dequantizer_of(weights); };
   bool changed = false;
+  for (Node* node : std::vector<Node*>(graph.nodes()))
+    if (products_of(*node, context).size() > 1) changed |= separate_products(graph, node, coded);
+  return changed;
+}
+
+bool run(Graph& graph, const ShapeContext& context, std::vector<ShapeVerdict>& verdicts) {
+  bool changed = separate(graph, context);
   for (Node* node : std::vector<Node*>(graph.nodes())) {
-    std::vector<Found> found;
-    if (!is_narrow(*node, context)) products_in(*node, *node, found);
+    const std::vector<Found> found = products_of(*node, context);
     if (found.empty()) continue;
     ShapeVerdict& verdict = verdicts.emplace_back(ShapeVerdict{.pass = kPass, .nodes = {name_of_group(*node)}});
     for (const Source& source : node->sources) verdict.sources.push_back(source.name);

@@ -135,6 +135,34 @@ TEST(PackedCodes, SayWhyTheyBecomeFloats) {
             "disabled");
 }
 
+std::string coded(const char* name, int seed, int64_t depth, int64_t columns) {
+  return fmt::format(
+      "%c{0} = const rand<{1}> : i8[{2},{3}] %s{0} = const rand<{4}> : f32[{3}]\n"
+      "%w{0} = dequantize_linear(%c{0}, %s{0}) {{axis = 1}}\n",
+      name, seed, depth, columns, seed + 10);
+}
+
+/// Projections of one operand, and the two products of a gated MLP.
+TEST(PackedCodes, OfSeveralProductsOfOneOperandStayCodes) {
+  const std::string attention = "graph (%x: f32[1,16,128]) {\n" + coded("q", 1, 128, 128) + coded("k", 2, 128, 128) +
+                                coded("v", 3, 128, 128) + R"(
+    %shape = const dense<1,16,4,32> : i64[4]
+    %q = matmul(%x, %wq) %k = matmul(%x, %wk) %v = matmul(%x, %wv)
+    %rq = reshape(%q, %shape) %rk = reshape(%k, %shape) %rv = reshape(%v, %shape)
+    %tq = transpose(%rq) {perm = [0,2,1,3]} %tk = transpose(%rk) {perm = [0,2,3,1]} %tv = transpose(%rv) {perm = [0,2,1,3]}
+    %a = matmul(%tq, %tk) %p = softmax(%a) {axis = 3} %o = matmul(%p, %tv) return %o })";
+  const std::string gated = "graph (%x: f32[16,128]) {\n" + coded("a", 1, 128, 256) + coded("b", 2, 128, 256) + R"(
+    %a = matmul(%x, %wa) %g = sigmoid(%a) %s = mul(%a, %g) %b = matmul(%x, %wb) %y = mul(%s, %b) return %y })";
+  for (const auto& [text, products] : {std::pair(attention, 3U), std::pair(gated, 2U)}) {
+    const Compilation c = compiled(text, parse_target("cpu:avx2"));
+    const auto told = of_pass(c.verdicts, "pack-codes");
+    EXPECT_EQ(told.size(), products) << text;
+    for (const ShapeVerdict& verdict : told)
+      EXPECT_EQ(verdict.code(), "done") << verdict.nodes.at(0) << ": " << verdict.refused->message;
+    expect_proven(c);
+  }
+}
+
 /// Products that are not widened stay what they are.
 TEST(PackedCodes, OfHalvesBecomeHalves) {
   CompilationOptions halves;
