@@ -187,7 +187,7 @@ struct CompileOptions {
   std::vector<std::string> timings{};  ///< with `measure`: files of times; the first is written; empty: the cache's
   std::vector<std::string> algorithm{}, no_algorithm{};  ///< NAME[@NODE]: forced, forbidden
   std::optional<int64_t> max_weight_growth{};  ///< bytes that transformed weights may add; see docs/accuracy.md
-  std::optional<int64_t> workspace{};          ///< bytes of scratch per thread that an algorithm may need
+  std::optional<int64_t> workspace{};          ///< bytes of scratch per thread of algorithms and fused stages
   bool least_memory = false;                   ///< 16-bit weights stay so in memory, docs/precision.md
   std::map<std::string, int64_t> limits{};     ///< as in LoadOptions: "arena_comparisons"
   std::string dump_dir{};                      ///< write the graph after each pass that changes it here

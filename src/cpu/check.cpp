@@ -5,6 +5,7 @@
 #include "cpu/functions.hpp"
 #include "cpu/generator.hpp"
 #include "cpu/skeletons.hpp"
+#include "cpu/workspace.hpp"
 
 namespace opfuse {
 namespace {
@@ -54,8 +55,8 @@ std::optional<std::string> cannot_generate(const Region& region, const TargetInf
   if (!skeleton) return fmt::format("{} stages, at most 2 or those of attention are generated", region.stages.size());
   if (skeleton->refuses)
     if (auto why = skeleton->refuses(region, target)) return why;
-  return has_candidate(region, target) ? std::nullopt
-                                       : std::optional("no skeleton takes its operands as they are dense");
+  if (!has_candidate(region, target)) return "no skeleton takes its operands as they are dense";
+  return exceeds_workspace(region, target);
 }
 
 }  // namespace opfuse

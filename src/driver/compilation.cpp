@@ -16,6 +16,7 @@
 #include "driver/placement.hpp"
 #include "driver/settle_ledger.hpp"
 #include "fusion/precision.hpp"
+#include "fusion/reasons.hpp"
 #include "ir/body.hpp"
 #include "ir/defined_symbols.hpp"
 #include "ir/dim_constraints.hpp"
@@ -44,6 +45,7 @@ Compilation::Compilation(const Graph& model, TargetInfo to, CompilationOptions w
   check_shaping_names(options.no_pass);
   const int threads = options.algorithms.threads;
   target.launch.threads = threads > 0 ? threads : available_threads();
+  target.launch.workspace = options.algorithms.workspace;
   if (const int64_t nodes = unrolled_nodes(prepared); nodes > options.limits.unrolled_nodes)
     throw fail(E::unsupported_op, "the parts of for_parts may become {} nodes, at most {} are unrolled", nodes,
                options.limits.unrolled_nodes)
@@ -205,6 +207,18 @@ void Compilation::measure_plan() {
     }
 }
 
+/// Modules that run as several launches are applied all the same: those of them that a setting divides.
+static std::map<std::string, Decline> refused_by_settings(const Graph& fused, const FusionPlan& plan,
+                                                          const TargetInfo& target) {
+  std::map<std::string, Decline> refused;
+  if (!target.launch.workspace || !has_generator(target)) return refused;
+  for (const Candidate* c : plan.applied())
+    for (const Node* node : fused.nodes())
+      if (is_group(node) && node->label == c->label)
+        if (const auto why = illegal_on(*node, target); why && is_of_setting(why->code)) refused[c->id] = *why;
+  return refused;
+}
+
 void Compilation::apply_plan() {
   if (has_groups_ || !options.fused) {
     fused = prepared.clone();
@@ -216,6 +230,7 @@ void Compilation::apply_plan() {
   if (options.given_plan)
     refill_ledger(prepared, plan, plan_options(target, {}, options.limits));  // of what was edited too
   bind_fused(fused, later_);
+  refused_ = refused_by_settings(fused, plan, target);
 }
 
 /// A folder of its own: variants are graphs beside the model's.
@@ -296,7 +311,10 @@ void Compilation::lower() {
   LowerOptions own = request;
   own.stretches = stretches;
   program = lower_to_program(fused, target, own);
-  if (!plan.edges.empty()) settle_ledger(prepared, plan, fused, verdicts, program, launch_prices(target));
+  if (plan.edges.empty()) return;
+  LaunchPrices prices = launch_prices(target);
+  prices.refused = refused_;
+  settle_ledger(prepared, plan, fused, verdicts, program, prices);
 }
 
 void Compilation::build() {

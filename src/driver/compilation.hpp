@@ -75,9 +75,10 @@ struct Compilation {
   std::vector<std::string> notes() const;  ///< conversions, then shapings
 
  private:
-  bool has_groups_ = false;  ///< the model came fused
-  SymbolValues later_;       ///< sizes that the given plan was made without: bound after it is applied
-  int dumps_ = 0;            ///< graphs that were dumped
+  bool has_groups_ = false;                 ///< the model came fused
+  std::map<std::string, Decline> refused_;  ///< LaunchPrices::refused
+  SymbolValues later_;                      ///< sizes that the given plan was made without: bound after it is applied
+  int dumps_ = 0;                           ///< graphs that were dumped
 
   void prepare_model();
   void open_devices();

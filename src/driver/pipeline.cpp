@@ -78,9 +78,7 @@ void bind_fused(Graph& graph, const SymbolValues& dims) {
 std::optional<Decline> illegal_on(const Node& node, const TargetInfo& target) {
   auto lowered = lower_group(node);
   if (auto* decline = std::get_if<Decline>(&lowered)) return *decline;
-  if (auto reason = generator_for(target).cannot_generate(std::get<LoweredGroup>(lowered).region, target))
-    return Decline{"not_generated", *reason, {node.name()}};
-  return std::nullopt;
+  return refusal_of(std::get<LoweredGroup>(lowered).region, node.name(), target);
 }
 
 /// Why the function of the group's composite is none for it.

@@ -2,6 +2,7 @@
 #include "base/fail.hpp"
 #include "cpu/group_cost.hpp"
 #include "driver/pipeline.hpp"
+#include "driver/settings.hpp"
 #include "fusion/user/capability_rules.hpp"
 #include "link/generators.hpp"
 #include "ops/recurrent_steps.hpp"
@@ -43,8 +44,7 @@ GroupPrice price_of_cycles(const Region& region, const TargetInfo& target) {
 }
 
 std::variant<GroupPrice, Decline> price_of_launch(const Region& region, const Node& node, const TargetInfo& target) {
-  if (auto reason = generator_for(target).cannot_generate(region, target))
-    return Decline{"not_generated", *reason, {node.name()}};
+  if (auto decline = refusal_of(region, node.name(), target)) return *decline;
   for (const Stage& stage : region.stages)
     if (!target.traits.on_host && computes_data(stage))
       return Decline{

@@ -4,6 +4,7 @@
 
 #include "fusion/node_kind.hpp"
 #include "fusion/precision.hpp"
+#include "link/generators.hpp"
 
 namespace opfuse {
 namespace {
@@ -32,6 +33,16 @@ std::optional<Decline> narrow_product_with_rows(const Node& group, const std::ve
 }
 
 }  // namespace
+
+std::optional<Decline> refusal_of(const Region& region, const std::string& node, const TargetInfo& target) {
+  const Generator& generator = generator_for(target);
+  const auto why = generator.cannot_generate(region, target);
+  if (!why) return std::nullopt;
+  TargetInfo unbounded = target;
+  unbounded.launch.workspace.reset();
+  const bool bounded = target.launch.workspace && !generator.cannot_generate(region, unbounded);
+  return Decline{bounded ? "workspace" : "not_generated", *why, {node}};
+}
 
 Pricing pricing_within(const PlanRequest& request, Pricing price) {
   if (request.precision.empty()) return price;

@@ -4,8 +4,13 @@
 
 #include "fusion/price.hpp"
 #include "opfuse/opfuse.hpp"
+#include "region/region.hpp"
+#include "target/target.hpp"
 
 namespace opfuse {
+
+/// Why the target's generator does not take a region, which is `node`'s: "workspace" where it would with more scratch.
+std::optional<Decline> refusal_of(const Region& region, const std::string& node, const TargetInfo& target);
 
 /// Prices as the target has them, but for groups that the request refuses.
 Pricing pricing_within(const PlanRequest& request, Pricing price);

@@ -251,6 +251,7 @@ class Settler {
         executed_(shaped, program),
         stored_(executed_),
         prices_(prepared, program, prices),
+        refused_(prices.refused),
         verdicts_(verdicts),
         program_(program) {
     for (const EdgeVerdict& edge : plan.edges)
@@ -270,6 +271,7 @@ class Settler {
   Executed executed_;
   Stored stored_;
   EdgePrices prices_;
+  const std::map<std::string, Decline>& refused_;
   const std::vector<ShapeVerdict>& verdicts_;
   const Program& program_;
   std::map<std::string, Decline> declines_;  ///< of the plan: the first of a node's result
@@ -345,10 +347,11 @@ class Settler {
     if (moved != declines_.end() &&
         !meet(executed_.launches_with(*value.producer), executed_.launches_with(*reader_.node)))
       return moved->second;
-    return {"several_launches",
-            fmt::format("{} runs as several launches: \"{}\" is stored between \"{}\" and \"{}\"", edge.group,
-                        edge.tensor, edge.producer, edge.consumer),
-            {edge.group}};
+    const std::string what = fmt::format("{} runs as several launches: \"{}\" is stored between \"{}\" and \"{}\"",
+                                         edge.group, edge.tensor, edge.producer, edge.consumer);
+    if (const auto at = refused_.find(edge.group); at != refused_.end())
+      return {at->second.code, what + "; " + at->second.message, {edge.group}};
+    return {"several_launches", what, {edge.group}};
   }
 
   std::string name_of(int launch) const { return program_.launches[static_cast<size_t>(launch)].name; }

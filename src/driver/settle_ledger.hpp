@@ -2,6 +2,9 @@
 // were copied. The ledger says what runs.
 #pragma once
 
+#include <map>
+#include <string>
+
 #include "fusion/plan.hpp"
 #include "fusion/price.hpp"
 #include "program/program.hpp"
@@ -14,6 +17,7 @@ struct LaunchPrices {
   std::function<GroupPrice(const Region&)> launch;
   ReadCount reads;
   Traffic traffic;
+  std::map<std::string, Decline> refused{};  ///< by candidate: the setting that makes several launches of it
 };
 
 /// Fills `executed` and `by` of the plan's edges from the program that was lowered from `shaped`. An edge that runs as

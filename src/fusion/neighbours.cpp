@@ -17,6 +17,7 @@
 
 #include "base/fail.hpp"
 #include "fusion/node_kind.hpp"
+#include "fusion/reasons.hpp"
 #include "ir/outline.hpp"
 #include "match/attention.hpp"
 #include "match/matcher.hpp"
@@ -354,7 +355,8 @@ Neighbours::Trial Neighbours::consider(const Pair& pair, bool forced, bool about
   nodes = planner_.grouping.sorted(std::move(nodes));
   const auto joined = price_of(nodes);
   if (const auto* decline = std::get_if<Decline>(&joined)) {
-    if (trial.why && trial.why->code == "two_anchors") return trial;  // the reason that people know
+    if (trial.why && trial.why->code == "two_anchors" && !is_of_setting(decline->code))
+      return trial;  // the reason that people know
     trial.why = *decline;
     trial.why->message =
         fmt::format("{} with {}: {}", describe(*pair.first.back()), describe(*pair.second.front()), decline->message);

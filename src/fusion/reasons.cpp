@@ -38,6 +38,11 @@ const Reason* find_reason(std::string_view code) {
   return nullptr;
 }
 
+bool is_of_setting(std::string_view code) {
+  const Reason* reason = find_reason(code);
+  return reason && reason->of_setting;
+}
+
 std::string change_for(const EdgeVerdict& edge) {
   const Reason* reason = find_reason(edge.decline.code);
   if (!reason || reason->change.empty()) return kNoChangeFlips;

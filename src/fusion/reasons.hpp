@@ -17,6 +17,7 @@ struct Reason {
 
 std::span<const Reason> reasons();
 const Reason* find_reason(std::string_view code);
+bool is_of_setting(std::string_view code);
 
 inline constexpr const char* kNoChangeFlips = "no_change_flips";
 /// The smallest change that joins the two, to be run or made; kNoChangeFlips where there is none.

@@ -47,6 +47,8 @@ struct Skeleton {
   /// Predicted cycles of one core for one image; the region is as lowered, a symbolic extent counts as 1. Null: not
   /// known.
   double (*cost)(const Region&, const Schedule&, const TargetInfo&) = nullptr;
+  /// Bytes of a part's scratch; the region is as lowered. Null: none between stages.
+  int64_t (*scratch)(const Schedule&, const Region&, const TargetInfo&) = nullptr;
   /// Why a region that was joined of several would be slower than these apart. Null: it is not asked.
   std::optional<std::string> (*loses)(const Region&, const TargetInfo&) = nullptr;
 };

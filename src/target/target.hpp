@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,8 @@ struct LaunchCosts {
   double multiply_adds_per_second = 0;  ///< of a lane
   double bytes_per_second = 0;          ///< of a core, from memory
   int64_t threads = 0;                  ///< of the runs, where known: no file says it, a compilation does
+  /// Bytes of scratch per thread that kernels of several stages may have, likewise; none: no such bound.
+  std::optional<int64_t> workspace{};
 };
 
 /// Cycles of one core for a vector of f32, by which groups are priced before they have schedules (cpu/group_cost.hpp).

@@ -174,7 +174,8 @@ void add_algorithm_flags(FlagSet& app, AlgorithmFlags& flags) {
                  "least: weights of 16 bits stay so in memory, and none are transformed; fast: whatever is faster")
       ->one_of({"fast", "least"})
       ->capture_default_str();
-  app.add_option("--workspace", flags.workspace, "scratch memory per thread that an algorithm may need")
+  app.add_option("--workspace", flags.workspace,
+                 "scratch memory per thread that an algorithm, or a kernel of several stages, may need")
       ->type_name("BYTES");
 }
 

@@ -1,9 +1,9 @@
 // Attention as a skeleton: any layouts will do, and dense ones are wished, since it packs what it reads itself.
 #include <fmt/format.h>
 
+#include "cpu/attention/attention_scratch.hpp"
 #include "cpu/schedules.hpp"
 #include "cpu/skeletons.hpp"
-#include "kernel/attention_view.hpp"
 
 namespace opfuse {
 namespace {
@@ -38,6 +38,12 @@ std::optional<std::string> check(const Schedule& schedule, const Region& region,
   return std::nullopt;
 }
 
+int64_t scratch(const Schedule& schedule, const Region& region, const TargetInfo& target) {
+  const auto found = view_attention(region);
+  const auto* view = std::get_if<AttentionView>(&found);
+  return view ? attention_scratch(typed<AttentionSchedule>(schedule), *view, region, target).bytes(target) : 0;
+}
+
 }  // namespace
 
 Skeleton attention_skeleton() {
@@ -48,7 +54,8 @@ Skeleton attention_skeleton() {
           .any_layouts = true,
           .wish = wish,
           .candidates = schedules,
-          .verify = check};
+          .verify = check,
+          .scratch = scratch};
 }
 
 }  // namespace opfuse

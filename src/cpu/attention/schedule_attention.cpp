@@ -4,10 +4,11 @@
 #include <cmath>
 
 #include "base/integers.hpp"
+#include "cpu/attention/attention_scratch.hpp"
 #include "cpu/contraction/register_tile.hpp"
 #include "cpu/schedule_parts.hpp"
 #include "cpu/schedules.hpp"
-#include "kernel/attention_view.hpp"
+#include "cpu/workspace.hpp"
 
 namespace opfuse {
 namespace {
@@ -71,6 +72,22 @@ void cut_parts(AttentionSchedule& s, const Region& region, const AttentionView& 
   s.parts_batch = parts;
 }
 
+/// The most keys per block, and the most rows that pass over the blocks together, that the workspace has room for; one
+/// panel and one tile where it has none.
+void keep_within(AttentionSchedule& s, const Region& region, const AttentionView& view, const TargetInfo& target) {
+  const auto fits_in = [&] {
+    return within_workspace(attention_scratch(s, view, region, target).bytes(target), target);
+  };
+  if (fits_in()) return;
+  const int64_t panel = s.nv * target.lanes_f32(), most = ceil_of(s.keys, panel) * panel;
+  for (int64_t tiles = ceil_of(kGroupRows, s.rows); tiles > 0;
+       tiles = tiles > 1 ? std::max<int64_t>(tiles / 4, 1) : 0) {
+    s.group = tiles * s.rows;
+    for (s.keys = most; s.keys > panel && !fits_in();) s.keys -= panel;
+    if (fits_in()) return;
+  }
+}
+
 AttentionSchedule schedule_with(int64_t rows, const Region& region, const AttentionView& view,
                                 const TargetInfo& target) {
   const auto keys = region.stages[0].domain[static_cast<size_t>(view.key_axis)].constant();
@@ -90,6 +107,7 @@ AttentionSchedule schedule_with(int64_t rows, const Region& region, const Attent
     s.keys = keys ? ceil_of(ceil_of(*keys, blocks), panel) * panel : most;
     s.group = ceil_of(kGroupRows, rows) * rows;
   }
+  keep_within(s, region, view, target);
   cut_parts(s, region, view, target);
   return s;
 }

@@ -6,6 +6,7 @@
 #include "cpu/contraction/register_tile.hpp"
 #include "cpu/nest_parts.hpp"
 #include "cpu/schedule_parts.hpp"
+#include "cpu/workspace.hpp"
 
 namespace opfuse {
 namespace {
@@ -110,8 +111,7 @@ double stays_in_cache(const Region& region, const ProductRowsView& view, const T
 }  // namespace
 
 int64_t most_rows_in_scratch(const ProductRowsView& view, const TargetInfo& target) {
-  const double room = target.shares.chain_band * static_cast<double>(target.l2_bytes);
-  return static_cast<int64_t>(room) / (4 * view.row_floats(target));
+  return static_cast<int64_t>(scratch_room(target.shares.chain_band, target)) / view.scratch_bytes(1, target);
 }
 
 ProductRowsCut cut_product_rows(const Region& region, const ProductRowsView& view, const TargetInfo& target) {

@@ -5,6 +5,7 @@
 #include "cpu/product_rows/product_rows_cost.hpp"
 #include "cpu/schedules.hpp"
 #include "cpu/skeletons.hpp"
+#include "cpu/workspace.hpp"
 
 namespace opfuse {
 namespace {
@@ -17,10 +18,11 @@ std::optional<std::string> refuses(const Region& region, const TargetInfo& targe
   if (const auto* why = std::get_if<std::string>(&found)) return "a product and the reduction of its rows: " + *why;
   const auto& view = std::get<ProductRowsView>(found);
   if (most_rows_in_scratch(view, target) > 0) return std::nullopt;
+  const int64_t bytes = view.scratch_bytes(1, target);
   return fmt::format(
-      "a row of {} columns takes {} bytes of a part's scratch, and shares.chain_band of L2 is {:.0f} (the target's "
-      "file)",
-      view.columns, 4 * view.row_floats(target), target.shares.chain_band * static_cast<double>(target.l2_bytes));
+      "a row of {} columns takes {} bytes of a part's scratch, and {} {:.0f}", view.columns, bytes,
+      within_workspace(bytes, target) ? "shares.chain_band of L2 (the target's file) is" : "--workspace allows",
+      scratch_room(target.shares.chain_band, target));
 }
 
 void wish(const Region& region, const TargetInfo& target, LayoutWish& wish) {
@@ -53,6 +55,12 @@ std::optional<std::string> check(const Schedule& schedule, const Region& region,
   return misfit(s, region, layouts, target);
 }
 
+int64_t scratch(const Schedule& schedule, const Region& region, const TargetInfo& target) {
+  const auto found = view_product_rows(region);
+  const auto* view = std::get_if<ProductRowsView>(&found);
+  return view ? view->scratch_bytes(typed<ProductRowsSchedule>(schedule).band, target) : 0;
+}
+
 }  // namespace
 
 Skeleton product_rows_skeleton() {
@@ -62,7 +70,8 @@ Skeleton product_rows_skeleton() {
           .refuses = refuses,
           .wish = wish,
           .candidates = schedules,
-          .verify = check};
+          .verify = check,
+          .scratch = scratch};
 }
 
 }  // namespace opfuse

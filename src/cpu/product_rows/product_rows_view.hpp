@@ -21,6 +21,8 @@ struct ProductRowsView {
 
   /// Floats from a row in scratch to the next: an odd number of lines, so that they do not meet in one set of a cache.
   int64_t row_floats(const TargetInfo& target) const;
+  /// Of so many rows.
+  int64_t scratch_bytes(int64_t rows, const TargetInfo& target) const { return 4 * rows * row_floats(target); }
 };
 std::variant<ProductRowsView, std::string> view_product_rows(const Region& region);
 

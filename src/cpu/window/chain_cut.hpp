@@ -19,4 +19,9 @@ std::vector<Ranked<ChainCut>> chain_cuts(const Region& region, const ChainView& 
 /// The first of them.
 ChainCut cut_chain(const Region& region, const ChainView& view, int64_t nv, const TargetInfo& target);
 
+/// Rows of the first stage in scratch, for a band of so many rows of the window.
+int64_t held_rows(const Region& region, const ChainView& view, int64_t band);
+/// Bytes of a part's scratch: those rows of a block of `nv` vectors, and the sums of means.
+int64_t chain_scratch(const Region& region, const ChainView& view, int64_t nv, int64_t band, const TargetInfo& target);
+
 }  // namespace opfuse

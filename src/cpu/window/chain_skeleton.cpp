@@ -2,6 +2,7 @@
 #include "cpu/schedules.hpp"
 #include "cpu/skeletons.hpp"
 #include "cpu/window/chain_cost.hpp"
+#include "cpu/window/chain_cut.hpp"
 #include "cpu/window/chain_view.hpp"
 #include "cpu/window/mean_view.hpp"
 
@@ -34,6 +35,13 @@ std::optional<std::string> check(const Schedule& schedule, const Region& region,
   return misfit(typed<ChainSchedule>(schedule), region, layouts, target);
 }
 
+int64_t scratch(const Schedule& schedule, const Region& region, const TargetInfo& target) {
+  const auto found = view_chain(region);
+  const auto* view = std::get_if<ChainView>(&found);
+  const auto s = typed<ChainSchedule>(schedule);
+  return view ? chain_scratch(region, *view, s.nv, s.band, target) : 0;
+}
+
 }  // namespace
 
 Skeleton chain_skeleton() {
@@ -44,6 +52,7 @@ Skeleton chain_skeleton() {
           .wish = wish,
           .candidates = schedules,
           .verify = check,
+          .scratch = scratch,
           .loses = chain_loses};
 }
 

@@ -10,11 +10,13 @@
 #include "cpu/schedules.hpp"
 #include "cpu/window/chain_cut.hpp"
 #include "cpu/window/mean_view.hpp"
+#include "cpu/workspace.hpp"
 
 namespace opfuse {
 namespace {
 
 constexpr int64_t kMostParts = 32;
+constexpr size_t kFirstTried = 16;  ///< schedules of the first stage, where scratch is bounded
 constexpr int64_t kMostBands =
     1024;  ///< tried of an image's rows: each more costs chain_each, and trying it its number
 
@@ -96,29 +98,53 @@ ChainCut cut_chain(const Region& region, const ChainView& view, int64_t nv, cons
 
 namespace {
 
+/// Of the first stage's schedules the fastest whose rows for one row of the window the workspace has room for; where
+/// there is none, the one that takes least.
+ContractionSchedule first_within(const std::vector<Ranked<ContractionSchedule>>& schedules, const Region& region,
+                                 const ChainView& view, const TargetInfo& target) {
+  const auto least = [&](const Ranked<ContractionSchedule>& s) {
+    return chain_scratch(region, view, s.choice.nv, 1, target);
+  };
+  for (const auto& s : schedules)
+    if (within_workspace(least(s), target)) return s.choice;
+  return std::min_element(schedules.begin(), schedules.end(),
+                          [&](const auto& a, const auto& b) { return least(a) < least(b); })
+      ->choice;
+}
+
 /// Rows of the window per step, whose taps' rows lie in a share of L2, in equal steps.
 int64_t band_of(const Region& region, const ChainView& view, int64_t parts_p, int64_t nv, const TargetInfo& target) {
   const int64_t rows = ceil_of(region.stages[1].domain[2].value(), parts_p);
   const int64_t row_bytes = region.stages[0].domain[3].value() * nv * target.lanes_f32() * 4;
+  const double room = target.shares.chain_band * static_cast<double>(target.l2_bytes);
   int64_t band = 1;
-  while (band < rows && static_cast<double>(view.rows_for(band + 1) * row_bytes) <=
-                            target.shares.chain_band * static_cast<double>(target.l2_bytes))
+  while (band < rows && static_cast<double>(view.rows_for(band + 1) * row_bytes) <= room &&
+         within_workspace(chain_scratch(region, view, nv, band + 1, target), target))
     ++band;
   return ceil_of(rows, ceil_of(rows, band));
 }
 
 }  // namespace
 
+int64_t held_rows(const Region& region, const ChainView& view, int64_t band) {
+  return std::min(region.stages[0].domain[2].value(), view.rows_for(band));
+}
+
+int64_t chain_scratch(const Region& region, const ChainView& view, int64_t nv, int64_t band, const TargetInfo& target) {
+  const int64_t rows = held_rows(region, view, band) * region.stages[0].domain[3].value();
+  return 4 * nv * target.lanes_f32() * (rows + (view_means(region) ? 1 : 0));
+}
+
 std::vector<Ranked<ChainSchedule>> schedule_chain(const Region& region, const std::vector<ParamLayout>& layouts,
                                                   const TargetInfo& target, size_t most) {
   const auto found = view_chain(region);
   const auto* view = std::get_if<ChainView>(&found);
   if (!view) return {};
-  const auto first = schedule_contraction(region, layouts, 0, target, 1);
+  const auto first = schedule_contraction(region, layouts, 0, target, target.launch.workspace ? kFirstTried : 1);
   const auto window = schedule_window(region, layouts, 1, target, 1);
   if (first.empty() || window.empty()) return {};
   ChainSchedule s;
-  static_cast<ContractionSchedule&>(s) = first.front().choice;
+  static_cast<ContractionSchedule&>(s) = first_within(first, region, *view, target);
   s.window_w = window.front().choice.tile_w;
   const int64_t rows = region.stages[0].domain[2].value();
   std::vector<Ranked<ChainSchedule>> schedules;

@@ -12,7 +12,6 @@
 
 #include "base/fail.hpp"
 #include "base/integers.hpp"
-#include "cpu/attention/attention_schedule.hpp"
 #include "cpu/emit/emitters.hpp"
 #include "cpu/emit/parts.hpp"
 
@@ -32,40 +31,39 @@ AttentionEmitter::AttentionEmitter(Kernel& k, StageEmitter& scores, StageEmitter
   nc_ = s.nc;
   keys_ = s.keys;
   blocks_ = s.group > 0;
-  group_ = ceil_of(std::max<int64_t>(s.group, 1), rows_) * rows_;
+  group_ = group_rows(s);
   depth_ = view.head_size(k.spec.region);
   columns_ = view.columns(k.spec.region);
   OPFUSE_CHECK(blocks_ || keys() == Dim(keys_), "{} keys in a block of {}", keys().text(), keys_);
-  place_scratch();
+  place_scratch(attention_scratch(s, view, k.spec.region, k.target));
   for (int64_t i = 0; i < rows_ * std::max(nv_, nc_); ++i) acc_.push_back(k.variable(vector_type()));
 }
 
-void AttentionEmitter::place_scratch() {
-  const auto round = [](int64_t x, int64_t to) { return ceil_of(x, to) * to; };
-  const int64_t key_panels = ceil_of(keys_, nv_ * lanes_), column_panels = ceil_of(columns_, nc_ * lanes_);
-  depth_capacity_ = round(depth_, lanes_);
-  key_capacity_ = round(keys_, lanes_);
-  // an odd number of lines between rows: they do not meet in one set of the cache
-  score_stride_ = (ceil_of(key_panels * nv_ * lanes_, k_.target.line_floats()) | 1) * k_.target.line_floats();
-  result_stride_ = column_panels * nc_ * lanes_;
+void AttentionEmitter::place_scratch(const AttentionScratch& scratch) {
+  depth_capacity_ = scratch.depth_capacity;
+  key_capacity_ = scratch.key_capacity;
+  score_stride_ = scratch.score_stride;
+  result_stride_ = scratch.result_stride;
   int64_t at = 0;
   const auto place = [&](int64_t count) {
     Value* here = floats(k_.scratch, k_.i64(at));
-    at += round(count, k_.target.line_floats());
+    at += ceil_of(count, k_.target.line_floats()) * k_.target.line_floats();
     return here;
   };
-  packed_keys_ = place(key_panels * nv_ * lanes_ * depth_capacity_);
-  packed_values_ = place(column_panels * nc_ * lanes_ * key_capacity_);
-  queries_ = place(rows_ * depth_capacity_);
-  scores_ = place(rows_ * score_stride_);
-  row_tops_ = place(rows_);
-  factors_ = place(rows_);
+  packed_keys_ = place(scratch.packed_keys);
+  packed_values_ = place(scratch.packed_values);
+  queries_ = place(scratch.queries);
+  scores_ = place(scratch.scores);
+  row_tops_ = place(scratch.rows);
+  factors_ = place(scratch.rows);
   if (blocks_) {
-    tops_ = place(group_);
-    sums_ = place(group_);
-    results_ = place(group_ * result_stride_);
+    tops_ = place(scratch.group);
+    sums_ = place(scratch.group);
+    results_ = place(scratch.results);
   }
   k_.scratch_bytes = at * 4;
+  OPFUSE_CHECK(k_.scratch_bytes == scratch.bytes(k_.target), "{} bytes of scratch, {} foretold", k_.scratch_bytes,
+               scratch.bytes(k_.target));
 }
 
 Dim AttentionEmitter::tiles() const { return ceil_div(rows(), Dim(rows_)); }

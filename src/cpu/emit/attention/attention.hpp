@@ -12,6 +12,7 @@
 //           [group] x 2, [group][columns]           maximum, sum and result so far
 #pragma once
 
+#include "cpu/attention/attention_scratch.hpp"
 #include "cpu/emit/stage.hpp"
 #include "kernel/attention_view.hpp"
 
@@ -54,7 +55,7 @@ class AttentionEmitter {
   Value *tops_ = nullptr, *sums_ = nullptr, *results_ = nullptr;
   std::vector<llvm::AllocaInst*> acc_;
 
-  void place_scratch();
+  void place_scratch(const AttentionScratch& scratch);
   const Dim& rows() const { return s_.stage.domain[static_cast<size_t>(view_.row)]; }
   const Dim& keys() const { return s_.stage.domain[static_cast<size_t>(view_.key_axis)]; }
   llvm::Type* vector_type() { return k_.lanes(k_.b.getFloatTy(), static_cast<int>(lanes_)); }

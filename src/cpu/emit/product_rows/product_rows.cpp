@@ -24,7 +24,7 @@ class ProductRows {
         first_(k.spec.region.stages[0]),
         band_(typed<ProductRowsSchedule>(k.spec.schedule).band),
         row_(view.row_floats(k.target)) {
-    k.scratch_bytes = band_ * row_ * 4;
+    k.scratch_bytes = view.scratch_bytes(band_, k.target);
   }
 
   void emit() {

@@ -16,6 +16,7 @@
 #include "cpu/emit/parts.hpp"
 #include "cpu/emit/window/band_means.hpp"
 #include "cpu/emit/window/window.hpp"
+#include "cpu/window/chain_cut.hpp"
 #include "cpu/window/chain_schedule.hpp"
 #include "cpu/window/chain_view.hpp"
 
@@ -33,7 +34,7 @@ class Chain {
         band_(typed<ChainSchedule>(k.spec.schedule).band),
         lanes_(lanes_of(k.target)),
         row_(first_.domain[3].value() * lanes_),
-        held_(std::min(first_.domain[2].value(), view.rows_for(band_))),
+        held_(held_rows(k.spec.region, view, band_)),
         means_(with_scratch(k, vectors_ * held_ * row_ * 4), view_means(k.spec.region), vectors_) {}
 
   void emit() {
@@ -145,7 +146,11 @@ class Chain {
 void emit_chain(Kernel& k) {
   const auto found = view_chain(k.spec.region);
   OPFUSE_CHECK(std::holds_alternative<ChainView>(found), "{}", std::get<std::string>(found));
-  Chain(k, std::get<ChainView>(found)).emit();
+  const auto& view = std::get<ChainView>(found);
+  Chain(k, view).emit();
+  const auto s = typed<ChainSchedule>(k.spec.schedule);
+  const int64_t foretold = chain_scratch(k.spec.region, view, s.nv, s.band, k.target);
+  OPFUSE_CHECK(k.scratch_bytes == foretold, "{} bytes of scratch, {} foretold", k.scratch_bytes, foretold);
 }
 
 }  // namespace opfuse::cpu
