@@ -67,17 +67,27 @@ Found files_of(const std::string& path, std::vector<std::string>* notes) {
                found.pictures[0])
         .file(path)
         .hint("which of them are samples is not known; keep them in two folders");
-  if (notes && others > 0) notes->push_back(fmt::format("{} other files of \"{}\" are passed over", others, path));
+  if (notes && others > 0)
+    notes->push_back(fmt::format("{} other file{} of \"{}\" passed over", others, others == 1 ? "" : "s", path));
   return found;
 }
 
 /// Wider types without loss; nothing when that is not possible.
 std::optional<Tensor> widened(const Tensor& given, DType to) {
   if (given.dtype() == to) return given;
-  const bool floats = to == DType::f32 && (given.dtype() == DType::f64 || given.dtype() == DType::f16);
+  const auto real = [](DType t) { return t == DType::f16 || t == DType::f32 || t == DType::f64; };
+  const bool floats = (real(to) || to == DType::bf16) && real(given.dtype());
   const bool integers = to == DType::i64 && is_integer(given.dtype()) && byte_size(given.dtype()) < 8;
   if (!floats && !integers) return std::nullopt;
   return given.cast(to);
+}
+
+/// As numpy calls it: "float32", "int64", "bool"; it has no bf16, which floats are rounded to here.
+std::string numpy_name(DType dtype) {
+  const std::string own(name_of(dtype));  // "f32"
+  if (dtype == DType::boolean) return "bool";
+  if (dtype == DType::bf16) return "float32";
+  return std::string(own[0] == 'f' ? "float" : own[0] == 'u' ? "uint" : "int") + own.substr(1);
 }
 
 /// The samples that one array holds of one input.
@@ -197,7 +207,7 @@ class Files {
     if (!array)
       throw misfit("another element type")
           .hint(fmt::format("store what the model reads, e.g. x.astype(\"{}\") after normalising",
-                            type.dtype == DType::f32 ? "float32" : "int64"));
+                            numpy_name(type.dtype)));
     const size_t rank = type.shape.rank();
     Cut cut{*array, 1, array->sizes()};
     if (rank > 0 && array->rank() == rank) {

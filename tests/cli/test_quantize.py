@@ -311,6 +311,17 @@ class Quantize(CliTest):
         self.fails(2, "quantize", SMALL, "-o", out, "--calibrate", "random", "--for", "cpv", says=["E0402", "cpu"])
         self.fails(2, "quantize", SMALL, "-o", out, "--calibrate", "random", "--method", "best", says=["minmax"])
 
+    def test_samples_of_other_types_say_what_is_read(self):
+        half = self.folder / "half.fir"
+        half.write_text(SMALL.read_text().replace("f32", "f16"))
+        floats, numbers = self.samples("floats", range(2)), self.folder / "numbers"
+        out = self.folder / "q.onnx"
+        self.ok("quantize", half, "--calibrate", floats, "-o", out)  # rounded, as astype does
+        numbers.mkdir()
+        write_npy(numbers / "0.npy", SIZES, [1] * math.prod(SIZES), descr="<i8")
+        self.fails(4, "quantize", half, "--calibrate", numbers, "-o", out, says=["another element type", 'x.astype("float16")'])
+        self.fails(4, "quantize", SMALL, "--calibrate", numbers, "-o", out, says=['x.astype("float32")'])
+
     def test_pictures_are_samples(self):
         folder = self.folder / "pictures"
         folder.mkdir()
