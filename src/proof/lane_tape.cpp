@@ -55,7 +55,9 @@ void LaneTape::set_constant(Step& s, const Expr& e, const ErrorModel& model) {
     return;
   }
   s.real = model.folded ? e.value() : round_to(computed_in(s.dtype), e.value());
-  if (std::isfinite(s.real) && !is_round_number(s.real) && (model.folded || computed_in(s.dtype) != s.dtype))
+  // a mask's lowest number is written as such: half an ULP more would be infinite
+  const bool exact = is_round_number(s.real) || std::fabs(s.real) == largest_of(s.dtype);
+  if (std::isfinite(s.real) && !exact && (model.folded || computed_in(s.dtype) != s.dtype))
     s.error = 2 * unit_of(s.dtype) * std::fabs(s.real);
 }
 

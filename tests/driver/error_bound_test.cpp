@@ -110,6 +110,13 @@ TEST(ErrorBound, ARowOfWhichAllIsMaskedHasABound) {
   }
 }
 
+TEST(ErrorBound, TheLowestNumberAsALiteralIsExact) {
+  const BoundedTensor y = bounds(R"(graph (%x: f32[4,8]) { %z = const dense<0> : f32[1] %c = less(%x, %z)
+    %m = const splat<-3.4028234663852886e38> : f32[] %y = where(%c, %m, %x) return %y })",
+                                 {normal({4, 8}, 1)});
+  EXPECT_EQ(std::count(y.error.begin(), y.error.end(), 0.0), y.elements());
+}
+
 TEST(ErrorBound, AStepCountsOnlyNearItsThreshold) {
   // 2.5 and 7.5 steps, exactly; then far from a tie.
   const Tensor x = Tensor::of(DType::f32, {4}, std::vector<double>{1.25, 3.75, 1.2, 3.9});
