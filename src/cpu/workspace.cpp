@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cpu/skeletons.hpp"
+#include "region/single_stage.hpp"
 
 namespace opfuse {
 
@@ -19,7 +20,7 @@ bool within_workspace(int64_t bytes, const TargetInfo& target) {
 }
 
 std::optional<std::string> exceeds_workspace(const Region& region, const TargetInfo& target) {
-  if (!target.launch.workspace || region.stages.size() < 2) return std::nullopt;
+  if (!target.launch.workspace || is_single_stage(region)) return std::nullopt;
   const LayoutWish wish = wish_layouts(skeletons(), region, target);
   std::vector<ParamLayout> layouts;
   for (size_t p = 0; p < region.params.size(); ++p) {
