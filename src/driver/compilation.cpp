@@ -212,10 +212,13 @@ static std::map<std::string, Decline> refused_by_settings(const Graph& fused, co
                                                           const TargetInfo& target) {
   std::map<std::string, Decline> refused;
   if (!target.launch.workspace || !has_generator(target)) return refused;
-  for (const Candidate* c : plan.applied())
-    for (const Node* node : fused.nodes())
-      if (is_group(node) && node->label == c->label)
-        if (const auto why = illegal_on(*node, target); why && is_of_setting(why->code)) refused[c->id] = *why;
+  std::map<std::string, std::string> id_of;  // by label
+  for (const Candidate* c : plan.applied()) id_of.emplace(c->label, c->id);
+  for (const Node* node : fused.nodes()) {
+    const auto at = is_group(node) ? id_of.find(node->label) : id_of.end();
+    if (at == id_of.end()) continue;
+    if (const auto why = illegal_on(*node, target); why && is_of_setting(why->code)) refused[at->second] = *why;
+  }
   return refused;
 }
 

@@ -36,8 +36,8 @@ namespace opfuse {
 namespace {
 
 constexpr size_t kLeastPrices = 200'000;  ///< operands that are priced whatever the size of the graph
-constexpr size_t kManyNodes = 4'000;      ///< graphs of so many begin with groups of kBegunNodes
-constexpr size_t kBegunNodes = 16;
+constexpr size_t kManyNodes = 4'000;      ///< graphs of so many begin with groups of a part of `grown_nodes`
+constexpr size_t kFirstPart = 4;
 
 using Nodes = std::vector<Node*>;
 
@@ -188,7 +188,7 @@ Neighbours::Nodes Neighbours::unit_of(Node* node) const {
 void Neighbours::run() {
   join_wide_readers();
   std::vector<size_t> sizes{planner_.limit(&Limits::grown_nodes), planner_.options.max_nodes};
-  if (graph().nodes().size() >= kManyNodes) sizes.insert(sizes.begin(), kBegunNodes);
+  if (graph().nodes().size() >= kManyNodes) sizes.insert(sizes.begin(), std::max<size_t>(sizes[0] / kFirstPart, 2));
   for (const size_t most : sizes) {
     held_ = false;
     bool changed = true;

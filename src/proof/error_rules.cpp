@@ -113,8 +113,8 @@ class RealLane {
     return true;
   }
 
-  /// A sum's nearest number is no further away than either operand, which is a number of the type too. So a mask of the
-  /// lowest number hides a score instead of overflowing with it.
+  /// Rounding moves a sum at most as far as to either operand, itself a number of the type. So a mask of the lowest
+  /// number hides a score instead of overflowing with it.
   double most_rounding() const {
     if (op_ != ExprOp::add && op_ != ExprOp::sub) return kInfinity;
     return std::min(std::fabs(x_[0]) + e_[0], std::fabs(x_[1]) + e_[1]);

@@ -252,9 +252,12 @@ int inspect_artifact(const GivenModel& model, const Flags& flags) {
   fmt::print("  from    {} {}   by {}\n", a.model_name, a.model_hash, a.producer);
   for (const ArtifactTensor& tensor : a.inputs) fmt::print("  input   {} : {}\n", tensor.name, tensor.type.text());
   for (const ArtifactTensor& tensor : a.outputs) fmt::print("  output  {} : {}\n", tensor.name, tensor.type.text());
-  fmt::print("  {} of {}, code {}, constants {}\n", counted(a.launches.size(), "launch"),
+  fmt::print("  {} of {}, code {}, constants {}{}\n", counted(a.launches.size(), "launch"),
              counted(distinct.size(), "kernel"), human_bytes(static_cast<double>(a.code.size())),
-             human_bytes(static_cast<double>(a.constants.size())));
+             human_bytes(static_cast<double>(a.constants.size())),
+             a.prepared.empty() ? ""
+                                : fmt::format(", made by loading from {} in the file",
+                                              human_bytes(static_cast<double>(stored_constant_bytes(a)))));
   fmt::print("  arena {} for intermediates of {}\n", bytes_text(a.arena_bytes), bytes_text(a.intermediate_bytes));
   print_fixed_inputs(a);
   for (const std::string& text : constraints_of(a)) fmt::print("  needs {}\n", text);

@@ -130,10 +130,11 @@ ExprEmitter StageEmitter::at(const Env& env, const std::vector<Value*>& results,
                         return load(k, reads[i], address_of(k, reads[i], map, env, index), env, guard);
                       },
                       [this](const Expr& x) { return is_below_maximum(stage, x); }, jumps};
+  if (std::none_of(env.axes.begin(), env.axes.end(), [](const AxisValue& axis) { return axis.interior.has_value(); }))
+    return emitter;
   std::vector<std::optional<AxisRange>> known;
   for (const AxisValue& axis : env.axes) known.push_back(axis.interior);
-  if (std::any_of(known.begin(), known.end(), [](const auto& range) { return range.has_value(); }))
-    emitter.know([numbers = KnownNumbers(std::move(known))](const Expr& e) mutable { return numbers.value(e); });
+  emitter.know([numbers = KnownNumbers(std::move(known))](const Expr& e) mutable { return numbers.value(e); });
   return emitter;
 }
 

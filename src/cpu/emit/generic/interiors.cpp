@@ -5,15 +5,14 @@
 namespace opfuse::cpu {
 namespace {
 
-constexpr size_t kMostAxes = 2;        // nine bodies
-constexpr int64_t kMostNodes = 100;    // of a body: with all taps of a 3x3 window some 60
-constexpr int64_t kLeastTrips = 2;     // of an interior
-constexpr int64_t kUnrolledTaps = 16;  // as in row_reductions.cpp: more are a loop
+constexpr size_t kMostAxes = 2;      // nine bodies
+constexpr int64_t kMostNodes = 100;  // of a body: with all taps of a 3x3 window some 60
+constexpr int64_t kLeastTrips = 2;   // of an interior
 
 int64_t nodes_of_body(const Stage& stage) {
   int64_t taps = 1, nodes = 0;
-  for (const Dim& d : stage.reduce) taps *= std::min<int64_t>(d.constant().value_or(1), kUnrolledTaps + 1);
-  if (taps > kUnrolledTaps) taps = 1;
+  for (const Dim& d : stage.reduce) taps *= std::min<int64_t>(d.constant().value_or(1), kUnrolledWindow + 1);
+  if (taps > kUnrolledWindow) taps = 1;  // a loop
   for (const Reduction& r : stage.reductions) nodes += taps * static_cast<int64_t>(opfuse::nodes_of(r.value).size());
   for (const StageOutput& o : stage.outputs) nodes += static_cast<int64_t>(opfuse::nodes_of(o.value).size());
   return nodes;

@@ -15,8 +15,6 @@
 namespace opfuse::cpu {
 namespace {
 
-constexpr int64_t kUnrolledWindow = 16;  // points of a reduction that are emitted one by one
-
 bool calls_functions(const Expr& value) {
   bool found = false;
   value.visit([&](const Expr& e) { found |= is_function(e.op()) && e.op() != ExprOp::erf; });

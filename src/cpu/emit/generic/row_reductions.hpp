@@ -11,6 +11,8 @@ namespace opfuse::cpu {
 /// Sums that do not wait for each other, of one row: an addition takes 3 or 4 cycles, two start in each.
 inline constexpr int64_t kMostChains = 4;
 
+inline constexpr int64_t kUnrolledWindow = 16;  ///< points of a reduction that are emitted one by one
+
 struct NestPlan {
   int width = 1;
   int lane_axis = -1;  ///< domain axis
