@@ -313,6 +313,7 @@ void Compilation::lower() {
   }
   LowerOptions own = request;
   own.stretches = stretches;
+  own.outputs_in_blocks = options.outputs_in_blocks;
   program = lower_to_program(fused, target, own);
   if (plan.edges.empty()) return;
   LaunchPrices prices = launch_prices(target);

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,9 @@ struct CompilationOptions {
   bool fallback = false;                                   ///< an accelerator that cannot be had is done without
   std::vector<SymbolValues> specialize;                    ///< sizes of open dimensions to compile once more for
   bool allow_reference = false;  ///< operators without a kernel become launches of the interpreter
+  /// Outputs that may lie in blocks of channels where all sizes are known: the artifact's output is then the array as
+  /// it lies, of a rank more (`Artifact::layouts` says how). For tools that look into a model.
+  std::set<std::string> outputs_in_blocks;
   AlgorithmRequest algorithms;
   std::vector<std::string> timings;  ///< with algorithms.measure: files of times (driver/measure_groups.hpp)
   Limits limits;

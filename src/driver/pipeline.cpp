@@ -236,6 +236,7 @@ BuildOptions build_options(const TargetInfo& target, const LowerOptions& request
   BuildOptions options;
   options.allow_reference = request.allow_reference;
   options.arena_comparisons = request.limits.arena_comparisons;
+  options.outputs_in_blocks = request.outputs_in_blocks;
   options.stretches = request.stretches || target.traits.stretches_itself;
   options.loops = target.traits.loops;
   options.routines = target.traits.on_host;

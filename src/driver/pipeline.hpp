@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,7 @@ struct LowerOptions {
   bool image_loop = true;             ///< an open batch may run image by image where its maps leave the caches
   const KnownTimes* times = nullptr;  ///< of algorithms and schedules that were measured; null: none
   bool stretches = false;             ///< broadcasts along open dimensions of 1 are computed; they are on GPUs always
+  std::set<std::string> outputs_in_blocks{};  ///< BuildOptions has them
 };
 /// What of a fused graph has no place in a program; none: lower_to_program does not throw E::uncompilable.
 std::vector<Obstacle> obstacles_on(const Graph& fused, const TargetInfo& target, const LowerOptions& options);

@@ -201,7 +201,9 @@ std::vector<ArtifactTensor> artifact_tensors(const Program& program, const std::
   std::vector<ArtifactTensor> tensors;
   for (int b : buffers) {
     const Buffer& buffer = program.buffers[static_cast<size_t>(b)];
-    tensors.push_back({buffer.name, buffer.type, b});
+    TensorType type = buffer.type;
+    if (!buffer.layout.is_dense()) type.shape = Shape(buffer.layout.physical_extents(type.shape));
+    tensors.push_back({buffer.name, type, b});
   }
   return tensors;
 }

@@ -37,8 +37,14 @@ constexpr int64_t kTypicalExtent = 8;
 class Assigner {
  public:
   Assigner(Program& program, WorkList& work, const std::map<const Value*, int>& buffers, const TargetInfo& target,
-           const TakesLayouts& takes)
-      : program_(program), work_(work), buffers_(buffers), target_(target), takes_(takes), labels_(count()) {
+           const TakesLayouts& takes, const std::set<std::string>& outputs_in_blocks)
+      : program_(program),
+        work_(work),
+        buffers_(buffers),
+        target_(target),
+        takes_(takes),
+        outputs_in_blocks_(outputs_in_blocks),
+        labels_(count()) {
     std::set<std::string> names(program.symbols.begin(), program.symbols.end());
     for (const std::string& name : names) symbols_[name] = kTypicalExtent;
     free_.resize(program.buffers.size(), 0);
@@ -51,8 +57,8 @@ class Assigner {
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
       const Buffer& buffer = program_.buffers[i];
       const bool image = buffer.type.shape.rank() == 4 || (buffer.type.shape.rank() > 2 && wished(static_cast<int>(i)));
-      free_[i] = buffer.kind == BufferKind::intermediate && fast_type(buffer.type.dtype) && image &&
-                 channels(i).is_constant() && channels(i).value() > 1;
+      free_[i] = is_ours(buffer) && fast_type(buffer.type.dtype) && image && channels(i).is_constant() &&
+                 channels(i).value() > 1;
     }
     for (size_t i = 0; i < free_.size(); ++i)
       if (free_[i])
@@ -70,6 +76,7 @@ class Assigner {
   const std::map<const Value*, int>& buffers_;
   const TargetInfo& target_;
   const TakesLayouts& takes_;
+  const std::set<std::string>& outputs_in_blocks_;
   TwoLabels labels_;
   SymbolValues symbols_;
   std::vector<char> free_;      ///< may be blocked
@@ -90,6 +97,10 @@ class Assigner {
     return target_.traits.channel_blocks
                ? Layout::channels_blocked(rank, channel_axis(index), block_[static_cast<size_t>(index)])
                : channels_last(rank);
+  }
+  bool is_ours(const Buffer& b) const {
+    if (b.kind == BufferKind::output) return program_.symbols.empty() && outputs_in_blocks_.contains(b.name);
+    return b.kind == BufferKind::intermediate;
   }
   int channel_axis(int index) const { return channel_[static_cast<size_t>(index)]; }
   const Dim& channels(size_t index) const {
@@ -434,8 +445,9 @@ class Assigner {
 }  // namespace
 
 void assign_layouts(Program& program, WorkList& work, const std::map<const Value*, int>& buffers,
-                    const TargetInfo& target, const TakesLayouts& takes) {
-  Assigner(program, work, buffers, target, takes).run();
+                    const TargetInfo& target, const TakesLayouts& takes,
+                    const std::set<std::string>& outputs_in_blocks) {
+  Assigner(program, work, buffers, target, takes, outputs_in_blocks).run();
 }
 
 }  // namespace opfuse

@@ -43,7 +43,7 @@ Program ProgramBuilder::run() {
   const auto takes = [this](const Region& region, const std::vector<Layout>& layouts) {
     return has_kernel(region, layouts);
   };
-  if (options_.blocked_layouts) assign_layouts(program_, work_, buffers_, target_, takes);
+  if (options_.blocked_layouts) assign_layouts(program_, work_, buffers_, target_, takes, options_.outputs_in_blocks);
   for (const WorkItem& item : work_.items) emit(item);
   for (const Body& body : program_.bodies)
     if (body.kind == BodyKind::parts)

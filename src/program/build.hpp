@@ -41,6 +41,8 @@ struct BuildOptions {
   std::function<bool(const Region&, size_t data, const std::vector<Layout>& layouts)> copy_of_input_pays;
   int64_t arena_comparisons = Limits{}.arena_comparisons;
   std::set<const void*> quantised;  ///< where constants lie that are integers in the model
+  /// Outputs, by name, that lie as kernels wish, not densely, in a program without open sizes.
+  std::set<std::string> outputs_in_blocks;
 };
 
 /// A fused node that cannot be lowered or generated is split (`divide`), with a note. Single

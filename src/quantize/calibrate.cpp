@@ -13,6 +13,7 @@
 #include "base/stopwatch.hpp"
 #include "ops/conv.hpp"
 #include "ops/is_a.hpp"
+#include "quantize/scale_channels.hpp"
 #include "quantize/scales_file.hpp"
 
 namespace opfuse::quantization {
@@ -30,13 +31,15 @@ int channel_axis(const Value& value, const PlacedTensor& placed) {
 
 class Calibrator {
  public:
-  Calibrator(const Graph& graph, const Placement& placement, const Samples& samples, const CalibrateOptions& options)
-      : graph_(graph), samples_(samples), options_(options), model_(graph, names_of(placement), options.run) {
-    for (const PlacedTensor& placed : placement.tensors) {
+  Calibrator(const Graph& graph, const Placement& placement, const std::vector<CalibratedTensor>& tensors,
+             ObservedModel& model, const Samples& samples, const CalibrateOptions& options)
+      : graph_(graph), tensors_(tensors), samples_(samples), options_(options), model_(model) {
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      const PlacedTensor& placed = placement.tensors[i];
       TensorStatistics statistics{.tensor = placed.tensor};
       const Value* value = graph.find_value(placed.tensor);
       if (options.channels && value) statistics.axis = channel_axis(*value, placed);
-      found_.tensors.push_back(std::move(statistics));
+      found_.tensors.push_back(tensors[i].known.value_or(std::move(statistics)));
     }
     found_.identity = samples.identity;
     found_.model = model_hash(graph);
@@ -45,15 +48,20 @@ class Calibrator {
   Calibration run() {
     if (!options_.scales_file.empty()) take_up(options_.scales_file, found_);
     found_.taken_up = found_.samples;
-    if (!found_.done) take_samples();
+    if (!found_.done && all_known())
+      found_.done = true, save();
+    else if (!found_.done)
+      take_samples();
     return std::move(found_);
   }
 
  private:
-  static std::vector<std::string> names_of(const Placement& placement) {
-    std::vector<std::string> names;
-    for (const PlacedTensor& placed : placement.tensors) names.push_back(placed.tensor);
-    return names;
+  bool all_known() {
+    for (const CalibratedTensor& tensor : tensors_)
+      if (!tensor.known) return false;
+    for (const TensorStatistics& s : found_.tensors)
+      found_.samples = std::max(found_.samples, static_cast<size_t>(s.samples));
+    return !tensors_.empty();
   }
 
   void take_samples() {
@@ -79,11 +87,7 @@ class Calibrator {
     std::vector<char> finite(found_.tensors.size(), 1);
     parallel_for(
         static_cast<int64_t>(finite.size()),
-        [&](int64_t i) {
-          TensorStatistics& statistics = found_.tensors[static_cast<size_t>(i)];
-          const ArrayView value = model_.value(statistics.tensor);
-          finite[static_cast<size_t>(i)] = take_array(statistics, value, options_.histograms);
-        },
+        [&](int64_t i) { finite[static_cast<size_t>(i)] = take_tensor(static_cast<size_t>(i)) ? 1 : 0; },
         options_.run.threads);
     const auto bad = std::find(finite.begin(), finite.end(), 0);
     if (bad == finite.end()) return;
@@ -92,24 +96,47 @@ class Calibrator {
         .hint("opfuse run MODEL --input ... shows what the model makes of it; nothing was written");
   }
 
+  bool take_tensor(size_t i) {
+    const CalibratedTensor& from = tensors_[i];
+    if (from.known) return true;
+    TensorStatistics& statistics = found_.tensors[i];
+    const ArrayView value = model_.value(from.value);
+    const std::optional<ChannelBlocks> blocks = model_.blocks(from.value);
+    if (!from.factors.empty()) scale_channels(value, blocks, from.axis, from.factors);  // the next run writes it anew
+    return take_array(statistics, value, options_.histograms, blocks);
+  }
+
   void save() {
     since_save_ = {};
     if (!options_.scales_file.empty()) write_scales(options_.scales_file, found_);
   }
 
   const Graph& graph_;
+  const std::vector<CalibratedTensor>& tensors_;
   const Samples& samples_;
   const CalibrateOptions& options_;
-  ObservedModel model_;
+  ObservedModel& model_;
   Calibration found_;
   Stopwatch since_save_;
 };
 
 }  // namespace
 
-Calibration calibrate(const Graph& graph, const Placement& placement, const Samples& samples,
-                      const CalibrateOptions& options) {
-  return Calibrator(graph, placement, samples, options).run();
+Calibration calibrate(const Graph& graph, const Placement& placement, const std::vector<CalibratedTensor>& tensors,
+                      ObservedModel& model, const Samples& samples, const CalibrateOptions& options) {
+  return Calibrator(graph, placement, tensors, model, samples, options).run();
+}
+
+std::vector<CalibratedTensor> calibrated_tensors(const Placement& placement) {
+  std::vector<CalibratedTensor> tensors;
+  for (const PlacedTensor& placed : placement.tensors) tensors.push_back({placed.tensor});
+  return tensors;
+}
+
+std::vector<std::string> names_of(const Placement& placement) {
+  std::vector<std::string> names;
+  for (const PlacedTensor& placed : placement.tensors) names.push_back(placed.tensor);
+  return names;
 }
 
 }  // namespace opfuse::quantization

@@ -1,6 +1,7 @@
 // Statistics of the tensors that get pairs, from samples that are read one after another.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,9 +29,21 @@ struct CalibrateOptions {
   RunOptions run;
 };
 
-/// `graph`: where the placement's tensors are, by name. E::bad_binding: none, NaN or infinities, or other samples than
-/// the scales file's.
-Calibration calibrate(const Graph& graph, const Placement& placement, const Samples& samples,
-                      const CalibrateOptions& options);
+/// What a tensor's statistics are of.
+struct CalibratedTensor {
+  std::string value;                        ///< of the observed model
+  size_t axis = 0;                          ///< of the channels that have factors
+  std::vector<double> factors{};            ///< by channel; empty: as it is
+  std::optional<TensorStatistics> known{};  ///< taken already
+};
+
+/// By tensor of the placement, of what `model` makes of the samples; `graph`: the scales file is of this one.
+/// E::bad_binding: no sample, NaN or infinities, or other samples than the scales file's.
+Calibration calibrate(const Graph& graph, const Placement& placement, const std::vector<CalibratedTensor>& tensors,
+                      ObservedModel& model, const Samples& samples, const CalibrateOptions& options);
+
+/// The same of the placement's own tensors, each as it is.
+std::vector<CalibratedTensor> calibrated_tensors(const Placement& placement);
+std::vector<std::string> names_of(const Placement& placement);
 
 }  // namespace opfuse::quantization

@@ -47,14 +47,20 @@ struct Reader {
   const Tensor& weights() const { return *node->input(1)->constant; }
   size_t channels() const { return static_cast<size_t>(inputs * group); }
 
-  /// Calls take(i, output, channel) for every weight.
+  /// Calls take(i, output, channel) for every weight, in their order.
   template <class F>
   void each(F&& take) const {
-    for (int64_t i = 0; i < weights().elements(); ++i) {
-      const int64_t pair = i / taps;
-      const int64_t o = axis == 0 ? pair / inputs : pair % outputs, c = axis == 0 ? pair % inputs : pair / outputs;
-      take(i, static_cast<size_t>(o), static_cast<size_t>(o / (outputs / group) * inputs + c));
-    }
+    const int64_t of_group = outputs / group;
+    const auto taps_of = [&](int64_t pair, int64_t o, int64_t c) {
+      for (int64_t i = pair * taps; i < (pair + 1) * taps; ++i) take(i, static_cast<size_t>(o), static_cast<size_t>(c));
+    };
+    int64_t pair = 0;
+    if (axis == 0)
+      for (int64_t o = 0; o < outputs; ++o)
+        for (int64_t c = o / of_group * inputs, end = c + inputs; c < end; ++c) taps_of(pair++, o, c);
+    else  // [K, N]: one group
+      for (int64_t c = 0; c < inputs; ++c)
+        for (int64_t o = 0; o < outputs; ++o) taps_of(pair++, o, c);
   }
 
   double noise(const std::vector<double>& t, double step, const std::vector<double>& squares) const {
@@ -129,7 +135,7 @@ class Equalizer {
     if (!folded) multiply(index, value, axis, inverse);
     placement_.tensors[index].tensor = value_of(placement_.tensors[index].value)->name;
     rescale(s, factors, placement_.tensors[index].tensor);
-    done_.push_back({s.tensor, alpha, folded, gain});
+    done_.push_back({s.tensor, alpha, folded, gain, index, std::move(inverse)});
   }
 
   Value* value_of(int id) const {

@@ -23,8 +23,10 @@ EqualizeChoice parse_equalize(std::string_view text);
 struct EqualizedTensor {
   std::string tensor;
   double alpha = 0;
-  bool folded = false;  ///< into what makes it; else a Mul stands behind that
-  double gain = 0;      ///< dB of expected noise at the products that read it
+  bool folded = false;            ///< into what makes it; else a Mul stands behind that
+  double gain = 0;                ///< dB of expected noise at the products that read it
+  size_t index = 0;               ///< among the placement's tensors
+  std::vector<double> inverse{};  ///< by channel, what its data were multiplied with
 };
 
 /// `ranges`: of the placement's tensors, with channels; they become those of the new tensors. Tensors that anything but

@@ -93,7 +93,26 @@ FusionPlan plan_of_modules(const Graph& prepared, const CompilerRules& rules, co
   return make_plan(prepared, options);
 }
 
-/// Calibrates; where channels are equalised, the model is looked at once before that, and once as it is then.
+/// What equalised tensors have is retaken, of what they were by their factors: that is one model for both looks.
+/// Ranges alone follow from those of the channels.
+std::vector<CalibratedTensor> tensors_to_retake(const QuantizedModel& made, Calibration&& first,
+                                                const std::vector<std::string>& values, const CalibrateOptions& with,
+                                                const MethodChoice& method) {
+  std::vector<CalibratedTensor> tensors;
+  for (size_t i = 0; i < values.size(); ++i) {
+    TensorStatistics& s = first.tensors[i];
+    tensors.push_back({values[i], static_cast<size_t>(std::max(s.axis, 0))});
+    if (with.histograms && s.elements > 0 && s.histogram.empty()) continue;  // of a scales file without them
+    if (!with.channels) s.forget_channels();
+    tensors.back().known = std::move(s);
+  }
+  if (with.histograms || method.method != Method::minmax)
+    for (const EqualizedTensor& e : made.equalized)
+      tensors[e.index].factors = e.inverse, tensors[e.index].known.reset();
+  return tensors;
+}
+
+/// Calibrates; where channels are equalised, samples are read once before that, and once more for what it changed.
 void find_ranges(QuantizedModel& made, const Samples& samples, const QuantizeOptions& options,
                  const CompilerRules& rules) {
   // a file serves other methods too
@@ -102,17 +121,21 @@ void find_ranges(QuantizedModel& made, const Samples& samples, const QuantizeOpt
                         .scales_file = options.scales_file,
                         .seconds_between_files = options.seconds_between_files,
                         .run = options.run};
+  const std::vector<std::string> values = names_of(made.placement);
+  ObservedModel model(made.reference, values, options.run, true);
+  std::vector<CalibratedTensor> tensors = calibrated_tensors(made.placement);
   if (options.equalize.on) {
     CalibrateOptions channels = with;
-    channels.histograms = false, channels.channels = true;
+    channels.channels = true;
     if (!with.scales_file.empty()) channels.scales_file += ".channels";
-    Calibration first = calibrate(made.reference, made.placement, samples, channels);
+    Calibration first = calibrate(made.reference, made.placement, tensors, model, samples, channels);
     std::vector<size_t> fixed;
     for (const SharedScale& group : made.shared) fixed.insert(fixed.end(), group.tensors.begin(), group.tensors.end());
     made.equalized = equalize(made.reference, made.placement, first.tensors, fixed, options.equalize,
                               rules.equalize_anywhere || options.equalize.alpha.has_value());
+    tensors = tensors_to_retake(made, std::move(first), values, with, options.method);
   }
-  made.calibration = calibrate(made.reference, made.placement, samples, with);
+  made.calibration = calibrate(made.reference, made.placement, tensors, model, samples, with);
 }
 
 }  // namespace

@@ -1,81 +1,17 @@
-// Plain loops over independent lanes, which compilers make vectors of. Sums are taken in one order: the same samples
-// give the same numbers at any number of threads.
+// Sums are taken in one order: the same samples give the same numbers at any number of threads.
 #include "quantize/tensor_statistics.hpp"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cmath>
 #include <optional>
+#include <span>
 
-#include "quantize/by_vectors.hpp"
+#include "quantize/lane_ranges.hpp"
 
 namespace opfuse::quantization {
 namespace {
 
-constexpr size_t kLanes = 16;
 constexpr double kMoving = 0.1;  // weight of the newest sample
-constexpr uint32_t kExponent = 0x7f800000;
-
-/// What one look at numbers that lie together gives.
-struct Row {
-  float low = HUGE_VALF, high = -HUGE_VALF;
-  bool finite = true;
-  double sum = 0, squares = 0;
-
-  void join(const Row& other) {
-    low = std::min(low, other.low), high = std::max(high, other.high);
-    finite = finite && other.finite;
-    sum += other.sum, squares += other.squares;
-  }
-};
-
-template <bool sums>
-[[gnu::always_inline]] inline Row row_body(const float* x, int64_t count) {
-  std::array<float, kLanes> low, high;
-  std::array<uint32_t, kLanes> odd{};
-  std::array<double, kLanes> sum{}, squares{};
-  low.fill(x[0]), high.fill(x[0]);
-  const auto take = [&](size_t l, float v) {
-    low[l] = v < low[l] ? v : low[l];
-    high[l] = v > high[l] ? v : high[l];
-    odd[l] |= (std::bit_cast<uint32_t>(v) & kExponent) == kExponent ? 1u : 0u;
-    if (sums) sum[l] += static_cast<double>(v), squares[l] += static_cast<double>(v) * static_cast<double>(v);
-  };
-  int64_t i = 0;
-  for (; i + int64_t{kLanes} <= count; i += kLanes)
-    for (size_t l = 0; l < kLanes; ++l) take(l, x[i + static_cast<int64_t>(l)]);
-  for (; i < count; ++i) take(0, x[i]);
-  Row row{*std::min_element(low.begin(), low.end()), *std::max_element(high.begin(), high.end()),
-          std::all_of(odd.begin(), odd.end(), [](uint32_t o) { return o == 0; })};
-  for (size_t l = 0; l < kLanes; ++l) row.sum += sum[l], row.squares += squares[l];
-  return row;
-}
-
-Row row_base(const float* x, int64_t count, bool sums) {
-  return sums ? row_body<true>(x, count) : row_body<false>(x, count);
-}
-
-// A square of an f32 is exact in f64, so every machine takes the same sums, with FMA or without.
-#if defined(__x86_64__) && defined(__GNUC__)
-__attribute__((target("avx2"))) Row row_avx2(const float* x, int64_t count, bool sums) {
-  return sums ? row_body<true>(x, count) : row_body<false>(x, count);
-}
-__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,prefer-vector-width=512"))) Row row_avx512(const float* x,
-                                                                                                     int64_t count,
-                                                                                                     bool sums) {
-  return sums ? row_body<true>(x, count) : row_body<false>(x, count);
-}
-#endif
-
-Row row_of(const float* x, int64_t count, bool sums) {
-#if defined(__x86_64__) && defined(__GNUC__)
-  static const auto best = by_vectors(row_base, row_avx2, row_avx512);
-  return best(x, count, sums);
-#else
-  return row_base(x, count, sums);
-#endif
-}
 
 /// One number of each channel.
 void take_row(TensorStatistics& s, const float* x, size_t channels) {
@@ -97,7 +33,7 @@ Extents extents_of(const std::vector<int64_t>& shape, size_t axis) {
   return e;
 }
 
-void take_channels(TensorStatistics& s, const float* x, const Extents& e, const std::vector<Row>& rows) {
+void take_channels(TensorStatistics& s, const float* x, const Extents& e, const std::vector<NumberRange>& rows) {
   const auto count = static_cast<size_t>(e.channels);
   s.channel_sums.resize(count), s.channel_squares.resize(count);
   s.channel_low.resize(count, HUGE_VAL), s.channel_high.resize(count, -HUGE_VAL);
@@ -111,55 +47,75 @@ void take_channels(TensorStatistics& s, const float* x, const Extents& e, const 
   }
 }
 
-int64_t elements_of(const ArrayView& array) {
+int64_t elements_of(const std::vector<int64_t>& shape) {
   int64_t count = 1;
-  for (int64_t size : array.shape) count *= size;
+  for (int64_t size : shape) count *= size;
   return count;
 }
 
 /// Ranges and counts of one array, piece by piece: what was looked at is counted while it lies in L1.
 class Taker {
  public:
-  Taker(TensorStatistics& s, bool histogram) : s_(s), first_(s.elements == 0) {
+  Taker(TensorStatistics& s, bool histogram, bool sums) : s_(s), sums_(sums), first_(s.elements == 0) {
     if (histogram) counting_.emplace(s.histogram);
   }
 
-  /// `rows`: as many as the array has, of equal length.
-  bool take(const float* x, int64_t count, bool sums, std::vector<Row>& rows) {
-    const int64_t length = count / static_cast<int64_t>(rows.size());
+  /// Rows of equal length, one behind the other.
+  bool take_rows(const float* x, int64_t length, std::span<NumberRange> rows) {
     const auto together = static_cast<size_t>(std::max<int64_t>(1, kPiece / length));
     for (size_t r = 0; r < rows.size(); r += together) {
       const size_t end = std::min(rows.size(), r + together);
       const float* from = x + static_cast<int64_t>(r) * length;
       if (length > kPiece) {
-        if (!take_long(from, length, sums, rows[r])) return false;
+        if (!take_long(from, length, rows[r])) return false;
         continue;
       }
-      Row piece;
+      NumberRange piece;
       for (size_t i = r; i < end; ++i) {
-        rows[i] = row_of(x + static_cast<int64_t>(i) * length, length, sums);
-        piece.join(rows[i]);
+        const NumberRange row = lane_ranges(x + static_cast<int64_t>(i) * length, length, sums_).all();
+        piece.join(row), rows[i].join(row);
       }
       if (!take_piece(from, static_cast<int64_t>(end - r) * length, piece)) return false;
     }
-    finish(count);
     return true;
   }
 
- private:
-  static constexpr int64_t kPiece = 4096;
+  /// Rows whose numbers take turns; kLanes is a multiple of how many they are.
+  bool take_turns(const float* x, int64_t count, std::span<NumberRange> rows) {
+    for (int64_t at = 0; at < count; at += kPiece) {
+      const int64_t n = std::min(kPiece, count - at);
+      const LaneRanges lanes = lane_ranges(x + at, n, sums_);
+      for (size_t l = 0; l < kLanes; ++l) rows[l % rows.size()].join(lanes.lane(l));
+      if (!take_piece(x + at, n, lanes.all())) return false;
+    }
+    return true;
+  }
 
-  bool take_long(const float* x, int64_t length, bool sums, Row& row) {
+  /// All of the array was taken.
+  void finish(int64_t elements) {
+    const double low = static_cast<double>(low_), high = static_cast<double>(high_);
+    s_.low = first_ ? low : std::min(s_.low, low);
+    s_.high = first_ ? high : std::max(s_.high, high);
+    s_.mean_low = first_ ? low : s_.mean_low + kMoving * (low - s_.mean_low);
+    s_.mean_high = first_ ? high : s_.mean_high + kMoving * (high - s_.mean_high);
+    s_.elements += elements;
+    ++s_.samples;
+  }
+
+ private:
+  static constexpr int64_t kPiece = 4096;  // a multiple of kLanes
+
+  bool take_long(const float* x, int64_t length, NumberRange& row) {
     for (int64_t at = 0; at < length; at += kPiece) {
       const int64_t n = std::min(kPiece, length - at);
-      const Row piece = row_of(x + at, n, sums);
+      const NumberRange piece = lane_ranges(x + at, n, sums_).all();
       row.join(piece);
       if (!take_piece(x + at, n, piece)) return false;
     }
     return true;
   }
 
-  bool take_piece(const float* x, int64_t count, const Row& piece) {
+  bool take_piece(const float* x, int64_t count, const NumberRange& piece) {
     if (!piece.finite) return false;
     low_ = std::min(low_, piece.low), high_ = std::max(high_, piece.high);
     if (!counting_) return true;
@@ -169,20 +125,78 @@ class Taker {
     return true;
   }
 
-  void finish(int64_t count) {
-    const double low = static_cast<double>(low_), high = static_cast<double>(high_);
-    s_.low = first_ ? low : std::min(s_.low, low);
-    s_.high = first_ ? high : std::max(s_.high, high);
-    s_.mean_low = first_ ? low : s_.mean_low + kMoving * (low - s_.mean_low);
-    s_.mean_high = first_ ? high : s_.mean_high + kMoving * (high - s_.mean_high);
-    s_.elements += count;
-  }
-
   TensorStatistics& s_;
-  const bool first_;
+  const bool sums_, first_;
   float low_ = HUGE_VALF, high_ = -HUGE_VALF;
   std::optional<Histogram::Counting> counting_;
 };
+
+/// An array in blocks: [outer][blocks][inner][block].
+struct Blocks {
+  Extents extents;
+  int64_t block, count;
+
+  explicit Blocks(const ArrayView& array, const ChannelBlocks& lies)
+      : extents(extents_of(array.shape, lies.axis)), block(array.shape.back()), count(extents.channels) {
+    extents.inner /= block;
+    extents.channels = lies.channels;
+  }
+
+  int64_t elements() const { return extents.outer * extents.channels * extents.inner; }
+  int64_t channels_of(int64_t b) const { return std::min(block, extents.channels - b * block); }
+
+  /// The channels of a block one behind the other.
+  void unpack(const float* x, int64_t b, float* to) const {
+    for (int64_t c = 0; c < channels_of(b); ++c)
+      for (int64_t i = 0; i < extents.inner; ++i) to[c * extents.inner + i] = x[i * block + c];
+  }
+};
+
+std::vector<float> unpacked(const float* x, const Blocks& a) {
+  std::vector<float> dense(static_cast<size_t>(a.elements()));
+  float* to = dense.data();
+  for (int64_t at = 0; at < a.extents.outer * a.count; ++at, x += a.extents.inner * a.block) {
+    a.unpack(x, at % a.count, to);
+    to += a.channels_of(at % a.count) * a.extents.inner;
+  }
+  return dense;
+}
+
+/// As they lie; but the last block where some of its lanes are no channels.
+bool take_in_blocks(TensorStatistics& s, const float* x, const Blocks& a, bool histogram) {
+  std::vector<NumberRange> rows(static_cast<size_t>(a.extents.outer * a.extents.channels));
+  std::vector<float> dense;
+  Taker taker(s, histogram, s.axis >= 0);
+  size_t row = 0;
+  for (int64_t at = 0; at < a.extents.outer * a.count; ++at, x += a.extents.inner * a.block) {
+    const int64_t channels = a.channels_of(at % a.count);
+    const std::span<NumberRange> own(rows.data() + row, static_cast<size_t>(channels));
+    row += own.size();
+    if (channels == a.block) {
+      if (!taker.take_turns(x, a.extents.inner * a.block, own)) return false;
+      continue;
+    }
+    dense.resize(static_cast<size_t>(channels * a.extents.inner));
+    a.unpack(x, at % a.count, dense.data());
+    if (!taker.take_rows(dense.data(), a.extents.inner, own)) return false;
+  }
+  taker.finish(a.elements());
+  if (s.axis >= 0) take_channels(s, x, a.extents, rows);
+  return true;
+}
+
+bool take_dense(TensorStatistics& s, const float* x, const std::vector<int64_t>& shape, bool histogram) {
+  const bool channels = s.axis >= 0 && static_cast<size_t>(s.axis) < shape.size();
+  const Extents extents = channels ? extents_of(shape, static_cast<size_t>(s.axis)) : Extents{};
+  const bool by_rows = channels && extents.inner > 1;
+  const int64_t count = elements_of(shape);
+  std::vector<NumberRange> rows(static_cast<size_t>(by_rows ? extents.outer * extents.channels : 1));
+  Taker taker(s, histogram, by_rows);
+  if (!taker.take_rows(x, count / static_cast<int64_t>(rows.size()), rows)) return false;
+  taker.finish(count);
+  if (channels) take_channels(s, x, extents, by_rows ? rows : std::vector<NumberRange>{});
+  return true;
+}
 
 }  // namespace
 
@@ -190,19 +204,23 @@ double TensorStatistics::channel_mean(size_t channel) const {
   return per_channel > 0 ? channel_sums[channel] / static_cast<double>(per_channel) : 0;
 }
 
-bool take_array(TensorStatistics& s, const ArrayView& array, bool histogram) {
-  const int64_t count = elements_of(array);
-  if (count == 0) return true;
+void TensorStatistics::forget_channels() {
+  axis = -1, per_channel = 0;
+  channel_sums.clear(), channel_squares.clear(), channel_low.clear(), channel_high.clear();
+}
+
+bool take_array(TensorStatistics& s, const ArrayView& array, bool histogram,
+                const std::optional<ChannelBlocks>& blocks) {
+  if (elements_of(array.shape) == 0) return true;
   const auto* x = static_cast<const float*>(array.data);
-  const bool channels = s.axis >= 0 && static_cast<size_t>(s.axis) < array.shape.size();
-  const Extents extents = channels ? extents_of(array.shape, static_cast<size_t>(s.axis)) : Extents{};
-  const bool by_rows = channels && extents.inner > 1;
-  std::vector<Row> rows(static_cast<size_t>(by_rows ? extents.outer * extents.channels : 1));
-  Taker taker(s, histogram);
-  if (!taker.take(x, count, by_rows, rows)) return false;
-  ++s.samples;
-  if (channels) take_channels(s, x, extents, by_rows ? rows : std::vector<Row>{});
-  return true;
+  if (!blocks) return take_dense(s, x, array.shape, histogram);
+  const Blocks lies(array, *blocks);
+  const bool along = s.axis < 0 || static_cast<size_t>(s.axis) == blocks->axis;
+  if (along && static_cast<int64_t>(kLanes) % lies.block == 0) return take_in_blocks(s, x, lies, histogram);
+  const std::vector<float> dense = unpacked(x, lies);
+  std::vector<int64_t> shape(array.shape.begin(), array.shape.end() - 1);
+  shape[blocks->axis] = blocks->channels;
+  return take_dense(s, dense.data(), shape, histogram);
 }
 
 }  // namespace opfuse::quantization

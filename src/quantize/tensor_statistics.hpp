@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,9 +25,18 @@ struct TensorStatistics {
   bool operator==(const TensorStatistics&) const = default;
 
   double channel_mean(size_t channel) const;
+  void forget_channels();
+};
+
+/// An array of a rank more, whose last axis are neighbouring channels: [.., channels / block, .., block]. Lanes behind
+/// the last channel hold nothing that counts.
+struct ChannelBlocks {
+  size_t axis = 1;
+  int64_t channels = 0;
 };
 
 /// The array of one sample. False when an element is NaN or infinite: the statistics are of no use then.
-bool take_array(TensorStatistics& statistics, const ArrayView& array, bool histogram);
+bool take_array(TensorStatistics& statistics, const ArrayView& array, bool histogram,
+                const std::optional<ChannelBlocks>& blocks = {});
 
 }  // namespace opfuse::quantization

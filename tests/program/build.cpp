@@ -49,6 +49,23 @@ Program expect_program(const Graph& graph, const BuildOptions& options = options
   return program;
 }
 
+TEST(BuildProgram, OutputsLieInBlocksWhereThatIsAskedFor) {
+  Net net;
+  Value* seen = net("relu", {net.conv(net.input({1, 3, 12, 12}), 32, 3, same3x3())});
+  Value* y = net("relu", {net.conv(seen, 32, 3, same3x3())});
+  seen->name = "seen", y->name = "y";
+  net.graph.set_outputs({seen, y});
+  const auto layout = [](const Program& program, size_t output) {
+    return program.buffers[static_cast<size_t>(program.outputs[output])].layout.text();
+  };
+  BuildOptions options = options_with_wishes();
+  EXPECT_EQ(layout(expect_program(net.graph, options), 0), "0123");
+  options.outputs_in_blocks = {"seen"};
+  const Program program = expect_program(net.graph, options);
+  EXPECT_EQ(layout(program, 0), "0123/1:16");
+  EXPECT_EQ(layout(program, 1), "0123");
+}
+
 TEST(BuildProgram, AResidualNetKeepsBlockedLayoutsBetweenConvolutions) {
   Net net;
   Value* x = net("relu", {net.conv(net.input({1, 3, 12, 12}), 32, 3, same3x3())});

@@ -157,5 +157,28 @@ TEST(Equalize, RefusesWhatIsNoAlpha) {
   for (const char* text : {"1.5", "-1", "yes", "0.5x", ""}) EXPECT_THROW(parse_equalize(text), Error) << text;
 }
 
+/// The second look multiplies what the model without factors makes; the model with them has the same ranges.
+TEST(Equalize, RangesAreThoseOfTheEqualisedModel) {
+  for (const char* behind : {"relu(%m) @\"r\"(Relu@17)", "hard_swish(%m) @\"r\"(HardSwish@17)"}) {
+    SCOPED_TRACE(behind);
+    const Graph graph = parse_graph(net(behind), ops());
+    const QuantizedModel made = quantized(net(behind), "auto");
+    ASSERT_EQ(made.equalized.size(), 1u);
+    const size_t at = made.equalized[0].index;
+    const TensorStatistics& found = made.calibration.tensors[at];
+    EXPECT_EQ(found.samples, 4);
+    const std::vector<std::string> names = names_of(made.placement);
+    ObservedModel model(made.reference, names, {.threads = 1});
+    const Calibration own = calibrate(made.reference, made.placement, calibrated_tensors(made.placement), model,
+                                      random_samples(graph, 4, 1, {}), {.run = {.threads = 1}});
+    for (size_t i = 0; i < names.size(); ++i) {
+      EXPECT_EQ(made.calibration.tensors[i].tensor, own.tensors[i].tensor);
+      EXPECT_NEAR(made.calibration.tensors[i].high, own.tensors[i].high, 1e-5 * own.tensors[i].high) << names[i];
+      EXPECT_NEAR(made.calibration.tensors[i].low, own.tensors[i].low, 1e-5 * own.tensors[i].high) << names[i];
+      EXPECT_EQ(made.calibration.tensors[i].elements, own.tensors[i].elements) << names[i];
+    }
+  }
+}
+
 }  // namespace
 }  // namespace opfuse::quantization

@@ -170,5 +170,42 @@ TEST(Ranges, MethodsHaveWords) {
     EXPECT_THROW(parse_method(bad), Error) << bad;
 }
 
+/// [2, channels, 5, 7] in blocks, the lanes behind the last channel filled with what must not count.
+std::vector<float> in_blocks(const std::vector<float>& dense, int64_t channels, int64_t block) {
+  const int64_t inner = 35, count = (channels + block - 1) / block;
+  std::vector<float> x(static_cast<size_t>(2 * count * inner * block), 1e30f);
+  for (int64_t n = 0; n < 2; ++n)
+    for (int64_t c = 0; c < channels; ++c)
+      for (int64_t i = 0; i < inner; ++i)
+        x[static_cast<size_t>(((n * count + c / block) * inner + i) * block + c % block)] =
+            dense[static_cast<size_t>((n * channels + c) * inner + i)];
+  return x;
+}
+
+TEST(Statistics, AreThoseOfTheDenseArrayInBlocks) {
+  for (const int64_t block : {4, 8, 16, 64})
+    for (const int64_t channels : {3, 8, 24, 40, 64})
+      for (const int axis : {-1, 1, 3}) {
+        SCOPED_TRACE(testing::Message() << channels << " channels by " << block << ", axis " << axis);
+        std::vector<float> x = normal(static_cast<int>(2 * channels * 35), 5), lying = in_blocks(x, channels, block);
+        TensorStatistics want{.tensor = "t", .axis = axis}, got = want;
+        ASSERT_TRUE(take_array(want, {DType::f32, x.data(), {2, channels, 5, 7}}, true));
+        const std::vector<int64_t> shape{2, (channels + block - 1) / block, 5, 7, block};
+        ASSERT_TRUE(take_array(got, {DType::f32, lying.data(), shape}, true, ChannelBlocks{1, channels}));
+        EXPECT_EQ(got.elements, want.elements);
+        EXPECT_EQ(got.per_channel, want.per_channel);
+        EXPECT_EQ(got.histogram, want.histogram);
+        EXPECT_EQ(got.channel_low, want.channel_low);
+        EXPECT_EQ(got.channel_high, want.channel_high);
+        EXPECT_THAT(got.channel_sums, testing::Pointwise(testing::DoubleNear(1e-9), want.channel_sums));
+        EXPECT_THAT(got.channel_squares, testing::Pointwise(testing::DoubleNear(1e-9), want.channel_squares));
+        EXPECT_EQ(got.low, want.low);
+        EXPECT_EQ(got.high, want.high);
+        lying[static_cast<size_t>(block - 1)] = NAN;  // a channel's only where there are as many
+        EXPECT_EQ(take_array(got, {DType::f32, lying.data(), shape}, true, ChannelBlocks{1, channels}),
+                  channels < block);
+      }
+}
+
 }  // namespace
 }  // namespace opfuse::quantization
