@@ -51,6 +51,8 @@ struct QuantizeRequest {
   std::string share_scales = "moves";  ///< off, moves, adds: tensors between which nothing is to be quantised again
   /// Codes of weights: "window-sums" moves some of a window's to the other neighbour so that its sum keeps; "nearest".
   std::string weight_rounding = "window-sums";
+  /// "int16": codes of weights are so small that no pair of products saturates 16 bits; "int32"; empty: the compiler's.
+  std::string pair_sums{};
   std::optional<std::vector<std::string>> keep_float{};  ///< presets; none: the compiler's
   std::vector<std::string> skip{}, only{};               ///< modules, by pattern, operator, node or "PATTERN@NODE"
   std::optional<int64_t> min_linear{};  ///< least K N / (K + N) of a Linear K -> N in codes; none: the compiler's

@@ -216,7 +216,7 @@ Samples = typing.Union[Path, Iterable[Sample], Callable[[], Iterator[Sample]]]
 def quantize(model: typing.Any, samples: Samples, plan: Plan | None = None, *,
              example: typing.Any = None, compiler: str = "cpu", method: str = "mse", activations: str = "",
              bias_correction: bool = False, equalize: str | float = "off", share_scales: str = "moves", weight_rounding: str = "window-sums",
-             keep_float: Sequence[str] | None = None, skip: Sequence[str] = (), only: Sequence[str] = (),
+             pair_sums: str = "", keep_float: Sequence[str] | None = None, skip: Sequence[str] = (), only: Sequence[str] = (),
              min_linear: int | None = None, add_missing: bool = False, compare_samples: int = 8, evaluate: Samples | None = None,
              metric: str | Callable[[int, dict[str, typing.Any]], float] = "", max_drop: str | float = "", lower_bound: bool = False, scales_file: Path = "",
              images: Mapping[str, typing.Any] | None = None, most: int = 0,
@@ -230,7 +230,8 @@ def quantize(model: typing.Any, samples: Samples, plan: Plan | None = None, *,
     which `equalize` cannot go through twice. images: what becomes of pictures: mean and std (of pixel / 255, by channel or one
     number), channels (rgb, bgr), fit (stretch, crop), size ((height, width), where the model leaves it open). most: as many
     samples of a path, evenly spread; 0: all. compiler: whose rules: cpu, cuda, tensorrt, openvino, onnxruntime, any target, or a
-    file. equalize: auto, an alpha, off. share_scales: off, moves, adds. weight_rounding: window-sums, nearest. method: minmax,
+    file. equalize: auto, an alpha, off. share_scales: off, moves, adds. weight_rounding: window-sums, nearest. pair_sums: int16 or int32
+    instead of the compiler's. method: minmax,
     ema, percentile=99.99, mse, entropy. activations: u8, s8 or by-sign instead of the compiler's. keep_float: presets instead of
     the compiler's (docs/quantization.md). skip, only: modules by pattern, operator, node or "PATTERN@NODE". min_linear: a Linear
     K -> N stays in float where K N / (K + N) is less; the compiler's otherwise. add_missing: pairs for points that a model with Q/DQ lacks.
@@ -250,6 +251,7 @@ def quantize(model: typing.Any, samples: Samples, plan: Plan | None = None, *,
     request.compiler, request.method, request.activations = compiler, method, activations
     request.bias_correction, request.equalize, request.share_scales = bias_correction, str(equalize), share_scales
     request.weight_rounding, request.min_linear, request.add_missing = weight_rounding, min_linear, add_missing
+    request.pair_sums = pair_sums
     request.compare_samples, request.threads, request.max_drop = compare_samples, threads, str(max_drop)
     request.lower_bound = lower_bound
     request.skip, request.only = list(skip), list(only)

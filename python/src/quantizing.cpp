@@ -122,6 +122,7 @@ void bind_quantizing(nb::module_& m) {
       .def_rw("equalize", &R::equalize)
       .def_rw("share_scales", &R::share_scales)
       .def_rw("weight_rounding", &R::weight_rounding)
+      .def_rw("pair_sums", &R::pair_sums)
       .def_rw("keep_float", &R::keep_float)
       .def_rw("skip", &R::skip)
       .def_rw("only", &R::only)

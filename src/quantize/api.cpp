@@ -30,6 +30,7 @@ QuantizeOptions options_of(const QuantizeRequest& request) {
   options.equalize = parse_equalize(request.equalize);
   options.sharing = parse_sharing(request.share_scales);
   options.window_sums = parse_rounding(request.weight_rounding);
+  if (!request.pair_sums.empty()) options.int16_pairs = parse_pair_sums(request.pair_sums);
   options.presets = request.keep_float;
   for (const std::string& name : request.keep_float.value_or(std::vector<std::string>{})) preset_of(name);
   options.skip = request.skip, options.only = request.only;

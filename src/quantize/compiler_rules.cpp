@@ -20,7 +20,7 @@ TargetInfo target_of(const std::string& compiler) {
   } catch (const Error& error) {
     if (error.diagnostic().name != "bad_option") throw;
     throw fail(E::unknown_name, "there are no rules for the compiler '{}'", compiler)
-        .hint(did_you_mean(compiler, compiler_names()) + " any target, or a file such as mine.toml");
+        .hint(did_you_mean(compiler, compiler_names()) + " (or any target, or a file such as mine.toml)");
   }
 }
 
@@ -62,7 +62,8 @@ CompilerRules rules_of(const std::string& compiler) {
                       .affine = !said.symmetric,
                       .per_channel = said.per_channel,
                       .bias_codes = said.bias == "int32",
-                      .integer = said.arithmetic == "int8",
+                      .integer = said.arithmetic != "float",
+                      .int16_pairs = said.arithmetic == "int16_pairs",
                       .results = said.results,
                       .equalize_anywhere = said.equalize_anywhere,
                       .min_linear = says_small_products(said) ? 0 : kLeastLinear,

@@ -10,9 +10,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include "ir/outline.hpp"
 #include "onnx/metadata.hpp"
+#include "ops/conv.hpp"
 #include "ops/gemm.hpp"
 #include "ops/is_a.hpp"
 #include "ops/matmul.hpp"
@@ -125,7 +127,7 @@ class Inserter {
     const bool as_codes = options_.bias_codes && scale > 0 && !bias.empty();
     const Codes8 codes = codes_for(node, axis, as_codes ? least_scales(bias, scale) : std::vector<double>{});
     report.weight_sqnr = codes.codes.sqnr, report.dead_channels = codes.codes.dead;
-    report.moved_codes = codes.codes.moved;
+    report.moved_codes = codes.codes.moved, report.cut_codes = codes.codes.cut;
     if (options_.means) bias = corrected(node, axis, weights, codes.codes, std::move(bias), report);
     graph_.set_input(node, 1, codes.dequantized);
     if (options_.added_bias_codes && scale > 0 && is_a<MatMul>(*node)) set_added_bias(node, scale, codes.codes.scales);
@@ -139,7 +141,9 @@ class Inserter {
 
   Codes8 codes_for(const Node* node, size_t axis, const std::vector<double>& least) {
     const Value* weights = node->input(1);
-    std::vector<Codes8>& made = weights_[{weights->id, axis}];
+    // a depthwise convolution adds nothing but its taps, one by one in 32 bits
+    const bool pairs = options_.int16_pairs && !is_depthwise(*node);
+    std::vector<Codes8>& made = weights_[{weights->id, axis, pairs}];
     for (const Codes8& known : made) {
       const auto enough = [&](size_t c) { return known.codes.scales.real(static_cast<int64_t>(c)) >= least[c]; };
       bool fits = true;
@@ -147,7 +151,7 @@ class Inserter {
       if (fits) return known;
     }
     const std::string name = weights->name.empty() ? node->name() + "_weight" : weights->name;
-    const WeightOptions with{least, options_.per_channel, options_.window_sums};
+    const WeightOptions with{least, options_.per_channel, options_.window_sums, pairs};
     Codes8 fresh{weight_codes(*weights->constant, axis, with), nullptr};
     fresh.dequantized = dequantized(name, fresh.codes.codes, fresh.codes.scales, fresh.codes.zeros, axis);
     made.push_back(fresh);
@@ -279,7 +283,7 @@ class Inserter {
   std::map<int, Node*> nodes_;                           ///< by id in the base graph
   std::map<int, Value*> values_;                         ///< the same
   std::map<std::pair<int, std::string>, float> scales_;  ///< by reader and tensor
-  std::map<std::pair<int, size_t>, std::vector<Codes8>> weights_;
+  std::map<std::tuple<int, size_t, bool>, std::vector<Codes8>> weights_;
   std::vector<QuantizedProduct> products_;
 };
 

@@ -15,6 +15,7 @@ struct InsertOptions {
   bool added_bias_codes = false;  ///< of a bias that an Add behind a MatMul has, too
   bool per_channel = true;        ///< of weights; else one scale, a scalar
   bool window_sums = true;        ///< of weights, as in WeightOptions
+  bool int16_pairs = false;       ///< the same
   /// Of the placement's tensors, with means of channels: biases are corrected; null: they are not.
   const std::vector<TensorStatistics>* means = nullptr;
 };
@@ -25,6 +26,7 @@ struct QuantizedProduct {
   double weight_sqnr = 0;          ///< dB
   int64_t dead_channels = 0;       ///< all weights 0
   int64_t moved_codes = 0;         ///< of weights, so that sums of windows keep
+  int64_t cut_codes = 0;           ///< of weights, so that pairs fit
   double bias_shift = 0;           ///< largest correction, of the largest |bias| of the product
   std::string note;                ///< what could not be done
 };

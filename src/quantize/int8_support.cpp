@@ -4,6 +4,7 @@
 #include "quantize/int8_support.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <map>
 
@@ -14,6 +15,7 @@
 #include "ops/quantize.hpp"
 #include "ops/relu.hpp"
 #include "quantize/linear_size.hpp"
+#include "quantize/pair_codes.hpp"
 
 namespace opfuse::quantization {
 namespace {
@@ -53,6 +55,22 @@ std::optional<Decline> refuse_data(const Node& data, const CompilerRules& rules)
   return std::nullopt;
 }
 
+/// Whether some pair of its weights, where they are i8 codes, is beyond what 16 bits hold.
+bool pairs_overflow(const Node& product) {
+  const Node* weights = product.input(1)->producer;
+  if (!weights || !is_a<DequantizeLinear>(*weights) || !weights->input(0)->is_constant() || is_depthwise(product))
+    return false;
+  const Tensor& codes = *weights->input(0)->constant;
+  if (codes.dtype() != DType::i8 || codes.rank() < 2 || (codes.rank() > 2 && !is_a<Conv>(product))) return false;
+  const PairOrder order(codes.sizes(), output_axis(product));
+  const auto all = codes.view<int8_t>();
+  for (int64_t o = 0; o < order.outputs(); ++o)
+    for (int64_t p = 0; p + 1 < order.length(); p += order.step())
+      if (!pair_fits(all[static_cast<size_t>(order.index(o, p))], all[static_cast<size_t>(order.index(o, p + 1))]))
+        return true;
+  return false;
+}
+
 }  // namespace
 
 std::optional<Decline> refuse_codes(const Node& product, const CompilerRules& rules) {
@@ -85,8 +103,11 @@ std::vector<ModuleSupport> int8_support(const Graph& graph, const FusionPlan& pl
     if (node->body || !holds_product(*node)) continue;
     const std::string& name = names.of(node);
     const auto at = owner.find(name);
-    ModuleSupport support{at == owner.end() ? name : at->second, name, {}};
+    ModuleSupport support{at == owner.end() ? name : at->second, name, {}, {}};
     for (const CompilerRules& rules : compilers) support.compilers.emplace_back(rules.name, refuse_codes(*node, rules));
+    const bool overflow = pairs_overflow(*node);
+    for (size_t i = 0; overflow && i < compilers.size(); ++i)
+      if (compilers[i].int16_pairs && !support.compilers[i].second) support.may_saturate.push_back(compilers[i].name);
     modules.push_back(std::move(support));
   }
   return modules;
@@ -106,6 +127,8 @@ std::string text_of(const ModuleSupport& support) {
     text += fmt::format("{} f32 in {} {}", separator, list, why);
     separator = ";";
   }
+  if (!support.may_saturate.empty())
+    text += fmt::format("; sums of pairs may saturate without VNNI in {}", fmt::join(support.may_saturate, ", "));
   return text;
 }
 

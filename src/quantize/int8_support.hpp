@@ -18,6 +18,8 @@ std::optional<Decline> refuse_codes(const Node& product, const CompilerRules& ru
 struct ModuleSupport {
   std::string module, node;                                               ///< id of the plan's group, its product
   std::vector<std::pair<std::string, std::optional<Decline>>> compilers;  ///< by name; nothing: in codes
+  /// Compilers of these whose sums of pairs may saturate on CPUs without VNNI (quantize/pair_codes.hpp).
+  std::vector<std::string> may_saturate;
 };
 
 /// Of each product in a group of the plan; empty for a model without pairs.

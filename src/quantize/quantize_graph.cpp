@@ -167,6 +167,7 @@ void write_codes(QuantizedModel& made, const QuantizeOptions& options) {
                                            .added_bias_codes = rules.bias_codes && rules.results,
                                            .per_channel = rules.per_channel,
                                            .window_sums = options.window_sums,
+                                           .int16_pairs = options.int16_pairs.value_or(rules.int16_pairs),
                                            .means = options.bias_correction ? &made.calibration.tensors : nullptr});
   made.graph = std::move(quantized.graph);
   keep_record(made.graph, rules.name, made.placement);

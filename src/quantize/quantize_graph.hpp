@@ -36,6 +36,7 @@ struct QuantizeOptions {
   std::string scales_file;
   double seconds_between_files = 30;  ///< while samples are taken
   bool window_sums = true;            ///< weights of a window are rounded so that its sum keeps
+  std::optional<bool> int16_pairs;    ///< of weights, instead of the compiler's
   RunOptions run;
 };
 

@@ -53,6 +53,7 @@ Json products_json(const QuantizedModel& made) {
     Json row{{"node", p.name}, {"group", p.module}, {"data", p.data}, {"weight_sqnr", p.weight_sqnr}};
     if (p.dead_channels > 0) row["dead_channels"] = p.dead_channels;
     if (p.moved_codes > 0) row["moved_codes"] = p.moved_codes;
+    if (p.cut_codes > 0) row["cut_codes"] = p.cut_codes;
     if (p.bias_shift > 0) row["bias_shift"] = p.bias_shift;
     if (!p.note.empty()) row["note"] = p.note;
     list.push_back(std::move(row));
@@ -134,6 +135,7 @@ Json report_json(const QuantizedModel& made, const QuantizeOptions& options,
            {"bias", rules.bias_codes ? "i32" : "f32"},
            {"bias_correction", options.bias_correction},
            {"weight_rounding", rounding_name(options.window_sums)},
+           {"pair_sums", pair_sums_name(options.int16_pairs.value_or(rules.int16_pairs))},
            {"equalize", options.equalize.text()},
            {"equalized", equalized_json(made)},
            {"shared_scales", shared_json(made)},

@@ -10,9 +10,11 @@
 #include <cfloat>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <span>
 
 #include "base/fail.hpp"
+#include "quantize/pair_codes.hpp"
 
 namespace opfuse::quantization {
 namespace {
@@ -44,8 +46,12 @@ float rounded(float x) {
   return (x + kNoPlaces) - kNoPlaces;
 }
 
-/// Of one window; `exact`: the weights in units of the scale. How many codes moved.
-int64_t keep_sum(std::span<const double> exact, std::span<int8_t> codes) {
+/// Whether the code at an element may become another.
+using Allows = std::function<bool(size_t element, int code)>;
+
+/// Of one window that begins at `from`; `exact`: its weights in units of the scale. How many codes moved.
+int64_t keep_sum(std::span<const double> exact, size_t from, std::span<int8_t> all, const Allows& allows) {
+  const std::span<int8_t> codes = all.subspan(from, exact.size());
   double sum = 0;
   int64_t moved = 0;
   for (size_t i = 0; i < exact.size(); ++i) sum += codes[i] - exact[i];
@@ -56,7 +62,7 @@ int64_t keep_sum(std::span<const double> exact, std::span<int8_t> codes) {
     size_t best = exact.size();
     for (size_t i = 0; i < exact.size(); ++i) {
       const double change = (1 - kNeighbours) * (2 * step * (codes[i] - exact[i]) + 1) + of_sum;
-      if (change < least && std::abs(codes[i] + step) <= 127) least = change, best = i;
+      if (change < least && allows(from + i, codes[i] + step)) least = change, best = i;
     }
     if (best == exact.size()) return moved;
     codes[best] = static_cast<int8_t>(codes[best] + step), sum += step, ++moved;
@@ -65,7 +71,7 @@ int64_t keep_sum(std::span<const double> exact, std::span<int8_t> codes) {
 
 /// Windows of [O, C, taps...].
 int64_t keep_sums(const Tensor& weights, const Channels& channels, std::span<const float> scales,
-                  std::span<int8_t> codes) {
+                  std::span<int8_t> codes, const Allows& allows) {
   size_t taps = 1;
   for (size_t d = 2; d < weights.rank(); ++d) taps *= static_cast<size_t>(weights.sizes()[d]);
   if (taps < 2) return 0;
@@ -75,7 +81,7 @@ int64_t keep_sums(const Tensor& weights, const Channels& channels, std::span<con
   for (size_t from = 0; from < w.size(); from += taps) {
     const auto scale = static_cast<double>(scales[channels.of(from)]);
     for (size_t t = 0; t < taps; ++t) exact[t] = static_cast<double>(w[from + t]) / scale;
-    moved += keep_sum(exact, codes.subspan(from, taps));
+    moved += keep_sum(exact, from, codes, allows);
   }
   return moved;
 }
@@ -103,11 +109,20 @@ WeightCodes weight_codes(const Tensor& weights, size_t axis, const WeightOptions
   }
   if (!options.per_channel && channels.count > 0)
     std::fill(scales.begin(), scales.end(), *std::max_element(scales.begin(), scales.end()));
+  const PairOrder order(weights.sizes(), axis);
+  if (options.int16_pairs) {
+    const std::vector<float> factors = pair_factors(weights, scales, order, options.per_channel);
+    for (size_t c = 0; c < channels.count; ++c) scales[c] *= factors[c];
+  }
   auto codes = made.codes.mutable_view<int8_t>();
   channels.each(w.size(), [&](size_t c, size_t i) {
     codes[i] = static_cast<int8_t>(rounded(std::clamp(w[i] / scales[c], -127.0f, 127.0f)));
   });
-  if (axis == 0 && options.window_sums) made.moved = keep_sums(weights, channels, scales, codes);
+  if (options.int16_pairs) made.cut = fit_pairs(weights, scales, order, codes);
+  const auto allows = [&](size_t i, int code) {
+    return options.int16_pairs ? order.allows(codes, static_cast<int64_t>(i), code) : std::abs(code) <= 127;
+  };
+  if (axis == 0 && options.window_sums) made.moved = keep_sums(weights, channels, scales, codes, allows);
   double energy = 0, error = 0;
   channels.each(w.size(), [&](size_t c, size_t i) {
     const double x = static_cast<double>(w[i]), d = x - codes[i] * static_cast<double>(scales[c]);
@@ -116,6 +131,15 @@ WeightCodes weight_codes(const Tensor& weights, size_t axis, const WeightOptions
   made.sqnr = error > 0 ? 10 * std::log10(energy / error) : 0;
   return made;
 }
+
+bool parse_pair_sums(std::string_view text) {
+  if (text != pair_sums_name(true) && text != pair_sums_name(false))
+    throw fail(E::bad_option, "sums of pairs are {} or {}, not '{}'", pair_sums_name(true), pair_sums_name(false),
+               text);
+  return text == pair_sums_name(true);
+}
+
+const char* pair_sums_name(bool int16_pairs) { return int16_pairs ? "int16" : "int32"; }
 
 bool parse_rounding(std::string_view text) {
   if (text != rounding_name(true) && text != rounding_name(false))

@@ -13,14 +13,20 @@ struct WeightCodes {
   double sqnr = 0;              ///< dB
   int64_t dead = 0;             ///< channels whose weights are all 0
   int64_t moved = 0;            ///< codes that are not the nearest, for the sum of their window
+  int64_t cut = 0;              ///< codes that are not the nearest, for a pair to fit
 };
 
 struct WeightOptions {
   std::vector<double> least;  ///< scales that are needed at least, by channel, for the bias to fit i32; empty: none
   bool per_channel = true;    ///< else all scales are the same
   bool window_sums = true;    ///< windows of several taps ([O, C, taps...], axis 0) are rounded so that their sums keep
+  bool int16_pairs = false;   ///< pairs fit 16 bits (quantize/pair_codes.hpp)
 };
 WeightCodes weight_codes(const Tensor& weights, size_t axis, const WeightOptions& options = {});
+
+/// "int16", "int32": what pairs of products have to fit. E::bad_option.
+bool parse_pair_sums(std::string_view text);
+const char* pair_sums_name(bool int16_pairs);
 
 /// "window-sums", "nearest". E::bad_option.
 bool parse_rounding(std::string_view text);

@@ -240,7 +240,7 @@ class Sections {
     row.word("bias", q.bias);
     row.word("arithmetic", q.arithmetic);
     check_choice(table, "bias", q.bias, {"float", "int32"});
-    check_choice(table, "arithmetic", q.arithmetic, {"float", "int8"});
+    check_choice(table, "arithmetic", q.arithmetic, {"float", "int8", "int16_pairs"});
     std::vector<PlacedText> kept;
     row.texts("keep_float", kept);
     if (table.contains("keep_float")) q.keep_float = std::move(kept);

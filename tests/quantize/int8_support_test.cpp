@@ -61,6 +61,23 @@ TEST(Int8Support, FloatModelsHaveNone) {
   EXPECT_TRUE(int8_support(graph, make_plan(graph, {.rules = false}), {rules_of("cpu")}).empty());
 }
 
+TEST(Int8Support, PairsOfWeightsThatSixteenBitsDoNotHoldAreNamed) {
+  for (const auto& [code, named] : {std::pair{64, false}, std::pair{65, true}}) {
+    const Graph graph = parse_graph(fmt::format(R"(graph (%x: f32[1,4,8,8]) {{
+      %s = const splat<0.02> : f32[] %z = const splat<7> : u8[] %k = const splat<{}> : i8[4,4,1,1]
+      %sw = const splat<0.01> : f32[] %v = dequantize_linear(%k, %sw)
+      %q = quantize_linear(%x, %s, %z) %d = dequantize_linear(%q, %s, %z) %a = conv(%d, %v) @"a"(Conv@17) return %a }})",
+                                                code),
+                                    ops());
+    const auto modules = int8_support(graph, make_plan(graph, {.rules = false}),
+                                      {rules_of("cpu"), rules_of("openvino"), rules_of("onnxruntime")});
+    ASSERT_EQ(modules.size(), 1u);
+    const char* said = "sums of pairs may saturate without VNNI in openvino";
+    EXPECT_EQ(text_of(modules[0]).find(said) != std::string::npos, named) << text_of(modules[0]);
+    EXPECT_EQ(modules[0].may_saturate, named ? std::vector<std::string>{"openvino"} : std::vector<std::string>{});
+  }
+}
+
 TEST(Int8Support, AProductWithoutAPairIsFloatEverywhere) {
   const Graph graph = parse_graph(R"(graph (%x: f32[1,4,8,8]) {
     %s = const splat<0.02> : f32[] %z = const splat<0> : u8[] %w = const rand<1> : f32[4,4,1,1]

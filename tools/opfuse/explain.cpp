@@ -324,6 +324,7 @@ int run(const FlagSet& app, const Flags& flags) {
           row["float_in"].push_back({{"compiler", compiler}, {"code", why->code}, {"message", why->message}});
         else
           row["int8_in"].push_back(compiler);
+      if (!m.may_saturate.empty()) row["may_saturate_in"] = m.may_saturate;
       out["quantised_modules"].push_back(std::move(row));
     }
     if (program && flags.threads > 0) out["balance"] = json_of(balance_on(compilation, flags.threads), flags.threads);

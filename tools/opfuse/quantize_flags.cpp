@@ -73,6 +73,10 @@ void add_choice_flags(FlagSet& app, QuantizeFlags& flags) {
          "keep the sum of a window's weights by rounding some to the farther code, or round each to the nearest")
       ->one_of({"window-sums", "nearest"})
       ->capture_default_str();
+  app.add_option("--pair-sums", flags.pair_sums,
+                 "int16: codes of weights so small that pairs of products fit the 16 bits in which ONNX Runtime and "
+                 "OpenVINO add them on CPUs without VNNI; int32: all codes; instead of the compiler's")
+      ->one_of({"int16", "int32"});
   app.add_option("--share-scales", flags.share_scales,
                  "one scale for tensors between which elements are only moved, or also added, so that nothing is "
                  "quantised again")
@@ -202,6 +206,7 @@ quantization::QuantizeOptions quantize_options(const QuantizeFlags& flags, const
   }
   options.skip = flags.skip, options.only = flags.only;
   options.window_sums = quantization::parse_rounding(flags.weight_rounding);
+  if (!flags.pair_sums.empty()) options.int16_pairs = quantization::parse_pair_sums(flags.pair_sums);
   if (flags.min_linear >= 0) options.min_linear = flags.min_linear;
   options.add_missing = flags.add_missing;
   options.dims = dims;

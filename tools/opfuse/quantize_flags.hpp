@@ -30,7 +30,7 @@ struct QuantizeFlags {
   SampleFlags calibrate;
   std::string to, evaluate, metric, max_drop, weights = "inside";
   std::string compiler = "cpu", method = "mse", activations, scales, plan_file, equalize = "off",
-              share_scales = "moves", weight_rounding = "window-sums";
+              share_scales = "moves", weight_rounding = "window-sums", pair_sums;
   std::vector<std::string> keep_float, skip, only, patterns;
   int min_linear = -1;  // the compiler's
   int block = -1;       // that of --to

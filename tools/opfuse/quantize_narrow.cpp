@@ -38,6 +38,7 @@ void check_flags(const FlagSet& app, const QuantizeFlags& flags) {
                 "--bias-correction",
                 "--equalize",
                 "--weight-rounding",
+                "--pair-sums",
                 "--share-scales",
                 "--scales",
                 "--metric",

@@ -50,8 +50,13 @@ void print_equalized(const QuantizedModel& made, bool all) {
 }
 
 void print_moved(const QuantizedModel& made) {
-  int64_t moved = 0;
-  for (const quantization::QuantizedProduct& product : made.products) moved += product.moved_codes;
+  int64_t moved = 0, cut = 0;
+  for (const quantization::QuantizedProduct& product : made.products)
+    moved += product.moved_codes, cut += product.cut_codes;
+  if (cut > 0)
+    fmt::print(
+        "weights  {} codes cut, so that pairs of products fit 16 bits on CPUs without VNNI (--pair-sums int32: none)\n",
+        cut);
   if (moved > 0)
     fmt::print(
         "weights  {} codes moved to the other neighbour, so that sums of windows keep (--weight-rounding nearest: "

@@ -30,10 +30,10 @@ using quantization::CodedProduct;
 constexpr size_t kRows = 10;  ///< of products without --verbose, worst first
 
 void check_flags(const FlagSet& app, const QuantizeFlags& flags) {
-  refuse_flags(app,
-               {"--calibrate", "--samples", "--seed", "--method", "--for", "--activations", "--keep-float",
-                "--add-missing", "--bias-correction", "--equalize", "--weight-rounding", "--share-scales", "--scales",
-                "--metric", "--max-drop", "--lower-bound", "--plan", "--patterns", "--dry-run"},
+  refuse_flags(app, {"--calibrate",       "--samples",     "--seed",         "--method",          "--for",
+                     "--activations",     "--keep-float",  "--add-missing",  "--bias-correction", "--equalize",
+                     "--weight-rounding", "--pair-sums",   "--share-scales", "--scales",          "--metric",
+                     "--max-drop",        "--lower-bound", "--plan",         "--patterns",        "--dry-run"},
                fmt::format("--to {} codes weights alone, without ranges", flags.to),
                "--evaluate PATH measures what it costs; --skip and --only choose products");
   check_companions(app, {{"--compare-samples", "--evaluate"}, {"--force", "--output"}});
