@@ -71,10 +71,10 @@ class RealLane {
   Number run(double ulps) {
     const double v = value(x_[0], x_[1]);
     if (std::isinf(v)) return {v, is_surely(v) ? 0 : kInfinity, tie_};
-    double e = exact_ ? 0 : claimed(spread(v));
+    double e = (exact_ ? 0 : claimed(spread(v))) + past_overflow(v);
     if (std::isnan(v)) return {v, 0, tie_};
     const bool bits = exact_ && ulps <= 0.5 + 0.02;
-    const bool quotient = op_ == ExprOp::div && exact_ && (is_power_of_two(x_[1]) || v == 0);
+    const bool quotient = op_ == ExprOp::div && exact_ && (is_power_of_two(x_[1]) || v == 0 || is_whole_quotient(v));
     const double rounding = rounding_of(dtype_, v);
     if (bits || quotient)
       e += rounding;
@@ -118,6 +118,18 @@ class RealLane {
   double most_rounding() const {
     if (op_ != ExprOp::add && op_ != ExprOp::sub) return kInfinity;
     return std::min(std::fabs(x_[0]) + e_[0], std::fabs(x_[1]) + e_[1]);
+  }
+
+  /// Kernels divide f64 as IEEE asks, so a quotient without a remainder has its bits: a position that a resize computes
+  /// does not fall on either side of its pixel.
+  bool is_whole_quotient(double v) const { return dtype_ == DType::f64 && std::fma(v, x_[1], -x_[0]) == 0; }
+
+  /// Of 0 for 1 / infinity: the infinite operand may be a finite number that has no place in the type.
+  double past_overflow(double v) const {
+    if (v != 0 || !std::isinf(x_[op_ == ExprOp::div ? 1 : 0])) return 0;
+    const double most = largest_of(dtype_);
+    if (op_ == ExprOp::div) return std::fabs(x_[0]) / most;
+    return op_ == ExprOp::reciprocal ? 1 / most : op_ == ExprOp::rsqrt ? 1 / std::sqrt(most) : 0;
   }
 
   /// What the operands' errors make of it.

@@ -83,6 +83,21 @@ TEST(ErrorBound, WhatIsSmallerThanFloatsMayBeZero) {
   for (size_t i = 0; i < y.value.size(); ++i) EXPECT_GE(y.error[i], std::fabs(y.value[i]));
 }
 
+/// exp(89) has no place in f32: x / infinity is 0, and -89 / 4.5e38 a normal number that the interpreter has.
+TEST(ErrorBound, WhatIsDividedByAnOverflowMayBeZero) {
+  const Tensor x = Tensor::of(DType::f32, {4}, std::vector<double>{-87, -88.8, -89, -92});
+  for (const char* silu :
+       {"graph (%x: f32[4]) { %y = silu(%x) return %y }",
+        "graph (%x: f32[4]) { %n = neg(%x) %e = exp(%n) %r = reciprocal(%e) %y = mul(%x, %r) return %y }"}) {
+    const BoundedTensor y = bounds(silu, {x});
+    for (int64_t i = 0; i < 4; ++i) {
+      const double exact = x.real(i) * std::exp(x.real(i)), off = std::fabs(exact - y.value[static_cast<size_t>(i)]);
+      EXPECT_LE(off, y.error[static_cast<size_t>(i)]) << silu << x.real(i);
+      EXPECT_LE(y.error[static_cast<size_t>(i)], 3e-36);
+    }
+  }
+}
+
 TEST(ErrorBound, AValueThatIsCutToABorderIsOnIt) {
   const BoundedTensor y = bounds(R"(graph (%a: f32[64]) { %e = exp(%a) %n = neg(%e) %z = const dense<0> : f32[1]
     %m = max(%n, %z) %y = floor(%m) return %y })",
@@ -130,6 +145,16 @@ TEST(ErrorBound, AStepCountsOnlyNearItsThreshold) {
   EXPECT_EQ(z.error[1], 0);
   EXPECT_EQ(z.error[2], 1);
   EXPECT_EQ(z.error[3], 0);
+}
+
+/// 3.5 * 5 / 7 is 2.5 in every kernel, so the position of a pixel that lies on another is on it; 0.3 / 0.1 is below 3.
+TEST(ErrorBound, AQuotientWithoutRemainderIsNoTie) {
+  const auto reals = [](std::vector<double> v) { return Tensor::of(DType::f64, {3}, v); };
+  const BoundedTensor y = bounds("graph (%a: f64[3], %b: f64[3]) { %q = div(%a, %b) %y = floor(%q) return %y }",
+                                 {reals({21, 17.5, 0.3}), reals({7, 2.5, 0.1})});
+  EXPECT_EQ(y.error[0], 0);
+  EXPECT_EQ(y.error[1], 0);
+  EXPECT_GE(y.error[2], 0.99);
 }
 
 TEST(DrawnSizes, AreOneThenOddThenAnyAndLegal) {
