@@ -21,6 +21,9 @@ std::set<std::string> defined_symbols(const Graph& graph);
 /// Those of the inputs and of all nodes: what shapes may speak of.
 std::set<std::string> all_symbols(const Graph& graph);
 
+/// Replaces symbols by values everywhere, of nodes whose sizes turned out to be constant.
+void settle_found_sizes(Graph& graph, const SymbolValues& values);
+
 /// A name that is neither in the graph nor one of its symbols: "size of mask".
 std::string fresh_symbol(const Graph& graph, const std::string& wished);
 

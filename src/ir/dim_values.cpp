@@ -21,6 +21,12 @@ Dims integers_of(const Tensor& t) {
   return out;
 }
 
+/// A size as a real number, as ends of ranges are, made of a whole one: whatever is computed with reals is no size.
+bool is_size_as_real(const Value& value) {
+  const Node* node = value.producer;
+  return is_float(value.type.dtype) && node && node->inputs.size() == 1 && is_integer(node->input(0)->type.dtype);
+}
+
 bool is_integral(const TensorType& type) {
   return (type.dtype == DType::i64 || type.dtype == DType::i32 || type.dtype == DType::boolean) && type.shape.ranked;
 }
@@ -28,7 +34,7 @@ bool is_integral(const TensorType& type) {
 /// Its producer may say what it holds, or the body that it stands for.
 bool may_hold_dims(const Value& value) {
   const Node* node = value.producer;
-  if (!node || !is_integral(value.type)) return false;
+  if (!node || !value.type.shape.ranked || !(is_integral(value.type) || is_size_as_real(value))) return false;
   if (!stands_for_body(*node) && (!node->op->dims || node->outputs.size() != 1)) return false;
   const auto count = value.type.shape.elements().constant();
   return count && *count <= most_dim_values();

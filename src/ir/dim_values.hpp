@@ -9,8 +9,8 @@
 
 namespace opfuse {
 
-/// Elements of a small integer or boolean value, row-major, as expressions over the graph's symbols, when it
-/// is constant or computed from shapes by operators that have OpInfo::dims; nothing otherwise.
+/// Elements of a small integer or boolean value (or of such a value cast to reals), row-major, as expressions over the
+/// graph's symbols, when it is constant or computed from shapes by operators that have OpInfo::dims; nothing otherwise.
 std::optional<std::vector<Dim>> dim_values(const Value& value);
 
 /// The same for many values of one graph, each evaluated once. What is known of a value stays true while others are

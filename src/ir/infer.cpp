@@ -7,6 +7,7 @@
 
 #include "base/did_you_mean.hpp"
 #include "ir/body.hpp"
+#include "ir/defined_symbols.hpp"
 #include "ir/dim_values.hpp"
 #include "ir/located.hpp"
 
@@ -173,8 +174,12 @@ void Graph::bind_dimensions(const SymbolValues& values) {
     }
     if (value < 0) throw fail(E::bad_dimension, "dimension {} cannot be {}", symbol, value);
   }
-  substitute(*this, values);
-  infer_types();
+  settle_found_sizes(*this, values);
+}
+
+void settle_found_sizes(Graph& graph, const SymbolValues& values) {
+  substitute(graph, values);
+  graph.infer_types();
 }
 
 }  // namespace opfuse

@@ -8,6 +8,7 @@
 #include "ir/defined_symbols.hpp"
 #include "ir/dim_values.hpp"
 #include "onnx/shape_inputs.hpp"
+#include "ops/cast.hpp"
 #include "ops/is_a.hpp"
 #include "ops/read_sizes.hpp"
 #include "ops/registry.hpp"
@@ -38,6 +39,21 @@ bool is_computed(const Value* value) {
   return count && *count > 0 && *count <= most_dim_values() && !dim_values(*value);
 }
 
+/// The whole number that a real number is made of, or null.
+Value* whole_number_in(const Value& real) {
+  const Node* cast = real.producer && is_a<Cast>(*real.producer) ? real.producer : nullptr;
+  return cast && is_integer(cast->input(0)->type.dtype) ? cast->input(0) : nullptr;
+}
+
+/// A real end of a range that is computed. Its start and step are whole numbers, so the range ends with the next one.
+bool is_computed_end(const NodeImport& node, size_t operand) {
+  if (node.proto.op_type != "Range" || operand != 1 || !node.inputs[1]) return false;
+  const Value& end = *node.inputs[1];
+  if (!is_float(end.type.dtype) || !end.producer || !end.type.shape.ranked || end.type.shape.rank() != 0) return false;
+  const Value* whole = whole_number_in(end);
+  return whole ? is_computed(whole) : !dim_values(end);
+}
+
 /// The read_sizes of a value.
 Value* read_here(Graph& graph, Value* value, Node* before, const std::string& name) {
   for (const Use& use : value->uses)
@@ -58,6 +74,14 @@ Value* as_sizes(Graph& graph, Value* value, Node* before, const std::string& nam
     if (dim_values(*value)) return value;
   }
   return read_here(graph, value, before, name);
+}
+
+/// The next whole number as an integer that is read, and a real number again.
+Value* whole_end(NodeImport& node, Value* end) {
+  const DType dtype = end->type.dtype;
+  Value* count = whole_number_in(*end);
+  if (!count) count = node.emit("cast", {{"to", DType::i64}}, {node.emit("ceil", {}, {end})[0]})[0];
+  return node.emit("cast", {{"to", dtype}}, {as_sizes(node.graph, count, nullptr, result_name(node))})[0];
 }
 
 }  // namespace
@@ -90,15 +114,17 @@ const Node* same_node(const NodeImport& node, std::string_view op, const AttrMap
 
 bool sizes_to_read(const NodeImport& node) {
   for (size_t i = 0; i < node.inputs.size(); ++i)
-    if (decides_shape(node.proto, i) && is_computed(node.inputs[i])) return true;
+    if (is_computed_end(node, i) || (decides_shape(node.proto, i) && is_computed(node.inputs[i]))) return true;
   return false;
 }
 
 size_t read_sizes_of_operands(NodeImport& node) {
   const size_t before = node.graph.nodes().size();
-  for (size_t i = 0; i < node.inputs.size(); ++i)
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (is_computed_end(node, i)) node.inputs[i] = whole_end(node, node.inputs[i]);
     if (decides_shape(node.proto, i) && is_computed(node.inputs[i]))
       node.inputs[i] = as_sizes(node.graph, node.inputs[i], nullptr, result_name(node));
+  }
   return node.graph.nodes().size() - before;
 }
 

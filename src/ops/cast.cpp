@@ -13,6 +13,12 @@ std::vector<Tensor> Cast::reference(const Attrs& attrs, Tensors in, Precision pr
   return {cast_tensor(*in[0], attrs.to, precision)};
 }
 
+/// Of a size as a real number too: ends of ranges are (ir/dim_values.cpp).
+std::optional<std::vector<Dim>> Cast::dims(const Attrs& attrs, const Inference& in) {
+  if (attrs.to == DType::boolean || in.shape(0).rank() > 1) return std::nullopt;
+  return in.dims(0);
+}
+
 std::vector<TensorType> CastLike::infer(const Attrs&, const Inference& in) { return {{in.dtype(1), in.shape(0)}}; }
 
 std::vector<Tensor> CastLike::reference(const Attrs&, Tensors in, Precision precision) {

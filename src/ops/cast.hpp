@@ -26,6 +26,7 @@ struct Cast {
   }
   static constexpr bool kNoRealLaw = true;
   static std::vector<Tensor> reference(const Attrs& attrs, Tensors in, Precision precision);
+  static std::optional<std::vector<Dim>> dims(const Attrs& attrs, const Inference& in);
   template <class S>
   static S eval(const Attrs& a, S x) {
     return cast(x, a.to);

@@ -37,6 +37,17 @@ int64_t count_of(const Tensor& start, const Tensor& limit, const Tensor& delta) 
                                  : integer_count(start.integer(0), limit.integer(0), delta.integer(0));
 }
 
+/// The operand where it is a whole number: a constant, or a size.
+std::optional<Dim> whole(const Inference& in, size_t i) {
+  if (const Tensor* t = in.constant(i); t && is_float(t->dtype()) && t->elements() == 1) {
+    const double v = t->real(0);
+    return v == std::nearbyint(v) && std::fabs(v) < kMaxElements ? std::optional(Dim(static_cast<int64_t>(v)))
+                                                                 : std::nullopt;
+  }
+  const auto dims = in.dims(i);
+  return dims && dims->size() == 1 ? std::optional((*dims)[0]) : std::nullopt;
+}
+
 }  // namespace
 
 std::vector<TensorType> Range::infer(const Attrs&, const Inference& in) {
@@ -45,15 +56,13 @@ std::vector<TensorType> Range::infer(const Attrs&, const Inference& in) {
       throw fail(E::dtype_mismatch, "the operands of range are {} and {}", name_of(in.dtype(0)), name_of(in.dtype(i)));
   if (in.constant(0) && in.constant(1) && in.constant(2))
     return {{in.dtype(0), Shape{count_of(*in.constant(0), *in.constant(1), *in.constant(2))}}};
-  const auto starts = in.dims(0), limits = in.dims(1), deltas = in.dims(2);
-  const bool known = starts && limits && deltas && deltas->size() == 1 && (*deltas)[0].is_constant();
-  if (!known || starts->size() != 1 || limits->size() != 1) return unranked(in, in.dtype(0));
-  const Dim &start = (*starts)[0], &limit = (*limits)[0];
-  const int64_t step = (*deltas)[0].value();
+  const auto start = whole(in, 0), limit = whole(in, 1), delta = whole(in, 2);
+  if (!start || !limit || !delta || !delta->is_constant()) return unranked(in, in.dtype(0));
+  const int64_t step = delta->value();
   if (step == 0) throw fail(E::bad_dimension, "the step of range is 0");
-  const Dim distance = step > 0 ? limit - start : start - limit;
+  const Dim distance = step > 0 ? *limit - *start : *start - *limit;
   const Dim n = ceil_div(distance, Dim(step > 0 ? step : -step));
-  return {{in.dtype(0), Shape{start == Dim(0) && step > 0 && !limit.is_constant() ? n : max(n, Dim(0))}}};
+  return {{in.dtype(0), Shape{*start == Dim(0) && step > 0 && !limit->is_constant() ? n : max(n, Dim(0))}}};
 }
 
 std::vector<Tensor> Range::reference(const Attrs&, Tensors in, Precision) {

@@ -7,7 +7,10 @@
 #include <optional>
 
 #include "interp/interpreter.hpp"
+#include "ir/defined_symbols.hpp"
 #include "ir/dim_values.hpp"
+#include "ops/is_a.hpp"
+#include "ops/read_sizes.hpp"
 #include "passes/passes.hpp"
 
 namespace opfuse {
@@ -57,19 +60,31 @@ std::optional<std::vector<Tensor>> known_dims(const Node& node, DimEvaluator& ev
   if (static_cast<int64_t>(dims->size()) != t.elements()) return std::nullopt;
   for (size_t i = 0; i < dims->size(); ++i) {
     if (!(*dims)[i].is_constant()) return std::nullopt;
-    t.set_integer(static_cast<int64_t>(i), (*dims)[i].value());
+    const int64_t value = (*dims)[i].value();
+    if (is_float(t.dtype()))
+      t.set_real(static_cast<int64_t>(i), static_cast<double>(value));
+    else
+      t.set_integer(static_cast<int64_t>(i), value);
   }
   return std::vector<Tensor>{t};
 }
 
+/// What the run would have found: shapes may speak of it long after the node is gone.
+void settle(const Node& node, const std::vector<Tensor>& results, SymbolValues& settled) {
+  const std::vector<std::string> symbols = defined_symbols(node);
+  for (size_t i = 0; i < symbols.size(); ++i) settled[symbols[i]] = results[0].integer(static_cast<int64_t>(i));
+}
+
 bool run(Graph& graph, PassContext& context) {
   bool changed = false;
+  SymbolValues settled;
   DimEvaluator evaluator;
   const std::vector<Node*> nodes = graph.nodes();
   for (Node* node : nodes) {
     auto results = known_dims(*node, evaluator);
     if (!results && foldable(*node)) results = computed(*node, context);
     if (!results) continue;
+    if (is_a<ReadSizes>(*node)) settle(*node, *results, settled);
     for (size_t i = 0; i < node->outputs.size(); ++i) {
       Value* old = node->outputs[i];
       const std::string name = graph.is_output(old) ? std::string() : std::exchange(old->name, {});
@@ -78,6 +93,7 @@ bool run(Graph& graph, PassContext& context) {
     graph.erase(node);
     changed = true;
   }
+  if (!settled.empty()) settle_found_sizes(graph, settled);
   return changed;
 }
 

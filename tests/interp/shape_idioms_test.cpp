@@ -65,6 +65,30 @@ TEST(ShapeIdioms, PositionsUpToTheLength) {  // torch.arange(x.size(1))
             "i64[t]");
 }
 
+TEST(ShapeIdioms, PositionsAsRealNumbers) {  // torch.arange(x.size(1), dtype=torch.float32)
+  EXPECT_EQ(output_type(R"(graph (%x: f32[b,t,8]) {
+      %s = shape(%x) {start = 1, end = 2}
+      %t = squeeze(%s)
+      %end = cast(%t) {to = f32}
+      %zero = const dense<0> : f32[]
+      %two = const dense<2> : f32[]
+      %y = range(%zero, %end, %two)
+      return %y })"),
+            "f32[(t + 1) / 2]");
+}
+
+TEST(ShapeIdioms, AQuotientOfRealSizesIsNoSize) {  // int(h / w)
+  EXPECT_EQ(output_type(R"(graph (%x: f32[h,w]) {
+      %s = shape(%x)
+      %r = cast(%s) {to = f32}
+      %two = const dense<2> : f32[]
+      %half = div(%r, %two)
+      %i = cast(%half) {to = i64}
+      %y = constant_of_shape(%i)
+      return %y })"),
+            "f32[*]");
+}
+
 TEST(ShapeIdioms, HalvesOfADimension) {  // x.chunk(2) by slicing to size // 2
   EXPECT_EQ(output_type(R"(graph (%x: f32[b,2*c]) {
       %s = shape(%x) {start = 1}

@@ -31,6 +31,29 @@ TEST(OpenSizes, GroupNormalizationOfOpset18RepeatsScalesOfGroups) {
   }
 }
 
+/// torch.arange(int(h * 1.5)) of floats: its end is a real number that the run computes, here 10.5, or 10 as a whole.
+TEST(OpenSizes, ARangeOfRealNumbersEndsWhereTheRunSays) {
+  for (const bool whole : {false, true}) {
+    ModelBytes m{
+        .graph = {
+            .nodes = {node("Shape", {"x"}, {"s"}), node("Squeeze", {"s"}, {"h"}),
+                      node("Cast", {"h"}, {"f"}, {attribute("to", int64_t{1})}), node("Mul", {"f", "scale"}, {"m"}),
+                      node("Cast", {"m"}, {"t"}, {attribute("to", int64_t{7})}),
+                      node("Cast", {"t"}, {"e"}, {attribute("to", int64_t{1})}),
+                      node("Range", {"zero", whole ? "e" : "m", "one"}, {"r"}), node("Mul", {"r", "scale"}, {"y"})},
+            .initializers = {tensor("scale", kFloat, {}, floats({1.5F})), tensor("zero", kFloat, {}, floats({0})),
+                             tensor("one", kFloat, {}, floats({1}))},
+            .inputs = {value_info("x", kFloat, {"h"})},
+            .outputs = {value_info("y", kFloat, {"n"})}}};
+    const Graph graph = read_onnx_bytes(m.text());
+    for (const Node* n : graph.nodes()) EXPECT_FALSE(n->is("opaque"));
+    ASSERT_TRUE(graph.outputs()[0]->type.shape.ranked);
+    std::vector<double> want;
+    for (int i = 0; i < (whole ? 10 : 11); ++i) want.push_back(1.5 * i);
+    expect_values(graph, {Tensor(DType::f32, {7})}, want);
+  }
+}
+
 TEST(OpenSizes, GroupNormalizationSaysWhichChannelsItDoesNotDivide) {
   ModelBytes m{
       .graph = {.nodes = {node("GroupNormalization", {"x", "s", "s"}, {"y"}, {attribute("num_groups", int64_t{2})})},

@@ -76,6 +76,24 @@ TEST(FoldConstants, NamesTheLimitThatBound) {
   EXPECT_TRUE(run_passes(graph, {fold_constants()}).changed());
 }
 
+/// 4 * 1.5 is a size that the run would read; shapes speak of it after the node is gone.
+TEST(FoldConstants, SettlesSizesThatTurnOutConstant) {
+  Graph graph = parse_graph(R"(graph (%x: f32[4]) { %h = const dense<4> : i64[1] %f = cast(%h) {to = f32}
+    %s = const splat<1.5> : f32[1] %m = mul(%f, %s) %t = cast(%m) {to = i64} %n = read_sizes(%t) {defines = ["n"]}
+    %y = constant_of_shape(%n) {value = 2.0} %z = exp(%y) return %z })",
+                            ops());
+  ASSERT_EQ(graph.outputs()[0]->type.text(), "f32[n]");
+  EXPECT_TRUE(run_passes(graph, {fold_constants()}).changed());
+  EXPECT_EQ(graph.outputs()[0]->type.text(), "f32[6]");
+}
+
+TEST(FoldConstants, KeepsASizeAsARealNumber) {
+  expect_rewrite(
+      only(fold_constants()),
+      "graph (%x: f32[3,5], %z: f32[2]) { %s = shape(%x) %f = cast(%s) {to = f32} %y = mul(%f, %z) return %y }",
+      "graph (%x: f32[3,5], %z: f32[2]) { %f = const dense<3,5> : f32[2] %y = mul(%f, %z) return %y }");
+}
+
 TEST(CommonSubexpressions, BecomeOne) {
   expect_rewrite(
       only(eliminate_common_subexpressions()),
