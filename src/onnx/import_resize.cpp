@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "base/fail.hpp"
+#include "onnx/import_resize_open.hpp"
 #include "onnx/import_spelled.hpp"
 #include "ops/attr_fields.hpp"
 #include "ops/registry.hpp"
@@ -191,6 +192,7 @@ Results import_resize(NodeImport& n) {
     for (const ResizedAxis& axis : axes) value = resized_along(n, attrs, value, axis);
     return {value};
   }
+  if (Value* product = resized_openly(n, parsed)) return {product};
   if (filters && axes.empty())
     if (Value* sums = all_summed(n, parsed)) return {sums};
   return n.emit("resize", attrs, n.inputs, std::max<size_t>(1, n.output_count()));

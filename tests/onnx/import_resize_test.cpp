@@ -17,11 +17,13 @@ struct Wide {
   int64_t exclude_outside = 0;
   int64_t element_type = kFloat;
   std::string policy = "stretch";
+  bool open = false;  ///< the last two axes have names in the file
 };
 
 Graph read_wide(const Wide& w) {
   Strings in, out;
   for (int64_t size : w.from) in.push_back(std::to_string(size));
+  if (w.open) in.end()[-2] = "h", in.end()[-1] = "w";
   for (int64_t size : w.to) out.push_back(std::to_string(size));
   const std::string sizes(reinterpret_cast<const char*>(w.to.data()), 8 * w.to.size());
   ModelBytes m{.graph = {.nodes = {node("Resize", {"x", "", "", "s"}, {"y"},
@@ -120,6 +122,16 @@ TEST(ImportResize, OfTwoWideAxesOneAfterTheOther) {
 TEST(ImportResize, AxesThatDependOnEachOtherAreSums) {
   expect_values_of_operator({.from = {200, 90}, .to = {4, 2}, .policy = "not_larger"}, 0);
   expect_values_of_operator({.from = {200, 90}, .to = {4, 2}, .element_type = 2}, 0);
+}
+
+TEST(ResizeOfOpenAxes, IsAProductWithTheWeightsOfEach) {
+  for (const char* mode : {"linear", "cubic"})
+    for (const auto& to : {std::vector<int64_t>{1, 2, 3, 4}, {1, 2, 20, 4}, {1, 2, 11, 16}})
+      expect_values_of_operator({.mode = mode, .from = {1, 2, 11, 13}, .to = to, .exclude_outside = 1, .open = true},
+                                0);
+  expect_values_of_operator({.from = {2, 9, 7}, .to = {2, 3, 5}, .exclude_outside = 1, .open = true}, 0);
+  expect_values_of_operator(
+      {.from = {1, 9, 7, 2}, .to = {1, 3, 7, 2}, .exclude_outside = 1, .element_type = 10, .open = true}, 0);
 }
 
 }  // namespace
