@@ -39,17 +39,28 @@ Value* chosen(NodeImport& node, Value* a, Value* b, Bytes name) {
                    {condition, a, b})[0];
 }
 
-/// It is computed from shapes alone, of which the run finds some.
-bool decided_by_found_sizes(const Graph& graph, const Value& condition) {
+/// One number of the caller's (a decoder's use_cache_branch), which may be given when the model is read.
+bool is_switch(const Value& input) {
+  const auto count = input.type.shape.ranked ? input.type.shape.elements().constant() : std::nullopt;
+  return count == 1;
+}
+
+/// Only a run can say it: it is computed from data, or from sizes that the run finds. What follows from other sizes is
+/// known once these are.
+bool decided_by_the_run(const Graph& graph, const Value& condition) {
   const std::set<std::string> found = defined_symbols(graph);
   std::set<std::string> used;
   std::set<const Value*> seen;
   std::vector<const Value*> open{&condition};
+  bool data = false, switches = false;
   while (!open.empty()) {
     const Value& value = *open.back();
     open.pop_back();
     if (value.is_constant() || !seen.insert(&value).second) continue;
-    if (!value.producer) return false;
+    if (!value.producer) {
+      (is_switch(value) ? switches : data) = true;
+      continue;
+    }
     for (const std::string& symbol : defined_symbols(*value.producer)) used.insert(symbol);
     const bool of_shapes = is_a<ShapeOf>(*value.producer) || is_a<SizeOf>(*value.producer);
     for (const Value* input : value.producer->inputs) {
@@ -59,7 +70,8 @@ bool decided_by_found_sizes(const Graph& graph, const Value& condition) {
         open.push_back(input);
     }
   }
-  return std::ranges::any_of(used, [&](const std::string& symbol) { return found.contains(symbol); });
+  if (switches) return false;
+  return data || std::ranges::any_of(used, [&](const std::string& symbol) { return found.contains(symbol); });
 }
 
 std::vector<Bytes> names_defined_in(const FlatNodes& flat, const GraphProto& graph) {
@@ -174,14 +186,14 @@ bool ModelReader::read_branch(const FlatNode& node, const Source& source) {
   return true;
 }
 
-/// An If whose condition is made of sizes that the run finds (a test for zero boxes): operators have no effect but
+/// An If that the run decides, by data or by sizes that it finds (a test for zero boxes): operators have no effect but
 /// their results, so both branches are computed and one of each pair of results is taken. Branches that give sequences,
 /// or values of different ranks or types, stay as they are.
 bool ModelReader::read_choice(const FlatNode& node, const Source& source, Value* condition) {
   const Attribute *then = branch_of(node.proto, true), *otherwise = branch_of(node.proto, false);
   const auto count = condition->type.shape.ranked ? condition->type.shape.elements().constant() : std::nullopt;
   if (!then || !otherwise || condition->type.dtype != DType::boolean || count != 1) return false;
-  if (!decided_by_found_sizes(graph_, *condition)) return false;
+  if (!decided_by_the_run(graph_, *condition)) return false;
   read_in_place(node, source, [&] {
     const std::vector<Value*> a = read_body(keep_body(then->graph), {}, source.name + "/then"),
                               b = read_body(keep_body(otherwise->graph), {}, source.name + "/else");

@@ -14,8 +14,8 @@ std::span<const StructuralOperator> structural_operators() {
       StructuralOperator{"ConcatFromSequence", "", 11, kSequence},
       StructuralOperator{"Constant", "", 1, "a constant"},
       StructuralOperator{"FlexAttention", "ai.onnx.preview", 1, "attention, with the bodies that change its scores"},
-      StructuralOperator{
-          "If", "", 1, "as the branch that a constant condition takes; where found sizes decide as both, and a choice"},
+      StructuralOperator{"If", "", 1,
+                         "as the branch that a constant condition takes; where the run decides as both, and a choice"},
       StructuralOperator{"Loop", "", 1, kSteps},
       StructuralOperator{"Optional", "", 15, kOptional},
       StructuralOperator{"OptionalGetElement", "", 15, kOptional},

@@ -103,6 +103,24 @@ TEST(ReadFolding, AnIfWithAConstantConditionIsItsBranch) {
   verify(other);
 }
 
+/// Both branches, and a choice; a switch that the caller sets waits for its value.
+TEST(ReadFolding, AnIfThatDataDecideTakesTheirBranch) {
+  ModelBytes m = with_if(true);
+  m.graph.initializers = {tensor("zero", kFloat, {}, floats({0}))};
+  m.graph.nodes.insert(m.graph.nodes.begin(), {node("ReduceSum", {"x"}, {"sum"}, {attribute("keepdims", int64_t{0})}),
+                                               node("Greater", {"sum", "zero"}, {"c"})});
+  const Graph graph = read_onnx_bytes(m.text());
+  verify(graph);
+  EXPECT_EQ(run(graph, {reals(DType::f32, {-3, 4})}), (std::vector<double>{6, 0}));
+  EXPECT_EQ(run(graph, {reals(DType::f32, {-3, 1})}), (std::vector<double>{6, 2}));
+  ModelBytes flag = with_if(true);
+  flag.graph.initializers = {};
+  flag.graph.inputs.push_back(value_info("c", kBool, {}));
+  const Graph waiting = read_onnx_bytes(flag.text());
+  EXPECT_TRUE(
+      std::any_of(waiting.nodes().begin(), waiting.nodes().end(), [](const Node* n) { return n->is("opaque"); }));
+}
+
 TEST(ReadFolding, NamesOfABranchAreItsOwn) {
   ModelBytes model = with_if(true, {node("Exp", {"x"}, {"inner"})});
   model.graph.outputs.push_back(value_info("inner", kFloat, {"2"}));
