@@ -4,9 +4,9 @@
 //          matmul -- * scale -- [+ mask] [+ attention_bias] [+ causal] -- softmax -- matmul -- y
 //     k --'                                                                v ------'
 //
-// Attention has one product for q, k and v in front. A mask adds `mask_filter_value` to the scores of keys that it
-// hides: it is the number of keys of each sample, [batch], or ones for what is seen, [batch, keys] or [batch, queries,
-// keys]. A cache stands in front of keys and values and is a result with them.
+// Attention has one product for q, k and v in front, QAttention one of codes. A mask adds `mask_filter_value` to the
+// scores of keys that it hides: it is the number of keys of each sample, [batch], or ones for what is seen, [batch,
+// keys] or [batch, queries, keys]. A cache stands in front of keys and values and is a result with them.
 #include <cmath>
 #include <numeric>
 
@@ -141,28 +141,46 @@ Triple heads_of_operands(NodeImport& n, Speller& s, int64_t heads) {
 
 }  // namespace
 
-Results import_contrib_attention(NodeImport& n) {
-  n.require_inputs(2, 7);
+namespace {
+
+/// Of q, k and v side by side in `all`, behind a cache.
+Results attention_of(NodeImport& n, Speller& s, Value* all, Value* mask, Value* past, Value* bias) {
   const Attributes a = read_attributes(n);
   for (const char* name : {"do_rotary", "past_present_share_buffer", "rotary_embedding_dim"})
     if (n.integer(name, 0) != 0) throw fail(E::unsupported_attribute, "{} is not supported", name);
-  refuse_inputs(n, 6, "past_sequence_length");
-  Speller s(n);
-  Value* all = s.op("matmul", {n.required(0), n.required(1)});
-  if (n.input(2)) all = s.op("add", {all, n.input(2)});
   const std::vector<int64_t> w = widths(n, known_size(all, 2));
   const auto part = [&](int64_t from, int64_t width) {
     return heads_of(s, columns(s, all, from, from + width), a.heads, "num_heads");
   };
-  Operands o{part(0, w[0]), part(w[0], w[1]), part(w[0] + w[1], w[2]), n.input(3), n.input(5), nullptr};
+  Operands o{part(0, w[0]), part(w[0], w[1]), part(w[0] + w[1], w[2]), mask, bias, nullptr};
   std::vector<Value*> others;
-  if (Value* past = n.input(4)) {
+  if (past) {
     o.past_key = half_of(s, past, 0);
     o.k = s.concat({o.past_key, o.k}, 2);
     o.v = s.concat({half_of(s, past, 1), o.v}, 2);
   }
   if (n.output_count() > 1) others.push_back(s.concat({s.unsqueeze(o.k, 0), s.unsqueeze(o.v, 0)}, 0));
   return results_of(n, s, attended(s, a, o), others);
+}
+
+}  // namespace
+
+Results import_contrib_attention(NodeImport& n) {
+  n.require_inputs(2, 7);
+  refuse_inputs(n, 6, "past_sequence_length");
+  Speller s(n);
+  Value* all = s.op("matmul", {n.required(0), n.required(1)});
+  if (n.input(2)) all = s.op("add", {all, n.input(2)});
+  return attention_of(n, s, all, n.input(3), n.input(4), n.input(5));
+}
+
+/// x, weight, bias, scales of x and weight, mask, zero points of x and weight, past
+Results import_qattention(NodeImport& n) {
+  n.require_inputs(5, 9);
+  Speller s(n);
+  Value* all = real_product(n, s, {n.required(0), n.required(3), n.input(6)},
+                            {n.required(1), n.required(4), n.input(7)}, n.required(2));
+  return attention_of(n, s, all, n.input(5), n.input(8), nullptr);
 }
 
 Results import_multi_head_attention(NodeImport& n) {

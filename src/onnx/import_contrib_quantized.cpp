@@ -145,10 +145,8 @@ Results import_qgemm(NodeImport& n) {
   return n.input(7) ? quantized(n, s, y, 7) : Results{y};
 }
 
-namespace {
-
-/// Products of codes as real numbers, plus a bias that may be null. Of constant codes the sums are those of integers.
-Results real_product(NodeImport& n, Speller& s, const DynamicCodes& a, const DynamicCodes& b, Value* bias) {
+/// Of constant codes the sums are those of integers.
+Value* real_product(NodeImport& n, Speller& s, const DynamicCodes& a, const DynamicCodes& b, Value* bias) {
   Value* y = nullptr;
   if (b.codes->is_constant()) {
     Value* sums = product_of_codes(s, n, a.codes, b.codes, a.zero, b.zero);
@@ -157,23 +155,21 @@ Results real_product(NodeImport& n, Speller& s, const DynamicCodes& a, const Dyn
     Value* left = dequantized(s, a.codes, a.scale, a.zero, last_axis(a.codes) - 1);
     y = s.op("matmul", {left, dequantized(s, b.codes, b.scale, b.zero, last_axis(b.codes))});
   }
-  return {bias ? s.op("add", {y, bias}) : y};
+  return bias ? s.op("add", {y, bias}) : y;
 }
-
-}  // namespace
 
 Results import_matmul_integer_to_float(NodeImport& n) {
   n.require_inputs(4, 7);
   Speller s(n);
-  return real_product(n, s, {n.required(0), n.required(2), n.input(4)}, {n.required(1), n.required(3), n.input(5)},
-                      n.input(6));
+  return {real_product(n, s, {n.required(0), n.required(2), n.input(4)}, {n.required(1), n.required(3), n.input(5)},
+                       n.input(6))};
 }
 
 Results import_dynamic_quantize_matmul(NodeImport& n) {
   n.require_inputs(3, 5);
   Speller s(n);
   const DynamicCodes a = dynamic_codes(s, n.required(0));
-  return real_product(n, s, a, {n.required(1), n.required(2), n.input(3)}, n.input(4));
+  return {real_product(n, s, a, {n.required(1), n.required(2), n.input(3)}, n.input(4))};
 }
 
 }  // namespace opfuse::onnx

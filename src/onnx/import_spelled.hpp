@@ -81,6 +81,9 @@ bool fits_i8(const Value* b, const Value* b_zero);
 struct DynamicCodes {
   Value *codes, *scale, *zero;
 };
+/// The product of codes as real numbers, plus a bias; zero points and the bias may be null.
+/// import_contrib_quantized.cpp
+Value* real_product(NodeImport& n, Speller& s, const DynamicCodes& a, const DynamicCodes& b, Value* bias);
 /// What DynamicQuantizeLinear makes of x.
 DynamicCodes dynamic_codes(Speller& s, Value* x);
 
@@ -115,7 +118,27 @@ std::vector<Value*> import_embed_layer_norm(NodeImport& node);
 
 std::vector<Value*> import_contrib_attention(NodeImport& node);  // import_contrib_attention.cpp
 std::vector<Value*> import_multi_head_attention(NodeImport& node);
+std::vector<Value*> import_qattention(NodeImport& node);
 std::vector<Value*> import_group_query_attention(NodeImport& node);  // import_group_query_attention.cpp
+
+std::vector<Value*> import_expand_dims(NodeImport& node);  // import_contrib_shaped.cpp
+std::vector<Value*> import_contrib_trilu(NodeImport& node);
+std::vector<Value*> import_contrib_gather_nd(NodeImport& node);
+std::vector<Value*> import_contrib_pad(NodeImport& node);
+std::vector<Value*> import_cdist(NodeImport& node);
+std::vector<Value*> import_nhwc_max_pool(NodeImport& node);
+std::vector<Value*> import_bias_softmax(NodeImport& node);
+std::vector<Value*> import_bias_add(NodeImport& node);
+std::vector<Value*> import_bias_split_gelu(NodeImport& node);
+std::vector<Value*> import_contrib_group_norm(NodeImport& node);
+std::vector<Value*> import_skip_group_norm(NodeImport& node);
+
+std::vector<Value*> import_linear_regressor(NodeImport& node);  // import_linear_models.cpp
+std::vector<Value*> import_linear_classifier(NodeImport& node);
+std::vector<Value*> import_normalizer(NodeImport& node);
+std::vector<Value*> import_imputer(NodeImport& node);
+std::vector<Value*> import_one_hot_encoder(NodeImport& node);
+std::vector<Value*> import_feature_vectorizer(NodeImport& node);
 
 std::vector<Value*> import_matmul_nbits(NodeImport& node);  // import_packed_weights.cpp
 

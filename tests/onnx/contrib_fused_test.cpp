@@ -134,6 +134,53 @@ TEST(ContribFused, NormsKeepTheSumTheyNormalise) {
   for (const Case& c : cases) expect_the_same(c);
 }
 
+TEST(ContribFused, FormsOfOperatorsThatOnnxHasItself) {
+  const Operand rows{"a", {3, 4}}, others{"b", {5, 4}};
+  const std::string apart =
+      "%i = const dense<1> : i64[1] %j = const dense<0> : i64[1] %l = const dense<-1> : i64[1] %u = unsqueeze(%a, %i)"
+      "%v = unsqueeze(%b, %j) %d = sub(%u, %v) %y = ";
+  const Case cases[] = {
+      {"ExpandDims", {kX, {"b", {}, kI32}}, {}, "%i = const dense<1> : i64[1] %y = unsqueeze(%a, %i) return %y"},
+      {"Trilu", {kX}, {attribute("upper", int64_t{0})}, "%y = trilu(%a) {upper = false} return %y"},
+      {"CDist",
+       {rows, others},
+       {text_attribute("metric", "euclidean")},
+       apart + "reduce_l2(%d, %l) {keepdims = false} return %y"},
+      {"CDist", {rows, others}, {}, apart + "reduce_sum_square(%d, %l) {keepdims = false} return %y"},
+      {"NhwcMaxPool",
+       {{"a", {1, 6, 4, 2}}},
+       {attribute("kernel_shape", std::vector<int64_t>{2, 2}), attribute("strides", std::vector<int64_t>{2, 2})},
+       "%t = transpose(%a) {perm = [0, 3, 1, 2]} %m = max_pool(%t) {kernel_shape = [2, 2], strides = [2, 2]}"
+       "%y = transpose(%m) {perm = [0, 2, 3, 1]} return %y"},
+      {"BiasSoftmax",
+       {kX, {"b", {2, 1, 4}}},
+       {attribute("axis", int64_t{-1})},
+       "%s = add(%a, %b) %y = softmax(%s) {axis = 2} return %y"},
+      {"BiasAdd", {kX, kRow, kSkip}, {}, "%s = add(%a, %c) %y = add(%s, %b) return %y"},
+      {"BiasSplitGelu",
+       {kX, kRow},
+       {},
+       "%s = add(%a, %c) %l, %r = split(%s) {axis = 2, num_outputs = 2} %g = gelu(%r) %y = mul(%l, %g) return %y"},
+  };
+  for (const Case& c : cases) expect_the_same(c);
+}
+
+TEST(ContribFused, GroupNormsHaveTheirChannelsLast) {
+  const Operand image{"a", {2, 3, 3, 4}}, skip{"b", {2, 4}};
+  const Strings attributes{attribute("groups", int64_t{2}), attribute("activation", int64_t{1}),
+                           real_attribute("epsilon", 0.5F)};
+  const std::string norm =
+      "%t = transpose(%s) {perm = [0, 3, 1, 2]} %n = group_norm(%t, %c, %d) {num_groups = 2, epsilon = 0.5}"
+      "%z = transpose(%n) {perm = [0, 2, 3, 1]} %y = silu(%z) return %y";
+  expect_the_same({"GroupNorm", {image, kRow, kOther}, attributes, "%s = identity(%a) " + norm});
+  expect_the_same(
+      {"SkipGroupNorm",
+       {image, kRow, kOther, skip, kThird},
+       attributes,
+       "%i = const dense<1, 2> : i64[2] %k = unsqueeze(%b, %i) %p = add(%a, %k) %s = add(%p, %e) " + norm + ", %s",
+       {"y", "s"}});
+}
+
 TEST(ContribFused, EmbeddingsAreSummedAndTheMaskIsCounted) {
   const Operand ids{"a", {2, 3}, kI32}, segments{"b", {2, 3}, kI32}, words{"c", {5, 4}}, positions{"d", {6, 4}},
       kinds{"e", {2, 4}}, mask{"h", {2, 3}, kI32};
