@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "ir/defined_symbols.hpp"
 #include "ops/choose.hpp"
 #include "ops/is_a.hpp"
 #include "ops/where.hpp"
@@ -43,8 +42,6 @@ bool only_not_empty(const DimRelation& r) { return r.rule == DimRule::at_least &
 
 std::vector<std::string> notes_on_branches(const Graph& graph, const std::vector<DimConstraint>& constraints) {
   std::vector<std::string> notes;
-  const std::set<std::string> found = defined_symbols(graph);
-  if (found.empty()) return notes;
   for (const Node* node : graph.nodes()) {
     if (!is_choice(*node)) continue;
     std::unordered_set<std::string> names;
@@ -52,14 +49,12 @@ std::vector<std::string> notes_on_branches(const Graph& graph, const std::vector
     std::string first;
     size_t count = 0;
     for (const DimConstraint& c : constraints) {
-      const std::set<std::string> symbols = symbols_of(c.relation);
-      const bool by_data = std::ranges::any_of(symbols, [&](const std::string& s) { return found.contains(s); });
-      if (!by_data || only_not_empty(c.relation) || !names.contains(c.node)) continue;
+      if (symbols_of(c.relation).empty() || only_not_empty(c.relation) || !names.contains(c.node)) continue;
       if (count++ == 0) first = fmt::format("{} ({})", text_of(c.relation), c.node);
     }
     if (count == 0) continue;
     notes.push_back(
-        fmt::format("If \"{}\": both branches are computed, so a run that finds other sizes is refused, "
+        fmt::format("If \"{}\": both branches are computed, so a run of other sizes is refused, "
                     "whichever is taken: {}{}",
                     node->name(), first, count > 1 ? fmt::format(" and {} more", count - 1) : ""));
   }

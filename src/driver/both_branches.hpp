@@ -1,4 +1,4 @@
-// An If that found sizes decide is both of its branches and a choice (onnx/branches.cpp): what that asks of a run.
+// An If that the run decides is both of its branches and a choice (onnx/branches.cpp): what that asks of a run.
 #pragma once
 
 #include <string>

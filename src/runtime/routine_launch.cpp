@@ -89,7 +89,7 @@ static Error about_found(const Error& error, const std::set<std::string>& found)
   what.hint.clear();
   for (const std::string& size : found) what.hint += (what.hint.empty() ? "" : ", ") + size;
   what.hint +=
-      ": found by this run, not the size of an input. Both branches of an If that found sizes decide are computed: "
+      ": found by this run, not the size of an input. Both branches of an If that the run decides are computed: "
       "within one, they have to suit the other case too";
   return Error(what);
 }

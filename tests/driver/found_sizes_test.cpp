@@ -206,6 +206,17 @@ TEST(FoundSizesOfMemory, ArenasOfFoundSizesCount) {
   }
 }
 
+/// Data decide, and one branch adds three numbers: so many have to be given in either case.
+TEST(FoundSizesOfBranches, TellOfSizesThatTheCallerGives) {
+  const Graph graph = parse_graph(R"(graph (%x: f32[a], %t: f32[3]) { %z = const splat<0> : f32[] %a = add(%x, %t)
+    %m = reduce_sum(%x) {axes = [0], keepdims = false} %c = greater(%m, %z)
+    %y = choose(%c, %x, %a) {axes = [0], defines = ["k"]} return %y })",
+                                  ops());
+  EXPECT_THAT(compile_graph(graph, host_target(), {}).notes(),
+              testing::Contains(testing::AllOf(testing::HasSubstr("both branches are computed"),
+                                               testing::HasSubstr("a = 3 or a = 1"))));
+}
+
 TEST(FoundSizesOfOutputs, ARunThatFailedFailsAgain) {
   const Executable executable = compiled(parse_graph(R"(graph (%x: f32[8]) { %z = const splat<0> : f32[]
     %p = greater(%x, %z) %i = non_zero(%p) {defines = ["n"]} return %i })",
