@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/fail.hpp"
+#include "cpu/emit/nearby.hpp"
 #include "cpu/emit/stage_turned.hpp"
 #include "cpu/emit/take_turns.hpp"
 #include "expr/real_ops.hpp"
@@ -127,7 +128,10 @@ ExprEmitter StageEmitter::at(const Env& env, const std::vector<Value*>& results,
                         if (auto it = given.find(i); it != given.end()) return it->second;
                         const IndexMap& map = stage.reads.at(static_cast<size_t>(i)).map;
                         Value* guard = guarded_.count(i) ? inside(k, reads[i], map, env, index) : nullptr;
-                        return load(k, reads[i], address_of(k, reads[i], map, env, index), env, guard);
+                        const Address address = address_of(k, reads[i], map, env, index);
+                        Value* nearby =
+                            jumps && !guard && !env.mask ? load_nearby(k, reads[i], address, env.width) : nullptr;
+                        return nearby ? nearby : load(k, reads[i], address, env, guard);
                       },
                       [this](const Expr& x) { return is_below_maximum(stage, x); }, jumps};
   if (std::none_of(env.axes.begin(), env.axes.end(), [](const AxisValue& axis) { return axis.interior.has_value(); }))
