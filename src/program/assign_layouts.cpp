@@ -2,7 +2,7 @@
 // blocks of a vector, on GPUs last (label 1). The channels are axis 1, or the last axis where a kernel wishes so
 // (images whose channels are last, before or after a transpose inside a kernel). Costs, in bytes that are moved
 // awkwardly:
-//   a kernel's wish not met         once for an operand, twice for a result (strided stores)
+//   a kernel's wish not met         LayoutWish::reads times for an operand, twice for a result (strided stores)
 //   padding lanes                   written and read
 //   elementwise maps                where operand and result differ
 //   reshape, slice, concat          a copy where the labels forbid a view
@@ -381,7 +381,7 @@ class Assigner {
         cost(index, 1, kNever);
         continue;
       }
-      const int64_t weight = (result ? 2 : 1) * (packed(buffer(index).type.dtype) ? kPacked : 1);
+      const int64_t weight = (result ? 2 : wished.reads_of(p)) * (packed(buffer(index).type.dtype) ? kPacked : 1);
       cost(index, meets(blocked(index), *wish[p]) ? 0 : 1, weight * bytes(index));
     }
     for (const Stage& stage : group.region.stages) {

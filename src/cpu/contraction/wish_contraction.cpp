@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/integers.hpp"
+#include "cpu/cache_sets.hpp"
 #include "cpu/contraction/codes.hpp"
 #include "cpu/contraction/data_copies.hpp"
 #include "cpu/contraction/decoded_weights.hpp"
@@ -49,9 +50,16 @@ TileProblem tile_problem(const Region& region, const ContractionView& view) {
   return problem;
 }
 
-/// Dense rows of this many bytes all start in one set of a first-level cache of 64 sets (4 KiB between them), which
-/// has fewer ways than a tile has rows.
-bool share_a_set(int64_t bytes) { return bytes % 4096 == 0; }
+/// Dense maps of channels that no cache holds together: every block of outputs fetches all of them again.
+bool maps_collide(const Shape& shape, const ContractionView& view, int64_t depth, const TargetInfo& target) {
+  int64_t pitch = view.types.data_bytes();
+  for (size_t d = static_cast<size_t>(view.data_channel_dim) + 1; d < shape.rank(); ++d) {
+    const auto extent = shape[d].constant();
+    if (!extent) return false;
+    pitch *= *extent;
+  }
+  return rows_collide(depth, pitch, target);
+}
 
 /// Codes and bf16 factors lie so: images in blocks of channels, rows as they are.
 bool in_blocks(const Region& region, const ContractionView& view) {
@@ -117,6 +125,10 @@ void wish_operands(const Region& region, const ContractionView& view, bool narro
   if ((blocked && (!features || share_a_set(depth * view.types.data_bytes()))) ||
       (image && view.group_out && all.value_or(0) >= lanes))
     wish.params[static_cast<size_t>(data.index)] = Layout::channels_blocked(data_rank, view.data_channel_dim, lanes);
+  if (blocked && !features && maps_collide(params[static_cast<size_t>(data.index)].type.shape, view, depth, target)) {
+    wish.reads.resize(params.size(), 1);
+    wish.reads[static_cast<size_t>(data.index)] = ceil_of(channels, columns);
+  }
   if (params[static_cast<size_t>(weights.index)].role == ParamRole::constant) {
     Layout layout = Layout::dense(params[static_cast<size_t>(weights.index)].type.shape.rank());
     // the vector axis outermost, so that a block of weights is one stream

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/integers.hpp"
+#include "cpu/cache_sets.hpp"
 #include "region/read_shape.hpp"
 #include "region/single_stage.hpp"
 
@@ -253,7 +254,7 @@ PixelPacking pack_pixels(const PixelView& view, int64_t lanes, int64_t bands, bo
   p.plane_taps = view.planes.taps;
   p.packed_channels = (all_groups ? ceil_of(view.channels(), lanes) : ceil_of(view.depth - 1, lanes) + 1) * lanes;
   p.stage_pitch = ((p.band_rows - 1) * p.pitch + view.columns.positions + lanes - 1) / lanes * lanes + lanes;
-  if (!view.plain() && p.stage_pitch * 4 % 4096 == 0) p.stage_pitch += lanes;  // not all in one set of a cache
+  if (!view.plain() && share_a_set(p.stage_pitch * 4)) p.stage_pitch += lanes;  // not all in one set of a cache
   p.stage_outputs = ceil_of(view.all_outputs() * view.phases(), lanes) * lanes;
   return p;
 }

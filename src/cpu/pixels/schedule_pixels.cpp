@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/integers.hpp"
+#include "cpu/cache_sets.hpp"
 #include "cpu/pixels/pixel_view.hpp"
 #include "cpu/schedule_parts.hpp"
 #include "cpu/schedules.hpp"
@@ -219,8 +220,26 @@ double scatter_cycles(const Stage& stage, const PixelView& view, const TargetInf
   const bool turns = view.plain() && stage.outputs.size() == 1 && byte_size(stage.outputs[0].dtype) == 4 &&
                      !stage.outputs[0].clipped && !computes_functions(stage) && (lanes >= 8 || run == lanes) &&
                      2 * run >= lanes && run >= 4;
-  if (!turns) return elements * (map * 4 % 4096 == 0 ? target.kernels.scattered_in_set : target.kernels.scattered);
+  if (!turns) return elements * (share_a_set(map * 4) ? target.kernels.scattered_in_set : target.kernels.scattered);
   return elements * (std::log2(static_cast<double>(lanes)) + 1) / static_cast<double>(run);
+}
+
+/// Dense maps of channels that no cache holds together: each tile of channel lanes fetches a line again for every row
+/// of taps of every channel. Packed rows lie close together.
+double collision_cycles(const PixelView& view, const TargetInfo& target) {
+  int64_t map = 4, positions = 1, rows = view.depth;  // bytes of a map
+  for (const PixelDim* d : {&view.planes, &view.rows, &view.columns}) {
+    if (d->axis < 0) continue;
+    map *= d->extent.value();
+    positions *= d->positions;
+    if (d != &view.columns) rows *= weights_of(*d);
+  }
+  if (!rows_collide(view.depth, map, target)) return 0;
+  constexpr int64_t kVectors = 2;  // of a tile's weights
+  const int64_t pixels = (target.vector_registers - kVectors - 1) / kVectors;
+  const int64_t blocks = view.groups * ceil_of(view.outputs, kVectors * target.lanes_f32());
+  const int64_t lines = ceil_of(positions, pixels) * blocks * rows * view.columns.phases.count;
+  return static_cast<double>(lines) * target.costs.far;
 }
 
 }  // namespace
@@ -246,7 +265,9 @@ bool pixels_pay_for_dense(const Region& region, const std::vector<ParamLayout>& 
   if (cycles == INFINITY) return false;
   if (stage.anchor == Anchor::window) return view->phases() > 1;  // nothing else but the generic nest
   const double lanes = channel_lane_cycles(*view, target) * (view->phases() > 1 ? target.kernels.phased_lanes : 1);
-  return cycles < lanes + scatter_cycles(stage, *view, target);
+  const Read& data = stage.reads[static_cast<size_t>(view->data)];
+  const bool dense = layouts[static_cast<size_t>(data.index)].layout.is_dense();
+  return cycles < lanes + scatter_cycles(stage, *view, target) + (dense ? collision_cycles(*view, target) : 0);
 }
 
 double pixel_lane_cycles(const Region& region, const TargetInfo& target) {
