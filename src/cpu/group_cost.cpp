@@ -45,7 +45,9 @@ class StageCost {
         costs_(target.costs),
         lanes_(static_cast<double>(target.lanes_f32())),
         line_(static_cast<double>(target.line_bytes)),
-        guess_(guess) {
+        guess_(guess),
+        masks_bytes_(target.has("avx512bw")),
+        guarded_(guarded_reads(stage)) {
     for (const Dim& d : stage.domain) extents_.push_back(extent_of(d));
     domain_ = static_cast<int>(extents_.size());
     for (const Dim& d : stage.reduce) extents_.push_back(extent_of(d));
@@ -64,6 +66,8 @@ class StageCost {
   const VectorCosts& costs_;
   double lanes_, line_;
   LayoutGuess guess_;
+  bool masks_bytes_;  ///< loads of bytes under a mask are one instruction
+  std::set<int> guarded_;
   std::vector<double> extents_;
   int domain_ = 0;
   std::optional<ChoiceCut> cut_;
@@ -248,6 +252,19 @@ class StageCost {
     return true;
   }
 
+  /// Loaded lane by lane, since no instruction loads so few bytes of some lanes alone.
+  bool asks_each_lane(int read) const {
+    const Read& r = stage_.reads[static_cast<size_t>(read)];
+    return r.stage < 0 && !masks_bytes_ && !cut_ && stage_.anchor != Anchor::window && guarded_.contains(read) &&
+           byte_size(region_.params[static_cast<size_t>(r.index)].type.dtype) < 4;
+  }
+
+  double access(int index, int axis) const {
+    const Read& read = stage_.reads[static_cast<size_t>(index)];
+    const double each = access(read.map, shape_read_by(region_, read), axis);
+    return asks_each_lane(index) ? std::max(each, apart(Walk::single)) : each;
+  }
+
   /// Cycles of one vector of a value, lanes along `axis` (-1: one element at a time).
   double vector_cost(const Expr& value, int axis, bool reduced = false) const {
     const double functions = reduced ? costs_.in_row : 1;
@@ -261,7 +278,7 @@ class StageCost {
       if (e.op() != ExprOp::read) return;
       const Read& read = stage_.reads[static_cast<size_t>(e.index())];
       if (reduced && is_of_row(read.map)) return;
-      cost += of * (axis < 0 ? costs_.access : access(read.map, shape_read_by(region_, read), axis));
+      cost += of * (axis < 0 ? costs_.access : access(e.index(), axis));
       if (axis >= 0) cost += of * index_work(read.map, axis);
     });
     return cost;
