@@ -206,45 +206,48 @@ std::string bytes_text(const Dim& bytes) {
   return known ? human_bytes(static_cast<double>(*known)) : bytes.text() + " bytes";
 }
 
-int inspect_artifact(const GivenModel& model, const Flags& flags) {
-  const Artifact& a = model.executable->artifact();
-  const ArtifactProgram& runs = a.program_for(given_dimensions(model.interface(), flags.dimensions));
+std::set<std::string> kernels_of(const Artifact& a) {
   std::set<std::string> distinct;
   for (const ArtifactLaunch& launch : a.launches) distinct.insert(launch.symbol);
-  if (flags.json) {
-    Json out = document("opfuse.inspect-opf/1");
-    out.update({{"model", model.name},
-                {"format", a.format},
-                {"codegen", a.codegen},
-                {"target", a.target},
-                {"cpu_features", a.cpu_features},
-                {"producer", a.producer},
-                {"source_model", a.model_name},
-                {"source_hash", a.model_hash},
-                {"inputs", json_of(a.inputs)},
-                {"outputs", json_of(a.outputs)},
-                {"dynamic_dims", a.symbols},
-                {"code_bytes", a.code.size()},
-                {"code_hash", hash_bytes(a.code.data(), a.code.size()).hex()},
-                {"constant_bytes", a.constants.size()},
-                {"stored_constant_bytes", stored_constant_bytes(a)},
-                {"constant_hash", hash_bytes(a.constants.data(), a.constants.size()).hex()},
-                {"arena_bytes", a.arena_bytes.text()},
-                {"intermediate_bytes", a.intermediate_bytes.text()},
-                {"distinct_kernels", distinct.size()},
-                {"variants", variants_json(a)},
-                {"fixed_inputs", fixed_inputs_json(a)},
-                {"constraints", constraints_of(a)},
-                {"notes", a.notes}});
-    Json launches = Json::array(), layouts = Json::object();
-    for (const ArtifactLaunch& launch : runs.launches) launches.push_back(json_of(launch));
-    for (const auto& [buffer, layout] : runs.layouts) layouts[buffer] = layout;
-    out["launches"] = std::move(launches);
-    out["layouts"] = std::move(layouts);
-    if (!a.skipped.empty()) out["skipped_sections"] = a.skipped;
-    print_json(out);
-    return kOk;
-  }
+  return distinct;
+}
+
+/// `runs`: the program whose launches are shown.
+Json artifact_json(const GivenModel& model, const Artifact& a, const ArtifactProgram& runs) {
+  Json out = document("opfuse.inspect-opf/1");
+  out.update({{"model", model.name},
+              {"format", a.format},
+              {"codegen", a.codegen},
+              {"target", a.target},
+              {"cpu_features", a.cpu_features},
+              {"producer", a.producer},
+              {"source_model", a.model_name},
+              {"source_hash", a.model_hash},
+              {"inputs", json_of(a.inputs)},
+              {"outputs", json_of(a.outputs)},
+              {"dynamic_dims", a.symbols},
+              {"code_bytes", a.code.size()},
+              {"code_hash", hash_bytes(a.code.data(), a.code.size()).hex()},
+              {"constant_bytes", a.constants.size()},
+              {"stored_constant_bytes", stored_constant_bytes(a)},
+              {"constant_hash", hash_bytes(a.constants.data(), a.constants.size()).hex()},
+              {"arena_bytes", a.arena_bytes.text()},
+              {"intermediate_bytes", a.intermediate_bytes.text()},
+              {"distinct_kernels", kernels_of(a).size()},
+              {"variants", variants_json(a)},
+              {"fixed_inputs", fixed_inputs_json(a)},
+              {"constraints", constraints_of(a)},
+              {"notes", a.notes}});
+  Json launches = Json::array(), layouts = Json::object();
+  for (const ArtifactLaunch& launch : runs.launches) launches.push_back(json_of(launch));
+  for (const auto& [buffer, layout] : runs.layouts) layouts[buffer] = layout;
+  out["launches"] = std::move(launches);
+  out["layouts"] = std::move(layouts);
+  if (!a.skipped.empty()) out["skipped_sections"] = a.skipped;
+  return out;
+}
+
+void print_artifact(const GivenModel& model, const Artifact& a, const ArtifactProgram& runs, const Flags& flags) {
   fmt::print("{}\n", fitted(fmt::format(
                          "{}   {}   format {}   codegen {}   target {}{}", model.name,
                          human_bytes(static_cast<double>(model.file_bytes)), a.format, a.codegen, a.target,
@@ -253,7 +256,7 @@ int inspect_artifact(const GivenModel& model, const Flags& flags) {
   for (const ArtifactTensor& tensor : a.inputs) fmt::print("  input   {} : {}\n", tensor.name, tensor.type.text());
   for (const ArtifactTensor& tensor : a.outputs) fmt::print("  output  {} : {}\n", tensor.name, tensor.type.text());
   fmt::print("  {} of {}, code {}, constants {}{}\n", counted(a.launches.size(), "launch"),
-             counted(distinct.size(), "kernel"), human_bytes(static_cast<double>(a.code.size())),
+             counted(kernels_of(a).size(), "kernel"), human_bytes(static_cast<double>(a.code.size())),
              human_bytes(static_cast<double>(a.constants.size())),
              a.prepared.empty() ? ""
                                 : fmt::format(", made by loading from {} in the file",
@@ -268,6 +271,15 @@ int inspect_artifact(const GivenModel& model, const Flags& flags) {
   if (flags.shows("layouts")) fmt::print("{}", layouts.text());
   for (const std::string& text : grouped_notes(a.notes)) fmt::print("  note: {}\n", text);
   for (const std::string& text : a.skipped) fmt::print("  skipped section {}\n", text);
+}
+
+int inspect_artifact(const GivenModel& model, const Flags& flags) {
+  const Artifact& a = model.executable->artifact();
+  const ArtifactProgram& runs = a.program_for(given_dimensions(model.interface(), flags.dimensions));
+  if (flags.json)
+    print_json(artifact_json(model, a, runs));
+  else
+    print_artifact(model, a, runs, flags);
   return kOk;
 }
 

@@ -8,6 +8,7 @@
 // (matrix.hpp).
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "cpu/contraction/register_tile.hpp"
@@ -15,6 +16,9 @@
 #include "kernel/views.hpp"
 
 namespace opfuse {
+
+/// Of a word's codes: flipping them adds 128 to each i8, which is u8 then.
+inline constexpr uint32_t kSignBits = 0x80808080;
 
 /// How constant weights lie; `block`: output channels of a register tile.
 Layout code_weights(const ContractionView& view, size_t rank, int64_t block, int64_t step);

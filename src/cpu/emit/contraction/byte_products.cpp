@@ -13,7 +13,7 @@
 namespace opfuse::cpu {
 namespace {
 
-constexpr uint32_t kEvenBytes = 0x00FF00FF, kEveryByte = 0x01010101, kSignBits = 0x80808080;
+constexpr uint32_t kEvenBytes = 0x00FF00FF, kEveryByte = 0x01010101;
 
 void add_bytes(Product& p, Kernel& k, int lanes) {
   // both encodings have these names

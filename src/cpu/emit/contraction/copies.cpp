@@ -7,13 +7,13 @@
 //
 //   r0 r1 ..  g0 g1 ..  b0 b1 ..    ->    r0 g0 b0 0  r1 g1 b1 0  ..
 #include "base/integers.hpp"
+#include "cpu/contraction/codes.hpp"
 #include "cpu/contraction/matrix.hpp"
 #include "cpu/emit/contraction/policies.hpp"
 
 namespace opfuse::cpu {
 namespace {
 
-constexpr uint32_t kSignBits = 0x80808080;
 constexpr int64_t kWordBytes = 4, kPixelsAtOnce = 4;
 
 /// Pixels of a copied row that lie inside the data: [low, high).

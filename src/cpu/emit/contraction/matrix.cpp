@@ -10,6 +10,7 @@
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include "base/integers.hpp"
+#include "cpu/contraction/codes.hpp"
 #include "cpu/emit/contraction/epilogue.hpp"
 #include "cpu/emit/contraction/fetch.hpp"
 #include "cpu/emit/contraction/policies.hpp"
@@ -20,7 +21,6 @@ namespace opfuse::cpu {
 namespace {
 
 constexpr int64_t kSums = 0, kData = 4, kWeights = 6, kRegisters = 8, kWordBytes = 4;
-constexpr uint32_t kSignBits = 0x80808080;
 
 /// The instructions; registers are numbers in them.
 struct Matrices {

@@ -18,7 +18,7 @@
 namespace opfuse::cpu {
 namespace {
 
-constexpr uint64_t kSignBit = 0x80, kEvenByte = 0x00FF;
+constexpr uint64_t kEvenByte = 0x00FF;
 constexpr int64_t kBytesAhead = 8192;  ///< a quarter of L1 or less, and more stores than a processor has on their way
 
 int64_t pixels_of_tile(const ContractionPlan& plan) { return plan.schedule.tile_w * plan.schedule.tile_h; }
@@ -61,7 +61,7 @@ void widen_codes(const ContractionPlan& plan, const Tile& tile, Value* from, int
     const auto bytes = static_cast<int>(count * channels);
     Value* at = k.element(from, type, steps.offset(k, tile, p, k.i64(0)));
     Value* codes = b.CreateAlignedLoad(k.lanes(b.getInt8Ty(), bytes), at, plan.data_align());
-    if (type == DType::i8) codes = b.CreateXor(codes, llvm::ConstantInt::get(codes->getType(), kSignBit));
+    if (type == DType::i8) codes = b.CreateXor(codes, llvm::ConstantInt::get(codes->getType(), kSignBits & 0xFF));
     codes = b.CreateBitCast(codes, k.lanes(b.getInt16Ty(), bytes / 2));
     Value* even = b.CreateAnd(codes, llvm::ConstantInt::get(codes->getType(), kEvenByte));
     const auto store = [&](Value* words, int64_t first) {
