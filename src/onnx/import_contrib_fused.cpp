@@ -70,6 +70,17 @@ Value* swapped(Speller& s, Value* x) {
   return s.transpose(x, order);
 }
 
+/// [rows, batch .., columns] -> [batch .., rows, columns]
+Value* behind_batch(Speller& s, Value* x) {
+  const auto rank = static_cast<int64_t>(rank_of(x, "an operand"));
+  if (rank < 3) return x;
+  std::vector<int64_t> order;
+  for (int64_t i = 1; i + 1 < rank; ++i) order.push_back(i);
+  order.push_back(0);
+  order.push_back(rank - 1);
+  return s.transpose(x, order);
+}
+
 }  // namespace
 
 Results import_contrib_gelu(NodeImport& n) {
@@ -100,11 +111,11 @@ Results import_quick_gelu(NodeImport& n) {
 
 Results import_fused_matmul(NodeImport& n) {
   n.require_inputs(2, 2);
-  for (const char* name : {"transBatchA", "transBatchB"})
-    if (n.integer(name, 0) != 0) throw fail(E::unsupported_attribute, "{} = 1 is not supported", name);
   Speller s(n);
-  Value* a = n.integer("transA", 0) != 0 ? swapped(s, n.required(0)) : n.required(0);
-  Value* b = n.integer("transB", 0) != 0 ? swapped(s, n.required(1)) : n.required(1);
+  Value* a = n.integer("transBatchA", 0) != 0 ? behind_batch(s, n.required(0)) : n.required(0);
+  Value* b = n.integer("transBatchB", 0) != 0 ? behind_batch(s, n.required(1)) : n.required(1);
+  if (n.integer("transA", 0) != 0) a = swapped(s, a);
+  if (n.integer("transB", 0) != 0) b = swapped(s, b);
   Value* y = s.op("matmul", {a, b});
   const double alpha = n.real("alpha", 1);
   return {alpha == 1 ? y : s.op("mul", {y, s.number(alpha, y->type.dtype)})};
