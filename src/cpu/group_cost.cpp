@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <unordered_map>
 
 #include "cpu/memory_rates.hpp"
 #include "cpu/operation_cost.hpp"
@@ -52,6 +53,9 @@ class StageCost {
     domain_ = static_cast<int>(extents_.size());
     for (const Dim& d : stage.reduce) extents_.push_back(extent_of(d));
     cut_ = cut_of_choices(region, stage);
+    for (const Reduction& r : stage.reductions)
+      for (const int axis : axes_of(stage, r.value))
+        if (axis < domain_) rows_.insert(axis);
   }
 
   /// `tiled`: some skeleton has register tiles for it.
@@ -71,6 +75,16 @@ class StageCost {
   std::vector<double> extents_;
   int domain_ = 0;
   std::optional<ChoiceCut> cut_;
+  std::set<int> rows_;  ///< domain axes that some reduction depends on: together they number the rows
+  mutable std::unordered_map<const ExprNode*, std::vector<const Expr*>> nodes_;  ///< of values, operands first
+  mutable std::unordered_map<const ExprNode*, bool> outside_;                    ///< of the loop over a row
+
+  /// Each value is looked at for each axis that the lanes may take.
+  const std::vector<const Expr*>& nodes(const Expr& value) const {
+    const auto [at, fresh] = nodes_.try_emplace(value.node());
+    if (fresh) value.visit([&, &all = at->second](const Expr& e) { all.push_back(&e); });
+    return at->second;
+  }
 
   double points(const std::set<int>& axes) const {
     double count = 1;
@@ -172,10 +186,14 @@ class StageCost {
   }
 
   /// What is the same for all points of a row, such as the quotient of a mean, is computed once.
-  bool outside_of_loop(const Expr& e, const std::set<int>& rows) const {
+  bool outside_of_loop(const Expr& e) const {
     if (stage_.reductions.empty() || e.args().empty()) return false;
-    const std::set<int> axes = axes_of(stage_, e);
-    return std::includes(rows.begin(), rows.end(), axes.begin(), axes.end());
+    const auto [at, fresh] = outside_.try_emplace(e.node());
+    if (fresh) {
+      const std::set<int> axes = axes_of(stage_, e);
+      at->second = std::includes(rows_.begin(), rows_.end(), axes.begin(), axes.end());
+    }
+    return at->second;
   }
 
   /// Borders of windows are loops of their own.
@@ -226,15 +244,13 @@ class StageCost {
 
   /// Of all points, those at which a node of the value is computed; nothing where that is all of them.
   std::map<const ExprNode*, double> shares(const Expr& value, int axis) const {
-    std::vector<Expr> nodes;  // operands first
-    bool any = false;
-    value.visit([&](const Expr& e) { nodes.push_back(e), any = any || jumps(e, axis); });
+    const std::vector<const Expr*>& all = nodes(value);
     std::map<const ExprNode*, double> share;
-    if (!any) return share;
+    if (std::none_of(all.begin(), all.end(), [&](const Expr* e) { return jumps(*e, axis); })) return share;
     share[value.node()] = 1;
     const auto add = [&](const Expr& e, double of) { share[e.node()] = std::max(share[e.node()], of); };
-    for (size_t i = nodes.size(); i-- > 0;) {
-      const Expr& e = nodes[i];
+    for (size_t i = all.size(); i-- > 0;) {
+      const Expr& e = *all[i];
       const double of = share[e.node()];
       const bool one_arm = jumps(e, axis);
       const double first = one_arm ? std::min(of, share_inside(e.args()[0])) : of;
@@ -269,18 +285,18 @@ class StageCost {
   double vector_cost(const Expr& value, int axis, bool reduced = false) const {
     const double functions = reduced ? costs_.in_row : 1;
     double cost = costs_.point;
-    const std::set<int> rows = row_axes();
     const auto share = shares(value, axis);
-    value.visit([&](const Expr& e) {
+    const auto add = [&](const Expr& e) {
       const double of = share.empty() ? 1 : share.at(e.node());
-      if (!is_border(e) && !outside_of_loop(e, rows))
+      if (!is_border(e) && !outside_of_loop(e))
         cost += of * (is_function(e.op()) ? functions : 1) * cost_of_op(e, costs_);
       if (e.op() != ExprOp::read) return;
       const Read& read = stage_.reads[static_cast<size_t>(e.index())];
       if (reduced && is_of_row(read.map)) return;
       cost += of * (axis < 0 ? costs_.access : access(e.index(), axis));
       if (axis >= 0) cost += of * index_work(read.map, axis);
-    });
+    };
+    for (const Expr* e : nodes(value)) add(*e);
     return cost;
   }
 
@@ -294,15 +310,6 @@ class StageCost {
     std::set<int> axes = axes_of(stage_, reduction.value);
     for (int axis = domain_; axis < static_cast<int>(extents_.size()); ++axis) axes.insert(axis);
     return axes;
-  }
-
-  /// Domain axes that some reduction depends on: together they number the rows.
-  std::set<int> row_axes() const {
-    std::set<int> rows;
-    for (const Reduction& r : stage_.reductions)
-      for (const int axis : axes_of(stage_, r.value))
-        if (axis < domain_) rows.insert(axis);
-    return rows;
   }
 
   double reductions(int axis) const {
@@ -340,7 +347,7 @@ class StageCost {
 
   double nest() const {
     if (stage_.reductions.empty()) return best_outputs({});
-    const std::set<int> rows = row_axes();
+    const std::set<int>& rows = rows_;
     double best = std::numeric_limits<double>::infinity();
     for (const int axis : rows) best = std::min(best, reductions(axis) + outputs(axis));  // a row per lane
     for (int axis = domain_; axis < static_cast<int>(extents_.size()); ++axis)            // lanes within a row

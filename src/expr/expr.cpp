@@ -6,10 +6,11 @@
 
 #include <array>
 #include <bit>
-#include <memory_resource>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <unordered_map>
-#include <unordered_set>
+#include <utility>
 
 #include "base/fail.hpp"
 #include "base/hash.hpp"
@@ -266,17 +267,60 @@ const Dim& Expr::dim() const {
 
 bool Expr::operator==(const Expr& other) const { return node_ == other.node_; }
 
-/// Memory that is taken piece by piece and given back at once; little of it needs no malloc.
-struct Scratch {
-  std::array<std::byte, 4096> first;
-  std::pmr::monotonic_buffer_resource memory{first.data(), first.size()};
+namespace {
+
+/// Nodes in order of their coming, by address. A table in place of std's: visits are the largest part of planning, most
+/// expressions have few nodes, and no piece of memory is taken for any of them.
+class NodeNumbers {
+ public:
+  /// The number of a node, and whether it is new.
+  std::pair<size_t, bool> add(const ExprNode* node) {
+    if (2 * (count_ + 1) > slots_.size()) grow();
+    Slot& slot = slot_of(slots_, node);
+    if (slot.node == node) return {slot.number, false};
+    slot = {node, count_};
+    return {count_++, true};
+  }
+  /// Of a node that may not have come; then nothing.
+  std::optional<size_t> find(const ExprNode* node) {
+    const Slot& slot = slot_of(slots_, node);
+    return slot.node == node ? std::optional(slot.number) : std::nullopt;
+  }
+
+ private:
+  struct Slot {
+    const ExprNode* node = nullptr;
+    size_t number = 0;
+  };
+  static constexpr size_t kFew = 64;  // a power of two
+  std::array<Slot, kFew> few_{};
+  std::vector<Slot> many_;
+  std::span<Slot> slots_{few_};
+  size_t count_ = 0;
+
+  static Slot& slot_of(std::span<Slot> slots, const ExprNode* node) {
+    const size_t last = slots.size() - 1;
+    size_t at = (reinterpret_cast<uintptr_t>(node) * 0x9E3779B97F4A7C15u >> 32) & last;
+    while (slots[at].node && slots[at].node != node) at = (at + 1) & last;
+    return slots[at];
+  }
+  void grow() {
+    std::vector<Slot> more(4 * slots_.size());
+    for (const Slot& slot : slots_)
+      if (slot.node) slot_of(more, slot.node) = slot;
+    many_ = std::move(more);
+    slots_ = many_;
+  }
 };
 
+}  // namespace
+
 void Expr::visit(const std::function<void(const Expr&)>& each) const {
-  Scratch scratch;  // a set of every node of every expression: the largest part of planning long chains, by malloc
-  std::pmr::unordered_set<const ExprNode*> seen(&scratch.memory);
+  if (!node_) return;
+  if (args().empty()) return each(*this);
+  NodeNumbers seen;
   auto walk = [&](auto& self, const Expr& e) -> void {
-    if (!e || !seen.insert(e.node()).second) return;
+    if (!e || !seen.add(e.node()).second) return;
     for (const Expr& arg : e.args()) self(self, arg);
     each(e);
   };
@@ -306,18 +350,28 @@ std::vector<Expr> nodes_of(const Expr& e) {
 }
 
 Expr Expr::map_leaves(const std::function<Expr(const Expr&)>& leaf) const {
-  Scratch scratch;
-  std::pmr::unordered_map<const ExprNode*, Expr> done(&scratch.memory);
-  visit([&](const Expr& e) {
+  if (!node_) return {};
+  if (args().empty()) return leaf(*this);
+  NodeNumbers numbers;
+  std::vector<Expr> made;  // by number
+  auto walk = [&](auto& self, const Expr& e) -> size_t {
+    if (const auto known = numbers.find(e.node())) return *known;
+    std::vector<size_t> at;
+    for (const Expr& arg : e.args()) at.push_back(self(self, arg));
+    bool same = true;
+    for (size_t i = 0; i < at.size(); ++i) same = same && made[at[i]].node() == e.args()[i].node();
     if (e.args().empty()) {
-      done.emplace(e.node(), leaf(e));
-      return;
+      made.push_back(leaf(e));
+    } else if (same) {
+      made.push_back(e);
+    } else {
+      std::vector<Expr> args;
+      for (const size_t i : at) args.push_back(made[i]);
+      made.push_back(rebuilt(e, std::move(args)));
     }
-    std::vector<Expr> args;
-    for (const Expr& arg : e.args()) args.push_back(done.at(arg.node()));
-    done.emplace(e.node(), args == e.args() ? e : rebuilt(e, std::move(args)));
-  });
-  return node_ ? done.at(node_.get()) : Expr();
+    return numbers.add(e.node()).first;
+  };
+  return made[walk(walk, *this)];
 }
 
 }  // namespace opfuse
