@@ -26,6 +26,7 @@
 #include "ops/registry.hpp"
 #include "ops/slice.hpp"
 #include "passes/linear_product.hpp"
+#include "shape/held_memory.hpp"
 #include "shape/join.hpp"
 #include "shape/takes_movements.hpp"
 
@@ -125,55 +126,6 @@ GroupOfLinears linears_of(Node* group) {
 }
 
 // ---- may they wait for each other
-
-/// Peaks of the graph's intermediates, with some values held in one piece of memory. Movements need none.
-class Memory {
- public:
-  explicit Memory(const Graph& graph) : steps_(graph.nodes().size() + 1) {
-    for (size_t at = 0; at < graph.nodes().size(); ++at) {
-      const Node& node = *graph.nodes()[at];
-      for (const Value* v : node.inputs)
-        if (v && v->producer) spans_[root(v)].last = at;
-      if (moves_elements(node)) continue;
-      for (const Value* v : node.outputs)
-        if (!graph.is_output(v)) spans_[v] = {at, at};
-    }
-    peak_ = peak_with({});
-  }
-  double peak() const { return peak_; }
-  double peak_with(const std::vector<Linear>& held) const {
-    std::vector<double> change(steps_ + 1, 0);
-    const auto add = [&](size_t first, size_t last, const Value* v) {
-      const double bytes = static_cast<double>(value_bytes(*v, {}));
-      change[first] += bytes;
-      change[last + 1] -= bytes;
-    };
-    Span all{steps_, 0};
-    for (const Linear& l : held) {
-      const Span& own = spans_.at(l.y());
-      all = {std::min(all.first, own.first), std::max(all.last, own.last)};
-    }
-    for (const auto& [value, span] : spans_) {
-      const bool waits = std::any_of(held.begin(), held.end(), [&](const Linear& l) { return l.y() == value; });
-      add(waits ? all.first : span.first, waits ? all.last : span.last, value);
-    }
-    double now = 0, peak = 0;
-    for (const double c : change) peak = std::max(peak, now += c);
-    return peak;
-  }
-
- private:
-  struct Span {
-    size_t first = 0, last = 0;
-  };
-  static const Value* root(const Value* v) {
-    while (v->producer && moves_elements(*v->producer)) v = v->producer->input(0);
-    return v;
-  }
-  size_t steps_;
-  std::map<const Value*, Span> spans_;
-  double peak_ = 0;
-};
 
 /// A reader that needs its operand's rows side by side, or null.
 const Node* gathering_reader(const Value* value, const Legality& legal) {
@@ -338,20 +290,21 @@ std::vector<Set> sets_of(const Graph& graph, const Legality& legal) {
 }
 
 /// Cut where holding one more result until its last reader would raise the peak.
-std::vector<std::vector<Linear>> cut_by_memory(const Graph& graph, const std::vector<Linear>& linears) {
-  const Memory memory(graph);
+std::vector<std::vector<Linear>> cut_by_memory(HeldMemory& memory, const std::vector<Linear>& linears) {
+  const auto most = kMoreMemory * static_cast<double>(memory.peak());
   std::vector<std::vector<Linear>> parts;
   for (const Linear& l : linears) {
-    if (!parts.empty()) {
-      std::vector<Linear> longer = parts.back();
-      longer.push_back(l);
-      if (memory.peak_with(longer) <= kMoreMemory * memory.peak()) {
-        parts.back() = std::move(longer);
-        continue;
-      }
+    memory.hold(l.y());
+    if (!parts.empty() && static_cast<double>(memory.peak()) <= most) {
+      parts.back().push_back(l);
+      continue;
     }
+    memory.release_last();
+    memory.release();
+    memory.hold(l.y());
     parts.push_back({l});
   }
+  memory.release();
   return parts;
 }
 
@@ -378,10 +331,13 @@ ShapeVerdict try_merge(Graph& fused, const std::vector<Linear>& part, const Lega
 bool run(Graph& fused, const ShapeContext& context, std::vector<ShapeVerdict>& verdicts) {
   const auto legal = [&](const Node& node) { return context.refuses(kPass, node); };
   bool changed = false;
+  std::optional<HeldMemory>
+      memory;  // of the graph as it was: a merged product stands where the first of its Linears did
   for (const Set& set : sets_of(fused, legal)) {
     verdicts.insert(verdicts.end(), set.others.begin(), set.others.end());
     if (set.linears.empty()) continue;
-    const std::vector<std::vector<Linear>> parts = cut_by_memory(fused, set.linears);
+    if (!memory) memory.emplace(fused);
+    const std::vector<std::vector<Linear>> parts = cut_by_memory(*memory, set.linears);
     auto why = unfit(set, parts.size());
     if (!why) why = context.switched_off(kPass);
     if (why) {
@@ -389,8 +345,11 @@ bool run(Graph& fused, const ShapeContext& context, std::vector<ShapeVerdict>& v
       continue;
     }
     for (const std::vector<Linear>& part : parts) {
+      for (const Linear& l : part) memory->hold(l.y());
       verdicts.push_back(try_merge(fused, part, legal));
-      changed |= !verdicts.back().refused;
+      const bool merged = !verdicts.back().refused;
+      merged ? memory->keep() : memory->release();
+      changed |= merged;
     }
   }
   if (!changed) fused.remove_dead_nodes();  // the constants of products that were refused
