@@ -187,8 +187,26 @@ static std::vector<Value*> inline_body(Graph& graph, const Graph& body, const st
   return outputs;
 }
 
+/// Of the names in a body, those that the graph has already. A set of all its names, for each body of thousands, would
+/// be most of the work.
+static std::unordered_set<std::string> names_taken(const Graph& graph, const Graph& body) {
+  std::unordered_set<std::string> wanted, taken;
+  for (const Node* node : body.nodes())
+    for (const Value* v : node->outputs)
+      if (!v->name.empty()) wanted.insert(v->name);
+  if (wanted.empty()) return taken;
+  const auto visit = [&](const std::vector<Value*>& values) {
+    for (const Value* v : values)
+      if (wanted.contains(v->name)) taken.insert(v->name);
+  };
+  visit(graph.inputs());
+  visit(graph.constants());
+  for (const Node* node : graph.nodes()) visit(node->outputs);
+  return taken;
+}
+
 std::vector<Value*> inline_body(Graph& graph, const Graph& body, const std::vector<Value*>& inputs, Node* before) {
-  std::unordered_set<std::string> taken = names_of(graph);
+  std::unordered_set<std::string> taken = names_taken(graph, body);
   return inline_body(graph, body, inputs, before, taken);
 }
 

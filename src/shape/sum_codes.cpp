@@ -91,13 +91,14 @@ bool hides_codes(const Node& group) {
 /// The group stores codes; the DequantizeLinear nodes at its end, which are added to `behind`, stand behind it.
 void give_codes(Graph& graph, Node* group, std::vector<Node*>& behind) {
   const Outline how{fused_op(), group->label, group->pattern};
-  const std::vector<Node*> before = graph.nodes();
+  const size_t at = graph.position(group);
   const std::vector<Value*> results = inline_body(graph, *group->body, group->inputs, group);
   std::vector<Node*> rest;
-  for (Node* node : graph.nodes()) {
+  for (size_t i = at; graph.nodes()[i] != group; ++i) {
+    Node* node = graph.nodes()[i];
     const bool last =
         dequantises(node->output()) && std::find(results.begin(), results.end(), node->output()) != results.end();
-    if (std::find(before.begin(), before.end(), node) == before.end()) (last ? behind : rest).push_back(node);
+    (last ? behind : rest).push_back(node);
   }
   for (size_t i = 0; i < results.size(); ++i) take_over(graph, group->outputs[i], results[i]);
   graph.erase(group);
