@@ -14,6 +14,7 @@
 #include "cpu/input_copy.hpp"
 #include "cpu/intrinsic/intrinsic.hpp"
 #include "cpu/winograd/winograd.hpp"
+#include "driver/known_groups.hpp"
 #include "driver/ledger_questions.hpp"
 #include "driver/measure_launches.hpp"
 #include "driver/measured_schedules.hpp"
@@ -92,13 +93,16 @@ static std::optional<Decline> misfit_of_tile(const Node& node, const TargetInfo&
 }
 
 Legality legality_on(const TargetInfo& target) {
-  return [target, rules = capability_rules(target),
-          tiles = has_intrinsics(target)](const Node& node) -> std::optional<Decline> {
+  using Refusal = std::optional<Decline>;
+  return [target, rules = capability_rules(target), tiles = has_intrinsics(target),
+          known = KnownGroups<Refusal>()](const Node& node) -> Refusal {
     if (rules)
       if (auto decline = rules->refuse(node)) return decline;
     if (tiles)
       if (auto decline = misfit_of_tile(node, target)) return decline;
-    return has_generator(target) ? illegal_on(node, target) : std::nullopt;
+    if (!has_generator(target)) return std::nullopt;
+    return known(
+        node, [&] { return illegal_on(node, target); }, [](const Refusal& why) { return !why; });
   };
 }
 
@@ -120,7 +124,10 @@ PlanOptions plan_options(const TargetInfo& target, const PlanRequest& request, c
   options.legal = legality_on(target);
   if (has_generator(target)) options.price = pricing_within(request, pricing_on(target));
   options.margins = target.margins;
-  options.reads = reads_of_operands;
+  options.reads = [known = KnownGroups<OperandReads>()](const Node& node) {
+    return known(
+        node, [&] { return reads_of_operands(node); }, [](const OperandReads&) { return true; });
+  };
   if (has_generator(target)) options.traffic = traffic_on(target);
   options.only = request.only;
   options.skip = request.skip;

@@ -1,6 +1,7 @@
 // What groups cost on a target: of CPUs by the model of cycles, of GPUs by bytes and launches.
 #include "base/fail.hpp"
 #include "cpu/group_cost.hpp"
+#include "driver/known_groups.hpp"
 #include "driver/pipeline.hpp"
 #include "driver/settings.hpp"
 #include "fusion/user/capability_rules.hpp"
@@ -104,11 +105,14 @@ GroupPrice price_of_region(const Region& region, const TargetInfo& target) {
 }
 
 Pricing pricing_on(const TargetInfo& target) {
-  return [target, rules = capability_rules(target)](const Node& node) -> std::variant<GroupPrice, Decline> {
+  using Price = std::variant<GroupPrice, Decline>;
+  return [target, rules = capability_rules(target), known = KnownGroups<Price>()](const Node& node) -> Price {
     if (rules)
       if (auto decline = rules->refuse(node)) return *decline;
     try {
-      return price_on(node, target);
+      return known(
+          node, [&] { return price_on(node, target); },
+          [](const Price& price) { return std::holds_alternative<GroupPrice>(price); });
     } catch (const Error& error) {  // an operand that only the whole graph knows
       if (error.diagnostic().name == "internal") throw;
       return Decline{"dynamic_operand", error.diagnostic().message, {node.name()}};
