@@ -33,13 +33,14 @@ class Builder:
         return name
 
     def constant(self, array):
-        name = f"c{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(numpy.asarray(array, numpy.float32), name))
-        return name
+        return self.typed(array, numpy.float32)
 
     def integers(self, values):
+        return self.typed(values, numpy.int64)
+
+    def typed(self, array, kind):
         name = f"c{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(numpy.asarray(values, numpy.int64), name))
+        self.constants.append(numpy_helper.from_array(numpy.asarray(array, kind), name))
         return name
 
     def model(self, outputs, shape=SHAPE):
@@ -163,8 +164,162 @@ def counted(n):
     return b.model([b.add("Reshape", [value, target])], ["n", 8])
 
 
+def transformers(n):
+    """Encoder layers behind each other: attention of two heads and an MLP, 49 nodes a layer."""
+    b, width, heads, rows = Builder(), 16, 2, 4
+    random = numpy.random.default_rng(0)
+    scale, half, two = b.constant(0.35), b.constant(0.5), b.constant(2.0)
+    epsilon, root, one = b.constant(1e-5), b.constant(1.41421356), b.constant(1.0)
+    split, merged = b.integers([1, rows, heads, width // heads]), b.integers([1, rows, width])
+
+    def dense(value, columns_in, columns_out):
+        weights = b.constant(random.normal(size=(columns_in, columns_out)) / columns_in)
+        return b.add("Add", [b.add("MatMul", [value, weights]), b.constant(random.normal(size=columns_out))])
+
+    def normed(value):
+        centred = b.add("Sub", [value, b.add("ReduceMean", [value], axes=[-1])])
+        variance = b.add("ReduceMean", [b.add("Pow", [centred, two])], axes=[-1])
+        unit = b.add("Div", [centred, b.add("Sqrt", [b.add("Add", [variance, epsilon])])])
+        return b.add("Add", [b.add("Mul", [unit, b.constant(random.normal(size=width))]), b.constant(random.normal(size=width))])
+
+    value = "x"
+    for _ in range(max(1, n // 49)):
+        inner = normed(value)
+        q, k, v = (b.add("Transpose", [b.add("Reshape", [dense(inner, width, width), split])], perm=p)
+                   for p in ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3]))
+        weights = b.add("Softmax", [b.add("Mul", [b.add("MatMul", [q, k]), scale])], axis=-1)
+        seen = b.add("Reshape", [b.add("Transpose", [b.add("MatMul", [weights, v])], perm=[0, 2, 1, 3]), merged])
+        value = b.add("Add", [value, dense(seen, width, width)])
+        wide = dense(normed(value), width, 2 * width)
+        gate = b.add("Add", [b.add("Erf", [b.add("Div", [wide, root])]), one])
+        value = b.add("Add", [value, dense(b.add("Mul", [b.add("Mul", [wide, gate]), half]), 2 * width, width)])
+    return b.model([value], [1, rows, width])
+
+
+def normalize(b, value, channels, random):
+    return b.add("BatchNormalization", [value, *(b.constant(numpy.abs(random.normal(size=channels)) + 0.5) for _ in range(4))])
+
+
+def convolve(b, value, channels_in, channels_out, kernel, random):
+    weights = b.constant(random.normal(size=(channels_out, channels_in, kernel, kernel)) / (channels_in * kernel))
+    return b.add("Conv", [value, weights], pads=[kernel // 2] * 4, kernel_shape=[kernel, kernel])
+
+
+def convolutions(n):
+    """A residual network: two Conv, BatchNormalization, Relu a block, each with weights of its own."""
+    b, value, random = Builder(), "x", numpy.random.default_rng(0)
+    for _ in range(max(1, n // 7)):
+        inner = b.add("Relu", [normalize(b, convolve(b, value, 8, 8, 3, random), 8, random)])
+        inner = normalize(b, convolve(b, inner, 8, 8, 1, random), 8, random)
+        value = b.add("Relu", [b.add("Add", [value, inner])])
+    return b.model([value], [1, 8, 6, 6])
+
+
+def dense_blocks(n):
+    """DenseNet's: BatchNormalization, Relu, Conv, and a Concat of all results of the block, 24 layers a block."""
+    b, value, random = Builder(), "x", numpy.random.default_rng(0)
+    for _ in range(max(1, n // (24 * 4 + 1))):
+        channels = 8
+        for _ in range(24):
+            inner = b.add("Relu", [normalize(b, value, channels, random)])
+            value = b.add("Concat", [value, convolve(b, inner, channels, 4, 3, random)], axis=1)
+            channels += 4
+        value = convolve(b, value, channels, 8, 1, random)
+    return b.model([value], [1, 8, 6, 6])
+
+
+def pieces(n):
+    """Halves that are cut, changed and joined again: Slice, Relu, Concat."""
+    b, value = Builder(), "x"
+    at = [b.integers([i]) for i in (0, 4, 8)]
+    axis = b.integers([1])
+    for _ in range(max(1, n // 4)):
+        low, high = b.add("Slice", [value, at[0], at[1], axis]), b.add("Slice", [value, at[1], at[2], axis])
+        value = b.add("Concat", [high, b.add("Tanh", [low])], axis=1)
+    return b.model([value])
+
+
+def casts(n):
+    """f32 to i32 and back, with an addition between."""
+    b, value = Builder(), "x"
+    for _ in range(max(1, n // 3)):
+        whole = b.add("Cast", [value], to=TensorProto.INT32)
+        value = b.add("Tanh", [b.add("Cast", [whole], to=TensorProto.FLOAT)])
+    return b.model([value])
+
+
+def codes(n):
+    """Products between pairs of QuantizeLinear and DequantizeLinear, weights as codes."""
+    b, value, random = Builder(), "x", numpy.random.default_rng(0)
+    scale = b.constant(0.05)
+    zero, zero_of_weights = (b.typed(0, numpy.int8), b.typed(0, numpy.int8))
+
+    def coded(value):
+        return b.add("DequantizeLinear", [b.add("QuantizeLinear", [value, scale, zero]), scale, zero])
+
+    for _ in range(max(1, n // 5)):
+        weights = b.typed(random.integers(-127, 127, size=(8, 8)), numpy.int8)
+        product = b.add("MatMul", [coded(value), b.add("DequantizeLinear", [weights, scale, zero_of_weights])])
+        value = b.add("Relu", [product])
+    return b.model([coded(value)])
+
+
+def choices(n):
+    """Where of a comparison with the value before."""
+    b, value, before = Builder(), "x", "x"
+    for i in range(max(1, n // 3)):
+        less = b.add("Less", [value, b.constant(numpy.full(SHAPE, i % 7))])
+        value, before = b.add("Where", [less, b.add("Tanh", [value]), before]), value
+    return b.model([value])
+
+
+def moves(n):
+    """Reshapes and transposes alone, which no view of one box says."""
+    b, value = Builder(), "x"
+    tall, wide = b.integers([4, 6]), b.integers([2, 12])
+    for i in range(max(1, n // 4)):
+        value = b.add("Transpose", [b.add("Reshape", [value, tall])], perm=[1, 0])
+        value = b.add("Transpose", [b.add("Reshape", [value, wide])], perm=[1, 0])
+    return b.model([value], [2, 12])
+
+
+def outputs(n):
+    """Hundred layers wide and as deep as that takes, all values results of the model."""
+    b, ends = Builder(), []
+    row = [distinct(b, "x", k, n) for k in range(min(100, n))]
+    while len(b.nodes) < n:
+        ends += row
+        row = [b.add("Add", [value, row[(k + 1) % len(row)]]) for k, value in enumerate(row)]
+    return b.model(ends + row)
+
+
+def norms(n):
+    """Means, softmaxes and norms one behind another: rows that no epilogue takes."""
+    b, value = Builder(), "x"
+    for i in range(max(1, n // 3)):
+        value = b.add("Softmax", [b.add("Sub", [value, b.add("ReduceMean", [value], axes=[-1])])], axis=-1)
+    return b.model([value])
+
+
+def pools(n):
+    """Windows one behind another, max and mean in turns."""
+    b, value = Builder(), "x"
+    for i in range(n):
+        value = b.add("AveragePool" if i % 2 else "MaxPool", [value], kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+    return b.model([value], [1, 8, 6, 6])
+
+
+def projections(n):
+    """One value that products with weights of their own read, and their sum."""
+    b, random = Builder(), numpy.random.default_rng(0)
+    value = b.add("Tanh", ["x"])
+    ends = [b.add("MatMul", [value, b.constant(random.normal(size=(8, 8)))]) for _ in range(max(1, n - 2))]
+    return b.model([b.add("Sum", ends)])
+
+
 GRAPHS = {f.__name__: f for f in (chain, binary_chain, readers, fan, summed, joined, branches, residual, linear, doubled, shapes,
-                                  sizes, counted)}
+                                  sizes, counted, transformers, convolutions, dense_blocks, pieces, casts, codes, choices, moves,
+                                  outputs, norms, pools, projections)}
 
 
 def measure(command, limit):
