@@ -19,6 +19,7 @@ namespace opfuse {
 
 /// Of a word's codes: flipping them adds 128 to each i8, which is u8 then.
 inline constexpr uint32_t kSignBits = 0x80808080;
+inline constexpr int64_t kWordBytes = 4;
 
 /// How constant weights lie; `block`: output channels of a register tile.
 Layout code_weights(const ContractionView& view, size_t rank, int64_t block, int64_t step);

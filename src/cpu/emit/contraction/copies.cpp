@@ -14,7 +14,7 @@
 namespace opfuse::cpu {
 namespace {
 
-constexpr int64_t kWordBytes = 4, kPixelsAtOnce = 4;
+constexpr int64_t kPixelsAtOnce = 4;
 
 /// Pixels of a copied row that lie inside the data: [low, high).
 struct Inside {

@@ -20,7 +20,7 @@
 namespace opfuse::cpu {
 namespace {
 
-constexpr int64_t kSums = 0, kData = 4, kWeights = 6, kRegisters = 8, kWordBytes = 4;
+constexpr int64_t kSums = 0, kData = 4, kWeights = 6, kRegisters = 8;
 
 /// The instructions; registers are numbers in them.
 struct Matrices {
