@@ -13,9 +13,12 @@ std::vector<Tensor> Cast::reference(const Attrs& attrs, Tensors in, Precision pr
   return {cast_tensor(*in[0], attrs.to, precision)};
 }
 
-/// Of a size as a real number too: ends of ranges are (ir/dim_values.cpp).
+/// Of a size as a real number too: ends of ranges are (ir/dim_values.cpp). Not of types that lack most of the numbers
+/// that sizes are.
 std::optional<std::vector<Dim>> Cast::dims(const Attrs& attrs, const Inference& in) {
-  if (attrs.to == DType::boolean || in.shape(0).rank() > 1) return std::nullopt;
+  const bool real = attrs.to == DType::f32 || attrs.to == DType::f64;
+  const bool whole = attrs.to == DType::i32 || attrs.to == DType::i64;
+  if (!(real || whole) || in.shape(0).rank() > 1) return std::nullopt;
   return in.dims(0);
 }
 

@@ -184,7 +184,9 @@ TEST(ShapeArithmetic, FollowsLawsOnSymbols) {
   EXPECT_EQ(dims_of("div", {}, {scalar, scalar}, {{0, {h}}, {1, {Dim(2)}}}), (Dims{floor_div(h, Dim(2))}));
   EXPECT_EQ(dims_of("add", {}, {two, scalar}, {{0, {n, h}}, {1, {Dim(1)}}}), (Dims{n + Dim(1), h + Dim(1)}));
   EXPECT_EQ(dims_of("cast", {{"to", DType::i32}}, {scalar}, {{0, {n}}}), (Dims{n}));
-  EXPECT_EQ(dims_of("cast", {{"to", DType::f32}}, {scalar}, {{0, {n}}}), std::nullopt);
+  EXPECT_EQ(dims_of("cast", {{"to", DType::f32}}, {scalar}, {{0, {n}}}), (Dims{n}));  // the end of a range
+  for (const DType to : {DType::f16, DType::bf16, DType::i8, DType::boolean})
+    EXPECT_EQ(dims_of("cast", {{"to", to}}, {scalar}, {{0, {n}}}), std::nullopt);
   EXPECT_EQ(dims_of("equal", {}, {two, scalar}, {{0, {n, Dim(-1)}}, {1, {Dim(-1)}}}), (Dims{0, 1}));
   const TensorType condition{DType::boolean, Shape{2}};
   EXPECT_EQ(dims_of("where", {}, {condition, two, two}, {{0, {0, 1}}, {1, {7, 8}}, {2, {n, h}}}), (Dims{n, 8}));
