@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <unordered_set>
 
 #include "kernel/reads.hpp"
 #include "region/dependence.hpp"
@@ -11,10 +12,18 @@
 namespace opfuse {
 namespace {
 
+/// The first read ends the search: chains of choices ask it of each.
 bool reads_something(const Expr& e) {
-  bool found = false;
-  e.visit([&](const Expr& x) { found |= x.op() == ExprOp::read; });
-  return found;
+  std::vector<const Expr*> open{&e};
+  std::unordered_set<const ExprNode*> seen;
+  while (!open.empty()) {
+    const Expr& x = *open.back();
+    open.pop_back();
+    if (x.op() == ExprOp::read) return true;
+    if (!seen.insert(x.node()).second) continue;
+    for (const Expr& arg : x.args()) open.push_back(&arg);
+  }
+  return false;
 }
 
 /// Between reads: an arm that is a constant is padding, which masks make.

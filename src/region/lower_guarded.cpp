@@ -10,15 +10,11 @@ namespace opfuse {
 /// The read whose coordinates are the ones asked for and whose tensor has the value's shape: it is inside exactly when
 /// the value is.
 std::optional<int> Lowering::guard_of(const Expr& value, const TensorType& type, const IndexMap& map) {
-  std::optional<int> guard;
-  value.visit([&](const Expr& e) {
-    if (e.op() != ExprOp::read || guard) return;
-    const Read& read = stage().reads[e.index()];
-    const Shape& shape =
-        read.stage < 0 ? region_.params[read.index].type.shape : region_.stages[read.stage].outputs[read.index].shape;
-    if (read.map == map && shape == type.shape) guard = e.index();
-  });
-  return guard;
+  for (const int index : read_sets_.of(value).read) {
+    const Read& read = stage().reads[static_cast<size_t>(index)];
+    if (read.map == map && shape_read_by(read) == type.shape) return index;
+  }
+  return {};
 }
 
 namespace {
@@ -53,32 +49,36 @@ const Shape& Lowering::shape_read_by(const Read& read) const { return opfuse::sh
 /// Reads of `value` that stand behind a guard of their own, as those of a concatenation of concatenations do: a read
 /// with their map and shape is asked whether it is inside. Where they are outside, another part of `value` is not.
 std::set<int> Lowering::guarded_reads(const Expr& value) {
-  std::set<int> asked, guarded;
-  value.visit([&](const Expr& e) {
-    if (e.op() == ExprOp::in_bounds) asked.insert(e.index());
-  });
-  const auto read_at = [&](int index) -> const Read& { return stage().reads[static_cast<size_t>(index)]; };
-  value.visit([&](const Expr& e) {
-    if (e.op() != ExprOp::read) return;
-    for (const int a : asked)
-      if (read_at(a).map == read_at(e.index()).map && shape_read_by(read_at(a)) == shape_read_by(read_at(e.index())))
-        guarded.insert(e.index());
-  });
+  const ReadSets::Sets& sets = read_sets_.of(value);
+  std::set<int> places, guarded;
+  for (const int a : sets.asked) places.insert(place_of(a));
+  for (const int r : sets.read)
+    if (places.contains(place_of(r))) guarded.insert(r);
   return guarded;
+}
+
+/// The same number for reads of one map and shape, which are inside together: that of the first of them.
+int Lowering::place_of(int read) {
+  const std::vector<Read>& reads = stage().reads;
+  for (size_t i = places_.size(); i < reads.size(); ++i) {
+    size_t first = 0;
+    while (first < i && !(reads[first].map == reads[i].map && shape_read_by(reads[first]) == shape_read_by(reads[i])))
+      ++first;
+    places_.push_back(static_cast<int>(first));
+  }
+  return places_[static_cast<size_t>(read)];
 }
 
 /// Reads of `value` beside the guard that leave their tensors where the guard's does: operands that are broadcast along
 /// some of the axes that move.
 std::set<int> Lowering::reads_outside(const Expr& value, int guard) {
-  const Read& guarding = stage().reads[static_cast<size_t>(guard)];
   const std::set<int> guarded = guarded_reads(value);
   std::set<int> reads;
-  value.visit([&](const Expr& e) {
-    if (e.op() != ExprOp::read || e.index() == guard || guarded.contains(e.index())) return;
-    const Read& read = stage().reads[static_cast<size_t>(e.index())];
-    const bool same = read.map == guarding.map && shape_read_by(read) == shape_read_by(guarding);
-    if (!same && !is_always_inside(read.map, shape_read_by(read), extents())) reads.insert(e.index());
-  });
+  for (const int index : read_sets_.of(value).read) {
+    if (guarded.contains(index) || place_of(index) == place_of(guard)) continue;
+    const Read& read = stage().reads[static_cast<size_t>(index)];
+    if (!is_always_inside(read.map, shape_read_by(read), extents())) reads.insert(index);
+  }
   return reads;
 }
 
@@ -104,12 +104,8 @@ std::pair<Expr, Expr> Lowering::pull_inside(const Value* value, const IndexMap& 
     return {here, pulled};
   }
   const std::set<int> guarded = guarded_reads(pulled);
-  std::set<int> reads;
-  pulled.visit([&](const Expr& e) {
-    if (e.op() == ExprOp::read) reads.insert(e.index());
-  });
   Expr here = inside;
-  for (const int read : reads) {
+  for (const int read : read_sets_.of(pulled).read) {
     if (depends_on_data(stage().reads[static_cast<size_t>(read)].map))
       decline("padded_prologue", "an operand is read at a computed index", reader);
     if (!guarded.contains(read)) here = logical_and(here, Expr::in_bounds(read));

@@ -14,6 +14,7 @@
 
 #include "region/index_map.hpp"
 #include "region/lower.hpp"
+#include "region/read_sets.hpp"
 
 namespace opfuse {
 
@@ -185,7 +186,9 @@ class Lowering {
   bool open_ = false;
   bool requantises_ = false;
   std::map<int, std::vector<double>> real_constants_;
-  std::vector<Pulled> pulled_;  ///< of the open stage
+  std::vector<Pulled> pulled_;  ///< of the open stage, as the next two
+  ReadSets read_sets_;
+  std::vector<int> places_;  ///< place_of, as far as it was asked
 
   void walk(const Graph& body);
   void lower_node(const Node& node);
@@ -202,6 +205,7 @@ class Lowering {
   std::set<int> guarded_reads(const Expr& value);
   std::set<int> reads_outside(const Expr& value, int guard);
   std::optional<int> guard_of(const Expr& value, const TensorType& type, const IndexMap& map);
+  int place_of(int read);
   Expr add_read(Read read, DType dtype);
   void require_computable(const IndexMap& map);
   int param_of(Def& def);
