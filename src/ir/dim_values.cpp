@@ -21,7 +21,8 @@ Dims integers_of(const Tensor& t) {
   return out;
 }
 
-/// A size as a real number, as ends of ranges are, made of a whole one: whatever is computed with reals is no size.
+/// A whole number cast to a real one, as the ends of ranges are. Results of arithmetic with reals do not count as
+/// sizes.
 bool is_size_as_real(const Value& value) {
   const Node* node = value.producer;
   return is_float(value.type.dtype) && node && node->inputs.size() == 1 && is_integer(node->input(0)->type.dtype);

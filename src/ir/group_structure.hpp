@@ -14,8 +14,8 @@ namespace opfuse {
 /// once and kept, so one object serves one plan; not for several threads.
 class GroupStructure {
  public:
-  /// Nothing where more than the group may decide: it is no copy by itself (`outline_copy`), or its constants are
-  /// large.
+  /// Nothing where more than the group may decide: it still stands in a graph (only an `outline_copy` has a structure),
+  /// or its constants are large.
   std::optional<Hash128> of(const Node& group);
 
  private:

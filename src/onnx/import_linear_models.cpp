@@ -119,7 +119,9 @@ Results import_one_hot_encoder(NodeImport& n) {
   const auto categories = n.integers("cats_int64s");
   if (!categories || categories->empty()) throw fail(E::bad_attribute, "cats_int64s is missing");
   if (n.integer("zeros", 1) == 0)
-    throw fail(E::unsupported_attribute, "zeros = 0, an error where a value is no category, is not supported");
+    throw fail(E::unsupported_attribute,
+               "zeros = 0, which makes a value outside of the categories an error, is not supported")
+        .hint("export with zeros = 1 (sklearn: handle_unknown=\"ignore\"): such a value gives a row of zeros");
   Speller s(n);
   Value* x = s.unsqueeze(s.cast(n.required(0), DType::i64), static_cast<int64_t>(rank_of(n.required(0), "x")));
   return {s.cast(s.op("equal", {x, s.integers(*categories)}), DType::f32)};

@@ -1,7 +1,7 @@
 // Resize with antialiasing along open axes: how many elements a widened filter takes is not known, so each axis is
 // multiplied by all of its weights, computed by the run. With scale = out / in and c_o = (o + 0.5) / scale - 0.5
 //   y[.., o, ..] = sum_i W[o, i] x[.., i, ..]      W[o, i] = w((i - c_o) min(scale, 1)), divided by the sum of its row
-// which is what exclude_outside asks for: there are no elements beyond the edge.
+// This is exclude_outside = 1: only elements of the image are weighed, none beyond its edge.
 #include "onnx/import_resize_open.hpp"
 
 #include "ir/dim_values.hpp"

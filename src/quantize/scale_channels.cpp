@@ -22,7 +22,7 @@ void scale_channels(const ArrayView& array, const std::optional<ChannelBlocks>& 
   for (size_t d = 0; d < axis; ++d) outer *= static_cast<size_t>(array.shape[d]);
   for (size_t d = axis + 1; d < array.shape.size(); ++d) inner *= static_cast<size_t>(array.shape[d]);
   std::vector<float> by(factors.begin(), factors.end());
-  by.resize(rows * block, 1);  // lanes that are no channels
+  by.resize(rows * block, 1);  // padding lanes
   const auto scale = block == 1 ? scale_row<1> : block == 8 ? scale_row<8> : block == 16 ? scale_row<16> : scale_row<0>;
   auto* x = static_cast<float*>(array.data);
   for (size_t row = 0; row < outer * rows; ++row, x += inner) scale(x, inner, by.data() + row % rows * block, block);
