@@ -9,6 +9,7 @@
 
 #include "base/fail.hpp"
 #include "base/parallel.hpp"
+#include "base/product_of.hpp"
 
 namespace opfuse {
 namespace {
@@ -81,12 +82,6 @@ Nest make_nest(const std::vector<int64_t>& sizes, Tensors operands) {
   return nest;
 }
 
-int64_t count(const std::vector<int64_t>& sizes) {
-  int64_t n = 1;
-  for (int64_t size : sizes) n *= size;
-  return n;
-}
-
 /// Calls body(first result element, element offset per operand, length) for pieces of rows.
 template <class Body>
 void for_rows(const Nest& nest, int64_t total, int64_t chunk, const Body& body) {
@@ -128,7 +123,7 @@ Tensor run_reals(const ElementwiseLaw& law, const void* attrs, Tensors inputs, c
   const Nest nest = make_nest(sizes, inputs);
   std::vector<int64_t> step;
   for (const auto& each : nest.step) step.push_back(each.back());
-  for_rows(nest, count(sizes), kRealChunk, [&](int64_t at, const std::vector<int64_t>& offset, int64_t length) {
+  for_rows(nest, product_of(sizes), kRealChunk, [&](int64_t at, const std::vector<int64_t>& offset, int64_t length) {
     std::vector<const double*> from(data);
     for (size_t k = 0; k < from.size(); ++k)
       if (from[k]) from[k] += offset[k];
@@ -156,7 +151,7 @@ Tensor run_scalars(const ElementwiseLaw& law, const void* attrs, Tensors inputs,
                    DType result, Precision precision) {
   Tensor out(result, sizes);
   const Nest nest = make_nest(sizes, inputs);
-  for_rows(nest, count(sizes), kScalarChunk, [&](int64_t at, const std::vector<int64_t>& offset, int64_t length) {
+  for_rows(nest, product_of(sizes), kScalarChunk, [&](int64_t at, const std::vector<int64_t>& offset, int64_t length) {
     std::vector<Scalar> values(inputs.size());
     std::vector<const Scalar*> operands(inputs.size(), nullptr);
     for (int64_t i = 0; i < length; ++i) {

@@ -12,6 +12,7 @@
 
 #include "base/fail.hpp"
 #include "base/parallel.hpp"
+#include "base/product_of.hpp"
 #include "ir/value_name.hpp"
 #include "ops/is_a.hpp"
 #include "ops/quantize.hpp"
@@ -44,12 +45,6 @@ std::vector<Observed> observed_in(const Graph& reference, const Graph& quantised
                      zero && zero->is_constant() ? static_cast<int32_t>(zero->constant->integer(0)) : 0}});
   }
   return list;
-}
-
-int64_t elements_of(const ArrayView& array) {
-  int64_t count = 1;
-  for (int64_t size : array.shape) count *= size;
-  return count;
 }
 
 template <class Code>
@@ -137,7 +132,7 @@ class Measure {
     const Observed& o = observed_[i];
     LayerAgreement& layer = result_.layers[i];
     const ArrayView x = reference_.value(o.tensor), codes = quantised_.value(o.codes);
-    const int64_t count = elements_of(x);
+    const int64_t count = product_of(x.shape);
     if (x.shape != codes.shape) throw fail(E::bad_binding, "'{}' has other sizes in the two models", o.tensor);
     const auto* real = static_cast<const float*>(x.data);
     const Noise noise = o.scale.dtype == DType::u8

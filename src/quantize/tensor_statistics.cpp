@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 
+#include "base/product_of.hpp"
 #include "quantize/lane_ranges.hpp"
 
 namespace opfuse::quantization {
@@ -45,12 +46,6 @@ void take_channels(TensorStatistics& s, const float* x, const Extents& e, const 
     s.channel_low[c] = std::min(s.channel_low[c], static_cast<double>(rows[r].low));
     s.channel_high[c] = std::max(s.channel_high[c], static_cast<double>(rows[r].high));
   }
-}
-
-int64_t elements_of(const std::vector<int64_t>& shape) {
-  int64_t count = 1;
-  for (int64_t size : shape) count *= size;
-  return count;
 }
 
 /// Ranges and counts of one array, piece by piece: what was looked at is counted while it lies in L1.
@@ -189,7 +184,7 @@ bool take_dense(TensorStatistics& s, const float* x, const std::vector<int64_t>&
   const bool channels = s.axis >= 0 && static_cast<size_t>(s.axis) < shape.size();
   const Extents extents = channels ? extents_of(shape, static_cast<size_t>(s.axis)) : Extents{};
   const bool by_rows = channels && extents.inner > 1;
-  const int64_t count = elements_of(shape);
+  const int64_t count = product_of(shape);
   std::vector<NumberRange> rows(static_cast<size_t>(by_rows ? extents.outer * extents.channels : 1));
   Taker taker(s, histogram, by_rows);
   if (!taker.take_rows(x, count / static_cast<int64_t>(rows.size()), rows)) return false;
@@ -211,7 +206,7 @@ void TensorStatistics::forget_channels() {
 
 bool take_array(TensorStatistics& s, const ArrayView& array, bool histogram,
                 const std::optional<ChannelBlocks>& blocks) {
-  if (elements_of(array.shape) == 0) return true;
+  if (product_of(array.shape) == 0) return true;
   const auto* x = static_cast<const float*>(array.data);
   if (!blocks) return take_dense(s, x, array.shape, histogram);
   const Blocks lies(array, *blocks);

@@ -2,6 +2,8 @@
 // affine in each axis, which is read off the first differences and then checked at every element.
 #include "region/index_box.hpp"
 
+#include "base/product_of.hpp"
+
 namespace opfuse {
 
 std::optional<std::vector<int64_t>> counted_from_zero(const Tensor& indices, size_t first, size_t stride,
@@ -42,8 +44,7 @@ std::optional<AffineIndices> affine_indices(const Tensor& indices, size_t first,
     const int64_t index = indices.integer(static_cast<int64_t>(first) + i * static_cast<int64_t>(stride));
     return index < 0 ? index + extent : index;
   };
-  int64_t count = 1;
-  for (const int64_t size : sizes) count *= size;
+  const int64_t count = product_of(sizes);
   if (count == 0) return std::nullopt;
   AffineIndices affine{at(0), std::vector<int64_t>(sizes.size(), 0)};
   int64_t last = affine.start, pitch = 1;  // elements from one coordinate of an axis to the next

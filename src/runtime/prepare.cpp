@@ -2,10 +2,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 
 #include "base/fail.hpp"
+#include "base/product_of.hpp"
 #include "runtime/array_overlaps.hpp"
 #include "runtime/artifact_check.hpp"
 #include "runtime/routine_launch.hpp"
@@ -38,10 +38,6 @@ bool is_found(const ArtifactProgram& program, const Shape& shape) {
     for (const std::string& symbol : launch.routine.call.defines)
       if (used.contains(symbol)) return true;
   return false;
-}
-
-int64_t elements_of(const std::vector<int64_t>& sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
 }
 
 size_t bytes_of(const TensorType& type, const SymbolValues& symbols) {
@@ -96,7 +92,7 @@ void ContextState::resolve_outputs() {
     const std::vector<int64_t> sizes = a.outputs[i].type.shape.evaluate(symbol_values);
     if (outputs_bound[i]) {
       bound = callers_outputs[i];
-      if (bound.shape != sizes && elements_of(sizes) <= elements_of(bound.shape) &&
+      if (bound.shape != sizes && product_of(sizes) <= product_of(bound.shape) &&
           is_found(*program, a.outputs[i].type.shape)) {
         bound.shape = sizes;
         continue;

@@ -12,8 +12,8 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <numeric>
 
+#include "base/product_of.hpp"
 #include "fusion/grouping.hpp"
 #include "interp/interpreter.hpp"
 #include "ir/value_name.hpp"
@@ -89,11 +89,8 @@ Tensor cut(const Tensor& table, int64_t axis, size_t rank, int64_t begin, int64_
   std::vector<int64_t> sizes = table.sizes();
   const auto at = sizes.begin() + own;
   const int64_t all = *at;
-  const auto product = [](auto first, auto last) {
-    return std::accumulate(first, last, int64_t{1}, std::multiplies<>());
-  };
-  const int64_t outer = product(sizes.begin(), at);
-  const auto inner = static_cast<size_t>(product(at + 1, sizes.end())) * byte_size(table.dtype());
+  const int64_t outer = product_of({sizes.begin(), at});
+  const auto inner = static_cast<size_t>(product_of({at + 1, sizes.end()})) * byte_size(table.dtype());
   *at = count;
   Tensor rows(table.dtype(), sizes);
   const auto* from = static_cast<const char*>(table.data()) + static_cast<size_t>(begin) * inner;
