@@ -41,6 +41,7 @@
 #include "region/single_stage.hpp"
 #include "runtime/check_devices.hpp"
 #include "tune/activation_tables.hpp"
+#include "tune/pair_codes.hpp"
 
 namespace opfuse {
 
@@ -307,6 +308,7 @@ void choose_measured(Program& program, const TargetInfo& target, const LowerOpti
     };
   }
   choose_algorithms(program, target, request.algorithms, times);
+  pair_codes(program, target, request.algorithms);
   if (fresh.size() > 0) fresh.write(request.times->file);
 }
 

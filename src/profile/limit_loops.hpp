@@ -58,13 +58,15 @@ OPFUSE_LOOP_256(fma_256, "avx2,fma")
 #define OPFUSE_STEP(k) asm volatile("%{vex%} vpdpbusd %1, %1, %0" : "+x"(sum[k]) : "x"(x));
 OPFUSE_LOOP_256(int8_256, "avx2")
 #undef OPFUSE_STEP
+// Codes in pairs that 16 bits hold, these in pairs, then an addition.
 #define OPFUSE_STEP(k)                                             \
   {                                                                \
     __m256 pairs;                                                  \
-    asm volatile("vpmaddwd %1, %1, %0" : "=x"(pairs) : "x"(x));    \
+    asm volatile("vpmaddubsw %1, %1, %0" : "=x"(pairs) : "x"(x));  \
+    asm volatile("vpmaddwd %1, %0, %0" : "+x"(pairs) : "x"(x));    \
     asm volatile("vpaddd %1, %0, %0" : "+x"(sum[k]) : "x"(pairs)); \
   }
-OPFUSE_LOOP_256(words_256, "avx2")
+OPFUSE_LOOP_256(pairs_256, "avx2")
 #undef OPFUSE_STEP
 #undef OPFUSE_LOOP_256
 

@@ -24,7 +24,7 @@ constexpr Unit kUnits[] = {
     {"int8", "avx512vnni", "vpdpbusd", limit_loops::int8_512, 2 * 4 * kLanes512},
     {"int8", "avxvnni", "vpdpbusd", limit_loops::int8_256, 2 * 4 * kLanes256},
     {"int8", "avx512bw", "vpmaddwd", limit_loops::words_512, 2 * 2 * kLanes512},
-    {"int8", "avx2", "vpmaddwd", limit_loops::words_256, 2 * 2 * kLanes256},
+    {"int8", "avx2", "vpmaddubsw", limit_loops::pairs_256, 2 * 4 * kLanes256},
     {"bf16", "amx-bf16", "tdpbf16ps", limit_loops::bf16_matrix, 2 * 32 * kMatrix},
     {"bf16", "avx512bf16", "vdpbf16ps", limit_loops::bf16_512, 2 * 2 * kLanes512},
 };

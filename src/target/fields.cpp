@@ -86,6 +86,7 @@ const TargetField kFields[] = {
     {"kernels", "phased_lanes", OPFUSE_IN(kernels.phased_lanes), 1, 1e6, kCpu, true},
     {"kernels", "pixel_weights_near", OPFUSE_IN(kernels.pixel_weights_near), 0, 1e6, kCpu, true},
     {"kernels", "pixel_lines", OPFUSE_IN(kernels.pixel_lines), 0, 1e9, kCpu, true},
+    {"kernels", "paired_extras", OPFUSE_IN(kernels.paired_extras), -1, 1, kCpu, true},
     {"kernels", "algorithm_gain", OPFUSE_IN(kernels.algorithm_gain), 0, 1, kCpu, true},
     {"kernels", "copy_gain", OPFUSE_IN(kernels.copy_gain), 0, 1, kCpu, true},
     {"kernels", "turned_rate", OPFUSE_IN(kernels.turned_rate), 0.01, 1e4, kCpu, true},

@@ -98,6 +98,7 @@ struct KernelCosts {
   double pixel_weights_near = 0;  ///< a step with pixels in the lanes whose weights come from L1
   int64_t pixel_lines = 0;        ///< lines of weights that stay in L1 beside the data
   double algorithm_gain = 0;      ///< of its time, what an algorithm with more bytes must save
+  double paired_extras = 0;       ///< of its octets, how many codes in pairs may multiply twice; < 0: none are in pairs
   double copy_gain = 0;           ///< the same of an input that is copied into blocks for its reader
   double turned_rate = 0;         ///< bytes a cycle of such a copy, turned in registers
   double open_tile = 0;           ///< rows that a tile costs besides, where the number of rows is open

@@ -12,6 +12,7 @@
 
 #include "base/fail.hpp"
 #include "base/parallel.hpp"
+#include "tensor/paired_codes.hpp"
 #include "tensor/winograd.hpp"
 #include "tensor/winograd_codes.hpp"
 
@@ -224,7 +225,8 @@ int64_t Layout::block_of(int axis) const {
 }
 
 std::string Layout::text() const {
-  std::string out = is_transformed() ? fmt::format("f{}x{}:", tile_h, tile_w) : "";
+  std::string out = tile_h > 0 ? fmt::format("f{}x{}:", tile_h, tile_w) : "";
+  if (pairs > 0) out = fmt::format("p{}:", pairs);
   for (int axis : order) out += axis < 10 ? fmt::format("{}", axis) : fmt::format("({})", axis);
   for (size_t i = 0; i < blocks.size(); ++i) {
     out += fmt::format("{}{}:{}", i == 0 ? "/" : ",", blocks[i].axis, blocks[i].factor);
@@ -250,6 +252,11 @@ Layout Layout::parse(std::string_view text) {
     layout.tile_w = number();
     const bool known = (layout.tile_h == 2 || layout.tile_h == 4) && (layout.tile_w == 2 || layout.tile_w == 4);
     if (!known || at >= text.size() || text[at++] != ':') throw bad();
+  }
+  if (text.starts_with('p')) {
+    at = 1;
+    layout.pairs = number();
+    if (layout.pairs == 0 || at >= text.size() || text[at++] != ':') throw bad();
   }
   for (; at < text.size() && text[at] != '/';) {
     if (text[at] == '(') {
@@ -283,7 +290,11 @@ Layout Layout::parse(std::string_view text) {
 std::vector<Dim> Layout::physical_extents(const Shape& shape) const {
   check(*this, shape.rank());
   std::vector<Dim> extents = shape.dims;
-  if (is_transformed()) {
+  if (pairs > 0) {
+    const auto channels = static_cast<size_t>(order.at(1));
+    extents[channels] = paired::stored_channels(*this, shape[channels].value());
+  }
+  if (tile_h > 0) {
     OPFUSE_CHECK(shape.rank() == 4, "layout {} of {} dimensions", text(), shape.rank());
     extents[2] = winograd::points(tile_h);
     extents[3] = winograd::points(tile_w);
@@ -317,6 +328,7 @@ static Tensor as_bytes(Tensor numbers, std::vector<int64_t> sizes) {
 Tensor pack(const Tensor& tensor, const Layout& layout) {
   check(layout, tensor.rank());
   if (layout.is_dense()) return tensor;
+  if (layout.pairs > 0) return paired::pair_codes(tensor, layout);
   if (layout.is_transformed()) {
     Layout order = layout;
     order.tile_h = order.tile_w = 0;
@@ -336,7 +348,7 @@ Tensor pack(const Tensor& tensor, const Layout& layout) {
 }
 
 Tensor unpack(const Tensor& packed, const Layout& layout, const std::vector<int64_t>& sizes) {
-  OPFUSE_CHECK(!layout.is_transformed(), "transformed filters cannot be unpacked");
+  OPFUSE_CHECK(!layout.is_transformed(), "transformed weights cannot be unpacked");
   const Plan plan = make_plan(physical_dims(layout, sizes));
   Tensor out(packed.dtype(), sizes);
   const Dim need = layout.physical_elements(Shape::of(sizes));

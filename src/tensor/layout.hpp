@@ -29,13 +29,14 @@ struct Layout {
   std::vector<int> order;
   std::vector<Block> blocks;
   int64_t tile_h = 0, tile_w = 0;  ///< of the Winograd transform F(tile_h x tile_w, 3x3); 0: none
+  int64_t pairs = 0;  ///< of codes in pairs (paired_codes.hpp): extra octets of a block, and 1; 0: they are not
 
   static Layout dense(size_t rank);
   static Layout channels_blocked(size_t rank, int axis, int64_t factor);
   bool is_dense() const;  ///< identity order, no blocks, no transform
-  bool is_transformed() const { return tile_h > 0; }
+  bool is_transformed() const { return tile_h > 0 || pairs > 0; }
   int64_t block_of(int axis) const;  ///< product of the axis's factors, 1 if none
-  std::string text() const;          ///< "0123", "0123/1:16", "0123/1:16,0:32", "f4x4:0231/0:32"
+  std::string text() const;          ///< "0123", "0123/1:16", "f4x4:0231/0:32", "p3:0123/1:2,0:16,1:4"
   static Layout parse(std::string_view text);
   bool operator==(const Layout&) const = default;
 

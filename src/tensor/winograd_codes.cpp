@@ -40,7 +40,7 @@ void transform_filter(const WholeMatrix& height, const WholeMatrix& width, const
 
 }  // namespace
 
-bool holds_codes(const Layout& layout) { return layout.is_transformed() && layout.block_of(1) == 2; }
+bool holds_codes(const Layout& layout) { return layout.tile_h > 0 && layout.block_of(1) == 2; }
 
 const CodesForm& codes_form(int64_t tile) {
   static const CodesForm two{{1}, 2, 2, 1, 1, 1}, four{{1, 2}, 24, 6, 4, 3, 3};

@@ -18,10 +18,10 @@ Tensor counting(DType dtype, std::vector<int64_t> sizes) {
 }
 
 TEST(Layout, PrintsAndParses) {
-  for (const char* text : {"0123", "0231", "0123/1:16", "0123/1:16,0:32", ""})
+  for (const char* text : {"0123", "0231", "0123/1:16", "0123/1:16,0:32", "p3:01/1:2,0:16,1:4", ""})
     EXPECT_EQ(Layout::parse(text).text(), text);
-  for (const char* bad :
-       {"0122", "13", "0123/", "0123/4:2", "0123/1:0", "01/1", "a", "01/1:2,", "0123/1:99999999999999999999"}) {
+  for (const char* bad : {"0122", "13", "0123/", "0123/4:2", "0123/1:0", "01/1", "a", "01/1:2,", "p0:01", "p:01", "p2",
+                          "0123/1:99999999999999999999"}) {
     EXPECT_THROW(Layout::parse(bad), Error) << bad;
   }
 }

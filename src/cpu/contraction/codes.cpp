@@ -10,9 +10,13 @@
 #include "cpu/contraction/matrix.hpp"
 #include "cpu/generator.hpp"
 #include "region/single_stage.hpp"
+#include "tensor/paired_codes.hpp"
 
 namespace opfuse {
 namespace {
+
+constexpr int64_t kPairedVector = 32;  ///< bytes: the one that AVX2 has
+constexpr int64_t kManyVectors = 8;    ///< of which one more that is multiplied in vain is little
 
 /// The operand's channels of a step are contiguous: in one block, or dense and last.
 bool channels_contiguous(const ParamLayout& l, int dim, int64_t step) {
@@ -73,6 +77,18 @@ RegisterTile tile_of_words(const TileProblem& problem, const TargetInfo& target)
   return best;
 }
 
+bool may_pair_codes(const Stage& stage, const ContractionView& view, const TargetInfo& target) {
+  const int64_t depth = view.channel < 0 ? 0 : channel_depth(stage, view);
+  return view.types.sum == DType::i32 && view.types.unit() > 1 && !has_byte_products(target) &&
+         target.vector_bytes == kPairedVector && plain(stage, view) && view.taps.empty() && !view.guarded &&
+         !view.group_out && depth > 0 && depth % paired::kOctet == 0;
+}
+
+RegisterTile tile_of_pairs(int64_t channels, const TargetInfo& target) {
+  const int64_t count = ceil_of(channels, target.lanes_f32());
+  return count % 2 == 0 || count >= kManyVectors ? RegisterTile{2, 4} : RegisterTile{1, 8};
+}
+
 Layout code_weights(const ContractionView& view, size_t rank, int64_t block, int64_t step) {
   const int64_t unit = view.types.unit(), units = step / unit;
   Layout layout = Layout::dense(rank);
@@ -94,6 +110,14 @@ std::optional<CodesFit> fit_codes(const Region& region, const ContractionView& v
   const ParamLayout &data = layouts[at(view.data)], &weights = layouts[at(view.weights)];
   const int64_t block = weights.layout.block_of(view.weights_vec_dim);
   if (region.params[at(view.weights)].role != ParamRole::constant || block % lanes != 0) return std::nullopt;
+  if (weights.layout.pairs > 0) {
+    Layout order = weights.layout;
+    order.pairs = 0;
+    const bool fits = may_pair_codes(stage, view, target) &&
+                      channels_contiguous(data, view.data_channel_dim, paired::kOctet) &&
+                      order == code_weights(view, order.order.size(), block, paired::kOctet);
+    return fits ? std::optional(CodesFit{block / lanes, paired::kOctet, false, true}) : std::nullopt;
+  }
   if (joins_taps(region, view, target) &&
       weights.layout == code_weights(view, weights.layout.order.size(), block, kJoinedChannels))
     return planes_apart(data) ? std::optional(CodesFit{block / lanes, kJoinedChannels, true}) : std::nullopt;

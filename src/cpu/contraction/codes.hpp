@@ -28,6 +28,7 @@ struct CodesFit {
   int64_t vectors = 1;  ///< of output channels that a block of the weights holds
   int64_t step = 1;     ///< input channels between two taps
   bool joined = false;  ///< a product takes all taps of a row (data_copies.hpp)
+  bool paired = false;  ///< codes lie in pairs that fit i16 (tensor/paired_codes.hpp)
 };
 /// None: the operands do not lie as above, or the sum is another.
 std::optional<CodesFit> fit_codes(const Region& region, const ContractionView& view,
@@ -35,6 +36,12 @@ std::optional<CodesFit> fit_codes(const Region& region, const ContractionView& v
 
 /// The target adds four products at once in i32 (else two in i16 words, after widening).
 bool has_byte_products(const TargetInfo& target);
+
+/// Products of codes in pairs: without taps, of whole octets, on a target without byte products but with pmaddubsw.
+bool may_pair_codes(const Stage& stage, const ContractionView& view, const TargetInfo& target);
+
+/// The register tile of such products: four pixels are what a vector of octets has.
+RegisterTile tile_of_pairs(int64_t channels, const TargetInfo& target);
 
 /// Registers that products take besides sums, weights and data.
 int64_t registers_of_products(const ElementTypes& types, int64_t vectors, const TargetInfo& target);

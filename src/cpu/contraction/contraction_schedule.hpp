@@ -20,6 +20,7 @@ struct ContractionSchedule : Parts {
   Given<0> pack;                       ///< parts pack the weights they use
   Given<0> matrix;                     ///< products of whole matrices, whose sums rest in registers of their own
   Given<0> decode;                     ///< weights lie as codes: Decode (decoded_weights.hpp)
+  Given<0> paired;                     ///< weights lie in pairs that fit i16 (tensor/paired_codes.hpp)
   Given<0> copies;                     ///< of the rows a chunk reads, borders included (data_copies.hpp)
 
   template <class Self, class F>
@@ -39,6 +40,7 @@ struct ContractionSchedule : Parts {
     field("pack", self.pack, kFlag);
     field("matrix", self.matrix, kFlag);
     field("decode", self.decode, Range{0, 3});
+    field("paired", self.paired, kFlag);
     field("copies", self.copies, kFlag);
     Parts::each(self, field);
   }

@@ -14,6 +14,8 @@ namespace {
 
 int64_t known(const Dim& d) { return d.constant().value_or(1); }
 
+constexpr double kPairedOperations = 3.2;  ///< of four products of a lane: three, and their data put in order
+
 double useful_share(const Stage& stage, const ContractionView& view) {
   double share = 1;
   for (const SlidingDim& d : view.sliding)
@@ -44,7 +46,10 @@ double tiled_cycles(const Region& region, const Schedule& s, const TargetInfo& t
   double steps = static_cast<double>(ceil_of(channel_depth(stage, view), view.types.unit()) * ceil_of(channels, group));
   for (int tap : view.taps) steps *= static_cast<double>(known(axis_extent(stage, tap)));
   const RegisterTile tile{s.get("nv", 1), s.get("tile_w", 1)};
-  if (view.types.sum == DType::i32 && !has_byte_products(target)) steps *= word_operations(tile);
+  if (s.get("paired", 0))
+    steps *= kPairedOperations;
+  else if (view.types.sum == DType::i32 && !has_byte_products(target))
+    steps *= word_operations(tile);
   return tile_cycles(problem, tile, target) * steps * useful_share(stage, view);
 }
 

@@ -123,6 +123,7 @@ std::optional<OperandFit> fit_operands(const Region& region, const ContractionVi
     if (!codes || !outputs_fit(stage, layouts, view.vec, view.types.lanes(target))) return std::nullopt;
     if (codes->joined && codes->vectors > kMatrixVectors) return std::nullopt;
     if (codes->joined) return OperandFit{codes->vectors, 0, codes->step, true};
+    if (codes->paired) return OperandFit{codes->vectors, 0, codes->step, false, true};
     const Read& data = stage.reads[static_cast<size_t>(view.data)];
     const int64_t step = codes->vectors <= kMatrixVectors
                              ? matrix_step(stage, view, layouts[static_cast<size_t>(data.index)], codes->step, target)

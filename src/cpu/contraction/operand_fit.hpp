@@ -11,6 +11,7 @@ struct OperandFit {
   int64_t grouped = 0;  ///< 1: lanes of several groups, permuted; 2: blended, or channels that straddle blocks
   int64_t step = 1;     ///< input channels per pass over the taps
   bool matrix = false;  ///< products of matrices
+  bool paired = false;  ///< products of codes in pairs
 };
 
 /// None: they are not for register tiles. Weights that no layout makes fit may be packed by the kernel.

@@ -111,6 +111,8 @@ struct Problem {
   bool shares_last = false;  ///< two pixels may share the last vector, unless tiles overlap
 
   int64_t channels() const { return axis_extent(stage, view.vec).value(); }
+  /// Weights in pairs are multiplied as they lie.
+  Decode decode() const { return fit.paired ? Decode::none : decode_in(region, stage, view, target); }
   bool one_block() const { return channels() <= vectors * view.types.lanes(target); }
 };
 
@@ -140,6 +142,11 @@ std::vector<Ranked<TileOption>> tiles_by_time(const Problem& p, size_t most) {
     fastest.offer(0, {matrix_width(p.pixels), false});
     return fastest.all();
   }
+  if (p.fit.paired) {
+    const RegisterTile tile = tile_of_pairs(p.channels(), p.target);
+    fastest.offer(0, {std::min(p.pixels, tile.vectors == p.fit.vectors ? tile.width : 1), false});
+    return fastest.all();
+  }
   if (decode_of(p.stage, p.view, p.target) == Decode::in_registers) {
     fastest.offer(0, {std::min(p.pixels, rows_in_registers(p.target)), false});
     return fastest.all();
@@ -167,6 +174,7 @@ ContractionSchedule schedule_with(const TileOption& tile, const Problem& p) {
   if (p.fit.grouped) s.grouped = p.fit.grouped;
   s.step = p.fit.step;
   if (p.fit.matrix) s.matrix = 1;
+  if (p.fit.paired) s.paired = 1;
   if (p.view.coded) {
     s.decode = static_cast<int64_t>(decode_of(p.stage, p.view, p.target));
     cut_decoded(s, p.region, p.view, item_count(p.stage, p.view, tile.width, 1), p.target);
@@ -174,7 +182,7 @@ ContractionSchedule schedule_with(const TileOption& tile, const Problem& p) {
   }
   // a row that is one narrow tile: several rows share each load of weights
   int64_t height = 1;
-  if (tile.width == p.pixels && !tile.overlapped) {
+  if (tile.width == p.pixels && !tile.overlapped && !p.fit.paired) {
     const int64_t rows = stackable_rows(p.region, p.view);
     height = p.fit.matrix ? matrix_height(p.stage, p.view, s, rows)
                           : tallest(rows, {p.vectors, tile.width, half && p.one_block()}, p.target, p.kept);
@@ -193,7 +201,8 @@ ContractionSchedule schedule_with(const TileOption& tile, const Problem& p) {
     }
   }
   if (p.fit.matrix) copy_where_needed(s, p.region, p.view, p.target);
-  if (decode_in(p.region, p.stage, p.view, p.target) == Decode::into_scratch) {  // block by block for all rows
+  if (p.fit.paired) s.k_block = {}, s.prefetch = {}, s.fetch_data = {};
+  if (p.decode() == Decode::into_scratch) {  // block by block for all rows
     s.decode = static_cast<int64_t>(Decode::into_scratch);
     s.k_block = {}, s.prefetch = {};
   }
@@ -218,12 +227,15 @@ std::optional<std::string> misfit(const ContractionSchedule& s, const Region& re
   if (s.step != fit.step) return wrong("step", s.step, fit.step);
   if (s.matrix != int64_t{fit.matrix}) return wrong("matrix", s.matrix, fit.matrix);
   if (s.matrix && s.tile_w * s.tile_h > kMatrixPixels) return wrong("tile_w", s.tile_w, kMatrixPixels / s.tile_h);
+  if (s.paired != int64_t{fit.paired}) return wrong("paired", s.paired, fit.paired);
+  if (s.paired && (s.k_block || s.prefetch || s.fetch_data || s.overlap || s.tile_h > 1))
+    return "k_block, prefetch, fetch_data, overlap or tile_h of codes in pairs";
   if (s.copies && !data_copies(problem->stage, *view, s)) return "copies=1 of data that tiles read where they lie";
   if (!s.copies && s.matrix && s.step == kJoinedChannels) return "copies=0, and a product takes all taps of a row";
   if (s.matrix && s.k_block) return "k_block beside matrix=1: sums in matrix registers do not rest";
   if (s.grouped != fit.grouped) return wrong("grouped", s.grouped, fit.grouped);
   if (s.pack != int64_t{packs_weights(region, *view)}) return wrong("pack", s.pack, packs_weights(region, *view));
-  if (const auto decode = static_cast<int64_t>(decode_in(region, problem->stage, *view, target)); s.decode != decode)
+  if (const auto decode = static_cast<int64_t>(problem->decode()); s.decode != decode)
     return wrong("decode", s.decode, decode);
   if (view->coded && s.tile_h > 1) return "tile_h of codes";
   if (s.decode && (s.k_block || s.prefetch)) return "k_block or prefetch of weights that parts decode";

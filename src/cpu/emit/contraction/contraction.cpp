@@ -19,6 +19,7 @@
 #include "cpu/emit/contraction/decode.hpp"
 #include "cpu/emit/contraction/epilogue.hpp"
 #include "cpu/emit/contraction/fetch.hpp"
+#include "cpu/emit/contraction/pairs.hpp"
 #include "cpu/emit/contraction/policies.hpp"
 #include "cpu/emit/contraction/products.hpp"
 #include "cpu/emit/contraction/walk.hpp"
@@ -65,6 +66,8 @@ void emit_plain(const ContractionPlan& plan, const Env& env, PartRange blocks, P
     clear_sums(plan, tile);
     if (is(plan.schedule, Decode::in_registers))
       add_decoded(plan, tile, at);
+    else if (plan.schedule.paired)
+      add_pairs(plan, tile, at);
     else
       TileProducts(plan, tile).add_inside(at);
     emit_epilogue(plan, tile, at);

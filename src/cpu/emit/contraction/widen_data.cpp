@@ -11,6 +11,7 @@
 #include <bit>
 
 #include "cpu/contraction/codes.hpp"
+#include "cpu/emit/contraction/pairs.hpp"
 #include "cpu/emit/contraction/products.hpp"
 #include "cpu/emit/fence.hpp"
 #include "cpu/emit/math/half_float.hpp"
@@ -80,7 +81,9 @@ void widen_codes(const ContractionPlan& plan, const Tile& tile, Value* from, int
 Value* widened_data(const ContractionPlan& plan) {
   if (!widens_codes(plan) && !plan.types().widens_data()) return nullptr;
   Kernel& k = plan.k;
-  const int64_t bytes = bytes_of_step(plan) * taps_of(plan) * std::max<int64_t>(1, steps_ahead(plan));
+  const int64_t bytes = plan.schedule.paired
+                            ? bytes_of_pairs(plan)
+                            : bytes_of_step(plan) * taps_of(plan) * std::max<int64_t>(1, steps_ahead(plan));
   llvm::AllocaInst* place = k.variable(llvm::ArrayType::get(k.b.getInt8Ty(), static_cast<uint64_t>(bytes)));
   place->setAlignment(llvm::Align(static_cast<uint64_t>(k.target.vector_bytes)));
   return k.b.CreateIntToPtr(opaque(k, k.b.CreatePtrToInt(place, k.b.getInt64Ty())), place->getType());

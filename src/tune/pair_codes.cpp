@@ -1,0 +1,123 @@
+// By the weights' values: how many octets of a layer a block of outputs multiplies twice. The sums are the same in
+// every bit, so nothing but time and memory is weighed.
+#include "tune/pair_codes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cpu/activation_form.hpp"
+#include "cpu/contraction/codes.hpp"
+#include "cpu/contraction/paired_weights.hpp"
+#include "cpu/generator.hpp"
+#include "kernel/collapse.hpp"
+
+namespace opfuse {
+namespace {
+
+struct Pairing {
+  size_t weights = 0;  ///< operand of the launch
+  Layout layout;
+  Schedule schedule;
+  int64_t growth = 0;  ///< bytes
+  double extras = 0;   ///< of an octet
+};
+
+int64_t stored(const Layout& layout, const Shape& shape) {
+  return layout.physical_elements(shape).constant().value_or(0);
+}
+
+class Pairer {
+ public:
+  Pairer(Program& program, const TargetInfo& target) : program_(program), target_(target) {}
+
+  void run(int64_t room) {
+    int64_t paired = 0;
+    double extras = 0;
+    for (Launch& launch : program_.launches) {
+      const auto pairing = pairing_of(launch);
+      if (!pairing || pairing->growth > room) continue;
+      room -= pairing->growth;
+      ++paired;
+      extras += pairing->extras;
+      apply(launch, *pairing);
+    }
+    if (paired)
+      program_.notes.push_back(fmt::format("codes in pairs in {} products, exact; {:.1f} % of their octets twice",
+                                           paired, 100 * extras / static_cast<double>(paired)));
+  }
+
+ private:
+  Program& program_;
+  const TargetInfo& target_;
+
+  const Buffer& buffer_of(const Launch& launch, size_t operand) const {
+    return program_.buffers[static_cast<size_t>(launch.buffers[operand])];
+  }
+
+  std::vector<ParamLayout> layouts_of(const Launch& launch) const {
+    std::vector<ParamLayout> layouts;
+    for (size_t i = 0; i < launch.buffers.size(); ++i)
+      layouts.push_back({buffer_of(launch, i).layout, buffer_of(launch, i).strides});
+    return layouts;
+  }
+
+  bool may_pair(const Launch& launch, const std::vector<ParamLayout>& layouts) const {
+    if (launch.reference || launch.schedule.skeleton != "contraction" || !sums_codes(launch.region)) return false;
+    const Collapsed c = collapse(launch.region, layouts);
+    const auto found = view_products(c.region, 0);
+    const auto* view = std::get_if<ContractionView>(&found);
+    return view && may_pair_codes(c.region.stages[0], *view, target_);
+  }
+
+  std::optional<Pairing> pairing_of(const Launch& launch) const {
+    std::vector<ParamLayout> layouts = layouts_of(launch);
+    if (!may_pair(launch, layouts)) return std::nullopt;
+    const auto found = view_products(launch.region, 0);
+    const auto* view = std::get_if<ContractionView>(&found);
+    if (!view) return std::nullopt;
+    const Stage& stage = launch.region.stages[0];
+    Pairing pairing;
+    pairing.weights = static_cast<size_t>(stage.reads[static_cast<size_t>(view->weights)].index);
+    const Buffer& weights = buffer_of(launch, pairing.weights);
+    const auto outputs = axis_extent(stage, view->vec).constant();
+    if (weights.kind != BufferKind::constant || weights.constant.dtype() != DType::i8 || !outputs) return std::nullopt;
+    const auto [layout, extras] = pair_weights(*view, *outputs, channel_depth(stage, *view), weights.constant, target_);
+    if (extras > target_.kernels.paired_extras) return std::nullopt;
+    pairing.layout = layout;
+    pairing.extras = extras;
+    ParamLayout& changed = layouts[pairing.weights];
+    pairing.growth = stored(pairing.layout, weights.type.shape) - stored(changed.layout, weights.type.shape);
+    changed = {pairing.layout, dense_strides(pairing.layout, weights.type.shape)};
+    pairing.schedule = choose_schedule(launch.region, layouts, target_);
+    if (!pairing.schedule.get("paired", 0)) return std::nullopt;
+    if (launch.schedule.get(kActivationTables, 0)) pairing.schedule.set(kActivationTables, 1);
+    return pairing;
+  }
+
+  void apply(Launch& launch, const Pairing& pairing) {
+    int& index = launch.buffers[pairing.weights];
+    const auto readers = std::count_if(program_.launches.begin(), program_.launches.end(), [&](const Launch& other) {
+      return std::find(other.buffers.begin(), other.buffers.end(), index) != other.buffers.end();
+    });
+    if (readers > 1) {  // the others keep theirs
+      program_.buffers.push_back(program_.buffers[static_cast<size_t>(index)]);
+      index = static_cast<int>(program_.buffers.size()) - 1;
+    }
+    Buffer& buffer = program_.buffers[static_cast<size_t>(index)];
+    buffer.layout = pairing.layout;
+    buffer.strides = dense_strides(buffer.layout, buffer.type.shape);
+    launch.schedule = pairing.schedule;
+  }
+};
+
+}  // namespace
+
+void pair_codes(Program& program, const TargetInfo& target, const AlgorithmRequest& request) {
+  int64_t room = request.max_weight_growth.value_or(request.least_memory ? 0 : default_weight_growth(program));
+  if (request.max_weight_growth)
+    for (const Algorithm& a : program.algorithms) room -= a.weight_growth;
+  Pairer(program, target).run(room);
+}
+
+}  // namespace opfuse

@@ -1,0 +1,15 @@
+// Sums of codes whose weights go in pairs (tensor/paired_codes.hpp) on targets without byte products.
+#pragma once
+
+#include "program/program.hpp"
+#include "target/target.hpp"
+#include "tune/choose_algorithms.hpp"
+
+namespace opfuse {
+
+/// Changes weight layouts and schedules of direct sums of codes whose weights allow it, within the request's bound on
+/// growth, and adds a note that says of how many. Behind choose_algorithms, whose weights count as well where the bound
+/// is given.
+void pair_codes(Program& program, const TargetInfo& target, const AlgorithmRequest& request);
+
+}  // namespace opfuse

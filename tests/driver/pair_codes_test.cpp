@@ -1,0 +1,63 @@
+// Which products of codes have their weights in pairs: by the weights' values, the target, and bounds on memory.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "driver/compilation.hpp"
+#include "ops/registry.hpp"
+
+namespace opfuse {
+namespace {
+
+Compilation one_by_one(const TargetInfo& target, int code, const AlgorithmRequest& request = {}) {
+  const std::string text = fmt::format(R"(graph (%x: f32[1,64,8,8]) {{
+  %s = const splat<0.02> : f32[] %z = const splat<7> : u8[] %c = const splat<{}> : i8[64,64,1,1] %sw = const splat<0.01> : f32[]
+  %w = dequantize_linear(%c, %sw) %q = quantize_linear(%x, %s, %z) %d = dequantize_linear(%q, %s, %z)
+  %v = conv(%d, %w) %y = quantize_linear(%v, %s, %z) return %y }})",
+                                       code);
+  CompilationOptions options;
+  options.artifact.cache = false;
+  options.algorithms = request;
+  options.algorithms.threads = 1;
+  return compile_graph(parse_graph(text, ops()), target, options);
+}
+
+/// Launches in pairs; the note says so.
+int64_t paired(const Compilation& c) {
+  const std::vector<Launch>& launches = c.program.launches;
+  const auto count =
+      std::count_if(launches.begin(), launches.end(), [](const Launch& l) { return l.schedule.get("paired", 0) != 0; });
+  const bool noted = std::any_of(c.program.notes.begin(), c.program.notes.end(),
+                                 [](const std::string& note) { return note.starts_with("codes in pairs in"); });
+  EXPECT_EQ(noted, count > 0);
+  return count;
+}
+
+}  // namespace
+
+TEST(PairCodes, LieSoWhereSixteenBitsHoldThem) {
+  const TargetInfo avx2 = parse_target("cpu:avx2");
+  for (const int code : {64, -64, 3}) EXPECT_EQ(paired(one_by_one(avx2, code)), 1) << code;
+  for (const int code : {65, -65, 127, -128}) EXPECT_EQ(paired(one_by_one(avx2, code)), 0) << code;
+  TargetInfo twice = avx2;
+  twice.kernels.paired_extras = 1;
+  EXPECT_EQ(paired(one_by_one(twice, 127)), 1);
+}
+
+TEST(PairCodes, LieAsTheyAreWhereNothingIsGained) {
+  EXPECT_EQ(paired(one_by_one(parse_target("cpu:avx2-vnni"), 3)), 0);
+  EXPECT_EQ(paired(one_by_one(parse_target("cpu:avx512"), 3)), 0);
+  TargetInfo never = parse_target("cpu:avx2");
+  never.kernels.paired_extras = -1;
+  EXPECT_EQ(paired(one_by_one(never, 3)), 0);
+}
+
+TEST(PairCodes, GrowWithinTheBoundOnMemory) {
+  const TargetInfo avx2 = parse_target("cpu:avx2");
+  EXPECT_EQ(paired(one_by_one(avx2, 3, {.max_weight_growth = 0})), 0);
+  EXPECT_EQ(paired(one_by_one(avx2, 3, {.least_memory = true})), 0);
+  EXPECT_EQ(paired(one_by_one(avx2, 3, {.max_weight_growth = 4096})), 1);
+}
+
+}  // namespace opfuse
