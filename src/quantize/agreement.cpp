@@ -93,23 +93,19 @@ std::vector<std::string> names_of(const std::vector<Observed>& observed, std::st
 
 class Measure {
  public:
-  Measure(const Graph& reference, const Graph& quantised, const RunOptions& options)
-      : observed_(observed_in(reference, quantised)),
-        sources_(sources_of(reference, observed_)),
+  /// `reference` has the observed tensors.
+  Measure(ObservedModel& reference, const Graph& quantised, std::vector<Observed> observed, const RunOptions& options)
+      : observed_(std::move(observed)),
         options_(options),
-        inputs_of_(reference),
-        reference_(reference, names_of(observed_, &Observed::tensor), options),
+        inputs_of_(quantised),
+        reference_(reference),
         quantised_(quantised, names_of(observed_, &Observed::codes), options) {
-    if (reference.inputs().size() != quantised.inputs().size() ||
-        reference.outputs().size() != quantised.outputs().size())
-      throw fail(E::bad_binding, "the models have {} inputs and {} outputs against {} and {}",
-                 quantised.inputs().size(), quantised.outputs().size(), reference.inputs().size(),
-                 reference.outputs().size());
     for (const Observed& o : observed_) result_.layers.push_back({.tensor = o.tensor});
     for (const std::string& name : reference_.outputs()) result_.outputs.push_back({.output = name});
   }
 
-  Agreement run(const Samples& samples) {
+  /// By observed tensor those it is made from; empty: that is not asked for.
+  Agreement run(const Samples& samples, const std::vector<std::vector<size_t>>& sources) {
     for (size_t index = 0; const auto sample = samples.read(index); ++index) {
       require_finite(inputs_of_, samples, index, *sample);
       reference_.run(*sample);
@@ -123,7 +119,9 @@ class Measure {
       if (options_.progress) options_.progress("compare with the float model", index + 1, samples.count);
     }
     if (result_.samples == 0) throw fail(E::bad_binding, "there is no sample to compare with");
-    finish();
+    for (size_t i = 0; i < sources.size(); ++i)
+      for (size_t source : sources[i])
+        result_.layers[i].before = std::min(result_.layers[i].before, result_.layers[source].noise.sqnr());
     return std::move(result_);
   }
 
@@ -185,17 +183,11 @@ class Measure {
     }
   }
 
-  void finish() {
-    for (size_t i = 0; i < result_.layers.size(); ++i)
-      for (size_t source : sources_[i])
-        result_.layers[i].before = std::min(result_.layers[i].before, result_.layers[source].noise.sqnr());
-  }
-
   const std::vector<Observed> observed_;
-  const std::vector<std::vector<size_t>> sources_;
   const RunOptions options_;
   const Graph& inputs_of_;
-  ObservedModel reference_, quantised_;
+  ObservedModel& reference_;
+  ObservedModel quantised_;
   Agreement result_;
 };
 
@@ -220,7 +212,18 @@ const LayerAgreement* Agreement::largest_drop() const {
 
 Agreement measure_agreement(const Graph& reference, const Graph& quantised, const Samples& samples,
                             const RunOptions& options) {
-  return Measure(reference, quantised, options).run(samples);
+  if (reference.inputs().size() != quantised.inputs().size() ||
+      reference.outputs().size() != quantised.outputs().size())
+    throw fail(E::bad_binding, "the models have {} inputs and {} outputs against {} and {}", quantised.inputs().size(),
+               quantised.outputs().size(), reference.inputs().size(), reference.outputs().size());
+  const std::vector<Observed> observed = observed_in(reference, quantised);
+  ObservedModel model(reference, names_of(observed, &Observed::tensor), options);
+  return Measure(model, quantised, observed, options).run(samples, sources_of(reference, observed));
+}
+
+Agreement measure_outputs(ObservedModel& reference, const Graph& quantised, const Samples& samples,
+                          const RunOptions& options) {
+  return Measure(reference, quantised, {}, options).run(samples, {});
 }
 
 }  // namespace opfuse::quantization

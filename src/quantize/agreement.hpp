@@ -56,4 +56,8 @@ struct Agreement {
 Agreement measure_agreement(const Graph& reference, const Graph& quantised, const Samples& samples,
                             const RunOptions& options);
 
+/// The outputs alone, with a reference that stays compiled for the next model.
+Agreement measure_outputs(ObservedModel& reference, const Graph& quantised, const Samples& samples,
+                          const RunOptions& options);
+
 }  // namespace opfuse::quantization

@@ -66,6 +66,7 @@ CompilerRules rules_of(const std::string& compiler) {
                       .int16_pairs = said.arithmetic == "int16_pairs",
                       .results = said.results,
                       .equalize_anywhere = said.equalize_anywhere,
+                      .equalize_gain = said.equalize_gain,
                       .min_linear = says_small_products(said) ? 0 : kLeastLinear,
                       .presets = {},
                       .target = nullptr};

@@ -22,6 +22,7 @@ struct CompilerRules {
   bool integer = true;       ///< it multiplies codes; else it dequantises first
   bool int16_pairs = false;  ///< pairs of products fit 16 bits (quantize/pair_codes.hpp)
   bool results = false, equalize_anywhere = false;  ///< as in QuantizePreferences
+  double equalize_gain = 0;                         ///< the same
   int64_t min_linear = 256;          ///< least K N / (K + N) of a Linear; 0: the file's row "small product" says which
   std::vector<std::string> presets;  ///< what stays in float unless chosen otherwise (quantize/presets.hpp)
   std::shared_ptr<const CapabilityRules> target;  ///< its points and [[quantize.leave]]; null: all points, no rows

@@ -82,12 +82,12 @@ struct Reader {
 class Equalizer {
  public:
   Equalizer(Graph& graph, Placement& placement, std::vector<TensorStatistics>& ranges, const std::vector<size_t>& fixed,
-            const EqualizeChoice& choice, bool multiply)
+            const EqualizeChoice& choice, std::optional<double> least_of_mul)
       : graph_(graph),
         placement_(placement),
         ranges_(ranges),
         choice_(choice),
-        multiply_(multiply),
+        least_of_mul_(least_of_mul),
         fixed_(fixed.begin(), fixed.end()) {
     for (Node* node : graph.nodes()) nodes_[node->id] = node;
     for (const PlacedTensor& placed : placement.tensors) kept_.insert(placed.value);
@@ -130,7 +130,7 @@ class Equalizer {
     for (double t : factors) inverse.push_back(1 / t);
     const bool alone = graph_.read_count(value) == readers.size() && !graph_.is_output(value);
     const bool folded = alone && fold_factors(graph_, value, axis, inverse, kept_);
-    if (!folded && !multiply_) return;
+    if (!folded && (!least_of_mul_ || gain < *least_of_mul_)) return;
     for (const Reader& r : readers) scale_weights(r, factors);
     if (!folded) multiply(index, value, axis, inverse);
     placement_.tensors[index].tensor = value_of(placement_.tensors[index].value)->name;
@@ -241,7 +241,7 @@ class Equalizer {
   Placement& placement_;
   std::vector<TensorStatistics>& ranges_;
   const EqualizeChoice& choice_;
-  const bool multiply_;
+  const std::optional<double> least_of_mul_;
   const std::set<size_t> fixed_;
   std::map<int, Node*> nodes_;
   std::set<int> kept_, products_;
@@ -263,8 +263,9 @@ EqualizeChoice parse_equalize(std::string_view text) {
 }
 
 std::vector<EqualizedTensor> equalize(Graph& graph, Placement& placement, std::vector<TensorStatistics>& ranges,
-                                      const std::vector<size_t>& fixed, const EqualizeChoice& choice, bool multiply) {
-  return Equalizer(graph, placement, ranges, fixed, choice, multiply).run();
+                                      const std::vector<size_t>& fixed, const EqualizeChoice& choice,
+                                      std::optional<double> least_of_mul) {
+  return Equalizer(graph, placement, ranges, fixed, choice, least_of_mul).run();
 }
 
 }  // namespace opfuse::quantization

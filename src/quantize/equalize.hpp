@@ -31,8 +31,9 @@ struct EqualizedTensor {
 
 /// `ranges`: of the placement's tensors, with channels; they become those of the new tensors. Tensors that anything but
 /// products with constant weights reads behind the pair stay, also those that share scales (`fixed`, by index) and
-/// graph inputs. `multiply`: a Mul is made where factors do not fold.
+/// graph inputs. `least_of_mul`: dB from which a Mul is made where factors do not fold; nothing: none is.
 std::vector<EqualizedTensor> equalize(Graph& graph, Placement& placement, std::vector<TensorStatistics>& ranges,
-                                      const std::vector<size_t>& fixed, const EqualizeChoice& choice, bool multiply);
+                                      const std::vector<size_t>& fixed, const EqualizeChoice& choice,
+                                      std::optional<double> least_of_mul);
 
 }  // namespace opfuse::quantization

@@ -48,9 +48,13 @@ Search search_for(const Graph& graph, const Samples& samples, const QuantizeOpti
   constexpr size_t kProbes = 4;
   const Samples some = some_of(samples, static_cast<size_t>(choice.compare_samples));
   const double drop = drop_of(choice.max_drop);
+  ObservedModel reference(made.reference, {}, options.run);  // candidates' own compute the same
+  std::optional<double> of_float;
   const auto metric = [&](const QuantizedModel& candidate) {
-    const Agreement agreement = measure_agreement(candidate.reference, candidate.graph, some, options.run);
-    const Metric m = measure_metric(choice.metric, candidate.reference, candidate.graph, some, agreement, options.run);
+    const Agreement agreement = measure_outputs(reference, candidate.graph, some, options.run);
+    const Metric m =
+        measure_metric(choice.metric, candidate.reference, candidate.graph, some, agreement, options.run, of_float);
+    of_float = m.of_float;
     return std::pair{choice.lower_bound ? bound_of(agreement, drop) : m.of_codes, m.of_float};
   };
   return search_modules(graph, some, options, drop, kProbes, metric, made);

@@ -83,7 +83,8 @@ double number_of(const std::string& command, const TemporaryFolder& folder) {
 }  // namespace
 
 Metric measure_metric(const MetricChoice& choice, const Graph& reference, const Graph& quantised,
-                      const Samples& samples, const Agreement& agreement, const RunOptions& options) {
+                      const Samples& samples, const Agreement& agreement, const RunOptions& options,
+                      std::optional<double> of_float) {
   const std::string& name = choice.name;
   const OutputAgreement& first = agreement.outputs.front();
   if (!choice.score && name == "sqnr") return {name, kMostSqnr, first.noise.sqnr()};
@@ -92,9 +93,10 @@ Metric measure_metric(const MetricChoice& choice, const Graph& reference, const 
     if (first.rows == 0) throw fail(E::bad_option, "'{}' has no rows to take a top-1 of", first.output);
     return {name, 1, static_cast<double>(first.same_top) / static_cast<double>(first.rows)};
   }
-  Metric metric{choice.title(), 0, 0};
+  Metric metric{choice.title(), of_float.value_or(0), 0};
   for (const auto& [graph, number] :
        {std::pair{&reference, &metric.of_float}, std::pair{&quantised, &metric.of_codes}}) {
+    if (graph == &reference && of_float) continue;
     if (choice.score) {
       *number = mean_score(choice, *graph, samples, options);
       continue;

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "opfuse/array_view.hpp"
@@ -26,8 +27,9 @@ struct MetricChoice {
   std::string title() const { return score ? "score" : name; }
 };
 
-/// E::bad_option when a command fails or prints no number, or a score is none.
+/// `of_float`: known already. E::bad_option when a command fails or prints no number, or a score is none.
 Metric measure_metric(const MetricChoice& choice, const Graph& reference, const Graph& quantised,
-                      const Samples& samples, const Agreement& agreement, const RunOptions& options);
+                      const Samples& samples, const Agreement& agreement, const RunOptions& options,
+                      std::optional<double> of_float = {});
 
 }  // namespace opfuse::quantization

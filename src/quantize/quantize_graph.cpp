@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/fail.hpp"
 #include "driver/compilation.hpp"
@@ -112,6 +113,11 @@ std::vector<CalibratedTensor> tensors_to_retake(const QuantizedModel& made, Cali
   return tensors;
 }
 
+std::optional<double> least_of_mul(const EqualizeChoice& choice, const CompilerRules& rules) {
+  if (choice.alpha) return -HUGE_VAL;  // wanted, whatever it gains
+  return rules.equalize_anywhere ? std::optional(rules.equalize_gain) : std::nullopt;
+}
+
 /// Calibrates; where channels are equalised, samples are read once before that, and once more for what it changed.
 void find_ranges(QuantizedModel& made, const Samples& samples, const QuantizeOptions& options,
                  const CompilerRules& rules) {
@@ -132,7 +138,7 @@ void find_ranges(QuantizedModel& made, const Samples& samples, const QuantizeOpt
     std::vector<size_t> fixed;
     for (const SharedScale& group : made.shared) fixed.insert(fixed.end(), group.tensors.begin(), group.tensors.end());
     made.equalized = equalize(made.reference, made.placement, first.tensors, fixed, options.equalize,
-                              rules.equalize_anywhere || options.equalize.alpha.has_value());
+                              least_of_mul(options.equalize, rules));
     tensors = tensors_to_retake(made, std::move(first), values, with, options.method);
   }
   made.calibration = calibrate(made.reference, made.placement, tensors, model, samples, with);
@@ -140,19 +146,30 @@ void find_ranges(QuantizedModel& made, const Samples& samples, const QuantizeOpt
 
 }  // namespace
 
-QuantizedModel place_graph(const Graph& model, const QuantizeOptions& options) {
-  const CompilerRules rules = rules_of(options.compiler);
+PreparedModel prepare_model(const Graph& model, const QuantizeOptions& options) {
   CompilationOptions compile;
   compile.dims = options.dims;
   const TargetInfo target = parse_target("host");
   Compilation compilation(model, target, std::move(compile));
   compilation.run_to(Milestone::prepared);
-  QuantizedModel made;
-  made.plan = options.given_plan ? *options.given_plan : plan_of_modules(compilation.prepared, rules, options.plan);
-  if (made.plan.model != model_hash(compilation.prepared))
+  PreparedModel made{std::move(compilation.prepared), {}};
+  made.plan =
+      options.given_plan ? *options.given_plan : plan_of_modules(made.graph, rules_of(options.compiler), options.plan);
+  if (made.plan.model != model_hash(made.graph))
     throw fail(E::stale_plan, "the plan was made for another model").hint("make the plan again, with the same --dim");
-  made.placement = place(compilation.prepared, made.plan, placement_request(options, rules));
-  made.reference = prepare_products(compilation.prepared, made.placement, rules.results);
+  return made;
+}
+
+QuantizedModel place_graph(const Graph& model, const QuantizeOptions& options) {
+  return place_graph(prepare_model(model, options), options);
+}
+
+QuantizedModel place_graph(const PreparedModel& prepared, const QuantizeOptions& options) {
+  const CompilerRules rules = rules_of(options.compiler);
+  QuantizedModel made;
+  made.plan = prepared.plan;
+  made.placement = place(prepared.graph, prepared.plan, placement_request(options, rules));
+  made.reference = prepare_products(prepared.graph, made.placement, rules.results);
   made.shared = link_scales(made.reference, made.placement, options.sharing);
   for (const PlacedTensor& placed : made.placement.tensors) made.before.tensors.push_back(placed.tensor);
   for (const Node* node : made.reference.nodes())

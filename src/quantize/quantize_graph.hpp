@@ -60,7 +60,15 @@ struct QuantizedModel {
   std::vector<std::string> warnings;  ///< what a user should look at: constants, dead channels, tensors never seen
 };
 
+/// What places are chosen in: the same whatever options skip or keep in float.
+struct PreparedModel {
+  Graph graph;
+  FusionPlan plan;
+};
+PreparedModel prepare_model(const Graph& model, const QuantizeOptions& options);
+
 /// The first stages alone: plan and placement, no codes.
+QuantizedModel place_graph(const PreparedModel& prepared, const QuantizeOptions& options);
 QuantizedModel place_graph(const Graph& model, const QuantizeOptions& options);
 
 /// The graph with pairs and what became of products, from places, codes and statistics.

@@ -49,7 +49,7 @@ class Searcher {
  public:
   Searcher(const Graph& model, const Samples& samples, const QuantizeOptions& options, size_t probes,
            const QuantizedModel& whole)
-      : model_(model), options_(options), whole_(whole) {
+      : prepared_(prepare_model(model, options)), options_(options), whole_(whole) {
     for (size_t i = 0; i < probes; ++i) {
       auto sample = samples.read(i);
       if (!sample) break;
@@ -98,7 +98,7 @@ class Searcher {
 
   /// Other places with the codes that the whole model has.
   QuantizedModel variant(const QuantizeOptions& options) const {
-    QuantizedModel made = place_graph(model_, options);
+    QuantizedModel made = place_graph(prepared_, options);
     std::erase_if(made.placement.tensors, [&](const PlacedTensor& t) { return !at_.contains(t.tensor); });
     made.shared.clear();
     for (const PlacedTensor& placed : made.placement.tensors) {
@@ -163,7 +163,7 @@ class Searcher {
     return noise.sqnr();
   }
 
-  const Graph& model_;
+  const PreparedModel prepared_;
   const QuantizeOptions& options_;
   const QuantizedModel& whole_;
   std::vector<std::vector<Tensor>> probes_;

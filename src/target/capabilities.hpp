@@ -80,7 +80,8 @@ struct QuantizePreferences {
   /// Pairs behind convolutions, additions of quantised values and pools of them too: integer operators are made only of
   /// nodes with a DequantizeLinear in front and a QuantizeLinear behind.
   bool results = false;
-  bool equalize_anywhere = false;        ///< a Mul of channels in front of a pair costs nothing there
+  bool equalize_anywhere = false;        ///< a Mul of channels may stand in front of a pair
+  double equalize_gain = 0;              ///< dB that such a Mul gains at least; 0: it costs nothing
   std::vector<PlacedText> keep_float{};  ///< kinds that stay in floating point: names of quantize/presets.hpp
   std::vector<PlacedText> points{};      ///< kinds of points that are used; none: all
   std::vector<LeaveRow> leave{};

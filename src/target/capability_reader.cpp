@@ -237,6 +237,7 @@ class Sections {
     row.flag("per_channel", q.per_channel);
     row.flag("results", q.results);
     row.flag("equalize_anywhere", q.equalize_anywhere);
+    row.real("equalize_gain", q.equalize_gain, 100);
     row.word("bias", q.bias);
     row.word("arithmetic", q.arithmetic);
     check_choice(table, "bias", q.bias, {"float", "int32"});

@@ -117,6 +117,7 @@ void put(Lines& out, const QuantizePreferences& q) {
                           quoted(q.activations), quoted(q.weights), q.symmetric, q.per_channel);
   out.text += fmt::format("bias = {}\narithmetic = {}\nresults = {}\nequalize_anywhere = {}\n", quoted(q.bias),
                           quoted(q.arithmetic), q.results, q.equalize_anywhere);
+  out.real("equalize_gain", q.equalize_gain);
   out.texts("keep_float", q.keep_float);
   out.texts("points", q.points);
   for (const LeaveRow& row : q.leave) {

@@ -2,10 +2,12 @@
 // where what makes the tensor takes them.
 #include "quantize/equalize.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 
 #include "base/fail.hpp"
 #include "interp/interpreter.hpp"
@@ -14,6 +16,7 @@
 #include "quantize/quantize_graph.hpp"
 #include "quantize/sample_files.hpp"
 #include "quantize/search.hpp"
+#include "testing/temporary_folder.hpp"
 
 namespace opfuse::quantization {
 namespace {
@@ -118,6 +121,28 @@ TEST(Equalize, MultipliesBehindWhatTakesNoFactors) {
   // a compiler whose file does not take a Mul gets none, unless alpha is given
   EXPECT_TRUE(quantized(text, "auto", "tensorrt").equalized.empty());
   EXPECT_EQ(quantized(text, "0.5", "tensorrt").equalized.size(), 1u);
+}
+
+/// Where a Mul costs something it has to gain what the compiler's file says; factors that fold cost nothing.
+TEST(Equalize, AMulGainsWhatTheCompilerAsks) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path("npu.toml");
+  const std::string costs = net("hard_swish(%m) @\"r\"(HardSwish@17)"), folds = net("relu(%m) @\"r\"(Relu@17)");
+  const auto equalized = [&](const std::string& text, const char* equalize, const char* says) {
+    std::ofstream(path) << "schema = 1\nkind = \"planning\"\n[device]\nmultiply_adds_per_second = 1e12\n"
+                           "bytes_per_second = 1e9\nlaunch_seconds = 1e-6\n[quantize]\nactivations = \"uint8\"\n"
+                        << says;
+    return quantized(text, equalize, path.c_str()).equalized;
+  };
+  EXPECT_TRUE(equalized(costs, "auto", "").empty());
+  const std::vector<EqualizedTensor> any = equalized(costs, "auto", "equalize_anywhere = true\n");
+  ASSERT_EQ(any.size(), 1u);
+  const std::string less = fmt::format("equalize_anywhere = true\nequalize_gain = {}\n", any[0].gain - 0.1);
+  const std::string more = fmt::format("equalize_anywhere = true\nequalize_gain = {}\n", any[0].gain + 0.1);
+  EXPECT_EQ(equalized(costs, "auto", less.c_str()).size(), 1u);
+  EXPECT_TRUE(equalized(costs, "auto", more.c_str()).empty());
+  EXPECT_EQ(equalized(costs, "0.5", more.c_str()).size(), 1u);
+  EXPECT_EQ(equalized(folds, "auto", "equalize_anywhere = true\nequalize_gain = 99\n").size(), 1u);
 }
 
 TEST(Equalize, LeavesWhatOthersReadBehindThePair) {

@@ -188,10 +188,11 @@ TEST(Placement, PointsSurviveWhatGrowsOverThem) {
 TEST(Placement, ATargetsFileSaysWhatStaysInFloat) {
   const test::TemporaryFolder folder;
   const std::string path = folder.path("npu.toml");
-  std::ofstream(path) << "schema = 1\nkind = \"planning\"\n[device]\nmultiply_adds_per_second = 1e12\n"
-                         "bytes_per_second = 1e9\nlaunch_seconds = 1e-6\n[quantize]\nactivations = \"int8\"\n"
-                         "per_channel = false\npoints = [\"INPUT\"]\n[[quantize.leave]]\nname = \"wide\"\n"
-                         "topology = \"conv:conv\"\nwhere = [\"conv.group > 1\"]\nwhy = \"it has no groups\"\n";
+  std::ofstream(path)
+      << "schema = 1\nkind = \"planning\"\n[device]\nmultiply_adds_per_second = 1e12\n"
+         "bytes_per_second = 1e9\nlaunch_seconds = 1e-6\n[quantize]\nactivations = \"int8\"\n"
+         "per_channel = false\nequalize_gain = 2.5\npoints = [\"INPUT\"]\n[[quantize.leave]]\nname = \"wide\"\n"
+         "topology = \"conv:conv\"\nwhere = [\"conv.group > 1\"]\nwhy = \"it has no groups\"\n";
   const Placement p = placed(parse_graph(kBlock, ops()), path).placement;
   EXPECT_THAT(names(p), testing::ElementsAre("x", "h"));  // the skip operand's point is not used
   ASSERT_EQ(p.left.size(), 1u);
@@ -200,6 +201,8 @@ TEST(Placement, ATargetsFileSaysWhatStaysInFloat) {
   EXPECT_THAT(p.left[0].reason.message, testing::HasSubstr("npu.toml:1"));
   EXPECT_EQ(placed(parse_graph(kBlock, ops()), path, {.target_leaves = false}).placement.products.size(), 3u);
   EXPECT_FALSE(rules_of(path).per_channel);
+  EXPECT_FALSE(rules_of(path).equalize_anywhere);
+  EXPECT_EQ(rules_of(path).equalize_gain, 2.5);
 }
 
 TEST(Placement, UnknownCompilersAreRefused) {

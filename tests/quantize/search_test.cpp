@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "ops/registry.hpp"
+#include "quantize/agreement.hpp"
+#include "quantize/judge.hpp"
 #include "quantize/sample_files.hpp"
 
 namespace opfuse::quantization {
@@ -45,6 +47,46 @@ TEST(Search, ModulesThatTheMetricDoesNotNeedGetCodesAgain) {
   EXPECT_EQ(found.frontier[found.chosen].left, 1u);
   EXPECT_NEAR(found.frontier[found.chosen].share, 2.0 / 3, 1e-9);
   EXPECT_EQ(made.placement.products.size(), 2u);
+}
+
+/// One compiled reference for all candidates: each gets the numbers that it has by itself.
+TEST(Search, AReferenceThatStaysGivesTheOutputsOfEachModel) {
+  const Graph graph = parse_graph(kThree, ops());
+  const Samples samples = random_samples(graph, 3, 1, {});
+  QuantizeOptions options;
+  options.run.threads = 1;
+  ObservedModel reference(prepare_model(graph, options).graph, {}, options.run);
+  double last = 0;
+  for (const std::vector<std::string>& skip : {std::vector<std::string>{}, {"a"}, {"a", "b"}}) {
+    options.skip = skip;
+    const QuantizedModel made = quantize_graph(graph, samples, options);
+    const Agreement own = measure_agreement(made.reference, made.graph, samples, options.run);
+    const Agreement kept = measure_outputs(reference, made.graph, samples, options.run);
+    EXPECT_TRUE(kept.layers.empty());
+    ASSERT_EQ(kept.outputs.size(), 1u);
+    EXPECT_NEAR(kept.outputs[0].noise.sqnr(), own.outputs[0].noise.sqnr(), 0.05);
+    EXPECT_NEAR(kept.outputs[0].cosine, own.outputs[0].cosine, 1e-5);
+    EXPECT_GT(kept.outputs[0].noise.sqnr(), last);  // fewer modules in codes
+    last = kept.outputs[0].noise.sqnr();
+  }
+}
+
+/// The user's runner is asked for the float model once.
+TEST(Search, TheFloatModelsMetricIsTakenOnce) {
+  const Graph graph = parse_graph(kThree, ops());
+  const Samples samples = random_samples(graph, 3, 1, {});
+  QuantizeOptions options;
+  options.run.threads = 1;
+  size_t scores = 0;
+  const auto score = [&](size_t, const std::map<std::string, ArrayView>&) {
+    ++scores;
+    return scores > samples.count && scores <= 2 * samples.count ? 0.0 : 1.0;  // 0 of the first model with codes
+  };
+  const JudgeChoice choice{.metric = {.name = "", .score = score}, .max_drop = "40%"};
+  const JudgedModel judged = quantize_and_judge(graph, samples, nullptr, options, choice);
+  ASSERT_TRUE(judged.search);
+  EXPECT_EQ(judged.search->frontier.size(), 2u);
+  EXPECT_EQ(scores, samples.count * (1 + judged.search->frontier.size() + judged.search->returned.size()));
 }
 
 }  // namespace

@@ -39,11 +39,15 @@ void print_shared(const QuantizedModel& made, bool all) {
   }
 }
 
-void print_equalized(const QuantizedModel& made, bool all) {
-  if (made.equalized.empty()) return;
+void print_equalized(const QuantizedModel& made, const std::string& compiler, bool all) {
   const auto folded =
       std::count_if(made.equalized.begin(), made.equalized.end(), [](const auto& e) { return e.folded; });
-  fmt::print("channels equalised of {} tensors, {} of them without a Mul\n", made.equalized.size(), folded);
+  if (made.equalized.empty())
+    fmt::print(
+        "channels equalised of no tensor: little to gain, or factors neither fold nor may {} get a Mul for them\n",
+        compiler);
+  else
+    fmt::print("channels equalised of {} tensors, {} of them without a Mul\n", made.equalized.size(), folded);
   for (size_t i = 0; all && i < made.equalized.size(); ++i)
     fmt::print("  {:<40} alpha {:g}, {:.1f} dB less expected noise{}\n", made.equalized[i].tensor,
                made.equalized[i].alpha, made.equalized[i].gain, made.equalized[i].folded ? "" : ", by a Mul");
@@ -117,7 +121,7 @@ void print_agreement(const quantization::Agreement& agreement, double lost_below
 void print_quantized(const QuantizedModel& made, const quantization::QuantizeOptions& options,
                      const std::optional<quantization::Agreement>& agreement, const QuantizeFlags& flags) {
   print_placement(made, options, flags.verbose);
-  print_equalized(made, flags.verbose);
+  if (flags.equalize != "off") print_equalized(made, flags.compiler, flags.verbose);
   if (flags.verbose) print_tensors(made);
   fmt::print("ranges by {} from {} samples{}\n", options.method.text(), made.calibration.samples,
              options.bias_correction ? ", biases corrected" : "");
