@@ -26,6 +26,7 @@ std::vector<Pass> recompose_passes() {
                                  unflatten_linear(), flatten_linear_to_conv1x1(), decompose_attention(),
                                  convert_shifted_windows()}),  // looks for attention behind its projection
       rows_to_images(), transpose_of_unit_axes(),              // behind what looks for transposes
+      merge_slices(),                                          // behind what looks for halves of a slice
       nest_concats()};
 }
 
@@ -59,6 +60,7 @@ const std::vector<Pass>& all_passes() {
                                            rows_to_images(),
                                            transpose_of_unit_axes(),
                                            pad_into_conv(),
+                                           merge_slices(),
                                            nest_concats(),
                                            split_operands()};
   return passes;

@@ -56,6 +56,9 @@ Pass rows_to_images();
 /// A transpose that moves nothing in memory, of one sequence for example, is a reshape.
 Pass transpose_of_unit_axes();
 
+/// A slice that only slices read is a part of each of them.
+Pass merge_slices();
+
 /// A Concat that repeats the operands of an earlier one reads that one's result.
 Pass nest_concats();
 
