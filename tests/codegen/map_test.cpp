@@ -108,7 +108,25 @@ std::string turned(const std::string& m, const std::string& n, const std::string
       m, n, dtype, value);
 }
 
+/// y = f(x) over [2, m, n], where x is [2, n, m]: the last squares end with the axes.
+std::string turned_alone(const std::string& m, const std::string& n, const std::string& value) {
+  return fmt::format(
+      "region\nparam input f32[2,{1},{0}]\nparam output f32[2,{0},{1}]\nstage map\n  domain [2,{0},{1}]\n"
+      "  read param 0 at [a0, a2, a1]\n  output param 1 f32[2,{0},{1}] at [a0, a1, a2] = {2}\n",
+      m, n, value);
+}
+
 const std::vector<Case> kTurned = {
+    {.name = "ends_with_both_axes", .region = turned_alone("37", "53", "neg(r0)")},
+    {.name = "ends_with_one_axis", .region = turned_alone("32", "53", "neg(r0)")},
+    {.name = "one_more_than_a_square", .region = turned_alone("17", "17", "neg(r0)")},
+    {.name = "functions_take_turns", .region = turned_alone("37", "53", "exp(neg(r0))")},
+    {.name = "functions_of_whole_squares", .region = turned_alone("32", "48", "exp(neg(r0))")},
+    {.name = "functions_of_few_rows", .region = turned_alone("5", "53", "exp(neg(r0))")},
+    {.name = "functions_of_open_extents",
+     .region = turned_alone("m", "n", "exp(neg(r0))"),
+     .bindings = {{{"m", 1}, {"n", 9}}, {{"m", 16}, {"n", 17}}, {{"m", 33}, {"n", 5}}}},
+    {.name = "over_the_operand", .region = turned("37", "53", "f32", "exp(add(r0, r1))"), .in_place = {2, 1}},
     {.name = "whole_squares", .region = turned("32", "48", "f32", "add(r0, r1)")},
     {.name = "ragged", .region = turned("37", "53", "f32", "mul(r0, r1)")},
     {.name = "narrow", .region = turned("5", "7", "f32", "sub(r0, r1)")},

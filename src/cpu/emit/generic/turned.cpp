@@ -5,12 +5,16 @@
 //     turned operands: vectors along `across`, one per element along `along`; transposed in registers
 //     for rows of the square: the expression, its lanes along `along`; one store
 //
-// Every cache line is read and written once, where a gather reads a line per lane.
+// Every cache line is read and written once, where a gather reads a line per lane. Where extents are no multiples of
+// the lanes, the last square begins so that it ends with the axis: rows and lanes of it are computed twice, and no load
+// or store has a mask. Not where a result may lie in an operand's memory, or an axis lies in blocks or is taken apart.
 #include "cpu/emit/generic/turned.hpp"
 
 #include <algorithm>
 
+#include "cpu/emit/generic/segments.hpp"
 #include "cpu/emit/nest.hpp"
+#include "cpu/emit/take_turns.hpp"
 #include "cpu/emit/transpose.hpp"
 #include "kernel/reads.hpp"
 #include "region/dependence.hpp"
@@ -26,6 +30,15 @@ bool computes_index(const Read& read) {
                      [](const IndexExpr& e) { return static_cast<bool>(e.dynamic); });
 }
 
+/// Along `axis` coordinates grow by a constant from any position on, and neighbours lie in no blocks.
+bool runs_evenly(const Operand& operand, const IndexMap& map, int axis) {
+  return operand.layout.blocks.empty() && std::all_of(map.dims.begin(), map.dims.end(), [&](const IndexExpr& e) {
+           return !e.dynamic && std::all_of(e.terms.begin(), e.terms.end(), [&](const IndexTerm& t) {
+             return t.axis != axis || (t.div == Dim(1) && t.mod == Dim(0));
+           });
+         });
+}
+
 class TurnedEmitter {
  public:
   TurnedEmitter(Kernel& k, StageEmitter& s, const Turned& turned) : k_(k), s_(s), t_(turned) {}
@@ -35,10 +48,16 @@ class TurnedEmitter {
     for (int axis : order)
       if (axis != t_.across && axis != t_.along) levels.push_back({axis, false, extent(axis), 1, 1, false});
     levels.push_back({t_.across, false, ceil_div(extent(t_.across), t_.width), 1, 1, false});
-    levels.push_back({t_.along, true, extent(t_.along), t_.block, 1, false});
+    const bool twice = ends_with(t_.along);
+    const Dim squares = ceil_div(extent(t_.along), t_.width);
+    levels.push_back({t_.along, !twice, twice ? squares : extent(t_.along), t_.block, 1, false});
     Env first = s_.fresh_env(t_.width);
     first.block = t_.block;
-    Nest(k_, std::move(levels), t_.width).emit_parts(first, work, [&](const Env& env) { square(env); });
+    Nest(k_, std::move(levels), t_.width).emit_parts(first, work, [&](const Env& env) {
+      Env at = env;
+      if (twice) at.axes[static_cast<size_t>(t_.along)] = {first_of_square(env, t_.along), true, 1};
+      square(at);
+    });
   }
 
  private:
@@ -52,46 +71,93 @@ class TurnedEmitter {
     return known && *known % t_.width == 0;
   }
 
-  void square(Env env) {
-    Value* first = k_.mul(env.axes[static_cast<size_t>(t_.across)].base, k_.i64(t_.width));
+  /// The last square of `axis` ends with it.
+  bool ends_with(int axis) const {
+    const auto known = extent(axis).constant();
+    if (!known || *known < t_.width || whole(axis) || t_.block > 1) return false;
+    const std::vector<StageOutput>& stored = s_.stage.outputs;
+    for (size_t o = 0; o < stored.size(); ++o)
+      if (!runs_evenly(s_.outputs[o], stored[o].map, axis)) return false;
+    for (size_t r = 0; r < s_.reads.size(); ++r) {
+      const Read& read = s_.stage.reads[r];
+      const bool in_place = std::any_of(stored.begin(), stored.end(), [&](const StageOutput& output) {
+        return read.map == output.map && may_share_memory(k_.spec.region, read, output);
+      });
+      if (in_place || !runs_evenly(s_.reads[r], read.map, axis)) return false;
+    }
+    return true;
+  }
+
+  /// `env` counts squares along `axis`.
+  Value* first_of_square(const Env& env, int axis) {
+    Value* first = k_.mul(env.axes[static_cast<size_t>(axis)].base, k_.i64(t_.width));
+    return ends_with(axis) ? k_.min(first, k_.i64(*extent(axis).constant() - t_.width)) : first;
+  }
+
+  void square(const Env& env) {
+    Value* first = first_of_square(env, t_.across);
     std::map<int, std::vector<Value*>> rows;
     for (int read : t_.reads) rows[read] = turned(env, read, first);
-    for (int64_t i = 0; i < t_.width; ++i) {
+    const auto store_row = [&](size_t i) {
       Env point = env;
-      point.axes[static_cast<size_t>(t_.across)] = {first, false, t_.width, i};
+      point.axes[static_cast<size_t>(t_.across)] = {first, false, ends_with(t_.across) ? 1 : t_.width,
+                                                    static_cast<int64_t>(i)};
       std::map<int, Value*> given;
-      for (const auto& [read, vectors] : rows) given[read] = vectors[static_cast<size_t>(i)];
-      if (whole(t_.across) || i == 0) {
-        s_.store_given(point, given);
-        continue;
-      }
-      Value* inside = k_.b.CreateICmpSLT(k_.add(first, k_.i64(i)), k_.dim(extent(t_.across)));
-      k_.branch(inside, [&] { s_.store_given(point, given); });
+      for (const auto& [read, vectors] : rows) given[read] = vectors[i];
+      s_.store_given(point, given);
+    };
+    const auto known = extent(t_.across).constant();
+    const auto width = static_cast<size_t>(t_.width);
+    if (whole(t_.across)) return store_rows(0, width, store_row);
+    if (known && *known < t_.width) return store_rows(0, static_cast<size_t>(*known), store_row);
+    if (ends_with(t_.across)) {  // rows of long chains are computed once
+      if (!has_long_epilogue(s_.stage)) return store_rows(0, width, store_row);
+      Value* last = k_.b.CreateICmpEQ(env.axes[static_cast<size_t>(t_.across)].base, k_.i64(*known / t_.width));
+      const size_t rest = static_cast<size_t>(*known) % width;
+      return k_.branch(
+          last, [&] { store_rows(width - rest, width, store_row); }, [&] { store_rows(0, width, store_row); });
     }
+    store_row(0);
+    for (size_t i = 1; i < width; ++i) {
+      Value* inside = k_.b.CreateICmpSLT(k_.add(first, k_.i64(static_cast<int64_t>(i))), k_.dim(extent(t_.across)));
+      k_.branch(inside, [&] { store_row(i); });
+    }
+  }
+
+  /// Rows from `begin` to `end`; long chains of operations take turns.
+  void store_rows(size_t begin, size_t end, const std::function<void(size_t)>& store_row) {
+    size_t turns = 1;
+    if (has_long_epilogue(s_.stage))
+      for (const StageOutput& o : s_.stage.outputs)
+        turns = std::max(turns, static_cast<size_t>(vectors_in_turns(o.value, k_.target.vector_registers)));
+    for (; begin < end; begin += turns)
+      take_turns(k_, std::min(turns, end - begin), [&](size_t i) { store_row(begin + i); });
   }
 
   /// The operand's elements by row: lanes along `along`.
   std::vector<Value*> turned(const Env& env, int read, Value* first) {
     const Operand& operand = s_.reads[static_cast<size_t>(read)];
     const IndexMap& map = s_.stage.reads[static_cast<size_t>(read)].map;
+    const bool all_along = whole(t_.along) || ends_with(t_.along),
+               all_across = whole(t_.across) || ends_with(t_.across);
     Env at = env;
-    at.axes[static_cast<size_t>(t_.across)] = {first, true, t_.width};
+    at.axes[static_cast<size_t>(t_.across)] = {first, true, ends_with(t_.across) ? 1 : t_.width};
     at.mask = nullptr;
     at.block = 1;
-    if (!whole(t_.across)) {
+    if (!all_across) {
       Value* left = k_.splat(k_.sub(k_.dim(extent(t_.across)), first), t_.width);
       at.mask = k_.b.CreateICmpSLT(k_.iota(t_.width), left);
     }
-    Value* base = env.axes[static_cast<size_t>(t_.along)].base;
+    const AxisValue start = env.axes[static_cast<size_t>(t_.along)];
     Value* last = k_.sub(k_.dim(extent(t_.along)), k_.i64(1));
     std::vector<Value*> vectors;
     for (int64_t j = 0; j < t_.width; ++j) {
       // behind the last element it is read again: no lane of a result takes it
       AxisValue& along = at.axes[static_cast<size_t>(t_.along)];
-      if (env.mask || !whole(t_.along))
-        along = {k_.min(k_.add(base, k_.i64(j)), last), false, 1};
+      if (env.mask || !all_along)
+        along = {k_.min(k_.add(start.base, k_.i64(j)), last), false, 1};
       else
-        along = {base, false, t_.width, j};
+        along = {start.base, false, start.multiple, j};
       vectors.push_back(k_.splat(load(k_, operand, address_of(k_, operand, map, at, nullptr), at, nullptr), t_.width));
     }
     return transpose(k_, std::move(vectors));
