@@ -49,6 +49,10 @@ TEST(Skeletons, layouts_choose_among_those_that_see_a_region) {
   EXPECT_EQ(spec_of(dense, kTarget).schedule.skeleton, "pixels") << "weights whose channels lie apart";
   dense.region = gemm_region("17", 64, 32);
   EXPECT_EQ(spec_of(dense, kTarget).schedule.skeleton, "generic");
+  dense.region = conv_region({.c = 32, .o = 32, .group = 32});
+  EXPECT_EQ(spec_of(dense, kTarget).schedule.skeleton, "generic") << "a few taps of rows that need no packing";
+  dense.region = conv_region({.c = 32, .o = 32, .kh = 5, .kw = 5, .pad = 2, .group = 32});
+  EXPECT_EQ(spec_of(dense, kTarget).schedule.skeleton, "pixels");
 }
 
 TEST(Skeletons, a_schedule_of_no_skeleton_is_refused) {

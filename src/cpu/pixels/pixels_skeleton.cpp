@@ -1,5 +1,7 @@
 // Convolutions with pixels in the lanes, three times in the table: before those with channels in the lanes where that
 // form is faster, for dense results or for all, and behind them for layouts that they do not take.
+#include <algorithm>
+
 #include "cpu/layout_wish.hpp"
 #include "cpu/pixels/pixel_view.hpp"
 #include "cpu/schedules.hpp"
@@ -32,6 +34,26 @@ std::vector<Candidate> dense_schedules(const Region& region, const std::vector<P
   return schedules(region, layouts, target, most);
 }
 
+constexpr int64_t kFewTaps = 9;
+
+/// A depthwise convolution of a few taps, dense maps on both sides: the plain nest has pixels in the lanes too and
+/// reads rows where they lie. 0.44 to 0.9 of the time of packed rows with 3x3 taps, 1.07 to 1.5 with 5x5 (AMD Zen 3).
+bool leaves_to_nest(const Region& region, const std::vector<ParamLayout>& layouts) {
+  const Stage& stage = region.stages[0];
+  const auto view = view_pixels(region);
+  if (stage.anchor != Anchor::window || !view || !view->plain() || view->taps() > kFewTaps) return false;
+  const Read& data = stage.reads[static_cast<size_t>(view->data)];
+  const auto is_dense = [&](int param) { return param < 0 || layouts[static_cast<size_t>(param)].layout.is_dense(); };
+  return is_dense(data.index) && std::all_of(stage.outputs.begin(), stage.outputs.end(),
+                                             [&](const StageOutput& o) { return is_dense(o.param); });
+}
+
+std::vector<Candidate> any_schedules(const Region& region, const std::vector<ParamLayout>& layouts,
+                                     const TargetInfo& target, size_t most) {
+  if (leaves_to_nest(region, layouts)) return {};
+  return schedules(region, layouts, target, most);
+}
+
 double cost(const Region& region, const Schedule&, const TargetInfo& target) {
   return pixel_lane_cycles(region, target);
 }
@@ -58,6 +80,7 @@ Skeleton dense_pixels_skeleton() {
 Skeleton any_pixels_skeleton() {
   Skeleton skeleton = pixels_skeleton();
   skeleton.see = fits;
+  skeleton.candidates = any_schedules;
   skeleton.wish = nullptr;
   return skeleton;
 }
