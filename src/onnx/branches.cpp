@@ -1,6 +1,8 @@
 // An If whose condition is a constant is the branch that it takes: that graph's nodes are read in its place, or those
 // of both branches and a choice. Its names are visible inside it only; values that it makes are named after the node,
 // results as the node's results.
+#include <algorithm>
+
 #include "base/fail.hpp"
 #include "ir/defined_symbols.hpp"
 #include "onnx/defined_sizes.hpp"
