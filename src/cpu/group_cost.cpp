@@ -46,6 +46,7 @@ class StageCost {
         costs_(target.costs),
         lanes_(static_cast<double>(target.lanes_f32())),
         line_(static_cast<double>(target.line_bytes)),
+        loss_(target.kernels.overlap_loss),
         guess_(guess),
         masks_bytes_(target.has("avx512bw")),
         guarded_(guarded_reads(stage)) {
@@ -69,6 +70,7 @@ class StageCost {
   const Stage& stage_;
   const VectorCosts& costs_;
   double lanes_, line_;
+  double loss_;  ///< of two things that overlap
   LayoutGuess guess_;
   bool masks_bytes_;  ///< loads of bytes under a mask are one instruction
   std::set<int> guarded_;
@@ -145,7 +147,8 @@ class StageCost {
 
   /// Another axis along which a strided operand lies one after the other: squares of both are turned in registers.
   bool turns(const IndexMap& map, const Shape& shape, int axis) const {
-    if (!stage_.reductions.empty()) return false;
+    const auto computed = [](const IndexExpr& index) { return static_cast<bool>(index.dynamic); };
+    if (!stage_.reductions.empty() || std::any_of(map.dims.begin(), map.dims.end(), computed)) return false;
     for (int other = 0; other < domain_; ++other)
       if (other != axis && extents_[static_cast<size_t>(other)] >= static_cast<double>(kShortestTurned) &&
           walk_of(map, shape, other) == Walk::next)
@@ -153,12 +156,13 @@ class StageCost {
     return false;
   }
 
-  /// Arithmetic of indices that differ by lane: of 64 bits, so two registers of them for each of elements.
+  /// Arithmetic of indices that differ by lane: of 64 bits, so two registers of them for each of elements. Without
+  /// lanes (axis -1) that of every element.
   double index_work(const IndexMap& map, int axis) const {
     double cost = 0;
     for (const IndexExpr& index : map.dims)
-      if (index.dynamic && depends(index, axis))
-        index.dynamic.visit([&](const Expr& e) { cost += 2 * cost_of_op(e, costs_); });
+      if (index.dynamic && (axis < 0 || depends(index, axis)))
+        index.dynamic.visit([&](const Expr& e) { cost += (axis < 0 ? 1 : 2) * cost_of_op(e, costs_); });
     return cost;
   }
 
@@ -194,6 +198,17 @@ class StageCost {
       at->second = std::includes(rows_.begin(), rows_.end(), axes.begin(), axes.end());
     }
     return at->second;
+  }
+
+  /// A function that a reduction over the row has computed (softmax's exp): it rests where the result will lie
+  /// (cpu/emit/generic/resting_row.hpp).
+  bool rests(const Expr& e) const {
+    if (!is_function(e.op()) || stage_.anchor != Anchor::row) return false;
+    return std::any_of(stage_.reductions.begin(), stage_.reductions.end(), [&](const Reduction& r) {
+      bool same = false;
+      r.value.visit([&](const Expr& x) { same |= x.op() == e.op() && x.args()[0].op() == e.args()[0].op(); });
+      return same;
+    });
   }
 
   /// Borders of windows are loops of their own.
@@ -281,23 +296,26 @@ class StageCost {
     return asks_each_lane(index) ? std::max(each, apart(Walk::single)) : each;
   }
 
-  /// Cycles of one vector of a value, lanes along `axis` (-1: one element at a time).
+  /// Cycles of one vector of a value, lanes along `axis` (-1: one element at a time). Taps of a window are a block of
+  /// code without loops: their loads overlap with what is computed of them.
   double vector_cost(const Expr& value, int axis, bool reduced = false) const {
     const double functions = reduced ? costs_.in_row : 1;
-    double cost = costs_.point;
+    double work = costs_.point, loads = 0;
     const auto share = shares(value, axis);
     const auto add = [&](const Expr& e) {
       const double of = share.empty() ? 1 : share.at(e.node());
       if (!is_border(e) && !outside_of_loop(e))
-        cost += of * (is_function(e.op()) ? functions : 1) * cost_of_op(e, costs_);
+        work +=
+            of * (!reduced && rests(e) ? costs_.access : (is_function(e.op()) ? functions : 1) * cost_of_op(e, costs_));
       if (e.op() != ExprOp::read) return;
       const Read& read = stage_.reads[static_cast<size_t>(e.index())];
       if (reduced && is_of_row(read.map)) return;
-      cost += of * (axis < 0 ? costs_.access : access(e.index(), axis));
-      if (axis >= 0) cost += of * index_work(read.map, axis);
+      loads += of * (axis < 0 ? costs_.access : access(e.index(), axis));
+      work += of * index_work(read.map, axis);
     };
     for (const Expr* e : nodes(value)) add(*e);
-    return cost;
+    if (reduced && stage_.anchor == Anchor::window) return std::max(work, loads) + loss_ * std::min(work, loads);
+    return work + loads;
   }
 
   double vectors(const std::set<int>& axes, int axis) const {
@@ -345,13 +363,22 @@ class StageCost {
     return best;
   }
 
+  bool stores_neighbours(int axis) const {
+    return std::all_of(stage_.outputs.begin(), stage_.outputs.end(),
+                       [&](const StageOutput& o) { return walk_of(o.map, o.shape, axis) == Walk::next; });
+  }
+
   double nest() const {
     if (stage_.reductions.empty()) return best_outputs({});
     const std::set<int>& rows = rows_;
     double best = std::numeric_limits<double>::infinity();
-    for (const int axis : rows) best = std::min(best, reductions(axis) + outputs(axis));  // a row per lane
-    for (int axis = domain_; axis < static_cast<int>(extents_.size()); ++axis)            // lanes within a row
+    for (const int axis : rows)  // a row per lane; of windows, where results are neighbours
+      if (stage_.anchor != Anchor::window || stores_neighbours(axis))
+        best = std::min(best, reductions(axis) + outputs(axis));
+    for (int axis = domain_; axis < static_cast<int>(extents_.size()); ++axis) {  // lanes within a row, not on taps
+      if (stage_.anchor == Anchor::window) break;
       best = std::min(best, reductions(axis) + best_outputs(rows) + costs_.row * points(rows));
+    }
     const double plain = reductions(-1) + best_outputs({});
     return std::min(best, plain);
   }
@@ -375,9 +402,9 @@ class StageCost {
     const double units = static_cast<double>(std::max<int64_t>(target.fma_units, 1));
     for (const Reduction& r : stage_.reductions) {
       const std::set<int> axes = reduced_axes(r);
-      std::set<int> data_axes;
       double prologue = -costs_.simple;  // of the product itself
       double channels = 1;
+      std::vector<Read> data;
       r.value.visit([&](const Expr& e) {
         prologue += cost_of_op(e, costs_);
         if (e.op() == ExprOp::read) {
@@ -385,13 +412,14 @@ class StageCost {
           const bool weights =
               read.stage < 0 && region_.params[static_cast<size_t>(read.index)].role == ParamRole::constant;
           if (!weights)
-            for (const int axis : axes_of(read.map)) data_axes.insert(axis);
+            data.push_back(read);
           else if (points(axes_of(read.map)) > 1)
             for (const int axis : axes_of(read.map))
               if (axis < domain_) channels = std::max(channels, extents_[static_cast<size_t>(axis)]);
         }
       });
       total += points(axes) / lanes_ / units;
+      for (const Read& read : data) prologue += turned_data(read);  // also where nothing is computed
       // a guard of taps outside is not work of its own
       prologue = std::max(0.0, prologue - guards(r.value));
       const double by_pixels = points(axes) / lanes_;
@@ -399,6 +427,24 @@ class StageCost {
       total += prologue * std::min(by_pixels, by_channels) * (prologue > 0 ? 1 : 0);
     }
     return total;
+  }
+
+  /// Data of images of which neither neighbouring pixels nor channels share a line: each element comes by itself.
+  double turned_data(const Read& read) const {
+    const Shape shape = shape_read_by(region_, read);
+    const auto shares_lines = [&](int axis) {
+      if (extents_[static_cast<size_t>(axis)] < static_cast<double>(kShortestTurned)) return false;  // taps
+      const Walk walk = walk_of(read.map, shape, axis);
+      return walk == Walk::next || walk == Walk::second;
+    };
+    bool of_pixels = false;
+    for (const IndexTerm& pixel : stage_.outputs[0].map.dims.back().terms) {
+      of_pixels |= walk_of(read.map, shape, pixel.axis) != Walk::same;
+      if (shares_lines(pixel.axis)) return 0;
+    }
+    for (int axis = domain_; axis < static_cast<int>(extents_.size()); ++axis)
+      if (shares_lines(axis)) return 0;
+    return of_pixels ? costs_.element : 0;
   }
 
   double guards(const Expr& value) const {

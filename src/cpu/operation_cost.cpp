@@ -43,6 +43,8 @@ double weight_of_function(ExprOp op) {
   }
 }
 
+constexpr double kIndexShare = 0.125;  // of a quotient of indices: what a sum or a product of them costs
+
 double cost_of_op(const Expr& e, const VectorCosts& costs) {
   if (e.args().empty()) return 0;
   const bool index = !is_float(e.dtype()) && !is_float(e.args().back().dtype());
@@ -58,7 +60,10 @@ double cost_of_op(const Expr& e, const VectorCosts& costs) {
       return costs.root;
     case ExprOp::pow:
       return costs.power;
+    case ExprOp::erf:
+      return costs.erf;
     default:
+      if (index) return costs.index_division * kIndexShare;
       return is_function(e.op()) ? costs.function * weight_of_function(e.op()) : costs.simple;
   }
 }

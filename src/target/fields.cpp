@@ -46,6 +46,7 @@ const TargetField kFields[] = {
     {"costs", "division", OPFUSE_IN(costs.division), 0, 1e6, kCpu},
     {"costs", "root", OPFUSE_IN(costs.root), 0, 1e6, kCpu},
     {"costs", "function", OPFUSE_IN(costs.function), 0, 1e6, kCpu},
+    {"costs", "erf", OPFUSE_IN(costs.erf), 0, 1e6, kCpu, true},
     {"costs", "power", OPFUSE_IN(costs.power), 0, 1e6, kCpu},
     {"costs", "index_division", OPFUSE_IN(costs.index_division), 0, 1e6, kCpu},
     {"costs", "access", OPFUSE_IN(costs.access), 0, 1e6, kCpu},

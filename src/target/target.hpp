@@ -51,7 +51,8 @@ struct VectorCosts {
   double simple = 0;          ///< an addition, a comparison, a maximum
   double division = 0;        ///< and remainders
   double root = 0;            ///< a square root
-  double function = 0;        ///< exp, log, tanh, erf ...
+  double function = 0;        ///< exp, log, tanh ...
+  double erf = 0;             ///< looks its polynomial up
   double power = 0;           ///< x ^ y
   double index_division = 0;  ///< a quotient of two indices
   double access = 0;          ///< loaded or stored as it lies in memory

@@ -105,7 +105,7 @@ TEST(Ledger, CallsAGainBelowTheBarSmallNotSlower) {
   const Compilation c = lowered_model(
       "graph (%x: f32[32,64]) { %t = transpose(%x) {perm=[1,0]} @\"t\"\n %a = relu(%t) @\"a\"\n"
       "%b = sigmoid(%x) @\"b\"\n %y = matmul(%b, %a) @\"y\" return %y }",
-      {}, "cpu:avx2");
+      {}, "cpu:avx512");
   const EdgeVerdict& edge = edge_of(c, "a", "y");
   EXPECT_EQ(edge.decline.code, "small_gain");
   ASSERT_TRUE(edge.price && edge.price->joined);
