@@ -296,6 +296,12 @@ class StageCost {
     return asks_each_lane(index) ? std::max(each, apart(Walk::single)) : each;
   }
 
+  /// A guard is a mask that the loop makes, whatever a selection of values costs.
+  double cost_of(const Expr& e) const {
+    const bool guard = e.op() == ExprOp::select && e.args()[0].op() == ExprOp::in_bounds;
+    return guard ? costs_.point : cost_of_op(e, costs_);
+  }
+
   /// Cycles of one vector of a value, lanes along `axis` (-1: one element at a time). Taps of a window are a block of
   /// code without loops: their loads overlap with what is computed of them.
   double vector_cost(const Expr& value, int axis, bool reduced = false) const {
@@ -305,8 +311,7 @@ class StageCost {
     const auto add = [&](const Expr& e) {
       const double of = share.empty() ? 1 : share.at(e.node());
       if (!is_border(e) && !outside_of_loop(e))
-        work +=
-            of * (!reduced && rests(e) ? costs_.access : (is_function(e.op()) ? functions : 1) * cost_of_op(e, costs_));
+        work += of * (!reduced && rests(e) ? costs_.access : (is_function(e.op()) ? functions : 1) * cost_of(e));
       if (e.op() != ExprOp::read) return;
       const Read& read = stage_.reads[static_cast<size_t>(e.index())];
       if (reduced && is_of_row(read.map)) return;
@@ -372,13 +377,12 @@ class StageCost {
     if (stage_.reductions.empty()) return best_outputs({});
     const std::set<int>& rows = rows_;
     double best = std::numeric_limits<double>::infinity();
+    const bool window = stage_.anchor == Anchor::window;
     for (const int axis : rows)  // a row per lane; of windows, where results are neighbours
-      if (stage_.anchor != Anchor::window || stores_neighbours(axis))
-        best = std::min(best, reductions(axis) + outputs(axis));
-    for (int axis = domain_; axis < static_cast<int>(extents_.size()); ++axis) {  // lanes within a row, not on taps
-      if (stage_.anchor == Anchor::window) break;
+      if (!window || stores_neighbours(axis)) best = std::min(best, reductions(axis) + outputs(axis));
+    const int reduced = window ? domain_ : static_cast<int>(extents_.size());  // no lanes of taps
+    for (int axis = domain_; axis < reduced; ++axis)                           // lanes within a row
       best = std::min(best, reductions(axis) + best_outputs(rows) + costs_.row * points(rows));
-    }
     const double plain = reductions(-1) + best_outputs({});
     return std::min(best, plain);
   }

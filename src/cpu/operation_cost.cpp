@@ -7,6 +7,8 @@
 namespace opfuse {
 namespace {
 
+constexpr double kIndexShare = 0.125;  ///< of a quotient of indices: what a sum or a product of them costs
+
 /// 1 + exp(z) below a line: quotient and function are computed together (math/logistic.hpp).
 bool is_logistic(const Expr& quotient) {
   const Expr& below = quotient.args()[1];
@@ -42,8 +44,6 @@ double weight_of_function(ExprOp op) {
       return 1;
   }
 }
-
-constexpr double kIndexShare = 0.125;  // of a quotient of indices: what a sum or a product of them costs
 
 double cost_of_op(const Expr& e, const VectorCosts& costs) {
   if (e.args().empty()) return 0;

@@ -1,58 +1,33 @@
 // A slice that only slices read:
 //     a = slice(x, rows 0::2)   y = slice(a, columns 0::2)   z = slice(a, columns 1::2)
 //   = y = slice(x, rows 0::2, columns 0::2)                  z = slice(x, rows 0::2, columns 1::2)
-// a isn't stored: the patches that Swin and PVT merge. Not where y is one range of a's memory, which costs nothing as
-// it is: with several such readers a is copied once.
+// a isn't stored: the patches that Swin and PVT merge. Where y is one range of a's memory it costs nothing as it
+// is, and a stays: several such readers share one copy.
 #include <algorithm>
-#include <map>
 
 #include "ir/outline.hpp"
-#include "ops/checks.hpp"
 #include "ops/slice.hpp"
+#include "ops/slice_ranges.hpp"
 #include "passes/passes.hpp"
 
 namespace opfuse {
 
 namespace {
 
-struct Range {
-  int64_t start = 0, end = 0, step = 1;
-};
-using Ranges = std::map<size_t, Range>;  // by axis
-
-/// Nothing where a position is computed or the rank is open.
-std::optional<Ranges> ranges_of(const Node& slice) {
-  const Shape& x = slice.input(0)->type.shape;
-  const auto& attrs = slice.as<Slice>();
-  const auto numbers = [&](size_t i, std::vector<int64_t> otherwise) -> std::optional<std::vector<int64_t>> {
-    const Value* v = slice.input(i);
-    if (v == nullptr) return otherwise;
-    return v->is_constant() ? std::optional(v->constant->to_i64()) : std::nullopt;
-  };
-  const auto starts = numbers(1, attrs.starts), ends = numbers(2, attrs.ends), axes = numbers(3, attrs.axes),
-             steps = numbers(4, {});
-  if (!starts || !ends || !axes || !steps || !x.ranked) return std::nullopt;
-  Ranges ranges;
-  for (size_t i = 0; i < starts->size(); ++i) {
-    const size_t axis = axes->empty() ? i : normalize_axis((*axes)[i], x.rank());
-    ranges[axis] = {(*starts)[i], (*ends)[i], steps->empty() ? 1 : (*steps)[i]};
-  }
-  return ranges;
-}
-
-/// What `outer` takes of what `inner` takes of an axis of `size`. Nothing where that is no element.
-std::optional<Range> within(const Range& outer, const Range& inner, int64_t size) {
+/// What `outer` takes of what `inner` takes of an axis of `size`; empty where nothing is left.
+std::optional<SliceRange> within(const SliceRange& outer, const SliceRange& inner, int64_t size) {
   const SliceAxis a = slice_axis(inner.start, inner.end, inner.step, size);
   const SliceAxis b = slice_axis(outer.start, outer.end, outer.step, a.count);
   if (b.count == 0) return std::nullopt;
   const int64_t step = b.count == 1 ? 1 : a.step * b.step, start = a.start + b.start * a.step;
   const int64_t end = start + b.count * step;
-  return Range{start, end < 0 ? end - size : end, step};  // before the first element: counted from the end, and beyond
+  return SliceRange{start, end < 0 ? end - size : end,
+                    step};  // before the first element: counted from the end, and beyond
 }
 
-/// Ranges of x for slice(slice(x, inner), outer).
-std::optional<Ranges> merged(const Ranges& inner, const Ranges& outer, const Shape& x) {
-  Ranges both = inner;
+/// SliceRanges of x for slice(slice(x, inner), outer).
+std::optional<SliceRanges> merged(const SliceRanges& inner, const SliceRanges& outer, const Shape& x) {
+  SliceRanges both = inner;
   for (const auto& [axis, range] : outer) {
     if (!inner.contains(axis)) {
       both[axis] = range;  // positions in an axis that the inner slice leaves alone, of open size too
@@ -67,7 +42,7 @@ std::optional<Ranges> merged(const Ranges& inner, const Ranges& outer, const Sha
 }
 
 /// One range of memory: steps of 1 along one axis, and nothing but extents of 1 in front of it.
-bool is_one_range(const Node& slice, const Ranges& ranges) {
+bool is_one_range(const Node& slice, const SliceRanges& ranges) {
   const Shape& x = slice.input(0)->type.shape;
   if (ranges.size() != 1 || ranges.begin()->second.step != 1) return false;
   return std::all_of(x.dims.begin(), x.dims.begin() + static_cast<std::ptrdiff_t>(ranges.begin()->first),
@@ -75,13 +50,13 @@ bool is_one_range(const Node& slice, const Ranges& ranges) {
 }
 
 /// Of each reader of `inner`; empty unless all of them merge.
-std::vector<Ranges> merged_readers(const Graph& graph, const Node& inner) {
-  const auto of_inner = ranges_of(inner);
-  std::vector<Ranges> all;
+std::vector<SliceRanges> merged_readers(const Graph& graph, const Node& inner) {
+  const auto of_inner = slice_ranges(inner);
+  std::vector<SliceRanges> all;
   if (!of_inner || graph.is_output(inner.output())) return {};
   for (const Use& use : inner.output()->uses) {
     if (!use.node->is("slice") || use.index != 0) return {};
-    const auto outer = ranges_of(*use.node);
+    const auto outer = slice_ranges(*use.node);
     if (!outer || is_one_range(*use.node, *outer)) return {};
     const auto both = merged(*of_inner, *outer, inner.input(0)->type.shape);
     if (!both) return {};
@@ -90,7 +65,7 @@ std::vector<Ranges> merged_readers(const Graph& graph, const Node& inner) {
   return all;
 }
 
-void replace(Graph& graph, Node* outer, const Node& inner, const Ranges& ranges) {
+void replace(Graph& graph, Node* outer, const Node& inner, const SliceRanges& ranges) {
   std::vector<int64_t> starts, ends, axes, steps;
   for (const auto& [axis, range] : ranges) {
     starts.push_back(range.start), ends.push_back(range.end), steps.push_back(range.step);
@@ -112,7 +87,7 @@ bool run(Graph& graph, PassContext&) {
   std::reverse(nodes.begin(), nodes.end());  // readers first: those erased have been visited
   for (Node* node : nodes) {
     if (!node->is("slice") || node->output()->uses.empty()) continue;
-    const std::vector<Ranges> readers = merged_readers(graph, *node);
+    const std::vector<SliceRanges> readers = merged_readers(graph, *node);
     if (readers.empty()) continue;
     const std::vector<Use> uses = node->output()->uses;
     for (size_t i = 0; i < uses.size(); ++i) replace(graph, uses[i].node, *node, readers[i]);

@@ -13,6 +13,7 @@
 #include "ops/axes.hpp"
 #include "ops/concat.hpp"
 #include "ops/slice.hpp"
+#include "ops/slice_ranges.hpp"
 #include "ops/split.hpp"
 #include "ops/transpose.hpp"
 #include "passes/recompose.hpp"
@@ -136,18 +137,13 @@ Pattern rotated_halves(const Halves& of) {
 }  // namespace
 
 std::optional<AxisSlice> slice_of_one_axis(const Node& slice) {
-  const auto numbers = [&](size_t i) -> std::optional<std::vector<int64_t>> {
-    const Value* v = slice.input(i);
-    return v && v->is_constant() ? std::optional(v->constant->to_i64()) : std::nullopt;
-  };
-  const Shape& x = slice.input(0)->type.shape;
-  const auto starts = numbers(1), ends = numbers(2), axes = numbers(3);
-  const auto steps = slice.input(4) ? numbers(4) : std::vector<int64_t>{1};
-  if (!starts || !ends || !axes || !steps || axes->size() != 1 || (*steps)[0] != 1 || !x.ranked) return std::nullopt;
-  const size_t axis = normalize_axis((*axes)[0], x.rank());
-  if (!x[axis].is_constant()) return std::nullopt;
-  const int64_t size = x[axis].value();
-  const SliceAxis cut = slice_axis((*starts)[0], (*ends)[0], 1, size);
+  const auto ranges = slice_ranges(slice);
+  if (!ranges || ranges->size() != 1 || ranges->begin()->second.step != 1) return std::nullopt;
+  const auto& [axis, range] = *ranges->begin();
+  const Dim& extent = slice.input(0)->type.shape[axis];
+  if (!extent.is_constant()) return std::nullopt;
+  const int64_t size = extent.value();
+  const SliceAxis cut = slice_axis(range.start, range.end, 1, size);
   return AxisSlice{axis, cut.start, cut.count, size};
 }
 

@@ -20,6 +20,7 @@
 #include "ops/recurrent_steps.hpp"
 #include "ops/routines.hpp"
 #include "ops/slice.hpp"
+#include "ops/slice_ranges.hpp"
 #include "ops/split.hpp"
 #include "program/uncompilable.hpp"
 #include "region/single_stage.hpp"
@@ -40,24 +41,16 @@ bool only_first_result_used(const Node& node, const Graph& graph) {
 
 /// Offsets of a slice whose steps are 1; nothing when it is another kind of slice.
 std::optional<std::vector<Dim>> slice_offset(const Node& node) {
-  const Slice::Attrs& attrs = node.as<Slice>();
-  auto integers = [&](size_t input, const std::vector<int64_t>& given) -> std::optional<std::vector<int64_t>> {
-    const Value* value = node.input(input);
-    if (value == nullptr) return given;
-    return value->is_constant() ? std::optional(value->constant->to_i64()) : std::nullopt;
-  };
-  const auto starts = integers(1, attrs.starts), ends = integers(2, attrs.ends), axes = integers(3, attrs.axes);
-  const auto steps = integers(4, {});
+  const auto ranges = slice_ranges(node);
+  if (!ranges) return std::nullopt;
   const Shape& x = node.input(0)->type.shape;
-  if (!starts || !ends || !axes || !steps) return std::nullopt;
   std::vector<Dim> offset(x.rank(), Dim(0));
-  for (size_t i = 0; i < starts->size(); ++i) {
-    const size_t axis = axes->empty() ? i : wrapped((*axes)[i], x.rank());
-    if (!steps->empty() && (*steps)[i] != 1) return std::nullopt;
+  for (const auto& [axis, range] : *ranges) {
+    if (range.step != 1) return std::nullopt;
     if (x[axis].is_constant())
-      offset[axis] = Dim(slice_axis((*starts)[i], (*ends)[i], 1, x[axis].value()).start);
-    else if ((*starts)[i] >= 0)
-      offset[axis] = Dim((*starts)[i]);
+      offset[axis] = Dim(slice_axis(range.start, range.end, 1, x[axis].value()).start);
+    else if (range.start >= 0)
+      offset[axis] = Dim(range.start);
     else
       return std::nullopt;
   }

@@ -16,6 +16,7 @@
 #include "cpu/winograd/winograd_error.hpp"
 #include "tensor/winograd_codes.hpp"
 #include "tune/choose_within.hpp"
+#include "tune/own_weights.hpp"
 
 namespace opfuse {
 namespace {
@@ -347,17 +348,7 @@ class Chooser {
   static void apply(Program& program, const Layer& layer, size_t chosen) {
     Launch& launch = program.launches[layer.launch];
     const AlgorithmOption& option = layer.option(chosen);
-    int& index = launch.buffers[static_cast<size_t>(layer.options.weights)];
-    const auto readers = std::count_if(program.launches.begin(), program.launches.end(), [&](const Launch& other) {
-      return std::find(other.buffers.begin(), other.buffers.end(), index) != other.buffers.end();
-    });
-    if (readers > 1) {  // the others keep theirs
-      program.buffers.push_back(program.buffers[static_cast<size_t>(index)]);
-      index = static_cast<int>(program.buffers.size()) - 1;
-    }
-    Buffer& buffer = program.buffers[static_cast<size_t>(index)];
-    buffer.layout = *option.weights;
-    buffer.strides = dense_strides(buffer.layout, buffer.type.shape);
+    lay_out_weights(program, launch, static_cast<size_t>(layer.options.weights), *option.weights);
     launch.schedule = option.schedule;
   }
 

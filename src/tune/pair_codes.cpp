@@ -11,6 +11,7 @@
 #include "cpu/contraction/paired_weights.hpp"
 #include "cpu/generator.hpp"
 #include "kernel/collapse.hpp"
+#include "tune/own_weights.hpp"
 
 namespace opfuse {
 namespace {
@@ -96,17 +97,7 @@ class Pairer {
   }
 
   void apply(Launch& launch, const Pairing& pairing) {
-    int& index = launch.buffers[pairing.weights];
-    const auto readers = std::count_if(program_.launches.begin(), program_.launches.end(), [&](const Launch& other) {
-      return std::find(other.buffers.begin(), other.buffers.end(), index) != other.buffers.end();
-    });
-    if (readers > 1) {  // the others keep theirs
-      program_.buffers.push_back(program_.buffers[static_cast<size_t>(index)]);
-      index = static_cast<int>(program_.buffers.size()) - 1;
-    }
-    Buffer& buffer = program_.buffers[static_cast<size_t>(index)];
-    buffer.layout = pairing.layout;
-    buffer.strides = dense_strides(buffer.layout, buffer.type.shape);
+    lay_out_weights(program_, launch, pairing.weights, pairing.layout);
     launch.schedule = pairing.schedule;
   }
 };

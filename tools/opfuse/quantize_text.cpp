@@ -44,7 +44,7 @@ void print_equalized(const QuantizedModel& made, const std::string& compiler, bo
       std::count_if(made.equalized.begin(), made.equalized.end(), [](const auto& e) { return e.folded; });
   if (made.equalized.empty())
     fmt::print(
-        "channels equalised of no tensor: little to gain, or factors neither fold nor may {} get a Mul for them\n",
+        "no tensor's channels were equalised: too little to gain, or factors don't fold and {} takes no Mul for them\n",
         compiler);
   else
     fmt::print("channels equalised of {} tensors, {} of them without a Mul\n", made.equalized.size(), folded);

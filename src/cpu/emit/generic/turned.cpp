@@ -5,9 +5,10 @@
 //     turned operands: vectors along `across`, one per element along `along`; transposed in registers
 //     for rows of the square: the expression, its lanes along `along`; one store
 //
-// Every cache line is read and written once, where a gather reads a line per lane. Where extents are no multiples of
-// the lanes, the last square begins so that it ends with the axis: rows and lanes of it are computed twice, and no load
-// or store has a mask. Not where a result may lie in an operand's memory, or an axis lies in blocks or is taken apart.
+// Every cache line is read and written once, where a gather reads a line per lane. Where an extent isn't a multiple
+// of the lane count, the last square begins early enough to end with the axis: some rows and lanes are computed twice,
+// and loads and stores need no mask. Squares keep their masks where a result may lie in an operand's memory, and along
+// axes that lie in blocks or are split by an index.
 #include "cpu/emit/generic/turned.hpp"
 
 #include <algorithm>
@@ -41,21 +42,21 @@ bool runs_evenly(const Operand& operand, const IndexMap& map, int axis) {
 
 class TurnedEmitter {
  public:
-  TurnedEmitter(Kernel& k, StageEmitter& s, const Turned& turned) : k_(k), s_(s), t_(turned) {}
+  TurnedEmitter(Kernel& k, StageEmitter& s, const Turned& turned)
+      : k_(k), s_(s), t_(turned), ends_along_(may_end_with(turned.along)), ends_across_(may_end_with(turned.across)) {}
 
   void emit(const std::vector<int>& order, const Dim& work) {
     std::vector<Level> levels;
     for (int axis : order)
       if (axis != t_.across && axis != t_.along) levels.push_back({axis, false, extent(axis), 1, 1, false});
     levels.push_back({t_.across, false, ceil_div(extent(t_.across), t_.width), 1, 1, false});
-    const bool twice = ends_with(t_.along);
     const Dim squares = ceil_div(extent(t_.along), t_.width);
-    levels.push_back({t_.along, !twice, twice ? squares : extent(t_.along), t_.block, 1, false});
+    levels.push_back({t_.along, !ends_along_, ends_along_ ? squares : extent(t_.along), t_.block, 1, false});
     Env first = s_.fresh_env(t_.width);
     first.block = t_.block;
     Nest(k_, std::move(levels), t_.width).emit_parts(first, work, [&](const Env& env) {
       Env at = env;
-      if (twice) at.axes[static_cast<size_t>(t_.along)] = {first_of_square(env, t_.along), true, 1};
+      if (ends_along_) at.axes[static_cast<size_t>(t_.along)] = {first_of_square(env, t_.along, true), true, 1};
       square(at);
     });
   }
@@ -64,6 +65,7 @@ class TurnedEmitter {
   Kernel& k_;
   StageEmitter& s_;
   const Turned& t_;
+  const bool ends_along_, ends_across_;  ///< the last square of the axis ends with it
 
   const Dim& extent(int axis) const { return s_.stage.domain[static_cast<size_t>(axis)]; }
   bool whole(int axis) const {
@@ -71,8 +73,7 @@ class TurnedEmitter {
     return known && *known % t_.width == 0;
   }
 
-  /// The last square of `axis` ends with it.
-  bool ends_with(int axis) const {
+  bool may_end_with(int axis) const {
     const auto known = extent(axis).constant();
     if (!known || *known < t_.width || whole(axis) || t_.block > 1) return false;
     const std::vector<StageOutput>& stored = s_.stage.outputs;
@@ -89,19 +90,18 @@ class TurnedEmitter {
   }
 
   /// `env` counts squares along `axis`.
-  Value* first_of_square(const Env& env, int axis) {
+  Value* first_of_square(const Env& env, int axis, bool ends) {
     Value* first = k_.mul(env.axes[static_cast<size_t>(axis)].base, k_.i64(t_.width));
-    return ends_with(axis) ? k_.min(first, k_.i64(*extent(axis).constant() - t_.width)) : first;
+    return ends ? k_.min(first, k_.i64(*extent(axis).constant() - t_.width)) : first;
   }
 
   void square(const Env& env) {
-    Value* first = first_of_square(env, t_.across);
+    Value* first = first_of_square(env, t_.across, ends_across_);
     std::map<int, std::vector<Value*>> rows;
     for (int read : t_.reads) rows[read] = turned(env, read, first);
     const auto store_row = [&](size_t i) {
       Env point = env;
-      point.axes[static_cast<size_t>(t_.across)] = {first, false, ends_with(t_.across) ? 1 : t_.width,
-                                                    static_cast<int64_t>(i)};
+      point.axes[static_cast<size_t>(t_.across)] = {first, false, ends_across_ ? 1 : t_.width, static_cast<int64_t>(i)};
       std::map<int, Value*> given;
       for (const auto& [read, vectors] : rows) given[read] = vectors[i];
       s_.store_given(point, given);
@@ -110,7 +110,7 @@ class TurnedEmitter {
     const auto width = static_cast<size_t>(t_.width);
     if (whole(t_.across)) return store_rows(0, width, store_row);
     if (known && *known < t_.width) return store_rows(0, static_cast<size_t>(*known), store_row);
-    if (ends_with(t_.across)) {  // rows of long chains are computed once
+    if (ends_across_) {  // rows of long chains are computed once
       if (!has_long_epilogue(s_.stage)) return store_rows(0, width, store_row);
       Value* last = k_.b.CreateICmpEQ(env.axes[static_cast<size_t>(t_.across)].base, k_.i64(*known / t_.width));
       const size_t rest = static_cast<size_t>(*known) % width;
@@ -138,10 +138,9 @@ class TurnedEmitter {
   std::vector<Value*> turned(const Env& env, int read, Value* first) {
     const Operand& operand = s_.reads[static_cast<size_t>(read)];
     const IndexMap& map = s_.stage.reads[static_cast<size_t>(read)].map;
-    const bool all_along = whole(t_.along) || ends_with(t_.along),
-               all_across = whole(t_.across) || ends_with(t_.across);
+    const bool all_along = whole(t_.along) || ends_along_, all_across = whole(t_.across) || ends_across_;
     Env at = env;
-    at.axes[static_cast<size_t>(t_.across)] = {first, true, ends_with(t_.across) ? 1 : t_.width};
+    at.axes[static_cast<size_t>(t_.across)] = {first, true, ends_across_ ? 1 : t_.width};
     at.mask = nullptr;
     at.block = 1;
     if (!all_across) {
