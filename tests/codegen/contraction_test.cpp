@@ -182,6 +182,18 @@ stage contraction
   reduction sum mul(select(in0, r0, 0), r1)
   output param 2 f32[2,32,33] at [a0, a1, a2] = s0
 )";
+const std::string kOneOutput1d = R"(region
+param input f32[n,20,37]
+param constant f32[1,20,7]
+param output f32[n,1,37]
+stage contraction
+  domain [n,1,37]
+  reduce [20,7]
+  read param 0 at [a0, a3, a2 + 2*a4 + -6]
+  read param 1 at [a1, a3, a4]
+  reduction sum mul(select(in0, r0, 0), r1)
+  output param 2 f32[n,1,37] at [a0, a1, a2] = s0
+)";
 const std::string kConv3d = R"(region
 param input f32[1,16,5,6,7]
 param constant f32[32,16,3,3,3]
@@ -264,6 +276,7 @@ const std::vector<Case> kShapes = {
             {{"n", 3}, {"h", 2}, {"w", 2}}}),
     wished("prologue", kPrologue),
     wished("one_dimension", kConv1d),
+    {.name = "one_output_of_a_signal", .region = kOneOutput1d, .bindings = kBatches},
     wished("three_dimensions", kConv3d),
 };
 OPFUSE_CASES(ContractionShapes, kShapes);

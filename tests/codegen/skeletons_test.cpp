@@ -55,6 +55,31 @@ TEST(Skeletons, layouts_choose_among_those_that_see_a_region) {
   EXPECT_EQ(spec_of(dense, kTarget).schedule.skeleton, "pixels");
 }
 
+/// 1-D, 16 channels and 5 taps; weights as the contraction wishes them.
+std::string signal_region(int outputs, int stride) {
+  const int in = 40 * stride;
+  return fmt::format(
+      "region\nparam input f32[1,16,{0}]\nparam constant f32[{1},16,5]\nparam output f32[1,{1},40]\n"
+      "stage contraction\n  domain [1,{1},40]\n  reduce [16,5]\n  read param 0 at [a0, a3, {2}*a2 + a4 + -2]\n"
+      "  read param 1 at [a1, a3, a4]\n  reduction sum mul(select(in0, r0, 0), r1)\n"
+      "  output param 2 f32[1,{1},40] at [a0, a1, a2] = s0\n",
+      in, outputs, stride);
+}
+
+TEST(Skeletons, one_output_of_dense_signals_has_pixels_in_the_lanes) {
+  const auto skeleton_of = [](const std::string& region, const std::vector<std::string>& layouts) {
+    Case c;
+    c.region = region;
+    c.layouts = layouts;
+    return spec_of(c, kTarget).schedule.skeleton;
+  };
+  const std::vector<std::string> blocked = {"", "012/1:16,0:16", ""};
+  EXPECT_EQ(skeleton_of(signal_region(1, 1), blocked), "generic");
+  EXPECT_EQ(skeleton_of(signal_region(2, 1), blocked), "contraction") << "each output would read the data again";
+  EXPECT_EQ(skeleton_of(signal_region(1, 2), blocked), "contraction") << "lanes would be gathered";
+  EXPECT_EQ(skeleton_of(signal_region(1, 1), {"012/1:16", "012/1:16,0:16", ""}), "contraction");
+}
+
 TEST(Skeletons, a_schedule_of_no_skeleton_is_refused) {
   KernelSpec spec = spec_of(wished("", conv_region({})), kTarget);
   spec.schedule.skeleton = "spiral";

@@ -59,8 +59,15 @@ std::vector<Candidate> updates(const Region&, const std::vector<ParamLayout>&, c
 
 constexpr int64_t kLanesOfFew = 4;  // a quarter of a vector of outputs, or fewer
 
-/// A product with so few outputs that lanes of them stay idle, whose data is computed: lanes of its rows compute them
-/// side by side. Other such convolutions have pixels in the lanes by skeletons of their own, which take no functions.
+/// Taps along one axis, pixels next to each other: a convolution of signals. 0.2 to 1.0 of the time of one lane of
+/// eight with one output; with two of them, or strides, up to several times as long (AMD Zen 3).
+bool is_line(const ContractionView& view) {
+  const auto steps = [&](const SlidingDim& d) { return d.axis == view.pixel && d.stride == 1; };
+  return view.taps.size() == 1 && row_axis_of(view) < 0 && std::any_of(view.sliding.begin(), view.sliding.end(), steps);
+}
+
+/// A product with so few outputs that lanes of them stay idle: lanes of its rows compute them side by side. Its data is
+/// computed, or it is a convolution of signals: pixels in the lanes (cpu/pixels) take images alone and no functions.
 bool has_few_outputs(const Region& region, const TargetInfo& target) {
   if (!is_single_stage(region) || region.stages[0].anchor != Anchor::contraction) return false;
   const Stage& stage = region.stages[0];
@@ -69,10 +76,11 @@ bool has_few_outputs(const Region& region, const TargetInfo& target) {
   const auto& view = std::get<ContractionView>(found);
   const auto outputs = axis_extent(stage, view.vec).constant();
   const auto pixels = view.pixel < 0 ? std::nullopt : axis_extent(stage, view.pixel).constant();
-  if (!outputs || !pixels || !view.taps.empty() || view.group_out || view.coded) return false;
+  if (!outputs || !pixels || view.group_out || view.coded || *pixels < target.lanes_f32()) return false;
+  if (!view.taps.empty()) return *outputs == 1 && is_line(view);
   const std::vector<Expr>& factors = stage.reductions[0].value.args();
   const bool computes = std::any_of(factors.begin(), factors.end(), [](const Expr& e) { return !e.args().empty(); });
-  return computes && *outputs * kLanesOfFew <= target.lanes_f32() && *pixels >= target.lanes_f32();
+  return computes && *outputs * kLanesOfFew <= target.lanes_f32();
 }
 
 std::vector<Candidate> nest_of_dense(const Region& region, const std::vector<ParamLayout>& layouts,
