@@ -30,7 +30,8 @@ struct Side {
 };
 
 struct Numbers {
-  std::vector<double> value, error;  ///< [k][point]; error empty: all 0
+  std::vector<double> value, error;  ///< [k][point]; error empty: all 0, else to either side
+  std::vector<char> tie;             ///< by point: any k's error holds a step
   int lowest = 1000;
   double largest = 0;
 };
@@ -122,6 +123,7 @@ class Product {
   Numbers evaluate(const Side& side, int64_t batch, int64_t first, int64_t count) const {
     Numbers n;
     n.value.assign(static_cast<size_t>(plan_.reduce_points * count), 0);
+    n.tie.assign(static_cast<size_t>(count), 0);
     LaneWalk walk(plan_);
     walk.exact_constants(side.plain);
     for (int64_t at = 0; at < count; at += Lanes::kCount) {
@@ -130,20 +132,22 @@ class Product {
       walk.share_all(batch_, batch);
       for (int64_t k = 0; k < plan_.reduce_points; ++k) {
         walk.share_all(plan_.reduce, k);
-        keep(walk.run(side.tape), lanes, static_cast<size_t>(k * count + at), n);
+        keep(walk.run(side.tape), lanes, static_cast<size_t>(k * count + at), static_cast<size_t>(at), n);
       }
     }
     return n;
   }
 
-  static void keep(const Lanes& v, int lanes, size_t at, Numbers& n) {
+  static void keep(const Lanes& v, int lanes, size_t at, size_t point, Numbers& n) {
     if (!v.certain && n.error.empty()) n.error.assign(n.value.size(), 0);
     for (int i = 0; i < lanes; ++i) {
       const double x = v.real(i);
       n.value[at + static_cast<size_t>(i)] = x;
       n.largest = std::max(n.largest, std::fabs(x));
       if (x != 0 && std::isfinite(x)) n.lowest = std::min(n.lowest, lowest_bit(x));
-      if (!v.certain) n.error[at + static_cast<size_t>(i)] = v.error_of(i);
+      if (v.certain) continue;
+      n.error[at + static_cast<size_t>(i)] = v.error_of(i).most();
+      if (v.tie_of(i)) n.tie[point + static_cast<size_t>(i)] = 1;
     }
   }
 
@@ -195,9 +199,10 @@ class Product {
         const auto from = static_cast<size_t>(i * count + j);
         const auto at = static_cast<size_t>(batch_at_[static_cast<size_t>(batch)] + row_at_[static_cast<size_t>(i)] +
                                             column_at_[static_cast<size_t>(first + j)]);
-        SumOfTerms s{sums[from], squares.empty() ? 0 : squares[from], errors.empty() ? 0 : errors[from],
+        SumOfTerms s{sums[from], squares.empty() ? 0 : squares[from], Reach::both(errors.empty() ? 0 : errors[from]),
                      static_cast<double>(plan_.reduce_points)};
         keep_sum(s, exact && sizes[from] <= most, at, to, worst);
+        to.tie[at] = !s.errors.none() && (r.tie[static_cast<size_t>(i)] || c.tie[static_cast<size_t>(j)]);
         if (winograd) magnitudes_[at] = sizes[from];
       }
     const std::lock_guard lock(mutex_);
@@ -213,13 +218,11 @@ class Product {
     if (!is_float(dtype_)) {
       to.integer[at] = wrap_to(dtype_, static_cast<int64_t>(s.sum));
       to.error[at] = s.errors;
-      to.tie[at] = s.errors > 0;
       return;
     }
     to.value[at] = s.sum;
-    to.error[at] = exact ? rounding_of(computed_in(dtype_), s.sum) : sum_error(dtype_, s);
-    to.tie[at] = 0;
-    if (to.error[at] > 0) worst = std::max(worst, worst_sum_error(dtype_, s) / to.error[at]);
+    to.error[at] = exact ? Reach::both(rounding_of(computed_in(dtype_), s.sum)) : sum_error(dtype_, s);
+    if (!to.error[at].none()) worst = std::max(worst, worst_sum_error(dtype_, s) / to.error[at].most());
   }
 
   /// An element shares transforms with all of its tile.
@@ -238,7 +241,7 @@ class Product {
               std::max(largest[static_cast<size_t>(p)], before[static_cast<size_t>(p + d * step)]);
       }
     }
-    for (size_t p = 0; p < largest.size(); ++p) to.error[p] += kWinogradMargin * w.factor * largest[p];
+    for (size_t p = 0; p < largest.size(); ++p) to.error[p] += Reach::both(kWinogradMargin * w.factor * largest[p]);
   }
 };
 

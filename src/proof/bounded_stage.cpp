@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "base/fail.hpp"
 #include "region/reductions.hpp"
@@ -17,7 +16,7 @@ void ReducedValues::resize(DType dtype, int64_t points) {
     value.assign(n, 0);
   else
     integer.assign(n, 0);
-  error.assign(n, 0);
+  error.assign(n, {});
   tie.assign(n, 0);
 }
 
@@ -79,10 +78,10 @@ void LaneWalk::load(int read, Lanes& out) {
       out.value[lane] = t.value[at];
     else
       out.integer[lane] = t.integer[at];
-    if (!t.error.empty() && t.error[at] != 0) out.set_error(i, t.error[at], t.tie[at] != 0);
+    if (!t.error.empty() && !t.error[at].none()) out.set_error(i, t.error[at], t.tie[at] != 0);
     if (real && operand.constant && plan_.model.folded && !exact_constants_)
-      out.set_error(i, out.error_of(i) + unit_of(t.dtype) * std::fabs(out.value[lane]), out.tie_of(i));
-    if (index.any_uncertain && index.uncertain[lane]) out.set_error(i, std::numeric_limits<double>::infinity(), true);
+      out.set_error(i, out.error_of(i) + Reach::both(unit_of(t.dtype) * std::fabs(out.value[lane])), out.tie_of(i));
+    if (index.any_uncertain && index.uncertain[lane]) out.set_error(i, Reach::anywhere(), true);
   }
 }
 
@@ -111,11 +110,11 @@ void LaneWalk::result(int reduction, Lanes& out) {
       out.value[lane] = r.value[at];
     else
       out.integer[lane] = r.integer[at];
-    if (r.error[at] != 0) out.set_error(i, r.error[at], r.tie[at] != 0);
+    if (!r.error[at].none()) out.set_error(i, r.error[at], r.tie[at] != 0);
   }
 }
 
-static void set_lane(Lanes& out, double value, int64_t integer, double error, bool tie) {
+static void set_lane(Lanes& out, double value, int64_t integer, const Reach& error, bool tie) {
   out.value[0] = value, out.integer[0] = integer;
   out.set_error(0, error, tie);
 }
@@ -135,7 +134,7 @@ void LaneWalk::store_lane(StagePlan::Result& result, const Lanes& v, int lane, s
     apply_with_error(combiner(*result.combine), v.dtype, args, {}, nullptr, 1, both);
     stored = &both, number = 0;
   }
-  double e = stored->error_of(static_cast<int>(number));
+  Reach e = stored->error_of(static_cast<int>(number));
   if (is_float(t.dtype)) {
     t.value[at] = stored->real(static_cast<int>(number));
     e = stored_error(result.dtype, t.value[at], e);
@@ -187,18 +186,18 @@ void add_terms(const Lanes& t, int count, Gathered& g) {
     SumOfTerms& s = g.sums[lane];
     s.sum += v;
     s.errors += t.error_of(i);
+    g.tie[lane] = g.tie[lane] || t.tie_of(i);
     if (v == 0 || !std::isfinite(v)) continue;
     s.squares += v * v;
     s.terms += 1;
     g.magnitudes[lane] += std::fabs(v);
     g.lowest[lane] = std::min(g.lowest[lane], lowest_bit(v));
-    g.tie[lane] = g.tie[lane] || t.tie_of(i);
   }
 }
 
 /// All terms are multiples of one power of two and no partial sum needs more bits than an f32 has.
 bool is_exact_sum(const Gathered& g, size_t lane) {
-  return g.sums[lane].errors == 0 && g.magnitudes[lane] <= std::ldexp(1.0, std::min(1000, g.lowest[lane] + 24));
+  return g.sums[lane].errors.none() && g.magnitudes[lane] <= std::ldexp(1.0, std::min(1000, g.lowest[lane] + 24));
 }
 
 }  // namespace
@@ -239,8 +238,9 @@ double reduce_block(const StagePlan& plan, LaneWalk& walk, size_t reduction, int
     const SumOfTerms& s = g.sums[lane];
     to.value[at] = s.sum;
     to.tie[at] = g.tie[lane];
-    to.error[at] = is_exact_sum(g, lane) ? rounding_of(computed_in(sum.dtype), s.sum) : sum_error(sum.dtype, s);
-    if (to.error[at] > 0) worst = std::max(worst, worst_sum_error(sum.dtype, s) / to.error[at]);
+    to.error[at] = is_exact_sum(g, lane) ? Reach::both(rounding_of(computed_in(sum.dtype), s.sum))
+                                         : sum_error(sum.dtype, s);
+    if (!to.error[at].none()) worst = std::max(worst, worst_sum_error(sum.dtype, s) / to.error[at].most());
   }
   return worst;
 }

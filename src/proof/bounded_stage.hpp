@@ -14,7 +14,8 @@ namespace opfuse {
 
 /// Results of a reduction, by point of the outer axes.
 struct ReducedValues {
-  std::vector<double> value, error;
+  std::vector<double> value;
+  std::vector<Reach> error;
   std::vector<int64_t> integer;
   std::vector<char> tie;
   void resize(DType dtype, int64_t points);

@@ -18,7 +18,7 @@ BoundedTensor::BoundedTensor(DType type, std::vector<int64_t> extents) : dtype(t
     value.assign(n, 0);
   else
     integer.assign(n, 0);
-  error.assign(n, 0);
+  error.assign(n, {});
   tie.assign(n, 0);
   written.assign(n, 0);
 }

@@ -16,7 +16,7 @@ struct BoundedTensor {
   std::vector<int64_t> sizes;
   std::vector<double> value;     ///< of float dtypes
   std::vector<int64_t> integer;  ///< of the others
-  std::vector<double> error;     ///< empty: all 0
+  std::vector<Reach> error;      ///< empty: all 0
   std::vector<char> tie;         ///< with `error`
   std::vector<char> written;     ///< of results
 

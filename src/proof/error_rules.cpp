@@ -1,7 +1,7 @@
-// Running error analysis, one operation at a time. Errors are absolute and linear: what an operand may be off, times
-// the slope. Where a function is not a line, both ends of the operand's interval are evaluated. A threshold (rounding
-// to a step, a comparison) inside the interval allows both of its sides. A result that was exact in all operands and is
-// a number of its type has no error: kernels must have the same bits.
+// Running error analysis, one operation at a time. A number and its error are an interval: an operation is evaluated at
+// the ends of its operands' intervals, and its own rounding widens what comes out. A threshold (rounding to a step, a
+// comparison) inside the interval allows both of its sides, and nothing between. A result that was exact in all
+// operands and is a number of its type has no error: kernels must have the same bits.
 #include "proof/error_rules.hpp"
 
 #include <algorithm>
@@ -44,14 +44,22 @@ bool is_power_of_two(double v) {
   return std::fabs(std::frexp(v, &exponent)) == 0.5;
 }
 
-/// An error of whole steps with the roundings of what came after them; those do not reach the next step.
-double of_steps(double e) { return e > 0.5 ? e * (1 - 0x1p-14) : e; }
-
 /// inf - inf and 0 * inf of errors: nothing is claimed.
 double claimed(double e) { return std::isnan(e) ? kInfinity : e; }
+Reach claimed(const Reach& e) { return {claimed(e.below), claimed(e.above)}; }
+
+/// What lies `by` from the number may be the kernel's too.
+void reach(double by, Reach& e) {
+  if (std::isnan(by)) e = Reach::anywhere();
+  e = {std::max(e.below, -by), std::max(e.above, by)};
+}
+
+/// The largest number there may be, without its sign.
+double greatest(double v, const Reach& e) { return std::max(std::fabs(v - e.below), std::fabs(v + e.above)); }
 
 struct Number {
-  double v = 0, e = 0;
+  double v = 0;
+  Reach e;
   bool tie = false;
 };
 
@@ -64,25 +72,26 @@ class RealLane {
       x_[i] = args[i]->real(lane);
       e_[i] = args[i]->error_of(lane);
       tie_ = tie_ || args[i]->tie_of(lane);
-      exact_ = exact_ && e_[i] == 0;
+      exact_ = exact_ && e_[i].none();
     }
   }
 
   Number run(double ulps) {
     const double v = value(x_[0], x_[1]);
-    if (std::isinf(v)) return {v, is_surely(v) ? 0 : kInfinity, tie_};
-    double e = (exact_ ? 0 : claimed(spread(v))) + past_overflow(v);
-    if (std::isnan(v)) return {v, 0, tie_};
+    if (std::isinf(v)) return {v, is_surely(v) ? Reach() : Reach::anywhere(), tie_};
+    Reach e = exact_ ? Reach() : claimed(spread(v));
+    if (std::isnan(v)) return {v, {}, tie_};
+    const double rounding = rounding_of(dtype_, v), largest = greatest(v, e);
+    e += Reach::both(past_overflow(v));
     const bool bits = exact_ && ulps <= 0.5 + 0.02;
     const bool quotient = op_ == ExprOp::div && exact_ && (is_power_of_two(x_[1]) || v == 0 || is_whole_quotient(v));
-    const double rounding = rounding_of(dtype_, v);
     if (bits || quotient)
-      e += rounding;
+      e += Reach::both(rounding);
     else if (picks(op_))
-      e += std::fabs(v) < smallest_normal_of(dtype_) ? std::fabs(v) : 0;
+      e += Reach::both(std::fabs(v) < smallest_normal_of(dtype_) ? std::fabs(v) : 0);
     else if (!is_step(op_))
-      e += std::min(most_rounding(), std::max(rounding, 2 * ulps * unit_of(dtype_) * std::fabs(v))) +
-           smallest_normal_of(dtype_);
+      e += Reach::both(std::min(most_rounding(), std::max(rounding, 2 * ulps * unit_of(dtype_) * largest)) +
+                       smallest_normal_of(dtype_));
     return {v, e, tie_};
   }
 
@@ -91,7 +100,8 @@ class RealLane {
   DType dtype_;
   std::span<const Lanes* const> args_;
   int lane_;
-  double x_[3] = {0, 0, 0}, e_[3] = {0, 0, 0};
+  double x_[3] = {0, 0, 0};
+  Reach e_[3];
   bool tie_ = false, exact_ = true;
 
   double value(double a, double b) const {
@@ -101,15 +111,16 @@ class RealLane {
     return evaluate_op(op_, dtype_, {given, given + args_.size()}, Precision::exact).real;
   }
 
+  double low(size_t i) const { return x_[i] - e_[i].below; }
+  double high(size_t i) const { return x_[i] + e_[i].above; }
+
   /// An infinite result (a mask's -inf and what is added to it) has no rounding: it is what it is, or anything.
   bool is_surely(double v) const {
-    for (size_t i = 0; i < args_.size(); ++i)
-      for (const double sign : {-1.0, 1.0}) {
-        if (!std::isfinite(e_[i])) return false;
-        double at[2] = {x_[0], x_[1]};
-        if (i < 2) at[i] += sign * e_[i];
-        if (value(at[0], at[1]) != v) return false;
-      }
+    for (size_t i = 0; i < args_.size(); ++i) {
+      if (!std::isfinite(e_[i].most())) return false;
+      for (const double end : {low(i), high(i)})
+        if (i < 2 && value(i == 0 ? end : x_[0], i == 1 ? end : x_[1]) != v) return false;
+    }
     return true;
   }
 
@@ -117,7 +128,7 @@ class RealLane {
   /// number hides a score instead of overflowing with it.
   double most_rounding() const {
     if (op_ != ExprOp::add && op_ != ExprOp::sub) return kInfinity;
-    return std::min(std::fabs(x_[0]) + e_[0], std::fabs(x_[1]) + e_[1]);
+    return std::min(greatest(x_[0], e_[0]), greatest(x_[1], e_[1]));
   }
 
   /// Kernels divide f64 as IEEE asks, so a quotient without a remainder has its bits: a position that a resize computes
@@ -133,106 +144,129 @@ class RealLane {
   }
 
   /// What the operands' errors make of it.
-  double spread(double v) {
-    const double a = x_[0], b = x_[1];
+  Reach spread(double v) {
     switch (op_) {
       case ExprOp::neg:
+        return -e_[0];
       case ExprOp::abs:
-        return e_[0];
+        return spread_of_size(v);
       case ExprOp::add:
-      case ExprOp::sub:
         return e_[0] + e_[1];
+      case ExprOp::sub:
+        return e_[0] + -e_[1];
       case ExprOp::mul:
-        return (e_[1] == 0 ? 0 : std::fabs(a) * e_[1]) + (e_[0] == 0 ? 0 : std::fabs(b) * e_[0] + e_[0] * e_[1]);
+        return at_corners([&](double a, double b) { return times(x_[0], b) + times(x_[1], a) + times(a, b); });
       case ExprOp::div:
-        return std::fabs(b) > e_[1] ? (e_[0] + (e_[1] == 0 ? 0 : std::fabs(v) * e_[1])) / (std::fabs(b) - e_[1])
-                                    : kInfinity;
+        if (!(low(1) > 0) && !(high(1) < 0)) return Reach::anywhere();
+        return at_corners([&](double a, double b) { return (a - times(v, b)) / (x_[1] + b); });
       case ExprOp::min:
+        return -spread_of_larger(-x_[0], -e_[0], -x_[1], -e_[1]);
       case ExprOp::max:
-        return spread_of_choice();
+        return spread_of_larger(x_[0], e_[0], x_[1], e_[1]);
       case ExprOp::sin:
       case ExprOp::cos:
-        return std::min(e_[0], 2.0);
+        return Reach::both(std::min(e_[0].most(), 2.0));
       case ExprOp::mod:
       case ExprOp::fmod:
-        return spread_of_remainder();
+        return Reach::both(spread_of_remainder());
       default:
         return spread_at_ends(v);
     }
   }
 
-  double spread_of_choice() const {
-    const double gap = op_ == ExprOp::max ? x_[0] - x_[1] : x_[1] - x_[0];
-    if (gap > e_[0] + e_[1]) return e_[0];
-    return gap < -(e_[0] + e_[1]) ? e_[1] : std::max(e_[0], e_[1]);
+  static double times(double x, double error) { return error == 0 ? 0 : x * error; }
+
+  /// `off`: how far the result is when the operands are off by so much. Steep in one direction, or not at all.
+  template <class Off>
+  Reach at_corners(Off&& off) const {
+    Reach e;
+    for (const double a : {-e_[0].below, e_[0].above})
+      for (const double b : {-e_[1].below, e_[1].above}) reach(off(a, b), e);
+    return e;
+  }
+
+  Reach spread_of_size(double v) const {
+    const Reach e = x_[0] < 0 ? -e_[0] : e_[0];
+    return {std::min(e.below, v), std::max(e.above, e.below - 2 * v)};
+  }
+
+  /// max(a, b), of which either may be the larger one.
+  static Reach spread_of_larger(double a, const Reach& of_a, double b, const Reach& of_b) {
+    if (a < b) return spread_of_larger(b, of_b, a, of_a);
+    return {std::min(of_a.below, a - b + of_b.below), std::max(of_b.above - (a - b), of_a.above)};
   }
 
   double spread_of_remainder() {
-    const double quotient = x_[0] / x_[1], off = (e_[0] + std::fabs(quotient) * e_[1]) / std::fabs(x_[1]);
-    if (std::floor(quotient - off) == std::floor(quotient + off)) return e_[0] + std::fabs(quotient) * e_[1];
+    const double quotient = x_[0] / x_[1], e = e_[0].most() + std::fabs(quotient) * e_[1].most();
+    const double off = e / std::fabs(x_[1]);
+    if (std::floor(quotient - off) == std::floor(quotient + off)) return e;
     tie_ = true;
-    return std::fabs(x_[1]) + e_[0];
+    return std::fabs(x_[1]) + e_[0].most();
   }
 
-  double spread_at_ends(double v) {
-    double sum = 0;
-    for (size_t i = 0; i < args_.size(); ++i) {
-      if (e_[i] == 0) continue;
-      double most = 0;
-      for (const double sign : {-1.0, 1.0}) {
-        double at[2] = {x_[0], x_[1]};
-        at[i] += sign * (is_step(op_) ? of_steps(e_[i]) : e_[i]);
-        if (op_ == ExprOp::sqrt && at[i] < 0 && x_[0] >= 0) at[i] = 0;
-        const double there = value(at[0], at[1]);
-        most = std::max(most, there == v ? 0 : claimed(std::fabs(there - v)));
-      }
-      sum += most;
+  /// A value between the ends is between the results there; but for 0, where even functions turn.
+  Reach spread_at_ends(double v) {
+    double at[2][3];
+    int count[2] = {0, 0};
+    for (const size_t i : {size_t{0}, size_t{1}}) {
+      const double from = op_ == ExprOp::sqrt && x_[i] >= 0 ? std::max(low(i), 0.0) : low(i), to = high(i);
+      at[i][count[i]++] = from;
+      if (to != from) at[i][count[i]++] = to;
+      if (from < 0 && to > 0) at[i][count[i]++] = 0;
     }
-    tie_ = tie_ || (is_step(op_) && sum > 0);
-    return sum;
+    Reach e;
+    for (int a = 0; a < count[0]; ++a)
+      for (int b = 0; b < count[1]; ++b)
+        if (const double there = value(at[0][a], at[1][b]); there != v) reach(there - v, e);
+    tie_ = tie_ || (is_step(op_) && !e.none());
+    return e;
   }
 };
 
-double ends_of_integers(ExprOp op, DType dtype, std::span<const Lanes* const> args, int lane, double v) {
-  std::vector<ScalarValue> given;
-  for (const Lanes* a : args)
-    given.push_back({a->dtype, is_float(a->dtype) ? a->value[static_cast<size_t>(lane)] : 0,
-                     is_float(a->dtype) ? 0 : a->integer[static_cast<size_t>(lane)]});
-  double sum = 0;
-  for (size_t i = 0; i < args.size(); ++i) {
-    const double e = args[i]->error_of(lane);
-    if (e == 0) continue;
-    if (!std::isfinite(e)) return kInfinity;
-    double most = 0;
-    for (const double sign : {-1.0, 1.0}) {
-      std::vector<ScalarValue> there = given;
-      there[i].real += sign * of_steps(e);
-      there[i].integer += static_cast<int64_t>(sign * std::min(e, 0x1p62));
-      most = std::max(most, std::fabs(evaluate_op(op, dtype, there, Precision::exact).as_real() - v));
+ScalarValue given_in(const Lanes& x, int lane) {
+  const auto at = static_cast<size_t>(lane);
+  return {x.dtype, is_float(x.dtype) ? x.value[at] : 0, is_float(x.dtype) ? 0 : x.integer[at]};
+}
+
+ScalarValue moved(ScalarValue x, double by) {
+  x.real += by;
+  x.integer += static_cast<int64_t>(std::clamp(by, -0x1p62, 0x1p62));
+  return x;
+}
+
+/// Every operand at either of its ends.
+Reach ends_of_integers(ExprOp op, DType dtype, std::span<const Lanes* const> args, int lane, double v) {
+  Reach all;
+  for (unsigned corner = 0; corner < 1U << args.size(); ++corner) {
+    std::vector<ScalarValue> there;
+    for (const Lanes* a : args) {
+      const Reach e = a->error_of(lane);
+      if (!std::isfinite(e.most())) return Reach::anywhere();
+      there.push_back(moved(given_in(*a, lane), (corner >> there.size()) % 2 ? e.above : -e.below));
     }
-    sum += most;
+    reach(evaluate_op(op, dtype, there, Precision::exact).as_real() - v, all);
   }
-  return sum;
+  return all;
 }
 
 /// Whether a logical value may be the other one.
 bool may_flip(ExprOp op, std::span<const Lanes* const> args, int lane) {
-  const double ea = args[0]->error_of(lane), eb = args.size() > 1 ? args[1]->error_of(lane) : 0;
-  if (ea == 0 && eb == 0) return false;
+  const Reach ea = args[0]->error_of(lane), eb = args.size() > 1 ? args[1]->error_of(lane) : Reach();
+  if (ea.none() && eb.none()) return false;
   const double a = args[0]->real(lane), b = args.size() > 1 ? args[1]->real(lane) : 0;
   switch (op) {
     case ExprOp::logical_and:
-      return (ea > 0 && (b != 0 || eb > 0)) || (eb > 0 && (a != 0 || ea > 0));
+      return (!ea.none() && (b != 0 || !eb.none())) || (!eb.none() && (a != 0 || !ea.none()));
     case ExprOp::logical_or:
-      return (ea > 0 && (b == 0 || eb > 0)) || (eb > 0 && (a == 0 || ea > 0));
+      return (!ea.none() && (b == 0 || !eb.none())) || (!eb.none() && (a == 0 || !ea.none()));
     case ExprOp::logical_not:
     case ExprOp::logical_xor:
       return true;
     case ExprOp::is_nan:
     case ExprOp::is_inf:
-      return !std::isfinite(ea);
+      return !std::isfinite(ea.most());
     default:
-      return is_comparison(op) && !(std::fabs(a - b) > ea + eb);
+      return is_comparison(op) && !(a - b > ea.below + eb.above) && !(b - a > ea.above + eb.below);
   }
 }
 
@@ -242,8 +276,8 @@ void integer_lane(ExprOp op, DType dtype, std::span<const Lanes* const> args, in
   std::vector<ScalarValue> given;
   bool exact = true, tie = false;
   for (const Lanes* a : args) {
-    given.push_back({a->dtype, is_float(a->dtype) ? a->value[at] : 0, is_float(a->dtype) ? 0 : a->integer[at]});
-    exact = exact && a->error_of(lane) == 0;
+    given.push_back(given_in(*a, lane));
+    exact = exact && a->error_of(lane).none();
     tie = tie || a->tie_of(lane);
   }
   const ScalarValue v = evaluate_op(op, dtype, given, Precision::exact);
@@ -251,10 +285,11 @@ void integer_lane(ExprOp op, DType dtype, std::span<const Lanes* const> args, in
   if (exact) return;
   if (dtype == DType::boolean) {
     const bool flips = op == ExprOp::cast ? true : may_flip(op, args, lane);
-    return out.set_error(lane, flips ? 1 : 0, flips || tie);
+    const Reach other = v.integer ? Reach{1, 0} : Reach{0, 1};
+    return out.set_error(lane, flips ? other : Reach(), flips || tie);
   }
-  const double e = claimed(ends_of_integers(op, dtype, args, lane, v.as_real()));
-  out.set_error(lane, e, e > 0 || tie);
+  const Reach e = ends_of_integers(op, dtype, args, lane, v.as_real());
+  out.set_error(lane, e, !e.none() || tie);
 }
 
 void select_lane(std::span<const Lanes* const> args, int lane, Lanes& out) {
@@ -267,21 +302,21 @@ void select_lane(std::span<const Lanes* const> args, int lane, Lanes& out) {
   else
     out.integer[at] = chosen.integer[at];
   if (c.outside_of(lane) || chosen.outside_of(lane)) out.set_outside(lane);
-  double e = chosen.error_of(lane);
-  const bool may_be_other = c.error_of(lane) > 0;
+  Reach e = chosen.error_of(lane);
+  const bool may_be_other = !c.error_of(lane).none();
   if (may_be_other && !other.outside_of(lane)) {
-    const double a = chosen.real(lane), b = other.real(lane);
-    e = std::max(e, a == b ? other.error_of(lane) : claimed(std::fabs(a - b)) + other.error_of(lane));
+    const double a = chosen.real(lane), b = other.real(lane), off = a == b ? 0 : b - a;
+    const Reach there = other.error_of(lane);
+    reach(off - there.below, e);
+    reach(off + there.above, e);
   }
-  if (e > 0) out.set_error(lane, e, chosen.tie_of(lane) || may_be_other);
+  if (!e.none()) out.set_error(lane, e, chosen.tie_of(lane) || may_be_other);
 }
 
 /// Bits that may be off say nothing.
 Number bit_cast_lane(DType dtype, const Lanes& x, int lane) {
-  const auto at = static_cast<size_t>(lane);
-  const ScalarValue given{x.dtype, is_float(x.dtype) ? x.value[at] : 0, is_float(x.dtype) ? 0 : x.integer[at]};
-  const double v = evaluate_op(ExprOp::bit_cast, dtype, {given}, Precision::exact).real;
-  return {v, x.error_of(lane) == 0 ? 0 : kInfinity, x.tie_of(lane)};
+  const double v = evaluate_op(ExprOp::bit_cast, dtype, {given_in(x, lane)}, Precision::exact).real;
+  return {v, x.error_of(lane).none() ? Reach() : Reach::anywhere(), x.tie_of(lane)};
 }
 
 /// add, sub, mul of exact f32 operands: most of what there is.
@@ -298,7 +333,8 @@ bool apply_plain(ExprOp op, DType dtype, std::span<const Lanes* const> args, int
   else
     for (int i = 0; i < count; ++i) v[i] = a[i] * b[i];
   for (int i = 0; i < count; ++i)
-    if (const double e = rounding_of(dtype, v[i]); e != 0 && !std::isnan(v[i])) out.set_error(i, e, false);
+    if (const double e = rounding_of(dtype, v[i]); e != 0 && !std::isnan(v[i]))
+      out.set_error(i, Reach::both(e), false);
   return true;
 }
 
@@ -307,11 +343,11 @@ void overflow(DType computed, Lanes& out, int count) {
   const double most = largest_of(computed);
   for (int i = 0; i < count; ++i) {
     double& v = out.value[static_cast<size_t>(i)];
-    const double e = out.error_of(i);
-    if (!(std::fabs(v) + e > most) || std::isinf(v)) continue;
-    const bool surely = std::fabs(v) - e > most * (1 + unit_of(computed));
+    const Reach e = out.error_of(i);
+    if (!(greatest(v, e) > most) || std::isinf(v)) continue;
+    const bool surely = std::fabs(v) - (v > 0 ? e.below : e.above) > most * (1 + unit_of(computed));
     if (surely) v = byte_size(computed) == 1 ? round_to(computed, v) : std::copysign(kInfinity, v);
-    out.set_error(i, surely ? 0 : kInfinity, false);
+    out.set_error(i, surely ? Reach() : Reach::anywhere(), false);
   }
 }
 
@@ -372,9 +408,9 @@ double rounding_of(DType dtype, double v) {
   return unit_of(dtype) * std::fabs(v) + (std::fabs(v) < 0x1p10 * small ? small : 0);
 }
 
-double stored_error(DType dtype, double v, double error) {
-  if (error == 0 || computed_in(dtype) == dtype) return error + rounding_of(dtype, v);
-  return error + unit_of(dtype) * std::fabs(v) + smallest_normal_of(dtype);
+Reach stored_error(DType dtype, double v, const Reach& error) {
+  if (error.none() || computed_in(dtype) == dtype) return error + Reach::both(rounding_of(dtype, v));
+  return error + Reach::both(unit_of(dtype) * greatest(v, error) + smallest_normal_of(dtype));
 }
 
 double ulps_of(ExprOp op) {
@@ -409,26 +445,26 @@ void apply_with_error(ExprOp op, DType dtype, std::span<const Lanes* const> args
         n = bit_cast_lane(dtype, *args[0], i);
       else
         n = RealLane(op, computed, args, i).run(ulps);
-      if (argument && argument->value[at] < kTableEnd) n.e += note.absolute;
+      if (argument && argument->value[at] < kTableEnd) n.e += Reach::both(note.absolute);
       out.value[at] = n.v;
-      if (n.e != 0) out.set_error(i, n.e, n.tie);
+      if (!n.e.none()) out.set_error(i, n.e, n.tie);
     }
   }
   overflow(computed, out, count);
 }
 
-double sum_error(DType dtype, const SumOfTerms& s) {
-  if (!std::isfinite(s.sum)) return 0;
+Reach sum_error(DType dtype, const SumOfTerms& s) {
+  if (!std::isfinite(s.sum)) return {};
   const double u = dtype == DType::f64 ? unit_of(DType::f64) : unit_of(DType::f32);
   const double store = rounding_of(computed_in(dtype), s.sum);
-  if (s.terms <= 1) return s.errors + store;
+  if (s.terms <= 1) return s.errors + Reach::both(store);
   const double variance = s.terms * (s.sum * s.sum / 3 + s.squares / 6) + 2 * s.squares;
-  return s.errors + kSumFactor * u * std::sqrt(variance) + store + smallest_normal_of(DType::f32);
+  return s.errors + Reach::both(kSumFactor * u * std::sqrt(variance) + store + smallest_normal_of(DType::f32));
 }
 
 double worst_sum_error(DType dtype, const SumOfTerms& s) {
   const double u = dtype == DType::f64 ? unit_of(DType::f64) : unit_of(DType::f32);
-  return s.errors + u * s.terms * std::sqrt(s.terms * s.squares);
+  return s.errors.most() + u * s.terms * std::sqrt(s.terms * s.squares);
 }
 
 int lowest_bit(double v) {

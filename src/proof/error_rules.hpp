@@ -21,7 +21,7 @@ double smallest_normal_of(DType dtype);
 double rounding_of(DType dtype, double v);
 
 /// Of `v`, which is off by `error`, once it is stored as `dtype`.
-double stored_error(DType dtype, double v, double error);
+Reach stored_error(DType dtype, double v, const Reach& error);
 
 /// ULPs that the generators' functions keep, 0.5 for IEEE operations.
 double ulps_of(ExprOp op);
@@ -40,7 +40,7 @@ void apply_with_error(ExprOp op, DType dtype, std::span<const Lanes* const> args
 /// A sum whose terms were added in some order, in f32 (f64 of f64 terms).
 struct SumOfTerms {
   double sum = 0, squares = 0;  ///< of the terms
-  double errors = 0;            ///< of the terms' own errors
+  Reach errors;                 ///< of the terms' own errors
   double terms = 0;             ///< that are not 0
 };
 
@@ -48,7 +48,7 @@ struct SumOfTerms {
 ///     u sqrt(n (S^2 / 3 + |t|^2 / 6) + 2 |t|^2)
 /// for n terms t of sum S: partial sums of a random order, rounded independently; the last part is the rounding of
 /// each product and of each folded weight.
-double sum_error(DType dtype, const SumOfTerms& s);
+Reach sum_error(DType dtype, const SumOfTerms& s);
 inline constexpr double kSumFactor = 12;
 /// The bound that never fails, n u sum|t|; printed only.
 double worst_sum_error(DType dtype, const SumOfTerms& s);

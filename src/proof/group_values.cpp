@@ -62,14 +62,17 @@ struct GroupValues::Evaluation {
     options.symbols = owner.symbols_;
     std::vector<Tensor> results = interpret_node(node, operands, options);
     for (size_t i = 0; i < results.size(); ++i)
-      done[node.outputs[i]] =
-          is_folded_half(node) ? results[i].cast(node.outputs[i]->type.dtype).cast(DType::f64) : std::move(results[i]);
+      done[node.outputs[i]] = is_folded(node, results[i])
+                                  ? results[i].cast(node.outputs[i]->type.dtype).cast(DType::f64)
+                                  : std::move(results[i]);
   }
 
-  /// Weights of 16 bits that codes stand for are constants of that type in a program (passes/fold_dequantized.hpp).
-  static bool is_folded_half(const Node& node) {
+  /// Weights of 16 bits that codes stand for are constants of that type in a program (passes/fold_dequantized.hpp), as
+  /// is a single number, the 1 of a GELU (region/lower_quantize.cpp).
+  static bool is_folded(const Node& node, const Tensor& result) {
     const DType type = node.outputs[0]->type.dtype;
-    return is_a<DequantizeLinear>(node) && (type == DType::f16 || type == DType::bf16) &&
+    const bool number = type == DType::f32 && result.elements() == 1;
+    return is_a<DequantizeLinear>(node) && (type == DType::f16 || type == DType::bf16 || number) &&
            is_constant_or_dequantized(node.output());
   }
 

@@ -33,7 +33,19 @@ double smallest_normal(DType dtype) {
 
 struct Judged {
   double got = 0, want = 0, bound = 0;
-  bool tie = false, unclaimed = false;
+  bool exact = true, tie = false, unclaimed = false;
+
+  /// An error that no tie is part of is one of kernel and definition together. Where a step may have gone the other
+  /// way, both lie between its ends, `low` and `high`, and the kernel's number is as far off as the end on its side.
+  void use(const BoundedTensor& writer, size_t at) {
+    const Reach e = writer.error.empty() ? Reach() : writer.error[at];
+    const double v = number(writer, at);
+    exact = e.none();
+    tie = !exact && writer.tie[at];
+    bound = e.most();
+    unclaimed = std::isinf(bound) || (!std::isfinite(v) && std::isfinite(want));
+    if (tie && !unclaimed) bound = std::max(0.0, got > want ? v + e.above - want : want - (v - e.below));
+  }
 
   bool same(DType dtype) const {
     if (std::isnan(got) || std::isnan(want)) return std::isnan(got) && std::isnan(want);
@@ -62,12 +74,8 @@ Proof judge(const Tensor& got, const Tensor& want, const std::vector<const Bound
   for (int64_t i = 0; i < proof.elements; ++i) {
     const auto at = static_cast<size_t>(i);
     Judged e{got.real(i), want.real(i)};
-    if (const BoundedTensor* writer = writer_of(bounds, at)) {
-      e.bound = writer->error.empty() ? 0 : writer->error[at];
-      e.tie = e.bound > 0 && writer->tie[at];
-      e.unclaimed = std::isinf(e.bound) || (!std::isfinite(number(*writer, at)) && std::isfinite(e.want));
-    }
-    if (e.bound == 0) ++proof.exact;
+    if (const BoundedTensor* writer = writer_of(bounds, at)) e.use(*writer, at);
+    if (e.exact) ++proof.exact;
     if (std::isfinite(e.want)) e.bound += oracle * std::fabs(e.want);
     if (oracle > 0) e.bound += smallest_normal(got.dtype());
     if (e.same(got.dtype())) continue;

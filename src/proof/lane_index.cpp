@@ -54,7 +54,7 @@ void LaneIndex::add_dynamic(size_t dim, const LanePoints& points, LaneLeaves& le
     all = all && in;
     if (!in) inside[lane] = false;
     offset[lane] += in ? at.integer[lane] * c.stride : 0;
-    if (at.error_of(i) > 0) {
+    if (!at.error_of(i).none()) {
       if (!any_uncertain) uncertain.fill(false);
       any_uncertain = uncertain[lane] = true;
     }

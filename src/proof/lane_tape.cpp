@@ -14,9 +14,6 @@ namespace {
 constexpr double kLogisticUlps = 3;
 constexpr double kTableUlps = 3.1;
 
-/// Few bits: a literal that no folding rounded.
-bool is_round_number(double v) { return std::fabs(v) < 0x1p20 && v * 0x1p20 == std::nearbyint(v * 0x1p20); }
-
 /// f32(sum x w + shift): the graph has sum x w s_x s_w + bias f32(s_x s_w), whose scales differ by half an ULP, so the
 /// factor behind the cast is off by that of each addend, however much they cancel (region/integer_product.hpp).
 bool sums_codes(const Expr& e) {
@@ -55,10 +52,7 @@ void LaneTape::set_constant(Step& s, const Expr& e, const ErrorModel& model) {
     return;
   }
   s.real = model.folded ? e.value() : round_to(computed_in(s.dtype), e.value());
-  // a mask's lowest number is written as such: half an ULP more would be infinite
-  const bool exact = is_round_number(s.real) || std::fabs(s.real) == largest_of(s.dtype);
-  if (std::isfinite(s.real) && !exact && (model.folded || computed_in(s.dtype) != s.dtype))
-    s.error = 2 * unit_of(s.dtype) * std::fabs(s.real);
+  if (std::isfinite(s.real)) s.error = std::fabs(s.real - round_to(s.dtype, s.real));
 }
 
 void LaneTape::constant(const Step& s, int count, Lanes& out) const {
@@ -66,7 +60,7 @@ void LaneTape::constant(const Step& s, int count, Lanes& out) const {
   for (int i = 0; i < count; ++i) {
     out.value[static_cast<size_t>(i)] = s.real;
     out.integer[static_cast<size_t>(i)] = s.integer;
-    if (s.error != 0) out.set_error(i, s.error, false);
+    if (s.error != 0) out.set_error(i, Reach::both(s.error), false);
   }
 }
 
@@ -74,7 +68,8 @@ void LaneTape::add_scales(const Step& sum, const std::vector<Lanes>& slots, int 
   for (int i = 0; i < count; ++i) {
     double addends = 0;
     for (int k = 0; k < sum.count; ++k) addends += std::fabs(slots[static_cast<size_t>(sum.args[k])].real(i));
-    if (addends > 0) out.set_error(i, out.error_of(i) + unit_of(out.dtype) * addends, out.tie_of(i));
+    if (addends > 0)
+      out.set_error(i, out.error_of(i) + Reach::both(unit_of(out.dtype) * addends), out.tie_of(i));
   }
 }
 

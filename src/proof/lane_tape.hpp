@@ -11,8 +11,9 @@ namespace opfuse {
 
 /// How the numbers of a region come about.
 struct ErrorModel {
-  /// Constants and literals were folded in double and rounded once: they are off by half an ULP. False: a kernel is
-  /// compared with its own region, on the very operands it has.
+  /// Constants and literals were folded in double and rounded once: constants are off by half an ULP, literals, which
+  /// regions have in double, by what rounding takes from them. False: a kernel is compared with its own region, on the
+  /// very operands it has.
   bool folded = true;
   bool tables = false;  ///< activations by tables (docs/accuracy.md)
 };

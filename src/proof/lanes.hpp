@@ -2,12 +2,28 @@
 // number may be.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 
 #include "tensor/dtype.hpp"
 
 namespace opfuse {
+
+/// How far below and above a number another may lie. Roundings reach to both sides; a step that a tie may have taken
+/// the other way, to one: its far end is a number of steps, so a second rounding finds the ties that lie there.
+struct Reach {
+  double below = 0, above = 0;
+
+  static Reach both(double e) { return {e, e}; }
+  static Reach anywhere() { return both(std::numeric_limits<double>::infinity()); }
+  bool none() const { return below == 0 && above == 0; }
+  double most() const { return std::max(below, above); }
+  Reach operator+(const Reach& other) const { return {below + other.below, above + other.above}; }
+  Reach operator-() const { return {above, below}; }
+  Reach& operator+=(const Reach& other) { return *this = *this + other; }
+};
 
 struct Lanes {
   static constexpr int kCount = 64;
@@ -17,7 +33,7 @@ struct Lanes {
   bool inside = true;                   ///< no lane depends on a read outside its tensor
   std::array<double, kCount> value;     ///< of float dtypes
   std::array<int64_t, kCount> integer;  ///< of the others
-  std::array<double, kCount> error;     ///< meaningless while `certain`
+  std::array<Reach, kCount> error;      ///< meaningless while `certain`
   std::array<bool, kCount> tie;         ///< the error holds a step: a rounding or comparison near its threshold
   std::array<bool, kCount> outside;     ///< meaningless while `inside`
 
@@ -27,7 +43,7 @@ struct Lanes {
     return dtype == DType::u64 ? static_cast<double>(static_cast<uint64_t>(integer[at]))
                                : static_cast<double>(integer[at]);
   }
-  double error_of(int lane) const { return certain ? 0 : error[static_cast<size_t>(lane)]; }
+  Reach error_of(int lane) const { return certain ? Reach() : error[static_cast<size_t>(lane)]; }
   bool tie_of(int lane) const { return !certain && tie[static_cast<size_t>(lane)]; }
   bool outside_of(int lane) const { return !inside && outside[static_cast<size_t>(lane)]; }
 
@@ -36,10 +52,10 @@ struct Lanes {
     dtype = type;
     certain = inside = true;
   }
-  void set_error(int lane, double e, bool step) {
+  void set_error(int lane, const Reach& e, bool step) {
     if (certain) {
-      if (e == 0) return;
-      error.fill(0);
+      if (e.none()) return;
+      error.fill({});
       tie.fill(false);
       certain = false;
     }

@@ -98,11 +98,11 @@ Tensor rounded_once(const std::vector<double>& values) {
   return t;
 }
 
-/// A factor that f32 cannot say would make NaN of a sum that is 0.
-float in_single(double v) {
-  const auto single = static_cast<float>(v);
-  if (!std::isfinite(single)) throw DeclineSignal{Decline{"scale_range", "a quotient of scales is beyond f32", {}}};
-  return single;
+/// `v`, which kernels round once; what f32 cannot say would make NaN of a sum that is 0.
+double in_single(double v) {
+  if (!std::isfinite(static_cast<float>(v)))
+    throw DeclineSignal{Decline{"scale_range", "a quotient of scales is beyond f32", {}}};
+  return v;
 }
 
 Expr real_constant(Lowering& lowering, const std::vector<double>& values, const IndexMap& channels) {

@@ -83,6 +83,7 @@ void Tape::step(const Step& s, size_t at, TapeLeaves& leaves, TapeSlots& slots, 
     case ExprOp::constant:
     case ExprOp::extent:
       out = s.constant;
+      if (precision == Precision::typed && s.dtype == DType::f32) out.real = static_cast<float>(out.real);
       return;
     case ExprOp::read:
       poisoned = !leaves.load(s.index, out);

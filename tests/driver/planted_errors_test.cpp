@@ -1,4 +1,4 @@
-// Kernels with one planted error each, for 50 graphs: all are caught, and the kernels without it all pass. What is
+// Kernels with one planted error each, for 51 graphs: all are caught, and the kernels without it all pass. What is
 // planted is an edit of the region that is compiled; the oracle keeps the original.
 #include <gtest/gtest.h>
 
@@ -68,9 +68,10 @@ const Kernel kKernels[] = {
   {"double_products", "graph (%x: f64[9,16]) { %w = const rand<1> : f64[16,24] %y = matmul(%x, %w) return %y }"},
   {"integers", "graph (%x: i32[9,16], %z: i32[16]) { %m = mul(%x, %z) %y = reduce_sum(%m) {axes=[-1]} return %y }"},
   {"quantised", "graph (%x: f32[9,32]) { %s = const splat<0.05> : f32[] %q = quantize_linear(%x, %s) %y = dequantize_linear(%q, %s) return %y }"},
+  {"ties_within", "graph (%x: f32[9,32]) { %s = const splat<0.05> : f32[] %t = const splat<0.007843138> : f32[] %o = const splat<1> : f32[] %h = const splat<0.5> : f32[] %z = const splat<128> : u8[] %p = const splat<0> : u8[] %q = quantize_linear(%x, %s, %z) %d = dequantize_linear(%q, %s, %z) %e = tanh(%d) %eq = quantize_linear(%e, %t, %z) %ed = dequantize_linear(%eq, %t, %z) %a = add(%ed, %o) %aq = quantize_linear(%a, %t, %p) %ad = dequantize_linear(%aq, %t, %p) %m = mul(%d, %ad) %mq = quantize_linear(%m, %s, %z) %md = dequantize_linear(%mq, %s, %z) %f = mul(%md, %h) %y = quantize_linear(%f, %s, %z) return %y }"},
 };
 // clang-format on
-static_assert(std::size(kKernels) == 50);
+static_assert(std::size(kKernels) == 51);
 
 Expr one(DType dtype) { return is_float(dtype) ? Expr::constant(dtype, 1) : Expr::integer(dtype, 1); }
 
