@@ -238,8 +238,8 @@ double reduce_block(const StagePlan& plan, LaneWalk& walk, size_t reduction, int
     const SumOfTerms& s = g.sums[lane];
     to.value[at] = s.sum;
     to.tie[at] = g.tie[lane];
-    to.error[at] = is_exact_sum(g, lane) ? Reach::both(rounding_of(computed_in(sum.dtype), s.sum))
-                                         : sum_error(sum.dtype, s);
+    to.error[at] =
+        is_exact_sum(g, lane) ? Reach::both(rounding_of(computed_in(sum.dtype), s.sum)) : sum_error(sum.dtype, s);
     if (!to.error[at].none()) worst = std::max(worst, worst_sum_error(sum.dtype, s) / to.error[at].most());
   }
   return worst;

@@ -270,10 +270,11 @@ bool may_flip(ExprOp op, std::span<const Lanes* const> args, int lane) {
   }
 }
 
-/// One lane of an operation whose result is an integer or a boolean.
-void integer_lane(ExprOp op, DType dtype, std::span<const Lanes* const> args, int lane, Lanes& out) {
+/// One lane of an operation whose result is an integer or a boolean. `given`: scratch.
+void integer_lane(ExprOp op, DType dtype, std::span<const Lanes* const> args, int lane, std::vector<ScalarValue>& given,
+                  Lanes& out) {
   const auto at = static_cast<size_t>(lane);
-  std::vector<ScalarValue> given;
+  given.clear();
   bool exact = true, tie = false;
   for (const Lanes* a : args) {
     given.push_back(given_in(*a, lane));
@@ -333,8 +334,7 @@ bool apply_plain(ExprOp op, DType dtype, std::span<const Lanes* const> args, int
   else
     for (int i = 0; i < count; ++i) v[i] = a[i] * b[i];
   for (int i = 0; i < count; ++i)
-    if (const double e = rounding_of(dtype, v[i]); e != 0 && !std::isnan(v[i]))
-      out.set_error(i, Reach::both(e), false);
+    if (const double e = rounding_of(dtype, v[i]); e != 0 && !std::isnan(v[i])) out.set_error(i, Reach::both(e), false);
   return true;
 }
 
@@ -431,7 +431,8 @@ void apply_with_error(ExprOp op, DType dtype, std::span<const Lanes* const> args
     for (int i = 0; !a->inside && i < count; ++i)
       if (a->outside_of(i)) out.set_outside(i);
   if (!is_float(dtype)) {
-    for (int i = 0; i < count; ++i) integer_lane(op, dtype, args, i, out);
+    std::vector<ScalarValue> given;
+    for (int i = 0; i < count; ++i) integer_lane(op, dtype, args, i, given, out);
     return;
   }
   if (!apply_plain(op, dtype, args, count, out)) {

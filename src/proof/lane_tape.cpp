@@ -68,8 +68,7 @@ void LaneTape::add_scales(const Step& sum, const std::vector<Lanes>& slots, int 
   for (int i = 0; i < count; ++i) {
     double addends = 0;
     for (int k = 0; k < sum.count; ++k) addends += std::fabs(slots[static_cast<size_t>(sum.args[k])].real(i));
-    if (addends > 0)
-      out.set_error(i, out.error_of(i) + Reach::both(unit_of(out.dtype) * addends), out.tie_of(i));
+    if (addends > 0) out.set_error(i, out.error_of(i) + Reach::both(unit_of(out.dtype) * addends), out.tie_of(i));
   }
 }
 

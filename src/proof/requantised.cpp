@@ -1,3 +1,5 @@
+// The sums of codes are exact in every order, so they come from the proof's blocked products
+// (proof/bounded_product.cpp); what follows is interpreted, rounding by rounding.
 #include "proof/requantised.hpp"
 
 #include <algorithm>
@@ -5,6 +7,7 @@
 
 #include "base/fail.hpp"
 #include "cpu/contraction/codes.hpp"
+#include "proof/judge.hpp"
 #include "region/single_stage.hpp"
 
 namespace opfuse {
@@ -57,6 +60,48 @@ int64_t other_bits(const Tensor& a, const Tensor& b) {
   return off;
 }
 
+/// A parameter of the stage's whole domain.
+int add_param(Region& region, ParamRole role, DType dtype) {
+  region.params.push_back({role, {dtype, Shape{region.stages[0].domain}}});
+  return static_cast<int>(region.params.size()) - 1;
+}
+
+/// The sums alone, stored as they are.
+std::vector<Tensor> sums_of(const Region& region, const std::vector<Tensor>& operands, const SymbolValues& symbols) {
+  Region sums = region;
+  Stage& stage = sums.stages[0];
+  stage.outputs.clear();
+  const Shape domain{stage.domain};
+  for (size_t k = 0; k < stage.reductions.size(); ++k) {
+    const DType dtype = stage.reductions[k].value.dtype();
+    const int param = add_param(sums, ParamRole::output, dtype);
+    stage.outputs.push_back(
+        {param, Expr::result(static_cast<int>(k), dtype), IndexMap::identity(domain.rank()), domain, dtype});
+  }
+  const BoundedRun run = bound_errors(sums, operands, symbols, {{.folded = false}, {}, {}});
+  std::vector<Tensor> made;
+  for (const StageOutput& output : stage.outputs)
+    made.push_back(values_of({&run.results[static_cast<size_t>(output.param)]}));
+  return made;
+}
+
+/// What is behind the sums, which are operands.
+Region behind_sums(const Region& region) {
+  Region rest = region;
+  Stage& stage = rest.stages[0];
+  std::vector<Expr> sums;
+  for (const Reduction& r : stage.reductions) {
+    const int param = add_param(rest, ParamRole::input, r.value.dtype());
+    stage.reads.push_back({-1, param, IndexMap::identity(stage.domain.size())});
+    sums.push_back(Expr::read(static_cast<int>(stage.reads.size()) - 1, r.value.dtype()));
+  }
+  stage.reductions.clear(), stage.reduce.clear();
+  for (StageOutput& output : stage.outputs)
+    output.value = output.value.map_leaves(
+        [&](const Expr& leaf) { return leaf.op() == ExprOp::result ? sums[static_cast<size_t>(leaf.index())] : leaf; });
+  return rest;
+}
+
 }  // namespace
 
 bool is_requantised(const Region& region) {
@@ -69,7 +114,10 @@ bool is_requantised(const Region& region) {
 
 int64_t off_the_law(const Region& region, const std::vector<Tensor>& operands, const std::vector<Tensor>& results,
                     const SymbolValues& symbols) {
-  const std::vector<Tensor> law = interpret(region, operands, symbols, Precision::typed);
+  std::vector<Tensor> params = operands;
+  params.resize(region.params.size());
+  for (Tensor& sum : sums_of(region, operands, symbols)) params.push_back(std::move(sum));
+  const std::vector<Tensor> law = interpret(behind_sums(region), params, symbols, Precision::typed);
   OPFUSE_CHECK(law.size() == results.size(), "{} results, and the law has {}", results.size(), law.size());
   int64_t off = 0;
   for (size_t i = 0; i < law.size(); ++i) off += other_bits(law[i], results[i]);

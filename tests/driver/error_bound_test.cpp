@@ -151,13 +151,15 @@ TEST(ErrorBound, AStepCountsOnlyNearItsThreshold) {
   EXPECT_TRUE(z.error[3].none());
 }
 
-/// A step that a tie decides reaches to one side. Halved, its far end may be a tie again; its near end stays what it is.
+/// A step that a tie decides reaches to one side. Halved, its far end may be a tie again; its near end stays what it
+/// is.
 TEST(ErrorBound, ATieBehindATieIsFoundAtEitherEnd) {
   const auto codes = [](double x) {
-    const BoundedTensor y = bounds(R"(graph (%x: f32[1]) { %s = const splat<0.3> : f32[] %half = const splat<0.5> : f32[]
+    const BoundedTensor y =
+        bounds(R"(graph (%x: f32[1]) { %s = const splat<0.3> : f32[] %half = const splat<0.5> : f32[]
       %q = quantize_linear(%x, %s) %d = dequantize_linear(%q, %s) %h = mul(%d, %half) %y = quantize_linear(%h, %s)
       return %y })",
-                                   {Tensor::of(DType::f32, {1}, std::vector<double>{x})});
+               {Tensor::of(DType::f32, {1}, std::vector<double>{x})});
     const auto code = static_cast<double>(y.integer[0]);
     return std::pair{code - y.error[0].below, code + y.error[0].above};
   };

@@ -116,8 +116,8 @@ std::string gelu_behind_codes(const std::string& step) {
   return text.replace(text.find("STEP"), 4, step);
 }
 
-/// The same behind a sum of codes: scales are folded, and 1 / step is 127.5 but for one rounding, or 63.5. A step of the
-/// first tie, behind the factors, ends on the next one.
+/// The same behind a sum of codes: scales are folded, and 1 / step is 127.5 but for one rounding, or 63.5. A step of
+/// the first tie, behind the factors, ends on the next one.
 TEST(QuantisedProof, ProvesTiesWithinAGroupOfCodes) {
   for (const char* step : {"0.007843138", "0.00787402", "0.015748031", "0.0078125"}) {
     const ProofCase built(gelu_behind_codes(step));
