@@ -176,7 +176,7 @@ class RealLane {
 
   static double times(double x, double error) { return error == 0 ? 0 : x * error; }
 
-  /// `off`: how far the result is when the operands are off by so much. Steep in one direction, or not at all.
+  /// `off`: how far the result is when the operands are off by so much; in each of them it grows or falls throughout.
   template <class Off>
   Reach at_corners(Off&& off) const {
     Reach e;
