@@ -13,6 +13,7 @@
 #include <limits>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "cpu/memory_rates.hpp"
 #include "cpu/operation_cost.hpp"
@@ -32,6 +33,8 @@ namespace {
 
 constexpr int64_t kShortestTurned = 4;  // elements across
 constexpr double kFloatBytes = 4;
+constexpr double kGatheredTap = 1.6;  // of an element: its lanes are put together one after the other (Zen 3)
+constexpr double kRowTail = 1.5;      // vectors of a row's functions that nothing overlaps with (Zen 3)
 
 /// How an operand walks while the lanes go along an axis.
 enum class Walk { same, next, second, strided, far, single };
@@ -185,6 +188,7 @@ class StageCost {
   /// Lanes one by one. Where few are in one line, rows wait for as many lines; maps turn them or read them once. With
   /// blocks guessed, who knows which of the axes is blocked.
   double apart(Walk walk) const {
+    if (stage_.anchor == Anchor::window && walk != Walk::single) return kGatheredTap * costs_.element * lanes_;
     const bool lines = walk == Walk::far && guess_ == LayoutGuess::dense && !stage_.reductions.empty();
     return (lines ? costs_.far : costs_.element) * lanes_;
   }
@@ -209,6 +213,23 @@ class StageCost {
       r.value.visit([&](const Expr& x) { same |= x.op() == e.op() && x.args()[0].op() == e.args()[0].op(); });
       return same;
     });
+  }
+
+  /// Times: of short rows, whose functions wait for one another's last vector.
+  double tail_of_row(int axis) const {
+    if (stage_.anchor != Anchor::row || axis < 0 || rows_.contains(axis)) return 1;
+    const double vectors = std::ceil(extents_[static_cast<size_t>(axis)] / lanes_);
+    return vectors > 0 ? 1 + kRowTail / vectors : 1;
+  }
+
+  /// What results need of their row alone, lanes along `axis`: vectors of rows, or rows one by one.
+  double once_a_row(int axis) const {
+    double each = 0;
+    std::unordered_set<const ExprNode*> seen;
+    for (const StageOutput& o : stage_.outputs)
+      for (const Expr* e : nodes(o.value))
+        if (outside_of_loop(*e) && seen.insert(e->node()).second) each += cost_of(*e);
+    return each * vectors(rows_, axis);
   }
 
   /// Borders of windows are loops of their own.
@@ -305,7 +326,7 @@ class StageCost {
   /// Cycles of one vector of a value, lanes along `axis` (-1: one element at a time). Taps of a window are a block of
   /// code without loops: their loads overlap with what is computed of them.
   double vector_cost(const Expr& value, int axis, bool reduced = false) const {
-    const double functions = reduced ? costs_.in_row : 1;
+    const double functions = reduced ? costs_.in_row : tail_of_row(axis);
     double work = costs_.point, loads = 0;
     const auto share = shares(value, axis);
     const auto add = [&](const Expr& e) {
@@ -379,12 +400,13 @@ class StageCost {
     double best = std::numeric_limits<double>::infinity();
     const bool window = stage_.anchor == Anchor::window;
     for (const int axis : rows)  // a row per lane; of windows, where results are neighbours
-      if (!window || stores_neighbours(axis)) best = std::min(best, reductions(axis) + outputs(axis));
+      if (!window || stores_neighbours(axis))
+        best = std::min(best, reductions(axis) + once_a_row(axis) + outputs(axis));
     const int reduced = window ? domain_ : static_cast<int>(extents_.size());  // no lanes of taps
     for (int axis = domain_; axis < reduced; ++axis)                           // lanes within a row
-      best = std::min(best, reductions(axis) + best_outputs(rows) + costs_.row * points(rows));
-    const double plain = reductions(-1) + best_outputs({});
-    return std::min(best, plain);
+      best = std::min(best, reductions(axis) + best_outputs(rows) + costs_.row * points(rows) + once_a_row(-1));
+    if (window && best < std::numeric_limits<double>::infinity()) return best;
+    return std::min(best, reductions(-1) + once_a_row(-1) + best_outputs({}));  // element by element
   }
 
   /// Lanes of a matrix product are columns, wherever they are stored; those of images lie as layouts have it.
