@@ -36,8 +36,8 @@ std::string softmax(int columns, const std::string& result) {
   const std::string type = "f32[512," + std::to_string(columns) + "]";
   return "region\nparam input " + type + "\nparam output " + type + "\nstage row\n  domain [512," +
          std::to_string(columns) + "]\n  reduce [" + std::to_string(columns) +
-         "]\n  read param 0 at [a0, a2]\n  read param 0 at [a0, a1]\n  reduction sum exp(r0)\n  output param 1 " + type +
-         " at [a0, a1] = " + result + "\n";
+         "]\n  read param 0 at [a0, a2]\n  read param 0 at [a0, a1]\n  reduction sum exp(r0)\n  output param 1 " +
+         type + " at [a0, a1] = " + result + "\n";
 }
 
 double functions_behind_rows(int columns) {

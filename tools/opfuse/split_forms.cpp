@@ -13,6 +13,7 @@
 #include "fusion/plan.hpp"
 #include "profile/ratio_of_pairs.hpp"
 #include "runtime/artifact.hpp"
+#include "tensor/layout.hpp"
 
 namespace opfuse::cli {
 namespace {
@@ -150,7 +151,9 @@ NodeLinks links_between(const Executable& fused, const Executable& unfused, cons
       other_layouts(other.layouts.begin(), other.layouts.end());
   const auto lies_otherwise = [&](const std::string& value) {
     const auto one = layouts.find(value), two = other_layouts.find(value);
-    return one != layouts.end() && two != other_layouts.end() && one->second != two->second;
+    if (one == layouts.end()) return false;
+    // only the fused program has it: a pass moved its node across a reshape, and the other program converts elsewhere
+    return two == other_layouts.end() ? !Layout::parse(one->second).is_dense() : one->second != two->second;
   };
   NodeLinks links;
   if (fused.artifact().plan_json.empty()) return links;
