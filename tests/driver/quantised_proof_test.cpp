@@ -1,6 +1,8 @@
 // Quantised models: each group on what the groups before it stored, one step off on ties only, outputs bit for bit.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "driver/proof_case.hpp"
 #include "proof/compare.hpp"
 #include "proof/requantised.hpp"
@@ -133,6 +135,32 @@ TEST(QuantisedProof, TiesWithinAGroupExcuseNoOtherElement) {
   const GroupComparison right = built.compare().back();
   EXPECT_GT(right.real.exact, right.real.elements * 9 / 10);
   EXPECT_LT(right.ties, right.real.elements / 100);
+  const size_t last = built.program.launches.size() - 1;
+  const auto caught = [&](const std::function<void(Stage&)>& change) {
+    return !built.compare_with(built.with_wrong(last, [&](Launch& l) { change(l.region.stages.back()); })).back().ok;
+  };
+  EXPECT_TRUE(caught([](Stage& stage) {  // one code off in the last column
+    StageOutput& y = stage.outputs.back();
+    const Expr column = Expr::coord(static_cast<int>(stage.domain.size()) - 1);
+    const Expr wrong = Expr::make(ExprOp::bit_xor, {y.value, Expr::integer(y.dtype, 1)});
+    const Expr before = Expr::make(ExprOp::lt, {column, Expr::integer(DType::i64, stage.domain.back().value() - 1)});
+    y.value = Expr::make(ExprOp::select, {before, y.value, wrong});
+  }));
+  EXPECT_TRUE(caught([](Stage& stage) {  // a sum lacks a term
+    Expr& y = stage.outputs.back().value;
+    const Expr sum = Expr::result(0, DType::i32);
+    y = replaced(y, sum, sum + Expr::integer(DType::i32, 2000));
+  }));
+  EXPECT_TRUE(caught([](Stage& stage) {  // erf without the 1: its addend of 1 / step is gone
+    Expr& y = stage.outputs.back().value;
+    Expr sum;
+    y.visit([&](const Expr& e) {
+      const bool one = e.op() == ExprOp::add && e.args()[1].is_constant();
+      if (one && std::fabs(e.args()[1].value() - 127.5) < 1e-3) sum = e;
+    });
+    ASSERT_TRUE(sum.node() != nullptr);
+    y = replaced(y, sum, sum.args()[0]);
+  }));
 }
 
 /// A rounding before a sum: the sum may take either side of each tie, by one step of the weight.
