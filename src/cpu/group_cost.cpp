@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "cpu/lane_walk.hpp"
 #include "cpu/memory_rates.hpp"
 #include "cpu/operation_cost.hpp"
 #include "cpu/product_rows/product_rows_cost.hpp"
@@ -31,15 +32,8 @@
 namespace opfuse {
 namespace {
 
-constexpr int64_t kShortestTurned = 4;  // elements across
-constexpr double kFloatBytes = 4;
 constexpr double kGatheredTap = 1.6;  // of an element: its lanes are put together one after the other (Zen 3)
 constexpr double kRowTail = 1.5;      // vectors of a row's functions that nothing overlaps with (Zen 3)
-
-/// How an operand walks while the lanes go along an axis.
-enum class Walk { same, next, second, strided, far, single };
-
-double extent_of(const Dim& d) { return static_cast<double>(std::max<int64_t>(d.constant().value_or(1), 0)); }
 
 class StageCost {
  public:
@@ -48,9 +42,9 @@ class StageCost {
         stage_(stage),
         costs_(target.costs),
         lanes_(static_cast<double>(target.lanes_f32())),
-        line_(static_cast<double>(target.line_bytes)),
         loss_(target.kernels.overlap_loss),
         guess_(guess),
+        walks_(stage, target, guess),
         masks_bytes_(target.has("avx512bw")),
         guarded_(guarded_reads(stage)) {
     for (const Dim& d : stage.domain) extents_.push_back(extent_of(d));
@@ -72,9 +66,10 @@ class StageCost {
   const Region& region_;
   const Stage& stage_;
   const VectorCosts& costs_;
-  double lanes_, line_;
+  double lanes_;
   double loss_;  ///< of two things that overlap
   LayoutGuess guess_;
+  LaneWalks walks_;
   bool masks_bytes_;  ///< loads of bytes under a mask are one instruction
   std::set<int> guarded_;
   std::vector<double> extents_;
@@ -97,80 +92,18 @@ class StageCost {
     return count;
   }
 
-  bool has_blocks(const Shape& shape) const {
-    return guess_ == LayoutGuess::channel_blocks && shape.rank() == 4 && extent_of(shape[1]) > 1;
-  }
-
-  /// Elements from an index to the next along a dimension.
-  double stride_of(const Shape& shape, size_t dim) const {
-    double stride = 1;
-    for (size_t i = dim + 1; i < shape.rank(); ++i) stride *= extent_of(shape[i]);
-    if (!has_blocks(shape)) return stride;
-    return dim == 1 ? 1 : dim > 1 ? stride * lanes_ : stride;
-  }
-
-  bool depends(const IndexExpr& index, int axis) const {
-    if (index.dynamic) return axes_of(stage_, index.dynamic).contains(axis);
-    return std::any_of(index.terms.begin(), index.terms.end(), [&](const IndexTerm& t) { return t.axis == axis; });
-  }
-
-  Walk along(const IndexExpr& index, double stride, int axis) const {
-    if (index.dynamic) return Walk::single;
-    Walk walk = Walk::same;
-    for (const IndexTerm& t : index.terms) {
-      if (t.axis != axis) continue;
-      if (walk != Walk::same || !t.coef.is_constant() || !t.div.is_constant() || !t.mod.is_constant())
-        return Walk::single;
-      const int64_t lanes = static_cast<int64_t>(lanes_);
-      if (t.div.value() > 1 && t.div.value() % lanes == 0) continue;  // lanes share it
-      const bool whole = t.mod.value() == 0 || t.mod.value() % lanes == 0;
-      if (t.div.value() != 1 || !whole) return Walk::single;
-      const double step = std::abs(static_cast<double>(t.coef.value())) * stride;
-      walk = step == 1 && t.coef.value() == 1  ? Walk::next
-             : step == 2 && t.coef.value() > 0 ? Walk::second
-             : step * kFloatBytes >= line_ / 4 ? Walk::far
-                                               : Walk::strided;
-    }
-    return walk;
-  }
-
-  Walk walk_of(const IndexMap& map, const Shape& shape, int axis) const {
-    Walk walk = Walk::same;
-    for (size_t d = 0; d < map.dims.size(); ++d) {
-      if (!depends(map.dims[d], axis)) continue;
-      if (walk != Walk::same) return Walk::single;
-      walk = along(map.dims[d], stride_of(shape, d), axis);
-      // blocks that do not begin where lanes do
-      if (has_blocks(shape) && d == 1 && walk == Walk::next &&
-          !(map.dims[d].offset.is_constant() && map.dims[d].offset.value() % static_cast<int64_t>(lanes_) == 0))
-        return Walk::single;
-    }
-    return walk;
-  }
-
-  /// Another axis along which a strided operand lies one after the other: squares of both are turned in registers.
-  bool turns(const IndexMap& map, const Shape& shape, int axis) const {
-    const auto computed = [](const IndexExpr& index) { return static_cast<bool>(index.dynamic); };
-    if (!stage_.reductions.empty() || std::any_of(map.dims.begin(), map.dims.end(), computed)) return false;
-    for (int other = 0; other < domain_; ++other)
-      if (other != axis && extents_[static_cast<size_t>(other)] >= static_cast<double>(kShortestTurned) &&
-          walk_of(map, shape, other) == Walk::next)
-        return true;
-    return false;
-  }
-
   /// Arithmetic of indices that differ by lane: of 64 bits, so two registers of them for each of elements. Without
   /// lanes (axis -1) that of every element.
   double index_work(const IndexMap& map, int axis) const {
     double cost = 0;
     for (const IndexExpr& index : map.dims)
-      if (index.dynamic && (axis < 0 || depends(index, axis)))
+      if (index.dynamic && (axis < 0 || depends(stage_, index, axis)))
         index.dynamic.visit([&](const Expr& e) { cost += (axis < 0 ? 1 : 2) * cost_of_op(e, costs_); });
     return cost;
   }
 
   double access(const IndexMap& map, const Shape& shape, int axis) const {
-    switch (walk_of(map, shape, axis)) {
+    switch (walks_.of(map, shape, axis)) {
       case Walk::same:
       case Walk::next:
         return costs_.access;
@@ -178,7 +111,7 @@ class StageCost {
         return costs_.second;
       case Walk::far:
       case Walk::strided:
-        return turns(map, shape, axis) ? costs_.turned : apart(walk_of(map, shape, axis));
+        return walks_.turns(map, shape, axis) ? costs_.turned : apart(walks_.of(map, shape, axis));
       case Walk::single:
         return apart(Walk::single);
     }
@@ -253,7 +186,7 @@ class StageCost {
     const Read& read = stage_.reads[static_cast<size_t>(e.args()[0].index())];
     const Shape shape = shape_read_by(region_, read);
     for (size_t d = 0; d < read.map.dims.size(); ++d)
-      if (depends(read.map.dims[d], axis) && !always_inside(read.map.dims[d], shape[d], axis_extents(stage_)))
+      if (depends(stage_, read.map.dims[d], axis) && !always_inside(read.map.dims[d], shape[d], axis_extents(stage_)))
         return false;
     bool functions = false;
     for (const size_t arm : {1, 2})
@@ -300,7 +233,7 @@ class StageCost {
   bool is_of_row(const IndexMap& map) const {
     for (const IndexExpr& e : map.dims)
       for (int axis = domain_; axis < static_cast<int>(extents_.size()); ++axis)
-        if (depends(e, axis)) return false;
+        if (depends(stage_, e, axis)) return false;
     return true;
   }
 
@@ -372,9 +305,9 @@ class StageCost {
       const bool again = std::find(computed.begin(), computed.end(), o.value) != computed.end();
       double each = again ? 0 : vector_cost(o.value, axis);
       if (axis >= 0) {
-        const Walk walk = walk_of(o.map, o.shape, axis);
+        const Walk walk = walks_.of(o.map, o.shape, axis);
         if (walk == Walk::same) return std::numeric_limits<double>::infinity();
-        each += walk == Walk::next ? costs_.access : turns(o.map, o.shape, axis) ? costs_.turned : apart(walk);
+        each += walk == Walk::next ? costs_.access : walks_.turns(o.map, o.shape, axis) ? costs_.turned : apart(walk);
       }
       computed.push_back(o.value);
       total += vectors(all, axis) * each;
@@ -391,7 +324,7 @@ class StageCost {
 
   bool stores_neighbours(int axis) const {
     return std::all_of(stage_.outputs.begin(), stage_.outputs.end(),
-                       [&](const StageOutput& o) { return walk_of(o.map, o.shape, axis) == Walk::next; });
+                       [&](const StageOutput& o) { return walks_.of(o.map, o.shape, axis) == Walk::next; });
   }
 
   double nest() const {
@@ -459,13 +392,13 @@ class StageCost {
   double turned_data(const Read& read) const {
     const Shape shape = shape_read_by(region_, read);
     const auto shares_lines = [&](int axis) {
-      if (extents_[static_cast<size_t>(axis)] < static_cast<double>(kShortestTurned)) return false;  // taps
-      const Walk walk = walk_of(read.map, shape, axis);
+      if (extents_[static_cast<size_t>(axis)] < LaneWalks::kShortestTurned) return false;  // taps
+      const Walk walk = walks_.of(read.map, shape, axis);
       return walk == Walk::next || walk == Walk::second;
     };
     bool of_pixels = false;
     for (const IndexTerm& pixel : stage_.outputs[0].map.dims.back().terms) {
-      of_pixels |= walk_of(read.map, shape, pixel.axis) != Walk::same;
+      of_pixels |= walks_.of(read.map, shape, pixel.axis) != Walk::same;
       if (shares_lines(pixel.axis)) return 0;
     }
     for (int axis = domain_; axis < static_cast<int>(extents_.size()); ++axis)
