@@ -94,8 +94,9 @@ void print_totals(const Comparison& c) {
     requantised += g.off_law.has_value(), lawful += g.off_law == 0;
   }
   const GroupComparison* worst = c.worst();
-  fmt::print("groups   {} compared, {} failed; real numbers: worst {:.2g} of its bound at {}\n", c.groups.size(),
-             failed, worst->real.of_bound, worst->name);
+  const bool drawn = worst->exact.of_bound > worst->real.of_bound;
+  fmt::print("groups   {} compared, {} failed; {} numbers: worst {:.2g} of its bound at {}\n", c.groups.size(), failed,
+             drawn ? "drawn" : "real", (drawn ? worst->exact : worst->real).of_bound, worst->name);
   fmt::print("         drawn numbers: {} elements, {} had to be exact and {} were not\n", exact.elements, exact.exact,
              exact.outside);
   if (requantised > 0)
