@@ -35,14 +35,17 @@ LaunchPrediction of_bytes(const Region& region, const TargetInfo& target) {
   return p;
 }
 
-/// A product of what is read, or the read itself: nothing is computed again for each tap.
+/// A product of what is read: nothing is computed again for each tap.
 bool is_plain(const Expr& value) {
   int products = 0, others = 0;
   value.visit([&](const Expr& e) {
     const bool moves = e.args().empty() || e.op() == ExprOp::select || e.op() == ExprOp::cast;
-    if (!moves && is_float(e.dtype())) ++(e.op() == ExprOp::mul ? products : others);
+    if (e.op() == ExprOp::mul)
+      ++products;
+    else if (!moves && is_float(e.dtype()))
+      ++others;
   });
-  return products <= 1 && others == 0;
+  return products == 1 && others == 0;
 }
 
 bool sums_products(const Region& region) {
