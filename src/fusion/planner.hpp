@@ -83,6 +83,8 @@ class RuleEngine {
   void merge(const std::vector<Node*>& nodes, const std::vector<int>& old, const std::string& rule);
   Planner& planner_;
   mutable std::optional<bool> has_blocks_;  ///< asked where a row looks slower
+  mutable std::vector<uint32_t> met_;       ///< by position: the last walk of next_growth that met the node
+  mutable uint32_t walk_ = 0;
   bool prefer_deeper_ = true;
   std::map<int, Decline> stopped_;  // by value id
 };

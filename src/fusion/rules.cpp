@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "fusion/node_kind.hpp"
 #include "fusion/planner.hpp"
@@ -175,20 +176,21 @@ RuleEngine::Growth RuleEngine::next_growth(const std::vector<Node*>& unit, int g
   const Grouping& g = planner_.grouping;
   const bool anchored = is_anchored(unit);
   Growth growth;
-  std::vector<Node*> pending;
-  auto push_readers = [&](const std::vector<Node*>& of) {
+  std::vector<Node*> pending;  // last to first
+  const auto later = [&](const Node* x, const Node* y) { return g.matcher().position(x) > g.matcher().position(y); };
+  met_.resize(g.graph().nodes().size());
+  ++walk_;
+  const auto meet = [&](const Node* n) { return std::exchange(met_[g.matcher().position(n)], walk_) != walk_; };
+  const auto push_readers = [&](const std::vector<Node*>& of) {
     for (const Value* v : external_results(g.graph(), of))
       for (const Use& use : v->uses)
-        if (!contains(unit, use.node) && !contains(growth.nodes, use.node) && !contains(pending, use.node))
-          pending.push_back(use.node);
+        if (meet(use.node)) pending.insert(std::upper_bound(pending.begin(), pending.end(), use.node, later), use.node);
   };
+  for (const Node* n : unit) meet(n);
   push_readers(unit);
   while (true) {
-    auto first = std::min_element(pending.begin(), pending.end(), [&](const Node* a, const Node* b) {
-      return g.matcher().position(a) < g.matcher().position(b);
-    });
-    Node* const node = *first;
-    pending.erase(first);
+    Node* const node = pending.back();
+    pending.pop_back();
     const bool last = pending.empty();
     growth.decline = admit(*node, result, anchored, last);
     if (!growth.decline) growth.decline = prefers_other(*node, unit, growth);
@@ -199,7 +201,8 @@ RuleEngine::Growth RuleEngine::next_growth(const std::vector<Node*>& unit, int g
       growth.absorbed.push_back(other);
     }
     growth.nodes.insert(growth.nodes.end(), taken.begin(), taken.end());
-    std::erase_if(pending, [&](const Node* n) { return contains(growth.nodes, n); });
+    for (const Node* n : taken)
+      if (!meet(n)) std::erase(pending, n);
     if (last || pending.empty()) return growth;
     if (growth.nodes.size() > planner_.options.max_nodes) {
       growth.decline = {"too_large", fmt::format("no common reader within {} nodes", planner_.options.max_nodes), {}};
