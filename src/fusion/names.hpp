@@ -1,7 +1,6 @@
 // Names that a plan uses for nodes, tensors and groups.
 #pragma once
 
-#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -18,8 +17,8 @@ class NodeNames {
   Node* find(const std::string& name) const;  ///< null when there is none
 
  private:
-  std::unordered_map<const Node*, std::string> names_;  // looked up, never iterated
-  std::map<std::string, Node*> nodes_;
+  std::unordered_map<const Node*, std::string> names_;  // both are looked up, never iterated
+  std::unordered_map<std::string, Node*> nodes_;
 };
 
 /// "/layer1/layer1.0/conv1/Conv" -> "layer1_layer1_0_conv1_Conv": letters, digits and single underscores.

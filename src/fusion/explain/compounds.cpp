@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "fusion/grouping.hpp"
 #include "fusion/names.hpp"
@@ -147,10 +149,15 @@ std::vector<Nodes> largest(std::vector<Nodes> all) {
     return a.size() < b.size() &&
            std::all_of(a.begin(), a.end(), [&](const Node* n) { return std::find(b.begin(), b.end(), n) != b.end(); });
   };
-  std::vector<Nodes> kept;
+  std::unordered_map<const Node*, std::vector<const Nodes*>> holders;
   for (const Nodes& nodes : all)
-    if (std::none_of(all.begin(), all.end(), [&](const Nodes& other) { return within(nodes, other); }))
+    for (const Node* n : nodes) holders[n].push_back(&nodes);
+  std::vector<Nodes> kept;
+  for (const Nodes& nodes : all) {
+    const auto& others = holders[nodes.front()];
+    if (std::none_of(others.begin(), others.end(), [&](const Nodes* other) { return within(nodes, *other); }))
       kept.push_back(nodes);
+  }
   return kept;
 }
 
@@ -174,10 +181,9 @@ class Places {
   Compound compound(std::string name, const Nodes& nodes) const {
     Compound c{std::move(name), {}, {}, std::nullopt};
     for (const Node* node : nodes) c.nodes.push_back(names_.of(node));
+    std::unordered_set<std::string_view> groups;
     for (const std::string& node : c.nodes)
-      if (const std::string& group = group_of(node);
-          std::find(c.groups.begin(), c.groups.end(), group) == c.groups.end())
-        c.groups.push_back(group);
+      if (const std::string& group = group_of(node); groups.insert(group).second) c.groups.push_back(group);
     if (c.groups.size() > 1) c.reason = between(c);
     return c;
   }
@@ -188,15 +194,13 @@ class Places {
     return at == group_.end() ? node : at->second;
   }
   Decline between(const Compound& c) const {
-    const auto inside = [&](const std::string& node) {
-      return std::find(c.nodes.begin(), c.nodes.end(), node) != c.nodes.end();
-    };
+    const std::unordered_set<std::string_view> inside(c.nodes.begin(), c.nodes.end());
     size_t first = plan_.edges.size();
     for (const std::string& node : c.nodes) {
       const auto [from, to] = edges_from_.equal_range(node);
       for (auto it = from; it != to; ++it)
         if (const EdgeVerdict& edge = plan_.edges[it->second];
-            inside(edge.consumer) && group_of(node) != group_of(edge.consumer))
+            inside.contains(edge.consumer) && group_of(node) != group_of(edge.consumer))
           first = std::min(first, it->second);
     }
     if (first < plan_.edges.size()) return plan_.edges[first].decline;
@@ -229,12 +233,10 @@ namespace {
 
 /// What became of the Linears whose results these nodes have: merged, or the reasons why not.
 void tell_siblings(Remark& remark, const std::vector<Node*>& nodes, const std::vector<ShapeVerdict>& shaping) {
-  const auto among = [&](const std::string& result) {
-    return std::any_of(nodes.begin(), nodes.end(), [&](const Node* node) {
-      return std::any_of(node->outputs.begin(), node->outputs.end(),
-                         [&](const Value* v) { return value_name(*v) == result; });
-    });
-  };
+  std::unordered_set<std::string> results;
+  for (const Node* node : nodes)
+    for (const Value* v : node->outputs) results.insert(value_name(*v));
+  const auto among = [&](const std::string& result) { return results.contains(result); };
   std::vector<std::string> parts;
   for (const ShapeVerdict& s : of_pass(shaping, "merge-siblings")) {
     if (!std::all_of(s.nodes.begin(), s.nodes.end(), among)) continue;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "fusion/grouping.hpp"
 #include "fusion/names.hpp"
@@ -20,10 +21,14 @@ bool runs_apart(const EdgeVerdict& e) {
   return e.executed == kTwoLaunches || e.executed == kCopy;
 }
 
-int64_t bytes_between(const Graph& graph, const EdgeVerdict& e) {
-  const Value* v = graph.find_value(e.tensor);
-  return v ? 2 * value_bytes(*v, {}) : 0;
+/// By name; the first of each.
+std::unordered_map<std::string_view, const Value*> named_values(const Graph& graph) {
+  std::unordered_map<std::string_view, const Value*> values;
+  for (const Value* v : graph.values()) values.emplace(v->name, v);
+  return values;
 }
+
+int64_t bytes_between(const Value* v) { return v ? 2 * value_bytes(*v, {}) : 0; }
 
 /// ONNX's name where opfuse has none of its own.
 std::string operator_of(const Node& node) {
@@ -45,6 +50,7 @@ std::string text_of_factors(const PricePair& price) {
 
 std::vector<EdgeGroup> edge_groups(const Graph& graph, const FusionPlan& plan) {
   const NodeNames names(graph);
+  const auto values = named_values(graph);
   std::vector<EdgeGroup> groups;
   for (const EdgeVerdict& e : plan.edges) {
     const Node *producer = names.find(e.producer), *consumer = names.find(e.consumer);
@@ -55,7 +61,8 @@ std::vector<EdgeGroup> edge_groups(const Graph& graph, const FusionPlan& plan) {
     });
     if (group == groups.end()) group = groups.insert(groups.end(), {e.decline.code, from, to, {}});
     group->edges.push_back(&e);
-    group->bytes += bytes_between(graph, e);
+    const auto value = values.find(e.tensor);
+    if (value != values.end()) group->bytes += bytes_between(value->second);
     if (!e.price || !e.price->joined) continue;
     group->has_time = true;
     group->microseconds += e.price->apart.microseconds - e.price->joined->microseconds;
@@ -87,7 +94,7 @@ std::string text_of_edges(const Graph& graph, const FusionPlan& plan, const std:
     const bool here = (e.producer == a && e.consumer == b) || (e.producer == b && e.consumer == a);
     if (!here) continue;
     text += fmt::format("\"{}\" -> \"{}\" through \"{}\", {}\n", e.producer, e.consumer, e.tensor,
-                        megabytes(bytes_between(graph, e)));
+                        megabytes(bytes_between(graph.find_value(e.tensor))));
     if (!e.executed.empty())
       text += fmt::format("  executed: {}{}\n", e.executed, e.by.empty() ? "" : " (" + e.by + ")");
     else if (!e.group.empty())
