@@ -6,8 +6,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
-#include <unordered_map>
+#include <queue>
 #include <unordered_set>
 #include <utility>
 
@@ -24,32 +25,41 @@ void remove_use(Value* value, Use use) {
   value->uses.erase(at);
 }
 
+/// Removes what lies at these places, by moving what is between them.
+template <class T>
+void erase_at(std::vector<T>& list, std::vector<size_t> places) {
+  if (places.empty()) return;
+  std::sort(places.begin(), places.end());
+  const auto at = [&](size_t place) { return list.begin() + static_cast<std::ptrdiff_t>(place); };
+  auto to = at(places.front());
+  for (size_t i = 0; i < places.size(); ++i)
+    to = std::move(at(places[i] + 1), i + 1 < places.size() ? at(places[i + 1]) : list.end(), to);
+  list.erase(to, list.end());
+}
+
 /// Removes what has these ids; `owned` is in the order of ids.
 template <class T>
-void erase_ids(std::vector<std::unique_ptr<T>>& owned, std::vector<int> ids) {
-  if (ids.empty()) return;
-  std::sort(ids.begin(), ids.end());
-  const auto first =
-      std::lower_bound(owned.begin(), owned.end(), ids.front(), [](const auto& item, int id) { return item->id < id; });
-  auto next = ids.begin();
-  owned.erase(std::remove_if(first, owned.end(),
-                             [&](const auto& item) {
-                               while (next != ids.end() && *next < item->id) ++next;
-                               return next != ids.end() && *next == item->id;
-                             }),
-              owned.end());
+void erase_ids(std::vector<std::unique_ptr<T>>& owned, const std::vector<int>& ids) {
+  std::vector<size_t> places;
+  for (const int id : ids) {
+    const auto at = std::lower_bound(owned.begin(), owned.end(), id,
+                                     [](const auto& item, int wanted) { return item->id < wanted; });
+    places.push_back(static_cast<size_t>(at - owned.begin()));
+  }
+  erase_at(owned, std::move(places));
 }
 
 /// Removes nodes from the order: neighbours are, as a rule, erased together.
 void erase_nodes(std::vector<Node*>& order, const std::vector<Node*>& nodes) {
-  if (nodes.size() == 1) {
-    const auto at = std::find(order.begin(), order.end(), nodes.front());
-    OPFUSE_CHECK(at != order.end(), "node {} is not in the graph", nodes.front()->name());
-    order.erase(at);
-    return;
+  std::vector<size_t> places;
+  auto at = order.begin();
+  for (const Node* node : nodes) {
+    at = std::find(at, order.end(), node);
+    if (at == order.end()) at = std::find(order.begin(), order.end(), node);
+    OPFUSE_CHECK(at != order.end(), "node {} is not in the graph", node->name());
+    places.push_back(static_cast<size_t>(at - order.begin()));
   }
-  const std::unordered_set<const Node*> gone(nodes.begin(), nodes.end());
-  std::erase_if(order, [&](const Node* n) { return gone.contains(n); });
+  erase_at(order, std::move(places));
 }
 
 }  // namespace
@@ -228,8 +238,8 @@ void Graph::erase(const std::vector<Node*>& nodes) {
     }
   }
   erase_nodes(order_, nodes);
-  erase_ids(values_, std::move(value_ids));
-  erase_ids(nodes_, std::move(node_ids));
+  erase_ids(values_, value_ids);
+  erase_ids(nodes_, node_ids);
 }
 
 size_t Graph::remove_dead_nodes() {
@@ -252,33 +262,47 @@ size_t Graph::remove_dead_nodes() {
   return dead.size();
 }
 
+/// Only the stretch from the first node that stands before a producer of its own to the last such producer changes.
+/// What is in front of it depends on nothing in it, and it on nothing behind it.
 void Graph::sort_topologically() {
-  std::unordered_map<const Node*, size_t> place, waiting;
-  for (size_t i = 0; i < order_.size(); ++i) place[order_[i]] = i;
-  std::set<std::pair<size_t, Node*>> ready;  // the place is unique, so addresses never decide
-  for (Node* node : order_) {
-    size_t count = 0;
-    for (const Value* v : node->inputs) count += v != nullptr && v->producer != nullptr;
-    waiting[node] = count;
-    if (count == 0) ready.insert({place[node], node});
+  std::vector<size_t> place(static_cast<size_t>(next_node_));  // by id
+  const auto place_of = [&](const Node* n) -> size_t& { return place[static_cast<size_t>(n->id)]; };
+  for (size_t i = 0; i < order_.size(); ++i) place_of(order_[i]) = i;
+  size_t first = order_.size(), end = 0;
+  for (size_t i = 0; i < order_.size(); ++i) {
+    for (const Value* v : order_[i]->inputs) {
+      if (v == nullptr || v->producer == nullptr || place_of(v->producer) < i) continue;
+      first = std::min(first, i);
+      end = std::max(end, place_of(v->producer) + 1);
+    }
+  }
+  if (first >= end) return;
+  std::vector<size_t> waiting(end - first);
+  std::priority_queue<size_t, std::vector<size_t>, std::greater<>> ready;
+  for (size_t i = first; i < end; ++i) {
+    for (const Value* v : order_[i]->inputs)
+      waiting[i - first] += v != nullptr && v->producer != nullptr && place_of(v->producer) >= first;
+    if (waiting[i - first] == 0) ready.push(i);
   }
   std::vector<Node*> sorted;
   while (!ready.empty()) {
-    Node* node = ready.begin()->second;
-    ready.erase(ready.begin());
+    Node* node = order_[ready.top()];
+    ready.pop();
     sorted.push_back(node);
     for (const Value* v : node->outputs) {
       for (const Use& use : v->uses) {
-        if (--waiting[use.node] == 0) ready.insert({place[use.node], use.node});
+        const size_t reader = place_of(use.node);
+        if (reader < end && --waiting[reader - first] == 0) ready.push(reader);
       }
     }
   }
-  if (sorted.size() != order_.size()) {
-    for (const Node* node : order_) {
-      if (waiting[node] > 0) throw fail(E::cyclic_graph, "the nodes of the graph form a cycle").node(node->name());
+  if (sorted.size() != end - first) {
+    for (size_t i = first; i < end; ++i) {
+      if (waiting[i - first] > 0)
+        throw fail(E::cyclic_graph, "the nodes of the graph form a cycle").node(order_[i]->name());
     }
   }
-  order_ = std::move(sorted);
+  std::copy(sorted.begin(), sorted.end(), order_.begin() + static_cast<std::ptrdiff_t>(first));
 }
 
 // ---- copies
