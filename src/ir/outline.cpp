@@ -10,6 +10,7 @@
 
 #include "base/fail.hpp"
 #include "ir/body.hpp"
+#include "ir/inline_bodies.hpp"
 
 namespace opfuse {
 
@@ -44,10 +45,13 @@ std::vector<Value*> external_results(const Graph& graph, const std::vector<Node*
 }
 
 std::vector<Source> united_sources(const std::vector<Node*>& nodes) {
+  const auto hash = [](const Source* s) { return std::hash<std::string>()(s->name); };
+  const auto same = [](const Source* a, const Source* b) { return *a == *b; };
+  std::unordered_set<const Source*, decltype(hash), decltype(same)> seen;
   std::vector<Source> sources;
   for (const Node* node : nodes)
     for (const Source& s : node->sources)
-      if (std::find(sources.begin(), sources.end(), s) == sources.end()) sources.push_back(s);
+      if (seen.insert(&s).second) sources.push_back(s);
   return sources;
 }
 
@@ -106,28 +110,19 @@ Body make_body(const Graph& graph, const std::vector<Node*>& nodes) {
   return body;
 }
 
-/// Names of all values; looked up, never iterated.
-std::unordered_set<std::string> names_of(const Graph& graph) {
-  std::unordered_set<std::string> names;
-  const auto add = [&](const std::vector<Value*>& values) {
-    for (const Value* v : values) names.insert(v->name);
-  };
-  add(graph.inputs());
-  add(graph.constants());
-  for (const Node* node : graph.nodes()) add(node->outputs);
-  return names;
-}
-
-/// Whether a reader of the node stands before it, which only several results can cause. Sorting for each group of many
-/// would be quadratic.
+/// Whether a reader of the node stands before it, which only several results can cause.
 bool read_before(const Graph& graph, const Node& node) {
+  constexpr size_t kFew = 8;
   std::unordered_set<const Node*> readers;
   for (const Value* v : node.outputs) {
     for (const Use& use : v->uses) readers.insert(use.node);
   }
   const std::vector<Node*>& order = graph.nodes();
   const auto here = std::find(order.begin(), order.end(), &node);
-  return std::any_of(order.begin(), here, [&](const Node* n) { return readers.contains(n); });
+  if (readers.size() > kFew)
+    return std::any_of(order.begin(), here, [&](const Node* n) { return readers.contains(n); });
+  return std::any_of(readers.begin(), readers.end(),
+                     [&](const Node* reader) { return std::find(order.begin(), here, reader) != here; });
 }
 
 }  // namespace
@@ -167,9 +162,19 @@ OutlinedCopy outline_copy(const Graph& graph, const std::vector<Node*>& nodes, c
   return copy;
 }
 
-/// `taken`: names of the graph, with those that copies get.
-static std::vector<Value*> inline_body(Graph& graph, const Graph& body, const std::vector<Value*>& inputs, Node* before,
-                                       std::unordered_set<std::string>& taken) {
+std::unordered_set<std::string> names_of_values(const Graph& graph) {
+  std::unordered_set<std::string> names;
+  const auto add = [&](const std::vector<Value*>& values) {
+    for (const Value* v : values) names.insert(v->name);
+  };
+  add(graph.inputs());
+  add(graph.constants());
+  for (const Node* node : graph.nodes()) add(node->outputs);
+  return names;
+}
+
+std::vector<Value*> inline_body(Graph& graph, const Graph& body, const std::vector<Value*>& inputs, Node* before,
+                                std::unordered_set<std::string>& taken) {
   ValueMap map;
   for (size_t i = 0; i < body.inputs().size(); ++i) map[body.inputs()[i]->id] = inputs[i];
   for (const Value* c : body.constants()) map[c->id] = graph.add_constant(*c->constant);
@@ -212,7 +217,7 @@ std::vector<Value*> inline_body(Graph& graph, const Graph& body, const std::vect
 
 void expand_groups(Graph& graph) {
   const std::vector<Node*> nodes = graph.nodes();
-  std::unordered_set<std::string> taken = names_of(graph);
+  std::unordered_set<std::string> taken = names_of_values(graph);
   for (Node* node : nodes) {
     if (node->op != fused_op()) continue;
     const std::vector<Value*> results = inline_body(graph, *node->body, node->inputs, node, taken);
@@ -226,7 +231,7 @@ bool expand_bodies(Graph& graph) {
   for (bool again = true; again;) {
     again = false;
     const std::vector<Node*> nodes = graph.nodes();
-    std::unordered_set<std::string> taken = names_of(graph);
+    std::unordered_set<std::string> taken = names_of_values(graph);
     for (Node* node : nodes) {
       if (node->body && !stands_for_body(*node)) changed |= expand_bodies(*node->body);
       if (!stands_for_body(*node)) continue;

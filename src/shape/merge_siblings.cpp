@@ -14,6 +14,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <unordered_set>
 
 #include "fusion/grouping.hpp"
 #include "ir/outline.hpp"
@@ -197,8 +198,9 @@ Value* columns_of(Graph& graph, Value* whole, int64_t first, int64_t count, Node
 
 std::vector<Node*> groups_of(const std::vector<Linear>& linears) {
   std::vector<Node*> groups;
+  std::unordered_set<const Node*> seen;
   for (const Linear& l : linears)
-    if (std::find(groups.begin(), groups.end(), l.group) == groups.end()) groups.push_back(l.group);
+    if (seen.insert(l.group).second) groups.push_back(l.group);
   return groups;
 }
 

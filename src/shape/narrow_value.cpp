@@ -33,11 +33,10 @@ Node* add_cast(Graph& graph, Value* value, DType to, Node* before) {
 /// The group without results that nobody reads. Inside they keep their names, by which the ledger finds their launch.
 void drop_unread(Graph& graph, Node* group) {
   const Outline how = outline_of(*group);
-  const std::vector<Node*> before = graph.nodes();
+  const size_t at = graph.position(group);
   const std::vector<Value*> results = inline_body(graph, *group->body, group->inputs, group);
   std::vector<Node*> nodes;
-  for (Node* node : graph.nodes())
-    if (std::find(before.begin(), before.end(), node) == before.end()) nodes.push_back(node);
+  for (size_t i = at; graph.nodes()[i] != group; ++i) nodes.push_back(graph.nodes()[i]);
   std::vector<std::pair<Value*, std::string>> named;
   for (size_t i = 0; i < results.size(); ++i)
     if (graph.read_count(group->outputs[i]) > 0)

@@ -79,11 +79,10 @@ bool holds_product(const Node& node) {
 
 /// The node's body in its place, and the bodies in it that hold products; what remains is added to `made`.
 void expand(Graph& graph, Node* node, std::vector<Node*>& made) {
-  const std::vector<Node*> before = graph.nodes();
+  const size_t at = graph.position(node);
   const std::vector<Value*> results = inline_body(graph, *node->body, node->inputs, node);
   std::vector<Node*> added;
-  for (Node* one : graph.nodes())
-    if (std::find(before.begin(), before.end(), one) == before.end()) added.push_back(one);
+  for (size_t i = at; graph.nodes()[i] != node; ++i) added.push_back(graph.nodes()[i]);
   for (size_t i = 0; i < results.size(); ++i) take_over(graph, node->outputs[i], results[i]);
   graph.erase(node);
   for (Node* one : added) {

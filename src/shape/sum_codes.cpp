@@ -16,8 +16,10 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_set>
 
 #include "fusion/precision.hpp"
+#include "ir/inline_bodies.hpp"
 #include "match/movement.hpp"
 #include "ops/conv.hpp"
 #include "ops/gather.hpp"
@@ -89,10 +91,11 @@ bool hides_codes(const Node& group) {
 }
 
 /// The group stores codes; the DequantizeLinear nodes at its end, which are added to `behind`, stand behind it.
-void give_codes(Graph& graph, Node* group, std::vector<Node*>& behind) {
+/// `names`: of all values of the graph.
+void give_codes(Graph& graph, Node* group, std::vector<Node*>& behind, std::unordered_set<std::string>& names) {
   const Outline how{fused_op(), group->label, group->pattern};
   const size_t at = graph.position(group);
-  const std::vector<Value*> results = inline_body(graph, *group->body, group->inputs, group);
+  const std::vector<Value*> results = inline_body(graph, *group->body, group->inputs, group, names);
   std::vector<Node*> rest;
   for (size_t i = at; graph.nodes()[i] != group; ++i) {
     Node* node = graph.nodes()[i];
@@ -102,7 +105,10 @@ void give_codes(Graph& graph, Node* group, std::vector<Node*>& behind) {
   }
   for (size_t i = 0; i < results.size(); ++i) take_over(graph, group->outputs[i], results[i]);
   graph.erase(group);
-  if (rest.size() > 1) outline(graph, rest, how);
+  if (rest.size() < 2) return;
+  for (const Node* node : rest)
+    for (const Value* v : node->outputs) names.erase(v->name);
+  for (const Value* v : outline(graph, rest, how)->outputs) names.insert(v->name);
 }
 
 /// max(dequantised) quantised to the same step is the largest code: the pool takes and gives codes.
@@ -259,8 +265,9 @@ bool quantise_in_front_of_views(Graph& graph, Node* quantize, const ShapeContext
 bool run(Graph& fused, const ShapeContext& context, std::vector<ShapeVerdict>& verdicts) {
   bool changed = false;
   std::vector<Node*> behind;
+  std::unordered_set<std::string> names = names_of_values(fused);
   for (Node* node : std::vector<Node*>(fused.nodes()))
-    if (hides_codes(*node)) give_codes(fused, node, behind), changed = true;
+    if (hides_codes(*node)) give_codes(fused, node, behind, names), changed = true;
   if (!context.switched_off(kPass)) {
     for (Node* node : std::vector<Node*>(fused.nodes())) changed |= separate_products(fused, node, both_dequantised);
     for (Node* node : std::vector<Node*>(fused.nodes())) changed |= pool_codes(fused, node);
