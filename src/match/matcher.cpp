@@ -19,17 +19,26 @@ Value* Match::value(const std::string& binding) const {
 }
 
 Matcher::Matcher(const Graph& graph) : graph_(graph) {
-  int last = -1;
-  for (const Node* node : graph.nodes()) last = std::max(last, node->id);
-  position_.resize(static_cast<size_t>(last + 1));
-  depth_.resize(static_cast<size_t>(last + 1));
-  size_t index = 0;
-  for (const Node* node : graph.nodes()) {
+  if (!graph.nodes().empty()) look_at(graph.nodes().back());
+}
+
+/// As far as this node.
+void Matcher::look_at(const Node* last) const {
+  const auto index = [](const Node* node) { return static_cast<size_t>(node->id); };
+  const std::vector<Node*>& nodes = graph_.nodes();
+  const auto known = [&] {
+    const size_t id = index(last);
+    return id < position_.size() && position_[id] < known_ && nodes[position_[id]] == last;
+  };
+  for (bool done = known(); !done && known_ < nodes.size(); ++known_) {
+    const Node* node = nodes[known_];
+    if (index(node) >= position_.size()) position_.resize(index(node) + 1), depth_.resize(index(node) + 1);
     size_t deep = 0;
     for (const Value* v : node->inputs)
-      if (v && v->producer) deep = std::max(deep, depth(v->producer) + 1);
-    position_[static_cast<size_t>(node->id)] = index++;
-    depth_[static_cast<size_t>(node->id)] = deep;
+      if (v && v->producer) deep = std::max(deep, depth_[index(v->producer)] + 1);
+    position_[index(node)] = known_;
+    depth_[index(node)] = deep;
+    done = node == last;
   }
 }
 

@@ -4,6 +4,7 @@
 // options, repetitions and operand orders.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <span>
@@ -69,8 +70,10 @@ enum class Detail {
 
 class Matcher {
  public:
-  /// Valid as long as the graph is not changed.
+  /// Valid as long as the graph is not changed, or told what was.
   explicit Matcher(const Graph& graph);
+  /// The nodes in front of this place are as they were.
+  void changed_from(size_t place) { known_ = std::min(known_, place); }
 
   MatchResult match(const Pattern& pattern, Node* anchor, std::span<const MatchPredicate> where = {},
                     Detail detail = Detail::texts) const;
@@ -78,15 +81,23 @@ class Matcher {
   std::vector<Match> match_all(const Pattern& pattern, std::span<const MatchPredicate> where = {}) const;
 
   const Graph& graph() const { return graph_; }
-  size_t position(const Node* node) const { return position_.at(static_cast<size_t>(node->id)); }
+  size_t position(const Node* node) const {
+    if (known_ < graph_.nodes().size()) look_at(node);
+    return position_[static_cast<size_t>(node->id)];
+  }
   /// Nodes held against an element so far: the work done.
   size_t tried() const { return tried_; }
   /// Longest path from the graph inputs, in nodes.
-  size_t depth(const Node* node) const { return depth_.at(static_cast<size_t>(node->id)); }
+  size_t depth(const Node* node) const {
+    if (known_ < graph_.nodes().size()) look_at(node);
+    return depth_[static_cast<size_t>(node->id)];
+  }
 
  private:
   const Graph& graph_;
-  std::vector<size_t> position_, depth_;  // by the node's id
+  mutable std::vector<size_t> position_, depth_;  // by the node's id
+  mutable size_t known_ = 0;                      // so many nodes, the first ones, are in these
+  void look_at(const Node* last) const;
   mutable size_t tried_ = 0;
 };
 

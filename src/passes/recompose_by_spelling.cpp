@@ -82,12 +82,11 @@ bool recompose(Graph& graph, const std::vector<Spelling>& spellings, const char*
   bool changed = false;
   const std::vector<Node*> order = graph.nodes();
   std::set<const Node*> gone;  // erased while the loop runs
-  std::optional<Matcher> matcher;
+  Matcher matcher(graph);
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     if (gone.contains(*it) || (*it)->body) continue;
-    if (!matcher) matcher.emplace(graph);
     std::vector<std::pair<const Spelling*, Decline>> missed;
-    Found found = find_spelling(*matcher, spellings, *it, missed);
+    Found found = find_spelling(matcher, spellings, *it, missed);
     if (!found.spelling) {
       if (report)
         for (auto& [s, decline] : missed) report->declined(pass, s->op + ": " + s->form, (*it)->name(), decline);
@@ -95,12 +94,12 @@ bool recompose(Graph& graph, const std::vector<Spelling>& spellings, const char*
     }
     gone.insert(found.match.nodes.begin(), found.match.nodes.end());
     const std::string where = (*it)->name();
+    matcher.changed_from(matcher.position(found.match.nodes.front()));
     Node* made = rewrite(graph, found);
     if (report)
       report->applied(
           pass, found.spelling->op + ": " + found.spelling->form, where,
           fmt::format("{} of {} nodes", made->body ? "composite" : made->op->name, found.match.nodes.size()));
-    matcher.reset();
     changed = true;
   }
   return changed;
