@@ -13,6 +13,8 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "fusion/names.hpp"
 #include "ir/body.hpp"
@@ -73,8 +75,8 @@ class Executed {
   }
 
  private:
-  std::map<std::string, Launches> written_, interior_, by_source_;
-  std::set<std::string> known_;
+  std::unordered_map<std::string, Launches> written_, interior_, by_source_;  // looked up, never iterated
+  std::unordered_set<std::string> known_;
 
   /// A part of a value, of an image or a range of channels, has its name and "[...]" behind it.
   static std::string whole_of(const std::string& name) {
@@ -127,19 +129,35 @@ int common(const Launches& a, const Launches& b) {
 }
 bool meet(const Launches& a, const Launches& b) { return common(a, b) >= 0; }
 
-bool has_source(const ShapeVerdict& verdict, const Node& node) {
-  return std::any_of(node.sources.begin(), node.sources.end(), [&](const Source& source) {
-    return std::find(verdict.sources.begin(), verdict.sources.end(), source.name) != verdict.sources.end();
-  });
-}
+/// What passes joined, by the nodes' sources.
+class Joined {
+ public:
+  explicit Joined(const std::vector<ShapeVerdict>& verdicts) : verdicts_(verdicts) {
+    for (size_t i = 0; i < verdicts.size(); ++i)
+      for (const std::string& source : verdicts[i].sources)
+        if (!verdicts[i].refused) by_source_[source].insert(i);
+  }
 
-/// The pass that made one launch of the two; else the launch's name.
-std::string joined_by(const Node& producer, const Node& consumer, const std::vector<ShapeVerdict>& verdicts,
-                      const std::string& launch) {
-  for (const ShapeVerdict& verdict : verdicts)
-    if (!verdict.refused && has_source(verdict, producer) && has_source(verdict, consumer)) return verdict.pass;
-  return launch;
-}
+  /// The first pass that made one launch of the two; else the launch's name.
+  std::string by(const Node& producer, const Node& consumer, const std::string& launch) const {
+    const std::set<size_t> others = of(consumer);
+    for (const size_t i : of(producer))
+      if (others.contains(i)) return verdicts_[i].pass;
+    return launch;
+  }
+
+ private:
+  const std::vector<ShapeVerdict>& verdicts_;
+  std::unordered_map<std::string, std::set<size_t>> by_source_;  // looked up, never iterated
+
+  std::set<size_t> of(const Node& node) const {
+    std::set<size_t> all;
+    for (const Source& source : node.sources)
+      if (const auto at = by_source_.find(source.name); at != by_source_.end())
+        all.insert(at->second.begin(), at->second.end());
+    return all;
+  }
+};
 
 /// A node that reads values, once for all of its edges.
 struct Consumer {
@@ -252,7 +270,7 @@ class Settler {
         stored_(executed_),
         prices_(prepared, program, prices),
         refused_(prices.refused),
-        verdicts_(verdicts),
+        joined_(verdicts),
         program_(program) {
     for (const EdgeVerdict& edge : plan.edges)
       if (!edge.decline.code.empty()) declines_.emplace(edge.producer, edge.decline);
@@ -272,7 +290,7 @@ class Settler {
   Stored stored_;
   EdgePrices prices_;
   const std::map<std::string, Decline>& refused_;
-  const std::vector<ShapeVerdict>& verdicts_;
+  Joined joined_;
   const Program& program_;
   std::map<std::string, Decline> declines_;  ///< of the plan: the first of a node's result
   Consumer reader_;
@@ -312,7 +330,7 @@ class Settler {
       edge.executed = kOneLaunch;
       const int both = std::max(common(e.makes, e.takes), common(e.holds, e.takes));
       const std::string launch = name_of(both >= 0 ? both : *e.takes.begin());
-      edge.by = edge.group.empty() ? joined_by(*value.producer, *reader_.node, verdicts_, launch) : edge.group;
+      edge.by = edge.group.empty() ? joined_.by(*value.producer, *reader_.node, launch) : edge.group;
     } else if (e.copied) {
       edge.executed = kCopy;
       edge.by = e.copy;
