@@ -96,7 +96,7 @@ void Lowering::open(Anchor anchor, const std::vector<Dim>& domain, std::vector<D
   stage.anchor = anchor;
   stage.domain = domain;
   stage.reduce = std::move(reduce);
-  pulled_.clear(), read_sets_.clear(), places_.clear();
+  pulled_.clear(), read_sets_.clear(), places_.clear(), firsts_.clear();
   region_.stages.push_back(std::move(stage));
   open_ = true;
 }

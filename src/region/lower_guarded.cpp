@@ -57,14 +57,34 @@ std::set<int> Lowering::guarded_reads(const Expr& value) {
   return guarded;
 }
 
+namespace {
+
+/// Equal maps have equal numbers.
+uint64_t hash_of(const IndexMap& map) {
+  uint64_t hash = map.dims.size();
+  const auto add = [&](const Dim& d) {
+    hash = hash * 0x9e3779b97f4a7c15 + (d.is_constant() ? static_cast<uint64_t>(d.value()) : ~uint64_t{0});
+  };
+  for (const IndexExpr& index : map.dims) {
+    add(index.offset);
+    for (const IndexTerm& t : index.terms) add(t.axis), add(t.coef), add(t.div), add(t.mod);
+  }
+  return hash;
+}
+
+}  // namespace
+
 /// The same number for reads of one map and shape, which are inside together: that of the first of them.
 int Lowering::place_of(int read) {
   const std::vector<Read>& reads = stage().reads;
   for (size_t i = places_.size(); i < reads.size(); ++i) {
-    size_t first = 0;
-    while (first < i && !(reads[first].map == reads[i].map && shape_read_by(reads[first]) == shape_read_by(reads[i])))
-      ++first;
-    places_.push_back(static_cast<int>(first));
+    std::vector<int>& firsts = firsts_[hash_of(reads[i].map)];
+    const auto same = std::find_if(firsts.begin(), firsts.end(), [&](int first) {
+      const Read& other = reads[static_cast<size_t>(first)];
+      return other.map == reads[i].map && shape_read_by(other) == shape_read_by(reads[i]);
+    });
+    places_.push_back(same == firsts.end() ? static_cast<int>(i) : *same);
+    if (same == firsts.end()) firsts.push_back(static_cast<int>(i));
   }
   return places_[static_cast<size_t>(read)];
 }

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <unordered_map>
 
 #include "region/index_map.hpp"
 #include "region/lower.hpp"
@@ -188,7 +189,8 @@ class Lowering {
   std::map<int, std::vector<double>> real_constants_;
   std::vector<Pulled> pulled_;  ///< of the open stage, as the next two
   ReadSets read_sets_;
-  std::vector<int> places_;  ///< place_of, as far as it was asked
+  std::vector<int> places_;                                ///< place_of, as far as it was asked
+  std::unordered_map<uint64_t, std::vector<int>> firsts_;  ///< the numbers in it, by a hash of the map; looked up only
 
   void walk(const Graph& body);
   void lower_node(const Node& node);
