@@ -215,8 +215,8 @@ bool Neighbours::sweep(bool siblings, size_t most_nodes) {
       double most = 0;
       const std::vector<Pair> pairs = pairs_from(node, siblings);
       for (const Pair& pair : pairs) {
-        const Trial trial = consider(pair);
-        if (trial.why || !trial.price) continue;
+        Trial trial;
+        if (stays_apart(pair, trial)) continue;
         if (const double saved = gain(pair, *trial.price); !best || saved > most) best = &pair, most = saved;
       }
       if (!best) break;
@@ -225,6 +225,21 @@ bool Neighbours::sweep(bool siblings, size_t most_nodes) {
     }
   }
   return changed;
+}
+
+/// Else what it costs. Other groups change nothing in prices, and close more cycles, never fewer: a pair is tried once.
+bool Neighbours::stays_apart(const Pair& pair, Trial& trial) {
+  const Grouping& grouping = planner_.grouping;
+  const auto number = [&](const Node* node) {
+    const int group = grouping.group_of(node);
+    return group >= 0 ? group : -1 - static_cast<int>(grouping.matcher().position(node));
+  };
+  const std::array<int, 3> key{number(pair.first.front()), number(pair.second.front()), pair.siblings ? 1 : 0};
+  if (pair.between.empty() && apart_.contains(key)) return true;
+  trial = consider(pair);
+  if (!trial.why && trial.price) return false;
+  if (pair.between.empty()) apart_.insert(key);
+  return true;
 }
 
 std::vector<Neighbours::Pair> Neighbours::pairs_from(Node* node, bool siblings) const {

@@ -2,6 +2,7 @@
 // lowers and is generated is legal, what is cheaper as one launch than as two is joined.
 #pragma once
 
+#include <array>
 #include <map>
 #include <set>
 
@@ -46,6 +47,7 @@ class Neighbours {
   std::map<std::pair<const Node*, size_t>, Counted> counted_units_;          ///< by first node and size
   std::map<std::vector<size_t>, std::variant<GroupPrice, Decline>> prices_;  ///< by positions of the nodes
   std::map<std::vector<size_t>, std::optional<GroupPrice>> parts_;           ///< of those that cannot be a launch
+  std::set<std::array<int, 3>> apart_;  ///< pairs that stay two as long as their units are what they are
 
   const Graph& graph() const { return planner_.grouping.graph(); }
   Nodes unit_of(Node* node) const;
@@ -53,6 +55,7 @@ class Neighbours {
   void join_wide_readers();  // wide_readers.cpp
   std::vector<Nodes> readers_of(const Value& value) const;
   bool join_batch(const std::vector<Nodes>& units, size_t begin, size_t end);
+  bool stays_apart(const Pair& pair, Trial& trial);
   std::vector<Pair> pairs_from(Node* node, bool siblings) const;
   std::optional<Pair> pair_between(Node* one, Node* other) const;
   void follow(const Nodes& first, Value* value, const Nodes& between, std::vector<Pair>& found) const;
