@@ -9,10 +9,20 @@ namespace opfuse {
 
 namespace {
 
+bool same_value(const Value& a, const Value& b) {
+  return a.id == b.id && a.type == b.type && a.is_constant() == b.is_constant();
+}
+
 bool same_values(const std::vector<Value*>& a, const std::vector<Value*>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Value* x, const Value* y) { return same_value(*x, *y); });
+}
+
+/// The types of results are compared where they are made.
+bool same_operands(const std::vector<Value*>& a, const std::vector<Value*>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Value* x, const Value* y) {
     if (x == nullptr || y == nullptr) return x == y;
-    return x->id == y->id && x->type == y->type && x->is_constant() == y->is_constant();
+    return x->producer != nullptr && y->producer != nullptr ? x->id == y->id : same_value(*x, *y);
   });
 }
 
@@ -20,7 +30,7 @@ bool same_node(const Node& a, const Node& b) {
   if (a.id != b.id || a.op != b.op || a.attrs_ != b.attrs_ || a.label != b.label || a.pattern != b.pattern)
     return false;
   if ((a.body == nullptr) != (b.body == nullptr) || (a.body && !untouched(*a.body, *b.body))) return false;
-  return same_values(a.inputs, b.inputs) && same_values(a.outputs, b.outputs);
+  return same_operands(a.inputs, b.inputs) && same_values(a.outputs, b.outputs);
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ class Verifier {
   }
 
   void values() {
-    std::unordered_set<std::string> names;
+    std::unordered_set<std::string_view> names;
     int last = -1;
     const std::unordered_set<const Value*> inputs(graph_.inputs().begin(), graph_.inputs().end());
     for (const Value* v : graph_.values()) {
