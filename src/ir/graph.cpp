@@ -28,8 +28,9 @@ void remove_use(Value* value, Use use) {
 /// Removes what lies at these places, by moving what is between them.
 template <class T>
 void erase_at(std::vector<T>& list, std::vector<size_t> places) {
-  if (places.empty()) return;
   std::sort(places.begin(), places.end());
+  places.erase(std::unique(places.begin(), places.end()), places.end());
+  if (places.empty()) return;
   const auto at = [&](size_t place) { return list.begin() + static_cast<std::ptrdiff_t>(place); };
   auto to = at(places.front());
   for (size_t i = 0; i < places.size(); ++i)
@@ -49,17 +50,20 @@ void erase_ids(std::vector<std::unique_ptr<T>>& owned, const std::vector<int>& i
   erase_at(owned, std::move(places));
 }
 
-/// Removes nodes from the order: neighbours are, as a rule, erased together.
+/// Removes nodes from the order. As a rule they come in it and lie close together; others are looked up in a set.
 void erase_nodes(std::vector<Node*>& order, const std::vector<Node*>& nodes) {
   std::vector<size_t> places;
   auto at = order.begin();
   for (const Node* node : nodes) {
     at = std::find(at, order.end(), node);
-    if (at == order.end()) at = std::find(order.begin(), order.end(), node);
-    OPFUSE_CHECK(at != order.end(), "node {} is not in the graph", node->name());
+    if (at == order.end()) break;
     places.push_back(static_cast<size_t>(at - order.begin()));
   }
-  erase_at(order, std::move(places));
+  if (at != order.end()) return erase_at(order, std::move(places));
+  const std::unordered_set<const Node*> gone(nodes.begin(), nodes.end());
+  const size_t erased = std::erase_if(order, [&](const Node* n) { return gone.contains(n); });
+  OPFUSE_CHECK(erased == gone.size(), "{} of {} nodes to erase are not in the graph", gone.size() - erased,
+               gone.size());
 }
 
 }  // namespace

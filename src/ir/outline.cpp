@@ -10,7 +10,6 @@
 
 #include "base/fail.hpp"
 #include "ir/body.hpp"
-#include "ir/inline_bodies.hpp"
 
 namespace opfuse {
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "ir/graph.hpp"
@@ -53,5 +54,12 @@ bool expand_bodies(Graph& graph);
 /// Appends copies of `body`'s nodes before `before`; `inputs` stand for the body's inputs. Returns what the body's
 /// outputs became: unnamed, while values between keep their names where those are free.
 std::vector<Value*> inline_body(Graph& graph, const Graph& body, const std::vector<Value*>& inputs, Node* before);
+
+/// The same of many bodies, one after the other: the names that are taken are gathered once. `taken`:
+/// names_of_values(graph) at first; the copies' names are added.
+std::vector<Value*> inline_body(Graph& graph, const Graph& body, const std::vector<Value*>& inputs, Node* before,
+                                std::unordered_set<std::string>& taken);
+/// The names of all values of a graph, not of those in bodies.
+std::unordered_set<std::string> names_of_values(const Graph& graph);
 
 }  // namespace opfuse

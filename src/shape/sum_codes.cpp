@@ -19,7 +19,7 @@
 #include <unordered_set>
 
 #include "fusion/precision.hpp"
-#include "ir/inline_bodies.hpp"
+#include "ir/outline.hpp"
 #include "match/movement.hpp"
 #include "ops/conv.hpp"
 #include "ops/gather.hpp"

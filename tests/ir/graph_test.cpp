@@ -73,6 +73,23 @@ TEST(Graph, ErasesOnlyWhatNobodyReads) {
   EXPECT_THROW(g.erase(g.find_node("A")), Error);
 }
 
+TEST(Graph, ErasesNodesInAnyOrder) {
+  for (const std::vector<std::string>& names :
+       {std::vector<std::string>{"b", "d"}, {"d", "b"}, {"d", "c", "b"}, {"b", "b"}}) {
+    Graph g = parse_graph(
+        "graph (%x: f32[2]) { %a = relu(%x) @\"a\" %b = tanh(%x) @\"b\" %c = exp(%x) @\"c\" %d = neg(%x) @\"d\" "
+        "return %a }",
+        ops());
+    std::vector<Node*> nodes;
+    for (const std::string& name : names) nodes.push_back(g.find_node(name));
+    const size_t left = 4 - std::set<std::string>(names.begin(), names.end()).size();
+    g.erase(nodes);
+    EXPECT_EQ(g.nodes().size(), left);
+    EXPECT_EQ(g.nodes().front()->name(), "a");
+    EXPECT_EQ(problem_of(g), "");
+  }
+}
+
 TEST(Graph, InsertsBeforeANode) {
   Graph g = chain();
   Node* c = g.find_node("C");
