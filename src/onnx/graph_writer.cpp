@@ -165,6 +165,7 @@ void GraphWriter::write_node(const Node& node, Bindings& bindings) {
   if (node.body) return write_body(node, bindings);
   if (node.op == opaque_op()) return write_opaque(node, bindings);
   if (is_a<Choose>(node)) return write_choice(node, bindings);
+  if (is_flattened(node)) return write_flattened(node, bindings);
   write_known(node, bindings);
 }
 

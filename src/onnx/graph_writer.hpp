@@ -53,6 +53,8 @@ class GraphWriter {
   void claim_operands(const Node& node, Scope& scope);
   void write_known(const Node& node, const Bindings& bindings);
   void write_choice(const Node& node, const Bindings& bindings);
+  bool is_flattened(const Node& node) const;
+  void write_flattened(const Node& node, const Bindings& bindings);
   void write_opaque(const Node& node, const Bindings& bindings);
   void write_identity(const std::string& from, const std::string& to);
   void encode_node(const std::string& op_type, const std::string& domain, const std::string& name,

@@ -7,6 +7,8 @@
 
 #include <cstdlib>
 
+#include "interp/interpreter.hpp"
+#include "interp/random_inputs.hpp"
 #include "ir/outline.hpp"
 #include "onnx/model_bytes.hpp"
 #include "onnx/read.hpp"
@@ -152,6 +154,27 @@ TEST(Write, SaysOperatorsInTheOpsetAskedFor) {
     EXPECT_EQ(model.graph.nodes.at(2).attributes.size(), opset < 11 ? 1u : 0u) << opset;
     EXPECT_EQ(read_onnx_bytes(bytes).outputs()[0]->type.text(), "f32[1,1,3]") << opset;
   }
+}
+
+TEST(Write, ASoftmaxOfFlattenedAxesIsOneOfAMatrixSinceOpset13) {
+  for (const char* op : {"softmax", "log_softmax", "hardmax"})
+    for (const auto& [axis, opened] :
+         std::vector<std::pair<int64_t, bool>>{{0, false}, {1, false}, {1, true}, {-2, false}}) {
+      Graph g;
+      Value* x = g.add_input("x", {DType::f32, opened ? Shape{2, Dim::symbol("n"), 4} : Shape{2, 3, 4}});
+      Node* node =
+          g.add_node(op_named(op), AttrMap{{"axis", axis}, {"flatten", true}}, {x}, 1, {{"s", "Softmax", "", 11}});
+      node->output()->name = "y";
+      g.set_outputs({node->output()});
+      const Graph back = written_back(g, {.opset = 13});
+      EXPECT_EQ(back.outputs()[0]->name, "y");
+      EXPECT_EQ(back.outputs()[0]->type.text(), g.outputs()[0]->type.text());
+      const SymbolValues sizes = opened ? SymbolValues{{"n", 3}} : SymbolValues{};
+      const std::vector<Tensor> inputs = random_inputs(g, {.seed = 1, .symbols = sizes});
+      const Tensor want = interpret(g, inputs)[0], got = interpret(back, inputs)[0];
+      for (int64_t i = 0; i < want.elements(); ++i) EXPECT_NEAR(want.real(i), got.real(i), 1e-7) << op << axis;
+      if (std::string_view(op) != "hardmax") expect_same(g, written_back(g, {.opset = 11}));  // which is read as others
+    }
 }
 
 TEST(Write, RaisesTheOpsetWhenAnOperatorIsNewerAndRefusesWhenToldNotTo) {
