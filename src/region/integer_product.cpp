@@ -118,6 +118,10 @@ Expr real_constant(Lowering& lowering, const std::vector<double>& values, const 
 void take_bias(const Lowering& lowering, const Node& node, IntegerProduct& p, const std::vector<double>& single) {
   const Value* bias = node.input(2);
   if (!bias) return;
+  const Shape& shape = bias->type.shape;  // [N, 1] has as many numbers as a row where the product is square
+  const bool column = shape.rank() > 1 &&
+                      std::any_of(shape.dims.begin(), shape.dims.end() - 1, [](const Dim& d) { return d != Dim(1); });
+  if (column) decline("float_operand", "the bias is not a row of channels", node);
   if (const Tensor* constant = lowering.constant_of(bias)) {
     p.real_bias = reals_of(*constant);
   } else {

@@ -98,6 +98,23 @@ TEST(Codes, BatchNormOfQuantisedConstantsIsOneFactorPerChannel) {
   }
 }
 
+/// [N, 1] has as many numbers as a row where there are N rows, and is added to rows, not to columns.
+TEST(Codes, ABiasOfRowsIsNoRow) {
+  for (const char* bias : {"const rand<2> : f32[6,1]", "const rand<2> : f32[6,6]", "dequantize_linear(%bc, %sb)"}) {
+    const std::string text = fmt::format(R"(graph (%x: i8[6,9]) {{
+      %s = const splat<0.02> : f32[] %z = const splat<3> : i8[] %t = const splat<0.05> : f32[] %h = const splat<37> : i8[]
+      %c = const rand<1> : i8[9,6] %sw = const splat<0.01> : f32[] %w = dequantize_linear(%c, %sw)
+      %bc = const rand<3> : i32[6,1] %sb = const splat<0.0002> : f32[]
+      %b = {} %d = dequantize_linear(%x, %s, %z)
+      %v = gemm(%d, %w, %b) %y = quantize_linear(%v, %t, %h) return %y }})",
+                                         bias);
+    const Compilation c = compiled(text);
+    ASSERT_EQ(precisions(c).size(), 1u);
+    EXPECT_TRUE(precisions(c)[0].refused) << bias;
+    for (const auto& g : ProofCase(text).compare()) EXPECT_TRUE(g.ok) << g.name << " " << bias;
+  }
+}
+
 /// Images of the caller are dense and stay in float; rows of a matrix product lie side by side, however many there are.
 TEST(Codes, RowsOfTheCallerAreSummed) {
   const std::string text = R"(graph (%x: i8[2,6,9]) {
