@@ -37,6 +37,13 @@ class Run(CliTest):
         for given in (f"{self.folder}/all.npz", f"x={self.folder}/all.npz", f"{self.folder}/x.pb", f"{self.folder}/x.npy"):
             self.assertEqual(self.ok("run", SMALL, "--input", given, "--json").json["outputs"], reference, given)
 
+    def test_an_input_may_be_an_output(self):
+        model = self.folder / "both.fir"
+        model.write_text("graph (%x: f32[3]) { %y = neg(%x) return %x, %y }")
+        write_npy(self.folder / "x.npy", (3,), [1, -2, 3])
+        write_npy(self.folder / "y.npy", (3,), [-1, 2, -3])
+        self.ok("run", model, "--input", f"x={self.folder}/x.npy", "--expect", f"x={self.folder}/x.npy", "--expect", f"y={self.folder}/y.npy")
+
     def test_ranges_bound_random_inputs(self):
         self.ok("run", SMALL, "--range", "x=1..1", "--save-inputs", "--output-dir", self.folder)
         self.assertEqual(set(read_npy(self.folder / "x.npy")[1]), {1.0})

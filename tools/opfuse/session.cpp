@@ -43,11 +43,14 @@ Session::Session(const Executable& executable, const ModelInputs& inputs, Contex
     if (is_given(c.relation.a, inputs.symbols) && is_given(c.relation.b, inputs.symbols)) check({c}, inputs.symbols);
   for (const ArtifactTensor& output : artifact.outputs) {
     output_names_.push_back(output.name);
-    if (!std::ranges::all_of(output.type.shape.dims, [&](const Dim& d) { return is_given(d, inputs.symbols); })) {
-      outputs_.emplace_back();  // the context has memory for it once its size is found
+    const auto is_input = [&](const ArtifactTensor& input) { return input.name == output.name; };  // binding takes it
+    if (std::ranges::any_of(artifact.inputs, is_input) ||
+        !std::ranges::all_of(output.type.shape.dims, [&](const Dim& d) { return is_given(d, inputs.symbols); })) {
+      outputs_.emplace_back();  // the context has memory for it, once its size is found
       continue;
     }
     outputs_.emplace_back(output.type.dtype, output.type.shape.evaluate(inputs.symbols));
+    if (resident) resident_outputs_.push_back(outputs_.size() - 1);
     context_.bind(output.name, resident ? on_device(resident_, outputs_.back()) : view_of(outputs_.back()));
   }
 }
@@ -57,7 +60,10 @@ std::vector<Tensor> Session::outputs() const {
   for (size_t i = 0; i < outputs_.size(); ++i)
     copies.push_back(outputs_[i].dtype() == DType::unknown ? tensor_of(context_.output(output_names_[i]))
                                                            : outputs_[i].clone());
-  for (size_t i = 0; i < resident_.size(); ++i) resident_[i].read(copies[i].mutable_data(), copies[i].bytes());
+  for (size_t i = 0; i < resident_.size(); ++i) {
+    Tensor& copy = copies[resident_outputs_[i]];
+    resident_[i].read(copy.mutable_data(), copy.bytes());
+  }
   return copies;
 }
 

@@ -29,7 +29,8 @@ class Session {
  private:
   std::vector<Tensor> inputs_, outputs_;
   std::vector<std::string> output_names_;
-  std::vector<DeviceBuffer> resident_;  ///< of outputs
+  std::vector<DeviceBuffer> resident_;    ///< of outputs
+  std::vector<size_t> resident_outputs_;  ///< which ones
   std::vector<DeviceBuffer> resident_inputs_;
   Context context_;
 };
