@@ -67,7 +67,7 @@ void choose_codes(QuantizedModel& made, const QuantizeOptions& options, DataCode
     if (statistics.low != statistics.high) continue;
     made.warnings.push_back(fmt::format("'{}' is {:g} in every sample", statistics.tensor, statistics.low));
   }
-  share_codes(made.calibration.tensors, options.method, made.shared, made.codes);
+  share_codes(made.placement, made.calibration.tensors, options.method, made.shared, made.codes);
 }
 
 void warn_of_products(QuantizedModel& made) {

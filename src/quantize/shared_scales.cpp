@@ -29,7 +29,8 @@
 namespace opfuse::quantization {
 namespace {
 
-constexpr double kWeight = 1e9;  // of a tensor in a group's histogram
+constexpr double kWeight = 1e9;   // of a tensor in a group's histogram
+constexpr double kMostCost = 15;  // dB; beyond that a tensor is quantised again instead
 
 bool moves(const Node& node) {
   if (is_a<MaxPool>(node)) return node.outputs.size() == 1;
@@ -160,9 +161,10 @@ TensorStatistics united(const std::vector<const TensorStatistics*>& parts) {
     if (s->histogram.empty()) continue;
     Histogram own = s->histogram;
     own.cover(all.low, all.high);
+    const double range = std::max(all.high, -all.low);
     double energy = 0;
     for (size_t b = 0; b < kBins; ++b) {
-      const double x = own.edge(b) + own.width() / 2;
+      const double x = (own.edge(b) + own.width() / 2) / range;
       energy += static_cast<double>(own.counts[b]) * x * x;
     }
     const double weight = energy > 0 ? kWeight / energy : 0;
@@ -181,6 +183,63 @@ double cost_of(const TensorStatistics& s, const Codes& own, const Codes& shared)
   return loss_of(s, own).sqnr - loss_of(s, shared).sqnr;
 }
 
+/// One group while its codes are chosen.
+class Chooser {
+ public:
+  Chooser(const Placement& placement, const std::vector<TensorStatistics>& statistics, const MethodChoice& method,
+          const std::vector<Codes>& own, SharedScale& group)
+      : placement_(placement), statistics_(statistics), method_(method), own_(own), group_(group) {}
+
+  /// Tensors that would lose too much leave.
+  Codes run() {
+    Codes shared = choose();
+    while (const auto worst = finest_ruined()) {
+      if (placement_.tensors[group_.tensors[*worst]].shared)
+        ignored_.insert(group_.tensors[*worst]);  // read by the concat alone, whose result has the shared steps anyway
+      else
+        group_.tensors.erase(group_.tensors.begin() + *worst), group_.cost.erase(group_.cost.begin() + *worst);
+      shared = choose();
+    }
+    return shared;
+  }
+
+ private:
+  Codes choose() {
+    std::vector<const TensorStatistics*> parts;
+    DType dtype = DType::u8;  // of types by sign, i8 where one member has negative numbers
+    for (size_t i : group_.tensors) {
+      if (!ignored_.contains(i)) parts.push_back(&statistics_[i]);
+      if (own_[i].dtype == DType::i8) dtype = DType::i8;
+    }
+    const Codes shared = codes_of(united(parts), method_, dtype);
+    for (size_t k = 0; k < group_.tensors.size(); ++k) {
+      const size_t i = group_.tensors[k];
+      group_.cost[k] = cost_of(statistics_[i], own_[i], shared);
+    }
+    return shared;
+  }
+
+  /// Among those that lose too much the one of the smallest steps: steps of others ruin it.
+  std::optional<std::ptrdiff_t> finest_ruined() const {
+    std::optional<std::ptrdiff_t> found;
+    if (group_.tensors.size() - ignored_.size() < 2) return found;
+    for (size_t k = 0; k < group_.tensors.size(); ++k) {
+      const size_t i = group_.tensors[k];
+      if (group_.cost[k] <= kMostCost || ignored_.contains(i)) continue;
+      if (!found || own_[i].scale < own_[group_.tensors[static_cast<size_t>(*found)]].scale)
+        found = static_cast<std::ptrdiff_t>(k);
+    }
+    return found;
+  }
+
+  const Placement& placement_;
+  const std::vector<TensorStatistics>& statistics_;
+  const MethodChoice& method_;
+  const std::vector<Codes>& own_;
+  SharedScale& group_;
+  std::set<size_t> ignored_;
+};
+
 }  // namespace
 
 double SharedScale::most() const { return cost.empty() ? 0 : *std::max_element(cost.begin(), cost.end()); }
@@ -198,22 +257,14 @@ std::vector<SharedScale> link_scales(const Graph& graph, Placement& placement, S
   return Linker(graph, placement, sharing).run();
 }
 
-void share_codes(const std::vector<TensorStatistics>& statistics, const MethodChoice& method,
-                 std::vector<SharedScale>& groups, std::vector<Codes>& codes) {
+void share_codes(const Placement& placement, const std::vector<TensorStatistics>& statistics,
+                 const MethodChoice& method, std::vector<SharedScale>& groups, std::vector<Codes>& codes) {
   for (SharedScale& group : groups) {
-    std::vector<const TensorStatistics*> parts;
-    DType dtype = DType::u8;  // of types by sign, i8 where one member has negative numbers
-    for (size_t i : group.tensors) {
-      parts.push_back(&statistics[i]);
-      if (codes[i].dtype == DType::i8) dtype = DType::i8;
-    }
-    const Codes shared = codes_of(united(parts), method, dtype);
-    for (size_t k = 0; k < group.tensors.size(); ++k) {
-      const size_t i = group.tensors[k];
-      group.cost[k] = cost_of(statistics[i], codes[i], shared);
-      codes[i] = shared;
-    }
+    const Codes shared = Chooser(placement, statistics, method, codes, group).run();
+    if (group.tensors.size() > 1)
+      for (size_t i : group.tensors) codes[i] = shared;
   }
+  std::erase_if(groups, [](const SharedScale& group) { return group.tensors.size() < 2; });
 }
 
 }  // namespace opfuse::quantization

@@ -33,8 +33,9 @@ struct SharedScale {
 /// share reads codes too: its other operands get pairs, and it becomes a reader of all. That changes no value.
 std::vector<SharedScale> link_scales(const Graph& graph, Placement& placement, Sharing sharing);
 
-/// One choice for each group, of least error relative to each tensor's energy; costs are filled in.
-void share_codes(const std::vector<TensorStatistics>& statistics, const MethodChoice& method,
-                 std::vector<SharedScale>& groups, std::vector<Codes>& codes);
+/// One choice for each group, of least error relative to each tensor's energy; costs are filled in. A tensor that would
+/// lose more than 15 dB by it leaves its group, and keeps its own.
+void share_codes(const Placement& placement, const std::vector<TensorStatistics>& statistics,
+                 const MethodChoice& method, std::vector<SharedScale>& groups, std::vector<Codes>& codes);
 
 }  // namespace opfuse::quantization

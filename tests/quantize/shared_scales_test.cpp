@@ -85,6 +85,27 @@ TEST(SharedScales, JoiningCodesChangesNoValue) {
   for (int64_t i = 0; i < a.elements(); ++i) ASSERT_EQ(a.real(i), b.real(i));
 }
 
+/// 3,000 times as wide: the step of the result is beyond all of what the narrow operand's other reader would see.
+TEST(SharedScales, AnOperandThatWouldBeRuinedKeepsItsOwn) {
+  const std::string text = std::string(kConcat).replace(std::string_view(kConcat).find("splat<3>"), 8, "splat<9999>");
+  const QuantizedModel made = quantized(text.c_str(), "moves");
+  EXPECT_EQ(codes_of(made, "s"), codes_of(made, "c"));
+  EXPECT_LT(codes_of(made, "r").scale, codes_of(made, "c").scale / 100);
+  ASSERT_EQ(made.shared.size(), 1u);
+  EXPECT_EQ(made.shared[0].tensors.size(), 2u);
+  EXPECT_LT(made.shared[0].most(), 1);
+}
+
+/// What only a concat reads has the steps of the result in any case: the others are not clipped for its sake.
+TEST(SharedScales, WhatOnlyAConcatReadsRuinsNothing) {
+  const std::string text = std::string(kConcat).replace(std::string_view(kConcat).find("splat<3>"), 8, "splat<1e-5>");
+  const QuantizedModel made = quantized(text.c_str(), "moves");
+  EXPECT_EQ(codes_of(made, "s"), codes_of(made, "c"));
+  EXPECT_EQ(codes_of(made, "r"), codes_of(made, "c"));
+  const QuantizedModel alone = quantized(text.c_str(), "off");
+  EXPECT_NEAR(codes_of(made, "r").scale / codes_of(alone, "r").scale, 1, 0.1);
+}
+
 TEST(SharedScales, OffLeavesEachItsOwn) {
   const QuantizedModel made = quantized(kConcat, "off");
   EXPECT_TRUE(made.shared.empty());
