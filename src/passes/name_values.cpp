@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "ir/free_names.hpp"
+
 namespace opfuse {
 
 namespace {
@@ -20,16 +22,8 @@ std::string wished_name(const Value& value) {
   return fmt::format("{}.{}", value.uses.front().node->name(), port_of(value.uses.front()));
 }
 
-using Names = std::set<std::string>;
-
-void collect(const Graph& graph, Names& used) {
-  for (const Value* value : graph.values()) used.insert(value->name);
-  for (const Node* node : graph.nodes())
-    if (node->body) collect(*node->body, used);
-}
-
 /// `label`: of the node this graph is the body of; empty at the top, where nodes without names leave values unnamed.
-void name_in(Graph& graph, const std::string& label, Names& used) {
+void name_in(Graph& graph, const std::string& label, FreeNames& names) {
   for (Value* value : graph.values()) {
     if (!value->name.empty() || (!value->producer && (!label.empty() || value->uses.empty()))) continue;
     std::string wish = wished_name(*value);
@@ -37,19 +31,17 @@ void name_in(Graph& graph, const std::string& label, Names& used) {
       if (label.empty()) continue;
       wish = fmt::format("{}/{}", label, value->producer->op->name);
     }
-    value->name = wish;
-    for (int n = 2; !used.insert(value->name).second; ++n) value->name = fmt::format("{}_{}", wish, n);
+    value->name = names.take(wish);
   }
   for (Node* node : graph.nodes())
-    if (node->body) name_in(*node->body, node->label, used);
+    if (node->body) name_in(*node->body, node->label, names);
 }
 
 }  // namespace
 
 void name_values(Graph& graph) {
-  Names used;
-  collect(graph, used);
-  name_in(graph, {}, used);
+  FreeNames names(graph);
+  name_in(graph, {}, names);
 }
 
 }  // namespace opfuse

@@ -11,10 +11,12 @@
 #include "base/fail.hpp"
 #include "base/parallel.hpp"
 #include "base/stopwatch.hpp"
+#include "ir/value_name.hpp"
 #include "ops/conv.hpp"
 #include "ops/is_a.hpp"
 #include "quantize/scale_channels.hpp"
 #include "quantize/scales_file.hpp"
+#include "tensor/finite.hpp"
 
 namespace opfuse::quantization {
 namespace {
@@ -75,12 +77,20 @@ class Calibrator {
       }
       take(done);
       ++done;
-      if (options_.run.progress) options_.run.progress("calibrate", done, samples_.count);
+      report(done);
       if (since_save_.milliseconds() >= 1000 * options_.seconds_between_files) save();
     }
     if (done == 0) throw fail(E::bad_binding, "there is no sample to calibrate with");
     found_.done = true;
     save();
+  }
+
+  /// What watches may end the work; what was found until then is kept.
+  void report(size_t done) try {
+    if (options_.run.progress) options_.run.progress("calibrate", done, samples_.count);
+  } catch (...) {
+    save();
+    throw;
   }
 
   void take(size_t index) {
@@ -93,7 +103,14 @@ class Calibrator {
     if (bad == finite.end()) return;
     throw fail(E::bad_binding, "'{}' becomes NaN or infinite for {}",
                found_.tensors[static_cast<size_t>(bad - finite.begin())].tensor, samples_.name_of(index))
-        .hint("opfuse run MODEL --input ... shows what the model makes of it; nothing was written");
+        .hint(hint_of_constants() + "; nothing was written");
+  }
+
+  std::string hint_of_constants() const {
+    for (const Value* value : graph_.constants())
+      if (!all_finite(*value->constant))
+        return fmt::format("'{}' of the model holds NaN or infinities", value_name(*value));
+    return "opfuse run MODEL --input ... shows what the model makes of it";
   }
 
   bool take_tensor(size_t i) {

@@ -14,6 +14,7 @@
 #include "base/did_you_mean.hpp"
 #include "base/fail.hpp"
 #include "base/integers.hpp"
+#include "ir/free_names.hpp"
 #include "match/pattern.hpp"
 #include "onnx/metadata.hpp"
 #include "ops/conv.hpp"
@@ -24,6 +25,7 @@
 #include "ops/transpose.hpp"
 #include "quantize/block_codes.hpp"
 #include "quantize/linear_size.hpp"
+#include "tensor/finite.hpp"
 
 namespace opfuse::quantization {
 namespace {
@@ -58,7 +60,7 @@ bool swaps(const Node& node) {
 class Rewriter {
  public:
   Rewriter(const Graph& model, const CodeWeightsOptions& options)
-      : options_(options), made_{model.clone(), model.clone(), {}, {}} {}
+      : options_(options), made_{model.clone(), model.clone(), {}, {}}, names_(model) {}
 
   CodedModel run() {
     check();
@@ -143,10 +145,8 @@ class Rewriter {
       return Decline{"small_linear",
                      fmt::format("K N / (K + N) = {} of {} x {} weights is below {}", size, a, b, options_.min_linear),
                      {}};
-    const auto w = matrix.view<float>();
-    const auto at = std::find_if(w.begin(), w.end(), [](float x) { return !std::isfinite(x); });
-    if (at == w.end()) return std::nullopt;
-    return Decline{"not_finite", fmt::format("a weight is {}", *at), {}};
+    if (all_finite(matrix)) return std::nullopt;
+    return Decline{"not_finite", "the weights hold NaN or infinities", {}};
   }
 
   /// Whether `use` is that of a product which reads `weights` along the same axis.
@@ -205,12 +205,12 @@ class Rewriter {
     const std::string name = weights->name.empty() ? found.product->name() + "_weights" : weights->name;
     const auto axis = static_cast<int64_t>(options_.block > 0 ? found.depth_axis : 1 - found.depth_axis);
     Node* before = first_reader(weights);
-    Value* values = graph().add_constant(std::move(codes.codes), name + "_codes");
-    Value* scales = graph().add_constant(std::move(codes.scales), name + "_scales");
+    Value* values = graph().add_constant(std::move(codes.codes), names_.take(name + "_codes"));
+    Value* scales = graph().add_constant(std::move(codes.scales), names_.take(name + "_scales"));
     Node* dequantize =
         graph().add_node(op_named("dequantize_linear"), AttrMap{{"axis", axis}, {"block_size", options_.block}},
                          {values, scales}, 1, {{name + "_DequantizeLinear", "DequantizeLinear", "", oldest()}}, before);
-    dequantize->output()->name = name + "_dequantized";
+    dequantize->output()->name = names_.take(name + "_dequantized");
     done_[weights] = made_.products.size();
     for (const Use& use : std::vector<Use>(weights->uses)) graph().set_input(use.node, use.index, dequantize->output());
     made_.products.push_back(std::move(row));
@@ -240,6 +240,7 @@ class Rewriter {
 
   const CodeWeightsOptions& options_;
   CodedModel made_;
+  FreeNames names_;
   std::vector<Found> found_;
   std::map<const Value*, size_t> done_;  ///< constant to row of made_.products
 };

@@ -16,6 +16,7 @@
 #include <set>
 
 #include "base/fail.hpp"
+#include "ir/free_names.hpp"
 #include "ops/conv.hpp"
 #include "ops/is_a.hpp"
 #include "ops/mul.hpp"
@@ -125,7 +126,7 @@ class Equalizer {
     };
     if (readers.empty() || !std::all_of(readers.begin(), readers.end(), fits)) return;
     const auto [alpha, gain, factors] = choose(s, readers);
-    if (gain < kLeastGain && !choice_.alpha) return;
+    if (factors.empty() || (gain < kLeastGain && !choice_.alpha)) return;
     std::vector<double> inverse;
     for (double t : factors) inverse.push_back(1 / t);
     const bool alone = graph_.read_count(value) == readers.size() && !graph_.is_output(value);
@@ -208,12 +209,13 @@ class Equalizer {
     Tensor row(DType::f32, sizes);
     for (size_t c = 0; c < factors.size(); ++c) row.set_real(static_cast<int64_t>(c), factors[c]);
     PlacedTensor& placed = placement_.tensors[index];
-    const std::string name = equalized_name(graph_, placed.tensor);
+    FreeNames names(graph_);
+    const std::string name = names.take(placed.tensor + "_equalized");
     const size_t next = graph_.position(value->producer) + 1;
     Node* before = next < graph_.nodes().size() ? graph_.nodes()[next] : nullptr;
-    Node* mul =
-        graph_.add_node(op_named("mul"), AttrMap{}, {value, graph_.add_constant(std::move(row), name + "_factors")}, 1,
-                        {{name, "Mul", "", 13}}, before);
+    Node* mul = graph_.add_node(op_named("mul"), AttrMap{},
+                                {value, graph_.add_constant(std::move(row), names.take(name + "_factors"))}, 1,
+                                {{name, "Mul", "", 13}}, before);
     mul->output()->name = name;
     for (int id : placed.readers) {
       Node* reader = nodes_.at(id);

@@ -4,6 +4,7 @@
 // Asked first, done then: a chain that ends in something else is left as it was.
 #include "quantize/fold_factors.hpp"
 
+#include "ir/free_names.hpp"
 #include "ops/add.hpp"
 #include "ops/conv.hpp"
 #include "ops/gemm.hpp"
@@ -18,10 +19,7 @@
 namespace opfuse::quantization {
 
 std::string equalized_name(const Graph& graph, const std::string& name) {
-  if (name.empty()) return name;
-  std::string fresh = name + "_equalized";
-  while (graph.find_value(fresh)) fresh += "_";
-  return fresh;
+  return name.empty() ? name : FreeNames(graph).take(name + "_equalized");
 }
 
 namespace {

@@ -12,6 +12,7 @@
 #include <map>
 #include <tuple>
 
+#include "ir/free_names.hpp"
 #include "ir/outline.hpp"
 #include "onnx/metadata.hpp"
 #include "ops/conv.hpp"
@@ -24,6 +25,7 @@
 #include "quantize/bias_shift.hpp"
 #include "quantize/linear_size.hpp"
 #include "quantize/weight_codes.hpp"
+#include "tensor/finite.hpp"
 
 namespace opfuse::quantization {
 namespace {
@@ -37,7 +39,7 @@ Source source_of(const std::string& tensor, const char* op_type) {
 class Inserter {
  public:
   Inserter(const Graph& base, const Placement& placement, const std::vector<Codes>& codes, const InsertOptions& options)
-      : graph_(base.clone()), placement_(placement), codes_(codes), options_(options) {
+      : graph_(base.clone()), names_(graph_), placement_(placement), codes_(codes), options_(options) {
     for (Node* node : graph_.nodes()) nodes_[node->id] = node;
     for (Value* value : graph_.values()) values_[value->id] = value;
   }
@@ -63,10 +65,14 @@ class Inserter {
         value = std::to_string(kOldestOpset);
   }
 
+  Value* constant(Tensor tensor, const std::string& name) {
+    return graph_.add_constant(std::move(tensor), names_.take(name));
+  }
+
   Value* scalar(DType dtype, double value, const std::string& name) {
     Tensor t(dtype, {});
     t.set_real(0, value);
-    return graph_.add_constant(std::move(t), name);
+    return constant(std::move(t), name);
   }
 
   Node* behind(const Value* value) const {
@@ -83,10 +89,10 @@ class Inserter {
     Node* before = behind(value);
     Node* quantize = graph_.add_node(op_named("quantize_linear"), AttrMap{}, {value, scale, zero}, 1,
                                      {source_of(name, "QuantizeLinear")}, before);
-    quantize->output()->name = name + "_quantized";
+    quantize->output()->name = names_.take(name + "_quantized");
     Node* dequantize = graph_.add_node(op_named("dequantize_linear"), AttrMap{}, {quantize->output(), scale, zero}, 1,
                                        {source_of(name, "DequantizeLinear")}, before);
-    dequantize->output()->name = name + "_dequantized";
+    dequantize->output()->name = names_.take(name + "_dequantized");
     for (int reader : placed.readers) {
       Node* node = nodes_.at(reader);
       for (size_t i = 0; i < node->inputs.size(); ++i)
@@ -167,13 +173,13 @@ class Inserter {
 
   Value* dequantized(const std::string& name, const Tensor& codes, const Tensor& scales, const Tensor& zeros,
                      size_t axis) {
-    Value* stored = graph_.add_constant(codes, name + "_quantized");
-    Value* scale = graph_.add_constant(options_.per_channel ? scales : first_of(scales), name + "_scale");
-    Value* zero = graph_.add_constant(options_.per_channel ? zeros : first_of(zeros), name + "_zero_point");
+    Value* stored = constant(codes, name + "_quantized");
+    Value* scale = constant(options_.per_channel ? scales : first_of(scales), name + "_scale");
+    Value* zero = constant(options_.per_channel ? zeros : first_of(zeros), name + "_zero_point");
     Node* node =
         graph_.add_node(op_named("dequantize_linear"), AttrMap{{"axis", static_cast<int64_t>(axis)}},
                         {stored, scale, zero}, 1, {source_of(name, "DequantizeLinear")}, graph_.nodes().front());
-    node->output()->name = name + "_dequantized";
+    node->output()->name = names_.take(name + "_dequantized");
     return node->output();
   }
 
@@ -190,7 +196,7 @@ class Inserter {
     Node* add = product->output()->only_reader();
     const int64_t channels = weight_scales.elements();
     const Value* bias = add ? row_bias(*add, product->output(), channels) : nullptr;
-    if (!bias) return;
+    if (!bias || !all_finite(*bias->constant)) return;
     std::vector<double> numbers;
     for (int64_t c = 0; c < channels; ++c) numbers.push_back(bias->constant->real(c));
     const std::vector<double> least = least_scales(numbers, scale);
@@ -234,7 +240,7 @@ class Inserter {
   }
 
   void set_bias(Node*& node, const std::vector<double>& bias) {
-    Value* row = graph_.add_constant(row_of(bias), node->name() + "_bias_corrected");
+    Value* row = constant(row_of(bias), node->name() + "_bias_corrected");
     if (node->inputs.size() > 2) return graph_.set_input(node, 2, row);
     const int old = node->id;
     Node* made = graph_.add_node(node->op, node->attrs_, {node->input(0), node->input(1), row}, 1, node->sources, node,
@@ -260,7 +266,7 @@ class Inserter {
     for (int64_t c = 0; c < channels; ++c)
       moved.set_real(c, numbers[static_cast<size_t>(c)] - shift[static_cast<size_t>(c)]);
     const size_t at = add->input(0) == bias ? 0 : 1;
-    graph_.set_input(add, at, graph_.add_constant(std::move(moved), add->name() + "_bias_corrected"));
+    graph_.set_input(add, at, constant(std::move(moved), add->name() + "_bias_corrected"));
   }
 
   static void note_shift(QuantizedProduct& report, const std::vector<double>& shift, const std::vector<double>& bias) {
@@ -277,6 +283,7 @@ class Inserter {
   }
 
   Graph graph_;
+  FreeNames names_;
   const Placement& placement_;
   const std::vector<Codes>& codes_;
   const InsertOptions& options_;

@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include "ir/outline.hpp"
+#include "ir/value_name.hpp"
 #include "match/attention.hpp"
 #include "match/pattern.hpp"
 #include "match/qdq.hpp"
 #include "ops/conv.hpp"
 #include "ops/gemm.hpp"
 #include "ops/is_a.hpp"
+#include "tensor/finite.hpp"
 
 namespace opfuse::quantization {
 namespace {
@@ -32,8 +34,15 @@ std::optional<Decline> unfit(const Node& product, const Value* weights) {
     return no("variable_weights", fmt::format("the weights of {} are computed", describe(product)));
   if (weights->is_constant() && weights->constant->dtype() != DType::f32)
     return no("not_f32", fmt::format("the weights of {} are {}", describe(product), weights->type.text()));
+  const Value* bias = product.input(2);
+  for (const Value* constant : {weights, bias})
+    if (constant && constant->is_constant() && !all_finite(*constant->constant))
+      return no("not_finite",
+                fmt::format("'{}' of {} holds NaN or infinities", value_name(*constant), describe(product)));
   if (is_matrix_product(product) && weights->type.shape.rank() != 2)
     return no("rank", fmt::format("the weights of {} are {}, no matrix", describe(product), weights->type.text()));
+  if (is_matrix_product(product) && product.input(0)->type.shape.rank() < 2)  // OpenVINO gives codes two axes
+    return no("rank", fmt::format("the data of {} are {}, no rows", describe(product), product.input(0)->type.text()));
   if (!is_a<Gemm>(product)) return std::nullopt;
   const Gemm::Attrs& a = product.as<Gemm>();
   if (a.alpha == 1 && a.beta == 1 && !a.transA) return std::nullopt;

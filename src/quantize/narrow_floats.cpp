@@ -13,6 +13,7 @@
 #include <set>
 
 #include "base/fail.hpp"
+#include "ir/free_names.hpp"
 #include "onnx/metadata.hpp"
 #include "ops/is_a.hpp"
 #include "ops/quantize.hpp"
@@ -42,7 +43,7 @@ bool stays(const Use& use) { return stays(*use.node) || (is_a<Resize>(*use.node)
 
 class Narrower {
  public:
-  Narrower(const Graph& model, DType to) : to_(to), made_{model.clone(), model.clone()} {}
+  Narrower(const Graph& model, DType to) : to_(to), made_{model.clone(), model.clone()}, names_(model) {}
 
   NarrowedModel run() {
     check();
@@ -125,7 +126,7 @@ class Narrower {
     ++made_.casts;
     Node* node = graph().add_node(ops().find("cast"), AttrMap{{"to", to}}, {value}, 1, {}, before);
     casts_.insert(node);
-    if (!value->name.empty()) node->output()->name = fmt::format("{}_{}", value->name, name_of(to));
+    if (!value->name.empty()) node->output()->name = names_.take(fmt::format("{}_{}", value->name, name_of(to)));
     return node;
   }
 
@@ -154,7 +155,8 @@ class Narrower {
       if (outputs[i]->type.dtype != to_ || wanted == to_) continue;
       Value*& wide = done[outputs[i]];
       if (!wide) {
-        const std::string name = std::exchange(outputs[i]->name, fmt::format("{}_{}", outputs[i]->name, name_of(to_)));
+        const std::string name =
+            std::exchange(outputs[i]->name, names_.take(fmt::format("{}_{}", outputs[i]->name, name_of(to_))));
         wide = cast(outputs[i], wanted)->output();
         wide->name = name;
       }
@@ -188,6 +190,7 @@ class Narrower {
 
   DType to_;
   NarrowedModel made_;
+  FreeNames names_;
   std::set<const Node*> casts_;  ///< that were put in
 };
 

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <map>
 
+#include "ir/free_names.hpp"
 #include "ir/outline.hpp"
 #include "ir/value_name.hpp"
 #include "match/pattern.hpp"
@@ -21,6 +22,7 @@
 #include "ops/norm.hpp"
 #include "ops/registry.hpp"
 #include "quantize/linear_size.hpp"
+#include "tensor/finite.hpp"
 
 namespace opfuse::quantization {
 namespace {
@@ -38,8 +40,8 @@ bool foldable(const Node& conv, const Node* norm) {
          std::all_of(norm->inputs.begin() + 1, norm->inputs.end(), constant);
 }
 
-/// The convolution that takes the place of both.
-Node* fold(Graph& graph, Node* conv, Node* norm) {
+/// The convolution that takes the place of both; null where its numbers would not be finite.
+Node* fold(Graph& graph, FreeNames& names, Node* conv, Node* norm) {
   const Tensor& w = *conv->input(1)->constant;
   const Tensor* b = conv->input(2) ? &*conv->input(2)->constant : nullptr;
   const auto number = [&](size_t operand, int64_t c) { return norm->input(operand)->constant->real(c); };
@@ -50,8 +52,9 @@ Node* fold(Graph& graph, Node* conv, Node* norm) {
     for (int64_t i = c * each; i < (c + 1) * each; ++i) weights.set_real(i, w.real(i) * factor);
     bias.set_real(c, ((b ? b->real(c) : 0) - number(3, c)) * factor + number(2, c));
   }
+  if (!all_finite(weights) || !all_finite(bias)) return nullptr;
   const std::string name = conv->input(1)->name;
-  Value* folded = graph.add_constant(std::move(weights), name.empty() ? name : name + "_folded");
+  Value* folded = graph.add_constant(std::move(weights), name.empty() ? name : names.take(name + "_folded"));
   Node* made = graph.add_node(conv->op, conv->attrs_, {conv->input(0), folded, graph.add_constant(std::move(bias))}, 1,
                               united_sources({conv, norm}), conv, {conv->output()->type});
   take_over(graph, norm->output(), made->output());
@@ -78,7 +81,8 @@ void rename(Placement& placement, int old, const std::vector<int>& now) {
 
 class Preparer {
  public:
-  Preparer(const Graph& prepared, Placement& placement) : graph_(prepared.clone()), placement_(placement) {}
+  Preparer(const Graph& prepared, Placement& placement)
+      : graph_(prepared.clone()), names_(graph_), placement_(placement) {}
 
   Graph run(bool for_operators) {
     name_values();
@@ -101,7 +105,7 @@ class Preparer {
     for (PlacedTensor& placed : placement_.tensors)
       for (Value* value : graph_.values()) {
         if (value->id != placed.value) continue;
-        if (value->name.empty()) value->name = fmt::format("value_{}", value->id);
+        if (value->name.empty()) value->name = names_.take(fmt::format("value_{}", value->id));
         placed.tensor = value->name;
       }
   }
@@ -110,7 +114,8 @@ class Preparer {
     Node* norm = conv->output()->only_reader();
     if (!foldable(*conv, norm)) return;
     const int norm_value = norm->output()->id, old = conv->id;
-    const Node* now = fold(graph_, conv, norm);
+    const Node* now = fold(graph_, names_, conv, norm);
+    if (!now) return;
     rename(placement_, old, {now->id});
     for (PlacedTensor& placed : placement_.tensors)
       if (placed.value == norm_value) placed.value = now->output()->id;
@@ -173,6 +178,7 @@ class Preparer {
   }
 
   Graph graph_;
+  FreeNames names_;
   Placement& placement_;
 };
 

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/fail.hpp"
 #include "ir/value_name.hpp"
+#include "tensor/finite.hpp"
 
 namespace opfuse::quantization {
 
@@ -28,9 +28,7 @@ Samples some_of(const Samples& samples, size_t most) {
 
 void require_finite(const Graph& graph, const Samples& samples, size_t index, const std::vector<Tensor>& sample) {
   for (size_t i = 0; i < sample.size(); ++i) {
-    if (sample[i].dtype() != DType::f32) continue;
-    const auto values = sample[i].view<float>();
-    if (std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); })) continue;
+    if (all_finite(sample[i])) continue;
     throw fail(E::bad_binding, "{} has NaN or infinite numbers in '{}'", samples.name_of(index),
                value_name(*graph.inputs()[i]))
         .hint("repair or remove it; nothing was written");

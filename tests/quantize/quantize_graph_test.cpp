@@ -230,6 +230,59 @@ TEST(QuantizeGraph, DeadChannelsAndLargeBiasesHaveCodes) {
   EXPECT_GT(sqnr(parse_graph(text, ops()), made.graph), 90);
 }
 
+/// What is made of one constant twice, and what a model calls by the names that would be made.
+TEST(QuantizeGraph, NamesAreMadeOnce) {
+  const std::string text = R"(graph (%x: f32[1,8,6,6]) {
+    %w = const rand<1> : f32[8,8,1,1] %b = const rand<2> : f32[8] %big = const splat<100000> : f32[8]
+    %w_scale = const rand<3> : f32[8,8,1,1] %value_2 = const rand<4> : f32[8,8,1,1]
+    %c = conv(%x, %w, %b) @"1"(Conv@17) %w_quantized = relu(%c) @"2"(Relu@17)
+    %e = conv(%w_quantized, %w, %b) @"3"(Conv@17) %x_quantized = relu(%e) @"4"(Relu@17)
+    %f = conv(%x_quantized, %w, %big) @"5"(Conv@17) %x_scale = relu(%f) @"6"(Relu@17)
+    %g = conv(%x_scale, %w_scale) @"7"(Conv@17) %x_equalized = relu(%g) @"8"(Relu@17)
+    %x_dequantized = conv(%x_equalized, %value_2) @"9"(Conv@17) return %x_dequantized })";
+  for (const char* compiler : {"cpu", "onnxruntime", "tensorrt"})
+    for (const char* equalize : {"off", "1"}) {
+      QuantizeOptions options = options_for(compiler);
+      options.bias_correction = true;
+      options.equalize = parse_equalize(equalize);
+      const QuantizedModel made = quantized(text, options);
+      EXPECT_NO_THROW(verify(made.graph)) << compiler;
+      EXPECT_EQ(made.graph.outputs()[0]->name, "x_dequantized");
+      EXPECT_GT(sqnr(parse_graph(text, ops()), made.graph), 25) << compiler;
+    }
+}
+
+/// Codes have no NaN: what reads one stays in float, and is the same as before.
+TEST(QuantizeGraph, NumbersThatAreNotFiniteStayInFloat) {
+  const std::string text = R"(graph (%x: f32[1,4,4,4]) {
+    %w = const rand<1> : f32[4,4,1,1] %b = const rand<2> : f32[4] %v = const rand<3> : f32[4,4,1,1]
+    %c = conv(%x, %w, %b) @"a"(Conv@17) %r = relu(%c) @"r"(Relu@17) %y = conv(%x, %v) @"b"(Conv@17) return %r, %y })";
+  for (const char* constant : {"w", "b", "v"}) {
+    Graph graph = parse_graph(text, ops());
+    Tensor broken = graph.find_value(constant)->constant->clone();
+    broken.set_real(1, *constant == 'b' ? std::nan("") : HUGE_VAL);
+    graph.find_value(constant)->constant = broken;
+    const QuantizedModel made = quantize_graph(graph, random_samples(graph, 2, 1, {}), options_for("cpu"));
+    ASSERT_EQ(made.placement.left.size(), 1u) << constant;
+    EXPECT_EQ(made.placement.left[0].reason.code, "not_finite");
+    const std::vector<Tensor> inputs = random_inputs(graph, {.seed = 3});
+    const size_t left = *constant == 'v' ? 1 : 0;
+    const Tensor want = interpret(graph, inputs)[left], got = interpret(made.graph, inputs)[left];
+    EXPECT_TRUE(want.same_bits(got)) << constant;
+  }
+}
+
+/// A BatchNorm whose numbers f32 does not have stays behind the codes.
+TEST(QuantizeGraph, ANormThatIsNotFiniteIsNotFolded) {
+  const Graph graph = parse_graph(R"(graph (%x: f32[1,4,4,4]) {
+    %w = const rand<1> : f32[4,4,1,1] %one = const splat<1> : f32[4] %minus = const splat<-1> : f32[4]
+    %c = conv(%x, %w) @"a"(Conv@17) %y = batch_norm(%c, %one, %one, %one, %minus) @"n"(BatchNormalization@17) return %y })",
+                                  ops());
+  const QuantizedModel made = quantize_graph(graph, random_samples(graph, 2, 1, {}), options_for("cpu"));
+  EXPECT_EQ(count(made.graph, "batch_norm"), 1u);
+  EXPECT_EQ(made.products.size(), 1u);
+}
+
 TEST(QuantizeGraph, ConstantDataAreWarnedOf) {
   const Graph graph = parse_graph(kNet, ops());
   const QuantizedModel made =
@@ -347,6 +400,21 @@ TEST(QuantizeGraph, AScalesFileIsTakenUp) {
   const QuantizedModel anew = quantize_graph(graph, whole, options);
   EXPECT_TRUE(equal(resumed.graph, anew.graph));
   EXPECT_TRUE(equal(again.graph, anew.graph));
+}
+
+/// Ctrl-C comes by what watches, long before it is time to write the file.
+TEST(QuantizeGraph, AnInterruptionKeepsWhatWasFound) {
+  const test::TemporaryFolder folder;
+  const Graph graph = parse_graph(kNet, ops());
+  QuantizeOptions options = options_for("cpu");
+  options.scales_file = folder.path("s.json");
+  options.run.progress = [](const std::string& step, size_t done, size_t) {
+    if (step == "calibrate" && done == 3) throw fail(E::cancelled, "interrupted");
+  };
+  const Samples samples = random_samples(graph, 6, 1, {});
+  EXPECT_THROW(quantize_graph(graph, samples, options), Error);
+  options.run.progress = nullptr;
+  EXPECT_EQ(quantize_graph(graph, samples, options).calibration.taken_up, 3u);
 }
 
 TEST(QuantizeGraph, OtherScalesFilesAreRefused) {
