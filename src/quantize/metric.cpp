@@ -75,7 +75,7 @@ double number_of(const std::string& command, const TemporaryFolder& folder) {
   const std::string_view last = std::string_view(printed).substr(printed.rfind('\n') + 1);
   double number = 0;
   const auto [end, error] = std::from_chars(last.data(), last.data() + last.size(), number);
-  if (last.empty() || error != std::errc{} || end != last.data() + last.size())
+  if (last.empty() || error != std::errc{} || end != last.data() + last.size() || !std::isfinite(number))
     throw fail(E::bad_option, "the last line of the metric \"{}\" is not a number: \"{}\"", command, last);
   return number;
 }

@@ -18,6 +18,7 @@ struct PictureOptions {
   bool bgr = false;                     ///< the order of channels
   Fit fit = Fit::stretch;
   int64_t height = 0, width = 0;  ///< where the model leaves them open; 0: not given
+  bool operator==(const PictureOptions&) const = default;
 };
 
 /// "rgb", "bgr"; "stretch", "crop". E::bad_option.

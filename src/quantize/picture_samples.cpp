@@ -3,16 +3,14 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <memory>
 
 #include "base/fail.hpp"
 #include "base/hash.hpp"
+#include "quantize/file_mark.hpp"
 
 namespace opfuse::quantization {
 namespace {
-
-namespace fs = std::filesystem;
 
 struct Pictures {
   std::vector<std::string> paths;
@@ -81,8 +79,7 @@ std::string identity_of(const Pictures& pictures) {
   const PictureOptions& o = pictures.options;
   std::string text = fmt::format("pictures {} {} {} {} {}", fmt::join(o.mean, ","), fmt::join(o.std, ","), o.bgr,
                                  static_cast<int>(o.fit), fmt::join(pictures.sizes, "x"));
-  for (const std::string& path : pictures.paths)
-    text += fmt::format(" {}:{}", fs::path(path).filename().string(), fs::file_size(path));
+  for (const std::string& path : pictures.paths) text += " " + file_mark(path);
   return hash_text(text).hex();
 }
 

@@ -15,6 +15,7 @@
 #include "base/hash.hpp"
 #include "interp/random_inputs.hpp"
 #include "onnx/tensor_files.hpp"
+#include "quantize/file_mark.hpp"
 #include "quantize/picture_samples.hpp"
 
 namespace opfuse::quantization {
@@ -136,8 +137,7 @@ class Files {
 
   std::string identity() const {
     std::string text = fmt::format("{} of", samples_.size());
-    for (const std::string& path : paths_)
-      text += fmt::format(" {}:{}", fs::path(path).filename().string(), fs::file_size(path));
+    for (const std::string& path : paths_) text += " " + file_mark(path);
     return hash_text(text).hex();
   }
 
@@ -210,7 +210,8 @@ class Files {
                             numpy_name(type.dtype)));
     const size_t rank = type.shape.rank();
     Cut cut{*array, 1, array->sizes()};
-    if (rank > 0 && array->rank() == rank) {
+    if (array->rank() == rank && rank == 0) return cut;
+    if (array->rank() == rank) {
       const int64_t each = batch(type.shape[0]);
       if (each <= 0 || array->dim(0) % each != 0)
         throw misfit(fmt::format("its first axis is not a multiple of the batch {}", each));
@@ -245,6 +246,9 @@ Samples samples_from_files(const std::string& path, const Graph& interface, cons
                            std::vector<std::string>* notes) {
   Found found = files_of(path, notes);
   if (!found.pictures.empty()) return samples_from_pictures(std::move(found.pictures), interface, options);
+  if (notes && options.pictures != PictureOptions{})
+    notes->push_back(
+        fmt::format("\"{}\" holds arrays, which are read as they are: what is said of pictures has no effect", path));
   const auto files = std::make_shared<Files>(std::move(found.arrays), interface, options);
   if (files->count() == 0) throw fail(E::bad_file, "\"{}\" holds no sample", path).file(path);
   return {.read = [files](size_t index) { return files->read(index); },
