@@ -133,8 +133,7 @@ def fuse(model: typing.Any, example: typing.Any = None, patterns: Iterable[Patte
     stand in the place of the example: fuse(model, TENSORRT_FUSION_PATTERNS).
     """
     if not isinstance(model, Model):
-        from . import torch as _torch
-        model = _torch.model_of(model, example)
+        model = _exported(model, example)
     elif example is not None:
         if patterns is not None:
             raise TypeError("fuse(model, patterns): an example goes with a torch module only")
@@ -243,8 +242,7 @@ def quantize(model: typing.Any, samples: Samples, plan: Plan | None = None, *,
     95 % interval is, not its value. scales_file: what calibration finds is kept there and taken up again. progress: called with (step, done, total), total 0 where it is not known.
     """
     if not isinstance(model, Model):
-        from . import torch as _torch
-        model = _torch.model_of(model, example)
+        model = _exported(model, example)
     elif example is not None:
         raise TypeError("an example goes with a torch module only")
     request = _core.QuantizeRequest()
@@ -254,8 +252,8 @@ def quantize(model: typing.Any, samples: Samples, plan: Plan | None = None, *,
     request.pair_sums = pair_sums
     request.compare_samples, request.threads, request.max_drop = compare_samples, threads, str(max_drop)
     request.lower_bound = lower_bound
-    request.skip, request.only = list(skip), list(only)
-    request.keep_float = None if keep_float is None else list(keep_float)
+    request.skip, request.only = _texts(skip), _texts(only)
+    request.keep_float = None if keep_float is None else _texts(keep_float)
     request.scales_file, request.dims, request.limits = os.fspath(scales_file), dict(dims or {}), dict(limits or {})
     request.pattern_files = _texts(pattern_files)
     score = metric if callable(metric) else None
@@ -314,7 +312,7 @@ class _Reader:
         if self.once and index < min(self.position, self.kept):
             return self.first[index] if index < len(self.first) else None
         if isinstance(self.samples, Sequence):
-            return dict(self.samples[index]) if index < len(self.samples) else None
+            return _arrays(self.samples[index], index) if index < len(self.samples) else None
         if index < self.position or not self.once and index != self.position:
             if self.once:
                 raise TypeError(_AGAIN)
@@ -323,12 +321,21 @@ class _Reader:
             next(self.iterator, None)
         self.position = index + 1
         sample = next(self.iterator, None)
-        if self.once and index < self.kept and sample is not None:
-            self.first.append({name: _copy(array) for name, array in sample.items()})
-        return None if sample is None else dict(sample)
+        if sample is None:
+            return None
+        arrays = _arrays(sample, index)
+        if self.once and index < self.kept:
+            self.first.append({name: _copy(array) for name, array in arrays.items()})
+        return arrays
 
 
 _AGAIN = "samples are gone through more than once: give a list, or a function that returns an iterator"
+
+
+def _arrays(sample: typing.Any, index: int) -> dict[str, typing.Any]:
+    if not isinstance(sample, Mapping):
+        raise TypeError(f"sample {index} is no dict of arrays by input name: {type(sample).__name__}")
+    return dict(sample)
 
 
 def _copy(array: typing.Any) -> typing.Any:
@@ -364,7 +371,16 @@ def _target(target: Target | str) -> Target:
     return Target.named(target) if isinstance(target, str) else target
 
 
+def _exported(module: typing.Any, example: typing.Any) -> Model:
+    if isinstance(module, (str, bytes, os.PathLike)) or hasattr(module, "SerializeToString"):
+        raise TypeError(f"a Model or a torch.nn.Module is needed, not {type(module).__name__}: opfuse.load reads one")
+    from . import torch as _torch
+    return _torch.model_of(module, example)
+
+
 def _texts(paths: Iterable[Path]) -> list[str]:
+    if isinstance(paths, (str, os.PathLike)):
+        raise TypeError(f"a list is needed, not {os.fspath(paths)!r} alone")
     return [os.fspath(path) for path in paths]
 
 

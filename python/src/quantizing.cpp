@@ -44,7 +44,11 @@ SampleScore score_of(nb::handle score) {
       if (const size_t bytes = copy.array.nbytes(); bytes > 0) std::memcpy(copy.view.data, value.data, bytes);
       arrays[name.c_str()] = copy.object;
     }
-    return nb::cast<double>(score(index, arrays));
+    const nb::object given = score(index, arrays);
+    double number = 0;
+    if (nb::try_cast<double>(given, number)) return number;
+    const std::string what = "the metric of sample " + std::to_string(index) + " is no number: ";
+    throw nb::type_error((what + nb::repr(given).c_str()).c_str());
   };
 }
 

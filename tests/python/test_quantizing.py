@@ -98,6 +98,19 @@ def test_errors_pass_through(conv_file, samples):
         opfuse.quantize(model, broken)
 
 
+def test_what_is_of_another_type_is_told(conv_file, samples):
+    model = opfuse.load(conv_file)
+    with pytest.raises(TypeError, match="not str: opfuse.load"):
+        opfuse.quantize(str(conv_file), samples)
+    with pytest.raises(TypeError, match="a list is needed, not 'Conv'"):
+        opfuse.quantize(model, samples, skip="Conv")
+    with pytest.raises(TypeError, match="metric of sample 0 is no number: 'good'"):
+        opfuse.quantize(model, samples, metric=lambda number, outputs: "good")
+    for given in ([samples[0]["x"]], iter([samples[0]["x"]])):
+        with pytest.raises(TypeError, match="sample 0 is no dict"):
+            opfuse.quantize(model, given)
+
+
 def test_samples_may_come_one_after_another(conv_file, samples):
     """Read from wherever they are, as often as it takes; nothing is kept."""
     reads = []
