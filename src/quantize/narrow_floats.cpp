@@ -79,6 +79,12 @@ class Narrower {
            std::any_of(node.outputs.begin(), node.outputs.end(), is_float);
   }
 
+  static bool all_zero(const Tensor& t) {
+    for (int64_t i = 0; i < t.elements(); ++i)
+      if (t.real(i) != 0) return false;
+    return true;
+  }
+
   Tensor narrowed(const Value* value) {
     const Tensor& from = *value->constant;
     const Extremes limits = extremes_of(to_);
@@ -97,7 +103,10 @@ class Narrower {
     if (small > 0)
       made_.warnings.push_back(fmt::format("{} is {:g}, and becomes {:g}, the smallest number of {}", name,
                                            from.real(0), bounded.real(0), name_of(to_)));
-    return bounded.cast(to_);
+    Tensor narrow = bounded.cast(to_);
+    if (!all_zero(from) && all_zero(narrow))
+      made_.warnings.push_back(fmt::format("all {} numbers of {} become 0 in {}", from.elements(), name, name_of(to_)));
+    return narrow;
   }
 
   /// Readers that take f32 keep the constant as it is.

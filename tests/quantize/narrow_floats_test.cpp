@@ -61,6 +61,17 @@ TEST(NarrowFloats, NumbersBeyondTheRangeAreSaid) {
   EXPECT_TRUE(narrow_floats(graph, DType::bf16).warnings.empty());
 }
 
+TEST(NarrowFloats, WeightsThatVanishAreSaid) {
+  const Graph model = parse_graph(R"(graph (%x: f32[2,4]) {
+    %w = const splat<1e-9> : f32[4,4] %z = const splat<0> : f32[2,4] %c = const splat<1e9> : f32[2,4]
+    %p = matmul(%x, %w) %q = mul(%p, %c) %y = add(%q, %z) return %y })",
+                                  ops());
+  const NarrowedModel half = narrow_floats(model, DType::f16);
+  EXPECT_THAT(half.warnings, testing::Contains("all 16 numbers of 'w' become 0 in f16"));
+  EXPECT_THAT(half.warnings, testing::Not(testing::Contains(testing::HasSubstr("'z'"))));
+  EXPECT_TRUE(narrow_floats(model, DType::bf16).warnings.empty());
+}
+
 TEST(NarrowFloats, WhatHasNoSuchFormStaysBetweenCasts) {
   const Graph graph = parse_graph(R"(graph (%x: f32[3]) { %z = const splat<0> : f32[] %one = const splat<1> : f32[]
     %n = const splat<3> : f32[] %s = mul(%n, %one) @"s"(Mul@17) %r = range(%z, %s, %one) @"r"(Range@17)
