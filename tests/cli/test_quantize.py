@@ -344,6 +344,17 @@ class Quantize(CliTest):
         write_npy(self.folder / "a" / "001.npy", SIZES, values(7))
         self.fails(5, *given, self.folder / "a", says=["other samples", "s.json"])
 
+    def test_an_unfinished_scales_file_is_gone_on_with(self):
+        scales = self.folder / "s.json"
+        given = ("quantize", SMALL, "--calibrate", self.samples("a", range(5)), "-o", self.folder / "q.onnx", "--scales", scales)
+        self.ok(*given)
+        whole = json.loads(scales.read_text())
+        scales.write_text(json.dumps({**whole, "done": False, "samples": 3}))
+        self.ok(*given)
+        again = json.loads(scales.read_text())
+        self.assertEqual((again["done"], again["samples"]), (True, 5))
+        self.assertEqual(again["tensors"][0]["samples"], 7)
+
     def test_what_is_said_of_pictures_is_not_for_arrays(self):
         _, result = self.quantized("--image-mean", "0.5")
         self.assertIn("holds arrays, which are read as they are", result.err)

@@ -49,6 +49,11 @@ void catch_interrupts() {
   install(on_interrupt);
 }
 
+void release_interrupts() {
+  g_catching = false;
+  install(say_and_end);
+}
+
 bool interrupted() { return g_interrupted != 0; }
 
 void stop_if_interrupted() {

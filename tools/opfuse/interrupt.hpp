@@ -8,6 +8,8 @@ void name_interrupts();
 
 /// From here on the first SIGINT only sets the flag. Verbs that cannot stop half-way do not call this.
 void catch_interrupts();
+/// From here on a SIGINT ends the process with a word again.
+void release_interrupts();
 bool interrupted();
 
 /// Thrown between steps that are worth nothing by halves: a compilation, the stages of a model. main says that nothing

@@ -9,6 +9,7 @@
 #include "base/fail.hpp"
 #include "console.hpp"
 #include "fusion/plan.hpp"
+#include "interrupt.hpp"
 #include "outputs.hpp"
 #include "quantize/compiler_rules.hpp"
 #include "quantize/presets.hpp"
@@ -191,6 +192,17 @@ void add_quantize_flags(FlagSet& app, QuantizeFlags& flags) {
   app.add_flag("--json", flags.json, "as JSON (docs/json.md)");
 }
 
+/// While samples are read Ctrl-C is an error that calibration sees, so it keeps what it has.
+static void show_and_watch(const std::string& step, size_t done, size_t total) {
+  show_progress(step, done, total);
+  const bool reading = step == "calibrate";
+  if (reading && interrupted())
+    throw fail(E::cancelled, "interrupted after {} samples", done)
+        .hint("what they said is in the file of --scales; the same command goes on from there");
+  if (reading && done < total) return catch_interrupts();
+  if (!interrupted()) release_interrupts();
+}
+
 quantization::QuantizeOptions quantize_options(const QuantizeFlags& flags, const SymbolValues& dims) {
   quantization::QuantizeOptions options;
   options.compiler = flags.compiler;
@@ -214,7 +226,9 @@ quantization::QuantizeOptions quantize_options(const QuantizeFlags& flags, const
   if (!flags.plan_file.empty())
     options.given_plan = std::make_shared<const FusionPlan>(plan_from_json(read_text_file(flags.plan_file)));
   options.scales_file = flags.scales;
-  options.run = {.threads = flags.threads, .cache = !flags.no_cache, .progress = show_progress};
+  options.run = {.threads = flags.threads,
+                 .cache = !flags.no_cache,
+                 .progress = flags.scales.empty() ? show_progress : show_and_watch};
   return options;
 }
 
