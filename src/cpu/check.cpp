@@ -6,13 +6,14 @@
 #include "cpu/generator.hpp"
 #include "cpu/skeletons.hpp"
 #include "cpu/workspace.hpp"
+#include "expr/visit_each.hpp"
 
 namespace opfuse {
 namespace {
 
-std::optional<std::string> bad_expression(const Expr& e) {
+std::optional<std::string> bad_expression(const std::vector<const Expr*>& values) {
   std::optional<std::string> why;
-  e.visit([&](const Expr& x) {
+  visit_each(values, [&](const Expr& x) {
     if (x.args().empty() || why) return;
     if (!has_function(x.op(), x.dtype())) why = fmt::format("{} has no f64 form", name_of(x.op()));
   });
@@ -22,11 +23,10 @@ std::optional<std::string> bad_expression(const Expr& e) {
 std::optional<std::string> bad_stage(const Stage& stage) {
   if (stage.anchor == Anchor::attention) return "attention has no skeleton yet";
   if (stage.outputs.empty()) return "a stage without outputs";
-  for (const Reduction& r : stage.reductions)
-    if (auto why = bad_expression(r.value)) return why;
-  for (const StageOutput& o : stage.outputs)
-    if (auto why = bad_expression(o.value)) return why;
-  return std::nullopt;
+  std::vector<const Expr*> values;
+  for (const Reduction& r : stage.reductions) values.push_back(&r.value);
+  for (const StageOutput& o : stage.outputs) values.push_back(&o.value);
+  return bad_expression(values);
 }
 
 /// Under the layouts that programs can always have: constants as they are wished, the rest dense.

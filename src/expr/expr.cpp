@@ -17,6 +17,7 @@
 #include "expr/domain.hpp"
 #include "expr/expr_node.hpp"
 #include "expr/expr_types.hpp"
+#include "expr/visit_each.hpp"
 
 namespace opfuse {
 
@@ -60,6 +61,8 @@ class NodeTable {
       std::erase_if(nodes_, [](const auto& entry) { return entry.second.expired(); });
       sweep_at_ = 2 * nodes_.size() + 1024;
     }
+    node.ops = node.op;
+    for (const Expr& arg : node.args) node.ops = node.ops | arg.node()->ops;
     auto made = std::make_shared<const ExprNode>(std::move(node));
     nodes_.emplace(key, made);
     return made;
@@ -265,6 +268,8 @@ const Dim& Expr::dim() const {
   return node_->dim;
 }
 
+bool holds(const Expr& e, ExprOps ops) { return e && e.node()->ops.meets(ops); }
+
 bool Expr::operator==(const Expr& other) const { return node_ == other.node_; }
 
 namespace {
@@ -318,13 +323,18 @@ class NodeNumbers {
 void Expr::visit(const std::function<void(const Expr&)>& each) const {
   if (!node_) return;
   if (args().empty()) return each(*this);
+  const Expr* self = this;
+  visit_each({&self, 1}, each);
+}
+
+void visit_each(std::span<const Expr* const> values, const std::function<void(const Expr&)>& each) {
   NodeNumbers seen;
   auto walk = [&](auto& self, const Expr& e) -> void {
     if (!e || !seen.add(e.node()).second) return;
     for (const Expr& arg : e.args()) self(self, arg);
     each(e);
   };
-  walk(walk, *this);
+  for (const Expr* value : values) walk(walk, *value);
 }
 
 Expr rebuilt(const Expr& e, std::vector<Expr> args) {

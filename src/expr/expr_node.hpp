@@ -2,6 +2,7 @@
 #pragma once
 
 #include "expr/expr.hpp"
+#include "expr/held_ops.hpp"
 
 namespace opfuse {
 
@@ -14,6 +15,7 @@ struct ExprNode {
   int64_t integer = 0;  ///< constants of an integer or boolean dtype
   Dim dim;
   std::vector<Expr> args;
+  ExprOps ops = ExprOp::constant;  ///< its own and those of its operands, set when it becomes shared
 };
 
 }  // namespace opfuse

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <unordered_set>
 
+#include "expr/held_ops.hpp"
 #include "kernel/reads.hpp"
 #include "region/dependence.hpp"
 #include "region/read_shape.hpp"
@@ -12,24 +12,10 @@
 namespace opfuse {
 namespace {
 
-/// The first read ends the search: chains of choices ask it of each.
-bool reads_something(const Expr& e) {
-  std::vector<const Expr*> open{&e};
-  std::unordered_set<const ExprNode*> seen;
-  while (!open.empty()) {
-    const Expr& x = *open.back();
-    open.pop_back();
-    if (x.op() == ExprOp::read) return true;
-    if (!seen.insert(x.node()).second) continue;
-    for (const Expr& arg : x.args()) open.push_back(&arg);
-  }
-  return false;
-}
-
 /// Between reads: an arm that is a constant is padding, which masks make.
 bool is_choice(const Expr& e) {
-  return e.op() == ExprOp::select && e.args()[0].op() == ExprOp::in_bounds && reads_something(e.args()[1]) &&
-         reads_something(e.args()[2]);
+  return e.op() == ExprOp::select && e.args()[0].op() == ExprOp::in_bounds && holds(e.args()[1], ExprOp::read) &&
+         holds(e.args()[2], ExprOp::read);
 }
 
 /// The one domain axis that decides, and where it is inside.
@@ -56,10 +42,13 @@ std::optional<Interval> interval_of(const Region& region, const Stage& stage, co
   return found;
 }
 
+/// Values that hold one of these operations, each of them node by node.
 template <class F>
-void visit_values(const Stage& stage, const F& each) {
-  for (const Reduction& r : stage.reductions) r.value.visit(each);
-  for (const StageOutput& o : stage.outputs) o.value.visit(each);
+void visit_values(const Stage& stage, ExprOps ops, const F& each) {
+  for (const Reduction& r : stage.reductions)
+    if (holds(r.value, ops)) r.value.visit(each);
+  for (const StageOutput& o : stage.outputs)
+    if (holds(o.value, ops)) o.value.visit(each);
 }
 
 /// The coordinate with `low` added to an axis; false where a division would take it apart.
@@ -148,7 +137,7 @@ class Piece {
 
   void drop_unread() {
     std::set<int> used;
-    visit_values(stage_, [&](const Expr& e) {
+    visit_values(stage_, ExprOps(ExprOp::read) | ExprOp::in_bounds, [&](const Expr& e) {
       if (e.op() == ExprOp::read || e.op() == ExprOp::in_bounds) mark(e, used);
     });
     for (const StageOutput& o : stage_.outputs)
@@ -188,7 +177,7 @@ std::optional<ChoiceCut> cut_of_choices(const Region& region, const Stage& stage
   std::set<int> rows;
   for (const Reduction& r : stage.reductions) rows.merge(axes_of(stage, r.value));
   std::map<int, std::set<int64_t>> cuts;
-  visit_values(stage, [&](const Expr& e) {
+  visit_values(stage, ExprOp::in_bounds, [&](const Expr& e) {
     if (!is_choice(e)) return;
     const auto interval = interval_of(region, stage, e.args()[0]);
     if (!interval || (!stage.reductions.empty() && !rows.contains(interval->axis))) return;

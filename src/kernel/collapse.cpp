@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "expr/held_ops.hpp"
 #include "region/dependence.hpp"
 #include "region/single_stage.hpp"
 
@@ -13,7 +14,7 @@ namespace opfuse {
 namespace {
 
 Expr renumber(const Expr& e, const std::vector<int>& to) {
-  if (!e) return e;
+  if (!holds(e, ExprOp::coord)) return e;
   return e.map_leaves([&](const Expr& leaf) {
     if (leaf.op() != ExprOp::coord) return leaf;
     const int axis = to[static_cast<size_t>(leaf.index())];
@@ -43,7 +44,8 @@ void renumber(Stage& stage, const std::vector<int>& to) {
 
 bool uses_coord(const Expr& e, int a, int b) {
   bool used = false;
-  if (e) e.visit([&](const Expr& x) { used |= x.op() == ExprOp::coord && (x.index() == a || x.index() == b); });
+  if (holds(e, ExprOp::coord))
+    e.visit([&](const Expr& x) { used |= x.op() == ExprOp::coord && (x.index() == a || x.index() == b); });
   return used;
 }
 

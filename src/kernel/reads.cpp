@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "expr/held_ops.hpp"
+
 namespace opfuse {
 
 std::set<int> reads_used(const Expr& e) {
@@ -25,7 +27,7 @@ static void add_twins(const Stage& stage, std::set<int>& guarded) {
 std::set<int> guarded_reads(const Stage& stage) {
   std::set<int> reads;
   const auto collect = [&](const Expr& e) {
-    if (!e) return;
+    if (!holds(e, ExprOp::in_bounds)) return;
     e.visit([&](const Expr& x) {
       if (x.op() == ExprOp::in_bounds) reads.insert(x.index());
     });

@@ -1,26 +1,30 @@
 // Removes stages without outputs, reads that no expression uses and parameters that no read or output uses, and
 // renumbers what is left. Lowering tries epilogues that may not work out; this keeps their traces out of the region.
+#include "expr/visit_each.hpp"
 #include "region/lowering.hpp"
 
 namespace opfuse {
 namespace {
 
-void mark_reads(const Expr& expr, const Stage& stage, std::vector<char>& used) {
-  if (!expr) return;
-  expr.visit([&](const Expr& e) {
+void mark_reads(std::span<const Expr* const> values, const Stage& stage, std::vector<char>& used) {
+  visit_each(values, [&](const Expr& e) {
     if ((e.op() != ExprOp::read && e.op() != ExprOp::in_bounds) || used[e.index()]) return;
     used[e.index()] = 1;
-    for (const IndexExpr& dim : stage.reads[e.index()].map.dims) mark_reads(dim.dynamic, stage, used);
+    std::vector<const Expr*> places;
+    for (const IndexExpr& dim : stage.reads[e.index()].map.dims) places.push_back(&dim.dynamic);
+    mark_reads(places, stage, used);
   });
 }
 
 void prune_reads(Stage& stage) {
   std::vector<char> used(stage.reads.size(), 0);
-  for (const Reduction& r : stage.reductions) mark_reads(r.value, stage, used);
+  std::vector<const Expr*> values;
+  for (const Reduction& r : stage.reductions) values.push_back(&r.value);
   for (const StageOutput& o : stage.outputs) {
-    mark_reads(o.value, stage, used);
-    for (const IndexExpr& dim : o.map.dims) mark_reads(dim.dynamic, stage, used);
+    values.push_back(&o.value);
+    for (const IndexExpr& dim : o.map.dims) values.push_back(&dim.dynamic);
   }
+  mark_reads(values, stage, used);
   std::vector<int> number(used.size(), -1);
   std::vector<Read> kept;
   for (size_t i = 0; i < used.size(); ++i) {

@@ -2,6 +2,7 @@
 #include "region/region.hpp"
 
 #include "base/fail.hpp"
+#include "expr/held_ops.hpp"
 
 namespace opfuse {
 
@@ -27,7 +28,7 @@ IndexMap IndexMap::broadcast(const Shape& shape, const Shape& domain) {
 namespace {
 
 void collect(const Expr& expr, std::set<std::string>& into) {
-  if (!expr) return;
+  if (!holds(expr, ExprOp::extent)) return;
   expr.visit([&](const Expr& e) {
     if (e.op() == ExprOp::extent) e.dim().collect_symbols(into);
   });

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/fail.hpp"
+#include "expr/visit_each.hpp"
 #include "region/computed_indices.hpp"
 #include "region/index_map.hpp"
 #include "region/names.hpp"
@@ -49,6 +50,9 @@ class Verifier {
         require(r.kind == ReduceKind::sum, "a contraction reduces by sums alone");
     for (size_t i = 0; i < stage.reads.size(); ++i) check_read(stage, i);
     for (size_t k = 0; k < stage.reductions.size(); ++k) check_expr(stage, stage.reductions[k].value, k, true);
+    std::vector<const Expr*> values;
+    for (const StageOutput& output : stage.outputs) values.push_back(&output.value);
+    check_exprs(stage, values, stage.reductions.size(), false);
     for (const StageOutput& output : stage.outputs) check_output(stage, output);
   }
 
@@ -93,10 +97,14 @@ class Verifier {
   }
 
   void check_expr(const Stage& stage, const Expr& expr, size_t results, bool reduce_axes) {
-    require(static_cast<bool>(expr), "an empty expression");
-    if (!expr) return;
+    const Expr* one = &expr;
+    check_exprs(stage, {&one, 1}, results, reduce_axes);
+  }
+
+  void check_exprs(const Stage& stage, std::span<const Expr* const> exprs, size_t results, bool reduce_axes) {
+    for (const Expr* expr : exprs) require(static_cast<bool>(*expr), "an empty expression");
     const int axes = static_cast<int>(stage.domain.size() + (reduce_axes ? stage.reduce.size() : 0));
-    expr.visit([&](const Expr& e) {
+    visit_each(exprs, [&](const Expr& e) {
       switch (e.op()) {
         case ExprOp::read:
         case ExprOp::in_bounds:
@@ -126,7 +134,6 @@ class Verifier {
   }
 
   void check_output(const Stage& stage, const StageOutput& output) {
-    check_expr(stage, output.value, stage.reductions.size(), false);
     check_map(stage, output.map, false);
     if (stage.anchor != Anchor::scatter)
       require(!output.combine && !has_dynamic(output.map), "an output of a {} stage is scattered",

@@ -7,6 +7,8 @@
 #include "base/fail.hpp"
 #include "expr/domain.hpp"
 #include "expr/evaluator.hpp"
+#include "expr/held_ops.hpp"
+#include "expr/visit_each.hpp"
 
 namespace opfuse {
 namespace {
@@ -205,6 +207,38 @@ RC_GTEST_PROP(ExprProperty, TextReadsBackToTheSameNode, ()) {
   const Expr back = Expr::parse(e.text());
   RC_ASSERT(back.text() == e.text());
   if (e.text().find("nan") == std::string::npos) RC_ASSERT(back == e);
+}
+
+RC_GTEST_PROP(ExprProperty, HoldsWhatAWalkFinds, ()) {
+  const Expr e = random_expr(5);
+  RC_LOG() << e.text();
+  for (const ExprOp op : {ExprOp::read, ExprOp::constant, ExprOp::neg, ExprOp::exp, ExprOp::tanh, ExprOp::select,
+                          ExprOp::min, ExprOp::pow, ExprOp::bit_cast}) {
+    bool found = false;
+    e.visit([&](const Expr& x) { found |= x.op() == op; });
+    RC_ASSERT(holds(e, op) == found);
+  }
+  RC_ASSERT(calls_function(e) == (holds(e, ExprOp::exp) || holds(e, ExprOp::tanh)));
+}
+
+TEST(Expr, HoldsEachOfSeveralOperations) {
+  const Expr e = Expr::parse("add(r0, sqrt(r1))");
+  EXPECT_TRUE(holds(e, ExprOps(ExprOp::mul) | ExprOp::sqrt));
+  EXPECT_FALSE(holds(e, ExprOps(ExprOp::mul) | ExprOp::in_bounds));
+  EXPECT_TRUE(holds(e, ExprOps::between(ExprOp::log, ExprOp::rsqrt)));
+  EXPECT_FALSE(holds(e, ExprOps::between(ExprOp::rsqrt, ExprOp::floor)));
+  EXPECT_FALSE(holds(Expr(), ExprOp::read));
+  EXPECT_TRUE(calls_function(Expr::parse("pow(r0, 2)")));
+  EXPECT_FALSE(calls_function(Expr::parse("floor(r0)")));
+}
+
+TEST(Expr, VisitsWhatSeveralShareOnce) {
+  const Expr shared = Expr::parse("exp(r0)"), a = Expr::parse("add(exp(r0), r1)"), b = Expr::parse("mul(exp(r0), r1)");
+  const Expr none;
+  const std::vector<const Expr*> values{&a, &none, &b, &a};
+  std::vector<Expr> met;
+  visit_each(values, [&](const Expr& e) { met.push_back(e); });
+  EXPECT_EQ(met, (std::vector<Expr>{Expr::parse("r0"), shared, Expr::parse("r1"), a, b}));
 }
 
 TEST(Expr, ReplacesAPartWhereverItIs) {

@@ -8,18 +8,9 @@
 #include <algorithm>
 
 #include "cpu/emit/emit_expr.hpp"
-#include "expr/real_ops.hpp"
+#include "expr/held_ops.hpp"
 
 namespace opfuse::cpu {
-namespace {
-
-bool calls_function(const Expr& e) {
-  bool found = false;
-  e.visit([&](const Expr& x) { found |= is_function(x.op()) || x.op() == ExprOp::pow; });
-  return found;
-}
-
-}  // namespace
 
 Value* ExprEmitter::select(const Expr& e, DType dtype) {
   Value* condition = emit(e.args()[0], DType::boolean);
