@@ -20,6 +20,7 @@
 #include "cpu/operation_cost.hpp"
 #include "cpu/product_rows/product_rows_cost.hpp"
 #include "cpu/skeletons.hpp"
+#include "expr/held_ops.hpp"
 #include "expr/real_ops.hpp"
 #include "kernel/choice_pieces.hpp"
 #include "kernel/collapse.hpp"
@@ -28,6 +29,7 @@
 #include "region/dependence.hpp"
 #include "region/read_shape.hpp"
 #include "region/single_stage.hpp"
+#include "region/traffic.hpp"
 
 namespace opfuse {
 namespace {
@@ -76,13 +78,26 @@ class StageCost {
   int domain_ = 0;
   std::optional<ChoiceCut> cut_;
   std::set<int> rows_;  ///< domain axes that some reduction depends on: together they number the rows
-  mutable std::unordered_map<const ExprNode*, std::vector<const Expr*>> nodes_;  ///< of values, operands first
-  mutable std::unordered_map<const ExprNode*, bool> outside_;                    ///< of the loop over a row
+  struct Numbered {
+    const Expr* e;
+    size_t number;
+  };
+  struct NodeCost {
+    double work = 0, load = 0, index = 0;
+  };
+  mutable std::unordered_map<const ExprNode*, std::vector<Numbered>> nodes_;  ///< of values, operands first
+  mutable std::unordered_map<const ExprNode*, size_t> numbers_;
+  mutable std::map<std::pair<int, bool>, std::vector<std::optional<NodeCost>>> known_;  ///< by axis and `reduced`
+  mutable std::map<int, std::vector<std::optional<bool>>> jumps_;                       ///< by axis
+  mutable std::unordered_map<const ExprNode*, bool> outside_;                           ///< of the loop over a row
 
   /// Each value is looked at for each axis that the lanes may take.
-  const std::vector<const Expr*>& nodes(const Expr& value) const {
+  const std::vector<Numbered>& nodes(const Expr& value) const {
     const auto [at, fresh] = nodes_.try_emplace(value.node());
-    if (fresh) value.visit([&, &all = at->second](const Expr& e) { all.push_back(&e); });
+    if (fresh)
+      value.visit([&, &all = at->second](const Expr& e) {
+        all.push_back({&e, numbers_.emplace(e.node(), numbers_.size()).first->second});
+      });
     return at->second;
   }
 
@@ -160,7 +175,7 @@ class StageCost {
     double each = 0;
     std::unordered_set<const ExprNode*> seen;
     for (const StageOutput& o : stage_.outputs)
-      for (const Expr* e : nodes(o.value))
+      for (const auto& [e, number] : nodes(o.value))
         if (outside_of_loop(*e) && seen.insert(e->node()).second) each += cost_of(*e);
     return each * vectors(rows_, axis);
   }
@@ -188,10 +203,7 @@ class StageCost {
     for (size_t d = 0; d < read.map.dims.size(); ++d)
       if (depends(stage_, read.map.dims[d], axis) && !always_inside(read.map.dims[d], shape[d], axis_extents(stage_)))
         return false;
-    bool functions = false;
-    for (const size_t arm : {1, 2})
-      e.args()[arm].visit([&](const Expr& x) { functions |= is_function(x.op()) || x.op() == ExprOp::pow; });
-    return functions;
+    return calls_function(e.args()[1]) || calls_function(e.args()[2]);
   }
 
   /// Of the points of its axes, those whose coordinate is inside.
@@ -211,17 +223,25 @@ class StageCost {
     return share;
   }
 
-  /// Of all points, those at which a node of the value is computed; nothing where that is all of them.
-  std::map<const ExprNode*, double> shares(const Expr& value, int axis) const {
-    const std::vector<const Expr*>& all = nodes(value);
-    std::map<const ExprNode*, double> share;
-    if (std::none_of(all.begin(), all.end(), [&](const Expr* e) { return jumps(*e, axis); })) return share;
-    share[value.node()] = 1;
-    const auto add = [&](const Expr& e, double of) { share[e.node()] = std::max(share[e.node()], of); };
+  /// Of all points, those at which a node of the value is computed, by its number; nothing where that is all of them.
+  std::vector<double> shares(const Expr& value, int axis) const {
+    if (!holds(value, ExprOp::in_bounds)) return {};
+    const std::vector<Numbered>& all = nodes(value);
+    std::vector<std::optional<bool>>& known = jumps_[axis];
+    known.resize(numbers_.size());
+    for (const auto& [e, number] : all)
+      if (!known[number]) known[number] = jumps(*e, axis);
+    if (std::none_of(all.begin(), all.end(), [&](const Numbered& n) { return *known[n.number]; })) return {};
+    std::vector<double> share(numbers_.size());
+    const auto add = [&](const Expr& e, double of) {
+      double& most = share[numbers_.at(e.node())];
+      most = std::max(most, of);
+    };
+    add(value, 1);
     for (size_t i = all.size(); i-- > 0;) {
-      const Expr& e = *all[i];
-      const double of = share[e.node()];
-      const bool one_arm = jumps(e, axis);
+      const Expr& e = *all[i].e;
+      const double of = share[all[i].number];
+      const bool one_arm = *known[all[i].number];
       const double first = one_arm ? std::min(of, share_inside(e.args()[0])) : of;
       for (size_t arg = 0; arg < e.args().size(); ++arg)
         add(e.args()[arg], !one_arm || arg == 0 ? of : arg == 1 ? first : of - first);
@@ -256,23 +276,35 @@ class StageCost {
     return guard ? costs_.point : cost_of_op(e, costs_);
   }
 
+  NodeCost node_cost(const Expr& e, int axis, bool reduced) const {
+    NodeCost cost;
+    const double functions = reduced ? costs_.in_row : tail_of_row(axis);
+    if (!is_border(e) && !outside_of_loop(e))
+      cost.work = !reduced && rests(e) ? costs_.access : (is_function(e.op()) ? functions : 1) * cost_of(e);
+    if (e.op() != ExprOp::read) return cost;
+    const Read& read = stage_.reads[static_cast<size_t>(e.index())];
+    if (reduced && is_of_row(read.map)) return cost;
+    cost.load = axis < 0 ? costs_.access : access(e.index(), axis);
+    cost.index = index_work(read.map, axis);
+    return cost;
+  }
+
   /// Cycles of one vector of a value, lanes along `axis` (-1: one element at a time). Taps of a window are a block of
   /// code without loops: their loads overlap with what is computed of them.
   double vector_cost(const Expr& value, int axis, bool reduced = false) const {
-    const double functions = reduced ? costs_.in_row : tail_of_row(axis);
     double work = costs_.point, loads = 0;
     const auto share = shares(value, axis);
-    const auto add = [&](const Expr& e) {
-      const double of = share.empty() ? 1 : share.at(e.node());
-      if (!is_border(e) && !outside_of_loop(e))
-        work += of * (!reduced && rests(e) ? costs_.access : (is_function(e.op()) ? functions : 1) * cost_of(e));
-      if (e.op() != ExprOp::read) return;
-      const Read& read = stage_.reads[static_cast<size_t>(e.index())];
-      if (reduced && is_of_row(read.map)) return;
-      loads += of * (axis < 0 ? costs_.access : access(e.index(), axis));
-      work += of * index_work(read.map, axis);
-    };
-    for (const Expr* e : nodes(value)) add(*e);
+    const std::vector<Numbered>& all = nodes(value);
+    std::vector<std::optional<NodeCost>>& known = known_[{axis, reduced}];
+    known.resize(numbers_.size());
+    for (const auto& [e, number] : all) {
+      std::optional<NodeCost>& cost = known[number];
+      if (!cost) cost = node_cost(*e, axis, reduced);
+      const double of = share.empty() ? 1 : share[number];
+      work += of * cost->work;
+      loads += of * cost->load;
+      work += of * cost->index;
+    }
     if (reduced && stage_.anchor == Anchor::window) return std::max(work, loads) + loss_ * std::min(work, loads);
     return work + loads;
   }
@@ -422,6 +454,14 @@ bool has_tiles(const Region& region, const TargetInfo& target) {
 
 }  // namespace
 
+bool lies_in_blocks(const Region& region) {
+  const auto is_blocked = [](const auto& value) { return may_be_blocked(value.shape); };
+  return std::any_of(region.params.begin(), region.params.end(), [&](const Param& p) { return is_blocked(p.type); }) ||
+         std::any_of(region.stages.begin(), region.stages.end(), [&](const Stage& stage) {
+           return !stage.reductions.empty() || std::any_of(stage.outputs.begin(), stage.outputs.end(), is_blocked);
+         });
+}
+
 double rate_of(double bytes, const TargetInfo& target) {
   const auto fits = [&](int64_t level) { return bytes <= target.shares.group * static_cast<double>(level); };
   const MachineRates& rates = target.rates;
@@ -432,7 +472,7 @@ GroupCost group_cost(const Region& region, const TargetInfo& target, LayoutGuess
   SymbolValues ones;
   for (const std::string& symbol : region.symbols()) ones[symbol] = 1;
   GroupCost cost;
-  const RegionCost traffic = cost_of(region, ones);
+  const RegionCost traffic = traffic_of(region, ones);
   cost.bytes = traffic.bytes_read + traffic.bytes_written;
   const bool tiled = has_tiles(region, target);
   std::vector<double> works;

@@ -18,6 +18,8 @@ struct GroupCost {
 };
 
 GroupCost group_cost(const Region& region, const TargetInfo& target, LayoutGuess guess);
+/// Whether the guess makes a difference.
+bool lies_in_blocks(const Region& region);
 
 /// Bytes in a cycle, from the level that holds so many of a group.
 double rate_of(double bytes, const TargetInfo& target);

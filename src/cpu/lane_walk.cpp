@@ -11,6 +11,8 @@ constexpr double kFloatBytes = 4;
 
 double extent_of(const Dim& d) { return static_cast<double>(std::max<int64_t>(d.constant().value_or(1), 0)); }
 
+bool may_be_blocked(const Shape& shape) { return shape.rank() == 4 && extent_of(shape[1]) > 1; }
+
 bool depends(const Stage& stage, const IndexExpr& index, int axis) {
   if (index.dynamic) return axes_of(stage, index.dynamic).contains(axis);
   return std::any_of(index.terms.begin(), index.terms.end(), [&](const IndexTerm& t) { return t.axis == axis; });
@@ -23,7 +25,7 @@ LaneWalks::LaneWalks(const Stage& stage, const TargetInfo& target, LayoutGuess g
       guess_(guess) {}
 
 bool LaneWalks::has_blocks(const Shape& shape) const {
-  return guess_ == LayoutGuess::channel_blocks && shape.rank() == 4 && extent_of(shape[1]) > 1;
+  return guess_ == LayoutGuess::channel_blocks && may_be_blocked(shape);
 }
 
 /// Elements from an index to the next along a dimension.

@@ -14,6 +14,9 @@ enum class Walk { same, next, second, strided, far, single };
 /// An extent as a number: an open one counts as 1.
 double extent_of(const Dim& d);
 
+/// Whether the channels of a value of that shape can lie in blocks.
+bool may_be_blocked(const Shape& shape);
+
 /// Whether a coordinate moves with an axis.
 bool depends(const Stage& stage, const IndexExpr& index, int axis);
 

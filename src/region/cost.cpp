@@ -12,6 +12,7 @@
 #include "region/dependence.hpp"
 #include "region/read_shape.hpp"
 #include "region/region.hpp"
+#include "region/traffic.hpp"
 
 namespace opfuse {
 namespace {
@@ -191,8 +192,13 @@ std::vector<double> points_read(const Region& region, const SymbolValues& symbol
 }  // namespace
 
 RegionCost cost_of(const Region& region, const SymbolValues& symbols) {
-  RegionCost cost;
+  RegionCost cost = traffic_of(region, symbols);
   for (const Stage& stage : region.stages) cost.flops += StageCost(stage, region, symbols).flops();
+  return cost;
+}
+
+RegionCost traffic_of(const Region& region, const SymbolValues& symbols) {
+  RegionCost cost;
   std::vector<char> whole(region.params.size(), 1);
   for (const Stage& stage : region.stages) cost.bytes_written += scattered_bytes(stage, symbols, whole);
   const std::vector<double> read = points_read(region, symbols);
