@@ -9,6 +9,7 @@
 
 #include "base/fail.hpp"
 #include "expr/domain.hpp"
+#include "region/map_hash.hpp"
 
 namespace opfuse {
 namespace {
@@ -277,6 +278,18 @@ Expr index_value(const IndexExpr& index) {
     accumulate(sum, scaled_value(t.coef, quotient_value(Expr::coord(t.axis), t.div, t.mod)));
   if (!sum || !(index.offset == Dim(0))) accumulate(sum, dim_value(index.offset));
   return sum;
+}
+
+uint64_t hash_of(const IndexMap& map) {
+  uint64_t hash = map.dims.size();
+  const auto add = [&](const Dim& d) {
+    hash = hash * 0x9e3779b97f4a7c15 + (d.is_constant() ? static_cast<uint64_t>(d.value()) : ~uint64_t{0});
+  };
+  for (const IndexExpr& index : map.dims) {
+    add(index.offset);
+    for (const IndexTerm& t : index.terms) add(t.axis), add(t.coef), add(t.div), add(t.mod);
+  }
+  return hash;
 }
 
 bool has_dynamic(const IndexMap& map) {

@@ -13,6 +13,7 @@
 #include "ir/value_name.hpp"
 #include "region/computed_indices.hpp"
 #include "region/lowering.hpp"
+#include "region/map_hash.hpp"
 
 namespace opfuse {
 
@@ -96,7 +97,7 @@ void Lowering::open(Anchor anchor, const std::vector<Dim>& domain, std::vector<D
   stage.anchor = anchor;
   stage.domain = domain;
   stage.reduce = std::move(reduce);
-  pulled_.clear(), read_sets_.clear(), places_.clear(), firsts_.clear();
+  pulled_.clear(), read_sets_.clear(), places_.clear(), firsts_.clear(), broadcast_.reset();
   region_.stages.push_back(std::move(stage));
   open_ = true;
 }
@@ -178,11 +179,12 @@ Expr Lowering::pull_made(const TensorType& type, std::function<Tensor()> make, c
 
 Expr Lowering::pull(const Value* value, const IndexMap& map) {
   value = resolve(value);
-  for (const Pulled& p : pulled_)
-    if (p.value == value && p.map == map) return p.expr;
+  const uint64_t key = hash_of(map) ^ reinterpret_cast<uintptr_t>(value);
+  for (auto [at, last] = pulled_.equal_range(key); at != last; ++at)
+    if (at->second.value == value && at->second.map == map) return at->second.expr;
   Def& def = def_of(value);
   Expr expr = pull_new(value, def, map);
-  pulled_.push_back({value, map, expr});
+  pulled_.emplace(key, Pulled{value, map, expr});
   return expr;
 }
 
@@ -267,6 +269,13 @@ Expr scalar_value(const Tensor& constant) {
 
 }  // namespace
 
+/// Coordinates of an operand of shape `own` where those of the result, of shape `whole`, are map(axes).
+const IndexMap& Lowering::broadcast_to(const Shape& own, const Shape& whole, const IndexMap& map) {
+  if (!broadcast_ || !(broadcast_->own == own && broadcast_->whole == whole && broadcast_->map == map))
+    broadcast_ = {own, whole, map, compose(broadcast_map(own, whole, stretches_), map, extents())};
+  return broadcast_->composed;
+}
+
 Expr Lowering::pull_elementwise(const Node& node, const IndexMap& map, const Shape& shape) {
   std::vector<Expr> operands;
   for (const Value* input : node.inputs) {
@@ -278,7 +287,7 @@ Expr Lowering::pull_elementwise(const Node& node, const IndexMap& map, const Sha
       operands.push_back(scalar_value(*constant));
       continue;
     }
-    operands.push_back(pull(input, compose(broadcast_map(input->type.shape, shape, stretches_), map, extents())));
+    operands.push_back(pull(input, IndexMap(broadcast_to(input->type.shape, shape, map))));
   }
   Expr value = node.op->law(node.attrs(), operands);
   const DType dtype = node.output()->type.dtype;

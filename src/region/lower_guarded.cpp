@@ -1,8 +1,8 @@
 // Values where their coordinates are inside, another value outside: padding and concatenation.
 #include <algorithm>
-#include <set>
 
 #include "region/lowering.hpp"
+#include "region/map_hash.hpp"
 #include "region/read_shape.hpp"
 
 namespace opfuse {
@@ -10,11 +10,12 @@ namespace opfuse {
 /// The read whose coordinates are the ones asked for and whose tensor has the value's shape: it is inside exactly when
 /// the value is.
 std::optional<int> Lowering::guard_of(const Expr& value, const TensorType& type, const IndexMap& map) {
-  for (const int index : read_sets_.of(value).read) {
-    const Read& read = stage().reads[static_cast<size_t>(index)];
-    if (read.map == map && shape_read_by(read) == type.shape) return index;
-  }
-  return {};
+  number_places();
+  const std::optional<int> place = first_with(map, type.shape);
+  if (!place) return {};
+  const std::vector<int>& reads = read_sets_.of(value).read;
+  const auto found = std::find_if(reads.begin(), reads.end(), [&](int read) { return place_of(read) == *place; });
+  return found == reads.end() ? std::nullopt : std::optional(*found);
 }
 
 namespace {
@@ -46,59 +47,53 @@ bool depends_on_data(const IndexMap& map) {
 
 const Shape& Lowering::shape_read_by(const Read& read) const { return opfuse::shape_read_by(region_, read); }
 
-/// Reads of `value` that stand behind a guard of their own, as those of a concatenation of concatenations do: a read
-/// with their map and shape is asked whether it is inside. Where they are outside, another part of `value` is not.
-std::set<int> Lowering::guarded_reads(const Expr& value) {
+/// Reads of `value` but those that stand behind a guard of their own, as those of a concatenation of concatenations do:
+/// a read with their map and shape is asked whether it is inside. Where they are outside, another part of `value` is
+/// not.
+std::vector<int> Lowering::unguarded_reads(const Expr& value) {
   const ReadSets::Sets& sets = read_sets_.of(value);
-  std::set<int> places, guarded;
-  for (const int a : sets.asked) places.insert(place_of(a));
+  std::vector<char> asked(stage().reads.size(), 0);  // by place
+  for (const int a : sets.asked) asked[static_cast<size_t>(place_of(a))] = 1;
+  std::vector<int> open;
   for (const int r : sets.read)
-    if (places.contains(place_of(r))) guarded.insert(r);
-  return guarded;
+    if (!asked[static_cast<size_t>(place_of(r))]) open.push_back(r);
+  return open;
 }
-
-namespace {
-
-/// Equal maps have equal numbers.
-uint64_t hash_of(const IndexMap& map) {
-  uint64_t hash = map.dims.size();
-  const auto add = [&](const Dim& d) {
-    hash = hash * 0x9e3779b97f4a7c15 + (d.is_constant() ? static_cast<uint64_t>(d.value()) : ~uint64_t{0});
-  };
-  for (const IndexExpr& index : map.dims) {
-    add(index.offset);
-    for (const IndexTerm& t : index.terms) add(t.axis), add(t.coef), add(t.div), add(t.mod);
-  }
-  return hash;
-}
-
-}  // namespace
 
 /// The same number for reads of one map and shape, which are inside together: that of the first of them.
 int Lowering::place_of(int read) {
+  number_places();
+  return places_[static_cast<size_t>(read)];
+}
+
+void Lowering::number_places() {
   const std::vector<Read>& reads = stage().reads;
   for (size_t i = places_.size(); i < reads.size(); ++i) {
-    std::vector<int>& firsts = firsts_[hash_of(reads[i].map)];
-    const auto same = std::find_if(firsts.begin(), firsts.end(), [&](int first) {
-      const Read& other = reads[static_cast<size_t>(first)];
-      return other.map == reads[i].map && shape_read_by(other) == shape_read_by(reads[i]);
-    });
-    places_.push_back(same == firsts.end() ? static_cast<int>(i) : *same);
-    if (same == firsts.end()) firsts.push_back(static_cast<int>(i));
+    const std::optional<int> first = first_with(reads[i].map, shape_read_by(reads[i]));
+    if (!first) firsts_[hash_of(reads[i].map)].push_back(static_cast<int>(i));
+    places_.push_back(first.value_or(static_cast<int>(i)));
   }
-  return places_[static_cast<size_t>(read)];
+}
+
+std::optional<int> Lowering::first_with(const IndexMap& map, const Shape& shape) {
+  const auto firsts = firsts_.find(hash_of(map));
+  if (firsts == firsts_.end()) return {};
+  for (const int first : firsts->second) {
+    const Read& read = stage().reads[static_cast<size_t>(first)];
+    if (read.map == map && shape_read_by(read) == shape) return first;
+  }
+  return {};
 }
 
 /// Reads of `value` beside the guard that leave their tensors where the guard's does: operands that are broadcast along
 /// some of the axes that move.
-std::set<int> Lowering::reads_outside(const Expr& value, int guard) {
-  const std::set<int> guarded = guarded_reads(value);
-  std::set<int> reads;
-  for (const int index : read_sets_.of(value).read) {
-    if (guarded.contains(index) || place_of(index) == place_of(guard)) continue;
+std::vector<int> Lowering::reads_outside(const Expr& value, int guard) {
+  std::vector<int> reads = unguarded_reads(value);
+  std::erase_if(reads, [&](int index) {
+    if (place_of(index) == place_of(guard)) return true;
     const Read& read = stage().reads[static_cast<size_t>(index)];
-    if (!is_always_inside(read.map, shape_read_by(read), extents())) reads.insert(index);
-  }
+    return is_always_inside(read.map, shape_read_by(read), extents());
+  });
   return reads;
 }
 
@@ -123,13 +118,11 @@ std::pair<Expr, Expr> Lowering::pull_inside(const Value* value, const IndexMap& 
     for (const int read : reads_outside(pulled, *guard)) here = logical_and(here, Expr::in_bounds(read));
     return {here, pulled};
   }
-  const std::set<int> guarded = guarded_reads(pulled);
-  Expr here = inside;
-  for (const int read : read_sets_.of(pulled).read) {
+  for (const int read : read_sets_.of(pulled).read)
     if (depends_on_data(stage().reads[static_cast<size_t>(read)].map))
       decline("padded_prologue", "an operand is read at a computed index", reader);
-    if (!guarded.contains(read)) here = logical_and(here, Expr::in_bounds(read));
-  }
+  Expr here = inside;
+  for (const int read : unguarded_reads(pulled)) here = logical_and(here, Expr::in_bounds(read));
   return {here, pulled};
 }
 

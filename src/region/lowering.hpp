@@ -180,14 +180,19 @@ class Lowering {
   bool stretches_;
   Region region_;
   std::vector<LoweredOperand> operands_;
-  std::map<const Value*, Def> defs_;  ///< looked up, never iterated
+  std::unordered_map<const Value*, Def> defs_;  ///< looked up, never iterated
   std::vector<const Node*> done_;
   std::vector<const Value*> results_;  ///< of all bodies walked
   std::vector<std::unique_ptr<Value>> internals_;
   bool open_ = false;
   bool requantises_ = false;
   std::map<int, std::vector<double>> real_constants_;
-  std::vector<Pulled> pulled_;  ///< of the open stage, as the next two
+  std::unordered_multimap<uint64_t, Pulled> pulled_;  ///< of the open stage, as the next four; by a hash of the map
+  struct Broadcast {
+    Shape own, whole;
+    IndexMap map, composed;
+  };
+  std::optional<Broadcast> broadcast_;  ///< the last one that was composed: neighbours mostly ask for the same
   ReadSets read_sets_;
   std::vector<int> places_;                                ///< place_of, as far as it was asked
   std::unordered_map<uint64_t, std::vector<int>> firsts_;  ///< the numbers in it, by a hash of the map; looked up only
@@ -204,10 +209,13 @@ class Lowering {
   Expr pull_elementwise(const Node& node, const IndexMap& map, const Shape& shape);
   Expr pull_forward(const Value* value, Def& def, const IndexMap& map);
   const Shape& shape_read_by(const Read& read) const;
-  std::set<int> guarded_reads(const Expr& value);
-  std::set<int> reads_outside(const Expr& value, int guard);
+  std::vector<int> unguarded_reads(const Expr& value);
+  std::vector<int> reads_outside(const Expr& value, int guard);
   std::optional<int> guard_of(const Expr& value, const TensorType& type, const IndexMap& map);
   int place_of(int read);
+  void number_places();
+  const IndexMap& broadcast_to(const Shape& own, const Shape& whole, const IndexMap& map);
+  std::optional<int> first_with(const IndexMap& map, const Shape& shape);
   Expr add_read(Read read, DType dtype);
   void require_computable(const IndexMap& map);
   int param_of(Def& def);
