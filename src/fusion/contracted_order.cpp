@@ -73,6 +73,38 @@ ContractedOrder::Between ContractedOrder::between(const std::vector<Node*>& node
   return {};
 }
 
+std::vector<char> ContractedOrder::depend_around(const Node* node, const std::vector<const Node*>& readers,
+                                                 const UnitOf& unit_of) const {
+  size_t last = 0;
+  for (const Node* reader : readers) last = std::max(last, place(reader));
+  const uint32_t behind = ++question_, around = ++question_;  // marks by place, of whole units; around: behind those
+  std::vector<const Node*> work;
+  const auto follow = [&](const Node* from, const Node* member, uint32_t mark) {
+    for (const Value* v : member->outputs)
+      for (const Use& use : v->uses) {
+        ++visited_;
+        if (place(use.node) == place(from) || place(use.node) > last) continue;
+        uint32_t& seen = seen_[place(use.node)];
+        if (seen != behind && seen != around) work.push_back(use.node);
+        if (seen != around) seen = mark;
+      }
+  };
+  const auto follow_unit = [&](const Node* from, uint32_t mark) {
+    const std::vector<Node*>& unit = unit_of(from);
+    if (unit.empty()) follow(from, from, mark);
+    for (const Node* member : unit) follow(from, member, mark);
+  };
+  follow_unit(node, behind);
+  while (!work.empty()) {
+    const Node* next = work.back();
+    work.pop_back();
+    follow_unit(next, around);
+  }
+  std::vector<char> found;
+  for (const Node* reader : readers) found.push_back(seen_[place(reader)] == around);
+  return found;
+}
+
 /// One node for each unit, outside of `nodes`, that depends on them (or that they depend on) within their range.
 std::vector<const Node*> ContractedOrder::reached(const std::vector<Node*>& nodes, const UnitOf& unit_of,
                                                   bool forward) const {

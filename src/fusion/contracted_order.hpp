@@ -24,6 +24,10 @@ class ContractedOrder {
     const Node* reader = nullptr;
   };
   Between between(const std::vector<Node*>& nodes, const UnitOf& unit_of) const;
+  /// Of the units of `readers`, each of which reads the unit of `node`: whether one also depends on it by way of
+  /// another unit. The same as `between` of each pair of them, by one search for all.
+  std::vector<char> depend_around(const Node* node, const std::vector<const Node*>& readers,
+                                  const UnitOf& unit_of) const;
   /// `nodes`, between which there is nothing, become one unit.
   void merge(const std::vector<Node*>& nodes, const UnitOf& unit_of);
 

@@ -75,6 +75,11 @@ std::optional<Decline> Grouping::convexity(const std::vector<Node*>& nodes) cons
                  {names_.of(node), names_.of(reader)}};
 }
 
+std::vector<char> Grouping::cut_off(const Node* node, const std::vector<const Node*>& readers) const {
+  return order_.depend_around(
+      node, readers, [&](const Node* n) -> auto& { return unit_of(n); });
+}
+
 int64_t value_bytes(const Value& value, const SymbolValues& dims) {
   if (!value.type.shape.ranked) return 0;
   std::set<std::string> symbols;

@@ -33,6 +33,8 @@ class Grouping {
   /// Empty when the graph stays acyclic with all accepted groups and this one contracted. Groups that it absorbs lie
   /// in `nodes` as a whole.
   std::optional<Decline> convexity(const std::vector<Node*>& nodes) const;
+  /// Of readers of a node's group (or of the node): whether `convexity` of the two groups would be refused.
+  std::vector<char> cut_off(const Node* node, const std::vector<const Node*>& readers) const;
 
   std::vector<Node*> sorted(std::vector<Node*> nodes) const;  ///< topological, without duplicates
   /// Stores and loads that grouping saves.

@@ -213,7 +213,8 @@ bool Neighbours::sweep(bool siblings, size_t most_nodes) {
       }
       const Pair* best = nullptr;
       double most = 0;
-      const std::vector<Pair> pairs = pairs_from(node, siblings);
+      std::vector<Pair> pairs = pairs_from(node, siblings);
+      find_convex(pairs);
       for (const Pair& pair : pairs) {
         Trial trial;
         if (stays_apart(pair, trial)) continue;
@@ -229,17 +230,32 @@ bool Neighbours::sweep(bool siblings, size_t most_nodes) {
 
 /// Else what it costs. Other groups change nothing in prices, and close more cycles, never fewer: a pair is tried once.
 bool Neighbours::stays_apart(const Pair& pair, Trial& trial) {
+  if (pair.between.empty() && apart_.contains(number_of(pair))) return true;
+  if (pair.convex.value_or(true)) trial = consider(pair);
+  if (!trial.why && trial.price) return false;
+  if (pair.between.empty()) apart_.insert(number_of(pair));
+  return true;
+}
+
+std::array<int, 3> Neighbours::number_of(const Pair& pair) const {
   const Grouping& grouping = planner_.grouping;
   const auto number = [&](const Node* node) {
     const int group = grouping.group_of(node);
     return group >= 0 ? group : -1 - static_cast<int>(grouping.matcher().position(node));
   };
-  const std::array<int, 3> key{number(pair.first.front()), number(pair.second.front()), pair.siblings ? 1 : 0};
-  if (pair.between.empty() && apart_.contains(key)) return true;
-  trial = consider(pair);
-  if (!trial.why && trial.price) return false;
-  if (pair.between.empty()) apart_.insert(key);
-  return true;
+  return {number(pair.first.front()), number(pair.second.front()), pair.siblings ? 1 : 0};
+}
+
+/// Of all pairs of one group with readers, by one search.
+void Neighbours::find_convex(std::vector<Pair>& pairs) const {
+  std::vector<Pair*> asked;
+  std::vector<const Node*> readers;
+  for (Pair& pair : pairs)
+    if (pair.between.empty() && !pair.siblings && !apart_.contains(number_of(pair)))
+      asked.push_back(&pair), readers.push_back(pair.second.front());
+  if (asked.size() < 2) return;
+  const std::vector<char> cut_off = planner_.grouping.cut_off(asked.front()->first.front(), readers);
+  for (size_t i = 0; i < asked.size(); ++i) asked[i]->convex = !cut_off[i];
 }
 
 std::vector<Neighbours::Pair> Neighbours::pairs_from(Node* node, bool siblings) const {
@@ -396,7 +412,7 @@ std::optional<Decline> Neighbours::unfit(const Pair& pair, bool forced) const {
     if (auto closed = planner_.closed(unit->front())) return closed;
     if (const int group = planner_.grouping.group_of(unit->front()); group >= 0) groups.push_back(group);
   }
-  return planner_.refuse_place(planner_.grouping.sorted(std::move(nodes)), groups);
+  return planner_.refuse_place(planner_.grouping.sorted(std::move(nodes)), groups, pair.convex.value_or(false));
 }
 
 std::optional<Decline> Neighbours::unfit_kinds(const Pair& pair) const {

@@ -32,6 +32,7 @@ class Neighbours {
     Nodes first, between, second;
     Value* value = nullptr;  ///< what goes from one to the other; of siblings: what both read
     bool siblings = false;
+    std::optional<bool> convex{};  ///< nothing leads from one to the other but the value; empty: not asked
   };
 
   Planner& planner_;
@@ -56,6 +57,8 @@ class Neighbours {
   std::vector<Nodes> readers_of(const Value& value) const;
   bool join_batch(const std::vector<Nodes>& units, size_t begin, size_t end);
   bool stays_apart(const Pair& pair, Trial& trial);
+  std::array<int, 3> number_of(const Pair& pair) const;
+  void find_convex(std::vector<Pair>& pairs) const;
   std::vector<Pair> pairs_from(Node* node, bool siblings) const;
   std::optional<Pair> pair_between(Node* one, Node* other) const;
   void follow(const Nodes& first, Value* value, const Nodes& between, std::vector<Pair>& found) const;

@@ -86,12 +86,13 @@ std::optional<Decline> Planner::too_large(size_t nodes) const {
       "too_large", fmt::format("the group would have {} nodes, the limit is {}", nodes, options.max_nodes), {}};
 }
 
-std::optional<Decline> Planner::refuse_place(const std::vector<Node*>& nodes, const std::vector<int>& ignoring) const {
+std::optional<Decline> Planner::refuse_place(const std::vector<Node*>& nodes, const std::vector<int>& ignoring,
+                                             bool convex) const {
   if (auto decline = too_large(nodes.size())) return decline;
   if (const size_t reads = external_reads(nodes).size(); reads > limit(&Limits::group_operands) && nodes.size() > 1)
     return Decline{"group_operands", fmt::format("the group would have {} operands", reads), {}};
   if (auto decline = grouping.overlap(nodes, ignoring)) return decline;
-  if (auto decline = grouping.convexity(nodes)) return decline;
+  if (auto decline = convex ? std::nullopt : grouping.convexity(nodes)) return decline;
   for (const auto& [a, b] : options.no_fuse) {
     const auto has = [&](const std::string& name) {
       return std::find(nodes.begin(), nodes.end(), grouping.names().find(name)) != nodes.end();

@@ -28,7 +28,9 @@ class Planner {
                                 const std::vector<int>& ignoring = {}) const;
   std::optional<Decline> too_large(size_t nodes) const;
   /// Its two halves: other groups and cycles; whether it is one kernel.
-  std::optional<Decline> refuse_place(const std::vector<Node*>& nodes, const std::vector<int>& ignoring) const;
+  /// `convex`: nothing lies between the nodes, which is known.
+  std::optional<Decline> refuse_place(const std::vector<Node*>& nodes, const std::vector<int>& ignoring,
+                                      bool convex = false) const;
   std::optional<Decline> refuse_lowering(const std::vector<Node*>& nodes, const std::string& label,
                                          const std::string& pattern) const;
   void describe_nodes(Candidate& c, const std::vector<Node*>& nodes) const;

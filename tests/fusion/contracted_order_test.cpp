@@ -102,6 +102,45 @@ TEST(ContractedOrder, AnswersAsASearchOfTheWholeGraphDoes) {
   EXPECT_GT(merged, 200);
 }
 
+TEST(ContractedOrder, ReadersThatDependAroundAreThoseWithSomethingBetween) {
+  int around = 0, direct = 0;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    const Graph g = random_graph(seed, 30, static_cast<int>(2 + seed % 12));
+    Random rng(seed, "readers");
+    Grouping grouping(g);
+    std::vector<std::set<Node*>> units;
+    const auto unit_of = [&](Node* n) {
+      const int group = grouping.group_of(n);
+      return group < 0 ? std::vector<Node*>{n} : grouping.nodes_of(group);
+    };
+    for (int trial = 0; trial < 30; ++trial) {
+      Node* node = g.nodes()[static_cast<size_t>(rng.between(0, 29))];
+      const std::vector<Node*> first = unit_of(node);
+      std::vector<const Node*> readers;
+      for (Node* member : first)
+        for (const Use& use : member->output()->uses)
+          if (unit_of(use.node) != first) readers.push_back(use.node);
+      if (readers.empty()) continue;
+      const std::vector<char> found = grouping.cut_off(node, readers);
+      for (size_t i = 0; i < readers.size(); ++i) {
+        const std::vector<Node*> second = unit_of(const_cast<Node*>(readers[i]));
+        std::set<Node*> both(first.begin(), first.end());
+        both.insert(second.begin(), second.end());
+        ASSERT_EQ(found[i] != 0, has_between(both, units)) << "seed " << seed << " trial " << trial << " reader " << i;
+        ++(found[i] ? around : direct);
+        if (found[i] || i + 1 < readers.size() || both.size() > 12) continue;
+        for (const std::vector<Node*>& unit : {first, second})
+          if (const int group = grouping.group_of(unit.front()); group >= 0) grouping.release(group);
+        grouping.accept({both.begin(), both.end()});
+        std::erase_if(units, [&](const std::set<Node*>& unit) { return both.contains(*unit.begin()); });
+        units.push_back(both);
+      }
+    }
+  }
+  EXPECT_GT(around, 200);
+  EXPECT_GT(direct, 200);
+}
+
 Graph repeated(int count, const std::string& step, const std::string& last) {
   std::string body;
   for (int i = 0; i < count; ++i) {
