@@ -40,7 +40,7 @@ GroupPrice price_of_bytes(const Region& region, const TargetInfo& target) {
 
 GroupPrice price_of_cycles(const Region& region, const TargetInfo& target) {
   const GroupCost dense = group_cost(region, target, LayoutGuess::dense);
-  const GroupCost blocked = group_cost(region, target, LayoutGuess::channel_blocks);
+  const GroupCost blocked = lies_in_blocks(region) ? group_cost(region, target, LayoutGuess::channel_blocks) : dense;
   return {microseconds(dense.cycles, target), microseconds(blocked.cycles, target), static_cast<int64_t>(dense.bytes)};
 }
 
@@ -110,9 +110,15 @@ Pricing pricing_on(const TargetInfo& target) {
     if (rules)
       if (auto decline = rules->refuse(node)) return *decline;
     try {
-      return known(
+      Price price = known(
           node, [&] { return price_on(node, target); },
-          [](const Price& price) { return std::holds_alternative<GroupPrice>(price); });
+          [](const Price& answer) {
+            const auto* decline = std::get_if<Decline>(&answer);
+            return !decline || decline->code == kNotGenerated;
+          });
+      if (auto* decline = std::get_if<Decline>(&price); decline && decline->code == kNotGenerated)
+        decline->evidence = {node.name()};  // of another group of this structure, perhaps
+      return price;
     } catch (const Error& error) {  // an operand that only the whole graph knows
       if (error.diagnostic().name == "internal") throw;
       return Decline{"dynamic_operand", error.diagnostic().message, {node.name()}};

@@ -41,7 +41,7 @@ std::optional<Decline> refusal_of(const Region& region, const std::string& node,
   TargetInfo unbounded = target;
   unbounded.launch.workspace.reset();
   const bool bounded = target.launch.workspace && !generator.cannot_generate(region, unbounded);
-  return Decline{bounded ? "workspace" : "not_generated", *why, {node}};
+  return Decline{bounded ? "workspace" : kNotGenerated, *why, {node}};
 }
 
 Pricing pricing_within(const PlanRequest& request, Pricing price) {

@@ -9,7 +9,10 @@
 
 namespace opfuse {
 
-/// Why the target's generator does not take a region, which is `node`'s: "workspace" where it would with more scratch.
+inline constexpr const char* kNotGenerated = "not_generated";
+
+/// Why the target's generator does not take a region, which is `node`'s: "workspace" where it would with more scratch,
+/// else kNotGenerated, which says nothing of the node but its name.
 std::optional<Decline> refusal_of(const Region& region, const std::string& node, const TargetInfo& target);
 
 /// Prices as the target has them, but for groups that the request refuses.

@@ -102,5 +102,18 @@ TEST(KnownGroups, pricesAreThoseWorkedOut) {
   }
 }
 
+TEST(KnownGroups, refusalsOfOneStructureNameTheirOwnGroup) {
+  const Pricing remembers = pricing_on(parse_target("cpu:avx2"));
+  for (const std::string name : {"first", "second"}) {
+    const Graph graph = parse_graph(
+        "graph (%x: f32[8, 8], %w: f32[8, 8]) { %a = matmul(%x, %w) %y = matmul(%a, %w) return %y }", ops());
+    graph.nodes()[0]->sources = {Source{name}};
+    const OutlinedCopy copy = outline_copy(graph, graph.nodes(), {fused_op(), "trial", "trial"});
+    const auto decline = std::get<Decline>(remembers(*copy.node));
+    EXPECT_EQ(decline.code, "not_generated");
+    EXPECT_EQ(decline.evidence, std::vector{name});
+  }
+}
+
 }  // namespace
 }  // namespace opfuse
