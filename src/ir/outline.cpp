@@ -5,7 +5,7 @@
 #include "ir/outline.hpp"
 
 #include <algorithm>
-#include <map>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "base/fail.hpp"
@@ -63,7 +63,7 @@ void take_over(Graph& graph, Value* old, Value* now) {
 
 namespace {
 
-using ValueMap = std::map<int, Value*>;  // by id: iteration order is not used
+using ValueMap = std::unordered_map<int, Value*>;  // by id, looked up only
 
 Value* mapped(const ValueMap& map, const Value* v) { return v ? map.at(v->id) : nullptr; }
 

@@ -54,9 +54,10 @@ class Assigner {
 
   void run() {
     if (target_.traits.channel_blocks) find_channels(), find_blocks();
+    const std::vector<char> wished = this->wished();
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
       const Buffer& buffer = program_.buffers[i];
-      const bool image = buffer.type.shape.rank() == 4 || (buffer.type.shape.rank() > 2 && wished(static_cast<int>(i)));
+      const bool image = buffer.type.shape.rank() == 4 || (buffer.type.shape.rank() > 2 && wished[i]);
       free_[i] = is_ours(buffer) && fast_type(buffer.type.dtype) && image && channels(i).is_constant() &&
                  channels(i).value() > 1;
     }
@@ -212,12 +213,15 @@ class Assigner {
   }
   bool share_blocks_of_results(const LoweredGroup& group) {
     bool changed = false;
-    for (const Stage& stage : group.region.stages)
-      for (const StageOutput& a : stage.outputs)
-        for (const StageOutput& b : stage.outputs)
-          if (is_plain_nest(stage) && a.param >= 0 && b.param >= 0)
-            changed |= share_block(find(group.operands[static_cast<size_t>(a.param)].value),
-                                   find(group.operands[static_cast<size_t>(b.param)].value));
+    for (const Stage& stage : group.region.stages) {
+      if (!is_plain_nest(stage)) continue;
+      std::vector<int> stored;
+      for (const StageOutput& o : stage.outputs)
+        if (o.param >= 0) stored.push_back(find(group.operands[static_cast<size_t>(o.param)].value));
+      std::erase(stored, -1);
+      for (int pass = 0; pass < 2; ++pass)  // the smallest comes to the first, and from there to all
+        for (const int other : stored) changed |= share_block(stored.front(), other);
+    }
     return changed;
   }
   /// A kernel that wishes blocks takes multiples of them.
@@ -313,15 +317,17 @@ class Assigner {
     return layouts;
   }
 
-  bool wished(int index) const {
-    const Layout want = blocked(index);
+  /// By buffer: blocks of its own are what some kernel wishes, where it has rows of channels.
+  std::vector<char> wished() const {
+    std::vector<char> wished(program_.buffers.size(), 0);
     for (const WorkItem& item : work_.items)
       for (size_t g = 0; g < item.wishes.size(); ++g)
-        for (size_t p = 0; p < item.wishes[g].params.size(); ++p)
-          if (item.wishes[g].params[p] && meets(want, *item.wishes[g].params[p]) &&
-              find(item.groups[g].operands[p].value) == index)
-            return true;
-    return false;
+        for (size_t p = 0; p < item.wishes[g].params.size(); ++p) {
+          const int index = item.wishes[g].params[p] ? find(item.groups[g].operands[p].value) : -1;
+          if (index >= 0 && buffer(index).type.shape.rank() > 2 && meets(blocked(index), *item.wishes[g].params[p]))
+            wished[static_cast<size_t>(index)] = 1;
+        }
+    return wished;
   }
 
   void add_item(const WorkItem& item) {
