@@ -26,6 +26,7 @@ double weight_of_function(ExprOp op) {
     case ExprOp::log:
       return 1.5;
     case ExprOp::tanh:
+    case ExprOp::pow:
       return 2;
     case ExprOp::sin:
     case ExprOp::cos:
@@ -43,6 +44,13 @@ double weight_of_function(ExprOp op) {
     default:
       return 1;
   }
+}
+
+double weight_of_functions(const Expr& value) {
+  double sum = 0;
+  value.visit(
+      [&](const Expr& e) { sum += is_function(e.op()) || e.op() == ExprOp::pow ? weight_of_function(e.op()) : 0; });
+  return sum;
 }
 
 double cost_of_op(const Expr& e, const VectorCosts& costs) {

@@ -6,8 +6,10 @@
 
 namespace opfuse {
 
-/// Instructions of a function's code (cpu/emit/math), those of exp being 1.
+/// Instructions of a function's code (cpu/emit/math), of a power's too, those of exp being 1.
 double weight_of_function(ExprOp op);
+/// Of all functions that a value computes, each once.
+double weight_of_functions(const Expr& value);
 
 /// Cycles of one core for a vector of f32. A quotient that is computed with the function below it costs next to
 /// nothing.

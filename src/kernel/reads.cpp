@@ -49,6 +49,18 @@ bool may_share_memory(const Region& region, const Read& read, const StageOutput&
   return param.role == ParamRole::input && param.type.shape == output.shape;
 }
 
+bool never_written(const Region& region, int param) {
+  const Param& read = region.params[static_cast<size_t>(param)];
+  if (read.role != ParamRole::input) return read.role == ParamRole::constant;
+  const Dim size = read.type.shape.elements();
+  return std::all_of(region.params.begin(), region.params.end(), [&](const Param& written) {
+    if (written.role == ParamRole::input || written.role == ParamRole::constant) return true;
+    const Dim of_result = written.type.shape.elements();
+    if (size.is_constant() && of_result.is_constant()) return !(size == of_result);
+    return size.is_constant() != of_result.is_constant();  // shared only where the types are the same
+  });
+}
+
 CoordinateRange coordinate_range(const IndexExpr& index, const std::vector<Dim>& extents) {
   if (index.dynamic || !index.offset.is_constant()) return {};
   CoordinateRange range{index.offset.value(), index.offset.value()};

@@ -18,6 +18,9 @@ std::set<int> guarded_reads(const Stage& stage);
 /// Whether the result may lie where the operand of a read lies: program/in_place.hpp gives results the memory of
 /// operands of their size.
 bool may_share_memory(const Region& region, const Read& read, const StageOutput& output);
+/// Nothing that the kernel stores lies where the parameter lies: constants, and operands of other sizes than all
+/// results.
+bool never_written(const Region& region, int param);
 
 /// The smallest and the largest value of a coordinate over all positions, as far as they are known.
 struct CoordinateRange {

@@ -1,8 +1,10 @@
 // What the plain nest does not compute twice, and how it is cut: choices along an axis into pieces, long chains of
 // functions into loops over strips, rows that rest in their result from one pass to the next.
+#include "codegen/hot_loops.hpp"
 #include "codegen/regions.hpp"
 #include "codegen/run_kernel.hpp"
 #include "kernel/choice_pieces.hpp"
+#include "kernel/reads.hpp"
 
 namespace opfuse::test {
 namespace {
@@ -97,7 +99,7 @@ stage row
   output param 3 f32[3,48] at [a0, a1] = sub(add(r3, select(in4, r4, select(in5, r5, 0))), s0)
 )";
 
-std::string functions(const std::string& n, int c, int count, const std::string& last = "{}") {
+std::string functions(const std::string& n, const std::string& c, int count, const std::string& last = "{}") {
   std::string value = "r0";
   const std::string laws[] = {"tanh({})", "sin({})", "exp(neg(abs({})))", "div(1, add(1, exp({})))"};
   for (int i = 0; i < count; ++i) value = fmt::format(fmt::runtime(laws[i % 4]), value);
@@ -123,6 +125,7 @@ stage contraction
 )";
 
 const std::vector<SymbolValues> kBatches = {{{"n", 1}}, {{"n", 3}}};
+const std::vector<SymbolValues> kColumns = {{{"n", 1}}, {{"n", 13}}, {{"n", 260}}, {{"n", 5003}}};
 const std::string kBlocks = "0123/1:16";
 
 const std::vector<Case> kCases = {
@@ -145,13 +148,70 @@ const std::vector<Case> kCases = {
     {.name = "operand_is_read_again", .region = kReadAgain},
     {.name = "operand_is_read_across", .region = kReadAcross, .in_place = {2, 0}},
     {.name = "choices_along_a_row", .region = kRowOfChoices, .in_place = {3, 0}},
-    {.name = "functions_of_a_row", .region = functions("1", 1000, 9)},
-    {.name = "functions_of_short_rows", .region = functions("n", 40, 9), .bindings = kBatches},
-    {.name = "functions_then_the_operand", .region = functions("3", 700, 9, "add({}, r0)")},
+    {.name = "functions_of_a_row", .region = functions("1", "1000", 9)},
+    {.name = "functions_of_short_rows", .region = functions("n", "40", 9), .bindings = kBatches},
+    {.name = "functions_then_the_operand", .region = functions("3", "700", 9, "add({}, r0)")},
     {.name = "one_output", .region = kOneOutput},
-    {.name = "functions_of_many_rows", .region = functions("60", 517, 17)},
+    {.name = "functions_of_many_rows", .region = functions("60", "517", 17)},
+    {.name = "functions_of_open_rows", .region = functions("2", "n", 18), .bindings = kColumns},
+    {.name = "functions_in_parts", .region = functions("1", "70013", 17)},
 };
 OPFUSE_CASES(Passes, kCases);
+
+std::string assembly_of(const std::string& region) {
+  const TargetInfo target = parse_target("cpu:avx2");
+  CodegenOptions options;
+  options.emit_assembly = true;
+  return generate({spec_of({.name = "", .region = region}, target)}, target, options).kernels[0].assembly;
+}
+
+/// A chain of four functions that come again and again.
+TEST(FunctionChains, are_code_once_for_functions_that_come_again) {
+  const size_t few = assembly_of(functions("60", "517", 17)).size(),
+               many = assembly_of(functions("60", "517", 65)).size();
+  EXPECT_LT(many, few + few / 10);
+  EXPECT_LT(few, many);
+}
+
+/// max(x, 0) of `read` beside every element of another operand, which has as many as the result.
+std::string beside(const std::string& read, const std::string& type) {
+  return fmt::format(
+      "region\nparam input {}\nparam input f32[4096]\nparam output f32[4096]\nstage map\n  domain [4096]\n"
+      "  read param 0 at [{}]\n  read param 1 at [a0]\n"
+      "  output param 2 f32[4096] at [a0] = add(max(r0, 0), r1)\n",
+      type, read);
+}
+
+bool computes_once(const std::string& region) {
+  const auto loops = innermost_loops(assembly_of(region));
+  return !loops.empty() && std::none_of(loops.begin(), loops.end(), [](const std::vector<std::string>& loop) {
+    return std::any_of(loop.begin(), loop.end(),
+                       [](const std::string& line) { return line.find("vmax") != std::string::npos; });
+  });
+}
+
+/// What every element takes from one place is computed once, unless the result may lie there.
+TEST(OneOperand, is_computed_outside_of_the_loop) {
+  EXPECT_TRUE(computes_once(beside("0", "f32[1]")));
+  EXPECT_TRUE(computes_once(beside("7", "f32[9]")));
+  EXPECT_FALSE(computes_once(beside("7", "f32[4096]")));
+}
+
+TEST(NeverWritten, are_operands_of_other_sizes) {
+  const auto region = [](const std::string& read, const std::string& result) {
+    return parse_region(fmt::format(
+        "region\nparam input f32[{0}]\nparam constant f32[8]\nparam output f32[{1}]\nstage map\n  domain [{1}]\n"
+        "  read param 0 at [0]\n  read param 1 at [0]\n  output param 2 f32[{1}] at [a0] = add(r0, r1)\n",
+        read, result));
+  };
+  EXPECT_TRUE(never_written(region("7", "8"), 0));
+  EXPECT_TRUE(never_written(region("8", "8"), 1));
+  EXPECT_FALSE(never_written(region("8", "8"), 0));
+  EXPECT_FALSE(never_written(region("n", "n"), 0));
+  EXPECT_FALSE(never_written(region("n", "m"), 0));  // the two may be equal in a run
+  EXPECT_TRUE(never_written(region("n", "8"), 0));
+  EXPECT_FALSE(never_written(region("7", "8"), 2));
+}
 
 TEST(ChoicePieces, are_stages_without_the_choice) {
   const Region region = parse_region(concat("2", 5, 7, 3, 4, "{}"));

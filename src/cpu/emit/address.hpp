@@ -27,6 +27,7 @@ struct Env {
   Value* mask = nullptr;        ///< <W x i1>: lanes inside the domain; null when all are
   int64_t block = 1;            ///< lanes are visited in whole blocks of this, beyond the domain too
   int64_t tile = 1;             ///< points from here on along a nest's last axis (Level::tile)
+  Value* strip = nullptr;       ///< points of all tiles from here on that one body makes (Level::strip)
 };
 
 /// Offset in elements from the operand's base.

@@ -83,7 +83,7 @@ void Kernel::finish() {
 Operand Kernel::operand(int param) {
   const auto& p = spec.region.params[param];
   const auto& l = spec.layouts[param];
-  return {params_[param], p.type.dtype, p.type.shape, l.layout, l.strides, p.role == ParamRole::constant};
+  return {params_[param], p.type.dtype, p.type.shape, l.layout, l.strides, never_written(spec.region, param)};
 }
 
 Value* Kernel::dim(const Dim& d) {

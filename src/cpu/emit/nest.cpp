@@ -64,10 +64,11 @@ void Nest::run_vectors(size_t index, Value* begin, Value* end, const Env& env, c
   const int64_t tile = level.tile;
   Value* whole = k_.max(begin, k_.min(end, full_trips(level)));
   Value* middle = k_.add(begin, k_.mul(k_.div(k_.sub(whole, begin), k_.i64(tile)), k_.i64(tile)));
-  k_.loop(begin, middle, tile, [&](Value* i) {
+  k_.loop(begin, middle, std::max(tile, level.strip), [&](Value* i) {
     Env inner = env;
     inner.axes.at(static_cast<size_t>(level.axis)) = {k_.mul(i, k_.i64(width_)), true, width_};
     inner.tile = tile;
+    if (level.strip) inner.strip = k_.min(k_.i64(level.strip), k_.sub(middle, i));
     body(inner);
   });
   level.tile = 1;

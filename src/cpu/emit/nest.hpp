@@ -16,6 +16,7 @@ struct Level {
   Dim extent = 1;     ///< of the axis
   int64_t block = 1;  ///< lanes are stored in blocks of this: trips cover whole blocks
   int64_t tile = 1;   ///< of the last level: iterations (vectors, of lanes) that one call of the body makes (Env::tile)
+  int64_t strip = 0;  ///< vectors of whole tiles, at most, that one call of the body makes (Env::strip); 0: one tile
   /// A few trips one by one, so that what a body asks of its place is known in each.
   bool unrolled = false;
   std::optional<AxisRange> interior;  ///< in which no guard asks for the axis: a loop of its own

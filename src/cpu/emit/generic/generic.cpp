@@ -13,6 +13,7 @@
 // Lanes run along the axis that is contiguous in the output and in most operands. Blocks with padding
 // must have their axis as the lane axis, so that padding lanes can be written.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "base/fail.hpp"
@@ -26,6 +27,8 @@
 #include "cpu/emit/generic/turned.hpp"
 #include "cpu/emit/nest.hpp"
 #include "cpu/emit/take_turns.hpp"
+#include "cpu/nest_parts.hpp"
+#include "cpu/operation_cost.hpp"
 #include "kernel/choice_pieces.hpp"
 #include "kernel/reads.hpp"
 #include "region/dependence.hpp"
@@ -36,7 +39,8 @@ namespace {
 constexpr int kFewLanes = 4;           // a quarter of a vector
 constexpr int64_t kUnrolledTrips = 8;  // of the lane axis, where elements differ by their place
 constexpr int64_t kWholeTurns = 8;
-constexpr int64_t kStrip = 128;  // vectors of a strip: 8 kB
+constexpr int64_t kStripBytes = 64 << 10;  // of L2: beside it fetching a loop's code costs little
+constexpr double kFunction = 8;            // of the work of an element that is copied: exp
 
 class Generic {
  public:
@@ -87,9 +91,8 @@ class Generic {
   }
   void emit_rows(const Dim& work);
   bool emit_segments(const Dim& work);
-  void store_strip(const Env& env, std::vector<StageEmitter>& segments);
+  void store_strip(const Env& env, StageEmitter& segment);
   int64_t vectors_at_once() const;
-  int64_t strip() const;
   void store(const std::vector<StageEmitter::Point>& points);
 };
 
@@ -221,14 +224,10 @@ int64_t Generic::vectors_at_once() const {
   int64_t vectors = 0;
   for (const StageOutput& o : s_.stage.outputs)
     vectors = std::max(vectors, vectors_in_turns(o.value, k_.target.vector_registers));
-  const int64_t trips = extent(plan_.lane_axis).constant().value_or(0) / plan_.width;
+  const auto size = extent(plan_.lane_axis).constant();
+  if (!size) return vectors;
+  const int64_t trips = *size / plan_.width;
   return vectors > trips ? (vectors / 2 > trips ? 1 : vectors / 2) : vectors;
-}
-
-/// Vectors of a strip that segments go over: whole turns of all of them, which are 4 or 8.
-int64_t Generic::strip() const {
-  const int64_t trips = extent(plan_.lane_axis).constant().value_or(0) / plan_.width;
-  return std::min(kStrip, trips / kWholeTurns * kWholeTurns);
 }
 
 /// Elements differ by their place along the lane axis (halves of a rotary embedding, borders), in few vectors: each of
@@ -261,8 +260,10 @@ Dim Generic::work() const {
   for (int axis : plan_.rows) outer = outer * extent(axis);
   for (int axis : plan_.inner) inner = inner * extent(axis);
   for (const Dim& d : s_.stage.reduce) reduce = reduce * d;
-  const auto count = static_cast<int64_t>(s_.stage.reductions.size());
-  return outer * (Dim(count) * reduce + inner);
+  double reduced = 0, stored = 1;
+  for (const Reduction& r : s_.stage.reductions) reduced += 1 + kFunction * weight_of_functions(r.value);
+  for (const StageOutput& o : s_.stage.outputs) stored = std::max(stored, 1 + kFunction * weight_of_functions(o.value));
+  return outer * (Dim(std::llround(reduced)) * reduce + Dim(std::llround(stored)) * inner);
 }
 
 /// Rows of a tile lie where no other of them is read.
@@ -297,33 +298,37 @@ void Generic::emit(const Dim& work) {
   emit_rows(work);
 }
 
-/// Loops over a strip, one after the other.
-void Generic::store_strip(const Env& env, std::vector<StageEmitter>& segments) {
-  for (StageEmitter& segment : segments) {
-    const Expr& value = segment.stage.outputs[0].value;
-    const int64_t turns = std::min(vectors_in_turns(value, k_.target.vector_registers), env.tile);
-    k_.loop(k_.i64(0), k_.i64(env.tile), turns, [&](Value* i) {
-      Env first = env;
-      AxisValue& axis = first.axes.at(static_cast<size_t>(plan_.lane_axis));
-      axis.base = k_.add(axis.base, k_.mul(i, k_.i64(plan_.width)));
-      std::vector<StageEmitter::Point> points;
-      for (int64_t v = 0; v < turns; ++v) points.push_back({reductions_.row_of(first, static_cast<size_t>(v)), {}});
-      segment.store_outputs(points);
-    });
-  }
+/// A loop over a strip.
+void Generic::store_strip(const Env& env, StageEmitter& segment) {
+  const Expr& value = segment.stage.outputs[0].value;
+  const int64_t turns = std::min(vectors_in_turns(value, k_.target.vector_registers), env.tile);
+  k_.loop(k_.i64(0), env.strip ? env.strip : k_.i64(env.tile), turns, [&](Value* i) {
+    Env first = env;
+    AxisValue& axis = first.axes.at(static_cast<size_t>(plan_.lane_axis));
+    axis.base = k_.add(axis.base, k_.mul(i, k_.i64(plan_.width)));
+    std::vector<StageEmitter::Point> points;
+    for (int64_t v = 0; v < turns; ++v) points.push_back({reductions_.row_of(first, static_cast<size_t>(v)), {}});
+    segment.store_outputs(points);
+  });
 }
 
 bool Generic::emit_segments(const Dim& work) {
   if (plan_.tile == 1 || !s_.stage.reductions.empty() || !plan_.inner.empty()) return false;
-  const std::vector<Stage> stages = segments_of(k_, s_);
-  if (stages.empty() || strip() == 0) return false;
-  std::vector<StageEmitter> segments;
-  for (const Stage& stage : stages) segments.emplace_back(k_, stage, 0).jumps = true;
+  const Segments segments = segments_of(k_, s_);
+  if (segments.order.empty()) return false;
+  std::vector<StageEmitter> emitters;
+  for (const Stage& stage : segments.stages) emitters.emplace_back(k_, stage, 0).jumps = true;
   std::vector<Level> outer = levels(plan_.rows);
-  outer.back().tile = strip();
+  outer.back().tile = kWholeTurns;
+  outer.back().strip = kStripBytes / (plan_.width * byte_size(DType::f32));
+  Dim strips = 1;
+  for (const int axis : plan_.rows) strips = strips * extent(axis);
+  strips = max(Dim(1), floor_div(strips, outer.back().strip * plan_.width));
   Env first = s_.fresh_env(plan_.width);
   first.block = plan_.lane_block;
-  Nest(k_, std::move(outer), plan_.width).emit_parts(first, work, [&](const Env& env) { store_strip(env, segments); });
+  Nest(k_, std::move(outer), plan_.width).emit_parts(first, min(work, strips * Dim(kNestGrain)), [&](const Env& env) {
+    emit_in_order(k_, segments, [&](size_t stage) { store_strip(env, emitters[stage]); });
+  });
   return true;
 }
 

@@ -17,8 +17,7 @@ constexpr double kLongestTurn = 2;  // of code that takes turns well, in functio
 bool computes_in_f64(ExprOp op) { return op == ExprOp::sin || op == ExprOp::cos || op == ExprOp::tan; }
 
 double length_of(const Expr& e) {
-  if (is_function(e.op())) return weight_of_function(e.op());
-  return e.op() == ExprOp::pow ? kLongestTurn : 0;
+  return is_function(e.op()) || e.op() == ExprOp::pow ? weight_of_function(e.op()) : 0;
 }
 
 /// Nodes after which nothing but their own value goes on: places in the order of `nodes`. Between two of them as many
@@ -61,7 +60,7 @@ int64_t vectors_in_turns(const Expr& value, int64_t registers) {
   return wide ? kMostInTurns / 2 : kMostInTurns;
 }
 
-std::vector<Stage> segments_of(const Kernel& k, const StageEmitter& s) {
+Segments segments_of(const Kernel& k, const StageEmitter& s) {
   const Stage& stage = s.stage;
   if (stage.outputs.size() != 1 || !stage.reductions.empty() || s.clips()) return {};
   const StageOutput& output = stage.outputs[0];
@@ -72,16 +71,45 @@ std::vector<Stage> segments_of(const Kernel& k, const StageEmitter& s) {
   if (cuts.empty()) return {};
   cuts.push_back(nodes.size() - 1);
   const Expr again = Expr::read(static_cast<int>(stage.reads.size()), DType::f32);
-  std::vector<Stage> segments;
+  Segments segments;
   for (size_t i = 0; i < cuts.size(); ++i) {
     Stage segment = stage;
     segment.reads.push_back({-1, output.param, output.map});
     const Expr& value = nodes[cuts[i]];
     segment.outputs[0].value = i == 0 ? value : replaced(value, nodes[cuts[i - 1]], again);
     if (i > 0 && reads_place(k, segment)) return {};
-    segments.push_back(std::move(segment));
+    const auto is_same = [&](const Stage& s) { return s.outputs[0].value == segment.outputs[0].value; };
+    const auto known = std::find_if(segments.stages.begin(), segments.stages.end(), is_same);
+    segments.order.push_back(static_cast<size_t>(known - segments.stages.begin()));
+    if (known == segments.stages.end()) segments.stages.push_back(std::move(segment));
   }
   return segments;
+}
+
+void emit_in_order(Kernel& k, const Segments& segments, const std::function<void(size_t stage)>& emit) {
+  const std::vector<size_t>& order = segments.order;
+  if (order.size() == segments.stages.size()) {
+    std::for_each(order.begin(), order.end(), emit);
+    return;
+  }
+  auto& b = k.b;
+  const std::vector<uint32_t> stages(order.begin(), order.end());
+  auto* numbers = llvm::ConstantDataArray::get(k.context(), llvm::ArrayRef(stages));
+  auto* table = new llvm::GlobalVariable(*k.function->getParent(), numbers->getType(), true,
+                                         llvm::GlobalValue::PrivateLinkage, numbers);
+  k.loop(k.i64(0), k.i64(static_cast<int64_t>(order.size())), 1, [&](Value* i) {
+    Value* number = b.CreateLoad(b.getInt32Ty(), b.CreateGEP(numbers->getType(), table, {k.i64(0), i}));
+    auto* after = llvm::BasicBlock::Create(k.context(), "segments", k.function);
+    auto* chosen = b.CreateSwitch(number, after, static_cast<unsigned>(segments.stages.size()));
+    for (size_t stage = 0; stage < segments.stages.size(); ++stage) {
+      auto* here = llvm::BasicBlock::Create(k.context(), "segment", k.function, after);
+      chosen->addCase(b.getInt32(static_cast<uint32_t>(stage)), here);
+      b.SetInsertPoint(here);
+      emit(stage);
+      b.CreateBr(after);
+    }
+    b.SetInsertPoint(after);
+  });
 }
 
 }  // namespace opfuse::cpu
