@@ -160,11 +160,21 @@ bool Neighbours::in_blocks(const Pair& pair) const {
   return false;
 }
 
+/// What runs as several launches loads and stores what they do, as attention does that no pattern claims.
+bool Neighbours::takes_movements(Node* node) {
+  if (!holds_movement_taker(*node)) return false;
+  if (operator_name(*node) == kAttention && planner_.grouping.group_of(node) < 0) return false;
+  return std::holds_alternative<GroupPrice>(price_of(unit_of(node)));
+}
+
 /// Around attention and rotary embeddings, through movements alone.
 void Neighbours::keep_movements() {
   std::vector<const Node*> open;
-  for (const Node* node : graph().nodes())
-    if (holds_movement_taker(*node)) open.push_back(node);
+  for (Node* node : graph().nodes())
+    if (takes_movements(node)) {
+      takers_.insert(node);
+      open.push_back(node);
+    }
   const auto visit = [&](const Node* node) {
     if (node && moves_elements(*node) && kept_.insert(node).second) open.push_back(node);
   };
@@ -430,7 +440,7 @@ std::optional<Decline> Neighbours::unfit_kinds(const Pair& pair) const {
         return Decline{"consumer_kind", fmt::format("{} is {}", describe(*n), name_of(kind)), {}};
       if (is_quantised(*n))
         return Decline{"quantised", fmt::format("{} stays where codes begin or end", describe(*n)), {}};
-      if (kept_.contains(n) || holds_movement_taker(*n))
+      if (kept_.contains(n) || takers_.contains(n))
         return Decline{
             "moved_by_attention", fmt::format("{} becomes part of attention's loads and stores", describe(*n)), {}};
     }

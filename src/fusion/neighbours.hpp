@@ -38,7 +38,8 @@ class Neighbours {
   Planner& planner_;
   RuleEngine& rules_;
   std::set<const Value*> blocked_;  ///< values that convolutions may want with their channels in blocks; looked up only
-  std::set<const Node*> kept_;      ///< movements that attention and rotary embeddings take over; looked up only
+  std::set<const Node*> takers_;    ///< attention and rotary embeddings that are one launch; looked up only
+  std::set<const Node*> kept_;      ///< movements that they take over; looked up only
   size_t work_ = 0, budget_ = 0;    ///< operands of what was priced, and may be
   bool held_ = false;               ///< a group stopped growing for its size
   struct Counted {                  ///< how often a unit reads what it is given
@@ -88,6 +89,7 @@ class Neighbours {
   void find_blocked();
   std::optional<Decline> slower(const Pair& pair, const PricePair& price) const;
   void keep_movements();
+  bool takes_movements(Node* node);
 };
 
 /// A result that is a part of its operand's memory, or whose operands can be parts of its own.
