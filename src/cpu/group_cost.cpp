@@ -19,6 +19,7 @@
 #include "cpu/memory_rates.hpp"
 #include "cpu/operation_cost.hpp"
 #include "cpu/product_rows/product_rows_cost.hpp"
+#include "cpu/rested_value.hpp"
 #include "cpu/skeletons.hpp"
 #include "expr/held_ops.hpp"
 #include "expr/real_ops.hpp"
@@ -48,6 +49,7 @@ class StageCost {
         guess_(guess),
         walks_(stage, target, guess),
         masks_bytes_(target.has("avx512bw")),
+        rested_(stage),
         guarded_(guarded_reads(stage)) {
     for (const Dim& d : stage.domain) extents_.push_back(extent_of(d));
     domain_ = static_cast<int>(extents_.size());
@@ -73,6 +75,7 @@ class StageCost {
   LayoutGuess guess_;
   LaneWalks walks_;
   bool masks_bytes_;  ///< loads of bytes under a mask are one instruction
+  RestedValue rested_;
   std::set<int> guarded_;
   std::vector<double> extents_;
   int domain_ = 0;
@@ -290,21 +293,28 @@ class StageCost {
   }
 
   /// Cycles of one vector of a value, lanes along `axis` (-1: one element at a time). Taps of a window are a block of
-  /// code without loops: their loads overlap with what is computed of them.
-  double vector_cost(const Expr& value, int axis, bool reduced = false) const {
+  /// code without loops: their loads overlap with what is computed of them. `again`: what rests is read.
+  double vector_cost(const Expr& value, int axis, bool reduced, bool again) const {
     double work = costs_.point, loads = 0;
     const auto share = shares(value, axis);
     const std::vector<Numbered>& all = nodes(value);
     std::vector<std::optional<NodeCost>>& known = known_[{axis, reduced}];
     known.resize(numbers_.size());
-    for (const auto& [e, number] : all) {
+    const auto add = [&](const Expr& e, size_t number) {
       std::optional<NodeCost>& cost = known[number];
-      if (!cost) cost = node_cost(*e, axis, reduced);
+      if (!cost) cost = node_cost(e, axis, reduced);
       const double of = share.empty() ? 1 : share[number];
-      work += of * cost->work;
+      work += of * (cost->work + cost->index);
       loads += of * cost->load;
-      work += of * cost->index;
-    }
+    };
+    if (!again)
+      for (const auto& [e, number] : all) add(*e, number);
+    else
+      for (const Expr* e : rested_.nodes_over(value))
+        if (rested_.is(*e))
+          loads += costs_.access;
+        else
+          add(*e, numbers_.at(e->node()));
     if (reduced && stage_.anchor == Anchor::window) return std::max(work, loads) + loss_ * std::min(work, loads);
     return work + loads;
   }
@@ -321,21 +331,27 @@ class StageCost {
     return axes;
   }
 
-  double reductions(int axis) const {
+  /// `rests`: lanes are within rows, and what the first pass stores is not computed again.
+  double reductions(int axis, bool rests = false) const {
     double total = 0;
-    for (const Reduction& r : stage_.reductions)
-      total += vectors(reduced_axes(r), axis) * vector_cost(r.value, axis, true);
+    for (size_t i = 0; i < stage_.reductions.size(); ++i) {
+      const Reduction& r = stage_.reductions[i];
+      const double stored = rests && i == rested_.reduction() ? costs_.access : 0;
+      const bool again = rests && i > rested_.reduction();
+      total += vectors(reduced_axes(r), axis) * (vector_cost(r.value, axis, true, again) + stored);
+    }
     return total;
   }
 
-  double outputs(int axis) const {
+  double outputs(int axis, bool rests = false) const {
     std::set<int> all;
     for (int i = 0; i < domain_; ++i) all.insert(i);
     double total = 0;
     std::vector<Expr> computed;
     for (const StageOutput& o : stage_.outputs) {
-      const bool again = std::find(computed.begin(), computed.end(), o.value) != computed.end();
-      double each = again ? 0 : vector_cost(o.value, axis);
+      if (rests && rested_.is_of(o)) continue;
+      const bool known = std::find(computed.begin(), computed.end(), o.value) != computed.end();
+      double each = known ? 0 : vector_cost(o.value, axis, false, rests);
       if (axis >= 0) {
         const Walk walk = walks_.of(o.map, o.shape, axis);
         if (walk == Walk::same) return std::numeric_limits<double>::infinity();
@@ -347,10 +363,10 @@ class StageCost {
     return total;
   }
 
-  double best_outputs(const std::set<int>& without) const {
-    double best = outputs(-1);
+  double best_outputs(const std::set<int>& without, bool rests = false) const {
+    double best = outputs(-1, rests);
     for (int axis = 0; axis < domain_; ++axis)
-      if (!without.contains(axis)) best = std::min(best, outputs(axis));
+      if (!without.contains(axis)) best = std::min(best, outputs(axis, rests));
     return best;
   }
 
@@ -367,9 +383,11 @@ class StageCost {
     for (const int axis : rows)  // a row per lane; of windows, where results are neighbours
       if (!window || stores_neighbours(axis))
         best = std::min(best, reductions(axis) + once_a_row(axis) + outputs(axis));
+    const bool rests = rested_.found();
     const int reduced = window ? domain_ : static_cast<int>(extents_.size());  // no lanes of taps
     for (int axis = domain_; axis < reduced; ++axis)                           // lanes within a row
-      best = std::min(best, reductions(axis) + best_outputs(rows) + costs_.row * points(rows) + once_a_row(-1));
+      best = std::min(best,
+                      reductions(axis, rests) + best_outputs(rows, rests) + costs_.row * points(rows) + once_a_row(-1));
     if (window && best < std::numeric_limits<double>::infinity()) return best;
     return std::min(best, reductions(-1) + once_a_row(-1) + best_outputs({}));  // element by element
   }
