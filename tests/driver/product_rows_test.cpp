@@ -2,6 +2,7 @@
 // says on every CPU target, and where it stays two, with the numbers or the reason.
 #include <fmt/format.h>
 
+#include "driver/compilation.hpp"
 #include "driver/runs_everywhere.hpp"
 #include "fusion/reasons.hpp"
 
@@ -152,6 +153,23 @@ TEST(ProductRows, ProductsOfSixteenBitsStayAlone) {
   EXPECT_EQ(edge_to(two, "y").decline.code, "narrow_product") << edge_to(two, "y").decline.message;
   EXPECT_THAT(change_for(edge_to(two, "y")), HasSubstr("leave out --precision"));
   EXPECT_EQ(plan_of(product("64", 64, 100, kSoftmax), kTarget, other).candidates.at(0).epilogue.size(), 1u);
+}
+
+/// Data that do not stay in L2 are fetched while the step before is multiplied, as alone.
+TEST(ProductRows, FetchesDataFromBeyondL2) {
+  const auto fetches = [](const std::string& rows) {
+    PlanRequest request;
+    request.fuse = {{"p", "y"}};
+    TargetInfo target = parse_target("cpu:avx2");
+    target.l2_bytes = 1 << 20;
+    Compilation c(parse_graph(product(rows, 384, 96, kSoftmax), ops()), target, {.plan = request});
+    c.run_to(Milestone::lowered);
+    EXPECT_EQ(c.program.launches.at(0).schedule.skeleton, "product_rows");
+    const int64_t* fetch = c.program.launches.at(0).schedule.find("fetch_data");
+    return fetch && *fetch == 1;
+  };
+  EXPECT_TRUE(fetches("3136"));
+  EXPECT_FALSE(fetches("64"));
 }
 
 /// What the ledger offers does what it says: one launch, with its price.

@@ -148,18 +148,27 @@ bool keeps_weights(const Streams& w, double weight_bytes, double image_bytes, in
 }  // namespace
 
 /// Activations that do not stay in L2 beside the weights, or whose blocks lie apart, are fetched ahead: those of the
-/// next channel block (a tile without taps reads each line once), results, and what the epilogue reads.
+/// next channel block (a tile without taps reads each line once).
+bool fetches_data(const ContractionSchedule& s, const Region& region, const std::vector<ParamLayout>& layouts,
+                  const ContractionView& view, const TargetInfo& target) {
+  const Stage& stage = region.stages[0];
+  const Read& data = stage.reads[static_cast<size_t>(view.data)];
+  const bool blocked = s.step == view.types.lanes(target) && channel_depth(stage, view) > s.step;
+  if (s.grouped || view.pixel < 0 || data.stage >= 0 || !view.taps.empty() || view.channel < 0 || !blocked)
+    return false;
+  // a tile's lines of one block lie together and the next block's elsewhere, where no hardware prefetcher looks
+  const bool jumps = layouts[static_cast<size_t>(data.index)].layout.block_of(view.data_channel_dim) > 1;
+  return jumps || static_cast<double>(bytes_of(region, stage, view.data)) > static_cast<double>(target.l2_bytes) / 2;
+}
+
+/// Also results, and what the epilogue reads.
 void fetch_ahead(ContractionSchedule& s, const Region& region, const std::vector<ParamLayout>& layouts,
                  const ContractionView& view, const TargetInfo& target) {
   const Stage& stage = region.stages[0];
-  const auto data_bytes = static_cast<double>(bytes_of(region, stage, view.data));
   const auto far = static_cast<double>(target.l2_bytes) / 2;
   const Read& data = stage.reads[static_cast<size_t>(view.data)];
-  const bool blocked = s.step == view.types.lanes(target) && channel_depth(stage, view) > s.step;
   if (!is_single_stage(region) || s.grouped || view.pixel < 0 || data.stage >= 0) return;
-  // a tile's lines of one block lie together and the next block's elsewhere, where no hardware prefetcher looks
-  const bool jumps = layouts[static_cast<size_t>(data.index)].layout.block_of(view.data_channel_dim) > 1;
-  if (view.taps.empty() && view.channel >= 0 && blocked && (jumps || data_bytes > far)) s.fetch_data = 1;
+  if (fetches_data(s, region, layouts, view, target)) s.fetch_data = 1;
   const double out_bytes = static_cast<double>(view.types.result_bytes()) * outputs_of(stage);
   if (out_bytes > far && !s.k_block) s.fetch_outputs = 1;
 }

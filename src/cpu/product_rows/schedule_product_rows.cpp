@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/integers.hpp"
+#include "cpu/contraction/cache_blocking.hpp"
 #include "cpu/product_rows/product_rows_cost.hpp"
 #include "cpu/schedules.hpp"
 
@@ -11,7 +12,8 @@ namespace {
 
 /// Tiles may not overlap, sums not rest: the rows are reduced as soon as the last column is done.
 ProductRowsSchedule schedule_with(const ContractionSchedule& tiles, const ProductRowsCut& cut, const Region& region,
-                                  const ProductRowsView& view, const TargetInfo& target) {
+                                  const std::vector<ParamLayout>& layouts, const ProductRowsView& view,
+                                  const TargetInfo& target) {
   ProductRowsSchedule s;
   s.nv = tiles.nv;
   s.tile_w = tiles.tile_w;
@@ -26,6 +28,7 @@ ProductRowsSchedule schedule_with(const ContractionSchedule& tiles, const Produc
   const int64_t sharing = ceil_of(cut.band, s.tile_w);
   if (bytes > target.shares.weights * static_cast<double>(target.l2_bytes) && sharing > 1)
     s.prefetch = ceil_of(lines, sharing);
+  if (fetches_data(s, region, layouts, view.product, target)) s.fetch_data = 1;
   return s;
 }
 
@@ -50,7 +53,7 @@ std::vector<Ranked<ProductRowsSchedule>> schedule_product_rows(const Region& reg
   std::vector<Ranked<ProductRowsSchedule>> schedules;
   for (const auto& [cycles, tiles] : schedule_contraction(region, layouts, 0, target, most + 1))
     if (takes(tiles) && schedules.size() < most)
-      schedules.push_back({cycles, schedule_with(tiles, cut, region, *view, target)});
+      schedules.push_back({cycles, schedule_with(tiles, cut, region, layouts, *view, target)});
   return schedules;
 }
 
