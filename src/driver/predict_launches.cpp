@@ -9,6 +9,7 @@
 #include "cpu/contraction/codes.hpp"
 #include "cpu/group_cost.hpp"
 #include "cpu/memory_rates.hpp"
+#include "program/body.hpp"
 
 namespace opfuse {
 namespace {
@@ -70,6 +71,18 @@ double multiply_adds(const Region& region, const TargetInfo& target) {
   return cost_of(region, ones).flops / 2 / per_cycle / products_at_once(region, target);
 }
 
+/// In a body, of all its parts or steps. Constants are the same in each.
+void repeat(LaunchPrediction& p, const Region& region, const Body& body) {
+  const auto times = static_cast<double>(body.times.constant().value_or(1));
+  for (double* time : {&p.microseconds, &p.instructions, &p.memory, &p.start}) *time *= times;
+  int64_t constants = 0;
+  for (const Param& param : region.params)
+    if (param.role == ParamRole::constant)
+      constants += param.type.shape.elements().constant().value_or(0) * byte_size(param.type.dtype);
+  constants = std::min(constants, p.bytes);
+  p.bytes = constants + (p.bytes - constants) * static_cast<int64_t>(times);
+}
+
 }  // namespace
 
 const char* LaunchPrediction::bound() const {
@@ -79,11 +92,14 @@ const char* LaunchPrediction::bound() const {
 
 std::vector<LaunchPrediction> predict_launches(const Program& program, const TargetInfo& target) {
   std::vector<LaunchPrediction> all;
-  for (const Launch& launch : program.launches) {
+  for (size_t i = 0; i < program.launches.size(); ++i) {
+    const Launch& launch = program.launches[i];
     LaunchPrediction& p = all.emplace_back();
     if (launch.reference) continue;
+    const Body* body = body_of(program, i);
     if (!target.traits.on_host) {
       p = of_bytes(launch.region, target);
+      if (body) repeat(p, launch.region, *body);
       continue;
     }
     const GroupCost cost = group_cost(launch.region, target, layout_of(program, launch));
@@ -94,6 +110,7 @@ std::vector<LaunchPrediction> predict_launches(const Program& program, const Tar
     p.memory = microseconds(cost.memory, target);
     p.start = microseconds(target.launch.cycles, target);
     p.bytes = static_cast<int64_t>(cost.bytes);
+    if (body) repeat(p, launch.region, *body);
   }
   return all;
 }

@@ -22,7 +22,8 @@ struct LaunchPrediction {
   const char* bound() const;
 };
 
-/// One for each launch; launches of the interpreter are not predicted. An open extent counts as 1.
+/// One for each launch, of all images or steps of a body that it is in; launches of the interpreter are not predicted.
+/// An open extent counts as 1.
 std::vector<LaunchPrediction> predict_launches(const Program& program, const TargetInfo& target);
 
 /// Work over `threads` times the longest thread's: launches cut into equal parts that threads take in turns, weighted

@@ -69,6 +69,30 @@ TEST(PredictedLaunches, FillThreadsByTheirParts) {
   EXPECT_DOUBLE_EQ(predicted_balance(two, {16, 1}, 16), 12.0 / (10 + 32));
 }
 
+/// Image by image, or step by step: what a launch takes for all of them.
+TEST(PredictedLaunches, CountAllImagesOfABody) {
+  const auto of = [](const std::string& images) {
+    Compilation c(parse_graph("graph (%x: f32[" + images +
+                                  ",56,384]) { %w = const rand<1> : f32[384,96]\n"
+                                  "%s = const rand<2> : f32[96] %m = matmul(%x, %w) @\"m\" %y = layer_norm(%m, %s, %s) "
+                                  "{axis=-1} @\"y\" return %y }",
+                              ops()),
+                  parse_target("cpu:avx2"), CompilationOptions{.plan = {.no_fuse = {{"m", "y"}}}});
+    c.run_to(Milestone::lowered);
+    return std::pair(predict_launches(c.program, c.target), c.program.bodies.size());
+  };
+  const auto [one, none] = of("1");
+  const auto [many, bodies] = of("64");
+  ASSERT_EQ(none, 0u);
+  ASSERT_EQ(bodies, 1u) << "else this tests nothing";
+  ASSERT_EQ(many.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_NEAR(many[i].microseconds, 64 * one[i].microseconds, 0.5 * many[i].microseconds);
+    EXPECT_GT(many[i].bytes, 60 * 56 * 96 * 4);
+  }
+  EXPECT_LT(many[0].bytes, 64 * one[0].bytes) << "weights are there once";
+}
+
 TEST(PredictedLaunches, FollowTheCostsOfTheTarget) {
   const std::string text = "graph (%x: f32[512,512]) { %y = exp(%x) return %y }";
   Compilation c(parse_graph(text, ops()), parse_target("cpu:avx512"), {});
