@@ -49,6 +49,13 @@ constexpr int64_t kAlignment = 64;
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
+/// Maps of whole half pages, one behind the other, would begin in the same sets of L1, and a load would wait for a
+/// store to the same place of another page: what a launch walks through side by side begins some lines apart.
+int64_t staggered(int64_t bytes) {
+  constexpr int64_t kHalfPage = 2048, kSmall = 8 * kHalfPage, kLines = 9;
+  return bytes >= kSmall && bytes % kHalfPage == 0 ? bytes + kLines * kAlignment : bytes;
+}
+
 using Item = ArenaItem;
 
 bool overlap(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
@@ -199,7 +206,7 @@ class Planner {
     for (int buffer : buffers) {
       const Dim bytes = bytes_of(program_.buffers[static_cast<size_t>(buffer)]);
       const int64_t units = scale == Dim(1) ? bytes.value() : *multiple_of(bytes, scale);
-      items.push_back({buffer, aligned(std::max<int64_t>(units, 1)), lives_[static_cast<size_t>(buffer)]});
+      items.push_back({buffer, staggered(aligned(std::max<int64_t>(units, 1))), lives_[static_cast<size_t>(buffer)]});
     }
     const Placed placed = place(items, most_comparisons_);
     note_limit(placed, items.size());

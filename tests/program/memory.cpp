@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <set>
 
 #include "opfuse/error.hpp"
 #include "program/lifetimes.hpp"
@@ -106,6 +107,25 @@ TEST(MemoryPlan, AChainNeedsTwoBuffersNotAll) {
   plan_memory(program);
   EXPECT_EQ(program.arena_bytes.value(), 2 * 4096);
   EXPECT_EQ(program.intermediate_bytes.value(), 10 * 4096);
+}
+
+/// Where a launch walks through two maps side by side, they do not begin in the same sets of L1.
+TEST(MemoryPlan, LargeMapsOfWholePagesAreStaggered) {
+  Program program;
+  for (int i = 0; i < 4; ++i) program.buffers.push_back(buffer_of({Dim(16 * 1024)}));
+  Launch reads_all;
+  for (int i = 0; i < 4; ++i) {
+    Launch stores;
+    stores.buffers = {i};
+    program.launches.push_back(stores);
+    reads_all.buffers.push_back(i);
+  }
+  program.launches.push_back(reads_all);
+  plan_memory(program);
+  std::set<int64_t> starts;
+  for (const Buffer& buffer : program.buffers) starts.insert(buffer.arena_offset.value() % 4096);
+  EXPECT_EQ(starts.size(), 4u);
+  EXPECT_LE(program.arena_bytes.value(), 4 * (64 * 1024 + 1024));
 }
 
 /// Bytes alive together at the launch that needs most.
