@@ -1,4 +1,4 @@
-// Long chains of functions as several short loops over a strip of vectors that stays in L1:
+// Long chains of functions as several short loops over a strip of vectors that stays in L2:
 //
 //   y = f9(f8(... f1(x)))     strip of y = f4(f3(f2(f1(x)))), then strip of y = f8(... f5(y)), then f9
 //
