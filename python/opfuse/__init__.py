@@ -334,7 +334,7 @@ _AGAIN = "samples are gone through more than once: give a list, or a function th
 
 def _arrays(sample: typing.Any, index: int) -> dict[str, typing.Any]:
     if not isinstance(sample, Mapping):
-        raise TypeError(f"sample {index} is no dict of arrays by input name: {type(sample).__name__}")
+        raise TypeError(f"sample {index} is not a dict of arrays by input name: {type(sample).__name__}")
     return dict(sample)
 
 

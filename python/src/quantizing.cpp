@@ -47,7 +47,7 @@ SampleScore score_of(nb::handle score) {
     const nb::object given = score(index, arrays);
     double number = 0;
     if (nb::try_cast<double>(given, number)) return number;
-    const std::string what = "the metric of sample " + std::to_string(index) + " is no number: ";
+    const std::string what = "the metric of sample " + std::to_string(index) + " is not a number: ";
     throw nb::type_error((what + nb::repr(given).c_str()).c_str());
   };
 }

@@ -46,10 +46,13 @@ double weight_of_function(ExprOp op) {
   }
 }
 
+double weight_of(const Expr& e) {
+  return is_function(e.op()) || e.op() == ExprOp::pow ? weight_of_function(e.op()) : 0;
+}
+
 double weight_of_functions(const Expr& value) {
   double sum = 0;
-  value.visit(
-      [&](const Expr& e) { sum += is_function(e.op()) || e.op() == ExprOp::pow ? weight_of_function(e.op()) : 0; });
+  value.visit([&](const Expr& e) { sum += weight_of(e); });
   return sum;
 }
 

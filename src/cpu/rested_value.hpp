@@ -2,7 +2,6 @@
 // of computing it again (cpu/emit/generic/resting_row.hpp decides; this guesses, before layouts are known).
 #pragma once
 
-#include <optional>
 #include <unordered_map>
 #include <vector>
 

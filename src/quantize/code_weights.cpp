@@ -133,7 +133,7 @@ class Rewriter {
     const Tensor& matrix = *weights->constant;
     if (matrix.dtype() != DType::f32)
       return Decline{"not_f32", fmt::format("the weights are {}", weights->type.text()), {}};
-    if (matrix.rank() != 2) return Decline{"rank", fmt::format("{} is no matrix", weights->type.text()), {}};
+    if (matrix.rank() != 2) return Decline{"rank", fmt::format("{} is not a matrix", weights->type.text()), {}};
     found.weights = weights;
     found.depth_axis = (1 - output_axis(node)) ^ static_cast<size_t>(swapped);
     return unfit_numbers(matrix);

@@ -40,9 +40,10 @@ std::optional<Decline> unfit(const Node& product, const Value* weights) {
       return no("not_finite",
                 fmt::format("'{}' of {} holds NaN or infinities", value_name(*constant), describe(product)));
   if (is_matrix_product(product) && weights->type.shape.rank() != 2)
-    return no("rank", fmt::format("the weights of {} are {}, no matrix", describe(product), weights->type.text()));
+    return no("rank", fmt::format("the weights of {} are {}, not a matrix", describe(product), weights->type.text()));
   if (is_matrix_product(product) && product.input(0)->type.shape.rank() < 2)  // OpenVINO gives codes two axes
-    return no("rank", fmt::format("the data of {} are {}, no rows", describe(product), product.input(0)->type.text()));
+    return no("rank",
+              fmt::format("the data of {} are {}, not a matrix", describe(product), product.input(0)->type.text()));
   if (!is_a<Gemm>(product)) return std::nullopt;
   const Gemm::Attrs& a = product.as<Gemm>();
   if (a.alpha == 1 && a.beta == 1 && !a.transA) return std::nullopt;

@@ -160,7 +160,7 @@ std::variant<PackedMatrix, Decline> pack_matrix(const Value* matrix, bool transp
   const auto chain = chain_of(matrix);
   const Shape& shape = chain->matrix->type.shape;
   if (shape.rank() != 2 || !shape.is_static())
-    return Decline{"rank", fmt::format("weights of shape {} are no matrix", shape.text()), {}};
+    return Decline{"rank", fmt::format("weights of shape {} are not a matrix", shape.text()), {}};
   const Node& dequantize = *chain->dequantize;
   const Tensor &values = *dequantize.input(0)->constant, &scales = *dequantize.input(1)->constant;
   const Tensor* zeros = dequantize.input(2) ? &*dequantize.input(2)->constant : nullptr;

@@ -104,10 +104,10 @@ def test_what_is_of_another_type_is_told(conv_file, samples):
         opfuse.quantize(str(conv_file), samples)
     with pytest.raises(TypeError, match="a list is needed, not 'Conv'"):
         opfuse.quantize(model, samples, skip="Conv")
-    with pytest.raises(TypeError, match="metric of sample 0 is no number: 'good'"):
+    with pytest.raises(TypeError, match="metric of sample 0 is not a number: 'good'"):
         opfuse.quantize(model, samples, metric=lambda number, outputs: "good")
     for given in ([samples[0]["x"]], iter([samples[0]["x"]])):
-        with pytest.raises(TypeError, match="sample 0 is no dict"):
+        with pytest.raises(TypeError, match="sample 0 is not a dict"):
             opfuse.quantize(model, given)
 
 

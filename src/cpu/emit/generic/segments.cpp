@@ -4,7 +4,6 @@
 #include <map>
 
 #include "cpu/operation_cost.hpp"
-#include "expr/real_ops.hpp"
 #include "kernel/reads.hpp"
 
 namespace opfuse::cpu {
@@ -15,10 +14,6 @@ constexpr int64_t kFewRegisters = 16;
 constexpr double kLongestTurn = 2;  // of code that takes turns well, in functions as long as exp
 
 bool computes_in_f64(ExprOp op) { return op == ExprOp::sin || op == ExprOp::cos || op == ExprOp::tan; }
-
-double length_of(const Expr& e) {
-  return is_function(e.op()) || e.op() == ExprOp::pow ? weight_of_function(e.op()) : 0;
-}
 
 /// Nodes after which nothing but their own value goes on: places in the order of `nodes`. Between two of them as many
 /// functions as take turns well, at least one.
@@ -31,7 +26,7 @@ std::vector<size_t> cuts_of(const std::vector<Expr>& nodes) {
   double length = 0, here = 0;
   size_t possible = nodes.size();  // none
   for (size_t i = 0; i < nodes.size(); ++i) {
-    length += length_of(nodes[i]);
+    length += weight_of(nodes[i]);
     const bool alone = end <= i && !nodes[i].args().empty() && nodes[i].dtype() == DType::f32 && !nodes[i].weak();
     if (possible < nodes.size() && length > kLongestTurn) {
       cuts.push_back(possible);
