@@ -5,20 +5,28 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
+#include "base/integers.hpp"
 #include "ir/body.hpp"
 #include "region/unroll_parts.hpp"
 
 namespace opfuse {
 namespace {
 
-/// The operand is read by elementwise nodes only, at the place of the result.
+/// The operand is read by elementwise nodes only, and so is what they make of it, at the place of the result.
 bool read_in_place(const Node& node, size_t operand) {
   if (!node.body) return node.op->kind == OpKind::elementwise;
   if (!stands_for_body(node)) return false;
-  const auto& uses = node.body->inputs()[operand]->uses;
-  return std::all_of(uses.begin(), uses.end(),
-                     [](const Use& use) { return use.node->op->kind == OpKind::elementwise; });
+  std::vector<const Value*> made{node.body->inputs()[operand]};
+  std::unordered_set<const Value*> known{made[0]};  // looked up, never iterated
+  for (size_t i = 0; i < made.size(); ++i)
+    for (const Use& use : made[i]->uses) {
+      if (use.node->op->kind != OpKind::elementwise) return false;
+      for (const Value* v : use.node->outputs)
+        if (known.insert(v).second) made.push_back(v);
+    }
+  return true;
 }
 
 struct Span {
@@ -44,8 +52,17 @@ int64_t constant_bytes(const Value& value) {
   return elements.is_constant() ? elements.value() * static_cast<int64_t>(byte_size(value.type.dtype)) : -1;
 }
 
+/// As it will lie: codes of images have zeros behind their last channel.
+static int64_t bytes_in_blocks(const Value& value, int64_t channel_block) {
+  constexpr size_t kImageRank = 4;
+  const int64_t bytes = constant_bytes(value);
+  if (bytes < 0 || value.type.shape.rank() < kImageRank || byte_size(value.type.dtype) != 1) return bytes;
+  const int64_t channels = value.type.shape[1].value();
+  return channels == 0 ? bytes : bytes / channels * ceil_of(channels, channel_block) * channel_block;
+}
+
 /// By position; empty when a size is not constant.
-static std::vector<int64_t> bytes_by_position(const Graph& graph) {
+static std::vector<int64_t> bytes_by_position(const Graph& graph, int64_t channel_block) {
   std::map<int, Span> spans;
   std::vector<int64_t> live(graph.nodes().size(), 0);
   std::unordered_map<const Node*, size_t> position;  // looked up, never iterated
@@ -55,7 +72,7 @@ static std::vector<int64_t> bytes_by_position(const Graph& graph) {
       if (graph.is_output(v)) continue;
       Span span{at, at};
       for (const Use& use : v->uses) span.last = std::max(span.last, position.at(use.node));
-      const int64_t bytes = constant_bytes(*v);
+      const int64_t bytes = bytes_in_blocks(*v, channel_block);
       if (bytes < 0) return {};
       spans[v->id] = span;
       for (size_t i = span.first; i <= span.last; ++i) live[i] += bytes;
@@ -65,10 +82,10 @@ static std::vector<int64_t> bytes_by_position(const Graph& graph) {
 }
 
 /// `flat`: the graph with copies for slices. Nodes that are in both have one id. False when a size is not constant.
-static bool walk(const Graph& flat, Graph& graph, int64_t around, std::vector<LiveBytes>& live) {
+static bool walk(const Graph& flat, Graph& graph, int64_t around, int64_t channel_block, std::vector<LiveBytes>& live) {
   std::unordered_map<int, Node*> original;  // looked up, never iterated
   for (Node* node : graph.nodes()) original.emplace(node->id, node);
-  const std::vector<int64_t> bytes = bytes_by_position(flat);
+  const std::vector<int64_t> bytes = bytes_by_position(flat, channel_block);
   if (bytes.size() != flat.nodes().size()) return false;
   for (size_t at = 0; at < bytes.size(); ++at) {
     const Node& node = *flat.nodes()[at];
@@ -76,17 +93,17 @@ static bool walk(const Graph& flat, Graph& graph, int64_t around, std::vector<Li
     Node* known = found == original.end() ? nullptr : found->second;
     if (!node.body || stands_for_body(node))
       live.push_back({&graph, known, around + bytes[at]});
-    else if (!walk(*node.body, *known->body, around + bytes[at], live))
+    else if (!walk(*node.body, *known->body, around + bytes[at], channel_block, live))
       return false;
   }
   return true;
 }
 
-std::vector<LiveBytes> live_bytes(Graph& graph) {
+std::vector<LiveBytes> live_bytes(Graph& graph, int64_t channel_block) {
   Graph flat = graph.clone();
   unroll_parts(flat, true);
   std::vector<LiveBytes> live;
-  if (!walk(flat, graph, 0, live)) live.clear();
+  if (!walk(flat, graph, 0, channel_block, live)) live.clear();
   return live;
 }
 

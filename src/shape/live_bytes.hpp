@@ -19,6 +19,7 @@ struct LiveBytes {
 
 /// Bytes of intermediates that are alive while each node runs, in order; those of a loop's body stand in its place,
 /// once or, where a program will have copies of them, for each slice. Empty when a size is not constant.
-std::vector<LiveBytes> live_bytes(Graph& graph);
+/// `channel_block`: channels that a layout keeps together; codes of images fill their blocks.
+std::vector<LiveBytes> live_bytes(Graph& graph, int64_t channel_block = 1);
 
 }  // namespace opfuse

@@ -6,8 +6,9 @@
 //
 // A depthwise convolution needs of each channel nothing but that channel, so the slices repeat no work; the results
 // are parts of one buffer. Sums of codes are cut alike: their groups dequantise one datum for all channels, and weights
-// and biases by rows. Pairs are cut where they hold most bytes of intermediates (shape/live_bytes.hpp) and slices lower
-// that peak noticeably; graphs with open dimensions are left alone.
+// and biases by rows. Pairs that hold more bytes of intermediates (shape/live_bytes.hpp) than slices can bring the
+// whole graph down to are cut to that, where it is noticeably less; with --memory least in smaller slices, and for any
+// gain. Graphs with open dimensions are left alone.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -25,8 +26,12 @@
 namespace opfuse {
 namespace {
 
-constexpr int64_t kLeastSlice = 512 << 10;  // bytes: a launch costs microseconds, so should the work in it be more
-constexpr double kWorth = 0.85;             // of the peak; what saves less is not worth the launches
+/// A launch costs microseconds, so should the work in a slice be more, and what is saved be worth the launches.
+struct Thrift {
+  int64_t least_bytes = 512 << 10, least_elements = 0;  ///< of a slice
+  double worth = 0.85;                                  ///< of the peak
+};
+constexpr Thrift kLeastMemory{0, 128 << 10, 1.0};
 
 // ---- one pair
 
@@ -188,41 +193,24 @@ class Slicing {
 
 // ---- choosing
 
-struct Choice {
+struct Cut {
   Pair pair;
-  Graph* graph = nullptr;  ///< that it is in
-  int64_t count = 0;
+  Graph* graph = nullptr;         ///< that it is in
+  int64_t whole = 0, others = 0;  ///< bytes alive at the pair as it is; beside what lies between in slices
+  std::vector<int64_t> counts;    ///< of slices that may be, the fewest first; not empty
+
+  int64_t bytes(int64_t count) const { return others + constant_bytes(*pair.between()) / count; }
+  int64_t least() const { return bytes(counts.back()); }
 };
 
-std::optional<Pair> pair_at(Node* peak) {
-  std::optional<Pair> pair = pair_from(peak);
-  for (size_t i = 0; i < peak->inputs.size() && !pair; ++i)
-    if (peak->inputs[i] && peak->inputs[i]->producer) pair = pair_from(peak->inputs[i]->producer);
-  return pair && (pair->a == peak || pair->b == peak) ? pair : std::nullopt;
-}
-
-/// The fewest slices that bring the pair below the next highest peak, or as low as slices can.
-std::optional<Choice> choose(const std::vector<LiveBytes>& live, int64_t block) {
-  const auto most = std::max_element(live.begin(), live.end(),
-                                     [](const LiveBytes& a, const LiveBytes& b) { return a.bytes < b.bytes; });
-  const std::optional<Pair> pair = most->node ? pair_at(most->node) : std::nullopt;
-  if (!pair) return std::nullopt;
-  int64_t next = 0, at_a = 0;
-  for (const LiveBytes& l : live) {
-    if (l.node == pair->a) at_a = l.bytes;
-    if (l.node != pair->a && l.node != pair->b) next = std::max(next, l.bytes);
+std::vector<int64_t> counts_of(const Pair& pair, int64_t block, const Thrift& thrift) {
+  const int64_t bytes = constant_bytes(*pair.between()), elements = pair.between()->type.shape.elements().value();
+  std::vector<int64_t> counts;
+  for (int64_t count = 2; pair.channels / count >= block; ++count) {
+    if (bytes / count < thrift.least_bytes || elements / count < thrift.least_elements) break;
+    if (pair.channels % (count * block) == 0) counts.push_back(count);
   }
-  const int64_t between = constant_bytes(*pair->between()),
-                others = at_a - between + constant_bytes(*pair->b->output());
-  Choice choice{*pair, most->graph, 0};
-  for (int64_t count = 2; pair->channels / count >= block && between / count >= kLeastSlice; ++count) {
-    if (pair->channels % (count * block) != 0) continue;
-    choice.count = count;
-    if (others + between / count <= next) break;
-  }
-  const bool worth = choice.count > 0 && static_cast<double>(std::max(next, others + between / choice.count)) <
-                                             kWorth * static_cast<double>(most->bytes);
-  return worth ? std::optional(choice) : std::nullopt;
+  return counts;
 }
 
 constexpr const char* kPass = "run-in-slices";
@@ -235,28 +223,62 @@ bool multiplies_halves(const Pair& pair, const ShapeContext& context) {
   return asked(*pair.a) || std::any_of(uses.begin(), uses.end(), [&](const Use& use) { return asked(*use.node); });
 }
 
+/// Pairs that may be cut.
+std::vector<Cut> cuts_of(const std::vector<LiveBytes>& live, const ShapeContext& context, const Thrift& thrift) {
+  std::map<const Node*, int64_t> at;  // looked up, never iterated
+  for (const LiveBytes& l : live)
+    if (l.node) at[l.node] = std::max(at[l.node], l.bytes);
+  std::vector<Cut> cuts;
+  for (const LiveBytes& l : live) {
+    const std::optional<Pair> pair = l.node ? pair_from(l.node) : std::nullopt;
+    if (!pair || multiplies_halves(*pair, context) || !at.contains(pair->b)) continue;
+    Cut cut{*pair, l.graph, std::max(at[pair->a], at[pair->b]), 0, counts_of(*pair, context.channel_block, thrift)};
+    cut.others = at[pair->a] - constant_bytes(*pair->between()) + constant_bytes(*pair->b->output());
+    if (!cut.counts.empty()) cuts.push_back(std::move(cut));
+  }
+  return cuts;
+}
+
+/// The bytes below which no slices bring the graph.
+int64_t floor_of(const std::vector<LiveBytes>& live, const std::vector<Cut>& cuts) {
+  int64_t floor = 0;
+  for (const Cut& cut : cuts) floor = std::max(floor, std::min(cut.whole, cut.least()));
+  for (const LiveBytes& l : live)
+    if (std::none_of(cuts.begin(), cuts.end(),
+                     [&](const Cut& cut) { return l.node == cut.pair.a || l.node == cut.pair.b; }))
+      floor = std::max(floor, l.bytes);
+  return floor;
+}
+
+ShapeVerdict verdict_of(const Pair& pair, int64_t count) {
+  ShapeVerdict verdict{
+      .pass = kPass,
+      .nodes = {name_of_group(*pair.a), name_of_group(*pair.b)},
+      .value = value_name(*pair.between()),
+      .numbers = {{"slices", count}, {"channels", pair.channels / count}, {"bytes", constant_bytes(*pair.between())}}};
+  for (const Node* node : {pair.a, pair.b})
+    for (const Source& source : node->sources) verdict.sources.push_back(source.name);
+  return verdict;
+}
+
 bool run(Graph& fused, const ShapeContext& context, std::vector<ShapeVerdict>& verdicts) {
   if (context.switched_off(kPass)) return false;
-  bool changed = false;
-  for (std::vector<LiveBytes> live = live_bytes(fused); !live.empty(); live = live_bytes(fused)) {
-    const std::optional<Choice> choice = choose(live, context.channel_block);
-    if (!choice) break;
-    const Pair& pair = choice->pair;
-    if (multiplies_halves(pair, context)) break;
-    ShapeVerdict verdict{.pass = kPass,
-                         .nodes = {name_of_group(*pair.a), name_of_group(*pair.b)},
-                         .value = value_name(*pair.between()),
-                         .numbers = {{"slices", choice->count},
-                                     {"channels", pair.channels / choice->count},
-                                     {"bytes", constant_bytes(*pair.between())}}};
-    for (const Node* node : {pair.a, pair.b})
-      for (const Source& source : node->sources) verdict.sources.push_back(source.name);
-    verdicts.push_back(std::move(verdict));
-    Slicing(*choice->graph, pair, choice->count).run();
-    if (choice->graph != &fused) choice->graph->remove_dead_nodes();
-    changed = true;
+  const Thrift thrift = context.least_memory ? kLeastMemory : Thrift{};
+  const std::vector<LiveBytes> live = live_bytes(fused, context.channel_block);
+  const std::vector<Cut> cuts = cuts_of(live, context, thrift);
+  const int64_t floor = floor_of(live, cuts);
+  int64_t peak = 0;
+  for (const LiveBytes& l : live) peak = std::max(peak, l.bytes);
+  if (static_cast<double>(floor) >= thrift.worth * static_cast<double>(peak)) return false;
+  for (const Cut& cut : cuts) {
+    if (cut.whole <= floor) continue;
+    const int64_t count =
+        *std::find_if(cut.counts.begin(), cut.counts.end(), [&](int64_t c) { return cut.bytes(c) <= floor; });
+    verdicts.push_back(verdict_of(cut.pair, count));
+    Slicing(*cut.graph, cut.pair, count).run();
+    if (cut.graph != &fused) cut.graph->remove_dead_nodes();
   }
-  return changed;
+  return true;
 }
 
 }  // namespace

@@ -253,15 +253,20 @@ TEST(Codes, RunInSlices) {
   CompilationOptions options;
   options.artifact.cache = false;
   const Compilation sliced = compile_graph(graph, parse_target("host"), options);
+  options.algorithms.least_memory = true;
+  const Compilation least = compile_graph(graph, parse_target("host"), options);
+  options.algorithms.least_memory = false;
   options.no_pass = {"run-in-slices"};
   const Compilation whole = compile_graph(graph, parse_target("host"), options);
   EXPECT_EQ(of_pass(sliced.verdicts, "run-in-slices").size(), 1u);
   EXPECT_LT(sliced.program.arena_bytes.value(), whole.program.arena_bytes.value());
   EXPECT_EQ(sliced.program.launches.size(), 6u);  // codes, two slices of each, what reads them
+  EXPECT_LT(least.program.arena_bytes.value(), sliced.program.arena_bytes.value());
   const auto results = [&](const Compilation& c) {
     return run_executable(Executable::from_artifact(c.artifact), inputs).front();
   };
   EXPECT_TRUE(results(sliced).same_bits(results(whole)));
+  EXPECT_TRUE(results(least).same_bits(results(whole)));
 }
 
 TEST(Codes, OfTablesAreGatheredAsTheyLie) {

@@ -68,6 +68,37 @@ TEST(Slices, APairThatHoldsMostMemoryRunsSliceBySlice) {
   testing::expect_same_values(before, graph, {.tolerance = 0});
 }
 
+/// Codes, a group that convolves what it dequantises to codes of the same type, and what reads those.
+std::string codes(int channels) {
+  const std::string c = std::to_string(channels);
+  return "graph (%x: f32[1," + c + R"(,8,8]) {
+    %s = const splat<0.01> : f32[]
+    %z = const splat<3> : u8[]
+    %w = const rand<1> : f32[)" +
+         c + R"(,1,3,3]
+    %q = quantize_linear(%x, %s, %z)
+    %r = fused "ConvBN" as "g" (%q, %s, %z, %w) {
+      %d = dequantize_linear(%q, %s, %z)
+      %c = conv(%d, %w) {group = )" +
+         c + R"(, pads = [1,1,1,1]}
+      %p = quantize_linear(%c, %s, %z)
+      yield %p
+    }
+    %y = dequantize_linear(%r, %s, %z)
+    return %y })";
+}
+
+int64_t peak_of_codes(int channels, int64_t block) {
+  Graph graph = parse_graph(codes(channels), ops());
+  int64_t most = 0;
+  for (const LiveBytes& live : live_bytes(graph, block)) most = std::max(most, live.bytes);
+  return most;
+}
+
+TEST(Slices, CodesAreNotStoredWhereAConvolutionStillReads) { EXPECT_EQ(peak_of_codes(16, 8), 2 * 16 * 64); }
+
+TEST(Slices, CodesOfImagesFillTheirBlocks) { EXPECT_EQ(peak_of_codes(9, 8), 2 * 16 * 64); }
+
 TEST(Slices, EverySliceKeepsTheNodesItStemsFrom) {
   Graph graph = fused(net());
   const std::vector<Source> sources = graph.nodes()[0]->sources;

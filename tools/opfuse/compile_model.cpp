@@ -170,8 +170,10 @@ void add_algorithm_flags(FlagSet& app, AlgorithmFlags& flags) {
   app.add_option("--max-weight-growth", flags.max_weight_growth,
                  "memory that transformed weights may add (default: 45MB, or 40 % of a larger model)")
       ->type_name("BYTES");
-  app.add_option("--memory", flags.memory,
-                 "least: weights of 16 bits stay so in memory, and none are transformed; fast: whatever is faster")
+  app.add_option(
+         "--memory", flags.memory,
+         "least: weights of 16 bits stay so in memory, none are transformed, and slices are small; fast: whatever "
+         "is faster")
       ->one_of({"fast", "least"})
       ->capture_default_str();
   app.add_option("--workspace", flags.workspace,
