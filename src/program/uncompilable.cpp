@@ -14,6 +14,7 @@
 #include "ir/body.hpp"
 #include "ir/defined_symbols.hpp"
 #include "ir/dim_values.hpp"
+#include "ir/flops.hpp"
 #include "ir/located.hpp"
 #include "ir/value_name.hpp"
 
@@ -103,29 +104,6 @@ std::string remedy_of(const Node& node, bool interpreted) {
   if (kept.domain.empty()) return fmt::format("export without that, or {}", kOnHost);
   return "write it as an expression (--operator, `operators` of the APIs), give the model a function of that name "
          "(ONNX local functions are inlined), or end it before the operator";
-}
-
-double flops_of(const Graph& graph);
-
-/// With every symbol 1: only shares are wanted.
-double flops_of(const Node& node) {
-  if (node.body) return flops_of(*node.body) * static_cast<double>(times_of(node));
-  if (!node.op->cost) return 0;
-  std::vector<TensorType> in, out;
-  for (const Value* value : node.inputs) in.push_back(value != nullptr ? value->type : TensorType{});
-  for (const Value* value : node.outputs) out.push_back(value->type);
-  const Dim flops = node.op->cost(node.attrs(), in, out).flops;
-  std::set<std::string> symbols;
-  flops.collect_symbols(symbols);
-  SymbolValues ones;
-  for (const std::string& symbol : symbols) ones[symbol] = 1;
-  return static_cast<double>(flops.evaluate(ones));
-}
-
-double flops_of(const Graph& graph) {
-  double total = 0;
-  for (const Node* node : graph.nodes()) total += flops_of(*node);
-  return total;
 }
 
 /// "If", "If and Loop", "If, Loop and Scan"
