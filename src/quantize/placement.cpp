@@ -26,6 +26,7 @@
 #include "ops/pool.hpp"
 #include "ops/quantize.hpp"
 #include "ops/relu.hpp"
+#include "quantize/left_products.hpp"
 #include "quantize/linear_size.hpp"
 #include "quantize/presets.hpp"
 
@@ -59,6 +60,7 @@ class Placer {
     check_names();
     for (const Candidate* c : plan_.applied())
       if (!c->points.empty()) place_module(*c);
+    for (LeftModule& left : left_products(graph_, plan_, names_)) placement_.left.push_back(std::move(left));
     if (request_.rules.results) place_results();
     sort();
     return std::move(placement_);

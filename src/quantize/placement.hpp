@@ -30,14 +30,14 @@ struct PlacedProduct {
 };
 
 struct LeftModule {
-  std::string id, module;  ///< of the plan's group
+  std::string id, module;  ///< of the plan's group; of a product outside of groups its node and nothing
   Decline reason;
 };
 
 struct Placement {
   std::vector<PlacedTensor> tensors;  ///< in topological order
   std::vector<PlacedProduct> products;
-  std::vector<LeftModule> left;   ///< modules with points, in floating point
+  std::vector<LeftModule> left;   ///< modules with points, and products without, in floating point
   std::vector<LeftModule> given;  ///< modules that the model brings quantised: their scales stay
   size_t points = 0;              ///< declared by the modules that are quantised
 

@@ -7,11 +7,13 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 
 #include "base/fail.hpp"
 #include "driver/compilation.hpp"
 #include "ops/registry.hpp"
 #include "quantize/insert_pairs.hpp"
+#include "quantize/multiply_adds.hpp"
 #include "quantize/prepare_products.hpp"
 #include "testing/temporary_folder.hpp"
 #include "zoo/zoo.hpp"
@@ -247,6 +249,52 @@ TEST(Placement, ComputedWeightsStayInFloat) {
           .placement;
   ASSERT_EQ(p.left.size(), 1u);
   EXPECT_EQ(p.left[0].reason.code, "variable_weights");
+}
+
+/// A product that no module holds is listed as well, with what keeps it out; one that a model brings quantised is not.
+TEST(Placement, ProductsWithoutAModuleAreListed) {
+  const Placement p = placed(parse_graph(R"(graph (%x: f32[4,8], %y: f32[8,8], %z: f32[2,4,8], %i: f32[1,4,8,8]) {
+        %w = const rand<1> : f32[4,8] %v = const rand<2> : f32[2,8,8] %u = const rand<3> : f32[4,4,2,2]
+        %a = gemm(%x, %w) {transA = 1} @"turned"(Gemm@17)
+        %b = matmul(%x, %y) @"computed"(MatMul@17)
+        %c = matmul(%z, %v) @"batches"(MatMul@17)
+        %d = conv_transpose(%i, %u) {strides = [2, 2]} @"grown"(ConvTranspose@17)
+        return %a, %b, %c, %d })",
+                                         ops()),
+                             "tensorrt", {.min_linear = 0})
+                          .placement;
+  std::map<std::string, std::string> why;
+  for (const LeftModule& left : p.left) why[left.id.substr(left.id.find('@') + 1)] = left.reason.code;
+  EXPECT_EQ(why, (std::map<std::string, std::string>{{"turned", "gemm_attributes"},
+                                                     {"computed", "variable_weights"},
+                                                     {"batches", "rank"},
+                                                     {"grown", "operator"}}));
+  EXPECT_TRUE(p.products.empty());
+}
+
+/// A pair that a float product reads, as ONNX Runtime wants behind results, makes no codes of its weights.
+TEST(Placement, MultiplyAddsInCodesAreThoseOfBothOperands) {
+  const char* two = R"(graph (%x: f32[1,8,4,4]) { %w = const rand<1> : f32[8,8,1,1] %v = const rand<2> : f32[8,8,1,1]
+    %a = conv(%x, %w) @"a"(Conv@17) %r = relu(%a) @"r"(Relu@17) %b = conv(%r, %v) @"b"(Conv@17) return %b })";
+  for (const auto& [skip, share] : {std::pair{"", 1.0}, {"b", 0.5}, {"a", 0.5}}) {
+    PlacementRequest request;
+    if (*skip) request.skip = {skip};
+    const Placed made = placed(parse_graph(two, ops()), "onnxruntime", request);
+    EXPECT_NEAR(multiply_adds_in_codes(made.prepared, made.placement).share(), share, 1e-9) << skip;
+  }
+}
+
+TEST(Placement, AModuleWithoutPointsIsListed) {
+  const Graph graph = parse_graph(
+      "graph (%x: f32[1,4,8,8]) { %w = const rand<1> : f32[4,4,1,1] %c = conv(%x, %w) @\"c\"(Conv@17) return %c }",
+      ops());
+  Placed made = placed(graph, "tensorrt");
+  ASSERT_TRUE(made.placement.left.empty());
+  for (Candidate& c : made.plan.candidates) c.points.clear();
+  const Placement p = place(made.prepared, made.plan, {.rules = rules_of("tensorrt")});
+  ASSERT_EQ(p.left.size(), 1u);
+  EXPECT_EQ(p.left[0].reason.code, "no_points");
+  EXPECT_TRUE(p.tensors.empty());
 }
 
 }  // namespace
