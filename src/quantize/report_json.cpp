@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "quantize/compiler_rules.hpp"
+#include "quantize/multiply_adds.hpp"
 #include "quantize/weight_codes.hpp"
 
 namespace opfuse::quantization {
@@ -118,12 +119,11 @@ Json search_json(const Search& search) {
   for (const Sensitivity& s : search.order)
     order.push_back({{"group", s.module}, {"sqnr", s.sqnr}, {"multiply_adds", s.multiply_adds}});
   for (const FrontierPoint& p : search.frontier)
-    frontier.push_back({{"left", p.left}, {"share", p.share}, {"metric", p.metric}, {"drop", p.drop}});
-  return {{"sensitivity", std::move(order)},
-          {"frontier", std::move(frontier)},
-          {"returned", std::move(returned)},
-          {"left", std::move(left)},
-          {"chosen", search.chosen}};
+    frontier.push_back(
+        {{"left", p.left}, {"share", p.share}, {"metric", p.metric}, {"drop", p.drop}, {"predicted_ms", p.predicted}});
+  return {{"sensitivity", std::move(order)}, {"frontier", std::move(frontier)},
+          {"returned", std::move(returned)}, {"left", std::move(left)},
+          {"chosen", search.chosen},         {"predicted_float_ms", search.predicted_float}};
 }
 
 Json report_json(const QuantizedModel& made, const QuantizeOptions& options,
@@ -148,6 +148,8 @@ Json report_json(const QuantizedModel& made, const QuantizeOptions& options,
            {"float", json_of(made.placement.left)},
            {"given", json_of(made.placement.given)},
            {"warnings", made.warnings}};
+  const MultiplyAdds work = multiply_adds_in_codes(made.reference, made.placement);
+  out["multiply_adds"] = {{"codes", work.codes}, {"all", work.all}};
   out["agreement"] = agreement ? agreement_json(*agreement) : Json();
   return out;
 }

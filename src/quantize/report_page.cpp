@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "base/atomic_file.hpp"
@@ -104,8 +105,9 @@ std::string float_table(const Json& document) {
   return table("Modules in floating point", {"module", "reason", ""}, rows);
 }
 
-/// The metric over the share of multiply-adds in codes; the chosen point is filled.
-std::string frontier_of(const Json& search) {
+/// The metric over something else of the frontier's points; the chosen point is filled.
+std::string drawing_of(const Json& search, const char* across, const std::function<double(const Json&)>& at,
+                       const std::string& axis) {
   constexpr double kWidth = 640, kHeight = 220, kMargin = 40;
   const Json& points = search.at("frontier");
   double low = HUGE_VAL, high = -HUGE_VAL;
@@ -113,30 +115,45 @@ std::string frontier_of(const Json& search) {
     low = std::min(low, p.at("metric").get<double>());
     high = std::max(high, p.at("metric").get<double>());
   }
-  std::string line, dots, rows;
+  std::string line, dots;
   for (size_t i = 0; i < points.size(); ++i) {
-    const double share = points[i].at("share").get<double>(), metric = points[i].at("metric").get<double>();
-    const double x = kMargin + share * (kWidth - 2 * kMargin);
+    const double metric = points[i].at("metric").get<double>();
+    const double x = kMargin + at(points[i].at(across)) * (kWidth - 2 * kMargin);
     const double y = kHeight - kMargin - (high > low ? (metric - low) / (high - low) : 0.5) * (kHeight - 2 * kMargin);
     line += fmt::format("{:.1f},{:.1f} ", x, y);
     dots += fmt::format(
         "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\" stroke=\"#3d7eff\" fill=\"{}\"><title>{} left, "
         "{:.4g}</title></circle>",
         x, y, i == search.at("chosen").get<size_t>() ? "#3d7eff" : "#fff", points[i].at("left").dump(), metric);
-    rows += row({points[i].at("left").dump(), fmt::format("{:.1f} %", 100 * share), fmt::format("{:.5g}", metric),
-                 fmt::format("{:.2f} %", 100 * points[i].at("drop").get<double>())},
-                0);
   }
-  const std::string drawing = fmt::format(
+  return fmt::format(
       "<svg width=\"{0}\" height=\"{1}\" role=\"img\"><path d=\"M{2} {2}V{3}H{4}\" fill=\"none\" stroke=\"#99a\"/>"
       "<polyline points=\"{5}\" fill=\"none\" stroke=\"#3d7eff\"/>{6}<text x=\"{4}\" y=\"{1}\" dy=\"-12\" "
-      "text-anchor=\"end\">"
-      "multiply-adds in codes: 0 to 100 %</text><text x=\"4\" y=\"{2}\" dy=\"-8\">metric: {7:.4g} to "
-      "{8:.4g}</text></svg>\n",
-      kWidth, kHeight, kMargin, kHeight - kMargin, kWidth - kMargin, line, dots, low, high);
-  return table("Frontier, on samples of calibration", {"left in float", "multiply-adds in codes", "metric", "drop"},
-               rows) +
-         drawing;
+      "text-anchor=\"end\">{9}</text><text x=\"4\" y=\"{2}\" dy=\"-8\">metric: {7:.4g} to {8:.4g}</text></svg>\n",
+      kWidth, kHeight, kMargin, kHeight - kMargin, kWidth - kMargin, line, dots, low, high, axis);
+}
+
+/// The metric over the share of multiply-adds in codes, and over the predicted time from 0 to the longest.
+std::string frontier_of(const Json& search) {
+  const Json& points = search.at("frontier");
+  std::string rows;
+  double slowest = search.at("predicted_float_ms").get<double>();
+  for (const Json& p : points) {
+    slowest = std::max(slowest, p.at("predicted_ms").get<double>());
+    rows += row({p.at("left").dump(), fmt::format("{:.1f} %", 100 * p.at("share").get<double>()),
+                 fmt::format("{:.3g} ms", p.at("predicted_ms").get<double>()),
+                 fmt::format("{:.5g}", p.at("metric").get<double>()),
+                 fmt::format("{:.2f} %", 100 * p.at("drop").get<double>())},
+                0);
+  }
+  const auto share = [](const Json& value) { return value.get<double>(); };
+  const auto time = [slowest](const Json& value) { return slowest > 0 ? value.get<double>() / slowest : 0; };
+  return table("Frontier, on samples of calibration",
+               {"left in float", "multiply-adds in codes", "predicted time", "metric", "drop"}, rows) +
+         drawing_of(search, "share", share, "multiply-adds in codes: 0 to 100 %") +
+         drawing_of(search, "predicted_ms", time,
+                    fmt::format("predicted time of one core: 0 to {:.3g} ms, float {:.3g} ms", slowest,
+                                search.at("predicted_float_ms").get<double>()));
 }
 
 }  // namespace

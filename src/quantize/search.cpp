@@ -10,30 +10,19 @@
 #include <set>
 
 #include "base/fail.hpp"
+#include "interp/interpreter.hpp"
 #include "quantize/agreement.hpp"
-#include "quantize/linear_size.hpp"
+#include "quantize/multiply_adds.hpp"
+#include "quantize/predicted_time.hpp"
 
 namespace opfuse::quantization {
 namespace {
 
-int64_t extent(const TensorType& type) {
-  int64_t count = 1;
-  for (size_t d = 0; d < type.shape.rank(); ++d) count *= type.shape[d].is_constant() ? type.shape[d].value() : 1;
-  return count;
-}
-
-int64_t multiply_adds(const Node& product) {
-  const Value* weights = product.input(1);
-  const Dim& out = weights->type.shape[output_axis(product)];
-  const int64_t channels = out.is_constant() ? std::max<int64_t>(out.value(), 1) : 1;
-  return extent(weights->type) / channels * extent(product.output()->type);
-}
-
 constexpr double kWorthTrying = 0.01;  // share of the multiply-adds that a module needs to be tried in codes again
 
-double multiply_adds(const std::vector<Sensitivity>& modules) {
+double sum_of(const std::vector<Sensitivity>& modules) {
   double all = 0;
-  for (const Sensitivity& s : modules) all += static_cast<double>(s.multiply_adds);
+  for (const Sensitivity& s : modules) all += s.multiply_adds;
   return all;
 }
 
@@ -92,9 +81,7 @@ class Searcher {
   }
 
  private:
-  static double weight(const Sensitivity& s) {
-    return std::pow(10, -s.sqnr / 10) / static_cast<double>(std::max<int64_t>(s.multiply_adds, 1));
-  }
+  static double weight(const Sensitivity& s) { return std::pow(10, -s.sqnr / 10) / std::max(s.multiply_adds, 1.0); }
 
   /// Other places with the codes that the whole model has.
   QuantizedModel variant(const QuantizeOptions& options) const {
@@ -175,19 +162,20 @@ class Searcher {
 Search search_modules(const Graph& model, const Samples& samples, const QuantizeOptions& options, double most_drop,
                       size_t probes, const MetricOf& metric, QuantizedModel& made) {
   Search found;
-  const auto point_of = [&](QuantizedModel& candidate, size_t left, double share) {
+  const auto first = samples.read(0);
+  const SymbolValues sizes = first ? bind_symbols(made.reference, *first) : SymbolValues{};
+  const auto point_of = [&](QuantizedModel& candidate, size_t left) {
     const auto [of_codes, of_float] = metric(candidate);
-    return FrontierPoint{left, share, of_codes,
-                         of_float != 0 ? (of_float - of_codes) / std::fabs(of_float) : of_float - of_codes};
+    const double drop = of_float != 0 ? (of_float - of_codes) / std::fabs(of_float) : of_float - of_codes;
+    const double share = multiply_adds_in_codes(candidate.reference, candidate.placement).share();
+    return FrontierPoint{left, share, of_codes, drop, predicted_milliseconds(candidate.graph, sizes, options.run)};
   };
-  found.frontier.push_back(point_of(made, 0, 1));
+  found.predicted_float = predicted_milliseconds(made.reference, sizes, options.run);
+  found.frontier.push_back(point_of(made, 0));
   if (found.frontier.back().drop <= most_drop) return found;
   Searcher searcher(model, samples, options, probes, made);
   found.order = searcher.sensitivities();
-  const double all = multiply_adds(found.order);
-  const auto share_without = [&](const std::vector<Sensitivity>& left) {
-    return all > 0 ? 1 - multiply_adds(left) / all : 0;
-  };
+  const double all = sum_of(found.order);
   std::vector<Sensitivity> left;
   QuantizedModel best;
   size_t step = 1;
@@ -199,18 +187,18 @@ Search search_modules(const Graph& model, const Samples& samples, const Quantize
     left.assign(found.order.begin(), found.order.begin() + static_cast<int64_t>(next));
     if (next >= 4 && (next & (next - 1)) == 0) step = next / 2;
     best = searcher.without(left);
-    found.frontier.push_back(point_of(best, next, share_without(left)));
+    found.frontier.push_back(point_of(best, next));
   }
   std::vector<Sensitivity> tried = left;
   std::stable_sort(tried.begin(), tried.end(),
                    [](const Sensitivity& a, const Sensitivity& b) { return a.multiply_adds > b.multiply_adds; });
   for (const Sensitivity& s : tried) {
-    if (left.size() < 2 || static_cast<double>(s.multiply_adds) < kWorthTrying * all) break;
+    if (left.size() < 2 || s.multiply_adds < kWorthTrying * all) break;
     std::vector<Sensitivity> fewer = left;
     std::erase_if(fewer, [&](const Sensitivity& other) { return other.module == s.module; });
     if (measured(found, fewer)) continue;
     QuantizedModel candidate = searcher.without(fewer);
-    const FrontierPoint point = point_of(candidate, fewer.size(), share_without(fewer));
+    const FrontierPoint point = point_of(candidate, fewer.size());
     const bool held = point.drop <= most_drop;
     found.returned.push_back({s.module, point.metric, point.drop, held});
     if (!held) continue;

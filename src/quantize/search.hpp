@@ -12,15 +12,16 @@ namespace opfuse::quantization {
 /// A module quantised alone.
 struct Sensitivity {
   std::string module;
-  double sqnr = 0;            ///< of the outputs, dB
-  int64_t multiply_adds = 0;  ///< per sample; open extents count 1
+  double sqnr = 0;           ///< of the outputs, dB
+  double multiply_adds = 0;  ///< per sample; open extents count 1
 };
 
 struct FrontierPoint {
   size_t left = 0;   ///< so many modules stay in float
-  double share = 0;  ///< of the quantised modules' multiply-adds that are in codes
+  double share = 0;  ///< of the model's multiply-adds that are in codes
   double metric = 0;
-  double drop = 0;  ///< of the float model's metric
+  double drop = 0;       ///< of the float model's metric
+  double predicted = 0;  ///< ms of one core, as opfuse would run it here
 };
 
 /// A module that was left in float, in codes again.
@@ -36,6 +37,7 @@ struct Search {
   std::vector<Returned> returned;
   std::vector<Sensitivity> left;  ///< in float in the chosen model
   size_t chosen = 0;              ///< index into frontier
+  double predicted_float = 0;     ///< as FrontierPoint::predicted
 };
 
 /// Metric of a quantised model, and of the float model.

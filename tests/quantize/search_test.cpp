@@ -46,6 +46,8 @@ TEST(Search, ModulesThatTheMetricDoesNotNeedGetCodesAgain) {
   EXPECT_EQ(found.left[0].module, bad);
   EXPECT_EQ(found.frontier[found.chosen].left, 1u);
   EXPECT_NEAR(found.frontier[found.chosen].share, 2.0 / 3, 1e-9);
+  EXPECT_GT(found.predicted_float, 0);
+  for (const FrontierPoint& p : found.frontier) EXPECT_GT(p.predicted, 0);
   EXPECT_EQ(made.placement.products.size(), 2u);
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "console.hpp"
+#include "quantize/multiply_adds.hpp"
 #include "report.hpp"
 
 namespace opfuse::cli {
@@ -16,10 +17,10 @@ using quantization::QuantizedModel;
 
 void print_float(const QuantizedModel& made, bool all) {
   std::map<std::string, std::vector<std::string>> by_reason;
-  for (const quantization::LeftModule& left : made.placement.left) by_reason[left.reason.message].push_back(left.id);
+  for (const quantization::LeftModule& left : made.placement.left)
+    by_reason[(left.module.empty() ? "product: " : "module: ") + left.reason.message].push_back(left.id);
   for (const auto& [reason, modules] : by_reason)
-    fmt::print("  in float   {} module{}: {} ({})\n", modules.size(), modules.size() == 1 ? "" : "s", reason,
-               listed(modules, all ? modules.size() : 2));
+    fmt::print("  in float   {} {} ({})\n", modules.size(), reason, listed(modules, all ? modules.size() : 2));
 }
 
 std::string origin_of(const quantization::PlacedTensor& placed, size_t most) {
@@ -85,8 +86,10 @@ void print_tensors(const QuantizedModel& made) {
 
 void print_placement(const QuantizedModel& made, const quantization::QuantizeOptions& options, bool all) {
   const quantization::Placement& placement = made.placement;
-  fmt::print("for {}: {} points of {} modules on {} tensors, {} products with codes as weights\n", options.compiler,
-             placement.points, made.plan.applied().size(), placement.tensors.size(), placement.products.size());
+  fmt::print("for {}: {} points of {} modules on {} tensors, {} products with codes as weights, {} of multiply-adds\n",
+             options.compiler, placement.points, made.plan.applied().size(), placement.tensors.size(),
+             placement.products.size(),
+             percent(quantization::multiply_adds_in_codes(made.reference, placement).share(), 1));
   if (all && made.codes.empty())
     for (const auto& placed : placement.tensors) fmt::print("  {:<40} {}\n", placed.tensor, origin_of(placed, 3));
   if (!placement.given.empty())
@@ -134,13 +137,14 @@ void print_quantized(const QuantizedModel& made, const quantization::QuantizeOpt
 }
 
 void print_search(const quantization::Search& search, const std::string& metric) {
-  Table table({">left in float", ">multiply-adds in codes", ">" + metric, ">drop", ""});
+  Table table({">left in float", ">multiply-adds in codes", ">predicted ms", ">" + metric, ">drop", ""});
   for (size_t i = 0; i < search.frontier.size(); ++i) {
     const quantization::FrontierPoint& p = search.frontier[i];
-    table.row({std::to_string(p.left), percent(p.share, 1), fmt::format("{:.5g}", p.metric), percent(p.drop, 2),
-               i == search.chosen ? "chosen" : ""});
+    table.row({std::to_string(p.left), percent(p.share, 1), milliseconds(p.predicted), fmt::format("{:.5g}", p.metric),
+               percent(p.drop, 2), i == search.chosen ? "chosen" : ""});
   }
-  fmt::print("frontier, on samples of calibration\n{}", table.text());
+  fmt::print("frontier, on samples of calibration; times as opfuse would run on one core here, float {} ms\n{}",
+             milliseconds(search.predicted_float), table.text());
   for (const quantization::Returned& r : search.returned)
     fmt::print("  again    {} in codes: drop {}, {}\n", r.module, percent(r.drop, 2),
                r.held ? "kept in codes" : "stays in float");
