@@ -34,6 +34,7 @@ QuantizeOptions options_of(const QuantizeRequest& request) {
   options.presets = request.keep_float;
   for (const std::string& name : request.keep_float.value_or(std::vector<std::string>{})) preset_of(name);
   options.skip = request.skip, options.only = request.only;
+  if (request.min_linear.value_or(0) < 0) throw fail(E::bad_option, "least K N / (K + N) of {}", *request.min_linear);
   options.min_linear = request.min_linear;
   options.add_missing = request.add_missing;
   options.dims = request.plan.dims;
@@ -44,28 +45,29 @@ QuantizeOptions options_of(const QuantizeRequest& request) {
 }
 
 /// One tensor per input, sharing the caller's memory.
-std::vector<Tensor> in_order(const Graph& graph, const std::map<std::string, ArrayView>& arrays) {
+std::vector<Tensor> in_order(const Graph& graph, size_t index, const std::map<std::string, ArrayView>& arrays) {
   std::vector<Tensor> sample;
   std::vector<std::string> names;
   for (const Value* input : graph.inputs()) {
     names.push_back(input->name);
     const auto at = arrays.find(input->name);
-    if (at == arrays.end()) throw fail(E::bad_binding, "a sample has no array for the input '{}'", input->name);
+    if (at == arrays.end()) throw fail(E::bad_binding, "sample {} has no array for the input '{}'", index, input->name);
     sample.push_back(Tensor::wrap(at->second.dtype, at->second.shape, at->second.data, nullptr));
   }
   for (const auto& [name, array] : arrays)
     if (std::find(names.begin(), names.end(), name) == names.end())
-      throw fail(E::bad_binding, "a sample has an array for '{}', which the model does not read", name)
+      throw fail(E::bad_binding, "sample {} has an array for '{}', which the model does not read", index, name)
           .hint(did_you_mean(name, names));
   return sample;
 }
 
 Samples samples_of(const Graph& graph, const SampleSource& source, const QuantizeRequest& /*request*/,
                    std::vector<std::string>& /*notes*/) {
+  if (!source) throw fail(E::bad_option, "the source of samples is no function");
   return {.read = [&graph, source](size_t index) -> std::optional<std::vector<Tensor>> {
             std::map<std::string, ArrayView> arrays;
             if (!source(index, arrays)) return std::nullopt;
-            return in_order(graph, arrays);
+            return in_order(graph, index, arrays);
           },
           .count = source.count};
 }

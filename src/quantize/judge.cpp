@@ -64,6 +64,8 @@ Search search_for(const Graph& graph, const Samples& samples, const QuantizeOpti
 
 void check_choice(const JudgeChoice& choice) {
   if (choice.compare_samples < 0) throw fail(E::bad_option, "{} samples to compare", choice.compare_samples);
+  if (!choice.metric.name.empty() && choice.metric.name.find_first_not_of(" \t") == std::string::npos)
+    throw fail(E::bad_option, "the metric is blank").hint("sqnr, cosine, top1, or a command");
   if (choice.metric && choice.compare_samples == 0)
     throw fail(E::bad_option, "--metric needs samples to compare").hint("leave --compare-samples 0 out");
   if (choice.lower_bound && (choice.max_drop.empty() || choice.metric.score || choice.metric.name != "top1"))

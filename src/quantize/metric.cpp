@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <string_view>
 
@@ -61,22 +62,36 @@ std::string quoted(const std::string& text) {
   return out + "'";
 }
 
+/// "exits with 3", "is ended by signal 9 (Killed)".
+std::string how_it_ended(int status) {
+  if (WIFSIGNALED(status))
+    return fmt::format("is ended by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
+  return fmt::format("exits with {}", WEXITSTATUS(status));
+}
+
+/// What a command may print before the line that counts; of more only the end is kept.
+constexpr size_t kMostKept = 1 << 16;
+
 double number_of(const std::string& command, const TemporaryFolder& folder) {
   std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen((command + " " + quoted(folder.path(""))).c_str(), "r"), pclose);
   if (!pipe) throw fail(E::bad_option, "the metric \"{}\" cannot be started", command);
   std::string printed;
   std::array<char, 4096> block;
-  while (const size_t got = fread(block.data(), 1, block.size(), pipe.get())) printed.append(block.data(), got);
+  while (const size_t got = fread(block.data(), 1, block.size(), pipe.get())) {
+    printed.append(block.data(), got);
+    if (printed.size() > 2 * kMostKept) printed.erase(0, printed.size() - kMostKept);
+  }
   const int status = pclose(pipe.release());
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    throw fail(E::bad_option, "the metric \"{}\" fails", command)
+    throw fail(E::bad_option, "the metric \"{}\" {}", command, how_it_ended(status))
         .hint("it is called with a folder of .npz files, one for each sample; sqnr, cosine and top1 need no command");
   while (!printed.empty() && (printed.back() == '\n' || printed.back() == ' ')) printed.pop_back();
   const std::string_view last = std::string_view(printed).substr(printed.rfind('\n') + 1);
   double number = 0;
   const auto [end, error] = std::from_chars(last.data(), last.data() + last.size(), number);
   if (last.empty() || error != std::errc{} || end != last.data() + last.size() || !std::isfinite(number))
-    throw fail(E::bad_option, "the last line of the metric \"{}\" is not a number: \"{}\"", command, last);
+    throw fail(E::bad_option, "the last line of the metric \"{}\" is not a number: \"{}\"", command,
+               last.substr(0, 80));
   return number;
 }
 
@@ -103,6 +118,7 @@ Metric measure_metric(const MetricChoice& choice, const Graph& reference, const 
     }
     const TemporaryFolder folder;
     write_outputs(*graph, samples, options, folder);
+    if (options.progress) options.progress("the metric's command", 0, 1);
     *number = number_of(name, folder);
   }
   return metric;

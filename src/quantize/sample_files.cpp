@@ -49,8 +49,10 @@ Found files_of(const std::string& path, std::vector<std::string>* notes) {
   size_t others = 0;
   for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
     const std::string file = entry.path().string();
-    if (entry.path().filename().string().starts_with(".") || !entry.is_regular_file()) continue;
-    if (is_array_file(entry.path()))
+    if (entry.path().filename().string().starts_with(".") || entry.is_directory()) continue;
+    if (!entry.is_regular_file())  // a link to nothing, a pipe
+      ++others;
+    else if (is_array_file(entry.path()))
       found.arrays.push_back(file);
     else if (is_picture(file))
       found.pictures.push_back(file);

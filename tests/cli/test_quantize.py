@@ -113,6 +113,10 @@ class Quantize(CliTest):
         text = self.ok("quantize", SMALL, "--dry-run").out
         self.assertIn("preset 'global_pool'", text)
         self.assertIn("3 tensors", text)
+        self.assertIn("% of multiply-adds", text)
+        result = self.ok("quantize", SMALL, "--dry-run", "-o", self.folder / "dry.onnx")
+        self.assertIn("a dry run writes nothing", result.err)
+        self.assertFalse((self.folder / "dry.onnx").exists())
         self.assertEqual(self.ok("quantize", SMALL, "--dry-run", "--keep-float", "none", "--json").json["points"], 6)
 
     def test_same_samples_same_bytes(self):
@@ -183,7 +187,11 @@ class Quantize(CliTest):
         self.assertEqual(result.json["metric"]["float"], 1)
         self.assertGreater(result.json["metric"]["codes"], 0.99)
         bad = ("quantize", SMALL, "--calibrate", heldout, "-o", self.folder / "bad.onnx")
-        self.fails(2, *bad, "--metric", "false", says=["the metric \"false\" fails", "folder of .npz"])
+        self.fails(2, *bad, "--metric", "false", says=["the metric \"false\" exits with 1", "folder of .npz"])
+        noisy = self.folder / "noisy.py"
+        noisy.write_text("print('x' * 1000 + '\\n' * 3000, flush=True)\nprint(0.25)\n")
+        _, result = self.quantized("--json", "--force", "--metric", f"python3 {noisy}")
+        self.assertEqual(result.json["metric"]["codes"], 0.25)
         for printed in ("", "nan #", "inf #"):
             self.fails(2, *bad, "--metric", f"echo {printed}", says=["not a number"])
         self.fails(2, *bad, "--metric", "top1", "--compare-samples", "0", says=["--compare-samples"])
@@ -261,7 +269,10 @@ class Quantize(CliTest):
         self.assertIn("2 convolution: /stem/conv", text)
         self.fails(2, "quantize", SMALL, "--to", "int4-weights", says=["no weights become codes", "below 32 [small_linear]"])
         self.fails(2, *small, "--to", "int4-weights", "--block", "12", says=["multiple of 8"])
-        self.fails(2, *small, "--to", "int4-weights", "--calibrate", heldout, says=["--calibrate does not apply"])
+        made = self.ok(*small, "--to", "int4-weights", "--calibrate", heldout, "--json").json  # of 24 x 10 weights: clips alone
+        self.assertEqual((made["calibrated_with"], made["products"][0]["folded"]), (str(heldout), False))
+        self.fails(2, *small, "--to", "int4-weights", "--method", "minmax", says=["--method does not apply"])
+        self.fails(2, *small, "--to", "int4-weights", "--calibrate", heldout, "--seed", "3", says=["--seed does not apply"])
         self.fails(2, *small, "--to", "int4-weights", "--skip", "/heed", says=["/head"])
         self.fails(2, *small, "--to", "int4-weights", "--skip", "/head", says=["left out by --skip"])
         self.fails(2, "quantize", SMALL, "--to", "f16", "--block", "8", says=["--block"])

@@ -139,6 +139,33 @@ TEST(QuantizeApi, ContradictionsAreRefusedBeforeASampleIsRead) {
   EXPECT_THROW(quantize(net(), never, r), Error);
 }
 
+/// What is wrong with a source is said with the sample's number.
+TEST(QuantizeApi, SourcesThatGiveTheWrongThingAreNamed) {
+  const auto said = [](const SampleSource& source, QuantizeRequest r) -> std::string {
+    try {
+      quantize(net(), source, r);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const SampleSource good = waves(3);
+  const SampleSource second_empty = [good](size_t index, std::map<std::string, ArrayView>& arrays) {
+    return index == 1 || good(index, arrays);
+  };
+  EXPECT_THAT(said(second_empty, request()), testing::HasSubstr("sample 1 has no array for the input 'x'"));
+  EXPECT_THAT(said(SampleSource{}, request()), testing::HasSubstr("no function"));
+  QuantizeRequest r = request();
+  r.min_linear = -1;
+  EXPECT_THAT(said(good, r), testing::HasSubstr("-1"));
+  r = request(), r.metric = "  ";
+  EXPECT_THAT(said(good, r), testing::HasSubstr("blank"));
+  r.metric = "sh -c 'exit 3'";
+  EXPECT_THAT(said(good, r), testing::HasSubstr("exits with 3"));
+  r.metric = "kill -9 $$ #";
+  EXPECT_THAT(said(good, r), testing::HasSubstr("signal 9"));
+}
+
 TEST(QuantizeApi, TheReportIsWritten) {
   const test::TemporaryFolder folder;
   const Quantized made = quantize(net(), waves(2), request());

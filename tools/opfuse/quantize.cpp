@@ -33,6 +33,8 @@ void check_flags(const FlagSet& app, const QuantizeFlags& flags) {
   check_output("--output", flags.output, {".onnx"}, flags.force);
   check_output("--report", flags.report, {".json", ".html"}, false, false);
   check_output("--scales", flags.scales, {".json"}, false, false);
+  check_seed(app, flags.calibrate.path);
+  if (flags.dry_run && !(flags.output.empty() && flags.report.empty())) note("a dry run writes nothing");
   if (flags.dry_run) return;
   if (flags.calibrate.path.empty() && flags.scales.empty())
     throw fail(E::bad_option, "nothing to calibrate with")

@@ -203,6 +203,10 @@ static void show_and_watch(const std::string& step, size_t done, size_t total) {
   if (!interrupted()) release_interrupts();
 }
 
+void check_seed(const FlagSet& app, const std::string& calibrate) {
+  if (calibrate != kRandom) refuse_flags(app, {"--seed"}, "it is that of --calibrate random", "leave it out");
+}
+
 quantization::QuantizeOptions quantize_options(const QuantizeFlags& flags, const SymbolValues& dims) {
   quantization::QuantizeOptions options;
   options.compiler = flags.compiler;
@@ -243,6 +247,8 @@ quantization::Samples samples_of(const SampleFlags& flags, const PictureFlags& p
   const auto count = static_cast<size_t>(flags.samples);
   if (flags.path == kRandom) {
     warn("random samples: good for speed and for trying out, their scales are not for use");
+    if (picture_options(pictures) != quantization::PictureOptions{})
+      note("random samples are no pictures: what is said of pictures has no effect");
     SymbolValues all = dims;
     for (const auto& [name, size] : resolve_dimensions(interface, {}, {})) all.emplace(name, size);
     return quantization::random_samples(interface, count > 0 ? count : kRandomSamples, flags.seed, all);

@@ -42,6 +42,8 @@ struct QuantizeFlags {
 
 void add_quantize_flags(FlagSet& app, QuantizeFlags& flags);
 quantization::QuantizeOptions quantize_options(const QuantizeFlags& flags, const SymbolValues& dims);
+/// --seed goes with --calibrate random.
+void check_seed(const FlagSet& app, const std::string& calibrate);
 WriteOptions options_of_file(const QuantizeFlags& flags);
 /// E::file_not_found, E::bad_file, E::bad_binding; warns of random ones.
 quantization::Samples samples_of(const SampleFlags& flags, const PictureFlags& pictures, const Graph& interface,
