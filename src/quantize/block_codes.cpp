@@ -23,7 +23,7 @@ using Lanes = std::array<float, kLanes>;
 float clip_factor(int clip) { return 1 - static_cast<float>(clip) / 64; }
 
 struct Strip {
-  double signal = 0, noise = 0;
+  double signal = 0, noise = 0, expected = 0;
   int64_t clipped = 0;
 };
 
@@ -42,6 +42,7 @@ class Coder {
     std::vector<int64_t> sizes = weights.sizes();
     sizes[axis_] = blocks_;
     made_.scales = Tensor(DType::f32, options.block > 0 ? sizes : std::vector<int64_t>{columns_});
+    set_powers(options.powers);
     codes_ = static_cast<int8_t*>(made_.codes.mutable_data());
     scales_ = made_.scales.mutable_view<float>();
   }
@@ -55,13 +56,28 @@ class Coder {
         },
         threads);
     Strip all;
-    for (const Strip& s : strips) all.signal += s.signal, all.noise += s.noise, all.clipped += s.clipped;
+    for (const Strip& s : strips)
+      all.signal += s.signal, all.noise += s.noise, all.expected += s.expected, all.clipped += s.clipped;
     made_.clipped = all.clipped;
+    made_.noise = all.expected;
     made_.sqnr = all.noise > 0 ? 10 * std::log10(all.signal / all.noise) : std::numeric_limits<double>::infinity();
     return std::move(made_);
   }
 
  private:
+  /// Powers by row, and the same to 1 on average: squares of floats stay in range.
+  void set_powers(std::span<const double> given) {
+    powers_.assign(static_cast<size_t>(depth_), 1);
+    shares_.assign(static_cast<size_t>(depth_), 1);
+    double sum = 0;
+    for (double p : given) sum += p;
+    if (!(sum > 0)) return;
+    for (size_t k = 0; k < powers_.size(); ++k) {
+      powers_[k] = given[k];
+      shares_[k] = static_cast<float>(given[k] * static_cast<double>(depth_) / sum);
+    }
+  }
+
   size_t at(int64_t k, int64_t n, int64_t depth) const {
     return static_cast<size_t>(axis_ == 0 ? k * columns_ + n : n * depth + k);
   }
@@ -79,15 +95,15 @@ class Coder {
     return std::max(largest / static_cast<float>(most_) * clip_factor(clip), FLT_MIN);
   }
 
-  Lanes errors(const std::vector<Lanes>& w, const Lanes& largest, int clip) const {
+  Lanes errors(const std::vector<Lanes>& w, std::span<const float> shares, const Lanes& largest, int clip) const {
     const auto low = static_cast<float>(least_), high = static_cast<float>(most_);
     Lanes inverse{}, sum{};
     for (size_t l = 0; l < kLanes; ++l) inverse[l] = largest[l] > 0 ? 1 / scale_of(largest[l], clip) : 0;
-    for (const Lanes& row : w)
+    for (size_t k = 0; k < w.size(); ++k)
       for (size_t l = 0; l < kLanes; ++l) {
-        const float x = row[l] * inverse[l], bounded = std::min(std::max(x, low), high);
+        const float x = w[k][l] * inverse[l], bounded = std::min(std::max(x, low), high);
         const float d = x - (bounded + kRound - kRound);
-        sum[l] += d * d;
+        sum[l] += d * d * shares[k];
       }
     for (float& s : sum) s *= clip_factor(clip) * clip_factor(clip);
     return sum;
@@ -99,10 +115,12 @@ class Coder {
     Lanes largest{};
     for (const Lanes& r : w)
       for (size_t l = 0; l < kLanes; ++l) largest[l] = std::max(largest[l], std::fabs(r[l]));
-    Lanes best = errors(w, largest, 0);
+    const std::span<const float> shares =
+        std::span(shares_).subspan(static_cast<size_t>(row), static_cast<size_t>(rows));
+    Lanes best = errors(w, shares, largest, 0);
     std::array<int, kLanes> chosen{};
     for (int clip = 1; clip < kClips; ++clip) {
-      const Lanes now = errors(w, largest, clip);
+      const Lanes now = errors(w, shares, largest, clip);
       for (size_t l = 0; l < kLanes; ++l)
         if (now[l] < best[l]) best[l] = now[l], chosen[l] = clip;
     }
@@ -111,15 +129,16 @@ class Coder {
       const float scale = largest[l] > 0 ? scale_of(largest[l], chosen[l]) : 1;
       scales_[at(b, first + n, blocks_)] = scale;
       for (int64_t k = 0; k < rows; ++k)
-        codes_[at(row + k, first + n, depth_)] = code(w[static_cast<size_t>(k)][l], scale, strip);
+        codes_[at(row + k, first + n, depth_)] = code(w[static_cast<size_t>(k)][l], scale, row + k, strip);
     }
   }
 
-  int8_t code(float w, float scale, Strip& strip) const {
+  int8_t code(float w, float scale, int64_t row, Strip& strip) const {
     const float exact = std::nearbyint(w / scale);
     const float bounded = std::clamp(exact, static_cast<float>(least_), static_cast<float>(most_));
     const double x = static_cast<double>(w), d = x - static_cast<double>(bounded) * static_cast<double>(scale);
     strip.signal += x * x, strip.noise += d * d, strip.clipped += exact != bounded;
+    strip.expected += d * d * powers_[static_cast<size_t>(row)];
     return static_cast<int8_t>(bounded);
   }
 
@@ -127,6 +146,8 @@ class Coder {
   size_t axis_;
   int64_t depth_, columns_, block_, blocks_;
   int least_, most_;
+  std::vector<double> powers_;
+  std::vector<float> shares_;
   BlockCodes made_;
   int8_t* codes_ = nullptr;
   std::span<float> scales_;

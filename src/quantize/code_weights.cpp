@@ -25,6 +25,7 @@
 #include "ops/transpose.hpp"
 #include "quantize/block_codes.hpp"
 #include "quantize/linear_size.hpp"
+#include "quantize/scale_data.hpp"
 #include "tensor/finite.hpp"
 
 namespace opfuse::quantization {
@@ -67,6 +68,7 @@ class Rewriter {
     made_.bytes_before = constant_bytes(graph());
     find_products(graph(), true);
     leave_shared();
+    if (options_.powers) scale_channels();
     for (size_t i = 0; i < found_.size(); ++i) {
       if (options_.progress) options_.progress("codes of weights", i, found_.size());
       code(found_[i]);
@@ -190,6 +192,31 @@ class Rewriter {
     return first;
   }
 
+  /// Products that read the same data have the same factors. Folding them changes constants, so products are found
+  /// anew.
+  void scale_channels() {
+    std::map<const Value*, std::vector<DataReader>> readers;
+    for (const Found& f : found_) {
+      const auto same_data = [&](const Found& other) {
+        return other.weights != f.weights || other.product->input(0) == f.product->input(0);
+      };
+      if (std::all_of(found_.begin(), found_.end(), same_data))
+        readers[f.product->input(0)].push_back({f.product, f.weights, f.depth_axis});
+    }
+    const DataScaler scaler{graph(), *options_.powers, {options_.type, options_.block, 0, options_.threads, {}}};
+    size_t done = 0;
+    for (const Found& f : found_) {
+      const auto at = readers.find(f.product->input(0));
+      if (options_.progress) options_.progress("channels of data", done++, found_.size());
+      if (at == readers.end()) continue;
+      for (auto& [product, scaled] : scale_data(scaler, at->second)) scaled_[product] = std::move(scaled);
+      readers.erase(at);
+    }
+    found_.clear(), made_.left.clear();
+    find_products(graph(), true);
+    leave_shared();
+  }
+
   void code(const Found& found) {
     Value* weights = found.weights;
     const Tensor matrix = *weights->constant;
@@ -199,7 +226,12 @@ class Rewriter {
       made_.products.push_back(std::move(row));
       return;
     }
-    BlockCodes codes = block_codes(matrix, {options_.type, options_.block, found.depth_axis, options_.threads});
+    std::span<const double> powers;
+    if (const auto at = scaled_.find(found.product); at != scaled_.end()) {
+      powers = at->second.powers;
+      row.alpha = at->second.alpha, row.gain = at->second.gain, row.folded = at->second.folded;
+    }
+    BlockCodes codes = block_codes(matrix, {options_.type, options_.block, found.depth_axis, options_.threads, powers});
     row.sqnr = codes.sqnr, row.clipped = codes.clipped;
     row.bytes_before = matrix.bytes(), row.bytes_after = stored_bytes(codes.codes) + codes.scales.bytes();
     const std::string name = weights->name.empty() ? found.product->name() + "_weights" : weights->name;
@@ -243,6 +275,7 @@ class Rewriter {
   FreeNames names_;
   std::vector<Found> found_;
   std::map<const Value*, size_t> done_;  ///< constant to row of made_.products
+  std::map<const Node*, ScaledData> scaled_;
 };
 
 }  // namespace

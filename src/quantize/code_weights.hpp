@@ -1,6 +1,8 @@
-// A float model whose matrix products have weights of codes: only weights lose, and no samples are needed.
+// A float model whose matrix products have weights of codes: only weights lose. No samples are needed; where there are
+// some, what weights multiply says which of their errors count.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,11 +15,15 @@ namespace opfuse::quantization {
 /// Least K N / (K + N) of weights K x N that become codes, unless told otherwise: 64 x 64.
 inline constexpr int64_t kLeastCodedWeights = 32;
 
+/// Mean squares of what matrix products read, by channel of their last axis; by name of the tensor.
+using DataPowers = std::map<std::string, std::vector<double>>;
+
 struct CodeWeightsOptions {
   DType type = DType::i8;               ///< or i4
   int64_t block = 0;                    ///< elements of K that share a scale, a multiple of 8; 0: a scale per column
   std::vector<std::string> skip, only;  ///< products, by node or operator
   int64_t min_linear = kLeastCodedWeights;
+  const DataPowers* powers = nullptr;  ///< of data (data_powers.hpp); null: all errors count alike
   int threads = 0;
   StepProgress progress;
 };
@@ -28,6 +34,9 @@ struct CodedProduct {
   double sqnr = 0;                           ///< of the weights, dB; infinite: exact
   int64_t clipped = 0;                       ///< weights beyond the largest code
   size_t bytes_before = 0, bytes_after = 0;  ///< of products that share weights the first has all
+  double alpha = 0;                          ///< channels of its data are divided by their power^(alpha / 2)
+  double gain = 0;                           ///< dB of noise to expect in its result, by that
+  bool folded = false;                       ///< into what makes its data; else a Mul divides
 };
 
 struct LeftProduct {

@@ -15,6 +15,7 @@
 #include "outputs.hpp"
 #include "quantize/agreement.hpp"
 #include "quantize/code_weights.hpp"
+#include "quantize/data_powers.hpp"
 #include "quantize/report_json.hpp"
 #include "quantize_text.hpp"
 #include "report.hpp"
@@ -30,13 +31,18 @@ using quantization::CodedProduct;
 constexpr size_t kRows = 10;  ///< of products without --verbose, worst first
 
 void check_flags(const FlagSet& app, const QuantizeFlags& flags) {
-  refuse_flags(app, {"--calibrate",       "--samples",     "--seed",         "--method",          "--for",
-                     "--activations",     "--keep-float",  "--add-missing",  "--bias-correction", "--equalize",
-                     "--weight-rounding", "--pair-sums",   "--share-scales", "--scales",          "--metric",
-                     "--max-drop",        "--lower-bound", "--plan",         "--patterns",        "--dry-run"},
+  refuse_flags(app,
+               {"--method", "--for", "--activations", "--keep-float", "--add-missing", "--bias-correction",
+                "--equalize", "--weight-rounding", "--pair-sums", "--share-scales", "--scales", "--metric",
+                "--max-drop", "--lower-bound", "--plan", "--patterns", "--dry-run"},
                fmt::format("--to {} codes weights alone, without ranges", flags.to),
-               "--evaluate PATH measures what it costs; --skip and --only choose products");
-  check_companions(app, {{"--compare-samples", "--evaluate"}, {"--force", "--output"}});
+               "--calibrate PATH lets data say which errors count, --evaluate PATH measures what it costs; --skip and "
+               "--only choose products");
+  check_companions(app, {{"--compare-samples", "--evaluate"},
+                         {"--force", "--output"},
+                         {"--samples", "--calibrate"},
+                         {"--seed", "--calibrate"}});
+  check_seed(app, flags.calibrate.path);
   remember_read_file(flags.model);
   check_output("--output", flags.output, {".onnx"}, flags.force);
   check_output("--report", flags.report, {".json"}, false, false);
@@ -60,27 +66,37 @@ Json json_of(const CodedModel& made, const QuantizeFlags& flags, int64_t block) 
                         {"shape", {p.depth, p.columns}},
                         {"weight_sqnr", std::isfinite(p.sqnr) ? Json(p.sqnr) : Json()},
                         {"clipped", p.clipped},
+                        {"alpha", p.alpha},
+                        {"gain_db", p.gain},
+                        {"folded", p.folded},
                         {"bytes", {p.bytes_before, p.bytes_after}}});
   for (const auto& l : made.left) left.push_back({{"node", l.node}, {"code", l.why.code}, {"message", l.why.message}});
   return {{"model", flags.model},
           {"output", flags.output},
           {"to", flags.to},
           {"block", block},
+          {"calibrated_with", flags.calibrate.path},
           {"constant_bytes", {made.bytes_before, made.bytes_after}},
           {"products", std::move(products)},
           {"float", std::move(left)}};
 }
 
+std::string channels_text(const CodedProduct& p) {
+  if (p.alpha <= 0) return "";
+  return fmt::format("alpha {:g}, {:.1f} dB less expected noise{}", p.alpha, p.gain, p.folded ? "" : ", by a Mul");
+}
+
 void print_products(std::vector<CodedProduct> products, bool all) {
   std::stable_sort(products.begin(), products.end(),
                    [](const CodedProduct& a, const CodedProduct& b) { return a.sqnr < b.sqnr; });
-  Table table({"product", ">K", ">N", ">SQNR dB", ">clipped", ">before", ">after"});
+  const bool by_data = std::any_of(products.begin(), products.end(), [](const auto& p) { return p.alpha > 0; });
+  Table table({"product", ">K", ">N", ">SQNR dB", ">clipped", ">before", ">after", by_data ? "channels of data" : ""});
   const size_t shown = all ? products.size() : std::min(products.size(), kRows);
   for (const CodedProduct& p : std::span(products).first(shown))
     table.row({p.node, std::to_string(p.depth), std::to_string(p.columns),
                std::isfinite(p.sqnr) ? fmt::format("{:.1f}", p.sqnr) : "exact", std::to_string(p.clipped),
                p.bytes_before > 0 ? human_bytes(static_cast<double>(p.bytes_before)) : "shared",
-               p.bytes_before > 0 ? human_bytes(static_cast<double>(p.bytes_after)) : ""});
+               p.bytes_before > 0 ? human_bytes(static_cast<double>(p.bytes_after)) : "", channels_text(p)});
   fmt::print("{}", table.text());
   if (shown < products.size()) fmt::print("  the {} worst of {}; -v lists all\n", shown, products.size());
 }
@@ -116,14 +132,20 @@ int code_weights_alone(const FlagSet& app, const QuantizeFlags& flags) {
   check_flags(app, flags);
   const GivenModel model = open_graph(flags.model, "quantize");
   const SymbolValues dims = given_dimensions(*model.graph, flags.dimensions);
-  const quantization::CodeWeightsOptions options = options_of(flags);
+  quantization::CodeWeightsOptions options = options_of(flags);
+  const quantization::RunOptions runs{.threads = flags.threads, .cache = !flags.no_cache, .progress = show_progress};
+  quantization::DataPowers powers;
+  if (!flags.calibrate.path.empty()) {
+    const quantization::Samples samples = samples_of(flags.calibrate, flags.pictures, *model.graph, dims);
+    powers = quantization::measure_powers(*model.graph, samples, runs);
+    options.powers = &powers;
+  }
   const CodedModel made = quantization::code_weights(*model.graph, options);
   std::optional<quantization::Agreement> agreement;
   if (!flags.evaluate.empty() && flags.compare_samples > 0) {
     const quantization::Samples all = samples_of({.path = flags.evaluate}, flags.pictures, *model.graph, dims);
     agreement = quantization::measure_agreement(
-        made.reference, made.graph, quantization::some_of(all, static_cast<size_t>(flags.compare_samples)),
-        {.threads = flags.threads, .cache = !flags.no_cache, .progress = show_progress});
+        made.reference, made.graph, quantization::some_of(all, static_cast<size_t>(flags.compare_samples)), runs);
   }
   finish_progress();
   Json out = document("opfuse.code-weights/1");
