@@ -475,10 +475,13 @@ TEST_P(SmallCaches, PartsKeepTheirWeightsForAnOpenNumberOfImages) {
 }
 
 TEST_P(SmallCaches, ActivationsBeyondL2AreFetchedAhead) {
-  const Conv v{.c = 64, .h = 9, .w = 13, .o = 67, .kh = 1, .kw = 1, .pad = 0, .residual = true};
-  const Schedule s = check(v, target(48 << 10));
-  EXPECT_EQ(s.get("fetch_data", 0), 1) << s.text();
+  const Conv v{.c = 32, .h = 13, .w = 13, .o = 28, .kh = 1, .kw = 1, .pad = 0, .residual = true};
+  const Schedule s = check(v, target(32 << 10));
+  EXPECT_EQ(s.get("fetch_data", 0), 2) << "also those of the next tile: " << s.text();
   EXPECT_EQ(s.get("fetch_outputs", 0), 1) << s.text();
+  Conv many = v;
+  many.o = 300;
+  EXPECT_EQ(check(many, target(32 << 10)).get("fetch_data", 0), 1) << "a first pass of many";
   const Schedule near = spec_of(wished("", conv_region(v)), target(64 << 20)).schedule;
   EXPECT_EQ(near.get("fetch_data", 0), 1) << "blocks of channels lie apart: " << near.text();
   EXPECT_EQ(near.get("fetch_outputs", 0), 0) << near.text();

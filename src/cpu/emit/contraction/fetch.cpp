@@ -71,11 +71,10 @@ void fetch_weights_of_taps(const ContractionPlan& plan, const Tile& tile, size_t
   });
 }
 
-/// While this block is used; the last one fetches itself.
-void fetch_data(const ContractionPlan& plan, const Tile& tile, const Env& env, const Address& data) {
+/// Elements from a step's data to those of the next one; the last one fetches itself.
+static Value* to_next_step(const ContractionPlan& plan, const Env& env) {
   Kernel& k = plan.k;
   const ContractionView& view = plan.view;
-  const DType type = plan.types().data;
   const Layout& layout = plan.data().layout;
   const auto at = std::find(layout.order.begin(), layout.order.end(), view.data_channel_dim) - layout.order.begin();
   const int64_t step = plan.schedule.step;
@@ -83,8 +82,13 @@ void fetch_data(const ContractionPlan& plan, const Tile& tile, const Env& env, c
   Value* channel = env.axes[static_cast<size_t>(view.channel)].base;
   Value* more = k.b.CreateICmpSLT(k.add(channel, k.i64(step)), k.i64(plan.depth()));
   Value* distance = k.mul(k.dim(plan.data().strides[static_cast<size_t>(at)]), k.i64(units));
-  Value* ahead = k.b.CreateSelect(more, distance, k.i64(0));
-  Value* first = k.element(plan.data().base, type, k.add(k.add(data.scalar, k.i64(data.constant)), ahead));
+  return k.b.CreateSelect(more, distance, k.i64(0));
+}
+
+/// While this step is multiplied. The next tile lies behind this one in its row; behind the last one of a row something
+/// else may lie.
+void fetch_data(const ContractionPlan& plan, const Tile& tile, const Env& env, const Address& data) {
+  Kernel& k = plan.k;
   const PixelSteps steps(plan, tile);
   const auto* apart = llvm::dyn_cast<llvm::ConstantInt>(steps.pixel);
   const int64_t bytes = apart ? apart->getSExtValue() * plan.types().data_bytes() : k.target.line_bytes;
@@ -93,8 +97,15 @@ void fetch_data(const ContractionPlan& plan, const Tile& tile, const Env& env, c
     const int64_t x = p % width;
     return x > 0 && x + 1 < width && x * bytes / k.target.line_bytes == (x - 1) * bytes / k.target.line_bytes;
   };
-  for (int64_t p = 0; p < tile.pixels(); ++p)
-    if (!in_line_before(p)) prefetch(k, k.element(first, type, steps.offset(k, tile, p, k.i64(0))), Ahead::near);
+  const auto fetch = [&](Value* distance, Ahead ahead) {
+    Value* first =
+        k.element(plan.data().base, plan.types().data, k.add(k.add(data.scalar, k.i64(data.constant)), distance));
+    for (int64_t p = 0; p < tile.pixels(); ++p)
+      if (!in_line_before(p))
+        prefetch(k, k.element(first, plan.types().data, steps.offset(k, tile, p, k.i64(0))), ahead);
+  };
+  fetch(to_next_step(plan, env), Ahead::near);
+  if (plan.schedule.fetch_data == 2) fetch(k.mul(steps.pixel, k.i64(width)), Ahead::far);
 }
 
 void fetch_epilogue(const ContractionPlan& plan, const Tile& tile, const Env& env) {
