@@ -90,6 +90,7 @@ PackedConstants pack_constants(const Programs& programs, const std::set<std::vec
       packed.prepared.push_back({todo[k].second, tensor.bytes(), b.constant.clone(), b.layout});
     if (progress) progress("pack weights", k + 1, todo.size());
   }
+  keep_worthwhile(packed.prepared, end);
   return packed;
 }
 

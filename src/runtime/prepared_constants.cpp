@@ -6,6 +6,7 @@
 #include "base/aligned_bytes.hpp"
 #include "base/fail.hpp"
 #include "runtime/json_fields.hpp"
+#include "tensor/paired_codes.hpp"
 #include "tensor/winograd_codes.hpp"
 
 namespace opfuse {
@@ -17,6 +18,7 @@ constexpr size_t kAlignment = 64;    // of constants in memory; padding between 
 constexpr size_t kMostGrowth = 128;  // of a source with its padding: 8, and blocks that few channels do not fill
 constexpr size_t kFilterRank = 4, kMostBlocks = 4;
 constexpr int64_t kTaps = 3;
+constexpr size_t kWorth = 10;  ///< a part of constants: less is not worth a slow load, and a copy in every process
 
 size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -41,26 +43,61 @@ size_t growth(const std::vector<PreparedConstant>& prepared) {
   return bytes;
 }
 
-/// i8 [O,C,3,3] of so many codes at most.
-bool are_filters(const TensorType& type, size_t most) {
+/// i8 codes, at most so many.
+bool are_codes(const TensorType& type, size_t most) {
   const Shape& shape = type.shape;
-  if (type.dtype != DType::i8 || !shape.ranked || shape.rank() != kFilterRank) return false;
-  const auto known = [](const Dim& d) { return d.is_constant() && d.value() > 0; };
-  if (!std::all_of(shape.dims.begin(), shape.dims.end(), known)) return false;
-  const auto outputs = static_cast<size_t>(shape[0].value()), inputs = static_cast<size_t>(shape[1].value());
-  return shape[2] == Dim(kTaps) && shape[3] == Dim(kTaps) && outputs <= most / (kTaps * kTaps) / inputs;
+  if (type.dtype != DType::i8 || !shape.ranked) return false;
+  for (const Dim& d : shape.dims) {
+    if (!d.is_constant() || d.value() <= 0) return false;
+    most /= static_cast<size_t>(d.value());
+  }
+  return most > 0;
 }
 
-/// One that filters of codes have, in blocks of which no product overflows.
-bool is_layout_of_filters(const Layout& layout) {
-  const auto small = [](const Block& b) { return b.axis < 2 && b.factor <= static_cast<int64_t>(kMostGrowth); };
-  return layout.order.size() == kFilterRank && layout.blocks.size() <= kMostBlocks &&
-         std::all_of(layout.blocks.begin(), layout.blocks.end(), small) && is_prepared(layout);
+bool blocks_are_small(const Layout& layout) {
+  const auto small = [](const Block& b) { return b.factor <= static_cast<int64_t>(kMostGrowth); };
+  return layout.blocks.size() <= kMostBlocks && std::all_of(layout.blocks.begin(), layout.blocks.end(), small);
+}
+
+/// [O,C,3,3] in a layout that filters of codes have, in blocks of which no product overflows.
+bool are_filters(const Shape& shape, const Layout& layout) {
+  const auto of_channels = [](const Block& b) { return b.axis < 2; };
+  return shape.rank() == kFilterRank && shape[2] == Dim(kTaps) && shape[3] == Dim(kTaps) &&
+         layout.order.size() == kFilterRank && winograd::holds_codes(layout) &&
+         std::all_of(layout.blocks.begin(), layout.blocks.end(), of_channels);
+}
+
+/// Outputs and channels, whole octets of these, without taps, in blocks with room for as many octets again at most.
+bool are_pairs(const Shape& shape, const Layout& layout) {
+  const size_t rank = shape.rank();
+  if (rank < 2 || layout.order.size() != rank || layout.pairs <= 0 || layout.tile_h || layout.tile_w) return false;
+  const auto output = static_cast<size_t>(layout.order[0]), channel = static_cast<size_t>(layout.order[1]);
+  for (size_t d = 0; d < rank; ++d)
+    if (d != output && d != channel && shape[d] != Dim(1)) return false;
+  const int64_t channels = shape[channel].value(), half = paired::kOctet / 2;
+  const Block words{layout.order[1], 2}, codes{layout.order[1], half};
+  return channels % paired::kOctet == 0 && layout.pairs - 1 <= channels / paired::kOctet && layout.blocks.size() == 3 &&
+         layout.blocks[0] == words && layout.blocks[1].axis == layout.order[0] && layout.blocks[2] == codes;
+}
+
+void right(bool holds) {
+  if (!holds) throw fail(E::bad_file, "a constant that loading makes is not what its source gives");
+}
+
+Tensor made_of(const PreparedConstant& p) {
+  if (p.layout.pairs == 0) return pack(p.source, p.layout);
+  std::optional<Tensor> made = paired::try_pair_codes(p.source, p.layout);
+  right(made.has_value());
+  return *std::move(made);
 }
 
 }  // namespace
 
-bool is_prepared(const Layout& layout) { return winograd::holds_codes(layout); }
+bool is_prepared(const Layout& layout) { return winograd::holds_codes(layout) || layout.pairs > 0; }
+
+void keep_worthwhile(std::vector<PreparedConstant>& prepared, size_t memory) {
+  if (growth(prepared) * kWorth < memory) prepared.clear();
+}
 
 size_t stored_constant_bytes(const Artifact& a) { return a.constants.size() - growth(a.prepared); }
 
@@ -82,9 +119,6 @@ json prepared_json(const std::vector<PreparedConstant>& prepared) {
 
 std::vector<PreparedConstant> prepared_of(const json& list, std::span<const uint8_t> stored,
                                           const std::shared_ptr<const void>& owner) {
-  const auto right = [](bool holds) {
-    if (!holds) throw fail(E::bad_file, "a constant that loading makes is not what its source gives");
-  };
   std::vector<PreparedConstant> prepared;
   size_t at = 0, from = 0;  // what comes next in memory and in the file
   for (const json& j : listed(list)) {
@@ -95,7 +129,8 @@ std::vector<PreparedConstant> prepared_of(const json& list, std::span<const uint
     const TensorType type = parse_type(j.at(2).get<std::string>());
     right(p.offset % kAlignment == 0 && p.offset >= at && p.offset - at <= stored.size() - from);
     from += p.offset - at;
-    right(are_filters(type, stored.size() - from) && is_layout_of_filters(p.layout));
+    right(are_codes(type, stored.size() - from) && blocks_are_small(p.layout));
+    right(are_filters(type.shape, p.layout) || are_pairs(type.shape, p.layout));
     right(p.layout.physical_elements(type.shape) == Dim(static_cast<int64_t>(p.bytes)));
     p.source = Tensor::wrap(type.dtype, type.shape.sizes(), stored.data() + from, owner);
     const size_t bytes = aligned(p.source.bytes());
@@ -120,7 +155,7 @@ void prepare_constants(Artifact& a, std::span<const uint8_t> stored, std::shared
       a.prepared, owned->constants.size(),
       [&](size_t at, size_t from, size_t count) { std::copy_n(stored.data() + from, count, to + at); },
       [&](const PreparedConstant& p, size_t) {
-        const Tensor made = pack(p.source, p.layout);
+        const Tensor made = made_of(p);
         std::memcpy(to + p.offset, made.data(), p.bytes);
       });
   a.constants = owned->constants.span();

@@ -1,5 +1,6 @@
 // Constants that a file has as what they are made of. Filters of codes that Winograd's algorithm computes with are four
-// to eight times as large as the codes; loading transforms these as compiling did, in whole numbers, to the same bits.
+// to eight times as large as the codes, codes in pairs a tenth larger; loading makes these as compiling did, in whole
+// numbers, to the same bits.
 //
 //   in memory   | plain | made     | plain |         in the file   | plain | source | plain |
 #pragma once
@@ -13,8 +14,11 @@
 
 namespace opfuse {
 
-/// Whether files have the source of a constant that lies so.
+/// Whether a file may have the source of a constant that lies so.
 bool is_prepared(const Layout& layout);
+
+/// None, where a file with their sources is hardly smaller than the constants in memory: it is mapped as it is then.
+void keep_worthwhile(std::vector<PreparedConstant>& prepared, size_t memory);
 
 /// The constants as a file has them; they must not be asked for where nothing is prepared.
 std::vector<uint8_t> stored_constants(const Artifact& artifact);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <numeric>
 
@@ -123,11 +124,12 @@ class Writer {
  public:
   Writer(const Block& block, const BlockBytes& bytes, int8_t* to) : block_(block), bytes_(bytes), to_(to) {}
 
-  void write() {
+  /// Whether there is room for the extra octets.
+  bool write() {
     for (int64_t i = 0; i < bytes_.octets; ++i) add(i, order_of(block_, i * kOctet));
     const auto used = static_cast<int32_t>((halves_ + 1) / 2);
-    OPFUSE_CHECK(used <= bytes_.extras, "{} extra octets of {}", used, bytes_.extras);
     std::memcpy(to_ + bytes_.count(), &used, sizeof(used));
+    return used <= bytes_.extras;
   }
 
  private:
@@ -154,7 +156,7 @@ class Writer {
   void add_half(int64_t index, const Octet& octet, size_t first) {
     const int64_t extra = halves_ / 2, half = halves_ % 2;
     ++halves_;
-    if (extra >= bytes_.extras) return;  // write() says so
+    if (extra >= bytes_.extras) return;  // write() tells
     int8_t* entry = to_ + bytes_.extra() + extra * BlockBytes::kExtra;
     if (half == 0) std::memset(entry, kNoChannel, BlockBytes::kOctetsOfExtra);
     const auto from = static_cast<int32_t>(index);
@@ -194,14 +196,24 @@ Extras count_extras(const Tensor& codes, const Layout& layout) {
   return {*std::max_element(counts.begin(), counts.end()), sum / static_cast<double>(counts.size())};
 }
 
-Tensor pair_codes(const Tensor& codes, const Layout& layout) {
+std::optional<Tensor> try_pair_codes(const Tensor& codes, const Layout& layout) {
   const Blocks blocks(codes, layout);
   const BlockBytes bytes = bytes_of(layout, blocks.channels);
   Tensor out(codes.dtype(), Shape(layout.physical_extents(codes.type().shape)).sizes());
   auto* to = static_cast<int8_t*>(out.mutable_data());
   const int64_t stride = bytes.channels() * bytes.outputs;
-  parallel_for(blocks.count(), [&](int64_t i) { Writer(blocks.at(codes, i), bytes, to + i * stride).write(); });
-  return out;
+  std::atomic<bool> fits = true;
+  parallel_for(blocks.count(), [&](int64_t i) {
+    const Block block = blocks.at(codes, i);
+    if (!Writer(block, bytes, to + i * stride).write()) fits = false;
+  });
+  return fits ? std::optional(std::move(out)) : std::nullopt;
+}
+
+Tensor pair_codes(const Tensor& codes, const Layout& layout) {
+  std::optional<Tensor> made = try_pair_codes(codes, layout);
+  OPFUSE_CHECK(made, "extra octets beyond {}", layout.pairs - 1);
+  return *std::move(made);
 }
 
 }  // namespace opfuse::paired

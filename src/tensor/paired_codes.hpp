@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "tensor/layout.hpp"
 
@@ -48,6 +49,8 @@ Extras count_extras(const Tensor& codes, const Layout& layout);
 
 /// `layout.pairs` is more than count_extras(..).most.
 Tensor pair_codes(const Tensor& codes, const Layout& layout);
+/// None: it is not.
+std::optional<Tensor> try_pair_codes(const Tensor& codes, const Layout& layout);
 
 /// Channels of a layout in pairs whose weights have `channels`.
 int64_t stored_channels(const Layout& layout, int64_t channels);

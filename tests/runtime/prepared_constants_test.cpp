@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "opfuse/runtime.hpp"
+#include "tensor/paired_codes.hpp"
 #include "testing/opf_file.hpp"
 
 namespace opfuse {
@@ -19,6 +20,12 @@ constexpr size_t kPlain = 192;
 
 Tensor filters(int64_t outputs, int64_t inputs) {
   Tensor codes(DType::i8, {outputs, inputs, 3, 3});
+  for (int64_t i = 0; i < codes.elements(); ++i) codes.set_integer(i, i * 37 % 256 - 128);
+  return codes;
+}
+
+Tensor weights(int64_t outputs, int64_t inputs) {
+  Tensor codes(DType::i8, {outputs, inputs, 1, 1});
   for (int64_t i = 0; i < codes.elements(); ++i) codes.set_integer(i, i * 37 % 256 - 128);
   return codes;
 }
@@ -92,6 +99,7 @@ TEST_F(PreparedConstants, AreMadeWhereverTheyLie) {
       constants.add(filters(3, 5), "f2x2:0231/0:8,1:2");  // neither fills its blocks
       constants.add_plain(kPlain);
       constants.add(filters(8, 4), "f4x2:0231/0:8,1:2");
+      constants.add(weights(20, 24), "p4:0123/1:2,0:16,1:4");
       if (!last) constants.add_plain(kPlain);
       save_artifact(artifact_of(constants), path);
       EXPECT_EQ(file().sections.at(file().index_of("constants")).size(), constants.stored);
@@ -99,6 +107,60 @@ TEST_F(PreparedConstants, AreMadeWhereverTheyLie) {
       save_artifact(load_artifact(path), path);  // what was loaded is written as it was
       expect_same(constants);
     }
+}
+
+TEST_F(PreparedConstants, AreNotWorthItWhereTheFileIsHardlySmaller) {
+  Constants constants;
+  constants.add(filters(16, 8), "f4x4:0231/0:16,1:2");
+  std::vector<PreparedConstant> some = constants.prepared, none = constants.prepared;
+  keep_worthwhile(some, constants.bytes.size());
+  EXPECT_EQ(some.size(), 1u);
+  keep_worthwhile(none, 100 * constants.bytes.size());
+  EXPECT_TRUE(none.empty());
+}
+
+TEST_F(PreparedConstants, PairsAreRefusedWhereTheirSourceIsAnother) {
+  Constants constants;
+  constants.add(weights(20, 24), "p4:0123/1:2,0:16,1:4");
+  save_artifact(artifact_of(constants), path);
+  const OpfFile right = file();
+  const size_t bytes = constants.prepared[0].bytes;
+  const auto refused = [&](const std::string& type, const std::string& layout, size_t size) {
+    OpfFile altered = right;
+    altered.set("prepared", nlohmann::json::array({nlohmann::json{0, size, type, layout}}).dump());
+    write(altered);
+    try {
+      load_artifact(path);
+    } catch (const Error& e) {
+      return std::string(e.what()).find("not what its source gives") != std::string::npos;
+    }
+    return false;
+  };
+  const std::string type = "i8[20,24,1,1]";
+  EXPECT_TRUE(refused("i8[20,12,2,1]", "p4:0123/1:2,0:16,1:4", bytes));
+  EXPECT_TRUE(refused("i8[24,20,1,1]", "p4:0123/1:2,0:16,1:4", bytes));
+  EXPECT_TRUE(refused(type, "p4:0123/1:2,0:16", bytes));
+  EXPECT_TRUE(refused(type, "p4:0123/1:2,1:16,1:4", bytes));
+  EXPECT_TRUE(refused(type, "p4:0123/1:4,0:16,1:4", bytes));
+  EXPECT_TRUE(refused(type, "p99:0123/1:2,0:16,1:4", bytes));
+  EXPECT_TRUE(refused("i8[480]", "p4:0", bytes));
+}
+
+TEST_F(PreparedConstants, PairsAreRefusedWhereTheyHaveNoRoom) {
+  Constants constants;
+  constants.add(Tensor(DType::i8, {16, 24, 1, 1}), "p1:0123/1:2,0:16,1:4");  // no pair of zeros is too large
+  save_artifact(artifact_of(constants), path);
+  expect_same(constants);
+  Artifact forged = artifact_of(constants);
+  Tensor& source = forged.prepared[0].source;
+  source = source.clone();
+  std::memset(source.mutable_data(), 127, source.bytes());
+  try {
+    prepare_constants(forged, stored_constants(forged), nullptr);
+    ADD_FAILURE() << "made";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("not what its source gives"), std::string::npos) << e.what();
+  }
 }
 
 TEST_F(PreparedConstants, OthersAreMappedAsTheyAre) {

@@ -11,7 +11,7 @@
 namespace opfuse {
 namespace {
 
-constexpr int64_t kSteps = 16;  ///< of as many extra octets as a block has others
+constexpr int64_t kSteps = 64;  ///< of as many extra octets as a block has others
 
 }  // namespace
 
