@@ -72,10 +72,10 @@ struct AlgorithmCost {
   int64_t weight_growth = 0;  ///< bytes beyond the direct weights
 };
 
-/// How a convolution is computed, and why.
+/// How a convolution, or a product of codes in pairs, is computed, and why.
 struct Algorithm {
   int launch = -1;
-  std::string name;  ///< "direct", "f2", "f4x2", "f4"
+  std::string name;  ///< "direct", "f2", "f4x2", "f4", "pairs"
   std::string reason;
   double error = 0, error_of_sum = 0;  ///< probed with the layer's weights: of the largest result, of sum|w||x|
   double predicted = 1;                ///< time / time of direct, predicted or measured

@@ -8,13 +8,13 @@
 #include <cmath>
 #include <map>
 
-#include "base/did_you_mean.hpp"
 #include "base/fail.hpp"
 #include "base/parallel.hpp"
 #include "cpu/algorithms.hpp"
 #include "cpu/contraction/codes.hpp"
 #include "cpu/winograd/winograd_error.hpp"
 #include "tensor/winograd_codes.hpp"
+#include "tune/algorithm_wish.hpp"
 #include "tune/choose_within.hpp"
 #include "tune/own_weights.hpp"
 
@@ -28,21 +28,6 @@ double median(std::vector<double> sample) {
   const auto middle = sample.begin() + static_cast<std::ptrdiff_t>(sample.size() / 2);
   std::nth_element(sample.begin(), middle, sample.end());
   return middle == sample.end() ? 0 : *middle;
-}
-
-/// NAME[@NODE] as written by --algorithm and --no-algorithm.
-struct Wish {
-  std::string name, node;
-  bool used = false;
-};
-
-Wish parse_wish(const std::string& text) {
-  const size_t at = text.find('@');
-  Wish wish{text.substr(0, at), at == std::string::npos ? "" : text.substr(at + 1)};
-  const std::vector<std::string> names = algorithm_names();
-  if (std::find(names.begin(), names.end(), wish.name) == names.end())
-    throw fail(E::unknown_name, "no algorithm '{}'", wish.name).hint(did_you_mean(wish.name, names));
-  return wish;
 }
 
 struct Layer {
@@ -68,9 +53,9 @@ class Chooser {
   Chooser(Program& program, const TargetInfo& target, const AlgorithmRequest& request, const LaunchTimes& times)
       : program_(program), target_(target), request_(request), times_(times) {
     threads_ = request.threads > 0 ? request.threads : available_threads();
-    for (const std::string& text : request.only) only_.push_back(parse_wish(text));
-    for (const std::string& text : request.skip) skip_.push_back(parse_wish(text));
-    for (const Wish& wish : only_)
+    only_ = of_convolutions(request.only);
+    skip_ = of_convolutions(request.skip);
+    for (const AlgorithmWish& wish : only_)
       if (request.exact && wish.name != "direct")
         throw fail(E::bad_option, "--exact and --algorithm {} exclude each other", wish.name);
   }
@@ -98,7 +83,7 @@ class Chooser {
   const AlgorithmRequest& request_;
   const LaunchTimes& times_;
   int64_t threads_ = 1;
-  std::vector<Wish> only_, skip_;
+  std::vector<AlgorithmWish> only_, skip_;
   std::vector<Layer> layers_;
   bool measured_ = false;            ///< options cost nanoseconds, not predicted cycles
   std::vector<double> exact_times_;  ///< measured, by launch, all direct; empty where none was run
@@ -123,11 +108,10 @@ class Chooser {
     return winograd::codes_bound(weights_of(layer).constant, tile.h, tile.w);
   }
 
-  static bool concerns(Wish& wish, const Launch& launch) {
-    const bool yes = wish.node.empty() || wish.node == launch.name ||
-                     std::find(launch.sources.begin(), launch.sources.end(), wish.node) != launch.sources.end();
-    wish.used |= yes;
-    return yes;
+  static std::vector<AlgorithmWish> of_convolutions(const std::vector<std::string>& texts) {
+    std::vector<AlgorithmWish> wishes = parse_wishes(texts);
+    std::erase_if(wishes, [](const AlgorithmWish& wish) { return wish.of_pairs(); });
+    return wishes;
   }
 
   void add_layer(size_t index) {
@@ -152,12 +136,12 @@ class Chooser {
         layer.refused[i] =
             fmt::format("--workspace: {} needs {} bytes per thread", options[i].name, options[i].scratch_bytes);
     }
-    for (Wish& wish : skip_)
-      if (concerns(wish, launch))
+    for (AlgorithmWish& wish : skip_)
+      if (wish.concerns(launch))
         for (size_t i = 0; i < options.size(); ++i)
           if (options[i].name == wish.name) layer.refused[i] = "--no-algorithm";
-    for (Wish& wish : only_) {
-      if (!concerns(wish, launch)) continue;
+    for (AlgorithmWish& wish : only_) {
+      if (!wish.concerns(launch)) continue;
       const auto at = std::find_if(options.begin(), options.end(), [&](const auto& o) { return o.name == wish.name; });
       if (at == options.end()) {
         if (!wish.node.empty() && wish.name != "direct")
@@ -220,7 +204,7 @@ class Chooser {
 
   void check_wishes() const {
     for (const auto* list : {&only_, &skip_})
-      for (const Wish& wish : *list)
+      for (const AlgorithmWish& wish : *list)
         if (!wish.used && !wish.node.empty())
           throw fail(E::unknown_name, "no convolution named '{}'", wish.node).hint("opfuse explain MODEL lists them");
   }
@@ -309,7 +293,7 @@ class Chooser {
 
   /// What `--no-algorithm direct` without a node could not do.
   void note_remaining_direct() {
-    const auto everywhere = [](const Wish& wish) { return wish.name == "direct" && wish.node.empty(); };
+    const auto everywhere = [](const AlgorithmWish& wish) { return wish.name == "direct" && wish.node.empty(); };
     if (std::none_of(skip_.begin(), skip_.end(), everywhere)) return;
     const auto left = std::count_if(program_.algorithms.begin(), program_.algorithms.end(),
                                     [](const Algorithm& a) { return a.name == "direct"; });
@@ -320,8 +304,8 @@ class Chooser {
 
   bool forbidden_direct(const Layer& layer) {
     const Launch& launch = program_.launches[layer.launch];
-    return std::any_of(skip_.begin(), skip_.end(), [&](Wish& wish) {
-      return wish.name == "direct" && !wish.node.empty() && concerns(wish, launch);
+    return std::any_of(skip_.begin(), skip_.end(), [&](AlgorithmWish& wish) {
+      return wish.name == "direct" && !wish.node.empty() && wish.concerns(launch);
     });
   }
 

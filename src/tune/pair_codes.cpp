@@ -6,11 +6,13 @@
 
 #include <algorithm>
 
+#include "base/fail.hpp"
 #include "cpu/activation_form.hpp"
 #include "cpu/contraction/codes.hpp"
 #include "cpu/contraction/paired_weights.hpp"
 #include "cpu/generator.hpp"
 #include "kernel/collapse.hpp"
+#include "tune/algorithm_wish.hpp"
 #include "tune/own_weights.hpp"
 
 namespace opfuse {
@@ -30,19 +32,32 @@ int64_t stored(const Layout& layout, const Shape& shape) {
 
 class Pairer {
  public:
-  Pairer(Program& program, const TargetInfo& target) : program_(program), target_(target) {}
+  Pairer(Program& program, const TargetInfo& target, const AlgorithmRequest& request)
+      : program_(program), target_(target), only_(of_pairs(request.only)), skip_(of_pairs(request.skip)) {}
 
   void run(int64_t room) {
     int64_t paired = 0;
     double extras = 0;
-    for (Launch& launch : program_.launches) {
-      const auto pairing = pairing_of(launch);
-      if (!pairing || pairing->growth > room) continue;
+    for (size_t l = 0; l < program_.launches.size(); ++l) {
+      Launch& launch = program_.launches[l];
+      if (launch.reference || !sums_codes(launch.region)) continue;
+      const bool forbidden = concern(skip_, launch), forced = concern(only_, launch);
+      const auto pairing = forbidden ? std::nullopt : pairing_of(launch, forced);
+      if (!pairing || pairing->growth > room) {
+        refuse(launch, forbidden ? "--no-algorithm" : pairing ? "the bound on memory" : "how its codes lie");
+        continue;
+      }
       room -= pairing->growth;
       ++paired;
       extras += pairing->extras;
       apply(launch, *pairing);
+      record(l, *pairing, forced);
     }
+    for (const auto* wishes : {&only_, &skip_})
+      for (const AlgorithmWish& wish : *wishes)
+        if (!wish.used && !wish.node.empty())
+          throw fail(E::unknown_name, "no product of codes named '{}'", wish.node)
+              .hint("opfuse explain MODEL lists them");
     if (paired)
       program_.notes.push_back(fmt::format("codes in pairs in {} products, exact; {:.1f} % of their octets twice",
                                            paired, 100 * extras / static_cast<double>(paired)));
@@ -51,6 +66,35 @@ class Pairer {
  private:
   Program& program_;
   const TargetInfo& target_;
+  std::vector<AlgorithmWish> only_, skip_;
+
+  static std::vector<AlgorithmWish> of_pairs(const std::vector<std::string>& texts) {
+    std::vector<AlgorithmWish> wishes = parse_wishes(texts);
+    std::erase_if(wishes, [](const AlgorithmWish& wish) { return !wish.of_pairs(); });
+    return wishes;
+  }
+
+  static bool concern(std::vector<AlgorithmWish>& wishes, const Launch& launch) {
+    return std::count_if(wishes.begin(), wishes.end(), [&](AlgorithmWish& wish) { return wish.concerns(launch); }) > 0;
+  }
+
+  /// A wish for this node against `why`.
+  void refuse(const Launch& launch, const char* why) {
+    for (AlgorithmWish& wish : only_)
+      if (!wish.node.empty() && wish.concerns(launch))
+        throw fail(E::bad_option, "--algorithm {}@{} against {}", wish.name, wish.node, why).node(launch.name);
+  }
+
+  void record(size_t launch, const Pairing& pairing, bool forced) {
+    std::vector<Algorithm>& all = program_.algorithms;
+    const auto behind =
+        std::find_if(all.begin(), all.end(), [&](const Algorithm& a) { return a.launch >= static_cast<int>(launch); });
+    const bool known = behind != all.end() && behind->launch == static_cast<int>(launch);
+    Algorithm& a = known ? *behind : *all.insert(behind, Algorithm{.launch = static_cast<int>(launch)});
+    a.name = kPairsAlgorithm;
+    a.reason = fmt::format("{}exact, {:.1f} % of octets twice", forced ? "--algorithm, " : "", 100 * pairing.extras);
+    a.weight_growth = pairing.growth;
+  }
 
   const Buffer& buffer_of(const Launch& launch, size_t operand) const {
     return program_.buffers[static_cast<size_t>(launch.buffers[operand])];
@@ -71,7 +115,7 @@ class Pairer {
     return view && may_pair_codes(c.region.stages[0], *view, target_);
   }
 
-  std::optional<Pairing> pairing_of(const Launch& launch) const {
+  std::optional<Pairing> pairing_of(const Launch& launch, bool forced) const {
     std::vector<ParamLayout> layouts = layouts_of(launch);
     if (!may_pair(launch, layouts)) return std::nullopt;
     const auto found = view_products(launch.region, 0);
@@ -84,7 +128,7 @@ class Pairer {
     const auto outputs = axis_extent(stage, view->vec).constant();
     if (weights.kind != BufferKind::constant || weights.constant.dtype() != DType::i8 || !outputs) return std::nullopt;
     const auto [layout, extras] = pair_weights(*view, *outputs, channel_depth(stage, *view), weights.constant, target_);
-    if (extras > target_.kernels.paired_extras) return std::nullopt;
+    if (extras > target_.kernels.paired_extras && !forced) return std::nullopt;
     pairing.layout = layout;
     pairing.extras = extras;
     ParamLayout& changed = layouts[pairing.weights];
@@ -108,7 +152,7 @@ void pair_codes(Program& program, const TargetInfo& target, const AlgorithmReque
   int64_t room = request.max_weight_growth.value_or(request.least_memory ? 0 : default_weight_growth(program));
   if (request.max_weight_growth)
     for (const Algorithm& a : program.algorithms) room -= a.weight_growth;
-  Pairer(program, target).run(room);
+  Pairer(program, target, request).run(room);
 }
 
 }  // namespace opfuse

@@ -8,8 +8,8 @@
 namespace opfuse {
 
 /// Changes weight layouts and schedules of direct sums of codes whose weights allow it, within the request's bound on
-/// growth, and adds a note that says of how many. Behind choose_algorithms, whose weights count as well where the bound
-/// is given.
+/// growth, fills Program::algorithms ("pairs"), and adds a note that says of how many. Behind choose_algorithms, whose
+/// weights count as well where the bound is given. Throws E::bad_option and E::unknown_name for what the request names.
 void pair_codes(Program& program, const TargetInfo& target, const AlgorithmRequest& request);
 
 }  // namespace opfuse

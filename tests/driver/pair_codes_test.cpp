@@ -14,7 +14,7 @@ Compilation one_by_one(const TargetInfo& target, int code, const AlgorithmReques
   const std::string text = fmt::format(R"(graph (%x: f32[1,64,8,8]) {{
   %s = const splat<0.02> : f32[] %z = const splat<7> : u8[] %c = const splat<{}> : i8[64,64,1,1] %sw = const splat<0.01> : f32[]
   %w = dequantize_linear(%c, %sw) %q = quantize_linear(%x, %s, %z) %d = dequantize_linear(%q, %s, %z)
-  %v = conv(%d, %w) %y = quantize_linear(%v, %s, %z) return %y }})",
+  %v = conv(%d, %w) @"v" %y = quantize_linear(%v, %s, %z) return %y }})",
                                        code);
   CompilationOptions options;
   options.artifact.cache = false;
@@ -51,6 +51,26 @@ TEST(PairCodes, LieAsTheyAreWhereNothingIsGained) {
   TargetInfo never = parse_target("cpu:avx2");
   never.kernels.paired_extras = -1;
   EXPECT_EQ(paired(one_by_one(never, 3)), 0);
+}
+
+TEST(PairCodes, AreAnAlgorithmByName) {
+  const TargetInfo avx2 = parse_target("cpu:avx2");
+  const auto named = [](const Compilation& c) {
+    const auto& all = c.program.algorithms;
+    return std::count_if(all.begin(), all.end(), [](const Algorithm& a) { return a.name == "pairs"; });
+  };
+  EXPECT_EQ(named(one_by_one(avx2, 3)), 1);
+  for (const char* text : {"pairs", "pairs@v"}) {
+    const Compilation off = one_by_one(avx2, 3, {.skip = {text}});
+    EXPECT_EQ(paired(off), 0) << text;
+    EXPECT_EQ(named(off), 0) << text;
+    EXPECT_EQ(paired(one_by_one(avx2, 127, {.only = {text}})), 1) << text;  // all octets twice
+  }
+  EXPECT_EQ(paired(one_by_one(avx2, 127, {.only = {"pairs"}, .least_memory = true})), 0);
+  EXPECT_THROW(one_by_one(avx2, 127, {.only = {"pairs@v"}, .least_memory = true}), Error);
+  EXPECT_THROW(one_by_one(avx2, 3, {.only = {"pairs@v"}, .skip = {"pairs"}}), Error);
+  EXPECT_THROW(one_by_one(avx2, 3, {.skip = {"pairs@nothing"}}), Error);
+  EXPECT_THROW(one_by_one(parse_target("cpu:avx2-vnni"), 3, {.only = {"pairs@v"}}), Error);
 }
 
 TEST(PairCodes, GrowWithinTheBoundOnMemory) {

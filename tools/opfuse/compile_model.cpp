@@ -161,10 +161,12 @@ void add_algorithm_flags(FlagSet& app, AlgorithmFlags& flags) {
                  "too; default: ~/.cache/opfuse/timings.json)")
       ->type_name("FILE")
       ->allow_extra_args(false);
-  app.add_option("--algorithm", flags.only, "compute convolutions with direct, f2, f4x2 or f4 (repeatable)")
+  app.add_option("--algorithm", flags.only,
+                 "compute convolutions with direct, f2, f4x2 or f4, products of codes in pairs (repeatable)")
       ->type_name("NAME[@NODE]")
       ->allow_extra_args(false);
-  app.add_option("--no-algorithm", flags.skip, "never compute convolutions with these (repeatable)")
+  app.add_option("--no-algorithm", flags.skip,
+                 "never compute convolutions, or products of codes, with these (repeatable)")
       ->type_name("NAME[@NODE]")
       ->allow_extra_args(false);
   app.add_option("--max-weight-growth", flags.max_weight_growth,
