@@ -43,6 +43,12 @@ struct SampleFiles {
 using SampleScore = std::function<double(size_t index, const std::map<std::string, ArrayView>& outputs)>;
 
 struct QuantizeRequest {
+  /// f16 or bf16: all of the model in 16-bit floats, inputs and outputs stay f32. int8-weights, int4-weights: codes for
+  /// the weights of MatMul and Gemm alone, by what the samples say of their data. Empty: pairs. With it only block,
+  /// skip, only and min_linear (of weights), evaluate, compare_samples and threads apply.
+  std::string to{};
+  std::optional<int64_t>
+      block{};  ///< of codes for weights alone: weights along K with one scale, a multiple of 8; 0: all
   std::string compiler = "cpu";  ///< whose rules: cpu, cuda, tensorrt, openvino, onnxruntime, any target, or a file
   std::string method = "mse";    ///< minmax, ema, percentile=99.99, mse, entropy
   std::string activations{};     ///< "u8", "s8", "by-sign"; empty: the compiler's
@@ -86,6 +92,8 @@ struct Quantized {
 /// Throws bad_binding for samples that are missing, do not fit or hold NaN, and what planning and compiling throw.
 OPFUSE_API Quantized quantize(const Model& model, const SampleSource& source, const QuantizeRequest& request = {});
 OPFUSE_API Quantized quantize(const Model& model, const SampleFiles& files, const QuantizeRequest& request = {});
+/// Without samples: `to` converts, and weights have errors that count alike.
+OPFUSE_API Quantized quantize(const Model& model, const QuantizeRequest& request);
 /// At the points of a plan that was made, or edited, before.
 OPFUSE_API Quantized quantize(const Model& model, const Plan& plan, const SampleSource& source,
                               const QuantizeRequest& request = {});

@@ -212,8 +212,8 @@ Sample = Mapping[str, typing.Any]
 Samples = typing.Union[Path, Iterable[Sample], Callable[[], Iterator[Sample]]]
 
 
-def quantize(model: typing.Any, samples: Samples, plan: Plan | None = None, *,
-             example: typing.Any = None, compiler: str = "cpu", method: str = "mse", activations: str = "",
+def quantize(model: typing.Any, samples: Samples | None = None, plan: Plan | None = None, *,
+             example: typing.Any = None, to: str = "", block: int | None = None, compiler: str = "cpu", method: str = "mse", activations: str = "",
              bias_correction: bool = False, equalize: str | float = "off", share_scales: str = "moves", weight_rounding: str = "window-sums",
              pair_sums: str = "", keep_float: Sequence[str] | None = None, skip: Sequence[str] = (), only: Sequence[str] = (),
              min_linear: int | None = None, add_missing: bool = False, compare_samples: int = 8, evaluate: Samples | None = None,
@@ -235,6 +235,10 @@ def quantize(model: typing.Any, samples: Samples, plan: Plan | None = None, *,
     the compiler's (docs/quantization.md). skip, only: modules by pattern, operator, node or "PATTERN@NODE". min_linear: a Linear
     K -> N stays in float where K N / (K + N) is less; the compiler's otherwise. add_missing: pairs for points that a model with Q/DQ lacks.
 
+    to: f16 or bf16 (all of the model in 16-bit floats, inputs and outputs stay f32), int8-weights or int4-weights (codes for the weights of
+    MatMul and Gemm alone, by what the samples say of their data) instead of pairs: then samples may be left out, and block (weights along K
+    with one scale, a multiple of 8; 0: all), skip, only and min_linear (of weights), evaluate and compare_samples apply.
+
     compare_samples: to measure agreement with the float model on, for the report; 0: it is not measured. evaluate: samples, as
     `samples`, to measure on that choose nothing; without them those of calibration. metric: sqnr, cosine, top1, a command that is
     called with a folder of outputs, or a function of a sample's index and outputs whose mean it is. max_drop: "1%" or 0.01:
@@ -245,7 +249,10 @@ def quantize(model: typing.Any, samples: Samples, plan: Plan | None = None, *,
         model = _exported(model, example)
     elif example is not None:
         raise TypeError("an example goes with a torch module only")
+    if samples is None and not to:
+        raise TypeError("samples are needed, but for `to`")
     request = _core.QuantizeRequest()
+    request.to, request.block = to, block
     request.compiler, request.method, request.activations = compiler, method, activations
     request.bias_correction, request.equalize, request.share_scales = bias_correction, str(equalize), share_scales
     request.weight_rounding, request.min_linear, request.add_missing = weight_rounding, min_linear, add_missing
@@ -267,7 +274,11 @@ def quantize(model: typing.Any, samples: Samples, plan: Plan | None = None, *,
     elif evaluate is not None:
         judging = _Reader(evaluate, compare_samples)
     rest = (request, judging, len(judging) if judging else 0, score, progress)
-    if isinstance(samples, (str, os.PathLike)):
+    if samples is None:
+        if plan is not None or score:
+            raise TypeError("a plan and a metric do not apply: nothing gets pairs")
+        made = _core.convert(model, request, judging, rest[2], progress)
+    elif isinstance(samples, (str, os.PathLike)):
         made = _core.quantize_files(model, plan, _sample_files(os.fspath(samples), images or {}, most), *rest)
     else:
         reader = _Reader(samples, compare_samples)

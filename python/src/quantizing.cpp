@@ -102,6 +102,19 @@ Quantized quantize_model(const Model& model, const std::optional<Plan>& plan, nb
   return quantized(model, plan, source_of(read, count, given.calibration), request, given);
 }
 
+Quantized convert_model(const Model& model, QuantizeRequest request, nb::handle evaluate, size_t evaluate_count,
+                        nb::handle progress) {
+  Given given;
+  take_functions(request, given, evaluate, evaluate_count, nb::none(), progress);
+  std::optional<Quantized> made;
+  {
+    nb::gil_scoped_release release;
+    made = quantize(model, request);
+  }
+  if (given.raised) std::rethrow_exception(given.raised);
+  return std::move(*made);
+}
+
 }  // namespace
 
 void bind_quantizing(nb::module_& m) {
@@ -119,6 +132,8 @@ void bind_quantizing(nb::module_& m) {
   using R = QuantizeRequest;
   nb::class_<R>(m, "QuantizeRequest")
       .def(nb::init<>())
+      .def_rw("to", &R::to)
+      .def_rw("block", &R::block)
       .def_rw("compiler", &R::compiler)
       .def_rw("method", &R::method)
       .def_rw("activations", &R::activations)
@@ -157,6 +172,8 @@ void bind_quantizing(nb::module_& m) {
         "evaluate_count"_a, "score"_a.none(), "progress"_a.none());
   m.def("quantize", &quantize_model, "model"_a, "plan"_a.none(), "read"_a, "count"_a, "request"_a, "evaluate"_a.none(),
         "evaluate_count"_a, "score"_a.none(), "progress"_a.none());
+  m.def("convert", &convert_model, "model"_a, "request"_a, "evaluate"_a.none(), "evaluate_count"_a,
+        "progress"_a.none());
 }
 
 }  // namespace opfuse::python

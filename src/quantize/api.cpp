@@ -9,6 +9,7 @@
 #include "base/limits.hpp"
 #include "fusion/plan.hpp"
 #include "opfuse/quantize.hpp"
+#include "quantize/convert.hpp"
 #include "quantize/judge.hpp"
 #include "quantize/presets.hpp"
 #include "quantize/quantize_graph.hpp"
@@ -109,7 +110,38 @@ Quantized run(const Model& model, const Sources& sources, const QuantizeOptions&
           report.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace), std::move(warnings)};
 }
 
+/// What does not go with `to`; empty: nothing was asked for.
+std::string only_for_pairs(const QuantizeRequest& r) {
+  const QuantizeRequest usual;
+  if (r.compiler != usual.compiler) return "compiler";
+  if (r.method != usual.method) return "method";
+  if (!r.activations.empty()) return "activations";
+  if (r.bias_correction) return "bias_correction";
+  if (r.equalize != usual.equalize) return "equalize";
+  if (r.share_scales != usual.share_scales) return "share_scales";
+  if (r.weight_rounding != usual.weight_rounding) return "weight_rounding";
+  if (!r.pair_sums.empty()) return "pair_sums";
+  if (r.keep_float) return "keep_float";
+  if (r.add_missing) return "add_missing";
+  if (!r.metric.empty() || r.score) return "metric";
+  if (!r.max_drop.empty() || r.lower_bound) return "max_drop";
+  return r.scales_file.empty() ? "" : "scales_file";
+}
+
+Quantized converted(const Model& model, const Samples* data, const Samples* judging, const QuantizeRequest& request) {
+  if (const std::string name = only_for_pairs(request); !name.empty())
+    throw fail(E::bad_option, "{} does not apply: {} has no pairs", name, request.to);
+  const ConvertChoice choice{request.to,   request.block,      request.skip,
+                             request.only, request.min_linear, request.compare_samples};
+  ConvertedModel made =
+      convert_model(model.graph(), choice, data, judging, {.threads = request.threads, .progress = request.progress});
+  made.report["model"] = model.graph().name;
+  return {Model::from_graph(std::move(made.graph)),
+          made.report.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace), std::move(made.warnings)};
+}
+
 QuantizeOptions options_of(const QuantizeRequest& request, const Plan& plan) {
+  if (!request.to.empty()) throw fail(E::bad_option, "a plan does not apply: {} has no pairs", request.to);
   QuantizeOptions options = options_of(request);
   options.given_plan = std::make_shared<const FusionPlan>(plan_from_json(plan.json()));
   return options;
@@ -128,6 +160,10 @@ Quantized run(const Model& model, const Source& source, const QuantizeOptions& o
   sources.calibration = samples_of(graph, source, request, sources.notes);
   if (request.evaluate) sources.evaluation = samples_of(graph, request.evaluate, request, sources.notes);
   if (request.evaluate_files) sources.evaluation = samples_of(graph, *request.evaluate_files, request, sources.notes);
+  if (!request.to.empty())
+    return converted(model, &sources.calibration, sources.evaluation ? &*sources.evaluation : &sources.calibration,
+                     request);
+  if (request.block) throw fail(E::bad_option, "block does not apply: it goes with `to`");
   return run(model, sources, options, request);
 }
 
@@ -143,6 +179,17 @@ Quantized quantize(const Model& model, const SampleSource& source, const Quantiz
 
 Quantized quantize(const Model& model, const Plan& plan, const SampleSource& source, const QuantizeRequest& request) {
   return run(model, source, options_of(request, plan), request);
+}
+
+Quantized quantize(const Model& model, const QuantizeRequest& request) {
+  if (request.to.empty()) throw fail(E::bad_option, "pairs need samples").hint("give some, or `to`");
+  const Limits limits = limits_with(request.plan.limits);
+  const LimitScope scope(limits);
+  std::vector<std::string> notes;
+  std::optional<Samples> judging;
+  if (request.evaluate) judging = samples_of(model.graph(), request.evaluate, request, notes);
+  if (request.evaluate_files) judging = samples_of(model.graph(), *request.evaluate_files, request, notes);
+  return converted(model, nullptr, judging ? &*judging : nullptr, request);
 }
 
 Quantized quantize(const Model& model, const SampleFiles& files, const QuantizeRequest& request) {

@@ -181,6 +181,8 @@ void write_report(const std::string& path, const Json& document) {
   const bool html = path.ends_with(".html");
   if (!html && !path.ends_with(".json"))
     throw fail(E::bad_option, "a report is a .json or an .html file, not \"{}\"", path);
+  if (html && !document.contains("tensors"))
+    throw fail(E::bad_option, "only models with pairs have a page, not \"{}\"", path).hint("name a .json file");
   AtomicFile file(path);
   file.write(html ? report_page(document) : document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
   file.commit();

@@ -84,6 +84,29 @@ def test_max_drop_leaves_modules_in_float(conv_file, samples, tmp_path):
         opfuse.quantize(model, samples, max_drop="1%")
 
 
+def test_to_converts(tmp_path):
+    onnx = pytest.importorskip("onnx")
+    helper, draw = onnx.helper, np.random.default_rng(2)
+    weights = onnx.numpy_helper.from_array(draw.standard_normal((64, 96), np.float32), "w")
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"], name="product")], "g", [value("x", 1, [4, 64])], [value("y", 1, [4, 96])], [weights])
+    model = opfuse.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    rows = [{"x": draw.standard_normal((4, 64), np.float32)} for _ in range(4)]
+    for to, least in (("f16", 50), ("bf16", 35), ("int8-weights", 35), ("int4-weights", 12)):
+        made = opfuse.quantize(model, rows, to=to)
+        assert made.report["to"] == to and made.report["agreement"]["outputs"][0]["sqnr"] > least
+        alone = opfuse.quantize(model, to=to, evaluate=rows[:2])
+        assert alone.report["agreement"]["samples"] == 2
+        alone.save(tmp_path / "m.onnx")
+    assert opfuse.quantize(model, to="int8-weights", block=16).report["block"] == 16
+    with pytest.raises(TypeError, match="samples are needed"):
+        opfuse.quantize(model)
+    with pytest.raises(opfuse.Error, match="method does not apply"):
+        opfuse.quantize(model, rows, to="f16", method="minmax")
+    with pytest.raises(opfuse.Error, match="int3"):
+        opfuse.quantize(model, to="int3-weights")
+
+
 def test_errors_pass_through(conv_file, samples):
     model = opfuse.load(conv_file)
     with pytest.raises(opfuse.Error, match="no array for the input 'x'"):

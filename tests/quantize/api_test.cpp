@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <tuple>
 
 #include "ir/graph.hpp"
 #include "onnx/tensor_files.hpp"
@@ -164,6 +165,48 @@ TEST(QuantizeApi, SourcesThatGiveTheWrongThingAreNamed) {
   EXPECT_THAT(said(good, r), testing::HasSubstr("exits with 3"));
   r.metric = "kill -9 $$ #";
   EXPECT_THAT(said(good, r), testing::HasSubstr("signal 9"));
+}
+
+Model rows() {
+  return Model::from_graph(parse_graph(R"(graph (%x: f32[1,16,8,64]) {
+    %w = const rand<1> : f32[64,96] %v = const rand<3> : f32[96,64]
+    %c = matmul(%x, %w) @"a"(MatMul@17) %r = relu(%c) @"a_relu"(Relu@17)
+    %y = matmul(%r, %v) @"b"(MatMul@17) return %y })",
+                                       ops()));
+}
+
+/// As `--to` of the command line, with samples and without.
+TEST(QuantizeApi, ToConverts) {
+  auto memory = std::make_shared<std::vector<float>>(16 * 8 * 64);
+  const SampleSource source = [=](size_t index, std::map<std::string, ArrayView>& arrays) {
+    for (size_t i = 0; i < memory->size(); ++i)
+      (*memory)[i] = std::sin(0.3f * static_cast<float>(i * (index + 2) % 89));
+    arrays["x"] = {DType::f32, memory->data(), {1, 16, 8, 64}};
+    return index < 3;
+  };
+  QuantizeRequest r = request();
+  for (const auto& [to, schema, least] : {std::tuple{"f16", "opfuse.convert/1", 50},
+                                          {"bf16", "opfuse.convert/1", 30},
+                                          {"int8-weights", "opfuse.code-weights/1", 35},
+                                          {"int4-weights", "opfuse.code-weights/1", 12}}) {
+    r.to = to;
+    const Quantized made = quantize(rows(), source, r);
+    const nlohmann::json report = report_of(made);
+    EXPECT_EQ(report["schema"], schema);
+    EXPECT_GT(report["agreement"]["outputs"][0]["sqnr"], least) << to;
+    EXPECT_TRUE(report_of(quantize(rows(), r))["agreement"].is_null());
+    EXPECT_THROW(made.save_report("r.html"), Error);
+  }
+  r.block = 16;
+  EXPECT_EQ(report_of(quantize(rows(), r))["block"], 16);
+  r.to = "f16";
+  EXPECT_THROW(quantize(rows(), r), Error);  // no blocks
+  r.to = "", r.block.reset();
+  EXPECT_THROW(quantize(rows(), r), Error);  // pairs need samples
+  r.to = "int4-weights", r.bias_correction = true;
+  EXPECT_THROW(quantize(rows(), source, r), Error);
+  r.bias_correction = false, r.to = "int3-weights";
+  EXPECT_THROW(quantize(rows(), r), Error);
 }
 
 TEST(QuantizeApi, TheReportIsWritten) {

@@ -12,6 +12,7 @@
 #include "onnx/write.hpp"
 #include "outputs.hpp"
 #include "quantize/agreement.hpp"
+#include "quantize/convert.hpp"
 #include "quantize/narrow_floats.hpp"
 #include "quantize/report_json.hpp"
 #include "quantize_text.hpp"
@@ -55,10 +56,9 @@ void check_flags(const FlagSet& app, const QuantizeFlags& flags) {
 }
 
 Json json_of(const quantization::NarrowedModel& made, const QuantizeFlags& flags) {
-  return {{"model", flags.model},  {"output", flags.output},
-          {"to", flags.to},        {"values", made.values},
-          {"casts", made.casts},   {"constant_bytes", {made.bytes_before, made.bytes_after}},
-          {"kept_f32", made.kept}, {"warnings", made.warnings}};
+  Json out{{"model", flags.model}, {"output", flags.output}, {"to", flags.to}};
+  out.update(quantization::converted_json(made));
+  return out;
 }
 
 void print_converted(const quantization::NarrowedModel& made, const QuantizeFlags& flags,

@@ -16,11 +16,12 @@ namespace {
 using quantization::QuantizedModel;
 
 void print_float(const QuantizedModel& made, bool all) {
-  std::map<std::string, std::vector<std::string>> by_reason;
+  std::map<std::pair<bool, std::string>, std::vector<std::string>> by_reason;  ///< products outside of modules last
   for (const quantization::LeftModule& left : made.placement.left)
-    by_reason[(left.module.empty() ? "product: " : "module: ") + left.reason.message].push_back(left.id);
-  for (const auto& [reason, modules] : by_reason)
-    fmt::print("  in float   {} {} ({})\n", modules.size(), reason, listed(modules, all ? modules.size() : 2));
+    by_reason[{left.module.empty(), left.reason.message}].push_back(left.id);
+  for (const auto& [what, names] : by_reason)
+    fmt::print("  in float   {} {}{}: {} ({})\n", names.size(), what.first ? "product" : "module",
+               names.size() == 1 ? "" : "s", what.second, listed(names, all ? names.size() : 2));
 }
 
 std::string origin_of(const quantization::PlacedTensor& placed, size_t most) {

@@ -15,6 +15,7 @@
 #include "outputs.hpp"
 #include "quantize/agreement.hpp"
 #include "quantize/code_weights.hpp"
+#include "quantize/convert.hpp"
 #include "quantize/data_powers.hpp"
 #include "quantize/report_json.hpp"
 #include "quantize_text.hpp"
@@ -60,25 +61,10 @@ quantization::CodeWeightsOptions options_of(const QuantizeFlags& flags) {
 }
 
 Json json_of(const CodedModel& made, const QuantizeFlags& flags, int64_t block) {
-  Json products = Json::array(), left = Json::array();
-  for (const CodedProduct& p : made.products)
-    products.push_back({{"node", p.node},
-                        {"shape", {p.depth, p.columns}},
-                        {"weight_sqnr", std::isfinite(p.sqnr) ? Json(p.sqnr) : Json()},
-                        {"clipped", p.clipped},
-                        {"alpha", p.alpha},
-                        {"gain_db", p.gain},
-                        {"folded", p.folded},
-                        {"bytes", {p.bytes_before, p.bytes_after}}});
-  for (const auto& l : made.left) left.push_back({{"node", l.node}, {"code", l.why.code}, {"message", l.why.message}});
-  return {{"model", flags.model},
-          {"output", flags.output},
-          {"to", flags.to},
-          {"block", block},
-          {"calibrated_with", flags.calibrate.path},
-          {"constant_bytes", {made.bytes_before, made.bytes_after}},
-          {"products", std::move(products)},
-          {"float", std::move(left)}};
+  Json out{
+      {"model", flags.model}, {"output", flags.output}, {"to", flags.to}, {"calibrated_with", flags.calibrate.path}};
+  out.update(quantization::coded_json(made, block));
+  return out;
 }
 
 std::string channels_text(const CodedProduct& p) {
